@@ -45,7 +45,7 @@ func promptText(ctx context.Context, s *process.System, f *flags.Flags) (string,
 // prompts are those of the run: first the call that an earlier run put off,
 // which makes the prompt optional.
 func prompts(ctx context.Context, sys *process.System, f *flags.Flags, s *session.Session) ([]protocol.UserMessage, error) {
-	deferred, ok := s.Deferred()
+	deferred, ok := s.DeferredPrompt()
 	if !ok {
 		prompt, err := readPrompt(ctx, sys, f)
 		return []protocol.UserMessage{{Content: protocol.Content{Text: prompt}}}, err

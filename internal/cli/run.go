@@ -42,7 +42,7 @@ func runPrint(ctx context.Context, sys *process.System, f *flags.Flags) error {
 	turns, interrupt := context.WithCancelCause(ctx)
 	defer interrupt(nil)
 	signals.Interrupts(func() { interrupt(simulator.ErrSignalled) })
-	err = encoder(&plan)(sys.Stdout, s.Play(turns, prompts))
+	err = encoder(&plan)(sys.Stdout, s.PlayPrompts(turns, prompts))
 	return outcome(ctx, turns, ending{sys, s, err})
 }
 
@@ -67,7 +67,7 @@ func runStream(ctx context.Context, sys *process.System, f *flags.Flags) error {
 func closeSession(ctx context.Context, s *session.Session, w io.Writer) {
 	s.Close(ctx)
 	if s.Plan().Output.Format == "stream-json" {
-		_ = output.StreamJSON(w, s.Rest()) // nobody may be left to read it
+		_ = output.StreamJSON(w, s.RemainingFrames()) // nobody may be left to read it
 	}
 }
 
@@ -98,14 +98,14 @@ func outcome(ctx, turns context.Context, e ending) error {
 		return crash(context.WithoutCancel(ctx), e.sys, e.s, crashed)
 	}
 	err, cut := e.code(ctx, turns)
-	unmet := e.s.Judge(process.Exit(io.Discard, err))
+	unmet := e.s.MissedExpectations(process.Exit(io.Discard, err))
 	if cut {
 		return err
 	}
 	for _, line := range unmet {
 		fmt.Fprintln(e.sys.Stderr, line)
 	}
-	if len(unmet) > 0 && e.s.Plan().Output.Expect {
+	if len(unmet) > 0 && e.s.Plan().Output.FailOnMissed {
 		return &process.ExitError{Code: process.ExitExpect}
 	}
 	return err
@@ -123,7 +123,7 @@ func (e *ending) code(ctx, turns context.Context) (err error, cut bool) {
 	case turns.Err() != nil:
 		return process.OrSignal(ctx, nil), true
 	}
-	if last := e.s.Last(); last != nil && last.IsError {
+	if last := e.s.LastResult(); last != nil && last.IsError {
 		err = &process.ExitError{Code: process.ExitFailed}
 	}
 	return err, false
@@ -132,14 +132,14 @@ func (e *ending) code(ctx, turns context.Context) (err error, cut bool) {
 // crash ends the process as the scenario asks. A signal is sent to ourselves.
 func crash(ctx context.Context, sys *process.System, s *session.Session, c *simulator.CrashError) error {
 	if c.Signal == "" {
-		s.Judge(c.ExitCode)
+		s.MissedExpectations(c.ExitCode)
 		return &process.ExitError{Code: c.ExitCode}
 	}
 	sig, ok := signalByName(c.Signal)
 	if !ok {
 		return fmt.Errorf("the scenario crashes with an unknown signal %q", c.Signal)
 	}
-	s.Judge(128 + int(sig))
+	s.MissedExpectations(128 + int(sig))
 	s.Close(ctx)
 	if err := sys.Fate.Kill(sig); err != nil {
 		return err

@@ -1,6 +1,6 @@
 // Package control implements the SDK control protocol on stdin and stdout: it
 // reads the host's frames, passes its requests on, queues its prompts and sends
-// questions to the host.
+// outgoingRequests to the host.
 //
 // Stdin is read until it ends, even while a turn is running or the host does
 // not read stdout. Every request of the host is answered at most once, and
@@ -19,23 +19,23 @@ import (
 // Conn speaks with one host. Its asking methods may be called from many
 // goroutines, before [Conn.Serve] as well: then they fail with [ErrClosed].
 type Conn struct {
-	in      io.Reader
-	ceiling time.Duration
-	out     *frameWriter
-	asked   *questions
-	errands *pendingRequests
-	desk    *scheduler
-	guests  hostServers
-	intro   serverHandshakes
-	s       Session // set by Serve before anything is read
+	in              io.Reader
+	backgroundLimit time.Duration
+	out             *frameWriter
+	outgoing        *outgoingRequests
+	pending         *pendingRequests
+	scheduler       *scheduler
+	hostServers     hostServers
+	initialConnect  initialConnect
+	session         Session // set by Serve before anything is read
 }
 
 // New makes a peer; nothing is read or written before [Conn.Serve].
 func New(o Options) *Conn {
-	out := &frameWriter{lines: newLines(o.Out), stamps: o.Stamps, states: o.States, replay: o.Replay}
-	asked := &questions{out: out, pending: map[string]*question{}}
-	work := &pendingRequests{cancel: map[string]context.CancelFunc{}}
-	return &Conn{in: o.In, ceiling: o.Ceiling, out: out, asked: asked, errands: work, desk: newDesk(o, out, asked, work)}
+	out := &frameWriter{lines: newLineWriter(o.Out), metadata: o.Metadata, stateEvents: o.StateEvents, replay: o.Replay}
+	asked := &outgoingRequests{out: out, pending: map[string]*outgoingRequest{}}
+	work := &pendingRequests{cancels: map[string]context.CancelFunc{}}
+	return &Conn{in: o.In, backgroundLimit: o.BackgroundLimit, out: out, outgoing: asked, pending: work, scheduler: newScheduler(o, out, asked, work)}
 }
 
 // Events is where the events of turns are written, each line in one call of
@@ -43,53 +43,55 @@ func New(o Options) *Conn {
 func (p *Conn) Events() io.Writer { return p.out.lines }
 
 // Show puts an event that belongs to no turn on stdout, stamped.
-func (p *Conn) Show(ev protocol.Event) { p.out.show(ev) }
+func (p *Conn) Show(ev protocol.Event) { p.out.showEvents(ev) }
 
 // State is the session's state as the host is told of it: idle, running, or
 // requires_action while a permission question waits.
 func (p *Conn) State() string {
 	switch {
-	case len(p.asked.permissions()) > 0:
+	case len(p.outgoing.pendingPermissions()) > 0:
 		return "requires_action"
-	case p.desk.active():
+	case p.scheduler.active():
 		return "running"
 	}
 	return "idle"
 }
 
-// Begun tells whether a turn has begun so far.
-func (p *Conn) Begun() bool { return p.desk.begun() }
+// TurnStarted tells whether a turn has begun so far.
+func (p *Conn) TurnStarted() bool { return p.scheduler.turnStarted() }
 
-// Finish takes no more prompts: what was sent so far comes to its end, as it
+// EndInput takes no more prompts: what was sent so far comes to its end, as it
 // does at the end of stdin.
-func (p *Conn) Finish() { p.desk.finish() }
+func (p *Conn) EndInput() { p.scheduler.endInput() }
 
-// Cancel takes a prompt away that has not begun and returns what tells of that;
+// CancelPrompt takes a prompt away that has not begun and returns what tells of that;
 // false = there is none with this uuid.
-func (p *Conn) Cancel(uuid string) ([]protocol.Event, bool) {
-	gone := p.desk.cancel(uuid)
+func (p *Conn) CancelPrompt(uuid string) ([]protocol.Event, bool) {
+	gone := p.scheduler.cancel(uuid)
 	if gone == nil {
 		return nil, false
 	}
-	return gone.lifecycle("cancelled"), true
+	return gone.lifecycleEvents("cancelled"), true
 }
 
-// Introducing tells whether servers that initialize names are being connected.
-func (p *Conn) Introducing() bool { return p.desk.introducing() }
+// ConnectingServers tells whether servers that initialize names are being connected.
+func (p *Conn) ConnectingServers() bool { return p.scheduler.connectingServers() }
 
-// Park answers what servers inside the host are asked at first from what it has
+// ParkHandshakes answers what servers inside the host are asked at first from what it has
 // heard of them already, by the server's name.
-func (p *Conn) Park(handshakes map[string]Handshake) { p.guests.park(handshakes) }
-
-// Silence keeps servers inside the host that are not connected from being spoken
-// to until release is called.
-func (p *Conn) Silence(connected func(server string) bool) (release func()) {
-	return p.guests.silence(connected)
+func (p *Conn) ParkHandshakes(handshakes map[string]Handshake) {
+	p.hostServers.parkHandshakes(handshakes)
 }
 
-// Beside runs f in a goroutine that [Conn.Serve] waits for. It is for handlers of
+// HoldServerMessages keeps servers inside the host that are not connected from being spoken
+// to until release is called.
+func (p *Conn) HoldServerMessages(connected func(server string) bool) (release func()) {
+	return p.hostServers.holdMessages(connected)
+}
+
+// Go runs f in a goroutine that [Conn.Serve] waits for. It is for handlers of
 // requests.
-func (p *Conn) Beside(f func()) { p.errands.group.Go(f) }
+func (p *Conn) Go(f func()) { p.pending.group.Go(f) }
 
 // Serve plays the host's prompts until stdin has ended and all of them are
 // done. The error is an [*InputError], that of a turn, of stdout, or the cause
@@ -98,55 +100,55 @@ func (p *Conn) Beside(f func()) { p.errands.group.Go(f) }
 func (p *Conn) Serve(ctx context.Context, s Session) error {
 	life, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
-	p.s = s
+	p.session = s
 	defer context.AfterFunc(life, func() { p.out.lines.halt(context.Cause(life)) })()
 	go p.out.lines.run() // ends with close, or with its writer
-	p.asked.begin()
-	p.errands.begin()
-	p.desk.begin(s.First())
+	p.outgoing.begin()
+	p.pending.begin()
+	p.scheduler.begin(s.FirstPrompt())
 	go func() { // ends with stdin
-		if err := p.read(life); err != nil {
+		if err := p.readLines(life); err != nil {
 			fail(err)
-			p.desk.burst(false)
+			p.scheduler.setBursting(false)
 		}
 	}()
-	err := p.play(life)
-	p.hangUp(err)
+	err := p.playPrompts(life)
+	p.shutDown(err)
 	fail(err)
-	p.errands.group.Wait()
+	p.pending.group.Wait()
 	if flushed := p.out.lines.close(ctx); err == nil {
 		err = flushed
 	}
 	return err
 }
 
-// hangUp ends everything that waits for the host or works for it. After an
+// shutDown ends everything that waits for the host or works for it. After an
 // error nothing more is taken.
-func (p *Conn) hangUp(err error) {
-	p.close()
+func (p *Conn) shutDown(err error) {
+	p.closeInput()
 	if err != nil {
-		p.errands.stop()
+		p.pending.cancelAll()
 	}
 }
 
-// close is the end of stdin.
-func (p *Conn) close() {
-	p.errands.close()
-	p.asked.close()
-	p.desk.close()
+// closeInput is the end of stdin.
+func (p *Conn) closeInput() {
+	p.pending.close()
+	p.outgoing.close()
+	p.scheduler.closeInput()
 }
 
-// play is the loop over prompts.
-func (p *Conn) play(ctx context.Context) error {
+// startTurn is the loop over prompts.
+func (p *Conn) playPrompts(ctx context.Context) error {
 	for {
-		in, err := p.next(ctx)
+		in, err := p.nextPrompt(ctx)
 		if in == nil || err != nil {
 			return err
 		}
-		if err := p.s.Ready(ctx); err != nil {
+		if err := p.session.WaitReady(ctx); err != nil {
 			return err
 		}
-		if err := p.turn(ctx, in); err != nil {
+		if err := p.playTurn(ctx, in); err != nil {
 			return err
 		}
 		if ctx.Err() != nil {
@@ -155,48 +157,48 @@ func (p *Conn) play(ctx context.Context) error {
 	}
 }
 
-// next waits for a prompt that may be played; nil when there will be none.
-func (p *Conn) next(ctx context.Context) (*prompt, error) {
+// nextPrompt waits for a prompt that may be played; nil when there will be none.
+func (p *Conn) nextPrompt(ctx context.Context) (*prompt, error) {
 	var deadline <-chan time.Time // of background work after the last prompt
 	for {
-		in, more := p.desk.take()
+		in, more := p.scheduler.takeNext()
 		if in != nil {
 			return in, nil
 		}
-		busy := p.s.Busy()
+		busy := p.session.Busy()
 		switch {
 		case !more && !busy:
 			return nil, nil
 		case !more && deadline == nil:
-			timer := time.NewTimer(p.ceiling)
+			timer := time.NewTimer(p.backgroundLimit)
 			defer timer.Stop()
 			deadline = timer.C
 		}
 		if !busy {
 			select {
-			case <-p.desk.wake:
+			case <-p.scheduler.wake:
 			case <-ctx.Done():
 				return nil, context.Cause(ctx)
 			}
 			continue
 		}
-		in, over, err := p.idle(ctx, deadline)
+		in, over, err := p.runBackground(ctx, deadline)
 		if in != nil || over || err != nil {
 			return in, err
 		}
 	}
 }
 
-// idle shows background work until a prompt or a notice comes.
-func (p *Conn) idle(ctx context.Context, deadline <-chan time.Time) (in *prompt, over bool, err error) {
+// runBackground shows background work until a prompt or a notice comes.
+func (p *Conn) runBackground(ctx context.Context, deadline <-chan time.Time) (in *prompt, over bool, err error) {
 	until, stop := context.WithCancel(ctx)
 	defer stop()
 	done := make(chan error, 1)
-	go func() { done <- p.s.Idle(ctx, until) }() // ends with until
+	go func() { done <- p.session.StreamBackground(ctx, until) }() // ends with until
 	select {
 	case err = <-done:
 		done <- err
-	case <-p.desk.wake:
+	case <-p.scheduler.wake:
 	case <-deadline:
 		over = true
 	case <-ctx.Done():
@@ -208,34 +210,34 @@ func (p *Conn) idle(ctx context.Context, deadline <-chan time.Time) (in *prompt,
 	case over || err != nil:
 		return nil, over, err
 	}
-	if message, ok := p.s.Notice(); ok {
-		in = p.desk.insert(message)
+	if message, ok := p.session.TakeNotice(); ok {
+		in = p.scheduler.insertNotice(message)
 	}
 	return in, false, nil
 }
 
-// turn plays a prompt and tells how far it is.
-func (p *Conn) turn(ctx context.Context, in *prompt) error {
+// playTurn plays a prompt and tells how far it is.
+func (p *Conn) playTurn(ctx context.Context, in *prompt) error {
 	interrupt, cut := context.WithCancelCause(ctx)
 	defer cut(nil)
-	p.desk.play(cut)
+	p.scheduler.startTurn(cut)
 	for _, part := range in.parts[:max(0, len(in.parts)-1)] {
-		p.out.repeat(part)
+		p.out.repeatPrompt(part)
 	}
-	if !in.begun {
-		p.out.show(in.lifecycle("started")...)
+	if !in.startShown {
+		p.out.showEvents(in.lifecycleEvents("started")...)
 	}
-	p.out.state("running")
-	completed, err := p.s.Turn(ctx, interrupt, in.message)
-	p.desk.played()
+	p.out.showState("running")
+	completed, err := p.session.Turn(ctx, interrupt, in.message)
+	p.scheduler.endTurn()
 	if err != nil {
 		return err
 	}
 	if in.cancelled || !completed {
-		p.out.show(in.lifecycle("cancelled")...)
+		p.out.showEvents(in.lifecycleEvents("cancelled")...)
 	} else {
-		p.out.show(in.lifecycle("completed")...)
+		p.out.showEvents(in.lifecycleEvents("completed")...)
 	}
-	p.desk.rest()
+	p.scheduler.showIdle()
 	return nil
 }

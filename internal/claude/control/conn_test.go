@@ -57,7 +57,7 @@ func TestReadAnswer(t *testing.T) {
 
 // Asking before Serve fails at once instead of waiting for ever.
 func TestAskBeforeServe(t *testing.T) {
-	p := New(Options{In: strings.NewReader(""), Out: io.Discard, Stamps: &counted{}})
+	p := New(Options{In: strings.NewReader(""), Out: io.Discard, Metadata: &counted{}})
 	if _, err := p.Callback(t.Context(), "hook_0", nil, ""); !errors.Is(err, ErrClosed) {
 		t.Errorf("got %v", err)
 	}
@@ -74,16 +74,16 @@ func (*counted) Timestamp() string { return "now" }
 // internal/claude/host.
 type bare struct{}
 
-func (bare) First() *protocol.UserMessage                { return nil }
-func (bare) Ready(context.Context) error                 { return nil }
-func (bare) Busy() bool                                  { return false }
-func (bare) Idle(context.Context, context.Context) error { return nil }
-func (bare) Notice() (protocol.UserMessage, bool)        { return protocol.UserMessage{}, false }
+func (bare) FirstPrompt() *protocol.UserMessage                      { return nil }
+func (bare) WaitReady(context.Context) error                         { return nil }
+func (bare) Busy() bool                                              { return false }
+func (bare) StreamBackground(context.Context, context.Context) error { return nil }
+func (bare) TakeNotice() (protocol.UserMessage, bool)                { return protocol.UserMessage{}, false }
 
-func (bare) Slow(subtype string) bool                                    { return subtype == "slow" }
-func (bare) Serve(context.Context, Request) (Answer, error)              { return Answer{}, nil }
-func (bare) Initialize(context.Context, *Initialization) (Answer, error) { return Answer{}, nil }
-func (bare) Interrupt()                                                  {}
+func (bare) IsSlow(subtype string) bool                                     { return subtype == "slow" }
+func (bare) Serve(context.Context, Request) (Answer, error)                 { return Answer{}, nil }
+func (bare) Initialize(context.Context, *InitializeRequest) (Answer, error) { return Answer{}, nil }
+func (bare) Interrupt()                                                     {}
 
 func (bare) Turn(context.Context, context.Context, protocol.UserMessage) (bool, error) {
 	return true, nil
@@ -120,7 +120,7 @@ func TestEndWithDeafHost(t *testing.T) {
 		defer host.Close()
 		out := stuck{release: make(chan struct{})}
 		defer close(out.release)
-		peer := New(Options{In: in, Out: out, Stamps: &counted{}})
+		peer := New(Options{In: in, Out: out, Metadata: &counted{}})
 		ctx, cancel := context.WithCancelCause(t.Context())
 		done := make(chan error, 1)
 		go func() { done <- peer.Serve(ctx, flooding{peer: peer}) }()
@@ -148,7 +148,7 @@ func TestBrokenStdout(t *testing.T) {
 	broken := errors.New("broken pipe")
 	peer := New(Options{
 		In:  strings.NewReader(strings.Repeat(`{"type":"user","message":{"role":"user","content":"go"}}`+"\n", 3)),
-		Out: failing{broken}, Stamps: &counted{},
+		Out: failing{broken}, Metadata: &counted{},
 	})
 	if err := peer.Serve(t.Context(), flooding{peer: peer}); !errors.Is(err, broken) {
 		t.Errorf("got %v", err)
@@ -167,7 +167,7 @@ func FuzzReceive(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, line []byte) {
-		peer := New(Options{In: strings.NewReader(strings.ReplaceAll(string(line), "\n", " ")), Out: io.Discard, Stamps: &counted{}})
+		peer := New(Options{In: strings.NewReader(strings.ReplaceAll(string(line), "\n", " ")), Out: io.Discard, Metadata: &counted{}})
 		if err := peer.Serve(t.Context(), bare{}); err != nil {
 			if _, documented := errors.AsType[*InputError](err); !documented {
 				t.Errorf("%v", err)
@@ -182,7 +182,7 @@ type speaking struct {
 	connect func(ctx context.Context)
 }
 
-func (s speaking) Initialize(_ context.Context, g *Initialization) (Answer, error) {
+func (s speaking) Initialize(_ context.Context, g *InitializeRequest) (Answer, error) {
 	g.Connect(s.connect)
 	return Answer{}, nil
 }
@@ -202,7 +202,7 @@ func (e *eager) Write(b []byte) (int, error) {
 		_ = json.Unmarshal([]byte(line), &frame)
 		e.lines = append(e.lines, frame.Type)
 		if frame.Type == "control_request" {
-			_ = e.peer.receive(context.Background(), []byte(`{"type":"control_response","response":{"subtype":"success","request_id":"`+frame.RequestID+`","response":{"mcp_response":{}}}}`))
+			_ = e.peer.handleLine(context.Background(), []byte(`{"type":"control_response","response":{"subtype":"success","request_id":"`+frame.RequestID+`","response":{"mcp_response":{}}}}`))
 		}
 	}
 	return len(b), nil
@@ -214,7 +214,7 @@ func TestInitializeIsAnsweredFirst(t *testing.T) {
 	for range 200 {
 		in, host := io.Pipe()
 		out := &eager{}
-		peer := New(Options{In: in, Out: out, Stamps: &counted{}})
+		peer := New(Options{In: in, Out: out, Metadata: &counted{}})
 		out.peer = peer
 		connected := make(chan struct{})
 		s := speaking{bare{}, func(ctx context.Context) {
@@ -243,9 +243,9 @@ func TestInitializeIsAnsweredFirst(t *testing.T) {
 func TestParked(t *testing.T) {
 	hello := `{"protocolVersion":"2025-11-25","serverInfo":{"name":"s","version":"1"}}`
 	var g hostServers
-	g.park(map[string]Handshake{
-		"good": {Hello: json.RawMessage(hello), Tools: json.RawMessage(`{"tools":[]}`)},
-		"bare": {Hello: json.RawMessage(hello)},
+	g.parkHandshakes(map[string]Handshake{
+		"good": {InitializeResult: json.RawMessage(hello), ToolsResult: json.RawMessage(`{"tools":[]}`)},
+		"bare": {InitializeResult: json.RawMessage(hello)},
 	})
 	for _, ask := range []struct{ server, method, answer string }{
 		{"good", "initialize", `{"jsonrpc":"2.0","id":7,"result":` + hello + `}`},
@@ -256,7 +256,7 @@ func TestParked(t *testing.T) {
 		{"bare", "initialize", "asked"},
 		{"old", "initialize", "asked"},
 	} {
-		raw, ok := g.answer(ask.server, json.RawMessage(`{"id":7,"method":"`+ask.method+`"}`))
+		raw, ok := g.answerParked(ask.server, json.RawMessage(`{"id":7,"method":"`+ask.method+`"}`))
 		text := string(raw)
 		if !ok {
 			text = "asked"

@@ -9,8 +9,8 @@ import (
 // ErrClosed says that stdin ended before the host had answered.
 var ErrClosed = errors.New("stream closed before response received")
 
-// errNotAsked is the [ErrClosed] of a question that came too late to be asked.
-var errNotAsked = fmt.Errorf("nothing asked: %w", ErrClosed)
+// errNotSent is the [ErrClosed] of a question that came too late to be asked.
+var errNotSent = fmt.Errorf("nothing asked: %w", ErrClosed)
 
 // HostError is a host's answer that it could not do what it was asked, or ours
 // to a request of the host.
@@ -34,35 +34,35 @@ func inputErrorf(format string, args ...any) error {
 	return &InputError{Text: fmt.Sprintf(format, args...)}
 }
 
-// incoming is the envelope of every frame of the host. Ids are the host's own
+// incomingFrame is the envelope of every frame of the host. Ids are the host's own
 // and come back as they are.
-type incoming struct {
+type incomingFrame struct {
 	Type      string          `json:"type"`
 	RequestID json.RawMessage `json:"request_id"`
 	Request   json.RawMessage `json:"request"`
 	Response  json.RawMessage `json:"response"`
 }
 
-// outgoing is a request of ours.
-type outgoing struct {
+// requestFrame is a request of ours.
+type requestFrame struct {
 	Type      string `json:"type"` // "control_request"
 	RequestID string `json:"request_id"`
 	Request   any    `json:"request"`
 }
 
-// withdrawal tells the host that nobody waits for an answer any more.
-type withdrawal struct {
+// cancelFrame tells the host that nobody waits for an answer any more.
+type cancelFrame struct {
 	Type      string `json:"type"` // "control_cancel_request"
 	RequestID string `json:"request_id"`
 }
 
-// response answers a request of the host.
-type response struct {
+// responseFrame answers a request of the host.
+type responseFrame struct {
 	Type     string `json:"type"` // "control_response"
 	Response any    `json:"response"`
 }
 
-type success struct {
+type successBody struct {
 	Subtype   string          `json:"subtype"` // "success"
 	RequestID json.RawMessage `json:"request_id,omitempty"`
 	Response  any             `json:"response,omitempty"`
@@ -71,7 +71,7 @@ type success struct {
 	Dialogs     *[]json.RawMessage `json:"pending_user_dialog_requests,omitempty"`
 }
 
-type failure struct {
+type errorBody struct {
 	Subtype   string          `json:"subtype"` // "error"
 	RequestID json.RawMessage `json:"request_id,omitempty"`
 	Error     string          `json:"error"`
@@ -79,10 +79,10 @@ type failure struct {
 	Model     string          `json:"model,omitempty"`
 }
 
-func failed(id json.RawMessage, err error) response {
-	f := failure{Subtype: "error", RequestID: id, Error: err.Error()}
+func errorResponse(id json.RawMessage, err error) responseFrame {
+	f := errorBody{Subtype: "error", RequestID: id, Error: err.Error()}
 	if refusal, ok := errors.AsType[*RefusalError](err); ok {
 		f.Code, f.Model = refusal.Code, refusal.Model
 	}
-	return response{"control_response", f}
+	return responseFrame{"control_response", f}
 }

@@ -11,30 +11,30 @@ import (
 // Handshake is what a host and one of its own servers have said to each other
 // already (the SDK's type SDKControlInitializeRequest).
 type Handshake struct {
-	Hello json.RawMessage `json:"initializeResult"`
-	Tools json.RawMessage `json:"toolsListResult"` // nil = the server is asked
+	InitializeResult json.RawMessage `json:"initializeResult"`
+	ToolsResult      json.RawMessage `json:"toolsListResult"` // nil = the server is asked
 }
 
 // hostServers are the servers inside the host, as far as the wire knows of them.
 type hostServers struct {
 	mu     sync.Mutex
 	parked map[string]Handshake // by server: what is asked in them is answered from here, once
-	// quiet keeps servers from being spoken to until it is closed, but for those
+	// hold keeps servers from being spoken to until it is closed, but for those
 	// that are connected; nil = they may be.
-	quiet     chan struct{}
+	hold      chan struct{}
 	connected func(server string) bool
 }
 
-// park keeps handshakes in the place of those that are kept.
-func (g *hostServers) park(handshakes map[string]Handshake) {
+// parkHandshakes keeps handshakes in the place of those that are kept.
+func (g *hostServers) parkHandshakes(handshakes map[string]Handshake) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.parked = handshakes
 }
 
-// answer gives the answer to a message of a handshake; false = the server is to
+// answerParked gives the answer to a message of a handshake; false = the server is to
 // be asked.
-func (g *hostServers) answer(server string, message json.RawMessage) (json.RawMessage, bool) {
+func (g *hostServers) answerParked(server string, message json.RawMessage) (json.RawMessage, bool) {
 	in := jsvalue.Read[struct {
 		ID     json.RawMessage `json:"id"`
 		Method string          `json:"method"`
@@ -48,12 +48,12 @@ func (g *hostServers) answer(server string, message json.RawMessage) (json.RawMe
 	var result json.RawMessage
 	switch in.Method {
 	case "initialize":
-		result = one.Hello
+		result = one.InitializeResult
 	case "notifications/initialized":
 		return nil, true
 	case "tools/list":
 		delete(g.parked, server)
-		result = one.Tools
+		result = one.ToolsResult
 	}
 	if result == nil {
 		delete(g.parked, server)
@@ -67,21 +67,21 @@ func (g *hostServers) answer(server string, message json.RawMessage) (json.RawMe
 	return answer, err == nil
 }
 
-// silence keeps servers that are not connected from being spoken to until
+// holdMessages keeps servers that are not connected from being spoken to until
 // release is called.
-func (g *hostServers) silence(connected func(server string) bool) (release func()) {
+func (g *hostServers) holdMessages(connected func(server string) bool) (release func()) {
 	quiet := make(chan struct{})
 	g.mu.Lock()
-	g.quiet, g.connected = quiet, connected
+	g.hold, g.connected = quiet, connected
 	g.mu.Unlock()
 	return sync.OnceFunc(func() { close(quiet) })
 }
 
-// unsilenced waits until a server may be spoken to. Those that are connected
+// waitReleased waits until a server may be spoken to. Those that are connected
 // already may be at any time: a turn goes on meanwhile.
-func (g *hostServers) unsilenced(ctx context.Context, server string) error {
+func (g *hostServers) waitReleased(ctx context.Context, server string) error {
 	g.mu.Lock()
-	quiet, connected := g.quiet, g.connected
+	quiet, connected := g.hold, g.connected
 	g.mu.Unlock()
 	if quiet == nil || connected(server) {
 		return ctx.Err()
@@ -94,9 +94,9 @@ func (g *hostServers) unsilenced(ctx context.Context, server string) error {
 	}
 }
 
-// serverHandshakes is the connecting of servers of the host that an initialize
+// initialConnect is the connecting of servers of the host that an initialize
 // request names.
-type serverHandshakes struct {
+type initialConnect struct {
 	mu       sync.Mutex
 	reached  func() // called when one of them is spoken to; nil = nobody waits for that
 	answered <-chan struct{}
@@ -104,21 +104,21 @@ type serverHandshakes struct {
 
 // begin has reached called when a server is spoken to. Answered is closed when
 // the request has its answer: what servers say is heard after it.
-func (i *serverHandshakes) begin(reached func(), answered <-chan struct{}) {
+func (i *initialConnect) begin(reached func(), answered <-chan struct{}) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.reached, i.answered = reached, answered
 }
 
-func (i *serverHandshakes) end() {
+func (i *initialConnect) end() {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.reached = nil
 }
 
-// spoken takes note that a server was spoken to, and tells what the host is to
+// noteContact takes note that a server was spoken to, and tells what the host is to
 // be told before it is heard; nil = nothing.
-func (i *serverHandshakes) spoken() <-chan struct{} {
+func (i *initialConnect) noteContact() <-chan struct{} {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if i.reached == nil {

@@ -37,10 +37,10 @@ func TestLongLine(t *testing.T) {
 	if fault := new(InputError); !errors.As(err, &fault) || !strings.HasPrefix(fault.Text, "Error: stream-json input carried over 256M characters with no newline.") || line != nil {
 		t.Errorf("%d bytes, %v", len(line), err)
 	}
-	if source.read > longestLine+128<<10 {
+	if source.read > maxLineLength+128<<10 {
 		t.Errorf("%d bytes were read", source.read)
 	}
-	if used := after.TotalAlloc - before.TotalAlloc; used > longestLine+longestLine/8 {
+	if used := after.TotalAlloc - before.TotalAlloc; used > maxLineLength+maxLineLength/8 {
 		t.Errorf("%d MB were taken", used>>20)
 	}
 }
@@ -48,7 +48,7 @@ func TestLongLine(t *testing.T) {
 // TestGrouped: what a group writes is not mixed with lines of others.
 func TestGrouped(t *testing.T) {
 	var out bytes.Buffer
-	l := newLines(&out)
+	l := newLineWriter(&out)
 	go l.run()
 	l.put([]byte("one"))
 	err := l.Grouped(func(w io.Writer) error {

@@ -62,16 +62,16 @@ func (p *Conn) Ask(ctx context.Context, r protocol.PermissionRequest) (protocol.
 		q.Approvable, q.SuppressRule = &approvable, !approvable
 	}
 	q.DisplayName = cmp.Or(q.DisplayName, q.ToolName)
-	p.out.state("requires_action")
-	raw, err := p.asked.ask(ctx, q, ofPermission)
+	p.out.showState("requires_action")
+	raw, err := p.outgoing.ask(ctx, q, kindPermission)
 	if ctx.Err() != nil {
 		return protocol.PermissionAnswer{}, ctx.Err()
 	}
-	p.out.state("running")
+	p.out.showState("running")
 	switch refused, failed := errors.AsType[*HostError](err); {
 	case failed:
 		return protocol.PermissionAnswer{Failure: strings.TrimSuffix("Tool permission request failed: Error: "+refused.Text, ": ")}, nil
-	case errors.Is(err, errNotAsked):
+	case errors.Is(err, errNotSent):
 		return protocol.PermissionAnswer{Failure: "Tool permission request failed: AbortError: Stream closed"}, nil
 	case errors.Is(err, ErrClosed):
 		return protocol.PermissionAnswer{Failure: "Tool permission request failed: AbortError: Tool permission stream closed before response received"}, nil
@@ -84,12 +84,12 @@ func (p *Conn) Ask(ctx context.Context, r protocol.PermissionRequest) (protocol.
 // Callback has the host run one of its hooks; see hook.Callback. Once stdin has
 // ended the error is [ErrClosed] and [hook.ErrGone].
 func (p *Conn) Callback(ctx context.Context, callbackID string, input json.RawMessage, toolUseID string) (json.RawMessage, error) {
-	out, err := p.asked.ask(ctx, struct {
+	out, err := p.outgoing.ask(ctx, struct {
 		Subtype    string          `json:"subtype"`
 		CallbackID string          `json:"callback_id"`
 		Input      json.RawMessage `json:"input"`
 		ToolUseID  string          `json:"tool_use_id,omitempty"`
-	}{"hook_callback", callbackID, input, toolUseID}, ofWork)
+	}{"hook_callback", callbackID, input, toolUseID}, kindTurnOrTask)
 	if errors.Is(err, ErrClosed) {
 		err = fmt.Errorf("%w: %w", hook.ErrGone, err)
 	}
@@ -99,22 +99,22 @@ func (p *Conn) Callback(ctx context.Context, callbackID string, input json.RawMe
 // Message carries a JSON-RPC message to an MCP server inside the host and
 // returns its answer, nil for a notification; see mcp.Options.SDK.
 func (p *Conn) Message(ctx context.Context, server string, message json.RawMessage) (json.RawMessage, error) {
-	if known, ok := p.guests.answer(server, message); ok {
+	if known, ok := p.hostServers.answerParked(server, message); ok {
 		return known, nil
 	}
-	if err := p.guests.unsilenced(ctx, server); err != nil {
+	if err := p.hostServers.waitReleased(ctx, server); err != nil {
 		return nil, err
 	}
-	q, err := p.asked.put(ctx, struct {
+	q, err := p.outgoing.send(ctx, struct {
 		Subtype string          `json:"subtype"`
 		Server  string          `json:"server_name"`
 		Message json.RawMessage `json:"message"`
-	}{"mcp_message", server, message}, ofServer)
+	}{"mcp_message", server, message}, kindServerMessage)
 	if err != nil {
 		return nil, err
 	}
-	told := p.intro.spoken()
-	raw, err := p.asked.await(ctx, q)
+	told := p.initialConnect.noteContact()
+	raw, err := p.outgoing.await(ctx, q)
 	if told != nil {
 		select {
 		case <-told:
@@ -158,7 +158,7 @@ func (p *Conn) Elicit(ctx context.Context, q mcp.ElicitRequest) mcp.ElicitAnswer
 	if q.URL != "" {
 		ask.Mode = "url"
 	}
-	raw, err := p.asked.ask(ctx, ask, ofElicitation)
+	raw, err := p.outgoing.ask(ctx, ask, kindElicitation)
 	if err != nil {
 		return mcp.ElicitAnswer{}
 	}
@@ -193,8 +193,8 @@ func propertyOrder(schema json.RawMessage) []string {
 
 // Absorb takes the prompts that become part of the running turn; see
 // [simulator.Prompts].
-func (p *Conn) Absorb() []protocol.UserMessage { return p.desk.absorb() }
+func (p *Conn) Absorb() []protocol.UserMessage { return p.scheduler.absorb() }
 
 // Waiting counts the prompts of people that wait for a turn; see
 // [simulator.Prompts].
-func (p *Conn) Waiting() int { return p.desk.waiting() }
+func (p *Conn) Waiting() int { return p.scheduler.countWaiting() }

@@ -10,9 +10,9 @@ import (
 type pendingRequests struct {
 	group sync.WaitGroup
 
-	mu     sync.Mutex
-	open   bool                          // more may begin
-	cancel map[string]context.CancelFunc // by the request's id
+	mu      sync.Mutex
+	open    bool                          // more may begin
+	cancels map[string]context.CancelFunc // by the request's id
 }
 
 func (e *pendingRequests) begin() {
@@ -30,48 +30,48 @@ func (e *pendingRequests) start(ctx context.Context, id string, run func(ctx con
 		return
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	e.cancel[id] = cancel
+	e.cancels[id] = cancel
 	e.group.Go(func() { // ends with run, which ctx ends
 		defer cancel()
 		run(ctx)
 	})
 }
 
-// done takes note that an errand is over.
-func (e *pendingRequests) done(id string) {
+// remove takes note that an errand is over.
+func (e *pendingRequests) remove(id string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	delete(e.cancel, id)
+	delete(e.cancels, id)
 }
 
-// abandon ends work on a request that the host no longer wants.
-func (e *pendingRequests) abandon(id string) {
+// cancelRequest ends work on a request that the host no longer wants.
+func (e *pendingRequests) cancelRequest(id string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if cancel := e.cancel[id]; cancel != nil {
+	if cancel := e.cancels[id]; cancel != nil {
 		cancel()
 	}
 }
 
-// any tells whether there is work.
-func (e *pendingRequests) any() bool {
+// hasActive tells whether there is work.
+func (e *pendingRequests) hasActive() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return len(e.cancel) > 0
+	return len(e.cancels) > 0
 }
 
-// close lets no more begin.
+// closeInput lets no more begin.
 func (e *pendingRequests) close() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.open = false
 }
 
-// stop ends them all.
-func (e *pendingRequests) stop() {
+// cancelAll ends them all.
+func (e *pendingRequests) cancelAll() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	for _, cancel := range e.cancel {
+	for _, cancel := range e.cancels {
 		cancel()
 	}
 }

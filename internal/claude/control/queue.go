@@ -14,39 +14,39 @@ import (
 type prompt struct {
 	message  protocol.UserMessage
 	priority int
-	// alone says that the prompt came while nothing ran or waited: its turn begins
+	// startsAtOnce says that the prompt came while nothing ran or waited: its turn begins
 	// at once, and what comes after it waits for another one.
-	alone bool
+	startsAtOnce bool
 	// interruptResult says that the host interrupted before the turn had begun: the
-	// turn ends as soon as it has shown itself.
+	// playTurn ends as soon as it has shown itself.
 	interrupted bool
 	// unannounced says that the prompt came during initialize, whose answer goes
 	// before everything about it.
 	unannounced bool
-	// begun says that the host was told already that it was started.
-	begun bool
+	// startShown says that the host was told already that it was started.
+	startShown bool
 	// cancelled says that the prompt's turn was ended by the host.
 	cancelled bool
 	// parts are the prompts with a uuid that this one is made of, as they came.
 	parts []protocol.UserMessage
 }
 
-// plain tells whether a prompt may share a turn with others.
-func (in *prompt) plain() bool {
+// isMergeable tells whether a prompt may share a turn with others.
+func (in *prompt) isMergeable() bool {
 	_, typed, _ := in.message.Content.Typed()
 	return !in.interrupted && !strings.HasPrefix(typed, "/")
 }
 
-// joins tells whether a waiting prompt becomes part of the one before it.
-func (in *prompt) joins(next *prompt) bool {
-	return !in.alone && !next.alone && in.plain() && next.plain() && in.priority == next.priority &&
+// canMerge tells whether a waiting prompt becomes part of the one before it.
+func (in *prompt) canMerge(next *prompt) bool {
+	return !in.startsAtOnce && !next.startsAtOnce && in.isMergeable() && next.isMergeable() && in.priority == next.priority &&
 		!in.message.NoQuery && !next.message.NoQuery && in.message.Synthetic == next.message.Synthetic &&
 		bytes.Equal(in.message.Origin, next.message.Origin)
 }
 
-// join makes the next prompt part of this one, whose id the last one gives.
-func (in *prompt) join(next *prompt) {
-	in.message.Content = joined(in.message.Content, next.message.Content)
+// merge makes the next prompt part of this one, whose id the last one gives.
+func (in *prompt) merge(next *prompt) {
+	in.message.Content = joinContents(in.message.Content, next.message.Content)
 	in.message.UUIDs = append(in.message.UUIDs, next.message.UUIDs...)
 	in.parts = append(in.parts, next.parts...)
 	if next.message.UUID != "" {
@@ -54,8 +54,8 @@ func (in *prompt) join(next *prompt) {
 	}
 }
 
-// joined puts one content below another. Blocks stay blocks.
-func joined(a, b protocol.Content) protocol.Content {
+// joinContents puts one content below another. Blocks stay blocks.
+func joinContents(a, b protocol.Content) protocol.Content {
 	if a.Blocks == nil && b.Blocks == nil {
 		return protocol.Content{Text: a.Text + "\n" + b.Text}
 	}
@@ -76,8 +76,8 @@ func blocksOf(c protocol.Content) []protocol.Block {
 	return c.Blocks
 }
 
-// lifecycle tells how far a prompt is, of whose parts the host knows the uuids.
-func (in *prompt) lifecycle(state string) []protocol.Event {
+// lifecycleEvents tells how far a prompt is, of whose parts the host knows the uuids.
+func (in *prompt) lifecycleEvents(state string) []protocol.Event {
 	var events []protocol.Event
 	for _, id := range in.message.UUIDs {
 		events = append(events, protocol.Lifecycle(id, state))
@@ -87,8 +87,8 @@ func (in *prompt) lifecycle(state string) []protocol.Event {
 
 // queue holds the prompts that wait, in the order of their turns.
 type queue struct {
-	waiting []*prompt
-	seen    map[string]bool // uuids of all prompts so far
+	waiting   []*prompt
+	seenUUIDs map[string]bool // promptUUIDs of all prompts so far
 }
 
 // push adds a prompt behind those of its own and of higher priority.
@@ -100,22 +100,22 @@ func (q *queue) push(in *prompt) {
 	q.waiting = slices.Insert(q.waiting, at, in)
 }
 
-// known reports whether a uuid was seen before and takes note of it; no uuid is
+// markSeen reports whether a uuid was seen before and takes note of it; no uuid is
 // never known.
-func (q *queue) known(uuid string) bool {
+func (q *queue) markSeen(uuid string) bool {
 	if uuid == "" {
 		return false
 	}
-	if q.seen == nil {
-		q.seen = map[string]bool{}
+	if q.seenUUIDs == nil {
+		q.seenUUIDs = map[string]bool{}
 	}
-	known := q.seen[uuid]
-	q.seen[uuid] = true
+	known := q.seenUUIDs[uuid]
+	q.seenUUIDs[uuid] = true
 	return known
 }
 
-// waits tells whether a prompt with this uuid has not begun.
-func (q *queue) waits(uuid string) bool {
+// contains tells whether a prompt with this uuid has not begun.
+func (q *queue) contains(uuid string) bool {
 	return slices.ContainsFunc(q.waiting, func(in *prompt) bool { return in.message.UUID == uuid })
 }
 
@@ -123,18 +123,18 @@ func (q *queue) waits(uuid string) bool {
 func (q *queue) pop(merge bool) *prompt {
 	in := q.waiting[0]
 	q.waiting = q.waiting[1:]
-	for merge && len(q.waiting) > 0 && in.joins(q.waiting[0]) {
-		in.join(q.waiting[0])
+	for merge && len(q.waiting) > 0 && in.canMerge(q.waiting[0]) {
+		in.merge(q.waiting[0])
 		q.waiting = q.waiting[1:]
 	}
 	return in
 }
 
-// absorb takes the prompts that may become part of the running turn.
-func (q *queue) absorb() []*prompt {
+// takeMergeable takes the prompts that may become part of the running turn.
+func (q *queue) takeMergeable() []*prompt {
 	var taken []*prompt
 	q.waiting = slices.DeleteFunc(q.waiting, func(in *prompt) bool {
-		fits := in.priority == 0 && in.plain()
+		fits := in.priority == 0 && in.isMergeable()
 		if fits {
 			taken = append(taken, in)
 		}
@@ -155,8 +155,8 @@ func (q *queue) remove(uuid string) *prompt {
 	return in
 }
 
-// drop empties the queue but for a prompt that is to be interrupted.
-func (q *queue) drop() []*prompt {
+// clear empties the queue but for a prompt that is to be interrupted.
+func (q *queue) clear() []*prompt {
 	var dropped []*prompt
 	q.waiting = slices.DeleteFunc(q.waiting, func(in *prompt) bool {
 		if !in.interrupted {
@@ -167,8 +167,8 @@ func (q *queue) drop() []*prompt {
 	return dropped
 }
 
-// uuids of the prompts that have one, never nil.
-func uuids(prompts []*prompt) []string {
+// promptUUIDs of the prompts that have one, never nil.
+func promptUUIDs(prompts []*prompt) []string {
 	ids := []string{}
 	for _, in := range prompts {
 		if in.message.UUID != "" {

@@ -11,51 +11,51 @@ import (
 
 // scheduler is where prompts lie until they are played, and what keeps them there.
 type scheduler struct {
-	out      *frameWriter
-	asked    *questions
-	errands  *pendingRequests
-	await    bool          // the first turn waits for an initialize request
-	oneByOne bool          // prompts are never joined
-	wake     chan struct{} // cap 1: something that the player waits for has changed
+	out             *frameWriter
+	outgoing        *outgoingRequests
+	pending         *pendingRequests
+	awaitInitialize bool          // the first turn waits for an initialize request
+	separateTurns   bool          // prompts are never joined
+	wake            chan struct{} // cap 1: something that the player waits for has changed
 
-	mu        sync.Mutex // guards what follows
-	queue     queue
-	first     *prompt // played before all others, once; nil = none
-	turn      runningTurn
-	input     input
-	greetings initialization
+	mu          sync.Mutex // guards what follows
+	queue       queue
+	firstPrompt *prompt // endTurn before all others, once; nil = none
+	turn        runningTurn
+	input       input
+	initialize  initializeState
 }
 
 // runningTurn is the turn that is played.
 type runningTurn struct {
-	prompt *prompt                 // nil = none
-	cut    context.CancelCauseFunc // interrupts it; nil = it has not begun
-	begun  int                     // turns begun so far
+	prompt    *prompt                 // nil = none
+	interrupt context.CancelCauseFunc // interrupts it; nil = it has not begun
+	count     int                     // turns begun so far
 }
 
 // input is what is known of stdin.
 type input struct {
-	open     bool       // it has not ended
-	ended    bool       // no more prompts are taken
-	bursting bool       // whole lines wait to be looked at
-	calm     *sync.Cond // bursting has ended
+	open       bool       // it has not ended
+	ended      bool       // no more prompts are taken
+	bursting   bool       // whole lines wait to be looked at
+	burstEnded *sync.Cond // bursting has ended
 }
 
-// initialization are the initialize requests of the host.
-type initialization struct {
-	open  int        // without an answer: other requests wait
-	holds int        // without effect so far: no turn may start
-	done  bool       // one has been answered
-	later []incoming // requests that came meanwhile
+// initializeState are the initialize requests of the host.
+type initializeState struct {
+	unanswered int             // without an answer: other requests wait
+	connecting int             // without effect so far: no turn may start
+	answered   bool            // one has been answered
+	postponed  []incomingFrame // requests that came meanwhile
 }
 
-func newDesk(o Options, out *frameWriter, asked *questions, work *pendingRequests) *scheduler {
-	d := &scheduler{out: out, asked: asked, errands: work, await: o.AwaitInitialize, oneByOne: o.OneByOne, wake: make(chan struct{}, 1)}
-	d.input.calm = sync.NewCond(&d.mu)
+func newScheduler(o Options, out *frameWriter, asked *outgoingRequests, work *pendingRequests) *scheduler {
+	d := &scheduler{out: out, outgoing: asked, pending: work, awaitInitialize: o.AwaitInitialize, separateTurns: o.SeparateTurns, wake: make(chan struct{}, 1)}
+	d.input.burstEnded = sync.NewCond(&d.mu)
 	return d
 }
 
-func (d *scheduler) stir() {
+func (d *scheduler) notify() {
 	select {
 	case d.wake <- struct{}{}:
 	default:
@@ -69,166 +69,166 @@ func (d *scheduler) begin(first *protocol.UserMessage) {
 	if first == nil {
 		return
 	}
-	d.first = &prompt{message: *first, begun: true}
-	d.out.state("running")
-	d.out.show(d.first.lifecycle("started")...)
+	d.firstPrompt = &prompt{message: *first, startShown: true}
+	d.out.showState("running")
+	d.out.showEvents(d.firstPrompt.lifecycleEvents("started")...)
 }
 
-// burst notes whether whole lines are there that have not been looked at: lines
+// setBursting notes whether whole lines are there that have not been looked at: lines
 // that came together are all known before the next turn begins.
-func (d *scheduler) burst(on bool) {
+func (d *scheduler) setBursting(on bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.input.bursting = on
 	if !on {
-		d.input.calm.Broadcast()
-		d.stir()
+		d.input.burstEnded.Broadcast()
+		d.notify()
 	}
 }
 
-// close is the end of stdin.
-func (d *scheduler) close() {
+// closeInput is the end of stdin.
+func (d *scheduler) closeInput() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.input.open = false
-	d.stir()
+	d.notify()
 }
 
-// finish lets what was sent so far come to its end, as the end of stdin does.
-func (d *scheduler) finish() {
+// endInput lets what was sent so far come to its end, as the end of stdin does.
+func (d *scheduler) endInput() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.input.ended = true
-	d.stir()
+	d.notify()
 }
 
 // enqueue takes a prompt, unless one with its uuid was taken before: that is
 // only repeated, and only if it does not wait any more.
 func (d *scheduler) enqueue(in *prompt) {
 	d.mu.Lock()
-	if d.queue.known(in.message.UUID) {
-		waits := d.queue.waits(in.message.UUID)
+	if d.queue.markSeen(in.message.UUID) {
+		waits := d.queue.contains(in.message.UUID)
 		d.mu.Unlock()
 		if !waits {
-			d.out.repeat(in.message)
+			d.out.repeatPrompt(in.message)
 		}
 		return
 	}
 	defer d.mu.Unlock()
-	if d.greetings.open > 0 {
+	if d.initialize.unanswered > 0 {
 		in.unannounced = true
 	} else {
 		d.announce(in)
 	}
-	in.alone = d.turn.prompt == nil && len(d.queue.waiting) == 0
+	in.startsAtOnce = d.turn.prompt == nil && len(d.queue.waiting) == 0
 	d.queue.push(in)
-	if in.priority > 0 && d.turn.prompt != nil && d.turn.cut != nil {
-		d.supersede()
+	if in.priority > 0 && d.turn.prompt != nil && d.turn.interrupt != nil {
+		d.supersedeTurn()
 	}
-	d.stir()
+	d.notify()
 }
 
 // announce tells that a prompt was taken, which ends the idle state; d.mu is
 // held.
 func (d *scheduler) announce(in *prompt) {
 	in.unannounced = false
-	d.out.state("running")
-	d.out.show(in.lifecycle("queued")...)
+	d.out.showState("running")
+	d.out.showEvents(in.lifecycleEvents("queued")...)
 }
 
-// supersede ends the running turn for a prompt that is to be answered now; d.mu
+// supersedeTurn ends the running turn for a prompt that is to be answered now; d.mu
 // is held.
-func (d *scheduler) supersede() {
+func (d *scheduler) supersedeTurn() {
 	defer d.out.lines.hold()()
 	d.turn.prompt.cancelled = true
-	d.turn.cut(simulator.ErrSuperseded)
-	d.asked.withdrawEnded()
+	d.turn.interrupt(simulator.ErrSuperseded)
+	d.outgoing.withdrawAbandoned()
 }
 
-// take gives the next prompt that may be played now; more tells whether there
+// takeNext gives the next prompt that may be played now; more tells whether there
 // can be others later.
-func (d *scheduler) take() (in *prompt, more bool) {
+func (d *scheduler) takeNext() (in *prompt, more bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	more = d.input.open && !d.input.ended
-	g := d.greetings
-	held := d.input.bursting || g.holds > 0 || g.open > 0 || d.await && !g.done && more
+	g := d.initialize
+	held := d.input.bursting || g.connecting > 0 || g.unanswered > 0 || d.awaitInitialize && !g.answered && more
 	switch {
 	case held:
-	case d.first != nil && (g.done || len(d.queue.waiting) > 0 || !more):
-		in = d.first
-		d.first, d.turn.prompt = nil, in
+	case d.firstPrompt != nil && (g.answered || len(d.queue.waiting) > 0 || !more):
+		in = d.firstPrompt
+		d.firstPrompt, d.turn.prompt = nil, in
 	case len(d.queue.waiting) > 0:
-		in = d.queue.pop(!d.oneByOne)
+		in = d.queue.pop(!d.separateTurns)
 		d.turn.prompt = in
 	}
-	return in, more || held || d.errands.any()
+	return in, more || held || d.pending.hasActive()
 }
 
-// insert gives a prompt that is none of the host's its turn.
-func (d *scheduler) insert(message protocol.UserMessage) *prompt {
+// insertNotice gives a prompt that is none of the host's its turn.
+func (d *scheduler) insertNotice(message protocol.UserMessage) *prompt {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.turn.prompt = &prompt{message: message}
 	return d.turn.prompt
 }
 
-// play begins the turn of the prompt that was taken; cut interrupts it.
-func (d *scheduler) play(cut context.CancelCauseFunc) {
+// startTurn begins the turn of the prompt that was taken; cut interrupts it.
+func (d *scheduler) startTurn(cut context.CancelCauseFunc) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.turn.cut = cut
-	d.turn.begun++
+	d.turn.interrupt = cut
+	d.turn.count++
 	if in := d.turn.prompt; in.interrupted {
 		in.cancelled = true
 		cut(nil)
 	}
 }
 
-// played ends it.
-func (d *scheduler) played() {
+// endTurn ends it.
+func (d *scheduler) endTurn() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.turn.prompt, d.turn.cut = nil, nil
+	d.turn.prompt, d.turn.interrupt = nil, nil
 }
 
-// rest shows that nothing waits, if so.
-func (d *scheduler) rest() {
+// showIdle shows that nothing waits, if so.
+func (d *scheduler) showIdle() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if len(d.queue.waiting) == 0 {
-		d.out.state("idle")
+		d.out.showState("idle")
 	}
 }
 
 // interrupt ends the current turn, or the next one if it has been sent already;
-// drop takes the prompts behind it away, too. Tell is called before anything
+// clear takes the prompts behind it away, too. Tell is called before anything
 // else happens, with those that still wait and those that are gone.
 func (d *scheduler) interrupt(drop bool, tell func(still, gone []*prompt)) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.turn.cut != nil {
+	if d.turn.interrupt != nil {
 		d.turn.prompt.cancelled = true
-		d.turn.cut(nil)
+		d.turn.interrupt(nil)
 	}
-	d.asked.withdrawEnded()
+	d.outgoing.withdrawAbandoned()
 	switch {
-	case d.turn.prompt != nil && d.turn.cut == nil:
+	case d.turn.prompt != nil && d.turn.interrupt == nil:
 		d.turn.prompt.interrupted = true
 	case d.turn.prompt == nil && len(d.queue.waiting) > 0:
 		d.queue.waiting[0].interrupted = true
 	}
 	var gone []*prompt
 	if drop {
-		gone = d.queue.drop()
+		gone = d.queue.clear()
 	}
 	for _, in := range gone {
-		d.out.show(in.lifecycle("cancelled")...)
+		d.out.showEvents(in.lifecycleEvents("cancelled")...)
 	}
 	tell(slices.DeleteFunc(slices.Clone(d.queue.waiting), func(in *prompt) bool { return in.interrupted }), gone)
 }
 
-// cancel takes a prompt away that has not begun; nil = there is none with this
+// cancels takes a prompt away that has not begun; nil = there is none with this
 // uuid.
 func (d *scheduler) cancel(uuid string) *prompt {
 	d.mu.Lock()
@@ -236,25 +236,25 @@ func (d *scheduler) cancel(uuid string) *prompt {
 	return d.queue.remove(uuid)
 }
 
-// absorb takes the prompts that become part of the running turn.
+// takeMergeable takes the prompts that become part of the running turn.
 func (d *scheduler) absorb() []protocol.UserMessage {
-	if d.oneByOne {
+	if d.separateTurns {
 		return nil
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for d.input.bursting && d.input.open {
-		d.input.calm.Wait()
+		d.input.burstEnded.Wait()
 	}
 	var messages []protocol.UserMessage
-	for _, in := range d.queue.absorb() {
+	for _, in := range d.queue.takeMergeable() {
 		messages = append(messages, in.message)
 	}
 	return messages
 }
 
-// waiting counts the prompts of people that wait for a turn.
-func (d *scheduler) waiting() int {
+// countWaiting counts the prompts of people that wait for a turn.
+func (d *scheduler) countWaiting() int {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	n := 0
@@ -270,69 +270,69 @@ func (d *scheduler) waiting() int {
 func (d *scheduler) active() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.turn.prompt != nil || d.first != nil
+	return d.turn.prompt != nil || d.firstPrompt != nil
 }
 
-// begun tells whether a turn has begun so far.
-func (d *scheduler) begun() bool {
+// startShown tells whether a turn has begun so far.
+func (d *scheduler) turnStarted() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.turn.begun > 0
+	return d.turn.count > 0
 }
 
-// greet begins an initialize request: other requests wait until [scheduler.greeted]
-// tells of no more, turns until [scheduler.introduced]. Begun tells whether a turn
+// beginInitialize begins an initialize request: other requests wait until [scheduler.nextPostponed]
+// tells of no more, turns until [scheduler.endConnecting]. Begun tells whether a turn
 // has begun, again whether this is not the first such request or is too late.
-func (d *scheduler) greet() (begun, again bool) {
+func (d *scheduler) beginInitialize() (begun, again bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.greetings.open++
-	d.greetings.holds++
-	begun = d.turn.begun > 0 || d.turn.prompt != nil
-	return begun, begun || d.greetings.done || d.greetings.open > 1
+	d.initialize.unanswered++
+	d.initialize.connecting++
+	begun = d.turn.count > 0 || d.turn.prompt != nil
+	return begun, begun || d.initialize.answered || d.initialize.unanswered > 1
 }
 
-// introduced is the end of what an initialize request connects.
-func (d *scheduler) introduced() {
+// endConnecting is the end of what an initialize request connects.
+func (d *scheduler) endConnecting() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.greetings.holds--
+	d.initialize.connecting--
 }
 
-// introducing tells whether servers that initialize names are being connected.
-func (d *scheduler) introducing() bool {
+// connectingServers tells whether servers that initialize names are being connected.
+func (d *scheduler) connectingServers() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.greetings.holds > 0
+	return d.initialize.connecting > 0
 }
 
 // postpone keeps a request that came while initialize is under way.
-func (d *scheduler) postpone(f incoming) bool {
+func (d *scheduler) postpone(f incomingFrame) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.greetings.open > 0 {
-		d.greetings.later = append(d.greetings.later, f)
+	if d.initialize.unanswered > 0 {
+		d.initialize.postponed = append(d.initialize.postponed, f)
 	}
-	return d.greetings.open > 0
+	return d.initialize.unanswered > 0
 }
 
-// greeted gives the requests that have waited for the answer to initialize, one
+// nextPostponed gives the requests that have waited for the answer to initialize, one
 // a call. With none left, prompts that came meanwhile are announced.
-func (d *scheduler) greeted() (incoming, bool) {
+func (d *scheduler) nextPostponed() (incomingFrame, bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if g := &d.greetings; len(g.later) > 0 && g.open == 1 {
-		f := g.later[0]
-		g.later = g.later[1:]
+	if g := &d.initialize; len(g.postponed) > 0 && g.unanswered == 1 {
+		f := g.postponed[0]
+		g.postponed = g.postponed[1:]
 		return f, true
 	}
-	d.greetings.open--
-	d.greetings.done = true
+	d.initialize.unanswered--
+	d.initialize.answered = true
 	for _, in := range d.queue.waiting {
 		if in.unannounced {
 			d.announce(in)
 		}
 	}
-	d.stir()
-	return incoming{}, false
+	d.notify()
+	return incomingFrame{}, false
 }

@@ -209,7 +209,7 @@ func start(t *testing.T, options []string) *conversation {
 	c := &conversation{in: w, out: &stdout{turn: make(chan struct{}, 1)}, done: make(chan error, 1)}
 	c.out.turn <- struct{}{}
 	marks := &counted{}
-	o := control.Options{In: r, Out: c.out, Stamps: marks}
+	o := control.Options{In: r, Out: c.out, Metadata: marks}
 	s := &fakeSession{model: "model-1"}
 	for _, option := range options {
 		switch option {
@@ -218,11 +218,11 @@ func start(t *testing.T, options []string) *conversation {
 		case "replay":
 			o.Replay = true
 		case "one-by-one":
-			o.OneByOne = true
+			o.SeparateTurns = true
 		case "states":
-			o.States = control.StatesOn
+			o.StateEvents = control.StateEventsOn
 		case "host-states":
-			o.States = control.StatesHostOnly
+			o.StateEvents = control.StateEventsHostOnly
 		case "checkpoints":
 			s.rewind = true
 		case "background":
@@ -231,7 +231,7 @@ func start(t *testing.T, options []string) *conversation {
 			t.Fatalf("unknown option %q", option)
 		}
 	}
-	o.Ceiling = time.Minute
+	o.BackgroundLimit = time.Minute
 	s.peer = control.New(o)
 	var err error
 	if s.policy, err = permission.New(permission.Options{CWD: "/w"}); err != nil {
@@ -275,21 +275,21 @@ type fakeSession struct {
 	noticed    bool
 }
 
-// driver makes the fake every part of a session that requests act on.
-func (f *fakeSession) driver(marks control.Stamps) driver {
-	return driver{PromptPlayer: f, BackgroundWorker: f, requests: &requests{
-		peer: f.peer, stamps: marks, greeter: f, session: f, named: f, settings: f, files: f, tasks: f, facts: f,
+// controlSession makes the fake every part of a session that requests act on.
+func (f *fakeSession) driver(marks control.FrameMetadata) controlSession {
+	return controlSession{PromptPlayer: f, BackgroundWorker: f, requestServer: &requestServer{
+		conn: f.peer, metadata: marks, initializer: f, session: f, identity: f, settings: f, files: f, tasks: f, describer: f,
 	}}
 }
 
 // Its answers to requests.
 
-func (f *fakeSession) First() *protocol.UserMessage { return nil }
-func (f *fakeSession) Ready(context.Context) error  { return nil }
+func (f *fakeSession) FirstPrompt() *protocol.UserMessage { return nil }
+func (f *fakeSession) WaitReady(context.Context) error    { return nil }
 
 func (f *fakeSession) Busy() bool { return f.background != nil && !f.noticed }
 
-func (f *fakeSession) Idle(_, until context.Context) error {
+func (f *fakeSession) StreamBackground(_, until context.Context) error {
 	select {
 	case <-f.background:
 	case <-until.Done():
@@ -297,7 +297,7 @@ func (f *fakeSession) Idle(_, until context.Context) error {
 	return nil
 }
 
-func (f *fakeSession) Notice() (protocol.UserMessage, bool) {
+func (f *fakeSession) TakeNotice() (protocol.UserMessage, bool) {
 	select {
 	case <-f.background:
 		f.noticed = true
@@ -323,7 +323,7 @@ func (f *fakeSession) ReadFile(path string) (string, []byte, error) {
 	return "/w/" + path, []byte("text of " + path), nil
 }
 
-func (f *fakeSession) Tell(subtype string) (any, bool) {
+func (f *fakeSession) Describe(subtype string) (any, bool) {
 	reply, ok := map[string]any{
 		"get_context_usage":     map[string]int{"totalTokens": 1},
 		"get_settings":          map[string]any{"effective": map[string]any{}},
@@ -335,7 +335,7 @@ func (f *fakeSession) Tell(subtype string) (any, bool) {
 	return reply, ok
 }
 
-func (f *fakeSession) Build() (version, built string) { return "2.1.329", "" }
+func (f *fakeSession) CLIVersion() (version, built string) { return "2.1.329", "" }
 
 func (f *fakeSession) TaskOutput(id string) ([]byte, bool) { return []byte("so far"), id == "t-1" }
 
@@ -374,8 +374,8 @@ func (f *fakeSession) restore(uuid string, _ bool) (checkpoint.Change, error) {
 	return checkpoint.Change{Files: []string{"/w/a"}, Insertions: 1}, nil
 }
 
-func (f *fakeSession) Initialize(_ context.Context, in Initialize) (Description, error) {
-	if in.Begun {
+func (f *fakeSession) Initialize(_ context.Context, in InitializeOptions) (Description, error) {
+	if in.TurnStarted {
 		return Description{OutputStyle: "again"}, nil
 	}
 	var agents []Agent
@@ -385,7 +385,7 @@ func (f *fakeSession) Initialize(_ context.Context, in Initialize) (Description,
 	return Description{OutputStyle: "default", HooksApplied: in.Hooks != nil, Agents: agents}, nil
 }
 
-func (f *fakeSession) Connect(ctx context.Context, in Initialize) {
+func (f *fakeSession) Connect(ctx context.Context, in InitializeOptions) {
 	if f.servers == nil {
 		return
 	}

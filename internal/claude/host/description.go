@@ -26,16 +26,16 @@ type Description struct {
 	// ManifestsParked tells what became of the handshakes that the host has had.
 	ManifestsParked map[string]string `json:"sdk_mcp_manifests_parked,omitempty"`
 
-	OnFailureSupported  bool `json:"hook_on_failure_supported"`
-	HooksKept           int  `json:"hooks_when_unanswered_kept"`
-	AskOutranksHost     bool `json:"other_hook_ask_outranks_host"`
-	FeedbackMode        Kind `json:"feedback_mode"`
-	AnalyticsDisabled   bool `json:"analytics_disabled"`
-	RemoteAutoEnable    bool `json:"remote_control_auto_enable"`
-	RemoteAutoConnect   bool `json:"remote_control_auto_connect_default"`
-	RemoteAvailable     bool `json:"remote_control_available"`
-	RemoteAutoOn        bool `json:"remote_control_auto_on_by_default"`
-	IDERemoteAutoEnable bool `json:"ide_rc_auto_enable_gate"`
+	OnFailureSupported  bool         `json:"hook_on_failure_supported"`
+	HooksKept           int          `json:"hooks_when_unanswered_kept"`
+	AskOutranksHost     bool         `json:"other_hook_ask_outranks_host"`
+	FeedbackMode        FeedbackMode `json:"feedback_mode"`
+	AnalyticsDisabled   bool         `json:"analytics_disabled"`
+	RemoteAutoEnable    bool         `json:"remote_control_auto_enable"`
+	RemoteAutoConnect   bool         `json:"remote_control_auto_connect_default"`
+	RemoteAvailable     bool         `json:"remote_control_available"`
+	RemoteAutoOn        bool         `json:"remote_control_auto_on_by_default"`
+	IDERemoteAutoEnable bool         `json:"ide_rc_auto_enable_gate"`
 
 	FastModeState          string   `json:"fast_mode_state"`
 	FastModeDisabledReason string   `json:"fast_mode_disabled_reason"`
@@ -66,8 +66,8 @@ type Account struct {
 	APIProvider  string `json:"apiProvider"`
 }
 
-// Kind is an object with nothing but a kind.
-type Kind struct {
+// FeedbackMode is an object with nothing but a kind.
+type FeedbackMode struct {
 	Kind string `json:"kind"`
 }
 
@@ -81,14 +81,14 @@ func (h *hostedSession) describe() Description {
 		OutputStyle: said.OutputStyle, AvailableOutputStyles: plan.Catalog.Styles(),
 		Models: clientinfo.Models(), PID: plan.PID, ClaudeCodeVersion: plan.Version,
 		Account:           Account{TokenSource: "none", APIKeySource: plan.APIKeySource, APIProvider: "firstParty"},
-		FeedbackMode:      Kind{Kind: "disabled"},
+		FeedbackMode:      FeedbackMode{Kind: "disabled"},
 		AnalyticsDisabled: true, FastModeState: said.FastModeState, FastModeDisabledReason: said.FastModeDisabledReason,
 		Capabilities: clientinfo.HostCapabilities(),
 	}
 	if plan.State != "" {
 		d.UserOutputStylesDir = filepath.Join(plan.State, "output-styles")
 	}
-	d.OutputStyle = h.Live().Now().Style
+	d.OutputStyle = h.State().Now().Style
 	for _, name := range said.SlashCommands {
 		if c, ok := plan.Catalog.Command(name); ok {
 			listed := Command{Name: c.Name, Description: c.Description, ArgumentHint: c.Hint}

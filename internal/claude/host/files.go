@@ -55,7 +55,7 @@ func (h *hostedSession) ReadFile(path string) (string, []byte, error) {
 	return abs, data, err
 }
 
-func rewind(_ context.Context, r *requests, in request) (control.Answer, error) {
+func rewind(_ context.Context, r *requestServer, in request) (control.Answer, error) {
 	id, _ := jsvalue.Text(in.keys["user_message_id"])
 	dryRun := !jsvalue.Falsy(in.keys["dry_run"])
 	done, err := r.files.restore(id, dryRun)
@@ -82,12 +82,12 @@ func rewind(_ context.Context, r *requests, in request) (control.Answer, error) 
 	}
 }
 
-// readLimit is how much of a file is sent when the host sets no limit.
-const readLimit = 1 << 20
+// maxReadBytes is how much of a file is sent when the host sets no limit.
+const maxReadBytes = 1 << 20
 
 // readFile sends the contents of a file. Whatever keeps it from being read is
 // told alike.
-func readFile(_ context.Context, r *requests, in request) (control.Answer, error) {
+func readFile(_ context.Context, r *requestServer, in request) (control.Answer, error) {
 	path, _ := jsvalue.Text(in.keys["path"])
 	abs, data, err := r.files.ReadFile(path)
 	if err != nil {
@@ -101,7 +101,7 @@ func readFile(_ context.Context, r *requests, in request) (control.Answer, error
 		Lossy     *bool  `json:"lossy,omitempty"` // nil = the contents are exact
 		Path      string `json:"requested_path"`
 	}{AbsPath: abs, Path: path}
-	limit := wanted(in.keys["max_bytes"])
+	limit := byteLimit(in.keys["max_bytes"])
 	if out.Truncated = len(data) > limit; out.Truncated {
 		data = data[:limit]
 	}
@@ -113,10 +113,10 @@ func readFile(_ context.Context, r *requests, in request) (control.Answer, error
 	return control.Answer{Payload: out}, nil
 }
 
-// wanted is the number of bytes that a host asks for.
-func wanted(raw json.RawMessage) int {
-	if n, err := strconv.ParseFloat(string(raw), 64); err == nil && n >= 1 && n <= readLimit {
+// byteLimit is the number of bytes that a host asks for.
+func byteLimit(raw json.RawMessage) int {
+	if n, err := strconv.ParseFloat(string(raw), 64); err == nil && n >= 1 && n <= maxReadBytes {
 		return int(n)
 	}
-	return readLimit
+	return maxReadBytes
 }

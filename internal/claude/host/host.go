@@ -25,94 +25,94 @@ var ErrInterrupted = errors.New("interrupted")
 
 // Host is a session that an SDK host drives over stdin and stdout.
 type Host struct {
-	s    *session.Session
-	peer *control.Conn
-	d    driver
+	session *session.Session
+	conn    *control.Conn
+	driver  controlSession
 }
 
 // Open builds the session of a plan for the host that is behind the streams of sys. It starts nothing.
 func Open(plan launch.Plan, sys *process.System, signals *process.Signals) (*Host, error) {
-	marks := &stamps{plan: plan}
+	marks := &frameMetadata{plan: plan}
 	peer := control.New(options(plan, sys, marks))
 	s, err := session.Open(plan, peer)
 	if err != nil {
 		return nil, err
 	}
-	marks.s = s
+	marks.session = s
 	h := &hostedSession{Session: s}
-	p := player{s, peer, signals}
-	return &Host{s: s, peer: peer, d: driver{PromptPlayer: p, BackgroundWorker: p, requests: &requests{
-		peer: peer, stamps: marks, session: s, named: s, greeter: h, settings: h, files: h, tasks: h, facts: h,
+	p := promptPlayer{s, peer, signals}
+	return &Host{session: s, conn: peer, driver: controlSession{PromptPlayer: p, BackgroundWorker: p, requestServer: &requestServer{
+		conn: peer, metadata: marks, session: s, identity: s, initializer: h, settings: h, files: h, tasks: h, describer: h,
 	}}}, nil
 }
 
-func options(plan launch.Plan, sys *process.System, marks control.Stamps) control.Options {
+func options(plan launch.Plan, sys *process.System, marks control.FrameMetadata) control.Options {
 	o := control.Options{
-		In: sys.Stdin, Out: sys.Stdout, Stamps: marks,
-		AwaitInitialize: plan.Host.AwaitInitialize, Ceiling: plan.Limits.BackgroundCeiling, Replay: plan.Output.Replay, OneByOne: plan.Host.OneByOne,
+		In: sys.Stdin, Out: sys.Stdout, Metadata: marks,
+		AwaitInitialize: plan.Host.AwaitInitialize, BackgroundLimit: plan.Limits.BackgroundCeiling, Replay: plan.Output.Replay, SeparateTurns: plan.Host.SeparateTurns,
 	}
 	switch {
-	case plan.Host.States:
-		o.States = control.StatesOn
-	case plan.Host.StatesToHost:
-		o.States = control.StatesHostOnly
+	case plan.Host.StateEvents:
+		o.StateEvents = control.StateEventsOn
+	case plan.Host.StateEventsHostOnly:
+		o.StateEvents = control.StateEventsHostOnly
 	}
 	return o
 }
 
-// stamps are those of a session's frames.
-type stamps struct {
-	plan launch.Plan
-	s    *session.Session // nil = it is not there yet, and nothing is written
+// metadata are those of a session's frames.
+type frameMetadata struct {
+	plan    launch.Plan
+	session *session.Session // nil = it is not there yet, and nothing is written
 }
 
-func (m *stamps) NewID() string     { return m.plan.Clock.NewID() }
-func (m *stamps) SessionID() string { return m.s.ID() }
-func (m *stamps) Timestamp() string {
+func (m *frameMetadata) NewID() string     { return m.plan.Clock.NewID() }
+func (m *frameMetadata) SessionID() string { return m.session.ID() }
+func (m *frameMetadata) Timestamp() string {
 	return m.plan.Clock.Now().UTC().Format("2006-01-02T15:04:05.000Z")
 }
 
 // Session is the session that is driven. Whoever has opened the host closes it.
-func (h *Host) Session() *session.Session { return h.s }
+func (h *Host) Session() *session.Session { return h.session }
 
 // Events is where what follows the last turn is written; see [control.Conn.Events].
-func (h *Host) Events() io.Writer { return h.peer.Events() }
+func (h *Host) Events() io.Writer { return h.conn.Events() }
 
 // Serve plays the host's prompts until there are none, and answers its requests. The session is started and not closed.
 func (h *Host) Serve(ctx context.Context) error {
-	if err := h.s.Start(ctx); err != nil {
+	if err := h.session.Start(ctx); err != nil {
 		return err
 	}
-	err := h.peer.Serve(ctx, h.d)
-	h.s.Started()
+	err := h.conn.Serve(ctx, h.driver)
+	h.session.WaitStarted()
 	if bad, ok := errors.AsType[*control.InputError](err); ok {
 		return process.Verbatimf("%s", bad.Text)
 	}
 	return err
 }
 
-// driver is a session as the wire sees it.
-type driver struct {
+// controlSession is a session as the wire sees it.
+type controlSession struct {
 	control.PromptPlayer
 	control.BackgroundWorker
-	*requests
+	*requestServer
 }
 
-var _ control.Session = driver{}
+var _ control.Session = controlSession{}
 
-// Slow tells whether requests of a subtype may wait for anything.
-func (d driver) Slow(subtype string) bool {
-	h, _ := inbound(subtype)
+// IsSlow tells whether requests of a subtype may wait for anything.
+func (d controlSession) IsSlow(subtype string) bool {
+	h, _ := handlerFor(subtype)
 	return h.slow
 }
 
 // Serve answers a request.
-func (d driver) Serve(ctx context.Context, r control.Request) (control.Answer, error) {
-	h, ok := inbound(r.Subtype)
+func (d controlSession) Serve(ctx context.Context, r control.Request) (control.Answer, error) {
+	h, ok := handlerFor(r.Subtype)
 	if !ok {
 		return control.Answer{}, unsupported(r.Subtype)
 	}
-	return h.run(ctx, d.requests, readRequest(r))
+	return h.run(ctx, d.requestServer, readRequest(r))
 }
 
 // handler serves one subtype. A slow one may wait for anything; see [control.Server].
@@ -121,8 +121,8 @@ type handler struct {
 	slow bool
 }
 
-// inbound is every request that is served; those that are not are [refused].
-func inbound(subtype string) (handler, bool) {
+// handlerFor is every request that is served; those that are not are [unsupportedRequests].
+func handlerFor(subtype string) (handler, bool) {
 	table := map[string]handler{
 		"set_permission_mode":     {run: setPermissionMode},
 		"set_model":               {run: setModel},
@@ -131,32 +131,32 @@ func inbound(subtype string) (handler, bool) {
 		"update_settings":         {run: updateSettings},
 		"side_question":           {run: sideQuestion, slow: true},
 		"register_repo_root":      {run: registerRoot},
-		"claim_session":           {run: claim},
-		"submit_feedback":         {run: feedback},
-		"get_hooks_listing":       {run: tell},
+		"claim_session":           {run: claimSession},
+		"submit_feedback":         {run: submitFeedback},
+		"get_hooks_listing":       {run: describeSession},
 
 		"set_mcp_permission_mode_override": {run: overrideMode},
 
 		"cancel_async_message":   {run: cancelMessage},
 		"stop_task":              {run: stopTask},
 		"end_session":            {run: endSession},
-		"rename_session":         {run: rename},
+		"rename_session":         {run: renameSession},
 		"rewind_files":           {run: rewind},
 		"read_file":              {run: readFile},
-		"get_context_usage":      {run: checked(knownDetail, tell)},
-		"get_settings":           {run: tell},
-		"get_usage":              {run: checked(skipBehaviors, tell)},
-		"list_permission_rules":  {run: tell},
-		"list_models":            {run: tell},
-		"reload_skills":          {run: tell},
-		"reload_plugins":         {run: tell},
-		"reload_output_styles":   {run: tell},
+		"get_context_usage":      {run: withCheck(checkDetail, describeSession)},
+		"get_settings":           {run: describeSession},
+		"get_usage":              {run: withCheck(checkSkipBehaviors, describeSession)},
+		"list_permission_rules":  {run: describeSession},
+		"list_models":            {run: describeSession},
+		"reload_skills":          {run: describeSession},
+		"reload_plugins":         {run: describeSession},
+		"reload_output_styles":   {run: describeSession},
 		"get_task_output":        {run: taskOutput},
-		"background_tasks":       {run: background},
-		"generate_session_title": {run: noTitle},
-		"set_has_subscribers":    {run: subscribers},
+		"background_tasks":       {run: backgroundTask},
+		"generate_session_title": {run: generateTitle},
+		"set_has_subscribers":    {run: setSubscribers},
 		"get_binary_version":     {run: binaryVersion},
-		"get_session_cost":       {run: tell},
+		"get_session_cost":       {run: describeSession},
 		"mcp_status":             {run: mcpStatus},
 		"mcp_message":            {run: mcpMessage},
 		"mcp_reconnect":          {run: mcpReconnect, slow: true},
@@ -164,41 +164,41 @@ func inbound(subtype string) (handler, bool) {
 		"mcp_set_servers":        {run: mcpSetServers, slow: true},
 		"mcp_call":               {run: mcpCall, slow: true},
 		"mcp_read_resource":      {run: mcpReadResource, slow: true},
-		"seed_read_state":        {run: nothing}, // only NotebookEdit needs an earlier Read, and a Read of this session
+		"seed_read_state":        {run: acceptWithoutEffect}, // only NotebookEdit needs an earlier Read, and a Read of this session
 	}
 	h, ok := table[subtype]
 	return h, ok
 }
 
-// player plays the prompts of a host with a session, and shows its work between turns.
-type player struct {
+// promptPlayer plays the prompts of a host with a session, and shows its work between turns.
+type promptPlayer struct {
 	*session.Session
-	peer    *control.Conn
+	conn    *control.Conn
 	signals *process.Signals
 }
 
-// First is the prompt that goes on with a call that an earlier process put off.
-func (p player) First() *protocol.UserMessage {
-	if in, ok := p.Deferred(); ok {
+// FirstPrompt is the prompt that goes on with a call that an earlier process put off.
+func (p promptPlayer) FirstPrompt() *protocol.UserMessage {
+	if in, ok := p.DeferredPrompt(); ok {
 		return &in
 	}
 	return nil
 }
 
 // Turn plays one prompt. SIGINT ends it with its result and the run after it.
-func (p player) Turn(_, interrupt context.Context, in protocol.UserMessage) (completed bool, err error) {
+func (p promptPlayer) Turn(_, interrupt context.Context, in protocol.UserMessage) (completed bool, err error) {
 	ctx, cancel := context.WithCancelCause(interrupt)
 	defer cancel(nil)
 	p.signals.Interrupts(func() { cancel(simulator.ErrSignalled) })
-	err = output.StreamJSON(p.peer.Events(), p.Session.Turn(ctx, in))
+	err = output.StreamJSON(p.conn.Events(), p.Session.Turn(ctx, in))
 	if p.signals.Interrupted() && err == nil {
 		return false, ErrInterrupted
 	}
-	last := p.Last()
+	last := p.LastResult()
 	return last != nil && simulator.Completed(last), err
 }
 
-// Idle writes what the work shows.
-func (p player) Idle(_, until context.Context) error {
-	return output.StreamJSON(p.peer.Events(), p.Session.Idle(until))
+// StreamBackground writes what the work shows.
+func (p promptPlayer) StreamBackground(_, until context.Context) error {
+	return output.StreamJSON(p.conn.Events(), p.Session.BackgroundEvents(until))
 }

@@ -13,43 +13,43 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// Initialize answers the host's first request.
-func (r *requests) Initialize(ctx context.Context, g *control.Initialization) (control.Answer, error) {
+// InitializeOptions answers the host's first request.
+func (r *requestServer) Initialize(ctx context.Context, g *control.InitializeRequest) (control.Answer, error) {
 	sent := readRequest(g.Request)
-	in := jsvalue.Read[Initialize](g.Body)
-	in.Begun = g.Begun
+	in := jsvalue.Read[InitializeOptions](g.Body)
+	in.TurnStarted = g.TurnStarted
 	if text, is := jsvalue.Text(sent.keys["systemPrompt"]); is {
 		in.SystemPrompt = []string{text}
 	}
 	in.Title = strings.TrimSpace(in.Title)
-	if err := malformed(sent, &in); err != nil {
+	if err := validateInitialize(sent, &in); err != nil {
 		return control.Answer{}, err
 	}
-	became, parked := park(sent, in.SDKMCPServers, r.connected)
+	became, parked := parkHandshakes(sent, in.SDKMCPServers, r.connected)
 	if became != nil {
-		r.peer.Park(parked)
+		r.conn.ParkHandshakes(parked)
 	}
-	d, err := r.greeter.Initialize(ctx, in)
+	d, err := r.initializer.Initialize(ctx, in)
 	if err != nil {
 		return control.Answer{}, err
 	}
-	g.Connect(func(life context.Context) { r.greeter.Connect(life, in) })
+	g.Connect(func(life context.Context) { r.initializer.Connect(life, in) })
 	d.ManifestsParked = became
-	d.PermissionMode, d.SessionState = string(r.session.Policy().Mode()), r.peer.State()
+	d.PermissionMode, d.SessionState = string(r.session.Policy().Mode()), r.conn.State()
 	d.OnFailureSupported, d.AskOutranksHost = true, true
 	a := control.Answer{Payload: d}
 	if in.Title != "" {
-		a.Before = []protocol.Event{titleChanged(in.Title)}
+		a.Before = []protocol.Event{titleChangedEvent(in.Title)}
 	}
 	return a, nil
 }
 
 // Interrupt ends what works in the background.
-func (r *requests) Interrupt() { r.greeter.Interrupt() }
+func (r *requestServer) Interrupt() { r.initializer.Interrupt() }
 
-// malformed says what is wrong with the keys of initialize that have to have a
+// validateInitialize says what is wrong with the keys of initialize that have to have a
 // certain form; those of other keys are passed over when they have not.
-func malformed(sent request, in *Initialize) error {
+func validateInitialize(sent request, in *InitializeOptions) error {
 	if servers := sent.keys["sdkMcpServers"]; jsvalue.Given(servers) && json.Unmarshal(servers, &in.SDKMCPServers) != nil {
 		return errors.New("initialize: sdkMcpServers and webSearchIsolationExemptMcpServers must be arrays of strings")
 	}
@@ -81,9 +81,9 @@ func malformed(sent request, in *Initialize) error {
 	return nil
 }
 
-// park takes the handshakes of servers that are not connected yet, and tells
+// parkHandshakes takes the handshakes of servers that are not connected yet, and tells
 // what became of each. Nil = the request brought none.
-func park(in request, names []string, connected func(name string) bool) (became map[string]string, parked map[string]control.Handshake) {
+func parkHandshakes(in request, names []string, connected func(name string) bool) (became map[string]string, parked map[string]control.Handshake) {
 	raw := in.keys["sdkMcpServerManifests"]
 	if !jsvalue.Given(raw) || len(names) == 0 {
 		return nil, nil
@@ -99,7 +99,7 @@ func park(in request, names []string, connected func(name string) bool) (became 
 		one := jsvalue.Read[control.Handshake](entry)
 		hello := jsvalue.Read[struct {
 			Version *string `json:"protocolVersion"`
-		}](one.Hello)
+		}](one.InitializeResult)
 		switch {
 		case !jsvalue.Objects(entry) || hello.Version == nil:
 			became[name] = "malformed"
@@ -118,9 +118,9 @@ func park(in request, names []string, connected func(name string) bool) (became 
 // Interrupt ends the agents in the background.
 func (h *hostedSession) Interrupt() { h.Tasks().Interrupt() }
 
-// Initialize takes the host's settings. Those that turns are built with are heeded only before the first turn.
-func (h *hostedSession) Initialize(_ context.Context, in Initialize) (Description, error) {
-	if !in.Begun {
+// InitializeOptions takes the host's settings. Those that turns are built with are heeded only before the first turn.
+func (h *hostedSession) Initialize(_ context.Context, in InitializeOptions) (Description, error) {
+	if !in.TurnStarted {
 		if err := h.configure(in); err != nil {
 			return Description{}, err
 		}
@@ -156,20 +156,20 @@ func (h *hostedSession) Initialize(_ context.Context, in Initialize) (Descriptio
 }
 
 // configure applies what is otherwise given by flags.
-func (h *hostedSession) configure(in Initialize) error {
+func (h *hostedSession) configure(in InitializeOptions) error {
 	if in.SystemPrompt == nil && in.AppendSystemPrompt == "" && in.JSONSchema == nil && in.ToolAliases == nil {
 		return nil
 	}
-	c := session.Configuration{Append: in.AppendSystemPrompt, Schema: string(in.JSONSchema), Aliases: in.ToolAliases}
+	c := session.HostConfiguration{AppendPrompt: in.AppendSystemPrompt, Schema: string(in.JSONSchema), ToolAliases: in.ToolAliases}
 	if in.SystemPrompt != nil {
-		c.System = new(strings.Join(in.SystemPrompt, "\n"))
+		c.SystemPrompt = new(strings.Join(in.SystemPrompt, "\n"))
 	}
 	return h.Configure(c)
 }
 
 // addPlugins loads the plugins that initialize names, before the first turn of a process that waits for initialize; it
 // tells whether all of them are loaded.
-func (h *hostedSession) addPlugins(in Initialize) bool {
+func (h *hostedSession) addPlugins(in InitializeOptions) bool {
 	var dirs []string
 	withServers := map[string]bool{}
 	for _, raw := range in.Plugins {
@@ -184,14 +184,14 @@ func (h *hostedSession) addPlugins(in Initialize) bool {
 		dirs = append(dirs, abs)
 		withServers[abs] = !p.SkipMCP
 	}
-	if h.Plan().Host.AwaitInitialize && !in.Begun {
+	if h.Plan().Host.AwaitInitialize && !in.TurnStarted {
 		h.AddPlugins(dirs, withServers)
 	}
 	return h.Plan().Catalog.HasPlugins(dirs...)
 }
 
 // Connect connects the servers that came with initialize. One that fails shows so in its status.
-func (h *hostedSession) Connect(ctx context.Context, in Initialize) {
+func (h *hostedSession) Connect(ctx context.Context, in InitializeOptions) {
 	err := h.Session.Connect(ctx, in.SDKMCPServers)
 	if err == nil && h.Plan().Host.AwaitInitialize && jsvalue.Given(in.MCPServers) {
 		_, err = h.SetServers(ctx, in.MCPServers)

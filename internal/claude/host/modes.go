@@ -14,7 +14,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-func setPermissionMode(_ context.Context, r *requests, in request) (control.Answer, error) {
+func setPermissionMode(_ context.Context, r *requestServer, in request) (control.Answer, error) {
 	name, _ := jsvalue.Text(in.keys["mode"])
 	mode := protocol.PermissionMode(name)
 	if mode == "manual" {
@@ -27,7 +27,7 @@ func setPermissionMode(_ context.Context, r *requests, in request) (control.Answ
 		}
 		return control.Answer{}, err
 	}
-	a := control.Answer{Payload: modeSet{mode}}
+	a := control.Answer{Payload: modeAnswer{mode}}
 	if mode != before {
 		a.After = []protocol.Event{protocol.ModeStatus(mode)}
 	}
@@ -36,21 +36,21 @@ func setPermissionMode(_ context.Context, r *requests, in request) (control.Answ
 
 // setModel switches the model; none, null and "default" mean the default one.
 // An error tells which one stays in force.
-func setModel(_ context.Context, r *requests, in request) (control.Answer, error) {
+func setModel(_ context.Context, r *requestServer, in request) (control.Answer, error) {
 	name := ""
 	if raw := in.keys["model"]; jsvalue.Given(raw) {
 		var ok bool
 		if name, ok = jsvalue.Text(raw); !ok {
-			return control.Answer{}, &control.RefusalError{Code: "invalid_request", Text: in.wrong("model", "a string").Error(), Model: r.named.Model()}
+			return control.Answer{}, &control.RefusalError{Code: "invalid_request", Text: in.typeError("model", "a string").Error(), Model: r.identity.Model()}
 		}
 		if code, text := refusedModel(name); code != "" {
-			return control.Answer{}, &control.RefusalError{Code: code, Text: text, Model: r.named.Model()}
+			return control.Answer{}, &control.RefusalError{Code: code, Text: text, Model: r.identity.Model()}
 		}
 	}
-	before := r.named.Model()
-	r.named.SetModel(name)
+	before := r.identity.Model()
+	r.identity.SetModel(name)
 	r.modelChanged(before, model.Asked(name))
-	return control.Answer{Payload: modelSet{r.named.Model()}}, nil
+	return control.Answer{Payload: modelAnswer{r.identity.Model()}}, nil
 }
 
 // refusedModel tells why a name cannot be a model; an empty code = it can.
@@ -68,9 +68,9 @@ func refusedModel(name string) (code, text string) {
 // modelChanged tells about a change inside a conversation; before the first turn
 // there is nothing to tell (spec: cli-observed 5). Asked is the name to show
 // beside that of the model; empty = none.
-func (r *requests) modelChanged(before, asked string) {
-	now := r.named.Model()
-	if !r.peer.Begun() || now == before {
+func (r *requestServer) modelChanged(before, asked string) {
+	now := r.identity.Model()
+	if !r.conn.TurnStarted() || now == before {
 		return
 	}
 	shown := now
@@ -78,15 +78,15 @@ func (r *requests) modelChanged(before, asked string) {
 		shown = asked + " (" + now + ")"
 	}
 	yes, text := true, "<local-command-stdout>Set model to `"+strings.ReplaceAll(shown, "`", "")+"`</local-command-stdout>"
-	r.peer.Show(&protocol.User{
+	r.conn.Show(&protocol.User{
 		Type: "user", Message: protocol.UserContent{Role: "user", Content: protocol.Content{Text: text}},
-		UUID: r.stamps.NewID(), IsReplay: &yes,
+		UUID: r.metadata.NewID(), IsReplay: &yes,
 	})
 }
 
 // setThinking takes a thinking budget and how thinking is shown. Neither has an
 // effect on a scripted model.
-func setThinking(_ context.Context, _ *requests, in request) (control.Answer, error) {
+func setThinking(_ context.Context, _ *requestServer, in request) (control.Answer, error) {
 	whole := true
 	if tokens := in.keys["max_thinking_tokens"]; jsvalue.Given(tokens) {
 		_, err := strconv.ParseInt(string(tokens), 10, 64)
@@ -103,7 +103,7 @@ func setThinking(_ context.Context, _ *requests, in request) (control.Answer, er
 
 // overrideMode takes a permission mode for one server's tools and keeps none:
 // where those are asked about anyhow it would change nothing.
-func overrideMode(_ context.Context, r *requests, in request) (control.Answer, error) {
+func overrideMode(_ context.Context, r *requestServer, in request) (control.Answer, error) {
 	name, err := in.text("serverName")
 	if err != nil {
 		return control.Answer{}, err
@@ -125,5 +125,5 @@ func overrideMode(_ context.Context, r *requests, in request) (control.Answer, e
 	if mode == "" {
 		warning = "MCP server '" + name + "' is not known; its stored override was cleared."
 	}
-	return control.Answer{Payload: warned{warning}}, nil
+	return control.Answer{Payload: warningAnswer{warning}}, nil
 }

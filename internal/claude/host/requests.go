@@ -15,22 +15,22 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// requests answers what a host asks: it reads the keys of a request and words the answer. What it acts on are the parts
+// requestServer answers what a host asks: it reads the keys of a request and words the answer. What it acts on are the parts
 // of a session.
-type requests struct {
-	peer     *control.Conn
-	stamps   control.Stamps
-	greeter  initializer
-	session  deps
-	named    titled
-	settings settingsUpdater
-	files    fileService
-	tasks    backgroundTasks
-	facts    describer
+type requestServer struct {
+	conn        *control.Conn
+	metadata    control.FrameMetadata
+	initializer initializer
+	session     sessionControls
+	identity    sessionIdentity
+	settings    settingsUpdater
+	files       fileService
+	tasks       backgroundTasks
+	describer   describer
 }
 
-// deps are what requests act on; a session has them.
-type deps interface {
+// sessionControls are what requests act on; a session has them.
+type sessionControls interface {
 	Policy() *permission.Policy
 	// Servers is nil when the session can have none.
 	Servers() *mcp.Manager
@@ -38,8 +38,8 @@ type deps interface {
 	SetServers(ctx context.Context, servers json.RawMessage) (mcp.Change, error)
 }
 
-// titled is what of a session has a name that changes.
-type titled interface {
+// sessionIdentity is what of a session has a name that changes.
+type sessionIdentity interface {
 	Model() string // the model in force, as the API names it
 	SetModel(name string)
 	Rename(title string)
@@ -47,18 +47,18 @@ type titled interface {
 
 // initializer takes the host's first request.
 type initializer interface {
-	// Initialize takes the host's settings and describes the session. No turn runs meanwhile unless some have been played.
-	Initialize(ctx context.Context, in Initialize) (Description, error)
+	// InitializeOptions takes the host's settings and describes the session. No turn runs meanwhile unless some have been played.
+	Initialize(ctx context.Context, in InitializeOptions) (Description, error)
 	// Connect connects the servers that initialize names; the next turn waits for it.
-	Connect(ctx context.Context, in Initialize)
+	Connect(ctx context.Context, in InitializeOptions)
 	// Interrupt ends the agents in the background, without waiting for them.
 	Interrupt()
 }
 
-// Initialize is the host's first request (spec: cli-contract 4.2). Absent keys
+// InitializeOptions is the host's first request (spec: cli-contract 4.2). Absent keys
 // are zero.
-type Initialize struct {
-	Begun              bool                              `json:"-"` // some turns have been played; set by the peer
+type InitializeOptions struct {
+	TurnStarted        bool                              `json:"-"` // some turns have been played; set by the peer
 	Hooks              map[string][]protocol.HookMatcher `json:"hooks"`
 	SDKMCPServers      []string                          `json:"sdkMcpServers"`
 	SDKMCPConfigs      map[string]SDKServer              `json:"sdkMcpServerConfigs"`
@@ -118,14 +118,14 @@ type sideAnswer struct {
 
 // describer describes the session.
 type describer interface {
-	// Tell answers requests that only want to know something, by their subtype; false = it has no answer.
-	Tell(subtype string) (reply any, ok bool)
-	// Build is the version of the CLI and when it was built.
-	Build() (version, built string)
+	// Describe answers requests that only want to know something, by their subtype; false = it has no answer.
+	Describe(subtype string) (reply any, ok bool)
+	// CLIVersion is the version of the CLI and when it was built.
+	CLIVersion() (version, built string)
 }
 
 // serveFunc serves the requests of one subtype.
-type serveFunc func(ctx context.Context, r *requests, in request) (control.Answer, error)
+type serveFunc func(ctx context.Context, r *requestServer, in request) (control.Answer, error)
 
 // request is one control request of the host.
 type request struct {
@@ -141,7 +141,7 @@ func readRequest(r control.Request) request {
 func (r request) text(key string) (string, error) {
 	value, ok := jsvalue.Text(r.keys[key])
 	if !ok {
-		return "", r.wrong(key, "a string")
+		return "", r.typeError(key, "a string")
 	}
 	return value, nil
 }
@@ -154,25 +154,25 @@ func (r request) flag(key string) (bool, error) {
 	case "false":
 		return false, nil
 	}
-	return false, r.wrong(key, "a boolean")
+	return false, r.typeError(key, "a boolean")
 }
 
 // has tells whether a key was sent, null included.
 func (r request) has(key string) bool { return r.keys[key] != nil }
 
-func (r request) wrong(key, want string) error {
+func (r request) typeError(key, want string) error {
 	return fmt.Errorf("%s: %s must be %s", r.Subtype, key, want)
 }
 
-// nothing succeeds without an effect: what the request changes has no counterpart in a simulated session.
-func nothing(context.Context, *requests, request) (control.Answer, error) {
+// acceptWithoutEffect succeeds without an effect: what the request changes has no counterpart in a simulated session.
+func acceptWithoutEffect(context.Context, *requestServer, request) (control.Answer, error) {
 	return control.Answer{}, nil
 }
 
-// refused are the requests that the real CLI serves and that are answered here
+// unsupportedRequests are the requests that the real CLI serves and that are answered here
 // as unsupported, each with the reason. Hosts meet the same answer from older
 // versions of the real CLI.
-func refused() map[string]string {
+func unsupportedRequests() map[string]string {
 	return map[string]string{
 		"set_color":        "the real CLI refuses it as well without a display",
 		"file_suggestions": "completion serves the interactive display",
@@ -184,20 +184,20 @@ func unsupported(subtype string) error {
 }
 
 // cancelMessage takes back a prompt that has not begun.
-func cancelMessage(_ context.Context, r *requests, in request) (control.Answer, error) {
+func cancelMessage(_ context.Context, r *requestServer, in request) (control.Answer, error) {
 	id, _ := jsvalue.Text(in.keys["message_uuid"])
-	shown, gone := r.peer.Cancel(id)
-	return control.Answer{Payload: cancelled{gone}, After: shown}, nil
+	shown, gone := r.conn.CancelPrompt(id)
+	return control.Answer{Payload: cancelAnswer{gone}, After: shown}, nil
 }
 
 // endSession lets what was sent so far come to its end.
-func endSession(_ context.Context, r *requests, _ request) (control.Answer, error) {
-	r.peer.Finish()
+func endSession(_ context.Context, r *requestServer, _ request) (control.Answer, error) {
+	r.conn.EndInput()
 	return control.Answer{}, nil
 }
 
-// noTitle is the answer of a model that has no title to propose.
-func noTitle(_ context.Context, _ *requests, in request) (control.Answer, error) {
+// generateTitle is the answer of a model that has no title to propose.
+func generateTitle(_ context.Context, _ *requestServer, in request) (control.Answer, error) {
 	if _, err := in.text("description"); err != nil {
 		return control.Answer{}, err
 	}
@@ -206,11 +206,11 @@ func noTitle(_ context.Context, _ *requests, in request) (control.Answer, error)
 			return control.Answer{}, err
 		}
 	}
-	return control.Answer{Payload: proposed{}}, nil
+	return control.Answer{Payload: titleAnswer{}}, nil
 }
 
-// subscribers says whether anybody watches; events are written either way.
-func subscribers(_ context.Context, _ *requests, in request) (control.Answer, error) {
+// setSubscribers says whether anybody watches; events are written either way.
+func setSubscribers(_ context.Context, _ *requestServer, in request) (control.Answer, error) {
 	switch string(in.keys["has_subscribers"]) {
 	case "true", "false", "null":
 		return control.Answer{}, nil
@@ -218,71 +218,71 @@ func subscribers(_ context.Context, _ *requests, in request) (control.Answer, er
 	return control.Answer{}, &control.HostError{Text: "Invalid set_has_subscribers: has_subscribers must be true, false or null"}
 }
 
-// claim is refused: a session that waits to be claimed is one of another kind.
-func claim(context.Context, *requests, request) (control.Answer, error) {
+// claimSession is refused: a session that waits to be claimed is one of another kind.
+func claimSession(context.Context, *requestServer, request) (control.Answer, error) {
 	return control.Answer{}, errors.New("not_a_spare: claim_session is only accepted by a process started with --await-claim that has not been claimed yet")
 }
 
-// feedback goes nowhere: nothing leaves the machine.
-func feedback(context.Context, *requests, request) (control.Answer, error) {
+// submitFeedback goes nowhere: nothing leaves the machine.
+func submitFeedback(context.Context, *requestServer, request) (control.Answer, error) {
 	return control.Answer{Payload: struct {
 		ID     json.RawMessage `json:"feedback_id"`
 		Reason string          `json:"unavailable_reason"`
 	}{json.RawMessage("null"), "/feedback has been disabled via the CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC environment variable"}}, nil
 }
 
-// rename gives the session a title, on one line.
-func rename(_ context.Context, r *requests, in request) (control.Answer, error) {
+// renameSession gives the session a title, on one line.
+func renameSession(_ context.Context, r *requestServer, in request) (control.Answer, error) {
 	title, err := in.text("title")
 	if err != nil {
 		return control.Answer{}, err
 	}
-	title = oneLine(title)
+	title = cleanTitle(title)
 	source, session := in.keys["source"], in.keys["session_id"]
 	switch {
 	case source != nil && string(source) != `"remote"` && string(source) != `"host"`:
-		return control.Answer{}, in.wrong("source", "'remote' or 'host'")
+		return control.Answer{}, in.typeError("source", "'remote' or 'host'")
 	case title == "":
 		return control.Answer{}, &control.HostError{Text: "title must be non-empty"}
-	case jsvalue.Given(session) && jsvalue.Word(session) != r.stamps.SessionID():
+	case jsvalue.Given(session) && jsvalue.Word(session) != r.metadata.SessionID():
 		return control.Answer{}, &control.HostError{Text: "session_id is not the current session"}
 	}
-	r.named.Rename(title)
-	return control.Answer{Before: []protocol.Event{titleChanged(title)}}, nil
+	r.identity.Rename(title)
+	return control.Answer{Before: []protocol.Event{titleChangedEvent(title)}}, nil
 }
 
-// oneLine is a title without line breaks, cut to the length that fits.
-func oneLine(title string) string {
+// cleanTitle is a title without line breaks, cut to the length that fits.
+func cleanTitle(title string) string {
 	const longest = 200
 	runes := []rune(strings.Join(strings.Fields(title), " "))
 	return string(runes[:min(len(runes), longest)])
 }
 
-func titleChanged(title string) *protocol.System {
+func titleChangedEvent(title string) *protocol.System {
 	return &protocol.System{Subtype: "session_title_changed", Fields: []protocol.Field{{Key: "title", Value: title}}}
 }
 
 // The answers to requests, where they are small; larger ones stand with what they describe.
 type (
-	cancelled struct {
+	cancelAnswer struct {
 		Cancelled bool `json:"cancelled"`
 	}
-	backgrounded struct {
+	backgroundAnswer struct {
 		Backgrounded bool `json:"backgrounded"`
 	}
-	proposed struct {
+	titleAnswer struct {
 		Title *string `json:"title"` // nil = none
 	}
-	warned struct {
+	warningAnswer struct {
 		Warning string `json:"warning"`
 	}
-	registered struct {
+	rootAnswer struct {
 		Directory string `json:"directory"`
 	}
-	modeSet struct {
+	modeAnswer struct {
 		Mode protocol.PermissionMode `json:"mode"`
 	}
-	modelSet struct {
+	modelAnswer struct {
 		Model string `json:"model"`
 	}
 )

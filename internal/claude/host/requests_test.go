@@ -28,8 +28,8 @@ func TestEveryRequestHasAFate(t *testing.T) {
 		"submit_feedback", "update_settings",
 	}
 	for _, subtype := range spec {
-		_, served := inbound(subtype)
-		why, refused := refused()[subtype]
+		_, served := handlerFor(subtype)
+		why, refused := unsupportedRequests()[subtype]
 		if served == refused {
 			t.Errorf("%s: served %v, refused %v", subtype, served, refused)
 		}
@@ -55,7 +55,7 @@ func FuzzRequests(f *testing.F) {
 		in := `{"type":"control_request","request_id":"r","request":` + strings.ReplaceAll(string(body), "\n", " ") + "}"
 		var out bytes.Buffer
 		marks := &counted{}
-		s := &fakeSession{model: "m", peer: control.New(control.Options{In: strings.NewReader(in), Out: &out, Stamps: marks})}
+		s := &fakeSession{model: "m", peer: control.New(control.Options{In: strings.NewReader(in), Out: &out, Metadata: marks})}
 		var err error
 		if s.policy, err = permission.New(permission.Options{CWD: "/w"}); err != nil {
 			t.Fatal(err)
@@ -75,7 +75,7 @@ func TestManifests(t *testing.T) {
 	in := readRequest(control.Request{Body: json.RawMessage(`{"subtype":"initialize","sdkMcpServerManifests":{
 		"good":{"initializeResult":` + hello + `,"toolsListResult":{"tools":[]}}, "bare":{"initializeResult":` + hello + `},
 		"here":{"initializeResult":` + hello + `}, "old":{"initializeResult":{"protocolVersion":"2024-11-05"}}, "bad":5, "worse":{"initializeResult":{}}}}`)})
-	got, parked := park(in, []string{"good", "bare", "here", "old", "bad", "worse", "none"}, func(name string) bool { return name == "here" })
+	got, parked := parkHandshakes(in, []string{"good", "bare", "here", "old", "bad", "worse", "none"}, func(name string) bool { return name == "here" })
 	want := map[string]string{
 		"good": "parked", "bare": "parked", "here": "already_connected", "old": "protocol_version_mismatch", "bad": "malformed", "worse": "malformed",
 	}
@@ -85,7 +85,7 @@ func TestManifests(t *testing.T) {
 	if diff := cmp.Diff([]string{"bare", "good"}, slices.Sorted(maps.Keys(parked))); diff != "" {
 		t.Errorf("parked (-want +got):\n%s", diff)
 	}
-	if whole, _ := park(readRequest(control.Request{Body: json.RawMessage(`{"sdkMcpServerManifests":5}`)}), []string{"s"}, func(string) bool { return false }); whole["s"] != "malformed" {
+	if whole, _ := parkHandshakes(readRequest(control.Request{Body: json.RawMessage(`{"sdkMcpServerManifests":5}`)}), []string{"s"}, func(string) bool { return false }); whole["s"] != "malformed" {
 		t.Errorf("no object: %v", whole)
 	}
 }

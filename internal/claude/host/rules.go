@@ -37,13 +37,13 @@ type ruleState struct {
 	Directories []permission.Directory `json:"workspaceDirectories"`
 }
 
-// rulesOf answers list_permission_rules: what allows, asks and denies, each by
+// permissionRules answers list_permission_rules: what allows, asks and denies, each by
 // source.
-func rulesOf(s *session.Session) ruleAnswer {
+func permissionRules(s *session.Session) ruleAnswer {
 	list := []ruleRow{}
 	for _, r := range s.Policy().Rules() {
 		parts := r.Parts()
-		row := ruleRow{Behavior: r.Behavior, Source: r.Source, Rule: permission.FormatRule(parts), About: about(parts), Editability: "session"}
+		row := ruleRow{Behavior: r.Behavior, Source: r.Source, Rule: permission.FormatRule(parts), About: describeRule(parts), Editability: "session"}
 		switch r.Source {
 		case "userSettings", "projectSettings", "localSettings":
 			row.Editability = "persistent"
@@ -62,8 +62,8 @@ func rulesOf(s *session.Session) ruleAnswer {
 	return ruleAnswer{ruleState{CWD: s.Plan().CWD, Rules: list, Directories: s.Policy().Added()}}
 }
 
-// about says in words what a rule covers; nil = the rule says it itself.
-func about(r protocol.PermissionRule) *ruleText {
+// describeRule says in words what a rule covers; nil = the rule says it itself.
+func describeRule(r protocol.PermissionRule) *ruleText {
 	switch {
 	case r.RuleContent == "" && r.ToolName == "Bash":
 		return &ruleText{Prefix: "Any Bash command"}

@@ -48,10 +48,10 @@ type annotations struct {
 	OpenWorld   bool `json:"openWorld,omitempty"`
 }
 
-func mcpStatus(_ context.Context, r *requests, _ request) (control.Answer, error) {
+func mcpStatus(_ context.Context, r *requestServer, _ request) (control.Answer, error) {
 	list := []serverStatus{}
 	if r.session.Servers() != nil {
-		introducing := r.peer.Introducing()
+		introducing := r.conn.ConnectingServers()
 		for _, st := range r.session.Servers().Servers() {
 			if introducing && st.Config.Type == "sdk" && st.Status == "pending" {
 				continue // not one of the session's before it is connected
@@ -97,7 +97,7 @@ func describeServer(st mcp.ServerStatus) serverStatus {
 }
 
 // server finds the server that a request is about.
-func (r *requests) server(name string) (mcp.ServerStatus, error) {
+func (r *requestServer) server(name string) (mcp.ServerStatus, error) {
 	if r.session.Servers() != nil {
 		for _, st := range r.session.Servers().Servers() {
 			if st.Name == name {
@@ -109,12 +109,12 @@ func (r *requests) server(name string) (mcp.ServerStatus, error) {
 }
 
 // connected tells whether a server is connected.
-func (r *requests) connected(name string) bool {
+func (r *requestServer) connected(name string) bool {
 	st, err := r.server(name)
 	return err == nil && st.Status == "connected"
 }
 
-func mcpReconnect(ctx context.Context, r *requests, in request) (control.Answer, error) {
+func mcpReconnect(ctx context.Context, r *requestServer, in request) (control.Answer, error) {
 	name, err := in.text("serverName")
 	if err != nil {
 		return control.Answer{}, err
@@ -131,7 +131,7 @@ func mcpReconnect(ctx context.Context, r *requests, in request) (control.Answer,
 	return control.Answer{}, r.session.Servers().Reconnect(ctx, name)
 }
 
-func mcpToggle(ctx context.Context, r *requests, in request) (control.Answer, error) {
+func mcpToggle(ctx context.Context, r *requestServer, in request) (control.Answer, error) {
 	name, err := in.text("serverName")
 	if err != nil {
 		return control.Answer{}, err
@@ -154,17 +154,17 @@ func mcpToggle(ctx context.Context, r *requests, in request) (control.Answer, er
 }
 
 // mcpSetServers replaces the servers that the host may change. Those inside the
-// host are spoken to after the answer.
-func mcpSetServers(ctx context.Context, r *requests, in request) (control.Answer, error) {
+// hostSettings are spoken to after the answer.
+func mcpSetServers(ctx context.Context, r *requestServer, in request) (control.Answer, error) {
 	servers := in.keys["servers"]
 	if !jsvalue.Objects(servers) {
-		return control.Answer{}, in.wrong("servers", "an object of config objects")
+		return control.Answer{}, in.typeError("servers", "an object of config objects")
 	}
-	release := r.peer.Silence(r.connected)
+	release := r.conn.HoldServerMessages(r.connected)
 	context.AfterFunc(ctx, release) // without an answer nobody is kept waiting
 	change, err := r.session.SetServers(ctx, servers)
 	if err != nil {
-		return control.Answer{Then: release}, err
+		return control.Answer{AfterWrite: release}, err
 	}
 	out := struct {
 		Added   []string          `json:"added"`
@@ -174,18 +174,18 @@ func mcpSetServers(ctx context.Context, r *requests, in request) (control.Answer
 	if out.Errors == nil {
 		out.Errors = map[string]string{}
 	}
-	return control.Answer{Payload: out, Then: release}, nil
+	return control.Answer{Payload: out, AfterWrite: release}, nil
 }
 
 // mcpMessage passes on what a server inside the host sent by itself. It is
 // acknowledged whatever becomes of it.
-func mcpMessage(ctx context.Context, r *requests, in request) (control.Answer, error) {
+func mcpMessage(ctx context.Context, r *requestServer, in request) (control.Answer, error) {
 	server, _ := jsvalue.Text(in.keys["server_name"])
 	message := in.keys["message"]
 	var a control.Answer
 	if _, err := r.server(server); err == nil {
-		a.Then = func() { // what the message leads to comes behind the answer
-			r.peer.Beside(func() { // ends with the message's answer, and with the session
+		a.AfterWrite = func() { // what the message leads to comes behind the answer
+			r.conn.Go(func() { // ends with the message's answer, and with the session
 				_ = r.session.Servers().Deliver(ctx, server, message) // the host is not told
 			})
 		}
@@ -193,7 +193,7 @@ func mcpMessage(ctx context.Context, r *requests, in request) (control.Answer, e
 	return a, nil
 }
 
-func mcpCall(ctx context.Context, r *requests, in request) (control.Answer, error) {
+func mcpCall(ctx context.Context, r *requestServer, in request) (control.Answer, error) {
 	tool, err := in.text("tool")
 	if err != nil {
 		return control.Answer{}, err
@@ -217,7 +217,7 @@ func mcpCall(ctx context.Context, r *requests, in request) (control.Answer, erro
 }
 
 // canonical finds a server by its name in the names of tools.
-func (r *requests) canonical(name string) (mcp.ServerStatus, bool) {
+func (r *requestServer) canonical(name string) (mcp.ServerStatus, bool) {
 	if r.session.Servers() != nil {
 		for _, st := range r.session.Servers().Servers() {
 			if mcp.CanonicalName(st.Name, "") == mcp.CanonicalName(name, "") {
@@ -228,7 +228,7 @@ func (r *requests) canonical(name string) (mcp.ServerStatus, bool) {
 	return mcp.ServerStatus{}, false
 }
 
-func mcpReadResource(ctx context.Context, r *requests, in request) (control.Answer, error) {
+func mcpReadResource(ctx context.Context, r *requestServer, in request) (control.Answer, error) {
 	name, err := in.text("serverName")
 	if err != nil {
 		return control.Answer{}, err

@@ -32,26 +32,26 @@ import (
 type hostedSession struct {
 	*session.Session
 
-	mu    sync.Mutex                 // guards what follows
-	host  map[string]json.RawMessage // given by the host, over --settings
-	since *settings.Settings         // all of them as they were last read; nil = as at the start
+	mu           sync.Mutex                 // guards what follows
+	hostSettings map[string]json.RawMessage // given by the host, over --settings
+	reloaded     *settings.Settings         // all of them as they were last read; nil = as at the start
 }
 
-// inForce are the settings as they are now; h.mu is held.
-func (h *hostedSession) inForce() *settings.Settings {
-	if h.since != nil {
-		return h.since
+// currentSettings are the settings as they are now; h.mu is held.
+func (h *hostedSession) currentSettings() *settings.Settings {
+	if h.reloaded != nil {
+		return h.reloaded
 	}
 	return &h.Plan().Settings.Settings
 }
 
-// reread reads all settings again; h.mu is held.
-func (h *hostedSession) reread() error {
+// reloadSettings reads all settings again; h.mu is held.
+func (h *hostedSession) reloadSettings() error {
 	o := h.Plan().Settings.Options
-	o.Host = h.host
+	o.Host = h.hostSettings
 	loaded, err := settings.Load(o)
 	if err == nil {
-		h.since = &loaded
+		h.reloaded = &loaded
 	}
 	return err
 }
@@ -62,46 +62,46 @@ func (h *hostedSession) ApplySettings(in map[string]json.RawMessage) (wrong []st
 	if wrong = settings.Invalid(in); len(wrong) > 0 {
 		return wrong
 	}
-	if raw := in["effortLevel"]; raw != nil && !slices.Contains(clientinfo.EffortLevels(), stringIn(raw)) {
+	if raw := in["effortLevel"]; raw != nil && !slices.Contains(clientinfo.EffortLevels(), stringValue(raw)) {
 		in["effortLevel"] = json.RawMessage("null")
 	}
 	h.mu.Lock()
-	h.host = settings.Overlay(h.host, in)
-	err := h.reread()
-	now := *h.inForce()
+	h.hostSettings = settings.Overlay(h.hostSettings, in)
+	err := h.reloadSettings()
+	now := *h.currentSettings()
 	h.mu.Unlock()
 	if err != nil { // what --settings names is no longer there
 		h.Warn(err.Error())
 		return nil
 	}
 	if in["model"] != nil {
-		h.SetModel(stringIn(in["model"]))
+		h.SetModel(stringValue(in["model"]))
 	}
 	if in["outputStyle"] != nil {
 		style := cmp.Or(now.OutputStyle, "default")
-		h.Live().SetStyle(style)
+		h.State().SetStyle(style)
 	}
 	if in["effortLevel"] != nil {
-		h.Live().SetEffort(cmp.Or(stringIn(in["effortLevel"]), h.Plan().Model.Effort))
+		h.State().SetEffort(cmp.Or(stringValue(in["effortLevel"]), h.Plan().Model.Effort))
 	}
 	if in["permissions"] != nil {
-		h.Policy().Replace(string(settings.Flag), launch.Rules(now, settings.Flag))
-		h.Policy().ReplaceDirectories(launch.FromSettings, h.Plan().Found(now.Permissions.Directories))
+		h.Policy().Replace(string(settings.Flag), launch.RulesFrom(now, settings.Flag))
+		h.Policy().ReplaceDirectories(launch.SettingsDirSource, h.Plan().ExistingDirs(now.Permissions.Directories))
 	}
 	if in["hooks"] != nil && !now.DisableAllHooks {
-		h.Hooks().Replace(hook.Source{Name: string(settings.Flag), Raw: hooksOf(now, settings.Flag)})
+		h.Hooks().Replace(hook.Source{Name: string(settings.Flag), Raw: hooksFrom(now, settings.Flag)})
 	}
 	return nil
 }
 
-// stringIn is a JSON string's text; empty = it is none.
-func stringIn(raw json.RawMessage) string {
+// stringValue is a JSON string's text; empty = it is none.
+func stringValue(raw json.RawMessage) string {
 	var value string
 	_ = json.Unmarshal(raw, &value) // else the zero value
 	return value
 }
 
-func hooksOf(s settings.Settings, source settings.Source) json.RawMessage {
+func hooksFrom(s settings.Settings, source settings.Source) json.RawMessage {
 	for _, h := range s.Hooks {
 		if h.Source == source {
 			return h.Raw
@@ -117,7 +117,7 @@ func (h *hostedSession) UpdateSettings(source string, in map[string]string) erro
 	if source == string(settings.User) {
 		path, name = filepath.Join(h.Plan().State, "settings.json"), "user"
 	}
-	if !h.Plan().Settings.Reads(name) || h.Plan().State == "" {
+	if !h.Plan().Settings.HasSource(name) || h.Plan().State == "" {
 		return fmt.Errorf("update_settings: the %s source is disabled for this session (--setting-sources)", source)
 	}
 	file, err := readObject(path)
@@ -125,10 +125,10 @@ func (h *hostedSession) UpdateSettings(source string, in map[string]string) erro
 		return err
 	}
 	if style, ok := in["outputStyle"]; ok {
-		file = file.With("outputStyle", quoted(style))
+		file = file.With("outputStyle", jsonString(style))
 	}
 	if level, ok := in["effortLevel"]; ok && level != "max" {
-		if file, err = withEffort(file, h.Model(), level); err != nil {
+		if file, err = withDefaultEffort(file, h.Model(), level); err != nil {
 			return err
 		}
 	}
@@ -147,11 +147,11 @@ func (h *hostedSession) UpdateSettings(source string, in map[string]string) erro
 		return err
 	}
 	if style, ok := in["outputStyle"]; ok {
-		h.Live().SetStyle(style)
+		h.State().SetStyle(style)
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.reread()
+	return h.reloadSettings()
 }
 
 // readObject reads a file that holds a JSON object; one that is not there holds
@@ -167,11 +167,11 @@ func readObject(path string) (ordered.Object, error) {
 	return ordered.Parse(raw)
 }
 
-// withEffort keeps a level as the default one of a model.
-func withEffort(file ordered.Object, model, level string) (ordered.Object, error) {
+// withDefaultEffort keeps a level as the default one of a model.
+func withDefaultEffort(file ordered.Object, model, level string) (ordered.Object, error) {
 	models, _ := ordered.Parse(file.Get("modelSettings")) // nothing, or what is no object, is replaced
 	one, _ := ordered.Parse(models.Get(model))
-	raw, err := one.With("effortLevel", quoted(level)).MarshalJSON()
+	raw, err := one.With("effortLevel", jsonString(level)).MarshalJSON()
 	if err != nil {
 		return nil, err
 	}
@@ -181,7 +181,7 @@ func withEffort(file ordered.Object, model, level string) (ordered.Object, error
 	return file.With("modelSettings", raw), nil
 }
 
-func quoted(text string) json.RawMessage {
+func jsonString(text string) json.RawMessage {
 	raw, err := protocol.Marshal(text)
 	if err != nil { // strings cannot fail
 		return json.RawMessage(`""`)
@@ -213,26 +213,26 @@ func (h *hostedSession) RegisterRoot(given string) (string, error) {
 		return refuse(given + " is the session's working directory, which is already registered; pass the cloned repo's own directory instead")
 	case !below:
 		return refuse(given + " is not a subdirectory of the session's working directory or of a launch-time --add-dir root that still leads where it first did")
-	case !directory(dir):
+	case !isDirectory(dir):
 		return refuse(given + " is not a directory")
 	}
 	h.Policy().Apply([]protocol.PermissionUpdate{{Type: "addDirectories", Directories: []string{dir}, Destination: session.FromSession}})
 	return dir, nil
 }
 
-func directory(path string) bool {
+func isDirectory(path string) bool {
 	info, err := os.Stat(path)
 	return err == nil && info.IsDir()
 }
 
 // applySettings puts settings over those of --settings for the rest of the
 // session. Either all of them count or none.
-func applySettings(_ context.Context, r *requests, in request) (control.Answer, error) {
+func applySettings(_ context.Context, r *requestServer, in request) (control.Answer, error) {
 	settings, err := in.settings()
 	if err != nil {
 		return control.Answer{}, err
 	}
-	before := r.named.Model()
+	before := r.identity.Model()
 	if wrong := r.settings.ApplySettings(settings); len(wrong) > 0 {
 		return control.Answer{}, fmt.Errorf("%s: nothing in this request was applied and earlier settings stay in force. "+
 			"Fix or remove these invalid settings and send it again: %s", in.Subtype, strings.Join(wrong, ", "))
@@ -257,7 +257,7 @@ func (r request) settings() (map[string]json.RawMessage, error) {
 
 // updateSettings writes settings to a file: an output style to the project's
 // local one, the default effort of the model in force to the user's.
-func updateSettings(_ context.Context, r *requests, in request) (control.Answer, error) {
+func updateSettings(_ context.Context, r *requestServer, in request) (control.Answer, error) {
 	settings, err := in.settings()
 	if err != nil {
 		return control.Answer{}, err
@@ -289,7 +289,7 @@ func updateSettings(_ context.Context, r *requests, in request) (control.Answer,
 }
 
 // registerRoot adds a working directory below those of the launch.
-func registerRoot(_ context.Context, r *requests, in request) (control.Answer, error) {
+func registerRoot(_ context.Context, r *requestServer, in request) (control.Answer, error) {
 	given, ok := jsvalue.Text(in.keys["directory"])
 	if !ok {
 		return control.Answer{}, errors.New(in.Subtype + ": target path could not be resolved")
@@ -298,7 +298,7 @@ func registerRoot(_ context.Context, r *requests, in request) (control.Answer, e
 	if err != nil {
 		return control.Answer{}, err
 	}
-	return control.Answer{Payload: registered{dir}}, nil
+	return control.Answer{Payload: rootAnswer{dir}}, nil
 }
 
 // settingsAnswer is the answer to get_settings.
@@ -330,7 +330,7 @@ type settingsResult struct {
 }
 
 func (h *hostedSession) settings() settingsAnswer {
-	live := h.Live().Now()
+	live := h.State().Now()
 	out := settingsAnswer{
 		Served: "ineligible", Sources: []settingsSource{},
 		Applied: settingsResult{Model: h.Model(), UltracodeAvailable: model.Of(h.Model()).Ultracode},
@@ -340,7 +340,7 @@ func (h *hostedSession) settings() settingsAnswer {
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	now := h.inForce()
+	now := h.currentSettings()
 	merged := now.Merged()
 	out.Applied.UltracodeRequested = merged["ultracode"] == true
 	out.Applied.Ultracode = out.Applied.UltracodeRequested && out.Applied.UltracodeAvailable
@@ -359,7 +359,7 @@ func (h *hostedSession) settings() settingsAnswer {
 func (h *hostedSession) hooks() any {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	now := h.inForce()
+	now := h.currentSettings()
 	var sources []hook.Source
 	for _, s := range now.Hooks {
 		sources = append(sources, hook.Source{Name: string(s.Source), Raw: s.Raw})

@@ -23,7 +23,7 @@ func (h *hostedSession) TaskOutput(id string) ([]byte, bool) {
 
 // SideQuestion words what the model says beside the conversation.
 func (h *hostedSession) SideQuestion(ctx context.Context, question string) (sideAnswer, error) {
-	reply, failed, err := h.Ask(ctx, question)
+	reply, failed, err := h.AskSideQuestion(ctx, question)
 	if err != nil {
 		return sideAnswer{}, err
 	}
@@ -44,7 +44,7 @@ func (h *hostedSession) SideQuestion(ctx context.Context, question string) (side
 }
 
 // stopTask answers alike for tasks that there are and that there are not.
-func stopTask(_ context.Context, r *requests, in request) (control.Answer, error) {
+func stopTask(_ context.Context, r *requestServer, in request) (control.Answer, error) {
 	id, err := in.text("task_id")
 	if err != nil {
 		return control.Answer{}, err
@@ -53,35 +53,35 @@ func stopTask(_ context.Context, r *requests, in request) (control.Answer, error
 	return control.Answer{Payload: struct{}{}}, nil
 }
 
-// background is to move work of the running turn to the background. Nothing is
+// backgroundTask is to move work of the running turn to the background. Nothing is
 // moved: commands go there only when their time is over.
-func background(_ context.Context, _ *requests, in request) (control.Answer, error) {
+func backgroundTask(_ context.Context, _ *requestServer, in request) (control.Answer, error) {
 	if !in.has("tool_use_id") {
 		return control.Answer{Payload: struct{}{}}, nil
 	}
 	if _, err := in.text("tool_use_id"); err != nil {
 		return control.Answer{}, err
 	}
-	return control.Answer{Payload: backgrounded{}}, nil
+	return control.Answer{Payload: backgroundAnswer{}}, nil
 }
 
 // sideQuestion asks the model something beside the conversation.
-func sideQuestion(ctx context.Context, r *requests, in request) (control.Answer, error) {
+func sideQuestion(ctx context.Context, r *requestServer, in request) (control.Answer, error) {
 	question, err := in.text("question")
 	if err != nil {
 		return control.Answer{}, err
 	}
-	r.peer.Show(&protocol.System{Subtype: "control_request_progress", Fields: []protocol.Field{
+	r.conn.Show(&protocol.System{Subtype: "control_request_progress", Fields: []protocol.Field{
 		{Key: "request_id", Value: in.ID}, {Key: "status", Value: "started"},
 	}})
 	said, err := r.tasks.SideQuestion(ctx, question)
 	return control.Answer{Payload: said}, err
 }
 
-// tail is how much of a task's output is sent: its end.
-const tail = 8 << 10
+// maxTaskOutput is how much of a task's output is sent: its end.
+const maxTaskOutput = 8 << 10
 
-func taskOutput(_ context.Context, r *requests, in request) (control.Answer, error) {
+func taskOutput(_ context.Context, r *requestServer, in request) (control.Answer, error) {
 	id, err := in.text("task_id")
 	if err != nil {
 		return control.Answer{}, err
@@ -89,12 +89,12 @@ func taskOutput(_ context.Context, r *requests, in request) (control.Answer, err
 	output, known := r.tasks.TaskOutput(id)
 	switch {
 	case known:
-	case shellTask(id):
+	case isShellTaskID(id):
 		output = nil
 	default:
 		return control.Answer{}, &control.HostError{Text: "get_task_output: no shell or Monitor task with that task_id in this session"}
 	}
-	cut := max(0, len(output)-tail)
+	cut := max(0, len(output)-maxTaskOutput)
 	return control.Answer{Payload: struct {
 		Output    string `json:"output"`
 		Total     int    `json:"total_bytes"`
@@ -102,9 +102,9 @@ func taskOutput(_ context.Context, r *requests, in request) (control.Answer, err
 	}{string(output[cut:]), len(output), cut > 0}}, nil
 }
 
-// shellTask tells whether an id could be that of a shell task, one of an earlier
+// isShellTaskID tells whether an id could be that of a shell task, one of an earlier
 // process for instance.
-func shellTask(id string) bool {
+func isShellTaskID(id string) bool {
 	rest, ok := strings.CutPrefix(id, "b")
 	return ok && len(rest) == 8 && strings.Trim(rest, "0123456789abcdefghijklmnopqrstuvwxyz") == ""
 }

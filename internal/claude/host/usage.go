@@ -9,8 +9,8 @@ import (
 	"github.com/claudeless/claudeless/simulator/slash"
 )
 
-// usage is the answer to get_usage.
-type usage struct {
+// usageAnswer is the answer to get_usage.
+type usageAnswer struct {
 	Behaviors        *struct{}    `json:"behaviors"` // nil = unknown, as the next ones
 	RateLimits       *struct{}    `json:"rate_limits"`
 	LimitsAvailable  bool         `json:"rate_limits_available"`
@@ -27,14 +27,14 @@ type sessionUsage struct {
 	Removed int                            `json:"total_lines_removed"`
 }
 
-// usageOf has the numbers of the last turn that has ended.
-func usageOf(s *session.Session) usage {
+// usageFor has the numbers of the last turn that has ended.
+func usageFor(s *session.Session) usageAnswer {
 	cost := s.Cost()
 	models := map[string]protocol.ModelUsage{}
-	if last := s.Last(); last != nil {
+	if last := s.LastResult(); last != nil {
 		models = last.ModelUsage
 	}
-	return usage{Session: sessionUsage{Models: models, APIMS: cost.APIMS, CostUSD: cost.USD, WallMS: cost.WallMS, Added: cost.Added, Removed: cost.Removed}}
+	return usageAnswer{Session: sessionUsage{Models: models, APIMS: cost.APIMS, CostUSD: cost.USD, WallMS: cost.WallMS, Added: cost.Added, Removed: cost.Removed}}
 }
 
 // usageCategory is one kind of use as get_context_usage shows it.
@@ -58,7 +58,7 @@ type usageSquare struct {
 
 // contextUsage is the answer to get_context_usage (spec: cli-contract 4.3).
 type contextUsage struct {
-	Agents           []agentUse         `json:"agents"`
+	Agents           []agentUsage       `json:"agents"`
 	APIUsage         *protocol.Usage    `json:"apiUsage"`                       // nil = no turn has ended
 	CompactThreshold int                `json:"autoCompactThreshold,omitempty"` // 0 = it is switched off
 	CompactSource    string             `json:"autocompactSource"`
@@ -67,38 +67,38 @@ type contextUsage struct {
 	CompactEnabled   bool               `json:"isAutoCompactEnabled"`
 	MaxTokens        int                `json:"maxTokens"`
 	MCPInstructions  []struct{}         `json:"mcpInstructions"`
-	MCPTools         []toolUse          `json:"mcpTools"`
+	MCPTools         []toolUsage        `json:"mcpTools"`
 	MemoryFiles      []slash.MemoryFile `json:"memoryFiles"`
 	Breakdown        breakdown          `json:"messageBreakdown"`
 	Model            string             `json:"model"`
 	Percentage       int                `json:"percentage"`
 	RawMaxTokens     int                `json:"rawMaxTokens"`
-	Skills           skillUse           `json:"skills"`
-	Commands         commandUse         `json:"slashCommands"`
+	Skills           skillUsage         `json:"skills"`
+	Commands         commandUsage       `json:"slashCommands"`
 	TotalTokens      int                `json:"totalTokens"`
 }
 
-type agentUse struct {
+type agentUsage struct {
 	Type   string `json:"agentType"`
 	Source string `json:"source"`
 	Tokens int    `json:"tokens"`
 }
 
-type toolUse struct {
+type toolUsage struct {
 	Name   string `json:"name"`
 	Server string `json:"serverName"`
 	Tokens int    `json:"tokens"`
 	Loaded bool   `json:"isLoaded"`
 }
 
-type skillUse struct {
+type skillUsage struct {
 	Included int          `json:"includedSkills"`
 	Skills   []slash.Item `json:"skillFrontmatter"`
 	Tokens   int          `json:"tokens"`
 	Total    int          `json:"totalSkills"`
 }
 
-type commandUse struct {
+type commandUsage struct {
 	Included int `json:"includedCommands"`
 	Tokens   int `json:"tokens"`
 	Total    int `json:"totalCommands"`
@@ -117,14 +117,14 @@ type breakdown struct {
 	User              int        `json:"userMessageTokens"`
 }
 
-func contextOf(s *session.Session) contextUsage {
+func contextUsageFor(s *session.Session) contextUsage {
 	c := s.Context()
 	out := contextUsage{
-		Agents: []agentUse{}, CompactThreshold: c.MaxTokens - slash.CompactBuffer, CompactSource: "model-default", CompactEnabled: !c.Room.Manual,
-		Categories: []usageCategory{}, MaxTokens: c.MaxTokens, MCPInstructions: []struct{}{}, MCPTools: toolsOf(s, c.MCPTools), MemoryFiles: c.MemoryFiles,
+		Agents: []agentUsage{}, CompactThreshold: c.MaxTokens - slash.CompactBuffer, CompactSource: "model-default", CompactEnabled: !c.Room.Manual,
+		Categories: []usageCategory{}, MaxTokens: c.MaxTokens, MCPInstructions: []struct{}{}, MCPTools: mcpToolUsage(s, c.MCPTools), MemoryFiles: c.MemoryFiles,
 		Breakdown: breakdown{AttachmentsByType: []struct{}{}, ToolCallsByType: []struct{}{}}, Model: c.Model, Percentage: c.Percentage,
-		RawMaxTokens: c.MaxTokens, Skills: skillUse{Included: len(c.Skills), Skills: c.Skills, Total: len(c.Skills)},
-		Commands: commandUse{Included: len(c.Skills), Total: len(c.Skills)}, TotalTokens: c.TotalTokens,
+		RawMaxTokens: c.MaxTokens, Skills: skillUsage{Included: len(c.Skills), Skills: c.Skills, Total: len(c.Skills)},
+		Commands: commandUsage{Included: len(c.Skills), Total: len(c.Skills)}, TotalTokens: c.TotalTokens,
 	}
 	switch {
 	case c.Room.Manual:
@@ -138,12 +138,12 @@ func contextOf(s *session.Session) contextUsage {
 	}
 	out.Grid = usageGrid(out.Categories, c.MaxTokens)
 	for _, a := range c.Agents {
-		out.Agents = append(out.Agents, agentUse{a.Name, a.Source, a.Tokens})
+		out.Agents = append(out.Agents, agentUsage{a.Name, a.Source, a.Tokens})
 	}
 	for _, s := range c.Skills {
 		out.Skills.Tokens += s.Tokens
 	}
-	if last := s.Last(); last != nil {
+	if last := s.LastResult(); last != nil {
 		out.APIUsage = &last.Usage
 	}
 	return out
@@ -161,18 +161,18 @@ func categoryColor(id string) string {
 	return "inactive"
 }
 
-// toolsOf tells how much room the tools of servers take.
-func toolsOf(s *session.Session, items []slash.Item) []toolUse {
+// mcpToolUsage tells how much room the tools of servers take.
+func mcpToolUsage(s *session.Session, items []slash.Item) []toolUsage {
 	servers := map[string]mcp.ServerStatus{}
-	for _, st := range s.Statuses() {
+	for _, st := range s.ServerStatuses() {
 		for _, t := range st.Tools {
 			servers[t.Name] = st
 		}
 	}
-	list := []toolUse{}
+	list := []toolUsage{}
 	for _, i := range items {
 		st := servers[i.Name]
-		list = append(list, toolUse{i.Name, st.Name, i.Tokens, st.Config.AlwaysLoad})
+		list = append(list, toolUsage{i.Name, st.Name, i.Tokens, st.Config.AlwaysLoad})
 	}
 	return list
 }

@@ -12,76 +12,76 @@ import (
 	"github.com/claudeless/claudeless/internal/claude/catalog"
 )
 
-// Reduced says that customisations are switched off, hooks among them.
-func (c Custom) Reduced() bool { return c.Bare || c.SafeMode }
+// HooksDisabled says that customisations are switched off, hooks among them.
+func (c Customization) HooksDisabled() bool { return c.Bare || c.SafeMode }
 
 // catalog finds agents, commands, skills, styles and plugins, and what follows from the agent that the session is.
 func (r *resolver) catalog() error {
-	f := r.f
-	r.p.Custom = Custom{
+	f := r.flags
+	r.plan.Custom = Customization{
 		Agent: f.Agent, Title: f.SessionName, NoCommands: f.DisableSlashCommands, Bare: f.Bare, Restricted: f.Restricted, SafeMode: f.SafeMode,
-		Memory: r.memory(),
+		Memory: r.memoryOptions(),
 	}
-	if o := r.p.Custom.Memory; o != nil {
-		r.p.Custom.Memories = catalog.Memories(*o)
+	if o := r.plan.Custom.Memory; o != nil {
+		r.plan.Custom.Memories = catalog.Memories(*o)
 	}
 	switch {
 	case f.InitSetup:
-		r.p.Custom.Setup = "init"
+		r.plan.Custom.Setup = "init"
 	case f.Maintenance:
-		r.p.Custom.Setup = "maintenance"
+		r.plan.Custom.Setup = "maintenance"
 	}
 	o := catalog.Options{Agents: f.Agents, Disabled: f.SafeMode, Open: OpenDir}
-	if r.p.Settings.Reads("user") && !f.Bare {
-		o.UserDir = r.p.State
+	if r.plan.Settings.HasSource("user") && !f.Bare {
+		o.UserDir = r.plan.State
 	}
-	if r.p.Settings.Reads("project") && !f.Bare {
-		o.ProjectDir = filepath.Join(cmp.Or(f.ProjectConfigRoot, r.p.CWD), ".claude")
+	if r.plan.Settings.HasSource("project") && !f.Bare {
+		o.ProjectDir = filepath.Join(cmp.Or(f.ProjectConfigRoot, r.plan.CWD), ".claude")
 	}
 	for _, dir := range slices.Concat(f.PluginDirs, f.PluginDirsNoMCP) {
-		o.Plugins = append(o.Plugins, r.p.Abs(dir))
+		o.Plugins = append(o.Plugins, r.plan.Abs(dir))
 	}
 	var warnings []string
-	r.p.Catalog, warnings = catalog.New(o)
+	r.plan.Catalog, warnings = catalog.New(o)
 	for _, w := range warnings {
-		r.p.warn(w)
+		r.plan.warn(w)
 	}
-	return r.asAgent()
+	return r.applyAgent()
 }
 
 // OpenDir is the file tree below a directory.
 func OpenDir(dir string) fs.FS { return os.DirFS(dir) }
 
-// asAgent makes the session that of --agent, or of an agent that the settings name: its prompt, model and tools, where
+// applyAgent makes the session that of --agent, or of an agent that the settings name: its prompt, model and tools, where
 // flags do not give others.
-func (r *resolver) asAgent() error {
-	r.p.Prompt = systemPrompt(r.sys, r.f)
-	r.p.Model.Asked = r.f.Model
-	r.p.Tools.Named, r.p.Tools.Given = r.f.Tools, r.f.Has("tools")
-	if _, ok := r.p.Catalog.Agent(r.p.Settings.Agent); ok && r.f.Agent == "" {
-		r.p.Custom.Agent = r.p.Settings.Agent
+func (r *resolver) applyAgent() error {
+	r.plan.Prompt = systemPrompt(r.sys, r.flags)
+	r.plan.Model.Requested = r.flags.Model
+	r.plan.Tools.Named, r.plan.Tools.Restricted = r.flags.Tools, r.flags.Has("tools")
+	if _, ok := r.plan.Catalog.Agent(r.plan.Settings.Agent); ok && r.flags.Agent == "" {
+		r.plan.Custom.Agent = r.plan.Settings.Agent
 	}
-	name := r.p.Custom.Agent
+	name := r.plan.Custom.Agent
 	if name == "" {
 		return nil
 	}
-	a, ok := r.p.Catalog.Agent(name)
+	a, ok := r.plan.Catalog.Agent(name)
 	if !ok {
-		return process.Verbatimf("--agent '%s' not found. Available agents: %s", name, strings.Join(r.p.Catalog.AgentNames(), ", "))
+		return process.Verbatimf("--agent '%s' not found. Available agents: %s", name, strings.Join(r.plan.Catalog.AgentNames(), ", "))
 	}
-	r.p.Prompt.System = cmp.Or(r.p.Prompt.System, a.Prompt)
-	if r.p.Model.Asked == "" && a.Model != "inherit" {
-		r.p.Model.Asked = a.Model
+	r.plan.Prompt.System = cmp.Or(r.plan.Prompt.System, a.Prompt)
+	if r.plan.Model.Requested == "" && a.Model != "inherit" {
+		r.plan.Model.Requested = a.Model
 	}
-	r.p.Tools.Hidden = toolNames(a.Disallowed)
+	r.plan.Tools.Hidden = toolNames(a.Disallowed)
 	if a.Tools == nil || slices.Contains(a.Tools, "*") {
 		return nil
 	}
 	tools := toolNames(a.Tools)
-	if r.p.Tools.Given && !slices.Equal(r.f.Tools, []string{"default"}) {
-		tools = slices.DeleteFunc(tools, func(name string) bool { return !slices.Contains(r.f.Tools, name) })
+	if r.plan.Tools.Restricted && !slices.Equal(r.flags.Tools, []string{"default"}) {
+		tools = slices.DeleteFunc(tools, func(name string) bool { return !slices.Contains(r.flags.Tools, name) })
 	}
-	r.p.Tools.Named, r.p.Tools.Given = tools, true
+	r.plan.Tools.Named, r.plan.Tools.Restricted = tools, true
 	return nil
 }
 
@@ -94,14 +94,14 @@ func toolNames(rules []string) []string {
 	return names
 }
 
-// memory says where the files of instructions are; nil = they do not count.
-func (r *resolver) memory() *catalog.MemoryOptions {
-	if r.f.Bare || r.f.SafeMode || r.f.Restricted {
+// memoryOptions says where the files of instructions are; nil = they do not count.
+func (r *resolver) memoryOptions() *catalog.MemoryOptions {
+	if r.flags.Bare || r.flags.SafeMode || r.flags.Restricted {
 		return nil
 	}
-	o := catalog.MemoryOptions{CWD: r.p.CWD, Home: r.p.Home, Project: r.p.Settings.Reads("project"), Local: r.p.Settings.Reads("local")}
-	if r.p.Settings.Reads("user") {
-		o.UserDir = r.p.State
+	o := catalog.MemoryOptions{CWD: r.plan.CWD, Home: r.plan.Home, Project: r.plan.Settings.HasSource("project"), Local: r.plan.Settings.HasSource("local")}
+	if r.plan.Settings.HasSource("user") {
+		o.UserDir = r.plan.State
 	}
 	return &o
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/claudeless/claudeless/mcp"
 )
 
-// identity needs the scenario and the environment of the settings.
-func identity(sys *process.System, f *flags.Flags, p *Plan) Identity {
+// newIdentity needs the scenario and the environment of the settings.
+func newIdentity(sys *process.System, f *flags.Flags, p *Plan) Identity {
 	id := p.Identity
 	id.Version = cmp.Or(f.ClaudeVersion, sys.Getenv("CLAUDELESS_CLAUDE_VERSION"), p.Scenario.ClaudeVersion, clientinfo.Version)
 	id.Entrypoint = cmp.Or(sys.Getenv("CLAUDE_CODE_ENTRYPOINT"), "sdk-cli")
@@ -27,8 +27,8 @@ func identity(sys *process.System, f *flags.Flags, p *Plan) Identity {
 	return id
 }
 
-// environ is the environment of the programs we start: ours, with the way back to this very binary.
-func environ(sys *process.System, p *Plan) []string {
+// childEnviron is the environment of the programs we start: ours, with the way back to this very binary.
+func childEnviron(sys *process.System, p *Plan) []string {
 	env := slices.Clone(sys.Environ)
 	if sys.Getenv("CLAUDELESS_BIN") == "" && p.Executable != "" {
 		env = append(env, "CLAUDELESS_BIN="+p.Executable)
@@ -36,25 +36,25 @@ func environ(sys *process.System, p *Plan) []string {
 	return append(env, "CLAUDE_CODE_ENTRYPOINT="+p.Entrypoint)
 }
 
-func limits(sys *process.System, f *flags.Flags, p *Plan) Limits {
+func newLimits(sys *process.System, f *flags.Flags, p *Plan) Limits {
 	t := p.Scenario.Timeouts
 	return Limits{
-		MaxTurns: f.MaxTurns, MaxBudgetUSD: f.MaxBudgetUSD, MaxRetries: retries(sys), RetryScale: retryScale(sys), Gateway: gateway(sys),
-		ResponseDelay:     timeout(sys, t.ResponseDelayMS, "CLAUDELESS_RESPONSE_DELAY_MS", 0),
-		StopBlockCap:      number(sys, "CLAUDE_CODE_STOP_HOOK_BLOCK_CAP"),
-		HookTimeout:       timeout(sys, t.HookTimeoutMS, "CLAUDELESS_HOOK_TIMEOUT_MS", 0),
-		CompactDelay:      timeout(sys, t.CompactDelayMS, "CLAUDELESS_COMPACT_DELAY_MS", 20*time.Millisecond),
+		MaxTurns: f.MaxTurns, MaxBudgetUSD: f.MaxBudgetUSD, MaxRetries: maxRetries(sys), RetryScale: retryScale(sys), Gateway: apiGateway(sys),
+		ResponseDelay:     timeoutFor(sys, t.ResponseDelayMS, "CLAUDELESS_RESPONSE_DELAY_MS", 0),
+		StopBlockCap:      envInt(sys, "CLAUDE_CODE_STOP_HOOK_BLOCK_CAP"),
+		HookTimeout:       timeoutFor(sys, t.HookTimeoutMS, "CLAUDELESS_HOOK_TIMEOUT_MS", 0),
+		CompactDelay:      timeoutFor(sys, t.CompactDelayMS, "CLAUDELESS_COMPACT_DELAY_MS", 20*time.Millisecond),
 		Window:            flags.Window(f.Autocompact),
-		NoCompact:         on(sys, "DISABLE_AUTO_COMPACT") || on(sys, "DISABLE_COMPACT") || p.Settings.Merged()["autoCompactEnabled"] == false,
-		BackgroundCeiling: millis(sys, "CLAUDE_CODE_PRINT_BG_WAIT_CEILING_MS", 10*time.Minute),
+		NoCompact:         envEnabled(sys, "DISABLE_AUTO_COMPACT") || envEnabled(sys, "DISABLE_COMPACT") || p.Settings.Merged()["autoCompactEnabled"] == false,
+		BackgroundCeiling: envMillis(sys, "CLAUDE_CODE_PRINT_BG_WAIT_CEILING_MS", 10*time.Minute),
 	}
 }
 
-// on tells whether a variable switches something on.
-func on(sys *process.System, name string) bool { return process.On(sys.Getenv(name)) }
+// envEnabled tells whether a variable switches something on.
+func envEnabled(sys *process.System, name string) bool { return process.On(sys.Getenv(name)) }
 
-// number reads a whole number from the environment; 0 = it is none.
-func number(sys *process.System, name string) int {
+// envInt reads a whole number from the environment; 0 = it is none.
+func envInt(sys *process.System, name string) int {
 	n, err := strconv.Atoi(sys.Getenv(name))
 	if err != nil {
 		return 0
@@ -62,32 +62,32 @@ func number(sys *process.System, name string) int {
 	return n
 }
 
-// millis reads a duration in milliseconds from the environment.
-func millis(sys *process.System, name string, otherwise time.Duration) time.Duration {
+// envMillis reads a duration in milliseconds from the environment.
+func envMillis(sys *process.System, name string, otherwise time.Duration) time.Duration {
 	const year = 365 * 24 * time.Hour // more could overflow
-	if n := number(sys, name); n > 0 {
+	if n := envInt(sys, name); n > 0 {
 		return time.Duration(min(n, int(year/time.Millisecond))) * time.Millisecond
 	}
 	return otherwise
 }
 
-// timeout is scenario > environment > otherwise.
-func timeout(sys *process.System, scenario *int, name string, otherwise time.Duration) time.Duration {
+// timeoutFor is scenario > environment > otherwise.
+func timeoutFor(sys *process.System, scenario *int, name string, otherwise time.Duration) time.Duration {
 	if scenario != nil {
 		return time.Duration(*scenario) * time.Millisecond
 	}
-	return millis(sys, name, otherwise)
+	return envMillis(sys, name, otherwise)
 }
 
-// retries is how often a failed request is made again: -1 for none.
-func retries(sys *process.System) int {
+// maxRetries is how often a failed request is made again: -1 for none.
+func maxRetries(sys *process.System) int {
 	switch value := sys.Getenv("CLAUDE_CODE_MAX_RETRIES"); value {
 	case "":
 		return 0
 	case "0":
 		return -1
 	default:
-		return number(sys, "CLAUDE_CODE_MAX_RETRIES")
+		return envInt(sys, "CLAUDE_CODE_MAX_RETRIES")
 	}
 }
 
@@ -101,33 +101,33 @@ func retryScale(sys *process.System) float64 {
 	return scale
 }
 
-// client is how servers are reached; what is only for sessions comes with them.
-func client(sys *process.System, p *Plan) mcp.Options {
+// mcpOptions is how servers are reached; what is only for sessions comes with them.
+func mcpOptions(sys *process.System, p *Plan) mcp.Options {
 	return mcp.Options{
-		ClientVersion: p.Version, Negotiation: negotiation(sys, p.Version), Environ: marked(sys, p.Environ), CWD: p.CWD, ConnectTimeout: millis(sys, "MCP_TIMEOUT", 0), ToolTimeout: toolTimeout(sys, p.Scenario),
-		Batch: mcp.Batch{Local: number(sys, "MCP_SERVER_CONNECTION_BATCH_SIZE"), Remote: number(sys, "MCP_REMOTE_SERVER_CONNECTION_BATCH_SIZE")},
+		ClientVersion: p.Version, Negotiation: negotiation(sys, p.Version), Environ: serverEnviron(sys, p.Environ), CWD: p.CWD, ConnectTimeout: envMillis(sys, "MCP_TIMEOUT", 0), ToolTimeout: toolTimeout(sys, p.Scenario),
+		Batch: mcp.Batch{Local: envInt(sys, "MCP_SERVER_CONNECTION_BATCH_SIZE"), Remote: envInt(sys, "MCP_REMOTE_SERVER_CONNECTION_BATCH_SIZE")},
 	}
 }
 
 // toolTimeout bounds MCP calls; less than a second of MCP_TOOL_TIMEOUT counts as one (spec: mcp 4.1).
 func toolTimeout(sys *process.System, s Scenario) time.Duration {
-	if d := millis(sys, "MCP_TOOL_TIMEOUT", 0); d > 0 {
+	if d := envMillis(sys, "MCP_TOOL_TIMEOUT", 0); d > 0 {
 		return max(d, time.Second)
 	}
-	return timeout(sys, s.Timeouts.MCPTimeoutMS, "CLAUDELESS_MCP_TIMEOUT_MS", 0)
+	return timeoutFor(sys, s.Timeouts.MCPTimeoutMS, "CLAUDELESS_MCP_TIMEOUT_MS", 0)
 }
 
-// marked is the environment of MCP servers: in a run of many processes it says what they are.
-func marked(sys *process.System, environ []string) []string {
+// serverEnviron is the environment of MCP servers: in a run of many processes it says what they are.
+func serverEnviron(sys *process.System, environ []string) []string {
 	if sys.Getenv("CLAUDELESS_RUN") == "" {
 		return environ
 	}
 	return append(slices.Clone(environ), "CLAUDELESS_PART=mcp")
 }
 
-// gateway is the host of the API where it is not the vendor's: nobody is asked
+// apiGateway is the host of the API where it is not the vendor's: nobody is asked
 // there, but failures name it.
-func gateway(sys *process.System) string {
+func apiGateway(sys *process.System) string {
 	u, err := url.Parse(sys.Getenv("ANTHROPIC_BASE_URL"))
 	if err != nil || u.Hostname() == "api.anthropic.com" {
 		return ""

@@ -22,89 +22,89 @@ import (
 // Nil flags are those of a command that runs no session: its plan says where things are, what the settings are and how
 // servers are reached.
 func Resolve(sys *process.System, f *flags.Flags) (Plan, error) {
-	r := &resolver{sys: sys, f: f, p: &Plan{}}
+	r := &resolver{sys: sys, flags: f, plan: &Plan{}}
 	steps := []func(*resolver) error{
-		(*resolver).shown, (*resolver).locate, (*resolver).scenario, (*resolver).clock, (*resolver).checkConfig, (*resolver).settings,
-		(*resolver).catalog, (*resolver).servers, (*resolver).model, (*resolver).permission, (*resolver).transcript, (*resolver).rest,
+		(*resolver).output, (*resolver).locate, (*resolver).scenario, (*resolver).clock, (*resolver).checkConfig, (*resolver).settings,
+		(*resolver).catalog, (*resolver).servers, (*resolver).model, (*resolver).permission, (*resolver).transcript, (*resolver).hostAndLimits,
 	}
 	if f == nil {
-		r.f = &flags.Flags{}
+		r.flags = &flags.Flags{}
 		steps = []func(*resolver) error{(*resolver).locate, (*resolver).noScenario, (*resolver).settings}
 	}
 	for _, step := range steps {
 		if err := step(r); err != nil {
-			return *r.p, err
+			return *r.plan, err
 		}
 	}
-	return *r.p, nil
+	return *r.plan, nil
 }
 
-// shown is what of the plan even a run that does not come to be needs.
-func (r *resolver) shown() error {
-	f := r.f
-	r.p.Output = Output{
+// output is what of the plan even a run that does not come to be needs.
+func (r *resolver) output() error {
+	f := r.flags
+	r.plan.Output = Output{
 		Format: f.OutputFormat, Verbose: f.Verbose, Partial: f.IncludePartialMessages, Replay: f.ReplayUserMessages,
-		HookEvents: f.IncludeHookEvents, AgentText: f.ForwardSubagentText, Expect: f.Expect, Defer: f.Defer, Mirror: f.SessionMirror,
+		HookEvents: f.IncludeHookEvents, AgentText: f.ForwardSubagentText, FailOnMissed: f.Expect, DeferVerdict: f.Defer, Mirror: f.SessionMirror,
 	}
 	if f.ThinkingDisplay == "summarized" { // of what the flag may say, one thing shows
-		r.p.Output.ThinkingDisplay = f.ThinkingDisplay
+		r.plan.Output.ThinkingDisplay = f.ThinkingDisplay
 	}
 	return nil
 }
 
 func (r *resolver) noScenario() error {
-	r.p.Scenario.Scenario = &scenarios.Scenario{}
+	r.plan.Scenario.Scenario = &scenarios.Scenario{}
 	return nil
 }
 
 func (r *resolver) scenario() (err error) {
-	r.p.Scenario, err = loadScenario(r.f.Scenario, r.p.Directories)
+	r.plan.Scenario, err = loadScenario(r.flags.Scenario, r.plan.Directories)
 	return err
 }
 
 func (r *resolver) clock() (err error) {
-	r.p.Clock, err = newClock(r.sys, r.f, r.p)
+	r.plan.Clock, err = newClock(r.sys, r.flags, r.plan)
 	return err
 }
 
 // model is the model, and how the scenario plays it: what its expressions see, and the one failure that --failure names.
 func (r *resolver) model() (err error) {
-	r.p.Model = startModel(r.sys, r.f, r.p)
-	r.p.Scenario.Engine = scenarios.EngineOptions{Env: r.sys.Environ, Args: r.sys.Args[1:], CWD: r.p.CWD}
-	r.p.Scenario.Failure, err = oneFailure(r.f.Failure)
+	r.plan.Model = startModel(r.sys, r.flags, r.plan)
+	r.plan.Scenario.Engine = scenarios.EngineOptions{Env: r.sys.Environ, Args: r.sys.Args[1:], CWD: r.plan.CWD}
+	r.plan.Scenario.Failure, err = parseFailure(r.flags.Failure)
 	return err
 }
 
 func (r *resolver) permission() (err error) {
-	if r.p.Permission, err = startPermission(r.f, r.p); err == nil && r.f.OutputFormat == "text" {
-		fmt.Fprint(r.sys.Stderr, notices(r.f, r.p))
+	if r.plan.Permission, err = startPermission(r.flags, r.plan); err == nil && r.flags.OutputFormat == "text" {
+		fmt.Fprint(r.sys.Stderr, ruleNotices(r.flags, r.plan))
 	}
 	return err
 }
 
 func (r *resolver) transcript() error {
-	if r.p.State == "" && !r.f.NoSessionPersistence {
-		r.p.warn("HOME is not set: the session is not saved (set HOME or CLAUDELESS_CONFIG_DIR)")
+	if r.plan.State == "" && !r.flags.NoSessionPersistence {
+		r.plan.warn("HOME is not set: the session is not saved (set HOME or CLAUDELESS_CONFIG_DIR)")
 	}
-	r.p.Transcript = conversation(r.sys, r.f, r.p)
+	r.plan.Transcript = transcriptOptions(r.sys, r.flags, r.plan)
 	return nil
 }
 
-// rest is what follows from flags and environment alone.
-func (r *resolver) rest() error {
-	if r.f.InputFormat == "stream-json" {
-		r.p.Host = Host{
-			AwaitInitialize: r.f.AwaitInitialize, OneByOne: r.sys.Getenv("CLAUDELESS_MERGE_PROMPTS") == "0",
-			Checkpoints:  on(r.sys, "CLAUDE_CODE_ENABLE_SDK_FILE_CHECKPOINTING"),
-			States:       on(r.sys, "CLAUDE_CODE_EMIT_SESSION_STATE_EVENTS"),
-			StatesToHost: on(r.sys, "CLAUDE_CODE_SDK_READS_SESSION_STATE"),
+// hostAndLimits is what follows from flags and environment alone.
+func (r *resolver) hostAndLimits() error {
+	if r.flags.InputFormat == "stream-json" {
+		r.plan.Host = Host{
+			AwaitInitialize: r.flags.AwaitInitialize, SeparateTurns: r.sys.Getenv("CLAUDELESS_MERGE_PROMPTS") == "0",
+			Checkpoints:         envEnabled(r.sys, "CLAUDE_CODE_ENABLE_SDK_FILE_CHECKPOINTING"),
+			StateEvents:         envEnabled(r.sys, "CLAUDE_CODE_EMIT_SESSION_STATE_EVENTS"),
+			StateEventsHostOnly: envEnabled(r.sys, "CLAUDE_CODE_SDK_READS_SESSION_STATE"),
 		}
 	}
-	r.p.Tools = r.p.Tools.withRules(r.sys, r.f)
-	r.p.Limits = limits(r.sys, r.f, r.p)
-	r.p.Records = followed(r.sys, r.f, r.p)
-	if r.p.Records.Gates != "" && r.sys.Getenv("CLAUDELESS_RUN") != "" {
-		r.p.Scenario.Engine.Claims = gate.Claims{Dir: r.p.Records.Gates}
+	r.plan.Tools = r.plan.Tools.withFlags(r.sys, r.flags)
+	r.plan.Limits = newLimits(r.sys, r.flags, r.plan)
+	r.plan.Records = recordOptions(r.sys, r.flags, r.plan)
+	if r.plan.Records.Gates != "" && r.sys.Getenv("CLAUDELESS_RUN") != "" {
+		r.plan.Scenario.Engine.Claims = gate.Claims{Dir: r.plan.Records.Gates}
 	}
 	return nil
 }

@@ -29,7 +29,7 @@ func (a Aliases) Name(name string) string {
 func systemPrompt(sys *process.System, f *flags.Flags) Prompt {
 	return Prompt{
 		System: f.SystemPrompt, Append: f.AppendSystemPrompt, Schema: f.JSONSchema, SchemaFlag: f.Has("json-schema"),
-		SchemaTries: number(sys, "MAX_STRUCTURED_OUTPUT_RETRIES"),
+		SchemaAttempts: envInt(sys, "MAX_STRUCTURED_OUTPUT_RETRIES"),
 	}
 }
 
@@ -40,7 +40,7 @@ func startModel(sys *process.System, f *flags.Flags, p *Plan) Model {
 		Default: sys.Getenv("ANTHROPIC_DEFAULT_MODEL"), Opus: sys.Getenv("ANTHROPIC_DEFAULT_OPUS_MODEL"),
 		Sonnet: sys.Getenv("ANTHROPIC_DEFAULT_SONNET_MODEL"), Haiku: sys.Getenv("ANTHROPIC_DEFAULT_HAIKU_MODEL"),
 	}
-	m.Name = m.Aliases.Name(cmp.Or(m.Asked, sys.Getenv("ANTHROPIC_MODEL"), p.Settings.Model, p.Scenario.DefaultModel))
+	m.Name = m.Aliases.Name(cmp.Or(m.Requested, sys.Getenv("ANTHROPIC_MODEL"), p.Settings.Model, p.Scenario.DefaultModel))
 	m.Fallback, m.Betas = f.FallbackModel, f.Betas
 	if level := strings.ToLower(f.Effort); slices.Contains(clientinfo.EffortLevels(), level) {
 		m.Effort = level

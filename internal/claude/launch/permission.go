@@ -14,21 +14,21 @@ import (
 	"github.com/claudeless/claudeless/simulator/settings"
 )
 
-// FromSettings is what the real CLI names as the source of the directories of all settings.
-const FromSettings = "localSettings"
+// SettingsDirSource is what the real CLI names as the source of the directories of all settings.
+const SettingsDirSource = "localSettings"
 
-// Default tells whether the tools are those that there are by default.
-func (t Tools) Default() bool { return !t.Given || slices.Equal(t.Named, []string{"default"}) }
+// IsDefault tells whether the tools are those that there are by default.
+func (t Tools) IsDefault() bool { return !t.Restricted || slices.Equal(t.Named, []string{"default"}) }
 
-// withRules is which built-in tools there are, by the rules that flags give.
-func (t Tools) withRules(sys *process.System, f *flags.Flags) Tools {
+// withFlags is which built-in tools there are, by the rules that flags give.
+func (t Tools) withFlags(sys *process.System, f *flags.Flags) Tools {
 	t.Allowed, t.Disallowed, t.NoTasks = f.AllowedTools, f.DisallowedTools, sys.Getenv("CLAUDE_CODE_ENABLE_TASKS") == "0"
 	return t
 }
 
 // startPermission is what may be done without asking at start.
 func startPermission(f *flags.Flags, p *Plan) (Permission, error) {
-	rules := Rules(p.Settings.Settings, "")
+	rules := RulesFrom(p.Settings.Settings, "")
 	if !p.Settings.Permissions.ManagedOnly { // else the machine does not let them count
 		for _, text := range f.AllowedTools {
 			if name, _, _ := strings.Cut(text, "("); settings.Boundless(name) != "" {
@@ -42,14 +42,14 @@ func startPermission(f *flags.Flags, p *Plan) (Permission, error) {
 	}
 	mode, err := permission.ParseMode(startMode(f, p))
 	return Permission{
-		Mode: mode, Rules: rules, Directories: workspace(f, p), NoPrompts: f.PermissionPrompts == "none", PromptTool: f.PermissionPromptTool,
+		Mode: mode, Rules: rules, Directories: additionalDirs(f, p), NoPrompts: f.PermissionPrompts == "none", PromptTool: f.PermissionPromptTool,
 		BypassAllowed: f.DangerouslySkipPermissions || f.AllowDangerouslySkipPermissions,
 	}, err
 }
 
 // startMode is the permission mode at start, unless the settings forbid it.
 func startMode(f *flags.Flags, p *Plan) string {
-	mode, forbidden := wantedMode(f, p), p.Settings.Permissions
+	mode, forbidden := requestedMode(f, p), p.Settings.Permissions
 	if parsed, err := permission.ParseMode(mode); err == nil &&
 		(parsed == protocol.ModeBypass && forbidden.DisableBypass || parsed == protocol.ModeAuto && forbidden.DisableAuto) {
 		return string(protocol.ModeDefault)
@@ -57,8 +57,8 @@ func startMode(f *flags.Flags, p *Plan) string {
 	return mode
 }
 
-// wantedMode is the mode that is asked for: flag, scenario, settings.
-func wantedMode(f *flags.Flags, p *Plan) string {
+// requestedMode is the mode that is asked for: flag, scenario, settings.
+func requestedMode(f *flags.Flags, p *Plan) string {
 	fromSettings := p.Settings.Permissions.DefaultMode
 	switch {
 	case f.DangerouslySkipPermissions:
@@ -75,34 +75,34 @@ func wantedMode(f *flags.Flags, p *Plan) string {
 	return string(protocol.ModeDefault)
 }
 
-// workspace lists the working directories beside the first at start: those of the settings, then those of the flags, as
+// additionalDirs lists the working directories beside the first at start: those of the settings, then those of the flags, as
 // far as there are any.
-func workspace(f *flags.Flags, p *Plan) []permission.Directory {
+func additionalDirs(f *flags.Flags, p *Plan) []permission.Directory {
 	var dirs []permission.Directory
-	for _, d := range p.Found(p.Settings.Permissions.Directories) {
-		dirs = append(dirs, permission.Directory{Path: d, Source: FromSettings})
+	for _, d := range p.ExistingDirs(p.Settings.Permissions.Directories) {
+		dirs = append(dirs, permission.Directory{Path: d, Source: SettingsDirSource})
 	}
 	for _, d := range f.AddDirs {
-		if abs, ok := p.Directory(d); ok && !slices.ContainsFunc(dirs, func(d permission.Directory) bool { return d.Path == abs }) {
+		if abs, ok := p.ResolveDir(d); ok && !slices.ContainsFunc(dirs, func(d permission.Directory) bool { return d.Path == abs }) {
 			dirs = append(dirs, permission.Directory{Path: abs, Source: "cliArg"})
 		}
 	}
 	return dirs
 }
 
-// Found are the directories of settings that there are.
-func (p Directories) Found(given []settings.Directory) []string {
+// ExistingDirs are the directories of settings that there are.
+func (p Directories) ExistingDirs(given []settings.Directory) []string {
 	var dirs []string
 	for _, d := range given {
-		if abs, ok := p.Directory(d.Path); ok && !slices.Contains(dirs, abs) {
+		if abs, ok := p.ResolveDir(d.Path); ok && !slices.Contains(dirs, abs) {
 			dirs = append(dirs, abs)
 		}
 	}
 	return dirs
 }
 
-// Rules are the rules of one source of settings, or of all when it is empty.
-func Rules(s settings.Settings, source settings.Source) []permission.Rule {
+// RulesFrom are the rules of one source of settings, or of all when it is empty.
+func RulesFrom(s settings.Settings, source settings.Source) []permission.Rule {
 	var rules []permission.Rule
 	for _, r := range s.Permissions.Rules {
 		if source == "" || r.Source == source {
@@ -112,8 +112,8 @@ func Rules(s settings.Settings, source settings.Source) []permission.Rule {
 	return rules
 }
 
-// Paths are those of Directories, never nil.
-func (p Permission) Paths() []string {
+// DirectoryPaths are those of Directories, never nil.
+func (p Permission) DirectoryPaths() []string {
 	list := []string{}
 	for _, d := range p.Directories {
 		list = append(list, d.Path)
@@ -121,8 +121,8 @@ func (p Permission) Paths() []string {
 	return list
 }
 
-// notices is what a run whose output is text says on stderr of rules and settings that do not do what they say.
-func notices(f *flags.Flags, p *Plan) string {
+// ruleNotices is what a run whose output is text says on stderr of rules and settings that do not do what they say.
+func ruleNotices(f *flags.Flags, p *Plan) string {
 	var b strings.Builder
 	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
 	for _, rule := range f.AllowedTools {
@@ -147,10 +147,10 @@ func notices(f *flags.Flags, p *Plan) string {
 		}
 		if found && instead != "" && content != "*" && content != "" {
 			line("Permission %s rule (%s): %s is not matched by file permission checks — only %s(path) rules are. "+
-				"Write %[4]s(%s): it covers all %[6]s tools.", r.Behavior, origin(p, r), r.Text, instead, content, kind)
+				"Write %[4]s(%s): it covers all %[6]s tools.", r.Behavior, ruleOrigin(p, r), r.Text, instead, content, kind)
 		}
 	}
-	line("%s%s", halves("allow", "--allowedTools", f.AllowedTools), halves("deny", "--disallowedTools", f.DisallowedTools))
+	line("%s%s", incompleteRules("allow", "--allowedTools", f.AllowedTools), incompleteRules("deny", "--disallowedTools", f.DisallowedTools))
 	said := strings.TrimRight(b.String(), "\n")
 	if said != "" {
 		said += "\n"
@@ -161,8 +161,8 @@ func notices(f *flags.Flags, p *Plan) string {
 	return said + settings.ReportBefore330(p.Settings.Faults)
 }
 
-// halves tells of the entries of a list that are no whole rules; empty = there are none.
-func halves(behavior, flag string, list []string) string {
+// incompleteRules tells of the entries of a list that are no whole rules; empty = there are none.
+func incompleteRules(behavior, flag string, list []string) string {
 	odd := slices.DeleteFunc(slices.Clone(list), func(rule string) bool {
 		name, _, found := strings.Cut(rule, "(")
 		return !strings.ContainsAny(rule, "()") || found && name != "" && !strings.Contains(name, ")") && strings.HasSuffix(rule, ")")
@@ -182,8 +182,8 @@ func halves(behavior, flag string, list []string) string {
 		"text behind \")\". One that holds a \")\" may have been split there, and belongs into permissions.%s of the settings.%s\n", flag, odd[0], harm, behavior, more)
 }
 
-// origin is where a rule comes from, as notices name it.
-func origin(p *Plan, r permission.Rule) string {
+// ruleOrigin is where a rule comes from, as notices name it.
+func ruleOrigin(p *Plan, r permission.Rule) string {
 	if r.Source == "cliArg" {
 		if r.Behavior == permission.BehaviorAllow {
 			return "--allowed-tools"

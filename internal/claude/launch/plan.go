@@ -30,7 +30,7 @@ type Plan struct {
 	Scenario   Scenario
 	Settings   Settings
 	Catalog    *catalog.Catalog
-	Custom     Custom
+	Custom     Customization
 	Servers    Servers
 	Model      Model
 	Prompt     Prompt
@@ -89,8 +89,8 @@ type Settings struct {
 	Options settings.Options
 }
 
-// Custom is what users added, and how much of it counts.
-type Custom struct {
+// Customization is what users added, and how much of it counts.
+type Customization struct {
 	Agent      string // that the session is; empty = none
 	Title      string // --name
 	Setup      string // trigger of Setup hooks; empty = they are not run
@@ -105,22 +105,22 @@ type Custom struct {
 
 // Servers are the MCP servers of the run.
 type Servers struct {
-	Configs  []mcp.ServerConfig        // those that are started
-	Hosted   []mcp.ServerConfig        // those inside the host, which can be reached only after it has introduced itself
-	Errors   []protocol.MCPServerError // entries that were skipped
-	Client   mcp.Options               // how they are reached, without its callbacks
-	Required bool                      // the run ends when one of them is not there
-	Fixed    bool                      // --strict-mcp-config: plugins bring none
+	Configs         []mcp.ServerConfig        // those that are started
+	Hosted          []mcp.ServerConfig        // those inside the host, which can be reached only after it has introduced itself
+	Errors          []protocol.MCPServerError // entries that were skipped
+	Client          mcp.Options               // how they are reached, without its callbacks
+	Required        bool                      // the run ends when one of them is not there
+	NoPluginServers bool                      // --strict-mcp-config: plugins bring none
 }
 
 // Model is the model at start.
 type Model struct {
-	Asked    string // by a flag or by the agent that the session is; empty = nobody asked
-	Name     string // at start
-	Fallback string // when the other is overloaded; empty = none
-	Effort   string
-	Betas    []string // of the flags, as far as they are known
-	Aliases  Aliases
+	Requested string // by a flag or by the agent that the session is; empty = nobody asked
+	Name      string // at start
+	Fallback  string // when the other is overloaded; empty = none
+	Effort    string
+	Betas     []string // of the flags, as far as they are known
+	Aliases   Aliases
 }
 
 // Aliases are the models that the environment has for short names; an empty one is none.
@@ -131,7 +131,7 @@ type Prompt struct {
 	System, Append string
 	Schema         string // JSON Schema of the answer; empty = none
 	SchemaFlag     bool   // it was given by a flag
-	SchemaTries    int    // answers that do not fit before the turn fails; 0 = the default
+	SchemaAttempts int    // answers that do not fit before the turn fails; 0 = the default
 }
 
 // Limits bound a run in turns, money, attempts and time. Zero is what the part in question takes for its default.
@@ -153,7 +153,7 @@ type Limits struct {
 // Tools is which built-in tools there are.
 type Tools struct {
 	Named      []string // --tools, or those of the agent that the session is
-	Given      bool     // Named counts, be it empty
+	Restricted bool     // Named counts, be it empty
 	Allowed    []string // --allowedTools, which brings in some
 	Disallowed []string // --disallowedTools
 	Hidden     []string // that the agent of the session is without
@@ -179,8 +179,8 @@ type Output struct {
 	HookEvents      bool
 	AgentText       bool   // the texts of sub-agents that are waited for
 	ThinkingDisplay string // how events of reasoning are marked; empty = not
-	Expect          bool   // an expectation of the scenario that was missed is an exit code
-	Defer           bool   // they are judged by others
+	FailOnMissed    bool   // an expectation of the scenario that was missed is an exit code
+	DeferVerdict    bool   // they are judged by others
 	Mirror          bool   // the lines of the transcript
 }
 
@@ -198,16 +198,16 @@ type Records struct {
 
 // Host is what a host on stdin and stdout is promised. The zero value is a run without one.
 type Host struct {
-	AwaitInitialize bool
-	OneByOne        bool // prompts are never merged
-	Checkpoints     bool // copies of files are kept
-	States          bool // the state of the session is told
-	StatesToHost    bool // the same, but not for users
+	AwaitInitialize     bool
+	SeparateTurns       bool // prompts are never merged
+	Checkpoints         bool // copies of files are kept
+	StateEvents         bool // the state of the session is told
+	StateEventsHostOnly bool // the same, but not for users
 }
 
 // resolver fills a plan in, step by step; what a step reads of the plan is there already.
 type resolver struct {
-	sys *process.System // with the environment of the settings once these are read
-	f   *flags.Flags
-	p   *Plan
+	sys   *process.System // with the environment of the settings once these are read
+	flags *flags.Flags
+	plan  *Plan
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/claudeless/claudeless/simulator/transcript"
 )
 
-// followed is how the run is followed.
-func followed(sys *process.System, f *flags.Flags, p *Plan) Records {
+// recordOptions is how the run is followed.
+func recordOptions(sys *process.System, f *flags.Flags, p *Plan) Records {
 	o := Records{
 		Run: journalRun(sys, f, p), Gates: gate.Dir(sys.Environ), Debug: f.Debug || f.DebugFile != "" || f.DebugToStderr, DebugToStderr: f.DebugToStderr,
 		DebuggerURL: f.Debugger, DebuggerToken: sys.Getenv("CLAUDELESS_DEBUGGER_TOKEN"),
@@ -68,8 +68,8 @@ func journalEnv() []string {
 	}
 }
 
-// conversation says which conversation it is and what its lines tell.
-func conversation(sys *process.System, f *flags.Flags, p *Plan) transcript.Options {
+// transcriptOptions says which conversation it is and what its lines tell.
+func transcriptOptions(sys *process.System, f *flags.Flags, p *Plan) transcript.Options {
 	o := transcript.Options{
 		StateDir: p.State, CWD: cmp.Or(p.Scenario.WorkingDirectory, p.CWD), Project: p.Scenario.ProjectPath,
 		ID: f.SessionID, DefaultID: p.Scenario.SessionID, Resume: f.Resume, ResumeAt: f.ResumeSessionAt,
@@ -80,18 +80,18 @@ func conversation(sys *process.System, f *flags.Flags, p *Plan) transcript.Optio
 	if p.Scenario.Seed != nil {
 		o.Again = p.Clock.Again
 	}
-	o.Machine = machine(sys, p)
+	o.Machine = machineInfo(sys, p)
 	if f.Has("resume-drops-turn") {
 		o.DropsTurn = &f.ResumeDropsTurn
 	}
 	return o
 }
 
-// machine is what transcripts say of the surroundings.
-func machine(sys *process.System, p *Plan) transcript.Machine {
+// machineInfo is what transcripts say of the surroundings.
+func machineInfo(sys *process.System, p *Plan) transcript.Machine {
 	git := findCheckout(p.CWD)
 	m := transcript.Machine{
-		Platform: runtime.GOOS, Shell: "unknown", IsGitRepo: git.repo, IsWorktree: git.worktree, AdditionalDirs: p.Permission.Paths(),
+		Platform: runtime.GOOS, Shell: "unknown", IsGitRepo: git.repo, IsWorktree: git.worktree, AdditionalDirs: p.Permission.DirectoryPaths(),
 		GitBranch: cmp.Or(git.branch, "HEAD"),
 	}
 	if shell := sys.Getenv("SHELL"); shell != "" {

@@ -74,8 +74,8 @@ func newClock(sys *process.System, f *flags.Flags, p *Plan) (*clock.Source, erro
 	return clock.New(o), nil
 }
 
-// oneFailure is the failure that --failure names; nil = none is named.
-func oneFailure(name string) (*scenarios.Failure, error) {
+// parseFailure is the failure that --failure names; nil = none is named.
+func parseFailure(name string) (*scenarios.Failure, error) {
 	if name == "" {
 		return nil, nil
 	}

@@ -22,24 +22,24 @@ import (
 const PluginSource = "plugin"
 
 func (r *resolver) servers() error {
-	s := &r.p.Servers
-	strict := r.f.StrictMCPConfig && r.sys.Getenv("CLAUDELESS_STRICT_MCP") != "report"
-	s.Required, s.Fixed = strict || r.f.MCPRequire, r.f.StrictMCPConfig
-	s.Client.MaxOutputTokens = number(r.sys, "MAX_MCP_OUTPUT_TOKENS")
-	if r.f.MCPDebug {
+	s := &r.plan.Servers
+	strict := r.flags.StrictMCPConfig && r.sys.Getenv("CLAUDELESS_STRICT_MCP") != "report"
+	s.Required, s.NoPluginServers = strict || r.flags.MCPRequire, r.flags.StrictMCPConfig
+	s.Client.MaxOutputTokens = envInt(r.sys, "MAX_MCP_OUTPUT_TOKENS")
+	if r.flags.MCPDebug {
 		s.Client.Debug = r.sys.Stderr
 	}
-	scripted, err := r.p.scenarioServers()
+	scripted, err := r.plan.scenarioServers()
 	if err != nil {
 		return err
 	}
-	values := r.givenServers()
+	values := r.mcpConfigValues()
 	if scripted != "" {
 		values = append([]string{scripted}, values...)
 	}
 	config, err := mcp.LoadConfigs(mcp.ConfigOptions{
-		Values: values, CWD: r.p.CWD, Environ: r.p.Environ, ValuesOnly: r.f.StrictMCPConfig || r.f.Bare, Scopes: r.scopes(),
-		NoProject: !r.p.Settings.Reads("project"), DisabledProject: r.p.Settings.DisabledMCPJSONServers, Disabled: r.p.Store.Disabled(),
+		Values: values, CWD: r.plan.CWD, Environ: r.plan.Environ, ValuesOnly: r.flags.StrictMCPConfig || r.flags.Bare, Scopes: r.configuredScopes(),
+		NoProject: !r.plan.Settings.HasSource("project"), DisabledProject: r.plan.Settings.DisabledMCPJSONServers, Disabled: r.plan.Store.Disabled(),
 	})
 	if broken, ok := errors.AsType[*mcp.ConfigError](err); ok {
 		return process.Verbatimf("Error: %v", broken)
@@ -48,15 +48,15 @@ func (r *resolver) servers() error {
 		return err
 	}
 	s.Configs, s.Errors = config.Servers, config.Errors
-	if r.f.SafeMode {
+	if r.flags.SafeMode {
 		s.Configs, s.Errors = nil, nil
 	}
-	if !s.Fixed && !r.f.Bare {
+	if !s.NoPluginServers && !r.flags.Bare {
 		r.addPluginServers()
 	}
-	r.dropServers()
-	if r.f.InputFormat == "stream-json" {
-		s.partHosted()
+	r.dropForbiddenServers()
+	if r.flags.InputFormat == "stream-json" {
+		s.separateHosted()
 	}
 	return nil
 }
@@ -70,20 +70,20 @@ func negotiation(sys *process.System, version string) mcp.Negotiation {
 	return mcp.NegotiateAuto
 }
 
-// scopes are the servers of user and local scope that a run starts.
-func (r *resolver) scopes() []mcp.Scope {
-	if r.f.StrictMCPConfig || r.f.Bare {
+// configuredScopes are the servers of user and local scope that a run starts.
+func (r *resolver) configuredScopes() []mcp.Scope {
+	if r.flags.StrictMCPConfig || r.flags.Bare {
 		return nil
 	}
-	all, err := r.p.Store.Scopes()
+	all, err := r.plan.Store.Scopes()
 	if err != nil {
-		r.p.warn("MCP servers of user and local scope are left out: " + err.Error())
+		r.plan.warn("MCP servers of user and local scope are left out: " + err.Error())
 	}
-	return slices.DeleteFunc(all, func(s mcp.Scope) bool { return !r.p.Settings.Reads(s.Source) })
+	return slices.DeleteFunc(all, func(s mcp.Scope) bool { return !r.plan.Settings.HasSource(s.Source) })
 }
 
-// partHosted sets the servers inside the host apart.
-func (s *Servers) partHosted() {
+// separateHosted sets the servers inside the host apart.
+func (s *Servers) separateHosted() {
 	all := s.Configs
 	s.Configs = nil
 	for _, server := range all {
@@ -109,7 +109,7 @@ func (p *Plan) scenarioServers() (string, error) {
 		if fixture, ok := entry["fixture"].(string); ok {
 			delete(entry, "fixture")
 			entry["command"] = "${CLAUDELESS_BIN}"
-			entry["args"] = []string{"fixture", "serve", p.besideScenario(fixture)}
+			entry["args"] = []string{"fixture", "serve", p.scenarioRelative(fixture)}
 		}
 		key, err := protocol.Marshal(name)
 		if err != nil {
@@ -128,24 +128,24 @@ func (p *Plan) scenarioServers() (string, error) {
 	return out.String(), nil
 }
 
-// besideScenario makes a path of the scenario file absolute; a bare name of the fixture library stays.
-func (p *Plan) besideScenario(path string) string {
+// scenarioRelative makes a path of the scenario file absolute; a bare name of the fixture library stays.
+func (p *Plan) scenarioRelative(path string) string {
 	if filepath.IsAbs(path) || filepath.Base(path) == path && filepath.Ext(path) == "" {
 		return path
 	}
 	return filepath.Join(p.Abs(filepath.Dir(p.Scenario.Path)), path)
 }
 
-// dropServers leaves out the servers that the settings forbid. Those of the command line are told of (observed with
+// dropForbiddenServers leaves out the servers that the settings forbid. Those of the command line are told of (observed with
 // 2.1.329).
-func (r *resolver) dropServers() {
+func (r *resolver) dropForbiddenServers() {
 	var blocked []string
-	r.p.Servers.Configs = slices.DeleteFunc(r.p.Servers.Configs, func(c mcp.ServerConfig) bool {
+	r.plan.Servers.Configs = slices.DeleteFunc(r.plan.Servers.Configs, func(c mcp.ServerConfig) bool {
 		s := settings.Server{Name: c.Name, URL: c.URL}
 		if c.Command != "" {
 			s.Command = append([]string{c.Command}, c.Args...)
 		}
-		drop := c.Type != "sdk" && (r.p.Settings.DeniedServers.Denies(s) || !r.p.Settings.AllowedServers.Allows(s))
+		drop := c.Type != "sdk" && (r.plan.Settings.DeniedServers.Denies(s) || !r.plan.Settings.AllowedServers.Allows(s))
 		if drop && c.Source == "dynamic" {
 			blocked = append(blocked, c.Name)
 		}
@@ -162,9 +162,9 @@ func (r *resolver) dropServers() {
 
 // addPluginServers adds the servers of the plugins that flags name with their servers.
 func (r *resolver) addPluginServers() {
-	for _, parts := range r.p.Catalog.Parts() {
-		if slices.ContainsFunc(r.f.PluginDirs, func(given string) bool { return catalog.Within(parts.Dir, r.p.Abs(given)) }) {
-			r.p.Servers.Configs = append(r.p.Servers.Configs, r.p.PluginServers(parts)...)
+	for _, parts := range r.plan.Catalog.Parts() {
+		if slices.ContainsFunc(r.flags.PluginDirs, func(given string) bool { return catalog.Within(parts.Dir, r.plan.Abs(given)) }) {
+			r.plan.Servers.Configs = append(r.plan.Servers.Configs, r.plan.PluginServers(parts)...)
 		}
 	}
 }
@@ -192,11 +192,11 @@ func (p *Plan) PluginServers(parts catalog.Parts) []mcp.ServerConfig {
 	return config.Servers
 }
 
-// givenServers are the values of --mcp-config, after those that a shim hands over.
-func (r *resolver) givenServers() []string {
+// mcpConfigValues are the values of --mcp-config, after those that a shim hands over.
+func (r *resolver) mcpConfigValues() []string {
 	more := r.sys.Getenv("CLAUDELESS_MCP_CONFIG")
 	if more == "" {
-		return r.f.MCPConfig
+		return r.flags.MCPConfig
 	}
-	return append(strings.Split(more, "\n"), r.f.MCPConfig...)
+	return append(strings.Split(more, "\n"), r.flags.MCPConfig...)
 }

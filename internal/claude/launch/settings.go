@@ -16,31 +16,31 @@ import (
 	"github.com/claudeless/claudeless/simulator/settings"
 )
 
-// Reads tells whether --setting-sources leaves a source: user, project or local.
-func (s Settings) Reads(source string) bool {
+// HasSource tells whether --setting-sources leaves a source: user, project or local.
+func (s Settings) HasSource(source string) bool {
 	return s.Options.Sources == nil || slices.Contains(s.Options.Sources, source)
 }
 
-// Style is the output style that they name, whether there is one of that name or not.
-func (s Settings) Style() string { return cmp.Or(s.OutputStyle, "default") }
+// OutputStyleName is the output style that they name, whether there is one of that name or not.
+func (s Settings) OutputStyleName() string { return cmp.Or(s.OutputStyle, "default") }
 
-// Approved tells whether the settings approve a server of .mcp.json.
-func (s Settings) Approved(server string) bool {
+// IsApproved tells whether the settings approve a server of .mcp.json.
+func (s Settings) IsApproved(server string) bool {
 	return s.EnableAllProjectMCPServers || slices.Contains(s.EnabledMCPJSONServers, server)
 }
 
 func (r *resolver) settingsOptions() settings.Options {
 	o := settings.Options{
-		StateDir: r.p.State, GlobalFile: r.p.Store.File, CWD: r.p.CWD, FlagValue: strings.Join(r.f.Settings, ""), ManagedDir: r.sys.ManagedDir(),
+		StateDir: r.plan.State, GlobalFile: r.plan.Store.File, CWD: r.plan.CWD, FlagValue: strings.Join(r.flags.Settings, ""), ManagedDir: r.sys.ManagedDir(),
 	}
-	if r.f.Has("setting-sources") {
-		o.Sources = append([]string{}, r.f.SettingSources...)
+	if r.flags.Has("setting-sources") {
+		o.Sources = append([]string{}, r.flags.SettingSources...)
 	}
-	if r.f.Restricted {
+	if r.flags.Restricted {
 		o.Sources = []string{} // flags and administrators only (observed with 2.1.330)
 	}
-	if r.f.ManagedSettings != "" {
-		o.Managed = []byte(r.f.ManagedSettings)
+	if r.flags.ManagedSettings != "" {
+		o.Managed = []byte(r.flags.ManagedSettings)
 	}
 	return o
 }
@@ -55,7 +55,7 @@ func (r *resolver) settings() error {
 	if err != nil {
 		return process.Verbatimf("Error: %v", err)
 	}
-	r.p.Settings = Settings{Settings: loaded, Options: o}
+	r.plan.Settings = Settings{Settings: loaded, Options: o}
 	if len(loaded.ManagedFaults) > 0 {
 		fmt.Fprintln(r.sys.Stderr, "Managed settings contain invalid entries (remaining valid policies are still enforced):\n"+strings.Join(loaded.ManagedFaults, "\n"))
 	}
@@ -63,11 +63,11 @@ func (r *resolver) settings() error {
 		fmt.Fprintln(r.sys.Stderr, loaded.TrustWarning)
 	}
 	r.sys = r.sys.With(loaded.Env)
-	r.around()
-	r.p.Identity = identity(r.sys, r.f, r.p)
-	r.p.Environ = environ(r.sys, r.p)
-	r.p.Servers.Client = client(r.sys, r.p)
-	if r.f.PermissionMode == "" && r.p.Scenario.PermissionMode == "" && startMode(r.f, r.p) == string(protocol.ModeBypass) {
+	r.environmentDirs()
+	r.plan.Identity = newIdentity(r.sys, r.flags, r.plan)
+	r.plan.Environ = childEnviron(r.sys, r.plan)
+	r.plan.Servers.Client = mcpOptions(r.sys, r.plan)
+	if r.flags.PermissionMode == "" && r.plan.Scenario.PermissionMode == "" && startMode(r.flags, r.plan) == string(protocol.ModeBypass) {
 		return r.sys.MayBypass()
 	}
 	return nil
@@ -87,7 +87,7 @@ func (e *ConfigError) Error() string {
 // checkConfig refuses a broken .claude.json, which ends a run of the real CLI before it starts, and keeps a copy of it
 // (spec: cli-observed 8).
 func (r *resolver) checkConfig() error {
-	path := r.p.Store.File
+	path := r.plan.Store.File
 	raw, err := os.ReadFile(path)
 	if err != nil || len(bytes.TrimSpace(raw)) == 0 {
 		return nil
@@ -98,8 +98,8 @@ func (r *resolver) checkConfig() error {
 		return nil
 	}
 	bad := &ConfigError{Path: path, reason: broken.Error()}
-	dir := filepath.Join(r.p.State, "backups")
-	backup := filepath.Join(dir, fmt.Sprintf("%s.corrupted.%d", filepath.Base(path), r.p.Clock.Now().UnixMilli()))
+	dir := filepath.Join(r.plan.State, "backups")
+	backup := filepath.Join(dir, fmt.Sprintf("%s.corrupted.%d", filepath.Base(path), r.plan.Clock.Now().UnixMilli()))
 	if os.MkdirAll(dir, 0o700) == nil && os.WriteFile(backup, raw, 0o600) == nil {
 		bad.backup = backup
 	}

@@ -17,16 +17,16 @@ import (
 
 // background is what goes on beside the conversation: tasks, and the agents among them.
 type background struct {
-	tasks   *task.Set
-	agents  *agent.Agents
-	model   *scriptedmodel.Player // of the session's own conversation, and of agents
-	plan    launch.Plan
-	policy  *policy
-	records *recorder
-	live    *simulator.SessionState
-	shown   atomic.Bool       // texts of agents that are waited for
-	options simulator.Options // of the session's own conversation; set before its first turn
-	scratch tempDir
+	tasks         *task.Set
+	agents        *agent.Agents
+	model         *scriptedmodel.Player // of the session's own conversation, and of agents
+	plan          launch.Plan
+	policy        *policy
+	records       *recorder
+	state         *simulator.SessionState
+	showAgentText atomic.Bool       // texts of agents that are waited for
+	options       simulator.Options // of the session's own conversation; set before its first turn
+	tempDir       tempDir
 }
 
 // tempDir is a directory that goes with the run.
@@ -37,14 +37,14 @@ type tempDir struct {
 
 // newBackground prepares agents and tasks. It starts nothing.
 func newBackground(plan launch.Plan, live *simulator.SessionState, p *policy) *background {
-	b := &background{plan: plan, policy: p, records: p.records, live: live}
+	b := &background{plan: plan, policy: p, records: p.records, state: live}
 	b.tasks = task.New(task.Options{NewID: plan.Clock.NewID, Now: plan.Clock.Now, Dir: b.dir, Ordered: plan.Clock.Repeatable()})
 	b.model = scriptedmodel.New(scriptedmodel.Options{
-		Engine: p.records.engine.Engine, Failure: plan.Scenario.Failure, Fault: plan.Scenario.Fault, Stdout: plan.Stdout,
+		Engine: p.records.scenario.Engine, Failure: plan.Scenario.Failure, Fault: plan.Scenario.Fault, Stdout: plan.Stdout,
 		Gates: plan.Records.Gates, Names: plan.Model.Aliases, Records: p.records,
 	})
 	b.agents = agent.New(agent.Options{Tasks: b.tasks, Kinds: b, Models: b.model, Session: b, CWD: plan.CWD})
-	b.shown.Store(plan.Output.AgentText)
+	b.showAgentText.Store(plan.Output.AgentText)
 	return b
 }
 
@@ -55,13 +55,13 @@ func (b *background) dir() string {
 		project := filepath.Base(filepath.Dir(b.records.transcript.Path()))
 		return filepath.Join(b.plan.TaskTemp, fmt.Sprintf("claude-%d", b.plan.UID), project, b.records.ID(), "tasks")
 	}
-	b.scratch.once.Do(func() {
-		b.scratch.dir, _ = proc.MakeTempDir("claudeless-tasks-")
+	b.tempDir.once.Do(func() {
+		b.tempDir.dir, _ = proc.MakeTempDir("claudeless-tasks-")
 	})
-	if b.scratch.dir == nil {
+	if b.tempDir.dir == nil {
 		return "" // tasks then write nowhere
 	}
-	return b.scratch.dir.Path
+	return b.tempDir.dir.Path
 }
 
 // planFile is where the session keeps its plan; empty = nowhere.
@@ -75,7 +75,7 @@ func (b *background) planFile() string {
 // close ends what still runs.
 func (b *background) close() {
 	b.tasks.Close()
-	if err := b.scratch.dir.Remove(); err != nil {
+	if err := b.tempDir.dir.Remove(); err != nil {
 		b.records.Warn(err.Error())
 	}
 }
@@ -84,10 +84,10 @@ func (b *background) close() {
 func (b *background) Options() simulator.Options { return b.options }
 
 // Name is how other sessions would call this one.
-func (b *background) Name() string { return command.SessionName(b.live.Now().Title, b.records.ID()) }
+func (b *background) Name() string { return command.SessionName(b.state.Now().Title, b.records.ID()) }
 
 // Shown tells whether texts of agents that are waited for are shown.
-func (b *background) Shown() bool { return b.shown.Load() }
+func (b *background) Shown() bool { return b.showAgentText.Load() }
 
 // Find returns the kind of agent with a name.
 func (b *background) Find(name string) (agent.Definition, bool) {

@@ -12,55 +12,55 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// launch connects the servers beside the reading of stdin.
-func (v *servers) launch(ctx context.Context) error {
-	v.life = context.WithoutCancel(ctx)
-	if err := v.manager.Start(begun(ctx)); err != nil && ctx.Err() == nil && !errors.Is(err, context.Canceled) {
+// startInBackground connects the servers beside the reading of stdin.
+func (v *servers) startInBackground(ctx context.Context) error {
+	v.callContext = context.WithoutCancel(ctx)
+	if err := v.manager.Start(expiredContext(ctx)); err != nil && ctx.Err() == nil && !errors.Is(err, context.Canceled) {
 		return err
 	}
 	go func() { // ends when the servers have settled, or with ctx
-		defer close(v.guests.settled)
-		if v.guests.failure = v.manager.Settle(ctx); v.guests.failure == nil {
+		defer close(v.dynamic.settled)
+		if v.dynamic.err = v.manager.Settle(ctx); v.dynamic.err == nil {
 			v.reportMissing()
-			v.guests.failure = v.strict()
+			v.dynamic.err = v.checkRequired()
 		}
 	}()
 	return nil
 }
 
-// settle waits for the servers before a turn; those of a host that has sent no initialize are connected now.
-func (v *servers) settle(ctx context.Context) error {
+// waitSettled waits for the servers before a turn; those of a host that has sent no initialize are connected now.
+func (v *servers) waitSettled(ctx context.Context) error {
 	select {
-	case <-v.guests.settled:
+	case <-v.dynamic.settled:
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
-	if v.guests.failure != nil {
-		return v.guests.failure
+	if v.dynamic.err != nil {
+		return v.dynamic.err
 	}
-	v.guests.mu.Lock()
-	introduced := v.guests.introduced
-	v.guests.mu.Unlock()
+	v.dynamic.mu.Lock()
+	introduced := v.dynamic.hostConnected
+	v.dynamic.mu.Unlock()
 	if !introduced {
-		return v.introduce(ctx, nil)
+		return v.connectHosted(ctx, nil)
 	}
-	if v.guests.joining.Swap(false) {
+	if v.dynamic.hostConnecting.Swap(false) {
 		return v.manager.Settle(ctx)
 	}
 	return nil
 }
 
-// introduce connects the servers that live inside the host: those of --mcp-config and those it names.
-func (v *servers) introduce(ctx context.Context, names []string) error {
-	v.guests.mu.Lock()
-	v.guests.introduced = true
-	v.guests.mu.Unlock()
+// connectHosted connects the servers that live inside the host: those of --mcp-config and those it names.
+func (v *servers) connectHosted(ctx context.Context, names []string) error {
+	v.dynamic.mu.Lock()
+	v.dynamic.hostConnected = true
+	v.dynamic.mu.Unlock()
 	var list []mcp.ServerConfig
 	for _, s := range v.plan.Hosted {
-		list = add(list, s)
+		list = appendIfNew(list, s)
 	}
 	for _, name := range names {
-		list = add(list, mcp.ServerConfig{Name: name, Type: "sdk"})
+		list = appendIfNew(list, mcp.ServerConfig{Name: name, Type: "sdk"})
 	}
 	if len(list) == 0 {
 		return nil
@@ -69,26 +69,26 @@ func (v *servers) introduce(ctx context.Context, names []string) error {
 	return err
 }
 
-// add keeps the first server of each name.
-func add(list []mcp.ServerConfig, s mcp.ServerConfig) []mcp.ServerConfig {
+// appendIfNew keeps the first server of each name.
+func appendIfNew(list []mcp.ServerConfig, s mcp.ServerConfig) []mcp.ServerConfig {
 	if slices.ContainsFunc(list, func(o mcp.ServerConfig) bool { return o.Name == s.Name }) {
 		return list
 	}
 	return append(list, s)
 }
 
-// plug notes the servers of plugins that the host has named.
-func (v *servers) plug(servers []mcp.ServerConfig) {
-	v.guests.mu.Lock()
-	defer v.guests.mu.Unlock()
-	v.guests.plugged = append(v.guests.plugged, servers...)
+// addPluginServers notes the servers of plugins that the host has named.
+func (v *servers) addPluginServers(servers []mcp.ServerConfig) {
+	v.dynamic.mu.Lock()
+	defer v.dynamic.mu.Unlock()
+	v.dynamic.pluginServers = append(v.dynamic.pluginServers, servers...)
 }
 
-// connectPlugged connects them, beside those of the plugins that were there.
-func (v *servers) connectPlugged(ctx context.Context) error {
-	v.guests.mu.Lock()
-	all := slices.Clone(v.guests.plugged)
-	v.guests.mu.Unlock()
+// connectPluginServers connects them, beside those of the plugins that were there.
+func (v *servers) connectPluginServers(ctx context.Context) error {
+	v.dynamic.mu.Lock()
+	all := slices.Clone(v.dynamic.pluginServers)
+	v.dynamic.mu.Unlock()
 	if len(all) == 0 {
 		return nil
 	}
@@ -101,16 +101,16 @@ func (v *servers) connectPlugged(ctx context.Context) error {
 	return err
 }
 
-// begun is a context for what is only to be begun: who gets it waits for nothing.
-func begun(ctx context.Context) context.Context {
+// expiredContext is a context for what is only to be begun: who gets it waits for nothing.
+func expiredContext(ctx context.Context) context.Context {
 	ended, cancel := context.WithCancel(ctx)
 	cancel()
 	return ended
 }
 
-// replace replaces the servers that came from the host; those of --mcp-config
+// replaceHostServers replaces the servers that came from the host; those of --mcp-config
 // stay.
-func (v *servers) replace(ctx context.Context, object json.RawMessage) (mcp.Change, error) {
+func (v *servers) replaceHostServers(ctx context.Context, object json.RawMessage) (mcp.Change, error) {
 	value, err := protocol.Marshal(map[string]json.RawMessage{"mcpServers": object})
 	if err != nil {
 		return mcp.Change{}, err
@@ -127,8 +127,8 @@ func (v *servers) replace(ctx context.Context, object json.RawMessage) (mcp.Chan
 	for _, source := range []string{"dynamic", "sdk"} {
 		limit := ctx
 		if source == "sdk" { // they are reached when the host has its answer
-			limit = begun(ctx)
-			v.guests.joining.Store(true)
+			limit = expiredContext(ctx)
+			v.dynamic.hostConnecting.Store(true)
 		}
 		change, err := v.manager.SetServers(limit, source, bySource[source])
 		if err != nil && limit.Err() == nil {

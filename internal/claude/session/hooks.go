@@ -24,16 +24,16 @@ import (
 // hooks are the hooks of settings, plugins, skills and the host.
 type hooks struct {
 	*hook.Runner
-	live    *simulator.SessionState
-	bench   workspace
-	records *recorder
-	frames  bool // their start and end are shown
-	off     bool // settings or flags switch all of them off
+	state      *simulator.SessionState
+	workspace  workspace
+	records    *recorder
+	showFrames bool // their start and end are shown
+	disabled   bool // settings or flags switch all of them off
 }
 
 // newHooks reads the hooks of the settings (spec: cli-contract 5.5).
 func newHooks(plan launch.Plan, live *simulator.SessionState, b workspace, p *policy) *hooks {
-	h := &hooks{live: live, bench: b, records: p.records, frames: plan.Output.HookEvents, off: plan.Settings.DisableAllHooks || plan.Custom.Reduced()}
+	h := &hooks{state: live, workspace: b, records: p.records, showFrames: plan.Output.HookEvents, disabled: plan.Settings.DisableAllHooks || plan.Custom.HooksDisabled()}
 	id := p.records.ID()
 	o := hook.Options{
 		CWD: plan.CWD, ToldCWD: plan.Scenario.WorkingDirectory, SessionID: id, TranscriptPath: p.records.transcript.Path(),
@@ -44,18 +44,18 @@ func newHooks(plan launch.Plan, live *simulator.SessionState, b workspace, p *po
 	if plan.Clock.Repeatable() {
 		o.ProgressEvery = -1
 	}
-	if host := p.servers.answers.host; host != nil {
+	if host := p.servers.requests.host; host != nil {
 		o.Callback = host.Callback
 	}
 	for _, h := range plan.Settings.Hooks {
-		if plan.Custom.Reduced() && h.Source != settings.Managed {
+		if plan.Custom.HooksDisabled() && h.Source != settings.Managed {
 			continue
 		}
 		o.Settings = append(o.Settings, hook.Source{Name: string(h.Source), Raw: h.Raw})
 	}
-	if !h.off {
+	if !h.disabled {
 		for _, parts := range plan.Catalog.Parts() {
-			o.Settings = append(o.Settings, ofPlugin(parts))
+			o.Settings = append(o.Settings, pluginHooks(parts))
 		}
 	}
 	runner, warnings := hook.New(o)
@@ -66,51 +66,51 @@ func newHooks(plan launch.Plan, live *simulator.SessionState, b workspace, p *po
 	return h
 }
 
-// ofPlugin are the hooks of a plugin, which find its directory in their environment.
-func ofPlugin(parts catalog.Parts) hook.Source {
+// pluginHooks are the hooks of a plugin, which find its directory in their environment.
+func pluginHooks(parts catalog.Parts) hook.Source {
 	return hook.Source{Name: "plugin " + parts.Name, Plugin: parts.Name, Raw: parts.Hooks, Environ: []string{"CLAUDE_PLUGIN_ROOT=" + parts.Dir}}
 }
 
 // Announce runs the hooks of a tool's own events, which are told of the prompt only; a refusal is its feedback.
 func (h *hooks) Announce(ctx context.Context, in protocol.HookInput) (feedback string, shown []protocol.Event) {
-	now := h.live.Now()
-	base := protocol.HookBase{SessionID: now.SessionID, TranscriptPath: now.Transcript, CWD: h.bench.Dir(), PromptID: now.PromptID}
+	now := h.state.Now()
+	base := protocol.HookBase{SessionID: now.SessionID, TranscriptPath: now.Transcript, CWD: h.workspace.Dir(), PromptID: now.PromptID}
 	out := h.Run(ctx, hook.Input{Base: base, Event: in})
-	if h.frames {
+	if h.showFrames {
 		shown = out.Frames
 	}
 	return strings.Join(out.Texts, "\n"), shown
 }
 
-// library is what the model may load by itself: skills and commands.
-type library struct {
-	catalog *catalog.Catalog
-	policy  *policy
-	hooks   *hooks
-	allowed atomic.Pointer[[]string] // skills that the model may load; nil = all
-	shell   command.Shell
-	hooked  sync.Map // names of the skills whose hooks are in force
+// skillLibrary is what the model may load by itself: skills and commands.
+type skillLibrary struct {
+	catalog    *catalog.Catalog
+	policy     *policy
+	hooks      *hooks
+	allowed    atomic.Pointer[[]string] // skills that the model may load; nil = all
+	shell      command.Shell
+	hooksAdded sync.Map // toolNames of the skills whose hooks are in force
 }
 
 // command finds a custom command or a skill as the Skill tool names it.
-func (l *library) command(name string) (catalog.Command, bool) {
+func (l *skillLibrary) command(name string) (catalog.Command, bool) {
 	return l.catalog.Command(strings.TrimPrefix(name, "/"))
 }
 
 // Skill is what the Skill tool loads.
-func (l *library) Skill(ctx context.Context, name, args string) (builtin.Skill, error) {
+func (l *skillLibrary) Skill(ctx context.Context, name, args string) (builtin.Skill, error) {
 	if err := l.Check(name); err != nil {
 		return builtin.Skill{}, err
 	}
 	k, _ := l.command(name)
 	l.policy.Grant(k.Tools)
-	l.hook(k)
+	l.addSkillHooks(k)
 	text, err := command.Text(ctx, l.shell, k, args)
 	return builtin.Skill{Name: k.Name, Text: text, Tools: k.Tools}, err
 }
 
 // Check says, in the words that users see, why the model cannot load a skill.
-func (l *library) Check(name string) error {
+func (l *skillLibrary) Check(name string) error {
 	name = strings.TrimPrefix(name, "/")
 	k, ok := l.command(name)
 	allowed := l.allowed.Load()
@@ -130,9 +130,9 @@ func (l *library) Check(name string) error {
 	return nil
 }
 
-// hook puts the hooks of a skill in force when it is first used.
-func (l *library) hook(k catalog.Command) {
-	if _, known := l.hooked.LoadOrStore(k.Name, true); known || k.Hooks == nil || l.hooks.off {
+// addSkillHooks puts the hooks of a skill in force when it is first used.
+func (l *skillLibrary) addSkillHooks(k catalog.Command) {
+	if _, known := l.hooksAdded.LoadOrStore(k.Name, true); known || k.Hooks == nil || l.hooks.disabled {
 		return
 	}
 	for _, w := range l.hooks.Add(hook.Source{Name: "skill " + k.Name, Raw: k.Hooks, Skill: true}) {

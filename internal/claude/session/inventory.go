@@ -18,28 +18,28 @@ import (
 
 // inventory is which tools there are: what flags and rules leave of the built-in ones, and of those of servers.
 type inventory struct {
-	plan       launch.Tools
-	custom     launch.Custom
-	denied     []string // rules that deny something, without the brackets that say nothing
-	promptTool string   // who is asked for permission
-	schemaFlag bool
-	hostSchema atomic.Bool             // the host wants a structured output
-	live       *simulator.SessionState // its model may be offered the task list
-	talks      bool                    // somebody, or the scenario in his place, answers tools that talk to the user
+	plan             launch.Tools
+	custom           launch.Customization
+	denied           []string // rules that deny something, without the brackets that say nothing
+	promptTool       string   // who is asked for permission
+	schemaFlag       bool
+	hostSchema       atomic.Bool             // the host wants a structured output
+	state            *simulator.SessionState // its model may be offered the task list
+	answersUserTools bool                    // somebody, or the scenario in his place, answers tools that talk to the user
 }
 
 func newInventory(plan launch.Plan, live *simulator.SessionState) *inventory {
 	v := &inventory{
-		live: live,
-		plan: plan.Tools, custom: plan.Custom, promptTool: plan.Permission.PromptTool, schemaFlag: plan.Prompt.SchemaFlag,
-		talks: plan.Permission.PromptTool != "" || scripted(plan.Scenario), denied: slices.Clone(plan.Tools.Disallowed),
+		state: live,
+		plan:  plan.Tools, custom: plan.Custom, promptTool: plan.Permission.PromptTool, schemaFlag: plan.Prompt.SchemaFlag,
+		answersUserTools: plan.Permission.PromptTool != "" || answersUserTools(plan.Scenario), denied: slices.Clone(plan.Tools.Disallowed),
 	}
 	for _, rule := range plan.Settings.Permissions.Rules {
 		if rule.Behavior == permission.BehaviorDeny {
 			v.denied = append(v.denied, rule.Text)
 		}
 	}
-	if plan.Custom.Restricted && v.plan.Default() { // whoever names them gets them (observed with 2.1.330)
+	if plan.Custom.Restricted && v.plan.IsDefault() { // whoever names them gets them (observed with 2.1.330)
 		v.denied = append(v.denied, "Bash", "CronCreate", "Monitor", "WebFetch", "Workflow")
 	}
 	for i, rule := range v.denied {
@@ -48,10 +48,10 @@ func newInventory(plan launch.Plan, live *simulator.SessionState) *inventory {
 	return v
 }
 
-// scripted tells whether a scenario says what comes of tools that talk to the user.
-func scripted(s launch.Scenario) bool {
+// answersUserTools tells whether a scenario says what comes of tools that talk to the user.
+func answersUserTools(s launch.Scenario) bool {
 	te := s.ToolExecution
-	return te != nil && (te.Mode == "mock" || slices.ContainsFunc(hostTools(), func(name string) bool {
+	return te != nil && (te.Mode == "mock" || slices.ContainsFunc(userTools(), func(name string) bool {
 		_, ok := te.Tools[name]
 		return ok
 	}))
@@ -59,17 +59,17 @@ func scripted(s launch.Scenario) bool {
 
 func (v *inventory) listing(resources bool) toolListing {
 	return toolListing{
-		Tools: v.plan.Named, Given: v.plan.Given, Allowed: v.plan.Allowed, Disallowed: v.denied, Bare: v.custom.Bare,
+		Tools: v.plan.Named, Given: v.plan.Restricted, Allowed: v.plan.Allowed, Disallowed: v.denied, Bare: v.custom.Bare,
 		Host: v.promptTool != "", NoSkills: v.custom.NoCommands, Schema: v.schemaFlag, HostSchema: v.hostSchema.Load(),
-		Resources: resources, Tasks: model.Of(model.Resolve(v.live.Model())).Tasks, NoTasks: v.plan.NoTasks,
+		Resources: resources, Tasks: model.Of(model.Resolve(v.state.Model())).Tasks, NoTasks: v.plan.NoTasks,
 	}
 }
 
-// all lists the built-in tools that the model is told of.
-func (v *inventory) all(resources bool) []string { return listTools(v.listing(resources)) }
+// list lists the built-in tools that the model is told of.
+func (v *inventory) listed(resources bool) []string { return listTools(v.listing(resources)) }
 
-// own lists the built-in tools that init names. What the agent of the session is without goes; nothing comes in its place.
-func (v *inventory) own(resources bool) []string {
+// initTools lists the built-in tools that init names. What the agent of the session is without goes; nothing comes in its place.
+func (v *inventory) initTools(resources bool) []string {
 	o := v.listing(resources)
 	all := listTools(o)
 	o.Disallowed = slices.Concat(o.Disallowed, v.plan.Hidden)
@@ -82,17 +82,17 @@ func (v *inventory) exists(name string) bool {
 		match, _ := path.Match(other, name) // deny rules may be patterns; a bad one matches nothing
 		return match || agent.IsCall(other) && agent.IsCall(name)
 	}
-	if name == "Skill" && v.custom.NoCommands || slices.Contains(hostTools(), name) && !v.talks {
+	if name == "Skill" && v.custom.NoCommands || slices.Contains(userTools(), name) && !v.answersUserTools {
 		return false
 	}
 	if slices.ContainsFunc(v.denied, same) || slices.ContainsFunc(v.plan.Hidden, same) {
 		return false
 	}
-	return v.plan.Default() || slices.ContainsFunc(v.plan.Named, same)
+	return v.plan.IsDefault() || slices.ContainsFunc(v.plan.Named, same)
 }
 
-// hidden tells whether an MCP tool is taken away for good.
-func (v *inventory) hidden(t protocol.Tool) bool {
+// isHidden tells whether an MCP tool is taken away for good.
+func (v *inventory) isHidden(t protocol.Tool) bool {
 	for _, rule := range v.denied {
 		rule = strings.TrimSuffix(rule, "__*")
 		if rule == t.Name || rule == strings.TrimSuffix(mcp.CanonicalName(t.Server, ""), "__") {
@@ -102,8 +102,8 @@ func (v *inventory) hidden(t protocol.Tool) bool {
 	return false
 }
 
-// disallowed tells whether --disallowedTools names a tool as a whole.
-func (v *inventory) disallowed(name string) bool { return slices.Contains(v.plan.Disallowed, name) }
+// isDisallowed tells whether --disallowedTools names a tool as a whole.
+func (v *inventory) isDisallowed(name string) bool { return slices.Contains(v.plan.Disallowed, name) }
 
 // toolListing says which built-in tools a session lists.
 type toolListing struct {
@@ -138,8 +138,8 @@ func optionalTools() []string {
 
 func taskTools() []string { return []string{"TaskCreate", "TaskGet", "TaskList", "TaskUpdate"} }
 
-// taskList are the tools of the task list in force.
-func taskList(o toolListing) []string {
+// taskListTools are the tools of the task list in force.
+func taskListTools(o toolListing) []string {
 	if o.NoTasks {
 		return []string{"TodoWrite"}
 	}
@@ -152,16 +152,16 @@ func listTools(o toolListing) []string {
 	var list []string
 	switch {
 	case o.Given && !slices.Equal(o.Tools, []string{"default"}):
-		list = given(o)
+		list = requestedTools(o)
 	case o.Bare:
 		list = []string{"Bash", "Edit", "Read"}
 	default:
-		list = append(defaultTools(), named(o)...)
+		list = append(defaultTools(), allowedOptionalTools(o)...)
 		if o.Tasks {
-			list = append(list, taskList(o)...)
+			list = append(list, taskListTools(o)...)
 		}
 		if o.Host {
-			list = append(list, hostTools()...)
+			list = append(list, userTools()...)
 		}
 	}
 	if o.Schema {
@@ -175,7 +175,7 @@ func listTools(o toolListing) []string {
 			return true
 		}
 		return slices.ContainsFunc(o.Disallowed, func(d string) bool {
-			match, _ := path.Match(listed(d), name) // a bad pattern matches nothing
+			match, _ := path.Match(initName(d), name) // a bad pattern matches nothing
 			return match
 		})
 	}
@@ -184,7 +184,7 @@ func listTools(o toolListing) []string {
 		list = append(slices.DeleteFunc(list, func(name string) bool { return name == "Monitor" }), "Glob", "Grep")
 	}
 	list = slices.DeleteFunc(list, out)
-	slices.SortFunc(list, byName)
+	slices.SortFunc(list, compareNames)
 	list = slices.Compact(list)
 	if o.HostSchema && !out("StructuredOutput") {
 		list = append(list, "StructuredOutput")
@@ -192,15 +192,15 @@ func listTools(o toolListing) []string {
 	return list
 }
 
-// given lists the tools of --tools that there are.
-func given(o toolListing) []string {
+// requestedTools lists the tools of --tools that there are.
+func requestedTools(o toolListing) []string {
 	known := append(defaultTools(), optionalTools()...)
 	if o.Host {
-		known = append(known, hostTools()...)
+		known = append(known, userTools()...)
 	}
 	var list []string
 	for _, name := range o.Tools {
-		name = listed(name)
+		name = initName(name)
 		// TodoWrite and the Task tools are never there together.
 		off := name == "TodoWrite" && !o.NoTasks || o.NoTasks && slices.Contains(taskTools(), name)
 		if slices.Contains(known, name) && !off {
@@ -210,16 +210,16 @@ func given(o toolListing) []string {
 	return list
 }
 
-func hostTools() []string { return []string{"AskUserQuestion", "EnterPlanMode", "ExitPlanMode"} }
+func userTools() []string { return []string{"AskUserQuestion", "EnterPlanMode", "ExitPlanMode"} }
 
-// named are the optional tools that --allowedTools brings in.
-func named(o toolListing) []string {
+// allowedOptionalTools are the optional tools that --allowedTools brings in.
+func allowedOptionalTools(o toolListing) []string {
 	var list []string
 	for _, rule := range o.Allowed {
 		name, _, _ := strings.Cut(rule, "(")
 		switch {
 		case name == "TodoWrite" || slices.Contains(taskTools(), name): // whichever of the two lists is in force
-			list = append(list, taskList(o)...)
+			list = append(list, taskListTools(o)...)
 		case name == "Glob" || name == "Grep": // they come together
 			list = append(list, "Glob", "Grep")
 		case slices.Contains(optionalTools(), name):
@@ -229,8 +229,8 @@ func named(o toolListing) []string {
 	return list
 }
 
-// listed is the name under which init lists a tool.
-func listed(name string) string {
+// initName is the name under which init lists a tool.
+func initName(name string) string {
 	switch name {
 	case "Agent":
 		return "Task"
@@ -240,7 +240,7 @@ func listed(name string) string {
 	return name
 }
 
-func byName(a, b string) int {
+func compareNames(a, b string) int {
 	if (a == "Task") != (b == "Task") {
 		if a == "Task" {
 			return -1
@@ -250,14 +250,14 @@ func byName(a, b string) int {
 	return cmp.Or(cmp.Compare(strings.ToLower(a), strings.ToLower(b)), cmp.Compare(a, b))
 }
 
-// withMCP appends the names of MCP tools, sorted without regard to case.
-func withMCP(builtin []string, tools []protocol.Tool) []string {
+// appendMCPNames appends the names of MCP tools, sorted without regard to case.
+func appendMCPNames(builtin []string, tools []protocol.Tool) []string {
 	var names []string
 	for _, t := range tools {
 		if t.RawName != "" {
 			names = append(names, t.Name)
 		}
 	}
-	slices.SortFunc(names, byName)
+	slices.SortFunc(names, compareNames)
 	return append(append([]string{}, builtin...), names...)
 }

@@ -77,7 +77,7 @@ func TestTools(t *testing.T) {
 }
 
 func TestWithMCP(t *testing.T) {
-	got := withMCP([]string{"Task", "Write"}, []protocol.Tool{
+	got := appendMCPNames([]string{"Task", "Write"}, []protocol.Tool{
 		{Name: "mcp__s__b", RawName: "b"},
 		{Name: "Read"},
 		{Name: "mcp__S__A", RawName: "A"},

@@ -20,7 +20,7 @@ import (
 // mirror repeats every transcript line on stdout (--session-mirror; spec:
 // cli-contract 8.5). Lines are written to disk before the event that made them
 // is yielded, so taking them just before each event puts all lines of a turn
-// before its result.
+// resumed its result.
 type mirror struct {
 	mu    sync.Mutex
 	files []*mirroredFile // in the order of their first line
@@ -32,8 +32,8 @@ type mirroredFile struct {
 	entries []json.RawMessage
 }
 
-// line takes note of a line that was written to the file at path.
-func (m *mirror) line(path string, line []byte) {
+// add takes note of a line that was written to the file at path.
+func (m *mirror) add(path string, line []byte) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	entry := json.RawMessage(bytes.Clone(line))

@@ -22,12 +22,12 @@ import (
 // policy is who may do what, and who is asked.
 type policy struct {
 	*permission.Policy
-	servers *servers
-	records *recorder
-	catalog *catalog.Catalog
-	plan    launch.Permission
-	canned  executor.CannedOptions
-	answers map[string]string // that the scenario gives to a question to the user
+	servers  *servers
+	records  *recorder
+	catalog  *catalog.Catalog
+	settings launch.Permission
+	canned   executor.CannedOptions
+	answers  map[string]string // that the scenario gives to a question to the user
 }
 
 // workspace is the tools at hand and the directory in which they work.
@@ -37,14 +37,14 @@ type workspace interface {
 }
 
 func newPolicy(plan launch.Plan, b workspace, v *servers) (*policy, error) {
-	p := &policy{servers: v, records: v.records, catalog: plan.Catalog, plan: plan.Permission, canned: canned(plan.Scenario)}
+	p := &policy{servers: v, records: v.records, catalog: plan.Catalog, settings: plan.Permission, canned: cannedOptions(plan.Scenario)}
 	if te := plan.Scenario.ToolExecution; te != nil {
 		p.answers = te.Tools["AskUserQuestion"].Answers
 	}
 	var err error
 	p.Policy, err = permission.New(permission.Options{
 		Mode: plan.Permission.Mode, CWD: plan.CWD, AdditionalDirs: plan.Permission.Directories, Home: plan.Home, Rules: plan.Permission.Rules,
-		AutoApprove:   p.approves,
+		AutoApprove:   p.autoApproves,
 		NoPrompts:     plan.Permission.NoPrompts,
 		Tool:          b.Tool,
 		Disk:          ruleFS{},
@@ -54,7 +54,7 @@ func newPolicy(plan launch.Plan, b workspace, v *servers) (*policy, error) {
 		NoBypass:      plan.Settings.Permissions.DisableBypass,
 		NoAuto:        plan.Settings.Permissions.DisableAuto,
 		OnDirectories: v.setRoots,
-		AskSkill:      p.asksForSkill,
+		AskSkill:      p.skillNeedsPermission,
 	})
 	if err != nil {
 		return nil, err
@@ -65,8 +65,8 @@ func newPolicy(plan launch.Plan, b workspace, v *servers) (*policy, error) {
 	return p, nil
 }
 
-// canned is what a scenario says about results of tools.
-func canned(s launch.Scenario) executor.CannedOptions {
+// cannedOptions is what a scenario says about results of tools.
+func cannedOptions(s launch.Scenario) executor.CannedOptions {
 	o := executor.CannedOptions{Tools: map[string]executor.CannedTool{}, Shape: builtin.Shape}
 	te := s.ToolExecution
 	if te == nil {
@@ -81,13 +81,13 @@ func canned(s launch.Scenario) executor.CannedOptions {
 	return o
 }
 
-// approves tells what the scenario lets run unasked, questions among it that it answers where no host can be asked.
-func (p *policy) approves(tool string) bool {
-	answered := tool == "AskUserQuestion" && p.plan.PromptTool == "" && len(p.answers) > 0
+// autoApproves tells what the scenario lets run unasked, questions among it that it answers where no host can be asked.
+func (p *policy) autoApproves(tool string) bool {
+	answered := tool == "AskUserQuestion" && p.settings.PromptTool == "" && len(p.answers) > 0
 	return p.canned.Tools[tool].AutoApprove || answered
 }
 
-func (p *policy) asksForSkill(name string) bool {
+func (p *policy) skillNeedsPermission(name string) bool {
 	k, ok := p.catalog.Command(strings.TrimPrefix(name, "/"))
 	return ok && len(k.Tools) > 0
 }
@@ -103,7 +103,7 @@ func (p *policy) Grant(rules []string) {
 
 // asker is who answers permission questions: the host, a tool of an MCP server, or, when nil, nobody.
 func (p *policy) asker(host Host) permission.Asker {
-	switch p.plan.PromptTool {
+	switch p.settings.PromptTool {
 	case "":
 		return nil
 	case "stdio":
@@ -112,7 +112,7 @@ func (p *policy) asker(host Host) permission.Asker {
 		}
 		return host
 	}
-	return promptTool{servers: p.servers, name: p.plan.PromptTool}
+	return promptTool{servers: p.servers, name: p.settings.PromptTool}
 }
 
 // promptTool asks a tool of an MCP server (--permission-prompt-tool; spec: cli-contract 6.3).
@@ -121,7 +121,7 @@ type promptTool struct {
 	name    string
 }
 
-// Ask calls the tool. That there is none shows with the first question, and is an error.
+// AskSideQuestion calls the tool. That there is none shows with the first question, and is an error.
 func (p promptTool) Ask(ctx context.Context, q protocol.PermissionRequest) (protocol.PermissionAnswer, error) {
 	input, err := protocol.Marshal(struct {
 		ToolName  string          `json:"tool_name"`
@@ -131,7 +131,7 @@ func (p promptTool) Ask(ctx context.Context, q protocol.PermissionRequest) (prot
 	if err != nil {
 		return protocol.PermissionAnswer{}, err
 	}
-	if known := p.servers.names(); !slices.Contains(known, p.name) {
+	if known := p.servers.toolNames(); !slices.Contains(known, p.name) {
 		return protocol.PermissionAnswer{}, process.Verbatimf("Error: MCP tool %s (passed via --permission-prompt-tool) not found. Available MCP tools: %s",
 			p.name, cmp.Or(strings.Join(known, ", "), "none"))
 	}
@@ -167,13 +167,13 @@ func (ruleFS) Resolve(path string) string { return resolveLinks(path) }
 // Glob finds what a pattern of the shell matches.
 func (ruleFS) Glob(pattern string) []string { return matchFiles(pattern) }
 
-// maxLinks bounds how many links that lead nowhere are followed in a row.
-const maxLinks = 40
+// maxDanglingLinks bounds how many links that lead nowhere are followed in a row.
+const maxDanglingLinks = 40
 
 // resolveLinks follows the symbolic links of an absolute path as far as it
 // exists, those that lead nowhere included: what is written through them comes
 // into being there.
-func resolveLinks(path string) string { return followLinks(path, maxLinks) }
+func resolveLinks(path string) string { return followLinks(path, maxDanglingLinks) }
 
 func followLinks(path string, most int) string {
 	rest := ""

@@ -29,27 +29,27 @@ import (
 // scenario. It also has the word on stderr.
 type recorder struct {
 	stderr      io.Writer
-	quiet       bool // hints of our own are not told
+	noHints     bool // hints of our own are not told
 	transcript  *transcript.Transcript
-	engine      *scenarioProgress
+	scenario    *scenarioProgress
 	mirror      *mirror                         // nil = no --session-mirror
 	journal     *journal.Journal                // nil = no --capture
-	captured    io.Closer                       // the file of the journal
+	journalFile io.Closer                       // the file of the journal
 	debug       *debugLog                       // nil = no --debug
 	checkpoints *checkpoint.History             // nil = files are not kept
-	shown       atomic.Pointer[protocol.Init]   // the last one yielded
-	last        atomic.Pointer[protocol.Result] // the last one yielded
+	lastInit    atomic.Pointer[protocol.Init]   // the last one yielded
+	lastResult  atomic.Pointer[protocol.Result] // the last one yielded
 	clock       *clock.Source
 }
 
 // openRecords opens the transcript, and the scenario where the session left it.
 func openRecords(plan launch.Plan, t transcript.ContextSource) (*recorder, error) {
-	r := &recorder{stderr: plan.Stderr, quiet: plan.AsClaude, clock: plan.Clock}
+	r := &recorder{stderr: plan.Stderr, noHints: plan.AsClaude, clock: plan.Clock}
 	o := plan.Transcript
 	o.Teller = t
 	if plan.Output.Mirror {
 		r.mirror = &mirror{}
-		o.OnLine = r.mirror.line
+		o.OnLine = r.mirror.add
 	}
 	var err error
 	if r.transcript, err = transcript.Open(o); err != nil {
@@ -58,9 +58,9 @@ func openRecords(plan launch.Plan, t transcript.ContextSource) (*recorder, error
 		}
 		return nil, err // a missing conversation keeps its type, because it has a result
 	}
-	r.engine = &scenarioProgress{Engine: scenarios.NewEngine(plan.Scenario.Scenario, plan.Scenario.Engine), scenario: plan.Scenario.Scenario, clock: plan.Clock, began: plan.Clock.Now(), heard: map[string]string{}}
+	r.scenario = &scenarioProgress{Engine: scenarios.NewEngine(plan.Scenario.Scenario, plan.Scenario.Engine), scenario: plan.Scenario.Scenario, clock: plan.Clock, started: plan.Clock.Now(), lastMessage: map[string]string{}}
 	if state := r.transcript.ScenarioState(); state != nil {
-		if err := r.engine.Restore(state); err != nil {
+		if err := r.scenario.Restore(state); err != nil {
 			r.Warn("the state of the scenario was not restored: " + err.Error())
 		}
 	}
@@ -71,14 +71,14 @@ func openRecords(plan launch.Plan, t transcript.ContextSource) (*recorder, error
 	return r, nil
 }
 
-// follow opens the journal and the debug log.
-func (r *recorder) follow(plan launch.Plan) error {
+// openLogs opens the journal and the debug log.
+func (r *recorder) openLogs(plan launch.Plan) error {
 	if plan.Records.Capture != "" {
 		file, err := os.OpenFile(plan.Records.Capture, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 		if err != nil {
 			r.Warn("opening --capture: " + err.Error())
 		} else {
-			r.captured = file
+			r.journalFile = file
 			r.journal = journal.New(journal.Options{W: file, Now: plan.Clock.Now, PID: plan.PID, SessionID: r.transcript.ID(), Environ: plan.Environ})
 			r.journal.Write(plan.Records.Run)
 		}
@@ -89,8 +89,8 @@ func (r *recorder) follow(plan launch.Plan) error {
 	return err
 }
 
-// see lets everything that only looks on see an event on its way out.
-func (r *recorder) see(ctx context.Context, ev protocol.Event) {
+// observe lets everything that only looks on see an event on its way out.
+func (r *recorder) record(ctx context.Context, ev protocol.Event) {
 	switch ev := ev.(type) {
 	case *protocol.Warning:
 		r.Warn(ev.Text)
@@ -98,16 +98,16 @@ func (r *recorder) see(ctx context.Context, ev protocol.Event) {
 		fmt.Fprint(r.stderr, ev.Stderr)
 	case *protocol.Matched:
 		if ev.Rule == "" {
-			r.unmatched(ev)
+			r.explainUnmatched(ev)
 		}
 	case *protocol.Init:
-		r.shown.Store(ev)
+		r.lastInit.Store(ev)
 	case *protocol.Result:
-		r.last.Store(ev)
-		r.keepScenario()
-		r.tellScript(ctx)
+		r.lastResult.Store(ev)
+		r.saveScenarioState()
+		r.recordUnplayed(ctx)
 	}
-	r.engine.see(ev)
+	r.scenario.observe(ev)
 	if r.debug != nil {
 		r.debug.event(ev)
 	}
@@ -121,13 +121,13 @@ func (r *recorder) see(ctx context.Context, ev protocol.Event) {
 	}
 }
 
-// unmatched explains a prompt that no rule answers, in the journal and, where nobody judges the run, on stderr.
-func (r *recorder) unmatched(ev *protocol.Matched) {
-	tell := r.engine.silent(ev.Prompt) && !r.quiet
+// explainUnmatched explains a prompt that no rule answers, in the journal and, where nobody judges the run, on stderr.
+func (r *recorder) explainUnmatched(ev *protocol.Matched) {
+	tell := r.scenario.repliesSilently(ev.Prompt) && !r.noHints
 	if !tell && r.journal == nil {
 		return
 	}
-	ev.Nearest = r.engine.Explain(scenarios.Request{Prompt: ev.Prompt})
+	ev.Nearest = r.scenario.Explain(scenarios.Request{Prompt: ev.Prompt})
 	if tell {
 		r.Warn(ev.Nearest[0] + ", so nothing answers it")
 		for _, why := range ev.Nearest[1:] {
@@ -136,34 +136,34 @@ func (r *recorder) unmatched(ev *protocol.Matched) {
 	}
 }
 
-// tellScript writes into the journal what the script of the turn expected and did not get.
-func (r *recorder) tellScript(ctx context.Context) {
+// recordUnplayed writes into the journal what the script of the turn expected and did not get.
+func (r *recorder) recordUnplayed(ctx context.Context) {
 	if r.journal == nil {
 		return
 	}
-	for _, m := range r.engine.misses() {
-		r.journal.Write(expectation(m))
+	for _, m := range r.scenario.newMisses() {
+		r.journal.Write(expectationRecord(m))
 	}
-	last := r.last.Load()
+	last := r.lastResult.Load()
 	if last.Subtype == "error_during_execution" || strings.HasPrefix(last.TerminalReason, "aborted") || last.DeferredToolUse != nil {
 		return // somebody wanted the turn to end there
 	}
-	if text, at, ok := r.engine.Unplayed(ctx); ok {
+	if text, at, ok := r.scenario.Unplayed(ctx); ok {
 		r.journal.Write(journal.Unplayed{Text: text, File: at.File, Line: at.Line})
 	}
 }
 
-// judge holds what the process did against the expectations of the scenario and writes the verdict into the journal. What
+// judgeExpectations holds what the process did against the expectations of the scenario and writes the verdict into the journal. What
 // was missed comes back, a line each, results that did not fit first.
-func (r *recorder) judge(code int) (unmet []string) {
-	judged := r.engine.judge(code)
+func (r *recorder) judgeExpectations(code int) (unmet []string) {
+	judged := r.scenario.judge(code)
 	if r.journal != nil {
 		whole := r.journal.Process()
 		for _, j := range judged {
-			whole.Write(expectation(j))
+			whole.Write(expectationRecord(j))
 		}
 	}
-	for _, j := range append(r.engine.Misses(), judged...) {
+	for _, j := range append(r.scenario.Misses(), judged...) {
 		if !j.Met {
 			unmet = append(unmet, j.String())
 		}
@@ -171,9 +171,9 @@ func (r *recorder) judge(code int) (unmet []string) {
 	return unmet
 }
 
-// keepScenario saves counts and turn sequences for the session's next process, before the result is on stdout.
-func (r *recorder) keepScenario() {
-	state, err := r.engine.State()
+// saveScenarioState saves counts and turn sequences for the session's next process, before the result is on stdout.
+func (r *recorder) saveScenarioState() {
+	state, err := r.scenario.State()
 	if err == nil {
 		err = r.transcript.SetScenarioState(state)
 	}
@@ -182,8 +182,8 @@ func (r *recorder) keepScenario() {
 	}
 }
 
-// lifecycle tells how far the prompts are that have an id.
-func (r *recorder) lifecycle(in protocol.UserMessage, state string) iter.Seq2[protocol.Event, error] {
+// lifecycleEvents tells how far the prompts are that have an id.
+func (r *recorder) lifecycleEvents(in protocol.UserMessage, state string) iter.Seq2[protocol.Event, error] {
 	return func(yield func(protocol.Event, error) bool) {
 		for _, id := range in.UUIDs {
 			frame := protocol.Lifecycle(id, state)
@@ -195,9 +195,9 @@ func (r *recorder) lifecycle(in protocol.UserMessage, state string) iter.Seq2[pr
 	}
 }
 
-// id is that of the session as it was last shown.
-func (r *recorder) id() string {
-	if shown := r.shown.Load(); shown != nil {
+// shownID is that of the session as it was last shown.
+func (r *recorder) shownID() string {
+	if shown := r.lastInit.Load(); shown != nil {
 		return shown.SessionID
 	}
 	return r.transcript.ID()
@@ -213,8 +213,8 @@ func (r *recorder) Entitle(title string) {
 	}
 }
 
-// save keeps what a tool gave beside the transcript and returns the path.
-func (r *recorder) save(name string, data []byte) (string, error) {
+// saveToolResult keeps what a tool gave beside the transcript and returns the path.
+func (r *recorder) saveToolResult(name string, data []byte) (string, error) {
 	dir := r.transcript.ToolResultsDir()
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return "", err
@@ -234,7 +234,7 @@ func (r *recorder) close() {
 func (r *recorder) closeLogs() {
 	r.debug.close()
 	if r.journal != nil {
-		if err := errors.Join(r.journal.Err(), r.captured.Close()); err != nil {
+		if err := errors.Join(r.journal.Err(), r.journalFile.Close()); err != nil {
 			r.Warn("writing --capture: " + err.Error())
 		}
 	}
@@ -242,7 +242,7 @@ func (r *recorder) closeLogs() {
 
 // Hint warns of what is passed over and of which the real CLI says nothing (spec: cli-observed 1).
 func (r *recorder) Hint(text string) {
-	if !r.quiet {
+	if !r.noHints {
 		r.Warn(text)
 	}
 }
@@ -261,20 +261,20 @@ func (r *recorder) Warn(text string) { fmt.Fprintf(r.stderr, "claudeless: warnin
 // tells what happened as internal/exec/verdict finds it in a journal.
 type scenarioProgress struct {
 	*scenarios.Engine
-	scenario *scenarios.Scenario
-	clock    *clock.Source
-	began    time.Time
-	heard    map[string]string // by agent: the message of the model that came last
-	retries  int               // before the next one
-	missed   int               // resultStore that did not fit and are in the journal
-	injected string            // the last prompt that is the CLI's own
+	scenario       *scenarios.Scenario
+	clock          *clock.Source
+	started        time.Time
+	lastMessage    map[string]string // by agent: the message of the model that came last
+	retries        int               // resumed the next one
+	missesReported int               // resultStore that did not fit and are in the journal
+	injectedPrompt string            // the last prompt that is the CLI's own
 
-	mu    sync.Mutex // calls of servers come at the same time
-	asked []record.Call
+	mu          sync.Mutex // callLog of servers come at the same time
+	serverCalls []record.Call
 }
 
-// see takes an event on its way out.
-func (p *scenarioProgress) see(ev protocol.Event) {
+// observe takes an event on its way out.
+func (p *scenarioProgress) observe(ev protocol.Event) {
 	switch ev := ev.(type) {
 	case *protocol.Matched:
 		if ev.Rule != "" {
@@ -282,7 +282,7 @@ func (p *scenarioProgress) see(ev protocol.Event) {
 		}
 	case *protocol.PromptAccepted:
 		if ev.Injected {
-			p.injected = ev.Content.Plain()
+			p.injectedPrompt = ev.Content.Plain()
 		}
 		p.ObservePrompt(ev.Content.Plain())
 	case *protocol.ToolRan:
@@ -290,39 +290,39 @@ func (p *scenarioProgress) see(ev protocol.Event) {
 	case *protocol.CLIRetry:
 		p.retries = ev.Attempt
 	case *protocol.HiddenEvent:
-		p.see(ev.Event)
+		p.observe(ev.Event)
 	case *protocol.Assistant:
-		p.said(ev)
+		p.observeAssistant(ev)
 	}
 }
 
-// said takes a block of the model: the first of a message answers a request, unless it goes on with the one before.
-func (p *scenarioProgress) said(ev *protocol.Assistant) {
+// observeAssistant takes a block of the model: the first of a message answers a request, unless it goes on with the one before.
+func (p *scenarioProgress) observeAssistant(ev *protocol.Assistant) {
 	agent := ""
 	if ev.ParentToolUseID != nil {
 		agent = *ev.ParentToolUseID
 	}
-	if p.heard[agent] == ev.Message.ID {
+	if p.lastMessage[agent] == ev.Message.ID {
 		return
 	}
-	p.heard[agent] = ev.Message.ID
+	p.lastMessage[agent] = ev.Message.ID
 	if ev.Final != nil && ev.Final.GoesOn {
 		p.Seen().GoOn(p.retries)
 	} else {
-		after := float64(p.clock.Now().Sub(p.began)) / float64(time.Millisecond)
+		after := float64(p.clock.Now().Sub(p.started)) / float64(time.Millisecond)
 		p.Seen().Request(scenarios.RequestSeen{Model: ev.Message.Model, Retries: p.retries, AfterMS: after})
 	}
 	p.retries = 0
 }
 
-// silent tells whether a prompt that no rule answers gets an empty reply of which nobody is told: it is none of the CLI's own,
+// repliesSilently tells whether a prompt that no rule answers gets an empty reply of which nobody is told: it is none of the CLI's own,
 // and the scenario does not take it for an error.
-func (p *scenarioProgress) silent(prompt string) bool {
-	return prompt != p.injected && p.scenario.Unmatched != "error"
+func (p *scenarioProgress) repliesSilently(prompt string) bool {
+	return prompt != p.injectedPrompt && p.scenario.Unmatched != "error"
 }
 
-// wantsServers tells whether an expectation speaks of what servers are asked.
-func (p *scenarioProgress) wantsServers() bool {
+// expectsServerCalls tells whether an expectation speaks of what servers are asked.
+func (p *scenarioProgress) expectsServerCalls() bool {
 	for i := range p.scenario.Expect {
 		if p.scenario.Expect[i].MCP != nil {
 			return true
@@ -332,33 +332,33 @@ func (p *scenarioProgress) wantsServers() bool {
 }
 
 // callObserver takes a call of a server.
-func (p *scenarioProgress) called(c record.Call) {
+func (p *scenarioProgress) observeServerCall(c record.Call) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.asked = append(p.asked, c)
+	p.serverCalls = append(p.serverCalls, c)
 }
 
-// misses are the results that did not fit since they were asked for last.
-func (p *scenarioProgress) misses() []scenarios.ExpectationResult {
+// newMisses are the results that did not fit since they were asked for last.
+func (p *scenarioProgress) newMisses() []scenarios.ExpectationResult {
 	all := p.Misses()
-	fresh := all[min(p.missed, len(all)):]
-	p.missed = len(all)
+	fresh := all[min(p.missesReported, len(all)):]
+	p.missesReported = len(all)
 	return fresh
 }
 
-// judge holds what the process did against the expectations, now that it ends with a code.
+// judgeExpectations holds what the process did against the expectations, now that it ends with a code.
 func (p *scenarioProgress) judge(code int) []scenarios.ExpectationResult {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for _, c := range p.asked {
+	for _, c := range p.serverCalls {
 		p.Seen().ServerCall(c.Server, c.RawTool)
 	}
-	p.asked = nil
+	p.serverCalls = nil
 	p.Seen().Exit(code)
 	return p.scenario.Judge(p.Seen())
 }
 
-// expectation is the line of the journal for one of them.
-func expectation(j scenarios.ExpectationResult) journal.Expectation {
+// expectationRecord is the line of the journal for one of them.
+func expectationRecord(j scenarios.ExpectationResult) journal.Expectation {
 	return journal.Expectation{File: j.At.File, Line: j.At.Line, Text: j.Text, Met: j.Met, Got: j.Got}
 }

@@ -47,45 +47,45 @@ type HostCallbacks interface {
 
 // servers are the MCP servers of the session.
 type servers struct {
-	plan      launch.Servers
-	inventory *inventory
-	records   *recorder
-	answers   serverRequests
-	results   resultStore
-	progress  io.Writer       // where a line about what is waited for may pass; nil = nowhere
-	manager   *mcp.Manager    // nil = no servers
-	life      context.Context // of Start without its end; what is asked of servers outside of a call lives in it
-	guests    *dynamicServers
+	plan        launch.Servers
+	inventory   *inventory
+	records     *recorder
+	requests    serverRequests
+	results     resultStore
+	progress    io.Writer       // where a line about what is waited for may pass; nil = nowhere
+	manager     *mcp.Manager    // nil = no servers
+	callContext context.Context // of Start without its end; what is asked of servers outside of a call lives in it
+	dynamic     *dynamicServers
 }
 
 // dynamicServers are the servers that come after the start: those inside the host, and those of plugins that it names.
 type dynamicServers struct {
-	settled chan struct{} // closed when those that were there at the start have settled beside a host
-	failure error         // of that; to be read after settled
-	joining atomic.Bool   // servers of the host may still be connecting
+	settled        chan struct{} // closed when those that were there at the start have settled beside a host
+	err            error         // of that; to be read after settled
+	hostConnecting atomic.Bool   // servers of the host may still be connecting
 
-	mu         sync.Mutex // guards what follows
-	introduced bool       // the host's own servers are connected
-	plugged    []mcp.ServerConfig
+	mu            sync.Mutex // guards what follows
+	hostConnected bool       // the host's own servers are connected
+	pluginServers []mcp.ServerConfig
 }
 
 func newServers(plan launch.Plan, live *simulator.SessionState, host Host, r *recorder) *servers {
 	return &servers{
 		plan: plan.Servers, inventory: newInventory(plan, live), records: r,
-		answers: serverRequests{scenario: plan.Scenario, model: plan.Model.Name, host: host}, results: resultStore{r, plan.Clock},
-		progress: plan.Progress, guests: &dynamicServers{settled: make(chan struct{})},
+		requests: serverRequests{scenario: plan.Scenario, model: plan.Model.Name, host: host}, results: resultStore{r, plan.Clock},
+		progress: plan.Progress, dynamic: &dynamicServers{settled: make(chan struct{})},
 	}
 }
 
 // open makes the manager, if there is anything to manage.
 func (v *servers) open(roots []string, capture bool) error {
-	if len(v.plan.Configs) == 0 && v.answers.host == nil {
+	if len(v.plan.Configs) == 0 && v.requests.host == nil {
 		return nil
 	}
 	o := v.plan.Client
 	o.Servers, o.Roots, o.SessionID = v.plan.Configs, roots, v.records.transcript.ID()
-	o.Files, o.Elicit, o.Sample, o.Records = v.results, v.answers.elicit, v.answers.sampler(), v.results.calls(capture)
-	if host := v.answers.host; host != nil {
+	o.Files, o.Elicit, o.Sample, o.Records = v.results, v.requests.elicit, v.requests.sampler(), v.results.callLog(capture)
+	if host := v.requests.host; host != nil {
 		o.SDK = host.Message
 	}
 	var err error
@@ -95,16 +95,16 @@ func (v *servers) open(roots []string, capture bool) error {
 
 // start connects them and waits until they have settled.
 func (v *servers) start(ctx context.Context) error {
-	v.life = context.WithoutCancel(ctx)
+	v.callContext = context.WithoutCancel(ctx)
 	if v.manager == nil {
 		v.reportMissing()
-		return v.strict()
+		return v.checkRequired()
 	}
 	if err := mcpcmd.Start(ctx, v.manager, v.progress); err != nil {
 		return err
 	}
 	v.reportMissing()
-	return v.strict()
+	return v.checkRequired()
 }
 
 // reportMissing writes into the journal which servers of the configuration did not start.
@@ -134,16 +134,16 @@ func (v *servers) statuses() []mcp.ServerStatus {
 	return v.manager.Servers()
 }
 
-// strict refuses a run whose servers are not all there, if it is to.
-func (v *servers) strict() error {
+// checkRequired refuses a run whose servers are not all there, if it is to.
+func (v *servers) checkRequired() error {
 	if !v.plan.Required {
 		return nil
 	}
-	return v.failed()
+	return v.missingError()
 }
 
-// failed is one line for each server that is not there.
-func (v *servers) failed() error {
+// missingError is one line for each server that is not there.
+func (v *servers) missingError() error {
 	var lines []string
 	for _, m := range v.missing() {
 		lines = append(lines, fmt.Sprintf("MCP server '%s' failed to start: %s", m.name, m.reason))
@@ -177,8 +177,8 @@ func (v *servers) tools() executor.Composite {
 		return nil
 	}
 	return executor.Composite{
-		executor.Hide(v.inventory.hidden)(executor.MCP{Manager: v.manager}),
-		executor.Hide(func(t protocol.Tool) bool { return v.inventory.disallowed(t.Name) })(executor.Resources{Manager: v.manager, SaveBlob: v.results.resource}),
+		executor.Hide(v.inventory.isHidden)(executor.MCP{Manager: v.manager}),
+		executor.Hide(func(t protocol.Tool) bool { return v.inventory.isDisallowed(t.Name) })(executor.Resources{Manager: v.manager, SaveBlob: v.results.saveResource}),
 	}
 }
 
@@ -188,18 +188,18 @@ func (v *servers) tool(name string) (protocol.Tool, bool) {
 		return protocol.Tool{}, false
 	}
 	if t, err := v.manager.Resolve(name); err == nil && t.Name == name {
-		return t, !v.inventory.hidden(t)
+		return t, !v.inventory.isHidden(t)
 	}
 	for _, t := range executor.ResourceTools() {
 		if t.Name == name && v.manager.HasResources() {
-			return t, !v.inventory.disallowed(name)
+			return t, !v.inventory.isDisallowed(name)
 		}
 	}
 	return protocol.Tool{}, false
 }
 
-// names are the canonical names of all their tools, hidden ones among them.
-func (v *servers) names() []string {
+// toolNames are the canonical names of all their tools, hidden ones among them.
+func (v *servers) toolNames() []string {
 	var names []string
 	if v.manager != nil {
 		for _, t := range v.manager.Tools() {
@@ -242,7 +242,7 @@ func (a serverRequests) elicit(ctx context.Context, q mcp.ElicitRequest) mcp.Eli
 // setRoots tells the servers that the working directories are others now.
 func (v *servers) setRoots(dirs []string) {
 	if v.manager != nil {
-		v.manager.SetRoots(v.life, dirs)
+		v.manager.SetRoots(v.callContext, dirs)
 	}
 }
 
@@ -311,14 +311,14 @@ type resultStore struct {
 	clock   *clock.Source
 }
 
-// calls keeps what is asked of servers, for --capture and expectations; nil = nobody looks.
-func (r resultStore) calls(capture bool) *record.Log {
+// callLog keeps what is asked of servers, for --capture and expectations; nil = nobody looks.
+func (r resultStore) callLog(capture bool) *record.Log {
 	if !capture {
 		return nil
 	}
 	var log *record.Log // what is there is written at once
 	log = record.New(record.Options{Max: 1, Bytes: 64 << 20, Now: r.clock.Now, Observe: func(c record.Call) {
-		r.records.engine.called(c)
+		r.records.scenario.observeServerCall(c)
 		if r.records.journal == nil {
 			return
 		}
@@ -353,12 +353,12 @@ func (v *servers) hookTool(ctx context.Context, server, tool string, input json.
 // SaveBlob keeps a binary result of an MCP server beside the transcript. It
 // implements mcp.Files.
 func (r resultStore) SaveBlob(server, mediaType string, data []byte) (string, error) {
-	return r.records.save(r.name(server, "blob", extensionOf(mediaType)), data)
+	return r.records.saveToolResult(r.fileName(server, "blob", extensionOf(mediaType)), data)
 }
 
-// resource keeps a binary part of a resource there too.
-func (r resultStore) resource(index int, mediaType string, data []byte) (string, error) {
-	return r.records.save(fmt.Sprintf("mcp-resource-%d-%d-%s%s", r.clock.Now().UnixMilli(), index, r.shortID(), extensionOf(mediaType)), data)
+// saveResource keeps a binary part of a resource there too.
+func (r resultStore) saveResource(index int, mediaType string, data []byte) (string, error) {
+	return r.records.saveToolResult(fmt.Sprintf("mcp-resource-%d-%d-%s%s", r.clock.Now().UnixMilli(), index, r.shortID(), extensionOf(mediaType)), data)
 }
 
 func extensionOf(mediaType string) string {
@@ -374,13 +374,13 @@ func (r resultStore) shortID() string { return strings.ReplaceAll(r.clock.NewID(
 // named.
 func (r resultStore) SaveText(tool protocol.Tool, name, text string) (string, error) {
 	if name == "" {
-		name = r.name(tool.Server, tool.RawName, ".txt")
+		name = r.fileName(tool.Server, tool.RawName, ".txt")
 	}
-	return r.records.save(name, []byte(text))
+	return r.records.saveToolResult(name, []byte(text))
 }
 
-// name names a file for what a server's tool gave.
-func (r resultStore) name(server, what, ext string) string {
+// fileName names a file for what a server's tool gave.
+func (r resultStore) fileName(server, what, ext string) string {
 	names := strings.Replace(strings.TrimPrefix(mcp.CanonicalName(server, what), "mcp__"), "__", "-", 1)
 	return fmt.Sprintf("mcp-%s-%d-%s%s", names, r.clock.Now().UnixMilli(), r.shortID(), ext)
 }

@@ -27,81 +27,81 @@ type Events = iter.Seq2[protocol.Event, error]
 
 // Session is one session. Its methods may be called from several goroutines, but turns are played one at a time.
 type Session struct {
-	plan    launch.Plan
-	live    *simulator.SessionState
-	records *recorder
-	servers *servers
-	policy  *policy
-	hooks   *hooks
-	library *library
-	box     *toolbox
-	work    *background
-	said    *sessionContext
-	talk    *conversation
+	plan         launch.Plan
+	state        *simulator.SessionState
+	records      *recorder
+	servers      *servers
+	policy       *policy
+	hooks        *hooks
+	library      *skillLibrary
+	tools        *toolbox
+	background   *background
+	context      *sessionContext
+	conversation *conversation
 }
 
 // conversation is the simulator and what is noted between its turns.
 type conversation struct {
-	records *recorder
-	ended   func() error // the cause of the end of Start's context; nil = it goes on
+	records  *recorder
+	endCause func() error // the cause of the end of Start's context; nil = it goes on
 
 	mu     sync.Mutex // guards what follows
 	sim    *simulator.Simulator
 	cost   slash.Cost // when the last turn had ended
-	titles []string   // given by the host and not yet in the transcript
+	titles []string   // requestedTools by the host and not yet in the transcript
 }
 
 // Open builds a session in the order in which its parts depend on each other. It starts nothing. A session that could be
 // built in part only is closed. Host is nil where nobody is there.
 func Open(plan launch.Plan, host Host) (*Session, error) {
-	s := &Session{plan: plan, live: &simulator.SessionState{}, box: &toolbox{}}
-	s.said = &sessionContext{plan: plan, live: s.live, box: s.box}
+	s := &Session{plan: plan, state: &simulator.SessionState{}, tools: &toolbox{}}
+	s.context = &sessionContext{plan: plan, state: s.state, tools: s.tools}
 	var err error
-	if s.records, err = openRecords(plan, s.said); err != nil {
+	if s.records, err = openRecords(plan, s.context); err != nil {
 		return nil, err
 	}
-	s.said.records = s.records
-	s.talk = &conversation{records: s.records, ended: func() error { return nil }}
-	s.live.Begin(s.records.ID(), s.records.transcript.Path())
-	s.live.SetModel(s.plan.Model.Name)
-	s.live.SetEffort(s.plan.Model.Effort)
-	s.live.SetStyle(s.plan.Settings.Style())
-	s.live.SetTitle(s.plan.Custom.Title)
-	if err := s.furnish(host); err != nil {
+	s.context.records = s.records
+	s.conversation = &conversation{records: s.records, endCause: func() error { return nil }}
+	s.state.Begin(s.records.ID(), s.records.transcript.Path())
+	s.state.SetModel(s.plan.Model.Name)
+	s.state.SetEffort(s.plan.Model.Effort)
+	s.state.SetStyle(s.plan.Settings.OutputStyleName())
+	s.state.SetTitle(s.plan.Custom.Title)
+	if err := s.build(host); err != nil {
 		s.records.closeLogs()
 		return nil, err
 	}
 	return s, nil
 }
 
-// furnish makes the parts.
-func (s *Session) furnish(host Host) error {
+// build makes the parts.
+func (s *Session) build(host Host) error {
 	plan := s.plan
-	s.servers = newServers(plan, s.live, host, s.records)
+	s.servers = newServers(plan, s.state, host, s.records)
 	var err error
-	if s.policy, err = newPolicy(plan, s.box, s.servers); err != nil {
+	if s.policy, err = newPolicy(plan, s.tools, s.servers); err != nil {
 		return err
 	}
-	if err := s.servers.open(s.policy.Directories(), plan.Records.Capture != "" || s.records.engine.wantsServers()); err != nil {
+	if err := s.servers.open(s.policy.Directories(), plan.Records.Capture != "" || s.records.scenario.expectsServerCalls()); err != nil {
 		return err
 	}
-	s.hooks = newHooks(plan, s.live, s.box, s.policy)
-	s.library = &library{catalog: plan.Catalog, policy: s.policy, hooks: s.hooks, shell: s.box}
-	s.work = newBackground(plan, s.live, s.policy)
-	parts := toolParts{host: host, live: s.live, hooks: s.hooks, library: s.library, work: s.work}
-	if err := s.box.fill(plan, parts, s.servers, s.policy); err != nil {
+	s.hooks = newHooks(plan, s.state, s.tools, s.policy)
+	s.library = &skillLibrary{catalog: plan.Catalog, policy: s.policy, hooks: s.hooks, shell: s.tools}
+	s.background = newBackground(plan, s.state, s.policy)
+	parts := toolParts{host: host, state: s.state, hooks: s.hooks, library: s.library, background: s.background}
+	if err := s.tools.build(plan, parts, s.servers, s.policy); err != nil {
 		return err
 	}
-	if err := s.renew(plan.Prompt); err != nil {
+	if err := s.rebuildSimulator(plan.Prompt); err != nil {
 		return err
 	}
-	s.talk.measure()
-	return s.records.follow(plan)
+	s.conversation.updateCost()
+	return s.records.openLogs(plan)
 }
 
-// renew makes the simulator, for a system prompt and a schema.
-func (s *Session) renew(prompt launch.Prompt) error {
-	o, err := s.options(prompt)
+// rebuildSimulator makes the simulator, for a system prompt and a schema.
+func (s *Session) rebuildSimulator(prompt launch.Prompt) error {
+	o, err := s.simulatorOptions(prompt)
 	if err != nil {
 		return err
 	}
@@ -109,19 +109,19 @@ func (s *Session) renew(prompt launch.Prompt) error {
 	if err != nil {
 		return err
 	}
-	s.work.options = o
-	s.talk.play(sim)
+	s.background.options = o
+	s.conversation.setSimulator(sim)
 	return nil
 }
 
-func (s *Session) options(prompt launch.Prompt) (simulator.Options, error) {
+func (s *Session) simulatorOptions(prompt launch.Prompt) (simulator.Options, error) {
 	plan, t := s.plan, s.records.transcript
 	o := simulator.Options{
-		Model: s.work.model.Own(), Tools: s.box, Hooks: s.hooks.Runner, Clock: plan.Clock, Rand: plan.Clock.Rand(),
-		Live: s.live, Here: s.box, System: prompt.System + prompt.Append,
+		Model: s.background.model.Own(), Tools: s.tools, Hooks: s.hooks.Runner, Clock: plan.Clock, Rand: plan.Clock.Rand(),
+		Live: s.state, Here: s.tools, System: prompt.System + prompt.Append,
 		Limits: simulator.Limits{
 			Turns: plan.Limits.MaxTurns, BudgetUSD: plan.Limits.MaxBudgetUSD, Retries: plan.Limits.MaxRetries, RetryScale: plan.Limits.RetryScale,
-			Fallback: plan.Model.Fallback, StopBlocks: plan.Limits.StopBlockCap, SchemaTries: prompt.SchemaTries,
+			Fallback: plan.Model.Fallback, StopBlocks: plan.Limits.StopBlockCap, SchemaTries: prompt.SchemaAttempts,
 			Window: plan.Limits.Window, NoCompact: plan.Limits.NoCompact, Gateway: plan.Limits.Gateway,
 		},
 		Show: simulator.DisplayOptions{
@@ -131,12 +131,12 @@ func (s *Session) options(prompt launch.Prompt) (simulator.Options, error) {
 		Main: &simulator.MainOptions{
 			Start: simulator.SessionStart{
 				Resumed: t.Resumed(), Forked: plan.Transcript.Fork && t.Resumed(), Setup: plan.Custom.Setup, Agent: plan.Custom.Agent,
-				Title: t.Title(), Reduced: plan.Custom.Reduced() || plan.Settings.DisableAllHooks, Heard: (*simulator.PreviousReply)(t.Heard()), Sought: plan.Transcript.Continue && t.Resumed() && !plan.Transcript.Fork, Instructions: instructions(plan.Custom.Memories),
+				Title: t.Title(), Reduced: plan.Custom.HooksDisabled() || plan.Settings.DisableAllHooks, Heard: (*simulator.PreviousReply)(t.Heard()), Sought: plan.Transcript.Continue && t.Resumed() && !plan.Transcript.Fork, Instructions: instructionHooks(plan.Custom.Memories),
 			},
-			Said: s.said, Transcript: t, Tasks: s.work.tasks, Commands: commandsOf(s), Mentions: mentions{s.box, plan.CWD, plan.Home}, Costs: t.Costs(),
+			Said: s.context, Transcript: t, Tasks: s.background.tasks, Commands: slashCommands(s), Mentions: mentions{s.tools, plan.CWD, plan.Home}, Costs: t.Costs(),
 		},
 	}
-	if host := s.servers.answers.host; host != nil {
+	if host := s.servers.requests.host; host != nil {
 		o.Main.Prompts = host
 	}
 	if use, message, ok := t.Deferred(); ok {
@@ -150,48 +150,48 @@ func (s *Session) options(prompt launch.Prompt) (simulator.Options, error) {
 	return o, err
 }
 
-// commandsOf are the slash commands of a session.
-func commandsOf(s *Session) *command.Set {
+// slashCommands are the slash commands of a session.
+func slashCommands(s *Session) *command.Set {
 	o := command.Options{
-		Live: s.live, Catalog: s.plan.Catalog, Rules: s.policy, Session: s.records, Models: s.plan.Model.Aliases, Shell: s.box, Off: s.plan.Custom.NoCommands,
+		Live: s.state, Catalog: s.plan.Catalog, Rules: s.policy, Session: s.records, Models: s.plan.Model.Aliases, Shell: s.tools, Off: s.plan.Custom.NoCommands,
 	}
 	if s.servers.manager != nil {
 		o.Servers = s.servers.manager
 	}
-	if s.plan.Settings.Reads("project") {
+	if s.plan.Settings.HasSource("project") {
 		o.Memory = filepath.Join(s.plan.CWD, "CLAUDE.md")
 	}
 	return command.New(o)
 }
 
 // Start brings the servers up and makes the tools known to those who decide about calls. Where there is a host, they come up
-// beside its first requests, and [Session.Ready] waits for them. When ctx ends, for whatever cause, no more events are shown.
+// beside its first requests, and [Session.WaitReady] waits for them. When ctx ends, for whatever cause, no more events are shown.
 func (s *Session) Start(ctx context.Context) error {
-	s.talk.ended = func() error { return context.Cause(ctx) }
-	if s.servers.answers.host != nil {
-		return s.servers.launch(ctx)
+	s.conversation.endCause = func() error { return context.Cause(ctx) }
+	if s.servers.requests.host != nil {
+		return s.servers.startInBackground(ctx)
 	}
 	if err := s.servers.start(ctx); err != nil {
 		return err
 	}
-	return s.box.gates.register(ctx, s.box)
+	return s.tools.callGates.register(ctx, s.tools)
 }
 
-// play goes on with another simulator.
-func (c *conversation) play(sim *simulator.Simulator) {
+// setSimulator goes on with another simulator.
+func (c *conversation) setSimulator(sim *simulator.Simulator) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.sim = sim
 }
 
-// locked is the simulator for questions between turns, while no other one is made; release gives it back.
-func (c *conversation) locked() (sim *simulator.Simulator, release func()) {
+// lockSimulator is the simulator for questions between turns, while no other one is made; release gives it back.
+func (c *conversation) lockSimulator() (sim *simulator.Simulator, release func()) {
 	c.mu.Lock()
 	return c.sim, c.mu.Unlock
 }
 
-// entitle keeps a title for the transcript, which gets it between turns.
-func (c *conversation) entitle(title string) {
+// addTitle keeps a title for the transcript, which gets it between turns.
+func (c *conversation) addTitle(title string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.titles = append(c.titles, title)
@@ -207,41 +207,41 @@ func (c *conversation) writeTitles() {
 	}
 }
 
-// measure notes what the session costs.
-func (c *conversation) measure() {
+// updateCost notes what the session costs.
+func (c *conversation) updateCost() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.cost = c.sim.Cost()
 }
 
-// spent is what the session had cost when the last turn had ended.
-func (c *conversation) spent() slash.Cost {
+// lastCost is what the session had cost when the last turn had ended.
+func (c *conversation) lastCost() slash.Cost {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.cost
 }
 
-// Deferred is the prompt that goes on with a call that an earlier process put off; false = there is none.
-func (s *Session) Deferred() (protocol.UserMessage, bool) { return s.talk.sim.Deferred() }
+// DeferredPrompt is the prompt that goes on with a call that an earlier process put off; false = there is none.
+func (s *Session) DeferredPrompt() (protocol.UserMessage, bool) { return s.conversation.sim.Deferred() }
 
 // Turn plays one prompt. When ctx ends, the turn still ends with its result.
 func (s *Session) Turn(ctx context.Context, in protocol.UserMessage) Events {
 	return func(yield func(protocol.Event, error) bool) {
-		s.talk.writeTitles()
-		defer s.talk.measure()
-		defer s.talk.writeTitles()
-		s.watch(s.talk.sim.Turn(ctx, in))(yield)
+		s.conversation.writeTitles()
+		defer s.conversation.updateCost()
+		defer s.conversation.writeTitles()
+		s.recordEvents(s.conversation.sim.Turn(ctx, in))(yield)
 	}
 }
 
-// Play plays prompts, tells how far those are that have an id, and shows everything that follows from their background work.
-func (s *Session) Play(ctx context.Context, prompts []protocol.UserMessage) Events {
+// PlayPrompts plays prompts, tells how far those are that have an id, and shows everything that follows from their background work.
+func (s *Session) PlayPrompts(ctx context.Context, prompts []protocol.UserMessage) Events {
 	var all []Events
 	for _, in := range prompts {
-		all = append(all, s.records.lifecycle(in, "started"), s.talk.sim.Turn(ctx, in), s.records.lifecycle(in, "completed"))
+		all = append(all, s.records.lifecycleEvents(in, "started"), s.conversation.sim.Turn(ctx, in), s.records.lifecycleEvents(in, "completed"))
 	}
-	all = append(all, s.talk.sim.Settle(ctx, s.plan.Limits.BackgroundCeiling))
-	return s.watch(holdResults(s, func(yield func(protocol.Event, error) bool) {
+	all = append(all, s.conversation.sim.Settle(ctx, s.plan.Limits.BackgroundCeiling))
+	return s.recordEvents(holdResults(s, func(yield func(protocol.Event, error) bool) {
 		for _, events := range all {
 			for ev, err := range events {
 				if !yield(ev, err) || err != nil {
@@ -258,7 +258,7 @@ func holdResults(s *Session, events Events) Events {
 	return func(yield func(protocol.Event, error) bool) {
 		var held []*protocol.Result
 		flush := func() bool {
-			s.talk.sim.Recount(held)
+			s.conversation.sim.Recount(held)
 			for _, result := range held {
 				if !yield(result, nil) {
 					return false
@@ -270,7 +270,7 @@ func holdResults(s *Session, events Events) Events {
 		for ev, err := range events {
 			if result, ok := ev.(*protocol.Result); ok && err == nil {
 				held = append(held, result)
-				if !s.work.tasks.Agents() && !flush() {
+				if !s.background.tasks.Agents() && !flush() {
 					return
 				}
 				continue
@@ -283,17 +283,17 @@ func holdResults(s *Session, events Events) Events {
 	}
 }
 
-// watch lets everything that only looks on see the events on their way out: the journal, the scenario's state and
+// recordEvents lets everything that only looks on see the events on their way out: the journal, the scenario's state and
 // expectations, warnings for stderr. It cuts the stream when the run has ended.
-func (s *Session) watch(events Events) Events {
+func (s *Session) recordEvents(events Events) Events {
 	return func(yield func(protocol.Event, error) bool) {
 		for ev, err := range events {
-			if cause := s.talk.ended(); cause != nil {
+			if cause := s.conversation.endCause(); cause != nil {
 				yield(nil, cause)
 				return
 			}
 			if err == nil {
-				s.records.see(s.servers.life, ev)
+				s.records.record(s.servers.callContext, ev)
 			}
 			for _, frame := range s.records.mirror.take() {
 				if !yield(frame, nil) {
@@ -309,18 +309,18 @@ func (s *Session) watch(events Events) Events {
 
 // Close ends what Start began and tells about what could not be written.
 func (s *Session) Close(ctx context.Context) {
-	s.talk.writeTitles()
-	s.work.close()
-	s.box.builtin.Close()
-	s.talk.sim.Close(ctx, "")
+	s.conversation.writeTitles()
+	s.background.close()
+	s.tools.builtin.Close()
+	s.conversation.sim.Close(ctx, "")
 	s.servers.close(ctx)
 	s.records.close()
-	s.box.gates.close(s.records)
+	s.tools.callGates.close(s.records)
 	s.records.closeLogs()
 }
 
-// Rest is what the end of the transcript adds to the stream (--session-mirror).
-func (s *Session) Rest() Events {
+// RemainingFrames is what the end of the transcript adds to the stream (--session-mirror).
+func (s *Session) RemainingFrames() Events {
 	return func(yield func(protocol.Event, error) bool) {
 		for _, frame := range s.records.mirror.take() {
 			if !yield(frame, nil) {
@@ -330,14 +330,14 @@ func (s *Session) Rest() Events {
 	}
 }
 
-// Last is the last result shown; nil = there was none.
-func (s *Session) Last() *protocol.Result { return s.records.last.Load() }
+// LastResult is the last result shown; nil = there was none.
+func (s *Session) LastResult() *protocol.Result { return s.records.lastResult.Load() }
 
-// Judge holds what the process did against the scenario's expectations, at its end: those that were missed, one line each; none
+// MissedExpectations holds what the process did against the scenario's expectations, at its end: those that were missed, one line each; none
 // where others judge the whole run. It is called once.
-func (s *Session) Judge(code int) []string {
-	if s.plan.Output.Defer {
+func (s *Session) MissedExpectations(code int) []string {
+	if s.plan.Output.DeferVerdict {
 		return nil
 	}
-	return s.records.judge(code)
+	return s.records.judgeExpectations(code)
 }

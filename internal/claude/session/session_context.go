@@ -24,22 +24,22 @@ import (
 
 // sessionContext is what is told of the session: to the host by init, to the model beside its first prompt.
 type sessionContext struct {
-	plan    launch.Plan
-	live    *simulator.SessionState
-	box     *toolbox
-	records *recorder
-	noted   []string // unknown models that have been warned of
+	plan         launch.Plan
+	state        *simulator.SessionState
+	tools        *toolbox
+	records      *recorder
+	warnedModels []string // unknown models that have been warned of
 }
 
 // Init is the init event of a turn: what flags, settings and servers say now.
 func (s *sessionContext) Init(context.Context) protocol.Init {
 	s.warnModel()
-	plan, v := &s.plan, s.box.servers
+	plan, v := &s.plan, s.tools.servers
 	ev := clientinfo.Init(plan.Version)
 	ev.CWD, ev.OriginalCWD = cmp.Or(s.Moved(), plan.CWD), plan.CWD
-	ev.AdditionalDirectories = append(ev.AdditionalDirectories, s.shownDirs(s.box.policy.Added())...)
+	ev.AdditionalDirectories = append(ev.AdditionalDirectories, s.shownDirs(s.tools.policy.Added())...)
 	ev.APIKeySource, ev.Betas = plan.APIKeySource, plan.Model.Betas
-	ev.OutputStyle = s.live.Now().Style
+	ev.OutputStyle = s.state.Now().Style
 	if plan.State != "" && !plan.Custom.Bare && !plan.Custom.Restricted && !plan.Custom.SafeMode && !plan.Settings.NoMemory {
 		dir := cmp.Or(plan.Settings.MemoryDir, filepath.Join(filepath.Dir(s.records.transcript.Path()), "memory"))
 		ev.MemoryPaths = &protocol.MemoryPaths{Auto: filepath.Clean(dir) + string(filepath.Separator)}
@@ -49,7 +49,9 @@ func (s *sessionContext) Init(context.Context) protocol.Init {
 	}
 	var tools []protocol.Tool
 	if v.manager != nil {
-		tools = slices.DeleteFunc(v.manager.Tools(), func(t protocol.Tool) bool { return s.box.inventory.hidden(t) || t.Name == plan.Permission.PromptTool })
+		tools = slices.DeleteFunc(v.manager.Tools(), func(t protocol.Tool) bool {
+			return s.tools.inventory.isHidden(t) || t.Name == plan.Permission.PromptTool
+		})
 	}
 	for _, st := range v.statuses() {
 		ev.MCPServers = append(ev.MCPServers, protocol.MCPServer{Name: st.Name, Status: initStatus(st.Status), Source: st.Source})
@@ -58,7 +60,7 @@ func (s *sessionContext) Init(context.Context) protocol.Init {
 	if plan.Output.Format != "stream-json" { // nobody listens who could be woken
 		ev.Capabilities = slices.DeleteFunc(ev.Capabilities, func(c string) bool { return c == "lifecycle_wakeup_source_v1" })
 	}
-	ev.Tools = withMCP(s.box.inventory.own(v.hasResources()), tools)
+	ev.Tools = appendMCPNames(s.tools.inventory.initTools(v.hasResources()), tools)
 	plan.Catalog.Fill(&ev)
 	for _, st := range v.statuses() {
 		for _, p := range st.Prompts {
@@ -72,16 +74,16 @@ func (s *sessionContext) Init(context.Context) protocol.Init {
 }
 
 // Beside is what the model is told beside the first prompt, in texts as the real CLI sends them: the files of
-// instructions before what hooks say, and after that the output style and what MCP servers say of themselves.
+// instructionHooks before what hooks say, and after that the output style and what MCP servers say of themselves.
 func (s *sessionContext) Beside() (before, after []string) {
-	if text := heading(s.plan.Custom.Memories); text != "" {
+	if text := instructionText(s.plan.Custom.Memories); text != "" {
 		before = append(before, text)
 	}
-	if style := s.live.Now().Style; style != "" && style != "default" {
+	if style := s.state.Now().Style; style != "" && style != "default" {
 		after = append(after, strings.TrimSpace("# Output Style: "+style+"\n"+s.plan.Catalog.Style(style)))
 	}
 	var servers strings.Builder
-	for _, st := range s.box.servers.statuses() {
+	for _, st := range s.tools.servers.statuses() {
 		if st.Instructions != "" {
 			servers.WriteString("\n\n## " + st.Name + "\n" + st.Instructions)
 		}
@@ -92,8 +94,8 @@ func (s *sessionContext) Beside() (before, after []string) {
 	return before, after
 }
 
-// instructions are the files of instructions as hooks are told of them.
-func instructions(memories []catalog.Memory) []protocol.InstructionsLoadedHook {
+// instructionHooks are the files of instructions as hooks are told of them.
+func instructionHooks(memories []catalog.Memory) []protocol.InstructionsLoadedHook {
 	var hooks []protocol.InstructionsLoadedHook
 	for _, m := range memories {
 		in := protocol.InstructionsLoadedHook{FilePath: m.Path, MemoryType: m.Type, LoadReason: "session_start"}
@@ -124,10 +126,10 @@ func (s *sessionContext) shownDirs(added []permission.Directory) []string {
 			others = append(others, d)
 		}
 	}
-	hidden, told := s.plan.Found(own), s.plan.Found(others)
+	hidden, told := s.plan.ExistingDirs(own), s.plan.ExistingDirs(others)
 	var dirs []string
 	for _, d := range added {
-		fromProject := d.Source == launch.FromSettings && slices.Contains(hidden, d.Path) && !slices.Contains(told, d.Path)
+		fromProject := d.Source == launch.SettingsDirSource && slices.Contains(hidden, d.Path) && !slices.Contains(told, d.Path)
 		if !fromProject && (d.Source == FromSession || !strings.HasPrefix(d.Path+"/", s.plan.CWD+"/")) {
 			dirs = append(dirs, d.Path)
 		}
@@ -138,11 +140,11 @@ func (s *sessionContext) shownDirs(added []permission.Directory) []string {
 // warnModel says on stderr, once for each, that the real CLI does not know the
 // model in force (spec: cli-observed 1). Those of scenarios are made up at will.
 func (s *sessionContext) warnModel() {
-	name := s.live.Model()
-	if model.Of(model.Resolve(name)).Known || name == s.plan.Scenario.DefaultModel || slices.Contains(s.noted, name) {
+	name := s.state.Model()
+	if model.Of(model.Resolve(name)).Known || name == s.plan.Scenario.DefaultModel || slices.Contains(s.warnedModels, name) {
 		return
 	}
-	s.noted = append(s.noted, name)
+	s.warnedModels = append(s.warnedModels, name)
 	note, err := protocol.Marshal(struct {
 		Model  string `json:"model"`
 		Source string `json:"query_source"`
@@ -164,16 +166,16 @@ func (s *sessionContext) socketPath() string {
 
 // Surroundings is what the model is told beside the first prompt.
 func (s *sessionContext) Surroundings() transcript.Surroundings {
-	name := model.Resolve(s.live.Model())
-	now := transcript.Surroundings{Model: name, Deferred: s.box.deferred(s.box.servers.life)}
+	name := model.Resolve(s.state.Model())
+	now := transcript.Surroundings{Model: name, Deferred: s.tools.deferredNames(s.tools.servers.callContext)}
 	if shown := model.Display(name); shown != name {
 		now.ModelName = shown
 	}
-	listed := s.box.inventory.all(false)
+	listed := s.tools.inventory.listed(false)
 	if slices.Contains(listed, "Task") {
 		for _, a := range s.plan.Catalog.Agents() {
 			now.Agents = append(now.Agents, transcript.Listed{
-				Name: a.Name, Text: "- " + a.Name + ": " + a.Description + " (Tools: " + toolsOf(a) + ")", BuiltIn: a.Source == "built-in",
+				Name: a.Name, Text: "- " + a.Name + ": " + a.Description + " (Tools: " + agentTools(a) + ")", BuiltIn: a.Source == "built-in",
 			})
 		}
 	}
@@ -190,8 +192,8 @@ func (s *sessionContext) Surroundings() transcript.Surroundings {
 	return now
 }
 
-// toolsOf words the tools of an agent.
-func toolsOf(a catalog.Agent) string {
+// agentTools words the tools of an agent.
+func agentTools(a catalog.Agent) string {
 	switch {
 	case a.Tools != nil:
 		return strings.Join(a.Tools, ", ")
@@ -203,10 +205,10 @@ func toolsOf(a catalog.Agent) string {
 
 // Moved is where a command of the model has changed the directory to.
 func (s *sessionContext) Moved() string {
-	if s.box.builtin == nil {
+	if s.tools.builtin == nil {
 		return ""
 	}
-	if dir := s.box.Dir(); dir != s.plan.CWD {
+	if dir := s.tools.Dir(); dir != s.plan.CWD {
 		return dir
 	}
 	return ""
@@ -214,8 +216,8 @@ func (s *sessionContext) Moved() string {
 
 // Effort is the level of the model's effort, and whether it can change from turn to turn; empty = it knows none.
 func (s *sessionContext) Effort() (level string, perTurn bool) {
-	now := s.live.Now()
-	return now.Effort, now.Effort != "" && model.Of(model.Resolve(s.live.Model())).Effort
+	now := s.state.Now()
+	return now.Effort, now.Effort != "" && model.Of(model.Resolve(s.state.Model())).Effort
 }
 
 // FromSession is the source of directories that hosts add.
@@ -223,7 +225,7 @@ const FromSession = "session"
 
 // mentions reads what prompts name with @.
 type mentions struct {
-	box       *toolbox
+	tools     *toolbox
 	cwd, home string
 }
 
@@ -245,7 +247,7 @@ func (m mentions) Open(ctx context.Context, named simulator.Mention) (simulator.
 	}
 	use := protocol.ToolUse{Type: "tool_use", Name: "Read", Input: raw}
 	info, err := os.Stat(path)
-	if err != nil || m.box.policy.Decide(use).Behavior == permission.Deny {
+	if err != nil || m.tools.policy.Decide(use).Behavior == permission.Deny {
 		return simulator.Mentioned{}, false
 	}
 	shown, err := filepath.Rel(m.cwd, path)
@@ -255,7 +257,7 @@ func (m mentions) Open(ctx context.Context, named simulator.Mention) (simulator.
 	if info.IsDir() {
 		return mentionedDir(path, shown)
 	}
-	result := m.box.builtin.Open(ctx, path, named.First, named.Lines)
+	result := m.tools.builtin.Open(ctx, path, named.First, named.Lines)
 	if result.IsError {
 		return simulator.Mentioned{}, false
 	}
@@ -282,11 +284,11 @@ func mentionedDir(path, shown string) (simulator.Mentioned, bool) {
 
 // Read reads the resources of servers that a prompt mentions.
 func (m mentions) Read(ctx context.Context, prompt string) []simulator.Mentioned {
-	if m.box.servers.manager == nil {
+	if m.tools.servers.manager == nil {
 		return nil
 	}
 	var all []simulator.Mentioned
-	for _, found := range (executor.Resources{Manager: m.box.servers.manager, SaveBlob: m.box.servers.results.resource}).Mentions(ctx, prompt) {
+	for _, found := range (executor.Resources{Manager: m.tools.servers.manager, SaveBlob: m.tools.servers.results.saveResource}).Mentions(ctx, prompt) {
 		attachment := map[string]any{"type": "mcp_resource", "server": found.Server, "uri": found.URI, "name": found.Name, "content": found.Content}
 		if found.Description != "" {
 			attachment["description"] = found.Description

@@ -31,51 +31,51 @@ type toolbox struct {
 	servers           *servers
 	policy            *policy
 	inventory         *inventory
-	gates             callGates
-	instructed        *nestedInstructions
+	callGates         callGates
+	instructions      *nestedInstructions
 	aliases           map[string]string // tools that the host wants in the place of others
-	inOrder           bool              // agents run one after another, for a run that is to be repeatable
+	sequentialAgents  bool              // agents run one after another, for a run that is to be repeatable
 }
 
 // toolParts is what the toolbox is made of.
 type toolParts struct {
-	host    Host
-	live    *simulator.SessionState
-	hooks   *hooks
-	library *library
-	work    *background
+	host       Host
+	state      *simulator.SessionState
+	hooks      *hooks
+	library    *skillLibrary
+	background *background
 }
 
-// fill makes the built-in tools and the chain.
-func (t *toolbox) fill(plan launch.Plan, p toolParts, v *servers, pol *policy) error {
-	t.servers, t.policy, t.inventory, t.inOrder = v, pol, v.inventory, plan.Clock.Repeatable()
-	t.instructed = &nestedInstructions{custom: plan.Custom, cwd: plan.CWD, live: p.live, before: v.records.transcript.Told(), told: map[string]map[string]bool{}}
+// build makes the built-in tools and the chain.
+func (t *toolbox) build(plan launch.Plan, p toolParts, v *servers, pol *policy) error {
+	t.servers, t.policy, t.inventory, t.sequentialAgents = v, pol, v.inventory, plan.Clock.Repeatable()
+	t.instructions = &nestedInstructions{custom: plan.Custom, cwd: plan.CWD, state: p.state, resumed: v.records.transcript.Told(), shown: map[string]map[string]bool{}}
 	var err error
 	t.builtin, err = builtin.New(builtin.Options{
-		CWD: plan.CWD, AdditionalDirs: plan.Permission.Paths(), OutputDir: v.records.transcript.ToolResultsDir(),
-		Environ: shellEnviron(plan, p.live.Now().Effort, v.records.ID()), Clock: plan.Clock, Allowed: t.inventory.exists, Answers: pol.answers,
-		Hooks: p.hooks, Tasks: p.work.tasks, Skills: p.library, Modes: pol, Access: pol, PlanFile: p.work.planFile,
+		CWD: plan.CWD, AdditionalDirs: plan.Permission.DirectoryPaths(), OutputDir: v.records.transcript.ToolResultsDir(),
+		Environ: shellEnviron(plan, p.state.Now().Effort, v.records.ID()), Clock: plan.Clock, Allowed: t.inventory.exists, Answers: pol.answers,
+		Hooks: p.hooks, Tasks: p.background.tasks, Skills: p.library, Modes: pol, Access: pol, PlanFile: p.background.planFile,
 	})
 	if err != nil {
 		return err
 	}
-	if t.gates, err = newGates(plan, t); err != nil {
+	if t.callGates, err = newGates(plan, t); err != nil {
 		return err
 	}
-	t.chain(plan, p)
+	t.buildChain(plan, p)
 	return nil
 }
 
-// chain is the one place where the layers around the tools are put in order:
+// buildChain is the one place where the layers around the tools are put in order:
 // hooks(permission(breakpoint(canned(composite)))).
-func (t *toolbox) chain(plan launch.Plan, p toolParts) {
-	base := executor.Composite{p.work.agents}
+func (t *toolbox) buildChain(plan launch.Plan, p toolParts) {
+	base := executor.Composite{p.background.agents}
 	base = append(base, t.servers.tools()...)
-	base = append(base, t.search(append(slices.Clone(base), t.builtin)), t.builtin)
-	around := layer.HookOptions{Runner: p.hooks.Runner, Live: p.live, Here: t, Tools: t, Frames: plan.Output.HookEvents}
+	base = append(base, t.toolSearch(append(slices.Clone(base), t.builtin)), t.builtin)
+	around := layer.HookOptions{Runner: p.hooks.Runner, Live: p.state, Here: t, Tools: t, Frames: plan.Output.HookEvents}
 	permit := layer.PermitOptions{Policy: t.policy.Policy, Ask: layer.AskHooks(around, t.policy.asker(p.host)), Tools: t, Clock: plan.Clock}
 	t.Executor = executor.Chain(base,
-		layer.Hooks(around), layer.Permission(permit), t.gates.layer(plan, t.servers.records), executor.Canned(t.policy.canned))
+		layer.Hooks(around), layer.Permission(permit), t.callGates.layer(plan, t.servers.records), executor.Canned(t.policy.canned))
 }
 
 // shellEnviron is the environment of the commands that the model runs: they can tell who runs them (observed with 2.1.329).
@@ -109,15 +109,15 @@ func (t *toolbox) Prepare(call protocol.ToolUse) simulator.PreparedCall {
 	if p.Runs != "" {
 		call.Name = p.Runs
 	}
-	p.ReadOnly = !t.gates.counts(call.Name) && (builtin.ReadOnlyCall(call) || agent.IsCall(call.Name) && !t.inOrder)
+	p.ReadOnly = !t.callGates.countsHits(call.Name) && (builtin.ReadOnlyCall(call) || agent.IsCall(call.Name) && !t.sequentialAgents)
 	return p
 }
 
-// Ready looks at a call that is about to run. What is answered without a tool is not checked.
+// WaitReady looks at a call that is about to run. What is answered without a tool is not checked.
 func (t *toolbox) Ready(ctx context.Context, call protocol.ToolUse) simulator.Precheck {
 	ready := simulator.Precheck{Seen: t.builtin.Observed(call)}
 	if !t.policy.canned.Answers(call) {
-		ready.Refused = t.check(ctx, call)
+		ready.Refused = t.refuse(ctx, call)
 	}
 	return ready
 }
@@ -149,8 +149,8 @@ func (t *toolbox) Tool(name string) (protocol.Tool, bool) {
 	return t.builtin.Tool(name)
 }
 
-// check refuses calls that no tool of the session can take.
-func (t *toolbox) check(ctx context.Context, call protocol.ToolUse) *executor.Result {
+// refuse refuses calls that no tool of the session can take.
+func (t *toolbox) refuse(ctx context.Context, call protocol.ToolUse) *executor.Result {
 	if v, refused := t.policy.Refuses(call); refused {
 		return new(layer.Denial(v))
 	}
@@ -160,32 +160,32 @@ func (t *toolbox) check(ctx context.Context, call protocol.ToolUse) *executor.Re
 	if _, known := t.Tool(call.Name); known {
 		return nil
 	}
-	names := t.inventory.all(t.servers.hasResources())
+	names := t.inventory.listed(t.servers.hasResources())
 	if i := slices.Index(names, "Task"); i >= 0 {
 		names[i] = "Agent" // as calls name it
 	}
 	return new(executor.Plain(executor.Unknown(call.Name, names)))
 }
 
-// search is the tool ToolSearch over the tools that init lists.
-func (t *toolbox) search(all executor.Executor) executor.Executor {
+// toolSearch is the tool ToolSearch over the tools that init lists.
+func (t *toolbox) toolSearch(all executor.Executor) executor.Executor {
 	return executor.Hide(func(def protocol.Tool) bool { return !t.inventory.exists(def.Name) })(executor.ToolSearch{
 		Catalogue: func(ctx context.Context) ([]protocol.Tool, error) {
 			tools, err := all.Tools(ctx)
-			listed := t.inventory.all(t.servers.hasResources())
+			listed := t.inventory.listed(t.servers.hasResources())
 			return slices.DeleteFunc(tools, func(def protocol.Tool) bool { return def.Server == "" && !slices.Contains(listed, def.Name) }), err
 		},
 		Deferred: t.servers.isDeferred,
 	})
 }
 
-// deferred names the tools that the model has to search for. Of two that a search finds it is not told.
-func (t *toolbox) deferred(ctx context.Context) []string {
+// deferredNames names the tools that the model has to search for. Of two that a search finds it is not told.
+func (t *toolbox) deferredNames(ctx context.Context) []string {
 	tools, err := t.Tools(ctx)
 	if err != nil {
 		return nil
 	}
-	exists := t.inventory.all(false)
+	exists := t.inventory.listed(false)
 	names := []string{}
 	for _, def := range tools {
 		untold := def.Name == "ListAgents" || def.Name == "ScheduleWakeup"
@@ -216,8 +216,8 @@ func newGates(plan launch.Plan, t *toolbox) (callGates, error) {
 	return g, err
 }
 
-// all are the gates there are, the outermost first.
-func (g callGates) all() []debug.Gate {
+// list are the gates there are, the outermost first.
+func (g callGates) list() []debug.Gate {
 	var all []debug.Gate
 	if g.script != nil {
 		all = append(all, g.script)
@@ -228,13 +228,13 @@ func (g callGates) all() []debug.Gate {
 	return all
 }
 
-// counts tells whether calls of a tool take the hits of a breakpoint.
-func (g callGates) counts(tool string) bool { return g.script != nil && g.script.Counts(tool) }
+// countsHits tells whether calls of a tool take the hits of a breakpoint.
+func (g callGates) countsHits(tool string) bool { return g.script != nil && g.script.Counts(tool) }
 
 // layer is the middleware that stops calls.
 func (g callGates) layer(plan launch.Plan, r *recorder) executor.Middleware {
 	var layers []executor.Middleware
-	for _, gate := range g.all() {
+	for _, gate := range g.list() {
 		layers = append(layers, debug.Middleware(gate, debug.MiddlewareOptions{
 			Run: callObserver{r}, PID: plan.PID, Started: float64(plan.Started.UnixMicro()) / 1e6,
 		}))
@@ -251,7 +251,7 @@ func (g callGates) layer(plan launch.Plan, r *recorder) executor.Middleware {
 // register makes the tools known to those who decide about calls, which also shows that a debugger is there before anything
 // runs.
 func (g callGates) register(ctx context.Context, tools executor.Executor) error {
-	all := g.all()
+	all := g.list()
 	if len(all) == 0 {
 		return nil
 	}
@@ -330,8 +330,8 @@ type shellError string
 
 func (e shellError) Error() string { return string(e) }
 
-// nothingPrinted is what the model is told of a command without an output.
-const nothingPrinted = "(Bash completed with no output)"
+// noOutputText is what the model is told of a command without an output.
+const noOutputText = "(Bash completed with no output)"
 
 // Print runs a shell command of a command file, under the rules of the session and those that the file brings.
 func (t *toolbox) Print(ctx context.Context, rules []string, command, pattern string) (string, error) {
@@ -353,7 +353,7 @@ func (t *toolbox) Print(ctx context.Context, rules []string, command, pattern st
 	switch first, rest, _ := strings.Cut(out, "\n"); {
 	case result.IsError && strings.HasPrefix(first, "Exit code "):
 		out = rest
-	case out == nothingPrinted:
+	case out == noOutputText:
 		out = ""
 	}
 	if result.IsError {
@@ -365,56 +365,56 @@ func (t *toolbox) Print(ctx context.Context, rules []string, command, pattern st
 
 // nestedInstructions knows which files of instructions each conversation has been told of, and finds those that its calls lead to.
 type nestedInstructions struct {
-	custom launch.Custom
-	cwd    string
-	live   *simulator.SessionState
-	before []string // of the conversation that is gone on with
+	custom  launch.Customization
+	cwd     string
+	state   *simulator.SessionState
+	resumed []string // of the conversation that is gone on with
 
-	mu   sync.Mutex                 // guards what follows
-	told map[string]map[string]bool // paths by conversation
+	mu    sync.Mutex                 // guards what follows
+	shown map[string]map[string]bool // paths by conversation
 }
 
-// known are the paths that the conversation of an agent, or of the session, has been told of. What is cleared begins anew.
-func (i *nestedInstructions) known(agent *protocol.AgentRef) map[string]bool {
-	id := i.live.SessionID()
+// shownPaths are the paths that the conversation of an agent, or of the session, has been told of. What is cleared begins anew.
+func (i *nestedInstructions) shownPaths(agent *protocol.AgentRef) map[string]bool {
+	id := i.state.SessionID()
 	if agent != nil {
 		id = agent.ID
 	}
-	known := i.told[id]
+	known := i.shown[id]
 	if known == nil {
 		known = map[string]bool{}
 		for _, m := range i.custom.Memories {
 			known[m.Path] = true
 		}
-		if len(i.told) == 0 && agent == nil {
-			for _, path := range i.before {
+		if len(i.shown) == 0 && agent == nil {
+			for _, path := range i.resumed {
 				known[path] = true
 			}
 		}
-		i.told[id] = known
+		i.shown[id] = known
 	}
 	return known
 }
 
-// reached are the instructions that count since the model has read or written a file.
-func (i *nestedInstructions) reached(agent *protocol.AgentRef, file string) []simulator.Instructions {
+// newlyReached are the instructions that count since the model has read or written a file.
+func (i *nestedInstructions) newlyReached(agent *protocol.AgentRef, file string) []simulator.Instructions {
 	if i.custom.Memory == nil {
 		return nil
 	}
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	known := i.known(agent)
+	known := i.shownPaths(agent)
 	known[file] = true // one that was read itself is known
 	var all []simulator.Instructions
 	for _, m := range catalog.Reached(*i.custom.Memory, file, known) {
 		known[m.Path] = true
-		all = append(all, i.nested(m, file))
+		all = append(all, i.describe(m, file))
 	}
 	return all
 }
 
-// nested is one file that a call led to, as hooks, transcripts and the model are told of it.
-func (i *nestedInstructions) nested(m catalog.Memory, file string) simulator.Instructions {
+// describe is one file that a call led to, as hooks, transcripts and the model are told of it.
+func (i *nestedInstructions) describe(m catalog.Memory, file string) simulator.Instructions {
 	in := protocol.InstructionsLoadedHook{
 		FilePath: m.Path, MemoryType: m.Type, LoadReason: "nested_traversal", Globs: m.Globs, TriggerFilePath: file, ParentFilePath: m.Parent,
 	}
@@ -446,17 +446,17 @@ func (i *nestedInstructions) nested(m catalog.Memory, file string) simulator.Ins
 	}
 }
 
-// beginning is what an agent is told from the start; the kinds that only look around are told nothing (observed with 2.1.329).
-func (i *nestedInstructions) beginning(agent *protocol.AgentRef) []simulator.Instructions {
-	text := heading(i.custom.Memories)
+// initialInstructions is what an agent is told from the start; the kinds that only look around are told nothing (observed with 2.1.329).
+func (i *nestedInstructions) initialInstructions(agent *protocol.AgentRef) []simulator.Instructions {
+	text := instructionText(i.custom.Memories)
 	if text == "" || agent.Type == "Explore" || agent.Type == "Plan" {
 		return nil
 	}
 	return []simulator.Instructions{{Text: text}}
 }
 
-// heading is the files of instructions as the model reads them first; empty = there are none.
-func heading(memories []catalog.Memory) string {
+// instructionText is the files of instructions as the model reads them first; empty = there are none.
+func instructionText(memories []catalog.Memory) string {
 	var files strings.Builder
 	for _, m := range memories {
 		files.WriteString("\n\n" + m.Heading() + "\n\n" + strings.TrimSpace(m.Text))
@@ -470,13 +470,13 @@ func heading(memories []catalog.Memory) string {
 // Reached tells which instructions count from now on.
 func (t *toolbox) Reached(agent *protocol.AgentRef, calls []protocol.ToolUse) []simulator.Instructions {
 	if calls == nil && agent != nil {
-		return t.instructed.beginning(agent)
+		return t.instructions.initialInstructions(agent)
 	}
 	var all []simulator.Instructions
 	for _, call := range calls {
 		call.Name = cmp.Or(t.aliases[call.Name], call.Name)
 		if file := t.builtin.Touched(call); file != "" {
-			all = append(all, t.instructed.reached(agent, file)...)
+			all = append(all, t.instructions.newlyReached(agent, file)...)
 		}
 	}
 	return all

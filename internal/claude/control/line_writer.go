@@ -13,11 +13,11 @@ import (
 )
 
 const (
-	// backlog is how many bytes may wait for a slow host before turns wait too.
-	backlog = 1 << 20
-	// farewell is how long the last lines may take once the run was ended from
+	// maxBacklog is how many bytes may wait for a slow host before turns wait too.
+	maxBacklog = 1 << 20
+	// finalFlushTimeout is how long the last lines may take once the run was ended from
 	// outside.
-	farewell = time.Second
+	finalFlushTimeout = time.Second
 )
 
 // lineWriter writes whole lines in the order they were put, from a goroutine of its
@@ -28,12 +28,12 @@ type lineWriter struct {
 	done chan struct{} // closed when the goroutine has ended
 
 	mu      sync.Mutex
-	change  *sync.Cond // of what follows
+	changed *sync.Cond // of what follows
 	waiting []queuedLine
 	size    int // bytes waiting or being written
 	closed  bool
-	held    int   // how many keep turns from writing
-	halted  error // why turns may no longer write; nil = they may
+	holds   int   // how many keep turns from writing
+	haltErr error // why turns may no longer write; nil = they may
 	err     error // of w, or why writing was given up; nothing is written after it
 }
 
@@ -43,9 +43,9 @@ type queuedLine struct {
 	write func(w io.Writer) error // nil = line counts
 }
 
-func newLines(w io.Writer) *lineWriter {
+func newLineWriter(w io.Writer) *lineWriter {
 	l := &lineWriter{w: w, done: make(chan struct{})}
-	l.change = sync.NewCond(&l.mu)
+	l.changed = sync.NewCond(&l.mu)
 	return l
 }
 
@@ -68,7 +68,7 @@ func (l *lineWriter) run() {
 		if err != nil && l.err == nil {
 			l.err = err
 		}
-		l.change.Broadcast()
+		l.changed.Broadcast()
 		l.mu.Unlock()
 	}
 }
@@ -77,7 +77,7 @@ func (l *lineWriter) next() (queuedLine, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for len(l.waiting) == 0 && !l.closed && l.err == nil {
-		l.change.Wait()
+		l.changed.Wait()
 	}
 	if len(l.waiting) == 0 || l.err != nil {
 		return queuedLine{}, false
@@ -87,7 +87,7 @@ func (l *lineWriter) next() (queuedLine, bool) {
 	return e, true
 }
 
-// put adds a line; it does not wait.
+// send adds a line; it does not wait.
 func (l *lineWriter) put(line []byte) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -100,12 +100,12 @@ func (l *lineWriter) add(e queuedLine) {
 	}
 	l.waiting = append(l.waiting, e)
 	l.size += len(e.line)
-	l.change.Broadcast()
+	l.changed.Broadcast()
 }
 
 // Write adds a line that has its newline; it waits while too much is waiting.
 func (l *lineWriter) Write(line []byte) (int, error) {
-	if err := l.addCalmly(queuedLine{line: append([]byte(nil), line...)}); err != nil {
+	if err := l.addWhenAllowed(queuedLine{line: append([]byte(nil), line...)}); err != nil {
 		return 0, err
 	}
 	return len(line), nil
@@ -113,16 +113,16 @@ func (l *lineWriter) Write(line []byte) (int, error) {
 
 // Grouped adds what f writes, once its turn has come.
 func (l *lineWriter) Grouped(f func(w io.Writer) error) error {
-	return l.addCalmly(queuedLine{write: f})
+	return l.addWhenAllowed(queuedLine{write: f})
 }
 
-func (l *lineWriter) addCalmly(e queuedLine) error {
+func (l *lineWriter) addWhenAllowed(e queuedLine) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for (l.size > backlog || l.held > 0) && l.err == nil && l.halted == nil {
-		l.change.Wait()
+	for (l.size > maxBacklog || l.holds > 0) && l.err == nil && l.haltErr == nil {
+		l.changed.Wait()
 	}
-	if err := cmp.Or(l.err, l.halted); err != nil {
+	if err := cmp.Or(l.err, l.haltErr); err != nil {
 		return err
 	}
 	l.add(e)
@@ -135,8 +135,8 @@ func (l *lineWriter) hold() (release func()) {
 	add := func(n int) {
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		l.held += n
-		l.change.Broadcast()
+		l.holds += n
+		l.changed.Broadcast()
 	}
 	add(1)
 	return func() { add(-1) }
@@ -146,23 +146,23 @@ func (l *lineWriter) hold() (release func()) {
 func (l *lineWriter) halt(err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.halted = err
-	l.change.Broadcast()
+	l.haltErr = err
+	l.changed.Broadcast()
 }
 
-// close returns when all lines are out, w has failed, or ctx has ended and the
+// closeInput returns when all lines are out, w has failed, or ctx has ended and the
 // host still does not read. The error is that of w.
 func (l *lineWriter) close(ctx context.Context) error {
 	l.mu.Lock()
 	l.closed = true
-	l.change.Broadcast()
+	l.changed.Broadcast()
 	l.mu.Unlock()
 	select {
 	case <-l.done:
 	case <-ctx.Done():
 		select {
 		case <-l.done:
-		case <-time.After(farewell):
+		case <-time.After(finalFlushTimeout):
 			return nil // the writer ends with the process
 		}
 	}
@@ -171,8 +171,8 @@ func (l *lineWriter) close(ctx context.Context) error {
 	return l.err
 }
 
-// longestLine bounds a line of stdin (observed with 2.1.329).
-const longestLine = 256 << 20
+// maxLineLength bounds a line of stdin (observed with 2.1.329).
+const maxLineLength = 256 << 20
 
 // readLine reads a line with its end. The pieces are joined once it is known to
 // fit: stdin may go on for ever without a newline.
@@ -181,7 +181,7 @@ func readLine(in *bufio.Reader) ([]byte, error) {
 	size := 0
 	for {
 		piece, err := in.ReadSlice('\n')
-		if size += len(piece); size > longestLine {
+		if size += len(piece); size > maxLineLength {
 			return nil, inputErrorf("Error: stream-json input carried over 256M characters with no newline. Every message must be one line of JSON that ends with a newline.")
 		}
 		if !errors.Is(err, bufio.ErrBufferFull) {

@@ -8,56 +8,56 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// Build is the version of the CLI and when it was built.
-func (h *hostedSession) Build() (version, built string) {
+// CLIVersion is the version of the CLI and when it was built.
+func (h *hostedSession) CLIVersion() (version, built string) {
 	return h.Plan().Version, clientinfo.BuildTime
 }
 
-// Tell answers requests that only want to know something.
-func (h *hostedSession) Tell(subtype string) (any, bool) {
+// Describe answers requests that only want to know something.
+func (h *hostedSession) Describe(subtype string) (any, bool) {
 	switch subtype {
 	case "get_context_usage":
-		return contextOf(h.Session), true
+		return contextUsageFor(h.Session), true
 	case "get_settings":
 		return h.settings(), true
 	case "get_usage":
-		return usageOf(h.Session), true
+		return usageFor(h.Session), true
 	case "list_permission_rules":
-		return rulesOf(h.Session), true
+		return permissionRules(h.Session), true
 	case "list_models":
-		return models{clientinfo.Models()}, true
+		return modelsAnswer{clientinfo.Models()}, true
 	case "get_session_cost":
-		return costs{h.Cost().Text()}, true
+		return costAnswer{h.Cost().Text()}, true
 	case "get_hooks_listing":
 		return h.hooks(), true
 	case "reload_skills":
-		return skills{h.skillCommands()}, true
+		return skillsAnswer{h.skillCommands()}, true
 	case "reload_plugins":
 		return h.reloadPlugins(), true
 	case "reload_output_styles":
-		return styles{h.Plan().Catalog.Styles()}, true
+		return stylesAnswer{h.Plan().Catalog.Styles()}, true
 	}
 	return nil, false
 }
 
-type costs struct {
+type costAnswer struct {
 	Text string `json:"text"`
 }
 
-type models struct {
+type modelsAnswer struct {
 	Models []clientinfo.Model `json:"models"`
 }
 
-type skills struct {
+type skillsAnswer struct {
 	Skills []Command `json:"skills"`
 }
 
-type styles struct {
+type stylesAnswer struct {
 	Styles []string `json:"available_output_styles"`
 }
 
-// reloaded is the answer to reload_plugins: what there is; nothing is read again.
-type reloaded struct {
+// reloadAnswer is the answer to reload_plugins: what there is; nothing is read again.
+type reloadAnswer struct {
 	Agents   []Agent           `json:"agents"`
 	Commands []Command         `json:"commands"`
 	Errors   int               `json:"error_count"`
@@ -70,29 +70,29 @@ type serverState struct {
 	Status string `json:"status"`
 }
 
-func (h *hostedSession) reloadPlugins() reloaded {
+func (h *hostedSession) reloadPlugins() reloadAnswer {
 	said := clientinfo.Init(h.Plan().Version)
 	h.Plan().Catalog.Fill(&said)
 	d := h.describe()
 	servers := []serverState{}
-	for _, st := range h.Statuses() {
+	for _, st := range h.ServerStatuses() {
 		servers = append(servers, serverState{st.Name, st.Status})
 	}
-	return reloaded{Agents: d.Agents, Commands: d.Commands, Errors: len(said.PluginErrors), Servers: servers, Plugins: said.Plugins}
+	return reloadAnswer{Agents: d.Agents, Commands: d.Commands, Errors: len(said.PluginErrors), Servers: servers, Plugins: said.Plugins}
 }
 
-// tell answers a request that only wants to know something.
-func tell(_ context.Context, r *requests, in request) (control.Answer, error) {
-	reply, ok := r.facts.Tell(in.Subtype)
+// describeSession answers a request that only wants to know something.
+func describeSession(_ context.Context, r *requestServer, in request) (control.Answer, error) {
+	reply, ok := r.describer.Describe(in.Subtype)
 	if !ok {
 		return control.Answer{}, unsupported(in.Subtype)
 	}
 	return control.Answer{Payload: reply}, nil
 }
 
-// checked puts a check of the request's keys before a handler.
-func checked(check func(request) error, run serveFunc) serveFunc {
-	return func(ctx context.Context, r *requests, in request) (control.Answer, error) {
+// withCheck puts a check of the request's keys before a handler.
+func withCheck(check func(request) error, run serveFunc) serveFunc {
+	return func(ctx context.Context, r *requestServer, in request) (control.Answer, error) {
 		if err := check(in); err != nil {
 			return control.Answer{}, err
 		}
@@ -100,15 +100,15 @@ func checked(check func(request) error, run serveFunc) serveFunc {
 	}
 }
 
-func knownDetail(in request) error {
+func checkDetail(in request) error {
 	switch string(in.keys["detail"]) {
 	case "", `"summary"`, `"full"`:
 		return nil
 	}
-	return in.wrong("detail", "'summary' or 'full'")
+	return in.typeError("detail", "'summary' or 'full'")
 }
 
-func skipBehaviors(in request) error {
+func checkSkipBehaviors(in request) error {
 	if !in.has("skip_behaviors") {
 		return nil
 	}
@@ -116,8 +116,8 @@ func skipBehaviors(in request) error {
 	return err
 }
 
-func binaryVersion(_ context.Context, r *requests, _ request) (control.Answer, error) {
-	version, built := r.facts.Build()
+func binaryVersion(_ context.Context, r *requestServer, _ request) (control.Answer, error) {
+	version, built := r.describer.CLIVersion()
 	return control.Answer{Payload: struct {
 		Version          string `json:"version"`
 		BuildTime        string `json:"buildTime"`

@@ -9,13 +9,13 @@ import (
 
 // frameWriter puts frames on stdout without waiting for the host to read them.
 type frameWriter struct {
-	lines  *lineWriter
-	stamps Stamps
-	states StateEvents
-	replay bool // prompts without a turn of their own are repeated, and answers
+	lines       *lineWriter
+	metadata    FrameMetadata
+	stateEvents StateEvents
+	replay      bool // prompts without a turn of their own are repeated, and answers
 
-	mu   sync.Mutex
-	last string // session state shown
+	mu        sync.Mutex
+	lastState string // session state shown
 }
 
 // write puts out one frame.
@@ -27,46 +27,46 @@ func (a *frameWriter) write(frame any) {
 	a.lines.put(line)
 }
 
-// show puts out events that belong to no turn.
-func (a *frameWriter) show(events ...protocol.Event) {
+// showEvents puts out events that belong to no turn.
+func (a *frameWriter) showEvents(events ...protocol.Event) {
 	for _, ev := range events {
 		switch ev := ev.(type) {
 		case *protocol.System:
-			ev.UUID, ev.SessionID = a.stamps.NewID(), a.stamps.SessionID()
+			ev.UUID, ev.SessionID = a.metadata.NewID(), a.metadata.SessionID()
 		case *protocol.Frame:
-			ev.UUID, ev.SessionID = a.stamps.NewID(), a.stamps.SessionID()
+			ev.UUID, ev.SessionID = a.metadata.NewID(), a.metadata.SessionID()
 		case *protocol.User:
-			ev.SessionID, ev.Timestamp = a.stamps.SessionID(), a.stamps.Timestamp()
+			ev.SessionID, ev.Timestamp = a.metadata.SessionID(), a.metadata.Timestamp()
 		}
 		a.write(ev)
 	}
 }
 
-// state shows the session's state, when it has changed, to hosts that want to
+// showState shows the session's state, when it has changed, to hosts that want to
 // know it.
-func (a *frameWriter) state(state string) {
+func (a *frameWriter) showState(state string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.states == StatesOff || a.last == state {
+	if a.stateEvents == StateEventsOff || a.lastState == state {
 		return
 	}
-	a.last = state
+	a.lastState = state
 	ev := &protocol.System{Subtype: "session_state_changed", Fields: []protocol.Field{{Key: "state", Value: state}}}
-	if a.states == StatesHostOnly {
+	if a.stateEvents == StateEventsHostOnly {
 		ev.Fields = append(ev.Fields, protocol.Field{Key: "sdk_host_only", Value: true})
 	}
-	a.show(ev)
+	a.showEvents(ev)
 }
 
-// repeat shows a prompt that has no turn of its own. Such an event tells no
+// repeatPrompt shows a prompt that has no turn of its own. Such an event tells no
 // time.
-func (a *frameWriter) repeat(in protocol.UserMessage) {
+func (a *frameWriter) repeatPrompt(in protocol.UserMessage) {
 	if !a.replay || !simulator.Repeats(in) {
 		return
 	}
 	yes := true
 	a.write(&protocol.User{
 		Type: "user", Message: protocol.UserContent{Role: "user", Content: in.Content},
-		SessionID: a.stamps.SessionID(), UUID: in.UUID, IsReplay: &yes,
+		SessionID: a.metadata.SessionID(), UUID: in.UUID, IsReplay: &yes,
 	})
 }

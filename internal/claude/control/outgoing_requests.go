@@ -1,0 +1,191 @@
+package control
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+
+	"github.com/claudeless/claudeless/internal/base/jsvalue"
+	"github.com/claudeless/claudeless/simulator/protocol"
+)
+
+// outgoingRequests are our requests to the host. Each has one answer: the host's, or
+// the reason why there is none.
+type outgoingRequests struct {
+	out *frameWriter
+
+	mu      sync.Mutex
+	open    bool // the host can answer
+	pending map[string]*outgoingRequest
+}
+
+// outgoingRequest is one request of ours.
+type outgoingRequest struct {
+	id        string
+	answer    chan hostReply // cap 1
+	frame     json.RawMessage
+	kind      requestKind
+	abandoned <-chan struct{} // closed when nobody waits any more
+}
+
+// requestKind says what a question is part of.
+type requestKind int
+
+const (
+	kindServerMessage requestKind = iota // a message to an MCP server, of a turn or not
+	kindTurnOrTask                       // of a turn or a task: withdrawn when that is interrupted
+	kindPermission                       // the same, and shown to a host that connects anew
+	kindElicitation                      // withdrawn when any turn is interrupted
+)
+
+type hostReply struct {
+	response json.RawMessage
+	err      error
+}
+
+func (qs *outgoingRequests) begin() {
+	qs.mu.Lock()
+	defer qs.mu.Unlock()
+	qs.open = true
+}
+
+// ask sends a request to the host and waits for its answer.
+func (qs *outgoingRequests) ask(ctx context.Context, request any, of requestKind) (json.RawMessage, error) {
+	q, err := qs.send(ctx, request, of)
+	if err != nil {
+		return nil, err
+	}
+	return qs.await(ctx, q)
+}
+
+// send sends a request to the host.
+func (qs *outgoingRequests) send(ctx context.Context, request any, of requestKind) (*outgoingRequest, error) {
+	id := qs.out.metadata.NewID()
+	frame, err := protocol.Marshal(requestFrame{Type: "control_request", RequestID: id, Request: request})
+	if err != nil {
+		return nil, fmt.Errorf("writing a request: %w", err)
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	q := &outgoingRequest{id: id, answer: make(chan hostReply, 1), frame: frame, kind: of, abandoned: ctx.Done()}
+	qs.mu.Lock()
+	defer qs.mu.Unlock()
+	if !qs.open {
+		return nil, errNotSent
+	}
+	qs.pending[id] = q
+	qs.out.lines.put(frame)
+	return q, nil
+}
+
+// awaitInitialize waits for an answer. When ctx ends, the host is told that nobody waits
+// hasActive more.
+func (qs *outgoingRequests) await(ctx context.Context, q *outgoingRequest) (json.RawMessage, error) {
+	select {
+	case r := <-q.answer:
+		return r.response, r.err
+	case <-ctx.Done():
+		qs.mu.Lock()
+		defer qs.mu.Unlock()
+		qs.withdraw(q.id)
+		return nil, ctx.Err()
+	}
+}
+
+// withdraw gives up a question, once; qs.mu is held.
+func (qs *outgoingRequests) withdraw(id string) {
+	q, waits := qs.pending[id]
+	if !waits {
+		return
+	}
+	delete(qs.pending, id)
+	q.answer <- hostReply{err: context.Canceled}
+	qs.out.write(cancelFrame{"control_cancel_request", id})
+}
+
+// withdrawAbandoned gives up what nobody waits for since a turn or a task was
+// ended, and what servers ask meanwhile.
+func (qs *outgoingRequests) withdrawAbandoned() {
+	qs.mu.Lock()
+	defer qs.mu.Unlock()
+	for _, id := range slices.Sorted(maps.Keys(qs.pending)) {
+		q := qs.pending[id]
+		select {
+		case <-q.abandoned:
+			if q.kind != kindServerMessage {
+				qs.withdraw(id)
+			}
+		default:
+			if q.kind == kindElicitation {
+				qs.withdraw(id)
+			}
+		}
+	}
+}
+
+// handleResponse takes an answer of the host, whose frame is repeated to hosts that want
+// to see what they send. Those that nobody waits for, late and second ones among
+// them, are dropped.
+func (qs *outgoingRequests) handleResponse(frame, raw json.RawMessage) {
+	var r struct {
+		Subtype   string          `json:"subtype"`
+		RequestID string          `json:"request_id"`
+		Response  json.RawMessage `json:"response"`
+		Error     json.RawMessage `json:"error"`
+	}
+	if json.Unmarshal(raw, &r) != nil {
+		return
+	}
+	qs.mu.Lock()
+	q := qs.pending[r.RequestID]
+	delete(qs.pending, r.RequestID)
+	qs.mu.Unlock()
+	if q == nil {
+		return
+	}
+	if qs.out.replay {
+		qs.out.write(frame)
+	}
+	if r.Subtype == "error" {
+		q.answer <- hostReply{err: &HostError{Text: hostText(r.Error)}}
+		return
+	}
+	q.answer <- hostReply{response: r.Response}
+}
+
+// hostText words an error of the host; empty = it sent none.
+func hostText(raw json.RawMessage) string {
+	if len(raw) == 0 {
+		return ""
+	}
+	return jsvalue.Word(raw)
+}
+
+// pendingPermissions are the permission questions without an answer, as they were
+// sent; never nil.
+func (qs *outgoingRequests) pendingPermissions() []json.RawMessage {
+	qs.mu.Lock()
+	defer qs.mu.Unlock()
+	frames := []json.RawMessage{}
+	for _, id := range slices.Sorted(maps.Keys(qs.pending)) {
+		if q := qs.pending[id]; q.kind == kindPermission {
+			frames = append(frames, q.frame)
+		}
+	}
+	return frames
+}
+
+// closeInput is the end of stdin: nobody answers any more.
+func (qs *outgoingRequests) close() {
+	qs.mu.Lock()
+	defer qs.mu.Unlock()
+	qs.open = false
+	for id, q := range qs.pending {
+		delete(qs.pending, id)
+		q.answer <- hostReply{err: ErrClosed}
+	}
+}

@@ -1,0 +1,77 @@
+package launch
+
+import (
+	"cmp"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/claudeless/claudeless/internal/cli/mcpcmd"
+)
+
+// Abs makes a path absolute.
+func (p Directories) Abs(path string) string {
+	if filepath.IsAbs(path) {
+		return filepath.Clean(path)
+	}
+	return filepath.Join(p.CWD, path)
+}
+
+// ResolveDir makes the path of a directory absolute and tells whether there is one.
+func (p Directories) ResolveDir(path string) (string, bool) {
+	if rest, found := strings.CutPrefix(path+"/", "~/"); found {
+		path = filepath.Join(p.Home, rest)
+	}
+	abs := p.Abs(path)
+	info, err := os.Stat(abs)
+	return abs, err == nil && info.IsDir()
+}
+
+// locate finds the working and the state directory (design: state directory).
+func (r *resolver) locate() error {
+	cwd, err := r.flags.Dir(r.sys)
+	if err != nil {
+		return err
+	}
+	r.plan.CWD, r.plan.UID, r.plan.PID, r.plan.Started = cwd, r.sys.UID, r.sys.PID, r.sys.Now()
+	r.plan.AsClaude, r.plan.Stdout, r.plan.Stderr, r.plan.Progress = r.sys.AsClaude(), r.sys.Stdout, r.sys.Stderr, r.sys.Progress()
+	if exe, err := r.sys.Executable(); err == nil {
+		r.plan.Executable = exe
+	}
+	if home := r.sys.Getenv("HOME"); home != "" {
+		r.plan.State = filepath.Join(home, ".claudeless")
+	}
+	for _, name := range []string{"CLAUDELESS_CONFIG_DIR", "CLAUDELESS_STATE_DIR", "CLAUDE_CONFIG_DIR"} {
+		if dir := r.sys.Getenv(name); dir != "" {
+			r.plan.State = r.plan.Abs(dir)
+			break
+		}
+	}
+	r.environmentDirs()
+	return nil
+}
+
+// environmentDirs is what of the places settings may change by their environment.
+func (r *resolver) environmentDirs() {
+	r.plan.Home = r.sys.Getenv("HOME")
+	r.plan.Temp = cmp.Or(r.sys.Getenv("TMPDIR"), "/tmp")
+	if !r.flags.NoSessionPersistence {
+		r.plan.TaskTemp = cmp.Or(r.sys.Getenv("CLAUDE_CODE_TMPDIR"), r.sys.Getenv("TMPDIR"), os.TempDir())
+	}
+	r.plan.Store = r.mcpStore()
+}
+
+// mcpStore is where the command mcp keeps servers: beside the settings if a variable says where those are, else where the
+// real CLI has them (spec: cli-observed 6).
+func (r *resolver) mcpStore() mcpcmd.Store {
+	const file = ".claude.json"
+	home := r.plan.Home
+	store := mcpcmd.Store{CWD: r.plan.CWD}
+	switch {
+	case r.plan.State != "" && r.plan.State != filepath.Join(home, ".claudeless"):
+		store.File = filepath.Join(r.plan.State, file)
+	case home != "":
+		store.File = filepath.Join(home, file)
+	}
+	return store
+}
