@@ -1,11 +1,10 @@
-// Package control implements the SDK control protocol on stdin and stdout: it
-// reads the host's frames, passes its requests on, queues its prompts and sends
-// outgoingRequests to the host.
-//
-// Stdin is read until it ends, even while a turn is running or the host does
-// not read stdout. Every request of the host is answered at most once, and
-// prompts are played in order. The meaning of requests is defined in package
+// Package control implements the SDK control protocol on stdin and stdout: it reads the host's
+// frames, passes its requests to the session, queues its prompts and sends control requests to the
 // host.
+//
+// Stdin is read until it ends, even while a turn is running or while the host does not read stdout.
+// Every request of the host is answered at most once, and prompts are played in order. Package host
+// implements the requests themselves.
 package control
 
 import (
@@ -16,8 +15,8 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// Conn speaks with one host. Its asking methods may be called from many
-// goroutines, before [Conn.Serve] as well: then they fail with [ErrClosed].
+// Conn is the connection to one host. The methods that ask the host may be called from many
+// goroutines; before [Conn.Serve] they fail with [ErrClosed].
 type Conn struct {
 	in              io.Reader
 	backgroundLimit time.Duration
@@ -27,10 +26,10 @@ type Conn struct {
 	scheduler       *scheduler
 	hostServers     hostServers
 	initialConnect  initialConnect
-	session         Session // set by Serve before anything is read
+	session         Session // set by Serve before it starts reading
 }
 
-// New makes a peer; nothing is read or written before [Conn.Serve].
+// New returns a connection. It reads and writes nothing before [Conn.Serve].
 func New(o Options) *Conn {
 	out := &frameWriter{lines: newLineWriter(o.Out), metadata: o.Metadata, stateEvents: o.StateEvents, replay: o.Replay}
 	asked := &outgoingRequests{out: out, pending: map[string]*outgoingRequest{}}
@@ -38,15 +37,15 @@ func New(o Options) *Conn {
 	return &Conn{in: o.In, backgroundLimit: o.BackgroundLimit, out: out, outgoing: asked, pending: work, scheduler: newScheduler(o, out, asked, work)}
 }
 
-// Events is where the events of turns are written, each line in one call of
-// Write. It slows down a turn whose host does not read.
+// Events returns the writer for the events of turns. Each call of Write takes one line. It blocks
+// while the host does not read, which slows down the turn.
 func (p *Conn) Events() io.Writer { return p.out.lines }
 
-// Show puts an event that belongs to no turn on stdout, stamped.
+// Show sets the ids of an event that belongs to no turn and writes it to stdout.
 func (p *Conn) Show(ev protocol.Event) { p.out.showEvents(ev) }
 
-// State is the session's state as the host is told of it: idle, running, or
-// requires_action while a permission question waits.
+// State returns the session's state in the words of the protocol: idle, running, or requires_action
+// while a permission request waits for an answer.
 func (p *Conn) State() string {
 	switch {
 	case len(p.outgoing.pendingPermissions()) > 0:
@@ -57,15 +56,15 @@ func (p *Conn) State() string {
 	return "idle"
 }
 
-// TurnStarted tells whether a turn has begun so far.
+// TurnStarted reports whether a turn has started yet.
 func (p *Conn) TurnStarted() bool { return p.scheduler.turnStarted() }
 
-// EndInput takes no more prompts: what was sent so far comes to its end, as it
-// does at the end of stdin.
+// EndInput stops accepting prompts. The prompts received so far are still played, as after the end
+// of stdin.
 func (p *Conn) EndInput() { p.scheduler.endInput() }
 
-// CancelPrompt takes a prompt away that has not begun and returns what tells of that;
-// false = there is none with this uuid.
+// CancelPrompt removes a prompt that has not started and returns the events to report. It returns
+// false if no such prompt is queued.
 func (p *Conn) CancelPrompt(uuid string) ([]protocol.Event, bool) {
 	gone := p.scheduler.cancel(uuid)
 	if gone == nil {
@@ -74,29 +73,27 @@ func (p *Conn) CancelPrompt(uuid string) ([]protocol.Event, bool) {
 	return gone.lifecycleEvents("cancelled"), true
 }
 
-// ConnectingServers tells whether servers that initialize names are being connected.
+// ConnectingServers reports whether the servers that initialize names are still being connected.
 func (p *Conn) ConnectingServers() bool { return p.scheduler.connectingServers() }
 
-// ParkHandshakes answers what servers inside the host are asked at first from what it has
-// heard of them already, by the server's name.
+// ParkHandshakes stores the answers that servers inside the host have already given, by server
+// name. They are used once instead of asking the server.
 func (p *Conn) ParkHandshakes(handshakes map[string]Handshake) {
 	p.hostServers.parkHandshakes(handshakes)
 }
 
-// HoldServerMessages keeps servers inside the host that are not connected from being spoken
-// to until release is called.
+// HoldServerMessages holds back messages to servers inside the host that are not connected, until
+// release is called.
 func (p *Conn) HoldServerMessages(connected func(server string) bool) (release func()) {
 	return p.hostServers.holdMessages(connected)
 }
 
-// Go runs f in a goroutine that [Conn.Serve] waits for. It is for handlers of
-// requests.
+// Go runs f in a goroutine that [Conn.Serve] waits for. Request handlers use it.
 func (p *Conn) Go(f func()) { p.pending.group.Go(f) }
 
-// Serve plays the host's prompts until stdin has ended and all of them are
-// done. The error is an [*InputError], that of a turn, of stdout, or the cause
-// of ctx's end. It returns after every goroutine but a read of stdin that never
-// comes back has ended, and may be called once.
+// Serve plays the host's prompts until stdin has ended and all of them are done. The error is an
+// [*InputError], an error of a turn or of stdout, or the cause of ctx's end. Serve may be called
+// once. When it returns, every goroutine has ended except a read of stdin that never returns.
 func (p *Conn) Serve(ctx context.Context, s Session) error {
 	life, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
@@ -122,8 +119,8 @@ func (p *Conn) Serve(ctx context.Context, s Session) error {
 	return err
 }
 
-// shutDown ends everything that waits for the host or works for it. After an
-// error nothing more is taken.
+// shutDown ends everything that waits for the host or works for it. After an error it also cancels
+// the requests in progress.
 func (p *Conn) shutDown(err error) {
 	p.closeInput()
 	if err != nil {
@@ -131,14 +128,14 @@ func (p *Conn) shutDown(err error) {
 	}
 }
 
-// closeInput is the end of stdin.
+// closeInput handles the end of stdin: no more requests start and no answers arrive.
 func (p *Conn) closeInput() {
 	p.pending.close()
 	p.outgoing.close()
 	p.scheduler.closeInput()
 }
 
-// startTurn is the loop over prompts.
+// playPrompts plays one prompt after the other until there are no more.
 func (p *Conn) playPrompts(ctx context.Context) error {
 	for {
 		in, err := p.nextPrompt(ctx)
@@ -157,9 +154,9 @@ func (p *Conn) playPrompts(ctx context.Context) error {
 	}
 }
 
-// nextPrompt waits for a prompt that may be played; nil when there will be none.
+// nextPrompt waits for a prompt that may be played. It returns nil when no more can come.
 func (p *Conn) nextPrompt(ctx context.Context) (*prompt, error) {
-	var deadline <-chan time.Time // of background work after the last prompt
+	var deadline <-chan time.Time // limit for background work after the last prompt
 	for {
 		in, more := p.scheduler.takeNext()
 		if in != nil {
@@ -189,7 +186,8 @@ func (p *Conn) nextPrompt(ctx context.Context) (*prompt, error) {
 	}
 }
 
-// runBackground shows background work until a prompt or a notice comes.
+// runBackground streams the events of background work until a prompt arrives or the work asks for a
+// turn.
 func (p *Conn) runBackground(ctx context.Context, deadline <-chan time.Time) (in *prompt, over bool, err error) {
 	until, stop := context.WithCancel(ctx)
 	defer stop()
@@ -216,7 +214,7 @@ func (p *Conn) runBackground(ctx context.Context, deadline <-chan time.Time) (in
 	return in, false, nil
 }
 
-// playTurn plays a prompt and tells how far it is.
+// playTurn plays one prompt and writes its lifecycle events.
 func (p *Conn) playTurn(ctx context.Context, in *prompt) error {
 	interrupt, cut := context.WithCancelCause(ctx)
 	defer cut(nil)

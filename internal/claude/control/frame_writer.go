@@ -7,27 +7,27 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// frameWriter puts frames on stdout without waiting for the host to read them.
+// frameWriter writes frames to stdout. It queues them, so that it never waits for the host to read.
 type frameWriter struct {
 	lines       *lineWriter
 	metadata    FrameMetadata
 	stateEvents StateEvents
-	replay      bool // prompts without a turn of their own are repeated, and answers
+	replay      bool // echo prompts that get no separate turn, and answers of the host
 
 	mu        sync.Mutex
-	lastState string // session state shown
+	lastState string // the session state that was written last
 }
 
-// write puts out one frame.
+// write queues one frame.
 func (a *frameWriter) write(frame any) {
 	line, err := protocol.Marshal(frame)
-	if err != nil { // of our own types only raw JSON of the host can do this
+	if err != nil { // only invalid raw JSON from the host can cause this
 		return
 	}
 	a.lines.put(line)
 }
 
-// showEvents puts out events that belong to no turn.
+// showEvents writes events that belong to no turn, after setting their ids and time stamps.
 func (a *frameWriter) showEvents(events ...protocol.Event) {
 	for _, ev := range events {
 		switch ev := ev.(type) {
@@ -42,8 +42,7 @@ func (a *frameWriter) showEvents(events ...protocol.Event) {
 	}
 }
 
-// showState shows the session's state, when it has changed, to hosts that want to
-// know it.
+// showState writes the session's state if it has changed and the host wants state events.
 func (a *frameWriter) showState(state string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -58,8 +57,7 @@ func (a *frameWriter) showState(state string) {
 	a.showEvents(ev)
 }
 
-// repeatPrompt shows a prompt that has no turn of its own. Such an event tells no
-// time.
+// repeatPrompt echoes a prompt that gets no separate turn. Such an event has no time stamp.
 func (a *frameWriter) repeatPrompt(in protocol.UserMessage) {
 	if !a.replay || !simulator.Repeats(in) {
 		return

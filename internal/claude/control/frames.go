@@ -6,26 +6,25 @@ import (
 	"fmt"
 )
 
-// ErrClosed says that stdin ended before the host had answered.
+// ErrClosed reports that stdin ended before the host answered.
 var ErrClosed = errors.New("stream closed before response received")
 
-// errNotSent is the [ErrClosed] of a question that came too late to be asked.
+// errNotSent is the [ErrClosed] of a request that was not sent because stdin had already ended.
 var errNotSent = fmt.Errorf("nothing asked: %w", ErrClosed)
 
-// HostError is a host's answer that it could not do what it was asked, or ours
-// to a request of the host.
+// HostError is an error response: the host's to our request, or ours to a request of the host.
 type HostError struct{ Text string }
 
 func (e *HostError) Error() string { return e.Text }
 
-// RefusalError is an error answer with a code of its own. Model is the one that
-// stays in force; empty = not told.
+// RefusalError is an error response with an error code. Model is the model that stays in use; empty
+// means that the response does not name it.
 type RefusalError struct{ Code, Text, Model string }
 
 func (e *RefusalError) Error() string { return e.Text }
 
-// InputError ends the process: stdin holds a line that the CLI does not take.
-// Its text is the real CLI's (spec: cli-observed 4).
+// InputError reports a line on stdin that ends the process. Its text is the real CLI's (spec:
+// cli-observed 4).
 type InputError struct{ Text string }
 
 func (e *InputError) Error() string { return e.Text }
@@ -34,8 +33,8 @@ func inputErrorf(format string, args ...any) error {
 	return &InputError{Text: fmt.Sprintf(format, args...)}
 }
 
-// incomingFrame is the envelope of every frame of the host. Ids are the host's own
-// and come back as they are.
+// incomingFrame is the envelope of every frame from the host. Request ids are the host's and are
+// returned unchanged.
 type incomingFrame struct {
 	Type      string          `json:"type"`
 	RequestID json.RawMessage `json:"request_id"`
@@ -43,14 +42,14 @@ type incomingFrame struct {
 	Response  json.RawMessage `json:"response"`
 }
 
-// requestFrame is a request of ours.
+// requestFrame is a control request that we send to the host.
 type requestFrame struct {
 	Type      string `json:"type"` // "control_request"
 	RequestID string `json:"request_id"`
 	Request   any    `json:"request"`
 }
 
-// cancelFrame tells the host that nobody waits for an answer any more.
+// cancelFrame tells the host that its answer to a request is no longer needed.
 type cancelFrame struct {
 	Type      string `json:"type"` // "control_cancel_request"
 	RequestID string `json:"request_id"`

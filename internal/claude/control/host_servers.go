@@ -8,31 +8,32 @@ import (
 	"github.com/claudeless/claudeless/internal/base/jsvalue"
 )
 
-// Handshake is what a host and one of its own servers have said to each other
-// already (the SDK's type SDKControlInitializeRequest).
+// Handshake holds the answers that a host has already received from one of its own servers (the
+// SDK's type SDKControlInitializeRequest).
 type Handshake struct {
 	InitializeResult json.RawMessage `json:"initializeResult"`
-	ToolsResult      json.RawMessage `json:"toolsListResult"` // nil = the server is asked
+	ToolsResult      json.RawMessage `json:"toolsListResult"` // nil = ask the server
 }
 
-// hostServers are the servers inside the host, as far as the wire knows of them.
+// hostServers holds the state of the MCP servers inside the host: stored handshakes, and whether
+// messages may be sent.
 type hostServers struct {
 	mu     sync.Mutex
-	parked map[string]Handshake // by server: what is asked in them is answered from here, once
-	// hold keeps servers from being spoken to until it is closed, but for those
-	// that are connected; nil = they may be.
+	parked map[string]Handshake // by server; each answer is used once
+	// hold delays messages to servers that are not connected until it is closed; nil means no
+	// delay.
 	hold      chan struct{}
 	connected func(server string) bool
 }
 
-// parkHandshakes keeps handshakes in the place of those that are kept.
+// parkHandshakes replaces the stored handshakes.
 func (g *hostServers) parkHandshakes(handshakes map[string]Handshake) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.parked = handshakes
 }
 
-// answerParked gives the answer to a message of a handshake; false = the server is to
+// answerParked answers a message from the stored handshake. It returns false if the server has to
 // be asked.
 func (g *hostServers) answerParked(server string, message json.RawMessage) (json.RawMessage, bool) {
 	in := jsvalue.Read[struct {
@@ -67,8 +68,7 @@ func (g *hostServers) answerParked(server string, message json.RawMessage) (json
 	return answer, err == nil
 }
 
-// holdMessages keeps servers that are not connected from being spoken to until
-// release is called.
+// holdMessages delays messages to servers that are not connected until release is called.
 func (g *hostServers) holdMessages(connected func(server string) bool) (release func()) {
 	quiet := make(chan struct{})
 	g.mu.Lock()
@@ -77,8 +77,8 @@ func (g *hostServers) holdMessages(connected func(server string) bool) (release 
 	return sync.OnceFunc(func() { close(quiet) })
 }
 
-// waitReleased waits until a server may be spoken to. Those that are connected
-// already may be at any time: a turn goes on meanwhile.
+// waitReleased waits until messages may be sent to a server. It does not wait for connected
+// servers, because a turn may be using them.
 func (g *hostServers) waitReleased(ctx context.Context, server string) error {
 	g.mu.Lock()
 	quiet, connected := g.hold, g.connected
@@ -94,16 +94,15 @@ func (g *hostServers) waitReleased(ctx context.Context, server string) error {
 	}
 }
 
-// initialConnect is the connecting of servers of the host that an initialize
-// request names.
+// initialConnect tracks the connecting of the host's servers that an initialize request names.
 type initialConnect struct {
 	mu       sync.Mutex
-	reached  func() // called when one of them is spoken to; nil = nobody waits for that
+	reached  func() // called when a message is sent to one of them; nil = nothing waits for that
 	answered <-chan struct{}
 }
 
-// begin has reached called when a server is spoken to. Answered is closed when
-// the request has its answer: what servers say is heard after it.
+// begin makes noteContact call reached. The channel answered is closed when the initialize request
+// has been answered: what servers say is processed after that.
 func (i *initialConnect) begin(reached func(), answered <-chan struct{}) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -116,8 +115,8 @@ func (i *initialConnect) end() {
 	i.reached = nil
 }
 
-// noteContact takes note that a server was spoken to, and tells what the host is to
-// be told before it is heard; nil = nothing.
+// noteContact records that a message was sent to a server. It returns a channel that is closed once
+// the server's answer may be used, or nil if it may be used at once.
 func (i *initialConnect) noteContact() <-chan struct{} {
 	i.mu.Lock()
 	defer i.mu.Unlock()

@@ -16,14 +16,14 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// byteOrderMark may begin stdin; it is no part of the first line.
+// byteOrderMark may precede the first line of stdin and is ignored.
 const byteOrderMark = "\ufeff"
 
-// readLines takes lines of any length until stdin ends. An error ends the process.
+// readLines reads lines until stdin ends. An error ends the process.
 func (p *Conn) readLines(ctx context.Context) error {
 	in := bufio.NewReaderSize(p.in, 64<<10)
 	if mark, _ := in.Peek(len(byteOrderMark)); string(mark) == byteOrderMark {
-		_, _ = in.Discard(len(mark)) // what was peeked at is there
+		_, _ = in.Discard(len(mark)) // the peeked bytes are buffered
 	}
 	for {
 		line, err := readLine(in)
@@ -36,7 +36,7 @@ func (p *Conn) readLines(ctx context.Context) error {
 				return fault
 			}
 		}
-		rest, _ := in.Peek(in.Buffered()) // what is there is there
+		rest, _ := in.Peek(in.Buffered()) // buffered bytes only, so it cannot fail
 		p.scheduler.setBursting(bytes.IndexByte(rest, '\n') >= 0)
 		if err != nil {
 			p.closeInput()
@@ -45,17 +45,17 @@ func (p *Conn) readLines(ctx context.Context) error {
 	}
 }
 
-// handleLine takes one line. An error ends the process.
+// handleLine handles one line of stdin. An error ends the process.
 func (p *Conn) handleLine(ctx context.Context, line []byte) error {
 	switch {
 	case !json.Valid(line):
 		return parseError(line, "SyntaxError")
-	case string(bytes.TrimSpace(line)) == "null": // what has no keys at all (observed with 2.1.330)
+	case string(bytes.TrimSpace(line)) == "null": // a value that has no properties (observed with 2.1.330)
 		return parseError(line, "TypeError")
 	}
 	var f incomingFrame
 	if json.Unmarshal(line, &f) != nil {
-		return nil // not a frame, like frames of unknown types
+		return nil // ignored, like frames of unknown types
 	}
 	switch f.Type {
 	case "user":
@@ -77,14 +77,15 @@ func (p *Conn) handleLine(ctx context.Context, line []byte) error {
 	return nil
 }
 
-// parseError says that a line could not be taken, and by which error.
+// parseError returns the error for a line that is not a frame; kind is the JavaScript error of the
+// real CLI.
 func parseError(line []byte, kind string) error {
 	return inputErrorf("Error parsing streaming input line (type=%s, %d chars): %s", guessType(line), len(utf16.Encode([]rune(string(line)))), kind)
 }
 
 var typeKey = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`"type"\s*:\s*"(\w+)"`) })
 
-// guessType is what a broken line seems to be.
+// guessType returns the frame type that a broken line seems to have.
 func guessType(line []byte) string {
 	if found := typeKey().FindSubmatch(line); found != nil {
 		return string(found[1])
@@ -92,8 +93,8 @@ func guessType(line []byte) string {
 	return "unknown"
 }
 
-// dispatch answers one request of the host, at once or from a goroutine that ends
-// with its handler.
+// dispatch handles one request of the host, either at once or in a goroutine that ends with its
+// handler.
 func (p *Conn) dispatch(ctx context.Context, f incomingFrame) {
 	switch jsvalue.Read[struct {
 		Subtype string `json:"subtype"`
@@ -121,12 +122,12 @@ func (p *Conn) serveRequest(ctx context.Context, f incomingFrame) {
 }
 
 func requestOf(f incomingFrame) Request {
-	keys := jsvalue.Read[map[string]json.RawMessage](f.Request) // what is no object has no keys
+	keys := jsvalue.Read[map[string]json.RawMessage](f.Request) // a value that is not an object has no keys
 	return Request{ID: f.RequestID, Subtype: jsvalue.Word(keys["subtype"]), Body: f.Request}
 }
 
-// serveSlow runs a slow handler, answers and then goes on with then. A request that
-// the host has cancelled gets no answer.
+// serveSlow runs a slow handler in a goroutine, answers the request and then calls then. A request
+// that the host has cancelled gets no answer.
 func (p *Conn) serveSlow(ctx context.Context, f incomingFrame, run func(ctx context.Context) (Answer, error), then func()) {
 	id := string(f.RequestID)
 	p.pending.start(ctx, id, func(ctx context.Context) {
@@ -157,15 +158,15 @@ func (p *Conn) respond(id json.RawMessage, a Answer, err error) {
 	p.out.showEvents(a.After...)
 }
 
-// interruptResult is what an interrupt comes to.
+// interruptResult is the answer to an interrupt request.
 type interruptResult struct {
 	StillQueued []string `json:"still_queued"`
 	Cancelled   []string `json:"cancelled,omitzero"` // nil = the host did not ask for it
 }
 
-// interrupt ends the current turn, or the next one if it has been sent already,
-// and the agents in the background: requests to the host are withdrawn first,
-// then the answer, then what the turn has left to show (spec: cli-contract 4.4).
+// interrupt ends the current turn, or the next one if its prompt was already sent, and the agents
+// in the background. Requests to the host are withdrawn first, then the answer is written, then the
+// remaining events of the turn (spec: cli-contract 4.4).
 func (p *Conn) interrupt(f incomingFrame) {
 	in := jsvalue.Read[struct {
 		CancelQueued bool `json:"cancel_queued"`
@@ -181,8 +182,8 @@ func (p *Conn) interrupt(f incomingFrame) {
 	})
 }
 
-// initialize holds requests other than interrupt back until it is answered, and
-// turns until the host's own servers are connected.
+// initialize answers the initialize request. Other requests except interrupt wait for the answer,
+// and turns wait until the host's own servers are connected.
 func (p *Conn) initialize(ctx context.Context, f incomingFrame) {
 	answered := make(chan struct{})
 	begun, again := p.scheduler.beginInitialize()
@@ -206,8 +207,8 @@ func (p *Conn) initialize(ctx context.Context, f incomingFrame) {
 	})
 }
 
-// connectServers runs what connects servers; it returns when one of the host's is
-// noteContact to, or when there is nothing more to do.
+// connectServers calls run, which connects the servers, in a goroutine. It returns when a message
+// is sent to one of the host's servers or when run has finished.
 func (p *Conn) connectServers(ctx context.Context, answered <-chan struct{}, run func()) {
 	reached, spoken := context.WithCancel(ctx)
 	p.initialConnect.begin(spoken, answered)
@@ -221,7 +222,7 @@ func (p *Conn) connectServers(ctx context.Context, answered <-chan struct{}, run
 	<-reached.Done()
 }
 
-// nextPostponed serves the requests that had to wait, in order.
+// servePostponed serves the requests that waited for initialize, in order.
 func (p *Conn) servePostponed(ctx context.Context) {
 	for {
 		f, ok := p.scheduler.nextPostponed()

@@ -15,32 +15,30 @@ import (
 const (
 	// maxBacklog is how many bytes may wait for a slow host before turns wait too.
 	maxBacklog = 1 << 20
-	// finalFlushTimeout is how long the last lines may take once the run was ended from
-	// outside.
+	// finalFlushTimeout is how long the last lines may take after the run was ended from outside.
 	finalFlushTimeout = time.Second
 )
 
-// lineWriter writes whole lines in the order they were put, from a goroutine of its
-// own, so that a host that does not read stdout never keeps stdin from being
-// read.
+// lineWriter writes whole lines in order from a separate goroutine, so that stdin is read even
+// while the host does not read stdout.
 type lineWriter struct {
 	w    io.Writer
 	done chan struct{} // closed when the goroutine has ended
 
 	mu      sync.Mutex
-	changed *sync.Cond // of what follows
+	changed *sync.Cond // signals changes of the fields below
 	waiting []queuedLine
 	size    int // bytes waiting or being written
 	closed  bool
-	holds   int   // how many keep turns from writing
+	holds   int   // number of holders that keep turns from writing
 	haltErr error // why turns may no longer write; nil = they may
-	err     error // of w, or why writing was given up; nothing is written after it
+	err     error // error of w; nothing is written after it
 }
 
-// queuedLine is a line, or a function that writes one.
+// queuedLine is a line, or a function that writes several.
 type queuedLine struct {
 	line  []byte
-	write func(w io.Writer) error // nil = line counts
+	write func(w io.Writer) error // nil = use line
 }
 
 func newLineWriter(w io.Writer) *lineWriter {
@@ -49,7 +47,7 @@ func newLineWriter(w io.Writer) *lineWriter {
 	return l
 }
 
-// run writes until close; it ends at the first error of w.
+// run writes lines until close is called or w fails.
 func (l *lineWriter) run() {
 	defer close(l.done)
 	for {
@@ -87,7 +85,7 @@ func (l *lineWriter) next() (queuedLine, bool) {
 	return e, true
 }
 
-// send adds a line; it does not wait.
+// put queues a line without waiting.
 func (l *lineWriter) put(line []byte) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -103,7 +101,7 @@ func (l *lineWriter) add(e queuedLine) {
 	l.changed.Broadcast()
 }
 
-// Write adds a line that has its newline; it waits while too much is waiting.
+// Write queues a line that ends with a newline. It waits while too many bytes are queued.
 func (l *lineWriter) Write(line []byte) (int, error) {
 	if err := l.addWhenAllowed(queuedLine{line: append([]byte(nil), line...)}); err != nil {
 		return 0, err
@@ -111,11 +109,13 @@ func (l *lineWriter) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// Grouped adds what f writes, once its turn has come.
+// Grouped queues a function. The lines that f writes are not mixed with other lines.
 func (l *lineWriter) Grouped(f func(w io.Writer) error) error {
 	return l.addWhenAllowed(queuedLine{write: f})
 }
 
+// addWhenAllowed queues a line of a turn. It waits while too many bytes are queued or while turns
+// may not write.
 func (l *lineWriter) addWhenAllowed(e queuedLine) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -129,8 +129,8 @@ func (l *lineWriter) addWhenAllowed(e queuedLine) error {
 	return nil
 }
 
-// hold keeps turns from writing until what it returns is called: what is put
-// meanwhile comes before all that they have to say.
+// hold keeps turns from writing until release is called. Lines that are put meanwhile precede
+// everything that turns write.
 func (l *lineWriter) hold() (release func()) {
 	add := func(n int) {
 		l.mu.Lock()
@@ -142,7 +142,7 @@ func (l *lineWriter) hold() (release func()) {
 	return func() { add(-1) }
 }
 
-// halt makes every Write fail with err, those that wait as well.
+// halt makes every call of Write fail with err, including those that are waiting.
 func (l *lineWriter) halt(err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -150,8 +150,8 @@ func (l *lineWriter) halt(err error) {
 	l.changed.Broadcast()
 }
 
-// closeInput returns when all lines are out, w has failed, or ctx has ended and the
-// host still does not read. The error is that of w.
+// close waits until all lines are written, w has failed, or ctx has ended and the host does not
+// read. It returns the error of w.
 func (l *lineWriter) close(ctx context.Context) error {
 	l.mu.Lock()
 	l.closed = true
@@ -171,11 +171,11 @@ func (l *lineWriter) close(ctx context.Context) error {
 	return l.err
 }
 
-// maxLineLength bounds a line of stdin (observed with 2.1.329).
+// maxLineLength is the maximum length of a line on stdin (observed with 2.1.329).
 const maxLineLength = 256 << 20
 
-// readLine reads a line with its end. The pieces are joined once it is known to
-// fit: stdin may go on for ever without a newline.
+// readLine reads a line including its newline. It joins the pieces only after their total length is
+// known to be within the limit, because stdin may never contain a newline.
 func readLine(in *bufio.Reader) ([]byte, error) {
 	var pieces [][]byte
 	size := 0
@@ -186,7 +186,7 @@ func readLine(in *bufio.Reader) ([]byte, error) {
 		}
 		if !errors.Is(err, bufio.ErrBufferFull) {
 			if err != nil {
-				err = io.EOF // the end, however it came
+				err = io.EOF // every read error counts as the end of stdin
 			}
 			return slices.Concat(append(pieces, piece)...), err
 		}

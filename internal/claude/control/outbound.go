@@ -16,7 +16,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// canUseTool is the permission question (spec: cli-contract 6.3).
+// canUseTool is a permission request to the host (spec: cli-contract 6.3).
 type canUseTool struct {
 	Subtype            string                      `json:"subtype"` // "can_use_tool"
 	ToolName           string                      `json:"tool_name"`
@@ -28,20 +28,20 @@ type canUseTool struct {
 	DecisionReason     string                      `json:"decision_reason,omitempty"`
 	DecisionReasonType string                      `json:"decision_reason_type,omitempty"`
 	RuleSource         string                      `json:"decision_reason_rule_source,omitempty"`
-	HookEvent          string                      `json:"decision_reason_hook_event,omitempty"` // that wants the question
+	HookEvent          string                      `json:"decision_reason_hook_event,omitempty"` // the event of the hook that asks
 	HookOrigin         string                      `json:"decision_reason_hook_source,omitempty"`
 	HookPlugin         string                      `json:"decision_reason_hook_plugin_id,omitempty"`
 	Approvable         *bool                       `json:"classifier_approvable,omitempty"`
 	SuppressRule       bool                        `json:"suppress_always_allow_rule,omitempty"`
 	Server             *protocol.ServerRef         `json:"mcp_server,omitempty"`
-	ServerAskOnly      *bool                       `json:"server_policy_ask_only,omitempty"` // nil = not told
+	ServerAskOnly      *bool                       `json:"server_policy_ask_only,omitempty"` // nil = omitted
 	RequiresUser       bool                        `json:"requires_user_interaction,omitempty"`
 	ToolUseID          string                      `json:"tool_use_id"`
-	AgentID            string                      `json:"agent_id,omitempty"` // a sub-agent's call
+	AgentID            string                      `json:"agent_id,omitempty"` // set for the call of a sub-agent
 }
 
-// Ask puts a permission question to the host. Whatever the host does is an
-// answer; the error is the end of ctx.
+// Ask sends a permission request to the host. Every reaction of the host becomes an answer; the
+// only error is the end of ctx.
 func (p *Conn) Ask(ctx context.Context, r protocol.PermissionRequest) (protocol.PermissionAnswer, error) {
 	q := canUseTool{
 		Subtype: "can_use_tool", ToolName: r.Use.Name, DisplayName: r.DisplayName, Input: r.Use.Input, Description: r.Description,
@@ -81,8 +81,8 @@ func (p *Conn) Ask(ctx context.Context, r protocol.PermissionRequest) (protocol.
 	return permission.ReadAnswer(raw), nil
 }
 
-// Callback has the host run one of its hooks; see hook.Callback. Once stdin has
-// ended the error is [ErrClosed] and [hook.ErrGone].
+// Callback asks the host to run one of its hooks; see hook.Callback. After the end of stdin the
+// error is both [ErrClosed] and [hook.ErrGone].
 func (p *Conn) Callback(ctx context.Context, callbackID string, input json.RawMessage, toolUseID string) (json.RawMessage, error) {
 	out, err := p.outgoing.ask(ctx, struct {
 		Subtype    string          `json:"subtype"`
@@ -96,8 +96,8 @@ func (p *Conn) Callback(ctx context.Context, callbackID string, input json.RawMe
 	return out, err
 }
 
-// Message carries a JSON-RPC message to an MCP server inside the host and
-// returns its answer, nil for a notification; see mcp.Options.SDK.
+// Message sends a JSON-RPC message to an MCP server inside the host and returns its answer, or nil
+// for a notification; see mcp.Options.SDK.
 func (p *Conn) Message(ctx context.Context, server string, message json.RawMessage) (json.RawMessage, error) {
 	if known, ok := p.hostServers.answerParked(server, message); ok {
 		return known, nil
@@ -138,19 +138,20 @@ func (p *Conn) Message(ctx context.Context, server string, message json.RawMessa
 	return answer, nil
 }
 
-// elicitation is what an MCP server asks the user (spec: cli-contract 4.5).
+// elicitation asks the user a question for an MCP server (spec: cli-contract 4.5).
 type elicitation struct {
 	Subtype string          `json:"subtype"` // "elicitation"
 	Server  string          `json:"mcp_server_name"`
 	Message string          `json:"message"`
-	Mode    string          `json:"mode"` // url with a URL, else form
+	Mode    string          `json:"mode"` // "url" if URL is set, else "form"
 	Schema  json.RawMessage `json:"requested_schema,omitempty"`
 	Order   []string        `json:"property_order,omitzero"` // of Schema
 	URL     string          `json:"url,omitempty"`
 	ID      string          `json:"elicitation_id,omitempty"` // of a URL
 }
 
-// Elicit hands an MCP server's question to the host. A host that cannot answer cancels it.
+// Elicit passes an MCP server's question to the host. If the host cannot answer, the question is
+// cancelled.
 func (p *Conn) Elicit(ctx context.Context, q mcp.ElicitRequest) mcp.ElicitAnswer {
 	ask := elicitation{
 		Subtype: "elicitation", Server: q.Server, Message: q.Message, Mode: "form", Schema: q.Schema, Order: propertyOrder(q.Schema), URL: q.URL, ID: q.ID,
@@ -173,8 +174,8 @@ func (p *Conn) Elicit(ctx context.Context, q mcp.ElicitRequest) mcp.ElicitAnswer
 	return mcp.ElicitAnswer{}
 }
 
-// propertyOrder lists the properties of a schema as they stand in it; nil = it
-// has none.
+// propertyOrder lists the properties of a schema in their original order. It returns nil if there
+// are no properties.
 func propertyOrder(schema json.RawMessage) []string {
 	s, err := ordered.Parse(schema)
 	if err != nil {
@@ -191,10 +192,9 @@ func propertyOrder(schema json.RawMessage) []string {
 	return names
 }
 
-// Absorb takes the prompts that become part of the running turn; see
-// [simulator.Prompts].
+// Absorb removes the prompts that become part of the running turn from the queue and returns them;
+// see [simulator.Prompts].
 func (p *Conn) Absorb() []protocol.UserMessage { return p.scheduler.absorb() }
 
-// Waiting counts the prompts of people that wait for a turn; see
-// [simulator.Prompts].
+// Waiting counts the queued prompts that users wrote; see [simulator.Prompts].
 func (p *Conn) Waiting() int { return p.scheduler.countWaiting() }

@@ -12,7 +12,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// outgoingRequests are our requests to the host. Each has one answer: the host's, or
+// outgoingRequests tracks our control requests to the host. Each gets one answer: the host's, or
 // the reason why there is none.
 type outgoingRequests struct {
 	out *frameWriter
@@ -22,22 +22,22 @@ type outgoingRequests struct {
 	pending map[string]*outgoingRequest
 }
 
-// outgoingRequest is one request of ours.
+// outgoingRequest is one control request to the host.
 type outgoingRequest struct {
 	id        string
 	answer    chan hostReply // cap 1
 	frame     json.RawMessage
 	kind      requestKind
-	abandoned <-chan struct{} // closed when nobody waits any more
+	abandoned <-chan struct{} // closed when the caller no longer waits
 }
 
-// requestKind says what a question is part of.
+// requestKind says what a request is part of, which decides when it is withdrawn.
 type requestKind int
 
 const (
-	kindServerMessage requestKind = iota // a message to an MCP server, of a turn or not
-	kindTurnOrTask                       // of a turn or a task: withdrawn when that is interrupted
-	kindPermission                       // the same, and shown to a host that connects anew
+	kindServerMessage requestKind = iota // a message to an MCP server; never withdrawn by an interrupt
+	kindTurnOrTask                       // part of a turn or task; withdrawn when that is interrupted
+	kindPermission                       // the same, and repeated to a host that sends initialize again
 	kindElicitation                      // withdrawn when any turn is interrupted
 )
 
@@ -82,8 +82,7 @@ func (qs *outgoingRequests) send(ctx context.Context, request any, of requestKin
 	return q, nil
 }
 
-// awaitInitialize waits for an answer. When ctx ends, the host is told that nobody waits
-// hasActive more.
+// await waits for an answer. When ctx ends first, it withdraws the request.
 func (qs *outgoingRequests) await(ctx context.Context, q *outgoingRequest) (json.RawMessage, error) {
 	select {
 	case r := <-q.answer:
@@ -96,7 +95,7 @@ func (qs *outgoingRequests) await(ctx context.Context, q *outgoingRequest) (json
 	}
 }
 
-// withdraw gives up a question, once; qs.mu is held.
+// withdraw tells the host that a request no longer needs an answer, at most once; qs.mu is held.
 func (qs *outgoingRequests) withdraw(id string) {
 	q, waits := qs.pending[id]
 	if !waits {
@@ -107,8 +106,8 @@ func (qs *outgoingRequests) withdraw(id string) {
 	qs.out.write(cancelFrame{"control_cancel_request", id})
 }
 
-// withdrawAbandoned gives up what nobody waits for since a turn or a task was
-// ended, and what servers ask meanwhile.
+// withdrawAbandoned withdraws the requests of turns and tasks that have ended, and all
+// elicitations.
 func (qs *outgoingRequests) withdrawAbandoned() {
 	qs.mu.Lock()
 	defer qs.mu.Unlock()
@@ -127,9 +126,8 @@ func (qs *outgoingRequests) withdrawAbandoned() {
 	}
 }
 
-// handleResponse takes an answer of the host, whose frame is repeated to hosts that want
-// to see what they send. Those that nobody waits for, late and second ones among
-// them, are dropped.
+// handleResponse delivers an answer of the host and echoes its frame if the host wants replays.
+// Late, repeated and unexpected answers are dropped.
 func (qs *outgoingRequests) handleResponse(frame, raw json.RawMessage) {
 	var r struct {
 		Subtype   string          `json:"subtype"`
@@ -157,7 +155,7 @@ func (qs *outgoingRequests) handleResponse(frame, raw json.RawMessage) {
 	q.answer <- hostReply{response: r.Response}
 }
 
-// hostText words an error of the host; empty = it sent none.
+// hostText returns the text of an error of the host. It is empty if the host sent none.
 func hostText(raw json.RawMessage) string {
 	if len(raw) == 0 {
 		return ""
@@ -165,8 +163,7 @@ func hostText(raw json.RawMessage) string {
 	return jsvalue.Word(raw)
 }
 
-// pendingPermissions are the permission questions without an answer, as they were
-// sent; never nil.
+// pendingPermissions returns the unanswered permission requests as they were sent; never nil.
 func (qs *outgoingRequests) pendingPermissions() []json.RawMessage {
 	qs.mu.Lock()
 	defer qs.mu.Unlock()
@@ -179,7 +176,7 @@ func (qs *outgoingRequests) pendingPermissions() []json.RawMessage {
 	return frames
 }
 
-// closeInput is the end of stdin: nobody answers any more.
+// close ends all pending requests with ErrClosed, because stdin has ended.
 func (qs *outgoingRequests) close() {
 	qs.mu.Lock()
 	defer qs.mu.Unlock()

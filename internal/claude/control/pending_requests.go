@@ -5,14 +5,13 @@ import (
 	"sync"
 )
 
-// pendingRequests are the requests of the host that are worked on beside the reading of
-// stdin.
+// pendingRequests tracks the requests of the host that goroutines are working on.
 type pendingRequests struct {
 	group sync.WaitGroup
 
 	mu      sync.Mutex
-	open    bool                          // more may begin
-	cancels map[string]context.CancelFunc // by the request's id
+	open    bool                          // new requests may start
+	cancels map[string]context.CancelFunc // by request id
 }
 
 func (e *pendingRequests) begin() {
@@ -21,8 +20,7 @@ func (e *pendingRequests) begin() {
 	e.open = true
 }
 
-// start runs an errand in a goroutine that ends with it; once no more may begin
-// it does nothing.
+// start runs a request handler in a goroutine. It does nothing after close.
 func (e *pendingRequests) start(ctx context.Context, id string, run func(ctx context.Context)) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -37,14 +35,14 @@ func (e *pendingRequests) start(ctx context.Context, id string, run func(ctx con
 	})
 }
 
-// remove takes note that an errand is over.
+// remove records that a request is done.
 func (e *pendingRequests) remove(id string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	delete(e.cancels, id)
 }
 
-// cancelRequest ends work on a request that the host no longer wants.
+// cancelRequest cancels the work on a request that the host has withdrawn.
 func (e *pendingRequests) cancelRequest(id string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -53,21 +51,21 @@ func (e *pendingRequests) cancelRequest(id string) {
 	}
 }
 
-// hasActive tells whether there is work.
+// hasActive reports whether any request is in progress.
 func (e *pendingRequests) hasActive() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return len(e.cancels) > 0
 }
 
-// closeInput lets no more begin.
+// close prevents new requests from starting.
 func (e *pendingRequests) close() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.open = false
 }
 
-// cancelAll ends them all.
+// cancelAll cancels all requests in progress.
 func (e *pendingRequests) cancelAll() {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -10,41 +10,41 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// prompt is one user frame on its way to a turn, or several that wait together.
+// prompt is one queued user frame, or several that share a turn.
 type prompt struct {
 	message  protocol.UserMessage
 	priority int
-	// startsAtOnce says that the prompt came while nothing ran or waited: its turn begins
-	// at once, and what comes after it waits for another one.
+	// startsAtOnce is set if the prompt arrived while nothing was running or queued: its turn
+	// starts immediately, and later prompts get another turn.
 	startsAtOnce bool
-	// interruptResult says that the host interrupted before the turn had begun: the
-	// playTurn ends as soon as it has shown itself.
+	// interrupted is set if the host interrupted before the turn started: the turn ends as soon as
+	// its first events are written.
 	interrupted bool
-	// unannounced says that the prompt came during initialize, whose answer goes
-	// before everything about it.
+	// unannounced is set if the prompt arrived during initialize. Its events follow the answer to
+	// initialize.
 	unannounced bool
-	// startShown says that the host was told already that it was started.
+	// startShown is set if the event "started" was already written.
 	startShown bool
-	// cancelled says that the prompt's turn was ended by the host.
+	// cancelled is set if the host ended the prompt's turn.
 	cancelled bool
-	// parts are the prompts with a uuid that this one is made of, as they came.
+	// parts are the merged prompts that have a uuid, in order of arrival.
 	parts []protocol.UserMessage
 }
 
-// isMergeable tells whether a prompt may share a turn with others.
+// isMergeable reports whether a prompt may share a turn with others.
 func (in *prompt) isMergeable() bool {
 	_, typed, _ := in.message.Content.Typed()
 	return !in.interrupted && !strings.HasPrefix(typed, "/")
 }
 
-// canMerge tells whether a waiting prompt becomes part of the one before it.
+// canMerge reports whether the next queued prompt may become part of this one.
 func (in *prompt) canMerge(next *prompt) bool {
 	return !in.startsAtOnce && !next.startsAtOnce && in.isMergeable() && next.isMergeable() && in.priority == next.priority &&
 		!in.message.NoQuery && !next.message.NoQuery && in.message.Synthetic == next.message.Synthetic &&
 		bytes.Equal(in.message.Origin, next.message.Origin)
 }
 
-// merge makes the next prompt part of this one, whose id the last one gives.
+// merge makes the next prompt part of this one and takes over its uuid.
 func (in *prompt) merge(next *prompt) {
 	in.message.Content = joinContents(in.message.Content, next.message.Content)
 	in.message.UUIDs = append(in.message.UUIDs, next.message.UUIDs...)
@@ -54,7 +54,7 @@ func (in *prompt) merge(next *prompt) {
 	}
 }
 
-// joinContents puts one content below another. Blocks stay blocks.
+// joinContents appends one content to another on a new line. Content blocks are kept.
 func joinContents(a, b protocol.Content) protocol.Content {
 	if a.Blocks == nil && b.Blocks == nil {
 		return protocol.Content{Text: a.Text + "\n" + b.Text}
@@ -76,7 +76,7 @@ func blocksOf(c protocol.Content) []protocol.Block {
 	return c.Blocks
 }
 
-// lifecycleEvents tells how far a prompt is, of whose parts the host knows the uuids.
+// lifecycleEvents returns one lifecycle event for each uuid of a prompt.
 func (in *prompt) lifecycleEvents(state string) []protocol.Event {
 	var events []protocol.Event
 	for _, id := range in.message.UUIDs {
@@ -85,13 +85,13 @@ func (in *prompt) lifecycleEvents(state string) []protocol.Event {
 	return events
 }
 
-// queue holds the prompts that wait, in the order of their turns.
+// queue holds the waiting prompts in the order in which they will be played.
 type queue struct {
 	waiting   []*prompt
-	seenUUIDs map[string]bool // promptUUIDs of all prompts so far
+	seenUUIDs map[string]bool // of all prompts so far
 }
 
-// push adds a prompt behind those of its own and of higher priority.
+// push adds a prompt after those with the same or a higher priority.
 func (q *queue) push(in *prompt) {
 	at := len(q.waiting)
 	for at > 0 && q.waiting[at-1].priority < in.priority {
@@ -100,8 +100,8 @@ func (q *queue) push(in *prompt) {
 	q.waiting = slices.Insert(q.waiting, at, in)
 }
 
-// markSeen reports whether a uuid was seen before and takes note of it; no uuid is
-// never known.
+// markSeen records a uuid and reports whether it was seen before. It returns false for an empty
+// uuid.
 func (q *queue) markSeen(uuid string) bool {
 	if uuid == "" {
 		return false
@@ -114,12 +114,12 @@ func (q *queue) markSeen(uuid string) bool {
 	return known
 }
 
-// contains tells whether a prompt with this uuid has not begun.
+// contains reports whether a prompt with this uuid is waiting.
 func (q *queue) contains(uuid string) bool {
 	return slices.ContainsFunc(q.waiting, func(in *prompt) bool { return in.message.UUID == uuid })
 }
 
-// pop takes the next prompt, with those behind it that share its turn.
+// pop removes the next prompt, merged with the following prompts that share its turn.
 func (q *queue) pop(merge bool) *prompt {
 	in := q.waiting[0]
 	q.waiting = q.waiting[1:]
@@ -130,7 +130,7 @@ func (q *queue) pop(merge bool) *prompt {
 	return in
 }
 
-// takeMergeable takes the prompts that may become part of the running turn.
+// takeMergeable removes the prompts that may become part of the running turn.
 func (q *queue) takeMergeable() []*prompt {
 	var taken []*prompt
 	q.waiting = slices.DeleteFunc(q.waiting, func(in *prompt) bool {
@@ -143,8 +143,7 @@ func (q *queue) takeMergeable() []*prompt {
 	return taken
 }
 
-// remove takes a prompt that has not begun out of the queue; nil = there is
-// none with this uuid.
+// remove removes a waiting prompt. It returns nil if none has this uuid.
 func (q *queue) remove(uuid string) *prompt {
 	i := slices.IndexFunc(q.waiting, func(in *prompt) bool { return in.message.UUID == uuid && uuid != "" })
 	if i < 0 {
@@ -155,7 +154,7 @@ func (q *queue) remove(uuid string) *prompt {
 	return in
 }
 
-// clear empties the queue but for a prompt that is to be interrupted.
+// clear removes all prompts except one that is to be interrupted, and returns them.
 func (q *queue) clear() []*prompt {
 	var dropped []*prompt
 	q.waiting = slices.DeleteFunc(q.waiting, func(in *prompt) bool {
@@ -167,7 +166,7 @@ func (q *queue) clear() []*prompt {
 	return dropped
 }
 
-// promptUUIDs of the prompts that have one, never nil.
+// promptUUIDs returns the uuids of the prompts that have one; never nil.
 func promptUUIDs(prompts []*prompt) []string {
 	ids := []string{}
 	for _, in := range prompts {
@@ -192,11 +191,11 @@ type userFrame struct {
 	Synthetic   bool            `json:"isSynthetic"`
 }
 
-// readPrompt turns a user frame into a prompt; nil = its content is none, and
-// the frame is passed over. Other keys of the wrong type count as absent.
+// readPrompt converts a user frame into a prompt. It returns nil if the content has the wrong type,
+// and the frame is ignored. Other keys of the wrong type count as absent.
 func readPrompt(line []byte) (*prompt, error) {
 	var f userFrame
-	_ = json.Unmarshal(line, &f) // the line is valid JSON; what fits is taken
+	_ = json.Unmarshal(line, &f) // the line is valid JSON; keys of the wrong type stay zero
 	var role any = "undefined"
 	if f.Message != nil && f.Message.Role != nil {
 		if json.Unmarshal(f.Message.Role, &role) != nil || role == nil {
@@ -227,7 +226,7 @@ func readPrompt(line []byte) (*prompt, error) {
 	return in, nil
 }
 
-// readContent takes a text or a list of objects; none at all is the empty text.
+// readContent reads a text or a list of objects. Missing content is the empty text.
 func readContent(raw json.RawMessage) (content protocol.Content, ok bool) {
 	if !jsvalue.Given(raw) {
 		return content, true
@@ -239,7 +238,8 @@ func readContent(raw json.RawMessage) (content protocol.Content, ok bool) {
 	return content, content.UnmarshalJSON(raw) == nil
 }
 
-// humanOrigin keeps the one origin that a host may claim (spec: cli-contract 2).
+// humanOrigin returns the origin if it is "human", the only one that a host may set (spec:
+// cli-contract 2).
 func humanOrigin(raw json.RawMessage) json.RawMessage {
 	var origin struct {
 		Kind string `json:"kind"`

@@ -9,44 +9,44 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// scheduler is where prompts lie until they are played, and what keeps them there.
+// scheduler queues prompts and decides when the next turn may start.
 type scheduler struct {
 	out             *frameWriter
 	outgoing        *outgoingRequests
 	pending         *pendingRequests
 	awaitInitialize bool          // the first turn waits for an initialize request
-	separateTurns   bool          // prompts are never joined
-	wake            chan struct{} // cap 1: something that the player waits for has changed
+	separateTurns   bool          // prompts are never merged
+	wake            chan struct{} // cap 1: the queue or the input has changed
 
 	mu          sync.Mutex // guards what follows
 	queue       queue
-	firstPrompt *prompt // endTurn before all others, once; nil = none
+	firstPrompt *prompt // played before all others; nil = none
 	turn        runningTurn
 	input       input
 	initialize  initializeState
 }
 
-// runningTurn is the turn that is played.
+// runningTurn is the turn in progress.
 type runningTurn struct {
 	prompt    *prompt                 // nil = none
-	interrupt context.CancelCauseFunc // interrupts it; nil = it has not begun
-	count     int                     // turns begun so far
+	interrupt context.CancelCauseFunc // nil = the turn has not started
+	count     int                     // turns started so far
 }
 
-// input is what is known of stdin.
+// input is the state of stdin.
 type input struct {
-	open       bool       // it has not ended
-	ended      bool       // no more prompts are taken
-	bursting   bool       // whole lines wait to be looked at
-	burstEnded *sync.Cond // bursting has ended
+	open       bool       // stdin has not ended
+	ended      bool       // no more prompts are accepted
+	bursting   bool       // complete lines are buffered but not handled yet
+	burstEnded *sync.Cond // signals that bursting is false
 }
 
-// initializeState are the initialize requests of the host.
+// initializeState tracks the initialize requests of the host.
 type initializeState struct {
-	unanswered int             // without an answer: other requests wait
-	connecting int             // without effect so far: no turn may start
-	answered   bool            // one has been answered
-	postponed  []incomingFrame // requests that came meanwhile
+	unanswered int             // requests without an answer; other requests wait for them
+	connecting int             // requests whose servers are being connected; no turn may start
+	answered   bool            // at least one has been answered
+	postponed  []incomingFrame // requests that arrived meanwhile
 }
 
 func newScheduler(o Options, out *frameWriter, asked *outgoingRequests, work *pendingRequests) *scheduler {
@@ -74,8 +74,8 @@ func (d *scheduler) begin(first *protocol.UserMessage) {
 	d.out.showEvents(d.firstPrompt.lifecycleEvents("started")...)
 }
 
-// setBursting notes whether whole lines are there that have not been looked at: lines
-// that came together are all known before the next turn begins.
+// setBursting records whether complete lines are waiting to be handled. Lines that arrive together
+// are all handled before the next turn starts.
 func (d *scheduler) setBursting(on bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -86,7 +86,7 @@ func (d *scheduler) setBursting(on bool) {
 	}
 }
 
-// closeInput is the end of stdin.
+// closeInput records the end of stdin.
 func (d *scheduler) closeInput() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -94,7 +94,7 @@ func (d *scheduler) closeInput() {
 	d.notify()
 }
 
-// endInput lets what was sent so far come to its end, as the end of stdin does.
+// endInput stops accepting prompts. Queued prompts are still played, as after the end of stdin.
 func (d *scheduler) endInput() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -102,8 +102,8 @@ func (d *scheduler) endInput() {
 	d.notify()
 }
 
-// enqueue takes a prompt, unless one with its uuid was taken before: that is
-// only repeated, and only if it does not wait any more.
+// enqueue queues a prompt. A prompt with a known uuid is not queued again; it is only echoed,
+// unless the first one is still waiting.
 func (d *scheduler) enqueue(in *prompt) {
 	d.mu.Lock()
 	if d.queue.markSeen(in.message.UUID) {
@@ -128,16 +128,14 @@ func (d *scheduler) enqueue(in *prompt) {
 	d.notify()
 }
 
-// announce tells that a prompt was taken, which ends the idle state; d.mu is
-// held.
+// announce writes the events for a queued prompt, which end the idle state; d.mu is held.
 func (d *scheduler) announce(in *prompt) {
 	in.unannounced = false
 	d.out.showState("running")
 	d.out.showEvents(in.lifecycleEvents("queued")...)
 }
 
-// supersedeTurn ends the running turn for a prompt that is to be answered now; d.mu
-// is held.
+// supersedeTurn ends the running turn in favour of a prompt with priority "now"; d.mu is held.
 func (d *scheduler) supersedeTurn() {
 	defer d.out.lines.hold()()
 	d.turn.prompt.cancelled = true
@@ -145,8 +143,8 @@ func (d *scheduler) supersedeTurn() {
 	d.outgoing.withdrawAbandoned()
 }
 
-// takeNext gives the next prompt that may be played now; more tells whether there
-// can be others later.
+// takeNext removes the next prompt that may be played now. The result more reports whether others
+// may follow later.
 func (d *scheduler) takeNext() (in *prompt, more bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -165,7 +163,7 @@ func (d *scheduler) takeNext() (in *prompt, more bool) {
 	return in, more || held || d.pending.hasActive()
 }
 
-// insertNotice gives a prompt that is none of the host's its turn.
+// insertNotice starts a turn for a prompt that comes from background work instead of the host.
 func (d *scheduler) insertNotice(message protocol.UserMessage) *prompt {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -173,7 +171,7 @@ func (d *scheduler) insertNotice(message protocol.UserMessage) *prompt {
 	return d.turn.prompt
 }
 
-// startTurn begins the turn of the prompt that was taken; cut interrupts it.
+// startTurn records that the turn of the taken prompt starts; cut interrupts it.
 func (d *scheduler) startTurn(cut context.CancelCauseFunc) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -185,14 +183,14 @@ func (d *scheduler) startTurn(cut context.CancelCauseFunc) {
 	}
 }
 
-// endTurn ends it.
+// endTurn records that the turn has ended.
 func (d *scheduler) endTurn() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.turn.prompt, d.turn.interrupt = nil, nil
 }
 
-// showIdle shows that nothing waits, if so.
+// showIdle writes the idle state if no prompt is waiting.
 func (d *scheduler) showIdle() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -201,9 +199,9 @@ func (d *scheduler) showIdle() {
 	}
 }
 
-// interrupt ends the current turn, or the next one if it has been sent already;
-// clear takes the prompts behind it away, too. Tell is called before anything
-// else happens, with those that still wait and those that are gone.
+// interrupt ends the current turn, or the next one if its prompt was already sent. If drop is set,
+// it also removes the queued prompts. It calls tell with the prompts that still wait and those that
+// were removed before other prompts can be taken.
 func (d *scheduler) interrupt(drop bool, tell func(still, gone []*prompt)) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -228,15 +226,14 @@ func (d *scheduler) interrupt(drop bool, tell func(still, gone []*prompt)) {
 	tell(slices.DeleteFunc(slices.Clone(d.queue.waiting), func(in *prompt) bool { return in.interrupted }), gone)
 }
 
-// cancels takes a prompt away that has not begun; nil = there is none with this
-// uuid.
+// cancel removes a waiting prompt. It returns nil if none has this uuid.
 func (d *scheduler) cancel(uuid string) *prompt {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.queue.remove(uuid)
 }
 
-// takeMergeable takes the prompts that become part of the running turn.
+// absorb removes the prompts that become part of the running turn and returns their messages.
 func (d *scheduler) absorb() []protocol.UserMessage {
 	if d.separateTurns {
 		return nil
@@ -253,7 +250,7 @@ func (d *scheduler) absorb() []protocol.UserMessage {
 	return messages
 }
 
-// countWaiting counts the prompts of people that wait for a turn.
+// countWaiting counts the waiting prompts that users wrote.
 func (d *scheduler) countWaiting() int {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -266,23 +263,24 @@ func (d *scheduler) countWaiting() int {
 	return n
 }
 
-// active tells whether a prompt is played or about to be.
+// active reports whether a prompt is being played or about to be.
 func (d *scheduler) active() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.turn.prompt != nil || d.firstPrompt != nil
 }
 
-// startShown tells whether a turn has begun so far.
+// turnStarted reports whether a turn has started yet.
 func (d *scheduler) turnStarted() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.turn.count > 0
 }
 
-// beginInitialize begins an initialize request: other requests wait until [scheduler.nextPostponed]
-// tells of no more, turns until [scheduler.endConnecting]. Begun tells whether a turn
-// has begun, again whether this is not the first such request or is too late.
+// beginInitialize records an initialize request. Other requests wait until
+// [scheduler.nextPostponed] returns false, turns until [scheduler.endConnecting] is called. The
+// result begun reports whether a turn has started, again whether the request is too late or not the
+// first.
 func (d *scheduler) beginInitialize() (begun, again bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -292,21 +290,22 @@ func (d *scheduler) beginInitialize() (begun, again bool) {
 	return begun, begun || d.initialize.answered || d.initialize.unanswered > 1
 }
 
-// endConnecting is the end of what an initialize request connects.
+// endConnecting records that the servers of an initialize request are connected.
 func (d *scheduler) endConnecting() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.initialize.connecting--
 }
 
-// connectingServers tells whether servers that initialize names are being connected.
+// connectingServers reports whether servers that initialize names are still being connected.
 func (d *scheduler) connectingServers() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.initialize.connecting > 0
 }
 
-// postpone keeps a request that came while initialize is under way.
+// postpone keeps a request for later if an initialize request has no answer yet, and reports
+// whether it did.
 func (d *scheduler) postpone(f incomingFrame) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -316,8 +315,8 @@ func (d *scheduler) postpone(f incomingFrame) bool {
 	return d.initialize.unanswered > 0
 }
 
-// nextPostponed gives the requests that have waited for the answer to initialize, one
-// a call. With none left, prompts that came meanwhile are announced.
+// nextPostponed returns the requests that waited for the answer to initialize, one per call. When
+// none is left, it ends the wait and announces the prompts that arrived meanwhile.
 func (d *scheduler) nextPostponed() (incomingFrame, bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

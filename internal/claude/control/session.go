@@ -14,31 +14,30 @@ type Options struct {
 	In       io.Reader
 	Out      io.Writer
 	Metadata FrameMetadata
-	// AwaitInitialize holds the first prompt back until initialize was answered
-	// or stdin has ended (--await-initialize).
+	// AwaitInitialize delays the first prompt until initialize was answered or stdin has ended
+	// (--await-initialize).
 	AwaitInitialize bool
-	// Replay repeats prompts that have no turn of their own: those dropped because
-	// their uuid was seen before, and those that share the turn of a later one; and
-	// answers that somebody waits for (--replay-user-messages).
+	// Replay echoes prompts that get no separate turn, because their uuid was seen before or
+	// because they share the turn of a later prompt, and answers of the host to our requests
+	// (--replay-user-messages).
 	Replay bool
-	// SeparateTurns gives every prompt a turn of its own: none is joined with others
-	// that wait, and none becomes part of a running turn.
+	// SeparateTurns gives every prompt its own turn: prompts are neither merged with each other nor
+	// added to a running turn.
 	SeparateTurns bool
-	// BackgroundLimit is how long work may go on when no more prompts will come.
+	// BackgroundLimit is how long background work may run after the last prompt.
 	BackgroundLimit time.Duration
-	// StateEvents says whether session_state_changed is shown.
+	// StateEvents says whether session_state_changed events are written.
 	StateEvents StateEvents
 }
 
-// Metadata are what frames are marked with.
+// FrameMetadata provides the ids and times that frames carry.
 type FrameMetadata interface {
 	NewID() string     // uuid v4
 	SessionID() string // of frames that belong to no turn
 	Timestamp() string // the time now
 }
 
-// StateEvents says who is told about the session's state (spec: cli-contract
-// 1.3, 3.4).
+// StateEvents says whether the stream contains state events (spec: cli-contract 1.3, 3.4).
 type StateEvents int
 
 // The zero value shows no state events; HostOnly marks them as not for users.
@@ -48,15 +47,15 @@ const (
 	StateEventsOn
 )
 
-// Session is what the host drives. Its methods may be called from several goroutines; Turn, Idle and Notice never run beside
-// each other.
+// Session is the session that the host controls. Its methods may be called from several goroutines.
+// Turn, StreamBackground and TakeNotice are never called at the same time.
 type Session interface {
 	PromptPlayer
 	BackgroundWorker
 	Requests
 }
 
-// Requests are what the host asks.
+// Requests handles the control requests of the host.
 type Requests interface {
 	RequestServer
 	Initializer
@@ -64,71 +63,75 @@ type Requests interface {
 
 // PromptPlayer plays prompts.
 type PromptPlayer interface {
-	// FirstPrompt is played before the host's prompts: once initialize is answered, and without one as soon as a prompt comes or
-	// stdin ends. Nil = nothing.
+	// FirstPrompt returns a prompt to play before the host's prompts, or nil. It is played after
+	// initialize is answered; without initialize, when a prompt arrives or stdin ends.
 	FirstPrompt() *protocol.UserMessage
-	// WaitReady waits until a turn may begin; it is called before each. An error ends the process.
+	// WaitReady waits until a turn may start; it is called before each turn. An error ends the
+	// process.
 	WaitReady(ctx context.Context) error
-	// Turn plays one prompt and writes its events to [Conn.Events]. When interrupt ends, the turn still ends with its result;
-	// when ctx ends, it is given up. Completed is what [simulator.Completed] says of its result. An error ends the process.
+	// Turn plays one prompt and writes its events to [Conn.Events]. When interrupt ends, the turn
+	// still ends with its result; when ctx ends, it is given up. The value completed is that of
+	// [simulator.Completed] for its result. An error ends the process.
 	Turn(ctx, interrupt context.Context, in protocol.UserMessage) (completed bool, err error)
 }
 
-// BackgroundWorker is work that goes on between turns.
+// BackgroundWorker gives access to work that continues between turns.
 type BackgroundWorker interface {
-	// Busy tells whether work runs or a turn is to follow from it.
+	// Busy reports whether work is running or a turn is to follow from it.
 	Busy() bool
-	// StreamBackground writes what the work shows to [Conn.Events] until a turn is to follow, nothing is left, or until ends. When ctx ends,
-	// it is given up.
+	// StreamBackground writes the events of background work to [Conn.Events] until the work needs a
+	// turn, no work is left, or until ends. When ctx ends, it gives up.
 	StreamBackground(ctx, until context.Context) error
-	// TakeNotice takes the prompt of a turn that is to follow; false = there is none.
+	// TakeNotice returns the prompt of a turn that follows from background work, or false if there
+	// is none.
 	TakeNotice() (protocol.UserMessage, bool)
 }
 
-// RequestServer answers the host's requests.
+// RequestServer answers the host's control requests.
 type RequestServer interface {
-	// Serve answers a request of any subtype but those of [Initializer].
+	// Serve answers a request of any subtype except those of [Initializer].
 	Serve(ctx context.Context, r Request) (Answer, error)
-	// IsSlow tells of a subtype whether its requests may wait for anything. Those that do not are served on the reader of stdin:
-	// they are answered before the next line is looked at.
+	// IsSlow reports whether requests of a subtype may block. Others are served by the goroutine
+	// that reads stdin and are answered before the next line is read.
 	IsSlow(subtype string) bool
 }
 
-// Initializer takes the two requests whose order among frames and turns is the wire's.
+// Initializer handles the two requests that also affect the order of frames and turns.
 type Initializer interface {
-	// Initialize takes the host's settings and describes the session. Other requests wait until it is answered, turns until
-	// what it connects is connected.
+	// Initialize applies the host's settings and describes the session. Other requests wait until
+	// it is answered, turns until the servers are connected.
 	Initialize(ctx context.Context, g *InitializeRequest) (Answer, error)
-	// Interrupt ends what works in the background, without waiting for it.
+	// Interrupt ends background work without waiting for it.
 	Interrupt()
 }
 
 // Request is a control request of the host.
 type Request struct {
-	ID      json.RawMessage // the host's own
-	Subtype string          // as the real CLI words it: "undefined" without one
-	Body    json.RawMessage // the request as it was sent; it need not be an object
+	ID      json.RawMessage // chosen by the host
+	Subtype string          // "undefined" if it is missing, as in the real CLI
+	Body    json.RawMessage // the request as it was sent; it may not be an object
 }
 
-// Answer is what a request comes to: the payload of a success (nil = none) and
-// what is shown right before and after it.
+// Answer is the result of a request: the payload of the success response (nil = none) and the
+// events to write directly before and after it.
 type Answer struct {
 	Payload       any
 	Before, After []protocol.Event
-	AfterWrite    func() // called when the answer is out, an error as well; nil = nothing
-	forInitialize bool   // it also tells what waits for the host
+	AfterWrite    func() // called after the answer is written, also after an error; may be nil
+	forInitialize bool   // the answer also lists what waits for the host
 }
 
 // InitializeRequest is an initialize request.
 type InitializeRequest struct {
 	Request
-	TurnStarted bool // some turns have been played
+	TurnStarted bool // at least one turn has started
 	connect     func(connect func(ctx context.Context))
 }
 
-// Connect lets connect run, which connects the servers that the request names, and whose context is that of the whole
-// session. Connect returns when a server of the host is spoken to, or when there is nothing more to do: the host may want
-// its answer before it serves. It is called at most once.
+// Connect runs connect, which connects the servers that the request names; its context is that of
+// the whole session. Connect returns when a message is sent to one of the host's servers, or when
+// connect has finished, because the host may need its answer before it can serve. It may be called
+// at most once.
 func (g *InitializeRequest) Connect(connect func(ctx context.Context)) {
 	g.connect(connect)
 	g.connect = nil

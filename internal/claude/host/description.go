@@ -6,8 +6,7 @@ import (
 	"github.com/claudeless/claudeless/internal/claudecode/clientinfo"
 )
 
-// Description is the answer to initialize. Keys of the SDK types come first in
-// their order; those of the moment are filled in last.
+// Description is the answer to initialize. The keys of the SDK types come first, in their order.
 type Description struct {
 	Commands              []Command `json:"commands"`
 	Agents                []Agent   `json:"agents"`
@@ -20,10 +19,10 @@ type Description struct {
 	ClaudeCodeVersion     string    `json:"claude_code_version"`
 	PermissionMode        string    `json:"current_permission_mode"`
 	HooksApplied          bool      `json:"hooks_applied,omitempty"`
-	PluginsApplied        *bool     `json:"plugins_applied,omitempty"`     // nil = none were named
-	MCPServersApplied     *bool     `json:"mcp_servers_applied,omitempty"` // nil = none were named
+	PluginsApplied        *bool     `json:"plugins_applied,omitempty"`     // nil = the request named none
+	MCPServersApplied     *bool     `json:"mcp_servers_applied,omitempty"` // nil = the request named none
 
-	// ManifestsParked tells what became of the handshakes that the host has had.
+	// ManifestsParked says for each server whether the handshake in the request was stored.
 	ManifestsParked map[string]string `json:"sdk_mcp_manifests_parked,omitempty"`
 
 	OnFailureSupported  bool         `json:"hook_on_failure_supported"`
@@ -59,19 +58,19 @@ type Agent struct {
 	Model       string `json:"model,omitempty"` // "inherit" or an alias
 }
 
-// Account says how the session is paid for.
+// Account describes the credentials of the session.
 type Account struct {
 	TokenSource  string `json:"tokenSource"`
 	APIKeySource string `json:"apiKeySource"`
 	APIProvider  string `json:"apiProvider"`
 }
 
-// FeedbackMode is an object with nothing but a kind.
+// FeedbackMode is the JSON object {"kind": …}.
 type FeedbackMode struct {
 	Kind string `json:"kind"`
 }
 
-// describe answers initialize (spec: cli-contract 4.2).
+// describe builds the answer to initialize (spec: cli-contract 4.2).
 func (h *hostedSession) describe() Description {
 	plan := h.Plan()
 	said := clientinfo.Init(plan.Version)
@@ -108,7 +107,7 @@ func (h *hostedSession) describe() Description {
 	return d
 }
 
-// skillCommands are the skills that reload_skills lists.
+// skillCommands returns the skills that reload_skills lists.
 func (h *hostedSession) skillCommands() []Command {
 	list := []Command{}
 	for _, c := range h.describe().Commands {

@@ -19,7 +19,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// restore restores the files of a prompt, or tells what that would do.
+// restore restores the files of a prompt, or with rehearse reports what that would change.
 func (h *hostedSession) restore(uuid string, rehearse bool) (checkpoint.Change, error) {
 	history := h.Checkpoints()
 	switch {
@@ -32,7 +32,7 @@ func (h *hostedSession) restore(uuid string, rehearse bool) (checkpoint.Change, 
 	}
 }
 
-// ReadFile reads a file that the Read tool could read without asking.
+// ReadFile reads a file if the Read tool may read it without asking.
 func (h *hostedSession) ReadFile(path string) (string, []byte, error) {
 	abs := path
 	if !filepath.IsAbs(abs) {
@@ -47,7 +47,7 @@ func (h *hostedSession) ReadFile(path string) (string, []byte, error) {
 	if h.Policy().Decide(protocol.ToolUse{Type: "tool_use", Name: "Read", Input: input}).Behavior != permission.Allow {
 		return "", nil, fs.ErrPermission
 	}
-	// Requests are read behind this one: what may never end is not opened.
+	// Later requests wait for this one, so files that may block (pipes, devices) are not opened.
 	if info, err := os.Stat(abs); err != nil || !info.Mode().IsRegular() {
 		return "", nil, cmp.Or(err, fs.ErrInvalid)
 	}
@@ -85,8 +85,7 @@ func rewind(_ context.Context, r *requestServer, in request) (control.Answer, er
 // maxReadBytes is how much of a file is sent when the host sets no limit.
 const maxReadBytes = 1 << 20
 
-// readFile sends the contents of a file. Whatever keeps it from being read is
-// told alike.
+// readFile sends the contents of a file. Every failure gets the same error text.
 func readFile(_ context.Context, r *requestServer, in request) (control.Answer, error) {
 	path, _ := jsvalue.Text(in.keys["path"])
 	abs, data, err := r.files.ReadFile(path)
@@ -113,7 +112,7 @@ func readFile(_ context.Context, r *requestServer, in request) (control.Answer, 
 	return control.Answer{Payload: out}, nil
 }
 
-// byteLimit is the number of bytes that a host asks for.
+// byteLimit returns the number of bytes that a host requests.
 func byteLimit(raw json.RawMessage) int {
 	if n, err := strconv.ParseFloat(string(raw), 64); err == nil && n >= 1 && n <= maxReadBytes {
 		return int(n)

@@ -1,9 +1,8 @@
-// Package host implements the requests of an SDK host: playing prompts,
-// describing the session, and changing it while it runs.
+// Package host implements the requests of an SDK host: playing prompts, describing the session, and
+// changing it while it runs.
 //
-// It uses the public methods of the session and keeps no session state except
-// the settings that came from the host. Package control implements the wire
-// format.
+// It uses the public methods of the session and keeps no session state except the settings that
+// came from the host. Package control implements the wire format.
 package host
 
 import (
@@ -30,7 +29,8 @@ type Host struct {
 	driver  controlSession
 }
 
-// Open builds the session of a plan for the host that is behind the streams of sys. It starts nothing.
+// Open builds the session of a plan and connects it to the host on the streams of sys. It starts
+// nothing.
 func Open(plan launch.Plan, sys *process.System, signals *process.Signals) (*Host, error) {
 	marks := &frameMetadata{plan: plan}
 	peer := control.New(options(plan, sys, marks))
@@ -60,10 +60,10 @@ func options(plan launch.Plan, sys *process.System, marks control.FrameMetadata)
 	return o
 }
 
-// metadata are those of a session's frames.
+// frameMetadata provides ids and times for frames of the session.
 type frameMetadata struct {
 	plan    launch.Plan
-	session *session.Session // nil = it is not there yet, and nothing is written
+	session *session.Session // nil until the session is open; nothing is written before that
 }
 
 func (m *frameMetadata) NewID() string     { return m.plan.Clock.NewID() }
@@ -72,13 +72,14 @@ func (m *frameMetadata) Timestamp() string {
 	return m.plan.Clock.Now().UTC().Format("2006-01-02T15:04:05.000Z")
 }
 
-// Session is the session that is driven. Whoever has opened the host closes it.
+// Session returns the session that the host controls. The caller of Open closes it.
 func (h *Host) Session() *session.Session { return h.session }
 
-// Events is where what follows the last turn is written; see [control.Conn.Events].
+// Events returns the writer for events that follow the last turn; see [control.Conn.Events].
 func (h *Host) Events() io.Writer { return h.conn.Events() }
 
-// Serve plays the host's prompts until there are none, and answers its requests. The session is started and not closed.
+// Serve plays the host's prompts until there are none, and answers its requests. It starts the
+// session but does not close it.
 func (h *Host) Serve(ctx context.Context) error {
 	if err := h.session.Start(ctx); err != nil {
 		return err
@@ -91,7 +92,7 @@ func (h *Host) Serve(ctx context.Context) error {
 	return err
 }
 
-// controlSession is a session as the wire sees it.
+// controlSession implements control.Session.
 type controlSession struct {
 	control.PromptPlayer
 	control.BackgroundWorker
@@ -100,7 +101,7 @@ type controlSession struct {
 
 var _ control.Session = controlSession{}
 
-// IsSlow tells whether requests of a subtype may wait for anything.
+// IsSlow reports whether requests of a subtype may block.
 func (d controlSession) IsSlow(subtype string) bool {
 	h, _ := handlerFor(subtype)
 	return h.slow
@@ -115,13 +116,14 @@ func (d controlSession) Serve(ctx context.Context, r control.Request) (control.A
 	return h.run(ctx, d.requestServer, readRequest(r))
 }
 
-// handler serves one subtype. A slow one may wait for anything; see [control.Server].
+// handler serves one request subtype. A slow one may block; see [control.RequestServer].
 type handler struct {
 	run  serveFunc
 	slow bool
 }
 
-// handlerFor is every request that is served; those that are not are [unsupportedRequests].
+// handlerFor returns the handler of a request subtype. Subtypes without a handler are listed in
+// [unsupportedRequests].
 func handlerFor(subtype string) (handler, bool) {
 	table := map[string]handler{
 		"set_permission_mode":     {run: setPermissionMode},
@@ -170,14 +172,14 @@ func handlerFor(subtype string) (handler, bool) {
 	return h, ok
 }
 
-// promptPlayer plays the prompts of a host with a session, and shows its work between turns.
+// promptPlayer plays the host's prompts in a session and streams its background work between turns.
 type promptPlayer struct {
 	*session.Session
 	conn    *control.Conn
 	signals *process.Signals
 }
 
-// FirstPrompt is the prompt that goes on with a call that an earlier process put off.
+// FirstPrompt returns the prompt that continues a tool call which an earlier process deferred.
 func (p promptPlayer) FirstPrompt() *protocol.UserMessage {
 	if in, ok := p.DeferredPrompt(); ok {
 		return &in
@@ -185,7 +187,7 @@ func (p promptPlayer) FirstPrompt() *protocol.UserMessage {
 	return nil
 }
 
-// Turn plays one prompt. SIGINT ends it with its result and the run after it.
+// Turn plays one prompt. SIGINT ends the turn with its result and then the run.
 func (p promptPlayer) Turn(_, interrupt context.Context, in protocol.UserMessage) (completed bool, err error) {
 	ctx, cancel := context.WithCancelCause(interrupt)
 	defer cancel(nil)
@@ -198,7 +200,7 @@ func (p promptPlayer) Turn(_, interrupt context.Context, in protocol.UserMessage
 	return last != nil && simulator.Completed(last), err
 }
 
-// StreamBackground writes what the work shows.
+// StreamBackground writes the events of background work.
 func (p promptPlayer) StreamBackground(_, until context.Context) error {
 	return output.StreamJSON(p.conn.Events(), p.Session.BackgroundEvents(until))
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// InitializeOptions answers the host's first request.
+// Initialize answers the host's first request.
 func (r *requestServer) Initialize(ctx context.Context, g *control.InitializeRequest) (control.Answer, error) {
 	sent := readRequest(g.Request)
 	in := jsvalue.Read[InitializeOptions](g.Body)
@@ -44,11 +44,11 @@ func (r *requestServer) Initialize(ctx context.Context, g *control.InitializeReq
 	return a, nil
 }
 
-// Interrupt ends what works in the background.
+// Interrupt ends the agents in the background.
 func (r *requestServer) Interrupt() { r.initializer.Interrupt() }
 
-// validateInitialize says what is wrong with the keys of initialize that have to have a
-// certain form; those of other keys are passed over when they have not.
+// validateInitialize returns an error for the keys of initialize that the real CLI validates. Other
+// keys of the wrong type are ignored.
 func validateInitialize(sent request, in *InitializeOptions) error {
 	if servers := sent.keys["sdkMcpServers"]; jsvalue.Given(servers) && json.Unmarshal(servers, &in.SDKMCPServers) != nil {
 		return errors.New("initialize: sdkMcpServers and webSearchIsolationExemptMcpServers must be arrays of strings")
@@ -81,8 +81,8 @@ func validateInitialize(sent request, in *InitializeOptions) error {
 	return nil
 }
 
-// parkHandshakes takes the handshakes of servers that are not connected yet, and tells
-// what became of each. Nil = the request brought none.
+// parkHandshakes collects the handshakes of servers that are not connected yet. The map became says
+// for each server what happened to its handshake; it is nil if the request contains none.
 func parkHandshakes(in request, names []string, connected func(name string) bool) (became map[string]string, parked map[string]control.Handshake) {
 	raw := in.keys["sdkMcpServerManifests"]
 	if !jsvalue.Given(raw) || len(names) == 0 {
@@ -118,7 +118,8 @@ func parkHandshakes(in request, names []string, connected func(name string) bool
 // Interrupt ends the agents in the background.
 func (h *hostedSession) Interrupt() { h.Tasks().Interrupt() }
 
-// InitializeOptions takes the host's settings. Those that turns are built with are heeded only before the first turn.
+// Initialize applies the host's settings. Those that a turn is built from apply only before the
+// first turn.
 func (h *hostedSession) Initialize(_ context.Context, in InitializeOptions) (Description, error) {
 	if !in.TurnStarted {
 		if err := h.configure(in); err != nil {
@@ -127,7 +128,7 @@ func (h *hostedSession) Initialize(_ context.Context, in InitializeOptions) (Des
 	}
 	if jsvalue.Given(in.Agents) {
 		if err := h.Plan().Catalog.DefineAgents(in.Agents, "flagSettings"); err != nil {
-			h.Hint(err.Error()) // one that is none leaves out all
+			h.Hint(err.Error()) // one invalid agent drops all of them
 		}
 	}
 	if in.ForwardSubagent {
@@ -155,7 +156,7 @@ func (h *hostedSession) Initialize(_ context.Context, in InitializeOptions) (Des
 	return d, nil
 }
 
-// configure applies what is otherwise given by flags.
+// configure applies the options that are otherwise set by flags.
 func (h *hostedSession) configure(in InitializeOptions) error {
 	if in.SystemPrompt == nil && in.AppendSystemPrompt == "" && in.JSONSchema == nil && in.ToolAliases == nil {
 		return nil
@@ -167,8 +168,8 @@ func (h *hostedSession) configure(in InitializeOptions) error {
 	return h.Configure(c)
 }
 
-// addPlugins loads the plugins that initialize names, before the first turn of a process that waits for initialize; it
-// tells whether all of them are loaded.
+// addPlugins loads the plugins that initialize names, if the process waits for initialize and no
+// turn has started. It reports whether all of them are loaded.
 func (h *hostedSession) addPlugins(in InitializeOptions) bool {
 	var dirs []string
 	withServers := map[string]bool{}
@@ -190,7 +191,7 @@ func (h *hostedSession) addPlugins(in InitializeOptions) bool {
 	return h.Plan().Catalog.HasPlugins(dirs...)
 }
 
-// Connect connects the servers that came with initialize. One that fails shows so in its status.
+// Connect connects the servers that initialize names. A server that fails has the status failed.
 func (h *hostedSession) Connect(ctx context.Context, in InitializeOptions) {
 	err := h.Session.Connect(ctx, in.SDKMCPServers)
 	if err == nil && h.Plan().Host.AwaitInitialize && jsvalue.Given(in.MCPServers) {

@@ -34,8 +34,8 @@ func setPermissionMode(_ context.Context, r *requestServer, in request) (control
 	return a, nil
 }
 
-// setModel switches the model; none, null and "default" mean the default one.
-// An error tells which one stays in force.
+// setModel switches the model. A missing key, null and "default" select the default model. An error
+// names the model that stays in use.
 func setModel(_ context.Context, r *requestServer, in request) (control.Answer, error) {
 	name := ""
 	if raw := in.keys["model"]; jsvalue.Given(raw) {
@@ -53,7 +53,8 @@ func setModel(_ context.Context, r *requestServer, in request) (control.Answer, 
 	return control.Answer{Payload: modelAnswer{r.identity.Model()}}, nil
 }
 
-// refusedModel tells why a name cannot be a model; an empty code = it can.
+// refusedModel returns the error code and text for a name that cannot be a model; an empty code
+// means that it can.
 func refusedModel(name string) (code, text string) {
 	switch strings.ToLower(strings.TrimSpace(name)) {
 	case "":
@@ -65,9 +66,8 @@ func refusedModel(name string) (code, text string) {
 	return "", ""
 }
 
-// modelChanged tells about a change inside a conversation; before the first turn
-// there is nothing to tell (spec: cli-observed 5). Asked is the name to show
-// beside that of the model; empty = none.
+// modelChanged writes the message about a changed model if a turn has started (spec: cli-observed
+// 5). Asked is the requested name, shown in addition to the model's; it may be empty.
 func (r *requestServer) modelChanged(before, asked string) {
 	now := r.identity.Model()
 	if !r.conn.TurnStarted() || now == before {
@@ -84,8 +84,7 @@ func (r *requestServer) modelChanged(before, asked string) {
 	})
 }
 
-// setThinking takes a thinking budget and how thinking is shown. Neither has an
-// effect on a scripted model.
+// setThinking validates a thinking budget and display mode. Neither affects a scripted model.
 func setThinking(_ context.Context, _ *requestServer, in request) (control.Answer, error) {
 	whole := true
 	if tokens := in.keys["max_thinking_tokens"]; jsvalue.Given(tokens) {
@@ -101,8 +100,8 @@ func setThinking(_ context.Context, _ *requestServer, in request) (control.Answe
 	return control.Answer{}, fmt.Errorf(`%s: max_thinking_tokens must be an integer or null and thinking_display must be "summarized", "omitted", "highlights", or null`, in.Subtype)
 }
 
-// overrideMode takes a permission mode for one server's tools and keeps none:
-// where those are asked about anyhow it would change nothing.
+// overrideMode validates a permission mode for one server's tools. It is not stored, because it
+// would not change any decision.
 func overrideMode(_ context.Context, r *requestServer, in request) (control.Answer, error) {
 	name, err := in.text("serverName")
 	if err != nil {

@@ -8,12 +8,12 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// CLIVersion is the version of the CLI and when it was built.
+// CLIVersion returns the version of the CLI and its build time.
 func (h *hostedSession) CLIVersion() (version, built string) {
 	return h.Plan().Version, clientinfo.BuildTime
 }
 
-// Describe answers requests that only want to know something.
+// Describe answers requests that only read the session's state.
 func (h *hostedSession) Describe(subtype string) (any, bool) {
 	switch subtype {
 	case "get_context_usage":
@@ -56,7 +56,7 @@ type stylesAnswer struct {
 	Styles []string `json:"available_output_styles"`
 }
 
-// reloadAnswer is the answer to reload_plugins: what there is; nothing is read again.
+// reloadAnswer is the answer to reload_plugins. It lists what is loaded; nothing is read again.
 type reloadAnswer struct {
 	Agents   []Agent           `json:"agents"`
 	Commands []Command         `json:"commands"`
@@ -81,7 +81,7 @@ func (h *hostedSession) reloadPlugins() reloadAnswer {
 	return reloadAnswer{Agents: d.Agents, Commands: d.Commands, Errors: len(said.PluginErrors), Servers: servers, Plugins: said.Plugins}
 }
 
-// describeSession answers a request that only wants to know something.
+// describeSession answers a request that only reads the session's state.
 func describeSession(_ context.Context, r *requestServer, in request) (control.Answer, error) {
 	reply, ok := r.describer.Describe(in.Subtype)
 	if !ok {
@@ -90,7 +90,7 @@ func describeSession(_ context.Context, r *requestServer, in request) (control.A
 	return control.Answer{Payload: reply}, nil
 }
 
-// withCheck puts a check of the request's keys before a handler.
+// withCheck returns a handler that validates the request's keys first.
 func withCheck(check func(request) error, run serveFunc) serveFunc {
 	return func(ctx context.Context, r *requestServer, in request) (control.Answer, error) {
 		if err := check(in); err != nil {

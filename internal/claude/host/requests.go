@@ -15,8 +15,8 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// requestServer answers what a host asks: it reads the keys of a request and words the answer. What it acts on are the parts
-// of a session.
+// requestServer answers the host's requests: it reads the keys of a request, calls the part of the
+// session that implements it and builds the answer.
 type requestServer struct {
 	conn        *control.Conn
 	metadata    control.FrameMetadata
@@ -29,25 +29,26 @@ type requestServer struct {
 	describer   describer
 }
 
-// sessionControls are what requests act on; a session has them.
+// sessionControls is the part of a session that handlers use directly.
 type sessionControls interface {
 	Policy() *permission.Policy
-	// Servers is nil when the session can have none.
+	// Servers returns nil if the session can have no servers.
 	Servers() *mcp.Manager
-	// SetServers replaces the servers that the host may change by the given mcpServers object.
+	// SetServers replaces the servers that the host may change by those of an mcpServers object.
 	SetServers(ctx context.Context, servers json.RawMessage) (mcp.Change, error)
 }
 
-// sessionIdentity is what of a session has a name that changes.
+// sessionIdentity changes the model and the title of a session.
 type sessionIdentity interface {
-	Model() string // the model in force, as the API names it
+	Model() string // the current model, as the API names it
 	SetModel(name string)
 	Rename(title string)
 }
 
-// initializer takes the host's first request.
+// initializer applies the host's first request.
 type initializer interface {
-	// InitializeOptions takes the host's settings and describes the session. No turn runs meanwhile unless some have been played.
+	// Initialize applies the host's settings and describes the session. No turn runs meanwhile if
+	// none has started.
 	Initialize(ctx context.Context, in InitializeOptions) (Description, error)
 	// Connect connects the servers that initialize names; the next turn waits for it.
 	Connect(ctx context.Context, in InitializeOptions)
@@ -55,15 +56,15 @@ type initializer interface {
 	Interrupt()
 }
 
-// InitializeOptions is the host's first request (spec: cli-contract 4.2). Absent keys
+// InitializeOptions are the keys of the host's first request (spec: cli-contract 4.2). Absent keys
 // are zero.
 type InitializeOptions struct {
-	TurnStarted        bool                              `json:"-"` // some turns have been played; set by the peer
+	TurnStarted        bool                              `json:"-"` // at least one turn has started; not sent by the host
 	Hooks              map[string][]protocol.HookMatcher `json:"hooks"`
 	SDKMCPServers      []string                          `json:"sdkMcpServers"`
 	SDKMCPConfigs      map[string]SDKServer              `json:"sdkMcpServerConfigs"`
 	JSONSchema         json.RawMessage                   `json:"jsonSchema"`
-	SystemPrompt       []string                          `json:"systemPrompt"` // a text is a list of one
+	SystemPrompt       []string                          `json:"systemPrompt"` // a string is read as a list of one
 	AppendSystemPrompt string                            `json:"appendSystemPrompt"`
 	Agents             json.RawMessage                   `json:"agents"`      // an object by name
 	ToolAliases        map[string]string                 `json:"toolAliases"` // by the name that the model writes
@@ -74,67 +75,70 @@ type InitializeOptions struct {
 	MCPServers         json.RawMessage                   `json:"mcpServers"`
 }
 
-// SDKServer is what a host says about one of its own servers.
+// SDKServer is the configuration of one of the host's own servers.
 type SDKServer struct {
-	TimeoutMS int `json:"timeout"` // of a call; 0 = the default
+	TimeoutMS int `json:"timeout"` // of a tool call; 0 = the default
 }
 
 // settingsUpdater changes settings.
 type settingsUpdater interface {
-	// ApplySettings puts settings over those of --settings, key by key; null takes a key away. When some are invalid, it names
-	// them and changes nothing.
+	// ApplySettings overrides settings of --settings, key by key; null removes a key. If some are
+	// invalid, it returns their names and changes nothing.
 	ApplySettings(settings map[string]json.RawMessage) (wrong []string)
 	// UpdateSettings writes settings to the file of a source, "localSettings" or "userSettings".
 	UpdateSettings(source string, settings map[string]string) error
-	// RegisterRoot adds a working directory and returns its absolute path; an error is the answer as it stands.
+	// RegisterRoot adds a working directory and returns its absolute path. The error text is the
+	// answer.
 	RegisterRoot(directory string) (abs string, err error)
 }
 
-// fileService has the files that hosts read and put back.
+// fileService reads and restores files for the host.
 type fileService interface {
-	// restore restores the files of a prompt, or rehearses that; [errNoRewind] says that no copies are kept.
+	// restore restores the files of a prompt, or with rehearse only reports the changes. It returns
+	// [errNoRewind] if the session keeps no copies.
 	restore(promptUUID string, rehearse bool) (checkpoint.Change, error)
 	// ReadFile returns the contents of a file that tools may read.
 	ReadFile(path string) (abs string, contents []byte, err error)
 }
 
-// errNoRewind says that the session keeps no copies of files.
+// errNoRewind reports that the session keeps no copies of files.
 var errNoRewind error = &control.HostError{Text: "File rewinding is not enabled."}
 
-// backgroundTasks is work beside the conversation.
+// backgroundTasks gives access to tasks and side questions.
 type backgroundTasks interface {
 	StopTask(id string)
-	// TaskOutput returns what a shell command in the background has written.
+	// TaskOutput returns the output so far of a shell command in the background.
 	TaskOutput(id string) ([]byte, bool)
-	// SideQuestion asks the model something beside the conversation.
+	// SideQuestion asks the model a question outside the conversation.
 	SideQuestion(ctx context.Context, question string) (sideAnswer, error)
 }
 
-// sideAnswer is what the model says to a side question.
+// sideAnswer is the answer to a side question.
 type sideAnswer struct {
 	Text      string `json:"response"`
-	Synthetic bool   `json:"synthetic"` // it is the CLI that says it
+	Synthetic bool   `json:"synthetic"` // the text comes from the CLI, not from the model
 }
 
 // describer describes the session.
 type describer interface {
-	// Describe answers requests that only want to know something, by their subtype; false = it has no answer.
+	// Describe answers requests that only read the session's state. It returns false for other
+	// subtypes.
 	Describe(subtype string) (reply any, ok bool)
-	// CLIVersion is the version of the CLI and when it was built.
+	// CLIVersion returns the version of the CLI and its build time.
 	CLIVersion() (version, built string)
 }
 
 // serveFunc serves the requests of one subtype.
 type serveFunc func(ctx context.Context, r *requestServer, in request) (control.Answer, error)
 
-// request is one control request of the host.
+// request is one control request of the host with its decoded keys.
 type request struct {
 	control.Request
 	keys map[string]json.RawMessage
 }
 
 func readRequest(r control.Request) request {
-	return request{r, jsvalue.Read[map[string]json.RawMessage](r.Body)} // what is no object has no keys
+	return request{r, jsvalue.Read[map[string]json.RawMessage](r.Body)} // a value that is not an object has no keys
 }
 
 // text reads a key that must be a string.
@@ -157,21 +161,21 @@ func (r request) flag(key string) (bool, error) {
 	return false, r.typeError(key, "a boolean")
 }
 
-// has tells whether a key was sent, null included.
+// has reports whether a key was sent, even with the value null.
 func (r request) has(key string) bool { return r.keys[key] != nil }
 
 func (r request) typeError(key, want string) error {
 	return fmt.Errorf("%s: %s must be %s", r.Subtype, key, want)
 }
 
-// acceptWithoutEffect succeeds without an effect: what the request changes has no counterpart in a simulated session.
+// acceptWithoutEffect answers with success for requests that change something a simulated session
+// does not have.
 func acceptWithoutEffect(context.Context, *requestServer, request) (control.Answer, error) {
 	return control.Answer{}, nil
 }
 
-// unsupportedRequests are the requests that the real CLI serves and that are answered here
-// as unsupported, each with the reason. Hosts meet the same answer from older
-// versions of the real CLI.
+// unsupportedRequests lists the requests that the real CLI serves and claudeless answers as
+// unsupported, with the reasons. Older versions of the real CLI give hosts the same answer.
 func unsupportedRequests() map[string]string {
 	return map[string]string{
 		"set_color":        "the real CLI refuses it as well without a display",
@@ -183,20 +187,20 @@ func unsupported(subtype string) error {
 	return &control.RefusalError{Code: "unsupported_request", Text: fmt.Sprintf("Unsupported control request subtype: %s", subtype)}
 }
 
-// cancelMessage takes back a prompt that has not begun.
+// cancelMessage removes a prompt that has not started.
 func cancelMessage(_ context.Context, r *requestServer, in request) (control.Answer, error) {
 	id, _ := jsvalue.Text(in.keys["message_uuid"])
 	shown, gone := r.conn.CancelPrompt(id)
 	return control.Answer{Payload: cancelAnswer{gone}, After: shown}, nil
 }
 
-// endSession lets what was sent so far come to its end.
+// endSession plays the prompts received so far and then ends the session.
 func endSession(_ context.Context, r *requestServer, _ request) (control.Answer, error) {
 	r.conn.EndInput()
 	return control.Answer{}, nil
 }
 
-// generateTitle is the answer of a model that has no title to propose.
+// generateTitle answers that the model proposes no title.
 func generateTitle(_ context.Context, _ *requestServer, in request) (control.Answer, error) {
 	if _, err := in.text("description"); err != nil {
 		return control.Answer{}, err
@@ -209,7 +213,7 @@ func generateTitle(_ context.Context, _ *requestServer, in request) (control.Ans
 	return control.Answer{Payload: titleAnswer{}}, nil
 }
 
-// setSubscribers says whether anybody watches; events are written either way.
+// setSubscribers validates whether anyone reads the events; they are written in any case.
 func setSubscribers(_ context.Context, _ *requestServer, in request) (control.Answer, error) {
 	switch string(in.keys["has_subscribers"]) {
 	case "true", "false", "null":
@@ -218,12 +222,12 @@ func setSubscribers(_ context.Context, _ *requestServer, in request) (control.An
 	return control.Answer{}, &control.HostError{Text: "Invalid set_has_subscribers: has_subscribers must be true, false or null"}
 }
 
-// claimSession is refused: a session that waits to be claimed is one of another kind.
+// claimSession always fails, because the process was not started to wait for a claim.
 func claimSession(context.Context, *requestServer, request) (control.Answer, error) {
 	return control.Answer{}, errors.New("not_a_spare: claim_session is only accepted by a process started with --await-claim that has not been claimed yet")
 }
 
-// submitFeedback goes nowhere: nothing leaves the machine.
+// submitFeedback answers that feedback is disabled; nothing leaves the machine.
 func submitFeedback(context.Context, *requestServer, request) (control.Answer, error) {
 	return control.Answer{Payload: struct {
 		ID     json.RawMessage `json:"feedback_id"`
@@ -231,7 +235,7 @@ func submitFeedback(context.Context, *requestServer, request) (control.Answer, e
 	}{json.RawMessage("null"), "/feedback has been disabled via the CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC environment variable"}}, nil
 }
 
-// renameSession gives the session a title, on one line.
+// renameSession sets the session's title, reduced to one line.
 func renameSession(_ context.Context, r *requestServer, in request) (control.Answer, error) {
 	title, err := in.text("title")
 	if err != nil {
@@ -251,7 +255,7 @@ func renameSession(_ context.Context, r *requestServer, in request) (control.Ans
 	return control.Answer{Before: []protocol.Event{titleChangedEvent(title)}}, nil
 }
 
-// cleanTitle is a title without line breaks, cut to the length that fits.
+// cleanTitle removes line breaks from a title and cuts it to the maximum length.
 func cleanTitle(title string) string {
 	const longest = 200
 	runes := []rune(strings.Join(strings.Fields(title), " "))

@@ -37,8 +37,7 @@ type ruleState struct {
 	Directories []permission.Directory `json:"workspaceDirectories"`
 }
 
-// permissionRules answers list_permission_rules: what allows, asks and denies, each by
-// source.
+// permissionRules answers list_permission_rules: allow, ask and deny rules, grouped by source.
 func permissionRules(s *session.Session) ruleAnswer {
 	list := []ruleRow{}
 	for _, r := range s.Policy().Rules() {
@@ -62,7 +61,7 @@ func permissionRules(s *session.Session) ruleAnswer {
 	return ruleAnswer{ruleState{CWD: s.Plan().CWD, Rules: list, Directories: s.Policy().Added()}}
 }
 
-// describeRule says in words what a rule covers; nil = the rule says it itself.
+// describeRule describes in words what a rule covers. It returns nil if the rule explains itself.
 func describeRule(r protocol.PermissionRule) *ruleText {
 	switch {
 	case r.RuleContent == "" && r.ToolName == "Bash":

@@ -17,7 +17,7 @@ type serverStatus struct {
 	Status     string          `json:"status"`
 	ServerInfo *mcp.ServerInfo `json:"serverInfo,omitempty"`
 	Error      string          `json:"error,omitempty"`
-	Config     *serverConfig   `json:"config,omitempty"` // nil = inside the host
+	Config     *serverConfig   `json:"config,omitempty"` // nil = the server is inside the host
 	Transport  string          `json:"transport"`
 	Scope      string          `json:"scope"`
 	Source     string          `json:"source"`
@@ -29,11 +29,11 @@ type serverList struct {
 	Servers []serverStatus `json:"mcpServers"`
 }
 
-// serverConfig leaves out environment variables and headers: they hold secrets.
+// serverConfig omits environment variables and headers because they may contain secrets.
 type serverConfig struct {
 	Type    string   `json:"type"`
 	Command string   `json:"command,omitempty"`
-	Args    []string `json:"args,omitzero"` // of a process always, be it empty
+	Args    []string `json:"args,omitzero"` // never nil for a process
 	URL     string   `json:"url,omitempty"`
 }
 
@@ -54,7 +54,7 @@ func mcpStatus(_ context.Context, r *requestServer, _ request) (control.Answer, 
 		introducing := r.conn.ConnectingServers()
 		for _, st := range r.session.Servers().Servers() {
 			if introducing && st.Config.Type == "sdk" && st.Status == "pending" {
-				continue // not one of the session's before it is connected
+				continue // the host's own servers are listed once they are connected
 			}
 			list = append(list, describeServer(st))
 		}
@@ -96,7 +96,7 @@ func describeServer(st mcp.ServerStatus) serverStatus {
 	return out
 }
 
-// server finds the server that a request is about.
+// server returns the server with a name.
 func (r *requestServer) server(name string) (mcp.ServerStatus, error) {
 	if r.session.Servers() != nil {
 		for _, st := range r.session.Servers().Servers() {
@@ -108,7 +108,7 @@ func (r *requestServer) server(name string) (mcp.ServerStatus, error) {
 	return mcp.ServerStatus{}, &control.HostError{Text: "Server not found: " + name}
 }
 
-// connected tells whether a server is connected.
+// connected reports whether a server is connected.
 func (r *requestServer) connected(name string) bool {
 	st, err := r.server(name)
 	return err == nil && st.Status == "connected"
@@ -153,15 +153,15 @@ func mcpToggle(ctx context.Context, r *requestServer, in request) (control.Answe
 	return control.Answer{}, err
 }
 
-// mcpSetServers replaces the servers that the host may change. Those inside the
-// hostSettings are spoken to after the answer.
+// mcpSetServers replaces the servers that the host may change. Servers inside the host receive
+// messages only after the answer.
 func mcpSetServers(ctx context.Context, r *requestServer, in request) (control.Answer, error) {
 	servers := in.keys["servers"]
 	if !jsvalue.Objects(servers) {
 		return control.Answer{}, in.typeError("servers", "an object of config objects")
 	}
 	release := r.conn.HoldServerMessages(r.connected)
-	context.AfterFunc(ctx, release) // without an answer nobody is kept waiting
+	context.AfterFunc(ctx, release) // a request without an answer must not block the servers
 	change, err := r.session.SetServers(ctx, servers)
 	if err != nil {
 		return control.Answer{AfterWrite: release}, err
@@ -177,16 +177,16 @@ func mcpSetServers(ctx context.Context, r *requestServer, in request) (control.A
 	return control.Answer{Payload: out, AfterWrite: release}, nil
 }
 
-// mcpMessage passes on what a server inside the host sent by itself. It is
-// acknowledged whatever becomes of it.
+// mcpMessage delivers a message that a server inside the host sent on its own initiative. The
+// answer is always success.
 func mcpMessage(ctx context.Context, r *requestServer, in request) (control.Answer, error) {
 	server, _ := jsvalue.Text(in.keys["server_name"])
 	message := in.keys["message"]
 	var a control.Answer
 	if _, err := r.server(server); err == nil {
-		a.AfterWrite = func() { // what the message leads to comes behind the answer
+		a.AfterWrite = func() { // the effects of the message follow the answer
 			r.conn.Go(func() { // ends with the message's answer, and with the session
-				_ = r.session.Servers().Deliver(ctx, server, message) // the host is not told
+				_ = r.session.Servers().Deliver(ctx, server, message) // the answer has already been sent
 			})
 		}
 	}
@@ -216,7 +216,7 @@ func mcpCall(ctx context.Context, r *requestServer, in request) (control.Answer,
 	return control.Answer{Payload: result}, nil
 }
 
-// canonical finds a server by its name in the names of tools.
+// canonical returns the server whose name has this form in tool names.
 func (r *requestServer) canonical(name string) (mcp.ServerStatus, bool) {
 	if r.session.Servers() != nil {
 		for _, st := range r.session.Servers().Servers() {

@@ -27,17 +27,17 @@ import (
 	"github.com/claudeless/claudeless/simulator/settings"
 )
 
-// hostedSession is a session as its host acts on it: what it is asked, it has or does. The settings are those that the host has
-// changed; the run itself keeps those that it began with.
+// hostedSession adds to a session the settings that its host has changed. The run itself keeps the
+// settings that it started with.
 type hostedSession struct {
 	*session.Session
 
 	mu           sync.Mutex                 // guards what follows
-	hostSettings map[string]json.RawMessage // given by the host, over --settings
-	reloaded     *settings.Settings         // all of them as they were last read; nil = as at the start
+	hostSettings map[string]json.RawMessage // set by the host; they override --settings
+	reloaded     *settings.Settings         // all settings after the last reload; nil = unchanged since the start
 }
 
-// currentSettings are the settings as they are now; h.mu is held.
+// currentSettings returns the settings as they are now; h.mu is held.
 func (h *hostedSession) currentSettings() *settings.Settings {
 	if h.reloaded != nil {
 		return h.reloaded
@@ -56,8 +56,8 @@ func (h *hostedSession) reloadSettings() error {
 	return err
 }
 
-// ApplySettings puts settings of the host over those of --settings. Model,
-// output style, effort, rules, directories and hooks follow at once.
+// ApplySettings overrides settings of --settings. Model, output style, effort, rules, directories
+// and hooks change at once.
 func (h *hostedSession) ApplySettings(in map[string]json.RawMessage) (wrong []string) {
 	if wrong = settings.Invalid(in); len(wrong) > 0 {
 		return wrong
@@ -70,7 +70,7 @@ func (h *hostedSession) ApplySettings(in map[string]json.RawMessage) (wrong []st
 	err := h.reloadSettings()
 	now := *h.currentSettings()
 	h.mu.Unlock()
-	if err != nil { // what --settings names is no longer there
+	if err != nil { // the file of --settings no longer exists
 		h.Warn(err.Error())
 		return nil
 	}
@@ -94,10 +94,10 @@ func (h *hostedSession) ApplySettings(in map[string]json.RawMessage) (wrong []st
 	return nil
 }
 
-// stringValue is a JSON string's text; empty = it is none.
+// stringValue returns the value of a JSON string; it is empty for other values.
 func stringValue(raw json.RawMessage) string {
 	var value string
-	_ = json.Unmarshal(raw, &value) // else the zero value
+	_ = json.Unmarshal(raw, &value) // other values give ""
 	return value
 }
 
@@ -110,8 +110,8 @@ func hooksFrom(s settings.Settings, source settings.Source) json.RawMessage {
 	return nil
 }
 
-// UpdateSettings writes settings to the user's or the project's own file, and
-// lets an output style count at once.
+// UpdateSettings writes settings to the user's or the project's file. A changed output style
+// applies at once.
 func (h *hostedSession) UpdateSettings(source string, in map[string]string) error {
 	path, name := filepath.Join(h.Plan().CWD, ".claude", "settings.local.json"), "local"
 	if source == string(settings.User) {
@@ -154,8 +154,7 @@ func (h *hostedSession) UpdateSettings(source string, in map[string]string) erro
 	return h.reloadSettings()
 }
 
-// readObject reads a file that holds a JSON object; one that is not there holds
-// an empty one.
+// readObject reads a file that contains a JSON object. A missing file counts as an empty object.
 func readObject(path string) (ordered.Object, error) {
 	raw, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -167,9 +166,9 @@ func readObject(path string) (ordered.Object, error) {
 	return ordered.Parse(raw)
 }
 
-// withDefaultEffort keeps a level as the default one of a model.
+// withDefaultEffort sets the default effort level of a model in a settings file.
 func withDefaultEffort(file ordered.Object, model, level string) (ordered.Object, error) {
-	models, _ := ordered.Parse(file.Get("modelSettings")) // nothing, or what is no object, is replaced
+	models, _ := ordered.Parse(file.Get("modelSettings")) // a missing or invalid value is replaced
 	one, _ := ordered.Parse(models.Get(model))
 	raw, err := one.With("effortLevel", jsonString(level)).MarshalJSON()
 	if err != nil {
@@ -189,8 +188,8 @@ func jsonString(text string) json.RawMessage {
 	return raw
 }
 
-// RegisterRoot makes a directory below the working directory, or below one of
-// --add-dir, a working directory of its own (texts: 2.1.329).
+// RegisterRoot adds a directory below the working directory, or below a directory of --add-dir, as
+// a separate working directory (texts: 2.1.329).
 func (h *hostedSession) RegisterRoot(given string) (string, error) {
 	refuse := func(text string) (string, error) { return "", errors.New("register_repo_root: " + text) }
 	path := given
@@ -225,8 +224,8 @@ func isDirectory(path string) bool {
 	return err == nil && info.IsDir()
 }
 
-// applySettings puts settings over those of --settings for the rest of the
-// session. Either all of them count or none.
+// applySettings overrides settings of --settings for the rest of the session. It applies either all
+// of them or none.
 func applySettings(_ context.Context, r *requestServer, in request) (control.Answer, error) {
 	settings, err := in.settings()
 	if err != nil {
@@ -241,7 +240,7 @@ func applySettings(_ context.Context, r *requestServer, in request) (control.Ans
 	return control.Answer{}, nil
 }
 
-// settings reads the settings that a request brings.
+// settings returns the settings in a request.
 func (r request) settings() (map[string]json.RawMessage, error) {
 	raw := r.keys["settings"]
 	var settings map[string]json.RawMessage
@@ -255,8 +254,8 @@ func (r request) settings() (map[string]json.RawMessage, error) {
 	return nil, fmt.Errorf("%s requires `settings` to be an object, got %s", r.Subtype, kind)
 }
 
-// updateSettings writes settings to a file: an output style to the project's
-// local one, the default effort of the model in force to the user's.
+// updateSettings writes a setting to a file: the output style to the project's local settings, the
+// default effort of the current model to the user's.
 func updateSettings(_ context.Context, r *requestServer, in request) (control.Answer, error) {
 	settings, err := in.settings()
 	if err != nil {
@@ -288,7 +287,7 @@ func updateSettings(_ context.Context, r *requestServer, in request) (control.An
 	return control.Answer{Payload: struct{}{}}, nil
 }
 
-// registerRoot adds a working directory below those of the launch.
+// registerRoot adds a working directory below those of the start.
 func registerRoot(_ context.Context, r *requestServer, in request) (control.Answer, error) {
 	given, ok := jsvalue.Text(in.keys["directory"])
 	if !ok {
@@ -314,10 +313,10 @@ type settingsSource struct {
 	Settings json.RawMessage `json:"settings"`
 }
 
-// settingsResult is what came of the settings.
+// settingsResult is the part of the answer that reports the effect of the settings.
 type settingsResult struct {
 	Advisor             *string `json:"advisor"` // nil = none
-	Effort              *string `json:"effort"`  // nil = the model has none
+	Effort              *string `json:"effort"`  // nil = the model has no effort levels
 	LaunchEnvLeft       bool    `json:"launchEnvLeftOwnFilesInPlace"`
 	Model               string  `json:"model"`
 	CountLaunchFolders  bool    `json:"outsideBlocksCountLaunchFoldersOnly"`

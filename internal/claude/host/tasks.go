@@ -12,7 +12,7 @@ import (
 // StopTask ends a task in the background.
 func (h *hostedSession) StopTask(id string) { h.Tasks().Stop(id, task.ByUser) }
 
-// TaskOutput reads what a command in the background has written so far.
+// TaskOutput returns the output so far of a command in the background.
 func (h *hostedSession) TaskOutput(id string) ([]byte, bool) {
 	if work, ok := h.Tasks().Find(id); !ok || work.Kind != task.Bash {
 		return nil, false
@@ -21,7 +21,7 @@ func (h *hostedSession) TaskOutput(id string) ([]byte, bool) {
 	return data, err == nil
 }
 
-// SideQuestion words what the model says beside the conversation.
+// SideQuestion asks the model outside the conversation and converts its reply to text.
 func (h *hostedSession) SideQuestion(ctx context.Context, question string) (sideAnswer, error) {
 	reply, failed, err := h.AskSideQuestion(ctx, question)
 	if err != nil {
@@ -43,7 +43,7 @@ func (h *hostedSession) SideQuestion(ctx context.Context, question string) (side
 	return sideAnswer{Text: said.String()}, nil
 }
 
-// stopTask answers alike for tasks that there are and that there are not.
+// stopTask stops a task. The answer is the same if there is no such task.
 func stopTask(_ context.Context, r *requestServer, in request) (control.Answer, error) {
 	id, err := in.text("task_id")
 	if err != nil {
@@ -53,8 +53,8 @@ func stopTask(_ context.Context, r *requestServer, in request) (control.Answer, 
 	return control.Answer{Payload: struct{}{}}, nil
 }
 
-// backgroundTask is to move work of the running turn to the background. Nothing is
-// moved: commands go there only when their time is over.
+// backgroundTask answers a request to move work of the running turn to the background. Nothing is
+// moved: commands move there only after their time-out.
 func backgroundTask(_ context.Context, _ *requestServer, in request) (control.Answer, error) {
 	if !in.has("tool_use_id") {
 		return control.Answer{Payload: struct{}{}}, nil
@@ -65,7 +65,7 @@ func backgroundTask(_ context.Context, _ *requestServer, in request) (control.An
 	return control.Answer{Payload: backgroundAnswer{}}, nil
 }
 
-// sideQuestion asks the model something beside the conversation.
+// sideQuestion asks the model a question outside the conversation.
 func sideQuestion(ctx context.Context, r *requestServer, in request) (control.Answer, error) {
 	question, err := in.text("question")
 	if err != nil {
@@ -78,7 +78,7 @@ func sideQuestion(ctx context.Context, r *requestServer, in request) (control.An
 	return control.Answer{Payload: said}, err
 }
 
-// maxTaskOutput is how much of a task's output is sent: its end.
+// maxTaskOutput is the number of bytes at the end of a task's output that are sent.
 const maxTaskOutput = 8 << 10
 
 func taskOutput(_ context.Context, r *requestServer, in request) (control.Answer, error) {
@@ -102,8 +102,8 @@ func taskOutput(_ context.Context, r *requestServer, in request) (control.Answer
 	}{string(output[cut:]), len(output), cut > 0}}, nil
 }
 
-// isShellTaskID tells whether an id could be that of a shell task, one of an earlier
-// process for instance.
+// isShellTaskID reports whether an id has the form of a shell task's id; the task may belong to an
+// earlier process.
 func isShellTaskID(id string) bool {
 	rest, ok := strings.CutPrefix(id, "b")
 	return ok && len(rest) == 8 && strings.Trim(rest, "0123456789abcdefghijklmnopqrstuvwxyz") == ""

@@ -11,7 +11,7 @@ import (
 
 // usageAnswer is the answer to get_usage.
 type usageAnswer struct {
-	Behaviors        *struct{}    `json:"behaviors"` // nil = unknown, as the next ones
+	Behaviors        *struct{}    `json:"behaviors"` // nil = unknown, like the next fields
 	RateLimits       *struct{}    `json:"rate_limits"`
 	LimitsAvailable  bool         `json:"rate_limits_available"`
 	Session          sessionUsage `json:"session"`
@@ -27,7 +27,7 @@ type sessionUsage struct {
 	Removed int                            `json:"total_lines_removed"`
 }
 
-// usageFor has the numbers of the last turn that has ended.
+// usageFor returns the usage up to the end of the last turn.
 func usageFor(s *session.Session) usageAnswer {
 	cost := s.Cost()
 	models := map[string]protocol.ModelUsage{}
@@ -37,7 +37,7 @@ func usageFor(s *session.Session) usageAnswer {
 	return usageAnswer{Session: sessionUsage{Models: models, APIMS: cost.APIMS, CostUSD: cost.USD, WallMS: cost.WallMS, Added: cost.Added, Removed: cost.Removed}}
 }
 
-// usageCategory is one kind of use as get_context_usage shows it.
+// usageCategory is one kind of context usage in get_context_usage.
 type usageCategory struct {
 	ID     string `json:"id"`
 	Name   string `json:"name"`
@@ -60,7 +60,7 @@ type usageSquare struct {
 type contextUsage struct {
 	Agents           []agentUsage       `json:"agents"`
 	APIUsage         *protocol.Usage    `json:"apiUsage"`                       // nil = no turn has ended
-	CompactThreshold int                `json:"autoCompactThreshold,omitempty"` // 0 = it is switched off
+	CompactThreshold int                `json:"autoCompactThreshold,omitempty"` // 0 = automatic compaction is off
 	CompactSource    string             `json:"autocompactSource"`
 	Categories       []usageCategory    `json:"categories"`
 	Grid             [][]usageSquare    `json:"gridRows"`
@@ -104,7 +104,8 @@ type commandUsage struct {
 	Total    int `json:"totalCommands"`
 }
 
-// breakdown is what messages take up; the simulated session does not tell them apart.
+// breakdown is the number of tokens by kind of message. It stays zero because a simulated session
+// does not distinguish them.
 type breakdown struct {
 	Assistant         int        `json:"assistantMessageTokens"`
 	Attachments       int        `json:"attachmentTokens"`
@@ -149,7 +150,7 @@ func contextUsageFor(s *session.Session) contextUsage {
 	return out
 }
 
-// categoryColor is the color of the real CLI's theme for a category.
+// categoryColor returns the colour of a category in the real CLI's theme.
 func categoryColor(id string) string {
 	colors := map[string]string{
 		"system_prompt": "promptBorder", "custom_agents": "permission", "memory_files": "claude", "skills": "warning",
@@ -161,7 +162,7 @@ func categoryColor(id string) string {
 	return "inactive"
 }
 
-// mcpToolUsage tells how much room the tools of servers take.
+// mcpToolUsage returns the tokens that the tools of MCP servers use.
 func mcpToolUsage(s *session.Session, items []slash.Item) []toolUsage {
 	servers := map[string]mcp.ServerStatus{}
 	for _, st := range s.ServerStatuses() {
@@ -179,8 +180,8 @@ func mcpToolUsage(s *session.Session, items []slash.Item) []toolUsage {
 
 const usageRows, usageColumns = 10, 20
 
-// usageGrid draws the context: every category that is used has one square at
-// least, the buffer is at the end, and the rest is free.
+// usageGrid draws the context: every category in use gets at least one square, the buffer is at the
+// end, and the rest is free.
 func usageGrid(categories []usageCategory, window int) [][]usageSquare {
 	const all = usageRows * usageColumns
 	perSquare := float64(max(1, window)) / all
