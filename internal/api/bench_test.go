@@ -103,7 +103,7 @@ func BenchmarkThroughput(b *testing.B) {
 			body := bytes.Replace(bodyOf(b, 1, 0), []byte(`"stream":true`), fmt.Appendf(nil, `"stream":%t`, stream), 1)
 			request := fmt.Appendf(nil, "POST /v1/messages HTTP/1.1\r\nHost: %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s",
 				h.Listener.Addr(), len(body), body)
-			end := []byte("}}") // of a body; of a stream it is the last chunk
+			end := []byte("}}") // channel a body; of a stream it is the last chunk
 			if stream {
 				end = []byte("\r\n0\r\n\r\n")
 			}

@@ -13,8 +13,8 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// health is the answer of the control route of that name.
-type health struct {
+// healthAnswer is the answer of the control route of that name.
+type healthAnswer struct {
 	OK       bool   `json:"ok"`
 	Scenario string `json:"scenario,omitempty"`
 }
@@ -24,7 +24,7 @@ type namespaceState struct {
 	Namespace string `json:"namespace"`
 	// Requests of conversations that were answered, scripted failures included.
 	Requests int `json:"requests"`
-	// Unmet are the expectations of the scenario that are not fulfilled so far.
+	// UnmetExpectations are the expectations of the scenario that are not fulfilled so far.
 	Unmet []string `json:"unmet"`
 	// Gates are those that answers came to.
 	Gates []gateState `json:"gates"`
@@ -32,34 +32,34 @@ type namespaceState struct {
 	Dropped int `json:"dropped_lines"`
 }
 
-// control answers /_claudeless/… for those who steer a test. The namespace is that
-// of the path, of the header, or of the query.
-func (s *service) control(w http.ResponseWriter, r *http.Request, name, route string) {
+// serveControl answers /_claudeless/… for those who steer a test. The namespace is that
+// channel the path, of the header, or of the query.
+func (s *service) serveControl(w http.ResponseWriter, r *http.Request, name, route string) {
 	if q := r.URL.Query().Get("namespace"); q != "" {
 		name = q
 	}
 	get, post := r.Method == http.MethodGet || r.Method == http.MethodHead, r.Method == http.MethodPost
-	allowed := s.trusted(r) || s.Token == "" && s.local(r)
+	allowed := s.isAuthorized(r) || s.Token == "" && s.isLocal(r)
 	switch {
 	case route == "health" && get:
-		answerJSON(w, http.StatusOK, health{OK: true, Scenario: s.Scenario.Name})
+		answerJSON(w, http.StatusOK, healthAnswer{OK: true, Scenario: s.Scenario.Name})
 	case !allowed:
 		answerJSON(w, http.StatusUnauthorized, wire.ErrorBody{Type: "authentication_error", Message: "the control routes need the token of the server"})
 	case route == "journal" && get:
 		w.Header().Set("Content-Type", "application/x-ndjson")
-		if _, err := w.Write(s.lines(s.space(name))); err != nil {
+		if _, err := w.Write(s.journalLines(s.namespace(name))); err != nil {
 			return // whoever asked has gone
 		}
 	case route == "state" && get:
-		answerJSON(w, http.StatusOK, s.condition(s.space(name)))
+		answerJSON(w, http.StatusOK, s.namespaceState(s.namespace(name)))
 	case route == "reset" && post:
-		if err := s.forget(name); err != nil {
+		if err := s.resetNamespace(name); err != nil {
 			answerJSON(w, http.StatusInternalServerError, wire.ErrorBody{Type: "api_error", Message: "forgetting the attempts: " + err.Error()})
 			return
 		}
-		answerJSON(w, http.StatusOK, health{OK: true})
+		answerJSON(w, http.StatusOK, healthAnswer{OK: true})
 	case strings.HasPrefix(route, "gates/") && post:
-		s.release(w, s.space(name), strings.TrimPrefix(route, "gates/"))
+		s.serveGate(w, s.namespace(name), strings.TrimPrefix(route, "gates/"))
 	default:
 		answerJSON(w, http.StatusNotFound, wire.ErrorBody{Type: "not_found_error", Message: "no such control route: " + r.Method + " " + route})
 	}
@@ -77,8 +77,8 @@ func answerJSON(w http.ResponseWriter, status int, v any) {
 	}
 }
 
-// lines is the journal of a namespace as it would stand in a file.
-func (s *service) lines(ns *namespace) []byte {
+// journalLines is the journal of a namespace as it would stand in a file.
+func (s *service) journalLines(ns *namespace) []byte {
 	ns.mu.Lock()
 	entries := append([]journalLine(nil), ns.lines...)
 	ns.mu.Unlock()
@@ -92,10 +92,10 @@ func (s *service) lines(ns *namespace) []byte {
 	return out.Bytes()
 }
 
-func (s *service) condition(ns *namespace) namespaceState {
+func (s *service) namespaceState(ns *namespace) namespaceState {
 	ns.mu.Lock()
 	defer ns.mu.Unlock()
-	c := namespaceState{Namespace: ns.name, Requests: ns.requests, Unmet: []string{}, Dropped: ns.dropped, Gates: append([]gateState{}, ns.stood...)}
+	c := namespaceState{Namespace: ns.name, Requests: ns.requests, Unmet: []string{}, Dropped: ns.dropped, Gates: append([]gateState{}, ns.gateStates...)}
 	for _, j := range append(slices.Clip(ns.misses), s.Scenario.Judge(&ns.seen)...) {
 		if !j.Met {
 			c.Unmet = append(c.Unmet, j.String())
@@ -104,8 +104,8 @@ func (s *service) condition(ns *namespace) namespaceState {
 	return c
 }
 
-// local tells whether a request comes from this machine.
-func (s *service) local(r *http.Request) bool {
+// isLocal tells whether a request comes from this machine.
+func (s *service) isLocal(r *http.Request) bool {
 	host, _, err := net.SplitHostPort(r.RemoteAddr)
 	if err != nil {
 		return r.RemoteAddr == "" // in process
@@ -114,8 +114,8 @@ func (s *service) local(r *http.Request) bool {
 	return ip != nil && ip.IsLoopback()
 }
 
-// trusted tells whether a request holds the token.
-func (s *service) trusted(r *http.Request) bool {
+// isAuthorized tells whether a request holds the token.
+func (s *service) isAuthorized(r *http.Request) bool {
 	if s.Token == "" {
 		return false
 	}

@@ -17,25 +17,25 @@ import (
 func (x *exchange) route(path string) {
 	post := x.r.Method == http.MethodPost
 	if strings.Contains(path, "/v1/v1/") {
-		x.refuse(&history.RefusalError{Status: http.StatusNotFound, Message: "the base URL must not end in /v1: the client adds it (" + x.Path + ")", Final: true})
+		x.refuse(&history.RefusalError{Status: http.StatusNotFound, Message: "the base URL must not end in /v1: the client adds it (" + x.Path + ")", NoRetry: true})
 		return
 	}
 	_, model, isModel := strings.Cut(path, "/v1/models/")
 	switch {
 	case strings.HasSuffix(path, "/v1/messages") && post:
-		x.messages()
+		x.serveMessages()
 	case strings.HasSuffix(path, "/v1/messages/count_tokens") && post:
 		x.countTokens()
 	case strings.HasSuffix(path, "/v1/models") && x.r.Method == http.MethodGet:
-		x.models()
+		x.listModels()
 	case isModel && x.r.Method == http.MethodGet:
-		x.model(model)
+		x.showModel(model)
 	case strings.HasSuffix(path, "/v1/messages"), strings.HasSuffix(path, "/v1/messages/count_tokens"), strings.HasSuffix(path, "/v1/models"):
 		x.refuse(&history.RefusalError{Status: http.StatusMethodNotAllowed, Message: x.r.Method + " is not allowed here"})
 	case x.r.Method == http.MethodHead, path == "/", strings.HasSuffix(path, "/api/hello"):
-		x.side("hello", func() { x.w.WriteHeader(http.StatusOK) })
+		x.serveSideRequest("hello", func() { x.w.WriteHeader(http.StatusOK) })
 	case strings.Contains(path, "/api/event_logging"), strings.Contains(path, "telemetry"), strings.Contains(path, "/metrics"):
-		x.side("telemetry", func() { x.json(http.StatusOK, struct{}{}) })
+		x.serveSideRequest("telemetry", func() { x.sendJSON(http.StatusOK, struct{}{}) })
 	default:
 		x.refuse(&history.RefusalError{Status: http.StatusNotFound, Message: "nothing is served at " + x.r.Method + " " + x.Path})
 	}
@@ -44,25 +44,25 @@ func (x *exchange) route(path string) {
 // countTokens answers POST /v1/messages/count_tokens, by the estimate that usage
 // is made of.
 func (x *exchange) countTokens() {
-	r, err := x.read()
+	r, err := x.readRequest()
 	if err == nil {
 		err = r.CheckCount()
 	}
 	if err != nil {
-		x.failed(err)
+		x.answerError(err)
 		return
 	}
-	x.headers("")
-	x.json(http.StatusOK, struct {
+	x.setHeaders("")
+	x.sendJSON(http.StatusOK, struct {
 		InputTokens int `json:"input_tokens"`
 	}{scenarios.Tokens(r.Size())})
-	x.s.write(x.ns, journal.SideRequest{
-		Namespace: x.Namespace, Session: x.Session, Kind: "count_tokens", Path: x.Path, Model: r.Model, Status: x.status, MS: x.ms(),
+	x.service.write(x.namespace, journal.SideRequest{
+		Namespace: x.Namespace, Session: x.Session, Kind: "count_tokens", Path: x.Path, Model: r.Model, Status: x.status, MS: x.elapsedMS(),
 	})
 }
 
-// models answers GET /v1/models.
-func (x *exchange) models() {
+// listModels answers GET /v1/models.
+func (x *exchange) listModels() {
 	query := x.r.URL.Query()
 	limit := 20
 	if text := query.Get("limit"); text != "" {
@@ -87,7 +87,7 @@ func (x *exchange) models() {
 	}
 	page := wire.ModelPage{Data: []wire.ModelInfo{}}
 	for _, id := range all[from:min(to, from+limit)] {
-		page.Data = append(page.Data, wire.InfoOf(id))
+		page.Data = append(page.Data, wire.ModelInfoFor(id))
 	}
 	page.HasMore = from+len(page.Data) < to
 	if query.Get("before_id") != "" {
@@ -96,19 +96,19 @@ func (x *exchange) models() {
 	if n := len(page.Data); n > 0 {
 		page.FirstID, page.LastID = &page.Data[0].ID, &page.Data[n-1].ID
 	}
-	x.side("models", func() { x.json(http.StatusOK, page) })
+	x.serveSideRequest("models", func() { x.sendJSON(http.StatusOK, page) })
 }
 
-// model answers GET /v1/models/{id}; any model is there.
-func (x *exchange) model(id string) {
-	x.side("models", func() { x.json(http.StatusOK, wire.InfoOf(id)) })
+// showModel answers GET /v1/models/{id}; any model is there.
+func (x *exchange) showModel(id string) {
+	x.serveSideRequest("models", func() { x.sendJSON(http.StatusOK, wire.ModelInfoFor(id)) })
 }
 
-// side answers a request beside the conversation and records it.
-func (x *exchange) side(kind string, answer func()) {
-	x.headers("")
+// serveSideRequest answers a request beside the conversation and records it.
+func (x *exchange) serveSideRequest(kind string, answer func()) {
+	x.setHeaders("")
 	answer()
-	x.s.write(x.ns, journal.SideRequest{
-		Namespace: x.Namespace, Session: x.Session, Kind: kind, Path: x.Path, Status: max(x.status, http.StatusOK), MS: x.ms(),
+	x.service.write(x.namespace, journal.SideRequest{
+		Namespace: x.Namespace, Session: x.Session, Kind: kind, Path: x.Path, Status: max(x.status, http.StatusOK), MS: x.elapsedMS(),
 	})
 }

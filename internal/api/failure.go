@@ -11,38 +11,38 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// fail plays the failure of an answer.
-func (x *exchange) fail(t *turn) {
+// playFailure plays the failure of an answer.
+func (x *exchange) playFailure(t *conversationTurn) {
 	fail := t.reply.Failure
-	x.headers(t.id)
+	x.setHeaders(t.id)
 	x.line.Error = string(fail.Type)
 	switch fail.Type {
 	case scenarios.FailHang:
-		x.silence()
+		x.waitForClient()
 	case scenarios.FailConnectionTimeout:
-		_ = x.s.Clock.Sleep(x.r.Context(), time.Duration(fail.AfterMS)*time.Millisecond) // a client that is gone is cut all the same
-		x.cut(reset)
+		_ = x.service.Clock.Sleep(x.r.Context(), time.Duration(fail.AfterMS)*time.Millisecond) // a client that is gone is cut all the same
+		x.closeConnection(closeReset)
 	case scenarios.FailNetworkUnreachable, scenarios.FailCrash:
-		x.cut(reset)
+		x.closeConnection(closeReset)
 	case scenarios.FailMalformedJSON:
-		x.malformed(t.r.Stream, fail.Raw)
+		x.sendMalformed(t.request.Stream, fail.Raw)
 	case scenarios.FailPartialResponse:
-		x.partial(t, fail)
+		x.sendPartial(t, fail)
 	case scenarios.FailStreamError:
-		if !t.r.Stream { // no stream to put an event into
+		if !t.request.Stream { // no stream to put an event into
 			x.answerFailure(fail, t.id)
 			return
 		}
 		broken := *fail
 		broken.Cut = "error"
-		x.partial(t, &broken)
+		x.sendPartial(t, &broken)
 	case scenarios.FailStreamFault:
-		s := x.script(t, t.m)
-		silent := s.Fault(fail.Fault)
-		if t.r.Stream && x.stream(s) && silent {
-			x.silence()
-		} else if !t.r.Stream {
-			x.send(t.r, s, t.m)
+		s := x.streamEvents(t, t.message)
+		silent := s.ApplyFault(fail.Fault)
+		if t.request.Stream && x.stream(s) && silent {
+			x.waitForClient()
+		} else if !t.request.Stream {
+			x.send(t.request, s, t.message)
 		}
 	default:
 		x.answerFailure(fail, t.id)
@@ -62,63 +62,63 @@ func (x *exchange) answerFailure(fail *scenarios.Failure, id string) {
 	case scenarios.FailSpendLimit:
 		code = "enforced_spend_limit_reached"
 	case scenarios.FailAuthError, scenarios.FailOutOfCredits, scenarios.FailPromptTooLong:
-		if !x.ClaudeCode() || fail.Type != scenarios.FailAuthError { // it asks again after a 401, as the CLI face does
+		if !x.IsClaudeCode() || fail.Type != scenarios.FailAuthError { // it asks again after a 401, as the CLI face does
 			h.Set("X-Should-Retry", "false")
 		}
 	default:
 	}
-	x.json(e.Status, wire.ErrorOf(e, code, id))
+	x.sendJSON(e.Status, wire.NewError(e, code, id))
 }
 
-// malformed sends a body, or an event, that is no JSON.
-func (x *exchange) malformed(streamed bool, raw string) {
+// sendMalformed sends a body, or an event, that is no JSON.
+func (x *exchange) sendMalformed(streamed bool, raw string) {
 	if !streamed {
-		x.bytes(http.StatusOK, []byte(raw))
+		x.sendBytes(http.StatusOK, []byte(raw))
 		return
 	}
 	x.stream(&wire.EventList{Events: []wire.Event{{Name: "message_start", Data: []byte(raw)}}})
 }
 
-// partial sends the beginning of an answer and breaks off.
-func (x *exchange) partial(t *turn, fail *scenarios.Failure) {
-	m := *t.m
+// sendPartial sends the beginning of an answer and breaks off.
+func (x *exchange) sendPartial(t *conversationTurn, fail *scenarios.Failure) {
+	m := *t.message
 	m.Blocks = []protocol.Block{protocol.Text(fail.PartialText)}
-	if !t.r.Stream {
-		x.halfBody(&m, fail.Cut)
+	if !t.request.Stream {
+		x.sendHalfBody(&m, fail.Cut)
 		return
 	}
-	s := x.script(t, &m)
+	s := x.streamEvents(t, &m)
 	s.Events = s.Events[:len(s.Events)-3] // block, message and stream stay open
 	if fail.Cut == "error" {
-		x.lastEvent(s, fail)
+		x.addErrorEvent(s, fail)
 	}
 	if x.stream(s) {
-		x.breakOff(fail.Cut)
+		x.abort(fail.Cut)
 	}
 }
 
-// lastEvent puts an error at the end of the events.
-func (x *exchange) lastEvent(s *wire.EventList, fail *scenarios.Failure) {
+// addErrorEvent puts an error at the end of the events.
+func (x *exchange) addErrorEvent(s *wire.EventList, fail *scenarios.Failure) {
 	e := scenarios.APIError{Status: 529, Message: "Overloaded"}
 	if fail.Type == scenarios.FailStreamError {
 		e = fail.APIError()
 	}
-	s.Add("error", wire.ErrorOf(e, "", x.w.Header().Get("Request-Id")))
+	s.Add("error", wire.NewError(e, "", x.w.Header().Get("Request-Id")))
 }
 
-// halfBody sends half of an answer that is not streamed.
-func (x *exchange) halfBody(m *wire.Message, how string) {
+// sendHalfBody sends half of an answer that is not streamed.
+func (x *exchange) sendHalfBody(m *wire.Message, how string) {
 	body, err := protocol.Marshal(m.Body())
 	if err != nil || how == "error" {
 		e := scenarios.APIError{Status: http.StatusInternalServerError, Message: "Internal server error"}
-		x.json(e.Status, wire.ErrorOf(e, "", x.w.Header().Get("Request-Id")))
+		x.sendJSON(e.Status, wire.NewError(e, "", x.w.Header().Get("Request-Id")))
 		return
 	}
 	before, _, _ := bytes.Cut(body, []byte(`"stop_reason"`))
 	if how == "end" {
-		x.bytes(http.StatusOK, before)
+		x.sendBytes(http.StatusOK, before)
 		return
 	}
-	x.half(before, len(body))
-	x.breakOff(how)
+	x.sendTruncated(before, len(body))
+	x.abort(how)
 }

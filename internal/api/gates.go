@@ -11,11 +11,11 @@ import (
 	"github.com/claudeless/claudeless/internal/exec/gate"
 )
 
-// gates are where answers wait until somebody lets them go on. What was reached or
+// newGates are where answers wait until somebody lets them go on. What was reached or
 // released stays so.
 type gates interface {
 	reach(name string) error
-	await(ctx context.Context, name string) error // the error is ctx's, or [gate.ErrTimeout]
+	await(ctx context.Context, name string) error // the error is ctx's, or [recordGate.ErrTimeout]
 	release(name string) error
 }
 
@@ -30,19 +30,19 @@ func (d directoryGates) await(ctx context.Context, name string) error {
 
 // localGates are the gates of one namespace. The zero value is ready.
 type localGates struct {
-	mu   sync.Mutex
-	open map[string]chan struct{} // closed = it is released
+	mu       sync.Mutex
+	released map[string]chan struct{} // closed = it is released
 }
 
-// of is what opens when a gate is released. The mutex is held.
-func (o *localGates) of(name string) chan struct{} {
-	if o.open == nil {
-		o.open = map[string]chan struct{}{}
+// channel is what opens when a gate is released. The mutex is held.
+func (o *localGates) channel(name string) chan struct{} {
+	if o.released == nil {
+		o.released = map[string]chan struct{}{}
 	}
-	if o.open[name] == nil {
-		o.open[name] = make(chan struct{})
+	if o.released[name] == nil {
+		o.released[name] = make(chan struct{})
 	}
-	return o.open[name]
+	return o.released[name]
 }
 
 func (o *localGates) reach(name string) error { return gate.Check(name) }
@@ -53,7 +53,7 @@ func (o *localGates) release(name string) error {
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	opens := o.of(name)
+	opens := o.channel(name)
 	select {
 	case <-opens:
 	default:
@@ -64,7 +64,7 @@ func (o *localGates) release(name string) error {
 
 func (o *localGates) await(ctx context.Context, name string) error {
 	o.mu.Lock()
-	opens := o.of(name)
+	opens := o.channel(name)
 	o.mu.Unlock()
 	over := time.NewTimer(gate.Patience)
 	defer over.Stop()
@@ -85,8 +85,8 @@ type gateState struct {
 	Waiting bool   `json:"waiting"`
 }
 
-// release answers the control route of a gate.
-func (s *service) release(w http.ResponseWriter, ns *namespace, route string) {
+// serveGate answers the control route of a gate.
+func (s *service) serveGate(w http.ResponseWriter, ns *namespace, route string) {
 	name, ok := strings.CutSuffix(route, "/release")
 	if !ok {
 		answerJSON(w, http.StatusNotFound, wire.ErrorBody{Type: "not_found_error", Message: "POST /_claudeless/gates/NAME/release opens a gate"})
@@ -96,5 +96,5 @@ func (s *service) release(w http.ResponseWriter, ns *namespace, route string) {
 		answerJSON(w, http.StatusBadRequest, wire.ErrorBody{Type: "invalid_request_error", Message: err.Error()})
 		return
 	}
-	answerJSON(w, http.StatusOK, health{OK: true})
+	answerJSON(w, http.StatusOK, healthAnswer{OK: true})
 }

@@ -25,7 +25,7 @@ text = "two"
 after = "gate:asked"
 `
 
-// begin sends a prompt in the background; the channel gets the answer's text.
+// sendHeader sends a prompt in the background; the channel gets the answer's text.
 func begin(ctx context.Context, t *testing.T, s http.Handler, path, text string) <-chan string {
 	t.Helper()
 	done := make(chan string, 1)
@@ -39,7 +39,7 @@ func begin(ctx context.Context, t *testing.T, s http.Handler, path, text string)
 	return done
 }
 
-// control asks a control route.
+// serveControl asks a control route.
 func control(t *testing.T, s http.Handler, method, path string) (int, string) {
 	t.Helper()
 	r := httptest.NewRequestWithContext(t.Context(), method, path, nil)

@@ -19,34 +19,34 @@ import (
 // maxBody is the size of the largest request that the API takes.
 const maxBody = 32 << 20
 
-// read reads a request, and notes what is odd about it.
-func (x *exchange) read() (*history.Request, error) {
-	if err := x.admit(); err != nil {
+// readRequest reads a request, and notes what is odd about it.
+func (x *exchange) readRequest() (*history.Request, error) {
+	if err := x.checkHeaders(); err != nil {
 		return nil, err
 	}
-	body, err := x.body()
+	body, err := x.readBody()
 	if err != nil {
 		return nil, err
 	}
 	if !utf8.Valid(body) {
 		return nil, &history.RefusalError{Status: http.StatusBadRequest, Message: "the request body is not valid JSON: it is not UTF-8"}
 	}
-	r, err := x.s.reader.Read(body, x.Client)
+	r, err := x.service.reader.Read(body, x.Client)
 	x.line.Model, x.line.Stream, x.line.Tools = r.Model, r.Stream, r.Tools.Names
-	x.unknown(r)
+	x.reportUnknownKeys(r)
 	return r, err
 }
 
-// admit looks at the headers.
-func (x *exchange) admit() error {
+// checkHeaders looks at the headers.
+func (x *exchange) checkHeaders() error {
 	key, bearer := x.Header.Get("X-Api-Key"), x.Header.Get("Authorization")
 	switch {
 	case key != "" && bearer != "":
 		x.findings = append(x.findings, "authorization: both x-api-key and authorization were sent")
-	case key == "" && bearer == "" && x.s.Scenario.API.RequireAuth:
-		return &history.RefusalError{Status: http.StatusUnauthorized, Message: "x-api-key header is required", Final: true}
+	case key == "" && bearer == "" && x.service.Scenario.API.RequireAuth:
+		return &history.RefusalError{Status: http.StatusUnauthorized, Message: "x-api-key header is required", NoRetry: true}
 	}
-	if x.s.Scenario.API.Strict && x.Header.Get("Anthropic-Version") == "" {
+	if x.service.Scenario.API.Strict && x.Header.Get("Anthropic-Version") == "" {
 		return &history.RefusalError{Status: http.StatusBadRequest, Message: "anthropic-version: header is required"}
 	}
 	if kind := x.Header.Get("Content-Type"); kind != "" && !strings.Contains(strings.ToLower(kind), "json") {
@@ -55,8 +55,8 @@ func (x *exchange) admit() error {
 	return nil
 }
 
-// body reads and unpacks the body.
-func (x *exchange) body() ([]byte, error) {
+// readBody reads and unpacks the body.
+func (x *exchange) readBody() ([]byte, error) {
 	var from io.Reader = x.r.Body
 	var err error
 	switch encoding := strings.ToLower(x.Header.Get("Content-Encoding")); encoding {
@@ -94,14 +94,14 @@ func (x *exchange) body() ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// unknown notes keys that no request of the namespace had before: clients grow
+// reportUnknownKeys notes keys that no request of the namespace had before: clients grow
 // new ones.
-func (x *exchange) unknown(r *history.Request) {
-	x.ns.mu.Lock()
-	defer x.ns.mu.Unlock()
-	for _, key := range r.Unknown {
-		if !x.ns.unknown[key] {
-			x.ns.unknown[key] = true
+func (x *exchange) reportUnknownKeys(r *history.Request) {
+	x.namespace.mu.Lock()
+	defer x.namespace.mu.Unlock()
+	for _, key := range r.UnknownKeys {
+		if !x.namespace.unknown[key] {
+			x.namespace.unknown[key] = true
 			x.line.UnknownKeys = append(x.line.UnknownKeys, key)
 		}
 	}

@@ -30,7 +30,7 @@ type block map[string]any
 type turnMessage struct {
 	role    string
 	blocks  []block
-	context []string // beside it
+	context []string // answerSideRequest it
 	added   []string // typed meanwhile
 }
 
@@ -68,7 +68,7 @@ func (c *talker) prompt(text string) {
 	}
 	c.history = append(c.history, typed)
 	req := scenarios.Request{Prompt: text}
-	var said []block // of the message on its way
+	var said []block // channel the message on its way
 	var waiting []string
 	fails := 0
 	begin := slices.Clone(c.history)
@@ -299,7 +299,7 @@ func joined(history []turnMessage) []turnMessage {
 }
 
 // asNewModels is how Claude Code writes histories for newer models: what stands
-// beside a message is a message of the system behind it.
+// answerSideRequest a message is a message of the system behind it.
 func asNewModels(_ *rand.Rand, history []turnMessage) []block {
 	var out []block
 	for _, m := range joined(history) {
@@ -344,7 +344,7 @@ func addedText(text string) string {
 }
 
 // varied changes what must not matter: strings and arrays, marks of the cache,
-// cut texts, left out reasoning, the order of results.
+// closeConnection texts, left out reasoning, the order of results.
 func varied(r *rand.Rand, history []turnMessage) []block {
 	render := asNewModels
 	if r.IntN(2) == 0 {

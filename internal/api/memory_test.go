@@ -187,7 +187,7 @@ func TestCutForked(t *testing.T) {
 }
 
 // TestSummary: what stands for a conversation counts all its prompts, also when the last
-// of them has no answer.
+// channel them has no answer.
 func TestSummary(t *testing.T) {
 	c := &client{t: t, server: newServer(t, `default_response = "ok"`), session: "s", tools: []string{"Bash"}}
 	c.send(user("a"))
@@ -353,7 +353,7 @@ times = 1
 	if got := ask(`{"model":"m","max_tokens":99,"tools":[{"name":"Bash"}],"messages":[{"role":"user","content":"hello"}]}`); got != "200 turn 1" {
 		t.Errorf("the conversation afterwards: %s", got)
 	}
-	if unmet := server.Unmet(""); len(unmet) != 0 {
+	if unmet := server.UnmetExpectations(""); len(unmet) != 0 {
 		t.Error(unmet)
 	}
 }

@@ -20,28 +20,28 @@ type responseSender struct {
 	r     *http.Request
 	clock Clock
 
-	status int      // 0 = nothing was sent
-	events int      // of a stream
-	left   []string // how the client left
+	status      int      // 0 = nothing was sent
+	events      int      // channel a stream
+	disconnects []string // how the client left
 }
 
-// json answers with a value.
-func (s *responseSender) json(status int, v any) {
+// sendJSON answers with a value.
+func (s *responseSender) sendJSON(status int, v any) {
 	body, err := protocol.Marshal(v)
 	if err != nil {
 		status, body = http.StatusInternalServerError, []byte(`{"type":"error","error":{"type":"api_error","message":"the answer cannot be written"}}`)
 	}
-	s.bytes(status, body)
+	s.sendBytes(status, body)
 }
 
-func (s *responseSender) bytes(status int, body []byte) {
-	if _, err := s.begin(status, len(body)).Write(body); err != nil {
-		s.leftBefore()
+func (s *responseSender) sendBytes(status int, body []byte) {
+	if _, err := s.sendHeader(status, len(body)).Write(body); err != nil {
+		s.recordEarlyDisconnect()
 	}
 }
 
-// begin sends the head of an answer in JSON of so many bytes.
-func (s *responseSender) begin(status, length int) http.ResponseWriter {
+// sendHeader sends the head of an answer in JSON of so many bytes.
+func (s *responseSender) sendHeader(status, length int) http.ResponseWriter {
 	h := s.w.Header()
 	h["Content-Type"] = []string{"application/json"}
 	h["Content-Length"] = []string{strconv.Itoa(length)}
@@ -58,13 +58,13 @@ func (s *responseSender) send(r *history.Request, script *wire.EventList, m *wir
 	}
 	var pause time.Duration
 	for _, e := range script.Events {
-		pause += e.Wait
+		pause += e.Pause
 	}
 	if pause > 0 && s.clock.Sleep(s.r.Context(), pause) != nil {
-		s.leftBefore()
+		s.recordEarlyDisconnect()
 		return
 	}
-	s.json(http.StatusOK, m.Body())
+	s.sendJSON(http.StatusOK, m.Body())
 }
 
 // stream sends events at their pace. What comes without a pause between goes out
@@ -79,16 +79,16 @@ func (s *responseSender) stream(script *wire.EventList) bool {
 	var out bytes.Buffer
 	for i := range script.Events {
 		e := &script.Events[i]
-		if e.Wait > 0 {
-			if !s.flush(flush, &out) || s.clock.Sleep(s.r.Context(), e.Wait) != nil {
-				return s.gone()
+		if e.Pause > 0 {
+			if !s.flush(flush, &out) || s.clock.Sleep(s.r.Context(), e.Pause) != nil {
+				return s.recordDisconnect()
 			}
 		}
 		e.AppendTo(&out)
 		s.events++
 	}
 	if !s.flush(flush, &out) {
-		return s.gone()
+		return s.recordDisconnect()
 	}
 	return true
 }
@@ -104,30 +104,30 @@ func (s *responseSender) flush(to *http.ResponseController, out *bytes.Buffer) b
 	return err == nil || errors.Is(err, http.ErrNotSupported)
 }
 
-// half sends the beginning of a body that would have been longer.
-func (s *responseSender) half(before []byte, length int) {
-	if _, err := s.begin(http.StatusOK, length).Write(before); err == nil {
+// sendTruncated sends the beginning of a body that would have been longer.
+func (s *responseSender) sendTruncated(before []byte, length int) {
+	if _, err := s.sendHeader(http.StatusOK, length).Write(before); err == nil {
 		var out bytes.Buffer
 		s.flush(http.NewResponseController(s.w), &out)
 	}
 }
 
-// silence says nothing more until the client has gone.
-func (s *responseSender) silence() {
+// waitForClient says nothing more until the client has gone.
+func (s *responseSender) waitForClient() {
 	<-s.r.Context().Done()
-	s.gone()
+	s.recordDisconnect()
 }
 
-// breakOff ends an answer that was begun.
-func (s *responseSender) breakOff(how string) {
+// abort ends an answer that was begun.
+func (s *responseSender) abort(how string) {
 	switch how {
 	case "error", "end":
 	case "silence":
-		s.silence()
+		s.waitForClient()
 	case "close":
-		s.cut(finish)
+		s.closeConnection(closeFIN)
 	default:
-		s.cut(reset)
+		s.closeConnection(closeReset)
 	}
 }
 
@@ -135,29 +135,29 @@ func (s *responseSender) breakOff(how string) {
 type connectionEnd int
 
 const (
-	finish connectionEnd = iota // FIN
-	reset                       // RST
+	closeFIN   connectionEnd = iota // FIN
+	closeReset                      // RST
 )
 
-// cut gives the connection up.
-func (s *responseSender) cut(how connectionEnd) {
+// closeConnection gives the connection up.
+func (s *responseSender) closeConnection(how connectionEnd) {
 	conn, _, err := http.NewResponseController(s.w).Hijack()
 	if err != nil { // no connection of our own: the server gives it up
 		panic(http.ErrAbortHandler)
 	}
-	if tcp, ok := conn.(*net.TCPConn); ok && how == reset {
+	if tcp, ok := conn.(*net.TCPConn); ok && how == closeReset {
 		_ = tcp.SetLinger(0)
 	}
 	_ = conn.Close()
 }
 
-// gone notes that the client left in the middle.
-func (s *responseSender) gone() bool {
-	s.left = append(s.left, "aborted: the client left after "+strconv.Itoa(s.events)+" events")
+// recordDisconnect notes that the client left in the middle.
+func (s *responseSender) recordDisconnect() bool {
+	s.disconnects = append(s.disconnects, "aborted: the client left after "+strconv.Itoa(s.events)+" events")
 	return false
 }
 
-// leftBefore notes that it left before there was anything to read.
-func (s *responseSender) leftBefore() {
-	s.left = append(s.left, "aborted: the client left before the answer")
+// recordEarlyDisconnect notes that it left before there was anything to read.
+func (s *responseSender) recordEarlyDisconnect() {
+	s.disconnects = append(s.disconnects, "aborted: the client left before the answer")
 }

@@ -35,10 +35,10 @@ func (s *Server) Err() error {
 	return s.service.journal.Err()
 }
 
-// Unmet says which expectations the conversations of a namespace do not fulfil so
+// UnmetExpectations says which expectations the conversations of a namespace do not fulfil so
 // far, one line each; "" is the nameless namespace.
-func (s *Server) Unmet(namespace string) []string {
-	return s.service.condition(s.service.space(namespace)).Unmet
+func (s *Server) UnmetExpectations(namespace string) []string {
+	return s.service.namespaceState(s.service.namespace(namespace)).Unmet
 }
 
 // ServeHTTP answers one request. The API is found below any base path; /t/NAME and
@@ -51,12 +51,12 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		path = "/" + at
 	}
 	if route, ok := strings.CutPrefix(path, "/_claudeless/"); ok {
-		s.service.control(w, r, name, route)
+		s.service.serveControl(w, r, name, route)
 		return
 	}
 	x := &exchange{
 		Client: history.ReadClient(r, name, r.URL.Path), responseSender: responseSender{w: w, r: r, clock: s.service.Clock},
-		s: s.service, ns: s.service.space(name), began: s.service.Clock.Now(),
+		service: s.service, namespace: s.service.namespace(name), began: s.service.Clock.Now(),
 	}
 	x.route(path)
 }

@@ -35,7 +35,7 @@ type Options struct {
 	// Capture receives the journal, one line a write; nil = nobody reads it.
 	Capture io.Writer
 	// Token is needed for the control routes; "" = this machine needs none, and
-	// others are refused there. Who may ask for the rest is the listener's matter.
+	// sideAnswers are refused there. Who may ask for the rest is the listener's matter.
 	Token string
 	// Environ and Args are `env` and `args` in expressions, CWD is `cwd`. Secret
 	// values of Environ are hidden in the journal.
@@ -43,7 +43,7 @@ type Options struct {
 	CWD           string
 	PID           int // in journal lines
 	// Gates is the directory of the gates that other processes see as well; "" = that
-	// of Environ, see [gate.Dir], and where it names none, each namespace has gates of
+	// channel Environ, see [recordGate.Dir], and where it names none, each namespace has gates of
 	// its own, which only the control routes open.
 	Gates string
 	// State is a directory in which several servers count the attempts at a request
@@ -62,13 +62,13 @@ type Options struct {
 type service struct {
 	Options
 
-	began   time.Time
-	folder  *replay.Replayer
-	reader  *history.Reader
-	journal *journal.Journal // nil = nobody reads it
+	began    time.Time
+	replayer *replay.Replayer
+	reader   *history.Reader
+	journal  *journal.Journal // nil = nobody reads it
 
-	mu     sync.Mutex
-	spaces map[string]*namespace
+	mu         sync.Mutex
+	namespaces map[string]*namespace
 }
 
 func newService(o Options) *service {
@@ -80,8 +80,8 @@ func newService(o Options) *service {
 		ids.Seed = history.Digest{}.Chain("id", o.Clock.NewID())
 	}
 	s := &service{
-		Options: o, began: o.Clock.Now(), spaces: map[string]*namespace{}, reader: history.NewReader(4 * o.Memory),
-		folder: replay.New(replay.Options{Scenario: o.Scenario, Environ: o.Environ, Args: o.Args, CWD: o.CWD, IDs: ids, Failure: o.Failure}),
+		Options: o, began: o.Clock.Now(), namespaces: map[string]*namespace{}, reader: history.NewReader(4 * o.Memory),
+		replayer: replay.New(replay.Options{Scenario: o.Scenario, Environ: o.Environ, Args: o.Args, CWD: o.CWD, IDs: ids, Failure: o.Failure}),
 	}
 	if o.Capture != nil {
 		s.journal = s.newJournal(o.Capture, o.Clock.Now)
@@ -93,23 +93,23 @@ func (s *service) newJournal(w io.Writer, now func() time.Time) *journal.Journal
 	return journal.New(journal.Options{W: w, Now: now, PID: s.PID, Environ: s.Environ})
 }
 
-// space is the namespace of that name; it is made when nobody has used it.
-func (s *service) space(name string) *namespace {
+// namespace is the namespace of that name; it is made when nobody has used it.
+func (s *service) namespace(name string) *namespace {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	ns, ok := s.spaces[name]
+	ns, ok := s.namespaces[name]
 	if !ok {
-		ns = newNamespace(name, s.Memory, s.gates())
+		ns = newNamespace(name, s.Memory, s.newGates())
 		if s.State != "" {
-			ns.memory.Share(s.claims(name))
+			ns.memory.UseCounter(s.attemptClaims(name))
 		}
-		s.spaces[name] = ns
+		s.namespaces[name] = ns
 	}
 	return ns
 }
 
-// gates are those of a new namespace.
-func (s *service) gates() gates {
+// newGates are those of a new namespace.
+func (s *service) newGates() gates {
 	dir := cmp.Or(s.Gates, s.State, gate.Dir(s.Environ))
 	if dir == "" {
 		return &localGates{}
@@ -117,26 +117,26 @@ func (s *service) gates() gates {
 	return directoryGates(dir)
 }
 
-// claims are the attempts of all servers at the requests of a namespace.
-func (s *service) claims(namespace string) gate.Claims {
+// attemptClaims are the attempts of all servers at the requests of a namespace.
+func (s *service) attemptClaims(namespace string) gate.Claims {
 	sum := sha256.Sum256([]byte(namespace))
 	return gate.Claims{Dir: filepath.Join(s.State, "attempts", hex.EncodeToString(sum[:16]))}
 }
 
-// forget makes a namespace one that nobody has used.
-func (s *service) forget(name string) error {
+// resetNamespace makes a namespace one that nobody has used.
+func (s *service) resetNamespace(name string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	delete(s.spaces, name)
+	delete(s.namespaces, name)
 	if s.State == "" {
 		return nil
 	}
-	return os.RemoveAll(s.claims(name).Dir)
+	return os.RemoveAll(s.attemptClaims(name).Dir)
 }
 
 // write records a line.
 func (s *service) write(ns *namespace, b journal.Body) {
-	ns.note(journalLine{s.Clock.Now(), b})
+	ns.keepLine(journalLine{s.Clock.Now(), b})
 	if s.journal != nil {
 		s.journal.Write(b)
 	}

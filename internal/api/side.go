@@ -15,7 +15,7 @@ func (s *service) sideText(kind string, last *history.Message) string {
 	}
 	switch kind {
 	case "title":
-		title, err := json.Marshal(map[string]string{"title": titleOf(last.FirstText())})
+		title, err := json.Marshal(map[string]string{"title": titleFrom(last.FirstText())})
 		if err == nil {
 			return string(title)
 		}
@@ -25,8 +25,8 @@ func (s *service) sideText(kind string, last *history.Message) string {
 	return "OK"
 }
 
-// titleOf are the first words of what a session is about.
-func titleOf(text string) string {
+// titleFrom are the first words of what a session is about.
+func titleFrom(text string) string {
 	text = strings.TrimPrefix(strings.TrimSpace(text), "<session>")
 	text, _, _ = strings.Cut(text, "</session>")
 	words := strings.Fields(text)

@@ -15,15 +15,15 @@ type namespace struct {
 	memory *replay.Memory
 	gates  gates
 
-	mu       sync.Mutex
-	unknown  map[string]bool // keys that were reported
-	lines    []journalLine   // the last ones
-	dropped  int             // lines before them
-	requests int             // of conversations
-	others   int             // answers whose id is only counted
-	seen     scenarios.Seen  // what the conversations did, for expectations
-	misses   []scenarios.ExpectationResult
-	stood    []gateState // gates that answers came to
+	mu          sync.Mutex
+	unknown     map[string]bool // keys that were reported
+	lines       []journalLine   // the last ones
+	dropped     int             // journalLines before them
+	requests    int             // channel conversations
+	sideAnswers int             // answers whose id is only counted
+	seen        scenarios.Seen  // what the conversations did, for expectations
+	misses      []scenarios.ExpectationResult
+	gateStates  []gateState // newGates that answers came to
 }
 
 func newNamespace(name string, memory int, g gates) *namespace {
@@ -39,8 +39,8 @@ type journalLine struct {
 // maxLines is how many journal lines a namespace keeps for the control routes.
 const maxLines = 2000
 
-// note keeps a journal line for the control routes.
-func (ns *namespace) note(l journalLine) {
+// keepLine keeps a journal line for the control routes.
+func (ns *namespace) keepLine(l journalLine) {
 	ns.mu.Lock()
 	defer ns.mu.Unlock()
 	if len(ns.lines) >= maxLines {

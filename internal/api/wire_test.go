@@ -91,7 +91,7 @@ func prompt(text string, stream bool) io.Reader {
 }
 
 // TestCuts is the row partial_response of messages-api 6: RST, FIN, an error event,
-// silence and a body that stops half-way are five different things, streamed and
+// waitForClient and a body that stops half-way are five different things, streamed and
 // not.
 func TestCuts(t *testing.T) {
 	var src strings.Builder

@@ -5,18 +5,18 @@ package boundedmap
 // Map keeps what was used lately. It is for one goroutine at a time; the zero value
 // keeps nothing.
 type Map[K comparable, V any] struct {
-	n          int
-	young, old map[K]V
+	capacity    int
+	recent, old map[K]V
 }
 
 // New makes a map that keeps the last n entries; 0 and less = none.
 func New[K comparable, V any](n int) Map[K, V] {
-	return Map[K, V]{n: max(0, n), young: map[K]V{}}
+	return Map[K, V]{capacity: max(0, n), recent: map[K]V{}}
 }
 
 // Get is the entry of a key, which counts as a use of it.
 func (m *Map[K, V]) Get(k K) (V, bool) {
-	v, ok := m.young[k]
+	v, ok := m.recent[k]
 	if ok {
 		return v, true
 	}
@@ -28,11 +28,11 @@ func (m *Map[K, V]) Get(k K) (V, bool) {
 
 // Put sets an entry.
 func (m *Map[K, V]) Put(k K, v V) {
-	if m.n == 0 {
+	if m.capacity == 0 {
 		return
 	}
-	if _, known := m.young[k]; !known && len(m.young) >= m.n {
-		m.old, m.young = m.young, make(map[K]V, m.n)
+	if _, known := m.recent[k]; !known && len(m.recent) >= m.capacity {
+		m.old, m.recent = m.recent, make(map[K]V, m.capacity)
 	}
-	m.young[k] = v
+	m.recent[k] = v
 }

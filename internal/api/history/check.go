@@ -12,7 +12,7 @@ import (
 func (r *Request) Check() error {
 	switch {
 	case r.Model == "": // is said below
-	case !r.hasMax:
+	case !r.hasMaxTokens:
 		return Invalid("max_tokens", "Field required")
 	case r.MaxTokens < 1:
 		return Invalid("max_tokens", "Input should be greater than or equal to 1")
@@ -33,16 +33,16 @@ func (r *Request) CheckCount() error {
 	case r.Messages[0].Role != "user":
 		return Invalid("messages", `first message must use the "user" role`)
 	}
-	if err := r.reasoned(); err != nil {
+	if err := r.checkThinking(); err != nil {
 		return err
 	}
-	return answered(r.Messages)
+	return checkResults(r.Messages)
 }
 
-// reasoned checks what the API wants of reasoning that comes back to it while the
+// checkThinking checks what the API wants of reasoning that comes back to it while the
 // model reasons: it is as it was signed, and stands first in its message, for which
 // adaptive reasoning is not asked. Neighbours of one role are one message.
-func (r *Request) reasoned() error {
+func (r *Request) checkThinking() error {
 	var thinking struct {
 		Type string `json:"type"`
 	}
@@ -72,17 +72,17 @@ func (r *Request) reasoned() error {
 	return nil
 }
 
-// answered checks that every call has its result in the next message of the user,
+// checkResults checks that every call has its result in the next message of the user,
 // and every result its call in the message before. Neighbours of one role are one
 // message.
-func answered(messages []*Message) error {
-	var open []Use // calls of the assistant's last message
-	from := 0      // where that message is
+func checkResults(messages []*Message) error {
+	var open []ToolUse // calls of the assistant's last message
+	from := 0          // where that message is
 	for i, m := range messages {
 		switch m.Role {
 		case "assistant":
 			if len(open) > 0 && messages[i-1].Role != "assistant" {
-				return unanswered(from, open)
+				return missingResultError(from, open)
 			}
 			if len(m.Uses) > 0 {
 				from = i
@@ -90,29 +90,29 @@ func answered(messages []*Message) error {
 			open = append(open, m.Uses...)
 		case "user":
 			var err error
-			if open, err = m.answers(open, i); err != nil {
+			if open, err = m.removeAnswered(open, i); err != nil {
 				return err
 			}
 			if len(open) > 0 && (i+1 == len(messages) || messages[i+1].Role == "assistant") {
-				return unanswered(from, open)
+				return missingResultError(from, open)
 			}
 		}
 	}
 	if len(open) > 0 && messages[len(messages)-1].Role != "assistant" {
-		return unanswered(from, open)
+		return missingResultError(from, open)
 	}
 	return nil
 }
 
-// answers takes the calls off that the message at i has results of.
-func (c *Message) answers(open []Use, i int) ([]Use, error) {
+// removeAnswered takes the calls off that the message at i has results of.
+func (c *Message) removeAnswered(open []ToolUse, i int) ([]ToolUse, error) {
 	for _, p := range c.parts {
 		if p.result == nil {
 			continue
 		}
-		at := slices.IndexFunc(open, func(u Use) bool { return u.ID == p.result.ID })
+		at := slices.IndexFunc(open, func(u ToolUse) bool { return u.ID == p.result.ID })
 		if at < 0 {
-			return nil, Invalid(fmt.Sprintf("messages.%d.content.%d", i, p.result.at), "unexpected `tool_use_id` found in `tool_result` blocks: "+p.result.ID+
+			return nil, Invalid(fmt.Sprintf("messages.%d.content.%d", i, p.result.index), "unexpected `tool_use_id` found in `tool_result` blocks: "+p.result.ID+
 				". Each `tool_result` block must have a corresponding `tool_use` block in the previous message.")
 		}
 		open = slices.Delete(slices.Clone(open), at, at+1)
@@ -120,7 +120,7 @@ func (c *Message) answers(open []Use, i int) ([]Use, error) {
 	return open, nil
 }
 
-func unanswered(at int, open []Use) error {
+func missingResultError(at int, open []ToolUse) error {
 	ids := make([]string, len(open))
 	for i, u := range open {
 		ids[i] = u.ID

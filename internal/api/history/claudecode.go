@@ -10,40 +10,40 @@ import (
 // those that were seen in requests of the versions named.
 type textMarker struct {
 	prefix string
-	as     Kind
+	kind   Kind
 	since  string // version that was first seen with it
 }
 
-// beside marks what is no step: it stands beside one.
-const beside Kind = "context"
+// kindContext marks what is no step: it stands beside one.
+const kindContext Kind = "context"
 
-// markers are what Claude Code puts into a conversation beside what people type.
+// textMarkers are what Claude Code puts into a conversation beside what people type.
 // The first that fits counts.
-func markers() []textMarker {
+func textMarkers() []textMarker {
 	return []textMarker{
 		{"<system-reminder>\n[SYSTEM NOTIFICATION - NOT USER INPUT]", Notice, "2.1.329"},
 		{"<task-notification>", Notice, "2.1.197"},
-		{"<system-reminder>", beside, "2.1.197"},
-		{"<local-command-caveat>", beside, "2.1.197"},
-		{"<command-name>", beside, "2.1.197"},
-		{"<command-message>", beside, "2.1.197"},
-		{"<local-command-stdout>", beside, "2.1.197"},
-		{"<local-command-stderr>", beside, "2.1.197"},
-		{"<bash-input>", beside, "2.1.197"},
-		{"<bash-stdout>", beside, "2.1.197"},
+		{"<system-reminder>", kindContext, "2.1.197"},
+		{"<local-command-caveat>", kindContext, "2.1.197"},
+		{"<command-name>", kindContext, "2.1.197"},
+		{"<command-message>", kindContext, "2.1.197"},
+		{"<local-command-stdout>", kindContext, "2.1.197"},
+		{"<local-command-stderr>", kindContext, "2.1.197"},
+		{"<bash-input>", kindContext, "2.1.197"},
+		{"<bash-stdout>", kindContext, "2.1.197"},
 		{"This session is being continued from a previous conversation", Summary, "2.1.197"},
 		{"[Request interrupted by user", Interrupt, "2.1.197"},
-		{addedPrefix, Added, "2.1.197"},
-		{"Stop hook feedback:\n", Injected, "2.1.197"},
-		{"[structured-output-enforce]", Injected, "2.1.329"},
-		{"Output token limit hit.", Injected, "2.1.329"},
-		{"Your response above was stopped by a safety classifier", Injected, "2.1.329"},
-		{"Your response above was cut off mid-stream.", Injected, "2.1.329"},
-		{"[Your previous response had no visible output.", Resumed, "2.1.329"},
-		{"[Image: source: ", beside, "2.1.329"},
-		{"[Image: original ", beside, "2.1.329"},
-		{"Tool loaded.", beside, "2.1.329"},
-		{"(Re-invocation of /", beside, "2.1.329"},
+		{addedPrefix, AddedPrompt, "2.1.197"},
+		{"Stop hook feedback:\n", InjectedText, "2.1.197"},
+		{"[structured-output-enforce]", InjectedText, "2.1.329"},
+		{"Output token limit hit.", InjectedText, "2.1.329"},
+		{"Your response above was stopped by a safety classifier", InjectedText, "2.1.329"},
+		{"Your response above was cut off mid-stream.", InjectedText, "2.1.329"},
+		{"[Your previous response had no visible output.", ResumeText, "2.1.329"},
+		{"[Image: source: ", kindContext, "2.1.329"},
+		{"[Image: original ", kindContext, "2.1.329"},
+		{"Tool loaded.", kindContext, "2.1.329"},
+		{"(Re-invocation of /", kindContext, "2.1.329"},
 	}
 }
 
@@ -53,15 +53,15 @@ const (
 	addedSuffix = "\n\nThis is how Claude Code surfaces messages"
 )
 
-// markerOf tells what a text is; "" = none of Claude Code's own.
-func markerOf(text string) Kind {
+// kindOfText tells what a text is; "" = none of Claude Code's own.
+func kindOfText(text string) Kind {
 	text = strings.TrimLeft(text, "\n ")
 	if text == "" || !strings.ContainsRune("<[(TSOY", rune(text[0])) {
 		return ""
 	}
-	for _, m := range markers() {
+	for _, m := range textMarkers() {
 		if strings.HasPrefix(text, m.prefix) {
-			return m.as
+			return m.kind
 		}
 	}
 	return ""
@@ -71,13 +71,13 @@ func markerOf(text string) Kind {
 type messageReader struct {
 	results       []*Result
 	prompt, files []string
-	others, after []Step // Claude Code's own, before the prompt and behind it
+	before, after []Step // Claude Code's own, before the prompt and behind it
 	context       []sideText
 	interrupted   bool
 }
 
-// understand decides what a message means, and what stands beside it.
-func understand(role string, parts []part) (steps []Step, context []sideText) {
+// interpret decides what a message means, and what stands beside it.
+func interpret(role string, parts []part) (steps []Step, context []sideText) {
 	var r messageReader
 	last := len(parts) - 1
 	for last > 0 && parts[last].kind != "text" {
@@ -90,42 +90,42 @@ func understand(role string, parts []part) (steps []Step, context []sideText) {
 		case p.attachments:
 			r.files = append(r.files, p.kind)
 		case p.kind == "text" && i < last: // Claude Code ends it with a newline when it joins another one
-			r.text(strings.TrimSuffix(p.text, "\n"))
+			r.addText(strings.TrimSuffix(p.text, "\n"))
 		case p.kind == "text":
-			r.text(p.text)
+			r.addText(p.text)
 		}
 	}
 	if role == "system" {
 		for _, text := range r.prompt {
-			r.context = append(r.context, asides(text)...)
+			r.context = append(r.context, splitContext(text)...)
 		}
 		r.prompt = nil
 	}
 	return r.steps(), r.context
 }
 
-// text takes one text.
-func (r *messageReader) text(text string) {
-	switch as := markerOf(text); as {
-	case Added:
-		r.others = append(r.others, newStep(as, addedText(text)))
+// addText takes one text.
+func (r *messageReader) addText(text string) {
+	switch as := kindOfText(text); as {
+	case AddedPrompt:
+		r.before = append(r.before, newStep(as, addedText(text)))
 	case Notice:
-		r.others = append(r.others, newStep(as, noticeText(text)))
-	case Injected, Resumed, Summary:
+		r.before = append(r.before, newStep(as, noticeText(text)))
+	case InjectedText, ResumeText, Summary:
 		if len(r.prompt) > 0 { // of a reply between them nothing is left
 			r.after = append(r.after, newStep(as, text))
 			return
 		}
-		r.others = append(r.others, newStep(as, text))
+		r.before = append(r.before, newStep(as, text))
 	case Interrupt:
 		if len(r.prompt) > 0 && len(r.results) == 0 { // nothing was said to it: the next prompt stands in the same message
-			r.others = append(r.others, r.asked(Prompt))
+			r.before = append(r.before, r.promptStep(Prompt))
 			r.prompt, r.files = nil, nil
 		}
 		r.interrupted = true
-		r.others = append(r.others, newStep(as, ""))
-	case beside:
-		r.context = append(r.context, asides(text)...)
+		r.before = append(r.before, newStep(as, ""))
+	case kindContext:
+		r.context = append(r.context, splitContext(text)...)
 	default:
 		r.prompt = append(r.prompt, text)
 	}
@@ -138,20 +138,20 @@ func (r *messageReader) steps() []Step {
 	if len(r.results) > 0 {
 		steps = append(steps, Step{Kind: Results, Results: r.results})
 		if !r.interrupted {
-			kind = typed
+			kind = kindTyped
 		}
 	}
-	steps = append(steps, r.others...)
-	if len(r.prompt) > 0 || len(r.files) > 0 && len(r.results) == 0 && len(r.others) == 0 && len(r.context) == 0 {
-		steps = append(steps, r.asked(kind))
+	steps = append(steps, r.before...)
+	if len(r.prompt) > 0 || len(r.files) > 0 && len(r.results) == 0 && len(r.before) == 0 && len(r.context) == 0 {
+		steps = append(steps, r.promptStep(kind))
 	}
 	return append(steps, r.after...)
 }
 
-// asked is what the texts so far ask.
-func (r *messageReader) asked(kind Kind) Step {
+// promptStep is what the texts so far ask.
+func (r *messageReader) promptStep(kind Kind) Step {
 	s := Step{Kind: kind, Text: joinPieces(r.prompt), Pieces: r.prompt, Files: r.files}
-	s.sum = s.own()
+	s.digest = s.ownDigest()
 	return s
 }
 
@@ -193,15 +193,15 @@ type sideText struct {
 type sideTextOrder int
 
 const (
-	told  sideTextOrder = iota // by a hook
-	shown                      // a file that the prompt mentions
-	other
-	itself // what Claude Code says of itself, of the machine, of what there is
+	fromHook      sideTextOrder = iota // by a hook
+	mentionedFile                      // a file that the prompt mentions
+	otherContext
+	aboutClaudeCode // what Claude Code says of itself, of the machine, of what there is
 )
 
-// openings are how texts of Claude Code's own begin that stand beside prompts, often
+// contextOpenings are how texts of Claude Code's own begin that stand beside prompts, often
 // several of them in one block.
-func openings() []string {
+func contextOpenings() []string {
 	return []string{
 		"# Environment\n", "You are powered by the model", "The following deferred tools are", "Available agent types for", "When you launch multiple agents",
 		"The following skills are available", "Today's date is", "<total_tokens>", "Codebase and user instructions are shown", "Attribution for git commits",
@@ -209,21 +209,21 @@ func openings() []string {
 	}
 }
 
-// asides are the texts in a block of context, or of the system.
-func asides(text string) []sideText {
+// sideTexts are the texts in a block of context, or of the system.
+func splitContext(text string) []sideText {
 	text = contextText(text)
 	var out []sideText
 	for rest := text; rest != ""; {
-		text, rest = firstAside(rest)
-		out = append(out, asideOf(text))
+		text, rest = cutFirstContext(rest)
+		out = append(out, classifyContext(text))
 	}
 	return out
 }
 
-// firstAside cuts a text where another one of the known ones begins. What a file
+// cutFirstContext cuts a text where another one of the known ones begins. What a file
 // holds is never cut.
-func firstAside(text string) (first, rest string) {
-	if strings.HasPrefix(text, shownPrefix) {
+func cutFirstContext(text string) (first, rest string) {
+	if strings.HasPrefix(text, mentionedFilePrefix) {
 		return text, ""
 	}
 	for at := 0; ; {
@@ -232,33 +232,33 @@ func firstAside(text string) (first, rest string) {
 			return text, ""
 		}
 		at += n + 2
-		if asideOf(text[at:]).rank != other {
+		if classifyContext(text[at:]).rank != otherContext {
 			return text[:at-2], text[at:]
 		}
 	}
 }
 
-// shownPrefix stands before what a file holds that the prompt mentions.
-const shownPrefix = "Result of calling the Read tool:\n"
+// mentionedFilePrefix stands before what a file holds that the prompt mentions.
+const mentionedFilePrefix = "Result of calling the Read tool:\n"
 
-// asideOf tells what a text is by how it begins.
-func asideOf(text string) sideText {
-	if file, ok := strings.CutPrefix(text, shownPrefix); ok {
-		return sideText{file, shown}
+// classifyContext tells what a text is by how it begins.
+func classifyContext(text string) sideText {
+	if file, ok := strings.CutPrefix(text, mentionedFilePrefix); ok {
+		return sideText{file, mentionedFile}
 	}
 	for _, mark := range []string{" hook success: ", " hook additional context: "} {
 		if hook, said, ok := strings.Cut(text, mark); ok && !strings.ContainsAny(hook, " \n") {
-			return sideText{said, told}
+			return sideText{said, fromHook}
 		}
 	}
-	if slices.ContainsFunc(openings(), func(opening string) bool { return strings.HasPrefix(text, opening) }) {
-		return sideText{text, itself}
+	if slices.ContainsFunc(contextOpenings(), func(opening string) bool { return strings.HasPrefix(text, opening) }) {
+		return sideText{text, aboutClaudeCode}
 	}
-	return sideText{text, other}
+	return sideText{text, otherContext}
 }
 
-// Directory is where Claude Code says that it runs; "" = it does not say.
-func (r *Request) Directory() string {
+// WorkingDirectory is where Claude Code says that it runs; "" = it does not say.
+func (r *Request) WorkingDirectory() string {
 	for _, m := range r.Messages {
 		for _, a := range m.context {
 			if dir := directoryIn(a.text); dir != "" {
@@ -300,15 +300,15 @@ func withoutReminders(text string) string {
 	}
 }
 
-// Side tells whether a request is one that a client makes beside the
+// SideRequestKind tells whether a request is one that a client makes beside the
 // conversation, and of which kind; "" = it is the
 // conversation. There is a message.
-func (r *Request) Side() string {
+func (r *Request) SideRequestKind() string {
 	last := r.Messages[len(r.Messages)-1]
-	if last.Role == "user" && last.ends("CRITICAL: Respond with TEXT ONLY") {
+	if last.Role == "user" && last.endsWithPrefix("CRITICAL: Respond with TEXT ONLY") {
 		return "compact"
 	}
-	if len(r.Tools.Names) > 0 || !r.ClaudeCode() {
+	if len(r.Tools.Names) > 0 || !r.IsClaudeCode() {
 		return ""
 	}
 	var config struct {

@@ -38,13 +38,13 @@ func ReadClient(r *http.Request, namespace, path string) Client {
 	return c
 }
 
-// ClaudeCode tells whether Claude Code asks.
-func (c *Client) ClaudeCode() bool {
+// IsClaudeCode tells whether Claude Code asks.
+func (c *Client) IsClaudeCode() bool {
 	return strings.HasPrefix(c.UserAgent, "claude-cli/") || strings.HasPrefix(c.UserAgent, "claude-code/")
 }
 
-// Headers are those that expressions may see: lower case, without credentials.
-func (c *Client) Headers() map[string]string {
+// VisibleHeaders are those that expressions may see: lower case, without credentials.
+func (c *Client) VisibleHeaders() map[string]string {
 	out := make(map[string]string, len(c.Header))
 	for name, values := range c.Header {
 		name = strings.ToLower(name)

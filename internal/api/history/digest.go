@@ -22,9 +22,9 @@ func (d Digest) Chain(parts ...string) Digest {
 	return Digest(h.Sum(nil)[:len(d)])
 }
 
-// Mix is the digest of a history that d begins and a part whose digest is known
+// ChainDigest is the digest of a history that d begins and a part whose digest is known
 // goes on. It is for long histories: nobody attacks them.
-func (d Digest) Mix(part Digest) Digest {
+func (d Digest) ChainDigest(part Digest) Digest {
 	const p, q = 0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F
 	a, b := binary.LittleEndian.Uint64(d[:8]), binary.LittleEndian.Uint64(d[8:])
 	x, y := binary.LittleEndian.Uint64(part[:8]), binary.LittleEndian.Uint64(part[8:])

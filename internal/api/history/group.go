@@ -9,14 +9,14 @@ import (
 // Group is what stands between two answers of the assistant, or one such answer:
 // neighbours of one role are one message to the API.
 type Group struct {
-	Assistant bool
-	Index     int // of its first message
-	Steps     []Step
-	Context   []string // texts beside the steps, what the user brings about first
-	asides    []sideText
-	Text      string // of an answer
-	Said      Digest // of an answer
-	Uses      []Use  // of an answer, or of the one before
+	Assistant    bool
+	Index        int // of its first message
+	Steps        []Step
+	Context      []string // texts beside the steps, what the user brings about first
+	sideTexts    []sideText
+	Text         string    // of an answer
+	AnswerDigest Digest    // of an answer
+	Uses         []ToolUse // of an answer, or of the one before
 }
 
 // Groups makes groups of messages of the client.
@@ -27,29 +27,29 @@ func (c *Client) Groups(messages []*Message) []Group {
 		if len(groups) == 0 || groups[len(groups)-1].Assistant != assistant {
 			groups = append(groups, Group{Assistant: assistant, Index: i})
 		}
-		groups[len(groups)-1].take(m)
+		groups[len(groups)-1].addMessage(m)
 	}
-	var uses []Use
+	var uses []ToolUse
 	for i := range groups {
 		if g := &groups[i]; g.Assistant {
 			uses = g.Uses
 		} else {
 			g.Uses = uses
-			g.read(c)
-			g.settle(i == len(groups)-1)
+			g.resolveTypedTexts(c)
+			g.resolveSteps(i == len(groups)-1)
 		}
 	}
 	return groups
 }
 
-// take adds one message.
-func (g *Group) take(m *Message) {
-	g.asides = append(g.asides, m.context...)
+// addMessage adds one message.
+func (g *Group) addMessage(m *Message) {
+	g.sideTexts = append(g.sideTexts, m.context...)
 	if m.Role == "assistant" {
-		if g.Said == (Digest{}) {
-			g.Said = m.Said
+		if g.AnswerDigest == (Digest{}) {
+			g.AnswerDigest = m.AnswerDigest
 		} else {
-			g.Said = g.Said.Mix(m.Said)
+			g.AnswerDigest = g.AnswerDigest.ChainDigest(m.AnswerDigest)
 		}
 	}
 	g.Text += m.Text
@@ -69,58 +69,58 @@ func (g *Group) take(m *Message) {
 	}
 }
 
-// read decides what texts mean that stand beside results. To Claude Code the turn of
+// readContent decides what texts mean that stand beside results. To Claude Code the turn of
 // the results has ended when somebody types: the next prompt stands behind them, and
 // the model was asked nothing about them. What others write there is about the results.
-func (g *Group) read(c *Client) {
-	if !slices.ContainsFunc(g.Steps, func(in Step) bool { return in.Kind == typed || in.Kind == Prompt }) {
+func (g *Group) resolveTypedTexts(c *Client) {
+	if !slices.ContainsFunc(g.Steps, func(in Step) bool { return in.Kind == kindTyped || in.Kind == Prompt }) {
 		return
 	}
 	steps := make([]Step, 0, len(g.Steps))
-	skills := g.skills()
+	skills := g.countSkills()
 	for _, in := range g.Steps {
-		if in.Kind == typed {
+		if in.Kind == kindTyped {
 			own := len(in.Pieces)
-			if c.ClaudeCode() {
+			if c.IsClaudeCode() {
 				own = min(own, skills)
 				skills -= own
 			}
 			for _, text := range in.Pieces[:own] {
-				g.asides = append(g.asides, asides(text)...)
+				g.sideTexts = append(g.sideTexts, splitContext(text)...)
 			}
 			if own == len(in.Pieces) {
 				continue
 			}
 			in.Kind = Prompt
-			in = in.Tail(own)
+			in = in.WithoutPieces(own)
 		}
-		if in.Kind == Prompt && c.ClaudeCode() {
-			closeLast(steps)
+		if in.Kind == Prompt && c.IsClaudeCode() {
+			closeTrailingResults(steps)
 		}
 		steps = append(steps, in)
 	}
 	g.Steps = steps
 }
 
-// closeLast closes the results behind which only prompts stand that came meanwhile.
-func closeLast(steps []Step) {
+// closeTrailingResults closes the results behind which only prompts stand that came meanwhile.
+func closeTrailingResults(steps []Step) {
 	for i := len(steps) - 1; i >= 0; i-- {
 		if steps[i].Kind == Results {
-			steps[i].close()
+			steps[i].markClosed()
 		}
-		if steps[i].Kind != Added {
+		if steps[i].Kind != AddedPrompt {
 			return
 		}
 	}
 }
 
-// skills counts the calls that loaded a skill or a command: the text of each stands
-// beside the results.
-func (g *Group) skills() int {
+// countSkills counts the calls that loaded a skill or a command: the text of each stands
+// kindContext the results.
+func (g *Group) countSkills() int {
 	n := 0
 	for _, in := range g.Steps {
 		for _, r := range in.Results {
-			called := slices.ContainsFunc(g.Uses, func(u Use) bool { return u.ID == r.ID && u.Name == "Skill" })
+			called := slices.ContainsFunc(g.Uses, func(u ToolUse) bool { return u.ID == r.ID && u.Name == "Skill" })
 			if called && strings.HasPrefix(r.Text, "Launching skill: ") {
 				n++
 			}
@@ -129,11 +129,11 @@ func (g *Group) skills() int {
 	return n
 }
 
-// settle decides what the steps of a group mean together. The last group of a
+// resolveSteps decides what the steps of a group mean together. The last group of a
 // history always asks something.
-func (g *Group) settle(last bool) {
-	slices.SortStableFunc(g.asides, func(a, b sideText) int { return cmp.Compare(a.rank, b.rank) })
-	for _, a := range g.asides {
+func (g *Group) resolveSteps(last bool) {
+	slices.SortStableFunc(g.sideTexts, func(a, b sideText) int { return cmp.Compare(a.rank, b.rank) })
+	for _, a := range g.sideTexts {
 		g.Context = append(g.Context, a.text)
 	}
 	at := slices.IndexFunc(g.Steps, func(in Step) bool { return in.Kind == Interrupt })
@@ -141,7 +141,7 @@ func (g *Group) settle(last bool) {
 		g.Steps = slices.Clone(g.Steps)
 		for i := range g.Steps {
 			if g.Steps[i].Kind == Results {
-				g.Steps[i].close()
+				g.Steps[i].markClosed()
 			}
 		}
 	}
@@ -153,18 +153,18 @@ func (g *Group) settle(last bool) {
 	}
 	if has(Results) { // prompts that came meanwhile are known when the results are
 		g.Steps = slices.Clone(g.Steps)
-		slices.SortStableFunc(g.Steps, func(a, b Step) int { return g.rank(a) - g.rank(b) })
+		slices.SortStableFunc(g.Steps, func(a, b Step) int { return g.stepOrder(a) - g.stepOrder(b) })
 	}
-	if has(Added) && !has(Results, Prompt, Injected, Resumed, Notice) {
+	if has(AddedPrompt) && !has(Results, Prompt, InjectedText, ResumeText, Notice) {
 		g.Steps = slices.Clone(g.Steps)
 		for i := range g.Steps {
-			if in := &g.Steps[i]; in.Kind == Added {
+			if in := &g.Steps[i]; in.Kind == AddedPrompt {
 				in.Kind = Prompt
-				in.sum = in.own()
+				in.digest = in.ownDigest()
 			}
 		}
 	}
-	if last && !has(Results, Prompt, Injected, Resumed, Notice) {
+	if last && !has(Results, Prompt, InjectedText, ResumeText, Notice) {
 		text := ""
 		if n := len(g.Context); n > 0 {
 			text = g.Context[n-1]
@@ -176,8 +176,8 @@ func (g *Group) settle(last bool) {
 }
 
 // sideTextOrder puts added prompts before the results that they came with.
-func (g *Group) rank(in Step) int {
-	if in.Kind == Added {
+func (g *Group) stepOrder(in Step) int {
+	if in.Kind == AddedPrompt {
 		return 0
 	}
 	return 1

@@ -175,7 +175,7 @@ func TestTyped(t *testing.T) {
 }
 
 // TestPictures is messages-api 8: where Claude Code keeps a picture of a prompt is told
-// beside it.
+// kindContext it.
 func TestPictures(t *testing.T) {
 	g := groups(t, object{"role": "user", "content": []any{
 		text("what is it"), object{"type": "image", "source": object{}}, text("[Image: source: /tmp/images/1.png]"),

@@ -16,14 +16,14 @@ import (
 type Message struct {
 	Role  string // user, assistant or system
 	parts []part
-	Uses  []Use // calls of an assistant message
+	Uses  []ToolUse // calls of an assistant message
 
 	// What the message means, in order, and what stands beside it.
 	Steps   []Step
 	context []sideText
 
-	Said Digest // of what a scenario could have said of an assistant message
-	Text string // of an assistant message
+	AnswerDigest Digest // of what a scenario could have said of an assistant message
+	Text         string // of an assistant message
 }
 
 // FirstText is the first text of a message.
@@ -36,9 +36,9 @@ func (c *Message) FirstText() string {
 	return ""
 }
 
-// ends tells whether the last text of a message begins so. What has not been answered
+// endsWithPrefix tells whether the last text of a message begins so. What has not been answered
 // stands before it.
-func (c *Message) ends(prefix string) bool {
+func (c *Message) endsWithPrefix(prefix string) bool {
 	for _, p := range slices.Backward(c.parts) {
 		if p.kind == "text" {
 			return strings.HasPrefix(p.text, prefix)
@@ -83,19 +83,19 @@ func readMessage(raw []byte, index int) (*Message, error) {
 		return nil, Invalid(at+".role", "Input should be 'user', 'assistant' or 'system'")
 	}
 	c := &Message{Role: m.Role}
-	if err := c.read(m.Content, at+".content"); err != nil {
+	if err := c.readContent(m.Content, at+".content"); err != nil {
 		return nil, err
 	}
 	if c.Role == "assistant" {
-		c.saidDigest()
+		c.computeAnswerDigest()
 	} else {
-		c.Steps, c.context = understand(c.Role, c.parts)
+		c.Steps, c.context = interpret(c.Role, c.parts)
 	}
 	return c, nil
 }
 
-// read reads the string or the blocks of a message.
-func (c *Message) read(raw json.RawMessage, at string) error {
+// readContent reads the string or the blocks of a message.
+func (c *Message) readContent(raw json.RawMessage, at string) error {
 	trimmed := bytes.TrimSpace(raw)
 	switch {
 	case len(trimmed) == 0 || bytes.Equal(trimmed, []byte("null")):
@@ -115,15 +115,15 @@ func (c *Message) read(raw json.RawMessage, at string) error {
 		return Invalid(at, "Input should be a valid list")
 	}
 	for i, b := range blocks {
-		if err := c.block(b, i, fmt.Sprintf("%s.%d", at, i)); err != nil {
+		if err := c.readBlock(b, i, fmt.Sprintf("%s.%d", at, i)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// block reads one block.
-func (c *Message) block(raw json.RawMessage, i int, at string) error {
+// readBlock reads one block.
+func (c *Message) readBlock(raw json.RawMessage, i int, at string) error {
 	var b wireBlock
 	if err := json.Unmarshal(raw, &b); err != nil {
 		return shapeError(at, raw, err)
@@ -137,9 +137,9 @@ func (c *Message) block(raw json.RawMessage, i int, at string) error {
 		}
 		c.parts = append(c.parts, part{kind: b.Type, text: *b.Text})
 	case "tool_use":
-		return c.toolUse(&b, at)
+		return c.addToolUse(&b, at)
 	case "tool_result":
-		return c.toolResult(&b, i, at)
+		return c.addToolResult(&b, i, at)
 	case "thinking":
 		switch {
 		case b.Thinking == nil:
@@ -147,9 +147,9 @@ func (c *Message) block(raw json.RawMessage, i int, at string) error {
 		case b.Signature == nil:
 			return Invalid(at+".signature", "Field required")
 		}
-		c.parts = append(c.parts, part{kind: b.Type, unsigned: *b.Signature == "", altered: altered(*b.Thinking, *b.Signature)})
+		c.parts = append(c.parts, part{kind: b.Type, unsigned: *b.Signature == "", altered: isAltered(*b.Thinking, *b.Signature)})
 	default:
-		if !knownBlock(b.Type) {
+		if !isKnownBlock(b.Type) {
 			return Invalid(at, fmt.Sprintf("Input tag '%s' found using 'type' does not match any of the expected tags", b.Type))
 		}
 		c.parts = append(c.parts, part{kind: b.Type, attachments: b.Type == "image" || b.Type == "document"})
@@ -157,16 +157,16 @@ func (c *Message) block(raw json.RawMessage, i int, at string) error {
 	return nil
 }
 
-// altered tells whether reasoning was signed by this face as another text. Signatures
+// isAltered tells whether reasoning was signed by this face as another text. Signatures
 // that are not of its form, and text that a client did not want, tell nothing.
-func altered(thinking, signature string) bool {
+func isAltered(thinking, signature string) bool {
 	sum, err := base64.StdEncoding.DecodeString(signature)
 	own := sha256.Sum256([]byte(thinking))
 	return err == nil && thinking != "" && len(sum) == len(own) && !bytes.Equal(sum, own[:])
 }
 
-// toolUse takes a call.
-func (c *Message) toolUse(b *wireBlock, at string) error {
+// addToolUse takes a call.
+func (c *Message) addToolUse(b *wireBlock, at string) error {
 	switch {
 	case c.Role != "assistant":
 		return Invalid(at, "`tool_use` blocks can only be in `assistant` messages")
@@ -177,28 +177,28 @@ func (c *Message) toolUse(b *wireBlock, at string) error {
 	case len(b.Input) == 0 || b.Input[0] != '{':
 		return Invalid(at+".input", "Input should be a valid dictionary")
 	}
-	c.Uses = append(c.Uses, Use{ID: b.ID, Name: b.Name, Input: b.Input})
+	c.Uses = append(c.Uses, ToolUse{ID: b.ID, Name: b.Name, Input: b.Input})
 	c.parts = append(c.parts, part{kind: b.Type})
 	return nil
 }
 
-// toolResult takes what came of a call.
-func (c *Message) toolResult(b *wireBlock, i int, at string) error {
+// addToolResult takes what came of a call.
+func (c *Message) addToolResult(b *wireBlock, i int, at string) error {
 	switch {
 	case c.Role != "user":
 		return Invalid(at, "`tool_result` blocks can only be in `user` messages")
 	case b.ToolUseID == "":
 		return Invalid(at+".tool_use_id", "Field required")
 	}
-	r := &Result{at: i, ID: b.ToolUseID, Text: resultText(b.Content), Content: b.Content, IsError: b.IsError}
-	r.sum = Digest{}.Chain(r.Text, strconv.FormatBool(r.IsError))
+	r := &Result{index: i, ID: b.ToolUseID, Text: resultText(b.Content), Content: b.Content, IsError: b.IsError}
+	r.digest = Digest{}.Chain(r.Text, strconv.FormatBool(r.IsError))
 	c.parts = append(c.parts, part{kind: b.Type, result: r})
 	return nil
 }
 
-// knownBlock tells whether the API has blocks of this type. New kinds of tools
+// isKnownBlock tells whether the API has blocks of this type. New kinds of tools
 // come with blocks of their own, by a name that follows from the tool's.
-func knownBlock(kind string) bool {
+func isKnownBlock(kind string) bool {
 	switch kind {
 	case "image", "document", "search_result", "redacted_thinking", "server_tool_use", "container_upload", "compaction", "fallback", "mcp_tool_use",
 		"browser_state", "tool_reference", "advisor_tool_result", "tool_addition", "tool_removal", "connector_text":
@@ -233,9 +233,9 @@ func resultText(raw json.RawMessage) string {
 	return strings.Join(texts, "\n")
 }
 
-// saidDigest sums up an assistant message: its text as a whole, its calls by name
+// computeAnswerDigest sums up an assistant message: its text as a whole, its calls by name
 // and input. Ids, reasoning and the cutting into blocks do not count.
-func (c *Message) saidDigest() {
+func (c *Message) computeAnswerDigest() {
 	parts := []string{"assistant"}
 	var texts strings.Builder
 	for _, p := range c.parts {
@@ -250,5 +250,5 @@ func (c *Message) saidDigest() {
 		}
 		parts = append(parts, c.Uses[i].Name, string(c.Uses[i].Input))
 	}
-	c.Said = Digest{}.Chain(parts...)
+	c.AnswerDigest = Digest{}.Chain(parts...)
 }

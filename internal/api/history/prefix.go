@@ -13,8 +13,8 @@ type Prefix struct {
 	Mark time.Duration // how long its end asks to be cached; 0 = it does not
 }
 
-// prefixes collects them.
-type prefixes struct {
+// prefixBuilder collects them.
+type prefixBuilder struct {
 	list []Prefix
 	key  Digest
 	size int
@@ -23,35 +23,35 @@ type prefixes struct {
 // Prefixes are the beginnings of the request that end with a block, the shortest
 // first.
 func (r *Request) Prefixes() []Prefix {
-	p := &prefixes{}
-	p.blocks("tools", r.Tools.Raw)
-	p.blocks("system", r.System)
+	p := &prefixBuilder{}
+	p.addBlocks("tools", r.Tools.Raw)
+	p.addBlocks("system", r.System)
 	for _, raw := range r.raw {
 		var m wireMessage
 		if json.Unmarshal(raw, &m) == nil {
-			p.blocks(m.Role, m.Content)
+			p.addBlocks(m.Role, m.Content)
 		}
 	}
-	if n := len(p.list); n > 0 && r.cache != nil { // a mark of the request is one of its last block
-		p.list[n-1].Mark = max(p.list[n-1].Mark, lifetime(r.cache))
+	if n := len(p.list); n > 0 && r.cacheControl != nil { // a mark of the request is one of its last block
+		p.list[n-1].Mark = max(p.list[n-1].Mark, cacheLifetime(r.cacheControl))
 	}
 	return p.list
 }
 
-// blocks adds a text, or a list of blocks.
-func (p *prefixes) blocks(role string, raw json.RawMessage) {
+// addBlocks adds a text, or a list of blocks.
+func (p *prefixBuilder) addBlocks(role string, raw json.RawMessage) {
 	if len(raw) == 0 {
 		return
 	}
 	if raw[0] == '"' { // the same as one block of text
 		raw = append(append([]byte(`[{"type":"text","text":`), raw...), "}]"...)
 	}
-	_ = elements(raw, func(block []byte) error { // it was read before
+	_ = forEachElement(raw, func(block []byte) error { // it was read before
 		var keys map[string]json.RawMessage
 		if json.Unmarshal(block, &keys) != nil {
 			return errSyntax
 		}
-		mark := lifetime(keys["cache_control"])
+		mark := cacheLifetime(keys["cache_control"])
 		delete(keys, "cache_control")
 		plain, err := json.Marshal(keys)
 		if err != nil {
@@ -63,8 +63,8 @@ func (p *prefixes) blocks(role string, raw json.RawMessage) {
 	})
 }
 
-// lifetime is how long a cache_control asks for; 0 = there is none.
-func lifetime(raw json.RawMessage) time.Duration {
+// cacheLifetime is how long a cache_control asks for; 0 = there is none.
+func cacheLifetime(raw json.RawMessage) time.Duration {
 	var control struct {
 		Type string `json:"type"`
 		TTL  string `json:"ttl"`

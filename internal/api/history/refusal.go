@@ -11,7 +11,7 @@ type RefusalError struct {
 	Status  int
 	Message string
 	Code    string // details.error_code; "" = no details
-	Final   bool   // x-should-retry: false
+	NoRetry bool   // x-should-retry: false
 }
 
 func (e *RefusalError) Error() string { return strconv.Itoa(e.Status) + " " + e.Message }
@@ -27,12 +27,12 @@ func shapeError(at string, raw []byte, err error) error {
 		return errSyntax
 	}
 	if e, ok := errors.AsType[*json.UnmarshalTypeError](err); ok && e.Field != "" {
-		return Invalid(at+"."+e.Field, "Input should be a valid "+jsonKind(e.Type.Kind().String()))
+		return Invalid(at+"."+e.Field, "Input should be a valid "+jsonTypeName(e.Type.Kind().String()))
 	}
 	return Invalid(at, "Input should be a valid dictionary")
 }
 
-func jsonKind(kind string) string {
+func jsonTypeName(kind string) string {
 	switch kind {
 	case "bool":
 		return "boolean"

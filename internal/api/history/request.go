@@ -24,20 +24,20 @@ import (
 type Request struct {
 	Client
 
-	Model     string
-	MaxTokens int
-	hasMax    bool
-	Stream    bool
-	Stops     []string
-	Messages  []*Message // nobody changes them
-	System    json.RawMessage
-	Tools     *Toolset
+	Model         string
+	MaxTokens     int
+	hasMaxTokens  bool
+	Stream        bool
+	StopSequences []string
+	Messages      []*Message // nobody changes them
+	System        json.RawMessage
+	Tools         *Toolset
 
 	ToolChoice, Thinking, OutputConfig, Metadata json.RawMessage
 
-	cache   json.RawMessage // cache_control of the whole request
-	thread  string          // its type; "" = none
-	Unknown []string        // keys that nobody here knows
+	cacheControl json.RawMessage // cache_control of the whole request
+	threadType   string          // its type; "" = none
+	UnknownKeys  []string        // keys that nobody here knows
 
 	raw [][]byte // the messages
 }
@@ -65,28 +65,28 @@ func NewReader(memory int) *Reader {
 // request all the same.
 func (rd *Reader) Read(body []byte, c Client) (*Request, error) {
 	r := &Request{Client: c, Tools: &Toolset{}}
-	err := members(body, func(key string, value []byte) error {
-		return rd.member(r, key, value)
+	err := forEachMember(body, func(key string, value []byte) error {
+		return rd.readMember(r, key, value)
 	})
 	switch {
 	case errors.Is(err, errSyntax) && json.Valid(body):
 		return r, &RefusalError{Status: http.StatusBadRequest, Message: "the request body must be a JSON object"}
 	case errors.Is(err, errSyntax):
-		return r, broken()
+		return r, invalidJSON()
 	case err != nil:
 		return r, err
-	case r.thread == "continue":
+	case r.threadType == "continue":
 		return r, &RefusalError{
-			Status: http.StatusNotFound, Message: "this thread is not known: send the whole history", Code: "thread_not_found", Final: true,
+			Status: http.StatusNotFound, Message: "this thread is not known: send the whole history", Code: "thread_not_found", NoRetry: true,
 		}
 	}
-	if err = rd.contents(r); errors.Is(err, errSyntax) {
-		err = broken()
+	if err = rd.readMessages(r); errors.Is(err, errSyntax) {
+		err = invalidJSON()
 	}
 	return r, err
 }
 
-func broken() *RefusalError {
+func invalidJSON() *RefusalError {
 	return &RefusalError{Status: http.StatusBadRequest, Message: errSyntax.Error()}
 }
 
@@ -99,21 +99,21 @@ func (r *Request) Size() int {
 	return n
 }
 
-// member takes one key of the body.
-func (rd *Reader) member(r *Request, key string, value []byte) error {
+// readMember takes one key of the body.
+func (rd *Reader) readMember(r *Request, key string, value []byte) error {
 	switch key {
 	case "model":
-		return field(key, value, &r.Model, "string")
+		return decodeField(key, value, &r.Model, "string")
 	case "max_tokens":
-		r.hasMax = true
-		return field(key, value, &r.MaxTokens, "integer")
+		r.hasMaxTokens = true
+		return decodeField(key, value, &r.MaxTokens, "integer")
 	case "stream":
-		return field(key, value, &r.Stream, "boolean")
+		return decodeField(key, value, &r.Stream, "boolean")
 	case "stop_sequences":
-		return field(key, value, &r.Stops, "list")
+		return decodeField(key, value, &r.StopSequences, "list")
 	case "messages":
 		r.raw = [][]byte{}
-		err := elements(value, func(m []byte) error {
+		err := forEachElement(value, func(m []byte) error {
 			r.raw = append(r.raw, m)
 			return nil
 		})
@@ -136,26 +136,26 @@ func (rd *Reader) member(r *Request, key string, value []byte) error {
 	case "metadata":
 		r.Metadata = value
 	case "cache_control":
-		r.cache = value
+		r.cacheControl = value
 	case "thread":
 		var thread struct {
 			Type string `json:"type"`
 		}
-		if err := field(key, value, &thread, "object"); err != nil {
+		if err := decodeField(key, value, &thread, "object"); err != nil {
 			return err
 		}
-		r.thread = thread.Type
+		r.threadType = thread.Type
 	default:
-		if !knownKey(key) {
-			r.Unknown = append(r.Unknown, key)
+		if !isIgnoredKey(key) {
+			r.UnknownKeys = append(r.UnknownKeys, key)
 		}
 	}
 	return rd.validOnce(value)
 }
 
-// knownKey tells whether a key is one that clients were seen to send and that
+// isIgnoredKey tells whether a key is one that clients were seen to send and that
 // changes nothing here.
-func knownKey(key string) bool {
+func isIgnoredKey(key string) bool {
 	switch key {
 	case "temperature", "top_p", "top_k", "container", "context_management", "mcp_servers", "service_tier", "inference_geo", "speed",
 		"diagnostics", "fallbacks", "fallback_credit_token", "betas", "anthropic_version", "anthropic_beta", "user_profile_id", "compaction",
@@ -165,8 +165,8 @@ func knownKey(key string) bool {
 	return false
 }
 
-// field decodes one key.
-func field(key string, value []byte, into any, what string) error {
+// decodeField decodes one key.
+func decodeField(key string, value []byte, into any, what string) error {
 	if bytes.Equal(bytes.TrimSpace(value), []byte("null")) {
 		return nil
 	}
@@ -224,8 +224,8 @@ func (r *Request) SystemText() string {
 	return strings.Join(texts, "\n")
 }
 
-// contents reads the messages; those whose bytes were seen before are known.
-func (rd *Reader) contents(r *Request) error {
+// readMessages reads the messages; those whose bytes were seen before are known.
+func (rd *Reader) readMessages(r *Request) error {
 	out := make([]*Message, len(r.raw))
 	sums := make([]uint64, len(r.raw))
 	rd.mu.Lock()

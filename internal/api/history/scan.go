@@ -9,25 +9,25 @@ import (
 // errSyntax says that a body is no JSON.
 var errSyntax = errors.New("the request body is not valid JSON")
 
-// members calls f for each member of the JSON object in raw, in order. Values
+// forEachMember calls f for each member of the JSON object in raw, in order. Values
 // are spans of raw: their brackets and strings have been found to close, what
 // stands between them is for the reader of the value to check.
-func members(raw []byte, f func(key string, value []byte) error) error {
-	return spans(raw, '{', '}', f)
+func forEachMember(raw []byte, f func(key string, value []byte) error) error {
+	return forEachSpan(raw, '{', '}', f)
 }
 
-// elements calls f for each element of the JSON array in raw, as [members] does.
-func elements(raw []byte, f func(value []byte) error) error {
-	return spans(raw, '[', ']', func(_ string, value []byte) error { return f(value) })
+// forEachElement calls f for each element of the JSON array in raw, as [forEachMember] does.
+func forEachElement(raw []byte, f func(value []byte) error) error {
+	return forEachSpan(raw, '[', ']', func(_ string, value []byte) error { return f(value) })
 }
 
-func spans(raw []byte, open, closing byte, f func(string, []byte) error) error {
-	i := space(raw, 0)
+func forEachSpan(raw []byte, open, closing byte, f func(string, []byte) error) error {
+	i := skipSpace(raw, 0)
 	if i >= len(raw) || raw[i] != open {
 		return errSyntax
 	}
-	if i = space(raw, i+1); i < len(raw) && raw[i] == closing {
-		return rest(raw, i+1)
+	if i = skipSpace(raw, i+1); i < len(raw) && raw[i] == closing {
+		return checkRest(raw, i+1)
 	}
 	for {
 		key := ""
@@ -37,21 +37,21 @@ func spans(raw []byte, open, closing byte, f func(string, []byte) error) error {
 				return err
 			}
 		}
-		end := skip(raw, i)
+		end := skipValue(raw, i)
 		if end < 0 {
 			return errSyntax
 		}
 		if err := f(key, raw[i:end]); err != nil {
 			return err
 		}
-		i = space(raw, end)
+		i = skipSpace(raw, end)
 		switch {
 		case i < len(raw) && raw[i] == closing:
-			return rest(raw, i+1)
+			return checkRest(raw, i+1)
 		case i >= len(raw) || raw[i] != ',':
 			return errSyntax
 		}
-		i = space(raw, i+1)
+		i = skipSpace(raw, i+1)
 	}
 }
 
@@ -60,7 +60,7 @@ func memberKey(raw []byte, i int) (key string, at int, err error) {
 	if i >= len(raw) || raw[i] != '"' {
 		return "", 0, errSyntax
 	}
-	end := skip(raw, i)
+	end := skipValue(raw, i)
 	if end < 0 {
 		return "", 0, errSyntax
 	}
@@ -69,31 +69,31 @@ func memberKey(raw []byte, i int) (key string, at int, err error) {
 	} else if json.Unmarshal(raw[i:end], &key) != nil {
 		return "", 0, errSyntax
 	}
-	i = space(raw, end)
+	i = skipSpace(raw, end)
 	if i >= len(raw) || raw[i] != ':' {
 		return "", 0, errSyntax
 	}
-	return key, space(raw, i+1), nil
+	return key, skipSpace(raw, i+1), nil
 }
 
-// rest checks that nothing but white space follows.
-func rest(raw []byte, i int) error {
-	if space(raw, i) < len(raw) {
+// checkRest checks that nothing but white space follows.
+func checkRest(raw []byte, i int) error {
+	if skipSpace(raw, i) < len(raw) {
 		return errSyntax
 	}
 	return nil
 }
 
-func space(raw []byte, i int) int {
+func skipSpace(raw []byte, i int) int {
 	for i < len(raw) && (raw[i] == ' ' || raw[i] == '\n' || raw[i] == '\t' || raw[i] == '\r') {
 		i++
 	}
 	return i
 }
 
-// skip returns the end of the value that begins at i, negative when it does not
+// skipValue returns the end of the value that begins at i, negative when it does not
 // end.
-func skip(raw []byte, i int) int {
+func skipValue(raw []byte, i int) int {
 	if i >= len(raw) {
 		return -1
 	}

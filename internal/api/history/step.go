@@ -10,17 +10,17 @@ type Kind string
 
 // The kinds of steps.
 const (
-	Prompt    Kind = "prompt"
-	Results   Kind = "results"   // of calls
-	Closed    Kind = "closed"    // results of which the model was asked nothing: their turn had ended
-	Added     Kind = "added"     // a prompt that was typed while the model worked
-	Injected  Kind = "injected"  // a text of Claude Code's own that asks for an answer
-	Resumed   Kind = "resumed"   // one that asks for the rest of an answer
-	Notice    Kind = "notice"    // of background work
-	Interrupt Kind = "interrupt" // what was under way was given up
-	Summary   Kind = "summary"   // of what a cut took away
+	Prompt        Kind = "prompt"
+	Results       Kind = "results"   // of calls
+	ClosedResults Kind = "closed"    // results of which the model was asked nothing: their turn had ended
+	AddedPrompt   Kind = "added"     // a prompt that was typed while the model worked
+	InjectedText  Kind = "injected"  // a text of Claude Code's own that asks for an answer
+	ResumeText    Kind = "resumed"   // one that asks for the rest of an answer
+	Notice        Kind = "notice"    // of background work
+	Interrupt     Kind = "interrupt" // what was under way was given up
+	Summary       Kind = "summary"   // of what a cut took away
 
-	typed Kind = "typed" // text beside results: [Client.Groups] finds out what it is
+	kindTyped Kind = "typed" // addText beside results: [Client.Groups] finds out what it is
 )
 
 // Step is one thing that a message of the user means.
@@ -30,21 +30,21 @@ type Step struct {
 	Pieces  []string // of a prompt: the blocks that it was joined from
 	Results []*Result
 	Files   []string // types of images and documents beside a prompt
-	sum     Digest   // of what counts of it; of results it depends on the calls
+	digest  Digest   // of what counts of it; of results it depends on the calls
 }
 
 // Result is a tool_result block.
 type Result struct {
-	at      int // index of the block
+	index   int // index of the block
 	ID      string
 	Text    string
-	Content json.RawMessage // as it came
+	Content json.RawMessage // kind it came
 	IsError bool
-	sum     Digest
+	digest  Digest
 }
 
-// Use is a tool_use block.
-type Use struct {
+// ToolUse is a tool_use block.
+type ToolUse struct {
 	ID    string
 	Name  string
 	Input json.RawMessage
@@ -62,51 +62,51 @@ type part struct {
 
 func newStep(kind Kind, text string) Step {
 	s := Step{Kind: kind, Text: text}
-	s.sum = s.own()
+	s.digest = s.ownDigest()
 	return s
 }
 
-// own is the digest of a step by itself.
-func (s *Step) own() Digest {
+// ownDigest is the digest of a step by itself.
+func (s *Step) ownDigest() Digest {
 	return Digest{}.Chain(append([]string{string(s.Kind), s.Text}, s.Files...)...)
 }
 
-// close says that nobody was asked about results.
-func (s *Step) close() {
-	s.Kind = Closed
-	s.sum = s.own()
+// markClosed says that nobody was asked about results.
+func (s *Step) markClosed() {
+	s.Kind = ClosedResults
+	s.digest = s.ownDigest()
 }
 
 // Digest is that of a step where it stands: results count in the order of their
 // calls.
-func (s *Step) Digest(uses []Use) Digest {
+func (s *Step) Digest(uses []ToolUse) Digest {
 	if s.Kind != Results {
-		return s.sum
+		return s.digest
 	}
 	sum := Digest{1}
 	for i := range uses {
 		for _, r := range s.Results {
 			if r.ID == uses[i].ID {
-				sum = sum.Mix(r.sum)
+				sum = sum.ChainDigest(r.digest)
 			}
 		}
 	}
 	return sum
 }
 
-// Head is the prompt that the first n pieces of a prompt would have been alone.
-func (s *Step) Head(n int) Step {
+// FirstPieces is the prompt that the first n pieces of a prompt would have been alone.
+func (s *Step) FirstPieces(n int) Step {
 	head := newStep(Prompt, joinPieces(s.Pieces[:n]))
 	head.Pieces = s.Pieces[:n]
 	return head
 }
 
-// Tail is the prompt without its first n pieces.
-func (s *Step) Tail(n int) Step {
+// WithoutPieces is the prompt without its first n pieces.
+func (s *Step) WithoutPieces(n int) Step {
 	tail := *s
 	tail.Pieces = s.Pieces[n:]
 	tail.Text = joinPieces(tail.Pieces)
-	tail.sum = tail.own()
+	tail.digest = tail.ownDigest()
 	return tail
 }
 

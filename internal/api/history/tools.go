@@ -11,7 +11,7 @@ import (
 // Toolset are the tools that a request offers. Conversations offer the same ones
 // again and again, so they are read once.
 type Toolset struct {
-	Raw   json.RawMessage // as they came; nil = there are none
+	Raw   json.RawMessage // kind they came; nil = there are none
 	Names []string
 	err   error // what is wrong with them
 }

@@ -15,43 +15,43 @@ import (
 	"github.com/claudeless/claudeless/internal/api/history"
 )
 
-// Memory is what is cached. It is safe for concurrent use.
-type Memory struct {
-	mu    sync.Mutex
-	until boundedmap.Map[history.Digest, time.Time]
+// Cache is what is cached. It is safe for concurrent use.
+type Cache struct {
+	mu      sync.Mutex
+	expires boundedmap.Map[history.Digest, time.Time]
 }
 
 // New makes a memory of the last n prefixes; 0 and less = of none.
-func New(n int) *Memory {
-	return &Memory{until: boundedmap.New[history.Digest, time.Time](n)}
+func New(n int) *Cache {
+	return &Cache{expires: boundedmap.New[history.Digest, time.Time](n)}
 }
 
-// Share are the bytes of a request that came from the cache, those that it took for
+// Usage are the bytes of a request that came from the cache, those that it took for
 // five minutes and for an hour, and those that it has nothing to do with.
-type Share struct{ Read, Took5m, Took1h, Rest int }
+type Usage struct{ Read, Created5m, Created1h, Uncached int }
 
 const (
-	minBytes = 4 * 1024 // of a prefix: the API caches from 1,024 tokens on
-	lookBack = 20       // blocks before a mark that are looked up
+	minPrefixBytes = 4 * 1024 // of a prefix: the API caches from 1,024 tokens on
+	maxLookBack    = 20       // blocks before a mark that are looked up
 )
 
-// Ask looks a request up and takes what it marks.
-func (m *Memory) Ask(r *history.Request, now time.Time) Share {
+// Lookup looks a request up and takes what it marks.
+func (m *Cache) Lookup(r *history.Request, now time.Time) Usage {
 	prefixes := r.Prefixes()
 	if len(prefixes) == 0 {
-		return Share{}
+		return Usage{}
 	}
-	s := Share{Rest: prefixes[len(prefixes)-1].Size}
+	s := Usage{Uncached: prefixes[len(prefixes)-1].Size}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	last := -1 // mark
 	for i, p := range prefixes {
-		if p.Mark == 0 || p.Size < minBytes {
+		if p.Mark == 0 || p.Size < minPrefixBytes {
 			continue
 		}
 		last = i
-		for k := i; k >= max(0, i-lookBack); k-- {
-			if until, ok := m.until.Get(prefixes[k].Key); ok && now.Before(until) {
+		for k := i; k >= max(0, i-maxLookBack); k-- {
+			if until, ok := m.expires.Get(prefixes[k].Key); ok && now.Before(until) {
 				s.Read = max(s.Read, prefixes[k].Size)
 				break
 			}
@@ -62,16 +62,16 @@ func (m *Memory) Ask(r *history.Request, now time.Time) Share {
 	}
 	from := s.Read
 	for _, p := range prefixes[:last+1] {
-		if p.Mark == 0 || p.Size < minBytes {
+		if p.Mark == 0 || p.Size < minPrefixBytes {
 			continue
 		}
-		m.until.Put(p.Key, now.Add(p.Mark))
+		m.expires.Put(p.Key, now.Add(p.Mark))
 		if more := p.Size - from; more > 0 && p.Mark > 5*time.Minute {
-			s.Took1h, from = s.Took1h+more, p.Size
+			s.Created1h, from = s.Created1h+more, p.Size
 		} else if more > 0 {
-			s.Took5m, from = s.Took5m+more, p.Size
+			s.Created5m, from = s.Created5m+more, p.Size
 		}
 	}
-	s.Rest -= from
+	s.Uncached -= from
 	return s
 }

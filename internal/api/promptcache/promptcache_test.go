@@ -32,66 +32,66 @@ func TestAsk(t *testing.T) {
 	type step struct {
 		body  string
 		after time.Duration
-		want  promptcache.Share
+		want  promptcache.Usage
 	}
 	const system, hi, answer, again = 10025, 27, 28, 30 // bytes of the blocks
 	for name, steps := range map[string][]step{
 		"read what was marked, wherever the marks are now": {
 			{
 				body: `{"model":"m","system":[{"type":"text","text":"LONG",MARK}],"messages":[{"role":"user","content":[{"type":"text","text":"hi",MARK}]}]}`,
-				want: promptcache.Share{Took5m: system + hi},
+				want: promptcache.Usage{Created5m: system + hi},
 			},
 			{
 				body: `{"model":"m","system":[{"type":"text","text":"LONG"}],"messages":[{"role":"user","content":"hi"},{"role":"assistant","content":"you"},{"role":"user","content":[{"type":"text","text":"again",MARK}]}]}`,
-				want: promptcache.Share{Read: system + hi, Took5m: answer + again},
+				want: promptcache.Usage{Read: system + hi, Created5m: answer + again},
 			},
 			{
 				body: `{"model":"m","system":[{"type":"text","text":"LONG",MARK}],"messages":[{"role":"user","content":"other"}]}`,
-				want: promptcache.Share{Read: system, Rest: again},
+				want: promptcache.Usage{Read: system, Uncached: again},
 			},
 		},
 		"no mark, nothing": {
-			{body: `{"model":"m","system":"LONG","messages":[{"role":"user","content":"hi"}]}`, want: promptcache.Share{Rest: system + hi}},
-			{body: `{"model":"m","system":"LONG","messages":[{"role":"user","content":"hi"}]}`, want: promptcache.Share{Rest: system + hi}},
+			{body: `{"model":"m","system":"LONG","messages":[{"role":"user","content":"hi"}]}`, want: promptcache.Usage{Uncached: system + hi}},
+			{body: `{"model":"m","system":"LONG","messages":[{"role":"user","content":"hi"}]}`, want: promptcache.Usage{Uncached: system + hi}},
 		},
 		"too little to be cached": {
-			{body: `{"model":"m","messages":[{"role":"user","content":[{"type":"text","text":"hi",MARK}]}]}`, want: promptcache.Share{Rest: hi}},
-			{body: `{"model":"m","messages":[{"role":"user","content":[{"type":"text","text":"hi",MARK}]}]}`, want: promptcache.Share{Rest: hi}},
+			{body: `{"model":"m","messages":[{"role":"user","content":[{"type":"text","text":"hi",MARK}]}]}`, want: promptcache.Usage{Uncached: hi}},
+			{body: `{"model":"m","messages":[{"role":"user","content":[{"type":"text","text":"hi",MARK}]}]}`, want: promptcache.Usage{Uncached: hi}},
 		},
 		"five minutes, renewed by use; an hour": {
 			{
 				body: `{"model":"m","system":[{"type":"text","text":"LONG",HOUR}],"messages":[{"role":"user","content":[{"type":"text","text":"hi",MARK}]}]}`,
-				want: promptcache.Share{Took1h: system, Took5m: hi},
+				want: promptcache.Usage{Created1h: system, Created5m: hi},
 			},
 			{
 				after: 4 * time.Minute, body: `{"model":"m","system":[{"type":"text","text":"LONG",HOUR}],"messages":[{"role":"user","content":[{"type":"text","text":"hi",MARK}]}]}`,
-				want: promptcache.Share{Read: system + hi},
+				want: promptcache.Usage{Read: system + hi},
 			},
 			{
 				after: 4 * time.Minute, body: `{"model":"m","system":[{"type":"text","text":"LONG",HOUR}],"messages":[{"role":"user","content":[{"type":"text","text":"hi",MARK}]}]}`,
-				want: promptcache.Share{Read: system + hi},
+				want: promptcache.Usage{Read: system + hi},
 			},
 			{
 				after: 6 * time.Minute, body: `{"model":"m","system":[{"type":"text","text":"LONG",HOUR}],"messages":[{"role":"user","content":[{"type":"text","text":"hi",MARK}]}]}`,
-				want: promptcache.Share{Read: system, Took5m: hi},
+				want: promptcache.Usage{Read: system, Created5m: hi},
 			},
 			{
 				after: 2 * time.Hour, body: `{"model":"m","system":[{"type":"text","text":"LONG",HOUR}],"messages":[{"role":"user","content":"hi"}]}`,
-				want: promptcache.Share{Took1h: system, Rest: hi},
+				want: promptcache.Usage{Created1h: system, Uncached: hi},
 			},
 		},
 		"a mark of the whole request": {
-			{body: `{"model":"m",MARK,"system":"LONG","messages":[{"role":"user","content":"hi"}]}`, want: promptcache.Share{Took5m: system + hi}},
-			{body: `{"model":"m",MARK,"system":"LONG","messages":[{"role":"user","content":"hi"}]}`, want: promptcache.Share{Read: system + hi}},
+			{body: `{"model":"m",MARK,"system":"LONG","messages":[{"role":"user","content":"hi"}]}`, want: promptcache.Usage{Created5m: system + hi}},
+			{body: `{"model":"m",MARK,"system":"LONG","messages":[{"role":"user","content":"hi"}]}`, want: promptcache.Usage{Read: system + hi}},
 		},
 		"other tools, another prompt": {
 			{
 				body: `{"model":"m","tools":[{"name":"A"}],"system":[{"type":"text","text":"LONG",MARK}],"messages":[{"role":"user","content":"hi"}]}`,
-				want: promptcache.Share{Took5m: 12 + system, Rest: hi},
+				want: promptcache.Usage{Created5m: 12 + system, Uncached: hi},
 			},
 			{
 				body: `{"model":"m","tools":[{"name":"B"}],"system":[{"type":"text","text":"LONG",MARK}],"messages":[{"role":"user","content":"hi"}]}`,
-				want: promptcache.Share{Took5m: 12 + system, Rest: hi},
+				want: promptcache.Usage{Created5m: 12 + system, Uncached: hi},
 			},
 		},
 	} {
@@ -99,7 +99,7 @@ func TestAsk(t *testing.T) {
 			m, now := promptcache.New(100), time.Unix(0, 0)
 			for i, s := range steps {
 				now = now.Add(s.after)
-				if diff := cmp.Diff(s.want, m.Ask(request(t, s.body), now)); diff != "" {
+				if diff := cmp.Diff(s.want, m.Lookup(request(t, s.body), now)); diff != "" {
 					t.Errorf("request %d (-want +got):\n%s", i, diff)
 				}
 			}

@@ -32,12 +32,12 @@ type Options struct {
 
 // Handler passes requests on. It is safe for concurrent use.
 type Handler struct {
-	o     Options
-	proxy *httputil.ReverseProxy
+	options Options
+	proxy   *httputil.ReverseProxy
 }
 
-// longestBody is what a request may hold; the API refuses less.
-const longestBody = 64 << 20
+// maxBody is what a request may hold; the API refuses less.
+const maxBody = 64 << 20
 
 // New makes a handler; it starts nothing.
 func New(o Options) (*Handler, error) {
@@ -45,7 +45,7 @@ func New(o Options) (*Handler, error) {
 	if err != nil || upstream.Host == "" || upstream.Scheme != "http" && upstream.Scheme != "https" {
 		return nil, fmt.Errorf("invalid API address %q: expected http://… or https://…", o.Upstream)
 	}
-	h := &Handler{o: o}
+	h := &Handler{options: o}
 	h.proxy = &httputil.ReverseProxy{
 		FlushInterval: -1, // tokens go through as they come
 		Rewrite: func(r *httputil.ProxyRequest) {
@@ -63,7 +63,7 @@ func New(o Options) (*Handler, error) {
 }
 
 // Err is the first failure of writing the journal.
-func (h *Handler) Err() error { return h.o.Journal.Err() }
+func (h *Handler) Err() error { return h.options.Journal.Err() }
 
 type apiError struct {
 	Type  string    `json:"type"`
@@ -77,8 +77,8 @@ type errorBody struct {
 
 // ServeHTTP passes one request on and journals it when its answer is through.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	began := h.o.Now()
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, longestBody))
+	began := h.options.Now()
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
 	if err != nil {
 		status := http.StatusBadRequest
 		if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
@@ -90,24 +90,24 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	r.Body = io.NopCloser(bytes.NewReader(body))
 	seen := &responseRecorder{ResponseWriter: w, status: http.StatusOK}
 	h.proxy.ServeHTTP(seen, r)
-	ms := float64(h.o.Now().Sub(began).Microseconds()) / 1000
+	ms := float64(h.options.Now().Sub(began).Microseconds()) / 1000
 	if r.Method != http.MethodPost || !strings.HasSuffix(r.URL.Path, "/v1/messages") {
-		h.o.Journal.Write(journal.SideRequest{Session: session(r), Kind: kindOf(r.URL.Path), Path: r.URL.Path, Status: seen.status, MS: ms})
+		h.options.Journal.Write(journal.SideRequest{Session: sessionID(r), Kind: requestKind(r.URL.Path), Path: r.URL.Path, Status: seen.status, MS: ms})
 		return
 	}
 	line := journal.Exchange{
-		Session: session(r), Agent: r.Header.Get("X-Claude-Code-Agent-Id"), Client: r.UserAgent(), Path: r.URL.Path,
+		Session: sessionID(r), Agent: r.Header.Get("X-Claude-Code-Agent-Id"), Client: r.UserAgent(), Path: r.URL.Path,
 		Status: seen.status, MS: ms, Response: seen.message(),
 	}
 	if json.Valid(body) {
 		line.Request = body
 	}
-	h.o.Journal.Write(line)
+	h.options.Journal.Write(line)
 }
 
-func session(r *http.Request) string { return r.Header.Get("X-Claude-Code-Session-Id") }
+func sessionID(r *http.Request) string { return r.Header.Get("X-Claude-Code-Session-Id") }
 
-func kindOf(path string) string {
+func requestKind(path string) string {
 	switch {
 	case strings.HasSuffix(path, "/count_tokens"):
 		return "count_tokens"
@@ -146,7 +146,7 @@ func (a *responseRecorder) Unwrap() http.ResponseWriter { return a.ResponseWrite
 // no JSON.
 func (a *responseRecorder) message() json.RawMessage {
 	if strings.HasPrefix(a.Header().Get("Content-Type"), "text/event-stream") {
-		return join(a.body.Bytes())
+		return joinStream(a.body.Bytes())
 	}
 	if json.Valid(a.body.Bytes()) {
 		return a.body.Bytes()

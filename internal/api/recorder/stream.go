@@ -63,10 +63,10 @@ type streamEvent struct {
 	Error json.RawMessage `json:"error"`
 }
 
-// join puts the message of a stream together: what was cut in two by the stream
+// joinStream puts the message of a stream together: what was cut in two by the stream
 // is whole before anybody looks for secrets in it. A stream that broke off gives
 // what there is; one that ends in an error gives that.
-func join(stream []byte) json.RawMessage {
+func joinStream(stream []byte) json.RawMessage {
 	var m *message
 	blocks := map[int]*block{}
 	for line := range bytes.Lines(stream) {

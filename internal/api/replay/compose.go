@@ -19,44 +19,44 @@ const structuredTool = "StructuredOutput"
 // prompt cache.
 func (f *Replay) Compose(now time.Time) *wire.Message {
 	a, key := f.final.answer, f.Key()
-	m := &wire.Message{ID: f.s.ID("msg", key), Model: f.r.Model, Stop: a.stop, Hidden: f.thinkingHidden()}
+	m := &wire.Message{ID: f.replayer.ID("msg", key), Model: f.request.Model, StopReason: a.stop, HideThinking: f.thinkingHidden()}
 	for _, b := range a.blocks {
 		switch b := b.(type) {
 		case protocol.ToolUse:
-			m.Blocks = append(m.Blocks, f.use(b, len(m.Blocks), key))
+			m.Blocks = append(m.Blocks, f.completeCall(b, len(m.Blocks), key))
 		case protocol.ThinkingBlock:
 			m.Blocks = append(m.Blocks, scenarios.Signed(b))
 		default:
 			m.Blocks = append(m.Blocks, b)
 		}
 	}
-	f.structure(m, a)
+	f.addStructuredOutput(m, a)
 	if f.prefill != "" {
-		m.Unfill(f.prefill)
+		m.TrimPrefill(f.prefill)
 	}
 	visible := slices.DeleteFunc(slices.Clone(m.Blocks), func(b protocol.Block) bool { text, ok := b.(protocol.TextBlock); return ok && text.Text == "" })
 	if m.Blocks = visible; len(visible) == 0 {
 		m.Blocks = []protocol.Block{protocol.Text("")}
 	}
-	m.Shorten(f.r.MaxTokens, f.r.Stops)
-	m.Usage = scenarios.Estimate(a.asked, m.Blocks)
+	m.Truncate(f.request.MaxTokens, f.request.StopSequences)
+	m.Usage = scenarios.Estimate(a.lastRequest, m.Blocks)
 	switch {
 	case a.usage != nil:
 		m.Usage = *a.usage
-	case f.s.scenario.API.Cache:
-		share := f.memory.prompts.Ask(f.r, now)
-		m.Usage.InputTokens = tokens(share.Rest)
-		m.Cache = wire.Cache{Read: tokens(share.Read), Created5m: tokens(share.Took5m), Created1h: tokens(share.Took1h)}
+	case f.replayer.scenario.API.Cache:
+		share := f.memory.prompts.Lookup(f.request, now)
+		m.Usage.InputTokens = estimateTokens(share.Uncached)
+		m.Cache = wire.Cache{Read: estimateTokens(share.Read), Created5m: estimateTokens(share.Created5m), Created1h: estimateTokens(share.Created1h)}
 	}
-	m.Thinking = scenarios.ThinkingTokens(m.Blocks)
-	if m.Stop == "" {
-		m.Stop = scenarios.StopReason(m.Blocks)
+	m.ThinkingTokens = scenarios.ThinkingTokens(m.Blocks)
+	if m.StopReason == "" {
+		m.StopReason = scenarios.StopReason(m.Blocks)
 	}
 	return m
 }
 
-// tokens are those of a part of a request; nothing has none.
-func tokens(bytes int) int {
+// estimateTokens are those of a part of a request; nothing has none.
+func estimateTokens(bytes int) int {
 	if bytes == 0 {
 		return 0
 	}
@@ -68,16 +68,16 @@ func (f *Replay) thinkingHidden() bool {
 	var thinking struct {
 		Display string `json:"display"`
 	}
-	return f.r.Thinking != nil && json.Unmarshal(f.r.Thinking, &thinking) == nil && thinking.Display == "omitted"
+	return f.request.Thinking != nil && json.Unmarshal(f.request.Thinking, &thinking) == nil && thinking.Display == "omitted"
 }
 
-// use is a call as the request knows it: its tool under the name that is offered,
+// completeCall is a call as the request knows it: its tool under the name that is offered,
 // an id and a complete input.
-func (f *Replay) use(b protocol.ToolUse, at int, key history.Digest) protocol.ToolUse {
+func (f *Replay) completeCall(b protocol.ToolUse, at int, key history.Digest) protocol.ToolUse {
 	b.Type = "tool_use"
 	b.Name = f.toolName(b.Name)
 	if b.ID == "" {
-		b.ID = f.s.ID("toolu", key, fmt.Sprint(at))
+		b.ID = f.replayer.ID("toolu", key, fmt.Sprint(at))
 	}
 	if len(b.Input) == 0 {
 		b.Input = json.RawMessage("{}")
@@ -87,7 +87,7 @@ func (f *Replay) use(b protocol.ToolUse, at int, key history.Digest) protocol.To
 			Prompt string `json:"prompt"`
 		}
 		if json.Unmarshal(b.Input, &input) == nil {
-			f.expect(b.ID, input.Prompt, f.final.engine.Subagent(b.Script.Subagent))
+			f.rememberSubagent(b.ID, input.Prompt, f.final.engine.Subagent(b.Script.Subagent))
 		}
 	}
 	return b
@@ -95,7 +95,7 @@ func (f *Replay) use(b protocol.ToolUse, at int, key history.Digest) protocol.To
 
 // toolName is the name under which the request offers a tool of the scenario.
 func (f *Replay) toolName(name string) string {
-	offered := f.r.Tools.Names
+	offered := f.request.Tools.Names
 	canonical := scenarios.CanonicalTool(name)
 	if slices.Contains(offered, canonical) {
 		return canonical
@@ -109,25 +109,25 @@ func (f *Replay) toolName(name string) string {
 	if len(found) == 1 {
 		return found[0]
 	}
-	if name == "Task" && f.r.ClaudeCode() { // the wire knows it by its other name
+	if name == "Task" && f.request.IsClaudeCode() { // the wire knows it by its other name
 		canonical = "Agent"
 	}
-	if !f.r.ClaudeCode() { // it has tools that it does not offer, such as WebFetch; the result says whether it knows one
+	if !f.request.IsClaudeCode() { // it has tools that it does not offer, such as WebFetch; the result says whether it knows one
 		f.findings = append(f.findings, fmt.Sprintf("the tool %s is not offered by the request", canonical))
-		f.missing = append(f.missing, canonical)
+		f.unofferedTools = append(f.unofferedTools, canonical)
 	}
 	return canonical
 }
 
-// structure adds the scripted structured output, in the way that the request asks
+// addStructuredOutput adds the scripted structured output, in the way that the request asks
 // for it.
-func (f *Replay) structure(m *wire.Message, a *answer) {
+func (f *Replay) addStructuredOutput(m *wire.Message, a *answer) {
 	if a.structured == nil {
 		return
 	}
-	if slices.Contains(f.r.Tools.Names, structuredTool) {
+	if slices.Contains(f.request.Tools.Names, structuredTool) {
 		m.Blocks = append(m.Blocks, protocol.ToolUse{
-			Type: "tool_use", ID: f.s.ID("toolu", f.Key(), structuredTool), Name: structuredTool, Input: a.structured,
+			Type: "tool_use", ID: f.replayer.ID("toolu", f.Key(), structuredTool), Name: structuredTool, Input: a.structured,
 		})
 		return
 	}
@@ -137,7 +137,7 @@ func (f *Replay) structure(m *wire.Message, a *answer) {
 		} `json:"format"`
 		Type string `json:"type"` // the older output_format
 	}
-	if f.r.OutputConfig == nil || json.Unmarshal(f.r.OutputConfig, &config) != nil {
+	if f.request.OutputConfig == nil || json.Unmarshal(f.request.OutputConfig, &config) != nil {
 		return
 	}
 	if config.Format.Type == "json_schema" || config.Type == "json_schema" {

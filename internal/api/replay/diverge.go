@@ -12,22 +12,22 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// differs compares a scripted answer with what the history holds; "" = they are
+// difference compares a scripted answer with what the history holds; "" = they are
 // the same. The tools are those that the request offers.
-func (a *answer) differs(g *replayedGroup, tools *history.Toolset) string {
+func (a *answer) difference(g *replayedGroup, tools *history.Toolset) string {
 	var text strings.Builder
-	var calls []history.Use
+	var calls []history.ToolUse
 	for _, b := range a.blocks {
 		switch b := b.(type) {
 		case protocol.TextBlock:
 			text.WriteString(b.Text)
 		case protocol.ToolUse:
-			calls = append(calls, history.Use{Name: b.Name, Input: b.Input})
+			calls = append(calls, history.ToolUse{Name: b.Name, Input: b.Input})
 		}
 	}
 	if a.structured != nil {
 		if len(g.Uses) == len(calls)+1 {
-			calls = append(calls, history.Use{Name: structuredTool, Input: a.structured})
+			calls = append(calls, history.ToolUse{Name: structuredTool, Input: a.structured})
 		} else if len(calls) == 0 && sameJSON(a.structured, json.RawMessage(g.Text)) {
 			return ""
 		}
@@ -40,20 +40,20 @@ func (a *answer) differs(g *replayedGroup, tools *history.Toolset) string {
 		return fmt.Sprintf("%s says %s, history has %s", where, callsText(calls), callsText(g.Uses))
 	}
 	if said, has := strings.TrimSpace(text.String()), strings.TrimSpace(g.Text); said != has && (has == "" || !strings.HasPrefix(said, has)) {
-		return fmt.Sprintf("%s says %s, history has %s", where, clip(said), clip(has))
+		return fmt.Sprintf("%s says %s, history has %s", where, shorten(said), shorten(has))
 	}
 	return ""
 }
 
-func sameCalls(scripted, has []history.Use, tools *history.Toolset) bool {
-	return slices.EqualFunc(scripted, has, func(a, b history.Use) bool {
-		return sameTool(a.Name, b.Name) && (sameJSON(a.Input, b.Input) || filledIn(a.Input, b, tools.Schemas()[b.Name]))
+func sameCalls(scripted, has []history.ToolUse, tools *history.Toolset) bool {
+	return slices.EqualFunc(scripted, has, func(a, b history.ToolUse) bool {
+		return sameTool(a.Name, b.Name) && (sameJSON(a.Input, b.Input) || equalWithDefaults(a.Input, b, tools.Schemas()[b.Name]))
 	})
 }
 
-// filledIn tells whether a call of the history is the scripted one with defaults of its
+// equalWithDefaults tells whether a call of the history is the scripted one with defaults of its
 // schema added: Claude Code returns an Edit with `replace_all: false`.
-func filledIn(scripted json.RawMessage, has history.Use, schema json.RawMessage) bool {
+func equalWithDefaults(scripted json.RawMessage, has history.ToolUse, schema json.RawMessage) bool {
 	var x, y, s map[string]any
 	if json.Unmarshal(scripted, &x) != nil || json.Unmarshal(has.Input, &y) != nil {
 		return false
@@ -124,7 +124,7 @@ func equal(x, y any) bool {
 
 // callsText writes calls as Bash(echo one): the name, and the one text of the
 // input or all of it.
-func callsText(calls []history.Use) string {
+func callsText(calls []history.ToolUse) string {
 	if len(calls) == 0 {
 		return "no call"
 	}
@@ -141,7 +141,7 @@ func callsText(calls []history.Use) string {
 	return strings.Join(texts, ", ")
 }
 
-func clip(text string) string {
+func shorten(text string) string {
 	const most = 120
 	if r := []rune(text); len(r) > most {
 		text = string(r[:most]) + "…"

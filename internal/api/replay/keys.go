@@ -9,10 +9,10 @@ import (
 // splitter cuts the messages of a request into groups and names each by what
 // came before it.
 type splitter struct {
-	memory  *Memory
-	talk    conversationKey // who asks
-	client  *history.Client
-	context bool // what stands beside the prompts counts
+	memory       *Memory
+	conversation conversationKey // who asks
+	client       *history.Client
+	context      bool // what stands beside the prompts counts
 }
 
 // split makes groups of the messages.
@@ -24,27 +24,27 @@ func (s splitter) split(messages []*history.Message) []replayedGroup {
 		g := &groups[i]
 		g.Group = &read[i]
 		if g.Assistant {
-			key = key.Mix(g.Said)
+			key = key.ChainDigest(g.AnswerDigest)
 			g.key = key
 			continue
 		}
-		key = s.keys(g, key)
+		key = s.addKeys(g, key)
 	}
 	return groups
 }
 
-// keys gives the group its digests. A prompt whose first blocks failed when they
+// addKeys gives the group its digests. A prompt whose first blocks failed when they
 // came alone is two prompts: clients send them again with the next one.
-func (s splitter) keys(g *replayedGroup, key history.Digest) history.Digest {
+func (s splitter) addKeys(g *replayedGroup, key history.Digest) history.Digest {
 	for i := 0; i < len(g.Steps); i++ {
 		in := &g.Steps[i]
 		if n := s.failedPieces(key, in); n > 0 {
-			g.Steps = slices.Concat(g.Steps[:i], []history.Step{in.Head(n), in.Tail(n)}, g.Steps[i+1:])
+			g.Steps = slices.Concat(g.Steps[:i], []history.Step{in.FirstPieces(n), in.WithoutPieces(n)}, g.Steps[i+1:])
 			in = &g.Steps[i]
 		}
-		key = key.Mix(in.Digest(g.Uses))
+		key = key.ChainDigest(in.Digest(g.Uses))
 		if i == 0 {
-			g.first = key
+			g.firstKey = key
 		}
 	}
 	if s.context {
@@ -63,8 +63,8 @@ func (s splitter) failedPieces(key history.Digest, in *history.Step) int {
 	s.memory.mu.Lock()
 	defer s.memory.mu.Unlock()
 	for n := 1; n < len(in.Pieces); n++ {
-		head := in.Head(n)
-		if t, ok := s.memory.attempts.Get(s.talk.tries(key.Mix(head.Digest(nil)))); ok && t.failed {
+		head := in.FirstPieces(n)
+		if t, ok := s.memory.attempts.Get(s.conversation.attemptKey(key.ChainDigest(head.Digest(nil)))); ok && t.failed {
 			return n
 		}
 	}

@@ -14,13 +14,13 @@ import (
 // a request is answered from its history.
 type Memory struct {
 	mu       sync.Mutex
-	states   boundedmap.Map[history.Digest, *state]             // after a folded prefix
-	attempts boundedmap.Map[history.Digest, attempts]           // of a history
+	states   boundedmap.Map[history.Digest, *state]             // groupAfter a folded prefix
+	attempts boundedmap.Map[history.Digest, attemptCount]       // of a history
 	last     boundedmap.Map[conversationKey, *lastConversation] // where a session stands
-	cuts     boundedmap.Map[history.Digest, historyRoot]        // by how they begin: what summaries stand for
-	scripts  boundedmap.Map[scriptKey, []*subagentScript]       // scripted sub-agents on their way
+	roots    boundedmap.Map[history.Digest, historyRoot]        // by how they begin: what summaries stand for
+	scripts  boundedmap.Map[scriptKey, []*subagentScript]       // subagentEngine sub-agents on their way
 	agents   boundedmap.Map[conversationKey, *scenarios.Engine]
-	prompts  *promptcache.Memory
+	prompts  *promptcache.Cache
 	counter  Counter // of the attempts at all replicas; nil = there is no other
 }
 
@@ -28,8 +28,8 @@ type Memory struct {
 // remembers nothing.
 func NewMemory(n int) *Memory {
 	return &Memory{
-		states: boundedmap.New[history.Digest, *state](n), attempts: boundedmap.New[history.Digest, attempts](n), last: boundedmap.New[conversationKey, *lastConversation](n),
-		cuts:    boundedmap.New[history.Digest, historyRoot](n),
+		states: boundedmap.New[history.Digest, *state](n), attempts: boundedmap.New[history.Digest, attemptCount](n), last: boundedmap.New[conversationKey, *lastConversation](n),
+		roots:   boundedmap.New[history.Digest, historyRoot](n),
 		scripts: boundedmap.New[scriptKey, []*subagentScript](n), agents: boundedmap.New[conversationKey, *scenarios.Engine](n),
 		prompts: promptcache.New(n),
 	}
@@ -39,9 +39,9 @@ func NewMemory(n int) *Memory {
 // in it.
 type conversationKey struct{ session, agent string }
 
-// attempts counts how often a history was sent.
-type attempts struct {
-	n      int
+// attemptCount counts how often a history was sent.
+type attemptCount struct {
+	count  int
 	failed bool // the last answer was a failure
 }
 
@@ -52,21 +52,21 @@ type lastConversation struct {
 
 	// What was asked last, from which state; tries is how often it failed, 0 = it was
 	// answered. What is asked again behind a cut goes on from there.
-	asked  history.Digest
-	before *state
-	tries  int
+	lastAsked   history.Digest
+	beforeAsked *state
+	failures    int
 }
 
 // historyRoot is a history that was seen to begin a session, or to go on with it after
 // a cut.
 type historyRoot struct {
-	first history.Digest // of its first group
-	// after a cut, what the groups before the last one stand for; nil = the
+	firstGroup history.Digest // of its first group
+	// groupAfter a cut, what the groups before the last one stand for; nil = the
 	// beginning
-	state *state
-	at    history.Digest // key of the group before the last one, when there was a cut
-	again history.Digest // key of a history that asks again what had failed; zero = there is none
-	tries int            // how often it had
+	state    *state
+	cutAfter history.Digest // key of the group before the last one, when there was a cut
+	retryKey history.Digest // key of a history that asks again what had failed; zero = there is none
+	failures int            // how often it had
 }
 
 // scriptKey finds the script of a sub-agent by what it will be asked first.
@@ -74,14 +74,14 @@ type scriptKey struct{ session, prompt string }
 
 // subagentScript is a scripted sub-agent that has not shown up, or has.
 type subagentScript struct {
-	call   string // id of the tool call
-	engine *scenarios.Engine
-	agent  string // who took it; "" = nobody yet
+	call    string // id of the tool call
+	engine  *scenarios.Engine
+	takenBy string // who took it; "" = nobody yet
 }
 
-// attempts names a history of a conversation: sessions and sub-agents count for
+// attemptCount names a history of a conversation: sessions and sub-agents count for
 // themselves.
-func (t conversationKey) tries(key history.Digest) history.Digest {
+func (t conversationKey) attemptKey(key history.Digest) history.Digest {
 	if t == (conversationKey{}) {
 		return key
 	}
@@ -95,39 +95,39 @@ type Counter interface {
 	Next(name string, after int) (int, error)
 }
 
-// Share counts attempts together with other servers.
-func (m *Memory) Share(c Counter) { m.counter = c }
+// UseCounter counts attempts together with other servers.
+func (m *Memory) UseCounter(c Counter) { m.counter = c }
 
-// tried counts one more attempt at a history. Retries is how often the client says that
+// countAttempt counts one more attempt at a history. Retries is how often the client says that
 // it has asked before: another server may have been asked. The error is that of the
 // count of all replicas; the number is this server's then.
-func (m *Memory) tried(by conversationKey, key history.Digest, retries int) (int, error) {
+func (m *Memory) countAttempt(by conversationKey, key history.Digest, retries int) (int, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	key = by.tries(key)
+	key = by.attemptKey(key)
 	t, _ := m.attempts.Get(key)
 	var err error
 	if m.counter != nil {
 		var n int
-		if n, err = m.counter.Next(hex.EncodeToString(key[:]), t.n); err == nil {
-			t.n = n - 1
+		if n, err = m.counter.Next(hex.EncodeToString(key[:]), t.count); err == nil {
+			t.count = n - 1
 		}
 	}
-	t.n = max(t.n, retries) + 1
+	t.count = max(t.count, retries) + 1
 	m.attempts.Put(key, t)
-	return t.n, err
+	return t.count, err
 }
 
-// mark notes how the last attempt went, the one of so many.
-func (m *Memory) mark(by conversationKey, key history.Digest, attempt int, failed bool) {
+// recordOutcome notes how the last attempt went, the one of so many.
+func (m *Memory) recordOutcome(by conversationKey, key history.Digest, attempt int, failed bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if known, ok := m.last.Get(by); ok && failed {
 		next := *known
-		next.tries = attempt
+		next.failures = attempt
 		m.last.Put(by, &next)
 	}
-	key = by.tries(key)
+	key = by.attemptKey(key)
 	if t, ok := m.attempts.Get(key); ok {
 		t.failed = failed
 		m.attempts.Put(key, t)

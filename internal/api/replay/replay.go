@@ -4,7 +4,7 @@
 //
 // No state that influences an answer is kept between requests. A [Memory] is a
 // cache: losing it only changes how often a failure strikes, where a session
-// continues after its history was cut, and which script a sub-agent plays.
+// recordContinuation after its history was cut, and which script a sub-agent plays.
 package replay
 
 import (
@@ -26,42 +26,42 @@ type Options struct {
 type Replayer struct {
 	IDs
 
-	scenario        *scenarios.Scenario
-	blank           *scenarios.Engine // at the beginning of a conversation; it is only forked
-	mentionsContext bool
-	scripts         bool // some call starts a scripted sub-agent
+	scenario           *scenarios.Scenario
+	initialEngine      *scenarios.Engine // cutAfter the beginning of a conversation; it is only forked
+	usesContext        bool
+	hasSubagentScripts bool // some call starts a scripted sub-agent
 }
 
 // New makes a folder.
 func New(o Options) *Replayer {
 	return &Replayer{
 		IDs: o.IDs, scenario: o.Scenario,
-		blank:           scenarios.NewEngine(o.Scenario, scenarios.EngineOptions{Env: o.Environ, Args: o.Args, CWD: o.CWD, Failure: o.Failure}),
-		mentionsContext: o.Scenario.Mentions("context"), scripts: o.Scenario.ScriptsAgents(),
+		initialEngine: scenarios.NewEngine(o.Scenario, scenarios.EngineOptions{Env: o.Environ, Args: o.Args, CWD: o.CWD, Failure: o.Failure}),
+		usesContext:   o.Scenario.Mentions("context"), hasSubagentScripts: o.Scenario.ScriptsAgents(),
 	}
 }
 
 // Replay is one request on its way through its history. It is for one goroutine.
 type Replay struct {
-	s         *Replayer
-	memory    *Memory
-	r         *history.Request
-	vars      scenarios.Vars
-	salt      history.Digest // of what the answers depend on beside the history
-	findings  []string
-	missing   []string // tools that are called and not offered
-	valueless []Valueless
-	groups    []replayedGroup
-	prefill   string // text of an assistant message at the end
-	attempt   int
-	before    *state // the last group
-	final     *state
+	replayer       *Replayer
+	memory         *Memory
+	request        *history.Request
+	vars           scenarios.Vars
+	salt           history.Digest // of what the answers depend on beside the history
+	findings       []string
+	unofferedTools []string // tools that are called and not offered
+	missingValues  []MissingValue
+	groups         []replayedGroup
+	prefill        string // text of an assistant message at the end
+	attempt        int
+	beforeLast     *state // the last group
+	final          *state
 }
 
 // replayedGroup is a group of the history, and where it stands.
 type replayedGroup struct {
 	*history.Group
 
-	first history.Digest // of the history up to the first step
-	key   history.Digest // of the history up to here
+	firstKey history.Digest // of the history up to the first step
+	key      history.Digest // of the history up to here
 }

@@ -12,17 +12,17 @@ import (
 	"github.com/claudeless/claudeless/scenarios"
 )
 
-// Fold returns the replay of a request that was checked, with the memory of its
+// NewReplay returns the replay of a request that was checked, with the memory of its
 // namespace.
-func (s *Replayer) Fold(m *Memory, r *history.Request) *Replay {
-	f := &Replay{s: s, memory: m, r: r}
+func (s *Replayer) NewReplay(m *Memory, r *history.Request) *Replay {
+	f := &Replay{replayer: s, memory: m, request: r}
 	messages := r.Messages
 	for n := len(messages); n > 0 && messages[n-1].Role == "assistant"; n-- {
 		f.prefill = messages[n-1].Text + f.prefill
 		messages = messages[:n-1]
 	}
-	f.groups = splitter{f.memory, f.talk(), &r.Client, f.s.mentionsContext}.split(messages)
-	f.request()
+	f.groups = splitter{f.memory, f.conversation(), &r.Client, f.replayer.usesContext}.split(messages)
+	f.bindRequestVars()
 	return f
 }
 
@@ -31,11 +31,11 @@ func (s *Replayer) Fold(m *Memory, r *history.Request) *Replay {
 func (f *Replay) Run(ctx context.Context) error {
 	last := len(f.groups) - 1
 	var err error
-	if f.attempt, err = f.memory.tried(f.talk(), f.Key(), f.r.Retries); err != nil {
+	if f.attempt, err = f.memory.countAttempt(f.conversation(), f.Key(), f.request.Retries); err != nil {
 		f.findings = append(f.findings, "attempts: "+err.Error())
 	}
 	f.vars.Call.Attempt = f.attempt
-	st, from := f.base()
+	st, from := f.startState()
 	f.memory.mu.Lock()
 	for i := last - 1; i >= from; i-- {
 		if known, ok := f.memory.states.Get(f.memoKey(i)); ok {
@@ -46,9 +46,9 @@ func (f *Replay) Run(ctx context.Context) error {
 	f.memory.mu.Unlock()
 	for i := from; i <= last; i++ {
 		if i == last {
-			f.before = st
+			f.beforeLast = st
 		}
-		next, err := f.apply(ctx, st, i)
+		next, err := f.applyGroup(ctx, st, i)
 		if err != nil {
 			return err
 		}
@@ -58,7 +58,7 @@ func (f *Replay) Run(ctx context.Context) error {
 		f.memory.mu.Unlock()
 	}
 	f.final = st
-	f.stand(st)
+	f.rememberConversation(st)
 	return nil
 }
 
@@ -70,53 +70,53 @@ func (f *Replay) memoKey(i int) history.Digest {
 	return k
 }
 
-// apply goes on from st with one group.
-func (f *Replay) apply(ctx context.Context, st *state, i int) (*state, error) {
+// applyGroup goes on from st with one group.
+func (f *Replay) applyGroup(ctx context.Context, st *state, i int) (*state, error) {
 	g := &f.groups[i]
 	if g.Assistant {
-		return f.follow(st, g)
+		return f.checkAnswer(st, g)
 	}
 	next := *st
 	next.engine = st.engine.Fork()
-	if f.s.mentionsContext {
+	if f.replayer.usesContext {
 		next.context = append(slices.Clip(st.context), g.Context...)
 	}
 	for _, step := range g.Steps {
-		if err := f.step(ctx, &next, g, step); err != nil {
+		if err := f.applyStep(ctx, &next, g, step); err != nil {
 			return nil, err
 		}
 	}
 	return &next, nil
 }
 
-// step asks the engine what a step means.
-func (f *Replay) step(ctx context.Context, st *state, g *replayedGroup, in history.Step) error {
+// applyStep asks the engine what a step means.
+func (f *Replay) applyStep(ctx context.Context, st *state, g *replayedGroup, in history.Step) error {
 	req := scenarios.Request{Prompt: in.Text}
 	switch in.Kind {
-	case history.Summary, history.Closed: // of what a cut took away; what nobody was asked about
+	case history.Summary, history.ClosedResults: // of what a cut took away; what nobody was asked about
 		return nil
 	case history.Interrupt:
-		st.waiting = nil
+		st.pendingPrompts = nil
 		return nil
-	case history.Added:
-		st.waiting = append(slices.Clip(st.waiting), in.Text)
+	case history.AddedPrompt:
+		st.pendingPrompts = append(slices.Clip(st.pendingPrompts), in.Text)
 		return nil
 	case history.Results:
-		req = scenarios.Request{Results: f.results(in.Results, g.Uses)}
-	case history.Injected:
+		req = scenarios.Request{Results: f.orderResults(in.Results, g.Uses)}
+	case history.InjectedText:
 		req.Injected = true
-		if st.answer != nil && st.answer.more && !st.answer.calls {
+		if st.answer != nil && st.answer.continues && !st.answer.hasCalls {
 			req = scenarios.Request{Results: []scenarios.Result{}}
 		}
-	case history.Resumed:
+	case history.ResumeText:
 		req = scenarios.Request{Results: []scenarios.Result{}}
-		st.prodded = true
+		st.nudged = true
 	case history.Notice:
 		req.Injected, req.Notice = true, true
-		st.waiting, st.prodded = nil, false
+		st.pendingPrompts, st.nudged = nil, false
 	default:
-		st.waiting, st.prodded = nil, false
-		if f.s.mentionsContext {
+		st.pendingPrompts, st.nudged = nil, false
+		if f.replayer.usesContext {
 			st.context = g.Context
 		}
 		f.vars.Call.Attachments = in.Files
@@ -127,24 +127,24 @@ func (f *Replay) step(ctx context.Context, st *state, g *replayedGroup, in histo
 	if err != nil {
 		return err
 	}
-	f.missed(reply)
-	spoil(&reply)
+	f.recordMissingValues(reply)
+	applyAPIFault(&reply)
 	req.Vars = scenarios.Vars{} // parts of the body, which nobody keeps
-	st.answer = &answer{began: req, asked: req, reply: reply}
-	st.answer.add(reply)
-	return f.goOn(ctx, st)
+	st.answer = &answer{firstRequest: req, lastRequest: req, reply: reply}
+	st.answer.append(reply)
+	return f.continueAnswer(ctx, st)
 }
 
-// missed notes the paths in templates of a reply that had no value.
-func (f *Replay) missed(reply scenarios.Reply) {
+// recordMissingValues notes the paths in templates of a reply that had no value.
+func (f *Replay) recordMissingValues(reply scenarios.Reply) {
 	for _, path := range reply.Missing {
-		f.valueless = append(f.valueless, Valueless{reply.Rule, path})
+		f.missingValues = append(f.missingValues, MissingValue{reply.Rule, path})
 	}
 }
 
-// spoil makes a failure of a fault that the API can have. The others are the
+// applyAPIFault makes a failure of a fault that the API can have. The others are the
 // CLI's own.
-func spoil(reply *scenarios.Reply) {
+func applyAPIFault(reply *scenarios.Reply) {
 	switch {
 	case reply.Failure != nil:
 	case reply.Fault == "529-storm":
@@ -154,20 +154,20 @@ func spoil(reply *scenarios.Reply) {
 	}
 }
 
-// goOn adds what the CLI would ask for by itself: steps behind a message that has
+// continueAnswer adds what the CLI would ask for by itself: steps behind a message that has
 // nothing to run, and what a rule says to prompts that came meanwhile.
-func (f *Replay) goOn(ctx context.Context, st *state) error {
+func (f *Replay) continueAnswer(ctx context.Context, st *state) error {
 	a := st.answer
-	for !a.calls && a.stop == "" {
+	for !a.hasCalls && a.stop == "" {
 		req := scenarios.Request{Results: []scenarios.Result{}}
 		added := false
 		switch {
-		case a.silent() && !st.prodded && f.r.ClaudeCode(): // it asks about it
+		case a.isEmpty() && !st.nudged && f.request.IsClaudeCode(): // it asks about it
 			return nil
-		case a.more:
-		case len(st.waiting) > 0:
-			req, added = scenarios.Request{Prompt: st.waiting[0], Added: true}, true
-			st.waiting = st.waiting[1:]
+		case a.continues:
+		case len(st.pendingPrompts) > 0:
+			req, added = scenarios.Request{Prompt: st.pendingPrompts[0], Added: true}, true
+			st.pendingPrompts = st.pendingPrompts[1:]
 		default:
 			return nil
 		}
@@ -180,19 +180,19 @@ func (f *Replay) goOn(ctx context.Context, st *state) error {
 		if added && reply.Unmatched {
 			continue
 		}
-		f.missed(reply)
+		f.recordMissingValues(reply)
 		if reply.Failure != nil && a.reply.Failure == nil {
 			a.reply.Failure, a.reply.Rule = reply.Failure, reply.Rule
 		}
 		req.Vars = scenarios.Vars{}
-		a.asked = req
-		a.add(reply)
+		a.lastRequest = req
+		a.append(reply)
 	}
 	return nil
 }
 
-// results are tool results in the order of their calls.
-func (f *Replay) results(came []*history.Result, uses []history.Use) []scenarios.Result {
+// orderResults are tool results in the order of their calls.
+func (f *Replay) orderResults(came []*history.Result, uses []history.ToolUse) []scenarios.Result {
 	out := make([]scenarios.Result, 0, len(came))
 	for _, u := range uses {
 		for _, r := range came {
@@ -209,25 +209,25 @@ func (f *Replay) results(came []*history.Result, uses []history.Use) []scenarios
 	return out
 }
 
-// follow takes what the assistant said, and says where the scenario would have
+// checkAnswer takes what the assistant said, and says where the scenario would have
 // said something else.
-func (f *Replay) follow(st *state, g *replayedGroup) (*state, error) {
+func (f *Replay) checkAnswer(st *state, g *replayedGroup) (*state, error) {
 	a := st.answer
 	if a == nil {
 		return st, nil
 	}
 	next := *st
 	if fail := a.reply.Failure; fail != nil && fail.Times > 0 {
-		next.struck = maps.Clone(st.struck)
-		if next.struck == nil {
-			next.struck = map[string]int{}
+		next.failureCounts = maps.Clone(st.failureCounts)
+		if next.failureCounts == nil {
+			next.failureCounts = map[string]int{}
 		}
-		next.struck[a.reply.Rule.Name] = fail.Times
+		next.failureCounts[a.reply.Rule.Name] = fail.Times
 	}
-	if what := a.differs(g, f.r.Tools); what != "" {
+	if what := a.difference(g, f.request.Tools); what != "" {
 		text := fmt.Sprintf("history diverged at messages[%d]: %s", g.Index, what)
-		if f.s.scenario.API.Diverged == "error" {
-			return nil, &history.RefusalError{Status: 400, Message: text, Final: true}
+		if f.replayer.scenario.API.Diverged == "error" {
+			return nil, &history.RefusalError{Status: 400, Message: text, NoRetry: true}
 		}
 		f.findings = append(f.findings, text)
 	}

@@ -9,90 +9,92 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// base is what the history goes on from, and the first group that is not part of
+// startState is what the history goes on from, and the first group that is not part of
 // it: the beginning, the script of a sub-agent, or where a session stood when its
 // history was cut.
-func (f *Replay) base() (*state, int) {
-	start := &state{engine: f.engine()}
-	if f.r.Session == "" {
+func (f *Replay) startState() (*state, int) {
+	start := &state{engine: f.initialEngine()}
+	if f.request.Session == "" {
 		return start, 0
 	}
-	t := f.talk()
+	t := f.conversation()
 	f.memory.mu.Lock()
 	defer f.memory.mu.Unlock()
-	first := f.groups[0].first
+	first := f.groups[0].firstKey
 	known, ok := f.memory.last.Get(t)
 	if !ok || known.state == nil {
-		known = &lastConversation{roots: []historyRoot{{first: first}}}
-		if cut, forked := f.memory.cuts.Get(first); forked { // by a session of another name
+		known = &lastConversation{roots: []historyRoot{{firstGroup: first}}}
+		if cut, forked := f.memory.roots.Get(first); forked { // by a session of another name
 			known.roots = append(known.roots, cut)
 		}
 		f.memory.last.Put(t, known)
 	}
 	for _, r := range slices.Backward(known.roots) {
-		if r.first != first {
+		if r.firstGroup != first {
 			continue
 		}
 		if r.state == nil {
 			return start, 0
 		}
-		if from := f.after(r.at); from >= 0 {
-			f.continues(r)
+		if from := f.groupAfter(r.cutAfter); from >= 0 {
+			f.recordContinuation(r)
 			return r.state, from
 		}
 	}
-	r, from := f.cut(known)
+	r, from := f.findCut(known)
 	next := *known
-	const most = 16 // cuts of a session that are remembered
+	const most = 16 // roots of a session that are remembered
 	next.roots = append(slices.Clone(known.roots[max(0, len(known.roots)-most):]), r)
 	f.memory.last.Put(t, &next)
 	if steps := f.groups[0].Steps; len(steps) > 0 && steps[0].Kind == history.Summary {
-		f.memory.cuts.Put(first, r)
+		f.memory.roots.Put(first, r)
 	}
-	f.continues(r)
+	f.recordContinuation(r)
 	return r.state, from
 }
 
-// cut is what a history stands for that the session has not begun with, and the
+// findCut is what a history stands for that the session has not begun with, and the
 // replayedGroup that goes on with it: the last. What had failed is asked again.
-func (f *Replay) cut(known *lastConversation) (historyRoot, int) {
-	r := historyRoot{first: f.groups[0].first, state: known.state}
+func (f *Replay) findCut(known *lastConversation) (historyRoot, int) {
+	r := historyRoot{firstGroup: f.groups[0].firstKey, state: known.state}
 	from := len(f.groups) - 1
 	if from > 0 {
-		r.at = f.groups[from-1].key
+		r.cutAfter = f.groups[from-1].key
 	}
-	if known.tries > 0 && known.asked == f.groups[from].asked() {
-		r.state, r.again, r.tries = known.before, f.Key(), known.tries
+	if known.failures > 0 && known.lastAsked == f.groups[from].questionKey() {
+		r.state, r.retryKey, r.failures = known.beforeAsked, f.Key(), known.failures
 	}
 	return r, from
 }
 
-// continues notes that the history goes on behind a cut. States that depend on a
+// recordContinuation notes that the history goes on behind a cut. States that depend on a
 // session are kept apart from those that do not.
-func (f *Replay) continues(r historyRoot) {
-	if r.tries > 0 && r.again == f.Key() {
-		f.attempt += r.tries
+func (f *Replay) recordContinuation(r historyRoot) {
+	if r.failures > 0 && r.retryKey == f.Key() {
+		f.attempt += r.failures
 		f.vars.Call.Attempt = f.attempt
 	}
-	f.salt = f.salt.Chain("cut", f.r.Session, f.r.Agent, string(r.at[:]))
+	f.salt = f.salt.Chain("cut", f.request.Session, f.request.Agent, string(r.cutAfter[:]))
 }
 
-// asked is what a group asks, whatever stands before it.
-func (g *replayedGroup) asked() history.Digest {
+// lastRequest is what a group asks, whatever stands before it.
+func (g *replayedGroup) questionKey() history.Digest {
 	var sum history.Digest
 	for i := range g.Steps {
 		if in := &g.Steps[i]; in.Kind != history.Summary {
-			sum = sum.Mix(in.Digest(g.Uses))
+			sum = sum.ChainDigest(in.Digest(g.Uses))
 		}
 	}
 	return sum
 }
 
 // conversationKey is the conversation that asks.
-func (f *Replay) talk() conversationKey { return conversationKey{f.r.Session, f.r.Agent} }
+func (f *Replay) conversation() conversationKey {
+	return conversationKey{f.request.Session, f.request.Agent}
+}
 
-// after is the group behind the one with that key; negative when there is none.
-func (f *Replay) after(at history.Digest) int {
+// groupAfter is the group behind the one with that key; negative when there is none.
+func (f *Replay) groupAfter(at history.Digest) int {
 	if at == (history.Digest{}) {
 		return 0
 	}
@@ -104,24 +106,24 @@ func (f *Replay) after(at history.Digest) int {
 	return -1
 }
 
-// stand notes where a session stands.
-func (f *Replay) stand(st *state) {
-	if f.r.Session == "" {
+// rememberConversation notes where a session stands.
+func (f *Replay) rememberConversation(st *state) {
+	if f.request.Session == "" {
 		return
 	}
 	f.memory.mu.Lock()
 	defer f.memory.mu.Unlock()
-	t := f.talk()
+	t := f.conversation()
 	if known, ok := f.memory.last.Get(t); ok {
 		next := *known
-		next.state, next.before, next.asked, next.tries = st, f.before, f.groups[len(f.groups)-1].asked(), 0
+		next.state, next.beforeAsked, next.lastAsked, next.failures = st, f.beforeLast, f.groups[len(f.groups)-1].questionKey(), 0
 		f.memory.last.Put(t, &next)
 	}
 }
 
-// Summary is what the scenario says of a conversation that is to be cut; false = the
+// Summarize is what the scenario says of a conversation that is to be cut; false = the
 // session is not known.
-func (m *Memory) Summary(ctx context.Context, c *history.Client) (string, bool) {
+func (m *Memory) Summarize(ctx context.Context, c *history.Client) (string, bool) {
 	m.mu.Lock()
 	known, ok := m.last.Get(conversationKey{c.Session, c.Agent})
 	m.mu.Unlock()

@@ -11,30 +11,30 @@ import (
 // state is a conversation after some of its history. It is never changed: going
 // on makes another one.
 type state struct {
-	engine  *scenarios.Engine
-	answer  *answer        // to what was asked last; nil = nothing was
-	waiting []string       // added prompts that nothing has answered
-	context []string       // texts beside the prompt and the results, for expressions
-	struck  map[string]int // how often a rule's failure struck before it was overcome
-	prodded bool           // Claude Code has asked about an empty reply since the last prompt: it does so once
+	engine         *scenarios.Engine
+	answer         *answer        // to what was asked last; nil = nothing was
+	pendingPrompts []string       // added prompts that nothing has answered
+	context        []string       // texts beside the prompt and the results, for expressions
+	failureCounts  map[string]int // how often a rule's failure struck before it was overcome
+	nudged         bool           // Claude Code has asked about an empty reply since the last prompt: it does so once
 }
 
 // answer is what the scenario says to the last group of a history.
 type answer struct {
-	began      scenarios.Request // what was asked first
-	asked      scenarios.Request // the last that was answered
-	reply      scenarios.Reply   // the first: its rule, failure, delay and pace count
-	blocks     []protocol.Block
-	stop       string // scripted stop reason
-	usage      *scenarios.Usage
-	structured json.RawMessage
-	held       []PendingGate
-	more       bool // a step follows that needs no results
-	calls      bool
+	firstRequest scenarios.Request // what was asked first
+	lastRequest  scenarios.Request // the last that was answered
+	reply        scenarios.Reply   // the first: its rule, failure, delay and pace count
+	blocks       []protocol.Block
+	stop         string // subagentEngine stop reason
+	usage        *scenarios.Usage
+	structured   json.RawMessage
+	pendingGates []PendingGate
+	continues    bool // a step follows that needs no results
+	hasCalls     bool
 }
 
-// silent tells whether nothing of the answer can be seen.
-func (a *answer) silent() bool {
+// isEmpty tells whether nothing of the answer can be seen.
+func (a *answer) isEmpty() bool {
 	return !slices.ContainsFunc(a.blocks, func(b protocol.Block) bool { text, ok := b.(protocol.TextBlock); return !ok || text.Text != "" })
 }
 
@@ -44,16 +44,16 @@ type PendingGate struct {
 	Rule        scenarios.RuleRef
 }
 
-// Valueless is a path in a template that had no value.
-type Valueless struct {
+// MissingValue is a path in a template that had no value.
+type MissingValue struct {
 	Rule scenarios.RuleRef
 	Path string
 }
 
-// add puts a message of the scenario behind those before.
-func (a *answer) add(reply scenarios.Reply) {
+// append puts a message of the scenario behind those before.
+func (a *answer) append(reply scenarios.Reply) {
 	a.blocks = append(a.blocks, reply.Blocks...)
-	a.stop, a.more = reply.StopReason, reply.More
+	a.stop, a.continues = reply.StopReason, reply.More
 	if a.stop == "end_turn" {
 		a.stop = ""
 	}
@@ -61,10 +61,10 @@ func (a *answer) add(reply scenarios.Reply) {
 		a.structured = reply.StructuredOutput
 	}
 	if reply.After != "" {
-		a.held = append(a.held, PendingGate{After: reply.After, Rule: reply.Rule})
+		a.pendingGates = append(a.pendingGates, PendingGate{After: reply.After, Rule: reply.Rule})
 	}
 	if reply.Gate != "" {
-		a.held = append(a.held, PendingGate{Gate: reply.Gate, Rule: reply.Rule})
+		a.pendingGates = append(a.pendingGates, PendingGate{Gate: reply.Gate, Rule: reply.Rule})
 	}
 	if u := reply.Usage; u != nil {
 		sum := *u
@@ -74,5 +74,5 @@ func (a *answer) add(reply scenarios.Reply) {
 		}
 		a.usage = &sum
 	}
-	a.calls = scenarios.StopReason(reply.Blocks) == "tool_use"
+	a.hasCalls = scenarios.StopReason(reply.Blocks) == "tool_use"
 }

@@ -7,10 +7,10 @@ import (
 	"github.com/claudeless/claudeless/internal/api/history"
 )
 
-// request fills in what expressions see of the request itself, as far as any of
+// bindRequestVars fills in what expressions see of the request itself, as far as any of
 // them looks.
-func (f *Replay) request() {
-	r, scenario := f.r, f.s.scenario
+func (f *Replay) bindRequestVars() {
+	r, scenario := f.request, f.replayer.scenario
 	var volatile []string
 	is := func(value string, names ...string) bool {
 		for _, name := range names {
@@ -35,7 +35,7 @@ func (f *Replay) request() {
 		}
 	}
 	if scenario.Mentions("cwd") {
-		f.vars.CWD = r.Directory()
+		f.vars.CWD = r.WorkingDirectory()
 		is(f.vars.CWD, "cwd")
 	}
 	c := &f.vars.Call
@@ -50,7 +50,7 @@ func (f *Replay) request() {
 	is(string(r.OutputConfig), "output_config")
 	is(string(r.Metadata), "metadata")
 	if scenario.Mentions("headers") {
-		c.Headers = r.Headers()
+		c.Headers = r.VisibleHeaders()
 		volatile = append(volatile, "headers", fmt.Sprint(c.Headers))
 	}
 	if volatile != nil {

@@ -21,8 +21,8 @@ type ErrorDetails struct {
 	Code string `json:"error_code"`
 }
 
-// ErrorOf is the body of an error; an empty kind is that of the status.
-func ErrorOf(e scenarios.APIError, code, id string) Error {
+// NewError is the body of an error; an empty kind is that of the status.
+func NewError(e scenarios.APIError, code, id string) Error {
 	body := ErrorBody{Type: e.Type, Message: e.Message}
 	if body.Type == "" {
 		body.Type = scenarios.APIErrorType(e.Status)

@@ -13,9 +13,9 @@ import (
 
 // Event is one event of a stream, and the pause before it.
 type Event struct {
-	Wait time.Duration
-	Name string
-	Data []byte
+	Pause time.Duration
+	Name  string
+	Data  []byte
 }
 
 // StreamOptions is how a message becomes events.
@@ -31,7 +31,7 @@ type EventList struct {
 
 	random func() float64
 	Events []Event
-	due    time.Duration // pause before the next event
+	pause  time.Duration // pause before the next event
 }
 
 // The forms of the events, with their keys in the order of the API.
@@ -55,21 +55,21 @@ type (
 		Index int    `json:"index"`
 	}
 	messageDelta struct {
-		Type  string    `json:"type"`
-		Delta lastDelta `json:"delta"`
-		Usage any       `json:"usage"`
+		Type  string           `json:"type"`
+		Delta messageDeltaBody `json:"delta"`
+		Usage any              `json:"usage"`
 	}
-	lastDelta struct {
+	messageDeltaBody struct {
 		StopReason   string       `json:"stop_reason"`
 		StopSequence *string      `json:"stop_sequence"`
 		StopDetails  *stopDetails `json:"stop_details,omitempty"`
 	}
-	bare struct {
+	typeOnly struct {
 		Type string `json:"type"`
 	}
 )
 
-// delta is a piece of a block; one of the texts is set.
+// addDelta is a piece of a block; one of the texts is set.
 type delta struct {
 	Type      string  `json:"type"`
 	Text      *string `json:"text,omitempty"`
@@ -81,18 +81,18 @@ type delta struct {
 	Content  *string         `json:"content,omitempty"`
 }
 
-// Play makes the events of a message. The jitter depends on the message alone.
-func (m *Message) Play(how StreamOptions) *EventList {
-	s := &EventList{StreamOptions: how, random: jitter(how.Seed), due: time.Duration(how.Pace.TTFTMS) * time.Millisecond}
+// Events makes the events of a message. The jitter depends on the message alone.
+func (m *Message) Events(how StreamOptions) *EventList {
+	s := &EventList{StreamOptions: how, random: jitter(how.Seed), pause: time.Duration(how.Pace.TTFTMS) * time.Millisecond}
 	start := m.wire([]protocol.Block{})
 	start.StopReason, start.StopSequence, start.StopDetails = nil, nil, nil
 	start.Usage.Output, start.Usage.Details = min(1, start.Usage.Output), nil
 	s.Add("message_start", messageStart{"message_start", start})
 	for i, b := range m.Blocks {
-		s.block(i, b, m.Hidden)
+		s.addBlock(i, b, m.HideThinking)
 	}
-	s.Add("message_delta", messageDelta{"message_delta", lastDelta{m.Stop, m.Sequence, m.details()}, m.lastUsage()})
-	s.Add("message_stop", bare{"message_stop"})
+	s.Add("message_delta", messageDelta{"message_delta", messageDeltaBody{m.StopReason, m.StopSequence, m.details()}, m.lastUsage()})
+	s.Add("message_stop", typeOnly{"message_stop"})
 	return s
 }
 
@@ -113,49 +113,49 @@ func (s *EventList) Add(name string, data any) {
 	if s.Pad {
 		body = append(append(body[:len(body)-1], strings.Repeat(" ", len(s.Events)*7%16)...), '}')
 	}
-	s.Events = append(s.Events, Event{Wait: s.due, Name: name, Data: body})
-	s.due = 0
+	s.Events = append(s.Events, Event{Pause: s.pause, Name: name, Data: body})
+	s.pause = 0
 }
 
-// block adds the events of one block.
-func (s *EventList) block(i int, b protocol.Block, hidden bool) {
+// addBlock adds the events of one block.
+func (s *EventList) addBlock(i int, b protocol.Block, hidden bool) {
 	open := func(empty any) {
 		s.Add("content_block_start", blockStart{"content_block_start", i, empty})
 		if i == 0 {
-			s.Add("ping", bare{"ping"})
+			s.Add("ping", typeOnly{"ping"})
 		}
 	}
 	switch b := b.(type) {
 	case protocol.TextBlock:
-		open(opening(b))
+		open(emptyText(b))
 		for _, c := range citations(b) {
-			s.delta(i, "", delta{Type: "citations_delta", Citation: c})
+			s.addDelta(i, "", delta{Type: "citations_delta", Citation: c})
 		}
 		for _, piece := range s.Pace.Split(b.Text) {
-			s.delta(i, piece, delta{Type: "text_delta", Text: &piece})
+			s.addDelta(i, piece, delta{Type: "text_delta", Text: &piece})
 		}
 	case protocol.ThinkingBlock:
 		open(protocol.ThinkingBlock{Type: "thinking"})
 		if !hidden {
-			for _, piece := range s.thoughts(b.Thinking) {
-				s.delta(i, piece, delta{Type: "thinking_delta", Thinking: &piece})
+			for _, piece := range s.thinkingPieces(b.Thinking) {
+				s.addDelta(i, piece, delta{Type: "thinking_delta", Thinking: &piece})
 			}
 		}
-		s.delta(i, "", delta{Type: "signature_delta", Signature: &b.Signature})
+		s.addDelta(i, "", delta{Type: "signature_delta", Signature: &b.Signature})
 	case protocol.ToolUse:
 		empty := b
 		empty.Input = json.RawMessage("{}")
 		open(empty)
-		s.input(i, b.Input)
+		s.addInput(i, b.Input)
 	case protocol.ServerCall:
 		empty := b
 		empty.Input = json.RawMessage("{}")
 		open(empty)
-		s.input(i, b.Input)
+		s.addInput(i, b.Input)
 	case protocol.RawBlock:
-		if text, ok := compaction(b); ok {
-			open(compacted{Type: "compaction"})
-			s.delta(i, text, delta{Type: "compaction_delta", Content: &text})
+		if text, ok := compactionText(b); ok {
+			open(emptyCompaction{Type: "compaction"})
+			s.addDelta(i, text, delta{Type: "compaction_delta", Content: &text})
 			break
 		}
 		open(b)
@@ -165,15 +165,15 @@ func (s *EventList) block(i int, b protocol.Block, hidden bool) {
 	s.Add("content_block_stop", blockStop{"content_block_stop", i})
 }
 
-// input adds the input of a call in pieces, the first of them empty.
-func (s *EventList) input(i int, input json.RawMessage) {
+// addInput adds the input of a call in pieces, the first of them empty.
+func (s *EventList) addInput(i int, input json.RawMessage) {
 	for _, piece := range s.Pace.SplitInput(string(input)) {
-		s.delta(i, piece, delta{Type: "input_json_delta", JSON: &piece})
+		s.addDelta(i, piece, delta{Type: "input_json_delta", JSON: &piece})
 	}
 }
 
-// opening is the empty form of a text.
-func opening(b protocol.TextBlock) protocol.TextBlock {
+// emptyText is the empty form of a text.
+func emptyText(b protocol.TextBlock) protocol.TextBlock {
 	empty := protocol.Text("")
 	if b.Citations != nil {
 		empty.Citations = json.RawMessage("[]")
@@ -190,33 +190,33 @@ func citations(b protocol.TextBlock) []json.RawMessage {
 	return each
 }
 
-// compacted is the empty form of a compaction.
-type compacted struct {
+// emptyCompaction is the empty form of a compaction.
+type emptyCompaction struct {
 	Type    string  `json:"type"`
 	Content *string `json:"content"`
 }
 
-// compaction is the text of a compaction that the scenario wrote as a raw block.
-func compaction(b protocol.RawBlock) (string, bool) {
-	var c compacted
+// compactionText is the text of a compaction that the scenario wrote as a raw block.
+func compactionText(b protocol.RawBlock) (string, bool) {
+	var c emptyCompaction
 	if json.Unmarshal(b.JSON, &c) != nil || c.Type != "compaction" || c.Content == nil {
 		return "", false
 	}
 	return *c.Content, true
 }
 
-// thoughts are the pieces in which reasoning comes: at full speed it is one, as in
+// thinkingPieces are the pieces in which reasoning comes: at full speed it is one, as in
 // the CLI face, which announces each.
-func (s *EventList) thoughts(text string) []string {
+func (s *EventList) thinkingPieces(text string) []string {
 	if s.Pace.TokensPerSecond > 0 {
 		return s.Pace.Split(text)
 	}
 	return []string{text}
 }
 
-func (s *EventList) delta(i int, piece string, d delta) {
+func (s *EventList) addDelta(i int, piece string, d delta) {
 	if piece != "" {
-		s.due += s.Pace.Wait(piece, s.random)
+		s.pause += s.Pace.Wait(piece, s.random)
 	}
 	s.Add("content_block_delta", blockDelta{"content_block_delta", i, d})
 }

@@ -7,9 +7,9 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// Fault spoils the Events in one exact way. The result of a fault that ends in
+// ApplyFault spoils the Events in one exact way. The result of a fault that ends in
 // silence has silent set.
-func (s *EventList) Fault(kind string) (silent bool) {
+func (s *EventList) ApplyFault(kind string) (silent bool) {
 	at := func(name string) int {
 		for i := range s.Events {
 			if s.Events[i].Name == name {
@@ -37,14 +37,14 @@ func (s *EventList) Fault(kind string) (silent bool) {
 	case "two-message-starts":
 		insert(1, s.Events[0])
 	case "tool-json-truncated":
-		s.dropLast(`"input_json_delta"`)
+		s.dropLastTextEvent(`"input_json_delta"`)
 	case "usage-in-start-only":
 		i := at("message_delta")
 		var d messageDelta
 		if json.Unmarshal(s.Events[i].Data, &d) == nil {
 			if body, err := protocol.Marshal(struct {
-				Type  string    `json:"type"`
-				Delta lastDelta `json:"delta"`
+				Type  string           `json:"type"`
+				Delta messageDeltaBody `json:"delta"`
 			}{d.Type, d.Delta}); err == nil {
 				s.Events[i].Data = body
 			}
@@ -56,8 +56,8 @@ func (s *EventList) Fault(kind string) (silent bool) {
 	return false
 }
 
-// dropLast leaves out the last event that holds text.
-func (s *EventList) dropLast(text string) {
+// dropLastTextEvent leaves out the last event that holds text.
+func (s *EventList) dropLastTextEvent(text string) {
 	for i := len(s.Events) - 1; i >= 0; i-- {
 		if bytes.Contains(s.Events[i].Data, []byte(text)) {
 			s.Events = append(s.Events[:i:i], s.Events[i+1:]...)

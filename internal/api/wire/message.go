@@ -11,14 +11,14 @@ import (
 
 // Message is an answer of the API.
 type Message struct {
-	ID, Model string
-	Blocks    []protocol.Block
-	Stop      string
-	Sequence  *string // the stop sequence that was met
-	Usage     scenarios.Usage
-	Cache     Cache // of the input, what a cache holds or takes
-	Thinking  int   // tokens of the output that are reasoning
-	Hidden    bool  // reasoning comes without its text
+	ID, Model      string
+	Blocks         []protocol.Block
+	StopReason     string
+	StopSequence   *string // the stop sequence that was met
+	Usage          scenarios.Usage
+	Cache          Cache // of the input, what a cache holds or takes
+	ThinkingTokens int   // tokens of the output that are reasoning
+	HideThinking   bool  // reasoning comes without its text
 }
 
 // Cache are the input tokens of a message that a prompt cache had, and those that
@@ -37,8 +37,8 @@ type wireUsage struct {
 	Geo           string            `json:"inference_geo,omitempty"`
 }
 
-// lastUsage is that at the end of a stream: what has been counted, and no more.
-type lastUsage struct {
+// finalUsage is that at the end of a stream: what has been counted, and no more.
+type finalUsage struct {
 	Input        int          `json:"input_tokens"`
 	CacheCreated int          `json:"cache_creation_input_tokens"`
 	CacheRead    int          `json:"cache_read_input_tokens"`
@@ -81,13 +81,13 @@ func (m *Message) Body() any { return m.wire(m.Blocks) }
 // wire is the message with its content, or without it as a stream begins.
 func (m *Message) wire(blocks []protocol.Block) wireAnswer {
 	return wireAnswer{
-		ID: m.ID, Type: "message", Role: "assistant", Model: m.Model, Content: blocks, StopReason: &m.Stop, StopSequence: m.Sequence,
+		ID: m.ID, Type: "message", Role: "assistant", Model: m.Model, Content: blocks, StopReason: &m.StopReason, StopSequence: m.StopSequence,
 		StopDetails: m.details(), Usage: m.wireUsage(),
 	}
 }
 
 func (m *Message) details() *stopDetails {
-	if m.Stop != "refusal" {
+	if m.StopReason != "refusal" {
 		return nil
 	}
 	return &stopDetails{Type: "refusal"}
@@ -98,20 +98,20 @@ func (m *Message) wireUsage() wireUsage {
 	return wireUsage{
 		Input: m.Usage.InputTokens, CacheRead: c.Read, CacheCreated: c.Created5m + c.Created1h,
 		CacheCreation: wireCacheCreation{c.Created5m, c.Created1h},
-		Output:        m.Usage.OutputTokens, Details: &wireDetails{m.Thinking}, Tier: "standard",
+		Output:        m.Usage.OutputTokens, Details: &wireDetails{m.ThinkingTokens}, Tier: "standard",
 	}
 }
 
-func (m *Message) lastUsage() lastUsage {
-	u := lastUsage{Input: m.Usage.InputTokens, CacheCreated: m.Cache.Created5m + m.Cache.Created1h, CacheRead: m.Cache.Read, Output: m.Usage.OutputTokens}
-	if m.Thinking > 0 {
-		u.Details = &wireDetails{m.Thinking}
+func (m *Message) lastUsage() finalUsage {
+	u := finalUsage{Input: m.Usage.InputTokens, CacheCreated: m.Cache.Created5m + m.Cache.Created1h, CacheRead: m.Cache.Read, Output: m.Usage.OutputTokens}
+	if m.ThinkingTokens > 0 {
+		u.Details = &wireDetails{m.ThinkingTokens}
 	}
 	return u
 }
 
-// Unfill takes what the request already says off the first text.
-func (m *Message) Unfill(prefill string) {
+// TrimPrefill takes what the request already says off the first text.
+func (m *Message) TrimPrefill(prefill string) {
 	for i, b := range m.Blocks {
 		if text, ok := b.(protocol.TextBlock); ok {
 			rest, cut := strings.CutPrefix(text.Text, prefill)
@@ -126,9 +126,9 @@ func (m *Message) Unfill(prefill string) {
 	}
 }
 
-// Shorten cuts the text at a stop sequence and at the most tokens, negative = at any
+// Truncate cuts the text at a stop sequence and at the most tokens, negative = at any
 // length. What follows a cut is not said.
-func (m *Message) Shorten(most int, stops []string) {
+func (m *Message) Truncate(most int, stops []string) {
 	left := most
 	for i, b := range m.Blocks {
 		text, ok := b.(protocol.TextBlock)
@@ -139,7 +139,7 @@ func (m *Message) Shorten(most int, stops []string) {
 		cut := -1
 		for _, stop := range stops {
 			if at := strings.Index(said, stop); stop != "" && at >= 0 && (cut < 0 || at < cut) {
-				cut, m.Sequence = at, &stop
+				cut, m.StopSequence = at, &stop
 			}
 		}
 		if cut >= 0 {
@@ -148,11 +148,11 @@ func (m *Message) Shorten(most int, stops []string) {
 		switch {
 		case most >= 0 && said != "" && scenarios.Tokens(len(said)) > left:
 			m.Blocks = append(slices.Clone(m.Blocks[:i]), protocol.Text(firstBytes(said, 4*left)))
-			m.Stop, m.Sequence = "max_tokens", nil
+			m.StopReason, m.StopSequence = "max_tokens", nil
 			return
 		case cut >= 0:
 			m.Blocks = append(slices.Clone(m.Blocks[:i]), protocol.Text(said))
-			m.Stop = "stop_sequence"
+			m.StopReason = "stop_sequence"
 			return
 		}
 		left -= scenarios.Tokens(len(said))

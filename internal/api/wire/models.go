@@ -73,13 +73,13 @@ type thinkingTypes struct {
 	Enabled      support `json:"enabled"`
 }
 
-// InfoOf describes any model: of one that nobody knows, what the CLI assumes.
-func InfoOf(id string) ModelInfo {
+// ModelInfoFor describes any model: of one that nobody knows, what the CLI assumes.
+func ModelInfoFor(id string) ModelInfo {
 	f, yes := model.Of(id), support{true}
 	efforts := support{f.Effort}
 	return ModelInfo{
 		Type: "model", ID: id, DisplayName: "Claude " + model.Display(model.Bare(id)), CreatedAt: "1970-01-01T00:00:00Z",
-		MaxInput: f.ContextWindow, MaxTokens: f.MaxOutput, Lifecycle: "active", Line: lineOf(id), Fallbacks: []string{},
+		MaxInput: f.ContextWindow, MaxTokens: f.MaxOutput, Lifecycle: "active", Line: modelFamily(id), Fallbacks: []string{},
 		Capabilities: capabilities{
 			Batch: yes, Citations: yes, CodeExecution: yes, ImageInput: yes, PDFInput: yes, StructuredOutputs: yes,
 			ContextManagement: contextEdits{true, yes, yes, yes},
@@ -90,8 +90,8 @@ func InfoOf(id string) ModelInfo {
 	}
 }
 
-// lineOf is the family of a model; nil = none of the known ones.
-func lineOf(id string) *string {
+// modelFamily is the family of a model; nil = none of the known ones.
+func modelFamily(id string) *string {
 	for _, line := range []string{"haiku", "sonnet", "opus", "fable"} {
 		if strings.Contains(id, line) {
 			return &line

@@ -66,7 +66,7 @@ func (r *trafficReader) exchange(at Place, date string, e *journal.Exchange) {
 // Codes ask small questions about commands and titles without tools, and without
 // saying where they run.
 func beside(r *history.Request) bool {
-	return r.Side() != "" || r.ClaudeCode() && r.Agent == "" && len(r.Tools.Names) == 0 && r.Directory() == ""
+	return r.SideRequestKind() != "" || r.IsClaudeCode() && r.Agent == "" && len(r.Tools.Names) == 0 && r.WorkingDirectory() == ""
 }
 
 // sessionIn is the session that older Claude Codes name in the metadata.
@@ -92,7 +92,7 @@ func (b *builder) client(e *journal.Exchange, request *history.Request) {
 	if version, ok := strings.CutPrefix(e.Client, "claude-cli/"); ok {
 		b.Version, _, _ = strings.Cut(version, " ")
 	}
-	b.CWD = cmp.Or(b.CWD, request.Directory())
+	b.CWD = cmp.Or(b.CWD, request.WorkingDirectory())
 	for _, name := range request.Tools.Names {
 		if !slices.Contains(b.Tools, name) {
 			b.Tools = append(b.Tools, name)
@@ -148,7 +148,7 @@ func assistantOf(g history.Group) wireMessage {
 
 func (w *trafficWriter) step(s *history.Step) {
 	switch s.Kind {
-	case history.Results, history.Closed:
+	case history.Results, history.ClosedResults:
 		for _, r := range s.Results {
 			out := w.result(w.at, wireBlock{ToolUseID: r.ID, IsError: r.IsError})
 			out.Text = r.Text
@@ -165,7 +165,7 @@ func (w *trafficWriter) step(s *history.Step) {
 			return
 		}
 		w.prompt(&Prompt{At: w.at, Text: s.Text, Other: len(s.Files), Notice: s.Kind == history.Notice})
-	case history.Added, history.Injected, history.Resumed, history.Interrupt, history.Summary: // none of them begins a turn
+	case history.AddedPrompt, history.InjectedText, history.ResumeText, history.Interrupt, history.Summary: // none of them begins a turn
 	}
 }
 
