@@ -74,7 +74,7 @@ func Unknown(name string, names []string) protocol.ToolResult {
 
 func absent(text string) protocol.ToolResult {
 	r := protocol.UsageError(text)
-	r.Unknown = true
+	r.UnknownTool = true
 	return r
 }
 

@@ -28,7 +28,7 @@ func (m MCP) Execute(ctx context.Context, call protocol.ToolUse) (Result, error)
 		return Plain(result), nil
 	case errors.Is(err, mcp.ErrNotConnected) && m.listed(call.Name):
 		gone := failed(err.Error())
-		gone.Unknown = true
+		gone.UnknownTool = true
 		return gone, nil
 	default:
 		return Result{}, ErrUnknownTool

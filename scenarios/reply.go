@@ -298,7 +298,7 @@ func (r *response) blocks(ctx context.Context, reply *Reply, step *Step) error {
 		if err != nil {
 			return err
 		}
-		if call, ok := b.(protocol.ServerCall); ok {
+		if call, ok := b.(protocol.ServerToolCall); ok {
 			server = call.ID
 		}
 		reply.Blocks = append(reply.Blocks, b)
@@ -348,7 +348,7 @@ func apiBlockOf(ctx context.Context, s *fill.Scope, b *Block) (protocol.Block, e
 		}{string(b.Type), b.Data})
 		return protocol.RawBlock{JSON: raw}, err
 	}
-	call := protocol.ServerCall{Type: string(b.Type), ID: b.ID, Name: b.Name, Input: json.RawMessage("{}")}
+	call := protocol.ServerToolCall{Type: string(b.Type), ID: b.ID, Name: b.Name, Input: json.RawMessage("{}")}
 	if call.ID == "" {
 		call.ID = serverID(b.at.String())
 	}

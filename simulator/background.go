@@ -9,98 +9,100 @@ import (
 	"github.com/claudeless/claudeless/simulator/task"
 )
 
-// backgroundWork is the work behind a turn, which goes on while the turn does: it shows
-// what tasks have to show.
+// backgroundWork shows the events of background tasks while a turn runs, and lists the tasks for
+// hooks and results.
 type backgroundWork struct {
-	s      *Simulator
+	sim    *Simulator
 	out    *emitter
-	ledger *turnTotals
+	totals *turnTotals
 }
 
-// drain yields what tasks have queued.
-func (b *backgroundWork) drain(p task.Phase) {
-	if b.s.main.Tasks == nil || b.out.left {
+// emitTaskEvents emits the events that tasks have queued for this phase and adds what sub-agents
+// spent to the totals.
+func (b *backgroundWork) emitTaskEvents(p task.Phase) {
+	if b.sim.main.Tasks == nil || b.out.stopped {
 		return
 	}
-	events := b.s.main.Tasks.Take(p)
+	events := b.sim.main.Tasks.Take(p)
 	if len(events) == 0 {
 		return
 	}
-	defer b.s.main.Tasks.Shown()
+	defer b.sim.main.Tasks.Shown()
 	for _, ev := range events {
 		if spent, ok := ev.(*protocol.AgentUsage); ok {
-			b.s.books.charge(spent.Models)
-			b.s.books.apiTime += time.Duration(spent.APIMS) * time.Millisecond
+			b.sim.totals.addModels(spent.Models)
+			b.sim.totals.apiTime += time.Duration(spent.APIMS) * time.Millisecond
 		}
-		if ran, ok := ev.(*protocol.ToolRan); ok && ran.CountDenial { // a sub-agent's
-			b.ledger.deny(ran.Use, ran.Use.Input)
+		if ran, ok := ev.(*protocol.ToolExecuted); ok && ran.CountDenial { // the call of a sub-agent
+			b.totals.recordDenial(ran.Use, ran.Use.Input)
 		}
-		b.out.emit(b.out.stamp(ev))
+		b.out.emit(b.out.assignIDs(ev))
 	}
 }
 
-// sleep waits, and shows meanwhile what tasks have to show; a cancelled turn
-// gives the ctx's error, and nobody waits for a consumer who is gone.
+// sleep waits for d and shows the events of tasks meanwhile. It returns early with the error of ctx
+// when the turn is cancelled, and with errStopped when the consumer has stopped.
 func (b *backgroundWork) sleep(ctx context.Context, d time.Duration) error {
-	if d <= 0 || b.out.left {
-		return cmp.Or(b.out.gone(), ctx.Err())
+	if d <= 0 || b.out.stopped {
+		return cmp.Or(b.out.checkOpen(), ctx.Err())
 	}
-	if b.s.main.Tasks == nil || !b.s.main.Tasks.Live() || !b.s.main.Tasks.Busy() {
-		return b.s.o.Clock.Sleep(ctx, d)
+	if b.sim.main.Tasks == nil || !b.sim.main.Tasks.Live() || !b.sim.main.Tasks.Busy() {
+		return b.sim.options.Clock.Sleep(ctx, d)
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	slept := make(chan error, 1)
-	go func() { slept <- b.s.o.Clock.Sleep(ctx, d) }() // ends with the sleep, which cancel ends
+	go func() { slept <- b.sim.options.Clock.Sleep(ctx, d) }() // ends with the sleep, which cancel ends
 	for {
 		select {
 		case err := <-slept:
-			return cmp.Or(b.out.gone(), err)
-		case <-b.news():
-			if b.drain(task.InTurn); b.out.left {
+			return cmp.Or(b.out.checkOpen(), err)
+		case <-b.taskEvents():
+			if b.emitTaskEvents(task.InTurn); b.out.stopped {
 				cancel()
 			}
 		}
 	}
 }
 
-// news is the channel that tells of queued events; nil = never.
-func (b *backgroundWork) news() <-chan struct{} {
-	if b.s.main.Tasks == nil || !b.s.main.Tasks.Live() {
+// taskEvents returns a channel that receives when tasks have queued events. It is nil if the events
+// are delivered in a fixed order.
+func (b *backgroundWork) taskEvents() <-chan struct{} {
+	if b.sim.main.Tasks == nil || !b.sim.main.Tasks.Live() {
 		return nil
 	}
-	return b.s.main.Tasks.Ready()
+	return b.sim.main.Tasks.Ready()
 }
 
-// absorb tells the model of background work that has ended by now: no
-// turn of its own follows. In an ordered set nobody knows yet.
-func (b *backgroundWork) absorb() {
-	tasks := b.s.main.Tasks
+// absorbNotices adds the notices of tasks that have ended to the running turn, so that they do not
+// start a turn of their own.
+func (b *backgroundWork) absorbNotices() {
+	tasks := b.sim.main.Tasks
 	if tasks == nil || !tasks.Live() {
 		return
 	}
-	for n, ok := tasks.NextNotice(); ok && !b.out.left; n, ok = tasks.NextNotice() {
+	for n, ok := tasks.NextNotice(); ok && !b.out.stopped; n, ok = tasks.NextNotice() {
 		b.out.emit(&protocol.PromptAbsorbed{
-			UUID: b.s.o.Clock.NewID(), Content: protocol.Content{Text: n.Text}, Origin: n.Origin, Notice: true, Timestamp: b.out.timestamp(),
+			UUID: b.sim.options.Clock.NewID(), Content: protocol.Content{Text: n.Text}, Origin: n.Origin, Notice: true, Timestamp: b.out.timestamp(),
 		})
 	}
 }
 
-// subagents counts the sub-agents of the session for a result.
-func (b *backgroundWork) subagents() *protocol.SubagentStats {
-	if b.s.main.Tasks == nil {
+// subagentStats counts the sub-agents of the session for a result.
+func (b *backgroundWork) subagentStats() *protocol.SubagentStats {
+	if b.sim.main.Tasks == nil {
 		return &protocol.SubagentStats{ByType: map[string]int{}}
 	}
-	return new(b.s.main.Tasks.Stats())
+	return new(b.sim.main.Tasks.Stats())
 }
 
-// backgroundTasks lists what still runs, for Stop hooks.
+// backgroundTasks lists the running tasks for Stop hooks.
 func (b *backgroundWork) backgroundTasks() protocol.HookList[protocol.BackgroundTask] {
-	if b.s.main.Tasks == nil {
+	if b.sim.main.Tasks == nil {
 		return nil
 	}
 	var list protocol.HookList[protocol.BackgroundTask]
-	for _, i := range b.s.main.Tasks.Running() {
+	for _, i := range b.sim.main.Tasks.Running() {
 		kind := "shell"
 		if i.Kind == task.Agent {
 			kind = "subagent"
@@ -112,13 +114,13 @@ func (b *backgroundWork) backgroundTasks() protocol.HookList[protocol.Background
 	return list
 }
 
-// sessionCrons lists the scheduled prompts of the session, for Stop hooks.
+// sessionCrons lists the scheduled prompts of the session for Stop hooks.
 func (b *backgroundWork) sessionCrons() protocol.HookList[protocol.SessionCron] {
-	if b.s.main.Tasks == nil {
+	if b.sim.main.Tasks == nil {
 		return nil
 	}
 	var list protocol.HookList[protocol.SessionCron]
-	for _, j := range b.s.main.Tasks.Scheduled() {
+	for _, j := range b.sim.main.Tasks.Scheduled() {
 		list = append(list, protocol.SessionCron{ID: j.ID, Schedule: j.Cron.Expr(), Recurring: j.Recurring, Prompt: j.Prompt})
 	}
 	return list

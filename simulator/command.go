@@ -10,101 +10,101 @@ import (
 	"github.com/claudeless/claudeless/simulator/slash"
 )
 
-// localCommands answers prompts without the model: commands of the CLI itself, and blank
-// ones.
+// localCommands answers prompts without the model: the conversation's own slash commands, and blank
+// prompts.
 type localCommands struct{ *turnContext }
 
-// call reads the prompt as a slash command.
-func (k *localCommands) call() (slash.Call, bool) {
+// parse reads the prompt as a slash command.
+func (k *localCommands) parse() (slash.Call, bool) {
 	if k.prompts.in.Source == sourceSystem || k.prompts.in.NoQuery || k.prompts.in.Verbatim {
 		return slash.Call{}, false
 	}
-	_, typed, _ := k.prompts.in.Content.Typed()
+	_, typed, _ := k.prompts.in.Content.SplitTyped()
 	return slash.Parse(typed)
 }
 
-// under lets the turn run as its command wants it: what it may do unasked, and
-// on which model. The function that is returned ends that.
-func (k *localCommands) under(x *slash.Expansion) (undo func()) {
-	commands := k.s.commands
+// applyExpansion grants the tools of the command's expansion and sets its model for the turn. The
+// returned function restores both.
+func (k *localCommands) applyExpansion(x *slash.Expansion) (undo func()) {
+	commands := k.sim.commands
 	if x == nil {
 		return func() { commands.Grant(nil) }
 	}
 	commands.Grant(x.Tools)
-	before := k.s.o.Live.Model()
+	before := k.sim.options.State.Model()
 	if x.Model != "" && x.Model != "inherit" {
-		k.s.o.Live.SetModel(x.Model)
+		k.sim.options.State.SetModel(x.Model)
 	}
-	during := k.s.o.Live.Model()
+	during := k.sim.options.State.Model()
 	return func() {
 		commands.Grant(nil)
-		if k.s.o.Live.Model() == during { // nobody has set another one
-			k.s.o.Live.SetModel(before)
+		if k.sim.options.State.Model() == during { // the model was not changed during the turn
+			k.sim.options.State.SetModel(before)
 		}
 	}
 }
 
-// find runs a command of the session.
-func (k *localCommands) find(ctx context.Context, c slash.Call) (*slash.Outcome, *slash.Expansion) {
-	command, ok := k.s.commands.Find(c.Name)
+// runSessionCommand runs a slash command of the session.
+func (k *localCommands) runSessionCommand(ctx context.Context, c slash.Call) (*slash.Outcome, *slash.Expansion) {
+	command, ok := k.sim.commands.Find(c.Name)
 	if !ok {
 		return nil, nil
 	}
 	return command.Run(ctx, c)
 }
 
-// run is what a command of the conversation itself does ([OwnCommand]).
-func (k *localCommands) run(ctx context.Context, c slash.Call) error {
+// runOwn runs a command that the conversation handles itself ([HandlesCommand]).
+func (k *localCommands) runOwn(ctx context.Context, c slash.Call) error {
 	switch c.Name {
 	case "compact":
 		return k.compact(ctx, c)
 	case "context":
-		usage := k.s.Context()
-		return k.say(ctx, c, slash.Outcome{Text: usage.Text()}, &usage)
+		usage := k.sim.Context()
+		return k.answer(ctx, c, slash.Outcome{Text: usage.Text()}, &usage)
 	case "usage", "cost", "stats":
-		return k.say(ctx, c, slash.Outcome{Text: k.s.Cost().Text(), Name: "usage"}, nil)
+		return k.answer(ctx, c, slash.Outcome{Text: k.sim.Cost().Text(), Name: "usage"}, nil)
 	default:
 		return k.clear(ctx, c)
 	}
 }
 
-// blankText is what the CLI says to a prompt without a text.
+// blankText is the CLI's answer to a prompt of white space.
 const blankText = "Blank prompt — the message was only whitespace, so nothing was sent to the model."
 
-// refuseBlank answers a blank prompt without the model.
+// refuseBlank answers a blank prompt without asking the model.
 func (k *localCommands) refuseBlank(ctx context.Context) error {
-	if err := k.hooks.take(ctx, false); err != nil {
+	if err := k.hooks.beginCommand(ctx, false); err != nil {
 		return err
 	}
-	k.prompts.init(ctx)
-	k.out.inform(blankText, "warning")
-	return unasked(blankText)
+	k.prompts.emitInit(ctx)
+	k.out.emitInformational(blankText, "warning")
+	return endWithoutModel(blankText)
 }
 
-// say answers a command with text of the CLI's own: init and a message that no
-// model wrote.
-func (k *localCommands) say(ctx context.Context, c slash.Call, said slash.Outcome, usage *slash.Context) error {
+// answer ends the turn with the output of a command: it emits init and a synthetic assistant
+// message.
+func (k *localCommands) answer(ctx context.Context, c slash.Call, said slash.Outcome, usage *slash.Context) error {
 	if !said.Absent {
 		k.prompts.recorded = protocol.Content{Text: c.LocalTags(cmp.Or(said.Name, c.Name))}
 	}
-	if err := k.hooks.take(ctx, said.Absent); err != nil {
+	if err := k.hooks.beginCommand(ctx, said.Absent); err != nil {
 		return err
 	}
 	if said.Title != "" {
-		k.out.titled(said.Title)
+		k.out.emitTitle(said.Title)
 	}
-	k.prompts.init(ctx)
-	return k.reply(c, said, usage)
+	k.prompts.emitInit(ctx)
+	return k.emitReply(c, said, usage)
 }
 
-func (k *localCommands) reply(c slash.Call, said slash.Outcome, usage *slash.Context) error {
-	ev := k.output(slash.Call{Name: cmp.Or(said.Name, c.Name), Args: c.Args}, said.Text)
+func (k *localCommands) emitReply(c slash.Call, said slash.Outcome, usage *slash.Context) error {
+	ev := k.outputMessage(slash.Call{Name: cmp.Or(said.Name, c.Name), Args: c.Args}, said.Text)
 	if said.Absent {
-		ev.LocalCommandRun, ev.LocalCommandOutcome = nil, &protocol.LocalOutcome{Kind: "unavailable_headless"}
+		ev.LocalCommandRun, ev.LocalCommandOutcome = nil, &protocol.CommandOutcome{Kind: "unavailable_headless"}
 	}
 	if said.Failed {
 		ev.LocalCommandSource = slash.Complaint(said.Text)
-		ev.LocalCommandOutcome = &protocol.LocalOutcome{Kind: "failed"}
+		ev.LocalCommandOutcome = &protocol.CommandOutcome{Kind: "failed"}
 	}
 	if usage != nil {
 		raw, err := protocol.Marshal(usage)
@@ -113,35 +113,35 @@ func (k *localCommands) reply(c slash.Call, said slash.Outcome, usage *slash.Con
 		}
 		ev.ContextUsage = raw
 	}
-	end := unasked(said.Text)
+	end := endWithoutModel(said.Text)
 	if said.Unsaid {
-		end = unasked("")
+		end = endWithoutModel("")
 	}
 	if !said.Absent {
-		end.local = strings.Trim(strings.ReplaceAll(cmp.Or(said.Result, c.Name), "-", "_"), "_")
+		end.localCommand = strings.Trim(strings.ReplaceAll(cmp.Or(said.Result, c.Name), "-", "_"), "_")
 	}
 	k.out.emit(ev)
 	return end
 }
 
-// output is what a command of the CLI itself says, as a message.
-func (k *localCommands) output(c slash.Call, text string) *protocol.Assistant {
+// outputMessage makes the assistant message that shows the output of a command.
+func (k *localCommands) outputMessage(c slash.Call, text string) *protocol.Assistant {
 	return &protocol.Assistant{
-		Type: "assistant", Message: protocol.Synthetic(k.s.o.Clock.NewID(), text, "end_turn"),
-		SessionID: k.s.o.Live.SessionID(), UUID: k.s.o.Clock.NewID(), Timestamp: k.out.timestamp(),
+		Type: "assistant", Message: protocol.SyntheticMessage(k.sim.options.Clock.NewID(), text, "end_turn"),
+		SessionID: k.sim.options.State.SessionID(), UUID: k.sim.options.Clock.NewID(), Timestamp: k.out.timestamp(),
 		LocalCommandSource: slash.Output(text), LocalCommandRun: &protocol.LocalCommand{Command: c.Name, Args: c.Args},
 	}
 }
 
 // clear starts a new conversation (spec: cli-contract 9.6).
 func (k *localCommands) clear(ctx context.Context, c slash.Call) error {
-	s := k.s
+	s := k.sim
 	id := k.prompts.uuid()
-	k.prompts.queued()
-	if s.o.Hooks != nil && s.past.begun && !k.out.left {
-		s.o.Hooks.Run(ctx, hook.Input{Base: s.endBase(), Event: protocol.SessionEndHook{Reason: "clear"}})
+	k.prompts.emitQueued()
+	if s.options.Hooks != nil && s.history.sessionStarted && !k.out.stopped {
+		s.options.Hooks.Run(ctx, hook.Input{Base: s.sessionEndBase(), Event: protocol.SessionEndHook{Reason: "clear"}})
 	}
-	conversation := s.o.Clock.NewID()
+	conversation := s.options.Clock.NewID()
 	k.out.emit(&protocol.Frame{
 		Type: "conversation_reset",
 		Fields: []protocol.Field{
@@ -151,98 +151,98 @@ func (k *localCommands) clear(ctx context.Context, c slash.Call) error {
 			{Key: "user_message_uuid", Value: id},
 			{Key: "timestamp", Value: k.out.timestamp()},
 		},
-		SessionID: s.o.Live.SessionID(),
+		SessionID: s.options.State.SessionID(),
 	})
-	if err := k.out.gone(); err != nil {
+	if err := k.out.checkOpen(); err != nil {
 		return err
 	}
 	if s.main.Tasks != nil {
 		s.main.Tasks.Clear()
 	}
-	k.out.system("background_tasks_changed", protocol.Field{Key: "tasks", Value: []string{}})
-	if err := k.out.gone(); err != nil {
+	k.out.emitSystem("background_tasks_changed", protocol.Field{Key: "tasks", Value: []string{}})
+	if err := k.out.checkOpen(); err != nil {
 		return err
 	}
-	k.reset()
+	k.resetConversation()
 	if err := k.hooks.sessionStart(ctx); err != nil {
 		return err
 	}
 	k.prompts.recorded = protocol.Content{Text: c.LocalTags("clear")}
-	k.out.emit(k.prompts.command())
-	k.out.emit(&protocol.HiddenEvent{Event: k.output(slash.Call{Name: "clear", Args: c.Args}, "")})
-	k.prompts.init(ctx)
-	end := unasked("")
-	end.local = "clear"
+	k.out.emit(k.prompts.commandAccepted())
+	k.out.emit(&protocol.HiddenEvent{Event: k.outputMessage(slash.Call{Name: "clear", Args: c.Args}, "")})
+	k.prompts.emitInit(ctx)
+	end := endWithoutModel("")
+	end.localCommand = "clear"
 	return end
 }
 
-// reset forgets the conversation so far, its costs included.
-func (k *localCommands) reset() {
-	s := k.s
-	s.past.resumed, s.past.begun, s.past.started, s.past.turns = false, false, "clear", 0
-	s.books.reset()
+// resetConversation forgets the conversation and its costs and begins a new transcript.
+func (k *localCommands) resetConversation() {
+	s := k.sim
+	s.history.resumed, s.history.sessionStarted, s.history.startSource, s.history.turns = false, false, "clear", 0
+	s.totals.reset()
 	if s.main.Transcript == nil {
 		return
 	}
 	id, path, err := s.main.Transcript.Reset()
-	s.o.Live.Begin(id, path)
+	s.options.State.BeginConversation(id, path)
 	if err != nil {
-		k.out.unsaved(err)
+		k.out.warnUnsaved(err)
 	}
 }
 
-// compact replaces the conversation by a summary of it (spec: cli-contract
-// 9.6).
+// compact runs /compact, which replaces the conversation by a summary (spec: cli-contract 9.6).
 func (k *localCommands) compact(ctx context.Context, c slash.Call) error {
-	if k.s.past.turns == 0 && !k.s.past.resumed {
-		return k.say(ctx, c, slash.Outcome{Text: "Error: No messages to compact", Failed: true, Unsaid: true}, nil)
+	if k.sim.history.turns == 0 && !k.sim.history.resumed {
+		return k.answer(ctx, c, slash.Outcome{Text: "Error: No messages to compact", Failed: true, Unsaid: true}, nil)
 	}
-	if err := k.hooks.begin(ctx); err != nil {
+	if err := k.hooks.beginTurn(ctx); err != nil {
 		return err
 	}
 	k.prompts.recorded = protocol.Content{Text: c.LocalTags(c.Name)}
-	k.out.system("status", protocol.Field{Key: "status", Value: "compacting"})
-	in := protocol.PreCompactHook{Trigger: byHand}
+	k.out.emitSystem("status", protocol.Field{Key: "status", Value: "compacting"})
+	in := protocol.PreCompactHook{Trigger: triggerManual}
 	if c.Args != "" {
 		in.CustomInstructions = &c.Args
 	}
 	work := compaction{k.turnContext}
-	sum, err := work.sum(ctx, in)
+	sum, err := work.summarize(ctx, in)
 	if err != nil {
 		return err
 	}
 	switch {
 	case sum.failed:
-		return k.uncompacted(ctx, c, "exhausted", "Compaction failed: exhausted", work)
-	case sum.refused != "":
-		reason := "Compaction blocked by PreCompact hook: " + strings.TrimSpace(sum.refused)
-		return k.uncompacted(ctx, c, "skipped: "+reason, reason, work)
+		return k.endFailedCompaction(ctx, c, "exhausted", "Compaction failed: exhausted", work)
+	case sum.refusal != "":
+		reason := "Compaction blocked by PreCompact hook: " + strings.TrimSpace(sum.refusal)
+		return k.endFailedCompaction(ctx, c, "skipped: "+reason, reason, work)
 	}
-	k.prompts.init(ctx)
+	k.prompts.emitInit(ctx)
 	shown := &protocol.User{Message: protocol.UserContent{Role: "user", Content: protocol.Content{Text: sum.text()}}, IsSynthetic: true, IsReplay: new(false)}
-	k.out.stamp(shown)
-	work.boundary(sum, shown.UUID)
-	return k.compacted(shown, sum.reports)
+	k.out.assignIDs(shown)
+	work.emitBoundary(sum, shown.UUID)
+	return k.emitSummary(shown, sum.hookReports)
 }
 
-// uncompacted says why a conversation stays as it is: to hosts, and to people.
-func (k *localCommands) uncompacted(ctx context.Context, c slash.Call, problem, text string, work compaction) error {
-	work.status("failed", problem)
-	k.prompts.init(ctx)
-	k.out.emit(k.prompts.command())
-	return k.reply(c, slash.Outcome{Text: text, Failed: true}, nil)
+// endFailedCompaction reports why the conversation was not compacted: problem is for hosts, text is
+// for users.
+func (k *localCommands) endFailedCompaction(ctx context.Context, c slash.Call, problem, text string, work compaction) error {
+	work.emitStatus("failed", problem)
+	k.prompts.emitInit(ctx)
+	k.out.emit(k.prompts.commandAccepted())
+	return k.emitReply(c, slash.Outcome{Text: text, Failed: true}, nil)
 }
 
-// compacted shows what stands in the conversation's place.
-func (k *localCommands) compacted(shown *protocol.User, reports []string) error {
+// emitSummary emits the summary that replaces the conversation, and the output of the command.
+func (k *localCommands) emitSummary(shown *protocol.User, reports []string) error {
 	yes := true
 	said := slash.Output("Compacted " + strings.Join(reports, "\n"))
 	told := &protocol.User{Message: protocol.UserContent{Role: "user", Content: protocol.Content{Text: said}}, IsReplay: &yes}
-	k.out.stamp(told)
-	for _, ev := range []protocol.Event{&protocol.Compacted{Summary: shown, Command: k.prompts.command(), Output: told, Reports: len(reports) > 0}, shown, told} {
+	k.out.assignIDs(told)
+	for _, ev := range []protocol.Event{&protocol.ConversationCompacted{Summary: shown, Command: k.prompts.commandAccepted(), Output: told, HasHookReports: len(reports) > 0}, shown, told} {
 		k.out.emit(ev)
 	}
-	end := unasked("")
-	end.local = "compact"
+	end := endWithoutModel("")
+	end.localCommand = "compact"
 	return end
 }

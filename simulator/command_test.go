@@ -19,7 +19,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/slash"
 )
 
-// shown runs a prompt and renders what goes out, without ids and usage.
+// assistantEvents runs a prompt and renders what goes out, without ids and usage.
 func shown(t *testing.T, s *simulator.Simulator, prompt string) []string {
 	t.Helper()
 	var lines []string
@@ -75,7 +75,7 @@ func (fakeCommands) Grant([]string)              {}
 func (fakeCommands) Find(name string) (simulator.Command, bool) {
 	switch name {
 	case "help":
-		return simulator.Unavailable{}, true
+		return simulator.UnavailableCommand{}, true
 	case "name":
 		return saying(func(c slash.Call) *slash.Outcome { return &slash.Outcome{Name: "rename", Text: "named", Title: c.Args} }), true
 	case "mcp__s__p":
@@ -125,7 +125,7 @@ func TestFailedPrompt(t *testing.T) {
 		if err != nil || !ok {
 			continue
 		}
-		want := []any{"<local-command-stderr>Error: the server is gone</local-command-stderr>", &protocol.LocalOutcome{Kind: "failed"}, &protocol.LocalCommand{Command: "s:p (MCP)", Args: "x"}}
+		want := []any{"<local-command-stderr>Error: the server is gone</local-command-stderr>", &protocol.CommandOutcome{Kind: "failed"}, &protocol.LocalCommand{Command: "s:p (MCP)", Args: "x"}}
 		if diff := cmp.Diff(want, []any{said.LocalCommandSource, said.LocalCommandOutcome, said.LocalCommandRun}); diff != "" {
 			t.Error(diff)
 		}
@@ -158,7 +158,7 @@ func TestLocalCommands(t *testing.T) {
 // Checklist row 67: the frames of /compact.
 func TestCompact(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newSimulator(t, simulator.Options{Model: &fakeModel{}, Main: commands(), Show: simulator.DisplayOptions{CompactDelay: time.Second}})
+		s := newSimulator(t, simulator.Options{Model: &fakeModel{}, Main: commands(), Display: simulator.DisplayOptions{CompactDelay: time.Second}})
 		shown(t, s, "hello")
 		before, began := s.Context().TotalTokens, time.Now()
 		want := []string{
@@ -211,7 +211,7 @@ func TestCustomCommands(t *testing.T) {
 	}
 }
 
-// Hooks see the expansion, the compaction and the new conversation.
+// HookEvents see the expansion, the compaction and the new conversation.
 func TestCommandHooks(t *testing.T) {
 	var events []string
 	answers := map[string]string{}
@@ -277,13 +277,13 @@ func TestSystemPrompt(t *testing.T) {
 // A session without tasks has no background.
 func TestNoBackground(t *testing.T) {
 	s := newSimulator(t, simulator.Options{Model: &fakeModel{}})
-	if _, ok := s.Notice(); ok || s.Busy() {
+	if _, ok := s.NextNotice(); ok || s.Busy() {
 		t.Error("there is background work")
 	}
-	for ev := range s.Idle(t.Context()) {
+	for ev := range s.BackgroundEvents(t.Context()) {
 		t.Errorf("%T", ev)
 	}
-	for ev := range s.Settle(t.Context(), time.Hour) {
+	for ev := range s.WaitForBackground(t.Context(), time.Hour) {
 		t.Errorf("%T", ev)
 	}
 }
@@ -292,10 +292,10 @@ func TestNoBackground(t *testing.T) {
 // others are prompts.
 func TestCommandsOfAgents(t *testing.T) {
 	live := &simulator.SessionState{}
-	live.Begin("S", "")
+	live.BeginConversation("S", "")
 	model := &fakeModel{}
 	s, err := simulator.New(simulator.Options{
-		Model: model, Tools: simulator.Unchecked(fakeTools{}), Clock: &fakeClock{}, Live: live.Agent("haiku"), Agent: &protocol.AgentRef{ID: "a"},
+		Model: model, Tools: simulator.WithoutChecks(fakeTools{}), Clock: &fakeClock{}, State: live.ForAgent("haiku"), Agent: &protocol.AgentRef{ID: "a"},
 	})
 	if err != nil {
 		t.Fatal(err)

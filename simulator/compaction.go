@@ -14,154 +14,152 @@ import (
 	"github.com/claudeless/claudeless/simulator/slash"
 )
 
-// compaction puts a summary in the place of the conversation: because somebody
-// asks for it, because the context fills up, or because the API has refused what
-// is too long.
+// compaction replaces the conversation by a summary: on /compact, when the context fills up, or
+// when the API refused a request as too long.
 type compaction struct{ *turnContext }
 
-// Why a conversation is compacted.
+// Values of the trigger of a compaction.
 const (
-	byHand   = "manual"
-	byItself = "auto"
+	triggerManual = "manual"
+	triggerAuto   = "auto"
 )
 
-// blockingBuffer is how many tokens must be left for a request to be made at
-// all.
+// blockingBuffer is the number of tokens that must be free for a request to be sent at all.
 const blockingBuffer = 23_000
 
-// fit makes room for a request where there is none, and tells whether it fits.
-func (c *compaction) fit(ctx context.Context, req scenarios.Request) (bool, error) {
-	left := c.s.window() - int(c.s.books.said.Load()) - scenarios.Estimate(req, nil).InputTokens
+// makeRoom compacts the conversation if the context is nearly full, and reports whether the request
+// fits.
+func (c *compaction) makeRoom(ctx context.Context, req scenarios.Request) (bool, error) {
+	left := c.sim.contextWindow() - int(c.sim.totals.contextTokens.Load()) - scenarios.Estimate(req, nil).InputTokens
 	blocked := left < blockingBuffer
-	if left >= slash.CompactBuffer || c.s.o.Main == nil || c.s.past.tail.replies == 0 {
+	if left >= slash.CompactBuffer || c.sim.options.Main == nil || c.sim.history.retained.replies == 0 {
 		return true, nil
 	}
-	if c.s.o.Limits.NoCompact {
+	if c.sim.options.Limits.NoCompact {
 		return !blocked, nil
 	}
-	done, err := c.auto(ctx, blocked)
+	done, err := c.compactAutomatically(ctx, blocked)
 	return done || !blocked, err
 }
 
-// auto compacts in the middle of a turn and tells whether it did. What is a
-// single exchange is left alone as long as there is another way.
-func (c *compaction) auto(ctx context.Context, forced bool) (bool, error) {
-	c.out.system("status", protocol.Field{Key: "status", Value: "compacting"}, protocol.Field{Key: "compact_output_chars", Value: 0})
-	if c.s.past.tail.replies < 2 && !forced {
-		c.status("failed", "too_few_groups")
+// compactAutomatically compacts in the middle of a turn and reports whether it did. A conversation
+// of a single exchange is compacted only if forced.
+func (c *compaction) compactAutomatically(ctx context.Context, forced bool) (bool, error) {
+	c.out.emitSystem("status", protocol.Field{Key: "status", Value: "compacting"}, protocol.Field{Key: "compact_output_chars", Value: 0})
+	if c.sim.history.retained.replies < 2 && !forced {
+		c.emitStatus("failed", "too_few_groups")
 		return false, nil
 	}
-	sum, err := c.sum(ctx, protocol.PreCompactHook{Trigger: byItself})
+	sum, err := c.summarize(ctx, protocol.PreCompactHook{Trigger: triggerAuto})
 	switch {
 	case err != nil:
 		return false, err
-	case sum.refused != "":
-		c.out.system("status", protocol.Field{Key: "status", Value: nil})
+	case sum.refusal != "":
+		c.out.emitSystem("status", protocol.Field{Key: "status", Value: nil})
 		return false, nil
 	case sum.failed:
-		c.status("failed", "exhausted")
+		c.emitStatus("failed", "exhausted")
 		return false, nil
 	}
-	shown := c.out.injected(sum.text(), true)
+	shown := c.out.injectedMessage(sum.text(), true)
 	shown.Summary = true
-	c.boundary(sum, shown.UUID)
-	c.out.emit(&protocol.Compacted{Summary: shown, Prompt: c.prompts.uuid()})
+	c.emitBoundary(sum, shown.UUID)
+	c.out.emit(&protocol.ConversationCompacted{Summary: shown, Prompt: c.prompts.uuid()})
 	c.out.emit(shown)
 	return true, nil
 }
 
-// summaryOutcome is what came of summing up.
+// summaryOutcome is the result of asking the model for a summary.
 type summaryOutcome struct {
-	trigger string
-	began   time.Time
-	before  int    // tokens
-	raw     string // as the model has written it
-	reports []string
-	refused string // by a hook, with its reason
-	failed  bool   // the model has not answered
+	trigger      string
+	started      time.Time
+	tokensBefore int      // context tokens before the compaction
+	reply        string   // text of the model, not yet cleaned
+	hookReports  []string // output of hooks for the user
+	refusal      string   // reason of the hook that blocked the compaction; empty if none did
+	failed       bool     // whether the model's request failed
 }
 
-// sum asks the model for a summary, with the hooks around that, and shows that
-// it has come.
-func (c *compaction) sum(ctx context.Context, in protocol.PreCompactHook) (summaryOutcome, error) {
-	told := slices.Clip(c.prompts.beside)
-	sum := summaryOutcome{trigger: in.Trigger, began: c.s.o.Clock.Now(), before: int(c.s.books.said.Load())}
+// summarize asks the model for a summary, runs the compaction hooks around the request, and emits
+// the status.
+func (c *compaction) summarize(ctx context.Context, in protocol.PreCompactHook) (summaryOutcome, error) {
+	told := slices.Clip(c.prompts.context)
+	sum := summaryOutcome{trigger: in.Trigger, started: c.sim.options.Clock.Now(), tokensBefore: int(c.sim.totals.contextTokens.Load())}
 	out, err := c.hooks.run(ctx, in)
 	if err != nil {
 		return sum, err
 	}
-	c.out.all(out.Notices)
+	c.out.emitAll(out.Notices)
 	if out.Block {
-		sum.refused = out.Reason
+		sum.refusal = out.Reason
 		return sum, nil
 	}
-	if err := c.out.gone(); err != nil {
+	if err := c.out.checkOpen(); err != nil {
 		return sum, err
 	}
-	reply, err := c.s.o.Model.Next(ctx, scenarios.Request{Side: "compact"})
+	reply, err := c.sim.options.Model.Next(ctx, scenarios.Request{Side: "compact"})
 	if err != nil {
 		return sum, err
 	}
 	if sum.failed = reply.Failure != nil; sum.failed {
 		return sum, nil
 	}
-	sum.raw = protocol.Content{Blocks: reply.Blocks}.Plain()
-	c.s.books.enter(c.s.resolved(), replyUsage{usage: scenarios.Usage{InputTokens: sum.before, OutputTokens: scenarios.Tokens(len(sum.raw))}})
-	if err := c.behind.sleep(ctx, c.s.o.Show.CompactDelay); err != nil {
+	sum.reply = protocol.Content{Blocks: reply.Blocks}.Plain()
+	c.sim.totals.addReply(c.sim.modelName(), replyUsage{usage: scenarios.Usage{InputTokens: sum.tokensBefore, OutputTokens: scenarios.Tokens(len(sum.reply))}})
+	if err := c.background.sleep(ctx, c.sim.options.Display.CompactDelay); err != nil {
 		return sum, err
 	}
-	if _, err := c.hooks.run(ctx, protocol.SessionStartHook{Source: sourceCompact, Model: c.s.resolved()}); err != nil {
+	if _, err := c.hooks.run(ctx, protocol.SessionStartHook{Source: sourceCompact, Model: c.sim.modelName()}); err != nil {
 		return sum, err
 	}
-	after, err := c.hooks.run(ctx, protocol.PostCompactHook{Trigger: in.Trigger, CompactSummary: sum.raw})
+	after, err := c.hooks.run(ctx, protocol.PostCompactHook{Trigger: in.Trigger, CompactSummary: sum.reply})
 	if err != nil {
 		return sum, err
 	}
-	sum.reports = append(out.Reports, after.Reports...)
-	c.out.all(after.Notices)
-	if err := c.hooks.instructAgain(ctx, told); err != nil {
+	sum.hookReports = append(out.Reports, after.Reports...)
+	c.out.emitAll(after.Notices)
+	if err := c.hooks.reloadInstructions(ctx, told); err != nil {
 		return sum, err
 	}
-	c.status("success", "")
+	c.emitStatus("success", "")
 	return sum, nil
 }
 
-// status shows that the work is over; a problem is why it came to nothing.
-func (c *compaction) status(result, problem string) {
+// emitStatus emits the end of the compaction; problem says why it failed.
+func (c *compaction) emitStatus(result, problem string) {
 	fields := []protocol.Field{{Key: "status", Value: nil}, {Key: "compact_result", Value: result}}
 	if problem != "" {
 		fields = append(fields, protocol.Field{Key: "compact_error", Value: problem})
 	}
-	c.out.system("status", fields...)
+	c.out.emitSystem("status", fields...)
 }
 
-// boundary ends the conversation so far; what is kept of it goes on after the
-// summary.
-func (c *compaction) boundary(sum summaryOutcome, summary string) {
-	past := &c.s.past
-	parent, kept := past.tail.last(), past.tail.cut()
+// emitBoundary emits compact_boundary, which names the messages that stay after the summary.
+func (c *compaction) emitBoundary(sum summaryOutcome, summary string) {
+	past := &c.sim.history
+	parent, kept := past.retained.last(), past.retained.cut()
 	after := scenarios.Tokens(len(sum.text()))
-	past.dropped += max(0, sum.before-after)
+	past.droppedTokens += max(0, sum.tokensBefore-after)
 	meta := protocol.CompactMetadata{
-		Trigger: sum.trigger, PreTokens: sum.before, PostTokens: after, DurationMS: ms(c.s.o.Clock.Now().Sub(sum.began)), Dropped: past.dropped,
+		Trigger: sum.trigger, PreTokens: sum.tokensBefore, PostTokens: after, DurationMS: millis(c.sim.options.Clock.Now().Sub(sum.started)), Dropped: past.droppedTokens,
 	}
 	if len(kept) > 0 {
 		meta.Segment = &protocol.PreservedSegment{Head: kept[0], Anchor: summary, Tail: parent}
 		meta.Messages = &protocol.PreservedMessages{Anchor: summary, UUIDs: kept, All: kept}
 	}
-	c.s.books.said.Store(int64(after))
-	c.out.system("compact_boundary",
-		protocol.Field{Key: "compact_metadata", Value: meta}, protocol.Field{Key: "logical_parent_uuid", Value: cmp.Or(parent, past.leaf)})
+	c.sim.totals.contextTokens.Store(int64(after))
+	c.out.emitSystem("compact_boundary",
+		protocol.Field{Key: "compact_metadata", Value: meta}, protocol.Field{Key: "logical_parent_uuid", Value: cmp.Or(parent, past.lastMessage)})
 }
 
-// drafts is what a model has written for itself before its summary.
-var drafts = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?s)<analysis>.*?</analysis>`) })
+// analysisSection matches the notes that a model writes before its summary; they are removed.
+var analysisSection = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?s)<analysis>.*?</analysis>`) })
 
-// text is the summary as the model will read it.
+// text returns the summary as the model will read it.
 func (sum summaryOutcome) text() string {
 	const opening = "This session is being continued from a previous conversation that ran out of context. " +
 		"What follows is a summary of its earlier part.\n\n"
-	text := strings.TrimSpace(drafts().ReplaceAllString(sum.raw, ""))
+	text := strings.TrimSpace(analysisSection().ReplaceAllString(sum.reply, ""))
 	if before, rest, ok := strings.Cut(text, "<summary>"); ok {
 		inner, after, _ := strings.Cut(rest, "</summary>")
 		text = strings.TrimSpace(before + "Summary:\n" + strings.TrimSpace(inner) + after)

@@ -14,124 +14,122 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// stopBlockCap is how many times in a row Stop hooks may keep a turn going
-// before it ends all the same (spec: cli-observed 11).
-const stopBlockCap = 8
+// maxStopBlocks is how many times in a row Stop hooks may continue a turn before it ends anyway
+// (spec: cli-observed 11).
+const maxStopBlocks = 8
 
-// cutCap is how many times in a turn the model is asked to go on after a reply
-// that was cut short.
-const cutCap = 3
+// maxTruncations is how many times in a turn the model is asked to continue after a truncated
+// reply.
+const maxTruncations = 3
 
-// What the CLI itself says to the model then, as it was seen to say it.
+// Texts with which the real CLI asks the model to continue.
 const (
-	goOnText = "Output token limit hit. Resume directly — no apology, no recap of what you were doing. Pick up mid-thought if that is where " +
+	resumeText = "Output token limit hit. Resume directly — no apology, no recap of what you were doing. Pick up mid-thought if that is where " +
 		"the cut happened. Break remaining work into smaller pieces."
 	retryText = "Your response above was stopped by a safety classifier — this is not a tool or API error. The rest of it was withheld, and " +
 		"tool calls in it that had not finished did not run. Do not produce that content again, even reworded."
 	emptyText = "[Your previous response had no visible output. Please continue and produce a user-visible response.]"
 )
 
-// continuation asks the model again although its reply has nothing to run: one that was
-// cut short, prompts that wait for an answer, an output that is missing, hooks
-// that keep the turn from ending.
+// continuation decides whether a turn goes on after a reply without tool calls: the reply was
+// truncated, prompts are queued, structured output is missing, or a Stop hook blocked the end.
 type continuation struct {
 	*turnContext
-	x *exchange
+	exchange *exchange
 
-	cuts        int  // replies cut short so far
-	safetyStops int  // refusals so far
-	prodded     bool // an empty reply was asked about
-	blocks      int  // Stop hooks that kept this turn going so far
-	prevented   bool // a Stop hook has answered continue: false
+	truncations     int  // truncated replies so far
+	safetyStops     int  // refused replies so far
+	askedAfterEmpty bool // the model was already asked to continue after an empty reply
+	stopBlocks      int  // how often Stop hooks have continued this turn
+	stopPrevented   bool // a Stop hook answered continue: false
 }
 
-// answered finds out what follows a reply that has nothing to run: the next
-// request, or nil when the turn is over.
-func (a *continuation) answered(ctx context.Context) (*scenarios.Request, error) {
-	text, err := a.cutShort()
-	if err = cmp.Or(err, a.out.gone()); err != nil {
+// nextRequest returns the request that follows a reply without tool calls, or nil when the turn is
+// over.
+func (a *continuation) nextRequest(ctx context.Context) (*scenarios.Request, error) {
+	text, err := a.handleTruncation()
+	if err = cmp.Or(err, a.out.checkOpen()); err != nil {
 		return nil, err
 	}
-	paused := a.x.last.stop != nil && *a.x.last.stop == "pause_turn" // the API would go on; the CLI does not ask it to
-	if a.x.last.more && !paused || text == emptyText {
-		a.x.last.goesOn = text != emptyText
+	paused := a.exchange.lastReply.stopReason != nil && *a.exchange.lastReply.stopReason == "pause_turn" // the real CLI does not ask the API to resume it
+	if a.exchange.lastReply.hasMore && !paused || text == emptyText {
+		a.exchange.lastReply.continues = text != emptyText
 		return &scenarios.Request{Results: []scenarios.Result{}}, nil
 	}
 	if text == "" {
-		if prompt, ok := a.prompts.next(); ok {
+		if prompt, ok := a.prompts.nextUnanswered(); ok {
 			return &scenarios.Request{Prompt: prompt, Added: true}, nil
 		}
 		goesOn := false
-		if text, goesOn, err = a.goOn(ctx); err != nil || !goesOn {
+		if text, goesOn, err = a.continueTurn(ctx); err != nil || !goesOn {
 			return nil, err
 		}
 	}
 	return &scenarios.Request{Prompt: text, Injected: true}, nil
 }
 
-// over is how a turn ends that has nothing more to do.
-func (a *continuation) over() *turnEndError {
-	if a.prevented {
-		return &turnEndError{subtype: "success", terminal: "stop_hook_prevented"}
+// turnEnd returns the end of a turn that completed normally.
+func (a *continuation) turnEnd() *turnEndError {
+	if a.stopPrevented {
+		return &turnEndError{subtype: "success", terminalReason: "stop_hook_prevented"}
 	}
-	return &turnEndError{subtype: "success", terminal: "completed"}
+	return &turnEndError{subtype: "success", terminalReason: "completed"}
 }
 
-// goOn tells whether the CLI itself asks the model again although it has
-// nothing more to run: for a structured output, or because of a Stop hook.
-func (a *continuation) goOn(ctx context.Context) (text string, again bool, err error) {
+// continueTurn reports whether the CLI asks the model again by itself: for missing structured
+// output, or because of a Stop hook.
+func (a *continuation) continueTurn(ctx context.Context) (text string, again bool, err error) {
 	if text, again = a.structured.reminder(); again {
-		a.out.inject(text, true)
+		a.out.emitInjected(text, true)
 		return text, true, nil
 	}
-	return a.stopHooks(ctx)
+	return a.runStopHooks(ctx)
 }
 
-// cutShort finds out whether the last reply, which has nothing to run, ended
-// before its time. At the token limit or at the end of the context the CLI asks
-// for the rest, after a refusal it tries once more; when that does not help, the
-// turn ends. An empty reply is asked about once: the next step of the response
-// answers, and where there is none it has nothing to say again.
-func (a *continuation) cutShort() (text string, err error) {
-	if a.x.last.stop == nil {
+// handleTruncation checks whether a reply without tool calls ended early, and returns the text that
+// asks the model to continue. At the token limit or at the end of the context window the CLI asks
+// for the rest; after a refusal it tries once more. If that does not help, the error ends the turn.
+// After an empty reply the CLI asks once; the next step of the response answers.
+func (a *continuation) handleTruncation() (text string, err error) {
+	if a.exchange.lastReply.stopReason == nil {
 		return "", nil
 	}
-	switch stop := *a.x.last.stop; stop {
+	switch stop := *a.exchange.lastReply.stopReason; stop {
 	case "max_tokens", "model_context_window_exceeded":
-		if a.cuts++; a.cuts > cutCap {
-			return "", a.x.giveUp(a.overLimit(stop))
+		if a.truncations++; a.truncations > maxTruncations {
+			return "", a.exchange.endWithFailure(a.outputLimitFailure(stop))
 		}
-		a.out.emit(a.companion(goOnText))
-		return goOnText, nil
+		a.out.emit(a.companionMessage(resumeText))
+		return resumeText, nil
 	case "refusal":
 		if a.safetyStops++; a.safetyStops > 1 {
-			return "", a.refused()
+			return "", a.endRefused()
 		}
-		a.afterRefusal()
+		a.emitRefusalRetry()
 		return retryText, nil
 	case "end_turn":
-		if a.x.last.empty && !a.prodded {
-			a.prodded = true
-			a.out.emit(a.companion(emptyText))
+		if a.exchange.lastReply.empty && !a.askedAfterEmpty {
+			a.askedAfterEmpty = true
+			a.out.emit(a.companionMessage(emptyText))
 			return emptyText, nil
 		}
 	}
 	return "", nil
 }
 
-// companion is what the CLI itself says after a reply that was not whole.
-func (a *continuation) companion(text string) *protocol.User {
-	ev := a.out.injected(text, true)
+// companionMessage makes the user message that the CLI adds after an incomplete reply.
+func (a *continuation) companionMessage(text string) *protocol.User {
+	ev := a.out.injectedMessage(text, true)
 	ev.Companion = true
 	return ev
 }
 
-// overLimit words the end of a turn whose replies never fit.
-func (a *continuation) overLimit(stop string) failure.API {
+// outputLimitFailure describes the end of a turn whose replies were truncated too often.
+func (a *continuation) outputLimitFailure(stop string) failure.API {
 	api := failure.API{Connection: "max_output_tokens", Class: "max_output_tokens", Cut: "context_window"}
 	api.Text = "API Error: The model has reached its context window limit."
 	if stop == "max_tokens" {
-		most := model.Of(a.s.resolved()).MaxOutput
+		most := model.Of(a.sim.modelName()).MaxOutput
 		api.Cut = "output_limit"
 		api.Text = "API Error: Claude's response exceeded the " + strconv.Itoa(most) + " output token maximum. To configure this behavior, " +
 			"set the CLAUDE_CODE_MAX_OUTPUT_TOKENS environment variable."
@@ -139,104 +137,104 @@ func (a *continuation) overLimit(stop string) failure.API {
 	return api
 }
 
-// afterRefusal yields the notice of a refusal and the text that tries again.
-func (a *continuation) afterRefusal() {
-	a.out.inform(a.family()+"'s safeguards stopped the response above · continuing once with that noted", "notice")
-	text := a.companion(retryText)
-	text.RefusedMessageID = a.x.last.message
+// emitRefusalRetry emits the notice of a refusal and the text that asks once more.
+func (a *continuation) emitRefusalRetry() {
+	a.out.emitInformational(a.modelName()+"'s safeguards stopped the response above · continuing once with that noted", "notice")
+	text := a.companionMessage(retryText)
+	text.RefusedMessageID = a.exchange.lastReply.messageID
 	a.out.emit(text)
 }
 
-// refused ends a turn that was refused twice.
-func (a *continuation) refused() error {
-	a.out.system("model_refusal_no_fallback",
-		protocol.Field{Key: "original_model", Value: a.s.resolved()},
-		protocol.Field{Key: "request_id", Value: a.x.last.request},
+// endRefused ends a turn whose reply was refused twice.
+func (a *continuation) endRefused() error {
+	a.out.emitSystem("model_refusal_no_fallback",
+		protocol.Field{Key: "original_model", Value: a.sim.modelName()},
+		protocol.Field{Key: "request_id", Value: a.exchange.lastReply.requestID},
 		protocol.Field{Key: "api_refusal_category", Value: nil},
 		protocol.Field{Key: "api_refusal_explanation", Value: nil},
 		protocol.Field{Key: "refused_user_message_uuid", Value: a.prompts.uuid()},
 		protocol.Field{Key: "content", Value: ""})
-	family := a.family()
-	return a.x.giveUp(failure.API{
-		Class: "invalid_request", Stop: "refusal", Refused: a.x.last.message,
+	family := a.modelName()
+	return a.exchange.endWithFailure(failure.API{
+		Class: "invalid_request", Stop: "refusal", Refused: a.exchange.lastReply.messageID,
 		Text: "API Error: " + family + "'s safeguards flagged this message (https://www.anthropic.com/legal/aup). This sometimes happens with " +
 			"safe, normal conversations. Claude Code can't respond to this message with " + family + ".\n\nTry rephrasing the request in a " +
-			"new session or change your model.\n\nLearn more: https://support.claude.com/en/articles/8106465\n\nRequest ID: " + a.x.last.request +
-			"\n\nMessage ID: " + a.x.last.message,
+			"new session or change your model.\n\nLearn more: https://support.claude.com/en/articles/8106465\n\nRequest ID: " + a.exchange.lastReply.requestID +
+			"\n\nMessage ID: " + a.exchange.lastReply.messageID,
 	})
 }
 
-// family is the model's name for people.
-func (a *continuation) family() string { return model.Display(a.s.resolved()) }
+// modelName returns the display name of the model.
+func (a *continuation) modelName() string { return model.Display(a.sim.modelName()) }
 
-// trace says for the transcript how the Stop hooks went.
-func (a *continuation) trace(out hook.Outcome) {
-	a.out.all(out.Attached())
+// emitHookTrace records the Stop hooks and their outcome for the transcript.
+func (a *continuation) emitHookTrace(out hook.Outcome) {
+	a.out.emitAll(out.Attached())
 	if out.Ended != nil {
 		a.out.emit(out.Ended)
 	}
 }
 
-// stopHooks runs the Stop hooks. A block puts its feedback into the
-// conversation, and the model is asked again with the returned text.
-func (a *continuation) stopHooks(ctx context.Context) (feedback string, again bool, err error) {
-	out, err := a.hooks.ask(ctx, protocol.StopHook{
-		StopHookActive: a.blocks > 0, LastAssistantMessage: a.x.last.text,
-		BackgroundTasks: a.behind.backgroundTasks(), SessionCrons: a.behind.sessionCrons(),
+// runStopHooks runs the Stop hooks. If one blocks, its feedback becomes part of the conversation,
+// and the model is asked again with the returned text.
+func (a *continuation) runStopHooks(ctx context.Context) (feedback string, again bool, err error) {
+	out, err := a.hooks.runWithoutTrace(ctx, protocol.StopHook{
+		StopHookActive: a.stopBlocks > 0, LastAssistantMessage: a.exchange.lastReply.text,
+		BackgroundTasks: a.background.backgroundTasks(), SessionCrons: a.background.sessionCrons(),
 	})
 	if err != nil {
 		return "", false, err
 	}
-	a.out.all(out.Notices)
-	if !out.Block { // else after what it says
-		a.trace(out)
+	a.out.emitAll(out.Notices)
+	if !out.Block { // a block is recorded after its feedback
+		a.emitHookTrace(out)
 	}
 	context := strings.Join(out.AdditionalContext, "\n")
 	switch {
 	case out.StopTurn:
-		a.prevented = true
+		a.stopPrevented = true
 		return "", false, nil
 	case out.Failed && !out.Block:
-		a.out.emit(a.out.stamp(hook.StopNotification()))
+		a.out.emit(a.out.assignIDs(hook.StopNotification()))
 		return "", false, nil
 	case !out.Block && context == "":
 		return "", false, nil
 	}
-	first := a.blocks == 0
-	a.blocks++
+	first := a.stopBlocks == 0
+	a.stopBlocks++
 	for _, text := range out.Texts {
-		a.out.inject(text, true)
+		a.out.emitInjected(text, true)
 	}
 	if out.Block {
-		a.trace(out)
+		a.emitHookTrace(out)
 	}
-	limit := stopBlockCap
-	if own := a.s.o.Limits.StopBlocks; own > 0 {
+	limit := maxStopBlocks
+	if own := a.sim.options.Limits.MaxStopBlocks; own > 0 {
 		limit = own
 	}
-	if a.blocks > limit {
+	if a.stopBlocks > limit {
 		if out.Block {
-			a.x.last.text, a.x.last.shown = "", nil // the feedback is what was said last
+			a.exchange.lastReply.text, a.exchange.lastReply.displayed = "", nil // the feedback was the last message
 		}
-		a.stopCapped()
+		a.emitStopCapReached()
 		return "", false, nil
 	}
 	if !out.Block {
 		return context, true, nil
 	}
 	if first {
-		a.out.emit(a.out.stamp(hook.StopNotification()))
+		a.out.emit(a.out.assignIDs(hook.StopNotification()))
 	}
 	return strings.Join(out.Texts, "\n"), true, nil
 }
 
-// stopCapped says that Stop hooks are not listened to any more.
-func (a *continuation) stopCapped() {
+// emitStopCapReached reports that Stop hooks blocked too often and the turn ends anyway.
+func (a *continuation) emitStopCapReached() {
 	text := fmt.Sprintf("A hook blocked the turn from ending %d consecutive times—overriding and ending turn. "+
 		"For Stop/SubagentStop hooks, check stop_hook_active in the input and return success while it's true. "+
-		"Set CLAUDE_CODE_STOP_HOOK_BLOCK_CAP to raise this limit.", a.blocks)
-	a.out.inform(text, "warning")
-	a.out.system("notification",
+		"Set CLAUDE_CODE_STOP_HOOK_BLOCK_CAP to raise this limit.", a.stopBlocks)
+	a.out.emitInformational(text, "warning")
+	a.out.emitSystem("notification",
 		protocol.Field{Key: "key", Value: "stop-hook-block-cap"},
 		protocol.Field{Key: "text", Value: text},
 		protocol.Field{Key: "priority", Value: "high"},

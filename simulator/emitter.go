@@ -8,157 +8,157 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// errStopped ends a turn whose consumer has left the loop; see [emitter.gone].
+// errStopped ends a turn whose consumer has stopped iterating; see [emitter.checkOpen].
 var errStopped = errors.New("the consumer stopped")
 
-// turnEndError says how a turn ends. It travels as an error, so that whatever is under
-// way unwinds; [turn.run] alone takes it and makes the result of it.
+// turnEnd says how a turn ends. It is an error so that it unwinds the running step; only [turn.run]
+// handles it and makes the result from it.
 type turnEndError struct {
-	subtype    string // "success" or one of the error subtypes
-	terminal   string // terminal_reason; empty = left out
-	isError    bool
-	errors     []string
-	api        *failureSummary // nil = no request failed
-	structured json.RawMessage
-	deferred   *protocol.ToolUse
-	result     *string // nil = the last assistant text
-	stop       string  // stop_reason; empty = the last reply's
-	untouched  bool    // the model loop never ran
-	exhausted  bool    // the last reply is one too many: it is no part of the turn's usage
-	local      string  // the slash command that ran; empty = none
+	subtype          string // "success" or one of the error subtypes
+	terminalReason   string // empty if the result has none
+	isError          bool
+	errors           []string
+	apiFailure       *failureSummary // nil if no request failed
+	structured       json.RawMessage
+	deferred         *protocol.ToolUse
+	result           *string // nil means the last assistant text
+	stopReason       string  // empty means that of the last reply
+	skippedModel     bool    // the turn ended without the model
+	excludeLastReply bool    // the last reply does not count in the turn's usage
+	localCommand     string  // name of the slash command that ran; empty if none
 }
 
 func (e *turnEndError) Error() string { return "the turn has ended: " + e.subtype }
 
-// unasked is the end of a turn that has its answer without the model.
-func unasked(text string) *turnEndError {
-	return &turnEndError{subtype: "success", untouched: true, result: &text}
+// endWithoutModel ends a turn that was answered without the model.
+func endWithoutModel(text string) *turnEndError {
+	return &turnEndError{subtype: "success", skippedModel: true, result: &text}
 }
 
-// failureSummary is what a result says of a request that failed.
+// failureSummary holds what a result reports about a failed request.
 type failureSummary struct {
-	status     int    // HTTP status; 0 = no response
-	kind       string // api_error_type; empty without a response
-	connection string // api_error; empty with a response
+	status    int    // HTTP status; 0 if there was no response
+	errorType string // api_error_type; empty if there was no response
+	apiError  string // api_error; empty if there was a response
 }
 
-// emitter is the way to the consumer of a turn, by way of the transcript. It alone
-// calls yield: one who has left is never called again, whatever the turn goes on
-// to do, and what nobody has seen is not recorded either. So emitting cannot
-// fail; what waits, asks or runs anything looks first whether the consumer is
-// [emitter.gone].
+// emitter records the events of a turn in the transcript and passes them to the consumer. Only the
+// emitter calls yield. After the consumer has stopped, emit neither records nor yields anything, so
+// emitting cannot fail; code that waits or starts work calls [emitter.checkOpen] first.
 type emitter struct {
-	s     *Simulator
-	yield func(protocol.Event, error) bool
-	left  bool
-	users int // top-level user events so far
+	sim        *Simulator
+	yield      func(protocol.Event, error) bool
+	stopped    bool
+	userEvents int // user events of the main conversation so far
 }
 
-// gone is errStopped once the consumer has left.
-func (o *emitter) gone() error {
-	if o.left {
+// checkOpen returns errStopped after the consumer has stopped iterating.
+func (o *emitter) checkOpen() error {
+	if o.stopped {
 		return errStopped
 	}
 	return nil
 }
 
-// emit records an event and hands it over.
+// emit records an event and yields it.
 func (o *emitter) emit(ev protocol.Event) {
-	if o.left {
+	if o.stopped {
 		return
 	}
 	if u, ok := ev.(*protocol.User); ok && u.ParentToolUseID == nil && u.IsReplay == nil {
-		o.users++
+		o.userEvents++
 	}
 	if a, ok := ev.(*protocol.Assistant); ok && a.ParentToolUseID == nil {
-		o.s.past.leaf = a.UUID
+		o.sim.history.lastMessage = a.UUID
 	}
-	o.s.past.tail.see(ev)
-	if tr := o.s.main.Transcript; tr != nil && !o.s.past.warned {
+	o.sim.history.retained.record(ev)
+	if tr := o.sim.main.Transcript; tr != nil && !o.sim.history.saveFailed {
 		if err := tr.Record(ev); err != nil {
-			o.s.past.warned = true
-			o.unsaved(err)
+			o.sim.history.saveFailed = true
+			o.warnUnsaved(err)
 		}
 	}
-	o.left = o.left || !o.yield(ev, nil)
+	o.stopped = o.stopped || !o.yield(ev, nil)
 }
 
-// fail hands over the error that the turn ends with.
+// fail yields the error with which the turn ends.
 func (o *emitter) fail(err error) {
-	if !o.left {
-		o.left = true
+	if !o.stopped {
+		o.stopped = true
 		o.yield(nil, err)
 	}
 }
 
-// all stamps events that others have made, and emits them.
-func (o *emitter) all(events []protocol.Event) {
+// emitAll assigns ids to events that other parts made, and emits them.
+func (o *emitter) emitAll(events []protocol.Event) {
 	for _, ev := range events {
-		o.emit(o.stamp(ev))
+		o.emit(o.assignIDs(ev))
 	}
 }
 
-// unsaved warns that the transcript cannot be written.
-func (o *emitter) unsaved(err error) {
+// warnUnsaved warns that the transcript cannot be written.
+func (o *emitter) warnUnsaved(err error) {
 	o.emit(&protocol.Warning{Text: "the session is not saved: " + err.Error()})
 }
 
-// system yields a system event of the given subtype.
-func (o *emitter) system(subtype string, fields ...protocol.Field) {
-	o.emit(&protocol.System{Subtype: subtype, Fields: fields, SessionID: o.s.o.Live.SessionID(), UUID: o.s.o.Clock.NewID()})
+// emitSystem emits a system event of the given subtype.
+func (o *emitter) emitSystem(subtype string, fields ...protocol.Field) {
+	o.emit(&protocol.System{Subtype: subtype, Fields: fields, SessionID: o.sim.options.State.SessionID(), UUID: o.sim.options.Clock.NewID()})
 }
 
-// inform yields a line of the CLI itself.
-func (o *emitter) inform(content, level string) {
-	o.system("informational", protocol.Field{Key: "content", Value: content}, protocol.Field{Key: "level", Value: level})
+// emitInformational emits a message of the CLI to the user.
+func (o *emitter) emitInformational(content, level string) {
+	o.emitSystem("informational", protocol.Field{Key: "content", Value: content}, protocol.Field{Key: "level", Value: level})
 }
 
-// titled says that the session has a name.
-func (o *emitter) titled(title string) {
-	o.system("session_title_changed", protocol.Field{Key: "title", Value: title})
+// emitTitle reports that the session's title has changed.
+func (o *emitter) emitTitle(title string) {
+	o.emitSystem("session_title_changed", protocol.Field{Key: "title", Value: title})
 }
 
-// inject yields text that the CLI itself puts into the conversation.
-func (o *emitter) inject(text string, synthetic bool) { o.emit(o.injected(text, synthetic)) }
+// emitInjected emits text that the CLI adds to the conversation as a user message.
+func (o *emitter) emitInjected(text string, synthetic bool) {
+	o.emit(o.injectedMessage(text, synthetic))
+}
 
-func (o *emitter) injected(text string, synthetic bool) *protocol.User {
+func (o *emitter) injectedMessage(text string, synthetic bool) *protocol.User {
 	content := protocol.Content{Blocks: []protocol.Block{protocol.Text(text)}}
 	return &protocol.User{
 		Type: "user", Message: protocol.UserContent{Role: "user", Content: content},
-		SessionID: o.s.o.Live.SessionID(), UUID: o.s.o.Clock.NewID(), Timestamp: o.timestamp(), IsSynthetic: synthetic,
+		SessionID: o.sim.options.State.SessionID(), UUID: o.sim.options.Clock.NewID(), Timestamp: o.timestamp(), IsSynthetic: synthetic,
 	}
 }
 
-// stamp gives an event made by others its ids.
-func (o *emitter) stamp(ev protocol.Event) protocol.Event {
+// assignIDs sets the session id, uuid and timestamp of an event that another part made.
+func (o *emitter) assignIDs(ev protocol.Event) protocol.Event {
 	switch ev := ev.(type) {
 	case *protocol.System:
 		if ev.UUID == "" {
-			ev.SessionID, ev.UUID = o.s.o.Live.SessionID(), o.s.o.Clock.NewID()
+			ev.SessionID, ev.UUID = o.sim.options.State.SessionID(), o.sim.options.Clock.NewID()
 		}
 	case *protocol.Frame:
 		if ev.UUID == "" {
-			ev.SessionID, ev.UUID = o.s.o.Live.SessionID(), o.s.o.Clock.NewID()
+			ev.SessionID, ev.UUID = o.sim.options.State.SessionID(), o.sim.options.Clock.NewID()
 		}
 	case *protocol.User:
 		if ev.UUID == "" {
-			ev.Type, ev.UUID, ev.Timestamp = "user", o.s.o.Clock.NewID(), o.timestamp()
+			ev.Type, ev.UUID, ev.Timestamp = "user", o.sim.options.Clock.NewID(), o.timestamp()
 		}
-		ev.SessionID = o.s.o.Live.SessionID()
+		ev.SessionID = o.sim.options.State.SessionID()
 	case *protocol.Assistant:
-		ev.SessionID = o.s.o.Live.SessionID()
+		ev.SessionID = o.sim.options.State.SessionID()
 	case *protocol.HiddenEvent:
-		o.stamp(ev.Event)
+		o.assignIDs(ev.Event)
 	}
 	return ev
 }
 
-// timestampFormat is that of all timestamps on the stream.
+// timestampFormat is the format of all timestamps on the stream.
 const timestampFormat = "2006-01-02T15:04:05.000Z"
 
-func (o *emitter) timestamp() string { return o.s.o.Clock.Now().UTC().Format(timestampFormat) }
+func (o *emitter) timestamp() string { return o.sim.options.Clock.Now().UTC().Format(timestampFormat) }
 
-// apiID makes an id as the API writes them: msg_01…, toolu_01…, req_01….
+// apiID makes an id in the format of the API: msg_01…, toolu_01…, req_01….
 func (o *emitter) apiID(prefix string) string {
-	return prefix + "_01" + strings.ReplaceAll(o.s.o.Clock.NewID(), "-", "")[:22]
+	return prefix + "_01" + strings.ReplaceAll(o.sim.options.Clock.NewID(), "-", "")[:22]
 }

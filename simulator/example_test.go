@@ -37,7 +37,7 @@ func (forecast) Execute(_ context.Context, use protocol.ToolUse) (executor.Resul
 // turn is a loop over its events: each comes once, and the last is the result.
 func ExampleSimulator_Turn() {
 	live := &simulator.SessionState{}
-	live.Begin("11111111-1111-4111-8111-111111111111", "")
+	live.BeginConversation("11111111-1111-4111-8111-111111111111", "")
 	sim, err := simulator.New(simulator.Options{
 		Model: scenarios.NewEngine(&scenarios.Scenario{
 			Responses: []scenarios.Rule{{
@@ -48,7 +48,7 @@ func ExampleSimulator_Turn() {
 				}},
 			}},
 		}, scenarios.EngineOptions{}),
-		Tools: simulator.Unchecked(forecast{}), Clock: &noon{}, Live: live,
+		Tools: simulator.WithoutChecks(forecast{}), Clock: &noon{}, State: live,
 	})
 	if err != nil {
 		panic(err)
@@ -64,7 +64,7 @@ func ExampleSimulator_Turn() {
 					fmt.Println("calls", use.Name)
 				}
 			}
-		case *protocol.ToolRan:
+		case *protocol.ToolExecuted:
 			fmt.Println("reads", ev.Result.Content.Plain())
 		case *protocol.Result:
 			fmt.Println(ev.Subtype, *ev.Result)

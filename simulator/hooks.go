@@ -14,30 +14,30 @@ import (
 	"github.com/claudeless/claudeless/simulator/slash"
 )
 
-// sourceCompact is the source of a session start that follows a compaction.
+// sourceCompact is the source of the SessionStart event after a compaction.
 const sourceCompact = "compact"
 
-// hookPoints are the moments of a turn at which hooks run; those around tool calls
-// are a layer of the tools.
+// hookPoints runs the hooks of a turn. Hooks around tool calls are run by a layer of the tools
+// instead.
 type hookPoints struct {
-	s       *Simulator
-	out     *emitter
-	prompts *prompts
-	stray   string // id of a session that was not found; empty = that of the session
-	display string // id of the turn, for hooks of MessageDisplay; empty = not made yet
+	sim           *Simulator
+	out           *emitter
+	prompts       *prompts
+	temporaryID   string // session id shown while a session is looked up; empty means the session's own id
+	displayTurnID string // turn id for MessageDisplay hooks; empty until the first one
 }
 
-// base is the common part of hook inputs for events of this turn: what
-// precedes the prompt has no id of it, what is not about the model's work has
-// no mode, and the effort is told where the model has worked.
-func (p *hookPoints) base(in protocol.HookInput) protocol.HookBase {
-	base := p.s.sessionBase()
+// hookBase returns the common fields of hook inputs. Events before the prompt have no prompt id,
+// events that do not concern the model's work have no permission mode, and only events after a
+// model request have an effort.
+func (p *hookPoints) hookBase(in protocol.HookInput) protocol.HookBase {
+	base := p.sim.hookBase()
 	event, subject := protocol.HookEvent(in)
 	if subject == sourceCompact {
 		event = "PreCompact"
 	}
 	if loaded, is := in.(protocol.InstructionsLoadedHook); is && loaded.TriggerFilePath != "" {
-		return p.amid(base)
+		return p.callBase(base)
 	}
 	switch event {
 	case "SessionStart", "InstructionsLoaded", "Setup":
@@ -46,54 +46,54 @@ func (p *hookPoints) base(in protocol.HookInput) protocol.HookBase {
 		base.PromptID = p.prompts.promptID
 		return base
 	case "Stop", "PostToolBatch": // the others precede the first request
-		base.Effort = p.s.o.Live.Now().HookEffort()
+		base.Effort = p.sim.options.State.Snapshot().HookEffort()
 	}
-	base.PromptID, base.PermissionMode = p.prompts.promptID, p.s.o.Here.Mode()
-	if agent := p.s.o.Agent; agent != nil {
-		base.AgentID, base.AgentType, base.PromptID = agent.ID, agent.Type, p.s.o.Live.Now().PromptID
-	}
-	return base
-}
-
-// amid is the common part of hook inputs about what calls led to.
-func (p *hookPoints) amid(base protocol.HookBase) protocol.HookBase {
-	base.Effort, base.PromptID = p.s.o.Live.Now().HookEffort(), p.prompts.promptID
-	if agent := p.s.o.Agent; agent != nil {
-		base.AgentID, base.AgentType, base.PromptID = agent.ID, agent.Type, p.s.o.Live.Now().PromptID
+	base.PromptID, base.PermissionMode = p.prompts.promptID, p.sim.options.Location.Mode()
+	if agent := p.sim.options.Agent; agent != nil {
+		base.AgentID, base.AgentType, base.PromptID = agent.ID, agent.Type, p.sim.options.State.Snapshot().PromptID
 	}
 	return base
 }
 
-// reached tells hooks, transcript and model of the instructions that count from
-// now on: after calls, or where an agent's conversation begins.
-func (p *hookPoints) reached(ctx context.Context, calls []protocol.ToolUse) error {
-	tools, ok := p.s.o.Tools.(InstructionSource)
+// callBase returns the common fields of hook inputs for events caused by tool calls.
+func (p *hookPoints) callBase(base protocol.HookBase) protocol.HookBase {
+	base.Effort, base.PromptID = p.sim.options.State.Snapshot().HookEffort(), p.prompts.promptID
+	if agent := p.sim.options.Agent; agent != nil {
+		base.AgentID, base.AgentType, base.PromptID = agent.ID, agent.Type, p.sim.options.State.Snapshot().PromptID
+	}
+	return base
+}
+
+// loadInstructions reports instruction files that apply from now on to hooks, the transcript and
+// the model. They are found after tool calls, or at the start of an agent's conversation.
+func (p *hookPoints) loadInstructions(ctx context.Context, calls []protocol.ToolUse) error {
+	tools, ok := p.sim.options.Tools.(InstructionSource)
 	if !ok {
 		return nil
 	}
-	for _, in := range tools.Reached(p.s.o.Agent, calls) {
+	for _, in := range tools.NewInstructions(p.sim.options.Agent, calls) {
 		if in.Hook != nil {
 			if _, err := p.run(ctx, *in.Hook); err != nil {
 				return err
 			}
 		}
-		p.prompts.beside = append(p.prompts.beside, in.Text)
-		p.s.past.nested = append(p.s.past.nested, in.Text)
+		p.prompts.context = append(p.prompts.context, in.Text)
+		p.sim.history.callInstructions = append(p.sim.history.callInstructions, in.Text)
 		if in.Attachment == nil {
 			continue
 		}
-		p.out.emit(&protocol.Attached{Attachment: in.Attachment, Role: "user"})
+		p.out.emit(&protocol.AttachmentAdded{Attachment: in.Attachment, Role: "user"})
 	}
 	return nil
 }
 
-// instructAgain tells hooks and the model of all instructions behind a compaction, which
-// took them away, and the model of what hooks have said about it: texts are what it
-// was to hear before.
-func (p *hookPoints) instructAgain(ctx context.Context, texts []string) error {
-	said := p.prompts.beside[len(texts):]
-	p.prompts.beside = texts
-	for _, file := range p.s.main.Start.Instructions {
+// reloadInstructions reports all instruction files again to hooks and the model, because a
+// compaction has removed them from the conversation. It also keeps what hooks added during the
+// compaction; texts is the context from before it.
+func (p *hookPoints) reloadInstructions(ctx context.Context, texts []string) error {
+	said := p.prompts.context[len(texts):]
+	p.prompts.context = texts
+	for _, file := range p.sim.main.Start.Instructions {
 		if file.ParentFilePath == "" {
 			file.LoadReason = "compact"
 		}
@@ -102,164 +102,161 @@ func (p *hookPoints) instructAgain(ctx context.Context, texts []string) error {
 		}
 	}
 	var before, after []string
-	if p.s.main.Said != nil {
-		before, after = p.s.main.Said.Beside()
+	if p.sim.main.Context != nil {
+		before, after = p.sim.main.Context.FirstPromptContext()
 	}
-	p.s.past.untold = slices.Concat(before, p.s.past.nested, said, after)
+	p.sim.history.pendingContext = slices.Concat(before, p.sim.history.callInstructions, said, after)
 	return nil
 }
 
-// run runs the hooks of one event and yields what they show and what
-// transcripts keep of them.
+// run runs the hooks of one event and emits what they show and what the transcript keeps of them.
 func (p *hookPoints) run(ctx context.Context, in protocol.HookInput) (hook.Outcome, error) {
-	out, err := p.ask(ctx, in)
+	out, err := p.runWithoutTrace(ctx, in)
 	if err == nil {
-		p.out.all(out.Attached())
+		p.out.emitAll(out.Attached())
 	}
 	return out, err
 }
 
-// ask runs the hooks of one event and yields what they show.
-func (p *hookPoints) ask(ctx context.Context, in protocol.HookInput) (hook.Outcome, error) {
-	if err := p.out.gone(); err != nil {
+// runWithoutTrace runs the hooks of one event and emits what they show, but nothing for the
+// transcript.
+func (p *hookPoints) runWithoutTrace(ctx context.Context, in protocol.HookInput) (hook.Outcome, error) {
+	if err := p.out.checkOpen(); err != nil {
 		return hook.Outcome{}, err
 	}
 	event, _ := protocol.HookEvent(in)
-	if p.s.o.Hooks == nil || !p.s.o.Hooks.Has(event) || p.s.o.Agent != nil && event != "PostToolBatch" && event != "InstructionsLoaded" {
+	if p.sim.options.Hooks == nil || !p.sim.options.Hooks.Has(event) || p.sim.options.Agent != nil && event != "PostToolBatch" && event != "InstructionsLoaded" {
 		return hook.Outcome{}, nil
 	}
-	out := p.s.o.Hooks.Run(ctx, hook.Input{Base: p.base(in), Event: in})
-	p.prompts.beside = append(p.prompts.beside, out.AdditionalContext...)
-	if p.s.o.Show.Hooks && event != "InstructionsLoaded" || event == "SessionStart" || event == "Setup" {
-		p.out.all(p.unfound(out.Frames))
+	out := p.sim.options.Hooks.Run(ctx, hook.Input{Base: p.hookBase(in), Event: in})
+	p.prompts.context = append(p.prompts.context, out.AdditionalContext...)
+	if p.sim.options.Display.HookEvents && event != "InstructionsLoaded" || event == "SessionStart" || event == "Setup" {
+		p.out.emitAll(p.replaceSessionID(out.Frames))
 	}
-	return out, cmp.Or(p.out.gone(), ctx.Err())
+	return out, cmp.Or(p.out.checkOpen(), ctx.Err())
 }
 
-// displayed tells the hooks of MessageDisplay about a text, as a whole, and
-// gives what they want to be shown; nil = the text. The ids are made for them:
-// no event has the same.
-func (p *hookPoints) displayed(ctx context.Context, text string) (*string, error) {
-	if p.display == "" {
-		p.display = p.s.o.Clock.NewID()
+// runMessageDisplay runs the MessageDisplay hooks with a complete text and returns the text to show
+// instead; nil means the original. The turn and message ids in the input occur in no other event.
+func (p *hookPoints) runMessageDisplay(ctx context.Context, text string) (*string, error) {
+	if p.displayTurnID == "" {
+		p.displayTurnID = p.sim.options.Clock.NewID()
 	}
-	out, err := p.run(ctx, protocol.MessageDisplayHook{TurnID: p.display, MessageID: p.s.o.Clock.NewID(), Final: true, Delta: text})
+	out, err := p.run(ctx, protocol.MessageDisplayHook{TurnID: p.displayTurnID, MessageID: p.sim.options.Clock.NewID(), Final: true, Delta: text})
 	return out.Specific.DisplayContent, err
 }
 
-// take begins the turn of a command of the CLI itself, or of one that it does
-// not have here.
-func (p *hookPoints) take(ctx context.Context, absent bool) error {
-	if err := p.begin(ctx); err != nil {
+// beginCommand begins the turn of a command that is answered without the model; absent says that
+// the command is not available here.
+func (p *hookPoints) beginCommand(ctx context.Context, absent bool) error {
+	if err := p.beginTurn(ctx); err != nil {
 		return err
 	}
-	prompt := p.prompts.command()
-	prompt.Absent = absent
+	prompt := p.prompts.commandAccepted()
+	prompt.UnknownCommand = absent
 	p.out.emit(prompt)
 	return nil
 }
 
-// begin names the prompt and yields its coming and the session's start.
-func (p *hookPoints) begin(ctx context.Context) error {
-	p.prompts.queued()
-	p.prompts.promptID = p.s.o.Clock.NewID()
-	p.s.o.Live.set(func(n *Snapshot) { n.PromptID = p.prompts.promptID })
+// beginTurn gives the prompt an id and emits that it was queued, and the start of the session.
+func (p *hookPoints) beginTurn(ctx context.Context) error {
+	p.prompts.emitQueued()
+	p.prompts.promptID = p.sim.options.Clock.NewID()
+	p.sim.options.State.update(func(n *Snapshot) { n.PromptID = p.prompts.promptID })
 	return p.sessionStart(ctx)
 }
 
-// sessionStart runs the hooks that come before the session's first turn. They
-// never block.
+// sessionStart runs the hooks that come before the session's first turn. They never block.
 func (p *hookPoints) sessionStart(ctx context.Context) error {
-	if p.s.past.begun {
+	if p.sim.history.sessionStarted {
 		return nil
 	}
-	p.s.past.begun = true
-	if p.s.o.Agent != nil {
-		return p.reached(ctx, nil)
+	p.sim.history.sessionStarted = true
+	if p.sim.options.Agent != nil {
+		return p.loadInstructions(ctx, nil)
 	}
-	source := p.s.past.started
+	source := p.sim.history.startSource
 	switch {
 	case source != "":
-	case p.s.main.Start.Forked:
+	case p.sim.main.Start.Forked:
 		source = "fork"
-	case p.s.past.resumed:
+	case p.sim.history.resumed:
 		source = "resume"
 	default:
 		source = "startup"
 	}
-	if p.s.main.Start.Sought {
-		p.stray = p.s.o.Clock.NewID()
+	if p.sim.main.Start.Continue {
+		p.temporaryID = p.sim.options.Clock.NewID()
 	}
-	if p.s.main.Start.Setup != "" {
-		if _, err := p.run(ctx, protocol.SetupHook{Trigger: p.s.main.Start.Setup}); err != nil {
+	if p.sim.main.Start.Setup != "" {
+		if _, err := p.run(ctx, protocol.SetupHook{Trigger: p.sim.main.Start.Setup}); err != nil {
 			return err
 		}
 	}
 	var after []string
-	if said := p.s.main.Said; said != nil && !p.s.past.resumed {
+	if said := p.sim.main.Context; said != nil && !p.sim.history.resumed {
 		var before []string
-		before, after = said.Beside()
-		p.prompts.beside = append(p.prompts.beside, before...)
+		before, after = said.FirstPromptContext()
+		p.prompts.context = append(p.prompts.context, before...)
 	}
-	out, err := p.greet(ctx, source)
+	out, err := p.runSessionStart(ctx, source)
 	if err != nil {
 		return err
 	}
-	p.stray = ""
-	p.s.past.untold, p.prompts.beside = append(p.prompts.beside, after...), nil
-	p.out.all(out.Notices)
-	for _, file := range p.s.main.Start.Instructions {
+	p.temporaryID = ""
+	p.sim.history.pendingContext, p.prompts.context = append(p.prompts.context, after...), nil
+	p.out.emitAll(out.Notices)
+	for _, file := range p.sim.main.Start.Instructions {
 		if _, err := p.run(ctx, file); err != nil {
 			return err
 		}
 	}
-	if title := cmp.Or(out.Specific.SessionTitle, p.s.main.Start.Title); title != "" {
-		p.out.titled(title)
+	if title := cmp.Or(out.Specific.SessionTitle, p.sim.main.Start.Title); title != "" {
+		p.out.emitTitle(title)
 	}
-	if p.s.main.Start.Reduced {
-		p.out.system("ui_invalidate", protocol.Field{Key: "event", Value: "ui.render"})
+	if p.sim.main.Start.CustomizationsDisabled {
+		p.out.emitSystem("ui_invalidate", protocol.Field{Key: "event", Value: "ui.render"})
 	}
-	return p.out.gone()
+	return p.out.checkOpen()
 }
 
-// greet runs the hooks of a session's start. Where a session goes on, the model
-// is told nothing of what they say, and transcripts keep nothing of it (observed
-// with 2.1.329).
-func (p *hookPoints) greet(ctx context.Context, source string) (hook.Outcome, error) {
+// runSessionStart runs the SessionStart hooks. When a session is resumed, their output reaches
+// neither the model nor the transcript (observed with 2.1.329).
+func (p *hookPoints) runSessionStart(ctx context.Context, source string) (hook.Outcome, error) {
 	if source != "resume" && source != "fork" {
-		return p.run(ctx, p.started(source))
+		return p.run(ctx, p.sessionStartInput(source))
 	}
-	told := p.prompts.beside
-	out, err := p.ask(ctx, p.started(source))
-	p.prompts.beside = told
+	told := p.prompts.context
+	out, err := p.runWithoutTrace(ctx, p.sessionStartInput(source))
+	p.prompts.context = told
 	return out, err
 }
 
-// How long the API keeps what it has cached, and what writing it costs beside
-// reading it anew.
+// Lifetime of the API's prompt cache, and the price of writing to it relative to an
+// uncached read.
 const (
-	cacheKept, longCacheKept = 5 * time.Minute, time.Hour
-	cacheCosts, longCache    = 1.25, 2
+	cacheLifetime, longCacheLifetime       = 5 * time.Minute, time.Hour
+	cacheWriteFactor, longCacheWriteFactor = 1.25, 2
 )
 
-// started is what the hooks of a session's start are told.
-func (p *hookPoints) started(source string) protocol.SessionStartHook {
-	in := protocol.SessionStartHook{Source: source, AgentType: p.s.main.Start.Agent, SessionTitle: p.s.main.Start.Title}
-	if heard := p.s.main.Start.Heard; heard != nil && (source == "resume" || source == "fork") {
-		heard.tell(&in, p.s.o.Clock.Now())
+// sessionStartInput makes the input of SessionStart hooks.
+func (p *hookPoints) sessionStartInput(source string) protocol.SessionStartHook {
+	in := protocol.SessionStartHook{Source: source, AgentType: p.sim.main.Start.Agent, SessionTitle: p.sim.main.Start.Title}
+	if heard := p.sim.main.Start.PreviousReply; heard != nil && (source == "resume" || source == "fork") {
+		heard.fillInput(&in, p.sim.options.Clock.Now())
 	}
 	return in
 }
 
-// tell says how long the last reply is ago, and what asking again would cost
+// fillInput sets how long ago the last reply was, and the cost of sending its context again
 // (observed with 2.1.329).
-func (h PreviousReply) tell(in *protocol.SessionStartHook, now time.Time) {
+func (h PreviousReply) fillInput(in *protocol.SessionStartHook, now time.Time) {
 	ago := max(0, now.Sub(h.At))
-	kept, factor := cacheKept, float64(cacheCosts)
-	if h.Long {
-		kept, factor = longCacheKept, longCache
+	kept, factor := cacheLifetime, float64(cacheWriteFactor)
+	if h.LongCache {
+		kept, factor = longCacheLifetime, longCacheWriteFactor
 	}
-	price := 5. // of a model that nobody knows
+	price := 5. // of an unknown model
 	if facts := model.Of(h.Model); facts.Known {
 		price = facts.In
 	}
@@ -269,128 +266,127 @@ func (h PreviousReply) tell(in *protocol.SessionStartHook, now time.Time) {
 	in.PromptCacheLikelyExpired, in.EstimatedCacheWriteUSD = new(ago > kept), &cost
 }
 
-// unfound gives the frames of a session that is looked for the id that it would
-// have had if none were found (observed with 2.1.329).
-func (p *hookPoints) unfound(frames []protocol.Event) []protocol.Event {
-	if p.stray == "" {
+// replaceSessionID sets the temporary id in the frames of a session that is still being looked up
+// (observed with 2.1.329).
+func (p *hookPoints) replaceSessionID(frames []protocol.Event) []protocol.Event {
+	if p.temporaryID == "" {
 		return frames
 	}
 	for _, ev := range frames {
-		if frame, ok := p.out.stamp(ev).(*protocol.System); ok {
-			frame.SessionID = p.stray
+		if frame, ok := p.out.assignIDs(ev).(*protocol.System); ok {
+			frame.SessionID = p.temporaryID
 		}
 	}
 	return frames
 }
 
-// submission is what the hooks of a prompt say together.
+// submission is the combined outcome of the hooks of a prompt.
 type submission struct {
-	notices []protocol.Event // for after init
-	end     *turnEndError    // not nil = the prompt is refused
+	notices []protocol.Event // emitted after init
+	end     *turnEndError    // not nil if the prompt was refused
 }
 
-// submit runs the hooks of the prompt and of the command that it is, before
-// init, and yields the prompt's trace. A hook that ends the session ends the
-// turn at once: not even init is shown.
+// submit runs the hooks of the prompt and of the command in it, before init, and emits the prompt's
+// trace. A hook that ends the session ends the turn at once, without an init event.
 func (p *hookPoints) submit(ctx context.Context, c slash.Call, x *slash.Expansion) (s submission, err error) {
 	var out, expansion hook.Outcome
 	if p.prompts.in.Source != sourceSystem && !p.prompts.in.NoQuery {
-		out, err = p.ask(ctx, protocol.UserPromptSubmitHook{Prompt: submitted(p.prompts.in.Content), SessionTitle: p.s.main.Start.Title})
+		out, err = p.runWithoutTrace(ctx, protocol.UserPromptSubmitHook{Prompt: hookPrompt(p.prompts.in.Content), SessionTitle: p.sim.main.Start.Title})
 	}
 	switch {
 	case err != nil:
 		return s, err
 	case out.CrashError != "":
 		died := &turnEndError{
-			subtype: "error_during_execution", isError: true, untouched: true,
+			subtype: "error_during_execution", isError: true, skippedModel: true,
 			errors: []string{out.CrashError, "[session_crash] the session ended because of a hook"},
 		}
-		p.prompts.prompted(false)
+		p.prompts.emitAccepted(false)
 		return s, died
-	case keepsOut(out):
-		s.notices, s.end = out.Notices, unasked(strings.Join(out.Texts, "\n"))
-		p.turnAway(out, out.Block)
+	case refusesPrompt(out):
+		s.notices, s.end = out.Notices, endWithoutModel(strings.Join(out.Texts, "\n"))
+		p.emitRefused(out, out.Block)
 		return s, nil
 	case x != nil:
-		_, typed, _ := p.prompts.in.Content.Typed()
-		expansion, err = p.ask(ctx, protocol.UserPromptExpansionHook{
+		_, typed, _ := p.prompts.in.Content.SplitTyped()
+		expansion, err = p.runWithoutTrace(ctx, protocol.UserPromptExpansionHook{
 			ExpansionType: x.Kind, CommandName: c.Name, CommandArgs: c.Args, CommandSource: x.Source, Prompt: typed,
 		})
 		if err != nil {
 			return s, err
 		}
-		if keepsOut(expansion) {
-			s.notices, s.end = expansion.Notices, unasked(strings.Join(expansion.Texts, "\n"))
-			s.end.local = "custom"
-			p.turnAway(expansion, true)
+		if refusesPrompt(expansion) {
+			s.notices, s.end = expansion.Notices, endWithoutModel(strings.Join(expansion.Texts, "\n"))
+			s.end.localCommand = "custom"
+			p.emitRefused(expansion, true)
 			return s, nil
 		}
 	}
 	s.notices = append(expansion.Notices, out.Notices...)
 	if x == nil {
-		p.prompts.prompted(false)
+		p.prompts.emitAccepted(false)
 	} else {
-		p.expanded(c, x)
+		p.emitExpansion(c, x)
 	}
-	p.out.all(expansion.Attached())
-	p.out.all(out.Attached())
+	p.out.emitAll(expansion.Attached())
+	p.out.emitAll(out.Attached())
 	if title := out.Specific.SessionTitle; title != "" {
-		p.out.titled(title)
+		p.out.emitTitle(title)
 	}
 	return s, nil
 }
 
-// submitted is a prompt as hooks are told it.
-func submitted(c protocol.Content) string {
+// hookPrompt returns the prompt as hooks receive it.
+func hookPrompt(c protocol.Content) string {
 	if c.Blocks == nil {
 		return c.Text
 	}
 	return strings.TrimSpace(c.Plain())
 }
 
-// expanded yields the trace of a command and of its text.
-func (p *hookPoints) expanded(c slash.Call, x *slash.Expansion) {
-	prompt := p.prompts.prompt()
+// emitExpansion emits the trace of a command and of its expanded text.
+func (p *hookPoints) emitExpansion(c slash.Call, x *slash.Expansion) {
+	prompt := p.prompts.accepted()
 	prompt.Expansion = &protocol.Expansion{Name: c.Name, Tools: x.Tools}
 	p.out.emit(prompt)
-	text := p.text(p.prompts.expanded(x))
+	text := p.injectedText(p.prompts.expandedContent(x))
 	text.Expansion = prompt.Expansion
 	p.out.emit(text)
 }
 
-// keepsOut reports whether hooks of a prompt keep it from the model.
-func keepsOut(out hook.Outcome) bool { return out.Block || out.StopTurn }
+// refusesPrompt reports whether hooks keep the prompt from the model.
+func refusesPrompt(out hook.Outcome) bool { return out.Block || out.StopTurn }
 
-// turnAway yields the trace of a prompt that hooks keep from the model; dropped
-// says that the prompt itself does not stay in the conversation.
-func (p *hookPoints) turnAway(out hook.Outcome, dropped bool) {
-	p.prompts.prompted(dropped)
+// emitRefused emits the trace of a prompt that hooks keep from the model; dropped says that the
+// prompt is removed from the conversation.
+func (p *hookPoints) emitRefused(out hook.Outcome, dropped bool) {
+	p.prompts.emitAccepted(dropped)
 	if !out.Block {
-		p.out.emit(p.text(protocol.Content{Text: strings.Join(out.Texts, "\n")}))
+		p.out.emit(p.injectedText(protocol.Content{Text: strings.Join(out.Texts, "\n")}))
 	}
-	p.out.all(out.Attached())
+	p.out.emitAll(out.Attached())
 }
 
-// text is the trace of text that the CLI itself puts beside the prompt.
-func (p *hookPoints) text(text protocol.Content) *protocol.PromptAccepted {
+// injectedText makes the trace of text that the CLI adds to the prompt.
+func (p *hookPoints) injectedText(text protocol.Content) *protocol.PromptAccepted {
 	return &protocol.PromptAccepted{
-		UUID: p.s.o.Clock.NewID(), PromptID: p.prompts.promptID, Timestamp: p.out.timestamp(), Injected: true, Content: text,
+		UUID: p.sim.options.Clock.NewID(), PromptID: p.prompts.promptID, Timestamp: p.out.timestamp(), Injected: true, Content: text,
 	}
 }
 
-// absorb makes prompts that came during the tool round part of the turn: the
-// model reads them with the results, and they get no result of their own.
-func (p *hookPoints) absorb(ctx context.Context) error {
-	if p.s.main.Prompts == nil {
+// absorbPrompts makes prompts that arrived during the tool round part of the turn: the model reads
+// them together with the tool results, and they get no result of their own.
+func (p *hookPoints) absorbPrompts(ctx context.Context) error {
+	if p.sim.main.Prompts == nil {
 		return nil
 	}
 	var taken []protocol.UserMessage
-	for _, in := range p.s.main.Prompts.Absorb() {
-		out, err := p.run(ctx, protocol.UserPromptSubmitHook{Prompt: submitted(in.Content)})
+	for _, in := range p.sim.main.Prompts.Absorb() {
+		out, err := p.run(ctx, protocol.UserPromptSubmitHook{Prompt: hookPrompt(in.Content)})
 		if err != nil {
 			return err
 		}
-		p.out.all(out.Notices)
+		p.out.emitAll(out.Notices)
 		if out.Block || out.StopTurn || out.CrashError != "" {
 			continue
 		}
@@ -399,13 +395,13 @@ func (p *hookPoints) absorb(ctx context.Context) error {
 	for _, in := range taken {
 		id := in.UUID
 		if id == "" {
-			id = p.s.o.Clock.NewID()
+			id = p.sim.options.Clock.NewID()
 		}
-		p.prompts.absorbed(in, id)
-		p.prompts.waiting = append(p.prompts.waiting, heard(in.Content))
+		p.prompts.emitAbsorbed(in, id)
+		p.prompts.unanswered = append(p.prompts.unanswered, promptText(in.Content))
 	}
 	for _, in := range taken {
-		p.prompts.take(in)
+		p.prompts.addAbsorbed(in)
 	}
 	return nil
 }

@@ -13,107 +13,106 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// message is one reply of the model on its way out.
+// message is a reply of the model that is being streamed.
 type message struct {
 	*turnContext
 	messageHead
 	index *executor.Index
 	pace  scenarios.Pace
-	due   time.Time // of the chunk before; zero = there was none
+	due   time.Time // when the previous chunk was due; zero before the first
 	calls []call
-	place protocol.MessageFinal // of the current block
+	final protocol.MessageFinal // metadata of the current block
 
-	text     strings.Builder // what of the open text block has been streamed
-	started  bool            // message_start is out
-	whole    bool            // it does not come as a stream
-	silent   bool            // it has one block: if that is an empty text, there is nothing to see
-	received int             // characters of all blocks that have been streamed, but for signatures
-	at       int             // the open block; -1 = none
-	shown    int             // assistant events so far
+	text            strings.Builder // streamed part of the open text block
+	started         bool            // message_start was emitted
+	unstreamed      bool            // the message arrives without stream events
+	singleBlock     bool            // the message has one block; if it is an empty text, it is not shown
+	receivedChars   int             // streamed characters of all blocks, without signatures
+	openIndex       int             // index of the open block; -1 if none
+	assistantEvents int             // number of assistant events so far
 }
 
-// messageHead is what a message is, before its blocks.
+// messageHead holds the ids, model and usage of a message.
 type messageHead struct {
 	id, request string
-	name        string // of the model, as the books have it
-	model       string // as the API has it
-	stop        string
+	modelName   string // full name, for the totals
+	wireModel   string // name in the API's responses
+	stopReason  string
 	replyUsage
 }
 
-// call is one tool call of a message with the event that showed it.
+// call is one tool call of a message.
 type call struct {
-	use   protocol.ToolUse // under the name of the tool that runs
-	tool  protocol.Tool    // zero when nobody has it
-	event string           // uuid of the assistant event
-	alias string           // the name that the model wrote if another tool runs
-	// readOnly says that the call may run beside its neighbours, whatever its
-	// tool says.
+	use         protocol.ToolUse // with the name of the tool that runs
+	tool        protocol.Tool    // zero if the tool is unknown
+	eventID     string           // uuid of the assistant event
+	writtenName string           // the name that the model wrote, if another tool runs
+	// readOnly allows the call to run in parallel even if its tool is not read-only.
 	readOnly bool
-	refused  *executor.Result // in the place of a run; nil = it may run
+	refusal  *executor.Result // result that replaces the run; nil means the call may run
 }
 
-// stream yields the message block by block in the order of the real CLI: the
-// assistant event stands before its block's content_block_stop.
+// stream emits the message block by block in the order of the real CLI: the assistant event of a
+// block precedes its content_block_stop.
 func (m *message) stream(ctx context.Context, blocks []protocol.Block) error {
 	if err := m.start(ctx); err != nil {
 		return err
 	}
 	for _, b := range blocks {
 		if use, is := b.(protocol.ToolUse); is {
-			m.place.Calls = append(m.place.Calls, use.Name)
+			m.final.Calls = append(m.final.Calls, use.Name)
 		}
 	}
-	m.silent = len(blocks) == 1
+	m.singleBlock = len(blocks) == 1
 	for i, b := range blocks {
-		m.place.Index, m.place.Left, m.place.InputMS, m.place.Displayed = i, len(blocks)-1-i, nil, nil
+		m.final.Index, m.final.BlocksAfter, m.final.InputStreamMS, m.final.Displayed = i, len(blocks)-1-i, nil, nil
 		m.text.Reset()
-		if err := cmp.Or(m.block(ctx, i, b), m.out.gone()); err != nil {
+		if err := cmp.Or(m.streamBlock(ctx, i, b), m.out.checkOpen()); err != nil {
 			return err
 		}
-		m.close(i)
+		m.stopBlock(i)
 	}
 	m.end()
-	return m.out.gone()
+	return m.out.checkOpen()
 }
 
 func (m *message) start(ctx context.Context) error {
-	m.at = -1
-	if err := m.behind.sleep(ctx, m.pace.TTFT()); err != nil {
+	m.openIndex = -1
+	if err := m.background.sleep(ctx, m.pace.TTFT()); err != nil {
 		return err
 	}
-	if l := m.ledger; l.firstToken.IsZero() {
+	if l := m.totals; l.firstToken.IsZero() {
 		l.firstToken = l.clock.Now()
 	}
 	m.started = true
-	if m.unseen() {
+	if m.hidden() {
 		return nil
 	}
-	ttft := ms(m.pace.TTFT())
-	ev := m.streamed(object{{"type", "message_start"}, {"message", object{
+	ttft := millis(m.pace.TTFT())
+	ev := m.streamEvent(object{{"type", "message_start"}, {"message", object{
 		{"id", m.id},
 		{"type", "message"},
 		{"role", "assistant"},
-		{"model", m.model},
+		{"model", m.wireModel},
 		{"content", []string{}},
 		{"stop_reason", nil},
 		{"stop_sequence", nil},
 		{"usage", streamUsage(m.usage)},
-	}}}, m.s.o.Show.thinking())
+	}}}, m.sim.options.Display.thinking())
 	ev.TTFTMS = &ttft
 	m.prompts.labelStart(ev)
-	m.ledger.begun = append(m.ledger.begun, m.id)
+	m.totals.begunMessages = append(m.totals.begunMessages, m.id)
 	m.out.emit(ev)
-	return m.out.gone()
+	return m.out.checkOpen()
 }
 
-// end yields the end of the message.
+// end emits the end of the message.
 func (m *message) end() {
-	if m.out.left {
+	if m.out.stopped {
 		return
 	}
-	m.ledger.latest = &m.replyUsage
-	m.ledger.spend(m.name, m.replyUsage)
+	m.totals.lastReply = &m.replyUsage
+	m.totals.addReply(m.modelName, m.replyUsage)
 	usage := object{
 		{"input_tokens", m.usage.InputTokens},
 		{"cache_creation_input_tokens", 0},
@@ -123,220 +122,220 @@ func (m *message) end() {
 	if m.thinking > 0 {
 		usage = append(usage, pair{"output_tokens_details", protocol.OutputDetails{ThinkingTokens: m.thinking}})
 	}
-	m.event(object{
+	m.emitStreamEvent(object{
 		{"type", "message_delta"},
-		{"delta", object{{"stop_reason", m.stop}, {"stop_sequence", nil}}},
+		{"delta", object{{"stop_reason", m.stopReason}, {"stop_sequence", nil}}},
 		{"usage", usage},
 	}, "")
-	m.event(object{{"type", "message_stop"}}, "")
+	m.emitStreamEvent(object{{"type", "message_stop"}}, "")
 }
 
-// block yields a block up to its content_block_stop.
-func (m *message) block(ctx context.Context, i int, b protocol.Block) error {
+// streamBlock emits a block up to its content_block_stop.
+func (m *message) streamBlock(ctx context.Context, i int, b protocol.Block) error {
 	switch b := b.(type) {
 	case protocol.TextBlock:
-		return m.textBlock(ctx, i, b)
+		return m.streamText(ctx, i, b)
 	case protocol.ThinkingBlock:
-		return m.thinkingBlock(ctx, i, b)
+		return m.streamThinking(ctx, i, b)
 	case protocol.ToolUse:
-		return m.toolBlock(ctx, i, b)
-	case protocol.ServerCall: // of a tool that the API runs: nothing here does
+		return m.streamToolUse(ctx, i, b)
+	case protocol.ServerToolCall: // run by the API, not by a local tool
 		empty := b
 		empty.Input = json.RawMessage("{}")
-		if err := m.input(ctx, i, empty, b.Input); err != nil {
+		if err := m.streamInput(ctx, i, empty, b.Input); err != nil {
 			return err
 		}
-	default: // it comes as a whole
-		m.open(i, b, "")
+	default: // blocks without deltas
+		m.startBlock(i, b, "")
 	}
-	m.assistant(b, nil)
+	m.emitAssistant(b, nil)
 	return nil
 }
 
-// keepPace waits for a chunk's turn. What an earlier chunk was late is made up
-// for, so that the delays of a busy machine do not add up.
+// keepPace waits until a chunk is due. A late chunk shortens the following waits, so that the
+// delays of a busy machine do not add up.
 func (m *message) keepPace(ctx context.Context, chunk string) error {
 	if chunk == "" {
 		return ctx.Err()
 	}
-	wait, now := m.pace.After(chunk), m.s.o.Clock.Now()
-	if m.due.IsZero() || now.Sub(m.due) > time.Second { // the host has kept us waiting
+	wait, now := m.pace.After(chunk), m.sim.options.Clock.Now()
+	if m.due.IsZero() || now.Sub(m.due) > time.Second { // the consumer was slow
 		m.due = now
 	}
 	m.due = m.due.Add(wait)
-	return m.behind.sleep(ctx, min(wait, m.due.Sub(now)))
+	return m.background.sleep(ctx, min(wait, m.due.Sub(now)))
 }
 
-// input opens a call and yields the pieces of its input.
-func (m *message) input(ctx context.Context, i int, empty protocol.Block, input json.RawMessage) error {
-	m.open(i, empty, "")
+// streamInput opens a tool use block and emits the chunks of its input.
+func (m *message) streamInput(ctx context.Context, i int, empty protocol.Block, input json.RawMessage) error {
+	m.startBlock(i, empty, "")
 	for _, chunk := range m.pace.SplitInput(string(input)) {
 		if err := m.keepPace(ctx, chunk); err != nil {
 			return err
 		}
-		m.delta(i, "partial_json", chunk, "")
+		m.emitDelta(i, "partial_json", chunk, "")
 	}
 	return nil
 }
 
-func (m *message) textBlock(ctx context.Context, i int, b protocol.TextBlock) error {
-	m.open(i, protocol.Text(""), "")
-	m.citations(i, b.Citations)
+func (m *message) streamText(ctx context.Context, i int, b protocol.TextBlock) error {
+	m.startBlock(i, protocol.Text(""), "")
+	m.streamCitations(i, b.Citations)
 	for _, chunk := range m.pace.Split(b.Text) {
 		if err := m.keepPace(ctx, chunk); err != nil {
 			return err
 		}
 		m.text.WriteString(chunk)
-		m.delta(i, "text", chunk, "")
+		m.emitDelta(i, "text", chunk, "")
 	}
 	var err error
-	if m.place.Displayed, err = m.hooks.displayed(ctx, b.Text); err != nil {
+	if m.final.Displayed, err = m.hooks.runMessageDisplay(ctx, b.Text); err != nil {
 		return err
 	}
 	switch {
 	case b.Text != "":
-		m.assistant(b, nil)
-	case m.silent: // transcripts keep it, and nobody sees it
-		m.out.emit(&protocol.HiddenEvent{Event: m.said(b, nil)})
+		m.emitAssistant(b, nil)
+	case m.singleBlock: // only the transcript keeps it
+		m.out.emit(&protocol.HiddenEvent{Event: m.assistantEvent(b, nil)})
 	}
 	return nil
 }
 
-// beginning streams a text that is cut before its end.
-func (m *message) beginning(ctx context.Context, text string) error {
-	m.open(0, protocol.Text(""), "")
+// streamCutText streams a text block that breaks off.
+func (m *message) streamCutText(ctx context.Context, text string) error {
+	m.startBlock(0, protocol.Text(""), "")
 	for _, chunk := range m.pace.Split(text) {
-		if err := m.behind.sleep(ctx, m.pace.After(chunk)); err != nil {
+		if err := m.background.sleep(ctx, m.pace.After(chunk)); err != nil {
 			return err
 		}
-		m.delta(0, "text", chunk, "")
+		m.emitDelta(0, "text", chunk, "")
 	}
 	return nil
 }
 
-// citations yields where a text comes from, one at a time.
-func (m *message) citations(i int, list json.RawMessage) {
+// streamCitations emits the citations of a text, one delta each.
+func (m *message) streamCitations(i int, list json.RawMessage) {
 	var each []json.RawMessage
-	_ = json.Unmarshal(list, &each) // checked when the scenario was loaded; nil = there are none
+	_ = json.Unmarshal(list, &each) // validated when the scenario was loaded
 	for _, c := range each {
 		delta := object{{"type", "citations_delta"}, {"citation", c}}
-		m.event(object{{"type", "content_block_delta"}, {"index", i}, {"delta", delta}}, "")
+		m.emitStreamEvent(object{{"type", "content_block_delta"}, {"index", i}, {"delta", delta}}, "")
 	}
 }
 
-func (m *message) thinkingBlock(ctx context.Context, i int, b protocol.ThinkingBlock) error {
-	began, display := m.s.o.Clock.Now(), m.s.o.Show.thinking()
-	m.open(i, protocol.ThinkingBlock{Type: "thinking"}, display)
+func (m *message) streamThinking(ctx context.Context, i int, b protocol.ThinkingBlock) error {
+	began, display := m.sim.options.Clock.Now(), m.sim.options.Display.thinking()
+	m.startBlock(i, protocol.ThinkingBlock{Type: "thinking"}, display)
 	thought := 0
-	for _, chunk := range m.thoughts(b.Thinking) {
+	for _, chunk := range m.thinkingChunks(b.Thinking) {
 		if err := m.keepPace(ctx, chunk); err != nil {
 			return err
 		}
-		if !m.whole { // else nobody sees it come
+		if !m.unstreamed { // an unstreamed message shows no progress
 			more := scenarios.Tokens(len(chunk))
 			thought += more
-			m.out.system("thinking_tokens", protocol.Field{Key: "estimated_tokens", Value: thought}, protocol.Field{Key: "estimated_tokens_delta", Value: more})
+			m.out.emitSystem("thinking_tokens", protocol.Field{Key: "estimated_tokens", Value: thought}, protocol.Field{Key: "estimated_tokens_delta", Value: more})
 		}
-		m.delta(i, "thinking", chunk, display)
+		m.emitDelta(i, "thinking", chunk, display)
 	}
-	m.delta(i, "signature", b.Signature, "")
-	took := ms(m.s.o.Clock.Now().Sub(began))
-	m.assistant(b, func(ev *protocol.Assistant) {
+	m.emitDelta(i, "signature", b.Signature, "")
+	took := millis(m.sim.options.Clock.Now().Sub(began))
+	m.emitAssistant(b, func(ev *protocol.Assistant) {
 		ev.ThinkingDurationMS, ev.ThinkingDisplay = &took, display
 	})
 	return nil
 }
 
-// thoughts are the pieces in which reasoning comes: those of its pace where it
-// can be seen, else one. Each is announced by its tokens.
-func (m *message) thoughts(text string) []string {
-	if m.s.o.Show.Partial || m.pace.TokensPerSecond > 0 {
+// thinkingChunks splits the reasoning as the pace says if it is shown, else returns it whole. Each
+// chunk is announced with its token count.
+func (m *message) thinkingChunks(text string) []string {
+	if m.sim.options.Display.Partial || m.pace.TokensPerSecond > 0 {
 		return m.pace.Split(text)
 	}
 	return []string{text}
 }
 
-func (m *message) toolBlock(ctx context.Context, i int, b protocol.ToolUse) error {
-	began := m.s.o.Clock.Now()
+func (m *message) streamToolUse(ctx context.Context, i int, b protocol.ToolUse) error {
+	began := m.sim.options.Clock.Now()
 	empty := b
 	empty.Input = json.RawMessage("{}")
-	if err := m.input(ctx, i, empty, b.Input); err != nil {
+	if err := m.streamInput(ctx, i, empty, b.Input); err != nil {
 		return err
 	}
-	m.place.InputMS = new(ms(m.s.o.Clock.Now().Sub(began)))
+	m.final.InputStreamMS = new(millis(m.sim.options.Clock.Now().Sub(began)))
 	var id string
-	m.assistant(b, func(ev *protocol.Assistant) {
+	m.emitAssistant(b, func(ev *protocol.Assistant) {
 		id = ev.UUID
 		if meta, ok := m.index.Meta(b); ok {
 			ev.ToolUseMeta = []protocol.ToolUseMeta{meta}
 		}
 	})
-	if err := m.out.gone(); err != nil {
+	if err := m.out.checkOpen(); err != nil {
 		return err
 	}
-	prepared := m.s.o.Tools.Prepare(b)
-	c := call{use: b, event: id, readOnly: prepared.ReadOnly}
-	if prepared.Runs != "" {
-		c.use.Name, c.alias = prepared.Runs, b.Name
+	prepared := m.sim.options.Tools.Prepare(b)
+	c := call{use: b, eventID: id, readOnly: prepared.ReadOnly}
+	if prepared.RunAs != "" {
+		c.use.Name, c.writtenName = prepared.RunAs, b.Name
 	}
 	c.tool, _ = m.index.Tool(c.use.Name)
 	m.calls = append(m.calls, c)
 	return nil
 }
 
-// assistant yields the complete block.
-func (m *message) assistant(b protocol.Block, more func(*protocol.Assistant)) {
-	ev := m.said(b, more)
-	m.shown++
+// emitAssistant emits the complete block.
+func (m *message) emitAssistant(b protocol.Block, more func(*protocol.Assistant)) {
+	ev := m.assistantEvent(b, more)
+	m.assistantEvents++
 	m.out.emit(ev)
 }
 
-// said is the complete block as an event.
-func (m *message) said(b protocol.Block, more func(*protocol.Assistant)) *protocol.Assistant {
-	final := m.place
-	final.StopReason, final.Usage = m.stop, finalUsage(m.usage, 0)
+// assistantEvent makes the assistant event of a complete block.
+func (m *message) assistantEvent(b protocol.Block, more func(*protocol.Assistant)) *protocol.Assistant {
+	final := m.final
+	final.StopReason, final.Usage = m.stopReason, finalUsage(m.usage, 0)
 	ev := &protocol.Assistant{
 		Type: "assistant",
 		Message: protocol.AssistantMessage{
-			ID: m.id, Type: "message", Role: "assistant", Model: m.model,
+			ID: m.id, Type: "message", Role: "assistant", Model: m.wireModel,
 			Content: []protocol.Block{b}, Usage: streamUsage(m.usage),
 		},
-		SessionID: m.s.o.Live.SessionID(), UUID: m.s.o.Clock.NewID(), Timestamp: m.out.timestamp(), RequestID: m.request,
+		SessionID: m.sim.options.State.SessionID(), UUID: m.sim.options.Clock.NewID(), Timestamp: m.out.timestamp(), RequestID: m.request,
 		Final: &final,
 	}
-	if m.whole {
-		ev.Message.StopReason, ev.Message.Usage = &m.stop, finalUsage(m.usage, m.thinking)
+	if m.unstreamed {
+		ev.Message.StopReason, ev.Message.Usage = &m.stopReason, finalUsage(m.usage, m.thinking)
 	}
-	m.prompts.label(ev)
+	m.prompts.labelMessage(ev)
 	if more != nil {
 		more(ev)
 	}
 	return ev
 }
 
-// abort yields what an interrupt leaves of a message: the text so far. What has
-// come of it is paid for, at a token for three characters.
-func (m *message) abort() {
+// emitAborted emits the text that was streamed before an interrupt, and counts its usage at one
+// token for three characters.
+func (m *message) emitAborted() {
 	if m.started {
-		m.ledger.spend(m.name, replyUsage{usage: scenarios.Usage{
-			InputTokens: m.usage.InputTokens, OutputTokens: max(min(1, m.usage.OutputTokens), (m.received+1)/3),
+		m.totals.addReply(m.modelName, replyUsage{usage: scenarios.Usage{
+			InputTokens: m.usage.InputTokens, OutputTokens: max(min(1, m.usage.OutputTokens), (m.receivedChars+1)/3),
 		}})
 	}
 	if m.text.Len() > 0 {
-		m.stop = ""
-		m.assistant(protocol.Text(m.text.String()), func(ev *protocol.Assistant) { ev.Aborted = true })
+		m.stopReason = ""
+		m.emitAssistant(protocol.Text(m.text.String()), func(ev *protocol.Assistant) { ev.Aborted = true })
 	}
 }
 
-// abandon yields, in partial mode, the end of an aborted message's stream.
-func (m *message) abandon() {
-	if !m.started || !m.s.o.Show.Partial {
+// endAbortedStream emits, with partial messages, the end of an interrupted message's stream.
+func (m *message) endAbortedStream() {
+	if !m.started || !m.sim.options.Display.Partial {
 		return
 	}
-	if m.at >= 0 {
-		m.close(m.at)
+	if m.openIndex >= 0 {
+		m.stopBlock(m.openIndex)
 	}
-	m.event(object{
+	m.emitStreamEvent(object{
 		{"type", "message_delta"},
 		{"context_management", nil},
 		{"delta", object{{"container", nil}, {"stop_details", nil}, {"stop_reason", nil}, {"stop_sequence", nil}}},
@@ -351,67 +350,68 @@ func (m *message) abandon() {
 			{"fallback_credit", nil},
 		}},
 	}, "")
-	m.abandoned()
+	m.emitAbandonedStop()
 }
 
-// breakOff ends, in partial mode, the stream of a message that was cut.
-func (m *message) breakOff() {
-	m.ledger.spend(m.name, replyUsage{usage: scenarios.Usage{InputTokens: m.usage.InputTokens, OutputTokens: min(1, m.usage.OutputTokens)}})
-	if !m.s.o.Show.Partial {
+// endBrokenStream counts the usage of a message whose stream broke off and emits, with partial
+// messages, its end.
+func (m *message) endBrokenStream() {
+	m.totals.addReply(m.modelName, replyUsage{usage: scenarios.Usage{InputTokens: m.usage.InputTokens, OutputTokens: min(1, m.usage.OutputTokens)}})
+	if !m.sim.options.Display.Partial {
 		return
 	}
-	if m.at >= 0 {
-		m.close(m.at)
+	if m.openIndex >= 0 {
+		m.stopBlock(m.openIndex)
 	}
-	m.abandoned()
+	m.emitAbandonedStop()
 }
 
-// abandoned ends a message of which not all blocks have come.
-func (m *message) abandoned() {
-	stop := m.streamed(object{{"type", "message_stop"}}, "")
-	stop.AbandonedBlocks = &protocol.AbandonedBlocks{APIMessageID: m.id, FromBlockIndex: m.shown}
+// emitAbandonedStop emits the message_stop of a message with missing blocks.
+func (m *message) emitAbandonedStop() {
+	stop := m.streamEvent(object{{"type", "message_stop"}}, "")
+	stop.AbandonedBlocks = &protocol.AbandonedBlocks{APIMessageID: m.id, FromBlockIndex: m.assistantEvents}
 	m.out.emit(stop)
 }
 
-func (m *message) open(i int, b protocol.Block, display string) {
-	m.at = i
-	m.event(object{{"type", "content_block_start"}, {"index", i}, {"content_block", b}}, display)
+func (m *message) startBlock(i int, b protocol.Block, display string) {
+	m.openIndex = i
+	m.emitStreamEvent(object{{"type", "content_block_start"}, {"index", i}, {"content_block", b}}, display)
 }
 
-// delta yields a piece of a block; key is where it stands.
-func (m *message) delta(i int, key, chunk, display string) {
+// emitDelta emits a chunk of a block; key is the field of the delta that holds it.
+func (m *message) emitDelta(i int, key, chunk, display string) {
 	kind := key + "_delta"
 	if key == "partial_json" {
 		kind = "input_json_delta"
 	}
 	if key != "signature" {
-		m.received += utf8.RuneCountInString(chunk)
+		m.receivedChars += utf8.RuneCountInString(chunk)
 	}
-	m.event(object{{"type", "content_block_delta"}, {"index", i}, {"delta", object{{"type", kind}, {key, chunk}}}}, display)
+	m.emitStreamEvent(object{{"type", "content_block_delta"}, {"index", i}, {"delta", object{{"type", kind}, {key, chunk}}}}, display)
 }
 
-func (m *message) close(i int) {
-	m.at = -1
-	m.event(object{{"type", "content_block_stop"}, {"index", i}}, "")
+func (m *message) stopBlock(i int) {
+	m.openIndex = -1
+	m.emitStreamEvent(object{{"type", "content_block_stop"}, {"index", i}}, "")
 }
 
-// unseen tells whether nobody sees the message come.
-func (m *message) unseen() bool { return m.whole || !m.s.o.Show.Partial }
+// hidden reports whether no stream events are shown for the message.
+func (m *message) hidden() bool { return m.unstreamed || !m.sim.options.Display.Partial }
 
-func (m *message) event(ev object, display string) {
-	if !m.unseen() {
-		m.out.emit(m.streamed(ev, display))
+func (m *message) emitStreamEvent(ev object, display string) {
+	if !m.hidden() {
+		m.out.emit(m.streamEvent(ev, display))
 	}
 }
 
-func (m *message) streamed(ev object, display string) *protocol.StreamEvent {
+func (m *message) streamEvent(ev object, display string) *protocol.StreamEvent {
 	return &protocol.StreamEvent{
-		Type: "stream_event", Event: ev, SessionID: m.s.o.Live.SessionID(), UUID: m.s.o.Clock.NewID(),
+		Type: "stream_event", Event: ev, SessionID: m.sim.options.State.SessionID(), UUID: m.sim.options.Clock.NewID(),
 		APIMessageID: m.id, ThinkingDisplay: display,
 	}
 }
 
-// object is a JSON object with its keys in order.
+// object is a JSON object with ordered keys.
 type object []pair
 
 type pair struct {
@@ -419,7 +419,7 @@ type pair struct {
 	value any
 }
 
-// MarshalJSON writes the keys in their order.
+// MarshalJSON writes the keys in order.
 func (o object) MarshalJSON() ([]byte, error) {
 	out := []byte{'{'}
 	for i, p := range o {

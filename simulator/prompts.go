@@ -16,85 +16,84 @@ import (
 	"github.com/claudeless/claudeless/simulator/slash"
 )
 
-// noContent stands for the empty prompt when it is repeated.
+// noContent replaces an empty prompt when it is replayed.
 const noContent = "(no content)"
 
-// ErrSignalled as the cause of a turn's end says that a signal asked for it: calls that
-// executedCall are told like those that had not begun.
+// ErrSignalled is the cause of a turn's end by a signal. Running calls then get the same result as
+// calls that had not started.
 var ErrSignalled = errors.New("a signal has come")
 
-// ErrSuperseded as the cause of a turn's end says that another prompt is to be
-// answered at once: the turn ends without telling the model of an interrupt.
+// ErrSuperseded is the cause of a turn's end when another prompt must be answered at once. The
+// model does not read that the turn was interrupted.
 var ErrSuperseded = errors.New("another prompt is to be answered now")
 
-// prompts are what a turn answers: the prompt that it began with, what stands
-// beside that, and those that became part of it.
+// prompts holds what a turn answers: its first prompt, the context added to it, and the prompts
+// that joined the turn later.
 type prompts struct {
-	s   *Simulator
+	sim *Simulator
 	out *emitter
 	in  protocol.UserMessage
 
-	id       string           // uuid of the prompt; empty = not made yet
-	recorded protocol.Content // the prompt as transcripts keep it
-	promptID string
-	beside   []string // what hooks and mentioned files told the model so far
-	told     int      // how many of them a request has said
-	waiting  []string // absorbed prompts that no reply has followed up
-	taken    []string // ids of the absorbed prompts that have one
+	id          string           // uuid of the prompt; empty until it is made
+	recorded    protocol.Content // the prompt as the transcript keeps it
+	promptID    string
+	context     []string // text that hooks and mentioned files have added for the model
+	contextSent int      // number of entries of context already sent in a request
+	unanswered  []string // text of absorbed prompts that have not been sent to the model
+	absorbedIDs []string // uuids of the absorbed prompts
 
-	owed            bool // the prompt is to be repeated when the model is asked
-	messageLabelled bool // an assistant event has named the prompts
-	startLabelled   bool // a message_start has
+	replayPending   bool // the prompt is to be replayed when the model is asked
+	messageLabelled bool // an assistant event has listed the prompts' uuids
+	startLabelled   bool // a message_start has listed them
 }
 
-func (p *prompts) queued() {
-	p.out.emit(&protocol.Queued{Content: p.in.Content, Timestamp: p.out.timestamp()})
+func (p *prompts) emitQueued() {
+	p.out.emit(&protocol.PromptQueued{Content: p.in.Content, Timestamp: p.out.timestamp()})
 }
 
-// prompted yields the prompt's trace; refused says that a hook kept it out of
-// the conversation.
-func (p *prompts) prompted(refused bool) {
-	prompt := p.prompt()
-	prompt.Refused = refused
+// emitAccepted emits the prompt's trace; refused says that a hook kept it out of the conversation.
+func (p *prompts) emitAccepted(refused bool) {
+	prompt := p.accepted()
+	prompt.Blocked = refused
 	p.out.emit(prompt)
 }
 
-// command is the trace of a prompt that is a command of the CLI itself.
-func (p *prompts) command() *protocol.PromptAccepted {
-	prompt := p.prompt()
-	prompt.Local = true
+// commandAccepted makes the trace of a prompt that is a command of the CLI itself.
+func (p *prompts) commandAccepted() *protocol.PromptAccepted {
+	prompt := p.accepted()
+	prompt.LocalCommand = true
 	return prompt
 }
 
-func (p *prompts) prompt() *protocol.PromptAccepted {
+func (p *prompts) accepted() *protocol.PromptAccepted {
 	return &protocol.PromptAccepted{
-		UUID: p.uuid(), HostID: p.in.UUID, PromptID: p.promptID, Content: p.recorded, Timestamp: p.out.timestamp(), Merged: p.merged(),
-		PermissionMode: p.s.o.Here.Mode(), Source: cmp.Or(p.in.Source, "sdk"), Origin: p.in.Origin,
+		UUID: p.uuid(), HostID: p.in.UUID, PromptID: p.promptID, Content: p.recorded, Timestamp: p.out.timestamp(), Merged: p.mergedIDs(),
+		PermissionMode: p.sim.options.Location.Mode(), Source: cmp.Or(p.in.Source, "sdk"), Origin: p.in.Origin,
 	}
 }
 
-// expanded is the prompt with the text of its command in the place of the call.
-func (p *prompts) expanded(x *slash.Expansion) protocol.Content {
-	before, _, _ := p.in.Content.Typed()
+// expandedContent returns the prompt with the command replaced by its text.
+func (p *prompts) expandedContent(x *slash.Expansion) protocol.Content {
+	before, _, _ := p.in.Content.SplitTyped()
 	return protocol.Content{Blocks: append(slices.Clone(before), protocol.Text(x.Text))}
 }
 
-// uuid is that of the prompt: the host's, or a fresh one.
+// uuid returns the uuid of the prompt: the host's or a new one.
 func (p *prompts) uuid() string {
 	p.id = cmp.Or(p.id, p.in.UUID)
 	if p.id == "" {
-		p.id = p.s.o.Clock.NewID()
+		p.id = p.sim.options.Clock.NewID()
 	}
 	return p.id
 }
 
-// blank tells whether a prompt is white space only. The empty one is not.
-func blank(in protocol.Content) bool {
+// isBlank reports whether a prompt consists of white space only. The empty prompt is not blank.
+func isBlank(in protocol.Content) bool {
 	return in.Blocks == nil && in.Text != "" && strings.TrimSpace(in.Text) == ""
 }
 
-// heard is what the model reads of a prompt: blocks of white space are left out.
-func heard(c protocol.Content) string {
+// promptText returns the text of a prompt that the model reads, without blank blocks.
+func promptText(c protocol.Content) string {
 	if c.Blocks == nil {
 		return c.Text
 	}
@@ -108,52 +107,52 @@ func heard(c protocol.Content) string {
 	return protocol.Content{Blocks: said}.Plain()
 }
 
-// init yields the init event.
-func (p *prompts) init(ctx context.Context) {
-	if p.out.left {
+// emitInit emits the init event.
+func (p *prompts) emitInit(ctx context.Context) {
+	if p.out.stopped {
 		return
 	}
 	var init protocol.Init
-	if p.s.main.Said != nil {
-		init = p.s.main.Said.Init(ctx)
+	if p.sim.main.Context != nil {
+		init = p.sim.main.Context.Init(ctx)
 	}
 	init.Type, init.Subtype = "system", "init"
-	init.SessionID, init.UUID = p.s.o.Live.SessionID(), p.s.o.Clock.NewID()
-	init.Model, init.PermissionMode = p.s.resolved(), p.s.o.Here.Mode()
+	init.SessionID, init.UUID = p.sim.options.State.SessionID(), p.sim.options.Clock.NewID()
+	init.Model, init.PermissionMode = p.sim.modelName(), p.sim.options.Location.Mode()
 	init.PerTurnEffortActive = model.Of(init.Model).Effort
 	init.UserMessageUUIDs = p.in.UUIDs
 	p.out.emit(&init)
 }
 
-// repeat shows the prompt as it is recorded, once, if it is to be answered by the model and the host
-// wants to see it.
-func (p *prompts) repeat() {
-	if !p.owed {
+// replayOnce replays the recorded prompt the first time it is called, if the model answers the
+// prompt and the host asked for replays.
+func (p *prompts) replayOnce() {
+	if !p.replayPending {
 		return
 	}
-	p.owed = false
+	p.replayPending = false
 	in := p.in
 	in.Content = p.recorded
-	p.replay(in, p.uuid())
+	p.emitReplay(in, p.uuid())
 }
 
-// tell shows what the request says beside the prompt that none before it said.
-func (p *prompts) tell() {
-	if texts := p.beside[p.told:]; len(texts) > 0 {
-		p.told = len(p.beside)
+// emitContext emits the context that no earlier request contained.
+func (p *prompts) emitContext() {
+	if texts := p.context[p.contextSent:]; len(texts) > 0 {
+		p.contextSent = len(p.context)
 		p.out.emit(&protocol.ContextAdded{Texts: texts})
 	}
 }
 
-// attach puts the files and resources that the prompt mentions beside it, and
-// returns the reads that this stands for.
-func (p *prompts) attach(ctx context.Context, text string) (reads []protocol.ToolUse, err error) {
-	mentions := p.s.main.Mentions
+// attachMentions adds the files and resources that the prompt mentions to the context, and returns
+// the Read calls that this is equivalent to.
+func (p *prompts) attachMentions(ctx context.Context, text string) (reads []protocol.ToolUse, err error) {
+	mentions := p.sim.main.Mentions
 	if mentions == nil || p.in.Verbatim || p.in.Source == sourceSystem || !strings.Contains(text, "@") {
 		return nil, nil
 	}
-	var all []Mentioned
-	for _, m := range mentionsIn(text) {
+	var all []MentionContent
+	for _, m := range findMentions(text) {
 		found, ok := mentions.Open(ctx, m)
 		if !ok {
 			continue
@@ -164,30 +163,30 @@ func (p *prompts) attach(ctx context.Context, text string) (reads []protocol.Too
 		}
 	}
 	for _, found := range append(all, mentions.Read(ctx, text)...) {
-		p.beside = append(p.beside, found.Text)
-		p.out.emit(&protocol.Attached{Attachment: found.Attachment, Role: "user"})
+		p.context = append(p.context, found.Text)
+		p.out.emit(&protocol.AttachmentAdded{Attachment: found.Attachment, Role: "user"})
 	}
 	return reads, ctx.Err()
 }
 
-// absorbed tells transcripts about a prompt and, if asked to, repeats it.
-func (p *prompts) absorbed(in protocol.UserMessage, id string) {
+// emitAbsorbed records a prompt that joined the turn and replays it if requested.
+func (p *prompts) emitAbsorbed(in protocol.UserMessage, id string) {
 	p.out.emit(&protocol.PromptAbsorbed{UUID: id, Content: in.Content, Origin: in.Origin, Timestamp: p.out.timestamp()})
-	p.replay(in, id)
+	p.emitReplay(in, id)
 }
 
-// Repeats tells whether a host that wants its prompts repeated sees this one
-// again: what no person wrote, what answers a call and what is blank are not.
-func Repeats(in protocol.UserMessage) bool {
-	return !in.Synthetic && !blank(in.Content) && !slices.ContainsFunc(in.Content.Blocks, func(b protocol.Block) bool {
+// IsReplayable reports whether a prompt is sent back to a host that asked for replays. Synthetic
+// prompts, tool results and blank prompts are not.
+func IsReplayable(in protocol.UserMessage) bool {
+	return !in.Synthetic && !isBlank(in.Content) && !slices.ContainsFunc(in.Content.Blocks, func(b protocol.Block) bool {
 		_, answer := b.(protocol.ToolResultBlock)
 		return answer
 	})
 }
 
-// replay repeats a prompt of the host, if asked to.
-func (p *prompts) replay(in protocol.UserMessage, id string) {
-	if !p.s.o.Show.Replay || !Repeats(in) {
+// emitReplay sends a prompt back to the host, if the host asked for that.
+func (p *prompts) emitReplay(in protocol.UserMessage, id string) {
+	if !p.sim.options.Display.ReplayPrompts || !IsReplayable(in) {
 		return
 	}
 	yes := true
@@ -196,86 +195,85 @@ func (p *prompts) replay(in protocol.UserMessage, id string) {
 	}
 	p.out.emit(&protocol.User{
 		Type: "user", Message: protocol.UserContent{Role: "user", Content: in.Content}, Origin: in.Origin,
-		SessionID: p.s.o.Live.SessionID(), UUID: id, Timestamp: p.out.timestamp(), IsReplay: &yes,
+		SessionID: p.sim.options.State.SessionID(), UUID: id, Timestamp: p.out.timestamp(), IsReplay: &yes,
 	})
 }
 
-// next takes the first absorbed prompt that no reply has followed up yet.
-func (p *prompts) next() (text string, ok bool) {
-	if len(p.waiting) == 0 {
+// nextUnanswered takes the first absorbed prompt that has not been sent to the model.
+func (p *prompts) nextUnanswered() (text string, ok bool) {
+	if len(p.unanswered) == 0 {
 		return "", false
 	}
-	text, p.waiting = p.waiting[0], p.waiting[1:]
+	text, p.unanswered = p.unanswered[0], p.unanswered[1:]
 	return text, true
 }
 
-// take makes a prompt of the host part of the turn.
-func (p *prompts) take(in protocol.UserMessage) {
+// addAbsorbed adds a prompt of the host to the turn.
+func (p *prompts) addAbsorbed(in protocol.UserMessage) {
 	if in.UUID == "" {
 		return
 	}
-	p.lifecycle(in.UUID, "started")
+	p.emitLifecycle(in.UUID, "started")
 	p.in.UUIDs = append(p.in.UUIDs, in.UUID)
-	p.taken = append(p.taken, in.UUID)
+	p.absorbedIDs = append(p.absorbedIDs, in.UUID)
 }
 
-// Completed tells whether hosts hear that the prompts of a turn are completed;
-// else it ended before its time, and they were cancelled.
-func Completed(r *protocol.Result) bool {
+// PromptsCompleted reports whether the prompts of a turn are reported to hosts as completed. If
+// not, the turn ended early and they are reported as cancelled.
+func PromptsCompleted(r *protocol.Result) bool {
 	return (!r.IsError || r.TerminalReason == "max_turns") && !strings.HasPrefix(r.TerminalReason, "aborted")
 }
 
-// settle tells what has become of the absorbed prompts.
-func (p *prompts) settle(r *protocol.Result) {
+// endAbsorbed reports how the absorbed prompts ended.
+func (p *prompts) endAbsorbed(r *protocol.Result) {
 	state := "completed"
-	if !Completed(r) {
+	if !PromptsCompleted(r) {
 		state = "cancelled"
 	}
-	for _, id := range p.taken {
-		p.lifecycle(id, state)
+	for _, id := range p.absorbedIDs {
+		p.emitLifecycle(id, state)
 	}
 }
 
-// merged are the ids of the prompts that became part of this one before it
-// began.
-func (p *prompts) merged() []string {
+// mergedIDs returns the uuids of the prompts that were merged into this one before the turn began.
+func (p *prompts) mergedIDs() []string {
 	if n := len(p.in.UUIDs); n > 1 {
 		return p.in.UUIDs[:n-1]
 	}
 	return nil
 }
 
-func (p *prompts) lifecycle(id, state string) {
-	p.out.emit(p.out.stamp(protocol.Lifecycle(id, state)))
+func (p *prompts) emitLifecycle(id, state string) {
+	p.out.emit(p.out.assignIDs(protocol.CommandLifecycle(id, state)))
 }
 
-// label names the prompts of the turn on its first message of the model.
-func (p *prompts) label(ev *protocol.Assistant) {
+// labelMessage adds the uuids of the prompts to the first assistant event of the turn.
+func (p *prompts) labelMessage(ev *protocol.Assistant) {
 	if !p.messageLabelled && len(p.in.UUIDs) > 0 {
 		p.messageLabelled = true
-		ev.UserMessageUUID, ev.UserMessageUUIDs = p.labels()
+		ev.UserMessageUUID, ev.UserMessageUUIDs = p.promptIDs()
 	}
 }
 
-// labelStart names them on the first beginning of one.
+// labelStart adds the uuids of the prompts to the first message_start of the turn.
 func (p *prompts) labelStart(ev *protocol.StreamEvent) {
 	if !p.startLabelled && len(p.in.UUIDs) > 0 {
 		p.startLabelled = true
-		ev.UserMessageUUID, ev.UserMessageUUIDs = p.labels()
+		ev.UserMessageUUID, ev.UserMessageUUIDs = p.promptIDs()
 		ev.OwedRows = &[]string{}
 	}
 }
 
-// labels give what names the prompts of the turn as events do: the turn's own, or
-// the last one that became part of it.
-func (p *prompts) labels() (uuid string, uuids []string) {
+// promptIDs returns the uuids of the turn's prompts as events list them; uuid is the first
+// prompt's, or the last one's if the first has none.
+func (p *prompts) promptIDs() (uuid string, uuids []string) {
 	if p.in.UUID != "" || len(p.in.UUIDs) == 0 {
 		return p.in.UUID, p.in.UUIDs
 	}
 	return p.in.UUIDs[len(p.in.UUIDs)-1], p.in.UUIDs
 }
 
-// origin is where the turn's prompt came from, as its result says it.
+// origin returns the origin of the turn's prompt for its result.
 func (p *prompts) origin() json.RawMessage {
 	if p.in.Synthetic {
 		return json.RawMessage(`{"kind":"unclassified"}`)
@@ -289,22 +287,22 @@ var (
 	lineRange     = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`#L(\d+)(?:-L?(\d+))?$`) })
 )
 
-// mentionsIn lists what a text names with @, each once.
-func mentionsIn(text string) []Mention {
+// findMentions lists the mentions (@path) in a text without duplicates.
+func findMentions(text string) []Mention {
 	var list []Mention
 	seen := map[string]bool{}
 	for _, re := range []*regexp.Regexp{quotedMention(), plainMention()} {
 		for _, found := range re.FindAllStringSubmatch(text, -1) {
 			if !seen[found[1]] {
 				seen[found[1]] = true
-				list = append(list, readMention(found[1]))
+				list = append(list, parseMention(found[1]))
 			}
 		}
 	}
 	return list
 }
 
-func readMention(s string) Mention {
+func parseMention(s string) Mention {
 	found := lineRange().FindStringSubmatch(s)
 	if found == nil {
 		return Mention{Path: s}

@@ -19,16 +19,16 @@ func queued(text, id string) protocol.UserMessage {
 	return protocol.UserMessage{Content: protocol.Content{Text: text}, UUID: id}
 }
 
-// Prompts that come while tools run become part of the turn: repeated when the
+// PromptQueue that come while tools run become part of the turn: repeated when the
 // host asks for that, followed through their life, named by the events; the
-// model is asked about those that a rule of the scenario answers (checklist row
+// wireModel is asked about those that a rule of the scenario answers (checklist row
 // 65).
 func TestAbsorb(t *testing.T) {
 	rounds := queue{{queued("two", "u-2"), queued("three", "")}, nil}
 	model := &fakeModel{replies: []scenarios.Reply{calls(`Read {}`), text("done"), text("two too"), {Unmatched: true}}}
 	var kept []string
 	s := newSimulator(t, simulator.Options{
-		Model: model, Show: simulator.DisplayOptions{Replay: true}, Main: &simulator.MainOptions{
+		Model: model, Display: simulator.DisplayOptions{ReplayPrompts: true}, Main: &simulator.MainOptions{
 			Transcript: transcriptFunc(func(ev protocol.Event) {
 				if a, ok := ev.(*protocol.PromptAbsorbed); ok {
 					kept = append(kept, a.Content.Plain())
@@ -120,7 +120,7 @@ func TestSuperseded(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := newSimulator(t, simulator.Options{
-					Model: &fakeModel{replies: []scenarios.Reply{c.reply}}, Show: simulator.DisplayOptions{Stream: scenarios.Stream{TokensPerSecond: 1}},
+					Model: &fakeModel{replies: []scenarios.Reply{c.reply}}, Display: simulator.DisplayOptions{Stream: scenarios.Stream{TokensPerSecond: 1}},
 				})
 				ctx, cancel := context.WithCancelCause(t.Context())
 				defer time.AfterFunc(2500*time.Millisecond, func() { cancel(simulator.ErrSuperseded) }).Stop()

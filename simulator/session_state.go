@@ -8,42 +8,42 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// SessionState is what changes while a session runs, whoever changes it. The zero value
-// is a session without an id on the default model. Safe for concurrent use.
+// SessionState holds the ids and settings of a session that may change while it runs. The zero
+// value has no id and uses the default model. It is safe for concurrent use.
 type SessionState struct {
-	session *SessionState // nil = this is the session's; else that of an agent, which has only its model for itself
+	parent *SessionState // the session's state if this is a sub-agent's, which has its own model only; else nil
 
-	mu  sync.Mutex
-	now Snapshot
+	mu       sync.Mutex
+	snapshot Snapshot
 }
 
-// Snapshot is what is so at one moment; empty = unknown or none.
+// Snapshot is the session state at one moment. Zero fields are unknown.
 type Snapshot struct {
-	SessionID  string
-	Transcript string // path
-	PromptID   string // of the running or the last prompt
-	Model      string // as given or set; empty = the default model
-	Effort     string // level, by default that of the model
-	Style      string // of the output
-	Title      string
+	SessionID      string
+	TranscriptPath string
+	PromptID       string // of the running or the last prompt
+	Model          string // as given or set; empty means the default model
+	Effort         string // level; the model's default if none is set
+	OutputStyle    string
+	Title          string
 }
 
-// Now returns the whole state at this moment.
-func (l *SessionState) Now() Snapshot {
+// Snapshot returns the current values.
+func (l *SessionState) Snapshot() Snapshot {
 	l.mu.Lock()
-	now := l.now
+	now := l.snapshot
 	l.mu.Unlock()
-	if l.session != nil {
+	if l.parent != nil {
 		own := now.Model
-		now = l.session.Now()
+		now = l.parent.Snapshot()
 		now.Model = own
 	}
-	now.Effort = now.level()
+	now.Effort = now.effortLevel()
 	return now
 }
 
-// level is the effort that counts: models that know none have none.
-func (n Snapshot) level() string {
+// effortLevel returns the effort in use; it is empty for models without effort levels.
+func (n Snapshot) effortLevel() string {
 	own := model.Of(model.Resolve(cmp.Or(n.Model, model.Default))).DefaultEffort
 	if own == "" {
 		return ""
@@ -51,47 +51,48 @@ func (n Snapshot) level() string {
 	return cmp.Or(n.Effort, own)
 }
 
-// Agent is the same session for one of its agents, which has a model of its own.
-func (l *SessionState) Agent(model string) *SessionState {
-	return &SessionState{session: l, now: Snapshot{Model: model}}
+// ForAgent returns a state for a sub-agent, which shares everything but the model.
+func (l *SessionState) ForAgent(model string) *SessionState {
+	return &SessionState{parent: l, snapshot: Snapshot{Model: model}}
 }
 
-// SessionID is the id of the conversation, which /clear changes.
-func (l *SessionState) SessionID() string { return l.Now().SessionID }
+// SessionID returns the id of the conversation. The command /clear changes it.
+func (l *SessionState) SessionID() string { return l.Snapshot().SessionID }
 
-// Begin says that a conversation has begun: its id and where its transcript is.
-func (l *SessionState) Begin(id, transcript string) {
-	l.set(func(n *Snapshot) { n.SessionID, n.Transcript = id, transcript })
+// BeginConversation sets the id and the transcript path of a new conversation.
+func (l *SessionState) BeginConversation(id, transcript string) {
+	l.update(func(n *Snapshot) { n.SessionID, n.TranscriptPath = id, transcript })
 }
 
-// Model is the model of the next request, as given or set.
+// Model returns the model of the next request, as given or set.
 func (l *SessionState) Model() string {
-	if name := l.Now().Model; name != "" {
+	if name := l.Snapshot().Model; name != "" {
 		return name
 	}
 	return model.Default
 }
 
-// SetModel changes the model of requests to come; empty = the default model.
-func (l *SessionState) SetModel(name string) { l.set(func(n *Snapshot) { n.Model = name }) }
+// SetModel sets the model of the following requests; empty means the default model.
+func (l *SessionState) SetModel(name string) { l.update(func(n *Snapshot) { n.Model = name }) }
 
-// SetEffort changes the level that hooks and transcripts are told; empty = that of
-// the model.
-func (l *SessionState) SetEffort(level string) { l.set(func(n *Snapshot) { n.Effort = level }) }
+// SetEffort sets the effort that hooks and transcripts report; empty means the model's default.
+func (l *SessionState) SetEffort(level string) { l.update(func(n *Snapshot) { n.Effort = level }) }
 
-// SetStyle changes the output style.
-func (l *SessionState) SetStyle(name string) { l.set(func(n *Snapshot) { n.Style = name }) }
-
-// SetTitle names the session.
-func (l *SessionState) SetTitle(title string) { l.set(func(n *Snapshot) { n.Title = title }) }
-
-func (l *SessionState) set(change func(*Snapshot)) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	change(&l.now)
+// SetOutputStyle sets the output style.
+func (l *SessionState) SetOutputStyle(name string) {
+	l.update(func(n *Snapshot) { n.OutputStyle = name })
 }
 
-// HookEffort is the level as hooks are told it; nil = there is none.
+// SetTitle sets the title of the session.
+func (l *SessionState) SetTitle(title string) { l.update(func(n *Snapshot) { n.Title = title }) }
+
+func (l *SessionState) update(change func(*Snapshot)) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	change(&l.snapshot)
+}
+
+// HookEffort returns the effort for hook inputs; nil if the model has no effort levels.
 func (n Snapshot) HookEffort() *protocol.HookEffort {
 	if n.Effort == "" {
 		return nil

@@ -11,14 +11,14 @@ import (
 // An agent has a model of its own; all else is its session's, at any time.
 func TestLiveOfAgent(t *testing.T) {
 	live := &simulator.SessionState{}
-	agent := live.Agent("haiku")
-	live.Begin("S", "/t/S.jsonl")
+	agent := live.ForAgent("haiku")
+	live.BeginConversation("S", "/t/S.jsonl")
 	live.SetModel("opus")
 	live.SetEffort("low")
-	live.SetStyle("terse")
+	live.SetOutputStyle("terse")
 	live.SetTitle("T")
-	want := simulator.Snapshot{SessionID: "S", Transcript: "/t/S.jsonl", Model: "haiku", Effort: "low", Style: "terse", Title: "T"}
-	if diff := cmp.Diff(want, agent.Now()); diff != "" {
+	want := simulator.Snapshot{SessionID: "S", TranscriptPath: "/t/S.jsonl", Model: "haiku", Effort: "low", OutputStyle: "terse", Title: "T"}
+	if diff := cmp.Diff(want, agent.Snapshot()); diff != "" {
 		t.Errorf("agent (-want +got):\n%s", diff)
 	}
 	agent.SetModel("sonnet")

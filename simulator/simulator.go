@@ -1,13 +1,11 @@
-// Package simulator is the agent: one user message in, an ordered stream of
-// events out.
+// Package simulator runs conversations: it turns one user message into an ordered stream of events.
 //
-// [Simulator.Turn] asks the scripted model, runs its tool calls through the
-// executor chain and yields every event exactly once, in the order in which
-// the real CLI shows them, ending with exactly one result. Text, JSON,
-// stream-json and SDK hosts are loops over that one stream; transcripts and the
-// journal are given each event of it before anybody sees it. The package knows no
-// output format, no control protocol, no command line and no operating system:
-// clock, ids, randomness and waiting are given.
+// [Simulator.Turn] asks the scripted model, runs its tool calls through the executor chain and
+// yields every event exactly once, in the order of the real CLI, ending with exactly one result.
+// Text, JSON, stream-json and SDK hosts read that one stream; transcripts and the journal record
+// each event before it is yielded. The package does not depend on output formats, the control
+// protocol, the command line or the operating system: the clock, ids, randomness and waiting are
+// injected.
 package simulator
 
 import (
@@ -28,64 +26,63 @@ import (
 
 // Simulator runs the turns of one conversation, one at a time.
 type Simulator struct {
-	o        Options     // fixed at creation
-	main     MainOptions // of o; the zero one of an agent
-	commands Commands    // of main, never nil
+	options  Options     // not changed after New
+	main     MainOptions // from options; zero for a sub-agent
+	commands Commands    // from main; never nil
 
-	books sessionTotals
-	past  history
+	totals  sessionTotals
+	history history
 }
 
-// history is what a conversation has behind it. It belongs to the running turn.
+// history is the state of a conversation between turns. Only the running turn uses it.
 type history struct {
-	turns   int
-	results int
-	failed  map[string]int // how often each rule's failure has struck
-	begun   bool           // SessionStart has been told
-	resumed bool           // the conversation is that of an earlier process
-	started string         // source of SessionStart; empty = startup or resume
-	leaf    string         // uuid of the last message of the model
-	untold  []string       // what the next request says beside its prompt
-	nested  []string       // instructions that calls led to, as the model was told them
-	tail    retained
-	dropped int  // tokens that compactions have taken away
-	warned  bool // a transcript write has failed
+	turns            int
+	results          int
+	failures         map[string]int // number of failures played, by rule
+	sessionStarted   bool           // the SessionStart hooks have run
+	resumed          bool           // the conversation began in an earlier process
+	startSource      string         // source of SessionStart; empty means startup or resume
+	lastMessage      string         // uuid of the model's last message
+	pendingContext   []string       // text that the next request adds to its prompt
+	callInstructions []string       // instructions loaded after tool calls, as the model read them
+	retained         retained
+	droppedTokens    int  // tokens removed by compactions
+	saveFailed       bool // writing the transcript has failed
 }
 
-// retained is the end of a conversation, by the uuids of its messages: what a
-// compaction may leave as it is.
+// retained tracks the uuids of the last messages of a conversation, which a compaction may keep.
 type retained struct {
-	replies int      // messages of the model since the last compaction
-	message string   // id of the last one
-	round   []string // its blocks, and the results of its calls
-	prompts []string // what came after them
+	replies   int      // replies of the model since the last compaction
+	messageID string   // id of the last reply
+	lastRound []string // blocks of the last reply and the results of its calls
+	prompts   []string // prompts after the last round
 }
 
-// see follows the conversation.
-func (t *retained) see(ev protocol.Event) {
+// record updates the uuids for an event.
+func (t *retained) record(ev protocol.Event) {
 	switch ev := ev.(type) {
 	case *protocol.PromptAccepted:
-		if !ev.Local && !ev.Refused && !ev.Injected {
+		if !ev.LocalCommand && !ev.Blocked && !ev.Injected {
 			t.prompts = append(t.prompts, ev.UUID)
 		}
 	case *protocol.User:
 		if ev.ParentToolUseID == nil && ev.Tool != "" {
-			t.round = append(t.round, ev.UUID)
+			t.lastRound = append(t.lastRound, ev.UUID)
 		}
 	case *protocol.Assistant:
 		if ev.ParentToolUseID != nil || ev.Message.Model == protocol.SyntheticModel {
 			return
 		}
-		if ev.Message.ID != t.message {
-			t.replies, t.message, t.round, t.prompts = t.replies+1, ev.Message.ID, nil, nil
+		if ev.Message.ID != t.messageID {
+			t.replies, t.messageID, t.lastRound, t.prompts = t.replies+1, ev.Message.ID, nil, nil
 		}
-		t.round = append(t.round, ev.UUID)
+		t.lastRound = append(t.lastRound, ev.UUID)
 	}
 }
 
-// last is the last message; empty = there is none.
+// last returns the uuid of the last message; empty if there is none.
 func (t *retained) last() string {
-	for _, part := range [][]string{t.prompts, t.round} {
+	for _, part := range [][]string{t.prompts, t.lastRound} {
 		if len(part) > 0 {
 			return part[len(part)-1]
 		}
@@ -93,47 +90,47 @@ func (t *retained) last() string {
 	return ""
 }
 
-// cut ends the conversation and returns what is kept of it: the last reply, if
-// others are summed up, and what nobody has answered.
+// cut starts over after a compaction and returns the messages that are kept: the last round if
+// there were earlier ones, and unanswered prompts.
 func (t *retained) cut() []string {
 	if t.replies < 2 {
-		t.replies, t.round = 0, nil
+		t.replies, t.lastRound = 0, nil
 	} else {
 		t.replies = 1
 	}
-	return slices.Concat(t.round, t.prompts)
+	return slices.Concat(t.lastRound, t.prompts)
 }
 
-// New checks the options and makes a simulator. It starts nothing.
+// New validates the options and makes a simulator. It starts no goroutines.
 func New(o Options) (*Simulator, error) {
 	o, err := o.filled()
 	if err != nil {
 		return nil, err
 	}
-	s := &Simulator{o: o, commands: agentCommands{}, past: history{failed: map[string]int{}}}
+	s := &Simulator{options: o, commands: agentCommands{}, history: history{failures: map[string]int{}}}
 	if o.Main != nil {
 		s.main, s.commands = *o.Main, o.Main.Commands
 	}
 	if s.commands == nil {
 		s.commands = emptyCommands{}
 	}
-	s.past.resumed = s.main.Start.Resumed
-	s.books.open(s.main.Costs)
-	if heard := s.main.Start.Heard; heard != nil {
-		s.past.leaf, s.past.tail.replies = heard.UUID, heard.Replies
-		s.books.said.Store(int64(heard.Tokens))
+	s.history.resumed = s.main.Start.Resumed
+	s.totals.start(s.main.Costs)
+	if heard := s.main.Start.PreviousReply; heard != nil {
+		s.history.lastMessage, s.history.retained.replies = heard.UUID, heard.Replies
+		s.totals.contextTokens.Store(int64(heard.Tokens))
 	}
 	return s, nil
 }
 
-// resolved is the full name of the model of requests to come.
-func (s *Simulator) resolved() string { return model.Resolve(s.o.Live.Model()) }
+// modelName returns the full name of the model of the next request.
+func (s *Simulator) modelName() string { return model.Resolve(s.options.State.Model()) }
 
-// window is how many tokens the conversation may grow to.
-func (s *Simulator) window() int {
-	own := model.Of(s.resolved()).ContextWindow
-	if s.o.Limits.Window > 0 {
-		return min(own, s.o.Limits.Window)
+// contextWindow returns the number of tokens that the conversation may reach.
+func (s *Simulator) contextWindow() int {
+	own := model.Of(s.modelName()).ContextWindow
+	if s.options.Limits.ContextWindow > 0 {
+		return min(own, s.options.Limits.ContextWindow)
 	}
 	return own
 }
@@ -145,17 +142,17 @@ const (
 	sourceDeferred = "deferred"
 )
 
-// CrashError ends the process as the scenario says; it comes out of a turn as its
-// error, after everything already yielded.
+// CrashError is the error of a turn whose scenario crashes the process. It follows all other events
+// of the turn.
 type CrashError struct {
 	ExitCode int
-	Signal   string // e.g. "SIGKILL"; empty = exit with ExitCode
+	Signal   string // for example "SIGKILL"; empty means exit with ExitCode
 }
 
 func (c *CrashError) Error() string { return "the scenario crashes the process here" }
 
-// vars is what scenario expressions may see of the session.
-func (s *Simulator) vars(tools []protocol.Tool) scenarios.Vars {
+// scenarioVars returns the session's values for scenario expressions.
+func (s *Simulator) scenarioVars(tools []protocol.Tool) scenarios.Vars {
 	names := make([]string, len(tools))
 	schemas := make(map[string]json.RawMessage, len(tools))
 	for i, t := range tools {
@@ -165,31 +162,30 @@ func (s *Simulator) vars(tools []protocol.Tool) scenarios.Vars {
 		}
 	}
 	return scenarios.Vars{
-		Model:          s.resolved(),
-		PermissionMode: string(s.o.Here.Mode()),
-		SystemPrompt:   s.o.System,
+		Model:          s.modelName(),
+		PermissionMode: string(s.options.Location.Mode()),
+		SystemPrompt:   s.options.System,
 		Tools:          names,
 		Schemas:        schemas,
-		Session:        scenarios.Session{ID: s.o.Live.SessionID(), Resumed: s.past.resumed}, // the model counts turns: they go on in the next process
+		Session:        scenarios.Session{ID: s.options.State.SessionID(), Resumed: s.history.resumed}, // the scenario engine counts the turns, across processes too
 	}
 }
 
-// Context is how much of the model's context the session uses. It may be
-// called while a turn runs.
+// Context returns how much of the model's context window the session uses. It may be called while a
+// turn runs.
 func (s *Simulator) Context() slash.Context {
-	name := s.resolved()
-	return slash.NewContext(name, slash.ContextWindow{Window: s.window(), Wished: s.o.Limits.Window > 0, Manual: s.o.Limits.NoCompact}, int(s.books.said.Load()), s.commands.Loaded())
+	name := s.modelName()
+	return slash.NewContext(name, slash.ContextWindow{Window: s.contextWindow(), Wished: s.options.Limits.ContextWindow > 0, Manual: s.options.Limits.NoCompact}, int(s.totals.contextTokens.Load()), s.commands.Loaded())
 }
 
-// Cost is what the session has cost so far. It must not be called while a turn
-// runs.
+// Cost returns what the session has cost so far. It must not be called while a turn runs.
 func (s *Simulator) Cost() slash.Cost {
-	cost := slash.Cost{USD: s.books.total(), APIMS: ms(s.books.apiTime), WallMS: ms(s.books.wallTime), Requests: s.books.requests}
+	cost := slash.Cost{USD: s.totals.totalUSD(), APIMS: millis(s.totals.apiTime), WallMS: millis(s.totals.wallTime), Requests: s.totals.requests}
 	if s.main.Transcript != nil {
 		cost.Added, cost.Removed = s.main.Transcript.Lines()
 	}
-	for _, name := range slices.Sorted(maps.Keys(s.books.costs)) {
-		m := s.books.costs[name]
+	for _, name := range slices.Sorted(maps.Keys(s.totals.costs)) {
+		m := s.totals.costs[name]
 		cost.Models = append(cost.Models, slash.Model{
 			Name: name, Input: m.InputTokens, Output: m.OutputTokens, CacheRead: m.CacheReadInputTokens,
 			CacheNew: m.CacheCreationInputTokens, USD: m.CostUSD,
@@ -198,46 +194,47 @@ func (s *Simulator) Cost() slash.Cost {
 	return cost
 }
 
-// FailureText puts a scripted failure into the words of the real CLI.
-func (s *Simulator) FailureText(f *scenarios.Failure) string { return s.describe(f).Text }
+// FailureText returns the error message of the real CLI for a scripted failure.
+func (s *Simulator) FailureText(f *scenarios.Failure) string { return s.describeFailure(f).Text }
 
-func (s *Simulator) describe(f *scenarios.Failure) failure.API {
-	return failure.Describe(f, failure.Where{Model: s.resolved(), Retries: s.o.Limits.Retries, Answered: s.past.leaf != "", Gateway: s.o.Limits.Gateway})
+func (s *Simulator) describeFailure(f *scenarios.Failure) failure.API {
+	return failure.Describe(f, failure.Where{Model: s.modelName(), Retries: s.options.Limits.Retries, Answered: s.history.lastMessage != "", Gateway: s.options.Limits.GatewayHost})
 }
 
-// Deferred gives the turn that answers the call of [MainOptions.Deferred], before
-// any prompt, under a fresh id; false = there is none to answer.
-func (s *Simulator) Deferred() (protocol.UserMessage, bool) {
+// DeferredPrompt returns the message for the turn that answers the call in [MainOptions.Deferred],
+// with a new id. It returns false if there is no such call.
+func (s *Simulator) DeferredPrompt() (protocol.UserMessage, bool) {
 	if s.main.Deferred == nil {
 		return protocol.UserMessage{}, false
 	}
-	return protocol.UserMessage{Source: sourceDeferred, UUIDs: []string{s.o.Clock.NewID()}}, true
+	return protocol.UserMessage{Source: sourceDeferred, UUIDs: []string{s.options.Clock.NewID()}}, true
 }
 
-// sessionBase names the session of right now: /clear changes it.
-func (s *Simulator) sessionBase() protocol.HookBase {
-	now := s.o.Live.Now()
-	return protocol.HookBase{SessionID: now.SessionID, TranscriptPath: now.Transcript, CWD: s.o.Here.Dir()}
+// hookBase returns the hook fields that identify the session. They are read for each hook because
+// /clear changes them.
+func (s *Simulator) hookBase() protocol.HookBase {
+	now := s.options.State.Snapshot()
+	return protocol.HookBase{SessionID: now.SessionID, TranscriptPath: now.TranscriptPath, CWD: s.options.Location.Dir()}
 }
 
-// endBase is the common part of SessionEnd inputs.
-func (s *Simulator) endBase() protocol.HookBase {
-	base := s.sessionBase()
-	base.PromptID = s.o.Live.Now().PromptID
+// sessionEndBase returns the common fields of SessionEnd inputs.
+func (s *Simulator) sessionEndBase() protocol.HookBase {
+	base := s.hookBase()
+	base.PromptID = s.options.State.Snapshot().PromptID
 	return base
 }
 
-// Close runs the SessionEnd hooks of a session that has had a turn. Reason is
-// that of the hook's input; empty = "other".
+// Close runs the SessionEnd hooks of a session that has had a turn, and closes the hook runner. An
+// empty reason means "other".
 func (s *Simulator) Close(ctx context.Context, reason string) {
-	if s.o.Hooks == nil {
+	if s.options.Hooks == nil {
 		return
 	}
 	reason = cmp.Or(reason, "other")
-	if s.past.begun {
-		s.o.Hooks.Run(ctx, hook.Input{Base: s.endBase(), Event: protocol.SessionEndHook{Reason: reason}})
+	if s.history.sessionStarted {
+		s.options.Hooks.Run(ctx, hook.Input{Base: s.sessionEndBase(), Event: protocol.SessionEndHook{Reason: reason}})
 	}
-	s.o.Hooks.Close(ctx)
+	s.options.Hooks.Close(ctx)
 }
 
-func ms(d time.Duration) int { return int(d / time.Millisecond) }
+func millis(d time.Duration) int { return int(d / time.Millisecond) }

@@ -28,13 +28,13 @@ func TestSessionStartTellsOfTheLastReply(t *testing.T) {
 		{"from the future", PreviousReply{Model: "claude-sonnet-4-5", Tokens: 15}, -500 * time.Second, 0, false, 0.0001},
 		{"another model", PreviousReply{Model: "claude-opus-4-5", Tokens: 1_000_005}, time.Second, 1, false, 6.25},
 		{"a stranger", PreviousReply{Model: "strange-model", Tokens: 1_000_005}, time.Second, 1, false, 6.25},
-		{"kept for an hour", PreviousReply{Model: "claude-sonnet-4-5", Tokens: 1_000_005, Long: true}, 403 * time.Second, 403, false, 6},
-		{"more than an hour", PreviousReply{Model: "claude-sonnet-4-5", Tokens: 15, Long: true}, 3700 * time.Second, 3700, true, 0.0001},
+		{"kept for an hour", PreviousReply{Model: "claude-sonnet-4-5", Tokens: 1_000_005, LongCache: true}, 403 * time.Second, 403, false, 6},
+		{"more than an hour", PreviousReply{Model: "claude-sonnet-4-5", Tokens: 15, LongCache: true}, 3700 * time.Second, 3700, true, 0.0001},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			tt.heard.At = now.Add(-tt.ago)
 			var in protocol.SessionStartHook
-			tt.heard.tell(&in, now)
+			tt.heard.fillInput(&in, now)
 			want := protocol.SessionStartHook{
 				SecondsSinceLastResponse: &tt.seconds, ContextTokens: &tt.heard.Tokens, PromptCacheLikelyExpired: &tt.expired, EstimatedCacheWriteUSD: &tt.usd,
 			}

@@ -17,22 +17,22 @@ import (
 	"github.com/claudeless/claudeless/simulator/task"
 )
 
-// toolRound runs the calls of a message and shows what comes of them.
+// toolRound runs the tool calls of a message and emits their results.
 type toolRound struct {
 	*turnContext
-	inTools bool // calls are running or have been refused
+	running bool // calls are running or were refused
 }
 
 // executedCall is a call with its result.
 type executedCall struct {
-	i       int
-	result  executor.Result
-	started time.Time
-	took    time.Duration
-	err     error
+	index    int
+	result   executor.Result
+	started  time.Time
+	duration time.Duration
+	err      error
 }
 
-// rank puts calls that were denied, which is quick, before those that ran.
+// rank sorts denied calls, which end quickly, before calls that ran.
 func (r *executedCall) rank() int {
 	if r.result.Denied != nil {
 		return 0
@@ -40,11 +40,11 @@ func (r *executedCall) rank() int {
 	return 1
 }
 
-// run runs the calls of one message as the real CLI does: read-only
-// neighbours in parallel, all others one after another in order; a failed call
-// does not stop its siblings (spec: cli-observed 2). Results are in call order.
-func (d *toolRound) run(ctx context.Context, calls []call) ([]scenarios.Result, error) {
-	d.inTools = true
+// runCalls runs the calls of one message as the real CLI does: adjacent read-only calls in
+// parallel, all others one after another. A failed call does not stop the others (spec:
+// cli-observed 2). Results are in call order.
+func (d *toolRound) runCalls(ctx context.Context, calls []call) ([]scenarios.Result, error) {
+	d.running = true
 	results := make([]scenarios.Result, len(calls))
 	shown := make([]bool, len(calls))
 	for i := range calls {
@@ -52,38 +52,38 @@ func (d *toolRound) run(ctx context.Context, calls []call) ([]scenarios.Result, 
 	}
 	for start := 0; start < len(calls); {
 		end := start + 1
-		for calls[start].beside() && end < len(calls) && calls[end].beside() {
+		for calls[start].parallel() && end < len(calls) && calls[end].parallel() {
 			end++
 		}
-		stop, err := d.batch(ctx, calls, start, end, func(r executedCall) {
-			shown[r.i] = true
-			results[r.i] = scenarioResult(calls[r.i].use, r.result.ToolResult)
-			d.show(calls[r.i], r)
+		stop, err := d.runBatch(ctx, calls, start, end, func(r executedCall) {
+			shown[r.index] = true
+			results[r.index] = scenarioResult(calls[r.index].use, r.result.ToolResult)
+			d.emitResult(calls[r.index], r)
 		})
 		if err != nil {
 			return nil, d.rejectRest(ctx, calls, shown, end, err)
 		}
 		if stop != nil {
-			return nil, d.halt(calls[end:], end, *stop)
+			return nil, d.endMidMessage(calls[end:], end, *stop)
 		}
 		start = end
 	}
-	d.inTools = false
-	return results, d.structured.done()
+	d.running = false
+	return results, d.structured.end()
 }
 
-// beside tells whether the call may run while its neighbours do.
-func (c call) beside() bool { return c.readOnly || c.tool.ReadOnly }
+// parallel reports whether the call may run at the same time as adjacent calls.
+func (c call) parallel() bool { return c.readOnly || c.tool.ReadOnly }
 
-// batch runs calls[start:end] at once and shows each as it ends, or in call
-// order when the run must be repeatable.
-func (d *toolRound) batch(ctx context.Context, calls []call, start, end int, show func(executedCall)) (*executor.StopTurn, error) {
+// runBatch runs calls[start:end] in parallel and shows each result when its call ends, or all in
+// call order if the output must be repeatable.
+func (d *toolRound) runBatch(ctx context.Context, calls []call, start, end int, show func(executedCall)) (*executor.StopTurn, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	done := make(chan executedCall, end-start)
 	var wg sync.WaitGroup
 	for i := start; i < end; i++ {
-		ready := d.s.o.Tools.Ready(ctx, calls[i].use)
-		calls[i].use.Seen, calls[i].refused = ready.Seen, ready.Refused
+		ready := d.sim.options.Tools.Precheck(ctx, calls[i].use)
+		calls[i].use.ObservedInput, calls[i].refusal = ready.ObservedInput, ready.Refusal
 		wg.Go(func() { done <- d.execute(ctx, i, calls[i]) }) // ends with its call, which ends with ctx
 	}
 	defer wg.Wait()
@@ -92,13 +92,13 @@ func (d *toolRound) batch(ctx context.Context, calls []call, start, end int, sho
 	defer alive.ticker.Stop()
 	var stop *executor.StopTurn
 	for left := end - start; left > 0; {
-		ready, err := d.ready(done, left, alive)
+		ready, err := d.nextFinished(done, left, alive)
 		if err != nil {
 			return nil, err
 		}
 		left -= len(ready)
 		for _, r := range ready {
-			alive.calls = slices.DeleteFunc(alive.calls, func(c call) bool { return c.event == calls[r.i].event })
+			alive.calls = slices.DeleteFunc(alive.calls, func(c call) bool { return c.eventID == calls[r.index].eventID })
 			if r.err != nil {
 				return nil, r.err
 			}
@@ -106,7 +106,7 @@ func (d *toolRound) batch(ctx context.Context, calls []call, start, end int, sho
 				stop = r.result.Stop
 			}
 			show(r)
-			if err := d.out.gone(); err != nil {
+			if err := d.out.checkOpen(); err != nil {
 				return nil, err
 			}
 		}
@@ -114,60 +114,59 @@ func (d *toolRound) batch(ctx context.Context, calls []call, start, end int, sho
 	return stop, nil
 }
 
-// together is how close two calls must end to count as ending at once.
-const together = time.Millisecond
+// simultaneous is the time within which calls count as ending at once.
+const simultaneous = time.Millisecond
 
-// ready waits for the next calls to end and shows meanwhile what tasks say, and
-// that the calls still run. Those that end at once are in call order, denied ones
-// first, so that quick calls do not swap by chance; a repeatable run waits for
-// all of them.
-func (d *toolRound) ready(done <-chan executedCall, left int, alive *heartbeat) ([]executedCall, error) {
+// nextFinished waits for the next calls to end, and emits task events and heartbeats meanwhile.
+// Calls that end at once are sorted, denied ones first and then in call order, so that quick calls
+// do not swap by chance. If the output must be repeatable it waits for all calls.
+func (d *toolRound) nextFinished(done <-chan executedCall, left int, alive *heartbeat) ([]executedCall, error) {
 	var batch []executedCall
-	var late <-chan time.Time // nil = none has ended, or all are waited for
+	var late <-chan time.Time // nil until a call has ended, and if all are waited for
 	for len(batch) < left {
 		select {
 		case r := <-done:
-			if batch = append(batch, r); len(batch) == 1 && !d.s.o.Show.InOrder {
-				late = time.After(together)
+			if batch = append(batch, r); len(batch) == 1 && !d.sim.options.Display.InOrder {
+				late = time.After(simultaneous)
 			}
-		case <-d.behind.news():
-			d.behind.drain(task.InTurn)
+		case <-d.background.taskEvents():
+			d.background.emitTaskEvents(task.InTurn)
 		case <-alive.ticker.C:
-			d.beat(alive)
+			d.emitHeartbeats(alive)
 		case <-late:
 			left = len(batch)
 		}
-		if err := d.out.gone(); err != nil {
+		if err := d.out.checkOpen(); err != nil {
 			return nil, err
 		}
 	}
-	slices.SortFunc(batch, func(a, b executedCall) int { return cmp.Or(a.rank()-b.rank(), a.i-b.i) })
+	slices.SortFunc(batch, func(a, b executedCall) int { return cmp.Or(a.rank()-b.rank(), a.index-b.index) })
 	return batch, nil
 }
 
-// execute runs one call through the chain. Err is set only when the turn was
-// interrupted.
+// execute runs one call through the executor chain. Its err is set only when the turn was
+// interrupted or must end.
 func (d *toolRound) execute(ctx context.Context, i int, c call) executedCall {
-	r := executedCall{i: i, started: d.s.o.Clock.Now()}
-	r.result, r.err = d.answer(ctx, c)
-	r.took = d.s.o.Clock.Now().Sub(r.started)
+	r := executedCall{index: i, started: d.sim.options.Clock.Now()}
+	r.result, r.err = d.callResult(ctx, c)
+	r.duration = d.sim.options.Clock.Now().Sub(r.started)
 	if ctx.Err() != nil && r.err == nil {
 		r.err = ctx.Err()
 	}
 	return r
 }
 
-func (d *toolRound) answer(ctx context.Context, c call) (executor.Result, error) {
-	if c.alias != "" && c.tool.Name == "" {
-		return executor.Plain(executor.Missing(c.alias)), nil
+func (d *toolRound) callResult(ctx context.Context, c call) (executor.Result, error) {
+	if c.writtenName != "" && c.tool.Name == "" {
+		return executor.Plain(executor.Missing(c.writtenName)), nil
 	}
-	if c.use.Name == structuredTool && d.s.main.Schema != nil {
-		return executor.Plain(d.structured.check(c.use)), nil
+	if c.use.Name == structuredTool && d.sim.main.Schema != nil {
+		return executor.Plain(d.structured.validate(c.use)), nil
 	}
-	if c.refused != nil {
-		return *c.refused, nil
+	if c.refusal != nil {
+		return *c.refusal, nil
 	}
-	result, err := d.s.o.Tools.Execute(ctx, c.use)
+	result, err := d.sim.options.Tools.Execute(ctx, c.use)
 	_, asked := errors.AsType[*UnansweredError](err)
 	_, crashes := errors.AsType[*CrashError](err) // of a sub-agent's script
 	switch {
@@ -184,51 +183,51 @@ func (d *toolRound) answer(ctx context.Context, c call) (executor.Result, error)
 	}
 }
 
-// UnansweredError is what a layer around the tools returns when the turn ended
-// while somebody was asked about a call: it counts as a denial.
+// UnansweredError is returned by a layer around the tools if the turn ended while a permission
+// question about a call was open. The call counts as denied.
 type UnansweredError struct {
-	Call string // id
-	Err  error  // that of the asker
+	Call string // id of the call
+	Err  error  // error of the permission request
 }
 
 func (e *UnansweredError) Error() string { return "asking for permission: " + e.Err.Error() }
 
-// Unwrap returns that of the asker.
+// Unwrap returns the error of the permission request.
 func (e *UnansweredError) Unwrap() error { return e.Err }
 
-// show yields everything about one finished call.
-func (d *toolRound) show(c call, r executedCall) {
+// emitResult emits the events of one finished call.
+func (d *toolRound) emitResult(c call, r executedCall) {
 	res := r.result
-	d.behind.drain(task.InTurn)
-	d.out.all(res.Before)
-	d.prompts.beside = append(d.prompts.beside, res.Context...)
+	d.background.emitTaskEvents(task.InTurn)
+	d.out.emitAll(res.Before)
+	d.prompts.context = append(d.prompts.context, res.Context...)
 	if res.Stop != nil && res.Stop.Deferred != nil {
 		return // a deferred call has no result
 	}
 	if no := res.Denied; no != nil {
-		no.Type, no.Subtype, no.UUID, no.SessionID = "system", "permission_denied", d.s.o.Clock.NewID(), d.s.o.Live.SessionID()
+		no.Type, no.Subtype, no.UUID, no.SessionID = "system", "permission_denied", d.sim.options.Clock.NewID(), d.sim.options.State.SessionID()
 		d.out.emit(no)
 	}
 	if res.CountDenial {
-		d.ledger.deny(c.use, c.use.Observed())
+		d.totals.recordDenial(c.use, c.use.DisplayInput())
 	}
-	d.out.emit(&protocol.ToolRan{
-		Use: c.use, Result: res.ToolResult, Breakpoints: res.Breakpoints, CountDenial: res.CountDenial, RanWith: res.RanWith, Started: r.started, Duration: r.took,
+	d.out.emit(&protocol.ToolExecuted{
+		Use: c.use, Result: res.ToolResult, Breakpoints: res.Breakpoints, CountDenial: res.CountDenial, ExecutedInput: res.RanWith, Started: r.started, Duration: r.duration,
 	})
-	d.out.emit(d.toolEvent(c, res.ToolResult))
-	if d.s.main.Tasks != nil {
-		d.s.main.Tasks.Launched(c.use.ID)
+	d.out.emit(d.resultEvent(c, res.ToolResult))
+	if d.sim.main.Tasks != nil {
+		d.sim.main.Tasks.Launched(c.use.ID)
 	}
 	for _, ev := range res.After {
 		if text, is := ev.(*protocol.User); is && text.Expansion != nil {
 			text.ToolUseID = c.use.ID
 		}
 	}
-	d.out.all(res.After)
+	d.out.emitAll(res.After)
 }
 
-// toolEvent is the user event that shows a result.
-func (d *toolRound) toolEvent(c call, res protocol.ToolResult) *protocol.User {
+// resultEvent makes the user event that contains a result.
+func (d *toolRound) resultEvent(c call, res protocol.ToolResult) *protocol.User {
 	block := protocol.ToolResultBlock{ToolUseID: c.use.ID, Type: "tool_result", Content: res.Content}
 	if res.IsError || res.ExplicitOK {
 		block.IsError = &res.IsError
@@ -244,8 +243,8 @@ func (d *toolRound) toolEvent(c call, res protocol.ToolResult) *protocol.User {
 	ev := &protocol.User{
 		Type:      "user",
 		Message:   protocol.UserContent{Role: "user", Content: protocol.Content{Blocks: []protocol.Block{block}}},
-		SessionID: d.s.o.Live.SessionID(), UUID: d.s.o.Clock.NewID(), Timestamp: d.out.timestamp(),
-		ToolUseResult: output, SourceUUID: c.event, Tool: c.use.Name,
+		SessionID: d.sim.options.State.SessionID(), UUID: d.sim.options.Clock.NewID(), Timestamp: d.out.timestamp(),
+		ToolUseResult: output, SourceUUID: c.eventID, Tool: c.use.Name,
 	}
 	if c.tool.Server != "" {
 		ev.MCP = &protocol.MCPCall{Server: c.tool.Server, Tool: c.tool.RawName, Result: res.MCP, NotReadOnly: notReadOnly(c.tool, res)}
@@ -256,12 +255,12 @@ func (d *toolRound) toolEvent(c call, res protocol.ToolResult) *protocol.User {
 	return ev
 }
 
-// notReadOnly is why a call that succeeded may have changed something.
+// notReadOnly says why a successful call may have changed something; empty if it cannot have.
 func notReadOnly(t protocol.Tool, res protocol.ToolResult) string {
 	var hints struct {
 		ReadOnly *bool `json:"readOnlyHint"`
 	}
-	_ = json.Unmarshal(t.Annotations, &hints) // what is none gives no hint
+	_ = json.Unmarshal(t.Annotations, &hints) // invalid annotations count as no hint
 	switch {
 	case res.IsError || hints.ReadOnly != nil && *hints.ReadOnly:
 		return ""
@@ -271,10 +270,10 @@ func notReadOnly(t protocol.Tool, res protocol.ToolResult) string {
 	return "no_hint"
 }
 
-// rejectRest answers the calls that an interrupt left without a result; those
-// from begun on had not started.
+// rejectRest emits results for the calls that were interrupted. Calls with an index of begun or
+// higher had not started.
 func (d *toolRound) rejectRest(ctx context.Context, calls []call, shown []bool, begun int, cause error) error {
-	if ctx.Err() == nil || d.out.left {
+	if ctx.Err() == nil || d.out.stopped {
 		return cause
 	}
 	superseded := errors.Is(context.Cause(ctx), ErrSuperseded)
@@ -284,7 +283,7 @@ func (d *toolRound) rejectRest(ctx context.Context, calls []call, shown []bool, 
 		}
 		result := executor.Plain(executor.Interrupted())
 		unanswered, ok := errors.AsType[*UnansweredError](cause)
-		waits := ok && unanswered.Call == c.use.ID // for an answer to whether it may run
+		waits := ok && unanswered.Call == c.use.ID // for a permission decision
 		result.CountDenial = waits && !superseded
 		switch {
 		case superseded && i < begun:
@@ -294,47 +293,47 @@ func (d *toolRound) rejectRest(ctx context.Context, calls []call, shown []bool, 
 		case i < begun && !waits && !errors.Is(context.Cause(ctx), ErrSignalled):
 			result.ToolResult = executor.Stopped()
 		}
-		d.show(c, executedCall{i: i, result: result, started: d.s.o.Clock.Now()})
+		d.emitResult(c, executedCall{index: i, result: result, started: d.sim.options.Clock.Now()})
 	}
 	return cause
 }
 
-// halt ends the turn in the middle of a message. Who refuses one call for good
-// refuses those that have not begun: each has its own result, and no denial.
-func (d *toolRound) halt(rest []call, begun int, stop executor.StopTurn) error {
+// endMidMessage ends the turn before all calls of a message have run. If the user refused a call
+// for good, each remaining call gets a result of its own, which does not count as a denial.
+func (d *toolRound) endMidMessage(rest []call, begun int, stop executor.StopTurn) error {
 	if stop.Interrupted {
 		for i, c := range rest {
-			d.show(c, executedCall{i: begun + i, result: executor.Plain(executor.Interrupted()), started: d.s.o.Clock.Now()})
+			d.emitResult(c, executedCall{index: begun + i, result: executor.Plain(executor.Interrupted()), started: d.sim.options.Clock.Now()})
 		}
 	}
-	return d.stopped(stop)
+	return d.stopEnd(stop)
 }
 
-// stopped ends the turn as a tool layer asked.
-func (d *toolRound) stopped(stop executor.StopTurn) error {
+// stopEnd returns the end of a turn that a layer of the tools stopped.
+func (d *toolRound) stopEnd(stop executor.StopTurn) error {
 	switch {
 	case stop.Err != nil:
 		return stop.Err
 	case stop.Interrupted:
-		return d.aborted()
+		return d.abortedEnd()
 	}
-	end := &turnEndError{subtype: "success", terminal: stop.TerminalReason, stop: stop.StopReason, deferred: stop.Deferred, result: new("")}
-	end.stop = cmp.Or(end.stop, "tool_use")
+	end := &turnEndError{subtype: "success", terminalReason: stop.TerminalReason, stopReason: stop.StopReason, deferred: stop.Deferred, result: new("")}
+	end.stopReason = cmp.Or(end.stopReason, "tool_use")
 	return end
 }
 
-// aborted ends a turn whose tool was interrupted or refused for good; the
-// refused calls have had their results.
-func (d *toolRound) aborted() *turnEndError {
-	d.out.inject("[Request interrupted by user for tool use]", false)
+// abortedEnd returns the end of a turn whose call was interrupted or refused for good. The results
+// of the calls were emitted before.
+func (d *toolRound) abortedEnd() *turnEndError {
+	d.out.emitInjected("[Request interrupted by user for tool use]", false)
 	return &turnEndError{
-		subtype: "error_during_execution", terminal: "aborted_tools", isError: true, stop: "tool_use",
+		subtype: "error_during_execution", terminalReason: "aborted_tools", isError: true, stopReason: "tool_use",
 		errors: []string{"[ede_diagnostic] result_type=user last_content_type=n/a stop_reason=tool_use"},
 	}
 }
 
-// done runs the hooks that follow all calls of one message.
-func (d *toolRound) done(ctx context.Context, calls []call, results []scenarios.Result) error {
+// runBatchHooks runs the PostToolBatch hooks after all calls of a message.
+func (d *toolRound) runBatchHooks(ctx context.Context, calls []call, results []scenarios.Result) error {
 	in := protocol.PostToolBatchHook{}
 	for i, c := range calls {
 		in.ToolCalls = append(in.ToolCalls, protocol.HookToolCall{
@@ -345,14 +344,14 @@ func (d *toolRound) done(ctx context.Context, calls []call, results []scenarios.
 	if err != nil {
 		return err
 	}
-	d.out.all(out.Notices)
+	d.out.emitAll(out.Notices)
 	if !out.Block && !out.StopTurn {
-		return d.hooks.reached(ctx, succeeded(calls, results))
+		return d.hooks.loadInstructions(ctx, succeeded(calls, results))
 	}
-	return d.stopped(executor.StopTurn{TerminalReason: "hook_stopped"})
+	return d.stopEnd(executor.StopTurn{TerminalReason: "hook_stopped"})
 }
 
-// succeeded are the calls that did what they were to do.
+// succeeded returns the calls whose result is not an error.
 func succeeded(calls []call, results []scenarios.Result) []protocol.ToolUse {
 	uses := make([]protocol.ToolUse, 0, len(calls))
 	for i, c := range calls {
@@ -374,7 +373,8 @@ func scenarioResult(use protocol.ToolUse, r protocol.ToolResult) scenarios.Resul
 	}
 }
 
-// structuredOf is the structured content of the result of an MCP tool, and the output of a built-in one; nil means none.
+// structuredOf returns the structured content of an MCP result, or the output of a built-in tool;
+// nil if there is none.
 func structuredOf(tool string, r protocol.ToolResult) any {
 	if !strings.HasPrefix(tool, "mcp__") {
 		return r.Output
@@ -385,22 +385,21 @@ func structuredOf(tool string, r protocol.ToolResult) any {
 	return r.MCP.Structured
 }
 
-// heartbeatEvery is how often a call says that it still runs, whatever tool it
-// is of.
+// heartbeatEvery is the interval at which running calls report progress.
 const heartbeatEvery = 30 * time.Second
 
-// heartbeat follows the calls that run side by side.
+// heartbeat tracks the calls of a batch that are still running.
 type heartbeat struct {
 	ticker *time.Ticker
-	calls  []call // those that have not ended
+	calls  []call
 	beats  int
 }
 
-// beat yields a sign of life for every call that still runs.
-func (d *toolRound) beat(h *heartbeat) {
+// emitHeartbeats emits tool_progress for every call that still runs.
+func (d *toolRound) emitHeartbeats(h *heartbeat) {
 	h.beats++
 	for _, c := range h.calls {
-		d.out.emit(d.out.stamp(&protocol.Frame{Type: "tool_progress", Fields: []protocol.Field{
+		d.out.emit(d.out.assignIDs(&protocol.Frame{Type: "tool_progress", Fields: []protocol.Field{
 			{Key: "tool_use_id", Value: fmt.Sprintf("%s-heartbeat-%d", c.use.ID, h.beats-1)},
 			{Key: "tool_name", Value: c.use.Name},
 			{Key: "parent_tool_use_id", Value: c.use.ID},

@@ -29,7 +29,7 @@ func (r refusing) Execute(ctx context.Context, call protocol.ToolUse) (executor.
 // each has its own result, the refused one alone is a denial.
 func TestRefusedForGood(t *testing.T) {
 	model := &fakeModel{replies: []scenarios.Reply{calls(`Read {}`, `Write {"n":1}`, `Write {"n":2}`, `Read {}`)}}
-	s := newSimulator(t, simulator.Options{Model: model, Tools: simulator.Unchecked(refusing{})})
+	s := newSimulator(t, simulator.Options{Model: model, Tools: simulator.WithoutChecks(refusing{})})
 	got, result := turn(t.Context(), t, s, "hi")
 	rejected := `user tool_result "` + executor.Interrupted().Content.Plain() + `" error=true`
 	want := []string{
@@ -58,7 +58,7 @@ func (d denying) Execute(ctx context.Context, call protocol.ToolUse) (executor.R
 // Of calls that end at once those come first that were denied.
 func TestDeniedFirst(t *testing.T) {
 	model := &fakeModel{replies: []scenarios.Reply{calls(`Read {}`, `Read {"no":1}`, `Read {}`), text("after")}}
-	s := newSimulator(t, simulator.Options{Model: model, Tools: simulator.Unchecked(denying{}), Show: simulator.DisplayOptions{InOrder: true}})
+	s := newSimulator(t, simulator.Options{Model: model, Tools: simulator.WithoutChecks(denying{}), Display: simulator.DisplayOptions{InOrder: true}})
 	var got []string
 	for ev := range s.Turn(t.Context(), protocol.UserMessage{Content: protocol.Content{Text: "hi"}}) {
 		switch ev := ev.(type) {

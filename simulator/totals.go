@@ -13,122 +13,120 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// turnTotals is what one turn adds up for its result.
+// turnTotals adds up what one turn reports in its result.
 type turnTotals struct {
-	books   *sessionTotals // of the session
-	clock   Clock
-	limit   float64 // dollars that the session may spend; 0 = no limit
-	show    DisplayOptions
-	started time.Time
+	session   *sessionTotals
+	clock     Clock
+	budgetUSD float64 // limit for the session; 0 means no limit
+	display   DisplayOptions
+	started   time.Time
 
-	usage    scenarios.Usage
-	thinking int
-	latest   *replyUsage // the last reply, if it is not part of the usage yet
-	denials  []protocol.PermissionDenial
-	begun    []string // ids of messages that were streamed
+	usage         scenarios.Usage
+	thinking      int
+	lastReply     *replyUsage // the last reply until it is counted in usage
+	denials       []protocol.PermissionDenial
+	begunMessages []string // ids of streamed messages
 
-	asked      bool          // the model has been asked at least once
-	apiTime    time.Duration // replyUsage waiting for the model
-	firstAsked time.Time
-	firstInput *int // tokens of the turn's first request; nil = none was answered
-	firstToken time.Time
+	requested    bool          // the model was asked at least once
+	apiTime      time.Duration // time spent waiting for the model
+	firstRequest time.Time
+	firstInput   *int // input tokens of the first request; nil if none was answered
+	firstToken   time.Time
 }
 
-// ask notes that the model is asked at a time.
-func (l *turnTotals) ask(now time.Time) {
-	if !l.asked {
-		l.firstAsked = now
+// recordRequest notes the time of a request.
+func (l *turnTotals) recordRequest(now time.Time) {
+	if !l.requested {
+		l.firstRequest = now
 	}
-	l.asked = true
+	l.requested = true
 }
 
-// spend adds one reply, or what came of it, to the books of the session.
-func (l *turnTotals) spend(name string, sp replyUsage) {
-	l.books.enter(name, sp)
+// addReply adds a complete or partial reply to the session's totals.
+func (l *turnTotals) addReply(name string, sp replyUsage) {
+	l.session.addReply(name, sp)
 	l.firstInput = cmp.Or(l.firstInput, &sp.usage.InputTokens)
 }
 
-// count adds the last reply to the usage of the turn, once another is asked for
-// or the turn is over. One that was interrupted or exhausts a limit is not part
-// of it.
-func (l *turnTotals) count() {
-	if l.latest == nil {
+// countLastReply adds the last reply to the usage of the turn. It is called before the next request
+// and at the end of the turn, but not for a reply that was interrupted or exceeded a limit.
+func (l *turnTotals) countLastReply() {
+	if l.lastReply == nil {
 		return
 	}
-	l.usage.InputTokens += l.latest.usage.InputTokens
-	l.usage.OutputTokens += l.latest.usage.OutputTokens
-	l.thinking += l.latest.thinking
-	l.latest = nil
+	l.usage.InputTokens += l.lastReply.usage.InputTokens
+	l.usage.OutputTokens += l.lastReply.usage.OutputTokens
+	l.thinking += l.lastReply.thinking
+	l.lastReply = nil
 }
 
-// deny counts a call that was kept from running.
-func (l *turnTotals) deny(use protocol.ToolUse, input json.RawMessage) {
+// recordDenial adds a call that was denied.
+func (l *turnTotals) recordDenial(use protocol.ToolUse, input json.RawMessage) {
 	l.denials = append(l.denials, protocol.PermissionDenial{ToolName: use.Name, ToolUseID: use.ID, ToolInput: input})
 }
 
-// overBudget ends the turn when the session has spent more than it may; from
-// then on no request is made any more (spec: cli-observed 3).
-func (l *turnTotals) overBudget() error {
-	l.books.exhausted = l.limit > 0 && l.books.total() >= l.limit
-	return l.budget()
+// checkBudget ends the turn if the session has exceeded its budget. No further request is made
+// after that (spec: cli-observed 3).
+func (l *turnTotals) checkBudget() error {
+	l.session.budgetExhausted = l.budgetUSD > 0 && l.session.totalUSD() >= l.budgetUSD
+	return l.budgetEnd()
 }
 
-// budget ends the turn when there is none left.
-func (l *turnTotals) budget() error {
-	if !l.books.exhausted {
+// budgetEnd returns a [turnEndError] if the budget is exhausted.
+func (l *turnTotals) budgetEnd() error {
+	if !l.session.budgetExhausted {
 		return nil
 	}
 	return &turnEndError{
-		subtype: "error_max_budget_usd", terminal: "budget_exhausted", isError: true, exhausted: true,
-		errors: []string{"Reached maximum budget ($" + protocol.Number(l.limit) + ")"},
+		subtype: "error_max_budget_usd", terminalReason: "budget_exhausted", isError: true, excludeLastReply: true,
+		errors: []string{"Reached maximum budget ($" + protocol.Number(l.budgetUSD) + ")"},
 	}
 }
 
-// fill gives a result what the turn has added up; the session's books take its
-// times.
-func (l *turnTotals) fill(r *protocol.Result) {
-	b, took := l.books, l.clock.Now().Sub(l.started)
+// fillResult sets the totals of a result and adds the turn's times to the session.
+func (l *turnTotals) fillResult(r *protocol.Result) {
+	b, took := l.session, l.clock.Now().Sub(l.started)
 	b.apiTime += l.apiTime
-	r.DurationMS, r.DurationAPIMS = ms(took), ms(b.apiTime)
-	r.TotalCostUSD, r.ModelUsage, r.Usage = b.total(), b.byModel(), finalUsage(l.usage, l.thinking)
+	r.DurationMS, r.DurationAPIMS = millis(took), millis(b.apiTime)
+	r.TotalCostUSD, r.ModelUsage, r.Usage = b.totalUSD(), b.byModel(), finalUsage(l.usage, l.thinking)
 	r.PermissionDenials = append([]protocol.PermissionDenial{}, l.denials...)
 	b.wallTime += took
-	if l.show.Partial && l.show.Begun && l.asked {
-		r.BegunMessageIDs = new(append([]string{}, l.begun...))
+	if l.display.Partial && l.display.BegunMessageIDs && l.requested {
+		r.BegunMessageIDs = new(append([]string{}, l.begunMessages...))
 	}
 	r.ModelUsageSince = new(b.takeSince())
-	if l.show.Compat {
+	if l.display.LegacyCost {
 		r.CostUSD = &r.TotalCostUSD
 	}
 }
 
-// fillTimes gives the result of an answered prompt the times of its first
-// reply; sent says that the host has named the prompt.
+// fillTimes sets the times of the first reply in the result of an answered prompt; sent says that
+// the host gave the prompt a uuid.
 func (l *turnTotals) fillTimes(r *protocol.Result, sent bool) {
 	if l.firstToken.IsZero() {
 		return
 	}
-	toRequest, ttft := ms(l.firstAsked.Sub(l.started)), ms(l.firstToken.Sub(l.firstAsked))
-	frame, stream := ms(l.firstToken.Sub(l.started)), ttft
+	toRequest, ttft := millis(l.firstRequest.Sub(l.started)), millis(l.firstToken.Sub(l.firstRequest))
+	frame, stream := millis(l.firstToken.Sub(l.started)), ttft
 	r.TTFTMS, r.TTFTStreamMS, r.TimeToRequestMS, r.FirstContentFrameMS = &ttft, &stream, &toRequest, &frame
 	if sent {
-		r.RequestSentWallMS, r.FirstInputTokens, r.FirstCacheReadTokens = l.firstAsked.UnixMilli(), l.firstInput, new(int)
+		r.RequestSentWallMS, r.FirstInputTokens, r.FirstCacheReadTokens = l.firstRequest.UnixMilli(), l.firstInput, new(int)
 	}
 }
 
-// Recount gives results that were held back what the session has used by now, as the real CLI shows them: what was spent since
-// the last one that was shown is in the first.
-func (s *Simulator) Recount(held []*protocol.Result) {
+// RefreshTotals updates results that were held back with the session's current totals, as the real
+// CLI does: the first of them gets the usage since the last result that was shown.
+func (s *Simulator) RefreshTotals(held []*protocol.Result) {
 	var between sessionTotals
-	between.open(nil)
+	between.start(nil)
 	for _, r := range held {
 		if r.ModelUsageSince != nil {
-			between.charge(*r.ModelUsageSince)
+			between.addModels(*r.ModelUsageSince)
 		}
 	}
-	between.charge(s.books.takeSince())
+	between.addModels(s.totals.takeSince())
 	for _, r := range held {
-		r.DurationAPIMS, r.TotalCostUSD, r.ModelUsage = ms(s.books.apiTime), s.books.total(), s.books.byModel()
+		r.DurationAPIMS, r.TotalCostUSD, r.ModelUsage = millis(s.totals.apiTime), s.totals.totalUSD(), s.totals.byModel()
 		r.ModelUsageSince = new(between.takeSince())
 		if s.main.Tasks != nil {
 			r.SubagentStats = new(s.main.Tasks.Stats())
@@ -136,30 +134,29 @@ func (s *Simulator) Recount(held []*protocol.Result) {
 	}
 }
 
-// sessionTotals are what a session has cost so far.
+// sessionTotals adds up what a session has cost so far.
 type sessionTotals struct {
-	said atomic.Int64 // tokens of the conversation
+	contextTokens atomic.Int64 // size of the conversation
 
 	// Owned by the running turn.
-	costs     map[string]protocol.ModelUsage // by model
-	since     map[string]protocol.ModelUsage // the last result
-	requests  int                            // replies of the model
-	apiTime   time.Duration
-	wallTime  time.Duration
-	exhausted bool // the budget is used up
+	costs           map[string]protocol.ModelUsage // by model
+	sinceResult     map[string]protocol.ModelUsage // by model, since the last result
+	requests        int                            // replies of the model
+	apiTime         time.Duration
+	wallTime        time.Duration
+	budgetExhausted bool
 }
 
-// replyUsage is what one reply took.
+// replyUsage is the usage of one reply.
 type replyUsage struct {
 	usage    scenarios.Usage
-	thinking int  // tokens of it that are reasoning
-	whole    bool // the usage is scripted: it tells of the whole conversation
+	thinking int  // output tokens of reasoning
+	scripted bool // the usage comes from the scenario and covers the whole conversation
 }
 
-// open begins the books with what an earlier process has spent, of whose models
-// only the limits are told.
-func (b *sessionTotals) open(costs map[string]protocol.ModelUsage) {
-	b.costs, b.since = map[string]protocol.ModelUsage{}, map[string]protocol.ModelUsage{}
+// start begins with the costs of earlier processes. Only the limits of their models are filled in.
+func (b *sessionTotals) start(costs map[string]protocol.ModelUsage) {
+	b.costs, b.sinceResult = map[string]protocol.ModelUsage{}, map[string]protocol.ModelUsage{}
 	for name, m := range costs {
 		f := model.Of(name)
 		m.ContextWindow, m.MaxOutputTokens = f.ContextWindow, f.MaxOutput
@@ -167,33 +164,33 @@ func (b *sessionTotals) open(costs map[string]protocol.ModelUsage) {
 	}
 }
 
-// reset forgets everything but the time spent.
+// reset clears everything but the times.
 func (b *sessionTotals) reset() {
-	b.said.Store(0)
+	b.contextTokens.Store(0)
 	clear(b.costs)
-	clear(b.since)
-	b.exhausted = false
+	clear(b.sinceResult)
+	b.budgetExhausted = false
 }
 
-// enter adds one reply, or what came of it.
-func (b *sessionTotals) enter(name string, sp replyUsage) {
+// addReply adds a complete or partial reply.
+func (b *sessionTotals) addReply(name string, sp replyUsage) {
 	u := sp.usage
-	b.charge(map[string]protocol.ModelUsage{name: described(name, protocol.ModelUsage{
+	b.addModels(map[string]protocol.ModelUsage{name: withModelFacts(name, protocol.ModelUsage{
 		InputTokens: u.InputTokens, OutputTokens: u.OutputTokens, ThinkingTokens: sp.thinking,
 		CostUSD: model.Of(name).Cost(u.InputTokens, u.OutputTokens),
 	})})
 	b.requests++
-	if sp.whole {
-		b.said.Store(0)
+	if sp.scripted {
+		b.contextTokens.Store(0)
 	}
-	b.said.Add(int64(u.InputTokens + u.OutputTokens))
+	b.contextTokens.Add(int64(u.InputTokens + u.OutputTokens))
 }
 
-// charge adds what was used, by a sub-agent for instance.
-func (b *sessionTotals) charge(models map[string]protocol.ModelUsage) {
+// addModels adds usage by model, for example of a sub-agent.
+func (b *sessionTotals) addModels(models map[string]protocol.ModelUsage) {
 	for _, model := range slices.Sorted(maps.Keys(models)) {
 		u := models[model]
-		for _, costs := range []map[string]protocol.ModelUsage{b.costs, b.since} {
+		for _, costs := range []map[string]protocol.ModelUsage{b.costs, b.sinceResult} {
 			m := costs[model]
 			m.InputTokens += u.InputTokens
 			m.OutputTokens += u.OutputTokens
@@ -206,7 +203,7 @@ func (b *sessionTotals) charge(models map[string]protocol.ModelUsage) {
 	}
 }
 
-func (b *sessionTotals) total() float64 {
+func (b *sessionTotals) totalUSD() float64 {
 	var sum float64
 	for _, model := range slices.Sorted(maps.Keys(b.costs)) {
 		sum += b.costs[model].CostUSD
@@ -216,15 +213,15 @@ func (b *sessionTotals) total() float64 {
 
 func (b *sessionTotals) byModel() map[string]protocol.ModelUsage { return maps.Clone(b.costs) }
 
-// takeSince returns the costs since the last result and starts them anew.
+// takeSince returns the usage since the last result and resets it.
 func (b *sessionTotals) takeSince() map[string]protocol.ModelUsage {
-	since := b.since
-	b.since = map[string]protocol.ModelUsage{}
+	since := b.sinceResult
+	b.sinceResult = map[string]protocol.ModelUsage{}
 	return since
 }
 
-// described adds what a model's costs of an earlier process do not keep.
-func described(name string, m protocol.ModelUsage) protocol.ModelUsage {
+// withModelFacts adds the model's limits, canonical name and cost basis to its usage.
+func withModelFacts(name string, m protocol.ModelUsage) protocol.ModelUsage {
 	f := model.Of(name)
 	m.ContextWindow, m.MaxOutputTokens = f.ContextWindow, f.MaxOutput
 	m.CanonicalModel, m.Provider, m.CostBasis = f.Name, "firstParty", "unknown"
@@ -234,8 +231,8 @@ func described(name string, m protocol.ModelUsage) protocol.ModelUsage {
 	return m
 }
 
-// streamUsage is the usage on assistant events: what message_start reports,
-// before the output is known.
+// streamUsage is the usage in assistant events: the values of message_start, before the output is
+// known.
 func streamUsage(u scenarios.Usage) protocol.Usage {
 	return protocol.Usage{InputTokens: u.InputTokens, OutputTokens: min(1, u.OutputTokens), ServiceTier: new("standard")}
 }
@@ -251,9 +248,9 @@ func finalUsage(u scenarios.Usage, thinking int) protocol.Usage {
 		InferenceGeo:        protocol.NullOf(""),
 		Iterations:          protocol.NullOf([]struct{}{}),
 		Speed:               protocol.NullOf("standard"),
-		FallbackCredit:      protocol.NullNow[struct{}](),
+		FallbackCredit:      protocol.NullValue[struct{}](),
 	}
 }
 
-// NoUsage is the usage of a result without a run.
-func NoUsage() protocol.Usage { return finalUsage(scenarios.Usage{}, 0) }
+// ZeroUsage is the usage of a result without a run.
+func ZeroUsage() protocol.Usage { return finalUsage(scenarios.Usage{}, 0) }

@@ -15,94 +15,91 @@ import (
 	"github.com/claudeless/claudeless/simulator/task"
 )
 
-// Turn runs one prompt and yields its events in order, ending with exactly one
-// result. Cancelling ctx interrupts the turn as the real CLI does: it still
-// ends with a result (spec: cli-contract 4.4). Breaking out of the loop abandons
-// it. The error is non-nil only as the last pair: a [*CrashError] of the scenario, or
-// a failure of this program. Turns of one simulator must not overlap.
+// Turn runs one prompt and yields its events in order, ending with exactly one result. Cancelling
+// ctx interrupts the turn as in the real CLI: it still ends with a result (spec: cli-contract 4.4).
+// Breaking out of the loop abandons it. The error is non-nil only in the last pair: a [*CrashError]
+// of the scenario, or an internal failure. Turns of one simulator must not overlap.
 func (s *Simulator) Turn(ctx context.Context, in protocol.UserMessage) iter.Seq2[protocol.Event, error] {
 	return func(yield func(protocol.Event, error) bool) {
-		t := newTurn(newStage(s, in, yield))
+		t := newTurn(newTurnContext(s, in, yield))
 		err := t.run(ctx)
-		s.past.turns++
+		s.history.turns++
 		if err != nil {
 			t.out.fail(err)
 		}
 	}
 }
 
-// turn is one prompt, from its first event to its result: the order in which the
-// acts follow each other.
+// turn runs one prompt from its first event to its result.
 type turn struct {
 	*turnContext
-	exchange *exchange
-	round    *toolRound
-	again    *continuation
-	local    *localCommands
-	rounds   int // tool rounds so far
+	exchange     *exchange
+	round        *toolRound
+	continuation *continuation
+	commands     *localCommands
+	rounds       int // tool rounds so far
 }
 
 func newTurn(st *turnContext) *turn {
 	x := &exchange{turnContext: st}
-	return &turn{turnContext: st, exchange: x, round: &toolRound{turnContext: st}, again: &continuation{turnContext: st, x: x}, local: &localCommands{st}}
+	return &turn{turnContext: st, exchange: x, round: &toolRound{turnContext: st}, continuation: &continuation{turnContext: st, exchange: x}, commands: &localCommands{st}}
 }
 
-// run plays the turn and yields the result of its end. From an interrupt on it no
-// longer listens to ctx.
+// run runs the turn and emits its result. After an interrupt it ignores ctx.
 func (t *turn) run(ctx context.Context) error {
-	err := t.play(ctx)
-	t.prompts.repeat() // nobody has been asked
+	err := t.playEvents(ctx)
+	t.prompts.replayOnce() // the model was not asked
 	end, isEnd := errors.AsType[*turnEndError](err)
-	if !isEnd && ctx.Err() != nil && !t.out.left {
-		end, isEnd = t.interrupted(errors.Is(context.Cause(ctx), ErrSuperseded)), true
+	if !isEnd && ctx.Err() != nil && !t.out.stopped {
+		end, isEnd = t.handleInterrupt(errors.Is(context.Cause(ctx), ErrSuperseded)), true
 	}
-	if !isEnd || t.out.left {
+	if !isEnd || t.out.stopped {
 		return err
 	}
-	t.close(end)
+	t.emitResult(end)
 	return nil
 }
 
-// play yields everything of the turn but its result. Its error is never nil: at
-// best it is how the turn ends, a [turnEndError].
-func (t *turn) play(ctx context.Context) error {
+// playEvents emits the events of the turn before its result. It always returns an error; a
+// [turnEndError] is the regular one.
+func (t *turn) playEvents(ctx context.Context) error {
 	in := t.prompts.in
 	if in.Source == sourceDeferred {
 		return t.answerDeferred(ctx)
 	}
 	t.prompts.recorded = in.Content
-	if blank(in.Content) {
-		return t.local.refuseBlank(ctx)
+	if isBlank(in.Content) {
+		return t.commands.refuseBlank(ctx)
 	}
 	var command *slash.Expansion
-	call, isCall := t.local.call()
+	call, isCall := t.commands.parse()
 	if isCall {
-		said, expansion := t.local.find(ctx, call)
+		said, expansion := t.commands.runSessionCommand(ctx, call)
 		if said != nil {
-			return t.local.say(ctx, call, *said, nil)
+			return t.commands.answer(ctx, call, *said, nil)
 		}
-		if expansion == nil && OwnCommand(call.Name) {
-			return t.local.run(ctx, call)
+		if expansion == nil && HandlesCommand(call.Name) {
+			return t.commands.runOwn(ctx, call)
 		}
 		command = expansion
 	}
-	defer t.local.under(command)()
+	defer t.commands.applyExpansion(command)()
 	if command != nil {
 		t.prompts.recorded = protocol.Content{Text: call.Tags()}
 	}
-	if err := t.open(ctx, call, command); err != nil {
+	if err := t.openTurn(ctx, call, command); err != nil {
 		return err
 	}
 	if in.NoQuery {
-		return unasked("")
+		return endWithoutModel("")
 	}
-	req := scenarios.Request{Prompt: heard(in.Content), Injected: in.Source == sourceSystem, Notice: in.Source == sourceSystem}
+	req := scenarios.Request{Prompt: promptText(in.Content), Injected: in.Source == sourceSystem, Notice: in.Source == sourceSystem}
 	if command != nil {
-		req = scenarios.Request{Prompt: heard(t.prompts.expanded(command))}
+		req = scenarios.Request{Prompt: promptText(t.prompts.expandedContent(command))}
 	}
-	reads, err := t.prompts.attach(ctx, req.Prompt)
+	reads, err := t.prompts.attachMentions(ctx, req.Prompt)
 	if err == nil && len(reads) > 0 {
-		err = t.hooks.reached(ctx, reads)
+		err = t.hooks.loadInstructions(ctx, reads)
 	}
 	if err != nil {
 		return err
@@ -110,33 +107,33 @@ func (t *turn) play(ctx context.Context) error {
 	return t.converse(ctx, req)
 }
 
-// open yields what precedes the first request, unless hooks refuse the prompt.
-func (t *turn) open(ctx context.Context, call slash.Call, command *slash.Expansion) error {
-	if err := t.hooks.begin(ctx); err != nil {
+// openTurn emits what precedes the first request. It returns an error if hooks refuse the prompt.
+func (t *turn) openTurn(ctx context.Context, call slash.Call, command *slash.Expansion) error {
+	if err := t.hooks.beginTurn(ctx); err != nil {
 		return err
 	}
 	sub, err := t.hooks.submit(ctx, call, command)
 	if err != nil {
 		return err
 	}
-	t.prompts.init(ctx)
-	t.out.all(sub.notices)
+	t.prompts.emitInit(ctx)
+	t.out.emitAll(sub.notices)
 	if sub.end != nil {
 		return sub.end
 	}
-	t.prompts.owed = true
+	t.prompts.replayPending = true
 	return nil
 }
 
-// answerDeferred runs the call that was put off, hooks included, and goes on
-// with the model. A tool that is there no more ends the turn before its hooks.
+// answerDeferred runs the deferred call with its hooks and continues with the model. If the tool no
+// longer exists the turn ends before the hooks.
 func (t *turn) answerDeferred(ctx context.Context) error {
-	d := t.s.main.Deferred
-	t.prompts.in.UUIDs = nil // nobody sent it: neither init nor the result names it
+	d := t.sim.main.Deferred
+	t.prompts.in.UUIDs = nil // no host sent it, so init and the result do not list it
 	if err := t.hooks.sessionStart(ctx); err != nil {
 		return err
 	}
-	tools, err := t.s.o.Tools.Tools(ctx)
+	tools, err := t.sim.options.Tools.Tools(ctx)
 	if err != nil {
 		return err
 	}
@@ -145,25 +142,25 @@ func (t *turn) answerDeferred(ctx context.Context) error {
 		const reason = "tool_deferred_unavailable"
 		text := d.Use.Name + " isn't available, so its deferred call didn't run. Reconnect the tool and resume, or resume with a prompt and " +
 			"CLAUDE_CODE_DROP_UNAVAILABLE_DEFERRED_TOOL=1 to drop the call and continue."
-		return &turnEndError{subtype: "success", isError: true, terminal: reason, stop: reason, deferred: &d.Use, result: &text}
+		return &turnEndError{subtype: "success", isError: true, terminalReason: reason, stopReason: reason, deferred: &d.Use, result: &text}
 	}
-	calls := []call{{use: d.Use, tool: tools[at], event: d.Message}}
-	results, err := t.round.run(ctx, calls)
+	calls := []call{{use: d.Use, tool: tools[at], eventID: d.Message}}
+	results, err := t.round.runCalls(ctx, calls)
 	if err != nil {
 		return err
 	}
 	t.rounds++
-	if err := t.round.done(ctx, calls, results); err != nil {
+	if err := t.round.runBatchHooks(ctx, calls, results); err != nil {
 		return err
 	}
-	t.out.users = 0 // the call belongs to the run that made it
-	t.prompts.init(ctx)
+	t.out.userEvents = 0 // the call belongs to the run that made it
+	t.prompts.emitInit(ctx)
 	return t.converse(ctx, scenarios.Request{Results: results})
 }
 
-// converse asks the model until it has nothing more to run.
+// converse asks the model until the turn is over.
 func (t *turn) converse(ctx context.Context, req scenarios.Request) error {
-	if err := t.ledger.budget(); err != nil {
+	if err := t.totals.budgetEnd(); err != nil {
 		return err
 	}
 	for {
@@ -171,37 +168,37 @@ func (t *turn) converse(ctx context.Context, req scenarios.Request) error {
 		if err != nil {
 			return err
 		}
-		if err := t.ledger.overBudget(); err != nil {
+		if err := t.totals.checkBudget(); err != nil {
 			return err
 		}
-		next, err := t.after(ctx, calls)
+		next, err := t.afterReply(ctx, calls)
 		if err != nil {
 			return err
 		}
 		if next == nil {
-			return t.again.over()
+			return t.continuation.turnEnd()
 		}
 		req = *next
 	}
 }
 
-// after is what follows a reply: the next request, or nil when the turn is over.
-func (t *turn) after(ctx context.Context, calls []call) (*scenarios.Request, error) {
+// afterReply returns the request that follows a reply, or nil when the turn is over.
+func (t *turn) afterReply(ctx context.Context, calls []call) (*scenarios.Request, error) {
 	if len(calls) == 0 {
-		return t.again.answered(ctx)
+		return t.continuation.nextRequest(ctx)
 	}
-	results, err := t.round.run(ctx, calls)
+	results, err := t.round.runCalls(ctx, calls)
 	if err != nil {
 		return nil, err
 	}
-	if err := t.round.done(ctx, calls, results); err != nil {
+	if err := t.round.runBatchHooks(ctx, calls, results); err != nil {
 		return nil, err
 	}
-	if t.rounds++; t.s.o.Limits.Turns != 0 && t.rounds >= t.s.o.Limits.Turns {
-		return nil, t.spent()
+	if t.rounds++; t.sim.options.Limits.MaxTurns != 0 && t.rounds >= t.sim.options.Limits.MaxTurns {
+		return nil, t.turnLimitEnd()
 	}
-	t.behind.absorb()
-	if err := t.hooks.absorb(ctx); err != nil {
+	t.background.absorbNotices()
+	if err := t.hooks.absorbPrompts(ctx); err != nil {
 		return nil, err
 	}
 	return &scenarios.Request{Results: results}, nil
@@ -209,63 +206,63 @@ func (t *turn) after(ctx context.Context, calls []call) (*scenarios.Request, err
 
 const maxTurns = "error_max_turns"
 
-// replyUsage is the end of a turn that may have no more rounds.
-func (t *turn) spent() *turnEndError {
+// turnLimitEnd returns the end of a turn that has used all its tool rounds.
+func (t *turn) turnLimitEnd() *turnEndError {
 	return &turnEndError{
-		subtype: maxTurns, terminal: "max_turns", isError: true,
-		errors: []string{fmt.Sprintf("Reached maximum number of turns (%d)", t.s.o.Limits.Turns)},
+		subtype: maxTurns, terminalReason: "max_turns", isError: true,
+		errors: []string{fmt.Sprintf("Reached maximum number of turns (%d)", t.sim.options.Limits.MaxTurns)},
 	}
 }
 
-// interrupted yields what an interrupt shows and tells how the turn ends
-// (spec: cli-contract 4.4); superseded says that another prompt waits.
-func (t *turn) interrupted(superseded bool) *turnEndError {
+// handleInterrupt emits the events of an interrupt and returns the end of the turn (spec:
+// cli-contract 4.4); superseded says that another prompt waits.
+func (t *turn) handleInterrupt(superseded bool) *turnEndError {
 	open := t.exchange.current
 	if open != nil {
-		open.abort()
+		open.emitAborted()
 	}
 	switch {
-	case t.round.inTools && superseded:
-		return &turnEndError{subtype: "success", terminal: "aborted_tools", stop: "tool_use", result: new("")}
-	case t.round.inTools:
-		return t.round.aborted()
+	case t.round.running && superseded:
+		return &turnEndError{subtype: "success", terminalReason: "aborted_tools", stopReason: "tool_use", result: new("")}
+	case t.round.running:
+		return t.round.abortedEnd()
 	case !superseded:
-		t.out.inject("[Request interrupted by user]", false)
+		t.out.emitInjected("[Request interrupted by user]", false)
 	}
 	if open != nil {
-		open.abandon()
+		open.endAbortedStream()
 	}
 	stop := "null"
-	if t.exchange.last.stop != nil {
-		stop = *t.exchange.last.stop
+	if t.exchange.lastReply.stopReason != nil {
+		stop = *t.exchange.lastReply.stopReason
 	}
 	return &turnEndError{
-		subtype: "error_during_execution", terminal: "aborted_streaming", isError: true,
+		subtype: "error_during_execution", terminalReason: "aborted_streaming", isError: true,
 		errors: []string{"[ede_diagnostic] result_type=user last_content_type=n/a stop_reason=" + stop},
 	}
 }
 
-// close yields the result.
-func (t *turn) close(end *turnEndError) {
-	if !end.exhausted {
-		t.ledger.count()
+// emitResult emits the result.
+func (t *turn) emitResult(end *turnEndError) {
+	if !end.excludeLastReply {
+		t.totals.countLastReply()
 	}
-	s, stop := t.s, t.exchange.last.stop
-	if end.stop != "" {
-		stop = &end.stop
+	s, stop := t.sim, t.exchange.lastReply.stopReason
+	if end.stopReason != "" {
+		stop = &end.stopReason
 	}
 	r := &protocol.Result{
 		Type: "result", Subtype: end.subtype, IsError: end.isError,
-		SessionID: s.o.Live.SessionID(), UUID: s.o.Clock.NewID(), NumTurns: t.numTurns(end),
-		StopReason: stop, TerminalReason: end.terminal,
+		SessionID: s.options.State.SessionID(), UUID: s.options.Clock.NewID(), NumTurns: t.numTurns(end),
+		StopReason: stop, TerminalReason: end.terminalReason,
 		FastModeState: "off", FastModeDisabledReason: "sdk_opt_in_required",
-		SubagentStats: t.behind.subagents(),
-		SafetyStops:   &t.again.safetyStops, QueuedTurnCount: new(int),
-		ResultIndex: s.past.results, Errors: end.errors, Origin: t.prompts.origin(),
-		StructuredOutput: end.structured, LocalCommand: end.local,
+		SubagentStats: t.background.subagentStats(),
+		SafetyStops:   &t.continuation.safetyStops, QueuedTurnCount: new(int),
+		ResultIndex: s.history.results, Errors: end.errors, Origin: t.prompts.origin(),
+		StructuredOutput: end.structured, LocalCommand: end.localCommand,
 	}
-	t.ledger.fill(r)
-	r.UserMessageUUID, r.UserMessageUUIDs = t.prompts.labels()
+	t.totals.fillResult(r)
+	r.UserMessageUUID, r.UserMessageUUIDs = t.prompts.promptIDs()
 	if s.main.Prompts != nil {
 		*r.QueuedTurnCount = s.main.Prompts.Waiting()
 	}
@@ -273,58 +270,57 @@ func (t *turn) close(end *turnEndError) {
 		r.DeferredToolUse = &protocol.DeferredToolUse{ID: end.deferred.ID, Name: end.deferred.Name, Input: end.deferred.Input}
 	}
 	if end.subtype == "success" {
-		t.closeSuccess(r, end)
+		t.fillSuccess(r, end)
 	}
-	s.past.results++
-	t.prompts.settle(r)
+	s.history.results++
+	t.prompts.endAbsorbed(r)
 	t.out.emit(r)
 }
 
-// numTurns counts the user events of the turn and the prompt itself, and rounds
-// where there may be no more; a turn that never reached the model has none.
+// numTurns returns num_turns: user events plus the prompt, or tool rounds plus one if they were
+// limited. It is 0 if the model was not asked.
 func (t *turn) numTurns(end *turnEndError) int {
-	if end.untouched {
+	if end.skippedModel {
 		return 0
 	}
 	if end.subtype == maxTurns {
 		return 1 + t.rounds
 	}
-	return 1 + t.out.users
+	return 1 + t.out.userEvents
 }
 
-// closeSuccess fills what only the success subtype has, API errors included.
-func (t *turn) closeSuccess(r *protocol.Result, end *turnEndError) {
-	r.Result = cmp.Or(end.result, t.exchange.last.shown, &t.exchange.last.text)
+// fillSuccess sets the fields that only the success subtype has, including those of API errors.
+func (t *turn) fillSuccess(r *protocol.Result, end *turnEndError) {
+	r.Result = cmp.Or(end.result, t.exchange.lastReply.displayed, &t.exchange.lastReply.text)
 	if end.deferred != nil {
 		return
 	}
-	if t.ledger.asked {
-		r.APIErrorStatus = protocol.NullNow[int]()
+	if t.totals.requested {
+		r.APIErrorStatus = protocol.NullValue[int]()
 	}
-	if f := end.api; f != nil {
+	if f := end.apiFailure; f != nil {
 		if f.status != 0 {
 			r.APIErrorStatus = protocol.NullOf(f.status)
 		}
-		r.APIErrorType, r.APIError = f.kind, f.connection
+		r.APIErrorType, r.APIError = f.errorType, f.apiError
 		return
 	}
-	t.ledger.fillTimes(r, t.prompts.in.UUID != "")
+	t.totals.fillTimes(r, t.prompts.in.UUID != "")
 }
 
-// Idle yields what work in the background shows while no turn runs. It ends
-// when ctx does, when no task is left, or when a task has ended of which the
-// model is to be told: then [Simulator.Notice] has the prompt of the next turn.
-// It must not overlap a turn.
-func (s *Simulator) Idle(ctx context.Context) iter.Seq2[protocol.Event, error] {
+// BackgroundEvents yields the events of background tasks while no turn runs. It ends when ctx does,
+// when no task is left, or when the model must read about a task that has ended; then
+// [Simulator.NextNotice] returns the next prompt. It must not overlap a turn.
+func (s *Simulator) BackgroundEvents(ctx context.Context) iter.Seq2[protocol.Event, error] {
 	return func(yield func(protocol.Event, error) bool) {
 		tasks := s.main.Tasks
 		if tasks == nil {
 			return
 		}
-		o := &emitter{s: s, yield: yield}
-		b := &backgroundWork{s: s, out: o, ledger: &turnTotals{books: &s.books}}
+		o := &emitter{sim: s, yield: yield}
+		b := &backgroundWork{sim: s, out: o, totals: &turnTotals{session: &s.totals}}
 		for {
-			if b.drain(task.BetweenTurns); o.left || tasks.Pending() || !tasks.Busy() {
+			if b.emitTaskEvents(task.BetweenTurns); o.stopped || tasks.Pending() || !tasks.Busy() {
 				break
 			}
 			tasks.Advance()
@@ -335,13 +331,13 @@ func (s *Simulator) Idle(ctx context.Context) iter.Seq2[protocol.Event, error] {
 			}
 		}
 		// A task may have ended since the queue was looked at.
-		b.drain(task.BetweenTurns)
+		b.emitTaskEvents(task.BetweenTurns)
 	}
 }
 
-// Notice takes the prompt of the extra turn that tells the model about ended
-// background work; false = there is none.
-func (s *Simulator) Notice() (protocol.UserMessage, bool) {
+// NextNotice takes the prompt that reports an ended background task to the model. It returns false
+// if there is none.
+func (s *Simulator) NextNotice() (protocol.UserMessage, bool) {
 	if s.main.Tasks == nil {
 		return protocol.UserMessage{}, false
 	}
@@ -349,27 +345,25 @@ func (s *Simulator) Notice() (protocol.UserMessage, bool) {
 	return protocol.UserMessage{Content: protocol.Content{Text: n.Text}, Origin: n.Origin, Source: sourceSystem}, ok
 }
 
-// Busy tells whether background work runs or the model is still to be told of
-// its end.
+// Busy reports whether background tasks run or a notice about an ended task is pending.
 func (s *Simulator) Busy() bool {
 	return s.main.Tasks != nil && (s.main.Tasks.Busy() || s.main.Tasks.Pending())
 }
 
-// Settle waits for background work as the real CLI does before it exits: it
-// yields what the work shows and the turns that follow from it, until nothing
-// is left or, from now on, ceiling is over. Cancelling ctx ends it and
-// interrupts such a turn.
-func (s *Simulator) Settle(ctx context.Context, ceiling time.Duration) iter.Seq2[protocol.Event, error] {
+// WaitForBackground waits for background tasks as the real CLI does before it exits. It yields
+// their events and the turns that follow, until no task is left or ceiling has passed. Cancelling
+// ctx stops it and interrupts a running turn.
+func (s *Simulator) WaitForBackground(ctx context.Context, ceiling time.Duration) iter.Seq2[protocol.Event, error] {
 	return func(yield func(protocol.Event, error) bool) {
 		limited, cancel := context.WithTimeout(ctx, ceiling)
 		defer cancel()
 		for limited.Err() == nil && s.Busy() {
-			for ev, err := range s.Idle(limited) {
+			for ev, err := range s.BackgroundEvents(limited) {
 				if !yield(ev, err) {
 					return
 				}
 			}
-			prompt, ok := s.Notice()
+			prompt, ok := s.NextNotice()
 			if !ok {
 				continue
 			}

@@ -108,24 +108,24 @@ func (c *fakeClock) NewID() string {
 	return fmt.Sprintf("%08d-0000-4000-8000-000000000000", c.ids)
 }
 
-// told is a session of which there is nothing to say but what stands in it.
+// told is a context provider with fixed texts.
 type told struct{ before, after []string }
 
-func (told) Init(context.Context) protocol.Init { return protocol.Init{} }
-func (t told) Beside() (before, after []string) { return t.before, t.after }
+func (told) Init(context.Context) protocol.Init             { return protocol.Init{} }
+func (t told) FirstPromptContext() (before, after []string) { return t.before, t.after }
 
 func newSimulator(t *testing.T, o simulator.Options) *simulator.Simulator {
 	t.Helper()
-	o.Clock, o.Live = &fakeClock{}, &simulator.SessionState{}
-	o.Live.Begin("S", "")
+	o.Clock, o.State = &fakeClock{}, &simulator.SessionState{}
+	o.State.BeginConversation("S", "")
 	if o.Main == nil {
 		o.Main = &simulator.MainOptions{}
 	}
-	if o.Main.Said == nil {
-		o.Main.Said = told{}
+	if o.Main.Context == nil {
+		o.Main.Context = told{}
 	}
 	if o.Tools == nil {
-		o.Tools = simulator.Unchecked(fakeTools{})
+		o.Tools = simulator.WithoutChecks(fakeTools{})
 	}
 	s, err := simulator.New(o)
 	if err != nil {
@@ -213,7 +213,7 @@ func TestOrderOfEvents(t *testing.T) {
 			"init", "assistant tool_use Slow", "assistant tool_use Read", `user tool_result "Read ran" error=false`,
 			`user tool_result "Slow ran" error=false`, `assistant text "done"`, "result success error=false turns=3 completed",
 		}},
-		{"in call order when repeatable", simulator.Options{Show: simulator.DisplayOptions{InOrder: true}}, []scenarios.Reply{calls(`Slow {}`, `Read {}`), text("done")}, []string{
+		{"in call order when repeatable", simulator.Options{Display: simulator.DisplayOptions{InOrder: true}}, []scenarios.Reply{calls(`Slow {}`, `Read {}`), text("done")}, []string{
 			"init", "assistant tool_use Slow", "assistant tool_use Read", `user tool_result "Slow ran" error=false`,
 			`user tool_result "Read ran" error=false`, `assistant text "done"`, "result success error=false turns=3 completed",
 		}},
@@ -229,7 +229,7 @@ func TestOrderOfEvents(t *testing.T) {
 		{"thinking", simulator.Options{}, []scenarios.Reply{{Blocks: []protocol.Block{protocol.ThinkingBlock{Thinking: "hm"}, protocol.Text("x")}}}, []string{
 			"init", "thinking_tokens", "assistant thinking", `assistant text "x"`, "result success error=false turns=1 completed",
 		}},
-		{"partial messages", simulator.Options{Show: simulator.DisplayOptions{Partial: true}}, []scenarios.Reply{
+		{"partial messages", simulator.Options{Display: simulator.DisplayOptions{Partial: true}}, []scenarios.Reply{
 			{Blocks: []protocol.Block{protocol.Text("word"), protocol.ToolUse{Name: "Read", Input: json.RawMessage(`{"a":1}`)}}},
 			text("done"),
 		}, []string{
@@ -289,7 +289,7 @@ func TestWritingCallsRunInOrder(t *testing.T) {
 
 func TestMaxTurns(t *testing.T) {
 	model := &fakeModel{replies: []scenarios.Reply{calls(`Read {}`)}}
-	got, result := turn(t.Context(), t, newSimulator(t, simulator.Options{Model: model, Limits: simulator.Limits{Turns: 2}}), "loop")
+	got, result := turn(t.Context(), t, newSimulator(t, simulator.Options{Model: model, Limits: simulator.Limits{MaxTurns: 2}}), "loop")
 	want := []string{
 		"init", "assistant tool_use Read", `user tool_result "Read ran" error=false`,
 		"assistant tool_use Read", `user tool_result "Read ran" error=false`, "result error_max_turns error=true turns=3 max_turns",
@@ -403,7 +403,7 @@ func (a asking) Execute(ctx context.Context, use protocol.ToolUse) (executor.Res
 func TestInterruptQuestion(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	s := newSimulator(t, simulator.Options{
-		Model: &fakeModel{replies: []scenarios.Reply{calls(`Write {}`), text("after")}}, Tools: simulator.Unchecked(asking{end: cancel}),
+		Model: &fakeModel{replies: []scenarios.Reply{calls(`Write {}`), text("after")}}, Tools: simulator.WithoutChecks(asking{end: cancel}),
 	})
 	_, result := turn(ctx, t, s, "hi")
 	if len(result.PermissionDenials) != 1 || result.PermissionDenials[0].ToolName != "Write" || result.TerminalReason != "aborted_tools" {
@@ -414,8 +414,8 @@ func TestInterruptQuestion(t *testing.T) {
 func TestInterruptStreaming(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSimulator(t, simulator.Options{
-			Model: &fakeModel{replies: []scenarios.Reply{text("one two three four")}},
-			Show:  simulator.DisplayOptions{Stream: scenarios.Stream{TokensPerSecond: 1}},
+			Model:   &fakeModel{replies: []scenarios.Reply{text("one two three four")}},
+			Display: simulator.DisplayOptions{Stream: scenarios.Stream{TokensPerSecond: 1}},
 		})
 		ctx, cancel := context.WithTimeout(t.Context(), 2500*time.Millisecond)
 		defer cancel()
@@ -443,8 +443,8 @@ func TestInterruptStreaming(t *testing.T) {
 func TestInterruptPartial(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSimulator(t, simulator.Options{
-			Model: &fakeModel{replies: []scenarios.Reply{text("one two three four")}},
-			Show:  simulator.DisplayOptions{Stream: scenarios.Stream{TokensPerSecond: 1}, Partial: true},
+			Model:   &fakeModel{replies: []scenarios.Reply{text("one two three four")}},
+			Display: simulator.DisplayOptions{Stream: scenarios.Stream{TokensPerSecond: 1}, Partial: true},
 		})
 		for _, tt := range []struct {
 			after time.Duration

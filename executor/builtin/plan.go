@@ -112,5 +112,5 @@ func (p *planTools) switchMode(mode protocol.PermissionMode) []protocol.Event {
 	if p.modes == nil || p.modes.SetMode(mode) != nil {
 		return nil
 	}
-	return []protocol.Event{protocol.ModeStatus(mode)}
+	return []protocol.Event{protocol.ModeChanged(mode)}
 }

@@ -162,7 +162,7 @@ func signalByName(name string) (syscall.Signal, bool) {
 func refuse(sys *process.System, plan *launch.Plan, err error) error {
 	result := &protocol.Result{
 		Type: "result", Subtype: "error_during_execution", IsError: true,
-		Usage: simulator.NoUsage(), ModelUsage: map[string]protocol.ModelUsage{}, PermissionDenials: []protocol.PermissionDenial{},
+		Usage: simulator.ZeroUsage(), ModelUsage: map[string]protocol.ModelUsage{}, PermissionDenials: []protocol.PermissionDenial{},
 		Errors: []string{err.Error()},
 	}
 	if missing, ok := errors.AsType[*transcript.NotFoundError](err); ok && missing.ID == plan.Transcript.Resume {

@@ -152,11 +152,11 @@ func newSession(t *testing.T, s script, shown bool, change func(*simulator.Optio
 	agents := agent.New(agent.Options{Tasks: tasks, Kinds: kinds{}, Models: players{s}, Session: around})
 	callers := make(chan string, 10)
 	live := &simulator.SessionState{}
-	live.Begin("S", "")
+	live.BeginConversation("S", "")
 	options := &around.options
 	*options = simulator.Options{
-		Model: &model{s: s}, Tools: simulator.Unchecked(executor.Composite{agents, &tools{callers}}), Clock: clock, Live: live,
-		Main: &simulator.MainOptions{Tasks: tasks, Said: told{}},
+		Model: &model{s: s}, Tools: simulator.WithoutChecks(executor.Composite{agents, &tools{callers}}), Clock: clock, State: live,
+		Main: &simulator.MainOptions{Tasks: tasks, Context: told{}},
 	}
 	if change != nil {
 		change(options)
@@ -186,7 +186,7 @@ func (s *session) play(t *testing.T) (lines []string, results []*protocol.Result
 	for ev, err := range s.Turn(t.Context(), protocol.UserMessage{Content: protocol.Content{Text: "go"}}) {
 		take(ev, err)
 	}
-	for ev, err := range s.Settle(t.Context(), time.Hour) {
+	for ev, err := range s.WaitForBackground(t.Context(), time.Hour) {
 		take(ev, err)
 	}
 	return lines, results
@@ -264,7 +264,7 @@ func TestForeground(t *testing.T) {
 			t.Errorf("usage %+v of %+v", r.Usage, r.ModelUsage)
 		}
 		wantStats := protocol.SubagentStats{
-			Spawned: 1, Requested: protocol.Requested{Foreground: 1}, MaxDepth: 1, Completed: 1, ByType: map[string]int{"reader": 1},
+			Spawned: 1, Requested: protocol.RequestedAgents{Foreground: 1}, MaxDepth: 1, Completed: 1, ByType: map[string]int{"reader": 1},
 		}
 		if diff := cmp.Diff(wantStats, *r.SubagentStats); diff != "" {
 			t.Errorf("stats (-want +got):\n%s", diff)
@@ -412,8 +412,8 @@ func TestMessageBeforeTheStart(t *testing.T) {
 	clock := &fakeClock{}
 	tasks := task.New(task.Options{NewID: clock.NewID, Now: time.Now, Ordered: true})
 	around := &around{}
-	around.options = simulator.Options{Tools: simulator.Unchecked(&tools{}), Clock: clock, Live: &simulator.SessionState{}}
-	around.options.Live.Begin("S", "")
+	around.options = simulator.Options{Tools: simulator.WithoutChecks(&tools{}), Clock: clock, State: &simulator.SessionState{}}
+	around.options.State.BeginConversation("S", "")
 	agents := agent.New(agent.Options{Tasks: tasks, Kinds: kinds{}, Models: players{}, Session: around})
 	run := func(ctx context.Context, name, input string) string {
 		r, _ := agents.Execute(ctx, protocol.ToolUse{ID: name, Name: name, Input: json.RawMessage(input)}) // an interrupt is no result
@@ -554,7 +554,7 @@ func TestInterrupt(t *testing.T) {
 			t.Fatal("the background agent is gone")
 		}
 		var rest []string
-		for ev := range s.Settle(t.Context(), time.Hour) {
+		for ev := range s.WaitForBackground(t.Context(), time.Hour) {
 			rest = append(rest, brief(ev))
 		}
 		if !slices.Contains(rest, "task_notification completed found") || !slices.Contains(rest, "result told turns=1") {
@@ -572,7 +572,7 @@ func TestCeiling(t *testing.T) {
 			continue
 		}
 		began := time.Now()
-		for range s.Settle(t.Context(), 1500*time.Millisecond) {
+		for range s.WaitForBackground(t.Context(), 1500*time.Millisecond) {
 			continue
 		}
 		if took := time.Since(began); took != 1500*time.Millisecond {
@@ -626,7 +626,7 @@ func TestHooks(t *testing.T) {
 // What the session's start shows is not shown again for its agents.
 func TestStartIsTheSessions(t *testing.T) {
 	s := newSession(t, script{"go": {call("Agent", foreground), say("main")}, "sub": {say("found")}}, false, func(o *simulator.Options) {
-		o.Main.Start = simulator.SessionStart{Title: "T", Reduced: true}
+		o.Main.Start = simulator.SessionStart{Title: "T", CustomizationsDisabled: true}
 	})
 	got, _ := s.play(t)
 	for _, kind := range []string{"session_title_changed", "ui_invalidate"} {
@@ -639,5 +639,5 @@ func TestStartIsTheSessions(t *testing.T) {
 // told is a session of which there is nothing to say.
 type told struct{}
 
-func (told) Init(context.Context) protocol.Init { return protocol.Init{} }
-func (told) Beside() (before, after []string)   { return nil, nil }
+func (told) Init(context.Context) protocol.Init           { return protocol.Init{} }
+func (told) FirstPromptContext() (before, after []string) { return nil, nil }

@@ -96,7 +96,7 @@ type toolStats struct {
 	OtherToolCount int `json:"otherToolCount"`
 }
 
-func (c *callCounts) count(ev *protocol.ToolRan) {
+func (c *callCounts) count(ev *protocol.ToolExecuted) {
 	c.total++
 	undecided := ev.Result.IsError && ev.Result.Decision == nil && ev.Result.NonExecutionKind == "" // a call of nothing
 	if !undecided && !slices.Contains(c.used, ev.Use.Name) {

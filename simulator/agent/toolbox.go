@@ -19,13 +19,13 @@ type toolbox struct {
 
 func (t toolbox) Prepare(call protocol.ToolUse) simulator.PreparedCall { return t.known.Prepare(call) }
 
-func (t toolbox) Ready(ctx context.Context, call protocol.ToolUse) simulator.Precheck {
-	return t.known.Ready(ctx, call)
+func (t toolbox) Precheck(ctx context.Context, call protocol.ToolUse) simulator.Precheck {
+	return t.known.Precheck(ctx, call)
 }
 
-func (t toolbox) Reached(agent *protocol.AgentRef, calls []protocol.ToolUse) []simulator.Instructions {
+func (t toolbox) NewInstructions(agent *protocol.AgentRef, calls []protocol.ToolUse) []simulator.InstructionFile {
 	if known, ok := t.known.(simulator.InstructionSource); ok {
-		return known.Reached(agent, calls)
+		return known.NewInstructions(agent, calls)
 	}
 	return nil
 }

@@ -85,7 +85,7 @@ func (w *agentRun) modelName() string {
 			return w.a.o.Models.Name(name)
 		}
 	}
-	return w.a.o.Session.Options().Live.Model()
+	return w.a.o.Session.Options().State.Model()
 }
 
 // run is the whole life of the agent but the frames of its task and what hooks
@@ -232,9 +232,9 @@ func (w *agentRun) options() simulator.Options {
 	chain := executor.Chain(s.Tools, marked(ref), missing(s.Tools), executor.Hide(func(t protocol.Tool) bool { return !w.def.allowed(t) }))
 	return simulator.Options{
 		Model: w.a.o.Models.Script(w.script), Tools: toolbox{chain, s.Tools}, Hooks: s.Hooks, Clock: s.Clock,
-		Live: s.Live.Agent(w.model), Here: s.Here, System: w.def.Prompt, Agent: &ref,
-		Limits: simulator.Limits{Turns: w.def.MaxTurns, Retries: s.Limits.Retries, RetryScale: s.Limits.RetryScale, Fallback: s.Limits.Fallback, Gateway: s.Limits.Gateway},
-		Show:   simulator.DisplayOptions{Hooks: s.Show.Hooks, InOrder: s.Show.InOrder, Thinking: s.Show.Thinking, Stream: s.Show.Stream},
+		State: s.State.ForAgent(w.model), Location: s.Location, System: w.def.Prompt, Agent: &ref,
+		Limits:  simulator.Limits{MaxTurns: w.def.MaxTurns, Retries: s.Limits.Retries, RetryScale: s.Limits.RetryScale, FallbackModel: s.Limits.FallbackModel, GatewayHost: s.Limits.GatewayHost},
+		Display: simulator.DisplayOptions{HookEvents: s.Display.HookEvents, InOrder: s.Display.InOrder, Thinking: s.Display.Thinking, Stream: s.Display.Stream},
 	}
 }
 
@@ -281,7 +281,7 @@ func (w *agentRun) show(ev protocol.Event) {
 			ev.ToolUseResult = nil
 		}
 		w.t.Post(ev)
-	case *protocol.ToolRan:
+	case *protocol.ToolExecuted:
 		w.work.tools.count(ev)
 		w.t.Post(ev)
 	case *protocol.PermissionDenied:
@@ -293,12 +293,12 @@ func (w *agentRun) show(ev protocol.Event) {
 		if ev.Subtype != "thinking_tokens" {
 			w.t.Post(ev)
 		}
-	case *protocol.Attached:
+	case *protocol.AttachmentAdded:
 		ev.AgentID = w.t.ID
 		w.t.Post(ev)
 	case *protocol.APIRetry:
 		w.retries(ev)
-	case *protocol.Matched, *protocol.Warning:
+	case *protocol.RuleMatched, *protocol.Warning:
 		w.t.Post(ev)
 	}
 }
@@ -394,7 +394,7 @@ func (w *agentRun) stop(ctx context.Context, blocks int) (feedback string, again
 
 // transcript is where the session keeps what the agent says.
 func (w *agentRun) transcript() string {
-	path, kept := strings.CutSuffix(w.a.o.Session.Options().Live.Now().Transcript, ".jsonl")
+	path, kept := strings.CutSuffix(w.a.o.Session.Options().State.Snapshot().TranscriptPath, ".jsonl")
 	if !kept {
 		return ""
 	}
@@ -408,21 +408,21 @@ func (w *agentRun) hooks(ctx context.Context, in protocol.HookInput) hook.Outcom
 		return hook.Outcome{}
 	}
 	w.t.Settle(ctx)
-	now := o.Live.Now()
+	now := o.State.Snapshot()
 	base := protocol.HookBase{
-		SessionID: now.SessionID, TranscriptPath: now.Transcript, PromptID: now.PromptID, AgentID: w.t.ID, AgentType: w.t.AgentType,
+		SessionID: now.SessionID, TranscriptPath: now.TranscriptPath, PromptID: now.PromptID, AgentID: w.t.ID, AgentType: w.t.AgentType,
 	}
-	if o.Here != nil {
-		base.CWD = o.Here.Dir()
+	if o.Location != nil {
+		base.CWD = o.Location.Dir()
 	}
 	if event == "SubagentStop" {
-		if o.Here != nil {
-			base.PermissionMode = o.Here.Mode()
+		if o.Location != nil {
+			base.PermissionMode = o.Location.Mode()
 		}
 		base.Effort = now.HookEffort()
 	}
 	out := o.Hooks.Run(ctx, hook.Input{Base: base, Event: in})
-	if o.Show.Hooks {
+	if o.Display.HookEvents {
 		w.t.Post(out.Frames...)
 	}
 	w.t.Post(out.Notices...)

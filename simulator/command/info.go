@@ -40,7 +40,7 @@ func fixed(o Options, name string) string {
 		_, skills := o.Catalog.Counts()
 		return fmt.Sprintf("Reloaded skills: %s available (none added or removed).", amount(skills+len(clientinfo.BuiltInSkills()), "skill"))
 	case "list-agents":
-		return "This session: " + SessionName(o.Live.Now().Title, o.Session.ID()) + " (the name other sessions use to message it)\n\n" +
+		return "This session: " + SessionName(o.Live.Snapshot().Title, o.Session.ID()) + " (the name other sessions use to message it)\n\n" +
 			"No subagents, teammates or other Claude sessions — no other session is running on this machine right now; peer messaging itself is available."
 	}
 	return ""

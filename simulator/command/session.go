@@ -10,13 +10,13 @@ import (
 )
 
 func chooseStyle(o Options, name string) string {
-	current := o.Live.Now().Style
+	current := o.Live.Snapshot().OutputStyle
 	styles := o.Catalog.Styles()
 	switch {
 	case name != "" && !slices.Contains(styles, name):
 		return fmt.Sprintf("Unknown output style %q. Available styles: %s", name, strings.Join(styles, ", "))
 	case name != "":
-		o.Live.SetStyle(name)
+		o.Live.SetOutputStyle(name)
 		return "Output style set to " + name
 	}
 	about := map[string]string{}

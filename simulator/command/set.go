@@ -23,15 +23,15 @@ func (s *Set) Find(name string) (simulator.Command, bool) {
 	k, isCustom := s.o.Catalog.Command(name)
 	switch {
 	case s.o.Off:
-		return simulator.Unavailable{}, simulator.OwnCommand(name) || Known(name)
+		return simulator.UnavailableCommand{}, simulator.HandlesCommand(name) || Known(name)
 	case isCustom && !k.NoUser:
 		return customCommand{k, s.o.Models, s.o.Shell}, true
-	case simulator.OwnCommand(name):
+	case simulator.HandlesCommand(name):
 		return nil, false
 	case isCustom:
 		return modelOnlySkill(k.Name), true
 	case slices.Contains(clientinfo.Unavailable(), name):
-		return simulator.Unavailable{}, true
+		return simulator.UnavailableCommand{}, true
 	}
 	if b, ok := clientinfo.BuiltinNamed(name); ok && !b.Skill {
 		return builtin{s, b.Name}, true

@@ -198,7 +198,7 @@ func (t *Trace) keep(c *call, kind string, fields []protocol.Field) {
 // sumUp says for the transcript how the configured hooks at the end of a turn
 // went.
 func (o *Outcome) sumUp(c *call, answers []hookResult) {
-	sum := protocol.StopSummary{
+	sum := protocol.StopHookSummary{
 		Hooks: []protocol.StopHookInfo{}, Errors: []string{}, Failed: []int{}, Context: append([]string{}, o.AdditionalContext...),
 		Prevented: o.StopTurn, Reason: o.StopReason,
 	}
@@ -239,7 +239,7 @@ func origin(c *call) []protocol.Field {
 func (t *Trace) Attached() []protocol.Event {
 	var events []protocol.Event
 	for _, a := range t.Attachments {
-		ev := &protocol.Attached{Attachment: a}
+		ev := &protocol.AttachmentAdded{Attachment: a}
 		if a.Rendered != "" {
 			ev.Role, ev.Rendered = "system", protocol.Reminder(a.Rendered)
 		}

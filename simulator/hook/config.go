@@ -46,7 +46,7 @@ func (e *entry) label() string {
 // to them (observed with 2.1.329).
 func (e *entry) origin() string {
 	if e.plugin != "" {
-		return protocol.PluginHooks + e.plugin
+		return protocol.PluginHookPrefix + e.plugin
 	}
 	return "settings"
 }

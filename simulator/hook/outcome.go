@@ -51,7 +51,7 @@ type Changes struct {
 	AdditionalContext []string
 	// Specific holds the rarer keys, the last given of each: SessionTitle,
 	// InitialUserMessage, WatchPaths (all of them), Retry, Action, Content, …
-	Specific protocol.HookSpecific
+	Specific protocol.HookSpecificOutput
 }
 
 // Faults are what follows from hooks that gave no verdict.
@@ -154,7 +154,7 @@ func (o *Outcome) add(c *call, a *hookResult) {
 	}
 	s := out.Specific
 	if s == nil {
-		s = &protocol.HookSpecific{}
+		s = &protocol.HookSpecificOutput{}
 	}
 	o.decide(c, a, s)
 	o.specific(c, s)
@@ -179,7 +179,7 @@ func (a *hookResult) refusal(c *call) (reason, bare string, refused bool) {
 	}
 	s := a.output.Specific
 	if s == nil {
-		s = &protocol.HookSpecific{}
+		s = &protocol.HookSpecificOutput{}
 	}
 	if a.output.Async || a.output.Decision != "block" && (s.PermissionDecision != "deny" || !decides(c.event)) {
 		return "", "", false
@@ -189,7 +189,7 @@ func (a *hookResult) refusal(c *call) (reason, bare string, refused bool) {
 }
 
 // decide takes the verdict of an output that does not refuse.
-func (o *Outcome) decide(c *call, a *hookResult, s *protocol.HookSpecific) {
+func (o *Outcome) decide(c *call, a *hookResult, s *protocol.HookSpecificOutput) {
 	decision := s.PermissionDecision
 	if decision == "" && a.output.Decision == "approve" {
 		decision = "allow"
@@ -228,7 +228,7 @@ func rank(decision string) int {
 }
 
 // specific takes what else an event's hooks may say.
-func (o *Outcome) specific(c *call, s *protocol.HookSpecific) {
+func (o *Outcome) specific(c *call, s *protocol.HookSpecificOutput) {
 	if s.AdditionalContext != "" {
 		o.AdditionalContext = append(o.AdditionalContext, s.AdditionalContext)
 		o.attachContext(c, s.AdditionalContext)
@@ -321,7 +321,7 @@ func (o *Outcome) broken(c *call, a *hookResult) {
 		keepFirst(&o.CrashError, a.stderr)
 	case "Stop":
 		ev := informational("warning", "Stop hook failed: "+a.stderr)
-		ev.Shown = false
+		ev.StreamOnly = false
 		o.Notices = append(o.Notices, ev)
 	}
 }

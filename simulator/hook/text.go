@@ -44,7 +44,7 @@ func StopNotification() *protocol.System {
 // the same.
 func informational(level, content string, more ...protocol.Field) *protocol.System {
 	fields := []protocol.Field{{Key: "content", Value: content}, {Key: "level", Value: level}}
-	return &protocol.System{Subtype: "informational", Fields: append(fields, more...), Shown: true}
+	return &protocol.System{Subtype: "informational", Fields: append(fields, more...), StreamOnly: true}
 }
 
 // promptRefused is the event of a prompt that a hook keeps from the model.
@@ -55,7 +55,7 @@ func promptRefused(c *call, text string, outcome protocol.PromptOutcome) *protoc
 		fields = append(fields, protocol.Field{Key: "prompt_submit_outcome", Value: outcome})
 	}
 	ev := informational("warning", text, fields...)
-	ev.Shown = false // nothing else tells of it
+	ev.StreamOnly = false // nothing else tells of it
 	return ev
 }
 

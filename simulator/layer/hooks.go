@@ -81,16 +81,16 @@ func newHooks(o HookOptions) *hooks {
 
 // base is the common part of the inputs.
 func (h *hooks) base() protocol.HookBase {
-	now := h.o.Live.Now()
+	now := h.o.Live.Snapshot()
 	return protocol.HookBase{
-		SessionID: now.SessionID, TranscriptPath: now.Transcript, PromptID: now.PromptID,
+		SessionID: now.SessionID, TranscriptPath: now.TranscriptPath, PromptID: now.PromptID,
 		CWD: h.o.Here.Dir(), PermissionMode: h.o.Here.Mode(), Effort: now.HookEffort(),
 	}
 }
 
 func (h *hooks) execute(ctx context.Context, use protocol.ToolUse, next executor.Executor) (executor.Result, error) {
 	before := h.run(ctx, use, protocol.PreToolUseHook{
-		ToolName: hookName(use.Name), ToolInput: use.Observed(), ToolUseID: use.ID, MCPServer: h.o.Tools.Server(use.Name),
+		ToolName: hookName(use.Name), ToolInput: use.DisplayInput(), ToolUseID: use.ID, MCPServer: h.o.Tools.Server(use.Name),
 	})
 	if err := ctx.Err(); err != nil {
 		return executor.Result{}, err
@@ -138,7 +138,7 @@ func (h *hooks) after(ctx context.Context, use protocol.ToolUse, result *executo
 	took := int(result.Took / time.Millisecond)
 	if result.IsError {
 		in = protocol.PostToolUseFailureHook{
-			ToolName: hookName(use.Name), ToolInput: use.Observed(), ToolUseID: use.ID, Error: result.Content.Plain(), DurationMS: &took,
+			ToolName: hookName(use.Name), ToolInput: use.DisplayInput(), ToolUseID: use.ID, Error: result.Content.Plain(), DurationMS: &took,
 			MCPServer: h.o.Tools.Server(use.Name),
 		}
 	} else {
@@ -147,7 +147,7 @@ func (h *hooks) after(ctx context.Context, use protocol.ToolUse, result *executo
 			response = result.Content
 		}
 		in = protocol.PostToolUseHook{
-			ToolName: hookName(use.Name), ToolInput: use.Observed(), ToolUseID: use.ID, ToolResponse: response, DurationMS: &took,
+			ToolName: hookName(use.Name), ToolInput: use.DisplayInput(), ToolUseID: use.ID, ToolResponse: response, DurationMS: &took,
 			MCPServer: h.o.Tools.Server(use.Name),
 		}
 	}
@@ -228,7 +228,7 @@ func (h *hooks) shown(out hook.Outcome) []protocol.Event {
 // transcripts say so behind the call's result.
 func endOf(shown []protocol.Event) (others, ends []protocol.Event) {
 	for _, ev := range shown {
-		at, _ := ev.(*protocol.Attached)
+		at, _ := ev.(*protocol.AttachmentAdded)
 		if at == nil {
 			others = append(others, ev)
 			continue

@@ -30,14 +30,14 @@ type PermitOptions struct {
 
 // Checker looks at calls that are about to run.
 type Checker interface {
-	Ready(ctx context.Context, call protocol.ToolUse) simulator.Precheck
+	Precheck(ctx context.Context, call protocol.ToolUse) simulator.Precheck
 }
 
 // Permission makes the layer that lets a call pass, refuses it, or asks.
 func Permission(o PermitOptions) executor.Middleware {
 	p, ask, now := o.Policy, o.Ask, o.Clock.Now
 	if o.Tools == nil {
-		o.Tools = simulator.Unchecked(nil)
+		o.Tools = simulator.WithoutChecks(nil)
 	}
 	var warned sync.Once
 	denial := func(v permission.Verdict) executor.Result {
@@ -72,7 +72,7 @@ func Permission(o PermitOptions) executor.Middleware {
 		}
 		if answer.UpdatedInput != nil {
 			use = withInput(use, p.Known(use.Name, answer.UpdatedInput))
-			if bad := o.Tools.Ready(ctx, use).Refused; bad != nil {
+			if bad := o.Tools.Precheck(ctx, use).Refusal; bad != nil {
 				return badUpdate(use, *bad, answer.Before), nil
 			}
 		}
@@ -120,12 +120,12 @@ func question(p *permission.Policy, use protocol.ToolUse, v permission.Verdict) 
 // as it was shown stays as the model wrote it (observed with 2.1.329).
 func withInput(use protocol.ToolUse, input json.RawMessage) protocol.ToolUse {
 	const key = "file_path"
-	written, seen, given := keysOf(use.Input), keysOf(use.Seen), keysOf(input)
-	use.Input, use.Seen = input, nil
+	written, seen, given := keysOf(use.Input), keysOf(use.ObservedInput), keysOf(input)
+	use.Input, use.ObservedInput = input, nil
 	if path := seen[key]; len(path) > 0 && bytes.Equal(path, given[key]) {
 		given[key] = written[key]
 		if kept, err := json.Marshal(given); err == nil {
-			use.Input, use.Seen = kept, input
+			use.Input, use.ObservedInput = kept, input
 		}
 	}
 	return use
@@ -145,7 +145,7 @@ func keysOf(raw json.RawMessage) map[string]json.RawMessage {
 const noClassifier = "auto_mode_no_check_in_session"
 
 func classifierMissing(now func() time.Time) protocol.Event {
-	return &protocol.System{Subtype: "informational", Shown: true, Fields: []protocol.Field{
+	return &protocol.System{Subtype: "informational", StreamOnly: true, Fields: []protocol.Field{
 		{Key: "content", Value: "Auto mode can't check actions in this session. There is no classifier here, so every call that needs its check is refused."},
 		{Key: "isMeta", Value: false},
 		{Key: "timestamp", Value: now().UTC().Format("2006-01-02T15:04:05.000Z")},
@@ -203,10 +203,10 @@ func refused(use protocol.ToolUse, a protocol.PermissionAnswer) executor.Result 
 		message = cmp.Or(message, "Permission denied by hook")
 	}
 	switch {
-	case a.Broken:
-		return executor.Plain(uncallable(use, a.Failure))
-	case a.Failure != "":
-		r = failed(a.Failure)
+	case a.CallFailed:
+		return executor.Plain(uncallable(use, a.AskFailure))
+	case a.AskFailure != "":
+		r = failed(a.AskFailure)
 	case a.Interrupt:
 		r = executor.Plain(executor.Interrupted())
 		r.Stop = &executor.StopTurn{TerminalReason: "aborted_tools", Interrupted: true}
@@ -215,7 +215,7 @@ func refused(use protocol.ToolUse, a protocol.PermissionAnswer) executor.Result 
 	}
 	r.NonExecutionKind = cmp.Or(r.NonExecutionKind, "permission-rule")
 	switch {
-	case a.Failure != "":
+	case a.AskFailure != "":
 		r.Decision = &protocol.PermissionDecision{Decision: "reject", Source: "config", ReasonType: "other"}
 	case a.Interrupt:
 	case a.Source == byHook:
@@ -269,5 +269,5 @@ func applyUpdates(p *permission.Policy, updates []protocol.PermissionUpdate) []p
 	if p.Mode() == before {
 		return nil
 	}
-	return []protocol.Event{protocol.ModeStatus(p.Mode())}
+	return []protocol.Event{protocol.ModeChanged(p.Mode())}
 }

@@ -50,12 +50,12 @@ func (echo) Execute(_ context.Context, use protocol.ToolUse) (executor.Result, e
 // noFives refuses inputs with a five.
 type noFives struct{}
 
-func (noFives) Ready(_ context.Context, use protocol.ToolUse) simulator.Precheck {
+func (noFives) Precheck(_ context.Context, use protocol.ToolUse) simulator.Precheck {
 	if !strings.Contains(string(use.Input), "5") {
 		return simulator.Precheck{}
 	}
 	bad := executor.Plain(protocol.UsageError("InputValidationError: Bash failed due to the following issue:\nbad"))
-	return simulator.Precheck{Refused: &bad}
+	return simulator.Precheck{Refusal: &bad}
 }
 
 // What becomes of a call that somebody was asked about (observed with 2.1.329).
@@ -83,7 +83,7 @@ func TestAnswers(t *testing.T) {
 			reject("permission_updated_input_invalid", ""), false,
 		},
 		{"deny", protocol.PermissionAnswer{Message: "no"}, "no", reject("user_reject", ""), true},
-		{"failure", protocol.PermissionAnswer{Failure: "broken"}, "broken", reject("config", "other"), true},
+		{"failure", protocol.PermissionAnswer{AskFailure: "broken"}, "broken", reject("config", "other"), true},
 		{"deny and interrupt", protocol.PermissionAnswer{Message: "no", Interrupt: true}, "The user doesn't want to proceed", nil, true},
 	}
 	bash := protocol.Tool{Name: "Bash", InputSchema: json.RawMessage(`{"properties":{"command":{"type":"string"}}}`)}
@@ -164,7 +164,7 @@ func TestShownPath(t *testing.T) {
 			return answer, nil
 		})
 		got, err := executor.Chain(echo{}, layer.Permission(layer.PermitOptions{Policy: policy, Ask: ask, Clock: clock{}})).Execute(t.Context(), protocol.ToolUse{
-			Name: "Write", Input: json.RawMessage(`{"file_path":"a"}`), Seen: json.RawMessage(`{"file_path":"/w/a"}`),
+			Name: "Write", Input: json.RawMessage(`{"file_path":"a"}`), ObservedInput: json.RawMessage(`{"file_path":"/w/a"}`),
 		})
 		if err != nil || got.Content.Plain() != want {
 			t.Errorf("after %s the tool gets %s, want %s (%v)", answered, got.Content.Plain(), want, err)

@@ -214,7 +214,7 @@ type Verdict struct {
 	// For can_use_tool, when Behavior is Ask.
 	Suggestions  []protocol.PermissionUpdate
 	BlockedPath  string
-	Safety       protocol.Safety
+	Safety       protocol.SafetyFinding
 	Reason       string
 	ReasonType   string
 	RequiresUser bool

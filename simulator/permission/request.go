@@ -12,7 +12,7 @@ import (
 
 // Request is the question that an Ask puts to an [Asker].
 func (p *Policy) Request(use protocol.ToolUse, v Verdict) protocol.PermissionRequest {
-	use.Input = use.Observed()
+	use.Input = use.DisplayInput()
 	r := protocol.PermissionRequest{
 		Use:                use,
 		DisplayName:        use.Name,
@@ -207,7 +207,7 @@ func ReadAnswer(raw json.RawMessage) protocol.PermissionAnswer {
 		Interrupt   bool            `json:"interrupt"`
 	}
 	invalid := protocol.PermissionAnswer{
-		Failure: "The canUseTool callback returned an invalid permission result. Expected {behavior: 'allow', updatedInput?: object} or " +
+		AskFailure: "The canUseTool callback returned an invalid permission result. Expected {behavior: 'allow', updatedInput?: object} or " +
 			"{behavior: 'deny', message: string}. updatedPermissions may hold at most 4096 updates, rules and directories in all.",
 	}
 	if json.Unmarshal(raw, &in) != nil {

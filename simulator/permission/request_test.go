@@ -183,9 +183,9 @@ func TestRequest(t *testing.T) {
 			t.Errorf("%s is described as %q, want %q", input, r.Description, want)
 		}
 	}
-	call = protocol.ToolUse{Name: "Write", Input: json.RawMessage(`{"file_path":"a"}`), Seen: json.RawMessage(`{"file_path":"/w/a"}`)}
-	if r = p.Request(call, p.Decide(call)); string(r.Use.Input) != string(call.Seen) {
-		t.Errorf("a host sees %s, want %s", r.Use.Input, call.Seen)
+	call = protocol.ToolUse{Name: "Write", Input: json.RawMessage(`{"file_path":"a"}`), ObservedInput: json.RawMessage(`{"file_path":"/w/a"}`)}
+	if r = p.Request(call, p.Decide(call)); string(r.Use.Input) != string(call.ObservedInput) {
+		t.Errorf("a host sees %s, want %s", r.Use.Input, call.ObservedInput)
 	}
 	call = use("mcp__s__t", "{}")
 	r = p.Request(call, p.Decide(call))

@@ -18,7 +18,7 @@ type approval struct {
 	reasonType string
 	reason     string
 	blocked    string // the path in question; empty = none
-	safety     protocol.Safety
+	safety     protocol.SafetyFinding
 	// suggestions are nil when a host is shown none at all.
 	suggestions []protocol.PermissionUpdate
 }

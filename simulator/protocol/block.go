@@ -10,97 +10,92 @@ import (
 
 // Block is one content block of a message (Messages API "content"). The set
 // is closed: [TextBlock], [ThinkingBlock], [ToolUse], [ToolResultBlock],
-// [ImageBlock], [ServerCall] and [RawBlock] for every other kind.
+// [ImageBlock], [ServerToolCall] and [RawBlock] for every other kind.
 type Block interface{ block() }
 
-// TextBlock is plain text. Make it with [Text], which sets Type.
+// TextBlock is plain text. [Text] makes one with its Type set.
 type TextBlock struct {
 	Type string `json:"type"`
 	Text string `json:"text"`
-	// Citations are where the text comes from, a JSON list; nil = none.
+	// Citations is a JSON list of the text's sources; nil if there are none.
 	Citations json.RawMessage `json:"citations,omitempty"`
-	// CacheControl is a host's; nil = none.
+	// CacheControl is set by hosts; it may be nil.
 	CacheControl json.RawMessage `json:"cache_control,omitempty"`
 }
 
-// ThinkingBlock is the model's reasoning; Signature is opaque and never empty
-// on the wire.
+// ThinkingBlock is the model's reasoning. Signature is opaque and never empty on the wire.
 type ThinkingBlock struct {
 	Type      string `json:"type"`
 	Thinking  string `json:"thinking"`
 	Signature string `json:"signature"`
 }
 
-// ToolUse is one tool call of the model. Input is a JSON object, kept byte for
-// byte as the scenario (or the wire) gave it.
+// ToolUse is one tool call of the model. Input is a JSON object, kept byte for byte as it arrived.
 type ToolUse struct {
 	Type  string          `json:"type"`
 	ID    string          `json:"id"`
 	Name  string          `json:"name"`
 	Input json.RawMessage `json:"input"`
 
-	// Script is what the scenario says about this very call; nil = nothing.
-	// It never crosses the process boundary.
+	// Script is what the scenario specifies for this call; it may be nil. It is not encoded.
 	Script *CallScript `json:"-"`
-	// Hook is the verdict a PreToolUse hook gave before permission is decided;
-	// nil = none. It never crosses the process boundary.
+	// Hook is the decision of a PreToolUse hook, made before the permission check; nil if there is
+	// none. It is not encoded.
 	Hook *HookVerdict `json:"-"`
-	// Agent is the sub-agent that makes the call; nil = the main conversation.
-	// It never crosses the process boundary.
+	// Agent is the sub-agent that makes the call; nil for the main conversation. It is not encoded.
 	Agent *AgentRef `json:"-"`
-	// Siblings is how many other calls the same message makes. It never crosses
-	// the process boundary.
+	// Siblings is the number of other calls in the same message. It is not encoded.
 	Siblings int `json:"-"`
-	// Seen is the input as hooks and hosts see it: a file's path is absolute
-	// there; nil = as it is. It never crosses the process boundary.
-	Seen json.RawMessage `json:"-"`
+	// ObservedInput is the input that hooks and hosts see, for example with absolute file paths; nil if
+	// it equals Input. It is not encoded.
+	ObservedInput json.RawMessage `json:"-"`
 }
 
-// Observed is the input as hooks and hosts see it.
-func (u ToolUse) Observed() json.RawMessage {
-	if u.Seen != nil {
-		return u.Seen
+// DisplayInput returns the input that hooks and hosts see.
+func (u ToolUse) DisplayInput() json.RawMessage {
+	if u.ObservedInput != nil {
+		return u.ObservedInput
 	}
 	return u.Input
 }
 
-// AgentRef names a running sub-agent.
+// AgentRef identifies a running sub-agent.
 type AgentRef struct {
 	ID    string
 	Type  string // "general-purpose", …
 	Depth int    // 1 = started by the main conversation
 }
 
-// HookVerdict is what a PreToolUse hook says about permission: "allow" skips
-// asking but no deny or ask rule, "ask" asks in any case.
+// HookVerdict is the permission decision of a PreToolUse hook. "allow" skips the question but not
+// deny and ask rules; "ask" always asks.
 type HookVerdict struct {
 	Decision string // "allow" or "ask"
 	Reason   string
-	Origin   string // "settings", or [PluginHooks] and the name; empty = hooks from several places
+	Origin   string // "settings", or [PluginHookPrefix] and the name; empty = hooks from several places
 }
 
-// PluginHooks stands before the name of the plugin that a hook comes from.
-const PluginHooks = "plugin:"
+// PluginHookPrefix precedes the plugin's name in [HookVerdict.Origin].
+const PluginHookPrefix = "plugin:"
 
-// CallScript carries the scenario's wishes for one tool call.
+// CallScript is what the scenario specifies for one tool call.
 type CallScript struct {
-	Result  *string // canned result text; nil = none
+	Result  *string // canned result text; nil if the tool runs
 	IsError bool    // the canned result is an error
 	DelayMS int     // wait before the call runs
-	// Subagent scripts the agent that an Agent call starts; nil = the agent's
-	// prompt is answered by the rules like any other.
+	// Subagent scripts the agent that an Agent call starts. If it is nil, the scenario's rules answer
+	// the agent's prompt.
 	Subagent *SubagentScript
 }
 
-// SubagentScript is what the scenario says about the agent of one call.
+// SubagentScript is what the scenario specifies for the agent of one call.
 type SubagentScript struct {
-	Type       string // kind of agent when the call's input names none
-	Background bool   // the call returns at once when its input does not say
-	// Steps are the agent's messages, for the scenario engine that made them.
+	Type       string // agent type if the call's input has none
+	Background bool   // run in the background unless the input says otherwise
+	// Steps are the agent's messages, in the form of the scenario engine.
 	Steps any
 }
 
-// ToolResultBlock is the answer to a [ToolUse], as the model sees it.
+// ToolResultBlock is the result of a [ToolUse] as the model sees it.
 type ToolResultBlock struct {
 	ToolUseID string  `json:"tool_use_id"`
 	Type      string  `json:"type"`
@@ -116,26 +111,26 @@ type ImageBlock struct {
 	Source ImageSource `json:"source"`
 }
 
-// ImageSource holds the bytes of an image; Type is "base64".
+// ImageSource holds the data of an image; Type is "base64".
 type ImageSource struct {
 	Type      string `json:"type"`
 	MediaType string `json:"media_type"`
 	Data      string `json:"data"`
 }
 
-// ServerCall is a call of a tool that the API itself runs; its result is a
-// block of the same message.
-type ServerCall struct {
+// ServerToolCall is a call of a tool that the API itself runs. Its result is another block of the
+// same message.
+type ServerToolCall struct {
 	Type  string          `json:"type"` // "server_tool_use"
 	ID    string          `json:"id"`
 	Name  string          `json:"name"`
 	Input json.RawMessage `json:"input"`
 }
 
-// RawBlock is a block of a kind not known here, kept as it came.
+// RawBlock is a block of an unknown kind, kept unchanged.
 type RawBlock struct{ JSON json.RawMessage }
 
-// MarshalJSON returns the block as it came.
+// MarshalJSON returns the original JSON.
 func (b RawBlock) MarshalJSON() ([]byte, error) { return b.JSON, nil }
 
 func (TextBlock) block()       {}
@@ -143,7 +138,7 @@ func (ThinkingBlock) block()   {}
 func (ToolUse) block()         {}
 func (ToolResultBlock) block() {}
 func (ImageBlock) block()      {}
-func (ServerCall) block()      {}
+func (ServerToolCall) block()  {}
 func (RawBlock) block()        {}
 
 // Text returns a text block.
@@ -154,8 +149,8 @@ func Image(mediaType, base64 string) ImageBlock {
 	return ImageBlock{Type: "image", Source: ImageSource{Type: "base64", MediaType: mediaType, Data: base64}}
 }
 
-// Content is the content of a message or tool result: a plain string or a
-// list of blocks. Blocks == nil means the string form; the zero value is "".
+// Content is the content of a message or tool result: a plain string or a list of blocks. A nil
+// Blocks means the string form; the zero value is "".
 type Content struct {
 	Text   string
 	Blocks []Block
@@ -206,9 +201,9 @@ func (c Content) Plain() string {
 	return strings.Join(texts, "\n")
 }
 
-// Typed parts what somebody typed from what stands before it: the string itself,
-// or the last block if that is text; ok = false: it is none.
-func (c Content) Typed() (before []Block, text string, ok bool) {
+// SplitTyped separates the text that the user typed (the string itself, or a last text block) from
+// the blocks before it. It returns false if the last block is not text.
+func (c Content) SplitTyped() (before []Block, text string, ok bool) {
 	if c.Blocks == nil {
 		return nil, c.Text, true
 	}
@@ -223,7 +218,7 @@ func (c Content) Typed() (before []Block, text string, ok bool) {
 	return c.Blocks[:last], typed.Text, true
 }
 
-// UnmarshalBlock reads one block; a kind without a type here gives [RawBlock].
+// UnmarshalBlock decodes one block. An unknown kind becomes a [RawBlock].
 func UnmarshalBlock(data json.RawMessage) (Block, error) {
 	var kind struct {
 		Type string `json:"type"`
@@ -239,7 +234,7 @@ func UnmarshalBlock(data json.RawMessage) (Block, error) {
 	case "tool_use":
 		return decodeBlock[ToolUse](data)
 	case "server_tool_use":
-		return decodeBlock[ServerCall](data)
+		return decodeBlock[ServerToolCall](data)
 	case "tool_result":
 		return decodeBlock[ToolResultBlock](data)
 	case "image":
@@ -257,7 +252,7 @@ func decodeBlock[B Block](data []byte) (Block, error) {
 	return b, err
 }
 
-// Number writes a number as JSON and the real CLI do: 0.5, 1e-7.
+// Number formats a number as JSON and the real CLI do: 0.5, 1e-7.
 func Number(f float64) string {
 	out, err := Marshal(f)
 	if err != nil { // infinite, or none
@@ -266,8 +261,8 @@ func Number(f float64) string {
 	return string(out)
 }
 
-// Marshal is json.Marshal without HTML escaping: `<`, `>` and `&` stay as they
-// are, U+2028 and U+2029 are escaped, as the real CLI writes its frames.
+// Marshal is json.Marshal without HTML escaping, as the real CLI writes its frames: `<`, `>` and
+// `&` are written unchanged, U+2028 and U+2029 are escaped.
 func Marshal(v any) ([]byte, error) {
 	return plainjson.Marshal(v)
 }

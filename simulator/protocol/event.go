@@ -5,9 +5,9 @@ import (
 	"slices"
 )
 
-// Event is one frame of a turn, in order. The set is closed. Frames with a
-// wire form marshal to exactly one stream-json line; [Trace] events have none
-// and are for transcripts, journals and debuggers only.
+// Event is one frame of a turn. The set of types is closed. An event with a wire form marshals to
+// exactly one stream-json line; [Trace] events have none and are only for transcripts, journals and
+// debuggers.
 type Event interface{ event() }
 
 // Init is system/init: the state of the session at the start of a turn.
@@ -79,7 +79,7 @@ type PluginError struct {
 	Path    string `json:"path,omitempty"`
 }
 
-// MemoryPaths tells where memory files live.
+// MemoryPaths lists the directories of memory files.
 type MemoryPaths struct {
 	Auto string `json:"auto"`
 }
@@ -97,11 +97,11 @@ type Assistant struct {
 	Error              string           `json:"error,omitempty"`
 	RequestID          string           `json:"request_id,omitempty"`
 	IsAPIErrorMessage  bool             `json:"is_api_error_message,omitempty"`
-	APIErrorStatus     int              `json:"api_error_status,omitempty"` // not shown of agents
-	APIStatus          int              `json:"-"`                          // what the API said, of agents too
+	APIErrorStatus     int              `json:"api_error_status,omitempty"` // not set for sub-agents
+	APIStatus          int              `json:"-"`                          // HTTP status, also for sub-agents
 	APIErrorType       string           `json:"api_error_type,omitempty"`
 	APIError           string           `json:"api_error,omitempty"`
-	// APIErrorParams tells more of some errors: {"cut": "output_limit"}.
+	// APIErrorParams adds details to some errors: {"cut": "output_limit"}.
 	APIErrorParams     map[string]string `json:"api_error_params,omitempty"`
 	RefusedMessageID   string            `json:"refused_message_id,omitempty"`
 	Aborted            bool              `json:"aborted,omitempty"`
@@ -113,28 +113,29 @@ type Assistant struct {
 	ContextUsage       json.RawMessage   `json:"context_usage,omitempty"`
 	LocalCommandRun    *LocalCommand     `json:"local_command_run,omitempty"`
 	// LocalCommandOutcome is set when the command failed.
-	LocalCommandOutcome *LocalOutcome `json:"local_command_outcome,omitempty"`
-	UserMessageUUID     string        `json:"user_message_uuid,omitempty"`
-	UserMessageUUIDs    []string      `json:"user_message_uuids,omitempty"`
+	LocalCommandOutcome *CommandOutcome `json:"local_command_outcome,omitempty"`
+	UserMessageUUID     string          `json:"user_message_uuid,omitempty"`
+	UserMessageUUIDs    []string        `json:"user_message_uuids,omitempty"`
 
-	// ErrorDetails is the answer to a request that is too long, for transcripts. Empty = another failure.
+	// ErrorDetails is the API's answer to a request that was too long; for transcripts.
 	ErrorDetails string `json:"-"`
-	// Final is what the transcript keeps and the stream does not show: the
-	// message's real stop reason and usage. Nil on synthetic messages.
+	// Final holds what only the transcript keeps: the message's real stop reason and usage. It is nil
+	// for synthetic messages.
 	Final *MessageFinal `json:"-"`
 }
 
-// MessageFinal is the end of a message as the API reports it last, and the place of a block in it.
+// MessageFinal holds the final stop reason and usage of a message, and the position of a block in
+// it.
 type MessageFinal struct {
-	StopReason   string
-	StopSequence *string
-	Usage        Usage
-	Index        int      // of the block
-	Left         int      // blocks after it
-	Calls        []string // names of the tools that the message calls
-	InputMS      *int     // how long the input of a call took to come; nil = no call
-	Displayed    *string  // what is shown in the place of a text: "" = nothing; nil = the text
-	GoesOn, More bool     // it goes on with the message before, which had no calls: over the API both are one; another one follows
+	StopReason                 string
+	StopSequence               *string
+	Usage                      Usage
+	Index                      int      // of the block
+	BlocksAfter                int      // number of blocks after this one
+	Calls                      []string // names of the tools that the message calls
+	InputStreamMS              *int     // time that the input of a call took to stream; nil for other blocks
+	Displayed                  *string  // text shown instead of the block's text; nil means no change
+	ContinuesPrevious, HasMore bool     // it goes on with the message before, which had no calls: over the API both are one; another one follows
 }
 
 // LocalCommand is a slash command that ran without the model.
@@ -143,8 +144,8 @@ type LocalCommand struct {
 	Args    string `json:"args"`
 }
 
-// LocalOutcome is how a slash command ended.
-type LocalOutcome struct {
+// CommandOutcome says how a slash command failed.
+type CommandOutcome struct {
 	Kind string `json:"kind"` // "failed" or "unavailable_headless"
 }
 
@@ -175,22 +176,20 @@ type User struct {
 	TaskDescription  string          `json:"task_description,omitempty"`
 	Origin           json.RawMessage `json:"origin,omitempty"` // of a replayed prompt
 
-	// Tool is the tool that this is a result of, MCP what a server answered; for
-	// transcripts. Empty = none.
+	// Tool is the tool whose result this is, and MCP the answer of an MCP server; for transcripts.
 	Tool string   `json:"-"`
 	MCP  *MCPCall `json:"-"`
-	// Expansion is the skill whose text this is, ToolUseID the call that asked for
-	// it; for transcripts. nil = it is something else.
+	// Expansion is the skill whose text this is, and ToolUseID the call that loaded it; for
+	// transcripts.
 	Expansion *Expansion `json:"-"`
 	ToolUseID string     `json:"-"`
-	// Summary marks what stands for a part of the conversation; for transcripts,
-	// which know it from a [Compacted].
+	// Summary marks the summary that replaces a compacted conversation; transcripts record it with a
+	// [ConversationCompacted].
 	Summary bool `json:"-"`
-	// Companion marks what the CLI itself adds to a turn when a reply was not whole;
-	// for transcripts.
+	// Companion marks text that the CLI adds to a turn after an incomplete reply; for transcripts.
 	Companion bool `json:"-"`
-	// SourceUUID is the uuid of the assistant event whose call this answers;
-	// for transcripts. Empty = no tool result.
+	// SourceUUID is the uuid of the assistant event with the call whose result this is; for
+	// transcripts.
 	SourceUUID string `json:"-"`
 }
 
@@ -200,14 +199,14 @@ type UserContent struct {
 	Content Content `json:"content"`
 }
 
-// ToolResultMeta tells how a call was decided.
+// ToolResultMeta says how the permission for a call was decided.
 type ToolResultMeta struct {
 	ID                 string              `json:"id"`
 	NonExecutionKind   string              `json:"non_execution_kind,omitempty"`
 	PermissionDecision *PermissionDecision `json:"permission_decision,omitempty"`
 }
 
-// Result ends a turn: exactly one per prompt. Success has Result, the error
+// Result ends a turn; each prompt has exactly one. The success subtype has Result, the error
 // subtypes have Errors.
 type Result struct {
 	DurationAPIMS          int                    `json:"duration_api_ms"`
@@ -255,7 +254,7 @@ type Result struct {
 	ModelUsageSince        *map[string]ModelUsage `json:"model_usage_since_last_result,omitempty"` // stream-json only
 }
 
-// InvalidConfigFile is the configuration file that kept a run from starting.
+// InvalidConfigFile is the configuration file that prevented the start.
 type InvalidConfigFile struct {
 	Path           string `json:"path"`
 	IsGlobal       bool   `json:"is_global"`
@@ -269,43 +268,43 @@ type PermissionDenial struct {
 	ToolInput json.RawMessage `json:"tool_input"`
 }
 
-// DeferredToolUse is the call a PreToolUse hook put off.
+// DeferredToolUse is a call that a PreToolUse hook deferred.
 type DeferredToolUse struct {
 	ID    string          `json:"id"`
 	Name  string          `json:"name"`
 	Input json.RawMessage `json:"input"`
 }
 
-// SubagentStats counts sub-agents of the session.
+// SubagentStats counts the sub-agents of the session.
 type SubagentStats struct {
-	Spawned             int            `json:"spawned"`
-	Requested           Requested      `json:"requested"`
-	StartedInBackground int            `json:"started_in_background"`
-	MaxDepth            int            `json:"max_depth"`
-	SpawnedBySubagents  int            `json:"spawned_by_subagents"`
-	Completed           int            `json:"completed"`
-	Failed              int            `json:"failed"`
-	Killed              Killed         `json:"killed"`
-	Refused             Refused        `json:"refused"`
-	ByType              map[string]int `json:"by_type"`
+	Spawned             int             `json:"spawned"`
+	Requested           RequestedAgents `json:"requested"`
+	StartedInBackground int             `json:"started_in_background"`
+	MaxDepth            int             `json:"max_depth"`
+	SpawnedBySubagents  int             `json:"spawned_by_subagents"`
+	Completed           int             `json:"completed"`
+	Failed              int             `json:"failed"`
+	Killed              KilledAgents    `json:"killed"`
+	Refused             RefusedAgents   `json:"refused"`
+	ByType              map[string]int  `json:"by_type"`
 }
 
-// Requested counts how sub-agents were asked for.
-type Requested struct {
+// RequestedAgents counts sub-agents by the value of run_in_background in their call.
+type RequestedAgents struct {
 	Background int `json:"background"`
 	Foreground int `json:"foreground"`
 	Unset      int `json:"unset"`
 }
 
-// Killed counts sub-agents ended early, by whom.
-type Killed struct {
+// KilledAgents counts sub-agents that were ended early, by who ended them.
+type KilledAgents struct {
 	Parent int `json:"parent"`
 	User   int `json:"user"`
 	System int `json:"system"`
 }
 
-// Refused counts sub-agents not started, by limit.
-type Refused struct {
+// RefusedAgents counts sub-agents that were not started, by the limit that prevented it.
+type RefusedAgents struct {
 	DepthLimit       int `json:"depth_limit"`
 	ConcurrencyLimit int `json:"concurrency_limit"`
 	Budget           int `json:"budget"`
@@ -324,20 +323,20 @@ type StreamEvent struct {
 	// The prompts of the turn, with the first message_start only.
 	UserMessageUUID  string   `json:"user_message_uuid,omitempty"`
 	UserMessageUUIDs []string `json:"user_message_uuids,omitempty"`
-	// OwedRows goes with them, and was always seen empty; nil = absent.
+	// OwedRows comes with the uuids; it was always observed to be empty.
 	OwedRows *[]string `json:"owed_rows,omitempty"`
 	// With the message_stop of an interrupted message only.
 	AbandonedBlocks *AbandonedBlocks `json:"abandoned_blocks,omitempty"`
 }
 
-// AbandonedBlocks tells which blocks of a message will never be complete.
+// AbandonedBlocks says from which index on the blocks of a message will never be completed.
 type AbandonedBlocks struct {
 	APIMessageID   string `json:"api_message_id"`
 	FromBlockIndex int    `json:"from_block_index"`
 }
 
-// PermissionDenied is system/permission_denied: a call refused without asking
-// anybody. It precedes the call's tool result.
+// PermissionDenied is system/permission_denied: a call that was denied without a question. It
+// precedes the call's tool result.
 type PermissionDenied struct {
 	Type               string `json:"type"`    // "system"
 	Subtype            string `json:"subtype"` // "permission_denied"
@@ -352,7 +351,7 @@ type PermissionDenied struct {
 	SessionID          string `json:"session_id"`
 }
 
-// APIRetry is system/api_retry: the model's API failed and is asked again.
+// APIRetry is system/api_retry: a request to the API failed and is retried.
 type APIRetry struct {
 	Type         string `json:"type"`    // "system"
 	Subtype      string `json:"subtype"` // "api_retry"
@@ -365,17 +364,17 @@ type APIRetry struct {
 	UUID         string `json:"uuid"`
 }
 
-// System is any other system event: Fields are written after type and subtype
-// in their order, then session_id and uuid.
+// System is any other system event. Fields are written after type and subtype in their order,
+// followed by session_id and uuid.
 type System struct {
-	Subtype   string
-	Fields    []Field
-	SessionID string
-	UUID      string
-	Shown     bool // on the stream only: transcripts do not keep it
+	Subtype    string
+	Fields     []Field
+	SessionID  string
+	UUID       string
+	StreamOnly bool // not recorded in transcripts
 }
 
-// CompactMetadata tells of a compaction, in system/compact_boundary.
+// CompactMetadata describes a compaction, in system/compact_boundary.
 type CompactMetadata struct {
 	Trigger    string `json:"trigger"` // manual, auto
 	PreTokens  int    `json:"pre_tokens"`
@@ -387,8 +386,8 @@ type CompactMetadata struct {
 	Messages *PreservedMessages `json:"preserved_messages,omitempty"`
 }
 
-// PreservedSegment is the part of a conversation that a compaction keeps, by the
-// uuids of its ends and of the summary it hangs on.
+// PreservedSegment is the part of a conversation that a compaction keeps: the uuids of its first
+// and last message and of the summary that it follows.
 type PreservedSegment struct {
 	Head   string `json:"head_uuid"`
 	Anchor string `json:"anchor_uuid"`
@@ -418,7 +417,7 @@ func (s *System) MarshalJSON() ([]byte, error) {
 	return marshalFields(head, s.Fields, tail)
 }
 
-// uuidFirst tells the events whose ids were seen the other way round.
+// uuidFirst reports whether the real CLI writes uuid before session_id for this event.
 func (s *System) uuidFirst() bool {
 	switch s.Subtype {
 	case "background_tasks_changed", "commands_changed", "hook_started", "hook_response", "informational",
@@ -430,8 +429,8 @@ func (s *System) uuidFirst() bool {
 	return false
 }
 
-// Frame is a top-level event that is not a system event and has no type of its
-// own here (tool_progress, command_lifecycle, conversation_reset, …).
+// Frame is a top-level event without a type of its own in this package (tool_progress,
+// command_lifecycle, conversation_reset, …).
 type Frame struct {
 	Type      string
 	Fields    []Field
@@ -439,10 +438,9 @@ type Frame struct {
 	UUID      string // empty = left out
 }
 
-// Lifecycle tells how far a prompt or a put-off call is: queued, started,
-// completed or cancelled (spec: cli-contract 1.5). The ids of the frame itself
-// are left to whoever shows it.
-func Lifecycle(command, state string) *Frame {
+// CommandLifecycle reports the state of a prompt or a deferred call: queued, started, completed or
+// cancelled (spec: cli-contract 1.5). The caller sets the frame's ids.
+func CommandLifecycle(command, state string) *Frame {
 	return &Frame{Type: "command_lifecycle", Fields: []Field{{"command_uuid", command}, {"state", state}}}
 }
 
@@ -492,8 +490,8 @@ func (*APIRetry) event()         {}
 func (*System) event()           {}
 func (*Frame) event()            {}
 
-// ModeStatus is the event that announces a changed permission mode.
-func ModeStatus(mode PermissionMode) *System {
+// ModeChanged makes the event that announces a new permission mode.
+func ModeChanged(mode PermissionMode) *System {
 	return &System{Subtype: "status", Fields: []Field{
 		{Key: "status", Value: json.RawMessage("null")}, {Key: "permissionMode", Value: mode},
 	}}

@@ -4,7 +4,7 @@ import "encoding/json"
 
 // HookMatcher registers callbacks of the host for an event (initialize.hooks).
 type HookMatcher struct {
-	// Matcher selects by the event's subject; nil, "" and "*" = all.
+	// Matcher selects by the event's subject; nil, "" and "*" match everything.
 	Matcher         *string  `json:"matcher,omitempty"`
 	HookCallbackIDs []string `json:"hookCallbackIds"`
 	Timeout         float64  `json:"timeout,omitempty"`   // seconds; 0 = the default
@@ -17,7 +17,7 @@ type HookGroup struct {
 	Hooks   []HookConfig `json:"hooks"`
 }
 
-// HookConfig is one configured hook; Type says which keys count.
+// HookConfig is one configured hook; Type determines which keys apply.
 type HookConfig struct {
 	Type          string  `json:"type"`              // command, http, mcp_tool, prompt, agent
 	If            string  `json:"if,omitempty"`      // permission rule; tool events only
@@ -47,43 +47,43 @@ type HookConfig struct {
 
 // HookOutput is the answer of a hook (spec: cli-contract 5.3).
 type HookOutput struct {
-	Async            bool          `json:"async,omitempty"`        // no verdict is to be waited for
-	AsyncTimeout     float64       `json:"asyncTimeout,omitempty"` // milliseconds
-	Continue         *bool         `json:"continue,omitempty"`     // false ends the turn
-	SuppressOutput   bool          `json:"suppressOutput,omitempty"`
-	StopReason       string        `json:"stopReason,omitempty"`
-	Decision         string        `json:"decision,omitempty"` // approve, block
-	Reason           string        `json:"reason,omitempty"`
-	SystemMessage    string        `json:"systemMessage,omitempty"`
-	TerminalSequence string        `json:"terminalSequence,omitempty"`
-	Specific         *HookSpecific `json:"hookSpecificOutput,omitempty"`
+	Async            bool                `json:"async,omitempty"`        // no verdict is to be waited for
+	AsyncTimeout     float64             `json:"asyncTimeout,omitempty"` // milliseconds
+	Continue         *bool               `json:"continue,omitempty"`     // false ends the turn
+	SuppressOutput   bool                `json:"suppressOutput,omitempty"`
+	StopReason       string              `json:"stopReason,omitempty"`
+	Decision         string              `json:"decision,omitempty"` // approve, block
+	Reason           string              `json:"reason,omitempty"`
+	SystemMessage    string              `json:"systemMessage,omitempty"`
+	TerminalSequence string              `json:"terminalSequence,omitempty"`
+	Specific         *HookSpecificOutput `json:"hookSpecificOutput,omitempty"`
 }
 
-// HookSpecific holds the keys of all events; HookEventName says which count.
-type HookSpecific struct {
-	HookEventName            string          `json:"hookEventName"`
-	PermissionDecision       string          `json:"permissionDecision,omitempty"` // allow, deny, ask, defer
-	PermissionDecisionReason string          `json:"permissionDecisionReason,omitempty"`
-	UpdatedInput             json.RawMessage `json:"updatedInput,omitempty"`
-	AdditionalContext        string          `json:"additionalContext,omitempty"`
-	UpdatedToolOutput        json.RawMessage `json:"updatedToolOutput,omitempty"`
-	UpdatedMCPToolOutput     json.RawMessage `json:"updatedMCPToolOutput,omitempty"`
-	ClassifierContext        string          `json:"classifierContext,omitempty"`
-	SessionTitle             string          `json:"sessionTitle,omitempty"`
-	SuppressOriginalPrompt   bool            `json:"suppressOriginalPrompt,omitempty"`
-	InitialUserMessage       string          `json:"initialUserMessage,omitempty"`
-	WatchPaths               []string        `json:"watchPaths,omitempty"`
-	ReloadSkills             bool            `json:"reloadSkills,omitempty"`
-	Decision                 *HookPermission `json:"decision,omitempty"` // PermissionRequest
-	Retry                    bool            `json:"retry,omitempty"`    // PermissionDenied
-	Action                   string          `json:"action,omitempty"`   // Elicitation, ElicitationResult
-	Content                  json.RawMessage `json:"content,omitempty"`
-	WorktreePath             string          `json:"worktreePath,omitempty"`
-	DisplayContent           *string         `json:"displayContent,omitempty"`
+// HookSpecificOutput holds the keys of all events; HookEventName determines which apply.
+type HookSpecificOutput struct {
+	HookEventName            string                  `json:"hookEventName"`
+	PermissionDecision       string                  `json:"permissionDecision,omitempty"` // allow, deny, ask, defer
+	PermissionDecisionReason string                  `json:"permissionDecisionReason,omitempty"`
+	UpdatedInput             json.RawMessage         `json:"updatedInput,omitempty"`
+	AdditionalContext        string                  `json:"additionalContext,omitempty"`
+	UpdatedToolOutput        json.RawMessage         `json:"updatedToolOutput,omitempty"`
+	UpdatedMCPToolOutput     json.RawMessage         `json:"updatedMCPToolOutput,omitempty"`
+	ClassifierContext        string                  `json:"classifierContext,omitempty"`
+	SessionTitle             string                  `json:"sessionTitle,omitempty"`
+	SuppressOriginalPrompt   bool                    `json:"suppressOriginalPrompt,omitempty"`
+	InitialUserMessage       string                  `json:"initialUserMessage,omitempty"`
+	WatchPaths               []string                `json:"watchPaths,omitempty"`
+	ReloadSkills             bool                    `json:"reloadSkills,omitempty"`
+	Decision                 *HookPermissionDecision `json:"decision,omitempty"` // PermissionRequest
+	Retry                    bool                    `json:"retry,omitempty"`    // PermissionDenied
+	Action                   string                  `json:"action,omitempty"`   // Elicitation, ElicitationResult
+	Content                  json.RawMessage         `json:"content,omitempty"`
+	WorktreePath             string                  `json:"worktreePath,omitempty"`
+	DisplayContent           *string                 `json:"displayContent,omitempty"`
 }
 
-// HookPermission is a PermissionRequest hook's verdict.
-type HookPermission struct {
+// HookPermissionDecision is the decision of a PermissionRequest hook.
+type HookPermissionDecision struct {
 	Behavior           string             `json:"behavior"` // allow, deny
 	UpdatedInput       json.RawMessage    `json:"updatedInput,omitempty"`
 	UpdatedPermissions []PermissionUpdate `json:"updatedPermissions,omitempty"`
@@ -91,12 +91,12 @@ type HookPermission struct {
 	Interrupt          bool               `json:"interrupt,omitempty"`
 }
 
-// HookAttachment is what a transcript keeps of one hook: the value of an
-// attachment line's "attachment" key.
+// HookAttachment is the transcript's record of one hook: the value of an attachment line's
+// "attachment" key.
 type HookAttachment struct {
 	Type     string // hook_success, hook_blocking_error, hook_non_blocking_error, hook_cancelled, …
 	Fields   []Field
-	Rendered string // how the model reads it; empty = it does not
+	Rendered string // text for the model; empty if it does not read it
 }
 
 // MarshalJSON writes the attachment as one object.
@@ -104,8 +104,7 @@ func (a HookAttachment) MarshalJSON() ([]byte, error) {
 	return marshalFields([]Field{{"type", a.Type}}, a.Fields)
 }
 
-// PromptOutcome says what hooks made of a prompt: blocked_by_hook,
-// stopped_by_hook or no_verdict.
+// PromptOutcome says what hooks did with a prompt: blocked_by_hook, stopped_by_hook or no_verdict.
 type PromptOutcome struct {
 	Kind      string `json:"kind"`
 	Kept      bool   `json:"prompt_kept"`

@@ -2,19 +2,19 @@ package protocol
 
 import "encoding/json"
 
-// HookInput is what one event tells its hooks beyond [HookBase]. The set is
-// closed: one type an event, named after it (spec: cli-contract 5.2). A value
-// marshals to the event's own keys only. Pass values, not pointers.
+// HookInput is the input of one hook event beyond [HookBase]. The set is closed: one type per
+// event, named after it (spec: cli-contract 5.2). A value marshals to the event's own keys only.
+// Pass values, not pointers.
 type HookInput interface {
 	hook() (event, subject string)
 }
 
-// HookEvent names the event and gives the text matchers are compared with: the
-// tool name, the source of a session start, …; empty = the event has none and
-// every matcher that is not "all" misses.
+// HookEvent returns the name of the event and the subject that matchers are compared with: the tool
+// name, the source of a session start, and so on. If the subject is empty, only matchers for
+// everything match.
 func HookEvent(in HookInput) (event, subject string) { return in.hook() }
 
-// HookBase holds the keys that stand before an event's own.
+// HookBase holds the keys that precede an event's own.
 type HookBase struct {
 	SessionID      string         `json:"session_id"`
 	TranscriptPath string         `json:"transcript_path"`
@@ -43,7 +43,7 @@ func (l HookList[T]) MarshalJSON() ([]byte, error) {
 	return Marshal([]T(l))
 }
 
-// PreToolUseHook precedes the permission check of a call.
+// PreToolUseHook runs before the permission check of a call.
 type PreToolUseHook struct {
 	ToolName  string          `json:"tool_name"`
 	ToolInput json.RawMessage `json:"tool_input"`
@@ -51,7 +51,7 @@ type PreToolUseHook struct {
 	MCPServer *ServerRef      `json:"mcp_server,omitempty"` // MCP tools only
 }
 
-// PostToolUseHook follows a call that succeeded.
+// PostToolUseHook runs after a successful call.
 type PostToolUseHook struct {
 	ToolName     string          `json:"tool_name"`
 	ToolInput    json.RawMessage `json:"tool_input"`
@@ -61,8 +61,7 @@ type PostToolUseHook struct {
 	MCPServer    *ServerRef      `json:"mcp_server,omitempty"`
 }
 
-// PostToolUseFailureHook follows a call that failed; Error is the text of the
-// tool result.
+// PostToolUseFailureHook runs after a failed call; Error is the text of the tool result.
 type PostToolUseFailureHook struct {
 	ToolName    string          `json:"tool_name"`
 	ToolInput   json.RawMessage `json:"tool_input"`
@@ -73,7 +72,7 @@ type PostToolUseFailureHook struct {
 	MCPServer   *ServerRef      `json:"mcp_server,omitempty"`
 }
 
-// PostToolBatchHook follows all calls of one assistant message.
+// PostToolBatchHook runs after all calls of one assistant message.
 type PostToolBatchHook struct {
 	ToolCalls HookList[HookToolCall] `json:"tool_calls"`
 }
@@ -86,7 +85,7 @@ type HookToolCall struct {
 	ToolResponse any             `json:"tool_response,omitempty"`
 }
 
-// PermissionRequestHook runs beside the question to the host.
+// PermissionRequestHook runs while the host is asked for permission.
 type PermissionRequestHook struct {
 	ToolName    string             `json:"tool_name"`
 	ToolInput   json.RawMessage    `json:"tool_input"`
@@ -94,7 +93,7 @@ type PermissionRequestHook struct {
 	MCPServer   *ServerRef         `json:"mcp_server,omitempty"`
 }
 
-// PermissionDeniedHook follows a call that was refused without asking.
+// PermissionDeniedHook runs after a call that was denied without a question.
 type PermissionDeniedHook struct {
 	ToolName  string          `json:"tool_name"`
 	ToolInput json.RawMessage `json:"tool_input"`
@@ -103,14 +102,14 @@ type PermissionDeniedHook struct {
 	MCPServer *ServerRef      `json:"mcp_server,omitempty"`
 }
 
-// UserPromptSubmitHook precedes a turn.
+// UserPromptSubmitHook runs before a turn.
 type UserPromptSubmitHook struct {
 	Prompt       string `json:"prompt"`
 	Source       string `json:"source,omitempty"` // user, sdk, system, loop_wakeup, schedule_wakeup, poll_event
 	SessionTitle string `json:"session_title,omitempty"`
 }
 
-// UserPromptExpansionHook precedes the expansion of a command into a prompt.
+// UserPromptExpansionHook runs before a command is expanded into a prompt.
 type UserPromptExpansionHook struct {
 	ExpansionType string `json:"expansion_type"` // slash_command, mcp_prompt
 	CommandName   string `json:"command_name"`
@@ -119,7 +118,7 @@ type UserPromptExpansionHook struct {
 	Prompt        string `json:"prompt"`
 }
 
-// StopHook precedes the end of a turn.
+// StopHook runs before the end of a turn.
 type StopHook struct {
 	StopHookActive       bool                     `json:"stop_hook_active"` // this end follows a blocked one
 	LastAssistantMessage string                   `json:"last_assistant_message,omitempty"`
@@ -148,21 +147,19 @@ type SessionCron struct {
 	Prompt    string `json:"prompt"`
 }
 
-// StopFailureHook follows a turn that an API error ended.
+// StopFailureHook runs after a turn that ended with an API error.
 type StopFailureHook struct {
 	Error                string `json:"error"`
 	ErrorDetails         string `json:"error_details,omitempty"`
 	LastAssistantMessage string `json:"last_assistant_message,omitempty"`
 }
 
-// SubagentStartHook precedes a sub-agent's first request. Which agent it is,
-// [HookBase] says.
+// SubagentStartHook runs before a sub-agent's first request. [HookBase] identifies the agent.
 type SubagentStartHook struct {
 	AgentType string `json:"-"`
 }
 
-// SubagentStopHook precedes the end of a sub-agent. Which agent it is,
-// [HookBase] says.
+// SubagentStopHook runs before the end of a sub-agent. [HookBase] identifies the agent.
 type SubagentStopHook struct {
 	AgentType            string                   `json:"-"`
 	StopHookActive       bool                     `json:"stop_hook_active"`
@@ -172,26 +169,26 @@ type SubagentStopHook struct {
 	SessionCrons         HookList[SessionCron]    `json:"session_crons"`
 }
 
-// NotificationHook tells that the user is wanted.
+// NotificationHook runs when the user's attention is needed.
 type NotificationHook struct {
 	Message          string `json:"message"`
 	Title            string `json:"title,omitempty"`
 	NotificationType string `json:"notification_type"`
 }
 
-// PreCompactHook precedes a compaction.
+// PreCompactHook runs before a compaction.
 type PreCompactHook struct {
 	Trigger            string  `json:"trigger"` // manual, auto
 	CustomInstructions *string `json:"custom_instructions"`
 }
 
-// PostCompactHook follows a compaction.
+// PostCompactHook runs after a compaction.
 type PostCompactHook struct {
 	Trigger        string `json:"trigger"` // manual, auto
 	CompactSummary string `json:"compact_summary"`
 }
 
-// SessionStartHook precedes everything else of a session.
+// SessionStartHook runs at the start of a session.
 type SessionStartHook struct {
 	Source                   string   `json:"source"` // startup, resume, clear, compact, fork
 	AgentType                string   `json:"agent_type,omitempty"`
@@ -203,7 +200,7 @@ type SessionStartHook struct {
 	EstimatedCacheWriteUSD   *float64 `json:"estimated_cache_write_usd,omitempty"`
 }
 
-// SessionEndHook follows everything else of a session.
+// SessionEndHook runs at the end of a session.
 type SessionEndHook struct {
 	Reason string `json:"reason"` // clear, resume, logout, prompt_input_exit, other
 }
@@ -213,7 +210,7 @@ type SetupHook struct {
 	Trigger string `json:"trigger"` // init, maintenance
 }
 
-// ModelSwitch holds what both sides of a change of model are told.
+// ModelSwitch holds the keys common to the hooks before and after a change of model.
 type ModelSwitch struct {
 	FromModel              string          `json:"from_model"`
 	ToModel                string          `json:"to_model"`
@@ -226,13 +223,13 @@ type ModelSwitch struct {
 	Pricing                json.RawMessage `json:"pricing"`
 }
 
-// PreModelSwitchHook precedes a change of model.
+// PreModelSwitchHook runs before a change of model.
 type PreModelSwitchHook struct{ ModelSwitch }
 
-// PostModelSwitchHook follows a change of model.
+// PostModelSwitchHook runs after a change of model.
 type PostModelSwitchHook struct{ ModelSwitch }
 
-// TeammateIdleHook tells that a teammate has nothing left to do.
+// TeammateIdleHook runs when a teammate has no work left.
 type TeammateIdleHook struct {
 	TeammateName string `json:"teammate_name"`
 	TeamName     string `json:"team_name"`
@@ -247,13 +244,13 @@ type HookTask struct {
 	TeamName        string `json:"team_name,omitempty"`
 }
 
-// TaskCreatedHook precedes a new task.
+// TaskCreatedHook runs before a task is created.
 type TaskCreatedHook struct{ HookTask }
 
-// TaskCompletedHook precedes the end of a task.
+// TaskCompletedHook runs before a task is completed.
 type TaskCompletedHook struct{ HookTask }
 
-// ElicitationHook precedes a server's question to the user.
+// ElicitationHook runs before an MCP server's question reaches the user.
 type ElicitationHook struct {
 	MCPServerName   string          `json:"mcp_server_name"`
 	Message         string          `json:"message"`
@@ -263,7 +260,7 @@ type ElicitationHook struct {
 	RequestedSchema json.RawMessage `json:"requested_schema,omitempty"`
 }
 
-// ElicitationResultHook precedes the answer to a server's question.
+// ElicitationResultHook runs before the answer is sent to the MCP server.
 type ElicitationResultHook struct {
 	MCPServerName string          `json:"mcp_server_name"`
 	ElicitationID string          `json:"elicitation_id,omitempty"`
@@ -272,13 +269,13 @@ type ElicitationResultHook struct {
 	Content       json.RawMessage `json:"content,omitempty"`
 }
 
-// ConfigChangeHook tells that a settings file changed.
+// ConfigChangeHook runs when a settings file has changed.
 type ConfigChangeHook struct {
 	Source   string `json:"source"` // user_settings, project_settings, local_settings, policy_settings, skills
 	FilePath string `json:"file_path,omitempty"`
 }
 
-// InstructionsLoadedHook tells that a memory file was read.
+// InstructionsLoadedHook runs when an instruction file was read.
 type InstructionsLoadedHook struct {
 	FilePath        string   `json:"file_path"`
 	MemoryType      string   `json:"memory_type"` // User, Project, Local, Managed
@@ -288,35 +285,35 @@ type InstructionsLoadedHook struct {
 	ParentFilePath  string   `json:"parent_file_path,omitempty"`
 }
 
-// WorktreeCreateHook asks for a work tree; the first path answered is used.
+// WorktreeCreateHook asks hooks to create a work tree; the first returned path is used.
 type WorktreeCreateHook struct {
 	Name string `json:"name"`
 }
 
-// WorktreeRemoveHook asks for the removal of a work tree.
+// WorktreeRemoveHook asks hooks to remove a work tree.
 type WorktreeRemoveHook struct {
 	WorktreePath string `json:"worktree_path"`
 }
 
-// CwdChangedHook tells that the working directory changed.
+// CwdChangedHook runs when the working directory has changed.
 type CwdChangedHook struct {
 	OldCWD string `json:"old_cwd"`
 	NewCWD string `json:"new_cwd"`
 }
 
-// FileChangedHook tells that a watched file changed.
+// FileChangedHook runs when a watched file has changed.
 type FileChangedHook struct {
 	FilePath string `json:"file_path"`
 	Event    string `json:"event"` // change, add, unlink
 }
 
-// DirectoryAddedHook tells that a directory joined the workspace.
+// DirectoryAddedHook runs when a directory was added to the workspace.
 type DirectoryAddedHook struct {
 	Directory string `json:"directory"`
 	Source    string `json:"source"`
 }
 
-// MessageDisplayHook precedes a piece of text on screen.
+// MessageDisplayHook runs before text is shown on screen.
 type MessageDisplayHook struct {
 	TurnID    string `json:"turn_id"`
 	MessageID string `json:"message_id"`
@@ -325,7 +322,7 @@ type MessageDisplayHook struct {
 	Delta     string `json:"delta"`
 }
 
-// One line an event: its name and what its matchers are compared with.
+// The hook methods return each event's name and the subject that matchers are compared with.
 
 func (in PreToolUseHook) hook() (event, subject string)  { return "PreToolUse", in.ToolName }
 func (in PostToolUseHook) hook() (event, subject string) { return "PostToolUse", in.ToolName }
@@ -373,8 +370,8 @@ func (in FileChangedHook) hook() (event, subject string) { return "FileChanged",
 func (DirectoryAddedHook) hook() (event, subject string) { return "DirectoryAdded", "" }
 func (MessageDisplayHook) hook() (event, subject string) { return "MessageDisplay", "" }
 
-// HookCanBlock reports whether hooks of the event can refuse something or give
-// feedback with exit status 2. For the others that status is an error like any other.
+// HookCanBlock reports whether hooks of the event can block something or give feedback with exit
+// status 2. For other events that status is an ordinary error.
 func HookCanBlock(event string) bool {
 	switch event {
 	case "PreToolUse", "PostToolUse", "PostToolUseFailure", "PostToolBatch", "PermissionRequest",

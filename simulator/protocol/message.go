@@ -2,26 +2,25 @@ package protocol
 
 import "encoding/json"
 
-// UserMessage is one prompt: the input of a turn.
+// UserMessage is one prompt, the input of a turn.
 type UserMessage struct {
 	Content Content
-	// UUID is the host's id for the prompt; empty = a fresh one is made.
+	// UUID is the host's id for the prompt; if it is empty, a new one is made.
 	UUID string
-	// UUIDs are the host's ids of all the prompts that became this one, in order;
-	// nil = UUID alone, if there is one.
+	// UUIDs are the host's ids of all prompts that were merged into this one, in order; nil means UUID
+	// alone.
 	UUIDs []string
-	// Origin is echoed on the result when its kind is "human"; nil = absent.
+	// Origin is copied to the result if its kind is "human"; it may be nil.
 	Origin json.RawMessage
-	// NoQuery appends the message without asking the model (host's
+	// NoQuery adds the message to the conversation without asking the model (the host's
 	// shouldQuery:false).
 	NoQuery bool
-	// Verbatim delivers the text as it stands: it is no slash command, and its
-	// mentions of files are plain text (host's client_composed).
+	// Verbatim turns off slash commands and file mentions in the text (the host's client_composed).
 	Verbatim bool
-	// Synthetic says that no person wrote the prompt (host's isSynthetic).
+	// Synthetic says that no person wrote the prompt (the host's isSynthetic).
 	Synthetic bool
-	// Source tells where the prompt came from: "sdk" (default), "system", or
-	// "deferred" when there is none and a deferred call is answered instead.
+	// Source is where the prompt came from: "sdk" (default), "system", or "deferred" if the turn has no
+	// prompt and runs a deferred call instead.
 	Source string
 }
 
@@ -42,30 +41,30 @@ type AssistantMessage struct {
 	ContextManagement *struct{}         `json:"context_management"`
 }
 
-// StopDetails say more about a refusal.
+// StopDetails adds details about a refusal.
 type StopDetails struct {
 	Category    *string `json:"category"`
 	Explanation *string `json:"explanation"`
 	Type        string  `json:"type"` // "refusal"
 }
 
-// Synthetic is a message that no model wrote.
-func Synthetic(id, text, stop string) AssistantMessage {
+// SyntheticMessage makes a message that the CLI itself wrote, not a model.
+func SyntheticMessage(id, text, stop string) AssistantMessage {
 	return AssistantMessage{
-		Diagnostics: NullNow[struct{}](), Container: NullNow[struct{}](), StopDetails: NullNow[StopDetails](),
+		Diagnostics: NullValue[struct{}](), Container: NullValue[struct{}](), StopDetails: NullValue[StopDetails](),
 		ID: id, Type: "message", Role: "assistant", Model: SyntheticModel, Content: []Block{Text(text)}, StopReason: &stop,
 		Usage: Usage{
-			OutputTokensDetails: NullNow[OutputDetails](),
+			OutputTokensDetails: NullValue[OutputDetails](),
 			ServerToolUse:       &ServerToolUse{},
-			InferenceGeo:        NullNow[string](),
-			Iterations:          NullNow[[]struct{}](),
-			Speed:               NullNow[string](),
-			FallbackCredit:      NullNow[struct{}](),
+			InferenceGeo:        NullValue[string](),
+			Iterations:          NullValue[[]struct{}](),
+			Speed:               NullValue[string](),
+			FallbackCredit:      NullValue[struct{}](),
 		},
 	}
 }
 
-// SyntheticModel is the model of what the CLI itself says in a model's place.
+// SyntheticModel is the model name in messages that the CLI itself wrote.
 const SyntheticModel = "<synthetic>"
 
 // Usage counts tokens. Pointer and Null fields are present only in the forms
@@ -86,8 +85,8 @@ type Usage struct {
 	FallbackCredit           Null[struct{}]      `json:"fallback_credit,omitzero"`
 }
 
-// MarshalJSON writes the keys in the order in which they are seen: as the API
-// sends them before a message is complete, as the CLI sums them up later.
+// MarshalJSON writes the keys in the observed order: that of the API in streamed messages, that of
+// the CLI in results.
 func (u Usage) MarshalJSON() ([]byte, error) {
 	type whole Usage
 	if u.ServerToolUse != nil {
@@ -118,7 +117,7 @@ type OutputDetails struct {
 	ThinkingTokens int `json:"thinking_tokens"`
 }
 
-// ServerToolUse counts tools run by the API's side.
+// ServerToolUse counts the calls of tools that the API runs.
 type ServerToolUse struct {
 	WebSearchRequests int `json:"web_search_requests"`
 	WebFetchRequests  int `json:"web_fetch_requests"`
@@ -130,8 +129,7 @@ type CacheCreation struct {
 	Ephemeral5m int `json:"ephemeral_5m_input_tokens"`
 }
 
-// ModelUsage is one model's share of a session: cumulative over the session,
-// also across resumes.
+// ModelUsage is the usage of one model, cumulative over the session including resumed runs.
 type ModelUsage struct {
 	InputTokens              int     `json:"inputTokens"`
 	OutputTokens             int     `json:"outputTokens"`
@@ -144,13 +142,13 @@ type ModelUsage struct {
 	ThinkingTokens           int     `json:"thinkingTokens"`
 	CacheCreation5m          int     `json:"cacheCreationEphemeral5mInputTokens"`
 	CacheCreation1h          int     `json:"cacheCreationEphemeral1hInputTokens"`
-	CanonicalModel           string  `json:"canonicalModel,omitempty"` // empty, as the next two = not used by this process
+	CanonicalModel           string  `json:"canonicalModel,omitempty"` // empty, like the next two, if this process has not used the model
 	Provider                 string  `json:"provider,omitempty"`
 	CostBasis                string  `json:"costBasis,omitempty"` // "list" or "unknown"
 }
 
-// Null is an optional field that can be present as null. The zero value is
-// absent (use with omitzero); Set with a nil Value is null.
+// Null is an optional field that can be present as null. The zero value is absent (use it with
+// omitzero); Set with a nil Value is null.
 type Null[T any] struct {
 	Set   bool
 	Value *T
@@ -159,8 +157,8 @@ type Null[T any] struct {
 // NullOf returns a present value.
 func NullOf[T any](v T) Null[T] { return Null[T]{Set: true, Value: &v} }
 
-// NullNow returns a field that is present as null.
-func NullNow[T any]() Null[T] { return Null[T]{Set: true} }
+// NullValue returns a field that is present as null.
+func NullValue[T any]() Null[T] { return Null[T]{Set: true} }
 
 // MarshalJSON writes the value or null.
 func (n Null[T]) MarshalJSON() ([]byte, error) {

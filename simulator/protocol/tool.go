@@ -8,11 +8,11 @@ type Tool struct {
 	Name        string
 	Title       string // human title; empty = none declared
 	Description string
-	// InputSchema is the schema exactly as its owner sent it; nil = none.
+	// InputSchema is the schema exactly as the tool's provider sent it; it may be nil.
 	InputSchema json.RawMessage
-	// Annotations as the server sent them; nil = none.
+	// Annotations are kept as the server sent them; they may be nil.
 	Annotations json.RawMessage
-	// ReadOnly tools may run beside their neighbours (MCP: readOnlyHint).
+	// ReadOnly tools may run in parallel (MCP: readOnlyHint).
 	ReadOnly bool
 
 	// The rest is set for MCP tools only.
@@ -22,51 +22,49 @@ type Tool struct {
 	ServerSource string // "dynamic", "project", "user", "sdk"
 }
 
-// ToolResult is what one tool call gave: the tool failing is IsError, not a Go
-// error.
+// ToolResult is the result of one tool call. A failing tool sets IsError; it is not a Go error.
 type ToolResult struct {
 	Content Content // what the model sees
 	IsError bool
-	// ExplicitOK writes is_error:false on success (Bash does, others do not).
+	// ExplicitOK writes is_error:false on success, as Bash does and other tools do not.
 	ExplicitOK bool
-	// Output is the structured tool_use_result; nil = for errors the string
-	// "Error: <text>", else the content.
+	// Output is the structured tool_use_result. If it is nil, errors have the string "Error: <text>"
+	// and other results their content.
 	Output any
-	// Server is the raw name of the MCP server that answered; empty = none.
+	// Server is the configured name of the MCP server that answered; it may be empty.
 	Server string
-	// MCP is what transcripts keep of the result of a server, in the place of
-	// Output; nil = the same.
+	// MCP is what transcripts keep of an MCP result instead of Output; nil means Output.
 	MCP *MCPResult
 
 	// How the call was permitted, as tool_result_meta shows it.
-	Decision         *PermissionDecision // nil = permission checks were not reached
-	NonExecutionKind string              // "" = the tool ran
-	Unknown          bool                // there is no such tool, or its server is gone
+	Decision         *PermissionDecision // nil if the permission check was not reached
+	NonExecutionKind string              // empty if the tool ran
+	UnknownTool      bool                // the tool does not exist, or its server is gone
 }
 
-// MCPResult is what an MCP server answered beside its content.
+// MCPResult holds the parts of an MCP server's answer besides its content.
 type MCPResult struct {
 	Content    any             `json:"-"`
 	Meta       json.RawMessage `json:"_meta,omitempty"`
 	Structured json.RawMessage `json:"structuredContent,omitempty"`
 }
 
-// MCPCall is a call of an MCP server as transcripts keep it.
+// MCPCall is a call of an MCP tool for transcripts.
 type MCPCall struct {
-	Server, Tool string     // as the server calls them
-	Result       *MCPResult // nil = nothing beside the content
-	// NotReadOnly says why the tool may change something: "no_hint", "declared";
-	// empty = it does not, or it failed.
+	Server, Tool string     // names as the server uses them
+	Result       *MCPResult // nil if there is only content
+	// NotReadOnly says why the tool may change something ("no_hint", "declared"); empty if it is
+	// read-only or failed.
 	NotReadOnly string
 }
 
-// ErrorResult is a tool error whose text is shown as it is.
+// ErrorResult is a tool error whose text is shown unchanged.
 func ErrorResult(text string) ToolResult {
 	return ToolResult{Content: Content{Text: text}, IsError: true}
 }
 
-// UsageError is an error the CLI itself raises about a call (unknown tool, bad
-// input): the model sees it in <tool_use_error> tags.
+// UsageError is an error that the CLI itself raises about a call (unknown tool, invalid input). The
+// model sees it in <tool_use_error> tags.
 func UsageError(text string) ToolResult {
 	return ToolResult{
 		Content: Content{Text: "<tool_use_error>" + text + "</tool_use_error>"},
@@ -75,13 +73,12 @@ func UsageError(text string) ToolResult {
 	}
 }
 
-// PermissionDecision is the verdict on one tool call as shown in
-// tool_result_meta.
+// PermissionDecision is the decision about one tool call, as shown in tool_result_meta.
 type PermissionDecision struct {
 	Decision   string `json:"decision"` // "accept" or "reject"
 	Source     string `json:"source"`   // "config", "hook", "user_temporary", "user_permanent", "user_reject"
 	ReasonType string `json:"reason_type,omitempty"`
-	RuleSource string `json:"-"` // of the rule that decided; only transcripts have it
+	RuleSource string `json:"-"` // source of the deciding rule; only in transcripts
 }
 
 // PermissionMode is the session's permission mode in the real CLI's spelling.
@@ -97,61 +94,58 @@ const (
 	ModePlan        PermissionMode = "plan"
 )
 
-// Safety says what a safety check found.
-type Safety string
+// SafetyFinding is the outcome of a safety check.
+type SafetyFinding string
 
 // The first may be approved for good by a classifier or a rule, the second
 // only one call at a time.
 const (
-	SafetySensitive Safety = "sensitive"
-	SafetyDangerous Safety = "dangerous"
+	SafetySensitive SafetyFinding = "sensitive"
+	SafetyDangerous SafetyFinding = "dangerous"
 )
 
-// PermissionRequest asks someone outside for a verdict on one call.
+// PermissionRequest asks a host for a decision about one call.
 type PermissionRequest struct {
 	Use         ToolUse
 	DisplayName string
 	Description string
-	// Suggestions are the updates a host may hand back; nil = none.
+	// Suggestions are the updates that a host may return; they may be nil.
 	Suggestions        []PermissionUpdate
 	BlockedPath        string
-	Safety             Safety // set when DecisionReasonType is "safetyCheck"
+	Safety             SafetyFinding // set when DecisionReasonType is "safetyCheck"
 	DecisionReason     string
 	DecisionReasonType string
-	RuleSource         string       // of the rule that wants the question; empty = none does
-	Hook               *HookVerdict // that wants it; nil = none does
+	RuleSource         string       // source of the rule that requires the question; may be empty
+	Hook               *HookVerdict // the hook's decision that requires the question; may be nil
 	Server             *ServerRef
-	// ServerAskOnly is server_policy_ask_only: of MCP tools, that no rule wants the
-	// question. Nil = not told.
+	// ServerAskOnly is server_policy_ask_only: for MCP tools, whether no rule requires the question.
+	// Nil leaves the key out.
 	ServerAskOnly *bool
 	RequiresUser  bool // requires_user_interaction
 }
 
-// ServerRef names an MCP server and where its entry came from.
+// ServerRef names an MCP server and the source of its configuration.
 type ServerRef struct {
 	Name   string `json:"name"`
 	Source string `json:"source"`
 }
 
-// PermissionAnswer is the verdict of an asker.
+// PermissionAnswer is the answer to a [PermissionRequest].
 type PermissionAnswer struct {
 	Allow              bool
-	UpdatedInput       json.RawMessage // nil = the original
+	UpdatedInput       json.RawMessage // nil means the original
 	UpdatedPermissions []PermissionUpdate
 	Message            string // reason of a denial
 	Interrupt          bool   // a denial that also ends the turn
-	// Undecided says that nobody gave a verdict: the question becomes a denial.
+	// Undecided says that no decision was made; the call is denied.
 	Undecided bool
-	// Failure is set when the asker could not give a verdict; the text is the
-	// tool result (spec: cli-contract 6.3).
-	Failure string
-	// Broken says that with a Failure the call itself has failed: nobody refused it.
-	Broken bool
-	// Source overrides the decision source shown; empty = user_temporary or
-	// user_reject.
+	// AskFailure is the text of the tool result if asking failed (spec: cli-contract 6.3).
+	AskFailure string
+	// CallFailed says that with an AskFailure the call counts as failed, not as denied.
+	CallFailed bool
+	// Source overrides the displayed decision source; empty means user_temporary or user_reject.
 	Source string
-	// Before are events to show before the call's result: those of the hooks
-	// that were asked.
+	// Before are events of the hooks that were asked; they are shown before the call's result.
 	Before []Event
 }
 
@@ -166,18 +160,18 @@ type PermissionUpdate struct {
 	Destination string           `json:"destination,omitempty"`
 }
 
-// PermissionRule is a rule in its two parts: Bash + "npm run *".
+// PermissionRule is a rule in two parts: Bash and "npm run *".
 type PermissionRule struct {
 	ToolName    string `json:"toolName"`
 	RuleContent string `json:"ruleContent,omitempty"`
 }
 
-// BreakpointDecision is what was decided about a call at a breakpoint.
+// BreakpointDecision is a decision made at a breakpoint.
 type BreakpointDecision struct {
 	Phase       string          // "before", "after"
 	Action      string          // "continue", "modify", "skip", "fail", "replace"
-	Breakpoint  string          // which one; empty = unknown
-	Pause       string          // id of the pause at a debugger; empty = there was none to look at
-	Input       json.RawMessage // the new one of "modify" before the call
-	Replacement string          // the tool of "replace"
+	Breakpoint  string          // name; empty if unknown
+	Pause       string          // id of the debugger's pause; empty if there was none
+	Input       json.RawMessage // new input of "modify" before the call
+	Replacement string          // tool of "replace"
 }

@@ -5,108 +5,106 @@ import (
 	"time"
 )
 
-// Trace is an event without a wire form: something that happened which
-// transcripts, the journal and debuggers want to know and stdout does not
-// show. It stands in the one ordered stream like every other event.
+// Trace is an event without a wire form. Transcripts, the journal and debuggers read traces from
+// the same ordered stream as other events; stdout does not show them.
 type Trace interface {
 	Event
 	trace()
 }
 
-// Queued says that a prompt was taken. It precedes everything of the turn.
-type Queued struct {
+// PromptQueued says that a prompt was accepted into the queue. It precedes all other events of the
+// turn.
+type PromptQueued struct {
 	Content   Content
 	Timestamp string
 }
 
-// PromptAccepted says that a prompt was taken and a turn begins. It precedes Init.
+// PromptAccepted says that a turn begins with this prompt. It precedes Init.
 type PromptAccepted struct {
 	UUID           string   // uuid of the prompt's transcript line
-	HostID         string   // that uuid if the host gave it
-	Merged         []string // the host's ids of earlier prompts that became part of it
+	HostID         string   // the host's uuid for the prompt, if it gave one
+	Merged         []string // the host's ids of earlier prompts that were merged into it
 	PromptID       string
 	Content        Content
 	Timestamp      string
 	PermissionMode PermissionMode
 	Source         string // "sdk" or "system"
 	Origin         json.RawMessage
-	Refused        bool // a hook kept it out of the conversation
-	Injected       bool // text the CLI itself put in (hook feedback, reminders)
-	Local          bool // a command of the CLI itself, which the model is not asked
-	Absent         bool // a command that the CLI does not have here
-	// Expansion is the command that this is, or whose text it is; nil = none.
+	Blocked        bool // a hook kept it out of the conversation
+	Injected       bool // text that the CLI itself added (hook feedback, reminders)
+	LocalCommand   bool // a command that runs without the model
+	UnknownCommand bool // a command that is not available here
+	// Expansion is the command that the prompt is, or whose text it is; it may be nil.
 	Expansion *Expansion
 }
 
-// Expansion is a command or a skill whose text the model reads.
+// Expansion is a command or skill whose text the model reads.
 type Expansion struct {
 	Name  string
-	Tools []string // permission rules that it brings
+	Tools []string // permission rules that the command grants
 }
 
-// PromptAbsorbed says that a prompt which came while the turn ran has become part of
-// it.
+// PromptAbsorbed says that a prompt that arrived during the turn became part of it.
 type PromptAbsorbed struct {
 	UUID      string // of the prompt
 	Content   Content
 	Origin    json.RawMessage // nil = absent
-	Notice    bool            // no prompt, but news of the background
+	Notice    bool            // a notice about a background task, not a prompt
 	Timestamp string
 }
 
-// Compacted says what stands for the conversation so far, after its boundary
-// and before the events that show it.
-type Compacted struct {
-	Summary *User
-	Command *PromptAccepted // that asked for it; nil = none did
-	Output  *User           // what it said
-	Prompt  string          // uuid of the prompt whose turn goes on; "" = none does
-	Reports bool            // the output also says how hooks went
+// ConversationCompacted says that a summary replaces the conversation. It follows the boundary and
+// precedes the events that show the summary.
+type ConversationCompacted struct {
+	Summary        *User
+	Command        *PromptAccepted // the command that requested it; nil if automatic
+	Output         *User           // output of the command
+	Prompt         string          // uuid of the prompt whose turn continues; empty if none
+	HasHookReports bool            // Output includes reports of hooks
 }
 
-// Matched says which rule of the scenario answered a prompt.
-type Matched struct {
+// RuleMatched says which rule of the scenario answered a prompt.
+type RuleMatched struct {
 	Prompt  string
-	Rule    string // e.g. "responses[2]", "responses[2].turns[0]", "default_response", "" = none
-	File    string // "" = none
+	Rule    string // "responses[2]", "responses[2].turns[0]", "default_response", or empty if none
+	File    string // empty if none
 	Line    int
-	Nearest []string // the rules that come nearest to a prompt that none answers; nil = not asked for
+	Nearest []string // closest rules, if no rule matched and they were requested
 
 	Injected bool // the CLI itself wrote the prompt
 }
 
-// ToolRan says how one call went, after its result was made and before the
-// user event that shows it.
-type ToolRan struct {
-	Use         ToolUse
-	Result      ToolResult
-	Breakpoints []BreakpointDecision // where the call was stopped, in order of time
-	CountDenial bool                 // it belongs into result.permission_denials
-	RanWith     json.RawMessage      // the input after hooks and the host; nil = as given
-	Started     time.Time
-	Duration    time.Duration
+// ToolExecuted describes one finished call. It precedes the user event with the result.
+type ToolExecuted struct {
+	Use           ToolUse
+	Result        ToolResult
+	Breakpoints   []BreakpointDecision // decisions at breakpoints, in order
+	CountDenial   bool                 // the call is listed in result.permission_denials
+	ExecutedInput json.RawMessage      // input after hooks and the host; nil if unchanged
+	Started       time.Time
+	Duration      time.Duration
 }
 
-// Attached is something beside the messages that transcripts keep: a file that
-// the prompt mentions, what a hook did.
-type Attached struct {
+// AttachmentAdded is context that transcripts keep besides messages: a mentioned file, or the
+// record of a hook.
+type AttachmentAdded struct {
 	Attachment any    // an object with a type
-	Role       string // of the message the model reads it in, "system" or "user"; empty = it does not
-	Rendered   string // the text it reads there; empty = not kept
-	AgentID    string // of the agent in whose conversation it is; empty = that of the session
+	Role       string // of the message in which the model reads it, "system" or "user"; empty if it does not
+	Rendered   string // the text for the model; empty if not kept
+	AgentID    string // agent whose conversation it belongs to; empty for the session's
 }
 
-// Unmet is an expectation of the scenario that the run did not fulfil.
-type Unmet struct {
-	Message string // "FILE:LINE:COL: …" where known
+// UnmetExpectation is an expectation of the scenario that the run did not meet.
+type UnmetExpectation struct {
+	Message string // with the prefix "FILE:LINE:COL: " if known
 }
 
-// CLIRetry is the transcript's view of an API failure that is retried.
+// CLIRetry is the transcript's record of an API failure that is retried.
 type CLIRetry struct {
-	Status     int    // 0 = no response
-	Message    string // of the API itself
-	Body       string // the answer as clients quote it
-	RequestID  string // empty = no response, or no JSON
+	Status     int    // 0 if there was no response
+	Message    string // message of the API
+	Body       string // the response as clients quote it
+	RequestID  string // empty without a JSON response
 	RetryInMS  int
 	Attempt    int
 	MaxRetries int
@@ -115,69 +113,69 @@ type CLIRetry struct {
 // Warning is text for the user on stderr.
 type Warning struct{ Text string }
 
-// ContextAdded is what a request says beside its prompt or results and none before it
-// said.
+// ContextAdded is context that a request adds to its prompt or results and that no earlier request
+// contained.
 type ContextAdded struct{ Texts []string }
 
-// StopHooks says how the hooks at the end of a turn went; for transcripts.
+// StopHooks summarizes the hooks at the end of a turn, for transcripts.
 type StopHooks struct {
-	Summary   StopSummary
-	ToolUseID string // of their attachments
+	Summary   StopHookSummary
+	ToolUseID string // id used in their attachments
 }
 
-// Verbatim is output that a scenario wants as it is: bytes for stdout, which the
-// stream of JSON lines alone writes, or text for stderr.
-type Verbatim struct {
+// VerbatimOutput is output that a scenario writes unchanged: bytes for stdout, used only with
+// stream-json, or text for stderr.
+type VerbatimOutput struct {
 	Stdout []byte
-	Times  int    // of Stdout; 0 = once
-	End    []byte // behind the last of them
+	Times  int    // repetitions of Stdout; 0 means once
+	End    []byte // written after the last repetition
 	Stderr string
 }
 
-// HiddenEvent is an event that transcripts keep and stdout does not show: what a
-// sub-agent says when nobody asked to hear it.
+// HiddenEvent is an event that transcripts keep and stdout does not show, such as the messages of a
+// sub-agent whose output was not requested.
 type HiddenEvent struct{ Event Event }
 
-// AgentUsage is what a sub-agent has used: part of the session's costs, not of its
-// turn's usage.
+// AgentUsage is the usage of a sub-agent. It counts in the session's costs, not in the turn's
+// usage.
 type AgentUsage struct {
 	Models map[string]ModelUsage
-	APIMS  int // waited for the model
+	APIMS  int // time spent waiting for the model
 }
 
-// CustomLine is a line for the transcript only.
+// CustomLine is a line that only the transcript contains.
 type CustomLine struct{ Line json.RawMessage }
 
-func (*Queued) event()         {}
-func (*Compacted) event()      {}
-func (*PromptAccepted) event() {}
-func (*PromptAbsorbed) event() {}
-func (*Matched) event()        {}
-func (*ContextAdded) event()   {}
-func (*StopHooks) event()      {}
-func (*ToolRan) event()        {}
-func (*Attached) event()       {}
-func (*Unmet) event()          {}
-func (*CLIRetry) event()       {}
-func (*Warning) event()        {}
-func (*CustomLine) event()     {}
-func (*HiddenEvent) event()    {}
-func (*Verbatim) event()       {}
-func (*AgentUsage) event()     {}
+func (*PromptQueued) event()          {}
+func (*ConversationCompacted) event() {}
+func (*PromptAccepted) event()        {}
+func (*PromptAbsorbed) event()        {}
+func (*RuleMatched) event()           {}
+func (*ContextAdded) event()          {}
+func (*StopHooks) event()             {}
+func (*ToolExecuted) event()          {}
+func (*AttachmentAdded) event()       {}
+func (*UnmetExpectation) event()      {}
+func (*CLIRetry) event()              {}
+func (*Warning) event()               {}
+func (*CustomLine) event()            {}
+func (*HiddenEvent) event()           {}
+func (*VerbatimOutput) event()        {}
+func (*AgentUsage) event()            {}
 
-func (*Queued) trace()         {}
-func (*Compacted) trace()      {}
-func (*PromptAccepted) trace() {}
-func (*ContextAdded) trace()   {}
-func (*StopHooks) trace()      {}
-func (*PromptAbsorbed) trace() {}
-func (*Matched) trace()        {}
-func (*ToolRan) trace()        {}
-func (*Attached) trace()       {}
-func (*Unmet) trace()          {}
-func (*CLIRetry) trace()       {}
-func (*Warning) trace()        {}
-func (*CustomLine) trace()     {}
-func (*HiddenEvent) trace()    {}
-func (*Verbatim) trace()       {}
-func (*AgentUsage) trace()     {}
+func (*PromptQueued) trace()          {}
+func (*ConversationCompacted) trace() {}
+func (*PromptAccepted) trace()        {}
+func (*ContextAdded) trace()          {}
+func (*StopHooks) trace()             {}
+func (*PromptAbsorbed) trace()        {}
+func (*RuleMatched) trace()           {}
+func (*ToolExecuted) trace()          {}
+func (*AttachmentAdded) trace()       {}
+func (*UnmetExpectation) trace()      {}
+func (*CLIRetry) trace()              {}
+func (*Warning) trace()               {}
+func (*CustomLine) trace()            {}
+func (*HiddenEvent) trace()           {}
+func (*VerbatimOutput) trace()        {}
+func (*AgentUsage) trace()            {}

@@ -2,19 +2,18 @@ package protocol
 
 import "encoding/json"
 
-// Envelope is what user, assistant, attachment and system lines of a
-// transcript share (spec: cli-contract 8.3). Each kind of line has the three
-// parts in its own places, the order in which the real CLI writes the keys.
+// Envelope holds the keys common to user, assistant, attachment and system lines of a transcript
+// (spec: cli-contract 8.3). Each kind of line embeds the three parts in its own order, which is the
+// key order of the real CLI.
 type Envelope struct {
 	LineHead
-	Stamp
+	LineID
 	LineFoot
 }
 
-// LineHead begins a line: its place in the conversation.
+// LineHead holds the first keys of a line: its place in the conversation.
 type LineHead struct {
-	// ParentUUID is the line before this one in the conversation; nil at its
-	// start.
+	// ParentUUID is the uuid of the previous line in the conversation; nil for the first.
 	ParentUUID *string `json:"parentUuid"`
 	// LogicalParentUUID is the line before a compact boundary.
 	LogicalParentUUID string `json:"logicalParentUuid,omitempty"`
@@ -23,19 +22,19 @@ type LineHead struct {
 	AgentID           string `json:"agentId,omitempty"`
 }
 
-// Stamp is the id of a line and its time.
-type Stamp struct {
+// LineID holds the id and the time of a line.
+type LineID struct {
 	UUID      string `json:"uuid"`
 	Timestamp string `json:"timestamp"`
 }
 
-// TimedStamp is a [Stamp] as system lines have it.
-type TimedStamp struct {
+// SystemLineID is a [LineID] in the key order of system lines.
+type SystemLineID struct {
 	Timestamp string `json:"timestamp"`
 	UUID      string `json:"uuid"`
 }
 
-// LineFoot ends a line: what it was written in.
+// LineFoot holds the last keys of a line: the environment in which it was written.
 type LineFoot struct {
 	UserType   string `json:"userType"`   // "external"
 	Entrypoint string `json:"entrypoint"` // "sdk-cli", "sdk-py", "sdk-ts"
@@ -45,7 +44,7 @@ type LineFoot struct {
 	GitBranch  string `json:"gitBranch"`
 }
 
-// CommandBlocks are the texts of a line, and those of them that the command says.
+// CommandBlocks counts the text blocks of a line, and how many of them come from the command.
 type CommandBlocks struct {
 	All int `json:"all"`
 	Own int `json:"own"`
@@ -57,42 +56,42 @@ type UserLine struct {
 	Type    string      `json:"type"` // "user"
 	Message UserContent `json:"message"`
 	IsMeta  bool        `json:"isMeta,omitempty"`
-	// Companion marks what the CLI itself adds to the turn of a prompt.
+	// Companion marks text that the CLI adds to the turn of a prompt.
 	Companion bool `json:"turnCompanion,omitempty"`
-	// CommandBlocks counts the texts of a command's line that stand behind others.
+	// CommandBlocks is set if a command's line has text blocks before the command's own.
 	CommandBlocks *CommandBlocks `json:"commandTextBlocks,omitempty"`
-	// OnlyShown and IsSummary mark the summary that stands for what was compacted.
-	OnlyShown bool `json:"isVisibleInTranscriptOnly,omitempty"`
-	IsSummary bool `json:"isCompactSummary,omitempty"`
-	// RepeatsSummary marks the output of a compaction that says how its hooks went.
+	// TranscriptOnly and IsSummary mark the summary that replaces a compacted conversation.
+	TranscriptOnly bool `json:"isVisibleInTranscriptOnly,omitempty"`
+	IsSummary      bool `json:"isCompactSummary,omitempty"`
+	// RepeatsSummary marks the output of a compaction that includes reports of hooks.
 	RepeatsSummary bool `json:"repeatsCompactSummary,omitempty"`
-	Stamp
-	// RefusedMessageID is the refused reply that an injected text follows.
+	LineID
+	// RefusedMessageID is the id of the refused reply that an injected text follows.
 	RefusedMessageID string `json:"refusedMessageId,omitempty"`
 
 	// Of a prompt.
-	ImageIDs       []int           `json:"imagePasteIds,omitempty"` // 1 for the first image, and so on
-	PermissionMode PermissionMode  `json:"permissionMode,omitempty"`
-	SkipAttached   bool            `json:"queueSkipAttachments,omitempty"` // of news of the background
-	Origin         json.RawMessage `json:"origin,omitempty"`
-	PromptSource   string          `json:"promptSource,omitempty"` // "sdk" or "system"
-	TurnOrigin     string          `json:"turnOrigin,omitempty"`   // "sdk" or "task_notification"
-	TurnPosition   *TurnPosition   `json:"turnPosition,omitempty"`
-	// AttributionKey is the host's own id of the prompt; empty = it gave none.
+	ImageIDs        []int           `json:"imagePasteIds,omitempty"` // 1 for the first image, and so on
+	PermissionMode  PermissionMode  `json:"permissionMode,omitempty"`
+	SkipAttachments bool            `json:"queueSkipAttachments,omitempty"` // set for notices about background tasks
+	Origin          json.RawMessage `json:"origin,omitempty"`
+	PromptSource    string          `json:"promptSource,omitempty"` // "sdk" or "system"
+	TurnOrigin      string          `json:"turnOrigin,omitempty"`   // "sdk" or "task_notification"
+	TurnPosition    *TurnPosition   `json:"turnPosition,omitempty"`
+	// AttributionKey is the host's id of the prompt; it may be empty.
 	AttributionKey string   `json:"turnAttributionKey,omitempty"`
 	MergedUUIDs    []string `json:"mergedSendUuids,omitempty"`
-	// Summarized are the prompts whose turn a summary stands in.
-	Summarized []string `json:"summarizedTurnPromptUuids,omitempty"`
+	// SummarizedPrompts are the prompts of the turn that contains the summary.
+	SummarizedPrompts []string `json:"summarizedTurnPromptUuids,omitempty"`
 
 	// Of a tool result.
 	ToolUseResult           any           `json:"toolUseResult,omitempty"`
 	MCPMeta                 *MCPResult    `json:"mcpMeta,omitempty"`
 	MCPNotReadOnly          string        `json:"mcpCallNotReadOnly,omitempty"` // "no_hint" or "declared"
-	Sandboxed               *bool         `json:"sandboxed,omitempty"`          // of Bash commands that ran
+	Sandboxed               *bool         `json:"sandboxed,omitempty"`          // for Bash commands that ran
 	ToolDenialKind          string        `json:"toolDenialKind,omitempty"`
-	ToolEndsTurn            bool          `json:"toolEndsTurn,omitempty"` // of StructuredOutput
+	ToolEndsTurn            bool          `json:"toolEndsTurn,omitempty"` // for StructuredOutput
 	SourceToolAssistantUUID string        `json:"sourceToolAssistantUUID,omitempty"`
-	SourceToolUseID         string        `json:"sourceToolUseID,omitempty"` // of the text of a skill
+	SourceToolUseID         string        `json:"sourceToolUseID,omitempty"` // for the text of a skill
 	PermissionDecision      *LineDecision `json:"permissionDecision,omitempty"`
 	LineFoot
 }
@@ -103,17 +102,16 @@ type TurnPosition struct {
 	TurnIndex   int `json:"turnIndex"`
 }
 
-// LineDecision is a [PermissionDecision] in the spelling of transcripts.
+// LineDecision is a [PermissionDecision] with the keys of transcripts.
 type LineDecision struct {
 	Decision   string `json:"decision"`
 	Source     string `json:"source"`
 	ReasonType string `json:"reasonType,omitempty"`
-	RuleSource string `json:"ruleSource,omitempty"` // of the rule that decided: "cliArg", "userSettings"…
+	RuleSource string `json:"ruleSource,omitempty"` // source of the deciding rule: "cliArg", "userSettings"…
 }
 
-// AssistantLine is one block of a model message, with the stop reason and the
-// usage that the message ended with. A line that no model made (an API error)
-// is a [SyntheticLine].
+// AssistantLine is one block of a model message, with the message's final stop reason and usage.
+// Messages that no model wrote (API errors) are a [SyntheticLine].
 type AssistantLine struct {
 	LineHead
 	Message            LineMessage `json:"message"`
@@ -127,23 +125,23 @@ type AssistantLine struct {
 	PromptCache        string      `json:"promptCacheRequested,omitempty"` // "5m"
 	Attribution
 	Type string `json:"type"` // "assistant"
-	Stamp
-	Effort        string  `json:"effort,omitempty"` // empty = the model knows none
+	LineID
+	Effort        string  `json:"effort,omitempty"` // empty if the model has no effort levels
 	PerTurnEffort *string `json:"perTurnEffort"`
 	MadeBy        string  `json:"madeBy"` // "model"
 	LineFoot
 }
 
-// Attribution says on whose behalf the model wrote a line.
+// Attribution says which agent, skill, plugin or MCP server caused a line.
 type Attribution struct {
 	Agent     string `json:"attributionAgent,omitempty"`
 	Skill     string `json:"attributionSkill,omitempty"`
-	Plugin    string `json:"attributionPlugin,omitempty"` // what stands before a colon in its name
+	Plugin    string `json:"attributionPlugin,omitempty"` // the part of the name before a colon
 	MCPServer string `json:"attributionMcpServer,omitempty"`
 	MCPTool   string `json:"attributionMcpTool,omitempty"`
 }
 
-// LineMessage is an [AssistantMessage] as transcripts keep it.
+// LineMessage is an [AssistantMessage] with the keys of transcripts.
 type LineMessage struct {
 	ID           string            `json:"id"`
 	Type         string            `json:"type"` // "message"
@@ -156,11 +154,11 @@ type LineMessage struct {
 	StopDetails  Null[StopDetails] `json:"stop_details,omitzero"`
 }
 
-// SyntheticLine is an assistant line that the CLI itself made up.
+// SyntheticLine is an assistant line that the CLI itself wrote.
 type SyntheticLine struct {
 	LineHead
 	Type string `json:"type"` // "assistant"
-	Stamp
+	LineID
 	Message           AssistantMessage `json:"message"`
 	RequestID         string           `json:"requestId,omitempty"`
 	Error             string           `json:"error,omitempty"`
@@ -168,36 +166,36 @@ type SyntheticLine struct {
 	APIErrorStatus    int              `json:"apiErrorStatus,omitempty"`
 	APIErrorType      string           `json:"apiErrorType,omitempty"`
 	APIError          string           `json:"apiError,omitempty"`
-	ErrorDetails      string           `json:"errorDetails,omitempty"`     // of a request that is too long
-	ResendCannotCure  bool             `json:"resendCannotCure,omitempty"` // of an account without money
+	ErrorDetails      string           `json:"errorDetails,omitempty"`     // for a request that was too long
+	ResendCannotCure  bool             `json:"resendCannotCure,omitempty"` // for an account without credit
 	PerTurnEffort     *string          `json:"perTurnEffort,omitempty"`
 	NoToolCall        bool             `json:"failedResponseHadNoToolCall,omitempty"`
 	MadeBy            string           `json:"madeBy"` // "other"
 	LineFoot
 }
 
-// AttachmentLine is context that the CLI gave the model beside the prompt.
-// Attachment is an object with a type.
+// AttachmentLine is context that the CLI gave the model in addition to the prompt. Attachment is an
+// object with a type.
 type AttachmentLine struct {
 	LineHead
 	Attachment any    `json:"attachment"`
 	Type       string `json:"type"` // "attachment"
-	Stamp
-	Rendered     []RenderedText `json:"rendered,omitempty"`
-	RenderedRole string         `json:"renderedRole,omitempty"` // "system" or "user"
-	BesideResult bool           `json:"renderedBesideToolResult,omitempty"`
+	LineID
+	Rendered       []RenderedText `json:"rendered,omitempty"`
+	RenderedRole   string         `json:"renderedRole,omitempty"` // "system" or "user"
+	WithToolResult bool           `json:"renderedBesideToolResult,omitempty"`
 	LineFoot
 }
 
-// RenderedText is one text that the model reads of an attachment.
+// RenderedText is one text of an attachment that the model reads.
 type RenderedText struct {
 	Content string `json:"content"`
 }
 
-// Reminder is text of the CLI's own as the model reads it.
+// Reminder wraps text of the CLI in <system-reminder> tags for the model.
 func Reminder(text string) string { return "<system-reminder>\n" + text + "\n</system-reminder>" }
 
-// APIErrorLine is system/api_error: a failed request that is tried again.
+// APIErrorLine is system/api_error: a failed request that is retried.
 type APIErrorLine struct {
 	LineHead
 	Type         string       `json:"type"`    // "system"
@@ -208,7 +206,7 @@ type APIErrorLine struct {
 	RetryInMS    int          `json:"retryInMs"`
 	RetryAttempt int          `json:"retryAttempt"`
 	MaxRetries   int          `json:"maxRetries"`
-	TimedStamp
+	SystemLineID
 	LineFoot
 }
 
@@ -216,7 +214,7 @@ type APIErrorLine struct {
 type RequestError struct {
 	Message       string           `json:"message"`
 	Formatted     string           `json:"formatted"`
-	Status        int              `json:"status,omitempty"` // 0 = no response
+	Status        int              `json:"status,omitempty"` // 0 if there was no response
 	RequestID     string           `json:"requestId,omitempty"`
 	Connection    *ConnectionError `json:"connection"`
 	IsNetworkDown bool             `json:"isNetworkDown"`
@@ -224,7 +222,7 @@ type RequestError struct {
 	RateLimits    *struct{}        `json:"rateLimits"`
 }
 
-// ConnectionError is a request that got no response.
+// ConnectionError describes a request without a response.
 type ConnectionError struct {
 	Code       string `json:"code"`
 	IsSSLError bool   `json:"isSSLError"`
@@ -238,16 +236,16 @@ type InformationalLine struct {
 	Subtype string `json:"subtype"` // "informational"
 	Content string `json:"content"`
 	IsMeta  bool   `json:"isMeta"`
-	TimedStamp
-	Level             string        `json:"level"`
-	PreventContinuing bool          `json:"preventContinuation,omitempty"`
-	Ending            *PromptEnding `json:"promptSubmitEnding,omitempty"`
+	SystemLineID
+	Level             string             `json:"level"`
+	PreventContinuing bool               `json:"preventContinuation,omitempty"`
+	Ending            *LinePromptOutcome `json:"promptSubmitEnding,omitempty"`
 	LineFoot
 }
 
-// PromptEnding is a [PromptOutcome] in the spelling of transcripts. How they keep
-// what is no verdict is not known.
-type PromptEnding struct {
+// LinePromptOutcome is a [PromptOutcome] with the keys of transcripts. How they record no_verdict
+// is unknown.
+type LinePromptOutcome struct {
 	Ending struct {
 		Kind   string `json:"kind"` // "blocked_by_hook" or "stopped_by_hook"
 		Reason string `json:"reason,omitempty"`
@@ -255,54 +253,54 @@ type PromptEnding struct {
 	Kept bool `json:"promptKept"`
 }
 
-// StopLine is system/stop_hook_summary: how the hooks at the end of a turn went.
-type StopLine struct {
+// StopHookLine is system/stop_hook_summary: the outcome of the hooks at the end of a turn.
+type StopHookLine struct {
 	LineHead
 	Type    string `json:"type"`    // "system"
 	Subtype string `json:"subtype"` // "stop_hook_summary"
-	StopSummary
+	StopHookSummary
 	Level string `json:"level"` // "suggestion"
-	TimedStamp
-	ToolUseID string `json:"toolUseID"` // of the attachments of these hooks
+	SystemLineID
+	ToolUseID string `json:"toolUseID"` // id used in the attachments of these hooks
 	LineFoot
 }
 
-// StopSummary is what a [StopLine] says of the configured hooks.
-type StopSummary struct {
+// StopHookSummary summarizes the configured hooks of a [StopHookLine].
+type StopHookSummary struct {
 	Count  int            `json:"hookCount"`
 	Hooks  []StopHookInfo `json:"hookInfos"`
-	Errors []string       `json:"hookErrors"` // refusals and failures
-	// Failed are the indexes of those errors that are failures.
+	Errors []string       `json:"hookErrors"` // blocks and failures
+	// Failed are the indexes of the failures in Errors.
 	Failed    []int    `json:"failedHookErrorIndexes"`
 	Context   []string `json:"hookAdditionalContext"`
 	Prevented bool     `json:"preventedContinuation"`
-	Reason    string   `json:"stopReason"` // of who prevented it; empty = none
+	Reason    string   `json:"stopReason"` // reason of the hook that prevented continuation; may be empty
 	HasOutput bool     `json:"hasOutput"`
 }
 
-// StopHookInfo is one hook of a [StopSummary].
+// StopHookInfo is one hook of a [StopHookSummary].
 type StopHookInfo struct {
 	Command    string `json:"command"`
-	DurationMS *int64 `json:"durationMs,omitempty"` // nil = it refused
+	DurationMS *int64 `json:"durationMs,omitempty"` // nil if the hook blocked
 }
 
-// CompactLine is system/compact_boundary: what was said before it is no longer
-// in the conversation.
-type CompactLine struct {
+// CompactBoundaryLine is system/compact_boundary: the lines before it are no longer part of the
+// conversation.
+type CompactBoundaryLine struct {
 	LineHead
 	Type    string `json:"type"`    // "system"
 	Subtype string `json:"subtype"` // "compact_boundary"
 	Content string `json:"content"`
-	IsMeta  *bool  `json:"isMeta,omitempty"` // nil = nobody asked for it
-	TimedStamp
-	Level    string      `json:"level"`
-	Metadata LineCompact `json:"compactMetadata"`
+	IsMeta  *bool  `json:"isMeta,omitempty"` // nil for automatic compactions
+	SystemLineID
+	Level    string              `json:"level"`
+	Metadata LineCompactMetadata `json:"compactMetadata"`
 	LineFoot
 }
 
-// LineCompact is a [CompactMetadata] in the spelling of transcripts. What
-// CoverStart tells is not known; it was false.
-type LineCompact struct {
+// LineCompactMetadata is a [CompactMetadata] with the keys of transcripts. The meaning of
+// CoverStart is unknown; it was always false.
+type LineCompactMetadata struct {
 	Trigger    string `json:"trigger"`
 	PreTokens  int    `json:"preTokens"`
 	CoverStart bool   `json:"preCompactOrganizationsCoverStart"`
@@ -310,40 +308,40 @@ type LineCompact struct {
 	PostTokens int    `json:"postTokens"`
 	Dropped    int    `json:"cumulativeDroppedTokens"`
 
-	Segment  *LineSegment  `json:"preservedSegment,omitempty"`
-	Messages *LineMessages `json:"preservedMessages,omitempty"`
-	// Running is there when a turn went on; it was empty.
+	Segment  *LinePreservedSegment  `json:"preservedSegment,omitempty"`
+	Messages *LinePreservedMessages `json:"preservedMessages,omitempty"`
+	// Running was observed as an empty object when a turn continued.
 	Running *struct{} `json:"runningTurnPrompt,omitempty"`
 }
 
-// LineSegment is a [PreservedSegment] in the spelling of transcripts.
-type LineSegment struct {
+// LinePreservedSegment is a [PreservedSegment] with the keys of transcripts.
+type LinePreservedSegment struct {
 	Head   string `json:"headUuid"`
 	Anchor string `json:"anchorUuid"`
 	Tail   string `json:"tailUuid"`
 }
 
-// LineMessages is a [PreservedMessages] in the spelling of transcripts.
-type LineMessages struct {
+// LinePreservedMessages is a [PreservedMessages] with the keys of transcripts.
+type LinePreservedMessages struct {
 	Anchor string   `json:"anchorUuid"`
 	UUIDs  []string `json:"uuids"`
 	All    []string `json:"allUuids"`
 }
 
-// LocalCommandLine is system/local_command: what a slash command said that ran
-// without the model.
+// LocalCommandLine is system/local_command: the output of a slash command that ran without the
+// model.
 type LocalCommandLine struct {
 	LineHead
 	Type    string `json:"type"`    // "system"
 	Subtype string `json:"subtype"` // "local_command"
 	Content string `json:"content"`
 	Level   string `json:"level"`
-	TimedStamp
+	SystemLineID
 	IsMeta       bool            `json:"isMeta"`
 	ContextUsage json.RawMessage `json:"contextUsage,omitempty"`
 	SubmitUUID   string          `json:"submitUuid,omitempty"` // the host's id of the command
 	CommandRun   *LocalCommand   `json:"commandRun,omitempty"`
-	Outcome      *LocalOutcome   `json:"commandOutcome,omitempty"`
+	Outcome      *CommandOutcome `json:"commandOutcome,omitempty"`
 	LineFoot
 }
 
@@ -353,15 +351,14 @@ type QueueLine struct {
 	Operation string  `json:"operation"` // "enqueue", "dequeue" or "remove"
 	Timestamp string  `json:"timestamp"`
 	SessionID string  `json:"sessionId"`
-	Content   *string `json:"content,omitempty"` // of a text prompt that comes or is removed
+	Content   *string `json:"content,omitempty"` // text of a prompt that is added or removed
 	// The rest belongs to "remove".
 	Reason      string `json:"reason,omitempty"` // "absorbed_mid_turn"
 	CommandUUID string `json:"commandUuid,omitempty"`
 	DeliveryID  string `json:"deliveryId,omitempty"`
 }
 
-// QueuedCommand is the attachment queued_command: a prompt that became part of
-// the turn that was running.
+// QueuedCommand is the attachment queued_command: a prompt that became part of the running turn.
 type QueuedCommand struct {
 	Type       string          `json:"type"` // "queued_command"
 	Prompt     Content         `json:"prompt"`
@@ -372,7 +369,7 @@ type QueuedCommand struct {
 	Timestamp  string          `json:"timestamp"`
 }
 
-// LastPromptLine is last-prompt: what a list of sessions shows.
+// LastPromptLine is last-prompt, shown in the list of sessions.
 type LastPromptLine struct {
 	Type       string `json:"type"` // "last-prompt"
 	LastPrompt string `json:"lastPrompt,omitempty"`
@@ -387,7 +384,7 @@ type ToolsUsedLine struct {
 	SessionID string   `json:"sessionId"`
 }
 
-// ModeLine is mode, written when a session is taken up again.
+// ModeLine is mode, written when a session is resumed.
 type ModeLine struct {
 	Type      string `json:"type"` // "mode"
 	Mode      string `json:"mode"` // "normal"
@@ -408,15 +405,15 @@ type AgentSettingLine struct {
 	SessionID    string `json:"sessionId"`
 }
 
-// AgentNameLine is agent-name, which goes with a [CustomTitleLine].
+// AgentNameLine is agent-name, which accompanies a [CustomTitleLine].
 type AgentNameLine struct {
 	Type      string `json:"type"` // "agent-name"
 	AgentName string `json:"agentName"`
 	SessionID string `json:"sessionId"`
 }
 
-// LatchLine is atis-latch, which follows the first lines of a session and each
-// [LastPromptLine]. What it is for is not known; its value was always empty.
+// LatchLine is atis-latch, which follows the first lines of a session and each [LastPromptLine].
+// Its purpose is unknown; its value was always empty.
 type LatchLine struct {
 	Type      string `json:"type"` // "atis-latch"
 	ATIS      string `json:"atis"`

@@ -137,7 +137,7 @@ func TestStopAndClose(t *testing.T) {
 		if s.Busy() {
 			t.Error("tasks outlive the set")
 		}
-		if k := s.Stats().Killed; k != (protocol.Killed{Parent: 1, System: 1}) {
+		if k := s.Stats().Killed; k != (protocol.KilledAgents{Parent: 1, System: 1}) {
 			t.Errorf("killed %+v", k)
 		}
 		s.Go(t.Context(), s.Start(task.Info{Kind: task.Bash, Background: true}), wait) // is stopped at once

@@ -41,7 +41,7 @@ func TestExpandedCommand(t *testing.T) {
 	text := protocol.Content{Blocks: []protocol.Block{protocol.Text("Say hello.\n")}}
 	record(
 		t, s,
-		&protocol.Queued{Content: protocol.Content{Text: "/greet"}},
+		&protocol.PromptQueued{Content: protocol.Content{Text: "/greet"}},
 		&protocol.PromptAccepted{UUID: "u1", PermissionMode: "default", Content: protocol.Content{Text: "<tags>"}, Expansion: greet},
 		&protocol.PromptAccepted{UUID: "u2", Injected: true, Content: text, Expansion: greet},
 		&protocol.Assistant{UUID: "a1", Message: protocol.AssistantMessage{Content: []protocol.Block{protocol.Text("hello")}}},
@@ -131,9 +131,9 @@ func TestCommandLines(t *testing.T) {
 	s := w.mustOpen(t, transcript.Options{})
 	record(
 		t, s,
-		&protocol.PromptAccepted{UUID: "u1", HostID: "u1", Local: true, Absent: true, Content: protocol.Content{Text: "/vim x"}},
-		&protocol.Assistant{UUID: "a1", LocalCommandSource: "no", LocalCommandOutcome: &protocol.LocalOutcome{Kind: "unavailable_headless"}},
-		&protocol.PromptAccepted{UUID: "u2", HostID: "u2", Local: true, Content: protocol.Content{Text: "<tags>"}},
+		&protocol.PromptAccepted{UUID: "u1", HostID: "u1", LocalCommand: true, UnknownCommand: true, Content: protocol.Content{Text: "/vim x"}},
+		&protocol.Assistant{UUID: "a1", LocalCommandSource: "no", LocalCommandOutcome: &protocol.CommandOutcome{Kind: "unavailable_headless"}},
+		&protocol.PromptAccepted{UUID: "u2", HostID: "u2", LocalCommand: true, Content: protocol.Content{Text: "<tags>"}},
 		&protocol.System{Subtype: "informational", Fields: []protocol.Field{
 			{Key: "content", Value: "no"}, {Key: "prompt_submit_outcome", Value: protocol.PromptOutcome{Kind: "blocked_by_hook", Reason: "why"}},
 		}},
@@ -174,8 +174,8 @@ func TestMembersOfLines(t *testing.T) {
 		&protocol.PromptAccepted{UUID: "u2", Source: "system", Content: protocol.Content{Text: "news"}},
 		&protocol.CLIRetry{Status: 529, Message: "Overloaded", Body: "529 {}", RequestID: "req_1", Attempt: 1},
 		&protocol.User{UUID: "u3", IsSynthetic: true, Message: protocol.UserContent{Content: protocol.Content{Blocks: []protocol.Block{protocol.Text("go on")}}}},
-		&protocol.Assistant{UUID: "a1", Message: protocol.Synthetic("m1", "no money", "stop_sequence"), IsAPIErrorMessage: true, Error: "billing_error"},
-		&protocol.Assistant{UUID: "a2", Message: protocol.Synthetic("m2", "too long", "stop_sequence"), IsAPIErrorMessage: true, ErrorDetails: "400 {}"},
+		&protocol.Assistant{UUID: "a1", Message: protocol.SyntheticMessage("m1", "no money", "stop_sequence"), IsAPIErrorMessage: true, Error: "billing_error"},
+		&protocol.Assistant{UUID: "a2", Message: protocol.SyntheticMessage("m2", "too long", "stop_sequence"), IsAPIErrorMessage: true, ErrorDetails: "400 {}"},
 	)
 	var got []map[string]any
 	for _, some := range picked(t, s, "cwd", "toolEndsTurn", "queueSkipAttachments", "error", "resendCannotCure", "errorDetails", "madeBy", "perTurnEffort") {

@@ -26,7 +26,7 @@ func (c *costs) take(line protocol.CostStateLine) {
 }
 
 // ran adds what a call has changed and how long it took.
-func (c *costs) ran(ev *protocol.ToolRan) {
+func (c *costs) ran(ev *protocol.ToolExecuted) {
 	c.totals.TotalToolDuration += int(ev.Duration / time.Millisecond)
 	added, removed := changedLines(ev.Result)
 	c.totals.TotalLinesAdded += added

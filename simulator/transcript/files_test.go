@@ -232,9 +232,9 @@ func TestCostState(t *testing.T) {
 	patch := map[string]any{"structuredPatch": []any{map[string]any{"lines": []string{" a", "-b", "+c", "+d"}}}}
 	created := map[string]any{"type": "create", "content": "a\nb\n", "structuredPatch": []any{}}
 	for _, ev := range []protocol.Event{
-		&protocol.ToolRan{Result: protocol.ToolResult{Output: patch}, Duration: 30 * time.Millisecond},
-		&protocol.ToolRan{Result: protocol.ToolResult{Output: created}, Duration: 10 * time.Millisecond},
-		&protocol.ToolRan{Result: protocol.ToolResult{Output: patch, IsError: true}},
+		&protocol.ToolExecuted{Result: protocol.ToolResult{Output: patch}, Duration: 30 * time.Millisecond},
+		&protocol.ToolExecuted{Result: protocol.ToolResult{Output: created}, Duration: 10 * time.Millisecond},
+		&protocol.ToolExecuted{Result: protocol.ToolResult{Output: patch, IsError: true}},
 	} {
 		if err := s.Record(ev); err != nil {
 			t.Fatal(err)

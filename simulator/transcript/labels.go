@@ -97,7 +97,7 @@ func (l *sessionLabels) lastPrompt(ev *protocol.PromptAccepted) {
 	if ev.Expansion != nil && !strings.Contains(ev.Content.Text, "<command-args>") {
 		return
 	}
-	if _, call, ok := typed.Typed(); ok && ev.Expansion != nil {
+	if _, call, ok := typed.SplitTyped(); ok && ev.Expansion != nil {
 		typed = protocol.Content{Text: call}
 	}
 	text := cmp.Or(firstLine(typed), firstLine(ev.Content))

@@ -223,6 +223,6 @@ func (l *listing) change(agentID string, now Surroundings) any {
 		Type: "remote_session_change", Commit: "Co-Authored-By: Claude " + author + " <noreply@anthropic.com>",
 		PR: "🤖 Generated with [Claude Code](https://claude.com/claude-code)",
 	})
-	line.BesideResult = true
+	line.WithToolResult = true
 	return line
 }

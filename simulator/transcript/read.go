@@ -250,10 +250,10 @@ func (e entry) content() (protocol.Content, bool) {
 
 // PreviousReply is the last reply of a model in a conversation.
 type PreviousReply struct {
-	At     time.Time
-	Model  string
-	Tokens int  // of the whole context behind it
-	Long   bool // its cache is kept for an hour, not for five minutes
+	At        time.Time
+	Model     string
+	Tokens    int  // of the whole context behind it
+	LongCache bool // its cache is kept for an hour, not for five minutes
 
 	UUID    string // of its last line
 	Replies int    // of the conversation, up to it
@@ -279,8 +279,8 @@ func (t *parsed) heard(leaf string) *PreviousReply {
 		if u := line.Message.Usage; last == nil {
 			last = &PreviousReply{
 				At: line.Timestamp, Model: line.Message.Model,
-				Tokens: u.InputTokens + u.OutputTokens + u.CacheReadInputTokens + u.CacheCreationInputTokens,
-				Long:   u.CacheCreation.Ephemeral1h > 0, UUID: e.uuid,
+				Tokens:    u.InputTokens + u.OutputTokens + u.CacheReadInputTokens + u.CacheCreationInputTokens,
+				LongCache: u.CacheCreation.Ephemeral1h > 0, UUID: e.uuid,
 			}
 		}
 		last.Replies = len(ids)

@@ -37,7 +37,7 @@ func newRecorder(th *conversation) *recorder {
 // record appends the lines that an event gives.
 func (r *recorder) record(ev protocol.Event) error {
 	switch ev := ev.(type) {
-	case *protocol.Queued:
+	case *protocol.PromptQueued:
 		return r.queued(ev)
 	case *protocol.PromptAccepted:
 		return r.prompted(ev)
@@ -53,13 +53,13 @@ func (r *recorder) record(ev protocol.Event) error {
 		return r.result(ev)
 	case *protocol.CLIRetry:
 		return r.retry(ev)
-	case *protocol.ToolRan:
+	case *protocol.ToolExecuted:
 		r.costs.ran(ev)
-	case *protocol.Compacted:
+	case *protocol.ConversationCompacted:
 		return r.compacted(ev)
 	case *protocol.StopHooks:
 		return r.stopped(ev)
-	case *protocol.Attached:
+	case *protocol.AttachmentAdded:
 		if line := r.attached(ev); ev.AgentID == "" {
 			return r.pen.write(line)
 		} else if r.agents.meta[ev.AgentID] != nil {
@@ -79,7 +79,7 @@ func (r *recorder) record(ev protocol.Event) error {
 }
 
 // queued keeps that a prompt came and was taken, once there is more to keep.
-func (r *recorder) queued(ev *protocol.Queued) error {
+func (r *recorder) queued(ev *protocol.PromptQueued) error {
 	in := protocol.QueueLine{Type: "queue-operation", Operation: "enqueue", Timestamp: r.th.at(ev.Timestamp), SessionID: r.th.id}
 	out := in
 	out.Operation = "dequeue"
@@ -93,9 +93,9 @@ func (r *recorder) queued(ev *protocol.Queued) error {
 
 func (r *recorder) prompted(ev *protocol.PromptAccepted) error {
 	switch {
-	case ev.Local:
+	case ev.LocalCommand:
 		return r.command(ev)
-	case ev.Refused:
+	case ev.Blocked:
 		r.th.promptID = ev.PromptID
 		return nil
 	}
@@ -103,7 +103,7 @@ func (r *recorder) prompted(ev *protocol.PromptAccepted) error {
 	e := r.th.envelope("", ev.UUID, ev.Timestamp)
 	e.PromptID = r.th.promptOf(ev)
 	line := protocol.UserLine{
-		LineHead: e.LineHead, Stamp: e.Stamp, LineFoot: e.LineFoot, Type: "user",
+		LineHead: e.LineHead, LineID: e.LineID, LineFoot: e.LineFoot, Type: "user",
 		Message: protocol.UserContent{Role: "user", Content: ev.Content}, IsMeta: ev.Injected,
 	}
 	if ev.Injected {
@@ -121,7 +121,7 @@ func (r *recorder) prompted(ev *protocol.PromptAccepted) error {
 	r.turns++
 	line.PermissionMode, line.PromptSource, line.TurnOrigin = ev.PermissionMode, cmp.Or(ev.Source, "sdk"), "sdk"
 	if ev.Source == "system" {
-		line.TurnOrigin, line.SkipAttached = "task_notification", true
+		line.TurnOrigin, line.SkipAttachments = "task_notification", true
 	}
 	if ev.Source == "system" {
 		line.Origin = ev.Origin
@@ -182,11 +182,11 @@ const caveat = "<local-command-caveat>The command below was run directly in Clau
 
 // command keeps a slash command of the CLI itself, which is no prompt.
 func (r *recorder) command(ev *protocol.PromptAccepted) error {
-	if ev.Absent {
+	if ev.UnknownCommand {
 		e := r.th.envelope("", "", ev.Timestamp)
 		return r.pen.write(protocol.LocalCommandLine{
 			LineHead: e.LineHead, Type: "system", Subtype: "local_command", Content: ev.Content.Plain(), Level: "info",
-			TimedStamp: protocol.TimedStamp{Timestamp: e.Timestamp, UUID: e.UUID}, SubmitUUID: ev.HostID, LineFoot: e.LineFoot,
+			SystemLineID: protocol.SystemLineID{Timestamp: e.Timestamp, UUID: e.UUID}, SubmitUUID: ev.HostID, LineFoot: e.LineFoot,
 		})
 	}
 	var lines []any
@@ -199,7 +199,7 @@ func (r *recorder) command(ev *protocol.PromptAccepted) error {
 	} {
 		e := r.th.envelope("", text.uuid, ev.Timestamp)
 		line := text.line
-		line.LineHead, line.Stamp, line.LineFoot, line.Type = e.LineHead, e.Stamp, e.LineFoot, "user"
+		line.LineHead, line.LineID, line.LineFoot, line.Type = e.LineHead, e.LineID, e.LineFoot, "user"
 		line.PromptID = r.th.promptOf(ev)
 		lines = append(lines, line)
 	}
@@ -240,7 +240,7 @@ func (r *recorder) assistant(ev *protocol.Assistant) error {
 		lines = append(lines, r.labels.toolsUsed())
 	}
 	lines = append(lines, line)
-	if !r.labels.listed && (ev.Final == nil || ev.Final.Left == 0) {
+	if !r.labels.listed && (ev.Final == nil || ev.Final.BlocksAfter == 0) {
 		lines = append(lines, r.labels.closing()...)
 	}
 	return r.pen.write(lines...)
@@ -257,7 +257,7 @@ func (r *recorder) assistantLine(agentID string, ev *protocol.Assistant) any {
 			madeBy = "model"
 		}
 		return protocol.SyntheticLine{
-			LineHead: e.LineHead, Type: "assistant", Stamp: e.Stamp, Message: ev.Message, RequestID: ev.RequestID, Error: ev.Error,
+			LineHead: e.LineHead, Type: "assistant", LineID: e.LineID, Message: ev.Message, RequestID: ev.RequestID, Error: ev.Error,
 			IsAPIErrorMessage: ev.IsAPIErrorMessage, APIErrorStatus: ev.APIStatus, APIErrorType: ev.APIErrorType, APIError: ev.APIError,
 			ErrorDetails: ev.ErrorDetails, ResendCannotCure: ev.Error == "billing_error",
 			PerTurnEffort: perTurn, NoToolCall: ev.IsAPIErrorMessage, MadeBy: madeBy, LineFoot: e.LineFoot,
@@ -273,10 +273,10 @@ func (r *recorder) assistantLine(agentID string, ev *protocol.Assistant) any {
 		ThinkingDurationMS: ev.ThinkingDurationMS, ThinkingDisplay: ev.ThinkingDisplay, IsAbortedMidStream: ev.Aborted,
 		RequestID: ev.RequestID, RequestedModel: m.Model, PromptCache: "5m",
 		Attribution: r.credit.of(agentID, ev),
-		Type:        "assistant", Stamp: e.Stamp, Effort: level, PerTurnEffort: perTurn, MadeBy: "model", LineFoot: e.LineFoot,
+		Type:        "assistant", LineID: e.LineID, Effort: level, PerTurnEffort: perTurn, MadeBy: "model", LineFoot: e.LineFoot,
 	}
 	if m.StopReason == nil { // it came as a stream
-		line.Message.StopDetails = protocol.NullNow[protocol.StopDetails]()
+		line.Message.StopDetails = protocol.NullValue[protocol.StopDetails]()
 	}
 	if f := ev.Final; f != nil {
 		if f.StopReason != "" {
@@ -286,7 +286,7 @@ func (r *recorder) assistantLine(agentID string, ev *protocol.Assistant) any {
 			line.Message.StopDetails = protocol.NullOf(protocol.StopDetails{Type: f.StopReason})
 		}
 		line.Message.StopSequence, line.Message.Usage = f.StopSequence, f.Usage
-		line.APIBlockIndex, line.ToolInputStreamMS = f.Index, f.InputMS
+		line.APIBlockIndex, line.ToolInputStreamMS = f.Index, f.InputStreamMS
 	}
 	return line
 }
@@ -315,7 +315,7 @@ func (r *recorder) user(ev *protocol.User) error {
 		e.ParentUUID = &ev.SourceUUID
 	}
 	line := protocol.UserLine{
-		LineHead: e.LineHead, Type: "user", Message: ev.Message, IsMeta: ev.IsSynthetic, Stamp: e.Stamp, SourceToolUseID: ev.ToolUseID, RefusedMessageID: ev.RefusedMessageID,
+		LineHead: e.LineHead, Type: "user", Message: ev.Message, IsMeta: ev.IsSynthetic, LineID: e.LineID, SourceToolUseID: ev.ToolUseID, RefusedMessageID: ev.RefusedMessageID,
 		ToolUseResult: ev.ToolUseResult, SourceToolAssistantUUID: ev.SourceUUID, LineFoot: e.LineFoot,
 	}
 	ran := len(ev.ToolResultMeta) > 0 && ev.ToolResultMeta[0].NonExecutionKind == ""
@@ -430,15 +430,15 @@ func (r *recorder) mended(promptID string) []any {
 		e.PromptID, e.ParentUUID = promptID, &c.message
 		result := protocol.ToolResultBlock{Type: "tool_result", ToolUseID: c.id, Content: protocol.Content{Text: lostText}, IsError: new(true)}
 		lines = append(lines, protocol.UserLine{
-			LineHead: e.LineHead, Type: "user", Stamp: e.Stamp, ToolUseResult: lostText, ToolDenialKind: "interrupted", SourceToolAssistantUUID: c.message,
+			LineHead: e.LineHead, Type: "user", LineID: e.LineID, ToolUseResult: lostText, ToolDenialKind: "interrupted", SourceToolAssistantUUID: c.message,
 			Message: protocol.UserContent{Role: "user", Content: protocol.Content{Blocks: []protocol.Block{result}}}, LineFoot: e.LineFoot,
 		})
 	}
 	if len(lines) > 0 || r.mute {
 		e, sequence := r.th.envelope("", "", ""), ""
-		message := protocol.Synthetic(r.th.opts.Clock.NewID(), "No response requested.", "stop_sequence")
+		message := protocol.SyntheticMessage(r.th.opts.Clock.NewID(), "No response requested.", "stop_sequence")
 		message.StopSequence = &sequence
-		lines = append(lines, protocol.SyntheticLine{LineHead: e.LineHead, Type: "assistant", Stamp: e.Stamp, Message: message, MadeBy: "other", LineFoot: e.LineFoot})
+		lines = append(lines, protocol.SyntheticLine{LineHead: e.LineHead, Type: "assistant", LineID: e.LineID, Message: message, MadeBy: "other", LineFoot: e.LineFoot})
 	}
 	r.lost, r.mute = nil, false
 	return lines

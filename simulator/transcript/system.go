@@ -27,7 +27,7 @@ type (
 )
 
 // attached is the line of what the session's layers attach.
-func (r *recorder) attached(ev *protocol.Attached) protocol.AttachmentLine {
+func (r *recorder) attached(ev *protocol.AttachmentAdded) protocol.AttachmentLine {
 	line := r.th.attachment(ev.AgentID, ev.Role, ev.Attachment)
 	if ev.Rendered != "" {
 		line.Rendered = []protocol.RenderedText{{Content: ev.Rendered}}
@@ -85,7 +85,7 @@ func (r *recorder) retry(ev *protocol.CLIRetry) error {
 	return r.pen.write(protocol.APIErrorLine{
 		LineHead: e.LineHead, Type: "system", Subtype: "api_error", Level: "error", Source: source,
 		Error: failure, RetryAttempt: ev.Attempt, RetryInMS: ev.RetryInMS, MaxRetries: ev.MaxRetries,
-		TimedStamp: protocol.TimedStamp{Timestamp: e.Timestamp, UUID: e.UUID}, LineFoot: e.LineFoot,
+		SystemLineID: protocol.SystemLineID{Timestamp: e.Timestamp, UUID: e.UUID}, LineFoot: e.LineFoot,
 	})
 }
 
@@ -105,12 +105,12 @@ func (r *recorder) system(ev *protocol.System) error {
 	case "session_title_changed":
 		return r.entitle(text(ev.Fields, "title"))
 	case "informational":
-		if ev.Shown {
+		if ev.StreamOnly {
 			return nil
 		}
 		e := r.th.envelope("", ev.UUID, "")
 		return r.pen.write(protocol.InformationalLine{
-			LineHead: e.LineHead, Type: "system", Subtype: "informational", TimedStamp: protocol.TimedStamp{Timestamp: e.Timestamp, UUID: e.UUID},
+			LineHead: e.LineHead, Type: "system", Subtype: "informational", SystemLineID: protocol.SystemLineID{Timestamp: e.Timestamp, UUID: e.UUID},
 			Content: text(ev.Fields, "content"), Level: text(ev.Fields, "level"),
 			PreventContinuing: field(ev.Fields, "prevent_continuation") == true, Ending: ending(ev.Fields), LineFoot: e.LineFoot,
 		})
@@ -126,12 +126,12 @@ func (r *recorder) system(ev *protocol.System) error {
 
 // ending is what hooks made of a prompt; nil = the event is not about one, or
 // they gave no verdict.
-func ending(fields []protocol.Field) *protocol.PromptEnding {
+func ending(fields []protocol.Field) *protocol.LinePromptOutcome {
 	outcome, is := field(fields, "prompt_submit_outcome").(protocol.PromptOutcome)
 	if !is || outcome.NoVerdict != "" {
 		return nil
 	}
-	e := &protocol.PromptEnding{Kept: outcome.Kept}
+	e := &protocol.LinePromptOutcome{Kept: outcome.Kept}
 	e.Ending.Kind, e.Ending.Reason = outcome.Kind, outcome.Reason
 	return e
 }
@@ -139,9 +139,9 @@ func ending(fields []protocol.Field) *protocol.PromptEnding {
 // stopped keeps how the hooks at the end of a turn went.
 func (r *recorder) stopped(ev *protocol.StopHooks) error {
 	e := r.th.envelope("", "", "")
-	return r.pen.write(protocol.StopLine{
-		LineHead: e.LineHead, Type: "system", Subtype: "stop_hook_summary", StopSummary: ev.Summary, Level: "suggestion",
-		TimedStamp: protocol.TimedStamp{Timestamp: e.Timestamp, UUID: e.UUID}, ToolUseID: ev.ToolUseID, LineFoot: e.LineFoot,
+	return r.pen.write(protocol.StopHookLine{
+		LineHead: e.LineHead, Type: "system", Subtype: "stop_hook_summary", StopHookSummary: ev.Summary, Level: "suggestion",
+		SystemLineID: protocol.SystemLineID{Timestamp: e.Timestamp, UUID: e.UUID}, ToolUseID: ev.ToolUseID, LineFoot: e.LineFoot,
 	})
 }
 
@@ -153,17 +153,17 @@ func (r *recorder) bounded(ev *protocol.System) error {
 	delete(r.th.leaf, "")
 	e := r.th.envelope("", ev.UUID, "")
 	e.LogicalParentUUID = before
-	line := protocol.CompactLine{
+	line := protocol.CompactBoundaryLine{
 		LineHead: e.LineHead, Type: "system", Subtype: "compact_boundary", Content: "Conversation compacted",
-		TimedStamp: protocol.TimedStamp{Timestamp: e.Timestamp, UUID: e.UUID}, Level: "info", LineFoot: e.LineFoot,
-		Metadata: protocol.LineCompact{
+		SystemLineID: protocol.SystemLineID{Timestamp: e.Timestamp, UUID: e.UUID}, Level: "info", LineFoot: e.LineFoot,
+		Metadata: protocol.LineCompactMetadata{
 			Trigger: meta.Trigger, PreTokens: meta.PreTokens, PostTokens: meta.PostTokens, DurationMS: meta.DurationMS, Dropped: meta.Dropped,
 		},
 	}
 	r.kept = nil
 	if meta.Segment != nil {
 		r.kept = meta.Messages.UUIDs
-		segment, messages := protocol.LineSegment(*meta.Segment), protocol.LineMessages(*meta.Messages)
+		segment, messages := protocol.LinePreservedSegment(*meta.Segment), protocol.LinePreservedMessages(*meta.Messages)
 		line.Metadata.Segment, line.Metadata.Messages = &segment, &messages
 	}
 	if meta.Trigger == "auto" {
@@ -176,17 +176,17 @@ func (r *recorder) bounded(ev *protocol.System) error {
 
 // compacted keeps what follows the boundary: the summary, the command that
 // asked for it, and what the model is told anew.
-func (r *recorder) compacted(ev *protocol.Compacted) error {
+func (r *recorder) compacted(ev *protocol.ConversationCompacted) error {
 	line := protocol.UserLine{
 		Type: "user", Message: protocol.UserContent{Role: "user", Content: protocol.Content{Text: ev.Summary.Message.Content.Plain()}},
-		OnlyShown: true, IsSummary: true, TurnPosition: &protocol.TurnPosition{TurnIndex: r.turns},
+		TranscriptOnly: true, IsSummary: true, TurnPosition: &protocol.TurnPosition{TurnIndex: r.turns},
 	}
 	if ev.Command == nil {
 		return r.compactedInTurn(ev, line)
 	}
 	e := r.th.envelope("", ev.Summary.UUID, ev.Summary.Timestamp)
 	e.PromptID = r.th.promptOf(ev.Command)
-	line.LineHead, line.Stamp, line.LineFoot = e.LineHead, e.Stamp, e.LineFoot
+	line.LineHead, line.LineID, line.LineFoot = e.LineHead, e.LineID, e.LineFoot
 	if err := r.pen.write(line); err != nil {
 		return err
 	}
@@ -196,7 +196,7 @@ func (r *recorder) compacted(ev *protocol.Compacted) error {
 	e = r.th.envelope("", ev.Output.UUID, ev.Output.Timestamp)
 	e.PromptID = ev.Command.PromptID
 	if err := r.pen.write(protocol.UserLine{
-		LineHead: e.LineHead, Type: "user", Message: ev.Output.Message, RepeatsSummary: ev.Reports, Stamp: e.Stamp, LineFoot: e.LineFoot,
+		LineHead: e.LineHead, Type: "user", Message: ev.Output.Message, RepeatsSummary: ev.HasHookReports, LineID: e.LineID, LineFoot: e.LineFoot,
 	}); err != nil {
 		return err
 	}
@@ -205,12 +205,12 @@ func (r *recorder) compacted(ev *protocol.Compacted) error {
 
 // compactedInTurn keeps what follows the boundary in the middle of a turn: the model is
 // told everything anew at once. A prompt that is kept is none of those summed up.
-func (r *recorder) compactedInTurn(ev *protocol.Compacted, line protocol.UserLine) error {
+func (r *recorder) compactedInTurn(ev *protocol.ConversationCompacted, line protocol.UserLine) error {
 	lines := r.listing.opening("")
 	e := r.th.envelope("", ev.Summary.UUID, ev.Summary.Timestamp)
 	e.PromptID = r.th.promptID
-	line.LineHead, line.Stamp, line.LineFoot = e.LineHead, e.Stamp, e.LineFoot
-	line.TurnOrigin, line.Summarized = "sdk", []string{ev.Prompt}
+	line.LineHead, line.LineID, line.LineFoot = e.LineHead, e.LineID, e.LineFoot
+	line.TurnOrigin, line.SummarizedPrompts = "sdk", []string{ev.Prompt}
 	if slices.Contains(r.kept, ev.Prompt) {
 		line.TurnPosition.TurnIndex--
 	}
@@ -223,7 +223,7 @@ func (r *recorder) localCommand(ev *protocol.Assistant) error {
 	e := r.th.envelope("", ev.UUID, ev.Timestamp)
 	return r.pen.write(protocol.LocalCommandLine{
 		LineHead: e.LineHead, Type: "system", Subtype: "local_command", Content: ev.LocalCommandSource, Level: "info",
-		TimedStamp: protocol.TimedStamp{Timestamp: e.Timestamp, UUID: e.UUID}, CommandRun: ev.LocalCommandRun, ContextUsage: ev.ContextUsage,
+		SystemLineID: protocol.SystemLineID{Timestamp: e.Timestamp, UUID: e.UUID}, CommandRun: ev.LocalCommandRun, ContextUsage: ev.ContextUsage,
 		Outcome: ev.LocalCommandOutcome, LineFoot: e.LineFoot,
 	})
 }

@@ -114,7 +114,7 @@ func TestCompactedTranscript(t *testing.T) {
 	record(
 		t, s,
 		&protocol.System{Subtype: "compact_boundary", UUID: boundary, Fields: fields("compact_metadata", protocol.CompactMetadata{Trigger: "manual", PreTokens: 7})},
-		&protocol.Compacted{Summary: shown, Command: &protocol.PromptAccepted{Local: true, Content: protocol.Content{Text: "/compact"}}, Output: said},
+		&protocol.ConversationCompacted{Summary: shown, Command: &protocol.PromptAccepted{LocalCommand: true, Content: protocol.Content{Text: "/compact"}}, Output: said},
 		shown, said,
 		&protocol.Assistant{
 			UUID: cost, LocalCommandSource: "<local-command-stdout>$0</local-command-stdout>", LocalCommandRun: &protocol.LocalCommand{Command: "cost"},

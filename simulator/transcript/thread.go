@@ -50,7 +50,7 @@ func (th *conversation) envelope(agentID, uuid, timestamp string) protocol.Envel
 	}
 	e := protocol.Envelope{
 		LineHead: protocol.LineHead{IsSidechain: agentID != "", AgentID: agentID},
-		Stamp:    protocol.Stamp{UUID: uuid, Timestamp: th.at(timestamp)},
+		LineID:   protocol.LineID{UUID: uuid, Timestamp: th.at(timestamp)},
 		LineFoot: protocol.LineFoot{
 			UserType: "external", Entrypoint: th.opts.Entrypoint, CWD: th.dirOf(agentID), SessionID: th.id,
 			Version: th.opts.Version, GitBranch: th.opts.Machine.GitBranch,
@@ -84,7 +84,7 @@ func (th *conversation) at(timestamp string) string {
 
 func (th *conversation) attachment(agentID, role string, value any) protocol.AttachmentLine {
 	e := th.envelope(agentID, "", "")
-	return protocol.AttachmentLine{LineHead: e.LineHead, Attachment: value, Type: "attachment", Stamp: e.Stamp, RenderedRole: role, LineFoot: e.LineFoot}
+	return protocol.AttachmentLine{LineHead: e.LineHead, Attachment: value, Type: "attachment", LineID: e.LineID, RenderedRole: role, LineFoot: e.LineFoot}
 }
 
 func (th *conversation) latch() protocol.LatchLine {

@@ -72,7 +72,7 @@ func (w *world) turn(t *testing.T, s *transcript.Transcript, prompt string, bloc
 	const at = "2026-01-02T03:04:05.000Z"
 	ids := []string{w.id()}
 	events := []protocol.Event{
-		&protocol.Queued{Content: protocol.Content{Text: prompt}, Timestamp: at},
+		&protocol.PromptQueued{Content: protocol.Content{Text: prompt}, Timestamp: at},
 		&protocol.PromptAccepted{UUID: ids[0], PromptID: "p-" + prompt, Content: protocol.Content{Text: prompt}, Timestamp: at, PermissionMode: "default"},
 		&protocol.Init{Type: "system", Subtype: "init", Model: "claude-opus-5-5"},
 	}
@@ -584,7 +584,7 @@ func TestLastPrompt(t *testing.T) {
 	for want, events := range map[string][]protocol.Event{
 		"a b":                          {&protocol.PromptAccepted{Content: blocks}},
 		strings.Repeat("x", 200) + "…": {&protocol.PromptAccepted{Content: protocol.Content{Text: long}}},
-		"/do it":                       {&protocol.Queued{Content: protocol.Content{Text: "/do it"}}, &protocol.PromptAccepted{Content: protocol.Content{Text: "<tags>"}}},
+		"/do it":                       {&protocol.PromptQueued{Content: protocol.Content{Text: "/do it"}}, &protocol.PromptAccepted{Content: protocol.Content{Text: "<tags>"}}},
 		"first":                        {&protocol.PromptAccepted{Content: protocol.Content{Text: "first"}}, &protocol.PromptAccepted{Content: protocol.Content{Text: "ended"}, Source: "system"}},
 	} {
 		w := newWorld(t)

@@ -147,7 +147,7 @@ func (s *EventList) addBlock(i int, b protocol.Block, hidden bool) {
 		empty.Input = json.RawMessage("{}")
 		open(empty)
 		s.addInput(i, b.Input)
-	case protocol.ServerCall:
+	case protocol.ServerToolCall:
 		empty := b
 		empty.Input = json.RawMessage("{}")
 		open(empty)

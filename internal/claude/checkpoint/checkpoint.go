@@ -132,7 +132,7 @@ func (h *History) See(ev protocol.Event) error {
 	defer h.mu.Unlock()
 	switch ev := ev.(type) {
 	case *protocol.PromptAccepted:
-		if !ev.Injected && !ev.Local && !ev.Refused {
+		if !ev.Injected && !ev.LocalCommand && !ev.Blocked {
 			return h.prompted(ev.UUID)
 		}
 	case *protocol.Assistant:
@@ -141,7 +141,7 @@ func (h *History) See(ev protocol.Event) error {
 				h.uses[use.ID] = ev.UUID
 			}
 		}
-	case *protocol.ToolRan:
+	case *protocol.ToolExecuted:
 		if ev.Use.Agent != nil {
 			return nil // what sub-agents change stays
 		}
@@ -291,7 +291,7 @@ func (h *History) abs(path string) string {
 }
 
 // edited reads from the result of an editing tool what the file was before.
-func edited(ev *protocol.ToolRan) (path string, before *string, ok bool) {
+func edited(ev *protocol.ToolExecuted) (path string, before *string, ok bool) {
 	if ev.Result.IsError || ev.Result.NonExecutionKind != "" {
 		return "", nil, false
 	}

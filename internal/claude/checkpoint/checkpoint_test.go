@@ -28,7 +28,7 @@ func edit(t *testing.T, h *History, tool, path, content string) {
 	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	see(t, h, &protocol.ToolRan{Use: protocol.ToolUse{ID: "t-1", Name: tool}, Result: protocol.ToolResult{Output: output}})
+	see(t, h, &protocol.ToolExecuted{Use: protocol.ToolUse{ID: "t-1", Name: tool}, Result: protocol.ToolResult{Output: output}})
 }
 
 func see(t *testing.T, h *History, ev protocol.Event) {
@@ -56,10 +56,10 @@ func TestRewind(t *testing.T) {
 	edit(t, h, "Edit", a, "two\nthree\nfour\n")
 	edit(t, h, "Write", b, "new\n")
 	edit(t, h, "NotebookEdit", n, "{1}")
-	see(t, h, &protocol.ToolRan{Use: protocol.ToolUse{Name: "Write"}, Result: protocol.ErrorResult("no")})
-	see(t, h, &protocol.ToolRan{Use: protocol.ToolUse{Name: "Write", Agent: &protocol.AgentRef{}}, Result: protocol.ToolResult{Output: map[string]any{"filePath": filepath.Join(dir, "by an agent")}}})
-	see(t, h, &protocol.PromptAccepted{UUID: "command", Local: true})
-	see(t, h, &protocol.ToolRan{Use: protocol.ToolUse{Name: "Bash"}, Result: protocol.ToolResult{Output: map[string]string{"filePath": a}}})
+	see(t, h, &protocol.ToolExecuted{Use: protocol.ToolUse{Name: "Write"}, Result: protocol.ErrorResult("no")})
+	see(t, h, &protocol.ToolExecuted{Use: protocol.ToolUse{Name: "Write", Agent: &protocol.AgentRef{}}, Result: protocol.ToolResult{Output: map[string]any{"filePath": filepath.Join(dir, "by an agent")}}})
+	see(t, h, &protocol.PromptAccepted{UUID: "command", LocalCommand: true})
+	see(t, h, &protocol.ToolExecuted{Use: protocol.ToolUse{Name: "Bash"}, Result: protocol.ToolResult{Output: map[string]string{"filePath": a}}})
 
 	preview, err := h.Preview("u-2")
 	if err != nil {

@@ -29,25 +29,25 @@ func TestReadAnswer(t *testing.T) {
 		want protocol.PermissionAnswer
 	}{
 		{`{"behavior":"allow"}`, protocol.PermissionAnswer{Allow: true}},
-		{`{"behavior":"allow","updatedInput":null}`, protocol.PermissionAnswer{Failure: invalid}},
+		{`{"behavior":"allow","updatedInput":null}`, protocol.PermissionAnswer{AskFailure: invalid}},
 		{`{"behavior":"allow","updatedInput":{"a":1}}`, protocol.PermissionAnswer{Allow: true, UpdatedInput: json.RawMessage(`{"a":1}`)}},
 		{`{"behavior":"allow","updatedInput":{}}`, protocol.PermissionAnswer{Allow: true}},
-		{`{"behavior":"allow","updatedInput":[1]}`, protocol.PermissionAnswer{Failure: invalid}},
+		{`{"behavior":"allow","updatedInput":[1]}`, protocol.PermissionAnswer{AskFailure: invalid}},
 		{`{"behavior":"allow","updatedPermissions":[{"type":"setMode","mode":"plan"}]}`, protocol.PermissionAnswer{
 			Allow: true, UpdatedPermissions: []protocol.PermissionUpdate{{Type: "setMode", Mode: "plan"}},
 		}},
-		{`{"behavior":"allow","updatedPermissions":7}`, protocol.PermissionAnswer{Failure: invalid}},
+		{`{"behavior":"allow","updatedPermissions":7}`, protocol.PermissionAnswer{AskFailure: invalid}},
 		{`{"behavior":"deny","message":"no"}`, protocol.PermissionAnswer{Message: "no"}},
 		{`{"behavior":"deny","message":"","interrupt":true}`, protocol.PermissionAnswer{Interrupt: true}},
-		{`{"behavior":"deny"}`, protocol.PermissionAnswer{Failure: invalid}},
-		{`{}`, protocol.PermissionAnswer{Failure: invalid}},
-		{``, protocol.PermissionAnswer{Failure: invalid}},
-		{`nonsense`, protocol.PermissionAnswer{Failure: invalid}},
+		{`{"behavior":"deny"}`, protocol.PermissionAnswer{AskFailure: invalid}},
+		{`{}`, protocol.PermissionAnswer{AskFailure: invalid}},
+		{``, protocol.PermissionAnswer{AskFailure: invalid}},
+		{`nonsense`, protocol.PermissionAnswer{AskFailure: invalid}},
 	}
 	for _, tt := range tests {
 		got := permission.ReadAnswer(json.RawMessage(tt.raw))
-		if strings.HasPrefix(got.Failure, invalid) {
-			got.Failure = invalid
+		if strings.HasPrefix(got.AskFailure, invalid) {
+			got.AskFailure = invalid
 		}
 		if diff := cmp.Diff(tt.want, got); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", tt.raw, diff)

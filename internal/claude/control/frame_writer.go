@@ -59,7 +59,7 @@ func (a *frameWriter) showState(state string) {
 
 // repeatPrompt echoes a prompt that gets no separate turn. Such an event has no time stamp.
 func (a *frameWriter) repeatPrompt(in protocol.UserMessage) {
-	if !a.replay || !simulator.Repeats(in) {
+	if !a.replay || !simulator.IsReplayable(in) {
 		return
 	}
 	yes := true

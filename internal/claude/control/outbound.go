@@ -53,7 +53,7 @@ func (p *Conn) Ask(ctx context.Context, r protocol.PermissionRequest) (protocol.
 	}
 	if r.Hook != nil {
 		q.HookEvent, q.HookOrigin = "PreToolUse", r.Hook.Origin
-		if name, ok := strings.CutPrefix(r.Hook.Origin, protocol.PluginHooks); ok {
+		if name, ok := strings.CutPrefix(r.Hook.Origin, protocol.PluginHookPrefix); ok {
 			q.HookPlugin = name + "@inline"
 		}
 	}
@@ -70,11 +70,11 @@ func (p *Conn) Ask(ctx context.Context, r protocol.PermissionRequest) (protocol.
 	p.out.showState("running")
 	switch refused, failed := errors.AsType[*HostError](err); {
 	case failed:
-		return protocol.PermissionAnswer{Failure: strings.TrimSuffix("Tool permission request failed: Error: "+refused.Text, ": ")}, nil
+		return protocol.PermissionAnswer{AskFailure: strings.TrimSuffix("Tool permission request failed: Error: "+refused.Text, ": ")}, nil
 	case errors.Is(err, errNotSent):
-		return protocol.PermissionAnswer{Failure: "Tool permission request failed: AbortError: Stream closed"}, nil
+		return protocol.PermissionAnswer{AskFailure: "Tool permission request failed: AbortError: Stream closed"}, nil
 	case errors.Is(err, ErrClosed):
-		return protocol.PermissionAnswer{Failure: "Tool permission request failed: AbortError: Tool permission stream closed before response received"}, nil
+		return protocol.PermissionAnswer{AskFailure: "Tool permission request failed: AbortError: Tool permission stream closed before response received"}, nil
 	case err != nil:
 		return protocol.PermissionAnswer{}, err
 	}

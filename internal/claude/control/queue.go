@@ -33,7 +33,7 @@ type prompt struct {
 
 // isMergeable reports whether a prompt may share a turn with others.
 func (in *prompt) isMergeable() bool {
-	_, typed, _ := in.message.Content.Typed()
+	_, typed, _ := in.message.Content.SplitTyped()
 	return !in.interrupted && !strings.HasPrefix(typed, "/")
 }
 
@@ -80,7 +80,7 @@ func blocksOf(c protocol.Content) []protocol.Block {
 func (in *prompt) lifecycleEvents(state string) []protocol.Event {
 	var events []protocol.Event
 	for _, id := range in.message.UUIDs {
-		events = append(events, protocol.Lifecycle(id, state))
+		events = append(events, protocol.CommandLifecycle(id, state))
 	}
 	return events
 }

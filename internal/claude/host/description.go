@@ -87,7 +87,7 @@ func (h *hostedSession) describe() Description {
 	if plan.State != "" {
 		d.UserOutputStylesDir = filepath.Join(plan.State, "output-styles")
 	}
-	d.OutputStyle = h.State().Now().Style
+	d.OutputStyle = h.State().Snapshot().OutputStyle
 	for _, name := range said.SlashCommands {
 		if c, ok := plan.Catalog.Command(name); ok {
 			listed := Command{Name: c.Name, Description: c.Description, ArgumentHint: c.Hint}

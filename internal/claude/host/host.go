@@ -197,7 +197,7 @@ func (p promptPlayer) Turn(_, interrupt context.Context, in protocol.UserMessage
 		return false, ErrInterrupted
 	}
 	last := p.LastResult()
-	return last != nil && simulator.Completed(last), err
+	return last != nil && simulator.PromptsCompleted(last), err
 }
 
 // StreamBackground writes the events of background work.

@@ -29,7 +29,7 @@ func setPermissionMode(_ context.Context, r *requestServer, in request) (control
 	}
 	a := control.Answer{Payload: modeAnswer{mode}}
 	if mode != before {
-		a.After = []protocol.Event{protocol.ModeStatus(mode)}
+		a.After = []protocol.Event{protocol.ModeChanged(mode)}
 	}
 	return a, nil
 }

@@ -79,7 +79,7 @@ func (h *hostedSession) ApplySettings(in map[string]json.RawMessage) (wrong []st
 	}
 	if in["outputStyle"] != nil {
 		style := cmp.Or(now.OutputStyle, "default")
-		h.State().SetStyle(style)
+		h.State().SetOutputStyle(style)
 	}
 	if in["effortLevel"] != nil {
 		h.State().SetEffort(cmp.Or(stringValue(in["effortLevel"]), h.Plan().Model.Effort))
@@ -147,7 +147,7 @@ func (h *hostedSession) UpdateSettings(source string, in map[string]string) erro
 		return err
 	}
 	if style, ok := in["outputStyle"]; ok {
-		h.State().SetStyle(style)
+		h.State().SetOutputStyle(style)
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -329,7 +329,7 @@ type settingsResult struct {
 }
 
 func (h *hostedSession) settings() settingsAnswer {
-	live := h.State().Now()
+	live := h.State().Snapshot()
 	out := settingsAnswer{
 		Served: "ineligible", Sources: []settingsSource{},
 		Applied: settingsResult{Model: h.Model(), UltracodeAvailable: model.Of(h.Model()).Ultracode},

@@ -40,7 +40,7 @@ func StreamJSON(w io.Writer, events Events) error {
 		if err != nil {
 			return err
 		}
-		if v, ok := ev.(*protocol.Verbatim); ok {
+		if v, ok := ev.(*protocol.VerbatimOutput); ok {
 			if err := verbatim(w, v); err != nil {
 				return err
 			}
@@ -67,7 +67,7 @@ type grouper interface {
 
 // verbatim writes what a scenario wants on stdout. What repeats is never held as a
 // whole.
-func verbatim(w io.Writer, v *protocol.Verbatim) error {
+func verbatim(w io.Writer, v *protocol.VerbatimOutput) error {
 	if len(v.Stdout)+len(v.End) == 0 {
 		return nil
 	}
@@ -82,7 +82,7 @@ func verbatim(w io.Writer, v *protocol.Verbatim) error {
 	return write(w)
 }
 
-func repeat(w io.Writer, v *protocol.Verbatim) error {
+func repeat(w io.Writer, v *protocol.VerbatimOutput) error {
 	const piece = 64 << 10
 	if len(v.Stdout) > 0 {
 		each := min(v.Times, max(1, piece/len(v.Stdout)))

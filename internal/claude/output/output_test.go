@@ -71,7 +71,7 @@ func TestText(t *testing.T) {
 func TestStreamJSONLeavesTracesOut(t *testing.T) {
 	var out strings.Builder
 	text := &protocol.User{Type: "user", Message: protocol.UserContent{Role: "user", Content: protocol.Content{Text: "<a>\u2028ü&"}}}
-	if err := output.StreamJSON(&out, stream(&protocol.Matched{Rule: "x"}, status("a"), text)); err != nil {
+	if err := output.StreamJSON(&out, stream(&protocol.RuleMatched{Rule: "x"}, status("a"), text)); err != nil {
 		t.Fatal(err)
 	}
 	want := `{"type":"system","subtype":"status","status":"a","session_id":"S","uuid":"U"}
@@ -94,7 +94,7 @@ func TestJSONIsTheLastResultAlone(t *testing.T) {
 
 func TestJSONVerboseIsOneArray(t *testing.T) {
 	var out strings.Builder
-	if err := output.JSONVerbose(&out, stream(status("a"), &protocol.Matched{}, status("b"))); err != nil {
+	if err := output.JSONVerbose(&out, stream(status("a"), &protocol.RuleMatched{}, status("b"))); err != nil {
 		t.Fatal(err)
 	}
 	want := `[{"type":"system","subtype":"status","status":"a","session_id":"S","uuid":"U"},{"type":"system","subtype":"status","status":"b","session_id":"S","uuid":"U"}]` + "\n"
@@ -171,9 +171,9 @@ func TestRepeatedLine(t *testing.T) {
 	const times = 100_000_000
 	w := &counter{}
 	err := output.StreamJSON(w, stream(
-		&protocol.Verbatim{Stdout: []byte("0123456789"), Times: times, End: []byte("\n")},
-		&protocol.Verbatim{Stdout: []byte("once"), End: []byte("\n")},
-		&protocol.Verbatim{Stdout: []byte("ab"), Times: 3},
+		&protocol.VerbatimOutput{Stdout: []byte("0123456789"), Times: times, End: []byte("\n")},
+		&protocol.VerbatimOutput{Stdout: []byte("once"), End: []byte("\n")},
+		&protocol.VerbatimOutput{Stdout: []byte("ab"), Times: 3},
 	))
 	if err != nil || w.bytes != 10*times+1+5+6 || w.last != 'b' || w.largest > 64<<10 {
 		t.Errorf("%d bytes, pieces of up to %d, %v", w.bytes, w.largest, err)

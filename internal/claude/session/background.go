@@ -84,7 +84,9 @@ func (b *background) close() {
 func (b *background) Options() simulator.Options { return b.options }
 
 // Name is how other sessions would call this one.
-func (b *background) Name() string { return command.SessionName(b.state.Now().Title, b.records.ID()) }
+func (b *background) Name() string {
+	return command.SessionName(b.state.Snapshot().Title, b.records.ID())
+}
 
 // Shown tells whether texts of agents that are waited for are shown.
 func (b *background) Shown() bool { return b.showAgentText.Load() }

@@ -73,8 +73,8 @@ func pluginHooks(parts catalog.Parts) hook.Source {
 
 // Announce runs the hooks of a tool's own events, which are told of the prompt only; a refusal is its feedback.
 func (h *hooks) Announce(ctx context.Context, in protocol.HookInput) (feedback string, shown []protocol.Event) {
-	now := h.state.Now()
-	base := protocol.HookBase{SessionID: now.SessionID, TranscriptPath: now.Transcript, CWD: h.workspace.Dir(), PromptID: now.PromptID}
+	now := h.state.Snapshot()
+	base := protocol.HookBase{SessionID: now.SessionID, TranscriptPath: now.TranscriptPath, CWD: h.workspace.Dir(), PromptID: now.PromptID}
 	out := h.Run(ctx, hook.Input{Base: base, Event: in})
 	if h.showFrames {
 		shown = out.Frames

@@ -66,11 +66,11 @@ func (s *Session) Busy() bool {
 
 // BackgroundEvents shows what the work shows until a turn is to follow, nothing is left, or ctx ends.
 func (s *Session) BackgroundEvents(ctx context.Context) Events {
-	return s.recordEvents(s.conversation.sim.Idle(ctx))
+	return s.recordEvents(s.conversation.sim.BackgroundEvents(ctx))
 }
 
 // TakeNotice takes the prompt of a turn that is to follow; false = there is none.
-func (s *Session) TakeNotice() (protocol.UserMessage, bool) { return s.conversation.sim.Notice() }
+func (s *Session) TakeNotice() (protocol.UserMessage, bool) { return s.conversation.sim.NextNotice() }
 
 // HostConfiguration is what a host may say before the first turn that is otherwise said by flags.
 type HostConfiguration struct {

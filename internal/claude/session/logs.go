@@ -131,9 +131,9 @@ func (l *debugLog) event(ev protocol.Event) {
 		l.printf("prompt %s from %s: %q", ev.UUID, ev.Source, ev.Content.Plain())
 	case *protocol.Init:
 		l.printf("turn begins: model %s, mode %s, %d tools", ev.Model, ev.PermissionMode, len(ev.Tools))
-	case *protocol.Matched:
+	case *protocol.RuleMatched:
 		l.printf("answered by %s %s:%d", cmp.Or(ev.Rule, "no rule"), ev.File, ev.Line)
-	case *protocol.ToolRan:
+	case *protocol.ToolExecuted:
 		l.printf("%s %s took %s, error %t", ev.Use.Name, ev.Use.ID, ev.Duration, ev.Result.IsError)
 	case *protocol.CLIRetry:
 		l.printf("request failed with %d, attempt %d: %s", ev.Status, ev.Attempt, ev.Message)

@@ -142,11 +142,11 @@ func (p promptTool) Ask(ctx context.Context, q protocol.PermissionRequest) (prot
 	case err != nil: // its server is gone
 		return protocol.PermissionAnswer{Undecided: true}, nil
 	case result.IsError:
-		return protocol.PermissionAnswer{Failure: result.Content.Plain(), Broken: true}, nil
+		return protocol.PermissionAnswer{AskFailure: result.Content.Plain(), CallFailed: true}, nil
 	}
 	answer := permission.ReadAnswer(json.RawMessage(result.Content.Plain()))
-	if answer.Failure != "" {
-		answer.Failure = "The permission prompt tool returned an invalid permission result. Expected {behavior: 'allow', updatedInput?: object} or " +
+	if answer.AskFailure != "" {
+		answer.AskFailure = "The permission prompt tool returned an invalid permission result. Expected {behavior: 'allow', updatedInput?: object} or " +
 			"{behavior: 'deny', message: string}. updatedPermissions may hold at most 4096 updates, rules and directories in all."
 	}
 	return answer, nil

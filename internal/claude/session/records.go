@@ -94,9 +94,9 @@ func (r *recorder) record(ctx context.Context, ev protocol.Event) {
 	switch ev := ev.(type) {
 	case *protocol.Warning:
 		r.Warn(ev.Text)
-	case *protocol.Verbatim:
+	case *protocol.VerbatimOutput:
 		fmt.Fprint(r.stderr, ev.Stderr)
-	case *protocol.Matched:
+	case *protocol.RuleMatched:
 		if ev.Rule == "" {
 			r.explainUnmatched(ev)
 		}
@@ -122,7 +122,7 @@ func (r *recorder) record(ctx context.Context, ev protocol.Event) {
 }
 
 // explainUnmatched explains a prompt that no rule answers, in the journal and, where nobody judges the run, on stderr.
-func (r *recorder) explainUnmatched(ev *protocol.Matched) {
+func (r *recorder) explainUnmatched(ev *protocol.RuleMatched) {
 	tell := r.scenario.repliesSilently(ev.Prompt) && !r.noHints
 	if !tell && r.journal == nil {
 		return
@@ -186,7 +186,7 @@ func (r *recorder) saveScenarioState() {
 func (r *recorder) lifecycleEvents(in protocol.UserMessage, state string) iter.Seq2[protocol.Event, error] {
 	return func(yield func(protocol.Event, error) bool) {
 		for _, id := range in.UUIDs {
-			frame := protocol.Lifecycle(id, state)
+			frame := protocol.CommandLifecycle(id, state)
 			frame.UUID, frame.SessionID = r.clock.NewID(), r.ID()
 			if !yield(frame, nil) {
 				return
@@ -276,7 +276,7 @@ type scenarioProgress struct {
 // observe takes an event on its way out.
 func (p *scenarioProgress) observe(ev protocol.Event) {
 	switch ev := ev.(type) {
-	case *protocol.Matched:
+	case *protocol.RuleMatched:
 		if ev.Rule != "" {
 			p.Seen().Rule(scenarios.RuleRef{Name: ev.Rule, File: ev.File, Line: ev.Line})
 		}
@@ -285,7 +285,7 @@ func (p *scenarioProgress) observe(ev protocol.Event) {
 			p.injectedPrompt = ev.Content.Plain()
 		}
 		p.ObservePrompt(ev.Content.Plain())
-	case *protocol.ToolRan:
+	case *protocol.ToolExecuted:
 		p.ObserveCall(ev.Use.Name, ev.Use.Input)
 	case *protocol.CLIRetry:
 		p.retries = ev.Attempt
@@ -306,7 +306,7 @@ func (p *scenarioProgress) observeAssistant(ev *protocol.Assistant) {
 		return
 	}
 	p.lastMessage[agent] = ev.Message.ID
-	if ev.Final != nil && ev.Final.GoesOn {
+	if ev.Final != nil && ev.Final.ContinuesPrevious {
 		p.Seen().GoOn(p.retries)
 	} else {
 		after := float64(p.clock.Now().Sub(p.started)) / float64(time.Millisecond)

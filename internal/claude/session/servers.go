@@ -31,7 +31,7 @@ import (
 // Host is who may stand behind a session: a program that answers its questions and sends its prompts.
 type Host interface {
 	permission.Asker
-	simulator.Prompts
+	simulator.PromptQueue
 	HostCallbacks
 }
 

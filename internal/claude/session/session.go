@@ -62,10 +62,10 @@ func Open(plan launch.Plan, host Host) (*Session, error) {
 	}
 	s.context.records = s.records
 	s.conversation = &conversation{records: s.records, endCause: func() error { return nil }}
-	s.state.Begin(s.records.ID(), s.records.transcript.Path())
+	s.state.BeginConversation(s.records.ID(), s.records.transcript.Path())
 	s.state.SetModel(s.plan.Model.Name)
 	s.state.SetEffort(s.plan.Model.Effort)
-	s.state.SetStyle(s.plan.Settings.OutputStyleName())
+	s.state.SetOutputStyle(s.plan.Settings.OutputStyleName())
 	s.state.SetTitle(s.plan.Custom.Title)
 	if err := s.build(host); err != nil {
 		s.records.closeLogs()
@@ -118,29 +118,29 @@ func (s *Session) simulatorOptions(prompt launch.Prompt) (simulator.Options, err
 	plan, t := s.plan, s.records.transcript
 	o := simulator.Options{
 		Model: s.background.model.Own(), Tools: s.tools, Hooks: s.hooks.Runner, Clock: plan.Clock, Rand: plan.Clock.Rand(),
-		Live: s.state, Here: s.tools, System: prompt.System + prompt.Append,
+		State: s.state, Location: s.tools, System: prompt.System + prompt.Append,
 		Limits: simulator.Limits{
-			Turns: plan.Limits.MaxTurns, BudgetUSD: plan.Limits.MaxBudgetUSD, Retries: plan.Limits.MaxRetries, RetryScale: plan.Limits.RetryScale,
-			Fallback: plan.Model.Fallback, StopBlocks: plan.Limits.StopBlockCap, SchemaTries: prompt.SchemaAttempts,
-			Window: plan.Limits.Window, NoCompact: plan.Limits.NoCompact, Gateway: plan.Limits.Gateway,
+			MaxTurns: plan.Limits.MaxTurns, BudgetUSD: plan.Limits.MaxBudgetUSD, Retries: plan.Limits.MaxRetries, RetryScale: plan.Limits.RetryScale,
+			FallbackModel: plan.Model.Fallback, MaxStopBlocks: plan.Limits.StopBlockCap, SchemaAttempts: prompt.SchemaAttempts,
+			ContextWindow: plan.Limits.Window, NoCompact: plan.Limits.NoCompact, GatewayHost: plan.Limits.Gateway,
 		},
-		Show: simulator.DisplayOptions{
-			Partial: plan.Output.Partial, Begun: clientinfo.NamesBegun(plan.Version), Replay: plan.Output.Replay, Hooks: plan.Output.HookEvents, Compat: plan.Compat, InOrder: plan.Clock.Repeatable(),
+		Display: simulator.DisplayOptions{
+			Partial: plan.Output.Partial, BegunMessageIDs: clientinfo.NamesBegun(plan.Version), ReplayPrompts: plan.Output.Replay, HookEvents: plan.Output.HookEvents, LegacyCost: plan.Compat, InOrder: plan.Clock.Repeatable(),
 			Thinking: plan.Output.ThinkingDisplay, Stream: plan.Scenario.Stream, ResponseDelay: plan.Limits.ResponseDelay, CompactDelay: plan.Limits.CompactDelay,
 		},
 		Main: &simulator.MainOptions{
 			Start: simulator.SessionStart{
 				Resumed: t.Resumed(), Forked: plan.Transcript.Fork && t.Resumed(), Setup: plan.Custom.Setup, Agent: plan.Custom.Agent,
-				Title: t.Title(), Reduced: plan.Custom.HooksDisabled() || plan.Settings.DisableAllHooks, Heard: (*simulator.PreviousReply)(t.Heard()), Sought: plan.Transcript.Continue && t.Resumed() && !plan.Transcript.Fork, Instructions: instructionHooks(plan.Custom.Memories),
+				Title: t.Title(), CustomizationsDisabled: plan.Custom.HooksDisabled() || plan.Settings.DisableAllHooks, PreviousReply: (*simulator.PreviousReply)(t.Heard()), Continue: plan.Transcript.Continue && t.Resumed() && !plan.Transcript.Fork, Instructions: instructionHooks(plan.Custom.Memories),
 			},
-			Said: s.context, Transcript: t, Tasks: s.background.tasks, Commands: slashCommands(s), Mentions: mentions{s.tools, plan.CWD, plan.Home}, Costs: t.Costs(),
+			Context: s.context, Transcript: t, Tasks: s.background.tasks, Commands: slashCommands(s), Mentions: mentions{s.tools, plan.CWD, plan.Home}, Costs: t.Costs(),
 		},
 	}
 	if host := s.servers.requests.host; host != nil {
 		o.Main.Prompts = host
 	}
 	if use, message, ok := t.Deferred(); ok {
-		o.Main.Deferred = &simulator.Deferred{Use: use, Message: message}
+		o.Main.Deferred = &simulator.DeferredCall{Use: use, Message: message}
 	}
 	if prompt.Schema == "" {
 		return o, nil
@@ -222,7 +222,9 @@ func (c *conversation) lastCost() slash.Cost {
 }
 
 // DeferredPrompt is the prompt that goes on with a call that an earlier process put off; false = there is none.
-func (s *Session) DeferredPrompt() (protocol.UserMessage, bool) { return s.conversation.sim.Deferred() }
+func (s *Session) DeferredPrompt() (protocol.UserMessage, bool) {
+	return s.conversation.sim.DeferredPrompt()
+}
 
 // Turn plays one prompt. When ctx ends, the turn still ends with its result.
 func (s *Session) Turn(ctx context.Context, in protocol.UserMessage) Events {
@@ -240,7 +242,7 @@ func (s *Session) PlayPrompts(ctx context.Context, prompts []protocol.UserMessag
 	for _, in := range prompts {
 		all = append(all, s.records.lifecycleEvents(in, "started"), s.conversation.sim.Turn(ctx, in), s.records.lifecycleEvents(in, "completed"))
 	}
-	all = append(all, s.conversation.sim.Settle(ctx, s.plan.Limits.BackgroundCeiling))
+	all = append(all, s.conversation.sim.WaitForBackground(ctx, s.plan.Limits.BackgroundCeiling))
 	return s.recordEvents(holdResults(s, func(yield func(protocol.Event, error) bool) {
 		for _, events := range all {
 			for ev, err := range events {
@@ -258,7 +260,7 @@ func holdResults(s *Session, events Events) Events {
 	return func(yield func(protocol.Event, error) bool) {
 		var held []*protocol.Result
 		flush := func() bool {
-			s.conversation.sim.Recount(held)
+			s.conversation.sim.RefreshTotals(held)
 			for _, result := range held {
 				if !yield(result, nil) {
 					return false

@@ -39,7 +39,7 @@ func (s *sessionContext) Init(context.Context) protocol.Init {
 	ev.CWD, ev.OriginalCWD = cmp.Or(s.Moved(), plan.CWD), plan.CWD
 	ev.AdditionalDirectories = append(ev.AdditionalDirectories, s.shownDirs(s.tools.policy.Added())...)
 	ev.APIKeySource, ev.Betas = plan.APIKeySource, plan.Model.Betas
-	ev.OutputStyle = s.state.Now().Style
+	ev.OutputStyle = s.state.Snapshot().OutputStyle
 	if plan.State != "" && !plan.Custom.Bare && !plan.Custom.Restricted && !plan.Custom.SafeMode && !plan.Settings.NoMemory {
 		dir := cmp.Or(plan.Settings.MemoryDir, filepath.Join(filepath.Dir(s.records.transcript.Path()), "memory"))
 		ev.MemoryPaths = &protocol.MemoryPaths{Auto: filepath.Clean(dir) + string(filepath.Separator)}
@@ -73,13 +73,13 @@ func (s *sessionContext) Init(context.Context) protocol.Init {
 	return ev
 }
 
-// Beside is what the model is told beside the first prompt, in texts as the real CLI sends them: the files of
+// FirstPromptContext is what the model is told beside the first prompt, in texts as the real CLI sends them: the files of
 // instructionHooks before what hooks say, and after that the output style and what MCP servers say of themselves.
-func (s *sessionContext) Beside() (before, after []string) {
+func (s *sessionContext) FirstPromptContext() (before, after []string) {
 	if text := instructionText(s.plan.Custom.Memories); text != "" {
 		before = append(before, text)
 	}
-	if style := s.state.Now().Style; style != "" && style != "default" {
+	if style := s.state.Snapshot().OutputStyle; style != "" && style != "default" {
 		after = append(after, strings.TrimSpace("# Output Style: "+style+"\n"+s.plan.Catalog.Style(style)))
 	}
 	var servers strings.Builder
@@ -216,7 +216,7 @@ func (s *sessionContext) Moved() string {
 
 // Effort is the level of the model's effort, and whether it can change from turn to turn; empty = it knows none.
 func (s *sessionContext) Effort() (level string, perTurn bool) {
-	now := s.state.Now()
+	now := s.state.Snapshot()
 	return now.Effort, now.Effort != "" && model.Of(model.Resolve(s.state.Model())).Effort
 }
 
@@ -232,7 +232,7 @@ type mentions struct {
 // Open reads what a prompt mentions as the Read tool would: it asks
 // nobody, but what a rule denies stays closed (spec: cli-shapes,
 // attachment:file).
-func (m mentions) Open(ctx context.Context, named simulator.Mention) (simulator.Mentioned, bool) {
+func (m mentions) Open(ctx context.Context, named simulator.Mention) (simulator.MentionContent, bool) {
 	path := named.Path
 	if rest, ok := strings.CutPrefix(path, "~/"); ok {
 		path = filepath.Join(m.home, rest)
@@ -243,12 +243,12 @@ func (m mentions) Open(ctx context.Context, named simulator.Mention) (simulator.
 	path = filepath.Clean(path)
 	raw, err := protocol.Marshal(map[string]string{"file_path": path})
 	if err != nil {
-		return simulator.Mentioned{}, false
+		return simulator.MentionContent{}, false
 	}
 	use := protocol.ToolUse{Type: "tool_use", Name: "Read", Input: raw}
 	info, err := os.Stat(path)
 	if err != nil || m.tools.policy.Decide(use).Behavior == permission.Deny {
-		return simulator.Mentioned{}, false
+		return simulator.MentionContent{}, false
 	}
 	shown, err := filepath.Rel(m.cwd, path)
 	if err != nil {
@@ -259,41 +259,41 @@ func (m mentions) Open(ctx context.Context, named simulator.Mention) (simulator.
 	}
 	result := m.tools.builtin.Open(ctx, path, named.First, named.Lines)
 	if result.IsError {
-		return simulator.Mentioned{}, false
+		return simulator.MentionContent{}, false
 	}
-	return simulator.Mentioned{Text: result.Content.Plain(), Attachment: map[string]any{
+	return simulator.MentionContent{Text: result.Content.Plain(), Attachment: map[string]any{
 		"type": "file", "filename": path, "content": result.Output, "displayPath": shown,
 		"savedCopyFraming": map[string]any{"enveloped": false},
 	}}, true
 }
 
-func mentionedDir(path, shown string) (simulator.Mentioned, bool) {
+func mentionedDir(path, shown string) (simulator.MentionContent, bool) {
 	entries, err := os.ReadDir(path)
 	if err != nil {
-		return simulator.Mentioned{}, false
+		return simulator.MentionContent{}, false
 	}
 	names := make([]string, len(entries))
 	for i, e := range entries {
 		names[i] = e.Name()
 	}
 	list := strings.Join(names, "\n")
-	return simulator.Mentioned{Text: list, Attachment: map[string]any{
+	return simulator.MentionContent{Text: list, Attachment: map[string]any{
 		"type": "directory", "path": path, "content": list, "displayPath": shown,
 	}}, true
 }
 
 // Read reads the resources of servers that a prompt mentions.
-func (m mentions) Read(ctx context.Context, prompt string) []simulator.Mentioned {
+func (m mentions) Read(ctx context.Context, prompt string) []simulator.MentionContent {
 	if m.tools.servers.manager == nil {
 		return nil
 	}
-	var all []simulator.Mentioned
+	var all []simulator.MentionContent
 	for _, found := range (executor.Resources{Manager: m.tools.servers.manager, SaveBlob: m.tools.servers.results.saveResource}).Mentions(ctx, prompt) {
 		attachment := map[string]any{"type": "mcp_resource", "server": found.Server, "uri": found.URI, "name": found.Name, "content": found.Content}
 		if found.Description != "" {
 			attachment["description"] = found.Description
 		}
-		all = append(all, simulator.Mentioned{Text: found.Text, Attachment: attachment})
+		all = append(all, simulator.MentionContent{Text: found.Text, Attachment: attachment})
 	}
 	return all
 }

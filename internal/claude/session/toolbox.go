@@ -53,7 +53,7 @@ func (t *toolbox) build(plan launch.Plan, p toolParts, v *servers, pol *policy) 
 	var err error
 	t.builtin, err = builtin.New(builtin.Options{
 		CWD: plan.CWD, AdditionalDirs: plan.Permission.DirectoryPaths(), OutputDir: v.records.transcript.ToolResultsDir(),
-		Environ: shellEnviron(plan, p.state.Now().Effort, v.records.ID()), Clock: plan.Clock, Allowed: t.inventory.exists, Answers: pol.answers,
+		Environ: shellEnviron(plan, p.state.Snapshot().Effort, v.records.ID()), Clock: plan.Clock, Allowed: t.inventory.exists, Answers: pol.answers,
 		Hooks: p.hooks, Tasks: p.background.tasks, Skills: p.library, Modes: pol, Access: pol, PlanFile: p.background.planFile,
 	})
 	if err != nil {
@@ -105,19 +105,19 @@ func (t *toolbox) Mode() protocol.PermissionMode { return t.policy.Mode() }
 // Prepare looks at a call as the model has written it. The name of an alias is not looked up again. Agents run beside their
 // neighbours, calls that take the hits of a breakpoint do not.
 func (t *toolbox) Prepare(call protocol.ToolUse) simulator.PreparedCall {
-	p := simulator.PreparedCall{Input: t.builtin.Prepare(call), Runs: t.aliases[call.Name]}
-	if p.Runs != "" {
-		call.Name = p.Runs
+	p := simulator.PreparedCall{Input: t.builtin.Prepare(call), RunAs: t.aliases[call.Name]}
+	if p.RunAs != "" {
+		call.Name = p.RunAs
 	}
 	p.ReadOnly = !t.callGates.countsHits(call.Name) && (builtin.ReadOnlyCall(call) || agent.IsCall(call.Name) && !t.sequentialAgents)
 	return p
 }
 
 // WaitReady looks at a call that is about to run. What is answered without a tool is not checked.
-func (t *toolbox) Ready(ctx context.Context, call protocol.ToolUse) simulator.Precheck {
-	ready := simulator.Precheck{Seen: t.builtin.Observed(call)}
+func (t *toolbox) Precheck(ctx context.Context, call protocol.ToolUse) simulator.Precheck {
+	ready := simulator.Precheck{ObservedInput: t.builtin.Observed(call)}
 	if !t.policy.canned.Answers(call) {
-		ready.Refused = t.refuse(ctx, call)
+		ready.Refusal = t.refuse(ctx, call)
 	}
 	return ready
 }
@@ -138,7 +138,7 @@ func (t *toolbox) Rewrite(tool string, output json.RawMessage) (protocol.Content
 // Replaced is a call with a hook's input, as its tool takes it, and what refuses it.
 func (t *toolbox) Replaced(ctx context.Context, call protocol.ToolUse) (protocol.ToolUse, *executor.Result) {
 	call.Input = t.policy.Known(call.Name, call.Input)
-	return call, t.Ready(ctx, call).Refused
+	return call, t.Precheck(ctx, call).Refusal
 }
 
 // Tool finds a tool by its canonical name.
@@ -397,7 +397,7 @@ func (i *nestedInstructions) shownPaths(agent *protocol.AgentRef) map[string]boo
 }
 
 // newlyReached are the instructions that count since the model has read or written a file.
-func (i *nestedInstructions) newlyReached(agent *protocol.AgentRef, file string) []simulator.Instructions {
+func (i *nestedInstructions) newlyReached(agent *protocol.AgentRef, file string) []simulator.InstructionFile {
 	if i.custom.Memory == nil {
 		return nil
 	}
@@ -405,7 +405,7 @@ func (i *nestedInstructions) newlyReached(agent *protocol.AgentRef, file string)
 	defer i.mu.Unlock()
 	known := i.shownPaths(agent)
 	known[file] = true // one that was read itself is known
-	var all []simulator.Instructions
+	var all []simulator.InstructionFile
 	for _, m := range catalog.Reached(*i.custom.Memory, file, known) {
 		known[m.Path] = true
 		all = append(all, i.describe(m, file))
@@ -414,7 +414,7 @@ func (i *nestedInstructions) newlyReached(agent *protocol.AgentRef, file string)
 }
 
 // describe is one file that a call led to, as hooks, transcripts and the model are told of it.
-func (i *nestedInstructions) describe(m catalog.Memory, file string) simulator.Instructions {
+func (i *nestedInstructions) describe(m catalog.Memory, file string) simulator.InstructionFile {
 	in := protocol.InstructionsLoadedHook{
 		FilePath: m.Path, MemoryType: m.Type, LoadReason: "nested_traversal", Globs: m.Globs, TriggerFilePath: file, ParentFilePath: m.Parent,
 	}
@@ -440,19 +440,19 @@ func (i *nestedInstructions) describe(m catalog.Memory, file string) simulator.I
 	if err != nil {
 		shown = m.Path
 	}
-	return simulator.Instructions{
+	return simulator.InstructionFile{
 		Hook: &in, Text: "Contents of " + m.Path + ":\n\n" + m.Text,
 		Attachment: map[string]any{"type": "nested_memory", "path": m.Path, "displayPath": shown, "content": content},
 	}
 }
 
 // initialInstructions is what an agent is told from the start; the kinds that only look around are told nothing (observed with 2.1.329).
-func (i *nestedInstructions) initialInstructions(agent *protocol.AgentRef) []simulator.Instructions {
+func (i *nestedInstructions) initialInstructions(agent *protocol.AgentRef) []simulator.InstructionFile {
 	text := instructionText(i.custom.Memories)
 	if text == "" || agent.Type == "Explore" || agent.Type == "Plan" {
 		return nil
 	}
-	return []simulator.Instructions{{Text: text}}
+	return []simulator.InstructionFile{{Text: text}}
 }
 
 // instructionText is the files of instructions as the model reads them first; empty = there are none.
@@ -467,12 +467,12 @@ func instructionText(memories []catalog.Memory) string {
 	return "Codebase and user instructions are shown below." + files.String()
 }
 
-// Reached tells which instructions count from now on.
-func (t *toolbox) Reached(agent *protocol.AgentRef, calls []protocol.ToolUse) []simulator.Instructions {
+// NewInstructions tells which instructions count from now on.
+func (t *toolbox) NewInstructions(agent *protocol.AgentRef, calls []protocol.ToolUse) []simulator.InstructionFile {
 	if calls == nil && agent != nil {
 		return t.instructions.initialInstructions(agent)
 	}
-	var all []simulator.Instructions
+	var all []simulator.InstructionFile
 	for _, call := range calls {
 		call.Name = cmp.Or(t.aliases[call.Name], call.Name)
 		if file := t.builtin.Touched(call); file != "" {

@@ -87,7 +87,7 @@ func before(ctx context.Context, g Gate, in input) (nothing *protocol.HookOutput
 	case err != nil: // the call was stopped, and who was to decide is gone
 		d = debug.Decision{Action: debug.ActionRaise, Message: "debugger: " + err.Error()}
 	}
-	specific := &protocol.HookSpecific{HookEventName: in.Event}
+	specific := &protocol.HookSpecificOutput{HookEventName: in.Event}
 	var o debug.Outcome
 	switch d.Action {
 	case debug.ActionModify:
@@ -119,9 +119,9 @@ func after(ctx context.Context, g Gate, in input) (nothing *protocol.HookOutput,
 	}
 	switch {
 	case d.Action == debug.ActionModify && strings.HasPrefix(in.ToolName, "mcp__"):
-		return &protocol.HookOutput{Specific: &protocol.HookSpecific{HookEventName: in.Event, UpdatedMCPToolOutput: d.Result}}, nil
+		return &protocol.HookOutput{Specific: &protocol.HookSpecificOutput{HookEventName: in.Event, UpdatedMCPToolOutput: d.Result}}, nil
 	case d.Action == debug.ActionModify:
-		return &protocol.HookOutput{Specific: &protocol.HookSpecific{HookEventName: in.Event, UpdatedToolOutput: d.Result}}, nil
+		return &protocol.HookOutput{Specific: &protocol.HookSpecificOutput{HookEventName: in.Event, UpdatedToolOutput: d.Result}}, nil
 	case d.Action == debug.ActionRaise:
 		return &protocol.HookOutput{Decision: "block", Reason: d.Message}, nil
 	}

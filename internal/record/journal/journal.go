@@ -95,11 +95,11 @@ func (j *Journal) Event(ev protocol.Event) {
 		l, err := promptLine(ev)
 		j.fail(err)
 		j.Write(l)
-	case *protocol.Attached:
+	case *protocol.AttachmentAdded:
 		j.Write(Attachment{ev.Attachment})
 	case *protocol.ContextAdded:
 		j.Write(Context{ev.Texts})
-	case *protocol.Matched:
+	case *protocol.RuleMatched:
 		j.Write(Match{Rule: ev.Rule, File: ev.File, Line: ev.Line, Prompt: ev.Prompt, Injected: ev.Injected, Nearest: ev.Nearest})
 	case *protocol.Assistant:
 		l, err := modelLine(ev)
@@ -109,7 +109,7 @@ func (j *Journal) Event(ev protocol.Event) {
 		if said, ok := ev.Event.(*protocol.Assistant); ok {
 			j.Event(said)
 		}
-	case *protocol.ToolRan:
+	case *protocol.ToolExecuted:
 		j.tool(ev)
 	case *protocol.CLIRetry:
 		j.Write(Retry{Attempt: ev.Attempt, Status: ev.Status, Message: ev.Message})

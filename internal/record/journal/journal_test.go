@@ -23,11 +23,11 @@ func TestLines(t *testing.T) {
 	j := journal.New(journal.Options{W: &out, Now: fixedNow, PID: 42, SessionID: "S", Environ: []string{"MY_TOKEN=hunter22hunter", "USER=somebody"}})
 	j.Write(journal.Run{Argv: []string{"claude", "-p", "hunter22hunter"}, CWD: "/w", Env: map[string]string{"A": "b"}, Settings: []string{}, Model: "m", PermissionMode: "default"})
 	j.Event(&protocol.PromptAccepted{UUID: "U", Content: protocol.Content{Text: "hi somebody"}})
-	j.Event(&protocol.Attached{Attachment: map[string]any{"type": "mcp_resource", "uri": "a:b", "content": "hunter22hunter"}, Role: "user"})
-	j.Event(&protocol.Matched{Rule: "responses[2]", File: "s.toml", Line: 7})
+	j.Event(&protocol.AttachmentAdded{Attachment: map[string]any{"type": "mcp_resource", "uri": "a:b", "content": "hunter22hunter"}, Role: "user"})
+	j.Event(&protocol.RuleMatched{Rule: "responses[2]", File: "s.toml", Line: 7})
 	j.Event(&protocol.Init{})
 	j.Write(journal.MCPCall{Source: "mcp_client", Server: "s", Tool: "mcp__s__t", RawTool: "t", Error: "no hunter22hunter"})
-	j.Event(&protocol.ToolRan{
+	j.Event(&protocol.ToolExecuted{
 		Use: protocol.ToolUse{ID: "T", Name: "mcp__s__t", Input: json.RawMessage(`{"api_key":"abc","n":1,"h":"Bearer abcdefghij"}`)},
 		Result: protocol.ToolResult{
 			Content: protocol.Content{Text: "ok sk-ant-12345678"}, Server: "s",
@@ -76,7 +76,7 @@ func TestSharedFile(t *testing.T) {
 			defer file.Close()
 			j := journal.New(journal.Options{W: file, Now: fixedNow, PID: i})
 			for n := range lines {
-				j.Event(&protocol.Matched{Rule: strings.Repeat(fmt.Sprint(n), 3000)})
+				j.Event(&protocol.RuleMatched{Rule: strings.Repeat(fmt.Sprint(n), 3000)})
 			}
 			if err := j.Err(); err != nil {
 				t.Error(err)

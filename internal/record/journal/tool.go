@@ -104,13 +104,13 @@ func (Tool) kind() string       { return "tool" }
 func (MCPCall) kind() string    { return "mcp_call" }
 
 // tool writes the lines of a call: what was decided about it, then the call.
-func (j *Journal) tool(ev *protocol.ToolRan) {
+func (j *Journal) tool(ev *protocol.ToolExecuted) {
 	if d := ev.Result.Decision; d != nil {
 		j.Write(Permission{Tool: ev.Use.Name, ToolUseID: ev.Use.ID, Decision: d.Decision, Source: d.Source, ReasonType: d.ReasonType})
 	}
 	l := Tool{
 		Tool: ev.Use.Name, ToolUseID: ev.Use.ID, Server: ev.Result.Server, Input: ev.Use.Input, Result: ev.Result.Content.Plain(),
-		IsError: ev.Result.IsError, Unknown: ev.Result.Unknown, Executed: ev.Result.NonExecutionKind == "" && !ev.Result.Unknown, MS: float64(ev.Duration) / float64(time.Millisecond),
+		IsError: ev.Result.IsError, Unknown: ev.Result.UnknownTool, Executed: ev.Result.NonExecutionKind == "" && !ev.Result.UnknownTool, MS: float64(ev.Duration) / float64(time.Millisecond),
 	}
 	for _, b := range ev.Breakpoints {
 		if b.Phase == "before" && (b.Action == "skip" || b.Action == "fail") {
@@ -121,7 +121,7 @@ func (j *Journal) tool(ev *protocol.ToolRan) {
 			Input: b.Input, Replacement: b.Replacement,
 		})
 	}
-	if ran := ev.RanWith; ran != nil && !bytes.Equal(ran, ev.Use.Input) {
+	if ran := ev.ExecutedInput; ran != nil && !bytes.Equal(ran, ev.Use.Input) {
 		l.RanWith = ran
 	}
 	blocks, err := blocksOf(ev.Result.Content)

@@ -157,7 +157,7 @@ func modelLine(ev *protocol.Assistant) (Model, error) {
 		InputTokens: ev.Message.Usage.InputTokens, OutputTokens: ev.Message.Usage.OutputTokens,
 	}
 	if ev.Final != nil {
-		l.GoesOn, l.More = ev.Final.GoesOn, ev.Final.More
+		l.GoesOn, l.More = ev.Final.ContinuesPrevious, ev.Final.HasMore
 	}
 	if ev.Message.StopReason != nil {
 		l.StopReason = *ev.Message.StopReason

@@ -1,0 +1,118 @@
+package simulator
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+
+	"github.com/claudeless/claudeless/scenarios"
+	"github.com/claudeless/claudeless/simulator/protocol"
+)
+
+// turnContext holds what all steps of a turn share: asking the model, running calls, continuing,
+// and commands of the CLI itself.
+type turnContext struct {
+	sim        *Simulator
+	out        *emitter
+	totals     *turnTotals
+	background *backgroundWork
+	prompts    *prompts
+	hooks      *hookPoints
+	structured *structuredOutput
+}
+
+// newTurnContext makes the shared state for one prompt.
+func newTurnContext(s *Simulator, in protocol.UserMessage, yield func(protocol.Event, error) bool) *turnContext {
+	st := &turnContext{
+		sim: s, out: &emitter{sim: s, yield: yield}, totals: &turnTotals{session: &s.totals, clock: s.options.Clock, budgetUSD: s.options.Limits.BudgetUSD, display: s.options.Display, started: s.options.Clock.Now()},
+		structured: &structuredOutput{schema: s.main.Schema, attempts: s.options.Limits.SchemaAttempts},
+	}
+	st.background = &backgroundWork{sim: s, out: st.out, totals: st.totals}
+	st.prompts = &prompts{sim: s, out: st.out, in: in}
+	if in.UUIDs == nil && in.UUID != "" {
+		st.prompts.in.UUIDs = []string{in.UUID}
+	}
+	st.hooks = &hookPoints{sim: s, out: st.out, prompts: st.prompts}
+	return st
+}
+
+const (
+	structuredTool     = "StructuredOutput"
+	structuredReminder = "[structured-output-enforce] You MUST call the StructuredOutput tool to complete this request. Call this tool now."
+)
+
+// structuredOutput follows the StructuredOutput calls of one turn (spec: cli-contract 9.1).
+type structuredOutput struct {
+	schema    Schema          // nil if no structured output is requested
+	attempts  int             // invalid outputs allowed; 0 means 5
+	value     json.RawMessage // the accepted output
+	lastError string          // lastError validation error
+	failures  int
+	reminded  bool
+}
+
+// addCall returns the reply's blocks with the scripted structured output as an additional tool use.
+func (st *structuredOutput) addCall(reply scenarios.Reply) []protocol.Block {
+	if st.schema == nil || reply.StructuredOutput == nil {
+		return reply.Blocks
+	}
+	use := protocol.ToolUse{Type: "tool_use", Name: structuredTool, Input: reply.StructuredOutput}
+	blocks := reply.Blocks[:len(reply.Blocks):len(reply.Blocks)]
+	if len(blocks) == 1 { // an empty text is left out of a message with a call
+		if text, ok := blocks[0].(protocol.TextBlock); ok && text.Text == "" {
+			blocks = nil
+		}
+	}
+	return append(blocks, use)
+}
+
+// validate checks one call.
+func (st *structuredOutput) validate(use protocol.ToolUse) protocol.ToolResult {
+	accept := &protocol.PermissionDecision{Decision: "accept", Source: "config"}
+	if err := st.schema.Validate(use.Input); err != nil {
+		st.failures++
+		st.lastError = "Output does not match required schema: " + err.Error()
+		r := protocol.ErrorResult(st.lastError)
+		r.Decision = accept
+		return r
+	}
+	st.value = use.Input
+	const text = "Structured output provided successfully"
+	return protocol.ToolResult{Content: protocol.Content{Text: text}, Output: text, Decision: accept}
+}
+
+// end returns a [turnEndError] after a valid output or too many invalid ones.
+func (st *structuredOutput) end() error {
+	if st.schema == nil {
+		return nil
+	}
+	tries := cmp.Or(st.attempts, 5)
+	switch {
+	case st.value != nil:
+		return &turnEndError{subtype: "success", terminalReason: "completed", structured: compact(st.value), result: new(string(compact(st.value))), stopReason: "tool_use"}
+	case st.failures >= tries:
+		return &turnEndError{
+			subtype: "error_max_structured_output_retries", terminalReason: "structured_output_retry_exhausted", isError: true, excludeLastReply: true, stopReason: "tool_use",
+			errors: []string{fmt.Sprintf("Failed to provide valid structured output after %d attempts — last StructuredOutput error: %s", tries, st.lastError)},
+		}
+	default:
+		return nil
+	}
+}
+
+// reminder returns, once a turn, the text that asks for missing structured output.
+func (st *structuredOutput) reminder() (string, bool) {
+	if st.schema == nil || st.reminded || st.value != nil {
+		return "", false
+	}
+	st.reminded = true
+	return structuredReminder, true
+}
+
+func compact(raw json.RawMessage) json.RawMessage {
+	out, err := protocol.Marshal(raw)
+	if err != nil {
+		return raw
+	}
+	return out
+}
