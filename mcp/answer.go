@@ -8,22 +8,21 @@ import (
 	"github.com/claudeless/claudeless/mcp/internal/connection"
 )
 
-// RPCError is a JSON-RPC error a server answered with; a *RPCError is an error. Code is
-// an int and Message a string as they came, Data is any JSON value, nil = none.
-// Options.Sample may fail with one too.
+// RPCError is a JSON-RPC error response of a server. Code and Message are those of the response; Data is any JSON
+// value, nil if absent. Options.Sample may return one too.
 type RPCError = connection.Error
 
-// clientRequests handles what a server asks of us.
-type clientRequests struct {
+// serverRequestHandler answers the requests and notifications that one server sends to the client.
+type serverRequestHandler struct {
 	*shared
 	server string
 }
 
 // Updated implements connection.Handler.
-func (a clientRequests) Updated(uri string) { a.updated(a.server, uri) }
+func (a serverRequestHandler) Updated(uri string) { a.updated(a.server, uri) }
 
 // Answer implements connection.Handler.
-func (a clientRequests) Answer(ctx context.Context, method string, params json.RawMessage) (any, error) {
+func (a serverRequestHandler) Answer(ctx context.Context, method string, params json.RawMessage) (any, error) {
 	switch method {
 	case "ping":
 		return struct{}{}, nil
@@ -34,20 +33,20 @@ func (a clientRequests) Answer(ctx context.Context, method string, params json.R
 	case connection.MethodElicit:
 		return a.elicit(ctx, params)
 	default:
-		return nil, errMethod
+		return nil, errMethodNotFound
 	}
 }
 
-var errMethod = &connection.Error{Code: connection.CodeMethodNotFound, Message: "Method not found"}
+var errMethodNotFound = &connection.Error{Code: connection.CodeMethodNotFound, Message: "Method not found"}
 
-func (a clientRequests) sample(ctx context.Context, params json.RawMessage) (any, error) {
-	if a.o.Sample == nil {
-		return nil, errMethod
+func (a serverRequestHandler) sample(ctx context.Context, params json.RawMessage) (any, error) {
+	if a.options.Sample == nil {
+		return nil, errMethodNotFound
 	}
-	return a.o.Sample(ctx, a.server, params)
+	return a.options.Sample(ctx, a.server, params)
 }
 
-func (a clientRequests) elicit(ctx context.Context, params json.RawMessage) (any, error) {
+func (a serverRequestHandler) elicit(ctx context.Context, params json.RawMessage) (any, error) {
 	var p struct {
 		Message string          `json:"message"`
 		Schema  json.RawMessage `json:"requestedSchema"`
@@ -58,8 +57,8 @@ func (a clientRequests) elicit(ctx context.Context, params json.RawMessage) (any
 		return nil, &connection.Error{Code: connection.CodeInvalidParams, Message: "Invalid params"}
 	}
 	answer := ElicitAnswer{}
-	if a.o.Elicit != nil {
-		answer = a.o.Elicit(ctx, ElicitRequest{Server: a.server, Message: p.Message, Schema: p.Schema, URL: p.URL, ID: p.ID, Params: params})
+	if a.options.Elicit != nil {
+		answer = a.options.Elicit(ctx, ElicitRequest{Server: a.server, Message: p.Message, Schema: p.Schema, URL: p.URL, ID: p.ID, Params: params})
 	}
 	out := map[string]any{"action": cmp.Or(answer.Action, "cancel")}
 	if answer.Action == "accept" && p.URL == "" {
@@ -68,7 +67,7 @@ func (a clientRequests) elicit(ctx context.Context, params json.RawMessage) (any
 	return out, nil
 }
 
-// withDefaults fills in what an answer leaves out from the schema's defaults.
+// withDefaults adds the defaults of the schema to the members that content leaves out.
 func withDefaults(content, schema json.RawMessage) map[string]json.RawMessage {
 	var s struct {
 		Properties map[string]struct {
@@ -76,8 +75,8 @@ func withDefaults(content, schema json.RawMessage) map[string]json.RawMessage {
 		} `json:"properties"`
 	}
 	out := map[string]json.RawMessage{}
-	_ = json.Unmarshal(schema, &s)    // a schema we cannot read has no defaults
-	_ = json.Unmarshal(content, &out) // neither has an answer that is no object
+	_ = json.Unmarshal(schema, &s)    // an unreadable schema has no defaults
+	_ = json.Unmarshal(content, &out) // content that is not an object counts as empty
 	for name, p := range s.Properties {
 		if _, given := out[name]; !given && p.Default != nil {
 			out[name] = p.Default

@@ -15,13 +15,12 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// ErrConnectionClosed says that a server went away during a call. Its text is
-// the one that the real CLI shows.
+// ErrConnectionClosed reports that the server closed the connection during a call. The text is that of the real CLI.
 var ErrConnectionClosed = connection.ErrClosed
 
-// TimeoutError says that a server gave no sign of life for too long.
+// TimeoutError reports that a server sent neither progress nor a result within Limit.
 type TimeoutError struct {
-	Server, Tool string // raw
+	Server, Tool string // rawTools names
 	Limit        time.Duration
 }
 
@@ -31,27 +30,25 @@ func (e *TimeoutError) Error() string {
 
 // CallRequest is one tool call.
 type CallRequest struct {
-	Tool      string          // any name Resolve takes
+	Tool      string          // any form of name that Resolve accepts
 	ToolUseID string          // sent as _meta["claudecode/toolUseId"]; empty = left out
 	Input     json.RawMessage // a JSON object; anything else is sent as {}
-	Timeout   time.Duration   // between two signs of life; 0 = the server's
-	// OnProgress gets the call's progress, in order, before Call returns; nil
-	// = not wanted. It runs on the goroutine of Call. Of progress that comes
-	// faster than it is taken some is left out.
+	Timeout   time.Duration   // limit between two messages of the server; 0 = the server's default
+	// OnProgress receives the progress of the call, in order, before Call returns; nil = not wanted. It runs on the
+	// goroutine of Call. If progress arrives faster than it is consumed, some is dropped.
 	OnProgress func(Progress)
 }
 
-// Progress is one progress notification: Progress and Total are float64s in the
-// server's own unit (Total 0 = unknown), Message a string, often empty.
+// Progress is one progress notification. Progress and Total are in the server's own unit (Total 0 = unknown); Message
+// is often empty.
 type Progress = connection.Progress
 
-// Call runs one tool and returns what the model sees of it. A tool or server
-// that fails is a result with IsError. The error is one of the routing errors;
-// then nothing was sent. A lost stdio server is started again first. When ctx
-// ends the call is cancelled and the result says so.
+// Call runs one tool and returns the result as the model sees it. If the tool or the server fails, the result has
+// IsError set. Call returns an error only for routing errors, in which case nothing was sent. A lost stdio server is
+// restarted first. When ctx ends, the call is cancelled and the result says so.
 func (m *Manager) Call(ctx context.Context, c CallRequest) (protocol.ToolResult, error) {
 	tool, result, err := m.call(ctx, c)
-	if routing(err) {
+	if isRoutingError(err) {
 		return protocol.ToolResult{}, err
 	}
 	var res protocol.ToolResult
@@ -64,15 +61,14 @@ func (m *Manager) Call(ctx context.Context, c CallRequest) (protocol.ToolResult,
 	return res, nil
 }
 
-// CallRaw is Call without the conversion: the result as the server sent it.
-// Beside the routing errors the error is an *RPCError, a *TimeoutError,
-// ErrConnectionClosed or the cause of ctx's end.
+// CallRaw is like Call but returns the result as the server sent it. In addition to the routing errors it returns an
+// *RPCError, a *TimeoutError, ErrConnectionClosed or the cause of the end of ctx.
 func (m *Manager) CallRaw(ctx context.Context, c CallRequest) (json.RawMessage, error) {
 	_, result, err := m.call(ctx, c)
 	return result, err
 }
 
-func routing(err error) bool {
+func isRoutingError(err error) bool {
 	return errors.Is(err, ErrUnknownServer) || errors.Is(err, ErrUnknownTool) ||
 		errors.Is(err, ErrNotConnected) || errors.Is(err, ErrDisabled) || errors.Is(err, ErrClosed)
 }
@@ -89,7 +85,7 @@ func (m *Manager) call(ctx context.Context, c CallRequest) (protocol.Tool, json.
 		return protocol.Tool{}, nil, ErrClosed
 	}
 	tool, err := m.Resolve(c.Tool)
-	if err != nil { // lists that are being fetched again may have it
+	if err != nil { // lists that are being fetched may contain the tool
 		m.waitFresh(ctx, listWait)
 		tool, err = m.Resolve(c.Tool)
 	}
@@ -97,7 +93,7 @@ func (m *Manager) call(ctx context.Context, c CallRequest) (protocol.Tool, json.
 		return tool, nil, err
 	}
 	s := m.catalogue().owner[tool.Name]
-	if s == nil { // gone since it was resolved
+	if s == nil { // the server was removed since the name was resolved
 		return tool, nil, fmt.Errorf("%w: %s", ErrUnknownTool, c.Tool)
 	}
 	conn, err := s.acquire(ctx)
@@ -105,12 +101,12 @@ func (m *Manager) call(ctx context.Context, c CallRequest) (protocol.Tool, json.
 		return tool, nil, err
 	}
 	k := connection.Call{
-		Tool: tool.RawName, UseID: c.ToolUseID, Arguments: arguments(c.Input), Total: s.cfg.MaxTotal,
-		Idle: orDefault(c.Timeout, orDefault(s.cfg.Timeout, m.o.ToolTimeout)),
+		Tool: tool.RawName, UseID: c.ToolUseID, Arguments: toolArguments(c.Input), Total: s.cfg.MaxTotal,
+		Idle: orDefault(c.Timeout, orDefault(s.cfg.Timeout, m.options.ToolTimeout)),
 	}
 	var began time.Time
-	if m.o.Records != nil {
-		began = m.o.Records.Now()
+	if m.options.Records != nil {
+		began = m.options.Records.Now()
 	}
 	result, err := conn.Call(ctx, k, c.OnProgress)
 	if late, ok := errors.AsType[*connection.ExpiredError](err); ok {
@@ -119,23 +115,23 @@ func (m *Manager) call(ctx context.Context, c CallRequest) (protocol.Tool, json.
 	if unserved, ok := errors.AsType[*connection.UnservedError](err); ok {
 		err = fmt.Errorf("MCP server %q %w", tool.Server, unserved)
 	}
-	err = public(err)
-	if m.o.Records != nil {
-		m.o.Records.Add(recorded(tool, k, began, result, err))
+	err = unwrapRPCError(err)
+	if m.options.Records != nil {
+		m.options.Records.Add(callRecord(tool, k, began, result, err))
 	}
 	return tool, result, err
 }
 
-// public is the answer of a server that err wraps, if it does.
-func public(err error) error {
+// unwrapRPCError returns the *RPCError that err wraps, or err itself.
+func unwrapRPCError(err error) error {
 	if rpc, ok := errors.AsType[*RPCError](err); ok {
 		return rpc
 	}
 	return err
 }
 
-// recorded is the record of a call that is over.
-func recorded(tool protocol.Tool, k connection.Call, began time.Time, result json.RawMessage, err error) record.Call {
+// callRecord returns the record of a finished call.
+func callRecord(tool protocol.Tool, k connection.Call, began time.Time, result json.RawMessage, err error) record.Call {
 	c := record.Call{
 		Server: tool.Server, Tool: tool.Name, RawTool: k.Tool, ToolUseID: k.UseID,
 		Input: k.Arguments, Result: result, StartedAt: began,
@@ -148,23 +144,23 @@ func recorded(tool protocol.Tool, k connection.Call, began time.Time, result jso
 	return c
 }
 
-// arguments is a tool's input as it is sent: always an object.
-func arguments(input json.RawMessage) json.RawMessage {
+// toolArguments returns the input as it is sent: always a JSON object.
+func toolArguments(input json.RawMessage) json.RawMessage {
 	if ordered.TypeOf(input) == "object" && json.Valid(input) {
 		return input
 	}
 	return json.RawMessage(`{}`)
 }
 
-// Loss says why a connected server went away ("exit status 3: boom") and what it
-// wrote last to standard error, once that is known; empty when it has not, or
-// nobody knows before ctx ends.
+// Loss returns why a connected server went away ("exit status 3: boom") and the last lines that it wrote to standard
+// error. It waits until they are known or ctx ends; both are empty if the server is still connected or the reason
+// stays unknown.
 func (m *Manager) Loss(ctx context.Context, server string) (reason string, stderr []string) {
-	s, err := m.known(server)
+	s, err := m.findServer(server)
 	if err != nil {
 		return "", nil
 	}
-	st, err := s.known(ctx)
+	st, err := s.currentStatus(ctx)
 	if err != nil {
 		return "", nil
 	}

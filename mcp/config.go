@@ -28,7 +28,7 @@ const (
 	typeHTTP  = "http"
 	typeSSE   = "sse"
 	typeSDK   = "sdk"
-	typeWS    = "ws" // known, and never connects
+	typeWS    = "ws" // recognized, but cannot connect
 )
 
 // ServerConfig is one server as configured, before variables are expanded.
@@ -42,30 +42,28 @@ type ServerConfig struct {
 	CWD     string // empty = Options.CWD
 	URL     string
 	Headers map[string]string
-	// HeadersHelper is a shell command that prints more headers, as a JSON
-	// object of strings, which outrank Headers; it runs at each connect and once
-	// more when a call is refused. Empty = none.
+	// HeadersHelper is a shell command that prints additional headers as a JSON object of strings. They take
+	// precedence over Headers. It runs at each connect and once more when a call is refused. Empty = none.
 	HeadersHelper string
-	// OrSSE takes an http server for one of the older transport when there is
-	// nothing that takes messages at its URL (HTTP 404 or 405).
-	OrSSE bool
-	// Timeout bounds one call between two signs of life; 0 = the manager's.
+	// FallbackToSSE retries an http server with the older SSE transport if the URL does not accept messages (HTTP 404
+	// or 405).
+	FallbackToSSE bool
+	// Timeout bounds the time between two messages of the server during a call; 0 = the default of the manager.
 	Timeout time.Duration
-	// MaxTotal bounds one call altogether; 0 = no bound.
+	// MaxTotal bounds a whole call; 0 = no bound.
 	MaxTotal       time.Duration
-	ConnectTimeout time.Duration // 0 = the manager's
+	ConnectTimeout time.Duration // 0 = the default of the manager
 	ShutdownGrace  time.Duration // each step of the shutdown; 0 = 500 ms
 	MaxLineBytes   int           // longest message; 0 = 16 MB
-	AlwaysLoad     bool          // tools are loaded without being asked for
-	// AutoReconnect brings a lost server back in the background; nil = for
-	// http and sse only.
+	AlwaysLoad     bool          // the tools are loaded without a tool search
+	// AutoReconnect reconnects a lost server in the background; nil = only http and sse servers.
 	AutoReconnect *bool
 	Disabled      bool // configured but switched off
-	// Literal entries have no variables to expand (the servers dialect).
+	// Literal marks an entry whose values are not expanded (the servers dialect).
 	Literal bool
 }
 
-// entryError says why one entry is skipped.
+// entryError describes why an entry is skipped.
 type entryError struct{ kind, message string }
 
 // expandConfig expands command, arguments, environment, url and headers.
@@ -96,44 +94,43 @@ func expandConfig(cfg ServerConfig, vars entry.Variables) (ServerConfig, []strin
 	return cfg, slices.Compact(unset)
 }
 
-// ConfigOptions say where LoadConfigs looks.
+// ConfigOptions are the sources that LoadConfigs reads.
 type ConfigOptions struct {
 	// Values are those of --mcp-config, in order: JSON text or a file.
 	Values []string
 	CWD    string
-	// Environ gives the variables that are checked, not yet expanded.
+	// Environ provides the variables that are checked; they are expanded later.
 	Environ []string
-	// Scopes are entries of settings files, lowest precedence first. The
-	// project's .mcp.json goes between them as source "project".
+	// Scopes are the entries of settings files, lowest precedence first. The .mcp.json file of the project is
+	// inserted between them as source "project".
 	Scopes []Scope
 	// ValuesOnly leaves out Scopes and .mcp.json (--strict-mcp-config).
 	ValuesOnly bool
-	// NoProject leaves out .mcp.json alone.
+	// NoProject leaves out only .mcp.json.
 	NoProject bool
-	// Disabled names servers, of any source, that are switched off.
+	// Disabled lists the names of disabled servers, whatever their source.
 	Disabled []string
-	// DisabledProject names servers of .mcp.json that are left out.
+	// DisabledProject lists the names of servers of .mcp.json that are left out.
 	DisabledProject []string
 }
 
-// Scope is a JSON object of server entries and where it was found.
+// Scope is a JSON object of server entries and its source.
 type Scope struct {
 	Source  string // user, project, local
 	Servers json.RawMessage
 }
 
-// Config is what LoadConfigs found.
+// Config is the result of LoadConfigs.
 type Config struct {
-	// Servers in the order of their first mention; of equal names the last
-	// entry counts.
+	// Servers are in the order of first mention; a later entry of the same name replaces the earlier one.
 	Servers []ServerConfig
-	// Errors are entries that were skipped.
+	// Errors lists the entries that were skipped.
 	Errors []protocol.MCPServerError
-	// Warnings name unset variables and white space around values.
+	// Warnings report unset variables and white space around values.
 	Warnings []string
 }
 
-// ConfigError is a --mcp-config value that cannot be used at all.
+// ConfigError reports a --mcp-config value that is unusable as a whole.
 type ConfigError struct {
 	Details []string // one line each
 }
@@ -142,16 +139,15 @@ func (e *ConfigError) Error() string {
 	return "Invalid MCP configuration:\n" + strings.Join(e.Details, "\n")
 }
 
-// LoadConfigs reads and merges all configuration. A broken value of Values is
-// a *ConfigError; a broken entry is skipped and listed in Config.Errors; a
-// broken .mcp.json is ignored.
+// LoadConfigs reads and merges all configuration. It returns a *ConfigError for a broken value in Values, lists
+// broken entries in Config.Errors, and ignores a broken .mcp.json.
 func LoadConfigs(o ConfigOptions) (Config, error) {
-	l := loader{o: o, vars: entry.NewVariables(o.Environ, o.CWD)}
+	l := loader{options: o, vars: entry.NewVariables(o.Environ, o.CWD)}
 	if !o.ValuesOnly {
-		l.scopes()
+		l.loadScopes()
 	}
 	for _, value := range o.Values {
-		if err := l.value(value); err != nil {
+		if err := l.loadValue(value); err != nil {
 			return Config{}, err
 		}
 	}
@@ -159,19 +155,19 @@ func LoadConfigs(o ConfigOptions) (Config, error) {
 }
 
 type loader struct {
-	o      ConfigOptions
-	vars   entry.Variables
-	config Config
+	options ConfigOptions
+	vars    entry.Variables
+	config  Config
 }
 
-// scopes adds settings entries and .mcp.json, which outranks user scope and
-// not local scope.
-func (l *loader) scopes() {
+// loadScopes adds the entries of settings files and of .mcp.json, which takes precedence over user scope but not over
+// localSlots scope.
+func (l *loader) loadScopes() {
 	project := func() {
-		if l.o.NoProject {
+		if l.options.NoProject {
 			return
 		}
-		data, err := os.ReadFile(filepath.Join(l.o.CWD, ".mcp.json"))
+		data, err := os.ReadFile(filepath.Join(l.options.CWD, ".mcp.json"))
 		if err != nil {
 			return
 		}
@@ -179,30 +175,30 @@ func (l *loader) scopes() {
 		if err != nil {
 			return
 		}
-		if _, err := l.document(doc, "project"); err != nil {
-			return // silent, as the real CLI is
+		if _, err := l.loadDocument(doc, "project"); err != nil {
+			return // the real CLI ignores it too
 		}
 	}
 	done := false
-	for _, s := range l.o.Scopes {
+	for _, s := range l.options.Scopes {
 		if !done && s.Source == "local" {
 			project()
 			done = true
 		}
-		l.entries(s.Servers, s.Source, claudeEntry)
+		l.loadEntries(s.Servers, s.Source, claudeEntry)
 	}
 	if !done {
 		project()
 	}
 }
 
-// value adds one --mcp-config value.
-func (l *loader) value(value string) error {
+// loadValue adds the servers of one --mcp-config value.
+func (l *loader) loadValue(value string) error {
 	doc := []byte(strings.TrimSpace(value))
 	if !json.Valid(doc) {
 		path := value
 		if !filepath.IsAbs(path) {
-			path = filepath.Join(l.o.CWD, path)
+			path = filepath.Join(l.options.CWD, path)
 		}
 		data, err := os.ReadFile(path)
 		switch {
@@ -215,7 +211,7 @@ func (l *loader) value(value string) error {
 			return &ConfigError{Details: []string{"MCP config is not a valid JSON"}}
 		}
 	}
-	if problem, err := l.document(doc, "dynamic"); err != nil {
+	if problem, err := l.loadDocument(doc, "dynamic"); err != nil {
 		return &ConfigError{Details: []string{problem}}
 	}
 	return nil
@@ -229,33 +225,33 @@ func standardJSON(data []byte) ([]byte, error) {
 	return hujson.Standardize(bytes.Clone(data))
 }
 
-var errDocument = errors.New("not a configuration")
+var errNotConfiguration = errors.New("not a configuration")
 
-// document adds the entries of a whole file; its top key tells the dialect.
-func (l *loader) document(doc json.RawMessage, source string) (problem string, err error) {
+// loadDocument adds the entries of a whole file. The top-level key determines the dialect.
+func (l *loader) loadDocument(doc json.RawMessage, source string) (problem string, err error) {
 	var top map[string]json.RawMessage
 	if json.Unmarshal(doc, &top) != nil || top == nil {
-		return "Invalid input: expected object, received " + ordered.TypeOf(doc), errDocument
+		return "Invalid input: expected object, received " + ordered.TypeOf(doc), errNotConfiguration
 	}
 	servers, claude := top["mcpServers"]
 	other, ours := top["servers"]
 	switch {
 	case claude && ours:
-		return "mcpServers and servers cannot both be given", errDocument
+		return "mcpServers and servers cannot both be given", errNotConfiguration
 	case ours:
 		if ordered.TypeOf(other) != "object" {
-			return "servers: Invalid input: expected record, received " + ordered.TypeOf(other), errDocument
+			return "servers: Invalid input: expected record, received " + ordered.TypeOf(other), errNotConfiguration
 		}
-		parse := codeEntry
+		parse := editorEntry
 		if hasTransport(other) {
-			parse = managedEntry
+			parse = strictEntry
 		}
-		l.entries(other, source, parse)
+		l.loadEntries(other, source, parse)
 		return "", nil
 	case ordered.TypeOf(servers) != "object":
-		return "mcpServers: Invalid input: expected record, received " + ordered.TypeOf(servers), errDocument
+		return "mcpServers: Invalid input: expected record, received " + ordered.TypeOf(servers), errNotConfiguration
 	}
-	l.entries(servers, source, claudeEntry)
+	l.loadEntries(servers, source, claudeEntry)
 	return "", nil
 }
 
@@ -267,21 +263,21 @@ func hasTransport(servers json.RawMessage) bool {
 	})
 }
 
-// reserved names belong to servers the real CLI brings along.
-var reserved = [...]string{"workspace", "claude-in-chrome", "computer-use", "Claude Preview", "Claude Browser"}
+// reservedNames are the names of servers that the real CLI provides itself.
+var reservedNames = [...]string{"workspace", "claude-in-chrome", "computer-use", "Claude Preview", "Claude Browser"}
 
-// entries adds the servers of one object.
-func (l *loader) entries(servers json.RawMessage, source string, parse func(*entry.Fields) (ServerConfig, *entryError)) {
+// loadEntries adds the servers of one JSON object.
+func (l *loader) loadEntries(servers json.RawMessage, source string, parse func(*entry.Fields) (ServerConfig, *entryError)) {
 	all, err := entry.Members(servers)
 	if err != nil {
 		return
 	}
 	for _, m := range all {
-		if source == "project" && slices.Contains(l.o.DisabledProject, m.Key) {
+		if source == "project" && slices.Contains(l.options.DisabledProject, m.Key) {
 			continue
 		}
-		if slices.Contains(reserved[:], m.Key) {
-			l.skip(m.Key, &entryError{"reserved_name", fmt.Sprintf("Skipped — %q is a reserved MCP server name", m.Key)})
+		if slices.Contains(reservedNames[:], m.Key) {
+			l.skipEntry(m.Key, &entryError{"reserved_name", fmt.Sprintf("Skipped — %q is a reserved MCP server name", m.Key)})
 			continue
 		}
 		f := entry.Read(m.Value)
@@ -295,24 +291,24 @@ func (l *loader) entries(servers json.RawMessage, source string, parse func(*ent
 		}
 		if problem != nil {
 			problem.message = strings.ReplaceAll(problem.message, "%NAME%", m.Key)
-			l.skip(m.Key, problem)
+			l.skipEntry(m.Key, problem)
 			continue
 		}
 		cfg.Name, cfg.Source = m.Key, source
 		if cfg.Type == typeSDK {
 			cfg.Source = typeSDK
 		}
-		l.put(cfg)
+		l.addServer(cfg)
 	}
 }
 
-func (l *loader) skip(name string, e *entryError) {
+func (l *loader) skipEntry(name string, e *entryError) {
 	l.config.Errors = append(l.config.Errors, protocol.MCPServerError{Name: name, Type: e.kind, Message: e.message})
 }
 
-// put adds a server, or replaces the one of that name where it stands.
-func (l *loader) put(cfg ServerConfig) {
-	cfg.Disabled = cfg.Disabled || slices.Contains(l.o.Disabled, cfg.Name)
+// addServer adds a server, or replaces an earlier one of the same name in place.
+func (l *loader) addServer(cfg ServerConfig) {
+	cfg.Disabled = cfg.Disabled || slices.Contains(l.options.Disabled, cfg.Name)
 	_, unset := expandConfig(cfg, l.vars)
 	for _, name := range unset {
 		l.config.Warnings = append(l.config.Warnings, fmt.Sprintf("MCP server %q: variable %s is not set", cfg.Name, name))
@@ -328,9 +324,8 @@ func (l *loader) put(cfg ServerConfig) {
 	l.config.Servers = append(l.config.Servers, cfg)
 }
 
-// claudeEntry reads an entry of mcpServers; unknown members are tolerated.
-// cwd, connectTimeout, maxTotal, shutdownGrace (ms), maxLineBytes,
-// autoReconnect, disabled and timeoutMs are our own.
+// claudeEntry parses an entry of mcpServers and ignores unknown members. The members cwd, connectTimeout, maxTotal,
+// shutdownGrace (ms), maxLineBytes, autoReconnect, disabled and timeoutMs are extensions of claudeless.
 func claudeEntry(f *entry.Fields) (ServerConfig, *entryError) {
 	if !f.Has("type") && f.Has("url") && !f.Has("command") {
 		return ServerConfig{}, &entryError{
@@ -342,7 +337,7 @@ func claudeEntry(f *entry.Fields) (ServerConfig, *entryError) {
 	if len(f.Problems) == 0 && !knownType(&cfg.Type) {
 		return cfg, &entryError{"unknown_type", fmt.Sprintf(`Skipped — unknown MCP server type %q for server "%%NAME%%"`, cfg.Type)}
 	}
-	common(f, &cfg)
+	readTransport(f, &cfg)
 	const ignoredBelow = time.Second
 	cfg.Timeout = max(f.Duration("timeout", time.Millisecond), f.Duration("timeoutMs", time.Millisecond))
 	if cfg.Timeout < ignoredBelow {
@@ -358,7 +353,7 @@ func claudeEntry(f *entry.Fields) (ServerConfig, *entryError) {
 	return cfg, nil
 }
 
-// knownType reports whether there is such a transport, and puts its plain name.
+// knownType reports whether *t is a known transport, and replaces an alias by the canonical name.
 func knownType(t *string) bool {
 	switch *t {
 	case "":
@@ -372,62 +367,62 @@ func knownType(t *string) bool {
 	return true
 }
 
-// common reads the members that tell how to reach the server.
-func common(f *entry.Fields, cfg *ServerConfig) {
+// readTransport reads the members that describe how to reach the server.
+func readTransport(f *entry.Fields, cfg *ServerConfig) {
 	switch cfg.Type {
 	case typeStdio:
 		cfg.Command = f.Required("command")
-		cfg.Args = f.List("args")
-		cfg.Env = f.Table("env")
+		cfg.Args = f.StringList("args")
+		cfg.Env = f.StringMap("env")
 		cfg.CWD = f.Text("cwd")
 	case typeSDK:
 		f.Text("name")
 	default:
 		cfg.URL = f.Required("url")
-		cfg.Headers = f.Table("headers")
+		cfg.Headers = f.StringMap("headers")
 		cfg.HeadersHelper = f.Text("headersHelper")
 	}
 }
 
-// codeEntry reads an entry of an editor's mcp.json: servers without transport.
-func codeEntry(f *entry.Fields) (ServerConfig, *entryError) {
+// editorEntry parses an entry of an editor's mcp.json (servers without "transport").
+func editorEntry(f *entry.Fields) (ServerConfig, *entryError) {
 	cfg := ServerConfig{Type: f.Text("type")}
 	if cfg.Type == "" && f.Has("url") {
 		cfg.Type = typeHTTP
 	}
-	cfg.OrSSE = cfg.Type == typeHTTP // this dialect's http is either
+	cfg.FallbackToSSE = cfg.Type == typeHTTP // in this dialect http means streamable HTTP or SSE
 	if len(f.Problems) == 0 && !knownType(&cfg.Type) {
 		return cfg, &entryError{"unknown_type", fmt.Sprintf(`Skipped — unknown MCP server type %q for server "%%NAME%%"`, cfg.Type)}
 	}
-	common(f, &cfg)
+	readTransport(f, &cfg)
 	return cfg, nil
 }
 
-var managedName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9_-]+$`) })
+var strictName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9_-]+$`) })
 
-// ValidName reports whether servers may be added under a name at run time.
-func ValidName(name string) bool { return managedName().MatchString(name) }
+// ValidName reports whether a server may be added at run time under this name.
+func ValidName(name string) bool { return strictName().MatchString(name) }
 
-// managedEntry reads an entry of the servers dialect with transport, whose
-// unknown members are errors and whose values are taken literally.
-func managedEntry(f *entry.Fields) (ServerConfig, *entryError) {
+// strictEntry parses an entry of the servers dialect with "transport": unknown members are errors and values are not
+// expanded.
+func strictEntry(f *entry.Fields) (ServerConfig, *entryError) {
 	on := true
 	cfg := ServerConfig{Type: f.Required("transport"), AutoReconnect: &on, Literal: true}
 	if len(f.Problems) == 0 && !knownType(&cfg.Type) {
 		return cfg, &entryError{"unknown_type", fmt.Sprintf(`Skipped — unknown MCP server transport %q for "%%NAME%%"`, cfg.Type)}
 	}
-	common(f, &cfg)
+	readTransport(f, &cfg)
 	cfg.Timeout = 30 * time.Second
 	if f.Has("timeout_s") {
 		if cfg.Timeout = f.Duration("timeout_s", time.Second); cfg.Timeout <= 0 {
-			f.Wrong("timeout_s: must be greater than 0")
+			f.AddProblem("timeout_s: must be greater than 0")
 		}
 	}
 	if set := f.OptionalFlag("auto_reconnect"); set != nil {
 		cfg.AutoReconnect = set
 	}
 	for _, name := range f.Unknown() {
-		f.Wrong("%s: unknown key", name)
+		f.AddProblem("%s: unknown key", name)
 	}
 	return cfg, nil
 }

@@ -17,18 +17,18 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// Resource is a resource a server offers.
+// Resource is a resource that a server offers.
 type Resource struct {
-	Server      string `json:"server"` // raw name
+	Server      string `json:"server"` // rawTools name
 	URI         string `json:"uri"`
 	Name        string `json:"name"`
 	Description string `json:"description,omitempty"`
 	MIMEType    string `json:"mimeType,omitempty"`
 }
 
-// Prompt is a prompt a server offers.
+// Prompt is a prompt that a server offers.
 type Prompt struct {
-	Server      string           `json:"server"` // raw name
+	Server      string           `json:"server"` // rawTools name
 	Name        string           `json:"name"`
 	Description string           `json:"description,omitempty"`
 	Arguments   []PromptArgument `json:"arguments,omitempty"`
@@ -41,17 +41,16 @@ type PromptArgument struct {
 	Required    bool   `json:"required,omitempty"`
 }
 
-// maxName is the longest tool name the API takes.
+// maxName is the longest tool name that the API accepts.
 const maxName = 128
 
-// CanonicalName is mcp__server__tool with every character outside
-// [A-Za-z0-9_-] replaced by an underscore. It cannot be taken apart again:
-// names may contain double underscores.
+// CanonicalName returns mcp__server__tool with every character outside [A-Za-z0-9_-] replaced by an underscore. The
+// result cannot be split again, because names may contain double underscores.
 func CanonicalName(server, tool string) string {
 	return "mcp__" + normalise(server) + "__" + normalise(tool)
 }
 
-// Command is the slash command of a prompt; other than the name of a tool it keeps the characters of the prompt's.
+// Command returns the slash command of a prompt. Unlike a tool name, it keeps all characters of the prompt's name.
 func (p Prompt) Command() string { return CanonicalName(p.Server, "") + p.Name }
 
 func normalise(name string) string {
@@ -61,7 +60,7 @@ func normalise(name string) string {
 		switch {
 		case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9', r == '_', r == '-':
 			b.WriteRune(r)
-		case r > beyondUTF16: // two code units for the real CLI
+		case r > beyondUTF16: // two UTF-16 code units in the real CLI
 			b.WriteString("__")
 		default:
 			b.WriteByte('_')
@@ -70,34 +69,33 @@ func normalise(name string) string {
 	return b.String()
 }
 
-// lists is what a server offers.
+// lists are the tools, prompts and resources that a server offers.
 type lists struct {
 	tools        []protocol.Tool
-	raw          []json.RawMessage // the tools' definitions as they came, in the same order
+	rawTools     []json.RawMessage // the definitions of the tools as the server sent them, in the same order
 	prompts      []Prompt
 	resources    []Resource
-	hasResources bool // declared, be there any or not
+	hasResources bool // the server declared resources, even if it has none
 	warnings     map[connection.List][]string
-	err          error // the server would not list its tools; nil = it did
+	err          error // why the server did not list its tools; nil = it did
 }
 
-// allWarnings are those of all lists.
+// allWarnings returns the warnings of all lists.
 func (l *lists) allWarnings() []string {
 	return slices.Concat(l.warnings[connection.Tools], l.warnings[connection.Prompts], l.warnings[connection.Resources])
 }
 
-// listFetcher asks a server for its lists.
+// listFetcher fetches the lists of one server.
 type listFetcher struct {
 	conn  *connection.Conn
 	cfg   ServerConfig
 	pause time.Duration // before the first retry of the list of tools
 }
 
-// fetch asks a server for what it declared of some lists, nil = all, and returns
-// them together with the others of old. A server that declared nothing at all is
-// asked for tools once: some have them all the same. Lists other than that of tools
-// may fail; they are then empty. They are asked for one after another, in the order
-// of the real CLI, so that no two runs differ.
+// fetch fetches the declared lists among only (nil = all) and returns them together with the other lists of old. A
+// server that declared no capabilities at all is asked for tools once, because some have tools all the same. Lists
+// other than tools may fail; they are then empty. The lists are fetched one after another in the order of the real
+// CLI, so that runs are reproducible.
 func (f listFetcher) fetch(ctx context.Context, old lists, only map[connection.List]bool) (lists, error) {
 	out := old
 	out.err = nil
@@ -109,7 +107,7 @@ func (f listFetcher) fetch(ctx context.Context, old lists, only map[connection.L
 	if f.conn.Modern() {
 		order = []connection.List{connection.Prompts, connection.Resources, connection.Tools}
 	}
-	hello := f.conn.Hello()
+	hello := f.conn.InitializeResult()
 	out.hasResources = hello.Has("resources")
 	for _, list := range order {
 		declared := hello.Has(string(list)) || list == connection.Tools && hello.Bare()
@@ -117,36 +115,36 @@ func (f listFetcher) fetch(ctx context.Context, old lists, only map[connection.L
 			continue
 		}
 		delete(out.warnings, list)
-		if err := f.list(ctx, list, &out); err != nil {
+		if err := f.fetchList(ctx, list, &out); err != nil {
 			return out, err
 		}
 	}
 	return out, nil
 }
 
-// list asks for one list.
-func (f listFetcher) list(ctx context.Context, list connection.List, out *lists) error {
+// fetchList fetches one list.
+func (f listFetcher) fetchList(ctx context.Context, list connection.List, out *lists) error {
 	if list == connection.Tools {
-		return f.tools(ctx, out)
+		return f.fetchTools(ctx, out)
 	}
 	if list == connection.Prompts {
-		out.prompts = items(ctx, f.conn, list, out, func(p *Prompt) bool {
+		out.prompts = decodeItems(ctx, f.conn, list, out, func(p *Prompt) bool {
 			p.Server = f.cfg.Name
 			return p.Name != ""
 		})
 		return nil
 	}
-	out.resources = items(ctx, f.conn, list, out, func(r *Resource) bool {
+	out.resources = decodeItems(ctx, f.conn, list, out, func(r *Resource) bool {
 		r.Server = f.cfg.Name
 		return r.URI != ""
 	})
 	return nil
 }
 
-// items are those of a list that keep takes; each of the others is a warning.
-func items[T any](ctx context.Context, c *connection.Conn, list connection.List, out *lists, keep func(*T) bool) (kept []T) {
+// decodeItems returns the elements of a list that keep accepts, and adds a warning for each of the others.
+func decodeItems[T any](ctx context.Context, c *connection.Conn, list connection.List, out *lists, keep func(*T) bool) (kept []T) {
 	all, warning, err := c.List(ctx, list)
-	out.warn(list, warn(string(list), warning, err)...)
+	out.warn(list, prefixWarning(string(list), warning, err)...)
 	for _, raw := range all {
 		var item T
 		if json.Unmarshal(raw, &item) != nil || !keep(&item) {
@@ -162,7 +160,7 @@ func (l *lists) warn(list connection.List, warnings ...string) {
 	l.warnings[list] = append(l.warnings[list], warnings...)
 }
 
-func warn(what, warning string, err error) []string {
+func prefixWarning(what, warning string, err error) []string {
 	switch {
 	case err != nil:
 		return []string{fmt.Sprintf("listing %s failed: %v", what, err)}
@@ -172,14 +170,14 @@ func warn(what, warning string, err error) []string {
 	return nil
 }
 
-// tools lists a server's tools. Failures are tried again after the pauses from
-// f.pause on; a server that never lists them has none.
-func (f listFetcher) tools(ctx context.Context, out *lists) error {
+// fetchTools fetches the tools of a server. It retries failures with pauses that start at f.pause; a server that
+// keeps failing has no tools.
+func (f listFetcher) fetchTools(ctx context.Context, out *lists) error {
 	var all []json.RawMessage
 	var warning string
 	var err error
-	hello := f.conn.Hello()
-	out.tools, out.raw = nil, nil
+	hello := f.conn.InitializeResult()
+	out.tools, out.rawTools = nil, nil
 	for attempt := 0; ; attempt++ {
 		all, warning, err = f.conn.List(ctx, connection.Tools)
 		var rpc *connection.Error
@@ -191,7 +189,7 @@ func (f listFetcher) tools(ctx context.Context, out *lists) error {
 		}
 		if attempt == maxRetries || (rpc.Code == connection.CodeMethodNotFound && !hello.Has("tools")) {
 			if hello.Has("tools") {
-				out.warn(connection.Tools, warn("tools", "", err)...)
+				out.warn(connection.Tools, prefixWarning("tools", "", err)...)
 				out.err = err
 			}
 			return nil
@@ -200,14 +198,14 @@ func (f listFetcher) tools(ctx context.Context, out *lists) error {
 			return err
 		}
 	}
-	out.warn(connection.Tools, warn("tools", warning, nil)...)
+	out.warn(connection.Tools, prefixWarning("tools", warning, nil)...)
 	seen := map[string]bool{}
 	for _, r := range all {
-		t, problem := toolOf(f.cfg, hello.ServerInfo.Name, r)
+		t, problem := parseTool(f.cfg, hello.ServerInfo.Name, r)
 		if problem == "" && seen[t.RawName] {
 			problem = fmt.Sprintf("tool %q is listed twice", t.RawName)
 		}
-		if err := f.conn.Callable(r); problem == "" && err != nil {
+		if err := f.conn.CheckTool(r); problem == "" && err != nil {
 			problem = fmt.Sprintf("tool %q cannot be called: %v", t.RawName, err)
 		}
 		if problem != "" {
@@ -215,12 +213,12 @@ func (f listFetcher) tools(ctx context.Context, out *lists) error {
 			continue
 		}
 		seen[t.RawName] = true
-		out.tools, out.raw = append(out.tools, t), append(out.raw, r)
+		out.tools, out.rawTools = append(out.tools, t), append(out.rawTools, r)
 	}
 	return nil
 }
 
-// maxRetries is how often a first connect, or a list, is tried again.
+// maxRetries is how often a first connect or a list is retried.
 const maxRetries = 3
 
 func sleep(ctx context.Context, d time.Duration) error {
@@ -234,8 +232,8 @@ func sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// toolOf reads one definition; its schema and annotations stay as they came.
-func toolOf(cfg ServerConfig, title string, r json.RawMessage) (t protocol.Tool, problem string) {
+// parseTool parses one definition; schema and annotations stay as the server sent them.
+func parseTool(cfg ServerConfig, title string, r json.RawMessage) (t protocol.Tool, problem string) {
 	var d struct {
 		Name        string          `json:"name"`
 		Title       string          `json:"title"`
@@ -248,7 +246,7 @@ func toolOf(cfg ServerConfig, title string, r json.RawMessage) (t protocol.Tool,
 	}
 	t = protocol.Tool{
 		Name: CanonicalName(cfg.Name, d.Name), Title: d.Title, Description: d.Description,
-		InputSchema: optional(d.InputSchema), Annotations: optional(d.Annotations),
+		InputSchema: nilIfNull(d.InputSchema), Annotations: nilIfNull(d.Annotations),
 		Server: cfg.Name, ServerTitle: title, RawName: d.Name, ServerSource: cfg.Source,
 	}
 	switch {
@@ -269,8 +267,8 @@ func toolOf(cfg ServerConfig, title string, r json.RawMessage) (t protocol.Tool,
 	return t, ""
 }
 
-// optional is nil for a member that is absent or null.
-func optional(v json.RawMessage) json.RawMessage {
+// nilIfNull returns nil for a member that is absent or null.
+func nilIfNull(v json.RawMessage) json.RawMessage {
 	if len(v) == 0 || bytes.Equal(v, []byte("null")) {
 		return nil
 	}

@@ -1,9 +1,8 @@
-// Package mcp is the client side of MCP: it manages a set of configured
-// servers, their state and their tools under canonical names, and calls the
-// tools.
+// Package mcp is the client side of MCP: it manages a set of configured servers, their state and their tools under
+// canonical names, and calls the tools.
 //
-// No server can block, crash or mislead the caller beyond the limits in
-// [Options]. Definitions and results of servers are passed on as raw JSON.
+// No server can block, crash or mislead the caller beyond the limits in [Options]. Definitions and results of servers
+// are passed on as raw JSON.
 package mcp
 
 import (
@@ -19,25 +18,25 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// Manager is a set of servers. All methods may be called from many goroutines.
+// Manager manages a set of servers. Its methods are safe for concurrent use.
 type Manager struct {
 	*shared
 
-	mu      sync.Mutex
-	started bool
-	closed  bool
-	servers []*server  // config order
-	names   *catalogue // nil = none was made yet
+	mu              sync.Mutex
+	started         bool
+	closed          bool
+	servers         []*server  // config order
+	cachedCatalogue *catalogue // nil = not built yet
 }
 
-// settleSlack lets an attempt that ran into its own limit report so.
-const settleSlack = 300 * time.Millisecond
+// settleMargin gives an attempt that reached its own limit time to report it.
+const settleMargin = 300 * time.Millisecond
 
-// New checks the options and makes a manager; nothing is started. Two servers
-// of one name are an error.
+// New checks the options and returns a manager without starting anything. Two servers with the same name are an
+// error.
 func New(o Options) (*Manager, error) {
 	o = o.withDefaults()
-	m := &Manager{shared: newCommons(o)}
+	m := &Manager{shared: newShared(o)}
 	seen := map[string]bool{}
 	for _, cfg := range o.Servers {
 		if seen[cfg.Name] {
@@ -46,14 +45,13 @@ func New(o Options) (*Manager, error) {
 		seen[cfg.Name] = true
 		m.servers = append(m.servers, newServer(m.shared, cfg))
 	}
-	m.o.Servers = nil // from here on the servers themselves tell
+	m.options.Servers = nil // from here on m.servers is the list of servers
 	return m, nil
 }
 
-// Start connects all servers, in parallel, and returns when each is connected
-// or has failed, at the latest after ConnectTimeout; what is not ready by then
-// goes on connecting. A server that fails is no error: see Servers. ctx bounds
-// only the waiting; the servers live until Close.
+// Start connects all servers in parallel and returns when each is connected or has failed, at the latest after
+// ConnectTimeout; the remaining servers continue to connect. A server that fails is not an error of Start: see
+// Servers. ctx bounds only the waiting; the servers live until Close.
 func (m *Manager) Start(ctx context.Context) error {
 	m.mu.Lock()
 	if m.closed || m.started {
@@ -72,7 +70,7 @@ func (m *Manager) Start(ctx context.Context) error {
 // Settle waits, as [Manager.Start] does, for servers that are connecting now.
 func (m *Manager) Settle(ctx context.Context) error { return m.settle(ctx, m.all()) }
 
-// launch begins a server's life; m.mu is held.
+// launch starts the goroutine of a server; the caller holds m.mu.
 func (m *Manager) launch(ctx context.Context, s *server) {
 	ctx, s.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	m.tasks.Go(func() { (&loopState{server: s}).run(ctx) }) // ends with cancel
@@ -80,7 +78,7 @@ func (m *Manager) launch(ctx context.Context, s *server) {
 
 // settle waits for servers to connect or fail, within ConnectTimeout.
 func (m *Manager) settle(ctx context.Context, servers []*server) error {
-	limit, stop := context.WithTimeout(ctx, m.o.ConnectTimeout+settleSlack)
+	limit, stop := context.WithTimeout(ctx, m.options.ConnectTimeout+settleMargin)
 	defer stop()
 	for _, s := range servers {
 		if _, err := s.settle(limit); err != nil && ctx.Err() != nil {
@@ -90,10 +88,9 @@ func (m *Manager) settle(ctx context.Context, servers []*server) error {
 	return nil
 }
 
-// Close ends all servers, in parallel and within about 1.3 s however stubborn
-// they are, and returns when nothing of them is left. It works at any time and
-// more than once. The bound is its own: a ctx that has ended, as after a signal,
-// does not make it leave servers behind.
+// Close ends all servers in parallel, within about 1.3 s even if they do not cooperate, and returns when no process
+// or goroutine is left. It may be called at any time and more than once. It ignores the end of its context, so that
+// servers are ended after a signal too.
 func (m *Manager) Close(_ context.Context) error {
 	m.mu.Lock()
 	m.closed = true
@@ -109,18 +106,18 @@ func (m *Manager) Close(_ context.Context) error {
 	return nil
 }
 
-// Servers tells what each server is doing, in config order.
+// Servers returns the status of each server, in config order.
 func (m *Manager) Servers() []ServerStatus {
 	m.mu.Lock()
 	servers := slices.Clone(m.servers)
 	given := make([]string, len(servers))
 	for i, s := range servers {
-		given[i] = s.given
+		given[i] = s.setBy
 	}
 	m.mu.Unlock()
 	all := make([]ServerStatus, 0, len(servers))
 	for i, s := range servers {
-		all = append(all, s.status(given[i]))
+		all = append(all, s.report(given[i]))
 	}
 	return all
 }
@@ -134,7 +131,7 @@ func (m *Manager) isClosed() bool {
 // HasResources reports whether any connected server offers resources.
 func (m *Manager) HasResources() bool {
 	return slices.ContainsFunc(m.all(), func(s *server) bool {
-		st, _ := s.look()
+		st, _ := s.snapshot()
 		return st.state == StateConnected && st.lists.hasResources
 	})
 }
@@ -145,8 +142,8 @@ func (m *Manager) all() []*server {
 	return slices.Clone(m.servers)
 }
 
-// known returns the server of a name.
-func (m *Manager) known(name string) (*server, error) {
+// findServer returns the server with the given name.
+func (m *Manager) findServer(name string) (*server, error) {
 	for _, s := range m.all() {
 		if s.cfg.Name == name {
 			return s, nil
@@ -155,15 +152,14 @@ func (m *Manager) known(name string) (*server, error) {
 	return nil, fmt.Errorf("%w: %s", ErrUnknownServer, name)
 }
 
-// Connect connects a server that is not connected, whatever the reason, and
-// waits for the outcome: nil, or why it failed. Unknown names are
-// ErrUnknownServer.
+// Connect connects a server that is not connected, for whatever reason, and waits for the outcome: nil, or why it
+// failed. Unknown names are ErrUnknownServer.
 func (m *Manager) Connect(ctx context.Context, name string) error {
-	s, err := m.known(name)
+	s, err := m.findServer(name)
 	if err != nil {
 		return err
 	}
-	if err := s.send(ctx, StateConnected); err != nil {
+	if err := s.requestState(ctx, StateConnected); err != nil {
 		return err
 	}
 	st, err := s.settle(ctx)
@@ -175,27 +171,26 @@ func (m *Manager) Connect(ctx context.Context, name string) error {
 
 // Disconnect ends a server's connection and keeps its configuration.
 func (m *Manager) Disconnect(ctx context.Context, name string) error {
-	return m.order(ctx, name, StateDisconnected)
+	return m.requestState(ctx, name, StateDisconnected)
 }
 
-// Enable switches a server on and connects it; see Connect.
+// Enable enables a disabled server and connects it; see Connect.
 func (m *Manager) Enable(ctx context.Context, name string) error { return m.Connect(ctx, name) }
 
-// Disable switches a server off: it is disconnected and its tools are gone
-// until Enable.
+// Disable disconnects a server and hides its tools until Enable is called.
 func (m *Manager) Disable(ctx context.Context, name string) error {
-	return m.order(ctx, name, StateDisabled)
+	return m.requestState(ctx, name, StateDisabled)
 }
 
-func (m *Manager) order(ctx context.Context, name string, want State) error {
-	s, err := m.known(name)
+func (m *Manager) requestState(ctx context.Context, name string, want State) error {
+	s, err := m.findServer(name)
 	if err != nil {
 		return err
 	}
-	return s.send(ctx, want)
+	return s.requestState(ctx, want)
 }
 
-// Reconnect drops a server's connection, if it has one, and connects anew.
+// Reconnect closes the connection of a server, if any, and opens a new one.
 func (m *Manager) Reconnect(ctx context.Context, name string) error {
 	if err := m.Disconnect(ctx, name); err != nil {
 		return err
@@ -203,32 +198,30 @@ func (m *Manager) Reconnect(ctx context.Context, name string) error {
 	return m.Connect(ctx, name)
 }
 
-// Deliver hands over a message that an SDK server sent by itself: a
-// notification such as list_changed, or a request, whose answer goes back
-// through Options.SDK.
+// Deliver passes on a message that an SDK server sent on its own initiative: a notification such as list_changed, or
+// a request, which is answered through Options.SDK.
 func (m *Manager) Deliver(ctx context.Context, server string, message json.RawMessage) error {
-	s, err := m.known(server)
+	s, err := m.findServer(server)
 	if err != nil {
 		return err
 	}
-	st, _ := s.look()
+	st, _ := s.snapshot()
 	if st.conn == nil || !st.conn.Hosted() {
 		return fmt.Errorf("%w: %s", ErrNotConnected, server)
 	}
 	return st.conn.Deliver(ctx, message)
 }
 
-// Change is what SetServers did.
+// Change is the outcome of SetServers.
 type Change struct {
 	Added, Removed []string          // names, in order
 	Errors         map[string]string // servers that did not connect, with the reason
 }
 
-// SetServers makes the servers that were given by a source, and those of an SDK
-// host if that is the source, be exactly desired. Configured servers stay, but
-// for those of a desired name: they become, for good, servers of the source.
-// Servers whose configuration, after expansion, is the same stay as they are,
-// process and all. It waits for the new ones as Start does.
+// SetServers replaces the servers that were set earlier by source, and those of the SDK host if source is "sdk", with
+// desired. Configured servers stay, except those with a desired name, which become servers of the source permanently.
+// Servers whose expanded configuration is the same stay as they are, including their process. It waits for the new
+// servers as Start does.
 func (m *Manager) SetServers(ctx context.Context, source string, desired []ServerConfig) (Change, error) {
 	change := Change{Errors: map[string]string{}}
 	m.mu.Lock()
@@ -237,17 +230,17 @@ func (m *Manager) SetServers(ctx context.Context, source string, desired []Serve
 		return change, ErrClosed
 	}
 	var kept, gone, fresh []*server
-	known := map[string]bool{} // kept, of the source
+	known := map[string]bool{} // the servers of the source that are kept
 	for _, s := range m.servers {
-		own := s.given == source || source == typeSDK && s.cfg.Source == typeSDK
+		own := s.setBy == source || source == typeSDK && s.cfg.Source == typeSDK
 		i := slices.IndexFunc(desired, func(c ServerConfig) bool { return c.Name == s.cfg.Name })
 		switch {
 		case i < 0 && !own:
 			kept = append(kept, s)
-		case i >= 0 && m.same(s.cfg, desired[i]):
+		case i >= 0 && m.sameConfig(s.cfg, desired[i]):
 			kept, known[s.cfg.Name] = append(kept, s), true
 			if !own {
-				s.given = source
+				s.setBy = source
 				change.Added = append(change.Added, s.cfg.Name)
 			}
 		default:
@@ -263,7 +256,7 @@ func (m *Manager) SetServers(ctx context.Context, source string, desired []Serve
 		}
 		cfg.Source = source
 		s := newServer(m.shared, cfg)
-		s.given = source
+		s.setBy = source
 		kept, fresh = append(kept, s), append(fresh, s)
 		change.Added = append(change.Added, cfg.Name)
 	}
@@ -276,26 +269,25 @@ func (m *Manager) SetServers(ctx context.Context, source string, desired []Serve
 		m.launch(ctx, s)
 	}
 	m.mu.Unlock()
-	return change, m.await(ctx, fresh, change.Errors)
+	return change, m.awaitConnected(ctx, fresh, change.Errors)
 }
 
-// await waits for servers and notes why some did not connect.
-func (m *Manager) await(ctx context.Context, fresh []*server, errs map[string]string) error {
+// awaitConnected waits for servers and records in errs why some did not connect.
+func (m *Manager) awaitConnected(ctx context.Context, fresh []*server, errs map[string]string) error {
 	if err := m.settle(ctx, fresh); err != nil {
 		return err
 	}
 	for _, s := range fresh {
-		if st, _ := s.look(); st.state != StateConnected && st.state != StateDisabled {
+		if st, _ := s.snapshot(); st.state != StateConnected && st.state != StateDisabled {
 			errs[s.cfg.Name] = cmp.Or(st.err, "still connecting")
 		}
 	}
 	return nil
 }
 
-// SetRoots changes the roots, absolute paths, and tells all connected servers
-// but those of the SDK host when they are others than before. Telling a remote
-// server goes on in the background until it is told or, at the latest, the
-// manager is closed.
+// SetRoots changes the roots (absolute paths). If they differ from the previous ones, all connected servers except
+// those of the SDK host are notified. Remote servers are notified in the background, until the manager is closed at
+// the latest.
 func (m *Manager) SetRoots(ctx context.Context, roots []string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -303,48 +295,46 @@ func (m *Manager) SetRoots(ctx context.Context, roots []string) {
 		return
 	}
 	for _, s := range m.servers {
-		if st, _ := s.look(); st.conn != nil && s.cfg.Type != typeSDK {
+		if st, _ := s.snapshot(); st.conn != nil && s.cfg.Type != typeSDK {
 			st.conn.RootsChanged(ctx)
 		}
 	}
 }
 
-// catalogue returns the table for the servers as they are now.
+// catalogue returns the tool table of the current servers.
 func (m *Manager) catalogue() *catalogue {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	version := m.version.Load()
-	if m.names == nil || m.names.version != version {
+	if m.cachedCatalogue == nil || m.cachedCatalogue.version != version {
 		fresh := newCatalogue(m.servers, version)
-		fresh.report(m.names, m.debug)
-		m.names = fresh
+		fresh.logHidden(m.cachedCatalogue, m.debug)
+		m.cachedCatalogue = fresh
 	}
-	return m.names
+	return m.cachedCatalogue
 }
 
-// Tools lists the callable tools: servers in config order, each server's in
-// its own. Of two tools with one canonical name the first is listed.
+// Tools lists the callable tools: servers in config order, the tools of each server in its own order. If two tools
+// have the same canonical name, only the first is listed.
 func (m *Manager) Tools() []protocol.Tool {
 	return append([]protocol.Tool(nil), m.catalogue().tools...)
 }
 
-// HiddenTools lists the tools that Tools leaves out for their name.
+// HiddenTools lists the tools that Tools leaves out because of a name clash.
 func (m *Manager) HiddenTools() []ShadowedTool {
 	return append([]ShadowedTool(nil), m.catalogue().hidden...)
 }
 
-// Resolve finds a tool by its canonical name, as server/tool in raw names, or
-// by its bare raw name (config order, the first wins). The error is one of
-// ErrUnknownServer, ErrUnknownTool, ErrNotConnected and ErrDisabled.
+// Resolve finds a tool by its canonical name, as server/tool in raw names, or by its bare raw name (the first in
+// config order). The error is one of ErrUnknownServer, ErrUnknownTool, ErrNotConnected and ErrDisabled.
 func (m *Manager) Resolve(name string) (protocol.Tool, error) {
 	if t, ok := m.catalogue().find(name); ok {
 		return t, nil
 	}
-	return protocol.Tool{}, unresolved(name, m.all())
+	return protocol.Tool{}, resolveError(name, m.all())
 }
 
-// FreshTools is [Manager.Tools] after a short wait for lists that servers said
-// have changed.
+// FreshTools is like [Manager.Tools] but first waits a short time for lists that servers have announced as changed.
 func (m *Manager) FreshTools(ctx context.Context) []protocol.Tool {
 	m.waitFresh(ctx, freshWait)
 	return m.Tools()
@@ -354,7 +344,7 @@ func (m *Manager) waitFresh(ctx context.Context, most time.Duration) {
 	limit, stop := context.WithTimeout(ctx, most)
 	defer stop()
 	for _, s := range m.all() {
-		_, _ = s.wait(limit, func(st status) bool { return st.conn == nil || !st.conn.Stale() }) // old lists are better than none
+		_, _ = s.wait(limit, func(st status) bool { return st.conn == nil || !st.conn.Stale() }) // outdated lists are better than none
 	}
 }
 

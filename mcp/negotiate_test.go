@@ -15,7 +15,7 @@ import (
 
 // TestProbe: with Probe a server of the newer era is spoken to in it, and every
 // other kind is still reached: one that refuses the probe, knows nothing,
-// clientRequests nonsense, says nothing, or dies of it (S14, C33).
+// serverRequestHandler nonsense, says nothing, or dies of it (S14, C33).
 func TestProbe(t *testing.T) {
 	for mode, version := range map[string]string{
 		"modern": "2026-07-28", "ok": "2025-11-25", "lax": "2025-11-25", "ignore-unknown": "2025-11-25", "exit-unknown": "2025-11-25", "old-version": "2024-11-05",
@@ -93,7 +93,7 @@ func TestFallback(t *testing.T) {
 		status.Store(int32(test.status))
 		gets.Store(0)
 		m := start(t, Options{Servers: []ServerConfig{{
-			Name: "s", Type: "http", URL: front.URL + "/sse", OrSSE: test.either, Headers: map[string]string{"Authorization": "Bearer sesame"},
+			Name: "s", Type: "http", URL: front.URL + "/sse", FallbackToSSE: test.either, Headers: map[string]string{"Authorization": "Bearer sesame"},
 		}}})
 		if st := m.Servers()[0]; st.State != test.want || (gets.Load() > 0) != (test.want == StateConnected) {
 			t.Errorf("%d, either %v: %s, %s, %d streams", test.status, test.either, st.State, st.Error, gets.Load())

@@ -12,19 +12,19 @@ import (
 	"github.com/claudeless/claudeless/mcp/internal/connection"
 )
 
-// loopState is what the run goroutine knows beyond the status.
+// loopState is the state of the run goroutine that is not part of the status.
 type loopState struct {
 	*server
-	conn       *connection.Conn // live, or being lost
+	conn       *connection.Conn // live, or being closed
 	stopDial   context.CancelFunc
 	dialed     chan dialResult    // nil = not connecting
 	retry      *time.Timer        // nil = not waiting to reconnect
-	refreshed  chan refreshResult // nil = no refresh under way
-	nextUpdate *time.Timer        // nil = a refresh may start at once
+	refreshed  chan refreshResult // nil = no refresh in progress
+	nextUpdate *time.Timer        // nil = a refresh may start immediately
 	attempt    int
 }
 
-// run is the life of a server. It ends when ctx does.
+// run connects, reconnects and refreshes the server until ctx ends.
 func (l *loopState) run(ctx context.Context) {
 	defer close(l.done)
 	defer l.shutdown(ctx)
@@ -37,23 +37,23 @@ func (l *loopState) run(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case o := <-l.orders:
-			l.obey(ctx, o.want)
-			close(o.ack)
+		case o := <-l.stateRequests:
+			l.applyState(ctx, o.target)
+			close(o.accepted)
 		case r := <-l.dialed:
-			l.connected(ctx, r)
-		case <-l.lost():
+			l.handleDialResult(ctx, r)
+		case <-l.lostC():
 			l.handleLoss(ctx)
 		case <-timerC(l.retry):
 			l.retry = nil
 			l.dial(ctx)
-		case <-l.kicked():
+		case <-l.refreshReady():
 			l.refresh(ctx)
 		case <-timerC(l.nextUpdate):
 			l.nextUpdate = nil
 		case fresh := <-l.refreshed:
 			l.refreshed = nil
-			l.take(fresh)
+			l.applyRefresh(fresh)
 		}
 	}
 }
@@ -65,22 +65,22 @@ func timerC(t *time.Timer) <-chan time.Time {
 	return t.C
 }
 
-func (l *loopState) lost() <-chan struct{} {
+func (l *loopState) lostC() <-chan struct{} {
 	if l.conn == nil {
 		return nil
 	}
 	return l.conn.Lost()
 }
 
-// kicked is ready when the server's lists changed and a refresh may start.
-func (l *loopState) kicked() <-chan struct{} {
+// refreshReady returns a channel that is ready when the server's lists changed and a refresh may start.
+func (l *loopState) refreshReady() <-chan struct{} {
 	if l.conn == nil || l.refreshed != nil || l.nextUpdate != nil {
 		return nil
 	}
-	return l.conn.Kick()
+	return l.conn.ListsChanged()
 }
 
-func (l *loopState) obey(ctx context.Context, want State) {
+func (l *loopState) applyState(ctx context.Context, want State) {
 	switch want {
 	case StateConnected:
 		if l.conn == nil && l.dialed == nil {
@@ -88,17 +88,17 @@ func (l *loopState) obey(ctx context.Context, want State) {
 			l.dial(ctx)
 		}
 	case StateDisabled:
-		l.hangUp(ctx)
+		l.disconnect(ctx)
 		l.disable()
 	default:
-		l.hangUp(ctx)
+		l.disconnect(ctx)
 		l.update(func(st *status) { st.state = StateDisconnected })
 	}
 }
 
 func (l *loopState) disable() { l.update(func(st *status) { st.state = StateDisabled }) }
 
-// dial connects in the background; the result comes on dialed.
+// dial connects in the background and sends the outcome to dialed.
 func (l *loopState) dial(ctx context.Context) {
 	l.stopRetry()
 	l.update(func(st *status) {
@@ -110,37 +110,37 @@ func (l *loopState) dial(ctx context.Context) {
 	result := make(chan dialResult, 1)
 	l.dialed, l.stopDial = result, stop
 	retries := maxRetries
-	if l.attempt > 0 { // the attempts to reconnect are the retries
+	if l.attempt > 0 { // when reconnecting, the attempts themselves are the retries
 		retries = 0
 	}
-	l.tasks.Go(func() { // ends with the attempt, which is bounded
+	l.tasks.Go(func() { // ends with the attempt, which has a time limit
 		result <- l.connect(ctx, dialCtx, retries)
 	})
 }
 
-// connected takes the outcome of a connect.
-func (l *loopState) connected(ctx context.Context, r dialResult) {
+// handleDialResult applies the outcome of a connect.
+func (l *loopState) handleDialResult(ctx context.Context, r dialResult) {
 	l.stopDial()
 	l.dialed, l.stopDial = nil, nil
 	if r.err != nil {
-		l.failed(r.err)
+		l.handleDialFailure(r.err)
 		return
 	}
 	l.attempt = 0
 	l.conn = r.conn
 	l.update(func(st *status) {
-		st.state, st.conn, st.hello, st.lists = StateConnected, r.conn, r.conn.Hello(), r.lists
+		st.state, st.conn, st.hello, st.lists = StateConnected, r.conn, r.conn.InitializeResult(), r.lists
 	})
 	if r.conn.IsLost() {
 		l.handleLoss(ctx)
 		return
 	}
-	r.conn.Watch(ctx, l.o.Pauses.Ping)
+	r.conn.Watch(ctx, l.options.Pauses.Ping)
 	l.resubscribe(ctx, r.conn)
 }
 
-// failed decides what comes after a connect that did not work.
-func (l *loopState) failed(err error) {
+// handleDialFailure decides what follows a failed connect.
+func (l *loopState) handleDialFailure(err error) {
 	var d *connection.DialError
 	if !errors.As(err, &d) {
 		d = &connection.DialError{Reason: err.Error(), Wire: err.Error()}
@@ -158,12 +158,11 @@ func (l *loopState) failed(err error) {
 	})
 }
 
-// maxReconnects is how often a lost server is tried again before it has
-// failed; the pauses double.
+// maxReconnects is how often a reconnect is attempted before the server has failed; the pauses double.
 const maxReconnects = 5
 
 func (l *loopState) retryLater(reason, wireReason string) {
-	l.retry = time.NewTimer(l.o.Pauses.Reconnect << l.attempt)
+	l.retry = time.NewTimer(l.options.Pauses.Reconnect << l.attempt)
 	l.attempt++
 	l.update(func(st *status) {
 		st.state, st.attempt, st.err, st.wireErr = StateReconnecting, l.attempt, reason, wireReason
@@ -177,21 +176,21 @@ func (l *loopState) stopRetry() {
 	}
 }
 
-// handleLoss takes note that the server went away.
+// handleLoss updates the status after the server went away.
 func (l *loopState) handleLoss(ctx context.Context) {
 	c := l.conn
 	l.conn = nil
 	reason := "no answer to pings"
-	if !c.Silent() {
+	if !c.Unresponsive() {
 		reason = cmp.Or(c.Reason(2*connection.ExitLinger), ErrConnectionClosed.Error())
 	}
 	if c.PID() != 0 {
-		tail := c.Tail()
+		tail := c.StderrTail()
 		l.update(func(st *status) { st.tail = tail })
 	}
 	l.closeLater(ctx, c)
-	if c.Barred() { // trying again would be refused again
-		l.failed(&connection.DialError{Reason: "authorization required", Wire: "authorization required", NeedsAuth: true})
+	if c.AuthRequired() { // another attempt would be refused too
+		l.handleDialFailure(&connection.DialError{Reason: "authorization required", Wire: "authorization required", NeedsAuth: true})
 		return
 	}
 	if l.autoReconnect() {
@@ -207,13 +206,13 @@ func (l *loopState) handleLoss(ctx context.Context) {
 	})
 }
 
-// closeLater ends a connection off the run goroutine.
+// closeLater closes a connection outside the run goroutine.
 func (l *loopState) closeLater(ctx context.Context, c *connection.Conn) {
-	l.tasks.Go(func() { c.Close(context.WithoutCancel(ctx)) }) // close is bounded
+	l.tasks.Go(func() { c.Close(context.WithoutCancel(ctx)) }) // Close has a time limit
 }
 
-// hangUp ends whatever is connected or connecting.
-func (l *loopState) hangUp(ctx context.Context) {
+// disconnect closes the connection and cancels an attempt to connect.
+func (l *loopState) disconnect(ctx context.Context) {
 	l.stopRetry()
 	l.attempt = 0
 	if l.dialed != nil {
@@ -229,7 +228,7 @@ func (l *loopState) hangUp(ctx context.Context) {
 	}
 }
 
-// shutdown is the end of run: it returns when nothing of the server lives.
+// shutdown closes everything and returns when no process or connection of the server is left.
 func (l *loopState) shutdown(ctx context.Context) {
 	l.stopRetry()
 	if l.nextUpdate != nil {
@@ -247,39 +246,38 @@ func (l *loopState) shutdown(ctx context.Context) {
 	l.update(func(st *status) { st.state = StateDisconnected })
 }
 
-// refreshResult is the outcome of fetching the lists again.
+// refreshResult is the outcome of a refresh.
 type refreshResult struct {
 	conn  *connection.Conn
-	seen  int64 // changes of the connection before the fetch began
+	seen  int64 // number of list changes that the connection had reported before the fetch
 	lists lists
 	err   error
 }
 
-// refresh fetches the lists that changed again, at most once in refreshPause.
+// refresh fetches the changed lists, at most once per refreshPause.
 func (l *loopState) refresh(ctx context.Context) {
 	c := l.conn
 	result := make(chan refreshResult, 1)
 	l.refreshed = result
 	l.nextUpdate = time.NewTimer(refreshPause)
 	changed, seen := c.TakeChanges()
-	st, _ := l.look()
+	st, _ := l.snapshot()
 	l.tasks.Go(func() { // ends within the connect time-out
 		limit, stop := context.WithTimeout(ctx, l.connectTimeout())
 		defer stop()
-		fresh, err := listFetcher{c, l.cfg, l.o.Pauses.Retry}.fetch(limit, st.lists, changed)
+		fresh, err := listFetcher{c, l.cfg, l.options.Pauses.Retry}.fetch(limit, st.lists, changed)
 		err = cmp.Or(err, fresh.err)
 		result <- refreshResult{c, seen, fresh, err}
 	})
 }
 
-// take puts fetched lists in place of the old ones, which stay when fetching
-// failed.
-func (l *loopState) take(r refreshResult) {
+// applyRefresh replaces the lists by the fetched ones; if fetching failed, the old ones stay.
+func (l *loopState) applyRefresh(r refreshResult) {
 	if r.conn != l.conn {
 		return
 	}
 	l.update(func(st *status) {
-		r.conn.Fetched(r.seen)
+		r.conn.MarkFetched(r.seen)
 		if r.err != nil {
 			st.warnings = []string{fmt.Sprintf("refreshing the lists failed: %v", r.err)}
 			return
@@ -290,11 +288,11 @@ func (l *loopState) take(r refreshResult) {
 
 const refreshPause = 100 * time.Millisecond
 
-// resubscribe makes the subscriptions of an earlier connection again, in the
-// background; what the server refuses now is forgotten.
+// resubscribe renews the subscriptions of an earlier connection in the background; those that the server refuses are
+// dropped.
 func (l *loopState) resubscribe(ctx context.Context, c *connection.Conn) {
 	l.mu.Lock()
-	uris := slices.Sorted(maps.Keys(l.watched))
+	uris := slices.Sorted(maps.Keys(l.subscriptions))
 	l.mu.Unlock()
 	if len(uris) == 0 {
 		return
@@ -305,7 +303,7 @@ func (l *loopState) resubscribe(ctx context.Context, c *connection.Conn) {
 		for _, uri := range uris {
 			if err := c.Subscribe(limit, uri); err != nil {
 				c.Log().Printf("subscribing again failed: %v", err)
-				l.wish(uri, false)
+				l.setSubscribed(uri, false)
 			}
 		}
 	})

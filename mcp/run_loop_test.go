@@ -57,11 +57,11 @@ func TestBackoff(t *testing.T) {
 			t.Fatal(err)
 		}
 		lose := func() {
-			s, err := m.known("s")
+			s, err := m.findServer("s")
 			if err != nil {
 				t.Fatal(err)
 			}
-			st, _ := s.look()
+			st, _ := s.snapshot()
 			down.Store(true)
 			handshakes.Store(0)
 			st.conn.Lose()

@@ -14,20 +14,20 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// Routing errors of Resolve and Call; no byte was sent. Test with errors.Is.
+// Routing errors of Resolve and Call; nothing was sent. Test with errors.Is.
 var (
 	ErrUnknownServer = errors.New("unknown MCP server")
 	ErrUnknownTool   = errors.New("unknown MCP tool")
 	ErrNotConnected  = errors.New("MCP server is not connected")
 	ErrDisabled      = errors.New("MCP server is disabled")
-	ErrClosed        = errors.New("MCP manager is closed") // for ever
+	ErrClosed        = errors.New("MCP manager is closed") // permanent
 )
 
-// State is where a server is in its life.
+// State is the connection state of a server.
 type State string
 
-// The states: configured → connecting → connected → reconnecting → … . Lost is
-// a stdio server whose process ended and which the next call starts again.
+// The states: configured → connecting → connected → reconnecting → … . Lost is the state of a stdio server
+// whose process ended; the next call restarts it.
 const (
 	StateConfigured   State = "configured"
 	StateConnecting   State = "connecting"
@@ -41,9 +41,9 @@ const (
 	StateClosing      State = "closing"
 )
 
-// Wire is the word for a state in init and mcp_status: connected, failed,
-// needs-auth, pending or disabled.
-func (s State) Wire() string {
+// CLIStatus returns the word for a state in the init event and in mcp_status: connected, failed, needs-auth, pending
+// or disabled.
+func (s State) CLIStatus() string {
 	switch s {
 	case StateConnected, StateNeedsAuth, StateDisabled:
 		return string(s)
@@ -54,36 +54,32 @@ func (s State) Wire() string {
 	}
 }
 
-// ServerInfo is what a server says about itself in the handshake: the strings Name,
-// Title (empty = none) and Version. The zero value is that of a server that said nothing.
+// ServerInfo is the serverInfo of the handshake: Name, Title (empty = none) and Version.
 type ServerInfo = connection.ServerInfo
 
-// ServerStatus is one server at one moment.
+// ServerStatus is the status of one server at one moment.
 type ServerStatus struct {
 	Name   string
 	State  State
-	Status string // State.Wire()
+	Status string // State.CLIStatus()
 	Source string // as in [ServerConfig]
 	Config ServerConfig
-	// Info, ProtocolVersion, Capabilities (raw JSON) and Instructions are what
-	// the last successful handshake gave.
+	// Info, ProtocolVersion, Capabilities (raw JSON) and Instructions come from the last successful handshake.
 	Info            ServerInfo
 	ProtocolVersion string
 	Capabilities    json.RawMessage
 	Instructions    string
-	// Error says why the server is not connected, with exit status and last
-	// line of standard error where there are some. Empty = no error.
+	// Error is why the server is not connected, with exit status and last line of standard error if available. Empty
+	// = no error.
 	Error string
-	// WireError is the same in the words of the real CLI ("Connection
-	// closed").
+	// WireError is the same error in the words of the real CLI ("Connection closed").
 	WireError string
-	PID       int // of a stdio server; 0 = none runs
+	PID       int // of a stdio server; 0 = not running
 	Attempt   int // of reconnecting, from 1
 	Tools     []protocol.Tool
-	RawTools  []json.RawMessage // definitions as they came, in the order of Tools
+	RawTools  []json.RawMessage // definitions as the server sent them, in the order of Tools
 	Prompts   []Prompt
-	// Warnings are oddities that did not stop the server: tools left out,
-	// repeated cursors, output that is not JSON.
+	// Warnings are defects that did not stop the server: tools left out, repeated cursors, output that is not JSON.
 	Warnings []string
 }
 
@@ -91,19 +87,19 @@ type ServerStatus struct {
 // decides what happens to it; everybody else sends it orders and reads status.
 type server struct {
 	*shared
-	cfg    ServerConfig // fixed: a changed entry is a new server
-	given  string       // the source it was given by SetServers; "" = it was configured; of Manager.mu
-	orders chan serverRequest
-	cancel context.CancelFunc // ends run
-	done   chan struct{}      // closed when run has ended and all is shut down
+	cfg           ServerConfig // immutable: a changed entry becomes a new server
+	setBy         string       // the source that set it in SetServers, "" = configured; guarded by Manager.mu
+	stateRequests chan stateRequest
+	cancel        context.CancelFunc // ends run
+	done          chan struct{}      // closed when run has returned and everything is shut down
 
-	mu      sync.Mutex
-	st      status
-	changed chan struct{}   // closed and replaced at every change
-	watched map[string]bool // URIs of resources subscribed to
+	mu            sync.Mutex
+	current       status
+	changed       chan struct{}   // closed and replaced at every change
+	subscriptions map[string]bool // URIs of subscribed resources
 }
 
-// status is what a server is doing. It is changed in server.update only.
+// report is the current state of a server. Only server.update changes it.
 type status struct {
 	state    State
 	attempt  int              // of reconnecting, from 1
@@ -112,59 +108,58 @@ type status struct {
 	lists    lists
 	err      string // why it is not connected
 	wireErr  string
-	tail     []string // of standard error, after a loss
+	tail     []string // last lines of standard error, after a loss
 	warnings []string
 }
 
-// serverRequest is a wish about a server.
-type serverRequest struct {
-	want State // StateConnected, StateDisconnected or StateDisabled
-	ack  chan struct{}
+// stateRequest asks the run goroutine to bring a server into a state.
+type stateRequest struct {
+	target   State // StateConnected, StateDisconnected or StateDisabled
+	accepted chan struct{}
 }
 
 func newServer(c *shared, cfg ServerConfig) *server {
 	s := &server{
 		shared: c, cfg: cfg,
-		orders: make(chan serverRequest), done: make(chan struct{}), changed: make(chan struct{}),
-		cancel: func() {}, watched: map[string]bool{},
-		st: status{state: StateConfigured},
+		stateRequests: make(chan stateRequest), done: make(chan struct{}), changed: make(chan struct{}),
+		cancel: func() {}, subscriptions: map[string]bool{},
+		current: status{state: StateConfigured},
 	}
 	if cfg.Disabled {
-		s.st.state = StateDisabled
+		s.current.state = StateDisabled
 	}
 	return s
 }
 
-// update is the only place where a server's status changes.
+// update changes the status; no other function does.
 func (s *server) update(change func(st *status)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	change(&s.st)
-	switch s.st.state {
+	change(&s.current)
+	switch s.current.state {
 	case StateConnected:
-		s.st.err, s.st.wireErr, s.st.attempt = "", "", 0
+		s.current.err, s.current.wireErr, s.current.attempt = "", "", 0
 	case StateFailed, StateNeedsAuth, StateDisabled, StateDisconnected:
-		s.st.conn, s.st.lists = nil, lists{}
+		s.current.conn, s.current.lists = nil, lists{}
 	default:
-		s.st.conn = nil
+		s.current.conn = nil
 	}
 	close(s.changed)
 	s.changed = make(chan struct{})
 	s.version.Add(1)
 }
 
-// look returns the status now and a channel that is closed when it changes.
-func (s *server) look() (status, <-chan struct{}) {
+// snapshot returns the current status and a channel that is closed when it changes.
+func (s *server) snapshot() (status, <-chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.st, s.changed
+	return s.current, s.changed
 }
 
-// wait waits for a status; the last thing that happens to a server is that it has
-// no connection.
+// wait waits until is accepts the status. The last status of a server is one without a connection.
 func (s *server) wait(ctx context.Context, is func(st status) bool) (status, error) {
 	for {
-		st, changed := s.look()
+		st, changed := s.snapshot()
 		if is(st) {
 			return st, nil
 		}
@@ -176,17 +171,17 @@ func (s *server) wait(ctx context.Context, is func(st status) bool) (status, err
 	}
 }
 
-// settle waits until the server is neither waiting to connect nor connecting.
+// settle waits until the server is neither about to connect nor connecting.
 func (s *server) settle(ctx context.Context) (status, error) {
 	return s.wait(ctx, func(st status) bool { return st.state != StateConfigured && st.state != StateConnecting })
 }
 
-// send gives an order; it returns when the order was taken.
-func (s *server) send(ctx context.Context, want State) error {
-	o := serverRequest{want: want, ack: make(chan struct{})}
+// requestState sends a state request and returns when the run goroutine has accepted it.
+func (s *server) requestState(ctx context.Context, want State) error {
+	o := stateRequest{target: want, accepted: make(chan struct{})}
 	select {
-	case s.orders <- o:
-		<-o.ack
+	case s.stateRequests <- o:
+		<-o.accepted
 		return nil
 	case <-s.done:
 		return ErrClosed
@@ -195,7 +190,7 @@ func (s *server) send(ctx context.Context, want State) error {
 	}
 }
 
-// autoReconnect reports whether a lost server is brought back unasked.
+// autoReconnect reports whether a lost server is reconnected automatically.
 func (s *server) autoReconnect() bool {
 	if s.cfg.AutoReconnect != nil {
 		return *s.cfg.AutoReconnect
@@ -205,17 +200,17 @@ func (s *server) autoReconnect() bool {
 
 // connectTimeout bounds one connect.
 func (s *server) connectTimeout() time.Duration {
-	return orDefault(s.cfg.ConnectTimeout, s.o.ConnectTimeout)
+	return orDefault(s.cfg.ConnectTimeout, s.options.ConnectTimeout)
 }
 
-// acquire returns the server's connection, and starts a lost server again.
+// acquire returns the server's connection; it restarts a lost server.
 func (s *server) acquire(ctx context.Context) (*connection.Conn, error) {
-	st, err := s.known(ctx)
+	st, err := s.currentStatus(ctx)
 	if err != nil {
 		return nil, err
 	}
 	if st.state == StateLost {
-		if err := s.send(ctx, StateConnected); err != nil {
+		if err := s.requestState(ctx, StateConnected); err != nil {
 			return nil, fmt.Errorf("%w: %s: %v", ErrNotConnected, s.cfg.Name, err)
 		}
 		if st, err = s.settle(ctx); err != nil {
@@ -231,39 +226,38 @@ func (s *server) acquire(ctx context.Context) (*connection.Conn, error) {
 	return st.conn, nil
 }
 
-// known returns the status once it no longer speaks of a connection that is
-// gone: noticing the loss and saying why takes a moment, and a call right after
-// a crash must not meet the dead connection again.
-func (s *server) known(ctx context.Context) (status, error) {
+// currentStatus returns the status after a loss of the connection has been noticed and explained, which takes a
+// moment. Without it, a call right after a crash would get the dead connection again.
+func (s *server) currentStatus(ctx context.Context) (status, error) {
 	return s.wait(ctx, func(st status) bool { return st.conn == nil || !st.conn.IsLost() })
 }
 
-// wish remembers, or forgets, a subscription; it reports whether there was one.
-func (s *server) wish(uri string, want bool) (was bool) {
+// setSubscribed records or removes a subscription and reports whether it existed before.
+func (s *server) setSubscribed(uri string, want bool) (was bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	was = s.watched[uri]
-	delete(s.watched, uri)
+	was = s.subscriptions[uri]
+	delete(s.subscriptions, uri)
 	if want {
-		s.watched[uri] = true
+		s.subscriptions[uri] = true
 	}
 	return was
 }
 
-// status renders a server, which was given by a source, for Manager.Servers.
-func (s *server) status(given string) ServerStatus {
-	st, _ := s.look()
+// logHidden builds the ServerStatus of a server; source is the source that set it, if any.
+func (s *server) report(given string) ServerStatus {
+	st, _ := s.snapshot()
 	out := ServerStatus{
-		Name: s.cfg.Name, State: st.state, Status: st.state.Wire(), Source: cmp.Or(given, s.cfg.Source), Config: s.cfg,
+		Name: s.cfg.Name, State: st.state, Status: st.state.CLIStatus(), Source: cmp.Or(given, s.cfg.Source), Config: s.cfg,
 		Info: st.hello.ServerInfo, ProtocolVersion: st.hello.ProtocolVersion,
 		Capabilities: st.hello.Capabilities, Instructions: st.hello.Instructions,
 		Error: st.err, WireError: st.wireErr, Attempt: st.attempt,
-		Tools: slices.Clone(st.lists.tools), RawTools: slices.Clone(st.lists.raw), Prompts: slices.Clone(st.lists.prompts),
+		Tools: slices.Clone(st.lists.tools), RawTools: slices.Clone(st.lists.rawTools), Prompts: slices.Clone(st.lists.prompts),
 		Warnings: slices.Concat(st.lists.allWarnings(), st.warnings),
 	}
 	if st.conn != nil {
 		out.PID = st.conn.PID()
-		if n, first := st.conn.Skipped(); n > 0 {
+		if n, first := st.conn.SkippedLines(); n > 0 {
 			out.Warnings = append(out.Warnings, fmt.Sprintf("%d lines of output that are no messages, the first: %s", n, first))
 		}
 	}

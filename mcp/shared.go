@@ -17,35 +17,35 @@ import (
 	"github.com/claudeless/claudeless/mcp/internal/trace"
 )
 
-// shared is what the servers of a manager share.
+// shared is the state that all servers of a manager share.
 type shared struct {
-	o     Options       // without the servers: from here on they themselves tell
-	debug *trace.Sink   // nil = off
-	local chan struct{} // a slot for each local server that connects at once
-	far   chan struct{} // the same for remote ones
+	options     Options       // without Servers: Manager.servers replaces it
+	debug       *trace.Sink   // nil = off
+	localSlots  chan struct{} // one slot for each local server that may connect at the same time
+	remoteSlots chan struct{} // the same for remote ones
 
-	tasks   sync.WaitGroup // every goroutine of the manager
-	version atomic.Int64   // counts changes of any server
-	roots   roots
-	news    pendingUpdates
+	tasks          sync.WaitGroup // every goroutine of the manager
+	version        atomic.Int64   // counts changes of any server
+	roots          roots
+	pendingUpdates pendingUpdates
 }
 
-func newCommons(o Options) *shared {
+func newShared(o Options) *shared {
 	o.Servers = nil
 	return &shared{
-		o:     o,
-		debug: trace.NewSink(o.Debug, o.Environ),
-		local: make(chan struct{}, o.Batch.Local),
-		far:   make(chan struct{}, o.Batch.Remote),
-		roots: roots{dirs: slices.Clone(o.Roots)},
+		options:     o,
+		debug:       trace.NewSink(o.Debug, o.Environ),
+		localSlots:  make(chan struct{}, o.Batch.Local),
+		remoteSlots: make(chan struct{}, o.Batch.Remote),
+		roots:       roots{dirs: slices.Clone(o.Roots)},
 	}
 }
 
-// slot waits until one more server may connect.
-func (c *shared) slot(ctx context.Context, kind string) (release func(), err error) {
-	slots := c.far
+// acquireSlot waits until one more server may connect.
+func (c *shared) acquireSlot(ctx context.Context, kind string) (release func(), err error) {
+	slots := c.remoteSlots
 	if kind == typeStdio || kind == "" {
-		slots = c.local
+		slots = c.localSlots
 	}
 	select {
 	case slots <- struct{}{}:
@@ -55,11 +55,13 @@ func (c *shared) slot(ctx context.Context, kind string) (release func(), err err
 	}
 }
 
-// variables are what entries may name.
-func (c *shared) variables() entry.Variables { return entry.NewVariables(c.o.Environ, c.o.CWD) }
+// variables returns the variables that entries may refer to.
+func (c *shared) variables() entry.Variables {
+	return entry.NewVariables(c.options.Environ, c.options.CWD)
+}
 
-// same reports whether two entries of one name mean the same server now.
-func (c *shared) same(old, desired ServerConfig) bool {
+// sameConfig reports whether two entries of one name describe the same server after expansion.
+func (c *shared) sameConfig(old, desired ServerConfig) bool {
 	desired.Source = old.Source
 	vars := c.variables()
 	a, _ := expandConfig(old, vars)
@@ -67,21 +69,20 @@ func (c *shared) same(old, desired ServerConfig) bool {
 	return reflect.DeepEqual(a, b)
 }
 
-// view is how results of a server are shown.
+// view returns the converter for the results of a server.
 func (c *shared) view(server string) shown.View {
-	return shown.View{Files: c.o.Files, MaxTokens: c.o.MaxOutputTokens, Log: c.debug.Log(server)}
+	return shown.View{Files: c.options.Files, MaxTokens: c.options.MaxOutputTokens, Log: c.debug.Log(server)}
 }
 
-// environ is the environment of a stdio server. Telemetry settings of the CLI
-// are not for its servers.
+// environ returns the environment of a stdio server, without the telemetry settings of the CLI.
 func (c *shared) environ(cfg ServerConfig) []string {
-	env := slices.DeleteFunc(slices.Clone(c.o.Environ), func(kv string) bool {
+	env := slices.DeleteFunc(slices.Clone(c.options.Environ), func(kv string) bool {
 		return strings.HasPrefix(kv, "OTEL_")
 	})
-	if _, ok := lastOf(env, entrypointVar); !ok {
+	if _, ok := lastValue(env, entrypointVar); !ok {
 		env = append(env, entrypointVar+"="+defaultEntrypoint)
 	}
-	env = append(env, "CLAUDECODE=1", "CLAUDE_PROJECT_DIR="+c.o.CWD, "CLAUDE_CODE_SESSION_ID="+c.o.SessionID)
+	env = append(env, "CLAUDECODE=1", "CLAUDE_PROJECT_DIR="+c.options.CWD, "CLAUDE_CODE_SESSION_ID="+c.options.SessionID)
 	for _, k := range slices.Sorted(maps.Keys(cfg.Env)) {
 		env = append(env, k+"="+cfg.Env[k])
 	}
@@ -93,8 +94,8 @@ const (
 	defaultEntrypoint = "sdk-cli"
 )
 
-// lastOf is the value of a variable; of equal names the last counts.
-func lastOf(env []string, name string) (value string, ok bool) {
+// lastValue returns the value of a variable; if it is repeated, the last one.
+func lastValue(env []string, name string) (value string, ok bool) {
 	for _, kv := range env {
 		if key, v, _ := strings.Cut(kv, "="); key == name {
 			value, ok = v, true
@@ -103,23 +104,23 @@ func lastOf(env []string, name string) (value string, ok bool) {
 	return value, ok
 }
 
-// userAgent is how remote servers are told who asks (observed with 2.1.329).
+// userAgent returns the User-Agent header for remote servers (observed with 2.1.329).
 func (c *shared) userAgent() string {
-	entrypoint, _ := lastOf(c.o.Environ, entrypointVar)
+	entrypoint, _ := lastValue(c.options.Environ, entrypointVar)
 	about := cmp.Or(entrypoint, defaultEntrypoint)
-	if sdk, _ := lastOf(c.o.Environ, "CLAUDE_AGENT_SDK_VERSION"); sdk != "" {
+	if sdk, _ := lastValue(c.options.Environ, "CLAUDE_AGENT_SDK_VERSION"); sdk != "" {
 		about += ", agent-sdk/" + sdk
 	}
-	return "claude-code/" + c.o.ClientVersion + " (" + about + ")"
+	return "claude-code/" + c.options.ClientVersion + " (" + about + ")"
 }
 
-// roots are the directories that servers are told of.
+// roots are the directories that roots/list reports.
 type roots struct {
 	mu   sync.Mutex
 	dirs []string
 }
 
-// set changes them and reports whether they were others before.
+// set replaces the directories and reports whether that changed anything.
 func (r *roots) set(dirs []string) (changed bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -148,43 +149,43 @@ func (r *roots) list() rootList {
 	return list
 }
 
-// pendingUpdates are changed resources that Options.ResourceUpdated has not heard of yet.
+// pendingUpdates are changed resources that have not been passed to Options.ResourceUpdated yet.
 type pendingUpdates struct {
-	mu      sync.Mutex
-	waiting []update
-	telling bool // a goroutine is at it
+	mu         sync.Mutex
+	waiting    []update
+	delivering bool // a goroutine is delivering them
 }
 
 type update struct{ server, uri string }
 
-// updated passes on that a resource changed, off the caller's goroutine.
+// updated reports a changed resource to Options.ResourceUpdated on another goroutine.
 func (c *shared) updated(server, uri string) {
-	if c.o.ResourceUpdated == nil {
+	if c.options.ResourceUpdated == nil {
 		return
 	}
-	n, u := &c.news, update{server, uri}
+	n, u := &c.pendingUpdates, update{server, uri}
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if slices.Contains(n.waiting, u) {
 		return
 	}
 	n.waiting = append(n.waiting, u)
-	if n.telling {
+	if n.delivering {
 		return
 	}
-	n.telling = true
-	go func() { // ends when all is told
+	n.delivering = true
+	go func() { // ends when everything is delivered
 		for {
 			n.mu.Lock()
 			if len(n.waiting) == 0 {
-				n.telling = false
+				n.delivering = false
 				n.mu.Unlock()
 				return
 			}
 			u := n.waiting[0]
 			n.waiting = n.waiting[1:]
 			n.mu.Unlock()
-			c.o.ResourceUpdated(u.server, u.uri)
+			c.options.ResourceUpdated(u.server, u.uri)
 		}
 	}()
 }

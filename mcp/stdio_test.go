@@ -513,7 +513,7 @@ func TestEnvironment(t *testing.T) {
 		Environ: append(os.Environ(), "SECRET=hunter2hunter2", "OTEL_X=1"),
 	})
 	got := call(t, m, "echo", `{}`)
-	for _, want := range []string{"CLAUDECODE=1", "CLAUDE_PROJECT_DIR=" + m.o.CWD, "CLAUDE_CODE_SESSION_ID=sess", "CLAUDE_CODE_ENTRYPOINT=", "TOKEN=hunter2hunter2", "PLAIN=${NOPE}", "DEF=d"} {
+	for _, want := range []string{"CLAUDECODE=1", "CLAUDE_PROJECT_DIR=" + m.options.CWD, "CLAUDE_CODE_SESSION_ID=sess", "CLAUDE_CODE_ENTRYPOINT=", "TOKEN=hunter2hunter2", "PLAIN=${NOPE}", "DEF=d"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("no %s", want)
 		}

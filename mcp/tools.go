@@ -8,36 +8,34 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// ShadowedTool is a tool that cannot be called because another one has its
-// canonical name.
+// ShadowedTool is a tool that cannot be called because another tool has its canonical name.
 type ShadowedTool struct {
-	Name   string `json:"name"`   // canonical
-	Server string `json:"server"` // raw
-	Tool   string `json:"tool"`   // raw
-	By     string `json:"by"`     // raw name of the server whose tool is called instead
+	Name       string `json:"name"`   // canonical
+	Server     string `json:"server"` // raw
+	Tool       string `json:"tool"`   // raw
+	ShadowedBy string `json:"by"`     // rawTools name of the server whose tool is called instead
 }
 
-// catalogue is the table of all callable tools. Names are looked up in it and
-// never taken apart.
+// catalogue is the table of all callable tools. Names are looked up in it and never split.
 type catalogue struct {
-	version int64 // of the servers that it was made of
+	version int64 // version of the servers from which it was built
 	tools   []protocol.Tool
 	owner   map[string]*server // by canonical name
 	byName  map[string]int     // canonical name → index in tools
 	hidden  []ShadowedTool
 }
 
-// newCatalogue makes the table for servers as they are now.
+// newCatalogue builds the table for the current servers.
 func newCatalogue(servers []*server, version int64) *catalogue {
 	c := &catalogue{version: version, owner: map[string]*server{}, byName: map[string]int{}}
 	for _, s := range servers {
-		st, _ := s.look()
-		if s.cfg.Name == "ide" { // connects, and shows no tools
+		st, _ := s.snapshot()
+		if s.cfg.Name == "ide" { // connected, but its tools are not shown
 			continue
 		}
 		for _, t := range st.lists.tools {
 			if by := c.owner[t.Name]; by != nil {
-				c.hidden = append(c.hidden, ShadowedTool{Name: t.Name, Server: t.Server, Tool: t.RawName, By: by.cfg.Name})
+				c.hidden = append(c.hidden, ShadowedTool{Name: t.Name, Server: t.Server, Tool: t.RawName, ShadowedBy: by.cfg.Name})
 				continue
 			}
 			c.owner[t.Name], c.byName[t.Name] = s, len(c.tools)
@@ -47,18 +45,18 @@ func newCatalogue(servers []*server, version int64) *catalogue {
 	return c
 }
 
-// report notes the hidden tools where they are others than in the table before.
-func (c *catalogue) report(before *catalogue, debug *trace.Sink) {
+// logHidden logs the hidden tools if they differ from those of the previous table.
+func (c *catalogue) logHidden(before *catalogue, debug *trace.Sink) {
 	if before != nil && len(before.hidden) == len(c.hidden) {
 		return
 	}
 	for _, h := range c.hidden {
-		debug.Log(h.Server).Printf("tool %q is hidden: %s is already a tool of %q", h.Tool, h.Name, h.By)
+		debug.Log(h.Server).Printf("tool %q is hidden: %s is already a tool of %q", h.Tool, h.Name, h.ShadowedBy)
 	}
 }
 
-// find looks a tool up by its canonical name, as server/tool in raw names, or
-// by its bare raw name, of which the first counts.
+// find finds a tool by its canonical name, as server/tool in raw names, or by its bare raw name; the first match
+// wins.
 func (c *catalogue) find(name string) (protocol.Tool, bool) {
 	if i, ok := c.byName[name]; ok {
 		return c.tools[i], true
@@ -76,14 +74,14 @@ func (c *catalogue) find(name string) (protocol.Tool, bool) {
 	return protocol.Tool{}, false
 }
 
-// unresolved tells why a name leads nowhere.
-func unresolved(name string, servers []*server) error {
+// resolveError returns why a name cannot be resolved.
+func resolveError(name string, servers []*server) error {
 	qualified := strings.HasPrefix(name, "mcp__") || strings.Contains(name, "/")
 	for _, s := range servers {
 		if !strings.HasPrefix(name, "mcp__"+normalise(s.cfg.Name)+"__") && !strings.HasPrefix(name, s.cfg.Name+"/") {
 			continue
 		}
-		switch st, _ := s.look(); st.state {
+		switch st, _ := s.snapshot(); st.state {
 		case StateConnected, StateLost:
 			return fmt.Errorf("%w: %s", ErrUnknownTool, name)
 		case StateDisabled:

@@ -45,10 +45,10 @@ func (o *localGates) channel(name string) chan struct{} {
 	return o.released[name]
 }
 
-func (o *localGates) reach(name string) error { return gate.Check(name) }
+func (o *localGates) reach(name string) error { return gate.CheckName(name) }
 
 func (o *localGates) release(name string) error {
-	if err := gate.Check(name); err != nil {
+	if err := gate.CheckName(name); err != nil {
 		return err
 	}
 	o.mu.Lock()

@@ -35,8 +35,8 @@ func Main(early chan os.Signal) int {
 // Run is the whole program. It returns the exit code after everything it started has ended, except a read from Stdin that
 // never comes back.
 func Run(ctx context.Context, s *process.System) int {
-	s = supervise.Handed(s)
-	if argv, fault := supervise.RealOf(s); argv != nil {
+	s = supervise.ApplyShimSettings(s)
+	if argv, fault := supervise.RealCommand(s); argv != nil {
 		code, err := supervise.Relay(ctx, s, fault, argv)
 		return max(code, process.Exit(s.Stderr, err))
 	}

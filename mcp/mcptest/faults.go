@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// Modes lists every mode.
+// Modes returns the names of all modes.
 func Modes() []string {
 	return strings.Fields(`ok lax ignore-unknown exit-unknown crash-at-start hang-init init-error exit-on-init
 		bad-version old-version string-id garbage stderr-flood no-newline-flood early-notify bigline exit-mid-call
@@ -28,7 +28,7 @@ func (s *server) count(fallback int) int {
 	return fallback
 }
 
-// begin does what a mode does before the first message.
+// begin does what the mode does before the first message.
 func (s *server) begin() {
 	switch s.Mode {
 	case "crash-at-start":
@@ -56,17 +56,17 @@ func (s *server) begin() {
 	}
 }
 
-// end is what happens at the end of input.
+// end does what the mode does at the end of input.
 func (s *server) end() {
 	switch s.Mode {
 	case "ignore-eof", "ignore-sigterm", "close-stdout":
-		forever()
+		blockForever()
 	}
 	s.exit = 0
 }
 
-// forever never returns. An empty select would be taken for a deadlock.
-func forever() {
+// blockForever never returns. An empty select would be reported as a deadlock.
+func blockForever() {
 	for {
 		time.Sleep(time.Hour)
 	}
@@ -110,9 +110,9 @@ func (s *server) capabilities() map[string]any {
 	}
 }
 
-// unknown answers a method this server does not have.
+// unknown answers a method that this server does not have.
 func (s *server) unknown(m message) {
-	result, isOffered := offered[m.Method]
+	result, isOffered := resourceModeResults[m.Method]
 	switch mode := s.Mode; {
 	case mode == "ignore-unknown":
 	case mode == "exit-unknown":
@@ -120,7 +120,7 @@ func (s *server) unknown(m message) {
 	case mode == "lax", mode == "subscribe" && strings.HasSuffix(m.Method, "subscribe"):
 		s.reply(m.ID, struct{}{})
 	case mode == "modern" && m.Method == "server/discover":
-		s.reply(m.ID, json.RawMessage(discovery))
+		s.reply(m.ID, json.RawMessage(discoverResult))
 	case isOffered && (mode == "subscribe" || mode == "resources"):
 		s.reply(m.ID, json.RawMessage(result))
 	default:
@@ -128,12 +128,12 @@ func (s *server) unknown(m message) {
 	}
 }
 
-// discovery is what a server of the newer era says instead of a handshake.
-const discovery = `{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{"tools":{}},"instructions":"be kind",` +
+// discoverResult is the answer to server/discover of revision 2026-07-28.
+const discoverResult = `{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{"tools":{}},"instructions":"be kind",` +
 	`"_meta":{"io.modelcontextprotocol/serverInfo":{"name":"mcptest","version":"1.2.3"}}}`
 
-// offered is what mode resources has beside tools.
-var offered = map[string]string{
+// resourceModeResults are the results of mode "resources" for methods other than those of tools.
+var resourceModeResults = map[string]string{
 	"resources/list":           `{"resources":[{"uri":"file:///a.txt","name":"a","mimeType":"text/plain"}]}`,
 	"resources/read":           `{"contents":[{"uri":"file:///a.txt","mimeType":"text/plain","text":"body"}]}`,
 	"resources/templates/list": `{"resourceTemplates":[{"uriTemplate":"file:///{x}","name":"t"}]}`,
@@ -141,8 +141,8 @@ var offered = map[string]string{
 	"prompts/get":              `{"messages":[{"role":"user","content":{"type":"text","text":"hi"}}]}`,
 } // constant: only read
 
-// weird are definitions of which a client should drop the broken ones only.
-const weird = `{"tools":[
+// malformedTools contains valid and broken definitions; a client should drop only the broken ones.
+const malformedTools = `{"tools":[
 	{"name":"good","inputSchema":{"$schema":"https://json-schema.org/draft/2020-12/schema","type":"object","oneOf":[{}],"patternProperties":{"^x-":{"type":"string"}},"x-vendor":9007199254740993},"annotations":{"readOnlyHint":true,"x-other":[1]},"_meta":{"k":1}},
 	{"name":"boolean","inputSchema":true},
 	{"name":5,"inputSchema":{"type":"object"}},
@@ -157,7 +157,7 @@ func (s *server) list(m message) {
 	case "nocaps":
 		s.fail(m.ID, -32601, "Method not found")
 	case "weird-tools":
-		s.reply(m.ID, json.RawMessage(strings.ReplaceAll(weird, "\n", "")))
+		s.reply(m.ID, json.RawMessage(strings.ReplaceAll(malformedTools, "\n", "")))
 	case "tools-null":
 		s.reply(m.ID, map[string]any{"tools": nil})
 	case "tools-error":
@@ -180,7 +180,7 @@ func (s *server) list(m message) {
 	}
 }
 
-// page answers with one tool a page: three pages, or no end of them.
+// page answers with one tool per page: three pages, or an endless list.
 func (s *server) page(m message) {
 	n, _ := strconv.Atoi(m.Params.Cursor) // "" is the first page
 	result := map[string]any{"tools": []any{tool(fmt.Sprintf("t%d", n))}}
@@ -193,7 +193,7 @@ func (s *server) page(m message) {
 	s.reply(m.ID, result)
 }
 
-// callFaults are the modes whose fault is in tools/call.
+// callFaults are the modes whose fault occurs in tools/call.
 var callFaults = map[string]func(*server, message){
 	"garbage": func(s *server, m message) {
 		s.write([]byte("hello\n\n[1,2]\n\"bare\"\n\x1b[31mred\x1b[0m\n\xff\xfe\n{broken\n42\n"))
@@ -237,8 +237,8 @@ var callFaults = map[string]func(*server, message){
 	"close-stdout": func(s *server, _ message) {
 		s.Out.Close()
 	},
-	"stop-reading": func(*server, message) { forever() },
-	"s2c":          (*server).ask,
+	"stop-reading": func(*server, message) { blockForever() },
+	"s2c":          (*server).sendRequests,
 	"unknown-content": func(s *server, m message) {
 		s.reply(m.ID, json.RawMessage(`{"content":[{"type":"hologram","depth":3},{"type":"text","text":"after"}]}`))
 	},
@@ -303,7 +303,7 @@ var callFaults = map[string]func(*server, message){
 		}
 		s.reply(m.ID, text("%s: %s", m.Params.RequestState, m.Params.Responses))
 	},
-	"subscribe": func(s *server, m message) { // tells Count times that a resource changed
+	"subscribe": func(s *server, m message) { // reports Count times that a resource changed
 		if m.Params.Name == "crash" {
 			s.exit = 7
 			return
@@ -318,7 +318,7 @@ var callFaults = map[string]func(*server, message){
 	},
 } // constant: only read
 
-// changeList adds a tool and says so, as often as Count tells.
+// changeList adds a tool and announces the change, Count times.
 func (s *server) changeList(m message) {
 	s.extra = true
 	for range s.count(1) {
@@ -327,11 +327,10 @@ func (s *server) changeList(m message) {
 	s.echo(m)
 }
 
-// ask sends requests of all kinds and returns what came back as the result of
-// the call.
-func (s *server) ask(m message) {
+// sendRequests sends requests of all kinds to the client and returns the responses as the result of the call.
+func (s *server) sendRequests(m message) {
 	methods := []string{"ping", "roots/list", "sampling/createMessage", "elicitation/create", "no/such"}
-	s.pending, s.waiting, s.asked = m.ID, len(methods), nil
+	s.pending, s.pendingResponses, s.responses = m.ID, len(methods), nil
 	for i, method := range methods {
 		s.send(map[string]any{"jsonrpc": "2.0", "id": fmt.Sprintf("%d %s", i, method), "method": method, "params": map[string]any{
 			"message": "which colour?",
@@ -343,9 +342,9 @@ func (s *server) ask(m message) {
 	}
 }
 
-// answered takes an answer to one of our requests.
-func (s *server) answered(m message) {
-	if s.waiting == 0 {
+// handleResponse records a response to one of the server's own requests.
+func (s *server) handleResponse(m message) {
+	if s.pendingResponses == 0 {
 		return
 	}
 	outcome := m.Result
@@ -353,9 +352,9 @@ func (s *server) answered(m message) {
 		outcome = m.Error
 	}
 	var id string
-	_ = json.Unmarshal(m.ID, &id) // ours are strings
-	s.asked = append(s.asked, id+" -> "+string(outcome))
-	if s.waiting--; s.waiting == 0 {
-		s.reply(s.pending, text("%s", strings.Join(s.asked, "\n")))
+	_ = json.Unmarshal(m.ID, &id) // ids of this server are strings
+	s.responses = append(s.responses, id+" -> "+string(outcome))
+	if s.pendingResponses--; s.pendingResponses == 0 {
+		s.reply(s.pending, text("%s", strings.Join(s.responses, "\n")))
 	}
 }

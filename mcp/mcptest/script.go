@@ -28,13 +28,13 @@ import (
 //
 // It is served over stdio or HTTP, and logs what it receives.
 type Script struct {
-	Log io.Writer // gets a line for each message; nil = none
+	Log io.Writer // receives a line for each message; may be nil
 
 	mu    sync.Mutex
 	lines map[string][]string
 }
 
-// ParseScript reads a script, in which empty lines mean nothing.
+// ParseScript parses a script; empty lines are ignored.
 func ParseScript(text string) *Script {
 	s := &Script{lines: map[string][]string{}}
 	for line := range strings.Lines(text) {
@@ -46,7 +46,7 @@ func ParseScript(text string) *Script {
 	return s
 }
 
-// next are the items for one more request.
+// next returns the items for the next request of a method.
 func (s *Script) next(method string) []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -60,16 +60,16 @@ func (s *Script) next(method string) []string {
 	return strings.Split(lines[0], " ; ")
 }
 
-// scripted is a message that a script receives.
-type scripted struct {
+// scriptRequest is a message that a script receives.
+type scriptRequest struct {
 	ID     json.RawMessage            `json:"id"`
 	Method string                     `json:"method"`
 	Params map[string]json.RawMessage `json:"params"`
 }
 
-// note logs a message: its id, its method, "modern" if it says everything about
-// itself that revision 2026-07-28 wants, its other parameters, and some headers.
-func (s *Script) note(m scripted, header http.Header) {
+// note logs a message: its id, its method, "modern" if it carries the metadata that revision 2026-07-28 requires, its
+// other parameters, and some headers.
+func (s *Script) note(m scriptRequest, header http.Header) {
 	if s.Log == nil {
 		return
 	}
@@ -78,7 +78,7 @@ func (s *Script) note(m scripted, header http.Header) {
 		words[0] = "-"
 	}
 	var meta map[string]json.RawMessage
-	_ = json.Unmarshal(m.Params["_meta"], &meta) // what is none has no keys
+	_ = json.Unmarshal(m.Params["_meta"], &meta) // invalid _meta has no keys
 	const prefix = "io.modelcontextprotocol/"
 	if meta[prefix+"protocolVersion"] != nil && meta[prefix+"clientInfo"] != nil && meta[prefix+"clientCapabilities"] != nil {
 		words = append(words, "modern")
@@ -103,8 +103,8 @@ func (s *Script) note(m scripted, header http.Header) {
 	fmt.Fprintln(s.Log, strings.Join(words, " "))
 }
 
-// render is an item that is a message, addressed to a request.
-func render(item string, request scripted) []byte {
+// render returns the message of an item with the id of the request filled in.
+func render(item string, request scriptRequest) []byte {
 	if item == "ack" {
 		item = `{"method":"notifications/subscriptions/acknowledged","params":{"_meta":{"io.modelcontextprotocol/subscriptionId":` + string(request.ID) + `}}}`
 	}
@@ -114,7 +114,7 @@ func render(item string, request scripted) []byte {
 	return []byte(`{"jsonrpc":"2.0","id":` + string(request.ID) + "," + item[1:])
 }
 
-// Serve answers lines until the input ends and returns the status of the process.
+// Serve answers lines until the input ends and returns the exit status of the process.
 func (s *Script) Serve(in io.Reader, out io.Writer) int {
 	lines := bufio.NewReader(in)
 	for {
@@ -122,7 +122,7 @@ func (s *Script) Serve(in io.Reader, out io.Writer) int {
 		if err != nil {
 			return 0
 		}
-		var m scripted
+		var m scriptRequest
 		if json.Unmarshal(line, &m) != nil || m.Method == "" {
 			continue
 		}
@@ -142,10 +142,10 @@ func (s *Script) Serve(in io.Reader, out io.Writer) int {
 	}
 }
 
-// ServeHTTP implements http.Handler: a plain answer, or a stream if there is more
-// than that to say.
+// ServeHTTP implements http.Handler. It answers with plain JSON, or with an event stream if there is more than one
+// message.
 func (s *Script) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	var m scripted
+	var m scriptRequest
 	if r.Method != http.MethodPost || json.NewDecoder(r.Body).Decode(&m) != nil {
 		w.WriteHeader(http.StatusMethodNotAllowed)
 		return

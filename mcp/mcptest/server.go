@@ -19,18 +19,17 @@ import (
 	"github.com/claudeless/claudeless/internal/base/plainjson"
 )
 
-// Options are a server's surroundings.
+// Options configure a server.
 type Options struct {
 	Mode string // one of Modes; "ok" has no fault
 	In   io.Reader
 	Out  io.WriteCloser
 	Err  io.Writer
-	// Log gets every line received, as it came; nil = nobody does.
+	// Log receives every line as it arrives; may be nil.
 	Log io.Writer
 	// Environ is what the tool of mode "env" returns.
 	Environ []string
-	// Count is how many notifications, pages or megabytes a mode makes; 0 = its
-	// default.
+	// Count is how many notifications, pages or megabytes a mode produces; 0 = the default of the mode.
 	Count int
 }
 
@@ -55,21 +54,21 @@ type message struct {
 
 type server struct {
 	Options
-	exit int // status of the process; running = it goes on
+	exit int // exit status of the process; running = not ended
 
-	mu      sync.Mutex // one line at a time on Out
-	extra   bool       // the list of tools has changed
-	calls   sync.WaitGroup
-	asked   []string // answers to our own requests (mode s2c)
-	waiting int      // how many of them are still to come
-	pending json.RawMessage
+	mu               sync.Mutex // serializes lines on Out
+	extra            bool       // the list of tools has changed
+	calls            sync.WaitGroup
+	responses        []string // responses to the server's own requests (mode s2c)
+	pendingResponses int      // number of responses still to come
+	pending          json.RawMessage
 }
 
-// running is the status of a server that goes on.
+// running is the status of a server that has not ended.
 const running = -1
 
-// Serve reads messages until the input ends or the mode says otherwise, and
-// returns the exit status for the process.
+// Serve answers messages until the input ends or the mode ends the server, and returns the exit status for the
+// process.
 func Serve(o Options) int {
 	s, in := &server{Options: o, exit: running}, bufio.NewReader(o.In)
 	for s.begin(); s.exit == running; {
@@ -104,7 +103,7 @@ func (s *server) send(v any) {
 func (s *server) write(b []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	_, _ = s.Out.Write(b) // a client that is gone shows in the input
+	_, _ = s.Out.Write(b) // a client that is gone is noticed at the input
 }
 
 func (s *server) reply(id json.RawMessage, result any) {
@@ -119,7 +118,7 @@ func (s *server) notify(method string, params any) {
 	s.send(map[string]any{"jsonrpc": "2.0", "method": method, "params": params})
 }
 
-// text is a result of one text block.
+// text returns a result with one text block.
 func text(format string, args ...any) map[string]any {
 	return map[string]any{"content": []any{map[string]any{"type": "text", "text": fmt.Sprintf(format, args...)}}}
 }
@@ -132,7 +131,7 @@ func tool(name string) map[string]any {
 func (s *server) handle(m message) {
 	switch {
 	case m.Method == "":
-		s.answered(m)
+		s.handleResponse(m)
 	case m.ID == nil:
 	case m.Method == "initialize":
 		s.initialize(m)
@@ -170,17 +169,17 @@ func (s *server) call(m message) {
 	}
 }
 
-// echo returns its argument text.
+// echo returns its argument "text".
 func (s *server) echo(m message) {
 	var args struct{ Text string }
-	_ = json.Unmarshal(m.Params.Arguments, &args) // no text = an empty one
+	_ = json.Unmarshal(m.Params.Arguments, &args) // no text = empty
 	s.reply(m.ID, text("echo: %s", args.Text))
 }
 
-// sleep answers after the argument ms, and lets other calls pass meanwhile.
+// sleep answers after the argument "ms" without blocking other calls.
 func (s *server) sleep(m message) {
 	var args struct{ MS int }
-	_ = json.Unmarshal(m.Params.Arguments, &args) // no ms = none
+	_ = json.Unmarshal(m.Params.Arguments, &args) // no ms = 0
 	s.calls.Go(func() {
 		time.Sleep(time.Duration(args.MS) * time.Millisecond)
 		s.reply(m.ID, text("slept %d", args.MS))

@@ -12,63 +12,60 @@ import (
 	"github.com/claudeless/claudeless/internal/base/cas"
 )
 
-// Source is the source of every call kept here, for those who mix them with
-// calls of other origin.
+// Source is the Source of every call in a Log, which distinguishes them from calls of other kinds.
 const Source = "mcp_client"
 
-// Call is one call that is over.
+// Call is one finished call.
 type Call struct {
 	Source    string `json:"source"`        // always "mcp_client"
 	Server    string `json:"server"`        // raw name
 	Tool      string `json:"tool"`          // canonical name
-	RawTool   string `json:"original_name"` // the server's own name for it
+	RawTool   string `json:"original_name"` // the server's own name of the tool
 	ToolUseID string `json:"tool_use_id,omitempty"`
-	// Input and Result are JSON values as they were sent and came. A value
-	// above MaxInline bytes is left out; its CID finds it.
+	// Input and Result are JSON values as they were sent and received. A value above MaxInline bytes is omitted; its
+	// CID refers to it.
 	Input     json.RawMessage `json:"input,omitempty"`
 	InputCID  string          `json:"input_cid,omitempty"`
 	Result    json.RawMessage `json:"result,omitempty"`
 	ResultCID string          `json:"result_cid,omitempty"`
-	// Error says why there is no result: an error answer, with its code, a
-	// time-out, a lost connection, a cancelled call. Empty = there is one.
+	// Error is why the call has no result: an error response, a time-out, a lost connection or a cancellation. Empty
+	// = success.
 	Error      string    `json:"error,omitempty"`
-	ErrorCode  int       `json:"error_code,omitempty"` // of JSON-RPC
+	ErrorCode  int       `json:"error_code,omitempty"` // JSON-RPC error code
 	StartedAt  time.Time `json:"started_at,omitzero"`
 	DurationMS int64     `json:"duration_ms"`
 }
 
-// Options describe a Log. The zero value keeps calls without times and without
-// a store.
+// Options configure a Log. The zero value keeps calls without times.
 type Options struct {
-	// Store keeps inputs and results; nil = one of the log's own, of at most Bytes
-	// (0 = as many as a store has by itself).
+	// Store keeps inputs and results; nil = a store of the log's own, of at most Bytes (0 = the default of the
+	// store).
 	Store *cas.Store
 	Bytes int64
-	// Max is how many calls are kept, the newest; 0 = 1000.
+	// Max is how many of the newest calls are kept; 0 = 1000.
 	Max int
-	// Now is the clock; nil = calls have no times.
+	// Now returns the current time; nil = calls have no times.
 	Now func() time.Time
-	// Observe gets every call when it is over, one at a time per caller and
-	// without locks held; nil = nobody does.
+	// Observe is called with each finished call, without locks held. Calls of different callers may overlap.
 	Observe func(Call)
 }
 
 const (
 	defaultMax = 1000
-	// MaxInline is the size up to which calls hold values themselves.
+	// MaxInline is the size up to which a Call contains the values themselves.
 	MaxInline = 64 << 10
 )
 
 // Log keeps the newest calls. All methods may be called from many goroutines.
 type Log struct {
-	o Options
+	options Options
 
 	mu    sync.Mutex
 	calls []Call
 	total int
 }
 
-// New makes an empty log.
+// New returns an empty log.
 func New(o Options) *Log {
 	if o.Store == nil {
 		o.Store = cas.New(cas.Options{MaxBytes: o.Bytes})
@@ -76,19 +73,19 @@ func New(o Options) *Log {
 	if o.Max <= 0 {
 		o.Max = defaultMax
 	}
-	return &Log{o: o}
+	return &Log{options: o}
 }
 
-// Now is the time of the log's clock; zero without one.
+// Now returns the time of the log's clock; zero without a clock.
 func (l *Log) Now() time.Time {
-	if l.o.Now == nil {
+	if l.options.Now == nil {
 		return time.Time{}
 	}
-	return l.o.Now()
+	return l.options.Now()
 }
 
-// Add keeps a call: Source, both CIDs and, from StartedAt, DurationMS are
-// filled in. Input and Result must not be changed afterwards.
+// Add stores a call. It fills in Source, both CIDs and, from StartedAt, DurationMS. The caller must not change Input
+// and Result afterwards.
 func (l *Log) Add(c Call) {
 	c.Source = Source
 	if !c.StartedAt.IsZero() {
@@ -99,24 +96,24 @@ func (l *Log) Add(c Call) {
 	l.mu.Lock()
 	l.total++
 	l.calls = append(l.calls, c)
-	if len(l.calls) > l.o.Max+l.o.Max/4 { // cut off rarely, in one go
-		l.calls = slices.Clone(l.calls[len(l.calls)-l.o.Max:])
+	if len(l.calls) > l.options.Max+l.options.Max/4 { // trim rarely, in one go
+		l.calls = slices.Clone(l.calls[len(l.calls)-l.options.Max:])
 	}
 	l.mu.Unlock()
-	if l.o.Observe != nil {
-		l.o.Observe(c)
+	if l.options.Observe != nil {
+		l.options.Observe(c)
 	}
 }
 
-// put keeps a value, and gives up a copy that is too large for a call. A value
-// the store refuses for its size still has its CID.
+// put stores a value and returns its CID; inline is nil if the value is too large for a Call. A value that the store
+// refuses because of its size still has a CID.
 func (l *Log) put(v json.RawMessage) (inline json.RawMessage, cid string) {
 	if len(v) == 0 {
 		return nil, ""
 	}
-	cid, _, err := l.o.Store.PutJSON(v)
-	if cid == "" && err != nil { // not JSON: kept as the bytes it is
-		cid, _ = l.o.Store.Put(v)
+	cid, _, err := l.options.Store.PutJSON(v)
+	if cid == "" && err != nil { // not JSON: stored as raw bytes
+		cid, _ = l.options.Store.Put(v)
 	}
 	if len(v) > MaxInline {
 		return nil, cid
@@ -124,13 +121,12 @@ func (l *Log) put(v json.RawMessage) (inline json.RawMessage, cid string) {
 	return v, cid
 }
 
-// Calls returns the calls kept, in the order of their ends, and how many there
-// were in all.
+// Calls returns the stored calls in the order in which they ended, and how many there were in total.
 func (l *Log) Calls() (calls []Call, total int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return slices.Clone(l.calls[max(0, len(l.calls)-l.o.Max):]), l.total
+	return slices.Clone(l.calls[max(0, len(l.calls)-l.options.Max):]), l.total
 }
 
-// Value returns the bytes of a CID.
-func (l *Log) Value(cid string) (data []byte, ok bool) { return l.o.Store.Get(cid) }
+// Value returns the bytes that a CID refers to.
+func (l *Log) Value(cid string) (data []byte, ok bool) { return l.options.Store.Get(cid) }

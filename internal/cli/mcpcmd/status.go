@@ -126,7 +126,7 @@ func printTools(w io.Writer, m *mcp.Manager) {
 		describe(w, t.Name, t.Description)
 	}
 	for _, h := range m.HiddenTools() {
-		fmt.Fprintf(w, "%s  hidden: tool %q of %q; %q has a tool of that name\n", h.Name, h.Tool, h.Server, h.By)
+		fmt.Fprintf(w, "%s  hidden: tool %q of %q; %q has a tool of that name\n", h.Name, h.Tool, h.Server, h.ShadowedBy)
 	}
 }
 

@@ -23,14 +23,14 @@ import (
 // Patience is how long a step waits at a gate.
 const Patience = 30 * time.Second
 
-// poll is how often a waiting process looks.
-const poll = 5 * time.Millisecond
+// pollInterval is the interval at which a waiting process checks.
+const pollInterval = 5 * time.Millisecond
 
-// ErrTimeout says that nobody came.
+// ErrTimeout reports that the gate was not released in time.
 var ErrTimeout = errors.New("the gate was not released in time")
 
-// Dir is the directory of the gates of a run by its environment; empty = there is
-// none: CLAUDELESS_GATES, else a neighbour of the journal.
+// Dir returns the gate directory of a run from its environment: CLAUDELESS_GATES, or else a directory next to the
+// journal; empty = none.
 func Dir(environ []string) string {
 	if dir := proc.Getenv(environ, "CLAUDELESS_GATES"); dir != "" {
 		return dir
@@ -41,20 +41,20 @@ func Dir(environ []string) string {
 	return ""
 }
 
-// State is a gate and what became of it.
+// State is the state of one gate.
 type State struct {
 	Name              string
 	Reached, Released bool
 }
 
-// Reach says that a step stands at a gate.
+// Reach records that a step has reached a gate.
 func Reach(dir, name string) error { return mark(dir, name, "reached") }
 
-// Release opens a gate for good, whether somebody stands there or not.
+// Release opens a gate permanently, whether a step waits at it or not.
 func Release(dir, name string) error { return mark(dir, name, "released") }
 
 func mark(dir, name, what string) error {
-	if err := Check(name); err != nil {
+	if err := CheckName(name); err != nil {
 		return err
 	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -63,15 +63,15 @@ func mark(dir, name, what string) error {
 	return os.WriteFile(filepath.Join(dir, name+"."+what), nil, 0o600)
 }
 
-// Check refuses names that cannot be those of gates.
-func Check(name string) error {
+// CheckName reports invalid gate names.
+func CheckName(name string) error {
 	if !regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,99}$`).MatchString(name) {
 		return fmt.Errorf(`invalid gate name %q: use letters, digits, ".", "-" and "_"`, name)
 	}
 	return nil
 }
 
-// AwaitReached waits until a step stands at a gate, or has passed it.
+// AwaitReached waits until a step has reached a gate.
 func AwaitReached(ctx context.Context, dir, name string, patience time.Duration) error {
 	return await(ctx, patience, filepath.Join(dir, name+".reached"))
 }
@@ -81,11 +81,11 @@ func AwaitReleased(ctx context.Context, dir, name string, patience time.Duration
 	return await(ctx, patience, filepath.Join(dir, name+".released"))
 }
 
-// await waits for a file. The error is ctx's, or [ErrTimeout].
+// await waits for a file to appear. The error is that of ctx, or [ErrTimeout].
 func await(ctx context.Context, patience time.Duration, file string) error {
 	over := time.NewTimer(patience)
 	defer over.Stop()
-	tick := time.NewTicker(poll)
+	tick := time.NewTicker(pollInterval)
 	defer tick.Stop()
 	for {
 		if _, err := os.Stat(file); err == nil {
@@ -101,7 +101,7 @@ func await(ctx context.Context, patience time.Duration, file string) error {
 	}
 }
 
-// List are the gates that somebody has reached or released, by name.
+// List returns the gates that were reached or released, sorted by name.
 func List(dir string) ([]State, error) {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -9,15 +9,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Adopt has this program be the parent of processes whose own is gone, so that
-// they are found. Whoever adopts also has to [Reap].
+// Adopt makes this program the parent of orphaned descendants, so that they can be found. A program that adopts must
+// also call [Reap].
 func Adopt() { adopt(1) }
 
-// adopt switches it on or off; where that cannot be done orphans go elsewhere.
+// adopt switches adoption on or off; if the system refuses, orphans go to init as usual.
 func adopt(on uintptr) { _ = unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, on, 0, 0, 0) }
 
-// Reaper waits for adopted processes as they end: whoever looks whether one of
-// them is gone would find it there for ever.
+// Reaper waits for adopted processes when they end; otherwise they would remain as zombies and appear to be running.
 type Reaper struct {
 	own  []int
 	done chan struct{}
@@ -25,9 +24,8 @@ type Reaper struct {
 	once sync.Once
 }
 
-// Reap begins to wait for adopted processes, but not for the program's own
-// children. Notify relays signals until what it returns is called; nil = there
-// are none. The caller must call Stop.
+// Reap starts to wait for adopted processes, but not for the program's own children. notify relays signals to a
+// channel until its result is called. Reap returns nil if there are no signals. The caller must call Stop.
 func Reap(notify func(chan<- os.Signal, ...os.Signal) func(), own []int) *Reaper {
 	r := &Reaper{own: own, done: make(chan struct{})}
 	if notify == nil {
@@ -49,7 +47,7 @@ func Reap(notify func(chan<- os.Signal, ...os.Signal) func(), own []int) *Reaper
 	return r
 }
 
-// Stop ends the adopting, after a last look. A nil Reaper has nothing to stop.
+// Stop reaps once more and ends. It may be called on a nil Reaper.
 func (r *Reaper) Stop() {
 	if r == nil {
 		return
@@ -62,11 +60,11 @@ func (r *Reaper) Stop() {
 	})
 }
 
-// reap waits for children that have ended and are not our own.
+// reap waits for ended children that are not in own.
 func reap(own []int) {
 	for _, pid := range children(os.Getpid()) {
 		if !slices.Contains(own, pid) && Ended(pid) {
-			_, _ = unix.Wait4(pid, nil, unix.WNOHANG, nil) // somebody may have done so
+			_, _ = unix.Wait4(pid, nil, unix.WNOHANG, nil) // another goroutine may have waited for it
 		}
 	}
 }

@@ -4,14 +4,14 @@ package guard
 
 import "os"
 
-// Adopt does nothing here.
+// Adopt does nothing on this system.
 func Adopt() {}
 
-// Reaper does nothing here.
+// Reaper does nothing on this system.
 type Reaper struct{}
 
-// Reap does nothing here.
+// Reap does nothing on this system.
 func Reap(func(chan<- os.Signal, ...os.Signal) func(), []int) *Reaper { return nil }
 
-// Stop does nothing here.
+// Stop does nothing on this system.
 func (*Reaper) Stop() {}

@@ -19,22 +19,21 @@ import (
 
 func supported() error { return nil }
 
-// Enter makes this process ready for a command, and becomes that command: it hands
-// the watch over its own system calls to whoever started it, and goes on when that one
-// says so. The link is a descriptor of a socket. Enter returns only when it fails; an
-// error that it has sent over the link is not returned.
+// Enter prepares this process for a command and then becomes it: it sends the watch over its system calls to its
+// parent over the socket link, and continues when the parent agrees. It returns only on failure; errors already sent
+// over the link are not returned.
 func Enter(link int, path string, argv, env []string) error {
 	return enter(link, false, func() error { return syscall.Exec(path, argv, env) })
 }
 
-// EnterNetwork is Enter for a process that was started in a network of its own: it
-// also brings loopback up, and hands over the sockets of the network.
+// EnterNetwork is like Enter for a process that was started in its own network namespace: it also brings up loopback
+// and sends the sockets of the namespace.
 func EnterNetwork(link int, path string, argv, env []string) error {
 	return enter(link, true, func() error { return syscall.Exec(path, argv, env) })
 }
 
 func enter(link int, ownNetwork bool, become func() error) error {
-	runtime.LockOSThread() // the watch is one of a thread
+	runtime.LockOSThread() // the watch belongs to a thread
 	unix.CloseOnExec(link)
 	var files []int
 	var err error
@@ -48,7 +47,7 @@ func enter(link int, ownNetwork bool, become func() error) error {
 		case err == nil:
 			files, watched = append(files, calls), true
 		case errors.Is(err, unix.EBUSY):
-			err = nil // an outer run watches already; who started this one looks at its processes
+			err = nil // an outer run watches already; the parent polls the processes instead
 		}
 	}
 	if err != nil {
@@ -58,21 +57,21 @@ func enter(link int, ownNetwork bool, become func() error) error {
 		return err
 	}
 	for _, fd := range files {
-		_ = unix.Close(fd) // they are elsewhere by now
+		_ = unix.Close(fd) // the parent has its own copies
 	}
 	if n, err := unix.Read(link, make([]byte, 1)); n != 1 {
 		return errors.Join(errors.New("the parent process has ended"), err)
 	}
-	// The command gets none of the rights that this took.
+	// Drop the capabilities that the set-up needed.
 	_ = unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0)
 	return become()
 }
 
-// headSize is the size of what is in front of an error on the link: how many files
-// come along, and whether the last of them is a watch.
+// headSize is the size of the header of a message on the link: the number of files, and whether the last one is a
+// watch.
 const headSize = 2
 
-// tell sends an error, or files, over the link.
+// send sends an error or files over the link.
 func tell(link int, text string, watched bool, files []int) error {
 	head := []byte{byte(len(files)), 0}
 	if watched {
@@ -85,9 +84,8 @@ func tell(link int, text string, watched bool, files []int) error {
 	return nil
 }
 
-// network brings loopback up, gives it the addresses of the name servers, and
-// returns its sockets: those for the API and for the proxy, then one for each
-// name server.
+// setUpNetwork brings up loopback, assigns the addresses of the name servers to it, and returns its sockets: for the
+// API, for the proxy, and one for each name server.
 func network() ([]int, error) {
 	if err := up("lo"); err != nil {
 		return nil, fmt.Errorf("bringing loopback up: %w", err)
@@ -105,7 +103,7 @@ func network() ([]int, error) {
 	for _, server := range nameServers() {
 		if !server.IsLoopback() {
 			if err := addAddress("lo", server); err != nil {
-				continue // then names have no addresses there
+				continue // names cannot be resolved through this address
 			}
 		}
 		conn, err := net.ListenUDP("udp", net.UDPAddrFromAddrPort(netip.AddrPortFrom(server, dnsPort)))
@@ -129,9 +127,9 @@ func appendFile(files []int, socket interface{ File() (*os.File, error) }) ([]in
 	return append(files, fd), err
 }
 
-// nameServers are those that programs ask here.
+// nameServers returns the name servers that programs use here.
 func nameServers() []netip.Addr {
-	text, _ := os.ReadFile("/etc/resolv.conf") // without one there is a default
+	text, _ := os.ReadFile("/etc/resolv.conf") // the default applies if the file is missing
 	var list []netip.Addr
 	for line := range strings.Lines(string(text)) {
 		if f := strings.Fields(line); len(f) > 1 && f[0] == "nameserver" {
@@ -146,13 +144,13 @@ func nameServers() []netip.Addr {
 	return list
 }
 
-// up brings an interface up.
+// bringUp brings an interface up.
 func up(name string) error {
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = unix.Close(fd) }() // it holds nothing
+	defer func() { _ = unix.Close(fd) }() // nothing was written to it
 	ifr, err := unix.NewIfreq(name)
 	if err != nil {
 		return err
@@ -164,10 +162,10 @@ func up(name string) error {
 	return unix.IoctlIfreq(fd, unix.SIOCSIFFLAGS, ifr)
 }
 
-// Loopback brings the loopback interface of this process's network up.
+// Loopback brings up the loopback interface of this process's network namespace.
 func Loopback() error { return up("lo") }
 
-// addAddress gives an interface one more address, by a message of rtnetlink.
+// addAddress adds an address to an interface, by an rtnetlink message.
 func addAddress(name string, addr netip.Addr) error {
 	ifi, err := net.InterfaceByName(name)
 	if err != nil {
@@ -189,7 +187,7 @@ func addAddress(name string, addr netip.Addr) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = unix.Close(fd) }() // it holds nothing
+	defer func() { _ = unix.Close(fd) }() // nothing was written to it
 	if err := unix.Sendto(fd, message, 0, &unix.SockaddrNetlink{Family: unix.AF_NETLINK}); err != nil {
 		return err
 	}
@@ -204,16 +202,15 @@ func addAddress(name string, addr netip.Addr) error {
 	return nil
 }
 
-// bytesOf are the bytes of a structure as the kernel reads it.
+// bytesOf returns the memory of a structure, in the layout of the kernel.
 func bytesOf[T any](v *T) []byte {
 	return append([]byte(nil), unsafe.Slice((*byte)(unsafe.Pointer(v)), unsafe.Sizeof(*v))...)
 }
 
-// watchCalls has the system ask before this thread, and what comes of it, starts a
-// program, and with connections also before it connects. It returns the descriptor
-// that answers; an error that is EBUSY means that an outer run has such a watch, of
-// which a process has one at most. For connections it gives up the rights of setuid
-// programs where that is the price.
+// watchCalls installs a seccomp filter: the kernel notifies the returned descriptor before this thread or its
+// descendants start a program and, with connections, before they connect. EBUSY means that an outer run already has
+// such a watch; a process can have only one. For connections it sets no_new_privs if necessary, which disables setuid
+// programs.
 func watchCalls(connections bool) (int, error) {
 	const arch, nr = 4, 0 // offsets in seccomp_data
 	asked := []uint32{unix.SYS_EXECVE, unix.SYS_EXECVEAT}
@@ -255,8 +252,8 @@ func watchCalls(connections bool) (int, error) {
 	return fd, nil
 }
 
-// MayWatch tells whether this process may watch the system calls of a command and
-// leave the command all its rights. Another run may still have the watch already.
+// MayWatch reports whether this process may watch the system calls of a command without setting no_new_privs.
+// Installing the watch may still fail because another run has one.
 func MayWatch() bool {
 	const admin = 1 << unix.CAP_SYS_ADMIN
 	head := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
@@ -264,15 +261,15 @@ func MayWatch() bool {
 	return unix.Capget(&head, &data[0]) == nil && data[0].Effective&admin != 0
 }
 
-// Cut tells whether this process is in a network without any way out, as that of a
-// run with --guard=strict is.
+// Cut reports whether this process is in a network without external connections, such as that of a run with
+// --guard=strict.
 func Cut() bool {
 	all, err := net.Interfaces()
 	return err == nil && !slices.ContainsFunc(all, func(i net.Interface) bool { return i.Flags&net.FlagLoopback == 0 })
 }
 
-// auditArch is what the system calls the architecture that this program is built
-// for; calls of another are not looked at.
+// auditArch returns the architecture of this program in the kernel's notation; system calls of other architectures
+// are not watched.
 func auditArch() uint32 {
 	if runtime.GOARCH == "arm64" {
 		return unix.AUDIT_ARCH_AARCH64

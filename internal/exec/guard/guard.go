@@ -17,7 +17,7 @@ import (
 	"sync"
 )
 
-// Level is how closely a command is watched.
+// Level is the strictness of the guard.
 type Level string
 
 // The levels. The zero value is Path.
@@ -27,7 +27,7 @@ const (
 	Strict Level = "strict"
 )
 
-// Parse reads the name of a level; empty = Path.
+// Parse parses the name of a level; empty = Path.
 func Parse(s string) (Level, error) {
 	l := Level(cmp.Or(s, string(Path)))
 	if l != Off && l != Path && l != Strict {
@@ -39,10 +39,10 @@ func Parse(s string) (Level, error) {
 	return l, nil
 }
 
-// ErrSystem says that the system cannot guard strictly.
+// ErrSystem reports that the system does not support --guard=strict.
 var ErrSystem = errors.New("--guard=strict needs Linux, where a process may have a network of its own")
 
-// String is what a report says of the protection.
+// String returns the description of the protection in reports.
 func (l Level) String() string {
 	switch l {
 	case Off:
@@ -56,42 +56,40 @@ func (l Level) String() string {
 
 const pathGuard = "shims on PATH, a canary key, base URLs and proxy on loopback, started programs watched; not a sandbox"
 
-// Breach is something that a process did and should not have been able to.
+// Breach is a forbidden action of a process.
 type Breach struct {
 	Kind Kind
 	PID  int
-	// Text says what was done, and by whom.
+	// Text describes the action and the process.
 	Text string
 }
 
 // Kind is a kind of breach.
 type Kind int
 
-// The kinds: a real claude ran or asked, a vendor's address was asked for by
-// somebody else, and any other address was out of reach.
+// The kinds: a real claude ran or sent a request, another program tried to reach a vendor, or any program tried to
+// reach another address in a network without external connections.
 const (
 	RealClaude Kind = iota
 	Vendor
 	Unreachable
 )
 
-// Log gathers breaches. The zero value is ready; its methods may be called from
-// many goroutines.
+// Log collects breaches. The zero value is ready to use; its methods are safe for concurrent use.
 type Log struct {
 	mu    sync.Mutex
 	list  []Breach
-	table *os.File // connections of a network of its own; nil = those of this program's
+	table *os.File // connections of the run's network namespace; nil = those of this program
 }
 
-// connections takes a table in the form of /proc/net/tcp.
+// connections sets the connection table, in the format of /proc/net/tcp.
 func (l *Log) connections(table *os.File) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.table = table
 }
 
-// peer finds the process that holds the other end of a local connection; 0 = it
-// is not to be found.
+// peer returns the process at the other end of a local connection; 0 = not found.
 func (l *Log) peer(addr string) process {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -102,11 +100,11 @@ func (l *Log) peer(addr string) process {
 	}
 	if l.table != nil {
 		var b bytes.Buffer
-		_, _ = io.Copy(&b, io.NewSectionReader(l.table, 0, 16<<20)) // what there is of it
+		_, _ = io.Copy(&b, io.NewSectionReader(l.table, 0, 16<<20)) // a partial table is used as far as it goes
 		return holder(inodeOf(b.String(), port))
 	}
 	for _, name := range []string{"/proc/net/tcp", "/proc/net/tcp6"} {
-		table, _ := os.ReadFile(name) // elsewhere there is none
+		table, _ := os.ReadFile(name) // the file exists only on Linux
 		if inode := inodeOf(string(table), port); inode != "" {
 			return holder(inode)
 		}
@@ -114,7 +112,7 @@ func (l *Log) peer(addr string) process {
 	return 0
 }
 
-// add notes a breach, once.
+// add records a breach once.
 func (l *Log) add(b Breach) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -124,15 +122,15 @@ func (l *Log) add(b Breach) {
 	}
 }
 
-// Breaches are those so far, in their order.
+// Breaches returns the breaches so far, in order.
 func (l *Log) Breaches() []Breach {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return slices.Clone(l.list)
 }
 
-// Asked notes that a real claude has sent a request to a loopback address: addr
-// is its end of the connection, agent what it calls itself.
+// Asked records that a real claude sent a request to a loopback address: addr is its end of the connection, agent its
+// User-Agent.
 func (l *Log) Asked(addr, agent string) {
 	who := l.peer(addr)
 	if who == 0 {
@@ -142,9 +140,8 @@ func (l *Log) Asked(addr, agent string) {
 	l.add(Breach{Kind: RealClaude, PID: int(who), Text: "a real claude was reached: " + who.String()})
 }
 
-// dialled notes that a process was on its way to an address beyond loopback; of
-// the name it is empty when only the address is known. Own tells a shim from a
-// real claude.
+// dialled records that a process tried to connect to an external address; name is empty if only the address is known.
+// own distinguishes shims from a real claude.
 func (l *Log) dialled(who process, name, addr string, own Own) {
 	to := addr
 	if name != "" {

@@ -3,22 +3,21 @@ package guard
 import "net"
 
 const (
-	// apiPort and proxyPort are beyond those that a system gives to clients.
+	// apiPort and proxyPort are outside the range of ephemeral ports.
 	apiPort   = 61_880
 	proxyPort = 61_881
 	dnsPort   = 53
 )
 
-// Addresses of what is served inside of a network of its own.
+// Addresses of the servers inside the network namespace of a run.
 const (
 	APIAddr   = "127.0.0.1:61880"
 	ProxyAddr = "127.0.0.1:61881"
 )
 
-// Network is a network of its own, seen from outside. A command in it waits for
-// [Network.Go].
+// Network is the network namespace of a run, seen from outside. The command in it waits for [Network.Go].
 type Network struct {
-	// API and Proxy listen inside of it; whoever serves them closes them.
+	// API and Proxy listen inside the namespace; the servers that use them close them.
 	API, Proxy net.Listener
 
 	w *watch

@@ -8,7 +8,7 @@ func supported() error { return ErrSystem }
 
 type watch struct{}
 
-// WatchOptions say what is done with what is seen.
+// WatchOptions are documented in watch_linux.go.
 type WatchOptions struct {
 	PID             int
 	Log             *Log
@@ -17,29 +17,29 @@ type WatchOptions struct {
 	OwnNetwork, Cut bool
 }
 
-// Link fails: see [ErrSystem].
+// Link always fails with [ErrSystem].
 func Link() (ours, theirs *os.File, err error) { return nil, nil, ErrSystem }
 
-// Enter fails: see [ErrSystem].
+// Enter always fails with [ErrSystem].
 func Enter(int, string, []string, []string) error { return ErrSystem }
 
-// EnterNetwork fails: see [ErrSystem].
+// EnterNetwork always fails with [ErrSystem].
 func EnterNetwork(int, string, []string, []string) error { return ErrSystem }
 
-// Join fails: see [ErrSystem].
+// Join always fails with [ErrSystem].
 func Join(*os.File, WatchOptions) (*Network, error) { return nil, ErrSystem }
 
-// MayWatch is false here.
+// MayWatch returns false on this system.
 func MayWatch() bool { return false }
 
-// Cut is false here.
+// Cut returns false on this system.
 func Cut() bool { return false }
 
-// Go fails: see [ErrSystem].
+// Go always fails with [ErrSystem].
 func (n *Network) Go() error { return ErrSystem }
 
-// Close does nothing here.
+// Close does nothing on this system.
 func (n *Network) Close() {}
 
-// Loopback fails: see [ErrSystem].
+// Loopback always fails with [ErrSystem].
 func Loopback() error { return ErrSystem }

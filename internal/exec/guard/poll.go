@@ -7,9 +7,8 @@ import (
 	"time"
 )
 
-// Poller looks at the processes that descend from this program, again and again, for
-// a real claude. It misses one that ends within a moment, and finds every one that
-// gets as far as a request.
+// Poller repeatedly scans the descendants of this program for a real claude. It may miss one that ends immediately,
+// but finds every one that lives long enough to send a request.
 type Poller struct {
 	log      *Log
 	own      Own
@@ -20,21 +19,21 @@ type Poller struct {
 }
 
 const (
-	// pollPause is how long a poller waits between two looks.
+	// pollPause is the pause between two scans.
 	pollPause = 10 * time.Millisecond
-	// pollEach is how much longer it waits for each process that it looked at, so that
-	// many of them do not cost much more than a few.
+	// pollEach is added to the pause for each process scanned, so that many processes do not cost much more than a
+	// few.
 	pollEach = time.Millisecond
 )
 
-// Poll begins to look. The caller must call Stop.
+// Poll starts a poller. The caller must call Stop.
 func Poll(log *Log, own Own) *Poller {
 	p := &Poller{log: log, own: own, done: make(chan struct{})}
 	p.task.Go(func() { p.run() }) // ends with Stop
 	return p
 }
 
-// Stop ends it after a last look. A nil Poller has nothing to stop.
+// Stop scans once more and ends the poller. It may be called on a nil Poller.
 func (p *Poller) Stop() {
 	if p == nil {
 		return
@@ -59,20 +58,20 @@ func (p *Poller) run() {
 	}
 }
 
-// look looks at every process once and tells how many there are.
+// scan looks at every process once and returns how many there are.
 func (p *Poller) look() int {
 	all := Descendants(os.Getpid())
 	for _, pid := range all {
 		who := process(pid)
 		exe, err := os.Readlink(who.file("exe"))
 		if err != nil {
-			continue // it has ended
+			continue // the process has ended
 		}
 		words := who.argv()
 		if len(words) == 0 {
 			continue
 		}
-		dir, _ := os.Readlink(who.file("cwd")) // it may have ended
+		dir, _ := os.Readlink(who.file("cwd")) // the process may have ended
 		words[0] = exe
 		if file := p.programs.run(p.own, words[:min(len(words), mostWords)], dir); file != "" {
 			p.log.add(Breach{Kind: RealClaude, PID: pid, Text: fmt.Sprintf("a real claude was started: %s: %s", file, who)})

@@ -12,13 +12,12 @@ import (
 	"github.com/claudeless/claudeless/internal/record/redact"
 )
 
-// process is one of the system, by its id; 0 = none. What is asked of it is
-// found in /proc, and empty where there is none.
+// process is a process id; 0 = none. Its methods read /proc and return empty values if that is not possible.
 type process int
 
 func (p process) file(name string) string { return fmt.Sprintf("/proc/%d/%s", int(p), name) }
 
-// Argv is the command line of a process; nil = it is not to be seen.
+// Argv returns the command line of a process; nil = unknown.
 func Argv(pid int) []string {
 	line, err := os.ReadFile(process(pid).file("cmdline"))
 	if err != nil || len(line) == 0 {
@@ -29,21 +28,21 @@ func Argv(pid int) []string {
 
 func (p process) argv() []string { return Argv(int(p)) }
 
-// parent is 0 where it is not known.
+// parent returns 0 if it is not known.
 func (p process) parent() process {
-	status, _ := os.ReadFile(p.file("status")) // empty where there is none
+	status, _ := os.ReadFile(p.file("status")) // empty if the file is missing
 	m := regexp.MustCompile(`(?m)^PPid:\s+(\d+)$`).FindSubmatch(status)
 	if m == nil {
 		return 0
 	}
-	n, _ := strconv.Atoi(string(m[1])) // they are digits
+	n, _ := strconv.Atoi(string(m[1])) // the pattern matches digits only
 	return process(n)
 }
 
-// generations is how far back a process is looked into.
+// generations is the number of ancestors that are examined.
 const generations = 12
 
-// lines are a process and its ancestors up to this program, itself first.
+// lineage returns a process and its ancestors up to this program, itself first.
 func (p process) lines() []process {
 	var list []process
 	for self := process(os.Getpid()); p > 1 && p != self && len(list) < generations; p = p.parent() {
@@ -52,7 +51,7 @@ func (p process) lines() []process {
 	return list
 }
 
-// String names a process by its command line, and by those who started it.
+// String describes a process by its command line and those of its ancestors.
 func (p process) String() string {
 	var b strings.Builder
 	for i, q := range p.lines() {
@@ -68,7 +67,7 @@ func (p process) String() string {
 	return b.String()
 }
 
-// shown is a command line without the secrets in it, on one line of bounded length.
+// printableArgv returns a command line without secrets, on one line of limited length.
 func shown(argv []string) string {
 	const most = 200
 	argv = redact.New(redact.Options{}).Args(argv)
@@ -79,12 +78,12 @@ func shown(argv []string) string {
 	return line
 }
 
-// claude tells whether a process, or one that it descends from, is a claude that
-// is not ours: by its name, or by its place.
+// isClaude reports whether a process or one of its ancestors is a claude that does not belong to the run, judged by
+// name or path.
 func (p process) claude(own Own) bool {
 	return slices.ContainsFunc(p.lines(), func(q process) bool {
 		argv := q.argv()
-		exe, _ := os.Readlink(q.file("exe")) // what is gone is not looked at
+		exe, _ := os.Readlink(q.file("exe")) // empty if the process has ended
 		for i, word := range append(argv[:min(len(argv), 3):min(len(argv), 3)], exe) {
 			named := i < 2 && filepath.Base(word) == "claude" || IsReal(word)
 			if named && !own.has(word) && !own.has(exe) {
@@ -95,9 +94,8 @@ func (p process) claude(own Own) bool {
 	})
 }
 
-// Descendants are the processes that pid has started, and those that they have,
-// as far as they are its children still; see [Adopt]. Where the system does not
-// tell, there are none.
+// Descendants returns the processes that pid has started, directly or indirectly, as far as they still are its
+// descendants; see [Adopt]. It returns none on systems without /proc.
 func Descendants(pid int) []int {
 	var all []int
 	for _, child := range children(pid) {
@@ -108,9 +106,9 @@ func Descendants(pid int) []int {
 
 func children(pid int) []int {
 	var all []int
-	tasks, _ := os.ReadDir(process(pid).file("task")) // it may have ended
+	tasks, _ := os.ReadDir(process(pid).file("task")) // empty if the process has ended
 	for _, task := range tasks {
-		list, _ := os.ReadFile(process(pid).file("task/" + task.Name() + "/children")) // so may the thread
+		list, _ := os.ReadFile(process(pid).file("task/" + task.Name() + "/children")) // empty if the thread has ended
 		for word := range strings.FieldsSeq(string(list)) {
 			if child, err := strconv.Atoi(word); err == nil {
 				all = append(all, child)
@@ -120,7 +118,7 @@ func children(pid int) []int {
 	return all
 }
 
-// Ended tells whether a process is gone, or only waits to be waited for.
+// Ended reports whether a process is gone or a zombie.
 func Ended(pid int) bool {
 	stat, err := os.ReadFile(process(pid).file("stat"))
 	if err != nil {
@@ -130,7 +128,7 @@ func Ended(pid int) bool {
 	return strings.HasPrefix(state, "Z") || strings.HasPrefix(state, "X")
 }
 
-// Marked are the processes that have a variable in their environment, K=V.
+// Marked returns the processes that have the variable K=V in their environment.
 func Marked(variable string) []int {
 	dirs, _ := filepath.Glob("/proc/[0-9]*")
 	var all []int
@@ -143,8 +141,7 @@ func Marked(variable string) []int {
 	return all
 }
 
-// Environ is what the environment of a process was when it began; nil = it is not
-// to be seen.
+// Environ returns the environment with which a process started; nil = unknown.
 func Environ(pid int) []string {
 	environ, err := os.ReadFile(process(pid).file("environ"))
 	if err != nil {
@@ -153,7 +150,7 @@ func Environ(pid int) []string {
 	return strings.Split(string(environ), "\x00")
 }
 
-// holder finds the process that has a socket open; 0 = it is not to be found.
+// socketHolder returns the process that has a socket open; 0 = not found.
 func holder(inode string) process {
 	if inode == "" {
 		return 0
@@ -161,15 +158,14 @@ func holder(inode string) process {
 	links, _ := filepath.Glob("/proc/[0-9]*/fd/*")
 	for _, link := range links {
 		if to, err := os.Readlink(link); err == nil && to == "socket:["+inode+"]" {
-			pid, _ := strconv.Atoi(strings.Split(link, "/")[2]) // it is a number
+			pid, _ := strconv.Atoi(strings.Split(link, "/")[2]) // the pattern matches digits only
 			return process(pid)
 		}
 	}
 	return 0
 }
 
-// inodeOf is the socket that has a local port, in a table of connections; empty =
-// there is none.
+// inodeOf returns the socket with a local port in a connection table; empty = not found.
 func inodeOf(table string, port int) string {
 	for line := range strings.Lines(table) {
 		if f := strings.Fields(line); len(f) > 9 && strings.HasSuffix(f[1], fmt.Sprintf(":%04X", port)) {
@@ -179,7 +175,7 @@ func inodeOf(table string, port int) string {
 	return ""
 }
 
-// cutLast cuts at the last separator; without one all is before it.
+// cutLast cuts s at the last separator; without a separator, before is all of s.
 func cutLast(s, sep string) (before, after string) {
 	if i := strings.LastIndex(s, sep); i >= 0 {
 		return s[:i], s[i+len(sep):]

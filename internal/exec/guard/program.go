@@ -12,16 +12,15 @@ import (
 	"strings"
 )
 
-// mostWords is how far a command line is looked at: the program, and the script that
-// an interpreter runs, behind a few options.
+// mostWords is how many words of a command line are examined: the program, a few options, and the script that an
+// interpreter runs.
 const mostWords = 6
 
-// programs remembers of files whether they are programs of the real CLI. The zero
-// value is ready; it is for one goroutine.
+// programs caches which files are programs of the real CLI. The zero value is ready to use by one goroutine.
 type programs struct{ known map[string]bool }
 
-// run is the file of a real claude that a command line runs, in a directory;
-// empty = it runs none. The first word is the path of the program.
+// run returns the file of the real claude that a command line runs in a directory; empty = it runs none. The first
+// word is the path of the program.
 func (p *programs) run(own Own, words []string, dir string) string {
 	if len(words) == 0 || words[0] == "" {
 		return ""
@@ -47,7 +46,7 @@ func (p *programs) run(own Own, words []string, dir string) string {
 	return script
 }
 
-// resolve is the file that a path leads to; empty = there is none.
+// resolve returns the file that a path refers to, following links; empty = none.
 func resolve(path, dir string) string {
 	if !filepath.IsAbs(path) {
 		path = filepath.Join(dir, path)
@@ -59,20 +58,20 @@ func resolve(path, dir string) string {
 	return file
 }
 
-// interpreter tells by its name that a program runs the script that it is given.
+// isInterpreter reports by its name whether a program runs the script in its arguments.
 func interpreter(name string) bool {
 	name = strings.TrimRight(name, "0123456789.-")
 	return slices.Contains([]string{"node", "nodejs", "bun", "deno", "sh", "bash", "dash"}, name)
 }
 
-// programName tells the names of programs in the packages of the real CLI from those of
-// the other scripts there.
+// isCLIProgram reports whether a name in a package of the real CLI is that of a program rather than of a helper
+// script.
 func programName(name string) bool {
 	return strings.HasPrefix(name, "claude") || strings.HasPrefix(name, "cli.") || strings.HasPrefix(name, "cli-wrapper.")
 }
 
-// real tells whether a file is a program of the real CLI: by its place, or by what is
-// in it, wherever it was copied to.
+// isReal reports whether a file is a program of the real CLI, judged by its path or by its content, wherever it was
+// copied to.
 func (p *programs) real(own Own, file string) bool {
 	is, known := p.known[file]
 	if known {
@@ -87,11 +86,11 @@ func (p *programs) real(own Own, file string) bool {
 	return is
 }
 
-// signature is what every build of the real CLI says of its owner.
+// signature is a text that every build of the real CLI contains.
 const signature = "(c) Anthropic PBC"
 
-// signed tells from what a file holds that it is a program of the real CLI: a script
-// that says so at its beginning, or a program that carries such a script.
+// hasSignature reports whether a file is a program of the real CLI: a script with the signature at its beginning, or
+// a binary that contains such a script.
 func signed(path string) bool {
 	file, err := os.Open(path)
 	if err != nil {
@@ -107,7 +106,7 @@ func signed(path string) bool {
 		return bytes.Contains(head[:n], []byte(signature))
 	}
 	info, err := file.Stat()
-	const least = 20 << 20 // a program that carries an engine is larger
+	const least = 20 << 20 // a binary with an embedded engine is larger
 	if err != nil || info.Size() < least {
 		return false
 	}
@@ -119,7 +118,7 @@ func signed(path string) bool {
 	return carried != nil && holds(carried.Open(), signature)
 }
 
-// holds tells whether a text is in what is read.
+// contains reports whether a text occurs in r.
 func holds(r io.Reader, text string) bool {
 	buf := make([]byte, 1<<20)
 	kept := 0
@@ -136,9 +135,9 @@ func holds(r io.Reader, text string) bool {
 	}
 }
 
-// double tells a copy of this program, which may have been put where the real CLI was.
+// isCopyOfSelf reports whether a file is a copy of this program, possibly installed in the place of the real CLI.
 func double(file string) bool {
-	const most = 200 << 20 // larger ones are none, and take long to look through
+	const most = 200 << 20 // larger files are not, and take long to read
 	if info, err := os.Stat(file); err != nil || info.Size() > most {
 		return false
 	}

@@ -14,21 +14,21 @@ import (
 	"time"
 )
 
-// Proxy is where clients are sent that honour HTTPS_PROXY: it lets them through,
-// but for those who ask for a vendor's host. The zero value goes to hosts itself.
+// Proxy is the target of HTTPS_PROXY: it forwards connections, except those to a vendor. The zero value connects to
+// hosts directly.
+// Log records connections to a vendor; it is required.
 type Proxy struct {
 	// Log is told of those who ask for a vendor; it is required.
 	Log *Log
-	// Upstream is the caller's own proxy; nil = there is none. See [Upstream].
+	// Upstream is the caller's own proxy; nil = none. See [Upstream].
 	Upstream *url.URL
-	// Closed lets nobody through.
+	// Closed refuses all connections.
 	Closed bool
-	// Own tells a shim from a real claude.
+	// Own distinguishes shims from a real claude.
 	Own Own
 }
 
-// Upstream reads the value of HTTPS_PROXY; ok is false where it is one that
-// [Proxy] cannot go through.
+// Upstream parses the value of HTTPS_PROXY; ok is false if [Proxy] cannot use that proxy.
 func Upstream(value string) (u *url.URL, ok bool) {
 	if value == "" {
 		return nil, true
@@ -40,7 +40,7 @@ func Upstream(value string) (u *url.URL, ok bool) {
 	return u, err == nil && u.Scheme == "http" && u.Host != ""
 }
 
-// ServeHTTP implements the CONNECT method, and nothing else.
+// ServeHTTP implements only the CONNECT method.
 func (p *Proxy) ServeHTTP(w http.ResponseWriter, q *http.Request) {
 	if q.Method != http.MethodConnect {
 		http.Error(w, "claudeless: this proxy is for https only", http.StatusMethodNotAllowed)
@@ -54,7 +54,7 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, q *http.Request) {
 			p.Log.dialled(who, bare, q.Host, p.Own)
 		case vendor(bare) || vendorAddr(q.Host):
 			p.Log.add(Breach{Kind: Vendor, Text: "a vendor's address was asked for: " + q.Host})
-		default: // the kernel's table may leave out a line while it changes
+		default: // the kernel may omit a line while the table changes
 			p.Log.add(Breach{Kind: Unreachable, Text: q.Host + " was out of reach"})
 		}
 		http.Error(w, "claudeless: "+q.Host+" is not to be reached here", http.StatusForbidden)
@@ -76,18 +76,18 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, q *http.Request) {
 	}
 }
 
-// join copies both ways until one end is done, or ctx is.
+// join copies in both directions until one end closes or ctx ends.
 func join(ctx context.Context, a, b net.Conn) {
 	stop := context.AfterFunc(ctx, func() { shut(a); shut(b) })
 	defer stop()
 	var wg sync.WaitGroup
-	wg.Go(func() { _, _ = io.Copy(b, a); halfClose(b) }) // an error is the end
+	wg.Go(func() { _, _ = io.Copy(b, a); halfClose(b) }) // an error means the end
 	_, _ = io.Copy(a, b)
 	shut(a)
 	wg.Wait()
 }
 
-// buffered is a connection of which something was read ahead.
+// bufferedConn is a connection of which some input was already read.
 type buffered struct {
 	net.Conn
 	ahead io.Reader
@@ -95,13 +95,13 @@ type buffered struct {
 
 func (b buffered) Read(p []byte) (int, error) { return b.ahead.Read(p) }
 
-// shut closes a connection; one that the other end has closed is closed all the same.
+// closeConn closes a connection; it may be closed already.
 func shut(c net.Conn) { _ = c.Close() }
 
-// halfClose says that nothing more is sent.
+// halfClose closes the sending direction.
 func halfClose(c net.Conn) {
 	if t, ok := c.(*net.TCPConn); ok {
-		_ = t.CloseWrite() // it may be closed
+		_ = t.CloseWrite() // it may be closed already
 	}
 }
 
@@ -127,7 +127,7 @@ func (p *Proxy) dial(ctx context.Context, host string) (net.Conn, error) {
 	return conn, nil
 }
 
-// through asks the caller's own proxy for a host.
+// connectThrough asks the caller's own proxy to connect to a host.
 func (p *Proxy) through(conn net.Conn, host string) error {
 	head := "CONNECT " + host + " HTTP/1.1\r\nHost: " + host + "\r\n"
 	if u := p.Upstream.User; u != nil {
@@ -147,7 +147,7 @@ func (p *Proxy) through(conn net.Conn, host string) error {
 	return nil
 }
 
-// readHead reads the head of an answer, byte by byte: what follows is not ours.
+// readHead reads the head of a response byte by byte, because the rest belongs to the client.
 func readHead(r io.Reader) (status string, err error) {
 	const most = 16 << 10
 	var head []byte

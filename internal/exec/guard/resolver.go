@@ -9,8 +9,8 @@ import (
 	"sync"
 )
 
-// resolver is the name server of a network that leads nowhere: every name has an
-// address, so that whoever asks for it can be told by name.
+// resolver is the name server of a network without external connections: it assigns an address to every name, so that
+// a later connection to that address reveals the name.
 type resolver struct {
 	mu    sync.Mutex
 	names map[netip.Addr]string
@@ -21,14 +21,14 @@ func newResolver() *resolver {
 	return &resolver{names: map[netip.Addr]string{}, addrs: map[string]netip.Addr{}}
 }
 
-// nameOf is the name that an address was given for; empty = it is a real one.
+// nameOf returns the name to which an address was assigned; empty = none.
 func (r *resolver) nameOf(addr netip.Addr) string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.names[addr.Unmap()]
 }
 
-// addrOf is the address of a name: one of 198.18.0.0/15, which nobody has.
+// addrOf returns the address of a name, from 198.18.0.0/15, which is reserved for tests.
 func (r *resolver) addrOf(name string) netip.Addr {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -41,7 +41,7 @@ func (r *resolver) addrOf(name string) netip.Addr {
 	return addr
 }
 
-// serve answers until the socket is closed.
+// serve answers queries until the socket is closed.
 func (r *resolver) serve(conn net.PacketConn) {
 	buf := make([]byte, 4096)
 	for {
@@ -53,7 +53,7 @@ func (r *resolver) serve(conn net.PacketConn) {
 			continue
 		}
 		if answer := r.answer(buf[:n]); answer != nil {
-			_, _ = conn.WriteTo(answer, from) // whoever is gone asks no more
+			_, _ = conn.WriteTo(answer, from) // the client may be gone
 		}
 	}
 }
@@ -65,15 +65,15 @@ const (
 	oneEntry = 1
 )
 
-// answer answers a query of one question: an address to who asks for one of IPv4,
-// and that there is none of any other kind; nil = it is no query.
+// answer returns the response to a query with one question: an address for IPv4, an empty answer for other types; nil
+// = not a query.
 func (r *resolver) answer(query []byte) []byte {
 	name, end, ok := question(query)
 	if !ok {
 		return nil
 	}
 	out := append([]byte(nil), query[:end]...)
-	out[2], out[3] = 0x80|query[2]&0x01, 0x80 // an answer; recursion as it was asked for
+	out[2], out[3] = 0x80|query[2]&0x01, 0x80 // a response; "recursion desired" as in the query
 	for _, count := range []int{6, 8, 10} {
 		binary.BigEndian.PutUint16(out[count:], 0)
 	}
@@ -83,11 +83,11 @@ func (r *resolver) answer(query []byte) []byte {
 	}
 	binary.BigEndian.PutUint16(out[6:], oneEntry)
 	addr := r.addrOf(name).As4()
-	out = append(out, 0xc0, dnsHead, 0, typeA, 0, classIN, 0, 0, 0, 60, 0, 4) // the name is that of the question; for a minute
+	out = append(out, 0xc0, dnsHead, 0, typeA, 0, classIN, 0, 0, 0, 60, 0, 4) // the name refers to the question; valid for a minute
 	return append(out, addr[:]...)
 }
 
-// question reads the name that is asked for; end is where its question does.
+// question parses the name in a query; end is the end of the question.
 func question(query []byte) (name string, end int, ok bool) {
 	if len(query) < dnsHead || query[2]&0x80 != 0 || binary.BigEndian.Uint16(query[4:]) != oneEntry {
 		return "", 0, false

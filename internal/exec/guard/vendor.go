@@ -10,8 +10,7 @@ import (
 	"strings"
 )
 
-// vendor tells whether a host is one where a model answers for money, or where
-// claude has business of its own.
+// isVendor reports whether a host belongs to a vendor of models or to the services of claude.
 func vendor(host string) bool {
 	host = strings.TrimSuffix(strings.ToLower(host), ".")
 	for _, domain := range []string{"anthropic.com", "claude.ai", "claude.com", "claudeusercontent.com"} {
@@ -29,8 +28,8 @@ func vendor(host string) bool {
 	return strings.HasSuffix(host, ".services.ai.azure.com")
 }
 
-// vendorAddr tells whether an address, with a port, is in a network that is
-// Anthropic's alone. Those of clouds are everybody's.
+// isVendorAddr reports whether an address with a port is in a network used by Anthropic alone, unlike networks of
+// clouds.
 func vendorAddr(addr string) bool {
 	at, err := netip.ParseAddrPort(addr)
 	if err != nil {
@@ -44,14 +43,14 @@ func vendorAddr(addr string) bool {
 	return false
 }
 
-// IsReal tells from its place that a file is part of the real CLI.
+// IsReal reports by its path whether a file is part of the real CLI.
 func IsReal(path string) bool {
 	path = filepath.ToSlash(path)
 	return strings.Contains(path, "/@anthropic-ai/claude-") || strings.Contains(path, "/.local/share/claude/versions/") ||
 		strings.Contains(path, "/claude_agent_sdk/_bundled/")
 }
 
-// IsShim tells a shim of ours by its own words.
+// IsShim reports whether a file is one of our shims, by the marker in it.
 func IsShim(path string) bool {
 	file, err := os.Open(path)
 	if err != nil {
@@ -63,11 +62,10 @@ func IsShim(path string) bool {
 	return (err == nil || errors.Is(err, io.ErrUnexpectedEOF)) && bytes.Contains(head[:n], []byte("Made by claudeless"))
 }
 
-// Own are the files of a run that may be called claude. The zero value has only
-// the shims of other runs.
+// Own are the files of a run that may be called claude. The zero value contains only the shims of other runs.
 type Own struct {
 	Self string // the binary that plays claude
-	Dir  string // of the shims
+	Dir  string // directory of the shims
 }
 
 func (o Own) has(path string) bool {

@@ -17,8 +17,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Link makes the two ends over which a process in [Enter] hands its network over:
-// ours, and the one that it inherits.
+// Link creates the socket pair over which a process in [Enter] sends its network: our end, and the end that it
+// inherits.
 func Link() (ours, theirs *os.File, err error) {
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -27,47 +27,46 @@ func Link() (ours, theirs *os.File, err error) {
 	return os.NewFile(uintptr(fds[0]), "link"), os.NewFile(uintptr(fds[1]), "link"), nil
 }
 
-// WatchOptions say what is watched, and what is done with what is seen. All are
-// required but Own and Real.
+// WatchOptions configure a watch. All are required except Own and Real.
 type WatchOptions struct {
 	// PID is the process in [Enter].
 	PID int
 	Log *Log
-	// Own tells our own files from those of a real claude.
+	// Own distinguishes our own files from those of a real claude.
 	Own Own
-	// Real says that a real claude is what the run is for.
+	// Real is set if the run is meant to use a real claude.
 	Real bool
-	// OwnNetwork says that the process has a network of its own.
+	// OwnNetwork is set if the process has its own network namespace.
 	OwnNetwork bool
-	// Cut says that an outer run has cut off the network already; see [Cut].
+	// Cut is set if an outer run has cut off the network already; see [Cut].
 	Cut bool
 }
 
-// errTwice says that a second strict run would not see what it is there to see.
+// errTwice reports that a nested strict run could not see the connections.
 var errTwice = errors.New("another --guard=strict, which this one is inside of, watches the connections already")
 
-// watch answers the system when it asks before a call.
+// watch answers the notifications of the kernel about system calls.
 type watch struct {
 	WatchOptions
 	link, calls *os.File
-	wake        [2]*os.File // closing the second ends the watch
+	wake        [2]*os.File // closing the second one ends the watch
 	servers     []net.PacketConn
 	resolver    *resolver
 	programs    programs
-	poll        *Poller // nil = the system calls are watched
+	poll        *Poller // nil = system calls are watched instead
 	tasks       sync.WaitGroup
 }
 
-// Join takes over the watch over a process in [Enter], and its network if it has one of
-// its own. Where an outer run watches already, Join polls the processes of the run. The link is closed by [Network.Close], which the caller must call; when
-// Join fails it is closed already.
+// Join takes over the watch of a process in [Enter], and its network namespace if it has one. If an outer run watches
+// already, Join polls the processes of the run instead. The caller must call [Network.Close], which closes the link;
+// if Join fails, it has closed the link itself.
 func Join(link *os.File, o WatchOptions) (*Network, error) {
 	files, watched, err := receive(link)
 	if err != nil {
 		return nil, errors.Join(err, link.Close())
 	}
 	n := &Network{w: &watch{WatchOptions: o, link: link, resolver: newResolver()}}
-	if table, err := os.Open(process(o.PID).file("net/tcp")); err == nil && o.OwnNetwork { // it shows the network, also after the end of the process
+	if table, err := os.Open(process(o.PID).file("net/tcp")); err == nil && o.OwnNetwork { // the table shows the namespace even after the process has ended
 		o.Log.connections(table)
 	}
 	if err := n.w.take(n, files, watched); err != nil {
@@ -77,7 +76,7 @@ func Join(link *os.File, o WatchOptions) (*Network, error) {
 	return n, nil
 }
 
-// receive reads what [tell] sends; watched says that the last of the files is a watch.
+// receive reads a message of [send]; watched reports whether the last file is a watch.
 func receive(link *os.File) (files []*os.File, watched bool, err error) {
 	text, oob := make([]byte, 4096), make([]byte, 1024)
 	n, rights, _, _, err := unix.Recvmsg(int(link.Fd()), text, oob, unix.MSG_CMSG_CLOEXEC)
@@ -103,7 +102,7 @@ func receive(link *os.File) (files []*os.File, watched bool, err error) {
 	return files, text[1] == 1, nil
 }
 
-// take makes listeners of the files and begins to watch.
+// start turns the files into listeners and begins to watch.
 func (w *watch) take(n *Network, files []*os.File, watched bool) error {
 	var err error
 	if w.wake[0], w.wake[1], err = os.Pipe(); err != nil {
@@ -129,7 +128,7 @@ func (w *watch) take(n *Network, files []*os.File, watched bool) error {
 	return nil
 }
 
-// listen makes listeners of the sockets of a network.
+// listen turns the sockets of a network namespace into listeners.
 func (w *watch) listen(n *Network, files []*os.File) error {
 	if len(files) < 2 {
 		return errors.New("the network has no sockets")
@@ -148,12 +147,12 @@ func (w *watch) listen(n *Network, files []*os.File) error {
 			return err
 		}
 		w.servers = append(w.servers, conn)
-		w.tasks.Go(func() { w.resolver.serve(conn) }) // ends when Close closes it
+		w.tasks.Go(func() { w.resolver.serve(conn) }) // ends when Close closes the socket
 	}
 	return nil
 }
 
-// Go has the command begin.
+// Go lets the command start.
 func (n *Network) Go() error {
 	if _, err := unix.Write(int(n.w.link.Fd()), []byte{1}); err != nil {
 		return fmt.Errorf("starting in a network of its own: %w", err)
@@ -161,12 +160,13 @@ func (n *Network) Go() error {
 	return nil
 }
 
-// Close ends the watch, after a last look at what runs. What still runs in the network connects to nothing more.
+// Close ends the watch after a last scan of the running processes. Processes that remain can make no more
+// connections.
 func (n *Network) Close() {
 	w := n.w
 	w.poll.Stop()
 	for _, s := range w.servers {
-		_ = s.Close() // it held nothing back
+		_ = s.Close() // nothing was written to it
 	}
 	for _, f := range []*os.File{w.wake[1], w.link} {
 		if f != nil {
@@ -181,7 +181,7 @@ func (n *Network) Close() {
 	}
 }
 
-// call is a system call that waits for an answer: struct seccomp_notif.
+// call is a system call that waits for a decision: struct seccomp_notif.
 type call struct {
 	ID    uint64
 	PID   uint32
@@ -192,7 +192,7 @@ type call struct {
 	Args  [6]uint64
 }
 
-// verdict is the answer: struct seccomp_notif_resp.
+// verdict is the decision: struct seccomp_notif_resp.
 type verdict struct {
 	ID    uint64
 	Val   int64
@@ -200,7 +200,7 @@ type verdict struct {
 	Flags uint32
 }
 
-// run answers calls until wake is closed, or nobody is left who could make any.
+// run decides calls until wake is closed or no watched process is left.
 func (w *watch) run() {
 	calls, wake := int32(w.calls.Fd()), int32(w.wake[0].Fd())
 	for {
@@ -216,18 +216,18 @@ func (w *watch) run() {
 		}
 		var c call
 		if _, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(calls), unix.SECCOMP_IOCTL_NOTIF_RECV, uintptr(unsafe.Pointer(&c))); errno != 0 {
-			continue // whoever made it is gone
+			continue // the caller is gone
 		}
 		v := verdict{ID: c.ID, Flags: unix.SECCOMP_USER_NOTIF_FLAG_CONTINUE}
 		if errno := w.look(&c); errno != 0 {
 			v.Flags, v.Error = 0, -int32(errno)
 		}
-		// An error means that whoever made it is gone.
+		// An error means that the caller is gone.
 		_, _, _ = unix.Syscall(unix.SYS_IOCTL, uintptr(calls), unix.SECCOMP_IOCTL_NOTIF_SEND, uintptr(unsafe.Pointer(&v)))
 	}
 }
 
-// look decides about a call; 0 = it may be made.
+// decide decides about a call; 0 = allowed.
 func (w *watch) look(c *call) unix.Errno {
 	who := process(c.PID)
 	switch c.NR {
@@ -242,20 +242,20 @@ func (w *watch) look(c *call) unix.Errno {
 	return w.connects(who, memory(who, c.Args[1], int(min(c.Args[2], most))))
 }
 
-// fileAt is a file that is named relative to a descriptor of a process.
+// fileAt returns the path of a file that is given relative to a descriptor of a process.
 func fileAt(who process, fd uint64, path string) string {
 	at := int32(uint32(fd))
 	if at == unix.AT_FDCWD || filepath.IsAbs(path) {
 		return path
 	}
-	dir, _ := os.Readlink(who.file(fmt.Sprintf("fd/%d", at))) // it waits for us
+	dir, _ := os.Readlink(who.file(fmt.Sprintf("fd/%d", at))) // the process is blocked in the call
 	return filepath.Join(dir, path)
 }
 
-// connects decides about a connection to a socket address.
+// decideConnect decides about a connection to a socket address.
 func (w *watch) connects(who process, raw []byte) unix.Errno {
 	if len(raw) < 2 {
-		return 0 // the system refuses it itself
+		return 0 // the kernel rejects it itself
 	}
 	var at netip.AddrPort
 	switch family := binary.NativeEndian.Uint16(raw); {
@@ -277,16 +277,16 @@ func (w *watch) connects(who process, raw []byte) unix.Errno {
 	return unix.ENETUNREACH
 }
 
-// looksUp tells of a socket file that names are looked up over it, past the
+// isNameService reports whether a socket file belongs to a name service, which would resolve names outside the
 // network.
 func looksUp(path string) bool {
 	path, _, _ = strings.Cut(path, "\x00")
 	return strings.HasSuffix(path, "/nscd/socket") || strings.Contains(path, "/systemd/resolve/")
 }
 
-// leader is the process of a thread.
+// leader returns the process of a thread.
 func (p process) leader() process {
-	status, _ := os.ReadFile(p.file("status")) // it waits for us
+	status, _ := os.ReadFile(p.file("status")) // the process is blocked in the call
 	for line := range strings.Lines(string(status)) {
 		var n int
 		if _, err := fmt.Sscanf(line, "Tgid: %d", &n); err == nil {
@@ -296,13 +296,13 @@ func (p process) leader() process {
 	return p
 }
 
-// started looks at a program that is being started: argv is an address in the memory
-// of who starts it.
+// programStarted examines a program that is being started: argv is an address in the memory of the calling process.
+// -
 func (w *watch) started(who process, path string, argv uint64) {
 	if w.Real {
 		return
 	}
-	dir, _ := os.Readlink(who.file("cwd")) // it waits for us
+	dir, _ := os.Readlink(who.file("cwd")) // the process is blocked in the call
 	words := []string{path}
 	for i := uint64(1); i < mostWords; i++ {
 		ptr := memory(who, argv+i*8, 8)
@@ -317,7 +317,7 @@ func (w *watch) started(who process, path string, argv uint64) {
 	}
 }
 
-// memory reads what a process has at an address, as far as there is something.
+// memory reads up to n bytes of a process's memory.
 func memory(who process, at uint64, n int) []byte {
 	file, err := os.Open(who.file("mem"))
 	if err != nil {
@@ -325,11 +325,11 @@ func memory(who process, at uint64, n int) []byte {
 	}
 	defer file.Close()
 	buf := make([]byte, n)
-	n, _ = file.ReadAt(buf, int64(at)) // an error is the end of what there is
+	n, _ = file.ReadAt(buf, int64(at)) // fewer bytes at the end of a mapping
 	return buf[:n]
 }
 
-// text reads a string at an address.
+// text reads a NUL-terminated string of a process.
 func text(who process, at uint64) string {
 	s, _, _ := strings.Cut(string(memory(who, at, unix.PathMax)), "\x00")
 	return s

@@ -8,57 +8,56 @@ import (
 	"strings"
 )
 
-// Fault is something that the real CLI has done to its callers.
+// Fault is a defect that the real CLI has shown to its callers.
 type Fault struct {
-	// Name is what `fault`, CLAUDELESS_FAILURE and --faults call it.
+	// Name is the name in `fault`, CLAUDELESS_FAILURE and --faults.
 	Name string `json:"name"`
-	// Bug is where it was met.
+	// Bug is the source of the report.
 	Bug string `json:"bug"`
 	// Real is what the real CLI did.
 	Real string `json:"real"`
 	// Caller is what a caller should do.
 	Caller string `json:"caller"`
-	// Face is "cli" or "api": the second kind needs the Messages API.
+	// Face is "cli" or "api"; the second kind needs the Messages API.
 	Face string `json:"face"`
-	// Truth is how a caller may end: "success" (nothing is lost), "failure" (what
-	// it was after did not come) or "either".
+	// Truth is how a caller may end: "success" (nothing is lost), "failure" (what it asked for did not come) or
+	// "either".
 	Truth string `json:"truth"`
-	// RealTruth is Truth where a real claude meets the fault, which it may cope with;
-	// empty = the same.
+	// RealTruth is Truth for a real claude under this fault, which may recover from it; empty = the same.
 	RealTruth string `json:"real_truth"`
-	// Do says what happens at the edge of the process.
+	// Do is the effect on the process.
 	Do FaultEffects `json:"do"`
 }
 
-// FaultEffects is the vocabulary of faults at the edge. A run without a result line is
-// spoiled in the same way: its only line counts as the result.
+// FaultEffects are the possible effects of a fault. For a run without a result line, the only line of output counts
+// as the result.
 type FaultEffects struct {
 	HangAfterResult bool    `json:"hang_after_result"` // the process does not end
 	IgnoreSIGTERM   bool    `json:"ignore_sigterm"`
-	StallAfter      int     `json:"stall_after"` // lines; then nothing comes any more, and no end
+	StallAfter      int     `json:"stall_after"` // lines; after them no output and no end of output
 	DropResult      bool    `json:"drop_result"`
 	CutResult       bool    `json:"cut_result"` // half of it, without a newline
 	RepeatResult    bool    `json:"repeat_result"`
 	DelayResult     float64 `json:"delay_result"` // seconds
-	HoldAll         float64 `json:"hold_all"`     // seconds; everything comes after them
-	Array           bool    `json:"array"`        // one JSON array in place of lines
+	HoldAll         float64 `json:"hold_all"`     // seconds by which all output is delayed
+	Array           bool    `json:"array"`        // one JSON array instead of lines
 	CRLF            bool    `json:"crlf"`
 	ReverseKeys     bool    `json:"reverse_keys"`
 	Insert          string  `json:"insert"`       // text of a line before the result
-	InsertTimes     int     `json:"insert_times"` // that often; 0 = once
-	Pieces          bool    `json:"pieces"`       // writes are cut inside of characters
-	StderrBytes     int     `json:"stderr_bytes"` // written before the result
-	Lie             string  `json:"lie"`          // text of the result, which calls itself a success
-	ExitCode        *int    `json:"exit_code"`    // in place of the real one
-	Failure         string  `json:"failure"`      // of every request, as --failure names it
+	InsertTimes     int     `json:"insert_times"` // how often; 0 = once
+	Pieces          bool    `json:"pieces"`       // writes end in the middle of characters
+	StderrBytes     int     `json:"stderr_bytes"` // resultCount before the result
+	Lie             string  `json:"lie"`          // text of the result, which claims success
+	ExitCode        *int    `json:"exit_code"`    // instead of the real one
+	Failure         string  `json:"failure"`      // of every request, as in --failure
 	ZeroUsage       bool    `json:"zero_usage"`   // the result has no output tokens
-	Stream          string  `json:"stream"`       // what the API does to its streams, in place of the above, where there is one: the fault of a stream_fault
+	Stream          string  `json:"stream"`       // effect on the streams of the API, instead of the above where there is one: the fault of a stream_fault
 }
 
 //go:embed faults
 var faultFiles embed.FS
 
-// Faults is the catalogue, by name.
+// Faults returns the catalogue, sorted by name.
 func Faults() ([]Fault, error) {
 	entries, err := faultFiles.ReadDir("faults")
 	if err != nil {
@@ -80,15 +79,13 @@ func Faults() ([]Fault, error) {
 	return faults, nil
 }
 
-// NoFault is the name of none; Attended is that of none, too, of a process that
-// somebody waits for.
+// NoFault is the name for no fault; Attended also means no fault, for a process whose end is recorded.
 const (
 	NoFault  = "none"
 	Attended = "attended"
 )
 
-// FaultByName finds a fault; nil = there is none. Hyphens and underscores are
-// alike.
+// FaultByName finds a fault; nil = unknown. Hyphens and underscores are equivalent.
 func FaultByName(name string) *Fault {
 	name = strings.ReplaceAll(strings.ToLower(name), "_", "-")
 	raw, err := faultFiles.ReadFile(path.Join("faults", name+".json"))

@@ -18,63 +18,62 @@ import (
 	"github.com/claudeless/claudeless/internal/record/journal"
 )
 
-// Options configures an [Wrapper].
+// Options configure a [Wrapper].
 type Options struct {
-	// Journal gets the lines; nil = nothing is noted.
+	// Journal receives the lines; nil = nothing is recorded.
 	Journal *journal.Journal
 	// System is the process; it is required.
 	System *process.System
-	// Fault has the output spoiled from the start; nil = none. A scenario may arm one
-	// later, with [ArmOutput].
+	// Fault applies from the start; nil = none. A scenario may arm one later with [ArmOutput].
 	Fault *Fault
 }
 
-// Wrapper watches one process. All methods may be called from many goroutines.
+// Wrapper wraps the streams and signals of one process. Its methods are safe for concurrent use.
 type Wrapper struct {
-	o       Options
+	options Options
 	started time.Time
-	spoiler *faultWriter
+	fault   *faultState
 
-	mu        sync.Mutex
-	asked     map[string]question // control requests of ours
-	results   int                 // written
-	messages  int                 // read
-	stdinOver bool
-	ended     bool
-	signal    string
+	mu              sync.Mutex
+	controlRequests map[string]controlRequest // control requests that the process sent
+	results         int                       // number written
+	messages        int                       // number read
+	stdinEOF        bool
+	ended           bool
+	signal          string
 }
 
-// question is a control request of ours: open, withdrawn or answered.
-type question struct {
+// controlRequest is the state of a control request of the process: open, withdrawn or answered.
+type controlRequest struct {
 	subtype   string
 	answered  bool
-	withdrawn time.Time // zero = it was not
+	withdrawn time.Time // zero = not withdrawn
 }
 
 const (
-	// blocked is how long a write may wait for its reader.
-	blocked = time.Second
-	// late is how long after its withdrawal an answer may still be on its way.
-	late = 5 * time.Second
+	// blockedAfter is how long a write may wait before the reader counts as not reading.
+	blockedAfter = time.Second
+	// lateAfter is how long after a withdrawal an answer may still be on its way.
+	lateAfter = 5 * time.Second
 )
 
-// New makes an edge.
+// New returns a wrapper.
 func New(o Options) *Wrapper {
 	return &Wrapper{
-		o: o, started: o.System.Now(), asked: map[string]question{},
-		spoiler: &faultWriter{system: o.System, fault: o.Fault, over: make(chan struct{})},
+		options: o, started: o.System.Now(), controlRequests: map[string]controlRequest{},
+		fault: &faultState{system: o.System, fault: o.Fault, signalReceived: make(chan struct{})},
 	}
 }
 
-func (e *Wrapper) note(b journal.Body) {
-	if e.o.Journal != nil {
-		e.o.Journal.Write(b)
+func (e *Wrapper) record(b journal.Body) {
+	if e.options.Journal != nil {
+		e.options.Journal.Write(b)
 	}
 }
 
-// stdin watches what is read from r.
-func (e *Wrapper) stdin(r io.Reader) io.Reader {
-	if r == nil || e.o.Journal == nil {
+// wrapStdin wraps r and records what is read.
+func (e *Wrapper) wrapStdin(r io.Reader) io.Reader {
+	if r == nil || e.options.Journal == nil {
 		return r
 	}
 	return &reader{e: e, r: r}
@@ -83,7 +82,7 @@ func (e *Wrapper) stdin(r io.Reader) io.Reader {
 type reader struct {
 	e    *Wrapper
 	r    io.Reader
-	part []byte // of a line
+	part []byte // incomplete line
 }
 
 func (r *reader) Read(p []byte) (int, error) {
@@ -94,23 +93,23 @@ func (r *reader) Read(p []byte) (int, error) {
 		if !ok {
 			break
 		}
-		r.e.received(append(r.part, before...))
+		r.e.recordReceived(append(r.part, before...))
 		r.part, data = r.part[:0], after
 	}
 	r.part = append(r.part, data...)
 	if err != nil {
-		r.e.stdinEnded()
+		r.e.recordStdinEnd()
 	}
 	return n, err
 }
 
-// received looks at a line of the host.
-func (e *Wrapper) received(line []byte) {
+// recordReceived handles a line from the host.
+func (e *Wrapper) recordReceived(line []byte) {
 	switch {
 	case bytes.Contains(line, []byte(`"control_response"`)):
-		e.answer(line)
+		e.recordAnswer(line)
 	case bytes.Contains(line, []byte(`"initialize"`)):
-		e.initialize(line)
+		e.recordInitialize(line)
 	case bytes.Contains(line, []byte(`"user"`)):
 		e.mu.Lock()
 		e.messages++
@@ -118,7 +117,7 @@ func (e *Wrapper) received(line []byte) {
 	}
 }
 
-func (e *Wrapper) answer(line []byte) {
+func (e *Wrapper) recordAnswer(line []byte) {
 	var frame struct {
 		Type     string `json:"type"`
 		Response struct {
@@ -131,21 +130,21 @@ func (e *Wrapper) answer(line []byte) {
 	id := frame.Response.RequestID
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	q, known := e.asked[id]
+	q, known := e.controlRequests[id]
 	switch {
 	case !known:
-		return // not seen here, so nothing is certain
+		return // the request was not seen here, so nothing is certain
 	case q.answered:
-		e.note(journal.Host{What: "answered_twice", RequestID: id, Subtype: q.subtype})
-	case !q.withdrawn.IsZero() && e.o.System.Now().Sub(q.withdrawn) > late:
-		ms := float64(e.o.System.Now().Sub(q.withdrawn)) / float64(time.Millisecond)
-		e.note(journal.Host{What: "answered_late", RequestID: id, Subtype: q.subtype, MS: ms})
+		e.record(journal.Host{What: "answered_twice", RequestID: id, Subtype: q.subtype})
+	case !q.withdrawn.IsZero() && e.options.System.Now().Sub(q.withdrawn) > lateAfter:
+		ms := float64(e.options.System.Now().Sub(q.withdrawn)) / float64(time.Millisecond)
+		e.record(journal.Host{What: "answered_late", RequestID: id, Subtype: q.subtype, MS: ms})
 	}
 	q.answered = true
-	e.asked[id] = q
+	e.controlRequests[id] = q
 }
 
-func (e *Wrapper) initialize(line []byte) {
+func (e *Wrapper) recordInitialize(line []byte) {
 	var frame struct {
 		Type    string `json:"type"`
 		Request struct {
@@ -159,34 +158,34 @@ func (e *Wrapper) initialize(line []byte) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.messages > 0 && len(frame.Request.Hooks) > 0 {
-		e.note(journal.Host{What: "late_initialize"})
+		e.record(journal.Host{What: "late_initialize"})
 	}
 }
 
-// stdinEnded notes the end of stdin and what was never answered.
-func (e *Wrapper) stdinEnded() {
+// recordStdinEnd records the end of stdin and the control requests that were never answered.
+func (e *Wrapper) recordStdinEnd() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.stdinOver {
+	if e.stdinEOF {
 		return
 	}
-	e.stdinOver = true
-	e.note(journal.Host{What: "stdin_closed", Results: e.results})
-	for id, q := range e.asked {
-		if !q.answered && q.withdrawn.IsZero() && decides(q.subtype) {
-			e.note(journal.Host{What: "request_unanswered", RequestID: id, Subtype: q.subtype})
+	e.stdinEOF = true
+	e.record(journal.Host{What: "stdin_closed", Results: e.results})
+	for id, q := range e.controlRequests {
+		if !q.answered && q.withdrawn.IsZero() && needsAnswer(q.subtype) {
+			e.record(journal.Host{What: "request_unanswered", RequestID: id, Subtype: q.subtype})
 		}
 	}
 }
 
-// decides tells whether a turn waits for the answer to a request.
-func decides(subtype string) bool {
+// needsAnswer reports whether a turn waits for the answer to a control request of this subtype.
+func needsAnswer(subtype string) bool {
 	return subtype == "can_use_tool" || subtype == "hook_callback" || subtype == "elicitation"
 }
 
-// stdout watches what is written to w, and spoils it.
-func (e *Wrapper) stdout(w io.Writer) io.Writer {
-	return &spoiled{faultWriter: e.spoiler, w: &writer{e: e, w: w}}
+// wrapStdout wraps w, records what is written, and applies the fault.
+func (e *Wrapper) wrapStdout(w io.Writer) io.Writer {
+	return &faultWriter{faultState: e.fault, w: &writer{e: e, w: w}}
 }
 
 type writer struct {
@@ -195,15 +194,15 @@ type writer struct {
 }
 
 func (w *writer) Write(p []byte) (int, error) {
-	if w.e.o.Journal == nil {
+	if w.e.options.Journal == nil {
 		return w.w.Write(p)
 	}
-	w.e.sent(p)
-	waits := time.AfterFunc(blocked, func() { w.e.note(journal.Host{What: "stdout_blocked", Results: w.e.written()}) })
+	w.e.recordSent(p)
+	waits := time.AfterFunc(blockedAfter, func() { w.e.record(journal.Host{What: "stdout_blocked", Results: w.e.resultCount()}) })
 	n, err := w.w.Write(p)
 	waits.Stop()
 	if err != nil {
-		w.e.note(journal.Host{What: "stdout_closed", Results: w.e.written()})
+		w.e.record(journal.Host{What: "stdout_closed", Results: w.e.resultCount()})
 		return n, err
 	}
 	if isResult(p) {
@@ -214,14 +213,14 @@ func (w *writer) Write(p []byte) (int, error) {
 	return n, nil
 }
 
-func (e *Wrapper) written() int {
+func (e *Wrapper) resultCount() int {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.results
 }
 
-// sent looks at a line of ours before it goes out.
-func (e *Wrapper) sent(line []byte) {
+// recordSent handles a line of the process before it is written.
+func (e *Wrapper) recordSent(line []byte) {
 	if !bytes.HasPrefix(line, []byte(`{"type":"control_`)) {
 		return
 	}
@@ -239,31 +238,31 @@ func (e *Wrapper) sent(line []byte) {
 	defer e.mu.Unlock()
 	switch frame.Type {
 	case "control_request":
-		e.asked[frame.RequestID] = question{subtype: frame.Request.Subtype}
+		e.controlRequests[frame.RequestID] = controlRequest{subtype: frame.Request.Subtype}
 	case "control_cancel_request":
-		q := e.asked[frame.RequestID]
-		q.withdrawn = e.o.System.Now()
-		e.asked[frame.RequestID] = q
+		q := e.controlRequests[frame.RequestID]
+		q.withdrawn = e.options.System.Now()
+		e.controlRequests[frame.RequestID] = q
 	}
 }
 
-// System is the process as it looks from inside of the edge.
+// System returns the process seen through the wrapper.
 func (e *Wrapper) System() *process.System {
-	s := *e.o.System
-	s.Stdin, s.Stdout = e.stdin(s.Stdin), e.stdout(s.Stdout)
+	s := *e.options.System
+	s.Stdin, s.Stdout = e.wrapStdin(s.Stdin), e.wrapStdout(s.Stdout)
 	if s.Fate != nil {
 		s.Fate = lifetime{s.Fate, e}
 	}
 	return &s
 }
 
-// lifetime is that of the process; what comes of it is noted.
+// lifetime wraps the lifetime of the process and records its events.
 type lifetime struct {
 	process.Lifetime
 	e *Wrapper
 }
 
-// Notify relays signals as the process does, and notes them.
+// Notify relays signals like the process does, and records them.
 func (f lifetime) Notify(to chan<- os.Signal, signals ...os.Signal) func() {
 	from, done := make(chan os.Signal, 4), make(chan struct{})
 	stop := f.Lifetime.Notify(from, signals...)
@@ -273,7 +272,7 @@ func (f lifetime) Notify(to chan<- os.Signal, signals ...os.Signal) func() {
 			case <-done:
 				return
 			case sig := <-from:
-				if f.e.signalled(sig) {
+				if f.e.recordSignal(sig) {
 					to <- sig
 				}
 			}
@@ -282,7 +281,7 @@ func (f lifetime) Notify(to chan<- os.Signal, signals ...os.Signal) func() {
 	return func() { stop(); close(done) }
 }
 
-// Kill notes that the process is about to die of a signal of its own.
+// Kill records that the process is about to kill itself with a signal.
 func (f lifetime) Kill(sig syscall.Signal) error {
 	e := f.e
 	e.mu.Lock()
@@ -292,18 +291,17 @@ func (f lifetime) Kill(sig syscall.Signal) error {
 	return f.Lifetime.Kill(sig)
 }
 
-// signalled notes a signal; false = a fault keeps it from having an effect.
-func (e *Wrapper) signalled(sig os.Signal) bool {
+// recordSignal records a signal; it returns false if a fault suppresses its effect.
+func (e *Wrapper) recordSignal(sig os.Signal) bool {
 	e.mu.Lock()
 	e.signal = signalName(sig)
-	line := journal.Host{What: "signal", Signal: e.signal, StdinOpen: !e.stdinOver, Results: e.results}
+	line := journal.Host{What: "signal", Signal: e.signal, StdinOpen: !e.stdinEOF, Results: e.results}
 	e.mu.Unlock()
-	e.note(line)
-	return e.spoiler.signalled(sig)
+	e.record(line)
+	return e.fault.signalled(sig)
 }
 
-// End notes the end of the process; refused is what was said of a command line
-// that was refused. It returns the code to exit with.
+// End records the end of the process; refused is the message for a refused command line. It returns the exit code.
 func (e *Wrapper) End(code int, refused string) int {
 	code = e.finish(code)
 	e.mu.Lock()
@@ -312,25 +310,25 @@ func (e *Wrapper) End(code int, refused string) int {
 		return code
 	}
 	e.ended = true
-	x := journal.Exit{Code: code, Refused: refused, MS: float64(e.o.System.Now().Sub(e.started)) / float64(time.Millisecond)}
+	x := journal.Exit{Code: code, Refused: refused, MS: float64(e.options.System.Now().Sub(e.started)) / float64(time.Millisecond)}
 	if code > 128 {
 		x.Signal = e.signal
 	}
-	e.note(x)
+	e.record(x)
 	return code
 }
 
-// finish holds back the end of the process where the fault wants it.
+// finish delays the end of the process or replaces the exit code if the fault requires it.
 func (e *Wrapper) finish(code int) int {
-	do := e.spoiler.armed()
+	do := e.fault.armed()
 	if do == nil {
 		return code
 	}
-	if do.HangAfterResult && code == 0 && e.o.System.Fate != nil {
+	if do.HangAfterResult && code == 0 && e.options.System.Fate != nil {
 		signals := make(chan os.Signal, 1)
-		stop := lifetime{e.o.System.Fate, e}.Notify(signals, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGINT)
+		stop := lifetime{e.options.System.Fate, e}.Notify(signals, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGINT)
 		defer stop()
-		e.spoiler.hang()
+		e.fault.hang()
 		code = 143
 	}
 	if do.ExitCode != nil && code < 128 {
@@ -339,7 +337,7 @@ func (e *Wrapper) finish(code int) int {
 	return code
 }
 
-// signalName is SIGTERM for "terminated".
+// signalName returns SIGTERM for "terminated", and so on.
 func signalName(sig os.Signal) string {
 	switch sig {
 	case syscall.SIGINT:

@@ -12,12 +12,12 @@ import (
 	"github.com/claudeless/claudeless/internal/record/journal"
 )
 
-// Describe is the first line of a process: how it was started. Commands are the
-// words that are commands of our own.
+// Describe returns the first journal line of a process: how it was started. commands are the subcommands of
+// claudeless itself.
 func Describe(s *process.System, commands []string) journal.Start {
 	line := journal.Start{Argv: s.Args, PPID: os.Getppid(), Secrets: secrets(s.Args, s.Environ)}
-	line.CWD, _ = s.Getwd() // a directory that is gone has no name
-	line.Parent, line.Meant = nameOf(line.PPID), MeantCommand(s, commands)
+	line.CWD, _ = s.Getwd() // empty if the directory no longer exists
+	line.Parent, line.Meant = processName(line.PPID), MeantCommand(s, commands)
 	for _, kv := range s.Environ {
 		name, value, _ := strings.Cut(kv, "=")
 		switch {
@@ -36,8 +36,7 @@ func Describe(s *process.System, commands []string) journal.Start {
 	return line
 }
 
-// MeantCommand is the command that the first argument nearly is; empty = it is a prompt
-// for all that can be seen.
+// MeantCommand returns the subcommand that the first argument almost spells; empty = it is a prompt.
 func MeantCommand(s *process.System, commands []string) string {
 	if s.AsClaude() || len(s.Args) < 2 || slices.Contains(s.Args, "-p") || slices.Contains(s.Args, "--print") {
 		return ""
@@ -48,11 +47,10 @@ func MeantCommand(s *process.System, commands []string) string {
 	return ""
 }
 
-// inherited are variables that the real CLI gives to what it starts, and that
-// make no sense for a session of its own.
+// inherited are variables that the real CLI sets for its child processes and that must not reach a new session.
 func inherited() []string { return []string{"CLAUDECODE", "CLAUDE_CODE_SESSION_ID"} }
 
-// Variables are the variables of our own that mean something.
+// Variables returns the environment variables of claudeless that have a meaning.
 func Variables() []string {
 	return []string{
 		"CLAUDELESS_BIN", "CLAUDELESS_CAPTURE", "CLAUDELESS_CLAUDE_VERSION", "CLAUDELESS_COMPACT_DELAY_MS", "CLAUDELESS_COMPAT",
@@ -64,8 +62,8 @@ func Variables() []string {
 	}
 }
 
-// secrets are the arguments that surely hold a secret: a text in the form of a
-// key, or the value of a variable that holds one.
+// secrets returns the arguments that certainly hold a secret: a text in the form of a key, or the value of a variable
+// that holds one.
 func secrets(args, environ []string) []string {
 	shape := regexp.MustCompile(`\b(sk-ant-[A-Za-z0-9_-]{8,}|claudeless-canary-[0-9a-f]+|gh[pousr]_[A-Za-z0-9]{20,}|AKIA[0-9A-Z]{16})`)
 	var values []string
@@ -91,8 +89,8 @@ func secretVariables() []string {
 	}
 }
 
-// nameOf is the name of a process, empty where the system does not tell.
-func nameOf(pid int) string {
+// processName returns the name of a process; empty if the system does not report it.
+func processName(pid int) string {
 	name, err := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid))
 	if err != nil {
 		return ""

@@ -21,25 +21,24 @@ import (
 	"github.com/claudeless/claudeless/scenarios"
 )
 
-// apiService is what a run serves on loopback: the Messages API, which plays the scenario
-// and notices a real claude that has found its way past the shims, and the proxy
-// that notices who asks for a vendor.
+// apiService is the set of servers that a run has on loopback: the Messages API, which plays the scenario and detects
+// a real claude that got past the shims, and the proxy that reports connections to vendors.
 type apiService struct {
-	url     string
-	proxy   string // empty = there is none
-	handler http.Handler
-	trap    *guard.Proxy // nil = there is none
-	capture *os.File     // nil = there is no scenario to serve
-	log     guard.Log
+	url       string
+	proxy     string // empty = no proxy
+	handler   http.Handler
+	proxyTrap *guard.Proxy // nil = no proxy
+	capture   *os.File     // nil = no scenario to serve
+	log       guard.Log
 
-	cancel context.CancelFunc // nil = nothing is served
+	cancel context.CancelFunc // nil = not serving
 	tasks  sync.WaitGroup
 	mu     sync.Mutex
 	err    error
 }
 
-// newAPI makes what is served to a run with that journal and those claudes of its
-// own; nothing is yet.
+// newAPI returns the servers of a run with this journal; own lists the claude files of the run itself. Nothing is
+// served yet.
 func newAPI(o Options, journal string, own guard.Own) (*apiService, error) {
 	a := &apiService{}
 	next, err := a.model(o, journal)
@@ -55,21 +54,21 @@ func newAPI(o Options, journal string, own guard.Own) (*apiService, error) {
 		}
 		next.ServeHTTP(w, q)
 	})
-	upstream, ok := guard.Upstream(proxyOf(o.System))
+	upstream, ok := guard.Upstream(proxyVariable(o.System))
 	if watched && (ok || o.Guard == guard.Strict) {
-		a.trap = &guard.Proxy{Log: &a.log, Upstream: upstream, Closed: o.Guard == guard.Strict, Own: own}
+		a.proxyTrap = &guard.Proxy{Log: &a.log, Upstream: upstream, Closed: o.Guard == guard.Strict, Own: own}
 	}
 	return a, nil
 }
 
-func proxyOf(s *process.System) string {
+func proxyVariable(s *process.System) string {
 	if value := s.Getenv("HTTPS_PROXY"); value != "" {
 		return value
 	}
 	return s.Getenv("https_proxy")
 }
 
-// model is the scenario as the Messages API.
+// model returns the handler that serves the scenario as the Messages API.
 func (a *apiService) model(o Options, journal string) (http.Handler, error) {
 	if o.Setup.Scenario == "" {
 		return http.NotFoundHandler(), nil
@@ -83,14 +82,14 @@ func (a *apiService) model(o Options, journal string) (http.Handler, error) {
 	}
 	failure := streamFault(procio.FaultByName(o.Setup.Fault))
 	s := o.System
-	cwd, _ := s.Getwd() // expressions may do without
+	cwd, _ := s.Getwd() // expressions work without it
 	return api.New(api.Options{
 		Scenario: scenario, Clock: faultRun{s}, Capture: a.capture,
 		Environ: s.Environ, Args: s.Args, CWD: cwd, PID: s.PID, Gates: cmp.Or(s.Getenv("CLAUDELESS_GATES"), journal+".gates"), Failure: failure,
 	})
 }
 
-// streamFault is a fault of the API as its server plays it; nil = it is none.
+// streamFault returns the stream fault of f for the API server; nil = f has none.
 func streamFault(f *procio.Fault) *scenarios.Failure {
 	switch {
 	case f == nil || f.Face != "api":
@@ -101,15 +100,15 @@ func streamFault(f *procio.Fault) *scenarios.Failure {
 	return scenarios.FailureByName(f.Do.Failure)
 }
 
-// at says where it will be, in a network of its own.
+// at sets the addresses in a network namespace.
 func (a *apiService) at(apiAddr, proxyAddr string) {
 	a.url = "http://" + apiAddr
-	if a.trap != nil {
+	if a.proxyTrap != nil {
 		a.proxy = "http://" + proxyAddr
 	}
 }
 
-// listen serves on loopback ports that are free.
+// listen serves on free loopback ports.
 func (a *apiService) listen(ctx context.Context) error {
 	ln, err := localhttp.Listen(ctx, localhttp.Options{})
 	if err != nil {
@@ -117,7 +116,7 @@ func (a *apiService) listen(ctx context.Context) error {
 	}
 	a.url = "http://" + ln.Addr().String()
 	var trap net.Listener
-	if a.trap != nil {
+	if a.proxyTrap != nil {
 		if trap, err = localhttp.Listen(ctx, localhttp.Options{}); err != nil {
 			return errors.Join(err, ln.Close())
 		}
@@ -127,7 +126,7 @@ func (a *apiService) listen(ctx context.Context) error {
 	return nil
 }
 
-// serve serves until close; the listener of the proxy may be nil.
+// serve serves until close is called; the listener of the proxy may be nil.
 func (a *apiService) serve(ctx context.Context, ln, trap net.Listener) {
 	ctx, a.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	a.tasks.Go(func() { // ends with close
@@ -136,7 +135,7 @@ func (a *apiService) serve(ctx context.Context, ln, trap net.Listener) {
 	if trap == nil {
 		return
 	}
-	server := &http.Server{Handler: a.trap, ReadHeaderTimeout: 10 * time.Second, BaseContext: func(net.Listener) context.Context { return ctx }}
+	server := &http.Server{Handler: a.proxyTrap, ReadHeaderTimeout: 10 * time.Second, BaseContext: func(net.Listener) context.Context { return ctx }}
 	a.tasks.Go(func() { // ends with close
 		<-ctx.Done()
 		a.fail(server.Close())
@@ -165,8 +164,8 @@ func (a *apiService) close() error {
 	return a.err
 }
 
-// found are the breaches so far.
-func (a *apiService) found() []verdict.Finding {
+// breaches returns the breaches found so far.
+func (a *apiService) breaches() []verdict.Finding {
 	var list []verdict.Finding
 	for _, b := range a.log.Breaches() {
 		f := verdict.Finding{ID: "G01", Level: "error", PID: b.PID, Text: b.Text}
@@ -183,13 +182,13 @@ func (a *apiService) found() []verdict.Finding {
 	return list
 }
 
-// faultRun is the clock of the process.
+// faultRun provides the clock of the process to the fault.
 type faultRun struct{ sys *process.System }
 
-// Now is the time.
+// Now returns the current time.
 func (w faultRun) Now() time.Time { return w.sys.Now() }
 
-// NewID is a fresh UUID.
+// NewID returns a new UUID.
 func (w faultRun) NewID() string { return w.sys.NewID() }
 
 // Sleep waits, or returns the error of ctx.

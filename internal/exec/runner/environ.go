@@ -9,17 +9,17 @@ import (
 	"github.com/claudeless/claudeless/internal/base/process"
 )
 
-// environ is the environment of the command.
-func (r *run) environ() []string {
+// commandEnviron returns the environment of the command.
+func (r *run) commandEnviron() []string {
 	bin := r.bin()
 	set := map[string]string{
-		"PATH":               bin + string(filepath.ListSeparator) + pathOf(r.System.Environ),
+		"PATH":               bin + string(filepath.ListSeparator) + pathVariable(r.System.Environ),
 		"CLAUDE_CONFIG_DIR":  r.Setup.Config,
 		"ANTHROPIC_BASE_URL": r.api.url, "ANTHROPIC_BEDROCK_BASE_URL": r.api.url, "ANTHROPIC_VERTEX_BASE_URL": r.api.url,
 		"ANTHROPIC_API_KEY": r.key,
 	}
 	if r.api.proxy != "" {
-		for name, value := range map[string]string{"HTTPS_PROXY": r.api.proxy, "NO_PROXY": bypassed(r.System)} {
+		for name, value := range map[string]string{"HTTPS_PROXY": r.api.proxy, "NO_PROXY": noProxy(r.System)} {
 			set[name], set[strings.ToLower(name)] = value, value
 		}
 	}
@@ -32,12 +32,12 @@ func (r *run) environ() []string {
 		set["HOME"] = filepath.Join(r.dir, "home")
 	}
 	for _, host := range r.EnvFor {
-		set[variableOf(host)] = filepath.Join(bin, "claude")
+		set[hostVariable(host)] = filepath.Join(bin, "claude")
 	}
 	var env []string
 	for _, kv := range r.System.Environ {
 		name, _, _ := strings.Cut(kv, "=")
-		if _, ours := set[name]; !ours && !slices.Contains(withheld(), name) {
+		if _, ours := set[name]; !ours && !slices.Contains(withheldVariables(), name) {
 			env = append(env, kv)
 		}
 	}
@@ -48,9 +48,8 @@ func (r *run) environ() []string {
 	return env
 }
 
-// withheld are variables that lead to a real account, or that belong to a session
-// which exec itself is a part of.
-func withheld() []string {
+// withheldVariables are variables that lead to a real account, or belong to a session that exec itself runs in.
+func withheldVariables() []string {
 	return []string{
 		"ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN", "CLAUDE_CODE_USE_BEDROCK", "CLAUDE_CODE_USE_VERTEX", "ANTHROPIC_CUSTOM_HEADERS",
 		"CLAUDECODE", "CLAUDE_CODE_SESSION_ID", "CLAUDE_CODE_CHILD_SESSION", "CLAUDE_CODE_SESSION_ATTENDED", "CLAUDE_CODE_ENTRYPOINT",
@@ -58,9 +57,9 @@ func withheld() []string {
 	}
 }
 
-// variableOf is the variable by which a host finds claude: that of a known host,
-// or the name itself.
-func variableOf(host string) string {
+// hostVariable returns the variable in which a host looks for claude: that of a known host, or host itself as a
+// variable name.
+func hostVariable(host string) string {
 	switch host {
 	case "acp", "claude-agent-acp", "claude-code-acp", "zed":
 		return "CLAUDE_CODE_EXECUTABLE"
@@ -70,8 +69,9 @@ func variableOf(host string) string {
 	return host
 }
 
-// bypassed is the value of NO_PROXY: what is on this machine needs none.
-func bypassed(s *process.System) string {
+// noProxy is the value of NO_PROXY: what is on this machine needs none.
+// noProxy returns the value of NO_PROXY, which exempts addresses of this machine.
+func noProxy(s *process.System) string {
 	value := cmp.Or(s.Getenv("NO_PROXY"), s.Getenv("no_proxy"))
 	local := "localhost,127.0.0.1,::1"
 	if value == "" {

@@ -18,43 +18,41 @@ import (
 )
 
 const (
-	// patience is how long a command may take under a fault beyond the time that it
-	// takes without one; atMost is the limit for both together, unless the machine is
-	// so slow that slower times that time is more.
-	patience = 12 * time.Second
-	atMost   = 18 * time.Second
-	slower   = 3
-	// first is how long it may take without any.
-	first = time.Minute
-	// sideBySide is how many faults are tried at once; of what keeps a processor busy, as
-	// a real claude does, there are no more at once than processors.
-	sideBySide = 4
+	// A run under a fault may take extraTime longer than the run without a fault, but not longer than maxTime in
+	// total, unless slowFactor times the run without a fault is longer (on a slow machine).
+	extraTime  = 12 * time.Second
+	maxTime    = 18 * time.Second
+	slowFactor = 3
+	// baselineLimit bounds the run without a fault.
+	baselineLimit = time.Minute
+	// maxParallel is how many faults are tried at the same time. A command that uses much processor time, such as a
+	// real claude, is not run more often in parallel than there are processors.
+	maxParallel = 4
 )
 
-// limit is how long a command may take under a fault, after that time without one.
-func limit(plain time.Duration) time.Duration {
-	return max(min(atMost, plain+patience), slower*plain)
+// faultTimeLimit returns the time limit under a fault, given the duration of the run without a fault.
+func faultTimeLimit(plain time.Duration) time.Duration {
+	return max(min(maxTime, plain+extraTime), slowFactor*plain)
 }
 
-// atOnce is how many faults are tried side by side, of a command that took so long
-// without one, and that much of a processor. One that starts slower than alone would
-// seem to hang.
-func (o Options) atOnce(plain, cpu time.Duration) int {
+// parallelRuns returns how many faults are tried at the same time, given the duration and processor time of the run
+// without a fault. With too many, slow runs would look like hangs.
+func (o Options) parallelRuns(plain, cpu time.Duration) int {
 	if o.Setup.Real.Path != "" || 2*cpu > plain {
-		return min(sideBySide, runtime.NumCPU())
+		return min(maxParallel, runtime.NumCPU())
 	}
-	return sideBySide
+	return maxParallel
 }
 
-// TryFaults runs the command once without a fault, and then once under each. It is
-// not shown what the command prints.
+// TryFaults runs the command once without a fault, and then once under each fault. The output of the command is not
+// shown.
 func TryFaults(ctx context.Context, o Options) (*verdict.Report, error) {
-	faults, err := chosen(o.Faults)
+	faults, err := selectFaults(o.Faults)
 	if err != nil {
 		return nil, err
 	}
 	report := &verdict.Report{Verdict: "ok", Findings: []verdict.Finding{}, Expectations: []verdict.Expectation{}, Unmatched: []verdict.Unmatched{}, Runs: []verdict.Run{}}
-	plain := o.try(ctx, procio.Fault{Truth: "success"}, first)
+	plain := o.tryFault(ctx, procio.Fault{Truth: "success"}, baselineLimit)
 	if plain.err != nil {
 		return nil, plain.err
 	}
@@ -63,7 +61,7 @@ func TryFaults(ctx context.Context, o Options) (*verdict.Report, error) {
 		report.Verdict = "failed"
 		report.Findings = append(report.Findings, verdict.Finding{
 			ID: "F01", Level: "error", Text: fmt.Sprintf("without any fault the command %s with exit code %d", plain.row.Outcome, plain.row.Code),
-			Advice: "make it pass first:\n" + plain.said,
+			Advice: "make it pass first:\n" + plain.stderr,
 		})
 		if report.Command.Code == 0 {
 			report.Command.Code = verdict.ExitConduct
@@ -75,14 +73,14 @@ func TryFaults(ctx context.Context, o Options) (*verdict.Report, error) {
 		return report, o.Reports.Write(report, o.System.Stderr)
 	}
 	took := time.Duration(plain.row.MS * float64(time.Millisecond))
-	most := limit(took)
+	most := faultTimeLimit(took)
 	report.Faults = make([]verdict.Fault, len(faults))
 	var wg sync.WaitGroup
-	turns := make(chan struct{}, o.atOnce(took, plain.cpu))
+	turns := make(chan struct{}, o.parallelRuns(took, plain.cpu))
 	for i, f := range faults {
 		turns <- struct{}{}
 		wg.Go(func() {
-			report.Faults[i] = o.try(ctx, f, most).row
+			report.Faults[i] = o.tryFault(ctx, f, most).row
 			<-turns
 		})
 	}
@@ -93,8 +91,8 @@ func TryFaults(ctx context.Context, o Options) (*verdict.Report, error) {
 	return report, o.Reports.Write(report, o.System.Stderr)
 }
 
-// chosen are the faults with these names; "all" is the catalogue.
-func chosen(names []string) ([]procio.Fault, error) {
+// selectFaults returns the faults with these names; "all" selects the whole catalogue.
+func selectFaults(names []string) ([]procio.Fault, error) {
 	all, err := procio.Faults()
 	if err != nil || slices.Contains(names, "all") {
 		return all, err
@@ -114,17 +112,17 @@ func chosen(names []string) ([]procio.Fault, error) {
 	return list, nil
 }
 
-// faultResult is how one run ended.
+// faultResult is the outcome of one run under a fault.
 type faultResult struct {
 	row     verdict.Fault
-	cpu     time.Duration // that the command took
-	said    string        // on stderr
-	started bool          // claude was
+	cpu     time.Duration // processor time of the command
+	stderr  string        // the end of its stderr
+	started bool          // claude was started
 	err     error         // of the preparation
 }
 
-// try runs the command under a fault, for at most that long.
-func (o Options) try(ctx context.Context, f procio.Fault, most time.Duration) faultResult {
+// tryFault runs the command under a fault for at most the given time.
+func (o Options) tryFault(ctx context.Context, f procio.Fault, most time.Duration) faultResult {
 	if o.Setup.Real.Path != "" {
 		f.Truth = cmp.Or(f.RealTruth, f.Truth)
 	}
@@ -161,17 +159,17 @@ func (o Options) try(ctx context.Context, f procio.Fault, most time.Duration) fa
 	c.close()
 	var in verdict.Input
 	t.started = in.ReadFiles([]string{r.journal}, r.Setup.Scenario) != nil || in.Started()
-	t.row.Code, t.row.MS, t.said = exit.Code, float64(o.System.Now().Sub(began).Microseconds())/1000, out.String()
+	t.row.Code, t.row.MS, t.stderr = exit.Code, float64(o.System.Now().Sub(began).Microseconds())/1000, out.String()
 	if t.row.Outcome == "" {
-		t.row.Outcome = outcome(f, exit, t.said)
+		t.row.Outcome = outcome(f, exit, t.stderr)
 	}
 	return t
 }
 
-// outcome says how a command came through a fault that it has outlived.
+// outcome classifies the exit of a command that did not hang under a fault.
 func outcome(f procio.Fault, exit proc.Exit, said string) string {
 	switch {
-	case exit.Signal != "" || exit.Code >= 128 || crashed(said):
+	case exit.Signal != "" || exit.Code >= 128 || looksCrashed(said):
 		return "crashed"
 	case exit.Code != 0:
 		return "failed"
@@ -181,8 +179,8 @@ func outcome(f procio.Fault, exit proc.Exit, said string) string {
 	return "survived"
 }
 
-// crashed tells from what was printed that nobody caught an error.
-func crashed(said string) bool {
+// looksCrashed reports whether the output contains an uncaught error.
+func looksCrashed(said string) bool {
 	for _, sign := range []string{"Traceback (most recent call last)", "\nNode.js v", "panic: ", "goroutine 1 [", "Unhandled promise rejection", "thread 'main' panicked"} {
 		if strings.Contains(said, sign) {
 			return true
@@ -191,7 +189,7 @@ func crashed(said string) bool {
 	return false
 }
 
-// outputTail keeps the last of what is written to it.
+// outputTail is a writer that keeps only the end of the output.
 type outputTail struct {
 	mu   sync.Mutex
 	kept bytes.Buffer

@@ -14,7 +14,7 @@ func TestLimit(t *testing.T) {
 		{6 * time.Second, 18 * time.Second},
 		{11 * time.Second, 33 * time.Second},
 	} {
-		if got := limit(test.plain); got != test.want {
+		if got := faultTimeLimit(test.plain); got != test.want {
 			t.Errorf("after %s without a fault: %s, want %s", test.plain, got, test.want)
 		}
 	}
@@ -30,11 +30,11 @@ func TestAtOnce(t *testing.T) {
 		cpu  time.Duration
 		want int
 	}{
-		{"a command that waits", double, 100 * time.Millisecond, sideBySide},
-		{"one that is busy", double, 1800 * time.Millisecond, min(sideBySide, runtime.NumCPU())},
-		{"a real claude", lane, 0, min(sideBySide, runtime.NumCPU())},
+		{"a command that waits", double, 100 * time.Millisecond, maxParallel},
+		{"one that is busy", double, 1800 * time.Millisecond, min(maxParallel, runtime.NumCPU())},
+		{"a real claude", lane, 0, min(maxParallel, runtime.NumCPU())},
 	} {
-		if got := test.o.atOnce(2*time.Second, test.cpu); got != test.want {
+		if got := test.o.parallelRuns(2*time.Second, test.cpu); got != test.want {
 			t.Errorf("%s: %d at once, want %d", test.name, got, test.want)
 		}
 	}

@@ -12,35 +12,33 @@ import (
 	"github.com/claudeless/claudeless/internal/exec/verdict"
 )
 
-// leftoverProcess is one of the run that the command left running.
+// leftoverProcess is a process of the run that was still running when the command ended.
 type leftoverProcess struct {
 	pid  int
 	argv []string
 	part string // "mcp" of an MCP server; empty = claude, or anything else
-	shim bool   // it is a claude
+	shim bool   // the process is a claude
 }
 
-// leftovers are the processes of a run that are there still: what it has marked, or
-// what descends from this program and was not started by it. On systems that do
-// not tell there are none.
+// leftovers returns the processes of a run that are still running: those that carry its mark, and descendants of this
+// program that it did not start itself. On systems that do not report processes the list is empty.
 func (c *startedCommand) leftovers(run string) []leftoverProcess {
 	mark := "CLAUDELESS_RUN=" + run
 	all := guard.Descendants(os.Getpid())
-	if c.beside {
+	if c.concurrent {
 		all = guard.Marked(mark)
 	}
 	var left []leftoverProcess
 	for _, pid := range all {
 		if !slices.Contains(c.known, pid) && !guard.Ended(pid) {
-			left = append(left, lookAt(pid, mark))
+			left = append(left, classify(pid, mark))
 		}
 	}
 	return left
 }
 
-// lookAt says what a process of a run is. A claude is started by that name, and
-// carries the mark of the run.
-func lookAt(pid int, mark string) leftoverProcess {
+// classify identifies a process of a run. A claude is started under that name and carries the mark of the run.
+func classify(pid int, mark string) leftoverProcess {
 	p, vars := leftoverProcess{pid: pid, argv: guard.Argv(pid)}, guard.Environ(pid)
 	for _, kv := range vars {
 		if part, ok := strings.CutPrefix(kv, "CLAUDELESS_PART="); ok {
@@ -51,30 +49,30 @@ func lookAt(pid int, mark string) leftoverProcess {
 	return p
 }
 
-// Sweep ends the claudes and the MCP servers of a run that are there still, by its
-// CLAUDELESS_RUN; each is a finding of in. Those that are about to end have a moment.
+// Sweep ends the claude processes and MCP servers of a run that are still running, identified by its CLAUDELESS_RUN,
+// and adds a finding for each to in. Processes that are about to end get a moment to do so.
 func Sweep(run string, in *verdict.Input) {
 	const moment = 500 * time.Millisecond
 	mark := "CLAUDELESS_RUN=" + run
 	var left []leftoverProcess
 	for _, pid := range guard.Marked(mark) {
-		if p := lookAt(pid, mark); (p.shim || p.part != "") && !guard.Ended(pid) {
+		if p := classify(pid, mark); (p.shim || p.part != "") && !guard.Ended(pid) {
 			left = append(left, p)
 		}
 	}
-	await(left, moment)
+	waitForExit(left, moment)
 	left = slices.DeleteFunc(left, func(p leftoverProcess) bool { return guard.Ended(p.pid) })
 	for _, p := range left {
 		p.signal(syscall.SIGTERM)
 		in.Killed = append(in.Killed, p.pid)
 	}
 	finish(left, grace)
-	in.Findings = append(in.Findings, findings(left)...)
+	in.Findings = append(in.Findings, leftoverFindings(left)...)
 }
 
-// finish gives processes that were asked to end their time, and ends the rest.
+// finish waits up to grace for processes that were asked to end, and kills the rest.
 func finish(left []leftoverProcess, grace time.Duration) {
-	await(left, grace)
+	waitForExit(left, grace)
 	for _, p := range left {
 		if !guard.Ended(p.pid) {
 			p.signal(syscall.SIGKILL)
@@ -82,8 +80,8 @@ func finish(left []leftoverProcess, grace time.Duration) {
 	}
 }
 
-// await waits until all have ended, or the time is over.
-func await(left []leftoverProcess, most time.Duration) {
+// waitForExit waits until all processes have ended or the time is over.
+func waitForExit(left []leftoverProcess, most time.Duration) {
 	over := time.After(most)
 	tick := time.NewTicker(2 * time.Millisecond)
 	defer tick.Stop()
@@ -96,15 +94,15 @@ func await(left []leftoverProcess, most time.Duration) {
 	}
 }
 
-// signal sends a signal to what was left; it may have ended by now.
+// signal sends a signal to the process, which may have ended meanwhile.
 func (p leftoverProcess) signal(sig os.Signal) {
 	if process, err := os.FindProcess(p.pid); err == nil {
 		_ = process.Signal(sig)
 	}
 }
 
-// findings are C06 and C15: what outlived the command.
-func findings(left []leftoverProcess) []verdict.Finding {
+// leftoverFindings returns C06 and C15 for processes that outlived the command.
+func leftoverFindings(left []leftoverProcess) []verdict.Finding {
 	var found []verdict.Finding
 	for _, p := range left {
 		switch {

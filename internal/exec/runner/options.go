@@ -6,29 +6,28 @@ import (
 	"github.com/claudeless/claudeless/internal/exec/verdict"
 )
 
-// Options say what to run and how. Command, Setup.Self and System are required.
+// Options configure a run. Command, Setup.Self and System are required.
 type Options struct {
 	Command []string
-	// Setup is what claude is to be; where processes write to is filled in.
+	// Setup describes the simulated claude; the runner fills in where processes write to.
 	Setup Setup
-	// Rules say what counts as wrong.
+	// Rules define what counts as a failure.
 	Rules verdict.Rules
-	// Capture keeps the journal there; empty = it goes with the private directory.
+	// Capture is the file that keeps the journal; empty = it is deleted with the private directory.
 	Capture string
-	// Reports says what is written beside the lines on Stderr.
+	// Reports selects the outputs in addition to the lines on stderr.
 	Reports Reports
 	Guard   guard.Level
-	// JudgeLater leaves the verdict to those who read the journal of Capture.
+	// JudgeLater leaves the verdict to a later reader of the Capture journal.
 	JudgeLater bool
 	// FreshHome gives the command an empty home directory.
 	FreshHome bool
-	// EnvFor are hosts, or variables, that are told where claude is.
+	// EnvFor lists hosts, or variables, for which the path of claude is set in the environment.
 	EnvFor []string
 
-	// Faults are tried one by one, a run of the command each; empty = it is run once,
-	// without any.
+	// Faults are tried one after another, with one run of the command each; empty = one run without a fault.
 	Faults []string
 
-	// System is this process: its streams and signals are those of the command.
+	// System is this process; its streams and signals are those of the command.
 	System *process.System
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/claudeless/claudeless/internal/exec/verdict"
 )
 
-// FindReal finds the real claude: the path that was given, else CLAUDE_BIN, else
-// what stands on PATH and is not this program.
+// FindReal returns the path of the real claude: the given path, or else CLAUDE_BIN, or else the claude on PATH that
+// is not this program.
 func FindReal(given string, getenv func(string) string, self string) (string, error) {
 	given = cmp.Or(given, getenv("CLAUDE_BIN"))
 	if given != "" {
@@ -38,9 +38,8 @@ func FindReal(given string, getenv func(string) string, self string) (string, er
 	return "", errors.New("no real claude on PATH: name it with --real=PATH or CLAUDE_BIN")
 }
 
-// seed prepares the private directory for a real claude: nothing is asked at its
-// first start, it gets the servers of the scenario by a configuration more, and
-// somebody waits for its end if that is expected.
+// seed prepares the private directory for a real claude: it skips the questions of the first start, adds the servers
+// of the scenario as a further configuration, and records the exit code if an expectation needs it.
 func (r *run) seed() error {
 	key := r.Setup.Real.Key
 	config := map[string]any{
@@ -67,6 +66,6 @@ func (r *run) seed() error {
 		return err
 	}
 	file := filepath.Join(r.dir, "servers.json")
-	r.Setup.MCPConfig = append(slices.Clip(r.Setup.MCPConfig), file) // faults are tried side by side
+	r.Setup.MCPConfig = append(slices.Clip(r.Setup.MCPConfig), file) // copied because faults are tried in parallel
 	return os.WriteFile(file, raw, 0o600)
 }

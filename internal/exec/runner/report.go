@@ -9,17 +9,17 @@ import (
 	"github.com/claudeless/claudeless/internal/exec/verdict"
 )
 
-// Reports are the files of a verdict; empty = not written.
+// Reports are the output files of a verdict; empty = not written.
 type Reports struct {
 	JUnit, JSON string
-	Summary     string // Markdown is appended to it: GITHUB_STEP_SUMMARY
+	Summary     string // file to which Markdown is appended (GITHUB_STEP_SUMMARY)
 	GitHub      bool   // annotations on stderr
-	// Environ is the environment whose secret values no report shows.
+	// Environ is the environment whose secret values are redacted in all reports.
 	Environ []string
 }
 
-// Write writes a verdict: its lines on stderr, then the files, all of them without
-// secrets. A file that cannot be written keeps none of the others from being.
+// Write writes the lines of a verdict to stderr and then the files, all without secrets. If one file cannot be
+// written, the others still are.
 func (o Reports) Write(r *verdict.Report, stderr io.Writer) error {
 	r, err := r.Redacted(o.Environ)
 	if err != nil {

@@ -14,15 +14,15 @@ import (
 	"github.com/claudeless/claudeless/internal/exec/guard"
 )
 
-// run is one command under way.
+// run is the state of one execution of the command.
 type run struct {
 	Options
 	dir     string
-	temp    *proc.TempDir // the same
+	temp    *proc.TempDir // owns dir
 	journal string
 	api     *apiService
-	key     string          // that opens nothing
-	names   <-chan []string // of real claudes on PATH
+	key     string          // an API key that is not valid anywhere
+	names   <-chan []string // the names of real claudes on PATH
 }
 
 func prepare(ctx context.Context, o Options) (*run, error) {
@@ -31,7 +31,7 @@ func prepare(ctx context.Context, o Options) (*run, error) {
 		return nil, errors.New("no command after --")
 	}
 	names := make(chan []string, 1)
-	go func() { names <- RealNames(pathOf(o.System.Environ), o.Setup.Self) }() // ends by itself
+	go func() { names <- RealNames(pathVariable(o.System.Environ), o.Setup.Self) }() // ends after the search
 	r.key, r.names = canary(), names
 	var err error
 	if r.temp, err = proc.MakeRunDir("claudeless-exec-", "CLAUDELESS_RUN"); err != nil {
@@ -55,7 +55,7 @@ func prepare(ctx context.Context, o Options) (*run, error) {
 	return r, nil
 }
 
-// serve begins to serve the API; one in a network of its own waits for that.
+// serve starts the API, unless the run has its own network namespace, where it starts later.
 func (r *run) serve(ctx context.Context) error {
 	var err error
 	if r.api, err = newAPI(r.Options, r.journal, r.own()); err != nil {
@@ -68,7 +68,7 @@ func (r *run) serve(ctx context.Context) error {
 	return r.api.listen(ctx)
 }
 
-// files makes what the command finds in place.
+// files creates the files that the command expects.
 func (r *run) files() error {
 	for _, dir := range []string{r.Setup.Config, filepath.Join(r.dir, "home")} {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -81,14 +81,14 @@ func (r *run) files() error {
 	}
 	defer file.Close()
 	if info, err := file.Stat(); err == nil && r.Capture != "" && info.Size() > 0 {
-		if err := os.Truncate(r.journal, 0); err != nil { // a run has one of its own
+		if err := os.Truncate(r.journal, 0); err != nil { // each run has its own journal
 			return fmt.Errorf("opening the journal: %w", err)
 		}
 	}
 	return nil
 }
 
-// shims puts claude into place: the double, or the real one.
+// shims installs claude on the PATH: the simulated or the real one.
 func (r *run) shims() error {
 	r.Setup.Real.BaseURL, r.Setup.Real.Key = r.api.url, r.key
 	if r.Setup.Real.Path != "" {
@@ -99,26 +99,26 @@ func (r *run) shims() error {
 	return r.Setup.shims(r.bin(), <-r.names)
 }
 
-// own are the files of this run that may be called claude.
+// own returns the files of this run that may be called claude.
 func (r *run) own() guard.Own { return guard.Own{Self: r.Setup.Self, Dir: r.bin()} }
 
 func (r *run) bin() string { return filepath.Join(r.dir, "bin") }
 
 func (r *run) close() {
 	if r.api != nil {
-		_ = r.api.close() // what it served was served
+		_ = r.api.close() // errors no longer matter
 	}
-	_ = r.temp.Remove() // a directory that stays behind in /tmp harms nobody
+	_ = r.temp.Remove() // a directory left in /tmp does no harm
 }
 
-// canary is a key that opens nothing and that is recognised wherever it turns up.
+// canary returns a random API key that is not valid anywhere and is recognizable wherever it appears.
 func canary() string {
 	var b [12]byte
-	_, _ = rand.Read(b[:]) // it never fails
+	_, _ = rand.Read(b[:]) // never fails
 	return "claudeless-canary-" + hex.EncodeToString(b[:])
 }
 
-func pathOf(environ []string) string {
+func pathVariable(environ []string) string {
 	path := ""
 	for _, kv := range environ {
 		if value, ok := strings.CutPrefix(kv, "PATH="); ok {

@@ -20,14 +20,14 @@ import (
 	"github.com/claudeless/claudeless/internal/exec/verdict"
 )
 
-// ExitNotFound is what shells say of a command that is not there.
+// ExitNotFound is the exit code of shells for a command that does not exist.
 const (
 	ExitNotFound = 127
 	exitNotRun   = 126
 )
 
-// Run runs the command and judges it. The report says how it ended; the error
-// says that the run could not be prepared, or that a report could not be written.
+// Run runs the command and judges it. The report contains how the command ended; the error means that the run could
+// not be prepared or a report could not be written.
 func Run(ctx context.Context, o Options) (*verdict.Report, error) {
 	r, err := prepare(ctx, o)
 	if err != nil {
@@ -58,7 +58,7 @@ func Run(ctx context.Context, o Options) (*verdict.Report, error) {
 	return report, errors.Join(judgeErr, o.Reports.Write(report, o.System.Stderr))
 }
 
-// command runs it to its end; left is what it left running.
+// command runs the command to its end; left lists the processes that it left running.
 func (r *run) command(ctx context.Context) (exit proc.Exit, left []leftoverProcess, err error) {
 	c, err := r.start(ctx, proc.AttachOptions{
 		Stdin: r.System.Stdin, Stdout: r.System.Stdout, Stderr: r.System.Stderr, Terminal: r.System.StdinIsTTY,
@@ -72,7 +72,7 @@ func (r *run) command(ctx context.Context) (exit proc.Exit, left []leftoverProce
 	stop := r.relay(c.Attached)
 	exit = c.Exit()
 	stop()
-	c.poll.Stop() // before what is left has gone
+	c.poll.Stop() // stop before leftover processes are ended
 	left = c.leftovers(r.Setup.Run)
 	for _, p := range left {
 		p.signal(syscall.SIGTERM)
@@ -83,8 +83,8 @@ func (r *run) command(ctx context.Context) (exit proc.Exit, left []leftoverProce
 	return exit, left, nil
 }
 
-// relay passes signals on to the command until the function it returns is called.
-// The second of a kind is the last that is asked politely.
+// relay passes signals on to the command until stop is called. After the second signal of a kind the command is
+// killed if it does not end soon.
 func (r *run) relay(a *proc.Attached) (stop func()) {
 	if r.System.Fate == nil {
 		return func() {}
@@ -112,18 +112,17 @@ func (r *run) relay(a *proc.Attached) (stop func()) {
 	return func() { unsubscribe(); close(done) }
 }
 
-// postpone writes into the journal what it does not tell by itself: the breaches of the
-// guard, and what the command left running.
+// postpone writes to the journal what it would not contain otherwise: the breaches of the guard and the leftover
+// processes.
 func (r *run) postpone(left []leftoverProcess) error {
-	report := verdict.Report{Findings: append(findings(left), r.api.found()...)}
+	report := verdict.Report{Findings: append(leftoverFindings(left), r.api.breaches()...)}
 	fmt.Fprintf(r.System.Stderr, "claudeless: verdict: left to claudeless verify %s\n", r.Capture)
 	return report.AppendTo(r.journal, r.System.Now, r.System.PID, r.System.Environ)
 }
 
-// judge reads the journal, holds the run against the scenario and writes the
-// verdict behind the lines.
+// judge reads the journal, judges the run by the scenario, and appends the verdict to the journal.
 func (r *run) judge(left []leftoverProcess) (*verdict.Report, error) {
-	in := verdict.Input{Lenient: r.Setup.Lenient, Rules: r.Rules, Findings: append(findings(left), r.api.found()...)}
+	in := verdict.Input{Lenient: r.Setup.Lenient, Rules: r.Rules, Findings: append(leftoverFindings(left), r.api.breaches()...)}
 	for _, p := range left {
 		in.Killed = append(in.Killed, p.pid)
 	}

@@ -16,43 +16,43 @@ import (
 	"github.com/claudeless/claudeless/internal/exec/procio"
 )
 
-// Setup is what a shim hands to claude.
+// Setup is the configuration that a shim passes to claude.
 type Setup struct {
-	// Self is the binary that plays claude.
+	// Self is the path of this binary, which plays claude.
 	Self string
-	// Scenario is the scripted model, a path or a name of the library; empty = as
+	// Scenario is the scripted model, a path or a name from the library; empty = the scenario that claude would find
 	// without a shim.
 	Scenario string
 	// MCPConfig are further server configurations.
 	MCPConfig []string
 	// Journal is the file that processes write to.
 	Journal string
-	// Config is CLAUDE_CONFIG_DIR of callers that have none.
+	// Config is the CLAUDE_CONFIG_DIR for callers that have not set one.
 	Config string
-	// Run marks the processes of one run; empty = they are not marked.
+	// Run marks the processes of one run; empty = no mark.
 	Run string
-	// Lenient switches off what --strict switches on.
+	// Lenient disables the effects of --strict.
 	Lenient bool
-	// Fault spoils what claude does; empty = nothing does.
+	// Fault is the name of the fault to apply; empty = none.
 	Fault string
-	// Real is the real claude, to be run in the place of the double.
+	// Real is the real claude that runs instead of the simulated one.
 	Real Real
 	// Extra are further variables for claude, as "K=V".
 	Extra []string
 }
 
-// Real is a real claude and what it is given. The zero value is none.
+// Real is a real claude and its API access. The zero value means the simulated claude.
 type Real struct {
-	// Path of its program; empty = there is none.
+	// Path is the path of its program; empty = none.
 	Path string
-	// BaseURL and Key are its API.
+	// BaseURL and Key give access to its API.
 	BaseURL, Key string
-	// Attended says that its exit code is expected: somebody waits for its end.
+	// Attended is set if the exit code is expected: this binary stays and waits for the end.
 	Attended bool
 }
 
-// variables are set for claude whatever its caller has; defaults only where the
-// caller has none.
+// variables returns the variables for claude: forced ones are always set, defaults only if the caller has not set
+// them.
 func (s Setup) variables() (forced, defaults []string) {
 	forced = append([]string{"CLAUDELESS_CAPTURE=" + s.Journal, "CLAUDELESS_EXPECT=defer"}, s.Extra...)
 	if s.Scenario != "" {
@@ -73,23 +73,22 @@ func (s Setup) variables() (forced, defaults []string) {
 	if s.Real.Path != "" {
 		forced = append(forced, "ANTHROPIC_BASE_URL="+s.Real.BaseURL, "ANTHROPIC_API_KEY="+s.Real.Key, "DISABLE_AUTOUPDATER=1",
 			"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1", "DISABLE_TELEMETRY=1", "DISABLE_ERROR_REPORTING=1")
-		if s.Fault != "" { // or a storm is longer than anybody waits
+		if s.Fault != "" { // otherwise a retry storm would take too long
 			forced = append(forced, "CLAUDE_CODE_MAX_RETRIES=2")
 		}
 	}
 	return forced, []string{"CLAUDE_CONFIG_DIR=" + s.Config}
 }
 
-// inner is the directory of a shim directory that holds what shims start.
+// inner is the subdirectory of a shim directory with the files that shims start.
 const inner = ".claudeless"
 
-// MakeShims makes dir hold a claude, and one of every name on path that leads to
-// a real one.
+// MakeShims creates a shim for claude in dir, and one for every name on path that leads to a real claude.
 func MakeShims(dir string, s Setup, path string) error {
 	return s.shims(dir, RealNames(path, s.Self))
 }
 
-// shims makes shims of claude and of further names.
+// shims creates shims for claude and for further names.
 func (s Setup) shims(dir string, names []string) error {
 	if err := os.MkdirAll(filepath.Join(dir, inner), 0o700); err != nil {
 		return fmt.Errorf("making shims: %w", err)
@@ -98,7 +97,7 @@ func (s Setup) shims(dir string, names []string) error {
 		return s.windows(dir)
 	}
 	target := filepath.Join(dir, inner, "claude")
-	_ = os.Remove(target) // of an earlier shim in this place
+	_ = os.Remove(target) // from an earlier shim in this directory
 	if err := os.Symlink(s.Self, target); err != nil {
 		return fmt.Errorf("making shims: %w", err)
 	}
@@ -113,16 +112,15 @@ func (s Setup) shims(dir string, names []string) error {
 	return nil
 }
 
-// writeProgram writes a program that is run at once. No process may be started
-// meanwhile: it would have the file open for writing until it has become itself, and
-// nobody could run it ("text file busy").
+// writeProgram writes a program that is run immediately. No process may be started meanwhile: until it calls exec it
+// would have the file open for writing, and running the file would fail with "text file busy".
 func writeProgram(file, text string) error {
 	syscall.ForkLock.RLock()
 	defer syscall.ForkLock.RUnlock()
 	return os.WriteFile(file, []byte(text), 0o700)
 }
 
-// script is a shim: it needs nothing of its environment.
+// script returns the text of a shim. It does not depend on its environment.
 func (s Setup) script(target string) string {
 	var b strings.Builder
 	b.WriteString("#!/bin/sh\n# Made by claudeless, in the place of claude.\n")
@@ -142,23 +140,25 @@ func (s Setup) script(target string) string {
 	return b.String() + s.realLine()
 }
 
-// quote makes a word of the shell.
+// quote quotes s for the shell.
 func quote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
 
-// windows makes claude.cmd and claude.exe; what they hand over stands beside the
-// second, where [witness.Handed] reads it.
+// windows creates claude.cmd and claude.exe. Their settings are in the file [EnvFile] next to the latter, which
+// [supervise.ApplyShimSettings] reads.
 func (s Setup) windows(dir string) error {
 	exe := filepath.Join(dir, "claude.exe")
 	return errors.Join(
 		copyFile(s.Self, exe),
-		os.WriteFile(filepath.Join(dir, EnvFile), []byte(s.handed()), 0o600),
+		os.WriteFile(filepath.Join(dir, EnvFile), []byte(s.envFile()), 0o600),
 		os.WriteFile(filepath.Join(dir, "claude.cmd"), []byte("@\"%~dp0claude.exe\" %*\r\n"), 0o700),
 	)
 }
 
-// handed is what a shim hands over, K=V a line: "?K=V" counts only where the caller
-// has none of that name. Line ends in values are written as \n.
-func (s Setup) handed() string {
+// envFile returns the settings that a shim passes on, one K=V per line; "?K=V" applies only if the caller has not set
+// K. Line ends in values are written as \
+//
+// .
+func (s Setup) envFile() string {
 	forced, defaults := s.variables()
 	if s.Real.Path != "" {
 		forced = append(forced, "CLAUDELESS_REAL="+s.Real.Path, "CLAUDELESS_MCP_CONFIG="+strings.Join(s.MCPConfig, "\n"))
@@ -176,7 +176,7 @@ func (s Setup) handed() string {
 	return b.String()
 }
 
-// EnvFile stands beside a copy of the binary called claude.
+// EnvFile is the name of the settings file next to a copy of the binary called claude.
 const EnvFile = "claude.env"
 
 func copyFile(from, to string) error {
@@ -193,11 +193,11 @@ func copyFile(from, to string) error {
 	return errors.Join(err, dst.Close())
 }
 
-// RealNames are the names on path that are links into a package of the real CLI.
+// RealNames returns the names on path that are links into a package of the real CLI.
 func RealNames(path, self string) []string {
 	var dirs []string
 	for _, dir := range filepath.SplitList(path) {
-		if at, err := filepath.EvalSymlinks(dir); err == nil && !slices.Contains(dirs, at) { // /bin is often /usr/bin
+		if at, err := filepath.EvalSymlinks(dir); err == nil && !slices.Contains(dirs, at) { // /bin is often a link to /usr/bin
 			dirs = append(dirs, at)
 		}
 	}
@@ -222,7 +222,7 @@ func realNamesIn(dir, self string) []string {
 		return nil
 	}
 	defer file.Close()
-	entries, _ := file.ReadDir(-1) // in no order; what cannot be read has no links
+	entries, _ := file.ReadDir(-1) // in any order; an unreadable directory has no links
 	var names []string
 	for _, e := range entries {
 		if e.Type()&os.ModeSymlink == 0 || e.Name() == "claude" {
@@ -241,11 +241,9 @@ func realNamesIn(dir, self string) []string {
 	return names
 }
 
-// realLine is the end of a shim that runs the real claude: our server
-// configurations go in front, where no other option can swallow them, unless a
-// command of claude is called. This binary notes the start and becomes that claude;
-// it stays between it and its caller under a fault of the process, and where an exit
-// code is expected.
+// realLine returns the last line of a shim that runs the real claude. Our server configurations come first, where no
+// other option can swallow them, unless a subcommand of claude is called. This binary records the start and then
+// becomes claude; it stays as the parent only under a process fault or if an exit code is expected.
 func (s Setup) realLine() string {
 	var configs strings.Builder
 	for _, c := range s.MCPConfig {
@@ -266,7 +264,7 @@ func (s Setup) realLine() string {
 		strings.Join(realCommands(), "|"), claude, claude, configs.String())
 }
 
-// realCommands are the commands of claude that take no server configurations.
+// realCommands are the subcommands of claude that do not accept server configurations.
 func realCommands() []string {
 	return []string{"mcp", "agents", "auth", "auto-mode", "doctor", "gateway", "install", "plugin", "plugins", "project", "setup-token", "update", "upgrade"}
 }

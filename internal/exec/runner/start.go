@@ -11,67 +11,66 @@ import (
 	"github.com/claudeless/claudeless/internal/exec/guard"
 )
 
-// grace is how long what the command leaves behind may take to end.
+// grace is how long leftover processes may take to end.
 const grace = 500 * time.Millisecond
 
-// errSetUp is why a command was not even started: it is no matter of the verdict.
+// errSetUp is an error that occurs before the command starts and so does not affect the verdict.
 var errSetUp = errors.New("--guard=strict")
 
-// ParseGuard reads the value of --guard.
+// ParseGuard parses the value of --guard.
 func ParseGuard(s string) (guard.Level, error) { return guard.Parse(s) }
 
-// link is the first of the files that [proc.Attach] hands down.
+// link is the first of the file descriptors that [proc.Attach] passes to the child.
 const link = 3
 
-// Inside is the first process of a watched run, which becomes the command: its path,
-// then its arguments with its name. It returns only when that failed.
+// Inside is the first process of a guarded run. It becomes the command given by words (path, then arguments including
+// the name), and returns only if that fails.
 func Inside(words, environ []string) error {
 	return guard.Enter(link, words[0], words[1:], environ)
 }
 
-// InsideNetwork is Inside for a run in a network of its own.
+// InsideNetwork is like Inside for a run in its own network namespace.
 func InsideNetwork(words, environ []string) error {
 	return guard.EnterNetwork(link, words[0], words[1:], environ)
 }
 
-// startedCommand is the command under way.
+// startedCommand is the running command.
 type startedCommand struct {
 	*proc.Attached
-	network *guard.Network // nil = that of this program, and nothing is watched
-	poll    *guard.Poller  // nil = nothing is polled
-	known   []int          // processes of this program's own making
-	beside  bool           // there are other runs in this program
-	reaper  *guard.Reaper  // nil = there is none
+	network    *guard.Network // nil = the network of this program; nothing is watched
+	poll       *guard.Poller  // nil = not polling
+	known      []int          // processes that this program started itself
+	concurrent bool           // there are other runs in this program
+	reaper     *guard.Reaper  // nil = none
 }
 
 // start starts the command with these streams.
 func (r *run) start(ctx context.Context, o proc.AttachOptions) (*startedCommand, error) {
-	o.Command = proc.Command{Path: r.Command[0], Args: r.Command[1:], Env: r.environ()}
-	c := &startedCommand{beside: len(r.Faults) > 0}
-	if !c.beside {
+	o.Command = proc.Command{Path: r.Command[0], Args: r.Command[1:], Env: r.commandEnviron()}
+	c := &startedCommand{concurrent: len(r.Faults) > 0}
+	if !c.concurrent {
 		c.known = guard.Descendants(os.Getpid())
 		guard.Adopt()
 	}
 	var err error
 	if r.Guard == guard.Strict {
-		err = r.enclose(ctx, c, o)
+		err = r.startInNetwork(ctx, c, o)
 	} else {
-		err = r.watched(ctx, c, o)
+		err = r.startWatched(ctx, c, o)
 	}
-	if err == nil && !c.beside {
+	if err == nil && !c.concurrent {
 		c.known = append(c.known, c.Own()...)
 		c.reaper = guard.Reap(r.System.Notify, c.known)
 	}
 	return c, err
 }
 
-// watched starts the command in the network of this program and looks out for a real
-// claude among the programs that it starts: at each of their starts where that is
-// allowed, else again and again.
-func (r *run) watched(ctx context.Context, c *startedCommand, o proc.AttachOptions) error {
-	wanted := r.Guard == guard.Path && r.Setup.Real.Path == "" && !c.beside
+// startWatched starts the command in the network of this program and watches the programs that it starts for a real
+// claude: by system call notifications if permitted, otherwise by polling.
+func (r *run) startWatched(ctx context.Context, c *startedCommand, o proc.AttachOptions) error {
+	wanted := r.Guard == guard.Path && r.Setup.Real.Path == "" && !c.concurrent
 	if wanted && guard.MayWatch() {
-		err := r.inside(ctx, c, o)
+		err := r.startGuarded(ctx, c, o)
 		if !errors.Is(err, errSetUp) {
 			return err
 		}
@@ -84,19 +83,18 @@ func (r *run) watched(ctx context.Context, c *startedCommand, o proc.AttachOptio
 	return err
 }
 
-// enclose starts the command in a network of its own.
-func (r *run) enclose(ctx context.Context, c *startedCommand, o proc.AttachOptions) error {
+// startInNetwork starts the command in its own network namespace.
+func (r *run) startInNetwork(ctx context.Context, c *startedCommand, o proc.AttachOptions) error {
 	o.Network = true
-	err := r.inside(ctx, c, o)
+	err := r.startGuarded(ctx, c, o)
 	if errors.Is(err, errSetUp) {
 		return fmt.Errorf("%w; --guard=path does without", err)
 	}
 	return err
 }
 
-// inside starts the command by way of this very binary, which hands over the watch
-// over it.
-func (r *run) inside(ctx context.Context, c *startedCommand, o proc.AttachOptions) error {
+// startGuarded starts the command through this binary, which passes the system call watch to this process.
+func (r *run) startGuarded(ctx context.Context, c *startedCommand, o proc.AttachOptions) error {
 	path, err := o.Look()
 	if err != nil {
 		return err

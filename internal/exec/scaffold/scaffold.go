@@ -18,17 +18,15 @@ import (
 	"github.com/claudeless/claudeless/scenarios"
 )
 
-// Placeholder is what a rule of [Rule] answers, until somebody writes the
-// answer.
+// Placeholder is the response in a rule of [Rule], until the user replaces it.
 const Placeholder = "write the answer here"
 
-// Rule is a rule for a prompt that none answers, as it is written in a file.
+// Rule returns a rule for an unmatched prompt in TOML.
 func Rule(prompt string) string {
 	return fmt.Sprintf("[[responses]]\npattern = { type = \"exact\", text = %s }\nresponse = %s\n", tomltext.Quote(prompt), tomltext.Quote(Placeholder))
 }
 
-// Rules writes rules for prompts into a scenario, in one step, once it is known that
-// they answer them.
+// Rules adds rules for prompts to a scenario file atomically, after checking that they match.
 func Rules(ctx context.Context, file string, prompts []string) error {
 	info, err := os.Stat(file)
 	if err != nil {
@@ -38,7 +36,7 @@ func Rules(ctx context.Context, file string, prompts []string) error {
 	if err != nil {
 		return err
 	}
-	out, err := insert(file, src, prompts)
+	out, err := insertRules(file, src, prompts)
 	if err != nil {
 		return err
 	}
@@ -55,11 +53,11 @@ func Rules(ctx context.Context, file string, prompts []string) error {
 			return err
 		}
 	}
-	return replace(file, out, info.Mode())
+	return replaceFile(file, out, info.Mode())
 }
 
-// replace has a file hold something else, or what it held before.
-func replace(file string, data []byte, mode os.FileMode) error {
+// replaceFile replaces the content of a file.
+func replaceFile(file string, data []byte, mode os.FileMode) error {
 	file, err := filepath.EvalSymlinks(file)
 	if err != nil {
 		return err
@@ -78,15 +76,13 @@ func replace(file string, data []byte, mode os.FileMode) error {
 	return nil
 }
 
-// ErrInline says that the rules of a file are no tables of their own, so that none
-// can be put behind them.
+// ErrInline reports that the rules of a file are not separate tables, so that none can be appended.
 var ErrInline = errors.New("the rules are not written as [[responses]]: paste the rule by hand")
 
-// insert puts rules for prompts behind the rules of a file, each once, and leaves
-// everything else in it as it is, comments included. It does not look whether the
-// prompts have rules already.
-func insert(file string, src []byte, prompts []string) ([]byte, error) {
-	line, err := behindRules(diag.IndexTOML(file, src))
+// insertRules adds rules for prompts after the rules of a file, each once, and keeps everything else, including comments.
+// It does not check whether the prompts already have rules.
+func insertRules(file string, src []byte, prompts []string) ([]byte, error) {
+	line, err := lineAfterRules(diag.IndexTOML(file, src))
 	if err != nil {
 		return nil, err
 	}
@@ -95,7 +91,7 @@ func insert(file string, src []byte, prompts []string) ([]byte, error) {
 		line = len(lines) + 1
 	}
 	head, rest := strings.Join(lines[:line-1], ""), lines[line-1:]
-	// Comments right above a table belong to it.
+	// Comments directly above a table belong to it.
 	for body := lines[:line-1]; len(body) > 0 && len(rest) > 0 && strings.HasPrefix(body[len(body)-1], "#"); body = body[:len(body)-1] {
 		head, rest = strings.TrimSuffix(head, body[len(body)-1]), slices.Concat(body[len(body)-1:], rest)
 	}
@@ -123,9 +119,8 @@ func insert(file string, src []byte, prompts []string) ([]byte, error) {
 	return []byte(b.String()), nil
 }
 
-// behindRules is the line of the first table behind the rules of a file; 0 = there
-// is none.
-func behindRules(ix *diag.Index) (int, error) {
+// lineAfterRules returns the line of the first table after the rules of a file; 0 = none.
+func lineAfterRules(ix *diag.Index) (int, error) {
 	if doubt := ix.Doubt(); doubt != nil {
 		return 0, diag.List{*doubt}
 	}

@@ -14,17 +14,16 @@ import (
 	"github.com/claudeless/claudeless/internal/exec/procio"
 )
 
-// Relay runs a command, the real claude, in the place of this process, and notes
-// its start in the journal. Under a fault of the process this one stays between it
-// and its caller, and spoils its output, its signals and its end; where the end is
-// attended it stays, too, and spoils nothing. It returns the exit code.
+// Relay runs a command, the real claude, in place of this process and records its start in the journal. Under a
+// process fault this process stays as the parent and alters the output, signals and exit of the command; if the exit
+// is expected, it stays too but changes nothing. It returns the exit code.
 func Relay(ctx context.Context, s *process.System, fault string, argv []string) (int, error) {
 	f := procio.FaultByName(fault)
 	if f == nil && fault != "" && fault != procio.NoFault && fault != procio.Attended || len(argv) == 0 {
 		return 0, fmt.Errorf("unknown fault %q, or no command", fault)
 	}
 	if f != nil && f.Face != "cli" {
-		f = nil // those of the API are its server's
+		f = nil // faults of the API are applied by its server
 	}
 	as := *s
 	as.Args = argv
@@ -40,14 +39,14 @@ func Relay(ctx context.Context, s *process.System, fault string, argv []string) 
 	}
 	e := procio.New(procio.Options{System: s, Journal: w.journal, Fault: f})
 	if f == nil {
-		return attend(ctx, s, e, argv)
+		return runAttended(ctx, s, e, argv)
 	}
-	return between(ctx, s, e, argv)
+	return relayThroughWrapper(ctx, s, e, argv)
 }
 
-// attend runs the command as a child with the very streams of this process, which
-// ends as that does, by a signal too.
-func attend(ctx context.Context, s *process.System, e *procio.Wrapper, argv []string) (int, error) {
+// runAttended runs the command as a child with the streams of this process, and ends as the child does, including by a
+// signal.
+func runAttended(ctx context.Context, s *process.System, e *procio.Wrapper, argv []string) (int, error) {
 	a, err := proc.Attach(ctx, proc.AttachOptions{
 		Command: proc.Command{Path: argv[0], Args: argv[1:], Env: s.Environ}, Stdin: s.Stdin, Stdout: s.Stdout, Stderr: s.Stderr, Terminal: s.StdinIsTTY,
 	})
@@ -55,7 +54,7 @@ func attend(ctx context.Context, s *process.System, e *procio.Wrapper, argv []st
 		return 0, err
 	}
 	inner := e.System()
-	exit := follow(a, inner)
+	exit := waitWithSignals(a, inner)
 	if exit.Signal != "" && inner.Fate != nil {
 		if err := inner.Fate.Kill(syscall.Signal(exit.Code - 128)); err != nil {
 			return exit.Code, err
@@ -64,9 +63,8 @@ func attend(ctx context.Context, s *process.System, e *procio.Wrapper, argv []st
 	return e.End(exit.Code, ""), nil
 }
 
-// follow passes signals on to the child until it ends, and ends what it leaves
-// behind in its group.
-func follow(a *proc.Attached, s *process.System) proc.Exit {
+// waitWithSignals passes signals on to the child until it ends, and ends the rest of its process group.
+func waitWithSignals(a *proc.Attached, s *process.System) proc.Exit {
 	signals := make(chan os.Signal, 4)
 	stop := s.Notify(signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
 	defer stop()
@@ -83,16 +81,16 @@ func follow(a *proc.Attached, s *process.System) proc.Exit {
 	}
 }
 
-// between runs the command as a child, and passes on what it does through an edge.
-func between(ctx context.Context, s *process.System, e *procio.Wrapper, argv []string) (int, error) {
+// relayThroughWrapper runs the command as a child and passes its streams through a wrapper.
+func relayThroughWrapper(ctx context.Context, s *process.System, e *procio.Wrapper, argv []string) (int, error) {
 	inner := e.System()
 	from, to, err := os.Pipe()
 	if err != nil {
 		return 0, err
 	}
 	defer from.Close()
-	// A pipe of its own for stderr as well: node makes its streams non-blocking, and
-	// that is a matter of the open file, which both would have.
+	// stderr needs a separate pipe too: node makes its streams non-blocking, and that mode belongs to the open file,
+	// which both processes would share.
 	loud := struct{ io.Writer }{s.Stderr}
 	a, err := proc.Attach(ctx, proc.AttachOptions{
 		Command: proc.Command{Path: argv[0], Args: argv[1:], Env: s.Environ}, Stdin: s.Stdin, Stdout: to, Stderr: loud, Terminal: s.StdinIsTTY,
@@ -101,18 +99,18 @@ func between(ctx context.Context, s *process.System, e *procio.Wrapper, argv []s
 		return 0, err
 	}
 	copied := make(chan struct{})
-	go func() { // ends when nobody holds the pipe any more
+	go func() { // ends when all writers have closed the pipe
 		defer close(copied)
-		_ = whole(inner.Stdout, from) // what could not be written its reader did not want
+		_ = copyWhole(inner.Stdout, from) // the reader no longer wants the rest
 	}()
-	exit := follow(a, inner)
+	exit := waitWithSignals(a, inner)
 	<-copied
 	return e.End(exit.Code, ""), nil
 }
 
-// whole copies lines of JSON one by one, and everything else as one piece: a write
-// is a line, or all there is.
-func whole(to io.Writer, from io.Reader) error {
+// copyWhole copies JSON lines one by one, and everything else as one piece, because the wrapper expects a line, or
+// the whole output, per write.
+func copyWhole(to io.Writer, from io.Reader) error {
 	var kept []byte
 	buf := make([]byte, 32<<10)
 	for {

@@ -23,30 +23,30 @@ import (
 	"github.com/claudeless/claudeless/internal/record/journal"
 )
 
-// Watch has a process that runs as claude watched: the system that it returns is
-// the same process seen through its edge, and end turns the outcome into the exit
-// code. Commands are the words that are commands of our own.
+// Watch wraps the process s, which runs as claude. The returned system is the same process seen through the wrapper;
+// end writes the journal and converts the outcome into the exit code. commands are the subcommands of claudeless
+// itself.
 func Watch(s *process.System, commands []string) (watched *process.System, end func(error) int) {
 	fault, s := faultOf(s)
-	w := &supervisor{sys: s, path: captureOf(s), strict: strictOf(s)}
+	w := &supervisor{sys: s, path: captureOf(s), strict: isStrict(s)}
 	w.open(commands, fault)
-	w.edge = procio.New(procio.Options{System: w.sys, Journal: w.journal, Fault: fault})
-	return w.edge.System(), w.end
+	w.wrapper = procio.New(procio.Options{System: w.sys, Journal: w.journal, Fault: fault})
+	return w.wrapper.System(), w.end
 }
 
-// supervisor is one process that is watched.
+// supervisor supervises one process.
 type supervisor struct {
 	sys     *process.System
-	path    string // of the journal; empty = there is none
+	path    string // of the journal; empty = none
 	strict  bool   // the process judges its own set-up
-	edge    *procio.Wrapper
+	wrapper *procio.Wrapper
 	file    *os.File
 	journal *journal.Journal // nil = none
-	temp    *proc.TempDir    // of a journal that nobody has asked for; nil = it stays
+	temp    *proc.TempDir    // of a temporary journal; nil = the journal is kept
 }
 
-// open begins the journal. A strict process needs one, if only for itself. What
-// cannot be opened the run will complain of.
+// open opens the journal. A strict process needs one even if none was requested. Errors are ignored here; the run
+// reports them.
 func (w *supervisor) open(commands []string, fault *procio.Fault) {
 	if w.path == "" && w.strict {
 		dir, err := proc.MakeTempDir("claudeless-strict-")
@@ -74,19 +74,18 @@ func (w *supervisor) open(commands []string, fault *procio.Fault) {
 
 // end writes the last lines and returns the exit code.
 func (w *supervisor) end(err error) int {
-	code := w.edge.End(process.Exit(w.sys.Stderr, err), refusal(err))
+	code := w.wrapper.End(process.Exit(w.sys.Stderr, err), refusal(err))
 	if w.journal != nil && w.strict {
 		code = cmp.Or(code, w.judge())
 	}
 	if w.file != nil {
-		_ = w.file.Close() // what is in it is in it
+		_ = w.file.Close() // everything has been written
 	}
-	_ = w.temp.Remove() // a guard removes it later
+	_ = w.temp.Remove() // a leftover directory is removed later
 	return code
 }
 
-// judge holds the set-up of this one process against the rules of --strict, one
-// line on stderr for each that is broken.
+// judge applies the rules of --strict to the set-up of this process and prints one line on stderr for each violation.
 func (w *supervisor) judge() int {
 	in := verdict.Input{Process: w.sys.PID}
 	if err := in.ReadFiles([]string{w.path}, ""); err != nil {
@@ -103,16 +102,14 @@ func (w *supervisor) judge() int {
 	return code
 }
 
-// strictOf tells whether a process is to judge its own set-up: it was asked to, and
-// nobody else will.
-func strictOf(s *process.System) bool {
+// isStrict reports whether the process judges its own set-up: strict mode is on and no other process judges it.
+func isStrict(s *process.System) bool {
 	asked := process.On(s.Getenv("CLAUDELESS_STRICT")) || !s.AsClaude() && slices.Contains(s.Args, "--strict")
 	return asked && s.Getenv("CLAUDELESS_EXPECT") != "defer"
 }
 
-// faultOf is the fault that the command line or the environment asks for, nil =
-// none. The system that it returns asks for the failure of the model that belongs
-// to the fault, if any.
+// faultOf returns the fault that the command line or the environment requests (nil = none), and a system that
+// requests the model failure belonging to the fault, if any.
 func faultOf(s *process.System) (*procio.Fault, *process.System) {
 	name, at := s.Getenv(failureVariable), -1
 	for i, word := range s.Args {
@@ -139,7 +136,7 @@ func faultOf(s *process.System) (*procio.Fault, *process.System) {
 
 const failureVariable = "CLAUDELESS_FAILURE"
 
-// refusal is what the real CLI says to a command line that it does not take; empty = it took it.
+// refusal returns the message of the real CLI for a command line that it refuses; empty = accepted.
 func refusal(err error) string {
 	var (
 		usage    *argv.Error
@@ -154,13 +151,13 @@ func refusal(err error) string {
 	return ""
 }
 
-// MeantCommand is the command of ours that the first word of a command line nearly is; empty means that it is a prompt.
+// MeantCommand returns the subcommand that the first word of the command line almost spells; empty = it is a prompt.
 func MeantCommand(s *process.System, commands []string) string {
 	return procio.MeantCommand(s, commands)
 }
 
-// captureOf is the journal that the command line or the environment asks for. It is
-// looked for before the line is read, because a line that is refused is news, too.
+// captureOf returns the journal that the command line or the environment requests. It is determined before the
+// command line is parsed, because refused command lines are recorded too.
 func captureOf(s *process.System) string {
 	path := s.Getenv("CLAUDELESS_CAPTURE")
 	if s.AsClaude() {

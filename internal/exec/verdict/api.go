@@ -8,14 +8,14 @@ import (
 	"github.com/claudeless/claudeless/scenarios"
 )
 
-// apiConduct is C14: what callers of the Messages API do wrong. Only what the API
-// itself refuses counts. Who asked is not known: the lines are those of the server.
+// apiConduct is C14: wrong use of the Messages API. Only requests that the API itself refused count. The journal
+// lines are those of the server, so the calling process is unknown.
 func apiConduct(entries []journal.Entry) []Finding {
 	var found []Finding
 	told := map[string]bool{}
 	for _, e := range entries {
 		q := e.Request
-		if q == nil || q.Status != 400 && q.Status != 404 || q.Prompt != "" { // one with a prompt was refused by the scenario
+		if q == nil || q.Status != 400 && q.Status != 404 || q.Prompt != "" { // a request with a prompt was refused by the scenario
 			continue
 		}
 		advice := ""
@@ -37,23 +37,24 @@ func apiConduct(entries []journal.Entry) []Finding {
 	return found
 }
 
-// requestTracker are the requests to the Messages API, as expectations look at them: what is
-// lastRequest again is one request. The zero value has seen none.
+// requestTracker collects requests to the Messages API for expectations. A retry counts as the same request. The zero
+// value is empty.
 type requestTracker struct {
 	requests []scenarios.RequestSeen
 	last     map[conversation]lastRequest
 }
 
-// conversation is a conversation of a client that names it, else a text that was asked.
+// conversation identifies a conversation: by session and agent if the client names them, otherwise by the prompt.
 type conversation struct{ session, agent, prompt string }
 
 // lastRequest is the last request of a conversation.
+// index in the list
 type lastRequest struct {
 	at     int // in the list
 	failed bool
 }
 
-// talkOf is the conversation of a request.
+// conversationOf returns the conversation of a request.
 func talkOf(q *journal.Request) conversation {
 	if q.Session == "" {
 		return conversation{prompt: q.Prompt}
@@ -61,15 +62,14 @@ func talkOf(q *journal.Request) conversation {
 	return conversation{session: q.Session, agent: q.Agent}
 }
 
-// take adds a request, and tells what is no matter of its number.
+// add adds a request and reports the facts that do not depend on the complete list.
 func (a *requestTracker) take(s *scenarios.Seen, q *journal.Request, ms float64) {
 	if a.last == nil {
 		a.last = map[conversation]lastRequest{}
 	}
 	by := talkOf(q)
 	before, again := a.last[by]
-	// A client without a session that begins anew looks like one that asks again, but
-	// for what it was told.
+	// A client without a session that starts over looks like one that retries, except for the messages it sends.
 	again = again && q.Attempt > 1 && (q.Session != "" || before.failed)
 	this := lastRequest{at: len(a.requests), failed: failed(q)}
 	if again {
@@ -97,17 +97,17 @@ func (a *requestTracker) take(s *scenarios.Seen, q *journal.Request, ms float64)
 	}
 }
 
-// tell tells the requests once all are known.
+// report reports the requests once all are known.
 func (a *requestTracker) tell(s *scenarios.Seen) {
 	for _, q := range a.requests {
 		s.Request(q)
 	}
 }
 
-// failed tells whether whoever asked had to ask again.
+// failed reports whether the client had to repeat the request.
 func failed(q *journal.Request) bool { return q.Status != 200 || q.Error != "" || left(q) }
 
-// left tells whether the client gave the request up.
+// abandoned reports whether the client gave up the request.
 func left(q *journal.Request) bool {
 	for _, f := range q.Findings {
 		if strings.HasPrefix(f, "aborted: ") {
@@ -117,7 +117,7 @@ func left(q *journal.Request) bool {
 	return false
 }
 
-// serverTool is what an MCP server was asked by a call that came to it.
+// serverTool returns the server and tool of a call that an MCP server received.
 func serverTool(c journal.Called) (server, tool string, ok bool) {
 	name, ok := strings.CutPrefix(c.Tool, "mcp__")
 	if !ok || absent(c) || denied(c) {
@@ -126,8 +126,8 @@ func serverTool(c journal.Called) (server, tool string, ok bool) {
 	return strings.Cut(name, "__")
 }
 
-// absent and denied tell by the words of Claude Code why a call did not run: there is
-// no such tool, or nobody has allowed it. What a rule denies has words of its own.
+// noSuchToolResult and deniedResult recognize by the texts of Claude Code why a call did not run: the tool does not
+// exist, or the call was not allowed. Calls denied by a rule have another text.
 func absent(c journal.Called) bool {
 	return c.IsError && strings.Contains(c.Result, "No such tool available: "+c.Tool)
 }

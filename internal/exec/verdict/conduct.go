@@ -9,8 +9,8 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// conduct finds what callers do wrong, as far as it can be seen for certain: a
-// false alarm is worse than a miss.
+// conduct adds findings about wrong use of claude by the caller. Only what is certain is reported, because a false
+// alarm is worse than a miss.
 func (l *findings) conduct(runs []*process, killed []int) {
 	for _, p := range runs {
 		l.streams(p)
@@ -23,7 +23,7 @@ func (l *findings) conduct(runs []*process, killed []int) {
 	l.shared(runs)
 }
 
-// streams is C01: what the caller did with stdout.
+// streams is C01: how the caller treats stdout.
 func (l *findings) streams(p *process) {
 	const advice = "read stdout to its end, in a thread or task of its own, also after the result"
 	if h := p.did("stdout_closed"); h != nil && h.Results == 0 {
@@ -53,7 +53,7 @@ func (l *findings) dialogue(p *process) {
 	}
 }
 
-// ending is C04 and C05: how the process came to its end.
+// ending is C04 and C05: how the process ended.
 func (l *findings) ending(p *process, killed []int) {
 	if slices.Contains(killed, p.PID) {
 		return
@@ -76,7 +76,7 @@ func (l *findings) ending(p *process, killed []int) {
 	}
 }
 
-// setting is C08, C09, C10 and C13: the command line and the environment.
+// setting is C08, C09, C10 and C13: command line and environment.
 func (l *findings) setting(p *process) {
 	if p.exit != nil && p.exit.Refused != "" && p.setup == nil {
 		l.add(p, "C08", levelError, "claude refused the command line: "+p.exit.Refused,
@@ -98,7 +98,7 @@ func (l *findings) setting(p *process) {
 	}
 }
 
-// hooks is C16: hooks that are too slow, or that fail where they meant to block.
+// hooks is C16: hooks that are too slow, or that fail instead of blocking.
 func (l *findings) hooks(p *process) {
 	const advice = "a hook blocks with exit code 2; 1 is an error that claude passes over"
 	for _, e := range p.entries {
@@ -120,15 +120,14 @@ func (l *findings) hooks(p *process) {
 }
 
 const (
-	// storm is how many identical calls that fail are too many, fatal how many of
-	// those that cannot succeed.
+	// storm is how many identical failing calls are too many; fatal is the limit for calls that cannot succeed.
 	storm = 10
 	fatal = 4
-	// hasty is how soon after a failure the next call comes in a storm.
+	// hasty is the longest pause between the calls of a storm.
 	hasty = time.Second
 )
 
-// storms is C07: a call that failed is made again and again, at once.
+// storms is C07: a failed call is repeated many times without a pause.
 func (l *findings) storms(runs []*process) {
 	last := map[string]*process{}
 	row := map[string]int{}
@@ -164,7 +163,7 @@ func (p *process) hopeless() bool { return slices.Contains([]int{400, 401, 403, 
 
 // shared is C11: two processes write one session at the same time.
 func (l *findings) shared(runs []*process) {
-	latest := map[string]*process{} // of each session of a configuration directory: that with the last result so far
+	latest := map[string]*process{} // the process with the latest result so far, by configuration directory and session
 	for _, p := range runs {
 		if p.SessionID == "" || p.firstTurn < 0 {
 			continue

@@ -6,8 +6,7 @@ import (
 	"strings"
 )
 
-// annotations writes the report as workflow commands, which become annotations at the
-// lines of the scenario.
+// annotations writes the report as GitHub workflow commands, which become annotations at the lines of the scenario.
 func (r *Report) annotations(w io.Writer) error {
 	var b strings.Builder
 	for _, x := range r.Expectations {
@@ -42,7 +41,7 @@ func property(s string) string {
 	return strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A", ":", "%3A", ",", "%2C").Replace(s)
 }
 
-// markdown writes the report as Markdown, for the summary of a workflow step.
+// markdown writes the report as Markdown for the summary of a workflow step.
 func (r *Report) markdown(w io.Writer) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "### claudeless: %s\n\n", r.Verdict)

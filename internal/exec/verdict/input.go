@@ -14,49 +14,46 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// Rules say what counts as wrong.
+// Rules define what counts as wrong.
 type Rules struct {
-	// Strict makes errors of the warnings about the scenario.
+	// Strict turns warnings about the scenario into errors.
 	Strict bool
 	// AllowNoRuns accepts a run in which claude was never started.
 	AllowNoRuns bool
-	// Tools are the built-in tools, for the inputs of scripted calls; nil = those are not looked at.
+	// Tools are the built-in tools, used to check the inputs of scripted calls; nil = inputs are not checked.
 	Tools []protocol.Tool
 }
 
-// Input is what is judged. The zero value is a run in which nothing happened.
+// Input is the evidence to judge. The zero value is a run in which nothing happened.
 type Input struct {
 	Entries []journal.Entry
-	// Scenario holds the expectations; nil = there are none.
+	// Scenario contains the expectations; nil = none.
 	Scenario *scenarios.Scenario
 	// Lenient leaves out the findings about the set-up (S…).
 	Lenient bool
 	Rules
-	// Findings were made by others: the guard, and what was left running.
+	// Findings come from elsewhere: the guard, and the check for leftover processes.
 	Findings []Finding
-	// Torn is how many lines of the journal could not be read.
+	// Torn is the number of journal lines that could not be read.
 	Torn int
-	// Runs is how many runs of claude there must be; 0 = any number.
+	// Runs is the required number of runs of claude; 0 = any.
 	Runs int
-	// Journals is how many different journals there must be; 0 = any number.
+	// Journals is the required number of distinct journals; 0 = any.
 	Journals int
-	// Process leaves out what other processes have written; 0 = nothing is left out.
+	// Process selects the entries of one process; 0 = all.
 	Process int
-	// Killed are processes that were ended from outside by whoever ran the command:
-	// their end is nobody's fault.
+	// Killed are processes that the user of the command ended from outside, so that their end is not reported.
 	Killed []int
 
-	// parts judge the entries that belong to different scenarios; nil = all belong to
-	// Scenario.
+	// parts are the entries grouped by scenario; nil = all belong to Scenario.
 	parts []verdictPart
-	// sums are the digests of the journals so far, of each one once.
+	// sums are the digests of the journals read so far.
 	sums [][sha256.Size]byte
 }
 
-// ReadFiles adds the lines of journals, in the order of time where there are
-// several, and loads the scenario that is named, else those that the processes were
-// given: each run is judged by its own. A journal that is given twice counts once.
-// What was judged before is left out.
+// ReadFiles adds the lines of journals, ordered by time if there are several, and loads the named scenario, or else
+// the scenarios that the processes used: each run is judged by its own. A journal given twice counts once. Findings
+// of earlier verdicts are left out.
 func (in *Input) ReadFiles(journals []string, scenario string) error {
 	for _, name := range journals {
 		if err := in.read(name); err != nil {
@@ -81,7 +78,7 @@ func (in *Input) read(name string) error {
 	}
 	defer file.Close()
 	if info, err := file.Stat(); err == nil {
-		const line = 400 // bytes, more or less
+		const line = 400 // approximate
 		in.Entries = slices.Grow(in.Entries, int(min(info.Size()/line, 1<<20)))
 	}
 	first, torn, whole, sum := len(in.Entries), 0, 0, sha256.New()
@@ -109,13 +106,12 @@ func (in *Input) read(name string) error {
 	return nil
 }
 
-// judged tells the lines of an earlier verdict from what a process has found
-// itself.
+// fromVerdict reports whether a line was written by an earlier verdict, not by a process itself.
 func judged(e journal.Entry) bool {
 	return e.Finding != nil && e.Finding.Time != "" || e.Expectation != nil && e.SessionID == ""
 }
 
-// LoadScenario loads a file, or by its bare name a scenario of the library.
+// LoadScenario loads a scenario file, or a scenario of the library by its name.
 func LoadScenario(name string) (*scenarios.Scenario, error) {
 	if _, err := os.Stat(name); err != nil && !strings.ContainsAny(name, `/\`) {
 		return scenarios.LoadLibrary(name)

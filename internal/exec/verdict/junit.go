@@ -9,8 +9,8 @@ import (
 	"github.com/claudeless/claudeless/internal/base/junit"
 )
 
-// junit writes the report as one suite: a test case for each expectation, and one
-// for each finding of level error.
+// junit writes the report as one test suite: a test case for each expectation, and one for each finding of level
+// error.
 func (r *Report) junit(w io.Writer) error {
 	s := junit.Suite{Name: "claudeless"}
 	for _, x := range r.Expectations {
@@ -47,13 +47,13 @@ func (r *Report) junit(w io.Writer) error {
 			})
 		}
 	}
-	if len(s.Cases) == 0 { // a suite without any looks like one that was not run
+	if len(s.Cases) == 0 { // an empty suite would look as if it had not run
 		s.Cases = append(s.Cases, junit.Case{Name: "run", Class: "run"})
 	}
 	return s.Write(w)
 }
 
-// digest says in a few lines what the processes did.
+// digest summarizes in a few lines what the processes did.
 func (r *Report) digest() string {
 	var b strings.Builder
 	for _, p := range r.Runs {

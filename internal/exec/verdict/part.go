@@ -9,23 +9,22 @@ import (
 	"github.com/claudeless/claudeless/scenarios"
 )
 
-// processKey identifies a process among the journals that are read together.
+// processKey identifies a process among several journals.
 type processKey struct{ source, pid int }
 
 func keyOf(e journal.Entry) processKey { return processKey{e.Source, e.PID} }
 
-// scenarioKey identifies the scenario of a run: its file or its name in the library,
-// and the digest of its sources.
+// scenarioKey identifies the scenario of a run: its file or library name, and the digest of its sources.
 type scenarioKey struct{ name, digest string }
 
-// verdictPart is the entries that are judged by one scenario.
+// verdictPart is the group of entries that are judged by one scenario.
 type verdictPart struct {
 	scenario *scenarios.Scenario
 	entries  []journal.Entry
-	changed  *Finding // the scenario is not the one of the run any more; nil = it is
+	changed  *Finding // the scenario differs from the one of the run; nil = unchanged
 }
 
-// loadOfRuns loads the scenarios that the runs were given.
+// loadOfRuns loads the scenarios that the runs used.
 func (in *Input) loadOfRuns() error {
 	owners, order := in.scenariosOfEntries()
 	var all []verdictPart
@@ -61,6 +60,8 @@ func (in *Input) loadOfRuns() error {
 // scenariosOfEntries returns the scenario of each entry, and every scenario in the
 // order of the runs. Lines of processes without a scenario belong to the first
 // scenario of their journal.
+// scenariosOfEntries returns the scenario of each entry, and every scenario in the order of the runs. Lines of
+// processes without a scenario belong to the first scenario of their journal.
 func (in *Input) scenariosOfEntries() (owners, order []scenarioKey) {
 	runs := make([]int, len(in.Entries)) // number of the run that wrote the entry
 	current, count := map[processKey]int{}, 0
@@ -96,8 +97,7 @@ func (in *Input) scenariosOfEntries() (owners, order []scenarioKey) {
 	return owners, order
 }
 
-// split returns an input for each scenario. What was found outside of the journals
-// goes with the first one.
+// split returns one input per scenario. Findings from elsewhere go to the first one.
 func (in *Input) split() []Input {
 	if in.parts == nil {
 		return []Input{*in}
@@ -117,7 +117,7 @@ func (in *Input) split() []Input {
 	return all
 }
 
-// missing is S18: fewer or more runs or journals than were demanded.
+// missing is S18: the number of runs or journals is not the required one.
 func (in *Input) missing(runs int) []Finding {
 	var found []Finding
 	for _, demand := range []struct {

@@ -7,8 +7,8 @@ import (
 	"github.com/claudeless/claudeless/internal/record/redact"
 )
 
-// Redacted is the report without the secrets in any of its texts, the values of
-// secret variables of that environment among them.
+// Redacted returns the report with secrets removed from all texts, including the values of secret variables in
+// environ.
 func (r *Report) Redacted(environ []string) (*Report, error) {
 	hide := redact.New(redact.Options{Environ: environ})
 	raw, err := json.Marshal(r)

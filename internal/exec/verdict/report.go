@@ -13,22 +13,22 @@ import (
 	"github.com/claudeless/claudeless/internal/record/journal"
 )
 
-// Report is the verdict. Its JSON form is that of --json; lists are never null.
+// Report is the verdict. Its JSON form is the output of --json; lists are never null.
 type Report struct {
 	Verdict      string        `json:"verdict"` // "ok" or "failed"
 	Findings     []Finding     `json:"findings"`
 	Expectations []Expectation `json:"expectations"`
 	Unmatched    []Unmatched   `json:"unmatched"`
 	Runs         []Run         `json:"runs"`
-	// Guard says which protection was active; empty = none was needed.
+	// Guard describes the active protection; empty = none.
 	Guard string `json:"guard,omitempty"`
-	// Faults are the rows of --faults; nil = none was tried.
+	// Faults are the results of --faults; nil = not used.
 	Faults []Fault `json:"faults,omitempty"`
-	// Command is how the command ended; nil = there was none.
+	// Command is how the command ended; nil = no command was run.
 	Command *Command `json:"command,omitempty"`
 }
 
-// Finding is one thing that is wrong.
+// Finding is one problem of a run.
 type Finding struct {
 	ID     string `json:"id"`
 	Level  string `json:"level"` // "error", "warn" or "info"
@@ -40,7 +40,7 @@ type Finding struct {
 	PID    int    `json:"pid"`
 }
 
-// Expectation is one [[expect]] and what came of it.
+// Expectation is the result of one [[expect]] block.
 type Expectation struct {
 	File string `json:"file"`
 	Line int    `json:"line"`
@@ -53,9 +53,9 @@ type Expectation struct {
 type Unmatched struct {
 	Prompt  string   `json:"prompt"`
 	Nearest []string `json:"nearest"`
-	// Rule would answer it, as it is written in a scenario.
+	// Rule is a rule in TOML that would answer it.
 	Rule string `json:"rule"`
-	// File is the scenario that is to have the rule; empty = there is none.
+	// File is the scenario to which the rule should be added; empty = none.
 	File string `json:"-"`
 }
 
@@ -68,7 +68,7 @@ type Run struct {
 	Parent    string   `json:"parent"`
 	Prompts   []string `json:"prompts"`
 	Tools     []string `json:"tools"`
-	// Code is the exit code; nil = the process did not end in order.
+	// Code is the exit code; nil = the process did not end normally.
 	Code   *int    `json:"code"`
 	Signal string  `json:"signal"`
 	MS     float64 `json:"ms"`
@@ -82,12 +82,11 @@ type Command struct {
 	MS     float64  `json:"ms"`
 }
 
-// Fault is how the command came through a fault of the catalogue.
+// Fault is the result of the command under one fault.
 type Fault struct {
 	Name string `json:"name"`
-	// Outcome is "survived" (it ended well, and rightly so), "failed" (it said that it
-	// could not do its work), "hung", "crashed" or "lied" (it ended well, but what it was
-	// after never came).
+	// Outcome is "survived" (the command succeeded, correctly), "failed" (it reported a failure), "hung", "crashed"
+	// or "lied" (it reported success although its result never came).
 	Outcome string  `json:"outcome"`
 	Code    int     `json:"code"`
 	MS      float64 `json:"ms"`
@@ -95,7 +94,7 @@ type Fault struct {
 	Advice  string  `json:"advice"`
 }
 
-// Clean tells whether a caller may come through a fault like that.
+// Clean reports whether the outcome is acceptable.
 func (f Fault) Clean() bool { return f.Outcome == "survived" || f.Outcome == "failed" }
 
 // The levels of findings.
@@ -105,7 +104,7 @@ const (
 	levelInfo  = "info"
 )
 
-// The exit codes of a verdict; what the command itself failed with comes first.
+// The exit codes of a verdict; a failure of the command itself takes precedence.
 const (
 	ExitExpect  = 3
 	ExitConduct = 4
@@ -113,8 +112,8 @@ const (
 	ExitStrict  = 6
 )
 
-// ExitCode is the command's own if it failed; else that of the first kind of
-// failure there is; 0 = the verdict is good.
+// ExitCode returns the exit code of the command if it failed, otherwise the code of the first kind of failure; 0 =
+// the verdict is good.
 func (r *Report) ExitCode() int {
 	if r.Command != nil && r.Command.Code != 0 {
 		return r.Command.Code
@@ -136,7 +135,7 @@ func (r *Report) ExitCode() int {
 	return 0
 }
 
-// Strict are the findings about the set-up, unmet expectations among them.
+// Strict returns the findings about the set-up, including unmet expectations.
 func (r *Report) Strict() []Finding {
 	var found []Finding
 	for _, x := range r.Expectations {
@@ -152,8 +151,8 @@ func (r *Report) Strict() []Finding {
 	return found
 }
 
-// Record is the finding of a verdict as a line of the journal. Its time, which is now where the finding has none, tells it
-// from what a process has found itself.
+// Record returns the finding as a journal line. The line has a time (now if the finding has none), which
+// distinguishes it from findings that a process reported itself.
 func (f Finding) Record(now time.Time) journal.Finding {
 	seen := cmp.Or(f.Time, now.UTC().Format(time.RFC3339Nano))
 	if now.IsZero() {
@@ -162,7 +161,7 @@ func (f Finding) Record(now time.Time) journal.Finding {
 	return journal.Finding{ID: f.ID, Level: f.Level, Text: f.Text, Advice: f.Advice, File: f.File, Line: f.Line, Time: seen, Process: f.PID}
 }
 
-// String is the finding in one line.
+// String returns the finding as one line.
 func (f Finding) String() string {
 	advice, _, _ := strings.Cut(f.Advice, "\n")
 	if advice != "" {
@@ -171,7 +170,7 @@ func (f Finding) String() string {
 	return place(f.File, f.Line) + f.ID + ": " + f.Text + advice
 }
 
-// Lines are the verdict as lines of the journal, written now. What has no verdict yet is left to a later one.
+// Lines returns the verdict as journal lines. Parts that were not judged are left out.
 func (r *Report) Lines(now time.Time) []journal.Body {
 	if r.Verdict == "" {
 		now = time.Time{}
@@ -186,14 +185,13 @@ func (r *Report) Lines(now time.Time) []journal.Body {
 	return lines
 }
 
-// placed gives a finding the position of a diagnostic.
+// placed returns the finding with the position of a diagnostic.
 func placed(f Finding, at diag.Position) Finding {
 	f.File, f.Line = at.File, at.Line
 	return f
 }
 
-// AppendTo writes the verdict behind the lines of a journal, as a process with that
-// id and environment.
+// AppendTo appends the verdict to a journal, as a process with the given id and environment.
 func (r *Report) AppendTo(name string, now func() time.Time, pid int, environ []string) error {
 	file, err := os.OpenFile(name, os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {

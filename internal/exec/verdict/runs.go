@@ -6,7 +6,7 @@ import (
 	"github.com/claudeless/claudeless/internal/record/journal"
 )
 
-// process is a run with the lines it wrote.
+// process is a run together with its journal lines.
 type process struct {
 	Run
 	entries    []journal.Entry
@@ -14,16 +14,15 @@ type process struct {
 	setup      *journal.Run // nil = it had no session
 	exit       *journal.Exit
 	began      time.Time
-	ended      time.Time // of its last line
+	ended      time.Time // time of its last line
 	results    []*journal.Result
 	host       []*journal.Host
-	streamed   bool // it was driven over the control protocol
-	firstTurn  int  // place of the first prompt in the journal; -1 = none
-	lastResult int  // place of the last result; -1 = none
+	streamed   bool // driven over the control protocol
+	firstTurn  int  // index of the first prompt in the journal; -1 = none
+	lastResult int  // index of the last result; -1 = none
 }
 
-// split sorts the lines of a journal by the processes that wrote them. An id may
-// be given to a later process again.
+// splitByProcess groups the lines of a journal by process. A process id may be reused by a later process.
 func split(entries []journal.Entry) []*process {
 	var all []*process
 	current := map[processKey]*process{}
@@ -32,7 +31,7 @@ func split(entries []journal.Entry) []*process {
 		switch {
 		case e.Expectation != nil || e.Finding != nil || e.Request != nil || e.SideRequest != nil || e.Exchange != nil:
 			continue
-		case e.Gate != nil && p == nil: // of the API
+		case e.Gate != nil && p == nil: // written by the API server
 			continue
 		case p == nil || e.Start != nil && len(p.entries) > 0:
 			p = &process{Run: Run{PID: e.PID, Argv: []string{}, Prompts: []string{}, Tools: []string{}}, began: e.When, firstTurn: -1, lastResult: -1}
@@ -44,7 +43,7 @@ func split(entries []journal.Entry) []*process {
 	return all
 }
 
-// take adds a line to what is known of a process.
+// add adds the information of a journal line to the process.
 func (p *process) take(i int, e journal.Entry) {
 	p.entries, p.ended = append(p.entries, e), e.When
 	if e.SessionID != "" {
@@ -71,19 +70,19 @@ func (p *process) take(i int, e journal.Entry) {
 	}
 }
 
-// findings collects what is wrong with the processes of a journal.
+// findings collects the problems of the processes of a journal.
 type findings struct {
 	in        Input
 	list      []Finding
 	unmatched []Unmatched
 }
 
-// add adds a finding of a process.
+// add adds a finding about a process.
 func (l *findings) add(p *process, id, level, text, advice string) {
 	l.list = append(l.list, p.seen(Finding{ID: id, Level: level, Text: text, Advice: advice}))
 }
 
-// seen is a finding as one of this process.
+// attribute returns the finding with the id of this process.
 func (p *process) seen(f Finding) Finding {
 	if f.PID = p.PID; !p.ended.IsZero() {
 		f.Time = p.ended.UTC().Format(time.RFC3339Nano)
@@ -91,7 +90,7 @@ func (p *process) seen(f Finding) Finding {
 	return f
 }
 
-// did tells whether the host did something, and how.
+// hostAction returns the journal line for an action of the host; nil = it did not happen.
 func (p *process) did(what string) *journal.Host {
 	for _, h := range p.host {
 		if h.What == what {

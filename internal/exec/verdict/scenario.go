@@ -12,8 +12,8 @@ import (
 	"github.com/claudeless/claudeless/scenarios/lint"
 )
 
-// scenario finds what is wrong with the scenario itself: inputs that a tool rejected (S12), a placeholder in the place of an
-// answer (S16), rules that answered nothing (S13), and the rest of what `claudeless check` warns of (S09).
+// scenario adds findings about the scenario itself: inputs that a tool rejected (S12), placeholder answers (S16),
+// rules that answered nothing (S13), and the other warnings of `claudeless check` (S09).
 func (l *findings) scenario(runs []*process) {
 	warnings := lint.Check(l.in.Scenario, lint.Options{Tools: l.in.Tools, Placeholder: scaffold.Placeholder})
 	l.rejectedInputs(runs, warnings)
@@ -31,7 +31,7 @@ func (l *findings) scenario(runs []*process) {
 	l.list = append(l.list, unused...)
 }
 
-// warning is the level of findings that only --strict makes errors.
+// warning returns the level of findings that only --strict turns into errors.
 func (l *findings) warning() string {
 	if l.in.Strict {
 		return levelError
@@ -39,14 +39,14 @@ func (l *findings) warning() string {
 	return levelWarn
 }
 
-// reported tells whether another finding says the same about a line.
+// reported reports whether another finding says the same about a line.
 func (l *findings) reported(f Finding) bool {
 	return slices.ContainsFunc(l.list, func(g Finding) bool {
 		return g.File == f.File && g.Line == f.Line && (g.ID == "S12" || g.ID == "S11" || g.Text == f.Text)
 	})
 }
 
-// unusedRules is S13. A scenario that says itself what an unused rule is has expectations for it.
+// unusedRules is S13. A scenario that defines itself when an unused rule is a problem has expectations for it.
 func (l *findings) unusedRules(warnings diag.List) []Finding {
 	var all []Finding
 	for _, rule := range l.in.Scenario.UnusedRules(seen(l.in.Entries)) {
@@ -69,10 +69,10 @@ func (l *findings) unusedRules(warnings diag.List) []Finding {
 	return all
 }
 
-// rejectedInputs is S12: calls whose input the tool did not take.
+// rejectedInputs is S12: calls whose input the tool rejected.
 func (l *findings) rejectedInputs(runs []*process, warnings diag.List) {
 	for _, p := range runs {
-		var rule journal.Match // that answered last
+		var rule journal.Match // the rule that answered last
 		for _, e := range p.entries {
 			if e.Match != nil {
 				rule = *e.Match
@@ -96,14 +96,14 @@ func (l *findings) rejectedInputs(runs []*process, warnings diag.List) {
 	}
 }
 
-// scriptedCall is a call with the text of its result.
+// scriptedCall is a call and the text of its result.
 type scriptedCall struct {
 	tool   string
 	input  json.RawMessage
 	result string
 }
 
-// rejected adds the finding of one call, at the place that the lint names, or at that of its rule.
+// rejected adds the finding about one call, at the position of the lint warning or of its rule.
 func (l *findings) rejected(c scriptedCall, f Finding, warnings diag.List) {
 	why, ok := rejection(c)
 	if !ok || l.in.Scenario.ExpectsInput(c.tool, c.input) {
@@ -112,7 +112,7 @@ func (l *findings) rejected(c scriptedCall, f Finding, warnings diag.List) {
 	f.ID, f.Level = "S12", levelError
 	f.Text, f.Advice = fmt.Sprintf("the tool %s rejected its scripted input: %s", c.tool, why), "correct the input; `[[expect]]` with this tool and input accepts it"
 	var keys map[string]json.RawMessage
-	_ = json.Unmarshal(c.input, &keys) // what is no object has no keys
+	_ = json.Unmarshal(c.input, &keys) // anything but an object has no keys
 	for _, w := range warnings {
 		if key, ok := lint.UnknownInput(w.Message, c.tool); ok && keys[key] != nil && w.Pos.File == f.File {
 			f.Text, f.Line = fmt.Sprintf("the tool %s rejected its scripted input: it has no input `%s`", c.tool, key), w.Pos.Line
@@ -127,8 +127,8 @@ func (l *findings) rejected(c scriptedCall, f Finding, warnings diag.List) {
 	}
 }
 
-// rejection is what a tool says of an input that it does not take: the built-in tools of the CLI, an MCP server by the code
-// of JSON-RPC, and our fixtures.
+// rejection returns the reason if the tool rejected the input: recognized by the texts of the built-in tools, by the
+// JSON-RPC code of an MCP server, and by the texts of our fixtures.
 func rejection(c scriptedCall) (why string, ok bool) {
 	if _, issue, found := strings.Cut(c.result, "<tool_use_error>InputValidationError: "); found {
 		_, issue, _ = strings.Cut(strings.TrimSuffix(issue, "</tool_use_error>"), ":\n")

@@ -5,17 +5,17 @@ import (
 	"github.com/claudeless/claudeless/scenarios"
 )
 
-// modelSource is the model of a process, or of an agent in it.
+// modelSource identifies the model of a process or of a sub-agent in it.
 type modelSource struct {
 	process processKey
 	agent   string
 }
 
-// seen is the run as expectations look at it.
+// seen converts the journal to the form that expectations use.
 func seen(entries []journal.Entry) *scenarios.Seen {
 	var s scenarios.Seen
 	var api requestTracker
-	heard := map[modelSource]string{} // message of each that was heard last
+	heard := map[modelSource]string{} // the last message of each model
 	retries := map[processKey]int{}
 	for _, e := range entries {
 		switch {
@@ -51,7 +51,7 @@ func seen(entries []journal.Entry) *scenarios.Seen {
 	return &s
 }
 
-// after is when an entry was written, in milliseconds from the first.
+// after returns the time of an entry in milliseconds from the first entry.
 func after(entries []journal.Entry, e journal.Entry) float64 {
 	return float64(e.When.Sub(entries[0].When).Microseconds()) / 1000
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/claudeless/claudeless/internal/record/journal"
 )
 
-// strictness finds set-ups with which a test would be green for a wrong reason.
+// strictness adds findings about set-ups in which a test could pass for the wrong reason.
 func (l *findings) strictness(runs []*process) {
 	l.noRuns()
 	for _, p := range runs {
@@ -28,14 +28,14 @@ func (l *findings) strictness(runs []*process) {
 	}
 }
 
-// noRuns is S10: a command that never started claude, nor asked its API, has tested nothing.
+// noRuns is S10: a command that never started claude and sent no request to its API has tested nothing.
 func (l *findings) noRuns() {
 	if !l.in.AllowNoRuns && !l.in.Started() {
 		l.list = append(l.list, NoRuns())
 	}
 }
 
-// NoRuns is the finding about a command that never started claude.
+// NoRuns returns the finding about a command that never started claude.
 func NoRuns() Finding {
 	return Finding{
 		ID: "S10", Level: levelError, Text: "claude was never started",
@@ -50,8 +50,8 @@ func (in *Input) Started() bool {
 	})
 }
 
-// askedAgain is S02 of rules that answer once: prompts after the first that they have
-// answered all the same, because the Messages API knows no runs.
+// repeatedOnceRules is S02 for rules with once: later prompts that they answered all the same, because the Messages
+// API does not know runs.
 func (l *findings) askedAgain() {
 	if l.in.Scenario == nil {
 		return
@@ -80,7 +80,7 @@ func (l *findings) askedAgain() {
 	}
 }
 
-// setUp is S01, S07 and S08: what was wrong before the first prompt.
+// setUp is S01, S07 and S08: problems before the first prompt.
 func (l *findings) setUp(p *process) {
 	if p.setup != nil && p.setup.Scenario == "" && p.setup.ScenarioFile == "" {
 		l.add(p, "S01", levelError, "no scenario was given, so claude only answered with a greeting",
@@ -98,7 +98,7 @@ func (l *findings) setUp(p *process) {
 	}
 }
 
-// prompts is S02: those that no rule answers.
+// prompts is S02: prompts that no rule answers.
 func (l *findings) prompts(p *process) {
 	for _, e := range p.entries {
 		m := e.Match
@@ -109,7 +109,7 @@ func (l *findings) prompts(p *process) {
 	}
 }
 
-// unansweredRequests is S02 of the API: prompts that no rule answers.
+// unansweredRequests is S02 for the API: prompts that no rule answers.
 func (l *findings) unansweredRequests() {
 	for _, e := range l.in.Entries {
 		if q := e.Request; q != nil && q.Prompt != "" && !q.Injected && q.Rule == "" && q.Status != 0 && q.Status != 401 {
@@ -131,19 +131,19 @@ func (l *findings) unanswered(prompt string, nearest []string, f Finding) {
 	l.list, l.unmatched = append(l.list, u.near(f)), append(l.unmatched, u)
 }
 
-// advice is the nearest rules, and one to paste.
+// advice returns the nearest rules and a rule to paste.
 func (u Unmatched) advice() string {
 	if len(u.Nearest) == 0 {
 		return "add a rule, or a default_response"
 	}
 	nearest := u.Nearest
-	if strings.HasPrefix(nearest[0], "no rule of the scenario matches ") { // as the finding says
+	if strings.HasPrefix(nearest[0], "no rule of the scenario matches ") { // the finding says this already
 		nearest = nearest[1:]
 	}
 	return strings.Join(append(slices.Clone(nearest), "a rule to paste, or to have written by --accept:", u.Rule), "\n")
 }
 
-// near gives a finding the place of the nearest rule, which is what has to change.
+// near returns the finding with the position of the nearest rule, which is the one to change.
 func (u Unmatched) near(f Finding) Finding {
 	for _, text := range u.Nearest {
 		head, _, ok := strings.Cut(text, ": responses[")
@@ -162,7 +162,7 @@ func (u Unmatched) near(f Finding) Finding {
 // calls is S03 and S04: scripted calls that cannot have run.
 func (l *findings) calls(p *process) {
 	denied := map[string]bool{}
-	var rule journal.Match // that answered last
+	var rule journal.Match // the rule that answered last
 	add := func(f Finding) {
 		f.File, f.Line = rule.File, rule.Line
 		l.list = append(l.list, p.seen(f))
@@ -187,7 +187,7 @@ func (l *findings) calls(p *process) {
 	}
 }
 
-// requestedCalls is S03 and S04 of the API: calls that its clients cannot have run.
+// requestedCalls is S03 and S04 for the API: calls that its clients cannot have run.
 func (l *findings) requestedCalls() {
 	from := len(l.list)
 	add := func(e journal.Entry, word func(string) Finding, tool string) {
@@ -226,8 +226,7 @@ func noSuchTool(name string) Finding {
 	}
 }
 
-// noCase tells by the words of our fixtures that a call has arguments for which they
-// have no case.
+// noFixtureCase reports by the texts of our fixtures whether no case of a fixture matches the arguments of a call.
 func noCase(result string) bool {
 	_, rest, found := strings.Cut(result, "no case of ")
 	return found && strings.Contains(rest, " holds for the arguments ")
@@ -247,5 +246,5 @@ func notAllowed(tool string) Finding {
 	}
 }
 
-// names tells whether an expectation speaks of a tool.
+// expectsTool reports whether an expectation mentions a tool.
 func (in *Input) names(tool string) bool { return in.Scenario != nil && in.Scenario.ExpectsTool(tool) }

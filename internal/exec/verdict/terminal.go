@@ -7,11 +7,10 @@ import (
 	"strings"
 )
 
-// Format is a form of the report.
+// Format is an output format of the report.
 type Format int
 
-// The formats: lines for people, workflow commands of GitHub, Markdown for the
-// summary of a step, JUnit, and JSON.
+// The formats: lines for people, GitHub workflow commands, Markdown for the summary of a step, JUnit, and JSON.
 const (
 	Lines Format = iota
 	Annotations
@@ -20,7 +19,7 @@ const (
 	JSON
 )
 
-// Write writes the report.
+// Write writes the report in a format.
 func (r *Report) Write(w io.Writer, as Format) error {
 	switch as {
 	case Annotations:
@@ -42,11 +41,10 @@ func (r *Report) Write(w io.Writer, as Format) error {
 // prefix begins every line of the report on stderr.
 const prefix = "claudeless: verdict: "
 
-// mostUnused is how many warnings about unused rules are shown: a scenario may serve many tests.
+// mostUnused is how many warnings about unused rules are shown, because one scenario may serve many tests.
 const mostUnused = 3
 
-// terminal writes the report for people: one line for each thing that is wrong,
-// what to do about it below, and a last line that sums up.
+// terminal writes the report for people: one line per problem, the advice below it, and a summary line.
 func (r *Report) terminal(w io.Writer) error {
 	var b strings.Builder
 	line := func(format string, args ...any) { b.WriteString(prefix + fmt.Sprintf(format, args...) + "\n") }
@@ -97,7 +95,7 @@ func (r *Report) terminal(w io.Writer) error {
 	return err
 }
 
-// outcomes says how many faults ended how.
+// outcomes counts the outcomes of the faults.
 func (r *Report) outcomes() string {
 	var said strings.Builder
 	said.WriteString(count(len(r.Faults), "fault"))

@@ -10,10 +10,10 @@ import (
 	"github.com/claudeless/claudeless/internal/record/journal"
 )
 
-// unplayed is S05: turns and steps that the run did not come to.
+// unplayed is S05: turns and steps that the run did not reach.
 func unplayed(in Input) []Finding {
 	p := playback{in: &in, at: map[string]*sequenceProgress{}}
-	homes := map[processKey]string{} // where processes keep their sessions
+	homes := map[processKey]string{} // configuration directory of each process
 	for _, e := range in.Entries {
 		switch {
 		case e.Run != nil:
@@ -31,23 +31,23 @@ func unplayed(in Input) []Finding {
 	return p.end()
 }
 
-// playback is how far the scripts of the sessions are. A client of the API that names no
-// session may do as it likes: nobody knows which of its requests belong together.
+// playback tracks how far the scripts of the sessions were played. API clients that name no session are not tracked,
+// because their requests cannot be assigned to a conversation.
 type playback struct {
 	in     *Input
 	found  []Finding
-	at     map[string]*sequenceProgress // by session
+	at     map[string]*sequenceProgress // by session id
 	order  []*sequenceProgress
 	driven bool // a host drove one of them
 }
 
-// sequenceProgress is how far the script of one session is.
+// sequenceProgress is the progress of one session.
 type sequenceProgress struct {
-	turns *sequence     // that are to come; nil = none
-	left  journal.Entry // a request to the API after which the script goes on, if it is one
+	turns *sequence     // the remaining turns; nil = none
+	left  journal.Entry // a request after which the script continues, if any
 }
 
-// session is how far one is.
+// session returns the progress of a session.
 func (p *playback) session(id string) *sequenceProgress {
 	if p.at[id] == nil {
 		p.at[id] = &sequenceProgress{}
@@ -56,7 +56,7 @@ func (p *playback) session(id string) *sequenceProgress {
 	return p.at[id]
 }
 
-// requested follows a conversation over the API.
+// requested applies a request to the API.
 func (p *playback) requested(e journal.Entry, q *journal.Request) {
 	session := q.Session + "/" + q.Agent
 	s := p.session(session)
@@ -69,23 +69,23 @@ func (p *playback) requested(e journal.Entry, q *journal.Request) {
 		s.left = e
 	}
 	if next {
-		e.PID = 0 // the line is that of the server
+		e.PID = 0 // the line was written by the server
 		p.matched(e, session, q.Rule)
 	}
 }
 
-// unplayed is the step that the session did not come to, if there is one.
+// unplayed returns a finding for the step that the session did not reach, if any.
 func (s *sequenceProgress) unplayed() []Finding {
 	if s.left.Request == nil {
 		return nil
 	}
 	f := unplayedStep(s.left, s.left.Request.Left)
-	f.PID = 0 // the line is that of the server
+	f.PID = 0 // the line was written by the server
 	return []Finding{f}
 }
 
-// interrupted tells whether somebody wanted the turn to end that was before the prompt of
-// a request, or ended the whole process.
+// interrupted reports whether the turn before the prompt of a request was interrupted, or the whole process was
+// ended.
 func interrupted(q *journal.Request) bool {
 	for _, kind := range slices.Backward(q.Messages) {
 		if kind == "interrupt" || kind == "answer" {
@@ -95,11 +95,10 @@ func interrupted(q *journal.Request) bool {
 	return false
 }
 
-// cutShort tells by the words of Claude Code that the process of a call came to its end
-// before the call did.
+// callInterrupted reports by the text of Claude Code whether the process ended before the call did.
 func cutShort(c journal.Called) bool { return strings.HasPrefix(c.Result, "[Tool call interrupted: ") }
 
-// matched notes that a rule has answered a prompt of a session.
+// matched records that a rule answered a prompt of a session.
 func (p *playback) matched(e journal.Entry, session, name string) {
 	s := p.session(session)
 	rule, turn := placeOf(name)
@@ -109,7 +108,7 @@ func (p *playback) matched(e journal.Entry, session, name string) {
 	s.turns = p.in.sequence(rule, turn+1)
 }
 
-// end is what was found, with all that has come to no end.
+// end returns the findings, including those about sequences that were not finished.
 func (p *playback) end() []Finding {
 	for _, s := range p.order {
 		if s.turns != nil {
@@ -118,7 +117,7 @@ func (p *playback) end() []Finding {
 	}
 	for _, s := range p.order {
 		for _, f := range s.unplayed() {
-			if p.driven { // a host may have interrupted it, of which only a next prompt tells
+			if p.driven { // a host may have interrupted it, which only a later prompt shows
 				f.Level = levelWarn
 			}
 			p.found = append(p.found, f)
@@ -137,12 +136,12 @@ func unplayedStep(e journal.Entry, u *journal.Unplayed) Finding {
 // sequence is a rule whose turns are being played.
 type sequence struct {
 	rule int
-	at   int // the next turn
+	at   int // index of the next turn
 	all  []diag.Position
 }
 
-// placeOf reads the name of a rule: -1 for a rule that is none of the responses,
-// and for the turn of a rule's own response.
+// parseRuleName parses the name of a rule: -1 for a rule outside [[responses]], and for the turn of a rule's own
+// response.
 func placeOf(name string) (rule, turn int) {
 	name, turns, _ := strings.Cut(name, ".")
 	rule, ok := indexOf(name, "responses[")
@@ -155,14 +154,14 @@ func placeOf(name string) (rule, turn int) {
 	return rule, turn
 }
 
-// indexOf is the number in a name such as responses[7].
+// indexOf parses the number in a name such as responses[7].
 func indexOf(name, before string) (int, bool) {
 	digits, ok := strings.CutPrefix(strings.TrimSuffix(name, "]"), before)
 	n, err := strconv.Atoi(digits)
 	return n, ok && err == nil
 }
 
-// sequence is what is still to come of a rule's turns; nil = nothing.
+// sequence returns the remaining turns of a rule; nil = none.
 func (in *Input) sequence(rule, at int) *sequence {
 	if in.Scenario == nil {
 		return nil
@@ -174,7 +173,7 @@ func (in *Input) sequence(rule, at int) *sequence {
 	return &sequence{rule: rule, at: at, all: turns}
 }
 
-// cutShort is S05 of a process that a signal ended while the script had more to say.
+// endedEarly is S05 for a process that a signal ended before the script was finished.
 func (l *findings) cutShort(p *process) {
 	signal, code := p.endedBy()
 	if signal == "" || slices.Contains(l.in.Killed, p.PID) || p.start != nil && p.start.Fault != "" {
@@ -195,8 +194,7 @@ func (l *findings) cutShort(p *process) {
 	l.list = append(l.list, f)
 }
 
-// endedBy is the signal that ended a process that had begun a session, with the exit code that belongs to it; empty means
-// that it ended by itself.
+// endedBy returns the signal that ended a process with a session, and its exit code; empty = it ended normally.
 func (p *process) endedBy() (signal string, code int) {
 	sent := p.did("signal")
 	switch {
@@ -212,7 +210,7 @@ func (p *process) endedBy() (signal string, code int) {
 	return "", 0
 }
 
-// interruptedRule is the rule whose answer the process had not given to its end; nil means that there is none.
+// interruptedRule returns the rule whose answer the process had not finished; nil = none.
 func (p *process) interruptedRule() *journal.Match {
 	var rule *journal.Match
 	more := false
@@ -232,7 +230,7 @@ func (p *process) interruptedRule() *journal.Match {
 	return rule
 }
 
-// missed are the turns that were still to come.
+// missed returns findings for the remaining turns.
 func (s *sequence) missed(e journal.Entry) []Finding {
 	if s.at >= len(s.all) {
 		return nil

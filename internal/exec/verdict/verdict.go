@@ -13,7 +13,7 @@ import (
 	"strings"
 )
 
-// Judge judges a run, or several that had different scenarios.
+// Judge judges one run, or several with different scenarios.
 func Judge(in Input) Report {
 	r := Report{Expectations: []Expectation{}, Runs: []Run{}, Findings: []Finding{}, Unmatched: []Unmatched{}}
 	for _, one := range in.split() {
@@ -32,7 +32,7 @@ func Judge(in Input) Report {
 	return r
 }
 
-// judge judges the runs of one scenario; the findings are in no order yet.
+// judge judges the runs of one scenario; the findings are unsorted.
 func judge(in Input) Report {
 	runs := split(in.Entries)
 	r := Report{Expectations: expectations(in), Runs: []Run{}}
@@ -56,7 +56,7 @@ func judge(in Input) Report {
 	return r
 }
 
-// recorded are findings that processes have written themselves, each once for a process.
+// recorded returns the findings that processes wrote themselves, once per process.
 func (l *findings) recorded() []Finding {
 	var all []Finding
 	known := map[string]bool{}
@@ -82,8 +82,8 @@ func (l *findings) recorded() []Finding {
 
 func rank(level string) int { return slices.Index([]string{levelError, levelWarn, levelInfo}, level) }
 
-// expectations judges the [[expect]] blocks over the whole run, after what
-// processes have found of the results of single calls.
+// expectations judges the [[expect]] blocks over the whole run, together with the results of single calls that
+// processes checked.
 func expectations(in Input) []Expectation {
 	list := []Expectation{}
 	for _, e := range in.Entries {

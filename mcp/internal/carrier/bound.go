@@ -7,38 +7,38 @@ import (
 	"net/http"
 )
 
-// Bound makes the body of an answer fail when a message in it has more than limit
-// bytes, and plain where it is a stream of events. Closing it calls stop.
+// Bound makes reading the body of a response fail when a message in it exceeds limit bytes. An event stream is
+// normalized (see [PlainEvents]). Closing the body calls stop.
 func Bound(ctx context.Context, resp *http.Response, limit int, stop context.CancelFunc) {
 	media, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
 	body := &boundedBody{Closer: resp.Body, from: resp.Body, limit: int64(limit), events: media == "text/event-stream", stop: stop}
 	if body.events {
 		body.from = PlainEvents(resp.Body)
 	}
-	body.long, _ = ctx.Value(tooLongKey{}).(func(error))
+	body.onTooLong, _ = ctx.Value(tooLongKey{}).(func(error))
 	resp.Body = body
 }
 
-// OnTooLong puts a function into a request's context that hears that its answer
-// is too long; mcp-go does not pass on why a body could not be read.
+// OnTooLong stores a callback in a request's context that is called if the response is too long; mcp-go does not
+// report why a body could not be read.
 func OnTooLong(ctx context.Context, long func(why error)) context.Context {
 	return context.WithValue(ctx, tooLongKey{}, long)
 }
 
 type tooLongKey struct{}
 
-// boundedBody fails when a message has more than limit bytes: the whole body,
-// or in a stream of events what comes before an empty line.
+// boundedBody fails when a message exceeds limit bytes. A message is the whole body, or in an event stream everything
+// before an empty line.
 type boundedBody struct {
 	io.Closer
-	from   io.Reader
-	limit  int64
-	events bool
-	stop   context.CancelFunc
-	long   func(error) // nil = nobody is told
+	from      io.Reader
+	limit     int64
+	events    bool
+	stop      context.CancelFunc
+	onTooLong func(error) // nil = no callback
 
 	run    int64 // bytes of the message so far
-	inLine bool  // the line has something in it
+	inLine bool  // the line is not empty
 }
 
 func (b *boundedBody) Read(p []byte) (int, error) {
@@ -48,7 +48,7 @@ func (b *boundedBody) Read(p []byte) (int, error) {
 		return n, err
 	}
 	why := &TooLongError{Limit: int(b.limit)}
-	// The size is told as far as it is not much more.
+	// report the actual size if it is only slightly larger
 	for !ended && err == nil && size/2 <= b.limit {
 		n, err = b.from.Read(p)
 		size, ended = b.count(p[:n])
@@ -56,14 +56,14 @@ func (b *boundedBody) Read(p []byte) (int, error) {
 	if why.Size = size; size/2 > b.limit {
 		why.Size, why.More = 2*b.limit, true
 	}
-	if b.long != nil {
-		b.long(why)
+	if b.onTooLong != nil {
+		b.onTooLong(why)
 	}
 	return 0, why
 }
 
-// count is the size of the message so far, or that of the first one that is
-// beyond the limit and ends in p: at an empty line of a stream of events.
+// count returns the size of the current message, or the size of the first message that exceeds the limit and ends in
+// p: at an empty line of an event stream.
 func (b *boundedBody) count(p []byte) (size int64, ended bool) {
 	if !b.events {
 		b.run += int64(len(p))

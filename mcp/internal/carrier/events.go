@@ -7,13 +7,13 @@ import (
 	"io"
 )
 
-// PlainEvents reads an event stream with all of the three ends of lines that it
-// may have turned into newlines and without a byte order mark.
+// PlainEvents normalizes an event stream: all three kinds of line ends become newlines, and a byte order mark is
+// removed.
 func PlainEvents(r io.Reader) io.Reader { return &plainEvents{r: r} }
 
 type plainEvents struct {
 	r    io.Reader
-	mark int  // bytes of the byte order mark that were seen; -1 = it cannot come any more
+	mark int  // bytes of the byte order mark seen so far; -1 = no longer possible
 	cr   bool // the last byte was a carriage return
 }
 
@@ -42,33 +42,32 @@ func (e *plainEvents) Read(p []byte) (int, error) {
 	return kept, err
 }
 
-// event is one event of a stream.
+// event is one server-sent event.
 type event struct {
 	name, data string
-	// oversizedMessage says that the data was more than is kept; id is then that of the
-	// request that it answers, nil = none.
-	long *TooLongError
-	id   []byte
+	// tooLong reports that the data exceeded the limit; id is then that of the request that the message answers, nil
+	// = none.
+	tooLong *TooLongError
+	id      []byte
 }
 
-// eventReader takes a stream of [PlainEvents] apart.
+// eventReader splits a stream of [PlainEvents] into events.
 type eventReader struct {
 	in    *bufio.Reader
 	limit int // of the data of one event, in bytes
 
-	// of the event that is being read
-	ev    event
-	data  []byte
-	lines int
-	size  int64
-	head  idScanner // of data that is not kept
+	// the event being read
+	ev      event
+	data    []byte
+	lines   int
+	size    int64
+	scanner idScanner // scans data that is not kept
 }
 
-// next reads one event: several data lines are joined by newlines, comments and
-// fields without meaning here are skipped. An event that is not complete does
-// not count.
+// next reads one event: data lines are joined by newlines; comments and other fields are skipped. An incomplete event
+// at the end is dropped.
 func (r *eventReader) next() (event, error) {
-	r.ev, r.data, r.lines, r.size, r.head = event{}, nil, 0, 0, idScanner{}
+	r.ev, r.data, r.lines, r.size, r.scanner = event{}, nil, 0, 0, idScanner{}
 	begins, isData := true, false
 	for {
 		piece, err := r.in.ReadSlice('\n')
@@ -89,8 +88,7 @@ func (r *eventReader) next() (event, error) {
 	}
 }
 
-// field reads a line, or as much of a long one as comes first; it tells whether
-// the rest is data.
+// field reads a line, or the first part of a long one; it reports whether the rest is data.
 func (r *eventReader) field(line []byte) bool {
 	name, value, _ := bytes.Cut(line, []byte{':'})
 	value = bytes.TrimPrefix(value, []byte{' '})
@@ -112,18 +110,18 @@ func (r *eventReader) add(p []byte) {
 		r.data = append(r.data, p...)
 		return
 	}
-	if r.ev.long == nil {
-		r.ev.long = &TooLongError{Limit: r.limit}
-		r.head.write(r.data)
+	if r.ev.tooLong == nil {
+		r.ev.tooLong = &TooLongError{Limit: r.limit}
+		r.scanner.write(r.data)
 		r.data = nil
 	}
-	r.head.write(p)
+	r.scanner.write(p)
 }
 
 func (r *eventReader) finish() event {
 	r.ev.data = string(r.data)
-	if r.ev.long != nil {
-		r.ev.long.Size, r.ev.id = r.size, r.head.answers()
+	if r.ev.tooLong != nil {
+		r.ev.tooLong.Size, r.ev.id = r.size, r.scanner.responseID()
 	}
 	return r.ev
 }

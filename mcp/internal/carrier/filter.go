@@ -16,51 +16,48 @@ import (
 	"sync"
 )
 
-// FilterOptions describe a Filter. Only Source and Limit are required.
+// FilterOptions configure a Filter. Only Source and Limit are required.
 type FilterOptions struct {
 	Source io.Reader
 	Limit  int            // longest message in bytes
-	Owner  TransportOwner // told from the goroutine that reads; nil = nobody is
+	Owner  TransportOwner // called on the reading goroutine; may be nil
 }
 
-// TransportOwner is told what becomes of a way.
+// TransportOwner is notified of events of a transport.
 type TransportOwner interface {
-	// TooLong hears of an answer beyond the limit before an error takes its
-	// place.
+	// TooLong is called for a response beyond the limit before an error replaces it.
 	TooLong(id []byte, why *TooLongError)
-	// End is called once, at the end of what is read.
+	// End is called once, at the end of the input.
 	End()
 }
 
-// Lines is an Owner that looks at single lines.
-type Lines interface {
+// LineHandler is a TransportOwner that also handles single lines.
+type LineHandler interface {
 	Repair(line []byte) []byte // may rewrite an object
-	Junk(first string)         // hears of the first few lines dropped
+	Junk(first string)         // called for the first few dropped lines
 }
 
-// Filter hands on the lines of a server that are JSON objects and drops
-// the rest: prose, blank lines, messages longer than limit. In place of an
-// answer that is too long comes an error with its id. A batch becomes
-// its elements, one a line. A last line without newline gets one. Memory stays
-// near the limit.
+// Filter passes on the lines of a server that are JSON objects and drops the rest: text, blank lines and messages
+// longer than the limit. A response that is too long is replaced by an error with its id. A batch is split into its
+// elements, one per line. A missing last newline is added. Memory use stays near the limit.
 type Filter struct {
-	o     FilterOptions
-	lines Lines // nil = nobody looks at them
-	src   *bufio.Reader
-	ready []byte // what Read hands out next
-	line  []byte // room for the next line; ready may be a part of it
-	ended bool
+	options FilterOptions
+	handler LineHandler // nil = the owner does not handle lines
+	src     *bufio.Reader
+	ready   []byte // the next bytes that Read returns
+	line    []byte // buffer for the next line; ready may be a part of it
+	ended   bool
 
 	mu    sync.Mutex
 	junk  int
 	first string
 }
 
-// NewFilter makes a filter; nothing is read yet.
+// NewFilter returns a filter; it reads nothing yet.
 func NewFilter(o FilterOptions) *Filter {
 	const buffer = 32 << 10
-	lines, _ := o.Owner.(Lines)
-	return &Filter{o: o, lines: lines, src: bufio.NewReaderSize(o.Source, buffer)}
+	lines, _ := o.Owner.(LineHandler)
+	return &Filter{options: o, handler: lines, src: bufio.NewReaderSize(o.Source, buffer)}
 }
 
 // Read implements io.Reader for one goroutine.
@@ -76,18 +73,18 @@ func (f *Filter) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// fill reads one line into ready, which stays empty when it is not a message.
+// fill reads one line into ready; ready stays empty if the line is not a message.
 func (f *Filter) fill() {
 	f.ready = nil
 	line, tooLong, err := f.readLine()
 	if err != nil {
 		f.ended = true
-		if f.o.Owner != nil {
-			defer f.o.Owner.End()
+		if f.options.Owner != nil {
+			defer f.options.Owner.End()
 		}
 	}
 	if tooLong != nil {
-		f.ready = f.refuse(tooLong)
+		f.ready = f.tooLongReply(tooLong)
 		return
 	}
 	trimmed := bytes.TrimSpace(line)
@@ -103,14 +100,13 @@ func (f *Filter) fill() {
 }
 
 func (f *Filter) object(line []byte) []byte {
-	if f.lines != nil {
-		line = f.lines.Repair(line)
+	if f.handler != nil {
+		line = f.handler.Repair(line)
 	}
 	return append(bytes.TrimRight(line, "\n"), '\n')
 }
 
-// batch splits a JSON-RPC batch, which current servers must not send but old
-// ones may.
+// batch splits a JSON-RPC batch. The current protocol forbids batches, but old servers send them.
 func (f *Filter) batch(line []byte) []byte {
 	var elements []json.RawMessage
 	if json.Unmarshal(line, &elements) != nil {
@@ -129,45 +125,45 @@ func (f *Filter) batch(line []byte) []byte {
 	return out
 }
 
-// oversizedMessage is a line beyond the limit as it passes by.
+// oversizedMessage is a line beyond the limit; only its size and id are kept.
 type oversizedMessage struct {
-	size int64
-	head idScanner
+	size    int64
+	scanner idScanner
 }
 
 func (l *oversizedMessage) write(p []byte) {
 	l.size += int64(len(p))
-	l.head.write(p)
+	l.scanner.write(p)
 }
 
-// refuse gives the error in place of a line that is too long.
-func (f *Filter) refuse(l *oversizedMessage) []byte {
-	why := &TooLongError{Size: l.size, Limit: f.o.Limit}
-	id := l.head.answers()
+// tooLongReply returns the error that replaces a line that is too long.
+func (f *Filter) tooLongReply(l *oversizedMessage) []byte {
+	why := &TooLongError{Size: l.size, Limit: f.options.Limit}
+	id := l.scanner.responseID()
 	if id == nil || !json.Valid(id) {
 		f.drop(why.Error())
 		return nil
 	}
-	if f.o.Owner != nil {
-		f.o.Owner.TooLong(id, why)
+	if f.options.Owner != nil {
+		f.options.Owner.TooLong(id, why)
 	}
-	return answerInstead(id, why)
+	return tooLongResponse(id, why)
 }
 
-// answerInstead is the error that stands for an answer that is not kept.
-func answerInstead(id []byte, why error) []byte {
+// tooLongResponse returns an error response in place of one that is too long.
+func tooLongResponse(id []byte, why error) []byte {
 	const internalError = -32603
 	return fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"error":{"code":%d,"message":%q}}`+"\n", id, internalError, why.Error())
 }
 
-// readLine returns the next line, which is good until the one after it, or
-// what was seen of one that is too long.
+// readLine returns the next line, which is valid until the next call. For a line beyond the limit it returns tooLong
+// instead.
 func (f *Filter) readLine() (line []byte, tooLong *oversizedMessage, err error) {
-	const kept = 1 << 20 // larger room is given back
+	const kept = 1 << 20 // larger buffers are released
 	line = f.line[:0]
 	for {
 		part, err := f.src.ReadSlice('\n')
-		if tooLong == nil && len(line)+len(part) > f.o.Limit {
+		if tooLong == nil && len(line)+len(part) > f.options.Limit {
 			tooLong = &oversizedMessage{}
 			tooLong.write(line)
 			line = nil
@@ -175,7 +171,7 @@ func (f *Filter) readLine() (line []byte, tooLong *oversizedMessage, err error) 
 		if tooLong != nil {
 			tooLong.write(bytes.TrimSuffix(part, []byte{'\n'}))
 		} else {
-			line = append(f.room(line, len(part)), part...)
+			line = append(f.grow(line, len(part)), part...)
 		}
 		if !errors.Is(err, bufio.ErrBufferFull) {
 			if f.line = line; cap(line) > kept {
@@ -186,14 +182,14 @@ func (f *Filter) readLine() (line []byte, tooLong *oversizedMessage, err error) 
 	}
 }
 
-// room makes room for n more bytes of a line. It doubles, which leaves less
-// garbage behind than append does, up to what the longest message needs.
-func (f *Filter) room(line []byte, n int) []byte {
+// grow makes room for n more bytes of a line. It doubles the buffer, up to the size that the longest message needs,
+// which causes less garbage than append.
+func (f *Filter) grow(line []byte, n int) []byte {
 	if len(line)+n <= cap(line) {
 		return line
 	}
-	const newline = 1 // that object adds
-	grown := make([]byte, len(line), max(min(2*cap(line), f.o.Limit+newline), len(line)+n+newline))
+	const newline = 1 // added by object
+	grown := make([]byte, len(line), max(min(2*cap(line), f.options.Limit+newline), len(line)+n+newline))
 	copy(grown, line)
 	return grown
 }
@@ -206,12 +202,12 @@ func (f *Filter) drop(what string) {
 	if f.junk == 1 {
 		f.first = what
 	}
-	if f.junk <= shown && f.lines != nil {
-		f.lines.Junk(what)
+	if f.junk <= shown && f.handler != nil {
+		f.handler.Junk(what)
 	}
 }
 
-// Skipped reports how many lines were dropped, and the first of them.
+// Skipped returns how many lines were dropped, and the first of them.
 func (f *Filter) Skipped() (n int, first string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -7,22 +7,21 @@ import (
 	wire "github.com/mark3labs/mcp-go/mcp"
 )
 
-// handlers are who gets what a server sends by itself.
+// handlers are the functions that receive what a server sends on its own initiative.
 type handlers struct {
 	mu       sync.Mutex
 	notified func(wire.JSONRPCNotification)
 	handler  transport.RequestHandler
 }
 
-// SetNotificationHandler says who gets notifications; f runs on the goroutine
-// that reads.
+// SetNotificationHandler sets the handler of notifications; f runs on the reading goroutine.
 func (h *handlers) SetNotificationHandler(f func(wire.JSONRPCNotification)) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.notified = f
 }
 
-// SetRequestHandler says who answers requests of the server.
+// SetRequestHandler sets the handler of requests that the server sends.
 func (h *handlers) SetRequestHandler(f transport.RequestHandler) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

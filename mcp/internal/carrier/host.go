@@ -9,19 +9,18 @@ import (
 	wire "github.com/mark3labs/mcp-go/mcp"
 )
 
-// Send hands one JSON-RPC message to a server of the host and returns its
-// answer (anything for notifications).
+// Send sends one JSON-RPC message to a server of the host and returns the response (the result for notifications is
+// ignored).
 type Send func(ctx context.Context, server string, message json.RawMessage) (json.RawMessage, error)
 
-// Host is the way to one server inside the host of a session, which is reached
-// through messages of that host.
+// Host is a transport to one server inside the SDK host of a session.
 type Host struct {
 	handlers
 	name string
 	send Send
 }
 
-// NewHost makes the way to the server of a name; nothing is sent.
+// NewHost returns a transport to the named server; nothing is sent.
 func NewHost(name string, send Send) *Host { return &Host{name: name, send: send} }
 
 // Start does nothing: the host runs the server.
@@ -30,12 +29,12 @@ func (t *Host) Start(context.Context) error { return nil }
 // Close does nothing: the host ends the server.
 func (t *Host) Close() error { return nil }
 
-// GetSessionId is empty: there are no sessions.
+// GetSessionId returns "": there are no sessions.
 func (t *Host) GetSessionId() string { return "" }
 
-// SendRequest sends a request and waits for its answer.
+// SendRequest sends a request and waits for its response.
 func (t *Host) SendRequest(ctx context.Context, req transport.JSONRPCRequest) (*transport.JSONRPCResponse, error) {
-	answer, err := t.tell(ctx, req)
+	answer, err := t.roundTrip(ctx, req)
 	if err != nil {
 		return nil, err
 	}
@@ -45,11 +44,11 @@ func (t *Host) SendRequest(ctx context.Context, req transport.JSONRPCRequest) (*
 
 // SendNotification sends a notification.
 func (t *Host) SendNotification(ctx context.Context, n wire.JSONRPCNotification) error {
-	_, err := t.tell(ctx, n)
+	_, err := t.roundTrip(ctx, n)
 	return err
 }
 
-func (t *Host) tell(ctx context.Context, v any) (json.RawMessage, error) {
+func (t *Host) roundTrip(ctx context.Context, v any) (json.RawMessage, error) {
 	message, err := json.Marshal(v)
 	if err != nil {
 		return nil, err
@@ -57,7 +56,7 @@ func (t *Host) tell(ctx context.Context, v any) (json.RawMessage, error) {
 	return t.send(ctx, t.name, message)
 }
 
-// Deliver takes a notification, or a request, which is answered.
+// Deliver handles a notification or a request, which is answered.
 func (t *Host) Deliver(ctx context.Context, message json.RawMessage) error {
 	var req transport.JSONRPCRequest
 	if err := json.Unmarshal(message, &req); err != nil {
@@ -76,6 +75,6 @@ func (t *Host) Deliver(ctx context.Context, message json.RawMessage) error {
 	if err != nil {
 		return err
 	}
-	_, err = t.tell(ctx, resp)
+	_, err = t.roundTrip(ctx, resp)
 	return err
 }

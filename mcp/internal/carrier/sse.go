@@ -15,26 +15,26 @@ import (
 	wire "github.com/mark3labs/mcp-go/mcp"
 )
 
-// SSEOptions describe a stream. All of them are required.
+// SSEOptions configure an SSE transport. All of them are required.
 type SSEOptions struct {
 	URL    string
 	Client *http.Client
 	Limit  int             // of one event, in bytes
-	Owner  TransportOwner  // told from the goroutine that reads
+	Owner  TransportOwner  // called on the reading goroutine
 	Tasks  *sync.WaitGroup // counts that goroutine
 }
 
-// StatusError is an answer to the GET that is no stream.
+// StatusError is a response to the GET that is not an event stream.
 type StatusError struct{ Code int }
 
 func (e *StatusError) Error() string { return fmt.Sprintf("HTTP %d from the event stream", e.Code) }
 
-// SSE is one open stream of the older HTTP transport: it brings everything the
-// server sends, messages are posted to the endpoint it names. mcp-go's cannot
-// answer requests of the server and lets calls wait when the stream ends.
+// SSE is one open stream of the older HTTP transport (HTTP+SSE): everything that the server sends arrives on it, and
+// messages are posted to the endpoint that it announces. mcp-go's implementation cannot answer requests of the server
+// and lets calls hang when the stream ends.
 type SSE struct {
 	handlers
-	o        SSEOptions
+	options  SSEOptions
 	endpoint *url.URL
 	stop     context.CancelFunc // ends the stream
 
@@ -44,11 +44,10 @@ type SSE struct {
 	pending map[string]chan *transport.JSONRPCResponse
 }
 
-// OpenSSE opens the stream and waits for the endpoint. The stream lives as long
-// as life; opening ends when limit does. The goroutine that reads the stream ends
-// with it.
+// OpenSSE opens the stream and waits for the endpoint event. Opening ends when limit does. The stream and the
+// goroutine that reads it end with life.
 func OpenSSE(life, limit context.Context, o SSEOptions) (*SSE, error) {
-	t := &SSE{o: o, pending: map[string]chan *transport.JSONRPCResponse{}}
+	t := &SSE{options: o, pending: map[string]chan *transport.JSONRPCResponse{}}
 	stream, stop := context.WithCancel(life)
 	t.stop = stop
 	opened := make(chan error, 1)
@@ -65,17 +64,17 @@ func OpenSSE(life, limit context.Context, o SSEOptions) (*SSE, error) {
 	}
 }
 
-// read opens the stream and hands on its events until it ends. The outcome of
-// opening, endpoint event included, goes to opened.
+// read opens the stream and handles its events until it ends. It sends the outcome of opening, including the endpoint
+// event, to opened.
 func (t *SSE) read(ctx context.Context, opened chan<- error) {
 	defer t.fail()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, t.o.URL, http.NoBody)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, t.options.URL, http.NoBody)
 	if err != nil {
 		opened <- errors.New("the url cannot be read")
 		return
 	}
 	req.Header.Set("Accept", "text/event-stream")
-	resp, err := t.o.Client.Do(req)
+	resp, err := t.options.Client.Do(req)
 	if err != nil {
 		opened <- err
 		return
@@ -85,7 +84,7 @@ func (t *SSE) read(ctx context.Context, opened chan<- error) {
 		opened <- &StatusError{Code: resp.StatusCode}
 		return
 	}
-	in := eventReader{in: bufio.NewReader(PlainEvents(resp.Body)), limit: t.o.Limit}
+	in := eventReader{in: bufio.NewReader(PlainEvents(resp.Body)), limit: t.options.Limit}
 	for {
 		ev, err := in.next()
 		switch {
@@ -94,7 +93,7 @@ func (t *SSE) read(ctx context.Context, opened chan<- error) {
 				opened <- errors.New("the event stream ended before it named an endpoint")
 			}
 			return
-		case ev.long != nil:
+		case ev.tooLong != nil:
 			t.refuse(ctx, ev)
 		case ev.name == "endpoint" && t.endpoint == nil:
 			endpoint, err := req.URL.Parse(ev.data)
@@ -110,16 +109,16 @@ func (t *SSE) read(ctx context.Context, opened chan<- error) {
 	}
 }
 
-// refuse gives whoever waits for an answer that is too long an error.
+// tooLongReply fails the request whose response is too long.
 func (t *SSE) refuse(ctx context.Context, ev event) {
 	if ev.id == nil || !json.Valid(ev.id) {
 		return
 	}
-	t.o.Owner.TooLong(ev.id, ev.long)
-	t.receive(ctx, answerInstead(ev.id, ev.long))
+	t.options.Owner.TooLong(ev.id, ev.tooLong)
+	t.receive(ctx, tooLongResponse(ev.id, ev.tooLong))
 }
 
-// receive hands one message to whom it is for.
+// receive passes one message to its receiver: a waiting call or a handler.
 func (t *SSE) receive(ctx context.Context, data []byte) {
 	var m struct {
 		ID     wire.RequestId `json:"id"`
@@ -143,7 +142,7 @@ func (t *SSE) receive(ctx context.Context, data []byte) {
 		if json.Unmarshal(data, &req) == nil && handler != nil {
 			go func() { // ends with ctx at the latest
 				if resp, err := handler(ctx, req); err == nil {
-					_ = t.post(ctx, resp) // a server that is gone shows in the stream
+					_ = t.post(ctx, resp) // a lost server is noticed on the stream
 				}
 			}()
 		}
@@ -152,13 +151,13 @@ func (t *SSE) receive(ctx context.Context, data []byte) {
 		if json.Unmarshal(data, resp) == nil {
 			select {
 			case waiting <- resp:
-			default: // answered twice
+			default: // a second response to the same request
 			}
 		}
 	}
 }
 
-// fail ends all calls under way.
+// fail ends all calls in progress.
 func (t *SSE) fail() {
 	t.mu.Lock()
 	t.closed = true
@@ -167,7 +166,7 @@ func (t *SSE) fail() {
 	}
 	t.pending = nil
 	t.mu.Unlock()
-	t.o.Owner.End()
+	t.options.Owner.End()
 }
 
 func (t *SSE) post(ctx context.Context, message any) error {
@@ -184,7 +183,7 @@ func (t *SSE) post(ctx context.Context, message any) error {
 	if version := t.protocolVersion(); version != "" {
 		req.Header.Set(VersionHeader, version)
 	}
-	resp, err := t.o.Client.Do(req)
+	resp, err := t.options.Client.Do(req)
 	if err != nil {
 		return err
 	}
@@ -195,10 +194,10 @@ func (t *SSE) post(ctx context.Context, message any) error {
 	return nil
 }
 
-// VersionHeader names the version of the protocol after the handshake.
+// VersionHeader carries the negotiated protocol version.
 const VersionHeader = "Mcp-Protocol-Version"
 
-// SetProtocolVersion says what the handshake agreed on.
+// SetProtocolVersion sets the version for VersionHeader.
 func (t *SSE) SetProtocolVersion(version string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -211,10 +210,10 @@ func (t *SSE) protocolVersion() string {
 	return t.version
 }
 
-// Start does nothing: an open stream is what a SSE begins with.
+// Start does nothing: OpenSSE has opened the stream.
 func (t *SSE) Start(context.Context) error { return nil }
 
-// GetSessionId is empty: the endpoint holds the session.
+// GetSessionId returns "": the endpoint URL identifies the session.
 func (t *SSE) GetSessionId() string { return "" }
 
 // Close ends the stream.
@@ -223,7 +222,7 @@ func (t *SSE) Close() error {
 	return nil
 }
 
-// SendRequest posts a request and waits for its answer on the stream.
+// SendRequest posts a request and waits for its response on the stream.
 func (t *SSE) SendRequest(ctx context.Context, req transport.JSONRPCRequest) (*transport.JSONRPCResponse, error) {
 	key, waiting := req.ID.String(), make(chan *transport.JSONRPCResponse, 1)
 	t.mu.Lock()

@@ -49,8 +49,8 @@ func TestEvents(t *testing.T) {
 	} {
 		var got strings.Builder
 		for _, ev := range events(t, stream, 20) {
-			if ev.long != nil {
-				fmt.Fprintf(&got, "<%d of %d, id %s>", ev.long.Size, ev.long.Limit, ev.id)
+			if ev.tooLong != nil {
+				fmt.Fprintf(&got, "<%d of %d, id %s>", ev.tooLong.Size, ev.tooLong.Limit, ev.id)
 				continue
 			}
 			got.WriteString(ev.name + "[" + ev.data + "]")

@@ -13,20 +13,18 @@ import (
 	wire "github.com/mark3labs/mcp-go/mcp"
 )
 
-// Call is one call of a tool.
+// Call is one tool call.
 type Call struct {
-	Tool      string          // raw name
+	Tool      string          // rawRequest name
 	UseID     string          // sent as _meta["claudecode/toolUseId"]; empty = left out
 	Arguments json.RawMessage // an object
-	// Idle bounds the time between two signs of life, Total all of it; a Total
-	// of 0 is no bound.
+	// Idle bounds the time between two messages of the server, Total the whole call (0 = no bound).
 	Idle, Total time.Duration
 }
 
-// Call runs a tool. The error is an *Error, an *ExpiredError, ErrClosed, a
-// *DialError or the cause of ctx's end. Progress goes to on, in order, on the
-// goroutine of Call; nil = it is not wanted. Of progress that comes faster than
-// it is taken some is left out.
+// Call runs a tool. The error is an *Error, an *ExpiredError, ErrClosed, a *DialError or the cause of the end of ctx.
+// Progress is passed to on, in order, on the goroutine of Call; nil = not wanted. If progress arrives faster than it
+// is consumed, some is dropped.
 func (c *Conn) Call(ctx context.Context, k Call, on func(Progress)) (json.RawMessage, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -40,40 +38,39 @@ func (c *Conn) Call(ctx context.Context, k Call, on func(Progress)) (json.RawMes
 		defer total.Stop()
 	}
 	req := k.request()
-	w := &waiter{all: &c.inbox.waiters, meta: req.Params.Meta, idle: idle, limit: k.Idle}
+	w := &pendingCall{all: &c.notifications.calls, meta: req.Params.Meta, idle: idle, limit: k.Idle}
 	if on != nil {
 		const behind = 1024
 		w.queue = make(chan Progress, behind)
 	}
-	defer w.leave()
+	defer w.finish()
 	send := func() (json.RawMessage, error) {
-		return raw(context.WithValue(ctx, waiterKey{}, w), `{"content":[]}`, func(ctx context.Context) error {
+		return rawRequest(context.WithValue(ctx, pendingCallKey{}, w), `{"content":[]}`, func(ctx context.Context) error {
 			_, err := c.client.CallTool(ctx, req)
 			return err
 		})
 	}
 	result, err := withProgress(w.queue, on, send)
 	if errors.Is(err, transport.ErrSessionTerminated) {
-		if err = c.again(ctx); err == nil {
+		if err = c.renewSession(ctx); err == nil {
 			result, err = withProgress(w.queue, on, send)
 		}
 	}
-	err = c.outcome(ctx, err)
+	err = c.callError(ctx, err)
 	return result, err
 }
 
-// outcome loses the connection when a call says that it is gone, and makes the
-// cause of an end the error.
-func (c *Conn) outcome(ctx context.Context, err error) error {
+// callError converts the error of a call: it marks a broken connection as lost and returns the cause if ctx ended.
+func (c *Conn) callError(ctx context.Context, err error) error {
 	if errors.Is(err, ErrClosed) && !c.Remote() {
 		c.Lose()
 	}
-	if c.Remote() && ctx.Err() == nil && brokeOff(err) {
+	if c.Remote() && ctx.Err() == nil && connectionBroken(err) {
 		c.Lose()
 		err = ErrClosed
 	}
 	if f := new(DialError); errors.As(err, &f) && f.NeedsAuth {
-		c.fate.barred.Store(true)
+		c.closeReason.authRequired.Store(true)
 		c.Lose()
 	}
 	if cause := context.Cause(ctx); err != nil && cause != nil {
@@ -82,9 +79,8 @@ func (c *Conn) outcome(ctx context.Context, err error) error {
 	return err
 }
 
-// brokeOff reports whether a request over HTTP failed because nobody is there,
-// or is there any more.
-func brokeOff(err error) bool {
+// connectionBroken reports whether a request over HTTP failed because the server is unreachable.
+func connectionBroken(err error) bool {
 	var unreachable *url.Error
 	var network *net.OpError
 	return errors.As(err, &unreachable) && (errors.As(err, &network) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF))
@@ -101,8 +97,7 @@ func (k Call) request() wire.CallToolRequest {
 	return req
 }
 
-// withProgress runs send and hands progress to on meanwhile; nil = nobody wants
-// it.
+// withProgress runs send and passes progress to on meanwhile; on may be nil.
 func withProgress(queue <-chan Progress, on func(Progress), send func() (json.RawMessage, error)) (result json.RawMessage, err error) {
 	if on == nil {
 		return send()

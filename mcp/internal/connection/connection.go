@@ -21,12 +21,10 @@ import (
 	wire "github.com/mark3labs/mcp-go/mcp"
 )
 
-// ProtocolVersion of MCP is asked for in the handshake; servers may answer with
-// an older one.
+// ProtocolVersion is the MCP revision that the handshake requests; servers may answer with an older one.
 const ProtocolVersion = wire.LATEST_LEGACY_PROTOCOL_VERSION
 
-// Options describe a connection. Target, Handler, Tasks and Debug are
-// required.
+// Options configure a connection. Target, Handler, Tasks and Debug are required.
 type Options struct {
 	Target  Target
 	Handler Handler
@@ -35,73 +33,71 @@ type Options struct {
 	Version string // of the client
 	// Sampling declares that the handler answers sampling/createMessage.
 	Sampling bool
-	// Negotiation is how the revision of MCP is agreed on.
+	// Negotiation is the way in which both sides agree on a revision of MCP.
 	Negotiation Negotiation
-	Timeout     time.Duration // of connecting, which the probe has a share of
-	// Reopen is the pause before notifications of the newer era that ended are
-	// opened again; it doubles with each attempt. 0 = 1 s.
+	Timeout     time.Duration // connect time-out, which also bounds the probe
+	// Reopen is the pause before a notification stream of revision 2026-07-28 is reopened; it doubles with each
+	// attempt. 0 = 1 s.
 	Reopen time.Duration
-	// Late is what a connect that took too long failed with.
-	Late *DialError
+	// TimeoutError is the error of a connect that took too long.
+	TimeoutError *DialError
 }
 
-// Conn is one live connection to a server. Its methods may be called from many
-// goroutines after Open.
+// Conn is one live connection to a server. Its methods may be called concurrently after Open.
 type Conn struct {
 	transportBase
 
-	client  *client.Client
-	way     messageTransport
-	session session
-	hello   InitializeResult
-	late    *DialError
-	ended   <-chan struct{} // closed when nobody wants the connection any more
-	options Options
-	// subscription carries the notifications of the newer era; nil = they come
-	// unasked. stopListening ends it.
+	client       *client.Client
+	transport    messageTransport
+	session      session
+	initResult   InitializeResult
+	timeoutError *DialError
+	released     <-chan struct{} // closed when the connection is no longer needed
+	options      Options
+	// subscription receives the notifications of revision 2026-07-28; nil = notifications come without a
+	// subscription. stopListening ends it.
 	subscription  *subscription
 	stopListening func()
 }
 
-// session is what a server that forgets sessions is greeted with again.
+// session holds the initialize request, which is sent again to a server that has forgotten the session.
 type session struct {
-	renewal  sync.Mutex // one at a time
-	greeting wire.InitializeRequest
+	renewing   sync.Mutex // serializes renewals
+	initialize wire.InitializeRequest
 }
 
-// Dial lays the way to a server, which life ends, and puts a client on it;
-// nothing is said yet. Laying it ends when limit does.
+// Dial creates the transport to a server, which ends with life, and a client on it; no message is sent. Creating it
+// ends when limit does.
 func Dial(life, limit context.Context, o Options) (*Conn, error) {
-	in := &notificationHandler{handler: o.Handler, debug: o.Debug, lists: changes{kick: make(chan struct{}, 1)}, acknowledged: make(chan struct{}, 1)}
+	in := &notificationHandler{handler: o.Handler, debug: o.Debug, lists: listChanges{signal: make(chan struct{}, 1)}, acknowledged: make(chan struct{}, 1)}
 	c := &Conn{
 		transportBase: transportBase{
-			link: newLink(in, o.Debug), fate: &closeReason{lost: make(chan struct{})}, inbox: in,
+			interceptor: newInterceptor(in, o.Debug), closeReason: &closeReason{lost: make(chan struct{})}, notifications: in,
 			debug: o.Debug, tasks: o.Tasks,
 		},
-		late: o.Late, ended: life.Done(), options: o, stopListening: func() {},
+		timeoutError: o.TimeoutError, released: life.Done(), options: o, stopListening: func() {},
 	}
-	c.link.negotiation.mode, c.link.sampling = o.Negotiation, o.Sampling
-	c.session.greeting.Params.ClientInfo = wire.Implementation{
+	c.interceptor.negotiation.mode, c.interceptor.sampling = o.Negotiation, o.Sampling
+	c.session.initialize.Params.ClientInfo = wire.Implementation{
 		Name: "claude-code", Title: "Claude Code", Version: o.Version, Description: "Anthropic's agentic coding tool",
 		WebsiteURL: "https://claude.com/claude-code",
 	}
 	var err error
-	if c.link.inner, c.way, err = o.Target.dial(life, limit, &c.transportBase); err != nil {
+	if c.interceptor.inner, c.transport, err = o.Target.dial(life, limit, &c.transportBase); err != nil {
 		return nil, err
 	}
-	c.link.negotiation.remote = c.Remote()
+	c.interceptor.negotiation.remote = c.Remote()
 	options := []client.ClientOption{client.WithClientCapabilities(c.capabilities(o.Sampling))}
 	if o.Negotiation == Legacy {
 		options = append(options, client.WithProtocolVersion(ProtocolVersion))
 	} else {
 		options = append(options, client.WithDiscoverTimeout(probeTimeout(o.Timeout, c.Remote())))
 	}
-	c.client = client.NewClient(c.link, options...)
+	c.client = client.NewClient(c.interceptor, options...)
 	return c, nil
 }
 
-// capabilities are what the server may ask of us. The host of an SDK asks its
-// user itself.
+// capabilities returns the client capabilities. The host of an SDK server asks its user itself.
 func (c *Conn) capabilities(sampling bool) wire.ClientCapabilities {
 	if c.Hosted() {
 		return wire.ClientCapabilities{}
@@ -118,46 +114,46 @@ func (c *Conn) capabilities(sampling bool) wire.ClientCapabilities {
 	return all
 }
 
-// Open starts the transport and does the handshake. ctx lives as long as the
-// connection; connecting ends when limit does. Why it fails says Abandon.
+// Open starts the transport and does the handshake. The connection lives as long as ctx; connecting ends when limit
+// does. If it fails, Abandon returns the reason.
 func (c *Conn) Open(ctx, limit context.Context) error {
 	if err := c.client.Start(ctx); err != nil {
 		return err
 	}
-	ex := &exchange{}
-	limited := context.WithValue(limit, exchangeKey{}, ex)
-	result, err := c.client.Initialize(limited, c.session.greeting)
-	if c.link.negotiation.missed(err) {
-		result, err = c.client.Initialize(limited, c.session.greeting)
+	ex := &rawResult{}
+	limited := context.WithValue(limit, rawResultKey{}, ex)
+	result, err := c.client.Initialize(limited, c.session.initialize)
+	if c.interceptor.negotiation.refusedAfterTimeout(err) {
+		result, err = c.client.Initialize(limited, c.session.initialize)
 	}
 	if err != nil {
 		return err
 	}
-	if err := json.Unmarshal(ex.result, &c.hello); err != nil {
+	if err := json.Unmarshal(ex.result, &c.initResult); err != nil {
 		return fmt.Errorf("reading the answer to initialize: %w", err)
 	}
-	if c.Modern() { // says its name and version elsewhere
-		c.hello.ProtocolVersion = result.ProtocolVersion
-		c.hello.ServerInfo = ServerInfo{Name: result.ServerInfo.Name, Title: result.ServerInfo.Title, Version: result.ServerInfo.Version}
+	if c.Modern() { // revision 2026-07-28 sends name and version with each request
+		c.initResult.ProtocolVersion = result.ProtocolVersion
+		c.initResult.ServerInfo = ServerInfo{Name: result.ServerInfo.Name, Title: result.ServerInfo.Title, Version: result.ServerInfo.Version}
 		if err := c.subscribe(ctx, limit); err != nil {
 			return err
 		}
 	}
-	c.way.opened(c.hello.ProtocolVersion)
+	c.transport.opened(c.initResult.ProtocolVersion)
 	return nil
 }
 
-// subscribe opens the notifications of a modern server and waits for the outcome,
-// which is not an error: a server may have none.
+// subscribe opens the notification stream of a server of revision 2026-07-28 and waits for the outcome. A refusal is
+// not an error, because subscriptions are optional.
 func (c *Conn) subscribe(ctx, limit context.Context) error {
-	s := newSubscription(c.hello.Capabilities, c.options.Reopen, c.options.Timeout)
-	s.listen, s.acknowledged, s.debug = c.client.Listen, c.inbox.acknowledged, c.debug
-	s.resumed = func() { c.inbox.lists.add(Tools) }
+	s := newSubscription(c.initResult.Capabilities, c.options.Reopen, c.options.Timeout)
+	s.listen, s.acknowledged, s.debug = c.client.Listen, c.notifications.acknowledged, c.debug
+	s.resumed = func() { c.notifications.lists.add(Tools) }
 	c.subscription = s
 	ctx, c.stopListening = context.WithCancel(ctx)
 	settled := make(chan bool, 1)
 	c.tasks.Go(func() { s.run(ctx, func(acknowledged bool) { settled <- acknowledged }) }) // ends with the connection
-	if s.wanted().IsEmpty() {
+	if s.currentFilter().IsEmpty() {
 		return nil
 	}
 	select {
@@ -173,9 +169,8 @@ func (c *Conn) subscribe(ctx, limit context.Context) error {
 	return nil
 }
 
-// rediscover asks a process once more who it is, as the real CLI does after the
-// first subscription. A process that stays silent is started again and greeted
-// the older way.
+// rediscover sends server/discover to a process a second time, as the real CLI does after the first subscription. A
+// process that does not answer is restarted and initialized with the legacy handshake.
 func (c *Conn) rediscover(limit context.Context) error {
 	ctx, stop := context.WithTimeout(limit, probeTimeout(c.options.Timeout, false))
 	defer stop()
@@ -185,153 +180,145 @@ func (c *Conn) rediscover(limit context.Context) error {
 	return nil
 }
 
-// Abandon ends a connection that could not be made, because of err, and returns
-// why: ErrLegacy, an error that is ErrNoEndpoint, a TransientError or a
-// *DialError.
+// Abandon closes a connection whose Open failed with err, and returns the reason: ErrLegacy, an error that wraps
+// ErrNoEndpoint, a TransientError or a *DialError.
 func (c *Conn) Abandon(life, limit context.Context, err error) error {
-	died := c.options.Negotiation == Auto && !c.Remote() && c.link.negotiation.died()
-	explained := c.explain(limit, err)
+	died := c.options.Negotiation == Auto && !c.Remote() && c.interceptor.negotiation.died()
+	explained := c.explainFailure(limit, err)
 	c.Close(context.WithoutCancel(life))
 	switch {
 	case died || errors.Is(err, ErrLegacy):
 		return ErrLegacy
-	case c.missing() && errors.Is(err, transport.ErrLegacySSEServer):
+	case c.endpointMissing() && errors.Is(err, transport.ErrLegacySSEServer):
 		return errors.Join(ErrNoEndpoint, explained)
-	case c.Remote() && transient(err):
+	case c.Remote() && isTransient(err):
 		return TransientError{explained}
 	}
 	return explained
 }
 
-// missing reports whether the last answer over HTTP was that there is nothing
-// that takes messages.
-func (c *Conn) missing() bool {
-	e, is := c.way.(*endpoint)
+// endpointMissing reports whether the last HTTP response said that the URL does not accept messages.
+func (c *Conn) endpointMissing() bool {
+	e, is := c.transport.(*endpoint)
 	if !is {
 		return false
 	}
-	status := e.trip.status.Load()
+	status := e.roundTripper.status.Load()
 	return status == http.StatusNotFound || status == http.StatusMethodNotAllowed
 }
 
-// explain finds the reason behind a failed handshake.
-func (c *Conn) explain(limit context.Context, err error) error {
-	err = plain(err)
+// explainFailure returns the reason for a failed handshake.
+func (c *Conn) explainFailure(limit context.Context, err error) error {
+	err = unwrapClientError(err)
 	var f *DialError
 	var rpc *Error
 	switch {
 	case errors.As(err, &f):
 		return f
-	case c.late != nil && errors.Is(limit.Err(), context.DeadlineExceeded):
-		return c.late
+	case c.timeoutError != nil && errors.Is(limit.Err(), context.DeadlineExceeded):
+		return c.timeoutError
 	case errors.As(err, &rpc):
 		return &DialError{Reason: fmt.Sprintf("%s (JSON-RPC error %d)", rpc.Message, rpc.Code), Wire: rpc.Message}
 	case errors.Is(err, ErrClosed) || c.IsLost():
-		reason := c.Reason(time.Second) // nobody waits for a server that did not start
+		reason := c.Reason(time.Second) // a process that did not start ends soon, so this does not delay anybody
 		return &DialError{Reason: cmp.Or(reason, "connection closed"), Wire: ErrClosed.Error()}
 	}
 	return &DialError{Reason: err.Error(), Wire: err.Error()}
 }
 
-// Close ends the connection and everything below it; it is bounded and may be
-// called more than once.
+// Close closes the connection and its transport. It has a time limit and may be called more than once.
 func (c *Conn) Close(ctx context.Context) {
 	c.stopListening()
-	_ = c.client.Close() // a server that is gone already is no error
-	c.way.close(ctx)
+	_ = c.client.Close() // closing a lost connection is not an error
+	c.transport.close(ctx)
 	c.Lose()
 }
 
-// Hello returns what the handshake said; before it, the zero value.
-func (c *Conn) Hello() InitializeResult { return c.hello }
+// InitializeResult returns the result of the handshake; it is zero before Open.
+func (c *Conn) InitializeResult() InitializeResult { return c.initResult }
 
-// Modern reports whether the server speaks the newer era of the protocol.
-func (c *Conn) Modern() bool { return c.link.modern.Load() }
+// Modern reports whether the server speaks revision 2026-07-28.
+func (c *Conn) Modern() bool { return c.interceptor.modern.Load() }
 
-// Hosted reports whether the server lives in the host of an SDK.
+// Hosted reports whether the server runs inside an SDK host.
 func (c *Conn) Hosted() bool {
-	_, is := c.way.(*hostTransport)
+	_, is := c.transport.(*hostTransport)
 	return is
 }
 
-// Remote reports whether the server is reached over HTTP: there is no process
-// whose end would show.
+// Remote reports whether the server is reached over HTTP, so that no process exit reports its end.
 func (c *Conn) Remote() bool {
-	_, is := c.way.(*endpoint)
+	_, is := c.transport.(*endpoint)
 	return is
 }
 
-// process is the process of the server, or nil.
+// process returns the process of the server, or nil.
 func (c *Conn) process() *process {
-	p, _ := c.way.(*process)
+	p, _ := c.transport.(*process)
 	return p
 }
 
-// PID is the process of a server on our machine; 0 = there is none.
+// PID returns the process id of a local server; 0 = none.
 func (c *Conn) PID() int { return c.process().pid() }
 
-// Reason explains a lost connection ("exit status 3: boom"); empty = unknown,
-// or not known within patience.
+// Reason explains a lost connection ("exit status 3: boom"). It waits at most patience; empty = unknown.
 func (c *Conn) Reason(patience time.Duration) string { return c.process().reason(patience) }
 
-// Tail are the last lines of standard error.
-func (c *Conn) Tail() []string { return c.process().tail() }
+// StderrTail returns the last lines of standard error.
+func (c *Conn) StderrTail() []string { return c.process().tail() }
 
-// Skipped reports how much output was no message, and the first of it.
-func (c *Conn) Skipped() (n int, first string) { return c.process().skipped() }
+// SkippedLines reports how many lines of output were not messages, and the first of them.
+func (c *Conn) SkippedLines() (n int, first string) { return c.process().skipped() }
 
-// WaitListening waits for the standing stream of a server over HTTP: one that
-// finds it opened in the middle of a call may send the answer there, where it
-// is lost.
+// WaitListening waits until the listening stream of an HTTP server is open. A server that finds it opened during a
+// call may send the answer there, where it would be lost.
 func (c *Conn) WaitListening(ctx context.Context) {
-	if e, is := c.way.(*endpoint); is {
+	if e, is := c.transport.(*endpoint); is {
 		e.waitListening(ctx)
 	}
 }
 
-// Deliver takes a message that the host of an SDK server sent by itself; it
-// fails with ErrNotHosted where there is no host.
+// Deliver passes on a message that an SDK server sent on its own initiative; it fails with ErrNotHosted for other
+// servers.
 func (c *Conn) Deliver(ctx context.Context, message json.RawMessage) error {
-	h, is := c.way.(*hostTransport)
+	h, is := c.transport.(*hostTransport)
 	if !is {
 		return ErrNotHosted
 	}
 	return h.host.Deliver(ctx, message)
 }
 
-// RootsChanged tells the server that the roots are others. Telling a remote
-// server goes on in the background until it is told or the connection ends; a
-// server that does not take it shows elsewhere.
+// RootsChanged notifies the server that the roots changed. A remote server is notified in the background, until the
+// connection ends at the latest. Errors are ignored: a broken connection is noticed elsewhere.
 func (c *Conn) RootsChanged(ctx context.Context) {
 	n := wire.JSONRPCNotification{JSONRPC: wire.JSONRPC_VERSION}
 	n.Method = "notifications/roots/list_changed"
 	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), cancelLimit)
 	if !c.Remote() {
 		defer stop()
-		_ = c.link.SendNotification(ctx, n) // it is queued and cannot block
+		_ = c.interceptor.SendNotification(ctx, n) // the message is queued, so this does not block
 		return
 	}
 	c.tasks.Go(func() { // ends within cancelLimit
 		defer stop()
-		_ = c.link.SendNotification(ctx, n)
+		_ = c.interceptor.SendNotification(ctx, n)
 	})
-	c.tasks.Go(func() { // ends with it, or ends it
+	c.tasks.Go(func() { // ends with the notification or cancels it
 		defer stop()
 		select {
-		case <-c.ended:
+		case <-c.released:
 		case <-ctx.Done():
 		}
 	})
 }
 
-// again starts a new session for a server that forgot the old one; calls that
-// met the loss together share one handshake.
-func (c *Conn) again(ctx context.Context) error {
-	c.session.renewal.Lock()
-	defer c.session.renewal.Unlock()
-	if c.link.GetSessionId() != "" {
+// renewSession starts a new session on a server that has forgotten the old one. Concurrent calls share one handshake.
+func (c *Conn) renewSession(ctx context.Context) error {
+	c.session.renewing.Lock()
+	defer c.session.renewing.Unlock()
+	if c.interceptor.GetSessionId() != "" {
 		return nil
 	}
-	_, err := c.client.Initialize(ctx, c.session.greeting)
+	_, err := c.client.Initialize(ctx, c.session.initialize)
 	return err
 }

@@ -15,14 +15,14 @@ func TestToken(t *testing.T) {
 		`{"a":{"b":1}}`:                `{"a":{"b":1},"progressToken":7}`,
 		`{"progressToken":1,"z":null}`: `{"progressToken":7,"z":null}`,
 	} {
-		if got := string(withToken(json.RawMessage(meta), 7)); got != want {
+		if got := string(withProgressToken(json.RawMessage(meta), 7)); got != want {
 			t.Errorf("%s: %s, want %s", meta, got, want)
 		}
 	}
 }
 
 func TestTransient(t *testing.T) {
-	if !transient(&net.OpError{Op: "dial", Err: context.DeadlineExceeded}) || transient(context.DeadlineExceeded) || transient(&Error{}) {
+	if !isTransient(&net.OpError{Op: "dial", Err: context.DeadlineExceeded}) || isTransient(context.DeadlineExceeded) || isTransient(&Error{}) {
 		t.Error("a time-out of the port may pass, the end of all time and an answer may not")
 	}
 }

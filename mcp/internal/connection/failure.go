@@ -12,7 +12,7 @@ import (
 	wire "github.com/mark3labs/mcp-go/mcp"
 )
 
-// Error is a JSON-RPC error that a server answers with, or is answered with.
+// Error is a JSON-RPC error, received from the server or sent to it.
 type Error struct {
 	Code    int
 	Message string
@@ -21,31 +21,30 @@ type Error struct {
 
 func (e *Error) Error() string { return e.Message }
 
-// Codes of errors.
+// JSON-RPC error codes.
 const (
 	CodeMethodNotFound = wire.METHOD_NOT_FOUND
 	CodeInternalError  = wire.INTERNAL_ERROR
 	CodeInvalidParams  = wire.INVALID_PARAMS
 )
 
-// closedError has the text that users see, as the real CLI writes it.
+// closedError has the text that the real CLI shows to users.
 type closedError struct{}
 
 func (closedError) Error() string { return "Connection closed" }
 
 var (
-	// ErrClosed says that the server went away.
+	// ErrClosed reports that the server went away.
 	ErrClosed error = closedError{}
-	// ErrLegacy says that a server does not know the newer era.
+	// ErrLegacy reports that a server does not support revision 2026-07-28.
 	ErrLegacy = errors.New("server knows initialize only")
-	// ErrNoEndpoint says that there is nothing at the URL, or nothing that
-	// takes messages.
+	// ErrNoEndpoint reports that the URL does not exist or does not accept messages.
 	ErrNoEndpoint = errors.New("no streamable HTTP endpoint")
-	// ErrNotHosted says that a server has no host that could send messages.
+	// ErrNotHosted reports that a server is not one of the SDK host.
 	ErrNotHosted = errors.New("not a server of the SDK host")
 )
 
-// DialError says why a connect failed, in our words and the real CLI's.
+// DialError reports why a connect failed, in our words (Reason) and in those of the real CLI (Wire).
 type DialError struct {
 	Reason, Wire string
 	NeedsAuth    bool
@@ -53,20 +52,19 @@ type DialError struct {
 
 func (e *DialError) Error() string { return e.Reason }
 
-// TransientError marks a failure that may pass.
+// TransientError marks a failure that a retry may fix.
 type TransientError struct{ error }
 
-// Unwrap is the failure itself.
+// Unwrap returns the failure itself.
 func (e TransientError) Unwrap() error { return e.error }
 
-// ExpiredError says that a call took too long.
+// ExpiredError reports that a call took too long.
 type ExpiredError struct{ Limit time.Duration }
 
 func (e *ExpiredError) Error() string { return fmt.Sprintf("no answer within %v", e.Limit) }
 
-// plain undoes mcp-go's wrapping. The text of a lost connection is the one the
-// real CLI shows.
-func plain(err error) error {
+// unwrapClientError removes mcp-go's wrapping from an error. A lost connection becomes ErrClosed.
+func unwrapClientError(err error) error {
 	var rpc *Error
 	if errors.As(err, &rpc) {
 		return rpc
@@ -79,7 +77,7 @@ func plain(err error) error {
 		return ErrClosed
 	}
 	var unreachable *url.Error
-	if errors.As(err, &unreachable) { // it says what was tried; the wrapping repeats it
+	if errors.As(err, &unreachable) { // it contains the address; the wrapping repeats it
 		return unreachable
 	}
 	var wrapped *transport.Error
@@ -89,9 +87,9 @@ func plain(err error) error {
 	return err
 }
 
-// transient reports whether a first connect to a remote server is worth
-// another try: it was refused, broke off, or met an error of the server.
-func transient(err error) bool {
+// isTransient reports whether a first connect to a remote server should be retried: it was refused, broke off, or met
+// an error of the server.
+func isTransient(err error) bool {
 	var op *net.OpError
 	if errors.As(err, &op) && op.Op == "dial" {
 		return true

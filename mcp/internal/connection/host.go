@@ -9,10 +9,10 @@ import (
 	"github.com/claudeless/claudeless/mcp/internal/carrier"
 )
 
-// Hosted is a server inside the host of an SDK.
+// Hosted is a server inside an SDK host.
 type Hosted struct {
 	Server string
-	Send   carrier.Send // nil = there is no host
+	Send   carrier.Send // nil = no host
 }
 
 func (t Hosted) dial(context.Context, context.Context, *transportBase) (transport.Interface, messageTransport, error) {
@@ -23,7 +23,7 @@ func (t Hosted) dial(context.Context, context.Context, *transportBase) (transpor
 	return h, &hostTransport{h}, nil
 }
 
-// hostTransport is the way through the host, which ends by itself.
+// hostTransport sends messages through the SDK host, which ends the server itself.
 type hostTransport struct{ host *carrier.Host }
 
 func (*hostTransport) opened(string)         {}

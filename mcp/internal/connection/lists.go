@@ -5,7 +5,7 @@ import (
 	"sync/atomic"
 )
 
-// List is something that servers list, by its name in the answer.
+// List is a kind of list that a server offers; its value is the member name in the response.
 type List string
 
 // The lists.
@@ -16,16 +16,16 @@ const (
 	Templates List = "resourceTemplates"
 )
 
-// changes of the server's lists.
-type changes struct {
-	kick          chan struct{} // has a token when one came
-	seen, current atomic.Int64  // how many came, and the lists in use are good for
+// listChanges tracks list_changed notifications of the server.
+type listChanges struct {
+	signal        chan struct{} // holds a token after a change
+	seen, current atomic.Int64  // number of changes received, and the number covered by the fetched lists
 
 	mu      sync.Mutex
-	changed map[List]bool // and not fetched yet
+	changed map[List]bool // lists that changed and were not fetched yet
 }
 
-func (c *changes) add(list List) {
+func (c *listChanges) add(list List) {
 	c.mu.Lock()
 	if c.changed == nil {
 		c.changed = map[List]bool{}
@@ -33,19 +33,18 @@ func (c *changes) add(list List) {
 	c.changed[list] = true
 	c.mu.Unlock()
 	c.seen.Add(1)
-	notify(c.kick)
+	notify(c.signal)
 }
 
-// take returns the lists that changed since the last take, and how many changes
-// there have been.
-func (c *changes) take() (changed map[List]bool, seen int64) {
+// take returns the lists that changed since the last call, and the total number of changes.
+func (c *listChanges) take() (changed map[List]bool, seen int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	changed, c.changed = c.changed, nil
 	return changed, c.seen.Load()
 }
 
-// notify puts a token into a channel that holds one.
+// notify puts a token into a channel of capacity one, if it is empty.
 func notify(c chan struct{}) {
 	select {
 	case c <- struct{}{}:

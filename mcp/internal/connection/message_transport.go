@@ -8,78 +8,76 @@ import (
 	"github.com/mark3labs/mcp-go/client/transport"
 )
 
-// Target is a server and how it is reached: [Process], [Remote] or [Hosted].
+// Target is a server and how to reach it: [Process], [Remote] or [Hosted].
 type Target interface {
-	// dial lays the way, which ends with life, before limit does.
+	// dial creates the transport before limit ends; the transport ends with life.
 	dial(life, limit context.Context, b *transportBase) (transport.Interface, messageTransport, error)
 }
 
-// messageTransport is what the messages of a connection go over, below the client.
+// messageTransport is the part of a connection below the client: a process, an HTTP endpoint or an SDK host.
 type messageTransport interface {
-	// opened hears that the handshake is done, and what version it agreed on.
+	// opened is called after the handshake with the negotiated version.
 	opened(version string)
-	// close ends the way, within bounds of its own.
+	// close closes the transport within its own time limit.
 	close(ctx context.Context)
 }
 
-// transportBase is what a way is laid on: the link that takes its messages, and the fate
-// that it decides.
+// transportBase holds what every transport needs: the interceptor that receives its messages, and the reason of its
+// end.
 type transportBase struct {
-	link  *link
-	fate  *closeReason
-	inbox *notificationHandler
-	debug Log
-	tasks *sync.WaitGroup
+	interceptor   *interceptor
+	closeReason   *closeReason
+	notifications *notificationHandler
+	debug         Log
+	tasks         *sync.WaitGroup
 }
 
-// closeReason is the end of a connection.
+// closeReason records why a connection ended.
 type closeReason struct {
-	lost   chan struct{} // closed once when the server went away
-	once   sync.Once
-	silent atomic.Bool // it was given up since it no longer answers
-	barred atomic.Bool // it was given up since it wants authorization
+	lost         chan struct{} // closed once the server went away
+	once         sync.Once
+	unresponsive atomic.Bool // given up because the server no longer answers
+	authRequired atomic.Bool // given up because the server requires authorization
 }
 
-// Log is the debug log of the server.
+// Log returns the debug log of the server.
 func (b *transportBase) Log() Log { return b.debug }
 
-// Lose marks the connection as gone.
-func (b *transportBase) Lose() { b.fate.once.Do(func() { close(b.fate.lost) }) }
+// Lose marks the connection as lost.
+func (b *transportBase) Lose() { b.closeReason.once.Do(func() { close(b.closeReason.lost) }) }
 
 // Lost is closed when the server went away or the connection was closed.
-func (b *transportBase) Lost() <-chan struct{} { return b.fate.lost }
+func (b *transportBase) Lost() <-chan struct{} { return b.closeReason.lost }
 
 // IsLost reports whether Lost is closed.
 func (b *transportBase) IsLost() bool {
 	select {
-	case <-b.fate.lost:
+	case <-b.closeReason.lost:
 		return true
 	default:
 		return false
 	}
 }
 
-// Silent reports whether the connection was given up since the server no longer
-// answered pings.
-func (b *transportBase) Silent() bool { return b.fate.silent.Load() }
+// Unresponsive reports whether the connection was given up because the server no longer answered pings.
+func (b *transportBase) Unresponsive() bool { return b.closeReason.unresponsive.Load() }
 
-// Barred reports whether the connection was given up since the server wants
-// authorization.
-func (b *transportBase) Barred() bool { return b.fate.barred.Load() }
+// AuthRequired reports whether the connection was given up because the server requires authorization.
+func (b *transportBase) AuthRequired() bool { return b.closeReason.authRequired.Load() }
 
-// Kick has a token when the server said that a list has changed.
-func (b *transportBase) Kick() <-chan struct{} { return b.inbox.lists.kick }
+// ListsChanged returns a channel that holds a token after the server reported a changed list.
+func (b *transportBase) ListsChanged() <-chan struct{} { return b.notifications.lists.signal }
 
-// TakeChanges returns the lists that the server said have changed since the last
-// time, and how many changes there have been in all.
+// TakeChanges returns the lists that the server reported as changed since the last call, and the total number of
+// changes.
 func (b *transportBase) TakeChanges() (changed map[List]bool, seen int64) {
-	return b.inbox.lists.take()
+	return b.notifications.lists.take()
 }
 
-// Fetched says that the lists in use are good up to a count of TakeChanges.
-func (b *transportBase) Fetched(changes int64) { b.inbox.lists.current.Store(changes) }
+// MarkFetched records that the fetched lists cover this number of changes (see TakeChanges).
+func (b *transportBase) MarkFetched(changes int64) { b.notifications.lists.current.Store(changes) }
 
 // Stale reports whether the server's lists changed since they were fetched.
 func (b *transportBase) Stale() bool {
-	return b.inbox.lists.current.Load() < b.inbox.lists.seen.Load()
+	return b.notifications.lists.current.Load() < b.notifications.lists.seen.Load()
 }

@@ -12,31 +12,29 @@ import (
 	wire "github.com/mark3labs/mcp-go/mcp"
 )
 
-// ModernVersion is the revision of MCP that has no handshake: servers are probed
-// for it with server/discover.
+// ModernVersion is the revision of MCP without a handshake: clients probe for it with server/discover.
 const ModernVersion = wire.ProtocolVersion20260728
 
-// Negotiation says how the revision of MCP is agreed on.
+// Negotiation is the way in which client and server agree on a revision of MCP.
 type Negotiation int
 
 const (
-	// Legacy is the handshake of the revisions up to ProtocolVersion.
+	// Legacy uses the handshake of the revisions up to ProtocolVersion.
 	Legacy Negotiation = iota
-	// Auto probes for ModernVersion and falls back to the handshake. Over HTTP
-	// the handshake needs another connection, and this one fails with ErrLegacy.
+	// Auto probes for ModernVersion and falls back to the handshake. Over HTTP the handshake needs another
+	// connection, so this one fails with ErrLegacy.
 	Auto
 	// Modern probes for ModernVersion and does not fall back.
 	Modern
 )
 
-// The longest wait for an answer to the probe, and the share of the time to
-// connect that it may take (observed with 2.1.330).
+// The longest wait for the response to the probe, and its share of the connect time-out (observed with 2.1.330).
 const (
 	processProbe, processShare = 3 * time.Second, 0.3
 	remoteProbe, remoteShare   = 5 * time.Second, 1.0 / 3
 )
 
-// probeTimeout is how long a server may take to answer the probe.
+// probeTimeout returns how long a server may take to answer the probe.
 func probeTimeout(connect time.Duration, remote bool) time.Duration {
 	if remote {
 		return min(time.Duration(float64(connect)*remoteShare), remoteProbe)
@@ -44,43 +42,42 @@ func probeTimeout(connect time.Duration, remote bool) time.Duration {
 	return min(time.Duration(float64(connect)*processShare), processProbe)
 }
 
-// negotiation decides whether a server that was probed gets the handshake.
+// negotiation tracks the probe and decides whether the handshake follows.
 type negotiation struct {
-	mode   Negotiation
-	remote bool
-	probe  error // why the probe failed; nil = it was not sent or it succeeded
-	// probed says that the probe is over, greeted that the handshake was begun.
-	probed, greeted bool
+	mode                        Negotiation
+	remote                      bool
+	probeError                  error // why the probe failed; nil = not sent or successful
+	probeDone, handshakeStarted bool
 }
 
-// missed reports whether a server that did not answer the probe in time refused
-// the handshake, since it speaks newer revisions: it was only slow to start.
-func (n *negotiation) missed(refusal error) bool {
-	return n.mode == Auto && n.greeted && errors.Is(n.probe, context.DeadlineExceeded) && knowsNewerOnly(refusal)
+// refusedAfterTimeout reports whether a server that did not answer the probe in time then refused the handshake,
+// because it supports only newer revisions: it was merely slow to start.
+func (n *negotiation) refusedAfterTimeout(refusal error) bool {
+	return n.mode == Auto && n.handshakeStarted && errors.Is(n.probeError, context.DeadlineExceeded) && supportsOnlyNewer(refusal)
 }
 
-// handshake returns why the handshake must not follow; nil = it may.
-func (n *negotiation) handshake() error {
+// handshakeError returns why the handshake must not follow the probe; nil = it may.
+func (n *negotiation) handshakeError() error {
 	switch {
 	case n.mode == Modern:
-		reason := fmt.Sprintf("the server does not speak MCP %s: %v", ModernVersion, plain(n.probe))
+		reason := fmt.Sprintf("the server does not speak MCP %s: %v", ModernVersion, unwrapClientError(n.probeError))
 		return &DialError{Reason: reason, Wire: reason}
-	case knowsNewerOnly(n.probe):
-		return n.probe
+	case supportsOnlyNewer(n.probeError):
+		return n.probeError
 	case n.mode == Auto && n.remote:
 		return ErrLegacy
-	case n.mode == Auto && n.greeted:
-		return n.probe
+	case n.mode == Auto && n.handshakeStarted:
+		return n.probeError
 	}
 	return nil
 }
 
 // died reports whether the server went away before it answered the probe.
-func (n *negotiation) died() bool { return errors.Is(n.probe, transport.ErrTransportClosed) }
+func (n *negotiation) died() bool { return errors.Is(n.probeError, transport.ErrTransportClosed) }
 
-// knowsNewerOnly reports whether a server refused the probe's revision and
-// named newer ones of which we speak none.
-func knowsNewerOnly(err error) bool {
+// supportsOnlyNewer reports whether a server refused the revision of the probe and listed only newer ones, which we
+// do not support.
+func supportsOnlyNewer(err error) bool {
 	var rpc *Error
 	if !errors.As(err, &rpc) || rpc.Code != wire.UNSUPPORTED_PROTOCOL_VERSION {
 		return false
@@ -92,9 +89,8 @@ func knowsNewerOnly(err error) bool {
 	return err == nil && json.Unmarshal(raw, &data) == nil && slices.ContainsFunc(data.Supported, wire.IsModernProtocol)
 }
 
-// discovered checks the answer to the probe: some servers answer everything
-// with an empty object.
-func discovered(result json.RawMessage) error {
+// checkDiscovery checks the response to the probe: some servers answer everything with an empty object.
+func checkDiscovery(result json.RawMessage) error {
 	var d wire.DiscoverResult
 	if err := json.Unmarshal(result, &d); err != nil {
 		return &Error{Code: CodeMethodNotFound, Message: fmt.Sprintf("the answer to server/discover cannot be read: %v", err)}

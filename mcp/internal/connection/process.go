@@ -14,16 +14,16 @@ import (
 	"github.com/claudeless/claudeless/mcp/internal/carrier"
 )
 
-// Process is a server that is started and spoken to over its pipes.
+// Process is a server that is started as a child process and speaks over its pipes.
 type Process struct {
-	Command string
-	Args    []string
-	Env     []string // "K=V", all of it
-	Dir     string
-	Grace   time.Duration // each step of the shutdown; 0 = 500 ms
-	MaxLine int           // longest message in bytes
-	Stderr  io.Writer     // gets standard error, too; nil = nobody does
-	Hider   Redactor      // of what is told of standard error
+	Command  string
+	Args     []string
+	Env      []string // "K=V"; the complete environment
+	Dir      string
+	Grace    time.Duration // each step of the shutdown; 0 = 500 ms
+	MaxLine  int           // longest message in bytes
+	Stderr   io.Writer     // receives a copy of standard error; may be nil
+	Redactor Redactor      // applied to standard error in messages
 }
 
 // Redactor makes secrets in a text unreadable.
@@ -31,8 +31,7 @@ type Redactor interface {
 	Redact(text string) string
 }
 
-// ExitLinger is how long the output of a process that has ended may still come
-// through.
+// ExitLinger is how long output of a process that has ended may still arrive.
 const ExitLinger = 50 * time.Millisecond
 
 // dial starts the process.
@@ -44,20 +43,19 @@ func (t Process) dial(_, limit context.Context, b *transportBase) (transport.Int
 	if err != nil {
 		return nil, nil, err
 	}
-	w := &process{Process: p, transportBase: b, hider: t.Hider}
+	w := &process{Process: p, transportBase: b, hider: t.Redactor}
 	w.filter = carrier.NewFilter(carrier.FilterOptions{Source: p.Stdout(), Limit: t.MaxLine, Owner: w})
 	pipes := transport.NewIO(w.filter, stdin{p.Stdin()}, nil)
-	transport.WithCommandLogger(silent)(pipes) // it would write to standard error
+	transport.WithCommandLogger(discardLogger)(pipes) // mcp-go would log to standard error
 	w.pipes = pipes
 	b.tasks.Go(w.watch)
 	return pipes, w, nil
 }
 
-// silent is where mcp-go logs to.
-var silent = slog.New(slog.DiscardHandler)
+// discardLogger is the logger for mcp-go.
+var discardLogger = slog.New(slog.DiscardHandler)
 
-// process is the way to a server over its pipes. A nil process is that of a
-// server that has none.
+// process is the transport to a server over pipes. A nil process belongs to a server without one.
 type process struct {
 	*proc.Process
 	*transportBase
@@ -69,18 +67,18 @@ type process struct {
 func (p *process) opened(string)             {}
 func (p *process) close(ctx context.Context) { p.Stop(ctx) }
 
-// watch ends with the process, or when the connection is closed.
+// watch waits for the end of the process or of the connection, and then closes the pipes.
 func (p *process) watch() {
 	select {
 	case <-p.Done():
-	case <-p.fate.lost:
+	case <-p.closeReason.lost:
 		return
 	}
-	select { // descendants may hold the pipe for ever
+	select { // descendants may keep the pipe open for a long time
 	case <-time.After(ExitLinger):
-		_ = p.pipes.Close() // fails what is in flight
+		_ = p.pipes.Close() // fails the requests in progress
 		p.Lose()
-	case <-p.fate.lost:
+	case <-p.closeReason.lost:
 	}
 }
 
@@ -88,13 +86,13 @@ func (p *process) watch() {
 func (p *process) End() { p.Lose() }
 
 // TooLong implements carrier.Owner.
-func (p *process) TooLong(id []byte, why *carrier.TooLongError) { p.link.TooLong(id, why) }
+func (p *process) TooLong(id []byte, why *carrier.TooLongError) { p.interceptor.TooLong(id, why) }
 
 // Junk implements carrier.Lines.
 func (p *process) Junk(first string) { p.debug.Printf("not a message, skipped: %s", first) }
 
 // Repair implements carrier.Lines.
-func (p *process) Repair(line []byte) []byte { return p.link.Repair(line) }
+func (p *process) Repair(line []byte) []byte { return p.interceptor.Repair(line) }
 
 func (p *process) pid() int {
 	if p == nil {
@@ -117,8 +115,8 @@ func (p *process) tail() []string {
 	return lastLines(p.hider.Redact(p.StderrTail()))
 }
 
-// reason is "exit status 3: last line of standard error"; empty when the
-// process does not end within patience: its pipes may close a moment before.
+// reason returns "exit status 3: last line of standard error", or "" if the process does not end within patience: its
+// pipes may close a moment before it does.
 func (p *process) reason(patience time.Duration) string {
 	if p == nil {
 		return ""
@@ -140,9 +138,8 @@ func (p *process) reason(patience time.Duration) string {
 	return p.hider.Redact(reason)
 }
 
-// stdin lets the transport close the server's input without dropping what is
-// still queued. Writing to a server that is gone is no error here, which the
-// transport would log: the end of its output tells.
+// stdin lets the transport close the server's input without dropping queued data. Writing to a server that is gone is
+// not an error, which the transport would log: the end of its output reports it.
 type stdin struct{ *proc.Queue }
 
 func (s stdin) Write(p []byte) (int, error) {
@@ -158,7 +155,7 @@ func (s stdin) Close() error {
 	return nil
 }
 
-// lastLines are the last few lines of a text.
+// lastLines returns the last few lines of a text.
 func lastLines(text string) []string {
 	const most = 5
 	lines := strings.Split(strings.ToValidUTF8(strings.TrimRight(text, " \t\r\n"), "?"), "\n")

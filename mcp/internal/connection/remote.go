@@ -14,38 +14,37 @@ import (
 	"github.com/claudeless/claudeless/mcp/internal/carrier"
 )
 
-// Remote is a server at a URL: a streamable HTTP endpoint, in the older era with
-// a standing GET stream for what the server sends by itself, or the older
-// transport.
+// Remote is a server at a URL: a streamable HTTP endpoint (up to 2025-11-25 with a listening GET stream for messages
+// that the server sends on its own initiative), or an endpoint of the older SSE transport.
 type Remote struct {
 	Server  string // its name
 	URL     string
 	SSE     bool // the older transport
 	Agent   string
 	Headers map[string]string
-	Renewer Renewer // nil = a refusal is final
-	// DialTimeout bounds connecting to the port.
+	Renewer Renewer // nil = a refusal is not retried
+	// DialTimeout bounds opening the TCP connection.
 	DialTimeout time.Duration
 	MaxMessage  int // bytes
 }
 
-// dial lays the way.
+// dial creates the transport.
 func (t Remote) dial(life, limit context.Context, b *transportBase) (transport.Interface, messageTransport, error) {
-	e := &endpoint{transportBase: b, trip: t.roundTripper()}
+	e := &endpoint{transportBase: b, roundTripper: t.roundTripper()}
 	if t.SSE {
-		return e.stream(life, limit, t)
+		return e.openStream(life, limit, t)
 	}
-	e.trip.standing = &sessionStream{ready: make(chan struct{}), answered: make(chan struct{})}
+	e.roundTripper.standing = &sessionStream{ready: make(chan struct{}), answered: make(chan struct{})}
 	options := []transport.StreamableHTTPCOption{
-		transport.WithHTTPBasicClient(&http.Client{Transport: e.trip}), transport.WithHTTPLogger(silent),
+		transport.WithHTTPBasicClient(&http.Client{Transport: e.roundTripper}), transport.WithHTTPLogger(discardLogger),
 	}
-	if b.link.negotiation.mode == Legacy {
+	if b.interceptor.negotiation.mode == Legacy {
 		options = append(options, transport.WithContinuousListening()) //nolint:staticcheck // deprecated for a protocol version that is not asked for here
 		e.listens = true
 	}
 	inner, err := transport.NewStreamableHTTP(t.URL, options...)
 	if err != nil {
-		return nil, nil, fmt.Errorf("url of MCP server %q cannot be read", t.Server) // the parser's text repeats it
+		return nil, nil, fmt.Errorf("url of MCP server %q cannot be read", t.Server) // the text of the parser would repeat the URL
 	}
 	return inner, e, nil
 }
@@ -55,25 +54,25 @@ func (t Remote) roundTripper() *roundTripper {
 	trip := &roundTripper{
 		base:  &http.Transport{DialContext: dialer.DialContext, MaxIdleConnsPerHost: 16},
 		limit: t.MaxMessage, agent: t.Agent,
-		pass: requestHeaders{headers: t.Headers, renewer: t.Renewer},
+		requestHeaders: requestHeaders{headers: t.Headers, renewer: t.Renewer},
 	}
-	if u, err := url.Parse(t.URL); err == nil { // else there is nobody to send to
+	if u, err := url.Parse(t.URL); err == nil { // an invalid URL has no origin
 		trip.origin = originOf(u)
 	}
 	return trip
 }
 
-// endpoint is the way to a server over HTTP.
+// endpoint is the transport to a server over HTTP.
 type endpoint struct {
 	*transportBase
-	trip    *roundTripper
-	listens bool // the standing stream is opened
+	roundTripper *roundTripper
+	listens      bool // a listening stream is opened
 }
 
-// stream opens the stream of the older transport and waits for its endpoint.
-func (e *endpoint) stream(life, limit context.Context, t Remote) (transport.Interface, messageTransport, error) {
+// openStream opens the stream of the SSE transport and waits for its endpoint event.
+func (e *endpoint) openStream(life, limit context.Context, t Remote) (transport.Interface, messageTransport, error) {
 	sse, err := carrier.OpenSSE(life, limit, carrier.SSEOptions{
-		URL: t.URL, Client: &http.Client{Transport: e.trip}, Limit: t.MaxMessage, Owner: e, Tasks: e.tasks,
+		URL: t.URL, Client: &http.Client{Transport: e.roundTripper}, Limit: t.MaxMessage, Owner: e, Tasks: e.tasks,
 	})
 	var status *carrier.StatusError
 	switch {
@@ -81,33 +80,32 @@ func (e *endpoint) stream(life, limit context.Context, t Remote) (transport.Inte
 		return sse, e, nil
 	case errors.As(err, &status) && status.Code < http.StatusInternalServerError:
 		return nil, nil, &DialError{Reason: err.Error(), Wire: err.Error()}
-	case transient(err):
+	case isTransient(err):
 		return nil, nil, TransientError{err}
 	}
 	return nil, nil, err
 }
 
-// TooLong implements carrier.Owner.
-func (e *endpoint) TooLong(id []byte, why *carrier.TooLongError) { e.link.TooLong(id, why) }
+// TooLong implements carrier.TransportOwner.
+func (e *endpoint) TooLong(id []byte, why *carrier.TooLongError) { e.interceptor.TooLong(id, why) }
 
-// End implements carrier.Owner.
+// End implements carrier.TransportOwner.
 func (e *endpoint) End() {
-	e.trip.base.CloseIdleConnections()
+	e.roundTripper.base.CloseIdleConnections()
 	e.Lose()
 }
 
-func (e *endpoint) close(context.Context) { e.trip.base.CloseIdleConnections() }
+func (e *endpoint) close(context.Context) { e.roundTripper.base.CloseIdleConnections() }
 
 func (e *endpoint) opened(version string) {
-	if s := e.trip.standing; s != nil {
+	if s := e.roundTripper.standing; s != nil {
 		s.version = version
 		close(s.ready)
 	}
 }
 
-// listenLimit is how long the standing stream of a server may take to open
-// before it counts as connected all the same. Servers that answer the GET
-// with their first message only cost it once.
+// listenLimit is how long the listening stream may take to open before the server counts as connected anyway. Servers
+// that answer the GET only with their first message cost this delay once.
 const listenLimit = time.Second
 
 func (e *endpoint) waitListening(ctx context.Context) {
@@ -117,7 +115,7 @@ func (e *endpoint) waitListening(ctx context.Context) {
 	timer := time.NewTimer(listenLimit)
 	defer timer.Stop()
 	select {
-	case <-e.trip.standing.answered:
+	case <-e.roundTripper.standing.answered:
 	case <-timer.C:
 	case <-ctx.Done():
 	}

@@ -12,17 +12,17 @@ import (
 	"github.com/claudeless/claudeless/mcp/internal/health"
 )
 
-// raw runs one request of the client and returns the result as it came.
-func raw(ctx context.Context, stub string, send func(context.Context) error) (json.RawMessage, error) {
-	ex := &exchange{stub: json.RawMessage(stub)}
-	if err := send(context.WithValue(ctx, exchangeKey{}, ex)); err != nil {
-		return nil, plain(err)
+// rawRequest runs one request of the client and returns the result as the server sent it.
+func rawRequest(ctx context.Context, stub string, send func(context.Context) error) (json.RawMessage, error) {
+	ex := &rawResult{stub: json.RawMessage(stub)}
+	if err := send(context.WithValue(ctx, rawResultKey{}, ex)); err != nil {
+		return nil, unwrapClientError(err)
 	}
 	return ex.result, nil
 }
 
-// page asks for one page of a list.
-func (c *Conn) page(ctx context.Context, list List, req wire.PaginatedRequest) (err error) {
+// fetchPage fetches one page of a list.
+func (c *Conn) fetchPage(ctx context.Context, list List, req wire.PaginatedRequest) (err error) {
 	switch list {
 	case Tools:
 		_, err = c.client.ListToolsByPage(ctx, wire.ListToolsRequest{PaginatedRequest: req})
@@ -40,14 +40,13 @@ func (c *Conn) page(ctx context.Context, list List, req wire.PaginatedRequest) (
 
 const maxPages = 1000
 
-// List follows the cursors of a list and returns its elements as they came. A
-// cursor that was there before, or too many pages, ends the list with a
-// warning.
+// List follows the cursors of a list and returns its elements as the server sent them. A repeated cursor or too many
+// pages end the list with a warning.
 func (c *Conn) List(ctx context.Context, list List) (all []json.RawMessage, warning string, err error) {
 	var req wire.PaginatedRequest
 	seen := map[wire.Cursor]bool{"": true}
 	for range maxPages {
-		result, err := raw(ctx, `{}`, func(ctx context.Context) error { return c.page(ctx, list, req) })
+		result, err := rawRequest(ctx, `{}`, func(ctx context.Context) error { return c.fetchPage(ctx, list, req) })
 		if err != nil {
 			return all, "", err
 		}
@@ -62,7 +61,7 @@ func (c *Conn) List(ctx context.Context, list List) (all []json.RawMessage, warn
 		all = append(all, elements...)
 		next := wire.Cursor("")
 		if v, ok := p["nextCursor"]; ok {
-			_ = json.Unmarshal(v, &next) // a cursor that is no string ends the list
+			_ = json.Unmarshal(v, &next) // a cursor that is not a string ends the list
 		}
 		if next == "" {
 			return all, "", nil
@@ -76,10 +75,9 @@ func (c *Conn) List(ctx context.Context, list List) (all []json.RawMessage, warn
 	return all, fmt.Sprintf("the list of %s has more than %d pages; %d were read", list, maxPages, len(all)), nil
 }
 
-// Callable returns why a tool, by its definition, cannot be called over this
-// connection; nil = it can. Over HTTP the newer era sends parameters as headers, and
-// a definition that names impossible ones is void.
-func (c *Conn) Callable(definition json.RawMessage) error {
+// CheckTool returns why a tool with this definition cannot be called over this connection; nil = it can. Over HTTP
+// revision 2026-07-28 sends parameters as headers, and a definition that declares impossible headers is invalid.
+func (c *Conn) CheckTool(definition json.RawMessage) error {
 	var tool wire.Tool
 	if !c.Modern() || !c.Remote() || json.Unmarshal(definition, &tool) != nil {
 		return nil
@@ -91,7 +89,7 @@ func (c *Conn) Callable(definition json.RawMessage) error {
 func (c *Conn) ReadResource(ctx context.Context, uri string) (json.RawMessage, error) {
 	var req wire.ReadResourceRequest
 	req.Params.URI = uri
-	return raw(ctx, `{"contents":[]}`, func(ctx context.Context) error {
+	return rawRequest(ctx, `{"contents":[]}`, func(ctx context.Context) error {
 		_, err := c.client.ReadResource(ctx, req)
 		return err
 	})
@@ -101,57 +99,55 @@ func (c *Conn) ReadResource(ctx context.Context, uri string) (json.RawMessage, e
 func (c *Conn) GetPrompt(ctx context.Context, name string, args map[string]string) (json.RawMessage, error) {
 	var req wire.GetPromptRequest
 	req.Params.Name, req.Params.Arguments = name, args
-	return raw(ctx, `{"messages":[]}`, func(ctx context.Context) error {
+	return rawRequest(ctx, `{"messages":[]}`, func(ctx context.Context) error {
 		_, err := c.client.GetPrompt(ctx, req)
 		return err
 	})
 }
 
-// legacyRequests are the requests that the newer era of the protocol has no more.
+// legacyRequests are the requests that revision 2026-07-28 no longer has.
 type legacyRequests interface {
 	Ping(ctx context.Context) error
 	Subscribe(ctx context.Context, req wire.SubscribeRequest) error
 	Unsubscribe(ctx context.Context, req wire.UnsubscribeRequest) error
 }
 
-func (c *Conn) older() legacyRequests { return c.client }
+func (c *Conn) legacy() legacyRequests { return c.client }
 
-// Ping asks for a sign of life. The newer era has no ping: of its servers it is
-// enough that they are connected.
+// Ping pings the server. Revision 2026-07-28 has no ping: for its servers it returns nil.
 func (c *Conn) Ping(ctx context.Context) error {
 	if c.Modern() {
 		return nil
 	}
-	return c.older().Ping(ctx)
+	return c.legacy().Ping(ctx)
 }
 
-// Subscribe asks the server to tell of changes to a resource.
+// Subscribe subscribes to changes of a resource.
 func (c *Conn) Subscribe(ctx context.Context, uri string) error {
 	if c.subscription != nil {
-		c.subscription.want(uri, true)
+		c.subscription.setWanted(uri, true)
 		return nil
 	}
 	var req wire.SubscribeRequest
 	req.Params.URI = uri
-	_, err := raw(ctx, `{}`, func(ctx context.Context) error { return c.older().Subscribe(ctx, req) })
+	_, err := rawRequest(ctx, `{}`, func(ctx context.Context) error { return c.legacy().Subscribe(ctx, req) })
 	return err
 }
 
 // Unsubscribe ends a subscription.
 func (c *Conn) Unsubscribe(ctx context.Context, uri string) error {
 	if c.subscription != nil {
-		c.subscription.want(uri, false)
+		c.subscription.setWanted(uri, false)
 		return nil
 	}
 	var req wire.UnsubscribeRequest
 	req.Params.URI = uri
-	_, err := raw(ctx, `{}`, func(ctx context.Context) error { return c.older().Unsubscribe(ctx, req) })
+	_, err := rawRequest(ctx, `{}`, func(ctx context.Context) error { return c.legacy().Unsubscribe(ctx, req) })
 	return err
 }
 
-// Watch pings the connection, while it is idle, as long as it lives. A server
-// that no longer answers is lost. Those of a host and of the newer era have
-// nothing to be pinged with.
+// Watch pings the connection in the background while it is idle. A server that stops answering is marked as lost.
+// Servers of an SDK host and of revision 2026-07-28 are not pinged.
 func (c *Conn) Watch(ctx context.Context, every time.Duration) {
 	if every < 0 || c.Hosted() || c.Modern() {
 		return
@@ -160,24 +156,24 @@ func (c *Conn) Watch(ctx context.Context, every time.Duration) {
 	c.tasks.Go(func() { // ends with the connection
 		defer stop()
 		if health.Watch(ctx, health.Options{Every: every, Limit: every / 6, Server: idleProbe{c}}) {
-			c.fate.silent.Store(true)
+			c.closeReason.unresponsive.Store(true)
 			c.Lose()
 		}
 	})
-	c.tasks.Go(func() { // ends with the connection too
+	c.tasks.Go(func() { // ends with the connection
 		defer stop()
 		select {
-		case <-c.fate.lost:
+		case <-c.closeReason.lost:
 		case <-ctx.Done():
 		}
 	})
 }
 
-// idleProbe is a connection as its watch sees it.
+// idleProbe adapts a connection to health.Server.
 type idleProbe struct{ c *Conn }
 
 // Ping implements health.Server.
-func (i idleProbe) Ping(ctx context.Context) error { return i.c.older().Ping(ctx) }
+func (i idleProbe) Ping(ctx context.Context) error { return i.c.legacy().Ping(ctx) }
 
 // Busy implements health.Server.
-func (i idleProbe) Busy() bool { return i.c.link.inFlight.Load() > 0 }
+func (i idleProbe) Busy() bool { return i.c.interceptor.inFlight.Load() > 0 }

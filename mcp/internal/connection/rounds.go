@@ -12,66 +12,64 @@ import (
 	"github.com/claudeless/claudeless/internal/base/ordered"
 )
 
-// A server of the newer era that needs input answers a request with questions;
-// the request is then made again, with the answers. mcp-go can do that too, but it
-// reads the questions into types that drop what it does not know, and it gives up
-// on a server that only asks for patience.
+// A server of revision 2026-07-28 that needs input answers a request with questions; the client repeats the request
+// with the answers. mcp-go can do that too, but it parses the questions into types that drop unknown members, and it
+// gives up on a server that only asks the client to retry later.
 
-// maxRounds is how often a request is made again with input; retryPause comes
-// before it is made again without any (observed with 2.1.330).
+// maxRounds is how often a request is repeated with input; retryPause precedes a repetition without input (observed
+// with 2.1.330).
 const (
 	maxRounds  = 10
 	retryPause = 250 * time.Millisecond
 )
 
-// inputRequests are a result that asks for input.
+// inputRequests is a result that asks for input.
 type inputRequests struct {
 	ResultType string          `json:"resultType"`
 	Requests   json.RawMessage `json:"inputRequests"`
 	State      json.RawMessage `json:"requestState"`
 }
 
-// inputRequest is one of the questions of a result.
+// inputRequest is one question of such a result.
 type inputRequest struct {
 	Method string          `json:"method"`
 	Params json.RawMessage `json:"params"`
 }
 
-// TooManyRoundsError says that a request still wanted input after the last round.
+// TooManyRoundsError reports that a request still asked for input after the last round.
 type TooManyRoundsError struct{ Method string }
 
 func (e *TooManyRoundsError) Error() string {
 	return fmt.Sprintf("Multi-round-trip request '%s' still required input after %d rounds (inputRequired.maxRounds)", e.Method, maxRounds)
 }
 
-// UnservedError says that a request wanted input that the handler does not have.
+// UnservedError reports that a request asked for input of a kind that the client does not support.
 type UnservedError struct{ Method string }
 
 func (e *UnservedError) Error() string {
 	return "asked for input this client could not serve (" + e.Method + "), so the call was not made again"
 }
 
-// inputRounds answers what the results of one request ask for.
+// inputRounds answers the input requests of one request.
 type inputRounds struct {
 	handler  Handler
-	sampling bool // the handler answers it
+	sampling bool // the handler answers sampling requests
 	debug    Log
 	method   string
 	params   map[string]json.RawMessage // of the first request
-	made     int
+	count    int
 }
 
-// next returns the parameters to make the request again with, because of its result;
-// nil = the result is complete.
+// next returns the parameters for repeating the request, given its last result; nil = the result is complete.
 func (r *inputRounds) next(ctx context.Context, result json.RawMessage) (map[string]json.RawMessage, error) {
 	var q inputRequests
 	if json.Unmarshal(result, &q) != nil || q.ResultType != string(wire.ResultTypeInputRequired) {
 		return nil, nil
 	}
-	if r.made == maxRounds {
+	if r.count == maxRounds {
 		return nil, &TooManyRoundsError{Method: r.method}
 	}
-	r.made++
+	r.count++
 	answers, err := r.answers(ctx, q.Requests)
 	if err != nil {
 		return nil, err
@@ -89,10 +87,10 @@ func (r *inputRounds) next(ctx context.Context, result json.RawMessage) (map[str
 	return params, nil
 }
 
-// answers are those of the handler, in the order of the questions; nil = there are
-// no questions. Nothing is asked unless all of it can be answered.
+// answers returns the answers of the handler in the order of the questions; nil = no questions. Unless all of them
+// can be answered, none is asked.
 func (r *inputRounds) answers(ctx context.Context, requests json.RawMessage) (json.RawMessage, error) {
-	all, _ := ordered.Parse(requests) // what is no object asks nothing
+	all, _ := ordered.Parse(requests) // anything but an object has no questions
 	if len(all) == 0 {
 		return nil, nil
 	}
@@ -118,7 +116,7 @@ func (r *inputRounds) answers(ctx context.Context, requests json.RawMessage) (js
 	return json.Marshal(all)
 }
 
-// serves reports whether the client declared that it answers a method.
+// serves reports whether the client declared support for a method.
 func (r *inputRounds) serves(method string) bool {
 	switch method {
 	case MethodElicit, MethodRoots:
@@ -129,7 +127,7 @@ func (r *inputRounds) serves(method string) bool {
 	return false
 }
 
-// sleep waits and reports whether ctx still lives.
+// sleep waits for d and reports whether ctx is still live.
 func sleep(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

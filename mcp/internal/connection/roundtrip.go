@@ -14,62 +14,59 @@ import (
 	"github.com/claudeless/claudeless/mcp/internal/carrier"
 )
 
-// Refusal is an answer that wants authorization.
+// Refusal is a response that requires authorization.
 type Refusal struct {
 	Status int    // 401 or 403
-	Header string // WWW-Authenticate; empty = none came
-	// Accepted says that some request was taken before.
+	Header string // WWW-Authenticate; empty = absent
+	// Accepted is true if an earlier request was accepted.
 	Accepted bool
 }
 
-// Renewer gives other headers after a request was refused that matters, once
-// for each.
+// Renewer returns new headers after a request was refused. It is called once per refusal.
 type Renewer interface {
 	Renew(ctx context.Context, r Refusal) (headers map[string]string, err error)
 }
 
-// roundTripper puts the configured headers on every request, DELETE included,
-// bounds what a server may send at a stretch, and makes refusals errors.
+// roundTripper adds the configured headers to every request, including DELETE, bounds the size of messages, and turns
+// refusals into errors.
 type roundTripper struct {
 	base   *http.Transport
 	limit  int
-	origin string // of the server: headers go nowhere else
+	origin string // origin of the server; headers are not sent to other origins
 	agent  string // User-Agent
-	// sessionStream is the optional stream that GET opens; nil = GET opens a stream
-	// whose reader bounds it.
-	standing *sessionStream
-	pass     requestHeaders
-	status   atomic.Int64 // of the last answer
-	issuer   atomic.Value // string: the origin that has given out the id of the session
+	// standing is the optional stream that GET opens; nil = GET opens an SSE stream whose reader bounds its size.
+	standing       *sessionStream
+	requestHeaders requestHeaders
+	status         atomic.Int64 // of the last response
+	issuer         atomic.Value // string: the origin that issued the session id
 }
 
-// sessionStream is the optional GET stream of an endpoint. It waits for ready, after
-// the handshake; version is set before that is closed.
+// sessionStream is the optional GET stream of an endpoint. It is opened when ready is closed, after the handshake;
+// version is set before that.
 type sessionStream struct {
 	ready    chan struct{}
 	version  string
-	answered chan struct{} // closed when the first GET was answered, however
+	answered chan struct{} // closed after the first GET was answered, successfully or not
 	once     sync.Once
 }
 
-// requestHeaders are the headers that requests go with.
+// requestHeaders are the headers added to requests.
 type requestHeaders struct {
-	renewer  Renewer     // nil = a refusal is final
-	accepted atomic.Bool // some request was not refused
+	renewer  Renewer     // nil = a refusal is not retried
+	accepted atomic.Bool // a request was accepted
 
 	mu      sync.Mutex // held while headers are renewed
 	headers map[string]string
 }
 
-func (p *requestHeaders) now() map[string]string {
+func (p *requestHeaders) current() map[string]string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.headers
 }
 
-// renew returns other headers than those used for a request that was refused;
-// of several requests refused together one asks for them. ok is false when
-// there are none.
+// renew returns headers other than those used for a refused request. If several requests are refused at the same
+// time, only one calls the renewer. ok is false if there are no new headers.
 func (p *requestHeaders) renew(ctx context.Context, refusal *http.Response, used map[string]string) (headers map[string]string, ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -85,7 +82,7 @@ func (p *requestHeaders) renew(ctx context.Context, refusal *http.Response, used
 	return p.headers, true
 }
 
-// sessionHeader names the session, as its server has called it.
+// sessionHeader carries the session id that the server assigned.
 const sessionHeader = "Mcp-Session-Id"
 
 // deleteLimit bounds the DELETE that ends a session.
@@ -96,7 +93,7 @@ func (t *roundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
 	ctx, stop := req.Context(), context.CancelFunc(func() {})
 	standing := req.Method == http.MethodGet && t.standing != nil
 	switch {
-	case standing: // must not overtake the handshake
+	case standing: // must not be sent before the handshake
 		select {
 		case <-t.standing.ready:
 		case <-ctx.Done():
@@ -105,10 +102,10 @@ func (t *roundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
 	case req.Method == http.MethodDelete:
 		ctx, stop = context.WithTimeout(ctx, deleteLimit)
 	}
-	headers := t.pass.now()
+	headers := t.requestHeaders.current()
 	resp, err := t.send(ctx, req, headers)
 	optional := req.Method == http.MethodDelete || standing
-	if err == nil && unauthorized(resp) && t.pass.renewer != nil && !optional {
+	if err == nil && unauthorized(resp) && t.requestHeaders.renewer != nil && !optional {
 		resp, err = t.sendAgain(ctx, req, resp, headers)
 	}
 	if standing {
@@ -121,14 +118,14 @@ func (t *roundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
 	t.status.Store(int64(resp.StatusCode))
 	limit := t.limit
 	if req.Method == http.MethodGet && !standing {
-		limit = math.MaxInt // who reads the stream bounds it
+		limit = math.MaxInt // the reader of the stream bounds it
 	}
 	carrier.Bound(ctx, resp, limit, stop)
 	if !unauthorized(resp) {
-		t.pass.accepted.Store(true)
+		t.requestHeaders.accepted.Store(true)
 		return resp, nil
 	}
-	if standing { // no use in trying again
+	if standing { // retrying does not help
 		resp.StatusCode = http.StatusMethodNotAllowed
 		return resp, nil
 	}
@@ -154,9 +151,9 @@ func (t *roundTripper) send(ctx context.Context, req *http.Request, headers map[
 	if get {
 		req.Header.Del("Content-Type")
 	}
-	req.Header.Del("Referer") // a redirect would tell the next server the URL of this one, with its query
+	req.Header.Del("Referer") // a redirect would reveal this URL and its query to the next server
 	to := originOf(req.URL)
-	if to == t.origin { // a redirect to somebody else does not carry secrets there
+	if to == t.origin { // after a redirect to another origin the secrets are not sent
 		for k, v := range headers {
 			req.Header.Set(k, v)
 		}
@@ -171,13 +168,12 @@ func (t *roundTripper) send(ctx context.Context, req *http.Request, headers map[
 	return resp, err
 }
 
-// sendAgain renews the headers that were refused and repeats the request.
-// Without new headers the refusal stands.
+// sendAgain renews refused headers and repeats the request. Without new headers it returns the refusal.
 func (t *roundTripper) sendAgain(ctx context.Context, req *http.Request, refusal *http.Response, used map[string]string) (*http.Response, error) {
 	if req.Body != nil && req.GetBody == nil {
 		return refusal, nil
 	}
-	headers, ok := t.pass.renew(ctx, refusal, used)
+	headers, ok := t.requestHeaders.renew(ctx, refusal, used)
 	if !ok {
 		return refusal, nil
 	}

@@ -12,54 +12,50 @@ import (
 	wire "github.com/mark3labs/mcp-go/mcp"
 )
 
-// subscription keeps the stream of subscriptions/listen open, on which a server
-// of the newer era sends its notifications.
+// subscription keeps the stream of subscriptions/listen open, on which a server of revision 2026-07-28 sends its
+// notifications.
 type subscription struct {
-	// listen opens the stream and returns when it ends; nil = the server ended
-	// it with a result.
+	// listen opens the stream and returns when it ends; nil = the server ended it with a result.
 	listen func(ctx context.Context, filter wire.SubscriptionFilter) error
-	// resumed is called when the server acknowledged a stream that was opened
-	// again: changes may have been missed.
+	// resumed is called when the server acknowledged a reopened stream: changes may have been missed.
 	resumed  func()
 	debug    Log
-	pause    time.Duration // before the first attempt to open it again
+	pause    time.Duration // before the first attempt to reopen the stream
 	patience time.Duration // how long an acknowledgement may take
 
-	acknowledged chan struct{} // has a token when the server acknowledged
-	refiltered   chan struct{} // has a token when the filter changed
+	acknowledged  chan struct{} // holds a token after the server acknowledged
+	filterChanged chan struct{} // holds a token after the filter changed
 
 	mu     sync.Mutex
 	filter wire.SubscriptionFilter
 }
 
-// Observed with 2.1.330: a stream that breaks off is opened again after 1, 2 and
-// 4 s and then no more; after one that the server ended it takes 5 s longer.
+// Observed with 2.1.330: a broken stream is reopened after 1, 2 and 4 s and then no more; if the server ended it, the
+// pauses are five times longer.
 const (
 	reopenPause    = time.Second
 	maxReopenings  = 3
 	gracefulPauses = 5
-	// ackShare is the share of the time to connect that an acknowledgement may
-	// take.
+	// ackShare is the share of the connect time-out that an acknowledgement may take.
 	ackShare = 0.7
 )
 
 var (
 	errNotAcknowledged = errors.New("the server did not acknowledge subscriptions/listen")
-	errRefiltered      = errors.New("the subscription changed")
+	errFilterChanged   = errors.New("the subscription changed")
 )
 
-// newSubscription makes the subscription to the lists whose changes a server
-// announces. pause is that of subscription, 0 = reopenPause; connect is how long
-// connecting may take.
+// newSubscription returns a subscription to the lists whose changes the server announces. pause is subscription.pause
+// (0 = reopenPause); connect is the connect time-out.
 func newSubscription(capabilities json.RawMessage, pause, connect time.Duration) *subscription {
 	type list struct {
 		Changed bool `json:"listChanged"`
 	}
 	var declared struct{ Tools, Prompts, Resources list }
-	_ = json.Unmarshal(capabilities, &declared) // what cannot be read is not declared
+	_ = json.Unmarshal(capabilities, &declared) // unreadable capabilities count as absent
 	s := &subscription{
 		pause: pause, patience: time.Duration(float64(connect) * ackShare),
-		acknowledged: make(chan struct{}, 1), refiltered: make(chan struct{}, 1),
+		acknowledged: make(chan struct{}, 1), filterChanged: make(chan struct{}, 1),
 	}
 	if s.pause == 0 {
 		s.pause = reopenPause
@@ -70,9 +66,8 @@ func newSubscription(capabilities json.RawMessage, pause, connect time.Duration)
 	return s
 }
 
-// run keeps the stream open until ctx ends. A stream that breaks off too often
-// stays closed until the filter changes. run calls settled once, with the outcome
-// of the first attempt: whether the server acknowledged it.
+// run keeps the stream open until ctx ends. A stream that breaks too often stays closed until the filter changes. run
+// calls settled once, after the first attempt: acknowledged reports whether the server confirmed it.
 func (s *subscription) run(ctx context.Context, settled func(acknowledged bool)) {
 	attempts, opened := 0, false
 	onAck := func() {
@@ -92,18 +87,17 @@ func (s *subscription) run(ctx context.Context, settled func(acknowledged bool))
 		switch {
 		case ctx.Err() != nil:
 			return
-		case errors.Is(err, errRefiltered):
+		case errors.Is(err, errFilterChanged):
 			reopened = -1
 			continue
 		}
-		if !s.rest(ctx, s.pauseAfter(err, reopened)) {
+		if !s.waitPause(ctx, s.pauseAfter(err, reopened)) {
 			return
 		}
 	}
 }
 
-// pauseAfter is how long to wait before a stream that ended with err is opened
-// again, after it was reopened so many times before.
+// pauseAfter returns the pause before a stream that ended with err is reopened, after reopened earlier attempts.
 func (s *subscription) pauseAfter(err error, reopened int) time.Duration {
 	if reopened >= maxReopenings {
 		s.debug.Printf("notifications ended for good: %v", err)
@@ -117,28 +111,27 @@ func (s *subscription) pauseAfter(err error, reopened int) time.Duration {
 	return pause
 }
 
-// forever is longer than any connection lives.
+// forever exceeds the life of any connection.
 const forever = time.Duration(math.MaxInt64)
 
-// rest waits and reports whether ctx still lives. A changed filter ends it early.
-func (s *subscription) rest(ctx context.Context, pause time.Duration) bool {
+// waitPause waits and reports whether ctx is still live. A changed filter ends the wait early.
+func (s *subscription) waitPause(ctx context.Context, pause time.Duration) bool {
 	timer := time.NewTimer(pause)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
-	case <-s.refiltered:
+	case <-s.filterChanged:
 	case <-ctx.Done():
 	}
 	return ctx.Err() == nil
 }
 
-// stream opens the stream once and returns when it ended: nil, errRefiltered or
-// what went wrong.
+// openStream opens the stream once and returns when it ends: nil, errFilterChanged or the failure.
 func (s *subscription) stream(ctx context.Context, onAck func()) error {
-	filter := s.wanted()
+	filter := s.currentFilter()
 	if filter.IsEmpty() {
-		s.rest(ctx, forever)
-		return errRefiltered
+		s.waitPause(ctx, forever)
+		return errFilterChanged
 	}
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
@@ -153,11 +146,11 @@ func (s *subscription) stream(ctx context.Context, onAck func()) error {
 			onAck()
 		case <-late.C:
 			stop(errNotAcknowledged)
-		case <-s.refiltered:
-			stop(errRefiltered)
+		case <-s.filterChanged:
+			stop(errFilterChanged)
 		case err := <-ended:
 			select {
-			case <-s.acknowledged: // just before
+			case <-s.acknowledged: // acknowledged just before the timer fired
 				onAck()
 			default:
 			}
@@ -169,7 +162,7 @@ func (s *subscription) stream(ctx context.Context, onAck func()) error {
 	}
 }
 
-func (s *subscription) wanted() wire.SubscriptionFilter {
+func (s *subscription) currentFilter() wire.SubscriptionFilter {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	filter := s.filter
@@ -177,9 +170,8 @@ func (s *subscription) wanted() wire.SubscriptionFilter {
 	return filter
 }
 
-// want adds a resource to the subscription, or takes it out, and opens the
-// stream again if that changed anything.
-func (s *subscription) want(uri string, wanted bool) {
+// setWanted adds a resource to the subscription or removes it, and reopens the stream if that changed anything.
+func (s *subscription) setWanted(uri string, wanted bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	uris := &s.filter.ResourceSubscriptions
@@ -191,5 +183,5 @@ func (s *subscription) want(uri string, wanted bool) {
 	} else {
 		*uris = slices.DeleteFunc(*uris, func(other string) bool { return other == uri })
 	}
-	notify(s.refiltered)
+	notify(s.filterChanged)
 }

@@ -48,7 +48,7 @@ func TestSubscriptionPauses(t *testing.T) {
 					s.run(ctx, func(acknowledged bool) { outcomes <- acknowledged })
 				}()
 				time.Sleep(time.Hour)
-				s.want("file:///a", true)
+				s.setWanted("file:///a", true)
 				synctest.Wait()
 				stop()
 				<-done

@@ -13,37 +13,37 @@ import (
 	"github.com/claudeless/claudeless/internal/base/ordered"
 )
 
-// Fields reads the members of one entry and collects what is wrong with them.
+// Fields reads the members of one entry and collects the problems in them.
 type Fields struct {
-	m        map[string]json.RawMessage
-	Problems []string // what is wrong, one line each
+	members  map[string]json.RawMessage
+	Problems []string // one line each
 	seen     map[string]bool
 }
 
-// Read reads an entry; one that is no object is a problem of its own.
+// Read parses an entry. An entry that is not an object is a problem.
 func Read(entry json.RawMessage) *Fields {
 	f := &Fields{seen: map[string]bool{}}
 	if ordered.TypeOf(entry) != "object" {
 		f.problem("", "object", entry)
 		return f
 	}
-	if err := json.Unmarshal(entry, &f.m); err != nil {
+	if err := json.Unmarshal(entry, &f.members); err != nil {
 		f.Problems = append(f.Problems, err.Error())
 	}
 	return f
 }
 
-// None reports whether there is no object to read members of.
-func (f *Fields) None() bool { return f.m == nil }
+// None reports whether the entry was not an object and so has no members.
+func (f *Fields) None() bool { return f.members == nil }
 
-// Has reports whether there is such a member, be it null.
+// Has reports whether the member exists, even with the value null.
 func (f *Fields) Has(name string) bool {
-	_, has := f.m[name]
+	_, has := f.members[name]
 	return has
 }
 
-// Wrong notes a problem.
-func (f *Fields) Wrong(format string, args ...any) {
+// AddProblem records a problem.
+func (f *Fields) AddProblem(format string, args ...any) {
 	f.Problems = append(f.Problems, fmt.Sprintf(format, args...))
 }
 
@@ -57,7 +57,7 @@ func (f *Fields) problem(field, want string, got json.RawMessage) {
 
 func (f *Fields) get(name, kind string) (json.RawMessage, bool) {
 	f.seen[name] = true
-	v, ok := f.m[name]
+	v, ok := f.members[name]
 	if !ok {
 		return nil, false
 	}
@@ -81,16 +81,16 @@ func read[T any](f *Fields, name, kind string) (v T) {
 	return v
 }
 
-// Text is a string; empty = there is none.
+// Text returns a string member; "" if absent.
 func (f *Fields) Text(name string) string { return read[string](f, name, "string") }
 
-// Flag is a boolean; false = there is none.
+// Flag returns a boolean member; false if absent.
 func (f *Fields) Flag(name string) bool { return read[bool](f, name, "boolean") }
 
-// Number is a number; 0 = there is none.
+// Number returns a number member; 0 if absent.
 func (f *Fields) Number(name string) float64 { return read[float64](f, name, "number") }
 
-// Required is Text of a member that must be there.
+// Required is like Text, but an absent member is a problem.
 func (f *Fields) Required(name string) string {
 	if !f.Has(name) {
 		f.problem(name, "string", nil)
@@ -98,12 +98,12 @@ func (f *Fields) Required(name string) string {
 	return f.Text(name)
 }
 
-// Duration is a number of units.
+// Duration returns a number member in the given unit.
 func (f *Fields) Duration(name string, unit time.Duration) time.Duration {
 	return time.Duration(f.Number(name) * float64(unit))
 }
 
-// OptionalFlag is a boolean, or nil.
+// OptionalFlag returns a boolean member, or nil if absent.
 func (f *Fields) OptionalFlag(name string) *bool {
 	if !f.Has(name) {
 		return nil
@@ -112,14 +112,14 @@ func (f *Fields) OptionalFlag(name string) *bool {
 	return &v
 }
 
-// List is an array of strings.
-func (f *Fields) List(name string) []string {
+// StringList returns an array of strings.
+func (f *Fields) StringList(name string) []string {
 	raw, ok := f.get(name, "array")
 	if !ok {
 		return nil
 	}
 	var elements []json.RawMessage
-	_ = json.Unmarshal(raw, &elements) // its kind was checked
+	_ = json.Unmarshal(raw, &elements) // get has checked that it is an array
 	all := make([]string, len(elements))
 	for i, e := range elements {
 		if json.Unmarshal(e, &all[i]) != nil || ordered.TypeOf(e) != "string" {
@@ -129,14 +129,14 @@ func (f *Fields) List(name string) []string {
 	return all
 }
 
-// Table is an object of strings.
-func (f *Fields) Table(name string) map[string]string {
+// StringMap returns an object whose values are strings.
+func (f *Fields) StringMap(name string) map[string]string {
 	raw, ok := f.get(name, "object")
 	if !ok {
 		return nil
 	}
 	all := map[string]string{}
-	entries, _ := Members(raw) // its kind was checked
+	entries, _ := Members(raw) // get has checked that it is an object
 	for _, e := range entries {
 		var v string
 		if json.Unmarshal(e.Value, &v) != nil || ordered.TypeOf(e.Value) != "string" {
@@ -147,10 +147,10 @@ func (f *Fields) Table(name string) map[string]string {
 	return all
 }
 
-// Unknown names the members nobody asked for.
+// Unknown returns the names of the members that were not read.
 func (f *Fields) Unknown() []string {
 	var names []string
-	for name := range maps.Keys(f.m) {
+	for name := range maps.Keys(f.members) {
 		if !f.seen[name] {
 			names = append(names, name)
 		}
@@ -159,13 +159,13 @@ func (f *Fields) Unknown() []string {
 	return names
 }
 
-var errMembers = errors.New("not an object")
+var errNotObject = errors.New("not an object")
 
 // Members lists an object's members in file order, each name once.
 func Members(object json.RawMessage) (ordered.Object, error) {
 	all, err := ordered.Parse(object)
 	if err != nil {
-		return nil, errMembers
+		return nil, errNotObject
 	}
 	return all.Distinct(), nil
 }

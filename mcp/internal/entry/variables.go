@@ -7,13 +7,13 @@ import (
 	"sync"
 )
 
-// variable is ${NAME}, ${NAME:-default} or an editor's ${env:NAME}.
+// variable matches ${NAME}, ${NAME:-default} and the ${env:NAME} of editors.
 var variable = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\$\{((?:env:)?[A-Za-z_][A-Za-z0-9_]*)(:-[^}]*)?\}`) })
 
-// Variables are what values may name.
+// Variables are the variables that values of an entry may refer to, by name.
 type Variables map[string]string
 
-// NewVariables makes those of an environment ("K=V"); workspaceFolder is cwd.
+// NewVariables returns the variables of an environment ("K=V"); workspaceFolder is cwd.
 func NewVariables(environ []string, cwd string) Variables {
 	vars := Variables{"workspaceFolder": cwd, "workspaceFolderBasename": filepath.Base(cwd)}
 	for _, kv := range environ {
@@ -27,8 +27,8 @@ func NewVariables(environ []string, cwd string) Variables {
 	return vars
 }
 
-// Expand puts values for variables; what is unset and has no default stays as
-// it stands and is listed.
+// Expand replaces variables by their values. A variable that is unset and has no default is left in the text and
+// reported in unset.
 func (vars Variables) Expand(text string) (expanded string, unset []string) {
 	if !strings.Contains(text, "${") {
 		return text, nil

@@ -10,23 +10,20 @@ import (
 	"time"
 )
 
-// Options describe a watch. Server is required.
+// Options configure Watch. Server is required.
 type Options struct {
 	Every time.Duration // between the end of one ping and the next; 0 = 30 s
 	Limit time.Duration // for one answer; 0 = 5 s
-	// Misses is how many pings in a row may stay without an answer before the
-	// connection counts as lost; 0 = 3.
+	// Misses is how many pings in a row may remain unanswered before the connection counts as lost; 0 = 3.
 	Misses int
 	Server Server
 }
 
-// Server is the other end of a connection.
+// Server is the connection to be watched.
 type Server interface {
-	// Ping asks once. An error other than the end of its context is an answer
-	// all the same: whoever refuses is alive.
+	// Ping sends one ping. Any error except the end of ctx counts as an answer: a server that refuses is alive.
 	Ping(ctx context.Context) error
-	// Busy reports that something else is under way, which makes a ping
-	// needless.
+	// Busy reports whether another request is in progress, which makes a ping unnecessary.
 	Busy() bool
 }
 
@@ -36,8 +33,7 @@ const (
 	defaultMisses = 3
 )
 
-// Watch pings until ctx ends, which is false, or too many answers are missing,
-// which is true.
+// Watch pings the server until too many pings remain unanswered (it returns true) or ctx ends (false).
 func Watch(ctx context.Context, o Options) (lost bool) {
 	if o.Every <= 0 {
 		o.Every = defaultEvery
@@ -57,7 +53,7 @@ func Watch(ctx context.Context, o Options) (lost bool) {
 			return false
 		}
 		switch {
-		case o.Server.Busy(), o.answers(ctx):
+		case o.Server.Busy(), o.ping(ctx):
 			missed = 0
 		default:
 			missed++
@@ -66,7 +62,7 @@ func Watch(ctx context.Context, o Options) (lost bool) {
 	return ctx.Err() == nil
 }
 
-func (o *Options) answers(ctx context.Context) bool {
+func (o *Options) ping(ctx context.Context) bool {
 	limit, stop := context.WithTimeout(ctx, o.Limit)
 	defer stop()
 	err := o.Server.Ping(limit)

@@ -13,7 +13,7 @@ import (
 	"github.com/claudeless/claudeless/internal/base/proc"
 )
 
-// Options describe one run. Command is required.
+// Options describe one run of a helper. Command is required.
 type Options struct {
 	Command     string // for sh -c
 	Dir         string
@@ -22,11 +22,10 @@ type Options struct {
 	Timeout     time.Duration
 }
 
-// defaultTimeout is the limit of the real CLI.
+// defaultTimeout is the time-out of the real CLI.
 const defaultTimeout = 10 * time.Second
 
-// Headers runs the helper once. The error tells why there are none; it never
-// repeats what the helper printed.
+// Headers runs the helper once and returns the headers that it prints. Errors never contain its output.
 func Headers(ctx context.Context, o Options) (map[string]string, error) {
 	if o.Timeout <= 0 {
 		o.Timeout = defaultTimeout

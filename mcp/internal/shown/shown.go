@@ -21,20 +21,19 @@ import (
 )
 
 const (
-	// persistAbove is the number of characters above which a result is kept in
-	// a file and shown in part; refuseTokens is the number of tokens above which
-	// it is not shown at all (observed with 2.1.329, which has them counted).
+	// A result of more than persistAbove characters is saved to a file and shown in part; a result of more than
+	// refuseTokens tokens is not shown at all (observed with 2.1.329, which counts the tokens through the API).
 	persistAbove = 50_000
 	refuseTokens = 25_000
 	previewRunes = 2000
-	bytesPerWord = 4 // the usual estimate of bytes in a token
+	bytesPerWord = 4 // the usual estimate of bytes per token
 	warnAbove    = 10_000
-	// Of an error above errorAbove characters errorShown are shown.
+	// An error of more than errorAbove characters is shortened to errorShown.
 	errorAbove = 11_000
 	errorShown = 10_000
 )
 
-// callResult is a tools/call result; unknown members are left where they are.
+// callResult is a tools/call result; unknown members are ignored.
 type callResult struct {
 	Content           json.RawMessage `json:"content"`
 	StructuredContent json.RawMessage `json:"structuredContent"`
@@ -43,7 +42,7 @@ type callResult struct {
 	ToolResult        json.RawMessage `json:"toolResult"` // of servers before protocol 2024-11-05
 }
 
-// structuredOutput is tool_use_result where it is not the content itself.
+// structuredOutput is tool_use_result if that is more than the content.
 type structuredOutput struct {
 	Content           any             `json:"content"`
 	StructuredContent json.RawMessage `json:"structuredContent,omitempty"`
@@ -58,55 +57,54 @@ type resourceLink struct {
 	MIMEType    string `json:"mimeType,omitempty"`
 }
 
-// Files keeps what is not shown and returns where.
+// Files stores content that is not shown and returns the path.
 type Files interface {
 	SaveBlob(server, mime string, data []byte) (path string, err error)
 	SaveText(tool protocol.Tool, name, text string) (path string, err error)
 }
 
-// Log gets a line about a result that is large.
+// Log receives a line about each large result.
 type Log interface {
 	Printf(format string, args ...any)
 }
 
-// View is how results are shown.
+// View converts results.
 type View struct {
-	Files     Files // nil = nothing is kept
-	MaxTokens int   // MAX_MCP_OUTPUT_TOKENS; 0 = it is not set
+	Files     Files // nil = nothing is stored
+	MaxTokens int   // MAX_MCP_OUTPUT_TOKENS; 0 = not set
 	Log       Log   // required
 }
 
-// Result turns the result of a call into what the model and the stream see of
-// it.
+// Result converts the result of a call into the one for the model and the event stream.
 func (v View) Result(tool protocol.Tool, useID string, result json.RawMessage) protocol.ToolResult {
 	var r callResult
 	if err := json.Unmarshal(result, &r); err != nil {
 		return Failure(fmt.Sprintf("MCP server %q tool %q: the result cannot be read: %v", tool.Server, tool.RawName, err))
 	}
-	if old := optional(r.ToolResult); old != nil && r.Content == nil {
+	if old := nilIfNull(r.ToolResult); old != nil && r.Content == nil {
 		text := plainOrJSON(old)
 		return protocol.ToolResult{Content: protocol.Content{Text: text}, Output: text}
 	}
 	var items []json.RawMessage
 	switch kind := ordered.TypeOf(r.Content); kind {
 	case "array":
-		_ = json.Unmarshal(r.Content, &items) // of a message that was valid
+		_ = json.Unmarshal(r.Content, &items) // the message was valid JSON
 	case "undefined":
 	default:
 		return Failure(malformed(tool.Server, kind))
 	}
-	b := blocks{files: v.Files, server: tool.Server}
+	b := blockBuilder{files: v.Files, server: tool.Server}
 	for _, item := range items {
 		b.add(item)
 	}
 	if r.IsError {
-		return b.failure(optional(r.StructuredContent))
+		return b.failure(nilIfNull(r.StructuredContent))
 	}
-	return v.limit(tool, useID, b.success(tool.Name, optional(r.StructuredContent), optional(r.Meta)))
+	return v.limitSize(tool, useID, b.success(tool.Name, nilIfNull(r.StructuredContent), nilIfNull(r.Meta)))
 }
 
-// failure is a result with isError.
-func (b *blocks) failure(structured json.RawMessage) protocol.ToolResult {
+// failure returns the tool result of a result with isError.
+func (b *blockBuilder) failure(structured json.RawMessage) protocol.ToolResult {
 	text := b.plain()
 	if text == "" && structured != nil {
 		text = compact(structured)
@@ -114,8 +112,8 @@ func (b *blocks) failure(structured json.RawMessage) protocol.ToolResult {
 	return Failure(cmp.Or(text, "Unknown error"))
 }
 
-// success is any other result, in full.
-func (b *blocks) success(tool string, structured, meta json.RawMessage) protocol.ToolResult {
+// success returns the tool result of any other result, before its size is limited.
+func (b *blockBuilder) success(tool string, structured, meta json.RawMessage) protocol.ToolResult {
 	nothing := protocol.Content{Text: fmt.Sprintf("(%s completed with no output)", tool)}
 	r := protocol.ToolResult{Content: protocol.Content{Blocks: b.all}, Output: b.all}
 	switch {
@@ -137,7 +135,7 @@ func (b *blocks) success(tool string, structured, meta json.RawMessage) protocol
 	return r
 }
 
-// malformed is how the real CLI refuses a result whose content is no array.
+// malformed returns the real CLI's error text for a result whose content is not an array.
 func malformed(server, kind string) string {
 	return fmt.Sprintf(`MCP server %q returned a malformed result that failed schema validation: Invalid result for tools/call: [
   {
@@ -151,7 +149,7 @@ func malformed(server, kind string) string {
 ]`, server, kind)
 }
 
-// Failure is a failure; the middle of a long text is left out.
+// Failure returns a failed tool result; the middle of a long text is left out.
 func Failure(text string) protocol.ToolResult {
 	if runes := []rune(text); len(runes) > errorAbove {
 		const half = errorShown / 2
@@ -163,15 +161,15 @@ func Failure(text string) protocol.ToolResult {
 	return r
 }
 
-// optional is nil for a member that is absent or null.
-func optional(v json.RawMessage) json.RawMessage {
+// nilIfNull returns nil for a member that is absent or null.
+func nilIfNull(v json.RawMessage) json.RawMessage {
 	if len(v) == 0 || bytes.Equal(v, []byte("null")) {
 		return nil
 	}
 	return v
 }
 
-// plainOrJSON is a string itself, and anything else as JSON.
+// plainOrJSON returns a JSON string's value, and any other value as JSON.
 func plainOrJSON(v json.RawMessage) string {
 	var text string
 	if json.Unmarshal(v, &text) != nil {
@@ -180,7 +178,7 @@ func plainOrJSON(v json.RawMessage) string {
 	return text
 }
 
-// compact is JSON without white space, numbers and order as they were.
+// compact removes white space from JSON and keeps numbers and order.
 func compact(v json.RawMessage) string {
 	var b bytes.Buffer
 	if json.Compact(&b, v) != nil {
@@ -189,10 +187,9 @@ func compact(v json.RawMessage) string {
 	return b.String()
 }
 
-// limit replaces a result that is too long to show: by the path of the file
-// that has all of it when it is beyond the limit of tokens, else by a preview.
-// What holds an image is shown.
-func (v View) limit(tool protocol.Tool, useID string, r protocol.ToolResult) protocol.ToolResult {
+// limitSize replaces a result that is too long: by the path of a file with the whole result if it exceeds the token
+// limit, otherwise by a preview. Results with an image are not limited.
+func (v View) limitSize(tool protocol.Tool, useID string, r protocol.ToolResult) protocol.ToolResult {
 	text := r.Content.Plain()
 	if tokens := len(text) / bytesPerWord; tokens > warnAbove {
 		v.Log.Printf("result of %s is large: about %d tokens", tool.RawName, tokens)
@@ -203,7 +200,7 @@ func (v View) limit(tool protocol.Tool, useID string, r protocol.ToolResult) pro
 	case v.Files == nil && v.MaxTokens == 0:
 		return r
 	case length > most:
-		return v.refuse(tool, r)
+		return v.replaceByPath(tool, r)
 	case length <= persistAbove || hasImage(r.Content.Blocks):
 		return r
 	}
@@ -217,8 +214,8 @@ func (v View) limit(tool protocol.Tool, useID string, r protocol.ToolResult) pro
 	return r
 }
 
-// refuse puts the path of a file in place of a result.
-func (v View) refuse(tool protocol.Tool, r protocol.ToolResult) protocol.ToolResult {
+// replaceByPath saves a result and returns a result that refers to the file.
+func (v View) replaceByPath(tool protocol.Tool, r protocol.ToolResult) protocol.ToolResult {
 	text, single := r.Content.Text, len(r.Content.Blocks) == 1
 	switch {
 	case single:
@@ -226,11 +223,11 @@ func (v View) refuse(tool protocol.Tool, r protocol.ToolResult) protocol.ToolRes
 	case r.Content.Blocks != nil:
 		text = indented(r.Content.Blocks)
 	}
-	size := grouped(utf8.RuneCountInString(text)) + " characters"
+	size := withCommas(utf8.RuneCountInString(text)) + " characters"
 	if lines := strings.Count(text, "\n") + 1; single && lines == 1 {
 		size += " across 1 line"
 	} else if single {
-		size += " across " + grouped(lines) + " lines"
+		size += " across " + withCommas(lines) + " lines"
 	}
 	refusal := "Error: result (" + size + ") exceeds maximum allowed tokens."
 	if path := v.saveText(tool, "", text); path != "" {
@@ -253,7 +250,7 @@ func howToRead(plain bool) string {
 	return "Format: JSON\nUse jq to take what you need from it. Say which part you have read if it was not all.\n"
 }
 
-// saveText keeps a text; "" = it is not kept.
+// saveText stores a text and returns its path; "" = not stored.
 func (v View) saveText(tool protocol.Tool, name, text string) string {
 	if v.Files == nil {
 		return ""
@@ -272,7 +269,7 @@ func hasImage(all []protocol.Block) bool {
 	})
 }
 
-// indented is how the real CLI writes content to a file.
+// indented encodes content as the real CLI does in files.
 func indented(all []protocol.Block) string {
 	var b bytes.Buffer
 	raw, err := protocol.Marshal(all)
@@ -282,8 +279,8 @@ func indented(all []protocol.Block) string {
 	return b.String()
 }
 
-// grouped writes a number with commas: 600,000.
-func grouped(n int) string {
+// withCommas formats a number with commas: 600,000.
+func withCommas(n int) string {
 	s := strconv.Itoa(n)
 	for i := len(s) - 3; i > 0; i -= 3 {
 		s = s[:i] + "," + s[i:]
@@ -302,25 +299,25 @@ func previewText(text, path string) string {
 		size, path, shown)
 }
 
-// blocks collects content items as blocks of a tool result.
-type blocks struct {
-	files  Files // nil = nothing is kept
+// blockBuilder converts content items to blocks of a tool result.
+type blockBuilder struct {
+	files  Files // nil = nothing is stored
 	server string
 	all    []protocol.Block
 	links  []resourceLink
 }
 
-func (b *blocks) text(format string, args ...any) {
+func (b *blockBuilder) text(format string, args ...any) {
 	b.all = append(b.all, protocol.Text(fmt.Sprintf(format, args...)))
 }
 
-// plain is the text of an error: text blocks as they are, others as JSON.
-func (b *blocks) plain() string {
+// plain returns the text of an error: text blocks unchanged, others as JSON.
+func (b *blockBuilder) plain() string {
 	return protocol.Content{Blocks: b.all}.Plain()
 }
 
-// add converts one content item. Kinds that are not known appear as JSON.
-func (b *blocks) add(item json.RawMessage) {
+// add converts one content item. Unknown kinds become JSON text.
+func (b *blockBuilder) add(item json.RawMessage) {
 	var c struct {
 		Type        string          `json:"type"`
 		Text        *string         `json:"text"`
@@ -351,7 +348,7 @@ func (b *blocks) add(item json.RawMessage) {
 	}
 }
 
-func (b *blocks) link(l resourceLink) {
+func (b *blockBuilder) link(l resourceLink) {
 	text := fmt.Sprintf("[Resource link: %s] %s", l.Name, l.URI)
 	if l.Description != "" {
 		text += " (" + l.Description + ")"
@@ -360,8 +357,8 @@ func (b *blocks) link(l resourceLink) {
 	b.links = append(b.links, l)
 }
 
-// image shows an image the API can take, and names the file it was saved to.
-func (b *blocks) image(mime, data string) {
+// image adds an image in a format that the API accepts, and the path under which it was saved.
+func (b *blockBuilder) image(mime, data string) {
 	switch mime {
 	case "image/png", "image/jpeg", "image/gif", "image/webp":
 	default:
@@ -374,7 +371,7 @@ func (b *blocks) image(mime, data string) {
 	}
 }
 
-func (b *blocks) resource(raw json.RawMessage) {
+func (b *blockBuilder) resource(raw json.RawMessage) {
 	var r struct {
 		URI      string  `json:"uri"`
 		MIMEType string  `json:"mimeType"`
@@ -392,8 +389,8 @@ func (b *blocks) resource(raw json.RawMessage) {
 	b.binary(fmt.Sprintf("Resource from %s at %s", b.server, r.URI), r.MIMEType, r.Blob)
 }
 
-// binary stands for data the model cannot see.
-func (b *blocks) binary(what, mime, data string) {
+// binary adds a text in place of data that the model cannot see.
+func (b *blockBuilder) binary(what, mime, data string) {
 	size := base64.StdEncoding.DecodedLen(len(data))
 	if decoded, err := base64.StdEncoding.DecodeString(data); err == nil {
 		size = len(decoded)
@@ -405,8 +402,8 @@ func (b *blocks) binary(what, mime, data string) {
 	b.text("[%s] Binary content (%s, %d bytes)", what, mime, size)
 }
 
-// save keeps base64 data as a file; it returns "" when it is not kept.
-func (b *blocks) save(mime, data string) string {
+// save stores base64 data as a file and returns the path; "" = not stored.
+func (b *blockBuilder) save(mime, data string) string {
 	if b.files == nil {
 		return ""
 	}

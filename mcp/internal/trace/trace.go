@@ -13,7 +13,7 @@ import (
 	"github.com/claudeless/claudeless/internal/record/redact"
 )
 
-// Sink is one writer for the logs of many servers. A nil sink drops all.
+// Sink is a writer shared by the logs of many servers. A nil sink discards everything.
 type Sink struct {
 	redact *redact.Redactor
 
@@ -21,7 +21,7 @@ type Sink struct {
 	w  io.Writer
 }
 
-// NewSink makes a sink; it is nil when w is. Secrets of the environment are hidden.
+// NewSink returns a sink, or nil if w is nil. Secrets in the environment are redacted.
 func NewSink(w io.Writer, environ []string) *Sink {
 	if w == nil {
 		return nil
@@ -29,7 +29,7 @@ func NewSink(w io.Writer, environ []string) *Sink {
 	return &Sink{redact: redact.New(redact.Options{Environ: environ}), w: w}
 }
 
-// Log is the log of one server. A nil log drops all.
+// Log is the log of one server. A nil log discards everything.
 type Log struct {
 	server string
 	sink   *Sink
@@ -38,8 +38,7 @@ type Log struct {
 	hidden []string
 }
 
-// Log makes the log of a server; it is nil when s is. The values of tables are
-// hidden in it.
+// Log returns the log of a server, or nil if s is nil. The values of tables are redacted in it.
 func (s *Sink) Log(server string, tables ...map[string]string) *Log {
 	if s == nil {
 		return nil
@@ -51,7 +50,7 @@ func (s *Sink) Log(server string, tables ...map[string]string) *Log {
 	return l
 }
 
-// Hide makes the values of a table unreadable in what is written from now on.
+// Hide redacts the values of a table in everything written from now on.
 func (l *Log) Hide(table map[string]string) {
 	if l == nil {
 		return
@@ -63,8 +62,7 @@ func (l *Log) Hide(table map[string]string) {
 	}
 }
 
-// Message notes a message that goes out ("->") or came in ("<-"); id is empty
-// for notifications.
+// Message logs a message that was sent ("->") or received ("<-"); id is empty for notifications.
 func (l *Log) Message(direction, what, id string) {
 	switch {
 	case l == nil:
@@ -86,8 +84,8 @@ func (l *Log) Printf(format string, args ...any) {
 	fmt.Fprintf(l.sink.w, "[mcp] %s: %s\n", l.server, line)
 }
 
-// Redact hides the values to be hidden, of which short ones are too common to
-// be secrets, and what looks like a secret. A nil log hides nothing.
+// Redact redacts hidden values, except short ones, which are too common to be secrets, and anything that looks like a
+// secret. A nil log redacts nothing.
 func (l *Log) Redact(text string) string {
 	const tooShort = 4
 	if l == nil {
@@ -103,8 +101,7 @@ func (l *Log) Redact(text string) string {
 	return l.sink.redact.String(text)
 }
 
-// Stderr is a writer, for one goroutine, whose lines go to the log; it is nil
-// when l is.
+// Stderr returns a writer, for one goroutine, that copies lines to the log; it is nil if l is nil.
 func (l *Log) Stderr() io.Writer {
 	if l == nil {
 		return nil

@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// TooLongError is a message beyond the limit. It was not kept.
+// TooLongError reports a message beyond the limit. It was dropped.
 type TooLongError struct {
 	Size  int64 // bytes
 	More  bool  // reading stopped at Size
@@ -20,18 +20,18 @@ func (e *TooLongError) Error() string {
 	return fmt.Sprintf("the message of the server %s %d bytes, at most %d are taken (maxLineBytes of its entry)", size, e.Size, e.Limit)
 }
 
-// idScanner finds the id of a message that is not kept, as it streams by.
+// idScanner finds the id of a message that is dropped, while its bytes are read.
 type idScanner struct {
-	id     []byte // as it is written; nil = there is none
-	method bool   // it is no answer
+	id     []byte // as written; nil = not found
+	method bool   // the message has a method, so it is not a response
 
 	depth         int
-	quoted, slash bool // inside a string, behind a backslash in it
-	value         bool // behind the colon of a member of the message itself
+	quoted, slash bool // inside a string; after a backslash in it
+	value         bool // after the colon of a member of the message itself
 	key           []byte
 }
 
-// longestID bounds what is kept of keys and of the id.
+// longestID bounds the length of keys and ids that are kept.
 const longestID = 64
 
 func (e *idScanner) write(p []byte) {
@@ -79,7 +79,7 @@ func (e *idScanner) outside(c byte) {
 	}
 }
 
-// keep adds c to the key, or to the id, that is being read.
+// keep appends c to the key or the id that is being read.
 func (e *idScanner) keep(c byte) {
 	switch {
 	case e.depth != 1:
@@ -90,9 +90,8 @@ func (e *idScanner) keep(c byte) {
 	}
 }
 
-// answers returns the id of the request that the message answers; nil = it
-// answers none.
-func (e *idScanner) answers() []byte {
+// responseID returns the id of the request that the message answers; nil = the message is not a response.
+func (e *idScanner) responseID() []byte {
 	if e.method || bytes.Equal(e.id, []byte("null")) {
 		return nil
 	}

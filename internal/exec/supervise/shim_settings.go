@@ -8,10 +8,10 @@ import (
 	"github.com/claudeless/claudeless/internal/base/process"
 )
 
-// Handed is a process called claude with what a shim without a shell has left for
-// it in claude.env, beside the binary: a line is K=V, or ?K=V where the caller's own
-// counts. Other processes are as they were.
-func Handed(s *process.System) *process.System {
+// ApplyShimSettings returns the process with the settings from the file claude.env next to the binary applied, if the process is
+// called claude and such a shim exists. A line K=V sets a variable; ?K=V sets it only if the caller has not. Other
+// processes are returned unchanged.
+func ApplyShimSettings(s *process.System) *process.System {
 	if !s.AsClaude() {
 		return s
 	}
@@ -34,9 +34,9 @@ func Handed(s *process.System) *process.System {
 	return s.With(more)
 }
 
-// RealOf is the real claude that such a shim runs, with what goes in front of its
-// arguments and the fault it is under; nil = it is none of those.
-func RealOf(s *process.System) (argv []string, fault string) {
+// RealCommand returns the command line of the real claude that such a shim runs, including the options that the shim adds,
+// and the fault to apply; argv is nil for other processes.
+func RealCommand(s *process.System) (argv []string, fault string) {
 	claude := s.Getenv("CLAUDELESS_REAL")
 	if claude == "" || !s.AsClaude() {
 		return nil, ""

@@ -13,7 +13,7 @@ import (
 
 // What a shim without a shell leaves beside the binary reaches a process called
 // claude, and no other.
-func TestHanded(t *testing.T) {
+func TestApplyShimSettings(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "claude.env"), []byte("A=1\r\n?B=default\r\n?C=default\r\nD=C:\\\\dir\\nsecond\r\nCLAUDELESS_REAL=C:\\\\real.exe\r\nCLAUDELESS_MCP_CONFIG=one\\ntwo\r\n"), 0o600); err != nil {
 		t.Fatal(err)
@@ -24,7 +24,7 @@ func TestHanded(t *testing.T) {
 			Executable: func() (string, error) { return filepath.Join(dir, "claude.exe"), nil },
 		}
 	}
-	s := supervise.Handed(system("claude.exe"))
+	s := supervise.ApplyShimSettings(system("claude.exe"))
 	got := map[string]string{}
 	for _, name := range []string{"A", "B", "C", "D"} {
 		got[name] = s.Getenv(name)
@@ -33,14 +33,14 @@ func TestHanded(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("environment (-want +got):\n%s", diff)
 	}
-	argv, fault := supervise.RealOf(s)
+	argv, fault := supervise.RealCommand(s)
 	if diff := cmp.Diff([]string{"C:\\real.exe", "--mcp-config=one", "--mcp-config=two", "-p", "hi"}, argv); diff != "" || fault != "" {
 		t.Errorf("the real claude, under %q (-want +got):\n%s", fault, diff)
 	}
-	if other := supervise.Handed(system("claudeless.exe")); other.Getenv("A") != "caller" {
+	if other := supervise.ApplyShimSettings(system("claudeless.exe")); other.Getenv("A") != "caller" {
 		t.Error("a process of another name got it, too")
 	}
-	if argv, _ := supervise.RealOf(system("claude")); argv != nil {
+	if argv, _ := supervise.RealCommand(system("claude")); argv != nil {
 		t.Errorf("without a file there is a real claude: %q", argv)
 	}
 }

@@ -2,7 +2,7 @@ package connection
 
 import "encoding/json"
 
-// ServerInfo is what a server says about itself.
+// ServerInfo is the name and version of a server.
 type ServerInfo struct {
 	Name    string `json:"name"`
 	Title   string `json:"title,omitempty"`

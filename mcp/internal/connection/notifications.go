@@ -12,34 +12,32 @@ import (
 
 // Log is a debug log.
 type Log interface {
-	// Message notes a message that goes out ("->") or came in ("<-"); id is
-	// empty for notifications.
+	// Message logs a message that was sent ("->") or received ("<-"); id is empty for notifications.
 	Message(direction, what, id string)
 	Printf(format string, args ...any)
 }
 
-// Handler hears what a server sends by itself.
+// Handler handles the requests and notifications that a server sends on its own initiative.
 type Handler interface {
-	// Answer answers a request of the server, on a goroutine of its own; an
-	// *Error is sent as it is, any other as an internal one.
+	// Answer answers a request of the server, on its own goroutine. An *Error is sent unchanged, any other error as
+	// an internal error.
 	Answer(ctx context.Context, method string, params json.RawMessage) (any, error)
-	// Updated hears that a resource subscribed to has changed. It runs on the
-	// goroutine that reads and must not wait.
+	// Updated is called when a subscribed resource changes. It runs on the reading goroutine and must not block.
 	Updated(uri string)
 }
 
-// notificationHandler sorts what a server sends by itself.
+// notificationHandler dispatches the notifications of a server.
 type notificationHandler struct {
 	handler Handler
 	debug   Log
-	lists   changes
-	waiters pendingCalls
-	// acknowledged has a token when the server confirmed a subscription.
+	lists   listChanges
+	calls   pendingCalls
+	// acknowledged holds a token when the server confirmed a subscription.
 	acknowledged chan struct{}
 }
 
-// notified runs on the transport's read loop and must not call the client.
-func (i *notificationHandler) notified(method string, params map[string]any) {
+// handleNotification runs on the transport's read loop and must not call the client.
+func (i *notificationHandler) handleNotification(method string, params map[string]any) {
 	switch method {
 	case string(wire.MethodNotificationToolsListChanged):
 		i.lists.add(Tools)
@@ -50,7 +48,7 @@ func (i *notificationHandler) notified(method string, params map[string]any) {
 	case string(wire.MethodNotificationSubscriptionsAcknowledged):
 		notify(i.acknowledged)
 	case string(wire.MethodNotificationProgress):
-		i.waiters.progress(params)
+		i.calls.progress(params)
 	case wire.MethodNotificationResourceUpdated:
 		if uri, ok := params["uri"].(string); ok {
 			i.handler.Updated(uri)
@@ -60,7 +58,7 @@ func (i *notificationHandler) notified(method string, params map[string]any) {
 	}
 }
 
-// log writes what a server logs to the debug log.
+// log copies a log message of the server to the debug log.
 func (i *notificationHandler) log(params map[string]any) {
 	const longest = 2000
 	text, err := json.Marshal(params["data"])
@@ -70,7 +68,7 @@ func (i *notificationHandler) log(params map[string]any) {
 	i.debug.Printf("log %v: %.*s", params["level"], longest, text)
 }
 
-// What servers ask for.
+// Methods of requests that servers send.
 const (
 	MethodElicit = "elicitation/create"
 	MethodRoots  = "roots/list"
@@ -83,41 +81,40 @@ type Progress struct {
 	Message         string
 }
 
-// pendingCalls are the calls that wait, by the tokens of their progress.
+// pendingCalls are the calls in progress, by progress token.
 type pendingCalls struct {
 	mu      sync.Mutex
-	byToken map[int64]*waiter
+	byToken map[int64]*pendingCall
 }
 
-// waiter is one call that waits. The token of its progress is the id of its
-// request, as in the real CLI; a request may be sent again, under another one.
-type waiter struct {
+// pendingCall is one call that waits for its result. Its progress token is the id of its request, as in the real CLI;
+// a request that is sent again has another id.
+type pendingCall struct {
 	all   *pendingCalls
-	meta  *wire.Meta // of the request, which takes the token
+	meta  *wire.Meta // of the request; the token is added to it
 	limit time.Duration
-	idle  *time.Timer   // fires when there was no sign of life for limit
-	queue chan Progress // nil = only the sign of life is wanted
+	idle  *time.Timer   // fires after limit without a message
+	queue chan Progress // nil = the caller does not want progress
 
-	tokens []int64 // of waiters.mu
+	tokens []int64 // guarded by pendingCalls.mu
 }
 
-// waiterKey is for the waiter in a request's context, which hears the id of the
-// request before it is sent.
-type waiterKey struct{}
+// pendingCallKey is the context key of the pendingCall, which learns the id of the request before it is sent.
+type pendingCallKey struct{}
 
-func (w *waiter) numbered(id int64) {
+func (w *pendingCall) addToken(id int64) {
 	w.all.mu.Lock()
 	defer w.all.mu.Unlock()
 	w.meta.ProgressToken = id
 	w.tokens = append(w.tokens, id)
 	if w.all.byToken == nil {
-		w.all.byToken = map[int64]*waiter{}
+		w.all.byToken = map[int64]*pendingCall{}
 	}
 	w.all.byToken[id] = w
 }
 
-// leave ends the waiting.
-func (w *waiter) leave() {
+// finish removes the call from the pending calls.
+func (w *pendingCall) finish() {
 	w.all.mu.Lock()
 	defer w.all.mu.Unlock()
 	for _, token := range w.tokens {
@@ -125,14 +122,14 @@ func (w *waiter) leave() {
 	}
 }
 
-// touch notes a sign of life.
-func (w *waiter) touch() {
-	if w.idle.Stop() { // a timer that fired stays fired
+// touch restarts the idle timer after a message of the server.
+func (w *pendingCall) touch() {
+	if w.idle.Stop() { // a timer that has fired is not restarted
 		w.idle.Reset(w.limit)
 	}
 }
 
-// progress hands a notification to its call.
+// progress passes a notification to its call.
 func (all *pendingCalls) progress(params map[string]any) {
 	all.mu.Lock()
 	w := all.byToken[progressToken(params["progressToken"])]
@@ -150,12 +147,11 @@ func (all *pendingCalls) progress(params map[string]any) {
 	p.Message, _ = params["message"].(string)
 	select {
 	case w.queue <- p:
-	default: // the listener is far behind; the next one will do
+	default: // the listener is too slow; drop this one
 	}
 }
 
-// progressToken reads a token back; some servers make a string of it. 0 is
-// none of a call.
+// progressToken parses a token, which some servers send back as a string. It returns 0 for tokens that no call has.
 func progressToken(v any) int64 {
 	switch v := v.(type) {
 	case float64:

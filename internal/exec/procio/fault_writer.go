@@ -18,31 +18,30 @@ import (
 	"github.com/claudeless/claudeless/internal/base/process"
 )
 
-// errStalled ends a write that was never to succeed.
+// errStalled ends a write that blocks under a stall fault.
 var errStalled = errors.New("stdout has stalled")
 
-// faultWriter is the fault of a process, once it is known, and how long what it does
-// may last.
-type faultWriter struct {
+// faultState is the fault of a process, if one is armed, and the end of its delays.
+type faultState struct {
 	system *process.System
 
-	mu    sync.Mutex
-	fault *Fault        // nil = none
-	dying bool          // over is about to be closed
-	over  chan struct{} // closed when a signal ends the process
+	mu             sync.Mutex
+	fault          *Fault        // nil = none
+	closing        bool          // signalReceived will be closed soon
+	signalReceived chan struct{} // closed when a signal ends the process
 }
 
-// told is how long a signal takes to be known everywhere.
-const told = 20 * time.Millisecond
+// signalDelay is how long a signal takes to reach all parts of the process.
+const signalDelay = 20 * time.Millisecond
 
-func (s *faultWriter) arm(f *Fault) {
+func (s *faultState) arm(f *Fault) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.fault = f
 }
 
-// armed is what to spoil; nil = nothing.
-func (s *faultWriter) armed() *FaultEffects {
+// armed returns the effects to apply; nil = none.
+func (s *faultState) armed() *FaultEffects {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.fault == nil {
@@ -51,46 +50,44 @@ func (s *faultWriter) armed() *FaultEffects {
 	return &s.fault.Do
 }
 
-// signalled ends what is held back, soon; false = the fault keeps the signal from
-// having an effect.
-func (s *faultWriter) signalled(sig os.Signal) bool {
+// recordSignal ends all delays soon; it returns false if the fault suppresses the signal.
+func (s *faultState) signalled(sig os.Signal) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if sig == syscall.SIGTERM && s.fault != nil && s.fault.Do.IgnoreSIGTERM {
 		return false
 	}
-	if !s.dying {
-		s.dying = true
-		time.AfterFunc(told, func() { close(s.over) })
+	if !s.closing {
+		s.closing = true
+		time.AfterFunc(signalDelay, func() { close(s.signalReceived) })
 	}
 	return true
 }
 
-// pause waits, but not longer than until a signal ends the process.
-func (s *faultWriter) pause(d time.Duration) {
+// pause waits for d, or until a signal ends the process.
+func (s *faultState) pause(d time.Duration) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
-	case <-s.over:
+	case <-s.signalReceived:
 	}
 }
 
-// hang waits until a signal ends the process, or until its parent is gone.
-func (s *faultWriter) hang() {
+// hang waits until a signal ends the process or its parent is gone.
+func (s *faultState) hang() {
 	parent := os.Getppid()
 	for os.Getppid() == parent {
 		select {
-		case <-s.over:
+		case <-s.signalReceived:
 			return
 		case <-time.After(time.Second):
 		}
 	}
 }
 
-// ArmOutput arms the fault of that name at an output that an edge has made, and
-// returns the failure of the model that belongs to it, as --failure names it. An
-// unknown name and another output are left alone.
+// ArmOutput arms the fault with this name at an output that a Wrapper made, and returns the model failure that
+// belongs to it, as in --failure. Unknown names and other outputs are ignored.
 func ArmOutput(stdout io.Writer, name string) (failure string) {
 	f := FaultByName(name)
 	if f == nil {
@@ -99,22 +96,21 @@ func ArmOutput(stdout io.Writer, name string) (failure string) {
 	for w, ok := stdout.(interface{ Unwrap() io.Writer }); ok; w, ok = stdout.(interface{ Unwrap() io.Writer }) {
 		stdout = w.Unwrap()
 	}
-	if s, ok := stdout.(*spoiled); ok {
+	if s, ok := stdout.(*faultWriter); ok {
 		s.arm(f)
 	}
 	return f.Do.Failure
 }
 
-// spoiled is stdout as a fault has it; the writer behind it is a watched one. Each
-// write is a line, or all there is.
-type spoiled struct {
-	*faultWriter
+// faultState is stdout under a fault; w is the recording writer. Each write is one line, or the whole output.
+type faultWriter struct {
+	*faultState
 	w     io.Writer
-	lines int      // so far
+	lines int      // number so far
 	array [][]byte // lines of an array that is not written yet
 }
 
-func (s *spoiled) Write(p []byte) (int, error) {
+func (s *faultWriter) Write(p []byte) (int, error) {
 	do := s.armed()
 	if do == nil {
 		return s.w.Write(p)
@@ -124,30 +120,30 @@ func (s *spoiled) Write(p []byte) (int, error) {
 	}
 	line := p
 	result := isResult(p) || !bytes.HasPrefix(p, []byte("{"))
-	if do.StallAfter > 0 && (result || s.lines > do.StallAfter) { // the only line never comes
+	if do.StallAfter > 0 && (result || s.lines > do.StallAfter) { // the only line is never written
 		s.hang()
 		return 0, errStalled
 	}
 	if result {
-		if err := s.before(do); err != nil {
+		if err := s.beforeResult(do); err != nil {
 			return 0, err
 		}
-		line = lie(do, line)
+		line = replaceResult(do, line)
 	}
 	if do.ReverseKeys {
-		line = reversed(line)
+		line = reverseKeys(line)
 	}
 	if do.CRLF {
 		line = append(bytes.TrimSuffix(slices.Clone(line), []byte("\n")), '\r', '\n')
 	}
-	if err := s.out(do, line, result); err != nil {
+	if err := s.writeLine(do, line, result); err != nil {
 		return 0, err
 	}
 	return len(p), nil
 }
 
-// before is what comes before the result.
-func (s *spoiled) before(do *FaultEffects) error {
+// beforeResult writes what the fault inserts before the result.
+func (s *faultWriter) beforeResult(do *FaultEffects) error {
 	if do.StderrBytes > 0 {
 		noise := strings.Repeat(strings.Repeat("noise ", 12)+"\n", do.StderrBytes/73+1)
 		if _, err := io.WriteString(s.system.Stderr, noise[:do.StderrBytes]); err != nil {
@@ -157,31 +153,31 @@ func (s *spoiled) before(do *FaultEffects) error {
 	if do.DelayResult > 0 {
 		s.pause(seconds(do.DelayResult))
 	}
-	if do.Insert == "" || s.lines == 1 { // an event has no place in a text
+	if do.Insert == "" || s.lines == 1 { // plain text output cannot contain an event
 		return nil
 	}
 	text := strings.Repeat(do.Insert, max(do.InsertTimes, 1))
 	event, err := ordered.Object{
 		{Key: "type", Value: json.RawMessage(`"system"`)},
 		{Key: "subtype", Value: json.RawMessage(`"informational"`)},
-		{Key: "content", Value: raw(text)},
+		{Key: "content", Value: rawString(text)},
 		{Key: "level", Value: json.RawMessage(`"info"`)},
 		{Key: "session_id", Value: json.RawMessage(`""`)},
-		{Key: "uuid", Value: raw(s.system.NewID())},
+		{Key: "uuid", Value: rawString(s.system.NewID())},
 	}.MarshalJSON()
 	if err != nil {
 		return err
 	}
-	return s.pieces(do, append(event, '\n'))
+	return s.writePieces(do, append(event, '\n'))
 }
 
-// raw is a JSON string in which nothing is escaped that need not be.
-func raw(text string) json.RawMessage {
+// rawString encodes a JSON string with as few escapes as possible.
+func rawString(text string) json.RawMessage {
 	return json.RawMessage(strings.NewReplacer(`\u2028`, "\u2028", `\u2029`, "\u2029").Replace(plainjson.Text(text)))
 }
 
-// out writes a line as often and as far as it is to be.
-func (s *spoiled) out(do *FaultEffects, line []byte, result bool) error {
+// writeLine writes a line with the repetitions, cuts and line ends of the fault.
+func (s *faultWriter) writeLine(do *FaultEffects, line []byte, result bool) error {
 	switch {
 	case do.Array:
 		s.array = append(s.array, bytes.TrimSpace(slices.Clone(line)))
@@ -195,17 +191,16 @@ func (s *spoiled) out(do *FaultEffects, line []byte, result bool) error {
 	case result && do.CutResult:
 		line = line[:len(line)/2]
 	case result && do.RepeatResult:
-		if err := s.pieces(do, line); err != nil {
+		if err := s.writePieces(do, line); err != nil {
 			return err
 		}
 	}
-	return s.pieces(do, line)
+	return s.writePieces(do, line)
 }
 
-// pieces writes a line, where the fault wants it in pieces that end inside of
-// characters.
-func (s *spoiled) pieces(do *FaultEffects, line []byte) error {
-	const most = 20 // pauses of a line
+// writePieces writes a line, in pieces that end in the middle of characters if the fault requires it.
+func (s *faultWriter) writePieces(do *FaultEffects, line []byte) error {
+	const most = 20 // pauses per line
 	for n := 0; do.Pieces && n < most; n++ {
 		cut := slices.IndexFunc(line, func(b byte) bool { return b >= utf8.RuneSelf })
 		if cut < 0 {
@@ -227,8 +222,8 @@ func (s *spoiled) pieces(do *FaultEffects, line []byte) error {
 	return err
 }
 
-// lie makes the result say what the fault wants.
-func lie(do *FaultEffects, line []byte) []byte {
+// replaceResult returns the result line with the text, exit or usage that the fault requires.
+func replaceResult(do *FaultEffects, line []byte) []byte {
 	if do.Lie == "" && !do.ZeroUsage {
 		return line
 	}
@@ -240,7 +235,7 @@ func lie(do *FaultEffects, line []byte) []byte {
 		return []byte(do.Lie + "\n")
 	}
 	if do.Lie != "" {
-		o = o.With("subtype", raw("success")).With("is_error", json.RawMessage("false")).With("result", raw(do.Lie))
+		o = o.With("subtype", rawString("success")).With("is_error", json.RawMessage("false")).With("result", rawString(do.Lie))
 	}
 	if usage, err := ordered.Parse(o.Get("usage")); do.ZeroUsage && err == nil {
 		if zero, err := usage.With("output_tokens", json.RawMessage("0")).MarshalJSON(); err == nil {
@@ -254,8 +249,8 @@ func lie(do *FaultEffects, line []byte) []byte {
 	return append(out, '\n')
 }
 
-// reversed is a line whose keys stand the other way round.
-func reversed(line []byte) []byte {
+// reverseKeys returns the line with its keys in reverse order.
+func reverseKeys(line []byte) []byte {
 	o, err := ordered.Parse(bytes.TrimSpace(line))
 	if err != nil {
 		return line
@@ -270,7 +265,7 @@ func reversed(line []byte) []byte {
 
 func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
 
-// isResult tells a result from other lines. Its type is not its first key.
+// isResult reports whether a line is a result. Its type is not its first key.
 func isResult(line []byte) bool {
 	if !bytes.Contains(line, []byte(`"type":"result"`)) {
 		return false

@@ -1,0 +1,430 @@
+package connection
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/mark3labs/mcp-go/client/transport"
+	wire "github.com/mark3labs/mcp-go/mcp"
+
+	"github.com/claudeless/claudeless/mcp/internal/carrier"
+)
+
+var (
+	// errNoResult reports a response with neither a result nor an error.
+	errNoResult = errors.New("server answered with neither a result nor an error")
+	// errNoAnswer reports that a stream ended before the response; streamEnded is the text of mcp-go for it, which
+	// has no error value.
+	errNoAnswer = errors.New("the stream ended before the answer")
+	streamEnded = "unexpected nil response"
+)
+
+// cancelLimit bounds sending a notification in the background.
+const cancelLimit = 5 * time.Second
+
+// interceptor sits between mcp-go's client and a transport. It keeps results as the server sent them (the client's
+// typed results lose schema keywords, unknown content kinds and large integers), keeps code and data of errors,
+// cancels abandoned requests on every transport, and handles what the server sends on its own initiative.
+//
+// It always implements SetProtocolVersion, so that the client does not send cancellations itself.
+type interceptor struct {
+	inner         transport.Interface
+	notifications *notificationHandler
+	debug         Log
+
+	negotiation negotiation
+	sampling    bool        // the handler answers sampling requests
+	modern      atomic.Bool // the server answered the probe
+	ids         idSequence
+
+	inFlight atomic.Int64
+
+	mu      sync.Mutex
+	pending map[string]*pendingRequest // by the id as text
+}
+
+// pendingRequest is a request that waits for its response.
+type pendingRequest struct {
+	id      wire.RequestId
+	problem error // defect of the response; nil = none
+}
+
+// newInterceptor returns an interceptor; the caller sets inner before anything is sent.
+func newInterceptor(in *notificationHandler, debug Log) *interceptor {
+	return &interceptor{notifications: in, debug: debug, pending: map[string]*pendingRequest{}}
+}
+
+// idSequence numbers requests as the real CLI does: probes and subscriptions have their own ids, everything else
+// counts from 0.
+type idSequence struct{ probes, listens, requests atomic.Int64 }
+
+func (s *idSequence) next(method string, probing bool) wire.RequestId {
+	switch {
+	case method == string(wire.MethodSubscriptionsListen):
+		return wire.NewRequestId(fmt.Sprintf("listen:%d", s.listens.Add(1)-1))
+	case method == string(wire.MethodServerDiscover) && probing:
+		return wire.NewRequestId(fmt.Sprintf("server-discover-probe-%d", s.probes.Add(1)))
+	}
+	return wire.NewRequestId(s.requests.Add(1) - 1)
+}
+
+// rawResult is stored in a request's context and receives the result as the server sent it.
+type rawResult struct {
+	// stub is the well-formed result that the client gets instead of the real one, which is stored in result.
+	stub   json.RawMessage
+	result json.RawMessage
+}
+
+type rawResultKey struct{}
+
+func (l *interceptor) Start(ctx context.Context) error { return l.inner.Start(ctx) }
+func (l *interceptor) Close() error                    { return l.inner.Close() }
+func (l *interceptor) GetSessionId() string            { return l.inner.GetSessionId() }
+
+// SetProtocolVersion passes the negotiated version to HTTP transports.
+func (l *interceptor) SetProtocolVersion(version string) {
+	if h, ok := l.inner.(transport.HTTPConnection); ok {
+		h.SetProtocolVersion(version)
+	}
+}
+
+// SendRequest sends one request and waits for its response.
+func (l *interceptor) SendRequest(ctx context.Context, req transport.JSONRPCRequest) (*transport.JSONRPCResponse, error) {
+	req.Params = cliParams(req.Params)
+	if req.Method == string(wire.MethodInitialize) {
+		if err := l.negotiation.handshakeError(); err != nil {
+			return nil, err
+		}
+		l.negotiation.handshakeStarted = true
+	}
+	result, err := l.send(ctx, &req)
+	switch {
+	case req.Method == string(wire.MethodServerDiscover) && !l.modern.Load():
+		if err == nil {
+			err = checkDiscovery(result)
+		}
+		l.negotiation.probeError, l.negotiation.probeDone = err, true
+		l.modern.Store(err == nil)
+	case err == nil:
+		result, err = l.answerInputRequests(ctx, &req, result)
+	}
+	if err != nil {
+		return nil, err
+	}
+	shown := result
+	if ex, ok := ctx.Value(rawResultKey{}).(*rawResult); ok {
+		ex.result = result
+		if ex.stub != nil {
+			shown = ex.stub
+		}
+		if l.modern.Load() && req.Method == string(wire.MethodToolsList) {
+			shown = readableTools(result)
+		}
+	}
+	return transport.NewJSONRPCResultResponse(req.ID, shown), nil
+}
+
+// answerInputRequests repeats a request as long as its result asks for input, and returns the first result that does
+// not.
+func (l *interceptor) answerInputRequests(ctx context.Context, req *transport.JSONRPCRequest, result json.RawMessage) (json.RawMessage, error) {
+	if !l.modern.Load() {
+		return result, nil
+	}
+	rounds := inputRounds{handler: l.notifications.handler, sampling: l.sampling, debug: l.debug, method: req.Method}
+	rounds.params, _ = req.Params.(map[string]json.RawMessage) // all requests of this revision have such parameters
+	for {
+		params, err := rounds.next(ctx, result)
+		if err != nil || params == nil {
+			return result, err
+		}
+		req.Params = params
+		if result, err = l.send(ctx, req); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// send gives a request its id, sends it and returns the result.
+func (l *interceptor) send(ctx context.Context, req *transport.JSONRPCRequest) (json.RawMessage, error) {
+	req.ID = l.ids.next(req.Method, !l.negotiation.probeDone)
+	if w, ok := ctx.Value(pendingCallKey{}).(*pendingCall); ok {
+		id, _ := req.ID.Value().(int64) // calls have a numeric id
+		w.addToken(id)
+		if fields, ok := req.Params.(map[string]json.RawMessage); ok { // already encoded
+			fields["_meta"] = withProgressToken(fields["_meta"], id)
+		}
+	}
+	l.debug.Message("->", req.Method, idText(req.ID))
+	result, err := l.sendTracked(ctx, *req)
+	if err == nil {
+		l.debug.Message("<-", "result of "+req.Method, idText(req.ID))
+	}
+	return result, err
+}
+
+// sendTracked sends a request that has its id and returns the result.
+func (l *interceptor) sendTracked(ctx context.Context, req transport.JSONRPCRequest) (json.RawMessage, error) {
+	subscription := req.Method == string(wire.MethodSubscriptionsListen)
+	if !subscription { // a subscription stays open and does not count as activity
+		l.track(req.ID)
+	}
+	resp, err := l.inner.SendRequest(carrier.OnTooLong(ctx, func(why error) { l.setProblem(idText(req.ID), why) }), req)
+	if why := l.untrack(req.ID); why != nil {
+		err = why
+	}
+	switch {
+	case err != nil:
+		if ctx.Err() != nil && l.cancellable(ctx, req.Method) {
+			l.cancel(ctx, req)
+		}
+		if strings.HasSuffix(err.Error(), streamEnded) {
+			err = errNoAnswer
+		}
+		return nil, err
+	case resp == nil, resp.ID.IsNil() && resp.Error == nil && len(resp.Result) == 0:
+		return nil, errNoResult
+	case resp.ID.String() != req.ID.String() && (resp.Error == nil || !resp.ID.IsNil()):
+		return nil, fmt.Errorf("answer to request %v came for request %v", req.ID.Value(), resp.ID.Value())
+	case resp.Error != nil:
+		l.debug.Message("<-", fmt.Sprintf("error %d to %s", resp.Error.Code, req.Method), idText(req.ID))
+		return nil, &Error{Code: resp.Error.Code, Message: resp.Error.Message, Data: resp.Error.Data}
+	case len(resp.Result) == 0 || string(resp.Result) == "null":
+		return nil, errNoResult
+	}
+	return resp.Result, nil
+}
+
+// cancellable reports whether an abandoned request is cancelled by a notification. In revision 2026-07-28 over HTTP,
+// closing the request cancels it.
+func (l *interceptor) cancellable(ctx context.Context, method string) bool {
+	if method == string(wire.MethodSubscriptionsListen) {
+		return errors.Is(context.Cause(ctx), errNotAcknowledged)
+	}
+	if method == string(wire.MethodInitialize) || method == string(wire.MethodServerDiscover) {
+		return false
+	}
+	_, remote := l.inner.(transport.HTTPConnection)
+	return !remote || !l.modern.Load()
+}
+
+// cliParams encodes parameters as the real CLI does: lists without parameters, prompts always with arguments.
+func cliParams(params any) any {
+	switch p := params.(type) {
+	case wire.PaginatedParams:
+		if p.Cursor == "" && p.Meta == nil {
+			return nil
+		}
+	case wire.GetPromptParams:
+		if len(p.Arguments) == 0 {
+			return promptParams{GetPromptParams: p, Arguments: map[string]string{}}
+		}
+	}
+	return params
+}
+
+// promptParams are the parameters of prompts/get; arguments are always present.
+type promptParams struct {
+	wire.GetPromptParams
+	Arguments map[string]string `json:"arguments"`
+}
+
+// withProgressToken adds a progress token to the _meta of a request.
+func withProgressToken(raw json.RawMessage, token int64) json.RawMessage {
+	meta := map[string]json.RawMessage{}
+	_ = json.Unmarshal(raw, &meta) // an invalid _meta is replaced
+	meta["progressToken"] = strconv.AppendInt(nil, token, 10)
+	out, err := json.Marshal(meta)
+	if err != nil { // the input was valid JSON
+		return raw
+	}
+	return out
+}
+
+// readableTools removes the tools that mcp-go cannot parse from a list; in revision 2026-07-28 it turns their
+// declarations into headers.
+func readableTools(result json.RawMessage) json.RawMessage {
+	var list struct {
+		Tools []json.RawMessage `json:"tools"`
+	}
+	_ = json.Unmarshal(result, &list) // an invalid list has no tools
+	list.Tools = slices.DeleteFunc(list.Tools, func(tool json.RawMessage) bool {
+		return json.Unmarshal(tool, &wire.Tool{}) != nil
+	})
+	out, err := json.Marshal(list)
+	if err != nil { // the input was valid JSON
+		return json.RawMessage(`{}`)
+	}
+	return out
+}
+
+func idText(id wire.RequestId) string { return strings.TrimPrefix(fmt.Sprint(id.Value()), "<nil>") }
+
+func (l *interceptor) track(id wire.RequestId) {
+	l.inFlight.Add(1)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.pending[idText(id)] = &pendingRequest{id: id}
+}
+
+func (l *interceptor) untrack(id wire.RequestId) (problem error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	request, tracked := l.pending[idText(id)]
+	if !tracked {
+		return nil
+	}
+	l.inFlight.Add(-1)
+	delete(l.pending, idText(id))
+	return request.problem
+}
+
+// setProblem records a defect of the response to a request; it becomes the error of the request.
+func (l *interceptor) setProblem(id string, problem error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if request, waits := l.pending[id]; waits {
+		request.problem = problem
+	}
+}
+
+// TooLong records that the response to a request was dropped because of its size.
+func (l *interceptor) TooLong(id []byte, why *carrier.TooLongError) {
+	l.setProblem(strings.Trim(string(id), `"`), why)
+}
+
+// onlyPending returns the id of the only request in progress; ok is false if there is none or more than one.
+func (l *interceptor) onlyPending() (id wire.RequestId, ok bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, request := range l.pending {
+		return request.id, len(l.pending) == 1
+	}
+	return id, false
+}
+
+// cancel sends a cancellation notification for a request.
+func (l *interceptor) cancel(ctx context.Context, req transport.JSONRPCRequest) {
+	n := wire.JSONRPCNotification{JSONRPC: wire.JSONRPC_VERSION}
+	n.Method = string(wire.MethodNotificationCancelled)
+	n.Params.Meta = clientIdentity(req.Params)
+	n.Params.AdditionalFields = map[string]any{"requestId": req.ID}
+	if cause := context.Cause(ctx); !errors.Is(cause, errNotAcknowledged) {
+		n.Params.AdditionalFields["reason"] = cancelReason(cause)
+	}
+	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), cancelLimit)
+	if _, local := l.inner.(*transport.Stdio); local {
+		defer stop()
+		_ = l.SendNotification(ctx, n) // best effort; the message is queued, so this does not block
+		return
+	}
+	go func() { // ends within cancelLimit
+		defer stop()
+		_ = l.SendNotification(ctx, n)
+	}()
+}
+
+// cancelReason returns the reason of a cancellation, with the real CLI's text for a time-out.
+func cancelReason(cause error) string {
+	var expired *ExpiredError
+	if errors.As(cause, &expired) {
+		return "SdkError: Request timed out"
+	}
+	return cause.Error()
+}
+
+// clientIdentity returns the client information in the parameters of a request of revision 2026-07-28; nil = none.
+func clientIdentity(params any) map[string]any {
+	fields, _ := params.(map[string]json.RawMessage)
+	var meta map[string]any
+	_ = json.Unmarshal(fields["_meta"], &meta) // an invalid _meta counts as empty
+	maps.DeleteFunc(meta, func(key string, _ any) bool {
+		return !slices.Contains([]string{wire.MetaKeyProtocolVersion, wire.MetaKeyClientInfo, wire.MetaKeyClientCapabilities}, key)
+	})
+	return meta
+}
+
+// SendNotification sends a notification.
+func (l *interceptor) SendNotification(ctx context.Context, n wire.JSONRPCNotification) error {
+	l.debug.Message("->", n.Method, "")
+	return l.inner.SendNotification(ctx, n)
+}
+
+// SetNotificationHandler installs the interceptor's own handler instead of the client's, which would run its
+// listeners on the read loop.
+func (l *interceptor) SetNotificationHandler(func(wire.JSONRPCNotification)) {
+	l.inner.SetNotificationHandler(func(n wire.JSONRPCNotification) {
+		l.debug.Message("<-", n.Method, "")
+		l.notifications.handleNotification(n.Method, n.Params.AdditionalFields)
+	})
+}
+
+// SetRequestHandler installs the interceptor's own handler instead of the client's, which answers unknown methods
+// with an internal error.
+func (l *interceptor) SetRequestHandler(transport.RequestHandler) {
+	if b, ok := l.inner.(transport.BidirectionalInterface); ok {
+		b.SetRequestHandler(l.handle)
+	}
+}
+
+func (l *interceptor) handle(ctx context.Context, req transport.JSONRPCRequest) (resp *transport.JSONRPCResponse, err error) {
+	l.debug.Message("<-", req.Method, idText(req.ID))
+	defer func() { // a message of the server must not crash this program
+		if p := recover(); p != nil {
+			resp, err = errorResponse(req.ID, &Error{Code: CodeInternalError, Message: fmt.Sprint("internal error: ", p)}), nil
+		}
+	}()
+	params, err := json.Marshal(req.Params)
+	if err != nil {
+		return nil, err
+	}
+	result, err := l.notifications.handler.Answer(ctx, req.Method, params)
+	if err != nil {
+		return errorResponse(req.ID, err), nil
+	}
+	raw, err := json.Marshal(result)
+	if err != nil {
+		return nil, err
+	}
+	return transport.NewJSONRPCResultResponse(req.ID, raw), nil
+}
+
+func errorResponse(id wire.RequestId, err error) *transport.JSONRPCResponse {
+	e := &Error{Code: CodeInternalError, Message: err.Error()}
+	errors.As(err, &e)
+	return transport.NewJSONRPCErrorResponse(id, e.Code, e.Message, e.Data)
+}
+
+// Repair adds the id of the only request in progress to an error response without id. With several requests in
+// progress it is left unchanged.
+func (l *interceptor) Repair(line []byte) []byte {
+	const small = 64 << 10
+	if len(line) > small || !bytes.Contains(line, []byte(`"error"`)) || !bytes.Contains(line, []byte("null")) {
+		return line
+	}
+	var m map[string]json.RawMessage
+	if json.Unmarshal(line, &m) != nil || m["error"] == nil || m["method"] != nil || string(m["id"]) != "null" {
+		return line
+	}
+	id, ok := l.onlyPending()
+	if !ok {
+		return line
+	}
+	if m["id"], _ = json.Marshal(id); m["id"] == nil { // an id of ours
+		return line
+	}
+	repaired, err := json.Marshal(m)
+	if err != nil {
+		return line
+	}
+	return append(repaired, '\n')
+}
