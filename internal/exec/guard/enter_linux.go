@@ -39,7 +39,7 @@ func enter(link int, ownNetwork bool, become func() error) error {
 	var err error
 	watched := false
 	if ownNetwork {
-		files, err = network()
+		files, err = setUpNetwork()
 	}
 	if err == nil {
 		var calls int
@@ -51,9 +51,9 @@ func enter(link int, ownNetwork bool, become func() error) error {
 		}
 	}
 	if err != nil {
-		return tell(link, err.Error(), false, nil)
+		return send(link, err.Error(), false, nil)
 	}
-	if err := tell(link, "", watched, files); err != nil {
+	if err := send(link, "", watched, files); err != nil {
 		return err
 	}
 	for _, fd := range files {
@@ -72,7 +72,7 @@ func enter(link int, ownNetwork bool, become func() error) error {
 const headSize = 2
 
 // send sends an error or files over the link.
-func tell(link int, text string, watched bool, files []int) error {
+func send(link int, text string, watched bool, files []int) error {
 	head := []byte{byte(len(files)), 0}
 	if watched {
 		head[1] = 1
@@ -86,8 +86,8 @@ func tell(link int, text string, watched bool, files []int) error {
 
 // setUpNetwork brings up loopback, assigns the addresses of the name servers to it, and returns its sockets: for the
 // API, for the proxy, and one for each name server.
-func network() ([]int, error) {
-	if err := up("lo"); err != nil {
+func setUpNetwork() ([]int, error) {
+	if err := bringUp("lo"); err != nil {
 		return nil, fmt.Errorf("bringing loopback up: %w", err)
 	}
 	var files []int
@@ -145,7 +145,7 @@ func nameServers() []netip.Addr {
 }
 
 // bringUp brings an interface up.
-func up(name string) error {
+func bringUp(name string) error {
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return err
@@ -163,7 +163,7 @@ func up(name string) error {
 }
 
 // Loopback brings up the loopback interface of this process's network namespace.
-func Loopback() error { return up("lo") }
+func Loopback() error { return bringUp("lo") }
 
 // addAddress adds an address to an interface, by an rtnetlink message.
 func addAddress(name string, addr netip.Addr) error {

@@ -101,12 +101,12 @@ func (l *Log) peer(addr string) process {
 	if l.table != nil {
 		var b bytes.Buffer
 		_, _ = io.Copy(&b, io.NewSectionReader(l.table, 0, 16<<20)) // a partial table is used as far as it goes
-		return holder(inodeOf(b.String(), port))
+		return socketHolder(inodeOf(b.String(), port))
 	}
 	for _, name := range []string{"/proc/net/tcp", "/proc/net/tcp6"} {
 		table, _ := os.ReadFile(name) // the file exists only on Linux
 		if inode := inodeOf(string(table), port); inode != "" {
-			return holder(inode)
+			return socketHolder(inode)
 		}
 	}
 	return 0
@@ -150,9 +150,9 @@ func (l *Log) dialled(who process, name, addr string, own Own) {
 	}
 	b := Breach{Kind: Unreachable, PID: int(who), Text: fmt.Sprintf("%s was out of reach for %s", to, who)}
 	switch {
-	case who.claude(own):
+	case who.isClaude(own):
 		b.Kind, b.Text = RealClaude, fmt.Sprintf("a real claude was reached, and asked for %s: %s", to, who)
-	case vendor(name) || vendorAddr(addr):
+	case isVendor(name) || isVendorAddr(addr):
 		b.Kind, b.Text = Vendor, fmt.Sprintf("a vendor's address was asked for, %s: %s", to, who)
 	}
 	l.add(b)

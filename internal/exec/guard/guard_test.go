@@ -26,12 +26,12 @@ func TestVendor(t *testing.T) {
 		"":                        false, "notanthropic.com": false, "anthropic.com.example.org": false, "s3.amazonaws.com": false, "storage.googleapis.com": false,
 		"localhost": false,
 	} {
-		if got := vendor(host); got != want {
+		if got := isVendor(host); got != want {
 			t.Errorf("vendor(%q) = %v", host, got)
 		}
 	}
 	for addr, want := range map[string]bool{"160.79.104.10:443": true, "[2607:6bc0::10]:443": true, "[::ffff:160.79.104.10]:443": true, "8.8.8.8:443": false, "": false} {
-		if got := vendorAddr(addr); got != want {
+		if got := isVendorAddr(addr); got != want {
 			t.Errorf("vendorAddr(%q) = %v", addr, got)
 		}
 	}
@@ -100,7 +100,7 @@ func FuzzResolver(f *testing.F) {
 	})
 }
 
-// through asks a proxy for a host, and returns the status and what comes then.
+// connectThrough asks a proxy for a host, and returns the status and what comes then.
 func through(t *testing.T, proxy, host string) (status, rest string) {
 	t.Helper()
 	conn, err := net.Dial("tcp", strings.TrimPrefix(proxy, "http://"))

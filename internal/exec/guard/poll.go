@@ -41,7 +41,7 @@ func (p *Poller) Stop() {
 	p.once.Do(func() {
 		close(p.done)
 		p.task.Wait()
-		p.look()
+		p.scan()
 	})
 }
 
@@ -54,12 +54,12 @@ func (p *Poller) run() {
 			return
 		case <-pause.C:
 		}
-		pause.Reset(pollPause + time.Duration(p.look())*pollEach)
+		pause.Reset(pollPause + time.Duration(p.scan())*pollEach)
 	}
 }
 
 // scan looks at every process once and returns how many there are.
-func (p *Poller) look() int {
+func (p *Poller) scan() int {
 	all := Descendants(os.Getpid())
 	for _, pid := range all {
 		who := process(pid)

@@ -43,7 +43,7 @@ func (p process) parent() process {
 const generations = 12
 
 // lineage returns a process and its ancestors up to this program, itself first.
-func (p process) lines() []process {
+func (p process) lineage() []process {
 	var list []process
 	for self := process(os.Getpid()); p > 1 && p != self && len(list) < generations; p = p.parent() {
 		list = append(list, p)
@@ -54,12 +54,12 @@ func (p process) lines() []process {
 // String describes a process by its command line and those of its ancestors.
 func (p process) String() string {
 	var b strings.Builder
-	for i, q := range p.lines() {
+	for i, q := range p.lineage() {
 		if i == 0 {
-			b.WriteString(shown(q.argv()))
+			b.WriteString(printableArgv(q.argv()))
 			continue
 		}
-		fmt.Fprintf(&b, ", started by process %d (%s)", int(q), shown(q.argv()))
+		fmt.Fprintf(&b, ", started by process %d (%s)", int(q), printableArgv(q.argv()))
 	}
 	if b.Len() == 0 {
 		return fmt.Sprintf("process %d", int(p))
@@ -68,7 +68,7 @@ func (p process) String() string {
 }
 
 // printableArgv returns a command line without secrets, on one line of limited length.
-func shown(argv []string) string {
+func printableArgv(argv []string) string {
 	const most = 200
 	argv = redact.New(redact.Options{}).Args(argv)
 	line := strings.Join(strings.Fields(strings.Join(argv, " ")), " ")
@@ -80,8 +80,8 @@ func shown(argv []string) string {
 
 // isClaude reports whether a process or one of its ancestors is a claude that does not belong to the run, judged by
 // name or path.
-func (p process) claude(own Own) bool {
-	return slices.ContainsFunc(p.lines(), func(q process) bool {
+func (p process) isClaude(own Own) bool {
+	return slices.ContainsFunc(p.lineage(), func(q process) bool {
 		argv := q.argv()
 		exe, _ := os.Readlink(q.file("exe")) // empty if the process has ended
 		for i, word := range append(argv[:min(len(argv), 3):min(len(argv), 3)], exe) {
@@ -151,7 +151,7 @@ func Environ(pid int) []string {
 }
 
 // socketHolder returns the process that has a socket open; 0 = not found.
-func holder(inode string) process {
+func socketHolder(inode string) process {
 	if inode == "" {
 		return 0
 	}

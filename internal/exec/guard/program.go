@@ -13,7 +13,7 @@ import (
 )
 
 // mostWords is how many words of a command line are examined: the program, a few options, and the script that an
-// interpreter runs.
+// isInterpreter runs.
 const mostWords = 6
 
 // programs caches which files are programs of the real CLI. The zero value is ready to use by one goroutine.
@@ -29,10 +29,10 @@ func (p *programs) run(own Own, words []string, dir string) string {
 	if file == "" || own.has(words[0]) {
 		return ""
 	}
-	if p.real(own, file) {
+	if p.isReal(own, file) {
 		return file
 	}
-	if !interpreter(filepath.Base(file)) {
+	if !isInterpreter(filepath.Base(file)) {
 		return ""
 	}
 	at := slices.IndexFunc(words[1:], func(word string) bool { return !strings.HasPrefix(word, "-") })
@@ -40,7 +40,7 @@ func (p *programs) run(own Own, words []string, dir string) string {
 		return ""
 	}
 	script := resolve(words[1+at], dir)
-	if script == "" || own.has(words[1+at]) || !programName(filepath.Base(script)) || !p.real(own, script) {
+	if script == "" || own.has(words[1+at]) || !isCLIProgram(filepath.Base(script)) || !p.isReal(own, script) {
 		return ""
 	}
 	return script
@@ -59,26 +59,26 @@ func resolve(path, dir string) string {
 }
 
 // isInterpreter reports by its name whether a program runs the script in its arguments.
-func interpreter(name string) bool {
+func isInterpreter(name string) bool {
 	name = strings.TrimRight(name, "0123456789.-")
 	return slices.Contains([]string{"node", "nodejs", "bun", "deno", "sh", "bash", "dash"}, name)
 }
 
 // isCLIProgram reports whether a name in a package of the real CLI is that of a program rather than of a helper
 // script.
-func programName(name string) bool {
+func isCLIProgram(name string) bool {
 	return strings.HasPrefix(name, "claude") || strings.HasPrefix(name, "cli.") || strings.HasPrefix(name, "cli-wrapper.")
 }
 
 // isReal reports whether a file is a program of the real CLI, judged by its path or by its content, wherever it was
 // copied to.
-func (p *programs) real(own Own, file string) bool {
+func (p *programs) isReal(own Own, file string) bool {
 	is, known := p.known[file]
 	if known {
 		return is
 	}
 	placed := IsReal(file) && !strings.Contains(file, "/vendor/")
-	is = !own.has(file) && (placed && !double(file) || signed(file))
+	is = !own.has(file) && (placed && !isCopyOfSelf(file) || hasSignature(file))
 	if p.known == nil {
 		p.known = map[string]bool{}
 	}
@@ -91,7 +91,7 @@ const signature = "(c) Anthropic PBC"
 
 // hasSignature reports whether a file is a program of the real CLI: a script with the signature at its beginning, or
 // a binary that contains such a script.
-func signed(path string) bool {
+func hasSignature(path string) bool {
 	file, err := os.Open(path)
 	if err != nil {
 		return false
@@ -115,11 +115,11 @@ func signed(path string) bool {
 		return false
 	}
 	carried := program.Section(".bun")
-	return carried != nil && holds(carried.Open(), signature)
+	return carried != nil && contains(carried.Open(), signature)
 }
 
 // contains reports whether a text occurs in r.
-func holds(r io.Reader, text string) bool {
+func contains(r io.Reader, text string) bool {
 	buf := make([]byte, 1<<20)
 	kept := 0
 	for {
@@ -136,7 +136,7 @@ func holds(r io.Reader, text string) bool {
 }
 
 // isCopyOfSelf reports whether a file is a copy of this program, possibly installed in the place of the real CLI.
-func double(file string) bool {
+func isCopyOfSelf(file string) bool {
 	const most = 200 << 20 // larger files are not, and take long to read
 	if info, err := os.Stat(file); err != nil || info.Size() > most {
 		return false

@@ -118,7 +118,7 @@ func TestSigned(t *testing.T) {
 		"a folder":       {t.TempDir(), false},
 		"nothing at all": {"/no/such/file", false},
 	} {
-		if got := signed(tt.path); got != tt.want {
+		if got := hasSignature(tt.path); got != tt.want {
 			t.Errorf("%s: %v", name, got)
 		}
 	}
@@ -149,7 +149,7 @@ func TestHolds(t *testing.T) {
 		{[]string{"ab", "def"}, false},
 		{nil, false},
 	} {
-		if got := holds(&pieces{tt.pieces}, "abcdef"); got != tt.want {
+		if got := contains(&pieces{tt.pieces}, "abcdef"); got != tt.want {
 			t.Errorf("%q: %v", tt.pieces, got)
 		}
 	}

@@ -15,10 +15,9 @@ import (
 )
 
 // Proxy is the target of HTTPS_PROXY: it forwards connections, except those to a vendor. The zero value connects to
-// hosts directly.
 // Log records connections to a vendor; it is required.
 type Proxy struct {
-	// Log is told of those who ask for a vendor; it is required.
+	// Log records connections to a vendor; it is required.
 	Log *Log
 	// Upstream is the caller's own proxy; nil = none. See [Upstream].
 	Upstream *url.URL
@@ -48,11 +47,11 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, q *http.Request) {
 	}
 	host, _ := cutLast(q.Host, ":")
 	bare := strings.Trim(host, "[]")
-	if p.Closed || vendor(bare) || vendorAddr(q.Host) {
+	if p.Closed || isVendor(bare) || isVendorAddr(q.Host) {
 		switch who := p.Log.peer(q.RemoteAddr); {
 		case who != 0:
 			p.Log.dialled(who, bare, q.Host, p.Own)
-		case vendor(bare) || vendorAddr(q.Host):
+		case isVendor(bare) || isVendorAddr(q.Host):
 			p.Log.add(Breach{Kind: Vendor, Text: "a vendor's address was asked for: " + q.Host})
 		default: // the kernel may omit a line while the table changes
 			p.Log.add(Breach{Kind: Unreachable, Text: q.Host + " was out of reach"})
@@ -65,38 +64,38 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, q *http.Request) {
 		http.Error(w, "claudeless: "+err.Error(), http.StatusBadGateway)
 		return
 	}
-	defer shut(to)
+	defer closeConn(to)
 	from, rest, err := http.NewResponseController(w).Hijack()
 	if err != nil {
 		return
 	}
-	defer shut(from)
+	defer closeConn(from)
 	if _, err := io.WriteString(from, "HTTP/1.1 200 Connection established\r\n\r\n"); err == nil {
-		join(q.Context(), buffered{from, rest}, to)
+		join(q.Context(), bufferedConn{from, rest}, to)
 	}
 }
 
 // join copies in both directions until one end closes or ctx ends.
 func join(ctx context.Context, a, b net.Conn) {
-	stop := context.AfterFunc(ctx, func() { shut(a); shut(b) })
+	stop := context.AfterFunc(ctx, func() { closeConn(a); closeConn(b) })
 	defer stop()
 	var wg sync.WaitGroup
 	wg.Go(func() { _, _ = io.Copy(b, a); halfClose(b) }) // an error means the end
 	_, _ = io.Copy(a, b)
-	shut(a)
+	closeConn(a)
 	wg.Wait()
 }
 
 // bufferedConn is a connection of which some input was already read.
-type buffered struct {
+type bufferedConn struct {
 	net.Conn
 	ahead io.Reader
 }
 
-func (b buffered) Read(p []byte) (int, error) { return b.ahead.Read(p) }
+func (b bufferedConn) Read(p []byte) (int, error) { return b.ahead.Read(p) }
 
 // closeConn closes a connection; it may be closed already.
-func shut(c net.Conn) { _ = c.Close() }
+func closeConn(c net.Conn) { _ = c.Close() }
 
 // halfClose closes the sending direction.
 func halfClose(c net.Conn) {
@@ -121,14 +120,14 @@ func (p *Proxy) dial(ctx context.Context, host string) (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := p.through(conn, host); err != nil {
+	if err := p.connectThrough(conn, host); err != nil {
 		return nil, errors.Join(err, conn.Close())
 	}
 	return conn, nil
 }
 
 // connectThrough asks the caller's own proxy to connect to a host.
-func (p *Proxy) through(conn net.Conn, host string) error {
+func (p *Proxy) connectThrough(conn net.Conn, host string) error {
 	head := "CONNECT " + host + " HTTP/1.1\r\nHost: " + host + "\r\n"
 	if u := p.Upstream.User; u != nil {
 		password, _ := u.Password()

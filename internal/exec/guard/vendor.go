@@ -11,7 +11,7 @@ import (
 )
 
 // isVendor reports whether a host belongs to a vendor of models or to the services of claude.
-func vendor(host string) bool {
+func isVendor(host string) bool {
 	host = strings.TrimSuffix(strings.ToLower(host), ".")
 	for _, domain := range []string{"anthropic.com", "claude.ai", "claude.com", "claudeusercontent.com"} {
 		if host == domain || strings.HasSuffix(host, "."+domain) {
@@ -30,7 +30,7 @@ func vendor(host string) bool {
 
 // isVendorAddr reports whether an address with a port is in a network used by Anthropic alone, unlike networks of
 // clouds.
-func vendorAddr(addr string) bool {
+func isVendorAddr(addr string) bool {
 	at, err := netip.ParseAddrPort(addr)
 	if err != nil {
 		return false

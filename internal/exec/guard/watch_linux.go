@@ -42,8 +42,8 @@ type WatchOptions struct {
 	Cut bool
 }
 
-// errTwice reports that a nested strict run could not see the connections.
-var errTwice = errors.New("another --guard=strict, which this one is inside of, watches the connections already")
+// errNestedStrict reports that a nested strict run could not see the connections.
+var errNestedStrict = errors.New("another --guard=strict, which this one is inside of, watches the connections already")
 
 // watch answers the notifications of the kernel about system calls.
 type watch struct {
@@ -69,7 +69,7 @@ func Join(link *os.File, o WatchOptions) (*Network, error) {
 	if table, err := os.Open(process(o.PID).file("net/tcp")); err == nil && o.OwnNetwork { // the table shows the namespace even after the process has ended
 		o.Log.connections(table)
 	}
-	if err := n.w.take(n, files, watched); err != nil {
+	if err := n.w.start(n, files, watched); err != nil {
 		n.Close()
 		return nil, err
 	}
@@ -103,7 +103,7 @@ func receive(link *os.File) (files []*os.File, watched bool, err error) {
 }
 
 // start turns the files into listeners and begins to watch.
-func (w *watch) take(n *Network, files []*os.File, watched bool) error {
+func (w *watch) start(n *Network, files []*os.File, watched bool) error {
 	var err error
 	if w.wake[0], w.wake[1], err = os.Pipe(); err != nil {
 		return err
@@ -121,7 +121,7 @@ func (w *watch) take(n *Network, files []*os.File, watched bool) error {
 	case watched:
 		w.tasks.Go(w.run) // ends when Close closes wake
 	case w.OwnNetwork && w.Cut:
-		return errTwice
+		return errNestedStrict
 	case !w.Real:
 		w.poll = Poll(w.Log, w.Own)
 	}
@@ -219,7 +219,7 @@ func (w *watch) run() {
 			continue // the caller is gone
 		}
 		v := verdict{ID: c.ID, Flags: unix.SECCOMP_USER_NOTIF_FLAG_CONTINUE}
-		if errno := w.look(&c); errno != 0 {
+		if errno := w.decide(&c); errno != 0 {
 			v.Flags, v.Error = 0, -int32(errno)
 		}
 		// An error means that the caller is gone.
@@ -228,18 +228,18 @@ func (w *watch) run() {
 }
 
 // decide decides about a call; 0 = allowed.
-func (w *watch) look(c *call) unix.Errno {
+func (w *watch) decide(c *call) unix.Errno {
 	who := process(c.PID)
 	switch c.NR {
 	case unix.SYS_EXECVE:
-		w.started(who, text(who, c.Args[0]), c.Args[1])
+		w.programStarted(who, text(who, c.Args[0]), c.Args[1])
 		return 0
 	case unix.SYS_EXECVEAT:
-		w.started(who, fileAt(who, c.Args[0], text(who, c.Args[1])), c.Args[2])
+		w.programStarted(who, fileAt(who, c.Args[0], text(who, c.Args[1])), c.Args[2])
 		return 0
 	}
 	const most = 128 // sockaddr_storage
-	return w.connects(who, memory(who, c.Args[1], int(min(c.Args[2], most))))
+	return w.decideConnect(who, memory(who, c.Args[1], int(min(c.Args[2], most))))
 }
 
 // fileAt returns the path of a file that is given relative to a descriptor of a process.
@@ -253,13 +253,13 @@ func fileAt(who process, fd uint64, path string) string {
 }
 
 // decideConnect decides about a connection to a socket address.
-func (w *watch) connects(who process, raw []byte) unix.Errno {
+func (w *watch) decideConnect(who process, raw []byte) unix.Errno {
 	if len(raw) < 2 {
 		return 0 // the kernel rejects it itself
 	}
 	var at netip.AddrPort
 	switch family := binary.NativeEndian.Uint16(raw); {
-	case family == unix.AF_UNIX && looksUp(string(raw[2:])):
+	case family == unix.AF_UNIX && isNameService(string(raw[2:])):
 		return unix.ECONNREFUSED
 	case family == unix.AF_INET && len(raw) >= 8:
 		at = netip.AddrPortFrom(netip.AddrFrom4([4]byte(raw[4:8])), binary.BigEndian.Uint16(raw[2:]))
@@ -279,7 +279,7 @@ func (w *watch) connects(who process, raw []byte) unix.Errno {
 
 // isNameService reports whether a socket file belongs to a name service, which would resolve names outside the
 // network.
-func looksUp(path string) bool {
+func isNameService(path string) bool {
 	path, _, _ = strings.Cut(path, "\x00")
 	return strings.HasSuffix(path, "/nscd/socket") || strings.Contains(path, "/systemd/resolve/")
 }
@@ -297,8 +297,7 @@ func (p process) leader() process {
 }
 
 // programStarted examines a program that is being started: argv is an address in the memory of the calling process.
-// -
-func (w *watch) started(who process, path string, argv uint64) {
+func (w *watch) programStarted(who process, path string, argv uint64) {
 	if w.Real {
 		return
 	}

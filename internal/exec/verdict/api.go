@@ -47,15 +47,14 @@ type requestTracker struct {
 // conversation identifies a conversation: by session and agent if the client names them, otherwise by the prompt.
 type conversation struct{ session, agent, prompt string }
 
-// lastRequest is the last request of a conversation.
 // index in the list
 type lastRequest struct {
-	at     int // in the list
+	index  int // in the list
 	failed bool
 }
 
 // conversationOf returns the conversation of a request.
-func talkOf(q *journal.Request) conversation {
+func conversationOf(q *journal.Request) conversation {
 	if q.Session == "" {
 		return conversation{prompt: q.Prompt}
 	}
@@ -63,18 +62,18 @@ func talkOf(q *journal.Request) conversation {
 }
 
 // add adds a request and reports the facts that do not depend on the complete list.
-func (a *requestTracker) take(s *scenarios.Seen, q *journal.Request, ms float64) {
+func (a *requestTracker) add(s *scenarios.Seen, q *journal.Request, ms float64) {
 	if a.last == nil {
 		a.last = map[conversation]lastRequest{}
 	}
-	by := talkOf(q)
+	by := conversationOf(q)
 	before, again := a.last[by]
 	// A client without a session that starts over looks like one that retries, except for the messages it sends.
 	again = again && q.Attempt > 1 && (q.Session != "" || before.failed)
-	this := lastRequest{at: len(a.requests), failed: failed(q)}
+	this := lastRequest{index: len(a.requests), failed: failed(q)}
 	if again {
-		this.at = before.at
-		a.requests[this.at].Retries++
+		this.index = before.index
+		a.requests[this.index].Retries++
 	} else {
 		a.requests = append(a.requests, scenarios.RequestSeen{Model: q.Model, AfterMS: ms})
 	}
@@ -98,17 +97,17 @@ func (a *requestTracker) take(s *scenarios.Seen, q *journal.Request, ms float64)
 }
 
 // report reports the requests once all are known.
-func (a *requestTracker) tell(s *scenarios.Seen) {
+func (a *requestTracker) report(s *scenarios.Seen) {
 	for _, q := range a.requests {
 		s.Request(q)
 	}
 }
 
 // failed reports whether the client had to repeat the request.
-func failed(q *journal.Request) bool { return q.Status != 200 || q.Error != "" || left(q) }
+func failed(q *journal.Request) bool { return q.Status != 200 || q.Error != "" || abandoned(q) }
 
 // abandoned reports whether the client gave up the request.
-func left(q *journal.Request) bool {
+func abandoned(q *journal.Request) bool {
 	for _, f := range q.Findings {
 		if strings.HasPrefix(f, "aborted: ") {
 			return true
@@ -120,7 +119,7 @@ func left(q *journal.Request) bool {
 // serverTool returns the server and tool of a call that an MCP server received.
 func serverTool(c journal.Called) (server, tool string, ok bool) {
 	name, ok := strings.CutPrefix(c.Tool, "mcp__")
-	if !ok || absent(c) || denied(c) {
+	if !ok || noSuchToolResult(c) || deniedResult(c) {
 		return "", "", false
 	}
 	return strings.Cut(name, "__")
@@ -128,11 +127,11 @@ func serverTool(c journal.Called) (server, tool string, ok bool) {
 
 // noSuchToolResult and deniedResult recognize by the texts of Claude Code why a call did not run: the tool does not
 // exist, or the call was not allowed. Calls denied by a rule have another text.
-func absent(c journal.Called) bool {
+func noSuchToolResult(c journal.Called) bool {
 	return c.IsError && strings.Contains(c.Result, "No such tool available: "+c.Tool)
 }
 
-func denied(c journal.Called) bool {
+func deniedResult(c journal.Called) bool {
 	if !c.IsError {
 		return false
 	}

@@ -26,9 +26,9 @@ func (l *findings) conduct(runs []*process, killed []int) {
 // streams is C01: how the caller treats stdout.
 func (l *findings) streams(p *process) {
 	const advice = "read stdout to its end, in a thread or task of its own, also after the result"
-	if h := p.did("stdout_closed"); h != nil && h.Results == 0 {
+	if h := p.hostAction("stdout_closed"); h != nil && h.Results == 0 {
 		l.add(p, "C01", levelError, "stdout was closed before the result was written", advice)
-	} else if p.did("stdout_blocked") != nil {
+	} else if p.hostAction("stdout_blocked") != nil {
 		l.add(p, "C01", levelError, "stdout was not read for more than a second while claude had something to write", advice)
 	}
 }
@@ -58,8 +58,8 @@ func (l *findings) ending(p *process, killed []int) {
 	if slices.Contains(killed, p.PID) {
 		return
 	}
-	signal := p.did("signal")
-	open := p.streamed && len(p.results) > 0 && p.did("stdin_closed") == nil
+	signal := p.hostAction("signal")
+	open := p.streamed && len(p.results) > 0 && p.hostAction("stdin_closed") == nil
 	ended := p.exit != nil
 	if open && (!ended || signal != nil && signal.Signal == "SIGTERM" && signal.StdinOpen) {
 		l.add(p, "C04", levelWarn, "stdin was left open after the last result until the process was killed",
@@ -121,10 +121,10 @@ func (l *findings) hooks(p *process) {
 
 const (
 	// storm is how many identical failing calls are too many; fatal is the limit for calls that cannot succeed.
-	storm = 10
-	fatal = 4
-	// hasty is the longest pause between the calls of a storm.
-	hasty = time.Second
+	storm      = 10
+	fatalStorm = 4
+	// stormPause is the longest pause between the calls of a storm.
+	stormPause = time.Second
 )
 
 // storms is C07: a failed call is repeated many times without a pause.
@@ -136,14 +136,14 @@ func (l *findings) storms(runs []*process) {
 			continue
 		}
 		key := strings.Join(append([]string{p.CWD}, append(p.Argv[1:], p.Prompts...)...), "\x00")
-		if before := last[key]; before != nil && p.began.Sub(before.ended) < hasty {
+		if before := last[key]; before != nil && p.began.Sub(before.ended) < stormPause {
 			row[key]++
 		} else {
 			row[key] = 1
 		}
 		last[key] = p
 		switch n := row[key]; {
-		case n == fatal && p.hopeless():
+		case n == fatalStorm && p.hopeless():
 			l.add(p, "C07", levelError, fmt.Sprintf("a permanent error (status %d) was retried", p.status()),
 				"give up on 400, 401, 403 and 413: the same request fails the same way")
 		case n == storm && !p.hopeless():

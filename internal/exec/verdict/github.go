@@ -11,7 +11,7 @@ func (r *Report) annotations(w io.Writer) error {
 	var b strings.Builder
 	for _, x := range r.Expectations {
 		if !x.Met {
-			annotate(&b, levelError, x.File, x.Line, x.Text+but(x.Got))
+			annotate(&b, levelError, x.File, x.Line, x.Text+withReason(x.Got))
 		}
 	}
 	for _, f := range r.Findings {
@@ -52,7 +52,7 @@ func (r *Report) markdown(w io.Writer) error {
 			if !x.Met {
 				met = "**no**"
 			}
-			fmt.Fprintf(&b, "| %s%s | %s | %s |\n", place(x.File, x.Line), cell(x.Text), met, cell(x.Got))
+			fmt.Fprintf(&b, "| %s%s | %s | %s |\n", location(x.File, x.Line), cell(x.Text), met, cell(x.Got))
 		}
 		b.WriteString("\n")
 	}

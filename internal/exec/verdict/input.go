@@ -90,7 +90,7 @@ func (in *Input) read(name string) error {
 			return fmt.Errorf("%s: %w", name, err)
 		default:
 			whole++
-			if e.Source = len(in.sums); !judged(e) && (in.Process == 0 || e.PID == in.Process) {
+			if e.Source = len(in.sums); !fromVerdict(e) && (in.Process == 0 || e.PID == in.Process) {
 				in.Entries = append(in.Entries, e)
 			}
 		}
@@ -107,7 +107,7 @@ func (in *Input) read(name string) error {
 }
 
 // fromVerdict reports whether a line was written by an earlier verdict, not by a process itself.
-func judged(e journal.Entry) bool {
+func fromVerdict(e journal.Entry) bool {
 	return e.Finding != nil && e.Finding.Time != "" || e.Expectation != nil && e.SessionID == ""
 }
 

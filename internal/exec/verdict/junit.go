@@ -16,7 +16,7 @@ func (r *Report) junit(w io.Writer) error {
 	for _, x := range r.Expectations {
 		c := junit.Case{Name: x.Text, Class: "expect", File: x.File, Line: x.Line}
 		if !x.Met {
-			c.Failure = &junit.Failure{Message: x.Text + but(x.Got), Type: "expectation", Text: place(x.File, x.Line) + x.Text + but(x.Got)}
+			c.Failure = &junit.Failure{Message: x.Text + withReason(x.Got), Type: "expectation", Text: location(x.File, x.Line) + x.Text + withReason(x.Got)}
 			c.Out = &junit.Text{Text: r.digest()}
 		}
 		s.Cases = append(s.Cases, c)
@@ -27,7 +27,7 @@ func (r *Report) junit(w io.Writer) error {
 		}
 		s.Cases = append(s.Cases, junit.Case{
 			Name: f.ID + ": " + f.Text, Class: "finding", File: f.File, Line: f.Line,
-			Failure: &junit.Failure{Message: f.Text, Type: f.ID, Text: place(f.File, f.Line) + f.Text + processID(f.PID) + "\n" + f.Advice},
+			Failure: &junit.Failure{Message: f.Text, Type: f.ID, Text: location(f.File, f.Line) + f.Text + processID(f.PID) + "\n" + f.Advice},
 			Out:     &junit.Text{Text: r.digest()},
 		})
 	}

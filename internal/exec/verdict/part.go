@@ -57,9 +57,6 @@ func (in *Input) loadOfRuns() error {
 	return nil
 }
 
-// scenariosOfEntries returns the scenario of each entry, and every scenario in the
-// order of the runs. Lines of processes without a scenario belong to the first
-// scenario of their journal.
 // scenariosOfEntries returns the scenario of each entry, and every scenario in the order of the runs. Lines of
 // processes without a scenario belong to the first scenario of their journal.
 func (in *Input) scenariosOfEntries() (owners, order []scenarioKey) {
@@ -97,7 +94,7 @@ func (in *Input) scenariosOfEntries() (owners, order []scenarioKey) {
 	return owners, order
 }
 
-// split returns one input per scenario. Findings from elsewhere go to the first one.
+// splitByProcess returns one input per scenario. Findings from elsewhere go to the first one.
 func (in *Input) split() []Input {
 	if in.parts == nil {
 		return []Input{*in}
@@ -117,8 +114,8 @@ func (in *Input) split() []Input {
 	return all
 }
 
-// missing is S18: the number of runs or journals is not the required one.
-func (in *Input) missing(runs int) []Finding {
+// wrongCounts is S18: the number of runs or journals is not the required one.
+func (in *Input) wrongCounts(runs int) []Finding {
 	var found []Finding
 	for _, demand := range []struct {
 		want, got int

@@ -140,7 +140,7 @@ func (r *Report) Strict() []Finding {
 	var found []Finding
 	for _, x := range r.Expectations {
 		if !x.Met {
-			found = append(found, Finding{ID: "S06", Level: levelError, Text: x.Text + but(x.Got), File: x.File, Line: x.Line})
+			found = append(found, Finding{ID: "S06", Level: levelError, Text: x.Text + withReason(x.Got), File: x.File, Line: x.Line})
 		}
 	}
 	for _, f := range r.Findings {
@@ -167,7 +167,7 @@ func (f Finding) String() string {
 	if advice != "" {
 		advice = " (" + advice + ")"
 	}
-	return place(f.File, f.Line) + f.ID + ": " + f.Text + advice
+	return location(f.File, f.Line) + f.ID + ": " + f.Text + advice
 }
 
 // Lines returns the verdict as journal lines. Parts that were not judged are left out.

@@ -23,7 +23,7 @@ type process struct {
 }
 
 // splitByProcess groups the lines of a journal by process. A process id may be reused by a later process.
-func split(entries []journal.Entry) []*process {
+func splitByProcess(entries []journal.Entry) []*process {
 	var all []*process
 	current := map[processKey]*process{}
 	for i, e := range entries {
@@ -38,13 +38,13 @@ func split(entries []journal.Entry) []*process {
 			current[keyOf(e)] = p
 			all = append(all, p)
 		}
-		p.take(i, e)
+		p.add(i, e)
 	}
 	return all
 }
 
 // add adds the information of a journal line to the process.
-func (p *process) take(i int, e journal.Entry) {
+func (p *process) add(i int, e journal.Entry) {
 	p.entries, p.ended = append(p.entries, e), e.When
 	if e.SessionID != "" {
 		p.SessionID = e.SessionID
@@ -79,11 +79,11 @@ type findings struct {
 
 // add adds a finding about a process.
 func (l *findings) add(p *process, id, level, text, advice string) {
-	l.list = append(l.list, p.seen(Finding{ID: id, Level: level, Text: text, Advice: advice}))
+	l.list = append(l.list, p.attribute(Finding{ID: id, Level: level, Text: text, Advice: advice}))
 }
 
 // attribute returns the finding with the id of this process.
-func (p *process) seen(f Finding) Finding {
+func (p *process) attribute(f Finding) Finding {
 	if f.PID = p.PID; !p.ended.IsZero() {
 		f.Time = p.ended.UTC().Format(time.RFC3339Nano)
 	}
@@ -91,7 +91,7 @@ func (p *process) seen(f Finding) Finding {
 }
 
 // hostAction returns the journal line for an action of the host; nil = it did not happen.
-func (p *process) did(what string) *journal.Host {
+func (p *process) hostAction(what string) *journal.Host {
 	for _, h := range p.host {
 		if h.What == what {
 			return h

@@ -79,7 +79,7 @@ func (l *findings) rejectedInputs(runs []*process, warnings diag.List) {
 			}
 			if t := e.Tool; t != nil && t.RanWith == nil && t.IsError {
 				at := Finding{File: rule.File, Line: rule.Line}
-				l.rejected(scriptedCall{t.Tool, t.Input, t.Result}, p.seen(at), warnings)
+				l.rejected(scriptedCall{t.Tool, t.Input, t.Result}, p.attribute(at), warnings)
 			}
 		}
 	}

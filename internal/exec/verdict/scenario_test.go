@@ -27,8 +27,8 @@ func bash() []protocol.Tool {
 	return []protocol.Tool{{Name: "Bash", InputSchema: json.RawMessage(`{"type":"object","properties":{"command":{}},"additionalProperties":false}`)}}
 }
 
-// judged are the findings about a run, each as "ID level line".
-func judged(t *testing.T, in verdict.Input, scenario, lines string) []string {
+// fromVerdict are the findings about a run, each as "ID level line".
+func fromVerdict(t *testing.T, in verdict.Input, scenario, lines string) []string {
 	t.Helper()
 	for e, err := range journal.Read(strings.NewReader(complete(lines))) {
 		if err != nil {
@@ -92,7 +92,7 @@ func TestScenarioFindings(t *testing.T) {
 		{"a placeholder", placeholder, run(""), verdict.Input{}, []string{"S16 error 3"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			if diff := cmp.Diff(tt.want, judged(t, tt.in, tt.scenario, tt.lines)); diff != "" {
+			if diff := cmp.Diff(tt.want, fromVerdict(t, tt.in, tt.scenario, tt.lines)); diff != "" {
 				t.Errorf("findings (-want +got):\n%s", diff)
 			}
 		})
@@ -143,7 +143,7 @@ func TestCutShort(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			cut := false
-			for _, f := range judged(t, verdict.Input{Killed: tt.killed}, tt.scenario, tt.lines) {
+			for _, f := range fromVerdict(t, verdict.Input{Killed: tt.killed}, tt.scenario, tt.lines) {
 				cut = cut || strings.HasPrefix(f, "S05 error")
 			}
 			if cut != tt.cut {
@@ -179,7 +179,7 @@ func TestStartedAndRecorded(t *testing.T) {
 		{"lenient", "", start + server + gate, verdict.Input{Lenient: true}, []string{"T01 error 0"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			if diff := cmp.Diff(tt.want, judged(t, tt.in, tt.scenario, tt.lines)); diff != "" {
+			if diff := cmp.Diff(tt.want, fromVerdict(t, tt.in, tt.scenario, tt.lines)); diff != "" {
 				t.Errorf("findings (-want +got):\n%s", diff)
 			}
 		})

@@ -11,7 +11,7 @@ type modelSource struct {
 	agent   string
 }
 
-// seen converts the journal to the form that expectations use.
+// attribute converts the journal to the form that expectations use.
 func seen(entries []journal.Entry) *scenarios.Seen {
 	var s scenarios.Seen
 	var api requestTracker
@@ -32,7 +32,7 @@ func seen(entries []journal.Entry) *scenarios.Seen {
 		case e.Retry != nil:
 			retries[keyOf(e)] = e.Retry.Attempt
 		case e.Request != nil:
-			api.take(&s, e.Request, after(entries, e))
+			api.add(&s, e.Request, after(entries, e))
 		case e.Model != nil:
 			by := modelSource{keyOf(e), e.Model.Agent}
 			if heard[by] == e.Model.MessageID {
@@ -47,7 +47,7 @@ func seen(entries []journal.Entry) *scenarios.Seen {
 			delete(retries, keyOf(e))
 		}
 	}
-	api.tell(&s)
+	api.report(&s)
 	return &s
 }
 

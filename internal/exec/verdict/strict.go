@@ -17,11 +17,11 @@ func (l *findings) strictness(runs []*process) {
 		l.setUp(p)
 		l.prompts(p)
 		l.calls(p)
-		l.cutShort(p)
+		l.endedEarly(p)
 	}
 	l.unansweredRequests()
 	l.requestedCalls()
-	l.askedAgain()
+	l.repeatedOnceRules()
 	l.list = append(l.list, unplayed(l.in)...)
 	if l.in.Scenario != nil {
 		l.scenario(runs)
@@ -52,7 +52,7 @@ func (in *Input) Started() bool {
 
 // repeatedOnceRules is S02 for rules with once: later prompts that they answered all the same, because the Messages
 // API does not know runs.
-func (l *findings) askedAgain() {
+func (l *findings) repeatedOnceRules() {
 	if l.in.Scenario == nil {
 		return
 	}
@@ -105,7 +105,7 @@ func (l *findings) prompts(p *process) {
 		if m == nil || m.Rule != "" || m.Injected {
 			continue
 		}
-		l.unanswered(m.Prompt, m.Nearest, p.seen(Finding{}))
+		l.unanswered(m.Prompt, m.Nearest, p.attribute(Finding{}))
 	}
 }
 
@@ -165,7 +165,7 @@ func (l *findings) calls(p *process) {
 	var rule journal.Match // the rule that answered last
 	add := func(f Finding) {
 		f.File, f.Line = rule.File, rule.Line
-		l.list = append(l.list, p.seen(f))
+		l.list = append(l.list, p.attribute(f))
 	}
 	for _, e := range p.entries {
 		if e.Match != nil {
@@ -177,11 +177,11 @@ func (l *findings) calls(p *process) {
 		t := e.Tool
 		switch {
 		case t == nil:
-		case t.Unknown && !l.in.names(t.Tool):
+		case t.Unknown && !l.in.expectsTool(t.Tool):
 			add(noSuchTool(t.Tool))
-		case denied[t.ToolUseID] && !l.in.names(t.Tool):
+		case denied[t.ToolUseID] && !l.in.expectsTool(t.Tool):
 			add(notAllowed(t.Tool))
-		case t.IsError && noCase(t.Result):
+		case t.IsError && noFixtureCase(t.Result):
 			add(unknownArguments(t.Tool, t.Result))
 		}
 	}
@@ -193,7 +193,7 @@ func (l *findings) requestedCalls() {
 	add := func(e journal.Entry, word func(string) Finding, tool string) {
 		f := word(tool)
 		f.File, f.Line, f.Time = e.Request.File, e.Request.Line, e.Time
-		if !l.in.names(tool) && !slices.ContainsFunc(l.list[from:], func(g Finding) bool { return g.ID == f.ID && g.Text == f.Text }) {
+		if !l.in.expectsTool(tool) && !slices.ContainsFunc(l.list[from:], func(g Finding) bool { return g.ID == f.ID && g.Text == f.Text }) {
 			l.list = append(l.list, f)
 		}
 	}
@@ -206,11 +206,11 @@ func (l *findings) requestedCalls() {
 		}
 		for _, c := range e.Request.Calls {
 			switch {
-			case absent(c):
+			case noSuchToolResult(c):
 				add(e, noSuchTool, c.Tool)
-			case denied(c):
+			case deniedResult(c):
 				add(e, notAllowed, c.Tool)
-			case c.IsError && noCase(c.Result):
+			case c.IsError && noFixtureCase(c.Result):
 				f := unknownArguments(c.Tool, c.Result)
 				f.Time = e.Time
 				l.list = append(l.list, f)
@@ -227,7 +227,7 @@ func noSuchTool(name string) Finding {
 }
 
 // noFixtureCase reports by the texts of our fixtures whether no case of a fixture matches the arguments of a call.
-func noCase(result string) bool {
+func noFixtureCase(result string) bool {
 	_, rest, found := strings.Cut(result, "no case of ")
 	return found && strings.Contains(rest, " holds for the arguments ")
 }
@@ -247,4 +247,6 @@ func notAllowed(tool string) Finding {
 }
 
 // expectsTool reports whether an expectation mentions a tool.
-func (in *Input) names(tool string) bool { return in.Scenario != nil && in.Scenario.ExpectsTool(tool) }
+func (in *Input) expectsTool(tool string) bool {
+	return in.Scenario != nil && in.Scenario.ExpectsTool(tool)
+}

@@ -53,9 +53,9 @@ func (r *Report) terminal(w io.Writer) error {
 		switch {
 		case !x.Met:
 			unmet++
-			line("%sunmet: %s%s", place(x.File, x.Line), x.Text, but(x.Got))
+			line("%sunmet: %s%s", location(x.File, x.Line), x.Text, withReason(x.Got))
 		case x.Got != "":
-			line("%snote: %s%s", place(x.File, x.Line), x.Text, but(x.Got))
+			line("%snote: %s%s", location(x.File, x.Line), x.Text, withReason(x.Got))
 		}
 	}
 	errors, unused := 0, 0
@@ -68,7 +68,7 @@ func (r *Report) terminal(w io.Writer) error {
 				continue
 			}
 		}
-		line("%s%s %s: %s%s", place(f.File, f.Line), f.Level, f.ID, f.Text, processID(f.PID))
+		line("%s%s %s: %s%s", location(f.File, f.Line), f.Level, f.ID, f.Text, processID(f.PID))
 		for advice := range strings.Lines(f.Advice) {
 			line("  %s", strings.TrimRight(advice, "\n"))
 		}

@@ -12,7 +12,7 @@ import (
 
 // unplayed is S05: turns and steps that the run did not reach.
 func unplayed(in Input) []Finding {
-	p := playback{in: &in, at: map[string]*sequenceProgress{}}
+	p := playback{in: &in, progress: map[string]*sequenceProgress{}}
 	homes := map[processKey]string{} // configuration directory of each process
 	for _, e := range in.Entries {
 		switch {
@@ -21,7 +21,7 @@ func unplayed(in Input) []Finding {
 		case e.Start != nil:
 			p.driven = p.driven || strings.Contains(strings.Join(e.Start.Argv, "="), "--input-format=stream-json")
 		case e.Unplayed != nil:
-			p.found = append(p.found, unplayedStep(e, e.Unplayed))
+			p.findings = append(p.findings, unplayedStep(e, e.Unplayed))
 		case e.Match != nil && !e.Match.Injected:
 			p.matched(e, e.SessionID+"\x00"+homes[keyOf(e)], e.Match.Rule)
 		case e.Request != nil && e.Request.Session != "":
@@ -34,26 +34,26 @@ func unplayed(in Input) []Finding {
 // playback tracks how far the scripts of the sessions were played. API clients that name no session are not tracked,
 // because their requests cannot be assigned to a conversation.
 type playback struct {
-	in     *Input
-	found  []Finding
-	at     map[string]*sequenceProgress // by session id
-	order  []*sequenceProgress
-	driven bool // a host drove one of them
+	in       *Input
+	findings []Finding
+	progress map[string]*sequenceProgress // by session id
+	order    []*sequenceProgress
+	driven   bool // a host drove one of them
 }
 
 // sequenceProgress is the progress of one session.
 type sequenceProgress struct {
-	turns *sequence     // the remaining turns; nil = none
-	left  journal.Entry // a request after which the script continues, if any
+	turns     *sequence     // the remaining turns; nil = none
+	abandoned journal.Entry // a request after which the script continues, if any
 }
 
 // session returns the progress of a session.
 func (p *playback) session(id string) *sequenceProgress {
-	if p.at[id] == nil {
-		p.at[id] = &sequenceProgress{}
-		p.order = append(p.order, p.at[id])
+	if p.progress[id] == nil {
+		p.progress[id] = &sequenceProgress{}
+		p.order = append(p.order, p.progress[id])
 	}
-	return p.at[id]
+	return p.progress[id]
 }
 
 // requested applies a request to the API.
@@ -62,11 +62,11 @@ func (p *playback) requested(e journal.Entry, q *journal.Request) {
 	s := p.session(session)
 	next := q.Prompt != "" && !q.Injected && q.Attempt <= 1
 	if next && !interrupted(q) {
-		p.found = append(p.found, s.unplayed()...)
+		p.findings = append(p.findings, s.unplayed()...)
 	}
-	s.left = journal.Entry{}
+	s.abandoned = journal.Entry{}
 	if q.Left != nil && !failed(q) {
-		s.left = e
+		s.abandoned = e
 	}
 	if next {
 		e.PID = 0 // the line was written by the server
@@ -76,10 +76,10 @@ func (p *playback) requested(e journal.Entry, q *journal.Request) {
 
 // unplayed returns a finding for the step that the session did not reach, if any.
 func (s *sequenceProgress) unplayed() []Finding {
-	if s.left.Request == nil {
+	if s.abandoned.Request == nil {
 		return nil
 	}
-	f := unplayedStep(s.left, s.left.Request.Left)
+	f := unplayedStep(s.abandoned, s.abandoned.Request.Left)
 	f.PID = 0 // the line was written by the server
 	return []Finding{f}
 }
@@ -89,21 +89,23 @@ func (s *sequenceProgress) unplayed() []Finding {
 func interrupted(q *journal.Request) bool {
 	for _, kind := range slices.Backward(q.Messages) {
 		if kind == "interrupt" || kind == "answer" {
-			return kind == "interrupt" || slices.ContainsFunc(q.Calls, cutShort)
+			return kind == "interrupt" || slices.ContainsFunc(q.Calls, callInterrupted)
 		}
 	}
 	return false
 }
 
 // callInterrupted reports by the text of Claude Code whether the process ended before the call did.
-func cutShort(c journal.Called) bool { return strings.HasPrefix(c.Result, "[Tool call interrupted: ") }
+func callInterrupted(c journal.Called) bool {
+	return strings.HasPrefix(c.Result, "[Tool call interrupted: ")
+}
 
 // matched records that a rule answered a prompt of a session.
 func (p *playback) matched(e journal.Entry, session, name string) {
 	s := p.session(session)
-	rule, turn := placeOf(name)
-	if before := s.turns; before != nil && (rule != before.rule || turn != before.at) {
-		p.found = append(p.found, before.missed(e)...)
+	rule, turn := parseRuleName(name)
+	if before := s.turns; before != nil && (rule != before.rule || turn != before.next) {
+		p.findings = append(p.findings, before.missed(e)...)
 	}
 	s.turns = p.in.sequence(rule, turn+1)
 }
@@ -112,7 +114,7 @@ func (p *playback) matched(e journal.Entry, session, name string) {
 func (p *playback) end() []Finding {
 	for _, s := range p.order {
 		if s.turns != nil {
-			p.found = append(p.found, s.turns.missed(journal.Entry{})...)
+			p.findings = append(p.findings, s.turns.missed(journal.Entry{})...)
 		}
 	}
 	for _, s := range p.order {
@@ -120,10 +122,10 @@ func (p *playback) end() []Finding {
 			if p.driven { // a host may have interrupted it, which only a later prompt shows
 				f.Level = levelWarn
 			}
-			p.found = append(p.found, f)
+			p.findings = append(p.findings, f)
 		}
 	}
-	return p.found
+	return p.findings
 }
 
 func unplayedStep(e journal.Entry, u *journal.Unplayed) Finding {
@@ -136,13 +138,13 @@ func unplayedStep(e journal.Entry, u *journal.Unplayed) Finding {
 // sequence is a rule whose turns are being played.
 type sequence struct {
 	rule int
-	at   int // index of the next turn
+	next int // index of the next turn
 	all  []diag.Position
 }
 
 // parseRuleName parses the name of a rule: -1 for a rule outside [[responses]], and for the turn of a rule's own
 // response.
-func placeOf(name string) (rule, turn int) {
+func parseRuleName(name string) (rule, turn int) {
 	name, turns, _ := strings.Cut(name, ".")
 	rule, ok := indexOf(name, "responses[")
 	if !ok {
@@ -170,11 +172,11 @@ func (in *Input) sequence(rule, at int) *sequence {
 	if at >= len(turns) {
 		return nil
 	}
-	return &sequence{rule: rule, at: at, all: turns}
+	return &sequence{rule: rule, next: at, all: turns}
 }
 
 // endedEarly is S05 for a process that a signal ended before the script was finished.
-func (l *findings) cutShort(p *process) {
+func (l *findings) endedEarly(p *process) {
 	signal, code := p.endedBy()
 	if signal == "" || slices.Contains(l.in.Killed, p.PID) || p.start != nil && p.start.Fault != "" {
 		return
@@ -186,7 +188,7 @@ func (l *findings) cutShort(p *process) {
 	if s := l.in.Scenario; s != nil && (s.ExpectsExitCode(code) || s.ScriptsFailure(rule.Rule)) {
 		return
 	}
-	f := p.seen(Finding{
+	f := p.attribute(Finding{
 		ID: "S05", Level: levelError, Text: fmt.Sprintf("claude was ended by %s before %s was played to its end", signal, rule.Rule),
 		Advice: fmt.Sprintf("let claude end by itself; `[[expect]] exit = %d` accepts the signal", code),
 	})
@@ -196,7 +198,7 @@ func (l *findings) cutShort(p *process) {
 
 // endedBy returns the signal that ended a process with a session, and its exit code; empty = it ended normally.
 func (p *process) endedBy() (signal string, code int) {
-	sent := p.did("signal")
+	sent := p.hostAction("signal")
 	switch {
 	case p.setup == nil:
 		return "", 0
@@ -232,11 +234,11 @@ func (p *process) interruptedRule() *journal.Match {
 
 // missed returns findings for the remaining turns.
 func (s *sequence) missed(e journal.Entry) []Finding {
-	if s.at >= len(s.all) {
+	if s.next >= len(s.all) {
 		return nil
 	}
 	return []Finding{placed(Finding{
-		ID: "S05", Level: levelError, Text: fmt.Sprintf("responses[%d].turns[%d] was not played", s.rule, s.at),
+		ID: "S05", Level: levelError, Text: fmt.Sprintf("responses[%d].turns[%d] was not played", s.rule, s.next),
 		Advice: "send the prompt that it expects, in the same session, or take it out", Time: e.Time, PID: e.PID,
-	}, s.all[s.at])}
+	}, s.all[s.next])}
 }

@@ -23,7 +23,7 @@ func Judge(in Input) Report {
 		r.Findings = append(r.Findings, more.Findings...)
 		r.Unmatched = append(r.Unmatched, more.Unmatched...)
 	}
-	r.Findings = append(r.Findings, in.missing(len(r.Runs))...)
+	r.Findings = append(r.Findings, in.wrongCounts(len(r.Runs))...)
 	slices.SortStableFunc(r.Findings, func(a, b Finding) int { return cmp.Compare(rank(a.Level), rank(b.Level)) })
 	r.Verdict = "ok"
 	if r.ExitCode() != 0 {
@@ -34,7 +34,7 @@ func Judge(in Input) Report {
 
 // judge judges the runs of one scenario; the findings are unsorted.
 func judge(in Input) Report {
-	runs := split(in.Entries)
+	runs := splitByProcess(in.Entries)
 	r := Report{Expectations: expectations(in), Runs: []Run{}}
 	for _, p := range runs {
 		r.Runs = append(r.Runs, p.Run)

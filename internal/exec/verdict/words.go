@@ -2,7 +2,7 @@ package verdict
 
 import "fmt"
 
-func place(file string, line int) string {
+func location(file string, line int) string {
 	switch {
 	case file == "":
 		return ""
@@ -12,7 +12,7 @@ func place(file string, line int) string {
 	return fmt.Sprintf("%s:%d: ", file, line)
 }
 
-func but(got string) string {
+func withReason(got string) string {
 	if got == "" {
 		return ""
 	}
