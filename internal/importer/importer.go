@@ -3,7 +3,7 @@
 // that the session read.
 //
 // Secrets and personal data are replaced before anything is written, and calls
-// with side effects are never played live unless a user edits the scenario to
+// withValue side effects are never played live unless a user edits the scenario to
 // do so. The same input produces the same bytes. Package session reads the
 // recordings.
 package importer
@@ -27,15 +27,14 @@ import (
 	"github.com/claudeless/claudeless/internal/importer/session"
 )
 
-// Options say what to import and how. Files and Dir are required.
+// Options configure an import. Files and Dir are required.
 type Options struct {
 	Files  []string
-	Branch string // id of a line of the branch to follow; empty = the newest
-	// Out is the directory to write; empty writes the scenario to Stdout.
+	Branch string // id of a transcript line on the branch to follow; empty = the newest branch
+	// Out is the output directory; if empty, the scenario is written to Stdout.
 	Out  string
-	Name string // of the scenario; empty = by the first file
-	// Against is a directory of scenarios that the patterns must not get in the
-	// matchStrategy of; empty = none.
+	Name string // apply the scenario; empty = derived from the first file
+	// Against is a directory of scenarios whose prompts the patterns must not match; empty = none.
 	Against string
 
 	Exact    bool // patterns match whole prompts
@@ -43,52 +42,52 @@ type Options struct {
 	Thinking bool // keep the model's reasoning
 	Reads    bool // write the files that were read, and read them live
 	Big      bool // keep results of more than 200 KB whole
-	Raw      bool // hide nothing
+	Raw      bool // redact nothing
 	Force    bool // overwrite
-	Update   bool // keep what was edited in Out since the last import
+	Update   bool // keep edits made in Out since the last import
 
-	// Check plays what was written; nil = it is not played.
+	// Check plays the written scenario; nil = not played.
 	Check *play.Player
 
-	Place  hide.Environment
-	Stdout io.Writer
-	Stderr io.Writer // what is worth a word
-	// Progress is told how many bytes of a file have been read; nil = nobody.
+	Environment hide.Environment
+	Stdout      io.Writer
+	Stderr      io.Writer // notes for the user
+	// Progress receives the number of bytes read; nil = not wanted.
 	Progress session.Progress
 }
 
-// Outcome says what an import came to.
+// Outcome is the result of an import.
 type Outcome struct {
 	Written  []string      `json:"written"`
 	Prompts  int           `json:"prompts"`
 	Calls    int           `json:"calls"`
-	Redacted []hide.Hidden `json:"redacted"` // what was replaced, by kind
+	Redacted []hide.Hidden `json:"redacted"` // number of replacements, by kind
 	Unknown  []Unknown     `json:"unknown_lines"`
 	Damaged  int           `json:"damaged_lines"` // lines that could not be read and were left out
 	Notes    []string      `json:"notes"`
 	Left     []kit.Leak    `json:"left"`    // secrets that would have been written
-	Differs  []string      `json:"differs"` // what --check found
+	Differs  []string      `json:"differs"` // differences found by --check
 	Checked  bool          `json:"checked"`
 }
 
-// Unknown counts lines of a type that is not known.
+// Unknown counts lines of an unknown type.
 type Unknown struct {
 	Type  string `json:"type"`
 	Lines int    `json:"lines"`
 }
 
-// ErrRefused says that nothing was written.
+// ErrRefused reports that nothing was written.
 var ErrRefused = errors.New("nothing was written")
 
-// Run imports. Inputs that cannot be read are [*session.Error]s; the outcome
-// tells what was found either way.
+// Run imports the files. Inputs that cannot be read are [*session.Error]s; the outcome contains what was found even
+// if there is an error.
 func Run(ctx context.Context, o Options) (Outcome, error) {
 	var out Outcome
 	sessions, err := session.Read(o.Files, session.Options{Branch: o.Branch, Contents: o.Reads, Progress: o.Progress})
 	if err != nil {
 		return out, err
 	}
-	if err := allowed(o); err != nil {
+	if err := checkRawTarget(o); err != nil {
 		return out, err
 	}
 	k, err := kit.New(kit.Options{Out: o.Out, Force: o.Force, Raw: o.Raw})
@@ -134,18 +133,18 @@ func Run(ctx context.Context, o Options) (Outcome, error) {
 	return out, err
 }
 
-// build fills the kit.
+// build fills the kit with the scenario and its files.
 func build(o Options, k *kit.Kit, sessions []*session.Session, out *Outcome) error {
 	typed := promptTexts(sessions)
-	h := hide.New(o.Place, sessions)
+	h := hide.New(o.Environment, sessions)
 	if !o.Raw {
 		h.Hide(sessions)
 	}
-	rival, err := against(o.Against)
+	rival, err := rivalPatterns(o.Against)
 	if err != nil {
 		return err
 	}
-	w := &scenarioWriter{o: &o, kit: k, patterns: newPatterns(typed, rival, o.Exact), plans: newPlans(o, sessions)}
+	w := &scenarioWriter{options: &o, kit: k, patterns: newPatterns(typed, rival, o.Exact), plans: newPlans(o, sessions)}
 	if err := w.fixtures(sessions); err != nil {
 		return err
 	}
@@ -180,8 +179,7 @@ func promptTexts(sessions []*session.Session) []string {
 	return texts
 }
 
-// Report writes the outcome for people. Names and texts of the session are shown
-// without the characters that a terminal would obey.
+// Report writes the outcome for people. Control characters in names and texts of the session are escaped.
 func (o *Outcome) Report(w io.Writer) { fmt.Fprint(w, session.Visible(o.text())) }
 
 func (o *Outcome) text() string {
@@ -207,10 +205,10 @@ func (o *Outcome) text() string {
 	return w.String()
 }
 
-// JSON writes the outcome for programs.
+// JSON returns the outcome for programs.
 func (o *Outcome) JSON() ([]byte, error) { return json.MarshalIndent(o, "", "  ") }
 
-// DefaultName is the name of a kit by its first input.
+// DefaultName returns the name of a kit, derived from its first input.
 func DefaultName(files []string) string {
 	if len(files) == 0 {
 		return "imported"
@@ -223,10 +221,10 @@ func DefaultName(files []string) string {
 	return name
 }
 
-// id is how transcripts are named.
+// id matches the names of transcript files.
 var id = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[0-9a-f]{8}-[0-9a-f]{4}-|^agent-`) })
 
-// IsInput says of an error that it is about an input.
+// IsInput reports whether an error concerns an input.
 func IsInput(err error) bool {
 	_, ok := errors.AsType[*session.Error](err)
 	return ok || errors.Is(err, session.ErrNothing)

@@ -15,8 +15,8 @@ import (
 	"github.com/claudeless/claudeless/internal/importer/session"
 )
 
-// allowed refuses to put what is not redacted where it would be committed.
-func allowed(o Options) error {
+// checkRawTarget refuses to write unredacted output where it could be committed.
+func checkRawTarget(o Options) error {
 	if o.Force || !o.Raw || o.Out == "" {
 		return nil
 	}
@@ -36,8 +36,7 @@ func allowed(o Options) error {
 	}
 }
 
-// fixtures adds a fixture for each MCP server that was seen, and their
-// configuration.
+// fixtures adds a fixture for each MCP server in the sessions, and a configuration for them.
 func (w *scenarioWriter) fixtures(sessions []*session.Session) error {
 	servers := map[string]*clone.Recorded{}
 	server := func(name string) *clone.Recorded {
@@ -55,7 +54,7 @@ func (w *scenarioWriter) fixtures(sessions []*session.Session) error {
 			}
 			r := server(name)
 			key := c.Tool + "\x00" + compact(c.Input)
-			if c.Result == nil || c.Result.Denied || called[key] || w.plans.unlike[key] {
+			if c.Result == nil || c.Result.Denied || called[key] || w.plans.differing[key] {
 				r.Tools = append(r.Tools, tool)
 				continue
 			}
@@ -106,8 +105,8 @@ func (w *scenarioWriter) config(servers map[string]*clone.Recorded) error {
 // maxFileName leaves room for a number and an extension in the 255 bytes of a name.
 const maxFileName = 200
 
-// uniqueName is name, with a number behind it if taken has it already, and adds it
-// to taken. File systems may not tell upper and lower case apart.
+// uniqueName returns name, with a number appended if taken contains it, and adds the result to taken. It ignores
+// case, as some file systems do.
 func uniqueName(name string, taken map[string]bool) string {
 	unique := name
 	for n := 2; taken[strings.ToLower(unique)]; n++ {
@@ -117,7 +116,7 @@ func uniqueName(name string, taken map[string]bool) string {
 	return unique
 }
 
-// fileName is a name of a file for a server.
+// fileName returns a file name for a server.
 func fileName(server string) string {
 	name := strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '-' || r == '_' || r == '.' {
@@ -128,7 +127,7 @@ func fileName(server string) string {
 	return cmp.Or(name[:min(len(name), maxFileName)], "server")
 }
 
-// mcpResult is a result as its server sent it, or as it would have.
+// mcpResult returns a result as its server sent it, reconstructed if necessary.
 func mcpResult(r *session.Result) (json.RawMessage, error) {
 	if r.Raw != nil {
 		return json.RawMessage(plain(string(r.Raw))), nil

@@ -8,14 +8,12 @@ import (
 	"github.com/claudeless/claudeless/internal/importer/session"
 )
 
-// shortestLink is the length from which a result that a text repeats is no
-// coincidence.
+// shortestLink is the shortest result that, repeated in a text, is not considered a coincidence.
 const shortestLink = 8
 
-// remember notes the results of a message's calls, as the next steps see them.
-// Sub-agents have results of their own.
+// remember stores the results of a message's calls for references in later steps. Sub-agents have their own results.
 func (w *scenarioWriter) remember(prefix string, blocks []session.Block) {
-	if !w.o.Link || strings.Contains(prefix, ".subagent.") {
+	if !w.options.Link || strings.Contains(prefix, ".subagent.") {
 		return
 	}
 	for _, b := range blocks {
@@ -30,10 +28,10 @@ func (w *scenarioWriter) remember(prefix string, blocks []session.Block) {
 	}
 }
 
-// said is a text of the model in which a result that it repeats is a reference
-// to that: when somebody edits the result, the text follows.
-func (w *scenarioWriter) said(prefix, s string) string {
-	if !w.o.Link || strings.Contains(prefix, ".subagent.") {
+// withReferences returns a text of the model in which repeated results are replaced by references, so that the text
+// follows when a user edits the result.
+func (w *scenarioWriter) withReferences(prefix, s string) string {
+	if !w.options.Link || strings.Contains(prefix, ".subagent.") {
 		return text(s)
 	}
 	for i, result := range w.results {

@@ -14,13 +14,13 @@ import (
 	"github.com/claudeless/claudeless/scenarios"
 )
 
-// patterns chooses what a rule looks for in its prompt.
+// patterns chooses the patterns of rules.
 type patterns struct {
-	prompts []string // as they were typed: all that must not be mistaken for each other
-	rivals  []string // texts that scenarios beside this one look for
+	prompts []string // original prompts, which the patterns must distinguish
+	rivals  []string // patterns of scenarios in the Against directory
 	exact   bool
-	words   map[string]int     // in how many prompts a word is
-	all     *suffixarray.Index // of all prompts, each once; nil = they are too long, and only words are compared
+	words   map[string]int     // number of prompts that contain a word
+	index   *suffixarray.Index // index of all distinct prompts; nil = they are too long, so only words are compared
 }
 
 func newPatterns(prompts, rivals []string, exact bool) *patterns {
@@ -40,18 +40,18 @@ func newPatterns(prompts, rivals []string, exact bool) *patterns {
 			}
 		}
 	}
-	const most = 4 << 20 // an index takes five times as much
+	const most = 4 << 20 // an index needs five times as much
 	if len(all) <= most {
-		p.all = suffixarray.New(all)
+		p.index = suffixarray.New(all)
 	}
 	return p
 }
 
-// pattern is what a rule looks for, as TOML.
+// pattern is the pattern of one rule, as TOML.
 type pattern struct{ kind, key, text string }
 
 func (p pattern) toml() string {
-	if p.kind == "not" { // everything but what the CLI itself sends
+	if p.kind == "not" { // everything except prompts that the CLI itself sends
 		return `{ type = "not", pattern = { type = "contains", text = "<task-notification>" } }`
 	}
 	if p.key == "" {
@@ -60,9 +60,8 @@ func (p pattern) toml() string {
 	return fmt.Sprintf("{ type = %q, %s = %s }", p.kind, p.key, oneLine(p.text))
 }
 
-// choose finds the shortest part of a prompt that no other prompt has. shown is
-// the prompt with what must not be told replaced: only what it still has may
-// stand in a file.
+// choose returns the shortest part of a prompt that no other prompt contains. shown is the prompt after redaction;
+// the pattern contains only text that is still in it.
 func (p *patterns) choose(typed, shown string) pattern {
 	switch {
 	case strings.TrimSpace(typed) == "":
@@ -70,25 +69,24 @@ func (p *patterns) choose(typed, shown string) pattern {
 	case p.exact && typed == shown:
 		return pattern{"exact", "text", typed}
 	case p.exact:
-		return pattern{"regex", "pattern", loose(shown)}
+		return pattern{"regex", "pattern", volatileRegexp(shown)}
 	}
 	const most = 8
 	for n := 1; n <= most; n++ {
-		if part := p.part(typed, shown, n); part != "" {
+		if part := p.bestPart(typed, shown, n); part != "" {
 			return pattern{"contains", "text", part}
 		}
 	}
-	return pattern{"regex", "pattern", loose(shown)}
+	return pattern{"regex", "pattern", volatileRegexp(shown)}
 }
 
-// varies says of a word that it would not be the same the next time: numbers,
-// ids, dates, paths, placeholders.
-func varies(part string) bool {
+// isVolatile reports whether a word would differ in the next run: numbers, ids, dates, paths, placeholders.
+func isVolatile(part string) bool {
 	return strings.ContainsAny(part, `0123456789/\{}@`+hide.Home+hide.CWD) || strings.Contains(part, "REDACTED_")
 }
 
-// part is the best run of n words; empty = there is none.
-func (p *patterns) part(typed, shown string, n int) string {
+// bestPart returns the best run of n words; empty = none.
+func (p *patterns) bestPart(typed, shown string, n int) string {
 	best := ""
 	for line := range strings.Lines(shown) {
 		words := strings.Split(strings.TrimSpace(line), " ")
@@ -96,10 +94,10 @@ func (p *patterns) part(typed, shown string, n int) string {
 			run := strings.Join(words[i:i+n], " ")
 			trimmed := strings.Trim(run, ".,;:!?\"'`()[] ")
 			const shortestPart = 4
-			if len(trimmed) < shortestPart || len(trimmed) <= len(best) || varies(trimmed) || !strings.Contains(typed, trimmed) {
+			if len(trimmed) < shortestPart || len(trimmed) <= len(best) || isVolatile(trimmed) || !strings.Contains(typed, trimmed) {
 				continue
 			}
-			if p.distinct(trimmed, words[i:i+n], typed) {
+			if p.isDistinct(trimmed, words[i:i+n], typed) {
 				best = trimmed
 			}
 		}
@@ -110,21 +108,21 @@ func (p *patterns) part(typed, shown string, n int) string {
 	return best
 }
 
-// distinct says that no other prompt has the text.
-func (p *patterns) distinct(part string, words []string, typed string) bool {
+// isDistinct reports whether no other prompt contains the text.
+func (p *patterns) isDistinct(part string, words []string, typed string) bool {
 	if slices.ContainsFunc(p.rivals, func(r string) bool { return strings.Contains(typed, r) && strings.Contains(r, part) }) {
 		return false
 	}
-	if p.all == nil {
+	if p.index == nil {
 		const enough = 4
 		return len(words) >= enough || slices.ContainsFunc(words, func(w string) bool { return p.words[w] <= 1 })
 	}
-	own := times(typed, part)
-	return len(p.all.Lookup([]byte(part), own+1)) <= own
+	own := countOccurrences(typed, part)
+	return len(p.index.Lookup([]byte(part), own+1)) <= own
 }
 
-// times is how often a text has a part, overlapping or not.
-func times(text, part string) int {
+// countOccurrences returns how often text contains part, including overlaps.
+func countOccurrences(text, part string) int {
 	n := 0
 	for i := strings.Index(text, part); i >= 0; n++ {
 		text = text[i+1:]
@@ -135,9 +133,8 @@ func times(text, part string) int {
 
 var digits = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`[0-9a-f]*[0-9][0-9a-fA-F]*(?:[-:.][0-9a-fA-F]+)*`) })
 
-// loose is a regular expression for a prompt in which ids, dates and numbers
-// may be others.
-func loose(shown string) string {
+// volatileRegexp returns a regular expression that matches the prompt with other ids, dates and numbers.
+func volatileRegexp(shown string) string {
 	const longest = 200
 	line, _, more := strings.Cut(strings.TrimSpace(shown), "\n")
 	runes := []rune(line)
@@ -169,8 +166,8 @@ func numbersLoose(s string) string {
 	return b.String() + regexp.QuoteMeta(s[end:])
 }
 
-// against are the texts that the scenarios of a directory look for.
-func against(dir string) ([]string, error) {
+// rivalPatterns returns the patterns of the scenarios in a directory.
+func rivalPatterns(dir string) ([]string, error) {
 	if dir == "" {
 		return nil, nil
 	}
@@ -185,7 +182,7 @@ func against(dir string) ([]string, error) {
 	for _, name := range files {
 		s, err := scenarios.Load(name, scenarios.LoadOptions{})
 		if err != nil {
-			continue // fixtures lie there too
+			continue // the directory may also contain fixtures
 		}
 		for i := range s.Responses {
 			if text := s.Responses[i].Pattern.Text; text != "" {

@@ -16,31 +16,31 @@ import (
 	"github.com/claudeless/claudeless/internal/importer/session"
 )
 
-// matchStrategy is how a call is played.
-type matchStrategy int
+// playMethod is the way in which a recorded call is played.
+type playMethod int
 
 const (
-	canned   matchStrategy = iota // with the result that was recorded
-	serverly                      // by the fixture of its MCP server
-	agently                       // by the script of its sub-agent
-	refused                       // denied again
-	live                          // it only reads, and what it reads is in the kit
-	bare                          // it has no result
+	canned        playMethod = iota // withValue the recorded result
+	byFixture                       // by the fixture of its MCP server
+	bySubAgent                      // by the script of its sub-agent
+	deniedAgain                     // denied, as recorded
+	live                            // executed: it only reads, and the kit contains what it reads
+	withoutResult                   // without a result
 )
 
-// plans decides how calls are played. What changes things is never live.
+// plans decides how calls are played. Calls that change something are never executed.
 type plans struct {
-	ran, denied map[string]bool    // by tool
-	answers     map[string]string  // text of the result by MCP tool and arguments
-	unlike      map[string]bool    // same call, other result
-	files       map[string]*string // content by path below the kit's files; nil = they disagree
+	ran, denied map[string]bool    // by tool name
+	answers     map[string]string  // result text by MCP tool and arguments
+	differing   map[string]bool    // calls that were recorded with different results
+	files       map[string]*string // content by path in the kit; nil = recorded contents differ
 	reads       bool
 	cwds        []string
 }
 
 func newPlans(o Options, sessions []*session.Session) *plans {
 	p := &plans{
-		ran: map[string]bool{}, denied: map[string]bool{}, answers: map[string]string{}, unlike: map[string]bool{},
+		ran: map[string]bool{}, denied: map[string]bool{}, answers: map[string]string{}, differing: map[string]bool{},
 		files: map[string]*string{}, reads: o.Reads, cwds: []string{hide.CWD},
 	}
 	for _, s := range sessions {
@@ -66,14 +66,14 @@ func (p *plans) note(c *session.Call) {
 	if _, _, mcp := session.Server(c.Tool); mcp {
 		key := c.Tool + "\x00" + compact(c.Input)
 		if text, seen := p.answers[key]; seen && text != c.Result.Text {
-			p.unlike[key] = true
+			p.differing[key] = true
 		}
 		p.answers[key] = c.Result.Text
 	}
 	if f := c.Result.File; p.reads && f != nil && c.Tool == "Read" && f.Whole && !c.Result.IsError {
 		if rel, ok := p.below(f.Path); ok {
 			if old, seen := p.files[rel]; seen && (old == nil || *old != f.Content) {
-				p.files[rel] = nil // it changed meanwhile
+				p.files[rel] = nil // the file changed during the session
 			} else {
 				p.files[rel] = &f.Content
 			}
@@ -89,7 +89,7 @@ func compact(raw json.RawMessage) string {
 	return b.String()
 }
 
-// below is a path relative to the working directory of a session.
+// below returns the path of a file relative to the working directory of a session.
 func (p *plans) below(name string) (rel string, ok bool) {
 	for _, dir := range p.cwds {
 		if rest, found := strings.CutPrefix(name, dir+"/"); found {
@@ -100,30 +100,30 @@ func (p *plans) below(name string) (rel string, ok bool) {
 	return "", false
 }
 
-func (p *plans) way(c *session.Call) matchStrategy {
+func (p *plans) method(c *session.Call) playMethod {
 	r := c.Result
 	switch {
 	case r == nil && c.Agent == nil:
-		return bare
+		return withoutResult
 	case r != nil && r.Denied && !p.ran[c.Tool]:
-		return refused
+		return deniedAgain
 	case r != nil && r.Denied:
 		return canned // the tool is allowed for other calls
 	case c.Agent != nil && (r == nil || !r.IsError):
-		return agently
+		return bySubAgent
 	}
 	if _, _, mcp := session.Server(c.Tool); mcp && !r.IsError && p.servable(c) {
-		return serverly
+		return byFixture
 	}
-	if _, _, ok := p.reading(c); ok {
+	if _, _, ok := p.readFile(c); ok {
 		return live
 	}
 	return canned
 }
 
-// reading is a call that reads one file of the kit, and nothing else: which key
-// of its input names the file, and what stands there when it is played.
-func (p *plans) reading(c *session.Call) (key, value string, ok bool) {
+// readFile recognizes a call that only reads one file of the kit: it returns the key of its input that contains the
+// file name, and the value of that key when the scenario is played.
+func (p *plans) readFile(c *session.Call) (key, value string, ok bool) {
 	r := c.Result
 	if !p.reads || r == nil || r.IsError || r.Denied || r.Other != 0 {
 		return "", "", false
@@ -147,9 +147,9 @@ func (p *plans) reading(c *session.Call) (key, value string, ok bool) {
 		return "file_path", name, content != nil
 	case "Grep":
 		name, content := p.inKit(in.Path)
-		return "path", name, content != nil && !strings.Contains(r.Text, path.Base(in.Path)) && linesOf(r.Text, *content)
+		return "path", name, content != nil && !strings.Contains(r.Text, path.Base(in.Path)) && containsLines(r.Text, *content)
 	case "Bash":
-		show, file, ok := showing(in.Command)
+		show, file, ok := parseFileView(in.Command)
 		if !ok {
 			return "", "", false
 		}
@@ -157,20 +157,19 @@ func (p *plans) reading(c *session.Call) (key, value string, ok bool) {
 		for i := 0; content == nil && i < len(p.cwds) && !path.IsAbs(file); i++ {
 			name, content = p.inKit(p.cwds[i] + "/" + file)
 		}
-		return "command", show.words + name, content != nil && strings.TrimSpace(r.Text) == strings.TrimSpace(show.of(*content))
+		return "command", show.words + name, content != nil && strings.TrimSpace(r.Text) == strings.TrimSpace(show.apply(*content))
 	}
 	return "", "", false
 }
 
-// shownPrompt is what a command line shows of a file.
-type shownPrompt struct {
-	words string // of the command line before the file
+// fileView is the part of a file that a shell command prints.
+type fileView struct {
+	words string // number of first lines; negative = last lines; 0 = all
 	first int    // lines from the beginning; negative = from the end; 0 = all
 }
 
-// showing reads a command line that shows one file, or some lines of it, and does
-// nothing else.
-func showing(line string) (s shownPrompt, file string, ok bool) {
+// parseFileView parses a command line that only prints one file or some of its lines.
+func parseFileView(line string) (s fileView, file string, ok bool) {
 	words := strings.Split(line, " ")
 	last := len(words) - 1
 	if last < 1 || strings.ContainsAny(line, "\t\n;&|<>$`\\\"'*?[{(~#!") || strings.HasPrefix(words[last], "-") {
@@ -199,8 +198,8 @@ func showing(line string) (s shownPrompt, file string, ok bool) {
 	return s, file, true
 }
 
-// of is what is shown of a content.
-func (s shownPrompt) of(content string) string {
+// apply returns the part of the content that is printed.
+func (s fileView) apply(content string) string {
 	lines := slices.Collect(strings.Lines(content))
 	switch {
 	case s.first > 0:
@@ -211,8 +210,8 @@ func (s shownPrompt) of(content string) string {
 	return strings.Join(lines, "")
 }
 
-// inKit is the name of a file where the kit is played, and what it holds; nil =
-// the kit does not have it.
+// inKit returns the name of a file relative to where the kit is played, and its content; nil = the kit does not
+// contain it.
 func (p *plans) inKit(file string) (name string, content *string) {
 	rel, ok := p.below(file)
 	if !ok {
@@ -223,9 +222,9 @@ func (p *plans) inKit(file string) (name string, content *string) {
 
 var lineNumber = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^\d+[:-]`) })
 
-// linesOf says that lines which were found are in a file as the kit has it: it
-// may have been another before or afterwards.
-func linesOf(found, content string) bool {
+// containsLines reports whether found lines occur in the file as the kit has it; the file may have changed during the
+// session.
+func containsLines(found, content string) bool {
 	for line := range strings.Lines(found) {
 		line = strings.TrimSuffix(line, "\n")
 		if !strings.Contains(content, line) && !strings.Contains(content, lineNumber().ReplaceAllString(line, "")) {
@@ -235,17 +234,15 @@ func linesOf(found, content string) bool {
 	return true
 }
 
-// servable says that a fixture can give the result: it is always the same and
-// holds nothing that is a template here.
+// servable reports whether a fixture can return the result: it is always the same and contains no template syntax.
 func (p *plans) servable(c *session.Call) bool {
 	key := c.Tool + "\x00" + compact(c.Input)
 	marked := strings.ContainsAny(string(c.Input)+c.Result.Text+string(c.Result.Raw), hide.Home+hide.CWD)
-	return !p.unlike[key] && !marked && (c.Result.Other == 0 || c.Result.Raw != nil)
+	return !p.differing[key] && !marked && (c.Result.Other == 0 || c.Result.Raw != nil)
 }
 
-// expectedCalls gathers the recorded calls, which become [[expect]] tables: a run in
-// which one of them does not happen is no repetition of the session. The zero value is
-// ready.
+// expectedCalls collects the recorded calls, which become [[expect]] tables, because a run that omits one of them
+// does not repeat the session. The zero value is ready to use.
 type expectedCalls struct {
 	list []expectedCall
 }
@@ -253,13 +250,12 @@ type expectedCalls struct {
 // expectedCall is one recorded call.
 type expectedCall struct {
 	tool  string
-	input map[string]any // the short values that are the same wherever the scenario is played
+	input map[string]any // the short values that do not depend on the directory
 	whole map[string]any // the whole input
-	mcp   bool           // a fixture answers it
+	mcp   bool           // answered by a fixture
 }
 
-// messages adds the calls of messages, those of sub-agents among them. Calls that were
-// denied have an expectation of their own.
+// messages adds the calls in messages, including those of sub-agents. Denied calls have their own expectations.
 func (e *expectedCalls) messages(p *plans, messages []*session.Message) {
 	for _, m := range messages {
 		for _, b := range m.Blocks {
@@ -271,29 +267,29 @@ func (e *expectedCalls) messages(p *plans, messages []*session.Message) {
 }
 
 func (e *expectedCalls) call(p *plans, c *session.Call) {
-	how := p.way(c)
-	if how == agently {
+	how := p.method(c)
+	if how == bySubAgent {
 		e.messages(p, c.Agent.Messages)
 	}
-	if how == refused || how == bare {
+	if how == deniedAgain || how == withoutResult {
 		return
 	}
-	x := expectedCall{tool: c.Tool, input: map[string]any{}, mcp: how == serverly}
-	_ = json.Unmarshal(c.Input, &x.whole) // an input that is no object has no values to name
+	x := expectedCall{tool: c.Tool, input: map[string]any{}, mcp: how == byFixture}
+	_ = json.Unmarshal(c.Input, &x.whole) // an input that is not an object has no members
 	changed := ""
 	if how == live {
-		changed, _, _ = p.reading(c)
+		changed, _, _ = p.readFile(c)
 	}
 	for name, value := range x.whole {
-		if name != changed && steady(value) {
+		if name != changed && isStable(value) {
 			x.input[name] = value
 		}
 	}
 	e.list = append(e.list, x)
 }
 
-// steady tells whether a value is short, and the same in every directory.
-func steady(value any) bool {
+// isStable reports whether a value is short and does not depend on the directory.
+func isStable(value any) bool {
 	const longest = 120
 	switch v := value.(type) {
 	case string:
@@ -304,7 +300,7 @@ func steady(value any) bool {
 	return false
 }
 
-// toml writes an expectation for each call, equal ones together.
+// toml returns the expectations, with equal ones combined.
 func (e *expectedCalls) toml() string {
 	var out strings.Builder
 	written := map[string]bool{}
@@ -323,7 +319,7 @@ func (e *expectedCalls) toml() string {
 	return out.String()
 }
 
-// toml is the expectation of one call, without how often it happens.
+// toml returns the expectation of one call, without its count.
 func (x *expectedCall) toml() string {
 	if x.mcp {
 		server, tool, _ := session.Server(x.tool)
@@ -344,7 +340,7 @@ func (x *expectedCall) toml() string {
 	return text
 }
 
-// glob is a pattern for a name: what has a meaning in patterns stands for any character.
+// glob returns a pattern for a name, in which special characters are replaced by wildcards.
 func glob(name string) string {
 	return strings.Map(func(r rune) rune {
 		if strings.ContainsRune(`*?[]{}!\`, r) {
@@ -354,15 +350,15 @@ func glob(name string) string {
 	}, name)
 }
 
-// count is how many of the calls the expectation of x speaks of.
+// count returns how many calls the expectation of x matches.
 func (e *expectedCalls) count(x *expectedCall) int {
 	n := 0
 	for i := range e.list {
 		other := &e.list[i]
 		same := other.tool == x.tool && (!x.mcp || other.mcp)
 		for name, value := range x.input {
-			// Values of other types are not of a comparable type.
-			same = same && (x.mcp || steady(other.whole[name]) && other.whole[name] == value)
+			// Values of other types are not comparable.
+			same = same && (x.mcp || isStable(other.whole[name]) && other.whole[name] == value)
 		}
 		if same {
 			n++

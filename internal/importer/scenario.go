@@ -19,19 +19,19 @@ import (
 
 // scenarioWriter writes sessions as a scenario.
 type scenarioWriter struct {
-	o        *Options
+	options  *Options
 	kit      *kit.Kit
 	file     *kit.File // the scenario
 	patterns *patterns
 	plans    *plans
 	notes    []string
-	w        tomltext.Writer
+	toml     tomltext.Writer
 	prompt   int // number of the prompt over all sessions
-	kept     int // results of it in files
+	kept     int // number of its results stored in files
 	first    map[string]bool
 	inputs   int
 	sections int
-	results  []string // of the prompt so far, for links
+	results  []string // results of the current prompt, for references
 	expected expectedCalls
 }
 
@@ -39,18 +39,18 @@ func (w *scenarioWriter) write(sessions []*session.Session) {
 	w.first = map[string]bool{}
 	w.file = w.kit.Create("scenario.toml")
 	title := w.head(sessions)
-	w.w.Str("name", cmp.Or(w.o.Name, DefaultName(w.o.Files)))
+	w.toml.Str("name", cmp.Or(w.options.Name, DefaultName(w.options.Files)))
 	if mode := sessions[0].Mode; mode != "" && mode != "bypassPermissions" && mode != "default" {
-		w.w.Str("permission_mode", mode)
+		w.toml.Str("permission_mode", mode)
 	}
 	w.section(title)
 	for _, s := range sessions {
 		w.session(s)
 	}
-	if w.tools(); len(w.w.Bytes()) > 0 {
+	if w.tools(); len(w.toml.Bytes()) > 0 {
 		w.section("tools that ran, and what was denied")
 	}
-	if w.w.Raw(w.expected.toml()); len(w.w.Bytes()) > 0 {
+	if w.toml.Raw(w.expected.toml()); len(w.toml.Bytes()) > 0 {
 		w.section("calls that were recorded")
 	}
 	for _, rel := range slices.Sorted(maps.Keys(w.plans.files)) {
@@ -58,30 +58,30 @@ func (w *scenarioWriter) write(sessions []*session.Session) {
 			w.kit.File("files/"+rel, []byte(plain(*content)))
 		}
 	}
-	w.w.Raw(w.kit.Stamps())
+	w.toml.Raw(w.kit.Stamps())
 	w.section("files beside this one as they were written")
 	w.file.Close()
 }
 
-// section writes what has been gathered under a title.
+// section writes the collected text under a title.
 func (w *scenarioWriter) section(title string) {
-	text := kit.Stamped(title, string(w.w.Bytes()))
+	text := kit.Stamped(title, string(w.toml.Bytes()))
 	if w.sections++; w.sections > 1 {
 		text = "\n" + text
 	}
 	w.file.Write([]byte(text))
-	w.w.Reset()
+	w.toml.Reset()
 }
 
-// from says where a session comes from.
-func (w *scenarioWriter) from(s *session.Session) string {
+// origin describes where a session comes from.
+func (w *scenarioWriter) origin(s *session.Session) string {
 	var from []string
 	for _, f := range s.Files {
 		base := filepath.Base(f)
 		if strings.HasPrefix(base, "agent-") {
 			continue
 		}
-		if !w.o.Raw && len(s.ID) > 8 && strings.Contains(base, s.ID) {
+		if !w.options.Raw && len(s.ID) > 8 && strings.Contains(base, s.ID) {
 			base = strings.ReplaceAll(base, s.ID, "session")
 		}
 		from = append(from, base)
@@ -97,24 +97,23 @@ func (w *scenarioWriter) from(s *session.Session) string {
 		strings.Join(from, " and "), what, len(s.Prompts), len(s.Calls())))
 }
 
-// head is the title of the file, by its first session; the others are listed
-// below it.
+// head returns the title of the file, derived from the first session; the others are listed below it.
 func (w *scenarioWriter) head(sessions []*session.Session) (title string) {
 	for i, s := range sessions {
 		if i > 0 {
-			w.w.Raw("# " + w.from(s) + "\n")
+			w.toml.Raw("# " + w.origin(s) + "\n")
 		}
 		for _, at := range s.Compacted {
-			w.w.Raw(comment(fmt.Sprintf("line %d: older messages were summed up there", at.Line)))
+			w.toml.Raw(comment(fmt.Sprintf("line %d: older messages were summed up there", at.Line)))
 		}
 	}
-	return w.from(sessions[0])
+	return w.origin(sessions[0])
 }
 
-// comment is a line that TOML passes over.
+// comment returns a TOML comment line.
 func comment(text string) string { return "# " + oneComment(text) + "\n" }
 
-// oneComment is a text that may stand in a line of a comment.
+// oneComment returns a text that fits on one comment line.
 func oneComment(text string) string {
 	return strings.Map(func(r rune) rune {
 		if r < ' ' || r == 0x7f {
@@ -132,12 +131,12 @@ func (w *scenarioWriter) session(s *session.Session) {
 		}
 		w.prompt++
 		w.kept = 0
-		title := oneComment(fmt.Sprintf("%d: prompt of %d characters, line %d%s", i+1, len([]rune(typed)), p.At.Line, others(p.Other)))
+		title := oneComment(fmt.Sprintf("%d: prompt of %d characters, line %d%s", i+1, len([]rune(typed)), p.At.Line, countOthers(p.Other)))
 		match := w.patterns.choose(typed, p.Text)
 		switch {
 		case p.Unrecorded:
 			match = pattern{kind: "not"}
-			w.w.Raw(comment("review: the log does not hold the prompt; this answers any prompt"))
+			w.toml.Raw(comment("review: the log does not hold the prompt; this answers any prompt"))
 			w.notes = append(w.notes, p.At.String()+": a stream-json log does not hold the prompt, so its rule answers any prompt; write its pattern in the scenario")
 		case p.Notice:
 			match = pattern{"contains", "text", "<task-notification>"}
@@ -148,12 +147,12 @@ func (w *scenarioWriter) session(s *session.Session) {
 			prefix, key = "responses", "pattern"
 		}
 		w.hooks(p.Hooks)
-		w.w.Raw("[[" + prefix + "]]\n" + key + " = " + match.toml() + "\n")
+		w.toml.Raw("[[" + prefix + "]]\n" + key + " = " + match.toml() + "\n")
 		if i == 0 && w.first[match.toml()] {
 			w.notes = append(w.notes, p.At.String()+": another session begins with such a prompt; its rule comes first")
 		}
 		if i == 0 && len(w.first) > 0 || i == 0 && w.prompt < len(w.patterns.prompts) && len(s.Prompts) < len(w.patterns.prompts) {
-			w.w.Raw("max_matches = 1\n")
+			w.toml.Raw("max_matches = 1\n")
 		}
 		if i == 0 {
 			w.first[match.toml()] = true
@@ -162,20 +161,20 @@ func (w *scenarioWriter) session(s *session.Session) {
 		w.expected.messages(w.plans, p.Messages)
 		w.messages(prefix+".response.steps", p.Messages)
 		w.section(title)
-		if w.o.Check == nil {
-			p.Messages = nil // a long session takes memory twice otherwise
+		if w.options.Check == nil {
+			p.Messages = nil // free the memory of a long session
 		}
 	}
 }
 
-// hooks says which ran: a scenario has none, the settings beside it may.
+// hooks lists the hooks that ran in a comment: a scenario has no hooks, but the settings may.
 func (w *scenarioWriter) hooks(ran []session.Hook) {
 	var names []string
 	times := map[string]int{}
 	for _, h := range ran {
 		name := h.Name
-		if h.Came != "" {
-			name += " (" + h.Came + ")"
+		if h.Outcome != "" {
+			name += " (" + h.Outcome + ")"
 		}
 		if times[name]++; times[name] == 1 {
 			names = append(names, name)
@@ -187,11 +186,11 @@ func (w *scenarioWriter) hooks(ran []session.Hook) {
 		}
 	}
 	if len(names) > 0 {
-		w.w.Raw(comment("hooks ran: " + strings.Join(names, ", ")))
+		w.toml.Raw(comment("hooks ran: " + strings.Join(names, ", ")))
 	}
 }
 
-func others(n int) string {
+func countOthers(n int) string {
 	if n == 0 {
 		return ""
 	}
@@ -200,43 +199,43 @@ func others(n int) string {
 
 func (w *scenarioWriter) messages(prefix string, messages []*session.Message) {
 	for _, m := range messages {
-		w.w.Raw("[[" + prefix + "]]\n")
+		w.toml.Raw("[[" + prefix + "]]\n")
 		if m.Failure != nil {
 			w.failure(prefix, m.Failure)
 			continue
 		}
 		if stop := m.StopReason; stop != "" && stop != "end_turn" && stop != "tool_use" {
-			w.w.Str("stop_reason", stop)
+			w.toml.Str("stop_reason", stop)
 		}
 		blocks := m.Blocks
-		if !w.o.Thinking {
+		if !w.options.Thinking {
 			blocks = slices.DeleteFunc(slices.Clone(blocks), func(b session.Block) bool { return b.Thinking })
 		}
-		if simple(blocks) {
-			w.simple(prefix, blocks)
+		if isSimple(blocks) {
+			w.writeSimple(prefix, blocks)
 			w.remember(prefix, blocks)
 			continue
 		}
 		for _, b := range blocks {
-			w.w.Raw("[[" + prefix + ".blocks]]\n")
+			w.toml.Raw("[[" + prefix + ".blocks]]\n")
 			switch {
 			case b.Call != nil:
-				w.w.Raw("type = \"tool_use\"\n")
+				w.toml.Raw("type = \"tool_use\"\n")
 				w.call(prefix+".blocks", b.Call)
 			case b.Thinking:
-				w.w.Raw("type = \"thinking\"\n")
-				w.w.Raw("thinking = " + text(b.Text) + "\n")
+				w.toml.Raw("type = \"thinking\"\n")
+				w.toml.Raw("thinking = " + text(b.Text) + "\n")
 			default:
-				w.w.Raw("type = \"text\"\n")
-				w.w.Raw("text = " + w.said(prefix, b.Text) + "\n")
+				w.toml.Raw("type = \"text\"\n")
+				w.toml.Raw("text = " + w.withReferences(prefix, b.Text) + "\n")
 			}
 		}
 		w.remember(prefix, blocks)
 	}
 }
 
-// simple says that the parts stand in the order in which a step has them.
-func simple(blocks []session.Block) bool {
+// isSimple reports whether the blocks are in the order in which a step writes them.
+func isSimple(blocks []session.Block) bool {
 	stage := 0
 	for _, b := range blocks {
 		at := 2
@@ -254,65 +253,65 @@ func simple(blocks []session.Block) bool {
 	return true
 }
 
-func (w *scenarioWriter) simple(prefix string, blocks []session.Block) {
+func (w *scenarioWriter) writeSimple(prefix string, blocks []session.Block) {
 	for _, b := range blocks {
 		switch {
 		case b.Call != nil:
-			w.w.Raw("[[" + prefix + ".tool_calls]]\n")
+			w.toml.Raw("[[" + prefix + ".tool_calls]]\n")
 			w.call(prefix+".tool_calls", b.Call)
 		case b.Thinking:
-			w.w.Raw("thinking = " + text(b.Text) + "\n")
+			w.toml.Raw("thinking = " + text(b.Text) + "\n")
 		default:
-			w.w.Raw("text = " + w.said(prefix, b.Text) + "\n")
+			w.toml.Raw("text = " + w.withReferences(prefix, b.Text) + "\n")
 		}
 	}
 }
 
 func (w *scenarioWriter) call(prefix string, c *session.Call) {
 	tool := c.Tool
-	how := w.plans.way(c)
+	how := w.plans.method(c)
 	switch {
 	case how == canned && c.Harmless():
-		w.w.Raw(comment(fmt.Sprintf("review: canned as it was on line %d; it only reads", c.At.Line)))
+		w.toml.Raw(comment(fmt.Sprintf("review: canned as it was on line %d; it only reads", c.At.Line)))
 	case how == canned:
-		w.w.Raw(comment("review: changes things, so it is canned"))
-	case how == refused:
-		w.w.Raw(comment("it was denied; see tool_execution below"))
+		w.toml.Raw(comment("review: changes things, so it is canned"))
+	case how == deniedAgain:
+		w.toml.Raw(comment("it was denied; see tool_execution below"))
 	}
-	w.w.Raw("tool = " + tomltext.Quote(tool) + "\n")
+	w.toml.Raw("tool = " + tomltext.Quote(tool) + "\n")
 	input := c.Input
 	if how == live {
-		key, value, _ := w.plans.reading(c)
-		input = with(input, key, value)
+		key, value, _ := w.plans.readFile(c)
+		input = withValue(input, key, value)
 	}
-	w.w.Raw("input = " + w.input(input) + "\n")
+	w.toml.Raw("input = " + w.input(input) + "\n")
 	if how == canned {
-		w.w.Raw("result = " + w.result(c.Result.Text) + "\n")
+		w.toml.Raw("result = " + w.result(c.Result.Text) + "\n")
 		if c.Result.IsError {
-			w.w.Raw("is_error = true\n")
+			w.toml.Raw("is_error = true\n")
 		}
 		if c.Result.Other > 0 {
 			w.notes = append(w.notes, c.Result.At.String()+": a result has images or documents, which are left out")
 		}
 	}
-	if how == agently {
-		w.w.Raw("[" + prefix + ".subagent]\n")
-		w.w.Str("type", c.Agent.Type)
+	if how == bySubAgent {
+		w.toml.Raw("[" + prefix + ".subagent]\n")
+		w.toml.Str("type", c.Agent.Type)
 		if c.Agent.Background {
-			w.w.Raw("background = true\n")
+			w.toml.Raw("background = true\n")
 		}
 		w.messages(prefix+".subagent.steps", c.Agent.Messages)
 	}
 }
 
-// shortResult is the length up to which a result stands in the scenario.
+// shortResult is the longest result that is written into the scenario.
 const shortResult = 4 << 10
 
-// result is that of a canned call. A long one has a file of its own, named by
-// its prompt, where there is a directory for that.
+// result returns the result of a canned call. A long one is stored in a separate file named after its prompt, if
+// there is an output directory.
 func (w *scenarioWriter) result(s string) string {
 	s = w.cut(s)
-	if len(s) <= shortResult || w.o.Out == "" {
+	if len(s) <= shortResult || w.options.Out == "" {
 		return text(s)
 	}
 	w.kept++
@@ -321,18 +320,18 @@ func (w *scenarioWriter) result(s string) string {
 	return `{ "$file" = ` + tomltext.Quote(name) + " }"
 }
 
-// longResult is the length from which a result is cut.
+// longResult is the length at which a result is truncated.
 const longResult = 200 << 10
 
 func (w *scenarioWriter) cut(s string) string {
-	if w.o.Big || len(s) <= longResult {
+	if w.options.Big || len(s) <= longResult {
 		return s
 	}
 	return play.Cut(s, longResult)
 }
 
-// with is an input in which a key has another value.
-func with(input json.RawMessage, key, value string) json.RawMessage {
+// withValue returns an input with another value for a key.
+func withValue(input json.RawMessage, key, value string) json.RawMessage {
 	var o map[string]json.RawMessage
 	if json.Unmarshal(input, &o) != nil {
 		return input
@@ -349,7 +348,7 @@ func with(input json.RawMessage, key, value string) json.RawMessage {
 	return out
 }
 
-// input is the input of a call; what TOML cannot say goes into a file beside.
+// input returns the input of a call. Values that TOML cannot express are stored in a separate file.
 func (w *scenarioWriter) input(raw json.RawMessage) string {
 	if len(raw) == 0 {
 		return "{}"
@@ -357,7 +356,7 @@ func (w *scenarioWriter) input(raw json.RawMessage) string {
 	if s, ok := inline(raw); ok {
 		return s
 	}
-	if w.o.Out == "" && w.o.Check == nil {
+	if w.options.Out == "" && w.options.Check == nil {
 		w.notes = append(w.notes, "an input holds null or a number that TOML does not have; -o DIR keeps it in a file")
 	}
 	w.inputs++
@@ -366,38 +365,38 @@ func (w *scenarioWriter) input(raw json.RawMessage) string {
 	return `{ "$file" = ` + tomltext.Quote(name) + " }"
 }
 
-// failure writes what went wrong as the API says it.
+// failure writes an API error as a step.
 func (w *scenarioWriter) failure(prefix string, f *session.Failure) {
-	w.w.Raw("[" + prefix + ".failure]\n")
+	w.toml.Raw("[" + prefix + ".failure]\n")
 	status, message := f.API()
 	switch status {
 	case 0:
-		w.w.Raw(comment("review: " + plain(f.Text)))
-		w.w.Raw("type = \"network_unreachable\"\n")
+		w.toml.Raw(comment("review: " + plain(f.Text)))
+		w.toml.Raw("type = \"network_unreachable\"\n")
 	case http.StatusUnauthorized:
-		w.w.Raw("type = \"auth_error\"\n")
+		w.toml.Raw("type = \"auth_error\"\n")
 	default:
-		w.w.Raw("type = \"api_error\"\nstatus = " + strconv.Itoa(status) + "\n")
+		w.toml.Raw("type = \"api_error\"\nstatus = " + strconv.Itoa(status) + "\n")
 		if message != "" {
-			w.w.Raw("message = " + oneLine(plain(message)) + "\n")
+			w.toml.Raw("message = " + oneLine(plain(message)) + "\n")
 		}
 	}
 }
 
-// tools says which tools may run and which are denied.
+// tools writes which tools are allowed and denied.
 func (w *scenarioWriter) tools() {
 	names := slices.Sorted(maps.Keys(w.plans.ran))
 	if len(names)+len(w.plans.denied) == 0 {
 		return
 	}
 	for _, name := range names {
-		w.w.Raw("\n[tool_execution.tools." + key(name) + "]\nauto_approve = true\n")
+		w.toml.Raw("\n[tool_execution.tools." + key(name) + "]\nauto_approve = true\n")
 	}
 	for _, name := range slices.Sorted(maps.Keys(w.plans.denied)) {
 		if !w.plans.ran[name] {
-			w.w.Raw("\n" + comment("denied whatever the mode") + "[tool_execution.tools." + key(name) + "]\nerror = " +
+			w.toml.Raw("\n" + comment("denied whatever the mode") + "[tool_execution.tools." + key(name) + "]\nerror = " +
 				oneLine(play.Refusal(name)) + "\n")
-			w.w.Raw("\n[[expect]]\ntool = " + oneLine(name) + "\n")
+			w.toml.Raw("\n[[expect]]\ntool = " + oneLine(name) + "\n")
 		}
 	}
 }

@@ -12,20 +12,20 @@ import (
 	"github.com/claudeless/claudeless/internal/importer/hide"
 )
 
-// text is a text of a scenario, in which directories are templates.
+// text quotes a text of a scenario, with directories as templates.
 func text(s string) string { return tomltext.Quote(template(s)) }
 
 var marks = strings.NewReplacer("{{", `{{ "{{" }}`, hide.Home, "{{ env.HOME }}", hide.CWD, "{{ cwd }}")
 
-// template writes a text so that it comes out of the scenario as it was.
+// template escapes a text so that the scenario reproduces it exactly.
 func template(s string) string { return marks.Replace(s) }
 
 var plainMarks = strings.NewReplacer(hide.Home, "REDACTED_HOME_1", hide.CWD, "REDACTED_CWD_1")
 
-// plain is a text where there are no templates.
+// plain returns a text for places that do not support templates.
 func plain(s string) string { return plainMarks.Replace(s) }
 
-// oneLine is a TOML string without line feeds in it.
+// oneLine returns a TOML string without line feeds.
 func oneLine(s string) string {
 	parts := strings.Split(s, "\n")
 	for i, p := range parts {
@@ -44,8 +44,8 @@ func key(s string) string {
 	return oneLine(s)
 }
 
-// inline is a JSON value as an inline TOML value; ok = false for what TOML has
-// not: null, and integers beyond 64 bits.
+// inline converts a JSON value to an inline TOML value; ok is false for values that TOML does not have: null, and
+// integers beyond 64 bits.
 func inline(raw json.RawMessage) (s string, ok bool) {
 	switch ordered.TypeOf(raw) {
 	case "object":

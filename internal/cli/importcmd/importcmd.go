@@ -65,7 +65,7 @@ func (c *Import) Run(ctx context.Context, s *process.System) error {
 	o := importer.Options{
 		Update: c.Update != "",
 		Files:  c.Files, Branch: c.Branch, Out: c.out(s), Name: c.Name, Against: c.Against, Exact: c.Exact, Link: c.Link, Thinking: c.Thinking,
-		Reads: c.Reads, Big: c.Big, Raw: c.Raw, Force: c.Force, Place: place, Stdout: s.Stdout, Stderr: s.Stderr,
+		Reads: c.Reads, Big: c.Big, Raw: c.Raw, Force: c.Force, Environment: place, Stdout: s.Stdout, Stderr: s.Stderr,
 	}
 	shown := &progress{w: s.Progress()}
 	o.Progress = shown

@@ -19,21 +19,20 @@ import (
 	"github.com/claudeless/claudeless/internal/record/redact"
 )
 
-// Marks stand for directories until a text is written: as templates where there
-// are any.
+// Placeholders for directories until a text is written, where they become templates if possible.
 const (
 	Home = "\uE100"
 	CWD  = "\uE101"
 )
 
-// Environment are where the import runs.
+// Environment describes where the import runs.
 type Environment struct {
 	Dir     string   // working directory
 	Home    string   // of the user
 	Environ []string // K=V
 }
 
-// Hidden is one kind of thing that was replaced.
+// Hidden counts the replacements of one kind.
 type Hidden struct {
 	Kind  string `json:"kind"`
 	Times int    `json:"times"`
@@ -65,7 +64,7 @@ func (h *Redactor) For(kind, secret string) string {
 	return h.number.For(kind, secret)
 }
 
-// Report is what was replaced, by kind.
+// Report returns the replacements by kind.
 func (h *Redactor) Report() []Hidden {
 	slices.SortFunc(h.seen, func(a, b Hidden) int { return strings.Compare(a.Kind, b.Kind) })
 	return h.seen
@@ -75,8 +74,8 @@ var accountHome = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^(?:/home|/Users|/var/home)/([^/]+)|^/root\b|^[A-Za-z]:\\Users\\([^\\]+)`)
 })
 
-// New knows what is secret in sessions: what the surroundings and the sessions
-// themselves say, and what looks like it.
+// New returns a Redactor that knows the secrets in the environment and in the sessions, and recognizes others by
+// their form.
 func New(place Environment, sessions []*session.Session) *Redactor {
 	h := &Redactor{}
 	p := redact.Personal{Hosts: []string{hostOf(place.Environ)}}
@@ -119,7 +118,7 @@ func hostOf(environ []string) string {
 	return name
 }
 
-// Hide replaces in sessions.
+// Hide replaces secrets in the sessions.
 func (h *Redactor) Hide(sessions []*session.Session) {
 	for _, s := range sessions {
 		for _, p := range s.Prompts {
@@ -151,8 +150,7 @@ func (h *Redactor) messages(messages []*session.Message) {
 	}
 }
 
-// texts hides what stands in the texts of a message: joined, because a secret
-// may be cut in two between them.
+// texts redacts the texts of a message. They are joined first, because a secret may be split between two of them.
 func (h *Redactor) texts(m *session.Message) {
 	var joined strings.Builder
 	var starts, which []int
@@ -169,7 +167,7 @@ func (h *Redactor) texts(m *session.Message) {
 		}
 		return
 	}
-	split := map[int]string{} // by block
+	split := map[int]string{} // by block index
 	for n, i := range which {
 		start, end := starts[n], len(whole)
 		if n+1 < len(starts) {
@@ -182,7 +180,7 @@ func (h *Redactor) texts(m *session.Message) {
 			continue
 		}
 		n, _ := slices.BinarySearch(starts, f.Start+1)
-		n-- // the block that it begins in
+		n-- // the block in which it begins
 		if n+1 >= len(starts) || f.End <= starts[n+1] {
 			continue
 		}
@@ -220,9 +218,8 @@ func (h *Redactor) call(c *session.Call) {
 	}
 }
 
-// Audit lists the secrets in files: what is known of the surroundings and what
-// looks like nothing else. A file that cannot be read is an error; the others are
-// looked through all the same.
+// Audit lists the secrets in files: those known from the environment, and texts that can only be secrets. A file that
+// cannot be read is an error, but the others are still checked.
 func Audit(files []string, p Environment) ([]kit.Leak, error) {
 	more, values := knownFiles(p, nil)
 	r := redact.New(redact.Options{Environ: append(slices.Clone(p.Environ), more...), Values: values})

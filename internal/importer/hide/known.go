@@ -13,8 +13,7 @@ import (
 	"github.com/claudeless/claudeless/internal/importer/session"
 )
 
-// knownFiles reads the values that the files of a project and of its user hold
-// as secrets. Files that are not there or not to be read hold none.
+// knownFiles reads secret values from files of the project and of its user. Missing and unreadable files are ignored.
 func knownFiles(p Environment, sessions []*session.Session) (environ, values []string) {
 	dirs := []string{p.Dir}
 	for _, s := range sessions {
@@ -53,8 +52,8 @@ func read(dir, name string) []byte {
 
 type knownReader struct{ environ, values []string }
 
-// add takes a value under its name, unless it is what nobody hides: a number, a
-// switch, a path, an address without a password, a word.
+// add records a value under its name, unless it is ordinary: a number, a switch, a path, an address without a
+// password, a word.
 func (k *knownReader) add(name, value string) {
 	if u, err := url.Parse(value); err == nil && u.Scheme != "" && u.Host != "" {
 		if password, ok := u.User.Password(); ok {
@@ -74,7 +73,7 @@ var ordinary = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^(?:.{0,7}|[A-Za-z]+|[a-z]+(?:[-_ .][a-z]+)*|[0-9.:]+|[~./$].*|[a-z0-9-]+(?:\.[a-z0-9-]+)+(?::\d+)?)$`)
 })
 
-// assignments reads lines NAME=value, quoted or not, exported or not.
+// assignments parses lines NAME=value, with or without quotes and export.
 func (k *knownReader) assignments(data []byte) {
 	for line := range strings.Lines(string(data)) {
 		line = strings.TrimPrefix(strings.TrimSpace(line), "export ")
@@ -87,7 +86,7 @@ func (k *knownReader) assignments(data []byte) {
 	}
 }
 
-// config reads env and headers of MCP servers and of settings.
+// config reads env and headers of MCP servers and settings.
 func (k *knownReader) config(data []byte) {
 	type server struct{ Env, Headers map[string]string }
 	var c struct {

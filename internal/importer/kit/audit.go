@@ -19,14 +19,14 @@ type Leak struct {
 	File    string `json:"file"`
 	Line    int    `json:"line"`
 	Column  int    `json:"column"`  // in bytes, from 1
-	Context string `json:"context"` // its first four characters
+	Context string `json:"context"` // the first four characters of the secret
 }
 
 func (l Leak) String() string {
 	return fmt.Sprintf("%s:%d:%d: %s: %s…", l.File, l.Line, l.Column, l.Rule, l.Context)
 }
 
-// Audit lists what nothing but a secret looks like, or is known to be one.
+// Audit lists known secrets and texts that can only be secrets.
 func Audit(name string, r io.Reader, secret *redact.Redactor) ([]Leak, error) {
 	const chunk = 256 << 10
 	a := newAudit(name, secret)
@@ -49,14 +49,14 @@ func Audit(name string, r io.Reader, secret *redact.Redactor) ([]Leak, error) {
 	}
 }
 
-// audit looks through a file, some lines at a time.
+// audit searches one file, some lines at a time.
 type audit struct {
 	name    string
-	escapes bool // its strings have escapes as JSON has
+	escapes bool // strings in the file have JSON escapes
 	secret  *redact.Redactor
-	line    int    // at which tail begins
-	tail    string // the end of what was seen: a secret may go on behind it
-	seen    int    // where in tail the last one that was found begins; -1 = before it
+	line    int    // line number at which tail begins
+	tail    string // the end of the text so far: a secret may continue in the next part
+	seen    int    // offset in tail of the last secret found; -1 = before tail
 	found   []Leak
 }
 
@@ -97,7 +97,7 @@ func (a *audit) lines(more string) {
 	a.tail, a.seen = raw[cut:], last-cut
 }
 
-// context is the first four characters of a secret.
+// context returns the first four characters of a secret.
 func context(secret string) string {
 	var b strings.Builder
 	n := 0
@@ -113,8 +113,7 @@ func context(secret string) string {
 	return b.String()
 }
 
-// unescaped is a text with the escapes of its strings read, and where each of
-// its bytes stands.
+// unescaped resolves the escapes of JSON strings in a text; at maps each byte of the result to its offset in raw.
 func unescaped(raw string) (text string, at []int32) {
 	b := make([]byte, 0, len(raw))
 	at = make([]int32, 0, len(raw))

@@ -16,28 +16,28 @@ import (
 	"github.com/claudeless/claudeless/internal/record/redact"
 )
 
-// Kit is files on their way. It is for one goroutine.
+// Kit is a set of files that is being written. It is for one goroutine.
 type Kit struct {
-	dir    string        // where they stand meanwhile
-	out    string        // where they go; empty = nowhere
-	made   string        // a directory that is there for their sake
-	temp   *proc.TempDir // the same; nil = it is in out
-	names  []string      // with slashes, in the order in which they were made
-	stamps map[string]string
-	force  bool
-	secret *redact.Redactor // nil = nothing is looked for
-	leaks  []Leak
-	err    error // the first failure
+	dir        string        // temporary location
+	out        string        // destination; empty = none
+	createdDir string        // output directory that New created
+	temp       *proc.TempDir // owns dir; nil = dir is inside out
+	names      []string      // with slashes, in the order of creation
+	stamps     map[string]string
+	force      bool
+	secret     *redact.Redactor // nil = files are not searched
+	leaks      []Leak
+	err        error // the first failure
 }
 
-// Options say where files go.
+// Options configure a Kit.
 type Options struct {
-	Out   string // directory; empty = they are read from the kit
-	Force bool   // overwrite what is in the way
-	Raw   bool   // look for no secrets
+	Out   string // directory; empty = the files stay in the kit
+	Force bool   // overwrite existing files
+	Raw   bool   // do not search for secrets
 }
 
-// New begins a kit. The caller calls Discard in the end.
+// New starts a kit. The caller must call Discard at the end.
 func New(o Options) (*Kit, error) {
 	k := &Kit{out: o.Out, force: o.Force, stamps: map[string]string{}}
 	if !o.Raw {
@@ -53,7 +53,7 @@ func New(o Options) (*Kit, error) {
 		return k, nil
 	}
 	if _, err := os.Lstat(out); errors.Is(err, fs.ErrNotExist) {
-		k.made = out
+		k.createdDir = out
 	}
 	if err := os.MkdirAll(out, 0o755); err != nil {
 		return nil, err
@@ -63,18 +63,18 @@ func New(o Options) (*Kit, error) {
 	return k, err
 }
 
-// Discard takes away what is not in its place; further calls do nothing.
+// Discard removes everything that was not committed; further calls do nothing.
 func (k *Kit) Discard() {
 	if k.temp == nil {
-		_ = os.RemoveAll(k.dir) // best effort: it is ours alone
+		_ = os.RemoveAll(k.dir) // best effort: the directory belongs to the kit
 	}
 	_ = k.temp.Remove()
-	if k.made != "" {
-		_ = os.Remove(k.made) // stays if it holds something
+	if k.createdDir != "" {
+		_ = os.Remove(k.createdDir) // fails if it is not empty
 	}
 }
 
-// File writes a file whole. A failure is told by Err.
+// File writes a complete file. Err reports a failure.
 func (k *Kit) File(name string, data []byte) {
 	k.stamps[name] = stamp(string(data))
 	f := k.Create(name)
@@ -82,7 +82,7 @@ func (k *Kit) File(name string, data []byte) {
 	f.Close()
 }
 
-// Err is the first failure of writing.
+// Err returns the first write failure.
 func (k *Kit) Err() error { return k.err }
 
 func (k *Kit) fail(name string, err error) {
@@ -91,7 +91,7 @@ func (k *Kit) fail(name string, err error) {
 	}
 }
 
-// Create begins a file; name has slashes and is relative to the kit.
+// Create starts a file; name uses slashes and is relative to the kit.
 func (k *Kit) Create(name string) *File {
 	k.names = append(k.names, name)
 	f := &File{kit: k, name: name}
@@ -102,25 +102,25 @@ func (k *Kit) Create(name string) *File {
 	}
 	k.fail(name, err)
 	if err == nil && k.secret != nil {
-		f.look(newAudit(name, k.secret))
+		f.search(newAudit(name, k.secret))
 	}
 	return f
 }
 
 func (k *Kit) path(name string) string { return filepath.Join(k.dir, filepath.FromSlash(name)) }
 
-// File is one that is being written. Failures are told by [Kit.Err].
+// File is a file that is being written. [Kit.Err] reports failures.
 type File struct {
-	kit    *Kit
-	name   string
-	file   *os.File    // nil = it could not be made
-	parts  chan string // to be looked through; nil = nothing is
-	done   chan []Leak
-	unseen []byte // not looked through yet
+	kit        *Kit
+	name       string
+	file       *os.File    // nil = could not be created
+	parts      chan string // to be searched; nil = no search
+	done       chan []Leak
+	unsearched []byte // not searched yet
 }
 
-// look looks through what is written while more is being made; Close ends it.
-func (f *File) look(a *audit) {
+// search searches the parts of the file concurrently with writing, until Close.
+func (f *File) search(a *audit) {
 	f.parts, f.done = make(chan string, 1), make(chan []Leak)
 	go func() {
 		for part := range f.parts {
@@ -130,7 +130,7 @@ func (f *File) look(a *audit) {
 	}()
 }
 
-// part is how much is looked through at once.
+// part is the amount of text that is searched at once.
 const part = 256 << 10
 
 // Write adds whole lines.
@@ -143,38 +143,38 @@ func (f *File) Write(data []byte) {
 	if f.parts == nil {
 		return
 	}
-	f.unseen = append(f.unseen, data...)
-	for len(f.unseen) > part {
-		n := part + bytes.IndexByte(f.unseen[part:], '\n') + 1
+	f.unsearched = append(f.unsearched, data...)
+	for len(f.unsearched) > part {
+		n := part + bytes.IndexByte(f.unsearched[part:], '\n') + 1
 		if n == part { // a long line
-			n = len(f.unseen)
+			n = len(f.unsearched)
 		}
-		f.parts <- string(f.unseen[:n])
-		f.unseen = append(f.unseen[:0], f.unseen[n:]...)
+		f.parts <- string(f.unsearched[:n])
+		f.unsearched = append(f.unsearched[:0], f.unsearched[n:]...)
 	}
 }
 
-// Close ends the file.
+// Close finishes the file.
 func (f *File) Close() {
 	if f.file == nil {
 		return
 	}
 	f.kit.fail(f.name, f.file.Close())
 	if f.parts != nil {
-		f.parts <- string(f.unseen)
+		f.parts <- string(f.unsearched)
 		close(f.parts)
 		f.kit.leaks = append(f.kit.leaks, <-f.done...)
 	}
 	f.file, f.parts = nil, nil
 }
 
-// Leaks are the secrets in what has been written.
+// Leaks returns the secrets found so far.
 func (k *Kit) Leaks() []Leak { return k.leaks }
 
-// CopyTo copies the files into a directory that is not there yet.
+// CopyTo copies the files into a new directory.
 func (k *Kit) CopyTo(dir string) error { return os.CopyFS(dir, os.DirFS(k.dir)) }
 
-// Send writes one of the files to w.
+// Send copies one of the files to w.
 func (k *Kit) Send(name string, w io.Writer) error {
 	f, err := os.Open(k.path(name))
 	if err != nil {
@@ -185,8 +185,7 @@ func (k *Kit) Send(name string, w io.Writer) error {
 	return err
 }
 
-// Commit puts the files into their places. One that is in the way is an error
-// unless it may be overwritten.
+// Commit moves the files to their destination. An existing file is an error unless Force is set.
 func (k *Kit) Commit() (written []string, err error) {
 	if k.err != nil {
 		return nil, k.err

@@ -15,19 +15,19 @@ import (
 	"sync"
 )
 
-// Stamped is a section of a text: a comment with a title and the stamp of what
-// follows, by which a later import sees whether somebody has edited it.
+// Stamped returns a section of a text: a comment with a title and a digest of the body, by which a later import
+// detects edits.
 func Stamped(title, body string) string {
 	return "# " + title + "; import " + stamp(body) + "\n" + body
 }
 
-// stamp is a digest of a text, whatever blank lines are around it.
+// stamp returns a digest of a text, without surrounding blank lines.
 func stamp(text string) string {
 	sum := sha256.Sum256([]byte(strings.TrimSpace(text)))
 	return hex.EncodeToString(sum[:6])
 }
 
-// section is a part of a text below its stamped title.
+// section is the part of a text below a stamped title.
 type section struct {
 	key, title, stamp, body string
 	line                    int
@@ -39,8 +39,8 @@ func (s *section) text() string { return "# " + s.title + "; import " + s.stamp 
 
 var stampedTitle = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?m)^# (.*); import ([0-9a-f]{12})\r?\n`) })
 
-// sections cuts a text in front of each title. The key is the title up to a
-// colon or blank, and which one of these it is.
+// sections splits a text at the titles. The key of a section is its title up to a colon or blank, and a number if
+// that repeats.
 func sections(text string) (before string, all []section) {
 	places := stampedTitle().FindAllStringSubmatchIndex(text, -1)
 	if places == nil {
@@ -63,8 +63,8 @@ func sections(text string) (before string, all []section) {
 	return text[:places[0][0]], all
 }
 
-// merge puts what is new into a text without losing what was edited in it; notes
-// say what was kept although it has changed, and what is gone.
+// merge adds new sections to a text and keeps edited ones; notes lists what was kept although it changed, and what
+// was removed.
 func merge(name, old, fresh string) (merged string, notes []string) {
 	before, had := sections(old)
 	_, has := sections(fresh)
@@ -74,7 +74,7 @@ func merge(name, old, fresh string) (merged string, notes []string) {
 	}
 	var b strings.Builder
 	b.WriteString(before)
-	var last *section // tools and files stay behind the rules
+	var last *section // sections about tools and files stay after the rules
 	for i := range has {
 		s := &has[i]
 		o := byKey[s.key]
@@ -87,23 +87,23 @@ func merge(name, old, fresh string) (merged string, notes []string) {
 		}
 		if last == nil && s.afterRules() {
 			last = s
-			b.WriteString(gone(name, byKey, had, &notes))
+			b.WriteString(removed(name, byKey, had, &notes))
 		}
 		b.WriteString(s.text())
 	}
 	if last == nil {
-		b.WriteString(gone(name, byKey, had, &notes))
+		b.WriteString(removed(name, byKey, had, &notes))
 	}
 	return b.String(), notes
 }
 
-// afterRules tells the sections that are not about a prompt.
+// afterRules reports whether a section is not about a prompt.
 func (s *section) afterRules() bool {
 	return slices.ContainsFunc([]string{"tools ", "calls ", "files "}, func(word string) bool { return strings.HasPrefix(s.key, word) })
 }
 
-// gone are the sections that the new text has not: those that were edited stay.
-func gone(name string, left map[string]*section, order []section, notes *[]string) string {
+// removed handles the sections that the new text no longer has: edited ones are returned, to be kept.
+func removed(name string, left map[string]*section, order []section, notes *[]string) string {
 	var b strings.Builder
 	for i := range order {
 		s := &order[i]
@@ -119,9 +119,8 @@ func gone(name string, left map[string]*section, order []section, notes *[]strin
 	return b.String()
 }
 
-// Update merges what was written with what stands in its place: the sections of
-// main by their stamps, the other files by those in its section "files". What
-// somebody has edited stays; notes say where that has lost something new.
+// Update merges the kit with the existing files: the sections of main by their stamps, and the other files by the
+// stamps in its section "files". Edits are kept; notes lists where that hides new content.
 func (k *Kit) Update(main string) (notes []string, err error) {
 	if k.err != nil {
 		return nil, k.err
@@ -164,11 +163,11 @@ func (k *Kit) Update(main string) (notes []string, err error) {
 			return nil, err
 		}
 	}
-	k.force = true // what was edited is in it
+	k.force = true // the edits are merged in
 	return notes, nil
 }
 
-// Stamps is the body of the section "files": the stamp of each file so far.
+// Stamps returns the body of the section "files": the stamp of each file so far.
 func (k *Kit) Stamps() string {
 	var b strings.Builder
 	for _, name := range k.names {
@@ -181,7 +180,7 @@ func (k *Kit) Stamps() string {
 
 var stampLine = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?m)^# ([0-9a-f]{12}) (.+?)\r?$`) })
 
-// stampsIn reads the section "files"; a text without one has no stamps.
+// stampsIn parses the section "files"; a text without it has no stamps.
 func stampsIn(text string) map[string]string {
 	_, all := sections(text)
 	out := map[string]string{}
@@ -193,7 +192,7 @@ func stampsIn(text string) map[string]string {
 		}
 	}
 	if len(all) > 0 {
-		out[""] = "" // it has sections
+		out[""] = "" // the text has sections
 	}
 	return out
 }

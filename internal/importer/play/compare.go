@@ -9,18 +9,18 @@ import (
 	"github.com/claudeless/claudeless/internal/parity"
 )
 
-// event is what happened, and where it was recorded.
+// event is something that happened in a session, and where it was recorded.
 type event struct {
 	at   session.Place
 	text string
 }
 
-// events tells sessions in lines that two runs have in common.
+// events converts sessions to lines that can be compared between two runs.
 func events(sessions []*session.Session, paths map[string]string, o Options) []event {
 	t := reporter{normal: parity.New(parity.Options{Paths: paths}), o: o}
 	for _, s := range sessions {
 		for _, p := range s.Prompts {
-			if !p.Notice { // it comes in a turn of its own, or in the one that is under way
+			if !p.Notice { // a notice may come in its own turn or in the current one
 				t.add(p.At, "prompt")
 			}
 			t.messages("", p.Messages)
@@ -48,7 +48,7 @@ func (t *reporter) messages(indent string, messages []*session.Message) {
 			switch {
 			case b.Call != nil:
 				t.call(indent, b.Call)
-			case indent != "": // the stream has the calls of agents alone
+			case indent != "": // the stream contains only the calls of sub-agents
 			case b.Thinking && t.o.Thinking && b.Text != "":
 				t.add(m.At, indent+"thinking "+t.normal.Text(b.Text))
 			case !b.Thinking && b.Text != "":
@@ -60,7 +60,7 @@ func (t *reporter) messages(indent string, messages []*session.Message) {
 
 func (t *reporter) call(indent string, c *session.Call) {
 	input := t.normal.JSON(c.Input)
-	if c.Tool == "Bash" { // a file of the kit has its whole name where it is played
+	if c.Tool == "Bash" { // file names of the kit are absolute when it is played
 		input = strings.ReplaceAll(input, " <cwd>/", " ")
 	}
 	t.add(c.At, indent+"call "+c.Tool+" "+input)
@@ -78,7 +78,7 @@ func (t *reporter) call(indent string, c *session.Call) {
 	if c.Result.IsError {
 		kind = "error "
 	}
-	switch { // the CLI's own words
+	switch { // texts of the CLI
 	case c.Agent != nil:
 		text = "of the agent"
 	case c.Result.Denied, strings.HasSuffix(text, Refusal(c.Tool)):
@@ -87,18 +87,17 @@ func (t *reporter) call(indent string, c *session.Call) {
 	t.add(c.Result.At, indent+kind+t.normal.Text(text))
 }
 
-// Cut is a text of which no more than most bytes are kept, and how many were not.
+// Cut truncates a text to at most most bytes and appends how many were left out.
 func Cut(s string, most int) string {
 	return strings.ToValidUTF8(s[:most], "") + leftOut + strconv.Itoa(len(s)-most) + " bytes; --big keeps them]"
 }
 
 const leftOut = "\n[import left out the other "
 
-// Refusal is what a kit says to a call that was denied when it was recorded and
-// that nothing denies where it is played.
+// Refusal returns the result of a recorded denied call that nothing denies when the kit is played.
 func Refusal(tool string) string { return "The user does not want " + tool + " to run." }
 
-// mostDifferences is how many are told.
+// mostDifferences is how many differences are reported.
 const mostDifferences = 20
 
 func compare(recorded, played []event) []string {
@@ -123,7 +122,7 @@ func compare(recorded, played []event) []string {
 	return out
 }
 
-// shorten shows where a text begins to differ from another.
+// shorten returns a text from where it begins to differ from another.
 func shorten(s, other string) string {
 	if s == "" {
 		return "nothing"

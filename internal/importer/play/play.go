@@ -22,26 +22,26 @@ import (
 	"github.com/claudeless/claudeless/internal/importer/session"
 )
 
-// Options say what counts.
+// Options select what is compared.
 type Options struct {
-	Thinking bool // the model's reasoning does
-	Longest  int  // bytes of a result that count; 0 = all
+	Thinking bool // compare the model's reasoning
+	Longest  int  // number of bytes of a result to compare; 0 = all
 }
 
-// Player plays a kit with this very program.
+// Player plays a kit with this program.
 type Player struct {
-	Self    string        // the binary; it is called claude
-	Environ []string      // of which PATH alone is passed on
-	Timeout time.Duration // of everything; 0 = one minute and a second for each prompt
+	Self    string        // the binary, run under the name claude
+	Environ []string      // only PATH is passed on
+	Timeout time.Duration // for the whole run; 0 = one minute plus a second per prompt
 }
 
-// Prepare copies a kit to where it is played; done takes that away.
+// Prepare copies a kit to a temporary directory; done removes it.
 func (p *Player) Prepare(k *kit.Kit) (at Stage, done func(), err error) {
 	tmp, err := proc.MakeTempDir("claudeless-import-")
 	if err != nil {
 		return at, nil, err
 	}
-	done = func() { _ = tmp.Remove() } // best effort: a guard removes it at the latest
+	done = func() { _ = tmp.Remove() } // best effort: a leftover directory is removed later
 	dir, err := filepath.EvalSymlinks(tmp.Path)
 	if err == nil {
 		at = Stage{dir: dir, kit: filepath.Join(dir, "kit"), home: filepath.Join(dir, "home"), claude: filepath.Join(dir, "claude")}
@@ -53,8 +53,7 @@ func (p *Player) Prepare(k *kit.Kit) (at Stage, done func(), err error) {
 	return at, done, err
 }
 
-// Differences plays a kit with the recorded prompts and says what came out in
-// another way; nil = nothing.
+// Differences plays a kit with the recorded prompts and returns what differed; nil = nothing.
 func (p *Player) Differences(ctx context.Context, at Stage, sessions []*session.Session, o Options) ([]string, error) {
 	log, err := p.play(ctx, at, sessions)
 	if err != nil {
@@ -71,7 +70,7 @@ func (p *Player) Differences(ctx context.Context, at Stage, sessions []*session.
 	return compare(events(sessions, recordedPaths(sessions), o), events(played, at.paths(), Options{Thinking: o.Thinking})), nil
 }
 
-// Stage is where a kit is played.
+// Stage is the set of directories in which a kit is played.
 type Stage struct{ dir, kit, home, claude string }
 
 func (d Stage) paths() map[string]string {
@@ -86,7 +85,7 @@ func recordedPaths(sessions []*session.Session) map[string]string {
 	return paths
 }
 
-// play feeds the prompts one after another and returns the stream.
+// play sends the prompts one after another and returns the stream.
 func (p *Player) play(ctx context.Context, at Stage, sessions []*session.Session) ([]byte, error) {
 	env := []string{"CLAUDELESS_SCENARIO=scenario.toml", "HOME=" + at.home, "CLAUDELESS_RETRY_SCALE=0", "ANTHROPIC_API_KEY=none"}
 	for _, kv := range p.Environ {
@@ -123,8 +122,7 @@ func (p *Player) play(ctx context.Context, at Stage, sessions []*session.Session
 	return log, err
 }
 
-// converse sends a prompt, waits for its result, and so on. When the last one
-// is sent, what is still at work is waited for.
+// converse sends each prompt and waits for its result. After the last prompt it also waits for background work.
 func converse(in io.WriteCloser, out io.Reader, at Stage, sessions []*session.Session) ([]byte, error) {
 	r := &results{lines: make(chan []byte)}
 	done := make(chan struct{})
@@ -134,7 +132,7 @@ func converse(in io.WriteCloser, out io.Reader, at Stage, sessions []*session.Se
 	for _, s := range sessions {
 		for _, p := range s.Prompts {
 			if p.Notice {
-				const patience = 3 * time.Second // it may have become part of the turn before
+				const patience = 3 * time.Second // the prompt may have joined the turn before
 				r.wait(patience)
 				continue
 			}
@@ -147,7 +145,7 @@ func converse(in io.WriteCloser, out io.Reader, at Stage, sessions []*session.Se
 				return nil, err
 			}
 			if _, err := in.Write(frame); err != nil {
-				return r.log, nil // it has ended: what is missing is told as a difference
+				return r.log, nil // the process has ended; missing output is reported as a difference
 			}
 			if !r.wait(0) {
 				return r.log, nil
@@ -157,13 +155,13 @@ func converse(in io.WriteCloser, out io.Reader, at Stage, sessions []*session.Se
 	err := in.Close()
 	for r.wait(0) {
 	}
-	if errors.Is(err, os.ErrClosed) { // it has ended before
+	if errors.Is(err, os.ErrClosed) { // the process ended before
 		err = nil
 	}
 	return r.log, err
 }
 
-// results gathers the stream up to each result.
+// results collects the stream up to each result.
 type results struct {
 	lines chan []byte
 	log   []byte
@@ -184,8 +182,7 @@ func (r *results) read(out *bufio.Reader, done <-chan struct{}) {
 	}
 }
 
-// wait gathers up to the next result; false = there was none in time (0 = no
-// limit).
+// wait collects lines up to the next result; it returns false if none came within limit (0 = no limit).
 func (r *results) wait(limit time.Duration) bool {
 	var late <-chan time.Time
 	if limit > 0 {

@@ -9,46 +9,46 @@ import (
 	"strings"
 )
 
-// set gathers the sessions of all files.
-type set struct {
+// sessionSet collects the sessions of all files.
+type sessionSet struct {
 	order []string
 	byID  map[string]*builder
-	// damaged are the files with lines that could not be read.
+	// damaged lists the files with unreadable lines.
 	damaged []Damage
-	// contents keeps what files held that were read.
+	// contents keeps the contents of files that were read.
 	contents bool
-	// asked says that there were requests to our API, without what it said.
-	asked bool
+	// requestsOnly is set if there were requests to our API without its responses.
+	requestsOnly bool
 }
 
-// builder is a session that is being read.
+// builder builds a session while its recordings are read.
 type builder struct {
 	Session
-	source   string // kind of input that tells the prompts
-	results  map[string]*Result
-	calls    map[string]*Call
-	byMsg    map[string]*Message
-	agents   map[string]*Agent // by the call that started them
-	raws     map[string]json.RawMessage
-	idSeen   map[string]bool
-	early    []Hook // that ran before the next prompt
-	finished bool   // the last prompt has its result
-	contents bool   // of files that were read are kept
+	source     string // kind of input that provides the prompts
+	results    map[string]*Result
+	calls      map[string]*Call
+	byMsg      map[string]*Message
+	agents     map[string]*Agent // by the id of the call that started them
+	rawResults map[string]json.RawMessage
+	idSeen     map[string]bool
+	earlyHooks []Hook // hooks that ran before the next prompt
+	finished   bool   // the last prompt has a result
+	contents   bool   // keep the contents of files that were read
 }
 
-func newBuilding(id string) *builder {
+func newBuilder(id string) *builder {
 	return &builder{
 		Session: Session{ID: id, Unknown: map[string]int{}},
 		results: map[string]*Result{}, calls: map[string]*Call{}, byMsg: map[string]*Message{},
-		agents: map[string]*Agent{}, raws: map[string]json.RawMessage{}, idSeen: map[string]bool{},
+		agents: map[string]*Agent{}, rawResults: map[string]json.RawMessage{}, idSeen: map[string]bool{},
 	}
 }
 
-func (s *set) session(id, source string) *builder {
+func (s *sessionSet) session(id, source string) *builder {
 	key := id + "\x00" + source
 	b := s.byID[key]
 	if b == nil {
-		b = newBuilding(id)
+		b = newBuilder(id)
 		b.source, b.contents = source, s.contents
 		s.byID[key] = b
 		s.order = append(s.order, key)
@@ -66,33 +66,32 @@ func (b *builder) id(ids ...string) {
 }
 
 func (b *builder) prompt(p *Prompt) {
-	p.Hooks, b.early = b.early, nil
+	p.Hooks, b.earlyHooks = b.earlyHooks, nil
 	b.Prompts = append(b.Prompts, p)
 	b.finished = false
 }
 
-// hook notes one at the prompt that is under way; what runs before the first one
-// belongs to that.
+// hook adds a hook to the current prompt; hooks before the first prompt belong to it.
 func (b *builder) hook(h Hook) {
 	if len(b.Prompts) == 0 || b.finished {
-		b.early = append(b.early, h)
+		b.earlyHooks = append(b.earlyHooks, h)
 		return
 	}
 	p := b.Prompts[len(b.Prompts)-1]
 	p.Hooks = append(p.Hooks, h)
 }
 
-// answered is the prompt that a message belongs to.
-func (b *builder) answered(at Place) *Prompt {
+// currentPrompt returns the prompt to which a message belongs.
+func (b *builder) currentPrompt(at Place) *Prompt {
 	if len(b.Prompts) == 0 || b.finished {
 		b.prompt(&Prompt{At: at, Unrecorded: true})
 	}
 	return b.Prompts[len(b.Prompts)-1]
 }
 
-// said adds blocks to the message they are part of. agent is the call that
-// started the sub-agent which says it.
-func (b *builder) said(at Place, m wireMessage, agent string) {
+// addBlocks adds blocks to their message. agent is the id of the call that started the sub-agent, empty for the main
+// conversation.
+func (b *builder) addBlocks(at Place, m wireMessage, agent string) {
 	b.id(m.ID)
 	key := agent + "\x00" + m.ID
 	msg := b.byMsg[key]
@@ -103,7 +102,7 @@ func (b *builder) said(at Place, m wireMessage, agent string) {
 			a := b.agent(agent)
 			a.Messages = append(a.Messages, msg)
 		} else {
-			p := b.answered(at)
+			p := b.currentPrompt(at)
 			p.Messages = append(p.Messages, msg)
 		}
 	}
@@ -147,13 +146,13 @@ func (b *builder) block(at Place, msg *Message, raw wireBlock) {
 	}
 }
 
-// failed notes a failure in the place of a message.
-func (b *builder) failed(at Place, f Failure) {
-	p := b.answered(at)
+// addFailure adds a failure in place of a message.
+func (b *builder) addFailure(at Place, f Failure) {
+	p := b.currentPrompt(at)
 	p.Messages = append(p.Messages, &Message{At: at, Failure: &f})
 }
 
-// wireMessage is a message as transcripts and events have it.
+// wireMessage is a message in transcripts and events.
 type wireMessage struct {
 	ID         string     `json:"id"`
 	Role       string     `json:"role"`
@@ -164,7 +163,7 @@ type wireMessage struct {
 
 type wireBlocks []wireBlock
 
-// wireBlock is any block; the keys that count follow from Type.
+// wireBlock is a content block of any type; Type determines which members are set.
 type wireBlock struct {
 	Type      string          `json:"type"`
 	Text      string          `json:"text"`
@@ -177,7 +176,7 @@ type wireBlock struct {
 	IsError   bool            `json:"is_error"`
 }
 
-// UnmarshalJSON reads a string as one text block.
+// UnmarshalJSON accepts a string as one text block.
 func (w *wireBlocks) UnmarshalJSON(raw []byte) error {
 	if len(raw) > 0 && raw[0] == '"' {
 		var text string
@@ -188,13 +187,13 @@ func (w *wireBlocks) UnmarshalJSON(raw []byte) error {
 		return nil
 	}
 	var blocks []wireBlock
-	if json.Unmarshal(raw, &blocks) == nil { // what is neither has no text
+	if json.Unmarshal(raw, &blocks) == nil { // other values have no text
 		*w = blocks
 	}
 	return nil
 }
 
-// plain is the text of blocks and the number of parts that are none.
+// plain returns the text of the blocks and the number of blocks that are not text.
 func (w wireBlocks) plain() (text string, other int) {
 	var texts []string
 	for _, b := range w {
@@ -207,7 +206,7 @@ func (w wireBlocks) plain() (text string, other int) {
 	return strings.Join(texts, "\n"), other
 }
 
-// result notes what came of a call; what is known already stays when it is richer.
+// result records the result of a call; a richer result that is already known is kept.
 func (b *builder) result(at Place, block wireBlock) *Result {
 	r := &Result{At: at, IsError: block.IsError}
 	if block.Content != nil {
@@ -220,8 +219,8 @@ func (b *builder) result(at Place, block wireBlock) *Result {
 // finish connects calls, results and agents.
 func (b *builder) finish() {
 	for id, c := range b.calls {
-		if c.Result = b.results[id]; c.Result != nil && b.raws[id] != nil {
-			c.Result.Raw = b.raws[id]
+		if c.Result = b.results[id]; c.Result != nil && b.rawResults[id] != nil {
+			c.Result.Raw = b.rawResults[id]
 		}
 		if a := b.agents[id]; a != nil {
 			c.Agent = a
@@ -236,8 +235,8 @@ func (b *builder) finish() {
 	b.Prompts = slices.DeleteFunc(b.Prompts, func(p *Prompt) bool { return len(p.Messages) == 0 })
 }
 
-// sessions are those that have a prompt with an answer, files of one joined.
-func (s *set) sessions() ([]*Session, error) {
+// sessions returns the sessions that have an answered prompt; recordings of the same session are joined.
+func (s *sessionSet) sessions() ([]*Session, error) {
 	var joinedTo []*builder
 	joined := map[string]*builder{}
 	for _, key := range s.order {
@@ -252,12 +251,12 @@ func (s *set) sessions() ([]*Session, error) {
 	}
 	out := make([]*Session, 0, len(joinedTo))
 	for _, b := range joinedTo {
-		one := b.Session // without what was needed to build it
+		one := b.Session // only the result of the builder
 		out = append(out, &one)
 	}
 	out = slices.DeleteFunc(out, func(one *Session) bool { return len(one.Prompts) == 0 })
 	if len(out) == 0 {
-		if s.asked {
+		if s.requestsOnly {
 			return nil, fmt.Errorf("%w: this journal is that of an API, which has the requests only; import the transcript of that claude, or what `claudeless serve --record` keeps", ErrNothing)
 		}
 		if len(s.damaged) > 0 {
@@ -269,10 +268,10 @@ func (s *set) sessions() ([]*Session, error) {
 	return out, nil
 }
 
-// richness orders the kinds of input by how much they tell.
+// richness lists the kinds of input, the most detailed first.
 var richness = [...]string{"traffic", "stream", "tape", "transcript", "journal"}
 
-// join takes over from other what b lacks.
+// join adds to b what only other contains.
 func (b *builder) join(other *builder) {
 	rich, poor := b, other
 	if len(b.Prompts) == 0 || len(other.Prompts) > 0 && slices.Index(richness[:], other.source) > slices.Index(richness[:], b.source) {
@@ -320,7 +319,7 @@ func (b *builder) join(other *builder) {
 	b.Session, b.calls, b.source = merged, rich.calls, rich.source
 }
 
-// fill takes over what another record of the same call tells beyond this one.
+// fill adds to c what only another record of the same call contains.
 func (c *Call) fill(from *Call) {
 	if c.Result == nil {
 		c.Result = from.Result
@@ -338,11 +337,11 @@ func (c *Call) fill(from *Call) {
 	}
 }
 
-// ErrNothing says that the files hold no conversation.
+// ErrNothing reports that the files contain no conversation.
 var ErrNothing = errors.New("no prompt with an answer in the input")
 
-// report adds the last message of an agent where the input has its calls alone:
-// the result of the call that started it repeats that message.
+// report adds the last message of a sub-agent if the input contains only its calls: the result of the call that
+// started it repeats that message.
 func (a *Agent) report(c *Call) {
 	n := len(a.Messages)
 	if n == 0 || c.Result == nil || c.Result.IsError {

@@ -8,10 +8,10 @@ import (
 	"github.com/claudeless/claudeless/internal/record/journal"
 )
 
-// journalReader reads our own journal.
+// journalReader reads the journal of claudeless.
 type journalReader struct {
-	set     *set
-	mode    map[int]string // by process
+	set     *sessionSet
+	mode    map[int]string // by process id
 	cwd     map[int]string
 	environ map[int][]string
 	traffic *trafficReader
@@ -35,7 +35,7 @@ func (r *journalReader) line(at Place, raw []byte) error {
 			}
 			r.traffic.exchange(at, date, e.Exchange)
 		}
-		r.set.asked = r.set.asked || e.Request != nil
+		r.set.requestsOnly = r.set.requestsOnly || e.Request != nil
 		if e.SessionID == "" {
 			continue
 		}
@@ -69,17 +69,17 @@ func (b *builder) entry(at Place, e *journal.Entry) {
 		b.model(at, e.Model)
 	case e.Permission != nil:
 		if e.Permission.Decision == "reject" {
-			b.raws["denied "+e.Permission.ToolUseID] = json.RawMessage("true")
+			b.rawResults["denied "+e.Permission.ToolUseID] = json.RawMessage("true")
 		}
 	case e.MCPCall != nil:
 		if e.MCPCall.Result != nil {
-			b.raws[e.MCPCall.ToolUseID] = e.MCPCall.Result
+			b.rawResults[e.MCPCall.ToolUseID] = e.MCPCall.Result
 		}
 	case e.Tool != nil:
 		t := e.Tool
 		r := b.result(at, wireBlock{ToolUseID: t.ToolUseID, IsError: t.IsError})
 		r.Text = t.Result
-		r.Denied = b.raws["denied "+t.ToolUseID] != nil
+		r.Denied = b.rawResults["denied "+t.ToolUseID] != nil
 		var blocks wireBlocks
 		if t.Blocks != nil && json.Unmarshal(t.Blocks, &blocks) == nil {
 			_, r.Other = blocks.plain()
@@ -97,7 +97,7 @@ func (b *builder) model(at Place, m *journal.Model) {
 	}
 	if m.Model == "<synthetic>" {
 		if text, _ := blocks.plain(); m.Error != "" && m.Agent == "" {
-			b.failed(at, Failure{Kind: m.Error, Text: text})
+			b.addFailure(at, Failure{Kind: m.Error, Text: text})
 		}
 		return
 	}
@@ -105,5 +105,5 @@ func (b *builder) model(at Place, m *journal.Model) {
 	if m.StopReason != "" {
 		wire.StopReason = &m.StopReason
 	}
-	b.said(at, wire, m.Agent)
+	b.addBlocks(at, wire, m.Agent)
 }

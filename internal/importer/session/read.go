@@ -15,26 +15,26 @@ import (
 	"github.com/claudeless/claudeless/internal/api/history"
 )
 
-// Options say how files are read. The zero value works.
+// Options configure Read. The zero value is ready to use.
 type Options struct {
-	// Branch is the id of a line of the branch to follow; empty = the newest.
+	// Branch is the id of a transcript line on the branch to follow; empty = the newest branch.
 	Branch string
-	// Contents keeps what files held that were read.
+	// Contents keeps the contents of files that were read.
 	Contents bool
-	// Progress is told how many bytes have been read; nil = nobody.
+	// Progress receives the number of bytes read; nil = not wanted.
 	Progress Progress
 }
 
-// Progress is told how far reading is.
+// Progress receives the progress of reading.
 type Progress interface {
-	// Read is told how many bytes of a file have been read.
+	// Read is called with the number of bytes read since the last call.
 	Read(n int64)
 }
 
-// Read reads files of one session or more. What belongs to one session is
-// joined: of two files that tell the same, the richer one counts.
+// Read reads the recordings of one or more sessions. Recordings of the same session are joined; where they overlap,
+// the more detailed one counts.
 func Read(files []string, o Options) ([]*Session, error) {
-	r := newReading(o)
+	r := newRecordingReader(o)
 	var errs []error
 	for _, name := range withAgents(files) {
 		if err := r.file(name); err != nil {
@@ -47,19 +47,18 @@ func Read(files []string, o Options) ([]*Session, error) {
 	return r.sessions()
 }
 
-// recordingReader is files on their way to become sessions.
+// recordingReader reads files and builds their sessions.
 type recordingReader struct {
 	o   Options
-	set *set
-	// Transcripts are told apart from the rest: they are trees until all of
-	// their lines are known.
+	set *sessionSet
+	// trees are the transcripts, which are resolved after all of their lines are read.
 	trees   []*transcriptReader
 	traffic *trafficReader
 }
 
-func newReading(o Options) *recordingReader {
-	s := &set{byID: map[string]*builder{}, contents: o.Contents}
-	return &recordingReader{o: o, set: s, traffic: &trafficReader{set: s, reader: history.NewReader(1024), talks: map[string]*trafficConversation{}}}
+func newRecordingReader(o Options) *recordingReader {
+	s := &sessionSet{byID: map[string]*builder{}, contents: o.Contents}
+	return &recordingReader{o: o, set: s, traffic: &trafficReader{set: s, reader: history.NewReader(1024), conversations: map[string]*trafficConversation{}}}
 }
 
 func (r *recordingReader) sessions() ([]*Session, error) {
@@ -72,14 +71,14 @@ func (r *recordingReader) sessions() ([]*Session, error) {
 	return r.set.sessions()
 }
 
-// withAgents adds the files of sub-agents that lie beside a transcript.
+// withAgents adds the sub-agent files next to each transcript.
 func withAgents(files []string) []string {
 	var all []string
 	for _, name := range files {
 		all = append(all, name)
 		agents, err := filepath.Glob(filepath.Join(strings.TrimSuffix(name, ".jsonl"), "subagents", "agent-*.jsonl"))
 		if err != nil {
-			continue // a name with brackets: then they are named by hand
+			continue // a name with brackets is not a valid pattern; such files must be given explicitly
 		}
 		all = append(all, agents...)
 	}
@@ -92,13 +91,13 @@ func withAgents(files []string) []string {
 	return once
 }
 
-// format reads the lines of one kind of file.
+// format parses the lines of one kind of file.
 type format interface {
-	// line takes one line; an error says why it is none of the format.
+	// line parses one line; the error says why it does not belong to the format.
 	line(at Place, raw []byte) error
 }
 
-const looked = "neither a transcript (lines with parentUuid or sessionId), nor a stream-json log (type and session_id), " +
+const expectedFormats = "neither a transcript (lines with parentUuid or sessionId), nor a stream-json log (type and session_id), " +
 	"nor a journal of claudeless (time, pid and type), nor a tape of an SDK (frames with a direction)"
 
 func (r *recordingReader) file(name string) error {
@@ -124,14 +123,13 @@ func reason(err error) string {
 	return err.Error()
 }
 
-// read takes the physical lines of a file: only a line feed ends one. A line that
-// cannot be read is left out and counted, unless it is the first: by that one the
-// format is known.
+// read reads the physical lines of a file; only a line feed ends a line. An unreadable line is skipped and counted,
+// unless it is the first one, which determines the format.
 func (r *recordingReader) read(name string, file io.Reader) error {
 	in := bufio.NewReaderSize(file, 1<<20)
 	const head = 512
-	if first, _ := in.Peek(head); bytes.IndexByte(first, 0) >= 0 { // a failure comes again
-		return &Error{Place{File: name}, "is binary: " + looked}
+	if first, _ := in.Peek(head); bytes.IndexByte(first, 0) >= 0 { // a read error is returned by the next read
+		return &Error{Place{File: name}, "is binary: " + expectedFormats}
 	}
 	into := &lineReader{recordingReader: r}
 	var line []byte
@@ -169,12 +167,11 @@ func (r *recordingReader) read(name string, file io.Reader) error {
 type lineReader struct {
 	*recordingReader
 	format format // nil until the first line is known
-	lines  int    // that were read
+	lines  int    // number read
 	damage Damage
 }
 
-// take reads one line, of which size bytes were in the file. The error is that of
-// a first line.
+// take parses one line, which had size bytes in the file. It returns an error only for a first line.
 func (l *lineReader) take(at Place, line []byte, size int64) error {
 	raw := bytes.TrimSpace(line)
 	if len(raw) == 0 && size <= maxLine {
@@ -206,14 +203,13 @@ func (l *lineReader) take(at Place, line []byte, size int64) error {
 	return nil
 }
 
-// maxLine bounds a line, in bytes. A message is at most as large as a request of
-// the API, which is 32 MB, and a transcript may hold a result twice.
+// maxLine bounds a line, in bytes. A message is at most as large as an API request (32 MB), and a transcript may
+// contain a result twice.
 const maxLine = 64 << 20
 
 var errTooLong = fmt.Errorf("a line of more than %d MB", maxLine>>20)
 
-// readLine reads a line with its line feed into line, and tells its size. Of a line
-// over the bound nothing is kept.
+// readLine reads a line including its line feed into line, and returns its size. A line over the limit is not kept.
 func readLine(in *bufio.Reader, line []byte) (kept []byte, size int64, err error) {
 	for {
 		part, err := in.ReadSlice('\n')
@@ -241,13 +237,13 @@ func (r *recordingReader) format(at Place, raw []byte) (format, *Error) {
 	if f := r.detect(at, raw); f != nil {
 		return f, nil
 	}
-	return nil, &Error{Place{File: at.File}, describe(raw) + looked}
+	return nil, &Error{Place{File: at.File}, describe(raw) + expectedFormats}
 }
 
-// detect tells by its first line what a file is; nil = none of those known.
+// detect recognizes the format of a file by its first line; nil = unknown.
 func (r *recordingReader) detect(at Place, raw []byte) format {
 	if raw[0] == '[' {
-		return &listed{&streamReader{set: r.set}}
+		return &arrayReader{&streamReader{set: r.set}}
 	}
 	if raw[0] != '{' {
 		return nil
@@ -280,10 +276,10 @@ func (r *recordingReader) detect(at Place, raw []byte) format {
 	return nil
 }
 
-// listed is a log whose events stand in one array.
-type listed struct{ into *streamReader }
+// arrayReader reads a log whose events are in one array.
+type arrayReader struct{ into *streamReader }
 
-func (l *listed) line(at Place, raw []byte) error {
+func (l *arrayReader) line(at Place, raw []byte) error {
 	var events []json.RawMessage
 	if err := json.Unmarshal(raw, &events); err != nil {
 		return errors.New("an array of events that ends too soon, or over several lines")

@@ -16,7 +16,7 @@ import (
 	"github.com/claudeless/claudeless/internal/base/shellcmd"
 )
 
-// Place is where something was read.
+// Place is the position of something in the input.
 type Place struct {
 	File string
 	Line int
@@ -24,7 +24,7 @@ type Place struct {
 
 func (p Place) String() string { return fmt.Sprintf("%s:%d", p.File, p.Line) }
 
-// Error is an input that cannot be read. Line 0 is the whole file.
+// Error is an input that cannot be read. Line 0 means the whole file.
 type Error struct {
 	Place
 	Text string
@@ -46,21 +46,21 @@ type Session struct {
 	Date    string // of the first line, YYYY-MM-DD
 	Files   []string
 	Servers []string // names of MCP servers that connected
-	Tools   []string // names of all tools, where the input lists them
+	Tools   []string // names of all tools, if the input lists them
 	Prompts []*Prompt
-	// Environ are variables of the recorded process ("K=V"), where it says.
+	// Environ are variables of the recorded process ("K=V"), if recorded.
 	Environ []string
 	// IDs are ids of the session's own: session, lines, requests.
 	IDs []string
-	// Unknown counts lines of types that are not known here.
+	// Unknown counts lines of unknown types.
 	Unknown map[string]int
-	// Compacted are the places where older messages were summed up.
+	// Compacted are the places of compactions.
 	Compacted []Place
-	// Damaged are the files with lines that could not be read.
+	// Damaged lists the files with unreadable lines.
 	Damaged []Damage
 }
 
-// Damage are the lines of a file that could not be read and were left out.
+// Damage counts the unreadable lines of a file, which were skipped.
 type Damage struct {
 	Lines int
 	First *Error
@@ -74,7 +74,7 @@ func (d *Damage) add(e *Error) {
 	d.Last = true
 }
 
-// String tells how many lines are left out, and why.
+// String describes how many lines are skipped, and why.
 func (d *Damage) String() string {
 	switch {
 	case d.Lines == 1 && d.Last:
@@ -86,8 +86,7 @@ func (d *Damage) String() string {
 	}
 }
 
-// Visible is a text without characters that a terminal would obey: they are
-// written as escapes.
+// Visible escapes characters that a terminal would interpret.
 func Visible(text string) string {
 	var b strings.Builder
 	for _, r := range text {
@@ -100,27 +99,27 @@ func Visible(text string) string {
 	return b.String()
 }
 
-// Prompt is a prompt and what came of it.
+// Prompt is a prompt and the messages that answer it.
 type Prompt struct {
 	At   Place
 	Text string
-	// Unrecorded says that the input does not hold the text.
+	// Unrecorded is set if the input does not contain the text.
 	Unrecorded bool
-	// Notice says that no person wrote it: work in the background has ended.
+	// Notice is set for a message about finished background work, which no person wrote.
 	Notice   bool
-	Other    int    // parts that are no text: images, documents
-	Hooks    []Hook // that ran meanwhile
+	Other    int    // number of parts other than text: images, documents
+	Hooks    []Hook // hooks that ran during the turn
 	Messages []*Message
 }
 
-// Hook is one that ran beside a prompt.
+// Hook is one run of a hook.
 type Hook struct {
-	At   Place
-	Name string // its event, with what it matched: "PreToolUse:Bash"
-	Came string // what came of it: "blocked", "failed"; empty = it went well
+	At      Place
+	Name    string // event and matcher: "PreToolUse:Bash"
+	Outcome string // outcome: "blocked", "failed"; empty = success
 }
 
-// Message is one message of the model, or a failure in its place.
+// Message is one message of the model, or a failure instead of it.
 type Message struct {
 	At         Place
 	ID         string
@@ -129,7 +128,7 @@ type Message struct {
 	Failure    *Failure
 }
 
-// Block is one part of a message; Call is set for a tool call, else Text counts.
+// Block is one part of a message: a tool call if Call is set, otherwise text.
 type Block struct {
 	Thinking bool
 	Text     string
@@ -140,10 +139,10 @@ type Block struct {
 type Failure struct {
 	Status int // 0 = no response came
 	Kind   string
-	Text   string // as the CLI says it
+	Text   string // the message of the CLI
 }
 
-// API takes what the API said out of the words of the CLI.
+// API extracts the status and message of the API from the CLI's message.
 func (f *Failure) API() (status int, message string) {
 	status = f.Status
 	rest, ok := strings.CutPrefix(f.Text, "API Error: ")
@@ -168,8 +167,8 @@ type Call struct {
 	ID     string
 	Tool   string
 	Input  json.RawMessage
-	Result *Result // nil = there is none
-	Agent  *Agent  // what the sub-agent said that the call started
+	Result *Result // nil = none
+	Agent  *Agent  // conversation of the sub-agent that the call started
 }
 
 // Agent is a conversation of a sub-agent.
@@ -180,15 +179,15 @@ type Agent struct {
 	Messages   []*Message
 }
 
-// Result is what came of a call.
+// Result is the result of a call.
 type Result struct {
 	At      Place
 	Text    string
 	IsError bool
 	Denied  bool
-	Other   int             // parts that are no text
+	Other   int             // number of parts other than text
 	Raw     json.RawMessage // MCP result as the server sent it; nil = not recorded
-	File    *File           // what a Read showed
+	File    *File           // content shown by a Read call
 }
 
 // File is a part of a file that a call has shown.
@@ -198,8 +197,7 @@ type File struct {
 	Whole   bool
 }
 
-// Server is the MCP server of a tool and its own name of it; ok = false for
-// built-in tools.
+// Server returns the MCP server of a tool and the server's name for it; ok is false for built-in tools.
 func Server(tool string) (server, name string, ok bool) {
 	rest, ok := strings.CutPrefix(tool, "mcp__")
 	if !ok {
@@ -208,8 +206,7 @@ func Server(tool string) (server, name string, ok bool) {
 	return strings.Cut(rest, "__")
 }
 
-// Calls lists the calls of all messages in their order, those of agents behind
-// the call that started them.
+// Calls lists the calls of all messages in order; those of sub-agents follow the call that started them.
 func (s *Session) Calls() []*Call {
 	var all []*Call
 	for _, p := range s.Prompts {
@@ -233,7 +230,7 @@ func appendCalls(all []*Call, messages []*Message) []*Call {
 	return all
 }
 
-// Harmless tells of a call of a built-in tool that it changed nothing.
+// Harmless reports whether a call of a built-in tool changed nothing.
 func (c *Call) Harmless() bool {
 	switch c.Tool {
 	case "Bash":

@@ -9,8 +9,8 @@ import (
 
 // streamReader reads the events of `--output-format stream-json`.
 type streamReader struct {
-	set     *set
-	current string // session of frames that name none
+	set     *sessionSet
+	current string // session of frames without a session id
 	pending []*Prompt
 	source  string // "" = stream
 }
@@ -49,7 +49,7 @@ type streamEvent struct {
 	} `json:"permission_denials"`
 }
 
-// hostRequest is what the CLI asks its host.
+// hostRequest is a control request of the CLI to its host.
 type hostRequest struct {
 	Subtype string `json:"subtype"`
 	Input   struct {
@@ -73,7 +73,7 @@ func (r *streamReader) line(at Place, raw []byte) error {
 	if ev.SessionID != "" {
 		r.current = ev.SessionID
 	}
-	if r.current == "" { // what a host sends first has no session yet
+	if r.current == "" { // the first frames of a host have no session id
 		if ev.Type == "user" && ev.Message != nil {
 			r.pending = append(r.pending, typed(at, ev.Message))
 		}
@@ -94,7 +94,7 @@ func (r *streamReader) line(at Place, raw []byte) error {
 	return nil
 }
 
-// hookEvent takes an event of a stream that tells of one.
+// hookEvent handles a stream event about a hook.
 func (b *builder) hookEvent(at Place, ev *streamEvent) {
 	switch {
 	case ev.Type == "control_request" && ev.Request.Subtype == "hook_callback":
@@ -155,7 +155,7 @@ func (b *builder) denied(id string) {
 	}
 }
 
-// status completes a failure with what the result says about it.
+// status adds the status in the result to a failure.
 func (b *builder) status(status int) {
 	if status == 0 || len(b.Prompts) == 0 {
 		return
@@ -188,7 +188,7 @@ func (r *streamReader) user(b *builder, at Place, ev *streamEvent) {
 	if ev.IsSynthetic || notTyped(p.Text) {
 		return
 	}
-	if ev.IsReplay { // it may repeat what the other direction has shown
+	if ev.IsReplay { // it may repeat a message that the input direction contains
 		for _, seen := range b.Prompts {
 			if seen.Text == p.Text && (len(seen.Messages) == 0 || seen == b.Prompts[len(b.Prompts)-1] && !b.finished) {
 				return
@@ -209,7 +209,7 @@ func (r *streamReader) result(b *builder, at Place, ev *streamEvent, block wireB
 			res.Denied = true
 		}
 	}
-	b.told(res, block.ToolUseID, &ev.ToolUseResult)
+	b.addDetails(res, block.ToolUseID, &ev.ToolUseResult)
 }
 
 // tapeReader reads frames of both directions, each wrapped in an object.
@@ -219,12 +219,12 @@ func (r *tapeReader) line(at Place, raw []byte) error {
 	r.into.source = "tape"
 	frame := unwrapped(raw)
 	if frame == nil {
-		return decode(raw, &struct{}{}) // a header, a note
+		return decode(raw, &struct{}{}) // a header or a note
 	}
 	return r.into.line(at, frame)
 }
 
-// unwrapped is the frame in a line of a tape; nil = there is none.
+// unwrapped returns the frame in a line of a tape; nil = none.
 func unwrapped(raw []byte) json.RawMessage {
 	var w struct{ Frame, Message, Data, Payload, Line, JSON, Msg, Raw json.RawMessage }
 	if json.Unmarshal(raw, &w) != nil {

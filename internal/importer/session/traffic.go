@@ -11,25 +11,25 @@ import (
 	"github.com/claudeless/claudeless/internal/record/journal"
 )
 
-// trafficReader reads requests to a Messages API and their answers. Every
-// request brings the whole conversation along; what is new in it is taken.
+// trafficReader reads requests to a Messages API and their responses. Every request contains the whole conversation;
+// only its new part is used.
 type trafficReader struct {
-	set    *set
-	reader *history.Reader
-	talks  map[string]*trafficConversation // by session and agent
+	set           *sessionSet
+	reader        *history.Reader
+	conversations map[string]*trafficConversation // by session and agent
 }
 
 // trafficConversation is one conversation.
 type trafficConversation struct {
-	groups int      // of the history that have been taken
-	failed *Failure // of the last request: it counts unless that is made again
+	groups int      // number of history groups already used
+	failed *Failure // of the last request; it counts unless the request is repeated
 	at     Place
 }
 
 func (r *trafficReader) exchange(at Place, date string, e *journal.Exchange) {
 	request, err := r.reader.Read(e.Request, history.Client{Session: e.Session, Agent: e.Agent, Path: e.Path, UserAgent: e.Client, Header: http.Header{}})
 	if err != nil || len(request.Messages) == 0 {
-		return // it was refused for what it is
+		return // it was refused because of its content
 	}
 	groups := request.Groups(request.Messages)
 	named := cmp.Or(e.Session, sessionIn(request.Metadata))
@@ -41,17 +41,17 @@ func (r *trafficReader) exchange(at Place, date string, e *journal.Exchange) {
 	b.ID = named
 	b.sourceFile(at.File)
 	b.Date = cmp.Or(b.Date, date)
-	if beside(request) {
+	if isSideRequest(request) {
 		return
 	}
 	b.id(named, e.Agent)
 	if e.Agent == "" {
 		b.client(e, request)
 	}
-	t := r.talks[id+"\x00"+e.Agent]
+	t := r.conversations[id+"\x00"+e.Agent]
 	if t == nil {
 		t = &trafficConversation{}
-		r.talks[id+"\x00"+e.Agent] = t
+		r.conversations[id+"\x00"+e.Agent] = t
 	}
 	w := trafficWriter{builder: b, at: at}
 	if e.Agent != "" {
@@ -62,14 +62,13 @@ func (r *trafficReader) exchange(at Place, date string, e *journal.Exchange) {
 	w.answer(t, e)
 }
 
-// beside says of a request that it is no part of the conversation. Older Claude
-// Codes ask small questions about commands and titles without tools, and without
-// saying where they run.
-func beside(r *history.Request) bool {
+// isSideRequest reports whether a request is not part of the conversation. Older versions of Claude Code send small
+// requests about commands and titles without tools and without their working directory.
+func isSideRequest(r *history.Request) bool {
 	return r.SideRequestKind() != "" || r.IsClaudeCode() && r.Agent == "" && len(r.Tools.Names) == 0 && r.WorkingDirectory() == ""
 }
 
-// sessionIn is the session that older Claude Codes name in the metadata.
+// sessionIn returns the session id that older versions of Claude Code put in the metadata.
 func sessionIn(metadata json.RawMessage) string {
 	var m struct {
 		UserID string `json:"user_id"`
@@ -87,7 +86,7 @@ func sessionIn(metadata json.RawMessage) string {
 	return id
 }
 
-// client notes what the request says about who asks.
+// client records what the request says about the client.
 func (b *builder) client(e *journal.Exchange, request *history.Request) {
 	if version, ok := strings.CutPrefix(e.Client, "claude-cli/"); ok {
 		b.Version, _, _ = strings.Cut(version, " ")
@@ -100,22 +99,22 @@ func (b *builder) client(e *journal.Exchange, request *history.Request) {
 	}
 }
 
-// trafficWriter adds what a request shows to a session.
+// trafficWriter adds the content of a request to a session.
 type trafficWriter struct {
 	*builder
 
 	at  Place
-	who string // whose conversation it is; empty = the main one
+	who string // sub-agent of the conversation; empty = the main one
 }
 
-// groups takes what is new in a history.
+// groups adds the new part of a history.
 func (w *trafficWriter) groups(t *trafficConversation, groups []history.Group) {
 	from := t.groups
 	switch {
-	case from >= len(groups) && t.failed != nil: // made again
+	case from >= len(groups) && t.failed != nil: // the request was repeated
 		t.failed = nil
 		return
-	case from > len(groups): // the history was cut
+	case from > len(groups): // the history was truncated
 		w.Compacted = append(w.Compacted, w.at)
 		from = len(groups) - 1
 	}
@@ -124,7 +123,7 @@ func (w *trafficWriter) groups(t *trafficConversation, groups []history.Group) {
 	}
 	for _, g := range groups[min(from, len(groups)):] {
 		if g.Assistant {
-			w.said(w.at, assistantOf(g), w.who)
+			w.addBlocks(w.at, assistantOf(g), w.who)
 			continue
 		}
 		for i := range g.Steps {
@@ -134,7 +133,7 @@ func (w *trafficWriter) groups(t *trafficConversation, groups []history.Group) {
 	t.groups = len(groups)
 }
 
-// assistantOf is an answer that only a later history shows.
+// assistantOf returns an assistant message that only a later history contains.
 func assistantOf(g history.Group) wireMessage {
 	var m wireMessage
 	if g.Text != "" {
@@ -165,11 +164,11 @@ func (w *trafficWriter) step(s *history.Step) {
 			return
 		}
 		w.prompt(&Prompt{At: w.at, Text: s.Text, Other: len(s.Files), Notice: s.Kind == history.Notice})
-	case history.AddedPrompt, history.InjectedText, history.ResumeText, history.Interrupt, history.Summary: // none of them begins a turn
+	case history.AddedPrompt, history.InjectedText, history.ResumeText, history.Interrupt, history.Summary: // none of them starts a turn
 	}
 }
 
-// answer takes what came back.
+// answer adds the response.
 func (w *trafficWriter) answer(t *trafficConversation, e *journal.Exchange) {
 	var m wireMessage
 	var failed struct {
@@ -177,7 +176,7 @@ func (w *trafficWriter) answer(t *trafficConversation, e *journal.Exchange) {
 	}
 	switch {
 	case e.Status == http.StatusOK && json.Unmarshal(e.Response, &m) == nil && m.Role == "assistant":
-		w.said(w.at, m, w.who)
+		w.addBlocks(w.at, m, w.who)
 		t.groups++
 		return
 	case json.Unmarshal(e.Response, &failed) == nil && failed.Error.Type != "":
@@ -190,18 +189,18 @@ func (w *trafficWriter) answer(t *trafficConversation, e *journal.Exchange) {
 	}
 }
 
-// failure notes one that no request made good.
+// failure records a failure that was not followed by a successful retry.
 func (w *trafficWriter) failure(t *trafficConversation) {
 	if w.who == "" {
-		w.failed(t.at, *t.failed)
+		w.addFailure(t.at, *t.failed)
 		t.groups++
 	}
 	t.failed = nil
 }
 
-// finish notes the failures that conversations ended with.
+// finish records the failures at the ends of conversations.
 func (r *trafficReader) finish() {
-	for key, t := range r.talks {
+	for key, t := range r.conversations {
 		id, agent, _ := strings.Cut(key, "\x00")
 		if t.failed != nil {
 			w := trafficWriter{builder: r.set.session(id, "traffic"), who: agent}

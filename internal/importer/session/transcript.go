@@ -11,13 +11,13 @@ import (
 	"strings"
 )
 
-// transcriptLine is any line of a transcript, as far as it is used.
+// transcriptLine is any line of a transcript, with the members that are used.
 type transcriptLine struct {
 	lineMeta
 	lineBody
 }
 
-// lineMeta is what is noted at once.
+// lineMeta is the part of a line that is used immediately.
 type lineMeta struct {
 	Subtype           string `json:"subtype"`
 	ParentUUID        string `json:"parentUuid"`
@@ -30,7 +30,7 @@ type lineMeta struct {
 	Mode              string `json:"permissionMode"`
 }
 
-// lineBody is what is kept until the branch is known.
+// lineBody is the part of a line that is kept until the branch is known.
 type lineBody struct {
 	Type           string          `json:"type"`
 	UUID           string          `json:"uuid"`
@@ -50,8 +50,7 @@ type lineBody struct {
 	Prevented      bool            `json:"preventedContinuation"` // by Stop hooks
 }
 
-// toolUseResult is what the CLI keeps of a result for itself. It may be a text
-// or a list; then it holds nothing of use.
+// toolUseResult is the result in the CLI's own form. If it is a text or a list, it contains nothing useful.
 type toolUseResult struct {
 	File struct {
 		FilePath   string `json:"filePath"`
@@ -64,8 +63,7 @@ type toolUseResult struct {
 	IsAsync bool   `json:"isAsync"`
 }
 
-// UnmarshalJSON passes over what is no object, and over one without any of our keys:
-// the texts in it may be long.
+// UnmarshalJSON skips values that are not objects or have none of our keys, because their texts may be long.
 func (t *toolUseResult) UnmarshalJSON(raw []byte) error {
 	type plain toolUseResult
 	ours := bytes.Contains(raw, []byte(`"file"`)) || bytes.Contains(raw, []byte(`"agentId"`)) || bytes.Contains(raw, []byte(`"isAsync"`))
@@ -86,9 +84,9 @@ type attachedHook struct {
 	Decision  string `json:"decision"`
 }
 
-// ran says of an attachment that a hook ran; came is what came of it. The
-// context that a hook adds stands beside the line that it ran.
-func (a *attachedHook) ran() (came string, ok bool) {
+// outcome returns the outcome of a hook if the attachment reports a run; the context that a hook adds has a separate
+// attachment.
+func (a *attachedHook) outcome() (came string, ok bool) {
 	switch a.Type {
 	case "hook_success":
 		return "", true
@@ -106,7 +104,7 @@ func (a *attachedHook) ran() (came string, ok bool) {
 	return "", false
 }
 
-// UnmarshalJSON passes over what is no object: attachments are of many kinds.
+// UnmarshalJSON skips values that are not objects: there are many kinds of attachments.
 func (a *attachedHook) UnmarshalJSON(raw []byte) error {
 	type plain attachedHook
 	var p plain
@@ -116,29 +114,29 @@ func (a *attachedHook) UnmarshalJSON(raw []byte) error {
 	return nil
 }
 
-// hookType is that of all lines which tell of hooks, once they are kept.
+// hookType is the type of all kept lines about hooks.
 const hookType = "hook"
 
 func (l *transcriptLine) tellsOfHook() bool {
 	if l.Type == "attachment" && l.Attachment != nil {
-		_, ran := l.Attachment.ran()
+		_, ran := l.Attachment.outcome()
 		return ran
 	}
 	return l.Type == "system" && l.Subtype == "stop_hook_summary"
 }
 
-// hookLine takes a line of a transcript that tells of hooks.
+// hookLine handles a transcript line about hooks.
 func (b *builder) hookLine(n *node) {
 	l := n.line
 	if l.Attachment != nil {
-		came, _ := l.Attachment.ran()
+		came, _ := l.Attachment.outcome()
 		b.hook(Hook{n.at, cmp.Or(l.Attachment.HookName, l.Attachment.HookEvent), came})
 		return
 	}
 	if len(b.Prompts) == 0 {
 		return
 	}
-	// The summary repeats the hooks that have a line of their own.
+	// The summary repeats hooks that have their own lines.
 	p := b.Prompts[len(b.Prompts)-1]
 	if !slices.ContainsFunc(p.Hooks, func(h Hook) bool { return h.Name == "Stop" }) {
 		came := ""
@@ -157,19 +155,19 @@ type node struct {
 
 // transcriptReader keeps the lines of one file until the branch is known.
 type transcriptReader struct {
-	set    *set
+	set    *sessionSet
 	file   string
-	agent  string // whose file it is; empty = the main conversation's
+	agent  string // id of the sub-agent of the file; empty = the main conversation
 	nodes  []node
 	texts  map[string]string
 	parent map[string]string
 	last   string // newest line of the main conversation
-	// damaged says that a line could not be read, which may be the parent of others.
+	// damaged is set if a line was unreadable, which may be the parent of others.
 	damaged bool
 }
 
-// passed are types of lines that tell nothing a scenario could use.
-var passed = [...]string{
+// ignoredTypes are the types of lines that contain nothing useful for a scenario.
+var ignoredTypes = [...]string{
 	"queue-operation", "last-prompt", "attachment", "summary", "file-history-snapshot", "cost-state", "tools-used", "custom-title",
 	"ai-title", "agent-name", "tag", "mode", "permission-mode", "progress", "atis-latch", "api-request", "api-request-shape",
 	"api-request-blob", "session-meta", "worktree-state", "bridge-session", "marble-origami-commit", "content-replacement", "agent-color",
@@ -204,29 +202,29 @@ func (t *transcriptReader) line(at Place, raw []byte) error {
 	case l.tellsOfHook():
 		l.Type = hookType
 		t.keep(at, l.lineBody)
-	case l.Type == "system" || l.Type == "user" || l.Type == "assistant" || slices.Contains(passed[:], l.Type):
+	case l.Type == "system" || l.Type == "user" || l.Type == "assistant" || slices.Contains(ignoredTypes[:], l.Type):
 	default:
 		b.Unknown[l.Type]++
 	}
 	return nil
 }
 
-// keep notes a line until the branch is known.
+// keep stores a line until the branch is known.
 func (t *transcriptReader) keep(at Place, l lineBody) {
 	if l.ToolUseResult == nil {
 		l.ToolUseResult = &noResult
 	} else if !t.set.contents {
 		l.ToolUseResult.File.Content = ""
 	}
-	l.Type, l.SessionID = t.same(l.Type), t.same(l.SessionID)
+	l.Type, l.SessionID = t.intern(l.Type), t.intern(l.SessionID)
 	t.nodes = append(t.nodes, node{at, &l})
 }
 
-// noResult is that of lines without one.
+// noResult is the toolUseResult of lines without one.
 var noResult toolUseResult
 
-// same is the first text that is equal: every line has some again.
-func (t *transcriptReader) same(text string) string {
+// intern returns the first equal text, because every line repeats some texts.
+func (t *transcriptReader) intern(text string) string {
 	if first, ok := t.texts[text]; ok {
 		return first
 	}
@@ -234,8 +232,7 @@ func (t *transcriptReader) same(text string) string {
 	return text
 }
 
-// decode reads a line into what is known of it: keys that hold something else
-// in lines of other types are passed over.
+// decode parses a line; members of an unexpected type are skipped.
 func decode(raw []byte, into any) error {
 	err := json.Unmarshal(raw, into)
 	if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {
@@ -253,7 +250,7 @@ func (t *transcriptReader) resolve(branch string) error {
 	if err != nil {
 		return err
 	}
-	messages := map[string]bool{} // whose lines are on the branch: all of them are
+	messages := map[string]bool{} // ids of messages with a line on the branch; all their lines belong to it
 	for i := range t.nodes {
 		if l := t.nodes[i].line; l.Message != nil && on[l.UUID] && l.Type == "assistant" {
 			messages[l.Message.ID] = true
@@ -279,7 +276,7 @@ func (t *transcriptReader) resolve(branch string) error {
 	return nil
 }
 
-// branch is the set of lines from the first one to the newest, or through id.
+// branch returns the set of lines from the first one to the newest, or through id.
 func (t *transcriptReader) branch(id string) (map[string]bool, error) {
 	leaf := t.last
 	if _, ours := t.parent[id]; id != "" && ours {
@@ -309,7 +306,7 @@ func agentOfFile(file string) string {
 	return strings.TrimSuffix(name, ".jsonl")
 }
 
-// meta notes what every line says about the session.
+// meta records what every line says about the session.
 func (b *builder) meta(at Place, l *transcriptLine, agentID string) {
 	b.id(l.SessionID, l.UUID, l.RequestID, l.PromptID, l.AgentID)
 	if len(b.Files) == 0 || b.Files[len(b.Files)-1] != at.File {
@@ -328,7 +325,7 @@ func (b *builder) meta(at Place, l *transcriptLine, agentID string) {
 	}
 }
 
-// mainLine takes a line of the main conversation.
+// mainLine handles a line of the main conversation.
 func (b *builder) mainLine(n *node) {
 	l := n.line
 	switch {
@@ -348,14 +345,13 @@ func (b *builder) assistantLine(n *node, agent string) {
 	b.assistant(n.at, l.Message, agent, l.IsAPIError, Failure{Status: l.APIErrorStatus, Kind: l.APIErrorType})
 }
 
-// assistant takes what the model said, or else the failure in its place, whose
-// text that is.
+// assistant adds what the model said, or the failure whose text it is.
 func (b *builder) assistant(at Place, m *wireMessage, agent string, failed bool, f Failure) {
 	if m.Model != "<synthetic>" {
-		b.said(at, *m, agent)
+		b.addBlocks(at, *m, agent)
 	} else if failed && agent == "" {
 		f.Text, _ = m.Content.plain()
-		b.failed(at, f)
+		b.addFailure(at, f)
 	}
 }
 
@@ -379,7 +375,7 @@ func hasResult(blocks wireBlocks) bool {
 	return slices.ContainsFunc(blocks, func(b wireBlock) bool { return b.Type == "tool_result" })
 }
 
-// notTyped says of the text of a user that the CLI wrote it.
+// notTyped reports whether the CLI wrote the text of a user message itself.
 func notTyped(text string) bool {
 	return strings.HasPrefix(text, "<local-command-") || strings.HasPrefix(text, "[Request interrupted by user") ||
 		strings.HasPrefix(text, "<bash-stdout>") || strings.HasPrefix(text, "<system-reminder>")
@@ -389,11 +385,11 @@ func (b *builder) toolResult(n *node, block wireBlock) {
 	l := n.line
 	r := b.result(n.at, block)
 	r.Denied = l.DenialKind != ""
-	b.told(r, block.ToolUseID, l.ToolUseResult)
+	b.addDetails(r, block.ToolUseID, l.ToolUseResult)
 }
 
-// told notes what the CLI keeps for itself of the result of a call.
-func (b *builder) told(r *Result, call string, u *toolUseResult) {
+// addDetails adds the CLI's own form of a result.
+func (b *builder) addDetails(r *Result, call string, u *toolUseResult) {
 	if f := u.File; f.FilePath != "" && b.contents {
 		r.File = &File{Path: f.FilePath, Content: f.Content, Whole: f.StartLine <= 1 && f.NumLines == f.TotalLines}
 	}
@@ -403,7 +399,7 @@ func (b *builder) told(r *Result, call string, u *toolUseResult) {
 	}
 }
 
-// agentLine takes a line of a sub-agent; toolUse finds the call that started it.
+// agentLine handles a line of a sub-agent; toolUse returns the call that started it.
 func (b *builder) agentLine(n *node, agentID string, toolUse func(agentID string) string) {
 	l := n.line
 	agentID = cmp.Or(agentID, l.AgentID)
@@ -425,7 +421,7 @@ func (b *builder) agentLine(n *node, agentID string, toolUse func(agentID string
 	}
 }
 
-// toolUse asks the file beside a sub-agent's which call started it.
+// toolUse returns the call that started a sub-agent, from the file next to the sub-agent's.
 func (t *transcriptReader) toolUse(agentID string) string {
 	raw, err := os.ReadFile(filepath.Join(filepath.Dir(t.file), "agent-"+agentID+".meta.json"))
 	if err != nil {
@@ -438,8 +434,7 @@ func (t *transcriptReader) toolUse(agentID string) string {
 	return meta.ToolUseID
 }
 
-// adopt gives agents that no file assigns to the call whose result names them,
-// or whose prompt is theirs.
+// adopt assigns agents without a known call to the call whose result contains their id, or whose prompt is theirs.
 func (b *builder) adopt() {
 	for key, a := range b.agents {
 		if !strings.HasPrefix(key, "agent:") {
