@@ -166,7 +166,7 @@ var thirdParty = map[string]string{
 	"github.com/expr-lang/expr":                "internal/base/eval",
 	"github.com/goccy/go-yaml":                 "fixtures/yamljson internal/claude/catalog tests",
 	"github.com/google/uuid":                   "internal/base/process internal/base/clock scenarios simulator/transcript",
-	"github.com/mark3labs/mcp-go":              "mcp mcp/internal/carrier mcp/internal/connection fixtures/clone fixtures internal/debug/mcpface",     // the last two: as a peer in tests
+	"github.com/mark3labs/mcp-go":              "mcp mcp/internal/carrier mcp/internal/connection fixtures/clone fixtures internal/debug/mcpface",     // the last: as a peer in tests
 	"github.com/santhosh-tekuri/jsonschema/v6": "fixtures fixtures/findings executor/builtin simulator/outputschema scenarios internal/debug/mcpface", // the last two: in tests
 	"github.com/tailscale/hujson":              "mcp",
 	"golang.org/x/sys":                         "internal/exec/guard internal/base/proc executor/builtin internal/record/journal simulator/transcript",

@@ -32,6 +32,8 @@ type FixtureServe struct {
 
 	TokenFile string `placeholder:"FILE" help:"Write a new access token to FILE and require it in every HTTP request; required for an address that other machines can reach"`
 
+	Protocol []string `placeholder:"REVISION" help:"Serve only these protocol revisions (2026-07-28, 2025-11-25, …) instead of those of the file"`
+
 	Enable  []string `placeholder:"GLOB" sep:"none" help:"Enable a tool that the file disables (name or alias)"`
 	Disable []string `placeholder:"GLOB" sep:"none" help:"Disable a tool (name or alias)"`
 	Timeout int      `placeholder:"MS" help:"Time-out for calls of tools that set none"`
@@ -48,7 +50,7 @@ func (c *FixtureServe) Run(ctx context.Context, s *process.System) error {
 	}
 	srv, err := fixtures.NewServer(fx, fixtures.ServerOptions{
 		Now: s.Now, NewID: s.NewID, Environ: s.Environ, Stderr: s.Stderr,
-		Timeout: time.Duration(c.Timeout) * time.Millisecond, Enable: c.Enable, Disable: c.Disable, Record: c.Record,
+		Timeout: time.Duration(c.Timeout) * time.Millisecond, Enable: c.Enable, Disable: c.Disable, Record: c.Record, Protocol: c.Protocol,
 	})
 	if err != nil {
 		return err

@@ -100,7 +100,7 @@ func (l *interceptor) SetProtocolVersion(version string) {
 
 // SendRequest sends one request and waits for its response.
 func (l *interceptor) SendRequest(ctx context.Context, req transport.JSONRPCRequest) (*transport.JSONRPCResponse, error) {
-	req.Params = cliParams(req.Params)
+	req.Params = cliParams(req.Method, req.Params)
 	if req.Method == string(wire.MethodInitialize) {
 		if err := l.negotiation.handshakeError(); err != nil {
 			return nil, err
@@ -218,7 +218,7 @@ func (l *interceptor) cancellable(ctx context.Context, method string) bool {
 }
 
 // cliParams encodes parameters as the real CLI does: lists without parameters, prompts always with arguments.
-func cliParams(params any) any {
+func cliParams(method string, params any) any {
 	switch p := params.(type) {
 	case wire.PaginatedParams:
 		if p.Cursor == "" && p.Meta == nil {
@@ -227,6 +227,10 @@ func cliParams(params any) any {
 	case wire.GetPromptParams:
 		if len(p.Arguments) == 0 {
 			return promptParams{GetPromptParams: p, Arguments: map[string]string{}}
+		}
+	case map[string]json.RawMessage: // mcp-go has added _meta
+		if _, ok := p["arguments"]; !ok && method == string(wire.MethodPromptsGet) {
+			p["arguments"] = json.RawMessage("{}")
 		}
 	}
 	return params
