@@ -18,7 +18,9 @@ type call struct {
 	use    protocol.ToolUse
 	name   string // canonical: "Agent" for "Task"
 	server string // "mcp__server" of an MCP tool
-	kind   kind
+	// readOnly says that the tool's owner declares that it changes nothing.
+	readOnly bool
+	kind     kind
 	// complete is false when the input lacks what its kind needs: the tool
 	// itself will say so.
 	complete bool
@@ -46,7 +48,7 @@ type ruleset struct {
 }
 
 func (j *judge) inspect(use protocol.ToolUse, tool protocol.Tool) *call {
-	c := &call{judge: j, use: use, name: canonicalName(use.Name), complete: true}
+	c := &call{judge: j, use: use, name: canonicalName(use.Name), readOnly: tool.ReadOnly, complete: true}
 	c.kind = kindOf(c.name)
 	if strings.HasPrefix(c.name, "mcp__") {
 		c.server = serverPrefix(c.name, tool)

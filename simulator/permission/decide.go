@@ -102,6 +102,9 @@ func (d decider) decide(c *call) Verdict {
 		v.Suggestions = nil // nothing short of leaving the mode would help
 		return v
 	}
+	if d.mode == protocol.ModePlan && c.server != "" && !c.readOnly {
+		return c.ask(c.requested(), "", "") // whatever rules allow (observed with 2.1.330)
+	}
 	if d.rules.anyRule(BehaviorAllow, c) {
 		return c.allowByRule()
 	}

@@ -128,8 +128,8 @@ func TestDenyRules(t *testing.T) {
 // names it.
 func TestOutsideIsAsked(t *testing.T) {
 	for _, command := range []string{
-		`cat "$HOME"/x`, `cat "$HOME/x"`, "cat $HOME/x", "cat ~/x", "cat ~root/../x", "cat ~+/../x", "cat ~-/x", "cd ~- && cat x", "cd - && cat x",
-		"cd -", "cd", "echo ../x | xargs head", "xargs -n 1 head", "cat f | xargs grep x", "find . -printf ../x | xargs head", "cat lin*", "cat link",
+		`cat "$HOME"/x`, `cat "$HOME/x"`, "cat $HOME/x", "cat ~/x", "cat ~root/../x", "cat ~+/../x", "cat ~-/x", "cd ~- && cat x",
+		"cd", "cd - && ls ..", "builtin cat ../x", "command cat ../x", "cat lin*", "cat link",
 		"cat l?nk", "cat out/x", "cat out/*", "cat out/../x", "cat a/../../x", "diff --from-file=../x a", "diff --to-f=../x a", "grep -f ../x a",
 		"grep -f../x a", "grep --file=../x a", "wc --files0-from=../x", "find . -newer ../x", "rg -f ../x a", "jq -f ../x a",
 		"git diff --no-index a ../x", "git grep --no-index a ../x", "man ../x", "cat < ../x", "cat {a,../x}", `cat $'..\x2fx'`, "cat <> ../x",
@@ -146,6 +146,7 @@ func TestOutsideIsAsked(t *testing.T) {
 	}
 	p := policy(t, files(permission.Options{Mode: protocol.ModeAcceptEdits}))
 	for _, command := range []string{
+		"cd - && cat x", "cd -", "echo ../x | xargs head", "xargs -n 1 head", "cat f | xargs grep x", "find . -printf ../x | xargs head",
 		"cat f*", "cat ./f", "cat ../project/a", "find . -name x | xargs grep y", "git ls-files | sort | xargs wc -l", "touch new",
 		"sed -i s/x/y/ f", "cp a b", "echo x > new", "grep -e x a", "cut -d/ -f1 a", "ls | xargs echo",
 	} {

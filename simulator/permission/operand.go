@@ -184,7 +184,7 @@ func (l lookup) operands(cmd shellcmd.Command) []fileOperand {
 	var out []fileOperand
 	ended := false
 	for i, arg := range cmd.Args[1:] {
-		if strings.HasPrefix(arg, "-") && !ended && (arg != "-" || cmd.Name() != "cd") {
+		if strings.HasPrefix(arg, "-") && !ended {
 			if cmd.Name() == "find" && len(out) > 0 {
 				break
 			}
@@ -196,9 +196,6 @@ func (l lookup) operands(cmd shellcmd.Command) []fileOperand {
 			continue
 		}
 		op := l.operand(arg, cmd.Words[i+1])
-		if cmd.Name() == "cd" && arg == "-" {
-			op = fileOperand{text: arg, tilde: true} // wherever it was before
-		}
 		out = append(out, op)
 	}
 	return append(out, named...)
@@ -229,7 +226,10 @@ func (l lookup) optionFiles(cmd shellcmd.Command) (files []fileOperand, ownPatte
 		}
 		for _, option := range fileOptions() {
 			if len(name) > 3 && name != "--exclude" && strings.HasPrefix("--"+option, name) {
-				files = append(files, valueOf(value))
+				file := valueOf(value)
+				// Deny rules are not matched with it (observed with 2.1.330).
+				file.plain = !slices.Contains([]string{"diff", "file", "sed", "sort", "wc"}, cmd.Name())
+				files = append(files, file)
 			}
 		}
 	}

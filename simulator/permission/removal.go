@@ -18,12 +18,38 @@ func (c line) removal() *approval {
 	if c.kind != kindShell {
 		return nil
 	}
-	for _, one := range append([]line{c}, c.shellScripts(maxNested)...) {
+	for _, one := range slices.Concat([]line{c}, c.shellScripts(maxNested), c.fragments()) {
 		if q := one.ownRemoval(); q != nil {
 			return q
 		}
 	}
 	return nil
+}
+
+// fragments are the calls that a command line which does not parse is made of;
+// one with quotes or parentheses is not taken apart (observed with 2.1.330).
+func (c line) fragments() []line {
+	text := strings.TrimSpace(c.command)
+	if c.parseErr == nil || strings.ContainsAny(text, "({\"'`") || strings.HasSuffix(text, "&&") || strings.HasSuffix(text, "||") {
+		return nil
+	}
+	var out []line
+	for _, piece := range strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune("\n;&|)<>", r) }) {
+		words := strings.Fields(piece)
+		for len(words) > 0 && slices.Contains([]string{"then", "else", "do", "if", "while", "until"}, words[0]) {
+			words = words[1:]
+		}
+		out = append(out, c.inner(strings.Join(words, " ")))
+	}
+	return out
+}
+
+// inner is the call of a script that is a part of the command line.
+func (c line) inner(script string) line {
+	call := *c.call
+	call.command = script
+	call.script, call.parseErr = shellcmd.Parse(script)
+	return line{&call, c.lookup, c.starts}
 }
 
 // ownRemoval is removal without the scripts inside.
@@ -33,6 +59,9 @@ func (c line) ownRemoval() *approval {
 		return slices.Contains([]string{"cd", "pushd", "popd"}, inner.Name()) && (len(inner.Args) != 2 || inner.Args[1] != ".")
 	})
 	for _, cmd := range c.script.Commands {
+		if slices.ContainsFunc(cmd.Words, func(w shellcmd.Word) bool { return w.Coded && !strings.HasPrefix(w.Source, "\\\n") }) {
+			continue
+		}
 		if q := c.removes(cmd, moves); q != nil {
 			return q
 		}
@@ -52,10 +81,7 @@ func (c line) shellScripts(depth int) []line {
 		if !ok || strings.TrimSpace(script) == "" {
 			continue
 		}
-		call := *c.call
-		call.command = script
-		call.script, call.parseErr = shellcmd.Parse(script)
-		inner := line{&call, c.lookup, c.starts}
+		inner := c.inner(script)
 		out = append(append(out, inner), inner.shellScripts(depth-1)...)
 	}
 	return out

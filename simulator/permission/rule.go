@@ -201,13 +201,14 @@ func (r *rule) idle() bool {
 	return r.Behavior != BehaviorAllow && r.glob != nil && r.value == nil && (r.tool == "Write" || r.tool == "MultiEdit")
 }
 
-// matchDomain reads "domain:example.com"; a leading "*." takes subdomains.
+// matchDomain reads "domain:example.com"; a leading "*." takes subdomains. Dots
+// at the end of the host do not count.
 func matchDomain(content, host string) bool {
 	want, found := strings.CutPrefix(content, "domain:")
 	if !found || host == "" {
 		return false
 	}
-	want, host = strings.ToLower(want), strings.ToLower(host)
+	want, host = strings.ToLower(want), strings.ToLower(strings.TrimRight(host, "."))
 	if want == "*" {
 		return true
 	}

@@ -110,7 +110,7 @@ func (c line) part(i int) commandVerdict {
 	case match:
 		out.allowed, out.byRule = true, exact
 	case cmd.ReadOnly():
-		out.allowed = !readsGiven(cmd) || c.script.Listed(i)
+		out.allowed = !readsGiven(cmd) || c.script.Listed(i) || !c.rules.deniesPaths()
 	case c.editsAllowed() && (editing(cmd) || onlyRedirects(cmd)):
 		out.allowed, out.byMode = true, true
 	case onlyRedirects(cmd) && c.redirections() == nil:
@@ -228,28 +228,33 @@ func onlyRedirects(cmd shellcmd.Command) bool {
 // allowedByRule tells whether an allow rule is about the command, and whether
 // it names it in full.
 func (c line) allowedByRule(cmd shellcmd.Command) (exact, match bool) {
-	texts := []string{cmd.Text}
-	if len(cmd.Args) > 1 && cmd.Args[0] == "xargs" {
-		texts = append(texts, strings.Join(cmd.Args[1:], " "))
+	type spelling struct {
+		text   string
+		spaced bool // no text of a rule that is no pattern
 	}
-	inner, respelled := cmd.Wrapped(), ""
-	wrappers := cmd.Args[:len(cmd.Args)-len(inner.Args)]
-	switch text := strings.Join(inner.Args, " "); {
-	case !cmd.Harmless() || slices.Contains(wrappers, "env"):
-	case len(wrappers) > 0 || len(cmd.Assigns) > 0:
-		texts = append(texts, text)
-	default:
-		respelled = text // without quotes and double spaces: for patterns only
+	texts := []spelling{{cmd.Text, slices.ContainsFunc(cmd.Words, func(w shellcmd.Word) bool { return w.Spaced })}}
+	from := func(i int) {
+		text, spaced := cmd.From(i)
+		texts = append(texts, spelling{text, spaced})
+	}
+	if len(cmd.Args) > 1 && cmd.Args[0] == "xargs" {
+		from(1)
+	}
+	own := len(cmd.Args) - len(cmd.Wrapped().Args)
+	if len(cmd.Args) > 0 && cmd.Harmless() && !slices.Contains(cmd.Args[:own], "env") {
+		from(own)
 	}
 	for _, r := range c.rules.all {
 		if r.Behavior != BehaviorAllow || !r.covers(c.call) {
 			continue
 		}
 		for _, text := range texts {
-			exact = exact || r.content == text
-			match = match || matchCommand(r.content, text, onePart)
+			if text.spaced && !strings.Contains(r.content, "*") {
+				continue
+			}
+			exact = exact || r.content == text.text
+			match = match || matchCommand(r.content, text.text, onePart)
 		}
-		match = match || strings.Contains(r.content, "*") && matchCommand(r.content, respelled, onePart)
 	}
 	return exact, match
 }

@@ -3,6 +3,7 @@ package permission
 import (
 	"slices"
 
+	"github.com/claudeless/claudeless/internal/base/shellcmd"
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
@@ -12,7 +13,7 @@ import (
 // what the real CLI matches (observed with 2.1.330): plain names of files, not
 // globs, braces, or redirections of compound commands.
 func (c line) deniedPath() *Verdict {
-	if !c.rules.deniesPaths() {
+	if !c.rules.deniesPaths() || hidesPaths(c.script.Obstacle.Kind) {
 		return nil
 	}
 	var refused *Verdict
@@ -39,6 +40,18 @@ func (c line) deniedPath() *Verdict {
 		}
 	}
 	return refused
+}
+
+// hidesPaths tells whether an obstacle keeps the paths of all the command line
+// from being looked at (observed with 2.1.330).
+func hidesPaths(k shellcmd.ObstacleKind) bool {
+	switch k {
+	case shellcmd.Nested, shellcmd.NestedInQuotes, shellcmd.ProcessSubstitution, shellcmd.Group, shellcmd.Function, shellcmd.Case,
+		shellcmd.BareVariable, shellcmd.BracedVariable, shellcmd.OpenHeredoc, shellcmd.EscapedSpace, shellcmd.CodedText:
+		return true
+	default:
+		return false
+	}
 }
 
 // deniedIn tells whether one of the files is denied, from any of the places.

@@ -116,7 +116,7 @@ func grammarOf(name string) (g grammar, ok bool) {
 	case "uniq":
 		return grammar{flags: "cdDiuz", valued: "fsw", most: -1, long: " count repeated unique ignore-case zero-terminated "}, true
 	case "ps":
-		return grammar{flags: "aAeflFjHMNTwy", most: 1, long: " forest no-headers headers ", longer: " sort pid "}, true
+		return grammar{flags: "aAcdeflFjHLmMNTVwy", valued: "CGgpqstUu", long: " forest no-headers headers ", longer: " pid sort user "}, true
 	case "lsof":
 		return grammar{flags: "nPtlaRU", valued: "i"}, true
 	case "netstat":

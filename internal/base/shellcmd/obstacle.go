@@ -1,7 +1,10 @@
 package shellcmd
 
 import (
+	"regexp"
+	"slices"
 	"strings"
+	"sync"
 
 	"mvdan.cc/sh/v3/syntax"
 )
@@ -26,6 +29,9 @@ func (r *reader) obstacle(node syntax.Node) Obstacle {
 	case *syntax.Assign:
 		return assignObstacle(n)
 	case *syntax.Redirect:
+		if n.Word != nil && (n.Op == syntax.DplIn || n.Op == syntax.DplOut) && strings.HasSuffix(n.Word.Lit(), "-") {
+			return Obstacle{Kind: ClosedDescriptor}
+		}
 		return r.descriptor(n)
 	case *syntax.LetClause:
 		return Obstacle{Kind: Evaluates, Text: "let"}
@@ -39,6 +45,14 @@ func (r *reader) obstacle(node syntax.Node) Obstacle {
 		return arithmetic(n)
 	case *syntax.CallExpr:
 		return r.call(n)
+	case *syntax.SglQuoted, *syntax.DblQuoted:
+		if coded(n) {
+			return Obstacle{Kind: CodedText}
+		}
+	case *syntax.Word:
+		if hiddenLine().MatchString(r.text(n)) && !r.inHeredoc(n) {
+			return Obstacle{Kind: HiddenLine}
+		}
 	case *syntax.Lit:
 		return r.literal(n)
 	}
@@ -93,7 +107,7 @@ func (r *reader) variable(n *syntax.ParamExp) Obstacle {
 	switch {
 	case !n.Short:
 		return Obstacle{Kind: BracedVariable}
-	case n.Param.Value == "HOME" && !r.setsHome:
+	case n.Param.Value == "HOME" && !r.setsHome, n.Param.Value == "PWD" && r.quoted() && !r.assigned["PWD"]:
 		return Obstacle{}
 	case r.assigned[n.Param.Value]:
 		return Obstacle{Kind: AssignedVariable}
@@ -137,8 +151,32 @@ func (r *reader) call(n *syntax.CallExpr) Obstacle {
 	return Obstacle{}
 }
 
+// hiddenLine finds a line that begins with # and is none of the script's.
+var hiddenLine = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\n\s*['"]*#`) })
+
+// inHeredoc tells whether the word is the text of a here-document, or holds a
+// substitution, whose lines are judged by themselves.
+func (r *reader) inHeredoc(n *syntax.Word) bool {
+	for _, part := range n.Parts {
+		found := false
+		syntax.Walk(part, func(node syntax.Node) bool {
+			_, ok := node.(*syntax.CmdSubst)
+			found = found || ok
+			return !found
+		})
+		if found {
+			return true
+		}
+	}
+	redirect, ok := r.parents[len(r.parents)-1].(*syntax.Redirect)
+	return ok && redirect.Hdoc == n
+}
+
 // literal looks at unquoted text.
 func (r *reader) literal(n *syntax.Lit) Obstacle {
+	if redirect, ok := r.parents[max(0, len(r.parents)-2)].(*syntax.Redirect); strings.Contains(strings.ReplaceAll(n.Value, `\$`, ""), "$") && !r.quoted() && (!ok || redirect.Hdoc == nil) {
+		return Obstacle{Kind: LoneDollar}
+	}
 	for _, p := range r.parents {
 		switch p.(type) {
 		case *syntax.DblQuoted, *syntax.Redirect, *syntax.ArithmExp, *syntax.TestClause, *syntax.ParamExp:
@@ -153,6 +191,11 @@ func (r *reader) literal(n *syntax.Lit) Obstacle {
 		return Obstacle{Kind: Braces}
 	}
 	return Obstacle{}
+}
+
+// quoted tells whether the node in hand is inside of double quotes.
+func (r *reader) quoted() bool {
+	return slices.ContainsFunc(r.parents, func(p syntax.Node) bool { _, ok := p.(*syntax.DblQuoted); return ok })
 }
 
 // quotesText tells whether a substitution only spells a text: the way to pass

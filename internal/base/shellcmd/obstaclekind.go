@@ -35,6 +35,10 @@ const (
 	NamedDirectory                   // ~[name]
 	EqualsExpansion                  // =command
 	QuotedBrace                      // {'a',b}
+	CodedText                        // $'…' and $"…"
+	LoneDollar                       // a$
+	ClosedDescriptor                 // <&-
+	HiddenLine                       // a quoted line that begins with #
 )
 
 // Obstacle is the first thing in a script that keeps it from being judged by

@@ -18,11 +18,27 @@ var ErrUncertain = errors.New("the shell may read this command differently than 
 
 var errOpenEnd = errors.New("the last line ends in a backslash")
 
-// parse returns the statements of a script up to its first mistake. The parser
+// parse returns the statements of a script, and the text that they were read
+// from: that of the script, or a mended one. See [mended].
+func parse(source string) (text string, stmts []*syntax.Stmt, err error) {
+	stmts, err = confirmed(source)
+	if err == nil || errors.Is(err, ErrUncertain) || errors.Is(err, errOpenEnd) {
+		return source, stmts, err
+	}
+	if text, stmts, ok := mended(source, err); ok {
+		if !endsOpen(source, text, stmts) {
+			err = nil
+		}
+		return text, stmts, err
+	}
+	return source, stmts, err
+}
+
+// confirmed returns the statements of a script up to its first mistake. The parser
 // takes a backslash at the end of a comment for a line continuation, which the
 // shell does not, so such a comment is emptied of it and the script is parsed
 // again. A reading that cannot be confirmed is ErrUncertain.
-func parse(source string) ([]*syntax.Stmt, error) {
+func confirmed(source string) ([]*syntax.Stmt, error) {
 	text := source
 	for range maxRepairs {
 		stmts, err := statements(text)

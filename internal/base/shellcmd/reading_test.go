@@ -95,7 +95,7 @@ func TestUncertain(t *testing.T) {
 			t.Errorf("Parse(%q): %v", in, err)
 		}
 	}
-	for _, in := range []string{"ls )", "ls $(pwd) )", "echo ${x}; )", "ls 'x", "ls a\\"} {
+	for _, in := range []string{"ls )", "ls $(pwd) )", "echo ${x}; )", `ls "x`, "ls a\\"} {
 		if _, err := Parse(in); err == nil || errors.Is(err, ErrUncertain) {
 			t.Errorf("Parse(%q): %v", in, err)
 		}

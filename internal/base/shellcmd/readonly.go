@@ -21,7 +21,11 @@ func (c Command) ReadOnly() bool {
 	if writes(c.Redirects) || len(c.Args) == 0 || c.Timed || c.Continued || c.Words[0].Dynamic || !c.Harmless() {
 		return false
 	}
-	c = c.Unwrapped()
+	inner := c.Unwrapped()
+	if len(inner.Args) < len(c.Args) && slices.Contains([]string{"test", "[", "command", "builtin"}, inner.Args[0]) {
+		return false
+	}
+	c = inner
 	expands := slices.ContainsFunc(c.Args[1:], func(a string) bool { return strings.ContainsAny(a, "$`") })
 	switch c.Args[0] {
 	case "pwd", "whoami", "arch":
@@ -29,10 +33,13 @@ func (c Command) ReadOnly() bool {
 	case "test", "which", "pgrep":
 		return !expands
 	}
+	if c.Args[0] == "cd" {
+		return len(c.Args) == 1 || len(c.Args) == 2 && (c.Args[1] == "-" || !strings.HasPrefix(c.Args[1], "-"))
+	}
 	if onlyReads(c.Args[0]) {
 		return true
 	}
-	if expands && c.Args[0] != "find" {
+	if expands && c.Args[0] != "find" && c.Args[0] != "jq" {
 		// Where options matter, what looks like an expansion is refused although
 		// quotes keep it as it is (observed with 2.1.330).
 		return false
@@ -60,7 +67,7 @@ func harmlessVariable(name string) bool {
 // What test evaluates is an obstacle of the script.
 func onlyReads(name string) bool {
 	switch name {
-	case "ls", "cat", "echo", "pwd", "head", "tail", "wc", "true", "false", "test", "[", "which", "type", "cd", "stat",
+	case "ls", "cat", "echo", "pwd", "head", "tail", "wc", "true", "false", "test", "[", "which", "type", "stat",
 		"du", "df", "cut", "tr", "nl", "tac", "rev", "paste", "comm", "cmp", "diff", "basename", "dirname", "realpath",
 		"readlink", "seq", "sleep", "whoami", "id", "groups", "uname", "uptime", "nproc", "free", "arch", "locale",
 		"cal", "expr", "numfmt", "tsort", "md5sum", "sha1sum", "sha256sum", "hexdump", "od", "strings", "fold", "fmt",
@@ -74,23 +81,24 @@ func onlyReads(name string) bool {
 // literal.
 func readsWith(name string, args []string) bool {
 	if g, ok := grammarOf(name); ok {
-		return g.takes(args)
+		return g.takes(args) && (name != "ps" || !showsEnvironment(args))
 	}
 	switch name {
 	case "find":
 		return !anyOf(args, "-exec", "-execdir", "-ok", "-okdir", "-delete", "-fls", "-fprint", "-fprint0", "-fprintf", "-files0-from")
 	case "jq":
-		return !hasOption(args, "fL", "--from-file", "--library-path", "--rawfile", "--slurpfile", "--argfile", "--run-tests")
+		return !hasOption(args, "fL", "--from-file", "--library-path", "--rawfile", "--slurpfile", "--argfile", "--run-tests") &&
+			!slices.ContainsFunc(args, func(a string) bool { return jqReadsMore().MatchString(a) })
+	case "ip":
+		return slices.Equal(args, []string{"addr"})
 	case "history":
 		return len(args) == 0 || len(args) == 1 && duration().MatchString(args[0])
 	case "printf":
 		return len(args) > 0 && !strings.HasPrefix(args[0], "-v")
-	case "command", "builtin":
-		return len(args) > 0 && args[0] != "cd" && onlyReads(args[0])
 	case "xargs":
 		return harmlessXargs(args)
 	case "docker":
-		return len(args) > 0 && slices.Contains([]string{"ps", "images", "logs"}, args[0]) &&
+		return len(args) > 0 && slices.Contains([]string{"ps", "images", "logs", "inspect"}, args[0]) &&
 			!slices.ContainsFunc(args, func(a string) bool {
 				return strings.HasPrefix(a, "-H") || strings.HasPrefix(a, "-c") || strings.HasPrefix(a, "--host") || strings.HasPrefix(a, "--context")
 			})
@@ -104,6 +112,16 @@ func readsWith(name string, args []string) bool {
 	return false
 }
 
+// jqReadsMore finds what a program of jq may read other than its input in any
+// argument, be it the name of a file.
+var jqReadsMore = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\b(env|include|import)\b|\$ENV|` + "`") })
+
+// showsEnvironment finds arguments with which ps may show the variables of
+// processes: letters of BSD style, wherever they are.
+func showsEnvironment(args []string) bool {
+	return slices.ContainsFunc(args, func(a string) bool { return !strings.HasPrefix(a, "-") && strings.ContainsAny(a, "eE") })
+}
+
 // harmlessXargs allows xargs without a command, or with one that only shows
 // what it is given.
 func harmlessXargs(args []string) bool {
@@ -113,9 +131,11 @@ func harmlessXargs(args []string) bool {
 		return ok
 	}
 	switch rest[0] {
-	case "echo", "printf", "wc", "head", "tail":
-		return rest[0] != "printf" || readsWith(rest[0], rest[1:])
-	case "grep":
+	case "echo", "wc", "head", "tail":
+		return true
+	case "printf":
+		return len(rest) == 1 || readsWith(rest[0], rest[1:])
+	case "grep", "egrep", "fgrep":
 		return readsWith(rest[0], rest[1:])
 	}
 	return false

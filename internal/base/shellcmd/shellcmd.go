@@ -80,7 +80,8 @@ func Parse(cmd string) (Script, error) {
 	}
 	r := reader{source: cmd, assigned: map[string]bool{}, setsHome: namesHome(cmd), values: map[string]string{}, before: map[*syntax.Stmt]string{}, after: map[*syntax.Stmt]string{}}
 	r.script.Obstacle = textObstacle(cmd)
-	stmts, err := parse(cmd)
+	text, stmts, err := parse(cmd)
+	r.source, r.end = text, len(cmd)
 	for _, stmt := range stmts {
 		syntax.Walk(stmt, r.visit)
 	}
@@ -99,6 +100,7 @@ var stateful = [...]syntax.ParExpOperator{syntax.AssignUnset, syntax.AssignUnset
 
 type reader struct {
 	source   string
+	end      int // of the script; what is behind it in the source was added
 	script   Script
 	parents  []syntax.Node
 	assigned map[string]bool   // variables that the script sets
@@ -130,7 +132,12 @@ func (r *reader) visit(node syntax.Node) bool {
 		r.statement(n)
 	case *syntax.DeclClause:
 		r.declaration(n)
-	case *syntax.FuncDecl, *syntax.CoprocClause, *syntax.LetClause, *syntax.ArithmCmd, *syntax.TestDecl, *syntax.ForClause:
+	case *syntax.CoprocClause:
+		r.script.Opaque = true
+		return false // what runs in it is not looked at (observed with 2.1.330)
+	case *syntax.TimeClause:
+		r.script.Opaque = r.script.Opaque || n.Stmt == nil
+	case *syntax.FuncDecl, *syntax.LetClause, *syntax.ArithmCmd, *syntax.TestDecl, *syntax.ForClause:
 		r.script.Opaque = true
 	case *syntax.TestClause:
 		r.script.Opaque = r.script.Opaque || !judgedTest(n)
@@ -167,7 +174,7 @@ func (r *reader) declaration(n *syntax.DeclClause) {
 	r.script.Opaque = true
 	c := Command{Text: r.text(n)}
 	for word := range strings.FieldsSeq(c.Text) {
-		c.Args, c.Words = append(c.Args, word), append(c.Words, Word{})
+		c.Args, c.Words = append(c.Args, word), append(c.Words, Word{Source: word})
 	}
 	r.script.Commands = append(r.script.Commands, c)
 }
@@ -182,6 +189,9 @@ func (r *reader) timed() bool {
 }
 
 func (r *reader) statement(s *syntax.Stmt) {
+	if int(s.Pos().Offset()) >= r.end {
+		return
+	}
 	if s.Background || s.Coprocess || s.Disown {
 		r.script.Opaque = true
 	}
@@ -209,8 +219,12 @@ func (r *reader) statement(s *syntax.Stmt) {
 		}
 		parts = append(parts, r.text(a))
 	}
-	for _, w := range call.Args {
+	for i, w := range call.Args {
 		text, known := r.word(w)
+		if i > 0 {
+			gap := r.source[call.Args[i-1].End().Offset():w.Pos().Offset()]
+			known.Spaced = gap != " " && strings.Trim(gap, " \t") == ""
+		}
 		c.Args = append(c.Args, text)
 		c.Words = append(c.Words, known)
 		parts = append(parts, r.text(w))

@@ -20,8 +20,12 @@ type Word struct {
 	Paths []Path
 	// Tilde says that the word begins with ~user, ~+ or ~-.
 	Tilde bool
-	// Coded says that the word holds $'…'.
+	// Coded says that the word holds $'…' or $"…", or that a line ends inside it.
 	Coded bool
+	// Source is the word as it is written.
+	Source string
+	// Spaced says that more than one blank, or a tab, is in front of the word.
+	Spaced bool
 	// Value is the text of a variable that the word is, and that the script set
 	// before; empty = it is none.
 	Value string
@@ -43,11 +47,11 @@ type Path struct {
 // word returns the word without its quoting, or, when it is dynamic, as it was
 // written.
 func (r *reader) word(w *syntax.Word) (text string, known Word) {
-	known = Word{Paths: r.spellings(w), Tilde: tilde(w), Shape: shape(w)}
+	known = Word{Paths: r.spellings(w), Tilde: tilde(w), Shape: shape(w), Source: r.text(w)}
+	known.Coded = strings.Contains(strings.TrimSuffix(known.Source, "\\\n"), "\\\n")
 	var b strings.Builder
 	for _, part := range w.Parts {
-		q, ok := part.(*syntax.SglQuoted)
-		known.Coded = known.Coded || ok && q.Dollar
+		known.Coded = known.Coded || coded(part)
 	}
 	if p, ok := w.Parts[0].(*syntax.ParamExp); ok && len(w.Parts) == 1 && plainExpansion(p) {
 		known.Value = r.values[p.Param.Value]
@@ -59,6 +63,18 @@ func (r *reader) word(w *syntax.Word) (text string, known Word) {
 		}
 	}
 	return b.String(), known
+}
+
+// coded tells whether the part is $'…' or $"…".
+func coded(part syntax.Node) bool {
+	switch p := part.(type) {
+	case *syntax.SglQuoted:
+		return p.Dollar
+	case *syntax.DblQuoted:
+		return p.Dollar
+	default:
+		return false
+	}
 }
 
 func tilde(w *syntax.Word) bool {

@@ -94,9 +94,19 @@ func (w wrapper) after(args []string) []string {
 	return nil
 }
 
-// Unwrapped is the command that a plain `timeout 5` runs, or the command
-// itself.
+// Unwrapped is the command that builtin or command, and a plain `timeout 5`, run,
+// or the command itself.
 func (c Command) Unwrapped() Command {
+	for len(c.Args) > 1 && (c.Args[0] == "builtin" || c.Args[0] == "command") {
+		own := 1
+		if c.Args[1] == "--" || c.Args[0] == "command" && c.Args[1] == "-p" {
+			own = 2
+		}
+		if len(c.Args) == own || strings.HasPrefix(c.Args[own], "-") {
+			break
+		}
+		c.Args, c.Words = c.Args[own:], c.Words[own:]
+	}
 	if len(c.Args) > 2 && c.Args[0] == "timeout" && duration().MatchString(c.Args[1]) {
 		c.Args, c.Words = c.Args[2:], c.Words[2:]
 	}
@@ -106,7 +116,7 @@ func (c Command) Unwrapped() Command {
 // Wrapped is the command that is left when the programs that only run it, and
 // their options, are taken off. Programs that change who runs it stay.
 func (c Command) Wrapped() Command {
-	return c.unwrap("timeout", "nohup", "nice", "env", "command", "stdbuf", "setsid", "ionice")
+	return c.unwrap("timeout", "nohup", "nice", "env", "command", "builtin", "stdbuf", "setsid", "ionice")
 }
 
 // Removal is the command that is left when the programs through which a removal
@@ -122,12 +132,33 @@ func (c Command) unwrap(wrappers ...string) Command {
 		}
 		w, _ := wrapperOf(c.Args[0])
 		rest := w.after(c.Args[1:])
-		if len(rest) == 0 {
+		if len(rest) == 0 || opaqueWrapper(c.Args[0], c.Words[1:len(c.Words)-len(rest)]) {
 			return c
 		}
 		c.Args, c.Words = rest, c.Words[len(c.Words)-len(rest):]
 	}
 	return c
+}
+
+// opaqueWrapper tells whether a program that runs another has arguments of its
+// own that hide the other: they are not known before it runs.
+func opaqueWrapper(name string, own []Word) bool {
+	if n := len(own); name == "timeout" && n > 0 && own[n-1].Shape != "--" && !duration().MatchString(own[n-1].Shape) {
+		return true
+	}
+	return (name == "timeout" || name == "nice" || name == "stdbuf" || name == "env") &&
+		slices.ContainsFunc(own, func(w Word) bool { return w.Dynamic && !strings.Contains(w.Source, "=") })
+}
+
+// From is the command line from the word at i on, as it is written but for blanks
+// and for the quotes of its first word. Spaced says that single blanks are not all
+// there is between its words.
+func (c Command) From(i int) (text string, spaced bool) {
+	parts := []string{c.Args[i]}
+	for _, w := range c.Words[i+1:] {
+		parts, spaced = append(parts, w.Source), spaced || w.Spaced
+	}
+	return strings.Join(parts, " "), spaced
 }
 
 // Innermost is Wrapped that also looks into xargs, sudo and all others.
@@ -160,13 +191,14 @@ func (c Command) Harmless() bool {
 func (c Command) Programs() []string {
 	args := slices.Clone(c.Args)
 	if len(args) > 0 {
-		if c.Words[0].Coded {
-			return nil
-		}
 		args[0] = cmp.Or(c.Words[0].Value, args[0])
 	}
 	var out []string
 	for len(args) > 0 {
+		words := c.Words[len(c.Words)-len(args):]
+		if words[0].Coded {
+			return out
+		}
 		args[0] = strings.TrimSuffix(path.Base(args[0]), ".exe")
 		out = append(out, strings.Join(args, " "))
 		if script := scriptOption(args); script != "" {
@@ -179,7 +211,13 @@ func (c Command) Programs() []string {
 		if !ok || showsOnly(args) {
 			return out
 		}
-		args = w.after(args[1:])
+		rest := w.after(args[1:])
+		if own := words[1 : len(words)-len(rest)]; args[0] != "env" && opaqueWrapper(args[0], own) {
+			return out
+		}
+		if args = rest; len(args) > 1 && words[len(words)-len(rest)].Shape == string(Variable) {
+			out = append(out, strings.Join(args[1:], " ")) // the variable may be empty
+		}
 	}
 	return out
 }

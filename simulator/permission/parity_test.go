@@ -1,0 +1,123 @@
+package permission_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/claudeless/claudeless/simulator/permission"
+	"github.com/claudeless/claudeless/simulator/protocol"
+)
+
+// The verdicts on command lines under rules, as the real CLI 2.1.330 gives them
+// (security points A3 and A11).
+func TestRealVerdicts(t *testing.T) {
+	tests := []struct {
+		name  string
+		rules []string
+		want  map[string][]string
+	}{
+		{
+			"blanks and quotes under rules",
+			[]string{"allow Bash(npm run build)", "allow Bash(xargs npm run x)", "allow Bash(npm test:*)", "allow Bash(git commit *)", "allow Bash(touch a b)"},
+			map[string][]string{
+				"allow": {
+					"npm run build", "npm run build  > /dev/null", "'npm' run build", "xargs npm run x", "npm  test", "npm\ttest -u", "'npm'  test",
+					"n\\pm test", "timeout 5 'npm' test", "NODE_ENV=a  npm run build", "git  commit -m x", "npm test 'a  b'", "builtin npm run build",
+				},
+				"ask": {
+					"npm  run build", "npm run  build", "npm\trun build", "'npm'  run build", "npm run 'build'", "xargs  npm run x", "xargs npm  run x",
+					"timeout 5 npm  run build", "ls && npm  run build", "touch a  b", "npm 'test'", "npm te\"st\"", "npm te\\st", "'npm' 'test'", "git 'commit' -m x",
+					"timeout 5 npm 'test'", "NODE_ENV=a npm 'test'", "ls && npm 'test'",
+				},
+			},
+		},
+		{
+			"no rules", nil,
+			map[string][]string{
+				"allow": {
+					"jq '.a as $x | $x' f", "jq 'env_x' f", "jq 'important' f", "ps aux", "ps a u x", "ps -p 1", "ps -u root", "ip addr", "docker inspect x",
+					"docker inspect -f '{{.}}' x", "cd -", "cd - && ls", "builtin ls", "builtin -- ls", "command builtin ls", "builtin git status", "command cd sub",
+					"builtin timeout 5 ls", "xargs grep one", "xargs wc", "xargs printf", "xargs egrep x", "ls 'a", "ls |", "ls;;", "ls;;ls", "if ls", "while ls; do ls",
+					"if ls; then ls; else", "ls; if ls",
+				},
+				"ask": {
+					"jq 'env' f", "jq .env f", "jq . my.env", "jq 'import \"x\" as x; .' f", "jq '$ENV' f", "ps e", "ps auxe", "ps E", "ps -A e", "ps aux --sort=-e e",
+					"ip addr x", "docker inspect -H x y", "cd -P sub", "cd -- sub", "cd sub x", "cd -1", "builtin cat ../x", "timeout 5 builtin ls",
+					"builtin test -v 'a[0]'", "builtin [ a ]", "command -v ls", "ls <&-", "ls >&-", "echo $'a'", `echo $"a"`, "echo $", "ls 'a\n#b'", "time", "time; ls",
+					`ls "a`, "ls ||", "ls; fi", "touch 'a", "touch a |", "if touch a", "ls;;touch a", "for i in a; do ls", "coproc ls",
+				},
+			},
+		},
+		{
+			"denied commands and paths",
+			[]string{"allow Bash", "deny Bash(rm:*)", "deny Read(.env)", "deny Edit(kept)"},
+			map[string][]string{
+				"deny": {
+					"if rm a", "cat .env 'x", `cat .env "x`, "if cat .env", "cat .env |", "for i in a; do cat .env", "rm a ;;", "ls; rm a 'x", "rm a 'x", "(cat .env)",
+					"X=$(cat .env)", "cat .env & ls", "timeout '5' rm a", "sudo -u $X rm a", "nohup $X rm a", "sudo $X rm a", "cat \"$PWD/.env\"",
+					"diff --from-file .env a", "grep --file=.env a", "cd sub; echo a > ../kept", "rm $'a'",
+				},
+				"allow": {
+					"ls 'x\nrm a", "diff --from-file=.env a", "wc --files0-from=.env", "coproc rm a", "coproc cat .env", "coproc { rm a; }", "time coproc rm a",
+					"timeout $X rm a", `timeout "$X" rm a`, "timeout x rm a", "nice -n $X rm a", "stdbuf -o$X rm a", "timeout $X cat .env", "r\\\nm a", "ca\\\nt .env",
+					"cat .e\\\nnv", "sudo $'rm' a", `$"rm" a`, "echo $(cat .env)", "echo `cat .env`", "cat .env; echo $(ls)", "{ cat .env; }", "cat <(cat .env)",
+					"echo $X; cat .env",
+				},
+			},
+		},
+	}
+	for _, tt := range tests {
+		p := policy(t, files(permission.Options{HasAsker: true}), tt.rules...)
+		for want, commands := range tt.want {
+			for _, command := range commands {
+				if got, _, _ := strings.Cut(outcome(p.Decide(use("Bash", command))), " "); got != want {
+					t.Errorf("%s: %q: %s, want %s", tt.name, command, got, want)
+				}
+			}
+		}
+	}
+}
+
+// Removals in text that does not parse, or that the real CLI 2.1.330 does not look
+// through, without rules in mode bypassPermissions.
+func TestBrokenRemovals(t *testing.T) {
+	p := policy(t, files(permission.Options{Mode: protocol.ModeBypass, HasAsker: true}))
+	for want, commands := range map[string][]string{
+		"ask": {
+			"rm -rf / 'x", `rm -rf / "x`, "rm -rf '/", "rm -rf / |", "if rm -rf /", "rm -rf /)", "ls ) ; rm -rf /", "for i in a; rm -rf /", "while ls; rm -rf /",
+			"then rm -rf /", "& rm -rf /", "rm -rf / > ", "fi; rm -rf /", "rm -rf / && 'x",
+		},
+		"allow": {
+			"rm -rf $'/'", `rm -rf $"/"`, "rm $'-rf' /", "$'rm' -rf /", "coproc rm -rf /", "timeout $X rm -rf /", "nice -n $X rm -rf /", "r\\\nm -rf /", "(rm -rf /",
+			"rm -rf / ||", "'\nrm -rf /", "ls \"x\nrm -rf /", "f() { rm -rf /",
+		},
+	} {
+		for _, command := range commands {
+			if got, _, _ := strings.Cut(outcome(p.Decide(use("Bash", command))), " "); got != want {
+				t.Errorf("%q: %s, want %s", command, got, want)
+			}
+		}
+	}
+}
+
+// A tool of a server that may change something is asked about in plan mode although
+// a rule allows it, and a dot at the end of a host hides it from no rule (2.1.330).
+func TestRulesThatDoNotReach(t *testing.T) {
+	tool := func(name string) (protocol.Tool, bool) {
+		return protocol.Tool{Name: name, Server: "desk", ReadOnly: strings.HasSuffix(name, "list")}, true
+	}
+	p := policy(t, permission.Options{Mode: protocol.ModePlan, HasAsker: true, Tool: tool}, "allow mcp__desk")
+	for name, want := range map[string]permission.Behavior{"mcp__desk__list": permission.Allow, "mcp__desk__add": permission.Ask} {
+		if v := p.Decide(protocol.ToolUse{Name: name, Input: []byte("{}")}); v.Behavior != want {
+			t.Errorf("%s: %s", name, outcome(v))
+		}
+	}
+	p = policy(t, permission.Options{HasAsker: true}, "allow WebFetch(domain:good.com)", "deny WebFetch(domain:evil.com)")
+	for url, want := range map[string]permission.Behavior{
+		"https://evil.com./": permission.Deny, "https://EVIL.com../a": permission.Deny, "https://x.evil.com./": permission.Ask, "https://good.com./": permission.Allow,
+	} {
+		if v := p.Decide(protocol.ToolUse{Name: "WebFetch", Input: []byte(`{"url":"` + url + `","prompt":"x"}`)}); v.Behavior != want {
+			t.Errorf("%s: %s", url, outcome(v))
+		}
+	}
+}
