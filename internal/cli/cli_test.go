@@ -91,6 +91,23 @@ func TestHelpOfACommand(t *testing.T) {
 	}
 }
 
+// TestUsageOfACommand: the usage line is that of the command table, and a command line of somebody else comes after "--".
+func TestUsageOfACommand(t *testing.T) {
+	for args, want := range map[string]string{
+		"exec":          "Usage: claudeless exec [-s FILE] -- CMD…\n",
+		"verify":        "Usage: claudeless verify JOURNAL…\n",
+		"debug":         "Usage: claudeless debug [serve|hook|proxy]\n",
+		"debug proxy":   "Usage: claudeless debug proxy --debugger=URL --server=NAME [flags] -- CMD…\n",
+		"fixture clone": "Usage: claudeless fixture clone <out> [flags] [-- CMD…]\n",
+		"gates release": "Usage: claudeless gates release <name> [flags]\n",
+	} {
+		s, stdout, stderr := fakeSystem(t, words(args+" --help")...)
+		if code := Run(context.Background(), s); code != 0 || stderr.Len() > 0 || !strings.HasPrefix(stdout.String(), want) {
+			t.Errorf("%s: exit code %d, stdout %q, stderr %q", args, code, stdout, stderr)
+		}
+	}
+}
+
 func TestCheckMCPConfigs(t *testing.T) {
 	for name, tt := range map[string]struct {
 		src  string

@@ -2,7 +2,9 @@ package cli
 
 import (
 	"context"
+	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/alecthomas/kong"
 
@@ -57,14 +59,14 @@ func commandNames() []string {
 	return names
 }
 
-// summary is the help line of a command, "" for an unknown one.
-func summary(name string) string {
+// entryOf is the row of a command in the table; the zero value for an unknown one.
+func entryOf(name string) commandEntry {
 	for _, c := range commandTable() {
 		if c.name == name {
-			return c.help
+			return c
 		}
 	}
-	return ""
+	return commandEntry{}
 }
 
 // command finds the command that a first word selects; nil means that the word is a prompt or a flag. What the real CLI
@@ -85,10 +87,11 @@ func command(s *process.System, word string) runner {
 func kongCommand[C any](name string) runner {
 	return func(ctx context.Context, s *process.System, words []string) error {
 		var c C
-		exited := false
+		entry, exited := entryOf(name), false
 		parser, err := kong.New(&c,
 			kong.Name(s.Name()+" "+name),
-			kong.Description(summary(name)),
+			kong.Description(entry.help),
+			kong.Help(helpPrinter(s.Name()+" "+entry.usage)),
 			kong.Writers(s.Stdout, s.Stderr),
 			kong.Exit(func(int) { exited = true }),
 			kong.BindTo(ctx, (*context.Context)(nil)),
@@ -105,5 +108,30 @@ func kongCommand[C any](name string) runner {
 			return process.Hinted(err.Error(), "see "+s.Name()+" "+name+" --help")
 		}
 		return parsed.Run()
+	}
+}
+
+// helpPrinter prints the help of kong with another usage line: the one of the command table. For a subcommand that runs
+// another program, it writes the "--" before that command, which kong leaves out.
+func helpPrinter(usage string) kong.HelpPrinter {
+	return func(o kong.HelpOptions, c *kong.Context) error {
+		var b strings.Builder
+		stdout := c.Stdout
+		c.Stdout = &b
+		err := kong.DefaultHelpPrinter(o, c)
+		c.Stdout = stdout
+		if err != nil {
+			return err
+		}
+		line, rest, _ := strings.Cut(b.String(), "\n")
+		if c.Selected() == nil {
+			line = "Usage: " + usage
+		} else if before, hasCommand := strings.CutSuffix(line, " <command> ... [flags]"); hasCommand {
+			line = before + " [flags] -- CMD…"
+		} else if before, hasCommand := strings.CutSuffix(line, " [<command> ...] [flags]"); hasCommand {
+			line = before + " [flags] [-- CMD…]"
+		}
+		_, err = fmt.Fprintf(stdout, "%s\n%s", line, rest)
+		return err
 	}
 }
