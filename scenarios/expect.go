@@ -120,7 +120,7 @@ func (s *Scenario) check(x *Expectation, seen *Seen) (text, got string) {
 	}
 	text = "expected " + bounded(x.subject(), low, high)
 	if len(hits) < low || (high >= 0 && len(hits) > high) {
-		return text, found(len(hits)) + x.almost(seen, len(hits))
+		return text, found(len(hits)) + s.almost(x, seen, len(hits))
 	}
 	if got := x.Request.exceeded(hits, seen); got != "" {
 		return text, got
@@ -288,7 +288,7 @@ func (r *ExpectRequest) exceeded(hits []int, seen *Seen) string {
 
 // almost tells how the input of a call to the right tool differs, or what there
 // was instead.
-func (x *Expectation) almost(seen *Seen, hits int) string {
+func (s *Scenario) almost(x *Expectation, seen *Seen, hits int) string {
 	if x.Never || hits > 0 {
 		return ""
 	}
@@ -296,7 +296,7 @@ func (x *Expectation) almost(seen *Seen, hits int) string {
 		return "; the exit codes were " + strings.Trim(fmt.Sprint(seen.exits), "[]")
 	}
 	if x.Prompt != nil {
-		return nearestPrompt(x.Prompt.text(), x.prompt, seen.prompts)
+		return s.nearestPrompt(x, seen.prompts)
 	}
 	if x.Tool == "" {
 		return ""
@@ -304,15 +304,16 @@ func (x *Expectation) almost(seen *Seen, hits int) string {
 	return x.nearestCall(seen.calls)
 }
 
-// nearestPrompt tells how the prompt that comes nearest to a pattern differs.
-func nearestPrompt(want string, t match.Text, prompts []string) string {
+// nearestPrompt tells how the prompt that comes nearest to the expected one differs.
+func (s *Scenario) nearestPrompt(x *Expectation, prompts []string) string {
+	want := x.Prompt.text()
 	if len(prompts) == 0 {
 		return "; there was no prompt"
 	}
 	best := slices.MinFunc(prompts, func(a, b string) int {
 		return cmp.Compare(match.Distance(want, a), match.Distance(want, b))
 	})
-	return "; of the prompt " + clip(best) + ": " + stopped(t, best)
+	return "; of the prompt " + s.excerpts.clip(best) + ": " + s.excerpts.stopped(x.prompt, best)
 }
 
 // nearestCall tells how the call of the right tool that comes nearest differs, or

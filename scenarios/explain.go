@@ -23,10 +23,10 @@ func (s *Scenario) Explain(prompt string) []string {
 }
 
 func (e *Engine) explain(prompt string, most int) []string {
-	lines := []string{"no rule of the scenario matches the prompt " + clip(prompt)}
+	lines := []string{"no rule of the scenario matches the prompt " + e.s.excerpts.clip(prompt)}
 	if at := cmp.Or(e.active, e.left); at != nil && at.next < len(e.s.Responses[at.rule].Turns) {
 		turn := &e.s.Responses[at.rule].Turns[at.next]
-		why := stopped(turn.match, prompt)
+		why := e.s.excerpts.stopped(turn.match, prompt)
 		if _, ok := turn.match.Match(prompt); ok {
 			why = fmt.Sprintf("it matches, but its condition %q is false", turn.When)
 		}
@@ -50,7 +50,7 @@ func (e *Engine) why(i int, prompt string) string {
 	_, ok := rule.match.Match(prompt)
 	switch {
 	case !ok:
-		return stopped(rule.match, prompt)
+		return e.s.excerpts.stopped(rule.match, prompt)
 	case rule.MaxMatches != nil && e.counts[i] >= *rule.MaxMatches:
 		return fmt.Sprintf("it matches, but its max_matches = %d is used up", *rule.MaxMatches)
 	case rule.Once && e.counts[i] > 0:

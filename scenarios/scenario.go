@@ -2,7 +2,6 @@ package scenarios
 
 import (
 	"cmp"
-	"fmt"
 	"iter"
 	"slices"
 	"strconv"
@@ -111,42 +110,9 @@ func (s *Scenario) Digest() string {
 	return s.digest
 }
 
-// stopped says why a pattern does not match, and as far as it is known where it
-// stopped doing so.
-func stopped(t match.Text, prompt string) string {
-	why := t.Explain(prompt)
-	m, ok := t.Miss(prompt)
-	const few = 3 // characters that fit by chance
-	if !ok || m.At < few {
-		return why
-	}
-	rest := prompt[m.At:]
-	switch fits := "; it fits as far as " + tail(prompt[:m.At]); {
-	case rest == "":
-		return why + fits + ", where " + clip(m.Want) + " should follow"
-	case m.Want == "":
-		return why + fits + ", but " + head(rest) + " follows"
-	default:
-		return why + fits + ", then " + head(rest) + " is where " + clip(m.Want) + " should"
-	}
-}
-
-// shown is how much of a text is shown beside the place that matters.
-const shown = 40
-
-func head(s string) string {
-	if r := []rune(s); len(r) > shown {
-		return fmt.Sprintf("%q…", string(r[:shown]))
-	}
-	return strconv.Quote(s)
-}
-
-func tail(s string) string {
-	if r := []rune(s); len(r) > shown {
-		return fmt.Sprintf("…%q", string(r[len(r)-shown:]))
-	}
-	return strconv.Quote(s)
-}
+// HideSecrets makes every message about the scenario leave out the secrets of prompts and patterns. places finds where the
+// secrets of a text begin and end, in order. It must be called before the scenario is used.
+func (s *Scenario) HideSecrets(places func(text string) [][2]int) { s.excerpts.secrets = places }
 
 // ranked are the rules by what speaks for them: a pattern that matches, the parts
 // of it that do, then how little would have to be changed. Only those that share
@@ -202,14 +168,6 @@ func wordsOf(s string) map[string]bool {
 		words[w] = true
 	}
 	return words
-}
-
-func clip(s string) string {
-	const most = 200
-	if r := []rune(s); len(r) > most {
-		return fmt.Sprintf("%q…", string(r[:most]))
-	}
-	return fmt.Sprintf("%q", s)
 }
 
 // fewRules are tried one by one.

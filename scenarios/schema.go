@@ -338,6 +338,8 @@ type compiled struct {
 	library *fill.Library
 	rules   *ruleIndex
 	digest  string // of its sources, in hex
+
+	excerpts excerpts
 }
 
 // ruleIndex finds the rules whose pattern may match a prompt. It is worth its

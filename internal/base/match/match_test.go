@@ -49,7 +49,7 @@ func TestText(t *testing.T) {
 				if _, ok := tt.m.Match(s); ok {
 					t.Errorf("%q matches", s)
 				}
-				if why := tt.m.Explain(s); why == "" || why == "it matches" {
+				if why := tt.m.Explain(s, nil); why == "" || why == "it matches" {
 					t.Errorf("%q: the reason is %q", s, why)
 				}
 			}

@@ -13,6 +13,8 @@ type Miss struct {
 	// Want is the part of the pattern that should have come there; empty = the
 	// pattern is at its end and the text is not.
 	Want string
+	// Pattern is the whole pattern; Want is its end.
+	Pattern string
 }
 
 // Miss says where a text that does not match stops doing so; ok is false when
@@ -21,16 +23,16 @@ func (t Text) Miss(s string) (m Miss, ok bool) {
 	switch p := t.m.(type) {
 	case exact:
 		n := commonPrefix(string(p), s)
-		return Miss{At: n, Want: string(p)[n:]}, true
+		return Miss{At: n, Want: string(p)[n:], Pattern: string(p)}, true
 	case contains:
 		at, n := partly(string(p), s)
-		return Miss{At: at + n, Want: string(p)[n:]}, n > 0
+		return Miss{At: at + n, Want: string(p)[n:], Pattern: string(p)}, n > 0
 	case *regex:
 		at, want, ok := p.partly(s)
-		return Miss{At: at, Want: want}, ok
+		return Miss{At: at, Want: want, Pattern: p.expr}, ok
 	case glob:
 		at, want := p.partly(s)
-		return Miss{At: at, Want: want}, true
+		return Miss{At: at, Want: want, Pattern: p.pattern}, true
 	case all:
 		for _, part := range p {
 			if _, fits := part.Match(s); !fits {

@@ -14,8 +14,9 @@ type Text struct{ m matcher }
 // matcher is one kind of matching.
 type matcher interface {
 	match(s string) (Captures, bool)
-	// explain says, after a failed match, why s does not match.
-	explain(s string) string
+	// explain says, after a failed match, why s does not match. The pattern is
+	// shown as hide returns it.
+	explain(s string, hide func(string) string) string
 }
 
 // Captures are what a pattern took out of a text: Groups[0] is the matched
@@ -45,12 +46,16 @@ func (t Text) Match(s string) (Captures, bool) {
 	return t.m.match(s)
 }
 
-// Explain says why s does not match, as in "the text does not contain "x"".
-func (t Text) Explain(s string) string {
+// Explain says why s does not match, as in "the text does not contain "x"". The
+// pattern is passed to hide before it is cut and shown; nil shows it as it is.
+func (t Text) Explain(s string, hide func(string) string) string {
 	if t.m == nil {
 		return "it matches"
 	}
-	return t.m.explain(s)
+	if hide == nil {
+		hide = func(s string) string { return s }
+	}
+	return t.m.explain(s, hide)
 }
 
 // GroupNames lists the named groups that a match captures.
@@ -92,14 +97,14 @@ func (e exact) match(s string) (Captures, bool) {
 	return whole(s), true
 }
 
-func (e exact) explain(s string) string {
+func (e exact) explain(s string, hide func(string) string) string {
 	switch {
 	case strings.EqualFold(string(e), s):
-		return fmt.Sprintf("it differs from %s in upper and lower case", quote(string(e)))
+		return fmt.Sprintf("it differs from %s in upper and lower case", quote(hide(string(e))))
 	case strings.TrimSpace(s) == strings.TrimSpace(string(e)):
-		return fmt.Sprintf("it differs from %s in white space at its ends", quote(string(e)))
+		return fmt.Sprintf("it differs from %s in white space at its ends", quote(hide(string(e))))
 	}
-	return fmt.Sprintf("it is not %s", quote(string(e)))
+	return fmt.Sprintf("it is not %s", quote(hide(string(e))))
 }
 
 // Contains matches texts that have s in them.
@@ -114,11 +119,11 @@ func (c contains) match(s string) (Captures, bool) {
 	return whole(string(c)), true
 }
 
-func (c contains) explain(s string) string {
+func (c contains) explain(s string, hide func(string) string) string {
 	if strings.Contains(strings.ToLower(s), strings.ToLower(string(c))) {
-		return fmt.Sprintf("it has %s only in other upper and lower case", quote(string(c)))
+		return fmt.Sprintf("it has %s only in other upper and lower case", quote(hide(string(c))))
 	}
-	return fmt.Sprintf("it does not contain %s", quote(string(c)))
+	return fmt.Sprintf("it does not contain %s", quote(hide(string(c))))
 }
 
 // All matches what every part matches; the captures are those of the first
@@ -141,10 +146,10 @@ func (a all) match(s string) (Captures, bool) {
 	return best, true
 }
 
-func (a all) explain(s string) string {
+func (a all) explain(s string, hide func(string) string) string {
 	for _, part := range a {
 		if _, ok := part.Match(s); !ok {
-			return part.Explain(s)
+			return part.Explain(s, hide)
 		}
 	}
 	return "it matches"
@@ -165,10 +170,10 @@ func (a anyOf) match(s string) (Captures, bool) {
 	return Captures{}, false
 }
 
-func (a anyOf) explain(s string) string {
+func (a anyOf) explain(s string, hide func(string) string) string {
 	reasons := make([]string, 0, len(a))
 	for _, part := range a {
-		reasons = append(reasons, part.Explain(s))
+		reasons = append(reasons, part.Explain(s, hide))
 	}
 	if len(reasons) == 0 {
 		return "there is nothing it could match"
@@ -188,7 +193,7 @@ func (n not) match(s string) (Captures, bool) {
 	return whole(s), true
 }
 
-func (n not) explain(string) string { return "it matches what it must not" }
+func (n not) explain(string, func(string) string) string { return "it matches what it must not" }
 
 // Regex matches texts in which the regular expression (RE2) is found. It is
 // checked now and compiled when it is first needed.
@@ -221,8 +226,8 @@ func (r *regex) match(s string) (Captures, bool) {
 	return Captures{Groups: found, Names: r.re.SubexpNames()}, found != nil
 }
 
-func (r *regex) explain(string) string {
-	return "the regex " + quote(r.expr) + " is not found in it"
+func (r *regex) explain(_ string, hide func(string) string) string {
+	return "the regex " + quote(hide(r.expr)) + " is not found in it"
 }
 
 // quote shows a pattern on one line of bounded length.

@@ -19,6 +19,7 @@ import (
 	"github.com/claudeless/claudeless/internal/claude/checkpoint"
 	"github.com/claudeless/claudeless/internal/claude/launch"
 	"github.com/claudeless/claudeless/internal/record/journal"
+	"github.com/claudeless/claudeless/internal/record/redact"
 	"github.com/claudeless/claudeless/mcp/record"
 	"github.com/claudeless/claudeless/scenarios"
 	"github.com/claudeless/claudeless/simulator/protocol"
@@ -58,6 +59,7 @@ func openRecords(plan launch.Plan, t transcript.ContextSource) (*recorder, error
 		}
 		return nil, err // a missing conversation keeps its type, because it has a result
 	}
+	plan.Scenario.Scenario.HideSecrets(redact.Places(redact.Options{Environ: plan.Environ}))
 	r.scenario = &scenarioProgress{Engine: scenarios.NewEngine(plan.Scenario.Scenario, plan.Scenario.Engine), scenario: plan.Scenario.Scenario, clock: plan.Clock, started: plan.Clock.Now(), lastMessage: map[string]string{}}
 	if state := r.transcript.ScenarioState(); state != nil {
 		if err := r.scenario.Restore(state); err != nil {

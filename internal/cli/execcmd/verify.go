@@ -26,7 +26,7 @@ type Verify struct {
 
 // Run exits as exec would have done.
 func (c *Verify) Run(ctx context.Context, s *process.System) error {
-	in := verdict.Input{Lenient: c.Lenient, Rules: rules(c.Strict, c.NoRuns), Runs: c.Runs, Journals: c.Shards}
+	in := verdict.Input{Environ: s.Environ, Lenient: c.Lenient, Rules: rules(c.Strict, c.NoRuns), Runs: c.Runs, Journals: c.Shards}
 	if c.Sweep != "" {
 		runner.Sweep(c.Sweep, &in)
 	}

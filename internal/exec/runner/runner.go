@@ -122,7 +122,7 @@ func (r *run) postpone(left []leftoverProcess) error {
 
 // judge reads the journal, judges the run by the scenario, and appends the verdict to the journal.
 func (r *run) judge(left []leftoverProcess) (*verdict.Report, error) {
-	in := verdict.Input{Lenient: r.Setup.Lenient, Rules: r.Rules, Findings: append(leftoverFindings(left), r.api.breaches()...)}
+	in := verdict.Input{Environ: r.System.Environ, Lenient: r.Setup.Lenient, Rules: r.Rules, Findings: append(leftoverFindings(left), r.api.breaches()...)}
 	for _, p := range left {
 		in.Killed = append(in.Killed, p.pid)
 	}

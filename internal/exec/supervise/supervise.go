@@ -87,7 +87,7 @@ func (w *supervisor) end(err error) int {
 
 // judge applies the rules of --strict to the set-up of this process and prints one line on stderr for each violation.
 func (w *supervisor) judge() int {
-	in := verdict.Input{Process: w.sys.PID}
+	in := verdict.Input{Environ: w.sys.Environ, Process: w.sys.PID}
 	if err := in.ReadFiles([]string{w.path}, ""); err != nil {
 		fmt.Fprintf(w.sys.Stderr, "claudeless: error: --strict: %v\n", err)
 		return verdict.ExitStrict

@@ -34,6 +34,9 @@ type Input struct {
 	Rules
 	// Findings come from elsewhere: the guard, and the check for leftover processes.
 	Findings []Finding
+	// Environ is the environment whose secret values no excerpt of a prompt or
+	// pattern shows.
+	Environ []string
 	// Torn is the number of journal lines that could not be read.
 	Torn int
 	// Runs is the required number of runs of claude; 0 = any.

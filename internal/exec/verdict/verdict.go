@@ -11,6 +11,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/claudeless/claudeless/internal/record/redact"
 )
 
 // Judge judges one run, or several with different scenarios.
@@ -34,6 +36,9 @@ func Judge(in Input) Report {
 
 // judge judges the runs of one scenario; the findings are unsorted.
 func judge(in Input) Report {
+	if in.Scenario != nil {
+		in.Scenario.HideSecrets(redact.Places(redact.Options{Environ: in.Environ}))
+	}
 	runs := splitByProcess(in.Entries)
 	r := Report{Expectations: expectations(in), Runs: []Run{}}
 	for _, p := range runs {

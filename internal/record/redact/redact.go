@@ -87,6 +87,18 @@ func (r *Redactor) Find(s string) []Finding {
 	return merge(found)
 }
 
+// Places returns a function that finds where the secrets of a text begin and end,
+// in order. It makes its redactor when it is first called.
+func Places(o Options) func(text string) [][2]int {
+	redactor := sync.OnceValue(func() *Redactor { return New(o) })
+	return func(text string) (places [][2]int) {
+		for _, f := range redactor().Find(text) {
+			places = append(places, [2]int{f.Start, f.End})
+		}
+		return places
+	}
+}
+
 // rules are the shapes of secrets, made when they are first needed.
 func (r *Redactor) rules() *shapes {
 	r.mu.Lock()

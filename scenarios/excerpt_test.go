@@ -1,0 +1,54 @@
+package scenarios_test
+
+import (
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/claudeless/claudeless/scenarios"
+)
+
+// TestExplainHidesSecretsBeforeItCuts: a near miss that ends inside a secret, and excerpts that are too short for one, show
+// no part of it.
+func TestExplainHidesSecretsBeforeItCuts(t *testing.T) {
+	secret := regexp.MustCompile(`token \w+`)
+	places := func(text string) (all [][2]int) {
+		for _, at := range secret.FindAllStringIndex(text, -1) {
+			all = append(all, [2]int{at[0] + len("token "), at[1]})
+		}
+		return all
+	}
+	long := strings.Repeat("x", 35) + " token abcdefghijklmnop and more"
+	for name, tt := range map[string]struct{ pattern, prompt, want string }{
+		"the prompt leaves the pattern inside a secret": {
+			`type = "exact", text = "use token abcdefgh now"`, "use token abcdxyzw now",
+			`it is not "use token [redacted] now"; it fits as far as "use token ", then "[redacted] now" is where "[redacted] now" should`,
+		},
+		"the prompt ends before the secret of the pattern": {
+			`type = "exact", text = "use token abcdefgh now"`, "use token",
+			`it is not "use token [redacted] now"; it fits as far as "use token", where " [redacted] now" should follow`,
+		},
+		"the excerpt of the prompt ends in a secret": {
+			`type = "exact", text = "for all"`, "for " + long,
+			`it is not "for all"; it fits as far as "for ", then "` + strings.Repeat("x", 35) + ` toke"… is where "all" should`,
+		},
+		"the pattern is cut in a secret": {
+			`type = "contains", text = "` + strings.Repeat("y", 50) + ` token abcdefghijkl"`, "z",
+			`it does not contain "` + strings.Repeat("y", 50) + ` token [re"…`,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, err := scenarios.Parse("s.toml", []byte("[[responses]]\nresponse = \"x\"\npattern = { "+tt.pattern+" }\n"), scenarios.LoadOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			s.HideSecrets(places)
+			_, got, _ := strings.Cut(s.Explain(tt.prompt)[1], "): ")
+			if diff := cmp.Diff(tt.want, got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
