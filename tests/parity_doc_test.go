@@ -37,7 +37,7 @@ func TestParityPage(t *testing.T) {
 		}
 	}
 	p.env = []string{"CLAUDE_BIN=" + bin, "XDG_CACHE_HOME=" + filepath.Join(dir, ".cache")}
-	if ran := p.follow(t, readFile(t, "docs/parity.md"), func(string) string { return "" }); ran != 5 {
-		t.Errorf("%d commands were tried, the page has 5", ran)
+	if ran := p.follow(t, readFile(t, "docs/parity.md"), func(string) string { return "" }); ran != 6 {
+		t.Errorf("%d commands were tried, the page has 6", ran)
 	}
 }

@@ -20,6 +20,7 @@ type parityCmd struct {
 	Known         string        `default:"docs/parity/known.toml" placeholder:"FILE" help:"File that lists the known differences"`
 	JSON          string        `placeholder:"FILE" help:"Write the report as JSON to FILE"`
 	JUnit         string        `name:"junit" placeholder:"FILE" help:"Write the report as JUnit XML to FILE"`
+	Verbose       bool          `short:"v" help:"Print every difference, and figures by area and surface"`
 	ShowNormal    bool          `help:"Print both sides in the normalized form that is compared"`
 	Timeout       time.Duration `default:"30s" help:"Time-out for one run of claude"`
 	Retries       int           `placeholder:"N" help:"Run a case that differs up to N more times; report it only if it differs every time"`
@@ -55,7 +56,7 @@ func (c *parityCmd) Run(ctx context.Context, s *process.System) error {
 	if err != nil {
 		return process.OrSignal(ctx, err)
 	}
-	if err := res.Write(suite.Files{JSON: c.JSON, JUnit: c.JUnit}, s); err != nil {
+	if err := res.Write(suite.Files{JSON: c.JSON, JUnit: c.JUnit, Verbose: c.Verbose}, s); err != nil {
 		return err
 	}
 	code := res.ExitCode()

@@ -47,13 +47,14 @@ func (c *Change) mark() string {
 	return "~"
 }
 
-// changelog writes a line a change.
-func (r *Report) changelog(b *strings.Builder) {
-	fmt.Fprintf(b, "%s → %s\n", r.Between[0], r.Between[1])
+// changelog returns the two versions and a line for each change.
+func (r *Report) changelog() []string {
+	lines := []string{fmt.Sprintf("%s → %s\n", r.Between[0], r.Between[1])}
 	for i := range r.Changes {
 		c := &r.Changes[i]
-		fmt.Fprintf(b, "%s %s: %s (%s)\n", c.mark(), c.Path, c.what(), some(c.Cases))
+		lines = append(lines, fmt.Sprintf("%s %s: %s (%s)\n", c.mark(), c.Path, c.what(), some(c.Cases)))
 	}
+	return lines
 }
 
 // what is the change in a few words.

@@ -2,6 +2,8 @@ package parity_test
 
 import (
 	"encoding/json"
+	"errors"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -214,12 +216,41 @@ func TestReportText(t *testing.T) {
 		{Case: "slow", File: "c.txtar", Line: 1, Status: parity.NotCompared, Why: []string{"too slow"}},
 	}}
 	var got strings.Builder
-	if err := r.WriteText(&got); err != nil {
+	if err := r.WriteText(&got, false); err != nil {
 		t.Fatal(err)
 	}
-	text, _, _ := strings.Cut(got.String(), "area")
-	const want = "flaky: chance (b.txtar:1), claude 1.0.0: it differed once and not again: exit\nnot compared: slow (c.txtar:1): too slow\n"
+	text := got.String()
+	const want = "flaky: chance (b.txtar:1), claude 1.0.0: it differed once and not again: exit\nnot compared: slow (c.txtar:1): too slow\n3 cases, 2 same, 0 known, 0 differ, 0 not comparable, 1 not compared\n"
 	if text != want {
 		t.Errorf("report: %q, want %q", text, want)
+	}
+}
+
+// TestReportFitsOnAScreen (C4): however much differs, the report without -v has one screen: the first cases with a part of
+// their differences, how many there are besides, and the figures. With -v it has all, and the tables.
+func TestReportFitsOnAScreen(t *testing.T) {
+	r := &parity.Report{}
+	for i := range 30 {
+		v := &parity.Verdict{Case: fmt.Sprintf("case %d", i), File: "a.txtar", Version: "1.0.0", Area: fmt.Sprintf("area %d", i)}
+		for j := range 10 {
+			v.Differences = append(v.Differences, parity.Difference{Path: fmt.Sprintf("stdout.%d", j), Ours: "a", Real: strings.Repeat("long\n", 100)})
+		}
+		v.Judge()
+		r.Cases = append(r.Cases, v)
+	}
+	r.Cases = append(r.Cases, &parity.Verdict{Case: "other", File: "b.txtar", Status: parity.NotComparable, Why: []string{"a canned result"}})
+	var short, long strings.Builder
+	if err := errors.Join(r.WriteText(&short, false), r.WriteText(&long, true)); err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(strings.TrimSuffix(short.String(), "\n"), "\n")
+	want := []string{"… 25 more like these", "hint: -v prints the whole report", "31 cases, 0 same, 0 known, 30 differ, 1 not comparable"}
+	if diff := cmp.Diff(want, lines[len(lines)-3:]); diff != "" || len(lines) > 24 {
+		t.Errorf("%d lines, the last ones (-want +got):\n%s", len(lines), diff)
+	}
+	for _, text := range []string{"case 29", "stdout.9", "a canned result", "area 29", "the same in every key"} {
+		if strings.Contains(short.String(), text) || !strings.Contains(long.String(), text) {
+			t.Errorf("%q is in the short report, or it is not in the long one", text)
+		}
 	}
 }

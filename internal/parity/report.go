@@ -98,16 +98,27 @@ func (r *Report) JSON() ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// WriteText writes what differs, the table, and the line with the figures; of two
-// versions the changelog, and that line.
-func (r *Report) WriteText(w io.Writer) error {
-	var b strings.Builder
+// WriteText writes one screen: the cases that need attention, and the line with the
+// figures. A verbose report holds every difference, the cases that cannot be compared, and the figures
+// by area and surface. A report about two versions has the changelog instead of cases.
+func (r *Report) WriteText(w io.Writer, verbose bool) error {
+	var texts []string
 	if r.Between != nil {
-		r.changelog(&b)
+		texts = r.changelog()
 	} else {
 		for _, v := range r.Cases {
-			v.text(&b)
+			if text := v.text(); text != "" && (verbose || v.Status != NotComparable) {
+				texts = append(texts, text)
+			}
 		}
+	}
+	var b strings.Builder
+	if verbose {
+		b.WriteString(strings.Join(texts, ""))
+	} else {
+		b.WriteString(OneScreen(texts))
+	}
+	if verbose && r.Between == nil {
 		r.table(&b)
 		r.surfaces(&b)
 	}
@@ -126,23 +137,25 @@ func (r *Report) WriteText(w io.Writer) error {
 }
 
 // text says what is to be said about a case; nothing when it is the same.
-func (v *Verdict) text(b *strings.Builder) {
+func (v *Verdict) text() string {
+	var b strings.Builder
 	at := fmt.Sprintf("%s (%s:%d)", v.Case, v.File, v.Line)
 	switch v.Status {
 	case Same, Excused:
 		if len(v.Flaky) > 0 {
-			fmt.Fprintf(b, "flaky: %s, claude %s: it differed once and not again: %s\n", at, v.Version, strings.Join(v.Flaky, ", "))
+			fmt.Fprintf(&b, "flaky: %s, claude %s: it differed once and not again: %s\n", at, v.Version, strings.Join(v.Flaky, ", "))
 		}
 	case NotComparable, NotCompared:
-		fmt.Fprintf(b, "%s: %s: %s\n", v.Status, at, strings.Join(v.Why, "; "))
+		fmt.Fprintf(&b, "%s: %s: %s\n", v.Status, at, strings.Join(v.Why, "; "))
 	case Differs:
-		fmt.Fprintf(b, "differs: %s, claude %s\n", at, v.Version)
+		fmt.Fprintf(&b, "differs: %s, claude %s\n", at, v.Version)
 		for _, d := range v.Differences {
 			if d.Known == "" {
-				d.text(b)
+				d.text(&b)
 			}
 		}
 	}
+	return b.String()
 }
 
 func (d *Difference) text(b *strings.Builder) {
@@ -226,9 +239,7 @@ func (r *Report) JUnit(w io.Writer) error {
 		switch v.Status {
 		case Same, Excused:
 		case Differs:
-			var b strings.Builder
-			v.text(&b)
-			c.Failure = &junit.Failure{Message: "the lanes differ", Type: string(Differs), Text: b.String()}
+			c.Failure = &junit.Failure{Message: "the lanes differ", Type: string(Differs), Text: v.text()}
 		case NotCompared:
 			c.Failure = &junit.Failure{Message: "not compared: " + strings.Join(v.Why, "; "), Type: string(NotCompared)}
 		case NotComparable:

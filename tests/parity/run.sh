@@ -28,7 +28,7 @@ compare() {
 	label=$1
 	shift
 	status=0
-	"$program" parity --claude-version "$version" --retries 2 "$@" >"$out" || status=$?
+	"$program" parity --claude-version "$version" --retries 2 --verbose "$@" >"$out" || status=$?
 	cat "$out"
 	if [ "$status" = 77 ]; then
 		figures="${figures}$label: skipped: claude $version is not to be had from npm

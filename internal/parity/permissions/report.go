@@ -12,6 +12,7 @@ import (
 
 	"github.com/claudeless/claudeless/internal/base/diag"
 	"github.com/claudeless/claudeless/internal/base/junit"
+	"github.com/claudeless/claudeless/internal/parity"
 )
 
 // Status is how two decisions about a call compare.
@@ -106,15 +107,22 @@ func (r *Report) Count(s Status) (n int) {
 	return n
 }
 
-// WriteText writes every call that is not the same, and the line with the figures.
-func (r *Report) WriteText(w io.Writer) error {
-	var b strings.Builder
+// WriteText writes the calls that are not the same, as many as fit on one screen unless verbose is set, and the line with
+// the figures.
+func (r *Report) WriteText(w io.Writer, verbose bool) error {
+	var texts []string
 	for _, s := range []Status{NotCompared, Stricter, Looser} {
 		for _, v := range r.Calls {
 			if v.Status == s {
-				b.WriteString(v.text())
+				texts = append(texts, v.text())
 			}
 		}
+	}
+	var b strings.Builder
+	if verbose {
+		b.WriteString(strings.Join(texts, ""))
+	} else {
+		b.WriteString(parity.OneScreen(texts))
 	}
 	fmt.Fprintf(&b, "%d calls, %d same, %d looser, %d stricter, %d known, %d not compared\n",
 		len(r.Calls), r.Count(Same), r.Count(Looser), r.Count(Stricter), r.Count(Excused), r.Count(NotCompared))

@@ -94,7 +94,7 @@ func (d *Decisions) Write(f Files, s *process.System) error {
 	if d.Unreadable.Err() != nil {
 		return nil
 	}
-	return errors.Join(f.write(&d.Report), d.WriteText(s.Stdout))
+	return errors.Join(f.write(&d.Report), d.WriteText(s.Stdout, f.Verbose))
 }
 
 // report is what can be written to files.

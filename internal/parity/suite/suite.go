@@ -169,14 +169,18 @@ func (r *caseRunner) one(ctx context.Context, i int, c *cases.Case, before *pari
 }
 
 // Files are where reports go; empty = not written.
-type Files struct{ JSON, JUnit string }
+type Files struct {
+	JSON, JUnit string
+	// Verbose prints the whole report instead of one screen.
+	Verbose bool
+}
 
 // Write writes the reports and what is to be said.
 func (res *Result) Write(f Files, s *process.System) error {
 	diag.Render(s.Stderr, res.Unreadable)
 	diag.Render(s.Stderr, res.Stale)
 	_, err := io.WriteString(s.Stdout, res.Normal)
-	return errors.Join(err, f.write(&res.Report), res.WriteText(s.Stdout))
+	return errors.Join(err, f.write(&res.Report), res.WriteText(s.Stdout, f.Verbose))
 }
 
 func write(name string, data []byte) error {

@@ -1,0 +1,49 @@
+package parity
+
+import (
+	"fmt"
+	"strings"
+)
+
+const (
+	// screenLines is the number of lines for what needs attention.
+	screenLines = 20
+	// linesEach is the least number of lines that an item gets.
+	linesEach = 4
+	// screenWidth is the length at which a line is cut.
+	screenWidth = 160
+)
+
+// OneScreen shortens the texts of a report so that they fit on one screen: long lines and long texts are cut, and texts
+// without room are counted.
+func OneScreen(texts []string) string {
+	if len(texts) == 0 {
+		return ""
+	}
+	each := max(linesEach, screenLines/len(texts))
+	var b strings.Builder
+	used, cut := 0, false
+	for i, text := range texts {
+		lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
+		if used += min(len(lines), each); used > screenLines {
+			fmt.Fprintf(&b, "… %d more like these\n", len(texts)-i)
+			cut = true
+			break
+		}
+		for j, line := range lines {
+			if j == each-1 && len(lines) > each {
+				fmt.Fprintf(&b, "  … %d more lines\n", len(lines)-j)
+				cut = true
+				break
+			}
+			if r := []rune(line); len(r) > screenWidth {
+				line, cut = string(r[:screenWidth])+"…", true
+			}
+			b.WriteString(line + "\n")
+		}
+	}
+	if cut {
+		b.WriteString("hint: -v prints the whole report\n")
+	}
+	return b.String()
+}
