@@ -29,9 +29,10 @@ type call struct {
 	original json.RawMessage // input before it was changed; nil = it was not
 	// action is what was decided before the call; empty = it was not stopped.
 	action Action
-	record *Record // once it is over
-	pause  *pause  // nil = it is not paused
-	size   int     // bytes it keeps
+	paused time.Duration // before the call
+	record *Record       // once it is over
+	pause  *pause        // nil = it is not paused
+	size   int           // bytes it keeps
 }
 
 // calls are those begun and not completed.

@@ -172,6 +172,7 @@ func (h *Hub) settle(p *pause, d Decision) bool {
 	h.pauses.remember(p.id, d)
 	if p.phase == Before {
 		p.call.action = d.Action
+		p.call.paused += h.o.Now().Sub(p.at)
 		if d.Action == ActionModify && d.Input != nil {
 			p.call.original = p.call.data.Input()
 			p.call.data.Values = Input{d.Input, d.InputCID}

@@ -83,7 +83,7 @@ func resultOf(store *cas.Store, o Outcome) (Outcome, error) {
 // record keeps what became of a call and tells the observers; r.mu is held.
 func (r *records) record(k *call, o Outcome) {
 	rec := Record{CallData: k.data, More: o.More, Ending: Ending{
-		Status: "success", Action: k.action, CompletedAt: seconds(r.o.Now()), ResultCID: o.ResultCID, ErrorCID: o.ErrorCID,
+		Status: "success", Action: k.action, CompletedAt: seconds(r.o.Now()), PausedFor: k.paused.Seconds(), ResultCID: o.ResultCID, ErrorCID: o.ErrorCID,
 		ErrorType: o.ErrorType, Error: o.Error, Sessions: k.sessions, OriginalInput: k.original,
 	}}
 	rec.PrettyResult = o.Result

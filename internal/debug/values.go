@@ -197,16 +197,18 @@ type Ending struct {
 	Status string `json:"status"` // success, exception, or the status of an event
 	// Source is "mcp_client" for calls made through the hub to the external
 	// server Server.
-	Source      string   `json:"source,omitempty"`
-	Server      string   `json:"server,omitempty"`
-	Action      Action   `json:"action,omitempty"`       // decided before the call
-	AfterAction Action   `json:"after_action,omitempty"` // decided after it
-	CompletedAt float64  `json:"completed_at"`
-	ResultCID   string   `json:"result_cid,omitempty"`
-	ErrorCID    string   `json:"exception_cid,omitempty"`
-	ErrorType   string   `json:"exception_type,omitempty"`
-	Error       string   `json:"exception_message,omitempty"`
-	Sessions    []string `json:"repl_sessions,omitempty"`
+	Source      string  `json:"source,omitempty"`
+	Server      string  `json:"server,omitempty"`
+	Action      Action  `json:"action,omitempty"`       // decided before the call
+	AfterAction Action  `json:"after_action,omitempty"` // decided after it
+	CompletedAt float64 `json:"completed_at"`
+	// PausedFor is how many seconds of the time until then the call was paused.
+	PausedFor float64  `json:"paused_for,omitempty"`
+	ResultCID string   `json:"result_cid,omitempty"`
+	ErrorCID  string   `json:"exception_cid,omitempty"`
+	ErrorType string   `json:"exception_type,omitempty"`
+	Error     string   `json:"exception_message,omitempty"`
+	Sessions  []string `json:"repl_sessions,omitempty"`
 	// OriginalInput is what the agent asked for, when the input was changed, and
 	// FinalResult what it was given, when the result was: a failure is its text.
 	OriginalInput json.RawMessage `json:"original_input,omitempty"`

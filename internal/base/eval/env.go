@@ -32,7 +32,8 @@ func (e *Env) With(names map[string]any) *Env {
 	if n.types == nil {
 		n.types = types.Map{budgetName: types.Any}
 	}
-	for name, example := range names {
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		example := names[name]
 		n.types[name] = typeOf(example)
 		n.fields = append(n.fields, fieldsOf(example)...)
 	}

@@ -124,14 +124,7 @@ func (b *browser) serve(f func(*browser, *http.Request) (pageData, error)) http.
 			status = http.StatusNotFound
 			p = pageData{name: "not-found", Title: "Not found", Data: err.Error()}
 		}
-		p.Nav = []objectLink{
-			{"/", "Paused calls"},
-			{"/call-tree", "Call trees"},
-			{"/objects", "Objects"},
-			{"/repls", "REPL sessions"},
-			{"/com-errors", "Communication errors"},
-			{"/docs", "API"},
-		}
+		p.Nav = b.links()
 		p.Here, p.Search, p.Status = r.URL.Path, r.URL.Query().Get("search"), r.URL.Query().Get("status")
 		var buf bytes.Buffer
 		if err := b.pages.ExecuteTemplate(&buf, p.name, p); err != nil {
@@ -140,6 +133,20 @@ func (b *browser) serve(f func(*browser, *http.Request) (pageData, error)) http.
 		}
 		page.Write(w, status, page.HTML, buf.Bytes())
 	}
+}
+
+// links are the navigation of the pages. Those about older clients are left out until one has connected.
+func (b *browser) links() []objectLink {
+	links := []objectLink{{"/", "Paused calls"}}
+	if b.older.Connected() {
+		links = append(links,
+			objectLink{"/call-tree", "Call trees"},
+			objectLink{"/objects", "Objects"},
+			objectLink{"/repls", "REPL sessions"},
+			objectLink{"/com-errors", "Communication errors"},
+		)
+	}
+	return append(links, objectLink{"/docs", "API"})
 }
 
 // wanted reports whether a value has what the search field holds, in any case.
@@ -347,8 +354,9 @@ func clock(seconds any) string {
 	return time.Unix(int64(whole), int64(part*1e9)).Format("2006-01-02 15:04:05.000")
 }
 
+// lasted is how long a call ran, without its pause.
 func lasted(r debug.Record) string {
-	return fmt.Sprintf("%.0f ms", max(0, (r.CompletedAt-r.StartedAt)*1000))
+	return fmt.Sprintf("%.0f ms", max(0, (r.CompletedAt-r.StartedAt-r.PausedFor)*1000))
 }
 
 // shortName is a CID or an object's name as a person can look at it.

@@ -168,6 +168,16 @@ func visit(t *testing.T, older *compat.Clients, path string) *httptest.ResponseR
 // there.
 func TestLinks(t *testing.T) {
 	older, _ := filled(t)
+	if body := visit(t, older, "/docs").Body.String(); strings.Contains(body, "/call-tree") {
+		t.Error("the navigation has pages about older clients before there is one")
+	}
+	for _, r := range compat.Routes() {
+		if r.Path == "/api/report-com-error" {
+			if _, err := r.Answer(older, t.Context(), compat.Request{Body: []byte(`{"summary":"s"}`)}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
 	seen := map[string]bool{"/call-tree": true}
 	next := []string{"/call-tree"}
 	for len(next) > 0 {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/claudeless/claudeless/internal/debug"
@@ -31,6 +32,8 @@ type Clients struct {
 	asked question
 	relay relay
 
+	connected atomic.Bool // some client has called
+
 	mu        sync.Mutex
 	comErrors []ComError
 }
@@ -39,6 +42,9 @@ type Clients struct {
 func New(o Options) *Clients {
 	return &Clients{hub: o.Hub, lease: cmp.Or(o.Lease, defaultLease), relay: relay{evals: map[string]*relayed{}, queues: map[string][]*relayed{}}}
 }
+
+// Connected reports whether an older client is or was connected to the hub.
+func (c *Clients) Connected() bool { return c.connected.Load() }
 
 // request is what clients send of a call.
 type request struct {
@@ -87,6 +93,7 @@ func (c *Clients) Start(ctx context.Context, body json.RawMessage) (debug.Starte
 	if err := decode(body, &in); err != nil {
 		return debug.StartedCall{}, err
 	}
+	c.connected.Store(true)
 	if in.PID == nil || in.Started == nil {
 		return debug.StartedCall{}, &debug.Error{Code: "missing_process_identity", Message: "process_pid and process_start_time required"}
 	}
@@ -164,6 +171,7 @@ func (c *Clients) event(_ context.Context, r Request) (any, error) {
 	if err := decode(r.Body, &in); err != nil {
 		return nil, err
 	}
+	c.connected.Store(true)
 	name := cmp.Or(in.MethodName, in.EventType)
 	if name == "" {
 		return nil, debug.Missing("method_name")
@@ -200,6 +208,9 @@ func (c *Clients) register(_ context.Context, r Request) (any, error) {
 		return nil, err
 	}
 	it := item.Item{CID: in.CID, ClientRef: in.Ref, Data: in.Data, Format: in.Format}
+	if it.CID != "" || it.Data != nil || len(it.ClientRef) > 0 { // callers of ours register no values
+		c.connected.Store(true)
+	}
 	if it.CID != "" {
 		if err := c.keep(it); err != nil {
 			return nil, err

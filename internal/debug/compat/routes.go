@@ -50,6 +50,7 @@ func (c *Clients) report(_ context.Context, r Request) (any, error) {
 	if len(r.Body) == 0 || r.Body[0] != '{' {
 		return nil, &debug.Error{Code: "invalid_payload", Message: "a report is an object"}
 	}
+	c.connected.Store(true)
 	c.ReportComError(r.Body)
 	return OK(), nil
 }

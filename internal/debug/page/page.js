@@ -409,7 +409,7 @@ const short = (text, n) => (text.length > n ? `${text.slice(0, n)}…` : text);
 function makeCall(call) {
   const card = clone("call");
   field(card, "tool").textContent = call.method_name;
-  field(card, "at").textContent = `${clock(call.completed_at)}, ${Math.max(0, (call.completed_at - call.started_at) * 1000).toFixed(0)} ms`;
+  field(card, "at").textContent = `${clock(call.completed_at)}, ${Math.max(0, (call.completed_at - call.started_at - (call.paused_for ?? 0)) * 1000).toFixed(0)} ms`;
   field(card, "preview").textContent = short(show(inputOf(call), 0), 300);
   card.addEventListener("toggle", () => facts(card, card.call));
   return card;
@@ -498,6 +498,7 @@ const load = {
   async functions() {
     functions = await api("GET", "/api/functions");
     attached(functions.functions.length > 0);
+    if (functions.older_clients) showOlder();
     one("#tools").replaceChildren(...functions.functions.map((name) => new Option(name)));
   },
   async servers() {
@@ -511,9 +512,13 @@ const load = {
     const { calls, total_count } = await api("GET", `/api/calls?limit=100&function_name=${encodeURIComponent(only)}`);
     reconcile("history", calls.reverse(), { key: (c) => c.call_id, make: makeCall, update: updateCall });
     attached(total_count > 0);
+    if (calls.some(foreign)) showOlder();
     if (total_count > calls.length) one('[data-count="history"]').textContent = `newest ${calls.length} of ${total_count}`;
   },
 };
+
+// showOlder shows the links to pages about clients of the older debugger, once there is one.
+const showOlder = () => { one("#older").hidden = false; };
 
 // attached folds up how to attach an agent once one has come.
 function attached(yes) {
