@@ -353,7 +353,7 @@ func (e *Engine) checkResult(c expectedResult, r Result) {
 	if _, ok := t.Match(r.Text); !ok {
 		e.missed = append(e.missed, ExpectationResult{
 			At:   c.at,
-			Text: fmt.Sprintf("expected the result of %s to match %s: %s; the result is %s", c.tool, c.pattern, t.Explain(r.Text, e.s.excerpts.hide), e.s.excerpts.clip(r.Text)),
+			Text: fmt.Sprintf("expected the result of %s to match %s: %s; the result is %s", c.tool, c.pattern, t.Explain(r.Text, e.s.excerpts), e.s.excerpts.clip(r.Text)),
 		})
 	}
 }

@@ -8,14 +8,19 @@ import (
 	"github.com/claudeless/claudeless/internal/base/match"
 )
 
+// Secrets finds where the secrets of a text begin and end, in order.
+type Secrets interface {
+	Places(text string) [][2]int
+}
+
 // excerpts shows parts of prompts and patterns in messages. Secrets are hidden before a text is cut, because a part of a
 // secret no longer looks like one.
 type excerpts struct {
-	secrets func(text string) [][2]int // nil = nothing is hidden
+	secrets Secrets // nil = nothing is hidden
 }
 
-// hide returns a text without its secrets.
-func (x excerpts) hide(s string) string {
+// Hide returns a text without its secrets.
+func (x excerpts) Hide(s string) string {
 	_, all := x.split(s, 0)
 	return all
 }
@@ -33,7 +38,7 @@ func (x excerpts) split(s string, at int) (before, after string) {
 		parts[0].WriteString(s[end:first])
 		parts[1].WriteString(s[first:to])
 	}
-	for _, place := range x.secrets(s) {
+	for _, place := range x.secrets.Places(s) {
 		if place[0] < at && at < place[1] {
 			at = place[0]
 		}
@@ -52,7 +57,7 @@ func (x excerpts) split(s string, at int) (before, after string) {
 // stopped says why a pattern does not match, and as far as it is known where it
 // stopped doing so.
 func (x excerpts) stopped(t match.Text, prompt string) string {
-	why := t.Explain(prompt, x.hide)
+	why := t.Explain(prompt, x)
 	m, ok := t.Miss(prompt)
 	const few = 3 // characters that fit by chance
 	if !ok || m.At < few {
@@ -87,7 +92,7 @@ func tail(s string) string {
 	return strconv.Quote(s)
 }
 
-func (x excerpts) clip(s string) string { return clip(x.hide(s)) }
+func (x excerpts) clip(s string) string { return clip(x.Hide(s)) }
 
 func clip(s string) string {
 	const most = 200

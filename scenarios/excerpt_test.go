@@ -10,16 +10,19 @@ import (
 	"github.com/claudeless/claudeless/scenarios"
 )
 
+// wordsAfterToken takes the word after "token" for a secret.
+type wordsAfterToken struct{}
+
+func (wordsAfterToken) Places(text string) (places [][2]int) {
+	for _, at := range regexp.MustCompile(`token \w+`).FindAllStringIndex(text, -1) {
+		places = append(places, [2]int{at[0] + len("token "), at[1]})
+	}
+	return places
+}
+
 // TestExplainHidesSecretsBeforeItCuts: a near miss that ends inside a secret, and excerpts that are too short for one, show
 // no part of it.
 func TestExplainHidesSecretsBeforeItCuts(t *testing.T) {
-	secret := regexp.MustCompile(`token \w+`)
-	places := func(text string) (all [][2]int) {
-		for _, at := range secret.FindAllStringIndex(text, -1) {
-			all = append(all, [2]int{at[0] + len("token "), at[1]})
-		}
-		return all
-	}
 	long := strings.Repeat("x", 35) + " token abcdefghijklmnop and more"
 	for name, tt := range map[string]struct{ pattern, prompt, want string }{
 		"the prompt leaves the pattern inside a secret": {
@@ -44,7 +47,7 @@ func TestExplainHidesSecretsBeforeItCuts(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			s.HideSecrets(places)
+			s.HideSecrets(wordsAfterToken{})
 			_, got, _ := strings.Cut(s.Explain(tt.prompt)[1], "): ")
 			if diff := cmp.Diff(tt.want, got); diff != "" {
 				t.Error(diff)

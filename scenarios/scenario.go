@@ -110,9 +110,8 @@ func (s *Scenario) Digest() string {
 	return s.digest
 }
 
-// HideSecrets makes every message about the scenario leave out the secrets of prompts and patterns. places finds where the
-// secrets of a text begin and end, in order. It must be called before the scenario is used.
-func (s *Scenario) HideSecrets(places func(text string) [][2]int) { s.excerpts.secrets = places }
+// HideSecrets makes every message about the scenario leave out the secrets of prompts and patterns. It must be called before the scenario is used.
+func (s *Scenario) HideSecrets(secrets Secrets) { s.excerpts.secrets = secrets }
 
 // ranked are the rules by what speaks for them: a pattern that matches, the parts
 // of it that do, then how little would have to be changed. Only those that share

@@ -16,7 +16,6 @@ import (
 	"github.com/claudeless/claudeless/internal/api/replay"
 	"github.com/claudeless/claudeless/internal/exec/gate"
 	"github.com/claudeless/claudeless/internal/record/journal"
-	"github.com/claudeless/claudeless/internal/record/redact"
 	"github.com/claudeless/claudeless/scenarios"
 )
 
@@ -74,7 +73,7 @@ type service struct {
 
 func newService(o Options) *service {
 	o.Memory = cmp.Or(o.Memory, 4096)
-	o.Scenario.HideSecrets(redact.Places(redact.Options{Environ: o.Environ}))
+	o.Scenario.HideSecrets(journal.SecretFinder(o.Environ))
 	var ids replay.IDs
 	if o.Scenario.Seed != nil {
 		ids.Seed = history.Digest{}.Chain("seed", strconv.FormatInt(*o.Scenario.Seed, 10))

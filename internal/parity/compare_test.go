@@ -216,7 +216,7 @@ func TestReportText(t *testing.T) {
 		{Case: "slow", File: "c.txtar", Line: 1, Status: parity.NotCompared, Why: []string{"too slow"}},
 	}}
 	var got strings.Builder
-	if err := r.WriteText(&got, false); err != nil {
+	if err := r.WriteText(&got); err != nil {
 		t.Fatal(err)
 	}
 	text := got.String()
@@ -226,7 +226,7 @@ func TestReportText(t *testing.T) {
 	}
 }
 
-// TestReportFitsOnAScreen (C4): however much differs, the report without -v has one screen: the first cases with a part of
+// TestReportFitsOnAScreen: however much differs, the report without -v has one screen: the first cases with a part of
 // their differences, how many there are besides, and the figures. With -v it has all, and the tables.
 func TestReportFitsOnAScreen(t *testing.T) {
 	r := &parity.Report{}
@@ -240,7 +240,9 @@ func TestReportFitsOnAScreen(t *testing.T) {
 	}
 	r.Cases = append(r.Cases, &parity.Verdict{Case: "other", File: "b.txtar", Status: parity.NotComparable, Why: []string{"a canned result"}})
 	var short, long strings.Builder
-	if err := errors.Join(r.WriteText(&short, false), r.WriteText(&long, true)); err != nil {
+	err := r.WriteText(&short)
+	r.Verbose = true
+	if err = errors.Join(err, r.WriteText(&long)); err != nil {
 		t.Fatal(err)
 	}
 	lines := strings.Split(strings.TrimSuffix(short.String(), "\n"), "\n")

@@ -72,6 +72,8 @@ func (v *Verdict) Unexcused() (paths []string) {
 // Report is what came of all cases.
 type Report struct {
 	Cases []*Verdict `json:"cases"`
+	// Verbose is set where the text is more than one screen.
+	Verbose bool `json:"-"`
 	// Between are the versions of the real CLI that were compared, and Changes what
 	// became of what; nil = it was the double and one of them.
 	Between []string `json:"between,omitempty"`
@@ -101,24 +103,24 @@ func (r *Report) JSON() ([]byte, error) {
 // WriteText writes one screen: the cases that need attention, and the line with the
 // figures. A verbose report holds every difference, the cases that cannot be compared, and the figures
 // by area and surface. A report about two versions has the changelog instead of cases.
-func (r *Report) WriteText(w io.Writer, verbose bool) error {
+func (r *Report) WriteText(w io.Writer) error {
 	var texts []string
 	if r.Between != nil {
 		texts = r.changelog()
 	} else {
 		for _, v := range r.Cases {
-			if text := v.text(); text != "" && (verbose || v.Status != NotComparable) {
+			if text := v.text(); text != "" && (r.Verbose || v.Status != NotComparable) {
 				texts = append(texts, text)
 			}
 		}
 	}
 	var b strings.Builder
-	if verbose {
+	if r.Verbose {
 		b.WriteString(strings.Join(texts, ""))
 	} else {
 		b.WriteString(OneScreen(texts))
 	}
-	if verbose && r.Between == nil {
+	if r.Verbose && r.Between == nil {
 		r.table(&b)
 		r.surfaces(&b)
 	}

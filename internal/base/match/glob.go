@@ -33,8 +33,8 @@ func (g glob) match(s string) (Captures, bool) {
 	return whole(s), true
 }
 
-func (g glob) explain(_ string, hide func(string) string) string {
-	return "the glob " + quote(hide(g.pattern)) + " does not fit all of it"
+func (g glob) explain(_ string, hide Hider) string {
+	return "the glob " + quote(hide.Hide(g.pattern)) + " does not fit all of it"
 }
 
 // fits tries the pattern from left to right. Only the last star needs to be

@@ -3,7 +3,9 @@ package match
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math/big"
+	"slices"
 )
 
 // Subset tells whether got has all that want says: every key of an object in
@@ -19,7 +21,8 @@ func subset(want, got any, path string) (string, bool) {
 		if !ok {
 			return differ(path, want, got), false
 		}
-		for key, sub := range w {
+		for _, key := range slices.Sorted(maps.Keys(w)) {
+			sub := w[key]
 			x, ok := g[key]
 			if !ok {
 				return fmt.Sprintf("`%s` is missing", join(path, key)), false

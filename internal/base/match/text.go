@@ -16,8 +16,16 @@ type matcher interface {
 	match(s string) (Captures, bool)
 	// explain says, after a failed match, why s does not match. The pattern is
 	// shown as hide returns it.
-	explain(s string, hide func(string) string) string
+	explain(s string, hide Hider) string
 }
+
+// Hider takes out of a text what messages must not show.
+type Hider interface{ Hide(text string) string }
+
+// nothing hides nothing.
+type nothing struct{}
+
+func (nothing) Hide(s string) string { return s }
 
 // Captures are what a pattern took out of a text: Groups[0] is the matched
 // part, then the groups of the regular expression. Names has the name of each
@@ -48,12 +56,12 @@ func (t Text) Match(s string) (Captures, bool) {
 
 // Explain says why s does not match, as in "the text does not contain "x"". The
 // pattern is passed to hide before it is cut and shown; nil shows it as it is.
-func (t Text) Explain(s string, hide func(string) string) string {
+func (t Text) Explain(s string, hide Hider) string {
 	if t.m == nil {
 		return "it matches"
 	}
 	if hide == nil {
-		hide = func(s string) string { return s }
+		hide = nothing{}
 	}
 	return t.m.explain(s, hide)
 }
@@ -97,14 +105,14 @@ func (e exact) match(s string) (Captures, bool) {
 	return whole(s), true
 }
 
-func (e exact) explain(s string, hide func(string) string) string {
+func (e exact) explain(s string, hide Hider) string {
 	switch {
 	case strings.EqualFold(string(e), s):
-		return fmt.Sprintf("it differs from %s in upper and lower case", quote(hide(string(e))))
+		return fmt.Sprintf("it differs from %s in upper and lower case", quote(hide.Hide(string(e))))
 	case strings.TrimSpace(s) == strings.TrimSpace(string(e)):
-		return fmt.Sprintf("it differs from %s in white space at its ends", quote(hide(string(e))))
+		return fmt.Sprintf("it differs from %s in white space at its ends", quote(hide.Hide(string(e))))
 	}
-	return fmt.Sprintf("it is not %s", quote(hide(string(e))))
+	return fmt.Sprintf("it is not %s", quote(hide.Hide(string(e))))
 }
 
 // Contains matches texts that have s in them.
@@ -119,11 +127,11 @@ func (c contains) match(s string) (Captures, bool) {
 	return whole(string(c)), true
 }
 
-func (c contains) explain(s string, hide func(string) string) string {
+func (c contains) explain(s string, hide Hider) string {
 	if strings.Contains(strings.ToLower(s), strings.ToLower(string(c))) {
-		return fmt.Sprintf("it has %s only in other upper and lower case", quote(hide(string(c))))
+		return fmt.Sprintf("it has %s only in other upper and lower case", quote(hide.Hide(string(c))))
 	}
-	return fmt.Sprintf("it does not contain %s", quote(hide(string(c))))
+	return fmt.Sprintf("it does not contain %s", quote(hide.Hide(string(c))))
 }
 
 // All matches what every part matches; the captures are those of the first
@@ -146,7 +154,7 @@ func (a all) match(s string) (Captures, bool) {
 	return best, true
 }
 
-func (a all) explain(s string, hide func(string) string) string {
+func (a all) explain(s string, hide Hider) string {
 	for _, part := range a {
 		if _, ok := part.Match(s); !ok {
 			return part.Explain(s, hide)
@@ -170,7 +178,7 @@ func (a anyOf) match(s string) (Captures, bool) {
 	return Captures{}, false
 }
 
-func (a anyOf) explain(s string, hide func(string) string) string {
+func (a anyOf) explain(s string, hide Hider) string {
 	reasons := make([]string, 0, len(a))
 	for _, part := range a {
 		reasons = append(reasons, part.Explain(s, hide))
@@ -193,7 +201,7 @@ func (n not) match(s string) (Captures, bool) {
 	return whole(s), true
 }
 
-func (n not) explain(string, func(string) string) string { return "it matches what it must not" }
+func (n not) explain(string, Hider) string { return "it matches what it must not" }
 
 // Regex matches texts in which the regular expression (RE2) is found. It is
 // checked now and compiled when it is first needed.
@@ -226,8 +234,8 @@ func (r *regex) match(s string) (Captures, bool) {
 	return Captures{Groups: found, Names: r.re.SubexpNames()}, found != nil
 }
 
-func (r *regex) explain(_ string, hide func(string) string) string {
-	return "the regex " + quote(hide(r.expr)) + " is not found in it"
+func (r *regex) explain(_ string, hide Hider) string {
+	return "the regex " + quote(hide.Hide(r.expr)) + " is not found in it"
 }
 
 // quote shows a pattern on one line of bounded length.

@@ -37,7 +37,7 @@ func Judge(in Input) Report {
 // judge judges the runs of one scenario; the findings are unsorted.
 func judge(in Input) Report {
 	if in.Scenario != nil {
-		in.Scenario.HideSecrets(redact.Places(redact.Options{Environ: in.Environ}))
+		in.Scenario.HideSecrets(redact.NewFinder(redact.Options{Environ: in.Environ}))
 	}
 	runs := splitByProcess(in.Entries)
 	r := Report{Expectations: expectations(in), Runs: []Run{}}

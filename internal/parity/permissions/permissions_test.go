@@ -100,7 +100,7 @@ func TestJudge_A11(t *testing.T) {
 	var r permissions.Report
 	r.Calls = files[0].Groups[0].Judge(session("", allowed, allowed, denied, question, rejected), session("too slow", allowed, question, question, question, denied))
 	var got strings.Builder
-	if err := r.WriteText(&got, false); err != nil {
+	if err := r.WriteText(&got); err != nil {
 		t.Fatal(err)
 	}
 	const want = `not compared: 4 (calls.toml:3, group g)

@@ -95,6 +95,8 @@ func (f *File) Stale(verdicts []*Verdict) (list diag.List) {
 // Report holds the verdicts about all calls.
 type Report struct {
 	Calls []*Verdict `json:"calls"`
+	// Verbose is set where the text is more than one screen.
+	Verbose bool `json:"-"`
 }
 
 // Count is the number of calls with a status.
@@ -107,9 +109,9 @@ func (r *Report) Count(s Status) (n int) {
 	return n
 }
 
-// WriteText writes the calls that are not the same, as many as fit on one screen unless verbose is set, and the line with
+// WriteText writes the calls that are not the same, as many as fit on one screen unless r.Verbose is set, and the line with
 // the figures.
-func (r *Report) WriteText(w io.Writer, verbose bool) error {
+func (r *Report) WriteText(w io.Writer) error {
 	var texts []string
 	for _, s := range []Status{NotCompared, Stricter, Looser} {
 		for _, v := range r.Calls {
@@ -119,7 +121,7 @@ func (r *Report) WriteText(w io.Writer, verbose bool) error {
 		}
 	}
 	var b strings.Builder
-	if verbose {
+	if r.Verbose {
 		b.WriteString(strings.Join(texts, ""))
 	} else {
 		b.WriteString(parity.OneScreen(texts))

@@ -89,12 +89,13 @@ func (r *laneRunner) decide(ctx context.Context, g *permissions.Group) []*permis
 
 // Write writes the reports and the verdicts that are not the same.
 func (d *Decisions) Write(f Files, s *process.System) error {
+	d.Verbose = f.Verbose
 	diag.Render(s.Stderr, d.Unreadable)
 	diag.Render(s.Stderr, d.Stale)
 	if d.Unreadable.Err() != nil {
 		return nil
 	}
-	return errors.Join(f.write(&d.Report), d.WriteText(s.Stdout, f.Verbose))
+	return errors.Join(f.write(&d.Report), d.WriteText(s.Stdout))
 }
 
 // report is what can be written to files.

@@ -177,10 +177,11 @@ type Files struct {
 
 // Write writes the reports and what is to be said.
 func (res *Result) Write(f Files, s *process.System) error {
+	res.Verbose = f.Verbose
 	diag.Render(s.Stderr, res.Unreadable)
 	diag.Render(s.Stderr, res.Stale)
 	_, err := io.WriteString(s.Stdout, res.Normal)
-	return errors.Join(err, f.write(&res.Report), res.WriteText(s.Stdout, f.Verbose))
+	return errors.Join(err, f.write(&res.Report), res.WriteText(s.Stdout))
 }
 
 func write(name string, data []byte) error {

@@ -46,7 +46,7 @@ func TestRetries(t *testing.T) {
 				t.Errorf("%s, flaky %q; want %s, %q", v.Status, v.Flaky, test.want, test.flaky)
 			}
 			var text bytes.Buffer
-			if err := res.WriteText(&text, false); err != nil || strings.Contains(text.String(), "flaky: one") != (test.flaky != nil) {
+			if err := res.WriteText(&text); err != nil || strings.Contains(text.String(), "flaky: one") != (test.flaky != nil) {
 				t.Errorf("%v:\n%s", err, text.String())
 			}
 		})

@@ -77,6 +77,11 @@ func (j *Journal) Write(b Body) {
 	j.err = err
 }
 
+// SecretFinder finds the secrets that journals hide in the same environment.
+func SecretFinder(environ []string) *redact.Finder {
+	return redact.NewFinder(redact.Options{Environ: environ})
+}
+
 func (j *Journal) fail(err error) {
 	if err == nil {
 		return

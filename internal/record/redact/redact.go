@@ -87,16 +87,25 @@ func (r *Redactor) Find(s string) []Finding {
 	return merge(found)
 }
 
-// Places returns a function that finds where the secrets of a text begin and end,
-// in order. It makes its redactor when it is first called.
-func Places(o Options) func(text string) [][2]int {
-	redactor := sync.OnceValue(func() *Redactor { return New(o) })
-	return func(text string) (places [][2]int) {
-		for _, f := range redactor().Find(text) {
-			places = append(places, [2]int{f.Start, f.End})
-		}
-		return places
+// Finder finds where the secrets of texts are. It makes its redactor when it is
+// first used. It may be used by many goroutines.
+type Finder struct {
+	options Options
+
+	once     sync.Once
+	redactor *Redactor
+}
+
+// NewFinder makes a finder.
+func NewFinder(o Options) *Finder { return &Finder{options: o} }
+
+// Places lists where the secrets of a text begin and end, in order.
+func (f *Finder) Places(text string) (places [][2]int) {
+	f.once.Do(func() { f.redactor = New(f.options) })
+	for _, found := range f.redactor.Find(text) {
+		places = append(places, [2]int{found.Start, found.End})
 	}
+	return places
 }
 
 // rules are the shapes of secrets, made when they are first needed.
