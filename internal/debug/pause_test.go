@@ -269,6 +269,27 @@ func TestLeaseIsRenewed(t *testing.T) {
 	})
 }
 
+// The time in which a call was paused is in its record, so that it does not count as the time that the tool took.
+func TestRecordTellsThePause(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHub(t)
+		set(t, h, BreakpointChange{Name: "Bash", After: new("go")})
+		b := start(t, h, "Bash", `{}`)
+		time.Sleep(3 * time.Second) // of the bubble
+		if err := h.Resume(t.Context(), b.PauseID, Resume{Action: "continue"}); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Second)
+		if _, err := h.Complete(t.Context(), Completion{CallID: b.CallID}); err != nil {
+			t.Fatal(err)
+		}
+		all, err := h.Calls("", nil)
+		if err != nil || len(all.Calls) != 1 || all.Calls[0].PausedFor != 3 {
+			t.Errorf("%+v, %v", all, err)
+		}
+	})
+}
+
 func TestCloseEndsPauses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHub(t)

@@ -59,7 +59,7 @@ func openRecords(plan launch.Plan, t transcript.ContextSource) (*recorder, error
 		}
 		return nil, err // a missing conversation keeps its type, because it has a result
 	}
-	plan.Scenario.Scenario.HideSecrets(redact.NewFinder(redact.Options{Environ: plan.Environ}))
+	plan.Scenario.HideSecrets(redact.NewFinder(redact.Options{Environ: plan.Environ}))
 	r.scenario = &scenarioProgress{Engine: scenarios.NewEngine(plan.Scenario.Scenario, plan.Scenario.Engine), scenario: plan.Scenario.Scenario, clock: plan.Clock, started: plan.Clock.Now(), lastMessage: map[string]string{}}
 	if state := r.transcript.ScenarioState(); state != nil {
 		if err := r.scenario.Restore(state); err != nil {
