@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Check refuses what the API would refuse; the error is a [*RefusalError].
+// Check returns a [*RefusalError] for a request that the API would refuse.
 func (r *Request) Check() error {
 	switch {
 	case r.Model == "": // is said below
@@ -20,8 +20,8 @@ func (r *Request) Check() error {
 	return r.CheckCount()
 }
 
-// CheckCount is [Request.Check] for a request that only wants its tokens counted:
-// it needs less.
+// CheckCount is like [Request.Check] for a request that only counts tokens, which has fewer
+// required keys.
 func (r *Request) CheckCount() error {
 	switch {
 	case r.Model == "":
@@ -39,9 +39,9 @@ func (r *Request) CheckCount() error {
 	return checkResults(r.Messages)
 }
 
-// checkThinking checks what the API wants of reasoning that comes back to it while the
-// model reasons: it is as it was signed, and stands first in its message, for which
-// adaptive reasoning is not asked. Neighbours of one role are one message.
+// checkThinking checks the thinking blocks that a client sends back while thinking is enabled. A
+// block must be as it was signed and, except with adaptive thinking, be the first in its message.
+// Adjacent messages of one role count as one.
 func (r *Request) checkThinking() error {
 	var thinking struct {
 		Type string `json:"type"`
@@ -72,9 +72,8 @@ func (r *Request) checkThinking() error {
 	return nil
 }
 
-// checkResults checks that every call has its result in the next message of the user,
-// and every result its call in the message before. Neighbours of one role are one
-// message.
+// checkResults checks that every call has its result in the next user message, and every result its
+// call in the message before. Adjacent messages of one role count as one.
 func checkResults(messages []*Message) error {
 	var open []ToolUse // calls of the assistant's last message
 	from := 0          // where that message is
@@ -104,7 +103,7 @@ func checkResults(messages []*Message) error {
 	return nil
 }
 
-// removeAnswered takes the calls off that the message at i has results of.
+// removeAnswered removes the calls whose results are in the message at index i.
 func (c *Message) removeAnswered(open []ToolUse, i int) ([]ToolUse, error) {
 	for _, p := range c.parts {
 		if p.result == nil {

@@ -6,19 +6,19 @@ import (
 	"strings"
 )
 
-// textMarker tells what a text block of Claude Code is by how it begins. The texts are
-// those that were seen in requests of the versions named.
+// textMarker recognizes a text block of Claude Code by its prefix. The prefixes were observed in
+// requests of the versions named.
 type textMarker struct {
 	prefix string
 	kind   Kind
-	since  string // version that was first seen with it
+	since  string // version in which it was first observed
 }
 
-// kindContext marks what is no step: it stands beside one.
+// kindContext marks a text that is no step but accompanies one.
 const kindContext Kind = "context"
 
-// textMarkers are what Claude Code puts into a conversation beside what people type.
-// The first that fits counts.
+// textMarkers are the texts that Claude Code adds to a conversation. The first marker that matches
+// applies.
 func textMarkers() []textMarker {
 	return []textMarker{
 		{"<system-reminder>\n[SYSTEM NOTIFICATION - NOT USER INPUT]", Notice, "2.1.329"},
@@ -53,7 +53,7 @@ const (
 	addedSuffix = "\n\nThis is how Claude Code surfaces messages"
 )
 
-// kindOfText tells what a text is; "" = none of Claude Code's own.
+// kindOfText returns what a text is, or "" if Claude Code did not add it.
 func kindOfText(text string) Kind {
 	text = strings.TrimLeft(text, "\n ")
 	if text == "" || !strings.ContainsRune("<[(TSOY", rune(text[0])) {
@@ -67,16 +67,16 @@ func kindOfText(text string) Kind {
 	return ""
 }
 
-// messageReader is a message of the user, or of the system, on its way to what it means.
+// messageReader collects the parts of a user or system message until their meaning is known.
 type messageReader struct {
 	results       []*Result
 	prompt, files []string
-	before, after []Step // Claude Code's own, before the prompt and behind it
+	before, after []Step // Claude Code's own steps, before and after the prompt
 	context       []sideText
 	interrupted   bool
 }
 
-// interpret decides what a message means, and what stands beside it.
+// interpret converts the parts of a message into steps and the texts that accompany them.
 func interpret(role string, parts []part) (steps []Step, context []sideText) {
 	var r messageReader
 	last := len(parts) - 1
@@ -104,7 +104,7 @@ func interpret(role string, parts []part) (steps []Step, context []sideText) {
 	return r.steps(), r.context
 }
 
-// addText takes one text.
+// addText classifies one text.
 func (r *messageReader) addText(text string) {
 	switch as := kindOfText(text); as {
 	case AddedPrompt:
@@ -131,7 +131,7 @@ func (r *messageReader) addText(text string) {
 	}
 }
 
-// steps are what the message means, in order.
+// steps returns the steps of the message in order.
 func (r *messageReader) steps() []Step {
 	var steps []Step
 	kind := Prompt
@@ -148,7 +148,7 @@ func (r *messageReader) steps() []Step {
 	return append(steps, r.after...)
 }
 
-// promptStep is what the texts so far ask.
+// promptStep returns the step for the texts collected so far.
 func (r *messageReader) promptStep(kind Kind) Step {
 	s := Step{Kind: kind, Text: joinPieces(r.prompt), Pieces: r.prompt, Files: r.files}
 	s.digest = s.ownDigest()
@@ -161,7 +161,7 @@ func addedText(text string) string {
 	return text
 }
 
-// noticeText is the notification itself, as scenarios know it.
+// noticeText returns the notification itself, as scenarios see it.
 func noticeText(text string) string {
 	const begin, end = "<task-notification>", "</task-notification>"
 	if from := strings.Index(text, begin); from >= 0 {
@@ -172,7 +172,7 @@ func noticeText(text string) string {
 	return contextText(text)
 }
 
-// contextText is a text beside a prompt without the tags around it.
+// contextText returns an accompanying text without the tags around it.
 func contextText(text string) string {
 	text = strings.TrimSpace(text)
 	if inner, ok := strings.CutPrefix(text, "<system-reminder>"); ok {
@@ -182,9 +182,8 @@ func contextText(text string) string {
 	return text
 }
 
-// sideText is a text beside a prompt or results. Those that the user's own hooks and files
-// tell come first, those that Claude Code tells of itself last: that is the order
-// in which scenarios can rely on them.
+// sideText is a text that accompanies a prompt or results. Texts from the user's own hooks and
+// files come first and those about Claude Code last, so that scenarios can rely on the order.
 type sideText struct {
 	text string
 	rank sideTextOrder
@@ -193,14 +192,14 @@ type sideText struct {
 type sideTextOrder int
 
 const (
-	fromHook      sideTextOrder = iota // by a hook
+	fromHook      sideTextOrder = iota // text of a hook
 	mentionedFile                      // a file that the prompt mentions
 	otherContext
-	aboutClaudeCode // what Claude Code says of itself, of the machine, of what there is
+	aboutClaudeCode // about Claude Code, the machine, the available tools
 )
 
-// contextOpenings are how texts of Claude Code's own begin that stand beside prompts, often
-// several of them in one block.
+// contextOpenings are the prefixes of the texts that Claude Code adds to prompts, often several in
+// one block.
 func contextOpenings() []string {
 	return []string{
 		"# Environment\n", "You are powered by the model", "The following deferred tools are", "Available agent types for", "When you launch multiple agents",
@@ -209,7 +208,7 @@ func contextOpenings() []string {
 	}
 }
 
-// sideTexts are the texts in a block of context, or of the system.
+// splitContext returns the texts in a context block or a system message.
 func splitContext(text string) []sideText {
 	text = contextText(text)
 	var out []sideText
@@ -220,8 +219,7 @@ func splitContext(text string) []sideText {
 	return out
 }
 
-// cutFirstContext cuts a text where another one of the known ones begins. What a file
-// holds is never cut.
+// cutFirstContext cuts a text before the next known prefix. The contents of a file are never cut.
 func cutFirstContext(text string) (first, rest string) {
 	if strings.HasPrefix(text, mentionedFilePrefix) {
 		return text, ""
@@ -238,10 +236,10 @@ func cutFirstContext(text string) (first, rest string) {
 	}
 }
 
-// mentionedFilePrefix stands before what a file holds that the prompt mentions.
+// mentionedFilePrefix precedes the contents of a file that the prompt mentions.
 const mentionedFilePrefix = "Result of calling the Read tool:\n"
 
-// classifyContext tells what a text is by how it begins.
+// classifyContext determines what a text is by its prefix.
 func classifyContext(text string) sideText {
 	if file, ok := strings.CutPrefix(text, mentionedFilePrefix); ok {
 		return sideText{file, mentionedFile}
@@ -257,7 +255,7 @@ func classifyContext(text string) sideText {
 	return sideText{text, otherContext}
 }
 
-// WorkingDirectory is where Claude Code says that it runs; "" = it does not say.
+// WorkingDirectory returns the directory in which Claude Code says it runs, or "".
 func (r *Request) WorkingDirectory() string {
 	for _, m := range r.Messages {
 		for _, a := range m.context {
@@ -269,7 +267,7 @@ func (r *Request) WorkingDirectory() string {
 	return directoryIn(r.SystemText())
 }
 
-// directoryIn finds the line that names the working directory.
+// directoryIn returns the working directory that a line of the text names.
 func directoryIn(text string) string {
 	for _, label := range []string{"Primary working directory: ", "Working directory: "} {
 		if _, rest, ok := strings.Cut(text, label); ok {
@@ -280,9 +278,8 @@ func directoryIn(text string) string {
 	return ""
 }
 
-// withoutReminders takes out of a tool's result what Claude Code adds to it for
-// older models, reminders after a blank line, and to the failure of a tool whose schema
-// the model has not seen: both at the end.
+// withoutReminders removes what Claude Code appends to a tool result: reminders after a blank line,
+// for older models, and a note after the failure of a tool whose schema the model has not seen.
 func withoutReminders(text string) string {
 	if at := strings.LastIndex(text, "\n\nThis tool's input schema was not in your prompt when you called it."); at >= 0 {
 		text = text[:at]
@@ -300,9 +297,8 @@ func withoutReminders(text string) string {
 	}
 }
 
-// SideRequestKind tells whether a request is one that a client makes beside the
-// conversation, and of which kind; "" = it is the
-// conversation. There is a message.
+// SideRequestKind returns the kind of a request outside the conversation, such as a title, or ""
+// for a request of the conversation. The request must have a message.
 func (r *Request) SideRequestKind() string {
 	last := r.Messages[len(r.Messages)-1]
 	if last.Role == "user" && last.endsWithPrefix("CRITICAL: Respond with TEXT ONLY") {

@@ -7,17 +7,17 @@ import (
 	"strings"
 )
 
-// Client is what the headers say about who asks.
+// Client holds what the headers say about the sender.
 type Client struct {
 	Namespace, Path string
 	Session, Agent  string // Claude Code's; "" = it names none
 	UserAgent       string
 	Betas           []string
-	Retries         int         // how often an SDK has sent the request before
+	Retries         int         // how often an SDK has repeated the request
 	Header          http.Header // the request's own
 }
 
-// maxRetries bounds what a client may say of its retries.
+// maxRetries limits the number of retries that a client may report.
 const maxRetries = 1000
 
 // ReadClient reads the headers of a request to a path of a namespace.
@@ -38,12 +38,13 @@ func ReadClient(r *http.Request, namespace, path string) Client {
 	return c
 }
 
-// IsClaudeCode tells whether Claude Code asks.
+// IsClaudeCode reports whether the request comes from Claude Code.
 func (c *Client) IsClaudeCode() bool {
 	return strings.HasPrefix(c.UserAgent, "claude-cli/") || strings.HasPrefix(c.UserAgent, "claude-code/")
 }
 
-// VisibleHeaders are those that expressions may see: lower case, without credentials.
+// VisibleHeaders returns the headers that expressions may read, in lower case and without
+// credentials.
 func (c *Client) VisibleHeaders() map[string]string {
 	out := make(map[string]string, len(c.Header))
 	for name, values := range c.Header {
@@ -57,8 +58,7 @@ func (c *Client) VisibleHeaders() map[string]string {
 	return out
 }
 
-// secretHeader tells whether a header, in lower case, can hold a credential: those
-// that are accepted as such, and what looks like one.
+// secretHeader reports whether a header, in lower case, may contain a credential.
 func secretHeader(name string) bool {
 	switch name {
 	case "x-api-key", "authorization", "proxy-authorization", "cookie", "x-claudeless-token":

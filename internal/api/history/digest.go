@@ -6,10 +6,10 @@ import (
 	"math/bits"
 )
 
-// Digest names a history, or a part of one: equal digests, equal histories.
+// Digest identifies a history or a part of one: equal digests mean equal histories.
 type Digest [16]byte
 
-// Chain is the digest of a history that d begins and parts go on.
+// Chain returns the digest of the history d followed by parts.
 func (d Digest) Chain(parts ...string) Digest {
 	h := sha256.New()
 	h.Write(d[:])
@@ -22,8 +22,8 @@ func (d Digest) Chain(parts ...string) Digest {
 	return Digest(h.Sum(nil)[:len(d)])
 }
 
-// ChainDigest is the digest of a history that d begins and a part whose digest is known
-// goes on. It is for long histories: nobody attacks them.
+// ChainDigest returns the digest of the history d followed by a part whose digest is known. It is
+// fast, for long histories, and not meant to resist attacks.
 func (d Digest) ChainDigest(part Digest) Digest {
 	const p, q = 0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F
 	a, b := binary.LittleEndian.Uint64(d[:8]), binary.LittleEndian.Uint64(d[8:])

@@ -6,20 +6,20 @@ import (
 	"strings"
 )
 
-// Group is what stands between two answers of the assistant, or one such answer:
-// neighbours of one role are one message to the API.
+// Group is either everything between two assistant messages, or one assistant message. The API
+// treats adjacent messages of one role as one message.
 type Group struct {
 	Assistant    bool
 	Index        int // of its first message
 	Steps        []Step
-	Context      []string // texts beside the steps, what the user brings about first
+	Context      []string // texts that accompany the steps, those caused by the user first
 	sideTexts    []sideText
-	Text         string    // of an answer
-	AnswerDigest Digest    // of an answer
-	Uses         []ToolUse // of an answer, or of the one before
+	Text         string    // of an assistant message
+	AnswerDigest Digest    // of an assistant message
+	Uses         []ToolUse // of an assistant message, or of the one before
 }
 
-// Groups makes groups of messages of the client.
+// Groups groups the messages of the client.
 func (c *Client) Groups(messages []*Message) []Group {
 	groups := make([]Group, 0, len(messages))
 	for i, m := range messages {
@@ -69,9 +69,9 @@ func (g *Group) addMessage(m *Message) {
 	}
 }
 
-// readContent decides what texts mean that stand beside results. To Claude Code the turn of
-// the results has ended when somebody types: the next prompt stands behind them, and
-// the model was asked nothing about them. What others write there is about the results.
+// resolveTypedTexts decides whether texts that accompany results are prompts. For Claude Code a
+// turn has ended when the user types: the next prompt follows its results, and the model was not
+// asked about them. Texts of other clients belong to the results.
 func (g *Group) resolveTypedTexts(c *Client) {
 	if !slices.ContainsFunc(g.Steps, func(in Step) bool { return in.Kind == kindTyped || in.Kind == Prompt }) {
 		return
@@ -102,7 +102,7 @@ func (g *Group) resolveTypedTexts(c *Client) {
 	g.Steps = steps
 }
 
-// closeTrailingResults closes the results behind which only prompts stand that came meanwhile.
+// closeTrailingResults closes the last results if only prompts follow them that arrived meanwhile.
 func closeTrailingResults(steps []Step) {
 	for i := len(steps) - 1; i >= 0; i-- {
 		if steps[i].Kind == Results {
@@ -114,8 +114,8 @@ func closeTrailingResults(steps []Step) {
 	}
 }
 
-// countSkills counts the calls that loaded a skill or a command: the text of each stands
-// kindContext the results.
+// countSkills counts the calls that loaded a skill or a command; the text of each accompanies the
+// results.
 func (g *Group) countSkills() int {
 	n := 0
 	for _, in := range g.Steps {
@@ -129,8 +129,8 @@ func (g *Group) countSkills() int {
 	return n
 }
 
-// resolveSteps decides what the steps of a group mean together. The last group of a
-// history always asks something.
+// resolveSteps decides what the steps of a group mean together. The last group of a history always
+// contains a question.
 func (g *Group) resolveSteps(last bool) {
 	slices.SortStableFunc(g.sideTexts, func(a, b sideText) int { return cmp.Compare(a.rank, b.rank) })
 	for _, a := range g.sideTexts {
@@ -175,7 +175,7 @@ func (g *Group) resolveSteps(last bool) {
 	}
 }
 
-// sideTextOrder puts added prompts before the results that they came with.
+// stepOrder returns a sort key that puts added prompts before the results that they arrived with.
 func (g *Group) stepOrder(in Step) int {
 	if in.Kind == AddedPrompt {
 		return 0

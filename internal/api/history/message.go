@@ -11,8 +11,8 @@ import (
 	"strings"
 )
 
-// Message is one message of a request, read and understood once: the same bytes
-// come with every later request. It is never changed afterwards.
+// Message is one parsed message of a request. It is immutable and shared by later requests that
+// contain the same bytes.
 type Message struct {
 	Role  string // user, assistant or system
 	parts []part
@@ -22,11 +22,11 @@ type Message struct {
 	Steps   []Step
 	context []sideText
 
-	AnswerDigest Digest // of what a scenario could have said of an assistant message
+	AnswerDigest Digest // of the parts of an assistant message that a scenario can script
 	Text         string // of an assistant message
 }
 
-// FirstText is the first text of a message.
+// FirstText returns the first text of a message.
 func (c *Message) FirstText() string {
 	for _, p := range c.parts {
 		if p.kind == "text" {
@@ -36,8 +36,8 @@ func (c *Message) FirstText() string {
 	return ""
 }
 
-// endsWithPrefix tells whether the last text of a message begins so. What has not been answered
-// stands before it.
+// endsWithPrefix reports whether the last text of a message begins with prefix. Everything before
+// that text has not been answered.
 func (c *Message) endsWithPrefix(prefix string) bool {
 	for _, p := range slices.Backward(c.parts) {
 		if p.kind == "text" {
@@ -47,13 +47,13 @@ func (c *Message) endsWithPrefix(prefix string) bool {
 	return false
 }
 
-// wireMessage is a message as it comes.
+// wireMessage is a message as it is sent.
 type wireMessage struct {
 	Role    string          `json:"role"`
 	Content json.RawMessage `json:"content"`
 }
 
-// wireBlock is a block as it comes: the keys that count here.
+// wireBlock is a content block as it is sent, with the keys that are needed here.
 type wireBlock struct {
 	Type      string          `json:"type"`
 	Text      *string         `json:"text"`
@@ -67,8 +67,7 @@ type wireBlock struct {
 	Signature *string         `json:"signature"`
 }
 
-// readMessage reads the message at index; the error is a [*RefusalError] that names
-// the place.
+// readMessage parses the message at index. The error is a [*RefusalError] that names the place.
 func readMessage(raw []byte, index int) (*Message, error) {
 	var m wireMessage
 	at := fmt.Sprintf("messages.%d", index)
@@ -157,15 +156,15 @@ func (c *Message) readBlock(raw json.RawMessage, i int, at string) error {
 	return nil
 }
 
-// isAltered tells whether reasoning was signed by this face as another text. Signatures
-// that are not of its form, and text that a client did not want, tell nothing.
+// isAltered reports whether claudeless signed the thinking block with another text. It returns
+// false for other signatures and for text that the client did not request.
 func isAltered(thinking, signature string) bool {
 	sum, err := base64.StdEncoding.DecodeString(signature)
 	own := sha256.Sum256([]byte(thinking))
 	return err == nil && thinking != "" && len(sum) == len(own) && !bytes.Equal(sum, own[:])
 }
 
-// addToolUse takes a call.
+// addToolUse adds a call.
 func (c *Message) addToolUse(b *wireBlock, at string) error {
 	switch {
 	case c.Role != "assistant":
@@ -182,7 +181,7 @@ func (c *Message) addToolUse(b *wireBlock, at string) error {
 	return nil
 }
 
-// addToolResult takes what came of a call.
+// addToolResult adds the result of a call.
 func (c *Message) addToolResult(b *wireBlock, i int, at string) error {
 	switch {
 	case c.Role != "user":
@@ -196,8 +195,8 @@ func (c *Message) addToolResult(b *wireBlock, i int, at string) error {
 	return nil
 }
 
-// isKnownBlock tells whether the API has blocks of this type. New kinds of tools
-// come with blocks of their own, by a name that follows from the tool's.
+// isKnownBlock reports whether the API has blocks of this type. New server tools add block types
+// whose names end in _tool_result.
 func isKnownBlock(kind string) bool {
 	switch kind {
 	case "image", "document", "search_result", "redacted_thinking", "server_tool_use", "container_upload", "compaction", "fallback", "mcp_tool_use",
@@ -207,8 +206,7 @@ func isKnownBlock(kind string) bool {
 	return strings.HasSuffix(kind, "_tool_result") || strings.HasSuffix(kind, "_tool_use")
 }
 
-// resultText is what the model sees of a result as text, without what Claude Code
-// hides in it.
+// resultText returns the text of a result as the model sees it, without Claude Code's additions.
 func resultText(raw json.RawMessage) string {
 	trimmed := bytes.TrimSpace(raw)
 	if len(trimmed) == 0 {
@@ -233,8 +231,8 @@ func resultText(raw json.RawMessage) string {
 	return strings.Join(texts, "\n")
 }
 
-// computeAnswerDigest sums up an assistant message: its text as a whole, its calls by name
-// and input. Ids, reasoning and the cutting into blocks do not count.
+// computeAnswerDigest sets the digest of an assistant message: its whole text and the names and
+// inputs of its calls. Ids, thinking and the division into blocks do not count.
 func (c *Message) computeAnswerDigest() {
 	parts := []string{"assistant"}
 	var texts strings.Builder

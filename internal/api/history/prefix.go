@@ -5,23 +5,22 @@ import (
 	"time"
 )
 
-// Prefix is a beginning of a request as a prompt cache sees it: tools, then the system
-// prompt, then the messages, block by block.
+// Prefix is a prefix of a request as a prompt cache sees it: tools, then the system prompt, then
+// the messages, block by block.
 type Prefix struct {
-	Key  Digest        // of the content, without any marks
+	Key  Digest        // of the content, without cache marks
 	Size int           // bytes so far
-	Mark time.Duration // how long its end asks to be cached; 0 = it does not
+	Mark time.Duration // how long the mark at its end asks to cache it; 0 = no mark
 }
 
-// prefixBuilder collects them.
+// prefixBuilder collects the prefixes of a request.
 type prefixBuilder struct {
 	list []Prefix
 	key  Digest
 	size int
 }
 
-// Prefixes are the beginnings of the request that end with a block, the shortest
-// first.
+// Prefixes returns the prefixes of the request that end with a block, shortest first.
 func (r *Request) Prefixes() []Prefix {
 	p := &prefixBuilder{}
 	p.addBlocks("tools", r.Tools.Raw)
@@ -38,7 +37,7 @@ func (r *Request) Prefixes() []Prefix {
 	return p.list
 }
 
-// addBlocks adds a text, or a list of blocks.
+// addBlocks adds a text or a list of blocks.
 func (p *prefixBuilder) addBlocks(role string, raw json.RawMessage) {
 	if len(raw) == 0 {
 		return
@@ -63,7 +62,7 @@ func (p *prefixBuilder) addBlocks(role string, raw json.RawMessage) {
 	})
 }
 
-// cacheLifetime is how long a cache_control asks for; 0 = there is none.
+// cacheLifetime returns the lifetime in a cache_control; 0 = there is no cache_control.
 func cacheLifetime(raw json.RawMessage) time.Duration {
 	var control struct {
 		Type string `json:"type"`

@@ -6,7 +6,7 @@ import (
 	"strconv"
 )
 
-// RefusalError is the answer that the API gives to a request which it does not take.
+// RefusalError is the API's answer to a request that it refuses.
 type RefusalError struct {
 	Status  int
 	Message string
@@ -16,12 +16,12 @@ type RefusalError struct {
 
 func (e *RefusalError) Error() string { return strconv.Itoa(e.Status) + " " + e.Message }
 
-// Invalid refuses a request because of the value at a place.
+// Invalid returns the error for a wrong value at a place in the request.
 func Invalid(at, what string) *RefusalError {
 	return &RefusalError{Status: 400, Message: at + ": " + what}
 }
 
-// shapeError is what is wrong with a value that could not be decoded.
+// shapeError describes a value that could not be decoded.
 func shapeError(at string, raw []byte, err error) error {
 	if !json.Valid(raw) {
 		return errSyntax

@@ -18,9 +18,8 @@ import (
 	"github.com/claudeless/claudeless/internal/api/boundedmap"
 )
 
-// Request is the body of a request to the Messages API, read as far as it has to
-// be: system prompt and tools stay as they came until something asks. Parts of it
-// belong to the body that it was read from.
+// Request is the parsed body of a request to the Messages API. System prompt and tools are parsed
+// only when they are needed. Parts of it refer to the body that it was read from.
 type Request struct {
 	Client
 
@@ -29,21 +28,21 @@ type Request struct {
 	hasMaxTokens  bool
 	Stream        bool
 	StopSequences []string
-	Messages      []*Message // nobody changes them
+	Messages      []*Message // must not be modified
 	System        json.RawMessage
 	Tools         *Toolset
 
 	ToolChoice, Thinking, OutputConfig, Metadata json.RawMessage
 
 	cacheControl json.RawMessage // cache_control of the whole request
-	threadType   string          // its type; "" = none
-	UnknownKeys  []string        // keys that nobody here knows
+	threadType   string          // "" = none
+	UnknownKeys  []string        // keys that are not part of the known API
 
 	raw [][]byte // the messages
 }
 
-// Reader reads requests. It remembers what it has read by its bytes: conversations
-// bring the same messages and tools again and again. It is safe for concurrent use.
+// Reader parses requests. It caches what it has parsed by its bytes, because conversations repeat
+// the same messages and tools. It is safe for concurrent use.
 type Reader struct {
 	seed maphash.Seed
 
@@ -53,7 +52,7 @@ type Reader struct {
 	messages boundedmap.Map[uint64, *Message]
 }
 
-// NewReader makes a reader that remembers that many messages.
+// NewReader returns a reader that caches that many messages.
 func NewReader(memory int) *Reader {
 	return &Reader{
 		seed: maphash.MakeSeed(), valid: boundedmap.New[uint64, struct{}](256), tools: boundedmap.New[uint64, *Toolset](64),
@@ -61,8 +60,8 @@ func NewReader(memory int) *Reader {
 	}
 }
 
-// Read reads a body. The error is a [*RefusalError]; what was read before it is in the
-// request all the same.
+// Read parses a body. The error is a [*RefusalError]; the request then contains what was read
+// before the error.
 func (rd *Reader) Read(body []byte, c Client) (*Request, error) {
 	r := &Request{Client: c, Tools: &Toolset{}}
 	err := forEachMember(body, func(key string, value []byte) error {
@@ -90,7 +89,7 @@ func invalidJSON() *RefusalError {
 	return &RefusalError{Status: http.StatusBadRequest, Message: errSyntax.Error()}
 }
 
-// Size is how many bytes of the body the model would read.
+// Size returns how many bytes of the body the model would read.
 func (r *Request) Size() int {
 	n := len(r.System) + len(r.Tools.Raw)
 	for _, m := range r.raw {
@@ -99,7 +98,7 @@ func (r *Request) Size() int {
 	return n
 }
 
-// readMember takes one key of the body.
+// readMember reads one key of the body.
 func (rd *Reader) readMember(r *Request, key string, value []byte) error {
 	switch key {
 	case "model":
@@ -153,8 +152,7 @@ func (rd *Reader) readMember(r *Request, key string, value []byte) error {
 	return rd.validOnce(value)
 }
 
-// isIgnoredKey tells whether a key is one that clients were seen to send and that
-// changes nothing here.
+// isIgnoredKey reports whether clients are known to send a key that has no effect here.
 func isIgnoredKey(key string) bool {
 	switch key {
 	case "temperature", "top_p", "top_k", "container", "context_management", "mcp_servers", "service_tier", "inference_geo", "speed",
@@ -165,7 +163,7 @@ func isIgnoredKey(key string) bool {
 	return false
 }
 
-// decodeField decodes one key.
+// decodeField decodes the value of one key.
 func decodeField(key string, value []byte, into any, what string) error {
 	if bytes.Equal(bytes.TrimSpace(value), []byte("null")) {
 		return nil
@@ -179,8 +177,7 @@ func decodeField(key string, value []byte, into any, what string) error {
 	return nil
 }
 
-// validOnce checks a value that is not decoded; a long one that was seen before
-// is known to be good.
+// validOnce validates a value that is not decoded. A long value is validated only the first time.
 func (rd *Reader) validOnce(value []byte) error {
 	const long = 512
 	if len(value) < long {
@@ -205,7 +202,7 @@ func (rd *Reader) validOnce(value []byte) error {
 	return nil
 }
 
-// SystemText is the system prompt as one text.
+// SystemText returns the system prompt as one text.
 func (r *Request) SystemText() string {
 	var text string
 	if json.Unmarshal(r.System, &text) == nil {
@@ -224,7 +221,7 @@ func (r *Request) SystemText() string {
 	return strings.Join(texts, "\n")
 }
 
-// readMessages reads the messages; those whose bytes were seen before are known.
+// readMessages parses the messages, or takes them from the cache.
 func (rd *Reader) readMessages(r *Request) error {
 	out := make([]*Message, len(r.raw))
 	sums := make([]uint64, len(r.raw))

@@ -6,12 +6,11 @@ import (
 	"errors"
 )
 
-// errSyntax says that a body is no JSON.
+// errSyntax reports that a body is not JSON.
 var errSyntax = errors.New("the request body is not valid JSON")
 
-// forEachMember calls f for each member of the JSON object in raw, in order. Values
-// are spans of raw: their brackets and strings have been found to close, what
-// stands between them is for the reader of the value to check.
+// forEachMember calls f for each member of the JSON object in raw, in order. Values are slices of
+// raw. Their brackets and strings are balanced; the reader of the value validates the rest.
 func forEachMember(raw []byte, f func(key string, value []byte) error) error {
 	return forEachSpan(raw, '{', '}', f)
 }
@@ -55,7 +54,7 @@ func forEachSpan(raw []byte, open, closing byte, f func(string, []byte) error) e
 	}
 }
 
-// memberKey reads `"key":` and returns where the value begins.
+// memberKey reads `"key":` and returns the start of the value.
 func memberKey(raw []byte, i int) (key string, at int, err error) {
 	if i >= len(raw) || raw[i] != '"' {
 		return "", 0, errSyntax
@@ -76,7 +75,7 @@ func memberKey(raw []byte, i int) (key string, at int, err error) {
 	return key, skipSpace(raw, i+1), nil
 }
 
-// checkRest checks that nothing but white space follows.
+// checkRest checks that only white space follows.
 func checkRest(raw []byte, i int) error {
 	if skipSpace(raw, i) < len(raw) {
 		return errSyntax
@@ -91,8 +90,7 @@ func skipSpace(raw []byte, i int) int {
 	return i
 }
 
-// skipValue returns the end of the value that begins at i, negative when it does not
-// end.
+// skipValue returns the end of the value that begins at i, or a negative number if it does not end.
 func skipValue(raw []byte, i int) int {
 	if i >= len(raw) {
 		return -1
@@ -130,7 +128,7 @@ func skipValue(raw []byte, i int) int {
 	return i
 }
 
-// skipString returns the end of the string whose quote stands at i.
+// skipString returns the end of the string whose opening quote is at i.
 func skipString(raw []byte, i int) int {
 	for i++; i < len(raw); i++ {
 		n := bytes.IndexByte(raw[i:], '"')

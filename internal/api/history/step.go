@@ -5,32 +5,32 @@ import (
 	"strings"
 )
 
-// Kind is what a step of a history is.
+// Kind is the kind of a step.
 type Kind string
 
 // The kinds of steps.
 const (
 	Prompt        Kind = "prompt"
 	Results       Kind = "results"   // of calls
-	ClosedResults Kind = "closed"    // results of which the model was asked nothing: their turn had ended
+	ClosedResults Kind = "closed"    // results that the model was not asked about, because their turn had ended
 	AddedPrompt   Kind = "added"     // a prompt that was typed while the model worked
-	InjectedText  Kind = "injected"  // a text of Claude Code's own that asks for an answer
-	ResumeText    Kind = "resumed"   // one that asks for the rest of an answer
+	InjectedText  Kind = "injected"  // a text by Claude Code that asks for an answer
+	ResumeText    Kind = "resumed"   // a text that asks for the rest of an answer
 	Notice        Kind = "notice"    // of background work
-	Interrupt     Kind = "interrupt" // what was under way was given up
-	Summary       Kind = "summary"   // of what a cut took away
+	Interrupt     Kind = "interrupt" // the work in progress was interrupted
+	Summary       Kind = "summary"   // replaces the history that a cut removed
 
-	kindTyped Kind = "typed" // addText beside results: [Client.Groups] finds out what it is
+	kindTyped Kind = "typed" // text that accompanies results; [Client.Groups] decides what it is
 )
 
-// Step is one thing that a message of the user means.
+// Step is one thing that a user message means, such as a prompt or tool results.
 type Step struct {
 	Kind    Kind
 	Text    string
 	Pieces  []string // of a prompt: the blocks that it was joined from
 	Results []*Result
-	Files   []string // types of images and documents beside a prompt
-	digest  Digest   // of what counts of it; of results it depends on the calls
+	Files   []string // media types of images and documents that accompany a prompt
+	digest  Digest   // of the parts that count; for results it depends on the calls
 }
 
 // Result is a tool_result block.
@@ -50,14 +50,14 @@ type ToolUse struct {
 	Input json.RawMessage
 }
 
-// part is a text block, or the place of another one.
+// part is a text block, or the position of another block.
 type part struct {
 	kind        string // type of the block
 	text        string
 	result      *Result
 	attachments bool
-	unsigned    bool // reasoning without a signature
-	altered     bool // reasoning with the signature of another text
+	unsigned    bool // thinking without a signature
+	altered     bool // thinking with the signature of another text
 }
 
 func newStep(kind Kind, text string) Step {
@@ -66,18 +66,18 @@ func newStep(kind Kind, text string) Step {
 	return s
 }
 
-// ownDigest is the digest of a step by itself.
+// ownDigest returns the digest of a step without its calls.
 func (s *Step) ownDigest() Digest {
 	return Digest{}.Chain(append([]string{string(s.Kind), s.Text}, s.Files...)...)
 }
 
-// markClosed says that nobody was asked about results.
+// markClosed records that the model was not asked about the results.
 func (s *Step) markClosed() {
 	s.Kind = ClosedResults
 	s.digest = s.ownDigest()
 }
 
-// Digest is that of a step where it stands: results count in the order of their
+// Digest returns the digest of a step after the given calls: results count in the order of their
 // calls.
 func (s *Step) Digest(uses []ToolUse) Digest {
 	if s.Kind != Results {
@@ -94,14 +94,14 @@ func (s *Step) Digest(uses []ToolUse) Digest {
 	return sum
 }
 
-// FirstPieces is the prompt that the first n pieces of a prompt would have been alone.
+// FirstPieces returns the prompt that the first n pieces alone would be.
 func (s *Step) FirstPieces(n int) Step {
 	head := newStep(Prompt, joinPieces(s.Pieces[:n]))
 	head.Pieces = s.Pieces[:n]
 	return head
 }
 
-// WithoutPieces is the prompt without its first n pieces.
+// WithoutPieces returns the prompt without its first n pieces.
 func (s *Step) WithoutPieces(n int) Step {
 	tail := *s
 	tail.Pieces = s.Pieces[n:]
@@ -110,5 +110,5 @@ func (s *Step) WithoutPieces(n int) Step {
 	return tail
 }
 
-// joinPieces makes one prompt of its blocks.
+// joinPieces joins the blocks of a prompt.
 func joinPieces(pieces []string) string { return strings.Join(pieces, "\n") }

@@ -8,15 +8,15 @@ import (
 	"slices"
 )
 
-// Toolset are the tools that a request offers. Conversations offer the same ones
-// again and again, so they are read once.
+// Toolset is the list of tools that a request offers. It is parsed once for all requests that offer
+// the same.
 type Toolset struct {
 	Raw   json.RawMessage // kind they came; nil = there are none
 	Names []string
-	err   error // what is wrong with them
+	err   error // set if the list is invalid
 }
 
-// Schemas are the input schemas by name.
+// Schemas returns the input schemas by tool name.
 func (t *Toolset) Schemas() map[string]json.RawMessage {
 	var tools []struct {
 		Name   string          `json:"name"`
@@ -33,7 +33,7 @@ func (t *Toolset) Schemas() map[string]json.RawMessage {
 	return out
 }
 
-// readTools reads the tools that a request offers.
+// readTools parses the tools that a request offers.
 func (rd *Reader) readTools(raw []byte) *Toolset {
 	sum := maphash.Bytes(rd.seed, raw)
 	rd.mu.Lock()

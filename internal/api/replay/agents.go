@@ -8,7 +8,7 @@ import (
 	"github.com/claudeless/claudeless/scenarios"
 )
 
-// initialEngine is the engine at the beginning of the conversation.
+// initialEngine returns the scenario engine at the beginning of the conversation.
 func (f *Replay) initialEngine() *scenarios.Engine {
 	if f.request.Agent != "" {
 		if e := f.subagentEngine(); e != nil {
@@ -19,8 +19,8 @@ func (f *Replay) initialEngine() *scenarios.Engine {
 	return f.replayer.initialEngine.Fork()
 }
 
-// subagentEngine is the engine of a sub-agent whose steps hang on the call that started
-// it; nil = it has none, or it was forgotten.
+// subagentEngine returns the engine that plays the scripted sub-agent of this conversation. It
+// returns nil if the call that started the sub-agent has no script or is no longer remembered.
 func (f *Replay) subagentEngine() *scenarios.Engine {
 	t := conversationKey{f.request.Session, f.request.Agent}
 	f.memory.mu.Lock()
@@ -49,7 +49,7 @@ func (f *Replay) subagentEngine() *scenarios.Engine {
 	return nil
 }
 
-// rememberSubagent remembers the script of a sub-agent that a call is about to start.
+// rememberSubagent stores the script of a sub-agent that a call is about to start.
 func (f *Replay) rememberSubagent(call, prompt string, e *scenarios.Engine) {
 	f.memory.mu.Lock()
 	defer f.memory.mu.Unlock()

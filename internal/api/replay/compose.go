@@ -12,11 +12,10 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// structuredTool is the tool by which Claude Code takes a structured output.
+// structuredTool is the tool with which Claude Code receives structured output.
 const structuredTool = "StructuredOutput"
 
-// Compose makes the API's message of what the scenario says. The time is that of the
-// prompt cache.
+// Compose builds the API's message from the scripted answer. The prompt cache uses the time now.
 func (f *Replay) Compose(now time.Time) *wire.Message {
 	a, key := f.final.answer, f.Key()
 	m := &wire.Message{ID: f.replayer.ID("msg", key), Model: f.request.Model, StopReason: a.stop, HideThinking: f.thinkingHidden()}
@@ -63,7 +62,7 @@ func estimateTokens(bytes int) int {
 	return scenarios.Tokens(bytes)
 }
 
-// thinkingHidden tells whether the client wants reasoning without its text.
+// thinkingHidden reports whether the client asks for thinking blocks without text.
 func (f *Replay) thinkingHidden() bool {
 	var thinking struct {
 		Display string `json:"display"`
@@ -71,8 +70,8 @@ func (f *Replay) thinkingHidden() bool {
 	return f.request.Thinking != nil && json.Unmarshal(f.request.Thinking, &thinking) == nil && thinking.Display == "omitted"
 }
 
-// completeCall is a call as the request knows it: its tool under the name that is offered,
-// an id and a complete input.
+// completeCall completes a scripted call for this request: the offered tool name, an id and a
+// complete input.
 func (f *Replay) completeCall(b protocol.ToolUse, at int, key history.Digest) protocol.ToolUse {
 	b.Type = "tool_use"
 	b.Name = f.toolName(b.Name)
@@ -93,7 +92,7 @@ func (f *Replay) completeCall(b protocol.ToolUse, at int, key history.Digest) pr
 	return b
 }
 
-// toolName is the name under which the request offers a tool of the scenario.
+// toolName returns the name under which the request offers a tool of the scenario.
 func (f *Replay) toolName(name string) string {
 	offered := f.request.Tools.Names
 	canonical := scenarios.CanonicalTool(name)
@@ -119,8 +118,7 @@ func (f *Replay) toolName(name string) string {
 	return canonical
 }
 
-// addStructuredOutput adds the scripted structured output, in the way that the request asks
-// for it.
+// addStructuredOutput adds the scripted structured output in the form that the request asks for.
 func (f *Replay) addStructuredOutput(m *wire.Message, a *answer) {
 	if a.structured == nil {
 		return

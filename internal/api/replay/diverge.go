@@ -12,8 +12,8 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// difference compares a scripted answer with what the history holds; "" = they are
-// the same. The tools are those that the request offers.
+// difference compares a scripted answer with the history. It returns "" if they are equal. The
+// tools are those that the request offers.
 func (a *answer) difference(g *replayedGroup, tools *history.Toolset) string {
 	var text strings.Builder
 	var calls []history.ToolUse
@@ -51,7 +51,7 @@ func sameCalls(scripted, has []history.ToolUse, tools *history.Toolset) bool {
 	})
 }
 
-// equalWithDefaults tells whether a call of the history is the scripted one with defaults of its
+// equalWithDefaults reports whether a call in the history is the scripted one with defaults of its
 // schema added: Claude Code returns an Edit with `replace_all: false`.
 func equalWithDefaults(scripted json.RawMessage, has history.ToolUse, schema json.RawMessage) bool {
 	var x, y, s map[string]any
@@ -64,8 +64,8 @@ func equalWithDefaults(scripted json.RawMessage, has history.ToolUse, schema jso
 	return len(schema) > 0 && json.Unmarshal(schema, &s) == nil && withDefaults(x, y, s)
 }
 
-// withDefaults tells whether y is x where keys that x leaves out may have the default of
-// the schema.
+// withDefaults reports whether y equals x, where keys that x lacks may have the default of the
+// schema.
 func withDefaults(x, y any, schema map[string]any) bool {
 	switch x := x.(type) {
 	case map[string]any:
@@ -92,7 +92,7 @@ func withDefaults(x, y any, schema map[string]any) bool {
 	return equal(x, y)
 }
 
-// sameTool tells whether a name of the scenario may have become name on the wire.
+// sameTool reports whether a tool name of the scenario may appear as name in a request.
 func sameTool(scripted, name string) bool {
 	scripted = scenarios.CanonicalTool(scripted)
 	return scripted == name || scripted == "Task" && name == "Agent" || scripted == "Agent" && name == "Task" ||
@@ -122,8 +122,8 @@ func equal(x, y any) bool {
 	return x == y
 }
 
-// callsText writes calls as Bash(echo one): the name, and the one text of the
-// input or all of it.
+// callsText formats calls as Bash(echo one): the name and the only text of the input, or else the
+// whole input.
 func callsText(calls []history.ToolUse) string {
 	if len(calls) == 0 {
 		return "no call"

@@ -6,13 +6,13 @@ import (
 	"github.com/claudeless/claudeless/internal/api/history"
 )
 
-// splitter cuts the messages of a request into groups and names each by what
-// came before it.
+// splitter divides the messages of a request into groups and gives each a key that covers all
+// messages before it.
 type splitter struct {
 	memory       *Memory
 	conversation conversationKey // who asks
 	client       *history.Client
-	context      bool // what stands beside the prompts counts
+	context      bool // texts that accompany prompts are part of the key
 }
 
 // split makes groups of the messages.
@@ -33,8 +33,8 @@ func (s splitter) split(messages []*history.Message) []replayedGroup {
 	return groups
 }
 
-// addKeys gives the group its digests. A prompt whose first blocks failed when they
-// came alone is two prompts: clients send them again with the next one.
+// addKeys sets the keys of a group. Clients repeat a failed prompt together with the next one, so a
+// prompt whose first blocks failed on their own counts as two prompts.
 func (s splitter) addKeys(g *replayedGroup, key history.Digest) history.Digest {
 	for i := 0; i < len(g.Steps); i++ {
 		in := &g.Steps[i]
@@ -54,8 +54,7 @@ func (s splitter) addKeys(g *replayedGroup, key history.Digest) history.Digest {
 	return key
 }
 
-// failedPieces is how many of a prompt's blocks were a prompt of their own, which
-// failed.
+// failedPieces returns how many leading blocks of a prompt were a separate prompt that failed.
 func (s splitter) failedPieces(key history.Digest, in *history.Step) int {
 	if in.Kind != history.Prompt || len(in.Pieces) < 2 {
 		return 0

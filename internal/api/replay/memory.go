@@ -10,22 +10,21 @@ import (
 	"github.com/claudeless/claudeless/scenarios"
 )
 
-// Memory is what the requests under one name have in common. All of it may be lost:
-// a request is answered from its history.
+// Memory holds what the requests of one namespace share. Losing it is harmless: a request can be
+// answered from its history alone.
 type Memory struct {
 	mu       sync.Mutex
-	states   boundedmap.Map[history.Digest, *state]             // groupAfter a folded prefix
+	states   boundedmap.Map[history.Digest, *state]             // after a replayed prefix of the history
 	attempts boundedmap.Map[history.Digest, attemptCount]       // of a history
-	last     boundedmap.Map[conversationKey, *lastConversation] // where a session stands
-	roots    boundedmap.Map[history.Digest, historyRoot]        // by how they begin: what summaries stand for
-	scripts  boundedmap.Map[scriptKey, []*subagentScript]       // subagentEngine sub-agents on their way
+	last     boundedmap.Map[conversationKey, *lastConversation] // last state of each conversation
+	roots    boundedmap.Map[history.Digest, historyRoot]        // by first group: what the summaries of cut histories replace
+	scripts  boundedmap.Map[scriptKey, []*subagentScript]       // sub-agents that are about to start
 	agents   boundedmap.Map[conversationKey, *scenarios.Engine]
 	prompts  *promptcache.Cache
-	counter  Counter // of the attempts at all replicas; nil = there is no other
+	counter  Counter // shared with other servers; nil = this server is the only one
 }
 
-// NewMemory makes a memory with room for n entries of each kind; 0 and less = it
-// remembers nothing.
+// NewMemory returns a memory with room for n entries of each kind; with n <= 0 it stores nothing.
 func NewMemory(n int) *Memory {
 	return &Memory{
 		states: boundedmap.New[history.Digest, *state](n), attempts: boundedmap.New[history.Digest, attemptCount](n), last: boundedmap.New[conversationKey, *lastConversation](n),
@@ -35,8 +34,7 @@ func NewMemory(n int) *Memory {
 	}
 }
 
-// conversationKey is a conversation of a client that names it: a session, and the sub-agent
-// in it.
+// conversationKey identifies a conversation: a session and a sub-agent in it.
 type conversationKey struct{ session, agent string }
 
 // attemptCount counts how often a history was sent.
@@ -45,7 +43,8 @@ type attemptCount struct {
 	failed bool // the last answer was a failure
 }
 
-// lastConversation is where a session stands: what cuts of its history go on from.
+// lastConversation is the last known state of a session. A history that was cut (compacted)
+// continues from it.
 type lastConversation struct {
 	state *state
 	roots []historyRoot
@@ -57,8 +56,7 @@ type lastConversation struct {
 	failures    int
 }
 
-// historyRoot is a history that was seen to begin a session, or to go on with it after
-// a cut.
+// historyRoot is a history that began a session or continued it after a cut.
 type historyRoot struct {
 	firstGroup history.Digest // of its first group
 	// groupAfter a cut, what the groups before the last one stand for; nil = the
@@ -69,18 +67,18 @@ type historyRoot struct {
 	failures int            // how often it had
 }
 
-// scriptKey finds the script of a sub-agent by what it will be asked first.
+// scriptKey identifies the script of a sub-agent by the first prompt that it will receive.
 type scriptKey struct{ session, prompt string }
 
-// subagentScript is a scripted sub-agent that has not shown up, or has.
+// subagentScript is the script of a sub-agent and the sub-agent that took it.
 type subagentScript struct {
 	call    string // id of the tool call
 	engine  *scenarios.Engine
 	takenBy string // who took it; "" = nobody yet
 }
 
-// attemptCount names a history of a conversation: sessions and sub-agents count for
-// themselves.
+// attemptKey returns the key of a history within its conversation: attempts of sessions and
+// sub-agents are counted separately.
 func (t conversationKey) attemptKey(key history.Digest) history.Digest {
 	if t == (conversationKey{}) {
 		return key
@@ -95,12 +93,12 @@ type Counter interface {
 	Next(name string, after int) (int, error)
 }
 
-// UseCounter counts attempts together with other servers.
+// UseCounter makes the memory count attempts together with other servers.
 func (m *Memory) UseCounter(c Counter) { m.counter = c }
 
-// countAttempt counts one more attempt at a history. Retries is how often the client says that
-// it has asked before: another server may have been asked. The error is that of the
-// count of all replicas; the number is this server's then.
+// countAttempt counts one more attempt at a history. Retries is how many earlier attempts the
+// client reports, which may have gone to another server. If the shared counter fails, the returned
+// number is this server's.
 func (m *Memory) countAttempt(by conversationKey, key history.Digest, retries int) (int, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -118,7 +116,7 @@ func (m *Memory) countAttempt(by conversationKey, key history.Digest, retries in
 	return t.count, err
 }
 
-// recordOutcome notes how the last attempt went, the one of so many.
+// recordOutcome records whether the attempt with this number failed.
 func (m *Memory) recordOutcome(by conversationKey, key history.Digest, attempt int, failed bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -12,7 +12,7 @@ import (
 	"github.com/claudeless/claudeless/scenarios"
 )
 
-// Options say what answers. Scenario is required.
+// Options configures a [Replayer]. Scenario is required.
 type Options struct {
 	Scenario *scenarios.Scenario
 	// Environ and Args are `env` and `args` in expressions, CWD is `cwd`.
@@ -22,17 +22,17 @@ type Options struct {
 	Failure       *scenarios.Failure // as that of [scenarios.EngineOptions]
 }
 
-// Replayer folds requests through a scenario. It is safe for concurrent use.
+// Replayer replays the histories of requests through a scenario. It is safe for concurrent use.
 type Replayer struct {
 	IDs
 
 	scenario           *scenarios.Scenario
-	initialEngine      *scenarios.Engine // cutAfter the beginning of a conversation; it is only forked
+	initialEngine      *scenarios.Engine // at the beginning of a conversation; it is forked, never used
 	usesContext        bool
 	hasSubagentScripts bool // some call starts a scripted sub-agent
 }
 
-// New makes a folder.
+// New returns a Replayer for a scenario.
 func New(o Options) *Replayer {
 	return &Replayer{
 		IDs: o.IDs, scenario: o.Scenario,
@@ -41,24 +41,24 @@ func New(o Options) *Replayer {
 	}
 }
 
-// Replay is one request on its way through its history. It is for one goroutine.
+// Replay replays the history of one request. It must not be used by several goroutines.
 type Replay struct {
 	replayer       *Replayer
 	memory         *Memory
 	request        *history.Request
 	vars           scenarios.Vars
-	salt           history.Digest // of what the answers depend on beside the history
+	salt           history.Digest // of everything except the history that answers depend on
 	findings       []string
-	unofferedTools []string // tools that are called and not offered
+	unofferedTools []string // called by the answer but not offered
 	missingValues  []MissingValue
 	groups         []replayedGroup
 	prefill        string // text of an assistant message at the end
 	attempt        int
-	beforeLast     *state // the last group
+	beforeLast     *state // state before the last group
 	final          *state
 }
 
-// replayedGroup is a group of the history, and where it stands.
+// replayedGroup is a group of the history with the digests of the history up to it.
 type replayedGroup struct {
 	*history.Group
 

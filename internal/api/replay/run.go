@@ -12,8 +12,7 @@ import (
 	"github.com/claudeless/claudeless/scenarios"
 )
 
-// NewReplay returns the replay of a request that was checked, with the memory of its
-// namespace.
+// NewReplay returns the replay of a validated request with the memory of its namespace.
 func (s *Replayer) NewReplay(m *Memory, r *history.Request) *Replay {
 	f := &Replay{replayer: s, memory: m, request: r}
 	messages := r.Messages
@@ -26,8 +25,8 @@ func (s *Replayer) NewReplay(m *Memory, r *history.Request) *Replay {
 	return f
 }
 
-// Run folds the history. Only the memory has changed then. The error is an
-// expression's, ctx's, or a [*history.RefusalError].
+// Run replays the history. It changes nothing but the memory. The error comes from an expression or
+// from ctx, or is a [*history.RefusalError].
 func (f *Replay) Run(ctx context.Context) error {
 	last := len(f.groups) - 1
 	var err error
@@ -70,7 +69,7 @@ func (f *Replay) memoKey(i int) history.Digest {
 	return k
 }
 
-// applyGroup goes on from st with one group.
+// applyGroup returns the state after st and group i.
 func (f *Replay) applyGroup(ctx context.Context, st *state, i int) (*state, error) {
 	g := &f.groups[i]
 	if g.Assistant {
@@ -89,7 +88,7 @@ func (f *Replay) applyGroup(ctx context.Context, st *state, i int) (*state, erro
 	return &next, nil
 }
 
-// applyStep asks the engine what a step means.
+// applyStep passes one step to the engine and adds its reply to the answer.
 func (f *Replay) applyStep(ctx context.Context, st *state, g *replayedGroup, in history.Step) error {
 	req := scenarios.Request{Prompt: in.Text}
 	switch in.Kind {
@@ -135,15 +134,14 @@ func (f *Replay) applyStep(ctx context.Context, st *state, g *replayedGroup, in 
 	return f.continueAnswer(ctx, st)
 }
 
-// recordMissingValues notes the paths in templates of a reply that had no value.
+// recordMissingValues records the paths in templates of a reply that had no value.
 func (f *Replay) recordMissingValues(reply scenarios.Reply) {
 	for _, path := range reply.Missing {
 		f.missingValues = append(f.missingValues, MissingValue{reply.Rule, path})
 	}
 }
 
-// applyAPIFault makes a failure of a fault that the API can have. The others are the
-// CLI's own.
+// applyAPIFault turns a fault that the API can have into a failure. Other faults belong to the CLI.
 func applyAPIFault(reply *scenarios.Reply) {
 	switch {
 	case reply.Failure != nil:
@@ -154,8 +152,8 @@ func applyAPIFault(reply *scenarios.Reply) {
 	}
 }
 
-// continueAnswer adds what the CLI would ask for by itself: steps behind a message that has
-// nothing to run, and what a rule says to prompts that came meanwhile.
+// continueAnswer adds the steps that the CLI would request on its own: those after a message
+// without calls, and the replies to prompts that arrived meanwhile.
 func (f *Replay) continueAnswer(ctx context.Context, st *state) error {
 	a := st.answer
 	for !a.hasCalls && a.stop == "" {
@@ -191,7 +189,7 @@ func (f *Replay) continueAnswer(ctx context.Context, st *state) error {
 	return nil
 }
 
-// orderResults are tool results in the order of their calls.
+// orderResults returns tool results in the order of their calls.
 func (f *Replay) orderResults(came []*history.Result, uses []history.ToolUse) []scenarios.Result {
 	out := make([]scenarios.Result, 0, len(came))
 	for _, u := range uses {
@@ -209,8 +207,8 @@ func (f *Replay) orderResults(came []*history.Result, uses []history.ToolUse) []
 	return out
 }
 
-// checkAnswer takes what the assistant said, and says where the scenario would have
-// said something else.
+// checkAnswer takes an assistant message of the history and records a finding if the scenario would
+// have answered differently.
 func (f *Replay) checkAnswer(st *state, g *replayedGroup) (*state, error) {
 	a := st.answer
 	if a == nil {

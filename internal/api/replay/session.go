@@ -9,9 +9,9 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// startState is what the history goes on from, and the first group that is not part of
-// it: the beginning, the script of a sub-agent, or where a session stood when its
-// history was cut.
+// startState returns the state from which the history continues, and the first group that is not
+// part of it. The state is the beginning, the script of a sub-agent, or the last state of a session
+// whose history was cut.
 func (f *Replay) startState() (*state, int) {
 	start := &state{engine: f.initialEngine()}
 	if f.request.Session == "" {
@@ -53,8 +53,8 @@ func (f *Replay) startState() (*state, int) {
 	return r.state, from
 }
 
-// findCut is what a history stands for that the session has not begun with, and the
-// replayedGroup that goes on with it: the last. What had failed is asked again.
+// findCut finds out what a history replaces that does not start like its session, and returns the
+// index of the group that continues it, which is the last. Requests that had failed are made again.
 func (f *Replay) findCut(known *lastConversation) (historyRoot, int) {
 	r := historyRoot{firstGroup: f.groups[0].firstKey, state: known.state}
 	from := len(f.groups) - 1
@@ -67,8 +67,8 @@ func (f *Replay) findCut(known *lastConversation) (historyRoot, int) {
 	return r, from
 }
 
-// recordContinuation notes that the history goes on behind a cut. States that depend on a
-// session are kept apart from those that do not.
+// recordContinuation records that the history continues after a cut. States that depend on a
+// session are stored separately from those that do not.
 func (f *Replay) recordContinuation(r historyRoot) {
 	if r.failures > 0 && r.retryKey == f.Key() {
 		f.attempt += r.failures
@@ -77,7 +77,7 @@ func (f *Replay) recordContinuation(r historyRoot) {
 	f.salt = f.salt.Chain("cut", f.request.Session, f.request.Agent, string(r.cutAfter[:]))
 }
 
-// lastRequest is what a group asks, whatever stands before it.
+// questionKey returns the digest of what a group asks, independent of the groups before it.
 func (g *replayedGroup) questionKey() history.Digest {
 	var sum history.Digest
 	for i := range g.Steps {
@@ -88,12 +88,12 @@ func (g *replayedGroup) questionKey() history.Digest {
 	return sum
 }
 
-// conversationKey is the conversation that asks.
+// conversation identifies the conversation that the request belongs to.
 func (f *Replay) conversation() conversationKey {
 	return conversationKey{f.request.Session, f.request.Agent}
 }
 
-// groupAfter is the group behind the one with that key; negative when there is none.
+// groupAfter returns the index of the group after the one with that key, or a negative number.
 func (f *Replay) groupAfter(at history.Digest) int {
 	if at == (history.Digest{}) {
 		return 0
@@ -106,7 +106,7 @@ func (f *Replay) groupAfter(at history.Digest) int {
 	return -1
 }
 
-// rememberConversation notes where a session stands.
+// rememberConversation stores the current state of the session.
 func (f *Replay) rememberConversation(st *state) {
 	if f.request.Session == "" {
 		return
@@ -121,8 +121,8 @@ func (f *Replay) rememberConversation(st *state) {
 	}
 }
 
-// Summarize is what the scenario says of a conversation that is to be cut; false = the
-// session is not known.
+// Summarize returns the scenario's summary of a conversation that is to be compacted. It returns
+// false if the session is not known.
 func (m *Memory) Summarize(ctx context.Context, c *history.Client) (string, bool) {
 	m.mu.Lock()
 	known, ok := m.last.Get(conversationKey{c.Session, c.Agent})

@@ -8,21 +8,20 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// state is a conversation after some of its history. It is never changed: going
-// on makes another one.
+// state is a conversation after part of its history. It is immutable: each step creates a new one.
 type state struct {
 	engine         *scenarios.Engine
-	answer         *answer        // to what was asked last; nil = nothing was
-	pendingPrompts []string       // added prompts that nothing has answered
-	context        []string       // texts beside the prompt and the results, for expressions
-	failureCounts  map[string]int // how often a rule's failure struck before it was overcome
-	nudged         bool           // Claude Code has asked about an empty reply since the last prompt: it does so once
+	answer         *answer        // to the last question; nil = nothing was asked
+	pendingPrompts []string       // added prompts without an answer
+	context        []string       // texts that accompany the prompt and the results, for expressions
+	failureCounts  map[string]int // failures so far, by rule, since the last success
+	nudged         bool           // Claude Code has already asked about an empty reply to this prompt; it does so once
 }
 
-// answer is what the scenario says to the last group of a history.
+// answer is the scenario's answer to the last group of a history.
 type answer struct {
-	firstRequest scenarios.Request // what was asked first
-	lastRequest  scenarios.Request // the last that was answered
+	firstRequest scenarios.Request // the first request of the group
+	lastRequest  scenarios.Request // the last request that was answered
 	reply        scenarios.Reply   // the first: its rule, failure, delay and pace count
 	blocks       []protocol.Block
 	stop         string // subagentEngine stop reason
@@ -33,12 +32,12 @@ type answer struct {
 	hasCalls     bool
 }
 
-// isEmpty tells whether nothing of the answer can be seen.
+// isEmpty reports whether the answer has no visible content.
 func (a *answer) isEmpty() bool {
 	return !slices.ContainsFunc(a.blocks, func(b protocol.Block) bool { text, ok := b.(protocol.TextBlock); return !ok || text.Text != "" })
 }
 
-// PendingGate is a gate that a part of an answer waits at: its own, or that of another step.
+// PendingGate is a gate that part of an answer waits at, either its own or that of another step.
 type PendingGate struct {
 	Gate, After string // one of them is set
 	Rule        scenarios.RuleRef
@@ -50,7 +49,7 @@ type MissingValue struct {
 	Path string
 }
 
-// append puts a message of the scenario behind those before.
+// append adds a message of the scenario to the answer.
 func (a *answer) append(reply scenarios.Reply) {
 	a.blocks = append(a.blocks, reply.Blocks...)
 	a.stop, a.continues = reply.StopReason, reply.More

@@ -7,8 +7,8 @@ import (
 	"github.com/claudeless/claudeless/internal/api/history"
 )
 
-// bindRequestVars fills in what expressions see of the request itself, as far as any of
-// them looks.
+// bindRequestVars sets the variables that expressions can read from the request, if the scenario
+// uses any.
 func (f *Replay) bindRequestVars() {
 	r, scenario := f.request, f.replayer.scenario
 	var volatile []string
