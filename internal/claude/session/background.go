@@ -15,21 +15,21 @@ import (
 	"github.com/claudeless/claudeless/simulator/task"
 )
 
-// background is what goes on beside the conversation: tasks, and the agents among them.
+// background holds the work that continues outside the conversation: tasks and agents.
 type background struct {
 	tasks         *task.Set
 	agents        *agent.Agents
-	model         *scriptedmodel.Player // of the session's own conversation, and of agents
+	model         *scriptedmodel.Player // of the main conversation and of agents
 	plan          launch.Plan
 	policy        *policy
 	records       *recorder
 	state         *simulator.SessionState
-	showAgentText atomic.Bool       // texts of agents that are waited for
-	options       simulator.Options // of the session's own conversation; set before its first turn
+	showAgentText atomic.Bool       // texts of agents that a turn waits for are shown
+	options       simulator.Options // of the main conversation; set before its first turn
 	tempDir       tempDir
 }
 
-// tempDir is a directory that goes with the run.
+// tempDir is a directory that is removed at the end of the run.
 type tempDir struct {
 	once sync.Once
 	dir  *proc.TempDir // nil = not made
@@ -48,8 +48,9 @@ func newBackground(plan launch.Plan, live *simulator.SessionState, p *policy) *b
 	return b
 }
 
-// dir holds the output of tasks: below the temporary directory, one folder for each user, project and session (observed with
-// 2.1.329), or in a directory that goes when nothing is to be kept.
+// dir returns the directory for the output of tasks. It is below the temporary directory, one
+// folder for each user, project and session (observed with 2.1.329), or a directory that is removed
+// at the end if nothing is to be kept.
 func (b *background) dir() string {
 	if b.plan.TaskTemp != "" {
 		project := filepath.Base(filepath.Dir(b.records.transcript.Path()))
@@ -64,7 +65,7 @@ func (b *background) dir() string {
 	return b.tempDir.dir.Path
 }
 
-// planFile is where the session keeps its plan; empty = nowhere.
+// planFile returns the file of the session's plan, or "" if nothing is saved.
 func (b *background) planFile() string {
 	if b.plan.Transcript.NoPersist {
 		return ""
@@ -72,7 +73,7 @@ func (b *background) planFile() string {
 	return filepath.Join(b.plan.State, "plans", b.records.ID()+".md")
 }
 
-// close ends what still runs.
+// close ends the tasks that are still running.
 func (b *background) close() {
 	b.tasks.Close()
 	if err := b.tempDir.dir.Remove(); err != nil {
@@ -80,15 +81,15 @@ func (b *background) close() {
 	}
 }
 
-// Options are those of the session's own conversation.
+// Options returns the options of the main conversation.
 func (b *background) Options() simulator.Options { return b.options }
 
-// Name is how other sessions would call this one.
+// Name returns the name by which other sessions address this one.
 func (b *background) Name() string {
 	return command.SessionName(b.state.Snapshot().Title, b.records.ID())
 }
 
-// Shown tells whether texts of agents that are waited for are shown.
+// Shown reports whether texts of agents that a turn waits for are shown.
 func (b *background) Shown() bool { return b.showAgentText.Load() }
 
 // Find returns the kind of agent with a name.
@@ -100,8 +101,8 @@ func (b *background) Find(name string) (agent.Definition, bool) {
 	}, ok
 }
 
-// Names lists the kinds there are.
+// Names lists the kinds of agents.
 func (b *background) Names() []string { return b.plan.Catalog.AgentNames() }
 
-// Denied is the rule that keeps agents of a kind from starting.
+// Denied returns the rule that keeps agents of a kind from starting.
 func (b *background) Denied(name string) (rule, source string) { return b.policy.DeniedAgent(name) }

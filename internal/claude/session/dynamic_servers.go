@@ -12,7 +12,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// startInBackground connects the servers beside the reading of stdin.
+// startInBackground starts connecting the servers and returns without waiting for them.
 func (v *servers) startInBackground(ctx context.Context) error {
 	v.callContext = context.WithoutCancel(ctx)
 	if err := v.manager.Start(expiredContext(ctx)); err != nil && ctx.Err() == nil && !errors.Is(err, context.Canceled) {
@@ -28,7 +28,8 @@ func (v *servers) startInBackground(ctx context.Context) error {
 	return nil
 }
 
-// waitSettled waits for the servers before a turn; those of a host that has sent no initialize are connected now.
+// waitSettled waits for the servers before a turn. If the host has sent no initialize request, it
+// connects the host's servers now.
 func (v *servers) waitSettled(ctx context.Context) error {
 	select {
 	case <-v.dynamic.settled:
@@ -50,7 +51,8 @@ func (v *servers) waitSettled(ctx context.Context) error {
 	return nil
 }
 
-// connectHosted connects the servers that live inside the host: those of --mcp-config and those it names.
+// connectHosted connects the servers inside the host: those of --mcp-config and those that the host
+// names.
 func (v *servers) connectHosted(ctx context.Context, names []string) error {
 	v.dynamic.mu.Lock()
 	v.dynamic.hostConnected = true
@@ -69,7 +71,7 @@ func (v *servers) connectHosted(ctx context.Context, names []string) error {
 	return err
 }
 
-// appendIfNew keeps the first server of each name.
+// appendIfNew appends a server unless the list has one of that name.
 func appendIfNew(list []mcp.ServerConfig, s mcp.ServerConfig) []mcp.ServerConfig {
 	if slices.ContainsFunc(list, func(o mcp.ServerConfig) bool { return o.Name == s.Name }) {
 		return list
@@ -77,14 +79,14 @@ func appendIfNew(list []mcp.ServerConfig, s mcp.ServerConfig) []mcp.ServerConfig
 	return append(list, s)
 }
 
-// addPluginServers notes the servers of plugins that the host has named.
+// addPluginServers stores the servers of plugins that the host has named.
 func (v *servers) addPluginServers(servers []mcp.ServerConfig) {
 	v.dynamic.mu.Lock()
 	defer v.dynamic.mu.Unlock()
 	v.dynamic.pluginServers = append(v.dynamic.pluginServers, servers...)
 }
 
-// connectPluginServers connects them, beside those of the plugins that were there.
+// connectPluginServers connects the stored servers together with those of the other plugins.
 func (v *servers) connectPluginServers(ctx context.Context) error {
 	v.dynamic.mu.Lock()
 	all := slices.Clone(v.dynamic.pluginServers)
@@ -101,15 +103,15 @@ func (v *servers) connectPluginServers(ctx context.Context) error {
 	return err
 }
 
-// expiredContext is a context for what is only to be begun: who gets it waits for nothing.
+// expiredContext returns a context that has already ended, for calls that should start work without
+// waiting for it.
 func expiredContext(ctx context.Context) context.Context {
 	ended, cancel := context.WithCancel(ctx)
 	cancel()
 	return ended
 }
 
-// replaceHostServers replaces the servers that came from the host; those of --mcp-config
-// stay.
+// replaceHostServers replaces the servers that came from the host; those of --mcp-config are kept.
 func (v *servers) replaceHostServers(ctx context.Context, object json.RawMessage) (mcp.Change, error) {
 	value, err := protocol.Marshal(map[string]json.RawMessage{"mcpServers": object})
 	if err != nil {

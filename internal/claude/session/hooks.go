@@ -28,7 +28,7 @@ type hooks struct {
 	workspace  workspace
 	records    *recorder
 	showFrames bool // their start and end are shown
-	disabled   bool // settings or flags switch all of them off
+	disabled   bool // settings or flags disable all of them
 }
 
 // newHooks reads the hooks of the settings (spec: cli-contract 5.5).
@@ -66,12 +66,12 @@ func newHooks(plan launch.Plan, live *simulator.SessionState, b workspace, p *po
 	return h
 }
 
-// pluginHooks are the hooks of a plugin, which find its directory in their environment.
+// pluginHooks returns the hooks of a plugin, which get its directory in their environment.
 func pluginHooks(parts catalog.Parts) hook.Source {
 	return hook.Source{Name: "plugin " + parts.Name, Plugin: parts.Name, Raw: parts.Hooks, Environ: []string{"CLAUDE_PLUGIN_ROOT=" + parts.Dir}}
 }
 
-// Announce runs the hooks of a tool's own events, which are told of the prompt only; a refusal is its feedback.
+// Announce runs the hooks of a tool's own events. If a hook refuses, its text is the feedback.
 func (h *hooks) Announce(ctx context.Context, in protocol.HookInput) (feedback string, shown []protocol.Event) {
 	now := h.state.Snapshot()
 	base := protocol.HookBase{SessionID: now.SessionID, TranscriptPath: now.TranscriptPath, CWD: h.workspace.Dir(), PromptID: now.PromptID}
@@ -82,14 +82,14 @@ func (h *hooks) Announce(ctx context.Context, in protocol.HookInput) (feedback s
 	return strings.Join(out.Texts, "\n"), shown
 }
 
-// skillLibrary is what the model may load by itself: skills and commands.
+// skillLibrary holds the skills and commands that the model may load.
 type skillLibrary struct {
 	catalog    *catalog.Catalog
 	policy     *policy
 	hooks      *hooks
 	allowed    atomic.Pointer[[]string] // skills that the model may load; nil = all
 	shell      command.Shell
-	hooksAdded sync.Map // toolNames of the skills whose hooks are in force
+	hooksAdded sync.Map // names of the skills whose hooks are active
 }
 
 // command finds a custom command or a skill as the Skill tool names it.
@@ -97,7 +97,7 @@ func (l *skillLibrary) command(name string) (catalog.Command, bool) {
 	return l.catalog.Command(strings.TrimPrefix(name, "/"))
 }
 
-// Skill is what the Skill tool loads.
+// Skill loads a skill for the Skill tool.
 func (l *skillLibrary) Skill(ctx context.Context, name, args string) (builtin.Skill, error) {
 	if err := l.Check(name); err != nil {
 		return builtin.Skill{}, err
@@ -109,7 +109,7 @@ func (l *skillLibrary) Skill(ctx context.Context, name, args string) (builtin.Sk
 	return builtin.Skill{Name: k.Name, Text: text, Tools: k.Tools}, err
 }
 
-// Check says, in the words that users see, why the model cannot load a skill.
+// Check returns the real CLI's error for a skill that the model cannot load.
 func (l *skillLibrary) Check(name string) error {
 	name = strings.TrimPrefix(name, "/")
 	k, ok := l.command(name)
@@ -130,7 +130,7 @@ func (l *skillLibrary) Check(name string) error {
 	return nil
 }
 
-// addSkillHooks puts the hooks of a skill in force when it is first used.
+// addSkillHooks activates the hooks of a skill when it is first used.
 func (l *skillLibrary) addSkillHooks(k catalog.Command) {
 	if _, known := l.hooksAdded.LoadOrStore(k.Name, true); known || k.Hooks == nil || l.hooks.disabled {
 		return

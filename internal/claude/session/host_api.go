@@ -21,66 +21,70 @@ import (
 
 // A session as its host sees it: what it may be asked, and what of it may be changed while it runs.
 
-// ID is that of the session as it was last shown.
+// ID returns the session id that was shown last.
 func (s *Session) ID() string { return s.records.shownID() }
 
-// Plan is what the session began with.
+// Plan returns the plan that the session started with.
 func (s *Session) Plan() *launch.Plan { return &s.plan }
 
-// State is what changes while the session runs.
+// State returns the state that changes while the session runs.
 func (s *Session) State() *simulator.SessionState { return s.state }
 
-// Policy decides about calls.
+// Policy returns the policy that decides about calls.
 func (s *Session) Policy() *permission.Policy { return s.policy.Policy }
 
-// Servers are the MCP servers; nil = there can be none.
+// Servers returns the MCP servers; nil = the session can have none.
 func (s *Session) Servers() *mcp.Manager { return s.servers.manager }
 
-// Hooks are those in force.
+// Hooks returns the active hooks.
 func (s *Session) Hooks() *hook.Runner { return s.hooks.Runner }
 
-// Tasks is the work in the background.
+// Tasks returns the background tasks.
 func (s *Session) Tasks() *task.Set { return s.background.tasks }
 
-// Checkpoints are the copies of files; nil = none are kept.
+// Checkpoints returns the copies of files; nil = the session keeps none.
 func (s *Session) Checkpoints() *checkpoint.History { return s.records.checkpoints }
 
-// Warn tells about something on stderr.
+// Warn writes a warning to stderr.
 func (s *Session) Warn(text string) { s.records.Warn(text) }
 
-// Hint tells about something that is passed over, unless our name is claude.
+// Hint writes a warning about something that is ignored to stderr, unless claudeless runs under the
+// name claude.
 func (s *Session) Hint(text string) { s.records.Hint(text) }
 
-// WaitReady waits until a turn may begin.
+// WaitReady waits until a turn may start.
 func (s *Session) WaitReady(ctx context.Context) error { return s.servers.waitSettled(ctx) }
 
-// WaitStarted waits until Start's servers have settled, or its context has ended.
+// WaitStarted waits until the servers of Start have settled, or its context has ended.
 func (s *Session) WaitStarted() { <-s.servers.dynamic.settled }
 
-// Busy tells whether work runs beside turns or a turn is to follow from it.
+// Busy reports whether background work is running or a turn is to follow from it.
 func (s *Session) Busy() bool {
 	sim, release := s.conversation.lockSimulator()
 	defer release()
 	return sim.Busy()
 }
 
-// BackgroundEvents shows what the work shows until a turn is to follow, nothing is left, or ctx ends.
+// BackgroundEvents yields the events of background work until a turn is to follow, no work is left,
+// or ctx ends.
 func (s *Session) BackgroundEvents(ctx context.Context) Events {
 	return s.recordEvents(s.conversation.sim.BackgroundEvents(ctx))
 }
 
-// TakeNotice takes the prompt of a turn that is to follow; false = there is none.
+// TakeNotice returns the prompt of a turn that follows from background work, or false if there is
+// none.
 func (s *Session) TakeNotice() (protocol.UserMessage, bool) { return s.conversation.sim.NextNotice() }
 
-// HostConfiguration is what a host may say before the first turn that is otherwise said by flags.
+// HostConfiguration are options that a host may set before the first turn and that flags set
+// otherwise.
 type HostConfiguration struct {
-	SystemPrompt *string // system prompt; nil = as it is
-	AppendPrompt string  // text to add to it; empty = as it is
-	Schema       string  // of the answer; what is none is passed over
+	SystemPrompt *string // nil = unchanged
+	AppendPrompt string  // empty = unchanged
+	Schema       string  // of the structured output; an invalid one is ignored
 	ToolAliases  map[string]string
 }
 
-// Configure applies it.
+// Configure applies the options of a host.
 func (s *Session) Configure(c HostConfiguration) error {
 	prompt := s.plan.Prompt
 	if c.SystemPrompt != nil {
@@ -98,14 +102,14 @@ func (s *Session) Configure(c HostConfiguration) error {
 	return s.rebuildSimulator(prompt)
 }
 
-// ShowAgents shows the texts of agents that are waited for.
+// ShowAgents shows the texts of agents that a turn waits for.
 func (s *Session) ShowAgents() { s.background.showAgentText.Store(true) }
 
-// AllowSkills leaves the model these skills.
+// AllowSkills restricts the skills that the model may load to these.
 func (s *Session) AllowSkills(names []string) { s.library.allowed.Store(&names) }
 
-// AddPlugins loads the plugins of these directories; with tells of each whether its servers come too, which
-// [Session.Connect] connects.
+// AddPlugins loads the plugins of these directories. The map says for each whether its servers are
+// added, too; [Session.Connect] connects them.
 func (s *Session) AddPlugins(dirs []string, with map[string]bool) {
 	for _, parts := range s.plan.Catalog.AddPlugins(launch.OpenDir, dirs...) {
 		if !s.hooks.disabled {
@@ -119,7 +123,7 @@ func (s *Session) AddPlugins(dirs []string, with map[string]bool) {
 	}
 }
 
-// Connect connects the servers inside the host, these among them, and those of its plugins.
+// Connect connects the servers inside the host, including the named ones, and those of its plugins.
 func (s *Session) Connect(ctx context.Context, names []string) error {
 	if err := s.servers.connectHosted(ctx, names); err != nil {
 		return err
@@ -127,34 +131,36 @@ func (s *Session) Connect(ctx context.Context, names []string) error {
 	return s.servers.connectPluginServers(ctx)
 }
 
-// SetServers replaces the servers that came with --mcp-config or later from the host by those of an mcpServers object.
+// SetServers replaces the servers of the host, from --mcp-config or later requests, by those of an
+// mcpServers object.
 func (s *Session) SetServers(ctx context.Context, object json.RawMessage) (mcp.Change, error) {
 	return s.servers.replaceHostServers(ctx, object)
 }
 
-// ServerStatuses are the servers that were tried.
+// ServerStatuses returns the status of every configured server.
 func (s *Session) ServerStatuses() []mcp.ServerStatus { return s.servers.statuses() }
 
-// Rename titles the session. The transcript gets the title between turns.
+// Rename sets the session's title. It is written to the transcript between turns.
 func (s *Session) Rename(title string) { s.conversation.addTitle(title) }
 
-// Model is the model in force, as the API names it.
+// Model returns the current model, as the API names it.
 func (s *Session) Model() string { return model.Resolve(s.state.Model()) }
 
-// SetModel changes it, by a name that the environment may have another model for.
+// SetModel changes the model. The environment may map the name to another model.
 func (s *Session) SetModel(name string) { s.state.SetModel(s.plan.Model.Aliases.Name(name)) }
 
-// Cost is what the session had cost when the last turn had ended.
+// Cost returns what the session had cost at the end of the last turn.
 func (s *Session) Cost() slash.Cost { return s.conversation.lastCost() }
 
-// Context is how full the context is.
+// Context returns how full the context window is.
 func (s *Session) Context() slash.Context {
 	sim, release := s.conversation.lockSimulator()
 	defer release()
 	return sim.Context()
 }
 
-// AskSideQuestion has the scripted model answer beside the conversation, of which it takes no note. A failure is told in failed.
+// AskSideQuestion asks the scripted model outside the conversation, which does not record it. The
+// text of a failure is returned in failed.
 func (s *Session) AskSideQuestion(ctx context.Context, question string) (reply scenarios.Reply, failed string, err error) {
 	reply, err = s.records.scenario.Subagent(nil).Next(ctx, scenarios.Request{Prompt: question})
 	if err == nil {

@@ -16,16 +16,17 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// inventory is which tools there are: what flags and rules leave of the built-in ones, and of those of servers.
+// inventory decides which tools the session has: the built-in ones and those of servers that flags
+// and rules leave.
 type inventory struct {
 	plan             launch.Tools
 	custom           launch.Customization
-	denied           []string // rules that deny something, without the brackets that say nothing
-	promptTool       string   // who is asked for permission
+	denied           []string // deny rules without empty or "*" content
+	promptTool       string   // answers permission questions
 	schemaFlag       bool
-	hostSchema       atomic.Bool             // the host wants a structured output
-	state            *simulator.SessionState // its model may be offered the task list
-	answersUserTools bool                    // somebody, or the scenario in his place, answers tools that talk to the user
+	hostSchema       atomic.Bool             // the host requests structured output
+	state            *simulator.SessionState // its model decides whether the task list is offered
+	answersUserTools bool                    // a host or the scenario answers tools that talk to the user
 }
 
 func newInventory(plan launch.Plan, live *simulator.SessionState) *inventory {
@@ -48,7 +49,7 @@ func newInventory(plan launch.Plan, live *simulator.SessionState) *inventory {
 	return v
 }
 
-// answersUserTools tells whether a scenario says what comes of tools that talk to the user.
+// answersUserTools reports whether a scenario has results for tools that talk to the user.
 func answersUserTools(s launch.Scenario) bool {
 	te := s.ToolExecution
 	return te != nil && (te.Mode == "mock" || slices.ContainsFunc(userTools(), func(name string) bool {
@@ -65,10 +66,11 @@ func (v *inventory) listing(resources bool) toolListing {
 	}
 }
 
-// list lists the built-in tools that the model is told of.
+// listed returns the built-in tools that the model is offered.
 func (v *inventory) listed(resources bool) []string { return listTools(v.listing(resources)) }
 
-// initTools lists the built-in tools that init names. What the agent of the session is without goes; nothing comes in its place.
+// initTools returns the built-in tools that init lists. Tools that the session's agent may not use
+// are removed without a replacement.
 func (v *inventory) initTools(resources bool) []string {
 	o := v.listing(resources)
 	all := listTools(o)
@@ -76,7 +78,7 @@ func (v *inventory) initTools(resources bool) []string {
 	return slices.DeleteFunc(listTools(o), func(name string) bool { return !slices.Contains(all, name) })
 }
 
-// exists tells whether a built-in tool is left over from --tools and what takes tools away.
+// exists reports whether a built-in tool remains after --tools and deny rules.
 func (v *inventory) exists(name string) bool {
 	same := func(other string) bool {
 		match, _ := path.Match(other, name) // deny rules may be patterns; a bad one matches nothing
@@ -91,7 +93,7 @@ func (v *inventory) exists(name string) bool {
 	return v.plan.IsDefault() || slices.ContainsFunc(v.plan.Named, same)
 }
 
-// isHidden tells whether an MCP tool is taken away for good.
+// isHidden reports whether a deny rule removes an MCP tool.
 func (v *inventory) isHidden(t protocol.Tool) bool {
 	for _, rule := range v.denied {
 		rule = strings.TrimSuffix(rule, "__*")
@@ -102,18 +104,18 @@ func (v *inventory) isHidden(t protocol.Tool) bool {
 	return false
 }
 
-// isDisallowed tells whether --disallowedTools names a tool as a whole.
+// isDisallowed reports whether --disallowedTools names a tool without content.
 func (v *inventory) isDisallowed(name string) bool { return slices.Contains(v.plan.Disallowed, name) }
 
-// toolListing says which built-in tools a session lists.
+// toolListing holds the options that decide which built-in tools a session lists.
 type toolListing struct {
 	// Tools is --tools; nil = not given, one "default" = the default list.
 	Tools      []string
-	Given      bool // --tools was given, be it empty
+	Given      bool // --tools was given, even if empty
 	Allowed    []string
 	Disallowed []string
 	Bare       bool
-	Host       bool // somebody answers permission questions (--permission-prompt-tool)
+	Host       bool // a host or tool answers permission questions (--permission-prompt-tool)
 	NoSkills   bool // --disable-slash-commands
 	Schema     bool // --json-schema
 	HostSchema bool // a schema that the host gave later; its tool is the last of the list
@@ -131,14 +133,14 @@ func defaultTools() []string {
 	}
 }
 
-// optionalTools are listed only when named.
+// optionalTools are listed only if --tools or --allowedTools names them.
 func optionalTools() []string {
 	return append([]string{"Glob", "Grep", "TodoWrite"}, taskTools()...)
 }
 
 func taskTools() []string { return []string{"TaskCreate", "TaskGet", "TaskList", "TaskUpdate"} }
 
-// taskListTools are the tools of the task list in force.
+// taskListTools returns the tools of the active task list.
 func taskListTools(o toolListing) []string {
 	if o.NoTasks {
 		return []string{"TodoWrite"}
@@ -192,7 +194,7 @@ func listTools(o toolListing) []string {
 	return list
 }
 
-// requestedTools lists the tools of --tools that there are.
+// requestedTools returns the tools of --tools that exist.
 func requestedTools(o toolListing) []string {
 	known := append(defaultTools(), optionalTools()...)
 	if o.Host {
@@ -212,7 +214,7 @@ func requestedTools(o toolListing) []string {
 
 func userTools() []string { return []string{"AskUserQuestion", "EnterPlanMode", "ExitPlanMode"} }
 
-// allowedOptionalTools are the optional tools that --allowedTools brings in.
+// allowedOptionalTools returns the optional tools that --allowedTools adds.
 func allowedOptionalTools(o toolListing) []string {
 	var list []string
 	for _, rule := range o.Allowed {
@@ -229,7 +231,7 @@ func allowedOptionalTools(o toolListing) []string {
 	return list
 }
 
-// initName is the name under which init lists a tool.
+// initName returns the name under which init lists a tool.
 func initName(name string) string {
 	switch name {
 	case "Agent":
@@ -250,7 +252,7 @@ func compareNames(a, b string) int {
 	return cmp.Or(cmp.Compare(strings.ToLower(a), strings.ToLower(b)), cmp.Compare(a, b))
 }
 
-// appendMCPNames appends the names of MCP tools, sorted without regard to case.
+// appendMCPNames appends the names of MCP tools, sorted case-insensitively.
 func appendMCPNames(builtin []string, tools []protocol.Tool) []string {
 	var names []string
 	for _, t := range tools {

@@ -26,13 +26,13 @@ type mirror struct {
 	files []*mirroredFile // in the order of their first line
 }
 
-// mirroredFile are the lines of one file that were not shown yet.
+// mirroredFile holds the lines of one file that were not shown yet.
 type mirroredFile struct {
 	path    string
 	entries []json.RawMessage
 }
 
-// add takes note of a line that was written to the file at path.
+// add records a line that was written to the file at path.
 func (m *mirror) add(path string, line []byte) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -62,15 +62,16 @@ func (m *mirror) take() []protocol.Event {
 	return frames
 }
 
-// debugLog is what --debug writes: one line for each thing that happens. The
-// lines have the real CLI's form, the texts are our own.
+// debugLog is the log of --debug, one line per event. The lines have the real CLI's form, but our
+// own texts.
 type debugLog struct {
 	w      io.WriteCloser
 	clock  *clock.Source
 	redact *redact.Redactor
 }
 
-// openDebug opens the log where the plan wants it: on stderr, in a file, or beside the sessions; nil = nowhere.
+// openDebug opens the log that the plan asks for: on stderr, in a file, or in the state directory;
+// nil = no log.
 func openDebug(plan launch.Plan, stderr io.Writer, id string) (log *debugLog, err error) {
 	path := plan.Records.DebugFile
 	switch {
@@ -99,7 +100,7 @@ func openLog(path string) (*os.File, error) {
 	return os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 }
 
-// nopCloser leaves a stream open that belongs to others.
+// nopCloser keeps a stream open that the log does not own.
 type nopCloser struct{ io.Writer }
 
 func (nopCloser) Close() error { return nil }

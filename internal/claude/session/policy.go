@@ -19,7 +19,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// policy is who may do what, and who is asked.
+// policy decides which calls are allowed and who answers permission questions.
 type policy struct {
 	*permission.Policy
 	servers  *servers
@@ -27,10 +27,10 @@ type policy struct {
 	catalog  *catalog.Catalog
 	settings launch.Permission
 	canned   executor.CannedOptions
-	answers  map[string]string // that the scenario gives to a question to the user
+	answers  map[string]string // the scenario's answers to questions to the user
 }
 
-// workspace is the tools at hand and the directory in which they work.
+// workspace gives access to the session's tools and its working directory.
 type workspace interface {
 	Tool(name string) (protocol.Tool, bool)
 	Dir() string
@@ -65,7 +65,7 @@ func newPolicy(plan launch.Plan, b workspace, v *servers) (*policy, error) {
 	return p, nil
 }
 
-// cannedOptions is what a scenario says about results of tools.
+// cannedOptions converts the tool results of a scenario.
 func cannedOptions(s launch.Scenario) executor.CannedOptions {
 	o := executor.CannedOptions{Tools: map[string]executor.CannedTool{}, Shape: builtin.Shape}
 	te := s.ToolExecution
@@ -81,7 +81,8 @@ func cannedOptions(s launch.Scenario) executor.CannedOptions {
 	return o
 }
 
-// autoApproves tells what the scenario lets run unasked, questions among it that it answers where no host can be asked.
+// autoApproves reports whether the scenario lets a tool run without asking. This includes questions
+// to the user that the scenario answers if no host can.
 func (p *policy) autoApproves(tool string) bool {
 	answered := tool == "AskUserQuestion" && p.settings.PromptTool == "" && len(p.answers) > 0
 	return p.canned.Tools[tool].AutoApprove || answered
@@ -92,7 +93,7 @@ func (p *policy) skillNeedsPermission(name string) bool {
 	return ok && len(k.Tools) > 0
 }
 
-// Grant lets what a command or a skill allows run unasked.
+// Grant allows the tools that a command or skill lists.
 func (p *policy) Grant(rules []string) {
 	var granted []permission.Rule
 	for _, text := range rules {
@@ -101,7 +102,7 @@ func (p *policy) Grant(rules []string) {
 	p.Replace("command", granted)
 }
 
-// asker is who answers permission questions: the host, a tool of an MCP server, or, when nil, nobody.
+// asker returns who answers permission questions: the host, a tool of an MCP server, or nil.
 func (p *policy) asker(host Host) permission.Asker {
 	switch p.settings.PromptTool {
 	case "":
@@ -121,7 +122,7 @@ type promptTool struct {
 	name    string
 }
 
-// AskSideQuestion calls the tool. That there is none shows with the first question, and is an error.
+// Ask calls the tool. A missing tool is an error of the first question.
 func (p promptTool) Ask(ctx context.Context, q protocol.PermissionRequest) (protocol.PermissionAnswer, error) {
 	input, err := protocol.Marshal(struct {
 		ToolName  string          `json:"tool_name"`
@@ -152,10 +153,10 @@ func (p promptTool) Ask(ctx context.Context, q protocol.PermissionRequest) (prot
 	return answer, nil
 }
 
-// ruleFS is the file system as rules see it.
+// ruleFS gives permission rules access to the file system.
 type ruleFS struct{}
 
-// IsDir tells whether a path is a directory.
+// IsDir reports whether a path is a directory.
 func (ruleFS) IsDir(path string) bool {
 	info, err := os.Stat(path)
 	return err == nil && info.IsDir()
@@ -164,15 +165,14 @@ func (ruleFS) IsDir(path string) bool {
 // Resolve follows symbolic links.
 func (ruleFS) Resolve(path string) string { return resolveLinks(path) }
 
-// Glob finds what a pattern of the shell matches.
+// Glob returns the files that a shell pattern matches.
 func (ruleFS) Glob(pattern string) []string { return matchFiles(pattern) }
 
-// maxDanglingLinks bounds how many links that lead nowhere are followed in a row.
+// maxDanglingLinks limits how many dangling links in a row are followed.
 const maxDanglingLinks = 40
 
-// resolveLinks follows the symbolic links of an absolute path as far as it
-// exists, those that lead nowhere included: what is written through them comes
-// into being there.
+// resolveLinks follows the symbolic links of an absolute path as far as it exists. It also follows
+// dangling links, because a write through them creates the target.
 func resolveLinks(path string) string { return followLinks(path, maxDanglingLinks) }
 
 func followLinks(path string, most int) string {
@@ -194,8 +194,8 @@ func followLinks(path string, most int) string {
 	}
 }
 
-// matchFiles finds what an absolute pattern of the shell matches, and a little
-// more: dot files, and any character where the pattern lists some.
+// matchFiles returns the files that an absolute shell pattern matches. It matches slightly more
+// than a shell: also dot files, and any character for a character class.
 func matchFiles(pattern string) []string {
 	var b strings.Builder
 	for i := 0; i < len(pattern); i++ {

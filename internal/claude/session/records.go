@@ -26,24 +26,24 @@ import (
 	"github.com/claudeless/claudeless/simulator/transcript"
 )
 
-// recorder follows the session: the transcript, the journal, the debug log, the copies of files, and the state of the
-// scenario. It also has the word on stderr.
+// recorder records the session: transcript, journal, debug log, file checkpoints and the state of
+// the scenario. It also writes warnings to stderr.
 type recorder struct {
 	stderr      io.Writer
-	noHints     bool // hints of our own are not told
+	noHints     bool // hints of claudeless are not written
 	transcript  *transcript.Transcript
 	scenario    *scenarioProgress
 	mirror      *mirror                         // nil = no --session-mirror
 	journal     *journal.Journal                // nil = no --capture
-	journalFile io.Closer                       // the file of the journal
+	journalFile io.Closer                       // closed with the journal
 	debug       *debugLog                       // nil = no --debug
 	checkpoints *checkpoint.History             // nil = files are not kept
-	lastInit    atomic.Pointer[protocol.Init]   // the last one yielded
-	lastResult  atomic.Pointer[protocol.Result] // the last one yielded
+	lastInit    atomic.Pointer[protocol.Init]   // the init event that was yielded last
+	lastResult  atomic.Pointer[protocol.Result] // the result that was yielded last
 	clock       *clock.Source
 }
 
-// openRecords opens the transcript, and the scenario where the session left it.
+// openRecords opens the transcript and restores the scenario's state from it.
 func openRecords(plan launch.Plan, t transcript.ContextSource) (*recorder, error) {
 	r := &recorder{stderr: plan.Stderr, noHints: plan.AsClaude, clock: plan.Clock}
 	o := plan.Transcript
@@ -91,7 +91,7 @@ func (r *recorder) openLogs(plan launch.Plan) error {
 	return err
 }
 
-// observe lets everything that only looks on see an event on its way out.
+// record passes an event to everything that records it.
 func (r *recorder) record(ctx context.Context, ev protocol.Event) {
 	switch ev := ev.(type) {
 	case *protocol.Warning:
@@ -123,7 +123,8 @@ func (r *recorder) record(ctx context.Context, ev protocol.Event) {
 	}
 }
 
-// explainUnmatched explains a prompt that no rule answers, in the journal and, where nobody judges the run, on stderr.
+// explainUnmatched explains a prompt that no rule answers: in the journal, and on stderr if nothing
+// else evaluates the run.
 func (r *recorder) explainUnmatched(ev *protocol.RuleMatched) {
 	tell := r.scenario.repliesSilently(ev.Prompt) && !r.noHints
 	if !tell && r.journal == nil {
@@ -138,7 +139,7 @@ func (r *recorder) explainUnmatched(ev *protocol.RuleMatched) {
 	}
 }
 
-// recordUnplayed writes into the journal what the script of the turn expected and did not get.
+// recordUnplayed writes to the journal which steps and results of the turn's script did not happen.
 func (r *recorder) recordUnplayed(ctx context.Context) {
 	if r.journal == nil {
 		return
@@ -155,8 +156,9 @@ func (r *recorder) recordUnplayed(ctx context.Context) {
 	}
 }
 
-// judgeExpectations holds what the process did against the expectations of the scenario and writes the verdict into the journal. What
-// was missed comes back, a line each, results that did not fit first.
+// judgeExpectations compares what the process did with the expectations of the scenario and writes
+// the outcome to the journal. It returns one line for each expectation that was not met, unexpected
+// results first.
 func (r *recorder) judgeExpectations(code int) (unmet []string) {
 	judged := r.scenario.judge(code)
 	if r.journal != nil {
@@ -173,7 +175,8 @@ func (r *recorder) judgeExpectations(code int) (unmet []string) {
 	return unmet
 }
 
-// saveScenarioState saves counts and turn sequences for the session's next process, before the result is on stdout.
+// saveScenarioState saves counters and turn sequences for the session's next process, before the
+// result is written to stdout.
 func (r *recorder) saveScenarioState() {
 	state, err := r.scenario.State()
 	if err == nil {
@@ -184,7 +187,7 @@ func (r *recorder) saveScenarioState() {
 	}
 }
 
-// lifecycleEvents tells how far the prompts are that have an id.
+// lifecycleEvents yields a lifecycle event for each prompt that has an id.
 func (r *recorder) lifecycleEvents(in protocol.UserMessage, state string) iter.Seq2[protocol.Event, error] {
 	return func(yield func(protocol.Event, error) bool) {
 		for _, id := range in.UUIDs {
@@ -197,7 +200,7 @@ func (r *recorder) lifecycleEvents(in protocol.UserMessage, state string) iter.S
 	}
 }
 
-// shownID is that of the session as it was last shown.
+// shownID returns the session id that was shown last.
 func (r *recorder) shownID() string {
 	if shown := r.lastInit.Load(); shown != nil {
 		return shown.SessionID
@@ -205,7 +208,7 @@ func (r *recorder) shownID() string {
 	return r.transcript.ID()
 }
 
-// ID is that of the conversation.
+// ID returns the id of the conversation.
 func (r *recorder) ID() string { return r.transcript.ID() }
 
 // Entitle gives the session a title.
@@ -215,7 +218,7 @@ func (r *recorder) Entitle(title string) {
 	}
 }
 
-// saveToolResult keeps what a tool gave beside the transcript and returns the path.
+// saveToolResult saves output of a tool in the transcript's directory and returns the path.
 func (r *recorder) saveToolResult(name string, data []byte) (string, error) {
 	dir := r.transcript.ToolResultsDir()
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -232,7 +235,7 @@ func (r *recorder) close() {
 	}
 }
 
-// closeLogs is for the very end.
+// closeLogs closes journal and debug log after everything else has ended.
 func (r *recorder) closeLogs() {
 	r.debug.close()
 	if r.journal != nil {
@@ -242,40 +245,41 @@ func (r *recorder) closeLogs() {
 	}
 }
 
-// Hint warns of what is passed over and of which the real CLI says nothing (spec: cli-observed 1).
+// Hint writes a warning for which the real CLI has no counterpart (spec: cli-observed 1).
 func (r *recorder) Hint(text string) {
 	if !r.noHints {
 		r.Warn(text)
 	}
 }
 
-// Note writes into the journal, if there is one.
+// Note writes to the journal, if there is one.
 func (r *recorder) Note(b journal.Body) {
 	if r.journal != nil {
 		r.journal.Write(b)
 	}
 }
 
-// Warn says something on stderr.
+// Warn writes a warning to stderr.
 func (r *recorder) Warn(text string) { fmt.Fprintf(r.stderr, "claudeless: warning: %s\n", text) }
 
-// scenarioProgress is the scenario as this process plays it, with what its expectations want to know and the engine does not see. It
-// tells what happened as internal/exec/verdict finds it in a journal.
+// scenarioProgress is the scenario as this process plays it, together with observations for its
+// expectations that the engine does not make. It must agree with what internal/exec/verdict derives
+// from a journal.
 type scenarioProgress struct {
 	*scenarios.Engine
 	scenario       *scenarios.Scenario
 	clock          *clock.Source
 	started        time.Time
-	lastMessage    map[string]string // by agent: the message of the model that came last
+	lastMessage    map[string]string // id of the model's last message, by agent
 	retries        int               // resumed the next one
-	missesReported int               // resultStore that did not fit and are in the journal
-	injectedPrompt string            // the last prompt that is the CLI's own
+	missesReported int               // unexpected results that are already in the journal
+	injectedPrompt string            // the last prompt that the CLI itself wrote
 
 	mu          sync.Mutex // callLog of servers come at the same time
 	serverCalls []record.Call
 }
 
-// observe takes an event on its way out.
+// observe records an event for the expectations.
 func (p *scenarioProgress) observe(ev protocol.Event) {
 	switch ev := ev.(type) {
 	case *protocol.RuleMatched:
@@ -298,7 +302,8 @@ func (p *scenarioProgress) observe(ev protocol.Event) {
 	}
 }
 
-// observeAssistant takes a block of the model: the first of a message answers a request, unless it goes on with the one before.
+// observeAssistant records a block of the model: the first block of a message answers a request,
+// unless the message continues the one before.
 func (p *scenarioProgress) observeAssistant(ev *protocol.Assistant) {
 	agent := ""
 	if ev.ParentToolUseID != nil {
@@ -317,13 +322,13 @@ func (p *scenarioProgress) observeAssistant(ev *protocol.Assistant) {
 	p.retries = 0
 }
 
-// repliesSilently tells whether a prompt that no rule answers gets an empty reply of which nobody is told: it is none of the CLI's own,
-// and the scenario does not take it for an error.
+// repliesSilently reports whether a prompt that no rule answers gets an empty reply without an
+// error: the CLI did not write the prompt, and the scenario does not treat it as an error.
 func (p *scenarioProgress) repliesSilently(prompt string) bool {
 	return prompt != p.injectedPrompt && p.scenario.Unmatched != "error"
 }
 
-// expectsServerCalls tells whether an expectation speaks of what servers are asked.
+// expectsServerCalls reports whether an expectation is about calls of MCP servers.
 func (p *scenarioProgress) expectsServerCalls() bool {
 	for i := range p.scenario.Expect {
 		if p.scenario.Expect[i].MCP != nil {
@@ -333,14 +338,14 @@ func (p *scenarioProgress) expectsServerCalls() bool {
 	return false
 }
 
-// callObserver takes a call of a server.
+// observeServerCall records a call of a server.
 func (p *scenarioProgress) observeServerCall(c record.Call) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.serverCalls = append(p.serverCalls, c)
 }
 
-// newMisses are the results that did not fit since they were asked for last.
+// newMisses returns the unexpected results since the last call.
 func (p *scenarioProgress) newMisses() []scenarios.ExpectationResult {
 	all := p.Misses()
 	fresh := all[min(p.missesReported, len(all)):]
@@ -348,7 +353,7 @@ func (p *scenarioProgress) newMisses() []scenarios.ExpectationResult {
 	return fresh
 }
 
-// judgeExpectations holds what the process did against the expectations, now that it ends with a code.
+// judge evaluates the expectations when the process exits with a code.
 func (p *scenarioProgress) judge(code int) []scenarios.ExpectationResult {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -360,7 +365,7 @@ func (p *scenarioProgress) judge(code int) []scenarios.ExpectationResult {
 	return p.scenario.Judge(p.Seen())
 }
 
-// expectationRecord is the line of the journal for one of them.
+// expectationRecord converts the outcome of an expectation to a journal line.
 func expectationRecord(j scenarios.ExpectationResult) journal.Expectation {
 	return journal.Expectation{File: j.At.File, Line: j.At.Line, Text: j.Text, Met: j.Met, Got: j.Got}
 }

@@ -28,20 +28,21 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// Host is who may stand behind a session: a program that answers its questions and sends its prompts.
+// Host is a program that answers the session's questions and sends its prompts.
 type Host interface {
 	permission.Asker
 	simulator.PromptQueue
 	HostCallbacks
 }
 
-// HostCallbacks is what a host does for the parts of a session that live inside it.
+// HostCallbacks are the requests a session sends to its SDK host: hook callbacks, messages for MCP
+// servers inside the host, and questions of servers to the user.
 type HostCallbacks interface {
 	// Callback runs a hook of the host's; see hook.Callback.
 	Callback(ctx context.Context, id string, input json.RawMessage, toolUse string) (json.RawMessage, error)
-	// Message carries a message to an MCP server inside the host; see mcp.Options.SDK.
+	// Message sends a message to an MCP server inside the host; see mcp.Options.SDK.
 	Message(ctx context.Context, server string, message json.RawMessage) (json.RawMessage, error)
-	// Elicit asks the user for a server.
+	// Elicit asks the user a question for a server.
 	Elicit(ctx context.Context, q mcp.ElicitRequest) mcp.ElicitAnswer
 }
 
@@ -52,16 +53,17 @@ type servers struct {
 	records     *recorder
 	requests    serverRequests
 	results     resultStore
-	progress    io.Writer       // where a line about what is waited for may pass; nil = nowhere
+	progress    io.Writer       // for a line about servers that are still starting; nil = no line
 	manager     *mcp.Manager    // nil = no servers
-	callContext context.Context // of Start without its end; what is asked of servers outside of a call lives in it
+	callContext context.Context // of Start, without its cancellation; for requests to servers outside of calls
 	dynamic     *dynamicServers
 }
 
-// dynamicServers are the servers that come after the start: those inside the host, and those of plugins that it names.
+// dynamicServers are the servers that are added after the start: those inside the host and those of
+// plugins that the host names.
 type dynamicServers struct {
-	settled        chan struct{} // closed when those that were there at the start have settled beside a host
-	err            error         // of that; to be read after settled
+	settled        chan struct{} // closed when the servers of the start have settled
+	err            error         // their error; read it only after settled is closed
 	hostConnecting atomic.Bool   // servers of the host may still be connecting
 
 	mu            sync.Mutex // guards what follows
@@ -77,7 +79,7 @@ func newServers(plan launch.Plan, live *simulator.SessionState, host Host, r *re
 	}
 }
 
-// open makes the manager, if there is anything to manage.
+// open creates the manager if the session can have servers.
 func (v *servers) open(roots []string, capture bool) error {
 	if len(v.plan.Configs) == 0 && v.requests.host == nil {
 		return nil
@@ -93,7 +95,7 @@ func (v *servers) open(roots []string, capture bool) error {
 	return err
 }
 
-// start connects them and waits until they have settled.
+// start connects the servers and waits until they have settled.
 func (v *servers) start(ctx context.Context) error {
 	v.callContext = context.WithoutCancel(ctx)
 	if v.manager == nil {
@@ -107,7 +109,7 @@ func (v *servers) start(ctx context.Context) error {
 	return v.checkRequired()
 }
 
-// reportMissing writes into the journal which servers of the configuration did not start.
+// reportMissing writes to the journal which configured servers did not start.
 func (v *servers) reportMissing() {
 	for _, m := range v.missing() {
 		v.records.Note(journal.MissingServer(m.name, m.reason))
@@ -123,10 +125,10 @@ func (v *servers) close(ctx context.Context) {
 	}
 }
 
-// hasResources tells whether a server has resources, for which there are tools.
+// hasResources reports whether a server has resources, for which there are separate tools.
 func (v *servers) hasResources() bool { return v.manager != nil && v.manager.HasResources() }
 
-// statuses are the servers that were tried.
+// statuses returns the status of every configured server.
 func (v *servers) statuses() []mcp.ServerStatus {
 	if v.manager == nil {
 		return nil
@@ -134,7 +136,7 @@ func (v *servers) statuses() []mcp.ServerStatus {
 	return v.manager.Servers()
 }
 
-// checkRequired refuses a run whose servers are not all there, if it is to.
+// checkRequired returns an error if servers are required and some did not start.
 func (v *servers) checkRequired() error {
 	if !v.plan.Required {
 		return nil
@@ -142,7 +144,7 @@ func (v *servers) checkRequired() error {
 	return v.missingError()
 }
 
-// missingError is one line for each server that is not there.
+// missingError returns an error with one line for each server that did not start, or nil.
 func (v *servers) missingError() error {
 	var lines []string
 	for _, m := range v.missing() {
@@ -157,7 +159,7 @@ func (v *servers) missingError() error {
 // missingServer is a server of the configuration that did not start.
 type missingServer struct{ name, reason string }
 
-// missing are the servers that did not start.
+// missing lists the servers that did not start.
 func (v *servers) missing() []missingServer {
 	var all []missingServer
 	for _, e := range v.plan.Errors {
@@ -171,7 +173,8 @@ func (v *servers) missing() []missingServer {
 	return all
 }
 
-// tools are the tools of the servers and those for their resources, which --tools does not take away.
+// tools returns the tools of the servers and those for their resources, which --tools does not
+// restrict.
 func (v *servers) tools() executor.Composite {
 	if v.manager == nil {
 		return nil
@@ -182,7 +185,7 @@ func (v *servers) tools() executor.Composite {
 	}
 }
 
-// tool finds one of them by its canonical name.
+// tool returns the tool with a canonical name.
 func (v *servers) tool(name string) (protocol.Tool, bool) {
 	if v.manager == nil {
 		return protocol.Tool{}, false
@@ -198,7 +201,7 @@ func (v *servers) tool(name string) (protocol.Tool, bool) {
 	return protocol.Tool{}, false
 }
 
-// toolNames are the canonical names of all their tools, hidden ones among them.
+// toolNames returns the canonical names of all tools of servers, including hidden ones.
 func (v *servers) toolNames() []string {
 	var names []string
 	if v.manager != nil {
@@ -209,21 +212,21 @@ func (v *servers) toolNames() []string {
 	return names
 }
 
-// isDeferred tells the tools of which the model knows only the names.
+// isDeferred reports whether the model is told only the name of a tool.
 func (v *servers) isDeferred(t protocol.Tool) bool {
 	loaded := slices.ContainsFunc(v.plan.Configs, func(s mcp.ServerConfig) bool { return s.AlwaysLoad && s.Name == t.Server })
 	return executor.DeferredByDefault(t) && !loaded
 }
 
-// serverRequests is what servers are told that ask.
+// serverRequests answers the requests of MCP servers to their client.
 type serverRequests struct {
 	scenario launch.Scenario
 	model    string // that samples, where the scenario names none
-	host     Host   // nil = nobody is there
+	host     Host   // nil = there is no host
 }
 
-// elicit answers what a server asks the user: as the scenario says, else as the host says, else as the real CLI does in
-// print mode, by cancelling.
+// elicit answers a server's question to the user: from the scenario, else from the host, else like
+// the real CLI in print mode, which cancels it.
 func (a serverRequests) elicit(ctx context.Context, q mcp.ElicitRequest) mcp.ElicitAnswer {
 	scripted := a.scenario.MCP.Elicitation
 	switch {
@@ -239,14 +242,15 @@ func (a serverRequests) elicit(ctx context.Context, q mcp.ElicitRequest) mcp.Eli
 	return answer
 }
 
-// setRoots tells the servers that the working directories are others now.
+// setRoots tells the servers the new working directories.
 func (v *servers) setRoots(dirs []string) {
 	if v.manager != nil {
 		v.manager.SetRoots(v.callContext, dirs)
 	}
 }
 
-// sampler answers what servers ask the model as the scenario says; nil = it says nothing.
+// sampler returns a function that answers sampling requests from the scenario; nil = the scenario
+// has no answers.
 func (a serverRequests) sampler() func(context.Context, string, json.RawMessage) (json.RawMessage, error) {
 	if len(a.scenario.MCP.Sampling) == 0 {
 		return nil
@@ -288,7 +292,7 @@ const (
 	invalidParams = -32602
 )
 
-// sampleText is the text of a message, whose content is one block or a list of them.
+// sampleText returns the text of a message whose content is one block or a list.
 func sampleText(content json.RawMessage) string {
 	type block struct {
 		Text string `json:"text"`
@@ -305,13 +309,14 @@ func sampleText(content json.RawMessage) string {
 	return strings.Join(texts, "\n")
 }
 
-// resultStore keeps what servers give: what is too large or binary beside the transcript, calls in the journal.
+// resultStore stores results of servers: large and binary ones in files, calls in the journal.
 type resultStore struct {
 	records *recorder
 	clock   *clock.Source
 }
 
-// callLog keeps what is asked of servers, for --capture and expectations; nil = nobody looks.
+// callLog returns a log that records the calls of servers for --capture and expectations; nil =
+// nothing needs it.
 func (r resultStore) callLog(capture bool) *record.Log {
 	if !capture {
 		return nil
@@ -350,13 +355,13 @@ func (v *servers) hookTool(ctx context.Context, server, tool string, input json.
 	}
 }
 
-// SaveBlob keeps a binary result of an MCP server beside the transcript. It
-// implements mcp.Files.
+// SaveBlob saves a binary result of an MCP server in the transcript's directory. It implements
+// mcp.Files.
 func (r resultStore) SaveBlob(server, mediaType string, data []byte) (string, error) {
 	return r.records.saveToolResult(r.fileName(server, "blob", extensionOf(mediaType)), data)
 }
 
-// saveResource keeps a binary part of a resource there too.
+// saveResource saves a binary part of a resource in the same directory.
 func (r resultStore) saveResource(index int, mediaType string, data []byte) (string, error) {
 	return r.records.saveToolResult(fmt.Sprintf("mcp-resource-%d-%d-%s%s", r.clock.Now().UnixMilli(), index, r.shortID(), extensionOf(mediaType)), data)
 }
@@ -370,8 +375,7 @@ func extensionOf(mediaType string) string {
 
 func (r resultStore) shortID() string { return strings.ReplaceAll(r.clock.NewID(), "-", "")[:6] }
 
-// SaveText keeps a text result in a file of that name; empty = as blobs are
-// named.
+// SaveText saves a text result in a file of that name; with an empty name it is named like a blob.
 func (r resultStore) SaveText(tool protocol.Tool, name, text string) (string, error) {
 	if name == "" {
 		name = r.fileName(tool.Server, tool.RawName, ".txt")
@@ -379,7 +383,7 @@ func (r resultStore) SaveText(tool protocol.Tool, name, text string) (string, er
 	return r.records.saveToolResult(name, []byte(text))
 }
 
-// fileName names a file for what a server's tool gave.
+// fileName returns a file name for the result of a server's tool.
 func (r resultStore) fileName(server, what, ext string) string {
 	names := strings.Replace(strings.TrimPrefix(mcp.CanonicalName(server, what), "mcp__"), "__", "-", 1)
 	return fmt.Sprintf("mcp-%s-%d-%s%s", names, r.clock.Now().UnixMilli(), r.shortID(), ext)

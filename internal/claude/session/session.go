@@ -22,10 +22,11 @@ import (
 	"github.com/claudeless/claudeless/simulator/slash"
 )
 
-// Events are what a session shows, in their order; after an error there are no more.
+// Events are the events of a session in order; an error is the last item.
 type Events = iter.Seq2[protocol.Event, error]
 
-// Session is one session. Its methods may be called from several goroutines, but turns are played one at a time.
+// Session is one session. Its methods may be called from several goroutines, but only one turn runs
+// at a time.
 type Session struct {
 	plan         launch.Plan
 	state        *simulator.SessionState
@@ -40,19 +41,19 @@ type Session struct {
 	conversation *conversation
 }
 
-// conversation is the simulator and what is noted between its turns.
+// conversation holds the simulator and what is recorded between its turns.
 type conversation struct {
 	records  *recorder
-	endCause func() error // the cause of the end of Start's context; nil = it goes on
+	endCause func() error // the cause of the end of Start's context; nil = it has not ended
 
 	mu     sync.Mutex // guards what follows
 	sim    *simulator.Simulator
 	cost   slash.Cost // when the last turn had ended
-	titles []string   // requestedTools by the host and not yet in the transcript
+	titles []string   // set by the host and not written to the transcript yet
 }
 
-// Open builds a session in the order in which its parts depend on each other. It starts nothing. A session that could be
-// built in part only is closed. Host is nil where nobody is there.
+// Open builds a session in the order in which its parts depend on each other. It starts nothing. If
+// a part fails, the others are closed. Host is nil if there is no host.
 func Open(plan launch.Plan, host Host) (*Session, error) {
 	s := &Session{plan: plan, state: &simulator.SessionState{}, tools: &toolbox{}}
 	s.context = &sessionContext{plan: plan, state: s.state, tools: s.tools}
@@ -74,7 +75,7 @@ func Open(plan launch.Plan, host Host) (*Session, error) {
 	return s, nil
 }
 
-// build makes the parts.
+// build creates the parts of the session.
 func (s *Session) build(host Host) error {
 	plan := s.plan
 	s.servers = newServers(plan, s.state, host, s.records)
@@ -99,7 +100,7 @@ func (s *Session) build(host Host) error {
 	return s.records.openLogs(plan)
 }
 
-// rebuildSimulator makes the simulator, for a system prompt and a schema.
+// rebuildSimulator creates the simulator for a system prompt and a schema.
 func (s *Session) rebuildSimulator(prompt launch.Prompt) error {
 	o, err := s.simulatorOptions(prompt)
 	if err != nil {
@@ -150,7 +151,7 @@ func (s *Session) simulatorOptions(prompt launch.Prompt) (simulator.Options, err
 	return o, err
 }
 
-// slashCommands are the slash commands of a session.
+// slashCommands returns the slash commands of a session.
 func slashCommands(s *Session) *command.Set {
 	o := command.Options{
 		Live: s.state, Catalog: s.plan.Catalog, Rules: s.policy, Session: s.records, Models: s.plan.Model.Aliases, Shell: s.tools, Off: s.plan.Custom.NoCommands,
@@ -164,8 +165,9 @@ func slashCommands(s *Session) *command.Set {
 	return command.New(o)
 }
 
-// Start brings the servers up and makes the tools known to those who decide about calls. Where there is a host, they come up
-// beside its first requests, and [Session.WaitReady] waits for them. When ctx ends, for whatever cause, no more events are shown.
+// Start connects the servers and registers the tools with breakpoints and debugger. With a host,
+// the servers connect in the background and [Session.WaitReady] waits for them. After ctx has ended
+// no more events are yielded.
 func (s *Session) Start(ctx context.Context) error {
 	s.conversation.endCause = func() error { return context.Cause(ctx) }
 	if s.servers.requests.host != nil {
@@ -177,20 +179,21 @@ func (s *Session) Start(ctx context.Context) error {
 	return s.tools.callGates.register(ctx, s.tools)
 }
 
-// setSimulator goes on with another simulator.
+// setSimulator replaces the simulator.
 func (c *conversation) setSimulator(sim *simulator.Simulator) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.sim = sim
 }
 
-// lockSimulator is the simulator for questions between turns, while no other one is made; release gives it back.
+// lockSimulator returns the simulator for queries between turns and prevents its replacement until
+// release is called.
 func (c *conversation) lockSimulator() (sim *simulator.Simulator, release func()) {
 	c.mu.Lock()
 	return c.sim, c.mu.Unlock
 }
 
-// addTitle keeps a title for the transcript, which gets it between turns.
+// addTitle stores a title that is written to the transcript between turns.
 func (c *conversation) addTitle(title string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -207,21 +210,22 @@ func (c *conversation) writeTitles() {
 	}
 }
 
-// updateCost notes what the session costs.
+// updateCost records what the session costs now.
 func (c *conversation) updateCost() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.cost = c.sim.Cost()
 }
 
-// lastCost is what the session had cost when the last turn had ended.
+// lastCost returns what the session had cost at the end of the last turn.
 func (c *conversation) lastCost() slash.Cost {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.cost
 }
 
-// DeferredPrompt is the prompt that goes on with a call that an earlier process put off; false = there is none.
+// DeferredPrompt returns the prompt that continues a call which an earlier process deferred, or
+// false.
 func (s *Session) DeferredPrompt() (protocol.UserMessage, bool) {
 	return s.conversation.sim.DeferredPrompt()
 }
@@ -236,7 +240,8 @@ func (s *Session) Turn(ctx context.Context, in protocol.UserMessage) Events {
 	}
 }
 
-// PlayPrompts plays prompts, tells how far those are that have an id, and shows everything that follows from their background work.
+// PlayPrompts plays prompts, yields lifecycle events for those that have an id, and waits for their
+// background work.
 func (s *Session) PlayPrompts(ctx context.Context, prompts []protocol.UserMessage) Events {
 	var all []Events
 	for _, in := range prompts {
@@ -254,8 +259,8 @@ func (s *Session) PlayPrompts(ctx context.Context, prompts []protocol.UserMessag
 	}))
 }
 
-// holdResults keeps results back while agents work in the background, as the real CLI does for a prompt of its command line:
-// they come together at the end, with what the session has used by then.
+// holdResults delays results while agents work in the background, as the real CLI does for a prompt
+// of its command line: they follow at the end, with the total usage.
 func holdResults(s *Session, events Events) Events {
 	return func(yield func(protocol.Event, error) bool) {
 		var held []*protocol.Result
@@ -285,8 +290,8 @@ func holdResults(s *Session, events Events) Events {
 	}
 }
 
-// recordEvents lets everything that only looks on see the events on their way out: the journal, the scenario's state and
-// expectations, warnings for stderr. It cuts the stream when the run has ended.
+// recordEvents passes each event to the recorder before it yields it. It stops when the run has
+// ended.
 func (s *Session) recordEvents(events Events) Events {
 	return func(yield func(protocol.Event, error) bool) {
 		for ev, err := range events {
@@ -309,7 +314,7 @@ func (s *Session) recordEvents(events Events) Events {
 	}
 }
 
-// Close ends what Start began and tells about what could not be written.
+// Close ends what Start began and warns about what could not be written.
 func (s *Session) Close(ctx context.Context) {
 	s.conversation.writeTitles()
 	s.background.close()
@@ -321,7 +326,7 @@ func (s *Session) Close(ctx context.Context) {
 	s.records.closeLogs()
 }
 
-// RemainingFrames is what the end of the transcript adds to the stream (--session-mirror).
+// RemainingFrames yields the frames for the end of the transcript (--session-mirror).
 func (s *Session) RemainingFrames() Events {
 	return func(yield func(protocol.Event, error) bool) {
 		for _, frame := range s.records.mirror.take() {
@@ -332,11 +337,12 @@ func (s *Session) RemainingFrames() Events {
 	}
 }
 
-// LastResult is the last result shown; nil = there was none.
+// LastResult returns the result that was yielded last; nil = none.
 func (s *Session) LastResult() *protocol.Result { return s.records.lastResult.Load() }
 
-// MissedExpectations holds what the process did against the scenario's expectations, at its end: those that were missed, one line each; none
-// where others judge the whole run. It is called once.
+// MissedExpectations compares what the process did with the scenario's expectations and returns a
+// line for each that was missed. It returns none if another process evaluates the run. It may be
+// called once.
 func (s *Session) MissedExpectations(code int) []string {
 	if s.plan.Output.DeferVerdict {
 		return nil

@@ -22,16 +22,16 @@ import (
 	"github.com/claudeless/claudeless/simulator/transcript"
 )
 
-// sessionContext is what is told of the session: to the host by init, to the model beside its first prompt.
+// sessionContext describes the session to the host (init) and to the model (with the first prompt).
 type sessionContext struct {
 	plan         launch.Plan
 	state        *simulator.SessionState
 	tools        *toolbox
 	records      *recorder
-	warnedModels []string // unknown models that have been warned of
+	warnedModels []string // unknown models that a warning was written for
 }
 
-// Init is the init event of a turn: what flags, settings and servers say now.
+// Init returns the init event of a turn from flags, settings and the current servers.
 func (s *sessionContext) Init(context.Context) protocol.Init {
 	s.warnModel()
 	plan, v := &s.plan, s.tools.servers
@@ -94,7 +94,7 @@ func (s *sessionContext) FirstPromptContext() (before, after []string) {
 	return before, after
 }
 
-// instructionHooks are the files of instructions as hooks are told of them.
+// instructionHooks returns the hook inputs for the instruction files.
 func instructionHooks(memories []catalog.Memory) []protocol.InstructionsLoadedHook {
 	var hooks []protocol.InstructionsLoadedHook
 	for _, m := range memories {
@@ -107,7 +107,7 @@ func instructionHooks(memories []catalog.Memory) []protocol.InstructionsLoadedHo
 	return hooks
 }
 
-// initStatus is a server's status as init words it: there needs-auth is failed.
+// initStatus returns a server's status for init, where needs-auth is failed.
 func initStatus(status string) string {
 	if status == "needs-auth" {
 		return "failed"
@@ -154,8 +154,8 @@ func (s *sessionContext) warnModel() {
 	}
 }
 
-// socketPath is where the real CLI listens for messages; nobody listens here. A
-// repeatable run has no number of its own.
+// socketPath returns the path where the real CLI listens for messages. Nothing listens here. A
+// repeatable run uses a fixed number.
 func (s *sessionContext) socketPath() string {
 	pid := s.plan.PID
 	if s.plan.Clock.Repeatable() {
@@ -192,7 +192,7 @@ func (s *sessionContext) Surroundings() transcript.Surroundings {
 	return now
 }
 
-// agentTools words the tools of an agent.
+// agentTools describes the tools of an agent.
 func agentTools(a catalog.Agent) string {
 	switch {
 	case a.Tools != nil:
@@ -203,7 +203,7 @@ func agentTools(a catalog.Agent) string {
 	return "*"
 }
 
-// Moved is where a command of the model has changed the directory to.
+// Moved returns the directory that a command of the model changed to, or "".
 func (s *sessionContext) Moved() string {
 	if s.tools.builtin == nil {
 		return ""
@@ -214,7 +214,8 @@ func (s *sessionContext) Moved() string {
 	return ""
 }
 
-// Effort is the level of the model's effort, and whether it can change from turn to turn; empty = it knows none.
+// Effort returns the effort level and whether the model can change it per turn; empty = the model
+// has none.
 func (s *sessionContext) Effort() (level string, perTurn bool) {
 	now := s.state.Snapshot()
 	return now.Effort, now.Effort != "" && model.Of(model.Resolve(s.state.Model())).Effort
@@ -223,15 +224,14 @@ func (s *sessionContext) Effort() (level string, perTurn bool) {
 // FromSession is the source of directories that hosts add.
 const FromSession = "session"
 
-// mentions reads what prompts name with @.
+// mentions reads the files and resources that prompts mention with @.
 type mentions struct {
 	tools     *toolbox
 	cwd, home string
 }
 
-// Open reads what a prompt mentions as the Read tool would: it asks
-// nobody, but what a rule denies stays closed (spec: cli-shapes,
-// attachment:file).
+// Open reads a mentioned file as the Read tool would. It asks no permission question, but deny
+// rules apply (spec: cli-shapes, attachment:file).
 func (m mentions) Open(ctx context.Context, named simulator.Mention) (simulator.MentionContent, bool) {
 	path := named.Path
 	if rest, ok := strings.CutPrefix(path, "~/"); ok {

@@ -24,7 +24,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// toolbox is the tools of the session, with what is known of their calls and what happens around each.
+// toolbox holds the tools of the session and the middleware around their calls.
 type toolbox struct {
 	executor.Executor // the chain
 	builtin           *builtin.Tools
@@ -33,11 +33,11 @@ type toolbox struct {
 	inventory         *inventory
 	callGates         callGates
 	instructions      *nestedInstructions
-	aliases           map[string]string // tools that the host wants in the place of others
-	sequentialAgents  bool              // agents run one after another, for a run that is to be repeatable
+	aliases           map[string]string // tools that the host substitutes for others
+	sequentialAgents  bool              // agents run one after another, for a repeatable run
 }
 
-// toolParts is what the toolbox is made of.
+// toolParts are the parts of the session that the toolbox needs.
 type toolParts struct {
 	host       Host
 	state      *simulator.SessionState
@@ -46,7 +46,7 @@ type toolParts struct {
 	background *background
 }
 
-// build makes the built-in tools and the chain.
+// build creates the built-in tools and the chain.
 func (t *toolbox) build(plan launch.Plan, p toolParts, v *servers, pol *policy) error {
 	t.servers, t.policy, t.inventory, t.sequentialAgents = v, pol, v.inventory, plan.Clock.Repeatable()
 	t.instructions = &nestedInstructions{custom: plan.Custom, cwd: plan.CWD, state: p.state, resumed: v.records.transcript.Told(), shown: map[string]map[string]bool{}}
@@ -66,8 +66,8 @@ func (t *toolbox) build(plan launch.Plan, p toolParts, v *servers, pol *policy) 
 	return nil
 }
 
-// buildChain is the one place where the layers around the tools are put in order:
-// hooks(permission(breakpoint(canned(composite)))).
+// buildChain puts the layers around the tools in order:
+// hooks(permission(breakpoint(canned(composite)))). No other code does.
 func (t *toolbox) buildChain(plan launch.Plan, p toolParts) {
 	base := executor.Composite{p.background.agents}
 	base = append(base, t.servers.tools()...)
@@ -78,7 +78,7 @@ func (t *toolbox) buildChain(plan launch.Plan, p toolParts) {
 		layer.Hooks(around), layer.Permission(permit), t.callGates.layer(plan, t.servers.records), executor.Canned(t.policy.canned))
 }
 
-// shellEnviron is the environment of the commands that the model runs: they can tell who runs them (observed with 2.1.329).
+// shellEnviron returns the environment of the commands that the model runs (observed with 2.1.329).
 func shellEnviron(plan launch.Plan, level, id string) []string {
 	env := append(slices.Clone(plan.Environ),
 		"AI_AGENT=claude-code_"+strings.ReplaceAll(plan.Version, ".", "-")+"_agent",
@@ -96,14 +96,14 @@ func shellEnviron(plan launch.Plan, level, id string) []string {
 	return env
 }
 
-// Dir is the directory the shell is in.
+// Dir returns the shell's current directory.
 func (t *toolbox) Dir() string { return t.builtin.Dir() }
 
-// Mode is the permission mode.
+// Mode returns the permission mode.
 func (t *toolbox) Mode() protocol.PermissionMode { return t.policy.Mode() }
 
-// Prepare looks at a call as the model has written it. The name of an alias is not looked up again. Agents run beside their
-// neighbours, calls that take the hits of a breakpoint do not.
+// Prepare inspects a call as the model wrote it. Aliases are resolved once. Calls of agents may run
+// in parallel, calls that count as hits of a breakpoint may not.
 func (t *toolbox) Prepare(call protocol.ToolUse) simulator.PreparedCall {
 	p := simulator.PreparedCall{Input: t.builtin.Prepare(call), RunAs: t.aliases[call.Name]}
 	if p.RunAs != "" {
@@ -122,7 +122,7 @@ func (t *toolbox) Precheck(ctx context.Context, call protocol.ToolUse) simulator
 	return ready
 }
 
-// Server names the MCP server of a tool; nil = none.
+// Server returns the MCP server of a tool; nil = none.
 func (t *toolbox) Server(tool string) *protocol.ServerRef {
 	if def, ok := t.Tool(tool); ok && def.Server != "" {
 		return &protocol.ServerRef{Name: def.Server, Source: def.ServerSource}
@@ -130,12 +130,12 @@ func (t *toolbox) Server(tool string) *protocol.ServerRef {
 	return nil
 }
 
-// Rewrite gives the content of a built-in tool's result.
+// Rewrite returns the content of a built-in tool's result from its output.
 func (t *toolbox) Rewrite(tool string, output json.RawMessage) (protocol.Content, bool) {
 	return builtin.Rewrite(tool, output)
 }
 
-// Replaced is a call with a hook's input, as its tool takes it, and what refuses it.
+// Replaced checks a call whose input a hook has replaced.
 func (t *toolbox) Replaced(ctx context.Context, call protocol.ToolUse) (protocol.ToolUse, *executor.Result) {
 	call.Input = t.policy.Known(call.Name, call.Input)
 	return call, t.Precheck(ctx, call).Refusal
@@ -149,7 +149,7 @@ func (t *toolbox) Tool(name string) (protocol.Tool, bool) {
 	return t.builtin.Tool(name)
 }
 
-// refuse refuses calls that no tool of the session can take.
+// refuse returns the error for a call that no tool of the session accepts, or nil.
 func (t *toolbox) refuse(ctx context.Context, call protocol.ToolUse) *executor.Result {
 	if v, refused := t.policy.Refuses(call); refused {
 		return new(layer.Denial(v))
@@ -167,7 +167,7 @@ func (t *toolbox) refuse(ctx context.Context, call protocol.ToolUse) *executor.R
 	return new(executor.Plain(executor.Unknown(call.Name, names)))
 }
 
-// toolSearch is the tool ToolSearch over the tools that init lists.
+// toolSearch returns the tool ToolSearch for the tools that init lists.
 func (t *toolbox) toolSearch(all executor.Executor) executor.Executor {
 	return executor.Hide(func(def protocol.Tool) bool { return !t.inventory.exists(def.Name) })(executor.ToolSearch{
 		Catalogue: func(ctx context.Context) ([]protocol.Tool, error) {
@@ -179,7 +179,8 @@ func (t *toolbox) toolSearch(all executor.Executor) executor.Executor {
 	})
 }
 
-// deferredNames names the tools that the model has to search for. Of two that a search finds it is not told.
+// deferredNames returns the tools that the model must search for. Two tools that a search finds are
+// not listed.
 func (t *toolbox) deferredNames(ctx context.Context) []string {
 	tools, err := t.Tools(ctx)
 	if err != nil {
@@ -197,8 +198,9 @@ func (t *toolbox) deferredNames(ctx context.Context) []string {
 	return slices.Compact(names)
 }
 
-// callGates are those that decide about calls: the scenario's breakpoints, and further in those of a debugger, so that somebody
-// who watches sees what the scripted ones made of a call and decides about its result first.
+// callGates are the breakpoints around calls: the scenario's and, inside them, those of a debugger.
+// So the debugger shows what the scenario's breakpoints made of a call and decides about its result
+// first.
 type callGates struct {
 	script   *script.Gate   // nil = the scenario has no breakpoints
 	debugger *client.Client // nil = no --debugger
@@ -216,7 +218,7 @@ func newGates(plan launch.Plan, t *toolbox) (callGates, error) {
 	return g, err
 }
 
-// list are the gates there are, the outermost first.
+// list returns the gates, outermost first.
 func (g callGates) list() []debug.Gate {
 	var all []debug.Gate
 	if g.script != nil {
@@ -228,10 +230,10 @@ func (g callGates) list() []debug.Gate {
 	return all
 }
 
-// countsHits tells whether calls of a tool take the hits of a breakpoint.
+// countsHits reports whether calls of a tool count as hits of a breakpoint.
 func (g callGates) countsHits(tool string) bool { return g.script != nil && g.script.Counts(tool) }
 
-// layer is the middleware that stops calls.
+// layer returns the middleware that stops calls.
 func (g callGates) layer(plan launch.Plan, r *recorder) executor.Middleware {
 	var layers []executor.Middleware
 	for _, gate := range g.list() {
@@ -248,8 +250,7 @@ func (g callGates) layer(plan launch.Plan, r *recorder) executor.Middleware {
 	}
 }
 
-// register makes the tools known to those who decide about calls, which also shows that a debugger is there before anything
-// runs.
+// register sends the tools to the gates. It fails if the debugger cannot be reached.
 func (g callGates) register(ctx context.Context, tools executor.Executor) error {
 	all := g.list()
 	if len(all) == 0 {
@@ -288,14 +289,14 @@ func (t *toolbox) canonical(ctx context.Context, name string) string {
 	return executor.NewIndex(tools).Canonical(name)
 }
 
-// serializedHits lets calls that take the hits of a breakpoint run one after another,
-// so that it is the first of them that it stops.
+// serializedHits runs calls that count as hits of a breakpoint one after another, so that the
+// breakpoint stops the first of them.
 type serializedHits struct {
 	executor.Executor
 	script *script.Gate
 }
 
-// Tools are the tools with fewer of them read-only.
+// Tools returns the tools; those that count as hits are not read-only.
 func (c serializedHits) Tools(ctx context.Context) ([]protocol.Tool, error) {
 	tools, err := c.Executor.Tools(ctx)
 	tools = slices.Clone(tools)
@@ -305,15 +306,15 @@ func (c serializedHits) Tools(ctx context.Context) ([]protocol.Tool, error) {
 	return tools, err
 }
 
-// callObserver is what a debugger is told of the session's calls.
+// callObserver gives a debugger access to the session's calls.
 type callObserver struct{ *recorder }
 
-// Shape makes a result of a text.
+// Shape converts a text to a tool result.
 func (callObserver) Shape(call protocol.ToolUse, text string) protocol.ToolResult {
 	return builtin.Shape(call, text)
 }
 
-// Site tells of the sub-agent that makes a call; nil = none does.
+// Site describes the sub-agent that makes a call; nil = the main conversation.
 func (callObserver) Site(call protocol.ToolUse) json.RawMessage {
 	if call.Agent == nil {
 		return nil
@@ -325,15 +326,15 @@ func (callObserver) Site(call protocol.ToolUse) json.RawMessage {
 	return raw
 }
 
-// shellError is why a command file has no text, in the words of the real CLI.
+// shellError is the real CLI's text for a command file whose shell command failed.
 type shellError string
 
 func (e shellError) Error() string { return string(e) }
 
-// noOutputText is what the model is told of a command without an output.
+// noOutputText is what the model sees of a command without output.
 const noOutputText = "(Bash completed with no output)"
 
-// Print runs a shell command of a command file, under the rules of the session and those that the file brings.
+// Print runs a shell command of a command file under the session's rules and those of the file.
 func (t *toolbox) Print(ctx context.Context, rules []string, command, pattern string) (string, error) {
 	input, err := protocol.Marshal(map[string]string{"command": command})
 	if err != nil {
@@ -363,18 +364,20 @@ func (t *toolbox) Print(ctx context.Context, rules []string, command, pattern st
 	return out, nil
 }
 
-// nestedInstructions knows which files of instructions each conversation has been told of, and finds those that its calls lead to.
+// nestedInstructions tracks which instruction files each conversation has received and finds those
+// that its calls add.
 type nestedInstructions struct {
 	custom  launch.Customization
 	cwd     string
 	state   *simulator.SessionState
-	resumed []string // of the conversation that is gone on with
+	resumed []string // shown in the conversation that this session continues
 
 	mu    sync.Mutex                 // guards what follows
 	shown map[string]map[string]bool // paths by conversation
 }
 
-// shownPaths are the paths that the conversation of an agent, or of the session, has been told of. What is cleared begins anew.
+// shownPaths returns the paths that a conversation, of an agent or the session, has received. A
+// cleared conversation starts empty.
 func (i *nestedInstructions) shownPaths(agent *protocol.AgentRef) map[string]bool {
 	id := i.state.SessionID()
 	if agent != nil {
@@ -396,7 +399,7 @@ func (i *nestedInstructions) shownPaths(agent *protocol.AgentRef) map[string]boo
 	return known
 }
 
-// newlyReached are the instructions that count since the model has read or written a file.
+// newlyReached returns the instructions that apply since the model has read or written a file.
 func (i *nestedInstructions) newlyReached(agent *protocol.AgentRef, file string) []simulator.InstructionFile {
 	if i.custom.Memory == nil {
 		return nil
@@ -413,7 +416,7 @@ func (i *nestedInstructions) newlyReached(agent *protocol.AgentRef, file string)
 	return all
 }
 
-// describe is one file that a call led to, as hooks, transcripts and the model are told of it.
+// describe converts an instruction file for hooks, transcripts and the model.
 func (i *nestedInstructions) describe(m catalog.Memory, file string) simulator.InstructionFile {
 	in := protocol.InstructionsLoadedHook{
 		FilePath: m.Path, MemoryType: m.Type, LoadReason: "nested_traversal", Globs: m.Globs, TriggerFilePath: file, ParentFilePath: m.Parent,
@@ -446,7 +449,8 @@ func (i *nestedInstructions) describe(m catalog.Memory, file string) simulator.I
 	}
 }
 
-// initialInstructions is what an agent is told from the start; the kinds that only look around are told nothing (observed with 2.1.329).
+// initialInstructions returns what an agent receives at its start; the kinds Explore and Plan
+// receive nothing (observed with 2.1.329).
 func (i *nestedInstructions) initialInstructions(agent *protocol.AgentRef) []simulator.InstructionFile {
 	text := instructionText(i.custom.Memories)
 	if text == "" || agent.Type == "Explore" || agent.Type == "Plan" {
@@ -455,7 +459,7 @@ func (i *nestedInstructions) initialInstructions(agent *protocol.AgentRef) []sim
 	return []simulator.InstructionFile{{Text: text}}
 }
 
-// instructionText is the files of instructions as the model reads them first; empty = there are none.
+// instructionText returns the text of the instruction files for the model; empty = there are none.
 func instructionText(memories []catalog.Memory) string {
 	var files strings.Builder
 	for _, m := range memories {
