@@ -99,7 +99,7 @@ type server struct {
 	subscriptions map[string]bool // URIs of subscribed resources
 }
 
-// report is the current state of a server. Only server.update changes it.
+// status is the current state of a server. Only server.update changes it.
 type status struct {
 	state    State
 	attempt  int              // of reconnecting, from 1
@@ -244,7 +244,7 @@ func (s *server) setSubscribed(uri string, want bool) (was bool) {
 	return was
 }
 
-// logHidden builds the ServerStatus of a server; source is the source that set it, if any.
+// report builds the ServerStatus of a server; source is the source that set it, if any.
 func (s *server) report(given string) ServerStatus {
 	st, _ := s.snapshot()
 	out := ServerStatus{

@@ -50,7 +50,7 @@ func (s *faultState) armed() *FaultEffects {
 	return &s.fault.Do
 }
 
-// recordSignal ends all delays soon; it returns false if the fault suppresses the signal.
+// signalled ends all delays soon; it returns false if the fault suppresses the signal.
 func (s *faultState) signalled(sig os.Signal) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -102,7 +102,7 @@ func ArmOutput(stdout io.Writer, name string) (failure string) {
 	return f.Do.Failure
 }
 
-// faultState is stdout under a fault; w is the recording writer. Each write is one line, or the whole output.
+// faultWriter is stdout under a fault; w is the recording writer. Each write is one line, or the whole output.
 type faultWriter struct {
 	*faultState
 	w     io.Writer

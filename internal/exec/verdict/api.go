@@ -47,7 +47,6 @@ type requestTracker struct {
 // conversation identifies a conversation: by session and agent if the client names them, otherwise by the prompt.
 type conversation struct{ session, agent, prompt string }
 
-// index in the list
 type lastRequest struct {
 	index  int // in the list
 	failed bool

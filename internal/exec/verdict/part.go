@@ -94,7 +94,7 @@ func (in *Input) scenariosOfEntries() (owners, order []scenarioKey) {
 	return owners, order
 }
 
-// splitByProcess returns one input per scenario. Findings from elsewhere go to the first one.
+// split returns one input per scenario. Findings from elsewhere go to the first one.
 func (in *Input) split() []Input {
 	if in.parts == nil {
 		return []Input{*in}

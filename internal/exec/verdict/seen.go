@@ -11,7 +11,7 @@ type modelSource struct {
 	agent   string
 }
 
-// attribute converts the journal to the form that expectations use.
+// seen converts the journal to the form that expectations use.
 func seen(entries []journal.Entry) *scenarios.Seen {
 	var s scenarios.Seen
 	var api requestTracker

@@ -109,7 +109,7 @@ func (t *SSE) read(ctx context.Context, opened chan<- error) {
 	}
 }
 
-// tooLongReply fails the request whose response is too long.
+// refuse fails the request whose response is too long.
 func (t *SSE) refuse(ctx context.Context, ev event) {
 	if ev.id == nil || !json.Valid(ev.id) {
 		return

@@ -126,7 +126,7 @@ func (s *subscription) waitPause(ctx context.Context, pause time.Duration) bool 
 	return ctx.Err() == nil
 }
 
-// openStream opens the stream once and returns when it ends: nil, errFilterChanged or the failure.
+// stream opens the stream once and returns when it ends: nil, errFilterChanged or the failure.
 func (s *subscription) stream(ctx context.Context, onAck func()) error {
 	filter := s.currentFilter()
 	if filter.IsEmpty() {
