@@ -32,9 +32,7 @@ func (c line) deniedPath() *Verdict {
 		case "popd": // wherever it was before
 			places = append(places, c.starts...)
 		}
-		if len(cmd.Args) > 0 {
-			to = c.redirected(to, cmd.Redirects)
-		}
+		to = c.redirected(to, cmd.Redirects)
 		if refused == nil && c.deniedIn(places, to) {
 			refused = new(c.denyText("subcommandResults", c.partOf(cmd)))
 		}

@@ -101,7 +101,7 @@ func TestForwardNowhere(t *testing.T) {
 		t.Errorf("%d %s\n%s", w.Code, w.Body, out.String())
 	}
 	for _, bad := range []string{"", "localhost:80", "ftp://h", "http://"} {
-		if _, err := recorder.New(recorder.Options{Upstream: bad}); err == nil || !regexp.MustCompile("no address of an API").MatchString(err.Error()) {
+		if _, err := recorder.New(recorder.Options{Upstream: bad}); err == nil || !regexp.MustCompile("invalid API address").MatchString(err.Error()) {
 			t.Errorf("%q: %v", bad, err)
 		}
 	}
