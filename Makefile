@@ -6,7 +6,7 @@ DEADCODE  = go run golang.org/x/tools/cmd/deadcode@v0.52.0
 FUZZTIME  ?= 10000x
 SOAK      ?= 10m
 TEST      = go test
-POLICY    = '^Test(Imports|PackageTable|Budgets|PackageDocs|NoState|DocumentSizes|MakeTargets|DocumentLinks|NamedFiles|Walks|NothingLocal|Citations|Structure)$$'
+POLICY    = '^Test(Imports|PackageTable|Budgets|PackageDocs|NoState|DocumentSizes|MakeTargets|DocumentLinks|NamedFiles|Walks|NothingLocal|Citations|Structure|BannedNames|PlainComments)$$'
 
 .PHONY: help build test race race-full lint fmt update docs fuzz mutate bench soak policy determinism generated interop conformance parity parity-full e2e packages release ci nightly
 

@@ -21,11 +21,11 @@ type Caller interface {
 type Evaluator interface {
 	// Evaluate returns what an expression gave, or an error when ctx ends or
 	// Gone is closed first.
-	Evaluate(ctx context.Context, a Asked) (Answer, error)
+	Evaluate(ctx context.Context, a EvaluationRequest) (Answer, error)
 }
 
-// Asked is an expression that an [Evaluator] is to evaluate.
-type Asked struct {
+// EvaluationRequest is an expression that an [Evaluator] is to evaluate.
+type EvaluationRequest struct {
 	PauseID, SessionID, Expr string
 	Gone                     <-chan struct{} // closed when the session ends
 }
@@ -88,11 +88,11 @@ type Call struct {
 	PID       int             // of the caller's process; 0 = unknown
 	Started   float64         // of the caller's process, Unix seconds
 	Signature string          // empty = that of the registered function
-	Other     *Other          // nil = a caller of ours
+	Other     *ForeignCaller  // nil = a caller of ours
 }
 
-// Other is what a caller that is none of ours brings along.
-type Other struct {
+// ForeignCaller is what a caller that is none of ours brings along.
+type ForeignCaller struct {
 	// Caller must be set; it may be an Evaluator too.
 	Caller Caller
 	// Values take the place of the call's Input.

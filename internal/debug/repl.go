@@ -62,7 +62,7 @@ func (h *Hub) Evaluate(ctx context.Context, q Question) (Answer, error) {
 	defer cancel()
 	a := Answer{SessionID: s.ID}
 	if e, ok := p.call.caller.(Evaluator); ok {
-		a, err = e.Evaluate(ctx, Asked{PauseID: p.id, SessionID: s.ID, Expr: q.Expr, Gone: s.gone})
+		a, err = e.Evaluate(ctx, EvaluationRequest{PauseID: p.id, SessionID: s.ID, Expr: q.Expr, Gone: s.gone})
 		a.SessionID, err = s.ID, unanswered(ctx, s, q, err)
 	} else {
 		h.answer(ctx, p, q.Expr, &a)

@@ -322,13 +322,13 @@ func compact(raw json.RawMessage) string {
 // once and the first verdict wins; the other is called off (spec: cli-contract
 // 5.4). A nil asker leaves the hooks alone; without a verdict of theirs the
 // answer is the zero one with Undecided set.
-func AskHooks(o HookOptions, ask permission.Asker) permission.Asker {
+func AskHooks(o HookOptions, ask permission.Prompter) permission.Prompter {
 	return &racingAsker{hooks: newHooks(o), ask: ask}
 }
 
 type racingAsker struct {
 	hooks *hooks
-	ask   permission.Asker
+	ask   permission.Prompter
 }
 
 func (a *racingAsker) Ask(ctx context.Context, r protocol.PermissionRequest) (protocol.PermissionAnswer, error) {

@@ -21,7 +21,7 @@ import (
 type PermitOptions struct {
 	Policy *permission.Policy
 	// Ask is who is asked; nil = nobody can be, and the question becomes a denial.
-	Ask permission.Asker
+	Ask permission.Prompter
 	// Tools look at inputs that the asked put in the place of the model's; nil =
 	// any input will do.
 	Tools Checker

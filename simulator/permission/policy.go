@@ -132,9 +132,9 @@ func (p *Policy) Added() []Directory {
 	return added
 }
 
-// Asker asks someone outside for a verdict. An error means that this program
+// Prompter asks someone outside for a verdict. An error means that this program
 // failed, not that the answer was no.
-type Asker interface {
+type Prompter interface {
 	Ask(ctx context.Context, r protocol.PermissionRequest) (protocol.PermissionAnswer, error)
 }
 

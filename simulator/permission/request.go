@@ -10,7 +10,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// Request is the question that an Ask puts to an [Asker].
+// Request is the question that an Ask puts to an [Prompter].
 func (p *Policy) Request(use protocol.ToolUse, v Verdict) protocol.PermissionRequest {
 	use.Input = use.DisplayInput()
 	r := protocol.PermissionRequest{

@@ -6,7 +6,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// agent is the .meta.json of a sub-agent's transcript.
+// agent is the .meta.json file of a sub-agent's transcript.
 type agent struct {
 	AgentType   string `json:"agentType"`
 	IsBuiltIn   bool   `json:"isBuiltIn"`
@@ -17,15 +17,15 @@ type agent struct {
 	Parent      string `json:"parentAgentId,omitempty"`
 }
 
-// attribution is on whose behalf the model writes in the main conversation: after the
-// text of a skill, and after the last call of an MCP server in its last round.
+// attribution tracks what the model's next lines are attributed to: a skill after its text, and an
+// MCP server after its last call in a round.
 type attribution struct {
 	protocol.Attribution
 	asked bool // the model has written since the last result
 }
 
-// follow notes whose text the turn goes on with. What stands before a colon in the
-// name is taken for a plugin, though it may be a directory.
+// follow records the skill whose text the turn continues with. The part of its name before a colon
+// counts as a plugin, although it may be a directory.
 func (c *attribution) follow(name string) {
 	c.Skill, c.Plugin = name, ""
 	if plugin, _, ok := strings.Cut(name, ":"); ok {
@@ -33,7 +33,7 @@ func (c *attribution) follow(name string) {
 	}
 }
 
-// of is what a line of the model says.
+// of returns the attribution of a line of the model.
 func (c *attribution) of(agentID string, ev *protocol.Assistant) protocol.Attribution {
 	if agentID != "" {
 		return protocol.Attribution{Agent: ev.SubagentType}
@@ -42,7 +42,7 @@ func (c *attribution) of(agentID string, ev *protocol.Assistant) protocol.Attrib
 	return c.Attribution
 }
 
-// answered notes the result of a call; nil = no server gave it.
+// answered records the result of a call; nil if it is not of an MCP server.
 func (c *attribution) answered(call *protocol.MCPCall) {
 	if c.asked {
 		c.asked, c.MCPServer, c.MCPTool = false, "", ""
@@ -52,14 +52,14 @@ func (c *attribution) answered(call *protocol.MCPCall) {
 	}
 }
 
-// agents keeps what sub-agents say, each in a file of its own.
+// agents writes the transcripts of sub-agents, one file each.
 type agents struct {
 	th      *conversation
 	listing *listing
 	meta    map[string]*agent
 }
 
-// agentOf names the sub-agent that an event belongs to; empty = none.
+// agentOf returns the id of the sub-agent that an event belongs to; it may be empty.
 func agentOf(parent *string, id string) string {
 	switch {
 	case parent == nil:
@@ -79,8 +79,8 @@ func newAgent(kind, description, toolUseID string) agent {
 	return a
 }
 
-// write appends a line to a sub-agent's transcript, and makes its
-// .meta.json with the first one.
+// write appends a line to a sub-agent's transcript and makes the .meta.json file before the first
+// one.
 func (a *agents) write(id string, meta agent, line any) error {
 	if a.meta[id] == nil {
 		if a.meta == nil {
@@ -94,8 +94,8 @@ func (a *agents) write(id string, meta agent, line any) error {
 	return a.th.writer.lines(a.th.agentPath(id), line)
 }
 
-// said keeps a user line of a sub-agent. The first one is its prompt, a
-// string, after which it is told its surroundings.
+// said records a user line of a sub-agent. The first one is its prompt, a string, followed by its
+// context.
 func (a *agents) said(id string, ev *protocol.User, line protocol.UserLine) error {
 	first := line.ParentUUID == nil
 	if blocks := line.Message.Content.Blocks; first && len(blocks) == 1 {
@@ -109,8 +109,8 @@ func (a *agents) said(id string, ev *protocol.User, line protocol.UserLine) erro
 	return a.th.writer.lines(a.th.agentPath(id), a.listing.ofAgent(id)...)
 }
 
-// writeMeta writes the .meta.json. A mirror sees it as a line of the
-// transcript (spec: cli-contract 8.5).
+// writeMeta writes the .meta.json file. A mirror receives it as a line of the transcript (spec:
+// cli-contract 8.5).
 func (a *agents) writeMeta(id string) error {
 	meta := a.meta[id]
 	data, err := protocol.Marshal(meta)
@@ -135,7 +135,7 @@ func (a *agents) writeMeta(id string) error {
 	return nil
 }
 
-// started makes the .meta.json of a sub-agent.
+// started makes the .meta.json file of a sub-agent.
 func (a *agents) started(ev *protocol.System) error {
 	depth, isAgent := field(ev.Fields, "spawn_depth").(int)
 	if !isAgent {
@@ -151,7 +151,7 @@ func (a *agents) started(ev *protocol.System) error {
 	return a.writeMeta(id)
 }
 
-// ended notes that a sub-agent is done.
+// ended records that a sub-agent has finished.
 func (a *agents) ended(ev *protocol.System) error {
 	id := text(ev.Fields, "task_id")
 	meta := a.meta[id]

@@ -9,14 +9,14 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// costs are what the session came to: of this process and those before.
+// costs adds up the costs of the session, in this process and earlier ones.
 type costs struct {
 	totals protocol.CostStateLine
 	before map[string]protocol.ModelUsage // by model, of earlier processes
 	waited int                            // ms for the model, in earlier processes
 }
 
-// take goes on with what an earlier process has noted.
+// take adds the costs recorded by an earlier process.
 func (c *costs) take(line protocol.CostStateLine) {
 	c.totals, c.waited = line, line.TotalAPIDuration
 	c.before = make(map[string]protocol.ModelUsage, len(line.ModelUsage))
@@ -25,7 +25,7 @@ func (c *costs) take(line protocol.CostStateLine) {
 	}
 }
 
-// ran adds what a call has changed and how long it took.
+// ran adds the changed lines and the duration of a call.
 func (c *costs) ran(ev *protocol.ToolExecuted) {
 	c.totals.TotalToolDuration += int(ev.Duration / time.Millisecond)
 	added, removed := changedLines(ev.Result)
@@ -33,7 +33,7 @@ func (c *costs) ran(ev *protocol.ToolExecuted) {
 	c.totals.TotalLinesRemoved += removed
 }
 
-// turn adds what a turn has come to.
+// turn adds the costs of a turn.
 func (c *costs) turn(ev *protocol.Result) {
 	c.totals.TotalCostUSD = ev.TotalCostUSD
 	c.totals.TotalAPIDuration = c.waited + ev.DurationAPIMS
@@ -47,7 +47,7 @@ func (c *costs) turn(ev *protocol.Result) {
 	}
 }
 
-// line is what the conversation cost.
+// line returns the transcript line with the costs.
 func (c *costs) line(id string) protocol.CostStateLine {
 	line := c.totals
 	line.Type, line.SessionID = "cost-state", id
@@ -57,8 +57,8 @@ func (c *costs) line(id string) protocol.CostStateLine {
 	return line
 }
 
-// mayPatch tells whether an output may hold what changedLines counts. A struct that
-// has no field for it does not: it need not be written as JSON, which may be long.
+// mayPatch reports whether an output may contain the patch that changedLines counts. It avoids
+// encoding a long output as JSON if its struct has no field for one.
 func mayPatch(output any) bool {
 	if _, ok := output.(json.Marshaler); ok {
 		return true

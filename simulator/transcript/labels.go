@@ -8,8 +8,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// sessionLabels are the lines by which lists of sessions know a conversation: titles,
-// the last prompt, the tools that were used.
+// sessionLabels are the lines that lists of sessions read: titles, the last prompt, the tools used.
 type sessionLabels struct {
 	th     *conversation
 	title  string // empty = none
@@ -22,7 +21,7 @@ type sessionLabels struct {
 	talked bool             // this process has kept a message of the model, not commands alone
 }
 
-// opening is what a process begins its part of a transcript with.
+// opening returns the lines with which a process begins its part of a transcript.
 func (l *sessionLabels) opening() []any {
 	var lines []any
 	if l.named || l.th.forked || l.th.cleared {
@@ -43,8 +42,7 @@ func (l *sessionLabels) opening() []any {
 	return lines
 }
 
-// closing is what a list of sessions shows of the conversation so far. What a
-// process begins a file with stands there again.
+// closing returns the lines that describe the conversation so far. They repeat the opening lines.
 func (l *sessionLabels) closing() []any {
 	l.listed, l.told = true, l.th.leaf[""]
 	lines := []any{protocol.LastPromptLine{Type: "last-prompt", LastPrompt: l.prompt, LeafUUID: l.told, SessionID: l.th.id}}
@@ -89,8 +87,8 @@ func (l *sessionLabels) toolsUsed() protocol.ToolsUsedLine {
 	return protocol.ToolsUsedLine{Type: "tools-used", Tools: slices.Clone(l.tools), SessionID: l.th.id}
 }
 
-// lastPrompt notes what lists of sessions show. A fork begins with the first
-// prompt of its source.
+// lastPrompt records the prompt that lists of sessions show. A fork begins with the first prompt of
+// its source.
 func (l *sessionLabels) lastPrompt(ev *protocol.PromptAccepted) {
 	typed := l.typed
 	l.typed = protocol.Content{}
@@ -107,7 +105,7 @@ func (l *sessionLabels) lastPrompt(ev *protocol.PromptAccepted) {
 	}
 }
 
-// newTools notes the tools that a message calls, with its first block.
+// newTools records the tools that a message calls, at its first block.
 func (l *sessionLabels) newTools(ev *protocol.Assistant) bool {
 	before := len(l.tools)
 	var calls []string

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// listing tells the model its [Surroundings].
+// listing writes the attachments with the [Surroundings].
 type listing struct {
 	th     *conversation
 	pen    *lineWriter
@@ -95,8 +95,7 @@ func (l *listing) surroundings() Surroundings {
 	return l.th.opts.Teller.Surroundings()
 }
 
-// environment tells the model its surroundings with the first prompt of a
-// conversation.
+// environment writes the environment with the first prompt of a conversation.
 func (l *listing) environment() error {
 	if l.listed {
 		return nil
@@ -107,7 +106,7 @@ func (l *listing) environment() error {
 	return l.pen.write(lines...)
 }
 
-// context tells the model the rest, with the first request.
+// context writes the remaining context with the first request.
 func (l *listing) context() error {
 	if !l.asked {
 		return nil
@@ -120,21 +119,20 @@ func (l *listing) context() error {
 	return l.pen.write(append(lines, l.rest("", l.surroundings())...)...)
 }
 
-// relisted tells the model its surroundings again, after a compaction: the rest comes
-// with the next prompt.
+// relisted writes the context again after a compaction; part of it follows with the next prompt.
 func (l *listing) relisted() error {
 	l.asked = true
 	return l.pen.write(l.again()...)
 }
 
-// again is what a compaction has taken from the model.
+// again returns the context that a compaction has removed from the conversation.
 func (l *listing) again() []any {
 	l.listed = true
 	now := l.surroundings()
 	return append(l.lists("", now, false), l.place("", now)...)
 }
 
-// ofAgent is what a sub-agent is told with its prompt.
+// ofAgent returns the context of a sub-agent's prompt.
 func (l *listing) ofAgent(id string) []any {
 	now := l.surroundings()
 	now.Agents = nil
@@ -144,7 +142,7 @@ func (l *listing) ofAgent(id string) []any {
 	return append(lists, l.rest(id, now)...)
 }
 
-// place says where the agent is and what model it has.
+// place returns the directory and model of the agent.
 func (l *listing) place(agentID string, now Surroundings) []any {
 	m := l.th.opts.Machine
 	dirs := append([]string{}, m.AdditionalDirs...)
@@ -162,8 +160,8 @@ func (l *listing) place(agentID string, now Surroundings) []any {
 	}
 }
 
-// lists says what tools, agents and skills there are; of the servers still to
-// come only at the start.
+// lists returns the tools, agents and skills. Servers that are still starting are listed only at
+// the start.
 func (l *listing) lists(agentID string, now Surroundings, start bool) []any {
 	var lines []any
 	if now.Deferred != nil {
@@ -202,13 +200,13 @@ func (l *listing) lists(agentID string, now Surroundings, start bool) []any {
 	return lines
 }
 
-// rest is what the first request adds.
+// rest returns what the first request adds.
 func (l *listing) rest(agentID string, now Surroundings) []any {
 	return append(l.opening(agentID), l.change(agentID, now))
 }
 
-// opening is the session's own part of the rest: the state of the repository is not
-// looked at.
+// opening returns the context that only the session itself has. It does not include the state of
+// the repository.
 func (l *listing) opening(agentID string) []any {
 	return []any{
 		l.th.attachment(agentID, "", sessionContext{"session_context", map[string]string{}}),
@@ -216,7 +214,7 @@ func (l *listing) opening(agentID string) []any {
 	}
 }
 
-// change says how commits are signed.
+// change returns how commits are signed.
 func (l *listing) change(agentID string, now Surroundings) any {
 	author := cmp.Or(now.ModelName, now.Model)
 	line := l.th.attachment(agentID, "user", sessionChange{

@@ -14,8 +14,8 @@ import (
 	"github.com/google/uuid"
 )
 
-// Options says which session to open and how to write it. The zero value with
-// StateDir, CWD and Clock is a fresh session.
+// Options says which session to open and how to write it. With only StateDir, CWD and Clock set it
+// opens a new session.
 type Options struct {
 	StateDir string // holds projects/ and claudeless/
 	CWD      string // absolute; symbolic links are resolved here
@@ -48,13 +48,13 @@ type Options struct {
 	OnLine func(path string, line []byte)
 }
 
-// Clock gives time and ids (uuid v4).
+// Clock provides time and ids (UUID v4).
 type Clock interface {
 	Now() time.Time
 	NewID() string
 }
 
-// ContextSource tells what the model has right now.
+// ContextSource returns the current context of the model.
 type ContextSource interface {
 	Surroundings() Surroundings
 	// Effort is its level, and whether it can change from turn to turn; empty = it
@@ -64,7 +64,7 @@ type ContextSource interface {
 	Moved() string
 }
 
-// Machine is what the environment attachment of a transcript tells.
+// Machine describes the computer in the environment attachment of a transcript.
 type Machine struct {
 	Platform       string // "linux"
 	OSVersion      string
@@ -75,8 +75,8 @@ type Machine struct {
 	AdditionalDirs []string
 }
 
-// Surroundings is what the model is told beside the first prompt. Lists that
-// are nil are left out of transcripts.
+// Surroundings is the context that the model reads in addition to the first prompt. Nil lists are
+// left out of transcripts.
 type Surroundings struct {
 	Model     string
 	ModelName string   // as people call it; empty = unknown
@@ -85,25 +85,24 @@ type Surroundings struct {
 	Skills    []Listed // of the tool Skill
 }
 
-// Listed is an agent or a skill as the model is told of it.
+// Listed is an agent or a skill as listed for the model.
 type Listed struct {
 	Name    string
 	Text    string // "- name: what it is for"
 	BuiltIn bool
 }
 
-// NotFoundError says that --resume names no conversation. Its text is the real
-// CLI's, which has an id of its own for a path.
+// NotFoundError says that --resume names no conversation. Its text is that of the real CLI.
 type NotFoundError struct{ ID string }
 
 func (e *NotFoundError) Error() string { return "No conversation found with session ID: " + e.ID }
 
-// InUseError says that --session-id names a conversation that exists.
+// InUseError says that --session-id names an existing conversation.
 type InUseError struct{ ID string }
 
 func (e *InUseError) Error() string { return "Session ID " + e.ID + " is already in use." }
 
-// TitleError says that --resume is neither a session id nor a known title.
+// TitleError says that the value of --resume is neither a session id nor a known title.
 type TitleError struct{ Value string }
 
 func (e *TitleError) Error() string {
@@ -111,7 +110,7 @@ func (e *TitleError) Error() string {
 		fmt.Sprintf("%q", e.Value) + " is not a UUID and does not match any session title."
 }
 
-// SeveralError says that --resume is the title of several sessions.
+// SeveralError says that several sessions have the title given to --resume.
 type SeveralError struct {
 	Title    string
 	Sessions []string // ids with the times of their last changes, newest first
@@ -122,7 +121,7 @@ func (e *SeveralError) Error() string {
 		e.Title, len(e.Sessions), strings.Join(e.Sessions, "\n  "))
 }
 
-// find returns the transcript to go on with; empty = none, start afresh.
+// find returns the path of the transcript to resume; empty means a new session.
 func (o Options) find() (string, error) {
 	switch {
 	case o.Resume != "":
@@ -154,7 +153,7 @@ func (o Options) findResume() (string, error) {
 	return o.findTitle()
 }
 
-// findTitle looks for the one session of the working directory with a title.
+// findTitle returns the only session of the working directory with a title.
 func (o Options) findTitle() (string, error) {
 	var named []candidate
 	for _, c := range candidates(o.projectDir()) {
@@ -176,8 +175,8 @@ func (o Options) findTitle() (string, error) {
 	return "", several
 }
 
-// findID looks in the folder of the working directory first, then in all
-// others: a session can be resumed from anywhere.
+// findID looks for a session in the folder of the working directory first, then in all others,
+// because a session can be resumed from any directory.
 func (o Options) findID(id string) (string, error) {
 	name := id + ".jsonl"
 	paths := []string{filepath.Join(o.projectDir(), name)}
@@ -199,7 +198,7 @@ type candidate struct {
 	changed time.Time
 }
 
-// candidates lists the transcripts of a folder, last changed first.
+// candidates lists the transcripts of a folder, the last changed first.
 func candidates(dir string) []candidate {
 	entries, _ := os.ReadDir(dir) // a folder that is not there holds no session
 	var out []candidate
@@ -217,7 +216,7 @@ func candidates(dir string) []candidate {
 	return out
 }
 
-// slugLimit is the length that a project folder's name is cut at.
+// slugLimit is the length at which the name of a project folder is cut.
 const slugLimit = 200
 
 // Slug names the project folder of a directory, given with its symbolic links
@@ -245,12 +244,12 @@ func Slug(realpath string) string {
 	return b.String()[:slugLimit] + "-" + strconv.FormatInt(magnitude, 36)
 }
 
-// isID tells whether s has the form of a session id, a uuid.
+// isID reports whether s has the form of a session id, a UUID.
 func isID(s string) bool {
 	return len(s) == 36 && uuid.Validate(s) == nil // other forms are valid as well
 }
 
-// projectDir holds the transcripts of a project.
+// projectDir returns the folder with the transcripts of the project.
 func (o Options) projectDir() string {
 	return filepath.Join(o.StateDir, "projects", Slug(o.Project))
 }

@@ -20,11 +20,10 @@ type Message struct {
 	Content protocol.Content
 }
 
-// deferredType marks the attachment that names a deferred call.
+// deferredType is the type of the attachment that names a deferred call.
 const deferredType = "hook_deferred_tool"
 
-// parsed is what a file of lines says. Lines that are no JSON objects are
-// left out.
+// parsed is the content of a transcript file. Lines that are not JSON objects are ignored.
 type parsed struct {
 	entries   []entry
 	leaf      string // uuid of the last line of the conversation
@@ -43,7 +42,7 @@ type parsed struct {
 	told      []string                // files of instructions that it was told of between calls
 }
 
-// entry is one line.
+// entry is one line of a transcript.
 type entry struct {
 	raw    []byte
 	kind   string // type
@@ -57,13 +56,13 @@ type entry struct {
 	message string // the API's id of the message
 }
 
-// said tells whether the entry is a message of the main conversation.
+// said reports whether the entry is a message of the main conversation.
 func (e entry) said() bool {
 	return (e.kind == "user" || e.kind == "assistant") && e.uuid != "" && !e.side
 }
 
-// inside tells whether lines may hang on the entry. Others have ids as well:
-// the SDKs give them to the titles and tags that they write.
+// inside reports whether later lines may refer to the entry as their parent. The titles and tags
+// written by SDKs have ids too, but are never parents.
 func (e entry) inside() bool {
 	switch e.kind {
 	case "user", "assistant", "attachment", "system":
@@ -147,7 +146,7 @@ func (t *parsed) add(line []byte, keys map[string]json.RawMessage) {
 	t.entries = append(t.entries, e)
 }
 
-// attachment notes what stands beside the messages.
+// attachment reads an attachment line.
 func (t *parsed) attachment(keys map[string]json.RawMessage) {
 	var a struct {
 		Type      string `json:"type"`
@@ -167,7 +166,7 @@ func (t *parsed) attachment(keys map[string]json.RawMessage) {
 	}
 }
 
-// count counts the prompts: those that have a number, or all.
+// count counts the prompts: the numbered ones if any are numbered, else all.
 func (t *parsed) count(e entry, keys map[string]json.RawMessage) {
 	var at protocol.TurnPosition
 	switch read(keys, "turnPosition", &at); {
@@ -178,7 +177,7 @@ func (t *parsed) count(e entry, keys map[string]json.RawMessage) {
 	}
 }
 
-// read takes a key's value if it is there and has the type.
+// read decodes the value of a key if it is present and has the right type.
 func read[T any](keys map[string]json.RawMessage, key string, into *T) {
 	var value T
 	if raw, found := keys[key]; found && json.Unmarshal(raw, &value) == nil {
@@ -193,10 +192,9 @@ func hasToolResult(c protocol.Content) bool {
 	})
 }
 
-// branch returns the lines of the conversation that ends with leaf, in the
-// order of the file: those that a walk over the parents meets, the results of
-// calls made beside one that it meets, and what is known of files. A parent that
-// is missing or met before ends the walk.
+// branch returns the lines of the conversation that ends with leaf, in file order: the chain of
+// parents, the results of parallel calls, and the records of file copies. The walk ends at a
+// missing or repeated parent.
 func (t *parsed) branch(leaf string) []entry {
 	byID := make(map[string]entry, len(t.entries))
 	for _, e := range t.entries {
@@ -237,7 +235,7 @@ func (t *parsed) chain(leaf string) []Message {
 	return out
 }
 
-// content is what the entry says; false = it cannot be read.
+// content decodes the entry's content; it returns false if that fails.
 func (e entry) content() (protocol.Content, bool) {
 	var line struct {
 		Message struct {
@@ -248,7 +246,7 @@ func (e entry) content() (protocol.Content, bool) {
 	return line.Message.Content, err == nil
 }
 
-// PreviousReply is the last reply of a model in a conversation.
+// PreviousReply describes the last reply of the model in a conversation.
 type PreviousReply struct {
 	At        time.Time
 	Model     string
@@ -259,8 +257,8 @@ type PreviousReply struct {
 	Replies int    // of the conversation, up to it
 }
 
-// heard is the last reply of the conversation that ends with leaf; nil = there
-// is none, what the CLI itself says in a model's place not counted.
+// heard returns the last reply in the conversation that ends with leaf, or nil. Messages of the CLI
+// itself do not count.
 func (t *parsed) heard(leaf string) *PreviousReply {
 	var last *PreviousReply
 	ids := map[string]bool{}
@@ -288,15 +286,14 @@ func (t *parsed) heard(leaf string) *PreviousReply {
 	return last
 }
 
-// endsMute tells whether the conversation ends with a line that the model was
-// still to answer.
+// endsMute reports whether the conversation ends with a line that the model has not answered.
 func (t *parsed) endsMute(leaf string) bool {
 	i := slices.IndexFunc(t.entries, func(e entry) bool { return e.uuid == leaf })
 	return i >= 0 && t.entries[i].kind == "user" && !t.entries[i].last
 }
 
-// firstPrompt is the first prompt of the conversation that ends with leaf, as
-// lists of sessions show it.
+// firstPrompt returns the first prompt of the conversation that ends with leaf, shortened for lists
+// of sessions.
 func (t *parsed) firstPrompt(leaf string) string {
 	for _, e := range t.branch(leaf) {
 		if !e.prompt {
@@ -314,9 +311,8 @@ type cutError string
 
 func (e cutError) Error() string { return string(e) }
 
-// cut keeps the lines up to the one with uuid at. With drops, the prompt that
-// comes next must have that uuid; empty = there must be none. What the session
-// cost is kept: it was spent.
+// cut drops the lines after the one with uuid at. If drops is set, the next prompt must have that
+// uuid; an empty value demands that there is no next prompt. The recorded costs stay.
 func (t *parsed) cut(at string, drops *string) error {
 	last := slices.IndexFunc(t.entries, func(e entry) bool { return e.uuid == at && e.said() })
 	if last < 0 {
@@ -335,8 +331,8 @@ func (t *parsed) cut(at string, drops *string) error {
 	return nil
 }
 
-// copyAs returns the lines of the conversation up to leaf for the transcript of
-// a fork: the same uuids under another session id, all of one prompt id.
+// copyAs returns the lines of the conversation up to leaf for the transcript of a fork: the same
+// uuids with another session id and a single prompt id.
 func (t *parsed) copyAs(id, leaf, promptID string) []byte {
 	var out bytes.Buffer
 	for _, e := range t.branch(leaf) {
@@ -369,8 +365,8 @@ func quoted(s string) json.RawMessage {
 	return raw
 }
 
-// firstLine is a prompt as lists of sessions show it: its first text, in one
-// line, cut when it is long.
+// firstLine returns a prompt as lists of sessions show it: the first text on one line, cut if it is
+// long.
 func firstLine(c protocol.Content) string {
 	const most = 200
 	text := c.Text

@@ -9,8 +9,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// recorder turns events into lines. Its parts are what the lines written so far
-// leave behind.
+// recorder converts events to transcript lines.
 type recorder struct {
 	th      *conversation
 	labels  *sessionLabels
@@ -25,7 +24,7 @@ type recorder struct {
 	mute    bool             // the history ends without an answer
 }
 
-// newRecorder begins a conversation of which nothing is written yet.
+// newRecorder makes a recorder for a conversation without lines.
 func newRecorder(th *conversation) *recorder {
 	r := &recorder{th: th, labels: &sessionLabels{th: th}}
 	r.pen = &lineWriter{th: th, labels: r.labels}
@@ -34,7 +33,7 @@ func newRecorder(th *conversation) *recorder {
 	return r
 }
 
-// record appends the lines that an event gives.
+// record appends the lines for an event.
 func (r *recorder) record(ev protocol.Event) error {
 	switch ev := ev.(type) {
 	case *protocol.PromptQueued:
@@ -78,7 +77,8 @@ func (r *recorder) record(ev protocol.Event) error {
 	return nil
 }
 
-// queued keeps that a prompt came and was taken, once there is more to keep.
+// queued records that a prompt was queued and taken; the lines are written together with the next
+// ones.
 func (r *recorder) queued(ev *protocol.PromptQueued) error {
 	in := protocol.QueueLine{Type: "queue-operation", Operation: "enqueue", Timestamp: r.th.at(ev.Timestamp), SessionID: r.th.id}
 	out := in
@@ -140,14 +140,13 @@ func (r *recorder) prompted(ev *protocol.PromptAccepted) error {
 	return r.listing.environment()
 }
 
-// commandPermissions is the attachment of that name: the rules that a command
-// or a skill brings.
+// commandPermissions is the attachment with the permission rules that a command or a skill grants.
 type commandPermissions struct {
 	Type  string   `json:"type"`
 	Tools []string `json:"allowedTools"`
 }
 
-// expanded keeps what follows the text of a command or a skill.
+// expanded writes the lines that follow the text of a command or skill.
 func (r *recorder) expanded(x *protocol.Expansion) error {
 	r.credit.follow(x.Name)
 	if err := r.listing.environment(); err != nil {
@@ -156,7 +155,7 @@ func (r *recorder) expanded(x *protocol.Expansion) error {
 	return r.pen.write(r.th.attachment("", "", commandPermissions{"command_permissions", append([]string{}, x.Tools...)}))
 }
 
-// texts counts the texts of a content.
+// texts counts the text blocks of a content.
 func texts(c protocol.Content) (n int) {
 	for _, b := range c.Blocks {
 		if _, is := b.(protocol.TextBlock); is {
@@ -176,11 +175,11 @@ func imageIDs(c protocol.Content) (ids []int) {
 	return ids
 }
 
-// caveat precedes the slash commands that the CLI itself runs.
+// caveat precedes slash commands that the CLI itself runs.
 const caveat = "<local-command-caveat>The command below was run directly in Claude Code, not sent to you as a request, and its " +
 	"output goes straight to the user. It's recorded here as context for later messages.</local-command-caveat>"
 
-// command keeps a slash command of the CLI itself, which is no prompt.
+// command records a slash command that the CLI itself runs.
 func (r *recorder) command(ev *protocol.PromptAccepted) error {
 	if ev.UnknownCommand {
 		e := r.th.envelope("", "", ev.Timestamp)
@@ -206,7 +205,7 @@ func (r *recorder) command(ev *protocol.PromptAccepted) error {
 	return r.pen.write(lines...)
 }
 
-// absorbed keeps a prompt that became part of the running turn.
+// absorbed records a prompt that became part of the running turn.
 func (r *recorder) absorbed(ev *protocol.PromptAbsorbed) error {
 	in := protocol.QueueLine{Type: "queue-operation", Operation: "enqueue", Timestamp: ev.Timestamp, SessionID: r.th.id}
 	if ev.Content.Blocks == nil {
@@ -291,8 +290,7 @@ func (r *recorder) assistantLine(agentID string, ev *protocol.Assistant) any {
 	return line
 }
 
-// effort is the level of the model's effort, and that which each turn may
-// change; nil = it cannot.
+// effort returns the effort level and the per-turn effort; nil if the model has none.
 func (r *recorder) effort() (level string, perTurn *string) {
 	if r.th.opts.Teller == nil {
 		return "", nil
@@ -356,7 +354,7 @@ func (r *recorder) user(ev *protocol.User) error {
 	return r.expanded(ev.Expansion)
 }
 
-// failed tells whether an event shows the result of a call that failed.
+// failed reports whether an event contains the result of a failed call.
 func failed(ev *protocol.User) bool {
 	for _, b := range ev.Message.Content.Blocks {
 		if r, is := b.(protocol.ToolResultBlock); is {
@@ -366,7 +364,7 @@ func failed(ev *protocol.User) bool {
 	return false
 }
 
-// entitle names the session. A name that it has already changes nothing.
+// entitle sets the title of the session. An unchanged title writes nothing.
 func (r *recorder) entitle(title string) error {
 	if title == r.labels.title {
 		return nil
@@ -378,7 +376,7 @@ func (r *recorder) entitle(title string) error {
 	return r.pen.write(r.labels.titles()...)
 }
 
-// close writes what the conversation has come to.
+// close writes the closing lines of the conversation.
 func (r *recorder) close() error {
 	if leaf := r.th.leaf[""]; leaf != "" && leaf != r.labels.told {
 		if err := r.pen.write(r.labels.closing()...); err != nil {
@@ -388,7 +386,7 @@ func (r *recorder) close() error {
 	return r.ended()
 }
 
-// ended writes what the conversation cost, if there was one.
+// ended writes the costs of the conversation, if there was one.
 func (r *recorder) ended() error {
 	if !r.pen.opened {
 		return nil
@@ -399,10 +397,10 @@ func (r *recorder) ended() error {
 	return r.th.writer.lines(r.th.path, r.costs.line(r.th.id))
 }
 
-// unansweredCall is a call whose result an earlier process did not come to keep.
+// unansweredCall is a call whose result an earlier process did not record.
 type unansweredCall struct{ id, message string }
 
-// unanswered finds the calls without a result.
+// unanswered returns the calls without a result.
 func unanswered(history []Message) (calls []unansweredCall) {
 	for _, m := range history {
 		for _, b := range m.Content.Blocks {
@@ -420,9 +418,8 @@ func unanswered(history []Message) (calls []unansweredCall) {
 const lostText = "[Tool call interrupted: the session ended before this call's result was recorded, so its outcome is unknown. " +
 	"Check whether it took effect before relying on it or running it again.]"
 
-// mended are the lines that complete the conversation of an earlier process
-// before the next prompt: results of lost calls, and an answer that is none
-// where it ends with something the model was still to answer.
+// mended returns the lines that complete the conversation of an earlier process before the next
+// prompt: results for interrupted calls, and an empty reply if the model had not answered yet.
 func (r *recorder) mended(promptID string) []any {
 	var lines []any
 	for _, c := range r.lost {

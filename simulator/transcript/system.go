@@ -26,7 +26,7 @@ type (
 	}
 )
 
-// attached is the line of what the session's layers attach.
+// attached returns the line of an attachment.
 func (r *recorder) attached(ev *protocol.AttachmentAdded) protocol.AttachmentLine {
 	line := r.th.attachment(ev.AgentID, ev.Role, ev.Attachment)
 	if ev.Rendered != "" {
@@ -35,8 +35,7 @@ func (r *recorder) attached(ev *protocol.AttachmentAdded) protocol.AttachmentLin
 	return line
 }
 
-// result notes what the session cost and keeps what limit or hook ended the
-// turn.
+// result records the costs and the limit or hook that ended the turn.
 func (r *recorder) result(ev *protocol.Result) error {
 	r.costs.turn(ev)
 	var lines []any
@@ -89,7 +88,7 @@ func (r *recorder) retry(ev *protocol.CLIRetry) error {
 	})
 }
 
-// connectionCode finds the errno name in a message, as "(ECONNREFUSED)".
+// connectionCode finds the errno name in a message, such as "(ECONNREFUSED)".
 func connectionCode(message string) string {
 	for word := range strings.FieldsFuncSeq(message, func(r rune) bool { return r < 'A' || r > 'Z' }) {
 		if len(word) > 3 && strings.HasPrefix(word, "E") {
@@ -99,7 +98,7 @@ func connectionCode(message string) string {
 	return "UNKNOWN"
 }
 
-// system writes the system events that a transcript keeps.
+// system writes the system events that transcripts record.
 func (r *recorder) system(ev *protocol.System) error {
 	switch ev.Subtype {
 	case "session_title_changed":
@@ -124,8 +123,7 @@ func (r *recorder) system(ev *protocol.System) error {
 	return nil
 }
 
-// ending is what hooks made of a prompt; nil = the event is not about one, or
-// they gave no verdict.
+// ending returns the decision of hooks about a prompt; nil if the event has none.
 func ending(fields []protocol.Field) *protocol.LinePromptOutcome {
 	outcome, is := field(fields, "prompt_submit_outcome").(protocol.PromptOutcome)
 	if !is || outcome.NoVerdict != "" {
@@ -136,7 +134,7 @@ func ending(fields []protocol.Field) *protocol.LinePromptOutcome {
 	return e
 }
 
-// stopped keeps how the hooks at the end of a turn went.
+// stopped records the outcome of the hooks at the end of a turn.
 func (r *recorder) stopped(ev *protocol.StopHooks) error {
 	e := r.th.envelope("", "", "")
 	return r.pen.write(protocol.StopHookLine{
@@ -145,8 +143,8 @@ func (r *recorder) stopped(ev *protocol.StopHooks) error {
 	})
 }
 
-// bounded begins the conversation anew: the next message hangs on the
-// boundary, which hangs on nothing.
+// bounded starts the conversation again: the boundary has no parent and is the parent of the next
+// message.
 func (r *recorder) bounded(ev *protocol.System) error {
 	before := r.th.leaf[""]
 	meta, _ := field(ev.Fields, "compact_metadata").(protocol.CompactMetadata)
@@ -174,8 +172,8 @@ func (r *recorder) bounded(ev *protocol.System) error {
 	return r.pen.write(line)
 }
 
-// compacted keeps what follows the boundary: the summary, the command that
-// asked for it, and what the model is told anew.
+// compacted writes what follows the boundary: the summary, the command that requested it, and the
+// context for the model.
 func (r *recorder) compacted(ev *protocol.ConversationCompacted) error {
 	line := protocol.UserLine{
 		Type: "user", Message: protocol.UserContent{Role: "user", Content: protocol.Content{Text: ev.Summary.Message.Content.Plain()}},
@@ -203,8 +201,8 @@ func (r *recorder) compacted(ev *protocol.ConversationCompacted) error {
 	return r.listing.relisted()
 }
 
-// compactedInTurn keeps what follows the boundary in the middle of a turn: the model is
-// told everything anew at once. A prompt that is kept is none of those summed up.
+// compactedInTurn writes what follows the boundary in the middle of a turn, with all context at
+// once. A preserved prompt is not listed as summarized.
 func (r *recorder) compactedInTurn(ev *protocol.ConversationCompacted, line protocol.UserLine) error {
 	lines := r.listing.opening("")
 	e := r.th.envelope("", ev.Summary.UUID, ev.Summary.Timestamp)
@@ -218,7 +216,7 @@ func (r *recorder) compactedInTurn(ev *protocol.ConversationCompacted, line prot
 	return r.pen.write(append(lines, r.listing.change("", r.listing.surroundings()))...)
 }
 
-// localCommand writes what a command of the CLI itself has said.
+// localCommand writes the output of a command of the CLI itself.
 func (r *recorder) localCommand(ev *protocol.Assistant) error {
 	e := r.th.envelope("", ev.UUID, ev.Timestamp)
 	return r.pen.write(protocol.LocalCommandLine{

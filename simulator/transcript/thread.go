@@ -7,8 +7,8 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// conversation is one conversation as its file has it: whose it is, where it came
-// from, and what its next line hangs on.
+// conversation is the state of one transcript file: its session, its origin, and the parent of its
+// next line.
 type conversation struct {
 	opts    Options
 	id      string
@@ -23,18 +23,18 @@ type conversation struct {
 	writer   writer
 }
 
-// begun tells whether the main conversation has a line.
+// begun reports whether the main conversation has a line.
 func (th *conversation) begun() bool { return th.leaf[""] != "" }
 
-// dir holds what belongs to the session beside its transcript.
+// dir returns the directory for other files of the session.
 func (th *conversation) dir() string { return filepath.Join(filepath.Dir(th.path), th.id) }
 
-// agentPath is the transcript of a sub-agent (spec: cli-contract 8.2).
+// agentPath returns the path of a sub-agent's transcript (spec: cli-contract 8.2).
 func (th *conversation) agentPath(id string) string {
 	return filepath.Join(th.dir(), "subagents", "agent-"+filepath.Base(id)+".jsonl")
 }
 
-// promptOf notes which prompt the lines to come belong to.
+// promptOf sets the prompt that the following lines belong to.
 func (th *conversation) promptOf(ev *protocol.PromptAccepted) string {
 	if !ev.Injected {
 		th.promptID = ev.PromptID
@@ -42,8 +42,7 @@ func (th *conversation) promptOf(ev *protocol.PromptAccepted) string {
 	return ev.PromptID
 }
 
-// envelope begins a line that follows the agent's last one and is what the
-// next one follows.
+// envelope makes the common keys of a line that follows the agent's last line.
 func (th *conversation) envelope(agentID, uuid, timestamp string) protocol.Envelope {
 	if uuid == "" {
 		uuid = th.opts.Clock.NewID()
@@ -66,7 +65,7 @@ func (th *conversation) envelope(agentID, uuid, timestamp string) protocol.Envel
 	return e
 }
 
-// dirOf is where the agent works when a line is written.
+// dirOf returns the current directory of the agent.
 func (th *conversation) dirOf(agentID string) string {
 	if agentID == "" && th.opts.Teller != nil {
 		return cmp.Or(th.opts.Teller.Moved(), th.opts.CWD)
@@ -74,7 +73,7 @@ func (th *conversation) dirOf(agentID string) string {
 	return th.opts.CWD
 }
 
-// at is the time of a line: that of its event, else now.
+// at returns the timestamp of a line: that of its event, or the current time.
 func (th *conversation) at(timestamp string) string {
 	if timestamp != "" {
 		return timestamp

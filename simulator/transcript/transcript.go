@@ -20,8 +20,8 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// Transcript is that of an open session. Record, SetScenarioState and Reset are for one
-// goroutine at a time.
+// Transcript is the transcript of an open session. Record, SetScenarioState and Reset must not be
+// called concurrently.
 type Transcript struct {
 	th       *conversation
 	rec      *recorder
@@ -34,9 +34,9 @@ type Transcript struct {
 	closed   bool // by [Transcript.Close]
 }
 
-// Open finds or makes the session that o describes. Nothing is written before
-// the first [Transcript.Record]. Errors: [*NotFoundError], [*InUseError],
-// [*TitleError], [*SeveralError], [*RefusedError], or what reading a transcript gave.
+// Open finds or creates the session described by o. Nothing is written before the first
+// [Transcript.Record]. Possible errors are [*NotFoundError], [*InUseError], [*TitleError],
+// [*SeveralError], [*RefusedError] and errors of reading a transcript.
 func Open(o Options) (*Transcript, error) {
 	if o.Clock == nil {
 		return nil, errors.New("transcript: Clock is required")
@@ -75,7 +75,7 @@ func Open(o Options) (*Transcript, error) {
 	return s, nil
 }
 
-// fresh starts a session of its own.
+// fresh starts a new session.
 func (th *conversation) fresh() error {
 	th.id = th.opts.ID
 	if th.id == "" && !th.opts.Fork {
@@ -95,8 +95,8 @@ func (th *conversation) fresh() error {
 	return nil
 }
 
-// draw takes an id that no run before has: a directory claims it, so that runs
-// at the same time do not share one either.
+// draw takes an unused id. It claims the id by making a directory, so that concurrent runs do not
+// share one.
 func (th *conversation) draw() error {
 	th.id = th.opts.Clock.NewID()
 	if th.opts.Again == nil || th.opts.NoPersist {
@@ -117,11 +117,10 @@ func (th *conversation) draw() error {
 	return nil
 }
 
-// mostRuns is how many runs with one seed may be kept.
+// mostRuns is the maximum number of stored runs with the same seed.
 const mostRuns = 10_000
 
-// RefusedError says that the history cannot be cut as ResumeAt and DropsTurn
-// demand.
+// RefusedError says that the history cannot be cut as ResumeAt and DropsTurn require.
 type RefusedError struct {
 	SessionID string // of the session that was to be resumed
 	Message   string
@@ -129,7 +128,7 @@ type RefusedError struct {
 
 func (e *RefusedError) Error() string { return e.Message }
 
-// resume goes on with the transcript at path, or with a copy of it.
+// resume continues the transcript at path, or a copy of it.
 func (s *Transcript) resume(path string) error {
 	t, err := readTranscript(path)
 	if err != nil {
@@ -176,16 +175,15 @@ func (s *Transcript) resume(path string) error {
 	return nil
 }
 
-// Record appends the lines that an event gives. Call it before the event is
-// shown. The first failure to write is returned, later ones are not: after it
-// nothing more is written.
+// Record appends the lines for an event. It is called before the event is shown. It returns the
+// first write error only; nothing is written after that.
 func (s *Transcript) Record(ev protocol.Event) error { return s.rec.record(ev) }
 
-// Entitle names the session. A name that it has already changes nothing.
+// Entitle sets the title of the session. An unchanged title writes nothing.
 func (s *Transcript) Entitle(title string) error { return s.rec.entitle(title) }
 
-// Close writes what the conversation has come to and what it cost, if there
-// was one. Nothing may be recorded after it; to close again does nothing.
+// Close writes the closing lines and the costs of the conversation, if there was one. Nothing may
+// be recorded after it. Calling it again has no effect.
 func (s *Transcript) Close() error {
 	if !s.rec.pen.opened || s.closed {
 		return s.th.writer.close()
@@ -200,12 +198,11 @@ func (s *Transcript) ID() string { return s.th.id }
 // Path returns the transcript's path, whether or not it exists yet.
 func (s *Transcript) Path() string { return s.th.path }
 
-// ToolResultsDir returns where large tool results are saved; nobody made it
-// yet.
+// ToolResultsDir returns the directory for large tool results. It may not exist yet.
 func (s *Transcript) ToolResultsDir() string { return filepath.Join(s.th.dir(), "tool-results") }
 
-// HistoryDir returns where copies of the files that the session changes are
-// kept; empty = nothing is kept. Nobody made it yet.
+// HistoryDir returns the directory for copies of changed files; empty if none are kept. It may not
+// exist yet.
 func (s *Transcript) HistoryDir() string {
 	if s.th.writer.off {
 		return ""
@@ -213,24 +210,24 @@ func (s *Transcript) HistoryDir() string {
 	return s.historyOf(s.th.id)
 }
 
-// historyOf is the place of those copies of any session.
+// historyOf returns the directory for file copies of any session.
 func (s *Transcript) historyOf(id string) string {
 	return filepath.Join(s.th.opts.StateDir, "file-history", id)
 }
 
-// FileHistory returns the lines about copies of files that the resumed
-// transcript holds, and where these copies are; no lines = there are none.
+// FileHistory returns the records of file copies in the resumed transcript, and the directory of
+// the copies. There may be no records.
 func (s *Transcript) FileHistory() (lines []json.RawMessage, dir string) {
 	return s.files, s.historyOf(s.th.source)
 }
 
-// Resumed reports whether the session goes on with an earlier conversation.
+// Resumed reports whether the session continues an earlier conversation.
 func (s *Transcript) Resumed() bool { return s.th.resumed }
 
-// Title is the title that the session has; empty = none.
+// Title returns the session's title; it may be empty.
 func (s *Transcript) Title() string { return s.rec.labels.title }
 
-// Lines tells how many lines of files the session has added and removed.
+// Lines returns how many lines of files the session has added and removed.
 func (s *Transcript) Lines() (added, removed int) {
 	return s.rec.costs.totals.TotalLinesAdded, s.rec.costs.totals.TotalLinesRemoved
 }
@@ -240,20 +237,20 @@ func (s *Transcript) Lines() (added, removed int) {
 // CanonicalModel, Provider and CostBasis are empty.
 func (s *Transcript) Costs() map[string]protocol.ModelUsage { return maps.Clone(s.rec.costs.before) }
 
-// History returns the messages of the conversation that is gone on with,
-// oldest first; nil in a fresh session. The caller must not change it.
+// History returns the messages of the resumed conversation, oldest first; nil in a new session. The
+// caller must not change it.
 func (s *Transcript) History() []Message { return s.history }
 
 // Heard returns the last reply of the conversation that is continued, or nil in a
 // fresh session.
 func (s *Transcript) Heard() *PreviousReply { return s.heard }
 
-// Told lists the files of instructions that the model was told of between the
-// calls of the conversation that is gone on with.
+// Told lists the instruction files that the model read between the calls of the resumed
+// conversation.
 func (s *Transcript) Told() []string { return s.told }
 
-// Deferred returns the call that a hook put off at the end of the history, and
-// the uuid of the message that made it; false = the history ends otherwise.
+// Deferred returns the call that a hook deferred at the end of the history, and the uuid of its
+// message. It returns false if there is none.
 func (s *Transcript) Deferred() (use protocol.ToolUse, message string, ok bool) {
 	if s.deferred == "" || len(s.history) == 0 {
 		return use, "", false
@@ -267,9 +264,9 @@ func (s *Transcript) Deferred() (use protocol.ToolUse, message string, ok bool) 
 	return use, "", false
 }
 
-// ScenarioState returns what [Transcript.SetScenarioState] last kept for this
-// session, by this process or an earlier one; nil = nothing. A fork starts with
-// the state of its source. The caller must not change it.
+// ScenarioState returns the state last stored with [Transcript.SetScenarioState] for this session,
+// by any process; nil if there is none. A fork starts with the state of its source. The caller must
+// not change it.
 func (s *Transcript) ScenarioState() []byte {
 	if s.state == nil && s.th.resumed {
 		for _, id := range []string{s.th.id, s.th.source} {
@@ -282,9 +279,8 @@ func (s *Transcript) ScenarioState() []byte {
 	return s.state
 }
 
-// SetScenarioState keeps the scenario's state beside the transcripts, so that
-// a resumed session goes on with it. A failure to write is returned once per
-// session, here or by [Transcript.Record].
+// SetScenarioState stores the scenario's state for a resumed session. A write error is returned
+// once per session, here or by [Transcript.Record].
 func (s *Transcript) SetScenarioState(state []byte) error {
 	s.state = bytes.Clone(state)
 	return s.th.writer.replace(s.statePath(s.th.id), state, 0o600)
@@ -294,8 +290,8 @@ func (s *Transcript) statePath(id string) string {
 	return filepath.Join(s.th.opts.StateDir, "claudeless", id+".json")
 }
 
-// Reset ends the conversation and starts a new one under a fresh id, as /clear
-// does, and returns the id and where its transcript is.
+// Reset ends the conversation and starts one with a new id, as /clear does. It returns the id and
+// the path of the new transcript.
 func (s *Transcript) Reset() (id, path string, err error) {
 	err = s.rec.ended()
 	err = errors.Join(err, s.th.writer.close())

@@ -10,8 +10,8 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// writer appends lines. After the first failure it writes nothing more: a
-// transcript with a gap is worse than one that ends.
+// writer appends lines. After the first failure it writes nothing more, because a gap in a
+// transcript is worse than a truncated one.
 type writer struct {
 	off    bool
 	made   string // directory known to exist
@@ -19,14 +19,14 @@ type writer struct {
 	open   appendFile // the file that was written to last
 }
 
-// appendFile is a file that stays open between lines. The zero value is none.
+// appendFile is a file that stays open between lines. The zero value has no file.
 type appendFile struct {
 	path string
 	file *os.File
 	info os.FileInfo // of file, by which a file that took its place is known
 }
 
-// lines appends the lines of one event to the file at path, in one write.
+// lines appends the lines of one event to the file at path, in a single write.
 func (w *writer) lines(path string, values ...any) error {
 	if w.off || len(values) == 0 {
 		return nil
@@ -52,7 +52,7 @@ func (w *writer) lines(path string, values ...any) error {
 	return nil
 }
 
-// copied appends lines that are text already.
+// copied appends lines that are already encoded.
 func (w *writer) copied(path string, data []byte) error {
 	if len(data) == 0 {
 		return nil
@@ -66,7 +66,7 @@ func (w *writer) copied(path string, data []byte) error {
 	return nil
 }
 
-// bytes appends in one write, so that lines of several processes do not mix.
+// bytes appends data in a single write, so that lines of several processes do not mix.
 func (w *writer) bytes(path string, data []byte) error {
 	if w.off {
 		return nil
@@ -80,9 +80,8 @@ func (w *writer) bytes(path string, data []byte) error {
 	return nil
 }
 
-// reach opens the file at path, unless it is the one that is open. A file that was
-// removed or replaced meanwhile is made again, as the real CLI does, which opens it
-// for each line.
+// reach opens the file at path unless it is open already. It creates a file that was removed or
+// replaced again, because the real CLI opens the file for each line.
 func (w *writer) reach(path string) error {
 	if w.open.file != nil && w.open.path == path {
 		if info, err := os.Stat(path); err == nil && os.SameFile(info, w.open.info) {
@@ -111,7 +110,7 @@ func (w *writer) reach(path string) error {
 	return nil
 }
 
-// close closes the file that is open, if one is.
+// close closes the open file, if any.
 func (w *writer) close() error {
 	file := w.open.file
 	w.open = appendFile{}
@@ -121,7 +120,7 @@ func (w *writer) close() error {
 	return file.Close()
 }
 
-// replace writes a whole file in one step.
+// replace writes a whole file atomically.
 func (w *writer) replace(path string, data []byte, mode os.FileMode) error {
 	if w.off {
 		return nil

@@ -33,7 +33,7 @@ func (g glob) match(s string) (Captures, bool) {
 	return whole(s), true
 }
 
-func (g glob) explain(_ string, hide Hider) string {
+func (g glob) explain(_ string, hide Redactor) string {
 	return "the glob " + quote(hide.Hide(g.pattern)) + " does not fit all of it"
 }
 

@@ -16,11 +16,11 @@ type matcher interface {
 	match(s string) (Captures, bool)
 	// explain says, after a failed match, why s does not match. The pattern is
 	// shown as hide returns it.
-	explain(s string, hide Hider) string
+	explain(s string, hide Redactor) string
 }
 
-// Hider takes out of a text what messages must not show.
-type Hider interface{ Hide(text string) string }
+// Redactor takes out of a text what messages must not show.
+type Redactor interface{ Hide(text string) string }
 
 // nothing hides nothing.
 type nothing struct{}
@@ -56,7 +56,7 @@ func (t Text) Match(s string) (Captures, bool) {
 
 // Explain says why s does not match, as in "the text does not contain "x"". The
 // pattern is passed to hide before it is cut and shown; nil shows it as it is.
-func (t Text) Explain(s string, hide Hider) string {
+func (t Text) Explain(s string, hide Redactor) string {
 	if t.m == nil {
 		return "it matches"
 	}
@@ -105,7 +105,7 @@ func (e exact) match(s string) (Captures, bool) {
 	return whole(s), true
 }
 
-func (e exact) explain(s string, hide Hider) string {
+func (e exact) explain(s string, hide Redactor) string {
 	switch {
 	case strings.EqualFold(string(e), s):
 		return fmt.Sprintf("it differs from %s in upper and lower case", quote(hide.Hide(string(e))))
@@ -127,7 +127,7 @@ func (c contains) match(s string) (Captures, bool) {
 	return whole(string(c)), true
 }
 
-func (c contains) explain(s string, hide Hider) string {
+func (c contains) explain(s string, hide Redactor) string {
 	if strings.Contains(strings.ToLower(s), strings.ToLower(string(c))) {
 		return fmt.Sprintf("it has %s only in other upper and lower case", quote(hide.Hide(string(c))))
 	}
@@ -154,7 +154,7 @@ func (a all) match(s string) (Captures, bool) {
 	return best, true
 }
 
-func (a all) explain(s string, hide Hider) string {
+func (a all) explain(s string, hide Redactor) string {
 	for _, part := range a {
 		if _, ok := part.Match(s); !ok {
 			return part.Explain(s, hide)
@@ -178,7 +178,7 @@ func (a anyOf) match(s string) (Captures, bool) {
 	return Captures{}, false
 }
 
-func (a anyOf) explain(s string, hide Hider) string {
+func (a anyOf) explain(s string, hide Redactor) string {
 	reasons := make([]string, 0, len(a))
 	for _, part := range a {
 		reasons = append(reasons, part.Explain(s, hide))
@@ -201,7 +201,7 @@ func (n not) match(s string) (Captures, bool) {
 	return whole(s), true
 }
 
-func (n not) explain(string, Hider) string { return "it matches what it must not" }
+func (n not) explain(string, Redactor) string { return "it matches what it must not" }
 
 // Regex matches texts in which the regular expression (RE2) is found. It is
 // checked now and compiled when it is first needed.
@@ -234,7 +234,7 @@ func (r *regex) match(s string) (Captures, bool) {
 	return Captures{Groups: found, Names: r.re.SubexpNames()}, found != nil
 }
 
-func (r *regex) explain(_ string, hide Hider) string {
+func (r *regex) explain(_ string, hide Redactor) string {
 	return "the regex " + quote(hide.Hide(r.expr)) + " is not found in it"
 }
 

@@ -103,7 +103,7 @@ func (p *policy) Grant(rules []string) {
 }
 
 // asker returns who answers permission questions: the host, a tool of an MCP server, or nil.
-func (p *policy) asker(host Host) permission.Asker {
+func (p *policy) asker(host Host) permission.Prompter {
 	switch p.settings.PromptTool {
 	case "":
 		return nil

@@ -30,7 +30,7 @@ import (
 
 // Host is a program that answers the session's questions and sends its prompts.
 type Host interface {
-	permission.Asker
+	permission.Prompter
 	simulator.PromptQueue
 	HostCallbacks
 }

@@ -116,7 +116,7 @@ func (c *Clients) Start(ctx context.Context, body json.RawMessage) (debug.Starte
 // Call makes c one of an older client with these values, whose bytes are in the
 // hub's store already.
 func (c *Clients) Call(call debug.Call, d CallData) debug.Call {
-	call.Other = &debug.Other{Caller: caller{c, d.Preferred}, Values: display(c.hub, d), Lease: c.lease}
+	call.Other = &debug.ForeignCaller{Caller: caller{c, d.Preferred}, Values: display(c.hub, d), Lease: c.lease}
 	return call
 }
 

@@ -58,7 +58,7 @@ type relayed struct {
 }
 
 // Evaluate lets the client of a paused call evaluate and waits for it.
-func (c caller) Evaluate(ctx context.Context, a debug.Asked) (debug.Answer, error) {
+func (c caller) Evaluate(ctx context.Context, a debug.EvaluationRequest) (debug.Answer, error) {
 	r := &relayed{
 		Question: Question{EvalID: c.hub.NewID(), SessionID: a.SessionID, PauseID: a.PauseID, Expr: a.Expr},
 		answer:   make(chan debug.Answer, 1),

@@ -2,7 +2,7 @@ package transcript
 
 import "cmp"
 
-// lineWriter writes the lines of the conversation itself, in their order.
+// lineWriter writes the lines of the session's own conversation in order.
 type lineWriter struct {
 	th     *conversation
 	labels *sessionLabels
@@ -14,9 +14,8 @@ type lineWriter struct {
 	pending func(promptID string) []byte
 }
 
-// write appends lines to the session's own transcript: at its head what it
-// begins with, and before the first line of a fork's conversation that of its
-// source.
+// write appends lines to the session's transcript. It first writes the opening lines and, in a
+// fork, the lines copied from the source.
 func (p *lineWriter) write(lines ...any) error {
 	if err := p.open(); err != nil {
 		return err
@@ -33,14 +32,14 @@ func (p *lineWriter) write(lines ...any) error {
 	return p.th.writer.lines(p.th.path, lines...)
 }
 
-// flush writes the lines that wait for others.
+// flush writes the lines that were held back.
 func (p *lineWriter) flush() error {
 	held := p.held
 	p.held = nil
 	return p.th.writer.lines(p.th.path, held...)
 }
 
-// open writes, once, what a process begins its part of a transcript with.
+// open writes, once, the lines with which a process begins its part of a transcript.
 func (p *lineWriter) open() error {
 	if p.opened {
 		return nil
