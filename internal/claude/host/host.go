@@ -202,5 +202,5 @@ func (p promptPlayer) Turn(_, interrupt context.Context, in protocol.UserMessage
 
 // StreamBackground writes the events of background work.
 func (p promptPlayer) StreamBackground(_, until context.Context) error {
-	return output.StreamJSON(p.conn.Events(), p.Session.BackgroundEvents(until))
+	return output.StreamJSON(p.conn.Events(), p.BackgroundEvents(until))
 }
