@@ -11,7 +11,7 @@ import (
 // errStopped ends a turn whose consumer has stopped iterating; see [emitter.checkOpen].
 var errStopped = errors.New("the consumer stopped")
 
-// turnEnd says how a turn ends. It is an error so that it unwinds the running step; only [turn.run]
+// turnEndError says how a turn ends. It is an error so that it unwinds the running step; only [turn.run]
 // handles it and makes the result from it.
 type turnEndError struct {
 	subtype          string // "success" or one of the error subtypes

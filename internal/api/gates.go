@@ -11,7 +11,7 @@ import (
 	"github.com/claudeless/claudeless/internal/exec/gate"
 )
 
-// newGates are where answers wait until somebody lets them go on. What was reached or
+// gates are the points at which answers wait until somebody releases them. What was reached or
 // released stays so.
 type gates interface {
 	reach(name string) error

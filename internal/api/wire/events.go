@@ -69,7 +69,7 @@ type (
 	}
 )
 
-// addDelta is a piece of a block; one of the texts is set.
+// delta is a piece of a content block; exactly one of the texts is set.
 type delta struct {
 	Type      string  `json:"type"`
 	Text      *string `json:"text,omitempty"`
