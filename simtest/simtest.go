@@ -21,6 +21,7 @@ type Claude struct {
 	Path string
 
 	script *script
+	refuse string // the base URL: an address where every client is refused
 }
 
 // Tool is a call that ran.
@@ -105,8 +106,13 @@ func open(tb testing.TB, s *script) *Claude {
 	if err := errors.Join(runner.MakeShims(bin, setup, os.Getenv("PATH")), os.Mkdir(c.home(), 0o700)); err != nil {
 		tb.Fatalf("simtest: %v", err)
 	}
+	refusals := newRefusals(s)
+	tb.Cleanup(func() {
+		refusals.Close() // every finding is in the journal
+		s.judge()
+	})
+	c.refuse = refusals.URL
 	c.setenv()
-	tb.Cleanup(s.judge)
 	return c
 }
 
@@ -120,7 +126,7 @@ func (c *Claude) variables() []string {
 		"HOME=" + c.home(),
 		"CLAUDE_CONFIG_DIR=" + filepath.Join(c.script.dir, "config"),
 		"ANTHROPIC_API_KEY=claudeless-canary-" + filepath.Base(c.script.dir),
-		"ANTHROPIC_BASE_URL=http://127.0.0.1:9", // nobody listens there
+		"ANTHROPIC_BASE_URL=" + c.refuse,
 		"GOPATH=" + build.Default.GOPATH,
 	}
 	if cache, err := os.UserCacheDir(); err == nil && os.Getenv("GOCACHE") == "" {

@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -110,6 +111,36 @@ func TestFile(t *testing.T) {
 	}
 }
 
+// baseURL is the last of the base URLs in the variables of c, the one that counts.
+func baseURL(c *simtest.Claude) (base string) {
+	for _, kv := range c.Env() {
+		if url, ok := strings.CutPrefix(kv, "ANTHROPIC_BASE_URL="); ok {
+			base = url
+		}
+	}
+	return base
+}
+
+// post sends an empty request as this program.
+func post(t *testing.T, url, agent string) (status int, body string) {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url, strings.NewReader("{}"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Header.Set("User-Agent", agent)
+	answer, err := http.DefaultClient.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
+	if err != nil {
+		t.Error(err)
+	}
+	return answer.StatusCode, string(text)
+}
+
 // fake is a test whose failures are looked at.
 type fake struct {
 	testing.TB
@@ -166,6 +197,20 @@ func TestVerdict(t *testing.T) {
 			for lines := bufio.NewScanner(out); lines.Scan() && !strings.Contains(lines.Text(), `"type":"result"`); {
 			}
 		}, `claude was left running.*\[C06\]`},
+		{"a claude of others", func(f *fake) {
+			base := baseURL(simtest.New(f))
+			for range 2 { // it is told once
+				status, said := post(t, base+"/v1/messages?beta=true", "claude-cli/2.1.329")
+				if status != http.StatusForbidden || !strings.Contains(said, `"message":"claudeless: G01: a real claude was started instead of this one: claude-cli/2.1.329; start claude.Path, `) {
+					t.Errorf("%d %s", status, said)
+				}
+			}
+		}, `^simtest_test\.go:\d+: a real claude was started instead of this one: claude-cli/2\.1\.329 \[G01\]\n\tstart claude\.Path`},
+		{"a client of the Messages API", func(f *fake) {
+			if status, said := post(t, baseURL(simtest.New(f))+"/v1/messages", "Anthropic/Go"); status != http.StatusForbidden || !strings.Contains(said, "the URL of simtest.Server") {
+				t.Errorf("%d %s", status, said)
+			}
+		}, `a program asked the base URL of this claude: Anthropic/Go \[G01\]`},
 		{"a prompt without a rule", func(f *fake) {
 			claude := simtest.New(f).On("triage", "x")
 			ask(t, claude, "triage")
@@ -179,8 +224,8 @@ func TestVerdict(t *testing.T) {
 			f := &fake{TB: t}
 			c.body(f)
 			errors := f.end()
-			if len(errors) == 0 || !regexp.MustCompile(c.want).MatchString(errors[0]) {
-				t.Errorf("the test says %q, want %s", errors, c.want)
+			if len(errors) == 0 || !regexp.MustCompile(c.want).MatchString(errors[0]) || slices.Contains(errors[1:], errors[0]) {
+				t.Errorf("the test says %q, want %s once", errors, c.want)
 			}
 		})
 	}

@@ -8,7 +8,6 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"strings"
 	"sync"
 	"time"
 
@@ -47,9 +46,9 @@ func newAPI(o Options, journal string, own guard.Own) (*apiService, error) {
 	}
 	watched := o.Setup.Real.Path == "" && o.Guard != guard.Off
 	a.handler = http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
-		if watched && strings.HasPrefix(q.UserAgent(), "claude-cli/") {
+		if watched && isClaude(q) {
 			a.log.Asked(q.RemoteAddr, q.UserAgent())
-			http.Error(w, `{"type":"error","error":{"type":"permission_error","message":"claudeless: a real claude is not to be reached here"}}`, http.StatusForbidden)
+			Refuse(w, q, shimAdvice) // the finding is in the log, with the process
 			return
 		}
 		next.ServeHTTP(w, q)
@@ -164,6 +163,10 @@ func (a *apiService) close() error {
 	return a.err
 }
 
+// shimAdvice says what to do about a real claude that ran.
+const shimAdvice = "the command found it past PATH: an absolute path, a bundled copy, or a PATH of its own; " +
+	"name the claude of PATH, which is the shim, in the host's option for the executable (cli_path=shutil.which(\"claude\"), pathToClaudeCodeExecutable), or see --env-for"
+
 // breaches returns the breaches found so far.
 func (a *apiService) breaches() []verdict.Finding {
 	var list []verdict.Finding
@@ -171,7 +174,7 @@ func (a *apiService) breaches() []verdict.Finding {
 		f := verdict.Finding{ID: "G01", Level: "error", PID: b.PID, Text: b.Text}
 		switch b.Kind {
 		case guard.RealClaude:
-			f.Advice = "the command found it past PATH: an absolute path, a bundled copy, or a PATH of its own; name the claude of PATH, which is the shim, in the host's option for the executable (cli_path=shutil.which(\"claude\"), pathToClaudeCodeExecutable), or see --env-for"
+			f.Advice = shimAdvice
 		case guard.Vendor:
 			f.ID, f.Advice = "G02", "the command talks to the vendor itself: give its client the base URL of ANTHROPIC_BASE_URL, and leave the choice of a provider to the environment"
 		case guard.Unreachable:

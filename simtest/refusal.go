@@ -1,0 +1,48 @@
+package simtest
+
+import (
+	"cmp"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/claudeless/claudeless/internal/exec/runner"
+	"github.com/claudeless/claudeless/internal/record/journal"
+)
+
+// refusalAdvice says what to do about a claude that is not the one of the test.
+const refusalAdvice = "start claude.Path, or \"claude\" with the variables of claude.Env(), and name claude.Path in the host's option for the executable; " +
+	"a client of the Messages API takes the URL of simtest.Server"
+
+// newRefusals starts the server behind the base URL of a Claude, for the caller to close. The scripted claude asks no
+// server, so whoever asks this one was given something else: it is refused at once, and G01 is in the journal.
+func newRefusals(s *script) *httptest.Server {
+	var mu sync.Mutex
+	var seen []string // the texts that are in the journal
+	return httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		found := runner.Refuse(w, r, refusalAdvice)
+		mu.Lock()
+		defer mu.Unlock()
+		if r.Method != http.MethodHead && !slices.Contains(seen, found.Text) { // the real CLI begins with a HEAD, and asks again
+			seen = append(seen, found.Text)
+			s.record(journal.Finding{ID: found.ID, Level: "error", Text: found.Text, Advice: found.Advice})
+		}
+	}))
+}
+
+// record appends a finding to the journal.
+func (s *script) record(f journal.Finding) {
+	out, err := os.OpenFile(s.journal(), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		s.tb.Errorf("simtest: %v", err)
+		return
+	}
+	lines := journal.New(journal.Options{W: out, Now: time.Now, Environ: os.Environ()})
+	lines.Write(f)
+	if err := cmp.Or(lines.Err(), out.Close()); err != nil {
+		s.tb.Errorf("simtest: %v", err)
+	}
+}
