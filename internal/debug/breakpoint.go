@@ -13,17 +13,17 @@ import (
 // Behavior says when a breakpoint stops calls.
 type Behavior string
 
-// The behaviours. Yield stands for the hub's own behaviour; Exception and
-// StopException tell how calls that failed are treated afterwards.
+// The behaviours. With BehaviorYield, the hub's default applies; BehaviorException
+// and BehaviorStopException decide what happens after a failed call.
 const (
-	Stop          Behavior = "stop"
-	Go            Behavior = "go"
-	Yield         Behavior = "yield"
-	Exception     Behavior = "exception"
-	StopException Behavior = "stop_exception"
+	BehaviorStop          Behavior = "stop"
+	BehaviorGo            Behavior = "go"
+	BehaviorYield         Behavior = "yield"
+	BehaviorException     Behavior = "exception"
+	BehaviorStopException Behavior = "stop_exception"
 )
 
-// scope is what a behaviour is for; each allows other words.
+// scope is the setting that a behaviour is used in; each allows other words.
 type scope int
 
 const (
@@ -37,83 +37,84 @@ func parseBehavior(word string, s scope) (Behavior, error) {
 	b := Behavior(word)
 	switch strings.ToLower(word) {
 	case "continue", "go":
-		b = Go
+		b = BehaviorGo
 	case "breakpoints", "stop_at_breakpoints", "stop":
-		b = Stop
+		b = BehaviorStop
 	case "exceptions", "stop_at_exceptions", "exception":
-		b = Exception
+		b = BehaviorException
 	case "both", "breakpoints_and_exceptions", "stop_exceptions", "stop_exception":
-		b = StopException
+		b = BehaviorStopException
 	case "defer", "default", "yield":
-		b = Yield
+		b = BehaviorYield
 	}
 	allowed := [...][]Behavior{
-		scopeDefault: {Stop, Go, Exception, StopException},
-		scopeBefore:  {Stop, Go, Yield},
-		scopeAfter:   {Stop, Go, Exception, StopException, Yield},
+		scopeDefault: {BehaviorStop, BehaviorGo, BehaviorException, BehaviorStopException},
+		scopeBefore:  {BehaviorStop, BehaviorGo, BehaviorYield},
+		scopeAfter:   {BehaviorStop, BehaviorGo, BehaviorException, BehaviorStopException, BehaviorYield},
 	}[s]
 	if !slices.Contains(allowed, b) {
 		words := make([]string, len(allowed))
 		for i, a := range allowed {
 			words[i] = string(a)
 		}
-		return "", Refuse(CodeInvalidBehavior, "behavior must be one of "+strings.Join(words, ", "), "behavior", word)
+		return "", NewError(CodeInvalidBehavior, "behavior must be one of "+strings.Join(words, ", "), "behavior", word)
 	}
 	return b, nil
 }
 
-// Breakpoint stops the calls of tools by their name.
+// Breakpoint stops calls of the tools that match its name.
 type Breakpoint struct {
-	// Name is a canonical tool name, "server/tool", or a glob over either. It
-	// is kept as it was given.
+	// Name is a canonical tool name, "server/tool", or a glob over either, as the
+	// user wrote it.
 	Name        string
 	Before      Behavior
 	After       Behavior
 	When        string // condition; empty = always
-	Replacement string // tool that runs instead when the call is not stopped; empty = none
-	// ConditionError is what went wrong when the condition last failed to run;
-	// such a condition does not hold.
+	Replacement string // tool that runs instead if the call is not stopped; empty = none
+	// ConditionError is the error of the condition's last evaluation. A condition
+	// that fails counts as false.
 	ConditionError string
 }
 
 type breakpoint struct {
 	Breakpoint
-	glob *match.Text   // nil = Name is no pattern
+	glob *match.Text   // nil = Name is not a pattern
 	when *eval.Program // nil = always
 }
 
-// points are the breakpoints and rules that calls may hit.
-type points struct {
+// breakpointSet holds the breakpoints and rules that calls are checked against.
+type breakpointSet struct {
 	*core
 	tools       *registry
 	breakpoints []*breakpoint
-	rules       []*rule // before all breakpoints
+	rules       []*rule // checked before all breakpoints
 	behavior    Behavior
 }
 
-// BreakpointChange is what SetBreakpoint changes; nil fields stay as they are,
-// or as in a new breakpoint: yield, yield, no condition.
+// BreakpointChange lists the settings that SetBreakpoint changes. A nil field keeps
+// its value; in a new breakpoint the defaults are yield, yield and no condition.
 type BreakpointChange struct {
 	Name                string
 	Before, After, When *string
 }
 
-// SetBreakpoint makes a breakpoint or changes one. Everything is checked
-// before anything is changed.
-func (p *points) SetBreakpoint(c BreakpointChange) error {
+// SetBreakpoint adds a breakpoint or changes one. It validates everything before it
+// changes anything.
+func (p *breakpointSet) SetBreakpoint(c BreakpointChange) error {
 	_, err := p.set(c, false)
 	return err
 }
 
-// ChangeBreakpoint is SetBreakpoint for one that must exist; it returns the
-// breakpoint as it is now.
-func (p *points) ChangeBreakpoint(c BreakpointChange) (Breakpoint, error) { return p.set(c, true) }
+// ChangeBreakpoint changes an existing breakpoint and returns the new state.
+func (p *breakpointSet) ChangeBreakpoint(c BreakpointChange) (Breakpoint, error) {
+	return p.set(c, true)
+}
 
-func (p *points) set(c BreakpointChange, exists bool) (none Breakpoint, err error) {
+func (p *breakpointSet) set(c BreakpointChange, exists bool) (none Breakpoint, err error) {
 	if c.Name == "" {
-		return none, Refuse(CodeMissingParameter, "function_name required", "parameter", "function_name")
+		return none, NewError(CodeMissingParameter, "function_name required", "parameter", "function_name")
 	}
-	n := breakpoint{Breakpoint: Breakpoint{Name: c.Name, Before: Yield, After: Yield}}
+	n := breakpoint{Breakpoint: Breakpoint{Name: c.Name, Before: BehaviorYield, After: BehaviorYield}}
 	if n.glob, err = parseGlob(c.Name); err != nil && !exists {
 		return none, err
 	}
@@ -131,7 +132,7 @@ func (p *points) set(c BreakpointChange, exists bool) (none Breakpoint, err erro
 	defer p.mu.Unlock()
 	old := p.breakpoint(c.Name)
 	if exists && old == nil {
-		return none, Refuse(CodeBreakpointNotFound, "", "function_name", c.Name)
+		return none, NewError(CodeBreakpointNotFound, "", "function_name", c.Name)
 	}
 	if c.When != nil && strings.TrimSpace(*c.When) != "" {
 		if n.when, err = eval.CompileBool(*c.When, eval.Breakpoint()); err != nil {
@@ -141,7 +142,7 @@ func (p *points) set(c BreakpointChange, exists bool) (none Breakpoint, err erro
 	}
 	switch {
 	case old == nil && len(p.breakpoints) >= maxBreakpoints:
-		return none, Refuse(CodeLimit, "too many breakpoints")
+		return none, NewError(CodeLimit, "too many breakpoints")
 	case old == nil:
 		old = &n
 		p.breakpoints = append(p.breakpoints, old)
@@ -160,20 +161,20 @@ func (p *points) set(c BreakpointChange, exists bool) (none Breakpoint, err erro
 	return old.Breakpoint, nil
 }
 
-// parseGlob reads a name that is a pattern; nil = it is none.
+// parseGlob parses a name that is a pattern; nil = it is not a pattern.
 func parseGlob(name string) (none *match.Text, err error) {
 	if !strings.ContainsAny(name, "*?[") {
 		return none, nil
 	}
 	glob, err := match.Glob(name)
 	if err != nil {
-		return nil, Refuse(CodeInvalidPattern, err.Error(), "function_name", name)
+		return nil, NewError(CodeInvalidPattern, err.Error(), "function_name", name)
 	}
 	return &glob, nil
 }
 
 func badCondition(err error) error {
-	e := Refuse(CodeInvalidCondition, err.Error())
+	e := NewError(CodeInvalidCondition, err.Error())
 	if at, ok := errors.AsType[*eval.Error](err); ok {
 		if len(at.Known) > 0 {
 			e.Message += "; known names here: " + strings.Join(at.Known, ", ")
@@ -183,9 +184,9 @@ func badCondition(err error) error {
 	return e
 }
 
-// RemoveBreakpoint removes a breakpoint with all its settings. Removing what
-// is not there is fine.
-func (p *points) RemoveBreakpoint(name string) {
+// RemoveBreakpoint removes a breakpoint with all its settings. An unknown name is
+// not an error.
+func (p *breakpointSet) RemoveBreakpoint(name string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	n := len(p.breakpoints)
@@ -195,12 +196,12 @@ func (p *points) RemoveBreakpoint(name string) {
 	}
 }
 
-// SetReplacement makes another tool run in place of a breakpoint's calls that
-// are not stopped. Both tools must be registered with the same schema. Empty,
-// or the breakpoint's own name, clears it.
-func (p *points) SetReplacement(name, tool string) error {
+// SetReplacement makes another tool run for calls that the breakpoint does not
+// stop. Both tools must be registered with the same schema. An empty tool, or the
+// breakpoint's own name, removes the replacement.
+func (p *breakpointSet) SetReplacement(name, tool string) error {
 	if name == "" {
-		return Refuse(CodeMissingParameter, "function_name required", "parameter", "function_name")
+		return NewError(CodeMissingParameter, "function_name required", "parameter", "function_name")
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -210,21 +211,21 @@ func (p *points) SetReplacement(name, tool string) error {
 	if tool != "" {
 		a, b := p.tools.functions[p.tools.canonical(name)].Signature, p.tools.functions[p.tools.canonical(tool)].Signature
 		if a == "" || a != b {
-			return Refuse(CodeSignatureMismatch, "a replacement needs the same schema",
+			return NewError(CodeSignatureMismatch, "a replacement needs the same schema",
 				"function_name", name, "replacement_function", tool)
 		}
 	}
 	b := p.breakpoint(name)
 	if b == nil {
-		return Refuse(CodeBreakpointNotFound, "", "function_name", name)
+		return NewError(CodeBreakpointNotFound, "", "function_name", name)
 	}
 	b.Replacement = tool
 	p.publish(Event{Kind: EventChanged, Topic: TopicBreakpoints})
 	return nil
 }
 
-// Breakpoints lists all breakpoints in the order of their making.
-func (p *points) Breakpoints() []Breakpoint {
+// Breakpoints lists all breakpoints in the order in which they were added.
+func (p *breakpointSet) Breakpoints() []Breakpoint {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	all := make([]Breakpoint, 0, len(p.breakpoints))
@@ -234,15 +235,15 @@ func (p *points) Breakpoints() []Breakpoint {
 	return all
 }
 
-// BreakpointLists are all breakpoints, by what is set of them.
+// BreakpointLists holds all breakpoints, one map for each kind of setting.
 type BreakpointLists struct {
 	Names                            []string
 	Before, After                    map[string]Behavior
 	Replacements, Conditions, Errors map[string]string
 }
 
-// BreakpointLists are [Hub.Breakpoints] by name.
-func (p *points) BreakpointLists() BreakpointLists {
+// BreakpointLists returns [Hub.Breakpoints] keyed by name.
+func (p *breakpointSet) BreakpointLists() BreakpointLists {
 	l := BreakpointLists{
 		[]string{}, map[string]Behavior{}, map[string]Behavior{}, map[string]string{}, map[string]string{}, map[string]string{},
 	}
@@ -262,15 +263,15 @@ func (p *points) BreakpointLists() BreakpointLists {
 	return l
 }
 
-// Default is the behaviour that Yield stands for; at first it is Stop.
-func (p *points) Default() Behavior {
+// Default returns the behaviour that BehaviorYield selects; initially BehaviorStop.
+func (p *breakpointSet) Default() Behavior {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.behavior
 }
 
-// SetDefault changes the behaviour that Yield stands for and returns it.
-func (p *points) SetDefault(word string) (Behavior, error) {
+// SetDefault changes the behaviour that BehaviorYield selects and returns it.
+func (p *breakpointSet) SetDefault(word string) (Behavior, error) {
 	b, err := parseBehavior(word, scopeDefault)
 	if err != nil {
 		return "", err
@@ -282,7 +283,7 @@ func (p *points) SetDefault(word string) (Behavior, error) {
 	return b, nil
 }
 
-func (p *points) breakpoint(name string) *breakpoint {
+func (p *breakpointSet) breakpoint(name string) *breakpoint {
 	for _, b := range p.breakpoints {
 		if b.Name == name {
 			return b
@@ -291,9 +292,9 @@ func (p *points) breakpoint(name string) *breakpoint {
 	return nil
 }
 
-// hits lists the breakpoints on a tool, the most exact first: by its name, as
-// "server/tool", by pattern. p.mu is held.
-func (p *points) hits(tool string) []*breakpoint {
+// breakpointsFor lists the breakpoints that match a tool, the most exact first: by
+// its name, as "server/tool", by pattern. p.mu must be held.
+func (p *breakpointSet) breakpointsFor(tool string) []*breakpoint {
 	if len(p.breakpoints) == 0 {
 		return nil
 	}
@@ -301,7 +302,7 @@ func (p *points) hits(tool string) []*breakpoint {
 	var exact, aliased, globs []*breakpoint
 	for _, b := range p.breakpoints {
 		switch {
-		case !p.fits(b.Name, b.glob, tool, alias):
+		case !p.nameMatches(b.Name, b.glob, tool, alias):
 		case b.Name == tool:
 			exact = append(exact, b)
 		case b.glob == nil:
@@ -313,8 +314,9 @@ func (p *points) hits(tool string) []*breakpoint {
 	return slices.Concat(exact, aliased, globs)
 }
 
-// fits tells whether a name, or the pattern it is, means a tool; p.mu is held.
-func (p *points) fits(name string, glob *match.Text, tool, alias string) bool {
+// nameMatches reports whether a name or a pattern matches a tool; p.mu must be
+// held.
+func (p *breakpointSet) nameMatches(name string, glob *match.Text, tool, alias string) bool {
 	if glob == nil {
 		return name == tool || p.tools.canonical(name) == tool
 	}
@@ -326,47 +328,48 @@ func matches(glob *match.Text, name string) bool {
 	return ok
 }
 
-// stops reports whether b stops a call in a phase, given how it went.
+// stops reports whether b stops a call in a phase; failed says whether the call
+// failed.
 func (b *breakpoint) stops(phase Phase, failed bool, fallback Behavior) bool {
 	own := b.Before
-	if phase == After {
+	if phase == PhaseAfter {
 		own = b.After
 	}
-	if own == Yield {
+	if own == BehaviorYield {
 		own = fallback
 	}
-	if phase == After && failed {
-		return own == Exception || own == StopException
+	if phase == PhaseAfter && failed {
+		return own == BehaviorException || own == BehaviorStopException
 	}
-	return own == Stop || own == StopException
+	return own == BehaviorStop || own == BehaviorStopException
 }
 
-// Rule is a breakpoint on one phase of calls for a front that decides by a
-// script. Rules are looked at in the order of their making, before all
-// breakpoints that have names, and the first that holds stops the call whatever
-// the behaviours are.
+// Rule is a breakpoint on one phase of calls, for front ends that decide by a
+// script. Rules are checked in the order in which they were added, before all named
+// breakpoints. The first rule that matches stops the call, whatever the behaviours
+// are.
 type Rule struct {
-	Name  string   // shown as the breakpoint of its pauses
-	Tools []string // names as in Breakpoint.Name; one of them must mean the tool
-	Phase Phase
-	When  string // condition; empty = always
-	Most  int    // pauses it makes; negative = no limit
-	// ConditionError is what went wrong when the condition last failed to run;
-	// such a condition does not hold.
+	Name      string   // shown as the breakpoint of its pauses
+	Tools     []string // names as in Breakpoint.Name; at least one must match the tool
+	Phase     Phase
+	When      string // condition; empty = always
+	MaxPauses int    // number of pauses that are left; negative = no limit
+	// ConditionError is the error of the condition's last evaluation. A condition
+	// that fails counts as false.
 	ConditionError string
 }
 
 type rule struct {
 	Rule
-	globs []*match.Text // of Tools; nil = that one is no pattern
+	globs []*match.Text // of Tools; nil = that name is not a pattern
 	when  *eval.Program // nil = always
-	// counted rules had a limit when they were made.
-	counted bool
+	// limited says that the rule was added with a limit.
+	limited bool
 }
 
-// AddRule adds a rule, which stays as long as the hub.
-func (p *points) AddRule(r Rule) error {
-	n := &rule{Rule: r, counted: r.Most >= 0}
+// AddRule adds a rule. Rules cannot be removed.
+func (p *breakpointSet) AddRule(r Rule) error {
+	n := &rule{Rule: r, limited: r.MaxPauses >= 0}
 	for _, name := range r.Tools {
 		glob, err := parseGlob(name)
 		if err != nil {
@@ -383,14 +386,14 @@ func (p *points) AddRule(r Rule) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if len(p.rules) >= maxBreakpoints {
-		return Refuse(CodeLimit, "too many rules")
+		return NewError(CodeLimit, "too many rules")
 	}
 	p.rules = append(p.rules, n)
 	return nil
 }
 
-// Rules lists the rules as they are now: Most is how many pauses are left.
-func (p *points) Rules() []Rule {
+// Rules lists the rules in their current state.
+func (p *breakpointSet) Rules() []Rule {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	all := make([]Rule, 0, len(p.rules))
@@ -400,61 +403,62 @@ func (p *points) Rules() []Rule {
 	return all
 }
 
-// Counts tells whether a rule that ends after some pauses is about a tool.
-func (p *points) Counts(tool string) bool {
+// HasLimitedRule reports whether a rule with a limited number of pauses matches a
+// tool.
+func (p *breakpointSet) HasLimitedRule(tool string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return slices.ContainsFunc(p.rules, func(r *rule) bool { return r.counted && p.means(r, tool) })
+	return slices.ContainsFunc(p.rules, func(r *rule) bool { return r.limited && p.ruleMatches(r, tool) })
 }
 
-// rule finds the first rule that stops a call in a phase and takes one of its
-// pauses; nil = none. Conditions run without the lock held.
-func (p *points) rule(ctx context.Context, k *call, phase Phase, r *Outcome) *rule {
+// takeRule returns the first rule that stops a call in a phase and uses up one of
+// its pauses; nil = none. Conditions run without the lock held.
+func (p *breakpointSet) takeRule(ctx context.Context, k *call, phase Phase, r *Outcome) *rule {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	tool := k.data.MethodName
 	for _, n := range p.rules {
-		if n.Phase != phase || n.Most == 0 || !p.means(n, tool) {
+		if n.Phase != phase || n.MaxPauses == 0 || !p.ruleMatches(n, tool) {
 			continue
 		}
 		if n.when != nil {
 			p.mu.Unlock()
-			ok, err := p.holds(ctx, n.when, k, phase, r)
+			ok, err := p.conditionHolds(ctx, n.when, k, phase, r)
 			p.mu.Lock()
 			if err != nil {
 				n.ConditionError = err.Error()
 			}
-			if !ok || n.Most == 0 { // another call was quicker
+			if !ok || n.MaxPauses == 0 { // another call took the last pause
 				continue
 			}
 		}
-		if n.Most > 0 {
-			n.Most--
+		if n.MaxPauses > 0 {
+			n.MaxPauses--
 		}
 		return n
 	}
 	return nil
 }
 
-// means tells whether a rule is about a tool; p.mu is held.
-func (p *points) means(r *rule, tool string) bool {
+// ruleMatches reports whether a rule matches a tool; p.mu must be held.
+func (p *breakpointSet) ruleMatches(r *rule, tool string) bool {
 	for i, name := range r.Tools {
-		if p.fits(name, r.globs[i], tool, p.tools.functions[tool].Alias) {
+		if p.nameMatches(name, r.globs[i], tool, p.tools.functions[tool].Alias) {
 			return true
 		}
 	}
 	return false
 }
 
-// examine finds the first rule or else breakpoint whose condition holds for a
+// matchBreakpoint returns the first rule or breakpoint whose condition holds for a
 // call in a phase, and whether it stops the call; nil = none. Conditions run
 // without the lock held.
-func (p *points) examine(ctx context.Context, k *call, phase Phase, r *Outcome) (hit *breakpoint, stopped bool) {
-	if n := p.rule(ctx, k, phase, r); n != nil {
+func (p *breakpointSet) matchBreakpoint(ctx context.Context, k *call, phase Phase, r *Outcome) (hit *breakpoint, stopped bool) {
+	if n := p.takeRule(ctx, k, phase, r); n != nil {
 		return &breakpoint{Breakpoint: Breakpoint{Name: n.Name}}, true
 	}
 	p.mu.Lock()
-	hits := p.hits(k.data.MethodName)
+	hits := p.breakpointsFor(k.data.MethodName)
 	for i, b := range hits {
 		b := *b
 		hits[i] = &b
@@ -464,9 +468,9 @@ func (p *points) examine(ctx context.Context, k *call, phase Phase, r *Outcome) 
 	failed := r != nil && r.Failed
 	for _, b := range hits {
 		if b.when != nil {
-			ok, err := p.holds(ctx, b.when, k, phase, r)
+			ok, err := p.conditionHolds(ctx, b.when, k, phase, r)
 			if err != nil {
-				p.conditionFailed(b.Name, err)
+				p.recordConditionError(b.Name, err)
 			}
 			if !ok {
 				continue
@@ -477,8 +481,8 @@ func (p *points) examine(ctx context.Context, k *call, phase Phase, r *Outcome) 
 	return nil, false
 }
 
-// conditionFailed makes a breakpoint show why its condition could not be run.
-func (p *points) conditionFailed(name string, err error) {
+// recordConditionError stores the error of a breakpoint's condition.
+func (p *breakpointSet) recordConditionError(name string, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if b := p.breakpoint(name); b != nil {

@@ -15,37 +15,37 @@ import (
 
 type toolUse struct{ session, id string }
 
-// call is one call from Start to Complete. It is guarded by the hub's lock.
+// call is a call between Start and Complete. The hub's lock guards it.
 type call struct {
-	// own says that the caller is one of ours, whose input is one object. It is
-	// fixed at creation and may be read without the lock.
-	own bool
+	// nativeInput says that the call's input is one JSON object, as claudeless's
+	// own callers send it. It never changes and may be read without the lock.
+	nativeInput bool
 
 	data     CallData
 	caller   Caller
-	lease    time.Duration  // 0 = the hub's
-	vars     map[string]any // of evaluations at its pauses
+	lease    time.Duration  // 0 = the hub's default
+	vars     map[string]any // variables that evaluations at its pauses have assigned
 	sessions []string
-	original json.RawMessage // input before it was changed; nil = it was not
-	// action is what was decided before the call; empty = it was not stopped.
+	original json.RawMessage // input before it was changed; nil = not changed
+	// action is the decision before the call; empty = the call was not stopped.
 	action Action
-	paused time.Duration // before the call
-	record *Record       // once it is over
-	pause  *pause        // nil = it is not paused
-	size   int           // bytes it keeps
+	paused time.Duration // time paused before the call
+	record *Record       // set when the call is over
+	pause  *pause        // nil = not paused
+	size   int           // bytes held
 }
 
-// calls are those begun and not completed.
+// calls holds the calls that have started and are not completed.
 type calls struct {
 	byID      map[string]*call
-	order     []string           // ids, oldest first; some may be gone
+	order     []string           // ids, oldest first; may contain completed ones
 	byToolUse map[toolUse]string // ids
 	bytes     int                // of byID
 }
 
-// keep remembers a call until it completes; of too many the oldest are
-// forgotten.
-func (c *calls) keep(k *call) {
+// add stores a call until it completes. Over the limit, the oldest calls are
+// dropped.
+func (c *calls) add(k *call) {
 	k.size = callOverhead + k.data.bytes()
 	c.bytes += k.size
 	c.byID[k.data.CallID] = k
@@ -55,13 +55,13 @@ func (c *calls) keep(k *call) {
 	}
 	for len(c.order) > maxCalls || c.bytes > maxCallBytes && len(c.order) > 1 {
 		if old, ok := c.byID[c.order[0]]; ok {
-			c.drop(old)
+			c.remove(old)
 		}
 		c.order = c.order[1:]
 	}
 }
 
-func (c *calls) drop(k *call) {
+func (c *calls) remove(k *call) {
 	if _, ok := c.byID[k.data.CallID]; ok {
 		c.bytes -= k.size
 	}
@@ -72,7 +72,7 @@ func (c *calls) drop(k *call) {
 	}
 }
 
-// bytes are those of the values of a call.
+// bytes returns the size of the values of a call.
 func (d CallData) bytes() int {
 	n := len(d.PrettyResult) + len(d.Exception) + len(d.CallSite)
 	if v, ok := d.Values.(interface{ Size() int }); ok {
@@ -81,9 +81,9 @@ func (d CallData) bytes() int {
 	return n + len(d.Input())
 }
 
-// denied tells of a call that an agent's hook refused: all that its agent sees is
-// the reason, so there is nothing more to decide.
-func (k *call) denied() bool {
+// deniedByHook reports whether an agent's hook refused the call. The agent sees
+// only the reason, so there is nothing left to decide.
+func (k *call) deniedByHook() bool {
 	return k.data.Client == ClientHook && (k.action == ActionSkip || k.action == ActionRaise)
 }
 
@@ -95,24 +95,24 @@ type Pause struct {
 	Sessions []string `json:"repl_sessions"`
 }
 
-// pause is guarded by Hub.mu; it changes in begin, settle and leases only.
+// pause is guarded by Hub.mu. Only beginPause, closePause and the leases change it.
 type pause struct {
-	id    string
-	call  *call
-	phase Phase
-	data  CallData
-	at    time.Time
-	o     *Outcome // how the call went; nil before it ran
+	id      string
+	call    *call
+	phase   Phase
+	data    CallData
+	at      time.Time
+	outcome *Outcome // the outcome of the call; nil before it ran
 
 	done     chan struct{} // closed when decided
 	decision Decision
-	waiters  int         // questions that are being answered now
-	lease    *time.Timer // nil = does not run
+	waiters  int         // requests that currently wait for the decision
+	lease    *time.Timer // nil = not running
 	expiry   *time.Timer // nil = no limit
 	sessions []string
 }
 
-// pauses are the open ones, and what was decided about those that are over.
+// pauses holds the open pauses and the decisions about closed ones.
 type pauses struct {
 	open       map[string]*pause
 	order      []*pause            // oldest first
@@ -125,9 +125,9 @@ func (p *pause) view() Pause {
 	return Pause{ID: p.id, CallData: p.data, PausedAt: seconds(p.at), Sessions: append([]string{}, p.sessions...)}
 }
 
-// remember keeps the decision about a pause for its caller, which may ask late;
-// of too many the oldest are forgotten.
-func (p *pauses) remember(id string, d Decision) {
+// storeDecision keeps the decision about a pause for a caller that asks late. Over
+// the limit, the oldest are dropped.
+func (p *pauses) storeDecision(id string, d Decision) {
 	p.decided[id] = d
 	p.decidedIDs = append(p.decidedIDs, id)
 	p.size += d.size()
@@ -140,8 +140,9 @@ func (p *pauses) remember(id string, d Decision) {
 
 func (d Decision) size() int { return len(d.Input) + len(d.Result) + len(d.Message) + len(d.Wire) }
 
-// final is what the agent is given in place of its call's result; nil = that.
-func (d Decision) final() json.RawMessage {
+// finalResult returns what the agent receives instead of the call's result; nil =
+// the result is unchanged.
+func (d Decision) finalResult() json.RawMessage {
 	switch d.Action {
 	case ActionModify:
 		return d.Result
@@ -149,7 +150,7 @@ func (d Decision) final() json.RawMessage {
 		if text, err := protocol.Marshal(d.Message); err == nil {
 			return text
 		}
-	default: // it stays
+	default: // the result is unchanged
 	}
 	return nil
 }
@@ -161,48 +162,49 @@ func stopTimer(t **time.Timer) {
 	}
 }
 
-// holds runs a condition; one that fails does not hold.
-func (c *core) holds(ctx context.Context, when *eval.Program, k *call, phase Phase, r *Outcome) (bool, error) {
+// conditionHolds evaluates a condition. A condition that fails counts as false.
+func (c *core) conditionHolds(ctx context.Context, when *eval.Program, k *call, phase Phase, r *Outcome) (bool, error) {
 	c.mu.Lock()
 	data := k.data
 	c.mu.Unlock()
-	// Its steps are bounded; that the caller is gone does not change its value.
-	ok, err := when.Bool(context.WithoutCancel(ctx), c.names(k, data, phase, r))
+	// Evaluation is bounded in steps; cancelling the caller must not change its
+	// value.
+	ok, err := when.Bool(context.WithoutCancel(ctx), c.variables(k, data, phase, r))
 	return err == nil && ok, err
 }
 
-// names are the values an expression sees.
-func (c *core) names(k *call, d CallData, phase Phase, r *Outcome) map[string]any {
+// variables returns the variables of an expression.
+func (c *core) variables(k *call, d CallData, phase Phase, r *Outcome) map[string]any {
 	c.mu.Lock()
 	vars := maps.Clone(k.vars)
 	c.mu.Unlock()
 	m := map[string]any{
 		"tool": d.MethodName, "phase": string(phase), "session": d.SessionID, "vars": vars,
-		"input": decode(d.Input()), "result": nil, "error": nil,
+		"input": decodeForExpr(d.Input()), "result": nil, "error": nil,
 		"call": map[string]any{
 			"id": d.CallID, "client": string(d.Client), "tool_use_id": d.ToolUseID, "started_at": d.StartedAt,
-			"site": decode(d.CallSite), "breakpoint": d.Breakpoint,
+			"site": decodeForExpr(d.CallSite), "breakpoint": d.Breakpoint,
 		},
 	}
 	if r != nil {
-		m["result"] = decode(r.Result)
+		m["result"] = decodeForExpr(r.Result)
 		if r.Failed {
-			m["error"] = decode(r.Exception)
+			m["error"] = decodeForExpr(r.Exception)
 		}
 	}
 	return m
 }
 
-// decode reads JSON for expressions: whole numbers are int where they fit.
-func decode(raw json.RawMessage) any {
+// decodeForExpr decodes JSON for expressions: whole numbers become int if they fit.
+func decodeForExpr(raw json.RawMessage) any {
 	v, err := plainjson.Decode(raw)
 	if err != nil {
 		return nil
 	}
-	return numbers(v)
+	return convertNumbers(v)
 }
 
-func numbers(v any) any {
+func convertNumbers(v any) any {
 	switch x := v.(type) {
 	case json.Number:
 		if n, err := strconv.ParseInt(string(x), 10, 0); err == nil {
@@ -215,11 +217,11 @@ func numbers(v any) any {
 		return f
 	case []any:
 		for i := range x {
-			x[i] = numbers(x[i])
+			x[i] = convertNumbers(x[i])
 		}
 	case map[string]any:
 		for key := range x {
-			x[key] = numbers(x[key])
+			x[key] = convertNumbers(x[key])
 		}
 	}
 	return v

@@ -8,35 +8,37 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// Caller is what may be done to the calls of a caller, and how it is told.
+// Caller encodes decisions for one kind of caller and says which actions it
+// supports.
 type Caller interface {
-	// Can lists the actions that the caller carries out on one side of a call.
-	Can(Phase) []Action
-	// Encode writes a decision as the caller reads it. A refusal is an *[Error]:
-	// then the decision is not made.
+	// Actions lists the actions that the caller can carry out in one phase of a
+	// call.
+	Actions(Phase) []Action
+	// Encode writes a decision in the caller's format. If it returns an *[Error],
+	// the decision is refused and the pause stays open.
 	Encode(Decision) (json.RawMessage, error)
 }
 
 // Evaluator is a caller that evaluates expressions itself, in its own language.
 type Evaluator interface {
-	// Evaluate returns what an expression gave, or an error when ctx ends or
-	// Gone is closed first.
-	Evaluate(ctx context.Context, a EvaluationRequest) (Answer, error)
+	// Evaluate returns the value of an expression, or an error when ctx ends or
+	// Closed is closed first.
+	Evaluate(ctx context.Context, a EvaluationRequest) (EvaluationResult, error)
 }
 
-// EvaluationRequest is an expression that an [Evaluator] is to evaluate.
+// EvaluationRequest is an expression for an [Evaluator].
 type EvaluationRequest struct {
 	PauseID, SessionID, Expr string
-	Gone                     <-chan struct{} // closed when the session ends
+	Closed                   <-chan struct{} // closed when the session ends
 }
 
-// nativeCaller is a caller of ours.
+// nativeCaller is one of claudeless's own callers.
 type nativeCaller Client
 
-// Can tells hooks, which cannot run another tool, from the others.
-func (n nativeCaller) Can(phase Phase) []Action {
+// Actions excludes replace for hooks, which cannot run another tool.
+func (n nativeCaller) Actions(phase Phase) []Action {
 	switch {
-	case phase == After:
+	case phase == PhaseAfter:
 		return []Action{ActionContinue, ActionModify, ActionRaise}
 	case Client(n) == ClientHook:
 		return []Action{ActionContinue, ActionModify, ActionSkip, ActionRaise}
@@ -45,7 +47,7 @@ func (n nativeCaller) Can(phase Phase) []Action {
 	}
 }
 
-// Encode writes what package client reads.
+// Encode writes the format that package client reads.
 func (n nativeCaller) Encode(d Decision) (json.RawMessage, error) {
 	w := struct {
 		Action  Action          `json:"action"`
@@ -65,7 +67,7 @@ func (n nativeCaller) Encode(d Decision) (json.RawMessage, error) {
 		w.Fake = orNull(d.Result)
 	case ActionRaise:
 		w.Type, w.Message = &d.Type, &d.Message
-	default: // nothing beside the action and the tool
+	default: // only the action and the tool
 	}
 	return protocol.Marshal(w)
 }
@@ -81,114 +83,117 @@ func orNull(v json.RawMessage) json.RawMessage {
 type Call struct {
 	Tool      string          // canonical name
 	Input     json.RawMessage // a JSON object
-	Session   string          // of the agent; empty = unknown
+	Session   string          // agent session; empty = unknown
 	ToolUseID string          // empty = unknown
 	Client    Client
-	Site      json.RawMessage // where the call comes from; nil = unknown
+	CallSite  json.RawMessage // location of the call in the program; nil = unknown
 	PID       int             // of the caller's process; 0 = unknown
 	Started   float64         // of the caller's process, Unix seconds
 	Signature string          // empty = that of the registered function
-	Other     *ForeignCaller  // nil = a caller of ours
+	Foreign   *ForeignCaller  // nil = one of claudeless's own callers
 }
 
-// ForeignCaller is what a caller that is none of ours brings along.
+// ForeignCaller describes a caller that is not part of claudeless.
 type ForeignCaller struct {
-	// Caller must be set; it may be an Evaluator too.
+	// Caller must be set; it may also be an Evaluator.
 	Caller Caller
-	// Values take the place of the call's Input.
+	// Values replace the call's Input.
 	Values Values
-	// Lease is that of its pauses; 0 = Options.Lease. One before a call begins
-	// with the caller's first question.
+	// Lease is the lease of its pauses; 0 = Options.Lease. The lease of a pause
+	// before a call starts with the caller's first poll.
 	Lease time.Duration
 }
 
-// StartedCall is the hub's answer to a call about to run.
+// StartedCall is the hub's answer to the start of a call.
 type StartedCall struct {
 	CallID string
-	// PauseID is set when the call is stopped: the decision is got from Wait.
+	// PauseID is set if the call is stopped; Wait returns the decision.
 	PauseID string
-	// Decision is ActionContinue or ActionReplace when the call is not stopped.
+	// Decision is ActionContinue or ActionReplace if the call is not stopped.
 	Decision Decision
 }
 
-// Outcome is how a call went.
+// Outcome is the result or the error of a call.
 type Outcome struct {
 	Failed bool
-	// Result is what the tool gave: a string for a plain text, else the
-	// content as JSON. nil = null.
+	// Result is the tool's result: a string for plain text, otherwise the content
+	// as JSON. nil = null.
 	Result json.RawMessage
-	// ResultCID names a result whose bytes are in the store already, in another
-	// form; empty = the hub keeps Result.
+	// ResultCID is the id of a result that is already in the store in another form;
+	// empty = the hub stores Result.
 	ResultCID string
-	// Error and ErrorType tell why a failed call failed, and Exception how that is
-	// shown; nil = by those two. ErrorCID names it in the store; empty = it is not
-	// there.
+	// Error and ErrorType say why a failed call failed. Exception is how the
+	// failure is displayed; nil = built from Error and ErrorType. ErrorCID is its
+	// id in the store; empty = not stored.
 	Error, ErrorType string
 	Exception        json.RawMessage
 	ErrorCID         string
-	// More are further members of the record; nil = none.
-	More json.Marshaler
+	// ExtraFields are additional members of the record; nil = none.
+	ExtraFields json.Marshaler
 }
 
-// Completion is an outcome and the call it is of, by its id or by the agent's
-// session and tool use.
+// Completion is an outcome together with its call, identified by its id or by the
+// agent's session and tool use.
 type Completion struct {
 	CallID, Session, ToolUseID string
 	Outcome
 }
 
-// Decision is what a caller does with its call. Which fields are set depends
-// on Action.
+// Decision is what a caller does with its call. The fields that are set depend on
+// Action.
 type Decision struct {
 	Action Action
-	Input  json.RawMessage // modify before the call: the whole new input
-	// Result is that of skip, and of modify after the call: a string is the
-	// text, anything else its JSON.
+	Input  json.RawMessage // modify before the call: the complete new input
+	// Result belongs to skip, and to modify after the call: a string is the text,
+	// anything else its JSON.
 	Result        json.RawMessage
 	Type, Message string // raise
 	Tool          string // replace: canonical name
-	// Pause is the id of the pause that this ended, and Breakpoint what had
-	// stopped the call, as far as the gate tells. Both empty = it was not stopped.
+	// Pause is the id of the pause that this decision ended, and Breakpoint the
+	// name of what stopped the call, if the gate reports it. Both empty = the call
+	// was not stopped.
 	Pause, Breakpoint string
-	// Wire is the decision as its caller reads it.
+	// Wire is the decision in the caller's format.
 	Wire json.RawMessage
-	// Wish is what a front asked for, while the decision is encoded; nil = the hub
-	// decided by itself.
-	Wish *Resume
-	// InputCID names Input in the store; empty = not known.
+	// Request is the front end's request, set while the decision is encoded; nil =
+	// the hub decided.
+	Request *ResumeRequest
+	// InputCID is the id of Input in the store; empty = unknown.
 	InputCID string
 }
 
-// Resume is a decision as a front gives it. The zero value lets the call go on.
-type Resume struct {
-	// Action is continue, modify, skip, raise or replace; empty = continue,
-	// which with new arguments is modify.
+// ResumeRequest is a decision as a front end sends it. The zero value continues the
+// call.
+type ResumeRequest struct {
+	// Action is continue, modify, skip, raise or replace. Empty means continue, or
+	// modify if there are new arguments.
 	Action string `json:"action"`
-	// ModifiedArgs are the new positional arguments; for our callers one, the
-	// whole input. ModifiedKwargs are the new named ones, or the whole input.
+	// ModifiedArgs are the new positional arguments; claudeless's own callers take
+	// one, the whole input. ModifiedKwargs are the new named arguments, or the
+	// whole input.
 	ModifiedArgs   *[]json.RawMessage          `json:"modified_args"`
 	ModifiedKwargs *map[string]json.RawMessage `json:"modified_kwargs"`
 	ModifiedResult json.RawMessage             `json:"modified_result"`
-	// ModifiedInputExpr and ModifiedResultExpr are expressions whose values
-	// are used for the above.
+	// ModifiedInputExpr and ModifiedResultExpr are expressions whose values become
+	// the new input or result.
 	ModifiedInputExpr  string          `json:"modified_input_expr"`
 	ModifiedResultExpr string          `json:"modified_result_expr"`
 	FakeResult         json.RawMessage `json:"fake_result"`
 	Exception          json.RawMessage `json:"exception"`
 	ExceptionType      string          `json:"exception_type"`
 	ExceptionMessage   string          `json:"exception_message"`
-	// ReplacementFunction wins over Action.
+	// ReplacementFunction takes precedence over Action.
 	ReplacementFunction string `json:"replacement_function"`
-	// More is the whole request as it came, for callers that know more members;
-	// nil = there are none.
-	More json.RawMessage `json:"-"`
+	// Raw is the whole request, for callers that support further members; nil =
+	// none.
+	Raw json.RawMessage `json:"-"`
 }
 
-// Answer is what an expression gave.
-type Answer struct {
+// EvaluationResult is the result of an expression.
+type EvaluationResult struct {
 	SessionID string `json:"session_id"`
-	Output    string `json:"output"` // JSON; the client's own text for older clients
+	Output    string `json:"output"` // JSON; for older clients the text that the client returned
 	Stdout    string `json:"stdout"`
 	IsError   bool   `json:"is_error"`
-	ResultCID string `json:"result_cid"` // empty = not kept
+	ResultCID string `json:"result_cid"` // empty = not stored
 }

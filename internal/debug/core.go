@@ -8,14 +8,14 @@ import (
 	"github.com/claudeless/claudeless/internal/base/cas"
 )
 
-// Policy says what becomes of a pause that nobody decides about.
+// Policy decides what happens to a pause that no decision arrives for.
 type Policy string
 
 // The policies; the zero value is PolicyWait.
 const (
-	PolicyWait     Policy = "wait"     // for ever
-	PolicyContinue Policy = "continue" // the call goes on as it was
-	PolicyFail     Policy = "fail"     // the call fails with a text that says so
+	PolicyWait     Policy = "wait"     // forever
+	PolicyContinue Policy = "continue" // the call continues unchanged
+	PolicyFail     Policy = "fail"     // the call fails with a message that says so
 )
 
 // Options configure a Hub. The zero value needs Now and NewID.
@@ -23,12 +23,11 @@ type Options struct {
 	Now   func() time.Time
 	NewID func() string // a fresh UUID
 	Store *cas.Store    // nil = one with default limits
-	// PauseTimeout ends a pause that nobody decides about, by OnTimeout. 0 =
-	// never.
+	// PauseTimeout ends a pause without a decision, as OnTimeout says. 0 = never.
 	PauseTimeout time.Duration
 	OnTimeout    Policy
-	// Lease is how long a pause outlives the last sign of life of its caller; 0 =
-	// 8 s.
+	// Lease is how long a pause stays open after the last request of its caller; 0
+	// = 8 s.
 	Lease      time.Duration
 	MaxRecords int // call records kept; 0 = 10000
 }
@@ -38,40 +37,40 @@ const (
 	defaultRecords     = 10_000
 	maxBreakpoints     = 1000
 	maxFunctions       = 10_000
-	maxCalls           = 10_000 // begun and not completed
+	maxCalls           = 10_000 // started and not completed
 	maxPauses          = 10_000 // open at once
 	maxClosedPauses    = 16_384 // whose decision is remembered
 	maxDecidedBytes    = 8 << 20
-	callOverhead       = 1 << 10  // what a call costs beside its values
-	maxCallBytes       = 16 << 20 // of the calls begun and not completed
+	callOverhead       = 1 << 10  // size of a call without its values
+	maxCallBytes       = 16 << 20 // of the calls that have started and are not completed
 	maxFunctionBytes   = 16 << 20 // of all signatures and metadata
 	maxSessions        = 1000
 	maxTranscript      = 1000
 	maxTranscriptBytes = 8 << 20 // over all sessions
 )
 
-// core is what all parts share. Everything of theirs is guarded by mu.
+// core is the state that all parts of the hub share. mu guards all their state.
 type core struct {
 	o     Options
 	store *cas.Store
 
 	mu        sync.Mutex
 	closed    bool
-	seq       int // of call ids
+	seq       int // for call ids
 	observers map[*Subscription]struct{}
 }
 
-// Store is where the hub keeps values.
+// Store returns the store of values.
 func (c *core) Store() *cas.Store { return c.store }
 
-// NewID is a fresh UUID.
+// NewID returns a new UUID.
 func (c *core) NewID() string { return c.o.NewID() }
 
-// Now is the time of the hub's clock.
+// Now returns the time of the hub's clock.
 func (c *core) Now() time.Time { return c.o.Now() }
 
-// Error is a refusal. Code is a word of the wire; Detail are further members
-// of the answer.
+// Error is a refused request. Code is part of the wire format; Detail holds
+// additional members of the response.
 type Error struct {
 	Code    string
 	Message string
@@ -85,7 +84,7 @@ func (e *Error) Error() string {
 	return e.Code + ": " + e.Message
 }
 
-// The codes of refusals.
+// The codes of errors.
 const (
 	CodeMissingParameter   = "missing_parameter"
 	CodeInvalidBehavior    = "invalid_behavior"
@@ -112,8 +111,8 @@ const (
 	CodeClosed             = "closed"
 )
 
-// Refuse is a refusal with names and values of its details.
-func Refuse(code, message string, detail ...any) *Error {
+// NewError returns an error with details, given as names and values.
+func NewError(code, message string, detail ...any) *Error {
 	e := &Error{Code: code, Message: message}
 	for i := 0; i+1 < len(detail); i += 2 {
 		if e.Detail == nil {
@@ -124,33 +123,33 @@ func Refuse(code, message string, detail ...any) *Error {
 	return e
 }
 
-// Missing refuses what came without a parameter.
-func Missing(parameter string) *Error {
-	return Refuse(CodeMissingParameter, parameter+" required", "parameter", parameter)
+// MissingParameter returns the error for a request without a required parameter.
+func MissingParameter(parameter string) *Error {
+	return NewError(CodeMissingParameter, parameter+" required", "parameter", parameter)
 }
 
-// seconds is the older system's form of a time.
+// seconds converts a time to the Unix seconds that the older debugger uses.
 func seconds(t time.Time) float64 { return float64(t.UnixMicro()) / 1e6 }
 
 // Value returns the bytes of a stored value, which must not be changed.
 func (c *core) Value(cid string) ([]byte, error) {
 	if !cas.IsCID(cid) {
-		return nil, Refuse(CodeCIDNotFound, "not a CID", "cid", cid)
+		return nil, NewError(CodeCIDNotFound, "not a CID", "cid", cid)
 	}
 	data, ok := c.store.Get(cid)
 	if !ok {
-		return nil, Refuse(CodeCIDNotFound, "", "cid", cid)
+		return nil, NewError(CodeCIDNotFound, "", "cid", cid)
 	}
 	return data, nil
 }
 
-// callID makes the id of a call that begins now; c.mu is held.
+// callID makes the id of a call that starts now; c.mu must be held.
 func (c *core) callID(now float64) string {
 	c.seq++
 	return fmt.Sprintf("%.6f-%03d", now, c.seq)
 }
 
-// Kind is what an Event is about.
+// Kind is the kind of an Event.
 type Kind string
 
 // The kinds of events.
@@ -158,7 +157,7 @@ const (
 	EventPaused    Kind = "execution_paused"
 	EventResumed   Kind = "execution_resumed"
 	EventCompleted Kind = "call_completed"
-	EventChanged   Kind = "changed" // what is configured; Topic says what
+	EventChanged   Kind = "changed" // a configuration changed; Topic says which
 )
 
 // Topics of EventChanged.
@@ -170,23 +169,23 @@ const (
 	TopicErrors      = "com_errors"
 )
 
-// Event is one change of the hub. Which fields are set depends on Kind.
+// Event is one change of the hub. The fields that are set depend on Kind.
 type Event struct {
 	Kind       Kind
 	PauseID    string  // paused, resumed
 	CallID     string  // completed
-	MethodName string  // all but changed
+	MethodName string  // all kinds except changed
 	Reason     string  // paused: "breakpoint" or "exception"
 	PausedAt   float64 // paused: Unix seconds
 	Action     string  // resumed
 	Status     string  // completed: "success" or "exception"
 	Topic      string  // changed
-	// Missed counts the events dropped just before this one because the
-	// observer was slow.
+	// Missed counts the events dropped just before this one because the observer
+	// was slow.
 	Missed int
 }
 
-// Params are the parameters of the event's notification.
+// Params returns the parameters of the event's notification.
 func (e Event) Params() map[string]any {
 	switch e.Kind {
 	case EventPaused:
@@ -200,21 +199,21 @@ func (e Event) Params() map[string]any {
 	}
 }
 
-// Subscription receives the events from its making on, in order.
+// Subscription receives the events that happen after it was made, in order.
 type Subscription struct {
-	// C gives the events; it is closed by Close and when the hub closes.
+	// C delivers the events; it is closed by Close and when the hub closes.
 	C   <-chan Event
 	c   chan Event
 	hub *core
 
-	missed, lost int // under hub.mu: since the last event that fitted; altogether
+	missed, totalMissed int // under hub.mu: since the last delivered event; in total
 }
 
 const defaultQueue = 256
 
-// Subscribe adds an observer. Of its events at most queue wait for it (0 =
-// 256); what comes beyond that is dropped and counted. Reading the hub's state
-// while handling an event is fine.
+// Subscribe adds an observer. At most queue events wait for it (0 = 256); further
+// ones are dropped and counted. An observer may read the hub's state while it
+// handles an event.
 func (c *core) Subscribe(queue int) *Subscription {
 	if queue <= 0 {
 		queue = defaultQueue
@@ -245,16 +244,16 @@ func (c *core) unsubscribe(s *Subscription) {
 	}
 }
 
-// Announce tells all observers that something outside of the hub changed, such
+// PublishChange notifies all observers that something outside the hub changed, such
 // as the external servers.
-func (c *core) Announce(topic string) {
+func (c *core) PublishChange(topic string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.publish(Event{Kind: EventChanged, Topic: topic})
 }
 
-// publish hands e to all observers without waiting for any; c.mu is held,
-// which keeps the events in order.
+// publish queues e for all observers without waiting; c.mu must be held, which
+// keeps the events in order.
 func (c *core) publish(e Event) {
 	for s := range c.observers {
 		e.Missed = s.missed
@@ -263,7 +262,7 @@ func (c *core) publish(e Event) {
 			s.missed = 0
 		default:
 			s.missed++
-			s.lost++
+			s.totalMissed++
 		}
 	}
 }

@@ -12,12 +12,11 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// Function is something that can be called: a tool, or a function of an older
-// client.
+// Function is a callable: a tool, or a function of an older client.
 type Function struct {
 	Name string
-	// Signature decides whether one function may replace another: the text of
-	// a signature, or a schema as canonical JSON. Empty = not known.
+	// Signature decides whether one function may replace another: the text of a
+	// signature, or a schema as canonical JSON. Empty = unknown.
 	Signature string
 	// Alias is "server/tool" for the tools of MCP servers.
 	Alias string
@@ -25,7 +24,7 @@ type Function struct {
 	Metadata json.RawMessage
 }
 
-// registry knows what can be called.
+// registry holds the callable functions.
 type registry struct {
 	*core
 	functions map[string]Function
@@ -33,12 +32,12 @@ type registry struct {
 	bytes     int               // of functions
 }
 
-// size is how many bytes a function keeps.
+// size returns the bytes that a function occupies.
 func (f Function) size() int {
 	return len(f.Name) + len(f.Signature) + len(f.Alias) + len(f.Metadata)
 }
 
-// toolMetadata is what is told of a tool.
+// toolMetadata is the metadata stored for a tool.
 type toolMetadata struct {
 	Server      string          `json:"server,omitempty"`
 	Original    string          `json:"original_name,omitempty"`
@@ -46,7 +45,7 @@ type toolMetadata struct {
 	InputSchema json.RawMessage `json:"input_schema,omitempty"`
 }
 
-// Register makes tools known, with their schemas; it sets no breakpoints.
+// Register adds tools with their schemas; it sets no breakpoints.
 func (r *registry) Register(_ context.Context, tools []protocol.Tool) error {
 	for _, t := range tools {
 		f := Function{Name: t.Name, Signature: string(t.InputSchema)}
@@ -56,7 +55,7 @@ func (r *registry) Register(_ context.Context, tools []protocol.Tool) error {
 		meta := toolMetadata{Server: t.Server, Original: t.RawName, Description: t.Description, InputSchema: t.InputSchema}
 		raw, err := protocol.Marshal(meta)
 		if err != nil {
-			return Refuse(CodeInvalidPayload, err.Error(), "function_name", t.Name)
+			return NewError(CodeInvalidPayload, err.Error(), "function_name", t.Name)
 		}
 		f.Metadata = raw
 		if err := r.RegisterFunction(f); err != nil {
@@ -66,10 +65,10 @@ func (r *registry) Register(_ context.Context, tools []protocol.Tool) error {
 	return nil
 }
 
-// RegisterFunction makes one function known, or replaces what is known of it.
+// RegisterFunction adds a function or replaces it.
 func (r *registry) RegisterFunction(f Function) error {
 	if f.Name == "" {
-		return Refuse(CodeMissingParameter, "function_name required", "parameter", "function_name")
+		return NewError(CodeMissingParameter, "function_name required", "parameter", "function_name")
 	}
 	if strings.HasPrefix(strings.TrimSpace(f.Signature), "{") {
 		if canonical, err := cas.Canonical([]byte(f.Signature)); err == nil {
@@ -80,14 +79,14 @@ func (r *registry) RegisterFunction(f Function) error {
 	defer r.mu.Unlock()
 	before, known := r.functions[f.Name]
 	if !known && len(r.functions) >= maxFunctions {
-		return Refuse(CodeLimit, "too many functions")
+		return NewError(CodeLimit, "too many functions")
 	}
 	bytes := r.bytes + f.size()
 	if known {
 		bytes -= before.size()
 	}
 	if bytes > maxFunctionBytes {
-		return Refuse(CodeLimit, fmt.Sprintf("signatures and metadata of all functions are over %d bytes", maxFunctionBytes))
+		return NewError(CodeLimit, fmt.Sprintf("signatures and metadata of all functions are over %d bytes", maxFunctionBytes))
 	}
 	r.bytes = bytes
 	r.functions[f.Name] = f
@@ -98,7 +97,7 @@ func (r *registry) RegisterFunction(f Function) error {
 	return nil
 }
 
-// SetSignature changes no more of a function than its signature.
+// SetSignature changes only the signature of a function.
 func (r *registry) SetSignature(name, signature string) error {
 	r.mu.Lock()
 	f := r.functions[name]
@@ -107,7 +106,7 @@ func (r *registry) SetSignature(name, signature string) error {
 	return r.RegisterFunction(f)
 }
 
-// Functions lists everything known, sorted by name.
+// Functions lists all functions, sorted by name.
 func (r *registry) Functions() []Function {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -119,7 +118,8 @@ func (r *registry) Functions() []Function {
 	return all
 }
 
-// FunctionLists are the names of [Hub.Functions], and what is known of them by name.
+// FunctionLists returns the names of [Hub.Functions], and their signatures and
+// metadata by name.
 func (r *registry) FunctionLists() (names []string, signatures map[string]string, metadata map[string]json.RawMessage) {
 	names, signatures, metadata = []string{}, map[string]string{}, map[string]json.RawMessage{}
 	for _, f := range r.Functions() {
@@ -134,7 +134,8 @@ func (r *registry) FunctionLists() (names []string, signatures map[string]string
 	return names, signatures, metadata
 }
 
-// canonical is the canonical name of a tool written in any way; r.mu is held.
+// canonical returns the canonical name for any spelling of a tool name; r.mu must
+// be held.
 func (r *registry) canonical(name string) string {
 	if _, ok := r.functions[name]; ok {
 		return name

@@ -8,19 +8,18 @@
 //
 // # Callers
 //
-// A caller is what runs tool calls. It asks a [Gate] before and after each of
-// them; [Middleware] does so around an executor. [Hub] is the gate within the
-// process, package client the one over HTTP. Before and After are made of
-// [Hub.Start], [Hub.Wait] and [Hub.Complete].
+// A caller runs tool calls. It asks a [Gate] before and after each of them;
+// [Middleware] does so around an executor. [Hub] is the gate within the process,
+// package client the one over HTTP. Before and After combine [Hub.Start],
+// [Hub.Wait] and [Hub.Complete].
 //
-// What may be done to a call and how that is written is its [Caller]'s matter: the
-// hub has the one of our callers, package compat that of the older clients, whose
-// values ([Values]) and expressions ([Evaluator]) are theirs too.
+// The [Caller] says which actions a caller supports and how a decision is encoded.
+// This package has the implementation for claudeless's own callers; package compat
+// has the one for older clients, with their own [Values] and [Evaluator].
 //
-// # Fronts
+// # Front ends
 //
-// Everything a front may do is one of these methods, which any number of
-// goroutines may call:
+// Front ends use only these methods, which any number of goroutines may call:
 //
 //	breakpoints  Breakpoints, SetBreakpoint, RemoveBreakpoint, SetReplacement, Default, SetDefault
 //	scripts      Rules, AddRule, Names
@@ -30,20 +29,20 @@
 //	records      Calls, History, Status
 //	events       Subscribe
 //
-// The packages below: compat (the older clients, their routes and pages), rest (all
-// other routes, and /api/events), external (other MCP servers), client (the gate
-// over HTTP), hookcmd and proxy (callers that are programs of their own), script
-// (the gate within a process, decided by a scenario), mcpface and page (fronts).
+// Subpackages: compat (the older clients, their routes and pages), rest (all other
+// routes, and /api/events), external (other MCP servers), client (the gate over
+// HTTP), hookcmd and proxy (callers that are separate programs), script (the gate
+// within a process, decided by a scenario), mcpface and page (front ends).
 //
-// Refusals are *[Error] with a code of the wire. Events are delivered through
-// bounded queues: an observer that does not keep up loses events, learns how
-// many, and delays nobody.
+// Errors are *[Error] with a code of the wire format. Events are delivered through
+// bounded queues: a slow observer loses events, is told how many, and delays no
+// other.
 //
 // # Time
 //
-// A pause may have a lease, which its caller renews by asking for the
-// decision; when it lapses the pause is abandoned. Options.PauseTimeout ends
-// the patience with those who should decide.
+// A pause may have a lease, which its caller renews by asking for the decision;
+// when it expires, the pause is abandoned. Options.PauseTimeout limits how long a
+// pause waits for a decision.
 package debug
 
 import (
@@ -54,19 +53,19 @@ import (
 	"github.com/claudeless/claudeless/internal/base/cas"
 )
 
-// Hub holds all state of the debugger, in parts that own theirs under one lock.
-// Make it with New; it starts nothing.
+// Hub holds all state of the debugger, divided into parts that share one lock. Make
+// it with New; it starts nothing.
 type Hub struct {
 	*core
 	*registry
-	*points
+	*breakpointSet
 	*records
 	*sessions
 	calls  calls
 	pauses pauses
 }
 
-// New makes a hub. Its timers end with Close.
+// New makes a hub. Close stops its timers.
 func New(o Options) (*Hub, error) {
 	if o.Now == nil || o.NewID == nil {
 		return nil, errors.New("debug: Now and NewID must be set")
@@ -89,9 +88,9 @@ func New(o Options) (*Hub, error) {
 	}
 	c := &core{o: o, store: store, observers: map[*Subscription]struct{}{}}
 	tools := &registry{core: c, functions: map[string]Function{}, aliases: map[string]string{}}
-	at := &points{core: c, tools: tools, behavior: Stop}
+	at := &breakpointSet{core: c, tools: tools, behavior: BehaviorStop}
 	return &Hub{
-		core: c, registry: tools, points: at,
+		core: c, registry: tools, breakpointSet: at,
 		records:  &records{core: c, points: at, max: o.MaxRecords},
 		sessions: &sessions{core: c, byID: map[string]*session{}},
 		calls:    calls{byID: map[string]*call{}, byToolUse: map[toolUse]string{}},
@@ -99,20 +98,20 @@ func New(o Options) (*Hub, error) {
 	}, nil
 }
 
-// Status counts what there is.
+// Status holds the current totals.
 type Status struct {
 	Breakpoints   int       `json:"breakpoints"`
 	Paused        int       `json:"paused"`
 	TotalCalls    int       `json:"total_calls"`
-	DroppedCalls  int       `json:"dropped_calls"` // records given up for room
+	DroppedCalls  int       `json:"dropped_calls"` // records dropped to free space
 	Functions     int       `json:"functions"`
 	Behavior      Behavior  `json:"behavior"`
 	ActiveCalls   int       `json:"active_calls"`
 	Store         cas.Stats `json:"store"`
-	EventsDropped int       `json:"events_dropped"` // of slow observers there are now
+	EventsDropped int       `json:"events_dropped"` // by slow observers that are still subscribed
 }
 
-// Status tells how much there is of everything now.
+// Status returns the current totals.
 func (h *Hub) Status() Status {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -122,7 +121,7 @@ func (h *Hub) Status() Status {
 		Behavior: h.behavior, ActiveCalls: len(h.calls.byID), Store: h.store.Stats(),
 	}
 	for o := range h.observers {
-		s.EventsDropped += o.lost
+		s.EventsDropped += o.totalMissed
 	}
 	return s
 }

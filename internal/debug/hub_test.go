@@ -80,8 +80,8 @@ func TestBreakpoints(t *testing.T) {
 	set(t, h, BreakpointChange{Name: "a"})                      // S8
 	set(t, h, BreakpointChange{Name: "b", Before: new("stop")}) // S9
 	set(t, h, BreakpointChange{Name: "b", After: new("both")})
-	set(t, h, BreakpointChange{Name: "b"})                                                                          // S12: twice is once and keeps the settings
-	want := []Breakpoint{{Name: "a", Before: Yield, After: Yield}, {Name: "b", Before: Stop, After: StopException}} // S6
+	set(t, h, BreakpointChange{Name: "b"})                                                                                                          // S12: twice is once and keeps the settings
+	want := []Breakpoint{{Name: "a", Before: BehaviorYield, After: BehaviorYield}, {Name: "b", Before: BehaviorStop, After: BehaviorStopException}} // S6
 	if diff := cmp.Diff(want, h.Breakpoints()); diff != "" {
 		t.Error(diff)
 	}
@@ -106,7 +106,7 @@ func TestBreakpoints(t *testing.T) {
 	h.RemoveBreakpoint("b") // S13
 	h.RemoveBreakpoint("b") // S14
 	set(t, h, BreakpointChange{Name: "b"})
-	if got := h.Breakpoints()[1]; got.Before != Yield || got.After != Yield || got.Replacement != "" { // S15
+	if got := h.Breakpoints()[1]; got.Before != BehaviorYield || got.After != BehaviorYield || got.Replacement != "" { // S15
 		t.Errorf("settings survived the removal: %+v", got)
 	}
 }
@@ -117,7 +117,7 @@ func TestBehaviors(t *testing.T) {
 	for _, tt := range []struct {
 		word string
 		want Behavior
-	}{{"stop", Stop}, {"go", Go}, {"yield", Yield}, {"continue", Go}, {"breakpoints", Stop}, {"defer", Yield}, {"default", Yield}} { // S16 S17 S18
+	}{{"stop", BehaviorStop}, {"go", BehaviorGo}, {"yield", BehaviorYield}, {"continue", BehaviorGo}, {"breakpoints", BehaviorStop}, {"defer", BehaviorYield}, {"default", BehaviorYield}} { // S16 S17 S18
 		if _, err := h.ChangeBreakpoint(BreakpointChange{Name: "a", Before: &tt.word}); err != nil || h.Breakpoints()[0].Before != tt.want {
 			t.Errorf("before %q: %v, %v", tt.word, h.Breakpoints()[0].Before, err)
 		}
@@ -125,7 +125,7 @@ func TestBehaviors(t *testing.T) {
 	for _, tt := range []struct {
 		word string
 		want Behavior
-	}{{"stop", Stop}, {"go", Go}, {"exception", Exception}, {"stop_exception", StopException}, {"yield", Yield}, {"both", StopException}} { // S21 S22 S23 S24 S25
+	}{{"stop", BehaviorStop}, {"go", BehaviorGo}, {"exception", BehaviorException}, {"stop_exception", BehaviorStopException}, {"yield", BehaviorYield}, {"both", BehaviorStopException}} { // S21 S22 S23 S24 S25
 		if _, err := h.ChangeBreakpoint(BreakpointChange{Name: "a", After: &tt.word}); err != nil || h.Breakpoints()[0].After != tt.want {
 			t.Errorf("after %q: %v, %v", tt.word, h.Breakpoints()[0].After, err)
 		}
@@ -144,10 +144,10 @@ func TestBehaviors(t *testing.T) {
 			t.Errorf("%+v: %v, want %s", tt.c, err, tt.want)
 		}
 	}
-	if got := h.Default(); got != Stop { // S33
+	if got := h.Default(); got != BehaviorStop { // S33
 		t.Errorf("default %s", got)
 	}
-	for word, want := range map[string]Behavior{"go": Go, "exception": Exception, "stop_exception": StopException, "continue": Go, "stop_at_exceptions": Exception} { // S34 S35 S36
+	for word, want := range map[string]Behavior{"go": BehaviorGo, "exception": BehaviorException, "stop_exception": BehaviorStopException, "continue": BehaviorGo, "stop_at_exceptions": BehaviorException} { // S34 S35 S36
 		if got, err := h.SetDefault(word); err != nil || got != want || h.Default() != want {
 			t.Errorf("%q: %v, %v", word, got, err)
 		}
@@ -257,22 +257,22 @@ func TestStops(t *testing.T) {
 		global, own              Behavior
 		before, success, failure bool
 	}{
-		{Stop, Yield, true, true, false},
-		{Go, Yield, false, false, false},
-		{Exception, Yield, false, false, true},
-		{StopException, Yield, true, true, true},
-		{Go, Stop, true, true, false},
-		{Stop, Go, false, false, false},
+		{BehaviorStop, BehaviorYield, true, true, false},
+		{BehaviorGo, BehaviorYield, false, false, false},
+		{BehaviorException, BehaviorYield, false, false, true},
+		{BehaviorStopException, BehaviorYield, true, true, true},
+		{BehaviorGo, BehaviorStop, true, true, false},
+		{BehaviorStop, BehaviorGo, false, false, false},
 	}
 	for _, tt := range tests {
 		b := &breakpoint{Breakpoint: Breakpoint{Before: tt.own, After: tt.own}}
-		got := []bool{b.stops(Before, false, tt.global), b.stops(After, false, tt.global), b.stops(After, true, tt.global)}
+		got := []bool{b.stops(PhaseBefore, false, tt.global), b.stops(PhaseAfter, false, tt.global), b.stops(PhaseAfter, true, tt.global)}
 		if want := []bool{tt.before, tt.success, tt.failure}; !slices.Equal(got, want) {
 			t.Errorf("%s/%s: %v, want %v", tt.global, tt.own, got, want)
 		}
 	}
-	b := &breakpoint{Breakpoint: Breakpoint{After: Exception}}
-	if b.stops(After, false, Go) || !b.stops(After, true, Go) {
+	b := &breakpoint{Breakpoint: Breakpoint{After: BehaviorException}}
+	if b.stops(PhaseAfter, false, BehaviorGo) || !b.stops(PhaseAfter, true, BehaviorGo) {
 		t.Error("exception must stop failed calls only")
 	}
 }

@@ -11,57 +11,58 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// Gate is what a caller asks around its calls. Both methods may take as long
-// as a person does; they end with ctx.
+// Gate is asked before and after each tool call. Both methods may block for as long
+// as a person takes to decide; they return when ctx ends.
 type Gate interface {
-	// Register makes tools known, with their schemas.
+	// Register adds tools with their schemas.
 	Register(ctx context.Context, tools []protocol.Tool) error
-	// Before tells of a call about to run and returns its id and what to do.
+	// Before reports a call that is about to run and returns its id and the
+	// decision.
 	Before(ctx context.Context, c Call) (callID string, d Decision, err error)
-	// After tells how the call went and returns what to do with that.
+	// After reports the outcome of a call and returns the decision about it.
 	After(ctx context.Context, callID string, o Outcome) (Decision, error)
 }
 
-// MiddlewareOptions tell a gate about the calls of a run. The zero value works.
+// MiddlewareOptions describe the calls of a run to a gate. The zero value works.
 type MiddlewareOptions struct {
-	Run     Run     // nil = nothing is known of it
+	Run     Run     // nil = unknown
 	PID     int     // of this process
 	Started float64 // of this process, Unix seconds
 }
 
-// Run is the run whose calls are stopped.
+// Run describes the run whose calls may be stopped.
 type Run interface {
-	ID() string // of its session
-	// Site tells where a call comes from, as JSON; nil = unknown.
-	Site(call protocol.ToolUse) json.RawMessage
-	// Shape makes the result of a call from a text that was made up or is
-	// another tool's, so that it has the structure the tool's own have.
-	Shape(call protocol.ToolUse, text string) protocol.ToolResult
+	ID() string // session id
+	// CallSite returns the location of a call as JSON; nil = unknown.
+	CallSite(call protocol.ToolUse) json.RawMessage
+	// ShapeResult builds a structured result for a call from text that the debugger
+	// or another tool provided.
+	ShapeResult(call protocol.ToolUse, text string) protocol.ToolResult
 }
 
 func (o MiddlewareOptions) shape(use protocol.ToolUse, text string) protocol.ToolResult {
 	if o.Run == nil {
 		return protocol.ToolResult{Content: protocol.Content{Text: text}}
 	}
-	return o.Run.Shape(use, text)
+	return o.Run.ShapeResult(use, text)
 }
 
-// Middleware stops calls at g's breakpoints. When the gate fails before a call
-// the tool does not run and the result says so; when it fails afterwards the
-// result is kept. What was decided is in the result's Breakpoints, around what
-// the layers further in have put there.
+// Middleware stops calls at g's breakpoints. If the gate fails before a call, the
+// tool does not run and the result is an error; if it fails afterwards, the result
+// is kept. The decisions are recorded in the result's Breakpoints, around those of
+// the inner layers.
 func Middleware(g Gate, o MiddlewareOptions) executor.Middleware {
 	return executor.Func(func(ctx context.Context, use protocol.ToolUse, next executor.Executor) (executor.Result, error) {
 		c := Call{Tool: use.Name, Input: use.Input, ToolUseID: use.ID, Client: ClientRun, PID: o.PID, Started: o.Started}
 		if o.Run != nil {
-			c.Session, c.Site = o.Run.ID(), o.Run.Site(use)
+			c.Session, c.CallSite = o.Run.ID(), o.Run.CallSite(use)
 		}
 		id, d, err := g.Before(ctx, c)
 		if err != nil {
 			return gateFailed(ctx, err), nil
 		}
-		result, runErr := o.carryOut(ctx, use, d, next)
-		result.Breakpoints = append(told(Before, d), result.Breakpoints...)
+		result, runErr := o.runDecided(ctx, use, d, next)
+		result.Breakpoints = append(breakpointDecisions(PhaseBefore, d), result.Breakpoints...)
 		out, err := outcome(result, runErr)
 		if err != nil {
 			return result, err
@@ -70,16 +71,17 @@ func Middleware(g Gate, o MiddlewareOptions) executor.Middleware {
 		if err != nil {
 			return result, runErr
 		}
-		result.Breakpoints = append(result.Breakpoints, told(After, d)...)
+		result.Breakpoints = append(result.Breakpoints, breakpointDecisions(PhaseAfter, d)...)
 		if d.Action == ActionContinue {
 			return result, runErr
 		}
-		return o.revise(use, result, d), nil
+		return o.applyAfter(use, result, d), nil
 	})
 }
 
-// told is a decision for those who record; none when nobody decided anything.
-func told(phase Phase, d Decision) []protocol.BreakpointDecision {
+// breakpointDecisions returns a decision for the record; nil if the call was not
+// stopped.
+func breakpointDecisions(phase Phase, d Decision) []protocol.BreakpointDecision {
 	if d.Pause == "" && d.Breakpoint == "" && d.Action == ActionContinue {
 		return nil
 	}
@@ -94,15 +96,15 @@ func told(phase Phase, d Decision) []protocol.BreakpointDecision {
 
 func gateFailed(ctx context.Context, err error) executor.Result {
 	if ctx.Err() != nil {
-		return failed("The tool call was cancelled while it was paused")
+		return failedResult("The tool call was cancelled while it was paused")
 	}
-	return failed("debugger: " + err.Error())
+	return failedResult("debugger: " + err.Error())
 }
 
-func failed(text string) executor.Result { return executor.Plain(protocol.ErrorResult(text)) }
+func failedResult(text string) executor.Result { return executor.Plain(protocol.ErrorResult(text)) }
 
-// carryOut runs a call as it was decided.
-func (o MiddlewareOptions) carryOut(ctx context.Context, use protocol.ToolUse, d Decision, next executor.Executor) (executor.Result, error) {
+// runDecided runs a call according to a decision.
+func (o MiddlewareOptions) runDecided(ctx context.Context, use protocol.ToolUse, d Decision, next executor.Executor) (executor.Result, error) {
 	asked := use
 	switch d.Action {
 	case ActionModify:
@@ -110,25 +112,26 @@ func (o MiddlewareOptions) carryOut(ctx context.Context, use protocol.ToolUse, d
 	case ActionReplace:
 		use.Name = d.Tool
 	case ActionSkip:
-		return executor.Plain(o.shape(use, Text(d.Result))), nil
+		return executor.Plain(o.shape(use, ResultText(d.Result))), nil
 	case ActionRaise:
-		return failed(d.Message), nil
+		return failedResult(d.Message), nil
 	case ActionAbandon:
-		return failed("debugger: the pause was abandoned"), nil
-	default: // it runs as it is
+		return failedResult("debugger: the pause was abandoned"), nil
+	default: // the call runs unchanged
 	}
 	result, err := next.Execute(ctx, use)
 	if d.Action == ActionReplace && errors.Is(err, executor.ErrUnknownTool) {
-		return failed(fmt.Sprintf("debugger: unknown replacement tool %s", use.Name)), nil
+		return failedResult(fmt.Sprintf("debugger: unknown replacement tool %s", use.Name)), nil
 	}
 	if use.Name != asked.Name && err == nil && !result.IsError {
-		result = o.reshape(asked, result)
+		result = o.restoreShape(asked, result)
 	}
 	return result, err
 }
 
-// reshape gives a result that is not the tool's own its structure.
-func (o MiddlewareOptions) reshape(use protocol.ToolUse, r executor.Result) executor.Result {
+// restoreShape gives a result that is not the tool's own the structure of the
+// tool's results.
+func (o MiddlewareOptions) restoreShape(use protocol.ToolUse, r executor.Result) executor.Result {
 	r.Output, r.ExplicitOK = nil, false
 	if text, ok := plain(r.Content); ok {
 		shaped := o.shape(use, text)
@@ -137,7 +140,7 @@ func (o MiddlewareOptions) reshape(use protocol.ToolUse, r executor.Result) exec
 	return r
 }
 
-// outcome is a result as the hub takes it.
+// outcome converts a result for the hub.
 func outcome(r executor.Result, err error) (Outcome, error) {
 	if err != nil {
 		return Outcome{Failed: true, Error: err.Error()}, nil
@@ -153,7 +156,7 @@ func outcome(r executor.Result, err error) (Outcome, error) {
 	return o, nil
 }
 
-// content is a single text as a string, and anything else as it is.
+// content returns a single text as a string, and any other content unchanged.
 func content(c protocol.Content) any {
 	if text, ok := plain(c); ok {
 		return text
@@ -173,21 +176,22 @@ func plain(c protocol.Content) (text string, ok bool) {
 	return "", false
 }
 
-// revise changes a result as it was decided after the call.
-func (o MiddlewareOptions) revise(use protocol.ToolUse, r executor.Result, d Decision) executor.Result {
+// applyAfter changes a result according to the decision after the call.
+func (o MiddlewareOptions) applyAfter(use protocol.ToolUse, r executor.Result, d Decision) executor.Result {
 	switch d.Action {
 	case ActionModify:
-		r.Content, r.IsError = NewContent(d.Result), false
-		r = o.reshape(use, r)
+		r.Content, r.IsError = EditedContent(d.Result), false
+		r = o.restoreShape(use, r)
 	case ActionRaise:
 		r.Content, r.IsError, r.Output = protocol.Content{Text: d.Message}, true, nil
-	default: // it stays as it is
+	default: // unchanged
 	}
 	return r
 }
 
-// Text is a made-up result as text: a string is itself, anything else its JSON.
-func Text(v json.RawMessage) string {
+// ResultText returns a replaced result as text: a string unchanged, anything else
+// as JSON.
+func ResultText(v json.RawMessage) string {
 	var s string
 	if json.Unmarshal(v, &s) == nil && len(v) > 0 && v[0] == '"' {
 		return s
@@ -198,9 +202,9 @@ func Text(v json.RawMessage) string {
 	return string(v)
 }
 
-// NewContent is an edited result: a list of content blocks becomes those
-// blocks, everything else is text as in Text.
-func NewContent(v json.RawMessage) protocol.Content {
+// EditedContent converts an edited result: a list of content blocks becomes those
+// blocks, anything else is text as in ResultText.
+func EditedContent(v json.RawMessage) protocol.Content {
 	var blocks []struct {
 		Type string `json:"type"`
 	}
@@ -215,5 +219,5 @@ func NewContent(v json.RawMessage) protocol.Content {
 			return c
 		}
 	}
-	return protocol.Content{Text: Text(v)}
+	return protocol.Content{Text: ResultText(v)}
 }

@@ -99,7 +99,7 @@ func TestMiddleware(t *testing.T) {
 		if diff := cmp.Diff(tt.outcome, tt.gate.outcome); diff != "" {
 			t.Errorf("%s: %s", tt.name, diff)
 		}
-		want := Call{Tool: tt.tool, Input: raw(`{"x":1}`), Session: "s1", ToolUseID: "tu", Client: ClientRun, PID: 4, Site: raw(`{"line":1}`)}
+		want := Call{Tool: tt.tool, Input: raw(`{"x":1}`), Session: "s1", ToolUseID: "tu", Client: ClientRun, PID: 4, CallSite: raw(`{"line":1}`)}
 		if diff := cmp.Diff(want, tt.gate.call); diff != "" {
 			t.Errorf("%s: %s", tt.name, diff)
 		}
@@ -111,16 +111,16 @@ type fakeRun struct{}
 
 func (fakeRun) ID() string { return "s1" }
 
-func (fakeRun) Site(protocol.ToolUse) json.RawMessage { return json.RawMessage(`{"line":1}`) }
+func (fakeRun) CallSite(protocol.ToolUse) json.RawMessage { return json.RawMessage(`{"line":1}`) }
 
-func (fakeRun) Shape(_ protocol.ToolUse, text string) protocol.ToolResult {
+func (fakeRun) ShapeResult(_ protocol.ToolUse, text string) protocol.ToolResult {
 	return protocol.ToolResult{Content: protocol.Content{Text: text}}
 }
 
 // shapely makes them as the tool itself would.
 type shapely struct{ fakeRun }
 
-func (shapely) Shape(use protocol.ToolUse, text string) protocol.ToolResult {
+func (shapely) ShapeResult(use protocol.ToolUse, text string) protocol.ToolResult {
 	return protocol.ToolResult{Content: protocol.Content{Text: text}, Output: use.Name + ": " + text, ExplicitOK: true}
 }
 

@@ -11,13 +11,13 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// begin begins a pause; h.mu is held.
-func (h *Hub) begin(k *call, phase Phase, breakpoint string, r *Outcome) *pause {
+// beginPause opens a pause; h.mu must be held.
+func (h *Hub) beginPause(k *call, phase Phase, breakpoint string, r *Outcome) *pause {
 	p := &pause{
-		id: h.o.NewID(), call: k, phase: phase, data: k.data, at: h.o.Now(), o: r,
+		id: h.o.NewID(), call: k, phase: phase, data: k.data, at: h.o.Now(), outcome: r,
 		done: make(chan struct{}),
 	}
-	p.data.Halt = Halt{Phase: phase, Reason: "breakpoint", Breakpoint: breakpoint, Capabilities: k.caller.Can(phase)}
+	p.data.PauseInfo = PauseInfo{Phase: phase, Reason: "breakpoint", Breakpoint: breakpoint, Capabilities: k.caller.Actions(phase)}
 	if r != nil {
 		p.data.PrettyResult, p.data.Exception = r.Result, r.Exception
 		if r.Failed {
@@ -27,13 +27,13 @@ func (h *Hub) begin(k *call, phase Phase, breakpoint string, r *Outcome) *pause 
 	k.pause = p
 	h.pauses.open[p.id] = p
 	h.pauses.order = append(h.pauses.order, p)
-	// A caller with a lease of its own may take its time before a call only; what
-	// it does not ask about after it, it never will.
+	// A caller with its own lease gets time to ask only before a call; a pause
+	// after a call that it does not ask about has no reader.
 	if k.lease == 0 || r != nil {
 		h.startLease(p)
 	}
 	if h.o.PauseTimeout > 0 && h.o.OnTimeout != PolicyWait {
-		p.expiry = time.AfterFunc(h.o.PauseTimeout, func() { h.expire(p) }) // ends with the pause
+		p.expiry = time.AfterFunc(h.o.PauseTimeout, func() { h.expire(p) }) // stopped when the pause ends
 	}
 	h.publish(Event{
 		Kind: EventPaused, PauseID: p.id, MethodName: p.data.MethodName, Reason: p.data.Reason, PausedAt: seconds(p.at),
@@ -56,27 +56,27 @@ func (h *Hub) Paused() []Pause {
 func (h *Hub) Pause(id string) (Pause, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	p, err := h.find(id)
+	p, err := h.openPause(id)
 	if err != nil {
 		return Pause{}, err
 	}
 	return p.view(), nil
 }
 
-// find returns an open pause; h.mu is held.
-func (h *Hub) find(id string) (*pause, error) {
+// openPause returns an open pause; h.mu must be held.
+func (h *Hub) openPause(id string) (*pause, error) {
 	if p, ok := h.pauses.open[id]; ok {
 		return p, nil
 	}
 	if _, ok := h.pauses.decided[id]; ok {
-		return nil, Refuse(CodePauseResumed, "the call was resumed already", "pause_id", id)
+		return nil, NewError(CodePauseResumed, "the call was resumed already", "pause_id", id)
 	}
-	return nil, Refuse(CodePauseNotFound, "", "pause_id", id)
+	return nil, NewError(CodePauseNotFound, "", "pause_id", id)
 }
 
-// Wait returns the decision about a pause, at once or as soon as it is made.
-// When ctx ends first, decided is false. It may be asked again and again; while
-// somebody waits the lease does not run.
+// Wait returns the decision about a pause, immediately or as soon as it is made.
+// When ctx ends first, decided is false. Wait may be called repeatedly; the lease
+// does not run while a caller waits.
 func (h *Hub) Wait(ctx context.Context, pauseID string) (d Decision, decided bool, err error) {
 	h.mu.Lock()
 	p, ok := h.pauses.open[pauseID]
@@ -84,7 +84,7 @@ func (h *Hub) Wait(ctx context.Context, pauseID string) (d Decision, decided boo
 		d, ok := h.pauses.decided[pauseID]
 		h.mu.Unlock()
 		if !ok {
-			return Decision{}, false, Refuse(CodePauseNotFound, "", "pause_id", pauseID)
+			return Decision{}, false, NewError(CodePauseNotFound, "", "pause_id", pauseID)
 		}
 		return d, true, nil
 	}
@@ -111,7 +111,7 @@ func (h *Hub) Wait(ctx context.Context, pauseID string) (d Decision, decided boo
 	return Decision{}, false, nil
 }
 
-// startLease begins a pause's lease anew; h.mu is held.
+// startLease restarts a pause's lease; h.mu must be held.
 func (h *Hub) startLease(p *pause) {
 	stopTimer(&p.lease)
 	d := cmp.Or(p.call.lease, h.o.Lease)
@@ -120,22 +120,22 @@ func (h *Hub) startLease(p *pause) {
 		h.mu.Lock()
 		defer h.mu.Unlock()
 		if p.lease == mine {
-			h.settle(p, Decision{Action: ActionAbandon})
+			h.closePause(p, Decision{Action: ActionAbandon})
 		}
 	})
 	p.lease = mine
 }
 
-// Abandon ends a pause whose caller is gone; an unknown one is fine.
+// Abandon ends a pause whose caller is gone. An unknown pause is not an error.
 func (h *Hub) Abandon(pauseID string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if p, ok := h.pauses.open[pauseID]; ok {
-		h.settle(p, Decision{Action: ActionAbandon})
+		h.closePause(p, Decision{Action: ActionAbandon})
 	}
 }
 
-// expire ends a pause that nobody decided about in time.
+// expire ends a pause that was not decided in time.
 func (h *Hub) expire(p *pause) {
 	d := Decision{Action: ActionContinue}
 	if h.o.OnTimeout == PolicyFail {
@@ -149,12 +149,12 @@ func (h *Hub) expire(p *pause) {
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.settle(p, d)
+	h.closePause(p, d)
 }
 
-// settle decides about a pause and ends it; of several decisions the first
-// counts. It reports whether this one did. h.mu is held.
-func (h *Hub) settle(p *pause, d Decision) bool {
+// closePause ends a pause with a decision; the first decision counts. It reports
+// whether this one did. h.mu must be held.
+func (h *Hub) closePause(p *pause, d Decision) bool {
 	if _, ok := h.pauses.open[p.id]; !ok {
 		return false
 	}
@@ -164,26 +164,26 @@ func (h *Hub) settle(p *pause, d Decision) bool {
 	stopTimer(&p.lease)
 	stopTimer(&p.expiry)
 	if d.Wire == nil {
-		if wire, err := p.call.caller.Encode(d); err == nil { // what nobody wished can be written
+		if wire, err := p.call.caller.Encode(d); err == nil { // decisions that no front end requested can always be encoded
 			d.Wire = wire
 		}
 	}
 	p.decision = d
-	h.pauses.remember(p.id, d)
-	if p.phase == Before {
+	h.pauses.storeDecision(p.id, d)
+	if p.phase == PhaseBefore {
 		p.call.action = d.Action
 		p.call.paused += h.o.Now().Sub(p.at)
 		if d.Action == ActionModify && d.Input != nil {
 			p.call.original = p.call.data.Input()
-			p.call.data.Values = Input{d.Input, d.InputCID}
+			p.call.data.Values = JSONInput{d.Input, d.InputCID}
 		}
 		if d.Action == ActionAbandon {
-			h.calls.drop(p.call)
+			h.calls.remove(p.call)
 		}
 	}
-	if p.phase == After {
+	if p.phase == PhaseAfter {
 		p.call.record.AfterAction = d.Action
-		p.call.record.FinalResult = Shorten(d.final(), "")
+		p.call.record.FinalResult = TruncationMarker(d.finalResult(), "")
 	}
 	h.closeAll(p.sessions)
 	close(p.done)
@@ -198,18 +198,18 @@ func (h *Hub) Close() {
 	defer h.mu.Unlock()
 	h.closed = true
 	for len(h.pauses.order) > 0 {
-		h.settle(h.pauses.order[0], Decision{Action: ActionAbandon})
+		h.closePause(h.pauses.order[0], Decision{Action: ActionAbandon})
 	}
 	for s := range h.observers {
 		h.unsubscribe(s)
 	}
 }
 
-// Resume decides about a paused call. The first decision counts; a later one
-// is refused, as is one that the caller cannot carry out, and changes nothing.
-func (h *Hub) Resume(ctx context.Context, pauseID string, r Resume) error {
+// Resume decides about a paused call. The first decision counts. A later one, or
+// one that the caller cannot carry out, is refused and changes nothing.
+func (h *Hub) Resume(ctx context.Context, pauseID string, r ResumeRequest) error {
 	h.mu.Lock()
-	p, err := h.find(pauseID)
+	p, err := h.openPause(pauseID)
 	h.mu.Unlock()
 	if err != nil {
 		return err
@@ -220,55 +220,55 @@ func (h *Hub) Resume(ctx context.Context, pauseID string, r Resume) error {
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if !h.settle(p, d) {
-		return Refuse(CodePauseResumed, "the call was resumed already", "pause_id", pauseID)
+	if !h.closePause(p, d) {
+		return NewError(CodePauseResumed, "the call was resumed already", "pause_id", pauseID)
 	}
 	return nil
 }
 
-// decide turns a front's wish into a decision for p's caller.
-func (h *Hub) decide(ctx context.Context, p *pause, r Resume) (Decision, error) {
+// decide turns a front end's request into a decision for p's caller.
+func (h *Hub) decide(ctx context.Context, p *pause, r ResumeRequest) (Decision, error) {
 	action, err := p.action(r)
 	if err != nil {
 		return Decision{}, err
 	}
-	d := Decision{Action: action, Wish: &r}
+	d := Decision{Action: action, Request: &r}
 	if _, ok := p.call.caller.(Evaluator); ok && action == ActionModify && r.ModifiedInputExpr != "" {
-		return d, Refuse(CodeUnsupportedAction, "expressions of this call are evaluated by its client")
+		return d, NewError(CodeUnsupportedAction, "expressions of this call are evaluated by its client")
 	}
 	switch action {
 	case ActionModify:
-		if p.call.own {
-			err = h.modification(ctx, p, &d, r)
+		if p.call.nativeInput {
+			err = h.applyModification(ctx, p, &d, r)
 		}
 	case ActionSkip:
 		d.Result = r.FakeResult
-		if r.ModifiedResultExpr != "" && p.call.own {
-			d.Result, err = h.value(ctx, p, r.ModifiedResultExpr)
+		if r.ModifiedResultExpr != "" && p.call.nativeInput {
+			d.Result, err = h.evaluateJSON(ctx, p, r.ModifiedResultExpr)
 		}
 	case ActionRaise:
-		d.Type, d.Message = r.ExceptionType, r.failure()
+		d.Type, d.Message = r.ExceptionType, r.failureText()
 	case ActionReplace:
-		if d.Tool = r.ReplacementFunction; p.call.own {
+		if d.Tool = r.ReplacementFunction; p.call.nativeInput {
 			h.mu.Lock()
 			d.Tool = h.canonical(d.Tool)
 			h.mu.Unlock()
 		}
-	default: // nothing beside the action
+	default: // only the action
 	}
 	if err == nil {
 		d.Wire, err = p.call.caller.Encode(d)
 	}
-	d.Wish = nil
+	d.Request = nil
 	return d, err
 }
 
-// action checks the action a front wants.
-func (p *pause) action(r Resume) (Action, error) {
+// action validates the requested action.
+func (p *pause) action(r ResumeRequest) (Action, error) {
 	action := cmp.Or(Action(r.Action), ActionContinue)
 	edited := r.ModifiedArgs != nil || r.ModifiedKwargs != nil || r.ModifiedInputExpr != ""
-	if p.phase == After {
-		edited = present(r.ModifiedResult) || r.ModifiedResultExpr != ""
+	if p.phase == PhaseAfter {
+		edited = isPresent(r.ModifiedResult) || r.ModifiedResultExpr != ""
 	}
 	switch {
 	case r.ReplacementFunction != "":
@@ -276,61 +276,61 @@ func (p *pause) action(r Resume) (Action, error) {
 	case action == ActionContinue && edited:
 		action = ActionModify
 	case action == ActionReplace:
-		return "", Refuse(CodeMissingParameter, "replacement_function required", "parameter", "replacement_function")
+		return "", NewError(CodeMissingParameter, "replacement_function required", "parameter", "replacement_function")
 	case action == ActionModify && !edited:
-		return "", Refuse(CodeInvalidArguments, "modify needs new values")
+		return "", NewError(CodeInvalidArguments, "modify needs new values")
 	}
 	switch action {
 	case ActionContinue, ActionModify, ActionSkip, ActionRaise, ActionReplace:
 	default:
-		return "", Refuse(CodeInvalidAction, "action must be one of continue, modify, skip, raise, replace", "action", r.Action)
+		return "", NewError(CodeInvalidAction, "action must be one of continue, modify, skip, raise, replace", "action", r.Action)
 	}
 	if !slices.Contains(p.data.Capabilities, action) {
-		return "", Refuse(CodeUnsupportedAction, "this call cannot do that here", "action", string(action), "supported", p.data.Capabilities)
+		return "", NewError(CodeUnsupportedAction, "this call cannot do that here", "action", string(action), "supported", p.data.Capabilities)
 	}
 	return action, nil
 }
 
-func present(v json.RawMessage) bool { return len(bytes.TrimSpace(v)) > 0 }
+func isPresent(v json.RawMessage) bool { return len(bytes.TrimSpace(v)) > 0 }
 
-// modification is the new input or result of a modify.
-func (h *Hub) modification(ctx context.Context, p *pause, d *Decision, r Resume) (err error) {
-	if p.phase == After {
+// applyModification sets the new input or result of a modify decision.
+func (h *Hub) applyModification(ctx context.Context, p *pause, d *Decision, r ResumeRequest) (err error) {
+	if p.phase == PhaseAfter {
 		d.Result = r.ModifiedResult
 		if r.ModifiedResultExpr != "" {
-			d.Result, err = h.value(ctx, p, r.ModifiedResultExpr)
+			d.Result, err = h.evaluateJSON(ctx, p, r.ModifiedResultExpr)
 		}
 		return err
 	}
 	switch {
 	case r.ModifiedInputExpr != "":
-		d.Input, err = h.value(ctx, p, r.ModifiedInputExpr)
+		d.Input, err = h.evaluateJSON(ctx, p, r.ModifiedInputExpr)
 	case r.ModifiedKwargs != nil:
 		if r.ModifiedArgs != nil && len(*r.ModifiedArgs) > 0 {
-			return Refuse(CodeInvalidArguments, "give modified_kwargs or modified_args, not both")
+			return NewError(CodeInvalidArguments, "give modified_kwargs or modified_args, not both")
 		}
 		d.Input, err = protocol.Marshal(*r.ModifiedKwargs)
 	case len(*r.ModifiedArgs) == 1:
 		d.Input = (*r.ModifiedArgs)[0]
 	default:
-		return Refuse(CodeInvalidArguments, "modified_args of a tool has one element, the whole input")
+		return NewError(CodeInvalidArguments, "modified_args of a tool has one element, the whole input")
 	}
 	if err != nil {
 		return err
 	}
 	if !bytes.HasPrefix(bytes.TrimSpace(d.Input), []byte("{")) {
-		return Refuse(CodeInvalidArguments, "the input of a tool is a JSON object")
+		return NewError(CodeInvalidArguments, "the input of a tool is a JSON object")
 	}
 	cid, canonical, err := h.store.PutJSON(d.Input)
 	if canonical == nil {
-		return Refuse(CodeInvalidArguments, err.Error())
+		return NewError(CodeInvalidArguments, err.Error())
 	}
-	d.InputCID = cid // an input too large to keep has one all the same
+	d.InputCID = cid // an input too large to store has an id nevertheless
 	return nil
 }
 
-// failure is the text of a raise.
-func (r Resume) failure() string {
+// failureText returns the error message of a raise.
+func (r ResumeRequest) failureText() string {
 	if r.ExceptionMessage != "" {
 		return r.ExceptionMessage
 	}
@@ -338,7 +338,7 @@ func (r Resume) failure() string {
 	if json.Unmarshal(r.Exception, &text) == nil && text != "" {
 		return text
 	}
-	if present(r.Exception) && !bytes.Equal(bytes.TrimSpace(r.Exception), []byte("null")) {
+	if isPresent(r.Exception) && !bytes.Equal(bytes.TrimSpace(r.Exception), []byte("null")) {
 		return string(r.Exception)
 	}
 	if r.ExceptionType != "" {

@@ -25,7 +25,7 @@ func TestPaused(t *testing.T) {
 	set(t, h, BreakpointChange{Name: "mcp__t__echo"})
 	begun, err := h.Start(t.Context(), Call{
 		Tool: "mcp__t__echo", Input: json.RawMessage(`{"text":"hi"}`), Client: ClientRun, Session: "s1", ToolUseID: "tu",
-		Site: json.RawMessage(`{"scenario":"a.toml","line":3}`), PID: 7, Started: 1.5,
+		CallSite: json.RawMessage(`{"scenario":"a.toml","line":3}`), PID: 7, Started: 1.5,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -38,9 +38,9 @@ func TestPaused(t *testing.T) {
 		t.Errorf("pause %+v", got)
 	}
 	d := got.CallData
-	if d.MethodName != "mcp__t__echo" || d.Reason != "breakpoint" || d.Phase != Before || d.ProcessKey != "1.500000+7" ||
+	if d.MethodName != "mcp__t__echo" || d.Reason != "breakpoint" || d.Phase != PhaseBefore || d.ProcessKey != "1.500000+7" ||
 		string(d.Input()) != `{"text":"hi"}` || string(d.CallSite) != `{"scenario":"a.toml","line":3}` ||
-		d.Signature != `{"properties":{"text":{"type":"string"}},"type":"object"}` || d.Values.(Input).CID == "" {
+		d.Signature != `{"properties":{"text":{"type":"string"}},"type":"object"}` || d.Values.(JSONInput).CID == "" {
 		t.Errorf("call data %+v", d)
 	}
 }
@@ -48,29 +48,29 @@ func TestPaused(t *testing.T) {
 func TestResume(t *testing.T) {
 	tests := []struct {
 		name string
-		r    Resume
+		r    ResumeRequest
 		want Decision
 		code string
 	}{
-		{"default", Resume{}, Decision{Action: ActionContinue}, ""}, // S41
-		{"continue", Resume{Action: "continue"}, Decision{Action: ActionContinue}, ""},
-		{"skip", Resume{Action: "skip", FakeResult: json.RawMessage(`"fake"`)}, Decision{Action: ActionSkip, Result: json.RawMessage(`"fake"`)}, ""}, // S42
+		{"default", ResumeRequest{}, Decision{Action: ActionContinue}, ""}, // S41
+		{"continue", ResumeRequest{Action: "continue"}, Decision{Action: ActionContinue}, ""},
+		{"skip", ResumeRequest{Action: "skip", FakeResult: json.RawMessage(`"fake"`)}, Decision{Action: ActionSkip, Result: json.RawMessage(`"fake"`)}, ""}, // S42
 		{
-			"raise", Resume{Action: "raise", ExceptionType: "ValueError", ExceptionMessage: "no"}, // S43
+			"raise", ResumeRequest{Action: "raise", ExceptionType: "ValueError", ExceptionMessage: "no"}, // S43
 			Decision{Action: ActionRaise, Type: "ValueError", Message: "no"}, "",
 		},
-		{"one argument", Resume{Action: "modify", ModifiedArgs: &[]json.RawMessage{json.RawMessage(`{"a":1}`)}}, Decision{Action: ActionModify, Input: json.RawMessage(`{"a":1}`)}, ""}, // S44
-		{"by field", Resume{ModifiedKwargs: &map[string]json.RawMessage{"a": json.RawMessage("2")}}, Decision{Action: ActionModify, Input: json.RawMessage(`{"a":2}`)}, ""},             // S45, B2
-		{"expression", Resume{ModifiedInputExpr: `{"text": input.text + "!"}`}, Decision{Action: ActionModify, Input: json.RawMessage(`{"text":"hi!"}`)}, ""},
-		{"replace", Resume{ReplacementFunction: "t/loud"}, Decision{Action: ActionReplace, Tool: "mcp__t__loud"}, ""},                                // S46
-		{"replacement wins", Resume{Action: "skip", ReplacementFunction: "mcp__t__loud"}, Decision{Action: ActionReplace, Tool: "mcp__t__loud"}, ""}, // S47
-		{"unknown action", Resume{Action: "explode"}, Decision{}, CodeInvalidAction},                                                                 // B7
-		{"abandon is the hub's", Resume{Action: "abandoned"}, Decision{}, CodeInvalidAction},
-		{"modify without values", Resume{Action: "modify"}, Decision{}, CodeInvalidArguments},
-		{"two arguments", Resume{ModifiedArgs: &[]json.RawMessage{json.RawMessage("1"), json.RawMessage("2")}}, Decision{}, CodeInvalidArguments},
-		{"input that is no object", Resume{ModifiedArgs: &[]json.RawMessage{json.RawMessage("1")}}, Decision{}, CodeInvalidArguments},
-		{"bad expression", Resume{ModifiedInputExpr: "nosuch"}, Decision{}, CodeInvalidCondition},
-		{"replace without a tool", Resume{Action: "replace"}, Decision{}, CodeMissingParameter},
+		{"one argument", ResumeRequest{Action: "modify", ModifiedArgs: &[]json.RawMessage{json.RawMessage(`{"a":1}`)}}, Decision{Action: ActionModify, Input: json.RawMessage(`{"a":1}`)}, ""}, // S44
+		{"by field", ResumeRequest{ModifiedKwargs: &map[string]json.RawMessage{"a": json.RawMessage("2")}}, Decision{Action: ActionModify, Input: json.RawMessage(`{"a":2}`)}, ""},             // S45, B2
+		{"expression", ResumeRequest{ModifiedInputExpr: `{"text": input.text + "!"}`}, Decision{Action: ActionModify, Input: json.RawMessage(`{"text":"hi!"}`)}, ""},
+		{"replace", ResumeRequest{ReplacementFunction: "t/loud"}, Decision{Action: ActionReplace, Tool: "mcp__t__loud"}, ""},                                // S46
+		{"replacement wins", ResumeRequest{Action: "skip", ReplacementFunction: "mcp__t__loud"}, Decision{Action: ActionReplace, Tool: "mcp__t__loud"}, ""}, // S47
+		{"unknown action", ResumeRequest{Action: "explode"}, Decision{}, CodeInvalidAction},                                                                 // B7
+		{"abandon is the hub's", ResumeRequest{Action: "abandoned"}, Decision{}, CodeInvalidAction},
+		{"modify without values", ResumeRequest{Action: "modify"}, Decision{}, CodeInvalidArguments},
+		{"two arguments", ResumeRequest{ModifiedArgs: &[]json.RawMessage{json.RawMessage("1"), json.RawMessage("2")}}, Decision{}, CodeInvalidArguments},
+		{"input that is no object", ResumeRequest{ModifiedArgs: &[]json.RawMessage{json.RawMessage("1")}}, Decision{}, CodeInvalidArguments},
+		{"bad expression", ResumeRequest{ModifiedInputExpr: "nosuch"}, Decision{}, CodeInvalidCondition},
+		{"replace without a tool", ResumeRequest{Action: "replace"}, Decision{}, CodeMissingParameter},
 	}
 	for _, tt := range tests {
 		h := newHub(t)
@@ -107,7 +107,7 @@ func TestModifiedInputIsRecorded(t *testing.T) {
 	h := newHub(t)
 	set(t, h, BreakpointChange{Name: "Bash", After: new("go")})
 	b := start(t, h, "Bash", `{"command":"ls"}`)
-	if err := h.Resume(t.Context(), b.PauseID, Resume{ModifiedArgs: &[]json.RawMessage{json.RawMessage(`{ "command": "pwd" }`)}}); err != nil {
+	if err := h.Resume(t.Context(), b.PauseID, ResumeRequest{ModifiedArgs: &[]json.RawMessage{json.RawMessage(`{ "command": "pwd" }`)}}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := h.Complete(t.Context(), Completion{CallID: b.CallID}); err != nil {
@@ -118,7 +118,7 @@ func TestModifiedInputIsRecorded(t *testing.T) {
 		t.Fatalf("%+v, %v", calls, err)
 	}
 	rec := calls.Calls[0]
-	if data, err := h.Value(rec.Values.(Input).CID); err != nil || string(data) != `{"command":"pwd"}` || string(rec.Input()) != `{ "command": "pwd" }` {
+	if data, err := h.Value(rec.Values.(JSONInput).CID); err != nil || string(data) != `{"command":"pwd"}` || string(rec.Input()) != `{ "command": "pwd" }` {
 		t.Errorf("input %s, by CID %s, %v", rec.Input(), data, err)
 	}
 }
@@ -138,7 +138,7 @@ func TestDeniedByHook(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := h.Resume(t.Context(), b.PauseID, Resume{Action: tt.action}); err != nil {
+		if err := h.Resume(t.Context(), b.PauseID, ResumeRequest{Action: tt.action}); err != nil {
 			t.Fatal(err)
 		}
 		id, err := h.Complete(t.Context(), Completion{CallID: b.CallID, Outcome: Outcome{Failed: tt.action == "raise", Error: "no"}})
@@ -151,14 +151,14 @@ func TestDeniedByHook(t *testing.T) {
 func TestResumeTwice(t *testing.T) {
 	h := newHub(t)
 	set(t, h, BreakpointChange{Name: "Bash"})
-	if err := h.Resume(t.Context(), "never", Resume{}); code(err) != CodePauseNotFound { // S48
+	if err := h.Resume(t.Context(), "never", ResumeRequest{}); code(err) != CodePauseNotFound { // S48
 		t.Errorf("unknown pause: %v", err)
 	}
 	id := start(t, h, "Bash", `{}`).PauseID
-	if err := h.Resume(t.Context(), id, Resume{}); err != nil {
+	if err := h.Resume(t.Context(), id, ResumeRequest{}); err != nil {
 		t.Fatal(err)
 	}
-	if err := h.Resume(t.Context(), id, Resume{Action: "skip"}); code(err) != CodePauseResumed { // S49
+	if err := h.Resume(t.Context(), id, ResumeRequest{Action: "skip"}); code(err) != CodePauseResumed { // S49
 		t.Errorf("second decision: %v", err)
 	}
 	if d, _, err := h.Wait(t.Context(), id); err != nil || d.Action != ActionContinue {
@@ -180,15 +180,15 @@ func TestAfter(t *testing.T) {
 	}
 	id := complete(Outcome{Result: json.RawMessage(`"out"`)})
 	p, err := h.Pause(id)
-	if err != nil || p.CallData.Phase != After || string(p.CallData.PrettyResult) != `"out"` || p.CallData.Reason != "breakpoint" {
+	if err != nil || p.CallData.Phase != PhaseAfter || string(p.CallData.PrettyResult) != `"out"` || p.CallData.Reason != "breakpoint" {
 		t.Errorf("%+v, %v", p.CallData, err)
 	}
-	for _, r := range []Resume{{Action: "skip"}, {ReplacementFunction: "x"}} {
+	for _, r := range []ResumeRequest{{Action: "skip"}, {ReplacementFunction: "x"}} {
 		if err := h.Resume(t.Context(), id, r); code(err) != CodeUnsupportedAction {
 			t.Errorf("%+v after the call: %v", r, err)
 		}
 	}
-	if err := h.Resume(t.Context(), id, Resume{ModifiedResult: json.RawMessage(`"new"`)}); err != nil {
+	if err := h.Resume(t.Context(), id, ResumeRequest{ModifiedResult: json.RawMessage(`"new"`)}); err != nil {
 		t.Fatal(err)
 	}
 	if d, _, _ := h.Wait(t.Context(), id); d.Action != ActionModify || string(d.Result) != `"new"` {
@@ -202,7 +202,7 @@ func TestAfter(t *testing.T) {
 	if err != nil || p.CallData.Reason != "exception" || string(p.CallData.Exception) != `"boom"` {
 		t.Errorf("%+v, %v", p.CallData, err)
 	}
-	if err := h.Resume(t.Context(), id, Resume{Action: "raise", ExceptionMessage: "worse"}); err != nil {
+	if err := h.Resume(t.Context(), id, ResumeRequest{Action: "raise", ExceptionMessage: "worse"}); err != nil {
 		t.Error(err)
 	}
 }
@@ -276,7 +276,7 @@ func TestRecordTellsThePause(t *testing.T) {
 		set(t, h, BreakpointChange{Name: "Bash", After: new("go")})
 		b := start(t, h, "Bash", `{}`)
 		time.Sleep(3 * time.Second) // of the bubble
-		if err := h.Resume(t.Context(), b.PauseID, Resume{Action: "continue"}); err != nil {
+		if err := h.Resume(t.Context(), b.PauseID, ResumeRequest{Action: "continue"}); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Second)
@@ -351,7 +351,7 @@ func TestManyPauses(t *testing.T) {
 					t.Error(err)
 					return
 				}
-				switch err := h.Resume(t.Context(), p.ID, Resume{ModifiedKwargs: &in}); code(err) {
+				switch err := h.Resume(t.Context(), p.ID, ResumeRequest{ModifiedKwargs: &in}); code(err) {
 				case "":
 					resumed.Add(1)
 				case CodePauseResumed:

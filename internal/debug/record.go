@@ -9,27 +9,27 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// Calls are the newest call records, in the order of their ends.
+// Calls holds the newest call records, ordered by completion.
 type Calls struct {
 	Calls     []Record `json:"calls"`
-	Total     int      `json:"total_count"` // that matched, whether kept or not
+	Total     int      `json:"total_count"` // number of matching records, including dropped ones
 	Truncated bool     `json:"truncated"`
 }
 
-// DefaultLimit is how many records are given to those who name no limit.
+// DefaultLimit is the number of records returned if the request sets no limit.
 const DefaultLimit = 100
 
 const (
 	// maxRecordBytes bounds all records.
 	maxRecordBytes = 16 << 20
-	// recordOverhead is what a record costs beside its values.
+	// recordOverhead is the size of a record without its values.
 	recordOverhead = 1 << 10
 )
 
-// records keeps the newest max records, fewer when their values are large.
+// records keeps the newest max records, or fewer if their values are large.
 type records struct {
 	*core
-	points *points
+	points *breakpointSet
 	max    int
 	total  int
 	bytes  int // of list
@@ -38,8 +38,8 @@ type records struct {
 
 // add keeps a record; r.mu is held.
 func (r *records) add(rec *Record) {
-	for _, b := range r.points.hits(rec.MethodName) {
-		rec.hit = append(rec.hit, b.Name)
+	for _, b := range r.points.breakpointsFor(rec.MethodName) {
+		rec.breakpoints = append(rec.breakpoints, b.Name)
 	}
 	r.total++
 	r.list = append(r.list, rec)
@@ -47,7 +47,7 @@ func (r *records) add(rec *Record) {
 		r.bytes -= r.list[0].size
 		r.list[0] = nil
 	}
-	if len(r.list) > r.max+r.max/4 { // cut off rarely, in one go
+	if len(r.list) > r.max+r.max/4 { // truncated rarely, in one step
 		for _, old := range r.list[:len(r.list)-r.max] {
 			r.bytes -= old.size
 		}
@@ -56,15 +56,15 @@ func (r *records) add(rec *Record) {
 	r.publish(Event{Kind: EventCompleted, CallID: rec.CallID, MethodName: rec.MethodName, Status: rec.Status})
 }
 
-// newest are the records that are kept.
+// newest returns the records that are kept.
 func (r *records) newest() []*Record { return r.list[max(0, len(r.list)-r.max):] }
 
-// resultOf completes an outcome by how it is shown, its values kept.
-func resultOf(store *cas.Store, o Outcome) (Outcome, error) {
+// completeOutcome fills in the display form of an outcome and stores its values.
+func completeOutcome(store *cas.Store, o Outcome) (Outcome, error) {
 	if o.ResultCID == "" && len(o.Result) > 0 {
 		cid, canonical, err := store.PutJSON(o.Result)
 		if canonical == nil {
-			return o, Refuse(CodeInvalidPayload, fmt.Sprintf("result: %v", err))
+			return o, NewError(CodeInvalidPayload, fmt.Sprintf("result: %v", err))
 		}
 		o.ResultCID = cid
 	}
@@ -80,9 +80,10 @@ func resultOf(store *cas.Store, o Outcome) (Outcome, error) {
 	return o, err
 }
 
-// record keeps what became of a call and tells the observers; r.mu is held.
+// record stores the outcome of a call and notifies the observers; r.mu must be
+// held.
 func (r *records) record(k *call, o Outcome) {
-	rec := Record{CallData: k.data, More: o.More, Ending: Ending{
+	rec := Record{CallData: k.data, ExtraFields: o.ExtraFields, Ending: Ending{
 		Status: "success", Action: k.action, CompletedAt: seconds(r.o.Now()), PausedFor: k.paused.Seconds(), ResultCID: o.ResultCID, ErrorCID: o.ErrorCID,
 		ErrorType: o.ErrorType, Error: o.Error, Sessions: k.sessions, OriginalInput: k.original,
 	}}
@@ -90,27 +91,27 @@ func (r *records) record(k *call, o Outcome) {
 	if o.Failed {
 		rec.Status, rec.Exception = "exception", o.Exception
 	}
-	k.record = shortened(rec)
+	k.record = shortRecord(rec)
 	r.add(k.record)
 }
 
-// shortened is a record small enough to be one of many.
-func shortened(rec Record) *Record {
-	rec.Values = rec.values().Short()
-	rec.PrettyResult, rec.Exception = Shorten(rec.PrettyResult, rec.ResultCID), Shorten(rec.Exception, rec.ErrorCID)
-	rec.CallSite, rec.OriginalInput = Shorten(rec.CallSite, ""), Shorten(rec.OriginalInput, "")
+// shortRecord returns a copy small enough for a list.
+func shortRecord(rec Record) *Record {
+	rec.Values = rec.values().Truncated()
+	rec.PrettyResult, rec.Exception = TruncationMarker(rec.PrettyResult, rec.ResultCID), TruncationMarker(rec.Exception, rec.ErrorCID)
+	rec.CallSite, rec.OriginalInput = TruncationMarker(rec.CallSite, ""), TruncationMarker(rec.OriginalInput, "")
 	rec.size = recordOverhead + rec.bytes() + len(rec.OriginalInput) + len(rec.Error)
-	if more, ok := rec.More.(interface{ Size() int }); ok {
+	if more, ok := rec.ExtraFields.(interface{ Size() int }); ok {
 		rec.size += more.Size()
 	}
 	return &rec
 }
 
-// AddRecord keeps the record of something that was no call through the hub: an
-// event of an older client, a call to an external server. What is empty of
-// call id and times is filled in.
+// AddRecord stores a record that is not a call through the hub: an event of an
+// older client, or a call to an external server. It fills in a missing call id and
+// missing times.
 func (r *records) AddRecord(record Record) {
-	rec := shortened(record)
+	rec := shortRecord(record)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	now := seconds(r.o.Now())
@@ -122,7 +123,7 @@ func (r *records) AddRecord(record Record) {
 	r.add(rec)
 }
 
-// Calls returns the newest limit records of one tool, or of all when tool is
+// Calls returns the newest limit records of one tool, or of all tools if tool is
 // empty; nil = DefaultLimit.
 func (r *records) Calls(tool string, limit *int) (Calls, error) {
 	n := DefaultLimit
@@ -130,7 +131,7 @@ func (r *records) Calls(tool string, limit *int) (Calls, error) {
 		n = *limit
 	}
 	if n < 1 {
-		return Calls{}, Refuse(CodeInvalidLimit, "limit must be at least 1", "limit", n)
+		return Calls{}, NewError(CodeInvalidLimit, "limit must be at least 1", "limit", n)
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -151,26 +152,26 @@ func (r *records) Calls(tool string, limit *int) (Calls, error) {
 	return out, nil
 }
 
-// Execution is one entry of a breakpoint's history.
-type Execution struct {
-	ID           string  `json:"id"` // the call's
+// HistoryEntry is one entry of a breakpoint's history.
+type HistoryEntry struct {
+	ID           string  `json:"id"` // of the call
 	FunctionName string  `json:"function_name"`
 	CallData     Record  `json:"call_data"`
 	CompletedAt  float64 `json:"completed_at"`
 }
 
-// History returns the calls that a breakpoint was on, the newest first; limit 0
-// = all that are kept.
-func (r *records) History(name string, limit int) []Execution {
+// History returns the calls that matched a breakpoint, newest first; limit 0 = all
+// that are kept.
+func (r *records) History(name string, limit int) []HistoryEntry {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	out := []Execution{}
+	out := []HistoryEntry{}
 	for _, rec := range slices.Backward(r.newest()) {
 		if limit > 0 && len(out) == limit {
 			break
 		}
-		if slices.Contains(rec.hit, name) {
-			out = append(out, Execution{ID: rec.CallID, FunctionName: rec.MethodName, CallData: *rec, CompletedAt: rec.CompletedAt})
+		if slices.Contains(rec.breakpoints, name) {
+			out = append(out, HistoryEntry{ID: rec.CallID, FunctionName: rec.MethodName, CallData: *rec, CompletedAt: rec.CompletedAt})
 		}
 	}
 	return out

@@ -126,7 +126,7 @@ func TestEvaluate(t *testing.T) {
 		{"input.a.b", "", true},
 	}
 	for _, tt := range tests {
-		a, err := h.Evaluate(t.Context(), Question{PauseID: id, Session: session, Expr: tt.expr})
+		a, err := h.Evaluate(t.Context(), EvaluateParams{PauseID: id, Session: session, Expr: tt.expr})
 		if err != nil {
 			t.Errorf("%s: %v", tt.expr, err)
 			continue
@@ -145,13 +145,13 @@ func TestEvaluate(t *testing.T) {
 	}
 	other := start(t, h, "Bash", `{}`).PauseID
 	for _, tt := range []struct {
-		q    Question
+		q    EvaluateParams
 		want string
 	}{
-		{Question{PauseID: id, Expr: " \n"}, CodeMissingExpression},                 // S66
-		{Question{PauseID: "never", Expr: "1"}, CodePauseNotFound},                  // S67
-		{Question{PauseID: other, Session: session, Expr: "1"}, CodeInvalidSession}, // a session of another pause
-		{Question{PauseID: id, Session: "no", Expr: "1"}, CodeSessionNotFound},
+		{EvaluateParams{PauseID: id, Expr: " \n"}, CodeMissingExpression},                 // S66
+		{EvaluateParams{PauseID: "never", Expr: "1"}, CodePauseNotFound},                  // S67
+		{EvaluateParams{PauseID: other, Session: session, Expr: "1"}, CodeInvalidSession}, // a session of another pause
+		{EvaluateParams{PauseID: id, Session: "no", Expr: "1"}, CodeSessionNotFound},
 	} {
 		if _, err := h.Evaluate(t.Context(), tt.q); code(err) != tt.want {
 			t.Errorf("%+v: %v, want %s", tt.q, err, tt.want)
@@ -160,7 +160,7 @@ func TestEvaluate(t *testing.T) {
 	if err := h.CloseSession(session); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := h.Evaluate(t.Context(), Question{PauseID: id, Session: session, Expr: "1"}); code(err) != CodeSessionClosed { // S70
+	if _, err := h.Evaluate(t.Context(), EvaluateParams{PauseID: id, Session: session, Expr: "1"}); code(err) != CodeSessionClosed { // S70
 		t.Errorf("closed session: %v", err)
 	}
 }
@@ -175,7 +175,7 @@ func TestEvaluationBomb(t *testing.T) {
 	}
 	id := start(t, h, "Bash", string(list)).PauseID
 	began := time.Now()
-	a, err := h.Evaluate(t.Context(), Question{PauseID: id, Expr: "sum(input.l, sum(input.l, sum(input.l, sum(input.l, 1))))"})
+	a, err := h.Evaluate(t.Context(), EvaluateParams{PauseID: id, Expr: "sum(input.l, sum(input.l, sum(input.l, sum(input.l, 1))))"})
 	if err != nil || !a.IsError {
 		t.Errorf("%+v, %v", a, err)
 	}
@@ -189,7 +189,7 @@ func TestEvents(t *testing.T) {
 	set(t, h, BreakpointChange{Name: "Bash", After: new("exception")}) // S101: no observer yet
 	one, two := h.Subscribe(0), h.Subscribe(0)                         // S102 S105
 	id := start(t, h, "Bash", `{}`)
-	if err := h.Resume(t.Context(), id.PauseID, Resume{Action: "skip"}); err != nil {
+	if err := h.Resume(t.Context(), id.PauseID, ResumeRequest{Action: "skip"}); err != nil {
 		t.Fatal(err)
 	}
 	after, err := h.Complete(t.Context(), Completion{CallID: id.CallID, Outcome: Outcome{Failed: true, Error: "x"}})
@@ -253,7 +253,7 @@ func TestObserverReadsState(t *testing.T) {
 				t.Error(err)
 			}
 			if e.Kind == EventPaused { // and act: the one who runs the call waits for it
-				if err := h.Resume(t.Context(), e.PauseID, Resume{}); err != nil {
+				if err := h.Resume(t.Context(), e.PauseID, ResumeRequest{}); err != nil {
 					t.Error(err)
 				}
 			}
@@ -280,14 +280,14 @@ func TestSlowObserver(t *testing.T) {
 	h := newHub(t)
 	slow, good := h.Subscribe(2), h.Subscribe(100)
 	for range 10 {
-		h.Announce(TopicServers)
+		h.PublishChange(TopicServers)
 	}
 	if n := len(good.C); n != 10 {
 		t.Errorf("the good observer got %d events", n)
 	}
 	<-slow.C
 	<-slow.C
-	h.Announce(TopicServers)
+	h.PublishChange(TopicServers)
 	if e := <-slow.C; e.Missed != 8 {
 		t.Errorf("missed %d, want 8", e.Missed)
 	}
@@ -302,7 +302,7 @@ func TestBytesKept(t *testing.T) {
 	h := newHub(t)
 	value := json.RawMessage(`"` + strings.Repeat("x", maxInRecord-2) + `"`)
 	for range 2000 {
-		h.AddRecord(Record{CallData: CallData{MethodName: "T", Values: Input{JSON: value}}})
+		h.AddRecord(Record{CallData: CallData{MethodName: "T", Values: JSONInput{JSON: value}}})
 	}
 	kept := len(value) * 2000
 	all, err := h.Calls("", new(5000))
@@ -312,13 +312,13 @@ func TestBytesKept(t *testing.T) {
 
 	h.mu.Lock()
 	for i := range 5000 {
-		h.pauses.remember(fmt.Sprint(i), Decision{Result: value})
+		h.pauses.storeDecision(fmt.Sprint(i), Decision{Result: value})
 	}
 	_, newest := h.pauses.decided["4999"]
 	if len(h.pauses.decided)*len(value) > maxDecidedBytes || len(h.pauses.decided) != len(h.pauses.decidedIDs) || !newest {
 		t.Errorf("%d decisions are kept, the newest: %v", len(h.pauses.decided), newest)
 	}
-	h.pauses.remember("huge", Decision{Result: json.RawMessage(strings.Repeat("x", maxDecidedBytes+1))})
+	h.pauses.storeDecision("huge", Decision{Result: json.RawMessage(strings.Repeat("x", maxDecidedBytes+1))})
 	if _, ok := h.pauses.decided["huge"]; !ok || len(h.pauses.decided) != 1 {
 		t.Errorf("of a huge decision and %d others it is kept: %v", len(h.pauses.decided)-1, ok)
 	}
@@ -335,7 +335,7 @@ func TestBytesKept(t *testing.T) {
 		}
 		h.mu.Lock()
 		for range 100 {
-			h.write(h.byID[id], Entry{Output: string(value)})
+			h.appendEntry(h.byID[id], TranscriptEntry{Output: string(value)})
 		}
 		if h.sessions.bytes > maxTranscriptBytes || len(h.byID[id].Transcript) != 100 {
 			t.Errorf("session %d: %d entries, %d bytes in all", i, len(h.byID[id].Transcript), h.sessions.bytes)
@@ -348,12 +348,12 @@ func TestBytesKept(t *testing.T) {
 // beside what the tool gave.
 func TestChangedValues(t *testing.T) {
 	for name, c := range map[string]struct {
-		before, after   Resume
+		before, after   ResumeRequest
 		original, final string
 	}{
-		"unchanged": {Resume{}, Resume{}, "", ""},
-		"both":      {Resume{ModifiedKwargs: &map[string]json.RawMessage{"n": json.RawMessage("2")}}, Resume{ModifiedResult: json.RawMessage(`"b"`)}, `{"n":1}`, `"b"`},
-		"failed":    {Resume{}, Resume{Action: "raise", ExceptionMessage: "no"}, "", `"no"`},
+		"unchanged": {ResumeRequest{}, ResumeRequest{}, "", ""},
+		"both":      {ResumeRequest{ModifiedKwargs: &map[string]json.RawMessage{"n": json.RawMessage("2")}}, ResumeRequest{ModifiedResult: json.RawMessage(`"b"`)}, `{"n":1}`, `"b"`},
+		"failed":    {ResumeRequest{}, ResumeRequest{Action: "raise", ExceptionMessage: "no"}, "", `"no"`},
 	} {
 		h := newHub(t)
 		if err := h.SetBreakpoint(BreakpointChange{Name: "T"}); err != nil {

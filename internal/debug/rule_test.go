@@ -22,11 +22,11 @@ func TestRules(t *testing.T) {
 	}
 	set(t, h, BreakpointChange{Name: "Bash", Before: new("stop"), After: new("stop")})
 	for _, r := range []Rule{
-		{Name: "never", Tools: []string{"*"}, Phase: Before, Most: 0},
-		{Name: "broken", Tools: []string{"*"}, Phase: Before, When: "input.a.b == 1", Most: -1},
-		{Name: "once", Tools: []string{"Bash"}, Phase: Before, When: `input.x > 1`, Most: 1},
-		{Name: "all", Tools: []string{"Bash", "t/*"}, Phase: Before, Most: -1},
-		{Name: "failed", Tools: []string{"B*"}, Phase: After, When: "error != nil", Most: -1},
+		{Name: "never", Tools: []string{"*"}, Phase: PhaseBefore, MaxPauses: 0},
+		{Name: "broken", Tools: []string{"*"}, Phase: PhaseBefore, When: "input.a.b == 1", MaxPauses: -1},
+		{Name: "once", Tools: []string{"Bash"}, Phase: PhaseBefore, When: `input.x > 1`, MaxPauses: 1},
+		{Name: "all", Tools: []string{"Bash", "t/*"}, Phase: PhaseBefore, MaxPauses: -1},
+		{Name: "failed", Tools: []string{"B*"}, Phase: PhaseAfter, When: "error != nil", MaxPauses: -1},
 	} {
 		if err := h.AddRule(r); err != nil {
 			t.Fatal(err)
@@ -45,13 +45,13 @@ func TestRules(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			names, err := h.Names(id)
+			names, err := h.Variables(id)
 			if err != nil || names["tool"] != tt.tool || names["phase"] != "before" {
 				t.Errorf("%v, %v", names, err)
 			}
 			got = p.CallData.Breakpoint
 			h.Abandon(id)
-			if _, err := h.Names(id); code(err) != CodePauseResumed {
+			if _, err := h.Variables(id); code(err) != CodePauseResumed {
 				t.Errorf("names after the pause: %v", err)
 			}
 		}
@@ -61,20 +61,20 @@ func TestRules(t *testing.T) {
 	}
 	for failed, want := range map[bool]string{true: "failed", false: "Bash"} {
 		b := start(t, h, "Bash", `{"x":1}`)
-		if err := h.Resume(t.Context(), b.PauseID, Resume{}); err != nil {
+		if err := h.Resume(t.Context(), b.PauseID, ResumeRequest{}); err != nil {
 			t.Fatal(err)
 		}
 		id, err := h.Complete(t.Context(), Completion{CallID: b.CallID, Outcome: Outcome{Failed: failed, Error: "e"}})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if p, err := h.Pause(id); err != nil || p.CallData.Breakpoint != want || p.CallData.Phase != After {
+		if p, err := h.Pause(id); err != nil || p.CallData.Breakpoint != want || p.CallData.Phase != PhaseAfter {
 			t.Errorf("failed %v: %+v, %v", failed, p.CallData, err)
 		}
 	}
 	left := map[string]int{}
 	for _, r := range h.Rules() {
-		left[r.Name] = r.Most
+		left[r.Name] = r.MaxPauses
 		if (r.ConditionError != "") != (r.Name == "broken") {
 			t.Errorf("%s: condition error %q", r.Name, r.ConditionError)
 		}
@@ -82,7 +82,7 @@ func TestRules(t *testing.T) {
 	if diff := cmp.Diff(map[string]int{"never": 0, "broken": -1, "once": 0, "all": -1, "failed": -1}, left); diff != "" {
 		t.Error(diff)
 	}
-	if !h.Counts("Bash") || !h.Counts("Read") { // of "never"
+	if !h.HasLimitedRule("Bash") || !h.HasLimitedRule("Read") { // of "never"
 		t.Error("which tools count")
 	}
 	for _, r := range []Rule{{Tools: []string{"["}}, {Tools: []string{"a"}, When: "nosuch"}} {
@@ -95,7 +95,7 @@ func TestRules(t *testing.T) {
 // Of many calls at once as many are stopped as the rule has hits.
 func TestRuleHitsAtOnce(t *testing.T) {
 	h := newHub(t)
-	if err := h.AddRule(Rule{Name: "ten", Tools: []string{"Bash"}, Phase: Before, When: `input.text startsWith "x"`, Most: 10}); err != nil {
+	if err := h.AddRule(Rule{Name: "ten", Tools: []string{"Bash"}, Phase: PhaseBefore, When: `input.text startsWith "x"`, MaxPauses: 10}); err != nil {
 		t.Fatal(err)
 	}
 	input := json.RawMessage(`{"text":"` + strings.Repeat("x", 100) + `"}`)

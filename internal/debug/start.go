@@ -8,21 +8,21 @@ import (
 	"github.com/claudeless/claudeless/internal/base/cas"
 )
 
-// Start tells the hub of a call about to run. A call that is stopped begins
-// its pause here; it goes on existing whether or not somebody waits for it.
+// Start reports a call that is about to run. If the call is stopped, its pause
+// opens here and exists whether or not a caller waits for it.
 func (h *Hub) Start(ctx context.Context, c Call) (StartedCall, error) {
 	if c.Tool == "" {
-		return StartedCall{}, Refuse(CodeMissingParameter, "method_name required", "parameter", "method_name")
+		return StartedCall{}, NewError(CodeMissingParameter, "method_name required", "parameter", "method_name")
 	}
 	k, err := h.newCall(c)
 	if err != nil {
 		return StartedCall{}, err
 	}
-	if err := h.admit(k); err != nil {
+	if err := h.registerCall(k); err != nil {
 		return StartedCall{}, err
 	}
 	begun := StartedCall{CallID: k.data.CallID, Decision: Decision{Action: ActionContinue}}
-	hit, stopped := h.examine(ctx, k, Before, nil)
+	hit, stopped := h.matchBreakpoint(ctx, k, PhaseBefore, nil)
 	if hit == nil {
 		return begun, nil
 	}
@@ -30,42 +30,42 @@ func (h *Hub) Start(ctx context.Context, c Call) (StartedCall, error) {
 	defer h.mu.Unlock()
 	switch {
 	case stopped && (h.closed || len(h.pauses.open) >= maxPauses):
-		h.calls.drop(k)
-		return StartedCall{}, Refuse(CodeLimit, "too many paused calls")
+		h.calls.remove(k)
+		return StartedCall{}, NewError(CodeLimit, "too many paused calls")
 	case stopped:
-		begun.PauseID = h.begin(k, Before, hit.Name, nil).id
-	case hit.Replacement != "" && slices.Contains(k.caller.Can(Before), ActionReplace):
+		begun.PauseID = h.beginPause(k, PhaseBefore, hit.Name, nil).id
+	case hit.Replacement != "" && slices.Contains(k.caller.Actions(PhaseBefore), ActionReplace):
 		begun.Decision = Decision{Action: ActionReplace, Tool: h.canonical(hit.Replacement)}
 		k.action = ActionReplace
 	}
 	return begun, nil
 }
 
-// admit gives a call its id and remembers it.
-func (h *Hub) admit(k *call) error {
+// registerCall gives a call its id and stores it.
+func (h *Hub) registerCall(k *call) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.closed {
-		return Refuse(CodeClosed, "the debugger is closing")
+		return NewError(CodeClosed, "the debugger is closing")
 	}
 	if k.data.Signature == "" {
 		k.data.Signature = h.functions[k.data.MethodName].Signature
 	}
 	k.data.StartedAt = seconds(h.o.Now())
 	k.data.CallID = h.callID(k.data.StartedAt)
-	h.calls.keep(k)
+	h.calls.add(k)
 	return nil
 }
 
-// newCall makes the shown form of a call and keeps its input.
+// newCall builds the displayed form of a call and stores its input.
 func (h *Hub) newCall(c Call) (*call, error) {
 	k := &call{caller: nativeCaller(c.Client), vars: map[string]any{}, data: CallData{
-		MethodName: c.Tool, Client: c.Client, SessionID: c.Session, ToolUseID: c.ToolUseID, CallSite: c.Site,
+		MethodName: c.Tool, Client: c.Client, SessionID: c.Session, ToolUseID: c.ToolUseID, CallSite: c.CallSite,
 		Signature: c.Signature, Process: NewProcess(c.PID, c.Started), Evaluator: "local",
 	}}
-	if o := c.Other; o != nil {
+	if o := c.Foreign; o != nil {
 		k.caller, k.lease, k.data.Values = o.Caller, o.Lease, o.Values
-		_, k.own = o.Values.(Input)
+		_, k.nativeInput = o.Values.(JSONInput)
 		if _, ok := o.Caller.(Evaluator); ok {
 			k.data.Evaluator = "client"
 		}
@@ -77,19 +77,19 @@ func (h *Hub) newCall(c Call) (*call, error) {
 	}
 	canonical, err := cas.Canonical(input)
 	if err != nil {
-		return nil, Refuse(CodeInvalidPayload, "input: "+err.Error())
+		return nil, NewError(CodeInvalidPayload, "input: "+err.Error())
 	}
 	if canonical[0] != '{' {
-		return nil, Refuse(CodeInvalidPayload, "input must be a JSON object")
+		return nil, NewError(CodeInvalidPayload, "input must be a JSON object")
 	}
-	// An input too large to keep has its CID all the same.
+	// An input too large to store has an id nevertheless.
 	cid, _ := h.store.Put(canonical)
-	k.data.Values, k.own = Input{input, cid}, true
+	k.data.Values, k.nativeInput = JSONInput{input, cid}, true
 	return k, nil
 }
 
-// Running lists the calls that have begun and are not paused, the oldest first.
-// Older clients may never tell how theirs went.
+// Running lists the calls that have started and are not paused, oldest first. Older
+// clients may never report the outcome of theirs.
 func (h *Hub) Running() []CallData {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -102,19 +102,19 @@ func (h *Hub) Running() []CallData {
 	return all
 }
 
-// Complete records how a call went and may stop it once more; then it returns
-// the id of that pause. A call the hub does not know is no error: older clients
-// complete calls of a server that was restarted.
+// Complete records the outcome of a call and may stop it once more; then it returns
+// the id of that pause. An unknown call is not an error, because older clients
+// complete calls that started before the server was restarted.
 func (h *Hub) Complete(ctx context.Context, c Completion) (pauseID string, err error) {
-	r, err := resultOf(h.store, c.Outcome)
+	r, err := completeOutcome(h.store, c.Outcome)
 	if err != nil {
 		return "", err
 	}
-	k := h.finish(c, r)
-	if k == nil || k.denied() {
+	k := h.completeCall(c, r)
+	if k == nil || k.deniedByHook() {
 		return "", nil
 	}
-	hit, stopped := h.examine(ctx, k, After, &r)
+	hit, stopped := h.matchBreakpoint(ctx, k, PhaseAfter, &r)
 	if !stopped {
 		return "", nil
 	}
@@ -123,11 +123,11 @@ func (h *Hub) Complete(ctx context.Context, c Completion) (pauseID string, err e
 	if h.closed || len(h.pauses.open) >= maxPauses {
 		return "", nil
 	}
-	return h.begin(k, After, hit.Name, &r).id, nil
+	return h.beginPause(k, PhaseAfter, hit.Name, &r).id, nil
 }
 
-// finish records how a call went; nil = it is not known.
-func (h *Hub) finish(c Completion, r Outcome) *call {
+// completeCall records the outcome of a call; nil = the call is unknown.
+func (h *Hub) completeCall(c Completion, r Outcome) *call {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if c.CallID == "" {
@@ -137,16 +137,16 @@ func (h *Hub) finish(c Completion, r Outcome) *call {
 	if !ok {
 		return nil
 	}
-	if k.pause != nil { // its caller did not wait for a decision
-		h.settle(k.pause, Decision{Action: ActionAbandon})
+	if k.pause != nil { // the caller did not wait for a decision
+		h.closePause(k.pause, Decision{Action: ActionAbandon})
 	}
-	h.calls.drop(k)
+	h.calls.remove(k)
 	h.record(k, r)
 	return k
 }
 
-// Before is [Hub.Start] and waiting for the decision. When ctx ends the pause
-// is abandoned.
+// Before calls [Hub.Start] and waits for the decision. When ctx ends, the pause is
+// abandoned.
 func (h *Hub) Before(ctx context.Context, c Call) (string, Decision, error) {
 	begun, err := h.Start(ctx, c)
 	if err != nil || begun.PauseID == "" {
@@ -156,7 +156,7 @@ func (h *Hub) Before(ctx context.Context, c Call) (string, Decision, error) {
 	return begun.CallID, d, err
 }
 
-// After is [Hub.Complete] and waiting for the decision.
+// After calls [Hub.Complete] and waits for the decision.
 func (h *Hub) After(ctx context.Context, callID string, o Outcome) (Decision, error) {
 	pauseID, err := h.Complete(ctx, Completion{CallID: callID, Outcome: o})
 	if err != nil || pauseID == "" {
@@ -173,7 +173,7 @@ func (h *Hub) await(ctx context.Context, pauseID string) (Decision, error) {
 		return Decision{}, ctx.Err()
 	}
 	if err == nil && d.Action == ActionAbandon {
-		err = Refuse(CodeClosed, "the debugger is closing")
+		err = NewError(CodeClosed, "the debugger is closing")
 	}
 	return d, err
 }

@@ -8,32 +8,33 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// Values are the arguments of a call as its kind of caller sends them. Values of
-// this type are never changed.
+// Values are the arguments of a call in the form of its caller. They are never
+// modified.
 type Values interface {
-	// Input is what expressions see as input.
+	// Input returns the value of "input" in expressions.
 	Input() json.RawMessage
-	// Short are the values small enough for a record that is one of many.
-	Short() Values
-	// MarshalJSON writes the members of a call's data that are about them.
+	// Truncated returns values small enough for a record in a list.
+	Truncated() Values
+	// MarshalJSON writes the members of a call's data that describe the values.
 	json.Marshaler
 }
 
-// Input are the values of our callers: one JSON object. The zero value is of
-// calls whose input is not known.
-type Input struct {
+// JSONInput is the input of claudeless's own callers: one JSON object. The zero
+// value is an unknown input.
+type JSONInput struct {
 	JSON json.RawMessage
-	CID  string // of the canonical form
+	CID  string // id of the canonical form
 }
 
-// Input is the object.
-func (in Input) Input() json.RawMessage { return in.JSON }
+// Input returns the object.
+func (in JSONInput) Input() json.RawMessage { return in.JSON }
 
-// Short gives up an object that is too large.
-func (in Input) Short() Values { return Input{Shorten(in.JSON, in.CID), in.CID} }
+// Truncated replaces an object that is too large.
+func (in JSONInput) Truncated() Values { return JSONInput{TruncationMarker(in.JSON, in.CID), in.CID} }
 
-// MarshalJSON writes the input, also where callers that have arguments show them.
-func (in Input) MarshalJSON() ([]byte, error) {
+// MarshalJSON writes the input, also under the name that other callers use for
+// arguments.
+func (in JSONInput) MarshalJSON() ([]byte, error) {
 	pretty := in.JSON
 	if pretty == nil {
 		pretty = json.RawMessage("{}")
@@ -48,14 +49,14 @@ func (in Input) MarshalJSON() ([]byte, error) {
 	}{JSON: in.JSON, CID: in.CID, Named: pretty})
 }
 
-// Process is where a call comes from.
+// Process identifies the process that made a call.
 type Process struct {
 	PID          int     `json:"process_pid"`
 	ProcessStart float64 `json:"process_start_time"` // Unix seconds
 	ProcessKey   string  `json:"process_key,omitempty"`
 }
 
-// NewProcess names a process by its number and its beginning in Unix seconds;
+// NewProcess identifies a process by its id and its start time in Unix seconds;
 // both 0 = unknown.
 func NewProcess(pid int, started float64) Process {
 	p := Process{PID: pid, ProcessStart: started}
@@ -65,16 +66,16 @@ func NewProcess(pid int, started float64) Process {
 	return p
 }
 
-// Halt is why and where a call is stopped; a call that runs has none.
-type Halt struct {
+// PauseInfo says why and where a call is stopped; it is zero while the call runs.
+type PauseInfo struct {
 	Phase        Phase    `json:"phase,omitempty"`
 	Reason       string   `json:"pause_reason,omitempty"` // breakpoint, exception
-	Breakpoint   string   `json:"breakpoint,omitempty"`   // the one that stopped it
-	Capabilities []Action `json:"capabilities,omitempty"` // what may be decided
+	Breakpoint   string   `json:"breakpoint,omitempty"`   // name of the breakpoint that stopped it
+	Capabilities []Action `json:"capabilities,omitempty"` // actions that the caller supports
 }
 
-// CallData is a call as fronts see it. Values of it are never changed once
-// they are shown.
+// CallData is a call as front ends see it. A value is not modified after it was
+// published.
 type CallData struct {
 	MethodName string `json:"method_name"`
 	CallID     string `json:"call_id"`
@@ -84,7 +85,7 @@ type CallData struct {
 	Signature  string `json:"signature,omitempty"`
 	Evaluator  string `json:"evaluator,omitempty"` // local, client
 	Process
-	Halt
+	PauseInfo
 	Values       Values          `json:"-"` // nil = Input{}
 	PrettyResult json.RawMessage `json:"pretty_result,omitempty"`
 	Exception    json.RawMessage `json:"exception,omitempty"`
@@ -92,24 +93,24 @@ type CallData struct {
 	StartedAt    float64         `json:"started_at"`
 }
 
-// Input is what expressions see as input.
+// Input returns the value of "input" in expressions.
 func (d CallData) Input() json.RawMessage { return d.values().Input() }
 
 func (d CallData) values() Values {
 	if d.Values == nil {
-		return Input{}
+		return JSONInput{}
 	}
 	return d.Values
 }
 
-// MarshalJSON writes the values among the other members.
+// MarshalJSON writes the values as members of the same object.
 func (d CallData) MarshalJSON() ([]byte, error) {
 	type bare CallData
-	return join(bare(d), d.values())
+	return mergeObjects(bare(d), d.values())
 }
 
-// join writes the members of several objects as one object.
-func join(parts ...any) ([]byte, error) {
+// mergeObjects writes the members of several objects as one object.
+func mergeObjects(parts ...any) ([]byte, error) {
 	out := []byte("{")
 	for _, part := range parts {
 		raw, err := protocol.Marshal(part)
@@ -129,12 +130,13 @@ func join(parts ...any) ([]byte, error) {
 	return append(out, '}'), nil
 }
 
-// maxInRecord is the size up to which records hold values themselves; larger
-// ones are found by their CID.
+// maxInRecord is the size up to which a record contains values; larger ones are
+// referenced by their CID.
 const maxInRecord = 64 << 10
 
-// Shorten gives up a value too large for a record and says so in its place.
-func Shorten(v json.RawMessage, cid string) json.RawMessage {
+// TruncationMarker replaces a value that is too large for a record with an object
+// that says so.
+func TruncationMarker(v json.RawMessage, cid string) json.RawMessage {
 	if len(v) <= maxInRecord {
 		return v
 	}
@@ -149,47 +151,47 @@ func Shorten(v json.RawMessage, cid string) json.RawMessage {
 	return short
 }
 
-// Phase is the side of a call that a pause is on.
+// Phase is the side of a call, before or after it, that a pause is on.
 type Phase string
 
 // The phases.
 const (
-	Before Phase = "before"
-	After  Phase = "after"
+	PhaseBefore Phase = "before"
+	PhaseAfter  Phase = "after"
 )
 
-// Action is what is decided about a stopped call.
+// Action is a decision about a stopped call.
 type Action string
 
-// The actions. ActionAbandon is what the hub decides when the caller is gone.
+// The actions. The hub decides ActionAbandon if the caller is gone.
 const (
 	ActionContinue Action = "continue"
-	ActionModify   Action = "modify"  // other input, or after the call another result
-	ActionSkip     Action = "skip"    // the tool does not run; the result is made up
+	ActionModify   Action = "modify"  // other input, or another result after the call
+	ActionSkip     Action = "skip"    // the tool does not run; the result is given
 	ActionRaise    Action = "raise"   // the call fails
 	ActionReplace  Action = "replace" // another tool runs
 	ActionAbandon  Action = "abandoned"
 )
 
-// Client is the kind of a caller, for people.
+// Client is the kind of a caller, for display.
 type Client string
 
-// The callers of ours; those of the older debugger have none.
+// claudeless's own callers; callers of the older debugger have none.
 const (
 	ClientRun      Client = "claudeless"
 	ClientHook     Client = "hook"
 	ClientProxy    Client = "proxy"
-	ClientExternal Client = "mcp_client" // calls made through the hub itself
+	ClientExternal Client = "mcp_client" // calls made through the hub to an external server
 )
 
-// Record is a call that is over.
+// Record is a completed call.
 type Record struct {
 	CallData
 	Ending
-	More json.Marshaler // further members; nil = none
+	ExtraFields json.Marshaler // additional members; nil = none
 
-	hit  []string // breakpoints on the call when it was over
-	size int      // bytes of its values
+	breakpoints []string // breakpoints that matched the call when it completed
+	size        int      // bytes of its values
 }
 
 // Ending is how a call ended.
@@ -199,21 +201,23 @@ type Ending struct {
 	// server Server.
 	Source      string  `json:"source,omitempty"`
 	Server      string  `json:"server,omitempty"`
-	Action      Action  `json:"action,omitempty"`       // decided before the call
-	AfterAction Action  `json:"after_action,omitempty"` // decided after it
+	Action      Action  `json:"action,omitempty"`       // decision before the call
+	AfterAction Action  `json:"after_action,omitempty"` // decision after it
 	CompletedAt float64 `json:"completed_at"`
-	// PausedFor is how many seconds of the time until then the call was paused.
+	// PausedFor is the number of seconds that the call was paused.
 	PausedFor float64  `json:"paused_for,omitempty"`
 	ResultCID string   `json:"result_cid,omitempty"`
 	ErrorCID  string   `json:"exception_cid,omitempty"`
 	ErrorType string   `json:"exception_type,omitempty"`
 	Error     string   `json:"exception_message,omitempty"`
 	Sessions  []string `json:"repl_sessions,omitempty"`
-	// OriginalInput is what the agent asked for, when the input was changed, and
-	// FinalResult what it was given, when the result was: a failure is its text.
+	// OriginalInput is the agent's input if it was changed, and FinalResult the
+	// agent's result if that was changed: for a failure its text.
 	OriginalInput json.RawMessage `json:"original_input,omitempty"`
 	FinalResult   json.RawMessage `json:"final_result,omitempty"`
 }
 
 // MarshalJSON writes all parts as one object.
-func (rec Record) MarshalJSON() ([]byte, error) { return join(rec.CallData, rec.Ending, rec.More) }
+func (rec Record) MarshalJSON() ([]byte, error) {
+	return mergeObjects(rec.CallData, rec.Ending, rec.ExtraFields)
+}

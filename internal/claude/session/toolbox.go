@@ -231,7 +231,9 @@ func (g callGates) list() []debug.Gate {
 }
 
 // countsHits reports whether calls of a tool count as hits of a breakpoint.
-func (g callGates) countsHits(tool string) bool { return g.script != nil && g.script.Counts(tool) }
+func (g callGates) countsHits(tool string) bool {
+	return g.script != nil && g.script.HasLimitedRule(tool)
+}
 
 // layer returns the middleware that stops calls.
 func (g callGates) layer(plan launch.Plan, r *recorder) executor.Middleware {
@@ -301,7 +303,7 @@ func (c serializedHits) Tools(ctx context.Context) ([]protocol.Tool, error) {
 	tools, err := c.Executor.Tools(ctx)
 	tools = slices.Clone(tools)
 	for i := range tools {
-		tools[i].ReadOnly = tools[i].ReadOnly && !c.script.Counts(tools[i].Name)
+		tools[i].ReadOnly = tools[i].ReadOnly && !c.script.HasLimitedRule(tools[i].Name)
 	}
 	return tools, err
 }
@@ -309,13 +311,13 @@ func (c serializedHits) Tools(ctx context.Context) ([]protocol.Tool, error) {
 // callObserver gives a debugger access to the session's calls.
 type callObserver struct{ *recorder }
 
-// Shape converts a text to a tool result.
-func (callObserver) Shape(call protocol.ToolUse, text string) protocol.ToolResult {
+// ShapeResult converts a text to a tool result.
+func (callObserver) ShapeResult(call protocol.ToolUse, text string) protocol.ToolResult {
 	return builtin.Shape(call, text)
 }
 
-// Site describes the sub-agent that makes a call; nil = the main conversation.
-func (callObserver) Site(call protocol.ToolUse) json.RawMessage {
+// CallSite describes the sub-agent that makes a call; nil = the main conversation.
+func (callObserver) CallSite(call protocol.ToolUse) json.RawMessage {
 	if call.Agent == nil {
 		return nil
 	}

@@ -175,11 +175,11 @@ func (c *Serve) external(s *process.System, hub *debug.Hub, v Version) (none *ex
 		return nil, err
 	}
 	for _, text := range c.MCPClient {
-		server, err := external.Inline(text)
+		server, err := external.ParseInline(text)
 		if err != nil {
 			return nil, fmt.Errorf("--mcp-client %w", err)
 		}
-		servers = external.Merge(servers, []mcp.ServerConfig{server})
+		servers = external.MergeServers(servers, []mcp.ServerConfig{server})
 	}
 	dir, err := s.Getwd()
 	if err != nil {
@@ -213,7 +213,7 @@ func (c *Serve) configured(s *process.System) ([]mcp.ServerConfig, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading external servers: %w", err)
 	}
-	return external.Load(file, data)
+	return external.ParseConfig(file, data)
 }
 
 // debuggerFlags name a debugger.

@@ -28,19 +28,19 @@ import (
 type Options struct {
 	URL   string // of the debugger, such as http://127.0.0.1:5174
 	Token string // bearer token; empty = none
-	// Client is put in place of the kind of calls that name none; "" =
+	// Client is the kind of caller for calls that do not set their own; "" =
 	// debug.ClientRun.
 	Client debug.Client
-	// OnLost says what becomes of a paused call when the debugger goes away:
-	// PolicyFail (also "") or PolicyContinue.
+	// OnLost decides what happens to a paused call if the debugger becomes
+	// unreachable: PolicyFail (also "") or PolicyContinue.
 	OnLost debug.Policy
 }
 
-// The patience with a debugger that does not answer.
+// Timeouts and retry intervals.
 const (
-	pollWait       = 4 * time.Second // one long poll; the debugger answers by then
+	pollWait       = 4 * time.Second // one long poll; the debugger answers within this time
 	requestTimeout = 6 * time.Second
-	lostTimeout    = time.Second // of requests to a debugger that was lost
+	lostTimeout    = time.Second // for requests to a debugger that is already known to be unreachable
 	retryFor       = 3 * time.Second
 	retryEvery     = 200 * time.Millisecond
 )
@@ -48,13 +48,13 @@ const (
 // Client is one caller's connection to a debugger. All methods may be called
 // from many goroutines.
 type Client struct {
-	o    Options
-	base string
-	http *http.Client
-	lost atomic.Bool // the last request failed
+	o           Options
+	base        string
+	http        *http.Client
+	unreachable atomic.Bool // the last request failed
 }
 
-// New checks the address; nothing is sent.
+// New checks the address; it sends nothing.
 func New(o Options) (*Client, error) {
 	u, err := url.Parse(o.URL)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
@@ -72,10 +72,10 @@ func New(o Options) (*Client, error) {
 	}}, nil
 }
 
-// Close gives up idle connections; the client must not be used any more.
+// Close closes idle connections; do not use the client afterwards.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
 
-// LostError is a debugger that cannot be reached.
+// LostError reports a debugger that cannot be reached.
 type LostError struct {
 	URL string
 	Err error
@@ -87,8 +87,8 @@ func (e *LostError) Error() string {
 
 func (e *LostError) Unwrap() error { return e.Err }
 
-// Register makes tools known, with their schemas. With no tools at all it only
-// checks that the debugger is there.
+// Register sends tools and their schemas to the debugger. Without tools it only
+// checks that the debugger answers.
 func (c *Client) Register(ctx context.Context, tools []protocol.Tool) error {
 	if err := c.send(ctx, http.MethodGet, "/api/status", nil, nil); err != nil {
 		return err
@@ -115,23 +115,24 @@ type toolMetadata struct {
 	InputSchema json.RawMessage `json:"input_schema,omitempty"`
 }
 
-// answer is what the debugger says to call/start and call/complete.
-type answer struct {
+// callReply is the debugger's response to call/start and call/complete.
+type callReply struct {
 	CallID   string `json:"call_id"`
 	Action   string `json:"action"`
 	PollURL  string `json:"poll_url"`
 	Function string `json:"function_name"`
 }
 
-// Before tells of a call about to run and waits for what is to be done. When
-// ctx ends the pause is given up.
+// Before reports a call that is about to run and waits for the decision. When ctx
+// ends, the pause is abandoned.
 func (c *Client) Before(ctx context.Context, call debug.Call) (string, debug.Decision, error) {
 	call.Client = cmp.Or(call.Client, c.o.Client)
-	var a answer
-	// Not cut short by ctx, so that a pause that begins is known and given up.
+	var a callReply
+	// The request ignores the end of ctx, so that a pause it starts is known and
+	// can be abandoned.
 	err := c.send(context.WithoutCancel(ctx), http.MethodPost, "/api/call/start", map[string]any{
 		"method_name": call.Tool, "input": orEmpty(call.Input), "client": call.Client, "session_id": call.Session, "tool_use_id": call.ToolUseID,
-		"call_site": call.Site, "process_pid": call.PID, "process_start_time": call.Started, "call_type": "proxy", "preferred_format": "json",
+		"call_site": call.CallSite, "process_pid": call.PID, "process_start_time": call.Started, "call_type": "proxy", "preferred_format": "json",
 	}, &a)
 	if err != nil {
 		return "", debug.Decision{}, err
@@ -153,14 +154,14 @@ func orEmpty(input json.RawMessage) json.RawMessage {
 	return input
 }
 
-// After tells how the call went and waits for what is to be done with that. The
-// call is completed even when ctx has ended.
+// After reports the outcome of a call and waits for the decision about it. The call
+// is completed even when ctx has ended.
 func (c *Client) After(ctx context.Context, callID string, o debug.Outcome) (debug.Decision, error) {
 	return c.complete(ctx, map[string]any{"call_id": callID}, o)
 }
 
-// AfterUse is After for a call that is known by the agent's session and tool
-// use only.
+// AfterUse is After for a caller that knows only the agent's session and tool use
+// id.
 func (c *Client) AfterUse(ctx context.Context, session, toolUseID string, o debug.Outcome) (debug.Decision, error) {
 	return c.complete(ctx, map[string]any{"session_id": session, "tool_use_id": toolUseID}, o)
 }
@@ -173,7 +174,7 @@ func (c *Client) complete(ctx context.Context, in map[string]any, o debug.Outcom
 	if len(o.Result) > 0 {
 		in["result"] = o.Result
 	}
-	var a answer
+	var a callReply
 	if err := c.send(context.WithoutCancel(ctx), http.MethodPost, "/api/call/complete", in, &a); err != nil {
 		return debug.Decision{}, err
 	}
@@ -183,7 +184,7 @@ func (c *Client) complete(ctx context.Context, in map[string]any, o debug.Outcom
 	return c.await(ctx, a.PollURL)
 }
 
-// wireDecision is a decision as the debugger sends it.
+// wireDecision is the JSON form of a decision.
 type wireDecision struct {
 	Action         debug.Action    `json:"action"`
 	ModifiedInput  json.RawMessage `json:"modified_input"`
@@ -194,16 +195,16 @@ type wireDecision struct {
 	Function       string          `json:"function_name"`
 }
 
-// pollPath is where the debugger tells of a pause, by its id.
+// pollPath is the route, followed by a pause id, that returns a decision.
 const pollPath = "/api/poll/"
 
-// await asks for a decision until there is one.
+// await polls until a decision arrives.
 func (c *Client) await(ctx context.Context, pollURL string) (debug.Decision, error) {
 	var patience <-chan time.Time // runs while the debugger does not answer
 	for {
-		d, err := c.ask(ctx, pollURL)
+		d, err := c.poll(ctx, pollURL)
 		if ctx.Err() != nil {
-			c.giveUp(ctx, pollURL)
+			c.abandonPause(ctx, pollURL)
 			return debug.Decision{}, ctx.Err()
 		}
 		var refused *debug.Error
@@ -216,7 +217,7 @@ func (c *Client) await(ctx context.Context, pollURL string) (debug.Decision, err
 		case err == nil:
 			d.Pause = strings.TrimPrefix(pollURL, pollPath)
 			return *d, nil
-		case errors.As(err, &refused): // a debugger that was started anew
+		case errors.As(err, &refused): // the debugger was restarted
 			return c.onLost(err)
 		}
 		if patience == nil {
@@ -231,8 +232,8 @@ func (c *Client) await(ctx context.Context, pollURL string) (debug.Decision, err
 	}
 }
 
-// ask is one long poll; nil, nil = there is no decision yet.
-func (c *Client) ask(ctx context.Context, pollURL string) (none *debug.Decision, err error) {
+// poll makes one long poll; nil, nil = not decided yet.
+func (c *Client) poll(ctx context.Context, pollURL string) (none *debug.Decision, err error) {
 	var out struct {
 		Status string        `json:"status"`
 		Action *wireDecision `json:"action"`
@@ -261,18 +262,18 @@ func (c *Client) onLost(err error) (debug.Decision, error) {
 	return debug.Decision{}, &LostError{URL: c.base, Err: err}
 }
 
-// giveUp ends a pause nobody waits for any more.
-func (c *Client) giveUp(ctx context.Context, pollURL string) {
+// abandonPause ends a pause that this client no longer waits for.
+func (c *Client) abandonPause(ctx context.Context, pollURL string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lostTimeout)
 	defer cancel()
-	_ = c.send(ctx, http.MethodDelete, pollURL, nil, nil) // the lease ends it otherwise
+	_ = c.send(ctx, http.MethodDelete, pollURL, nil, nil) // on failure the lease ends the pause
 }
 
-// send makes one request. The error is a *LostError, a *debug.Error with the
-// debugger's refusal, or ctx's.
+// send makes one request. The error is a *LostError, a *debug.Error if the debugger
+// refused, or the error of ctx.
 func (c *Client) send(ctx context.Context, method, path string, in, out any) error {
 	limit := requestTimeout
-	if c.lost.Load() {
+	if c.unreachable.Load() {
 		limit = lostTimeout
 	}
 	bound, cancel := context.WithTimeout(ctx, limit)
@@ -281,7 +282,7 @@ func (c *Client) send(ctx context.Context, method, path string, in, out any) err
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	c.lost.Store(err != nil)
+	c.unreachable.Store(err != nil)
 	if err != nil {
 		return &LostError{URL: c.base, Err: err}
 	}

@@ -130,21 +130,21 @@ func TestDecisions(t *testing.T) {
 	raw := func(s string) json.RawMessage { return json.RawMessage(s) }
 	tests := []struct {
 		phase debug.Phase
-		r     debug.Resume
+		r     debug.ResumeRequest
 		want  debug.Decision
 	}{
-		{debug.Before, debug.Resume{}, debug.Decision{Action: debug.ActionContinue}},
-		{debug.Before, debug.Resume{ModifiedArgs: &[]json.RawMessage{raw(`{"b":1,"a":12345678901234567890}`)}}, debug.Decision{Action: debug.ActionModify, Input: raw(`{"b":1,"a":12345678901234567890}`)}},
-		{debug.Before, debug.Resume{Action: "skip", FakeResult: raw(`"x"`)}, debug.Decision{Action: debug.ActionSkip, Result: raw(`"x"`)}},
-		{debug.Before, debug.Resume{Action: "raise", ExceptionType: "E", ExceptionMessage: "m"}, debug.Decision{Action: debug.ActionRaise, Type: "E", Message: "m"}},
-		{debug.Before, debug.Resume{ReplacementFunction: "t/x"}, debug.Decision{Action: debug.ActionReplace, Tool: "mcp__t__x"}},
-		{debug.After, debug.Resume{}, debug.Decision{Action: debug.ActionContinue}},
-		{debug.After, debug.Resume{ModifiedResult: raw(`{"a":1}`)}, debug.Decision{Action: debug.ActionModify, Result: raw(`{"a":1}`)}},
-		{debug.After, debug.Resume{Action: "raise", ExceptionMessage: "m"}, debug.Decision{Action: debug.ActionRaise, Message: "m"}},
+		{debug.PhaseBefore, debug.ResumeRequest{}, debug.Decision{Action: debug.ActionContinue}},
+		{debug.PhaseBefore, debug.ResumeRequest{ModifiedArgs: &[]json.RawMessage{raw(`{"b":1,"a":12345678901234567890}`)}}, debug.Decision{Action: debug.ActionModify, Input: raw(`{"b":1,"a":12345678901234567890}`)}},
+		{debug.PhaseBefore, debug.ResumeRequest{Action: "skip", FakeResult: raw(`"x"`)}, debug.Decision{Action: debug.ActionSkip, Result: raw(`"x"`)}},
+		{debug.PhaseBefore, debug.ResumeRequest{Action: "raise", ExceptionType: "E", ExceptionMessage: "m"}, debug.Decision{Action: debug.ActionRaise, Type: "E", Message: "m"}},
+		{debug.PhaseBefore, debug.ResumeRequest{ReplacementFunction: "t/x"}, debug.Decision{Action: debug.ActionReplace, Tool: "mcp__t__x"}},
+		{debug.PhaseAfter, debug.ResumeRequest{}, debug.Decision{Action: debug.ActionContinue}},
+		{debug.PhaseAfter, debug.ResumeRequest{ModifiedResult: raw(`{"a":1}`)}, debug.Decision{Action: debug.ActionModify, Result: raw(`{"a":1}`)}},
+		{debug.PhaseAfter, debug.ResumeRequest{Action: "raise", ExceptionMessage: "m"}, debug.Decision{Action: debug.ActionRaise, Message: "m"}},
 	}
 	sub := h.Subscribe(0)
 	for i, tt := range tests {
-		resume := func(r debug.Resume) {
+		resume := func(r debug.ResumeRequest) {
 			for e := range sub.C {
 				if e.Kind == debug.EventPaused {
 					if err := h.Resume(t.Context(), e.PauseID, r); err != nil {
@@ -154,13 +154,13 @@ func TestDecisions(t *testing.T) {
 				}
 			}
 		}
-		first := debug.Resume{}
-		if tt.phase == debug.Before {
+		first := debug.ResumeRequest{}
+		if tt.phase == debug.PhaseBefore {
 			first = tt.r
 		}
 		go resume(first)
 		id, d, err := c.Before(t.Context(), debug.Call{Tool: "Bash", Input: raw(`{"x":1}`)})
-		if tt.phase == debug.After {
+		if tt.phase == debug.PhaseAfter {
 			go resume(tt.r)
 			d, err = c.After(t.Context(), id, debug.Outcome{Result: raw(`"out"`)})
 		}
@@ -307,7 +307,7 @@ func TestManyPauses(t *testing.T) {
 			if e.Kind != debug.EventPaused {
 				continue
 			}
-			if err := h.Resume(t.Context(), e.PauseID, debug.Resume{ModifiedInputExpr: `{"got": input}`}); err != nil {
+			if err := h.Resume(t.Context(), e.PauseID, debug.ResumeRequest{ModifiedInputExpr: `{"got": input}`}); err != nil {
 				t.Error(err)
 				return
 			}

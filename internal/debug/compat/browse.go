@@ -76,7 +76,7 @@ func (c *Clients) Pages(next http.Handler) http.Handler {
 		mux.HandleFunc("GET "+path, b.serve(f))
 	}
 	mux.HandleFunc("GET /browse.js", func(w http.ResponseWriter, _ *http.Request) {
-		page.Write(w, http.StatusOK, page.Script, file("browse.js"))
+		page.WritePage(w, http.StatusOK, page.Script, file("browse.js"))
 	})
 	mux.Handle("/", next)
 	return mux
@@ -93,13 +93,13 @@ func dataOf(v debug.Values) *CallData {
 
 // ours reports whether values are an input that is known.
 func ours(v debug.Values) bool {
-	in, ok := v.(debug.Input)
+	in, ok := v.(debug.JSONInput)
 	return ok && in.JSON != nil
 }
 
 // named are the arguments that have names.
 func named(v debug.Values) json.RawMessage {
-	if in, ok := v.(debug.Input); ok {
+	if in, ok := v.(debug.JSONInput); ok {
 		return in.JSON
 	}
 	return dataOf(v).PrettyKwargs
@@ -107,7 +107,7 @@ func named(v debug.Values) json.RawMessage {
 
 // endingOf is what an older client told of the end of a call.
 func endingOf(rec debug.Record) Ending {
-	e, _ := rec.More.(Ending)
+	e, _ := rec.ExtraFields.(Ending)
 	return e
 }
 
@@ -131,7 +131,7 @@ func (b *browser) serve(f func(*browser, *http.Request) (pageData, error)) http.
 			http.Error(w, "writing the page: "+err.Error(), http.StatusInternalServerError)
 			return
 		}
-		page.Write(w, status, page.HTML, buf.Bytes())
+		page.WritePage(w, status, page.HTML, buf.Bytes())
 	}
 }
 
@@ -222,7 +222,7 @@ func (b *browser) session(r *http.Request) (pageData, error) {
 
 func (b *browser) history(r *http.Request) (pageData, error) {
 	name := r.PathValue("name")
-	var entries []debug.Execution
+	var entries []debug.HistoryEntry
 	for _, e := range b.hub.History(name, 0) {
 		if ofStatus(r, e.CallData.Status) && wanted(r, e) {
 			entries = append(entries, e)
@@ -232,7 +232,7 @@ func (b *browser) history(r *http.Request) (pageData, error) {
 		name: "history", Title: "History of " + name, Choices: []string{anyStatus, "success", "exception"},
 		Data: struct {
 			Breakpoint string
-			Entries    []debug.Execution
+			Entries    []debug.HistoryEntry
 		}{name, entries},
 	}, nil
 }

@@ -58,7 +58,7 @@ func filled(t *testing.T) (older *compat.Clients, ids map[string]string) {
 	if _, err := hub.ChangeBreakpoint(debug.BreakpointChange{Name: "fs/*", Before: new("go")}); err != nil {
 		t.Fatal(err)
 	}
-	start("agent", debug.Call{Tool: "fs/read", Client: debug.ClientRun, Session: "s 1", Input: json.RawMessage(`{"path":"` + hostile + `"}`), Site: json.RawMessage(`{"turn":3}`)})
+	start("agent", debug.Call{Tool: "fs/read", Client: debug.ClientRun, Session: "s 1", Input: json.RawMessage(`{"path":"` + hostile + `"}`), CallSite: json.RawMessage(`{"turn":3}`)})
 	complete("agent", debug.Outcome{Result: json.RawMessage(`"the file"`)})
 
 	const site = `{"stack_trace":[{"filename":"/home/a.py","lineno":3,"function":"main","code_context":"outer(<1>)"},{"filename":"/home/a.py","lineno":9,"function":"<module>"}]}`
@@ -67,11 +67,11 @@ func filled(t *testing.T) (older *compat.Clients, ids map[string]string) {
 		if err := json.Unmarshal([]byte(args), &d.Args); err != nil {
 			t.Fatal(err)
 		}
-		return older.Call(debug.Call{Tool: name, PID: 9, Started: 1.25, Site: json.RawMessage(site), Signature: "(a)"}, d)
+		return older.Call(debug.Call{Tool: name, PID: 9, Started: 1.25, CallSite: json.RawMessage(site), Signature: "(a)"}, d)
 	}
 	start("outer", foreign("outer", site, `[]`))
 	start("inner", foreign("inner", `{}`, `[{"cid":"nosuch","client_ref":7}]`))
-	complete("inner", debug.Outcome{Failed: true, Error: "broke " + hostile, ErrorType: "ValueError", More: compat.Ending{Traceback: "Traceback\n  line"}})
+	complete("inner", debug.Outcome{Failed: true, Error: "broke " + hostile, ErrorType: "ValueError", ExtraFields: compat.Ending{Traceback: "Traceback\n  line"}})
 	complete("outer", debug.Outcome{Result: json.RawMessage(`{"x":1}`)})
 
 	p := start("paused", foreign("paused", site, `[]`))
@@ -81,7 +81,7 @@ func filled(t *testing.T) (older *compat.Clients, ids map[string]string) {
 	}
 	start("running", foreign("running", `{}`, `[{"cid":"inside","client_ref":8}]`))
 	second := start("own", debug.Call{Tool: "paused", Client: debug.ClientRun, Session: "s 1"})
-	a, err := hub.Evaluate(t.Context(), debug.Question{PauseID: second.PauseID, Expr: `"` + hostile + `"`})
+	a, err := hub.Evaluate(t.Context(), debug.EvaluateParams{PauseID: second.PauseID, Expr: `"` + hostile + `"`})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -221,7 +221,7 @@ func FuzzPages(f *testing.F) {
 		defer hub.Close()
 		older := compat.New(compat.Options{Hub: hub})
 		for id, v := range map[string]debug.Values{
-			"c": debug.Input{JSON: raw, CID: text}, "o": &compat.CallData{PrettyArgs: []json.RawMessage{raw}, PrettyKwargs: raw, PageURL: text},
+			"c": debug.JSONInput{JSON: raw, CID: text}, "o": &compat.CallData{PrettyArgs: []json.RawMessage{raw}, PrettyKwargs: raw, PageURL: text},
 		} {
 			hub.AddRecord(debug.Record{Ending: debug.Ending{Status: text, ResultCID: text}, CallData: debug.CallData{
 				MethodName: text, CallID: id, CallSite: raw, PrettyResult: raw, Exception: raw, Values: v,

@@ -109,14 +109,14 @@ func (c *Clients) Start(ctx context.Context, body json.RawMessage) (debug.Starte
 		data.Kwargs[name] = *it
 	}
 	return c.hub.Start(ctx, c.Call(debug.Call{
-		Tool: in.MethodName, Site: in.CallSite, PID: *in.PID, Started: *in.Started, Signature: string(in.Signature),
+		Tool: in.MethodName, CallSite: in.CallSite, PID: *in.PID, Started: *in.Started, Signature: string(in.Signature),
 	}, data))
 }
 
 // Call makes c one of an older client with these values, whose bytes are in the
 // hub's store already.
 func (c *Clients) Call(call debug.Call, d CallData) debug.Call {
-	call.Other = &debug.ForeignCaller{Caller: caller{c, d.Preferred}, Values: display(c.hub, d), Lease: c.lease}
+	call.Foreign = &debug.ForeignCaller{Caller: caller{c, d.Preferred}, Values: display(c.hub, d), Lease: c.lease}
 	return call
 }
 
@@ -126,9 +126,9 @@ type caller struct {
 	format item.Format // in which new values are written
 }
 
-// Can tells that results are not changed: the clients do not look at them again.
-func (caller) Can(phase debug.Phase) []debug.Action {
-	if phase == debug.After {
+// Actions tells that results are not changed: the clients do not look at them again.
+func (caller) Actions(phase debug.Phase) []debug.Action {
+	if phase == debug.PhaseAfter {
 		return []debug.Action{debug.ActionContinue}
 	}
 	return []debug.Action{debug.ActionContinue, debug.ActionModify, debug.ActionSkip, debug.ActionRaise, debug.ActionReplace}
@@ -150,7 +150,7 @@ func (c *Clients) Outcome(body json.RawMessage, o *debug.Outcome) error {
 	}
 	o.ResultCID, o.ErrorCID, o.Failed = in.ResultCID, in.ErrorCID, o.Failed || in.ErrorCID != ""
 	if e.Traceback = in.Traceback; e != (Ending{}) {
-		o.More = e
+		o.ExtraFields = e
 	}
 	return nil
 }
@@ -174,7 +174,7 @@ func (c *Clients) event(_ context.Context, r Request) (any, error) {
 	c.connected.Store(true)
 	name := cmp.Or(in.MethodName, in.EventType)
 	if name == "" {
-		return nil, debug.Missing("method_name")
+		return nil, debug.MissingParameter("method_name")
 	}
 	more, err := c.ending(in.flat, &in.PrettyResult, &in.Exception)
 	if err != nil {
@@ -186,7 +186,7 @@ func (c *Clients) event(_ context.Context, r Request) (any, error) {
 		Values: &CallData{PageURL: in.PageURL, PrettyArgs: in.PrettyArgs, PrettyKwargs: in.PrettyKwargs},
 	}, Ending: debug.Ending{Status: cmp.Or(in.Status, "success"), ResultCID: in.ResultCID, ErrorCID: in.ErrorCID}}
 	if more != (Ending{}) {
-		rec.More = more
+		rec.ExtraFields = more
 	}
 	c.hub.AddRecord(rec)
 	return OK(), nil
@@ -236,12 +236,12 @@ const maxComErrors = 500
 // ReportComError keeps a client's report; the newest 500 are kept.
 func (c *Clients) ReportComError(e ComError) {
 	c.mu.Lock()
-	c.comErrors = append(c.comErrors, debug.Shorten(e, ""))
+	c.comErrors = append(c.comErrors, debug.TruncationMarker(e, ""))
 	if n := len(c.comErrors) - maxComErrors; n > 0 {
 		c.comErrors = slices.Clone(c.comErrors[n:])
 	}
 	c.mu.Unlock()
-	c.hub.Announce(debug.TopicErrors)
+	c.hub.PublishChange(debug.TopicErrors)
 }
 
 // ComErrors are the clients' reports, the oldest first.

@@ -137,7 +137,7 @@ func TestRelayTimeout(t *testing.T) {
 			t.Fatal(err)
 		}
 		began := time.Now()
-		if _, err := h.Evaluate(t.Context(), debug.Question{PauseID: b.PauseID, Expr: "1"}); code(err) != debug.CodeEvalTimeout {
+		if _, err := h.Evaluate(t.Context(), debug.EvaluateParams{PauseID: b.PauseID, Expr: "1"}); code(err) != debug.CodeEvalTimeout {
 			t.Errorf("%v", err)
 		}
 		if took := time.Since(began); took != 35*time.Second {

@@ -84,23 +84,23 @@ func orEmpty[T any](list []T) []T {
 	return list
 }
 
-// Short leaves the bytes to the store, and what is too large to show.
-func (d *CallData) Short() debug.Values {
+// Truncated leaves the bytes to the store, and what is too large to show.
+func (d *CallData) Truncated() debug.Values {
 	bare := func(it item.Item) item.Item {
 		it.Data = nil
 		return it
 	}
 	s := *d
 	s.Args, s.PrettyArgs, s.Kwargs = make([]item.Item, len(d.Args)), slices.Clone(d.PrettyArgs), make(map[string]item.Item, len(d.Kwargs))
-	s.PrettyKwargs = debug.Shorten(d.PrettyKwargs, "")
+	s.PrettyKwargs = debug.TruncationMarker(d.PrettyKwargs, "")
 	if d.Target != nil {
 		it := bare(*d.Target)
-		s.Target, s.PrettyTarget = &it, debug.Shorten(d.PrettyTarget, it.CID)
+		s.Target, s.PrettyTarget = &it, debug.TruncationMarker(d.PrettyTarget, it.CID)
 	}
 	for i, it := range d.Args {
 		s.Args[i] = bare(it)
 		if i < len(s.PrettyArgs) {
-			s.PrettyArgs[i] = debug.Shorten(s.PrettyArgs[i], it.CID)
+			s.PrettyArgs[i] = debug.TruncationMarker(s.PrettyArgs[i], it.CID)
 		}
 	}
 	for name, it := range d.Kwargs {

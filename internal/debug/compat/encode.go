@@ -36,14 +36,14 @@ func (c caller) Encode(d debug.Decision) (json.RawMessage, error) {
 	w := action{Action: d.Action, Function: d.Tool}
 	switch d.Action {
 	case debug.ActionModify:
-		if d.Wish != nil {
-			if err := w.arguments(*d.Wish, c.format); err != nil {
+		if d.Request != nil {
+			if err := w.arguments(*d.Request, c.format); err != nil {
 				return nil, err
 			}
 		}
 	case debug.ActionSkip:
-		if d.Wish != nil && d.Wish.More != nil {
-			if err := json.Unmarshal(d.Wish.More, &w.fake); err != nil {
+		if d.Request != nil && d.Request.Raw != nil {
+			if err := json.Unmarshal(d.Request.Raw, &w.fake); err != nil {
 				return nil, err
 			}
 		}
@@ -58,7 +58,7 @@ func (c caller) Encode(d debug.Decision) (json.RawMessage, error) {
 	return protocol.Marshal(w)
 }
 
-func (w *action) arguments(r debug.Resume, f item.Format) error {
+func (w *action) arguments(r debug.ResumeRequest, f item.Format) error {
 	one := func(name string, v json.RawMessage) (item.Item, error) {
 		it, err := item.Encode(v, f)
 		if err != nil {

@@ -71,7 +71,7 @@ func argumentsOf(d debug.CallData) []snapshot {
 		it := v.Kwargs[name]
 		add(snapshot{Role: "kwarg", Name: name, CID: it.CID, ref: string(it.ClientRef), Pretty: pretty[name]})
 	}
-	if in, ok := d.Values.(debug.Input); ok && in.CID != "" {
+	if in, ok := d.Values.(debug.JSONInput); ok && in.CID != "" {
 		add(snapshot{Role: "input", CID: in.CID, Pretty: in.JSON})
 	}
 	return all
@@ -94,7 +94,7 @@ func (b *browser) snapshots() []snapshot {
 		all = append(all, snapshotsOf(rec)...)
 	}
 	for _, p := range b.hub.Paused() {
-		if p.CallData.Phase == debug.Before {
+		if p.CallData.Phase == debug.PhaseBefore {
 			all = append(all, argumentsOf(p.CallData)...)
 		}
 	}

@@ -54,14 +54,14 @@ type relay struct {
 
 type relayed struct {
 	Question
-	answer chan debug.Answer // takes one
+	answer chan debug.EvaluationResult // takes one
 }
 
 // Evaluate lets the client of a paused call evaluate and waits for it.
-func (c caller) Evaluate(ctx context.Context, a debug.EvaluationRequest) (debug.Answer, error) {
+func (c caller) Evaluate(ctx context.Context, a debug.EvaluationRequest) (debug.EvaluationResult, error) {
 	r := &relayed{
 		Question: Question{EvalID: c.hub.NewID(), SessionID: a.SessionID, PauseID: a.PauseID, Expr: a.Expr},
-		answer:   make(chan debug.Answer, 1),
+		answer:   make(chan debug.EvaluationResult, 1),
 	}
 	l := &c.relay
 	l.mu.Lock()
@@ -71,13 +71,13 @@ func (c caller) Evaluate(ctx context.Context, a debug.EvaluationRequest) (debug.
 	select {
 	case answer := <-r.answer:
 		return answer, nil
-	case <-a.Gone:
+	case <-a.Closed:
 	case <-ctx.Done():
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.drop(r)
-	return debug.Answer{}, context.Canceled
+	return debug.EvaluationResult{}, context.Canceled
 }
 
 // drop forgets a question; l.mu is held.
@@ -110,7 +110,7 @@ func (c *Clients) DeliverAnswer(r Answer) error {
 	if r.EvalID == "" || r.SessionID == "" || r.PauseID == "" {
 		return &debug.Error{Code: "missing_fields", Message: "eval_id, session_id and pause_id required"}
 	}
-	a := debug.Answer{SessionID: r.SessionID, Output: r.Result, Stdout: r.Stdout, ResultCID: r.CID}
+	a := debug.EvaluationResult{SessionID: r.SessionID, Output: r.Result, Stdout: r.Stdout, ResultCID: r.CID}
 	if r.CID != "" && r.Data != nil {
 		it := item.Item{CID: r.CID, Data: r.Data, Format: r.Format}
 		if err := item.Keep(c.hub.Store(), it); err != nil {

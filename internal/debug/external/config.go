@@ -12,10 +12,10 @@ import (
 	"github.com/claudeless/claudeless/mcp"
 )
 
-// Entry reads one server's entry in the servers dialect: transport, then
-// command, args, env and cwd, or url; timeout_s and auto_reconnect. Other
-// members and wrong types are errors that name the field.
-func Entry(name string, entry json.RawMessage) (mcp.ServerConfig, error) {
+// ParseEntry parses the configuration of one server: transport, then command, args,
+// env and cwd, or url; timeout_s and auto_reconnect. Other members and wrong types
+// are errors that name the field.
+func ParseEntry(name string, entry json.RawMessage) (mcp.ServerConfig, error) {
 	if !mcp.ValidName(name) {
 		return mcp.ServerConfig{}, badName(name)
 	}
@@ -48,14 +48,14 @@ func Entry(name string, entry json.RawMessage) (mcp.ServerConfig, error) {
 	return cfg, nil
 }
 
-// Load reads a configuration file: {"servers": {NAME: ENTRY}}. Everything that
-// is wrong with it is in the error.
-func Load(file string, data []byte) ([]mcp.ServerConfig, error) {
+// ParseConfig parses a configuration file: {"servers": {NAME: ENTRY}}. The error
+// lists every problem in it.
+func ParseConfig(file string, data []byte) ([]mcp.ServerConfig, error) {
 	var doc struct {
 		Servers *json.RawMessage `json:"servers"`
 	}
 	if err := json.Unmarshal(data, &doc); err != nil {
-		return nil, fmt.Errorf("%s%s: %w", file, position(data, err), err)
+		return nil, fmt.Errorf("%s%s: %w", file, syntaxErrorPosition(data, err), err)
 	}
 	if doc.Servers == nil {
 		return nil, fmt.Errorf(`%s: there is no "servers"`, file)
@@ -76,19 +76,19 @@ func Load(file string, data []byte) ([]mcp.ServerConfig, error) {
 			return nil, fmt.Errorf("%s: %w", file, err)
 		}
 		name, _ := key.(string)
-		cfg, err := Entry(name, entry)
+		cfg, err := ParseEntry(name, entry)
 		if err != nil {
 			wrong = append(wrong, fmt.Errorf("%s: %w", file, err))
 			continue
 		}
 		cfg.Source = ""
-		all = Merge(all, []mcp.ServerConfig{cfg})
+		all = MergeServers(all, []mcp.ServerConfig{cfg})
 	}
 	return all, errors.Join(wrong...)
 }
 
-// position is ":LINE:COL" of a syntax error.
-func position(data []byte, err error) string {
+// syntaxErrorPosition returns ":LINE:COL" of a syntax error.
+func syntaxErrorPosition(data []byte, err error) string {
 	syntax, ok := errors.AsType[*json.SyntaxError](err)
 	if !ok {
 		return ""
@@ -98,9 +98,9 @@ func position(data []byte, err error) string {
 	return fmt.Sprintf(":%d:%d", line, max(1, len(before)-bytes.LastIndexByte(before, '\n')-1))
 }
 
-// Inline reads "NAME:VALUE": a URL is a server reached by SSE, anything else a
-// command and its arguments, separated by white space.
-func Inline(text string) (mcp.ServerConfig, error) {
+// ParseInline parses "NAME:VALUE": a URL is a server reached by SSE, anything else
+// a command and its arguments, separated by white space.
+func ParseInline(text string) (mcp.ServerConfig, error) {
 	name, value, ok := strings.Cut(text, ":")
 	value = strings.TrimSpace(value)
 	switch {
@@ -124,9 +124,9 @@ func Inline(text string) (mcp.ServerConfig, error) {
 	return cfg, nil
 }
 
-// Merge adds servers to a list; of one name the later counts, in the place of
-// the earlier.
-func Merge(list, more []mcp.ServerConfig) []mcp.ServerConfig {
+// MergeServers adds servers to a list. A server with the name of an earlier one
+// replaces it.
+func MergeServers(list, more []mcp.ServerConfig) []mcp.ServerConfig {
 	list = slices.Clone(list)
 	for _, cfg := range more {
 		at := slices.IndexFunc(list, func(c mcp.ServerConfig) bool { return c.Name == cfg.Name })

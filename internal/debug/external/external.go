@@ -22,7 +22,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// The codes of refusals beside those of package debug.
+// Error codes, in addition to those of package debug.
 const (
 	CodeServerNotFound     = "server_not_found"
 	CodeServerNotConnected = "server_not_connected"
@@ -37,7 +37,7 @@ const (
 	CodeResourceNotFound   = "resource_not_found"
 )
 
-// connectTimeout bounds a connect; it is fixed.
+// connectTimeout bounds one connection attempt.
 const connectTimeout = 30 * time.Second
 
 // Options configure a Manager. Hub and Now must be set.
@@ -45,7 +45,7 @@ type Options struct {
 	Hub     *debug.Hub
 	Now     func() time.Time
 	Servers []mcp.ServerConfig // connected by Start
-	Environ []string           // of stdio servers
+	Environ []string           // environment of stdio servers
 	CWD     string
 	Version string // clientInfo.version
 }
@@ -57,15 +57,15 @@ type Manager struct {
 	now func() time.Time
 	mcp *mcp.Manager
 
-	add sync.Mutex // held while a server is added
+	addMu sync.Mutex // held while a server is added
 
-	mu        sync.Mutex
-	runtime   []mcp.ServerConfig   // added at run time
-	connected map[string]time.Time // since when, as far as it was seen
-	once      map[string]bool      // servers that were connected at any time
+	mu            sync.Mutex
+	runtime       []mcp.ServerConfig   // added at run time
+	connected     map[string]time.Time // connection time, as far as it was observed
+	everConnected map[string]bool      // servers that have been connected at least once
 }
 
-// New makes a manager; it connects to nothing before Start.
+// New makes a manager. It connects to no server before Start.
 func New(o Options) (*Manager, error) {
 	if o.Hub == nil || o.Now == nil {
 		return nil, errors.New("external: Hub and Now must be set")
@@ -77,41 +77,41 @@ func New(o Options) (*Manager, error) {
 	}
 	m, err := mcp.New(mcp.Options{
 		Servers: o.Servers, ClientVersion: o.Version, Environ: o.Environ, CWD: o.CWD, ConnectTimeout: connectTimeout,
-		Batch: mcp.Batch{Local: 64, Remote: 64}, // none waits for another
+		Batch: mcp.Batch{Local: 64, Remote: 64}, // no server waits for another
 	})
 	if err != nil {
 		return nil, err
 	}
-	return &Manager{hub: o.Hub, now: o.Now, mcp: m, connected: map[string]time.Time{}, once: map[string]bool{}}, nil
+	return &Manager{hub: o.Hub, now: o.Now, mcp: m, connected: map[string]time.Time{}, everConnected: map[string]bool{}}, nil
 }
 
 func badName(name string) error {
-	return debug.Refuse(CodeInvalidName, fmt.Sprintf("server name %q: use letters, digits, _ and -", name), "name", name)
+	return debug.NewError(CodeInvalidName, fmt.Sprintf("server name %q: use letters, digits, _ and -", name), "name", name)
 }
 
 // Start connects the configured servers and returns when each is connected or
 // has failed. ctx bounds only the waiting.
 func (m *Manager) Start(ctx context.Context) error {
 	err := m.mcp.Start(ctx)
-	m.look()
+	m.statuses()
 	return err
 }
 
-// Close ends all servers; afterwards nothing of them is left. It may be called
-// more than once.
+// Close closes all connections and ends all server processes. It may be called more
+// than once.
 func (m *Manager) Close(ctx context.Context) error { return m.mcp.Close(ctx) }
 
-// The states a server can be in.
+// The states of a server.
 const (
 	StatusConnecting   = "connecting"
 	StatusConnected    = "connected"
 	StatusDisconnected = "disconnected"
-	StatusError        = "error"  // it could not be connected
-	StatusFailed       = "failed" // it was lost and did not come back
+	StatusError        = "error"  // the connection attempt failed
+	StatusFailed       = "failed" // the connection was lost and could not be restored
 )
 
-// Client is one server as fronts show it.
-type Client struct {
+// Server is one server as front ends show it.
+type Server struct {
 	Name        string   `json:"-"`
 	Status      string   `json:"status"`
 	Transport   string   `json:"transport"`
@@ -120,23 +120,23 @@ type Client struct {
 	Error       string   `json:"error,omitempty"`
 }
 
-// Clients lists the servers in the order of their configuration.
-func (m *Manager) Clients() []Client {
-	all := []Client{}
-	for _, s := range m.look() {
-		all = append(all, m.client(s))
+// Servers lists the servers in the order of their configuration.
+func (m *Manager) Servers() []Server {
+	all := []Server{}
+	for _, s := range m.statuses() {
+		all = append(all, m.server(s))
 	}
 	return all
 }
 
-func (m *Manager) client(s mcp.ServerStatus) Client {
-	c := Client{Name: s.Name, Transport: s.Config.Type, Tools: []string{}, Status: m.status(s)}
+func (m *Manager) server(s mcp.ServerStatus) Server {
+	c := Server{Name: s.Name, Transport: s.Config.Type, Tools: []string{}, Status: m.status(s)}
 	c.Transport = cmp.Or(c.Transport, "stdio")
 	if c.Status != StatusConnected {
 		c.Error = s.Error
 		return c
 	}
-	for _, t := range m.callable(s.Name) {
+	for _, t := range m.callableTools(s.Name) {
 		c.Tools = append(c.Tools, t.Server+"/"+t.RawName)
 	}
 	m.mu.Lock()
@@ -146,14 +146,13 @@ func (m *Manager) client(s mcp.ServerStatus) Client {
 	return c
 }
 
-// callable lists a server's tools without those that another tool hides by its
-// canonical name.
-func (m *Manager) callable(server string) []protocol.Tool {
+// callableTools lists a server's tools, without those whose canonical name another
+// tool already has.
+func (m *Manager) callableTools(server string) []protocol.Tool {
 	return slices.DeleteFunc(m.mcp.Tools(), func(t protocol.Tool) bool { return t.Server != server })
 }
 
-// status renders the one state machine of the servers in the words of this
-// surface.
+// status translates the state of a server to the words of this API.
 func (m *Manager) status(s mcp.ServerStatus) string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -163,7 +162,7 @@ func (m *Manager) status(s mcp.ServerStatus) string {
 	case mcp.StateConfigured, mcp.StateConnecting:
 		return StatusConnecting
 	case mcp.StateFailed, mcp.StateNeedsAuth:
-		if m.once[s.Name] {
+		if m.everConnected[s.Name] {
 			return StatusFailed
 		}
 		return StatusError
@@ -172,8 +171,9 @@ func (m *Manager) status(s mcp.ServerStatus) string {
 	}
 }
 
-// look returns the servers' states and notes since when they are connected.
-func (m *Manager) look() []mcp.ServerStatus {
+// statuses returns the states of the servers and records since when each is
+// connected.
+func (m *Manager) statuses() []mcp.ServerStatus {
 	all := m.mcp.Servers()
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -184,14 +184,14 @@ func (m *Manager) look() []mcp.ServerStatus {
 			delete(m.connected, s.Name)
 		case !known:
 			m.connected[s.Name] = m.now()
-			m.once[s.Name] = true
+			m.everConnected[s.Name] = true
 		}
 	}
 	return all
 }
 
 func (m *Manager) find(name string) (mcp.ServerStatus, bool) {
-	all := m.look()
+	all := m.statuses()
 	i := slices.IndexFunc(all, func(s mcp.ServerStatus) bool { return s.Name == name })
 	if i < 0 {
 		return mcp.ServerStatus{}, false
@@ -199,45 +199,46 @@ func (m *Manager) find(name string) (mcp.ServerStatus, bool) {
 	return all[i], true
 }
 
-// reach tells why a server cannot be called; nil = it is connected.
-func (m *Manager) reach(name string) error {
+// checkConnected returns an error that says why a server cannot be called; nil = it
+// is connected.
+func (m *Manager) checkConnected(name string) error {
 	s, ok := m.find(name)
 	switch {
 	case !ok:
-		return debug.Refuse(CodeServerNotFound, "", "server", name)
+		return debug.NewError(CodeServerNotFound, "", "server", name)
 	case s.State != mcp.StateConnected:
-		return debug.Refuse(CodeServerNotConnected, s.Error, "server", name)
+		return debug.NewError(CodeServerNotConnected, s.Error, "server", name)
 	}
 	return nil
 }
 
-// Connect adds a server under a name that is not in use and returns its tools.
-// config is its entry in the servers dialect. A server that cannot be reached
-// stays configured.
+// Connect adds a server under an unused name and returns its tools. config is its
+// entry in the configuration format. A server that cannot be reached stays
+// configured.
 func (m *Manager) Connect(ctx context.Context, name string, config json.RawMessage) ([]string, error) {
 	if !mcp.ValidName(name) {
 		return nil, badName(name)
 	}
-	m.add.Lock()
-	defer m.add.Unlock()
+	m.addMu.Lock()
+	defer m.addMu.Unlock()
 	if _, ok := m.find(name); ok {
-		return nil, debug.Refuse(CodeDuplicateName, "", "name", name)
+		return nil, debug.NewError(CodeDuplicateName, "", "name", name)
 	}
-	cfg, err := Entry(name, config)
+	cfg, err := ParseEntry(name, config)
 	if err != nil {
-		return nil, debug.Refuse(CodeInvalidConfig, err.Error(), "name", name)
+		return nil, debug.NewError(CodeInvalidConfig, err.Error(), "name", name)
 	}
 	m.mu.Lock()
 	m.runtime = append(m.runtime, cfg)
 	desired := slices.Clone(m.runtime)
 	m.mu.Unlock()
 	change, err := m.mcp.SetServers(ctx, runtimeSource, desired)
-	m.hub.Announce(debug.TopicServers)
+	m.hub.PublishChange(debug.TopicServers)
 	if err != nil {
-		return nil, debug.Refuse(CodeConnectFailed, err.Error(), "name", name)
+		return nil, debug.NewError(CodeConnectFailed, err.Error(), "name", name)
 	}
 	if reason, failed := change.Errors[name]; failed {
-		return nil, debug.Refuse(CodeConnectFailed, reason, "name", name)
+		return nil, debug.NewError(CodeConnectFailed, reason, "name", name)
 	}
 	return m.toolNames(name), nil
 }
@@ -249,29 +250,29 @@ func (m *Manager) toolNames(name string) []string {
 	if !ok {
 		return []string{}
 	}
-	return m.client(s).Tools
+	return m.server(s).Tools
 }
 
-// Disconnect ends a server's connection and keeps its configuration.
+// Disconnect closes a server's connection and keeps its configuration.
 func (m *Manager) Disconnect(ctx context.Context, name string) error {
 	if _, ok := m.find(name); !ok {
-		return debug.Refuse(CodeServerNotFound, "", "name", name)
+		return debug.NewError(CodeServerNotFound, "", "name", name)
 	}
 	err := m.mcp.Disconnect(ctx, name)
-	m.look()
-	m.hub.Announce(debug.TopicServers)
+	m.statuses()
+	m.hub.PublishChange(debug.TopicServers)
 	return err
 }
 
 // Reconnect connects a server that is not connected and returns its tools.
 func (m *Manager) Reconnect(ctx context.Context, name string) ([]string, error) {
 	if _, ok := m.find(name); !ok {
-		return nil, debug.Refuse(CodeServerNotFound, "", "name", name)
+		return nil, debug.NewError(CodeServerNotFound, "", "name", name)
 	}
 	err := m.mcp.Connect(ctx, name)
-	m.hub.Announce(debug.TopicServers)
+	m.hub.PublishChange(debug.TopicServers)
 	if err != nil {
-		return nil, debug.Refuse(CodeConnectFailed, err.Error(), "name", name)
+		return nil, debug.NewError(CodeConnectFailed, err.Error(), "name", name)
 	}
 	return m.toolNames(name), nil
 }
@@ -289,15 +290,15 @@ type Tool struct {
 func (m *Manager) Tools(server string) ([]Tool, error) {
 	if server != "" {
 		if _, ok := m.find(server); !ok {
-			return nil, debug.Refuse(CodeServerNotFound, "", "server", server)
+			return nil, debug.NewError(CodeServerNotFound, "", "server", server)
 		}
 	}
 	all := []Tool{}
-	for _, s := range m.look() {
+	for _, s := range m.statuses() {
 		if s.State != mcp.StateConnected || server != "" && s.Name != server {
 			continue
 		}
-		for _, t := range m.callable(s.Name) {
+		for _, t := range m.callableTools(s.Name) {
 			all = append(all, Tool{
 				Name: t.Server + "/" + t.RawName, Server: t.Server, Original: t.RawName,
 				Description: t.Description, InputSchema: t.InputSchema,
@@ -308,9 +309,9 @@ func (m *Manager) Tools(server string) ([]Tool, error) {
 }
 
 // Call runs a tool and returns its result as the server sent it. The call is
-// recorded and its result kept, however it went.
+// recorded and its result stored, also when it fails.
 func (m *Manager) Call(ctx context.Context, name string, arguments json.RawMessage) (json.RawMessage, error) {
-	server, tool, err := m.split(name)
+	server, tool, err := m.splitToolName(name)
 	if err != nil {
 		return nil, err
 	}
@@ -319,7 +320,7 @@ func (m *Manager) Call(ctx context.Context, name string, arguments json.RawMessa
 	}
 	rec := debug.Record{Ending: debug.Ending{Source: "mcp_client", Server: server, Status: "success"}}
 	cid, _, _ := m.hub.Store().PutJSON(arguments)
-	rec.MethodName, rec.Client, rec.Values = name, debug.ClientExternal, debug.Input{JSON: arguments, CID: cid}
+	rec.MethodName, rec.Client, rec.Values = name, debug.ClientExternal, debug.JSONInput{JSON: arguments, CID: cid}
 	rec.StartedAt = float64(m.now().UnixMicro()) / 1e6
 	result, err := m.call(ctx, server, tool, arguments)
 	if err != nil {
@@ -345,22 +346,22 @@ func (m *Manager) Call(ctx context.Context, name string, arguments json.RawMessa
 	return result, err
 }
 
-// split takes "server/tool" apart at the names there are.
-func (m *Manager) split(name string) (server, tool string, err error) {
+// splitToolName splits "server/tool", using the names of the configured servers.
+func (m *Manager) splitToolName(name string) (server, tool string, err error) {
 	for i := range len(name) {
 		if name[i] != '/' {
 			continue
 		}
 		server, tool = name[:i], name[i+1:]
-		if err := m.reach(server); err != nil {
+		if err := m.checkConnected(server); err != nil {
 			return "", "", err
 		}
-		if !slices.ContainsFunc(m.callable(server), func(t protocol.Tool) bool { return t.RawName == tool }) {
-			return "", "", debug.Refuse(CodeToolNotFound, "", "tool", name)
+		if !slices.ContainsFunc(m.callableTools(server), func(t protocol.Tool) bool { return t.RawName == tool }) {
+			return "", "", debug.NewError(CodeToolNotFound, "", "tool", name)
 		}
 		return server, tool, nil
 	}
-	return "", "", debug.Refuse(CodeInvalidToolName, "a tool is named server/tool", "tool", name)
+	return "", "", debug.NewError(CodeInvalidToolName, "a tool is named server/tool", "tool", name)
 }
 
 func (m *Manager) call(ctx context.Context, server, tool string, arguments json.RawMessage) (json.RawMessage, error) {
@@ -369,7 +370,7 @@ func (m *Manager) call(ctx context.Context, server, tool string, arguments json.
 	if err == nil {
 		return result, nil
 	}
-	e := debug.Refuse(CodeCallFailed, err.Error(), "tool", name)
+	e := debug.NewError(CodeCallFailed, err.Error(), "tool", name)
 	timeout, isTimeout := errors.AsType[*mcp.TimeoutError](err)
 	rpc, isRPC := errors.AsType[*mcp.RPCError](err)
 	switch {
@@ -404,7 +405,7 @@ type Resource struct {
 func (m *Manager) Resources(server string) ([]Resource, error) {
 	found, err := m.mcp.Resources(server)
 	if err != nil {
-		return nil, debug.Refuse(CodeServerNotFound, "", "server", server)
+		return nil, debug.NewError(CodeServerNotFound, "", "server", server)
 	}
 	all := []Resource{}
 	for _, r := range found {
@@ -413,20 +414,21 @@ func (m *Manager) Resources(server string) ([]Resource, error) {
 	return all, nil
 }
 
-// Contents is a resource that was read.
+// Contents is the content of a resource.
 type Contents struct {
 	Content  string `json:"content"` // base64 for binary contents
 	MIMEType string `json:"mime_type"`
 }
 
-// Read reads one resource; of several contents the first is returned.
+// Read reads one resource. If the server returns several contents, Read returns the
+// first.
 func (m *Manager) Read(ctx context.Context, server, uri string) (Contents, error) {
-	if err := m.reach(server); err != nil {
+	if err := m.checkConnected(server); err != nil {
 		return Contents{}, err
 	}
 	raw, err := m.mcp.ReadResource(ctx, server, uri)
 	if err != nil {
-		return Contents{}, debug.Refuse(CodeResourceNotFound, err.Error(), "uri", uri, "server", server)
+		return Contents{}, debug.NewError(CodeResourceNotFound, err.Error(), "uri", uri, "server", server)
 	}
 	var result struct {
 		Contents []struct {
@@ -436,7 +438,7 @@ func (m *Manager) Read(ctx context.Context, server, uri string) (Contents, error
 		} `json:"contents"`
 	}
 	if err := json.Unmarshal(raw, &result); err != nil || len(result.Contents) == 0 {
-		return Contents{}, debug.Refuse(CodeResourceNotFound, "the server sent no contents", "uri", uri)
+		return Contents{}, debug.NewError(CodeResourceNotFound, "the server sent no contents", "uri", uri)
 	}
 	first := result.Contents[0]
 	c := Contents{Content: first.Blob, MIMEType: first.MIMEType}

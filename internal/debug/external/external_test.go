@@ -86,7 +86,7 @@ func entry(t *testing.T, mode string, more ...string) json.RawMessage {
 
 func server(t *testing.T, name, mode string, more ...string) mcp.ServerConfig {
 	t.Helper()
-	cfg, err := Entry(name, entry(t, mode, more...))
+	cfg, err := ParseEntry(name, entry(t, mode, more...))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -105,11 +105,11 @@ func code(err error) string {
 }
 
 // client waits, for some seconds, until a server is as wanted.
-func client(t *testing.T, m *Manager, name, status string) Client {
+func client(t *testing.T, m *Manager, name, status string) Server {
 	t.Helper()
 	deadline := time.Now().Add(8 * time.Second)
 	for {
-		for _, c := range m.Clients() {
+		for _, c := range m.Servers() {
 			if c.Name == name && c.Status == status {
 				return c
 			}
@@ -129,7 +129,7 @@ func TestNew(t *testing.T) {
 	}
 	m, _ := newManager(t)
 	tools, err := m.Tools("")
-	if got := m.Clients(); len(got) != 0 || err != nil || len(tools) != 0 { // C6 C7
+	if got := m.Servers(); len(got) != 0 || err != nil || len(tools) != 0 { // C6 C7
 		t.Errorf("%v, %v, %v", got, tools, err)
 	}
 	resources, err := m.Resources("")
@@ -156,11 +156,11 @@ func TestNames(t *testing.T) {
 }
 
 func TestConnecting(t *testing.T) {
-	missing, err := Inline("missing:/nosuch/command")
+	missing, err := ParseInline("missing:/nosuch/command")
 	if err != nil {
 		t.Fatal(err)
 	}
-	nowhere, err := Inline("nowhere:http://127.0.0.1:1/sse")
+	nowhere, err := ParseInline("nowhere:http://127.0.0.1:1/sse")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -476,7 +476,7 @@ func TestKilledServer(t *testing.T) {
 // not be connected in 30 s is in error (C169).
 func TestStatusWords(t *testing.T) {
 	m, _ := newManager(t)
-	m.once["lost"] = true
+	m.everConnected["lost"] = true
 	for _, tt := range []struct {
 		server string
 		state  mcp.State
@@ -502,7 +502,7 @@ func TestStatusWords(t *testing.T) {
 }
 
 func TestLoad(t *testing.T) {
-	two, err := Load("f.json", []byte(`{"servers":{"b":{"transport":"stdio","command":"x"},"a":{"transport":"sse","url":"http://h/sse","timeout_s":1.5,"auto_reconnect":false}}}`)) // C70
+	two, err := ParseConfig("f.json", []byte(`{"servers":{"b":{"transport":"stdio","command":"x"},"a":{"transport":"sse","url":"http://h/sse","timeout_s":1.5,"auto_reconnect":false}}}`)) // C70
 	if err != nil || len(two) != 2 {
 		t.Fatalf("%v, %v", two, err)
 	}
@@ -513,7 +513,7 @@ func TestLoad(t *testing.T) {
 	if a := two[1]; a.URL != "http://h/sse" || a.Timeout != 1500*time.Millisecond || *a.AutoReconnect {
 		t.Errorf("%+v", a)
 	}
-	if none, err := Load("f.json", []byte(`{"servers":{}}`)); err != nil || len(none) != 0 { // C71
+	if none, err := ParseConfig("f.json", []byte(`{"servers":{}}`)); err != nil || len(none) != 0 { // C71
 		t.Errorf("%v, %v", none, err)
 	}
 	for text, want := range map[string][]string{
@@ -532,7 +532,7 @@ func TestLoad(t *testing.T) {
 		`{"servers":{"a b":{"transport":"stdio","command":"c"}}}`:              {"a b"},
 		`{"servers":{"x":{},"y":{"transport":"sse"}}}`:                         {`"x"`, `"y"`}, // all at once
 	} {
-		_, err := Load("f.json", []byte(text))
+		_, err := ParseConfig("f.json", []byte(text))
 		for _, w := range want {
 			if err == nil || !strings.Contains(err.Error(), w) {
 				t.Errorf("%s: %v, want %s", text, err, w)
@@ -551,17 +551,17 @@ func TestInline(t *testing.T) {
 		{"db:https://h/mcp/sse", "sse", "", "https://h/mcp/sse", nil},                    // C88 C166
 	}
 	for _, tt := range tests {
-		got, err := Inline(tt.text)
+		got, err := ParseInline(tt.text)
 		if err != nil || got.Type != tt.kind || got.Command != tt.command || got.URL != tt.url || cmp.Diff(tt.args, got.Args) != "" || got.Timeout != 30*time.Second {
 			t.Errorf("%s: %+v, %v", tt.text, got, err)
 		}
 	}
 	for _, text := range []string{"no-colon", ":command", "name:", "name:  ", "a b:x", "a/b:x", ""} { // C90 C91 C92
-		if got, err := Inline(text); err == nil {
+		if got, err := ParseInline(text); err == nil {
 			t.Errorf("%q: %+v", text, got)
 		}
 	}
-	merged := Merge([]mcp.ServerConfig{{Name: "a", Command: "file"}, {Name: "b"}}, []mcp.ServerConfig{{Name: "a", Command: "inline"}, {Name: "c"}})
+	merged := MergeServers([]mcp.ServerConfig{{Name: "a", Command: "file"}, {Name: "b"}}, []mcp.ServerConfig{{Name: "a", Command: "inline"}, {Name: "c"}})
 	if len(merged) != 3 || merged[0].Command != "inline" || merged[2].Name != "c" {
 		t.Errorf("%+v", merged)
 	}
@@ -570,7 +570,7 @@ func TestInline(t *testing.T) {
 func FuzzLoad(f *testing.F) {
 	f.Add(`{"servers":{"x":{"transport":"stdio","command":"c"}}}`)
 	f.Fuzz(func(t *testing.T, text string) {
-		servers, err := Load("f", []byte(text))
+		servers, err := ParseConfig("f", []byte(text))
 		for _, s := range servers {
 			if err == nil && !mcp.ValidName(s.Name) {
 				t.Errorf("%q was taken", s.Name)

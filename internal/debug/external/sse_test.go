@@ -135,7 +135,7 @@ func TestRuntimeServersAreForgotten(t *testing.T) {
 	if err := os.WriteFile(file, text, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	servers, err := Load(file, text)
+	servers, err := ParseConfig(file, text)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -146,7 +146,7 @@ func TestRuntimeServersAreForgotten(t *testing.T) {
 	if data, err := os.ReadFile(file); err != nil || string(data) != string(text) {
 		t.Errorf("%s, %v", data, err)
 	}
-	if again, _ := newManager(t, servers...); len(again.Clients()) != 0 {
+	if again, _ := newManager(t, servers...); len(again.Servers()) != 0 {
 		t.Error("the new manager knows the server")
 	}
 }

@@ -17,15 +17,15 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// Gate is the debugger as a hook reaches it: before and after a call are two
-// processes, so the call is found by the agent's own ids. An error of Before
-// beside a call id is of a call that was stopped.
+// Gate is the debugger as a hook uses it. A hook runs as one process before a call
+// and another after it, so the call is identified by the agent's own ids. If Before
+// returns an error with a call id, the call was stopped.
 type Gate interface {
 	Before(ctx context.Context, c debug.Call) (callID string, d debug.Decision, err error)
 	AfterUse(ctx context.Context, session, toolUseID string, o debug.Outcome) (debug.Decision, error)
 }
 
-// input is what of a hook event counts here.
+// input holds the fields of a hook event that are used here.
 type input struct {
 	Event     string          `json:"hook_event_name"`
 	SessionID string          `json:"session_id"`
@@ -41,8 +41,8 @@ type input struct {
 // maxInput bounds the JSON of one event.
 const maxInput = 64 << 20
 
-// Run handles one event: PreToolUse, PostToolUse or PostToolUseFailure. Other
-// events are fine and do nothing.
+// Run handles one event: PreToolUse, PostToolUse or PostToolUseFailure. It ignores
+// other events.
 func Run(ctx context.Context, g Gate, stdin io.Reader, stdout io.Writer) error {
 	data, err := io.ReadAll(io.LimitReader(stdin, maxInput+1))
 	if err != nil {
@@ -79,12 +79,12 @@ func before(ctx context.Context, g Gate, in input) (nothing *protocol.HookOutput
 		return nil, err
 	}
 	callID, d, err := g.Before(ctx, debug.Call{
-		Tool: in.ToolName, Input: in.ToolInput, Session: in.SessionID, ToolUseID: in.ToolUseID, Client: debug.ClientHook, Site: site,
+		Tool: in.ToolName, Input: in.ToolInput, Session: in.SessionID, ToolUseID: in.ToolUseID, Client: debug.ClientHook, CallSite: site,
 	})
 	switch {
 	case err != nil && (callID == "" || ctx.Err() != nil):
 		return nil, err
-	case err != nil: // the call was stopped, and who was to decide is gone
+	case err != nil: // the call was stopped, and the debugger is no longer reachable
 		d = debug.Decision{Action: debug.ActionRaise, Message: "debugger: " + err.Error()}
 	}
 	specific := &protocol.HookSpecificOutput{HookEventName: in.Event}
@@ -97,16 +97,16 @@ func before(ctx context.Context, g Gate, in input) (nothing *protocol.HookOutput
 		specific.PermissionDecisionReason = d.Message
 		o = debug.Outcome{Failed: true, Error: d.Message, ErrorType: d.Type}
 	case debug.ActionSkip:
-		// A hook cannot make up a result: the agent gets it as the reason why
+		// A hook cannot return a result: the agent receives it as the reason why
 		// the tool did not run.
-		specific.PermissionDecisionReason = debug.Text(d.Result)
+		specific.PermissionDecisionReason = debug.ResultText(d.Result)
 		o = debug.Outcome{Result: d.Result}
 	default:
 		return nothing, nil
 	}
 	specific.PermissionDecision = "deny"
-	// No other event follows a denial, so the call is completed here. That may
-	// fail: what was decided counts in any case.
+	// No other event follows a denial, so the call is completed here. An error does
+	// not change the decision.
 	_, _ = g.AfterUse(ctx, in.SessionID, in.ToolUseID, o)
 	return &protocol.HookOutput{Specific: specific}, nil
 }

@@ -74,7 +74,7 @@ func TestRun(t *testing.T) {
 			t.Errorf("%s: completed %s", tt.name, tt.gate.use)
 		}
 		if tt.name == "goes on" {
-			want := &debug.Call{Tool: "Bash", Input: raw(`{"command":"ls"}`), Session: "s", ToolUseID: "tu", Client: debug.ClientHook, Site: raw(`{"cwd":"/w","transcript_path":"/t"}`)}
+			want := &debug.Call{Tool: "Bash", Input: raw(`{"command":"ls"}`), Session: "s", ToolUseID: "tu", Client: debug.ClientHook, CallSite: raw(`{"cwd":"/w","transcript_path":"/t"}`)}
 			if diff := cmp.Diff(want, tt.gate.call); diff != "" {
 				t.Errorf("%s: %s", tt.name, diff)
 			}

@@ -31,7 +31,7 @@ func externalTools() []tool {
 func managed(run func(ctx context.Context, m *external.Manager, a arguments) (any, error)) func(context.Context, *face, arguments) (any, error) {
 	return func(_ context.Context, f *face, a arguments) (any, error) {
 		if f.external == nil {
-			return nil, debug.Refuse("mcp_clients_unavailable", "start the debugger with --mcp-clients to use external servers")
+			return nil, debug.NewError("mcp_clients_unavailable", "start the debugger with --mcp-clients to use external servers")
 		}
 		return wire.Later(func(ctx context.Context) (any, error) { return run(ctx, f.external, a) }), nil
 	}
@@ -44,7 +44,7 @@ func listServers(_ context.Context, m *external.Manager, _ arguments) (any, erro
 		Error  string `json:"error,omitempty"`
 	}
 	servers := map[string]server{}
-	for _, c := range m.Clients() {
+	for _, c := range m.Servers() {
 		v := server{Status: c.Status, Error: c.Error}
 		if c.Status == external.StatusConnected {
 			n := len(c.Tools)

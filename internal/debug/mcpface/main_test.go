@@ -214,9 +214,9 @@ type agentRun struct{}
 
 func (agentRun) ID() string { return "agent-1" }
 
-func (agentRun) Site(protocol.ToolUse) json.RawMessage { return json.RawMessage(`{"turn":3}`) }
+func (agentRun) CallSite(protocol.ToolUse) json.RawMessage { return json.RawMessage(`{"turn":3}`) }
 
-func (agentRun) Shape(_ protocol.ToolUse, text string) protocol.ToolResult {
+func (agentRun) ShapeResult(_ protocol.ToolUse, text string) protocol.ToolResult {
 	return protocol.ToolResult{Content: protocol.Content{Text: text}}
 }
 

@@ -60,7 +60,7 @@ func resume(ctx context.Context, f *face, a arguments) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	var r debug.Resume
+	var r debug.ResumeRequest
 	if err := json.Unmarshal(raw, &r); err != nil {
 		return nil, &debug.Error{Code: debug.CodeInvalidArguments, Message: err.Error()}
 	}
@@ -91,13 +91,13 @@ func calls(_ context.Context, f *face, a arguments) (any, error) {
 const longestWait = time.Hour
 
 func evaluate(_ context.Context, f *face, a arguments) (any, error) {
-	q := debug.Question{PauseID: a.text("pause_id"), Session: a.text("session_id"), Expr: a.text("expression")}
+	q := debug.EvaluateParams{PauseID: a.text("pause_id"), Session: a.text("session_id"), Expr: a.text("expression")}
 	if q.Session != "" && !debug.IsSessionID(q.Session) {
-		return nil, debug.Refuse(debug.CodeInvalidSession, "no session has such an id", "session_id", q.Session)
+		return nil, debug.NewError(debug.CodeInvalidSession, "no session has such an id", "session_id", q.Session)
 	}
 	if t := a.number("timeout_s"); t != nil {
 		if *t <= 0 {
-			return nil, debug.Refuse(debug.CodeInvalidArguments, "timeout_s must be above 0", "parameter", "timeout_s")
+			return nil, debug.NewError(debug.CodeInvalidArguments, "timeout_s must be above 0", "parameter", "timeout_s")
 		}
 		q.Timeout = time.Duration(min(*t, longestWait.Seconds()) * float64(time.Second))
 	}

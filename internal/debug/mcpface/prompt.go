@@ -67,7 +67,7 @@ func (f *face) startPrompt() (any, error) {
 
 func (f *face) inspectPrompt(id string) (any, error) {
 	if id == "" {
-		return nil, protocolError(debug.Missing("pause_id"))
+		return nil, protocolError(debug.MissingParameter("pause_id"))
 	}
 	p, err := f.hub.Pause(id)
 	if err != nil {
@@ -93,7 +93,7 @@ func (f *face) inspectPrompt(id string) (any, error) {
 	if d.Signature != "" {
 		parts = append(parts, section{"Schema", json.RawMessage(quoted(d.Signature))})
 	}
-	phase := cmp.Or(d.Phase, debug.Before)
+	phase := cmp.Or(d.Phase, debug.PhaseBefore)
 	head := fmt.Sprintf("A call of %s is paused %s it runs (pause_id %s, reason %s, session %q). What may be decided with breakpoint_continue: %v. "+
 		"breakpoint_repl_eval evaluates expressions at it.", d.MethodName, phase, p.ID, d.Reason, d.SessionID, d.Capabilities)
 	return message("The paused call of "+d.MethodName, head, parts...)

@@ -113,11 +113,11 @@ func (t tool) check(raw json.RawMessage) (arguments, error) {
 		}
 		switch {
 		case !ok && p.required:
-			return nil, debug.Missing(p.name)
+			return nil, debug.MissingParameter(p.name)
 		case !ok:
 			continue
 		case !p.takes(v):
-			return nil, debug.Refuse(cmp.Or(p.wrong, debug.CodeInvalidArguments), fmt.Sprintf("%s must be of type %s", p.name, p.kind), "parameter", p.name)
+			return nil, debug.NewError(cmp.Or(p.wrong, debug.CodeInvalidArguments), fmt.Sprintf("%s must be of type %s", p.name, p.kind), "parameter", p.name)
 		}
 		a[p.name] = v
 	}

@@ -9,9 +9,9 @@
 //
 // # Mounting
 //
-// [Handler] answers / and the files of the page, and 404 to everything else, so
-// it can be what answers the paths that no other front has. Host and Origin are
-// left to the server, see package serve.
+// [Handler] answers / and the files of the page, and 404 to everything else, so it
+// can serve as the fallback handler behind the other front ends. The server checks
+// Host and Origin, see package serve.
 package page
 
 import (
@@ -25,8 +25,8 @@ var files embed.FS
 
 // Options configure a Handler. The zero value works.
 type Options struct {
-	// Servers says that the external servers' routes are there; without it the
-	// page has no list of servers.
+	// Servers says whether the routes of package external are served. Without them
+	// the page shows no list of servers.
 	Servers bool
 }
 
@@ -35,7 +35,7 @@ const (
 		"base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
 )
 
-// The types of what pages are made of.
+// The content types of the pages.
 const (
 	HTML   = "text/html; charset=utf-8"
 	Script = "text/javascript; charset=utf-8"
@@ -54,7 +54,7 @@ func Handler(o Options) http.Handler {
 			body = bytes.Replace(body, []byte(`<section id="servers"`), []byte(`<section hidden id="servers"`), 1)
 		}
 		mux.HandleFunc("GET "+path, func(w http.ResponseWriter, _ *http.Request) {
-			Write(w, http.StatusOK, f.kind, body)
+			WritePage(w, http.StatusOK, f.kind, body)
 		})
 	}
 	return mux
@@ -63,13 +63,14 @@ func Handler(o Options) http.Handler {
 func read(name string) []byte {
 	body, err := files.ReadFile(name)
 	if err != nil {
-		panic(err) // it is embedded
+		panic(err) // the file is embedded, so this cannot happen
 	}
 	return body
 }
 
-// Write answers with a page or a file of one, which reaches its own origin alone.
-func Write(w http.ResponseWriter, status int, kind string, body []byte) {
+// WritePage answers with a page, or a file of one, that may load only from its own
+// origin.
+func WritePage(w http.ResponseWriter, status int, kind string, body []byte) {
 	h := w.Header()
 	h.Set("Content-Type", kind)
 	h.Set("Cache-Control", "no-cache")
@@ -77,5 +78,5 @@ func Write(w http.ResponseWriter, status int, kind string, body []byte) {
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Referrer-Policy", "no-referrer")
 	w.WriteHeader(status)
-	_, _ = w.Write(body) // the client may have gone away
+	_, _ = w.Write(body) // the client may have closed the connection
 }

@@ -237,7 +237,7 @@ func (p *proxy) handle(ctx context.Context, c *call, m message, line []byte) {
 	}
 	var answer json.RawMessage
 	if d.Action == debug.ActionSkip {
-		answer = encode(m.ID, p.shape(name, d.Result, protocol.Content{Text: debug.Text(d.Result)}))
+		answer = encode(m.ID, p.shape(name, d.Result, protocol.Content{Text: debug.ResultText(d.Result)}))
 	} else {
 		answer = p.carryOut(ctx, c, m, line, d)
 	}
@@ -253,7 +253,7 @@ func (p *proxy) handle(ctx context.Context, c *call, m message, line []byte) {
 	case d.Action == debug.ActionRaise:
 		p.reply(m.ID, errorResult(d.Message))
 	case d.Action == debug.ActionModify:
-		p.reply(m.ID, p.shape(name, d.Result, debug.NewContent(d.Result)))
+		p.reply(m.ID, p.shape(name, d.Result, debug.EditedContent(d.Result)))
 	}
 }
 

@@ -120,7 +120,7 @@ func (s *session) paused() debug.Event {
 	}
 }
 
-func (s *session) resume(id string, r debug.Resume) {
+func (s *session) resume(id string, r debug.ResumeRequest) {
 	s.t.Helper()
 	if err := s.hub.Resume(s.t.Context(), id, r); err != nil {
 		s.t.Error(err)
@@ -158,17 +158,17 @@ func TestProxy(t *testing.T) {
 	raw := func(s string) json.RawMessage { return json.RawMessage(s) }
 	tests := []struct {
 		name          string
-		before, after debug.Resume
+		before, after debug.ResumeRequest
 		want          string
 	}{
-		{"continue", debug.Resume{}, debug.Resume{}, fmt.Sprintf(echoed, "hi")},
-		{"modify", debug.Resume{ModifiedArgs: &[]json.RawMessage{raw(`{"text":"other"}`)}}, debug.Resume{}, fmt.Sprintf(echoed, "other")},
-		{"skip", debug.Resume{Action: "skip", FakeResult: raw(`{"a":1}`)}, debug.Resume{}, `{"content":[{"type":"text","text":"{\"a\":1}"}],"structuredContent":{"a":1}}`},
-		{"raise", debug.Resume{Action: "raise", ExceptionMessage: "no"}, debug.Resume{}, `{"content":[{"type":"text","text":"no"}],"isError":true}`},
-		{"replace", debug.Resume{ReplacementFunction: "t/fail"}, debug.Resume{}, `{"content":[{"text":"it failed","type":"text"}],"isError":true}`},
-		{"replace by a tool of another server", debug.Resume{ReplacementFunction: "u/x"}, debug.Resume{}, `{"content":[{"type":"text","text":"debugger: server t has no tool mcp__u__x to run instead"}],"isError":true}`},
-		{"result changed", debug.Resume{}, debug.Resume{ModifiedResult: raw(`"new"`)}, `{"content":[{"type":"text","text":"new"}]}`},
-		{"failed afterwards", debug.Resume{}, debug.Resume{Action: "raise", ExceptionMessage: "bad"}, `{"content":[{"type":"text","text":"bad"}],"isError":true}`},
+		{"continue", debug.ResumeRequest{}, debug.ResumeRequest{}, fmt.Sprintf(echoed, "hi")},
+		{"modify", debug.ResumeRequest{ModifiedArgs: &[]json.RawMessage{raw(`{"text":"other"}`)}}, debug.ResumeRequest{}, fmt.Sprintf(echoed, "other")},
+		{"skip", debug.ResumeRequest{Action: "skip", FakeResult: raw(`{"a":1}`)}, debug.ResumeRequest{}, `{"content":[{"type":"text","text":"{\"a\":1}"}],"structuredContent":{"a":1}}`},
+		{"raise", debug.ResumeRequest{Action: "raise", ExceptionMessage: "no"}, debug.ResumeRequest{}, `{"content":[{"type":"text","text":"no"}],"isError":true}`},
+		{"replace", debug.ResumeRequest{ReplacementFunction: "t/fail"}, debug.ResumeRequest{}, `{"content":[{"text":"it failed","type":"text"}],"isError":true}`},
+		{"replace by a tool of another server", debug.ResumeRequest{ReplacementFunction: "u/x"}, debug.ResumeRequest{}, `{"content":[{"type":"text","text":"debugger: server t has no tool mcp__u__x to run instead"}],"isError":true}`},
+		{"result changed", debug.ResumeRequest{}, debug.ResumeRequest{ModifiedResult: raw(`"new"`)}, `{"content":[{"type":"text","text":"new"}]}`},
+		{"failed afterwards", debug.ResumeRequest{}, debug.ResumeRequest{Action: "raise", ExceptionMessage: "bad"}, `{"content":[{"type":"text","text":"bad"}],"isError":true}`},
 	}
 	for i, tt := range tests {
 		if _, err := s.hub.SetDefault("both"); err != nil { // stop on errors as well
@@ -251,16 +251,16 @@ func TestStructured(t *testing.T) {
 			}
 			value := c.value
 			s.call(1, c.tool, `{}`)
-			s.resume(s.paused().PauseID, debug.Resume{Action: "skip", FakeResult: raw(value)})
-			s.resume(s.paused().PauseID, debug.Resume{})
+			s.resume(s.paused().PauseID, debug.ResumeRequest{Action: "skip", FakeResult: raw(value)})
+			s.resume(s.paused().PauseID, debug.ResumeRequest{})
 			if strings.HasPrefix(value, "[") { // made up, a list is its JSON
 				s.next()
 			} else {
 				check("skip")
 			}
 			s.call(2, c.tool, `{}`)
-			s.resume(s.paused().PauseID, debug.Resume{})
-			s.resume(s.paused().PauseID, debug.Resume{ModifiedResult: raw(value)})
+			s.resume(s.paused().PauseID, debug.ResumeRequest{})
+			s.resume(s.paused().PauseID, debug.ResumeRequest{ModifiedResult: raw(value)})
 			check("modify")
 		})
 	}

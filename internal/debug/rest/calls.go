@@ -84,7 +84,7 @@ func (a *api) start(r *http.Request) (debug.StartedCall, error) {
 		return debug.StartedCall{}, err
 	}
 	c := debug.Call{
-		Tool: in.MethodName, Input: in.Input, Session: in.SessionID, ToolUseID: in.ToolUseID, Client: in.Client, Site: in.CallSite,
+		Tool: in.MethodName, Input: in.Input, Session: in.SessionID, ToolUseID: in.ToolUseID, Client: in.Client, CallSite: in.CallSite,
 	}
 	switch in.Client {
 	case "":

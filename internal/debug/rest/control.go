@@ -162,12 +162,12 @@ func (a *api) setDefault(r *http.Request) (any, error) {
 }
 
 func (a *api) resume(r *http.Request) (any, error) {
-	var in debug.Resume
+	var in debug.ResumeRequest
 	body, err := readBoth(r, &in)
 	if err != nil {
 		return nil, err
 	}
-	in.More = body
+	in.Raw = body
 	id := r.PathValue("id")
 	return compat.OK("pause_id", id), readable(a.Hub.Resume(r.Context(), id, in))
 }

@@ -100,7 +100,7 @@ func (a *api) evaluate(r *http.Request) (any, error) {
 		return nil, err
 	}
 	const longest = 3600
-	out, err := a.Hub.Evaluate(r.Context(), debug.Question{
+	out, err := a.Hub.Evaluate(r.Context(), debug.EvaluateParams{
 		Session: r.PathValue("id"), PauseID: in.PauseID, Expr: in.Expr,
 		Timeout: time.Duration(min(in.Timeout, longest) * float64(time.Second)),
 	})

@@ -33,7 +33,7 @@ func serverRoutes(external *external.Manager) []route {
 
 func (a *api) clients(*http.Request) (any, error) {
 	out := map[string]any{}
-	for _, c := range a.External.Clients() {
+	for _, c := range a.External.Servers() {
 		out[c.Name] = c
 	}
 	return fields{"clients": out}, nil
@@ -47,7 +47,7 @@ func (a *api) connect(r *http.Request) (any, error) {
 	}
 	var name string
 	if err := json.Unmarshal(entry["name"], &name); err != nil || name == "" {
-		return nil, debug.Missing("name")
+		return nil, debug.MissingParameter("name")
 	}
 	delete(entry, "name")
 	config, err := json.Marshal(entry)
@@ -83,7 +83,7 @@ func (a *api) callTool(r *http.Request) (any, error) {
 		return nil, err
 	}
 	if in.Tool == "" {
-		return nil, debug.Missing("tool")
+		return nil, debug.MissingParameter("tool")
 	}
 	if args := in.Arguments; len(args) > 0 && args[0] != '{' && string(args) != "null" {
 		return nil, &debug.Error{Code: debug.CodeInvalidArguments, Message: "arguments must be an object", Detail: fields{"parameter": "arguments"}}
@@ -107,9 +107,9 @@ func (a *api) readResource(r *http.Request) (any, error) {
 	}
 	switch {
 	case in.Server == "":
-		return nil, debug.Missing("server")
+		return nil, debug.MissingParameter("server")
 	case in.URI == "":
-		return nil, debug.Missing("uri")
+		return nil, debug.MissingParameter("uri")
 	}
 	return a.External.Read(r.Context(), in.Server, in.URI)
 }

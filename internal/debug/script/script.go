@@ -1,6 +1,6 @@
-// Package script makes the [[breakpoints]] of a scenario work: it decides about
-// paused calls as the scenario says, within the process of the run and without
-// user interaction. It uses the hub like any other front end.
+// Package script runs the [[breakpoints]] of a scenario: it decides about paused
+// calls as the scenario says, within the process of the run and without user
+// interaction. It uses the hub like any other front end.
 package script
 
 import (
@@ -21,25 +21,25 @@ import (
 type Options struct {
 	Breakpoints []scenarios.Breakpoint // as a loaded or compiled scenario holds them
 	Now         func() time.Time
-	// Resolve finds the canonical name of the tool that replaces another; nil =
-	// names are canonical, or "server/tool".
+	// Resolve returns the canonical name of a replacement tool. If it is nil, names
+	// must be canonical or "server/tool".
 	Resolve func(ctx context.Context, name string) string
 }
 
-// Gate is a [debug.Gate] that a scenario decides at. All methods may be called
-// from many goroutines.
+// Gate is a [debug.Gate] whose decisions come from a scenario. All methods may be
+// called from many goroutines.
 type Gate struct {
-	hub     *debug.Hub
-	resolve func(context.Context, string) string
-	byName  map[string]*scenarios.Breakpoint // by the name of their rule
+	hub        *debug.Hub
+	resolve    func(context.Context, string) string
+	byRuleName map[string]*scenarios.Breakpoint // by rule name
 }
 
-// New makes a gate with a hub of its own, which Close ends.
+// New returns a gate with its own hub, which Close closes.
 func New(o Options) (*Gate, error) {
 	if o.Now == nil {
 		return nil, errors.New("script: Now must be set")
 	}
-	// Ids of the run are for what it shows; nobody looks anything up here later.
+	// The ids of this run are only displayed; no request looks one up later.
 	var pauses atomic.Int64
 	hub, err := debug.New(debug.Options{
 		Now: o.Now, NewID: func() string { return fmt.Sprintf("scripted-%d", pauses.Add(1)) },
@@ -48,33 +48,33 @@ func New(o Options) (*Gate, error) {
 	if err != nil {
 		return nil, err
 	}
-	g := &Gate{hub: hub, resolve: o.Resolve, byName: map[string]*scenarios.Breakpoint{}}
+	g := &Gate{hub: hub, resolve: o.Resolve, byRuleName: map[string]*scenarios.Breakpoint{}}
 	if g.resolve == nil {
 		g.resolve = func(_ context.Context, name string) string { return name }
 	}
 	for i := range o.Breakpoints {
 		b := &o.Breakpoints[i]
 		name := b.Place()
-		if _, taken := g.byName[name]; taken { // several on one line
+		if _, taken := g.byRuleName[name]; taken { // several breakpoints on one line
 			name = fmt.Sprintf("%s (%d)", name, i+1)
 		}
-		rule := debug.Rule{Name: name, Tools: b.Names(), Phase: debug.Phase(b.Phase), When: b.When, Most: -1}
+		rule := debug.Rule{Name: name, Tools: b.Names(), Phase: debug.Phase(b.Phase), When: b.When, MaxPauses: -1}
 		if b.MaxHits != nil {
-			rule.Most = *b.MaxHits
+			rule.MaxPauses = *b.MaxHits
 		}
 		if err := hub.AddRule(rule); err != nil {
 			hub.Close()
 			return nil, fmt.Errorf("%s: %w", name, err)
 		}
-		g.byName[name] = b
+		g.byRuleName[name] = b
 	}
 	return g, nil
 }
 
-// Close ends the hub.
+// Close closes the hub.
 func (g *Gate) Close() { g.hub.Close() }
 
-// Warnings tell of conditions that could not be evaluated.
+// Warnings returns one message for each condition that could not be evaluated.
 func (g *Gate) Warnings() []string {
 	var all []string
 	for _, r := range g.hub.Rules() {
@@ -85,16 +85,16 @@ func (g *Gate) Warnings() []string {
 	return all
 }
 
-// Counts tells whether calls of a tool take the hits of a breakpoint that has
-// only so many: their order matters then.
-func (g *Gate) Counts(tool string) bool { return g.hub.Counts(tool) }
+// HasLimitedRule reports whether a breakpoint with a limited number of pauses
+// matches a tool. The order of such calls matters.
+func (g *Gate) HasLimitedRule(tool string) bool { return g.hub.HasLimitedRule(tool) }
 
-// Register makes tools known, by which "server/tool" is understood.
+// Register adds tools, so that "server/tool" names can be resolved.
 func (g *Gate) Register(ctx context.Context, tools []protocol.Tool) error {
 	return g.hub.Register(ctx, tools)
 }
 
-// Before decides about a call about to run.
+// Before returns the decision about a call that is about to run.
 func (g *Gate) Before(ctx context.Context, c debug.Call) (string, debug.Decision, error) {
 	begun, err := g.hub.Start(ctx, c)
 	if err != nil || begun.PauseID == "" {
@@ -104,7 +104,7 @@ func (g *Gate) Before(ctx context.Context, c debug.Call) (string, debug.Decision
 	return begun.CallID, d, err
 }
 
-// After decides about a call that has run.
+// After returns the decision about a call that has run.
 func (g *Gate) After(ctx context.Context, callID string, o debug.Outcome) (debug.Decision, error) {
 	pauseID, err := g.hub.Complete(ctx, debug.Completion{CallID: callID, Outcome: o})
 	if err != nil || pauseID == "" {
@@ -113,21 +113,21 @@ func (g *Gate) After(ctx context.Context, callID string, o debug.Outcome) (debug
 	return g.decide(ctx, pauseID)
 }
 
-// decide answers a pause as its breakpoint says. What cannot be done fails the
-// call with the reason.
+// decide answers a pause as its breakpoint says. If the breakpoint's action cannot
+// be carried out, the call fails with the reason.
 func (g *Gate) decide(ctx context.Context, pauseID string) (debug.Decision, error) {
 	p, err := g.hub.Pause(pauseID)
 	if err != nil {
 		return debug.Decision{}, err
 	}
 	name := p.CallData.Breakpoint
-	answer, err := g.answer(ctx, g.byName[name], pauseID)
+	answer, err := g.resumeRequest(ctx, g.byRuleName[name], pauseID)
 	if err == nil {
 		err = g.hub.Resume(ctx, pauseID, answer)
 	}
 	if err != nil {
 		text := fmt.Sprintf("breakpoint at %s: %v", name, err)
-		if err := g.hub.Resume(ctx, pauseID, debug.Resume{Action: string(debug.ActionRaise), ExceptionMessage: text}); err != nil {
+		if err := g.hub.Resume(ctx, pauseID, debug.ResumeRequest{Action: string(debug.ActionRaise), ExceptionMessage: text}); err != nil {
 			return debug.Decision{}, err
 		}
 	}
@@ -136,19 +136,20 @@ func (g *Gate) decide(ctx context.Context, pauseID string) (debug.Decision, erro
 	return d, err
 }
 
-// answer is what a breakpoint says to one of its pauses.
-func (g *Gate) answer(ctx context.Context, b *scenarios.Breakpoint, pauseID string) (debug.Resume, error) {
-	names, err := g.hub.Names(pauseID)
+// resumeRequest builds the decision that a breakpoint makes about one of its
+// pauses.
+func (g *Gate) resumeRequest(ctx context.Context, b *scenarios.Breakpoint, pauseID string) (debug.ResumeRequest, error) {
+	names, err := g.hub.Variables(pauseID)
 	if err != nil {
-		return debug.Resume{}, err
+		return debug.ResumeRequest{}, err
 	}
-	// The steps of templates are bounded; that the caller goes away does not
-	// change their values.
+	// Template evaluation is bounded in steps; cancelling the caller must not
+	// change its values.
 	filled, err := b.Fill(context.WithoutCancel(ctx), names)
 	if err != nil {
-		return debug.Resume{}, err
+		return debug.ResumeRequest{}, err
 	}
-	r := debug.Resume{Action: filled.Action}
+	r := debug.ResumeRequest{Action: filled.Action}
 	switch {
 	case filled.Action == scenarios.BreakModify && filled.Phase == scenarios.BreakAfter:
 		r.ModifiedResult = filled.Result

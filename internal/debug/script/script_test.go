@@ -165,7 +165,7 @@ message = "the rest"
 	if diff := cmp.Diff([]string{"skipped", "two", "skipped", "the rest", "two"}, got); diff != "" {
 		t.Error(diff)
 	}
-	if !g.Counts("anything") || newGate(t, "").Counts("a") {
+	if !g.HasLimitedRule("anything") || newGate(t, "").HasLimitedRule("a") {
 		t.Error("which tools count")
 	}
 }
