@@ -108,11 +108,11 @@ func (c *Serve) Run(ctx context.Context, s *process.System, v Version) (err erro
 	var tasks sync.WaitGroup
 	defer tasks.Wait()
 	defer stop()
-	tasks.Go(func() { face.Run(ctx) }) // ends with ctx
+	tasks.Go(func() { face.ForwardEvents(ctx) }) // ends with ctx
 	if c.MCP {
 		tasks.Go(func() { c.stdio(ctx, s, face) }) // ends with ctx or stdin
 	}
-	o := rest.Options{Hub: hub, External: servers, Other: c.fronts(face, page.Options{Servers: servers != nil})}
+	o := rest.Options{Hub: hub, External: servers, Fallback: c.fronts(face, page.Options{Servers: servers != nil})}
 	return c.serve(ctx, s, access, rest.Handler(o))
 }
 

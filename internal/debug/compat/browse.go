@@ -18,44 +18,44 @@ import (
 	"github.com/claudeless/claudeless/internal/debug/page"
 )
 
-// browser writes the pages that show what the hub holds at the moment.
+// browser renders the pages that show the current state of the hub.
 type browser struct {
-	hub   *debug.Hub
-	older *Clients
-	pages *template.Template
+	hub     *debug.Hub
+	clients *Clients
+	pages   *template.Template
 }
 
 // objectLink is an entry of the pages' navigation.
 type objectLink struct{ Path, Name string }
 
-// pageData is one page: a template of browse.html and what it needs.
+// pageData is one page: a template of browse.html and its data.
 type pageData struct {
 	name  string
 	Title string
 	Data  any
-	// Choices of the status filter; nil = there is none.
+	// Choices of the status filter; nil = no filter.
 	Choices []string
 
-	// Filled in by serve.
+	// Set by serve.
 	Nav                  []objectLink
 	Here, Search, Status string
 }
 
-// missingError is the reason why there is no such page.
+// missingError says why a page does not exist.
 type missingError string
 
 func (n missingError) Error() string { return string(n) }
 
-// Pages answers the paths of the older debugger's pages, of all callers, and
-// leaves all others to next. They show what the hub holds at the moment and
-// change nothing; what callers send is text in them, never part of them. They
-// must be served beside the live page, whose style they have.
+// Pages serves the pages of the older debugger, for all callers, and passes all
+// other paths to next. The pages show the current state of the hub and change
+// nothing; text from callers is escaped. They use the style of the live page, so
+// serve them together with it.
 func (c *Clients) Pages(next http.Handler) http.Handler {
 	mux := http.NewServeMux()
-	b := &browser{hub: c.hub, older: c}
+	b := &browser{hub: c.hub, clients: c}
 	b.pages = template.Must(template.New("").Funcs(template.FuncMap{
-		"arguments": arguments, "clock": clock, "indent": indent, "json": pretty, "lasted": lasted, "name": shortName,
-		"path": url.PathEscape, "short": short, "data": dataOf, "named": named, "ours": ours,
+		"arguments": arguments, "clock": clock, "indent": indent, "json": pretty, "lasted": duration, "name": shortName,
+		"path": url.PathEscape, "short": shortText, "data": dataOf, "named": namedArguments, "ours": nativeInput,
 	}).Parse(string(file("browse.html"))))
 	for path, f := range map[string]func(*browser, *http.Request) (pageData, error){
 		"/com-errors":                         (*browser).comErrors,
@@ -63,7 +63,7 @@ func (c *Clients) Pages(next http.Handler) http.Handler {
 		"/object/{ref}":                       (*browser).object,
 		"/repls":                              (*browser).sessions,
 		"/repl/{id}":                          (*browser).session,
-		"/repl-help":                          still("repl-help", "REPL help"),
+		"/repl-help":                          staticPage("repl-help", "REPL help"),
 		"/call-tree":                          (*browser).processes,
 		"/call-tree/{process}":                (*browser).callTree,
 		"/call/{id}":                          (*browser).call,
@@ -71,7 +71,7 @@ func (c *Clients) Pages(next http.Handler) http.Handler {
 		"/frame/{id}/{index}":                 (*browser).frame,
 		"/breakpoint/{name}/history":          (*browser).history,
 		"/breakpoint/{name}/history/{record}": (*browser).execution,
-		"/docs":                               still("docs", "API"),
+		"/docs":                               staticPage("docs", "API"),
 	} {
 		mux.HandleFunc("GET "+path, b.serve(f))
 	}
@@ -82,8 +82,7 @@ func (c *Clients) Pages(next http.Handler) http.Handler {
 	return mux
 }
 
-// dataOf are the values of an older client's call; those of other calls are
-// empty.
+// dataOf returns the values of an older client's call; empty for other calls.
 func dataOf(v debug.Values) *CallData {
 	if d, ok := v.(*CallData); ok {
 		return d
@@ -91,28 +90,28 @@ func dataOf(v debug.Values) *CallData {
 	return &CallData{}
 }
 
-// ours reports whether values are an input that is known.
-func ours(v debug.Values) bool {
+// nativeInput reports whether values are a known input of claudeless's own callers.
+func nativeInput(v debug.Values) bool {
 	in, ok := v.(debug.JSONInput)
 	return ok && in.JSON != nil
 }
 
-// named are the arguments that have names.
-func named(v debug.Values) json.RawMessage {
+// namedArguments returns the arguments that have names.
+func namedArguments(v debug.Values) json.RawMessage {
 	if in, ok := v.(debug.JSONInput); ok {
 		return in.JSON
 	}
 	return dataOf(v).PrettyKwargs
 }
 
-// endingOf is what an older client told of the end of a call.
+// endingOf returns what an older client reported about the end of a call.
 func endingOf(rec debug.Record) Ending {
 	e, _ := rec.ExtraFields.(Ending)
 	return e
 }
 
-// still is a page that is always the same.
-func still(name, title string) func(*browser, *http.Request) (pageData, error) {
+// staticPage returns a page without data.
+func staticPage(name, title string) func(*browser, *http.Request) (pageData, error) {
 	return func(*browser, *http.Request) (pageData, error) { return pageData{name: name, Title: title}, nil }
 }
 
@@ -135,10 +134,11 @@ func (b *browser) serve(f func(*browser, *http.Request) (pageData, error)) http.
 	}
 }
 
-// links are the navigation of the pages. Those about older clients are left out until one has connected.
+// links returns the navigation of the pages. Pages about older clients are omitted
+// until one has connected.
 func (b *browser) links() []objectLink {
 	links := []objectLink{{"/", "Paused calls"}}
-	if b.older.Connected() {
+	if b.clients.Connected() {
 		links = append(links,
 			objectLink{"/call-tree", "Call trees"},
 			objectLink{"/objects", "Objects"},
@@ -149,8 +149,8 @@ func (b *browser) links() []objectLink {
 	return append(links, objectLink{"/docs", "API"})
 }
 
-// wanted reports whether a value has what the search field holds, in any case.
-func wanted(r *http.Request, v any) bool {
+// matchesSearch reports whether a value contains the search text, ignoring case.
+func matchesSearch(r *http.Request, v any) bool {
 	search := strings.ToLower(strings.TrimSpace(r.URL.Query().Get("search")))
 	if search == "" {
 		return true
@@ -159,16 +159,16 @@ func wanted(r *http.Request, v any) bool {
 	return err == nil && strings.Contains(strings.ToLower(string(all)), search)
 }
 
-// anyStatus is the choice that hides nothing.
+// anyStatus is the filter choice that shows everything.
 const anyStatus = "all"
 
-// ofStatus reports whether a status is the one that was chosen, if any was.
-func ofStatus(r *http.Request, status string) bool {
+// matchesStatus reports whether a status passes the filter.
+func matchesStatus(r *http.Request, status string) bool {
 	choice := r.URL.Query().Get("status")
 	return choice == "" || choice == anyStatus || choice == status
 }
 
-// comError is what clients report, as far as it is known; all of it is in Raw.
+// comError is a client's report with the known fields; Raw has all of it.
 type comError struct {
 	Summary       string  `json:"summary"`
 	Timestamp     float64 `json:"timestamp"`
@@ -183,15 +183,15 @@ type comError struct {
 
 func (b *browser) comErrors(r *http.Request) (pageData, error) {
 	var all []comError
-	for _, raw := range slices.Backward(b.older.ComErrors()) {
+	for _, raw := range slices.Backward(b.clients.ComErrors()) {
 		e := comError{Raw: raw}
-		if err := json.Unmarshal(raw, &e); e.Summary == "" { // what has the wrong type is seen in Raw
+		if err := json.Unmarshal(raw, &e); e.Summary == "" { // values of the wrong type are visible in Raw
 			e.Summary = "a report without a summary"
 			if err != nil {
 				e.Summary = "a report that cannot be read: " + err.Error()
 			}
 		}
-		if wanted(r, raw) {
+		if matchesSearch(r, raw) {
 			all = append(all, e)
 		}
 	}
@@ -205,7 +205,7 @@ func (b *browser) sessions(r *http.Request) (pageData, error) {
 		if s.ClosedAt != nil {
 			status = "closed"
 		}
-		if ofStatus(r, status) && wanted(r, s) {
+		if matchesStatus(r, status) && matchesSearch(r, s) {
 			all = append(all, s)
 		}
 	}
@@ -224,7 +224,7 @@ func (b *browser) history(r *http.Request) (pageData, error) {
 	name := r.PathValue("name")
 	var entries []debug.HistoryEntry
 	for _, e := range b.hub.History(name, 0) {
-		if ofStatus(r, e.CallData.Status) && wanted(r, e) {
+		if matchesStatus(r, e.CallData.Status) && matchesSearch(r, e) {
 			entries = append(entries, e)
 		}
 	}
@@ -248,10 +248,10 @@ func (b *browser) execution(r *http.Request) (pageData, error) {
 
 // Functions of the templates.
 
-// maxShown is the size up to which a page shows a value whole.
+// maxShown is the size up to which a page shows a complete value.
 const maxShown = 64 << 10
 
-// pretty shows a value: a text as it is, anything else as indented JSON.
+// pretty formats a value: text unchanged, anything else as indented JSON.
 func pretty(v any) string {
 	raw, ok := v.(json.RawMessage)
 	if !ok {
@@ -278,24 +278,24 @@ func indent(v any) string {
 	return cut(string(raw), maxShown)
 }
 
-// text is the text that a value is, if it is one.
+// text returns the string of a JSON string.
 func text(raw json.RawMessage) (s string, ok bool) {
 	return s, bytes.HasPrefix(raw, []byte(`"`)) && json.Unmarshal(raw, &s) == nil
 }
 
-// maxLine is how much of a value there is room for in a line.
+// maxLine is the displayed length of a value in a line.
 const maxLine = 200
 
-// short is a value in one line; a text is shown as it is.
-func short(raw json.RawMessage) string {
+// shortText formats a value in one line; text is unchanged.
+func shortText(raw json.RawMessage) string {
 	if s, ok := text(raw); ok {
 		return cut(s, maxLine)
 	}
 	return line(raw)
 }
 
-// line is a value in one line, as JSON; what stands for a value says what it
-// stands for.
+// line formats a value in one line, as JSON; a placeholder is replaced by its
+// description.
 func line(raw json.RawMessage) string {
 	var o struct {
 		Summary   string
@@ -322,19 +322,19 @@ func cut(s string, size int) string {
 	return s[:size] + "…"
 }
 
-// arguments writes those of a call as a language would. Values of Python come as
-// texts of their representation.
+// arguments formats the arguments of a call in the syntax of its language. Python
+// values are texts of their representation.
 func arguments(d debug.CallData) string {
 	show, v := line, dataOf(d.Values)
 	if v.Preferred == "dill" {
-		show = short
+		show = shortText
 	}
 	var all []string
 	for _, a := range v.PrettyArgs {
 		all = append(all, show(a))
 	}
 	var members map[string]json.RawMessage
-	if json.Unmarshal(named(d.Values), &members) == nil {
+	if json.Unmarshal(namedArguments(d.Values), &members) == nil {
 		for _, name := range slices.Sorted(maps.Keys(members)) {
 			all = append(all, name+"="+show(members[name]))
 		}
@@ -354,12 +354,12 @@ func clock(seconds any) string {
 	return time.Unix(int64(whole), int64(part*1e9)).Format("2006-01-02 15:04:05.000")
 }
 
-// lasted is how long a call ran, without its pause.
-func lasted(r debug.Record) string {
+// duration returns how long a call ran, without its pause.
+func duration(r debug.Record) string {
 	return fmt.Sprintf("%.0f ms", max(0, (r.CompletedAt-r.StartedAt-r.PausedFor)*1000))
 }
 
-// shortName is a CID or an object's name as a person can look at it.
+// shortName abbreviates a CID or an object's name for display.
 func shortName(key string) string {
 	if len(key) > 40 {
 		return key[:12] + "…"

@@ -15,17 +15,17 @@ import (
 	"github.com/claudeless/claudeless/internal/debug"
 )
 
-// records are all that are kept, the oldest first.
+// records returns all records, oldest first.
 func (b *browser) records() []debug.Record {
 	calls, err := b.hub.Calls("", new(math.MaxInt))
 	if err != nil {
-		return nil // the limit is fine
+		return nil // the limit is valid
 	}
 	return calls.Calls
 }
 
-// processOf names the process of a call in a path; calls whose callers do not
-// tell theirs belong to the agent's session.
+// processOf returns the process of a call for use in a path. Calls without a known
+// process belong to the agent's session.
 func processOf(d debug.CallData) string {
 	switch {
 	case d.ProcessKey != "":
@@ -37,7 +37,7 @@ func processOf(d debug.CallData) string {
 	}
 }
 
-// processName names the process of a call for people.
+// processName returns the displayed name of a call's process.
 func processName(d debug.CallData) string {
 	switch {
 	case d.PID == 0 && dataOf(d.Values).PageURL != "":
@@ -53,7 +53,7 @@ func processName(d debug.CallData) string {
 	}
 }
 
-// process is what made calls.
+// process is a process that made calls.
 type process struct {
 	Key, Name          string
 	Start, First, Last float64
@@ -101,7 +101,7 @@ func (b *browser) callTree(r *http.Request) (pageData, error) {
 	}
 	var nodes []node
 	for _, n := range tree(mine) {
-		if ofStatus(r, n.Status) && wanted(r, n.Record) {
+		if matchesStatus(r, n.Status) && matchesSearch(r, n.Record) {
 			nodes = append(nodes, n)
 		}
 	}
@@ -114,8 +114,8 @@ func (b *browser) callTree(r *http.Request) (pageData, error) {
 	}, nil
 }
 
-// tree orders calls by their beginnings and puts each below the call that was
-// running then, unless the stacks of both say otherwise.
+// tree sorts calls by start time and puts each below the call that was running
+// then, unless their stacks contradict that.
 func tree(records []debug.Record) []node {
 	slices.SortStableFunc(records, func(a, b debug.Record) int { return cmp.Compare(a.StartedAt, b.StartedAt) })
 	nodes := make([]node, 0, len(records))
@@ -159,7 +159,7 @@ func (b *browser) call(r *http.Request) (pageData, error) {
 	return pageData{}, missingError("No call " + id + " is kept.")
 }
 
-// record is the page of a call that is over.
+// record returns the page of a completed call.
 func (b *browser) record(rec debug.Record) pageData {
 	return pageData{name: "call", Title: rec.MethodName, Data: struct {
 		debug.Record
@@ -188,7 +188,7 @@ func framesOf(callSite json.RawMessage) []frame {
 	return s.Frames
 }
 
-// site is where a call or a pause, by its id, comes from.
+// site is the location of a call or a pause, with its id.
 type site struct {
 	ID     string
 	Frames []frame
@@ -214,7 +214,7 @@ func (b *browser) stack(p debug.Pause) pageData {
 	}{p.CallData.MethodName, string(p.CallData.Phase), siteOf(p.ID, p.CallData.CallSite)}}
 }
 
-// frame shows one entry of the stack of a pause or of a call.
+// frame shows one stack frame of a pause or a call.
 func (b *browser) frame(r *http.Request) (pageData, error) {
 	id, text := r.PathValue("id"), r.PathValue("index")
 	var frames []frame

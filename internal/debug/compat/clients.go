@@ -17,36 +17,36 @@ import (
 // Options configure Clients. Hub must be set.
 type Options struct {
 	Hub *debug.Hub
-	// Lease is how long a pause outlives the last question of its client, which
-	// does not promise to ask often; 0 = 5 min.
+	// Lease is how long a pause stays open after the last poll of its client, which
+	// may poll rarely; 0 = 5 min.
 	Lease time.Duration
 }
 
 const defaultLease = 5 * time.Minute
 
-// Clients are all older clients of a hub. Its methods may be called from many
+// Clients serves all older clients of a hub. Its methods may be called from many
 // goroutines.
 type Clients struct {
-	hub   *debug.Hub
-	lease time.Duration
-	asked question
-	relay relay
+	hub      *debug.Hub
+	lease    time.Duration
+	question question
+	relay    relay
 
-	connected atomic.Bool // some client has called
+	connected atomic.Bool // a client has sent a request
 
 	mu        sync.Mutex
 	comErrors []ComError
 }
 
-// New makes the clients of a hub; it starts nothing.
+// New makes the Clients of a hub; it starts nothing.
 func New(o Options) *Clients {
-	return &Clients{hub: o.Hub, lease: cmp.Or(o.Lease, defaultLease), relay: relay{evals: map[string]*relayed{}, queues: map[string][]*relayed{}}}
+	return &Clients{hub: o.Hub, lease: cmp.Or(o.Lease, defaultLease), relay: relay{evals: map[string]*pendingEval{}, queues: map[string][]*pendingEval{}}}
 }
 
 // Connected reports whether an older client is or was connected to the hub.
 func (c *Clients) Connected() bool { return c.connected.Load() }
 
-// request is what clients send of a call.
+// request is the description of a call that clients send.
 type request struct {
 	MethodName string                `json:"method_name"`
 	Target     *item.Item            `json:"target"`
@@ -60,7 +60,7 @@ type request struct {
 	PageURL    string                `json:"page_url"`
 }
 
-// process is where a request comes from; none = the client does not tell.
+// process returns the process of a request; zero if the client does not send it.
 func (in request) process() debug.Process {
 	if in.PID == nil || in.Started == nil {
 		return debug.Process{}
@@ -68,7 +68,7 @@ func (in request) process() debug.Process {
 	return debug.NewProcess(*in.PID, *in.Started)
 }
 
-// items are all values of a request.
+// items returns all values of a request.
 func (in request) items() []*item.Item {
 	var all []*item.Item
 	for i := range in.Args {
@@ -87,7 +87,7 @@ func (in request) items() []*item.Item {
 	return all
 }
 
-// Start tells the hub of the call of a request to /api/call/start.
+// Start reports the call of a request to /api/call/start to the hub.
 func (c *Clients) Start(ctx context.Context, body json.RawMessage) (debug.StartedCall, error) {
 	var in request
 	if err := decode(body, &in); err != nil {
@@ -113,38 +113,37 @@ func (c *Clients) Start(ctx context.Context, body json.RawMessage) (debug.Starte
 	}, data))
 }
 
-// Call makes c one of an older client with these values, whose bytes are in the
-// hub's store already.
+// Call makes c a call of an older client with these values, whose bytes are already
+// in the hub's store.
 func (c *Clients) Call(call debug.Call, d CallData) debug.Call {
-	call.Foreign = &debug.ForeignCaller{Caller: caller{c, d.Preferred}, Values: display(c.hub, d), Lease: c.lease}
+	call.Foreign = &debug.ForeignCaller{Caller: olderCaller{c, d.Preferred}, Values: display(c.hub, d), Lease: c.lease}
 	return call
 }
 
-// caller is what an older client carries out.
-type caller struct {
+// olderCaller encodes decisions for one older client.
+type olderCaller struct {
 	*Clients
-	format item.Format // in which new values are written
+	format item.Format // format of new values
 }
 
-// Actions tells that results are not changed: the clients do not look at them again.
-func (caller) Actions(phase debug.Phase) []debug.Action {
+// Actions excludes changed results: the clients do not read them.
+func (olderCaller) Actions(phase debug.Phase) []debug.Action {
 	if phase == debug.PhaseAfter {
 		return []debug.Action{debug.ActionContinue}
 	}
 	return []debug.Action{debug.ActionContinue, debug.ActionModify, debug.ActionSkip, debug.ActionRaise, debug.ActionReplace}
 }
 
-// Outcome adds to an outcome the values that a request to /api/call/complete
-// sends of it.
+// Outcome adds the values of a request to /api/call/complete to an outcome.
 func (c *Clients) Outcome(body json.RawMessage, o *debug.Outcome) error {
 	var in struct {
-		flat
+		flatItems
 		Traceback string `json:"exception_traceback"`
 	}
 	if err := decode(body, &in); err != nil {
 		return err
 	}
-	e, err := c.ending(in.flat, &o.Result, &o.Exception)
+	e, err := c.ending(in.flatItems, &o.Result, &o.Exception)
 	if err != nil {
 		return err
 	}
@@ -155,11 +154,11 @@ func (c *Clients) Outcome(body json.RawMessage, o *debug.Outcome) error {
 	return nil
 }
 
-// event records what was no call.
+// event records an event that is not a call.
 func (c *Clients) event(_ context.Context, r Request) (any, error) {
 	var in struct {
 		request
-		flat
+		flatItems
 		EventType    string            `json:"event_type"`
 		Status       string            `json:"status"`
 		PrettyArgs   []json.RawMessage `json:"pretty_args"`
@@ -176,7 +175,7 @@ func (c *Clients) event(_ context.Context, r Request) (any, error) {
 	if name == "" {
 		return nil, debug.MissingParameter("method_name")
 	}
-	more, err := c.ending(in.flat, &in.PrettyResult, &in.Exception)
+	more, err := c.ending(in.flatItems, &in.PrettyResult, &in.Exception)
 	if err != nil {
 		return nil, err
 	}
@@ -192,7 +191,7 @@ func (c *Clients) event(_ context.Context, r Request) (any, error) {
 	return OK(), nil
 }
 
-// register makes a function known, of any caller.
+// register adds a function of any caller.
 func (c *Clients) register(_ context.Context, r Request) (any, error) {
 	var in struct {
 		Name      string          `json:"function_name"`
@@ -208,7 +207,7 @@ func (c *Clients) register(_ context.Context, r Request) (any, error) {
 		return nil, err
 	}
 	it := item.Item{CID: in.CID, ClientRef: in.Ref, Data: in.Data, Format: in.Format}
-	if it.CID != "" || it.Data != nil || len(it.ClientRef) > 0 { // callers of ours register no values
+	if it.CID != "" || it.Data != nil || len(it.ClientRef) > 0 { // claudeless's own callers register no values
 		c.connected.Store(true)
 	}
 	if it.CID != "" {
@@ -227,13 +226,12 @@ func (c *Clients) register(_ context.Context, r Request) (any, error) {
 	return OK("function_name", in.Name, "signature", in.Signature), nil
 }
 
-// ComError is a failure of communication that a client reported, as it sent
-// it.
+// ComError is a communication failure as a client reported it.
 type ComError = json.RawMessage
 
 const maxComErrors = 500
 
-// ReportComError keeps a client's report; the newest 500 are kept.
+// ReportComError stores a client's report; the newest 500 are kept.
 func (c *Clients) ReportComError(e ComError) {
 	c.mu.Lock()
 	c.comErrors = append(c.comErrors, debug.TruncationMarker(e, ""))
@@ -244,7 +242,7 @@ func (c *Clients) ReportComError(e ComError) {
 	c.hub.PublishChange(debug.TopicErrors)
 }
 
-// ComErrors are the clients' reports, the oldest first.
+// ComErrors returns the clients' reports, oldest first.
 func (c *Clients) ComErrors() []ComError {
 	c.mu.Lock()
 	defer c.mu.Unlock()

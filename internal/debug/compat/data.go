@@ -9,8 +9,8 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// CallData are the values of an older client's call: items, and how they are
-// shown. Their bytes are in the hub's store.
+// CallData holds the values of an older client's call: items and their displayed
+// forms. Their bytes are in the hub's store.
 type CallData struct {
 	Target       *item.Item           `json:"target,omitempty"`
 	Args         []item.Item          `json:"args"`
@@ -19,10 +19,10 @@ type CallData struct {
 	PrettyArgs   []json.RawMessage    `json:"pretty_args"`
 	PrettyKwargs json.RawMessage      `json:"pretty_kwargs"` // an object; nil = {}
 	PageURL      string               `json:"page_url,omitempty"`
-	Preferred    item.Format          `json:"preferred_format,omitempty"` // what new values are written in
+	Preferred    item.Format          `json:"preferred_format,omitempty"` // format of new values
 }
 
-// display completes values by how their items are shown.
+// display adds the displayed forms of the items.
 func display(h *debug.Hub, d CallData) *CallData {
 	if d.Target != nil {
 		d.PrettyTarget = item.Pretty(h.Store(), *d.Target)
@@ -34,25 +34,25 @@ func display(h *debug.Hub, d CallData) *CallData {
 	for name, v := range d.Kwargs {
 		pretty[name] = item.Pretty(h.Store(), v)
 	}
-	if raw, err := protocol.Marshal(pretty); err == nil { // it is all JSON
+	if raw, err := protocol.Marshal(pretty); err == nil { // always succeeds: it is JSON
 		d.PrettyKwargs = raw
 	}
 	return &d
 }
 
-// Input are the arguments as people see them.
+// Input returns the arguments in their displayed form.
 func (d *CallData) Input() json.RawMessage {
 	raw, err := protocol.Marshal(struct {
 		Args   []json.RawMessage `json:"args"`
 		Kwargs json.RawMessage   `json:"kwargs"`
 	}{orEmpty(d.PrettyArgs), d.kwargs()})
 	if err != nil {
-		return nil // cannot be: they are JSON
+		return nil // cannot happen: they are JSON
 	}
 	return raw
 }
 
-// Size is how many bytes it keeps.
+// Size returns the bytes that it occupies.
 func (d *CallData) Size() int {
 	n := len(d.PrettyTarget) + len(d.PrettyKwargs)
 	if d.Target != nil {
@@ -84,7 +84,7 @@ func orEmpty[T any](list []T) []T {
 	return list
 }
 
-// Truncated leaves the bytes to the store, and what is too large to show.
+// Truncated drops the bytes, which the store has, and values too large to display.
 func (d *CallData) Truncated() debug.Values {
 	bare := func(it item.Item) item.Item {
 		it.Data = nil
@@ -109,7 +109,7 @@ func (d *CallData) Truncated() debug.Values {
 	return &s
 }
 
-// MarshalJSON writes lists and objects where there is nothing, too.
+// MarshalJSON also writes empty lists and objects.
 func (d *CallData) MarshalJSON() ([]byte, error) {
 	type bare CallData
 	b := bare(*d)
@@ -120,7 +120,7 @@ func (d *CallData) MarshalJSON() ([]byte, error) {
 	return protocol.Marshal(b)
 }
 
-// Ending is what older clients send of how a call ended, beside what all do.
+// Ending holds what older clients additionally report about the end of a call.
 type Ending struct {
 	Result    *item.Item `json:"result,omitempty"`
 	ErrorItem *item.Item `json:"exception_item,omitempty"`
@@ -133,11 +133,11 @@ func (e Ending) MarshalJSON() ([]byte, error) {
 	return protocol.Marshal(bare(e))
 }
 
-// Size is how many bytes it keeps.
+// Size returns the bytes that it occupies.
 func (e Ending) Size() int { return len(e.Traceback) }
 
-// flat are the items that are sent by their members.
-type flat struct {
+// flatItems is the form in which requests contain the members of items.
+type flatItems struct {
 	ResultCID    string          `json:"result_cid"`
 	ResultRef    json.RawMessage `json:"result_client_ref"`
 	ResultData   *string         `json:"result_data"`
@@ -148,8 +148,8 @@ type flat struct {
 	ErrorFormat  item.Format     `json:"exception_serialization_format"`
 }
 
-// ending keeps the items of a request and sets how they are shown.
-func (c *Clients) ending(in flat, result, exception *json.RawMessage) (e Ending, err error) {
+// ending stores the items of a request and adds their displayed forms.
+func (c *Clients) ending(in flatItems, result, exception *json.RawMessage) (e Ending, err error) {
 	e.Result, *result, err = c.kept(item.Item{CID: in.ResultCID, ClientRef: in.ResultRef, Data: in.ResultData, Format: in.ResultFormat}, *result)
 	if err != nil {
 		return e, err

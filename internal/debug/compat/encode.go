@@ -11,29 +11,29 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// action is a decision as older clients read it.
-type action struct {
+// wireDecision is a decision in the format of older clients.
+type wireDecision struct {
 	Action         debug.Action          `json:"action"`
 	ModifiedArgs   *[]item.Item          `json:"modified_args,omitempty"`
 	ModifiedKwargs *map[string]item.Item `json:"modified_kwargs,omitempty"`
-	fake
+	replacedResult
 	Type     string  `json:"exception_type,omitempty"`
 	Message  *string `json:"exception_message,omitempty"`
 	Function string  `json:"function_name,omitempty"`
 }
 
-// fake is a made-up result: a JSON value, or an item that is passed on as it is.
-type fake struct {
+// replacedResult is a replaced result: a JSON value, or an item that is passed on unchanged.
+type replacedResult struct {
 	Value  json.RawMessage `json:"fake_result,omitempty"`
 	Data   *string         `json:"fake_result_data,omitempty"`
 	CID    string          `json:"fake_result_cid,omitempty"`
 	Format item.Format     `json:"fake_result_serialization_format,omitempty"`
 }
 
-// Encode writes new values in the client's own format. A made-up result goes as
-// plain JSON, which every client takes as it is.
-func (c caller) Encode(d debug.Decision) (json.RawMessage, error) {
-	w := action{Action: d.Action, Function: d.Tool}
+// Encode writes new values in the client's own format. A replaced result is sent as
+// plain JSON, which every client accepts.
+func (c olderCaller) Encode(d debug.Decision) (json.RawMessage, error) {
+	w := wireDecision{Action: d.Action, Function: d.Tool}
 	switch d.Action {
 	case debug.ActionModify:
 		if d.Request != nil {
@@ -43,7 +43,7 @@ func (c caller) Encode(d debug.Decision) (json.RawMessage, error) {
 		}
 	case debug.ActionSkip:
 		if d.Request != nil && d.Request.Raw != nil {
-			if err := json.Unmarshal(d.Request.Raw, &w.fake); err != nil {
+			if err := json.Unmarshal(d.Request.Raw, &w.replacedResult); err != nil {
 				return nil, err
 			}
 		}
@@ -53,12 +53,12 @@ func (c caller) Encode(d debug.Decision) (json.RawMessage, error) {
 		}
 	case debug.ActionRaise:
 		w.Type, w.Message = cmp.Or(d.Type, "Exception"), &d.Message
-	default: // nothing beside the action
+	default: // only the action
 	}
 	return protocol.Marshal(w)
 }
 
-func (w *action) arguments(r debug.ResumeRequest, f item.Format) error {
+func (w *wireDecision) arguments(r debug.ResumeRequest, f item.Format) error {
 	one := func(name string, v json.RawMessage) (item.Item, error) {
 		it, err := item.Encode(v, f)
 		if err != nil {

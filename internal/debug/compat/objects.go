@@ -13,10 +13,10 @@ import (
 	"github.com/claudeless/claudeless/internal/debug/compat/item"
 )
 
-// snapshot is a value at one moment, in one place of a call.
+// snapshot is a value at one moment, as one part of a call.
 type snapshot struct {
-	// Key names the object: a process and its number there, or the CID of a value
-	// that belongs to none.
+	// Key identifies the object: a process and its number there, or the CID of a
+	// value without a process.
 	Key          string
 	CID          string
 	Role         string // target, arg, kwarg, input, result, exception
@@ -28,7 +28,7 @@ type snapshot struct {
 	process, ref string
 }
 
-// snapshotsOf are the values of a call.
+// snapshotsOf returns the values of a call.
 func snapshotsOf(rec debug.Record) []snapshot {
 	all := argumentsOf(rec.CallData)
 	more := endingOf(rec)
@@ -37,21 +37,21 @@ func snapshotsOf(rec debug.Record) []snapshot {
 		end.ref = string(more.Result.ClientRef)
 	}
 	if end.CID != "" {
-		all = append(all, end.of(rec.CallData, rec.CompletedAt))
+		all = append(all, end.fromCall(rec.CallData, rec.CompletedAt))
 	}
 	end = snapshot{Role: "exception", CID: rec.ErrorCID, Pretty: rec.Exception}
 	if more.ErrorItem != nil {
 		end.ref = string(more.ErrorItem.ClientRef)
 	}
 	if end.CID != "" {
-		all = append(all, end.of(rec.CallData, rec.CompletedAt))
+		all = append(all, end.fromCall(rec.CallData, rec.CompletedAt))
 	}
 	return all
 }
 
 func argumentsOf(d debug.CallData) []snapshot {
 	var all []snapshot
-	add := func(s snapshot) { all = append(all, s.of(d, d.StartedAt)) }
+	add := func(s snapshot) { all = append(all, s.fromCall(d, d.StartedAt)) }
 	v := dataOf(d.Values)
 	if v.Target != nil {
 		add(snapshot{Role: "target", CID: v.Target.CID, ref: string(v.Target.ClientRef), Pretty: v.PrettyTarget})
@@ -77,8 +77,8 @@ func argumentsOf(d debug.CallData) []snapshot {
 	return all
 }
 
-// of completes a snapshot by its call.
-func (s snapshot) of(d debug.CallData, at float64) snapshot {
+// fromCall fills in the fields that come from the call.
+func (s snapshot) fromCall(d debug.CallData, at float64) snapshot {
 	s.Method, s.CallID, s.At, s.process = d.MethodName, d.CallID, at, processOf(d)
 	s.Key = s.CID
 	if ref := strings.Trim(s.ref, `"`); ref != "" && ref != "null" {
@@ -87,7 +87,7 @@ func (s snapshot) of(d debug.CallData, at float64) snapshot {
 	return s
 }
 
-// snapshots are those of all calls, over or not, the oldest first.
+// snapshots returns the values of all calls, completed or not, oldest first.
 func (b *browser) snapshots() []snapshot {
 	var all []snapshot
 	for _, rec := range b.records() {
@@ -105,7 +105,7 @@ func (b *browser) snapshots() []snapshot {
 	return all
 }
 
-// object is a value by its key, with the last that is known of it.
+// object is a value by its key, with its last snapshot.
 type object struct {
 	Key   string
 	Times int
@@ -118,7 +118,7 @@ const maxRows = 1000
 func (b *browser) objects(r *http.Request) (pageData, error) {
 	byKey := map[string]*object{}
 	for _, s := range b.snapshots() {
-		if !wanted(r, s) {
+		if !matchesSearch(r, s) {
 			continue
 		}
 		o := byKey[s.Key]
@@ -136,7 +136,7 @@ func (b *browser) objects(r *http.Request) (pageData, error) {
 	return pageData{name: "objects", Title: "Objects", Data: all[:min(len(all), maxRows)]}, nil
 }
 
-// object shows a value by its CID, or an object of a process in time.
+// object shows a value by its CID, or the history of an object of a process.
 func (b *browser) object(r *http.Request) (pageData, error) {
 	ref := r.PathValue("ref")
 	var found []snapshot
@@ -147,7 +147,7 @@ func (b *browser) object(r *http.Request) (pageData, error) {
 	}
 	slices.Reverse(found)
 	data := struct {
-		Value     any // nil = the bytes are not there
+		Value     any // nil = not in the store
 		Snapshots []snapshot
 	}{Snapshots: found}
 	cid := ref

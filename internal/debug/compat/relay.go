@@ -11,16 +11,16 @@ import (
 	"github.com/claudeless/claudeless/internal/debug/compat/item"
 )
 
-// Question is an expression that an older client is to evaluate.
-type Question struct {
+// EvalRequest is an expression for an older client to evaluate.
+type EvalRequest struct {
 	EvalID    string `json:"eval_id"`
 	SessionID string `json:"session_id"`
 	PauseID   string `json:"pause_id"`
 	Expr      string `json:"expr"`
 }
 
-// Answer is what it gave.
-type Answer struct {
+// EvalResponse is the client's result.
+type EvalResponse struct {
 	EvalID    string          `json:"eval_id"`
 	SessionID string          `json:"session_id"`
 	PauseID   string          `json:"pause_id"`
@@ -32,8 +32,9 @@ type Answer struct {
 	Format    item.Format     `json:"result_serialization_format"`
 }
 
-// failure is the text of an error: as it is, or "name: message" of an object.
-func (r Answer) failure() string {
+// errorText returns the text of an error: a string unchanged, or "name: message" of
+// an object.
+func (r EvalResponse) errorText() string {
 	var text string
 	if json.Unmarshal(r.Error, &text) == nil {
 		return text
@@ -45,23 +46,24 @@ func (r Answer) failure() string {
 	return string(r.Error)
 }
 
-// relay holds the questions that clients have not answered.
+// relay holds the evaluation requests without a response.
 type relay struct {
 	mu     sync.Mutex
-	evals  map[string]*relayed   // by eval id
-	queues map[string][]*relayed // not taken yet, by pause
+	evals  map[string]*pendingEval   // by eval id
+	queues map[string][]*pendingEval // not fetched yet, by pause
 }
 
-type relayed struct {
-	Question
-	answer chan debug.EvaluationResult // takes one
+type pendingEval struct {
+	EvalRequest
+	result chan debug.EvaluationResult // has room for one
 }
 
-// Evaluate lets the client of a paused call evaluate and waits for it.
-func (c caller) Evaluate(ctx context.Context, a debug.EvaluationRequest) (debug.EvaluationResult, error) {
-	r := &relayed{
-		Question: Question{EvalID: c.hub.NewID(), SessionID: a.SessionID, PauseID: a.PauseID, Expr: a.Expr},
-		answer:   make(chan debug.EvaluationResult, 1),
+// Evaluate sends an expression to the client of a paused call and waits for the
+// result.
+func (c olderCaller) Evaluate(ctx context.Context, a debug.EvaluationRequest) (debug.EvaluationResult, error) {
+	r := &pendingEval{
+		EvalRequest: EvalRequest{EvalID: c.hub.NewID(), SessionID: a.SessionID, PauseID: a.PauseID, Expr: a.Expr},
+		result:      make(chan debug.EvaluationResult, 1),
 	}
 	l := &c.relay
 	l.mu.Lock()
@@ -69,7 +71,7 @@ func (c caller) Evaluate(ctx context.Context, a debug.EvaluationRequest) (debug.
 	l.queues[a.PauseID] = append(l.queues[a.PauseID], r)
 	l.mu.Unlock()
 	select {
-	case answer := <-r.answer:
+	case answer := <-r.result:
 		return answer, nil
 	case <-a.Closed:
 	case <-ctx.Done():
@@ -80,18 +82,18 @@ func (c caller) Evaluate(ctx context.Context, a debug.EvaluationRequest) (debug.
 	return debug.EvaluationResult{}, context.Canceled
 }
 
-// drop forgets a question; l.mu is held.
-func (l *relay) drop(r *relayed) {
+// drop removes a request; l.mu must be held.
+func (l *relay) drop(r *pendingEval) {
 	delete(l.evals, r.EvalID)
-	left := slices.DeleteFunc(l.queues[r.PauseID], func(o *relayed) bool { return o == r })
+	left := slices.DeleteFunc(l.queues[r.PauseID], func(o *pendingEval) bool { return o == r })
 	if l.queues[r.PauseID] = left; len(left) == 0 {
 		delete(l.queues, r.PauseID)
 	}
 }
 
-// NextQuestion gives a client the next expression to evaluate at its pause; nil =
-// there is none.
-func (c *Clients) NextQuestion(pauseID string) *Question {
+// NextEvalRequest returns the next expression for a client to evaluate at its pause;
+// nil = none.
+func (c *Clients) NextEvalRequest(pauseID string) *EvalRequest {
 	l := &c.relay
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -102,25 +104,25 @@ func (c *Clients) NextQuestion(pauseID string) *Question {
 	if l.queues[pauseID] = queue[1:]; len(queue) == 1 {
 		delete(l.queues, pauseID)
 	}
-	return &queue[0].Question
+	return &queue[0].EvalRequest
 }
 
-// DeliverAnswer takes what a client evaluated.
-func (c *Clients) DeliverAnswer(r Answer) error {
+// DeliverEvalResponse receives a client's result.
+func (c *Clients) DeliverEvalResponse(r EvalResponse) error {
 	if r.EvalID == "" || r.SessionID == "" || r.PauseID == "" {
 		return &debug.Error{Code: "missing_fields", Message: "eval_id, session_id and pause_id required"}
 	}
 	a := debug.EvaluationResult{SessionID: r.SessionID, Output: r.Result, Stdout: r.Stdout, ResultCID: r.CID}
 	if r.CID != "" && r.Data != nil {
 		it := item.Item{CID: r.CID, Data: r.Data, Format: r.Format}
-		if err := item.Keep(c.hub.Store(), it); err != nil {
+		if err := item.Store(c.hub.Store(), it); err != nil {
 			a.ResultCID = ""
 		} else if r.Result == "" { // JavaScript clients send no text
 			a.Output = item.Text(c.hub.Store(), it)
 		}
 	}
 	if text := string(r.Error); text != "" && text != "null" {
-		a.IsError, a.Output = true, r.failure()
+		a.IsError, a.Output = true, r.errorText()
 	}
 	s, err := c.hub.Session(r.SessionID)
 	if err != nil {
@@ -137,6 +139,6 @@ func (c *Clients) DeliverAnswer(r Answer) error {
 		return &debug.Error{Code: debug.CodeEvalNotFound, Detail: Fields{"eval_id": r.EvalID}}
 	}
 	l.drop(q)
-	q.answer <- a
+	q.result <- a
 	return nil
 }

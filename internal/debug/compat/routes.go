@@ -12,21 +12,22 @@ import (
 // Route is one of the older clients' routes.
 type Route struct {
 	Method, Path, Summary string
-	// Client routes are called out of the clients' pages; others are for people.
+	// Client routes are called from the clients' pages; others are for people.
 	Client bool
 	Answer func(c *Clients, ctx context.Context, r Request) (any, error)
-	// Stream, unless nil, answers in place of Answer.
+	// Stream handles the request instead of Answer, if set.
 	Stream http.HandlerFunc
 }
 
-// Request is what of a request counts: its body, JSON or empty, and the {id} of
-// its path.
+// Request holds the parts of a request that routes use: its body, JSON or empty,
+// and the {id} of its path.
 type Request struct {
 	Body json.RawMessage
 	ID   string
 }
 
-// Routes are those that no other caller has, or has in their form.
+// Routes returns the routes that only older clients use, or that have a special
+// form for them.
 func Routes() []Route {
 	return []Route{
 		{Method: "POST", Path: "/api/functions", Client: true, Summary: "Register a function", Answer: (*Clients).register},
@@ -36,7 +37,7 @@ func Routes() []Route {
 			return Fields{"errors": c.ComErrors()}, nil
 		}},
 		{Method: "GET", Path: "/api/poll-repl/{id}", Client: true, Summary: "Ask for an expression to evaluate", Answer: func(c *Clients, _ context.Context, r Request) (any, error) {
-			if q := c.NextQuestion(r.ID); q != nil {
+			if q := c.NextEvalRequest(r.ID); q != nil {
 				return q, nil
 			}
 			return Fields{"eval_id": nil}, nil
@@ -56,14 +57,14 @@ func (c *Clients) report(_ context.Context, r Request) (any, error) {
 }
 
 func (c *Clients) answer(_ context.Context, r Request) (any, error) {
-	var in Answer
+	var in EvalResponse
 	if err := decode(r.Body, &in); err != nil {
 		return nil, err
 	}
-	return OK(), c.DeliverAnswer(in)
+	return OK(), c.DeliverEvalResponse(in)
 }
 
-// decode reads a body; an empty one leaves v as it is.
+// decode decodes a body; an empty body leaves v unchanged.
 func decode(body json.RawMessage, v any) error {
 	if len(body) == 0 {
 		return nil
@@ -71,10 +72,10 @@ func decode(body json.RawMessage, v any) error {
 	return json.Unmarshal(body, v)
 }
 
-// Fields is the body of most answers.
+// Fields is the body of most responses.
 type Fields map[string]any
 
-// OK is the body that says no more than that, and what is added.
+// OK returns the body of a successful response, with additional fields.
 func OK(more ...any) Fields {
 	f := Fields{"status": "ok"}
 	for i := 0; i+1 < len(more); i += 2 {

@@ -12,7 +12,7 @@ import (
 
 // keep stores an item where missing bytes are no reason to refuse.
 func (c *Clients) keep(it item.Item) error {
-	err := item.Keep(c.hub.Store(), it)
+	err := item.Store(c.hub.Store(), it)
 	if e, ok := errors.AsType[*item.Error](err); ok && e.Code == "cid_not_found" {
 		return nil
 	}
@@ -125,16 +125,16 @@ func (a *question) has(process, cid string) bool {
 func (c *Clients) takeAll(process string, items []*item.Item) error {
 	var missing []string
 	for _, it := range items {
-		err := item.Keep(c.hub.Store(), *it)
+		err := item.Store(c.hub.Store(), *it)
 		e, ok := errors.AsType[*item.Error](err)
 		switch {
 		case ok && e.Code == "cid_not_found":
 			missing = append(missing, it.CID)
-			c.asked.add(process, it.CID)
+			c.question.add(process, it.CID)
 			continue
-		case ok && e.Code == "cid_mismatch" && c.asked.has(process, it.CID):
+		case ok && e.Code == "cid_mismatch" && c.question.has(process, it.CID):
 			it.CID = e.Expected
-			err = item.Keep(c.hub.Store(), *it)
+			err = item.Store(c.hub.Store(), *it)
 		}
 		if err != nil {
 			return err

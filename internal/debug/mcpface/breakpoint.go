@@ -12,7 +12,7 @@ func breakpointTools() []tool {
 	before := []string{"stop", "go", "yield"}
 	after := []string{"stop", "go", "exception", "stop_exception", "yield"}
 	return []tool{
-		{name: "breakpoint_list_breakpoints", doc: "List all breakpoints with their behaviors, replacements and conditions.", run: func(_ context.Context, f *face, _ arguments) (any, error) {
+		{name: "breakpoint_list_breakpoints", doc: "List all breakpoints with their behaviors, replacements and conditions.", run: func(_ context.Context, f *hubAccess, _ arguments) (any, error) {
 			return f.breakpoints(), nil
 		}},
 		{name: "breakpoint_add", doc: "Set a breakpoint on a tool. One that exists keeps the settings that are not given.", run: addBreakpoint, params: []param{
@@ -21,7 +21,7 @@ func breakpointTools() []tool {
 			{name: "after_behavior", kind: text, enum: after, doc: "after the call; yield is the default"},
 			{name: "when", kind: text, doc: "condition over tool, phase, input, result, error, session, call"},
 		}},
-		{name: "breakpoint_remove", doc: "Remove a breakpoint and all its settings.", params: []param{name}, run: func(_ context.Context, f *face, a arguments) (any, error) {
+		{name: "breakpoint_remove", doc: "Remove a breakpoint and all its settings.", params: []param{name}, run: func(_ context.Context, f *hubAccess, a arguments) (any, error) {
 			f.hub.RemoveBreakpoint(a.text("function_name"))
 			return fields{"status": "ok", "function_name": a.text("function_name")}, nil
 		}},
@@ -37,7 +37,7 @@ func breakpointTools() []tool {
 			name: "breakpoint_set_replacement", doc: "Let another tool run in place of a breakpoint's calls that are not stopped.", run: setReplacement,
 			params: []param{name, {name: "replacement_function", kind: text, required: true, doc: "a tool with the same schema; empty = none"}},
 		},
-		{name: "breakpoint_get_default_behavior", doc: "Get the behavior that yield uses.", run: func(_ context.Context, f *face, _ arguments) (any, error) {
+		{name: "breakpoint_get_default_behavior", doc: "Get the behavior that yield uses.", run: func(_ context.Context, f *hubAccess, _ arguments) (any, error) {
 			return fields{"behavior": f.hub.Default()}, nil
 		}},
 		{
@@ -47,7 +47,7 @@ func breakpointTools() []tool {
 	}
 }
 
-func (f *face) breakpoints() any {
+func (f *hubAccess) breakpoints() any {
 	return struct {
 		Names        []string                  `json:"breakpoints"`
 		Before       map[string]debug.Behavior `json:"behaviors"`
@@ -58,7 +58,7 @@ func (f *face) breakpoints() any {
 	}(f.hub.BreakpointLists())
 }
 
-func addBreakpoint(_ context.Context, f *face, a arguments) (any, error) {
+func addBreakpoint(_ context.Context, f *hubAccess, a arguments) (any, error) {
 	name := a.text("function_name")
 	err := f.hub.SetBreakpoint(debug.BreakpointChange{
 		Name: name, Before: a.optional("behavior"), After: a.optional("after_behavior"), When: a.optional("when"),
@@ -66,20 +66,20 @@ func addBreakpoint(_ context.Context, f *face, a arguments) (any, error) {
 	return fields{"status": "ok", "function_name": name}, err
 }
 
-func changeBreakpoint(_ context.Context, f *face, a arguments) (any, error) {
+func changeBreakpoint(_ context.Context, f *hubAccess, a arguments) (any, error) {
 	b, err := f.hub.ChangeBreakpoint(debug.BreakpointChange{Name: a.text("function_name"), Before: a.optional("behavior")})
 	return fields{"status": "ok", "function_name": b.Name, "behavior": b.Before}, err
 }
 
-func changeAfter(_ context.Context, f *face, a arguments) (any, error) {
+func changeAfter(_ context.Context, f *hubAccess, a arguments) (any, error) {
 	b, err := f.hub.ChangeBreakpoint(debug.BreakpointChange{Name: a.text("function_name"), After: a.optional("behavior")})
 	return fields{"status": "ok", "function_name": b.Name, "behavior": b.After}, err
 }
 
-func setReplacement(_ context.Context, f *face, a arguments) (any, error) {
+func setReplacement(_ context.Context, f *hubAccess, a arguments) (any, error) {
 	name, tool := a.text("function_name"), a.text("replacement_function")
-	// Here a missing breakpoint is told before schemas are compared; the routes of
-	// the older clients have it the other way round.
+	// A missing breakpoint is reported before schemas are compared; the routes of
+	// the older clients check in the opposite order.
 	if !slices.ContainsFunc(f.hub.Breakpoints(), func(b debug.Breakpoint) bool { return b.Name == name }) {
 		return nil, &debug.Error{Code: debug.CodeBreakpointNotFound, Detail: fields{"function_name": name}}
 	}
@@ -90,12 +90,12 @@ func setReplacement(_ context.Context, f *face, a arguments) (any, error) {
 	return out, f.hub.SetReplacement(name, tool)
 }
 
-func setDefault(_ context.Context, f *face, a arguments) (any, error) {
+func setDefault(_ context.Context, f *hubAccess, a arguments) (any, error) {
 	b, err := f.hub.SetDefault(a.text("behavior"))
 	return fields{"status": "ok", "behavior": b}, err
 }
 
-func (f *face) functions() any {
+func (f *hubAccess) functions() any {
 	names, signatures, metadata := f.hub.FunctionLists()
 	return fields{"functions": names, "signatures": signatures, "metadata": metadata}
 }

@@ -7,24 +7,24 @@
 //
 // # Mounting
 //
-// Make one [Server] with [New] for one hub, and let [Server.Run] go on as long
-// as the program does: it hands the hub's events to all clients there are.
-// [Server.ServeStdio] serves one client over a pair of streams and returns at
-// its end. [Server.Handler] answers these paths, and nothing else:
+// Make one [Server] with [New] for one hub and run [Server.ForwardEvents] for the lifetime of
+// the program: it forwards the hub's events to all clients. [Server.ServeStdio]
+// serves one client over a pair of streams and returns when the input ends.
+// [Server.Handler] serves these paths only:
 //
 //	/mcp           streamable HTTP
 //	/mcp/sse       the stream of the older HTTP transport
 //	/mcp/messages  its messages
 //
-// Host and Origin are left to the server, see package serve.
+// The server checks Host and Origin, see package serve.
 //
 // A session over streamable HTTP ends after half an hour without a request or an
-// open stream, and its next request is told so. What waits for clients that do
-// not come is bounded over all sessions; how many notifications a session missed
-// for that is in the _meta of its next tool result, as
+// open stream; its next request is answered with an error that says so. Messages
+// that wait for clients are bounded over all sessions. The number of notifications
+// that a session missed for that reason is in the _meta of its next tool result, as
 // claudeless/missedNotifications.
 //
-// # Answers
+// # Results
 //
 // The result of a tool is one text that holds a JSON object. An error has the
 // member "error" with a code, and isError is set; wrong arguments and unknown

@@ -26,10 +26,10 @@ func externalTools() []tool {
 	}
 }
 
-// managed answers with an error when there are no external servers, and lets
-// everything else wait.
-func managed(run func(ctx context.Context, m *external.Manager, a arguments) (any, error)) func(context.Context, *face, arguments) (any, error) {
-	return func(_ context.Context, f *face, a arguments) (any, error) {
+// managed adapts a function of the external servers to a tool: it fails if there
+// are no external servers, and runs the function without blocking the connection.
+func managed(run func(ctx context.Context, m *external.Manager, a arguments) (any, error)) func(context.Context, *hubAccess, arguments) (any, error) {
+	return func(_ context.Context, f *hubAccess, a arguments) (any, error) {
 		if f.external == nil {
 			return nil, debug.NewError("mcp_clients_unavailable", "start the debugger with --mcp-clients to use external servers")
 		}
@@ -60,7 +60,7 @@ func listTools(_ context.Context, m *external.Manager, a arguments) (any, error)
 	return fields{"tools": tools}, err
 }
 
-// callExternal passes a result on as the server sent it.
+// callExternal returns the result as the server sent it.
 func callExternal(ctx context.Context, m *external.Manager, a arguments) (any, error) {
 	result, err := m.Call(ctx, a.text("tool"), a["arguments"])
 	if err != nil {
@@ -70,7 +70,7 @@ func callExternal(ctx context.Context, m *external.Manager, a arguments) (any, e
 		IsError bool `json:"isError"`
 	}
 	if json.Unmarshal(result, &meta) == nil && meta.IsError {
-		return failure{result}, nil
+		return errorResult{result}, nil
 	}
 	return result, nil
 }

@@ -5,32 +5,32 @@ import (
 	"net/http"
 )
 
-// Handler answers the paths of the package documentation.
+// Handler serves the paths listed in the package documentation.
 func (s *Server) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("/mcp", s.http)
 	older := http.StripPrefix("/mcp", s.http)
 	mux.HandleFunc("/mcp/sse", func(w http.ResponseWriter, r *http.Request) {
-		older.ServeHTTP(&dispatch{ResponseWriter: w}, r)
+		older.ServeHTTP(&prefixWriter{ResponseWriter: w}, r)
 	})
 	mux.Handle("/mcp/messages", older)
 	return mux
 }
 
-// dispatch moves the path that an event stream names first under /mcp.
-type dispatch struct {
+// prefixWriter rewrites the path in the first event of a stream to the one below /mcp.
+type prefixWriter struct {
 	http.ResponseWriter
-	named bool
+	rewritten bool
 }
 
-func (b *dispatch) Write(p []byte) (int, error) {
-	if b.named {
+func (b *prefixWriter) Write(p []byte) (int, error) {
+	if b.rewritten {
 		return b.ResponseWriter.Write(p)
 	}
-	b.named = true
+	b.rewritten = true
 	_, err := b.ResponseWriter.Write(bytes.Replace(p, []byte("data: /messages?"), []byte("data: /mcp/messages?"), 1))
 	return len(p), err
 }
 
-// Unwrap lets the stream be flushed.
-func (b *dispatch) Unwrap() http.ResponseWriter { return b.ResponseWriter }
+// Unwrap lets http.ResponseController flush the stream.
+func (b *prefixWriter) Unwrap() http.ResponseWriter { return b.ResponseWriter }

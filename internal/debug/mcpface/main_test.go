@@ -55,13 +55,13 @@ func newIDs(prefix string) func() string {
 
 func hubOptions() debug.Options { return debug.Options{Now: time.Now, NewID: newIDs("pause-")} }
 
-// face is a hub and its server, and stands for the agent under test.
-type face struct {
+// hubAccess is a hub and its server, and stands for the agent under test.
+type hubAccess struct {
 	*mcpface.Server
 	hub *debug.Hub
 }
 
-func newFace(t *testing.T, o mcpface.Options) *face {
+func newFace(t *testing.T, o mcpface.Options) *hubAccess {
 	t.Helper()
 	if o.Hub == nil {
 		hub, err := debug.New(hubOptions())
@@ -77,13 +77,13 @@ func newFace(t *testing.T, o mcpface.Options) *face {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
-	go func() { defer close(done); s.Run(ctx) }()
+	go func() { defer close(done); s.ForwardEvents(ctx) }()
 	t.Cleanup(func() { cancel(); <-done; o.Hub.Close() })
-	return &face{s, o.Hub}
+	return &hubAccess{s, o.Hub}
 }
 
 // dialStdio is a client over a pair of pipes.
-func (f *face) dialStdio(t *testing.T) *client.Client {
+func (f *hubAccess) dialStdio(t *testing.T) *client.Client {
 	t.Helper()
 	inRead, inWrite := io.Pipe()
 	outRead, outWrite := io.Pipe()
@@ -106,14 +106,14 @@ type eof struct{}
 
 func (eof) Read([]byte) (int, error) { return 0, io.EOF }
 
-func (f *face) listen(t *testing.T) string {
+func (f *hubAccess) listen(t *testing.T) string {
 	t.Helper()
 	srv := httptest.NewServer(f.Handler())
 	t.Cleanup(func() { srv.CloseClientConnections(); srv.Close() })
 	return srv.URL
 }
 
-func (f *face) dialHTTP(t *testing.T) *client.Client {
+func (f *hubAccess) dialHTTP(t *testing.T) *client.Client {
 	t.Helper()
 	return dialHTTP(t, f.listen(t))
 }
@@ -128,7 +128,7 @@ func dialHTTP(t *testing.T, url string) *client.Client {
 	return hello(t, c)
 }
 
-func (f *face) dialSSE(t *testing.T) *client.Client {
+func (f *hubAccess) dialSSE(t *testing.T) *client.Client {
 	t.Helper()
 	return dialSSE(t, f.listen(t))
 }
@@ -221,7 +221,7 @@ func (agentRun) ShapeResult(_ protocol.ToolUse, text string) protocol.ToolResult
 }
 
 // run makes a call as an agent does; the result comes when it is over.
-func (f *face) run(t *testing.T, tool, input string) <-chan executor.Result {
+func (f *hubAccess) run(t *testing.T, tool, input string) <-chan executor.Result {
 	t.Helper()
 	done := make(chan executor.Result, 1)
 	agent := debug.Middleware(f.hub, debug.MiddlewareOptions{Run: agentRun{}})(echo{})
@@ -236,14 +236,14 @@ func (f *face) run(t *testing.T, tool, input string) <-chan executor.Result {
 }
 
 // stopped runs a call and returns the id of its pause.
-func (f *face) stopped(t *testing.T, tool, input string) (string, <-chan executor.Result) {
+func (f *hubAccess) stopped(t *testing.T, tool, input string) (string, <-chan executor.Result) {
 	t.Helper()
 	done := f.run(t, tool, input)
 	return f.pause(t, 1)[0], done
 }
 
 // pause waits until n calls are paused.
-func (f *face) pause(t *testing.T, n int) []string {
+func (f *hubAccess) pause(t *testing.T, n int) []string {
 	t.Helper()
 	deadline := time.After(10 * time.Second)
 	sub := f.hub.Subscribe(0)
@@ -287,7 +287,7 @@ func (echo) Execute(_ context.Context, use protocol.ToolUse) (executor.Result, e
 	return executor.Plain(protocol.ToolResult{Content: protocol.Content{Text: use.Name + " " + string(use.Input)}}), nil
 }
 
-func (f *face) register(t *testing.T, schemas map[string]string) {
+func (f *hubAccess) register(t *testing.T, schemas map[string]string) {
 	t.Helper()
 	for name, schema := range schemas {
 		err := f.hub.Register(t.Context(), []protocol.Tool{{Name: name, Description: "does " + name, InputSchema: json.RawMessage(schema), Server: "t", RawName: name}})

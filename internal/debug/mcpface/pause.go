@@ -12,11 +12,11 @@ import (
 
 func pauseTools() []tool {
 	return []tool{
-		{name: "breakpoint_list_paused", doc: "List the calls that wait for a decision, the oldest first.", run: func(_ context.Context, f *face, _ arguments) (any, error) {
+		{name: "breakpoint_list_paused", doc: "List the calls that wait for a decision, the oldest first.", run: func(_ context.Context, f *hubAccess, _ arguments) (any, error) {
 			return f.paused(), nil
 		}},
 		{name: "breakpoint_continue", doc: "Decide about a paused call: let it run, change its input or result, skip it, fail it, or run another tool.", run: resume, params: resumeParams()},
-		{name: "breakpoint_list_functions", doc: "List the tools that can be called, with their schemas.", run: func(_ context.Context, f *face, _ arguments) (any, error) {
+		{name: "breakpoint_list_functions", doc: "List the tools that can be called, with their schemas.", run: func(_ context.Context, f *hubAccess, _ arguments) (any, error) {
 			return f.functions(), nil
 		}},
 		{name: "breakpoint_get_call_records", doc: "List the newest calls that are over.", run: calls, params: []param{
@@ -26,7 +26,7 @@ func pauseTools() []tool {
 		{name: "breakpoint_repl_eval", doc: "Evaluate an expression at a paused call. Names: tool, phase, input, result, error, session, call, vars; \"name := expression\" sets vars.name.", run: evaluate, params: []param{
 			{name: "pause_id", kind: text, required: true, doc: "the paused call"},
 			{name: "expression", kind: text, required: true, doc: "in the expression language; for older clients in their own"},
-			{name: "session_id", kind: text, wrong: debug.CodeInvalidSession, doc: "of an earlier evaluation at this pause; a new one is made without"},
+			{name: "session_id", kind: text, typeErrorCode: debug.CodeInvalidSession, doc: "of an earlier evaluation at this pause; a new one is made without"},
 			{name: "timeout_s", kind: number, doc: "seconds to wait for the value; default 35, a little more than older clients give themselves"},
 		}},
 		{
@@ -52,9 +52,9 @@ func resumeParams() []param {
 	}
 }
 
-func (f *face) paused() any { return fields{"paused": f.hub.Paused()} }
+func (f *hubAccess) paused() any { return fields{"paused": f.hub.Paused()} }
 
-func resume(ctx context.Context, f *face, a arguments) (any, error) {
+func resume(ctx context.Context, f *hubAccess, a arguments) (any, error) {
 	id := a.text("pause_id")
 	raw, err := json.Marshal(a)
 	if err != nil {
@@ -74,11 +74,11 @@ func resume(ctx context.Context, f *face, a arguments) (any, error) {
 	return decide(ctx)
 }
 
-func (f *face) calls(function string, limit *int) (any, error) {
+func (f *hubAccess) calls(function string, limit *int) (any, error) {
 	return f.hub.Calls(function, limit)
 }
 
-func calls(_ context.Context, f *face, a arguments) (any, error) {
+func calls(_ context.Context, f *hubAccess, a arguments) (any, error) {
 	var limit *int
 	if given := a.number("limit"); given != nil {
 		n := int(*given)
@@ -87,10 +87,10 @@ func calls(_ context.Context, f *face, a arguments) (any, error) {
 	return f.calls(a.text("function_name"), limit)
 }
 
-// longestWait bounds timeout_s.
-const longestWait = time.Hour
+// maxWait bounds timeout_s.
+const maxWait = time.Hour
 
-func evaluate(_ context.Context, f *face, a arguments) (any, error) {
+func evaluate(_ context.Context, f *hubAccess, a arguments) (any, error) {
 	q := debug.EvaluateParams{PauseID: a.text("pause_id"), Session: a.text("session_id"), Expr: a.text("expression")}
 	if q.Session != "" && !debug.IsSessionID(q.Session) {
 		return nil, debug.NewError(debug.CodeInvalidSession, "no session has such an id", "session_id", q.Session)
@@ -99,12 +99,12 @@ func evaluate(_ context.Context, f *face, a arguments) (any, error) {
 		if *t <= 0 {
 			return nil, debug.NewError(debug.CodeInvalidArguments, "timeout_s must be above 0", "parameter", "timeout_s")
 		}
-		q.Timeout = time.Duration(min(*t, longestWait.Seconds()) * float64(time.Second))
+		q.Timeout = time.Duration(min(*t, maxWait.Seconds()) * float64(time.Second))
 	}
 	return wire.Later(func(ctx context.Context) (any, error) { return f.hub.Evaluate(ctx, q) }), nil
 }
 
-func inspect(_ context.Context, f *face, a arguments) (any, error) {
+func inspect(_ context.Context, f *hubAccess, a arguments) (any, error) {
 	cid := a.text("cid")
 	data, err := f.hub.Value(cid)
 	if err != nil {
@@ -112,7 +112,7 @@ func inspect(_ context.Context, f *face, a arguments) (any, error) {
 	}
 	in := item.Inspect(cid, data)
 	if in.Error != "" {
-		return failure{in}, nil
+		return errorResult{in}, nil
 	}
 	return in, nil
 }

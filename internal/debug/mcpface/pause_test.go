@@ -233,13 +233,13 @@ func TestOlderClient(t *testing.T) {
 	}
 	expect(t, ask1("never", `,"timeout_s":0.05`), `{"error":"eval_timeout"}`)
 	expect(t, ask1(" ", ""), `{"error":"missing_expression"}`) // S66: before the client is asked
-	if q := older.NextQuestion(begun.PauseID); q != nil {
+	if q := older.NextEvalRequest(begun.PauseID); q != nil {
 		t.Errorf("the client is asked %+v", q)
 	}
 	answers := make(chan object, 2)
-	question := func() *compat.Question {
+	question := func() *compat.EvalRequest {
 		for end := time.Now().Add(10 * time.Second); time.Now().Before(end); runtime.Gosched() {
-			if q := older.NextQuestion(begun.PauseID); q != nil {
+			if q := older.NextEvalRequest(begun.PauseID); q != nil {
 				return q
 			}
 		}
@@ -251,7 +251,7 @@ func TestOlderClient(t *testing.T) {
 	if q.Expr != "2 + 2" {
 		t.Fatalf("asked %q: a question that timed out is still there", q.Expr)
 	}
-	err = older.DeliverAnswer(compat.Answer{EvalID: q.EvalID, SessionID: q.SessionID, PauseID: q.PauseID, Result: "4", Stdout: "hi\n"})
+	err = older.DeliverEvalResponse(compat.EvalResponse{EvalID: q.EvalID, SessionID: q.SessionID, PauseID: q.PauseID, Result: "4", Stdout: "hi\n"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -32,7 +32,7 @@ func prompts() []any {
 	}
 }
 
-func (f *face) prompt(params json.RawMessage) (any, error) {
+func (f *hubAccess) prompt(params json.RawMessage) (any, error) {
 	var in struct {
 		Name      string            `json:"name"`
 		Arguments map[string]string `json:"arguments"`
@@ -50,11 +50,11 @@ func (f *face) prompt(params json.RawMessage) (any, error) {
 	}
 }
 
-// inPrompt is how many calls a prompt tells of.
-const inPrompt = 10
+// promptCalls is the number of calls that a prompt describes.
+const promptCalls = 10
 
-func (f *face) startPrompt() (any, error) {
-	limit := inPrompt
+func (f *hubAccess) startPrompt() (any, error) {
+	limit := promptCalls
 	calls, err := f.calls("", &limit)
 	if err != nil {
 		return nil, err
@@ -65,7 +65,7 @@ func (f *face) startPrompt() (any, error) {
 		section{"Paused calls", f.paused()}, section{fmt.Sprintf("Newest %d calls", limit), calls}, section{"Tools", f.functions()})
 }
 
-func (f *face) inspectPrompt(id string) (any, error) {
+func (f *hubAccess) inspectPrompt(id string) (any, error) {
 	if id == "" {
 		return nil, protocolError(debug.MissingParameter("pause_id"))
 	}
@@ -91,7 +91,7 @@ func (f *face) inspectPrompt(id string) (any, error) {
 		parts = append(parts, section{"Call site", d.CallSite})
 	}
 	if d.Signature != "" {
-		parts = append(parts, section{"Schema", json.RawMessage(quoted(d.Signature))})
+		parts = append(parts, section{"Schema", json.RawMessage(asJSON(d.Signature))})
 	}
 	phase := cmp.Or(d.Phase, debug.PhaseBefore)
 	head := fmt.Sprintf("A call of %s is paused %s it runs (pause_id %s, reason %s, session %q). What may be decided with breakpoint_continue: %v. "+
@@ -99,8 +99,8 @@ func (f *face) inspectPrompt(id string) (any, error) {
 	return message("The paused call of "+d.MethodName, head, parts...)
 }
 
-// quoted is text that is JSON as itself, and any other as a JSON string.
-func quoted(text string) string {
+// asJSON returns JSON text unchanged, and any other text as a JSON string.
+func asJSON(text string) string {
 	if json.Valid([]byte(text)) {
 		return text
 	}
@@ -116,7 +116,7 @@ type section struct {
 	body  any
 }
 
-// message is a prompt of one message: a text and sections of JSON.
+// message builds a prompt of one message: a text and sections of JSON.
 func message(description, head string, parts ...section) (any, error) {
 	var b strings.Builder
 	b.WriteString(head + "\n")
@@ -137,9 +137,9 @@ func message(description, head string, parts ...section) (any, error) {
 	}, nil
 }
 
-// protocolError is a refusal where there is no tool result to put it in.
+// protocolError converts an error for responses that are not tool results.
 func protocolError(err error) error {
-	data, merr := wire.Marshal(refusal(err))
+	data, merr := wire.Marshal(errorFields(err))
 	if merr != nil {
 		return err
 	}

@@ -8,7 +8,7 @@ import (
 	"github.com/claudeless/claudeless/fixtures/wire"
 )
 
-// resource is one row of the table of resources.
+// resource is one row of the resource table.
 type resource struct {
 	URI         string `json:"uri"`
 	Name        string `json:"name"`
@@ -18,12 +18,12 @@ type resource struct {
 	read func() (any, error)
 }
 
-// inHistory is how many calls breakpoint://call-history holds.
-const inHistory = 50
+// historyCalls is the number of calls in breakpoint://call-history.
+const historyCalls = 50
 
-func (f *face) resources() []resource {
+func (f *hubAccess) resources() []resource {
 	always := func(f func() any) func() (any, error) { return func() (any, error) { return f(), nil } }
-	limit := inHistory
+	limit := historyCalls
 	all := []resource{
 		{URI: "breakpoint://status", Description: "How much there is of everything.", read: func() (any, error) { return f.hub.Status(), nil }},
 		{URI: "breakpoint://breakpoints", Description: "All breakpoints with their settings.", read: always(f.breakpoints)},
@@ -38,7 +38,7 @@ func (f *face) resources() []resource {
 	return all
 }
 
-func (f *face) readResource(params json.RawMessage) (any, error) {
+func (f *hubAccess) readResource(params json.RawMessage) (any, error) {
 	var in struct {
 		URI string `json:"uri"`
 	}

@@ -16,27 +16,27 @@ import (
 	"github.com/claudeless/claudeless/internal/debug/external"
 )
 
-// Bounds of the sessions over streamable HTTP, whose clients may go without a
-// word: what one of them gave up its next answer tells, and why it ended too.
+// Limits of the sessions over streamable HTTP, whose clients may disappear without
+// closing them. A client is told in its next response what was dropped.
 const (
-	idleTime    = 30 * time.Minute
-	maxSessions = 1000
-	maxKept     = 8 << 20 // bytes of events and answers, over all sessions
+	idleTime       = 30 * time.Minute
+	maxSessions    = 1000
+	maxQueuedBytes = 8 << 20 // bytes of events and answers, over all sessions
 )
 
 // Options configure a Server. Hub and NewID must be set.
 type Options struct {
 	Hub      *debug.Hub
 	External *external.Manager // nil = the external_ tools answer with an error
-	NewID    func() string     // a fresh id of visible ASCII
+	NewID    func() string     // returns a new id of visible ASCII characters
 	Version  string            // serverInfo.version; empty = "0"
 }
 
-// Server answers any number of clients at once. All methods may be called from
-// many goroutines.
+// Server serves any number of clients. All methods may be called from many
+// goroutines.
 type Server struct {
 	o     Options
-	face  *face
+	face  *hubAccess
 	tools []tool
 	http  *wire.HTTP
 	sub   *debug.Subscription
@@ -45,31 +45,31 @@ type Server struct {
 	conns map[string]*conn // by session id
 }
 
-// New makes a server; it starts nothing. From here on events wait for Run.
+// New makes a server; it starts nothing. Events are queued for Run from now on.
 func New(o Options) (*Server, error) {
 	if o.Hub == nil || o.NewID == nil {
 		return nil, errors.New("mcpface: Hub and NewID must be set")
 	}
 	o.Version = cmp.Or(o.Version, "0")
-	s := &Server{o: o, face: &face{o.Hub, o.External}, conns: map[string]*conn{}}
+	s := &Server{o: o, face: &hubAccess{o.Hub, o.External}, conns: map[string]*conn{}}
 	s.tools = slices.Concat(breakpointTools(), pauseTools(), externalTools())
 	s.http = wire.NewHTTP(wire.HTTPOptions{
-		Server: s, NewID: o.NewID, Versions: versions(), Idle: idleTime, MaxSessions: maxSessions, MaxKept: maxKept,
+		Server: s, NewID: o.NewID, Versions: versions(), Idle: idleTime, MaxSessions: maxSessions, MaxKept: maxQueuedBytes,
 	})
 	s.sub = o.Hub.Subscribe(eventQueue)
 	return s, nil
 }
 
-// versions of the protocol that clients may speak, the newest first.
+// versions returns the supported protocol versions, newest first.
 func versions() []string { return []string{"2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"} }
 
 // eventQueue is how many events may wait for Run.
 const eventQueue = 4096
 
-// Run sends the hub's events since New to all clients until ctx ends or the hub
-// closes, and then ends the sessions over HTTP. It can be called once; without it
-// there are no notifications.
-func (s *Server) Run(ctx context.Context) {
+// ForwardEvents sends the hub's events since New to all clients until ctx ends or the hub
+// closes, and then ends the sessions over HTTP. Call it once; without it there are
+// no notifications.
+func (s *Server) ForwardEvents(ctx context.Context) {
 	defer s.http.Close()
 	defer s.sub.Close()
 	for {
@@ -87,7 +87,7 @@ func (s *Server) Run(ctx context.Context) {
 	}
 }
 
-// broadcast hands e to every client that is ready for it; none is waited for.
+// broadcast queues e for every client that is ready, without waiting for any.
 func (s *Server) broadcast(e debug.Event) {
 	params := e.Params()
 	if e.Missed > 0 {
@@ -97,7 +97,7 @@ func (s *Server) broadcast(e debug.Event) {
 	defer s.mu.Unlock()
 	message, err := wire.Notification("notifications/breakpoint/"+string(e.Kind), params)
 	if err != nil {
-		return // cannot be: texts and numbers can be encoded
+		return // cannot happen: strings and numbers can always be encoded
 	}
 	for _, c := range s.conns {
 		if c.ready {
@@ -106,13 +106,12 @@ func (s *Server) broadcast(e debug.Event) {
 	}
 }
 
-// ServeStdio serves one client until the end of in, or of ctx; see
-// [wire.ServeStdio].
+// ServeStdio serves one client until in or ctx ends; see [wire.ServeStdio].
 func (s *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer) error {
 	return wire.ServeStdio(ctx, wire.Stdio{Server: s, In: in, Out: out, SessionID: "stdio-" + s.o.NewID()})
 }
 
-// Open begins a connection; the transports call it.
+// Open starts a connection; the transports call it.
 func (s *Server) Open(session *wire.Session) wire.Handler {
 	c := &conn{server: s, session: session}
 	s.mu.Lock()
@@ -121,36 +120,36 @@ func (s *Server) Open(session *wire.Session) wire.Handler {
 	return c
 }
 
-// conn is one client. Its fields behind session are guarded by Server.mu.
+// conn is one client. Server.mu guards the fields after session.
 type conn struct {
 	server  *Server
 	session *wire.Session
 
-	greeted bool // initialize was answered, or is about to be
-	ready   bool // the answer has arrived, so notifications may follow
+	initialized bool // initialize was answered, or its response is being written
+	ready       bool // the response has arrived, so notifications may follow
 }
 
-// Closed ends the connection.
+// Closed removes the connection.
 func (c *conn) Closed() {
 	c.server.mu.Lock()
 	defer c.server.mu.Unlock()
 	delete(c.server.conns, c.session.ID)
 }
 
-// Notified takes the client's notifications.
+// Notified handles a notification of the client.
 func (c *conn) Notified(method string, _ json.RawMessage) {
 	if method == "notifications/initialized" {
 		c.progress(false)
 	}
 }
 
-// progress notes that a message came; what comes after initialize shows that
-// its answer was read.
+// progress records that a message arrived. A message after initialize shows that
+// the client has read its response.
 func (c *conn) progress(initialize bool) {
 	c.server.mu.Lock()
 	defer c.server.mu.Unlock()
-	c.ready = c.ready || c.greeted && !initialize
-	c.greeted = c.greeted || initialize
+	c.ready = c.ready || c.initialized && !initialize
+	c.initialized = c.initialized || initialize
 }
 
 // Handle answers one request.
@@ -215,30 +214,30 @@ func (c *conn) callTool(ctx context.Context, params json.RawMessage) (any, error
 	}
 	i := slices.IndexFunc(s.tools, func(t tool) bool { return t.name == in.Name })
 	if i < 0 {
-		return c.answer(nil, debug.NewError("unknown_tool", fmt.Sprintf("there is no tool %q", in.Name), "tool", in.Name))
+		return c.toolResult(nil, debug.NewError("unknown_tool", fmt.Sprintf("there is no tool %q", in.Name), "tool", in.Name))
 	}
 	args, err := s.tools[i].check(in.Arguments)
 	if err != nil {
-		return c.answer(nil, err)
+		return c.toolResult(nil, err)
 	}
 	out, err := s.tools[i].run(ctx, s.face, args)
 	if later, ok := out.(wire.Later); ok && err == nil {
-		return wire.Later(func(ctx context.Context) (any, error) { return c.answer(later(ctx)) }), nil
+		return wire.Later(func(ctx context.Context) (any, error) { return c.toolResult(later(ctx)) }), nil
 	}
-	return c.answer(out, err)
+	return c.toolResult(out, err)
 }
 
-// answer is a tool's result: one text of JSON.
-func (c *conn) answer(out any, err error) (any, error) {
+// toolResult builds a tool's result: one text of JSON.
+func (c *conn) toolResult(out any, err error) (any, error) {
 	r := content{Content: [1]block{{Type: "text"}}}
 	if n := c.session.Dropped(); n > 0 {
 		r.Meta = &meta{n}
 	}
-	if f, ok := out.(failure); ok {
+	if f, ok := out.(errorResult); ok {
 		out, r.IsError = f.body, true
 	}
 	if err != nil {
-		out, r.IsError = refusal(err), true
+		out, r.IsError = errorFields(err), true
 	}
 	body, err := wire.Marshal(out)
 	r.Content[0].Text = string(body)

@@ -15,19 +15,19 @@ import (
 	"github.com/claudeless/claudeless/internal/debug/external"
 )
 
-// face is what tools, resources and prompts answer from.
-type face struct {
+// hubAccess gives tools, resources and prompts access to the hub.
+type hubAccess struct {
 	hub      *debug.Hub
-	external *external.Manager // nil = there can be none
+	external *external.Manager // nil = not available
 }
 
-// tool is one row of the tables of tools.
+// tool is one row of a tool table.
 type tool struct {
 	name, doc string
 	params    []param
-	// run answers a call whose arguments were checked. It must not wait; what
-	// waits is returned as a wire.Later.
-	run func(ctx context.Context, f *face, a arguments) (any, error)
+	// run handles a call with checked arguments. It must not block; blocking work
+	// is returned as a wire.Later.
+	run func(ctx context.Context, f *hubAccess, a arguments) (any, error)
 }
 
 // kind is a JSON type; the zero value is any.
@@ -42,12 +42,12 @@ const (
 )
 
 type param struct {
-	name     string
-	kind     kind
-	doc      string
-	required bool
-	enum     []string // told, not checked: the hub knows more spellings
-	wrong    string   // code of a value of another type; empty = invalid_arguments
+	name          string
+	kind          kind
+	doc           string
+	required      bool
+	enum          []string // documented but not checked: the hub accepts more spellings
+	typeErrorCode string   // error code for a value of another type; empty = invalid_arguments
 }
 
 // MarshalJSON writes the tool as tools/list shows it.
@@ -73,11 +73,11 @@ func (t tool) MarshalJSON() ([]byte, error) {
 	return json.Marshal(map[string]any{"name": t.name, "description": t.doc, "inputSchema": schema})
 }
 
-// arguments are those of one call: present, not null unless the parameter takes
-// anything, and of the right type.
+// arguments are the checked arguments of one call: present, not null unless the
+// parameter takes any value, and of the right type.
 type arguments map[string]json.RawMessage
 
-// text is a string argument; a missing one is empty.
+// text returns a string argument; a missing one is empty.
 func (a arguments) text(name string) string {
 	if p := a.optional(name); p != nil {
 		return *p
@@ -85,21 +85,21 @@ func (a arguments) text(name string) string {
 	return ""
 }
 
-// optional is a string argument; nil = missing.
+// optional returns a string argument; nil = missing.
 func (a arguments) optional(name string) *string { return argument[string](a, name) }
 
-// number is a numeric argument; nil = missing.
+// number returns a numeric argument; nil = missing.
 func (a arguments) number(name string) *float64 { return argument[float64](a, name) }
 
 func argument[T any](a arguments, name string) *T {
 	var v *T
 	if raw, ok := a[name]; !ok || json.Unmarshal(raw, &v) != nil {
-		return nil // it was checked: it is missing
+		return nil // the argument was checked, so it is missing
 	}
 	return v
 }
 
-// check picks out the arguments that t knows.
+// check parses the arguments that t declares.
 func (t tool) check(raw json.RawMessage) (arguments, error) {
 	var given map[string]json.RawMessage
 	if len(raw) > 0 && json.Unmarshal(raw, &given) != nil {
@@ -116,16 +116,16 @@ func (t tool) check(raw json.RawMessage) (arguments, error) {
 			return nil, debug.MissingParameter(p.name)
 		case !ok:
 			continue
-		case !p.takes(v):
-			return nil, debug.NewError(cmp.Or(p.wrong, debug.CodeInvalidArguments), fmt.Sprintf("%s must be of type %s", p.name, p.kind), "parameter", p.name)
+		case !p.accepts(v):
+			return nil, debug.NewError(cmp.Or(p.typeErrorCode, debug.CodeInvalidArguments), fmt.Sprintf("%s must be of type %s", p.name, p.kind), "parameter", p.name)
 		}
 		a[p.name] = v
 	}
 	return a, nil
 }
 
-// takes reports whether v is of the parameter's type.
-func (p param) takes(v json.RawMessage) bool {
+// accepts reports whether v is of the parameter's type.
+func (p param) accepts(v json.RawMessage) bool {
 	var f float64
 	switch p.kind {
 	case text:
@@ -143,11 +143,11 @@ func (p param) takes(v json.RawMessage) bool {
 	}
 }
 
-// fields is the body of most answers.
+// fields is the body of most results.
 type fields map[string]any
 
-// failure is an answer that is an error and has more to say than a code.
-type failure struct{ body any }
+// errorResult is an error result with more details than a code.
+type errorResult struct{ body any }
 
 // content is the result of tools/call.
 type content struct {
@@ -156,8 +156,8 @@ type content struct {
 	Meta    *meta    `json:"_meta,omitempty"`
 }
 
-// meta tells a client of notifications that it will not get: it did not come for
-// them, and there were too many.
+// meta tells a client how many notifications were dropped because it did not fetch
+// them.
 type meta struct {
 	Missed int `json:"claudeless/missedNotifications"`
 }
@@ -167,8 +167,8 @@ type block struct {
 	Text string `json:"text"`
 }
 
-// refusal is an error as the body of an answer.
-func refusal(err error) fields {
+// errorFields returns an error as the body of a result.
+func errorFields(err error) fields {
 	e, ok := errors.AsType[*debug.Error](err)
 	if !ok {
 		return fields{"error": "internal", "message": err.Error()}

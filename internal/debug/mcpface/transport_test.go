@@ -23,9 +23,9 @@ import (
 
 // transports are the ways of a client to the server: S122 to S127, S129 to
 // S133, and streamable HTTP.
-func transports() map[string]func(*face, *testing.T) *client.Client {
-	return map[string]func(*face, *testing.T) *client.Client{
-		"stdio": (*face).dialStdio, "streamable": (*face).dialHTTP, "sse": (*face).dialSSE,
+func transports() map[string]func(*hubAccess, *testing.T) *client.Client {
+	return map[string]func(*hubAccess, *testing.T) *client.Client{
+		"stdio": (*hubAccess).dialStdio, "streamable": (*hubAccess).dialHTTP, "sse": (*hubAccess).dialSSE,
 	}
 }
 
@@ -241,7 +241,7 @@ func TestSSEEndpoint(t *testing.T) {
 }
 
 // quick sends one message over streamable HTTP without a network.
-func quick(t *testing.T, f *face, session, message string) *httptest.ResponseRecorder {
+func quick(t *testing.T, f *hubAccess, session, message string) *httptest.ResponseRecorder {
 	t.Helper()
 	r := httptest.NewRequest(http.MethodPost, "/mcp", strings.NewReader(message))
 	r.Header.Set("Content-Type", "application/json")
@@ -255,7 +255,7 @@ func quick(t *testing.T, f *face, session, message string) *httptest.ResponseRec
 }
 
 // begin is the id of a new session whose initialize was read.
-func begin(t *testing.T, f *face) string {
+func begin(t *testing.T, f *hubAccess) string {
 	t.Helper()
 	id := quick(t, f, "", `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25"}}`).Header().Get("Mcp-Session-Id")
 	quick(t, f, id, `{"jsonrpc":"2.0","method":"notifications/initialized"}`)

@@ -1,5 +1,5 @@
-// Package proxy runs between an MCP client and a stdio server and pauses tool
-// calls at the debugger's breakpoints.
+// Package proxy forwards messages between an MCP client and a stdio server and
+// pauses tool calls at the debugger's breakpoints.
 //
 // All other messages pass through unchanged and in order, and a paused call
 // does not delay them.
@@ -25,24 +25,24 @@ import (
 // Options configure a proxy. Gate, Name, Command, Stdin and Stdout must be set.
 type Options struct {
 	Gate    debug.Gate
-	Name    string // tools are mcp__Name__tool towards the debugger
+	Name    string // tools are named mcp__Name__tool in the debugger
 	Command proc.Command
 	Stdin   io.Reader
 	Stdout  io.Writer
-	Stderr  io.Writer // the server's standard error; nil = dropped
+	Stderr  io.Writer // the server's standard error; nil = discarded
 	PID     int       // of this process
 	Started float64   // of this process, Unix seconds
 }
 
-// finishTime is how long calls under way may take after the end of input.
+// finishTime is how long running calls may take after the end of input.
 const finishTime = time.Second
 
 // maxMessage bounds one message in either direction.
 const maxMessage = 96 << 20
 
-// Run starts the server and passes messages until the client's end of input,
-// the server's end or ctx's. The server is gone when it returns, but a read
-// from Stdin may go on.
+// Run starts the server and forwards messages until the client's input ends, the
+// server exits or ctx ends. The server has exited when Run returns, but a read from
+// Stdin may still be blocked.
 func Run(ctx context.Context, o Options) error {
 	if !mcp.ValidName(o.Name) {
 		return fmt.Errorf("server name %q: use letters, digits, _ and -", o.Name)
@@ -51,14 +51,14 @@ func Run(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
-	p := &proxy{o: o, child: child, calls: map[string]*call{}, lists: map[string]bool{}, tools: map[string]tool{}}
+	p := &proxy{o: o, child: child, calls: map[string]*call{}, pendingLists: map[string]bool{}, tools: map[string]tool{}}
 	calls, stopCalls := context.WithCancel(ctx)
 	defer stopCalls()
 
 	input := make(chan error, 1)
-	go func() { input <- p.fromClient(calls) }() // ends with Stdin
+	go func() { input <- p.readClient(calls) }() // ends with Stdin
 	output := make(chan error, 1)
-	go func() { output <- p.fromServer(calls) }() // ends with the server
+	go func() { output <- p.readServer(calls) }() // ends with the server
 
 	serverEnded := false
 	select {
@@ -95,27 +95,27 @@ type proxy struct {
 
 	out sync.Mutex // held while a message is written to the client
 
-	mu    sync.Mutex
-	ended bool             // no new handlers
-	calls map[string]*call // by request id as written
-	lists map[string]bool  // ids of tools/list requests
-	tools map[string]tool  // by canonical name
+	mu           sync.Mutex
+	closing      bool             // no new handlers may start
+	calls        map[string]*call // by request id as written
+	pendingLists map[string]bool  // ids of tools/list requests
+	tools        map[string]tool  // by canonical name
 }
 
-// tool is what the server's list says of one.
+// tool describes one tool from the server's list.
 type tool struct {
-	name   string // the server's own
+	name   string // the server's own name
 	output outputSchema
 }
 
-// call is a tool call under way.
+// call is a running tool call.
 type call struct {
-	sent   bool // the server has it
+	sent   bool // the call was sent to the server
 	answer chan json.RawMessage
 	cancel context.CancelFunc
 }
 
-// message is what of a JSON-RPC message counts here.
+// message holds the fields of a JSON-RPC message that are used here.
 type message struct {
 	ID     json.RawMessage `json:"id"`
 	Method string          `json:"method"`
@@ -124,13 +124,13 @@ type message struct {
 	Error  json.RawMessage `json:"error"`
 }
 
-// finish lets calls under way end, for a while, and cancels the rest.
+// finish waits a limited time for running calls and cancels the rest.
 func (p *proxy) finish(cancel context.CancelFunc) {
 	p.mu.Lock()
-	p.ended = true
+	p.closing = true
 	p.mu.Unlock()
 	done := make(chan struct{})
-	go func() { // ends when the calls do, which cancel sees to
+	go func() { // ends when the calls end, which cancel ensures
 		p.handlers.Wait()
 		close(done)
 	}()
@@ -144,8 +144,8 @@ func (p *proxy) finish(cancel context.CancelFunc) {
 	}
 }
 
-// lines hands the lines of r to each, without copying them.
-func lines(r io.Reader, each func(line []byte) error) error {
+// eachLine calls each with every line of r, without copying.
+func eachLine(r io.Reader, each func(line []byte) error) error {
 	s := bufio.NewScanner(r)
 	s.Buffer(make([]byte, 0, 64<<10), maxMessage)
 	for s.Scan() {
@@ -156,34 +156,34 @@ func lines(r io.Reader, each func(line []byte) error) error {
 	return s.Err()
 }
 
-func (p *proxy) fromClient(ctx context.Context) error {
-	return lines(p.o.Stdin, func(line []byte) error {
+func (p *proxy) readClient(ctx context.Context) error {
+	return eachLine(p.o.Stdin, func(line []byte) error {
 		var m message
 		if json.Unmarshal(line, &m) != nil {
-			return p.toServer(line)
+			return p.writeServer(line)
 		}
 		switch {
 		case m.Method == "tools/call" && len(m.ID) > 0:
-			p.begin(ctx, m, append([]byte(nil), line...))
+			p.startCall(ctx, m, append([]byte(nil), line...))
 			return nil
 		case m.Method == "tools/list" && len(m.ID) > 0:
 			p.mu.Lock()
-			p.lists[string(m.ID)] = true
+			p.pendingLists[string(m.ID)] = true
 			p.mu.Unlock()
-		case m.Method == "notifications/cancelled" && p.cancelled(m.Params):
+		case m.Method == "notifications/cancelled" && p.cancelCall(m.Params):
 			return nil
 		}
-		return p.toServer(line)
+		return p.writeServer(line)
 	})
 }
 
-// begin handles a tool call beside all other messages.
-func (p *proxy) begin(ctx context.Context, m message, line []byte) {
+// startCall handles a tool call without delaying other messages.
+func (p *proxy) startCall(ctx context.Context, m message, line []byte) {
 	ctx, cancel := context.WithCancel(ctx)
 	c := &call{answer: make(chan json.RawMessage, 1), cancel: cancel}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.ended {
+	if p.closing {
 		cancel()
 		return
 	}
@@ -197,9 +197,9 @@ func (p *proxy) begin(ctx context.Context, m message, line []byte) {
 	})
 }
 
-// cancelled ends a call that the client gave up, and reports whether the
-// server need not hear of it.
-func (p *proxy) cancelled(params json.RawMessage) bool {
+// cancelCall ends a call that the client cancelled, and reports whether the server
+// does not need the notification.
+func (p *proxy) cancelCall(params json.RawMessage) bool {
 	var in struct {
 		ID json.RawMessage `json:"requestId"`
 	}
@@ -219,7 +219,7 @@ func (p *proxy) cancelled(params json.RawMessage) bool {
 // handle runs one tool call through the gate.
 func (p *proxy) handle(ctx context.Context, c *call, m message, line []byte) {
 	var in params
-	if err := json.Unmarshal(m.Params, &in); err != nil { // the server knows what to say
+	if err := json.Unmarshal(m.Params, &in); err != nil { // the server reports invalid parameters itself
 		p.forward(ctx, c, m, line)
 		return
 	}
@@ -237,9 +237,9 @@ func (p *proxy) handle(ctx context.Context, c *call, m message, line []byte) {
 	}
 	var answer json.RawMessage
 	if d.Action == debug.ActionSkip {
-		answer = encode(m.ID, p.shape(name, d.Result, protocol.Content{Text: debug.ResultText(d.Result)}))
+		answer = encode(m.ID, p.shapeResult(name, d.Result, protocol.Content{Text: debug.ResultText(d.Result)}))
 	} else {
-		answer = p.carryOut(ctx, c, m, line, d)
+		answer = p.runDecided(ctx, c, m, line, d)
 	}
 	o := outcomeOf(answer)
 	if answer == nil {
@@ -249,15 +249,15 @@ func (p *proxy) handle(ctx context.Context, c *call, m message, line []byte) {
 	switch {
 	case answer == nil || ctx.Err() != nil:
 	case err != nil || d.Action == debug.ActionContinue:
-		p.toClient(answer)
+		p.writeClient(answer)
 	case d.Action == debug.ActionRaise:
 		p.reply(m.ID, errorResult(d.Message))
 	case d.Action == debug.ActionModify:
-		p.reply(m.ID, p.shape(name, d.Result, debug.EditedContent(d.Result)))
+		p.reply(m.ID, p.shapeResult(name, d.Result, debug.EditedContent(d.Result)))
 	}
 }
 
-// params are those of tools/call.
+// params are the parameters of tools/call.
 type params struct {
 	Name      string          `json:"name"`
 	Arguments json.RawMessage `json:"arguments"`
@@ -266,15 +266,15 @@ type params struct {
 	} `json:"_meta"`
 }
 
-// carryOut runs a call that is not skipped as it was decided and returns the answer for the
-// client; nil = there is none.
-func (p *proxy) carryOut(ctx context.Context, c *call, m message, line []byte, d debug.Decision) json.RawMessage {
+// runDecided runs a call that is not skipped, as the decision says, and returns the
+// response for the client; nil = none.
+func (p *proxy) runDecided(ctx context.Context, c *call, m message, line []byte, d debug.Decision) json.RawMessage {
 	var err error
 	switch d.Action {
 	case debug.ActionRaise:
 		return encode(m.ID, errorResult(d.Message))
 	case debug.ActionModify:
-		line, err = rewrite(line, "arguments", d.Input)
+		line, err = replaceParam(line, "arguments", d.Input)
 	case debug.ActionReplace:
 		name, ok := p.rawName(d.Tool)
 		if !ok {
@@ -282,25 +282,25 @@ func (p *proxy) carryOut(ctx context.Context, c *call, m message, line []byte, d
 		}
 		var quoted []byte
 		if quoted, err = json.Marshal(name); err == nil {
-			line, err = rewrite(line, "name", quoted)
+			line, err = replaceParam(line, "name", quoted)
 		}
-	default: // it runs as it is
+	default: // the call runs unchanged
 	}
 	if err != nil {
 		return encode(m.ID, errorResult("debugger: "+err.Error()))
 	}
-	return p.exchange(ctx, c, m, line)
+	return p.callServer(ctx, c, m, line)
 }
 
-// shape makes the result of a tool that a decision made up.
-func (p *proxy) shape(canonical string, value json.RawMessage, c protocol.Content) toolResult {
+// shapeResult builds a tool result from the value of a decision.
+func (p *proxy) shapeResult(canonical string, value json.RawMessage, c protocol.Content) toolResult {
 	p.mu.Lock()
 	schema := p.tools[canonical].output
 	p.mu.Unlock()
-	return schema.shape(value, c)
+	return schema.shapeResult(value, c)
 }
 
-// rawName is the server's own name of a tool.
+// rawName returns the server's own name of a tool.
 func (p *proxy) rawName(canonical string) (string, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -310,20 +310,20 @@ func (p *proxy) rawName(canonical string) (string, bool) {
 	return strings.CutPrefix(canonical, mcp.CanonicalName(p.o.Name, ""))
 }
 
-// forward passes a call and its answer on as they are.
+// forward sends a call to the server and its response to the client, unchanged.
 func (p *proxy) forward(ctx context.Context, c *call, m message, line []byte) {
-	if answer := p.exchange(ctx, c, m, line); answer != nil {
-		p.toClient(answer)
+	if answer := p.callServer(ctx, c, m, line); answer != nil {
+		p.writeClient(answer)
 	}
 }
 
-// exchange sends a call to the server and waits for its answer; nil = there
-// will be none.
-func (p *proxy) exchange(ctx context.Context, c *call, m message, line []byte) json.RawMessage {
+// callServer sends a call to the server and waits for the response; nil = there will
+// be no response.
+func (p *proxy) callServer(ctx context.Context, c *call, m message, line []byte) json.RawMessage {
 	p.mu.Lock()
 	c.sent = true
 	p.mu.Unlock()
-	if err := p.toServer(line); err != nil {
+	if err := p.writeServer(line); err != nil {
 		return encode(m.ID, errorResult("debugger: "+err.Error()))
 	}
 	select {
@@ -334,30 +334,30 @@ func (p *proxy) exchange(ctx context.Context, c *call, m message, line []byte) j
 	}
 }
 
-func (p *proxy) fromServer(ctx context.Context) error {
-	err := lines(p.child.Stdout(), func(line []byte) error {
+func (p *proxy) readServer(ctx context.Context) error {
+	err := eachLine(p.child.Stdout(), func(line []byte) error {
 		var m message
 		if json.Unmarshal(line, &m) != nil || m.Method != "" || len(m.ID) == 0 {
-			p.toClient(line)
+			p.writeClient(line)
 			return nil
 		}
 		p.mu.Lock()
 		c, isCall := p.calls[string(m.ID)]
 		isCall = isCall && c.sent
-		isList := p.lists[string(m.ID)]
-		delete(p.lists, string(m.ID))
+		isList := p.pendingLists[string(m.ID)]
+		delete(p.pendingLists, string(m.ID))
 		p.mu.Unlock()
 		switch {
 		case isCall:
 			select {
 			case c.answer <- append(json.RawMessage(nil), line...):
-			default: // a second answer to one call
+			default: // a second response to the same call
 			}
 			return nil
 		case isList:
 			p.register(ctx, m.Result)
 		}
-		p.toClient(line)
+		p.writeClient(line)
 		return nil
 	})
 	if errors.Is(err, io.ErrClosedPipe) || p.stopped() {
@@ -371,8 +371,8 @@ func (p *proxy) stopped() bool {
 	return ended
 }
 
-// register tells the debugger of the server's tools. That it fails is no
-// reason to keep them from the client: the calls will show it.
+// register reports the server's tools to the debugger. If that fails, the client
+// still gets the tools: the calls will show the error.
 func (p *proxy) register(ctx context.Context, result json.RawMessage) {
 	var list struct {
 		Tools []struct {
@@ -402,15 +402,15 @@ func (p *proxy) register(ctx context.Context, result json.RawMessage) {
 	}
 }
 
-func (p *proxy) toServer(line []byte) error {
+func (p *proxy) writeServer(line []byte) error {
 	_, err := p.child.Stdin().Write(append(append(make([]byte, 0, len(line)+1), line...), '\n'))
 	return err
 }
 
-func (p *proxy) toClient(line []byte) {
+func (p *proxy) writeClient(line []byte) {
 	p.out.Lock()
 	defer p.out.Unlock()
-	_, _ = p.o.Stdout.Write(append(append(make([]byte, 0, len(line)+1), line...), '\n')) // when it fails, its input ends too
+	_, _ = p.o.Stdout.Write(append(append(make([]byte, 0, len(line)+1), line...), '\n')) // if the write fails, the client's input ends too
 }
 
-func (p *proxy) reply(id json.RawMessage, r toolResult) { p.toClient(encode(id, r)) }
+func (p *proxy) reply(id json.RawMessage, r toolResult) { p.writeClient(encode(id, r)) }

@@ -10,7 +10,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// toolResult is a result made here.
+// toolResult is a result built by the proxy.
 type toolResult struct {
 	Content    protocol.Content
 	Structured json.RawMessage // an object; nil = none
@@ -21,7 +21,7 @@ func errorResult(text string) toolResult {
 	return toolResult{Content: protocol.Content{Text: text}, IsError: true}
 }
 
-// encode writes the answer to a request.
+// encode encodes the response to a request.
 func encode(id json.RawMessage, r toolResult) json.RawMessage {
 	var content any = r.Content
 	if r.Content.Blocks == nil {
@@ -35,17 +35,17 @@ func encode(id json.RawMessage, r toolResult) json.RawMessage {
 		result["isError"] = true
 	}
 	line, err := protocol.Marshal(map[string]any{"jsonrpc": "2.0", "id": id, "result": result})
-	if err != nil { // the content is no JSON, though it was read from such
+	if err != nil { // the content is not valid JSON, although it was parsed from JSON
 		line = []byte(`{"jsonrpc":"2.0","id":` + string(id) + `,"error":{"code":-32603,"message":"result cannot be encoded"}}`)
 	}
 	return line
 }
 
-// outputSchema is what counts here of the schema of a tool's results.
+// outputSchema holds the parts of a tool's output schema that are used here.
 type outputSchema struct {
 	declared bool
-	// wrapped is the schema of the one property "result", in which servers put
-	// what is no object; nil = there are others.
+	// wrapped is the schema of the property "result", in which servers wrap values
+	// that are not objects; nil = the schema has other properties.
 	wrapped *struct{ Type any }
 }
 
@@ -63,10 +63,10 @@ func outputSchemaOf(raw json.RawMessage) outputSchema {
 	return s
 }
 
-// shape makes the result of a decision: its value in the form of content, and as
-// structuredContent when it is an object or the tool declares that its results
-// are. Clients refuse results of such tools that have none.
-func (s outputSchema) shape(value json.RawMessage, c protocol.Content) toolResult {
+// shapeResult builds the result of a decision: its value as content, and also as
+// structuredContent if it is an object or the tool declares an output schema.
+// Clients refuse results without structuredContent from such tools.
+func (s outputSchema) shapeResult(value json.RawMessage, c protocol.Content) toolResult {
 	r := toolResult{Content: c}
 	plain := json.RawMessage(c.Plain())
 	switch {
@@ -82,7 +82,7 @@ func (s outputSchema) shape(value json.RawMessage, c protocol.Content) toolResul
 	return r
 }
 
-// wrap puts a value into the object of a wrapping schema, unless it is that.
+// wrap puts a value into the object of a wrapping schema, unless it already is one.
 func (s outputSchema) wrap(value json.RawMessage, c protocol.Content) json.RawMessage {
 	var members map[string]json.RawMessage
 	if json.Unmarshal(value, &members) == nil && len(members) == 1 && members["result"] != nil {
@@ -101,8 +101,8 @@ func (s outputSchema) wrap(value json.RawMessage, c protocol.Content) json.RawMe
 
 func isObject(v json.RawMessage) bool { return bytes.HasPrefix(bytes.TrimSpace(v), []byte("{")) }
 
-// rewrite changes one member of a request's params and leaves the others.
-func rewrite(line []byte, key string, value json.RawMessage) ([]byte, error) {
+// replaceParam changes one member of a request's params.
+func replaceParam(line []byte, key string, value json.RawMessage) ([]byte, error) {
 	var whole, in map[string]json.RawMessage
 	if err := json.Unmarshal(line, &whole); err != nil {
 		return nil, err
@@ -121,8 +121,8 @@ func rewrite(line []byte, key string, value json.RawMessage) ([]byte, error) {
 	return protocol.Marshal(whole)
 }
 
-// outcomeOf is a server's answer as the hub takes it: a single text as a
-// string, other content as it is.
+// outcomeOf converts a server's response for the hub: a single text as a string,
+// other content unchanged.
 func outcomeOf(answer json.RawMessage) debug.Outcome {
 	var m struct {
 		Result struct {

@@ -22,10 +22,10 @@ import (
 type Options struct {
 	Hub      *debug.Hub
 	External *external.Manager // nil = /api/mcp-* answer 503
-	// Other answers every path that is neither of this package nor an older
+	// Fallback handles every path that is neither a route of this package nor an older
 	// page; nil = 404.
-	Other http.Handler
-	// MaxBody bounds a request's body; 0 = 96 MiB.
+	Fallback http.Handler
+	// MaxBody bounds the body of a request; 0 = 96 MiB.
 	MaxBody int64
 }
 
@@ -33,17 +33,17 @@ const defaultMaxBody = 96 << 20
 
 type api struct {
 	Options
-	older *compat.Clients
+	olderClients *compat.Clients
 }
 
-// route is one row of the API: what a request is answered with.
+// route is one row of the API table.
 type route struct {
 	method, path, summary string
-	// client routes are called by older clients out of web pages, which the other
-	// origins that are let in serve.
+	// client routes are called by older clients from web pages; the allowed other
+	// origins may use them.
 	client bool
 	answer func(a *api, r *http.Request) (any, error)
-	// stream, unless nil, answers in place of answer.
+	// stream handles the request instead of answer, if set.
 	stream func(a *api, w http.ResponseWriter, r *http.Request)
 }
 
@@ -51,7 +51,7 @@ const codeNoServers = "mcp_clients_unavailable"
 
 type fields = compat.Fields
 
-// read decodes a request's body; an empty one leaves v as it is.
+// read decodes a request's body; an empty body leaves v unchanged.
 func read(r *http.Request, v any) error {
 	data, err := io.ReadAll(r.Body)
 	if err != nil {
@@ -66,19 +66,20 @@ func read(r *http.Request, v any) error {
 	if len(bytes.TrimSpace(data)) == 0 {
 		return nil
 	}
-	return readable(json.Unmarshal(data, v))
+	return jsonError(json.Unmarshal(data, v))
 }
 
-// readBoth is read that returns the body too.
-func readBoth(r *http.Request, v any) (body json.RawMessage, err error) {
+// readWithBody is read that also returns the body.
+func readWithBody(r *http.Request, v any) (body json.RawMessage, err error) {
 	if err = read(r, &body); err == nil && len(body) > 0 {
-		err = readable(json.Unmarshal(body, v))
+		err = jsonError(json.Unmarshal(body, v))
 	}
 	return body, err
 }
 
-// readable makes a refusal of what is wrong with JSON, and leaves other errors.
-func readable(err error) error {
+// jsonError converts a JSON error to a client error, and returns other errors
+// unchanged.
+func jsonError(err error) error {
 	if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {
 		return &debug.Error{Code: "invalid_json", Message: fmt.Sprintf("%v at byte %d", err, syntax.Offset)}
 	}
@@ -99,10 +100,10 @@ func write(w http.ResponseWriter, status int, v any) {
 	w.Header().Set("Cache-Control", "no-store")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	w.WriteHeader(status)
-	_, _ = w.Write(body) // the client may have gone away
+	_, _ = w.Write(body) // the client may have closed the connection
 }
 
-// statusError is an error with a status other than its code's.
+// statusError is an error with its own HTTP status instead of the one of its code.
 type statusError struct {
 	status int
 	error
@@ -136,7 +137,8 @@ func writeError(w http.ResponseWriter, err error) {
 	write(w, status, body)
 }
 
-// statusOf is the HTTP status of a code; what is not listed is a bad request.
+// statusOf returns the HTTP status of an error code; the default is 400 Bad
+// Request.
 func statusOf(code string) int {
 	switch code {
 	case debug.CodeBreakpointNotFound, debug.CodePauseNotFound, debug.CodeSessionNotFound, debug.CodeEvalNotFound, debug.CodeCIDNotFound,

@@ -12,14 +12,14 @@ import (
 	"github.com/claudeless/claudeless/internal/debug/compat"
 )
 
-// What older clients are told about polling.
+// Polling parameters sent to older clients.
 const (
 	pollIntervalMS = 100
 	pollTimeoutMS  = 60_000
 	maxWait        = time.Minute // of one long poll
 )
 
-// callRoutes are what all programs under debug call.
+// callRoutes are the routes for callers: programs whose calls are debugged.
 func callRoutes() []route {
 	return []route{
 		{method: "POST", path: "/api/call/start", client: true, summary: "Tell of a call about to run", answer: (*api).startCall},
@@ -29,7 +29,7 @@ func callRoutes() []route {
 	}
 }
 
-// olderRoutes are those of package compat.
+// olderRoutes are the routes of package compat.
 func olderRoutes() []route {
 	var table []route
 	for _, r := range compat.Routes() {
@@ -43,8 +43,8 @@ func olderRoutes() []route {
 				if err := read(req, &body); err != nil {
 					return nil, err
 				}
-				out, err := r.Answer(a.older, req.Context(), compat.Request{Body: body, ID: req.PathValue("id")})
-				return out, readable(err)
+				out, err := r.Answer(a.olderClients, req.Context(), compat.Request{Body: body, ID: req.PathValue("id")})
+				return out, jsonError(err)
 			}
 		}
 		table = append(table, row)
@@ -56,7 +56,7 @@ func (a *api) startCall(r *http.Request) (any, error) {
 	begun, err := a.start(r)
 	switch {
 	case err != nil:
-		return nil, readable(err)
+		return nil, jsonError(err)
 	case begun.PauseID != "":
 		out := pollAnswer(begun.PauseID)
 		out["call_id"] = begun.CallID
@@ -67,7 +67,7 @@ func (a *api) startCall(r *http.Request) (any, error) {
 	return fields{"call_id": begun.CallID, "action": "continue"}, nil
 }
 
-// start tells the hub of a call, in the form of its kind of caller.
+// start reports a call to the hub, in the format of its kind of caller.
 func (a *api) start(r *http.Request) (debug.StartedCall, error) {
 	var in struct {
 		MethodName string          `json:"method_name"`
@@ -79,7 +79,7 @@ func (a *api) start(r *http.Request) (debug.StartedCall, error) {
 		PID        *int            `json:"process_pid"`
 		Started    *float64        `json:"process_start_time"`
 	}
-	body, err := readBoth(r, &in)
+	body, err := readWithBody(r, &in)
 	if err != nil {
 		return debug.StartedCall{}, err
 	}
@@ -88,7 +88,7 @@ func (a *api) start(r *http.Request) (debug.StartedCall, error) {
 	}
 	switch in.Client {
 	case "":
-		return a.older.Start(r.Context(), body)
+		return a.olderClients.Start(r.Context(), body)
 	case debug.ClientRun, debug.ClientHook, debug.ClientProxy:
 	default:
 		return debug.StartedCall{}, &debug.Error{Code: "invalid_payload", Message: fmt.Sprintf("unknown client %q", in.Client)}
@@ -103,8 +103,8 @@ func pollAnswer(pauseID string) fields {
 	return fields{"action": "poll", "poll_url": "/api/poll/" + pauseID, "poll_interval_ms": pollIntervalMS, "timeout_ms": pollTimeoutMS}
 }
 
-// poll answers the caller of a paused call. Without wait it is the older
-// protocol, where an unknown pause is one that goes on waiting.
+// poll responds to the caller of a paused call. A request without wait uses the
+// older protocol, in which an unknown pause is reported as still waiting.
 func (a *api) poll(r *http.Request) (any, error) {
 	wait, err := waitTime(r)
 	if err != nil {
@@ -122,7 +122,7 @@ func (a *api) poll(r *http.Request) (any, error) {
 	return fields{"status": "ready", "action": d.Wire}, nil
 }
 
-// waitTime reads ?wait=, a duration or a number of seconds.
+// waitTime parses ?wait=, a duration or a number of seconds.
 func waitTime(r *http.Request) (time.Duration, error) {
 	text := r.URL.Query().Get("wait")
 	if text == "" {
@@ -153,15 +153,15 @@ func (a *api) completeCall(r *http.Request) (any, error) {
 		SessionID    string          `json:"session_id"`
 		ToolUseID    string          `json:"tool_use_id"`
 	}
-	body, err := readBoth(r, &in)
+	body, err := readWithBody(r, &in)
 	if err != nil {
 		return nil, err
 	}
 	c := debug.Completion{CallID: in.CallID, Session: in.SessionID, ToolUseID: in.ToolUseID, Outcome: debug.Outcome{
 		Failed: in.Status != nil && *in.Status != "success", Result: in.Result, Error: in.ErrorMessage, ErrorType: in.ErrorType,
 	}}
-	if err := a.older.Outcome(body, &c.Outcome); err != nil {
-		return nil, readable(err)
+	if err := a.olderClients.Outcome(body, &c.Outcome); err != nil {
+		return nil, jsonError(err)
 	}
 	pauseID, err := a.Hub.Complete(r.Context(), c)
 	if pauseID != "" {

@@ -12,7 +12,7 @@ import (
 	"github.com/claudeless/claudeless/internal/debug/compat"
 )
 
-// controlRoutes are for people and programs that debug.
+// controlRoutes are the routes for people and programs that debug.
 func controlRoutes() []route {
 	return []route{
 		{method: "GET", path: "/api/breakpoints", client: true, summary: "List breakpoints", answer: (*api).breakpoints},
@@ -119,7 +119,7 @@ func (a *api) setReplacement(r *http.Request) (any, error) {
 	return out, a.Hub.SetReplacement(name, tool)
 }
 
-// number reads a whole number of the query; nil = it is not there.
+// number parses an integer of the query; nil = missing.
 func number(r *http.Request, key string) (n *int, err error) {
 	text := r.URL.Query().Get(key)
 	if text == "" {
@@ -149,7 +149,7 @@ func (a *api) history(r *http.Request) (any, error) {
 
 func (a *api) functions(*http.Request) (any, error) {
 	names, signatures, metadata := a.Hub.FunctionLists()
-	return fields{"functions": names, "function_signatures": signatures, "function_metadata": metadata, "older_clients": a.older.Connected()}, nil
+	return fields{"functions": names, "function_signatures": signatures, "function_metadata": metadata, "older_clients": a.olderClients.Connected()}, nil
 }
 
 func (a *api) setDefault(r *http.Request) (any, error) {
@@ -163,13 +163,13 @@ func (a *api) setDefault(r *http.Request) (any, error) {
 
 func (a *api) resume(r *http.Request) (any, error) {
 	var in debug.ResumeRequest
-	body, err := readBoth(r, &in)
+	body, err := readWithBody(r, &in)
 	if err != nil {
 		return nil, err
 	}
 	in.Raw = body
 	id := r.PathValue("id")
-	return compat.OK("pause_id", id), readable(a.Hub.Resume(r.Context(), id, in))
+	return compat.OK("pause_id", id), jsonError(a.Hub.Resume(r.Context(), id, in))
 }
 
 func (a *api) calls(r *http.Request) (any, error) {
@@ -193,10 +193,10 @@ func (a *api) value(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", kind)
 	w.Header().Set("Content-Length", strconv.Itoa(len(data)))
 	w.Header().Set("X-Content-Type-Options", "nosniff")
-	_, _ = w.Write(data) // the client may have gone away
+	_, _ = w.Write(data) // the client may have closed the connection
 }
 
-// pingEvery keeps a quiet stream of events from looking dead.
+// pingEvery is the interval of pings that keep a quiet event stream alive.
 const pingEvery = 15 * time.Second
 
 func (a *api) events(w http.ResponseWriter, r *http.Request) {

@@ -12,7 +12,7 @@ import (
 	"github.com/claudeless/claudeless/internal/debug/compat"
 )
 
-// replRoutes evaluate expressions at paused calls.
+// replRoutes are the routes that evaluate expressions at paused calls.
 func replRoutes() []route {
 	return []route{
 		{method: "POST", path: "/api/repl/start", summary: "Open an evaluation session at a paused call", answer: (*api).startSession},
@@ -57,20 +57,20 @@ func (a *api) sessions(r *http.Request) (any, error) {
 		if status == "active" && closed || status == "closed" && !closed || s.StartedAt < from || s.StartedAt > to {
 			continue
 		}
-		if text := strings.ToLower(q.Get("search")); text == "" || mentions(s, text) {
+		if text := strings.ToLower(q.Get("search")); text == "" || containsText(s, text) {
 			out = append(out, s)
 		}
 	}
 	return fields{"sessions": out}, nil
 }
 
-// mentions reports whether a session holds a text, in any case.
-func mentions(s debug.Session, text string) bool {
+// containsText reports whether a session contains a text, ignoring case.
+func containsText(s debug.Session, text string) bool {
 	all, err := json.Marshal(s)
 	return err == nil && strings.Contains(strings.ToLower(string(all)), text)
 }
 
-// timestamp reads Unix seconds or RFC 3339.
+// timestamp parses Unix seconds or RFC 3339.
 func timestamp(text string, fallback float64) (float64, error) {
 	if text == "" {
 		return fallback, nil

@@ -15,8 +15,9 @@ import (
 	"github.com/claudeless/claudeless/internal/debug/compat"
 )
 
-// Handler answers the routes. Who may ask is left to the server, see package
-// serve; of the origins it lets in, other ones than its own may call the routes of
+// Handler serves the routes. The server decides who may send requests, see package
+// serve. Pages of other allowed origins may call only the routes of the older
+// clients.
 // the older clients only.
 func Handler(o Options) http.Handler {
 	o.MaxBody = cmp.Or(o.MaxBody, defaultMaxBody)
@@ -36,15 +37,15 @@ func Handler(o Options) http.Handler {
 		mux.HandleFunc("GET "+path, func(w http.ResponseWriter, _ *http.Request) { write(w, http.StatusOK, doc) })
 	}
 	mux.HandleFunc("OPTIONS /api/", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })
-	mux.HandleFunc("/api/", func(w http.ResponseWriter, r *http.Request) { unknown(w, r, mux) })
-	if o.Other == nil {
-		o.Other = http.NotFoundHandler()
+	mux.HandleFunc("/api/", func(w http.ResponseWriter, r *http.Request) { notFound(w, r, mux) })
+	if o.Fallback == nil {
+		o.Fallback = http.NotFoundHandler()
 	}
-	mux.Handle("/", a.older.Pages(o.Other))
+	mux.Handle("/", a.olderClients.Pages(o.Fallback))
 	return mux
 }
 
-// routes is the table of contents.
+// routes returns the route table.
 func (a *api) routes() []route {
 	return slices.Concat(callRoutes(), olderRoutes(), controlRoutes(), replRoutes(), serverRoutes(a.External))
 }
@@ -71,8 +72,8 @@ func (a *api) serve(rt route) http.HandlerFunc {
 	}
 }
 
-// preflight lets pages of other origins call a client route; the server has
-// refused those that are not let in.
+// preflight allows pages of other origins to call a client route; the server has
+// already refused origins that are not allowed.
 func preflight(w http.ResponseWriter, r *http.Request) {
 	allowOrigin(w, r)
 	w.Header().Set("Access-Control-Allow-Methods", "GET, POST, PUT, PATCH, DELETE, OPTIONS")
@@ -87,8 +88,9 @@ func allowOrigin(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// unknown answers what no route does, by what there is at the path.
-func unknown(w http.ResponseWriter, r *http.Request, mux *http.ServeMux) {
+// notFound responds to a request that no route handles: 405 if the path has other
+// methods, otherwise 404.
+func notFound(w http.ResponseWriter, r *http.Request, mux *http.ServeMux) {
 	var allowed []string
 	for _, method := range []string{http.MethodGet, http.MethodPost, http.MethodDelete} {
 		other := r.Clone(r.Context())

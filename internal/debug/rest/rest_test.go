@@ -234,7 +234,7 @@ func TestRelay(t *testing.T) {
 		}()
 		return answer, s.ID
 	}
-	next := func() (q compat.Question) {
+	next := func() (q compat.EvalRequest) {
 		for q.EvalID == "" {
 			_, data, _ := request(t, "GET", url+"/api/poll-repl/id-1", "")
 			if err := json.Unmarshal(data, &q); err != nil {
@@ -248,7 +248,7 @@ func TestRelay(t *testing.T) {
 	if q.Expr != "2 + 2" || q.SessionID != session || q.PauseID != "id-1" {
 		t.Errorf("question %+v", q)
 	}
-	reply := func(q compat.Question, more string) int {
+	reply := func(q compat.EvalRequest, more string) int {
 		status, _, _ := request(t, "POST", url+"/api/call/repl-result", fmt.Sprintf(`{"eval_id":%q,"session_id":%q,"pause_id":%q,%s}`, q.EvalID, q.SessionID, q.PauseID, more))
 		return status
 	}

@@ -39,7 +39,7 @@ func (a *api) clients(*http.Request) (any, error) {
 	return fields{"clients": out}, nil
 }
 
-// connect takes the server's entry with its name among the members.
+// connect reads the server's configuration entry; its name is one of the members.
 func (a *api) connect(r *http.Request) (any, error) {
 	var entry map[string]json.RawMessage
 	if err := read(r, &entry); err != nil {

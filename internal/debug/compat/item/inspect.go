@@ -13,7 +13,7 @@ import (
 	"github.com/claudeless/claudeless/internal/debug/compat/pickle"
 )
 
-// Bounds of what an inspection shows.
+// Limits of an inspection.
 const (
 	inspectDepth   = 3
 	inspectMembers = 100
@@ -23,34 +23,34 @@ const (
 type Inspection struct {
 	CID  string `json:"cid"`
 	Type string `json:"type"`
-	Repr string `json:"repr"` // shortened
+	Repr string `json:"repr"` // truncated
 	Size int    `json:"size"` // bytes
-	// Attributes are the members of a container or the state of an object, at
-	// most 100 on each of 3 levels; "…" counts those left out.
+	// Attributes are the members of a container or the state of an object, at most
+	// 100 on each of 3 levels; "…" counts the omitted ones.
 	Attributes map[string]any `json:"attributes"`
-	// Error is "deserialization_failed" for bytes that are not what they
-	// should be; empty = no error.
+	// Error is "deserialization_failed" if the bytes are not in the declared
+	// format; empty = no error.
 	Error string `json:"error,omitempty"`
 }
 
-// Inspect describes stored bytes: JSON, a pickle, or neither.
+// Inspect describes stored bytes: JSON, a pickle, or other data.
 func Inspect(cid string, data []byte) Inspection {
 	in := Inspection{CID: cid, Size: len(data), Attributes: map[string]any{}}
 	if v, err := plainjson.Decode(data); json.Valid(data) && err == nil {
-		in.Type, in.Repr = jsonType(v), cut(string(data))
+		in.Type, in.Repr = jsonType(v), truncate(string(data))
 		in.Attributes = jsonMembers(v, 1)
 		return in
 	}
 	p, err := pickle.Read(data)
 	switch {
 	case err == nil:
-		in.Type, in.Repr = cmp.Or(pickle.TypeName(p), "object"), pickle.Repr(p, shown) // a class may have no name
+		in.Type, in.Repr = cmp.Or(pickle.TypeName(p), "object"), pickle.Repr(p, maxRepr) // a class may have no name
 		in.Attributes = Attributes(p, 1)
-	case len(data) > 1 && data[0] == 0x80 && data[1] <= 5: // meant to be a pickle
+	case len(data) > 1 && data[0] == 0x80 && data[1] <= 5: // starts like a pickle
 		in.Type, in.Error = "unknown", "deserialization_failed"
 		in.Repr = fmt.Sprintf("<deserialization failed: %v>", err)
 	case utf8.Valid(data):
-		in.Type, in.Repr, in.Error = "unknown", cut(string(data)), "deserialization_failed"
+		in.Type, in.Repr, in.Error = "unknown", truncate(string(data)), "deserialization_failed"
 	default:
 		in.Type = "bytes"
 		in.Repr = fmt.Sprintf("%d bytes, the first: % x", len(data), data[:min(len(data), 32)])
@@ -58,11 +58,11 @@ func Inspect(cid string, data []byte) Inspection {
 	return in
 }
 
-func cut(s string) string {
-	if len(s) <= shown {
+func truncate(s string) string {
+	if len(s) <= maxRepr {
 		return s
 	}
-	end := shown
+	end := maxRepr
 	for !utf8.RuneStart(s[end]) {
 		end--
 	}
@@ -104,7 +104,7 @@ func jsonMembers(v any, depth int) map[string]any {
 func jsonMember(v any, depth int) any {
 	switch x := v.(type) {
 	case string:
-		return cut(x)
+		return truncate(x)
 	case map[string]any, []any:
 		if depth < inspectDepth {
 			return jsonMembers(v, depth+1)
@@ -115,7 +115,7 @@ func jsonMember(v any, depth int) any {
 	}
 }
 
-// limited gives up members over the limit and says in out how many.
+// limited drops members over the limit and records their number in out.
 func limited[T any](all []T, out map[string]any) []T {
 	if len(all) <= inspectMembers {
 		return all
@@ -124,7 +124,7 @@ func limited[T any](all []T, out map[string]any) []T {
 	return all[:inspectMembers]
 }
 
-// Attributes are the members of a value from a pickle, by key, index or name.
+// Attributes returns the members of a value from a pickle, by key, index or name.
 func Attributes(v any, depth int) map[string]any {
 	out := map[string]any{}
 	switch x := v.(type) {
@@ -132,9 +132,9 @@ func Attributes(v any, depth int) map[string]any {
 		for i, key := range limited(x.Keys, out) {
 			name, ok := key.(string)
 			if !ok {
-				name = pickle.Repr(key, shown)
+				name = pickle.Repr(key, maxRepr)
 			}
-			out[cut(name)] = member(x.Values[i], depth)
+			out[truncate(name)] = member(x.Values[i], depth)
 		}
 	case *pickle.List:
 		indexed(x.Items, out, depth)

@@ -1,6 +1,6 @@
-// Package item implements the format in which the older breakpoint clients send
-// values: content-addressed bytes, either pickled or JSON. The bytes are kept
-// as they came and are never executed.
+// Package item implements the value format of the older breakpoint clients:
+// content-addressed bytes, either pickled or JSON. The bytes are stored unchanged
+// and are never executed.
 package item
 
 import (
@@ -16,10 +16,10 @@ import (
 	"github.com/claudeless/claudeless/internal/debug/compat/pickle"
 )
 
-// Format is how the bytes of an item are to be read.
+// Format is the encoding of an item's bytes.
 type Format string
 
-// The formats; an item without one is Dill.
+// The formats; an item without a format is Dill.
 const (
 	Dill Format = "dill" // a Python pickle; data is its base64
 	JSON Format = "json" // data is the JSON text itself
@@ -28,8 +28,8 @@ const (
 // Valid reports whether f is a known format.
 func (f Format) Valid() bool { return f == Dill || f == JSON }
 
-// Item is one value on the wire. Data is absent when the other side has the
-// bytes already.
+// Item is one value on the wire. Data is absent if the receiver already has the
+// bytes.
 type Item struct {
 	CID       string          `json:"cid"`
 	ClientRef json.RawMessage `json:"client_ref,omitempty"`
@@ -37,7 +37,7 @@ type Item struct {
 	Format    Format          `json:"serialization_format,omitempty"`
 }
 
-// Size is how many bytes it keeps.
+// Size returns the bytes that it occupies.
 func (it Item) Size() int {
 	n := len(it.CID) + len(it.ClientRef)
 	if it.Data != nil {
@@ -46,22 +46,22 @@ func (it Item) Size() int {
 	return n
 }
 
-// Error is an item that cannot be taken; Code is one of cid_not_found,
+// Error is an item that cannot be accepted; Code is one of cid_not_found,
 // cid_mismatch, invalid_serialization_format, invalid_json, invalid_dill and
-// invalid_payload. A value too large for the store is none: it is kept by its
-// name alone, because a client may end its program when it is refused.
+// invalid_payload. A value too large for the store is not an error: only its CID is
+// kept, because a client may exit when a value is refused.
 type Error struct {
 	Code               string
 	Message            string
 	Expected, Provided string   // of cid_mismatch: CIDs of the bytes and of the item
-	Missing            []string // of cid_not_found: all values of a request that are
+	Missing            []string // of cid_not_found: all missing values of a request
 }
 
 func (e *Error) Error() string { return e.Code + ": " + e.Message }
 
-// Keep checks an item against its CID and stores its bytes. An item without
-// bytes must be in the store already; cid_not_found names it in Provided.
-func Keep(store *cas.Store, it Item) error {
+// Store checks an item against its CID and stores its bytes. An item without bytes
+// must already be in the store; cid_not_found names it in Provided.
+func Store(store *cas.Store, it Item) error {
 	if it.CID == "" {
 		return &Error{Code: "invalid_payload", Message: "an item has no cid"}
 	}
@@ -88,8 +88,8 @@ func Keep(store *cas.Store, it Item) error {
 	return err
 }
 
-// bytes are those that the CID is about. Those of an item without a format that
-// are named by their text are that text.
+// bytes returns the bytes that the CID is computed from. For an item without a
+// format whose CID is that of its text, these are the text.
 func (it Item) bytes() ([]byte, error) {
 	if it.Format == "" && cas.CID([]byte(*it.Data)) == it.CID {
 		it.Format = JSON
@@ -107,8 +107,8 @@ func (it Item) bytes() ([]byte, error) {
 	return data, nil
 }
 
-// Encode makes an item of a JSON value in a client's format. A value that is an
-// item already, an object with a cid, is passed on as it is.
+// Encode converts a JSON value to an item in a client's format. An object with a
+// cid is already an item and is passed on unchanged.
 func Encode(value json.RawMessage, f Format) (Item, error) {
 	var ready Item
 	if json.Unmarshal(value, &ready) == nil && cas.IsCID(ready.CID) {
@@ -130,12 +130,12 @@ func Encode(value json.RawMessage, f Format) (Item, error) {
 	return Item{CID: cas.CID(raw), Data: &data, Format: Dill}, nil
 }
 
-// shown is how many bytes of a representation people get to see.
-const shown = 500
+// maxRepr is the number of bytes of a representation that is displayed.
+const maxRepr = 500
 
-// Pretty shows an item: a JSON value as itself, a pickle as the text of its
-// representation, what stands for an unpicklable object or for an exception as
-// an object that says so.
+// Pretty returns the displayed form of an item: a JSON value unchanged, a pickle as
+// the text of its representation, and a placeholder for an unpicklable object or an
+// exception as an object that says so.
 func Pretty(store *cas.Store, it Item) json.RawMessage {
 	data, ok := store.Get(it.CID)
 	if !ok {
@@ -154,8 +154,8 @@ func Pretty(store *cas.Store, it Item) json.RawMessage {
 	return PrettyPickle(v)
 }
 
-// Text is [Pretty] as people read it: JSON as it is, a representation without
-// the quotes of its text.
+// Text returns [Pretty] as text: JSON unchanged, a representation without the
+// quotes.
 func Text(store *cas.Store, it Item) string {
 	pretty := Pretty(store, it)
 	var s string
@@ -165,15 +165,15 @@ func Text(store *cas.Store, it Item) string {
 	return string(pretty)
 }
 
-// PrettyPickle is [Pretty] of a pickle that was read.
+// PrettyPickle returns [Pretty] of a parsed pickle.
 func PrettyPickle(v any) json.RawMessage {
 	o, ok := v.(*pickle.Object)
 	if !ok {
-		return text(pickle.Repr(v, shown))
+		return text(pickle.Repr(v, maxRepr))
 	}
 	g, ok := o.Callee.(*pickle.Global)
 	if !ok {
-		return text(pickle.Repr(v, shown))
+		return text(pickle.Repr(v, maxRepr))
 	}
 	switch {
 	case g.Name == "_reconstruct_placeholder":
@@ -183,7 +183,7 @@ func PrettyPickle(v any) json.RawMessage {
 	case isException(g):
 		return exception(g, o)
 	}
-	return text(pickle.Repr(v, shown))
+	return text(pickle.Repr(v, maxRepr))
 }
 
 func firstDict(args any) *pickle.Dict {
@@ -235,33 +235,33 @@ func exception(g *pickle.Global, o *pickle.Object) json.RawMessage {
 	if len(args) == 1 {
 		message = fmt.Sprint(args[0])
 	} else if len(args) > 1 {
-		message = pickle.Repr(o.Args, shown)
+		message = pickle.Repr(o.Args, maxRepr)
 	}
 	return encode(map[string]any{
 		"__cideldill_exception__": true, "summary": strings.TrimSuffix(g.Name+": "+message, ": "),
 		"type_name": g.Name, "module": g.Module, "qualname": g.Name, "message": message,
-		"repr_text": pickle.Repr(o, shown), "args": args, "attributes": Attributes(o.State, 1),
+		"repr_text": pickle.Repr(o, maxRepr), "args": args, "attributes": Attributes(o.State, 1),
 	})
 }
 
-// plain is a scalar as itself and everything else as its representation.
+// plain returns a scalar unchanged and everything else as its representation.
 func plain(v any) any {
 	switch x := v.(type) {
 	case nil, bool, float64:
 		return x
 	case string:
-		return x[:min(len(x), shown)]
+		return x[:min(len(x), maxRepr)]
 	case *big.Int:
 		if x.IsInt64() {
 			return x.Int64()
 		}
 	}
-	return pickle.Repr(v, shown)
+	return pickle.Repr(v, maxRepr)
 }
 
 func text(s string) json.RawMessage { return encode(s) }
 
-// encode never fails on what it is given: what JSON cannot hold becomes text.
+// encode encodes a value; what JSON cannot represent becomes text.
 func encode(v any) json.RawMessage {
 	raw, err := plainjson.Marshal(v)
 	if err != nil {

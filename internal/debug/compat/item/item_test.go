@@ -35,7 +35,7 @@ func TestKeep(t *testing.T) {
 	}
 	store := cas.New(cas.Options{MaxValue: 90})
 	for _, tt := range tests {
-		err := Keep(store, tt.it)
+		err := Store(store, tt.it)
 		got := ""
 		if e, ok := errors.AsType[*Error](err); ok {
 			got = e.Code
@@ -130,7 +130,7 @@ func FuzzInspect(f *testing.F) {
 			t.Skip("too large for the store")
 		}
 		in := Inspect(cid, data)
-		if in.Type == "" || len(in.Repr) > 4*shown {
+		if in.Type == "" || len(in.Repr) > 4*maxRepr {
 			t.Errorf("%+v", in)
 		}
 		for _, format := range []Format{Dill, ""} {

@@ -24,10 +24,10 @@ type Set struct {
 	Frozen bool
 }
 
-// Dict is a Python dict in its order; of equal keys the last counts.
+// Dict is a Python dict in insertion order; of equal keys the last counts.
 type Dict struct{ Keys, Values []any }
 
-// Get returns the value of a string key; nil, false = there is none.
+// Get returns the value of a string key; ok is false if the key is missing.
 func (d *Dict) Get(key string) (any, bool) {
 	for i := len(d.Keys) - 1; i >= 0; i-- {
 		if s, ok := d.Keys[i].(string); ok && s == key {
@@ -37,10 +37,10 @@ func (d *Dict) Get(key string) (any, bool) {
 	return nil, false
 }
 
-// Global is a name that Python would import.
+// Global is the name of a module member that Python would import.
 type Global struct{ Module, Name string }
 
-// String is the dotted name, without "builtins".
+// String returns the dotted name, without "builtins".
 func (g *Global) String() string {
 	if g.Module == "builtins" || g.Module == "__builtin__" || g.Module == "" {
 		return g.Name
@@ -48,16 +48,16 @@ func (g *Global) String() string {
 	return g.Module + "." + g.Name
 }
 
-// Object is what Python would make by calling Callee with Args.
+// Object is what Python would create by calling Callee with Args.
 type Object struct {
-	Callee any // mostly *Global
-	Args   any // mostly *Tuple
-	State  any // what its __setstate__ would get; nil = nothing
+	Callee any // usually *Global
+	Args   any // usually *Tuple
+	State  any // argument of __setstate__; nil = none
 }
 
-// called is what Python would make by calling f. A built-in type, which dill
-// names by a call of its own, is that type.
-func called(f, args any) any {
+// newObject returns what Python would create by calling f. dill names a built-in type
+// by a call; then it returns that type.
+func newObject(f, args any) any {
 	g, ok := f.(*Global)
 	if ok && g.Module == "dill._dill" && g.Name == "_load_type" {
 		if t, ok := args.(*Tuple); ok && len(t.Items) == 1 {
@@ -69,7 +69,7 @@ func called(f, args any) any {
 	return &Object{Callee: f, Args: args}
 }
 
-// TypeName is the Python name of v's type.
+// TypeName returns the Python name of v's type.
 func TypeName(v any) string {
 	switch x := v.(type) {
 	case nil:

@@ -19,29 +19,29 @@ var (
 	errTooMany = fmt.Errorf("pickle has more than %d values", maxValues)
 )
 
-// mark separates what a container opcode collects.
+// mark separates the values that a container opcode collects.
 type mark struct{}
 
-// Bounds of what a pickle may hold, whatever its size in bytes. A pickle over
-// one of them is an error, and is shown by its size.
+// Limits of a pickle, whatever its size in bytes. A pickle that exceeds one of them
+// is an error and is displayed by its size.
 const (
-	maxValues  = 1 << 19 // values made, and numbers given to them
+	maxValues  = 1 << 19 // values created, and numbers assigned to them
 	maxInteger = 1 << 11 // bytes of an integer: writing it in decimal takes more than linear time
 )
 
-type machine struct {
-	data  []byte
-	pos   int
-	stack []any
-	made  int // values pushed so far
-	memo  map[uint64]any
-	err   error // the first thing that is wrong: nothing is taken after it, and what comes of the rest does not count
+type reader struct {
+	data   []byte
+	pos    int
+	stack  []any
+	pushed int // values pushed so far
+	memo   map[uint64]any
+	err    error // the first error; reading stops after it and the result is not used
 }
 
-// Read interprets a pickle of any protocol up to 5. Nothing is imported and
-// nothing called.
+// Read parses a pickle of any protocol up to 5. It imports nothing and calls
+// nothing.
 func Read(data []byte) (any, error) {
-	m := &machine{data: data, memo: map[uint64]any{}}
+	m := &reader{data: data, memo: map[uint64]any{}}
 	for {
 		op := m.uint(1)
 		switch {
@@ -49,7 +49,7 @@ func Read(data []byte) (any, error) {
 			return nil, m.err
 		case op == '.':
 			return m.pop(), m.err
-		case !m.scalar(op) && !m.text(op) && !m.container(op) && !m.memory(op) && !m.object(op):
+		case !m.scalar(op) && !m.text(op) && !m.container(op) && !m.memoOpcode(op) && !m.object(op):
 			m.fail(errors.New("unknown opcode"))
 		}
 		if m.err != nil {
@@ -58,15 +58,15 @@ func Read(data []byte) (any, error) {
 	}
 }
 
-func (m *machine) fail(err error) {
+func (m *reader) fail(err error) {
 	if m.err == nil {
 		m.err = err
 	}
 }
 
-// scalar runs an opcode, as the other groups do, and tells whether it is one of its
-// own.
-func (m *machine) scalar(op uint64) bool {
+// scalar runs an opcode and reports whether the opcode belongs to this group; the
+// other groups do the same.
+func (m *reader) scalar(op uint64) bool {
 	switch op {
 	case 0x80:
 		m.take(1)
@@ -89,15 +89,15 @@ func (m *machine) scalar(op uint64) bool {
 	case 'G':
 		m.push(math.Float64frombits(bits.ReverseBytes64(m.uint(8))))
 	case 'I', 'L', 'F':
-		m.line0(op)
+		m.textNumber(op)
 	default:
 		return false
 	}
 	return true
 }
 
-// line0 reads the numbers of protocol 0, written as text.
-func (m *machine) line0(op uint64) {
+// textNumber reads the numbers of protocol 0, which are text.
+func (m *reader) textNumber(op uint64) {
 	s := m.line()
 	if op == 'F' {
 		f, err := strconv.ParseFloat(s, 64)
@@ -119,7 +119,7 @@ func (m *machine) line0(op uint64) {
 	m.push(n)
 }
 
-func (m *machine) text(op uint64) bool {
+func (m *reader) text(op uint64) bool {
 	switch op {
 	case 0x8c, 'U':
 		m.push(string(m.sized(1)))
@@ -143,7 +143,7 @@ func (m *machine) text(op uint64) bool {
 	return true
 }
 
-func (m *machine) container(op uint64) bool {
+func (m *reader) container(op uint64) bool {
 	switch op {
 	case '(':
 		m.push(mark{})
@@ -179,8 +179,8 @@ func (m *machine) container(op uint64) bool {
 	return true
 }
 
-// add puts values into the container below them.
-func (m *machine) add(items []any) {
+// add appends values to the container below them on the stack.
+func (m *reader) add(items []any) {
 	if len(m.stack) == 0 || m.err != nil {
 		m.fail(errStack)
 		return
@@ -199,7 +199,7 @@ func (m *machine) add(items []any) {
 	}
 }
 
-func (m *machine) addTo(d *Dict, items []any) {
+func (m *reader) addTo(d *Dict, items []any) {
 	if len(items)%2 != 0 {
 		m.fail(errStack)
 		return
@@ -209,7 +209,7 @@ func (m *machine) addTo(d *Dict, items []any) {
 	}
 }
 
-func (m *machine) memory(op uint64) bool {
+func (m *reader) memoOpcode(op uint64) bool {
 	switch op {
 	case '0':
 		m.pop()
@@ -218,26 +218,26 @@ func (m *machine) memory(op uint64) bool {
 	case '2':
 		m.push(m.top())
 	case 0x94:
-		m.remember(uint64(len(m.memo)))
+		m.setMemo(uint64(len(m.memo)))
 	case 'q':
-		m.remember(m.uint(1))
+		m.setMemo(m.uint(1))
 	case 'r':
-		m.remember(m.uint(4))
+		m.setMemo(m.uint(4))
 	case 'p':
-		m.remember(m.decimal())
+		m.setMemo(m.decimal())
 	case 'h':
-		m.recall(m.uint(1))
+		m.getMemo(m.uint(1))
 	case 'j':
-		m.recall(m.uint(4))
+		m.getMemo(m.uint(4))
 	case 'g':
-		m.recall(m.decimal())
+		m.getMemo(m.decimal())
 	default:
 		return false
 	}
 	return true
 }
 
-func (m *machine) decimal() uint64 {
+func (m *reader) decimal() uint64 {
 	n, err := strconv.ParseUint(m.line(), 10, 64)
 	if err != nil {
 		m.fail(err)
@@ -245,7 +245,7 @@ func (m *machine) decimal() uint64 {
 	return n
 }
 
-func (m *machine) remember(n uint64) {
+func (m *reader) setMemo(n uint64) {
 	v := m.top()
 	if n > maxValues {
 		m.fail(errTooMany)
@@ -255,7 +255,7 @@ func (m *machine) remember(n uint64) {
 	}
 }
 
-func (m *machine) recall(n uint64) {
+func (m *reader) getMemo(n uint64) {
 	v, ok := m.memo[n]
 	if !ok {
 		m.fail(errStack)
@@ -263,7 +263,7 @@ func (m *machine) recall(n uint64) {
 	m.push(v)
 }
 
-func (m *machine) object(op uint64) bool {
+func (m *reader) object(op uint64) bool {
 	switch op {
 	case 'c':
 		m.push(m.global())
@@ -276,7 +276,7 @@ func (m *machine) object(op uint64) bool {
 		m.push(&Global{Module: module, Name: name})
 	case 'R', 0x81:
 		v := m.popN(2)
-		m.push(called(v[0], v[1]))
+		m.push(newObject(v[0], v[1]))
 	case 0x92:
 		v := m.popN(3)
 		m.push(&Object{Callee: v[0], Args: &Tuple{Items: v[1:]}})
@@ -307,27 +307,27 @@ func (m *machine) object(op uint64) bool {
 	return true
 }
 
-// external stands for a value that is kept outside of the pickle.
-func (m *machine) external() {
+// external pushes a placeholder for a value stored outside the pickle.
+func (m *reader) external() {
 	m.push(&Object{Callee: &Global{Name: "<external>"}, Args: &Tuple{}})
 }
 
-func (m *machine) global() *Global {
+func (m *reader) global() *Global {
 	module := m.line()
 	return &Global{Module: module, Name: m.line()}
 }
 
-func (m *machine) push(v any) {
-	if m.made++; m.made > maxValues {
+func (m *reader) push(v any) {
+	if m.pushed++; m.pushed > maxValues {
 		m.fail(errTooMany)
 		return
 	}
 	m.stack = append(m.stack, v)
 }
 
-func (m *machine) top() any { return m.peek(1)[0] }
+func (m *reader) top() any { return m.peek(1)[0] }
 
-func (m *machine) pop() any {
+func (m *reader) pop() any {
 	v := m.top()
 	if m.err == nil {
 		m.stack = m.stack[:len(m.stack)-1]
@@ -335,8 +335,8 @@ func (m *machine) pop() any {
 	return v
 }
 
-// peek are the n newest values; what is not there is nil.
-func (m *machine) peek(n int) []any {
+// peek returns the n newest values; missing ones are nil.
+func (m *reader) peek(n int) []any {
 	at := len(m.stack) - n
 	if m.err != nil || at < 0 || slices.Contains(m.stack[at:], any(mark{})) {
 		m.fail(errStack)
@@ -345,7 +345,7 @@ func (m *machine) peek(n int) []any {
 	return m.stack[at:]
 }
 
-func (m *machine) popN(n int) []any {
+func (m *reader) popN(n int) []any {
 	items := slices.Clone(m.peek(n))
 	if m.err == nil {
 		m.stack = m.stack[:len(m.stack)-n]
@@ -353,7 +353,7 @@ func (m *machine) popN(n int) []any {
 	return items
 }
 
-func (m *machine) popMark() []any {
+func (m *reader) popMark() []any {
 	for i, v := range slices.Backward(m.stack) {
 		if _, ok := v.(mark); ok {
 			items := append([]any(nil), m.stack[i+1:]...)
@@ -365,8 +365,8 @@ func (m *machine) popMark() []any {
 	return nil
 }
 
-// take takes n bytes; nil when they are not there.
-func (m *machine) take(n int) []byte {
+// take reads n bytes; nil if there are fewer.
+func (m *reader) take(n int) []byte {
 	if m.err != nil || n < 0 || n > len(m.data)-m.pos {
 		m.fail(errShort)
 		return nil
@@ -375,15 +375,15 @@ func (m *machine) take(n int) []byte {
 	return m.data[m.pos-n : m.pos]
 }
 
-func (m *machine) uint(size int) (u uint64) {
+func (m *reader) uint(size int) (u uint64) {
 	for i, b := range m.take(size) {
 		u |= uint64(b) << (8 * i)
 	}
 	return u
 }
 
-// sized takes the bytes behind their length of size bytes.
-func (m *machine) sized(size int) []byte {
+// sized reads bytes that follow their length, which has size bytes.
+func (m *reader) sized(size int) []byte {
 	n := m.uint(size)
 	if n > uint64(len(m.data)) {
 		m.fail(errShort)
@@ -391,7 +391,7 @@ func (m *machine) sized(size int) []byte {
 	return m.take(int(n))
 }
 
-func (m *machine) line() string {
+func (m *reader) line() string {
 	text, _, ok := bytes.Cut(m.data[m.pos:], []byte("\n"))
 	if !ok || m.err != nil {
 		m.fail(errShort)
@@ -401,8 +401,8 @@ func (m *machine) line() string {
 	return string(text)
 }
 
-// long reads an integer in two's complement, its lowest byte first.
-func (m *machine) long(raw []byte) *big.Int {
+// long reads a little-endian integer in two's complement.
+func (m *reader) long(raw []byte) *big.Int {
 	if len(raw) > maxInteger {
 		m.fail(fmt.Errorf("integer of %d bytes, more than %d", len(raw), maxInteger))
 		return nil

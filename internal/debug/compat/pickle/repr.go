@@ -9,11 +9,11 @@ import (
 	"strings"
 )
 
-// reprDepth bounds how deep containers are shown.
+// reprDepth bounds the displayed depth of containers.
 const reprDepth = 12
 
-// Repr shows a value as Python's repr would, at most about limit bytes of it;
-// what Python would have to make by calling something is shown as that call.
+// Repr returns a value as Python's repr would, at most about limit bytes of it.
+// What Python would create by a call is displayed as that call.
 func Repr(v any, limit int) string {
 	p := &printer{left: limit}
 	p.value(v, 0)
@@ -25,7 +25,7 @@ func Repr(v any, limit int) string {
 
 type printer struct {
 	b    strings.Builder
-	left int // may go below zero once; then nothing more is written
+	left int // may become negative once; then nothing more is written
 }
 
 func (p *printer) text(s string) {
@@ -81,7 +81,7 @@ func (p *printer) value(v any, depth int) {
 }
 
 func (p *printer) integer(n *big.Int) {
-	if n.BitLen() > 4*(p.left+16) { // more digits than would be shown
+	if n.BitLen() > 4*(p.left+16) { // more digits than are displayed
 		p.text(fmt.Sprintf("<int of %d bits>", n.BitLen()))
 		return
 	}
@@ -149,7 +149,7 @@ func (p *printer) object(o *Object, depth int) {
 	}
 }
 
-// ownRepr is the representation of an object that dill keeps as that.
+// ownRepr returns the representation that dill stored for an object.
 func (o *Object) ownRepr() (string, bool) {
 	g, ok := o.Callee.(*Global)
 	if !ok || g.Module != "dill._dill" || g.Name != "_eval_repr" {
@@ -180,7 +180,8 @@ func floatRepr(f float64) string {
 	return s
 }
 
-// quote chooses the quotes as Python does: single ones unless only they occur.
+// quote selects quotes as Python does: single quotes unless the text contains only
+// single quotes.
 func quote(s string) string {
 	q := '\''
 	if strings.Contains(s, "'") && !strings.Contains(s, `"`) {

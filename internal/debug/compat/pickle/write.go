@@ -16,8 +16,8 @@ import (
 
 const maxDepth = 1000
 
-// FromJSON writes one JSON value as a pickle: objects become dicts in their
-// order, whole numbers ints of any size, other numbers floats.
+// FromJSON encodes one JSON value as a pickle: objects become dicts in their order,
+// whole numbers ints of any size, other numbers floats.
 func FromJSON(data []byte) ([]byte, error) {
 	dec := json.NewDecoder(bytes.NewReader(data))
 	dec.UseNumber()
@@ -124,7 +124,8 @@ func appendNumber(dst []byte, text string) ([]byte, error) {
 	return append(binary.LittleEndian.AppendUint32(append(dst, 0x8b), uint32(len(raw))), raw...), nil
 }
 
-// twosComplement is n in as few little-endian bytes as hold its sign.
+// twosComplement returns n in the smallest number of little-endian bytes that keep
+// its sign.
 func twosComplement(n *big.Int) []byte {
 	size := n.BitLen()/8 + 1
 	if n.Sign() < 0 {
