@@ -126,6 +126,82 @@ looser: 1 (calls.toml:3, group g)
 	}
 }
 
+// A known decision excuses its call, in its group only if it names one. It is stale once its call was compared in every group
+// that it stands for and none was decided differently.
+func TestKnownDecisions_A11(t *testing.T) {
+	allow, deny := permissions.Outcome{Decision: permissions.Allow}, permissions.Outcome{Decision: permissions.Deny}
+	for _, tt := range []struct {
+		name, known      string
+		one, two         permissions.Outcome // what ours decides in the groups "one" and "two"; the real CLI allows
+		wantOne, wantTwo permissions.Status
+		wantStale        bool
+	}{
+		{"it excuses every group", "", deny, deny, permissions.Excused, permissions.Excused, false},
+		{"it excuses the group that it names", "group = 'two'", deny, deny, permissions.Stricter, permissions.Excused, false},
+		{"it excuses nothing", "", allow, allow, permissions.Same, permissions.Same, true},
+		{"its group is decided the same", "group = 'one'", allow, deny, permissions.Same, permissions.Stricter, true},
+		{"a call was not compared", "", allow, permissions.Outcome{}, permissions.Same, permissions.NotCompared, false},
+		{"a call of another group was not compared", "group = 'one'", allow, permissions.Outcome{}, permissions.Same, permissions.NotCompared, true},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			files, problems := load(t, "[[groups]]\nname = 'one'\ncalls = ['ls', 'pwd']\n[[groups]]\nname = 'two'\ncalls = ['ls', 'pwd']\n[[known]]\ncall = 'ls'\nreason = 'why'\n"+tt.known)
+			if problems != "" {
+				t.Fatal(problems)
+			}
+			groups := files[0].Groups
+			one := groups[0].Judge([]permissions.Outcome{tt.one, {}}, []permissions.Outcome{allow, allow})
+			two := groups[1].Judge([]permissions.Outcome{tt.two, {}}, []permissions.Outcome{allow, allow})
+			if one[0].Status != tt.wantOne || two[0].Status != tt.wantTwo {
+				t.Errorf("%s and %s, want %s and %s", one[0].Status, two[0].Status, tt.wantOne, tt.wantTwo)
+			}
+			other := *two[0]
+			other.File, other.Status = "other.toml", permissions.NotCompared // the same call in another file counts for that file
+			if stale := files[0].Stale(append(append(one, two...), &other)); (stale != nil) != tt.wantStale {
+				t.Errorf("stale: %v", stale)
+			}
+		})
+	}
+}
+
+// Only what is decided differently without a reason is printed as such, and is a failure in the JUnit report.
+func TestReports_A11(t *testing.T) {
+	r := &permissions.Report{}
+	for _, s := range []permissions.Status{permissions.Same, permissions.Looser, permissions.Stricter, permissions.Excused, permissions.NotCompared} {
+		r.Calls = append(r.Calls, &permissions.Verdict{File: "f.toml", Line: 1, Group: "g", Call: string(s) + " call", Status: s})
+	}
+	var text, junit strings.Builder
+	if err := r.WriteText(&text); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.JUnit(&junit); err != nil {
+		t.Fatal(err)
+	}
+	got := map[string][]string{}
+	for line := range strings.Lines(text.String()) {
+		if strings.Contains(line, "(f.toml:1") {
+			got["text"] = append(got["text"], strings.Fields(line)[0])
+		}
+	}
+	for line := range strings.Lines(junit.String()) {
+		if _, message, failed := strings.Cut(line, "<failure message=\""); failed {
+			status, _, _ := strings.Cut(message, `"`)
+			got["junit"] = append(got["junit"], status)
+		}
+	}
+	want := map[string][]string{"text": {"not", "stricter:", "looser:"}, "junit": {"looser", "stricter", "not compared"}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s\n%s\n%s", diff, text.String(), junit.String())
+	}
+}
+
+// A session that never ran has no decisions, and says why.
+func TestReadWithoutRuns(t *testing.T) {
+	got := permissions.Read(&parity.Recording{Problems: []parity.Problem{{Kind: "start", Text: "no such file"}}}, 1)
+	if len(got) != 1 || got[0].Decision != "" || got[0].Missing == "" {
+		t.Errorf("%+v", got)
+	}
+}
+
 // No file makes the reader fail, and what it accepts can be played.
 func FuzzLoad(f *testing.F) {
 	f.Add("[[groups]]\nname = 'a'\ncalls = ['ls', { tool = 'Read', input = {} }]\n[[known]]\ncall = 'ls'\nreason = 'x'")
