@@ -30,6 +30,7 @@ const (
 var wide = map[string]int{ // constant: only read
 	"internal/cli":            18, // it has everything built
 	"internal/cli/execcmd":    9,  // the runner, the verdict, journals and gates, with the tools of a session
+	"fixtures":                9,  // everything that a file can ask for
 	"simtest":                 9,  // the binary and the verdict in one test process
 	"internal/cli/debugcmd":   12, // it puts the faces of the hub together
 	"internal/claude/host":    18, // it answers about every part of a session

@@ -26,6 +26,8 @@ type Access struct {
 	// Header names one more header that may hold the token, for clients that send
 	// a key of their own; empty = there is none.
 	Header string
+	// Delegated leaves it to the handler to demand the token, where it is needed.
+	Delegated bool
 	// Own refuses the pages of all other origins, those of other servers on this
 	// machine too, but for Origins.
 	Own bool
@@ -147,7 +149,7 @@ func matches(allowed, origin string) bool {
 // known reports whether a request has the token, if one is demanded. A browser
 // that asks whether it may send a request has none yet.
 func (g guard) known(w http.ResponseWriter, r *http.Request) bool {
-	if g.Token == "" || r.Method == http.MethodOptions {
+	if g.Token == "" || g.Delegated || r.Method == http.MethodOptions {
 		return true
 	}
 	right := func(s string) bool { return subtle.ConstantTimeCompare([]byte(s), []byte(g.Token)) == 1 }

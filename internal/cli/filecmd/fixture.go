@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/claudeless/claudeless/fixtures"
@@ -22,6 +23,7 @@ type Fixture struct {
 	Check FixtureCheck `cmd:"" help:"Report all errors in fixture files"`
 	Clone FixtureClone `cmd:"" help:"Write a fixture that imitates a live server"`
 	List  FixtureList  `cmd:"" help:"List the fixtures of the library"`
+	Token FixtureToken `cmd:"" help:"Print an access token for a fixture behind OAuth"`
 }
 
 // FixtureServe serves one.
@@ -127,6 +129,33 @@ func (c *FixtureList) Run(s *process.System) error {
 	for _, e := range entries {
 		fmt.Fprintf(s.Stdout, "%-12s %2d tools  %s\n", e.Name, e.Tools, e.Description)
 	}
+	return nil
+}
+
+// FixtureToken prints a token for programs that only send a header.
+type FixtureToken struct {
+	Fixture   string   `arg:"" help:"Fixture file, or the name of a library fixture"`
+	Scope     []string `placeholder:"SCOPE" help:"Scopes of the token; default all of the fixture"`
+	TokenFile string   `placeholder:"FILE" help:"Token file of the server, if it was started with one"`
+}
+
+// Run prints the token, which the server accepts until a control route ends it.
+func (c *FixtureToken) Run(s *process.System) error {
+	fx, err := fixtures.Open(c.Fixture)
+	if err != nil {
+		return fmt.Errorf("loading a fixture: %w", err)
+	}
+	control := []byte(nil)
+	if c.TokenFile != "" {
+		if control, err = os.ReadFile(c.TokenFile); err != nil {
+			return err
+		}
+	}
+	token, err := fx.Token(c.Scope, strings.TrimSpace(string(control)))
+	if err != nil {
+		return err
+	}
+	fmt.Fprintln(s.Stdout, token)
 	return nil
 }
 
