@@ -5,7 +5,10 @@ import (
 	"context"
 	"encoding/json"
 
+	wire "github.com/mark3labs/mcp-go/mcp"
+
 	"github.com/claudeless/claudeless/mcp/internal/connection"
+	"github.com/claudeless/claudeless/mcp/record"
 )
 
 // RPCError is a JSON-RPC error response of a server. Code and Message are those of the response; Data is any JSON
@@ -20,6 +23,33 @@ type serverRequestHandler struct {
 
 // Updated implements connection.Handler.
 func (a serverRequestHandler) Updated(uri string) { a.updated(a.server, uri) }
+
+// Notified implements connection.Handler.
+func (a serverRequestHandler) Notified(n connection.Notification) {
+	if a.options.Records != nil {
+		a.options.Records.Notify(notificationRecord(a.server, n))
+	}
+}
+
+// notificationRecord returns the record of a notification. Members of a wrong type are left out.
+func notificationRecord(server string, n connection.Notification) record.Notification {
+	r := record.Notification{Source: record.Source, Server: server, RawTool: n.Tool, ToolUseID: n.UseID}
+	if n.Method == string(wire.MethodNotificationProgress) {
+		r.Progress, _ = n.Params["progress"].(float64)
+		r.Total, _ = n.Params["total"].(float64)
+		r.Text, _ = n.Params["message"].(string)
+		return r
+	}
+	level, _ := n.Params["level"].(string)
+	r.Level = cmp.Or(level, "info")
+	r.Logger, _ = n.Params["logger"].(string)
+	if text, ok := n.Params["data"].(string); ok {
+		r.Text = text
+	} else if data, err := json.Marshal(n.Params["data"]); err == nil {
+		r.Text = string(data)
+	}
+	return r
+}
 
 // Answer implements connection.Handler.
 func (a serverRequestHandler) Answer(ctx context.Context, method string, params json.RawMessage) (any, error) {

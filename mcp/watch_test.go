@@ -86,7 +86,7 @@ func TestNoPings(t *testing.T) {
 // source and time; values are found by their CID (S27; C40–C45).
 func TestRecords(t *testing.T) {
 	var mu sync.Mutex
-	now, observed := time.Unix(1000, 0), 0
+	now, observed := time.Unix(1000, 0), &observer{}
 	log := record.New(record.Options{
 		Now: func() time.Time {
 			mu.Lock()
@@ -94,7 +94,7 @@ func TestRecords(t *testing.T) {
 			now = now.Add(5 * time.Millisecond)
 			return now
 		},
-		Observe: func(record.Call) { observed++ },
+		Observer: observed,
 	})
 	m := start(t, Options{Servers: []ServerConfig{config(t, "s", "ok"), config(t, "e", "rpc-error")}, Records: log})
 	for _, c := range []CallRequest{
@@ -116,13 +116,54 @@ func TestRecords(t *testing.T) {
 	for i := range want {
 		want[i].Source, want[i].DurationMS = "mcp_client", 5
 	}
-	if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(record.Call{}, "InputCID", "ResultCID", "StartedAt")); diff != "" || total != 4 || observed != 4 {
-		t.Errorf("%d, %d observed: %s", total, observed, diff)
+	if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(record.Call{}, "InputCID", "ResultCID", "StartedAt")); diff != "" || total != 4 || len(observed.calls) != 4 {
+		t.Errorf("%d, %d observed: %s", total, len(observed.calls), diff)
 	}
 	for cid, want := range map[string]string{got[0].InputCID: `{"text":"x"}`, got[0].ResultCID: `{"content":[{"text":"echo: x","type":"text"}]}`} {
 		if v, ok := log.Value(cid); !ok || string(v) != want {
 			t.Errorf("got %s, want %s", v, want)
 		}
+	}
+}
+
+// observer keeps what a log tells it.
+type observer struct {
+	mu            sync.Mutex
+	calls         []record.Call
+	notifications []record.Notification
+}
+
+func (o *observer) Called(c record.Call) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.calls = append(o.calls, c)
+}
+
+func (o *observer) Notified(n record.Notification) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if len(o.calls) == 0 { // what belongs to a call comes before it
+		o.notifications = append(o.notifications, n)
+	}
+}
+
+// TestNotifications: progress is recorded with its call, log messages with their level.
+func TestNotifications(t *testing.T) {
+	o := &observer{}
+	m := start(t, Options{Servers: []ServerConfig{config(t, "s", "progress")}, Records: record.New(record.Options{Observer: o})})
+	for _, tool := range m.Tools() {
+		_, _ = m.Call(t.Context(), CallRequest{Tool: tool.Name, ToolUseID: "toolu_1", Input: json.RawMessage(`{}`)})
+		break
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if len(o.notifications) == 0 {
+		t.Fatal("no notifications")
+	}
+	got := o.notifications[0]
+	want := record.Notification{Source: "mcp_client", Server: "s", RawTool: got.RawTool, ToolUseID: "toolu_1", Progress: 1, Total: got.Total, Text: "step"}
+	if diff := cmp.Diff(want, got); diff != "" || got.RawTool == "" {
+		t.Error(diff)
 	}
 }
 

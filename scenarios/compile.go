@@ -261,7 +261,7 @@ func (c *compiler) expectation(s *Scenario, e *Expectation) {
 		c.In("rule", func() { c.Errorf("no rule begins in line %d", *e.Rule) })
 	}
 	if e.MCP != nil {
-		c.In("mcp", func() { c.glob("server", e.MCP.Server); c.glob("tool", e.MCP.Tool) })
+		c.In("mcp", func() { c.serverExpectation(e.MCP) })
 	}
 	if e.Request != nil {
 		c.In("request", func() { c.glob("model", e.Request.Model) })
@@ -273,6 +273,23 @@ func (c *compiler) expectation(s *Scenario, e *Expectation) {
 			break
 		}
 		e.tools = append(e.tools, t)
+	}
+}
+
+func (c *compiler) serverExpectation(m *ExpectMCP) {
+	c.glob("server", m.Server)
+	c.glob("tool", m.Tool)
+	c.glob("progress", m.Progress)
+	c.glob("log", m.Log)
+	log := "log"
+	if m.Log == "" {
+		log = "level"
+	}
+	switch logs := m.Log != "" || m.Level != ""; {
+	case logs && m.Progress != "":
+		c.In(log, func() { c.Errorf("an expectation has either `progress` or `%s`", log) })
+	case logs && m.Tool != "":
+		c.In("tool", func() { c.Errorf("a log message belongs to no tool") })
 	}
 }
 

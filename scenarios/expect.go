@@ -21,6 +21,7 @@ type Seen struct {
 	calls    []observedCall
 	prompts  []string
 	servers  []observedCall // calls of MCP servers; name is "server/tool"
+	notified []NotificationSeen
 	requests []RequestSeen
 	exits    []int
 	rules    []RuleRef
@@ -29,6 +30,16 @@ type Seen struct {
 type observedCall struct {
 	name  string
 	input any
+}
+
+// NotificationSeen is what an MCP server said while it worked.
+type NotificationSeen struct {
+	Server string // by its name in the configuration
+	// Tool is the server's own name of the tool whose progress it is.
+	Tool string
+	// Level is that of a log message; empty = progress.
+	Level string
+	Text  string
 }
 
 // RequestSeen is a request to the model's API.
@@ -53,6 +64,9 @@ func (s *Seen) Prompt(text string) { s.prompts = append(s.prompts, text) }
 func (s *Seen) ServerCall(server, tool string) {
 	s.servers = append(s.servers, observedCall{name: server + "/" + tool})
 }
+
+// Notification records what an MCP server said while it worked.
+func (s *Seen) Notification(n NotificationSeen) { s.notified = append(s.notified, n) }
 
 // Request records a request to the model.
 func (s *Seen) Request(r RequestSeen) { s.requests = append(s.requests, r) }
@@ -163,11 +177,26 @@ func (s *Scenario) ExpectsInput(tool string, input json.RawMessage) bool {
 	return slices.ContainsFunc(s.Expect, func(x Expectation) bool { return x.Tool != "" && x.Input != nil && !x.Never && len(x.hits(&seen)) > 0 })
 }
 
+// UnrecordedServers are the expectations about what MCP servers say that none of the recorded servers is named by.
+func (s *Scenario) UnrecordedServers(recorded []string) []RuleRef {
+	var all []RuleRef
+	for i := range s.Expect {
+		x := &s.Expect[i]
+		if x.MCP == nil || !x.MCP.notification() {
+			continue
+		}
+		if !slices.ContainsFunc(recorded, func(name string) bool { return oneOf(name, x.MCP.Server) }) {
+			all = append(all, RuleRef{Name: x.MCP.Server, File: x.at.File, Line: x.at.Line})
+		}
+	}
+	return all
+}
+
 // AcceptsMissingServer tells whether an expectation says that an MCP server is never asked.
 func (s *Scenario) AcceptsMissingServer(name string) bool {
 	return slices.ContainsFunc(s.Expect, func(x Expectation) bool {
 		none := x.Never || x.Times != nil && x.Times.Max == 0
-		return none && x.MCP != nil && oneOf(name, x.MCP.Server)
+		return none && x.MCP != nil && !x.MCP.notification() && oneOf(name, x.MCP.Server)
 	})
 }
 
@@ -219,6 +248,8 @@ func (x *Expectation) hits(seen *Seen) []int {
 	switch {
 	case x.Prompt != nil:
 		return where(seen.prompts, func(p string) bool { _, ok := x.prompt.Match(p); return ok })
+	case x.MCP != nil && x.MCP.notification():
+		return where(seen.notified, x.MCP.describes)
 	case x.MCP != nil:
 		return where(seen.servers, x.MCP.names)
 	case x.Request != nil:
@@ -245,12 +276,6 @@ func where[T any](list []T, is func(T) bool) []int {
 		}
 	}
 	return hits
-}
-
-// names tells whether the expectation speaks of a call, "server/tool".
-func (m *ExpectMCP) names(c observedCall) bool {
-	server, tool, _ := strings.Cut(c.name, "/")
-	return oneOf(server, m.Server) && (m.Tool == "" || oneOf(tool, m.Tool))
 }
 
 // oneOf tells whether a glob matches a name as it is, or as it is part of the name
@@ -291,6 +316,9 @@ func (r *ExpectRequest) exceeded(hits []int, seen *Seen) string {
 func (s *Scenario) almost(x *Expectation, seen *Seen, hits int) string {
 	if x.Never || hits > 0 {
 		return ""
+	}
+	if x.MCP != nil && x.MCP.notification() {
+		return x.MCP.others(seen.notified)
 	}
 	if x.Exit != nil && len(seen.exits) > 0 {
 		return "; the exit codes were " + strings.Trim(fmt.Sprint(seen.exits), "[]")
@@ -370,10 +398,8 @@ func (x *Expectation) subject() string {
 	switch {
 	case x.Prompt != nil:
 		return "a prompt that matches " + x.Prompt.String()
-	case x.MCP != nil && x.MCP.Tool == "":
-		return "a call to the MCP server " + x.MCP.Server
 	case x.MCP != nil:
-		return "a call to the MCP tool " + x.MCP.Server + "/" + x.MCP.Tool
+		return x.MCP.subject()
 	case x.Request != nil && x.Request.Model == "":
 		return "a request to the model"
 	case x.Request != nil:

@@ -3,6 +3,8 @@ package scenarios
 import (
 	"encoding/json"
 	"maps"
+	"net/url"
+	"path/filepath"
 	"strings"
 
 	"github.com/claudeless/claudeless/internal/base/diag"
@@ -108,7 +110,7 @@ type Expectation struct {
 	Order *int `toml:"order"`
 	// Prompt is a pattern that a prompt must have matched.
 	Prompt *Pattern `toml:"prompt"`
-	// MCP is a call that an MCP server must have got.
+	// MCP is a call that an MCP server must have got, or what it must have said while it worked.
 	MCP *ExpectMCP `toml:"mcp"`
 	// Request is a request to the model that must have been made.
 	Request *ExpectRequest `toml:"request"`
@@ -127,12 +129,19 @@ type Expectation struct {
 	tools  []match.Text
 }
 
-// ExpectMCP is a call of an MCP server.
+// ExpectMCP is a call of an MCP server. With `progress`, `log` or `level` it is a notification that the
+// server sent instead.
 type ExpectMCP struct {
 	// Server is its name in the configuration, or a glob.
 	Server string `toml:"server,required" empty:"no"`
 	// Tool is the server's own name of the tool, or a glob; absent = any.
 	Tool string `toml:"tool" empty:"no"`
+	// Progress is a glob for the message of progress of a call; `*` = any progress.
+	Progress string `toml:"progress" empty:"no"`
+	// Log is a glob for the text of a log message; what is no text is compared as JSON.
+	Log string `toml:"log" empty:"no"`
+	// Level is that of the log message; absent = any.
+	Level string `toml:"level" enum:"debug,info,notice,warning,error,critical,alert,emergency"`
 }
 
 // ExpectRequest is a request to the model, in either lane.
@@ -204,7 +213,9 @@ type Parity struct {
 
 // ServerConfig is what the scenario's servers are for --mcp-config of a claude that
 // does not read scenarios: self serves their fixtures. Nil = it brings none along.
-func (s *Scenario) ServerConfig(self string) ([]byte, error) {
+// Each fixture records its messages in the directory of its escaped name in
+// records; empty = none does.
+func (s *Scenario) ServerConfig(self, records string) ([]byte, error) {
 	if len(s.MCP.ServerNames()) == 0 {
 		return nil, nil
 	}
@@ -216,11 +227,26 @@ func (s *Scenario) ServerConfig(self string) ([]byte, error) {
 			if strings.ContainsAny(fixture, "./") {
 				fixture = fill.Resolve(s.source.Dir, fixture)
 			}
-			entry["command"], entry["args"] = self, []string{"fixture", "serve", fixture}
+			args := []string{"fixture", "serve", fixture}
+			if records != "" {
+				args = append(args, "--record-dir", filepath.Join(records, url.PathEscape(name)))
+			}
+			entry["command"], entry["args"] = self, args
 		}
 		servers[name] = entry
 	}
 	return json.Marshal(map[string]any{"mcpServers": servers})
+}
+
+// Fixtures are the names of the servers that are our fixtures, in file order.
+func (m *MCP) Fixtures() []string {
+	var names []string
+	for _, name := range m.ServerNames() {
+		if m.Servers[name]["fixture"] != nil {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 // SideText is the scripted answer to a kind of side request; false = none. The

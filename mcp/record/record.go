@@ -46,8 +46,32 @@ type Options struct {
 	Max int
 	// Now returns the current time; nil = calls have no times.
 	Now func() time.Time
-	// Observe is called with each finished call, without locks held. Calls of different callers may overlap.
-	Observe func(Call)
+	// Observer is told of each finished call and each notification; nil = nobody is.
+	Observer Observer
+}
+
+// An Observer is told what happens, without locks held; its methods may be called from many goroutines.
+type Observer interface {
+	Called(c Call)
+	// Notified is called while the server waits; what belongs to a call comes before that call.
+	Notified(n Notification)
+}
+
+// Notification is what a server says while it works: progress of a call, or a log message. A Log passes it to the
+// observer and does not keep it.
+type Notification struct {
+	Source    string `json:"source"` // always "mcp_client"
+	Server    string `json:"server"` // raw name
+	RawTool   string `json:"original_name,omitempty"`
+	ToolUseID string `json:"tool_use_id,omitempty"`
+	// Progress and Total are in the unit of the server.
+	Progress float64 `json:"progress,omitempty"`
+	Total    float64 `json:"total,omitempty"`
+	// Level and Logger are those of a log message; Level is empty for progress.
+	Level  string `json:"level,omitempty"`
+	Logger string `json:"logger,omitempty"`
+	// Text is the message of the progress, or the data of the log message: JSON unless it is a string.
+	Text string `json:"text,omitempty"`
 }
 
 const (
@@ -100,8 +124,15 @@ func (l *Log) Add(c Call) {
 		l.calls = slices.Clone(l.calls[len(l.calls)-l.options.Max:])
 	}
 	l.mu.Unlock()
-	if l.options.Observe != nil {
-		l.options.Observe(c)
+	if l.options.Observer != nil {
+		l.options.Observer.Called(c)
+	}
+}
+
+// Notify passes a notification to the observer.
+func (l *Log) Notify(n Notification) {
+	if l.options.Observer != nil {
+		l.options.Observer.Notified(n)
 	}
 }
 

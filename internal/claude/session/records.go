@@ -275,8 +275,9 @@ type scenarioProgress struct {
 	missesReported int               // unexpected results that are already in the journal
 	injectedPrompt string            // the last prompt that the CLI itself wrote
 
-	mu          sync.Mutex // callLog of servers come at the same time
-	serverCalls []record.Call
+	mu            sync.Mutex // servers work at the same time
+	serverCalls   []record.Call
+	notifications []record.Notification
 }
 
 // observe records an event for the expectations.
@@ -345,6 +346,13 @@ func (p *scenarioProgress) observeServerCall(c record.Call) {
 	p.serverCalls = append(p.serverCalls, c)
 }
 
+// observeNotification records what a server said while it worked.
+func (p *scenarioProgress) observeNotification(n record.Notification) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.notifications = append(p.notifications, n)
+}
+
 // newMisses returns the unexpected results since the last call.
 func (p *scenarioProgress) newMisses() []scenarios.ExpectationResult {
 	all := p.Misses()
@@ -360,7 +368,10 @@ func (p *scenarioProgress) judge(code int) []scenarios.ExpectationResult {
 	for _, c := range p.serverCalls {
 		p.Seen().ServerCall(c.Server, c.RawTool)
 	}
-	p.serverCalls = nil
+	for _, n := range p.notifications {
+		p.Seen().Notification(scenarios.NotificationSeen{Server: n.Server, Tool: n.RawTool, Level: n.Level, Text: n.Text})
+	}
+	p.serverCalls, p.notifications = nil, nil
 	p.Seen().Exit(code)
 	return p.scenario.Judge(p.Seen())
 }

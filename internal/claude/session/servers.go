@@ -321,22 +321,36 @@ func (r resultStore) callLog(capture bool) *record.Log {
 	if !capture {
 		return nil
 	}
-	var log *record.Log // what is there is written at once
-	log = record.New(record.Options{Max: 1, Bytes: 64 << 20, Now: r.clock.Now, Observe: func(c record.Call) {
-		r.records.scenario.observeServerCall(c)
-		if r.records.journal == nil {
-			return
-		}
-		whole := func(value json.RawMessage, cid string) json.RawMessage {
-			if data, ok := log.Value(cid); ok && value == nil { // too large for the record, not for the file
-				return data
-			}
-			return value
-		}
-		c.Input, c.Result = whole(c.Input, c.InputCID), whole(c.Result, c.ResultCID)
-		r.records.journal.Write(journal.MCPCall(c))
-	}})
-	return log
+	o := &serverObserver{records: r.records}
+	o.log = record.New(record.Options{Max: 1, Bytes: 64 << 20, Now: r.clock.Now, Observer: o}) // what is there is written at once
+	return o.log
+}
+
+// serverObserver records what servers do for the expectations and in the journal. It implements record.Observer.
+type serverObserver struct {
+	records *recorder
+	log     *record.Log
+}
+
+// Called implements record.Observer.
+func (o *serverObserver) Called(c record.Call) {
+	o.records.scenario.observeServerCall(c)
+	c.Input, c.Result = o.whole(c.Input, c.InputCID), o.whole(c.Result, c.ResultCID)
+	o.records.Note(journal.MCPCall(c))
+}
+
+// Notified implements record.Observer.
+func (o *serverObserver) Notified(n record.Notification) {
+	o.records.scenario.observeNotification(n)
+	o.records.Note(journal.MCPNotification(n))
+}
+
+// whole returns a value that is too large for a record, not for the journal.
+func (o *serverObserver) whole(value json.RawMessage, cid string) json.RawMessage {
+	if data, ok := o.log.Value(cid); ok && value == nil {
+		return data
+	}
+	return value
 }
 
 // hookTool calls an MCP tool for a hook and returns its text.

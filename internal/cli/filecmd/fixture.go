@@ -42,6 +42,8 @@ type FixtureServe struct {
 	Watch   bool     `help:"Reload the file when it changes"`
 	Verbose bool     `help:"Print on stderr which tools are served"`
 	Record  string   `placeholder:"FILE" help:"Append every message to FILE, one JSON object per line"`
+
+	RecordDir string `hidden:"" help:"Also write every message to a new file in this directory"`
 }
 
 // Run serves until the end of stdin or a signal.
@@ -50,8 +52,12 @@ func (c *FixtureServe) Run(ctx context.Context, s *process.System) error {
 	if err != nil {
 		return fmt.Errorf("loading a fixture: %w", err)
 	}
+	record, err := c.openRecord()
+	if err != nil {
+		return err
+	}
 	srv, err := fixtures.NewServer(fx, fixtures.ServerOptions{
-		Now: s.Now, NewID: s.NewID, Environ: s.Environ, Stderr: s.Stderr,
+		Now: s.Now, NewID: s.NewID, Environ: s.Environ, Stderr: s.Stderr, Trace: record.tracer(),
 		Timeout: time.Duration(c.Timeout) * time.Millisecond, Enable: c.Enable, Disable: c.Disable, Record: c.Record, Protocol: c.Protocol,
 	})
 	if err != nil {
@@ -68,7 +74,36 @@ func (c *FixtureServe) Run(ctx context.Context, s *process.System) error {
 	if crash := new(wire.CrashError); errors.As(err, &crash) {
 		err = &process.ExitError{Code: crash.Status}
 	}
-	return errors.Join(err, srv.Close())
+	return errors.Join(err, srv.Close(), record.close())
+}
+
+// serverRecord is the file of --record-dir. The zero value keeps nothing.
+type serverRecord struct{ file *wire.Transcript }
+
+func (c *FixtureServe) openRecord() (serverRecord, error) {
+	if c.RecordDir == "" {
+		return serverRecord{}, nil
+	}
+	file, err := os.CreateTemp(c.RecordDir, "*.jsonl")
+	if err != nil {
+		return serverRecord{}, fmt.Errorf("opening the record: %w", err)
+	}
+	transcript, err := wire.OpenTranscript(file.Name(), nil)
+	return serverRecord{transcript}, errors.Join(err, file.Close())
+}
+
+func (r serverRecord) tracer() wire.Tracer {
+	if r.file == nil {
+		return nil
+	}
+	return r.file
+}
+
+func (r serverRecord) close() error {
+	if r.file == nil {
+		return nil
+	}
+	return r.file.Close()
 }
 
 func (c *FixtureServe) serve(ctx context.Context, s *process.System, srv *fixtures.Server) error {

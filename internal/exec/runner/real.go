@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -38,6 +39,9 @@ func FindReal(given string, getenv func(string) string, self string) (string, er
 	return "", errors.New("no real claude on PATH: name it with --real=PATH or CLAUDE_BIN")
 }
 
+// serverRecords returns the directory of [procio.ServerRecords].
+func (r *run) serverRecords() string { return filepath.Join(r.dir, "mcp") }
+
 // seed prepares the private directory for a real claude: it skips the questions of the first start, adds the servers
 // of the scenario as a further configuration, and records the exit code if an expectation needs it.
 func (r *run) seed() error {
@@ -61,7 +65,12 @@ func (r *run) seed() error {
 		return err
 	}
 	r.Setup.Real.Attended = scenario.ExpectsExit()
-	raw, err = scenario.ServerConfig(r.Setup.Self)
+	for _, name := range scenario.MCP.ServerNames() {
+		if err := os.MkdirAll(filepath.Join(r.serverRecords(), url.PathEscape(name)), 0o700); err != nil {
+			return fmt.Errorf("preparing the real claude: %w", err)
+		}
+	}
+	raw, err = scenario.ServerConfig(r.Setup.Self, r.serverRecords())
 	if raw == nil || err != nil {
 		return err
 	}

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/claudeless/claudeless/internal/base/proc"
+	"github.com/claudeless/claudeless/internal/exec/procio"
 	"github.com/claudeless/claudeless/internal/exec/verdict"
 )
 
@@ -43,6 +44,11 @@ func Run(ctx context.Context, o Options) (*verdict.Report, error) {
 	}
 	if err != nil {
 		fmt.Fprintf(o.System.Stderr, "claudeless: error: %v\n", err)
+	}
+	if r.Setup.Real.Path != "" {
+		if err := (procio.ServerRecords{Journal: r.journal, Dir: r.serverRecords(), Began: began}).Write(o.System); err != nil {
+			fmt.Fprintf(o.System.Stderr, "claudeless: error: %v\n", err)
+		}
 	}
 	if o.JudgeLater {
 		return &verdict.Report{Command: &result}, r.postpone(left)

@@ -2,11 +2,14 @@ package supervise
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
+	"runtime"
 	"syscall"
 
 	"github.com/claudeless/claudeless/internal/base/proc"
@@ -27,7 +30,7 @@ func Relay(ctx context.Context, s *process.System, fault string, argv []string) 
 	}
 	as := *s
 	as.Args = argv
-	w := &supervisor{sys: &as, path: s.Getenv("CLAUDELESS_CAPTURE")}
+	w := &supervisor{sys: &as, path: s.Getenv("CLAUDELESS_CAPTURE"), cache: realCache(s)}
 	w.open(nil, f)
 	if w.file != nil {
 		defer w.file.Close()
@@ -42,6 +45,19 @@ func Relay(ctx context.Context, s *process.System, fault string, argv []string) 
 		return runAttended(ctx, s, e, argv)
 	}
 	return relayThroughWrapper(ctx, s, e, argv)
+}
+
+// realCache returns the directory in which a real claude with this environment keeps logs.
+func realCache(s *process.System) string {
+	const name = "claude-cli-nodejs"
+	switch home := s.Getenv("HOME"); runtime.GOOS {
+	case "windows":
+		return filepath.Join(s.Getenv("LOCALAPPDATA"), name, "Cache")
+	case "darwin":
+		return filepath.Join(home, "Library", "Caches", name)
+	default:
+		return filepath.Join(cmp.Or(s.Getenv("XDG_CACHE_HOME"), filepath.Join(home, ".cache")), name)
+	}
 }
 
 // runAttended runs the command as a child with the streams of this process, and ends as the child does, including by a

@@ -39,6 +39,7 @@ type supervisor struct {
 	sys     *process.System
 	path    string // of the journal; empty = none
 	strict  bool   // the process judges its own set-up
+	cache   string // where a real claude keeps logs; empty = it is the simulated one
 	wrapper *procio.Wrapper
 	file    *os.File
 	journal *journal.Journal // nil = none
@@ -66,6 +67,7 @@ func (w *supervisor) open(commands []string, fault *procio.Fault) {
 	}
 	w.journal = journal.New(journal.Options{W: w.file, Now: w.sys.Now, PID: w.sys.PID, Environ: w.sys.Environ})
 	line := procio.Describe(w.sys, commands)
+	line.Cache = w.cache
 	if fault != nil {
 		line.Fault = fault.Name
 	}

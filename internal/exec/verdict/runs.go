@@ -31,7 +31,7 @@ func splitByProcess(entries []journal.Entry) []*process {
 		switch {
 		case e.Expectation != nil || e.Finding != nil || e.Request != nil || e.SideRequest != nil || e.Exchange != nil:
 			continue
-		case e.Gate != nil && p == nil: // written by the API server
+		case (e.Gate != nil || e.MCPNotification != nil) && p == nil: // written by the API server, or by exec
 			continue
 		case p == nil || e.Start != nil && len(p.entries) > 0:
 			p = &process{Run: Run{PID: e.PID, Argv: []string{}, Prompts: []string{}, Tools: []string{}}, began: e.When, firstTurn: -1, lastResult: -1}

@@ -25,6 +25,9 @@ func seen(entries []journal.Entry) *scenarios.Seen {
 			s.Call(e.Tool.Tool, e.Tool.Input)
 		case e.MCPCall != nil:
 			s.ServerCall(e.MCPCall.Server, e.MCPCall.RawTool)
+		case e.MCPNotification != nil:
+			n := e.MCPNotification
+			s.Notification(scenarios.NotificationSeen{Server: n.Server, Tool: n.RawTool, Level: n.Level, Text: n.Text})
 		case e.Match != nil && e.Match.Rule != "":
 			s.Rule(scenarios.RuleRef{Name: e.Match.Rule, File: e.Match.File, Line: e.Match.Line})
 		case e.Exit != nil:

@@ -24,7 +24,27 @@ func (l *findings) strictness(runs []*process) {
 	l.repeatedOnceRules()
 	l.list = append(l.list, unplayed(l.in)...)
 	if l.in.Scenario != nil {
+		l.unrecordedServers()
 		l.scenario(runs)
+	}
+}
+
+// unrecordedServers is S19: nothing tells what the MCP servers of a real claude say, unless they are fixtures that exec
+// started.
+func (l *findings) unrecordedServers() {
+	has := func(is func(journal.Entry) bool) bool { return slices.ContainsFunc(l.in.Entries, is) }
+	if has(func(e journal.Entry) bool { return e.Run != nil }) || !l.in.Started() {
+		return
+	}
+	var recorded []string
+	if has(func(e journal.Entry) bool { return e.Start != nil && e.Start.Cache != "" }) { // exec --real
+		recorded = l.in.Scenario.MCP.Fixtures()
+	}
+	for _, x := range l.in.Scenario.UnrecordedServers(recorded) {
+		l.list = append(l.list, Finding{
+			ID: "S19", Level: levelError, File: x.File, Line: x.Line, Text: "what the MCP server " + x.Name + " says is not known with a real claude",
+			Advice: "make it a `fixture` of the scenario under exec --real, or expect a call: mcp = { server = …, tool = … }",
+		})
 	}
 }
 

@@ -42,7 +42,7 @@ func Listen(ctx context.Context, o Options) (*API, error) {
 		return nil, err
 	}
 	a := &API{done: make(chan error, 1)}
-	if a.servers, err = s.ServerConfig("claudeless"); err != nil {
+	if a.servers, err = s.ServerConfig("claudeless", ""); err != nil {
 		return nil, err
 	}
 	if a.record, err = os.Create(o.Record); err != nil {

@@ -49,6 +49,12 @@ func (e *Entry) rest() string {
 	switch {
 	case e.Exit != nil:
 		return strings.TrimSpace(fmt.Sprintf("%d %s %s", e.Exit.Code, e.Exit.Signal, e.Exit.Refused))
+	case e.MCPNotification != nil:
+		n := e.MCPNotification
+		if n.Level != "" {
+			return n.Server + " logs " + n.Level + ": " + short(n.Text)
+		}
+		return fmt.Sprintf("%s/%s at %g of %g: %s", n.Server, n.RawTool, n.Progress, n.Total, short(n.Text))
 	case e.Breakpoint != nil:
 		return e.Breakpoint.Phase + " " + e.Breakpoint.Tool + ": " + e.Breakpoint.Action
 	case e.Retry != nil:

@@ -18,6 +18,8 @@ type Start struct {
 	Unknown []string `json:"unknown_variables,omitempty"`
 	// Meant is the command of ours that the first argument nearly is.
 	Meant string `json:"meant,omitempty"`
+	// Cache is the directory in which a real claude keeps the logs of its MCP servers.
+	Cache string `json:"cache,omitempty"`
 	// Fault is the fault of the output that was asked for.
 	Fault string `json:"fault,omitempty"`
 }

@@ -52,6 +52,8 @@ type Line struct {
 	Tool *Tool `json:"tool"`
 	// MCPCall is what an MCP server was asked.
 	MCPCall *MCPCall `json:"mcp_call"`
+	// MCPNotification is what an MCP server said while it worked.
+	MCPNotification *MCPNotification `json:"mcp_notification"`
 	// Retry is a failed request that is made again.
 	Retry *Retry `json:"retry"`
 	// Warning is a text for the user.

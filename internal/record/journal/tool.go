@@ -98,10 +98,35 @@ type MCPCall struct {
 	DurationMS int64 `json:"duration_ms"`
 }
 
+// MCPNotification is what a server said while it worked: progress of a call, or a
+// log message.
+type MCPNotification struct {
+	// Source is `mcp_client`, or `mcp_server` where a fixture server tells of itself.
+	Source string `json:"source"`
+	// Server is its name in the configuration.
+	Server string `json:"server"`
+	// RawTool is the server's own name of the tool whose progress it is.
+	RawTool string `json:"original_name,omitempty"`
+	// ToolUseID is the id of that call.
+	ToolUseID string `json:"tool_use_id,omitempty"`
+	// Progress is how far the call is, in the unit of the server.
+	Progress float64 `json:"progress,omitempty"`
+	// Total is where it ends; absent = unknown.
+	Total float64 `json:"total,omitempty"`
+	// Level is that of a log message; absent = it is progress.
+	Level string `json:"level,omitempty"`
+	// Logger is the name that the server gives the source of a log message.
+	Logger string `json:"logger,omitempty"`
+	// Text is the message of the progress, or what is logged: JSON unless it is a string.
+	Text string `json:"text,omitempty"`
+}
+
 func (Permission) kind() string { return "permission" }
 func (Breakpoint) kind() string { return "breakpoint" }
 func (Tool) kind() string       { return "tool" }
 func (MCPCall) kind() string    { return "mcp_call" }
+
+func (MCPNotification) kind() string { return "mcp_notification" }
 
 // tool writes the lines of a call: what was decided about it, then the call.
 func (j *Journal) tool(ev *protocol.ToolExecuted) {

@@ -38,7 +38,7 @@ func (c *Conn) Call(ctx context.Context, k Call, on func(Progress)) (json.RawMes
 		defer total.Stop()
 	}
 	req := k.request()
-	w := &pendingCall{all: &c.notifications.calls, meta: req.Params.Meta, idle: idle, limit: k.Idle}
+	w := &pendingCall{all: &c.notifications.calls, meta: req.Params.Meta, idle: idle, limit: k.Idle, tool: k.Tool, useID: k.UseID}
 	if on != nil {
 		const behind = 1024
 		w.queue = make(chan Progress, behind)

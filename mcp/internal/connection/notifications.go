@@ -24,6 +24,17 @@ type Handler interface {
 	Answer(ctx context.Context, method string, params json.RawMessage) (any, error)
 	// Updated is called when a subscribed resource changes. It runs on the reading goroutine and must not block.
 	Updated(uri string)
+	// Notified is called with every log message, and with the progress of calls in progress. It runs on the reading
+	// goroutine, before the call that it belongs to returns.
+	Notified(n Notification)
+}
+
+// Notification is progress of a call, or a log message.
+type Notification struct {
+	Method string         // "notifications/progress" or "notifications/message"
+	Params map[string]any // as they came
+	// Tool and UseID are those of the call whose progress it is; empty for log messages.
+	Tool, UseID string
 }
 
 // notificationHandler dispatches the notifications of a server.
@@ -48,13 +59,16 @@ func (i *notificationHandler) handleNotification(method string, params map[strin
 	case string(wire.MethodNotificationSubscriptionsAcknowledged):
 		notify(i.acknowledged)
 	case string(wire.MethodNotificationProgress):
-		i.calls.progress(params)
+		if w := i.calls.progress(params); w != nil {
+			i.handler.Notified(Notification{Method: method, Params: params, Tool: w.tool, UseID: w.useID})
+		}
 	case wire.MethodNotificationResourceUpdated:
 		if uri, ok := params["uri"].(string); ok {
 			i.handler.Updated(uri)
 		}
-	case "notifications/message":
+	case methodLog:
 		i.log(params)
+		i.handler.Notified(Notification{Method: method, Params: params})
 	}
 }
 
@@ -67,6 +81,8 @@ func (i *notificationHandler) log(params map[string]any) {
 	}
 	i.debug.Printf("log %v: %.*s", params["level"], longest, text)
 }
+
+const methodLog = "notifications/message"
 
 // Methods of requests that servers send.
 const (
@@ -95,6 +111,8 @@ type pendingCall struct {
 	limit time.Duration
 	idle  *time.Timer   // fires after limit without a message
 	queue chan Progress // nil = the caller does not want progress
+
+	tool, useID string
 
 	tokens []int64 // guarded by pendingCalls.mu
 }
@@ -129,17 +147,17 @@ func (w *pendingCall) touch() {
 	}
 }
 
-// progress passes a notification to its call.
-func (all *pendingCalls) progress(params map[string]any) {
+// progress passes a notification to its call and returns the call; nil = there is none.
+func (all *pendingCalls) progress(params map[string]any) *pendingCall {
 	all.mu.Lock()
 	w := all.byToken[progressToken(params["progressToken"])]
 	all.mu.Unlock()
 	if w == nil {
-		return
+		return nil
 	}
 	w.touch()
 	if w.queue == nil {
-		return
+		return w
 	}
 	p := Progress{}
 	p.Progress, _ = params["progress"].(float64)
@@ -149,6 +167,7 @@ func (all *pendingCalls) progress(params map[string]any) {
 	case w.queue <- p:
 	default: // the listener is too slow; drop this one
 	}
+	return w
 }
 
 // progressToken parses a token, which some servers send back as a string. It returns 0 for tokens that no call has.

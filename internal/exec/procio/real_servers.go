@@ -1,0 +1,204 @@
+package procio
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/claudeless/claudeless/internal/base/process"
+	"github.com/claudeless/claudeless/internal/record/journal"
+)
+
+// ServerRecords are the files that tell about the MCP servers of a real claude.
+type ServerRecords struct {
+	// Journal is the one of the run.
+	Journal string
+	// Dir has a directory for each fixture of the scenario, under its escaped name, in which its processes record
+	// their messages.
+	Dir string
+	// Began is when the run began: older logs do not count.
+	Began time.Time
+}
+
+// Write appends to the journal, as the process s, what the fixtures have said, and a finding for each server that did not
+// start, which the real claude's own logs tell.
+func (r ServerRecords) Write(s *process.System) error {
+	lines, err := failedServers(r.Journal, r.Began)
+	for _, dir := range subdirectories(r.Dir) {
+		name, undecodable := url.PathUnescape(filepath.Base(dir))
+		more, unreadable := notifications(name, dir)
+		lines, err = append(lines, more...), errors.Join(err, undecodable, unreadable)
+	}
+	if len(lines) == 0 || err != nil {
+		return err
+	}
+	file, err := os.OpenFile(r.Journal, os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return fmt.Errorf("writing about the MCP servers into the journal: %w", err)
+	}
+	j := journal.New(journal.Options{W: file, Now: s.Now, PID: s.PID, Environ: s.Environ})
+	for _, line := range lines {
+		j.Write(line)
+	}
+	return errors.Join(j.Err(), file.Close())
+}
+
+// subdirectories returns the paths of the directories in dir, in order; a missing dir has none.
+func subdirectories(dir string) []string {
+	entries, _ := os.ReadDir(dir)
+	var all []string
+	for _, e := range entries {
+		if e.IsDir() {
+			all = append(all, filepath.Join(dir, e.Name()))
+		}
+	}
+	return all
+}
+
+// notifications returns what the processes of one fixture server said, from their records in dir, a file each.
+func notifications(server, dir string) ([]journal.Body, error) {
+	files, err := filepath.Glob(filepath.Join(dir, "*"))
+	if err != nil {
+		return nil, err
+	}
+	var all []journal.Body
+	for _, name := range files {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			return nil, fmt.Errorf("reading the record of an MCP server: %w", err)
+		}
+		all = append(all, recordedNotifications(server, text)...)
+	}
+	return all, nil
+}
+
+// recordedMessage is a line of the record of a fixture server.
+type recordedMessage struct {
+	From    string `json:"from"`
+	Message struct {
+		Method string `json:"method"`
+		Params struct {
+			Name     string          `json:"name"`
+			Token    json.RawMessage `json:"progressToken"`
+			Progress float64         `json:"progress"`
+			Total    float64         `json:"total"`
+			Message  string          `json:"message"`
+			Level    string          `json:"level"`
+			Logger   string          `json:"logger"`
+			Data     json.RawMessage `json:"data"`
+			Meta     struct {
+				Token json.RawMessage `json:"progressToken"`
+				UseID string          `json:"claudecode/toolUseId"`
+			} `json:"_meta"`
+		} `json:"params"`
+	} `json:"message"`
+}
+
+// recordedNotifications returns the notifications in the record of one process. A torn last line is left out.
+func recordedNotifications(server string, record []byte) []journal.Body {
+	type call struct{ tool, useID string }
+	calls := map[string]call{} // by progress token
+	var all []journal.Body
+	for line := range bytes.Lines(record) {
+		var m recordedMessage
+		if json.Unmarshal(line, &m) != nil {
+			continue
+		}
+		p := &m.Message.Params
+		n := journal.MCPNotification{Source: "mcp_server", Server: server}
+		switch {
+		case m.From == "client" && m.Message.Method == "tools/call":
+			calls[string(p.Meta.Token)] = call{p.Name, p.Meta.UseID}
+			continue
+		case m.From == "server" && m.Message.Method == "notifications/progress":
+			of := calls[string(p.Token)]
+			n.RawTool, n.ToolUseID, n.Progress, n.Total, n.Text = of.tool, of.useID, p.Progress, p.Total, p.Message
+		case m.From == "server" && m.Message.Method == "notifications/message":
+			n.Level, n.Logger = p.Level, p.Logger
+			if json.Unmarshal(p.Data, &n.Text) != nil { // it is no string
+				n.Text = string(p.Data)
+			}
+		default:
+			continue
+		}
+		all = append(all, n)
+	}
+	return all
+}
+
+// failedServers returns a finding for each MCP server that a claude of the journal could not start, as its logs say. The
+// logs of other sessions, and those from before the run began, do not count.
+func failedServers(name string, began time.Time) ([]journal.Body, error) {
+	file, err := os.Open(name)
+	if err != nil {
+		return nil, fmt.Errorf("reading the journal: %w", err)
+	}
+	defer file.Close()
+	caches, sessions := map[string]bool{}, map[string]bool{}
+	for e, err := range journal.Read(file) {
+		switch {
+		case errors.Is(err, journal.ErrTorn):
+		case err != nil:
+			return nil, err
+		case e.Start != nil && e.Start.Cache != "":
+			caches[e.Start.Cache] = true
+		case e.Request != nil:
+			sessions[e.Request.Session] = true
+		}
+	}
+	var all []journal.Body
+	for _, cache := range slices.Sorted(maps.Keys(caches)) {
+		// <project>/mcp-logs-<server>/<start>.jsonl
+		files, err := filepath.Glob(filepath.Join(cache, "*", serverLogs+"*", "*.jsonl"))
+		if err != nil {
+			return nil, err
+		}
+		for _, name := range files {
+			if info, err := os.Stat(name); err != nil || info.ModTime().Before(began) {
+				continue
+			}
+			text, err := os.ReadFile(name)
+			if err != nil {
+				return nil, fmt.Errorf("reading the log of an MCP server: %w", err)
+			}
+			if reason := failure(text, sessions); reason != "" {
+				all = append(all, journal.MissingServer(strings.TrimPrefix(filepath.Base(filepath.Dir(name)), serverLogs), reason))
+			}
+		}
+	}
+	return all, nil
+}
+
+// serverLogs begins the names of the directories with the logs of one server.
+const serverLogs = "mcp-logs-"
+
+// failure returns why a server of one of these sessions did not start, from its log; empty = it did, or nothing is known.
+func failure(log []byte, sessions map[string]bool) string {
+	reason := ""
+	for line := range bytes.Lines(log) {
+		var entry struct {
+			Error   string `json:"error"`
+			Debug   string `json:"debug"`
+			Session string `json:"sessionId"`
+		}
+		if json.Unmarshal(line, &entry) != nil || !sessions[entry.Session] {
+			continue
+		}
+		if strings.HasPrefix(entry.Debug, "Successfully connected") {
+			return ""
+		}
+		if text, ok := strings.CutPrefix(entry.Error, "Connection failed"); ok {
+			_, text, _ = strings.Cut(text, ": ") // behind the code in brackets, if there is one
+			reason = text
+		}
+	}
+	return reason
+}

@@ -1,0 +1,61 @@
+package scenarios
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// names tells whether the expectation speaks of a call, "server/tool".
+func (m *ExpectMCP) names(c observedCall) bool {
+	server, tool, _ := strings.Cut(c.name, "/")
+	return oneOf(server, m.Server) && (m.Tool == "" || oneOf(tool, m.Tool))
+}
+
+// notification tells whether the expectation is about what the server says, not about calls.
+func (m *ExpectMCP) notification() bool { return m.Progress != "" || m.Log != "" || m.Level != "" }
+
+// describes tells whether the expectation speaks of a notification.
+func (m *ExpectMCP) describes(n NotificationSeen) bool {
+	if !oneOf(n.Server, m.Server) || (n.Level == "") != (m.Progress != "") {
+		return false
+	}
+	if m.Progress != "" {
+		return (m.Tool == "" || oneOf(n.Tool, m.Tool)) && globMatches(m.Progress, n.Text)
+	}
+	return (m.Level == "" || m.Level == n.Level) && (m.Log == "" || globMatches(m.Log, n.Text))
+}
+
+// subject is what the expectation speaks of.
+func (m *ExpectMCP) subject() string {
+	of := "the MCP server " + m.Server
+	if m.Tool != "" {
+		of = "the MCP tool " + m.Server + "/" + m.Tool
+	}
+	switch {
+	case m.Progress != "":
+		return "a progress message of " + of + " like " + strconv.Quote(m.Progress)
+	case m.Log != "" && m.Level != "":
+		return "a log message of level " + m.Level + " of " + of + " like " + strconv.Quote(m.Log)
+	case m.Log != "":
+		return "a log message of " + of + " like " + strconv.Quote(m.Log)
+	case m.Level != "":
+		return "a log message of level " + m.Level + " of " + of
+	}
+	return "a call to " + of
+}
+
+// others tells what the server said instead.
+func (m *ExpectMCP) others(notified []NotificationSeen) string {
+	const most = 3
+	var texts []string
+	for _, n := range notified {
+		if text := strconv.Quote(n.Text); oneOf(n.Server, m.Server) && (n.Level == "") == (m.Progress != "") && !slices.Contains(texts, text) && len(texts) < most {
+			texts = append(texts, text)
+		}
+	}
+	if len(texts) == 0 {
+		return ""
+	}
+	return "; it said " + strings.Join(texts, ", ")
+}
