@@ -1,0 +1,143 @@
+package shellcmd
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/rogpeppe/go-internal/txtar"
+)
+
+var update = flag.Bool("update", false, "rewrite what testdata/facts.txtar expects")
+
+// obstacleNames are the names of the constants, in their order.
+func obstacleNames() []string {
+	return strings.Fields(`NoObstacle Subshell Background Group Function Case Nested NestedInQuotes ProcessSubstitution BareVariable
+		AssignedVariable BracedVariable Assignments Arithmetic Braces EscapedSpace OpenHeredoc HeredocRedirect Evaluates ArithmeticTest
+		SubscriptTest List Subscript CountingLoop DescriptorVariable ForeignSpace NamedDirectory EqualsExpansion QuotedBrace CodedText
+		LoneDollar ClosedDescriptor HiddenLine`)
+}
+
+// wordFacts are what is told of a word, in one line.
+func wordFacts(w Word) string {
+	var facts []string
+	for _, flag := range []struct {
+		set  bool
+		name string
+	}{{w.Dynamic, "dynamic"}, {w.Tilde, "tilde"}, {w.Coded, "coded"}, {w.Spaced, "spaced"}} {
+		if flag.set {
+			facts = append(facts, flag.name)
+		}
+	}
+	switch {
+	case w.Paths == nil:
+		facts = append(facts, "unknown")
+	case len(w.Paths) > 8:
+		return fmt.Sprintf("%d paths", len(w.Paths))
+	}
+	for _, p := range w.Paths {
+		text := fmt.Sprintf("%q", p.Name)
+		if p.Home {
+			text = "home+" + text
+		}
+		if p.Glob != "" {
+			text += fmt.Sprintf(" glob %q", p.Glob)
+		}
+		facts = append(facts, text)
+	}
+	if w.Value != "" {
+		facts = append(facts, fmt.Sprintf("value %q", w.Value))
+	}
+	return strings.Join(append(facts, fmt.Sprintf("shape %q", w.Shape)), ", ")
+}
+
+// commandFacts are what a command runs: itself without its wrappers where that differs, and the script that it hands on.
+func commandFacts(c Command) string {
+	var facts []string
+	add := func(name, value string) {
+		if value != strings.Join(c.Args, " ") {
+			facts = append(facts, name+": "+value)
+		}
+	}
+	text := func(c Command) string { return strings.Join(c.Args, " ") }
+	add("programs", strings.Join(c.Programs(), " | "))
+	add("unwrapped", text(c.Unwrapped()))
+	add("wrapped", text(c.Wrapped()))
+	add("removal", text(c.Removal()))
+	add("innermost", text(c.Innermost()))
+	if script, known, ok := c.Nested(); ok {
+		add("nested", fmt.Sprintf("%q, known %v", script, known))
+	}
+	if script, known, ok := c.ShellScript(); ok {
+		add("shell script", fmt.Sprintf("%q, known %v", script, known))
+	}
+	return strings.Join(facts, "\n")
+}
+
+// scriptFacts are what the engine asks about a script.
+func scriptFacts(s Script) string {
+	var facts []string
+	for _, flag := range []struct {
+		set  bool
+		name string
+	}{{s.ReadOnly(), "reads"}, {s.Opaque, "opaque"}, {s.Pipeline, "pipeline"}, {s.Listed(len(s.Commands) - 1), "listed"}} {
+		if flag.set {
+			facts = append(facts, flag.name)
+		}
+	}
+	if s.Obstacle != (Obstacle{}) {
+		facts = append(facts, strings.TrimSpace("obstacle: "+obstacleNames()[s.Obstacle.Kind]+" "+s.Obstacle.Text))
+	}
+	return strings.Join(facts, ", ")
+}
+
+// What is known of a command line before it runs: testdata/facts.txtar says how to read it.
+func TestFacts(t *testing.T) {
+	const name = "testdata/facts.txtar"
+	archive, err := txtar.ParseFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, file := range archive.Files {
+		var got strings.Builder
+		for line := range strings.Lines(string(file.Data)) {
+			command, found := strings.CutPrefix(line, "$ ")
+			if found || strings.HasPrefix(line, "#") || line == "\n" {
+				got.WriteString(line)
+			}
+			if !found {
+				continue
+			}
+			s, err := Parse(strings.NewReplacer(`\n`, "\n", `\t`, "\t").Replace(strings.TrimSuffix(command, "\n")))
+			facts := ""
+			switch last := s.Commands[max(0, len(s.Commands)-1):]; {
+			case err != nil:
+				facts = "mistake: " + err.Error()
+			case file.Name == "scripts":
+				facts = scriptFacts(s)
+			case file.Name == "commands" && len(last) > 0:
+				facts = commandFacts(last[0])
+			case len(last) > 0 && len(last[0].Words) > 0:
+				facts = wordFacts(last[0].Words[len(last[0].Words)-1])
+			}
+			if facts != "" {
+				got.WriteString("  " + strings.ReplaceAll(facts, "\n", "\n  ") + "\n")
+			}
+		}
+		if *update {
+			archive.Files[i].Data = []byte(got.String())
+			continue
+		}
+		if diff := cmp.Diff(string(file.Data), got.String()); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", file.Name, diff)
+		}
+	}
+	if *update {
+		if err := os.WriteFile(name, txtar.Format(archive), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
