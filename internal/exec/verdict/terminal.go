@@ -47,7 +47,9 @@ const mostUnused = 3
 // terminal writes the report for people: one line per problem, the advice below it, and a summary line.
 func (r *Report) terminal(w io.Writer) error {
 	var b strings.Builder
-	line := func(format string, args ...any) { b.WriteString(prefix + fmt.Sprintf(format, args...) + "\n") }
+	line := func(format string, args ...any) {
+		b.WriteString(prefix + strings.ReplaceAll(fmt.Sprintf(format, args...), "\n", "\n"+prefix+"  ") + "\n")
+	}
 	unmet := 0
 	for _, x := range r.Expectations {
 		switch {
