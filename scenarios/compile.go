@@ -234,6 +234,7 @@ func (c *compiler) expectation(s *Scenario, e *Expectation) {
 		{"prompt", e.Prompt != nil},
 		{"mcp", e.MCP != nil},
 		{"request", e.Request != nil},
+		{"oauth", e.OAuth != nil},
 		{"exit", e.Exit != nil},
 		{"rule", e.Rule != nil},
 		{"unused", e.Unused != ""},
@@ -250,6 +251,9 @@ func (c *compiler) expectation(s *Scenario, e *Expectation) {
 	}
 	if e.Input != nil && e.Tool == "" {
 		c.In("input", func() { c.Errorf("`input` needs `tool`") })
+	}
+	if e.OAuth != nil {
+		c.In("oauth", func() { c.oauthExpectation(e) })
 	}
 	if e.Never && e.Times != nil {
 		c.In("times", func() { c.Errorf("`times` cannot be combined with `never`") })
@@ -290,6 +294,20 @@ func (c *compiler) serverExpectation(m *ExpectMCP) {
 		c.In(log, func() { c.Errorf("an expectation has either `progress` or `%s`", log) })
 	case logs && m.Tool != "":
 		c.In("tool", func() { c.Errorf("a log message belongs to no tool") })
+	}
+}
+
+// oauthExpectation makes count the times of an expectation of OAuth.
+func (c *compiler) oauthExpectation(e *Expectation) {
+	o := e.OAuth
+	c.glob("client", o.Client)
+	switch {
+	case o.Count != nil && (e.Times != nil || e.Never):
+		c.In("count", func() { c.Errorf("`count` cannot be combined with `times` or `never`") })
+	case o.Grant != "" && o.Request != "" && o.Request != "token":
+		c.In("grant", func() { c.Errorf("`grant` is part of token requests only") })
+	case o.Count != nil:
+		e.Times = o.Count
 	}
 }
 

@@ -23,6 +23,8 @@ type Seen struct {
 	servers  []observedCall // calls of MCP servers; name is "server/tool"
 	notified []NotificationSeen
 	requests []RequestSeen
+	oauth    []OAuthSeen
+	fixtures bool // oauth is complete
 	exits    []int
 	rules    []RuleRef
 }
@@ -110,6 +112,9 @@ func (s *Scenario) Judge(seen *Seen) []ExpectationResult {
 	judged := make([]ExpectationResult, 0, len(s.Expect))
 	for i := range s.Expect {
 		x := &s.Expect[i]
+		if x.OAuth != nil && !seen.fixtures {
+			continue
+		}
 		j := ExpectationResult{At: x.at}
 		if x.Unused != "" {
 			judged = append(judged, s.unused(x, seen)...)
@@ -254,6 +259,8 @@ func (x *Expectation) hits(seen *Seen) []int {
 		return where(seen.servers, x.MCP.names)
 	case x.Request != nil:
 		return where(seen.requests, func(r RequestSeen) bool { return x.Request.Model == "" || globMatches(x.Request.Model, r.Model) })
+	case x.OAuth != nil:
+		return where(seen.oauth, x.OAuth.matches)
 	case x.Exit != nil:
 		return where(seen.exits, func(code int) bool { return code == *x.Exit })
 	case x.Rule != nil:
@@ -319,6 +326,9 @@ func (s *Scenario) almost(x *Expectation, seen *Seen, hits int) string {
 	}
 	if x.MCP != nil && x.MCP.notification() {
 		return x.MCP.others(seen.notified)
+	}
+	if x.OAuth != nil {
+		return x.OAuth.almost(seen.oauth)
 	}
 	if x.Exit != nil && len(seen.exits) > 0 {
 		return "; the exit codes were " + strings.Trim(fmt.Sprint(seen.exits), "[]")
@@ -404,6 +414,8 @@ func (x *Expectation) subject() string {
 		return "a request to the model"
 	case x.Request != nil:
 		return "a request to the model " + x.Request.Model
+	case x.OAuth != nil:
+		return x.OAuth.subject()
 	case x.Exit != nil:
 		return "a process that exits with " + strconv.Itoa(*x.Exit)
 	case x.Rule != nil:

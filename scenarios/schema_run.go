@@ -95,7 +95,7 @@ type Timeouts struct {
 }
 
 // Expectation states what the run must have done. It has one of `tool`, `prompt`,
-// `mcp`, `request`, `exit`, `rule` and `unused`. Under `claudeless exec` the run is
+// `mcp`, `request`, `oauth`, `exit`, `rule` and `unused`. Under `claudeless exec` the run is
 // the whole command with all its processes, else one process.
 type Expectation struct {
 	// Tool is the name, or a glob, of tools that must have been called.
@@ -114,6 +114,10 @@ type Expectation struct {
 	MCP *ExpectMCP `toml:"mcp"`
 	// Request is a request to the model that must have been made.
 	Request *ExpectRequest `toml:"request"`
+	// OAuth is a request that the authorization server of a fixture must have got. It
+	// is judged under `claudeless exec` and by `claudeless verify`, which read what
+	// fixtures write.
+	OAuth *ExpectOAuth `toml:"oauth"`
 	// Exit is the exit code that a claude process must have ended with.
 	Exit *int `toml:"exit" min:"0" max:"255"`
 	// Rule is the line of this file on which a rule begins that must have answered.

@@ -146,7 +146,7 @@ var packageTable = []row{
 	{5, "internal/claude/host", "what an SDK host may ask of a session: its requests, read and answered", "internal/claude/checkpoint internal/claude/control internal/base/jsvalue internal/claude/launch internal/base/ordered internal/claude/output internal/claudecode/clientinfo internal/base/process internal/claude/session mcp simulator simulator/hook simulator/model simulator/permission simulator/protocol simulator/settings simulator/slash simulator/task"},
 	{5, "internal/cli/debugcmd", "claudeless debug: the breakpoint server and its small clients", "internal/debug internal/debug/client internal/debug/external internal/debug/hookcmd internal/debug/mcpface internal/debug/page internal/debug/proxy internal/debug/rest internal/base/proc internal/base/process internal/base/localhttp mcp"},
 	{3, "internal/cli/servecmd", "the command serve", "internal/base/clock internal/api/recorder internal/record/journal internal/api internal/base/process internal/base/localhttp scenarios"},
-	{5, "internal/cli/filecmd", "the commands about files of our own formats: check, fixture", "fixtures fixtures/clone fixtures/wire internal/cli/check internal/base/diag internal/base/process internal/base/localhttp scenarios"},
+	{5, "internal/cli/filecmd", "the commands about files of our own formats: check, fixture", "fixtures fixtures/clone fixtures/wire internal/cli/check internal/base/diag internal/base/process internal/base/localhttp internal/record/journal"},
 	{6, "internal/cli", "the command line: one file per command, exit codes", "*"},
 	{7, "cmd/claudeless", "main: one statement", "internal/base/earlysignal internal/cli"},
 	{6, "tests/soak", "minutes of load on the binary, watched from outside: memory, files, processes that stay", ""},

@@ -1,6 +1,7 @@
 package filecmd
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,6 +16,7 @@ import (
 	"github.com/claudeless/claudeless/internal/base/diag"
 	"github.com/claudeless/claudeless/internal/base/localhttp"
 	"github.com/claudeless/claudeless/internal/base/process"
+	"github.com/claudeless/claudeless/internal/record/journal"
 )
 
 // Fixture serves MCP servers that are TOML files, and makes such files.
@@ -42,6 +44,7 @@ type FixtureServe struct {
 	Watch   bool     `help:"Reload the file when it changes"`
 	Verbose bool     `help:"Print on stderr which tools are served"`
 	Record  string   `placeholder:"FILE" help:"Append every message to FILE, one JSON object per line"`
+	Capture string   `placeholder:"FILE" help:"Append the OAuth requests to this journal (default: the one of CLAUDELESS_CAPTURE)"`
 
 	RecordDir string `hidden:"" help:"Also write every message to a new file in this directory"`
 }
@@ -56,8 +59,13 @@ func (c *FixtureServe) Run(ctx context.Context, s *process.System) error {
 	if err != nil {
 		return err
 	}
+	events, done, err := c.oauthJournal(s, fx)
+	if err != nil {
+		return err
+	}
+	defer done()
 	srv, err := fixtures.NewServer(fx, fixtures.ServerOptions{
-		Now: s.Now, NewID: s.NewID, Environ: s.Environ, Stderr: s.Stderr, Trace: record.tracer(),
+		OAuth: events, Now: s.Now, NewID: s.NewID, Environ: s.Environ, Stderr: s.Stderr, Trace: record.tracer(),
 		Timeout: time.Duration(c.Timeout) * time.Millisecond, Enable: c.Enable, Disable: c.Disable, Record: c.Record, Protocol: c.Protocol,
 	})
 	if err != nil {
@@ -104,6 +112,36 @@ func (r serverRecord) close() error {
 		return nil
 	}
 	return r.file.Close()
+}
+
+// oauthJournal opens the journal for a fixture behind OAuth; nil = there is nothing
+// to write, or nowhere.
+func (c *FixtureServe) oauthJournal(s *process.System, fx *fixtures.Fixture) (record fixtures.OAuthRecorder, done func(), err error) {
+	name := cmp.Or(c.Capture, s.Getenv("CLAUDELESS_CAPTURE"))
+	if name == "" || !fx.HasOAuth() {
+		return nil, func() {}, nil
+	}
+	file, err := os.OpenFile(name, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		return nil, nil, fmt.Errorf("opening the journal: %w", err)
+	}
+	j := oauthJournal{journal.New(journal.Options{W: file, Now: s.Now, PID: s.PID, Environ: s.Environ})}
+	return j, func() {
+		if err := errors.Join(j.Err(), file.Close()); err != nil {
+			fmt.Fprintf(s.Stderr, "warning: the journal %s is not complete: %v\n", name, err)
+		}
+	}, nil
+}
+
+// oauthJournal writes the requests to an authorization server.
+type oauthJournal struct{ *journal.Journal }
+
+// RecordOAuth writes one line.
+func (j oauthJournal) RecordOAuth(e fixtures.OAuthEvent) {
+	j.Write(journal.OAuth{
+		Request: e.Request, Grant: e.Grant, Client: e.Client, Requested: e.Requested, Granted: e.Granted,
+		Result: e.Result, AccessDigest: e.Access, RefreshDigest: e.Refresh,
+	})
 }
 
 func (c *FixtureServe) serve(ctx context.Context, s *process.System, srv *fixtures.Server) error {

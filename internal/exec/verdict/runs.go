@@ -29,7 +29,7 @@ func splitByProcess(entries []journal.Entry) []*process {
 	for i, e := range entries {
 		p := current[keyOf(e)]
 		switch {
-		case e.Expectation != nil || e.Finding != nil || e.Request != nil || e.SideRequest != nil || e.Exchange != nil:
+		case e.Expectation != nil || e.Finding != nil || e.Request != nil || e.SideRequest != nil || e.Exchange != nil || e.OAuth != nil:
 			continue
 		case (e.Gate != nil || e.MCPNotification != nil) && p == nil: // written by the API server, or by exec
 			continue

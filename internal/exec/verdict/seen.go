@@ -14,6 +14,7 @@ type modelSource struct {
 // seen converts the journal to the form that expectations use.
 func seen(entries []journal.Entry) *scenarios.Seen {
 	var s scenarios.Seen
+	s.ReadFixtures()
 	var api requestTracker
 	heard := map[modelSource]string{} // the last message of each model
 	retries := map[processKey]int{}
@@ -23,6 +24,8 @@ func seen(entries []journal.Entry) *scenarios.Seen {
 			s.Prompt(e.Prompt.Prompt)
 		case e.Tool != nil:
 			s.Call(e.Tool.Tool, e.Tool.Input)
+		case e.OAuth != nil:
+			s.OAuth(scenarios.OAuthSeen{Request: e.OAuth.Request, Grant: e.OAuth.Grant, Client: e.OAuth.Client, Scopes: e.OAuth.Granted, Result: e.OAuth.Result})
 		case e.MCPCall != nil:
 			s.ServerCall(e.MCPCall.Server, e.MCPCall.RawTool)
 		case e.MCPNotification != nil:

@@ -92,6 +92,8 @@ func (e *Entry) overAPI() string {
 		return e.Request.about()
 	case e.SideRequest != nil:
 		return fmt.Sprintf("%s %s -> %d (%.1f ms)", e.SideRequest.Kind, e.SideRequest.Path, e.SideRequest.Status, e.SideRequest.MS)
+	case e.OAuth != nil:
+		return e.OAuth.about()
 	case e.Exchange != nil:
 		return fmt.Sprintf("%s -> %d (%.1f ms)", e.Exchange.Path, e.Exchange.Status, e.Exchange.MS)
 	}

@@ -72,6 +72,8 @@ type Line struct {
 	SideRequest *SideRequest `json:"side_request"`
 	// Exchange is a request that was forwarded to an API.
 	Exchange *Exchange `json:"exchange"`
+	// OAuth is a request to the authorization server of a fixture.
+	OAuth *OAuth `json:"oauth"`
 	// Expectation is what the scenario expects, as it was judged.
 	Expectation *Expectation `json:"expectation"`
 	// Finding is something that is wrong with the run.

@@ -1,0 +1,38 @@
+package journal
+
+import (
+	"cmp"
+	"strings"
+)
+
+// OAuth is a request to the authorization server of a fixture, or one that the
+// fixture refused for want of a token or a scope. Values of tokens are not in it.
+type OAuth struct {
+	// Request is what was asked for: a client registration, an authorization, a token,
+	// or access to the server.
+	Request string `json:"request" enum:"register,authorize,token,access"`
+	// Grant is the grant type of a token request.
+	Grant string `json:"grant,omitempty"`
+	// Client is its id; absent = unknown.
+	Client string `json:"client,omitempty"`
+	// Requested are the scopes that the request named.
+	Requested []string `json:"requested,omitempty"`
+	// Granted are the scopes of what was issued or presented.
+	Granted []string `json:"granted,omitempty"`
+	// Result is `ok` or the error code.
+	Result string `json:"result"`
+	// AccessDigest tells the access token that was issued or presented from others.
+	AccessDigest string `json:"access_digest,omitempty"`
+	// RefreshDigest tells the refresh token that was issued, or refused, from others.
+	RefreshDigest string `json:"refresh_digest,omitempty"`
+}
+
+func (OAuth) kind() string { return "oauth" }
+
+func (o OAuth) about() string {
+	what := cmp.Or(o.Grant, o.Request)
+	if len(o.Granted) > 0 {
+		what += " " + strings.Join(o.Granted, " ")
+	}
+	return what + " -> " + o.Result
+}
