@@ -81,6 +81,13 @@ func (s *Seen) GoOn(retries int) {
 	}
 }
 
+// ReadFixtures says that what fixtures write was read too. Without it expectations
+// of OAuth are not judged: a process by itself knows nothing of them.
+func (s *Seen) ReadFixtures() { s.fixtures = true }
+
+// OAuth records a request to an authorization server.
+func (s *Seen) OAuth(r OAuthSeen) { s.oauth = append(s.oauth, r) }
+
 // Exit records the exit code of a process.
 func (s *Seen) Exit(code int) { s.exits = append(s.exits, code) }
 
@@ -260,7 +267,7 @@ func (x *Expectation) hits(seen *Seen) []int {
 	case x.Request != nil:
 		return where(seen.requests, func(r RequestSeen) bool { return x.Request.Model == "" || globMatches(x.Request.Model, r.Model) })
 	case x.OAuth != nil:
-		return where(seen.oauth, x.OAuth.matches)
+		return where(seen.oauth, func(r OAuthSeen) bool { return x.OAuth.matches(r) })
 	case x.Exit != nil:
 		return where(seen.exits, func(code int) bool { return code == *x.Exit })
 	case x.Rule != nil:
@@ -289,16 +296,6 @@ func where[T any](list []T, is func(T) bool) []int {
 // of a tool.
 func oneOf(name, glob string) bool {
 	return globMatches(glob, name) || globMatches(toolname.Part(glob), name)
-}
-
-// globMatches is for globs that were checked when the scenario was compiled.
-func globMatches(glob, text string) bool {
-	g, err := match.Glob(glob)
-	if err != nil {
-		return false
-	}
-	_, ok := g.Match(text)
-	return ok
 }
 
 // exceeded says which limit the requests do not keep; "" = none.

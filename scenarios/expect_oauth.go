@@ -4,24 +4,9 @@ import (
 	"cmp"
 	"slices"
 	"strings"
-)
 
-// ExpectOAuth is a request to the authorization server of a fixture, or one that
-// the fixture refused.
-type ExpectOAuth struct {
-	// Request is what was asked for; default `token`.
-	Request string `toml:"request" enum:"register,authorize,token,access" default:"token"`
-	// Grant is the grant type of a token request; absent = any.
-	Grant string `toml:"grant" enum:"authorization_code,refresh_token,client_credentials"`
-	// Client is the client_id, or a glob; absent = any.
-	Client string `toml:"client" empty:"no"`
-	// Scope must be among the scopes that were granted; absent = any.
-	Scope string `toml:"scope" empty:"no"`
-	// Result is `ok` or the error code; absent = any.
-	Result string `toml:"result" empty:"no"`
-	// Count is how often, as in `times`.
-	Count *Times `toml:"count" schema:"integer|string"`
-}
+	"github.com/claudeless/claudeless/internal/base/match"
+)
 
 // OAuthSeen is a request to the authorization server of a fixture.
 type OAuthSeen struct {
@@ -29,13 +14,6 @@ type OAuthSeen struct {
 	Scopes                 []string
 	Result                 string
 }
-
-// ReadFixtures says that what fixtures write was read too. Without it expectations
-// of OAuth are not judged: a process by itself knows nothing of them.
-func (s *Seen) ReadFixtures() { s.fixtures = true }
-
-// OAuth records a request to an authorization server.
-func (s *Seen) OAuth(r OAuthSeen) { s.oauth = append(s.oauth, r) }
 
 // matches reports whether the expectation speaks of a request.
 func (x *ExpectOAuth) matches(r OAuthSeen) bool {
@@ -69,4 +47,14 @@ func (x *ExpectOAuth) almost(seen []OAuthSeen) string {
 		return "; there was no OAuth request"
 	}
 	return "; there were " + strings.Join(others, ", ")
+}
+
+// globMatches is for globs that were checked when the scenario was compiled.
+func globMatches(glob, text string) bool {
+	g, err := match.Glob(glob)
+	if err != nil {
+		return false
+	}
+	_, ok := g.Match(text)
+	return ok
 }

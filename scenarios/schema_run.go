@@ -159,6 +159,23 @@ type ExpectRequest struct {
 	WithinMS int `toml:"within_ms" min:"1"`
 }
 
+// ExpectOAuth is a request to the authorization server of a fixture, or one that
+// the fixture refused.
+type ExpectOAuth struct {
+	// Request is what was asked for; default `token`.
+	Request string `toml:"request" enum:"register,authorize,token,access" default:"token"`
+	// Grant is the grant type of a token request; absent = any.
+	Grant string `toml:"grant" enum:"authorization_code,refresh_token,client_credentials"`
+	// Client is the client_id, or a glob; absent = any.
+	Client string `toml:"client" empty:"no"`
+	// Scope must be among the scopes that were granted; absent = any.
+	Scope string `toml:"scope" empty:"no"`
+	// Result is `ok` or the error code; absent = any.
+	Result string `toml:"result" empty:"no"`
+	// Count is how often, as in `times`.
+	Count *Times `toml:"count" schema:"integer|string"`
+}
+
 // Times is a number of calls.
 type Times struct {
 	Min int
