@@ -85,11 +85,10 @@ type Limits struct {
 
 // DisplayOptions says which events a conversation shows, and at which pace.
 type DisplayOptions struct {
-	Partial         bool // emit stream events and request statuses
-	BegunMessageIDs bool // with Partial, results list the messages that have begun
-	ReplayPrompts   bool // emit the prompt again (isReplay)
-	HookEvents      bool // emit hook_started and hook_response
-	LegacyCost      bool // add the cost_usd key of older versions
+	Partial       bool // emit stream events and request statuses
+	ReplayPrompts bool // emit the prompt again (isReplay)
+	HookEvents    bool // emit hook_started and hook_response
+	LegacyCost    bool // add the cost_usd key of older versions
 	// InOrder shows results of parallel calls in call order instead of completion order, which makes
 	// the output of runs repeatable.
 	InOrder       bool

@@ -91,7 +91,7 @@ func (l *turnTotals) fillResult(r *protocol.Result) {
 	r.TotalCostUSD, r.ModelUsage, r.Usage = b.totalUSD(), b.byModel(), finalUsage(l.usage, l.thinking)
 	r.PermissionDenials = append([]protocol.PermissionDenial{}, l.denials...)
 	b.wallTime += took
-	if l.display.Partial && l.display.BegunMessageIDs && l.requested {
+	if l.display.Partial && l.requested {
 		r.BegunMessageIDs = new(append([]string{}, l.begunMessages...))
 	}
 	r.ModelUsageSince = new(b.takeSince())

@@ -8,22 +8,20 @@ import (
 
 	"github.com/claudeless/claudeless/internal/base/process"
 	"github.com/claudeless/claudeless/internal/claude/flags"
+	"github.com/claudeless/claudeless/internal/claudecode"
 	"github.com/claudeless/claudeless/internal/cli/help"
 )
-
-// simulatedVersion is the release of claude whose behaviour is reproduced.
-const simulatedVersion = "2.1.329"
 
 // version of claudeless itself; releases set it with -ldflags "-X …/internal/cli.version=X.Y.Z".
 var version = "0.1.0"
 
 func printVersion(s *process.System, f *flags.Flags) error {
-	line := simulatedVersion + " (Claude Code)"
+	line := claudecode.DefaultVersion + " (Claude Code)"
 	switch {
 	case f.ClaudeVersion != "":
 		line = f.ClaudeVersion + " (Claude Code)"
 	case !s.AsClaude() || s.Getenv("CLAUDELESS_IDENTIFY") == "1":
-		line = fmt.Sprintf("%s (Claude Code; simulated by claudeless %s)", simulatedVersion, version)
+		line = fmt.Sprintf("%s (Claude Code; simulated by claudeless %s)", claudecode.DefaultVersion, version)
 	}
 	_, err := fmt.Fprintln(s.Stdout, line)
 	return err
@@ -31,12 +29,16 @@ func printVersion(s *process.System, f *flags.Flags) error {
 
 // versionCmd is `claudeless version`.
 type versionCmd struct {
-	JSON bool `name:"json" help:"Print one JSON object"`
+	JSON bool   `name:"json" help:"Print one JSON object"`
+	Of   string `placeholder:"VERSION" help:"Print what is known of this version of claude: whether it was measured, and what it lacks"`
 }
 
 // Run prints the version.
 func (c *versionCmd) Run(s *process.System) error {
-	who := help.Identify(s, version, simulatedVersion)
+	if c.Of != "" {
+		return describeVersion(s, claudecode.ProfileOf(c.Of), c.JSON)
+	}
+	who := help.Identify(s, version, claudecode.DefaultVersion)
 	line := who.Line()
 	if c.JSON {
 		var err error
@@ -45,6 +47,37 @@ func (c *versionCmd) Run(s *process.System) error {
 		}
 	}
 	_, err := fmt.Fprintln(s.Stdout, line)
+	return err
+}
+
+// versionReport is what is known of a version of claude.
+type versionReport struct {
+	Claude   string   `json:"claude"`
+	Measured bool     `json:"measured"`
+	Missing  []string `json:"missing"`    // played: what newer versions have
+	Unplayed []string `json:"not_played"` // known, and nevertheless played as in newer versions
+}
+
+func describeVersion(s *process.System, p claudecode.Profile, asJSON bool) error {
+	r := versionReport{p.Version(), p.Measured(), append([]string{}, p.Missing()...), append([]string{}, p.Unplayed()...)}
+	if asJSON {
+		return printJSON(s, r)
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "claude %s was measured\n", r.Claude)
+	if !r.Measured {
+		b.Reset()
+		fmt.Fprintf(&b, "claude %s was not measured (%s to %s were)\n", r.Claude, claudecode.OldestMeasured, claudecode.NewestMeasured)
+	}
+	for _, list := range []struct {
+		title string
+		lines []string
+	}{{"missing, and played so:", r.Missing}, {"different, and not played:", r.Unplayed}} {
+		if len(list.lines) > 0 {
+			fmt.Fprintf(&b, "%s\n  %s\n", list.title, strings.Join(list.lines, "\n  "))
+		}
+	}
+	_, err := io.WriteString(s.Stdout, b.String())
 	return err
 }
 

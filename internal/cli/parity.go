@@ -97,7 +97,7 @@ func (c *parityCmd) programs(ctx context.Context, s *process.System, o *suite.Op
 			c.Between, o.Cases = append(c.Between, c.Cases[0]), c.Cases[1:]
 		}
 		if len(c.Between) != 2 {
-			return process.Hinted("--between takes two versions", "claudeless parity --between 2.1.329 2.1.330 CASE…")
+			return process.Hinted("--between takes two versions", "claudeless parity --between OLD NEW CASE…")
 		}
 		if o.Left, err = suite.Fetch(ctx, s, c.Between[0]); err == nil {
 			o.Right, err = suite.Fetch(ctx, s, c.Between[1])

@@ -11,6 +11,7 @@ import (
 
 	"github.com/claudeless/claudeless/internal/base/process"
 	"github.com/claudeless/claudeless/internal/claude/launch"
+	"github.com/claudeless/claudeless/internal/claudecode"
 )
 
 // probes are commands of the real CLI that hosts run at their start to see what they have. They answer as on a machine
@@ -82,11 +83,11 @@ func pluginList(_ context.Context, s *process.System, words []string) error {
 }
 
 func doctor(_ context.Context, s *process.System, _ []string) error {
-	_, err := fmt.Fprintf(s.Stdout, "Claude Code doctor\n\nRunning: claudeless %s, simulating %s\nAuto-updates: disabled\n\nNo installation issues found.\n", version, simulatedVersion)
+	_, err := fmt.Fprintf(s.Stdout, "Claude Code doctor\n\nRunning: claudeless %s, simulating %s\nAuto-updates: disabled\n\nNo installation issues found.\n", version, claudecode.DefaultVersion)
 	return err
 }
 
 func update(_ context.Context, s *process.System, _ []string) error {
-	_, err := fmt.Fprintf(s.Stdout, "Current version: %[1]s\nChecking for updates to latest version…\nClaude Code is up to date (%[1]s)\n", simulatedVersion)
+	_, err := fmt.Fprintf(s.Stdout, "Current version: %[1]s\nChecking for updates to latest version…\nClaude Code is up to date (%[1]s)\n", claudecode.DefaultVersion)
 	return err
 }

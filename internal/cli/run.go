@@ -27,6 +27,7 @@ func runPrint(ctx context.Context, sys *process.System, f *flags.Flags) error {
 	if err != nil {
 		return refuse(sys, &plan, err)
 	}
+	sys = withVersion(sys, &plan)
 	s, err := session.Open(plan, nil)
 	if err != nil {
 		return refuse(sys, &plan, err)
@@ -55,12 +56,25 @@ func runStream(ctx context.Context, sys *process.System, f *flags.Flags) error {
 	if err != nil {
 		return refuse(sys, &plan, err)
 	}
+	sys = withVersion(sys, &plan)
 	h, err := host.Open(plan, sys, signals)
 	if err != nil {
 		return refuse(sys, &plan, err)
 	}
 	defer func() { closeSession(context.WithoutCancel(ctx), h.Session(), h.Events()) }()
 	return outcome(ctx, ctx, ending{sys, h.Session(), h.Serve(ctx)})
+}
+
+// withVersion returns the system with a stdout that lacks the keys which the version of the plan
+// does not have.
+func withVersion(sys *process.System, plan *launch.Plan) *process.System {
+	filter := plan.Profile.Events()
+	if filter == nil || plan.Output.Format != "json" && plan.Output.Format != "stream-json" {
+		return sys
+	}
+	older := *sys
+	older.Stdout = filter.Writer(sys.Stdout)
+	return &older
 }
 
 // closeSession ends a session; the end of its transcript is shown after the last result.

@@ -3,7 +3,7 @@ package command
 import (
 	"os"
 
-	"github.com/claudeless/claudeless/internal/claudecode/clientinfo"
+	"github.com/claudeless/claudeless/internal/claudecode"
 	"github.com/claudeless/claudeless/simulator/slash"
 )
 
@@ -26,7 +26,7 @@ func loaded(o Options) slash.LoadedContext {
 			l.Skills = append(l.Skills, slash.Item{Name: k.Name, Source: k.Source, Tokens: tokens(k.Name + k.Description)})
 		}
 	}
-	for _, k := range clientinfo.BuiltInSkills() {
+	for _, k := range claudecode.BuiltInSkills() {
 		l.Skills = append(l.Skills, slash.Item{Name: k.Name, Source: "built-in", Tokens: k.Tokens})
 	}
 	if data, err := os.ReadFile(o.Memory); err == nil {

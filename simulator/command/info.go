@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/claudeless/claudeless/internal/claudecode/clientinfo"
+	"github.com/claudeless/claudeless/internal/claudecode"
 	"github.com/claudeless/claudeless/mcp"
 	"github.com/claudeless/claudeless/simulator/model"
 )
@@ -38,7 +38,7 @@ func fixed(o Options, name string) string {
 			amount(plugins, "plugin"), amount(skills, "skill"), amount(len(o.Catalog.Agents()), "agent"))
 	case "reload-skills":
 		_, skills := o.Catalog.Counts()
-		return fmt.Sprintf("Reloaded skills: %s available (none added or removed).", amount(skills+len(clientinfo.BuiltInSkills()), "skill"))
+		return fmt.Sprintf("Reloaded skills: %s available (none added or removed).", amount(skills+len(claudecode.BuiltInSkills()), "skill"))
 	case "list-agents":
 		return "This session: " + SessionName(o.Live.Snapshot().Title, o.Session.ID()) + " (the name other sessions use to message it)\n\n" +
 			"No subagents, teammates or other Claude sessions — no other session is running on this machine right now; peer messaging itself is available."

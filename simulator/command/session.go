@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/claudeless/claudeless/internal/claudecode/clientinfo"
+	"github.com/claudeless/claudeless/internal/claudecode"
 )
 
 func chooseStyle(o Options, name string) string {
@@ -20,7 +20,7 @@ func chooseStyle(o Options, name string) string {
 		return "Output style set to " + name
 	}
 	about := map[string]string{}
-	for _, s := range clientinfo.Styles() {
+	for _, s := range claudecode.Styles() {
 		about[s.Name] = s.Description
 	}
 	var b strings.Builder

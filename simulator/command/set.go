@@ -4,7 +4,7 @@ import (
 	"context"
 	"slices"
 
-	"github.com/claudeless/claudeless/internal/claudecode/clientinfo"
+	"github.com/claudeless/claudeless/internal/claudecode"
 	"github.com/claudeless/claudeless/simulator"
 	"github.com/claudeless/claudeless/simulator/slash"
 )
@@ -30,10 +30,10 @@ func (s *Set) Find(name string) (simulator.Command, bool) {
 		return nil, false
 	case isCustom:
 		return modelOnlySkill(k.Name), true
-	case slices.Contains(clientinfo.Unavailable(), name):
+	case slices.Contains(claudecode.Unavailable(), name):
 		return simulator.UnavailableCommand{}, true
 	}
-	if b, ok := clientinfo.BuiltinNamed(name); ok && !b.Skill {
+	if b, ok := claudecode.BuiltinNamed(name); ok && !b.Skill {
 		return builtin{s, b.Name}, true
 	}
 	for _, p := range prompts(s.o.Servers) {
@@ -52,8 +52,8 @@ func (s *Set) Grant(rules []string) { s.o.Rules.Grant(rules) }
 
 // Known tells whether a command is the CLI's own, on a terminal at least.
 func Known(name string) bool {
-	b, ok := clientinfo.BuiltinNamed(name)
-	return ok && !b.Skill || slices.Contains(clientinfo.Unavailable(), name)
+	b, ok := claudecode.BuiltinNamed(name)
+	return ok && !b.Skill || slices.Contains(claudecode.Unavailable(), name)
 }
 
 // builtin is a command of the CLI itself.

@@ -237,7 +237,7 @@ type Result struct {
 	Type                   string                 `json:"type"` // "result"
 	DurationMS             int                    `json:"duration_ms"`
 	UUID                   string                 `json:"uuid"`
-	BegunMessageIDs        *[]string              `json:"begun_message_ids,omitempty"` // of messages that streamed; since 2.1.330
+	BegunMessageIDs        *[]string              `json:"begun_message_ids,omitempty"` // of messages that streamed, with partial messages only
 	TTFTStreamMS           *int                   `json:"ttft_stream_ms,omitempty"`
 	TimeToRequestMS        *int                   `json:"time_to_request_ms,omitempty"`
 	FirstContentFrameMS    *int                   `json:"first_content_frame_ms,omitempty"`

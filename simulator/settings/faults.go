@@ -29,8 +29,8 @@ func Report(faults []Fault) string {
 	return said + "Fix each problem listed, then start Claude Code again.\n"
 }
 
-// ReportBefore330 is Report in the words before 2.1.330.
-func ReportBefore330(faults []Fault) string {
+// ReportByFile is Report in the words of older versions, which know files and no other sources.
+func ReportByFile(faults []Fault) string {
 	return report(faults, "These settings files did not load, so nothing in them is in effect, hooks and permission rules among it, "+
 		"until what is listed is mended:", "These settings entries were skipped; the rest of each file is in effect:")
 }

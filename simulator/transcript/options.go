@@ -36,7 +36,7 @@ type Options struct {
 	Fork      bool    // --fork-session: go on in a copy under a new id
 	NoPersist bool    // --no-session-persistence: write nothing
 
-	Version    string // of the simulated CLI; empty = 2.1.329
+	Version    string // of the simulated CLI; empty = the default one
 	Entrypoint string // empty = sdk-cli
 	Agent      string // --agent; empty = none
 	Title      string // --name; empty = none

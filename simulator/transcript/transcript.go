@@ -17,6 +17,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/claudeless/claudeless/internal/claudecode"
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
@@ -41,7 +42,7 @@ func Open(o Options) (*Transcript, error) {
 	if o.Clock == nil {
 		return nil, errors.New("transcript: Clock is required")
 	}
-	o.Version = cmp.Or(o.Version, "2.1.329")
+	o.Version = cmp.Or(o.Version, claudecode.DefaultVersion)
 	o.Entrypoint = cmp.Or(o.Entrypoint, "sdk-cli")
 	o.Project = cmp.Or(o.Project, o.CWD)
 	given := o.CWD
@@ -53,7 +54,7 @@ func Open(o Options) (*Transcript, error) {
 	} else if path, err := filepath.EvalSymlinks(o.Project); err == nil {
 		o.Project = path
 	}
-	th := &conversation{opts: o, writer: writer{off: o.NoPersist, onLine: o.OnLine}}
+	th := &conversation{opts: o, writer: writer{off: o.NoPersist, onLine: o.OnLine, filter: claudecode.ProfileOf(o.Version).TranscriptLines()}}
 	s := &Transcript{th: th, rec: newRecorder(th)}
 	path, err := o.find()
 	if err != nil {

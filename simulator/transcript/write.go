@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/claudeless/claudeless/internal/claudecode"
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
@@ -16,7 +17,8 @@ type writer struct {
 	off    bool
 	made   string // directory known to exist
 	onLine func(path string, line []byte)
-	open   appendFile // the file that was written to last
+	filter *claudecode.KeyFilter // keys that the simulated version does not write
+	open   appendFile            // the file that was written to last
 }
 
 // appendFile is a file that stays open between lines. The zero value has no file.
@@ -32,14 +34,17 @@ func (w *writer) lines(path string, values ...any) error {
 		return nil
 	}
 	var all []byte
-	ends := make([]int, len(values))
-	for i, value := range values {
+	var ends []int
+	for _, value := range values {
 		data, err := protocol.Marshal(value)
 		if err != nil {
 			return w.failed(err)
 		}
+		if data = w.filter.Apply(data); data == nil {
+			continue
+		}
 		all = append(append(all, data...), '\n')
-		ends[i] = len(all)
+		ends = append(ends, len(all))
 	}
 	if err := w.bytes(path, all); err != nil || w.onLine == nil {
 		return err

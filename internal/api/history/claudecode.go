@@ -7,11 +7,10 @@ import (
 )
 
 // textMarker recognizes a text block of Claude Code by its prefix. The prefixes were observed in
-// requests of the versions named.
+// requests of 2.1.197 and 2.1.329.
 type textMarker struct {
 	prefix string
 	kind   Kind
-	since  string // version in which it was first observed
 }
 
 // kindContext marks a text that is no step but accompanies one.
@@ -21,29 +20,29 @@ const kindContext Kind = "context"
 // applies.
 func textMarkers() []textMarker {
 	return []textMarker{
-		{"<system-reminder>\n[SYSTEM NOTIFICATION - NOT USER INPUT]", Notice, "2.1.329"},
-		{"<task-notification>", Notice, "2.1.197"},
-		{"<system-reminder>", kindContext, "2.1.197"},
-		{"<local-command-caveat>", kindContext, "2.1.197"},
-		{"<command-name>", kindContext, "2.1.197"},
-		{"<command-message>", kindContext, "2.1.197"},
-		{"<local-command-stdout>", kindContext, "2.1.197"},
-		{"<local-command-stderr>", kindContext, "2.1.197"},
-		{"<bash-input>", kindContext, "2.1.197"},
-		{"<bash-stdout>", kindContext, "2.1.197"},
-		{"This session is being continued from a previous conversation", Summary, "2.1.197"},
-		{"[Request interrupted by user", Interrupt, "2.1.197"},
-		{addedPrefix, AddedPrompt, "2.1.197"},
-		{"Stop hook feedback:\n", InjectedText, "2.1.197"},
-		{"[structured-output-enforce]", InjectedText, "2.1.329"},
-		{"Output token limit hit.", InjectedText, "2.1.329"},
-		{"Your response above was stopped by a safety classifier", InjectedText, "2.1.329"},
-		{"Your response above was cut off mid-stream.", InjectedText, "2.1.329"},
-		{"[Your previous response had no visible output.", ResumeText, "2.1.329"},
-		{"[Image: source: ", kindContext, "2.1.329"},
-		{"[Image: original ", kindContext, "2.1.329"},
-		{"Tool loaded.", kindContext, "2.1.329"},
-		{"(Re-invocation of /", kindContext, "2.1.329"},
+		{"<system-reminder>\n[SYSTEM NOTIFICATION - NOT USER INPUT]", Notice},
+		{"<task-notification>", Notice},
+		{"<system-reminder>", kindContext},
+		{"<local-command-caveat>", kindContext},
+		{"<command-name>", kindContext},
+		{"<command-message>", kindContext},
+		{"<local-command-stdout>", kindContext},
+		{"<local-command-stderr>", kindContext},
+		{"<bash-input>", kindContext},
+		{"<bash-stdout>", kindContext},
+		{"This session is being continued from a previous conversation", Summary},
+		{"[Request interrupted by user", Interrupt},
+		{addedPrefix, AddedPrompt},
+		{"Stop hook feedback:\n", InjectedText},
+		{"[structured-output-enforce]", InjectedText},
+		{"Output token limit hit.", InjectedText},
+		{"Your response above was stopped by a safety classifier", InjectedText},
+		{"Your response above was cut off mid-stream.", InjectedText},
+		{"[Your previous response had no visible output.", ResumeText},
+		{"[Image: source: ", kindContext},
+		{"[Image: original ", kindContext},
+		{"Tool loaded.", kindContext},
+		{"(Re-invocation of /", kindContext},
 	}
 }
 

@@ -16,7 +16,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/claudeless/claudeless/internal/claudecode/clientinfo"
+	"github.com/claudeless/claudeless/internal/claudecode"
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
@@ -90,7 +90,7 @@ type Catalog struct {
 // New looks everything up. What cannot be read or makes no sense is left
 // out and named in the warnings.
 func New(o Options) (*Catalog, []string) {
-	c := &Catalog{agents: map[string]Agent{}, styled: map[string]string{}, styles: names(clientinfo.Styles(), func(s clientinfo.Style) string { return s.Name })}
+	c := &Catalog{agents: map[string]Agent{}, styled: map[string]string{}, styles: names(claudecode.Styles(), func(s claudecode.Style) string { return s.Name })}
 	for _, a := range builtinAgents() {
 		c.agents[a.Name] = a
 	}
@@ -225,7 +225,7 @@ func (c *Catalog) Styles() []string {
 	return slices.Clone(c.styles)
 }
 
-// Fill puts what was found into an init event made by [clientinfo.Init].
+// Fill puts what was found into an init event made by [claudecode.Profile.Init].
 func (c *Catalog) Fill(ev *protocol.Init) {
 	var commands, skills, plugged, pluggedSkills []string
 	for _, k := range c.Commands() {

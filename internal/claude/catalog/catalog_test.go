@@ -11,7 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/claudeless/claudeless/internal/claudecode/clientinfo"
+	"github.com/claudeless/claudeless/internal/claudecode"
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
@@ -61,7 +61,7 @@ func TestCatalog(t *testing.T) {
 		UserDir: "/user", ProjectDir: "/p/.claude", Plugins: []string{"/plug", "/bad"}, Open: disk(),
 		Agents: `{"flagged":{"description":"d","prompt":"p","tools":["Read"],"background":true}}`,
 	})
-	ev := clientinfo.Init(clientinfo.Version)
+	ev := claudecode.ProfileOf(claudecode.DefaultVersion).Init()
 	builtin := len(ev.SlashCommands)
 	c.Fill(&ev)
 	want := []string{"claude", "demo:helper", "Explore", "flagged", "fs-test-agent", "general-purpose", "Plan", "reviewer", "statusline-setup"}
@@ -233,7 +233,7 @@ func TestPlugins(t *testing.T) {
 	if diff := cmp.Diff(want, more); diff != "" {
 		t.Errorf("parts added (-want +got):\n%s", diff)
 	}
-	ev := clientinfo.Init(clientinfo.Version)
+	ev := claudecode.ProfileOf(claudecode.DefaultVersion).Init()
 	c.Fill(&ev)
 	if !c.HasPlugins("/one", "/two") || len(ev.Plugins) != 5 || len(c.Commands()) != 2 {
 		t.Errorf("plugins %v, commands %v", ev.Plugins, commandNames(c))

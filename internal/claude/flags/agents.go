@@ -10,7 +10,7 @@ import (
 
 	"github.com/claudeless/claudeless/internal/base/ordered"
 	"github.com/claudeless/claudeless/internal/base/process"
-	"github.com/claudeless/claudeless/internal/claudecode/clientinfo"
+	"github.com/claudeless/claudeless/internal/claudecode"
 )
 
 // checkAgents checks --agents and puts the content of a file in the place of its name.
@@ -145,7 +145,7 @@ func optionFault(options ...string) func(json.RawMessage) string {
 func effortFault(value json.RawMessage) string {
 	var name string
 	var amount int
-	if json.Unmarshal(value, &name) == nil && slices.Contains(clientinfo.EffortLevels(), name) || json.Unmarshal(value, &amount) == nil && ordered.TypeOf(value) == "number" {
+	if json.Unmarshal(value, &name) == nil && slices.Contains(claudecode.EffortLevels(), name) || json.Unmarshal(value, &amount) == nil && ordered.TypeOf(value) == "number" {
 		return ""
 	}
 	return ": Invalid input"

@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/claudeless/claudeless/internal/base/process"
-	"github.com/claudeless/claudeless/internal/claudecode/clientinfo"
+	"github.com/claudeless/claudeless/internal/claudecode"
 	"github.com/claudeless/claudeless/simulator/outputschema"
 )
 
@@ -148,8 +148,8 @@ func appendFile(s *process.System, f *Flags, prompt *string, file, what string) 
 const knownBeta = "context-1m-2025-08-07"
 
 func warn(s *process.System, f *Flags) {
-	if f.Effort != "" && !slices.Contains(clientinfo.EffortLevels(), strings.ToLower(f.Effort)) {
-		fmt.Fprintf(s.Stderr, "Warning: Unknown --effort value '%s' — ignoring it and using the default effort. Valid values: %s.\n", f.Effort, strings.Join(clientinfo.EffortLevels(), ", "))
+	if f.Effort != "" && !slices.Contains(claudecode.EffortLevels(), strings.ToLower(f.Effort)) {
+		fmt.Fprintf(s.Stderr, "Warning: Unknown --effort value '%s' — ignoring it and using the default effort. Valid values: %s.\n", f.Effort, strings.Join(claudecode.EffortLevels(), ", "))
 	}
 	f.Betas = slices.DeleteFunc(f.Betas, func(beta string) bool {
 		if beta != knownBeta {

@@ -3,7 +3,7 @@ package host
 import (
 	"path/filepath"
 
-	"github.com/claudeless/claudeless/internal/claudecode/clientinfo"
+	"github.com/claudeless/claudeless/internal/claudecode"
 )
 
 // Description is the answer to initialize. The keys of the SDK types come first, in their order.
@@ -73,16 +73,16 @@ type FeedbackMode struct {
 // describe builds the answer to initialize (spec: cli-contract 4.2).
 func (h *hostedSession) describe() Description {
 	plan := h.Plan()
-	said := clientinfo.Init(plan.Version)
+	said := plan.Profile.Init()
 	plan.Catalog.Fill(&said)
 	d := Description{
 		Commands: []Command{}, Agents: []Agent{},
 		OutputStyle: said.OutputStyle, AvailableOutputStyles: plan.Catalog.Styles(),
-		Models: clientinfo.Models(), PID: plan.PID, ClaudeCodeVersion: plan.Version,
+		Models: claudecode.Models(), PID: plan.PID, ClaudeCodeVersion: plan.Version,
 		Account:           Account{TokenSource: "none", APIKeySource: plan.APIKeySource, APIProvider: "firstParty"},
 		FeedbackMode:      FeedbackMode{Kind: "disabled"},
 		AnalyticsDisabled: true, FastModeState: said.FastModeState, FastModeDisabledReason: said.FastModeDisabledReason,
-		Capabilities: clientinfo.HostCapabilities(),
+		Capabilities: plan.Profile.HostCapabilities(),
 	}
 	if plan.State != "" {
 		d.UserOutputStylesDir = filepath.Join(plan.State, "output-styles")
@@ -95,7 +95,7 @@ func (h *hostedSession) describe() Description {
 				listed.Aliases = []string{short}
 			}
 			d.Commands = append(d.Commands, listed)
-		} else if b, ok := clientinfo.BuiltinNamed(name); ok {
+		} else if b, ok := claudecode.BuiltinNamed(name); ok {
 			d.Commands = append(d.Commands, Command{
 				Name: b.Name, Description: b.Description, ArgumentHint: b.Hint, Aliases: b.Aliases, Builtin: true,
 			})
@@ -111,7 +111,7 @@ func (h *hostedSession) describe() Description {
 func (h *hostedSession) skillCommands() []Command {
 	list := []Command{}
 	for _, c := range h.describe().Commands {
-		b, builtin := clientinfo.BuiltinNamed(c.Name)
+		b, builtin := claudecode.BuiltinNamed(c.Name)
 		k, custom := h.Plan().Catalog.Command(c.Name)
 		if custom && k.Skill || builtin && !custom && b.Skill {
 			list = append(list, c)

@@ -4,13 +4,13 @@ import (
 	"context"
 
 	"github.com/claudeless/claudeless/internal/claude/control"
-	"github.com/claudeless/claudeless/internal/claudecode/clientinfo"
+	"github.com/claudeless/claudeless/internal/claudecode"
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
 // CLIVersion returns the version of the CLI and its build time.
 func (h *hostedSession) CLIVersion() (version, built string) {
-	return h.Plan().Version, clientinfo.BuildTime
+	return h.Plan().Version, claudecode.BuildTime
 }
 
 // Describe answers requests that only read the session's state.
@@ -25,7 +25,7 @@ func (h *hostedSession) Describe(subtype string) (any, bool) {
 	case "list_permission_rules":
 		return permissionRules(h.Session), true
 	case "list_models":
-		return modelsAnswer{clientinfo.Models()}, true
+		return modelsAnswer{claudecode.Models()}, true
 	case "get_session_cost":
 		return costAnswer{h.Cost().Text()}, true
 	case "get_hooks_listing":
@@ -45,7 +45,7 @@ type costAnswer struct {
 }
 
 type modelsAnswer struct {
-	Models []clientinfo.Model `json:"models"`
+	Models []claudecode.Model `json:"models"`
 }
 
 type skillsAnswer struct {
@@ -71,7 +71,7 @@ type serverState struct {
 }
 
 func (h *hostedSession) reloadPlugins() reloadAnswer {
-	said := clientinfo.Init(h.Plan().Version)
+	said := h.Plan().Profile.Init()
 	h.Plan().Catalog.Fill(&said)
 	d := h.describe()
 	servers := []serverState{}

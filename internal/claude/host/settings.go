@@ -20,7 +20,7 @@ import (
 	"github.com/claudeless/claudeless/internal/claude/control"
 	"github.com/claudeless/claudeless/internal/claude/launch"
 	"github.com/claudeless/claudeless/internal/claude/session"
-	"github.com/claudeless/claudeless/internal/claudecode/clientinfo"
+	"github.com/claudeless/claudeless/internal/claudecode"
 	"github.com/claudeless/claudeless/simulator/hook"
 	"github.com/claudeless/claudeless/simulator/model"
 	"github.com/claudeless/claudeless/simulator/protocol"
@@ -62,7 +62,7 @@ func (h *hostedSession) ApplySettings(in map[string]json.RawMessage) (wrong []st
 	if wrong = settings.Invalid(in); len(wrong) > 0 {
 		return wrong
 	}
-	if raw := in["effortLevel"]; raw != nil && !slices.Contains(clientinfo.EffortLevels(), stringValue(raw)) {
+	if raw := in["effortLevel"]; raw != nil && !slices.Contains(claudecode.EffortLevels(), stringValue(raw)) {
 		in["effortLevel"] = json.RawMessage("null")
 	}
 	h.mu.Lock()

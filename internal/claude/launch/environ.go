@@ -10,14 +10,15 @@ import (
 
 	"github.com/claudeless/claudeless/internal/base/process"
 	"github.com/claudeless/claudeless/internal/claude/flags"
-	"github.com/claudeless/claudeless/internal/claudecode/clientinfo"
+	"github.com/claudeless/claudeless/internal/claudecode"
 	"github.com/claudeless/claudeless/mcp"
 )
 
 // newIdentity needs the scenario and the environment of the settings.
 func newIdentity(sys *process.System, f *flags.Flags, p *Plan) Identity {
 	id := p.Identity
-	id.Version = cmp.Or(f.ClaudeVersion, sys.Getenv("CLAUDELESS_CLAUDE_VERSION"), p.Scenario.ClaudeVersion, clientinfo.Version)
+	id.Version = cmp.Or(f.ClaudeVersion, sys.Getenv("CLAUDELESS_CLAUDE_VERSION"), p.Scenario.ClaudeVersion, claudecode.DefaultVersion)
+	id.Profile = claudecode.ProfileOf(id.Version)
 	id.Entrypoint = cmp.Or(sys.Getenv("CLAUDE_CODE_ENTRYPOINT"), "sdk-cli")
 	id.Compat = sys.Getenv("CLAUDELESS_COMPAT") == flags.CompatRust
 	id.APIKeySource = "none"
@@ -104,7 +105,7 @@ func retryScale(sys *process.System) float64 {
 // mcpOptions is how servers are reached; what is only for sessions comes with them.
 func mcpOptions(sys *process.System, p *Plan) mcp.Options {
 	return mcp.Options{
-		ClientVersion: p.Version, Negotiation: negotiation(sys, p.Version), Environ: serverEnviron(sys, p.Environ), CWD: p.CWD, ConnectTimeout: envMillis(sys, "MCP_TIMEOUT", 0), ToolTimeout: toolTimeout(sys, p.Scenario),
+		ClientVersion: p.Version, Negotiation: negotiation(sys, p.Profile), Environ: serverEnviron(sys, p.Environ), CWD: p.CWD, ConnectTimeout: envMillis(sys, "MCP_TIMEOUT", 0), ToolTimeout: toolTimeout(sys, p.Scenario),
 		Batch: mcp.Batch{Local: envInt(sys, "MCP_SERVER_CONNECTION_BATCH_SIZE"), Remote: envInt(sys, "MCP_REMOTE_SERVER_CONNECTION_BATCH_SIZE")},
 	}
 }

@@ -7,7 +7,7 @@ import (
 
 	"github.com/claudeless/claudeless/internal/base/process"
 	"github.com/claudeless/claudeless/internal/claude/flags"
-	"github.com/claudeless/claudeless/internal/claudecode/clientinfo"
+	"github.com/claudeless/claudeless/internal/claudecode"
 	"github.com/claudeless/claudeless/simulator/model"
 )
 
@@ -42,7 +42,7 @@ func startModel(sys *process.System, f *flags.Flags, p *Plan) Model {
 	}
 	m.Name = m.Aliases.Name(cmp.Or(m.Requested, sys.Getenv("ANTHROPIC_MODEL"), p.Settings.Model, p.Scenario.DefaultModel))
 	m.Fallback, m.Betas = f.FallbackModel, f.Betas
-	if level := strings.ToLower(f.Effort); slices.Contains(clientinfo.EffortLevels(), level) {
+	if level := strings.ToLower(f.Effort); slices.Contains(claudecode.EffortLevels(), level) {
 		m.Effort = level
 	}
 	return m

@@ -8,7 +8,7 @@ import (
 
 	"github.com/claudeless/claudeless/internal/base/process"
 	"github.com/claudeless/claudeless/internal/claude/flags"
-	"github.com/claudeless/claudeless/internal/claudecode/clientinfo"
+	"github.com/claudeless/claudeless/internal/claudecode"
 	"github.com/claudeless/claudeless/simulator/permission"
 	"github.com/claudeless/claudeless/simulator/protocol"
 	"github.com/claudeless/claudeless/simulator/settings"
@@ -72,7 +72,7 @@ func requestedMode(f *flags.Flags, p *Plan) string {
 			return fromSettings
 		}
 	}
-	return string(protocol.ModeDefault)
+	return string(p.Profile.DefaultMode())
 }
 
 // additionalDirs lists the working directories beside the first at start: those of the settings, then those of the flags, as
@@ -155,10 +155,10 @@ func ruleNotices(f *flags.Flags, p *Plan) string {
 	if said != "" {
 		said += "\n"
 	}
-	if clientinfo.NamesBegun(p.Version) {
+	if p.Profile.Has(claudecode.SettingsSources) {
 		return said + settings.Report(p.Settings.Faults)
 	}
-	return said + settings.ReportBefore330(p.Settings.Faults)
+	return said + settings.ReportByFile(p.Settings.Faults)
 }
 
 // incompleteRules tells of the entries of a list that are no whole rules; empty = there are none.

@@ -9,6 +9,7 @@ import (
 	"github.com/claudeless/claudeless/internal/base/process"
 	"github.com/claudeless/claudeless/internal/claude/catalog"
 	"github.com/claudeless/claudeless/internal/claude/flags"
+	"github.com/claudeless/claudeless/internal/claudecode"
 	"github.com/claudeless/claudeless/internal/cli/mcpcmd"
 	"github.com/claudeless/claudeless/internal/record/journal"
 	"github.com/claudeless/claudeless/mcp"
@@ -67,7 +68,8 @@ func (s DebugStreams) warn(text string) { fmt.Fprintf(s.Stderr, "claudeless: war
 
 // Identity is what the run says it is.
 type Identity struct {
-	Version      string // of claude
+	Version      string             // of claude
+	Profile      claudecode.Profile // what that version does
 	Entrypoint   string
 	AsClaude     bool   // our name is claude: only what the real CLI has is there, and hints of our own are not told
 	Compat       bool   // the habits of the older tool are kept

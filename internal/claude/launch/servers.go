@@ -12,7 +12,7 @@ import (
 
 	"github.com/claudeless/claudeless/internal/base/process"
 	"github.com/claudeless/claudeless/internal/claude/catalog"
-	"github.com/claudeless/claudeless/internal/claudecode/clientinfo"
+	"github.com/claudeless/claudeless/internal/claudecode"
 	"github.com/claudeless/claudeless/mcp"
 	"github.com/claudeless/claudeless/simulator/protocol"
 	"github.com/claudeless/claudeless/simulator/settings"
@@ -63,8 +63,8 @@ func (r *resolver) servers() error {
 
 // negotiation is how a version of the real CLI agrees on the revision of MCP. Of the
 // values of MCP_PROTOCOL_NEGOTIATION only "legacy" makes a difference.
-func negotiation(sys *process.System, version string) mcp.Negotiation {
-	if sys.Getenv("MCP_PROTOCOL_NEGOTIATION") == "legacy" || !clientinfo.ProbesServers(version) {
+func negotiation(sys *process.System, profile claudecode.Profile) mcp.Negotiation {
+	if sys.Getenv("MCP_PROTOCOL_NEGOTIATION") == "legacy" || !profile.Has(claudecode.MCPProbe) {
 		return mcp.NegotiateLegacy
 	}
 	return mcp.NegotiateAuto

@@ -13,7 +13,7 @@ import (
 	"github.com/claudeless/claudeless/executor/builtin"
 	"github.com/claudeless/claudeless/internal/claude/catalog"
 	"github.com/claudeless/claudeless/internal/claude/launch"
-	"github.com/claudeless/claudeless/internal/claudecode/clientinfo"
+	"github.com/claudeless/claudeless/internal/claudecode"
 	"github.com/claudeless/claudeless/simulator"
 	"github.com/claudeless/claudeless/simulator/command"
 	"github.com/claudeless/claudeless/simulator/hook"
@@ -116,7 +116,7 @@ func (l *skillLibrary) Check(name string) error {
 	allowed := l.allowed.Load()
 	reserved := " Ask the user to run /" + name + " themselves — it cannot be invoked via the Skill tool."
 	switch {
-	case !ok && slices.Contains(clientinfo.Unavailable(), name):
+	case !ok && slices.Contains(claudecode.Unavailable(), name):
 		return errors.New(name + " is a UI command, not a skill." + reserved)
 	case !ok && command.Known(name):
 		return errors.New(name + " is a built-in CLI command, not a skill." + reserved)

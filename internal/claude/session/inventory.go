@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 
 	"github.com/claudeless/claudeless/internal/claude/launch"
+	"github.com/claudeless/claudeless/internal/claudecode"
 	"github.com/claudeless/claudeless/mcp"
 	"github.com/claudeless/claudeless/simulator"
 	"github.com/claudeless/claudeless/simulator/agent"
@@ -21,6 +22,7 @@ import (
 type inventory struct {
 	plan             launch.Tools
 	custom           launch.Customization
+	profile          claudecode.Profile
 	denied           []string // deny rules without empty or "*" content
 	promptTool       string   // answers permission questions
 	schemaFlag       bool
@@ -32,7 +34,7 @@ type inventory struct {
 func newInventory(plan launch.Plan, live *simulator.SessionState) *inventory {
 	v := &inventory{
 		state: live,
-		plan:  plan.Tools, custom: plan.Custom, promptTool: plan.Permission.PromptTool, schemaFlag: plan.Prompt.SchemaFlag,
+		plan:  plan.Tools, custom: plan.Custom, profile: plan.Profile, promptTool: plan.Permission.PromptTool, schemaFlag: plan.Prompt.SchemaFlag,
 		answersUserTools: plan.Permission.PromptTool != "" || answersUserTools(plan.Scenario), denied: slices.Clone(plan.Tools.Disallowed),
 	}
 	for _, rule := range plan.Settings.Permissions.Rules {
@@ -62,7 +64,7 @@ func (v *inventory) listing(resources bool) toolListing {
 	return toolListing{
 		Tools: v.plan.Named, Given: v.plan.Restricted, Allowed: v.plan.Allowed, Disallowed: v.denied, Bare: v.custom.Bare,
 		Host: v.promptTool != "", NoSkills: v.custom.NoCommands, Schema: v.schemaFlag, HostSchema: v.hostSchema.Load(),
-		Resources: resources, Tasks: model.Of(model.Resolve(v.state.Model())).Tasks, NoTasks: v.plan.NoTasks,
+		Resources: resources, Profile: v.profile, Tasks: model.Of(model.Resolve(v.state.Model())).Tasks, NoTasks: v.plan.NoTasks,
 	}
 }
 
@@ -123,6 +125,7 @@ type toolListing struct {
 	Tasks      bool // the model is offered the task list
 	// NoTasks is CLAUDE_CODE_ENABLE_TASKS=0: TodoWrite instead of the Task tools.
 	NoTasks bool
+	Profile claudecode.Profile
 }
 
 func defaultTools() []string {
@@ -173,7 +176,7 @@ func listTools(o toolListing) []string {
 		list = append(list, "ListMcpResourcesTool", "ReadMcpResourceDirTool", "ReadMcpResourceTool")
 	}
 	out := func(name string) bool {
-		if name == "Skill" && o.NoSkills {
+		if name == "Skill" && o.NoSkills || !o.Profile.HasTool(name) {
 			return true
 		}
 		return slices.ContainsFunc(o.Disallowed, func(d string) bool {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/claudeless/claudeless/internal/claudecode"
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
@@ -69,6 +70,7 @@ func TestTools(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
+			tt.o.Profile = claudecode.ProfileOf(claudecode.DefaultVersion)
 			if diff := cmp.Diff(tt.want, strings.Join(listTools(tt.o), " ")); diff != "" {
 				t.Errorf("tools (-want +got):\n%s", diff)
 			}

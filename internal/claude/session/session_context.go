@@ -13,7 +13,7 @@ import (
 	"github.com/claudeless/claudeless/executor"
 	"github.com/claudeless/claudeless/internal/claude/catalog"
 	"github.com/claudeless/claudeless/internal/claude/launch"
-	"github.com/claudeless/claudeless/internal/claudecode/clientinfo"
+	"github.com/claudeless/claudeless/internal/claudecode"
 	"github.com/claudeless/claudeless/simulator"
 	"github.com/claudeless/claudeless/simulator/model"
 	"github.com/claudeless/claudeless/simulator/permission"
@@ -35,7 +35,7 @@ type sessionContext struct {
 func (s *sessionContext) Init(context.Context) protocol.Init {
 	s.warnModel()
 	plan, v := &s.plan, s.tools.servers
-	ev := clientinfo.Init(plan.Version)
+	ev := plan.Profile.Init()
 	ev.CWD, ev.OriginalCWD = cmp.Or(s.Moved(), plan.CWD), plan.CWD
 	ev.AdditionalDirectories = append(ev.AdditionalDirectories, s.shownDirs(s.tools.policy.Added())...)
 	ev.APIKeySource, ev.Betas = plan.APIKeySource, plan.Model.Betas
@@ -185,7 +185,7 @@ func (s *sessionContext) Surroundings() transcript.Surroundings {
 				now.Skills = append(now.Skills, transcript.Listed{Name: k.Name, Text: "- " + k.Name + ": " + k.Description})
 			}
 		}
-		for _, k := range clientinfo.BuiltInSkills() {
+		for _, k := range claudecode.BuiltInSkills() {
 			now.Skills = append(now.Skills, transcript.Listed{Name: k.Name, Text: "- " + k.Name, BuiltIn: true})
 		}
 	}

@@ -1,4 +1,4 @@
-package clientinfo
+package claudecode
 
 // BuildTime is when the simulated CLI was built.
 const BuildTime = "2026-11-19T16:23:05Z"
@@ -29,13 +29,5 @@ func Models() []Model {
 		{"fable", "claude-fable-5-2", "Fable", "Fable 5.2, for the hardest and longest work", true, levels, true, true, true, false},
 		{"sonnet", "claude-sonnet-5-5", "Sonnet", "Sonnet 5.5, for everyday work", true, levels, true, false, true, false},
 		{"haiku", "claude-haiku-5-5", "Haiku", "Haiku 5.5, for quick answers", true, levels, true, false, true, false},
-	}
-}
-
-// HostCapabilities are those that the answer to initialize names.
-func HostCapabilities() []string {
-	return []string{
-		"ui_surface_v1", "mcp_call_result_not_for_model_v1", "mcp_call_check_permissions_v1", "voice_call_talk_line_v1",
-		"ui_pane_widget_v1", "reload_plugins_refuse_if_busy_v1", "get_usage_detached_v1",
 	}
 }

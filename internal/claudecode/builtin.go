@@ -1,4 +1,4 @@
-package clientinfo
+package claudecode
 
 import (
 	"slices"

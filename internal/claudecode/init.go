@@ -1,0 +1,86 @@
+package claudecode
+
+import (
+	"slices"
+
+	"github.com/claudeless/claudeless/simulator/protocol"
+)
+
+// Init returns the init event of a session before anything of a run is filled
+// in, as the version has it.
+func (p Profile) Init() protocol.Init {
+	return protocol.Init{
+		SlashCommands:         builtinNames(func(Builtin) bool { return true }),
+		TerminalSlashCommands: []string{"doctor", "color", "focus", "reload-plugins"},
+		ClaudeCodeVersion:     p.version,
+		OutputStyle:           "default",
+		Agents:                []string{"claude", "Explore", "general-purpose", "Plan", "statusline-setup"},
+		Skills:                builtinNames(func(b Builtin) bool { return b.Skill }),
+		Plugins:               p.plugins(),
+		Capabilities:          p.present(capabilities()),
+		MCPServers:            []protocol.MCPServer{},
+		AnalyticsDisabled:     true, ProductFeedbackDisabled: true,
+		AdditionalDirectories:  []string{},
+		FastModeState:          "off",
+		FastModeDisabledReason: "sdk_opt_in_required",
+		ViewMode:               "default",
+	}
+}
+
+func pluginRows() []row {
+	return []row{{"cc-plugin-agents-md", ""}, {"cc-plugin-privacy", "2.1.317"}, {"cc-plugin-plugin-authoring", ""}}
+}
+
+func (p Profile) plugins() []protocol.Plugin {
+	var list []protocol.Plugin
+	for _, name := range p.present(pluginRows()) {
+		list = append(list, protocol.Plugin{Name: name, Path: "builtin", Source: name + "@builtin"})
+	}
+	return list
+}
+
+// capabilities are those that init names, in its order.
+func capabilities() []row {
+	return []row{
+		{"interrupt_receipt_v1", ""},
+		{"interrupt_cancel_queued_v1", ""},
+		{"interrupt_send_now_v1", ""},
+		{"interrupt_requeue_taken_v1", "2.1.307"},
+		{"msg_lifecycle_v1", ""},
+		{"request_marker_lists_v1", ""},
+		{"ask_user_question_unanswered_v1", "2.1.312"},
+		{"lifecycle_wakeup_source_v1", "2.1.307"},
+		{"sdk_mcp_tools_list_changed", ""},
+		{"sdk_mcp_manifests", ""},
+		{"mcp_read_resource_v1", ""},
+		{"mcp_tool_ui_meta_v1", ""},
+		{"ui_surface_v1", ""},
+		{"mcp_call_result_not_for_model_v1", "2.1.301"},
+		{"mcp_call_check_permissions_v1", "2.1.319"},
+		{"voice_call_talk_line_v1", "2.1.323"},
+		{"withdrawn_files_note_v2", "2.1.323"},
+		{"withdrawn_tools_v1", "2.1.330"},
+		{"ui_pane_widget_v1", "2.1.323"},
+		{"reload_plugins_refuse_if_busy_v1", "2.1.324"},
+		{"get_usage_detached_v1", "2.1.329"},
+		{"silent_resend_files_v1", "2.1.326"},
+	}
+}
+
+// hostCapabilities are those that the answer to initialize names.
+func hostCapabilities() []string {
+	return []string{
+		"ui_surface_v1", "mcp_call_result_not_for_model_v1", "mcp_call_check_permissions_v1", "voice_call_talk_line_v1",
+		"ui_pane_widget_v1", "reload_plugins_refuse_if_busy_v1", "get_usage_detached_v1",
+	}
+}
+
+// HostCapabilities returns those that the answer to initialize names.
+func (p Profile) HostCapabilities() []string {
+	return slices.DeleteFunc(hostCapabilities(), func(name string) bool { return !p.includes(capabilities(), name) })
+}
+
+func toolRows() []row { return []row{{"ToolSearch", "2.1.304"}, {"Monitor", "2.1.310"}} }
+
+// HasTool reports whether the version lists a built-in tool that newer ones list.
+func (p Profile) HasTool(name string) bool { return p.includes(toolRows(), name) }

@@ -1,0 +1,155 @@
+package claudecode
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/claudeless/claudeless/internal/base/ordered"
+)
+
+// keys are the keys of events that came with a version: type and subtype of the
+// event, then the path of the key. "*" stands for every key of an object, and a
+// type without subtype for all of its subtypes.
+func keys() []row {
+	return []row{
+		{"system/init original_cwd", "2.1.301"},
+		{"system/init additional_directories", "2.1.301"},
+		{"result model_usage_since_last_result", "2.1.309"},
+		{"result modelUsage.*.cacheCreationEphemeral1hInputTokens", "2.1.311"},
+		{"result modelUsage.*.cacheCreationEphemeral5mInputTokens", "2.1.311"},
+		{"result model_usage_since_last_result.*.cacheCreationEphemeral1hInputTokens", "2.1.311"},
+		{"result model_usage_since_last_result.*.cacheCreationEphemeral5mInputTokens", "2.1.311"},
+		{"system/init ultrathink_available", "2.1.315"},
+		{"system/init ultrathink_typed_raises", "2.1.317"},
+		{"control_response response.response.hook_on_failure_supported", "2.1.317"},
+		{"control_response response.response.other_hook_ask_outranks_host", "2.1.321"},
+		{"system/init served_by_anthropic", "2.1.329"},
+		{"control_response response.response.hooks_when_unanswered_kept", "2.1.326"},
+		{"result begun_message_ids", "2.1.330"},
+	}
+}
+
+// transcriptKeys are the keys of transcript lines that came with a version,
+// written like [keys]. A type without a path is a line that came with it.
+func transcriptKeys() []row {
+	return []row{
+		{"user sandboxed", "2.1.307"},
+		{"user permissionDecision.ruleSource", "2.1.307"},
+		{"tools-used", "2.1.311"},
+		{"cost-state modelUsage.*.cacheCreationEphemeral1hInputTokens", "2.1.311"},
+		{"cost-state modelUsage.*.cacheCreationEphemeral5mInputTokens", "2.1.311"},
+		{"assistant promptCacheRequested", "2.1.318"},
+		{"assistant toolInputStreamMs", "2.1.319"},
+		{"assistant madeBy", "2.1.324"},
+	}
+}
+
+// KeyFilter removes the keys from JSON objects that a version does not have yet.
+// A nil KeyFilter removes nothing.
+type KeyFilter struct {
+	paths map[string][][]string // by type, with or without subtype
+}
+
+// Events returns the filter for events; nil = the version has all keys.
+func (p Profile) Events() *KeyFilter { return p.filter(keys()) }
+
+// TranscriptLines returns the filter for lines of a transcript; nil = the version has all keys.
+func (p Profile) TranscriptLines() *KeyFilter { return p.filter(transcriptKeys()) }
+
+func (p Profile) filter(rows []row) *KeyFilter {
+	var f *KeyFilter
+	for _, r := range rows {
+		if p.reached(r.since) {
+			continue
+		}
+		if f == nil {
+			f = &KeyFilter{paths: map[string][][]string{}}
+		}
+		kind, path, _ := strings.Cut(r.name, " ")
+		f.paths[kind] = append(f.paths[kind], strings.Split(path, "."))
+	}
+	return f
+}
+
+// Apply returns a JSON object without the keys that are missing in the version; nil = the
+// version does not write it at all. What is no object, or has nothing to remove, stays as it is.
+func (f *KeyFilter) Apply(object []byte) []byte {
+	if f == nil {
+		return object
+	}
+	var head struct {
+		Type, Subtype string
+	}
+	if json.Unmarshal(object, &head) != nil {
+		return object
+	}
+	paths := slices.Concat(f.paths[head.Type], f.paths[head.Type+"/"+head.Subtype])
+	for _, path := range paths {
+		if path[0] == "" {
+			return nil
+		}
+		if shorter, ok := without(object, path); ok {
+			object = shorter
+		}
+	}
+	return object
+}
+
+// without removes the key at a path; false = there is no such key.
+func without(raw json.RawMessage, path []string) (json.RawMessage, bool) {
+	object, err := ordered.Parse(raw)
+	if err != nil {
+		return nil, false
+	}
+	removed := false
+	for _, m := range slices.Clone(object) {
+		switch {
+		case path[0] != "*" && path[0] != m.Key:
+		case len(path) == 1:
+			object, removed = object.Without(m.Key), true
+		default:
+			if inner, ok := without(m.Value, path[1:]); ok {
+				object, removed = object.With(m.Key, inner), true
+			}
+		}
+	}
+	if !removed {
+		return nil, false
+	}
+	out, err := object.MarshalJSON()
+	return out, err == nil
+}
+
+// Writer returns a writer for output in which each call of Write is one JSON object, with what
+// separates it from its neighbours. A nil filter returns w itself.
+func (f *KeyFilter) Writer(w io.Writer) io.Writer {
+	if f == nil {
+		return w
+	}
+	return &filterWriter{f, w}
+}
+
+type filterWriter struct {
+	filter *KeyFilter
+	w      io.Writer
+}
+
+// Write removes keys from the object in b. It reports the length of b, not of what it wrote.
+func (w *filterWriter) Write(b []byte) (int, error) {
+	start := bytes.IndexByte(b, '{')
+	end := bytes.LastIndexByte(b, '}') + 1
+	if start < 0 || end <= start {
+		return w.w.Write(b)
+	}
+	object := w.filter.Apply(b[start:end])
+	if len(object) == end-start {
+		return w.w.Write(b)
+	}
+	if _, err := w.w.Write(slices.Concat(b[:start], object, b[end:])); err != nil {
+		return 0, err
+	}
+	return len(b), nil
+}

@@ -1,0 +1,164 @@
+package claudecode
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/claudeless/claudeless/simulator/protocol"
+)
+
+// DefaultVersion is the version of the real CLI that is simulated unless a run
+// asks for another.
+const DefaultVersion = "2.1.329"
+
+// The oldest and the newest version that the tables of this package were measured with.
+const (
+	OldestMeasured = "2.1.300"
+	NewestMeasured = "2.1.330"
+)
+
+// Profile is what one version of the real CLI does that others do not. The zero
+// value is a version that has nothing new.
+type Profile struct {
+	version string
+	numbers []int // nil = the version is no list of numbers
+}
+
+// ProfileOf returns the profile of a version. A version newer than all that were
+// measured has everything, one that is no list of numbers has only what every
+// version has.
+func ProfileOf(version string) Profile {
+	return Profile{version: version, numbers: numbers(version)}
+}
+
+// Version returns the version as it was asked for.
+func (p Profile) Version() string { return p.version }
+
+// Measured reports whether the version lies in the range that was measured.
+func (p Profile) Measured() bool {
+	return p.reached(OldestMeasured) && slices.Compare(p.numbers, numbers(NewestMeasured)) <= 0
+}
+
+// reached reports whether the version is since or newer; every version reaches
+// an empty one.
+func (p Profile) reached(since string) bool {
+	return since == "" || slices.Compare(p.numbers, numbers(since)) >= 0
+}
+
+func numbers(version string) []int {
+	var list []int
+	for part := range strings.SplitSeq(version, ".") {
+		n, err := strconv.Atoi(part)
+		if err != nil {
+			return nil
+		}
+		list = append(list, n)
+	}
+	return list
+}
+
+// Feature is a behaviour that came with a version.
+type Feature string
+
+// The features.
+const (
+	// MCPProbe asks MCP servers for revision 2026-07-28 before the handshake of
+	// the older revisions.
+	MCPProbe Feature = "MCP servers are asked for revision 2026-07-28 first"
+	// SettingsSources reports faults of settings by their source, not by their file.
+	SettingsSources Feature = "faults of settings are reported by source"
+	// DefaultModeDefault starts sessions in permission mode default. The versions
+	// before, as far as they were measured, start in mode auto.
+	DefaultModeDefault Feature = "sessions start in permission mode default"
+)
+
+// row is something that came with a version.
+type row struct {
+	name, since string
+}
+
+func features() []row {
+	return []row{
+		{string(MCPProbe), "2.1.232"},
+		{string(DefaultModeDefault), "2.1.302"},
+		{string(SettingsSources), "2.1.330"},
+	}
+}
+
+// Has reports whether the version has a feature.
+func (p Profile) Has(f Feature) bool { return p.includes(features(), string(f)) }
+
+// includes reports whether the version has something; what no row is about is in every version.
+func (p Profile) includes(rows []row, name string) bool {
+	i := slices.IndexFunc(rows, func(r row) bool { return r.name == name })
+	return i < 0 || p.reached(rows[i].since)
+}
+
+// present returns the names of the rows that the version has.
+func (p Profile) present(rows []row) []string {
+	var names []string
+	for _, r := range rows {
+		if p.reached(r.since) {
+			names = append(names, r.name)
+		}
+	}
+	return names
+}
+
+// DefaultMode returns the permission mode of a session for which nobody asked for one.
+func (p Profile) DefaultMode() protocol.PermissionMode {
+	if p.Measured() && !p.Has(DefaultModeDefault) {
+		return protocol.ModeAuto
+	}
+	return protocol.ModeDefault
+}
+
+// unplayed are measured changes that are not played for the versions before them.
+func unplayed() []row {
+	return []row{
+		{"no system/informational event about auto mode", "2.1.302"},
+		{"the reasons of faults of settings", "2.1.304"},
+		{"the model fable is claude-fable-5-2", "2.1.321"},
+		{"supportsFastMode of fable", "2.1.321"},
+	}
+}
+
+// Unplayed describes in words what the version is known to do otherwise and what is nevertheless
+// played as in the newest version, in the order of the versions.
+func (p Profile) Unplayed() []string {
+	var lines []string
+	for _, r := range unplayed() {
+		if !p.reached(r.since) {
+			lines = append(lines, r.name+" (since "+r.since+")")
+		}
+	}
+	return lines
+}
+
+// Missing describes in words what the version lacks and newer measured versions have, in the
+// order of the versions.
+func (p Profile) Missing() []string {
+	tables := []struct {
+		kind string
+		rows []row
+	}{
+		{"", features()}, {"key ", keys()}, {"transcript key ", transcriptKeys()}, {"capability ", capabilities()},
+		{"tool ", toolRows()}, {"plugin ", pluginRows()},
+	}
+	var missing []row
+	for _, t := range tables {
+		for _, r := range t.rows {
+			if !p.reached(r.since) {
+				missing = append(missing, row{fmt.Sprintf("%s%s (since %s)", t.kind, r.name, r.since), r.since})
+			}
+		}
+	}
+	slices.SortStableFunc(missing, func(a, b row) int { return slices.Compare(numbers(a.since), numbers(b.since)) })
+	var lines []string
+	for _, r := range missing {
+		lines = append(lines, r.name)
+	}
+	return lines
+}

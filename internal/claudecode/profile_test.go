@@ -1,0 +1,104 @@
+package claudecode_test
+
+import (
+	"bytes"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/claudeless/claudeless/internal/claudecode"
+	"github.com/claudeless/claudeless/simulator/protocol"
+)
+
+// What versions do otherwise, as measured between neighbours.
+func TestProfile(t *testing.T) {
+	tests := []struct {
+		version         string
+		measured, probe bool
+		mode            protocol.PermissionMode
+		monitor         bool
+		capabilities    int
+		missing         string // the first thing that is missing
+	}{
+		{"2.1.330", true, true, "default", true, 22, ""},
+		{"2.1.329", true, true, "default", true, 21, "faults of settings are reported by source (since 2.1.330)"},
+		{"2.1.310", true, true, "default", true, 13, "key result modelUsage.*.cacheCreationEphemeral1hInputTokens (since 2.1.311)"},
+		{"2.1.307", true, true, "default", false, 13, "key result model_usage_since_last_result (since 2.1.309)"},
+		{"2.1.301", true, true, "auto", false, 11, "sessions start in permission mode default (since 2.1.302)"},
+		{"2.1.300", true, true, "auto", false, 10, "key system/init original_cwd (since 2.1.301)"},
+		{"2.1.231", false, false, "default", false, 10, "MCP servers are asked for revision 2026-07-28 first (since 2.1.232)"},
+		{"3.0.0", false, true, "default", true, 22, ""},
+		{"latest", false, false, "default", false, 10, "MCP servers are asked for revision 2026-07-28 first (since 2.1.232)"},
+	}
+	for _, test := range tests {
+		t.Run(test.version, func(t *testing.T) {
+			p := claudecode.ProfileOf(test.version)
+			if got := p.Measured(); got != test.measured {
+				t.Errorf("Measured() = %t", got)
+			}
+			if got := p.Has(claudecode.MCPProbe); got != test.probe {
+				t.Errorf("Has(MCPProbe) = %t", got)
+			}
+			if got := p.DefaultMode(); got != test.mode {
+				t.Errorf("DefaultMode() = %s, want %s", got, test.mode)
+			}
+			if got := p.HasTool("Monitor"); got != test.monitor || !p.HasTool("Read") {
+				t.Errorf("HasTool(Monitor) = %t, HasTool(Read) = %t", got, p.HasTool("Read"))
+			}
+			if got := len(p.Init().Capabilities); got != test.capabilities {
+				t.Errorf("%d capabilities, want %d", got, test.capabilities)
+			}
+			first := append(slices.Clone(p.Missing()), "")[0]
+			if first != test.missing {
+				t.Errorf("Missing() begins with %q, want %q", first, test.missing)
+			}
+		})
+	}
+}
+
+// Keys that a version does not have are removed wherever they are, and nothing else is touched.
+func TestKeyFilter(t *testing.T) {
+	tests := []struct{ name, version, in, want string }{
+		{
+			"a key", "2.1.300", `{"type":"system","subtype":"init","original_cwd":"/","cwd":"/"}`,
+			`{"type":"system","subtype":"init","cwd":"/"}`,
+		},
+		{"it has come", "2.1.328", `{"type":"system","subtype":"init","original_cwd":"/"}`, `{"type":"system","subtype":"init","original_cwd":"/"}`},
+		{"another event", "2.1.300", `{"type":"system","subtype":"status","original_cwd":"/"}`, `{"type":"system","subtype":"status","original_cwd":"/"}`},
+		{
+			"below every key", "2.1.310", `{"type":"result","subtype":"success","modelUsage":{"a":{"cacheCreationEphemeral1hInputTokens":0,"x":1},"b":{"y":2}}}`,
+			`{"type":"result","subtype":"success","modelUsage":{"a":{"x":1},"b":{"y":2}}}`,
+		},
+		{"in an array", "2.1.329", `[{"type":"result","begun_message_ids":[]}`, `[{"type":"result"}`},
+		{"no object", "2.1.300", "text\n", "text\n"},
+		{"with a newline", "2.1.329", `{"type":"result","begun_message_ids":["}"]}` + "\n", `{"type":"result"}` + "\n"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			var out bytes.Buffer
+			w := claudecode.ProfileOf(test.version).Events().Writer(&out)
+			if n, err := w.Write([]byte(test.in)); n != len(test.in) || err != nil {
+				t.Fatalf("Write = %d, %v", n, err)
+			}
+			if diff := cmp.Diff(test.want, out.String()); diff != "" {
+				t.Errorf("written (-want +got):\n%s", diff)
+			}
+		})
+	}
+	if claudecode.ProfileOf(claudecode.NewestMeasured).Events() != nil {
+		t.Error("the newest version lacks keys")
+	}
+}
+
+// A line of a transcript that came later is not written at all.
+func TestTranscriptLines(t *testing.T) {
+	f := claudecode.ProfileOf("2.1.310").TranscriptLines()
+	if got := f.Apply([]byte(`{"type":"tools-used","tools":[]}`)); got != nil {
+		t.Errorf("tools-used stays: %s", got)
+	}
+	if got := string(f.Apply([]byte(`{"type":"assistant","madeBy":"model"}`))); strings.Contains(got, "madeBy") {
+		t.Errorf("madeBy stays: %s", got)
+	}
+}
