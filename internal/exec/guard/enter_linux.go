@@ -5,6 +5,7 @@ package guard
 import (
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/netip"
 	"os"
@@ -164,6 +165,40 @@ func bringUp(name string) error {
 
 // Loopback brings up the loopback interface of this process's network namespace.
 func Loopback() error { return bringUp("lo") }
+
+// ServeName makes a name stand for 127.0.0.1 in this process's network namespace, where no other name has an address.
+// Closing the server ends it.
+func ServeName(name string) (io.Closer, error) {
+	r := newResolver()
+	r.addrs[name], r.fixed = netip.AddrFrom4([4]byte{127, 0, 0, 1}), true
+	var sockets nameSockets
+	for _, server := range nameServers() {
+		if !server.IsLoopback() {
+			if err := addAddress("lo", server); err != nil {
+				return sockets, errors.Join(fmt.Errorf("adding the address of the name server: %w", err), sockets.Close())
+			}
+		}
+		conn, err := net.ListenUDP("udp", net.UDPAddrFromAddrPort(netip.AddrPortFrom(server, dnsPort)))
+		if err != nil {
+			return sockets, errors.Join(err, sockets.Close())
+		}
+		sockets = append(sockets, conn)
+		go r.serve(conn) // ends when Close closes the socket
+	}
+	return sockets, nil
+}
+
+// nameSockets are the sockets of a name server.
+type nameSockets []net.PacketConn
+
+// Close closes all sockets.
+func (s nameSockets) Close() error {
+	var errs []error
+	for _, conn := range s {
+		errs = append(errs, conn.Close())
+	}
+	return errors.Join(errs...)
+}
 
 // addAddress adds an address to an interface, by an rtnetlink message.
 func addAddress(name string, addr netip.Addr) error {

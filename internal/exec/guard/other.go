@@ -2,7 +2,10 @@
 
 package guard
 
-import "os"
+import (
+	"io"
+	"os"
+)
 
 func supported() error { return ErrSystem }
 
@@ -43,3 +46,6 @@ func (n *Network) Close() {}
 
 // Loopback always fails with [ErrSystem].
 func Loopback() error { return ErrSystem }
+
+// ServeName fails here.
+func ServeName(string) (io.Closer, error) { return nil, ErrSystem }

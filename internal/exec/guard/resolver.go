@@ -15,6 +15,7 @@ type resolver struct {
 	mu    sync.Mutex
 	names map[netip.Addr]string
 	addrs map[string]netip.Addr
+	fixed bool // names without an address do not exist
 }
 
 func newResolver() *resolver {
@@ -79,6 +80,9 @@ func (r *resolver) answer(query []byte) []byte {
 	}
 	kind, class := binary.BigEndian.Uint16(query[end-4:]), binary.BigEndian.Uint16(query[end-2:])
 	if kind != typeA || class != classIN {
+		return out
+	}
+	if r.fixed && !r.addrs[name].IsValid() {
 		return out
 	}
 	binary.BigEndian.PutUint16(out[6:], oneEntry)

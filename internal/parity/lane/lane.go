@@ -11,6 +11,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"strconv"
 	"strings"
@@ -33,6 +34,8 @@ type Job struct {
 	Self string `json:"self"`
 	// Timeout bounds each run of a program.
 	Timeout time.Duration `json:"timeout"`
+	// DefaultURL lets the programs reach the API at its default URL, in a network of their own.
+	DefaultURL bool `json:"default_url,omitempty"`
 	// Isolated says that the network has nothing but loopback.
 	Isolated bool `json:"isolated"`
 }
@@ -83,6 +86,12 @@ func Serve(ctx context.Context, s *process.System) error {
 	}
 	var a Answer
 	err := guard.Loopback()
+	if err == nil && job.DefaultURL {
+		var names io.Closer
+		if names, err = guard.ServeName(apiHost); err == nil {
+			defer func() { _ = names.Close() }() // the network ends with this process
+		}
+	}
 	if err == nil {
 		a.Recordings, err = Play(ctx, s, &job)
 	}

@@ -30,6 +30,7 @@ type play struct {
 	env     []string
 	servers []*proc.Process
 	api     *backend.API
+	front   *tlsFront // nil = the base URL is that of the backend
 }
 
 // at is a path in the surroundings.
@@ -74,6 +75,15 @@ func (p *play) prepare(ctx context.Context) error {
 		return err
 	}
 	p.rec.Paths[strings.TrimPrefix(p.api.URL, "http://")] = "<api>"
+	if p.DefaultURL {
+		backend, err := url.Parse(p.api.URL)
+		if err != nil {
+			return err
+		}
+		if p.front, err = listenTLS(backend, p.at("ca.pem")); err != nil {
+			return err
+		}
+	}
 	p.environ(p.api.URL)
 	return p.serve(ctx)
 }
@@ -158,7 +168,16 @@ func (p *play) environ(addr string) {
 	if p.Case.InertShell { // the real CLI starts the shell of SHELL, the double that of PATH
 		p.env = append(slices.DeleteFunc(p.env, func(kv string) bool { return strings.HasPrefix(kv, "SHELL=") }), "SHELL="+p.at("bin", "bash"))
 	}
-	p.env = append(p.env, p.Case.Env...)
+	if p.DefaultURL {
+		p.env = append(p.env, "ANTHROPIC_BASE_URL=", "NODE_EXTRA_CA_CERTS="+p.at("ca.pem"))
+	}
+	for _, kv := range slices.Concat(p.env, p.Case.Env) { // an empty value takes a variable away
+		if name, value, _ := strings.Cut(kv, "="); value == "" {
+			p.env = slices.DeleteFunc(p.env, func(kv string) bool { return strings.HasPrefix(kv, name+"=") })
+		} else if !slices.Contains(p.env, kv) {
+			p.env = append(p.env, kv)
+		}
+	}
 	if p.real() {
 		return
 	}
@@ -194,8 +213,12 @@ func (p *play) close(ctx context.Context) error {
 		s.Signal(os.Interrupt)
 		s.Stop(ctx)
 	}
-	if p.api == nil {
-		return nil
+	var err error
+	if p.front != nil {
+		err = p.front.Close()
 	}
-	return p.api.Close()
+	if p.api == nil {
+		return err
+	}
+	return errors.Join(err, p.api.Close())
 }

@@ -70,10 +70,13 @@ func (r *laneRunner) play(ctx context.Context, timeout time.Duration, makeCase f
 	if err != nil {
 		return nil, err
 	}
-	job := &lane.Job{Case: c, Dir: dir.Path, Self: r.Self, Timeout: timeout, Lanes: []lane.Lane{
+	job := &lane.Job{Case: c, Dir: dir.Path, Self: r.Self, Timeout: timeout, DefaultURL: r.DefaultURL, Lanes: []lane.Lane{
 		{Program: r.Left.Path, Version: r.Right.Version}, {Program: r.Right.Path},
 	}}
 	if !r.isolates {
+		if r.DefaultURL {
+			return nil, lane.ErrNotIsolated
+		}
 		return lane.Play(ctx, r.System, job)
 	}
 	return lane.Isolate(ctx, r.System, job, r.Isolated...)

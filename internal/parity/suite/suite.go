@@ -34,6 +34,8 @@ type Options struct {
 	Timeout time.Duration
 	// Jobs is how many cases run side by side; 0 = one a processor, and two at least.
 	Jobs int
+	// DefaultURL plays the cases with the API at its default URL, which needs a network of their own.
+	DefaultURL bool
 	// Retries is how often what differs is compared once more: programs that race with
 	// themselves differ by chance. What differs every time is a difference.
 	Retries int
