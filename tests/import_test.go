@@ -72,7 +72,7 @@ var packageTable = []row{
 	{0, "fixtures/internal/fault", "what can be wrong with a fixture server", ""},
 	{0, "fixtures/internal/oauth", "an authorization server whose tokens derive from a seed, and the guard of a resource", "fixtures/internal/fault"},
 	{1, "fixtures/internal/value", "the values of a fixture: JSON with expressions", "internal/base/diag internal/base/eval internal/base/match fixtures/wire internal/base/plainjson"},
-	{1, "fixtures/clone", "a fixture written from a live server, or from calls that were recorded", "internal/base/diag internal/base/ordered internal/base/proc internal/base/tomltext fixtures"},
+	{1, "fixtures/clone", "a fixture written from a live server, or from calls that were recorded", "internal/base/diag internal/base/ordered internal/base/proc internal/base/tomltext internal/base/localhttp fixtures"},
 	{2, "executor", "run one tool call: the composite and the middleware chain", "simulator/protocol mcp internal/base/clock internal/base/match internal/base/ordered"},
 	{1, "executor/shell", "the shell of a session: commands one after another, where they end, what they leave behind", "internal/base/proc internal/base/shellcmd"},
 	{1, "executor/internal/tool", "what a built-in tool is: the schema of its input, and the words of its refusals", "simulator/protocol internal/base/ordered"},

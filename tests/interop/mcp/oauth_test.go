@@ -1,0 +1,159 @@
+//go:build interop
+
+package mcp
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// The SDKs whose OAuth clients are tested.
+const (
+	typescript1Version = "1.32.2"
+	typescript2Version = "2.4.0"
+)
+
+// behindOAuth is the fixture; refresh is the value of the key.
+func behindOAuth(refresh string) string {
+	return `name = "rows"
+seed = 7
+[server.oauth]
+scopes = ["mcp:read", "mcp:write"]
+access_ttl = "60s"
+refresh = "` + refresh + `"
+[[tools]]
+tool = "list_rows"
+result.text = "1, 2, 3"
+[[tools]]
+tool = "delete_row"
+scope = "mcp:write"
+result.text = "gone"
+`
+}
+
+// TestOAuthClients lets the OAuth clients of the official SDKs log in to a fixture,
+// call, come back after the token expired, and step up. The journal says what each
+// asked for.
+func TestOAuthClients(t *testing.T) {
+	binary := build(t)
+	script, err := filepath.Abs("oauth_client.mjs")
+	if err != nil {
+		t.Fatal(err)
+	}
+	login := []string{"access invalid_token", "register ok", "authorize ok mcp:read", "authorization_code ok mcp:read", "access invalid_token"}
+	stepUp := []string{"access insufficient_scope mcp:read", "authorize ok mcp:read mcp:write", "authorization_code ok mcp:read mcp:write"}
+	again := []string{"authorize ok mcp:read", "authorization_code ok mcp:read"}
+	refreshed := []string{"refresh_token ok mcp:read"}
+	node := func(dir string) commandOf {
+		return func(string, int) (argv, env []string) { return []string{"node", script, dir}, nil }
+	}
+	for _, tt := range []struct {
+		name, refresh string
+		setUp         func(*testing.T) (commandOf, error)
+		after         []string // the token expired
+	}{
+		{"typescript-sdk-2", "rotate", npmDir("client", typescript2Version, node), refreshed},
+		// Version 1 answers a step-up with a refresh, which gives no more scopes, where
+		// there is a refresh token.
+		{"typescript-sdk-1", "none", npmDir("sdk", typescript1Version, node), again},
+		// It refreshes by its own clock only; after a 401 it logs in again.
+		{"python-sdk-2", "rotate", pythonClient(python2Version), again},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			command, err := tt.setUp(t)
+			if err != nil {
+				skipped.Lock()
+				skipped.reasons = append(skipped.reasons, fmt.Sprintf("OAuth client of %s: %v", tt.name, err))
+				skipped.Unlock()
+				t.Skipf("NOT TESTED: %v", err)
+			}
+			dir := t.TempDir()
+			url := serveFixture(t, binary, dir, behindOAuth(tt.refresh))
+			argv, _ := command("http", 0)
+			ctx, stop := context.WithTimeout(t.Context(), time.Minute)
+			defer stop()
+			out, err := exec.CommandContext(ctx, argv[0], append(argv[1:], url)...).CombinedOutput()
+			if want := "list_rows: 1, 2, 3\nlist_rows: 1, 2, 3\ndelete_row: gone\n"; err != nil || string(out) != want {
+				t.Fatalf("%v\n%s", err, out)
+			}
+			want := strings.Join(append(append(login, tt.after...), stepUp...), "\n")
+			if got := strings.Join(oauthLines(t, filepath.Join(dir, "journal")), "\n"); got != want {
+				t.Errorf("the client asked for\n%s\nwant\n%s", got, want)
+			}
+		})
+	}
+}
+
+// npmDir is npm for programs that get the directory.
+func npmDir(name, version string, command func(dir string) commandOf) func(*testing.T) (commandOf, error) {
+	return npm("@modelcontextprotocol/"+name, version, func(main string) commandOf {
+		dir, _, _ := strings.Cut(main, string(filepath.Separator)+"node_modules"+string(filepath.Separator))
+		return command(dir)
+	})
+}
+
+// pythonClient runs oauth_client.py.
+func pythonClient(version string) func(*testing.T) (commandOf, error) {
+	return func(t *testing.T) (commandOf, error) {
+		t.Helper()
+		server, err := python(version)(t)
+		argv, _ := server("stdio", 0)
+		return func(string, int) ([]string, []string) { return []string{argv[0], "oauth_client.py"}, nil }, err
+	}
+}
+
+// serveFixture serves a fixture until the test ends and returns its URL.
+func serveFixture(t *testing.T, binary, dir, src string) string {
+	t.Helper()
+	file, port := filepath.Join(dir, "rows.toml"), filepath.Join(dir, "port")
+	if err := os.WriteFile(file, []byte(src), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
+	cmd := exec.CommandContext(ctx, binary, "fixture", "serve", file, "--http", "127.0.0.1:0", "--port-file", port, "--capture", filepath.Join(dir, "journal"))
+	cmd.Stderr = os.Stderr
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { stop(); _ = cmd.Wait() }) // it was killed
+	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+		if raw, err := os.ReadFile(port); err == nil {
+			return "http://127.0.0.1:" + strings.TrimSpace(string(raw)) + "/mcp"
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("the fixture does not come up")
+		}
+	}
+}
+
+// oauthLines are the OAuth requests of a journal.
+func oauthLines(t *testing.T, file string) []string {
+	t.Helper()
+	raw, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var lines []string
+	for line := range bytes.Lines(raw) {
+		var e struct {
+			Request, Grant, Result string
+			Granted                []string
+		}
+		if err := json.Unmarshal(line, &e); err != nil {
+			t.Fatal(err)
+		}
+		if e.Grant != "" {
+			e.Request = e.Grant
+		}
+		lines = append(lines, strings.Join(append([]string{e.Request, e.Result}, e.Granted...), " "))
+	}
+	return lines
+}
