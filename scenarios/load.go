@@ -67,12 +67,9 @@ package scenarios
 //go:generate go run ../internal/tools/schemadoc -dir . -type Scenario -json ../docs/schema/scenario.json -md ../docs/scenarios.md
 
 import (
-	"crypto/sha256"
 	"embed"
-	"encoding/hex"
 	"errors"
 	"fmt"
-	"hash"
 	"os"
 	"path"
 	"path/filepath"
@@ -115,14 +112,14 @@ type loader struct {
 	list   diag.List
 	lib    *fill.Library
 	loaded []string // included files so far, cleaned paths
-	digest hash.Hash
+	texts  []string // of all files, in the order in which they were read
 }
 
 func newLoader(o LoadOptions) *loader {
 	if o.ReadFile == nil {
 		o.ReadFile = diag.ReadFile
 	}
-	return &loader{read: o.ReadFile, lib: fill.NewLibrary(), digest: sha256.New()}
+	return &loader{read: o.ReadFile, lib: fill.NewLibrary()}
 }
 
 func (l *loader) load(path string, src []byte) (*Scenario, error) {
@@ -131,15 +128,15 @@ func (l *loader) load(path string, src []byte) (*Scenario, error) {
 	if err := l.list.Err(); err != nil {
 		return nil, err
 	}
-	s.library, s.rules, s.digest = l.lib, &ruleIndex{}, hex.EncodeToString(l.digest.Sum(nil))
+	s.library, s.rules, s.texts = l.lib, &ruleIndex{}, l.texts
 	return s, nil
 }
 
 // file reads one file and its includes; stack leads to it.
 func (l *loader) file(path string, src []byte, stack []string) *Scenario {
 	s := &Scenario{}
-	l.digest.Write(src)
 	ix, readable := l.bind(path, src, s)
+	l.texts = append(l.texts, ix.Text())
 	if !readable {
 		return s
 	}

@@ -2,6 +2,9 @@ package scenarios
 
 import (
 	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"io"
 	"iter"
 	"slices"
 	"strconv"
@@ -104,10 +107,14 @@ func (s *Scenario) File() string { return s.source.Index.Pos(nil).File }
 // Digest is the SHA-256 of the sources, those of included files among them; empty =
 // the scenario was not loaded, or s is nil.
 func (s *Scenario) Digest() string {
-	if s == nil {
+	if s == nil || s.texts == nil {
 		return ""
 	}
-	return s.digest
+	sum := sha256.New()
+	for _, text := range s.texts {
+		_, _ = io.WriteString(sum, text) // it never fails
+	}
+	return hex.EncodeToString(sum.Sum(nil))
 }
 
 // HideSecrets makes every message about the scenario leave out the secrets of prompts and patterns. It must be called before the scenario is used.

@@ -337,7 +337,7 @@ type compiled struct {
 	source  *fill.Source
 	library *fill.Library
 	rules   *ruleIndex
-	digest  string // of its sources, in hex
+	texts   []string // of its files, included ones behind those that name them
 
 	excerpts excerpts
 }

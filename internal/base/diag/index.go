@@ -88,6 +88,9 @@ func IndexJSON(file string, src []byte) *Index {
 	return ix
 }
 
+// Text is the source.
+func (ix *Index) Text() string { return ix.src }
+
 // Root is the whole file as one table.
 func (ix *Index) Root() Value { return ix.root }
 
