@@ -21,6 +21,7 @@ func followed() map[string]string {
 		"packages/python/README.md":    "TestPages",
 		"docs/debugging.md":            "TestDebuggingGuide",
 		"docs/import.md":               "TestImportGuide",
+		"docs/oauth.md":                "TestOAuthGuide",
 		"docs/parity.md":               "TestParityPage",
 		"docs/serve.md":                "TestServeClients",
 		"docs/testing-your-program.md": "TestTestingGuide",
