@@ -20,6 +20,8 @@ type format struct {
 	types map[string]*ast.TypeSpec
 	docs  map[string]string
 	order []string // the struct types that are reached from root, root first
+
+	schemaFile string // name of the file that the JSON Schema is written to
 }
 
 // field is one key of a table.

@@ -39,10 +39,17 @@ func (o object) MarshalJSON() ([]byte, error) {
 	return b.Bytes(), nil
 }
 
+// schemaLocation is where the committed schemas can be read. Editors and SchemaStore know a schema by this address.
+const schemaLocation = "https://raw.githubusercontent.com/claudeless/claudeless/main/docs/schema/"
+
+// schemaHead is the beginning of each JSON Schema.
+func (f *format) schemaHead() object {
+	return object{{"$schema", "https://json-schema.org/draft/2020-12/schema"}, {"$id", schemaLocation + f.schemaFile}, {"title", f.root}}
+}
+
 // schema is the JSON Schema (2020-12) of the format.
 func (f *format) schema() ([]byte, error) {
-	doc := object{{"$schema", "https://json-schema.org/draft/2020-12/schema"}, {"title", f.root}}
-	doc = append(doc, f.table(f.root)...)
+	doc := append(f.schemaHead(), f.table(f.root)...)
 	var defs object
 	for _, name := range f.order[1:] {
 		defs = append(defs, member{name, f.table(name)})

@@ -99,6 +99,7 @@ func TestGenerate(t *testing.T) {
 
 const wantSchema = `{
   "$schema": "https://json-schema.org/draft/2020-12/schema",
+  "$id": "https://raw.githubusercontent.com/claudeless/claudeless/main/docs/schema/s.json",
   "title": "File",
   "description": "File is a file.",
   "type": "object",

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"go/ast"
 	"go/doc/comment"
+	"path/filepath"
 	"strings"
 )
 
@@ -13,6 +14,7 @@ import (
 // root is no table but a list of lines: the name of a field is the type of a line,
 // its type is what such a line holds beyond the head.
 func (f *format) writers(head string, to [2]string) map[string]func() ([]byte, error) {
+	f.schemaFile = filepath.Base(to[0])
 	if head == "" {
 		return map[string]func() ([]byte, error){to[0]: f.schema, to[1]: f.page}
 	}
@@ -64,7 +66,7 @@ func (f *format) lineSchema(head string) ([]byte, error) {
 	for _, name := range f.order[1:] {
 		defs = append(defs, member{name, f.table(name)})
 	}
-	raw, err := object{{"$schema", "https://json-schema.org/draft/2020-12/schema"}, {"title", f.root}, {"oneOf", oneOf}, {"$defs", defs}}.MarshalJSON()
+	raw, err := append(f.schemaHead(), member{"oneOf", oneOf}, member{"$defs", defs}).MarshalJSON()
 	if err != nil {
 		return nil, err
 	}
