@@ -95,7 +95,7 @@ func kongCommand[C any](name string) runner {
 			kong.Writers(s.Stdout, s.Stderr),
 			kong.Exit(func(int) { exited = true }),
 			kong.BindTo(ctx, (*context.Context)(nil)),
-			kong.Bind(s, debugcmd.Version(version)),
+			kong.Bind(s, debugcmd.Version(version())),
 		)
 		if err != nil {
 			return err

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	_ "embed" // the file of the version
 	"fmt"
 	"io"
 	"strings"
@@ -12,8 +13,14 @@ import (
 	"github.com/claudeless/claudeless/internal/cli/help"
 )
 
-// version of claudeless itself; releases set it with -ldflags "-X …/internal/cli.version=X.Y.Z".
-var version = "0.1.0"
+// versionFile holds the version of claudeless itself: the release that comes next, or the one that was tagged. All
+// packages take theirs from this file.
+//
+//go:embed version.txt
+var versionFile string
+
+// version is the version of claudeless itself, such as 0.2.0.
+func version() string { return strings.TrimSpace(versionFile) }
 
 func printVersion(s *process.System, f *flags.Flags) error {
 	line := claudecode.DefaultVersion + " (Claude Code)"
@@ -21,7 +28,7 @@ func printVersion(s *process.System, f *flags.Flags) error {
 	case f.ClaudeVersion != "":
 		line = f.ClaudeVersion + " (Claude Code)"
 	case !s.AsClaude() || s.Getenv("CLAUDELESS_IDENTIFY") == "1":
-		line = fmt.Sprintf("%s (Claude Code; simulated by claudeless %s)", claudecode.DefaultVersion, version)
+		line = fmt.Sprintf("%s (Claude Code; simulated by claudeless %s)", claudecode.DefaultVersion, version())
 	}
 	_, err := fmt.Fprintln(s.Stdout, line)
 	return err
@@ -38,7 +45,7 @@ func (c *versionCmd) Run(s *process.System) error {
 	if c.Of != "" {
 		return describeVersion(s, claudecode.ProfileOf(c.Of), c.JSON)
 	}
-	who := help.Identify(s, version, claudecode.DefaultVersion)
+	who := help.Identify(s, version(), claudecode.DefaultVersion)
 	line := who.Line()
 	if c.JSON {
 		var err error
@@ -140,7 +147,7 @@ func runHelp(ctx context.Context, s *process.System, words []string) error {
 }
 
 func runMan(_ context.Context, s *process.System, _ []string) error {
-	return program(s).Man(s.Stdout, version)
+	return program(s).Man(s.Stdout, version())
 }
 
 func runCompletion(_ context.Context, s *process.System, words []string) error {

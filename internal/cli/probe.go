@@ -83,7 +83,7 @@ func pluginList(_ context.Context, s *process.System, words []string) error {
 }
 
 func doctor(_ context.Context, s *process.System, _ []string) error {
-	_, err := fmt.Fprintf(s.Stdout, "Claude Code doctor\n\nRunning: claudeless %s, simulating %s\nAuto-updates: disabled\n\nNo installation issues found.\n", version, claudecode.DefaultVersion)
+	_, err := fmt.Fprintf(s.Stdout, "Claude Code doctor\n\nRunning: claudeless %s, simulating %s\nAuto-updates: disabled\n\nNo installation issues found.\n", version(), claudecode.DefaultVersion)
 	return err
 }
 

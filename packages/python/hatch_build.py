@@ -29,6 +29,19 @@ TAGS = {
 }
 
 
+def version() -> str:
+    """The version of the binary, which is that of this package."""
+    return (source(Path(__file__).parent) / "internal" / "cli" / "version.txt").read_text().strip()
+
+
+def source(here: Path) -> Path:
+    """The Go module: beside us in an sdist, above us in a checkout."""
+    for place in (here / "go", here.parent.parent):
+        if (place / "cmd" / "claudeless" / "main.go").exists():
+            return place
+    raise RuntimeError(f"the Go source of claudeless is neither beside nor above {here}")
+
+
 class CustomBuildHook(BuildHookInterface):  # type: ignore[type-arg]
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         if version == "editable":
@@ -41,23 +54,16 @@ class CustomBuildHook(BuildHookInterface):  # type: ignore[type-arg]
         if given:
             shutil.copy(given, binary)
         else:
-            build(self.source(), binary)
+            build(source(Path(self.root)), binary)
         binary.chmod(0o755)
         build_data["pure_python"] = False
         build_data["tag"] = "py3-none-" + TAGS[platform]
+        build_data["force_include"][str(source(Path(self.root)) / "LICENSE")] = "claudeless/LICENSE"
         build_data["force_include"][str(binary)] = f"claudeless/bin/{name}"
 
     def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:
         if hasattr(self, "_dir"):
             shutil.rmtree(self._dir, ignore_errors=True)
-
-    def source(self) -> Path:
-        """The Go module: beside us in an sdist, above us in a checkout."""
-        here = Path(self.root)
-        for place in (here / "go", here.parent.parent):
-            if (place / "cmd" / "claudeless" / "main.go").exists():
-                return place
-        raise RuntimeError("the Go source of claudeless is neither beside nor above " + self.root)
 
 
 def target() -> tuple[str, str]:

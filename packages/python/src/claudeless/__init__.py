@@ -17,4 +17,12 @@ from ._scripted import Hold, ScriptedClaude
 from ._steps import Failure, Step, ToolCall, call, fail
 
 __all__ = ["Call", "Failure", "Hold", "ScriptedClaude", "Step", "ToolCall", "call", "fail"]
-__version__ = "0.1.0"
+
+
+def __getattr__(name: str) -> str:
+    """The version is read from the installed package when somebody asks for it."""
+    if name == "__version__":
+        from importlib.metadata import version
+
+        return version("claudeless")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
