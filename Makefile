@@ -2,13 +2,14 @@ export GORACE = atexit_sleep_ms=0
 GOFUMPT   = go run mvdan.cc/gofumpt@v0.12.0
 LINT      = go run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 GOTESTSUM = go run gotest.tools/gotestsum@v1.13.0
+ACTIONLINT = go run github.com/rhysd/actionlint/cmd/actionlint@v1.7.12
 DEADCODE  = go run golang.org/x/tools/cmd/deadcode@v0.52.0
 FUZZTIME  ?= 10000x
 SOAK      ?= 10m
 TEST      = go test
 POLICY    = '^Test(Imports|PackageTable|Budgets|PackageDocs|NoState|DocumentSizes|MakeTargets|DocumentLinks|NamedFiles|Walks|NothingLocal|Citations|Structure|BannedNames|PlainComments)$$'
 
-.PHONY: help build test race race-full lint fmt update docs fuzz mutate bench soak policy determinism generated interop conformance parity parity-full e2e packages release ci nightly
+.PHONY: help build test race race-full lint fmt update docs fuzz mutate bench soak policy determinism generated interop conformance parity parity-full e2e packages portable release release-check ci nightly
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "%-12s %s\n", $$1, $$2}' Makefile
@@ -20,10 +21,11 @@ race: ## run the packages with concurrency under the race detector; one that fai
 	tests/race.sh
 race-full: ## run every package and script under the race detector
 	tests/race.sh ./...
-lint: ## vet, modernizers, the house linters, dead code
+lint: ## vet, modernizers, the house linters, workflows, dead code
 	go vet ./...
 	go fix -diff ./...
 	$(LINT) run ./...
+	$(ACTIONLINT) -shellcheck= -pyflakes= .github/workflows/*.yml internal/cli/help/files/ci.yml
 	@dead=$$($(DEADCODE) -test ./...) && test -z "$$dead" || { echo "$$dead"; exit 1; }
 fmt: ## format the tree
 	$(GOFUMPT) -w .
@@ -60,10 +62,14 @@ e2e: ## run the breakpoint page in a real browser (Debian's chromium)
 	cd tests/e2e && { command -v chromium >/dev/null || { apt-get -qq update && apt-get -qq install -y chromium; }; } && go test -count=1 ./...
 packages: build ## build the packages for Python and npm as users install them, and run their tests
 	packages/check.sh bin/claudeless
-release: ## make the release archives in dist/, the same bytes every time
-	packages/release.sh dist
+portable: ## vet and build every test for Windows and macOS
+	tests/portable.sh
+release: ## make everything that a release publishes in dist/, the same bytes every time; VERSION=X.Y.Z must be the one of the tree
+	VERSION=$(VERSION) packages/release.sh
+release-check: ## make the release twice, compare, install each artefact in a clean directory, and run a green and a red test
+	VERSION=$(VERSION) packages/release-check.sh
 ci: TEST = mkdir -p bin && $(GOTESTSUM) --format standard-quiet --jsonfile bin/tests.json --
 ci: SKIP = -skip $(POLICY)
 ci: policy lint test race determinism generated conformance interop parity packages e2e ## everything that says the same of the same tree twice, cheapest first
 	@echo "the ten slowest tests:" && $(GOTESTSUM) tool slowest --num 10 --threshold 1ms --jsonfile bin/tests.json
-nightly: race-full parity-full fuzz soak ## what takes too long for every change
+nightly: race-full parity-full fuzz soak portable release-check ## what takes too long for every change

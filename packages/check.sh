@@ -9,14 +9,15 @@ work=$(mktemp -d); trap 'rm -rf "$work"' EXIT
 give_up() { [ -z "${CI:-}" ] || { echo "packages: $1" >&2; exit 1; }; echo "packages: skipped: $1"; }
 
 python() {
-  local venv=$cache/python-1
+  local venv=$cache/python-2
   [ -x "$venv/bin/mypy" ] || { rm -rf "$venv"; python3 -m venv "$venv" &&
-    "$venv/bin/pip" -q install --disable-pip-version-check pytest==8.4.2 pytest-xdist==3.8.0 mypy==1.18.2 hatchling==1.27.0 claude-agent-sdk anthropic; } ||
+    "$venv/bin/pip" -q install --disable-pip-version-check pytest==8.4.2 pytest-xdist==3.8.0 mypy==1.18.2 hatchling==1.27.0 taplo==0.9.3 claude-agent-sdk anthropic; } ||
     { rm -rf "$venv"; give_up "the test libraries of Python cannot be had"; return; }
   CLAUDELESS_BIN=$binary "$venv/bin/pip" -q wheel --disable-pip-version-check --no-build-isolation --no-deps -w "$work/wheels" "$here/python"
   "$venv/bin/pip" -q install --disable-pip-version-check --force-reinstall --no-deps "$work"/wheels/*.whl
   (cd "$here/python" && "$venv/bin/mypy" && env -u CLAUDELESS_BIN "$venv/bin/python" -m pytest -q -p no:cacheprovider tests)
   pages "pytest" "$venv/bin"
+  (cd "$here/.." && TAPLO=$venv/bin/taplo go test -count=1 ./tests -run '^TestTaplo$') && echo "packages: Taplo accepts the library"
 }
 
 # pages types the examples of the documents into a shell, those that want these runners: pages RUNNERS BIN [NODE_MODULES]
@@ -25,15 +26,10 @@ pages() {
 }
 
 npm_() {
-  rm -rf "$work/npm"; mkdir -p "$work/npm" "$work/user"; tar -C "$here/npm" --exclude=node_modules --exclude='dist*' -cf - . | tar -C "$work/npm" -xf -
-  cd "$work/npm"
-  npm install --silent --no-audit --no-fund --omit=optional --ignore-scripts --cache "$cache/npm" || { give_up "the test libraries of npm cannot be had"; return; }
-  node prepare.mjs
-  platform=$(node -p 'process.platform + "-" + process.arch')
-  CLAUDELESS_BIN=$binary node platforms.mjs "$platform"
-  main=$(npm pack --silent --ignore-scripts --pack-destination "$work/user"); own=$(cd "dist-platforms/$platform" && npm pack --silent --pack-destination "$work/user")
+  mkdir -p "$work/user"; install -D "$binary" "$work/binaries/$(go env GOHOSTOS)_$(go env GOHOSTARCH)/claudeless"
+  node "$here/npm/pack.mjs" "$work/user" "$work/binaries" || { give_up "the compiler of npm cannot be had"; return; }
   cd "$work/user" && echo '{"type":"module"}' > package.json
-  npm install --silent --no-audit --no-fund --omit=peer --cache "$cache/npm" "./$main" "./$own" vitest@3.2.4 jest@30.5.2 @anthropic-ai/sdk@1.12.0 \
+  npm install --silent --no-audit --no-fund --omit=peer --cache "$cache/npm" ./*.tgz vitest@3.2.4 jest@30.5.2 @anthropic-ai/sdk@1.12.0 \
     @anthropic-ai/claude-agent-sdk@0.3.330 @agentclientprotocol/claude-agent-acp@0.101.0
   mkdir test && for t in scripted conformance; do
     sed 's#"\.\./dist/index\.js"#"claudeless"#g; s#"\.\./dist/node-test\.js"#"claudeless/node-test"#; s#"\.\./dist/matchers\.js"#"../node_modules/claudeless/dist/matchers.js"#' \
@@ -45,7 +41,7 @@ npm_() {
 
 directory() { # npm installs the package from its directory without a compiler there, and its types need none of Node's
   rm -rf "$work/dir" "$work/dir-user"; mkdir -p "$work/dir" "$work/dir-user"
-  tar -C "$here/npm" --exclude=node_modules --exclude='dist*' -cf - . | tar -C "$work/dir" -xf -
+  tar -C "$here/npm" --exclude=node_modules --exclude=dist -cf - . | tar -C "$work/dir" -xf -
   cd "$work/dir-user" && echo '{"type":"module"}' > package.json
   npm install --silent --no-audit --no-fund --omit=optional --omit=peer --cache "$cache/npm" ../dir
   cp "$here/npm/test/types.ts" .
@@ -59,12 +55,7 @@ lanes() { # the same script in both lanes; the real claude comes with npm's Agen
   local claude=("$work"/user/node_modules/@anthropic-ai/claude-agent-sdk-*/claude) alone=()
   [ -x "${claude[0]}" ] || { give_up "npm's Agent SDK brings no real claude here"; return; }
   unshare -rn ip link set lo up 2>/dev/null && alone=(unshare -rn sh -c 'ip link set lo up && exec "$@"' sh)
-  (cd "$here/python" && HOME=$work CLAUDE_BIN=${claude[0]} "${alone[@]}" "$cache/python-1/bin/python" -m pytest -q -p no:cacheprovider tests/test_real.py)
+  (cd "$here/python" && HOME=$work CLAUDE_BIN=${claude[0]} "${alone[@]}" "$cache/python-2/bin/python" -m pytest -q -p no:cacheprovider tests/test_real.py)
 }
 
-release() { # two builds of one platform are the same bytes
-  for n in 1 2; do ./release.sh "$work/release$n" linux/amd64 windows/amd64; done
-  cmp "$work/release1/SHA256SUMS" "$work/release2/SHA256SUMS" && echo "packages: archives are the same bytes twice"
-}
-
-python; (npm_); (directory); lanes; pages go "$(go env GOROOT)/bin"; release
+python; (npm_); (directory); lanes; pages go "$(go env GOROOT)/bin"

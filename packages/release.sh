@@ -1,39 +1,48 @@
 #!/usr/bin/env bash
-# Release archives, the same bytes every time: release.sh OUT [OS/ARCH …]
-# Each holds the binary, the licence, the README, a manual page and completions; OUT/SHA256SUMS lists them all.
-# VERSION sets the version; it is the tag otherwise.
+# Makes everything that a release publishes in dist/, the same bytes every time. VERSION may say which release is meant;
+# the version itself is the one of internal/cli/version.txt. Tools are pinned; once they are in the caches of Go, pip and
+# npm, no network is needed.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-out=${1:?usage: release.sh OUT [OS/ARCH …]}; shift
-[ $# -gt 0 ] || set -- linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 windows/arm64
-version=${VERSION:-$(git describe --tags --abbrev=0 2>/dev/null || echo v0.1.0)}; version=${version#v}
-mkdir -p "$out"; out=$(cd "$out" && pwd)
+version=$(cat internal/cli/version.txt)
+if [ "${VERSION:-$version}" != "$version" ] && [ "${VERSION#v}" != "$version" ]; then
+  echo "release: internal/cli/version.txt says $version, not $VERSION" >&2
+  echo "hint: change that file; every package takes its version from it" >&2
+  exit 1
+fi
+umask 022
 work=$(mktemp -d); trap 'rm -rf "$work"' EXIT
-export CGO_ENABLED=0 TZ=UTC
-flags=(-trimpath -buildvcs=false -ldflags "-s -w -buildid= -X github.com/claudeless/claudeless/internal/cli.version=$version")
-go build "${flags[@]}" -o "$work/self" ./cmd/claudeless
-for platform in "$@"; do
-  os=${platform%/*} arch=${platform#*/} name=claudeless_${version}_${platform%/*}_${platform#*/} exe=
-  [ "$os" = windows ] && exe=.exe
-  dir=$work/$name; mkdir -p "$dir/completions"
-  GOOS=$os GOARCH=$arch go build "${flags[@]}" -o "$dir/claudeless$exe" ./cmd/claudeless
-  cp LICENSE README.md "$dir"
-  "$work/self" man > "$dir/claudeless.1"
-  for shell in bash zsh fish; do "$work/self" completion $shell > "$dir/completions/claudeless.$shell"; done
-  find "$dir" -exec touch -h -d @0 {} +
-  chmod -R u=rwX,go=rX "$dir"
-  if [ "$os" = windows ]; then
-    rm -f "$out/$name.zip"
-    (cd "$work" && find "$name" | LC_ALL=C sort | python3 -c '
-import os, stat, sys, zipfile
-with zipfile.ZipFile(sys.argv[1], "w", zipfile.ZIP_DEFLATED) as z:
-    for path in sys.stdin.read().splitlines():
-        if os.path.isdir(path): continue
-        info = zipfile.ZipInfo(path, (1980, 1, 1, 0, 0, 0)); info.external_attr = stat.S_IMODE(os.stat(path).st_mode) << 16
-        info.compress_type = zipfile.ZIP_DEFLATED
-        z.writestr(info, open(path, "rb").read())' "$out/$name.zip")
-  else
-    tar --sort=name --owner=0 --group=0 --numeric-owner --mtime=@0 -C "$work" -cf - "$name" | gzip -n9 > "$out/$name.tar.gz"
-  fi
+cache=${XDG_CACHE_HOME:-$HOME/.cache}/claudeless-packages; mkdir -p "$cache"
+export LC_ALL=C TZ=UTC VERSION=$version SOURCE_DATE_EPOCH GENERATED=$work/generated SBOM=$work/cyclonedx-gomod
+SOURCE_DATE_EPOCH=$(git log -1 --format=%ct)
+
+# The manual page and the completions are printed by the program; SBOMs come from the finished binaries.
+CGO_ENABLED=0 go build -trimpath -buildvcs=false -o "$work/self" ./cmd/claudeless
+mkdir -p "$GENERATED/completions"
+"$work/self" man > "$GENERATED/claudeless.1"
+for shell in bash zsh fish; do "$work/self" completion $shell > "$GENERATED/completions/claudeless.$shell"; done
+GOBIN=$work go install github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod@v1.10.0
+go run github.com/goreleaser/goreleaser/v2@v2.15.1 release --snapshot --clean --skip=publish
+for made in dist/claudeless_*/; do
+  platform=$(basename "$made"); platform=${platform%_v[0-9]*}
+  mkdir -p "$work/binaries"; mv "$made" "$work/binaries/${platform#claudeless_}"
 done
-cd "$out" && find . -maxdepth 1 -name 'claudeless_*' -printf '%f\n' | LC_ALL=C sort | xargs sha256sum > SHA256SUMS
+rm -f dist/artifacts.json dist/config.yaml dist/metadata.json
+
+# Wheels take the same binaries; the source package builds one where there is no wheel.
+python=$cache/build-1/bin/python
+[ -x "$python" ] || { python3 -m venv "$cache/build-1" && "$cache/build-1/bin/pip" -q install --disable-pip-version-check hatchling==1.27.0; } || { rm -rf "$cache/build-1"; exit 1; }
+for binary in "$work"/binaries/*/claudeless*; do
+  platform=$(basename "$(dirname "$binary")")
+  (cd packages/python && CLAUDELESS_BIN=$binary GOOS=${platform%_*} GOARCH=${platform#*_} "$python" -m hatchling build -t wheel -d ../../dist >/dev/null)
+done
+(cd packages/python && "$python" -m hatchling build -t sdist -d ../../dist >/dev/null)
+
+node packages/npm/pack.mjs dist "$work/binaries"
+
+for arch in amd64 arm64; do install -D "$work/binaries/linux_$arch/claudeless" "dist/image/linux/$arch/claudeless"; done
+cp packages/Dockerfile dist/image/
+# The notes are the version's section of the changelog; before a person has named it, the one of what is unreleased.
+section=Unreleased; ! grep -q "^## $version$" CHANGELOG.md || section=$version
+awk -v section="$section" '/^## /{on = $2 == section; next} on' CHANGELOG.md > dist/NOTES.md
+(cd dist && find . -maxdepth 1 -type f -printf '%f\n' | sort | xargs sha256sum > "$work/SHA256SUMS" && mv "$work/SHA256SUMS" .)

@@ -3,11 +3,24 @@ package shell
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/claudeless/claudeless/internal/base/proc"
 )
+
+// On Windows the Bash tool is refused, and the error says what works there.
+func TestCheckSystem(t *testing.T) {
+	if err := checkSystem("windows"); err == nil || !strings.Contains(err.Error(), "canned result") {
+		t.Errorf("on Windows: %v", err)
+	}
+	for _, goos := range []string{"linux", "darwin"} {
+		if err := checkSystem(goos); err != nil {
+			t.Errorf("on %s: %v", goos, err)
+		}
+	}
+}
 
 // A command does nothing before somebody ends what it starts: of one whose claudeless was killed meanwhile nothing is left.
 func TestNothingUnguarded(t *testing.T) {

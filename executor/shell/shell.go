@@ -13,6 +13,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -116,6 +117,9 @@ const wrapper = `read -r __claudeless_go || exit; exec </dev/null; __claudeless_
 // the file output, which is made; empty = one that nobody else sees. ctx bounds
 // only the starting.
 func (s *Shell) Start(ctx context.Context, line, output string) (*Command, error) {
+	if err := checkSystem(runtime.GOOS); err != nil {
+		return nil, err
+	}
 	if s.isClosed() {
 		return nil, errors.New("the session is closed")
 	}
@@ -167,6 +171,14 @@ func (s *Shell) Git(ctx context.Context, dir string, args ...string) (string, er
 		err = fmt.Errorf("git: %s", strings.TrimSpace(string(res.Stderr)))
 	}
 	return string(res.Stdout), err
+}
+
+// checkSystem returns an error on a system where commands cannot hand back the directory that they ended in.
+func checkSystem(goos string) error {
+	if goos == "windows" {
+		return errors.New(`the Bash tool needs Linux or macOS; on Windows give the call a canned result: tool_calls = [{ tool = "Bash", input = {…}, result = "…" }]`)
+	}
+	return nil
 }
 
 // shells are tried in this order.

@@ -1,10 +1,10 @@
 // Packs what is published to npm: claudeless itself, and a package with the binary for each platform.
 //   node pack.mjs OUT BINARIES      BINARIES holds linux_amd64/claudeless, windows_arm64/claudeless.exe and so on
-// Run prepare.mjs first. The version is the one of the binaries' source, so package.json has none of its own.
+// The version is the one of the binaries' source, so package.json has none of its own.
 import { execFileSync } from "node:child_process";
 import { chmodSync, cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { dirname, join, resolve } from "node:path";
+import { dirname, join, relative, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 
 const here = dirname(fileURLToPath(import.meta.url));
@@ -25,7 +25,8 @@ try {
   mkdirSync(out, { recursive: true });
   const { scripts, devDependencies, ...main } = JSON.parse(readFileSync(join(here, "package.json"), "utf8"));
   const library = join(work, "claudeless");
-  for (const name of ["dist", "README.md"]) cpSync(join(here, name), join(library, name), { recursive: true });
+  cpSync(here, library, { recursive: true, filter: (path) => !["node_modules", "dist"].includes(relative(here, path)) });
+  execFileSync(process.execPath, ["prepare.mjs"], { cwd: library, stdio: ["ignore", "ignore", "inherit"], env: { ...process.env, npm_config_prefer_offline: "true" } });
   pack(library, { ...main, version, optionalDependencies: Object.fromEntries(platforms.map(({ name }) => [`@claudeless/${name}`, version])) });
 
   for (const { os, cpu, name } of platforms) {

@@ -192,7 +192,7 @@ func program(e *entry) []string {
 	case c.Shell == "powershell":
 		return []string{"pwsh", "-NoProfile", "-NonInteractive", "-Command", c.Command}
 	}
-	return []string{"/bin/sh", "-c", c.Command}
+	return []string{proc.Shell, "-c", c.Command}
 }
 
 // environ is the environment of a command; the last of equal names counts.

@@ -10,6 +10,8 @@
 # and every third after it, against the version that the double reports. The choice
 # depends on names only, so that two runs of one tree compare the same cases.
 #
+# CLAUDE_VERSIONS names other versions for "full".
+#
 # If npm's package is not available, the script says so and succeeds; in CI (CI is set)
 # that fails. A version that differs keeps no other from being compared. A case that
 # differs is compared again: the real CLI races with itself now and then, when a signal
@@ -48,7 +50,7 @@ third() {
 }
 
 cases=tests/parity
-versions="2.1.329 2.1.330"
+versions=${CLAUDE_VERSIONS:-2.1.329 2.1.330}
 if [ "$extent" != full ]; then
 	cases=$(third tests/parity/*/*.txtar)
 	versions=2.1.329

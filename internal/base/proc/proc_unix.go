@@ -16,6 +16,9 @@ const (
 	sigKill = syscall.SIGKILL
 )
 
+// Shell runs command lines of hooks and helpers.
+const Shell = "/bin/sh"
+
 // inheritsFiles says that a child can have more descriptors than three.
 const inheritsFiles = true
 

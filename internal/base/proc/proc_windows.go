@@ -14,6 +14,9 @@ const (
 	sigKill = syscall.SIGKILL
 )
 
+// Shell runs command lines of hooks and helpers: the one of Git for Windows, if it is on PATH.
+const Shell = "sh"
+
 // inheritsFiles says that a child can have more descriptors than three.
 const inheritsFiles = false
 

@@ -40,7 +40,7 @@ func Parse(s string) (Level, error) {
 }
 
 // ErrSystem reports that the system does not support --guard=strict.
-var ErrSystem = errors.New("--guard=strict needs Linux, where a process may have a network of its own")
+var ErrSystem = errors.New("--guard=strict needs Linux, where a process may have a network of its own; --guard=path works on every system")
 
 // String returns the description of the protection in reports.
 func (l Level) String() string {

@@ -33,7 +33,7 @@ func Headers(ctx context.Context, o Options) (map[string]string, error) {
 	const longest = 64 << 10
 	res, err := proc.Run(ctx, proc.RunOptions{
 		Command: proc.Command{
-			Path: "/bin/sh", Args: []string{"-c", o.Command}, Dir: o.Dir,
+			Path: proc.Shell, Args: []string{"-c", o.Command}, Dir: o.Dir,
 			Env: append(o.Environ[:len(o.Environ):len(o.Environ)],
 				"CLAUDE_CODE_MCP_SERVER_NAME="+o.Server, "CLAUDE_CODE_MCP_SERVER_URL="+o.URL),
 		},

@@ -1,0 +1,131 @@
+#!/usr/bin/env bash
+# Makes the release twice and compares the bytes. Then it installs each artefact as a user does, on as clean a machine as a
+# directory can be (an empty home, empty caches, one language on PATH), runs a test that passes and one that fails, and
+# requires that this took less than three minutes.
+set -euo pipefail
+cd "$(dirname "$0")/.."; root=$PWD
+version=$(cat internal/cli/version.txt)
+work=$(mktemp -d); trap 'chmod -R u+w "$work"; rm -rf "$work"' EXIT
+
+sums() { (cd dist && find . -type f -exec sha256sum {} + | LC_ALL=C sort -k2); }
+packages/release.sh; sums > "$work/first"
+packages/release.sh; sums > "$work/second"
+diff "$work/first" "$work/second" && echo "release-check: $(wc -l < "$work/first") files are the same bytes twice"
+(cd dist && sha256sum --check --quiet --strict SHA256SUMS)
+
+os=$(go env GOHOSTOS) arch=$(go env GOHOSTARCH) platform=$(node -p 'process.platform + "-" + process.arch')
+mkdir "$work/bin"
+for tool in sh bash env cat cp ls rm mkdir mktemp dirname basename uname grep sed tar gzip git; do ! path=$(command -v $tool) || ln -s "$path" "$work/bin/"; done
+
+# The settings that name proxies, certificates and registries are those of the machine.
+mapfile -t network < <(env | grep -iE '^(https?_proxy|no_proxy|ssl_cert_(file|dir)|pip_cert|node_extra_ca_certs|requests_ca_bundle)=' || true)
+network+=("NPM_CONFIG_USERCONFIG=$(npm config get userconfig 2>/dev/null)")
+
+# clean NAME PATH runs the function NAME in an empty directory with only PATH and the basic tools, and takes its time.
+clean() {
+  mkdir -p "$work/$1/home"
+  local before=$SECONDS
+  (cd "$work/$1" && env -i HOME="$work/$1/home" PATH="$2:$work/bin" GOPROXY="$(go env GOPROXY)" GOFLAGS=-mod=mod GOTOOLCHAIN=local "${network[@]}" \
+    root="$root" version="$version" engine="${engine:-}" os="$os" arch="$arch" platform="$platform" bash -euo pipefail -c "$(declare -f "$1" fails); $1")
+  local seconds=$((SECONDS - before))
+  echo "release-check: $1: a green and a red test in $seconds s"
+  [ "$seconds" -lt 180 ] || { echo "release-check: $1 took more than three minutes" >&2; exit 1; }
+}
+
+# fails WORDS CMD… requires that CMD fails and says WORDS.
+fails() {
+  local words=$1 out; shift
+  if out=$("$@" 2>&1); then echo "release-check: $* is green: $out" >&2; return 1; fi
+  grep -qF "$words" <<< "$out" || { echo "release-check: $* does not say \"$words\": $out" >&2; return 1; }
+}
+
+with_archive() {
+  tar -xzf "$root/dist/claudeless_${version}_${os}_$arch.tar.gz"
+  PATH=$PWD/claudeless_${version}_${os}_$arch:$PATH
+  claudeless init
+  claudeless exec -s claudeless.toml --mcp-config claudeless.mcp.json -- claude -p "What is the weather in Oslo?" --allowedTools mcp__weather
+  fails "no rule" claudeless exec -s claudeless.toml --strict -- true
+}
+
+with_python() {
+  python3 -m venv venv
+  venv/bin/pip install -q --disable-pip-version-check --find-links "$root/dist" --only-binary claudeless "claudeless==$version" pytest
+  cat > test_green.py <<'EOF'
+import subprocess
+
+def test_triage(claude):
+    claude.on("triage", "Parser bug.")
+    assert subprocess.run(["claude", "-p", "triage"], capture_output=True, text=True).stdout == "Parser bug.\n"
+EOF
+  printf 'def test_triage(claude):\n    claude.on("triage", "Parser bug.")\n' > test_red.py
+  venv/bin/pytest -q test_green.py
+  fails 'test_red.py:2: expected the rule' venv/bin/pytest -q test_red.py
+}
+
+with_node() {
+  echo '{"type":"module"}' > package.json
+  npm install --silent --no-audit --no-fund --omit=peer --no-save "$root/dist/claudeless-$version.tgz" "$root/dist/claudeless-$platform-$version.tgz"
+  cat > green.test.js <<'EOF'
+import { execFileSync } from "node:child_process";
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { scriptedClaude } from "claudeless";
+import "claudeless/node-test";
+
+test("triage", async () => {
+  await using claude = await scriptedClaude(["Parser bug."]);
+  assert.equal(execFileSync("claude", ["-p", "triage"], { env: claude.env, input: "", encoding: "utf8" }), "Parser bug.\n");
+});
+EOF
+  sed '/execFileSync("claude"/d; s/await using claude = //' green.test.js > red.test.js
+  # Node before 24 does not know `await using`, which TypeScript and the bundlers translate.
+  sed -i 's/await using claude =/const claude =/' green.test.js
+  node --test green.test.js
+  fails 'red.test.js:8: expected' node --test red.test.js
+}
+
+with_go() {
+  tar -xzf "$root/dist/claudeless_${version}_source.tar.gz"
+  go mod init example >/dev/null 2>&1
+  go mod edit -require "github.com/claudeless/claudeless@v$version" -replace "github.com/claudeless/claudeless=./claudeless_$version"
+  cat > green_test.go <<'EOF'
+package example
+
+import (
+	"os/exec"
+	"testing"
+
+	"github.com/claudeless/claudeless/simtest"
+)
+
+func TestGreen(t *testing.T) {
+	simtest.New(t, "Parser bug.")
+	if out, err := exec.Command("claude", "-p", "triage").Output(); err != nil || string(out) != "Parser bug.\n" {
+		t.Errorf("%q, %v", out, err)
+	}
+}
+
+func TestRed(t *testing.T) {
+	simtest.New(t, "Parser bug.")
+}
+EOF
+  go mod tidy 2>/dev/null
+  go test -run TestGreen .
+  fails 'green_test.go:19: expected' go test -run TestRed .
+}
+
+with_image() {
+  printf '[[responses]]\npattern = { type = "any" }\nresponse = "Parser bug."\n\n[[expect]]\nprompt = { type = "exact", text = "triage" }\n' > s.toml
+  "$engine" build -q -t claudeless:check "$root/dist/image"
+  [ "$("$engine" run --rm -v "$PWD:/work" -w /work claudeless:check -p triage --scenario s.toml --expect)" = "Parser bug." ]
+  fails 'expected a prompt' "$engine" run --rm -v "$PWD:/work" -w /work claudeless:check -p other --scenario s.toml --expect
+}
+
+mkdir "$work/node-bin" && for tool in node npm npx; do ln -s "$(command -v $tool)" "$work/node-bin/"; done
+clean with_archive ""
+clean with_python "$(dirname "$(python3 -c 'import sys; print(sys.executable)')")"
+clean with_node "$work/node-bin"
+clean with_go "$(go env GOROOT)/bin"
+engine=
+for candidate in docker podman; do ! "$candidate" info >/dev/null 2>&1 || engine=$candidate; done
+if [ -n "$engine" ]; then engine=$(command -v "$engine"); clean with_image ""; else echo "release-check: image: skipped, no container engine is running"; fi
