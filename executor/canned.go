@@ -11,38 +11,38 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// Mode says what happens to a call that has no canned result.
+// Mode decides about calls without a canned result.
 type Mode int
 
 const (
-	// Live runs it.
+	// Live runs them.
 	Live Mode = iota
-	// Mock answers it with an error: no server and no built-in tool is reached.
+	// Mock answers them with an error: no server and no built-in tool is called.
 	Mock
 )
 
-// CannedTool is what a scenario says about every call of one tool
+// CannedTool is the entry of a scenario for all calls of one tool
 // (tool_execution.tools.NAME).
 type CannedTool struct {
 	Result *string // nil = none
-	// Error refuses the calls; AutoApprove lifts that.
+	// Error refuses the calls unless AutoApprove is set.
 	Error       *string
 	AutoApprove bool
 }
 
-// CannedOptions configures [Canned]. The zero value lets every call pass that
-// brings no result of its own.
+// CannedOptions configures [Canned]. The zero value passes on every call without a
+// canned result.
 type CannedOptions struct {
 	Mode Mode
 	// Tools is keyed by canonical tool name.
 	Tools map[string]CannedTool
-	// Shape makes the result of a successful canned call, so that it has the
-	// structure the real tool's result has; nil = the text alone.
+	// Shape builds the structured result of a successful canned call, like that of
+	// the real tool; nil = text only.
 	Shape func(call protocol.ToolUse, text string) protocol.ToolResult
 }
 
-// Answers says that the call will be answered without a real tool; there is
-// nothing then that could check its input.
+// Answers reports whether the call is answered without a real tool, so that no tool
+// checks its input.
 func (o CannedOptions) Answers(call protocol.ToolUse) bool {
 	tool := o.Tools[call.Name]
 	return o.Mode == Mock || tool.refuses() || tool.Result != nil || call.Script != nil && call.Script.Result != nil
@@ -50,9 +50,9 @@ func (o CannedOptions) Answers(call protocol.ToolUse) bool {
 
 func (t CannedTool) refuses() bool { return t.Error != nil && !t.AutoApprove }
 
-// Canned answers calls from the scenario: a refusal of the tool, else the
-// call's own result, else the tool's result, else what Mode says. A delay of
-// the call comes before all of these (spec: scenario-format 1).
+// Canned answers calls from the scenario: the first of a refusal of the tool, the
+// call's own result, the tool's result, or what Mode says. The delay of a call
+// comes before all of these (spec: scenario-format 1).
 func Canned(o CannedOptions) Middleware {
 	return Func(func(ctx context.Context, call protocol.ToolUse, next Executor) (Result, error) {
 		var script protocol.CallScript
@@ -81,21 +81,20 @@ func Canned(o CannedOptions) Middleware {
 	})
 }
 
-// Aborted is the result of a call that was ended while it ran, for another
-// prompt.
+// Aborted returns the result of a call that another prompt ended while it ran.
 func Aborted() protocol.ToolResult {
 	return protocol.ErrorResult("<error>Command was aborted before completion</error>")
 }
 
-// Skipped is the result of a call that never began because of another prompt,
-// or because the host that had to be asked is gone.
+// Skipped returns the result of a call that did not start because of another
+// prompt, or because the host that decides about it is gone.
 func Skipped() protocol.ToolResult {
 	const text = "The user doesn't want to take this action right now. STOP what you are doing and wait for the user to tell you how to proceed."
 	return protocol.ToolResult{Content: protocol.Content{Text: text}, IsError: true, Output: text, NonExecutionKind: "cancelled"}
 }
 
-// Stopped is the result of a call that an interrupt ended while it ran: that of
-// one that was refused, put right.
+// Stopped returns the result of a call that an interrupt ended while it ran. It
+// resembles the result of a refused call.
 func Stopped() protocol.ToolResult {
 	r := Interrupted()
 	r.Content.Text += " Correction to the text above: this call was stopped while running, not refused before it ran. " +
@@ -103,8 +102,8 @@ func Stopped() protocol.ToolResult {
 	return r
 }
 
-// Interrupted is the result of a call that ended because its context did
-// (spec: cli-contract 4.4).
+// Interrupted returns the result of a call whose context ended (spec: cli-contract
+// 4.4).
 func Interrupted() protocol.ToolResult {
 	return protocol.ToolResult{
 		Content: protocol.Content{Text: "The user doesn't want to proceed with this tool use. " +

@@ -12,11 +12,11 @@ import (
 	"github.com/claudeless/claudeless/internal/base/ordered"
 )
 
-// Coerce returns a call's input with texts read as what the tool's JSON Schema
-// asks for: models write numbers, booleans, lists and objects as texts, and
-// the real CLI mends that on the first level before it shows the call. A text
-// stays where the schema takes one, and where it does not fit. Input that is
-// no object, and a schema that is none, change nothing.
+// Coerce converts strings in a call's input to the types of the tool's JSON Schema.
+// Models sometimes write numbers, booleans, lists and objects as strings, and the
+// real CLI converts them on the first level before it shows the call. A string is
+// unchanged if the schema accepts one or if it does not fit. Input or a schema that
+// is not an object changes nothing.
 func Coerce(input, schema json.RawMessage) json.RawMessage {
 	in, err := ordered.Parse(input)
 	if err != nil || !slices.ContainsFunc(in, func(m ordered.Member) bool { return strings.HasPrefix(string(m.Value), `"`) }) {
@@ -35,7 +35,7 @@ func Coerce(input, schema json.RawMessage) json.RawMessage {
 		if !known || json.Unmarshal(m.Value, &text) != nil {
 			continue
 		}
-		if v := p.read(strings.TrimSpace(text)); v != nil {
+		if v := p.convert(strings.TrimSpace(text)); v != nil {
 			in[i].Value, changed = v, true
 		}
 	}
@@ -49,7 +49,7 @@ func Coerce(input, schema json.RawMessage) json.RawMessage {
 	return out
 }
 
-// property is what a schema says of the type of one key.
+// property holds the type constraints of one key.
 type property struct {
 	Type  oneOrMore       `json:"type"`
 	Enum  json.RawMessage `json:"enum"`
@@ -72,7 +72,7 @@ func (o *oneOrMore) UnmarshalJSON(raw []byte) error {
 	return json.Unmarshal(raw, (*[]string)(o))
 }
 
-// types lists the types that the schema takes; anything = it says nothing.
+// types lists the types that the schema accepts; anything = it has no constraint.
 func (p property) types() (types []string, anything bool) {
 	types = slices.Clone(p.Type)
 	for _, inner := range slices.Concat(p.AnyOf, p.OneOf) {
@@ -88,8 +88,8 @@ func (p property) types() (types []string, anything bool) {
 
 var plainNumber = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^-?\d+(\.\d+)?$`) })
 
-// read gives a text the type that is wanted; nil = it stays a text.
-func (p property) read(text string) json.RawMessage {
+// convert converts a string to one of the types; nil = it stays a string.
+func (p property) convert(text string) json.RawMessage {
 	types, anything := p.types()
 	if slices.Contains(types, "string") || !json.Valid([]byte(text)) {
 		return nil

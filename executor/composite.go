@@ -8,11 +8,11 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// Composite tries its members in order; the first that knows the tool runs it.
+// Composite calls the first of its members that has the tool.
 type Composite []Executor
 
-// Tools returns the members' tools in order; of two tools with one name the
-// first wins.
+// Tools returns the members' tools in order; the first of two tools with the same
+// name wins.
 func (c Composite) Tools(ctx context.Context) ([]protocol.Tool, error) {
 	lists, n := make([][]protocol.Tool, len(c)), 0
 	for i, member := range c {
@@ -22,7 +22,7 @@ func (c Composite) Tools(ctx context.Context) ([]protocol.Tool, error) {
 		}
 		lists[i], n = tools, n+len(tools)
 	}
-	all, seen := make([]protocol.Tool, 0, n), make(map[string]struct{}, n) // one allocation each: every request asks
+	all, seen := make([]protocol.Tool, 0, n), make(map[string]struct{}, n) // one allocation each, because every request lists the tools
 	for _, tools := range lists {
 		for i := range tools {
 			if _, ok := seen[tools[i].Name]; !ok {
@@ -34,8 +34,8 @@ func (c Composite) Tools(ctx context.Context) ([]protocol.Tool, error) {
 	return all, nil
 }
 
-// Execute runs the call with the first member that knows it; none knowing it
-// is [ErrUnknownTool].
+// Execute runs the call with the first member that has the tool. If no member has
+// it, the error is [ErrUnknownTool].
 func (c Composite) Execute(ctx context.Context, call protocol.ToolUse) (Result, error) {
 	for _, member := range c {
 		result, err := member.Execute(ctx, call)

@@ -1,5 +1,4 @@
-// Package executor runs one tool call: MCP servers are asked first, then the
-// built-in tools.
+// Package executor runs tool calls: first on MCP servers, then as built-in tools.
 //
 // A tool that fails returns a [Result] with IsError set. A Go error means that
 // claudeless itself failed, except for [ErrUnknownTool], which tells
@@ -15,24 +14,24 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// ErrUnknownTool says that an executor does not have the tool. [Composite]
-// then tries the next one. Test with errors.Is.
+// ErrUnknownTool says that an executor does not have the tool. [Composite] then
+// tries the next one. Test it with errors.Is.
 var ErrUnknownTool = errors.New("unknown tool")
 
 // Executor runs tool calls. Both methods may be called from many goroutines.
 type Executor interface {
-	// Tools lists what can be called, in a stable order.
+	// Tools lists the available tools, in a stable order.
 	Tools(ctx context.Context) ([]protocol.Tool, error)
 	// Execute runs one call by its canonical name. When ctx ends the call is
 	// cancelled and the result says so.
 	Execute(ctx context.Context, call protocol.ToolUse) (Result, error)
 }
 
-// Middleware wraps an executor: permission, hooks, breakpoints, faults. It may
-// answer itself, change the call or the result, or call next more than once.
+// Middleware wraps an executor: permissions, hooks, breakpoints, faults. It may
+// answer a call, change the call or the result, or call next more than once.
 type Middleware func(next Executor) Executor
 
-// Chain wraps base so that the first middleware is the outermost.
+// Chain wraps base; the first middleware is the outermost.
 func Chain(base Executor, layers ...Middleware) Executor {
 	for i := len(layers) - 1; i >= 0; i-- {
 		base = layers[i](base)
@@ -54,8 +53,8 @@ func (l *layer) Execute(ctx context.Context, call protocol.ToolUse) (Result, err
 	return l.f(ctx, call, l.Executor)
 }
 
-// Unknown is the result of a call of a tool that the session does not have;
-// names are those that it has.
+// Unknown returns the result of a call of a tool that the session does not have;
+// names are the tools that it has.
 func Unknown(name string, names []string) protocol.ToolResult {
 	text := "Error: No such tool available: " + name
 	same := func(other string) bool { return strings.EqualFold(other, name) }
@@ -66,22 +65,22 @@ func Unknown(name string, names []string) protocol.ToolResult {
 		text += ". " + name + " is not enabled in this session — write your message as normal assistant text instead."
 	case name == listResources, name == readResource, name == readResourceDir:
 		return Missing(name)
-	case slices.Contains([]string{"Artifact", "DesignSync", "LSP", "PushNotification", "RemoteTrigger"}, name): // real, and in none of these sessions
+	case slices.Contains([]string{"Artifact", "DesignSync", "LSP", "PushNotification", "RemoteTrigger"}, name): // real tools that these sessions never have
 		text += ". " + name + " is disabled for this session, in subagents as well as here."
 	}
-	return absent(text)
+	return unavailable(text)
 }
 
-func absent(text string) protocol.ToolResult {
+func unavailable(text string) protocol.ToolResult {
 	r := protocol.UsageError(text)
 	r.UnknownTool = true
 	return r
 }
 
-// Missing is the result of a call of a tool that there is, but not in this
-// conversation: an agent has those that its definition names. One that nobody
-// knows is [Unknown].
+// Missing returns the result of a call of a tool that exists, but not in this
+// conversation: an agent has only the tools of its definition. For a name that no
+// tool has it returns [Unknown].
 func Missing(name string) protocol.ToolResult {
-	return absent("Error: No such tool available: " + name + ". " + name +
+	return unavailable("Error: No such tool available: " + name + ". " + name +
 		" is not among the tools available here. Continue with the tools you have.")
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// Hide takes tools away for good: they are not listed, and calling one is
+// Hide removes tools: they are not listed, and calling one returns
 // [ErrUnknownTool].
 func Hide(hidden func(protocol.Tool) bool) Middleware {
 	return func(next Executor) Executor { return &hidingExecutor{next: next, hidden: hidden} }

@@ -19,8 +19,8 @@ func (m MCP) Tools(ctx context.Context) ([]protocol.Tool, error) {
 	return m.Manager.FreshTools(ctx), nil
 }
 
-// Execute runs one call. A name that no server has, or whose server has failed
-// or is switched off, is [ErrUnknownTool].
+// Execute runs one call. If no server has the tool, or its server has failed or is
+// disabled, the error is [ErrUnknownTool].
 func (m MCP) Execute(ctx context.Context, call protocol.ToolUse) (Result, error) {
 	result, err := m.Manager.Call(ctx, mcp.CallRequest{Tool: call.Name, ToolUseID: call.ID, Input: call.Input})
 	switch {
@@ -35,8 +35,8 @@ func (m MCP) Execute(ctx context.Context, call protocol.ToolUse) (Result, error)
 	}
 }
 
-// listed reports whether a tool is in the list although its server cannot be
-// called now, as while it is being reconnected.
+// listed reports whether a tool is listed although its server cannot be called now,
+// for example while it reconnects.
 func (m MCP) listed(name string) bool {
 	_, err := m.Manager.Resolve(name)
 	return err == nil

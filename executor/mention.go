@@ -9,21 +9,21 @@ import (
 	"github.com/claudeless/claudeless/mcp"
 )
 
-// Mention is a resource that a prompt names as `@server:uri`.
+// Mention is a resource that a prompt mentions as `@server:uri`.
 type Mention struct {
 	Server string // raw name
 	URI    string
-	// What follows is set by [Resources.Mentions]. A resource that is in no
-	// list, as one made from a template, is named by its uri.
+	// The following fields are set by [Resources.Mentions]. The name of a resource
+	// that is not listed, such as one from a template, is its URI.
 	Name, Description string
-	Content           json.RawMessage // result of resources/read as it came
-	Text              string          // what it holds, as text
+	Content           json.RawMessage // result of resources/read, unchanged
+	Text              string          // content as text
 }
 
-// Mentions reads the resources that a prompt mentions, each once and in the
-// order of the prompt. A word is a mention only when it names a connected
-// server and a resource that can be read: everything else, mail addresses and
-// file mentions included, stays text. The prompt itself is not changed.
+// Mentions reads the resources that a prompt mentions, each once and in the order
+// of the prompt. A word is a mention only if it names a connected server and a
+// readable resource; everything else, such as mail addresses and file mentions, is
+// text. The prompt is not changed.
 func (r Resources) Mentions(ctx context.Context, prompt string) []Mention {
 	var servers []string
 	for _, st := range r.Manager.Servers() {
@@ -46,7 +46,7 @@ func (r Resources) Mentions(ctx context.Context, prompt string) []Mention {
 			texts[i] = c.Text
 		}
 		m.Name, m.Content, m.Text = m.URI, raw, strings.Join(texts, "\n")
-		listed, _ := r.Manager.Resources(m.Server) // a server that is gone meanwhile has none
+		listed, _ := r.Manager.Resources(m.Server) // a disconnected server has no resources
 		if i := slices.IndexFunc(listed, func(l mcp.Resource) bool { return l.URI == m.URI }); i >= 0 {
 			m.Name, m.Description = listed[i].Name, listed[i].Description
 		}
@@ -55,10 +55,9 @@ func (r Resources) Mentions(ctx context.Context, prompt string) []Mention {
 	return all
 }
 
-// FindMentions finds `@server:uri` for the servers given by their raw names;
-// of names that begin alike the longest counts. The `@` stands at the start of
-// a word, and the uri ends with it; punctuation at its end belongs to the
-// sentence.
+// FindMentions finds `@server:uri` for the given raw server names; if several names
+// match, the longest counts. The `@` must start a word and the URI ends with that
+// word, without trailing punctuation.
 func FindMentions(prompt string, servers []string) []Mention {
 	var all []Mention
 	for at := 0; ; {
@@ -77,7 +76,7 @@ func FindMentions(prompt string, servers []string) []Mention {
 	}
 }
 
-// mentionAt reads the mention that follows an `@`.
+// mentionAt parses the mention after an `@`.
 func mentionAt(text string, servers []string) (m Mention, ok bool) {
 	for _, name := range servers {
 		if strings.HasPrefix(text, name+":") && len(name) >= len(m.Server) {

@@ -8,11 +8,11 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// mcpPrefix begins the canonical name of every MCP tool.
+// mcpPrefix is the prefix of the canonical name of every MCP tool.
 const mcpPrefix = "mcp__"
 
-// Index finds tools by the names that scenarios write. It is read-only after
-// [NewIndex] and serves many goroutines.
+// Index resolves the tool names of scenarios. It is read-only after [NewIndex] and
+// may be used by many goroutines.
 type Index struct {
 	canonical map[string]protocol.Tool
 	qualified map[string]string   // "server/tool" → canonical name
@@ -20,7 +20,7 @@ type Index struct {
 	servers   map[string]bool     // raw server names
 }
 
-// NewIndex indexes a tool list; of two tools with one name the first wins.
+// NewIndex indexes a tool list; the first of two tools with the same name wins.
 func NewIndex(tools []protocol.Tool) *Index {
 	x := &Index{
 		canonical: make(map[string]protocol.Tool, len(tools)),
@@ -51,17 +51,17 @@ func (x *Index) Tool(canonical string) (protocol.Tool, bool) {
 	return t, ok
 }
 
-// Canonical is [Index.Resolve] without the warning.
+// Canonical returns the name of [Index.Resolve] without the warning.
 func (x *Index) Canonical(written string) string {
 	name, _ := x.Resolve(written)
 	return name
 }
 
 // Resolve returns the canonical name of a tool written as "mcp__server__tool",
-// "server/tool" or "tool". A bare name means an MCP tool before a built-in; if
-// several servers have it, the first one's is meant and warning says so. An
-// unknown "server/tool" becomes the name it would have, any other unknown name
-// stays as it is.
+// "server/tool" or "tool". A simple name selects an MCP tool before a built-in one;
+// if several servers have it, the first is used and warning says so. For an unknown
+// "server/tool" it returns the canonical name that the tool would have; any other
+// unknown name is unchanged.
 func (x *Index) Resolve(written string) (canonical, warning string) {
 	if t, ok := x.canonical[written]; ok && strings.HasPrefix(t.Name, mcpPrefix) {
 		return written, ""
@@ -93,7 +93,7 @@ func (x *Index) ambiguous(written string, names []string) string {
 		written, strings.Join(servers, ", "), servers[0], servers[0]+"/"+written)
 }
 
-// cut splits "server/tool"; a known server's name may itself hold slashes.
+// cut splits "server/tool"; the name of a known server may contain slashes.
 func (x *Index) cut(written string) (server, tool string, ok bool) {
 	for i := len(written) - 1; i > 0; i-- {
 		if written[i] == '/' && x.servers[written[:i]] {
@@ -104,8 +104,8 @@ func (x *Index) cut(written string) (server, tool string, ok bool) {
 	return server, tool, ok && server != "" && tool != ""
 }
 
-// Meta names a call for display; false for a tool whose name is shown as it is.
-// A tool that is not in the list has a display name only.
+// Meta returns the display names of a call; ok is false if the tool's own name is
+// displayed. A tool that is not in the list has only a display name.
 func (x *Index) Meta(use protocol.ToolUse) (protocol.ToolUseMeta, bool) {
 	if t, ok := x.canonical[use.Name]; ok {
 		if t.Server == "" && t.RawName == "" {
@@ -119,15 +119,15 @@ func (x *Index) Meta(use protocol.ToolUse) (protocol.ToolUseMeta, bool) {
 	if rest, ok := strings.CutPrefix(name, mcpPrefix); ok {
 		name = x.toolPart(rest)
 	}
-	shown := spaced(name)
+	shown := readableName(name)
 	if shown == use.Name {
 		return protocol.ToolUseMeta{}, false
 	}
 	return protocol.ToolUseMeta{ID: use.ID, DisplayName: shown}, true
 }
 
-// toolPart cuts the server off "server__tool". Server names may hold "__", so
-// the longest known one is tried before the first "__".
+// toolPart removes the server from "server__tool". Server names may contain "__",
+// so the longest known name is tried before the first "__".
 func (x *Index) toolPart(rest string) string {
 	longest := ""
 	for server := range x.servers {
@@ -145,8 +145,8 @@ func (x *Index) toolPart(rest string) string {
 	return rest
 }
 
-// DisplayName is the title among the tool's annotations, else its own name made
-// readable. The title beside them is not looked at (observed with 2.1.329).
+// DisplayName returns the title in the tool's annotations, otherwise its name in
+// readable form. The tool's top-level title is ignored (observed with 2.1.329).
 func DisplayName(t protocol.Tool) string {
 	var hints struct {
 		Title string `json:"title"`
@@ -155,14 +155,14 @@ func DisplayName(t protocol.Tool) string {
 		return hints.Title
 	}
 	if t.RawName != "" {
-		return spaced(t.RawName)
+		return readableName(t.RawName)
 	}
 	return t.Name
 }
 
-// spaced makes the tool's part of a canonical name readable, as the real CLI
-// does: get-sum_of_two is Get-Sum Of Two.
-func spaced(name string) string {
+// readableName formats the tool part of a canonical name for display, as the real
+// CLI does: get-sum_of_two becomes Get-Sum Of Two.
+func readableName(name string) string {
 	b := []byte(strings.ReplaceAll(normalise(name), "_", " "))
 	for i, c := range b {
 		if (i == 0 || b[i-1] == ' ' || b[i-1] == '-') && 'a' <= c && c <= 'z' {
@@ -172,7 +172,7 @@ func spaced(name string) string {
 	return string(b)
 }
 
-// normalise makes a part of a canonical name: every character outside
+// normalise converts a name to a part of a canonical name: every character outside
 // [A-Za-z0-9_-] becomes "_" (spec: cli-observed 6).
 func normalise(s string) string {
 	return strings.Map(func(r rune) rune {

@@ -13,29 +13,28 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// The tools with which the model looks at the resources of MCP servers.
+// The tools for the resources of MCP servers.
 const (
 	listResources   = "ListMcpResourcesTool"
 	readResource    = "ReadMcpResourceTool"
 	readResourceDir = "ReadMcpResourceDirTool"
 )
 
-// noResources is what the model reads where there is nothing to list.
+// noResources is the result of listing no resources.
 const noResources = "No resources found. MCP servers may still provide tools even if they have no resources."
 
-// Resources are the tools for the resources of MCP servers. They exist as long
-// as a connected server offers resources (spec: cli-observed 3). The manager
-// belongs to the caller.
+// Resources are the tools for the resources of MCP servers. They exist while a
+// connected server offers resources (spec: cli-observed 3). The caller owns the
+// manager.
 type Resources struct {
 	Manager *mcp.Manager
-	// SaveBlob keeps the bytes of a binary resource, the index-th of what was
-	// read, and returns the path; nil = they are not kept, and the model reads
-	// only how many there were.
+	// SaveBlob saves the bytes of a binary resource, the index-th part of a result,
+	// and returns the path. If it is nil, the bytes are discarded and the model is
+	// told only their number.
 	SaveBlob func(index int, mime string, data []byte) (path string, err error)
 }
 
-// Resource is one entry of the lists: a resource and the raw name of its
-// server.
+// Resource is one list entry: a resource with the raw name of its server.
 type Resource struct {
 	Name        string `json:"name"`
 	URI         string `json:"uri"`
@@ -49,25 +48,26 @@ type ResourceContents struct {
 	Contents []ResourceContent `json:"contents"`
 }
 
-// codeNoResource is the code of a server that has no such resource.
+// codeNoResource is the error code for an unknown resource.
 const codeNoResource = -32002
 
-// missingResource is what reading gives then: an answer, not an error.
+// missingResource is the result of reading an unknown resource: a successful
+// result, not an error.
 type missingResource struct {
 	Contents []ResourceContent `json:"contents"`
 	Error    string            `json:"error"`
 }
 
-// ResourceContent is one part of a resource. The text of a binary part says
-// where its bytes are.
+// ResourceContent is one part of a resource. The text of a binary part says where
+// its bytes were saved.
 type ResourceContent struct {
 	URI      string `json:"uri"`
 	MIMEType string `json:"mimeType,omitempty"`
-	SavedTo  string `json:"blobSavedTo,omitempty"` // of bytes
+	SavedTo  string `json:"blobSavedTo,omitempty"` // of binary parts
 	Text     string `json:"text"`
 }
 
-// Tools lists the three tools, or nothing while no server offers resources.
+// Tools lists the three tools, or nothing if no server offers resources.
 func (r Resources) Tools(context.Context) ([]protocol.Tool, error) {
 	if !r.Manager.HasResources() {
 		return nil, nil
@@ -75,7 +75,7 @@ func (r Resources) Tools(context.Context) ([]protocol.Tool, error) {
 	return ResourceTools(), nil
 }
 
-// ResourceTools are the definitions of the tools of [Resources].
+// ResourceTools returns the definitions of the tools of [Resources].
 func ResourceTools() []protocol.Tool {
 	const server = `"server":{"type":"string","description":"Name of the MCP server"}`
 	both := json.RawMessage(`{"type":"object","properties":{` + server + `,"uri":{"type":"string","description":"URI of the resource"}},"required":["server","uri"],"additionalProperties":false}`)
@@ -90,7 +90,7 @@ func ResourceTools() []protocol.Tool {
 	}
 }
 
-// Execute runs one of the three tools; others are [ErrUnknownTool].
+// Execute runs one of the three tools; for others the error is [ErrUnknownTool].
 func (r Resources) Execute(ctx context.Context, call protocol.ToolUse) (Result, error) {
 	run := map[string]func(context.Context, resourceInput) protocol.ToolResult{
 		listResources: r.list, readResource: r.read, readResourceDir: r.dir,
@@ -110,7 +110,7 @@ type resourceInput struct {
 	URI    string `json:"uri"`
 }
 
-// decodeResourceInput checks an input against its tool's schema.
+// decodeResourceInput validates an input against its tool's schema.
 func decodeResourceInput(call protocol.ToolUse) (in resourceInput, refused *protocol.ToolResult) {
 	required := []string{"server", "uri"}
 	if call.Name == listResources {
@@ -128,8 +128,8 @@ func decodeResourceInput(call protocol.ToolUse) (in resourceInput, refused *prot
 	return in, invalidInput(call.Name, problems)
 }
 
-// inputFields reads the members of an input and names the required ones that
-// are missing. No input at all is an empty object.
+// inputFields decodes the members of an input and names the missing required ones.
+// An empty input counts as an empty object.
 func inputFields(input json.RawMessage, required []string) (fields map[string]json.RawMessage, problems []string) {
 	if len(input) > 0 && json.Unmarshal(input, &fields) != nil {
 		return nil, []string{"The input is expected as `object`"}
@@ -142,7 +142,7 @@ func inputFields(input json.RawMessage, required []string) (fields map[string]js
 	return fields, problems
 }
 
-// invalidInput is the result for an input with problems; nil without any.
+// invalidInput returns the result for an input with problems; nil without problems.
 func invalidInput(tool string, problems []string) *protocol.ToolResult {
 	if len(problems) == 0 {
 		return nil
@@ -169,7 +169,7 @@ func (r Resources) list(_ context.Context, in resourceInput) protocol.ToolResult
 	return structured(list)
 }
 
-// noDir is all that the tool for directories says (observed with 2.1.329).
+// noDir is the only result of the directory tool (observed with 2.1.329).
 const noDir = "Directory listing is not enabled in this build."
 
 func (r Resources) dir(context.Context, resourceInput) protocol.ToolResult {
@@ -196,7 +196,7 @@ func (r Resources) read(ctx context.Context, in resourceInput) protocol.ToolResu
 	return structured(contents)
 }
 
-// decode reads the result of resources/read; bytes are put away.
+// decode decodes the result of resources/read and saves binary content.
 func (r Resources) decode(server string, raw json.RawMessage) (out ResourceContents, err error) {
 	var result struct {
 		Contents []struct {
@@ -218,7 +218,7 @@ func (r Resources) decode(server string, raw json.RawMessage) (out ResourceConte
 	return out, nil
 }
 
-// blob puts bytes away and says where; an empty path is nowhere.
+// blob saves binary content and returns its path; empty = not saved.
 func (r Resources) blob(index int, mime, blob string) (path, text string) {
 	data, err := base64.StdEncoding.DecodeString(blob)
 	if err != nil {
@@ -236,7 +236,7 @@ func (r Resources) blob(index int, mime, blob string) (path, text string) {
 	return path, text + " saved to " + path
 }
 
-// failed words an error of the manager for the model.
+// failed formats an error of the manager for the model.
 func (r Resources) failed(server string, err error) protocol.ToolResult {
 	switch {
 	case errors.Is(err, mcp.ErrUnknownServer):
@@ -251,7 +251,7 @@ func (r Resources) failed(server string, err error) protocol.ToolResult {
 	return protocol.ErrorResult(err.Error())
 }
 
-// structured is a result whose text is its structure as JSON.
+// structured returns a result whose text is its structure as JSON.
 func structured(v any) protocol.ToolResult {
 	text, err := protocol.Marshal(v)
 	if err != nil {

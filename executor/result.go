@@ -7,38 +7,38 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// Result is what became of one call: what is told of it, and what the layers
-// around the tool want of the turn. The tool failing is IsError, not a Go error.
+// Result is the result of one call together with requests of the middlewares to the
+// turn. A tool's failure is IsError, not a Go error.
 type Result struct {
 	protocol.ToolResult
 	Trace
 }
 
-// Trace is what the layers around a tool say beside its result. None of it leaves
-// the process as it stands here.
+// Trace is what the middlewares report about a call. It is internal and not encoded
+// in this form.
 type Trace struct {
-	// Took is how long the tool itself ran, questions and hooks not counted.
+	// Took is how long the tool itself ran, without questions and hooks.
 	Took          time.Duration
-	RanWith       json.RawMessage               // the input after hooks and the host had their say; nil = as given
-	Breakpoints   []protocol.BreakpointDecision // where the call was stopped, in order of time
+	RanWith       json.RawMessage               // the input after changes by hooks and the host; nil = unchanged
+	Breakpoints   []protocol.BreakpointDecision // decisions at breakpoints, in order of time
 	Denied        *protocol.PermissionDenied    // event to show before the result; nil = none
 	CountDenial   bool                          // add to result.permission_denials
-	Context       []string                      // texts that hooks give the model beside the result
+	Context       []string                      // texts of hooks for the model, in addition to the result
 	Before, After []protocol.Event              // other events to show around the result
-	Stop          *StopTurn                     // non-nil ends the turn after this result
+	Stop          *StopTurn                     // ends the turn after this result; nil = the turn continues
 }
 
-// StopTurn tells why a layer ends the turn.
+// StopTurn says why a middleware ends the turn.
 type StopTurn struct {
 	TerminalReason string            // "hook_stopped", "aborted_tools", "completed", …
 	StopReason     string            // empty = "tool_use"
 	Interrupted    bool              // result is error_during_execution
 	Deferred       *protocol.ToolUse // the call that was deferred (PreToolUse "defer")
-	Err            error             // ends the run, in the place of a result; nil = the turn has one
+	Err            error             // ends the run instead of a result; nil = the turn has a result
 }
 
-// Plain is a result that no layer has added to.
+// Plain returns a result to which no middleware has added anything.
 func Plain(r protocol.ToolResult) Result { return Result{ToolResult: r} }
 
-// failed is a tool error whose text is shown as it is.
+// failed returns a tool error with this text.
 func failed(text string) Result { return Plain(protocol.ErrorResult(text)) }

@@ -14,16 +14,15 @@ import (
 
 const toolSearch = "ToolSearch"
 
-// defaultMatches is max_results of a search that does not say.
+// defaultMatches is the default of max_results.
 const defaultMatches = 5
 
-// ToolSearch is the tool with which the model asks for the definitions of
-// deferred tools: those it has been told only the names of (spec: cli-observed
-// 6).
+// ToolSearch is the tool that returns the definitions of deferred tools, of which
+// the model initially sees only the names (spec: cli-observed 6).
 type ToolSearch struct {
 	// Catalogue lists all tools of the session.
 	Catalogue func(ctx context.Context) ([]protocol.Tool, error)
-	// Deferred tells which of them are; nil = [DeferredByDefault].
+	// Deferred reports whether a tool is deferred; nil = [DeferredByDefault].
 	Deferred func(protocol.Tool) bool
 }
 
@@ -34,8 +33,8 @@ type SearchOutput struct {
 	Total   int      `json:"total_deferred_tools"`
 }
 
-// DeferredByDefault holds for MCP tools and for the built-in ones that the
-// model needs now and then only.
+// DeferredByDefault returns true for MCP tools and for built-in tools that are
+// rarely used.
 func DeferredByDefault(t protocol.Tool) bool {
 	switch t.Name {
 	case "CronCreate", "CronDelete", "CronList", "EnterWorktree", "ExitWorktree", "ListAgents", "Monitor", "NotebookEdit",
@@ -59,7 +58,7 @@ func (s ToolSearch) Tools(context.Context) ([]protocol.Tool, error) {
 	}}, nil
 }
 
-// Execute runs a search; other tools are [ErrUnknownTool].
+// Execute runs a search; for other tools the error is [ErrUnknownTool].
 func (s ToolSearch) Execute(ctx context.Context, call protocol.ToolUse) (Result, error) {
 	if call.Name != toolSearch {
 		return Result{}, ErrUnknownTool
@@ -114,8 +113,8 @@ func searchResult(out SearchOutput) protocol.ToolResult {
 	return protocol.ToolResult{Content: protocol.Content{Blocks: blocks}, Output: out}
 }
 
-// search finds names. `select:` finds loaded tools too: asking for one again
-// does no harm.
+// search finds names. `select:` also finds loaded tools: requesting one again is
+// harmless.
 func search(query string, limit int, all, deferred []protocol.Tool) []string {
 	if names, ok := strings.CutPrefix(query, "select:"); ok {
 		return selected(names, all)
@@ -144,7 +143,7 @@ func search(query string, limit int, all, deferred []protocol.Tool) []string {
 	return matches
 }
 
-// selected are the tools of a comma-separated list, in its order and each once.
+// selected returns the tools of a comma-separated list, in its order and each once.
 func selected(names string, all []protocol.Tool) []string {
 	matches := []string{}
 	for name := range strings.SplitSeq(names, ",") {
@@ -167,9 +166,9 @@ func named(name string, all []protocol.Tool) (protocol.Tool, bool) {
 	return all[i], true
 }
 
-// score says how well words describe a tool: a part of its name counts most,
-// then a piece of the name, then the description. A word with `+` that is not
-// in the name rules the tool out; 0 = no match.
+// score rates how well words describe a tool: a match with a part of its name
+// counts most, then a substring of the name, then the description. A word with `+`
+// that is not in the name excludes the tool; 0 = no match.
 func score(t protocol.Tool, words []string) int {
 	const wholePart, piece, described = 10, 5, 2
 	name := strings.ToLower(t.Name)
@@ -192,7 +191,8 @@ func score(t protocol.Tool, words []string) int {
 	return total
 }
 
-// nameParts cuts a name at underscores, hyphens and capitals, in lower case.
+// nameParts splits a name at underscores, hyphens and capital letters, in lower
+// case.
 func nameParts(name string) []string {
 	var spaced strings.Builder
 	lower := false

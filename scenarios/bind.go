@@ -9,7 +9,7 @@ import (
 	"github.com/claudeless/claudeless/internal/base/diag"
 )
 
-// BindValue reads a pattern and checks that it has the keys of its type.
+// BindValue reads a pattern and checks the keys of its type.
 func (p *Pattern) BindValue(v diag.Value, b *diag.Binding) {
 	if v.Kind == diag.String {
 		b.Hintf(v, fmt.Sprintf("write { type = \"contains\", text = %q }", v.Text), "a pattern must be a table, not a string")
@@ -35,13 +35,14 @@ func (p *Pattern) BindValue(v diag.Value, b *diag.Binding) {
 		keys = []string{"patterns"}
 	case PatternAny:
 	default:
-		return // told
+		return // already reported
 	}
 	checkKeys(v, b, "a pattern of type `"+string(p.Type)+"`", taggedKeys{required: keys, others: []string{"text", "pattern", "patterns"}})
 }
 
-// bindPlain reads the pattern that nearly all rules have, a type and its text, and
-// reports whether v is one. It does without reflection: scenarios have thousands.
+// bindPlain reads the most common form of a pattern, a type and its text, and
+// reports whether v has that form. It avoids reflection, because scenarios may have
+// thousands of patterns.
 func (p *Pattern) bindPlain(v diag.Value) bool {
 	if v.Kind != diag.Table {
 		return false
@@ -62,7 +63,7 @@ func (p *Pattern) bindPlain(v diag.Value) bool {
 	return true
 }
 
-// bindNot reads the one type whose `pattern` is a pattern.
+// bindNot reads the only type whose `pattern` is a pattern.
 func bindNot(p *Pattern, v diag.Value, b *diag.Binding) {
 	var n struct {
 		Type    PatternType `toml:"type"`
@@ -114,7 +115,8 @@ func (t *Canned) BindValue(v diag.Value, b *diag.Binding) {
 	}
 }
 
-// BindValue reads a step and checks that `blocks` stands alone.
+// BindValue reads a step and checks that `blocks` is not combined with other
+// content.
 func (s *Step) BindValue(v diag.Value, b *diag.Binding) {
 	type plain Step
 	b.Into(v, (*plain)(s))
@@ -128,7 +130,7 @@ func (s *Step) BindValue(v diag.Value, b *diag.Binding) {
 	}
 }
 
-// BindValue reads a frame and checks that it is one thing.
+// BindValue reads a frame and checks that it has exactly one kind of content.
 func (f *Frame) BindValue(v diag.Value, b *diag.Binding) {
 	type plain Frame
 	b.Into(v, (*plain)(f))
@@ -141,20 +143,20 @@ func (f *Frame) BindValue(v diag.Value, b *diag.Binding) {
 	if n != 1 {
 		b.Errorf(v, "a frame has one of `json`, `line` and `stderr`")
 	}
-	if at, ok := v.Field("json"); ok && !typed(f.JSON) {
+	if at, ok := v.Field("json"); ok && !hasType(f.JSON) {
 		b.Errorf(at, "`json` must be an object with a `type`")
 	}
 }
 
-// typed tells whether raw is an object with a `type`.
-func typed(raw json.RawMessage) bool {
+// hasType reports whether raw is an object with a `type`.
+func hasType(raw json.RawMessage) bool {
 	var object struct {
 		Type string `json:"type"`
 	}
 	return json.Unmarshal(raw, &object) == nil && object.Type != ""
 }
 
-// BindValue reads the keys that the block's type has.
+// BindValue reads the keys of the block's type.
 func (k *Block) BindValue(v diag.Value, b *diag.Binding) {
 	kind, _ := v.Field("type")
 	switch BlockType(kind.Text) {
@@ -207,7 +209,7 @@ func (k *Block) BindValue(v diag.Value, b *diag.Binding) {
 		}
 		b.Into(v, &t)
 		k.Type, k.JSON = t.Type, t.JSON
-		if at, ok := v.Field("json"); ok && !typed(t.JSON) {
+		if at, ok := v.Field("json"); ok && !hasType(t.JSON) {
 			b.Errorf(at, "`json` must be an object with a `type`")
 		}
 	default:
@@ -226,7 +228,7 @@ func (k *Block) BindValue(v diag.Value, b *diag.Binding) {
 	}
 }
 
-// BindValue reads a pace and checks that a token comes at all.
+// BindValue reads the pace of a stream and checks that the speed is not too low.
 func (s *Stream) BindValue(v diag.Value, b *diag.Binding) {
 	type plain Stream
 	b.Into(v, (*plain)(s))
@@ -236,7 +238,7 @@ func (s *Stream) BindValue(v diag.Value, b *diag.Binding) {
 	}
 }
 
-// bindResult reads the keys of the result of a tool that the API runs.
+// bindResult reads the keys of a server tool's result.
 func (k *Block) bindResult(v diag.Value, b *diag.Binding) {
 	var t struct {
 		Type      BlockType       `toml:"type" enum:"web_search_tool_result,web_fetch_tool_result,code_execution_tool_result,bash_code_execution_tool_result,text_editor_code_execution_tool_result,tool_search_tool_result"`

@@ -17,8 +17,8 @@ import (
 	"github.com/claudeless/claudeless/scenarios/internal/toolname"
 )
 
-// Compile makes a scenario that was built in Go ready for [NewEngine], and says
-// everything that is wrong with it. Loading has done it for those from files.
+// Compile prepares a scenario that was built in Go for [NewEngine] and returns all
+// its problems. Scenarios from files are already compiled.
 func (s *Scenario) Compile() error {
 	var found diag.List
 	s.source = &fill.Source{Index: diag.IndexTOML("", nil), Dir: ".", Templates: s.Templates == nil || *s.Templates}
@@ -28,13 +28,13 @@ func (s *Scenario) Compile() error {
 	return found.Err()
 }
 
-// compiler checks one file after it was bound and compiles what is in it.
+// compiler checks one bound file and compiles its expressions.
 type compiler struct{ *fill.Checker }
 
 func (c *compiler) scenario(s *Scenario) {
 	c.identity(s)
 	if s.DefaultResponse != nil {
-		c.In("default_response", func() { c.response(s.DefaultResponse) })
+		c.WithStep("default_response", func() { c.response(s.DefaultResponse) })
 	}
 	c.Path = append(c.Path, "responses", 0)
 	for i := range s.Responses {
@@ -42,33 +42,33 @@ func (c *compiler) scenario(s *Scenario) {
 		c.rule(&s.Responses[i], i)
 	}
 	c.Path = c.Path[:0]
-	c.In("breakpoints", func() {
+	c.WithStep("breakpoints", func() {
 		for i := range s.Breakpoints {
-			c.In(i, func() { c.breakpoint(&s.Breakpoints[i], i) })
+			c.WithStep(i, func() { c.breakpoint(&s.Breakpoints[i], i) })
 		}
 	})
-	c.In("mcp", func() {
-		c.In("sampling", func() { c.sampling(s.MCP.Sampling) })
+	c.WithStep("mcp", func() {
+		c.WithStep("sampling", func() { c.sampling(s.MCP.Sampling) })
 	})
-	c.In("expect", func() {
+	c.WithStep("expect", func() {
 		for i := range s.Expect {
-			c.In(i, func() { c.expectation(s, &s.Expect[i]) })
+			c.WithStep(i, func() { c.expectation(s, &s.Expect[i]) })
 		}
 	})
 }
 
-// identity checks the keys whose values have a form of their own.
+// identity checks the keys whose values have a special form.
 func (c *compiler) identity(s *Scenario) {
 	if s.SessionID != "" {
 		id, ok := normalUUID(s.SessionID)
 		if !ok {
-			c.In("session_id", func() { c.Errorf("invalid session_id %q: must be a valid UUID", s.SessionID) })
+			c.WithStep("session_id", func() { c.Errorf("invalid session_id %q: must be a valid UUID", s.SessionID) })
 		}
 		s.SessionID = id
 	}
 	if s.LaunchTimestamp != "" {
 		if _, err := time.Parse(time.RFC3339, s.LaunchTimestamp); err != nil {
-			c.In("launch_timestamp", func() {
+			c.WithStep("launch_timestamp", func() {
 				c.Errorf("invalid launch_timestamp %q: must be RFC 3339 with a zone, e.g. 2026-01-15T10:30:00Z", s.LaunchTimestamp)
 			})
 		}
@@ -77,15 +77,15 @@ func (c *compiler) identity(s *Scenario) {
 		mode, ok := permissionMode(s.PermissionMode)
 		if !ok {
 			known := []string{"default", "plan", "acceptEdits", "bypassPermissions", "dontAsk", "auto", "delegate"}
-			c.In("permission_mode", func() {
-				c.Hintf(diag.MeantHint(s.PermissionMode, known), "invalid permission_mode %q: must be one of %s", s.PermissionMode, strings.Join(known, ", "))
+			c.WithStep("permission_mode", func() {
+				c.Hintf(diag.DidYouMean(s.PermissionMode, known), "invalid permission_mode %q: must be one of %s", s.PermissionMode, strings.Join(known, ", "))
 			})
 		}
 		s.PermissionMode = mode
 	}
 }
 
-// permissionMode accepts both spellings and returns the real CLI's.
+// permissionMode accepts both spellings and returns that of the real CLI.
 func permissionMode(s string) (string, bool) {
 	mode, ok := map[string]string{
 		"default": "default", "manual": "default", "delegate": "delegate", "acceptedits": "acceptEdits",
@@ -99,7 +99,7 @@ func (c *compiler) rule(r *Rule, i int) {
 	r.groups = groupsOf(r.match.GroupNames())
 	c.Groups = r.groups
 	if r.Once && r.MaxMatches != nil {
-		c.In("once", func() { c.Errorf("cannot set both `once` and `max_matches` in one rule") })
+		c.WithStep("once", func() { c.Errorf("cannot set both `once` and `max_matches` in one rule") })
 	}
 	c.answer(r.When, r.Response, r.Failure)
 	names := slices.Clone(r.match.GroupNames())
@@ -119,30 +119,30 @@ func (c *compiler) rule(r *Rule, i int) {
 func (c *compiler) answer(when string, r *Response, f *Failure) {
 	c.Condition(when)
 	c.failure(f)
-	// Most responses are a plain text, and most scenarios big ones of them.
+	// Most responses are plain text, and large scenarios have many of them.
 	if r == nil || (len(r.Steps) == 0 && len(r.ToolCalls) == 0 && r.StructuredOutput == nil && !eval.HasTemplate(r.Text)) {
 		return
 	}
-	c.In("response", func() { c.response(r) })
+	c.WithStep("response", func() { c.response(r) })
 }
 
 func (c *compiler) failure(f *Failure) {
 	if f != nil {
-		c.In("failure", func() {
-			c.In("message", func() { c.Template(f.Message) })
-			c.In("partial_text", func() { c.Template(f.PartialText) })
+		c.WithStep("failure", func() {
+			c.WithStep("message", func() { c.Template(f.Message) })
+			c.WithStep("partial_text", func() { c.Template(f.PartialText) })
 		})
 	}
 }
 
 func (c *compiler) response(r *Response) {
-	c.In("text", func() { c.responseText(r.Text) })
+	c.WithStep("text", func() { c.responseText(r.Text) })
 	c.calls(r.ToolCalls)
-	c.In("structured_output", func() { c.Data(r.StructuredOutput) })
+	c.WithStep("structured_output", func() { c.Data(r.StructuredOutput) })
 	c.steps(r.Steps)
 }
 
-// responseText compiles a text that may stand for the whole response.
+// responseText compiles a text that may be the whole response.
 func (c *compiler) responseText(text string) {
 	if _, ok := c.Source.Index.Lookup(c.Path); !ok {
 		saved := c.Path
@@ -155,9 +155,9 @@ func (c *compiler) responseText(text string) {
 }
 
 func (c *compiler) steps(steps []Step) {
-	c.In("steps", func() {
+	c.WithStep("steps", func() {
 		for i := range steps {
-			c.In(i, func() { c.step(&steps[i]) })
+			c.WithStep(i, func() { c.step(&steps[i]) })
 		}
 	})
 }
@@ -165,32 +165,32 @@ func (c *compiler) steps(steps []Step) {
 func (c *compiler) step(s *Step) {
 	c.Condition(s.When)
 	c.failure(s.Failure)
-	c.In("thinking", func() { c.Template(s.Thinking) })
-	c.In("text", func() { c.Template(s.Text) })
+	c.WithStep("thinking", func() { c.Template(s.Thinking) })
+	c.WithStep("text", func() { c.Template(s.Text) })
 	c.calls(s.ToolCalls)
-	c.In("structured_output", func() { c.Data(s.StructuredOutput) })
-	c.In("frames", func() {
+	c.WithStep("structured_output", func() { c.Data(s.StructuredOutput) })
+	c.WithStep("frames", func() {
 		for i := range s.Frames {
 			f := &s.Frames[i]
-			c.In(i, func() {
-				c.In("json", func() { c.Data(f.JSON) })
-				c.In("line", func() { c.Template(f.Line) })
-				c.In("stderr", func() { c.Template(f.Stderr) })
+			c.WithStep(i, func() {
+				c.WithStep("json", func() { c.Data(f.JSON) })
+				c.WithStep("line", func() { c.Template(f.Line) })
+				c.WithStep("stderr", func() { c.Template(f.Stderr) })
 			})
 		}
 	})
-	c.In("blocks", func() {
+	c.WithStep("blocks", func() {
 		for i := range s.Blocks {
 			b := &s.Blocks[i]
-			c.In(i, func() { c.block(b) })
+			c.WithStep(i, func() { c.block(b) })
 		}
 	})
 }
 
 func (c *compiler) calls(calls []ToolCall) {
-	c.In("tool_calls", func() {
+	c.WithStep("tool_calls", func() {
 		for i := range calls {
-			c.In(i, func() { c.call(&calls[i]) })
+			c.WithStep(i, func() { c.call(&calls[i]) })
 		}
 	})
 }
@@ -200,26 +200,26 @@ func (c *compiler) canned(t *Canned) {
 		c.Template(t.Text)
 		return
 	}
-	c.In("$file", func() { c.TextFile(t.File) })
+	c.WithStep("$file", func() { c.TextFile(t.File) })
 }
 
 func (c *compiler) call(t *ToolCall) {
-	c.In("input", func() { c.Data(t.Input) })
+	c.WithStep("input", func() { c.Data(t.Input) })
 	if t.Result != nil {
-		c.In("result", func() { c.canned(t.Result) })
+		c.WithStep("result", func() { c.canned(t.Result) })
 	}
 	if t.Expect != nil {
 		c.pattern(t.Expect, "expect")
-		c.In("expect", func() { t.at = c.Source.Index.Pos(c.Path) })
+		c.WithStep("expect", func() { t.at = c.Source.Index.Pos(c.Path) })
 	}
 	if t.Subagent != nil {
-		c.In("subagent", func() { c.steps(t.Subagent.Steps) })
+		c.WithStep("subagent", func() { c.steps(t.Subagent.Steps) })
 	}
 }
 
-// has tells whether the current table has a key, be its value right or wrong.
-func (c *compiler) has(key string) (ok bool) {
-	c.In(key, func() { _, ok = c.Source.Index.Lookup(c.Path) })
+// hasKey reports whether the current table has a key, even with an invalid value.
+func (c *compiler) hasKey(key string) (ok bool) {
+	c.WithStep(key, func() { _, ok = c.Source.Index.Lookup(c.Path) })
 	return ok
 }
 
@@ -244,36 +244,36 @@ func (c *compiler) expectation(s *Scenario, e *Expectation) {
 		}
 	}
 	switch {
-	case len(kinds) == 0 && !c.has("tool") && !c.has("prompt"):
+	case len(kinds) == 0 && !c.hasKey("tool") && !c.hasKey("prompt"):
 		c.Errorf("an expectation needs `tool` or `prompt`")
 	case len(kinds) > 1:
-		c.In(kinds[1], func() { c.Errorf("an expectation has either `%s` or `%s`", kinds[0], kinds[1]) })
+		c.WithStep(kinds[1], func() { c.Errorf("an expectation has either `%s` or `%s`", kinds[0], kinds[1]) })
 	}
 	if e.Input != nil && e.Tool == "" {
-		c.In("input", func() { c.Errorf("`input` needs `tool`") })
+		c.WithStep("input", func() { c.Errorf("`input` needs `tool`") })
 	}
 	if e.OAuth != nil {
-		c.In("oauth", func() { c.oauthExpectation(e) })
+		c.WithStep("oauth", func() { c.oauthExpectation(e) })
 	}
 	if e.Never && e.Times != nil {
-		c.In("times", func() { c.Errorf("`times` cannot be combined with `never`") })
+		c.WithStep("times", func() { c.Errorf("`times` cannot be combined with `never`") })
 	}
 	if e.Prompt != nil {
 		e.prompt = c.pattern(e.Prompt, "prompt")
 	}
 	if e.Rule != nil && !c.isRule(s, *e.Rule) {
-		c.In("rule", func() { c.Errorf("no rule begins in line %d", *e.Rule) })
+		c.WithStep("rule", func() { c.Errorf("no rule begins in line %d", *e.Rule) })
 	}
 	if e.MCP != nil {
-		c.In("mcp", func() { c.serverExpectation(e.MCP) })
+		c.WithStep("mcp", func() { c.serverExpectation(e.MCP) })
 	}
 	if e.Request != nil {
-		c.In("request", func() { c.glob("model", e.Request.Model) })
+		c.WithStep("request", func() { c.glob("model", e.Request.Model) })
 	}
-	for _, form := range toolname.Forms(e.Tool) {
+	for _, form := range toolname.Globs(e.Tool) {
 		t, err := match.Glob(form)
 		if err != nil {
-			c.In("tool", func() { c.Errorf("%v", err) })
+			c.WithStep("tool", func() { c.Errorf("%v", err) })
 			break
 		}
 		e.tools = append(e.tools, t)
@@ -291,9 +291,9 @@ func (c *compiler) serverExpectation(m *ExpectMCP) {
 	}
 	switch logs := m.Log != "" || m.Level != ""; {
 	case logs && m.Progress != "":
-		c.In(log, func() { c.Errorf("an expectation has either `progress` or `%s`", log) })
+		c.WithStep(log, func() { c.Errorf("an expectation has either `progress` or `%s`", log) })
 	case logs && m.Tool != "":
-		c.In("tool", func() { c.Errorf("a log message belongs to no tool") })
+		c.WithStep("tool", func() { c.Errorf("a log message belongs to no tool") })
 	}
 }
 
@@ -303,15 +303,15 @@ func (c *compiler) oauthExpectation(e *Expectation) {
 	c.glob("client", o.Client)
 	switch {
 	case o.Count != nil && (e.Times != nil || e.Never):
-		c.In("count", func() { c.Errorf("`count` cannot be combined with `times` or `never`") })
+		c.WithStep("count", func() { c.Errorf("`count` cannot be combined with `times` or `never`") })
 	case o.Grant != "" && o.Request != "" && o.Request != "token":
-		c.In("grant", func() { c.Errorf("`grant` is part of token requests only") })
+		c.WithStep("grant", func() { c.Errorf("`grant` is part of token requests only") })
 	case o.Count != nil:
 		e.Times = o.Count
 	}
 }
 
-// isRule tells whether a rule of the file, or one of its turns, begins in a line.
+// isRule reports whether a rule of the file, or one of its turns, begins at a line.
 func (c *compiler) isRule(s *Scenario, line int) bool {
 	for i, r := range s.Responses {
 		if c.Source.Index.Pos(diag.Path{"responses", i}).Line == line {
@@ -328,13 +328,13 @@ func (c *compiler) isRule(s *Scenario, line int) bool {
 
 func (c *compiler) glob(key, text string) {
 	if _, err := match.Glob(text); err != nil {
-		c.In(key, func() { c.Errorf("%v", err) })
+		c.WithStep(key, func() { c.Errorf("%v", err) })
 	}
 }
 
-// pattern compiles the pattern under key.
+// pattern compiles the pattern at key.
 func (c *compiler) pattern(p *Pattern, key string) (t match.Text) {
-	c.In(key, func() {
+	c.WithStep(key, func() {
 		var err error
 		var bad diag.Path
 		if t, bad, err = compilePattern(p, nil); err != nil {
@@ -350,32 +350,32 @@ func (c *compiler) pattern(p *Pattern, key string) (t match.Text) {
 func (c *compiler) breakpoint(k *Breakpoint, i int) {
 	k.at, k.index, k.source, k.lib = c.Source.Index.Pos(c.Path), i, c.Source, c.Library
 	k.Phase = cmp.Or(k.Phase, BreakBefore)
-	c.Groups = fill.AtBreakpoint
+	c.Groups = fill.BreakpointGroups
 	defer func() { c.Groups = "" }()
 	for _, form := range k.Names() {
 		if _, err := match.Glob(form); err != nil {
-			c.In("tool", func() { c.Errorf("%v", err) })
+			c.WithStep("tool", func() { c.Errorf("%v", err) })
 			break
 		}
 	}
 	c.Condition(k.When)
-	c.In("input", func() {
+	c.WithStep("input", func() {
 		c.Data(k.Input)
-		var text string // none at all is left to others
+		var text string // a missing text is reported elsewhere
 		table := len(k.Input) == 0 || bytes.HasPrefix(k.Input, []byte("{"))
 		if !table && (!c.Source.Templates || json.Unmarshal(k.Input, &text) != nil || !eval.HasTemplate(text)) {
 			c.Errorf("`input` must be a table, or one template that gives one")
 		}
 	})
-	c.In("result", func() { c.Data(k.Result) })
-	c.In("message", func() { c.Template(k.Message) })
-	c.In("replacement", func() { c.Template(k.Replacement) })
+	c.WithStep("result", func() { c.Data(k.Result) })
+	c.WithStep("message", func() { c.Template(k.Message) })
+	c.WithStep("replacement", func() { c.Template(k.Replacement) })
 }
 
 // sampling compiles the answers to sampling requests.
 func (c *compiler) sampling(all []Sampling) {
 	for i := range all {
-		c.In(i, func() {
+		c.WithStep(i, func() {
 			a := &all[i]
 			a.compiledRule = compiledRule{source: c.Source, index: i, match: match.Any()}
 			if a.Pattern != nil {
@@ -383,29 +383,29 @@ func (c *compiler) sampling(all []Sampling) {
 			}
 			a.groups = groupsOf(a.match.GroupNames())
 			c.Groups = a.groups
-			c.In("text", func() { c.Template(a.Text) })
-			c.In("error", func() { c.Template(a.Error) })
+			c.WithStep("text", func() { c.Template(a.Text) })
+			c.WithStep("error", func() { c.Template(a.Error) })
 			c.Groups = ""
 		})
 	}
 }
 
 func (c *compiler) block(b *Block) {
-	c.In("text", func() { c.Template(b.Text) })
-	c.In("thinking", func() { c.Template(b.Thinking) })
-	c.In("citations", func() { c.Data(b.Citations) })
-	c.In("content", func() { c.Data(b.Content) })
-	c.In("json", func() { c.Data(b.JSON) })
+	c.WithStep("text", func() { c.Template(b.Text) })
+	c.WithStep("thinking", func() { c.Template(b.Thinking) })
+	c.WithStep("citations", func() { c.Data(b.Citations) })
+	c.WithStep("content", func() { c.Data(b.Content) })
+	c.WithStep("json", func() { c.Data(b.JSON) })
 	c.call(&b.ToolCall)
 	if b.Type == BlockServer {
-		b.at = c.Source.Index.Pos(c.Path) // its id is made of its place
+		b.at = c.Source.Index.Pos(c.Path) // its id is derived from its position
 	}
 }
 
 // normalUUID returns a UUID in lower case with hyphens.
 func normalUUID(s string) (string, bool) {
 	id, err := uuid.Parse(s)
-	if err != nil || len(s) != 36 && len(s) != 32 { // other forms are read as well
+	if err != nil || len(s) != 36 && len(s) != 32 { // other forms are parsed as well
 		return s, false
 	}
 	return id.String(), true

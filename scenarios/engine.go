@@ -17,54 +17,55 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// EngineOptions are what an engine is told beside the scenario. The zero value
+// EngineOptions configure an engine in addition to the scenario. The zero value
 // works.
 type EngineOptions struct {
-	// Env is `env` in expressions, as "K=V"; of two equal keys the last wins.
+	// Env is `env` in expressions, as "K=V"; of duplicate keys the last counts.
 	Env []string
-	// Args is `args` in expressions: the arguments of the program as given.
+	// Args is `args` in expressions: the arguments of the program.
 	Args []string
 	// CWD is `cwd` in expressions.
 	CWD string
-	// Claims are those of the other engines of the run; nil = there are none.
+	// Claims is shared with the other engines of the run; nil = there are no
+	// others.
 	Claims Claims
-	// Failure strikes every answer that has none of its own; nil = nothing does.
+	// Failure applies to every answer without a failure of its own; nil = none.
 	Failure *Failure
 }
 
-// Claims says which engine of a run has a rule that answers once.
+// Claims records which engine of a run has used a rule with `once`.
 type Claims interface {
-	// Take takes a rule by its name and place, for good; false = it has been taken.
+	// Take claims a rule by its name and position, permanently; false = it is
+	// already claimed.
 	Take(rule string) (bool, error)
 }
 
-// Engine answers the requests of one session. It is for one goroutine at a
-// time.
+// Engine answers the requests of one session. It is not safe for concurrent use.
 type Engine struct {
 	s   *Scenario
 	o   EngineOptions
 	env map[string]string
 
-	turns   int         // prompts of the user so far
-	counts  map[int]int // matches by rule
-	active  *sequence   // nil = no turn is expected
-	left    *sequence   // what the last prompt broke off; nil = nothing
-	running *response   // nil = nothing to go on with
-	seen    Seen
-	missed  []ExpectationResult // results that a call's `expect` did not match
-	script  *matchedRule        // answers the first prompt of a sub-agent; nil = the rules do
-	agents  agents
+	turns         int             // number of user prompts so far
+	counts        map[int]int     // matches by rule
+	active        *activeSequence // nil = no turn is expected
+	endedSequence *activeSequence // the sequence that the last prompt ended; nil = none
+	running       *activeResponse // nil = no response to continue
+	record        RunRecord
+	unmetResults  []ExpectationResult // results that did not match the `expect` of their call
+	script        *matchedRule        // answers the first prompt of a sub-agent; nil = the rules do
+	agents        agents
 }
 
-// sequence is a rule whose turns are expected next.
-type sequence struct {
+// activeSequence is a rule whose next turn is expected.
+type activeSequence struct {
 	rule   int
-	next   int               // the turn that is expected
+	next   int               // index of the expected turn
 	groups map[string]string // named captures of the prompts so far
 }
 
-// NewEngine makes an engine at the beginning of a session. A scenario that was
-// built in Go is compiled first; NewEngine panics when it is not valid.
+// NewEngine makes an engine for a new session. A scenario that was built in Go is
+// compiled first; NewEngine panics if it is not valid.
 func NewEngine(s *Scenario, o EngineOptions) *Engine {
 	if s.library == nil {
 		if err := s.Compile(); err != nil {
@@ -80,22 +81,23 @@ func NewEngine(s *Scenario, o EngineOptions) *Engine {
 	return e
 }
 
-// ScriptError is an expression or a template of a rule that failed while it ran.
+// ScriptError reports that an expression or a template of a rule failed at run
+// time.
 type ScriptError struct {
 	Rule RuleRef
 	Err  error
 }
 
-// Error names the rule, then what failed.
+// Error returns the name of the rule and the error.
 func (e *ScriptError) Error() string { return e.Rule.String() + ": " + e.Err.Error() }
 
-// Unwrap gives what failed.
+// Unwrap returns the error.
 func (e *ScriptError) Unwrap() error { return e.Err }
 
-// Next answers one request. The error is a [*ScriptError] for expressions that fail
-// while they run, or that of a done ctx; what the scenario scripts is never an error.
+// Next answers one request. The error is a [*ScriptError] if an expression fails,
+// or the error of ctx; a scripted failure is never an error.
 func (e *Engine) Next(ctx context.Context, r Request) (Reply, error) {
-	ctx = eval.Together(ctx)
+	ctx = eval.WithSharedLimit(ctx)
 	reply, err := e.next(ctx, r)
 	if err == nil && reply.Failure == nil {
 		reply.Failure = e.o.Failure
@@ -109,7 +111,7 @@ func (e *Engine) next(ctx context.Context, r Request) (Reply, error) {
 		return Reply{}, err
 	}
 	if r.Side != "" {
-		return Reply{Blocks: []protocol.Block{protocol.Text(e.beside(r.Side))}}, nil
+		return Reply{Blocks: []protocol.Block{protocol.Text(e.answerSide(r.Side))}}, nil
 	}
 	if r.Results != nil {
 		return e.resume(ctx, r)
@@ -120,7 +122,7 @@ func (e *Engine) next(ctx context.Context, r Request) (Reply, error) {
 	e.running = nil
 	h, err := e.scripted(r), error(nil)
 	if h == nil {
-		h, err = e.find(ctx, r)
+		h, err = e.selectAnswer(ctx, r)
 	}
 	if err != nil {
 		return Reply{}, err
@@ -140,8 +142,8 @@ func (e *Engine) next(ctx context.Context, r Request) (Reply, error) {
 	return reply, e.fail(ctx, h, &reply)
 }
 
-// beside answers a request beside the conversation.
-func (e *Engine) beside(kind string) string {
+// answerSide answers a request outside the conversation.
+func (e *Engine) answerSide(kind string) string {
 	if text, ok := e.s.API.SideText(kind); ok {
 		return text
 	}
@@ -165,7 +167,7 @@ func (e *Engine) fail(ctx context.Context, h *matchedRule, reply *Reply) error {
 	return nil
 }
 
-// resume goes on with the active response after its tool calls.
+// resume continues the active response after its tool calls.
 func (e *Engine) resume(ctx context.Context, r Request) (Reply, error) {
 	run := e.running
 	if run == nil {
@@ -187,24 +189,24 @@ func (e *Engine) resume(ctx context.Context, r Request) (Reply, error) {
 	return reply, nil
 }
 
-// find decides what answers a prompt and counts it.
-func (e *Engine) find(ctx context.Context, r Request) (*matchedRule, error) {
+// selectAnswer selects the answer to a prompt and counts the match.
+func (e *Engine) selectAnswer(ctx context.Context, r Request) (*matchedRule, error) {
 	vars := e.vars(r)
 	if !r.Injected {
-		e.left = nil
+		e.endedSequence = nil
 	}
 	if e.active != nil && (!r.Injected || r.Notice) {
-		h, err := e.turn(ctx, r.Prompt, vars)
+		h, err := e.tryTurn(ctx, r.Prompt, vars)
 		if h != nil || err != nil {
 			return h, err
 		}
 		if !r.Injected {
-			e.left, e.active = e.active, nil
+			e.endedSequence, e.active = e.active, nil
 		}
 	}
 	for i := range e.s.candidates(r.Prompt) {
 		rule := &e.s.Responses[i]
-		if rule.spent(e.counts[i]) {
+		if rule.usedUp(e.counts[i]) {
 			continue
 		}
 		c, ok := rule.match.Match(r.Prompt)
@@ -224,7 +226,7 @@ func (e *Engine) find(ctx context.Context, r Request) (*matchedRule, error) {
 		}
 		e.counts[i]++
 		if len(rule.Turns) > 0 && !r.Injected {
-			e.active = &sequence{rule: i, groups: sc.Named()}
+			e.active = &activeSequence{rule: i, groups: sc.Named()}
 		}
 		return &matchedRule{ref: e.ref(i, -1), rule: i, turn: -1, response: rule.Response, failure: rule.Failure, scope: sc}, nil
 	}
@@ -235,13 +237,13 @@ func (e *Engine) find(ctx context.Context, r Request) (*matchedRule, error) {
 	return &matchedRule{ref: e.defaultRef(), rule: -1, turn: -1, response: e.s.DefaultResponse, scope: sc}, nil
 }
 
-// spent tells whether a rule that has answered so often in a session may not do
-// so again.
-func (r *Rule) spent(count int) bool {
+// usedUp reports whether a rule that has answered count times in a session may not
+// answer again.
+func (r *Rule) usedUp(count int) bool {
 	return r.MaxMatches != nil && count >= *r.MaxMatches || r.Once && count > 0
 }
 
-// claim takes a rule that answers once in a run.
+// claim claims a rule that answers once in a run.
 func (e *Engine) claim(rule int) (bool, error) {
 	if !e.s.Responses[rule].Once || e.o.Claims == nil {
 		return true, nil
@@ -249,8 +251,8 @@ func (e *Engine) claim(rule int) (bool, error) {
 	return e.o.Claims.Take(e.ref(rule, -1).String())
 }
 
-// turn tries the turn that is expected next; nil = the prompt is another one.
-func (e *Engine) turn(ctx context.Context, prompt string, vars map[string]any) (*matchedRule, error) {
+// tryTurn tries the expected turn; nil = the prompt does not match it.
+func (e *Engine) tryTurn(ctx context.Context, prompt string, vars map[string]any) (*matchedRule, error) {
 	at := *e.active
 	turns := e.s.Responses[at.rule].Turns
 	turn := &turns[at.next]
@@ -265,7 +267,7 @@ func (e *Engine) turn(ctx context.Context, prompt string, vars map[string]any) (
 	} else if !ok {
 		return nil, nil
 	}
-	e.active = &sequence{rule: at.rule, next: at.next + 1, groups: sc.Named()}
+	e.active = &activeSequence{rule: at.rule, next: at.next + 1, groups: sc.Named()}
 	if e.active.next == len(turns) {
 		e.active = nil
 	}
@@ -285,7 +287,7 @@ func (e *Engine) scope(r *compiledRule, c match.Captures, vars map[string]any) *
 	return &fill.Scope{Library: e.s.library, Source: r.source, Groups: r.groups, Match: groups, Vars: vars}
 }
 
-// vars are the variables of a request, without match and results.
+// vars returns the variables of a request, without match and results.
 func (e *Engine) vars(r Request) map[string]any {
 	v := r.Vars
 	session := v.Session
@@ -313,7 +315,7 @@ func (e *Engine) defaultRef() RuleRef {
 	return RuleRef{Name: defaultName, File: pos.File, Line: pos.Line}
 }
 
-// ref names a rule, or one of its turns when turn is not negative.
+// ref returns the name of a rule, or of one of its turns if turn is not negative.
 func (e *Engine) ref(rule, turn int) RuleRef {
 	r := &e.s.Responses[rule]
 	ref := RuleRef{Name: ruleName(rule)}
@@ -327,8 +329,8 @@ func (e *Engine) ref(rule, turn int) RuleRef {
 	return ref
 }
 
-// results is what expressions see of results. Their content is decoded only
-// where something asks for it.
+// results converts results for expressions. Their content is decoded only if an
+// expression uses it.
 func (e *Engine) results(results []Result) []fill.Result {
 	vars := make([]fill.Result, len(results))
 	for i, r := range results {
@@ -344,14 +346,14 @@ func (e *Engine) results(results []Result) []fill.Result {
 	return vars
 }
 
-// checkResult records a result that its call's `expect` does not match.
+// checkResult records a result that does not match the `expect` of its call.
 func (e *Engine) checkResult(c expectedResult, r Result) {
 	t, _, err := compilePattern(c.pattern, nil)
 	if err != nil {
 		return
 	}
 	if _, ok := t.Match(r.Text); !ok {
-		e.missed = append(e.missed, ExpectationResult{
+		e.unmetResults = append(e.unmetResults, ExpectationResult{
 			At:   c.at,
 			Text: fmt.Sprintf("expected the result of %s to match %s: %s; the result is %s", c.tool, c.pattern, t.Explain(r.Text, e.s.excerpts), e.s.excerpts.clip(r.Text)),
 		})
@@ -359,21 +361,21 @@ func (e *Engine) checkResult(c expectedResult, r Result) {
 }
 
 // ObserveCall records a tool call of the run, by its canonical name.
-func (e *Engine) ObserveCall(name string, input json.RawMessage) { e.seen.Call(name, input) }
+func (e *Engine) ObserveCall(name string, input json.RawMessage) { e.record.Call(name, input) }
 
 // ObservePrompt records a prompt of the run.
-func (e *Engine) ObservePrompt(text string) { e.seen.Prompt(text) }
+func (e *Engine) ObservePrompt(text string) { e.record.Prompt(text) }
 
-// Seen is what the run of the engine has done so far; what the engine cannot see
-// itself may be added to it.
-func (e *Engine) Seen() *Seen { return &e.seen }
+// RunRecord returns the record of the run; events that the engine cannot observe may be
+// added to it.
+func (e *Engine) RunRecord() *RunRecord { return &e.record }
 
-// Unmet says which expectations the run so far does not fulfil: results that
-// did not match their call's `expect`, then the [[expect]] blocks in file
-// order. Each is one line, with its place where that is known.
+// Unmet describes the expectations that the run has not met so far: results that
+// did not match the `expect` of their call, then the [[expect]] blocks in file
+// order. Each is one line, with its position if known.
 func (e *Engine) Unmet() []string {
 	var unmet []string
-	for _, j := range append(e.Misses(), e.s.Judge(&e.seen)...) {
+	for _, j := range append(e.UnmetResults(), e.s.CheckExpectations(&e.record)...) {
 		if !j.Met {
 			unmet = append(unmet, j.String())
 		}
@@ -381,17 +383,17 @@ func (e *Engine) Unmet() []string {
 	return unmet
 }
 
-// agents are the engines of sub-agents, for the misses of their calls. Agents
-// may start at the same time.
+// agents holds the engines of sub-agents, whose unmet expectations are collected.
+// Agents may start concurrently.
 type agents struct {
 	mu   sync.Mutex
 	list []*Engine
 }
 
-// Subagent makes the engine of a sub-agent, which is a session of its own: its
-// first prompt is answered by the script, everything else by the rules. A nil
-// script, or one without steps, leaves all to the rules. It may be called from
-// many goroutines.
+// Subagent makes the engine of a sub-agent, which is a separate session: the script
+// answers its first prompt, the rules answer everything else. Without a script, or
+// with one without steps, the rules answer everything. It may be called from many
+// goroutines.
 func (e *Engine) Subagent(s *protocol.SubagentScript) *Engine {
 	sub := &Engine{s: e.s, o: e.o, env: e.env, counts: map[int]int{}}
 	if s != nil {
@@ -405,20 +407,20 @@ func (e *Engine) Subagent(s *protocol.SubagentScript) *Engine {
 	return sub
 }
 
-// Misses are the results that a call's `expect` did not match, those of
-// sub-agents after our own.
-func (e *Engine) Misses() []ExpectationResult {
-	misses := slices.Clone(e.missed)
+// UnmetResults returns the results that did not match the `expect` of their call,
+// including those of sub-agents.
+func (e *Engine) UnmetResults() []ExpectationResult {
+	misses := slices.Clone(e.unmetResults)
 	e.agents.mu.Lock()
 	defer e.agents.mu.Unlock()
 	for _, sub := range e.agents.list {
-		misses = append(misses, sub.Misses()...)
+		misses = append(misses, sub.UnmetResults()...)
 	}
 	return misses
 }
 
-// scripted answers the first prompt of a scripted sub-agent; nil = it is none,
-// or a later prompt.
+// scripted returns the answer to the first prompt of a scripted sub-agent; nil for
+// other prompts.
 func (e *Engine) scripted(r Request) *matchedRule {
 	h := e.script
 	if h == nil {
@@ -429,10 +431,10 @@ func (e *Engine) scripted(r Request) *matchedRule {
 	return h
 }
 
-// Sample answers what an MCP server asks of the model: the first answer for the
-// server, by its raw name, and the text of its last message, with the templates
-// filled in; nil = there is none. The error is for expressions that fail while
-// they run. An engine that is only sampled may be by many goroutines.
+// Sample answers a sampling request of an MCP server with the first answer that
+// matches the server's raw name and the text of the last message, with its
+// templates evaluated; nil = none matches. The error is for expressions that fail.
+// Sample alone may be called from many goroutines.
 func (e *Engine) Sample(ctx context.Context, server, prompt string) (answer *Sampling, err error) {
 	all := e.s.MCP.Sampling
 	for i := 0; i < len(all) && answer == nil; i++ {

@@ -48,7 +48,7 @@ func show(r Reply) string {
 	if r.StructuredOutput != nil {
 		lines = append(lines, "structured "+string(r.StructuredOutput))
 	}
-	if r.More {
+	if r.HasMore {
 		lines = append(lines, "more")
 	}
 	return strings.Join(lines, " | ")
@@ -375,7 +375,7 @@ failure = { type = "overloaded" }
 			Script: &protocol.CallScript{Result: &bad, IsError: true, DelayMS: 4},
 		}},
 		DelayMS: 6, Stream: &Stream{TTFTMS: 1, TokensPerSecond: 2.5, Jitter: 0.5, Chunk: Chunk{Size: 3}},
-		Failure: &Failure{Type: FailOverloaded}, Rule: RuleRef{Name: "responses[1]", File: "s.toml", Line: 5}, More: true,
+		Failure: &Failure{Type: FailOverloaded}, Rule: RuleRef{Name: "responses[1]", File: "s.toml", Line: 5}, HasMore: true,
 	}
 	if diff := cmp.Diff(want, got); err != nil || diff != "" {
 		t.Error(err, diff)

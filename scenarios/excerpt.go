@@ -8,15 +8,15 @@ import (
 	"github.com/claudeless/claudeless/internal/base/match"
 )
 
-// Secrets finds where the secrets of a text begin and end, in order.
+// Secrets finds the start and end of each secret of a text, in order.
 type Secrets interface {
 	Places(text string) [][2]int
 }
 
-// excerpts shows parts of prompts and patterns in messages. Secrets are hidden before a text is cut, because a part of a
-// secret no longer looks like one.
+// excerpts shows parts of prompts and patterns in messages. Secrets are redacted
+// before a text is truncated, because a part of a secret is not recognised.
 type excerpts struct {
-	secrets Secrets // nil = nothing is hidden
+	secrets Secrets // nil = no redaction
 }
 
 // Hide returns a text without its secrets.
@@ -25,8 +25,8 @@ func (x excerpts) Hide(s string) string {
 	return all
 }
 
-// split returns what is before and after a place of a text, without secrets. A place inside a secret moves to the
-// beginning of it.
+// split returns the text before and after a position, without secrets. A position
+// inside a secret moves to the start of the secret.
 func (x excerpts) split(s string, at int) (before, after string) {
 	if x.secrets == nil {
 		return s[:at], s[at:]
@@ -54,12 +54,12 @@ func (x excerpts) split(s string, at int) (before, after string) {
 	return parts[0].String(), parts[1].String()
 }
 
-// stopped says why a pattern does not match, and as far as it is known where it
-// stopped doing so.
-func (x excerpts) stopped(t match.Text, prompt string) string {
+// explainMiss says why a pattern does not match and, if possible, at which position
+// matching fails.
+func (x excerpts) explainMiss(t match.Text, prompt string) string {
 	why := t.Explain(prompt, x)
-	m, ok := t.Miss(prompt)
-	const few = 3 // characters that fit by chance
+	m, ok := t.FirstMiss(prompt)
+	const few = 3 // characters that match by chance
 	if !ok || m.At < few {
 		return why
 	}
@@ -75,19 +75,19 @@ func (x excerpts) stopped(t match.Text, prompt string) string {
 	}
 }
 
-// shown is how much of a text is shown beside the place that matters.
-const shown = 40
+// excerptLength is the length of the text shown on either side of a position.
+const excerptLength = 40
 
 func head(s string) string {
-	if r := []rune(s); len(r) > shown {
-		return fmt.Sprintf("%q…", string(r[:shown]))
+	if r := []rune(s); len(r) > excerptLength {
+		return fmt.Sprintf("%q…", string(r[:excerptLength]))
 	}
 	return strconv.Quote(s)
 }
 
 func tail(s string) string {
-	if r := []rune(s); len(r) > shown {
-		return fmt.Sprintf("…%q", string(r[len(r)-shown:]))
+	if r := []rune(s); len(r) > excerptLength {
+		return fmt.Sprintf("…%q", string(r[len(r)-excerptLength:]))
 	}
 	return strconv.Quote(s)
 }

@@ -15,14 +15,14 @@ import (
 	"github.com/claudeless/claudeless/scenarios/internal/toolname"
 )
 
-// Seen is what a run did, as its expectations look at it. The zero value is a run
-// that did nothing. It is for one goroutine at a time.
-type Seen struct {
+// RunRecord records what a run did, for its expectations. The zero value is an empty
+// run. It is not safe for concurrent use.
+type RunRecord struct {
 	calls    []observedCall
 	prompts  []string
 	servers  []observedCall // calls of MCP servers; name is "server/tool"
 	notified []NotificationSeen
-	requests []RequestSeen
+	requests []ModelRequest
 	oauth    []OAuthSeen
 	fixtures bool // oauth is complete
 	exits    []int
@@ -44,38 +44,38 @@ type NotificationSeen struct {
 	Text  string
 }
 
-// RequestSeen is a request to the model's API.
-type RequestSeen struct {
+// ModelRequest is a request to the model's API.
+type ModelRequest struct {
 	Model string
-	// Retries is how often it was made again.
+	// Retries is the number of retries.
 	Retries int
-	// AfterMS is when it came, from the beginning of the run.
+	// AfterMS is the time since the beginning of the run.
 	AfterMS float64
 }
 
 // Call records a tool call, by its canonical name.
-func (s *Seen) Call(name string, input json.RawMessage) {
+func (s *RunRecord) Call(name string, input json.RawMessage) {
 	s.calls = append(s.calls, observedCall{name: name, input: numbers(input)})
 }
 
 // Prompt records a prompt.
-func (s *Seen) Prompt(text string) { s.prompts = append(s.prompts, text) }
+func (s *RunRecord) Prompt(text string) { s.prompts = append(s.prompts, text) }
 
-// ServerCall records what an MCP server was asked, by the server's name in the
+// ServerCall records a call to an MCP server, by the server's name in the
 // configuration and its own name of the tool.
-func (s *Seen) ServerCall(server, tool string) {
+func (s *RunRecord) ServerCall(server, tool string) {
 	s.servers = append(s.servers, observedCall{name: server + "/" + tool})
 }
 
 // Notification records what an MCP server said while it worked.
-func (s *Seen) Notification(n NotificationSeen) { s.notified = append(s.notified, n) }
+func (s *RunRecord) Notification(n NotificationSeen) { s.notified = append(s.notified, n) }
 
 // Request records a request to the model.
-func (s *Seen) Request(r RequestSeen) { s.requests = append(s.requests, r) }
+func (s *RunRecord) Request(r ModelRequest) { s.requests = append(s.requests, r) }
 
-// GoOn records that the answer to the last request goes on after so many retries:
-// steps that have nothing to run are one message of the API.
-func (s *Seen) GoOn(retries int) {
+// ContinueResponse records that the response to the last request continues after some retries:
+// steps without tool calls are one message of the API.
+func (s *RunRecord) ContinueResponse(retries int) {
 	if n := len(s.requests); n > 0 {
 		s.requests[n-1].Retries += retries
 	}
@@ -83,26 +83,26 @@ func (s *Seen) GoOn(retries int) {
 
 // ReadFixtures says that what fixtures write was read too. Without it expectations
 // of OAuth are not judged: a process by itself knows nothing of them.
-func (s *Seen) ReadFixtures() { s.fixtures = true }
+func (s *RunRecord) ReadFixtures() { s.fixtures = true }
 
 // OAuth records a request to an authorization server.
-func (s *Seen) OAuth(r OAuthSeen) { s.oauth = append(s.oauth, r) }
+func (s *RunRecord) OAuth(r OAuthSeen) { s.oauth = append(s.oauth, r) }
 
 // Exit records the exit code of a process.
-func (s *Seen) Exit(code int) { s.exits = append(s.exits, code) }
+func (s *RunRecord) Exit(code int) { s.exits = append(s.exits, code) }
 
 // Rule records that a rule has answered.
-func (s *Seen) Rule(r RuleRef) { s.rules = append(s.rules, r) }
+func (s *RunRecord) Rule(r RuleRef) { s.rules = append(s.rules, r) }
 
-// ExpectationResult is one expectation and what came of it.
+// ExpectationResult is the result of one expectation.
 type ExpectationResult struct {
 	At   diag.Position // zero = unknown
 	Text string        // what is expected: "expected a call to Bash"
 	Met  bool
-	Got  string // what happened instead; empty when it is met
+	Got  string // what happened instead; empty if met
 }
 
-// String is the line that reports an unmet expectation.
+// String returns the line that reports an unmet expectation.
 func (j ExpectationResult) String() string {
 	text := j.Text
 	if j.Got != "" {
@@ -114,8 +114,8 @@ func (j ExpectationResult) String() string {
 	return text
 }
 
-// Judge holds what a run did against the [[expect]] blocks, in file order.
-func (s *Scenario) Judge(seen *Seen) []ExpectationResult {
+// CheckExpectations compares a run with the [[expect]] blocks, in file order.
+func (s *Scenario) CheckExpectations(seen *RunRecord) []ExpectationResult {
 	judged := make([]ExpectationResult, 0, len(s.Expect))
 	for i := range s.Expect {
 		x := &s.Expect[i]
@@ -134,9 +134,9 @@ func (s *Scenario) Judge(seen *Seen) []ExpectationResult {
 	return judged
 }
 
-// check words one expectation and what is wrong with it; "" = nothing.
-func (s *Scenario) check(x *Expectation, seen *Seen) (text, got string) {
-	hits := x.hits(seen)
+// check describes one expectation and why it is not met; "" = met.
+func (s *Scenario) check(x *Expectation, seen *RunRecord) (text, got string) {
+	hits := x.matchingEvents(seen)
 	low, high := 1, -1
 	switch {
 	case x.Never:
@@ -144,11 +144,11 @@ func (s *Scenario) check(x *Expectation, seen *Seen) (text, got string) {
 	case x.Times != nil:
 		low, high = x.Times.Min, x.Times.Max
 	}
-	text = "expected " + bounded(x.subject(), low, high)
+	text = "expected " + withCount(x.subject(), low, high)
 	if len(hits) < low || (high >= 0 && len(hits) > high) {
-		return text, found(len(hits)) + s.almost(x, seen, len(hits))
+		return text, occurrences(len(hits)) + s.nearestMiss(x, seen, len(hits))
 	}
-	if got := x.Request.exceeded(hits, seen); got != "" {
+	if got := x.Request.exceededLimit(hits, seen); got != "" {
 		return text, got
 	}
 	if x.Order == nil || x.Tool == "" || len(hits) == 0 {
@@ -159,34 +159,37 @@ func (s *Scenario) check(x *Expectation, seen *Seen) (text, got string) {
 		if other.Order == nil || *other.Order >= *x.Order || other.Tool == "" {
 			continue
 		}
-		if earlier := other.hits(seen); len(earlier) > 0 && earlier[0] > hits[0] {
+		if earlier := other.matchingEvents(seen); len(earlier) > 0 && earlier[0] > hits[0] {
 			return fmt.Sprintf("expected %s after %s", x.subject(), other.subject()), "it came before"
 		}
 	}
 	return text, ""
 }
 
-// ExpectsTool tells whether an expectation speaks of a tool, by its canonical
+// ExpectsTool reports whether an expectation refers to a tool, by its canonical
 // name.
 func (s *Scenario) ExpectsTool(name string) bool {
 	return slices.ContainsFunc(s.Expect, func(x Expectation) bool { return x.Tool != "" && x.names(name) })
 }
 
-// ExpectsExit tells whether an expectation speaks of an exit code.
+// ExpectsExit reports whether an expectation refers to an exit code.
 func (s *Scenario) ExpectsExit() bool {
 	return slices.ContainsFunc(s.Expect, func(x Expectation) bool { return x.Exit != nil })
 }
 
-// ExpectsExitCode tells whether an expectation names this exit code.
+// ExpectsExitCode reports whether an expectation refers to this exit code.
 func (s *Scenario) ExpectsExitCode(code int) bool {
 	return slices.ContainsFunc(s.Expect, func(x Expectation) bool { return x.Exit != nil && *x.Exit == code })
 }
 
-// ExpectsInput tells whether an expectation names a tool, by its canonical name, with an input like this one.
+// ExpectsInput reports whether an expectation refers to a tool, by its canonical
+// name, with an input that matches.
 func (s *Scenario) ExpectsInput(tool string, input json.RawMessage) bool {
-	var seen Seen
+	var seen RunRecord
 	seen.Call(tool, input)
-	return slices.ContainsFunc(s.Expect, func(x Expectation) bool { return x.Tool != "" && x.Input != nil && !x.Never && len(x.hits(&seen)) > 0 })
+	return slices.ContainsFunc(s.Expect, func(x Expectation) bool {
+		return x.Tool != "" && x.Input != nil && !x.Never && len(x.matchingEvents(&seen)) > 0
+	})
 }
 
 // UnrecordedServers are the expectations about what MCP servers say that none of the recorded servers is named by.
@@ -197,24 +200,25 @@ func (s *Scenario) UnrecordedServers(recorded []string) []RuleRef {
 		if x.MCP == nil || !x.MCP.notification() {
 			continue
 		}
-		if !slices.ContainsFunc(recorded, func(name string) bool { return oneOf(name, x.MCP.Server) }) {
+		if !slices.ContainsFunc(recorded, func(name string) bool { return matchesToolName(name, x.MCP.Server) }) {
 			all = append(all, RuleRef{Name: x.MCP.Server, File: x.at.File, Line: x.at.Line})
 		}
 	}
 	return all
 }
 
-// AcceptsMissingServer tells whether an expectation says that an MCP server is never asked.
+// AcceptsMissingServer reports whether an expectation says that an MCP server is
+// never called.
 func (s *Scenario) AcceptsMissingServer(name string) bool {
 	return slices.ContainsFunc(s.Expect, func(x Expectation) bool {
 		none := x.Never || x.Times != nil && x.Times.Max == 0
-		return none && x.MCP != nil && !x.MCP.notification() && oneOf(name, x.MCP.Server)
+		return none && x.MCP != nil && !x.MCP.notification() && matchesToolName(name, x.MCP.Server)
 	})
 }
 
-// UnusedRules are the rules that answered no prompt. There are none in a scenario with `[[expect]] unused = …`, which
-// judges them itself.
-func (s *Scenario) UnusedRules(seen *Seen) []RuleRef {
+// UnusedRules returns the rules that answered no prompt. It returns nothing for a
+// scenario with `[[expect]] unused = …`, which judges them itself.
+func (s *Scenario) UnusedRules(seen *RunRecord) []RuleRef {
 	var unused []RuleRef
 	if slices.ContainsFunc(s.Expect, func(x Expectation) bool { return x.Unused != "" }) {
 		return nil
@@ -227,15 +231,15 @@ func (s *Scenario) UnusedRules(seen *Seen) []RuleRef {
 	return unused
 }
 
-// used tells whether a rule answered a prompt, and where the rule is.
-func (s *Scenario) used(i int, seen *Seen) (diag.Position, bool) {
+// used reports whether a rule answered a prompt, and returns its position.
+func (s *Scenario) used(i int, seen *RunRecord) (diag.Position, bool) {
 	rule := &s.Responses[i]
 	at := rule.source.Index.Pos(diag.Path{"responses", rule.index})
 	return at, slices.ContainsFunc(seen.rules, func(r RuleRef) bool { return r.Line == at.Line && sameFile(r.File, at.File) })
 }
 
 // unused judges every rule of the scenario: each should have answered.
-func (s *Scenario) unused(x *Expectation, seen *Seen) []ExpectationResult {
+func (s *Scenario) unused(x *Expectation, seen *RunRecord) []ExpectationResult {
 	var judged []ExpectationResult
 	for i := range s.Responses {
 		j := ExpectationResult{Text: fmt.Sprintf("expected the rule %s (%s) to answer a prompt", ruleName(i), s.Responses[i].Pattern.String())}
@@ -252,28 +256,28 @@ func (s *Scenario) unused(x *Expectation, seen *Seen) []ExpectationResult {
 	return judged
 }
 
-// sameFile compares names of files of which one may be relative.
+// sameFile compares file names, one of which may be relative.
 func sameFile(a, b string) bool { return a == b || filepath.Base(a) == filepath.Base(b) }
 
-// hits are the positions of what x speaks of among things of its kind.
-func (x *Expectation) hits(seen *Seen) []int {
+// matchingEvents returns the indexes of the matching events of the expectation's kind.
+func (x *Expectation) matchingEvents(seen *RunRecord) []int {
 	switch {
 	case x.Prompt != nil:
-		return where(seen.prompts, func(p string) bool { _, ok := x.prompt.Match(p); return ok })
+		return indexesWhere(seen.prompts, func(p string) bool { _, ok := x.prompt.Match(p); return ok })
 	case x.MCP != nil && x.MCP.notification():
-		return where(seen.notified, x.MCP.describes)
+		return indexesWhere(seen.notified, x.MCP.describes)
 	case x.MCP != nil:
-		return where(seen.servers, x.MCP.names)
+		return indexesWhere(seen.servers, x.MCP.names)
 	case x.Request != nil:
-		return where(seen.requests, func(r RequestSeen) bool { return x.Request.Model == "" || globMatches(x.Request.Model, r.Model) })
+		return indexesWhere(seen.requests, func(r ModelRequest) bool { return x.Request.Model == "" || globMatches(x.Request.Model, r.Model) })
 	case x.OAuth != nil:
-		return where(seen.oauth, func(r OAuthSeen) bool { return x.OAuth.matches(r) })
+		return indexesWhere(seen.oauth, func(r OAuthSeen) bool { return x.OAuth.matches(r) })
 	case x.Exit != nil:
-		return where(seen.exits, func(code int) bool { return code == *x.Exit })
+		return indexesWhere(seen.exits, func(code int) bool { return code == *x.Exit })
 	case x.Rule != nil:
-		return where(seen.rules, func(r RuleRef) bool { return r.Line == *x.Rule && sameFile(r.File, x.at.File) })
+		return indexesWhere(seen.rules, func(r RuleRef) bool { return r.Line == *x.Rule && sameFile(r.File, x.at.File) })
 	}
-	return where(seen.calls, func(c observedCall) bool {
+	return indexesWhere(seen.calls, func(c observedCall) bool {
 		if !x.names(c.name) {
 			return false
 		}
@@ -282,7 +286,7 @@ func (x *Expectation) hits(seen *Seen) []int {
 	})
 }
 
-func where[T any](list []T, is func(T) bool) []int {
+func indexesWhere[T any](list []T, is func(T) bool) []int {
 	var hits []int
 	for i, v := range list {
 		if is(v) {
@@ -292,14 +296,13 @@ func where[T any](list []T, is func(T) bool) []int {
 	return hits
 }
 
-// oneOf tells whether a glob matches a name as it is, or as it is part of the name
-// of a tool.
-func oneOf(name, glob string) bool {
-	return globMatches(glob, name) || globMatches(toolname.Part(glob), name)
+// matchesToolName reports whether a glob matches a name, or its part within the name of a tool.
+func matchesToolName(name, glob string) bool {
+	return globMatches(glob, name) || globMatches(toolname.CanonicalPart(glob), name)
 }
 
-// exceeded says which limit the requests do not keep; "" = none.
-func (r *ExpectRequest) exceeded(hits []int, seen *Seen) string {
+// exceededLimit describes the limit that the requests exceed; "" = none.
+func (r *ExpectRequest) exceededLimit(hits []int, seen *RunRecord) string {
 	if r == nil {
 		return ""
 	}
@@ -315,9 +318,9 @@ func (r *ExpectRequest) exceeded(hits []int, seen *Seen) string {
 	return ""
 }
 
-// almost tells how the input of a call to the right tool differs, or what there
-// was instead.
-func (s *Scenario) almost(x *Expectation, seen *Seen, hits int) string {
+// nearestMiss describes how the nearest call to the right tool differs, or what happened
+// instead.
+func (s *Scenario) nearestMiss(x *Expectation, seen *RunRecord, hits int) string {
 	if x.Never || hits > 0 {
 		return ""
 	}
@@ -339,7 +342,7 @@ func (s *Scenario) almost(x *Expectation, seen *Seen, hits int) string {
 	return x.nearestCall(seen.calls)
 }
 
-// nearestPrompt tells how the prompt that comes nearest to the expected one differs.
+// nearestPrompt describes how the prompt nearest to the expected one differs.
 func (s *Scenario) nearestPrompt(x *Expectation, prompts []string) string {
 	want := x.Prompt.text()
 	if len(prompts) == 0 {
@@ -348,11 +351,11 @@ func (s *Scenario) nearestPrompt(x *Expectation, prompts []string) string {
 	best := slices.MinFunc(prompts, func(a, b string) int {
 		return cmp.Compare(match.Distance(want, a), match.Distance(want, b))
 	})
-	return "; of the prompt " + s.excerpts.clip(best) + ": " + s.excerpts.stopped(x.prompt, best)
+	return "; of the prompt " + s.excerpts.clip(best) + ": " + s.excerpts.explainMiss(x.prompt, best)
 }
 
-// nearestCall tells how the call of the right tool that comes nearest differs, or
-// which tools were called instead.
+// nearestCall describes how the nearest call of the right tool differs, or which
+// tools were called instead.
 func (x *Expectation) nearestCall(calls []observedCall) string {
 	best, least, others := "", -1, []string{}
 	for _, c := range calls {
@@ -377,7 +380,7 @@ func (x *Expectation) nearestCall(calls []observedCall) string {
 	return best
 }
 
-// numbers decodes JSON with its numbers as they are written; nil = it is none.
+// numbers decodes JSON without converting numbers; nil = invalid.
 func numbers(raw json.RawMessage) any {
 	if v, err := plainjson.Decode(raw); err == nil {
 		return v
@@ -387,7 +390,7 @@ func numbers(raw json.RawMessage) any {
 
 func (x *Expectation) input() any { return numbers(x.Input) }
 
-// names tells whether the expectation speaks of the tool.
+// names reports whether the expectation refers to the tool.
 func (x *Expectation) names(tool string) bool {
 	for _, t := range x.tools {
 		if _, ok := t.Match(tool); ok {
@@ -397,8 +400,8 @@ func (x *Expectation) names(tool string) bool {
 	return false
 }
 
-// CanonicalTool is the name that a tool has in a conversation when a scenario
-// writes it as server/tool; other names stay.
+// CanonicalTool returns the canonical name of a tool that a scenario writes as
+// server/tool; other names are unchanged.
 func CanonicalTool(name string) string { return toolname.Canonical(name) }
 
 func (x *Expectation) subject() string {
@@ -424,8 +427,9 @@ func (x *Expectation) subject() string {
 	return "a call to " + x.Tool
 }
 
-// bounded adds how often the subject must occur; a negative high means without limit.
-func bounded(subject string, low, high int) string {
+// withCount adds how often the subject must occur; a negative high means no upper
+// limit.
+func withCount(subject string, low, high int) string {
 	switch {
 	case high == 0:
 		return "no " + strings.TrimPrefix(subject, "a ")
@@ -441,8 +445,8 @@ func bounded(subject string, low, high int) string {
 	return fmt.Sprintf("%s (%d to %d times)", subject, low, high)
 }
 
-// found says how often something occurred.
-func found(n int) string {
+// occurrences says how often an event occurred.
+func occurrences(n int) string {
 	switch n {
 	case 0:
 		return "there was none"

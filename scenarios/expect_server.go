@@ -9,7 +9,7 @@ import (
 // names tells whether the expectation speaks of a call, "server/tool".
 func (m *ExpectMCP) names(c observedCall) bool {
 	server, tool, _ := strings.Cut(c.name, "/")
-	return oneOf(server, m.Server) && (m.Tool == "" || oneOf(tool, m.Tool))
+	return matchesToolName(server, m.Server) && (m.Tool == "" || matchesToolName(tool, m.Tool))
 }
 
 // notification tells whether the expectation is about what the server says, not about calls.
@@ -17,11 +17,11 @@ func (m *ExpectMCP) notification() bool { return m.Progress != "" || m.Log != ""
 
 // describes tells whether the expectation speaks of a notification.
 func (m *ExpectMCP) describes(n NotificationSeen) bool {
-	if !oneOf(n.Server, m.Server) || (n.Level == "") != (m.Progress != "") {
+	if !matchesToolName(n.Server, m.Server) || (n.Level == "") != (m.Progress != "") {
 		return false
 	}
 	if m.Progress != "" {
-		return (m.Tool == "" || oneOf(n.Tool, m.Tool)) && globMatches(m.Progress, n.Text)
+		return (m.Tool == "" || matchesToolName(n.Tool, m.Tool)) && globMatches(m.Progress, n.Text)
 	}
 	return (m.Level == "" || m.Level == n.Level) && (m.Log == "" || globMatches(m.Log, n.Text))
 }
@@ -50,7 +50,7 @@ func (m *ExpectMCP) others(notified []NotificationSeen) string {
 	const most = 3
 	var texts []string
 	for _, n := range notified {
-		if text := strconv.Quote(n.Text); oneOf(n.Server, m.Server) && (n.Level == "") == (m.Progress != "") && !slices.Contains(texts, text) && len(texts) < most {
+		if text := strconv.Quote(n.Text); matchesToolName(n.Server, m.Server) && (n.Level == "") == (m.Progress != "") && !slices.Contains(texts, text) && len(texts) < most {
 			texts = append(texts, text)
 		}
 	}

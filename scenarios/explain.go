@@ -5,28 +5,28 @@ import (
 	"fmt"
 )
 
-// nearest is how many rules [Engine.Explain] names.
-const nearest = 3
+// nearestRules is the number of rules that [Engine.Explain] lists.
+const nearestRules = 3
 
 // Explain says why no rule matches a prompt: one line that says so, one for the
-// turn that was expected if there was any, then the nearest rules, the best first,
-// each with its place, the reason, and where its pattern stopped matching.
-func (e *Engine) Explain(r Request) []string { return e.explain(r.Prompt, nearest) }
+// expected turn if there is one, then the nearest rules, best first, each with its
+// position, the reason, and where its pattern stopped matching.
+func (e *Engine) Explain(r Request) []string { return e.explain(r.Prompt, nearestRules) }
 
 // ExplainAll is [Engine.Explain] with all rules of the scenario.
 func (e *Engine) ExplainAll(r Request) []string { return e.explain(r.Prompt, len(e.s.Responses)) }
 
-// Explain says why no rule matches a prompt at the beginning of a session, as
-// [Engine.Explain] does.
+// Explain says why no rule matches a prompt in a new session, like
+// [Engine.Explain].
 func (s *Scenario) Explain(prompt string) []string {
 	return NewEngine(s, EngineOptions{}).Explain(Request{Prompt: prompt})
 }
 
 func (e *Engine) explain(prompt string, most int) []string {
 	lines := []string{"no rule of the scenario matches the prompt " + e.s.excerpts.clip(prompt)}
-	if at := cmp.Or(e.active, e.left); at != nil && at.next < len(e.s.Responses[at.rule].Turns) {
+	if at := cmp.Or(e.active, e.endedSequence); at != nil && at.next < len(e.s.Responses[at.rule].Turns) {
 		turn := &e.s.Responses[at.rule].Turns[at.next]
-		why := e.s.excerpts.stopped(turn.match, prompt)
+		why := e.s.excerpts.explainMiss(turn.match, prompt)
 		if _, ok := turn.match.Match(prompt); ok {
 			why = fmt.Sprintf("it matches, but its condition %q is false", turn.When)
 		}
@@ -35,7 +35,7 @@ func (e *Engine) explain(prompt string, most int) []string {
 	if len(e.s.Responses) == 0 {
 		return append(lines, "the scenario has no [[responses]]")
 	}
-	for i, rule := range ranked(e.s.Responses, prompt) {
+	for i, rule := range rankRules(e.s.Responses, prompt) {
 		if i == most {
 			return append(lines, fmt.Sprintf("and %d more", len(e.s.Responses)-most))
 		}
@@ -44,13 +44,13 @@ func (e *Engine) explain(prompt string, most int) []string {
 	return lines
 }
 
-// why is the reason that a rule did not answer.
+// why says why a rule did not answer.
 func (e *Engine) why(i int, prompt string) string {
 	rule := &e.s.Responses[i]
 	_, ok := rule.match.Match(prompt)
 	switch {
 	case !ok:
-		return e.s.excerpts.stopped(rule.match, prompt)
+		return e.s.excerpts.explainMiss(rule.match, prompt)
 	case rule.MaxMatches != nil && e.counts[i] >= *rule.MaxMatches:
 		return fmt.Sprintf("it matches, but its max_matches = %d is used up", *rule.MaxMatches)
 	case rule.Once && e.counts[i] > 0:

@@ -9,44 +9,44 @@ import (
 	"github.com/claudeless/claudeless/internal/base/diag"
 )
 
-// Failure is what goes wrong with a request to the model.
+// Failure is a scripted failure of a request to the model.
 type Failure struct {
-	// Type says what happens and which of the other keys it has.
+	// Type selects the kind of failure, and which of the other keys it uses.
 	Type FailureType `toml:"type,required" enum:"network_unreachable,connection_timeout,auth_error,rate_limit,out_of_credits,partial_response,stream_error,malformed_json,overloaded,server_error,api_error,prompt_too_long,hang,crash,spend_limit,stream_fault"`
-	// AfterMS is when a `connection_timeout` strikes.
+	// AfterMS is the time after which a `connection_timeout` occurs.
 	AfterMS int `toml:"after_ms" min:"0" max:"31536000000"`
-	// RetryAfter is the wait, in seconds, that `rate_limit` asks for.
+	// RetryAfter is the wait, in seconds, that a `rate_limit` response requests.
 	RetryAfter int `toml:"retry_after" min:"0" max:"31536000"`
 	// Message of `auth_error`, `server_error`, `api_error` and `stream_error`.
 	Message string `toml:"message"`
-	// PartialText is what comes through before `partial_response` breaks off, or
+	// PartialText is sent before the connection of `partial_response` ends, or
 	// before the error event of `stream_error`.
 	PartialText string `toml:"partial_text"`
 	// Cut says how the connection of a `partial_response` ends: `reset` (RST),
 	// `close` (FIN in the middle of the body), `error` (an error event), `silence`
-	// (it stays open and nothing comes), `end` (the body ends properly, too soon).
-	// The CLI face shows all of them alike.
+	// (it stays open without data), `end` (the body ends properly, too early). Only
+	// claudeless serve distinguishes them.
 	Cut string `toml:"cut" enum:"reset,close,error,silence,end" default:"reset"`
-	// Fault is what a `stream_fault` does to a streamed message that is otherwise
-	// as scripted. The CLI face plays the message without it.
+	// Fault is the defect of a `stream_fault` in an otherwise normal streamed
+	// message. It affects claudeless serve only.
 	Fault string `toml:"fault" enum:"ping-silence,delta-after-stop,two-message-starts,tool-json-truncated,usage-in-start-only,empty-content,stall-mid-stream"`
-	// Whole says that the partial text is a block that had ended: it is shown, and
-	// the model is asked to go on (`partial_response`, once).
+	// Whole says that the partial text is a complete block: it is shown, and the
+	// model is asked to continue (`partial_response`, once).
 	Whole bool `toml:"whole"`
 	// Raw is the body that `malformed_json` sends.
 	Raw string `toml:"raw"`
 	// Status is the HTTP status of `server_error` (500 to 599, default 500) and
 	// `api_error` (400 to 599).
 	Status int `toml:"status" min:"400" max:"599"`
-	// ErrorType is the API's name for an `api_error` (default by status) or of the
-	// error event of a `stream_error` (default `overloaded_error`). What follows such
-	// an event is asked for again at once, without a stream.
+	// ErrorType is the error type of an `api_error` (default by status), or of the
+	// error event of a `stream_error` (default `overloaded_error`). After such an
+	// event the CLI retries immediately, without streaming.
 	ErrorType string `toml:"error_type"`
-	// Times is how many requests are struck before they go through, of every
-	// type that an API brings about; absent (0) = all of them. Of `prompt_too_long`
-	// the first makes the CLI compact a conversation that has a reply in it.
+	// Times is how many requests fail before one succeeds, for every type that an
+	// API produces; absent (0) = all. The first `prompt_too_long` makes the CLI
+	// compact a conversation that contains a reply.
 	Times int `toml:"times" min:"1"`
-	// ExitCode of a `crash`; default 1, or by the signal.
+	// ExitCode of a `crash`; default 1, or derived from the signal.
 	ExitCode int `toml:"exit_code" min:"0" max:"255"`
 	// Signal that ends the process in a `crash`, e.g. `SIGKILL`.
 	Signal string `toml:"signal" enum:"SIGABRT,SIGHUP,SIGINT,SIGKILL,SIGQUIT,SIGSEGV,SIGTERM"`
@@ -75,8 +75,8 @@ const (
 	FailStreamFault        FailureType = "stream_fault"
 )
 
-// keysOf lists the keys of each failure type beside `type`; those in the first
-// list are required.
+// keysOf lists the keys of each failure type in addition to `type`; those in the
+// first list are required.
 func (t FailureType) keysOf() (required, optional []string) {
 	keys := map[FailureType][2][]string{
 		FailConnectionTimeout:  {{"after_ms"}, {"times"}},
@@ -97,13 +97,12 @@ func (t FailureType) keysOf() (required, optional []string) {
 	return keys[0], keys[1]
 }
 
-// BindValue reads a failure and checks that it has the keys of its type and no
-// others.
+// BindValue reads a failure and checks that it has exactly the keys of its type.
 func (f *Failure) BindValue(v diag.Value, b *diag.Binding) {
 	type plain Failure
 	b.Into(v, (*plain)(f))
 	if FailureByName(string(f.Type)) == nil {
-		return // told
+		return // already reported
 	}
 	required, optional := f.Type.keysOf()
 	checkKeys(v, b, "a failure of type `"+string(f.Type)+"`", taggedKeys{required, optional, []string{
@@ -131,14 +130,14 @@ func (f *Failure) BindValue(v diag.Value, b *diag.Binding) {
 	}
 }
 
-// taggedKeys are the keys of a table beside `type`, which says what it has.
+// taggedKeys are the keys of a table whose `type` selects them.
 type taggedKeys struct {
 	required, optional []string
-	others             []string // of any type
+	others             []string // allowed for any type
 }
 
-// checkKeys reports keys of a tagged table that its type needs or does not
-// have. Keys that no type has were reported before.
+// checkKeys reports missing and extra keys of a tagged table. Keys that no type has
+// are already reported.
 func checkKeys(v diag.Value, b *diag.Binding, what string, t taggedKeys) {
 	known := slices.Concat(t.required, t.optional)
 	for _, f := range v.Fields() {
@@ -157,9 +156,8 @@ func checkKeys(v diag.Value, b *diag.Binding, what string, t taggedKeys) {
 	}
 }
 
-// FailureByName returns the failure that `--failure NAME` asks for, with the
-// usual values for its keys; nil = there is no such failure. Hyphens and
-// underscores are alike.
+// FailureByName returns the failure of `--failure NAME` with default values for its
+// keys; nil = unknown name. Hyphens and underscores are equivalent.
 func FailureByName(name string) *Failure {
 	f := &Failure{Type: FailureType(strings.ReplaceAll(strings.ToLower(name), "-", "_"))}
 	switch f.Type {
@@ -184,20 +182,19 @@ func FailureByName(name string) *Failure {
 	return f
 }
 
-// StreamFault tells whether a `fault` of that name is one that a stream of the API
-// can have.
+// StreamFault reports whether a `fault` of that name applies to API streams.
 func StreamFault(name string) bool {
 	return slices.Contains([]string{"ping-silence", "tool-json-truncated", "usage-in-start-only", "stall-mid-stream"}, name)
 }
 
-// APIError is how the API answers a request that fails.
+// APIError is the API's response to a request that fails.
 type APIError struct {
-	Status        int    // HTTP; 0 = there is no answer
-	Type, Message string // of the body's error
+	Status        int    // HTTP; 0 = no response
+	Type, Message string // of the error in the body
 }
 
-// APIError is the failure as the API answers it: what both faces say. The status
-// is 0 for failures of the connection, of the body and of the process.
+// APIError returns the failure as the API reports it, for claude and for claudeless
+// serve. The status is 0 for failures of the connection, the body and the process.
 func (f *Failure) APIError() APIError {
 	switch f.Type {
 	case FailNetworkUnreachable, FailConnectionTimeout, FailPartialResponse, FailMalformedJSON, FailHang, FailCrash, FailStreamFault:
@@ -224,8 +221,7 @@ func (f *Failure) APIError() APIError {
 	}
 }
 
-// apiError fills in what the API says for a status: an empty kind, an empty
-// message.
+// apiError fills in the defaults for an empty error type and an empty message.
 func apiError(status int, kind, message string) APIError {
 	status = cmp.Or(status, 500)
 	if kind == "" {
@@ -240,7 +236,7 @@ func apiError(status int, kind, message string) APIError {
 	return APIError{Status: status, Type: kind, Message: message}
 }
 
-// statusOf is the status that the API gives with an error type.
+// statusOf returns the HTTP status of an error type.
 func statusOf(kind string) int {
 	for status, known := range errorTypes() {
 		if known == kind {
@@ -250,7 +246,7 @@ func statusOf(kind string) int {
 	return 500
 }
 
-// APIErrorType is the error type that the API gives for a status.
+// APIErrorType returns the error type of an HTTP status.
 func APIErrorType(status int) string { return cmp.Or(errorTypes()[status], "api_error") }
 
 func errorTypes() map[int]string {

@@ -1,19 +1,19 @@
-// Package scenarios is the scripted model: it loads a scenario (TOML, or JSON
-// with the same keys), says everything that is wrong with it, and answers
-// requests with what the scenario says.
+// Package scenarios implements the scripted model: it loads a scenario (TOML, or
+// JSON with the same keys), reports all problems in it, and answers requests as the
+// scenario says.
 //
-// Its invariant: a reply depends on the scenario, the options and the requests
-// so far, on nothing else. The package knows no clock, environment, network,
-// tool or process; a scripted failure is a value in [Reply], never an error.
+// A reply depends only on the scenario, the options and the requests so far. The
+// package uses no clock, environment, network, tool or process; a scripted failure
+// is a value in [Reply], never an error.
 //
 // # Scenario files
 //
-// A scenario scripts the model: what it says to which prompt, and which tools
-// it calls. It is a TOML file, or a JSON file (extension .json) with the same
-// keys. An unknown key is an error everywhere; claudeless check FILE tells all
-// that is wrong with a file at once and warns of what cannot be meant: rules
-// that an earlier one hides, tools, inputs, results and groups that are not
-// there. docs/schema/scenario.json lets an editor check the keys:
+// A scenario scripts the model: how it answers prompts and which tools it calls. It
+// is a TOML file, or a JSON file (extension .json) with the same keys. An unknown
+// key is always an error. claudeless check FILE reports all problems of a file at
+// once, and warns of likely mistakes: rules hidden by an earlier one, and unknown
+// tools, inputs, results and groups. docs/schema/scenario.json lets an editor check
+// the keys:
 //
 //	#:schema ./docs/schema/scenario.json
 //	default_response = "I only know the weather."
@@ -26,42 +26,55 @@
 //	[[responses.response.steps]]
 //	text = "It is {{ results[0].text }} in {{ match.city }}."
 //
-// How a prompt is answered: the next turn of an active sequence, if the prompt
-// matches it (else the sequence ends); then the rules in file order, without
-// those whose max_matches is used up or that answer once and have; then
-// default_response; else an empty text. Counts and sequence belong to the session: they go on when it is
-// resumed in another process, and so does a response whose tool call a hook has
-// deferred. Text that the CLI itself puts in (after a Stop
-// hook, a schema reminder) is matched against the rules only. So is the notice
-// that work in the background has ended, a prompt which begins with
-// <task-notification>; but when the next turn of a sequence matches it, that
-// turn answers, and when not, the turn goes on being expected.
+// A prompt is answered by the first of these that applies:
 //
-// A response is a string, a table with text and tool_calls (the calls go out
-// first, the text closes after their results), or a list of steps, each one
-// message of the model: its tool calls run, and the next step sees their
-// results.
+//  1. the next turn of an active sequence, if its pattern matches (if not, the
+//     sequence ends);
+//  2. the first rule, in file order, that matches and is not used up (once,
+//     max_matches);
+//  3. default_response;
+//  4. otherwise the reply is empty.
+//
+// Match counts and the active sequence belong to the session: they continue when it
+// is resumed in another process, and so does a response whose tool call a hook has
+// deferred. Text that the CLI itself adds, such as feedback of a Stop hook or a
+// schema reminder, is matched against the rules only. The same applies to the
+// notice that a background task has ended, a prompt that begins with
+// <task-notification>. But if the next turn of a sequence matches the notice, that
+// turn answers; if not, the turn is still expected.
+//
+// A response is a string, a table with text and tool_calls (the calls are made
+// first, the text follows their results), or a list of steps. Each step is one
+// message of the model: its tool calls run, and the next step sees their results.
 //
 // Expressions (when, and templates in double braces in texts, tool inputs and
-// canned results) are expr-lang, checked when the file is loaded. They see
-// prompt, match (the groups of the pattern; match[0] is the whole match),
-// results (text, is_error, tool, id, content, structured: the
-// structured content of an MCP tool, the output of a built-in one), context (the texts
-// beside the prompt and the results: beside the first prompt of a conversation
-// the files of instructions with what they import, the output style and what MCP
-// servers say of themselves; beside every one what hooks say, files and
-// resources mentioned with @, and the instructions of directories and rules about
-// paths that its calls reach; any(context, # contains "x") finds one), turn (the
-// number of the prompt in the session, from 1), tools, model,
-// permission_mode, system_prompt, cwd, env, args, session (id, resumed, turn)
-// and schemas (input schema by tool name), and of the request itself attempt
-// (from 1); behind claudeless serve also max_tokens, stream, betas, headers
-// (lower case, credentials redacted), agent (id of the sub-agent that asks),
-// attachments (types of images and documents in the prompt), tool_choice,
-// thinking, output_config, metadata; system is another name of system_prompt. A
-// string that is exactly one
-// template becomes the value with its type; in longer text, what is no string
-// is written as compact JSON.
+// canned results) are written in expr-lang and checked when the file is loaded.
+// Their variables are:
+//
+//   - prompt: the text of the prompt
+//   - match: the groups of the pattern; match[0] is the whole match
+//   - results of tool calls: text, is_error, tool, id, content, and structured
+//     (structured content of an MCP tool, or output of a built-in one)
+//   - context: the texts that a request contains in addition to the prompt and
+//     the results; any(context, # contains "x") finds one
+//   - turn: the number of the prompt in the session, from 1
+//   - session: id, resumed, turn
+//   - schemas: input schemas by tool name
+//   - attempt: the number of the attempt of this request, from 1
+//   - tools, model, permission_mode, system_prompt (or system), cwd, env, args
+//
+// With the first prompt of a conversation, context contains the instruction files
+// with their imports, the output style and the instructions of MCP servers. With
+// every prompt it contains the texts of hooks, the files and resources mentioned
+// with @, and the instructions of directories and path rules that tool calls reach.
+//
+// With claudeless serve there are also max_tokens, stream, betas, headers (lower
+// case, credentials redacted), agent (id of the requesting sub-agent), attachments
+// (types of images and documents in the prompt), tool_choice, thinking,
+// output_config and metadata.
+//
+// A string that is exactly one template becomes the value with its type. In longer
+// text, values that are not strings are written as compact JSON.
 package scenarios
 
 //go:generate go run ../internal/tools/schemadoc -dir . -type Scenario -json ../docs/schema/scenario.json -md ../docs/scenarios.md
@@ -82,15 +95,15 @@ import (
 	"github.com/claudeless/claudeless/scenarios/internal/fill"
 )
 
-// LoadOptions say how files are read. The zero value works.
+// LoadOptions configure loading. The zero value works.
 type LoadOptions struct {
 	// ReadFile reads a scenario, an included one or a `$file`; nil reads regular
 	// files of at most 64 MiB.
 	ReadFile func(path string) ([]byte, error)
 }
 
-// Load reads the scenario at path: JSON when its extension is ".json", else
-// TOML. The error is a [diag.List] with everything that is wrong.
+// Load reads the scenario at path: JSON if the extension is ".json", otherwise
+// TOML. The error is a [diag.List] with all problems.
 func Load(path string, o LoadOptions) (*Scenario, error) {
 	l := newLoader(o)
 	src, err := l.read(path)
@@ -100,18 +113,18 @@ func Load(path string, o LoadOptions) (*Scenario, error) {
 	return l.load(path, src)
 }
 
-// Parse is [Load] for a source that was read already; path says what it is
-// called and where its files are looked for.
+// Parse is [Load] for source text; path is used in messages and to resolve relative
+// files.
 func Parse(path string, src []byte, o LoadOptions) (*Scenario, error) {
 	return newLoader(o).load(path, src)
 }
 
-// loader reads one scenario and what it includes.
+// loader reads one scenario and its includes.
 type loader struct {
 	read   func(path string) ([]byte, error)
 	list   diag.List
 	lib    *fill.Library
-	loaded []string // included files so far, cleaned paths
+	loaded []string // cleaned paths of the included files so far
 	texts  []string // of all files, in the order in which they were read
 }
 
@@ -132,7 +145,7 @@ func (l *loader) load(path string, src []byte) (*Scenario, error) {
 	return s, nil
 }
 
-// file reads one file and its includes; stack leads to it.
+// file reads one file and its includes; stack holds the including files.
 func (l *loader) file(path string, src []byte, stack []string) *Scenario {
 	s := &Scenario{}
 	ix, readable := l.bind(path, src, s)
@@ -178,7 +191,7 @@ func (l *loader) include(from *fill.Source, i int, name string, stack []string) 
 func (l *loader) bind(path string, src []byte, s *Scenario) (*diag.Index, bool) {
 	if strings.EqualFold(filepath.Ext(path), ".json") {
 		ix := diag.IndexJSON(path, src)
-		if d := ix.Doubt(); d != nil {
+		if d := ix.FirstProblem(); d != nil {
 			d.Message = "invalid JSON: " + d.Message
 			l.list = append(l.list, *d)
 			return ix, false
@@ -187,7 +200,7 @@ func (l *loader) bind(path string, src []byte, s *Scenario) (*diag.Index, bool) 
 		return ix, true
 	}
 	ix := diag.IndexTOML(path, src)
-	d := ix.Doubt()
+	d := ix.FirstProblem()
 	if d == nil {
 		l.list = append(l.list, ix.Bind(s)...)
 		return ix, true
@@ -196,7 +209,7 @@ func (l *loader) bind(path string, src []byte, s *Scenario) (*diag.Index, bool) 
 		l.list = append(l.list, *d)
 		return ix, false
 	}
-	// The index takes only what is plain; the decoder has the last word.
+	// The index accepts only simple syntax; the decoder decides.
 	var tree map[string]any
 	if _, err := toml.Decode(string(src), &tree); err != nil {
 		l.list = append(l.list, syntaxError(ix, *d, err))
@@ -206,9 +219,9 @@ func (l *loader) bind(path string, src []byte, s *Scenario) (*diag.Index, bool) 
 	return ix, true
 }
 
-// syntaxError is the decoder's error. Its place is the one where the index
-// began to doubt, unless the decoder went on well beyond that: the decoder
-// tells some errors only at the next line or at the end of the file.
+// syntaxError returns the decoder's error. Its position is that of the index's
+// first problem, unless the decoder continued well beyond it, because the decoder
+// reports some errors only at the next line or at the end of the file.
 func syntaxError(ix *diag.Index, doubt diag.Diagnostic, err error) diag.Diagnostic {
 	pe, ok := errors.AsType[toml.ParseError](err)
 	if !ok || strings.Contains(doubt.Message, "defined") || strings.Contains(doubt.Message, "not closed") {
@@ -243,14 +256,14 @@ func Library() []string {
 	return names
 }
 
-// LoadLibrary loads an embedded scenario. The error for an unknown name is a
-// [diag.List] that names the nearest one.
+// LoadLibrary loads an embedded scenario. For an unknown name the error is a
+// [diag.List] with the nearest name.
 func LoadLibrary(name string) (*Scenario, error) {
 	file := path.Join("library", name+".toml")
 	src, err := libraryFiles.ReadFile(file)
 	if err != nil {
 		names := Library()
-		hint := diag.MeantHint(name, names)
+		hint := diag.DidYouMean(name, names)
 		if hint == "" {
 			hint = "the library has " + strings.Join(names, ", ")
 		}
@@ -259,8 +272,8 @@ func LoadLibrary(name string) (*Scenario, error) {
 	return Parse(file, src, LoadOptions{ReadFile: libraryFiles.ReadFile})
 }
 
-// Open loads the scenario that a command line names: a file, or when there is none
-// and the name has no slash, one of the library.
+// Open loads the scenario named on a command line: a file, or if it does not exist
+// and the name has no slash, an embedded scenario.
 func Open(name string) (*Scenario, error) {
 	if _, err := os.Stat(name); err == nil || strings.ContainsRune(name, filepath.Separator) {
 		return Load(name, LoadOptions{})
@@ -268,8 +281,8 @@ func Open(name string) (*Scenario, error) {
 	return LoadLibrary(name)
 }
 
-// Greeting is the scenario of a run without one: every prompt is answered by a
-// text that says so.
+// Greeting returns the scenario of a run without one: it answers every prompt with
+// a text that says so.
 func Greeting() *Scenario {
 	return &Scenario{Templates: new(false), DefaultResponse: &Response{Text: greeting}}
 }

@@ -12,12 +12,12 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// Tokens estimates the tokens of so many bytes of text: four bytes a token, one
-// at least.
+// Tokens estimates the tokens of a number of bytes of text: four bytes per token,
+// at least one.
 func Tokens(bytes int) int { return max(1, (bytes+3)/4) }
 
-// Estimate counts the tokens of a message where the scenario does not: those of
-// what was asked last, and those of the blocks.
+// Estimate estimates the tokens of a message for a scenario without usage: those of
+// the last input and those of the blocks.
 func Estimate(r Request, blocks []protocol.Block) Usage {
 	out := 0
 	for _, b := range blocks {
@@ -33,7 +33,8 @@ func Estimate(r Request, blocks []protocol.Block) Usage {
 	return Usage{InputTokens: Tokens(r.size()), OutputTokens: Tokens(out)}
 }
 
-// size is the length of the prompt, or of the results' texts joined by newlines.
+// size returns the length of the prompt, or of the results' texts joined by
+// newlines.
 func (r Request) size() int {
 	if r.Results == nil {
 		return len(r.Prompt)
@@ -45,7 +46,7 @@ func (r Request) size() int {
 	return n
 }
 
-// ThinkingTokens are the tokens of a message that are reasoning.
+// ThinkingTokens returns the tokens of the reasoning in a message.
 func ThinkingTokens(blocks []protocol.Block) int {
 	n := 0
 	for _, b := range blocks {
@@ -56,8 +57,7 @@ func ThinkingTokens(blocks []protocol.Block) int {
 	return n
 }
 
-// StopReason is why a message of these blocks ends, where the scenario does not
-// say it.
+// StopReason returns the default stop reason of a message with these blocks.
 func StopReason(blocks []protocol.Block) string {
 	for _, b := range blocks {
 		if _, ok := b.(protocol.ToolUse); ok {
@@ -67,9 +67,8 @@ func StopReason(blocks []protocol.Block) string {
 	return "end_turn"
 }
 
-// Signed fills in a thinking block's opaque signature; it depends on the thought
-// alone.
-func Signed(b protocol.ThinkingBlock) protocol.ThinkingBlock {
+// WithSignature sets a thinking block's opaque signature, which depends only on the text.
+func WithSignature(b protocol.ThinkingBlock) protocol.ThinkingBlock {
 	b.Type = "thinking"
 	if b.Signature == "" {
 		sum := sha256.Sum256([]byte(b.Thinking))
@@ -78,7 +77,7 @@ func Signed(b protocol.ThinkingBlock) protocol.ThinkingBlock {
 	return b
 }
 
-// Pace is how fast one message is streamed; it waits for nothing itself. The
+// Pace is the speed at which one message is streamed; it does not wait itself. The
 // zero value takes no time.
 type Pace struct {
 	Stream
@@ -86,7 +85,7 @@ type Pace struct {
 	random func() float64 // nil = no jitter
 }
 
-// NewPace is the pace of a stream; r jitters it, nil = it does not.
+// NewPace returns the pace of a stream; r provides the jitter, nil = no jitter.
 func NewPace(st Stream, r *rand.Rand) Pace {
 	p := Pace{Stream: st}
 	if r != nil {
@@ -95,14 +94,14 @@ func NewPace(st Stream, r *rand.Rand) Pace {
 	return p
 }
 
-// TTFT is the time to the first token.
+// TTFT returns the time to the first token.
 func (p Pace) TTFT() time.Duration { return time.Duration(p.TTFTMS) * time.Millisecond }
 
-// After is the time a chunk takes, jittered by the seeded source.
+// After returns the time of a chunk, with jitter from the seeded source.
 func (p Pace) After(chunk string) time.Duration { return p.Wait(chunk, p.random) }
 
-// Wait is the time that a piece of a message takes. random, unless nil, gives
-// numbers of [0, 1) for the jitter.
+// Wait returns the time of a piece of a message. random, if set, returns numbers in
+// [0, 1) for the jitter.
 func (s *Stream) Wait(piece string, random func() float64) time.Duration {
 	if s.TokensPerSecond <= 0 {
 		return 0
@@ -114,8 +113,8 @@ func (s *Stream) Wait(piece string, random func() float64) time.Duration {
 	return d
 }
 
-// SplitInput cuts the input of a call as the API does: an empty piece first, and at
-// full speed two halves.
+// SplitInput splits the input of a call as the API does: an empty piece first, and
+// two halves at full speed.
 func (s *Stream) SplitInput(input string) []string {
 	pieces := []string{""}
 	if s.Chunk != (Chunk{}) || s.TokensPerSecond > 0 {
@@ -131,14 +130,14 @@ func (s *Stream) SplitInput(input string) []string {
 	return append(pieces, input[:cut], input[cut:])
 }
 
-// Split cuts text into the pieces that go out as deltas. A word keeps the white
+// Split splits text into pieces that are sent as deltas. A word keeps the white
 // space after it; the empty text is one empty piece.
 func (s *Stream) Split(text string) []string {
 	switch {
 	case text == "":
 		return []string{""}
 	case s.Chunk.Size > 0:
-		return every(text, s.Chunk.Size)
+		return splitEvery(text, s.Chunk.Size)
 	case s.Chunk.Unit == "line":
 		lines := strings.SplitAfter(text, "\n")
 		if lines[len(lines)-1] == "" {
@@ -146,13 +145,13 @@ func (s *Stream) Split(text string) []string {
 		}
 		return lines
 	case s.Chunk.Unit == "token":
-		return every(text, 4)
+		return splitEvery(text, 4)
 	default:
-		return words(text)
+		return splitWords(text)
 	}
 }
 
-func words(text string) []string {
+func splitWords(text string) []string {
 	var out []string
 	start, space := 0, false
 	for i, r := range text {
@@ -165,7 +164,7 @@ func words(text string) []string {
 	return append(out, text[start:])
 }
 
-func every(text string, n int) []string {
+func splitEvery(text string, n int) []string {
 	var out []string
 	start, count := 0, 0
 	for i := range text {

@@ -12,21 +12,21 @@ import (
 
 // Pattern matches the text of a prompt or result.
 type Pattern struct {
-	// Type says how to match: `exact` the whole text, `contains` a part of it,
-	// `regex` a regular expression (RE2) found anywhere in it, `glob` the
-	// whole text with `*`, `?` and `[…]`, `any` everything, `all` every one of
-	// `patterns`, `any_of` at least one of them, `not` none of what `pattern`
-	// matches. Case counts.
+	// Type selects how to match: `exact` the whole text, `contains` a part of it,
+	// `regex` a regular expression (RE2) found anywhere in it, `glob` the whole
+	// text with `*`, `?` and `[…]`, `any` every text, `all` every one of
+	// `patterns`, `any_of` at least one of them, `not` every text that `pattern`
+	// does not match. Matching is case-sensitive.
 	Type PatternType `toml:"type,required" enum:"exact,contains,regex,glob,any,all,any_of,not"`
-	// Text is what `exact` and `contains` look for.
+	// Text is the text of `exact` and `contains`.
 	Text string `toml:"text"`
-	// Pattern is the expression of `regex` and `glob`; for `not` it is the
-	// pattern to turn round.
+	// Pattern is the expression of `regex` and `glob`; for `not` it is the pattern
+	// to negate.
 	Pattern string `toml:"pattern" schema:"string|Pattern"`
 	// Patterns are the parts of `all` and `any_of`.
 	Patterns []Pattern `toml:"patterns"`
 
-	// Not is what `pattern` holds when Type is "not".
+	// Not is the value of `pattern` if Type is "not".
 	Not *Pattern
 }
 
@@ -45,7 +45,7 @@ const (
 	PatternNot      PatternType = "not"
 )
 
-// text is what the pattern would have a prompt say.
+// text returns a text that the pattern would match, for comparison with a prompt.
 func (p *Pattern) text() string {
 	switch p.Type {
 	case PatternExact, PatternContains:
@@ -57,7 +57,7 @@ func (p *Pattern) text() string {
 	}
 }
 
-// String writes the pattern as it is shown to people: contains "x".
+// String formats the pattern for messages: contains "x".
 func (p *Pattern) String() string {
 	switch p.Type {
 	case PatternExact, PatternContains:
@@ -77,21 +77,21 @@ func (p *Pattern) String() string {
 	}
 }
 
-// compiledRule is what loading adds to a [Rule] or [Turn].
+// compiledRule is the state that loading adds to a [Rule] or [Turn].
 type compiledRule struct {
 	match  match.Text
 	source *fill.Source
-	index  int    // in its own file
-	groups string // names of the captures that it sees
+	index  int    // index in its own file
+	groups string // names of the captures available to it
 }
 
-// groupsOf writes names of captures as one string, each once.
+// groupsOf joins names of captures to one string, each once.
 func groupsOf(names []string) string {
 	slices.Sort(names)
 	return strings.Join(slices.Compact(names), " ")
 }
 
-// patternHint says what the expressions of other languages have and RE2 lacks.
+// patternHint recognises regular expression syntax that RE2 lacks.
 func patternHint(err error) string {
 	text := err.Error()
 	switch {
@@ -103,7 +103,8 @@ func patternHint(err error) string {
 	return ""
 }
 
-// compilePattern makes a matcher; on an error bad leads to the faulty part.
+// compilePattern compiles a pattern; on an error, bad is the path of the faulty
+// part.
 func compilePattern(p *Pattern, path diag.Path) (t match.Text, bad diag.Path, err error) {
 	switch p.Type {
 	case PatternExact:

@@ -13,29 +13,30 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// Request is what the model is asked: a prompt, or the results of the tool
-// calls of its last reply.
+// Request is a request to the model: a prompt, or the results of the tool calls of
+// its last reply.
 type Request struct {
-	// Prompt is the text of a new prompt; used when Results is nil.
+	// Prompt is the text of a new prompt; used if Results is nil.
 	Prompt string
-	// Injected marks text that the CLI itself put in (Stop hook, schema
-	// reminder, the wish to go on): it is matched against the rules like a prompt
-	// but does not advance a turn sequence.
+	// Injected marks text that the CLI itself added (Stop hook, schema reminder,
+	// request to continue): it is matched against the rules like a prompt but does
+	// not advance a turn sequence.
 	Injected bool
-	// Added marks a prompt that came while another one was being answered: only a
-	// rule of its own answers it, else the reply is unmatched and to be left out.
+	// Added marks a prompt that arrived while another one was being answered: only
+	// a rule that matches it answers; otherwise the reply is unmatched and must be
+	// dropped.
 	Added bool
-	// Notice marks an injected prompt that begins a turn of its own, because
-	// work in the background has ended: the expected turn of a sequence may
-	// answer it; one that does not match goes on being expected.
+	// Notice marks an injected prompt that starts a turn because a background task
+	// has ended: the expected turn of a sequence may answer it; if it does not
+	// match, the turn is still expected.
 	Notice bool
-	// Results answer the tool calls of the previous reply, in call order.
-	// Non-nil goes on with the next step of that response.
+	// Results are the results of the tool calls of the previous reply, in call
+	// order. Non-nil continues with the next step of that response.
 	Results []Result
-	// Side is the kind of a request beside the conversation: `compact`. It touches
-	// no rule and no count; empty = it is the conversation.
+	// Side is the kind of a request outside the conversation: `compact`. Such a
+	// request uses no rule and changes no count; empty = part of the conversation.
 	Side string
-	// Vars are the names that expressions see beside the prompt.
+	// Vars are additional variables of expressions.
 	Vars Vars
 }
 
@@ -43,42 +44,42 @@ type Request struct {
 type Result struct {
 	ToolUseID string
 	Tool      string // canonical name
-	Text      string // what the model sees, as text
+	Text      string // text for the model
 	IsError   bool
-	// Content is the content as it went to the model: a JSON string or an
-	// array of blocks; nil = unknown.
+	// Content is the content sent to the model: a JSON string or an array of
+	// blocks; nil = unknown.
 	Content json.RawMessage
 	// Structured is the structured form of the result; nil = none.
 	Structured any
 }
 
-// Vars is the state of the session that expressions may look at.
+// Vars is the session state that expressions can use.
 type Vars struct {
 	Model          string
 	PermissionMode string
 	SystemPrompt   string
 	CWD            string                     // "" = the engine's
 	Tools          []string                   // canonical names
-	Context        []string                   // texts beside the prompt and results of this turn
+	Context        []string                   // additional texts of this turn
 	Schemas        map[string]json.RawMessage // canonical name → input schema
 	Session        Session
 	Call           Call
 }
 
-// Call is what expressions see of the request itself, in its JSON form where it
-// has one. The CLI face leaves all but Attempt at zero.
+// Call describes the request itself for expressions, in JSON form where it has one.
+// Only claudeless serve sets more than Attempt.
 type Call struct {
 	MaxTokens                                    int
 	Stream                                       bool
-	Attempt                                      int    // from 1; 0 stands for 1
-	Agent                                        string // id of the sub-agent that asks; "" = the main conversation
+	Attempt                                      int    // from 1; 0 means 1
+	Agent                                        string // id of the requesting sub-agent; "" = the main conversation
 	Betas                                        []string
 	Headers                                      map[string]string // lower case, credentials redacted
 	Attachments                                  []string          // types of the images and documents of the prompt
 	ToolChoice, Thinking, OutputConfig, Metadata json.RawMessage
 }
 
-// vars are the call as expressions see it.
+// vars adds the variables of the request to into.
 func (c Call) vars(into map[string]any) {
 	into["max_tokens"], into["stream"], into["attempt"], into["agent"] = c.MaxTokens, c.Stream, max(1, c.Attempt), c.Agent
 	into["betas"], into["headers"], into["attachments"] = c.Betas, c.Headers, c.Attachments
@@ -98,47 +99,48 @@ type Session struct {
 
 // Reply is one message of the model.
 type Reply struct {
-	// Blocks in order. A ToolUse has the name the scenario gave it, an empty
-	// ID unless the scenario set one, and its input after templates and $file. No blocks = a message with empty text.
+	// Blocks in order. A ToolUse has the name that the scenario uses, an ID only if
+	// the scenario sets one, and its input after evaluating templates and $file. No
+	// blocks = a message with empty text.
 	Blocks     []protocol.Block
 	StopReason string // "" = by content: tool_use or end_turn
 	Usage      *Usage // nil = the caller estimates
 	DelayMS    int    // wait before the message
-	// Failure happens instead of the message; when it is overcome (Times),
-	// the rest of the reply follows. Nil = none.
+	// Failure happens instead of the message; after its retries (Times) the rest of
+	// the reply follows. Nil = none.
 	Failure *Failure
-	// Gate is where to wait before the message, After the gate of another step to
-	// wait for; empty = none.
+	// Gate is the gate to wait at before the message, After the gate of another
+	// step to wait for; empty = none.
 	Gate, After string
-	// Fault spoils the output from here on; empty = it goes on as it did.
+	// Fault is an output fault that starts here; empty = no change.
 	Fault string
-	// Frames go out before the message, after templates.
+	// Frames are written before the message, with templates evaluated.
 	Frames []Frame
 	// StructuredOutput is the scripted answer to a JSON schema; nil = none.
 	StructuredOutput json.RawMessage
 	Stream           *Stream // pace of this message; nil = the scenario's
 	Rule             RuleRef
-	// Unmatched says that no rule matched the prompt. NearMisses tell why;
-	// they are set when the scenario makes that an error.
+	// Unmatched says that no rule matched the prompt. NearMisses explain why; they
+	// are set if the scenario makes that an error.
 	Unmatched  bool
 	NearMisses []string
-	// More says that another step follows the results of this one.
-	More bool
-	// Missing are the paths in templates of this message that had no value, such as
+	// HasMore says that another step follows the results of this one.
+	HasMore bool
+	// Missing are the paths in templates of this message without a value, such as
 	// `results[0].structured.nmae`.
 	Missing []string
 }
 
-// RuleRef names the part of a scenario that answered.
+// RuleRef identifies the part of a scenario that answered.
 type RuleRef struct {
-	// Name is "responses[2]", "responses[2].turns[0]", "default_response" or
-	// "" for none.
+	// Name is "responses[2]", "responses[2].turns[0]", "default_response" or "" for
+	// none.
 	Name string
 	File string // "" = not from a file
 	Line int    // 0 = unknown
 }
 
-// String is "FILE:LINE: NAME", as far as it is known.
+// String returns "FILE:LINE: NAME", without unknown parts.
 func (r RuleRef) String() string {
 	if at := (diag.Position{File: r.File, Line: r.Line}).String(); at != "" {
 		return at + ": " + r.Name
@@ -146,7 +148,7 @@ func (r RuleRef) String() string {
 	return r.Name
 }
 
-// matchedRule is what answers a prompt.
+// matchedRule is the rule or turn that answers a prompt.
 type matchedRule struct {
 	ref      RuleRef
 	rule     int // -1 = default_response, or none
@@ -156,27 +158,29 @@ type matchedRule struct {
 	scope    *fill.Scope
 }
 
-// response is an answer on its way: the steps of it that are still to come.
-type response struct {
-	hit      *matchedRule
-	steps    []Step
-	at       int              // the next step
-	expected []expectedResult // of the calls of the last reply, in call order
-	waits    bool             // for results
-	failed   bool             // as scripted: nothing has to follow
+// activeResponse is an unfinished response with its remaining steps.
+type activeResponse struct {
+	hit           *matchedRule
+	steps         []Step
+	nextStep      int              // index of the next step
+	expected      []expectedResult // of the calls of the last reply, in call order
+	awaitsResults bool             // waiting for results
+	failed        bool             // a scripted failure ended it, so nothing has to follow
 }
 
-// expectedResult is what one call of the last reply should give.
+// expectedResult is the expectation about the result of one call.
 type expectedResult struct {
 	at      diag.Position
 	tool    string
-	pattern *Pattern // nil = anything
+	pattern *Pattern // nil = no expectation
 }
 
-func newResponse(h *matchedRule) *response { return &response{hit: h, steps: stepsOf(h.response)} }
+func newResponse(h *matchedRule) *activeResponse {
+	return &activeResponse{hit: h, steps: stepsOf(h.response)}
+}
 
-// stepsOf spells a response out as steps: its calls are one message, its text
-// the closing one after their results.
+// stepsOf converts a response to steps: its calls are one message, its text the
+// closing message after their results.
 func stepsOf(r *Response) []Step {
 	switch {
 	case r == nil:
@@ -188,15 +192,15 @@ func stepsOf(r *Response) []Step {
 	}
 	closing := Step{Text: r.Text, StopReason: r.StopReason}
 	if r.Usage != nil {
-		closing.Usage = &Usage{} // all of it is counted with the first message
+		closing.Usage = &Usage{} // all tokens are counted with the first message
 	}
 	return []Step{{ToolCalls: r.ToolCalls, DelayMS: r.DelayMS, Usage: r.Usage}, closing}
 }
 
-// next makes the message of the next step whose condition holds. After the
-// last one it is a message with empty text.
-func (r *response) next(ctx context.Context) (Reply, error) {
-	r.expected, r.waits = nil, false
+// next returns the message of the next step whose condition is true. After the last
+// step it returns a message with empty text.
+func (r *activeResponse) next(ctx context.Context) (Reply, error) {
+	r.expected, r.awaitsResults = nil, false
 	step, err := r.advance(ctx)
 	if err != nil {
 		return Reply{}, err
@@ -218,7 +222,7 @@ func (r *response) next(ctx context.Context) (Reply, error) {
 		}
 		reply.Frames = append(reply.Frames, f)
 	}
-	r.waits = len(r.expected) > 0
+	r.awaitsResults = len(r.expected) > 0
 	if step.Failure != nil {
 		r.failed = true
 		if reply.Failure, err = failureOf(ctx, r.hit.scope, step.Failure); err != nil {
@@ -228,11 +232,11 @@ func (r *response) next(ctx context.Context) (Reply, error) {
 	return reply, r.finish(ctx, &reply, step)
 }
 
-// advance takes the next step whose condition holds; nil = there is none.
-func (r *response) advance(ctx context.Context) (*Step, error) {
-	for r.at < len(r.steps) {
-		step := &r.steps[r.at]
-		r.at++
+// advance returns the next step whose condition is true; nil = none.
+func (r *activeResponse) advance(ctx context.Context) (*Step, error) {
+	for r.nextStep < len(r.steps) {
+		step := &r.steps[r.nextStep]
+		r.nextStep++
 		ok, err := r.hit.scope.Condition(ctx, step.When)
 		if err != nil {
 			return nil, err
@@ -244,18 +248,18 @@ func (r *response) advance(ctx context.Context) (*Step, error) {
 	return nil, nil
 }
 
-// finish says whether more follows and adds the structured output: that of the
-// step, or on the last message that of the response.
-func (r *response) finish(ctx context.Context, reply *Reply, step *Step) error {
+// finish sets More and the structured output: that of the step, or on the last
+// message that of the response.
+func (r *activeResponse) finish(ctx context.Context, reply *Reply, step *Step) error {
 	var err error
-	if reply.More, err = r.more(ctx); err != nil {
+	if reply.HasMore, err = r.more(ctx); err != nil {
 		return err
 	}
 	var raw json.RawMessage
 	if step != nil {
 		raw = step.StructuredOutput
 	}
-	if raw == nil && !reply.More && r.hit.response != nil {
+	if raw == nil && !reply.HasMore && r.hit.response != nil {
 		raw = r.hit.response.StructuredOutput
 	}
 	if raw != nil {
@@ -264,13 +268,13 @@ func (r *response) finish(ctx context.Context, reply *Reply, step *Step) error {
 	return err
 }
 
-// more tells whether a message follows: after tool calls always (the closing
-// one at least), else when the condition of a later step holds.
-func (r *response) more(ctx context.Context) (bool, error) {
+// more reports whether a message follows: always after tool calls (at least the
+// closing one), otherwise if the condition of a later step is true.
+func (r *activeResponse) more(ctx context.Context) (bool, error) {
 	if len(r.expected) > 0 {
 		return true, nil
 	}
-	for i := r.at; i < len(r.steps); i++ {
+	for i := r.nextStep; i < len(r.steps); i++ {
 		ok, err := r.hit.scope.Condition(ctx, r.steps[i].When)
 		if ok || err != nil {
 			return ok, err
@@ -279,7 +283,7 @@ func (r *response) more(ctx context.Context) (bool, error) {
 	return false, nil
 }
 
-func (r *response) blocks(ctx context.Context, reply *Reply, step *Step) error {
+func (r *activeResponse) blocks(ctx context.Context, reply *Reply, step *Step) error {
 	parts := step.Blocks
 	if parts == nil {
 		if step.Thinking != "" {
@@ -292,7 +296,7 @@ func (r *response) blocks(ctx context.Context, reply *Reply, step *Step) error {
 			parts = append(parts, Block{Type: BlockToolUse, ToolCall: c})
 		}
 	}
-	server := "" // the last call of a tool of the API
+	server := "" // the last server tool call
 	for i := range parts {
 		b, err := r.block(ctx, &parts[i], server)
 		if err != nil {
@@ -309,9 +313,8 @@ func (r *response) blocks(ctx context.Context, reply *Reply, step *Step) error {
 	return nil
 }
 
-// block fills in one block; server is the call that a result without a
-// tool_use_id answers.
-func (r *response) block(ctx context.Context, b *Block, server string) (protocol.Block, error) {
+// block builds one block; server is the call for a result without a tool_use_id.
+func (r *activeResponse) block(ctx context.Context, b *Block, server string) (protocol.Block, error) {
 	sc := r.hit.scope
 	switch b.Type {
 	case BlockText:
@@ -338,8 +341,8 @@ func (r *response) block(ctx context.Context, b *Block, server string) (protocol
 	}
 }
 
-// apiBlockOf is a block that only the API makes: reasoning that nobody may read,
-// or a call that the API itself runs. A call without an id has none yet.
+// apiBlockOf builds a block that only the API creates: redacted thinking, or a
+// server tool call. A call without an id has none yet.
 func apiBlockOf(ctx context.Context, s *fill.Scope, b *Block) (protocol.Block, error) {
 	if b.Type == BlockRedacted {
 		raw, err := protocol.Marshal(struct {
@@ -360,7 +363,7 @@ func apiBlockOf(ctx context.Context, s *fill.Scope, b *Block) (protocol.Block, e
 	return call, err
 }
 
-// serverID makes the id of a call from its place in the scenario.
+// serverID derives the id of a call from its position in the scenario.
 func serverID(at string) string {
 	sum := sha256.Sum256([]byte(at))
 	return fmt.Sprintf("srvtoolu_01%.11x", sum)
@@ -379,7 +382,7 @@ func serverResultOf(ctx context.Context, s *fill.Scope, b *Block, call string) (
 	return protocol.RawBlock{JSON: raw}, err
 }
 
-// callOf fills in a tool call.
+// callOf evaluates a tool call.
 func callOf(ctx context.Context, s *fill.Scope, c *ToolCall) (protocol.ToolUse, error) {
 	use := protocol.ToolUse{Type: "tool_use", ID: c.ID, Name: c.Tool, Input: json.RawMessage("{}")}
 	if c.Input != nil {
@@ -406,7 +409,7 @@ func callOf(ctx context.Context, s *fill.Scope, c *ToolCall) (protocol.ToolUse, 
 	return use, nil
 }
 
-// frameOf fills in the templates of a frame.
+// frameOf evaluates the templates of a frame.
 func frameOf(ctx context.Context, s *fill.Scope, f Frame) (Frame, error) {
 	var err error
 	if f.JSON != nil {
@@ -433,16 +436,15 @@ func failureOf(ctx context.Context, s *fill.Scope, f *Failure) (*Failure, error)
 
 func emptyText() []protocol.Block { return []protocol.Block{protocol.Text("")} }
 
-// script is what the steps of a [protocol.SubagentScript] hold: steps with the
-// names that they see.
+// script is a [protocol.SubagentScript]: steps with their variables.
 type script struct {
 	ref   RuleRef
 	steps []Step
 	scope *fill.Scope
 }
 
-// subagent is the script of a call's agent; nil = it has none.
-func (r *response) subagent(s *Subagent) *protocol.SubagentScript {
+// subagent returns the script of a call's agent; nil = none.
+func (r *activeResponse) subagent(s *Subagent) *protocol.SubagentScript {
 	if s == nil {
 		return nil
 	}
@@ -453,8 +455,8 @@ func (r *response) subagent(s *Subagent) *protocol.SubagentScript {
 	}
 }
 
-// tool fills in one call of a reply.
-func (r *response) tool(ctx context.Context, c *ToolCall) (protocol.ToolUse, error) {
+// tool evaluates one call of a reply.
+func (r *activeResponse) tool(ctx context.Context, c *ToolCall) (protocol.ToolUse, error) {
 	use, err := callOf(ctx, r.hit.scope, c)
 	if sub := r.subagent(c.Subagent); sub != nil {
 		if use.Script == nil {

@@ -15,11 +15,12 @@ import (
 	"github.com/claudeless/claudeless/scenarios/internal/toolname"
 )
 
-// Matcher is the rule's pattern, compiled; it matches everything before loading.
+// Matcher returns the rule's compiled pattern; before loading it matches every
+// text.
 func (r *Rule) Matcher() match.Text { return r.match }
 
-// Locate makes a diagnostic for a part of the rule, in whichever file it is.
-// Offset counts characters within a string.
+// Locate returns a diagnostic for a part of the rule, in its file. offset counts
+// characters within a string.
 func (r *Rule) Locate(path diag.Path, offset int, message string) diag.Diagnostic {
 	return r.source.Locate(append(diag.Path{"responses", r.index}, path...), offset, message)
 }
@@ -29,12 +30,12 @@ func (s *Scenario) Locate(path diag.Path, offset int, message string) diag.Diagn
 	return s.source.Locate(path, offset, message)
 }
 
-// Mentions tells whether an expression of the scenario may look at a name, one of
-// those that can differ between requests with the same history: model, system,
-// tools, schemas, context, permission_mode, session, cwd and those of [Call].
+// Mentions reports whether an expression of the scenario may use a variable that
+// can differ between requests with the same history: model, system, tools, schemas,
+// context, permission_mode, session, cwd and those of [Call].
 func (s *Scenario) Mentions(name string) bool { return s.library != nil && s.library.Mentions(name) }
 
-// Turns are the places of a rule's turns, in their order.
+// Turns returns the positions of a rule's turns, in order.
 func (s *Scenario) Turns(rule int) []diag.Position {
 	if rule < 0 || rule >= len(s.Responses) {
 		return nil
@@ -47,8 +48,8 @@ func (s *Scenario) Turns(rule int) []diag.Position {
 	return turns
 }
 
-// ScriptsFailure tells whether a rule, by its name, scripts a failure or a fault: then whoever runs claude may well have to
-// end it.
+// ScriptsFailure reports whether a rule, by its name, scripts a failure or a fault,
+// so that the caller of claude may have to end it.
 func (s *Scenario) ScriptsFailure(rule string) bool {
 	name, _, _ := strings.Cut(rule, ".")
 	if s.Fault != "" || name == defaultName && s.DefaultResponse.fails() {
@@ -65,12 +66,12 @@ func (s *Scenario) ScriptsFailure(rule string) bool {
 	return false
 }
 
-// fails tells whether a step of a response scripts a failure or a fault.
+// fails reports whether a step of a response scripts a failure or a fault.
 func (r *Response) fails() bool {
 	return r != nil && slices.ContainsFunc(r.Steps, func(s Step) bool { return s.Failure != nil || s.Fault != "" })
 }
 
-// ScriptsAgents tells whether some call of the scenario scripts the agent that it
+// ScriptsAgents reports whether a call of the scenario scripts the agent that it
 // starts.
 func (s *Scenario) ScriptsAgents() bool {
 	if s.DefaultResponse.scriptsAgents() {
@@ -96,16 +97,16 @@ func (r *Response) scriptsAgents() bool {
 	}))
 }
 
-// defaultName is the name of the answer to prompts without a rule.
+// defaultName is the rule name of default_response.
 const defaultName = "default_response"
 
 func ruleName(i int) string { return "responses[" + strconv.Itoa(i) + "]" }
 
-// File is the file that the scenario was loaded from; empty = it is none.
+// File returns the file of the scenario; empty = none.
 func (s *Scenario) File() string { return s.source.Index.Pos(nil).File }
 
-// Digest is the SHA-256 of the sources, those of included files among them; empty =
-// the scenario was not loaded, or s is nil.
+// Digest returns the SHA-256 of the sources, including included files; empty = the
+// scenario was not loaded from files, or s is nil.
 func (s *Scenario) Digest() string {
 	if s == nil || s.texts == nil {
 		return ""
@@ -117,31 +118,32 @@ func (s *Scenario) Digest() string {
 	return hex.EncodeToString(sum.Sum(nil))
 }
 
-// HideSecrets makes every message about the scenario leave out the secrets of prompts and patterns. It must be called before the scenario is used.
+// HideSecrets redacts the secrets of prompts and patterns in all messages about the
+// scenario. Call it before the scenario is used.
 func (s *Scenario) HideSecrets(secrets Secrets) { s.excerpts.secrets = secrets }
 
-// ranked are the rules by what speaks for them: a pattern that matches, the parts
-// of it that do, then how little would have to be changed. Only those that share
-// words with the prompt are measured.
-func ranked(rules []Rule, prompt string) []int {
+// rankRules sorts the rules by similarity to the prompt: rules whose pattern matches,
+// then by the number of matching parts, then by edit distance. Only rules that
+// share words with the prompt are measured.
+func rankRules(rules []Rule, prompt string) []int {
 	type miss struct{ rule, words, passed, apart int }
 	words := wordsOf(prompt)
 	misses := make([]miss, len(rules))
 	for i := range misses {
-		misses[i] = miss{rule: i, words: nearness(&rules[i], prompt, words)}
+		misses[i] = miss{rule: i, words: similarity(&rules[i], prompt, words)}
 	}
 	slices.SortStableFunc(misses, func(a, b miss) int { return cmp.Compare(b.words, a.words) })
 	const measured = 30
 	best := misses[:min(measured, len(misses))]
 	for i := range best {
 		r := &rules[best[i].rule]
-		best[i].passed, _ = r.match.Passed(prompt)
-		if best[i].apart = match.Within(r.Pattern.text(), prompt); r.Pattern.Type == PatternExact {
+		best[i].passed, _ = r.match.MatchedParts(prompt)
+		if best[i].apart = match.MinDistance(r.Pattern.text(), prompt); r.Pattern.Type == PatternExact {
 			best[i].apart = match.Distance(r.Pattern.text(), prompt)
 		}
 	}
 	slices.SortStableFunc(best, func(a, b miss) int {
-		return cmp.Or(cmp.Compare(b.words/matches, a.words/matches), cmp.Compare(b.passed, a.passed), cmp.Compare(a.apart, b.apart), cmp.Compare(b.words, a.words))
+		return cmp.Or(cmp.Compare(b.words/patternMatchScore, a.words/patternMatchScore), cmp.Compare(b.passed, a.passed), cmp.Compare(a.apart, b.apart), cmp.Compare(b.words, a.words))
 	})
 	order := make([]int, len(misses))
 	for i, m := range misses {
@@ -150,14 +152,14 @@ func ranked(rules []Rule, prompt string) []int {
 	return order
 }
 
-// matches is more than all the words of a prompt count.
-const matches = 1 << 20
+// patternMatchScore exceeds the number of words of any prompt.
+const patternMatchScore = 1 << 20
 
-// nearness counts what speaks for a rule at first sight: that its pattern matches,
-// then the words it shares with the prompt.
-func nearness(r *Rule, prompt string, words map[string]bool) int {
+// similarity is a quick estimate of similarity: whether the pattern matches, then the
+// number of shared words.
+func similarity(r *Rule, prompt string, words map[string]bool) int {
 	if _, ok := r.match.Match(prompt); ok {
-		return matches
+		return patternMatchScore
 	}
 	score := 0
 	for word := range wordsOf(r.Pattern.String()) {
@@ -176,13 +178,13 @@ func wordsOf(s string) map[string]bool {
 	return words
 }
 
-// fewRules are tried one by one.
-const fewRules = 64
+// maxLinearRules is the number of rules up to which they are tried one by one.
+const maxLinearRules = 64
 
-// candidates are the places of the rules that may match a prompt, in order.
+// candidates yields the indexes of the rules that may match a prompt, in order.
 func (s *Scenario) candidates(prompt string) iter.Seq[int] {
 	x := s.rules
-	if x == nil || len(s.Responses) <= fewRules || x.asked.Add(1) == 1 {
+	if x == nil || len(s.Responses) <= maxLinearRules || x.uses.Add(1) == 1 {
 		return func(yield func(int) bool) {
 			for i := range s.Responses {
 				if !yield(i) {

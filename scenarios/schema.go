@@ -10,28 +10,28 @@ import (
 	"github.com/claudeless/claudeless/scenarios/internal/fill"
 )
 
-// Scenario scripts the model: what it says to which prompt and which tools it
-// calls. All keys are optional; an empty file is a valid scenario.
+// Scenario scripts the model: how it answers prompts and which tools it calls. All
+// keys are optional; an empty file is a valid scenario.
 type Scenario struct {
 	// Schema may name the JSON Schema of the format, for editors of JSON files.
 	Schema string `toml:"$schema"`
 	// Name is a label for reports.
 	Name string `toml:"name"`
-	// Description says what the scenario is for.
+	// Description describes the purpose of the scenario.
 	Description string `toml:"description"`
-	// Seed fixes every id, jitter and probability. In a state directory that is
-	// kept each run has ids of its own all the same: those of the n-th run are
-	// always the same ones. Without it they are random
-	// and the report prints the seed that was used.
+	// Seed fixes all ids, jitter and probabilities. In a state directory that is
+	// kept, each run has different ids, but the n-th run always has the same ones.
+	// Without a seed they are random, and the report prints the seed that was used.
 	Seed *int64 `toml:"seed"`
 	// Templates set to false leaves every `{{` in texts, tool inputs and canned
-	// results as it stands; else `{{ expr }}` is filled in.
+	// results unchanged; otherwise `{{ expr }}` is evaluated.
 	Templates *bool `toml:"templates" default:"true"`
-	// Include lists scenario files, relative to this one, whose rules come after our own. Only their `responses` and `include` are taken.
+	// Include lists scenario files, relative to this one, whose rules follow the
+	// rules of this file. Only their `responses` and `include` are used.
 	Include []string `toml:"include"`
-	// Unmatched says what a prompt does that no rule matches and for which
-	// there is no default: `default` is an empty reply, `error` ends the run
-	// with exit code 1 and the nearest rules.
+	// Unmatched says what happens if no rule matches a prompt and there is no
+	// default: `default` gives an empty reply, `error` ends the run with exit code
+	// 1 and lists the nearest rules.
 	Unmatched string `toml:"unmatched" enum:"default,error" default:"default"`
 	// DefaultResponse answers prompts that no rule matches.
 	DefaultResponse *Response `toml:"default_response" schema:"string|Response"`
@@ -39,28 +39,30 @@ type Scenario struct {
 	Responses []Rule `toml:"responses"`
 	// ToolExecution says how tool calls are run.
 	ToolExecution *ToolExecution `toml:"tool_execution"`
-	// Fault spoils the program's output from the beginning on, as the real CLI has done to its
-	// callers; `claudeless exec --faults all` tries them one by one.
+	// Fault adds a defect to the program's output from its start, as observed with
+	// the real CLI; `claudeless exec --faults all` tries all of them.
 	Fault string `toml:"fault" enum:"hang-after-result,lying-success,stdout-stall,no-result,json-array,silent-json,late-result,giant-line,split-utf8,u2028,crlf,key-order-shuffled,sigterm-ignored,stderr-flood,half-last-line,duplicate-result,exit-code-wrong,stall-mid-stream,529-storm,ping-silence,tool-json-truncated,usage-in-start-only"`
 	// Stream is the pace of partial messages.
 	Stream Stream `toml:"stream"`
-	// API is what only the Messages API face has (claudeless serve).
+	// API holds settings of the Messages API server (claudeless serve).
 	API API `toml:"api"`
 	// MCP adds MCP servers.
 	MCP MCP `toml:"mcp"`
 	// Parity says how `claudeless parity` calls claude.
 	Parity Parity `toml:"parity"`
-	// Breakpoints stop tool calls and decide about them, as somebody at the debugger would.
+	// Breakpoints stop tool calls and decide about them, like a person at the
+	// debugger.
 	Breakpoints []Breakpoint `toml:"breakpoints"`
-	// Expect states what the run must have done; checked at its end.
+	// Expect states what the run must have done; it is checked at the end of the
+	// run.
 	Expect []Expectation `toml:"expect"`
-	// DefaultModel is the model's name when no flag gives one.
+	// DefaultModel is the model if no flag selects one.
 	DefaultModel string `toml:"default_model" empty:"no"`
 	// ClaudeVersion is the version of the real CLI to report.
 	ClaudeVersion string `toml:"claude_version" empty:"no"`
 	// UserName is shown by the interactive screen.
 	UserName string `toml:"user_name"`
-	// SessionID fixes the id of a new session. A UUID, hyphens may be left out.
+	// SessionID fixes the id of a new session. It is a UUID; hyphens are optional.
 	SessionID string `toml:"session_id" empty:"no"`
 	// Placeholder is the prompt hint of the interactive screen.
 	Placeholder string `toml:"placeholder"`
@@ -68,29 +70,29 @@ type Scenario struct {
 	Provider string `toml:"provider"`
 	// ShowWelcomeBack shows the start panel of the interactive screen.
 	ShowWelcomeBack bool `toml:"show_welcome_back"`
-	// WelcomeBackRightPanel are the lines of that panel's right side; `---` is
-	// a rule, an empty string a blank row.
+	// WelcomeBackRightPanel holds the lines of that panel's right side; `---` is a
+	// horizontal rule, an empty string a blank row.
 	WelcomeBackRightPanel []string `toml:"welcome_back_right_panel"`
-	// ProjectPath names the project the session is filed under; default
-	// `working_directory`, else the directory of the run.
+	// ProjectPath is the project directory under which the session is stored;
+	// default `working_directory`, otherwise the directory of the run.
 	ProjectPath string `toml:"project_path"`
-	// WorkingDirectory is the directory that transcripts and hooks are told;
-	// tools and hooks run where the run is.
+	// WorkingDirectory is the directory that transcripts and hooks report; tools
+	// and hooks still run in the directory of the run.
 	WorkingDirectory string `toml:"working_directory"`
-	// Trusted is whether the directory is trusted; false asks on the
-	// interactive screen.
+	// Trusted says whether the directory is trusted; false asks on the interactive
+	// screen.
 	Trusted *bool `toml:"trusted" default:"true"`
-	// LoggedIn is whether somebody is logged in; false starts the set-up on
-	// the interactive screen.
+	// LoggedIn says whether a user is logged in; false starts the set-up on the
+	// interactive screen.
 	LoggedIn *bool `toml:"logged_in" default:"true"`
-	// PermissionMode is the mode at the start: `default`, `plan`,
-	// `acceptEdits`, `bypassPermissions`, `dontAsk`, `auto` or `delegate`; the
-	// spellings `accept-edits`, `bypass-permissions` and `dont-ask` mean the same.
+	// PermissionMode is the initial mode: `default`, `plan`, `acceptEdits`,
+	// `bypassPermissions`, `dontAsk`, `auto` or `delegate`; the spellings
+	// `accept-edits`, `bypass-permissions` and `dont-ask` are equivalent.
 	PermissionMode string `toml:"permission_mode" empty:"no" default:"default"`
-	// LaunchTimestamp is the time the run begins at (RFC 3339 with a zone);
-	// together with `seed` it makes two runs equal byte for byte.
+	// LaunchTimestamp is the start time of the run (RFC 3339 with a zone); together
+	// with `seed` it makes two runs equal byte for byte.
 	LaunchTimestamp string `toml:"launch_timestamp" empty:"no"`
-	// Timeouts override time-outs and delays.
+	// Timeouts override timeouts and delays.
 	Timeouts Timeouts `toml:"timeouts"`
 
 	compiled
@@ -100,35 +102,36 @@ type Scenario struct {
 type Rule struct {
 	// Pattern is what the prompt must match.
 	Pattern Pattern `toml:"pattern,required"`
-	// When is an expression that must be true as well.
+	// When is a condition that must also be true.
 	When string `toml:"when" empty:"no"`
 	// Response is the answer; without it the reply is empty.
 	Response *Response `toml:"response" schema:"string|Response"`
 	// Failure happens instead of the response.
 	Failure *Failure `toml:"failure"`
-	// Fault spoils the program's output from this rule on, as the real CLI has done to its
-	// callers; `claudeless exec --faults all` tries them one by one.
+	// Fault adds a defect to the program's output from this rule on, as observed
+	// with the real CLI; `claudeless exec --faults all` tries all of them.
 	Fault string `toml:"fault" enum:"hang-after-result,lying-success,stdout-stall,no-result,json-array,silent-json,late-result,giant-line,split-utf8,u2028,crlf,key-order-shuffled,sigterm-ignored,stderr-flood,half-last-line,duplicate-result,exit-code-wrong,stall-mid-stream,529-storm,ping-silence,tool-json-truncated,usage-in-start-only"`
-	// MaxMatches is how often the rule may match in a session; 0 = never,
-	// absent = always.
+	// MaxMatches is how often the rule may match in a session; 0 = never, absent =
+	// always.
 	MaxMatches *int `toml:"max_matches" min:"0"`
 	// Once says that the rule answers one prompt of the whole run (of `claudeless
-	// exec`, of one test), whichever process asks. Outside of a run, and in the API
-	// face, it is one prompt of a session; the verdict finds the others.
+	// exec`, of one test), in whichever process. Outside of a run, and with
+	// claudeless serve, it answers one prompt of a session, and the verdict reports
+	// further ones.
 	Once bool `toml:"once"`
-	// Turns script the user's next prompts.
+	// Turns script the answers to the user's next prompts.
 	Turns []Turn `toml:"turns"`
 
 	compiledRule
 }
 
-// Turn answers the next prompt of a sequence. A prompt that does not match
-// ends the sequence and goes on to the rules. Expressions see the named groups
-// of the rule's own pattern beside those of `expect`, which win.
+// Turn answers the next prompt of a sequence. A prompt that does not match ends the
+// sequence and is matched against the rules. Expressions see the named groups of
+// the rule's own pattern and those of `expect`, which take precedence.
 type Turn struct {
-	// Expect is what the prompt must match.
+	// Expect is the pattern that the prompt must match.
 	Expect Pattern `toml:"expect,required"`
-	// When is an expression that must be true as well.
+	// When is a condition that must also be true.
 	When string `toml:"when" empty:"no"`
 	// Response is the answer; without it the reply is empty.
 	Response *Response `toml:"response" schema:"string|Response"`
@@ -140,87 +143,88 @@ type Turn struct {
 
 // Response is one answer of the model: a string, or a table.
 type Response struct {
-	// Text is what the model says. Beside `tool_calls` it is the closing
-	// message after their results.
+	// Text is the text of the model. With `tool_calls` it is the closing message
+	// after their results.
 	Text string `toml:"text"`
-	// DelayMS waits before the answer.
+	// DelayMS is the wait before the answer.
 	DelayMS int `toml:"delay_ms" min:"0" max:"31536000000"`
-	// ToolCalls go out as one message; several run in parallel.
+	// ToolCalls are made in one message; several run in parallel.
 	ToolCalls []ToolCall `toml:"tool_calls"`
-	// Usage is the token count to report; default an estimate.
+	// Usage is the reported token count; default an estimate.
 	Usage *Usage `toml:"usage"`
-	// Steps are the messages of the answer, one request to the model each.
-	// They stand in place of `text` and `tool_calls`.
+	// Steps are the messages of the answer, one request to the model each. They
+	// replace `text` and `tool_calls`.
 	Steps []Step `toml:"steps"`
 	// StopReason replaces the message's stop reason. After "max_tokens" and
-	// "model_context_window_exceeded" the CLI asks for the rest with a text that
-	// begins "Output token limit hit.", which the next step or a rule answers; after
-	// "refusal" it asks once more.
+	// "model_context_window_exceeded" the CLI requests the rest with a text that
+	// begins "Output token limit hit.", which the next step or a rule answers;
+	// after "refusal" it retries once.
 	StopReason string `toml:"stop_reason"`
-	// StructuredOutput answers `--json-schema`.
+	// StructuredOutput is the answer to `--json-schema`.
 	StructuredOutput json.RawMessage `toml:"structured_output"`
 }
 
 // Step is one message of the model inside a response.
 type Step struct {
-	// When is an expression; false skips the step. It sees the results of all
-	// earlier steps as `results`.
+	// When is a condition; false skips the step. It sees the results of all earlier
+	// steps as `results`.
 	When string `toml:"when" empty:"no"`
 	// Thinking is the model's reasoning, shown before the text.
 	Thinking string `toml:"thinking"`
-	// Text is what the model says, before its tool calls.
+	// Text is the text of the model, before its tool calls.
 	Text string `toml:"text"`
-	// ToolCalls go out after the text in the same message.
+	// ToolCalls follow the text in the same message.
 	ToolCalls []ToolCall `toml:"tool_calls"`
-	// Blocks are the parts of the message in their order, in place of
-	// `thinking`, `text` and `tool_calls`.
+	// Blocks are the content blocks of the message in order, instead of `thinking`,
+	// `text` and `tool_calls`.
 	Blocks []Block `toml:"blocks"`
 	// Gate holds the message back until `claudeless gates release NAME`. After 30
-	// seconds it goes on, and the run has a finding.
+	// seconds the step continues, and the run gets a finding.
 	Gate string `toml:"gate" empty:"no"`
-	// After holds it back until the gate of another step is released: `gate:NAME`.
+	// After holds the message back until the gate of another step is released:
+	// `gate:NAME`.
 	After string `toml:"after" empty:"no"`
-	// Frames go out before the message: events that no model brings about, and
-	// output that a host must survive.
+	// Frames are written before the message: events that the model does not cause,
+	// and output that a host must survive.
 	Frames []Frame `toml:"frames"`
-	// DelayMS waits before the message.
+	// DelayMS is the wait before the message.
 	DelayMS int `toml:"delay_ms" min:"0" max:"31536000000"`
-	// Usage is the token count to report; default an estimate.
+	// Usage is the reported token count; default an estimate.
 	Usage *Usage `toml:"usage"`
 	// StopReason replaces the message's stop reason. After "max_tokens" and
-	// "model_context_window_exceeded" the CLI asks for the rest with a text that
-	// begins "Output token limit hit.", which the next step or a rule answers; after
-	// "refusal" it asks once more.
+	// "model_context_window_exceeded" the CLI requests the rest with a text that
+	// begins "Output token limit hit.", which the next step or a rule answers;
+	// after "refusal" it retries once.
 	StopReason string `toml:"stop_reason"`
 	// Failure happens instead of the message.
 	Failure *Failure `toml:"failure"`
-	// Fault spoils the program's output from this message on, as the real CLI has done to its
-	// callers; `claudeless exec --faults all` tries them one by one.
+	// Fault adds a defect to the program's output from this message on, as observed
+	// with the real CLI; `claudeless exec --faults all` tries all of them.
 	Fault string `toml:"fault" enum:"hang-after-result,lying-success,stdout-stall,no-result,json-array,silent-json,late-result,giant-line,split-utf8,u2028,crlf,key-order-shuffled,sigterm-ignored,stderr-flood,half-last-line,duplicate-result,exit-code-wrong,stall-mid-stream,529-storm,ping-silence,tool-json-truncated,usage-in-start-only"`
 	// Stream is the pace of this message.
 	Stream *Stream `toml:"stream"`
-	// StructuredOutput answers `--json-schema`.
+	// StructuredOutput is the answer to `--json-schema`.
 	StructuredOutput json.RawMessage `toml:"structured_output"`
 }
 
-// Block is one part of a message.
+// Block is one content block of a message.
 type Block struct {
-	// Type says which of the other keys count: `text`, `thinking`,
-	// `redacted_thinking`, `raw`, `tool_use` with the keys of a tool call, and for tools
-	// that the API runs `server_tool_use` and the kinds of its results.
+	// Type selects the other keys: `text`, `thinking`, `redacted_thinking`, `raw`,
+	// `tool_use` with the keys of a tool call, and for tools that the API runs
+	// `server_tool_use` and the types of its results.
 	Type BlockType `toml:"type,required" enum:"text,thinking,tool_use,raw,redacted_thinking,server_tool_use,web_search_tool_result,web_fetch_tool_result,code_execution_tool_result,bash_code_execution_tool_result,text_editor_code_execution_tool_result,tool_search_tool_result"`
 	// Text of a `text` block.
 	Text string `toml:"text"`
-	// Citations of a `text` block: a list, as the API writes it.
+	// Citations of a `text` block: a list in the API's format.
 	Citations json.RawMessage `toml:"citations"`
 	// Data of a `redacted_thinking` block.
 	Data string `toml:"data"`
 	// Name of the tool of a `server_tool_use` block.
 	Name string `toml:"name"`
 	// ToolUseID is the call that a server tool's result answers; empty = the last
-	// one of the message.
+	// call of the message.
 	ToolUseID string `toml:"tool_use_id"`
-	// Content of a server tool's result, as the API writes it.
+	// Content of a server tool's result, in the API's format.
 	Content json.RawMessage `toml:"content"`
 	// Thinking of a `thinking` block.
 	Thinking string `toml:"thinking"`
@@ -243,49 +247,49 @@ const (
 	BlockServer   BlockType = "server_tool_use"
 )
 
-// ToolCall is one call of a tool.
+// ToolCall is one tool call.
 type ToolCall struct {
-	// Tool is the name: a built-in (`Bash`), `mcp__server__tool`, `server/tool`
-	// or the bare name of an MCP tool.
+	// Tool is the name: a built-in (`Bash`), `mcp__server__tool`, `server/tool` or
+	// the bare name of an MCP tool.
 	Tool string `toml:"tool,required" empty:"no"`
-	// Input is the tool's input. Strings in it are templates; a table
-	// `{ "$file" = "path" }` is replaced by that file, relative to the scenario.
+	// Input is the tool's input. Strings in it are templates; a table `{ "$file" =
+	// "path" }` is replaced by that file, relative to the scenario.
 	Input json.RawMessage `toml:"input"`
-	// Result is a canned result: the tool is not run. A table
-	// `{ "$file" = "path" }` is the text of that file, in which nothing is a template.
+	// Result is a canned result: the tool does not run. A table `{ "$file" = "path"
+	// }` is the text of that file, without templates.
 	Result *Canned `toml:"result" schema:"string|object"`
 	// IsError makes the canned result an error.
 	IsError bool `toml:"is_error"`
-	// ID is the id of the call; default a fresh one.
+	// ID is the id of the call; default a new id.
 	ID string `toml:"id" empty:"no"`
-	// Expect is a pattern that the text of the result must match; a miss is
-	// an unmet expectation.
+	// Expect is a pattern that the text of the result must match; otherwise an
+	// expectation is unmet.
 	Expect *Pattern `toml:"expect"`
-	// DelayMS waits before the tool runs.
+	// DelayMS is the wait before the tool runs.
 	DelayMS int `toml:"delay_ms" min:"0" max:"31536000000"`
-	// Subagent scripts the agent that an Agent or Task call starts. Without it
-	// the rules answer the agent's prompt, in a session of its own.
+	// Subagent scripts the agent that an Agent or Task call starts. Without it the
+	// rules answer the agent's prompt, in a separate session.
 	Subagent *Subagent `toml:"subagent"`
 
-	at diag.Position // of Expect, or of a call that the API runs
+	at diag.Position // of Expect, or of a server tool call
 }
 
 // Canned is the text of a canned result.
 type Canned struct {
 	Text string // a template
-	File string // the text is what this file holds; empty = Text counts
+	File string // the file that contains the text; empty = Text is used
 }
 
 // Subagent scripts an agent started by a tool call.
 type Subagent struct {
-	// Type is the kind of agent when the call's input names none.
+	// Type is the agent type if the call's input sets none.
 	Type string `toml:"type"`
-	// Steps are its messages. They see the captures of the prompt that led to
-	// the call, the agent's own prompt and its own results; a later prompt of
-	// the agent is answered by the rules.
+	// Steps are its messages. They see the captures of the prompt that led to the
+	// call, the agent's own prompt and its own results; later prompts of the agent
+	// are answered by the rules.
 	Steps []Step `toml:"steps"`
-	// Background lets the call return at once; the input's `run_in_background`
-	// comes before it.
+	// Background makes the call return immediately; the input's `run_in_background`
+	// takes precedence.
 	Background bool `toml:"background"`
 }
 
@@ -301,9 +305,9 @@ type Usage struct {
 type Stream struct {
 	// TTFTMS is the time to the first token in milliseconds.
 	TTFTMS int `toml:"ttft_ms" min:"0" max:"31536000000"`
-	// TokensPerSecond is the speed, a thousandth at least; 0 = as fast as possible.
+	// TokensPerSecond is the speed, at least 0.001; 0 = as fast as possible.
 	TokensPerSecond float64 `toml:"tokens_per_second" min:"0"`
-	// Jitter is the share, 0 to 1, by which pauses vary.
+	// Jitter is the fraction, 0 to 1, by which pauses vary.
 	Jitter float64 `toml:"jitter" min:"0" max:"1"`
 	// Chunk is the size of a piece: `word`, `token`, `line` or a number of
 	// characters.
@@ -312,40 +316,40 @@ type Stream struct {
 
 // Chunk is the size of a piece of a partial message. The zero value is a word.
 type Chunk struct {
-	Unit string // "word", "token", "line"; "" = word, or Size counts
-	Size int    // characters; 0 = Unit counts
+	Unit string // "word", "token", "line"; "" = word, or Size is used
+	Size int    // characters; 0 = Unit is used
 }
 
-// Frame is something on the program's own output; it has one of `json`, `line`
-// and `stderr`. Stdout has frames with `--output-format stream-json` only.
+// Frame is output of the program; it has one of `json`, `line` and `stderr`. Frames
+// are written to stdout with `--output-format stream-json` only.
 type Frame struct {
-	// JSON is an event, an object with a `type`. `uuid` and `session_id` are filled
-	// in where it has none.
+	// JSON is an event, an object with a `type`. Missing `uuid` and `session_id`
+	// are added.
 	JSON json.RawMessage `toml:"json"`
-	// Line is text that goes out as it is. It need not be JSON.
+	// Line is text that is written unchanged. It need not be JSON.
 	Line string `toml:"line"`
-	// Times repeats `line` within the one line. Default 1.
+	// Times is how often `line` is repeated within one line. Default 1.
 	Times int `toml:"times" min:"1"`
-	// Cut leaves out the newline behind `line`.
+	// Cut omits the newline after `line`.
 	Cut bool `toml:"cut"`
-	// Stderr is text for stderr, with all its newlines.
+	// Stderr is text for stderr, including its newlines.
 	Stderr string `toml:"stderr"`
 }
 
-// compiled is what loading adds to a [Scenario].
+// compiled is the state that loading adds to a [Scenario].
 type compiled struct {
 	source  *fill.Source
 	library *fill.Library
 	rules   *ruleIndex
-	texts   []string // of its files, included ones behind those that name them
+	texts   []string // sources of its files, followed by included ones
 
 	excerpts excerpts
 }
 
-// ruleIndex finds the rules whose pattern may match a prompt. It is worth its
-// making from the second prompt on, and for many rules only.
+// ruleIndex finds the rules whose pattern may match a prompt. It is built only for
+// many rules and from the second prompt on.
 type ruleIndex struct {
-	asked atomic.Int32
+	uses  atomic.Int32
 	once  sync.Once
 	index *match.Index
 }

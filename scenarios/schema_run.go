@@ -12,20 +12,20 @@ import (
 	"github.com/claudeless/claudeless/scenarios/internal/fill"
 )
 
-// ToolExecution says how tool calls are run.
+// ToolExecution configures the execution of tool calls.
 type ToolExecution struct {
-	// Mode `live` runs tools that have no canned result, `mock` never does: a
-	// call without one is an error.
+	// Mode `live` runs tools without a canned result; `mock` never runs a tool: a
+	// call without a canned result is an error.
 	Mode string `toml:"mode" enum:"live,mock" default:"live"`
 	// Tools are settings by tool name.
 	Tools map[string]ToolConfig `toml:"tools"`
 }
 
-// ToolConfig is what holds for all calls of one tool.
+// ToolConfig holds settings for all calls of one tool.
 type ToolConfig struct {
 	// AutoApprove allows the tool in every permission mode.
 	AutoApprove bool `toml:"auto_approve"`
-	// Result is the canned result of calls that have none of their own.
+	// Result is the canned result of calls without one of their own.
 	Result *string `toml:"result"`
 	// Error denies the tool with this text.
 	Error *string `toml:"error"`
@@ -36,12 +36,12 @@ type ToolConfig struct {
 // MCP adds MCP servers to the run.
 type MCP struct {
 	// Servers are started like the entries of `--mcp-config` and have the same
-	// keys; `fixture` runs one of our fixture servers instead of a command.
+	// keys; `fixture` runs a claudeless fixture server instead of a command.
 	Servers map[string]map[string]any `toml:"servers"`
-	// Elicitation answers what servers ask the user.
+	// Elicitation answers elicitation requests of servers.
 	Elicitation *Elicitation `toml:"elicitation"`
-	// Sampling answers what servers ask the model; the first that fits counts.
-	// Without any, servers are told that there is no sampling.
+	// Sampling answers sampling requests of servers; the first matching entry
+	// counts. Without entries, servers are told that sampling is not supported.
 	Sampling []Sampling `toml:"sampling"`
 
 	names []string // of Servers, in file order
@@ -51,66 +51,66 @@ type MCP struct {
 type Elicitation struct {
 	// Action is the answer.
 	Action string `toml:"action" enum:"accept,decline,cancel" default:"decline"`
-	// Content is the form that `accept` sends; what it leaves out is filled
-	// from the defaults of the requested schema.
+	// Content is the form that `accept` sends; missing fields are set to the
+	// defaults of the requested schema.
 	Content map[string]any `toml:"content"`
 }
 
 // Sampling answers a sampling request of an MCP server. It has either `text` or
-// `error`. Requests that no answer fits are refused.
+// `error`. Requests without a matching answer are refused.
 type Sampling struct {
-	// Server narrows the answer to one server, by its name in the configuration.
+	// Server restricts the answer to one server, by its name in the configuration.
 	Server string `toml:"server"`
-	// Pattern is what the text of the request's last message must match; absent =
-	// everything.
+	// Pattern matches the text of the request's last message; absent = every text.
 	Pattern *Pattern `toml:"pattern"`
-	// Text is what the model says; templates see the message as `prompt`.
+	// Text is the answer of the model; templates see the message as `prompt`.
 	Text string `toml:"text"`
-	// Model is the name of the model in the answer; default the run's.
+	// Model is the model name in the answer; default the model of the run.
 	Model string `toml:"model"`
-	// StopReason is why the model stopped.
+	// StopReason is the stop reason of the answer.
 	StopReason string `toml:"stop_reason" default:"endTurn"`
-	// Error refuses the request with this text, as a user would.
+	// Error refuses the request with this text, like a user.
 	Error string `toml:"error"`
 
 	compiledRule
 }
 
-// Timeouts override time-outs and delays, in milliseconds. Each wins over its
-// environment variable.
+// Timeouts override timeouts and delays, in milliseconds. Each takes precedence
+// over its environment variable.
 type Timeouts struct {
-	// ExitHintMS is how long the exit hint stays (CLAUDELESS_EXIT_HINT_TIMEOUT_MS).
+	// ExitHintMS is how long the exit hint is shown
+	// (CLAUDELESS_EXIT_HINT_TIMEOUT_MS).
 	ExitHintMS *int `toml:"exit_hint_ms" min:"0" max:"31536000000" default:"2000"`
 	// CompactDelayMS is how long /compact takes (CLAUDELESS_COMPACT_DELAY_MS).
 	CompactDelayMS *int `toml:"compact_delay_ms" min:"0" max:"31536000000" default:"20"`
-	// HookTimeoutMS bounds hooks that set no time of their own
+	// HookTimeoutMS limits hooks without their own timeout
 	// (CLAUDELESS_HOOK_TIMEOUT_MS).
 	HookTimeoutMS *int `toml:"hook_timeout_ms" min:"0" max:"31536000000" default:"600000"`
-	// MCPTimeoutMS bounds an MCP call (CLAUDELESS_MCP_TIMEOUT_MS); MCP_TOOL_TIMEOUT
-	// and the server's own `timeout` come first. Absent = no bound.
+	// MCPTimeoutMS limits an MCP call (CLAUDELESS_MCP_TIMEOUT_MS); MCP_TOOL_TIMEOUT
+	// and the server's own `timeout` take precedence. Absent = no limit.
 	MCPTimeoutMS *int `toml:"mcp_timeout_ms" min:"0" max:"31536000000"`
-	// ResponseDelayMS waits before the first message of a turn
+	// ResponseDelayMS is the wait before the first message of a turn
 	// (CLAUDELESS_RESPONSE_DELAY_MS).
 	ResponseDelayMS *int `toml:"response_delay_ms" min:"0" max:"31536000000" default:"0"`
 }
 
 // Expectation states what the run must have done. It has one of `tool`, `prompt`,
-// `mcp`, `request`, `oauth`, `exit`, `rule` and `unused`. Under `claudeless exec` the run is
-// the whole command with all its processes, else one process.
+// `mcp`, `request`, `oauth`, `exit`, `rule` and `unused`. With `claudeless exec` the run
+// is the whole command with all its processes, otherwise one process.
 type Expectation struct {
-	// Tool is the name, or a glob, of tools that must have been called.
+	// Tool is the name, or a glob, of a tool that must have been called.
 	Tool string `toml:"tool" empty:"no"`
-	// Input is the part that the input of such a call must have.
+	// Input is a part that the input of such a call must contain.
 	Input json.RawMessage `toml:"input"`
-	// Times is how often: a number, or text such as `>=2` or `<=3`; default at
-	// least once.
+	// Times is the number of calls: a number, or text such as `>=2` or `<=3`;
+	// default at least once.
 	Times *Times `toml:"times" schema:"integer|string"`
-	// Order puts the first such call after those of expectations with a lower
-	// number.
+	// Order requires the first such call to follow those of expectations with a
+	// lower number.
 	Order *int `toml:"order"`
 	// Prompt is a pattern that a prompt must have matched.
 	Prompt *Pattern `toml:"prompt"`
-	// MCP is a call that an MCP server must have got, or what it must have said while it worked.
+	// MCP is a call that an MCP server must have received, or a notification that it must have sent.
 	MCP *ExpectMCP `toml:"mcp"`
 	// Request is a request to the model that must have been made.
 	Request *ExpectRequest `toml:"request"`
@@ -120,12 +120,12 @@ type Expectation struct {
 	OAuth *ExpectOAuth `toml:"oauth"`
 	// Exit is the exit code that a claude process must have ended with.
 	Exit *int `toml:"exit" min:"0" max:"255"`
-	// Rule is the line of this file on which a rule begins that must have answered.
+	// Rule is the line of this file at which a rule begins that must have answered.
 	Rule *int `toml:"rule" min:"1"`
-	// Unused says what rules are that have answered no prompt: `warn` mentions them,
-	// `error` makes each an unmet expectation.
+	// Unused says how to report rules that have answered no prompt: `warn` mentions
+	// them, `error` makes each an unmet expectation.
 	Unused string `toml:"unused" enum:"warn,error"`
-	// Never turns the expectation round: it must not have happened.
+	// Never inverts the expectation: it must not have happened.
 	Never bool `toml:"never"`
 
 	at     diag.Position
@@ -133,7 +133,7 @@ type Expectation struct {
 	tools  []match.Text
 }
 
-// ExpectMCP is a call of an MCP server. With `progress`, `log` or `level` it is a notification that the
+// ExpectMCP is a call to an MCP server. With `progress`, `log` or `level` it is a notification that the
 // server sent instead.
 type ExpectMCP struct {
 	// Server is its name in the configuration, or a glob.
@@ -152,9 +152,9 @@ type ExpectMCP struct {
 type ExpectRequest struct {
 	// Model is its full name, or a glob; absent = any.
 	Model string `toml:"model" empty:"no"`
-	// MaxRetries is how often such a request may at most be made again.
+	// MaxRetries is the maximum number of retries of such a request.
 	MaxRetries *int `toml:"max_retries" min:"0"`
-	// WithinMS is when the first must at the latest have come, from the beginning of
+	// WithinMS is the time limit of the first such request, since the beginning of
 	// the run.
 	WithinMS int `toml:"within_ms" min:"1"`
 }
@@ -182,58 +182,59 @@ type Times struct {
 	Max int // -1 = no upper bound
 }
 
-// API is what only the Messages API face has. Of it the CLI face reads nothing
-// but the summary of a compaction (`side`).
+// API holds settings of claudeless serve. When running as claude, only the summary
+// of a compaction (`side`) is used.
 type API struct {
-	// Strict refuses what the real API refuses and clients seldom notice: a
-	// request without `anthropic-version`.
+	// Strict refuses requests that the real API refuses and clients rarely notice:
+	// those without `anthropic-version`.
 	Strict bool `toml:"strict"`
-	// RequireAuth refuses requests without a key; any key will do.
+	// RequireAuth refuses requests without a key; any key is accepted.
 	RequireAuth bool `toml:"require_auth"`
-	// Diverged says what happens when a history holds an answer that the scenario
-	// would not have given: `follow` goes on with the history and says so in the
-	// journal, `error` refuses the request.
+	// Diverged says what happens if a history contains an answer that the scenario
+	// would not have given: `follow` continues with the history and reports it in
+	// the journal, `error` refuses the request.
 	Diverged string `toml:"diverged" enum:"follow,error" default:"follow"`
-	// Pad puts spaces before the closing brace of streamed events, as the real
-	// API does at times.
+	// Pad adds spaces before the closing brace of streamed events, as the real API
+	// sometimes does.
 	Pad bool `toml:"pad"`
-	// Cache counts the tokens of requests as the API does, and gives the prompt cache
-	// its share by the marks of the request (`cache_control`): what stood before a mark of
-	// an earlier request is read, what a mark asks for is taken. Without it the usage is that of
-	// the CLI face: the prompt alone. A scripted `usage` wins.
+	// Cache counts the tokens of requests as the API does and simulates the prompt
+	// cache (`cache_control`): the part up to a mark of an earlier request is read
+	// from the cache, the part up to a new mark is written. Without it the usage
+	// counts only the prompt. A scripted `usage` takes precedence.
 	Cache bool `toml:"cache"`
-	// Headers are sent with every answer, in place of ours of the same name.
+	// Headers are sent with every response, replacing default headers of the same
+	// name.
 	Headers map[string]string `toml:"headers"`
-	// Side answers requests that a client makes beside the conversation.
+	// Side answers requests outside the conversation.
 	Side []Side `toml:"side"`
 }
 
-// Side answers one kind of request beside the conversation. Such requests touch
-// no rule, no count and no expectation.
+// Side answers one kind of request outside the conversation. Such requests use no
+// rule, and affect no count and no expectation.
 type Side struct {
-	// Kind is the kind of request: `title` names the session, `compact` sums the
-	// conversation up, `probe` finds out whether a model is there, `other` is
-	// everything else that is none of the conversation.
+	// Kind is the kind of request: `title` requests a session title, `compact` a
+	// summary of the conversation, `probe` checks whether a model is available,
+	// `other` is any other request outside the conversation.
 	Kind string `toml:"kind,required" enum:"title,compact,probe,other"`
-	// Text is sent as it stands. Of a summary Claude Code shows what stands between
-	// `<summary>` and `</summary>`, and leaves out `<analysis>`.
+	// Text is sent unchanged. Of a summary, Claude Code shows the part between
+	// `<summary>` and `</summary>`, without `<analysis>`.
 	Text string `toml:"text,required"`
 }
 
-// Parity makes a scenario a case of `claudeless parity`: the double and the real
-// claude are called alike, and what they do is compared.
+// Parity makes a scenario a case of `claudeless parity`: claudeless and the real
+// claude are called in the same way, and their behaviour is compared.
 type Parity struct {
 	// Argv is the command line, without the program.
 	Argv []string `toml:"argv"`
-	// Stdin is what claude reads; absent = nothing.
+	// Stdin is the input of claude; absent = empty.
 	Stdin string `toml:"stdin"`
-	// Refuses says that claude is expected to refuse this command line. Without it a case that neither program starts is
-	// not compared.
+	// Refuses says that claude is expected to reject this command line. Without it,
+	// a case that neither program accepts is not compared.
 	Refuses bool `toml:"refuses"`
 }
 
-// ServerConfig is what the scenario's servers are for --mcp-config of a claude that
-// does not read scenarios: self serves their fixtures. Nil = it brings none along.
+// ServerConfig returns the scenario's servers for the --mcp-config of a claude that
+// does not read scenarios: self serves their fixtures. Nil = it has no servers.
 // Each fixture records its messages in the directory of its escaped name in
 // records; empty = none does.
 func (s *Scenario) ServerConfig(self, records string) ([]byte, error) {
@@ -259,7 +260,7 @@ func (s *Scenario) ServerConfig(self, records string) ([]byte, error) {
 	return json.Marshal(map[string]any{"mcpServers": servers})
 }
 
-// Fixtures are the names of the servers that are our fixtures, in file order.
+// Fixtures returns the names of the servers that are fixtures, in file order.
 func (m *MCP) Fixtures() []string {
 	var names []string
 	for _, name := range m.ServerNames() {
@@ -270,8 +271,8 @@ func (m *MCP) Fixtures() []string {
 	return names
 }
 
-// SideText is the scripted answer to a kind of side request; false = none. The
-// first of a kind counts.
+// SideText returns the scripted answer to a kind of side request; ok is false if
+// there is none. The first of a kind counts.
 func (a *API) SideText(kind string) (string, bool) {
 	for _, s := range a.Side {
 		if s.Kind == kind {

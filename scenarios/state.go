@@ -15,8 +15,8 @@ import (
 	"github.com/claudeless/claudeless/scenarios/internal/fill"
 )
 
-// savedState is what a session keeps between processes. Rules are known by
-// their place and a fingerprint of their pattern.
+// savedState is the state that a session keeps between processes. Rules are
+// identified by their index and a fingerprint of their pattern.
 type savedState struct {
 	Version int                   `json:"version"`
 	Turns   int                   `json:"turns"`
@@ -37,21 +37,21 @@ type savedSequence struct {
 	Groups  map[string]string `json:"groups,omitempty"`
 }
 
-// savedResponse is an answer whose calls have no results yet: the next process
-// goes on with it when it is given them.
+// savedResponse is a response whose calls have no results yet; the next process
+// continues it when the results arrive.
 type savedResponse struct {
 	Rule    int               `json:"rule"` // -1 = default_response
 	Turn    int               `json:"turn"` // -1 = the rule's own response
 	Pattern string            `json:"pattern,omitempty"`
-	Step    int               `json:"step"` // the next one
+	Step    int               `json:"step"` // index of the next step
 	Prompt  string            `json:"prompt"`
-	Match   map[string]string `json:"match,omitempty"` // numbers and names
+	Match   map[string]string `json:"match,omitempty"` // by number and by name
 	Results []fill.Result     `json:"results,omitempty"`
 }
 
-// State returns what belongs to the session and goes on in the next process:
-// match counts, the active turn sequence, and the response whose calls wait for
-// their results, as JSON.
+// State returns the state that continues in the next process, as JSON: match
+// counts, the active turn sequence, and the response whose calls wait for their
+// results.
 func (e *Engine) State() ([]byte, error) {
 	st := savedState{Version: 1, Turns: e.turns, Counts: map[string]savedCount{}}
 	for i, n := range e.counts {
@@ -60,15 +60,15 @@ func (e *Engine) State() ([]byte, error) {
 	if e.active != nil {
 		st.Active = &savedSequence{Rule: e.active.rule, Pattern: e.fingerprint(e.active.rule), Next: e.active.next, Groups: e.active.groups}
 	}
-	if e.running != nil && e.running.waits {
+	if e.running != nil && e.running.awaitsResults {
 		st.Running = e.saved(e.running)
 	}
 	return json.Marshal(st)
 }
 
-func (e *Engine) saved(r *response) *savedResponse {
+func (e *Engine) saved(r *activeResponse) *savedResponse {
 	h := r.hit
-	out := &savedResponse{Rule: h.rule, Turn: h.turn, Step: r.at, Match: map[string]string{}, Results: h.scope.Results}
+	out := &savedResponse{Rule: h.rule, Turn: h.turn, Step: r.nextStep, Match: map[string]string{}, Results: h.scope.Results}
 	if h.rule >= 0 {
 		out.Pattern = e.fingerprint(h.rule)
 	}
@@ -79,9 +79,9 @@ func (e *Engine) saved(r *response) *savedResponse {
 	return out
 }
 
-// reopen makes a saved response the running one; false = the scenario has none
-// that fits.
-func (e *Engine) reopen(r *savedResponse) bool {
+// restoreResponse makes a saved response the current one; false = it no longer fits the
+// scenario.
+func (e *Engine) restoreResponse(r *savedResponse) bool {
 	h := &matchedRule{rule: r.Rule, turn: r.Turn, response: e.s.DefaultResponse, ref: e.defaultRef()}
 	src, groups := e.s.source, ""
 	if r.Rule >= 0 {
@@ -115,12 +115,12 @@ func (e *Engine) reopen(r *savedResponse) bool {
 		Vars: map[string]any{"prompt": r.Prompt},
 	}
 	e.running = newResponse(h)
-	e.running.at, e.running.waits = r.Step, true
+	e.running.nextStep, e.running.awaitsResults = r.Step, true
 	return true
 }
 
-// Restore goes on with a state of [Engine.State]. What no longer fits the
-// scenario is left out and named in the error; the rest is taken all the same.
+// Restore restores a state of [Engine.State]. Parts that no longer fit the scenario
+// are dropped and listed in the error; the rest is restored.
 func (e *Engine) Restore(data []byte) error {
 	var st savedState
 	dec := json.NewDecoder(bytes.NewReader(data))
@@ -143,12 +143,12 @@ func (e *Engine) Restore(data []byte) error {
 	}
 	if a := st.Active; a != nil {
 		if e.isRule(a.Rule, a.Pattern) && a.Next >= 0 && a.Next < len(e.s.Responses[a.Rule].Turns) {
-			e.active = &sequence{rule: a.Rule, next: a.Next, groups: a.Groups}
+			e.active = &activeSequence{rule: a.Rule, next: a.Next, groups: a.Groups}
 		} else {
 			stale++
 		}
 	}
-	if r := st.Running; r != nil && !e.reopen(r) {
+	if r := st.Running; r != nil && !e.restoreResponse(r) {
 		stale++
 	}
 	if stale > 0 {
@@ -167,13 +167,13 @@ func (e *Engine) fingerprint(rule int) string {
 	return strconv.FormatUint(h.Sum64(), 16)
 }
 
-// Fork copies the engine: both go on from here, and neither sees what the other
-// is asked afterwards. What was observed so far, and the sub-agents made, stay
-// with the original. An engine that is only forked, and asked nothing, may be forked by many goroutines.
+// Fork returns an independent copy of the engine. The record of the run and the
+// sub-agents stay with the original. An engine that is only forked may be forked by
+// many goroutines.
 func (e *Engine) Fork() *Engine {
 	n := &Engine{
 		s: e.s, o: e.o, env: e.env, turns: e.turns, counts: maps.Clone(e.counts), active: e.active, script: e.script,
-		missed: slices.Clip(e.missed),
+		unmetResults: slices.Clip(e.unmetResults),
 	}
 	if e.running != nil {
 		run := *e.running
@@ -190,9 +190,9 @@ func (e *Engine) Fork() *Engine {
 	return n
 }
 
-// Unplayed says which step of the response to the last prompt is still to come,
-// and where it stands; ok is false when there is none, or when the script itself
-// ended it by a failure.
+// Unplayed returns a description and the position of the next step of the last
+// response; ok is false if none remains, or if a scripted failure ended the
+// response.
 func (e *Engine) Unplayed(ctx context.Context) (text string, at diag.Position, ok bool) {
 	r := e.running
 	if r == nil || r.failed || r.hit.failure != nil || r.hit.ref.Name == "" {
@@ -202,7 +202,7 @@ func (e *Engine) Unplayed(ctx context.Context) (text string, at diag.Position, o
 		return "", diag.Position{}, false
 	}
 	at = diag.Position{File: r.hit.ref.File, Line: r.hit.ref.Line}
-	if r.at >= len(r.steps) {
+	if r.nextStep >= len(r.steps) {
 		return r.hit.ref.Name + ": the message after the last results", at, true
 	}
 	if r.hit.response != nil && len(r.hit.response.Steps) > 0 && r.hit.rule >= 0 {
@@ -211,7 +211,7 @@ func (e *Engine) Unplayed(ctx context.Context) (text string, at diag.Position, o
 		if r.hit.turn >= 0 {
 			path = append(path, "turns", r.hit.turn)
 		}
-		at = rule.source.Index.Pos(append(path, "response", "steps", r.at))
+		at = rule.source.Index.Pos(append(path, "response", "steps", r.nextStep))
 	}
-	return fmt.Sprintf("%s: step %d of %d", r.hit.ref.Name, r.at+1, len(r.steps)), at, true
+	return fmt.Sprintf("%s: step %d of %d", r.hit.ref.Name, r.nextStep+1, len(r.steps)), at, true
 }

@@ -102,7 +102,7 @@ func (x *exchange) request(ctx context.Context, req scenarios.Request) ([]call, 
 		}
 		x.wholeReply = f.Type == scenarios.FailStreamError && !f.Whole
 	}
-	x.lastReply.hasMore = reply.More
+	x.lastReply.hasMore = reply.HasMore
 	calls, err := x.emitMessage(ctx, req, reply, tools)
 	if err != nil {
 		return nil, err
@@ -208,13 +208,13 @@ func (x *exchange) emitMessage(ctx context.Context, req scenarios.Request, reply
 		case protocol.ToolUse:
 			blocks[i] = x.resolveCall(b, index)
 		case protocol.ThinkingBlock:
-			blocks[i] = scenarios.Signed(b)
+			blocks[i] = scenarios.WithSignature(b)
 		}
 	}
 	m := x.startMessage(replyUsage{usage, scenarios.ThinkingTokens(blocks), reply.Usage != nil}, reply.Stream)
 	m.index, m.unstreamed = index, x.wholeReply
 	m.stopReason = cmp.Or(reply.StopReason, scenarios.StopReason(blocks))
-	m.final.ContinuesPrevious, m.final.HasMore = x.lastReply.continues, reply.More
+	m.final.ContinuesPrevious, m.final.HasMore = x.lastReply.continues, reply.HasMore
 	x.lastReply.record(m.messageHead, blocks)
 	if err := m.stream(ctx, blocks); err != nil {
 		return nil, err

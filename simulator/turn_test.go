@@ -241,23 +241,23 @@ func TestOrderOfEvents(t *testing.T) {
 			"message_delta", "message_stop", "result success error=false turns=2 completed",
 		}},
 		{"a step without calls is followed by the next", simulator.Options{}, []scenarios.Reply{
-			{Blocks: []protocol.Block{protocol.Text("one")}, More: true}, text("two"),
+			{Blocks: []protocol.Block{protocol.Text("one")}, HasMore: true}, text("two"),
 		}, []string{
 			"init", `assistant text "one"`, `assistant text "two"`, "result success error=false turns=1 completed",
 		}},
 		{"empty reply", simulator.Options{}, []scenarios.Reply{{}, {}}, []string{
 			"init", asksForMore, "result success error=false turns=2 completed",
 		}},
-		{"empty reply with another step", simulator.Options{}, []scenarios.Reply{{More: true}, text("there")}, []string{
+		{"empty reply with another step", simulator.Options{}, []scenarios.Reply{{HasMore: true}, text("there")}, []string{
 			"init", asksForMore, `assistant text "there"`, "result success error=false turns=2 completed",
 		}},
-		{"two empty replies with another step", simulator.Options{}, []scenarios.Reply{{More: true}, {More: true}, text("there")}, []string{
+		{"two empty replies with another step", simulator.Options{}, []scenarios.Reply{{HasMore: true}, {HasMore: true}, text("there")}, []string{
 			"init", asksForMore, `assistant text "there"`, "result success error=false turns=2 completed",
 		}},
-		{"an empty step behind a text", simulator.Options{}, []scenarios.Reply{{Blocks: text("one").Blocks, More: true}, {More: true}, text("two")}, []string{
+		{"an empty step behind a text", simulator.Options{}, []scenarios.Reply{{Blocks: text("one").Blocks, HasMore: true}, {HasMore: true}, text("two")}, []string{
 			"init", `assistant text "one"`, `assistant text "two"`, "result success error=false turns=1 completed",
 		}},
-		{"the API would go on", simulator.Options{}, []scenarios.Reply{{Blocks: text("one").Blocks, StopReason: "pause_turn", More: true}}, []string{
+		{"the API would go on", simulator.Options{}, []scenarios.Reply{{Blocks: text("one").Blocks, StopReason: "pause_turn", HasMore: true}}, []string{
 			"init", `assistant text "one"`, "result success error=false turns=1 completed",
 		}},
 	}

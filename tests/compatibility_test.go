@@ -83,7 +83,7 @@ func parityCases(t *testing.T) (names []string) {
 // and estimated tokens (which have a row of their own) aside; empty = nothing.
 func excused(all *parity.KnownFile, name string) string {
 	for _, k := range all.Known {
-		one := &parity.KnownFile{Known: []*parity.Known{{Path: parity.Globs{"*"}, Case: k.Case, Reason: k.Reason}}}
+		one := &parity.KnownFile{Known: []*parity.KnownDifference{{Path: parity.Globs{"*"}, Case: k.Case, Reason: k.Reason}}}
 		found := []parity.Difference{{}}
 		one.Excuse(name, "tests/parity/"+name+".txtar", "", found)
 		if len(k.Case) == 0 || slices.Contains(k.Case, "*") || found[0].Known == "" {

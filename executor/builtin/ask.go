@@ -20,7 +20,7 @@ type option struct {
 	Label string `json:"label"`
 }
 
-// answers are those of the scenario, by question.
+// answers are the answers of the scenario, by question.
 type answers map[string]string
 
 func askUserQuestionTool(a answers) tool.Tool {
@@ -28,22 +28,22 @@ func askUserQuestionTool(a answers) tool.Tool {
 		Name:        "AskUserQuestion",
 		Description: "Asks the user up to four questions with given answers to choose from.",
 		Input: tool.Object(
-			tool.Req("questions", tool.Schema{Type: "array", Desc: "The questions", Min: 1, Max: 4, Items: &tool.Schema{Type: "object", Open: true, Props: []tool.Prop{
+			tool.Req("questions", tool.Schema{Type: "array", Desc: "The questions", Min: 1, Max: 4, Items: &tool.Schema{Type: "object", AllowsOthers: true, Props: []tool.Prop{
 				tool.Req("question", tool.Str("The question")),
 				tool.Opt("header", tool.Str("A word for it")),
-				tool.Req("options", tool.List("The answers to choose from", tool.Schema{Type: "object", Open: true, Props: []tool.Prop{
+				tool.Req("options", tool.List("The answers to choose from", tool.Schema{Type: "object", AllowsOthers: true, Props: []tool.Prop{
 					tool.Req("label", tool.Str("The answer")),
 					tool.Opt("description", tool.Str("What it means")),
 					tool.Opt("preview", tool.Str("An example")),
 				}})),
 				tool.Opt("multiSelect", tool.Boolean("Several answers may be chosen")),
 			}}}),
-			tool.Opt("answers", tool.Schema{Type: "object", Desc: "Answers by question, filled in by the host", Open: true}),
-			tool.Opt("annotations", tool.Schema{Type: "object", Desc: "Remarks by question, filled in by the host", Open: true}),
+			tool.Opt("answers", tool.Schema{Type: "object", Desc: "Answers by question, filled in by the host", AllowsOthers: true}),
+			tool.Opt("annotations", tool.Schema{Type: "object", Desc: "Remarks by question, filled in by the host", AllowsOthers: true}),
 			tool.Opt("response", tool.Str("What the user said in the place of answers, filled in by the host")),
-			tool.Opt("metadata", tool.Schema{Type: "object", Desc: "Where the question comes from", Open: true}),
+			tool.Opt("metadata", tool.Schema{Type: "object", Desc: "Where the question comes from", AllowsOthers: true}),
 		),
-		Run: tool.Typed(a, askUserQuestion),
+		Run: tool.TypedRun(a, askUserQuestion),
 	}
 }
 
@@ -54,7 +54,7 @@ type askInput struct {
 	Response    string                `json:"response"`
 }
 
-// annotation is what the user has left beside an answer.
+// annotation is a remark of the user about an answer.
 type annotation struct {
 	Preview string `json:"preview,omitempty"`
 	Notes   string `json:"notes,omitempty"`
@@ -67,9 +67,9 @@ type askOutput struct {
 	Response    string                `json:"response,omitempty"`
 }
 
-// askUserQuestion answers from the call (where a host has put the user's
-// answers), else from the scenario. A question that neither answers stays
-// without an answer (observed with 2.1.329).
+// askUserQuestion takes the answers from the call, where a host has put the user's
+// answers, otherwise from the scenario. A question without either stays unanswered
+// (observed with 2.1.329).
 func askUserQuestion(_ context.Context, a answers, in askInput) protocol.ToolResult {
 	questions, err := tool.Decode[[]question](in.Questions)
 	if err != nil {
@@ -84,12 +84,13 @@ func askUserQuestion(_ context.Context, a answers, in askInput) protocol.ToolRes
 			}
 		}
 	}
-	return tool.Text(out.told(questions), out)
+	return tool.Text(out.modelText(questions), out)
 }
 
-// told is what the model reads: a reply in the place of all answers, or the
-// answers, which are the user's own words unless each of them is an option.
-func (o askOutput) told(questions []question) string {
+// modelText returns the text for the model: a reply that replaces all answers, or
+// the answers, which are marked as the user's own words unless each is one of the
+// options.
+func (o askOutput) modelText(questions []question) string {
 	if o.Response != "" {
 		return "The user responded: " + o.Response
 	}
@@ -108,7 +109,7 @@ func (o askOutput) told(questions []question) string {
 			pair += " notes: " + beside.Notes
 		}
 		pairs = append(pairs, pair)
-		chosen = chosen && beside.Notes == "" && q.offers(answer)
+		chosen = chosen && beside.Notes == "" && q.hasOption(answer)
 	}
 	switch all := strings.Join(pairs, ", "); {
 	case all == "":
@@ -121,9 +122,9 @@ func (o askOutput) told(questions []question) string {
 	}
 }
 
-// offers tells whether the answer is one of the options, or a list of some
-// where several may be chosen.
-func (q question) offers(answer string) bool {
+// hasOption reports whether the answer is one of the options, or a list of options if
+// several may be chosen.
+func (q question) hasOption(answer string) bool {
 	parts := []string{answer}
 	if q.MultiSelect {
 		parts = strings.Split(answer, ", ")
@@ -133,7 +134,7 @@ func (q question) offers(answer string) bool {
 	})
 }
 
-// answerText reads one answer: a text, or several.
+// answerText decodes one answer: a string, or several.
 func answerText(raw json.RawMessage) string {
 	var s string
 	if len(raw) == 0 || json.Unmarshal(raw, &s) == nil {

@@ -28,75 +28,74 @@ import (
 	"github.com/claudeless/claudeless/simulator/task"
 )
 
-// Options says where the tools work. CWD is required.
+// Options configure Tools. CWD is required.
 type Options struct {
-	// CWD is the absolute directory the session starts in.
+	// CWD is the absolute initial directory of the session.
 	CWD string
-	// AdditionalDirs are directories a shell may stay in beside CWD.
+	// AdditionalDirs are further directories that the shell may stay in.
 	AdditionalDirs []string
 	// Environ is the environment of commands ("K=V").
 	Environ []string
-	// OutputDir keeps results that are too large to show; it is made when
-	// needed. Empty = such results are cut.
+	// OutputDir is the directory for results that are too large to show; it is
+	// created when needed. Empty = such results are truncated.
 	OutputDir string
-	// Clock tells the time, and names kept results, cells and work trees. Nil =
-	// no time passes, and names are numbers.
+	// Clock provides the time, and ids of saved results, cells and work trees. Nil
+	// = the time is constant, and ids are numbers.
 	Clock Clock
-	// Allowed says which tools exist in this session; nil = all.
+	// Allowed says which tools the session has; nil = all.
 	Allowed func(name string) bool
 	// Access says which files may be read; nil = all.
 	Access Access
-	// Hooks is what users run beside the tools; nil = nothing.
+	// Hooks runs the hooks of tools; nil = none.
 	Hooks Hooks
-	// Tasks keeps commands in the background; nil = there are none. The caller
+	// Tasks holds background commands; nil = no background commands. The caller
 	// closes it.
 	Tasks *task.Set
-	// Skills are what the model may load; nil = there are none.
+	// Skills loads skills for the model; nil = none.
 	Skills Skills
-	// Modes is the permission mode; nil = it stays as it is.
+	// Modes reads and changes the permission mode; nil = it does not change.
 	Modes Modes
-	// PlanFile tells where the plan is kept; nil, or an empty answer = nowhere.
+	// PlanFile returns the path of the plan file; nil or empty = none.
 	PlanFile func() string
 	// Answers to AskUserQuestion by question; the call's own come first.
 	Answers map[string]string
 }
 
-// Access tells what may be done with files.
+// Access says which files may be used.
 type Access interface {
-	// Readable tells whether a file may be read without a question. One that may
-	// not is not written or edited either before it has been read.
+	// Readable reports whether a file may be read without asking. A file that may
+	// not is also not written or edited before it has been read.
 	Readable(path string) bool
-	// Hidden tells whether a deny rule keeps a file from being read: searches pass
-	// it over.
+	// Hidden reports whether a deny rule forbids reading a file: searches skip it.
 	Hidden(path string) bool
 }
 
-// Clock tells the time and makes names that nothing else has.
+// Clock provides the time and unique ids.
 type Clock = tool.Clock
 
-// numbers is a clock that stands still and counts.
-type numbers struct {
+// counterClock is a Clock with a constant time and consecutive ids.
+type counterClock struct {
 	mu   sync.Mutex
 	last int
 }
 
-// Now is always the same.
-func (*numbers) Now() time.Time { return time.Time{} }
+// Now returns a constant.
+func (*counterClock) Now() time.Time { return time.Time{} }
 
-// NewID is the next number.
-func (n *numbers) NewID() string {
+// NewID returns the next number.
+func (n *counterClock) NewID() string {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.last++
 	return fmt.Sprintf("%08d", n.last)
 }
 
-// Tools is the set of built-in tools of one session. Methods may be called
-// from many goroutines.
+// Tools are the built-in tools of one session. Methods may be called from many
+// goroutines.
 type Tools struct {
 	allowed     func(name string) bool
 	registry    map[string]tool.Tool
-	definitions func() []protocol.Tool // by name, made when first needed
+	definitions func() []protocol.Tool // sorted by name, computed when first needed
 
 	shell *shell.Shell
 	files *files.Files
@@ -104,24 +103,24 @@ type Tools struct {
 
 var _ executor.Executor = (*Tools)(nil)
 
-// New makes the tools of a session. It starts nothing and touches no file.
+// New makes the tools of a session. It starts nothing and accesses no file.
 func New(o Options) (*Tools, error) {
 	if !filepath.IsAbs(o.CWD) {
 		return nil, fmt.Errorf("builtin tools: working directory %q is not absolute", o.CWD)
 	}
 	o.CWD = filepath.Clean(o.CWD)
 	if o.Clock == nil {
-		o.Clock = &numbers{}
+		o.Clock = &counterClock{}
 	}
 	t := &Tools{allowed: o.Allowed, shell: newShell(o), definitions: sync.OnceValue(Definitions)}
 	if t.allowed == nil {
 		t.allowed = func(string) bool { return true }
 	}
-	t.files = files.New(files.Options{Where: t.shell, Clock: o.Clock, Access: o.Access})
-	f := toolFamilies{
+	t.files = files.New(files.Options{Paths: t.shell, Clock: o.Clock, Access: o.Access})
+	f := toolStates{
 		files:    t.files,
-		finder:   search.New(search.Options{Where: t.shell, Clock: o.Clock, Access: o.Access}),
-		commands: bash.New(bash.Options{Shell: t.shell, Clock: o.Clock, Reader: t.files, Tasks: o.Tasks, OutputDir: o.OutputDir}),
+		finder:   search.New(search.Options{Paths: t.shell, Clock: o.Clock, Access: o.Access}),
+		commands: bash.New(bash.Options{Shell: t.shell, Clock: o.Clock, ReadTracker: t.files, Tasks: o.Tasks, OutputDir: o.OutputDir}),
 		trees:    &worktrees{shell: t.shell, clock: o.Clock, dir: o.CWD},
 		jobs:     &cronJobs{tasks: o.Tasks, clock: o.Clock, dir: o.CWD, session: t.shell.Getenv("CLAUDE_CODE_SESSION_ID")},
 		todos:    &todoList{},
@@ -148,12 +147,12 @@ func newShell(o Options) *shell.Shell {
 	return shell.New(s)
 }
 
-// Close ends what commands have left behind. It may be called more than once;
-// commands that come later fail.
+// Close ends the processes that commands have left behind. It may be called more
+// than once; later commands fail.
 func (t *Tools) Close() { t.shell.Close() }
 
-// Tools lists the tools that exist in this session by name, those that are
-// listed but not simulated included.
+// Tools lists the tools of this session by name, including those that are not
+// simulated.
 func (t *Tools) Tools(context.Context) ([]protocol.Tool, error) {
 	definitions := t.definitions()
 	out := make([]protocol.Tool, 0, len(definitions))
@@ -165,24 +164,23 @@ func (t *Tools) Tools(context.Context) ([]protocol.Tool, error) {
 	return out, nil
 }
 
-// Prepare returns a call's input as it is shown and run: a default that the
-// real CLI shows is filled in, and blanks at line ends are taken from what is
-// written to a file. Input that is not for one of these tools, or that is no
-// object, comes back as it is.
+// Prepare returns a call's input as it is shown and run: with defaults that the
+// real CLI shows, and without trailing spaces in text for a file. Input for other
+// tools, or input that is not an object, is unchanged.
 func (t *Tools) Prepare(call protocol.ToolUse) json.RawMessage {
 	return t.registry[call.Name].Prepared(call.Input)
 }
 
-// Check refuses calls that never reach permission checks: tools that do not
-// exist in this session, and bad input. Nil = the call may go on, also when
-// the tool is none of ours.
+// Check refuses calls before permission checks: of tools that the session does not
+// have, and with invalid input. Nil = the call may continue; also for tools of
+// other executors.
 func (t *Tools) Check(ctx context.Context, call protocol.ToolUse) *protocol.ToolResult {
 	b, ok := t.registry[canonical(call.Name)]
 	if !ok {
 		return nil
 	}
-	call.Input, _ = b.Known(call.Input)
-	if r := t.admit(b, call); r != nil {
+	call.Input, _ = b.WithAliases(call.Input)
+	if r := t.validate(b, call); r != nil {
 		return r
 	}
 	if b.Check == nil {
@@ -191,7 +189,7 @@ func (t *Tools) Check(ctx context.Context, call protocol.ToolUse) *protocol.Tool
 	return b.Check(ctx, call.Input)
 }
 
-func (t *Tools) admit(b tool.Tool, call protocol.ToolUse) *protocol.ToolResult {
+func (t *Tools) validate(b tool.Tool, call protocol.ToolUse) *protocol.ToolResult {
 	if !t.allowed(b.Name) {
 		return new(protocol.UsageError(fmt.Sprintf(
 			"Error: No such tool available: %s. %[1]s is disabled for this session, in subagents as well as here.", call.Name)))
@@ -199,16 +197,15 @@ func (t *Tools) admit(b tool.Tool, call protocol.ToolUse) *protocol.ToolResult {
 	return b.Input.Validate(call)
 }
 
-// Execute runs one call. A tool that is none of ours is
-// [executor.ErrUnknownTool].
+// Execute runs one call. For other tools the error is [executor.ErrUnknownTool].
 func (t *Tools) Execute(ctx context.Context, call protocol.ToolUse) (executor.Result, error) {
 	b, ok := t.registry[canonical(call.Name)]
 	if !ok {
 		return executor.Result{}, executor.ErrUnknownTool
 	}
 	var note string
-	call.Input, note = b.Known(call.Input)
-	if r := t.admit(b, call); r != nil {
+	call.Input, note = b.WithAliases(call.Input)
+	if r := t.validate(b, call); r != nil {
 		return executor.Plain(*r), nil
 	}
 	if ctx.Err() != nil {
@@ -221,7 +218,7 @@ func (t *Tools) Execute(ctx context.Context, call protocol.ToolUse) (executor.Re
 	return executor.Result{ToolResult: r.ToolResult, Trace: executor.Trace{Before: r.Before, After: r.After}}, nil
 }
 
-// Tool returns the tool with this name if it exists in this session.
+// Tool returns a tool of this session by name.
 func (t *Tools) Tool(name string) (protocol.Tool, bool) {
 	name = canonical(name)
 	tools := t.definitions()
@@ -232,17 +229,17 @@ func (t *Tools) Tool(name string) (protocol.Tool, bool) {
 	return tools[i], true
 }
 
-// Dir is the directory the shell is in now: relative paths start from it.
+// Dir returns the current directory, from which relative paths start.
 func (t *Tools) Dir() string { return t.shell.Dir() }
 
-// Observed returns a call's input as hooks and hosts see it: keys have the
-// tool's own names there, and the path of a file to read, write or edit is
-// absolute. Nil = the input itself.
-func (t *Tools) Observed(call protocol.ToolUse) json.RawMessage {
-	known, _ := t.registry[canonical(call.Name)].Known(call.Input)
+// ObservedInput returns a call's input as hooks and hosts see it: with the tool's own
+// keys, and the path of a read, written or edited file made absolute. Nil = the
+// input is unchanged.
+func (t *Tools) ObservedInput(call protocol.ToolUse) json.RawMessage {
+	known, _ := t.registry[canonical(call.Name)].WithAliases(call.Input)
 	changed := !bytes.Equal(known, call.Input)
 	call.Input = known
-	if whole := t.files.Observed(call); whole != nil {
+	if whole := t.files.ObservedInput(call); whole != nil {
 		return whole
 	}
 	if changed {
@@ -251,12 +248,13 @@ func (t *Tools) Observed(call protocol.ToolUse) json.RawMessage {
 	return nil
 }
 
-// Touched names the file that a call reads or writes, as an absolute path;
-// empty = none.
-func (t *Tools) Touched(call protocol.ToolUse) string { return t.files.Touched(call) }
+// TargetFile returns the file that a call reads or writes, as an absolute path; empty
+// = none.
+func (t *Tools) TargetFile(call protocol.ToolUse) string { return t.files.TargetFile(call) }
 
 // Open reads a file as the Read tool does, whether or not the session has that
-// tool; first and lines of 0 are all of it. Edits may follow as after a Read.
+// tool; 0 for first and lines means the whole file. Edits may follow, as after a
+// Read.
 func (t *Tools) Open(ctx context.Context, path string, first, lines int) protocol.ToolResult {
 	return t.files.Open(ctx, path, first, lines)
 }

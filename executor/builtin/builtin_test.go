@@ -65,7 +65,7 @@ type fakeModes struct {
 
 func (m *fakeModes) Mode() protocol.PermissionMode { return m.mode }
 
-func (m *fakeModes) Unplanned() protocol.PermissionMode { return protocol.ModeDefault }
+func (m *fakeModes) ModeAfterPlan() protocol.PermissionMode { return protocol.ModeDefault }
 
 func (m *fakeModes) SetMode(mode protocol.PermissionMode) error {
 	if m.err == nil {
@@ -512,7 +512,7 @@ func TestObserved(t *testing.T) {
 		{"Glob", `{"path":"a"}`, ""},
 	}
 	for _, tt := range tests {
-		if got := string(tools.Observed(protocol.ToolUse{Name: tt.tool, Input: json.RawMessage(tt.input)})); got != tt.want {
+		if got := string(tools.ObservedInput(protocol.ToolUse{Name: tt.tool, Input: json.RawMessage(tt.input)})); got != tt.want {
 			t.Errorf("%s %s: %s, want %s", tt.tool, tt.input, got, tt.want)
 		}
 	}

@@ -8,8 +8,8 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// reviewFinding is one result of a review, its keys in the order in which hosts get
-// them.
+// reviewFinding is one result of a review, with its keys in the order in which
+// hosts receive them.
 type reviewFinding struct {
 	File         string   `json:"file"`
 	Line         *float64 `json:"line,omitempty"`
@@ -28,7 +28,7 @@ type findings struct {
 	Findings []reviewFinding `json:"findings"`
 }
 
-// Bounds of a report.
+// Limits of a report.
 const (
 	maxFindings     = 32
 	maxShortSummary = 60
@@ -52,7 +52,7 @@ func reportFindingsTool() tool.Tool {
 		Name:        "ReportFindings",
 		Description: "Hands the findings of a review to the host.",
 		Input:       tool.Object(tool.Opt("level", tool.Str("How thorough the review was", "low", "medium", "high", "xhigh", "max")), tool.Req("findings", found)),
-		Run:         tool.Typed(struct{}{}, reportFindings),
+		Run:         tool.TypedRun(struct{}{}, reportFindings),
 	}
 }
 

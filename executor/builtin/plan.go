@@ -10,18 +10,18 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// Modes is the permission mode, which the tools that begin and end planning
-// change.
+// Modes reads and changes the permission mode, for the tools that start and end
+// plan mode.
 type Modes interface {
 	Mode() protocol.PermissionMode
 	SetMode(protocol.PermissionMode) error
-	Unplanned() protocol.PermissionMode // what the end of planning goes back to
+	ModeAfterPlan() protocol.PermissionMode // the mode after plan mode
 }
 
-// planTools is the mode and the file of plans.
+// planTools is the state of the plan mode tools.
 type planTools struct {
-	modes Modes         // nil = the mode stays as it is
-	file  func() string // where the plan is kept; nil, or an empty answer = nowhere
+	modes Modes         // nil = the mode does not change
+	file  func() string // path of the plan file; nil or empty = none
 }
 
 func enterPlanModeTool(p *planTools) tool.Tool {
@@ -46,9 +46,9 @@ func exitPlanModeTool(p *planTools) tool.Tool {
 	return tool.Tool{
 		Name:        "ExitPlanMode",
 		Description: "Shows the plan to the user; when accepted, work begins.",
-		Input: tool.Schema{Type: "object", Open: true, Props: []tool.Prop{
+		Input: tool.Schema{Type: "object", AllowsOthers: true, Props: []tool.Prop{
 			tool.Opt("plan", tool.Str("The plan")),
-			tool.Opt("allowedPrompts", tool.List("Commands the plan needs", tool.Schema{Type: "object", Open: true})),
+			tool.Opt("allowedPrompts", tool.List("Commands the plan needs", tool.Schema{Type: "object", AllowsOthers: true})),
 		}},
 		Check: func(context.Context, json.RawMessage) *protocol.ToolResult {
 			if p.modes == nil || p.modes.Mode() == protocol.ModePlan {
@@ -57,13 +57,13 @@ func exitPlanModeTool(p *planTools) tool.Tool {
 			r := tool.Refuse("You are not in plan mode. To enter plan mode, call the EnterPlanMode tool first. If your plan was already approved, continue with implementation.")
 			return &r
 		},
-		Run: tool.Traced(p, exitPlanMode),
+		Run: tool.TypedWithEvents(p, exitPlanMode),
 	}
 }
 
-// exitPlanMode ends planning. The plan is that of the call, which is kept in
-// the plan file, else what the file holds. A mode that a host has chosen with
-// its answer stays.
+// exitPlanMode ends plan mode. The plan is that of the call, which is saved in the
+// plan file, otherwise the content of the file. A mode that a host has set in its
+// answer is kept.
 func exitPlanMode(_ context.Context, p *planTools, in struct{ Plan *string }) tool.Result {
 	plan, path := p.plan(in.Plan)
 	message := "User has approved exiting plan mode. You can now proceed."
@@ -80,20 +80,19 @@ func exitPlanMode(_ context.Context, p *planTools, in struct{ Plan *string }) to
 		FilePath string  `json:"filePath,omitempty"`
 	}{plan, false, path}))
 	if p.modes != nil && p.modes.Mode() == protocol.ModePlan {
-		r.Before = p.switchMode(p.modes.Unplanned())
+		r.Before = p.switchMode(p.modes.ModeAfterPlan())
 	}
 	return r
 }
 
-// plan returns the plan, nil = there is none, and the file that holds it or
-// would.
+// plan returns the plan, nil = none, and the path of the plan file.
 func (p *planTools) plan(given *string) (plan *string, path string) {
 	if p.file != nil {
 		path = p.file()
 	}
 	if given != nil && *given != "" {
 		if path == "" || os.MkdirAll(filepath.Dir(path), 0o700) != nil || os.WriteFile(path, []byte(*given), 0o600) != nil {
-			path = "" // a plan that cannot be kept is a plan all the same
+			path = "" // a plan that cannot be saved is still valid
 		}
 		return given, path
 	}
@@ -107,7 +106,7 @@ func (p *planTools) plan(given *string) (plan *string, path string) {
 	return new(string(data)), path
 }
 
-// switchMode sets the permission mode and returns the event that says so.
+// switchMode sets the permission mode and returns the event that reports it.
 func (p *planTools) switchMode(mode protocol.PermissionMode) []protocol.Event {
 	if p.modes == nil || p.modes.SetMode(mode) != nil {
 		return nil

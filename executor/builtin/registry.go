@@ -11,8 +11,9 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// toolFamilies are the tools of one session, each with the state that it works on.
-type toolFamilies struct {
+// toolStates holds the tools of one session, grouped by the state that they
+// share.
+type toolStates struct {
 	files    *files.Files
 	finder   *search.Finder
 	commands *bash.Commands
@@ -21,12 +22,12 @@ type toolFamilies struct {
 	todos    *todoList
 	tasks    *checklist
 	plans    *planTools
-	skills   Skills // nil = there are none
+	skills   Skills // nil = none
 	answers  answers
 }
 
-// all lists the tools by name.
-func (f toolFamilies) all() []tool.Tool {
+// all returns the tools sorted by name.
+func (f toolStates) all() []tool.Tool {
 	return []tool.Tool{
 		agentTool("Agent"),
 		askUserQuestionTool(f.answers),
@@ -34,7 +35,7 @@ func (f toolFamilies) all() []tool.Tool {
 		cronCreateTool(f.jobs),
 		cronDeleteTool(f.jobs),
 		cronListTool(f.jobs),
-		f.trees.guarded(files.Edit(f.files)),
+		f.trees.withinWorktree(files.Edit(f.files)),
 		enterPlanModeTool(f.plans),
 		enterWorktreeTool(f.trees),
 		exitPlanModeTool(f.plans),
@@ -60,11 +61,12 @@ func (f toolFamilies) all() []tool.Tool {
 		webFetchTool(),
 		webSearchTool(),
 		notSimulated("Workflow"),
-		f.trees.guarded(files.Write(f.files)),
+		f.trees.withinWorktree(files.Write(f.files)),
 	}
 }
 
-// canonical is the name of a tool that calls may name as older clients did.
+// canonical returns the current name of a tool that older clients call by another
+// name.
 func canonical(name string) string {
 	switch name {
 	case "KillShell", "KillBash":
@@ -73,9 +75,9 @@ func canonical(name string) string {
 	return name
 }
 
-// Definitions are the tools as a session tells of them, by name.
+// Definitions returns the tools as a session lists them, sorted by name.
 func Definitions() []protocol.Tool {
-	tools := toolFamilies{}.all()
+	tools := toolStates{}.all()
 	out := make([]protocol.Tool, len(tools))
 	for i, t := range tools {
 		out[i] = t.Definition()
@@ -83,9 +85,9 @@ func Definitions() []protocol.Tool {
 	return out
 }
 
-// ReadOnlyCall says that the call may run beside its neighbours: it is one of
-// a tool that only reads, or a Bash command that does. MCP tools tell for
-// themselves ([protocol.Tool.ReadOnly]).
+// ReadOnlyCall reports that the call may run in parallel with others: its tool only
+// reads, or it is a Bash command that only reads. MCP tools declare this themselves
+// ([protocol.Tool.ReadOnly]).
 func ReadOnlyCall(use protocol.ToolUse) bool {
 	switch use.Name {
 	case "Read", "Glob", "Grep", "TaskGet", "TaskList", "WebFetch", "WebSearch":
@@ -96,9 +98,9 @@ func ReadOnlyCall(use protocol.ToolUse) bool {
 	return false
 }
 
-// Rewrite is what the model reads of an output that somebody else puts in place
-// of a tool's own; false = it is not of the tool's form, or the tool has none
-// that is known. Bash has.
+// Rewrite returns the model's view of an output that replaces a tool's own. It
+// returns false if the output does not have the tool's structure, or for tools
+// other than Bash.
 func Rewrite(name string, output json.RawMessage) (protocol.Content, bool) {
 	if name != "Bash" {
 		return protocol.Content{}, false
@@ -106,8 +108,8 @@ func Rewrite(name string, output json.RawMessage) (protocol.Content, bool) {
 	return bash.Rewrite(output)
 }
 
-// Shape gives a canned text the structure a real result of the tool has, where
-// the text determines it (spec: cli-contract 9.8).
+// Shape gives a canned text the structure of the tool's real result, if the text
+// determines it (spec: cli-contract 9.8).
 func Shape(call protocol.ToolUse, s string) protocol.ToolResult {
 	r := tool.Text(s, nil)
 	switch call.Name {
@@ -134,13 +136,12 @@ func Shape(call protocol.ToolUse, s string) protocol.ToolResult {
 	return r
 }
 
-// agentTool defines a tool that the agent executor runs; here is only what
-// clients see of it.
+// agentTool returns the definition of a tool that the agent executor runs.
 func agentTool(name string) tool.Tool {
 	return tool.Tool{
 		Name:        name,
 		Description: "Starts an agent that works on a task of its own and reports back.",
-		Input: tool.Loose(
+		Input: tool.OpenObject(
 			tool.Req("description", tool.Str("The task in three to five words")),
 			tool.Req("prompt", tool.Str("What the agent is to do")),
 			tool.Opt("subagent_type", tool.Str("The kind of agent")),
@@ -156,18 +157,17 @@ func agentTool(name string) tool.Tool {
 	}
 }
 
-// notSimulated is a tool that clients see in the list and that has no effect
-// here worth imitating.
+// notSimulated returns a tool that is only listed: its effect is not simulated.
 func notSimulated(name string) tool.Tool {
 	return tool.Tool{
 		Name:        name,
 		Description: "Listed for completeness; not simulated. Give calls a canned result.",
-		Input:       tool.Schema{Type: "object", Open: true},
+		Input:       tool.Schema{Type: "object", AllowsOthers: true},
 		Run:         canned("is not simulated"),
 	}
 }
 
-// canned answers calls that only a scenario can.
+// canned returns a Run for calls that only a scenario can answer.
 func canned(why string) tool.Run {
 	return func(_ context.Context, call protocol.ToolUse) tool.Result {
 		return tool.Plain(tool.NeedsResult(call.Name, why))

@@ -18,15 +18,15 @@ import (
 	"github.com/claudeless/claudeless/simulator/task"
 )
 
-// maxJobs is how many jobs may be scheduled at once.
+// maxJobs is the maximum number of scheduled jobs.
 const maxJobs = 50
 
-// cronJobs are the prompts that a session has scheduled.
+// cronJobs holds the scheduled prompts of a session.
 type cronJobs struct {
-	tasks   *task.Set // nil = there is no background
+	tasks   *task.Set // nil = no background tasks
 	clock   tool.Clock
-	dir     string // of the project, which keeps those that outlive the session
-	session string // its id, as far as it is known
+	dir     string // project directory, which contains the file of durable jobs
+	session string // session id, if known
 }
 
 type cronInput struct {
@@ -46,15 +46,16 @@ func cronCreateTool(s *cronJobs) tool.Tool {
 			tool.Opt("recurring", tool.Boolean("At every such time (the default), or only at the next")),
 			tool.Opt("durable", tool.Boolean("Keep it in a file for later sessions")),
 		),
-		Check: tool.Checked(s, func(_ context.Context, s *cronJobs, in cronInput) *protocol.ToolResult {
+		Check: tool.TypedCheck(s, func(_ context.Context, s *cronJobs, in cronInput) *protocol.ToolResult {
 			_, refusal := s.newCron(in)
 			return refusal
 		}),
-		Run: tool.Typed(s, cronCreate),
+		Run: tool.TypedRun(s, cronCreate),
 	}
 }
 
-// newCron reads the schedule of a job to come, or says why there is none.
+// newCron parses the schedule of a new job, or returns the result that says why it
+// is invalid.
 func (s *cronJobs) newCron(in cronInput) (task.Schedule, *protocol.ToolResult) {
 	no := func(format string, args ...any) (task.Schedule, *protocol.ToolResult) {
 		return task.Schedule{}, new(tool.Refuse(format, args...))
@@ -109,11 +110,11 @@ func cronListTool(s *cronJobs) tool.Tool {
 		Name:        "CronList",
 		Description: "Lists the scheduled prompts.",
 		Input:       tool.Object(),
-		Run:         tool.Typed(s, cronList),
+		Run:         tool.TypedRun(s, cronList),
 	}
 }
 
-// listedJob is a job as hosts see it; Durable is there for jobs of the session.
+// listedJob is a job as hosts see it; Durable is set for jobs of the session.
 type listedJob struct {
 	ID        string  `json:"id"`
 	Cron      string  `json:"cron"`
@@ -147,7 +148,7 @@ func cronList(_ context.Context, s *cronJobs, _ struct{}) protocol.ToolResult {
 	return tool.Text(strings.Join(lines, "\n"), out)
 }
 
-// summary is the first line of a prompt, cut to what a list shows.
+// summary returns the first line of a prompt, truncated for a list.
 func summary(prompt string) string {
 	const most = 80
 	line, _, more := strings.Cut(prompt, "\n")
@@ -166,13 +167,13 @@ func cronDeleteTool(s *cronJobs) tool.Tool {
 		Name:        "CronDelete",
 		Description: "Cancels a scheduled prompt.",
 		Input:       tool.Object(tool.Req("id", tool.Str("The job"))),
-		Check: tool.Checked(s, func(_ context.Context, s *cronJobs, in struct{ ID string }) *protocol.ToolResult {
+		Check: tool.TypedCheck(s, func(_ context.Context, s *cronJobs, in struct{ ID string }) *protocol.ToolResult {
 			if slices.ContainsFunc(s.all(), func(j job) bool { return j.ID == in.ID }) {
 				return nil
 			}
 			return new(tool.Refuse("No scheduled job with id '%s'", in.ID))
 		}),
-		Run: tool.Typed(s, cronDelete),
+		Run: tool.TypedRun(s, cronDelete),
 	}
 }
 
@@ -196,20 +197,20 @@ func cronDelete(_ context.Context, s *cronJobs, in struct{ ID string }) protocol
 	}{in.ID})
 }
 
-// job is a scheduled prompt and where it is kept: in the session, or in a file.
+// job is a scheduled prompt, stored in the session or in a file.
 type job struct {
 	task.Job
 	durable bool
-	stored  json.RawMessage // how the file has it; nil = it has not
+	stored  json.RawMessage // as stored in the file; nil = not stored
 }
 
-// clock is when the job runs next, to the minute.
+// clock returns the next time at which the job runs, to the minute.
 func (j job) clock() string {
 	at := time.UnixMilli(int64(math.Round(j.Next()))).In(j.Created.Location())
 	return at.Round(time.Minute).Format("Jan 2 3:04pm")
 }
 
-// all lists what is scheduled: what is kept in the file first.
+// all lists all jobs, those in the file first.
 func (s *cronJobs) all() []job {
 	all := s.durableJobs()
 	if s.tasks != nil {
@@ -220,8 +221,8 @@ func (s *cronJobs) all() []job {
 	return all
 }
 
-// storedJob is a job in the file. Who wrote it is told as far as the session
-// knows.
+// storedJob is a job in the file. The creator fields are set if the session knows
+// them.
 type storedJob struct {
 	ID        string `json:"id"`
 	Cron      string `json:"cron"`
@@ -239,7 +240,7 @@ type jobFile struct {
 
 func (s *cronJobs) jobsPath() string { return filepath.Join(s.dir, ".claude", "scheduled_tasks.json") }
 
-// durableJobs reads the file; what is no job in it is passed over.
+// durableJobs reads the file and skips entries that are not jobs.
 func (s *cronJobs) durableJobs() []job {
 	var file jobFile
 	data, err := os.ReadFile(s.jobsPath())

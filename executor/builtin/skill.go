@@ -8,19 +8,20 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// Skill is a loaded skill: what the model reads, and what it may do unasked from
-// there on.
+// Skill is a loaded skill: its text for the model, and the tools that the model may
+// then use without asking.
 type Skill struct {
 	Name  string
 	Text  string
 	Tools []string
 }
 
-// Skills are the skills of a session.
+// Skills loads the skills of a session.
 type Skills interface {
-	// Skill loads a skill, or says why it cannot be had.
+	// Skill loads a skill; the error says why it is not available.
 	Skill(ctx context.Context, name, args string) (Skill, error)
-	// Check says why a skill cannot be had before anybody is asked for permission.
+	// Check returns the error of a skill that is not available, before permission
+	// is asked.
 	Check(name string) error
 }
 
@@ -33,9 +34,9 @@ func skillTool(s Skills) tool.Tool {
 	return tool.Tool{
 		Name:        "Skill",
 		Description: "Loads a skill: instructions for a kind of work.",
-		Input:       tool.Schema{Type: "object", Open: true, Props: []tool.Prop{tool.Req("skill", tool.Str("Name of the skill")), tool.Opt("args", tool.Str("Arguments"))}},
-		Run:         tool.Traced(s, skill),
-		Check: tool.Checked(s, func(_ context.Context, s Skills, in skillInput) *protocol.ToolResult {
+		Input:       tool.Schema{Type: "object", AllowsOthers: true, Props: []tool.Prop{tool.Req("skill", tool.Str("Name of the skill")), tool.Opt("args", tool.Str("Arguments"))}},
+		Run:         tool.TypedWithEvents(s, skill),
+		Check: tool.TypedCheck(s, func(_ context.Context, s Skills, in skillInput) *protocol.ToolResult {
 			if s == nil {
 				return nil
 			}
@@ -47,8 +48,8 @@ func skillTool(s Skills) tool.Tool {
 	}
 }
 
-// skill answers with a line and puts the skill's text into the conversation
-// behind it.
+// skill returns a one-line result and adds the skill's text to the conversation
+// after it.
 func skill(ctx context.Context, s Skills, in skillInput) tool.Result {
 	loaded, err := Skill{}, errors.New("Unknown skill: "+in.Skill)
 	if s != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-type entry struct {
+type checklistTask struct {
 	ID          string   `json:"id"`
 	Subject     string   `json:"subject"`
 	Description string   `json:"description"`
@@ -27,26 +27,25 @@ type entry struct {
 	deleted    bool
 }
 
-// Hooks is what users run beside the tools.
+// Hooks runs user code around the tools.
 type Hooks interface {
 	// Script is shell code that runs before each command, in its shell.
 	Script() string
-	// Announce runs the hooks of an event of a tool's own. A feedback keeps it from
-	// happening; the events are shown before the result.
-	Announce(ctx context.Context, in protocol.HookInput) (feedback string, shown []protocol.Event)
+	// RunHooks runs the hooks of an event that a tool raises. A non-empty feedback
+	// prevents the action; the events are shown before the result.
+	RunHooks(ctx context.Context, in protocol.HookInput) (feedback string, shown []protocol.Event)
 }
 
-// checklist is the session's tasks: those that the model writes down, not those
-// in the background.
+// checklist is the model's task list, which is unrelated to background tasks.
 type checklist struct {
-	hooks Hooks // nil = there are none
+	hooks Hooks // nil = none
 
 	mu    sync.Mutex
-	tasks []*entry
+	tasks []*checklistTask
 }
 
-// task returns the task with this id; l.mu is held.
-func (l *checklist) task(id string) *entry {
+// task returns the task with this id; l.mu must be held.
+func (l *checklist) task(id string) *checklistTask {
 	for _, k := range l.tasks {
 		if k.ID == id && !k.deleted {
 			return k
@@ -63,7 +62,7 @@ func taskCreateTool(l *checklist) tool.Tool {
 			tool.Req("subject", tool.Str("Short title")),
 			tool.Req("description", tool.Str("What has to be done")),
 			tool.Opt("activeForm", tool.Str("The title worded as being done")),
-			tool.Opt("metadata", tool.Schema{Type: "object", Desc: "Anything to keep with the task", Open: true}),
+			tool.Opt("metadata", tool.Schema{Type: "object", Desc: "Anything to keep with the task", AllowsOthers: true}),
 		),
 		Alias: func(in *tool.Keys) (string, bool) {
 			renamed := tool.Rename(in, "title", "subject")
@@ -77,7 +76,7 @@ func taskCreateTool(l *checklist) tool.Tool {
 			}
 			return "", renamed
 		},
-		Run: tool.Traced(l, taskCreate),
+		Run: tool.TypedWithEvents(l, taskCreate),
 	}
 }
 
@@ -90,13 +89,13 @@ type taskCreateInput struct {
 
 func taskCreate(ctx context.Context, l *checklist, in taskCreateInput) tool.Result {
 	l.mu.Lock()
-	k := &entry{
+	k := &checklistTask{
 		ID: strconv.Itoa(len(l.tasks) + 1), Subject: in.Subject, Description: in.Description, Status: "pending",
 		Blocks: []string{}, BlockedBy: []string{}, activeForm: in.ActiveForm, metadata: in.Metadata,
 	}
 	l.tasks = append(l.tasks, k)
 	l.mu.Unlock()
-	feedback, shown := l.announce(ctx, protocol.TaskCreatedHook{HookTask: k.told()})
+	feedback, shown := l.announce(ctx, protocol.TaskCreatedHook{HookTask: k.hookTask()})
 	if feedback != "" {
 		l.mu.Lock()
 		k.deleted = true
@@ -117,8 +116,8 @@ func taskCreate(ctx context.Context, l *checklist, in taskCreateInput) tool.Resu
 	return r
 }
 
-// told is what hooks are told of a task.
-func (k *entry) told() protocol.HookTask {
+// hookTask returns the description of a task for hooks.
+func (k *checklistTask) hookTask() protocol.HookTask {
 	return protocol.HookTask{TaskID: k.ID, TaskSubject: k.Subject, TaskDescription: k.Description}
 }
 
@@ -126,7 +125,7 @@ func (l *checklist) announce(ctx context.Context, in protocol.HookInput) (feedba
 	if l.hooks == nil {
 		return "", nil
 	}
-	return l.hooks.Announce(ctx, in)
+	return l.hooks.RunHooks(ctx, in)
 }
 
 func taskGetTool(l *checklist) tool.Tool {
@@ -134,7 +133,7 @@ func taskGetTool(l *checklist) tool.Tool {
 		Name: "TaskGet", ReadOnly: true,
 		Description: "Shows one task.",
 		Input:       tool.Object(tool.Req("taskId", tool.Str("Number of the task"))),
-		Run:         tool.Typed(l, taskGet),
+		Run:         tool.TypedRun(l, taskGet),
 	}
 }
 
@@ -142,14 +141,14 @@ func taskGet(_ context.Context, l *checklist, in struct{ TaskID string }) protoc
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	var out struct {
-		Task *entry `json:"task"`
+		Task *checklistTask `json:"task"`
 	}
 	k := l.task(in.TaskID)
 	if k == nil {
 		return tool.Text("Task not found", out)
 	}
 	view := *k
-	view.Blocks, view.BlockedBy, view.Owner = slices.Clone(k.Blocks), slices.Clone(k.BlockedBy), "" // lists alone name it
+	view.Blocks, view.BlockedBy, view.Owner = slices.Clone(k.Blocks), slices.Clone(k.BlockedBy), "" // only lists contain them
 	out.Task = &view
 	lines := []string{"Task #" + k.ID + ": " + k.Subject, "Status: " + k.Status, "Description: " + k.Description}
 	if len(k.BlockedBy) > 0 {
@@ -168,7 +167,7 @@ func taskListTool(l *checklist) tool.Tool {
 		Name: "TaskList", ReadOnly: true,
 		Description: "Lists the session's tasks.",
 		Input:       tool.Object(),
-		Run:         tool.Typed(l, taskList),
+		Run:         tool.TypedRun(l, taskList),
 	}
 }
 
@@ -223,13 +222,13 @@ func taskUpdateTool(l *checklist) tool.Tool {
 			tool.Opt("owner", tool.Str("Who does it")),
 			tool.Opt("addBlocks", tool.List("Tasks that wait for this one", tool.Str(""))),
 			tool.Opt("addBlockedBy", tool.List("Tasks this one waits for", tool.Str(""))),
-			tool.Opt("metadata", tool.Schema{Type: "object", Desc: "Keys to set; null removes one", Open: true}),
+			tool.Opt("metadata", tool.Schema{Type: "object", Desc: "Keys to set; null removes one", AllowsOthers: true}),
 		),
 		Alias: func(in *tool.Keys) (string, bool) {
 			renamed := tool.Rename(in, "task_id", "taskId")
 			return "", tool.Rename(in, "id", "taskId") || renamed
 		},
-		Run: tool.Traced(l, taskUpdate),
+		Run: tool.TypedWithEvents(l, taskUpdate),
 	}
 }
 
@@ -259,7 +258,7 @@ type taskUpdateOutput struct {
 }
 
 func taskUpdate(ctx context.Context, l *checklist, in taskUpdateInput) tool.Result {
-	feedback, shown := l.completing(ctx, in)
+	feedback, shown := l.runCompletedHooks(ctx, in)
 	if feedback != "" {
 		r := tool.Plain(tool.Text(feedback, taskUpdateOutput{TaskID: in.TaskID, UpdatedFields: []string{}, Error: feedback}))
 		r.Before = shown
@@ -270,15 +269,15 @@ func taskUpdate(ctx context.Context, l *checklist, in taskUpdateInput) tool.Resu
 	return r
 }
 
-// completing runs the hooks of a task that is about to be completed.
-func (l *checklist) completing(ctx context.Context, in taskUpdateInput) (feedback string, shown []protocol.Event) {
+// runCompletedHooks runs the hooks of a task that is about to be completed.
+func (l *checklist) runCompletedHooks(ctx context.Context, in taskUpdateInput) (feedback string, shown []protocol.Event) {
 	l.mu.Lock()
 	k := l.task(in.TaskID)
 	if k == nil || in.Status == nil || *in.Status != "completed" || k.Status == *in.Status {
 		l.mu.Unlock()
 		return "", nil
 	}
-	told := k.told()
+	told := k.hookTask()
 	l.mu.Unlock()
 	return l.announce(ctx, protocol.TaskCompletedHook{HookTask: told})
 }
@@ -299,7 +298,7 @@ func (l *checklist) update(in taskUpdateInput) protocol.ToolResult {
 		}
 	}
 	status := k.Status
-	if in.Status != nil && *in.Status == "deleted" { // nothing else of it counts
+	if in.Status != nil && *in.Status == "deleted" { // all other fields are ignored
 		k.Status, k.deleted = *in.Status, true
 		out.Success, out.UpdatedFields, out.StatusChange = true, []string{k.Status}, &statusChange{status, k.Status}
 		return tool.Text("Updated task #"+k.ID+" "+k.Status, out)
@@ -321,10 +320,10 @@ func (l *checklist) update(in taskUpdateInput) protocol.ToolResult {
 	return tool.Text(fmt.Sprintf("Updated task #%s %s", k.ID, strings.Join(out.UpdatedFields, ", ")), out)
 }
 
-// link adds dependencies on both sides and names those that are new to k, also
-// where no such task is there to be linked (observed with 2.1.329). l.mu is held.
-func (l *checklist) link(k *entry, in taskUpdateInput) (changed []string) {
-	add := func(first, second *entry) {
+// link adds dependencies on both sides and returns those that are new to k,
+// including unknown tasks (observed with 2.1.329). l.mu must be held.
+func (l *checklist) link(k *checklistTask, in taskUpdateInput) (changed []string) {
+	add := func(first, second *checklistTask) {
 		if first != nil && second != nil && !slices.Contains(first.Blocks, second.ID) {
 			first.Blocks = append(first.Blocks, second.ID)
 			second.BlockedBy = append(second.BlockedBy, first.ID)
@@ -348,7 +347,7 @@ func (l *checklist) link(k *entry, in taskUpdateInput) (changed []string) {
 	return changed
 }
 
-func (k *entry) merge(keys map[string]json.RawMessage) {
+func (k *checklistTask) merge(keys map[string]json.RawMessage) {
 	if k.metadata == nil {
 		k.metadata = map[string]json.RawMessage{}
 	}

@@ -15,7 +15,7 @@ type todo struct {
 	ActiveForm string `json:"activeForm"`
 }
 
-// todoList is the session's list of things to do.
+// todoList is the session's todo list.
 type todoList struct {
 	mu    sync.Mutex
 	todos []todo
@@ -25,12 +25,12 @@ func todoWriteTool(l *todoList) tool.Tool {
 	return tool.Tool{
 		Name:        "TodoWrite",
 		Description: "Replaces the session's list of things to do.",
-		Input: tool.Object(tool.Req("todos", tool.List("The whole new list", tool.Loose(
-			tool.Req("content", tool.Filled("What to do", "Content cannot be empty")),
+		Input: tool.Object(tool.Req("todos", tool.List("The whole new list", tool.OpenObject(
+			tool.Req("content", tool.NonEmpty("What to do", "Content cannot be empty")),
 			tool.Req("status", tool.Str("How far it is", "pending", "in_progress", "completed")),
-			tool.Req("activeForm", tool.Filled("The same, worded as being done", "Active form cannot be empty")),
+			tool.Req("activeForm", tool.NonEmpty("The same, worded as being done", "Active form cannot be empty")),
 		)))),
-		Run: tool.Typed(l, todoWrite),
+		Run: tool.TypedRun(l, todoWrite),
 	}
 }
 
@@ -43,7 +43,7 @@ func todoWrite(_ context.Context, l *todoList, in struct{ Todos []todo }) protoc
 	}{tool.NonNil(l.todos), tool.NonNil(in.Todos)}
 	l.todos = slices.Clone(in.Todos)
 	if !slices.ContainsFunc(l.todos, func(d todo) bool { return d.Status != "completed" }) {
-		l.todos = nil // a finished list starts over
+		l.todos = nil // a finished list is cleared
 	}
 	return tool.Text("Todos have been modified successfully. Ensure that you continue to use the todo list to track your progress. "+
 		"Please proceed with the current tasks if applicable", out)

@@ -11,7 +11,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/task"
 )
 
-// The bounds of a wakeup.
+// The limits of a wakeup delay.
 const (
 	shortestWait = time.Minute
 	longestWait  = time.Hour
@@ -43,7 +43,7 @@ func scheduleWakeupTool(s *cronJobs) tool.Tool {
 			tool.Opt("stop", tool.Boolean("End the loop")),
 			tool.Opt("noop", tool.Boolean("Nothing has changed")),
 		),
-		Run: tool.Typed(s, scheduleWakeup),
+		Run: tool.TypedRun(s, scheduleWakeup),
 	}
 }
 
@@ -69,7 +69,7 @@ func scheduleWakeup(_ context.Context, s *cronJobs, in wakeupInput) protocol.Too
 	now := s.clock.Now()
 	at := wakeupAt(now, time.Duration(delay)*time.Second)
 	s.tasks.Unschedule(isWakeup)
-	c, _ := task.ParseCron(fmt.Sprintf("%d %d * * *", at.Minute(), at.Hour())) // a minute of a day is one
+	c, _ := task.ParseCron(fmt.Sprintf("%d %d * * *", at.Minute(), at.Hour())) // a minute of a day is always valid
 	j := s.tasks.NewJob(c, *in.Prompt)
 	j.At = at
 	s.tasks.Schedule(j)
@@ -79,8 +79,8 @@ func scheduleWakeup(_ context.Context, s *cronJobs, in wakeupInput) protocol.Too
 		wakeupOutput{At: at.UnixMilli(), Delay: int(delay), Clamped: clamped != ""})
 }
 
-// wakeupAt is the full minute behind a delay, or the one before where that is
-// too late.
+// wakeupAt returns the first full minute after a delay, or the previous one if that
+// exceeds the limit.
 func wakeupAt(now time.Time, delay time.Duration) time.Time {
 	at := now.Add(delay)
 	full := at.Truncate(time.Minute)

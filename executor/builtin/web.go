@@ -10,7 +10,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// longestURL is how many characters an address may have.
+// longestURL is the maximum length of a URL in characters.
 const longestURL = 2000
 
 type fetchInput struct {
@@ -24,15 +24,15 @@ func webFetchTool() tool.Tool {
 		Input: tool.Object(
 			tool.Req("url", tool.Schema{Type: "string", Desc: "Address of the page", URL: true}),
 			tool.Req("prompt", tool.Str("What to find out about the page")),
-			tool.Opt("offset", tool.Schema{Type: "integer", Desc: "Where in a long page to start", From0: true}),
+			tool.Opt("offset", tool.Schema{Type: "integer", Desc: "Where in a long page to start", NonNegative: true}),
 		),
-		Check: tool.Checked(struct{}{}, func(_ context.Context, _ struct{}, in fetchInput) *protocol.ToolResult {
+		Check: tool.TypedCheck(struct{}{}, func(_ context.Context, _ struct{}, in fetchInput) *protocol.ToolResult {
 			if len(in.URL) <= longestURL {
 				return nil
 			}
-			return tool.Invalid("WebFetch", []tool.Issue{tool.Custom("URL is longer than 2000 characters", "url")})
+			return tool.Invalid("WebFetch", []tool.Issue{tool.CustomIssue("URL is longer than 2000 characters", "url")})
 		}),
-		Run: tool.Called(struct{}{}, func(_ context.Context, _ struct{}, call protocol.ToolUse, in fetchInput) protocol.ToolResult {
+		Run: tool.TypedWithCall(struct{}{}, func(_ context.Context, _ struct{}, call protocol.ToolUse, in fetchInput) protocol.ToolResult {
 			u, err := url.Parse(in.URL)
 			switch {
 			case err != nil || u.User != nil:
@@ -59,13 +59,13 @@ func webSearchTool() tool.Tool {
 			tool.Opt("allowed_domains", tool.List("Only results from these domains", tool.Str(""))),
 			tool.Opt("blocked_domains", tool.List("No results from these domains", tool.Str(""))),
 		),
-		Check: tool.Checked(struct{}{}, func(_ context.Context, _ struct{}, in searchInput) *protocol.ToolResult {
+		Check: tool.TypedCheck(struct{}{}, func(_ context.Context, _ struct{}, in searchInput) *protocol.ToolResult {
 			if len(in.Allowed) == 0 || len(in.Blocked) == 0 {
 				return nil
 			}
 			return new(tool.Refuse("Error: Cannot specify both allowed_domains and blocked_domains in the same request"))
 		}),
-		Run: tool.Called(struct{}{}, func(_ context.Context, _ struct{}, call protocol.ToolUse, _ searchInput) protocol.ToolResult {
+		Run: tool.TypedWithCall(struct{}{}, func(_ context.Context, _ struct{}, call protocol.ToolUse, _ searchInput) protocol.ToolResult {
 			return tool.NeedsResult(call.Name, "does not reach the network here")
 		}),
 	}

@@ -19,22 +19,22 @@ import (
 
 // worktree is the git work tree that the session has moved into.
 type worktree struct {
-	top    string // of the repository it belongs to
+	top    string // root of its repository
 	path   string
 	branch string // "" = none
-	base   string // the commit that work in it is counted from
-	former string // where the session was before
-	owned  bool   // made or taken up by name: it may be removed
+	base   string // the commit from which its new work is counted
+	former string // previous directory of the session
+	owned  bool   // created or selected by name, so it may be removed
 }
 
 // worktrees moves the session into work trees and back.
 type worktrees struct {
 	shell *shell.Shell
-	clock tool.Clock // names work trees
-	dir   string     // where the session began
+	clock tool.Clock // provides names of work trees
+	dir   string     // initial directory of the session
 
 	mu   sync.Mutex
-	tree *worktree // that the session is in; nil = none
+	tree *worktree // current work tree; nil = none
 }
 
 func (s *worktrees) inWorktree() (worktree, bool) {
@@ -46,9 +46,9 @@ func (s *worktrees) inWorktree() (worktree, bool) {
 	return *s.tree, true
 }
 
-// shared refuses a change of a file of the repository that is not in the work
-// tree the session is in; nil = it may be made.
-func (s *worktrees) shared(path string) *protocol.ToolResult {
+// checkInWorktree refuses a change of a repository file that is outside the session's work
+// tree; nil = allowed.
+func (s *worktrees) checkInWorktree(path string) *protocol.ToolResult {
 	w, inside := s.inWorktree()
 	if !inside || within(w.path, path) || !within(w.top, path) {
 		return nil
@@ -56,15 +56,15 @@ func (s *worktrees) shared(path string) *protocol.ToolResult {
 	return new(tool.Refuse("This session is isolated in the worktree %s. Edit the worktree copy of this file instead of the shared-checkout path.", w.path))
 }
 
-// guarded is a tool that changes files, kept within the work tree.
-func (s *worktrees) guarded(t tool.Tool) tool.Tool {
+// withinWorktree wraps a tool that changes files, so that it stays within the work tree.
+func (s *worktrees) withinWorktree(t tool.Tool) tool.Tool {
 	check := t.Check
 	t.Check = func(ctx context.Context, raw json.RawMessage) *protocol.ToolResult {
 		in, err := tool.Decode[struct {
 			Path string `json:"file_path"`
 		}](raw)
 		if err == nil {
-			if r := s.shared(s.shell.Path(in.Path)); r != nil {
+			if r := s.checkInWorktree(s.shell.Path(in.Path)); r != nil {
 				return r
 			}
 		}
@@ -78,11 +78,11 @@ func within(dir, path string) bool {
 	return err == nil && filepath.IsLocal(rel)
 }
 
-// move goes into a work tree and notes it.
-func (s *worktrees) move(w worktree) {
+// enter enters a work tree and records it.
+func (s *worktrees) enter(w worktree) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.shell.Enter(w.path, w.path)
+	s.shell.SetRoot(w.path, w.path)
 	s.tree = &w
 }
 
@@ -96,7 +96,7 @@ func enterWorktreeTool(s *worktrees) tool.Tool {
 		Name:        "EnterWorktree",
 		Description: "Moves the session into a git work tree, a new one or one that exists.",
 		Input:       tool.Object(tool.Opt("name", tool.Str("Name of the new work tree")), tool.Opt("path", tool.Str("A work tree that exists"))),
-		Check: tool.Checked(s, func(_ context.Context, s *worktrees, in enterWorktreeInput) *protocol.ToolResult {
+		Check: tool.TypedCheck(s, func(_ context.Context, s *worktrees, in enterWorktreeInput) *protocol.ToolResult {
 			if r := tool.Invalid("EnterWorktree", in.issues()); r != nil {
 				return r
 			}
@@ -106,24 +106,24 @@ func enterWorktreeTool(s *worktrees) tool.Tool {
 			}
 			return nil
 		}),
-		Run: tool.Typed(s, enterWorktree),
+		Run: tool.TypedRun(s, enterWorktree),
 	}
 }
 
-// maxTreeName is how many characters a name may have.
+// maxTreeName is the maximum length of a name in characters.
 const maxTreeName = 64
 
 var treeSegment = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[\w.-]+$`) })
 
 func (in enterWorktreeInput) issues() []tool.Issue {
 	bad := func(format string, args ...any) []tool.Issue {
-		return []tool.Issue{tool.Custom(fmt.Sprintf("Invalid worktree name"+format, args...), "name").MessageFirst()}
+		return []tool.Issue{tool.CustomIssue(fmt.Sprintf("Invalid worktree name"+format, args...), "name").WithMessageFirst()}
 	}
 	switch {
 	case in.Name == nil:
 		return nil
 	case in.Path != nil:
-		return []tool.Issue{tool.Custom("Provide at most one of `name` or `path`, not both.")}
+		return []tool.Issue{tool.CustomIssue("Provide at most one of `name` or `path`, not both.")}
 	case len(*in.Name) > maxTreeName:
 		return bad(": must be %d characters or fewer (got %d)", maxTreeName, len(*in.Name))
 	}
@@ -168,7 +168,7 @@ func enterWorktree(ctx context.Context, s *worktrees, in enterWorktreeInput) pro
 	if refusal != nil {
 		return *refusal
 	}
-	s.move(w)
+	s.enter(w)
 	message := head + " " + w.String() + "."
 	if strings.HasPrefix(head, "Resumed") {
 		message += " A worktree with this name already existed and was resumed as-is — it may carry an earlier session’s commits. " +
@@ -182,7 +182,7 @@ func enterWorktree(ctx context.Context, s *worktrees, in enterWorktreeInput) pro
 	}{w.path, w.branch, message})
 }
 
-// String names a work tree: “path” on branch “name”.
+// String describes a work tree: “path” on branch “name”.
 func (w worktree) String() string {
 	if w.branch == "" {
 		return "“" + w.path + "”"
@@ -190,17 +190,17 @@ func (w worktree) String() string {
 	return "“" + w.path + "” on branch “" + w.branch + "”"
 }
 
-// treesDir is where the work trees of a repository are that have names.
+// treesDir returns the directory of the named work trees of a repository.
 func treesDir(top string) string { return filepath.Join(top, ".claude", "worktrees") }
 
-// newTreeName makes a name for a work tree that has none.
+// newTreeName returns a name for a work tree without one.
 func (s *worktrees) newTreeName() string {
 	words := [3][]string{
 		{"quiet", "amber", "brisk", "gentle", "lucid", "mellow", "nimble", "sunny"},
 		{"drifting", "humming", "leaping", "musing", "roaming", "singing", "waving", "winding"},
 		{"babbage", "curie", "euler", "hopper", "kepler", "lovelace", "noether", "turing"},
 	}
-	n, _ := strconv.ParseUint(s.clock.NewID()[:8], 16, 32) // not a number: the first words
+	n, _ := strconv.ParseUint(s.clock.NewID()[:8], 16, 32) // if it is not a number, the first words are used
 	name := make([]string, len(words))
 	for i, list := range words {
 		name[i] = list[n%uint64(len(list))]
@@ -209,7 +209,7 @@ func (s *worktrees) newTreeName() string {
 	return strings.Join(name, "-")
 }
 
-// makeTree makes the work tree of a name, or takes up the one that has it.
+// makeTree creates the work tree with a name, or uses the existing one.
 func (s *worktrees) makeTree(ctx context.Context, w *worktree, name string) (head string, refusal *protocol.ToolResult) {
 	no := func(format string, args ...any) (string, *protocol.ToolResult) {
 		return "", new(tool.Fail(format, args...))
@@ -239,7 +239,7 @@ func (s *worktrees) makeTree(ctx context.Context, w *worktree, name string) (hea
 	return "Created worktree at", nil
 }
 
-// findTree finds the work tree that a path names.
+// findTree finds the work tree at a path.
 func (s *worktrees) findTree(ctx context.Context, w *worktree, path string) *protocol.ToolResult {
 	no := func(format string, args ...any) *protocol.ToolResult {
 		return new(tool.Fail("Cannot enter worktree: "+format, args...))
@@ -289,7 +289,7 @@ func (s *worktrees) trees(ctx context.Context, top string) []worktree {
 	return out
 }
 
-// git runs git in a directory; what it prints comes without the last line end.
+// git runs git in a directory and returns its output without the last line end.
 func (s *worktrees) git(ctx context.Context, dir string, args ...string) (string, error) {
 	out, err := s.shell.Git(ctx, dir, args...)
 	return strings.TrimRight(out, "\r\n"), err
@@ -308,20 +308,20 @@ func exitWorktreeTool(s *worktrees) tool.Tool {
 			tool.Req("action", tool.Str("What becomes of the work tree", "keep", "remove")),
 			tool.Opt("discard_changes", tool.Boolean("Remove it even if work in it is lost")),
 		),
-		Check: tool.Checked(s, func(ctx context.Context, s *worktrees, in exitWorktreeInput) *protocol.ToolResult {
-			_, _, refusal := s.leaving(ctx, in)
+		Check: tool.TypedCheck(s, func(ctx context.Context, s *worktrees, in exitWorktreeInput) *protocol.ToolResult {
+			_, _, refusal := s.worktreeToLeave(ctx, in)
 			return refusal
 		}),
-		Run: tool.Typed(s, exitWorktree),
+		Run: tool.TypedRun(s, exitWorktree),
 	}
 }
 
-// unsavedWork is work in a work tree that would be lost with it.
+// unsavedWork counts the work in a work tree that its removal would lose.
 type unsavedWork struct{ files, commits int }
 
-// leaving finds the work tree to leave and the work in it, or says why it
-// cannot be left so.
-func (s *worktrees) leaving(ctx context.Context, in exitWorktreeInput) (worktree, unsavedWork, *protocol.ToolResult) {
+// worktreeToLeave returns the work tree to leave and the unsaved work in it, or the result
+// that says why it cannot be left.
+func (s *worktrees) worktreeToLeave(ctx context.Context, in exitWorktreeInput) (worktree, unsavedWork, *protocol.ToolResult) {
 	w, inside := s.inWorktree()
 	no := func(format string, args ...any) (worktree, unsavedWork, *protocol.ToolResult) {
 		return w, unsavedWork{}, new(tool.Refuse(format, args...))
@@ -343,21 +343,21 @@ func (s *worktrees) leaving(ctx context.Context, in exitWorktreeInput) (worktree
 		u.files = strings.Count(status, "\n") + 1
 	}
 	if count, err := s.git(ctx, w.path, "rev-list", "--count", w.base+"..HEAD"); err == nil {
-		u.commits, _ = strconv.Atoi(count) // git counts in digits
+		u.commits, _ = strconv.Atoi(count) // git prints a number
 	}
 	if u != (unsavedWork{}) && !in.Discard {
-		commits := counted(u.commits, "commit")
+		commits := pluralize(u.commits, "commit")
 		if commits != "" {
 			commits += " on “" + w.branch + "”"
 		}
 		return no("Worktree has %s. Removing will discard this work permanently. Confirm with the user, then re-invoke with discard_changes: true — "+
-			"or use action: \"keep\" to preserve the worktree.", both(counted(u.files, "uncommitted file"), commits))
+			"or use action: \"keep\" to preserve the worktree.", joinNonEmpty(pluralize(u.files, "uncommitted file"), commits))
 	}
 	return w, u, nil
 }
 
-// counted words a number of things; none of them are "".
-func counted(n int, what string) string {
+// pluralize formats a number of things; "" for zero.
+func pluralize(n int, what string) string {
 	switch n {
 	case 0:
 		return ""
@@ -367,7 +367,7 @@ func counted(n int, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-func both(a, b string) string {
+func joinNonEmpty(a, b string) string {
 	if a != "" && b != "" {
 		return a + " and " + b
 	}
@@ -387,7 +387,7 @@ type exitWorktreeOutput struct {
 }
 
 func exitWorktree(ctx context.Context, s *worktrees, in exitWorktreeInput) protocol.ToolResult {
-	w, lost, refusal := s.leaving(ctx, in)
+	w, lost, refusal := s.worktreeToLeave(ctx, in)
 	if refusal != nil {
 		return *refusal
 	}
@@ -399,22 +399,22 @@ func exitWorktree(ctx context.Context, s *worktrees, in exitWorktreeInput) proto
 		if _, err := s.git(ctx, w.top, "worktree", "remove", "--force", "--force", w.path); err != nil {
 			return tool.Fail("Failed to remove worktree: %v", err)
 		}
-		_, _ = s.git(ctx, w.top, "branch", "-D", w.branch) // git may refuse; the branch stays then
+		_, _ = s.git(ctx, w.top, "branch", "-D", w.branch) // git may refuse; then the branch stays
 		out.Files, out.Commits = &lost.files, &lost.commits
 		out.Message = "Exited and removed worktree at “" + w.path + "”."
-		if what := both(counted(lost.commits, "commit"), counted(lost.files, "uncommitted file")); what != "" {
+		if what := joinNonEmpty(pluralize(lost.commits, "commit"), pluralize(lost.files, "uncommitted file")); what != "" {
 			out.Message += " Discarded " + what + "."
 		}
 	} else {
 		if w.owned {
-			_, _ = s.git(ctx, w.top, "worktree", "unlock", w.path) // it may be unlocked
+			_, _ = s.git(ctx, w.top, "worktree", "unlock", w.path) // it may not be locked
 		}
 		out.Message = "Exited worktree. Your work is preserved at " + w.String() + "."
 	}
 	out.Message += " Session is now back in “" + out.Restored + "”."
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.shell.Enter(s.dir, out.Restored)
+	s.shell.SetRoot(s.dir, out.Restored)
 	s.tree = nil
 	return tool.Text(out.Message, out)
 }

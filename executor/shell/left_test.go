@@ -53,13 +53,13 @@ func TestLeftIsForgotten(t *testing.T) {
 		behind("{ read -r x <go; } &")
 		behind("echo >go")
 	}
-	for deadline := time.Now().Add(10 * time.Second); len(s.left) > 2; {
+	for deadline := time.Now().Add(10 * time.Second); len(s.leftJobs) > 2; {
 		if time.Now().After(deadline) {
-			t.Fatalf("%d are kept", len(s.left))
+			t.Fatalf("%d are kept", len(s.leftJobs))
 		}
 		behind("sleep 1000 & kill $!")
 	}
-	if len(s.left) == 0 || s.left[0].Over() {
+	if len(s.leftJobs) == 0 || s.leftJobs[0].AllEnded() {
 		t.Error("what runs was forgotten")
 	}
 }

@@ -8,17 +8,17 @@ import (
 	"github.com/claudeless/claudeless/internal/base/shellcmd"
 )
 
-// The functions below tell from its text what a command line does. One that
-// cannot be read does nothing that they know of.
+// The functions below analyse the text of a command line. For a line that cannot be
+// parsed they report nothing.
 
-// longSleep is the shortest pause, in seconds, that is refused as the first
+// longSleep is the shortest sleep, in seconds, that is refused as the first
 // command.
 const longSleep = 25
 
-// LongPause words a command that begins with a long sleep; empty = it does not.
-func LongPause(command string) string {
+// DescribeLongSleep describes a command that begins with a long sleep; empty = it does not.
+func DescribeLongSleep(command string) string {
 	script, err := shellcmd.Parse(command)
-	if err != nil || !Pauses(command) || len(script.Commands) == 0 || len(script.Commands[0].Args) != 2 {
+	if err != nil || !BeginsWithSleep(command) || len(script.Commands) == 0 || len(script.Commands[0].Args) != 2 {
 		return ""
 	}
 	first := script.Commands[0]
@@ -36,9 +36,9 @@ func LongPause(command string) string {
 	return first.Text + " followed by: " + strings.Join(texts, " ")
 }
 
-// Pauses tells whether the command begins with a sleep: there is no use in
-// going on with it in the background.
-func Pauses(command string) bool {
+// BeginsWithSleep reports whether the command begins with a sleep, so that moving it to the
+// background is useless.
+func BeginsWithSleep(command string) bool {
 	for line := range strings.Lines(command) {
 		if line = strings.TrimSpace(line); line != "" && line[0] != '#' {
 			return strings.HasPrefix(line, "sleep ")
@@ -47,8 +47,8 @@ func Pauses(command string) bool {
 	return false
 }
 
-// Silent says that the command is not expected to print anything.
-func Silent(command string) bool {
+// PrintsNothing reports that the command is not expected to print anything.
+func PrintsNothing(command string) bool {
 	script, err := shellcmd.Parse(command)
 	if err != nil || len(script.Commands) == 0 {
 		return false
@@ -58,9 +58,9 @@ func Silent(command string) bool {
 	})
 }
 
-// Shows names the file that the command shows as it is, "cat FILE"; empty = it
-// does something else.
-func Shows(command string) string {
+// PrintedFile returns the file whose content the command prints unchanged, as in "cat
+// FILE"; empty = none.
+func PrintedFile(command string) string {
 	script, err := shellcmd.Parse(command)
 	if err != nil || script.Opaque || len(script.Commands) != 1 || len(script.Redirects) > 0 {
 		return ""
@@ -72,9 +72,9 @@ func Shows(command string) string {
 	return args[1]
 }
 
-// Views names the file that the command prints from, by itself: "head -n 3 FILE"
-// or "grep -n x FILE"; empty = it does something else (observed with 2.1.329).
-func Views(command string) string {
+// ViewedFile returns the file that the command prints parts of, as in "head -n 3 FILE"
+// or "grep -n x FILE"; empty = none (observed with 2.1.329).
+func ViewedFile(command string) string {
 	script, err := shellcmd.Parse(command)
 	if err != nil || script.Opaque || len(script.Commands) != 1 || len(script.Redirects) > 0 || len(script.Commands[0].Redirects) > 0 {
 		return ""
@@ -104,7 +104,7 @@ func Views(command string) string {
 	return operands[want-1]
 }
 
-// ChangesDirectory tells whether the shell may be elsewhere after the command.
+// ChangesDirectory reports whether the command may change the working directory.
 func ChangesDirectory(command string) bool {
 	script, err := shellcmd.Parse(command)
 	return err == nil && slices.ContainsFunc(script.Commands, func(c shellcmd.Command) bool {
@@ -112,8 +112,8 @@ func ChangesDirectory(command string) bool {
 	})
 }
 
-// CodeMeaning explains codes that are answers and not failures: those of the
-// command that ran last.
+// CodeMeaning explains exit codes of the last command that are answers rather than
+// failures.
 func CodeMeaning(command string, code int) string {
 	if code != 1 || strings.ContainsAny(command, "`") || strings.Contains(command, "$(") || strings.Contains(command, "<(") {
 		return ""

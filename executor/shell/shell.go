@@ -1,8 +1,8 @@
 // Package shell runs the shell commands of a session one after another. Each
-// command starts in the directory in which the previous one ended, and
-// background processes of earlier commands keep running.
+// command starts in the directory in which the previous one ended. Background
+// processes of earlier commands keep running.
 //
-// [Shell.Close] ends everything that the shell has started.
+// [Shell.Close] ends all processes that the shell has started.
 package shell
 
 import (
@@ -21,13 +21,13 @@ import (
 	"github.com/claudeless/claudeless/internal/base/proc"
 )
 
-// Options says where commands run. CWD is required.
+// Options configure a Shell. CWD is required.
 type Options struct {
-	CWD string // where the session began; absolute
-	// Dirs are directories that the shell may stay in beside CWD.
+	CWD string // initial directory; absolute
+	// Dirs are other directories that the shell may stay in.
 	Dirs    []string
 	Environ []string // environment of the commands ("K=V"); PWD is added
-	// Script is shell code that runs before each command, in its shell: where it
+	// Script is shell code that runs before each command, in its shell. If it
 	// fails, the command does not run. Nil = none.
 	Script func() string
 }
@@ -37,25 +37,25 @@ type Options struct {
 type Shell struct {
 	o Options
 
-	mu     sync.Mutex
-	root   string // where the shell goes back to
-	dir    string // where the next command begins
-	left   []*proc.Job
-	closed bool
+	mu       sync.Mutex
+	root     string // the directory that the shell returns to
+	dir      string // the directory of the next command
+	leftJobs []*proc.Job
+	closed   bool
 }
 
 // New makes a shell. It starts nothing and touches no file.
 func New(o Options) *Shell { return &Shell{o: o, root: o.CWD, dir: o.CWD} }
 
-// Dir is the directory the shell is in now.
+// Dir returns the current directory.
 func (s *Shell) Dir() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.dir
 }
 
-// Path makes a path absolute: it starts from where the shell is, and "~/" is the
-// home directory.
+// Path makes a path absolute: relative paths start from the current directory, and
+// "~/" from the home directory.
 func (s *Shell) Path(p string) string {
 	p = strings.TrimSpace(p)
 	if rest, ok := strings.CutPrefix(p, "~/"); ok {
@@ -69,53 +69,52 @@ func (s *Shell) Path(p string) string {
 	return filepath.Join(s.Dir(), p)
 }
 
-// Getenv reads a variable of the environment of commands; the last one counts.
+// Getenv returns a variable of the environment of commands; of duplicates the last
+// counts.
 func (s *Shell) Getenv(key string) string { return proc.Getenv(s.o.Environ, key) }
 
-// Enter moves the shell into dir, and makes root the directory that it stays in
-// from there on.
-func (s *Shell) Enter(root, dir string) {
+// SetRoot changes the current directory to dir and the root directory to root.
+func (s *Shell) SetRoot(root, dir string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.root, s.dir = root, dir
 }
 
-// Close ends what commands have left behind. Commands that still run are their
-// callers' to stop. It may be called more than once; a closed shell starts
-// nothing.
+// Close ends the processes that commands have left behind. Running commands must be
+// stopped by their callers. It may be called more than once; a closed shell starts
+// no commands.
 func (s *Shell) Close() {
 	s.mu.Lock()
-	left := s.left
-	s.left, s.closed = nil, true
+	left := s.leftJobs
+	s.leftJobs, s.closed = nil, true
 	s.mu.Unlock()
 	for _, j := range left {
 		j.Stop()
 	}
 }
 
-// Command is a command that runs or has ended. Its caller waits for Done or
-// stops it, and then calls End once and, if it wants no more of the output,
-// Discard.
+// Command is a command that runs or has ended. Its caller waits for Done or calls
+// Stop, then calls End once and, if the output is no longer needed, Discard.
 type Command struct {
 	shell  *Shell
 	job    *proc.Job
 	output *os.File
-	dir    string // where the command ended; "" = not known
+	dir    string // where the command ended; "" = unknown
 }
 
-// cwdFD is where a command leaves the directory it ended in: above what
-// commands use by their own numbers, below what bash takes for process
+// cwdFD is the descriptor on which a command reports the directory it ended in:
+// above the numbers that commands use, below those that bash uses for process
 // substitution.
 const cwdFD = 40
 
-// wrapper runs the texts in $3 and $1 as if they were the script, once it is told that somebody ends what they start. Behind
-// a text that succeeds it leaves the directory in the file $2. It is one line: messages of the shell count lines from it.
+// wrapper runs the texts in $3 and $1 as a script, once its input says that a guard
+// runs. After a successful script it writes the directory to the file $2. It is one
+// line, because messages of the shell count lines from it.
 const wrapper = `read -r __claudeless_go || exit; exec </dev/null; __claudeless_cwd=$2 __claudeless_cmd=$1 __claudeless_pre=$3; set --; ` +
 	`eval "$__claudeless_pre" && eval "$__claudeless_cmd" </dev/null && pwd -P >"$__claudeless_cwd"`
 
-// Start runs a command line in the shell's directory. What it prints goes to
-// the file output, which is made; empty = one that nobody else sees. ctx bounds
-// only the starting.
+// Start runs a command line in the shell's directory. Its output goes to the file
+// output, which is created; empty = a private file. ctx bounds only the start.
 func (s *Shell) Start(ctx context.Context, line, output string) (*Command, error) {
 	if err := checkSystem(runtime.GOOS); err != nil {
 		return nil, err
@@ -145,11 +144,12 @@ func (s *Shell) isClosed() bool {
 	return s.closed
 }
 
-// Stream runs a command line to its end, beside the shell: it begins where the
-// shell is and moves nothing. What it prints goes to w as it comes, and what it
-// says of errors is returned. The end of ctx ends it with all it has started.
+// Stream runs a command line to its end, independently of the shell's state: it
+// starts in the current directory and does not change it. Its output is written to
+// w as it arrives; standard error is returned. When ctx ends, the command and all
+// its processes end.
 func (s *Shell) Stream(ctx context.Context, line string, w io.Writer) (code int, errs string, err error) {
-	const most = 1 << 20 // of what it says of errors
+	const most = 1 << 20 // limit of standard error
 	o := proc.RunOptions{Command: s.command(), Tee: w, Limit: most}
 	var res proc.Result
 	for _, sh := range shells() {
@@ -161,8 +161,8 @@ func (s *Shell) Stream(ctx context.Context, line string, w io.Writer) (code int,
 	return exitCode(res.Exit), string(res.Stderr), err
 }
 
-// Git runs git in a directory, beside the shell, and returns what it prints. The
-// error of a git that fails is what it says.
+// Git runs git in a directory, independently of the shell's state, and returns its
+// output. If git fails, the error contains its message.
 func (s *Shell) Git(ctx context.Context, dir string, args ...string) (string, error) {
 	res, err := proc.Run(ctx, proc.RunOptions{
 		Command: proc.Command{Path: "git", Args: args, Dir: dir, Env: append(slices.Clone(s.o.Environ), "PWD="+dir)},
@@ -181,10 +181,11 @@ func checkSystem(goos string) error {
 	return nil
 }
 
-// shells are tried in this order.
+// shells lists the shells, in the order to try them.
 func shells() []string { return []string{"bash", "/bin/bash", "sh", "/bin/sh"} }
 
-// command is a shell to come, where the last one ended if that still exists.
+// command returns the command of a new shell, in the last directory if that still
+// exists.
 func (s *Shell) command() proc.Command {
 	s.mu.Lock()
 	dir, root := s.dir, s.root
@@ -195,23 +196,23 @@ func (s *Shell) command() proc.Command {
 	return proc.Command{Env: append(slices.Clone(s.o.Environ), "PWD="+dir), Dir: dir}
 }
 
-// run starts the wrapper with the first shell there is.
+// run starts the wrapper with the first available shell.
 func run(ctx context.Context, c proc.Command, output *os.File, args ...string) (job *proc.Job, err error) {
 	for _, sh := range shells() {
 		c.Path, c.Args = sh, append([]string{"-c", wrapper, "/bin/bash"}, args...)
-		if job, err = proc.StartJob(ctx, proc.JobOptions{Command: c, Output: output, Aside: cwdFD}); !errors.Is(err, fs.ErrNotExist) {
+		if job, err = proc.StartJob(ctx, proc.JobOptions{Command: c, Output: output, NoteFD: cwdFD}); !errors.Is(err, fs.ErrNotExist) {
 			break
 		}
 	}
 	return job, err
 }
 
-// create makes a file for output that is only added to.
+// create creates a file for appended output.
 func create(path string) (*os.File, error) {
 	if path == "" {
 		file, err := os.CreateTemp("", "claudeless-")
 		if err == nil {
-			_ = os.Remove(file.Name()) // who has it open keeps it
+			_ = os.Remove(file.Name()) // processes that have it open can still use it
 		}
 		return file, err
 	}
@@ -224,38 +225,39 @@ func create(path string) (*os.File, error) {
 // Done is closed when the command has ended.
 func (c *Command) Done() <-chan struct{} { return c.job.Done() }
 
-// Stop ends the command with all that it has started.
+// Stop ends the command and all processes that it has started.
 func (c *Command) Stop() { c.job.Stop() }
 
-// Output is the first limit bytes of what the command has printed so far.
+// Output returns the first limit bytes of the output so far.
 func (c *Command) Output(limit int64) string {
-	data, _ := io.ReadAll(io.NewSectionReader(c.output, 0, limit)) // what can be read
+	data, _ := io.ReadAll(io.NewSectionReader(c.output, 0, limit)) // as much as can be read
 	return string(data)
 }
 
-// End waits for the end of the command and returns its exit code. What the
-// command has started lives on until the shell is closed.
+// End waits for the end of the command and returns its exit code. Processes that
+// the command has started run until the shell is closed.
 func (c *Command) End() int {
 	exit, note, left := c.job.Leave()
 	c.dir = strings.TrimSuffix(string(note), "\n") // empty: the command failed or replaced the shell
-	if left && !c.shell.keep(c.job) {
+	if left && !c.shell.addLeftJob(c.job) {
 		c.job.Stop()
 	}
 	return exitCode(exit)
 }
 
-// keep notes what a command has left behind, and forgets what has ended of what others have; false = nobody would end it.
-func (s *Shell) keep(left *proc.Job) bool {
+// addLeftJob stores the processes that a command has left behind and drops those that
+// have ended; false = the shell is closed.
+func (s *Shell) addLeftJob(left *proc.Job) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
 		return false
 	}
-	s.left = append(slices.DeleteFunc(s.left, (*proc.Job).Over), left)
+	s.leftJobs = append(slices.DeleteFunc(s.leftJobs, (*proc.Job).AllEnded), left)
 	return true
 }
 
-// Close closes the output, which stays where it is.
+// Close closes the output file without removing it.
 func (c *Command) Close() { c.output.Close() }
 
 // Discard removes the output.
@@ -264,8 +266,8 @@ func (c *Command) Discard() {
 	_ = os.Remove(c.output.Name()) // it may be gone
 }
 
-// exitCode is the code that the real CLI shows: a signal to the shell itself
-// is a 1, and SIGTERM a code of its own (observed with 2.1.329).
+// exitCode returns the exit code that the real CLI shows: 1 if a signal ended the
+// shell itself, and a special code for SIGTERM (observed with 2.1.329).
 func exitCode(e proc.Exit) int {
 	switch e.Signal {
 	case "":
@@ -276,9 +278,10 @@ func exitCode(e proc.Exit) int {
 	return 1
 }
 
-// Follow moves the shell to where the ended command was at last, if that is one
-// of its directories; else the shell goes back to its root, and reset tells so. A command that failed moves nothing. It is for commands that
-// the session has waited for.
+// Follow changes the shell's directory to the one in which the command ended, if
+// that is one of its directories. Otherwise the shell returns to its root, and
+// reset is true. A command that failed changes nothing. Call it only for commands
+// that the session has waited for.
 func (c *Command) Follow() (reset bool) {
 	if c.dir == "" {
 		return false

@@ -96,7 +96,7 @@ func (s *service) namespaceState(ns *namespace) namespaceState {
 	ns.mu.Lock()
 	defer ns.mu.Unlock()
 	c := namespaceState{Namespace: ns.name, Requests: ns.requests, Unmet: []string{}, Dropped: ns.dropped, Gates: append([]gateState{}, ns.gateStates...)}
-	for _, j := range append(slices.Clip(ns.misses), s.Scenario.Judge(&ns.seen)...) {
+	for _, j := range append(slices.Clip(ns.misses), s.Scenario.CheckExpectations(&ns.seen)...) {
 		if !j.Met {
 			c.Unmet = append(c.Unmet, j.String())
 		}

@@ -118,7 +118,7 @@ func (x *exchange) replayRequest(r *history.Request) (*conversationTurn, error) 
 	t.message = t.replay.Compose(x.began)
 	x.line.NotOffered = t.replay.UnofferedTools()
 	if text, file, line := t.replay.NextStep(x.r.Context()); text != "" {
-		x.line.Left = &journal.Unplayed{Text: text, File: file, Line: line}
+		x.line.NextStep = &journal.Unplayed{Text: text, File: file, Line: line}
 	}
 	x.findings = append(x.findings, t.replay.TakeFindings()...)
 	t.id = x.service.replayer.ID("req", t.replay.Key(), strconv.Itoa(t.replay.Attempt()))
@@ -227,7 +227,7 @@ func (x *exchange) observe(t *conversationTurn) {
 		return
 	}
 	seen := x.observations()
-	seen.Request(scenarios.RequestSeen{Model: t.request.Model, AfterMS: float64(x.began.Sub(x.service.began)) / float64(time.Millisecond)})
+	seen.Request(scenarios.ModelRequest{Model: t.request.Model, AfterMS: float64(x.began.Sub(x.service.began)) / float64(time.Millisecond)})
 	if t.reply.Rule.Name != "" {
 		seen.Rule(t.reply.Rule)
 	}
@@ -251,19 +251,19 @@ func (x *exchange) observe(t *conversationTurn) {
 
 // observations is what is told of conversations: nothing is kept where no expectation asks
 // for it, so that a server that runs for days does not grow.
-func (x *exchange) observations() *scenarios.Seen {
+func (x *exchange) observations() *scenarios.RunRecord {
 	if len(x.service.Scenario.Expect) == 0 {
-		return &scenarios.Seen{}
+		return &scenarios.RunRecord{}
 	}
 	return &x.namespace.seen
 }
 
 // observeCall tells of a call whose result came.
-func (x *exchange) observeCall(r *history.Result, uses []history.ToolUse, seen *scenarios.Seen, as history.Kind) {
+func (x *exchange) observeCall(r *history.Result, uses []history.ToolUse, seen *scenarios.RunRecord, as history.Kind) {
 	for _, u := range uses {
 		if u.ID == r.ID {
 			seen.Call(u.Name, u.Input)
-			x.line.Calls = append(x.line.Calls, journal.Called{
+			x.line.Calls = append(x.line.Calls, journal.ExecutedCall{
 				Tool: u.Name, ToolUseID: u.ID, Input: u.Input, Result: r.Text, IsError: r.IsError, Unasked: as == history.ClosedResults,
 			})
 		}

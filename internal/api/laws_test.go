@@ -82,7 +82,7 @@ func (c *talker) prompt(text string) {
 		if !req.Added || !reply.Unmatched {
 			fails += c.failures(reply)
 			calls = c.blocks(&said, reply)
-			more = reply.More
+			more = reply.HasMore
 		}
 		switch {
 		case len(calls) > 0:
@@ -154,7 +154,7 @@ func (c *talker) blocks(said *[]block, reply scenarios.Reply) []block {
 				*said = append(*said, block{"type": "text", "text": b.Text})
 			}
 		case protocol.ThinkingBlock:
-			b = scenarios.Signed(b)
+			b = scenarios.WithSignature(b)
 			*said = append(*said, block{"type": "thinking", "thinking": b.Thinking, "signature": b.Signature})
 		case protocol.ToolUse:
 			c.ids++

@@ -16,12 +16,12 @@ type namespace struct {
 	gates  gates
 
 	mu          sync.Mutex
-	unknown     map[string]bool // keys that were reported
-	lines       []journalLine   // the last ones
-	dropped     int             // journalLines before them
-	requests    int             // channel conversations
-	sideAnswers int             // answers whose id is only counted
-	seen        scenarios.Seen  // what the conversations did, for expectations
+	unknown     map[string]bool     // keys that were reported
+	lines       []journalLine       // the last ones
+	dropped     int                 // journalLines before them
+	requests    int                 // channel conversations
+	sideAnswers int                 // answers whose id is only counted
+	seen        scenarios.RunRecord // what the conversations did, for expectations
 	misses      []scenarios.ExpectationResult
 	gateStates  []gateState // newGates that answers came to
 }

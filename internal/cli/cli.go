@@ -49,7 +49,7 @@ func Run(ctx context.Context, s *process.System) int {
 
 // playsClaude tells a process of claude from a command of our own.
 func playsClaude(s *process.System) bool {
-	return len(s.Args) < 2 || asksPrint(s.Args[1:]) || s.AsClaude() && !s.OwnChild() || command(s, s.Args[1]) == nil
+	return len(s.Args) < 2 || asksPrint(s.Args[1:]) || s.CalledAsClaude() && !s.StartedByClaudeless() || command(s, s.Args[1]) == nil
 }
 
 func dispatch(ctx context.Context, s *process.System) error {
@@ -65,7 +65,7 @@ func dispatch(ctx context.Context, s *process.System) error {
 	if lacksSeparator(s, words) {
 		return process.Hinted(`exec needs "--" before the command that it runs`, "as in: "+s.Name()+" exec -s FILE -- claude -p PROMPT")
 	}
-	f, err := flags.Parse(s, process.Words(words))
+	f, err := flags.Parse(s, process.DecodeWords(words))
 	if near := misspelledCommand(s, words, err != nil); near != "" {
 		return process.Hinted(fmt.Sprintf("unknown command %q", words[0]),
 			fmt.Sprintf("did you mean %q? a prompt is given with -p: %s -p %q", s.Name()+" "+near, s.Name(), words[0]))

@@ -26,7 +26,7 @@ func fakeSystem(t *testing.T, args ...string) (s *process.System, stdout, stderr
 		Now:        func() time.Time { return time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC) },
 		NewID:      func() string { return "00000000-0000-4000-8000-000000000001" },
 		UID:        1000,
-		Fate:       calm{},
+		Lifetime:   calm{},
 	}, stdout, stderr
 }
 

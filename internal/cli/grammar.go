@@ -73,7 +73,7 @@ func entryOf(name string) commandEntry {
 // takes for a command is one under every name of the program.
 func command(s *process.System, word string) runner {
 	for _, c := range commandTable() {
-		if c.name == word && (c.inClaude || !s.AsClaude() || s.OwnChild()) {
+		if c.name == word && (c.inClaude || !s.CalledAsClaude() || s.StartedByClaudeless()) {
 			return c.run
 		}
 	}

@@ -27,7 +27,7 @@ func printVersion(s *process.System, f *flags.Flags) error {
 	switch {
 	case f.ClaudeVersion != "":
 		line = f.ClaudeVersion + " (Claude Code)"
-	case !s.AsClaude() || s.Getenv("CLAUDELESS_IDENTIFY") == "1":
+	case !s.CalledAsClaude() || s.Getenv("CLAUDELESS_IDENTIFY") == "1":
 		line = fmt.Sprintf("%s (Claude Code; simulated by claudeless %s)", claudecode.DefaultVersion, version())
 	}
 	_, err := fmt.Fprintln(s.Stdout, line)
@@ -108,7 +108,7 @@ func program(s *process.System) *help.Program {
 // commands. Under its own name the program begins with what somebody new needs.
 func printHelp(s *process.System) error {
 	p := program(s)
-	if !s.AsClaude() {
+	if !s.CalledAsClaude() {
 		return p.Short(s.Stdout)
 	}
 	var b strings.Builder

@@ -57,7 +57,7 @@ func (c *parityCmd) Run(ctx context.Context, s *process.System) error {
 	if err != nil {
 		return process.OrSignal(ctx, err)
 	}
-	if err := res.Write(suite.Files{JSON: c.JSON, JUnit: c.JUnit, Verbose: c.Verbose}, s); err != nil {
+	if err := res.Write(suite.ReportFiles{JSON: c.JSON, JUnit: c.JUnit, Verbose: c.Verbose}, s); err != nil {
 		return err
 	}
 	code := res.ExitCode()
@@ -74,7 +74,7 @@ func (c *parityCmd) Run(ctx context.Context, s *process.System) error {
 
 // result is what came of a comparison.
 type result interface {
-	Write(f suite.Files, s *process.System) error
+	Write(f suite.ReportFiles, s *process.System) error
 	ExitCode() int
 }
 
@@ -87,7 +87,7 @@ func (c *parityCmd) compare(ctx context.Context, o suite.Options) (result, error
 		return nil, process.Hinted("--permissions takes no cases: "+o.Cases[0], "repeat --permissions for several files")
 	}
 	o.Cases = c.Permissions
-	return suite.Decide(ctx, o)
+	return suite.CompareDecisions(ctx, o)
 }
 
 // programs finds what is compared.

@@ -155,7 +155,7 @@ func crash(ctx context.Context, sys *process.System, s *session.Session, c *simu
 	}
 	s.MissedExpectations(128 + int(sig))
 	s.Close(ctx)
-	if err := sys.Fate.Kill(sig); err != nil {
+	if err := sys.Lifetime.Kill(sig); err != nil {
 		return err
 	}
 	return &process.ExitError{Code: 128 + int(sig)}

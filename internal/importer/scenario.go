@@ -39,9 +39,9 @@ func (w *scenarioWriter) write(sessions []*session.Session) {
 	w.first = map[string]bool{}
 	w.file = w.kit.Create("scenario.toml")
 	title := w.head(sessions)
-	w.toml.Str("name", cmp.Or(w.options.Name, DefaultName(w.options.Files)))
+	w.toml.WriteString("name", cmp.Or(w.options.Name, DefaultName(w.options.Files)))
 	if mode := sessions[0].Mode; mode != "" && mode != "bypassPermissions" && mode != "default" {
-		w.toml.Str("permission_mode", mode)
+		w.toml.WriteString("permission_mode", mode)
 	}
 	w.section(title)
 	for _, s := range sessions {
@@ -50,7 +50,7 @@ func (w *scenarioWriter) write(sessions []*session.Session) {
 	if w.tools(); len(w.toml.Bytes()) > 0 {
 		w.section("tools that ran, and what was denied")
 	}
-	if w.toml.Raw(w.expected.toml()); len(w.toml.Bytes()) > 0 {
+	if w.toml.WriteRaw(w.expected.toml()); len(w.toml.Bytes()) > 0 {
 		w.section("calls that were recorded")
 	}
 	for _, rel := range slices.Sorted(maps.Keys(w.plans.files)) {
@@ -58,7 +58,7 @@ func (w *scenarioWriter) write(sessions []*session.Session) {
 			w.kit.File("files/"+rel, []byte(plain(*content)))
 		}
 	}
-	w.toml.Raw(w.kit.Stamps())
+	w.toml.WriteRaw(w.kit.Stamps())
 	w.section("files beside this one as they were written")
 	w.file.Close()
 }
@@ -101,10 +101,10 @@ func (w *scenarioWriter) origin(s *session.Session) string {
 func (w *scenarioWriter) head(sessions []*session.Session) (title string) {
 	for i, s := range sessions {
 		if i > 0 {
-			w.toml.Raw("# " + w.origin(s) + "\n")
+			w.toml.WriteRaw("# " + w.origin(s) + "\n")
 		}
 		for _, at := range s.Compacted {
-			w.toml.Raw(comment(fmt.Sprintf("line %d: older messages were summed up there", at.Line)))
+			w.toml.WriteRaw(comment(fmt.Sprintf("line %d: older messages were summed up there", at.Line)))
 		}
 	}
 	return w.origin(sessions[0])
@@ -136,7 +136,7 @@ func (w *scenarioWriter) session(s *session.Session) {
 		switch {
 		case p.Unrecorded:
 			match = pattern{kind: "not"}
-			w.toml.Raw(comment("review: the log does not hold the prompt; this answers any prompt"))
+			w.toml.WriteRaw(comment("review: the log does not hold the prompt; this answers any prompt"))
 			w.notes = append(w.notes, p.At.String()+": a stream-json log does not hold the prompt, so its rule answers any prompt; write its pattern in the scenario")
 		case p.Notice:
 			match = pattern{"contains", "text", "<task-notification>"}
@@ -147,12 +147,12 @@ func (w *scenarioWriter) session(s *session.Session) {
 			prefix, key = "responses", "pattern"
 		}
 		w.hooks(p.Hooks)
-		w.toml.Raw("[[" + prefix + "]]\n" + key + " = " + match.toml() + "\n")
+		w.toml.WriteRaw("[[" + prefix + "]]\n" + key + " = " + match.toml() + "\n")
 		if i == 0 && w.first[match.toml()] {
 			w.notes = append(w.notes, p.At.String()+": another session begins with such a prompt; its rule comes first")
 		}
 		if i == 0 && len(w.first) > 0 || i == 0 && w.prompt < len(w.patterns.prompts) && len(s.Prompts) < len(w.patterns.prompts) {
-			w.toml.Raw("max_matches = 1\n")
+			w.toml.WriteRaw("max_matches = 1\n")
 		}
 		if i == 0 {
 			w.first[match.toml()] = true
@@ -186,7 +186,7 @@ func (w *scenarioWriter) hooks(ran []session.Hook) {
 		}
 	}
 	if len(names) > 0 {
-		w.toml.Raw(comment("hooks ran: " + strings.Join(names, ", ")))
+		w.toml.WriteRaw(comment("hooks ran: " + strings.Join(names, ", ")))
 	}
 }
 
@@ -199,13 +199,13 @@ func countOthers(n int) string {
 
 func (w *scenarioWriter) messages(prefix string, messages []*session.Message) {
 	for _, m := range messages {
-		w.toml.Raw("[[" + prefix + "]]\n")
+		w.toml.WriteRaw("[[" + prefix + "]]\n")
 		if m.Failure != nil {
 			w.failure(prefix, m.Failure)
 			continue
 		}
 		if stop := m.StopReason; stop != "" && stop != "end_turn" && stop != "tool_use" {
-			w.toml.Str("stop_reason", stop)
+			w.toml.WriteString("stop_reason", stop)
 		}
 		blocks := m.Blocks
 		if !w.options.Thinking {
@@ -217,17 +217,17 @@ func (w *scenarioWriter) messages(prefix string, messages []*session.Message) {
 			continue
 		}
 		for _, b := range blocks {
-			w.toml.Raw("[[" + prefix + ".blocks]]\n")
+			w.toml.WriteRaw("[[" + prefix + ".blocks]]\n")
 			switch {
 			case b.Call != nil:
-				w.toml.Raw("type = \"tool_use\"\n")
+				w.toml.WriteRaw("type = \"tool_use\"\n")
 				w.call(prefix+".blocks", b.Call)
 			case b.Thinking:
-				w.toml.Raw("type = \"thinking\"\n")
-				w.toml.Raw("thinking = " + text(b.Text) + "\n")
+				w.toml.WriteRaw("type = \"thinking\"\n")
+				w.toml.WriteRaw("thinking = " + text(b.Text) + "\n")
 			default:
-				w.toml.Raw("type = \"text\"\n")
-				w.toml.Raw("text = " + w.withReferences(prefix, b.Text) + "\n")
+				w.toml.WriteRaw("type = \"text\"\n")
+				w.toml.WriteRaw("text = " + w.withReferences(prefix, b.Text) + "\n")
 			}
 		}
 		w.remember(prefix, blocks)
@@ -257,12 +257,12 @@ func (w *scenarioWriter) writeSimple(prefix string, blocks []session.Block) {
 	for _, b := range blocks {
 		switch {
 		case b.Call != nil:
-			w.toml.Raw("[[" + prefix + ".tool_calls]]\n")
+			w.toml.WriteRaw("[[" + prefix + ".tool_calls]]\n")
 			w.call(prefix+".tool_calls", b.Call)
 		case b.Thinking:
-			w.toml.Raw("thinking = " + text(b.Text) + "\n")
+			w.toml.WriteRaw("thinking = " + text(b.Text) + "\n")
 		default:
-			w.toml.Raw("text = " + w.withReferences(prefix, b.Text) + "\n")
+			w.toml.WriteRaw("text = " + w.withReferences(prefix, b.Text) + "\n")
 		}
 	}
 }
@@ -272,33 +272,33 @@ func (w *scenarioWriter) call(prefix string, c *session.Call) {
 	how := w.plans.method(c)
 	switch {
 	case how == canned && c.Harmless():
-		w.toml.Raw(comment(fmt.Sprintf("review: canned as it was on line %d; it only reads", c.At.Line)))
+		w.toml.WriteRaw(comment(fmt.Sprintf("review: canned as it was on line %d; it only reads", c.At.Line)))
 	case how == canned:
-		w.toml.Raw(comment("review: changes things, so it is canned"))
+		w.toml.WriteRaw(comment("review: changes things, so it is canned"))
 	case how == deniedAgain:
-		w.toml.Raw(comment("it was denied; see tool_execution below"))
+		w.toml.WriteRaw(comment("it was denied; see tool_execution below"))
 	}
-	w.toml.Raw("tool = " + tomltext.Quote(tool) + "\n")
+	w.toml.WriteRaw("tool = " + tomltext.Quote(tool) + "\n")
 	input := c.Input
 	if how == live {
 		key, value, _ := w.plans.readFile(c)
 		input = withValue(input, key, value)
 	}
-	w.toml.Raw("input = " + w.input(input) + "\n")
+	w.toml.WriteRaw("input = " + w.input(input) + "\n")
 	if how == canned {
-		w.toml.Raw("result = " + w.result(c.Result.Text) + "\n")
+		w.toml.WriteRaw("result = " + w.result(c.Result.Text) + "\n")
 		if c.Result.IsError {
-			w.toml.Raw("is_error = true\n")
+			w.toml.WriteRaw("is_error = true\n")
 		}
 		if c.Result.Other > 0 {
 			w.notes = append(w.notes, c.Result.At.String()+": a result has images or documents, which are left out")
 		}
 	}
 	if how == bySubAgent {
-		w.toml.Raw("[" + prefix + ".subagent]\n")
-		w.toml.Str("type", c.Agent.Type)
+		w.toml.WriteRaw("[" + prefix + ".subagent]\n")
+		w.toml.WriteString("type", c.Agent.Type)
 		if c.Agent.Background {
-			w.toml.Raw("background = true\n")
+			w.toml.WriteRaw("background = true\n")
 		}
 		w.messages(prefix+".subagent.steps", c.Agent.Messages)
 	}
@@ -367,18 +367,18 @@ func (w *scenarioWriter) input(raw json.RawMessage) string {
 
 // failure writes an API error as a step.
 func (w *scenarioWriter) failure(prefix string, f *session.Failure) {
-	w.toml.Raw("[" + prefix + ".failure]\n")
+	w.toml.WriteRaw("[" + prefix + ".failure]\n")
 	status, message := f.API()
 	switch status {
 	case 0:
-		w.toml.Raw(comment("review: " + plain(f.Text)))
-		w.toml.Raw("type = \"network_unreachable\"\n")
+		w.toml.WriteRaw(comment("review: " + plain(f.Text)))
+		w.toml.WriteRaw("type = \"network_unreachable\"\n")
 	case http.StatusUnauthorized:
-		w.toml.Raw("type = \"auth_error\"\n")
+		w.toml.WriteRaw("type = \"auth_error\"\n")
 	default:
-		w.toml.Raw("type = \"api_error\"\nstatus = " + strconv.Itoa(status) + "\n")
+		w.toml.WriteRaw("type = \"api_error\"\nstatus = " + strconv.Itoa(status) + "\n")
 		if message != "" {
-			w.toml.Raw("message = " + oneLine(plain(message)) + "\n")
+			w.toml.WriteRaw("message = " + oneLine(plain(message)) + "\n")
 		}
 	}
 }
@@ -390,13 +390,13 @@ func (w *scenarioWriter) tools() {
 		return
 	}
 	for _, name := range names {
-		w.toml.Raw("\n[tool_execution.tools." + key(name) + "]\nauto_approve = true\n")
+		w.toml.WriteRaw("\n[tool_execution.tools." + key(name) + "]\nauto_approve = true\n")
 	}
 	for _, name := range slices.Sorted(maps.Keys(w.plans.denied)) {
 		if !w.plans.ran[name] {
-			w.toml.Raw("\n" + comment("denied whatever the mode") + "[tool_execution.tools." + key(name) + "]\nerror = " +
+			w.toml.WriteRaw("\n" + comment("denied whatever the mode") + "[tool_execution.tools." + key(name) + "]\nerror = " +
 				oneLine(play.Refusal(name)) + "\n")
-			w.toml.Raw("\n[[expect]]\ntool = " + oneLine(name) + "\n")
+			w.toml.WriteRaw("\n[[expect]]\ntool = " + oneLine(name) + "\n")
 		}
 	}
 }

@@ -5,21 +5,21 @@ import (
 	"strings"
 )
 
-// Change is what became of one place between two versions, over all cases.
+// Change is a difference at one path between two versions, over all cases.
 type Change struct {
-	// Path names the place by event and key, as [Difference] does.
+	// Path names the event and key, like the path of a [Difference].
 	Path string `json:"path"`
-	// Before and After are the two sides in the first case; empty = there is nothing.
+	// Before and After are the values in the first case; empty = absent.
 	Before string `json:"before,omitempty"`
 	After  string `json:"after,omitempty"`
-	// Cases are those in which it shows.
+	// Cases are the cases with this difference.
 	Cases []string `json:"cases"`
 }
 
-// Changelog makes the report that of two versions of the real CLI: what differs,
-// place by place in the order of first sight, in the place of case by case.
+// Changelog turns the report into one about two versions of the real CLI: it lists
+// the differences by path, in order of first occurrence, instead of by case.
 func (r *Report) Changelog(before, after string) {
-	r.Between = []string{before, after}
+	r.Versions = []string{before, after}
 	r.Changes = []Change{}
 	at := map[string]int{} // mark and path → index
 	for _, v := range r.Cases {
@@ -36,7 +36,7 @@ func (r *Report) Changelog(before, after string) {
 	}
 }
 
-// mark says whether something is new, gone, or another.
+// mark returns whether the value is new, removed, or changed.
 func (c *Change) mark() string {
 	switch {
 	case c.Before == "":
@@ -47,25 +47,25 @@ func (c *Change) mark() string {
 	return "~"
 }
 
-// changelog returns the two versions and a line for each change.
+// changelog returns a header with the two versions and a line for each change.
 func (r *Report) changelog() []string {
-	lines := []string{fmt.Sprintf("%s → %s\n", r.Between[0], r.Between[1])}
+	lines := []string{fmt.Sprintf("%s → %s\n", r.Versions[0], r.Versions[1])}
 	for i := range r.Changes {
 		c := &r.Changes[i]
-		lines = append(lines, fmt.Sprintf("%s %s: %s (%s)\n", c.mark(), c.Path, c.what(), some(c.Cases)))
+		lines = append(lines, fmt.Sprintf("%s %s: %s (%s)\n", c.mark(), c.Path, c.summary(), firstNames(c.Cases)))
 	}
 	return lines
 }
 
-// what is the change in a few words.
-func (c *Change) what() string {
-	gone, isList := strings.CutPrefix(c.Before, onlyHere)
-	come, isListToo := strings.CutPrefix(c.After, onlyHere)
+// summary describes the change in a few words.
+func (c *Change) summary() string {
+	gone, isList := strings.CutPrefix(c.Before, onlyHerePrefix)
+	come, isListToo := strings.CutPrefix(c.After, onlyHerePrefix)
 	switch {
 	case c.mark() == "+":
-		return oneLine(c.After)
+		return truncate(c.After)
 	case c.mark() == "-":
-		return oneLine(c.Before)
+		return truncate(c.Before)
 	case isList && isListToo:
 		var words []string
 		for w := range strings.FieldsSeq(gone) {
@@ -74,13 +74,13 @@ func (c *Change) what() string {
 		for w := range strings.FieldsSeq(come) {
 			words = append(words, "+"+w)
 		}
-		return oneLine(strings.Join(words, " "))
+		return truncate(strings.Join(words, " "))
 	}
-	return oneLine(c.Before) + " → " + oneLine(c.After)
+	return truncate(c.Before) + " → " + truncate(c.After)
 }
 
-// oneLine is the beginning of a value.
-func oneLine(s string) string {
+// truncate returns the beginning of a value.
+func truncate(s string) string {
 	const most = 120
 	s = strings.ReplaceAll(s, "\n", `\n`)
 	if r := []rune(s); len(r) > most {
@@ -89,8 +89,8 @@ func oneLine(s string) string {
 	return s
 }
 
-// some are the first names of a list, and how many there are.
-func some(names []string) string {
+// firstNames returns the first names of a list and their total number.
+func firstNames(names []string) string {
 	const most = 3
 	if len(names) == 1 {
 		return names[0]

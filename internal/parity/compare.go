@@ -9,13 +9,13 @@ import (
 	"strings"
 )
 
-// Compare holds two recordings of one case against each other, place by place, and
-// tells each place once.
+// Compare compares two recordings of one case path by path, and reports each path
+// once.
 func Compare(ours, theirs *Recording) []Difference {
 	c := &comparison{pair: newPair(ours, theirs), seen: map[string]int{}}
 	for _, side := range []*Recording{ours, theirs} {
 		for _, p := range side.Problems {
-			c.add("problem."+p.Kind, one(side == ours, p.Text), one(side == theirs, p.Text))
+			c.add("problem."+p.Kind, ifPresent(side == ours, p.Text), ifPresent(side == theirs, p.Text))
 		}
 	}
 	rank, several := [2]map[string]int{{}, {}}, [2]bool{}
@@ -27,25 +27,25 @@ func Compare(ours, theirs *Recording) []Difference {
 		a, b := eventsOf(ours.Runs[i].Stdout), eventsOf(theirs.Runs[i].Stdout)
 		maps.Copy(rank[0], callOrder(a))
 		maps.Copy(rank[1], callOrder(b))
-		several[0] = byAgent(a, rank[0]) || several[0]
-		several[1] = byAgent(b, rank[1]) || several[1]
+		several[0] = sortByAgent(a, rank[0]) || several[0]
+		several[1] = sortByAgent(b, rank[1]) || several[1]
 		c.events("stdout", a, b, rank)
 		c.event = 0
 		c.text("stderr", strings.TrimSpace(ours.Runs[i].Stderr), strings.TrimSpace(theirs.Runs[i].Stderr))
-		c.text("exit", ours.Runs[i].end(), theirs.Runs[i].end())
+		c.text("exit", ours.Runs[i].exitStatus(), theirs.Runs[i].exitStatus())
 	}
 	c.events("hooks", eventsFrom(ours.Hooks), eventsFrom(theirs.Hooks), rank)
 	for _, name := range keysOf(ours.MCP, theirs.MCP) {
-		c.events("mcp."+name, named(ours.MCP[name]), named(theirs.MCP[name]), rank)
+		c.events("mcp."+name, withMethods(ours.MCP[name]), withMethods(theirs.MCP[name]), rank)
 	}
 	c.transcripts(ours, theirs, rank)
-	c.events("requests", asked(ours.Requests, several[0]), asked(theirs.Requests, several[1]), rank)
+	c.events("requests", modelRequests(ours.Requests, several[0]), modelRequests(theirs.Requests, several[1]), rank)
 	c.event = 0
 	for _, name := range keysOf(ours.Files, theirs.Files) {
 		a, inA := ours.Files[name]
 		b, inB := theirs.Files[name]
 		if inA != inB {
-			c.add("files."+c.pair.ours.Text(name), one(inA, "there"), one(inB, "there"))
+			c.add("files."+c.pair.ours.Text(name), ifPresent(inA, "there"), ifPresent(inB, "there"))
 			continue
 		}
 		c.text("files."+c.pair.ours.Text(name), a, b)
@@ -53,15 +53,15 @@ func Compare(ours, theirs *Recording) []Difference {
 	return c.found
 }
 
-func one(there bool, text string) string {
+func ifPresent(there bool, text string) string {
 	if there {
 		return text
 	}
 	return ""
 }
 
-// end is the exit status, with the signal that ended the process.
-func (r Run) end() string { return strings.TrimSpace(strconv.Itoa(r.Code) + " " + r.Signal) }
+// exitStatus returns the exit status, with the signal that ended the process.
+func (r Run) exitStatus() string { return strings.TrimSpace(strconv.Itoa(r.Code) + " " + r.Signal) }
 
 func keysOf[V any](maps ...map[string]V) []string {
 	var all []string
@@ -83,16 +83,16 @@ type mcpRecordLine struct {
 	}
 }
 
-// named gives the answers of an MCP session the methods that they answer, in the
-// place of the numbers by which they refer to them.
-func named(list []json.RawMessage) []event {
+// withMethods gives each response of an MCP session the method of its request,
+// instead of the request id.
+func withMethods(list []json.RawMessage) []event {
 	events, asked := eventsFrom(list), map[string]string{}
 	for i, raw := range list {
 		var l mcpRecordLine
 		if json.Unmarshal(raw, &l) != nil {
 			continue
 		}
-		unnumber(events[i].value)
+		removeIDs(events[i].value)
 		key := l.Session + " " + string(l.Message.ID)
 		switch {
 		case l.Message.ID == nil:
@@ -104,13 +104,14 @@ func named(list []json.RawMessage) []event {
 			events[i].key = events[i].kind
 		}
 	}
-	listed(events)
+	sortLists(events)
 	return events
 }
 
-// listed puts what clients ask for at once, each over a connection of its own, in
-// one order: tools, prompts, resources, every question before its answer.
-func listed(events []event) {
+// sortLists brings the list requests that clients send concurrently, each over its
+// own connection, into a fixed order: tools, prompts, resources, with every request
+// before its response.
+func sortLists(events []event) {
 	rank := func(e event) int {
 		for i, list := range []string{"tools/list", "prompts/list", "resources/list"} {
 			switch e.kind {
@@ -132,8 +133,8 @@ func listed(events []event) {
 	}
 }
 
-// unnumber takes the numbers out by which messages refer to each other.
-func unnumber(line any) {
+// removeIDs removes the ids by which messages refer to each other.
+func removeIDs(line any) {
 	object, _ := line.(map[string]any)
 	message, _ := object["message"].(map[string]any)
 	params, _ := message["params"].(map[string]any)
@@ -148,7 +149,7 @@ func unnumber(line any) {
 	}
 }
 
-// comparison is one under way.
+// comparison is the state of one comparison.
 type comparison struct {
 	pair  *pair
 	found []Difference
@@ -175,66 +176,68 @@ func short(s string) string {
 
 // events compares two streams.
 func (c *comparison) events(name string, a, b []event, rank [2]map[string]int) {
-	byCall(a, rank[0])
-	byCall(b, rank[1])
+	sortByCall(a, rank[0])
+	sortByCall(b, rank[1])
 	pairs := align(a, b)
 	for _, p := range pairs {
 		switch {
 		case p[0] < 0:
-			c.pair.theirs.bridge(b[p[1]].value)
+			c.pair.theirs.unlinkLine(b[p[1]].value)
 		case p[1] < 0:
-			c.pair.ours.bridge(a[p[0]].value)
+			c.pair.ours.unlinkLine(a[p[0]].value)
 		default:
-			c.pair.bind(a[p[0]].value, b[p[1]].value, "")
+			c.pair.numberPair(a[p[0]].value, b[p[1]].value, "")
 		}
 	}
 	for n, p := range pairs {
 		c.event = n + 1
 		switch {
 		case p[1] < 0:
-			c.add(name+"."+a[p[0]].kind, c.pair.ours.any(a[p[0]].value), "")
+			c.add(name+"."+a[p[0]].kind, c.pair.ours.render(a[p[0]].value), "")
 		case p[0] < 0:
-			c.add(name+"."+b[p[1]].kind, "", c.pair.theirs.any(b[p[1]].value))
+			c.add(name+"."+b[p[1]].kind, "", c.pair.theirs.render(b[p[1]].value))
 		default:
 			c.value(name+"."+a[p[0]].kind, "", a[p[0]].value, b[p[1]].value)
 		}
 	}
 }
 
-// transcripts compares session files by their names, in which ids are numbered: one
-// that nothing else has named is that of the other side which is as old.
+// transcripts compares session files by their names, whose ids are numbered. A file
+// whose id occurs nowhere else is compared with the corresponding file, by age, of
+// the other side.
 func (c *comparison) transcripts(ours, theirs *Recording, rank [2]map[string]int) {
-	left, right := c.pair.ours.unnamed(ours.Transcripts), c.pair.theirs.unnamed(theirs.Transcripts)
+	left, right := c.pair.ours.unnumberedFiles(ours.Transcripts), c.pair.theirs.unnumberedFiles(theirs.Transcripts)
 	for i := range min(len(left), len(right)) {
-		c.pair.bind(left[i], right[i], "")
+		c.pair.numberPair(left[i], right[i], "")
 	}
-	a, b := renamed(ours.Transcripts, c.pair.ours), renamed(theirs.Transcripts, c.pair.theirs)
+	a, b := renameFiles(ours.Transcripts, c.pair.ours), renameFiles(theirs.Transcripts, c.pair.theirs)
 	for _, name := range keysOf(a, b) {
 		x, inA := a[name]
 		y, inB := b[name]
 		c.event = 0
 		if inA != inB {
-			c.add("transcript", one(inA, name), one(inB, name))
+			c.add("transcript", ifPresent(inA, name), ifPresent(inB, name))
 			continue
 		}
-		c.events("transcript", settled(eventsFrom(x)), settled(eventsFrom(y)), rank)
+		c.events("transcript", lastStates(eventsFrom(x)), lastStates(eventsFrom(y)), rank)
 	}
 }
 
-// unnamed are the names of files with an id that has no number yet, the oldest first.
-func (n *Normaliser) unnamed(files map[string][]json.RawMessage) []string {
+// unnumberedFiles returns the names of files whose id has no number yet, oldest
+// first.
+func (n *Normaliser) unnumberedFiles(files map[string][]json.RawMessage) []string {
 	var names []string
 	for name := range files {
-		if slices.ContainsFunc(n.idsIn(name), func(id string) bool { return n.ids[id] == "" }) {
+		if slices.ContainsFunc(n.findIDs(name), func(id string) bool { return n.ids[id] == "" }) {
 			names = append(names, name)
 		}
 	}
-	slices.SortFunc(names, func(a, b string) int { return strings.Compare(began(files[a])+a, began(files[b])+b) })
+	slices.SortFunc(names, func(a, b string) int { return strings.Compare(startTime(files[a])+a, startTime(files[b])+b) })
 	return names
 }
 
-// began is the first time in a file of lines.
-func began(list []json.RawMessage) string {
+// startTime returns the first time in a file of lines.
+func startTime(list []json.RawMessage) string {
 	for _, raw := range list {
 		var line struct{ Timestamp string }
 		if json.Unmarshal(raw, &line) == nil && line.Timestamp != "" {
@@ -244,7 +247,7 @@ func began(list []json.RawMessage) string {
 	return ""
 }
 
-func renamed(files map[string][]json.RawMessage, n *Normaliser) map[string][]json.RawMessage {
+func renameFiles(files map[string][]json.RawMessage, n *Normaliser) map[string][]json.RawMessage {
 	all := map[string][]json.RawMessage{}
 	for name, list := range files {
 		all[n.Text(name)] = list
@@ -252,7 +255,7 @@ func renamed(files map[string][]json.RawMessage, n *Normaliser) map[string][]jso
 	return all
 }
 
-// value compares two values of JSON at a place.
+// value compares two JSON values at a path.
 func (c *comparison) value(path, key string, a, b any) {
 	if word, ok := wordFor(key); ok && isScalar(a) && isScalar(b) {
 		if word == "" && c.pair.ours.ID(fmt.Sprint(a)) != c.pair.theirs.ID(fmt.Sprint(b)) {
@@ -277,7 +280,7 @@ func (c *comparison) value(path, key string, a, b any) {
 			return
 		}
 	}
-	if ours, theirs := c.pair.ours.any(a), c.pair.theirs.any(b); ours != theirs {
+	if ours, theirs := c.pair.ours.render(a), c.pair.theirs.render(b); ours != theirs {
 		c.add(path, ours, theirs)
 	}
 }
@@ -289,23 +292,23 @@ func (c *comparison) object(path string, a, b map[string]any) {
 		at := path + "." + c.pair.ours.Text(key)
 		switch {
 		case !inB:
-			c.add(at, c.pair.ours.any(x), "")
+			c.add(at, c.pair.ours.render(x), "")
 		case !inA:
-			c.add(at, "", c.pair.theirs.any(y))
+			c.add(at, "", c.pair.theirs.render(y))
 		default:
 			c.value(at, key, x, y)
 		}
 	}
 }
 
-// onlyHere stands before the words of a list that the other side does not have.
-const onlyHere = "only here: "
+// onlyHerePrefix precedes the words of a list that the other side lacks.
+const onlyHerePrefix = "only here: "
 
-// list compares lists: of words as a whole, of anything else one by one.
+// list compares two lists: lists of words as a whole, other lists by element.
 func (c *comparison) list(path, key string, a, b []any) {
 	if slices.ContainsFunc(append(slices.Clone(a), b...), func(v any) bool { return !isScalar(v) }) {
 		if len(a) != len(b) {
-			c.add(path+"[]", c.pair.ours.any(a), c.pair.theirs.any(b))
+			c.add(path+"[]", c.pair.ours.render(a), c.pair.theirs.render(b))
 			return
 		}
 		for i := range a {
@@ -313,19 +316,19 @@ func (c *comparison) list(path, key string, a, b []any) {
 		}
 		return
 	}
-	ours, theirs := c.pair.ours.words(key, a), c.pair.theirs.words(key, b)
+	ours, theirs := c.pair.ours.renderList(key, a), c.pair.theirs.renderList(key, b)
 	if ours == theirs {
 		return
 	}
-	onlyA, onlyB := without(a, b), without(b, a)
+	onlyA, onlyB := missingWords(a, b), missingWords(b, a)
 	if onlyA != "" || onlyB != "" {
-		ours, theirs = onlyHere+onlyA, onlyHere+onlyB
+		ours, theirs = onlyHerePrefix+onlyA, onlyHerePrefix+onlyB
 	}
 	c.add(path, ours, theirs)
 }
 
-// without are the words of a that are not in b.
-func without(a, b []any) string {
+// missingWords returns the words of a that are not in b.
+func missingWords(a, b []any) string {
 	var words []string
 	for _, v := range a {
 		if !slices.Contains(b, v) {

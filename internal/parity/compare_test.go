@@ -211,9 +211,9 @@ func exchanged(steps ...string) *parity.Recording {
 // A report says what differed once only of cases for which that is so; other cases without differences have no line.
 func TestReportText(t *testing.T) {
 	r := &parity.Report{Cases: []*parity.Verdict{
-		{Case: "quiet", File: "a.txtar", Line: 1, Status: parity.Same},
-		{Case: "chance", File: "b.txtar", Line: 1, Version: "1.0.0", Status: parity.Same, Flaky: []string{"exit"}},
-		{Case: "slow", File: "c.txtar", Line: 1, Status: parity.NotCompared, Why: []string{"too slow"}},
+		{Case: "quiet", File: "a.txtar", Line: 1, Status: parity.StatusSame},
+		{Case: "chance", File: "b.txtar", Line: 1, Version: "1.0.0", Status: parity.StatusSame, Flaky: []string{"exit"}},
+		{Case: "slow", File: "c.txtar", Line: 1, Status: parity.StatusNotCompared, Why: []string{"too slow"}},
 	}}
 	var got strings.Builder
 	if err := r.WriteText(&got); err != nil {
@@ -238,7 +238,7 @@ func TestReportFitsOnAScreen(t *testing.T) {
 		v.Judge()
 		r.Cases = append(r.Cases, v)
 	}
-	r.Cases = append(r.Cases, &parity.Verdict{Case: "other", File: "b.txtar", Status: parity.NotComparable, Why: []string{"a canned result"}})
+	r.Cases = append(r.Cases, &parity.Verdict{Case: "other", File: "b.txtar", Status: parity.StatusNotComparable, Why: []string{"a canned result"}})
 	var short, long strings.Builder
 	err := r.WriteText(&short)
 	r.Verbose = true

@@ -9,14 +9,14 @@ import (
 	"github.com/claudeless/claudeless/internal/base/plainjson"
 )
 
-// event is one line of a stream, as it came.
+// event is one line of a stream.
 type event struct {
 	kind  string
-	value any    // decoded; a string when the line is no JSON
-	key   string // what it is aligned by
+	value any    // decoded; a string if the line is not JSON
+	key   string // alignment key
 }
 
-// eventHead is what tells the kind of an event.
+// eventHead holds the fields that determine the kind of an event.
 type eventHead struct {
 	Type       string
 	Subtype    string
@@ -47,16 +47,17 @@ type block struct {
 	ToolUseID string `json:"tool_use_id"`
 }
 
-// kindOf names an event: "system/init", "assistant[tool_use]", "result/success",
-// "stream_event/message_start"; of a hook's input its event, of a message of MCP
-// its side and method.
+// kindOf returns the kind of an event, such as "system/init",
+// "assistant[tool_use]", "result/success" or "stream_event/message_start". The kind
+// of a hook's input is its event; the kind of an MCP message is its side and
+// method.
 func kindOf(raw json.RawMessage) (kind, key string) {
 	var h eventHead
 	if json.Unmarshal(raw, &h) != nil {
 		return "text", "text"
 	}
 	var m eventMessage
-	_ = json.Unmarshal(h.Message, &m) // not all have one
+	_ = json.Unmarshal(h.Message, &m) // optional
 	switch {
 	case h.Hook != "":
 		return h.Hook, h.Hook
@@ -89,7 +90,7 @@ func firstBlock(content json.RawMessage) block {
 	return blocks[0]
 }
 
-// eventsOf takes a stream apart: lines of JSON, an array of events, or text.
+// eventsOf splits a stream: lines of JSON, an array of events, or text.
 func eventsOf(stream string) []event {
 	var all []event
 	var list []json.RawMessage
@@ -119,7 +120,7 @@ func eventFrom(raw json.RawMessage) event {
 	return event{kind: kind, key: key, value: v}
 }
 
-// callOrder is the order in which tool calls were made, by id.
+// callOrder returns the order in which tool calls were made, by id.
 func callOrder(events []event) map[string]int {
 	rank := map[string]int{}
 	for _, e := range events {
@@ -146,9 +147,9 @@ func blockOf(e event) map[string]any {
 
 func textOf(v any) string { s, _ := v.(string); return s }
 
-// byCall puts what belongs to calls that run side by side in the order of the
-// calls: neighbouring results, and neighbouring inputs of the same hook.
-func byCall(events []event, rank map[string]int) {
+// sortByCall sorts the events of parallel calls by the order of the calls: adjacent
+// results, and adjacent inputs of the same hook.
+func sortByCall(events []event, rank map[string]int) {
 	for i := 0; i < len(events); {
 		group, _ := callOf(events[i])
 		j := i + 1
@@ -163,14 +164,14 @@ func byCall(events []event, rank map[string]int) {
 			_, y := callOf(b)
 			return rank[x] - rank[y]
 		})
-		rechain(events[i:j], events[j:])
+		relinkParents(events[i:j], events[j:])
 		i = j
 	}
 }
 
-// rechain lets the line of a transcript that followed one of a group follow the
-// last of the group.
-func rechain(group, rest []event) {
+// relinkParents changes the parent of the transcript line after a sorted group to
+// the group's last line.
+func relinkParents(group, rest []event) {
 	if len(group) < 2 {
 		return
 	}
@@ -190,10 +191,10 @@ func member(e event, key string) string {
 	return textOf(object[key])
 }
 
-// byAgent puts what agents say that run side by side in the order of their calls,
-// each with its call and its result: the real CLI begins the first while the
-// message with the others is still coming. It tells whether there were any.
-func byAgent(events []event, rank map[string]int) (several bool) {
+// sortByAgent sorts the events of parallel agents by the order of their calls, each
+// with its call and its result. The real CLI starts the first agent before the rest
+// of the message has arrived. It reports whether there were such agents.
+func sortByAgent(events []event, rank map[string]int) (several bool) {
 	task := map[string]string{} // id → call
 	for _, e := range events {
 		if id := member(e, "task_id"); e.kind == "system/task_started" {
@@ -230,10 +231,9 @@ func byAgent(events []event, rank map[string]int) (several bool) {
 	return several
 }
 
-// asked are the requests of the model. Where agents ran side by side it is chance
-// which of them asks first: prompts that follow each other stand in the order of
-// their words.
-func asked(requests []json.RawMessage, several bool) []event {
+// modelRequests returns the requests of the model. The order of requests from
+// parallel agents is random, so consecutive prompts are sorted by text.
+func modelRequests(requests []json.RawMessage, several bool) []event {
 	events := eventsFrom(requests)
 	if !several {
 		return events
@@ -248,8 +248,8 @@ func asked(requests []json.RawMessage, several bool) []event {
 	return events
 }
 
-// callOf is the call that an event belongs to; group is empty where the order is
-// that of the events.
+// callOf returns the call that an event belongs to; group is empty if the order of
+// events must be kept.
 func callOf(e event) (group, id string) {
 	object, _ := e.value.(map[string]any)
 	switch {
@@ -263,8 +263,8 @@ func callOf(e event) (group, id string) {
 	return "", ""
 }
 
-// align pairs the events of two streams by their keys: the longest common
-// subsequence. -1 = nothing on that side.
+// align pairs the events of two streams by their keys, by the longest common
+// subsequence. -1 = no partner.
 func align(a, b []event) [][2]int {
 	table := make([][]int, len(a)+1)
 	for i := range table {
@@ -297,16 +297,16 @@ func align(a, b []event) [][2]int {
 	return pairs
 }
 
-// KindOf names an event; what is no JSON is "text".
+// KindOf returns the kind of an event; "text" if it is not JSON.
 func KindOf(raw json.RawMessage) string {
 	kind, _ := kindOf(raw)
 	return kind
 }
 
-// settled leaves of the lines that repeat the state of a session the last of each
-// kind, at the end: the real CLI writes them whenever it empties a buffer, which is
-// a matter of time.
-func settled(events []event) []event {
+// lastStates keeps only the last line of each kind that repeats the state of a
+// session, and moves it to the end. The real CLI writes these lines whenever it
+// flushes a buffer, which depends on timing.
+func lastStates(events []event) []event {
 	var rest []event
 	last := map[string]event{}
 	for _, e := range events {

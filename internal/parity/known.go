@@ -15,30 +15,31 @@ import (
 	"github.com/claudeless/claudeless/internal/base/diag"
 )
 
-// Known excuses differences.
-type Known struct {
-	// Path of the differences; `*` stands for anything.
+// KnownDifference is an entry that excuses differences.
+type KnownDifference struct {
+	// Path of the differences; `*` matches any text.
 	Path Globs `toml:"path,required"`
-	// Case names the cases: the name, its last part or the file; `*` stands for
-	// anything. Empty = every case.
+	// Case selects the cases: the name, its last part or the file; `*` matches any
+	// text. Empty = every case.
 	Case Globs `toml:"case"`
-	// Version of the real CLI that it occurs with, with `*`; empty = every one.
+	// Version of the real CLI with the difference, may contain `*`; empty = every
+	// version.
 	Version string `toml:"version"`
-	// Reason is what a user is told.
+	// Reason is shown to users.
 	Reason string `toml:"reason,required"`
-	// Issue is where more is said.
+	// Issue refers to a description.
 	Issue string `toml:"issue"`
-	// Since is the version of the real CLI, or the date, from which on it is known.
+	// Since is the version of the real CLI, or the date, since which it is known.
 	Since string `toml:"since,required"`
 
 	line int
-	// compared are the words of Case that a case was compared of; fired those of Path
-	// and Case that excused something.
-	compared, fired map[string]bool
+	// compared holds the words of Case that matched a compared case; used those of
+	// Path and Case that excused a difference.
+	compared, used map[string]bool
 }
 
-// Globs are patterns in which `*` stands for anything, slashes and dots too; in a
-// file a string or a list.
+// Globs are patterns in which `*` matches any text, including slashes and dots; in
+// a file a string or a list.
 type Globs []string
 
 // BindValue implements [diag.Binder].
@@ -52,17 +53,17 @@ func (g *Globs) BindValue(v diag.Value, b *diag.Binding) {
 
 // KnownFile is a file of known differences.
 type KnownFile struct {
-	Known []*Known `toml:"known"`
+	Known []*KnownDifference `toml:"known"`
 
 	name string
 }
 
-// DefaultKnown is the file of known differences of this repository. Elsewhere the
-// list that is part of the binary takes its place.
+// DefaultKnown is the file of known differences in this repository. Elsewhere the
+// embedded list is used.
 const DefaultKnown = "docs/parity/known.toml"
 
-// LoadKnown reads a file of known differences. One that is not there holds none,
-// apart from [DefaultKnown].
+// LoadKnown reads a file of known differences. A missing file is an empty one,
+// except for [DefaultKnown].
 func LoadKnown(name string) (*KnownFile, error) {
 	f := &KnownFile{name: name}
 	src, err := os.ReadFile(name)
@@ -76,7 +77,7 @@ func LoadKnown(name string) (*KnownFile, error) {
 		return nil, fmt.Errorf("reading the known differences: %w", err)
 	}
 	ix := diag.IndexTOML(name, src)
-	if doubt := ix.Doubt(); doubt != nil {
+	if doubt := ix.FirstProblem(); doubt != nil {
 		return nil, diag.List{*doubt}
 	}
 	found := ix.Bind(f)
@@ -92,8 +93,8 @@ func LoadKnown(name string) (*KnownFile, error) {
 // Excuse marks the differences of a case that are known.
 func (f *KnownFile) Excuse(name, file, version string, found []Difference) {
 	for _, k := range f.Known {
-		cases := k.cases(name, file)
-		if !k.in(version) || cases == nil {
+		cases := k.matchingWords(name, file)
+		if !k.appliesTo(version) || cases == nil {
 			continue
 		}
 		mark(&k.compared, cases...)
@@ -102,7 +103,7 @@ func (f *KnownFile) Excuse(name, file, version string, found []Difference) {
 				if !glob(p, found[i].Path) {
 					continue
 				}
-				mark(&k.fired, append(cases, p)...)
+				mark(&k.used, append(cases, p)...)
 				found[i].Known = cmp.Or(found[i].Known, k.Reason)
 			}
 		}
@@ -118,16 +119,18 @@ func mark(set *map[string]bool, words ...string) {
 	}
 }
 
-// in tells whether the differences occur with that version of the real CLI.
-func (k *Known) in(version string) bool { return k.Version == "" || glob(k.Version, version) }
+// appliesTo reports whether the differences occur with a version of the real CLI.
+func (k *KnownDifference) appliesTo(version string) bool {
+	return k.Version == "" || glob(k.Version, version)
+}
 
-// cases are the words of Case that name this one, `*` when it has none; nil = it is
-// another.
-func (k *Known) cases(name, file string) (words []string) {
+// matchingWords returns the words of Case that match this case, `*` if Case is
+// empty; nil = no match.
+func (k *KnownDifference) matchingWords(name, file string) (words []string) {
 	if len(k.Case) == 0 {
 		return []string{"*"}
 	}
-	stem := strings.TrimSuffix(file, path.Ext(file)) // the name depends on the directory that was given
+	stem := strings.TrimSuffix(file, path.Ext(file)) // the name depends on the directory argument
 	for _, c := range k.Case {
 		if glob(c, name) || glob(c, path.Base(name)) || glob(c, file) || glob("*/"+c, "/"+stem) {
 			words = append(words, c)
@@ -136,17 +139,17 @@ func (k *Known) cases(name, file string) (words []string) {
 	return words
 }
 
-// Stale are the entries that excused nothing, with the words of theirs that did not.
-// Words that stand for several cases are judged only by a run that left out none of
-// those that the file names.
+// Stale reports the entries that excused nothing, with their unused words. Words
+// that match several cases are judged only if the run compared all cases that the
+// file names.
 func (f *KnownFile) Stale(version string) diag.List {
 	var list diag.List
-	whole := f.whole(version)
+	whole := f.comparedAll(version)
 	for _, k := range f.Known {
-		if !k.in(version) {
+		if !k.appliesTo(version) {
 			continue
 		}
-		for _, stale := range k.stale(whole) {
+		for _, stale := range k.unusedWords(whole) {
 			list = append(list, diag.Diagnostic{
 				Pos:     diag.Position{File: f.name, Line: k.line},
 				Message: "the known difference " + stale + " occurs no more",
@@ -157,20 +160,21 @@ func (f *KnownFile) Stale(version string) diag.List {
 	return list
 }
 
-// Doubtful tells whether a case should be compared once more before an entry that
-// names it is called stale.
-func (f *KnownFile) Doubtful(name, file, version string) bool {
-	whole := f.whole(version)
-	return slices.ContainsFunc(f.Known, func(k *Known) bool {
-		return len(k.Case) > 0 && k.in(version) && k.cases(name, file) != nil && len(k.stale(whole)) > 0
+// NeedsRetry reports whether a case should be compared once more before an entry
+// that names it is reported as stale.
+func (f *KnownFile) NeedsRetry(name, file, version string) bool {
+	whole := f.comparedAll(version)
+	return slices.ContainsFunc(f.Known, func(k *KnownDifference) bool {
+		return len(k.Case) > 0 && k.appliesTo(version) && k.matchingWords(name, file) != nil && len(k.unusedWords(whole)) > 0
 	})
 }
 
-// whole tells whether a case was compared of every word that names only one.
-func (f *KnownFile) whole(version string) bool {
+// comparedAll reports whether a case was compared for every word that names a
+// single case.
+func (f *KnownFile) comparedAll(version string) bool {
 	for _, k := range f.Known {
 		for _, c := range k.Case {
-			if k.in(version) && !strings.Contains(c, "*") && !k.compared[c] {
+			if k.appliesTo(version) && !strings.Contains(c, "*") && !k.compared[c] {
 				return false
 			}
 		}
@@ -178,9 +182,9 @@ func (f *KnownFile) whole(version string) bool {
 	return true
 }
 
-// stale are the words of the entry that excused nothing, whole tells of a run of all
-// cases.
-func (k *Known) stale(whole bool) (words []string) {
+// unusedWords returns the words of the entry that excused nothing; whole says that
+// all cases were run.
+func (k *KnownDifference) unusedWords(whole bool) (words []string) {
 	cases, all := k.Case, true
 	if len(cases) == 0 {
 		cases = Globs{"*"}
@@ -188,7 +192,7 @@ func (k *Known) stale(whole bool) (words []string) {
 	for _, c := range cases {
 		judged := k.compared[c] && (whole || !strings.Contains(c, "*"))
 		all = all && judged
-		if judged && !k.fired[c] {
+		if judged && !k.used[c] {
 			words = append(words, fmt.Sprintf("%s of %s", strings.Join(k.Path, ", "), caseName(c)))
 		}
 	}
@@ -196,7 +200,7 @@ func (k *Known) stale(whole bool) (words []string) {
 		return words
 	}
 	for _, p := range k.Path {
-		if !k.fired[p] {
+		if !k.used[p] {
 			words = append(words, fmt.Sprintf("%s of %s", p, caseName(strings.Join(cases, ", "))))
 		}
 	}
@@ -210,7 +214,7 @@ func caseName(glob string) string {
 	return glob
 }
 
-// glob matches with `*` for anything, slashes and dots too.
+// glob matches with `*` for any text, including slashes and dots.
 func glob(pattern, s string) bool {
 	parts := strings.Split(pattern, "*")
 	for i := range parts {

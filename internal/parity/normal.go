@@ -16,21 +16,21 @@ import (
 	"github.com/claudeless/claudeless/internal/base/ordered"
 )
 
-// Options say what is known about a run. The zero value works.
+// Options describe a run. The zero value works.
 type Options struct {
-	// Paths are directories and the words that stand for them, such as "<cwd>".
+	// Paths maps directories to placeholders such as "<cwd>".
 	Paths map[string]string
 }
 
-// Normaliser replaces what differs between runs. It numbers ids by first sight,
-// so one belongs to one run; it is for one goroutine.
+// Normaliser replaces values that differ between runs. It numbers ids by first
+// occurrence, so each run needs its own. It is not safe for concurrent use.
 type Normaliser struct {
-	paths []string // longest first, each with its word behind it
+	paths []string // longest first, each followed by its placeholder
 	ids   map[string]string
 	next  *int // the last number; two normalisers may share it
 }
 
-// New makes a normaliser.
+// New makes a Normaliser.
 func New(o Options) *Normaliser {
 	n := &Normaliser{ids: map[string]string{}, next: new(int)}
 	var from []string
@@ -46,7 +46,7 @@ func New(o Options) *Normaliser {
 	return n
 }
 
-// ID is the word for an id: the same for the same id.
+// ID returns the placeholder of an id; equal ids get equal placeholders.
 func (n *Normaliser) ID(id string) string {
 	if n.ids[id] == "" {
 		*n.next++
@@ -55,14 +55,14 @@ func (n *Normaliser) ID(id string) string {
 	return n.ids[id]
 }
 
-// volatilePattern is one of the shapes of what differs from run to run.
+// volatilePattern matches text that differs from run to run.
 type volatilePattern struct {
 	expr *regexp.Regexp
 	word string // "" = an id
 }
 
-// inText are the shapes that are replaced wherever they stand in a text.
-var inText = sync.OnceValue(func() []volatilePattern {
+// textPatterns are replaced anywhere in a text.
+var textPatterns = sync.OnceValue(func() []volatilePattern {
 	return []volatilePattern{
 		{regexp.MustCompile(`/tmp/claude-\d+/[^\s"'<>]*`), "<path>"},
 		{regexp.MustCompile(`\b\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:?\d\d)?`), "<time>"},
@@ -79,12 +79,12 @@ var inText = sync.OnceValue(func() []volatilePattern {
 	}
 })
 
-// Text replaces in a text.
+// Text replaces values in a text.
 func (n *Normaliser) Text(s string) string {
 	for i := 0; i < len(n.paths); i += 2 {
 		s = strings.ReplaceAll(s, n.paths[i], n.paths[i+1])
 	}
-	for _, shape := range inText() {
+	for _, shape := range textPatterns() {
 		if shape.word == "" {
 			s = n.numbered(shape.expr, s)
 			continue
@@ -94,7 +94,7 @@ func (n *Normaliser) Text(s string) string {
 	return s
 }
 
-// numbered replaces ids: the group of the expression, or all that it matches.
+// numbered replaces ids: the group of the expression, or the whole match.
 func (n *Normaliser) numbered(expr *regexp.Regexp, s string) string {
 	var b strings.Builder
 	end := 0
@@ -106,9 +106,9 @@ func (n *Normaliser) numbered(expr *regexp.Regexp, s string) string {
 	return b.String() + s[end:]
 }
 
-// byKey are the words for values by their key, whatever they are; an empty word
-// is an id.
-var byKey = [...]struct{ key, word string }{
+// keyPlaceholders are replacements of values by key; an empty placeholder means an
+// id.
+var keyPlaceholders = [...]struct{ key, word string }{
 	{"uuid", ""},
 	{"session_id", ""},
 	{"sessionId", ""},
@@ -128,10 +128,10 @@ var byKey = [...]struct{ key, word string }{
 	{"taskId", ""},
 	{"backgroundTaskId", ""},
 	{"requestDigest", ""}, // a hash over ids and times
-	{"tail", ""},          // a list of such
+	{"tail", ""},          // a list of such hashes
 	{"timestamp", "<time>"},
 	{"time", "<time>"},
-	{"date", "<time>"}, // midnight may come between the lanes
+	{"date", "<time>"}, // midnight may fall between the lanes
 	{"startTime", "<time>"},
 	{"end_time", "<time>"},
 	{"endTime", "<time>"},
@@ -163,9 +163,9 @@ var byKey = [...]struct{ key, word string }{
 	{"ppid", "<pid>"},
 }
 
-// JSON replaces in the strings of a JSON text and in the values of the keys that
-// hold ids, times, durations, costs and versions. Keys are sorted. What is no
-// JSON is returned as text.
+// JSON replaces values in the strings of a JSON text and in the values of keys that
+// hold ids, times, durations, costs and versions. Keys are sorted. Input that is
+// not JSON is handled as text.
 func (n *Normaliser) JSON(raw json.RawMessage) string {
 	var b strings.Builder
 	if err := n.value(&b, raw); err != nil {
@@ -204,7 +204,7 @@ func (n *Normaliser) value(b *strings.Builder, raw json.RawMessage) error {
 		if err := json.Unmarshal(raw, &v); err != nil {
 			return err
 		}
-		same, err := json.Marshal(v) // 1.0 and 1 are one number
+		same, err := json.Marshal(v) // 1.0 and 1 are the same number
 		if err != nil {
 			return err
 		}
@@ -225,7 +225,7 @@ func (n *Normaliser) object(b *strings.Builder, raw json.RawMessage) error {
 			b.WriteByte(',')
 		}
 		b.WriteString(strconv.Quote(m.Key) + ":")
-		if word, ok := n.keyed(m); ok {
+		if word, ok := n.keyPlaceholder(m); ok {
 			b.WriteString(word)
 			continue
 		}
@@ -237,7 +237,7 @@ func (n *Normaliser) object(b *strings.Builder, raw json.RawMessage) error {
 	return nil
 }
 
-func (n *Normaliser) keyed(m ordered.Member) (word string, ok bool) {
+func (n *Normaliser) keyPlaceholder(m ordered.Member) (word string, ok bool) {
 	if kind := ordered.TypeOf(m.Value); kind == "object" || kind == "array" || kind == "null" {
 		return "", false
 	}
@@ -248,15 +248,15 @@ func (n *Normaliser) keyed(m ordered.Member) (word string, ok bool) {
 	return word, ok
 }
 
-// Replaces tells of a key whose values the table replaces, whatever they are.
-func Replaces(key string) bool {
+// IsReplacedKey reports whether all values of a key are replaced.
+func IsReplacedKey(key string) bool {
 	_, ok := wordFor(key)
 	return ok
 }
 
-// wordFor is the word for values of a key; empty = an id.
+// wordFor returns the placeholder for values of a key; empty = an id.
 func wordFor(key string) (word string, ok bool) {
-	for _, k := range byKey {
+	for _, k := range keyPlaceholders {
 		if k.key == key {
 			return k.word, true
 		}
@@ -264,10 +264,10 @@ func wordFor(key string) (word string, ok bool) {
 	return "", false
 }
 
-// idsIn are the ids in a text, in their order.
-func (n *Normaliser) idsIn(s string) []string {
+// findIDs returns the ids in a text, in order.
+func (n *Normaliser) findIDs(s string) []string {
 	var ids []string
-	for _, shape := range inText() {
+	for _, shape := range textPatterns() {
 		if shape.word == "" {
 			for _, m := range shape.expr.FindAllStringSubmatch(s, -1) {
 				ids = append(ids, m[len(m)-1])

@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// pair are the normalisers of two recordings. Ids that stand in the same place for
-// the first time get one number, so that one which only one side has shifts no
-// others.
+// pair holds the normalisers of two recordings. Ids that first occur at the same
+// position get the same number, so that an id which only one side has does not
+// shift the others.
 type pair struct{ ours, theirs *Normaliser }
 
 func newPair(ours, theirs *Recording) *pair {
@@ -17,48 +17,48 @@ func newPair(ours, theirs *Recording) *pair {
 	return p
 }
 
-// bind goes through two values side by side and numbers the ids in them.
-func (p *pair) bind(a, b any, key string) {
+// numberPair walks two values in parallel and numbers their ids.
+func (p *pair) numberPair(a, b any, key string) {
 	word, keyed := wordFor(key)
 	switch x := a.(type) {
 	case map[string]any:
 		y, _ := b.(map[string]any)
 		for _, k := range keysOf(x) {
 			if v, ok := y[k]; ok {
-				p.bind(x[k], v, k)
+				p.numberPair(x[k], v, k)
 			}
 		}
 	case []any:
 		y, _ := b.([]any)
 		for i := range min(len(x), len(y)) {
-			p.bind(x[i], y[i], key)
+			p.numberPair(x[i], y[i], key)
 		}
 	default:
 		if keyed && word == "" && isScalar(a) && isScalar(b) {
-			p.same(fmt.Sprint(a), fmt.Sprint(b))
+			p.unify(fmt.Sprint(a), fmt.Sprint(b))
 			return
 		}
 		s, _ := a.(string)
 		t, _ := b.(string)
-		left, right := p.ours.idsIn(s), p.theirs.idsIn(t)
+		left, right := p.ours.findIDs(s), p.theirs.findIDs(t)
 		if len(left) == len(right) {
 			for i := range left {
-				p.same(left[i], right[i])
+				p.unify(left[i], right[i])
 			}
 		}
 	}
 }
 
-// same gives two ids one number, unless one of them has its own already.
-func (p *pair) same(a, b string) {
+// unify gives two ids the same number, unless one of them already has one.
+func (p *pair) unify(a, b string) {
 	if p.ours.ids[a] == "" && p.theirs.ids[b] == "" {
 		p.theirs.ids[b] = p.ours.ID(a)
 	}
 }
 
-// bridge takes a line that only one side has out of the chain of its transcript:
-// who follows it follows its parent.
-func (n *Normaliser) bridge(line any) {
+// unlinkLine removes a line that only one side has from the chain of its
+// transcript: its successor gets its parent.
+func (n *Normaliser) unlinkLine(line any) {
 	object, _ := line.(map[string]any)
 	id, parent := textOf(object["uuid"]), textOf(object["parentUuid"])
 	if id != "" && parent != "" && n.ids[id] == "" {
@@ -66,8 +66,8 @@ func (n *Normaliser) bridge(line any) {
 	}
 }
 
-// any renders a decoded value.
-func (n *Normaliser) any(v any) string {
+// render formats a decoded value.
+func (n *Normaliser) render(v any) string {
 	raw, err := json.Marshal(v)
 	if err != nil {
 		return fmt.Sprint(v)
@@ -78,10 +78,10 @@ func (n *Normaliser) any(v any) string {
 	return n.JSON(raw)
 }
 
-// words renders a list without objects.
-func (n *Normaliser) words(key string, list []any) string {
+// renderList formats a list without objects.
+func (n *Normaliser) renderList(key string, list []any) string {
 	if word, ok := wordFor(key); !ok || word != "" {
-		return n.any(list)
+		return n.render(list)
 	}
 	var ids []string
 	for _, v := range list {

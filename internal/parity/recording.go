@@ -8,28 +8,28 @@ import (
 	"time"
 )
 
-// Recording is what one lane did with one case.
+// Recording is the recorded behaviour of one lane in one case.
 type Recording struct {
 	Runs []Run `json:"runs"`
-	// Hooks are the payloads that the recording hook was given, in their order.
+	// Hooks are the payloads that the recording hook received, in order.
 	Hooks []json.RawMessage `json:"hooks,omitempty"`
-	// MCP is the traffic of the fixture servers, by their names.
+	// MCP is the traffic of the fixture servers, by server name.
 	MCP map[string][]json.RawMessage `json:"mcp,omitempty"`
-	// Files are those of the working directory afterwards, by path.
+	// Files are the files of the working directory after the run, by path.
 	Files map[string]string `json:"files,omitempty"`
-	// Transcripts are the session files, by path below the directory of projects.
+	// Transcripts are the session files, by path below the projects directory.
 	Transcripts map[string][]json.RawMessage `json:"transcripts,omitempty"`
-	// Requests are what the model was asked, as folded.
+	// Requests are the requests to the model, as decoded from the journal.
 	Requests []json.RawMessage `json:"requests,omitempty"`
-	// Problems are what kept the lane from its end: "timeout", "network", "start",
-	// "dialogue", with words for people.
+	// Problems are reasons why the lane did not complete: "timeout", "network",
+	// "start", "dialogue", with a description.
 	Problems []Problem `json:"problems,omitempty"`
-	// Paths are directories and the words that stand for them.
-	Paths map[string]string `json:"paths,omitempty"`
-	Took  time.Duration     `json:"took"`
+	// Paths maps directories to placeholders.
+	Paths    map[string]string `json:"paths,omitempty"`
+	Duration time.Duration     `json:"took"`
 }
 
-// Run is one call of the program.
+// Run is one execution of the program.
 type Run struct {
 	Stdout string `json:"stdout"`
 	Stderr string `json:"stderr"`
@@ -37,29 +37,29 @@ type Run struct {
 	Signal string `json:"signal,omitempty"`
 }
 
-// Problem is something that no lane should do.
+// Problem is a reason why a lane did not complete.
 type Problem struct {
 	Kind string `json:"kind"`
 	Text string `json:"text"`
 }
 
-// Difference is one thing that the lanes did not do alike.
+// Difference is one difference between the lanes.
 type Difference struct {
-	// Path names the place: "stdout.system/init.tools", "exit", "files.a.txt". Indexes
-	// of events and lists are left out.
+	// Path names the position: "stdout.system/init.tools", "exit", "files.a.txt".
+	// It omits indexes of events and lists.
 	Path string `json:"path"`
-	// Ours and Real are the two sides, normalised; empty = there is nothing.
+	// Ours and Real are the two values, normalised; empty = absent.
 	Ours string `json:"ours,omitempty"`
 	Real string `json:"real,omitempty"`
-	// Event is the number of the first event, from 1; 0 = it is none.
+	// Event is the number of the first event, from 1; 0 = not in an event.
 	Event int `json:"event,omitempty"`
-	// Count is how often it occurs.
+	// Count is the number of occurrences.
 	Count int `json:"count,omitempty"`
 	// Known is the reason of the entry that excuses it.
 	Known string `json:"known,omitempty"`
 }
 
-// TimedOut says which of two recordings end at a time limit; nil = neither.
+// TimedOut describes which of two recordings ended at a time limit; nil = neither.
 func TimedOut(ours, theirs *Recording) (why []string) {
 	for _, side := range []*Recording{ours, theirs} {
 		for _, p := range side.Problems {
@@ -71,7 +71,8 @@ func TimedOut(ours, theirs *Recording) (why []string) {
 	return why
 }
 
-// Refused says with which words both programs refuse to start; "" = at least one of them starts.
+// Refused returns the error with which both programs refuse to start; "" = at least
+// one of them starts.
 func Refused(ours, theirs *Recording) string {
 	if !ours.refused() || !theirs.refused() {
 		return ""

@@ -14,52 +14,53 @@ import (
 	"github.com/claudeless/claudeless/internal/base/junit"
 )
 
-// Status is what came of a case.
+// Status is the outcome of a case.
 type Status string
 
 // The statuses.
 const (
-	Same          Status = "same"
-	Excused       Status = "known" // all its differences are known
-	Differs       Status = "differ"
-	NotComparable Status = "not comparable"
-	// NotCompared is a case without a result: interrupted, killed at its time limit, or refused by both programs.
-	NotCompared Status = "not compared"
+	StatusSame          Status = "same"
+	StatusExcused       Status = "known" // all its differences are known
+	StatusDiffers       Status = "differ"
+	StatusNotComparable Status = "not comparable"
+	// StatusNotCompared means that a case has no result: interrupted, killed at its
+	// time limit, or refused by both programs.
+	StatusNotCompared Status = "not compared"
 )
 
-// Verdict is what came of one case with one version.
+// Verdict is the outcome of one case with one version.
 type Verdict struct {
 	Case        string       `json:"case"`
 	Area        string       `json:"area"`
 	Version     string       `json:"version"`
 	Status      Status       `json:"status"`
 	Differences []Difference `json:"differences"`
-	// Flaky are the places that differed in a run before, and not when the case was
-	// compared once more.
+	// Flaky are paths that differed in an earlier run but not when the case was
+	// compared again.
 	Flaky []string `json:"flaky,omitempty"`
-	// Why it is not comparable.
+	// Why explains why the case is not comparable.
 	Why []string `json:"why,omitempty"`
-	// File and Line are where the scenario stands.
+	// File and Line are the position of the scenario.
 	File string `json:"file"`
 	Line int    `json:"line,omitempty"`
-	// OursMS and RealMS are how long the lanes took.
+	// OursMS and RealMS are the durations of the lanes.
 	OursMS int64 `json:"ours_ms"`
 	RealMS int64 `json:"real_ms"`
 }
 
-// Judge fills in the status.
+// Judge sets the status.
 func (v *Verdict) Judge() {
-	v.Status = Same
+	v.Status = StatusSame
 	for _, d := range v.Differences {
 		if d.Known == "" {
-			v.Status = Differs
+			v.Status = StatusDiffers
 			return
 		}
-		v.Status = Excused
+		v.Status = StatusExcused
 	}
 }
 
-// Unexcused are the places that differ and are not known.
+// Unexcused returns the paths that differ and are not known.
 func (v *Verdict) Unexcused() (paths []string) {
 	for _, d := range v.Differences {
 		if d.Known == "" {
@@ -69,18 +70,18 @@ func (v *Verdict) Unexcused() (paths []string) {
 	return paths
 }
 
-// Report is what came of all cases.
+// Report holds the outcomes of all cases.
 type Report struct {
 	Cases []*Verdict `json:"cases"`
-	// Verbose is set where the text is more than one screen.
+	// Verbose allows a text longer than one screen.
 	Verbose bool `json:"-"`
-	// Between are the versions of the real CLI that were compared, and Changes what
-	// became of what; nil = it was the double and one of them.
-	Between []string `json:"between,omitempty"`
-	Changes []Change `json:"changes,omitempty"`
+	// Versions are the compared versions of the real CLI, and Changes the
+	// differences between them; nil = claudeless was compared with the real CLI.
+	Versions []string `json:"between,omitempty"`
+	Changes  []Change `json:"changes,omitempty"`
 }
 
-// Count is how many cases ended so.
+// Count returns the number of cases with a status.
 func (r *Report) Count(s Status) (n int) {
 	for _, v := range r.Cases {
 		if v.Status == s {
@@ -90,7 +91,7 @@ func (r *Report) Count(s Status) (n int) {
 	return n
 }
 
-// JSON is the whole report.
+// JSON returns the complete report.
 func (r *Report) JSON() ([]byte, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
@@ -100,16 +101,17 @@ func (r *Report) JSON() ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// WriteText writes one screen: the cases that need attention, and the line with the
-// figures. A verbose report holds every difference, the cases that cannot be compared, and the figures
-// by area and surface. A report about two versions has the changelog instead of cases.
+// WriteText writes at most one screen: the cases that need attention and a summary
+// line. A verbose report lists every difference, the cases that cannot be compared,
+// and the figures by area and surface. A report about two versions contains the
+// changelog instead of cases.
 func (r *Report) WriteText(w io.Writer) error {
 	var texts []string
-	if r.Between != nil {
+	if r.Versions != nil {
 		texts = r.changelog()
 	} else {
 		for _, v := range r.Cases {
-			if text := v.text(); text != "" && (r.Verbose || v.Status != NotComparable) {
+			if text := v.text(); text != "" && (r.Verbose || v.Status != StatusNotComparable) {
 				texts = append(texts, text)
 			}
 		}
@@ -120,7 +122,7 @@ func (r *Report) WriteText(w io.Writer) error {
 	} else {
 		b.WriteString(OneScreen(texts))
 	}
-	if r.Verbose && r.Between == nil {
+	if r.Verbose && r.Versions == nil {
 		r.table(&b)
 		r.surfaces(&b)
 	}
@@ -129,8 +131,8 @@ func (r *Report) WriteText(w io.Writer) error {
 		noun = "case"
 	}
 	fmt.Fprintf(&b, "%d %s, %d same, %d known, %d differ, %d not comparable",
-		len(r.Cases), noun, r.Count(Same), r.Count(Excused), r.Count(Differs), r.Count(NotComparable))
-	if n := r.Count(NotCompared); n > 0 {
+		len(r.Cases), noun, r.Count(StatusSame), r.Count(StatusExcused), r.Count(StatusDiffers), r.Count(StatusNotComparable))
+	if n := r.Count(StatusNotCompared); n > 0 {
 		fmt.Fprintf(&b, ", %d not compared", n)
 	}
 	b.WriteString("\n")
@@ -138,18 +140,18 @@ func (r *Report) WriteText(w io.Writer) error {
 	return err
 }
 
-// text says what is to be said about a case; nothing when it is the same.
+// text describes a case; empty if both sides are the same.
 func (v *Verdict) text() string {
 	var b strings.Builder
 	at := fmt.Sprintf("%s (%s:%d)", v.Case, v.File, v.Line)
 	switch v.Status {
-	case Same, Excused:
+	case StatusSame, StatusExcused:
 		if len(v.Flaky) > 0 {
 			fmt.Fprintf(&b, "flaky: %s, claude %s: it differed once and not again: %s\n", at, v.Version, strings.Join(v.Flaky, ", "))
 		}
-	case NotComparable, NotCompared:
+	case StatusNotComparable, StatusNotCompared:
 		fmt.Fprintf(&b, "%s: %s: %s\n", v.Status, at, strings.Join(v.Why, "; "))
-	case Differs:
+	case StatusDiffers:
 		fmt.Fprintf(&b, "differs: %s, claude %s\n", at, v.Version)
 		for _, d := range v.Differences {
 			if d.Known == "" {
@@ -178,7 +180,7 @@ func indented(s string) string {
 	return strings.ReplaceAll(s, "\n", "\n          ")
 }
 
-// table is the figures by area and version.
+// table writes the figures by area and version.
 func (r *Report) table(b *strings.Builder) {
 	type line struct{ area, version string }
 	counts := map[line]map[Status]int{}
@@ -199,22 +201,22 @@ func (r *Report) table(b *strings.Builder) {
 	for _, l := range order {
 		n := counts[l]
 		fmt.Fprintf(t, "%s\t%s\t%d\t%d\t%d\t%d\t%d\n", l.area, l.version,
-			n[Same]+n[Excused]+n[Differs]+n[NotComparable]+n[NotCompared], n[Same], n[Excused], n[Differs], n[NotComparable])
+			n[StatusSame]+n[StatusExcused]+n[StatusDiffers]+n[StatusNotComparable]+n[StatusNotCompared], n[StatusSame], n[StatusExcused], n[StatusDiffers], n[StatusNotComparable])
 	}
 	_ = t.Flush() // into memory
 }
 
-// surfaces says of each surface in how many cases it is the same in every key.
+// surfaces writes, for each surface, in how many cases all its keys are the same.
 func (r *Report) surfaces(b *strings.Builder) {
 	names := []string{"stdout", "stderr", "exit", "hooks", "mcp", "requests", "files", "transcript"}
 	same, compared := map[string]int{}, 0
 	for _, v := range r.Cases {
-		if v.Status == NotComparable || v.Status == NotCompared {
+		if v.Status == StatusNotComparable || v.Status == StatusNotCompared {
 			continue
 		}
 		compared++
 		for _, name := range names {
-			if !slices.ContainsFunc(v.Differences, func(d Difference) bool { return d.on(name, names) }) {
+			if !slices.ContainsFunc(v.Differences, func(d Difference) bool { return d.affects(name, names) }) {
 				same[name]++
 			}
 		}
@@ -226,9 +228,10 @@ func (r *Report) surfaces(b *strings.Builder) {
 	fmt.Fprintf(b, " of %d\n", compared)
 }
 
-// on tells whether the difference is one of a surface: its path begins with the name;
-// what begins with none of them, a lane that could not be run, is one of all.
-func (d *Difference) on(name string, names []string) bool {
+// affects reports whether the difference belongs to a surface: its path begins with
+// the name. A difference that belongs to no surface, such as a lane that could not
+// be run, affects all.
+func (d *Difference) affects(name string, names []string) bool {
 	s, _, _ := strings.Cut(d.Path, ".")
 	return s == name || !slices.Contains(names, s)
 }
@@ -239,12 +242,12 @@ func (r *Report) JUnit(w io.Writer) error {
 	for _, v := range r.Cases {
 		c := junit.Case{Name: v.Case, Class: v.Area + "." + v.Version, File: v.File, Line: v.Line, Time: junit.Seconds(time.Duration(v.OursMS+v.RealMS) * time.Millisecond)}
 		switch v.Status {
-		case Same, Excused:
-		case Differs:
-			c.Failure = &junit.Failure{Message: "the lanes differ", Type: string(Differs), Text: v.text()}
-		case NotCompared:
-			c.Failure = &junit.Failure{Message: "not compared: " + strings.Join(v.Why, "; "), Type: string(NotCompared)}
-		case NotComparable:
+		case StatusSame, StatusExcused:
+		case StatusDiffers:
+			c.Failure = &junit.Failure{Message: "the lanes differ", Type: string(StatusDiffers), Text: v.text()}
+		case StatusNotCompared:
+			c.Failure = &junit.Failure{Message: "not compared: " + strings.Join(v.Why, "; "), Type: string(StatusNotCompared)}
+		case StatusNotComparable:
 			c.Skipped = &junit.Skipped{Message: "not comparable: " + strings.Join(v.Why, "; ")}
 		}
 		suite.Cases = append(suite.Cases, c)

@@ -6,15 +6,16 @@ import (
 )
 
 const (
-	// screenLines is the number of lines for what needs attention.
+	// screenLines is the number of lines for items that need attention.
 	screenLines = 20
-	// linesEach is the least number of lines that an item gets.
+	// linesEach is the minimum number of lines of an item.
 	linesEach = 4
-	// screenWidth is the length at which a line is cut.
+	// screenWidth is the length at which a line is truncated.
 	screenWidth = 160
 )
 
-// OneScreen shortens the texts of a report so that they fit on one screen: long lines and long texts are cut, and texts
+// OneScreen shortens the texts of a report to one screen: it truncates long lines
+// and long texts, and counts the omitted texts.
 // without room are counted.
 func OneScreen(texts []string) string {
 	if len(texts) == 0 {

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Show prints two recordings as they are compared, line by line.
+// Show formats two recordings as they are compared, line by line.
 func Show(name string, ours, theirs *Recording) string {
 	var b strings.Builder
 	for i, r := range []*Recording{ours, theirs} {
@@ -19,34 +19,34 @@ func Show(name string, ours, theirs *Recording) string {
 func (r *Recording) show(b *strings.Builder) {
 	n := New(Options{Paths: r.Paths})
 	stream := func(name string, events []event, rank map[string]int) {
-		byCall(events, rank)
+		sortByCall(events, rank)
 		for _, e := range events {
-			fmt.Fprintf(b, "%s %s %s\n", name, e.kind, n.any(e.value))
+			fmt.Fprintf(b, "%s %s %s\n", name, e.kind, n.render(e.value))
 		}
 	}
 	rank, several := map[string]int{}, false
 	for _, run := range r.Runs {
 		events := eventsOf(run.Stdout)
 		rank = callOrder(events)
-		several = byAgent(events, rank) || several
+		several = sortByAgent(events, rank) || several
 		stream("stdout", events, rank)
 		if run.Stderr != "" {
 			fmt.Fprintf(b, "stderr %s\n", n.Text(strings.TrimSpace(run.Stderr)))
 		}
-		fmt.Fprintf(b, "exit %s\n", run.end())
+		fmt.Fprintf(b, "exit %s\n", run.exitStatus())
 	}
 	stream("hooks", eventsFrom(r.Hooks), rank)
 	for _, name := range keysOf(r.MCP) {
-		stream("mcp "+name, named(r.MCP[name]), rank)
+		stream("mcp "+name, withMethods(r.MCP[name]), rank)
 	}
 	files := map[string][]json.RawMessage{}
 	for name, list := range r.Transcripts {
 		files[n.Text(name)] = list
 	}
 	for _, name := range keysOf(files) {
-		stream("transcript "+name, settled(eventsFrom(files[name])), rank)
+		stream("transcript "+name, lastStates(eventsFrom(files[name])), rank)
 	}
-	stream("requests", asked(r.Requests, several), rank)
+	stream("requests", modelRequests(r.Requests, several), rank)
 	for _, name := range keysOf(r.Files) {
 		fmt.Fprintf(b, "file %s %q\n", n.Text(name), n.Text(r.Files[name]))
 	}

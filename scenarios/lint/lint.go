@@ -17,18 +17,18 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// Options is what a scenario does not hold itself.
+// Options hold information that is not in the scenario.
 type Options struct {
-	// Tools are the built-in tools; nil = calls of them are not looked at.
+	// Tools are the built-in tools; nil = calls of them are not checked.
 	Tools []protocol.Tool
-	// Server says what is wrong with an entry of [mcp.servers]; nil = they are
-	// not looked at.
+	// Server returns the problems of an entry of [mcp.servers]; nil = they are not
+	// checked.
 	Server func(name string, entry map[string]any) []string
-	// Placeholder is an answer that somebody still has to write; empty = there is none.
+	// Placeholder is an answer that still has to be written by hand; empty = none.
 	Placeholder string
 }
 
-// Check returns what it finds, all of it warnings, in the order of the file.
+// Check returns its findings, all of them warnings, in file order.
 func Check(s *scenarios.Scenario, o Options) diag.List {
 	l := &linter{s: s, o: o, tools: toolsOf(o.Tools), templates: s.Templates == nil || *s.Templates}
 	l.rules()
@@ -42,7 +42,8 @@ func Check(s *scenarios.Scenario, o Options) diag.List {
 	return l.list
 }
 
-// The beginnings of the messages about rules that never answer, and about placeholders.
+// The beginnings of the messages about rules that never answer, and about
+// placeholders.
 const (
 	NeverAnswers      = "the rule never answers"
 	PlaceholderAnswer = "the answer is the placeholder that --accept wrote"
@@ -50,7 +51,8 @@ const (
 
 const noInput = "the tool %s has no input `"
 
-// UnknownInput is the input that a message says a tool does not have; false means that the message is another one.
+// UnknownInput returns the input that a message says a tool does not have; ok is
+// false for other messages.
 func UnknownInput(message, tool string) (key string, ok bool) {
 	rest, ok := strings.CutPrefix(message, fmt.Sprintf(noInput, tool))
 	return strings.TrimSuffix(rest, "`"), ok
@@ -59,28 +61,28 @@ func UnknownInput(message, tool string) (key string, ok bool) {
 type linter struct {
 	s         *scenarios.Scenario
 	o         Options
-	tools     map[string]shape // by name; nil = unknown
+	tools     map[string]inputKeys // by name; nil = unknown
 	templates bool
-	called    []string // tools that some answer calls
+	called    []string // tools that an answer calls
 	list      diag.List
 }
 
-// shape is what is known of a tool's input.
-type shape struct {
+// inputKeys describes a tool's input.
+type inputKeys struct {
 	keys []string // nil = any
 }
 
-func toolsOf(defs []protocol.Tool) map[string]shape {
+func toolsOf(defs []protocol.Tool) map[string]inputKeys {
 	if defs == nil {
 		return nil
 	}
-	tools := make(map[string]shape, len(defs))
+	tools := make(map[string]inputKeys, len(defs))
 	for _, d := range defs {
 		var schema struct {
 			Properties map[string]json.RawMessage `json:"properties"`
 			Additional *bool                      `json:"additionalProperties"`
 		}
-		var known shape
+		var known inputKeys
 		if json.Unmarshal(d.InputSchema, &schema) == nil && schema.Additional != nil && !*schema.Additional {
 			known.keys = []string{}
 			for key := range schema.Properties {
@@ -99,12 +101,12 @@ type location struct {
 	path diag.Path
 }
 
-func (p location) in(steps ...any) location {
+func (p location) child(steps ...any) location {
 	return location{p.warn, append(p.path[:len(p.path):len(p.path)], steps...)}
 }
 
-// say adds a finding; offset is in characters within a string.
-func (l *linter) say(p location, offset int, hint, format string, args ...any) {
+// report adds a finding; offset is in characters within a string.
+func (l *linter) report(p location, offset int, hint, format string, args ...any) {
 	d := p.warn(p.path, offset, fmt.Sprintf(format, args...))
 	d.Hint, d.Warning = hint, true
 	l.list = append(l.list, d)
@@ -117,29 +119,30 @@ func (l *linter) rules() {
 	for i := range l.s.Responses {
 		r := &l.s.Responses[i]
 		p := location{warn: r.Locate}
-		if by, how := shadows.of(i); how != "" {
+		if by, how := shadows.hiddenBy(i); how != "" {
 			at := l.s.Responses[by].Locate(nil, 0, "").Pos
-			l.say(p.in("pattern"), 0, "", NeverAnswers+": the rule at %s %s, and comes before it", at, how)
+			l.report(p.child("pattern"), 0, "", NeverAnswers+": the rule at %s %s, and comes before it", at, how)
 		}
 		switch {
 		case r.MaxMatches != nil && *r.MaxMatches == 0:
-			l.say(p.in("max_matches"), 0, "", NeverAnswers+": its max_matches is 0")
+			l.report(p.child("max_matches"), 0, "", NeverAnswers+": its max_matches is 0")
 		case strings.TrimSpace(r.When) == "false":
-			l.say(p.in("when"), 0, "", NeverAnswers+": its condition is false")
+			l.report(p.child("when"), 0, "", NeverAnswers+": its condition is false")
 		}
-		l.backspaces(p.in("pattern"), &r.Pattern)
+		l.backspaces(p.child("pattern"), &r.Pattern)
 		l.answer(p, groupsOf(&r.Pattern), answer{r.When, r.Response, r.Failure})
 		for t := range r.Turns {
 			turn := &r.Turns[t]
-			l.answer(p.in("turns", t), groupsOf(&turn.Expect), answer{turn.When, turn.Response, turn.Failure})
+			l.answer(p.child("turns", t), groupsOf(&turn.Expect), answer{turn.When, turn.Response, turn.Failure})
 		}
 	}
 }
 
-// backspaces warns of a pattern with the control character that "\b" is in a basic TOML string.
+// backspaces warns of a pattern with a control character, which "\b" is in a basic
+// TOML string.
 func (l *linter) backspaces(p location, pattern *scenarios.Pattern) {
 	if strings.Contains(pattern.Text+pattern.Pattern, "\b") {
-		l.say(p, 0, `write '\b' in single quotes, or "\\b", for a word boundary`, `the pattern contains a backspace: "\b" in double quotes is one`)
+		l.report(p, 0, `write '\b' in single quotes, or "\\b", for a word boundary`, `the pattern contains a backspace: "\b" in double quotes is one`)
 	}
 	for i := range pattern.Patterns {
 		l.backspaces(p, &pattern.Patterns[i])
@@ -149,7 +152,7 @@ func (l *linter) backspaces(p location, pattern *scenarios.Pattern) {
 	}
 }
 
-// visibleLists is how far the lists go that an expression sees.
+// visibleLists holds the lengths of the lists that an expression sees.
 type visibleLists struct {
 	results int
 	groups  int // numbered captures; -1 = unknown
@@ -175,35 +178,35 @@ type answer struct {
 
 func (l *linter) answer(p location, groups int, a answer) {
 	see := visibleLists{groups: groups}
-	l.condition(p.in("when"), see, a.when)
+	l.condition(p.child("when"), see, a.when)
 	if a.failure != nil {
-		l.text(p.in("failure", "message"), see, a.failure.Message)
-		l.text(p.in("failure", "partial_text"), see, a.failure.PartialText)
+		l.text(p.child("failure", "message"), see, a.failure.Message)
+		l.text(p.child("failure", "partial_text"), see, a.failure.PartialText)
 	}
 	if a.response != nil {
-		l.response(p.in("response"), see, a.response)
+		l.response(p.child("response"), see, a.response)
 	}
 }
 
 func (l *linter) response(p location, see visibleLists, r *scenarios.Response) {
-	l.calls(p.in("tool_calls"), see, r.ToolCalls)
+	l.calls(p.child("tool_calls"), see, r.ToolCalls)
 	see.results += len(r.ToolCalls)
-	l.text(p.in("text"), see, r.Text)
-	l.steps(p.in("steps"), see, r.Steps)
+	l.text(p.child("text"), see, r.Text)
+	l.steps(p.child("steps"), see, r.Steps)
 }
 
 func (l *linter) steps(p location, see visibleLists, steps []scenarios.Step) {
 	for i := range steps {
-		s, sp := &steps[i], p.in(i)
-		l.condition(sp.in("when"), see, s.When)
-		l.text(sp.in("thinking"), see, s.Thinking)
-		l.text(sp.in("text"), see, s.Text)
-		l.calls(sp.in("tool_calls"), see, s.ToolCalls)
+		s, sp := &steps[i], p.child(i)
+		l.condition(sp.child("when"), see, s.When)
+		l.text(sp.child("thinking"), see, s.Thinking)
+		l.text(sp.child("text"), see, s.Text)
+		l.calls(sp.child("tool_calls"), see, s.ToolCalls)
 		calls := len(s.ToolCalls)
 		for b := range s.Blocks {
-			block, bp := &s.Blocks[b], sp.in("blocks", b)
-			l.text(bp.in("text"), see, block.Text)
-			l.text(bp.in("thinking"), see, block.Thinking)
+			block, bp := &s.Blocks[b], sp.child("blocks", b)
+			l.text(bp.child("text"), see, block.Text)
+			l.text(bp.child("thinking"), see, block.Thinking)
 			if block.Type == scenarios.BlockToolUse {
 				l.call(bp, see, &block.ToolCall)
 				calls++
@@ -215,19 +218,19 @@ func (l *linter) steps(p location, see visibleLists, steps []scenarios.Step) {
 
 func (l *linter) calls(p location, see visibleLists, calls []scenarios.ToolCall) {
 	for i := range calls {
-		l.call(p.in(i), see, &calls[i])
+		l.call(p.child(i), see, &calls[i])
 	}
 }
 
 func (l *linter) call(p location, see visibleLists, c *scenarios.ToolCall) {
 	l.called = append(l.called, c.Tool)
-	l.input(p.in("input"), see, c.Input)
+	l.input(p.child("input"), see, c.Input)
 	if c.Result != nil {
-		l.text(p.in("result"), see, c.Result.Text)
+		l.text(p.child("result"), see, c.Result.Text)
 	}
-	l.tool(p.in("tool"), c.Tool)
+	l.tool(p.child("tool"), c.Tool)
 	if c.Subagent != nil {
-		l.steps(p.in("subagent", "steps"), visibleLists{groups: see.groups}, c.Subagent.Steps)
+		l.steps(p.child("subagent", "steps"), visibleLists{groups: see.groups}, c.Subagent.Steps)
 	}
 	known, ok := l.tools[c.Tool]
 	var keys map[string]json.RawMessage
@@ -236,21 +239,21 @@ func (l *linter) call(p location, see visibleLists, c *scenarios.ToolCall) {
 	}
 	for key := range keys {
 		if !slices.Contains(known.keys, key) {
-			l.say(p.in("input", key), 0, diag.NameHint(key, known.keys), noInput+key+"`", c.Tool)
+			l.report(p.child("input", key), 0, diag.NameHint(key, known.keys), noInput+key+"`", c.Tool)
 		}
 	}
 }
 
-// tool looks at the name of a tool. A bare name that is no built-in tool may be
-// that of an MCP tool, from servers that the scenario does not know of: only
-// what is hardly one is told.
+// tool checks the name of a tool. A bare name that is not a built-in tool may be
+// that of an MCP tool of an unknown server: it is reported only if that is
+// unlikely.
 func (l *linter) tool(p location, name string) {
 	if _, ok := l.tools[name]; ok || l.tools == nil || name == "" || strings.ContainsAny(name, "/*?[") || strings.HasPrefix(name, "mcp__") {
 		return
 	}
 	for known := range l.tools {
 		if strings.EqualFold(known, name) && len(l.s.MCP.Servers) == 0 {
-			l.say(p, 0, "did you mean `"+known+"`?", "unknown tool %q: names are case-sensitive", name)
+			l.report(p, 0, "did you mean `"+known+"`?", "unknown tool %q: names are case-sensitive", name)
 			return
 		}
 	}
@@ -263,11 +266,11 @@ func (l *linter) tool(p location, name string) {
 	}
 	slices.Sort(names)
 	if near := diag.Nearest(name, names); near != "" && len(name) > 3 {
-		l.say(p, 0, "did you mean `"+near+"`?", "unknown built-in tool %q", name)
+		l.report(p, 0, "did you mean `"+near+"`?", "unknown built-in tool %q", name)
 	}
 }
 
-// input looks at the templates inside a JSON value.
+// input checks the templates inside a JSON value.
 func (l *linter) input(p location, see visibleLists, raw json.RawMessage) {
 	var v any
 	if l.mentions(string(raw)) && json.Unmarshal(raw, &v) == nil {
@@ -281,23 +284,23 @@ func (l *linter) value(p location, see visibleLists, v any) {
 		l.text(p, see, v)
 	case []any:
 		for i := range v {
-			l.value(p.in(i), see, v[i])
+			l.value(p.child(i), see, v[i])
 		}
 	case map[string]any:
 		for key := range v {
-			l.value(p.in(key), see, v[key])
+			l.value(p.child(key), see, v[key])
 		}
 	}
 }
 
-// mentions keeps most texts from being looked at more closely.
+// mentions is a quick check that skips most texts.
 func (l *linter) mentions(src string) bool {
 	return strings.Contains(src, "results[") || strings.Contains(src, "match[")
 }
 
-// within tells, without reading the expressions, that all numbers are in reach:
-// most are.
-func within(see visibleLists, src string) bool {
+// indexesInRange reports, without parsing the expressions, that all numbers are in range,
+// which is the usual case.
+func indexesInRange(see visibleLists, src string) bool {
 	for _, list := range []struct {
 		name string
 		size int
@@ -319,15 +322,15 @@ func within(see visibleLists, src string) bool {
 
 func (l *linter) text(p location, see visibleLists, src string) {
 	if src != "" && src == l.o.Placeholder {
-		l.say(p, 0, "", PlaceholderAnswer)
+		l.report(p, 0, "", PlaceholderAnswer)
 	}
-	if l.templates && l.mentions(src) && !within(see, src) {
+	if l.templates && l.mentions(src) && !indexesInRange(see, src) {
 		l.indices(p, see, eval.Indices(src))
 	}
 }
 
 func (l *linter) condition(p location, see visibleLists, src string) {
-	if l.mentions(src) && !within(see, src) {
+	if l.mentions(src) && !indexesInRange(see, src) {
 		l.indices(p, see, eval.IndicesOf(src))
 	}
 }
@@ -335,15 +338,15 @@ func (l *linter) condition(p location, see visibleLists, src string) {
 func (l *linter) indices(p location, see visibleLists, all []eval.Index) {
 	for _, x := range all {
 		switch {
-		case x.Name == "results" && x.Sure && (x.N >= see.results || -x.N > see.results):
-			l.say(p, x.Offset, "", "`results[%d]` is out of reach: %s", x.N, before(see.results))
+		case x.Name == "results" && x.Unconditional && (x.N >= see.results || -x.N > see.results):
+			l.report(p, x.Offset, "", "`results[%d]` is out of reach: %s", x.N, priorResults(see.results))
 		case x.Name == "match" && see.groups >= 0 && x.N > see.groups:
-			l.say(p, x.Offset, "", "`match[%d]` is always empty: the pattern has %s", x.N, count(see.groups, "group"))
+			l.report(p, x.Offset, "", "`match[%d]` is always empty: the pattern has %s", x.N, count(see.groups, "group"))
 		}
 	}
 }
 
-func before(n int) string {
+func priorResults(n int) string {
 	if n == 0 {
 		return "no calls come before it"
 	}
@@ -366,14 +369,14 @@ func (l *linter) servers() {
 	}
 	for _, name := range l.s.MCP.ServerNames() {
 		for _, wrong := range l.o.Server(name, l.s.MCP.Servers[name]) {
-			l.say(l.root("mcp", "servers", name), 0, "", "%s", wrong)
+			l.report(l.root("mcp", "servers", name), 0, "", "%s", wrong)
 		}
 	}
 }
 
-// isCalled tells whether an answer may call a tool, by any of its names. It looks
-// at the last part of them only: that is more than there is, never less. Without
-// answers the calls are those of somebody else.
+// isCalled reports whether an answer may call a tool, by any of its names. It
+// compares only the last part of the names and may therefore report too many calls,
+// never too few. If no rule has an answer, it returns true.
 func (l *linter) isCalled(name string) bool {
 	want := lastPart(name)
 	return len(l.s.Responses) == 0 && l.s.DefaultResponse == nil || want == "StructuredOutput" || slices.ContainsFunc(l.called, func(called string) bool {
@@ -391,7 +394,7 @@ func glob(pattern, name string) bool {
 	return ok
 }
 
-// lastPart is the tool's own name, and the newer one where it has two.
+// lastPart returns the tool's own name, and the current one if it has two.
 func lastPart(name string) string {
 	name = name[strings.LastIndexByte(name, '/')+1:]
 	if i := strings.LastIndex(name, "__"); i >= 0 {
@@ -407,7 +410,7 @@ func lastPart(name string) string {
 }
 
 func (l *linter) breakpoints() {
-	for i := range l.s.Breakpoints { // what they put in place of a call is called
+	for i := range l.s.Breakpoints { // replacement tools are also called
 		if name := l.s.Breakpoints[i].Replacement; eval.HasTemplate(name) {
 			l.called = append(l.called, "*")
 		} else if name != "" {
@@ -417,14 +420,14 @@ func (l *linter) breakpoints() {
 	for i := range l.s.Breakpoints {
 		k := &l.s.Breakpoints[i]
 		p := l.root("breakpoints", i)
-		l.tool(p.in("tool"), k.Tool)
+		l.tool(p.child("tool"), k.Tool)
 		if !l.isCalled(k.Tool) {
-			l.say(p.in("tool"), 0, "", "the breakpoint never stops anything: no rule calls %s", k.Tool)
+			l.report(p.child("tool"), 0, "", "the breakpoint never stops anything: no rule calls %s", k.Tool)
 		}
 		for j := range i {
 			earlier := &l.s.Breakpoints[j]
 			if earlier.When == "" && earlier.MaxHits == nil && earlier.Phase == k.Phase && (earlier.Tool == k.Tool || earlier.Tool == "*") {
-				l.say(p, 0, "", "the breakpoint never decides: the one at %s takes all calls of %s", earlier.Place(), k.Tool)
+				l.report(p, 0, "", "the breakpoint never decides: the one at %s takes all calls of %s", earlier.Place(), k.Tool)
 				break
 			}
 		}
@@ -440,7 +443,7 @@ func (l *linter) expectations() {
 		p := l.root("expect", i, "tool")
 		l.tool(p, x.Tool)
 		if !x.Never && (x.Times == nil || x.Times.Min > 0) && !l.isCalled(x.Tool) {
-			l.say(p, 0, "", "the expectation cannot be met: no rule calls %s", x.Tool)
+			l.report(p, 0, "", "the expectation cannot be met: no rule calls %s", x.Tool)
 		}
 	}
 }

@@ -131,7 +131,7 @@ const maxGlobs = 8
 
 // fileOperand resolves one word.
 func (l lookup) operand(text string, word shellcmd.Word) fileOperand {
-	out := fileOperand{text: text, tilde: word.Tilde, known: word.Paths != nil, plain: len(word.Paths) == 1 && word.Paths[0].Glob == "" && !word.Coded}
+	out := fileOperand{text: text, tilde: word.Tilde, known: word.Paths != nil, plain: len(word.Paths) == 1 && word.Paths[0].Glob == "" && !word.DollarQuoted}
 	for _, p := range word.Paths {
 		name, glob := p.Name, p.Glob
 		if p.Home {

@@ -199,8 +199,8 @@ func (p *Policy) setMode(m protocol.PermissionMode) error {
 	return nil
 }
 
-// Unplanned is the mode that planning began in, to which its end goes back.
-func (p *Policy) Unplanned() protocol.PermissionMode {
+// ModeAfterPlan is the mode that planning began in, to which its end goes back.
+func (p *Policy) ModeAfterPlan() protocol.PermissionMode {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return cmp.Or(p.unplanned, protocol.ModeDefault)

@@ -55,11 +55,11 @@ func (c line) inner(script string) line {
 // ownRemoval is removal without the scripts inside.
 func (c line) ownRemoval() *approval {
 	moves := slices.ContainsFunc(c.script.Commands, func(cmd shellcmd.Command) bool {
-		inner := cmd.Removal()
+		inner := cmd.UnwrappedForRemoval()
 		return slices.Contains([]string{"cd", "pushd", "popd"}, inner.Name()) && (len(inner.Args) != 2 || inner.Args[1] != ".")
 	})
 	for _, cmd := range c.script.Commands {
-		if slices.ContainsFunc(cmd.Words, func(w shellcmd.Word) bool { return w.Coded && !strings.HasPrefix(w.Source, "\\\n") }) {
+		if slices.ContainsFunc(cmd.Words, func(w shellcmd.Word) bool { return w.DollarQuoted && !strings.HasPrefix(w.Source, "\\\n") }) {
 			continue
 		}
 		if q := c.removes(cmd, moves); q != nil {
@@ -97,7 +97,7 @@ func (c line) removes(cmd shellcmd.Command, moves bool) *approval {
 				"Dangerous rm operation on command substitution output")
 		}
 	}
-	cmd = cmd.Removal()
+	cmd = cmd.UnwrappedForRemoval()
 	name := baseName(cmd)
 	if name != "rm" && name != "rmdir" {
 		return nil

@@ -110,7 +110,7 @@ func (c line) part(i int) commandVerdict {
 	case match:
 		out.allowed, out.byRule = true, exact
 	case cmd.ReadOnly():
-		out.allowed = !readsGiven(cmd) || c.script.Listed(i) || !c.rules.deniesPaths()
+		out.allowed = !readsGiven(cmd) || c.script.InputListsFiles(i) || !c.rules.deniesPaths()
 	case c.editsAllowed() && (editing(cmd) || onlyRedirects(cmd)):
 		out.allowed, out.byMode = true, true
 	case onlyRedirects(cmd) && c.redirections() == nil:
@@ -234,14 +234,14 @@ func (c line) allowedByRule(cmd shellcmd.Command) (exact, match bool) {
 	}
 	texts := []spelling{{cmd.Text, slices.ContainsFunc(cmd.Words, func(w shellcmd.Word) bool { return w.Spaced })}}
 	from := func(i int) {
-		text, spaced := cmd.From(i)
+		text, spaced := cmd.SourceFrom(i)
 		texts = append(texts, spelling{text, spaced})
 	}
 	if len(cmd.Args) > 1 && cmd.Args[0] == "xargs" {
 		from(1)
 	}
 	own := len(cmd.Args) - len(cmd.Wrapped().Args)
-	if len(cmd.Args) > 0 && cmd.Harmless() && !slices.Contains(cmd.Args[:own], "env") {
+	if len(cmd.Args) > 0 && cmd.AssignsHarmless() && !slices.Contains(cmd.Args[:own], "env") {
 		from(own)
 	}
 	for _, r := range c.rules.all {

@@ -19,7 +19,7 @@ func (c line) deniedPath() *Verdict {
 	var refused *Verdict
 	places := slices.Clip(c.starts)
 	for _, cmd := range c.script.Commands {
-		inner := cmd.Removal()
+		inner := cmd.UnwrappedForRemoval()
 		to := c.reaches(inner)
 		if v := c.deniedAfter(places[1:], inner.Name(), to.read); v != nil {
 			return v

@@ -226,8 +226,8 @@ func TestUnplanned(t *testing.T) {
 		{protocol.ModeDontAsk, protocol.ModeAcceptEdits},
 		{protocol.ModePlan, protocol.ModeDontAsk},
 	} {
-		if err := p.SetMode(step.mode); err != nil || p.Unplanned() != step.want {
-			t.Errorf("after %s: back to %s (%v), want %s", step.mode, p.Unplanned(), err, step.want)
+		if err := p.SetMode(step.mode); err != nil || p.ModeAfterPlan() != step.want {
+			t.Errorf("after %s: back to %s (%v), want %s", step.mode, p.ModeAfterPlan(), err, step.want)
 		}
 	}
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// Bash is the tool that runs a command line.
+// Bash returns the tool that runs a command line.
 func Bash(c *Commands) tool.Tool {
 	return tool.Tool{
 		Name:        "Bash",
@@ -25,13 +25,13 @@ func Bash(c *Commands) tool.Tool {
 			tool.Opt("dangerouslyDisableSandbox", tool.Boolean("Run outside the sandbox; there is none here")),
 		),
 		Alias: func(in *tool.Keys) (string, bool) { return "", tool.RenameAny(in, "timeout_ms", "timeout") },
-		Check: tool.Checked(c, func(_ context.Context, _ *Commands, in bashInput) *protocol.ToolResult {
-			if strings.ContainsFunc(in.Command, hiding) {
-				return tool.Invalid("Bash", []tool.Issue{tool.Custom("command contains control characters that would be hidden in the approval dialog", "command")})
+		Check: tool.TypedCheck(c, func(_ context.Context, _ *Commands, in bashInput) *protocol.ToolResult {
+			if strings.ContainsFunc(in.Command, isHiddenChar) {
+				return tool.Invalid("Bash", []tool.Issue{tool.CustomIssue("command contains control characters that would be hidden in the approval dialog", "command")})
 			}
 			return blockSleep(in)
 		}),
-		Run: tool.Called(c, run),
+		Run: tool.TypedWithCall(c, run),
 	}
 }
 
@@ -46,10 +46,11 @@ func run(ctx context.Context, c *Commands, call protocol.ToolUse, in bashInput) 
 	return r.foreground(ctx)
 }
 
-// hiding tells whether a character could hide from somebody who is asked what a command does.
-func hiding(r rune) bool { return unicode.IsControl(r) && r != '\t' && r != '\n' }
+// isHiddenChar reports whether a character could hide part of a command from a person who
+// reviews it.
+func isHiddenChar(r rune) bool { return unicode.IsControl(r) && r != '\t' && r != '\n' }
 
-// ReadOnly tells whether a call only reads.
+// ReadOnly reports whether a call only reads.
 func ReadOnly(input json.RawMessage) bool {
 	in, err := tool.Decode[bashInput](input)
 	if err != nil || in.RunInBackground {
@@ -63,7 +64,7 @@ func blockSleep(in bashInput) *protocol.ToolResult {
 	if in.RunInBackground {
 		return nil
 	}
-	what := shell.LongPause(in.Command)
+	what := shell.DescribeLongSleep(in.Command)
 	if what == "" {
 		return nil
 	}

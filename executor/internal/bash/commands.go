@@ -1,8 +1,7 @@
-// Package bash implements the tools that run commands and stop them: Bash,
-// Monitor and TaskStop.
+// Package bash implements the tools that run and stop commands: Bash, Monitor and
+// TaskStop.
 //
-// A command that runs in the background is registered as a task, and closing
-// the tasks ends it.
+// A background command is registered as a task, and closing the tasks ends it.
 package bash
 
 import (
@@ -11,21 +10,22 @@ import (
 	"github.com/claudeless/claudeless/simulator/task"
 )
 
-// Reader is told of files that a command has shown.
-type Reader interface {
-	// Printed notes that a command has shown a file, if that is what it printed.
-	Printed(file, printed string)
+// ReadTracker is notified of files whose content a command has printed.
+type ReadTracker interface {
+	// RecordPrinted records that a command has printed the content of a file, if printed
+	// is that content.
+	RecordPrinted(file, printed string)
 }
 
-// Options says how commands run. Shell, Clock and Reader are required.
+// Options configure Commands. Shell, Clock and Reader are required.
 type Options struct {
-	Shell  *shell.Shell
-	Clock  tool.Clock // names kept output
-	Reader Reader
-	// Tasks keeps commands in the background; nil = there are none.
+	Shell       *shell.Shell
+	Clock       tool.Clock // names saved output
+	ReadTracker ReadTracker
+	// Tasks holds background commands; nil = no background commands.
 	Tasks *task.Set
-	// OutputDir keeps output that is too large to show; it is made when needed.
-	// Empty = such output is cut.
+	// OutputDir is the directory for output that is too large to show; it is
+	// created when needed. Empty = such output is truncated.
 	OutputDir string
 }
 
@@ -33,5 +33,5 @@ type Options struct {
 // goroutines.
 type Commands struct{ o Options }
 
-// New makes the commands of a session. It starts none.
+// New returns the Commands of a session; it starts nothing.
 func New(o Options) *Commands { return &Commands{o} }

@@ -13,9 +13,9 @@ import (
 const (
 	defaultTimeoutMS = 120_000
 	maxTimeoutMS     = 600_000
-	// The same in the background.
-	defaultBehindMS = 600_000
-	maxBehindMS     = 7_200_000
+	// The limits of background commands.
+	defaultBackgroundMS = 600_000
+	maxBackgroundMS     = 7_200_000
 )
 
 type bashInput struct {
@@ -26,7 +26,7 @@ type bashInput struct {
 	NoSandbox       bool         `json:"dangerouslyDisableSandbox"`
 }
 
-// describe describes a command as a task.
+// describe returns the task information of a command.
 func describe(call protocol.ToolUse, in bashInput) task.Info {
 	info := task.Info{Kind: task.Bash, ToolUseID: call.ID, Description: cmp.Or(in.Description, in.Command), Command: in.Command}
 	if call.Agent != nil {
@@ -35,9 +35,9 @@ func describe(call protocol.ToolUse, in bashInput) task.Info {
 	return info
 }
 
-// timeout is how long the command may run.
+// timeout returns how long the command may run.
 func (c *Commands) timeout(in bashInput) time.Duration {
-	ms, most := defaultBehindMS, maxBehindMS
+	ms, most := defaultBackgroundMS, maxBackgroundMS
 	if !in.RunInBackground {
 		ms = cmp.Or(c.milliseconds("BASH_DEFAULT_TIMEOUT_MS"), defaultTimeoutMS)
 		most = max(ms, cmp.Or(c.milliseconds("BASH_MAX_TIMEOUT_MS"), maxTimeoutMS))

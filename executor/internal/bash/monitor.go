@@ -15,7 +15,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/task"
 )
 
-// Milliseconds that a monitor may last.
+// Limits of a monitor in milliseconds.
 const (
 	defaultMonitorMS = 300_000
 	minMonitorMS     = 1000
@@ -23,8 +23,8 @@ const (
 	maxMonitorMS     = 3_600_000 // longer ones are refused
 )
 
-// batchFor is how long lines are gathered into one event.
-const batchFor = 200 * time.Millisecond
+// batchTime is how long lines are collected into one event.
+const batchTime = 200 * time.Millisecond
 
 type monitorInput struct {
 	Command     string          `json:"command"`
@@ -39,7 +39,7 @@ type monitorOutput struct {
 	Persistent bool   `json:"persistent"`
 }
 
-// Monitor is the tool that tells of each line that a command prints.
+// Monitor returns the tool that reports each line that a command prints.
 func Monitor(c *Commands) tool.Tool {
 	return tool.Tool{
 		Name:        "Monitor",
@@ -48,16 +48,16 @@ func Monitor(c *Commands) tool.Tool {
 			tool.Req("description", tool.Str("What is watched")),
 			tool.Opt("timeout_ms", tool.Num("Most milliseconds to watch (default 300000, at most 600000)")),
 			tool.Opt("command", tool.Str("The command; its lines are events")),
-			tool.Opt("ws", tool.Schema{Type: "object", Desc: "A WebSocket in a command's place", Open: true}),
+			tool.Opt("ws", tool.Schema{Type: "object", Desc: "A WebSocket in a command's place", AllowsOthers: true}),
 		),
-		Check: tool.Checked(c, func(_ context.Context, _ *Commands, in monitorInput) *protocol.ToolResult {
+		Check: tool.TypedCheck(c, func(_ context.Context, _ *Commands, in monitorInput) *protocol.ToolResult {
 			return tool.Invalid("Monitor", in.issues())
 		}),
-		Run: tool.Called(c, monitor),
+		Run: tool.TypedWithCall(c, monitor),
 	}
 }
 
-// issues is what is wrong with an input beside its types.
+// issues validates an input beyond its types.
 func (in monitorInput) issues() []tool.Issue {
 	path := []any{"timeout_ms"}
 	switch ms := in.TimeoutMS; {
@@ -69,7 +69,7 @@ func (in monitorInput) issues() []tool.Issue {
 			Message: fmt.Sprintf("timeout_ms must be ≤ %d", maxMonitorMS),
 		}}
 	case (in.Command == "") == (in.WS == nil):
-		return []tool.Issue{tool.Custom("exactly one of command or ws")}
+		return []tool.Issue{tool.CustomIssue("exactly one of command or ws")}
 	}
 	return nil
 }
@@ -93,7 +93,7 @@ func monitor(ctx context.Context, c *Commands, call protocol.ToolUse, in monitor
 		defer cancel()
 		go func() { // ends with the command, which ctx ends; watch waits for it
 			m.code, m.errs, m.err = c.o.Shell.Stream(ctx, in.Command, m)
-			if len(m.part) > 0 { // a line that has no end
+			if len(m.part) > 0 { // a last line without a line end
 				m.lines <- string(m.part)
 			}
 			close(m.lines)
@@ -102,25 +102,25 @@ func monitor(ctx context.Context, c *Commands, call protocol.ToolUse, in monitor
 	})
 	return tool.Text(fmt.Sprintf("Monitor started (task %s, expires in %s unless the source ends first; you get one notice at expiry — re-arm if "+
 		"you still need the watch). You will be notified on each event. Keep working — do not poll or sleep. Events may arrive while you are "+
-		"waiting for the user — an event is not their reply.", m.shown.ID, brief(m.limit)), monitorOutput{TaskID: m.shown.ID, TimeoutMS: ms})
+		"waiting for the user — an event is not their reply.", m.shown.ID, shortDuration(m.limit)), monitorOutput{TaskID: m.shown.ID, TimeoutMS: ms})
 }
 
-// watcher tells of what a command prints.
+// watcher reports the output of a command.
 type watcher struct {
 	shown *task.Task
 	limit time.Duration
 	lines chan string
-	part  []byte // of a line whose end is still to come
+	part  []byte // of an incomplete line
 
-	// How the command ended; set before lines is closed.
+	// The result of the command; set before lines is closed.
 	code int
 	errs string
 	err  error
 }
 
-// Write takes what the command prints.
+// Write receives the output of the command.
 func (m *watcher) Write(p []byte) (int, error) {
-	_, _ = m.shown.Write(p) // it does not fail
+	_, _ = m.shown.Write(p) // it cannot fail
 	m.part = append(m.part, p...)
 	for {
 		line, rest, ok := bytes.Cut(m.part, []byte("\n"))
@@ -132,8 +132,7 @@ func (m *watcher) Write(p []byte) (int, error) {
 	}
 }
 
-// watch tells of the lines, those that come together as one event, until the
-// command ends.
+// watch reports the lines, in batches, until the command ends.
 func (m *watcher) watch(ctx context.Context) task.End {
 	var batch []string
 	var due <-chan time.Time
@@ -142,10 +141,10 @@ func (m *watcher) watch(ctx context.Context) task.End {
 		select {
 		case line, more := <-m.lines:
 			if !more {
-				return m.ended(ctx, strings.Join(batch, "\n"), told)
+				return m.taskEnd(ctx, strings.Join(batch, "\n"), told)
 			}
 			if batch = append(batch, line); due == nil {
-				due = time.After(batchFor)
+				due = time.After(batchTime)
 			}
 		case <-due:
 			m.shown.Event(strings.Join(batch, "\n"))
@@ -155,9 +154,10 @@ func (m *watcher) watch(ctx context.Context) task.End {
 	}
 }
 
-// ended is the end of the watch; event is what was not told yet.
-func (m *watcher) ended(ctx context.Context, event string, told int) task.End {
-	_, _ = m.shown.Write([]byte(m.errs)) // it does not fail
+// taskEnd returns the end of the task; event holds the lines that were not reported
+// yet.
+func (m *watcher) taskEnd(ctx context.Context, event string, told int) task.End {
+	_, _ = m.shown.Write([]byte(m.errs)) // it cannot fail
 	head := fmt.Sprintf("Monitor %q ", m.shown.Description)
 	switch {
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
@@ -165,7 +165,7 @@ func (m *watcher) ended(ctx context.Context, event string, told int) task.End {
 			m.shown.Event(event)
 			told++
 		}
-		m.shown.Event(fmt.Sprintf("[Monitor expired after %s with %d events delivered. Re-arm it if you still need the watch.]", brief(m.limit), told))
+		m.shown.Event(fmt.Sprintf("[Monitor expired after %s with %d events delivered. Re-arm it if you still need the watch.]", shortDuration(m.limit), told))
 		return task.End{Status: task.Killed, Summary: m.shown.Description, Told: true}
 	case ctx.Err() != nil:
 		return task.End{Status: task.Killed, Summary: m.shown.Description}
@@ -179,8 +179,8 @@ func (m *watcher) ended(ctx context.Context, event string, told int) task.End {
 	return task.End{Status: task.Completed, Summary: head + "stream ended", Event: event}
 }
 
-// brief words a time without zeros at its end: 5m, 1m 30s, 2s.
-func brief(d time.Duration) string {
+// shortDuration formats a duration without trailing zeros: 5m, 1m 30s, 2s.
+func shortDuration(d time.Duration) string {
 	minutes, seconds := int(d/time.Minute), int(d%time.Minute/time.Second)
 	var parts []string
 	if minutes > 0 {

@@ -34,28 +34,28 @@ type bashOutput struct {
 	Interrupted      bool   `json:"interrupted"`
 	IsImage          bool   `json:"isImage"`
 	NoOutputExpected bool   `json:"noOutputExpected"`
-	// CodeMeaning is set when a code other than 0 is no failure.
+	// CodeMeaning is set if a non-zero exit code is not a failure.
 	CodeMeaning   string `json:"returnCodeInterpretation,omitempty"`
 	TaskID        string `json:"backgroundTaskId,omitempty"`
 	TimedOutMS    int    `json:"timedOutAfterMs,omitempty"`
 	CWDHint       string `json:"backgroundCwdHint,omitempty"`
 	PersistedPath string `json:"persistedOutputPath,omitempty"`
 	PersistedSize int    `json:"persistedOutputSize,omitempty"`
-	NoSandbox     bool   `json:"dangerouslyDisableSandbox,omitempty"` // as the call asked
+	NoSandbox     bool   `json:"dangerouslyDisableSandbox,omitempty"` // as requested by the call
 }
 
-// noOutput stands for the output of a command that wrote nothing.
+// noOutput is shown for a command that printed nothing.
 const noOutput = "(Bash completed with no output)"
 
-// Printed is the result of a command that has printed a text.
+// Printed returns the result of a command that has printed a text.
 func Printed(s string) protocol.ToolResult {
 	r := tool.Text(s, bashOutput{Stdout: s})
 	r.ExplicitOK = true
 	return r
 }
 
-// Rewrite is what the model reads of an output that somebody else puts in place
-// of Bash's own; false = it is not of that form.
+// Rewrite returns the model's view of an output that replaces Bash's own; false =
+// it does not have the structure of Bash output.
 func Rewrite(output json.RawMessage) (protocol.Content, bool) {
 	var out struct {
 		Stdout, Stderr *string
@@ -67,7 +67,7 @@ func Rewrite(output json.RawMessage) (protocol.Content, bool) {
 	return protocol.Content{Text: cmp.Or(joinLines(*out.Stdout, *out.Stderr), noOutput)}, true
 }
 
-// dataImage matches an output that is a picture.
+// dataImage matches output that is an image.
 var dataImage = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^data:(image/[A-Za-z0-9.+_-]+);base64,([A-Za-z0-9+/=]+)$`)
 })
@@ -82,15 +82,15 @@ func imageResult(kind, encoded, output string, out bashOutput) protocol.ToolResu
 	return protocol.ToolResult{Content: protocol.Content{Blocks: []protocol.Block{protocol.Image(kind, encoded)}}, Output: out}
 }
 
-// isPicture tells whether the size of a picture can be read.
+// isPicture reports whether the data is an image of known size.
 func isPicture(data []byte) bool {
 	_, _, err := image.DecodeConfig(bytes.NewReader(data))
 	return err == nil
 }
 
-// fit sets Stdout and returns what the model sees of it: output that is too
-// large is kept in a file and shown as a preview.
-func (c *Commands) fit(output, raw string, out *bashOutput) string {
+// limitOutput sets Stdout and returns the text for the model: output that is too large is
+// saved in a file and shown as a preview.
+func (c *Commands) limitOutput(output, raw string, out *bashOutput) string {
 	out.Stdout = output
 	if len(output) <= maxOutput {
 		return output
@@ -115,7 +115,7 @@ func (c *Commands) fit(output, raw string, out *bashOutput) string {
 		tool.Size(len(output)), path, preview)
 }
 
-// cutAt keeps the first n bytes and no half character.
+// cutAt returns the first n bytes without splitting a character.
 func cutAt(s string, n int) string {
 	if len(s) <= n {
 		return s
@@ -126,7 +126,7 @@ func cutAt(s string, n int) string {
 	return s[:n]
 }
 
-// trim drops empty lines before the output and all space after it.
+// trim removes leading empty lines and trailing space.
 func trim(s string) string {
 	s = strings.TrimRight(s, " \t\r\n")
 	for {

@@ -14,7 +14,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/task"
 )
 
-// runningCommand is a command that a call of Bash has started.
+// runningCommand is a command that a Bash call has started.
 type runningCommand struct {
 	c     *Commands
 	in    bashInput
@@ -22,11 +22,11 @@ type runningCommand struct {
 	limit time.Duration
 	cmd   *shell.Command
 	done  <-chan struct{} // closed at the end of cmd
-	shown *task.Task      // nil = hosts do not see it as a task
+	shown *task.Task      // nil = not shown as a task
 }
 
-// start begins the command where the shell is now. Its output goes where that
-// of a task does, since it may become one.
+// start starts the command in the shell's directory. Its output goes to the file of
+// a task, since it may become one.
 func (r *runningCommand) start(ctx context.Context) (err error) {
 	output := ""
 	if r.c.o.Tasks != nil {
@@ -39,7 +39,7 @@ func (r *runningCommand) start(ctx context.Context) (err error) {
 	return nil
 }
 
-// foreground runs the command and waits for it, though not for ever.
+// foreground runs the command and waits for it until its timeout.
 func (r *runningCommand) foreground(ctx context.Context) protocol.ToolResult {
 	if err := r.start(ctx); err != nil {
 		if ctx.Err() != nil {
@@ -53,22 +53,23 @@ func (r *runningCommand) foreground(ctx context.Context) protocol.ToolResult {
 		r.close(task.Completed, result)
 		return result
 	case interrupted:
-		r.drop()
+		r.stopAndRead()
 		r.close(task.Killed, protocol.ToolResult{})
 		return executor.Interrupted()
 	default:
-		// One that begins with a pause has nothing to go on with in the background.
-		if r.c.o.Tasks != nil && r.c.o.Shell.Getenv(noBackground) == "" && !shell.Pauses(r.in.Command) {
-			return r.leave(ctx)
+		// A command that begins with a sleep is not worth continuing in the
+		// background.
+		if r.c.o.Tasks != nil && r.c.o.Shell.Getenv(noBackground) == "" && !shell.BeginsWithSleep(r.in.Command) {
+			return r.moveToBackground(ctx)
 		}
-		output := r.drop()
+		output := r.stopAndRead()
 		result := tool.Fail("%s", joinLines("Exit code 143", "Command timed out after "+duration(r.limit), cutAt(trim(output), maxOutput)))
 		r.close(task.Completed, result)
 		return result
 	}
 }
 
-// outcome is how the waiting for a command ended.
+// outcome says why waiting for a command ended.
 type outcome int
 
 const (
@@ -77,11 +78,11 @@ const (
 	timedOut
 )
 
-// showAfter is when a command in the foreground begins to be shown as a task.
+// showAfter is the time after which a foreground command is shown as a task.
 const showAfter = 3 * time.Second
 
-// wait waits for the end of the command, of its time or of ctx. Hosts that see
-// events as they come see a task while it lasts.
+// wait waits for the end of the command, its timeout or ctx. Hosts that receive
+// events as they happen see a task in the meantime.
 func (r *runningCommand) wait(ctx context.Context) outcome {
 	limit, show := time.NewTimer(r.limit), time.NewTimer(showAfter)
 	defer limit.Stop()
@@ -102,7 +103,7 @@ func (r *runningCommand) wait(ctx context.Context) outcome {
 	}
 }
 
-// close ends the task that shows a command in the foreground.
+// close ends the task that shows a foreground command.
 func (r *runningCommand) close(status task.Status, result protocol.ToolResult) {
 	if r.shown == nil {
 		return
@@ -113,23 +114,23 @@ func (r *runningCommand) close(status task.Status, result protocol.ToolResult) {
 	r.shown.End(task.End{Status: status, Summary: r.info.Description})
 }
 
-// drop stops the command and returns what it has printed.
-func (r *runningCommand) drop() string {
+// stopAndRead stops the command and returns its output.
+func (r *runningCommand) stopAndRead() string {
 	r.cmd.Stop()
 	r.cmd.End()
 	defer r.cmd.Discard()
 	return r.cmd.Output(maxCaptured)
 }
 
-// noBackground is the variable that keeps commands in the foreground.
+// noBackground is the variable that disables background commands.
 const noBackground = "CLAUDE_CODE_DISABLE_BACKGROUND_TASKS"
 
-// answerAfter is how long a call lasts at least whose command is moved to the
-// background: it may be the end of the command that it tells.
-const answerAfter = 2 * time.Second
+// minCallTime is the minimum duration of a call whose command is moved to the
+// background, because the command may end within that time.
+const minCallTime = 2 * time.Second
 
-// leave moves the command to the background.
-func (r *runningCommand) leave(ctx context.Context) protocol.ToolResult {
+// moveToBackground moves the command to the background.
+func (r *runningCommand) moveToBackground(ctx context.Context) protocol.ToolResult {
 	if r.shown == nil {
 		r.info.Background = true
 		r.shown = r.c.o.Tasks.Start(r.info)
@@ -137,15 +138,17 @@ func (r *runningCommand) leave(ctx context.Context) protocol.ToolResult {
 		r.shown.Detach()
 	}
 	out := bashOutput{TaskID: r.info.ID, NoSandbox: r.in.NoSandbox}
-	if r.endsBefore(ctx, answerAfter-r.limit) {
+	if r.endsBefore(ctx, minCallTime-r.limit) {
 		code := r.cmd.End()
-		result, end := r.result(code, out), r.ended(code)
+		result, end := r.result(code, out), r.taskEnd(code)
 		end.Told = true
 		r.shown.End(end)
 		return result
 	}
 	raw := r.cmd.Output(maxCaptured) // the task closes it
-	r.c.o.Tasks.Go(ctx, r.shown, func(ctx context.Context) task.End { return r.behind(ctx, defaultBehindMS*time.Millisecond) })
+	r.c.o.Tasks.Go(ctx, r.shown, func(ctx context.Context) task.End {
+		return r.waitInBackground(ctx, defaultBackgroundMS*time.Millisecond)
+	})
 	if ctx.Err() != nil {
 		return executor.Interrupted()
 	}
@@ -160,14 +163,14 @@ func (r *runningCommand) leave(ctx context.Context) protocol.ToolResult {
 	}
 	moved := fmt.Sprintf("Command did not complete within its %.0fs timeout and was moved to the background (ID: %s).",
 		max(1, math.Round(r.limit.Seconds())), out.TaskID)
-	result := tool.Text(joinLines(r.c.fit(output, raw, &out), r.where(moved, "If it is still running after 10m in the background, it will be "+
+	result := tool.Text(joinLines(r.c.limitOutput(output, raw, &out), r.readHint(moved, "If it is still running after 10m in the background, it will be "+
 		"stopped and you will be notified. It is running now: do not start a second copy while it runs. If it is no longer needed, stop it with TaskStop. "+note),
 		out.CWDHint), nil)
 	result.ExplicitOK, result.Output = true, out
 	return result
 }
 
-// endsBefore tells whether the command ends within d.
+// endsBefore reports whether the command ends within d.
 func (r *runningCommand) endsBefore(ctx context.Context, d time.Duration) bool {
 	if d <= 0 {
 		return false
@@ -181,16 +184,16 @@ func (r *runningCommand) endsBefore(ctx context.Context, d time.Duration) bool {
 	return false
 }
 
-// where says how to hear more of a command in the background.
-func (r *runningCommand) where(head, more string) string {
+// readHint tells the model how to read more output of a background command.
+func (r *runningCommand) readHint(head, more string) string {
 	if r.shown.OutputFile != "" {
 		head += " Output is being written to: " + r.shown.OutputFile + "."
 	}
 	return head + " You will be notified when it completes. " + more + "To check interim output, use Read on that file path."
 }
 
-// background starts a command and does not wait for it. It begins where the
-// shell is now and leaves the shell there.
+// background starts a command without waiting for it. The command starts in the
+// shell's directory and does not change it.
 func (r *runningCommand) background(ctx context.Context) protocol.ToolResult {
 	if r.c.o.Tasks == nil {
 		return tool.Fail("There is no background in this session. Run the command in the foreground, or give the call a result in the scenario.")
@@ -202,28 +205,28 @@ func (r *runningCommand) background(ctx context.Context) protocol.ToolResult {
 		if err != nil {
 			return task.End{Status: task.Failed, Summary: r.summary() + "could not be started: " + err.Error()}
 		}
-		return r.behind(ctx, r.limit)
+		return r.waitInBackground(ctx, r.limit)
 	})
-	result := tool.Text(r.where("Command running in background with ID: "+r.shown.ID+".", ""), bashOutput{TaskID: r.shown.ID})
+	result := tool.Text(r.readHint("Command running in background with ID: "+r.shown.ID+".", ""), bashOutput{TaskID: r.shown.ID})
 	result.ExplicitOK = true
 	return result
 }
 
-// behind waits for a command in the background.
-func (r *runningCommand) behind(ctx context.Context, limit time.Duration) task.End {
+// waitInBackground waits for a background command.
+func (r *runningCommand) waitInBackground(ctx context.Context, limit time.Duration) task.End {
 	defer r.cmd.Close()
 	over := time.After(limit)
 	end := task.End{Status: task.Killed, Summary: r.summary() + "was stopped"}
 	select {
 	case <-r.done:
-		return r.ended(r.cmd.End())
+		return r.taskEnd(r.cmd.End())
 	case <-ctx.Done():
 	case <-over:
 		end.Summary += " after reaching its background time limit"
 	}
 	r.cmd.Stop()
 	r.cmd.End()
-	_, _ = r.shown.Write([]byte("\n[killed]\n")) // it does not fail
+	_, _ = r.shown.Write([]byte("\n[killed]\n")) // it cannot fail
 	return end
 }
 
@@ -231,17 +234,17 @@ func (r *runningCommand) summary() string {
 	return fmt.Sprintf("Background command %q ", r.info.Description)
 }
 
-// ended is the end of a task whose command has ended by itself.
-func (r *runningCommand) ended(code int) task.End {
-	_, _ = fmt.Fprintf(r.shown, "\n[exited with code %d]\n", code) // it does not fail
+// taskEnd returns the end of a task whose command ended normally.
+func (r *runningCommand) taskEnd(code int) task.End {
+	_, _ = fmt.Fprintf(r.shown, "\n[exited with code %d]\n", code) // it cannot fail
 	if code != 0 {
 		return task.End{Status: task.Failed, Summary: fmt.Sprintf("%sfailed with exit code %d", r.summary(), code)}
 	}
 	return task.End{Status: task.Completed, Summary: r.summary() + "completed (exit code 0)"}
 }
 
-// result is what a command that ended with a code has to say; out holds what is
-// known already.
+// result builds the result of a command with an exit code; out holds the fields
+// that are already known.
 func (r *runningCommand) result(code int, out bashOutput) protocol.ToolResult {
 	raw := r.cmd.Output(maxCaptured)
 	if out.TaskID == "" {
@@ -254,7 +257,7 @@ func (r *runningCommand) result(code int, out bashOutput) protocol.ToolResult {
 		note = "Shell cwd was reset to " + r.c.o.Shell.Dir()
 		out.Stderr = "\n" + note
 	}
-	out.NoOutputExpected = shell.Silent(r.in.Command)
+	out.NoOutputExpected = shell.PrintsNothing(r.in.Command)
 	if code != 0 {
 		if out.CodeMeaning = shell.CodeMeaning(r.in.Command, code); out.CodeMeaning == "" {
 			return tool.Fail("%s", joinLines(fmt.Sprintf("Exit code %d", code), cutAt(output, maxOutput), note))
@@ -265,17 +268,17 @@ func (r *runningCommand) result(code int, out bashOutput) protocol.ToolResult {
 	}
 	where := ""
 	if out.TaskID != "" {
-		where = r.where("Command running in background with ID: "+out.TaskID+".", "")
+		where = r.readHint("Command running in background with ID: "+out.TaskID+".", "")
 	}
-	shown := tool.Text(cmp.Or(joinLines(r.c.fit(output, raw, &out), note, where), noOutput), nil)
+	shown := tool.Text(cmp.Or(joinLines(r.c.limitOutput(output, raw, &out), note, where), noOutput), nil)
 	shown.ExplicitOK, shown.Output = true, out
-	if file := shell.Shows(r.in.Command); file != "" && len(raw) <= maxOutput {
-		r.c.o.Reader.Printed(file, raw)
+	if file := shell.PrintedFile(r.in.Command); file != "" && len(raw) <= maxOutput {
+		r.c.o.ReadTracker.RecordPrinted(file, raw)
 	}
 	return shown
 }
 
-// duration words a time-out: 1s, 2m 0s, 1h 0m 0s.
+// duration formats a timeout: 1s, 2m 0s, 1h 0m 0s.
 func duration(d time.Duration) string {
 	s := int(d / time.Second)
 	switch {

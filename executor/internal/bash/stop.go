@@ -15,21 +15,21 @@ type stopInput struct {
 	ShellID string `json:"shell_id"`
 }
 
-// Stop is the tool that ends a task in the background.
+// Stop returns the tool that ends a background task.
 func Stop(c *Commands) tool.Tool {
 	return tool.Tool{
 		Name:        "TaskStop",
 		Description: "Ends a task in the background.",
 		Input:       tool.Object(tool.Opt("task_id", tool.Str("The task")), tool.Opt("shell_id", tool.Str("The task, as older clients call it"))),
-		Check: tool.Checked(c, func(_ context.Context, c *Commands, in stopInput) *protocol.ToolResult {
+		Check: tool.TypedCheck(c, func(_ context.Context, c *Commands, in stopInput) *protocol.ToolResult {
 			_, refusal := c.find(in)
 			return refusal
 		}),
-		Run: tool.Typed(c, stop),
+		Run: tool.TypedRun(c, stop),
 	}
 }
 
-// find finds the task to stop, or says why there is none.
+// find returns the task to stop, or the result that says why there is none.
 func (c *Commands) find(in stopInput) (task.Info, *protocol.ToolResult) {
 	no := func(format string, args ...any) (task.Info, *protocol.ToolResult) {
 		return task.Info{}, new(tool.Refuse(format, args...))

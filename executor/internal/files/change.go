@@ -11,7 +11,7 @@ import (
 	"github.com/claudeless/claudeless/internal/base/textdiff"
 )
 
-// What the tools that change files have in common.
+// Shared by the tools that change files.
 
 const (
 	contextLines = 3
@@ -21,13 +21,13 @@ const (
 	modifiedSince = "File has been modified since read, either by the user or by a linter. Read it again before attempting to write it."
 )
 
-// patch is the difference that results show: tabs in front of a line are two
-// blanks each there.
+// patch returns the difference for results, with each leading tab shown as two
+// spaces.
 func patch(before, after string) []textdiff.Hunk {
-	return textdiff.Hunks(untabbed(before), untabbed(after), contextLines)
+	return textdiff.Hunks(expandTabs(before), expandTabs(after), contextLines)
 }
 
-func untabbed(text string) string {
+func expandTabs(text string) string {
 	var b strings.Builder
 	for line := range strings.SplitAfterSeq(text, "\n") {
 		rest := strings.TrimLeft(line, "\t")
@@ -37,16 +37,19 @@ func untabbed(text string) string {
 	return b.String()
 }
 
-func updated(path string) string { return "The file " + path + " has been updated successfully." }
+func updatedMessage(path string) string {
+	return "The file " + path + " has been updated successfully."
+}
 
-// lineEnds finds what JavaScript takes for space before the end of a line.
+// lineEnds matches trailing white space, as JavaScript defines it, before the end
+// of a line.
 var lineEnds = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`[\t\v\f \x{a0}\x{1680}\x{2000}-\x{200a}\x{2028}\x{2029}\x{202f}\x{205f}\x{3000}\x{feff}]+(\r|\n|\z)`)
 })
 
-// withoutTrailing takes the blanks from the line ends of a text that goes into
-// a file; Markdown means something by them.
-func withoutTrailing(in *ordered.Object, key string) bool {
+// trimTrailingSpace removes trailing spaces from the lines of a text that is written
+// to a file, except in Markdown, where they have a meaning.
+func trimTrailingSpace(in *ordered.Object, key string) bool {
 	var path, text string
 	if json.Unmarshal(in.Get("file_path"), &path) != nil || json.Unmarshal(in.Get(key), &text) != nil {
 		return false

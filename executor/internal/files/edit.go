@@ -30,13 +30,13 @@ type editOutput struct {
 	StructuredPatch []textdiff.Hunk `json:"structuredPatch"`
 	UserModified    bool            `json:"userModified"`
 	ReplaceAll      bool            `json:"replaceAll"`
-	// StaleRecovered: the file has changed since the model read it.
+	// StaleRecovered says that the file has changed since the model read it.
 	StaleRecovered bool `json:"staleRecovered,omitempty"`
-	// NotInContext: the model edits a file it has not read.
+	// NotInContext says that the model has not read the file.
 	NotInContext bool `json:"contentNotInModelContext,omitempty"`
 }
 
-// Edit is the tool that replaces a text in a file.
+// Edit returns the tool that replaces a text in a file.
 func Edit(f *Files) tool.Tool {
 	return tool.Tool{
 		Name:        "Edit",
@@ -49,7 +49,7 @@ func Edit(f *Files) tool.Tool {
 		),
 		Prepare: func(in *tool.Keys) bool {
 			renamed := in.Get("file_path") != nil && shortKeys(in)
-			trimmed := withoutTrailing(in, "new_string")
+			trimmed := trimTrailingSpace(in, "new_string")
 			return withReplaceAll(in) || trimmed || renamed
 		},
 		Alias: func(in *tool.Keys) (string, bool) {
@@ -57,22 +57,22 @@ func Edit(f *Files) tool.Tool {
 			renamed = shortKeys(in) || renamed
 			return "", renamed && (withReplaceAll(in) || renamed)
 		},
-		Check: tool.Checked(f, func(_ context.Context, f *Files, in editInput) *protocol.ToolResult {
+		Check: tool.TypedCheck(f, func(_ context.Context, f *Files, in editInput) *protocol.ToolResult {
 			_, refusal := f.planEdit(in)
 			return refusal
 		}),
-		Run: tool.Typed(f, edit),
+		Run: tool.TypedRun(f, edit),
 	}
 }
 
-// plannedEdit is an edit that is possible, not yet written.
+// plannedEdit is a valid edit that is not written yet.
 type plannedEdit struct {
 	path, before, after string
-	old                 string // the text that is replaced, as it stands in the file
-	created             bool   // there was no file
-	read, current       bool   // the session has seen the file, and it is as it was
-	shown               bool   // the model has all of it
-	crlf                bool   // the file's lines end with \r\n; before and after have \n
+	old                 string // the replaced text, as in the file
+	created             bool   // the file does not exist yet
+	read, current       bool   // the session has read the file; the file is unchanged since then
+	shown               bool   // the model has seen the whole file
+	crlf                bool   // the file has \r\n line ends; before and after have \n
 }
 
 func edit(_ context.Context, f *Files, in editInput) protocol.ToolResult {
@@ -95,11 +95,11 @@ func edit(_ context.Context, f *Files, in editInput) protocol.ToolResult {
 		FilePath: name, OldString: p.old, NewString: in.NewString, OriginalFile: p.before,
 		StructuredPatch: patch(p.before, p.after), ReplaceAll: in.ReplaceAll,
 	}
-	message := updated(name)
+	message := updatedMessage(name)
 	if in.ReplaceAll {
 		message = "The file " + name + " has been updated. All occurrences were successfully replaced."
 	}
-	f.seen.note(p.path, content, p.created || p.shown)
+	f.seen.record(p.path, content, p.created || p.shown)
 	switch {
 	case p.created || p.shown:
 		return tool.Text(message+fileIsKnown, out)
@@ -112,9 +112,10 @@ func edit(_ context.Context, f *Files, in editInput) protocol.ToolResult {
 	return tool.Text(message, out)
 }
 
-// planEdit finds out what the edit would do, or why it is not possible.
+// planEdit computes the edit, or returns the result that says why it is not
+// possible.
 func (f *Files) planEdit(in editInput) (plannedEdit, *protocol.ToolResult) {
-	p := plannedEdit{path: f.o.Where.Path(in.FilePath), old: in.OldString}
+	p := plannedEdit{path: f.o.Paths.Path(in.FilePath), old: in.OldString}
 	no := func(format string, args ...any) (plannedEdit, *protocol.ToolResult) {
 		return p, new(tool.Refuse(format, args...))
 	}
@@ -123,19 +124,19 @@ func (f *Files) planEdit(in editInput) (plannedEdit, *protocol.ToolResult) {
 	}
 	data, err := readRegular(p.path)
 	p.before = string(data)
-	p.read, p.current, p.shown = f.seen.has(p.path, p.before)
+	p.read, p.current, p.shown = f.seen.lookup(p.path, p.before)
 	switch {
 	case errors.Is(err, fs.ErrNotExist) && in.OldString == "":
 		p.after, p.created = in.NewString, true
 		return p, nil
 	case errors.Is(err, fs.ErrNotExist):
-		return no("File does not exist. Note: your current working directory is %s.", f.o.Where.Dir())
+		return no("File does not exist. Note: your current working directory is %s.", f.o.Paths.Dir())
 	case errors.Is(err, errDirectory):
 		return p, new(protocol.UsageError("Error calling tool (Edit): " + errDirectory.Error() + ", read"))
 	case err != nil:
 		return no("%s", describe(err, "open", p.path))
-	case foreign(data) != "":
-		return no("File %s %s", foreign(data), notWritten)
+	case encodingProblem(data) != "":
+		return no("File %s %s", encodingProblem(data), notWritten)
 	case in.OldString == "" && strings.TrimSpace(string(data)) != "":
 		return no("Cannot create new file - file already exists.")
 	case strings.HasSuffix(p.path, ".ipynb"):
@@ -167,13 +168,13 @@ func (f *Files) planEdit(in editInput) (plannedEdit, *protocol.ToolResult) {
 	return p, nil
 }
 
-// endsInCRLF tells whether every line of a text that has any ends with \r\n.
+// endsInCRLF reports whether all lines of a text with several lines end with \r\n.
 func endsInCRLF(s string) bool {
 	n := strings.Count(s, "\r\n")
 	return n > 0 && n == strings.Count(s, "\n")
 }
 
-// apply replaces the text, which is there.
+// apply replaces the text, which must be present.
 func (in editInput) apply(content string) string {
 	limit := 1
 	if in.ReplaceAll {
@@ -181,19 +182,19 @@ func (in editInput) apply(content string) string {
 	}
 	old := in.OldString
 	if in.NewString == "" && !strings.HasSuffix(old, "\n") && strings.Contains(content, old+"\n") {
-		old += "\n" // no empty line stays behind
+		old += "\n" // do not leave an empty line
 	}
 	return strings.Replace(content, old, in.NewString, limit)
 }
 
-// shortKeys gives old_str and new_str, which other editors know, their names here.
+// shortKeys renames old_str and new_str, the keys of other editors.
 func shortKeys(in *tool.Keys) bool {
 	old := tool.Rename(in, "old_str", "old_string")
 	return tool.RenameAny(in, "new_str", "new_string") || old
 }
 
-// withReplaceAll fills in the default of a complete Edit call, at the front as
-// the CLI shows it.
+// withReplaceAll adds the default of replace_all to a complete call, as the first
+// key, like the CLI.
 func withReplaceAll(in *ordered.Object) bool {
 	for _, key := range []string{"file_path", "old_string", "new_string"} {
 		if in.Get(key) == nil {
@@ -204,7 +205,7 @@ func withReplaceAll(in *ordered.Object) bool {
 		return false
 	}
 	switch ordered.TypeOf(in.Get("old_string")) {
-	case "string", "array": // a length is asked of it
+	case "string", "array": // values that have a length
 	default:
 		return false
 	}

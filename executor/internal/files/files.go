@@ -1,8 +1,8 @@
 // Package files implements the tools that read and change a single file: Read,
 // Write, Edit and NotebookEdit.
 //
-// A file is changed only if the session has read its current content, or if no
-// read is required.
+// A file is changed only if the session has read its current content, or if no read
+// is required.
 package files
 
 import (
@@ -14,57 +14,58 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// Where is what paths start from.
-type Where interface {
+// PathResolver resolves paths against the working directory.
+type PathResolver interface {
 	Dir() string
 	// Path makes a path absolute.
 	Path(string) string
 }
 
-// Access tells whether a file may be read without a question. One that may not
-// is not written or edited either before it has been read.
+// Access says whether a file may be read without asking. A file that may not is
+// also not written or edited before it has been read.
 type Access interface {
 	Readable(path string) bool
 }
 
-// Options says where files are. Where and Clock are required.
+// Options configure Files. Where and Clock are required.
 type Options struct {
-	Where  Where
-	Clock  tool.Clock // names new cells
+	Paths  PathResolver
+	Clock  tool.Clock // provides ids of new cells
 	Access Access     // nil = all files may be read
 }
 
-// Files is what a session has seen of files. Its methods may be called from
-// many goroutines.
+// Files holds what a session knows about files. Its methods may be called from many
+// goroutines.
 type Files struct {
 	o    Options
 	seen seenFiles
 }
 
-// New makes the files of a session. It touches none.
+// New returns the Files of a session; it accesses no file.
 func New(o Options) *Files {
 	if o.Access == nil {
-		o.Access = open{}
+		o.Access = openAccess{}
 	}
-	return &Files{o: o, seen: seenFiles{of: map[string]seenContent{}}}
+	return &Files{o: o, seen: seenFiles{byPath: map[string]seenContent{}}}
 }
 
-// open lets every file be read.
-type open struct{}
+// openAccess allows reading every file.
+type openAccess struct{}
 
-func (open) Readable(string) bool { return true }
+func (openAccess) Readable(string) bool { return true }
 
-// Printed notes that a command has shown a file, if that is what it printed.
-func (f *Files) Printed(file, printed string) {
-	path := f.o.Where.Path(file)
+// RecordPrinted records that a command has printed the content of a file, if printed is
+// that content.
+func (f *Files) RecordPrinted(file, printed string) {
+	path := f.o.Paths.Path(file)
 	if data, err := readRegular(path); err == nil && string(data) == printed {
-		f.seen.know(path, printed)
+		f.seen.recordShown(path, printed)
 	}
 }
 
-// Touched names the file that a call reads or writes, as an absolute path;
-// empty = none.
-func (f *Files) Touched(call protocol.ToolUse) string {
+// TargetFile returns the file that a call reads or writes, as an absolute path; empty
+// = none.
+func (f *Files) TargetFile(call protocol.ToolUse) string {
 	var in struct {
 		Path     string `json:"file_path"`
 		Notebook string `json:"notebook_path"`
@@ -80,17 +81,17 @@ func (f *Files) Touched(call protocol.ToolUse) string {
 	case "NotebookEdit":
 		path = in.Notebook
 	case "Bash":
-		path = shell.Views(in.Command)
+		path = shell.ViewedFile(in.Command)
 	}
 	if path == "" {
 		return ""
 	}
-	return f.o.Where.Path(path)
+	return f.o.Paths.Path(path)
 }
 
-// Observed returns a call's input as hooks and hosts see it: the path of a file
-// to read, write or edit is absolute there. Nil = the input itself.
-func (f *Files) Observed(call protocol.ToolUse) json.RawMessage {
+// ObservedInput returns a call's input as hooks and hosts see it: with the path of a
+// read, written or edited file made absolute. Nil = the input is unchanged.
+func (f *Files) ObservedInput(call protocol.ToolUse) json.RawMessage {
 	switch call.Name {
 	case "Read", "Write", "Edit":
 	default:
@@ -102,7 +103,7 @@ func (f *Files) Observed(call protocol.ToolUse) json.RawMessage {
 	if err != nil || ordered.TypeOf(in.Get(key)) != "string" || json.Unmarshal(in.Get(key), &path) != nil {
 		return nil
 	}
-	whole := f.o.Where.Path(path)
+	whole := f.o.Paths.Path(path)
 	if whole == path {
 		return nil
 	}

@@ -35,7 +35,7 @@ func readImage(path string, data []byte) protocol.ToolResult {
 	if len(data) == 0 {
 		return tool.Fail("Image file is empty: %s", path)
 	}
-	// The content decides where it says what it is.
+	// The media type is detected from the content.
 	f := imageFile{Type: http.DetectContentType(data), Base64: base64.StdEncoding.EncodeToString(data), OriginalSize: len(data)}
 	if f.Type != "image/png" && f.Type != "image/jpeg" && f.Type != "image/gif" && f.Type != "image/webp" {
 		return tool.Fail("File has an image extension but its content is not a valid PNG/JPEG/GIF/WebP. Detected: unrecognized bytes (hex: % x). "+
@@ -49,7 +49,7 @@ func readImage(path string, data []byte) protocol.ToolResult {
 	}
 }
 
-// sizeOf is the size of a picture; nil = it cannot be told.
+// sizeOf returns the size of an image; nil = unknown.
 func sizeOf(data []byte) *dimensions {
 	config, _, err := image.DecodeConfig(bytes.NewReader(data))
 	if err != nil {

@@ -16,11 +16,11 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// notebook is a Jupyter notebook; keys not named here are kept.
+// notebook is a Jupyter notebook; unknown keys are kept.
 type notebook struct {
 	keys    ordered.Object
 	cells   []ordered.Object
-	newline bool // it ends with one
+	newline bool // the file ends with a newline
 }
 
 func parseNotebook(data []byte) (*notebook, error) {
@@ -28,27 +28,27 @@ func parseNotebook(data []byte) (*notebook, error) {
 	if err := ordered.SyntaxError(data); err != nil {
 		return nil, notebookError("not valid JSON (it may be truncated, corrupted, or still being written): " + err.Error())
 	}
-	if json.Unmarshal(data, &nb.keys) != nil || json.Unmarshal(nb.keys.Get("cells"), &nb.cells) != nil || slices.ContainsFunc(nb.cells, strange) {
+	if json.Unmarshal(data, &nb.keys) != nil || json.Unmarshal(nb.keys.Get("cells"), &nb.cells) != nil || slices.ContainsFunc(nb.cells, isInvalidCell) {
 		return nil, notebookError(`not a valid Jupyter notebook (top-level "cells" must be an array of cell objects, each with a string or string-array "source").`)
 	}
 	return nb, nil
 }
 
-// notebookError is what is wrong with a notebook, in the words of the real CLI
+// notebookError describes an invalid notebook, in the words of the real CLI
 // (observed with 2.1.330).
 type notebookError string
 
 func (e notebookError) Error() string { return "Notebook file is " + string(e) }
 
-// strange tells whether a cell is none: it has no text.
-func strange(cell ordered.Object) bool {
+// isInvalidCell reports whether a cell is invalid: it has no source.
+func isInvalidCell(cell ordered.Object) bool {
 	var line string
 	var lines []string
 	source := cell.Get("source")
 	return source == nil || json.Unmarshal(source, &line) != nil && json.Unmarshal(source, &lines) != nil
 }
 
-// marshal writes the notebook as Jupyter does; keys keep their order.
+// marshal writes the notebook as Jupyter does, with the keys in their order.
 func (nb *notebook) marshal() ([]byte, error) {
 	cells, err := protocol.Marshal(nb.cells)
 	if err != nil {
@@ -77,8 +77,8 @@ func (nb *notebook) language() string {
 	return meta.LanguageInfo.Name
 }
 
-// withIDs says whether cells have ids (format 4.5 and later).
-func (nb *notebook) withIDs() bool {
+// hasCellIDs reports whether cells have ids (format 4.5 and later).
+func (nb *notebook) hasCellIDs() bool {
 	var major, minor int
 	_ = json.Unmarshal(nb.keys.Get("nbformat"), &major)
 	_ = json.Unmarshal(nb.keys.Get("nbformat_minor"), &minor)
@@ -121,8 +121,8 @@ type notebookFile struct {
 	Cells    []notebookCell `json:"cells"`
 }
 
-// readNotebook shows a notebook cell by cell; false = it is none, and the result
-// says so.
+// readNotebook shows a notebook cell by cell. If the file is not a notebook, it
+// returns false and the result says so.
 func readNotebook(path string, data []byte) (protocol.ToolResult, bool) {
 	nb, err := parseNotebook(data)
 	if err != nil {
@@ -139,7 +139,7 @@ func readNotebook(path string, data []byte) (protocol.ToolResult, bool) {
 		var outputs []cellOutput
 		if cell.CellType == "code" {
 			kind, cell.Language = "", nb.language()
-			_ = json.Unmarshal(c.Get("execution_count"), &cell.ExecutionCount) // absent and null are nil
+			_ = json.Unmarshal(c.Get("execution_count"), &cell.ExecutionCount) // nil if absent or null
 			outputs = cellOutputs(c.Get("outputs"))
 		}
 		parts = append(parts, fmt.Sprintf("<cell id=%q>%s%s</cell id=%[1]q>", cell.CellID, kind, cell.Source))
@@ -167,7 +167,7 @@ func cellOutputs(raw json.RawMessage) []cellOutput {
 		Value     string                     `json:"evalue"`
 		Traceback []string                   `json:"traceback"`
 	}
-	_ = json.Unmarshal(raw, &list) // a strange list of outputs is shown as far as it was read
+	_ = json.Unmarshal(raw, &list) // an invalid list of outputs is shown up to the error
 	var out []cellOutput
 	for _, o := range list {
 		s := tool.TextOf(o.Text)

@@ -36,7 +36,7 @@ type notebookEditOutput struct {
 	UpdatedFile  string `json:"updated_file"`
 }
 
-// NotebookEdit is the tool that changes a cell of a notebook.
+// NotebookEdit returns the tool that changes a cell of a notebook.
 func NotebookEdit(f *Files) tool.Tool {
 	return tool.Tool{
 		Name:        "NotebookEdit",
@@ -48,25 +48,25 @@ func NotebookEdit(f *Files) tool.Tool {
 			tool.Opt("cell_type", tool.Str("Kind of cell; needed to insert", "code", "markdown")),
 			tool.Opt("edit_mode", tool.Str("What to do (default replace)", "replace", "insert", "delete")),
 		),
-		Check: tool.Checked(f, func(_ context.Context, f *Files, in notebookEditInput) *protocol.ToolResult {
+		Check: tool.TypedCheck(f, func(_ context.Context, f *Files, in notebookEditInput) *protocol.ToolResult {
 			_, refusal := f.planNotebook(&in)
 			return refusal
 		}),
-		Run: tool.Typed(f, editNotebook),
+		Run: tool.TypedRun(f, editNotebook),
 	}
 }
 
-// plannedNotebook is a change of a notebook that is possible, not yet written.
+// plannedNotebook is a valid change of a notebook that is not written yet.
 type plannedNotebook struct {
 	path, before string
 	nb           *notebook
 	out          notebookEditOutput
 }
 
-// planNotebook changes the cells in memory, or says why that is not possible.
-// It fills in the default of the edit mode.
+// planNotebook changes the cells in memory, or returns the result that says why
+// that is not possible. It sets the default edit mode.
 func (f *Files) planNotebook(in *notebookEditInput) (plannedNotebook, *protocol.ToolResult) {
-	p := plannedNotebook{path: f.o.Where.Path(in.NotebookPath)}
+	p := plannedNotebook{path: f.o.Paths.Path(in.NotebookPath)}
 	in.EditMode = cmp.Or(in.EditMode, "replace")
 	no := func(format string, args ...any) (plannedNotebook, *protocol.ToolResult) {
 		return p, new(tool.Refuse(format, args...))
@@ -78,7 +78,7 @@ func (f *Files) planNotebook(in *notebookEditInput) (plannedNotebook, *protocol.
 		return no("Cell type is required when using edit_mode=insert.")
 	}
 	data, err := readRegular(p.path)
-	if read, current, _ := f.seen.has(p.path, string(data)); !read {
+	if read, current, _ := f.seen.lookup(p.path, string(data)); !read {
 		return no(notRead)
 	} else if err == nil && !current {
 		return no(modifiedSince)
@@ -113,7 +113,7 @@ func editNotebook(_ context.Context, f *Files, in notebookEditInput) protocol.To
 	if err := store(p.path, updated); err != nil {
 		return tool.Fail("%s", describe(err, "open", p.path))
 	}
-	f.seen.know(p.path, string(updated))
+	f.seen.recordShown(p.path, string(updated))
 	out := p.out
 	out.NotebookPath, out.OriginalFile, out.UpdatedFile = p.path, p.before, string(updated)
 	switch in.EditMode {
@@ -151,7 +151,7 @@ func (nb *notebook) edit(in notebookEditInput, newID func() string) (notebookEdi
 		}
 		out.CellID = fmt.Sprintf("cell-%d", at)
 		id := ""
-		if nb.withIDs() {
+		if nb.hasCellIDs() {
 			id = newID()
 			id = id[:min(8, len(id))]
 			out.CellID = id
@@ -166,7 +166,7 @@ func (nb *notebook) edit(in notebookEditInput, newID func() string) (notebookEdi
 		return out, nil
 	}
 	*cell = cell.With("source", tool.Quote(in.NewSource))
-	if tool.TextOf(cell.Get("cell_type")) == "code" { // what it was, not what it becomes
+	if tool.TextOf(cell.Get("cell_type")) == "code" { // the previous type, not the new one
 		*cell = cell.With("execution_count", json.RawMessage("null")).With("outputs", json.RawMessage("[]"))
 	}
 	if in.CellType != "" {

@@ -5,33 +5,34 @@ import (
 	"unicode"
 )
 
-// matchQuotes takes over the quotes of the file where only these differ.
+// matchQuotes adapts the quotes of a search text to those of the file, if nothing
+// else differs.
 func matchQuotes(content, before, after string) (from, to string) {
 	if strings.Contains(content, before) {
 		return before, after
 	}
 	if found := findQuoted(content, before); found != "" {
-		return found, curled(found, after)
+		return found, withCurlyQuotes(found, after)
 	}
 	return before, after
 }
 
-// straight turns curly quotes into those of a keyboard.
-var straight = strings.NewReplacer("‘", "'", "’", "'", "“", `"`, "”", `"`)
+// straightQuotes replaces curly quotes by straight ones.
+var straightQuotes = strings.NewReplacer("‘", "'", "’", "'", "“", `"`, "”", `"`)
 
-// findQuoted finds a text whose quotes may be curly in the file; "" = nowhere.
+// findQuoted finds a text whose quotes may be curly in the file; "" = not found.
 func findQuoted(content, old string) string {
 	from := []rune(content)
-	at := strings.Index(straight.Replace(content), straight.Replace(old))
+	at := strings.Index(straightQuotes.Replace(content), straightQuotes.Replace(old))
 	if at < 0 {
 		return ""
 	}
-	start := len([]rune(straight.Replace(content)[:at]))
+	start := len([]rune(straightQuotes.Replace(content)[:at]))
 	return string(from[start : start+len([]rune(old))])
 }
 
-// curled writes a new text with the kinds of quotes that the old one has.
-func curled(old, text string) string {
+// withCurlyQuotes writes a new text with the kinds of quotes of the old text.
+func withCurlyQuotes(old, text string) string {
 	double, single := strings.ContainsAny(old, "“”"), strings.ContainsAny(old, "‘’")
 	runes := []rune(text)
 	opens := func(i int) bool { return i == 0 || strings.ContainsRune(" \t\n\r([{—–", runes[i-1]) }

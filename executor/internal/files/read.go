@@ -30,7 +30,7 @@ type readInput struct {
 	AllowLarge bool         `json:"allow_large"`
 }
 
-// Read is the tool that shows a file.
+// Read returns the tool that shows a file.
 func Read(f *Files) tool.Tool {
 	return tool.Tool{
 		Name: "Read", ReadOnly: true,
@@ -42,14 +42,14 @@ func Read(f *Files) tool.Tool {
 			tool.Opt("pages", tool.Str("Pages of a PDF file, such as 1-5")),
 			tool.Opt("allow_large", tool.Boolean("Read the file although it is large")),
 		),
-		Check: tool.Checked(f, unreadable),
-		Run:   tool.Typed(f, read),
+		Check: tool.TypedCheck(f, checkReadable),
+		Run:   tool.TypedRun(f, read),
 	}
 }
 
-// unreadable refuses what Read never opens.
-func unreadable(_ context.Context, f *Files, in readInput) *protocol.ToolResult {
-	path := f.o.Where.Path(in.FilePath)
+// checkReadable refuses files that Read never opens.
+func checkReadable(_ context.Context, f *Files, in readInput) *protocol.ToolResult {
+	path := f.o.Paths.Path(in.FilePath)
 	if ext := strings.ToLower(filepath.Ext(path)); ext != "" && strings.Contains(binaryFormats, " "+ext[1:]+" ") {
 		return new(tool.Refuse("This tool cannot read binary files. The file appears to be a binary %s file. "+
 			"Use a skill for this file type if one is available, or a shell command or script that can read the format.", ext))
@@ -60,21 +60,21 @@ func unreadable(_ context.Context, f *Files, in readInput) *protocol.ToolResult 
 	return nil
 }
 
-// deviceFile matches paths that never end, wait for somebody, or tell secrets.
+// deviceFile matches files that never end, wait for input, or contain secrets.
 var deviceFile = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^/dev/(zero|u?random|full|stdin|stdout|stderr|tty|console|fd/\d+)$|^/proc/[^/]+/(fd/\d+|environ|mem|kmem|status|cmdline|maps)$`)
 })
 
-// binaryFormats are the extensions of formats that Read leaves alone. PDF
-// files, images and notebooks are read in their own way.
+// binaryFormats are the extensions of formats that Read refuses. PDF files, images
+// and notebooks are handled separately.
 const binaryFormats = " 3ds 7z a aac ai aiff apk app avi avif bin blend bmp bz2 class dat data db deb dll dmg doc docx dylib " +
 	"ear eot eps exe fig flac flv gz heic heif ico idx iso jar lib lz4 m4a m4v max mdb mkv mov mp3 mp4 mpeg mpg msi node " +
 	"npy npz numbers o obj odp ods odt ogg opus otf parquet pickle ppt pptx psd pyc pyo rar rlib rpm sketch so sqlite " +
 	"sqlite3 swf tar tgz tif tiff ttf war wasm wav webm whl wma wmv woff woff2 xls xlsx xz z zip zst "
 
-// similar finds a file that differs in the extension only.
-func similar(path string) string {
-	entries, _ := os.ReadDir(filepath.Dir(path)) // no directory, no suggestion
+// similarName returns a file whose name differs only in the extension.
+func similarName(path string) string {
+	entries, _ := os.ReadDir(filepath.Dir(path)) // without a directory there is no suggestion
 	stem := strings.TrimSuffix(filepath.Base(path), filepath.Ext(path))
 	for _, e := range entries {
 		if name := e.Name(); name != filepath.Base(path) && strings.TrimSuffix(name, filepath.Ext(name)) == stem {
@@ -85,11 +85,11 @@ func similar(path string) string {
 }
 
 func read(_ context.Context, f *Files, in readInput) protocol.ToolResult {
-	path := f.o.Where.Path(in.FilePath)
+	path := f.o.Paths.Path(in.FilePath)
 	data, err := readRegular(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return tool.Fail("File does not exist. Note: your current working directory is %s.%s", f.o.Where.Dir(), similar(path))
+		return tool.Fail("File does not exist. Note: your current working directory is %s.%s", f.o.Paths.Dir(), similarName(path))
 	case errors.Is(err, errDevice) && path == os.DevNull:
 		data = nil
 	case errors.Is(err, errDevice):
@@ -103,7 +103,7 @@ func read(_ context.Context, f *Files, in readInput) protocol.ToolResult {
 	case ".ipynb":
 		r, ok := readNotebook(in.FilePath, data)
 		if ok {
-			f.seen.know(path, string(data))
+			f.seen.recordShown(path, string(data))
 		}
 		return r
 	case ".pdf":
@@ -120,12 +120,13 @@ func read(_ context.Context, f *Files, in readInput) protocol.ToolResult {
 	}
 	r := readText(in.FilePath, decodeText(data), in.Offset, in.Limit)
 	file := r.Output.(readOutput).File.(textFile)
-	f.seen.note(path, string(data), file.NumLines == file.TotalLines)
+	f.seen.record(path, string(data), file.NumLines == file.TotalLines)
 	return r
 }
 
 // Open reads a file as the Read tool does, whether or not the session has that
-// tool; first and lines of 0 are all of it. Edits may follow as after a Read.
+// tool; 0 for first and lines means the whole file. Edits may follow, as after a
+// Read.
 func (f *Files) Open(ctx context.Context, path string, first, lines int) protocol.ToolResult {
 	in := readInput{FilePath: path}
 	if first > 0 {

@@ -8,7 +8,7 @@ import (
 	"syscall"
 )
 
-// maxFile bounds what is read into memory.
+// maxFile bounds the size of a file that is read into memory.
 const maxFile = 1 << 30
 
 // readRegular reads a whole file; directories, devices and pipes are errors.
@@ -33,7 +33,7 @@ var (
 	errTooLarge  = errors.New("file is larger than 1 GB")
 )
 
-// describe words a file error as Node does.
+// describe formats a file error as Node.js does.
 func describe(err error, op, path string) string {
 	code := ""
 	switch {
@@ -56,14 +56,14 @@ func describe(err error, op, path string) string {
 	return code + ", " + op + " '" + path + "'"
 }
 
-// store writes a file. One that is there keeps its old content until the new one
-// is on disk; it is then another file, with the same mode, behind the same
-// symbolic links, and its hard links stay with the old content (as 2.1.329 does).
+// store writes a file. An existing file keeps its old content until the new one is
+// on disk. The result is a new file with the same mode, behind the same symbolic
+// links; hard links keep the old content (as 2.1.329 does).
 func store(path string, content []byte) error {
 	old, err := os.OpenFile(path, os.O_WRONLY, 0)
 	if errors.Is(err, fs.ErrNotExist) {
 		if err = os.WriteFile(path, content, 0o644); err != nil {
-			_ = os.Remove(path) // half a file helps nobody
+			_ = os.Remove(path) // remove an incomplete file
 		}
 		return err
 	}
@@ -78,8 +78,8 @@ func store(path string, content []byte) error {
 	if path, err = filepath.EvalSymlinks(path); err != nil {
 		return err
 	}
-	beside, err := os.CreateTemp(filepath.Dir(path), ".beside.*") // a name of its own: with the file's it may be too long
-	if errors.Is(err, fs.ErrPermission) {                         // its directory takes no new files
+	beside, err := os.CreateTemp(filepath.Dir(path), ".beside.*") // its own name, because one derived from the file's name may be too long
+	if errors.Is(err, fs.ErrPermission) {                         // the directory is not writable
 		return os.WriteFile(path, content, 0o644)
 	}
 	if err != nil {
@@ -90,7 +90,7 @@ func store(path string, content []byte) error {
 		err = os.Rename(beside.Name(), path)
 	}
 	if err != nil {
-		_ = os.Remove(beside.Name()) // the error of writing is what counts
+		_ = os.Remove(beside.Name()) // the error of writing is returned
 	}
 	return err
 }

@@ -77,9 +77,9 @@ const (
 		"anyway, delete it first, then Write it."
 )
 
-// foreign says why a file's content is none that Edit and Write may replace;
-// empty = they may.
-func foreign(data []byte) string {
+// encodingProblem says why Edit and Write must not replace a file's content; empty = they
+// may.
+func encodingProblem(data []byte) string {
 	content := decodeText(data)
 	switch {
 	case strings.ContainsRune(content[:min(len(content), binaryProbe)], 0):
@@ -90,7 +90,7 @@ func foreign(data []byte) string {
 	return ""
 }
 
-// decodeText reads a text with a byte-order mark, which is dropped.
+// decodeText decodes a text and removes its byte-order mark.
 func decodeText(data []byte) string {
 	var order binary.ByteOrder
 	switch {

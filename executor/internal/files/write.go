@@ -27,7 +27,7 @@ type writeOutput struct {
 	UserModified    bool            `json:"userModified"`
 }
 
-// Write is the tool that writes a whole file.
+// Write returns the tool that writes a whole file.
 func Write(f *Files) tool.Tool {
 	return tool.Tool{
 		Name:        "Write",
@@ -36,18 +36,19 @@ func Write(f *Files) tool.Tool {
 			tool.Req("file_path", tool.Str("Path of the file")),
 			tool.Req("content", tool.Str("The whole new content")),
 		),
-		Prepare: func(in *tool.Keys) bool { return withoutTrailing(in, "content") },
+		Prepare: func(in *tool.Keys) bool { return trimTrailingSpace(in, "content") },
 		Alias: func(in *tool.Keys) (string, bool) {
 			return "Note: Write's parameters are named `file_path` and `content`. `path` was read as `file_path`.", tool.Rename(in, "path", "file_path")
 		},
-		Check: tool.Checked(f, unwritable),
-		Run:   tool.Typed(f, write),
+		Check: tool.TypedCheck(f, checkWritable),
+		Run:   tool.TypedRun(f, write),
 	}
 }
 
-// unwritable refuses what Write cannot replace, or what nobody has looked at.
-func unwritable(_ context.Context, f *Files, in writeInput) *protocol.ToolResult {
-	path := f.o.Where.Path(in.FilePath)
+// checkWritable refuses files that Write cannot replace or that the session has not
+// read.
+func checkWritable(_ context.Context, f *Files, in writeInput) *protocol.ToolResult {
+	path := f.o.Paths.Path(in.FilePath)
 	old, err := readRegular(path)
 	if errors.Is(err, syscall.ENOTDIR) {
 		return new(protocol.UsageError("Error calling tool (Write): ENOTDIR: not a directory, stat '" + path + "'"))
@@ -55,7 +56,7 @@ func unwritable(_ context.Context, f *Files, in writeInput) *protocol.ToolResult
 	if errors.Is(err, errDirectory) {
 		return new(tool.Refuse("%s is a directory, not a file. To create a file inside it, include the file name in file_path.", in.FilePath))
 	}
-	read, current, _ := f.seen.has(path, string(old))
+	read, current, _ := f.seen.lookup(path, string(old))
 	switch {
 	case err != nil:
 	case !read && !f.o.Access.Readable(path):
@@ -67,22 +68,22 @@ func unwritable(_ context.Context, f *Files, in writeInput) *protocol.ToolResult
 }
 
 func write(_ context.Context, f *Files, in writeInput) protocol.ToolResult {
-	path := f.o.Where.Path(in.FilePath)
+	path := f.o.Paths.Path(in.FilePath)
 	old, err := readRegular(path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return tool.Fail("%s", describe(err, "open", path))
 	}
-	if why := foreign(old); why != "" {
+	if why := encodingProblem(old); why != "" {
 		return tool.Fail("File %s %s", why, notWritten)
 	}
-	created := len(old) == 0 // a file that held nothing is as good as none
+	created := len(old) == 0 // an empty file counts as new
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return tool.Fail("%s", describe(err, "mkdir", filepath.Dir(path)))
 	}
 	if err := store(path, []byte(in.Content)); err != nil {
 		return tool.Fail("%s", describe(err, "open", path))
 	}
-	f.seen.know(path, in.Content)
+	f.seen.recordShown(path, in.Content)
 	name := in.FilePath
 	out := writeOutput{Type: "create", FilePath: name, Content: in.Content, StructuredPatch: []textdiff.Hunk{}}
 	if created {
@@ -91,5 +92,5 @@ func write(_ context.Context, f *Files, in writeInput) protocol.ToolResult {
 	original := string(old)
 	out.Type, out.OriginalFile = "update", &original
 	out.StructuredPatch = patch(original, in.Content)
-	return tool.Text(updated(name)+fileIsKnown, out)
+	return tool.Text(updatedMessage(name)+fileIsKnown, out)
 }

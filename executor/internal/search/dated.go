@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// datedFile is a file with the time of its last change.
+// datedFile is a file with its modification time.
 type datedFile struct {
 	name  string
 	mtime time.Time
@@ -15,7 +15,7 @@ type datedFile struct {
 
 type datedFiles []datedFile
 
-// sort puts the newest first, files of one age by name.
+// sort sorts by modification time, newest first, then by name.
 func (ds datedFiles) sort() {
 	slices.SortFunc(ds, func(a, b datedFile) int {
 		return cmp.Or(b.mtime.Compare(a.mtime), strings.Compare(a.name, b.name))

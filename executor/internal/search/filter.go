@@ -25,7 +25,8 @@ func globs(list string) []string {
 	return out
 }
 
-// matchGlob matches as ignore files do: without a slash at every depth.
+// matchGlob matches as ignore files do: a pattern without a slash matches at every
+// depth.
 func matchGlob(pattern, rel string) bool {
 	name := rel
 	if !strings.Contains(strings.TrimSuffix(pattern, "/"), "/") {
@@ -35,7 +36,7 @@ func matchGlob(pattern, rel string) bool {
 	return ok && err == nil
 }
 
-// fileType names the files of a kind, nil = unknown.
+// fileType returns the file patterns of a type; nil = unknown.
 func fileType(name string) []string {
 	if slices.Contains(strings.Fields("go java lua sql swift css csv dart zig txt toml proto json php"), name) {
 		return []string{"*." + name}

@@ -11,50 +11,50 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// Where is what paths start from.
-type Where interface {
+// PathResolver resolves paths against the working directory.
+type PathResolver interface {
 	Dir() string
 	// Path makes a path absolute.
 	Path(string) string
 }
 
-// Access tells whether a deny rule keeps a file from being read.
+// Access says whether a deny rule forbids reading a file.
 type Access interface {
 	Hidden(path string) bool
 }
 
-// Options says where to search. Where and Clock are required.
+// Options configure a Finder. Where and Clock are required.
 type Options struct {
-	Where  Where
-	Clock  tool.Clock // times searches
+	Paths  PathResolver
+	Clock  tool.Clock // measures the duration of searches
 	Access Access     // nil = nothing is hidden
 }
 
-// Finder searches for a session. Its methods may be called from many
+// Finder searches files for a session. Its methods may be called from many
 // goroutines.
 type Finder struct{ o Options }
 
-// New makes a finder. It touches no file.
+// New makes a Finder; it accesses no file.
 func New(o Options) *Finder {
 	if o.Access == nil {
-		o.Access = open{}
+		o.Access = openAccess{}
 	}
 	return &Finder{o}
 }
 
-// open hides nothing.
-type open struct{}
+// openAccess hides nothing.
+type openAccess struct{}
 
-func (open) Hidden(string) bool { return false }
+func (openAccess) Hidden(string) bool { return false }
 
-// directory checks the optional directory of a search.
+// directory validates the optional directory of a search.
 func (f *Finder) directory(path string) (string, *protocol.ToolResult) {
-	dir := f.o.Where.Path(path)
+	dir := f.o.Paths.Path(path)
 	info, err := os.Stat(dir)
 	var r protocol.ToolResult
 	switch {
 	case err != nil:
-		r = tool.Fail("Directory does not exist: %s. Note: your current working directory is %s.", path, f.o.Where.Dir())
+		r = tool.Fail("Directory does not exist: %s. Note: your current working directory is %s.", path, f.o.Paths.Dir())
 	case !info.IsDir():
 		r = tool.Fail("Path is not a directory: %s", path)
 	default:
@@ -63,24 +63,24 @@ func (f *Finder) directory(path string) (string, *protocol.ToolResult) {
 	return dir, &r
 }
 
-// relative shortens a path below the working directory.
+// relative returns a path relative to the working directory, if it is below it.
 func (f *Finder) relative(path string) string {
-	if rel, err := filepath.Rel(f.o.Where.Dir(), path); err == nil && filepath.IsLocal(rel) {
+	if rel, err := filepath.Rel(f.o.Paths.Dir(), path); err == nil && filepath.IsLocal(rel) {
 		return filepath.ToSlash(rel)
 	}
 	return path
 }
 
-// rejected is the result of a search that its pattern keeps from beginning.
-func rejected(format string, args ...any) protocol.ToolResult {
+// invalidPattern returns the result for an invalid pattern.
+func invalidPattern(format string, args ...any) protocol.ToolResult {
 	return tool.Fail("Search failed — ripgrep rejected the pattern, glob, or file type without searching:\nrg: "+format, args...)
 }
 
-// badGlob words what is wrong with a pattern of file names.
+// badGlob describes an invalid file name pattern.
 func badGlob(pattern string) protocol.ToolResult {
 	why := "unclosed character class; missing ']'"
 	if strings.Count(pattern, "{") > strings.Count(pattern, "}") {
 		why = "unclosed alternate group; missing '}' (maybe escape '{' with '[{]'?)"
 	}
-	return rejected("error parsing glob '%s': %s", pattern, why)
+	return invalidPattern("error parsing glob '%s': %s", pattern, why)
 }

@@ -32,7 +32,7 @@ type globOutput struct {
 	CountIsComplete bool     `json:"countIsComplete"`
 }
 
-// Glob is the tool that finds files by their names.
+// Glob returns the tool that finds files by name.
 func Glob(f *Finder) tool.Tool {
 	return tool.Tool{
 		Name: "Glob", ReadOnly: true,
@@ -41,7 +41,7 @@ func Glob(f *Finder) tool.Tool {
 			tool.Req("pattern", tool.Str("The pattern; without a slash it is looked for at every depth")),
 			tool.Opt("path", tool.Str("Directory to look in (default the working directory)")),
 		),
-		Run: tool.Typed(f, glob),
+		Run: tool.TypedRun(f, glob),
 	}
 }
 
@@ -57,13 +57,13 @@ func glob(ctx context.Context, f *Finder, in globInput) protocol.ToolResult {
 		var base string
 		base, pattern = doublestar.SplitPattern(pattern)
 		root = filepath.FromSlash(base)
-	case pattern == "", pattern == "**": // leaves nothing out
+	case pattern == "", pattern == "**": // excludes nothing
 		pattern = "**"
 	case !strings.Contains(pattern, "/"):
 		pattern = "**/" + pattern
 	}
 	if strings.HasPrefix(pattern, "./") {
-		return none(f, start) // paths are told without it
+		return noMatches(f, start) // paths are shown without it
 	}
 	if !doublestar.ValidatePattern(pattern) {
 		return badGlob(in.Pattern)
@@ -94,7 +94,7 @@ func glob(ctx context.Context, f *Finder, in globInput) protocol.ToolResult {
 	}
 	out.NumFiles = len(out.Filenames)
 	if out.NumFiles == 0 {
-		return none(f, start)
+		return noMatches(f, start)
 	}
 	lines := out.Filenames
 	if out.Truncated {
@@ -103,8 +103,8 @@ func glob(ctx context.Context, f *Finder, in globInput) protocol.ToolResult {
 	return tool.Text(strings.Join(lines, "\n"), out)
 }
 
-// none is the result of a search that found nothing.
-func none(f *Finder, start time.Time) protocol.ToolResult {
+// noMatches returns the result of a search without matches.
+func noMatches(f *Finder, start time.Time) protocol.ToolResult {
 	return tool.Text("No files found", globOutput{
 		Filenames: []string{}, CountIsComplete: true, DurationMS: f.o.Clock.Now().Sub(start).Milliseconds(),
 	})

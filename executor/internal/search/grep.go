@@ -8,7 +8,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// Grep is the tool that finds texts in files.
+// Grep returns the tool that searches the content of files.
 func Grep(f *Finder) tool.Tool {
 	return tool.Tool{
 		Name: "Grep", ReadOnly: true,
@@ -37,14 +37,14 @@ func Grep(f *Finder) tool.Tool {
 			}
 			return note + "`file_path` was read as `path`.", tool.Rename(in, "file_path", "path")
 		},
-		Check: tool.Checked(f, func(_ context.Context, _ *Finder, in grepInput) *protocol.ToolResult {
+		Check: tool.TypedCheck(f, func(_ context.Context, _ *Finder, in grepInput) *protocol.ToolResult {
 			if in.HeadLimit == nil || *in.HeadLimit >= 0 {
 				return nil
 			}
 			r := tool.Refuse("head_limit must be a whole number of 0 or more, got %d. Pass 0 for unlimited.", *in.HeadLimit)
 			return &r
 		}),
-		Run: tool.Typed(f, grep),
+		Run: tool.TypedRun(f, grep),
 	}
 }
 

@@ -29,7 +29,7 @@ type grepInput struct {
 	Multiline    bool         `json:"multiline"`
 }
 
-// search is one Grep call, checked and compiled.
+// search is one validated and compiled Grep call.
 type search struct {
 	grepInput
 	root    string
@@ -39,19 +39,19 @@ type search struct {
 	finder  *Finder
 }
 
-// searchable refuses to search what is not there.
-func (f *Finder) searchable(in grepInput) *protocol.ToolResult {
-	if _, err := os.Stat(f.o.Where.Path(in.Path)); err != nil {
-		return new(tool.Fail("Path does not exist: %s. Note: your current working directory is %s.", in.Path, f.o.Where.Dir()))
+// checkPath refuses paths that do not exist.
+func (f *Finder) checkPath(in grepInput) *protocol.ToolResult {
+	if _, err := os.Stat(f.o.Paths.Path(in.Path)); err != nil {
+		return new(tool.Fail("Path does not exist: %s. Note: your current working directory is %s.", in.Path, f.o.Paths.Dir()))
 	}
 	return nil
 }
 
 func (f *Finder) newGrep(in grepInput) (*search, *protocol.ToolResult) {
-	if refusal := f.searchable(in); refusal != nil {
+	if refusal := f.checkPath(in); refusal != nil {
 		return nil, refusal
 	}
-	s := &search{grepInput: in, root: f.o.Where.Path(in.Path), finder: f}
+	s := &search{grepInput: in, root: f.o.Paths.Path(in.Path), finder: f}
 	if info, err := os.Stat(s.root); err == nil {
 		s.single = !info.IsDir()
 	}
@@ -64,8 +64,8 @@ func (f *Finder) newGrep(in grepInput) (*search, *protocol.ToolResult) {
 	}
 	var err error
 	s.re, err = compile(in.Pattern, flags)
-	if fault := faultOf(in.Pattern, err); fault != "" {
-		return nil, new(rejected("%s", fault))
+	if fault := patternErrorText(in.Pattern, err); fault != "" {
+		return nil, new(invalidPattern("%s", fault))
 	}
 	for _, g := range globs(in.Glob) {
 		if !doublestar.ValidatePattern(strings.TrimPrefix(g, "!")) {
@@ -75,7 +75,7 @@ func (f *Finder) newGrep(in grepInput) (*search, *protocol.ToolResult) {
 	if in.Type != "" {
 		patterns := fileType(in.Type)
 		if patterns == nil {
-			return nil, new(rejected("unrecognized file type: %s", in.Type))
+			return nil, new(invalidPattern("unrecognized file type: %s", in.Type))
 		}
 		s.filters = append(s.filters, "{"+strings.Join(patterns, ",")+"}")
 	}

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-const maxSearched = 64 << 20 // bytes; larger files are passed over
+const maxSearched = 64 << 20 // bytes; larger files are skipped
 
 // matches is one file with at least one match.
 type matches struct {
@@ -21,8 +21,8 @@ type matches struct {
 // matchedLine is a line with a match.
 type matchedLine struct {
 	line  int      // from 0
-	parts []string // what matched in it, for -o
-	count int      // matches that begin here
+	parts []string // the matched texts, for -o
+	count int      // matches that begin in the line
 }
 
 func (s *search) run(ctx context.Context) ([]matches, error) {
@@ -32,13 +32,13 @@ func (s *search) run(ctx context.Context) ([]matches, error) {
 		case ctx.Err() != nil:
 			return ctx.Err()
 		case err != nil:
-			return nil // what cannot be read does not match
+			return nil // unreadable files do not match
 		case d.IsDir():
 			if path != s.root && (isRepository(d.Name()) || s.finder.o.Access.Hidden(path)) {
 				return fs.SkipDir
 			}
 			return nil
-		case path != s.root && (!d.Type().IsRegular() || !s.wants(path) || s.finder.o.Access.Hidden(path)):
+		case path != s.root && (!d.Type().IsRegular() || !s.matchesFilters(path) || s.finder.o.Access.Hidden(path)):
 			return nil
 		}
 		if m, ok := s.file(path); ok {
@@ -49,7 +49,7 @@ func (s *search) run(ctx context.Context) ([]matches, error) {
 	return found, err
 }
 
-func (s *search) wants(p string) bool {
+func (s *search) matchesFilters(p string) bool {
 	rel, err := filepath.Rel(s.root, p)
 	if err != nil {
 		return false

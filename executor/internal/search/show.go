@@ -13,7 +13,7 @@ import (
 
 const (
 	defaultHeadLimit = 250
-	maxColumns       = 500 // longer lines are left out
+	maxColumns       = 500 // longer lines are omitted
 )
 
 type grepOutput struct {
@@ -27,7 +27,7 @@ type grepOutput struct {
 	truncation
 }
 
-// filesOutput is grepOutput of a search for the names of files.
+// filesOutput is the output of a search for file names.
 type filesOutput struct {
 	Mode       string   `json:"mode"`
 	Filenames  []string `json:"filenames"`
@@ -36,13 +36,13 @@ type filesOutput struct {
 	truncation
 }
 
-// truncation is what was left out of a result.
+// truncation describes what was omitted from a result.
 type truncation struct {
 	Limit  int `json:"appliedLimit,omitempty"`
 	Offset int `json:"appliedOffset,omitempty"`
 }
 
-// page cuts what offset and head_limit leave out and notes what was applied.
+// page applies offset and head_limit and records what was applied.
 func page[T any](s *search, items []T, out *truncation) []T {
 	offset := max(0, int(s.Offset))
 	limit := defaultHeadLimit
@@ -58,7 +58,7 @@ func page[T any](s *search, items []T, out *truncation) []T {
 	return items
 }
 
-// paging words what page applied.
+// paging describes what page applied.
 func (a truncation) paging() string {
 	var parts []string
 	if a.Limit > 0 {
@@ -148,7 +148,7 @@ func plural(n int, word string) string {
 
 func (s *search) context() bool { return s.Before > 0 || s.After > 0 || s.Around > 0 || s.Context > 0 }
 
-// render shows the matching lines of one file with their context.
+// render formats the matching lines of one file with their context.
 func (s *search) render(m matches) []string {
 	before, after := s.Before, s.After
 	if around := max(s.Around, s.Context); around > 0 {

@@ -8,7 +8,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// Number decodes any JSON number to an int, fractions cut and far values
+// Number decodes any JSON number to an int: fractions are cut, large values are
 // clamped.
 type Number int
 
@@ -24,7 +24,7 @@ func (n *Number) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// Decode reads a validated input into its Go form.
+// Decode decodes a validated input.
 func Decode[In any](raw json.RawMessage) (in In, err error) {
 	if len(bytes.TrimSpace(raw)) == 0 {
 		return in, nil
@@ -33,7 +33,7 @@ func Decode[In any](raw json.RawMessage) (in In, err error) {
 	return in, err
 }
 
-// TextOf reads a text, or a list of texts as one; any other value has none.
+// TextOf returns a string, or a list of strings joined; empty for other values.
 func TextOf(raw json.RawMessage) string {
 	var s string
 	if json.Unmarshal(raw, &s) == nil {
@@ -44,13 +44,13 @@ func TextOf(raw json.RawMessage) string {
 	return strings.Join(parts, "")
 }
 
-// Quote makes a JSON string; that cannot fail.
+// Quote returns a JSON string; this cannot fail.
 func Quote(s string) json.RawMessage {
 	raw, _ := protocol.Marshal(s)
 	return raw
 }
 
-// NonNil is the list, empty where there is none.
+// NonNil returns the list, or an empty one for nil.
 func NonNil[T any](s []T) []T {
 	if s == nil {
 		return []T{}

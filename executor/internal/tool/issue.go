@@ -9,8 +9,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// Issue is one thing wrong with an input, in the form and order of keys that
-// zod gives it.
+// Issue is one problem of an input, in the form and key order of zod.
 type Issue struct {
 	Expected  string   `json:"expected,omitempty"`
 	Format    string   `json:"format,omitempty"`
@@ -28,11 +27,11 @@ type Issue struct {
 	order    order
 }
 
-// MarshalJSON keeps the order of keys of the kinds that have one of their own.
+// MarshalJSON writes the keys in the order of the issue's kind.
 func (i Issue) MarshalJSON() ([]byte, error) {
 	type plain Issue
 	switch i.order {
-	case formatBehindCode:
+	case formatAfterCode:
 		return protocol.Marshal(struct {
 			Code    string `json:"code"`
 			Format  string `json:"format"`
@@ -49,22 +48,22 @@ func (i Issue) MarshalJSON() ([]byte, error) {
 	return protocol.Marshal(plain(i))
 }
 
-// order is how an issue's keys are ordered; 0 = as its fields.
+// order is the order of an issue's keys; 0 = that of its fields.
 type order int
 
 const (
-	formatBehindCode order = iota + 1
+	formatAfterCode order = iota + 1
 	messageBeforePath
 )
 
-// Custom is an issue that no schema can tell of.
-func Custom(message string, path ...any) Issue {
+// CustomIssue returns an issue that no schema check produces.
+func CustomIssue(message string, path ...any) Issue {
 	return Issue{Code: "custom", Path: append([]any{}, path...), Message: message}
 }
 
-// MessageFirst has the message in front of the path, as issues are written that
-// a check of one key has raised.
-func (i Issue) MessageFirst() Issue {
+// WithMessageFirst puts the message before the path, as in issues that a check of a
+// single key raised.
+func (i Issue) WithMessageFirst() Issue {
 	i.order = messageBeforePath
 	return i
 }
@@ -76,7 +75,7 @@ func wrongType(want, format, got string, path []any) Issue {
 	}
 }
 
-// TooSmall is a number, a text or a list below its least.
+// TooSmall returns the issue for a number, a string or a list below its minimum.
 func TooSmall(origin string, least int, path []any) Issue {
 	return Issue{
 		Origin: origin, Code: "too_small", Minimum: &least, Inclusive: true, Path: path,
@@ -84,7 +83,7 @@ func TooSmall(origin string, least int, path []any) Issue {
 	}
 }
 
-// tooBig is the same above its most.
+// tooBig returns the issue for a value above its maximum.
 func tooBig(origin string, most int, path []any) Issue {
 	return Issue{
 		Origin: origin, Code: "too_big", Maximum: most, Inclusive: true, Path: path,
@@ -109,7 +108,7 @@ func unitOf(origin string) string {
 	return ""
 }
 
-// Invalid is the result for an input with issues; nil without any.
+// Invalid returns the result for an input with issues; nil without any.
 func Invalid(name string, found []Issue) *protocol.ToolResult {
 	if len(found) == 0 {
 		return nil
@@ -129,15 +128,15 @@ func Invalid(name string, found []Issue) *protocol.ToolResult {
 	return &r
 }
 
-// unescape undoes what encoding/json does for the sake of HTML.
+// unescape reverts the HTML escapes of encoding/json.
 var unescape = strings.NewReplacer(`\u003c`, "<", `\u003e`, ">", `\u0026`, "&")
 
-// maxIssues bounds what one message lists.
+// maxIssues limits the issues listed in one message.
 const maxIssues = 20
 
-// sentences words the issues that the model can act on at once: what is
-// missing, what is too much, what has the wrong type. Others are told only
-// beside those.
+// sentences describes the issues that the model can fix immediately: missing
+// values, unknown keys, wrong types. Other issues are described only together with
+// those.
 func sentences(found []Issue) []string {
 	var missing, extra, wrong, others []string
 	for _, i := range found {
@@ -147,13 +146,13 @@ func sentences(found []Issue) []string {
 				extra = append(extra, fmt.Sprintf("An unexpected parameter `%s` was provided", key))
 			}
 		case i.Code == "invalid_type" && i.received == "undefined":
-			missing = append(missing, fmt.Sprintf("The required parameter `%s` is missing", dotted(i.Path)))
+			missing = append(missing, fmt.Sprintf("The required parameter `%s` is missing", formatPath(i.Path)))
 		case i.Code == "invalid_type" && len(i.Path) == 0:
 			wrong = append(wrong, fmt.Sprintf("The input is expected as `%s` but provided as `%s`", i.Expected, i.received))
 		case i.Code == "invalid_type":
-			wrong = append(wrong, fmt.Sprintf("The parameter `%s` type is expected as `%s` but provided as `%s`", dotted(i.Path), i.Expected, i.received))
+			wrong = append(wrong, fmt.Sprintf("The parameter `%s` type is expected as `%s` but provided as `%s`", formatPath(i.Path), i.Expected, i.received))
 		case len(i.Path) > 0:
-			others = append(others, fmt.Sprintf("The parameter `%s` is invalid: %s", dotted(i.Path), i.Message))
+			others = append(others, fmt.Sprintf("The parameter `%s` is invalid: %s", formatPath(i.Path), i.Message))
 		}
 	}
 	lines := slices.Concat(missing, extra, wrong)
@@ -163,8 +162,8 @@ func sentences(found []Issue) []string {
 	return lines[:min(len(lines), maxIssues)]
 }
 
-// dotted writes a path: todos[0].status.
-func dotted(path []any) string {
+// formatPath formats a path: todos[0].status.
+func formatPath(path []any) string {
 	var b strings.Builder
 	for _, step := range path {
 		switch step := step.(type) {

@@ -8,33 +8,32 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// Result is what a tool says: its result, and other events to show around it.
+// Result is the result of a tool, with other events to show around it.
 type Result struct {
 	protocol.ToolResult
 	Before, After []protocol.Event
 }
 
-// Plain is a result without other events.
+// Plain returns a result without other events.
 func Plain(r protocol.ToolResult) Result { return Result{ToolResult: r} }
 
-// Text is a successful result.
+// Text returns a successful result.
 func Text(s string, output any) protocol.ToolResult {
 	return protocol.ToolResult{Content: protocol.Content{Text: s}, Output: output}
 }
 
-// Refuse is a call that was understood and is not possible: the model sees it
-// in tags, hosts see "Error: …".
+// Refuse returns the result of a valid call that is not possible: the model sees
+// the text in tags, hosts see "Error: …".
 func Refuse(format string, args ...any) protocol.ToolResult {
 	r := protocol.UsageError(fmt.Sprintf(format, args...))
 	r.Output = "Error: " + fmt.Sprintf(format, args...)
 	return r
 }
 
-// maxError bounds the text of a failure; the middle of a longer one is left
-// out.
+// maxError bounds the text of a failure; the middle of a longer text is omitted.
 const maxError = 10_000
 
-// Fail is a tool that failed while it ran.
+// Fail returns the result of a tool that failed while it ran.
 func Fail(format string, args ...any) protocol.ToolResult {
 	text := fmt.Sprintf(format, args...)
 	if runes := []rune(text); len(runes) > maxError {
@@ -45,12 +44,12 @@ func Fail(format string, args ...any) protocol.ToolResult {
 	return protocol.ErrorResult(text)
 }
 
-// NeedsResult is a call that only a scenario can answer.
+// NeedsResult returns the result of a call that only a scenario can answer.
 func NeedsResult(name, why string) protocol.ToolResult {
 	return Fail("%s %s. Give the call a result in the scenario: `result = \"…\"` on the tool call, or `[tool_execution.tools.%[1]s] result = \"…\"`.", name, why)
 }
 
-// Size words a number of bytes: 12KB, 1.5MB.
+// Size formats a number of bytes: 12KB, 1.5MB.
 func Size(n int) string {
 	f := float64(n) / 1024
 	if f < 1 {

@@ -7,20 +7,20 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// Schema describes one value of a tool's input. It is the source of both the
-// JSON schema shown to clients and the validation.
+// Schema describes one value of a tool's input. Both the JSON schema that clients
+// see and the validation are derived from it.
 type Schema struct {
-	Type  string // JSON type; "" = anything
-	Desc  string
-	Enum  []string
-	Items *Schema // of an array
-	Props []Prop  // of an object, in the order shown
-	Open  bool    // an object that may have other keys
-	Min   int     // least number of items or characters
-	Max   int     // most items or characters; 0 = no limit
-	From0 bool    // a number that is not below 0
-	URL   bool    // a text that is an address
-	Full  string  // what is said of a text that is empty and must not be; "" = it may be
+	Type         string // JSON type; "" = any
+	Desc         string
+	Enum         []string
+	Items        *Schema // of an array
+	Props        []Prop  // of an object, in the order shown
+	AllowsOthers bool    // an object that may have other keys
+	Min          int     // minimum number of items or characters
+	Max          int     // maximum number of items or characters; 0 = no limit
+	NonNegative  bool    // a number that must not be negative
+	URL          bool    // a string that must be a URL
+	EmptyMessage string  // message for an empty string; "" = it may be empty
 }
 
 // Prop is one key of an object.
@@ -30,40 +30,45 @@ type Prop struct {
 	Schema
 }
 
-// The short forms that definitions of tools are written with.
+// Constructors for tool definitions.
 
-// Object is an object with these keys and no others.
+// Object returns the schema of an object with these keys and no others.
 func Object(props ...Prop) Schema { return Schema{Type: "object", Props: props} }
 
-// Loose is an object with these keys, and perhaps others.
-func Loose(props ...Prop) Schema { return Schema{Type: "object", Props: props, Open: true} }
+// OpenObject returns the schema of an object with these keys and possibly others.
+func OpenObject(props ...Prop) Schema {
+	return Schema{Type: "object", Props: props, AllowsOthers: true}
+}
 
-// Filled is a text that may not be empty, and what is said of one that is.
-func Filled(desc, refusal string) Schema { return Schema{Type: "string", Desc: desc, Full: refusal} }
+// NonEmpty returns the schema of a string that must not be empty, with the message
+// for an empty one.
+func NonEmpty(desc, refusal string) Schema {
+	return Schema{Type: "string", Desc: desc, EmptyMessage: refusal}
+}
 
-// Req is a key that must be there.
+// Req returns a required key.
 func Req(name string, s Schema) Prop { return Prop{Name: name, Required: true, Schema: s} }
 
-// Opt is a key that may be there.
+// Opt returns an optional key.
 func Opt(name string, s Schema) Prop { return Prop{Name: name, Schema: s} }
 
-// Str is a text, or one of a few.
+// Str returns the schema of a string, or of an enumeration.
 func Str(desc string, enum ...string) Schema { return Schema{Type: "string", Desc: desc, Enum: enum} }
 
-// Num is a number.
+// Num returns the schema of a number.
 func Num(desc string) Schema { return Schema{Type: "number", Desc: desc} }
 
-// Integer is a number without a fraction.
+// Integer returns the schema of an integer.
 func Integer(desc string) Schema { return Schema{Type: "integer", Desc: desc} }
 
-// Boolean is true or false.
+// Boolean returns the schema of a boolean.
 func Boolean(desc string) Schema { return Schema{Type: "boolean", Desc: desc} }
 
-// List is an array of values of one kind.
+// List returns the schema of an array.
 func List(desc string, items Schema) Schema { return Schema{Type: "array", Desc: desc, Items: &items} }
 
-// AppendJSON writes the JSON schema with its keys in a stable order. It goes
-// without reflection because every run shows every tool, also the shortest.
+// AppendJSON writes the JSON schema with its keys in a stable order. It avoids
+// reflection, because every run lists all tools.
 func (s Schema) AppendJSON(b []byte) []byte {
 	start := append(b, '{')
 	b = start
@@ -101,7 +106,7 @@ func (s Schema) AppendJSON(b []byte) []byte {
 	}
 	bound("min"+unit, s.Min)
 	bound("max"+unit, s.Max)
-	if s.From0 {
+	if s.NonNegative {
 		key("minimum")
 		b = append(b, '0')
 	}
@@ -116,7 +121,7 @@ func (s Schema) AppendJSON(b []byte) []byte {
 			b = appendStrings(b, required)
 		}
 		key("additionalProperties")
-		b = strconv.AppendBool(b, s.Open)
+		b = strconv.AppendBool(b, s.AllowsOthers)
 	}
 	return append(b, '}')
 }

@@ -14,49 +14,49 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// Tool is one built-in tool, bound to the state that it works on.
+// Tool is one built-in tool, bound to its state.
 type Tool struct {
 	Name, Description string
 	ReadOnly          bool
 	Input             Schema
 	Run               Run
-	// Check finds out before permissions are asked whether a well-formed call
-	// is impossible; nil = never.
+	// Check finds out, before permissions are asked, whether a valid call is
+	// impossible; nil = no check.
 	Check Check
-	// Prepare changes an input before anybody sees it and reports whether it
-	// did; nil = never.
+	// Prepare changes an input before it is shown and reports whether it did; nil =
+	// no change.
 	Prepare func(*Keys) bool
-	// Alias gives keys that models like to write otherwise the names that the
-	// tool knows, and reports whether it did; note is said behind a good result.
-	// It is done before the input is checked, and the frame of the call does not
-	// show it. Nil = never.
+	// Alias renames alternative keys that models tend to use to the keys of the
+	// tool, and reports whether it did; note is appended to a successful result. It
+	// runs before the input is validated, and the shown call is unchanged. Nil = no
+	// aliases.
 	Alias func(*Keys) (note string, changed bool)
 }
 
 type (
-	// Run runs a call whose input is valid.
+	// Run runs a call with valid input.
 	Run func(context.Context, protocol.ToolUse) Result
-	// Check refuses an input; nil = it may go on.
+	// Check refuses an input; nil = accepted.
 	Check func(context.Context, json.RawMessage) *protocol.ToolResult
-	// Keys are the keys of an input, in their order.
+	// Keys are the keys of an input, in order.
 	Keys = ordered.Object
 )
 
-// Clock tells the time, and names what has no name.
+// Clock provides the time and ids.
 type Clock interface {
 	Now() time.Time
 	NewID() string
 }
 
-// Definition is the tool as a session tells of it.
+// Definition returns the tool as a session lists it.
 func (t Tool) Definition() protocol.Tool {
 	return protocol.Tool{
 		Name: t.Name, Description: t.Description, InputSchema: t.Input.AppendJSON(nil), ReadOnly: t.ReadOnly,
 	}
 }
 
-// Prepared is an input as Prepare leaves it. One that is no object stays as it
-// is.
+// Prepared returns an input changed by Prepare. An input that is not an object is
+// unchanged.
 func (t Tool) Prepared(input json.RawMessage) json.RawMessage {
 	if t.Prepare == nil {
 		return input
@@ -72,9 +72,9 @@ func (t Tool) Prepared(input json.RawMessage) json.RawMessage {
 	return out
 }
 
-// Known is an input with the names of keys that the tool knows, and what is said
-// of it behind a good result.
-func (t Tool) Known(input json.RawMessage) (known json.RawMessage, note string) {
+// WithAliases returns an input with the tool's own keys, and the note to append to a
+// successful result.
+func (t Tool) WithAliases(input json.RawMessage) (known json.RawMessage, note string) {
 	if t.Alias == nil {
 		return input, ""
 	}
@@ -93,8 +93,7 @@ func (t Tool) Known(input json.RawMessage) (known json.RawMessage, note string) 
 	return out, note
 }
 
-// Rename gives the key of a text that is not empty another name, where none
-// has it yet.
+// Rename renames a key with a non-empty string, if the new name is unused.
 func Rename(in *Keys, from, to string) bool {
 	if TextOf(in.Get(from)) == "" || !IsText(in.Get(from)) {
 		return false
@@ -102,17 +101,17 @@ func Rename(in *Keys, from, to string) bool {
 	return RenameAny(in, from, to)
 }
 
-// Drop takes keys out of an input, and tells whether there was any of them.
+// Drop removes keys from an input and reports whether there were any.
 func Drop(in *Keys, names ...string) bool {
 	before := len(*in)
 	*in = in.Without(names...)
 	return len(*in) != before
 }
 
-// IsText tells whether a value is a text.
+// IsText reports whether a value is a string.
 func IsText(raw json.RawMessage) bool { return ordered.TypeOf(raw) == "string" }
 
-// RenameAny is Rename for values of every kind.
+// RenameAny is Rename for values of any type.
 func RenameAny(in *Keys, from, to string) bool {
 	if in.Get(from) == nil || in.Get(to) != nil {
 		return false
@@ -125,14 +124,14 @@ func RenameAny(in *Keys, from, to string) bool {
 	return true
 }
 
-// Typed makes the Run of a tool from a function of its state and the decoded
+// TypedRun makes a Run function from a function of the tool's state and the decoded
 // input.
-func Typed[S, In any](state S, f func(context.Context, S, In) protocol.ToolResult) Run {
-	return Traced(state, func(ctx context.Context, state S, in In) Result { return Plain(f(ctx, state, in)) })
+func TypedRun[S, In any](state S, f func(context.Context, S, In) protocol.ToolResult) Run {
+	return TypedWithEvents(state, func(ctx context.Context, state S, in In) Result { return Plain(f(ctx, state, in)) })
 }
 
-// Traced is Typed for tools that show more than their result.
-func Traced[S, In any](state S, f func(context.Context, S, In) Result) Run {
+// TypedWithEvents is Typed for tools that return additional events.
+func TypedWithEvents[S, In any](state S, f func(context.Context, S, In) Result) Run {
 	return func(ctx context.Context, call protocol.ToolUse) Result {
 		in, err := Decode[In](call.Input)
 		if err != nil {
@@ -142,16 +141,16 @@ func Traced[S, In any](state S, f func(context.Context, S, In) Result) Run {
 	}
 }
 
-// Called is Typed for tools that have to know the call itself.
-func Called[S, In any](state S, f func(context.Context, S, protocol.ToolUse, In) protocol.ToolResult) Run {
+// TypedWithCall is Typed for tools that need the call itself.
+func TypedWithCall[S, In any](state S, f func(context.Context, S, protocol.ToolUse, In) protocol.ToolResult) Run {
 	return func(ctx context.Context, call protocol.ToolUse) Result {
-		return Typed(state, func(ctx context.Context, state S, in In) protocol.ToolResult { return f(ctx, state, call, in) })(ctx, call)
+		return TypedRun(state, func(ctx context.Context, state S, in In) protocol.ToolResult { return f(ctx, state, call, in) })(ctx, call)
 	}
 }
 
-// Checked makes the Check of a tool from a function of its state and the
-// decoded input. What cannot be decoded is for validation to tell.
-func Checked[S, In any](state S, f func(context.Context, S, In) *protocol.ToolResult) Check {
+// TypedCheck makes a Check function from a function of the tool's state and the
+// decoded input. Input that cannot be decoded is left to the validation.
+func TypedCheck[S, In any](state S, f func(context.Context, S, In) *protocol.ToolResult) Check {
 	return func(ctx context.Context, raw json.RawMessage) *protocol.ToolResult {
 		in, err := Decode[In](raw)
 		if err != nil {

@@ -14,8 +14,8 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// Validate returns the result for a bad input, nil for a good one. The model
-// reads sentences, hosts the list that the validator of the real CLI makes.
+// Validate returns the result for an invalid input, nil for a valid one. The model
+// reads sentences; hosts get the issues in the form of the real CLI's validator.
 func (s Schema) Validate(call protocol.ToolUse) *protocol.ToolResult {
 	raw := call.Input
 	if len(bytes.TrimSpace(raw)) == 0 {
@@ -27,7 +27,7 @@ func (s Schema) Validate(call protocol.ToolUse) *protocol.ToolResult {
 	return Invalid(call.Name, s.issues([]any{}, raw))
 }
 
-// issues finds what is wrong with a value; nil stands for one that is not there.
+// issues validates a value; nil = the value is missing.
 func (s Schema) issues(path []any, raw json.RawMessage) []Issue {
 	got, want := ordered.TypeOf(raw), s.Type
 	if want == "integer" {
@@ -41,9 +41,9 @@ func (s Schema) issues(path []any, raw json.RawMessage) []Issue {
 			Code: "invalid_value", Values: s.Enum, Path: path,
 			Message: `Invalid option: expected one of "` + strings.Join(s.Enum, `"|"`) + `"`,
 		}}
-	case s.Type == "integer" && !whole(raw):
+	case s.Type == "integer" && !isWhole(raw):
 		return []Issue{wrongType("int", "safeint", got, path)}
-	case got == "number" && s.From0 && strings.HasPrefix(string(bytes.TrimSpace(raw)), "-"):
+	case got == "number" && s.NonNegative && strings.HasPrefix(string(bytes.TrimSpace(raw)), "-"):
 		return []Issue{TooSmall("number", 0, path)}
 	case got == "string":
 		return s.textIssues(path, TextOf(raw))
@@ -55,7 +55,7 @@ func (s Schema) issues(path []any, raw json.RawMessage) []Issue {
 	return nil
 }
 
-func whole(raw json.RawMessage) bool {
+func isWhole(raw json.RawMessage) bool {
 	var f float64
 	return json.Unmarshal(raw, &f) == nil && f == math.Trunc(f)
 }
@@ -66,7 +66,7 @@ func (s Schema) itemIssues(path []any, raw json.RawMessage) []Issue {
 	var found []Issue
 	if s.Items != nil {
 		for i, item := range items {
-			found = append(found, s.Items.issues(at(path, i), item)...)
+			found = append(found, s.Items.issues(appendPath(path, i), item)...)
 		}
 	}
 	if len(items) < s.Min {
@@ -80,9 +80,9 @@ func (s Schema) itemIssues(path []any, raw json.RawMessage) []Issue {
 
 func (s Schema) textIssues(path []any, value string) []Issue {
 	var found []Issue
-	if s.Full != "" && value == "" {
+	if s.EmptyMessage != "" && value == "" {
 		empty := TooSmall("string", 1, path)
-		empty.Message = s.Full
+		empty.Message = s.EmptyMessage
 		return []Issue{empty}
 	}
 	if n := len(utf16.Encode([]rune(value))); n < s.Min {
@@ -91,13 +91,13 @@ func (s Schema) textIssues(path []any, value string) []Issue {
 		found = append(found, tooBig("string", s.Max, path))
 	}
 	if s.URL && !isURL(value) {
-		found = append(found, Issue{Format: "url", Code: "invalid_format", Path: path, Message: "Invalid URL", order: formatBehindCode})
+		found = append(found, Issue{Format: "url", Code: "invalid_format", Path: path, Message: "Invalid URL", order: formatAfterCode})
 	}
 	return found
 }
 
-// isURL tells whether a text is an address with a scheme, and with a host where
-// the web needs one.
+// isURL reports whether a text is a URL with a scheme, and with a host if the
+// scheme needs one.
 func isURL(s string) bool {
 	u, err := url.Parse(s)
 	return err == nil && u.Scheme != "" && (u.Host != "" || u.Scheme != "http" && u.Scheme != "https")
@@ -110,10 +110,10 @@ func (s Schema) propIssues(path []any, raw json.RawMessage) []Issue {
 	for _, p := range s.Props {
 		known[p.Name] = true
 		if v := value.Get(p.Name); v != nil || p.Required {
-			found = append(found, p.issues(at(path, p.Name), v)...)
+			found = append(found, p.issues(appendPath(path, p.Name), v)...)
 		}
 	}
-	if s.Type != "object" || s.Open {
+	if s.Type != "object" || s.AllowsOthers {
 		return found
 	}
 	var extra []string
@@ -134,4 +134,4 @@ func (s Schema) propIssues(path []any, raw json.RawMessage) []Issue {
 	})
 }
 
-func at(path []any, step any) []any { return append(slices.Clone(path), step) }
+func appendPath(path []any, step any) []any { return append(slices.Clone(path), step) }

@@ -24,7 +24,7 @@ func (f *Replay) Compose(now time.Time) *wire.Message {
 		case protocol.ToolUse:
 			m.Blocks = append(m.Blocks, f.completeCall(b, len(m.Blocks), key))
 		case protocol.ThinkingBlock:
-			m.Blocks = append(m.Blocks, scenarios.Signed(b))
+			m.Blocks = append(m.Blocks, scenarios.WithSignature(b))
 		default:
 			m.Blocks = append(m.Blocks, b)
 		}

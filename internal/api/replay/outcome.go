@@ -86,5 +86,5 @@ func (f *Replay) LastMessage() ([]history.Step, []history.ToolUse) {
 
 // Misses returns the expectations about results that the last group did not meet.
 func (f *Replay) Misses() []scenarios.ExpectationResult {
-	return f.final.engine.Misses()[len(f.beforeLast.engine.Misses()):]
+	return f.final.engine.UnmetResults()[len(f.beforeLast.engine.UnmetResults()):]
 }

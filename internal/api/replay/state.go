@@ -52,7 +52,7 @@ type MissingValue struct {
 // append adds a message of the scenario to the answer.
 func (a *answer) append(reply scenarios.Reply) {
 	a.blocks = append(a.blocks, reply.Blocks...)
-	a.stop, a.continues = reply.StopReason, reply.More
+	a.stop, a.continues = reply.StopReason, reply.HasMore
 	if a.stop == "end_turn" {
 		a.stop = ""
 	}

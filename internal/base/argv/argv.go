@@ -1,9 +1,11 @@
-// Package argv reads a command line the way commander.js does, because the CLI that is simulated is built on it and
-// clients match on its behaviour and its error texts: variadic options, optional values, clusters of short options, the
-// nearest-flag hint.
+// Package argv parses a command line the way commander.js does, because the
+// simulated CLI is built on it and clients match on its behaviour and error texts:
+// variadic options, optional values, clusters of short options, the hint with the
+// nearest flag.
 //
-// Invariant: the same options and words always give the same calls of Set, in the order of the words, and the same error
-// text. The package knows no option by name except -h/--help, reads nothing from the process and prints nothing.
+// The same options and words always give the same calls of Set, in the order of the
+// words, and the same error text. The package knows no option by name except
+// -h/--help, reads nothing from the process and prints nothing.
 package argv
 
 import (
@@ -14,7 +16,7 @@ import (
 	"strings"
 )
 
-// ErrStop is what an Option's Set returns to end parsing at once; Parse hands it through unchanged.
+// ErrStop ends parsing when an Option's Set returns it; Parse returns it unchanged.
 var ErrStop = errors.New("stop parsing")
 
 // Error is a usage error. Its text is complete, may have several lines, and ends without a newline.
@@ -24,19 +26,23 @@ func (e *Error) Error() string { return e.Text }
 
 // Option is one option of the command line.
 type Option struct {
-	// Flags is the option as help and error texts show it: "-r, --resume [value]". <x> is a required value, [x] an
-	// optional one, and a value that ends in "..." takes words up to the next option. No bracket: a switch.
+	// Flags is the option as help and error texts show it: "-r, --resume [value]".
+	// <x> is a required value, [x] an optional one, and a value that ends in "..."
+	// takes all words up to the next option. An option without brackets is a
+	// switch.
 	Flags string
 	// Choices are the values allowed; empty means any.
 	Choices []string
 	// Hidden options are never suggested.
 	Hidden bool
-	// Set receives each value, in order; "" for a switch and for an optional value that was left out. The text of an
-	// error that it returns completes "error: option '…' argument '…' is invalid. "; ErrStop ends parsing.
+	// Set receives each value, in order; "" for a switch and for an omitted
+	// optional value. The text of its error completes "error: option '…' argument
+	// '…' is invalid. "; ErrStop ends parsing.
 	Set func(value string) error
 }
 
-// Name is the first long spelling without its dashes ("allowedTools"), or the short one if there is no other.
+// Name returns the first long spelling without its dashes ("allowedTools"), or the
+// short one if there is no long one.
 func (o *Option) Name() string {
 	spec := parseFlags(o.Flags)
 	for _, s := range spec.spellings {
@@ -47,24 +53,26 @@ func (o *Option) Name() string {
 	return strings.TrimPrefix(spec.spellings[0], "-")
 }
 
-// Result is what a command line holds besides the values handed to Set.
+// Result is a parsed command line, apart from the values passed to Set.
 type Result struct {
-	Operands []string // the words that belong to no option, in order
+	Operands []string // words that belong to no option, in order
 	// Given holds the values of every option that occurred, in order, by its Name; "" where Set got "".
 	Given map[string][]string
 	Help  bool // -h or --help occurred
-	// Swallowed is the last word that a variadic option took although it stood alone.
-	Swallowed Swallowed
+	// Swallowed is the last plain word that a variadic option took as a value.
+	Swallowed VariadicWord
 }
 
-// Swallowed is a word that an option took which may have been meant for something else. Option is "" if there is none.
-type Swallowed struct {
+// VariadicWord is a word that became the value of an option although it may have been
+// meant as an operand. Option is "" if there was none.
+type VariadicWord struct {
 	Option, Word string
-	First        bool // it was the first of its option, which needs one
+	First        bool // it was the first value of its option, which needs one
 }
 
-// Parse reads args, which do not include the program's name. The first bad value or missing argument ends it; an unknown
-// option is reported only after all words were read, and not at all when help was asked for.
+// Parse parses args, which do not include the program's name. It stops at the first
+// bad value or missing argument. An unknown option is reported only after all words
+// were read, and not at all if help was requested.
 func Parse(options []Option, args []string) (Result, error) {
 	p := &parser{specs: make(map[string]*spec, 2*len(options)), words: args}
 	p.result.Given = make(map[string][]string)
@@ -76,7 +84,7 @@ func Parse(options []Option, args []string) (Result, error) {
 		}
 	}
 	for len(p.words) > 0 {
-		if err := p.word(p.shift()); err != nil {
+		if err := p.parseWord(p.shift()); err != nil {
 			return p.result, err
 		}
 	}
@@ -94,7 +102,7 @@ const (
 	optionalValue
 )
 
-// spec is an Option whose Flags have been read.
+// spec is an Option with parsed Flags.
 type spec struct {
 	option    *Option
 	spellings []string
@@ -120,7 +128,7 @@ func parseFlags(flags string) *spec {
 type parser struct {
 	specs    map[string]*spec
 	words    []string
-	variadic *spec // the option that takes further plain words
+	variadic *spec // the option that takes the following plain words
 	unknown  string
 	result   Result
 }
@@ -131,53 +139,54 @@ func (p *parser) shift() string {
 	return word
 }
 
-// maybeOption holds for every word that starts with a dash, except the dash alone.
-func maybeOption(word string) bool { return len(word) > 1 && word[0] == '-' }
+// hasDash reports whether a word starts with a dash and is longer than that.
+func hasDash(word string) bool { return len(word) > 1 && word[0] == '-' }
 
-func (p *parser) word(word string) error {
-	if word == "--" {
+func (p *parser) parseWord(parseWord string) error {
+	if parseWord == "--" {
 		p.result.Operands = append(p.result.Operands, p.words...)
 		p.words = nil
 		return nil
 	}
-	if p.variadic != nil && !maybeOption(word) {
-		p.swallow(p.variadic, word, false)
-		return p.set(p.variadic, word)
+	if p.variadic != nil && !hasDash(parseWord) {
+		p.addVariadic(p.variadic, parseWord, false)
+		return p.set(p.variadic, parseWord)
 	}
 	p.variadic = nil
 	switch {
-	case !maybeOption(word):
-		p.result.Operands = append(p.result.Operands, word)
+	case !hasDash(parseWord):
+		p.result.Operands = append(p.result.Operands, parseWord)
 		return nil
-	case p.specs[word] != nil:
-		return p.exact(p.specs[word])
-	case word == "-h" || word == "--help":
+	case p.specs[parseWord] != nil:
+		return p.parseOption(p.specs[parseWord])
+	case parseWord == "-h" || parseWord == "--help":
 		p.result.Help = true
 		return nil
 	}
-	if len(word) > 2 && word[1] != '-' {
-		if s := p.specs[word[:2]]; s != nil {
-			return p.cluster(s, word[2:])
+	if len(parseWord) > 2 && parseWord[1] != '-' {
+		if s := p.specs[parseWord[:2]]; s != nil {
+			return p.parseCluster(s, parseWord[2:])
 		}
 	}
-	if name, value, ok := strings.Cut(word, "="); ok {
+	if name, value, ok := strings.Cut(parseWord, "="); ok {
 		if s := p.specs[name]; s != nil && s.kind != noValue && strings.HasPrefix(name, "--") {
 			return p.set(s, value)
 		}
 	}
-	p.unknown = cmp.Or(p.unknown, word)
+	p.unknown = cmp.Or(p.unknown, parseWord)
 	return nil
 }
 
-// exact handles an option that is a word of its own. A required value is the next word whatever it looks like.
-func (p *parser) exact(s *spec) error {
+// parseOption handles a word that is exactly an option. A required value is the next
+// word, even if it starts with a dash.
+func (p *parser) parseOption(s *spec) error {
 	value := ""
 	switch {
 	case s.kind == requiredValue && len(p.words) == 0:
 		return &Error{Text: fmt.Sprintf("error: option '%s' argument missing", s.option.Flags)}
-	case s.kind == requiredValue, s.kind == optionalValue && len(p.words) > 0 && !maybeOption(p.words[0]):
+	case s.kind == requiredValue, s.kind == optionalValue && len(p.words) > 0 && !hasDash(p.words[0]):
 		value = p.shift()
-		p.swallow(s, value, true)
+		p.addVariadic(s, value, true)
 	}
 	if s.variadic {
 		p.variadic = s
@@ -185,8 +194,8 @@ func (p *parser) exact(s *spec) error {
 	return p.set(s, value)
 }
 
-// cluster handles "-pc" and "-rVALUE": rest is what follows the first letter.
-func (p *parser) cluster(s *spec, rest string) error {
+// parseCluster handles "-pc" and "-rVALUE"; rest is the text after the first letter.
+func (p *parser) parseCluster(s *spec, rest string) error {
 	if s.kind != noValue {
 		return p.set(s, rest)
 	}
@@ -194,9 +203,9 @@ func (p *parser) cluster(s *spec, rest string) error {
 	return p.set(s, "")
 }
 
-func (p *parser) swallow(s *spec, word string, first bool) {
+func (p *parser) addVariadic(s *spec, word string, first bool) {
 	if s.variadic {
-		p.result.Swallowed = Swallowed{Option: "--" + s.option.Name(), Word: word, First: first}
+		p.result.Swallowed = VariadicWord{Option: "--" + s.option.Name(), Word: word, First: first}
 	}
 }
 

@@ -5,8 +5,9 @@ import (
 	"strings"
 )
 
-// suggest gives the second line of an unknown-option error, with its leading newline, or "" when nothing is near. The
-// measure is commander's: at most three edits, more than 40 % alike, the nearest ones only, sorted.
+// suggest returns the second line of an unknown-option error, with its leading
+// newline, or "" if no option is similar. The measure is commander's: at most three
+// edits, more than 40 % alike, only the nearest ones, sorted.
 func suggest(word string, options []Option) string {
 	bare, long := strings.CutPrefix(word, "--")
 	if !long {
@@ -39,8 +40,9 @@ func suggest(word string, options []Option) string {
 	}
 }
 
-// suggestible lists the long names that may be suggested, without dashes. Of an option with two long spellings
-// commander takes the first for the short one and knows only the second as long.
+// suggestible lists the long names that may be suggested, without dashes. If an
+// option has two long spellings, commander treats the first as the short one and
+// only the second as long.
 func suggestible(options []Option) []string {
 	names := []string{"help"}
 	for i := range options {
@@ -53,8 +55,9 @@ func suggestible(options []Option) []string {
 	return names
 }
 
-// editDistance is the number of insertions, deletions, replacements and swaps of neighbours between two ASCII words. Words
-// whose lengths differ by more than three count as wholly different.
+// editDistance returns the number of insertions, deletions, replacements and swaps
+// of neighbours between two ASCII words. Words whose lengths differ by more than
+// three count as completely different.
 func editDistance(a, b string) int {
 	if len(a)-len(b) > 3 || len(b)-len(a) > 3 {
 		return max(len(a), len(b))

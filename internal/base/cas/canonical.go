@@ -16,9 +16,9 @@ import (
 // maxDepth bounds the nesting of a JSON value.
 const maxDepth = 1000
 
-// Canonical rewrites one JSON value without white space, with sorted keys (of
-// equal keys the last counts) and without escaping more than JSON asks for.
-// Numbers keep their digits. The result shares nothing with data.
+// Canonical rewrites one JSON value without white space, with sorted keys (of equal
+// keys the last counts) and with as few escapes as JSON allows. Numbers keep their
+// digits. The result shares no memory with data.
 func Canonical(data []byte) ([]byte, error) {
 	dec := json.NewDecoder(bytes.NewReader(data))
 	dec.UseNumber()
@@ -53,8 +53,8 @@ func tooDeep(v any, left int) bool {
 	return left < 0
 }
 
-// PutJSON keeps a JSON value in canonical form and returns its CID and that
-// form. A value over the store's limit is a *TooLargeError beside both.
+// PutJSON stores a JSON value in canonical form and returns its CID and that form.
+// For a value over the store's limit it also returns a *TooLargeError.
 func (s *Store) PutJSON(data []byte) (cid string, canonical []byte, err error) {
 	canonical, err = Canonical(data)
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"sync"
 )
 
-// Options bound a store. The zero value has the defaults.
+// Options limit a store. Zero values select the defaults.
 type Options struct {
 	MaxBytes int64 // of all values together, see Stats.Bytes; the newest value is kept even if it alone is larger; 0 = 16 MiB
 	MaxValue int64 // of one value; 0 = 64 MiB
@@ -22,21 +22,21 @@ type Options struct {
 const (
 	defaultMaxBytes = 16 << 20
 	defaultMaxValue = 64 << 20
-	// valueOverhead is what a kept value costs beside its bytes: its CID, the list
-	// element and the map entry. Many small values are bounded by it.
+	// valueOverhead is the memory of a stored value in addition to its bytes: the
+	// CID, the list element and the map entry. It bounds the number of small
+	// values.
 	valueOverhead = 512
 )
 
-// TooLargeError is a value over the limit of the store; it was not kept.
+// TooLargeError reports a value over the limit of the store; it was not stored.
 type TooLargeError struct{ Size, Limit int64 }
 
 func (e *TooLargeError) Error() string {
 	return fmt.Sprintf("value of %d bytes is over the limit of %d", e.Size, e.Limit)
 }
 
-// Store keeps values in memory. When it is full the values not used for the
-// longest time are dropped and counted. All methods may be called from many
-// goroutines.
+// Store keeps values in memory. When it is full, the least recently used values are
+// dropped and counted. All methods may be called from many goroutines.
 type Store struct {
 	o Options
 
@@ -63,7 +63,7 @@ func New(o Options) *Store {
 	return &Store{o: o, byCID: map[string]*list.Element{}, used: list.New()}
 }
 
-// CID names data by its content: 128 hexadecimal digits.
+// CID returns the id of data: 128 hexadecimal digits.
 func CID(data []byte) string {
 	sum := sha512.Sum512(data)
 	return hex.EncodeToString(sum[:])
@@ -82,8 +82,8 @@ func IsCID(s string) bool {
 	return true
 }
 
-// Put keeps data, which must not be changed any more, and returns its CID. The
-// error is a *TooLargeError; the CID is right even then.
+// Put stores data, which must not be modified afterwards, and returns its CID. The
+// error is a *TooLargeError; the CID is valid even then.
 func (s *Store) Put(data []byte) (string, error) {
 	cid := CID(data)
 	if size := int64(len(data)); size > s.o.MaxValue {
@@ -125,14 +125,14 @@ func (s *Store) Get(cid string) (data []byte, ok bool) {
 	return v.data, true
 }
 
-// Stats is how much a store holds.
+// Stats describes the content of a store.
 type Stats struct {
 	Values  int   `json:"values"`
-	Bytes   int64 `json:"bytes"`   // of the values and of what keeping them costs
-	Dropped int   `json:"dropped"` // values given up for room
+	Bytes   int64 `json:"bytes"`   // of the values and of the overhead
+	Dropped int   `json:"dropped"` // values dropped to free space
 }
 
-// Stats tells how much the store holds now.
+// Stats returns the current state of the store.
 func (s *Store) Stats() Stats {
 	s.mu.Lock()
 	defer s.mu.Unlock()

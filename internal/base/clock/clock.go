@@ -16,12 +16,12 @@ import (
 	"github.com/google/uuid"
 )
 
-// Options says where time and chance come from. The zero value needs Now and
+// Options select the sources of time and randomness. The zero value needs Now and
 // NewID.
 type Options struct {
-	Seed  *int64     // nil = ids from NewID, no seeded chance
-	Salt  string     // mixed into the seed: what makes a resumed run differ from its first part
-	Start *time.Time // nil = Now; with a seed, time stands still from here on
+	Seed  *int64     // nil = ids from NewID, no seeded randomness
+	Salt  string     // mixed into the seed, so that a resumed run differs from its first part
+	Start *time.Time // nil = Now; with a seed, time is frozen at this value
 
 	Now   func() time.Time
 	NewID func() string
@@ -33,7 +33,7 @@ type Source struct {
 
 	mu     sync.Mutex
 	rand   *rand.Rand    // nil = not seeded
-	offset time.Duration // how far a standing clock was moved; or Start minus the real start
+	offset time.Duration // how far a frozen clock was moved; otherwise Start minus the real start
 }
 
 // New makes a source.
@@ -42,15 +42,15 @@ func New(o Options) *Source {
 	if o.Seed != nil {
 		s.rand = rand.New(rand.NewChaCha8(key(*o.Seed, o.Salt)))
 	}
-	if o.Start != nil && !s.still() {
+	if o.Start != nil && !s.frozen() {
 		s.offset = o.Start.Sub(o.Now())
 	}
 	return s
 }
 
-// Again begins the ids of a seeded source anew, as those of its n-th run: the
-// first has those of the seed alone.
-func (s *Source) Again(n int) {
+// SelectRun restarts the ids of a seeded source as those of its n-th run; the first
+// run uses the seed alone.
+func (s *Source) SelectRun(n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.o.Seed != nil {
@@ -70,26 +70,26 @@ func key(seed int64, salt string) [32]byte {
 	return k
 }
 
-// Repeatable tells whether two runs see the same ids and times.
-func (s *Source) Repeatable() bool { return s.still() }
+// Repeatable reports whether two runs see the same ids and times.
+func (s *Source) Repeatable() bool { return s.frozen() }
 
-func (s *Source) still() bool { return s.o.Seed != nil && s.o.Start != nil }
+func (s *Source) frozen() bool { return s.o.Seed != nil && s.o.Start != nil }
 
-// Now is the run's time.
+// Now returns the time of the run.
 func (s *Source) Now() time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.still() {
+	if s.frozen() {
 		return s.o.Start.Add(s.offset)
 	}
 	return s.o.Now().Add(s.offset)
 }
 
-// Sleep really waits, and moves a standing clock by d. It returns early with
-// the ctx's error.
+// Sleep waits in real time and advances a frozen clock by d. If ctx ends first, it
+// returns the error of ctx.
 func (s *Source) Sleep(ctx context.Context, d time.Duration) error {
 	err := Sleep(ctx, d)
-	if err == nil && d > 0 && s.still() {
+	if err == nil && d > 0 && s.frozen() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.offset += d
@@ -97,7 +97,7 @@ func (s *Source) Sleep(ctx context.Context, d time.Duration) error {
 	return err
 }
 
-// Sleep waits for d or until ctx ends, whose error it then returns.
+// Sleep waits for d. If ctx ends first, it returns the error of ctx.
 func Sleep(ctx context.Context, d time.Duration) error {
 	if d <= 0 {
 		return ctx.Err()
@@ -110,7 +110,7 @@ func Sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// NewID is a version 4 UUID.
+// NewID returns a version 4 UUID.
 func (s *Source) NewID() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -124,7 +124,7 @@ func (s *Source) NewID() string {
 	return id.String()
 }
 
-// Rand is a source of chance of its own: seeded when the run is, nil when not.
+// Rand returns a new random source, seeded like the run; nil = the run has no seed.
 func (s *Source) Rand() *rand.Rand {
 	if s.o.Seed == nil {
 		return nil

@@ -10,53 +10,52 @@ import (
 	"strings"
 )
 
-// Binder is implemented by pointers to types that have more than one form in a
-// file; see [Binding] for what it can do.
+// Binder is implemented by pointers to types that have several forms in a file; see
+// [Binding] for its methods.
 type Binder interface {
 	BindValue(v Value, b *Binding)
 }
 
-// Binding is one run of [Bind]. It collects what is wrong.
+// Binding is one run of [Bind]. It collects the problems.
 type Binding struct {
 	ix    *Index
 	list  List
-	plans map[reflect.Type]*structInfo
-	top   *structInfo // of the whole file; nil = not known yet
+	cache map[reflect.Type]*structFields
+	top   *structFields // of the whole file; nil = not known yet
 }
 
-// Bind decodes a generic tree, as a TOML or JSON parser gives it, into the
-// struct target points to and returns everything that is wrong with it, at the
-// positions that ix knows. Fields take part by a tag
+// Bind decodes a generic tree, as a TOML or JSON parser returns it, into the struct
+// that target points to. It returns every problem, with the positions that ix
+// knows. Struct tags select the fields
 //
 //	toml:"name"              the key; "-" or no tag = not in the file
 //	toml:"name,required"     the key must be there
 //	enum:"a,b"               the strings allowed
 //	min:"0" max:"1"          bounds of a number
-//	empty:"no"               a string must have something in it
 //
-// Fields of embedded structs take part as if they stood in the outer one; a
-// struct has at most 64 keys.
-// Keys without a field are errors. Strings, booleans, numbers, pointers,
-// slices, string-keyed maps, structs, any, [json.RawMessage] (keys in file
-// order), [Value] and types with [Binder] can be targets. A value that is
-// wrong leaves its field as it was.
+// empty:"no"               the string must not be empty
+//
+// Fields of embedded structs belong to the outer struct; a struct has at most 64
+// keys. Keys without a field are errors. Targets can be strings, booleans, numbers,
+// pointers, slices, string-keyed maps, structs, any, [json.RawMessage] (keys in
+// file order), [Value] and types with [Binder]. A wrong value leaves its field
+// unchanged.
 func Bind(tree map[string]any, target any, ix *Index) List {
-	b := &Binding{ix: ix, plans: map[reflect.Type]*structInfo{}}
+	b := &Binding{ix: ix, cache: map[reflect.Type]*structFields{}}
 	b.Into(fromAny(tree, ix.root), target)
 	return b.list
 }
 
-// Bind decodes the file as the index read it; use it only when [Index.Doubt]
-// is nil.
+// Bind decodes the file from the index; use it only if [Index.FirstProblem] returns nil.
 func (ix *Index) Bind(target any) List {
-	b := &Binding{ix: ix, plans: map[reflect.Type]*structInfo{}}
+	b := &Binding{ix: ix, cache: map[reflect.Type]*structFields{}}
 	b.Into(ix.root, target)
 	return b.list
 }
 
-// Into binds v to what target points to, as [Bind] does for fields. Inside
-// BindValue, target must be of another type than the receiver. It tells whether
-// nothing was wrong.
+// Into binds v to the value that target points to, as [Bind] does for fields.
+// Inside BindValue, target must not have the type of the receiver. It reports
+// whether there was no problem.
 func (b *Binding) Into(v Value, target any) bool {
 	before := len(b.list)
 	b.bind(v, reflect.ValueOf(target).Elem(), "")
@@ -68,7 +67,7 @@ func (b *Binding) Errorf(v Value, format string, args ...any) {
 	b.report(int(v.off), "", format, args...)
 }
 
-// Hintf reports a problem with v and says what to do about it.
+// Hintf reports a problem with v and a hint that says what to do.
 func (b *Binding) Hintf(v Value, hint, format string, args ...any) {
 	b.report(int(v.off), hint, format, args...)
 }
@@ -84,7 +83,7 @@ func (b *Binding) report(off int, hint, format string, args ...any) {
 	b.list = append(b.list, d)
 }
 
-// bind stores v in dst. key names the field in messages; "" = unknown.
+// bind stores v in dst. key is the name of the field in messages; "" = unknown.
 func (b *Binding) bind(v Value, dst reflect.Value, key string) {
 	if dst.CanAddr() && dst.Kind() != reflect.Pointer {
 		switch t := dst.Addr().Interface().(type) {
@@ -165,7 +164,7 @@ func (b *Binding) structure(v Value, dst reflect.Value, key string) {
 		b.wrongType(v, key, "a table")
 		return
 	}
-	p := b.plan(dst.Type())
+	p := b.structFieldsOf(dst.Type())
 	if b.top == nil {
 		b.top = p
 	}
@@ -174,7 +173,7 @@ func (b *Binding) structure(v Value, dst reflect.Value, key string) {
 		f := &v.table.fields[i]
 		n := p.find(f.Key)
 		if n < 0 {
-			b.unknown(f, p)
+			b.unknownKey(f, p)
 			continue
 		}
 		seen |= 1 << n
@@ -196,7 +195,7 @@ func (b *Binding) field(v Value, dst reflect.Value, f *field) {
 	if f.enum != nil && v.Kind == String {
 		b.checkEnum(v, f)
 	}
-	if f.filled && v.Kind == String && v.Text == "" {
+	if f.nonEmpty && v.Kind == String && v.Text == "" {
 		b.report(int(v.off), "", "`%s` must not be empty", f.name)
 	}
 	if (f.min != nil || f.max != nil) && (v.Kind == Int || v.Kind == Float) {
@@ -208,7 +207,7 @@ func (b *Binding) checkEnum(v Value, f *field) {
 	if slices.Contains(f.enum, v.Text) {
 		return
 	}
-	b.report(int(v.off), MeantHint(v.Text, f.enum), "`%s` cannot be %q: expected one of %s", f.name, v.Text, strings.Join(f.enum, ", "))
+	b.report(int(v.off), DidYouMean(v.Text, f.enum), "`%s` cannot be %q: expected one of %s", f.name, v.Text, strings.Join(f.enum, ", "))
 }
 
 func (b *Binding) checkRange(v Value, f *field) {
@@ -225,12 +224,12 @@ func (b *Binding) checkRange(v Value, f *field) {
 
 func plainNumber(n float64) string { return strconv.FormatFloat(n, 'f', -1, 64) }
 
-func (b *Binding) unknown(f *Field, p *structInfo) {
+func (b *Binding) unknownKey(f *Field, p *structFields) {
 	names := make([]string, len(p.fields))
 	for i := range p.fields {
 		names[i] = p.fields[i].name
 	}
-	hint := MeantHint(f.Key, names)
+	hint := DidYouMean(f.Key, names)
 	if p != b.top && b.top.find(f.Key) >= 0 {
 		hint = "if it is meant for the whole file, write it above the first [table]"
 	}
@@ -240,20 +239,20 @@ func (b *Binding) unknown(f *Field, p *structInfo) {
 	b.report(int(f.off), hint, "unknown key `%s`", f.Key)
 }
 
-// MeantHint is "did you mean `x`?" for the candidate nearest to name; "" when
-// none is near.
-func MeantHint(name string, candidates []string) string {
+// DidYouMean returns "did you mean `x`?" for the candidate nearest to name; "" if no
+// candidate is similar.
+func DidYouMean(name string, candidates []string) string {
 	if near := Nearest(name, candidates); near != "" {
 		return "did you mean `" + near + "`?"
 	}
 	return ""
 }
 
-// NameHint is [MeantHint], or else the candidates where they are few; "" for no
-// name.
+// NameHint returns [DidYouMean], or lists the candidates if they are few; "" for an
+// empty name.
 func NameHint(name string, candidates []string) string {
 	const few = 30
-	if hint := MeantHint(name, candidates); hint != "" || name == "" || len(candidates) == 0 || len(candidates) > few {
+	if hint := DidYouMean(name, candidates); hint != "" || name == "" || len(candidates) == 0 || len(candidates) > few {
 		return hint
 	}
 	return "known names here: " + strings.Join(candidates, ", ")
@@ -310,19 +309,19 @@ func (b *Binding) wrongType(v Value, key, want string) {
 	b.report(int(v.off), "", "%smust be %s, not %s", name, want, got)
 }
 
-// structInfo is what Bind needs to know of a struct type.
-type structInfo struct{ fields []field }
+// structFields describes the fields of a struct type.
+type structFields struct{ fields []field }
 
 type field struct {
 	name     string
 	index    []int
 	required bool
-	filled   bool // the string is not empty
+	nonEmpty bool // the string must not be empty
 	enum     []string
 	min, max *float64
 }
 
-func (p *structInfo) find(key string) int {
+func (p *structFields) find(key string) int {
 	for i := range p.fields {
 		if p.fields[i].name == key {
 			return i
@@ -331,11 +330,11 @@ func (p *structInfo) find(key string) int {
 	return -1
 }
 
-func (b *Binding) plan(t reflect.Type) *structInfo {
-	if p, ok := b.plans[t]; ok {
+func (b *Binding) structFieldsOf(t reflect.Type) *structFields {
+	if p, ok := b.cache[t]; ok {
 		return p
 	}
-	p := &structInfo{}
+	p := &structFields{}
 	for _, sf := range reflect.VisibleFields(t) {
 		name, opts, _ := strings.Cut(sf.Tag.Get("toml"), ",")
 		if name == "" || name == "-" {
@@ -345,15 +344,15 @@ func (b *Binding) plan(t reflect.Type) *structInfo {
 		if e := sf.Tag.Get("enum"); e != "" {
 			f.enum = strings.Split(e, ",")
 		}
-		f.filled = sf.Tag.Get("empty") == "no"
-		f.min, f.max = bound(sf.Tag.Get("min")), bound(sf.Tag.Get("max"))
+		f.nonEmpty = sf.Tag.Get("empty") == "no"
+		f.min, f.max = parseBound(sf.Tag.Get("min")), parseBound(sf.Tag.Get("max"))
 		p.fields = append(p.fields, f)
 	}
-	b.plans[t] = p
+	b.cache[t] = p
 	return p
 }
 
-func bound(tag string) *float64 {
+func parseBound(tag string) *float64 {
 	if tag == "" {
 		return nil
 	}

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Position is a place in a file. Line and Col are 1-based, Col counts
+// Position is a position in a file. Line and Col are 1-based; Col counts
 // characters; Line 0 = unknown.
 type Position struct {
 	File string `json:"file,omitempty"`
@@ -15,7 +15,7 @@ type Position struct {
 	Col  int    `json:"column,omitempty"`
 }
 
-// String is "FILE:LINE:COL", without the parts that are not known.
+// String returns "FILE:LINE:COL", without the unknown parts.
 func (p Position) String() string {
 	switch {
 	case p.Line == 0:
@@ -26,16 +26,16 @@ func (p Position) String() string {
 	return fmt.Sprintf("%s:%d:%d", p.File, p.Line, p.Col)
 }
 
-// Diagnostic is one problem of a file.
+// Diagnostic is one problem in a file.
 type Diagnostic struct {
 	Pos     Position `json:"position"`
 	Message string   `json:"message"`
-	Hint    string   `json:"hint,omitempty"`   // what to do about it; "" = none
-	Source  string   `json:"source,omitempty"` // text of the line, without its end
+	Hint    string   `json:"hint,omitempty"`   // what to do about it; "" = no hint
+	Source  string   `json:"source,omitempty"` // the text of the line, without its end
 	Warning bool     `json:"warning,omitempty"`
 }
 
-// String is "FILE:LINE:COL: message", on one line.
+// String returns "FILE:LINE:COL: message", on one line.
 func (d Diagnostic) String() string {
 	msg := d.Message
 	if d.Warning {
@@ -47,11 +47,11 @@ func (d Diagnostic) String() string {
 	return msg
 }
 
-// List is all that is to be said about some files. As an error its text is
-// one line a diagnostic; [Render] shows more.
+// List holds the diagnostics of some files. As an error, its text has one line per
+// diagnostic; [Render] shows more.
 type List []Diagnostic //nolint:errname // it is a list first; diag.List reads better than diag.ListError
 
-// Error joins the diagnostics, one a line.
+// Error joins the diagnostics, one per line.
 func (l List) Error() string {
 	lines := make([]string, len(l))
 	for i, d := range l {
@@ -60,7 +60,7 @@ func (l List) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// Err is the list as an error; nil when it holds nothing but warnings.
+// Err returns the list as an error; nil if it holds only warnings.
 func (l List) Err() error {
 	for _, d := range l {
 		if !d.Warning {
@@ -70,8 +70,8 @@ func (l List) Err() error {
 	return nil
 }
 
-// Sort puts the diagnostics of each file in the order of their places; files
-// stay in the order in which they first occur.
+// Sort sorts the diagnostics of each file by position; files stay in the order of
+// their first diagnostic.
 func (l List) Sort() {
 	files := map[string]int{}
 	for _, d := range l {

@@ -35,7 +35,7 @@ pattern.type = "x"
 
 func TestIndexPos(t *testing.T) {
 	ix := IndexTOML("f.toml", []byte(source[:len(source)-len("\"#\" = 'it''s'\n")]))
-	if d := ix.Doubt(); d != nil {
+	if d := ix.FirstProblem(); d != nil {
 		t.Fatal(d)
 	}
 	for _, tt := range []struct {
@@ -81,9 +81,9 @@ func TestIndexPos(t *testing.T) {
 
 // What is not certainly valid is doubted at its place, and later keys are
 // indexed all the same.
-func TestDoubt(t *testing.T) {
+func TestFirstProblem(t *testing.T) {
 	ix := IndexTOML("f.toml", []byte(source+"after = 1\n"))
-	if d := ix.Doubt(); d == nil || d.String() != "f.toml:23:11: expected the end of the line" {
+	if d := ix.FirstProblem(); d == nil || d.String() != "f.toml:23:11: expected the end of the line" {
 		t.Error(d)
 	}
 	if got := ix.Pos(Path{"other", "table", "after"}); got.Line != 24 {
@@ -104,7 +104,7 @@ func TestDoubt(t *testing.T) {
 		"a=[]\n[[a]]":       "2:3: key `a` is already defined, and not as an array of tables",
 		"a = \xff":          "1:1: the file is not valid UTF-8",
 	} {
-		d := IndexTOML("", []byte(src)).Doubt()
+		d := IndexTOML("", []byte(src)).FirstProblem()
 		if d == nil {
 			t.Errorf("%q is not doubted", src)
 			continue
@@ -118,7 +118,7 @@ func TestDoubt(t *testing.T) {
 
 func TestIndexJSON(t *testing.T) {
 	ix := IndexJSON("f.json", []byte("{\n \"a\": [ {\"é\": 1, \"b\": null} ],\n \"c\\n\": -1.5e3\n}"))
-	if d := ix.Doubt(); d != nil {
+	if d := ix.FirstProblem(); d != nil {
 		t.Fatal(d)
 	}
 	for _, tt := range []struct {
@@ -151,7 +151,7 @@ func TestIndexJSON(t *testing.T) {
 		`{"a" 1}`:           "f:1:6: expected `:` after the key",
 		`{"a": [1 2]}`:      "f:1:10: expected `,` or `]`",
 	} {
-		d := IndexJSON("f", []byte(src)).Doubt()
+		d := IndexJSON("f", []byte(src)).FirstProblem()
 		if d == nil || d.String() != want {
 			t.Errorf("%q: %v, want %s", src, d, want)
 		}
@@ -200,7 +200,7 @@ func (e *either) BindValue(v Value, b *Binding) {
 func bindBoth(t *testing.T, src string) (target, List) {
 	t.Helper()
 	ix := IndexTOML("f", []byte(src))
-	if d := ix.Doubt(); d != nil {
+	if d := ix.FirstProblem(); d != nil {
 		t.Fatal(d)
 	}
 	var direct, tree target
@@ -347,7 +347,7 @@ func FuzzIndex(f *testing.F) {
 		}
 		var dst target
 		Render(&bytes.Buffer{}, ix.Bind(&dst))
-		if raw := ix.Root().AppendJSON(nil); !json.Valid(raw) && ix.Doubt() == nil {
+		if raw := ix.Root().AppendJSON(nil); !json.Valid(raw) && ix.FirstProblem() == nil {
 			t.Errorf("not JSON: %s", raw)
 		}
 	})

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// fromAny makes a Value of a generic tree. Places and the order of keys come
-// from like, the same value as the index knows it, where it has them.
+// fromAny converts a generic tree to a Value. Positions and the order of keys come
+// from like, the same value in the index, where available.
 func fromAny(x any, like Value) Value {
 	v := Value{off: like.off}
 	switch t := x.(type) {
@@ -97,8 +97,8 @@ func formatFloat(f float64) string {
 	return strconv.FormatFloat(f, 'g', -1, 64)
 }
 
-// AppendJSON appends the value as compact JSON: keys in file order, integers
-// as they are written, date-times as strings.
+// AppendJSON appends the value as compact JSON: keys in file order, integers as
+// written, date-times as strings.
 func (v Value) AppendJSON(dst []byte) []byte {
 	switch v.Kind {
 	case Int:
@@ -137,7 +137,7 @@ func (v Value) AppendJSON(dst []byte) []byte {
 	}
 }
 
-// appendFloat writes a float; JSON has no infinities, they become null.
+// appendFloat writes a float; infinities, which JSON does not have, become null.
 func appendFloat(dst []byte, text string) []byte {
 	if json.Valid([]byte(text)) {
 		return append(dst, text...)

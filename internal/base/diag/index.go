@@ -8,10 +8,10 @@ import (
 	"unicode/utf8"
 )
 
-// Path leads to a value: string keys of tables and int indexes of arrays.
+// Path is the path of a value: string keys of tables and int indexes of arrays.
 type Path []any
 
-// String writes the path as people do: responses[2].pattern.type.
+// String formats the path for display: responses[2].pattern.type.
 func (p Path) String() string {
 	var b strings.Builder
 	for _, step := range p {
@@ -28,8 +28,8 @@ func (p Path) String() string {
 	return b.String()
 }
 
-// Index knows where every key and value of a file stands. It may be used by
-// many goroutines.
+// Index holds the position of every key and value of a file. It may be used by many
+// goroutines.
 type Index struct {
 	file    string
 	src     string
@@ -40,18 +40,18 @@ type Index struct {
 	lines []int32 // offset of the beginning of each line; see starts
 }
 
-// problem is the first thing a scanner could not read with certainty.
+// problem is the first text that a scanner could not read with certainty.
 type problem struct {
 	off     int
 	message string
-	final   bool // no parser is to be asked
+	refused bool // the file is refused without asking the format's parser
 }
 
 func newIndex(file string, src []byte) *Index {
 	return &Index{file: file, src: string(src)}
 }
 
-// starts returns where each line begins. Most files are never asked.
+// starts returns the offsets of the lines, computed when first needed.
 func (ix *Index) starts() []int32 {
 	ix.once.Do(func() {
 		ix.lines = make([]int32, 1, 1+strings.Count(ix.src, "\n"))
@@ -67,19 +67,19 @@ func (ix *Index) starts() []int32 {
 	return ix.lines
 }
 
-// IndexTOML scans TOML source. It never fails: what it cannot read it skips,
-// and [Index.Doubt] tells.
+// IndexTOML scans TOML source. It never fails: it skips what it cannot read, and
+// [Index.FirstProblem] reports that.
 func IndexTOML(file string, src []byte) *Index {
 	ix := newIndex(file, src)
 	s := &tomlScanner{scanner: scanner{src: ix.src}, root: &table{header: true}}
 	s.scan()
-	s.suspect()
+	s.refuseDeep()
 	ix.root, ix.problem = Value{Kind: Table, table: s.root}, s.problem
 	return ix
 }
 
-// IndexJSON scans JSON source. It never fails: what follows the first error is
-// not indexed, and [Index.Doubt] tells.
+// IndexJSON scans JSON source. It never fails: text after the first error is not
+// indexed, and [Index.FirstProblem] reports that.
 func IndexJSON(file string, src []byte) *Index {
 	ix := newIndex(file, src)
 	s := &jsonScanner{scanner: scanner{src: ix.src}}
@@ -88,15 +88,15 @@ func IndexJSON(file string, src []byte) *Index {
 	return ix
 }
 
-// Text is the source.
+// Text returns the source.
 func (ix *Index) Text() string { return ix.src }
 
-// Root is the whole file as one table.
+// Root returns the whole file as one table.
 func (ix *Index) Root() Value { return ix.root }
 
-// Doubt returns the first place that was not read with certainty: the parser
-// of the format has to judge it. Nil = the whole file was read and is valid.
-func (ix *Index) Doubt() *Diagnostic {
+// FirstProblem returns the first position that was not read with certainty, so that the
+// format's own parser must judge it. Nil = the whole file was read and is valid.
+func (ix *Index) FirstProblem() *Diagnostic {
 	if ix.problem == nil {
 		return nil
 	}
@@ -105,20 +105,20 @@ func (ix *Index) Doubt() *Diagnostic {
 	return &d
 }
 
-// Refused tells that the doubt is not for the parser of the format to judge: the
-// file asks for too much.
-func (ix *Index) Refused() bool { return ix.problem != nil && ix.problem.final }
+// Refused reports that the file exceeds a limit, so that it must not be given to
+// the format's parser.
+func (ix *Index) Refused() bool { return ix.problem != nil && ix.problem.refused }
 
-// Pos returns where path stands: a key for the fields of tables, the value for
-// elements of arrays (an element of [[a]] stands at its header). A path that
-// the file does not have gives its nearest known parent.
+// Pos returns the position of path: that of the key for fields of tables, that of
+// the value for elements of arrays (that of the header for [[a]]). For a path that
+// the file does not have, it returns the position of the nearest parent.
 func (ix *Index) Pos(path Path) Position {
 	off, _, _ := ix.lookup(path)
 	return ix.position(off)
 }
 
-// Keys returns the keys of the table at path in file order; nil when there is
-// no table.
+// Keys returns the keys of the table at path in file order; nil if it is not a
+// table.
 func (ix *Index) Keys(path Path) []string {
 	_, v, ok := ix.lookup(path)
 	if !ok {
@@ -131,7 +131,7 @@ func (ix *Index) Keys(path Path) []string {
 	return keys
 }
 
-// At makes a diagnostic for path, with position and source line.
+// At returns a diagnostic for path, with position and source line.
 func (ix *Index) At(path Path, message string) Diagnostic {
 	off, _, _ := ix.lookup(path)
 	d := ix.at(off)
@@ -139,7 +139,7 @@ func (ix *Index) At(path Path, message string) Diagnostic {
 	return d
 }
 
-// AtLine makes a diagnostic for a line and column as another parser gives them.
+// AtLine returns a diagnostic for a line and column that another parser reported.
 func (ix *Index) AtLine(line, col int, message string) Diagnostic {
 	lines := ix.starts()
 	line = max(1, min(line, len(lines)))
@@ -148,9 +148,9 @@ func (ix *Index) AtLine(line, col int, message string) Diagnostic {
 	return d
 }
 
-// AtText makes a diagnostic for a place inside the string at path: offset
-// characters from its beginning. Where the string is not written in the file
-// as it is (escapes), it is the string's own place.
+// AtText returns a diagnostic for a position inside the string at path: offset
+// characters from its beginning. If the string contains escapes, it is the position
+// of the string.
 func (ix *Index) AtText(path Path, offset int, message string) Diagnostic {
 	off, v, ok := ix.lookup(path)
 	if ok && v.Kind == String {
@@ -177,7 +177,7 @@ func byteOffset(s string, runes int) int {
 	return len(s)
 }
 
-// Lookup returns the value at path; false = the file has none.
+// Lookup returns the value at path; ok is false if there is none.
 func (ix *Index) Lookup(path Path) (Value, bool) {
 	_, v, ok := ix.lookup(path)
 	return v, ok
@@ -211,7 +211,7 @@ func (ix *Index) lookup(path Path) (off int, v Value, ok bool) {
 	return off, v, true
 }
 
-// position turns a byte offset into line and column.
+// position converts a byte offset to line and column.
 func (ix *Index) position(off int) Position {
 	off = max(0, min(off, len(ix.src)))
 	lines := ix.starts()
@@ -220,7 +220,7 @@ func (ix *Index) position(off int) Position {
 	return Position{File: ix.file, Line: line, Col: 1 + utf8.RuneCountInString(ix.src[start:off])}
 }
 
-// at is a diagnostic without a message for a byte offset.
+// at returns a diagnostic without a message for a byte offset.
 func (ix *Index) at(off int) Diagnostic {
 	pos := ix.position(off)
 	rest := ix.src[ix.starts()[pos.Line-1]:]

@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// jsonScanner reads JSON (RFC 8259, no comments, no repeated keys) and stops
+// jsonScanner reads JSON (RFC 8259, without comments and repeated keys) and stops
 // at the first error.
 type jsonScanner struct {
 	scanner
@@ -15,15 +15,15 @@ type jsonScanner struct {
 
 func (s *jsonScanner) document() Value {
 	if !utf8.ValidString(s.src) {
-		s.doubt(0, "the file is not valid UTF-8")
+		s.fail(0, "the file is not valid UTF-8")
 	}
 	v, ok := s.value()
 	s.space()
 	if ok && s.pos < len(s.src) {
-		s.doubt(s.pos, "expected the end of the file")
+		s.fail(s.pos, "expected the end of the file")
 	}
 	if ok && v.Kind != Table {
-		s.doubt(int(v.off), "expected an object")
+		s.fail(int(v.off), "expected an object")
 	}
 	if v.Kind != Table {
 		return Value{Kind: Table, table: &table{}}
@@ -60,7 +60,7 @@ func (s *jsonScanner) value() (Value, bool) {
 
 func (s *jsonScanner) enter() bool {
 	if s.depth >= maxDepth {
-		return s.doubt(s.pos, "nested too deep")
+		return s.fail(s.pos, "nested too deep")
 	}
 	s.depth++
 	s.pos++
@@ -82,7 +82,7 @@ func (s *jsonScanner) object() (*table, bool) {
 		s.space()
 		off := s.pos
 		if s.peek() != '"' {
-			return t, s.doubt(s.pos, "expected a key in double quotes")
+			return t, s.fail(s.pos, "expected a key in double quotes")
 		}
 		key, ok := s.str()
 		if !ok {
@@ -90,12 +90,12 @@ func (s *jsonScanner) object() (*table, bool) {
 		}
 		s.space()
 		if s.peek() != ':' {
-			return t, s.doubt(s.pos, "expected `:` after the key")
+			return t, s.fail(s.pos, "expected `:` after the key")
 		}
 		s.pos++
 		v, ok := s.value()
 		if t.find(key) != nil {
-			return t, s.doubt(off, "key `"+key+"` is defined twice")
+			return t, s.fail(off, "key `"+key+"` is defined twice")
 		}
 		t.add(Field{Key: key, Value: v, off: int32(off)})
 		if !ok {
@@ -109,7 +109,7 @@ func (s *jsonScanner) object() (*table, bool) {
 			s.pos++
 			return t, true
 		default:
-			return t, s.doubt(s.pos, "expected `,` or `}`")
+			return t, s.fail(s.pos, "expected `,` or `}`")
 		}
 	}
 }
@@ -138,7 +138,7 @@ func (s *jsonScanner) array() ([]Value, bool) {
 			s.pos++
 			return items, true
 		default:
-			return items, s.doubt(s.pos, "expected `,` or `]`")
+			return items, s.fail(s.pos, "expected `,` or `]`")
 		}
 	}
 }
@@ -152,7 +152,7 @@ func (s *jsonScanner) str() (string, bool) {
 			plain = false
 			i++
 		case c < ' ':
-			return "", s.doubt(i, "the string is not closed, or holds a control character")
+			return "", s.fail(i, "the string is not closed, or holds a control character")
 		case c == '"':
 			s.pos = i + 1
 			if plain {
@@ -160,12 +160,12 @@ func (s *jsonScanner) str() (string, bool) {
 			}
 			var text string
 			if err := json.Unmarshal([]byte(s.src[start:s.pos]), &text); err != nil {
-				return "", s.doubt(start, "the string holds an invalid escape sequence")
+				return "", s.fail(start, "the string holds an invalid escape sequence")
 			}
 			return text, true
 		}
 	}
-	return "", s.doubt(start, "the string is not closed")
+	return "", s.fail(start, "the string is not closed")
 }
 
 func (s *jsonScanner) bare() (Kind, string, bool) {
@@ -180,9 +180,9 @@ func (s *jsonScanner) bare() (Kind, string, bool) {
 	case text == "null":
 		return Null, "", true
 	case text == "":
-		return Null, "", s.doubt(start, "expected a value")
+		return Null, "", s.fail(start, "expected a value")
 	case text[0] != '-' && (text[0] < '0' || text[0] > '9') || !json.Valid([]byte(text)):
-		return Null, "", s.doubt(start, "`"+text+"` is not a JSON value")
+		return Null, "", s.fail(start, "`"+text+"` is not a JSON value")
 	case strings.ContainsAny(text, ".eE"):
 		return Float, text, true
 	}

@@ -8,7 +8,7 @@ import (
 	"os"
 )
 
-// MaxFileBytes is the largest file that [ReadFile] takes.
+// MaxFileBytes is the size of the largest file that [ReadFile] reads.
 const MaxFileBytes = 64 << 20
 
 var (
@@ -16,16 +16,16 @@ var (
 	errTooLarge   = fmt.Errorf("file is larger than %d MiB", MaxFileBytes>>20)
 )
 
-// ReadFile reads a file that people write: a scenario, a fixture or what they name.
-// It must be a regular file of at most [MaxFileBytes]: a device or a pipe may never
-// end, and a larger file cannot be meant. Its errors are *fs.PathError.
+// ReadFile reads a file that people write, such as a scenario or a fixture. It must
+// be a regular file of at most [MaxFileBytes], because a device or a pipe may never
+// end and a larger file is surely a mistake. Its errors are *fs.PathError.
 func ReadFile(name string) ([]byte, error) {
-	info, err := os.Stat(name) // before the file is opened: a pipe without a writer blocks that
+	info, err := os.Stat(name) // before the file is opened, because opening a pipe without a writer blocks
 	if err != nil {
 		return nil, err
 	}
 	if info.IsDir() {
-		return os.ReadFile(name) // which fails in the words of the system
+		return os.ReadFile(name) // fails with the error of the system
 	}
 	if !info.Mode().IsRegular() {
 		return nil, &fs.PathError{Op: "read", Path: name, Err: errNotRegular}
@@ -38,12 +38,12 @@ func ReadFile(name string) ([]byte, error) {
 		return nil, err
 	}
 	defer file.Close()
-	return atMost(name, file, info.Size())
+	return readAtMost(name, file, info.Size())
 }
 
-// atMost reads r to its end, which files of /proc and those that grow have beyond
-// their size.
-func atMost(name string, r io.Reader, size int64) ([]byte, error) {
+// readAtMost reads r to its end, up to a limit: files of /proc, and files that grow,
+// have more bytes than their size says.
+func readAtMost(name string, r io.Reader, size int64) ([]byte, error) {
 	data := make([]byte, 0, size+1)
 	for {
 		n, err := r.Read(data[len(data):cap(data)])

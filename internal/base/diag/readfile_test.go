@@ -55,7 +55,7 @@ func (c *counted) Read(p []byte) (int, error) {
 // A file that grows while it is read is given up soon after the limit (A7).
 func TestReadFileStopsAtTheLimit(t *testing.T) {
 	var zeros counted
-	if _, err := atMost("zeros", &zeros, 0); !errors.Is(err, errTooLarge) || zeros.n > 2*MaxFileBytes {
+	if _, err := readAtMost("zeros", &zeros, 0); !errors.Is(err, errTooLarge) || zeros.n > 2*MaxFileBytes {
 		t.Errorf("%d bytes read: %v", zeros.n, err)
 	}
 }

@@ -7,11 +7,11 @@ import (
 	"unicode/utf8"
 )
 
-// maxSource is how much of a source line is shown, in characters.
+// maxSource is the displayed length of a source line, in characters.
 const maxSource = 160
 
-// Render writes the list for people: "FILE:LINE:COL: message", the source line
-// with a caret below the column, and "hint: …" where there is one.
+// Render writes the list for people: "FILE:LINE:COL: message", the source line with
+// a caret below the column, and "hint: …" if there is a hint.
 func Render(w io.Writer, l List) {
 	for _, d := range l {
 		fmt.Fprintln(w, d.String())
@@ -25,8 +25,8 @@ func Render(w io.Writer, l List) {
 	}
 }
 
-// excerpt cuts a line to what can be shown around col and returns it with the
-// white space that puts a caret below col. Tabs stay tabs in both.
+// excerpt shortens a line to the part around col and returns it with the white
+// space that puts a caret below col. Both keep tabs.
 func excerpt(source string, col int) (line, pad string) {
 	runes := []rune(source)
 	at := min(col-1, len(runes))

@@ -2,21 +2,21 @@ package diag
 
 import "strings"
 
-// Nearest returns the candidate that name was most likely meant to be; "" =
-// nothing is near. Case and the difference of "-" and "_" count little; of
-// equally near candidates the first wins.
+// Nearest returns the candidate most similar to name; "" if none is similar. Case
+// and the difference of "-" and "_" count little; of equally similar candidates the
+// first wins.
 func Nearest(name string, candidates []string) string {
 	const longest = 64
 	if name == "" || len(name) > longest {
 		return ""
 	}
 	best, bestDist := "", 1+max(1, len(name)/3)
-	folded := fold(name)
+	folded := normalize(name)
 	for _, c := range candidates {
 		if len(c) > longest {
 			continue
 		}
-		d := distance(folded, fold(c))
+		d := distance(folded, normalize(c))
 		if d == 0 && c == name {
 			continue
 		}
@@ -27,7 +27,7 @@ func Nearest(name string, candidates []string) string {
 	return best
 }
 
-func fold(s string) string { return strings.ReplaceAll(strings.ToLower(s), "-", "_") }
+func normalize(s string) string { return strings.ReplaceAll(strings.ToLower(s), "-", "_") }
 
 // distance counts insertions, deletions, replacements and swaps of neighbours
 // (optimal string alignment) between two short strings.

@@ -5,28 +5,28 @@ import (
 	"unicode/utf8"
 )
 
-// maxDepth bounds how deep arrays and tables may be nested: what parsers and
-// patterns need grows faster than the text.
+// maxDepth limits the nesting of arrays and tables, because the cost of parsers and
+// patterns grows faster than the text.
 const maxDepth = 100
 
 const tooDeep = "nested too deep: at most 100 levels"
 
-// scanner is where reading a text has come to, and what is wrong with it.
+// scanner holds the text, the reading position and the first problem.
 type scanner struct {
 	src     string
 	pos     int
 	problem *problem
 }
 
-// doubt keeps the first problem; it always returns false.
-func (s *scanner) doubt(off int, message string) bool {
+// fail stores the first problem; it always returns false.
+func (s *scanner) fail(off int, message string) bool {
 	if s.problem == nil {
 		s.problem = &problem{off: off, message: message}
 	}
 	return false
 }
 
-// peek is the next byte; 0 = there is none.
+// peek returns the next byte; 0 = end of text.
 func (s *scanner) peek() byte {
 	if s.pos < len(s.src) {
 		return s.src[s.pos]
@@ -34,30 +34,30 @@ func (s *scanner) peek() byte {
 	return 0
 }
 
-// tomlScanner reads TOML 1.0 in one pass. It accepts only what is certainly
-// valid and reports everything else as a problem, after which it goes on with
-// the next line so that later positions are still known.
+// tomlScanner reads TOML 1.0 in one pass. It accepts only text that is certainly
+// valid and reports everything else as a problem. After a problem it continues with
+// the next line, so that later positions are known.
 type tomlScanner struct {
 	scanner
 	root  *table
 	cur   *table // the table of the last header
 	depth int    // of arrays, inline tables and parts of keys
-	base  int    // parts of the last header
+	base  int    // number of parts of the last header
 
-	// Tables and their first fields are cut from chunks: big files have tens
-	// of thousands of small tables.
-	tables  []table
-	fields  []Field
-	counted bool // room has counted the headers
+	// Tables and their first fields are allocated in chunks, because big files have
+	// tens of thousands of small tables.
+	tables         []table
+	fields         []Field
+	headersCounted bool // expectedElements has counted the headers
 }
 
-// firstFields is how many fields a table has room for at first.
+// firstFields is the initial capacity of a table.
 const firstFields = 2
 
 func (s *tomlScanner) newTable() *table {
 	const chunk = 128
 	if len(s.tables) == 0 {
-		// A small file gets a small chunk.
+		// Small files use small chunks.
 		n := min(chunk, 4+len(s.src)/128)
 		s.tables, s.fields = make([]table, n), make([]Field, firstFields*n)
 	}
@@ -70,7 +70,7 @@ func (s *tomlScanner) newTable() *table {
 func (s *tomlScanner) scan() {
 	s.cur = s.root
 	if !utf8.ValidString(s.src) {
-		s.doubt(0, "the file is not valid UTF-8")
+		s.fail(0, "the file is not valid UTF-8")
 	}
 	if strings.HasPrefix(s.src, "\ufeff") {
 		s.pos = len("\ufeff")
@@ -92,23 +92,23 @@ func (s *tomlScanner) scan() {
 	}
 }
 
-// deeper goes one level down; false = that is too deep, which no other problem
-// stands before.
-func (s *tomlScanner) deeper() bool {
+// enterLevel enters a nesting level and returns false if the limit is exceeded, which
+// hides any other problem.
+func (s *tomlScanner) enterLevel() bool {
 	if s.depth++; s.base+s.depth <= maxDepth {
 		return true
 	}
-	if s.problem == nil || !s.problem.final {
-		s.problem = &problem{off: s.pos, message: tooDeep, final: true}
+	if s.problem == nil || !s.problem.refused {
+		s.problem = &problem{off: s.pos, message: tooDeep, refused: true}
 	}
 	return false
 }
 
-// suspect refuses a text that is doubted and that looks nested too deep to be
-// given to the parser of the format: strings count too.
-func (s *tomlScanner) suspect() {
+// refuseDeep refuses a text with a problem that looks too deeply nested for the
+// format's parser. It also counts brackets in strings.
+func (s *tomlScanner) refuseDeep() {
 	const most = 5 * maxDepth
-	if s.problem == nil || s.problem.final {
+	if s.problem == nil || s.problem.refused {
 		return
 	}
 	depth := 0
@@ -120,7 +120,7 @@ func (s *tomlScanner) suspect() {
 			depth = max(0, depth-1)
 		}
 		if depth > most {
-			s.problem = &problem{off: i, message: tooDeep, final: true}
+			s.problem = &problem{off: i, message: tooDeep, refused: true}
 			return
 		}
 	}
@@ -155,7 +155,7 @@ func (s *tomlScanner) comment() {
 	text := strings.TrimSuffix(s.src[start:s.pos], "\r")
 	for i := 0; i < len(text); i++ {
 		if isControl(text[i]) {
-			s.doubt(start+i, "control characters are not allowed in comments")
+			s.fail(start+i, "control characters are not allowed in comments")
 			return
 		}
 	}
@@ -178,10 +178,10 @@ func (s *tomlScanner) endOfLine() bool {
 		s.comment()
 		return true
 	}
-	return s.doubt(s.pos, "expected the end of the line")
+	return s.fail(s.pos, "expected the end of the line")
 }
 
-// header reads [a.b] or [[a.b]] and makes its table the current one.
+// header reads [a.b] or [[a.b]] and selects its table.
 func (s *tomlScanner) header() bool {
 	start := s.pos
 	s.pos++
@@ -196,7 +196,7 @@ func (s *tomlScanner) header() bool {
 		off := s.pos
 		if s.base++; s.base > maxDepth {
 			s.base = maxDepth
-			return s.deeper() && s.doubt(off, tooDeep)
+			return s.enterLevel() && s.fail(off, tooDeep)
 		}
 		key, ok := s.key()
 		if !ok {
@@ -211,7 +211,7 @@ func (s *tomlScanner) header() bool {
 			continue
 		}
 		if s.peek() != ']' || (many && !strings.HasPrefix(s.src[s.pos:], "]]")) {
-			return s.doubt(s.pos, "expected the end of the table header")
+			return s.fail(s.pos, "expected the end of the table header")
 		}
 		s.pos++
 		if many {
@@ -228,7 +228,7 @@ func (s *tomlScanner) header() bool {
 	}
 }
 
-// descend follows one key of a header's path but the last.
+// descend follows one key of a header's path, except the last.
 func (s *tomlScanner) descend(t *table, key string, off int) *table {
 	f := t.find(key)
 	if f == nil {
@@ -238,26 +238,27 @@ func (s *tomlScanner) descend(t *table, key string, off int) *table {
 	switch v := &f.Value; {
 	case v.Kind == Table && !v.table.closed:
 		return v.table
-	case v.isTables():
+	case v.isArrayOfTables():
 		return v.list.items[len(v.list.items)-1].table
 	}
-	s.doubt(off, "key `"+key+"` is already defined, and not as a table that can be extended")
+	s.fail(off, "key `"+key+"` is already defined, and not as a table that can be extended")
 	return nil
 }
 
-// room is how many elements to make room for in an array of tables: in the
-// first one of a big file, as many as there are headers.
-func (s *tomlScanner) room() int {
+// expectedElements returns the capacity for an array of tables: in the first one of
+// a big file, the number of headers.
+func (s *tomlScanner) expectedElements() int {
 	const big = 64 << 10
-	if s.counted || len(s.src) < big {
+	if s.headersCounted || len(s.src) < big {
 		return 1
 	}
-	s.counted = true
+	s.headersCounted = true
 	return 1 + strings.Count(s.src[s.pos:], "\n[[")
 }
 
-// isTables tells whether headers made the array, so that they may add to it.
-func (v Value) isTables() bool {
+// isArrayOfTables reports whether headers made the array, so that more headers may append
+// to it.
+func (v Value) isArrayOfTables() bool {
 	if v.Kind != Array || len(v.list.items) == 0 {
 		return false
 	}
@@ -276,16 +277,16 @@ func (s *tomlScanner) openTable(t *table, key string, off, start int) *table {
 		v.table.header = true
 		return v.table
 	}
-	s.doubt(off, "table `"+key+"` is defined twice")
+	s.fail(off, "table `"+key+"` is defined twice")
 	return nil
 }
 
 func (s *tomlScanner) appendTable(t *table, key string, off, start int) *table {
 	f := t.find(key)
 	if f == nil {
-		f = t.add(Field{Key: key, off: int32(off), Value: Value{Kind: Array, off: int32(start), list: &list{items: make([]Value, 0, s.room())}}})
-	} else if !f.Value.isTables() {
-		s.doubt(off, "key `"+key+"` is already defined, and not as an array of tables")
+		f = t.add(Field{Key: key, off: int32(off), Value: Value{Kind: Array, off: int32(start), list: &list{items: make([]Value, 0, s.expectedElements())}}})
+	} else if !f.Value.isArrayOfTables() {
+		s.fail(off, "key `"+key+"` is already defined, and not as an array of tables")
 		return nil
 	}
 	element := s.newTable()
@@ -309,7 +310,7 @@ func (s *tomlScanner) keyValue(t *table) bool {
 		switch s.peek() {
 		case '.':
 			s.pos++
-			if !s.deeper() {
+			if !s.enterLevel() {
 				return false
 			}
 			if t = s.dotted(t, key, off); t == nil {
@@ -319,20 +320,20 @@ func (s *tomlScanner) keyValue(t *table) bool {
 		case '=':
 			s.pos++
 		default:
-			return s.doubt(s.pos, "expected `=` after the key")
+			return s.fail(s.pos, "expected `=` after the key")
 		}
 		s.skipSpace()
 		v, ok := s.value()
 		if t.find(key) != nil {
-			return s.doubt(off, "key `"+key+"` is defined twice")
+			return s.fail(off, "key `"+key+"` is defined twice")
 		}
-		// A key whose value cannot be read keeps its place all the same.
+		// A key keeps its position even if its value cannot be read.
 		t.add(Field{Key: key, Value: v, off: int32(off)})
 		return ok
 	}
 }
 
-// dotted follows one key of a dotted key but the last.
+// dotted follows one key of a dotted key, except the last.
 func (s *tomlScanner) dotted(t *table, key string, off int) *table {
 	f := t.find(key)
 	if f == nil {
@@ -343,7 +344,7 @@ func (s *tomlScanner) dotted(t *table, key string, off int) *table {
 	if f.Value.Kind == Table && f.Value.table.dotted && !f.Value.table.closed {
 		return f.Value.table
 	}
-	s.doubt(off, "key `"+key+"` is already defined and cannot be added to")
+	s.fail(off, "key `"+key+"` is already defined and cannot be added to")
 	return nil
 }
 
@@ -352,16 +353,16 @@ func (s *tomlScanner) key() (string, bool) {
 	switch c := s.peek(); c {
 	case '"', '\'':
 		if strings.HasPrefix(s.src[s.pos:], `"""`) || strings.HasPrefix(s.src[s.pos:], `'''`) {
-			return "", s.doubt(s.pos, "a key cannot be a multi-line string")
+			return "", s.fail(s.pos, "a key cannot be a multi-line string")
 		}
-		return s.line(c)
+		return s.singleLine(c)
 	}
 	start := s.pos
 	for s.pos < len(s.src) && isBare(s.src[s.pos]) {
 		s.pos++
 	}
 	if s.pos == start {
-		return "", s.doubt(s.pos, "expected a key")
+		return "", s.fail(s.pos, "expected a key")
 	}
 	return s.src[start:s.pos], true
 }

@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-// value reads one value; false = it could not be read.
+// value reads one value; ok is false if it could not be read.
 func (s *tomlScanner) value() (Value, bool) {
 	v := Value{off: int32(s.pos)}
 	var ok bool
@@ -18,7 +18,7 @@ func (s *tomlScanner) value() (Value, bool) {
 		if strings.HasPrefix(s.src[s.pos:], `"""`) || strings.HasPrefix(s.src[s.pos:], `'''`) {
 			v.Text, ok = s.multiline(c)
 		} else {
-			v.Text, ok = s.line(c)
+			v.Text, ok = s.singleLine(c)
 		}
 	case '[':
 		v.Kind = Array
@@ -33,8 +33,8 @@ func (s *tomlScanner) value() (Value, bool) {
 	return v, ok
 }
 
-// line reads a string in single or double quotes.
-func (s *tomlScanner) line(quote byte) (string, bool) {
+// singleLine reads a string in single or double quotes.
+func (s *tomlScanner) singleLine(quote byte) (string, bool) {
 	start := s.pos + 1
 	for i := start; i < len(s.src); i++ {
 		switch c := s.src[i]; {
@@ -45,14 +45,14 @@ func (s *tomlScanner) line(quote byte) (string, bool) {
 			return s.escaped(start, i, `"`)
 		case isControl(c):
 			s.pos = i
-			return "", s.doubt(i, "the string is not closed, or holds a control character")
+			return "", s.fail(i, "the string is not closed, or holds a control character")
 		}
 	}
 	s.pos = len(s.src)
-	return "", s.doubt(start-1, "the string is not closed")
+	return "", s.fail(start-1, "the string is not closed")
 }
 
-// escaped goes on with a basic string at the first backslash, up to end.
+// escaped reads the rest of a basic string from its first backslash up to end.
 func (s *tomlScanner) escaped(start, at int, end string) (string, bool) {
 	var b strings.Builder
 	b.WriteString(s.src[start:at])
@@ -73,13 +73,13 @@ func (s *tomlScanner) escaped(start, at int, end string) (string, bool) {
 			b.WriteByte(c)
 			s.pos++
 		case isControl(c):
-			return "", s.doubt(s.pos, "the string is not closed, or holds a control character")
+			return "", s.fail(s.pos, "the string is not closed, or holds a control character")
 		default:
 			b.WriteByte(c)
 			s.pos++
 		}
 	}
-	return "", s.doubt(start-len(end), "the string is not closed")
+	return "", s.fail(start-len(end), "the string is not closed")
 }
 
 // escape reads one backslash sequence.
@@ -100,11 +100,11 @@ func (s *tomlScanner) escape(b *strings.Builder, multi bool) bool {
 		}
 		s.pos++
 		if s.pos+size > len(s.src) {
-			return s.doubt(start, "the escape sequence is cut short")
+			return s.fail(start, "the escape sequence is cut short")
 		}
 		code, err := strconv.ParseUint(s.src[s.pos:s.pos+size], 16, 32)
 		if err != nil || code > utf8.MaxRune || !utf8.ValidRune(rune(code)) {
-			return s.doubt(start, "the escape sequence is not a character")
+			return s.fail(start, "the escape sequence is not a character")
 		}
 		b.WriteRune(rune(code))
 		s.pos += size
@@ -112,12 +112,12 @@ func (s *tomlScanner) escape(b *strings.Builder, multi bool) bool {
 	case multi && (c == ' ' || c == '\t' || c == '\n' || c == '\r'):
 		s.skipSpace()
 		if s.peek() != '\n' && !strings.HasPrefix(s.src[s.pos:], "\r\n") {
-			return s.doubt(start, "a backslash may only be followed by an escape or the end of the line")
+			return s.fail(start, "a backslash may only be followed by an escape or the end of the line")
 		}
 		s.pos += len(s.src[s.pos:]) - len(strings.TrimLeft(s.src[s.pos:], " \t\r\n"))
 		return true
 	}
-	return s.doubt(start, "unknown escape sequence; a literal backslash is written \\\\ or in 'single quotes'")
+	return s.fail(start, "unknown escape sequence; a literal backslash is written \\\\ or in 'single quotes'")
 }
 
 // multiline reads a """ or ”' string.
@@ -141,15 +141,15 @@ func (s *tomlScanner) multiline(quote byte) (string, bool) {
 			return s.escaped(start, s.pos, end)
 		case c == '\n' || strings.HasPrefix(s.src[s.pos:], "\r\n"):
 		case isControl(c):
-			return "", s.doubt(s.pos, "control characters are not allowed in strings")
+			return "", s.fail(s.pos, "control characters are not allowed in strings")
 		}
 		s.pos++
 	}
-	return "", s.doubt(open, "the multi-line string is not closed")
+	return "", s.fail(open, "the multi-line string is not closed")
 }
 
-// closing skips the quotes at the end of a multi-line string and returns those
-// (up to two) that belong to its content.
+// closing skips the quotes at the end of a multi-line string and returns those (up
+// to two) that belong to its content.
 func (s *tomlScanner) closing(quote byte) string {
 	n := 0
 	for n < 5 && s.pos+n < len(s.src) && s.src[s.pos+n] == quote {
@@ -161,7 +161,7 @@ func (s *tomlScanner) closing(quote byte) string {
 
 func (s *tomlScanner) array() ([]Value, bool) {
 	defer func() { s.depth-- }()
-	if !s.deeper() {
+	if !s.enterLevel() {
 		return nil, false
 	}
 	open := s.pos
@@ -170,7 +170,7 @@ func (s *tomlScanner) array() ([]Value, bool) {
 	for {
 		s.skipBlank()
 		if s.pos >= len(s.src) {
-			return items, s.doubt(open, "the array is not closed")
+			return items, s.fail(open, "the array is not closed")
 		}
 		if s.src[s.pos] == ']' {
 			s.pos++
@@ -187,9 +187,9 @@ func (s *tomlScanner) array() ([]Value, bool) {
 			s.pos++
 		case ']':
 		case 0:
-			return items, s.doubt(open, "the array is not closed")
+			return items, s.fail(open, "the array is not closed")
 		default:
-			return items, s.doubt(s.pos, "expected `,` or `]` in the array")
+			return items, s.fail(s.pos, "expected `,` or `]` in the array")
 		}
 	}
 }
@@ -197,7 +197,7 @@ func (s *tomlScanner) array() ([]Value, bool) {
 func (s *tomlScanner) inline() (*table, bool) {
 	t := s.newTable()
 	defer func() { s.depth-- }()
-	if !s.deeper() {
+	if !s.enterLevel() {
 		return t, false
 	}
 	s.pos++
@@ -222,12 +222,12 @@ func (s *tomlScanner) inline() (*table, bool) {
 			return t, true
 		default:
 			t.closed = true
-			return t, s.doubt(s.pos, "expected `,` or `}`; an inline table must be on one line")
+			return t, s.fail(s.pos, "expected `,` or `}`; an inline table must be on one line")
 		}
 	}
 }
 
-// closeAll closes an inline table and the tables its dotted keys made.
+// closeAll closes an inline table and the tables that its dotted keys made.
 func closeAll(t *table) {
 	t.closed = true
 	for _, f := range t.fields {
@@ -237,7 +237,7 @@ func closeAll(t *table) {
 	}
 }
 
-// The forms of numbers and date-times, compiled when one is not plain digits.
+// Patterns of numbers and date-times, compiled when a value is not only digits.
 var (
 	plainInt   = pattern(`^(?:[+-]?(?:0|[1-9](?:_?[0-9])*)|0x[0-9a-fA-F](?:_?[0-9a-fA-F])*|0o[0-7](?:_?[0-7])*|0b[01](?:_?[01])*)$`)
 	plainFloat = pattern(`^[+-]?(?:0|[1-9](?:_?[0-9])*)(?:\.[0-9](?:_?[0-9])*)?(?:[eE][+-]?[0-9](?:_?[0-9])*)?$`)
@@ -254,7 +254,7 @@ func (s *tomlScanner) bare() (Kind, string, bool) {
 	s.skipBare()
 	text := s.src[start:s.pos]
 	if len(text) == len("2006-01-02") && text[4] == '-' && strings.HasPrefix(s.src[s.pos:], " ") {
-		// A space may stand between date and time.
+		// A space is allowed between date and time.
 		if rest := s.src[s.pos+1:]; len(rest) > 2 && rest[2] == ':' {
 			s.pos++
 			s.skipBare()
@@ -265,9 +265,9 @@ func (s *tomlScanner) bare() (Kind, string, bool) {
 	case kind != Null:
 		return kind, text, true
 	case text == "":
-		return Null, "", s.doubt(start, "expected a value")
+		return Null, "", s.fail(start, "expected a value")
 	default:
-		return Null, text, s.doubt(start, "`"+text+"` is not a value; put text in quotes")
+		return Null, text, s.fail(start, "`"+text+"` is not a value; put text in quotes")
 	}
 }
 
@@ -277,7 +277,7 @@ func (s *tomlScanner) skipBare() {
 	}
 }
 
-// bareKind is Null for text that is not certainly a value.
+// bareKind returns Null for text that is not certainly a value.
 func bareKind(text string) Kind {
 	if text == "true" || text == "false" {
 		return Bool
@@ -309,7 +309,7 @@ func bareKind(text string) Kind {
 	return Null
 }
 
-// isDigits is the quick way for the usual short number.
+// isDigits is a fast check for short numbers.
 func isDigits(text string) bool {
 	if len(text) > 18 || (text[0] == '0' && len(text) > 1) {
 		return false

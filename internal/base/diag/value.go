@@ -10,7 +10,7 @@ import (
 // Kind is the type of a [Value].
 type Kind uint8
 
-// The kinds of values that TOML and JSON files hold.
+// The kinds of values in TOML and JSON files.
 const (
 	Null Kind = iota // JSON only; also the zero Value
 	String
@@ -22,20 +22,20 @@ const (
 	Table
 )
 
-// String names the kind with its article, as messages need it.
+// String returns the kind with its article, for messages.
 func (k Kind) String() string {
 	return [...]string{"null", "a string", "an integer", "a number", "a boolean", "a date-time", "an array", "a table"}[k]
 }
 
-// Value is one value of a file and the place where it stands. Values are
-// read-only and share memory with their [Index].
+// Value is one value of a file and its position. Values are read-only and share
+// memory with their [Index].
 type Value struct {
 	Kind Kind
-	// Text is a string's content; integers, floats, booleans and date-times
-	// as they are written.
+	// Text is the content of a string; integers, floats, booleans and date-times
+	// are as written.
 	Text string
 
-	off   int32  // byte offset of its beginning
+	off   int32  // byte offset of the value
 	list  *list  // of an Array
 	table *table // of a Table
 }
@@ -50,17 +50,17 @@ type Field struct {
 	off   int32 // byte offset of the key
 }
 
-// table holds its fields in file order. The flags say how TOML made it, which
-// decides what may be added to it later.
+// table holds its fields in file order. The flags say which TOML construct made it,
+// which decides what may be added to it later.
 type table struct {
 	fields []Field
-	byKey  map[string]int // nil while the table is small
-	header bool           // [a] or [[a]] named it
-	dotted bool           // a dotted key made it
+	byKey  map[string]int // nil for a small table
+	header bool           // made by [a] or [[a]]
+	dotted bool           // made by a dotted key
 	closed bool           // inline: nothing may be added
 }
 
-// smallTable is the size up to which keys are looked for one by one.
+// smallTable is the size up to which keys are searched linearly.
 const smallTable = 16
 
 func (t *table) find(key string) *Field {
@@ -93,7 +93,7 @@ func (t *table) add(f Field) *Field {
 	return &t.fields[last]
 }
 
-// Items are the elements of an array; nil for every other kind.
+// Items returns the elements of an array; nil for other kinds.
 func (v Value) Items() []Value {
 	if v.list == nil {
 		return nil
@@ -101,7 +101,7 @@ func (v Value) Items() []Value {
 	return v.list.items
 }
 
-// Fields are the keys of a table in file order; nil for every other kind.
+// Fields returns the fields of a table in file order; nil for other kinds.
 func (v Value) Fields() []Field {
 	if v.table == nil {
 		return nil
@@ -109,7 +109,7 @@ func (v Value) Fields() []Field {
 	return v.table.fields
 }
 
-// Field returns the value of a key of a table; false = there is none.
+// Field returns the value of a key of a table; ok is false if it is missing.
 func (v Value) Field(key string) (Value, bool) {
 	if v.table == nil {
 		return Value{}, false
@@ -171,7 +171,7 @@ func parseFloat(s string) (float64, error) {
 	return strconv.ParseFloat(s, 64)
 }
 
-// parseTime reads the four TOML forms; what is none of them stays text.
+// parseTime parses the four TOML date-time forms; any other text stays a string.
 func parseTime(s string) any {
 	for _, layout := range []string{time.RFC3339Nano, "2006-01-02T15:04:05.999999999", "2006-01-02", "15:04:05.999999999"} {
 		if t, err := time.Parse(layout, strings.Replace(s, " ", "T", 1)); err == nil {

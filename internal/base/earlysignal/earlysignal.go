@@ -1,7 +1,8 @@
-// Package earlysignal receives signals from the moment the program begins, while
-// its other packages still initialise: a process that was started with SIGINT ignored,
-// as shells start those in the background, would lose a signal until somebody asks for
-// it. Only package main imports it, because importing it changes what a signal does.
+// Package earlysignal receives signals from the start of the program, while its
+// other packages still initialise. A process that was started with SIGINT ignored,
+// as shells start background processes, would otherwise lose signals until a
+// handler is registered. Only package main imports it, because importing it changes
+// the effect of signals.
 package earlysignal
 
 import (
@@ -10,7 +11,7 @@ import (
 	"syscall"
 )
 
-var received = subscribe() // constant: signals wait in it for whoever handles them
+var received = subscribe() // constant: signals are queued in it for their handler
 
 func subscribe() chan os.Signal {
 	const most = 4
@@ -19,6 +20,6 @@ func subscribe() chan os.Signal {
 	return c
 }
 
-// Received is where the signals are. Whoever takes it over stops it with
-// [signal.Stop] and handles what is in it.
+// Received returns the channel of signals. The caller that takes it over stops it
+// with [signal.Stop] and handles the queued signals.
 func Received() chan os.Signal { return received }

@@ -12,14 +12,14 @@ import (
 	"github.com/expr-lang/expr/ast"
 )
 
-// The bounds of one run. A step is one call of a closure or one value of a
-// structure that is compared or written out; bytes are those of the strings
-// and lists that are made.
+// The limits of one run. A step is one call of a closure, or one value of a
+// structure that is compared or written; bytes are those of the strings and lists
+// that are created.
 const (
 	maxSteps  = 1_000_000
 	maxBytes  = 32 << 20
-	maxString = 1 << 20 // one string that repeat, replace, join or toJSON makes
-	maxText   = 8 << 20 // what the expressions of one template write
+	maxString = 1 << 20 // one string created by repeat, replace, join or toJSON
+	maxText   = 8 << 20 // output of the expressions of one template
 	maxTotal  = 64 << 20
 )
 
@@ -32,25 +32,25 @@ var (
 
 type totalKey struct{}
 
-// total is what the templates of one answer have in common.
-type total struct {
+// sharedLimit is shared by the templates of one answer.
+type sharedLimit struct {
 	left    atomic.Int64 // bytes that they may still write
 	mu      sync.Mutex
-	missing []string // paths that had no value
+	missing []string // paths without a value
 }
 
-// Together returns a context in which all templates together write no more than
-// a fixed number of bytes: those of one answer, say.
-func Together(ctx context.Context) context.Context {
-	t := new(total)
+// WithSharedLimit returns a context in which all templates together, such as those
+// of one answer, write no more than a fixed number of bytes.
+func WithSharedLimit(ctx context.Context) context.Context {
+	t := new(sharedLimit)
 	t.left.Store(maxTotal)
 	return context.WithValue(ctx, totalKey{}, t)
 }
 
-// Missing returns the paths in the templates of a context of [Together] that had no
-// value, such as `results[0].structured.nmae`, each once.
+// Missing returns the paths that had no value in the templates of a context of
+// [WithSharedLimit], such as `results[0].structured.nmae`, each once.
 func Missing(ctx context.Context) []string {
-	t, ok := ctx.Value(totalKey{}).(*total)
+	t, ok := ctx.Value(totalKey{}).(*sharedLimit)
 	if !ok {
 		return nil
 	}
@@ -59,9 +59,9 @@ func Missing(ctx context.Context) []string {
 	return slices.Clone(t.missing)
 }
 
-// miss notes that a path had no value.
-func miss(ctx context.Context, path string) {
-	t, ok := ctx.Value(totalKey{}).(*total)
+// recordMissing records a path without a value.
+func recordMissing(ctx context.Context, path string) {
+	t, ok := ctx.Value(totalKey{}).(*sharedLimit)
 	if !ok {
 		return
 	}
@@ -74,13 +74,13 @@ func miss(ctx context.Context, path string) {
 
 // spend takes n bytes from the total of ctx, if it has one.
 func spend(ctx context.Context, n int) error {
-	if t, ok := ctx.Value(totalKey{}).(*total); ok && t.left.Add(-int64(n)) < 0 {
+	if t, ok := ctx.Value(totalKey{}).(*sharedLimit); ok && t.left.Add(-int64(n)) < 0 {
 		return errTotal
 	}
 	return nil
 }
 
-// Names that only patched expressions have.
+// Names of functions that only patched expressions use.
 const (
 	budgetName = "__budget"
 	tickName   = "__tick"
@@ -91,7 +91,7 @@ const (
 	intsName   = "__ints"
 )
 
-// budget is what one run may still use.
+// budget is the remaining cost of one run.
 type budget struct {
 	done  func() error
 	steps int
@@ -124,7 +124,7 @@ func (b *budget) use(v any) error {
 	return nil
 }
 
-// walk charges a step for every value inside v and the bytes of its strings.
+// walk charges one step for every value inside v and the bytes of its strings.
 func (b *budget) walk(v any) error {
 	if err := b.step(1); err != nil {
 		return err
@@ -148,12 +148,11 @@ func (b *budget) walk(v any) error {
 	return nil
 }
 
-// limits patches an expression so that it pays for what it does: closures for
-// each call, whatever makes strings or lists for their size, and comparisons
-// of structures for each value in them.
-type limits struct{}
+// costPatcher patches an expression to count its cost: closures for each call, string
+// and list creation for the size, and comparisons of structures for each value.
+type costPatcher struct{}
 
-func (l *limits) Visit(node *ast.Node) {
+func (l *costPatcher) Visit(node *ast.Node) {
 	switch n := (*node).(type) {
 	case *ast.PredicateNode:
 		n.Node = &ast.SequenceNode{Nodes: []ast.Node{call(tickName), n.Node}}
@@ -163,30 +162,30 @@ func (l *limits) Visit(node *ast.Node) {
 				p.Node = call(deepName, p.Node)
 			}
 		}
-		pay(node)
+		chargeValue(node)
 	case *ast.CallNode:
 		if id, ok := n.Callee.(*ast.IdentifierNode); !ok || id.Value[0] != '_' {
-			pay(node)
+			chargeValue(node)
 		}
 	case *ast.BinaryNode:
 		switch n.Operator {
 		case "+", "-", "*":
-			l.exact(node, n)
+			l.checkOverflow(node, n)
 		case "==", "!=", "in", "not in":
 			if !isScalar(n.Left.Type()) && !isScalar(n.Right.Type()) {
-				n.Left, n.Right = deep(n.Left), deep(n.Right)
+				n.Left, n.Right = chargeComparison(n.Left), chargeComparison(n.Right)
 			}
 		}
 	}
 }
 
-// exact makes + - * of integers fail where the result does not fit, and lets the
-// rest of what + makes be paid for.
-func (l *limits) exact(node *ast.Node, n *ast.BinaryNode) {
+// checkOverflow makes integer + - * fail if the result overflows, and charges the strings
+// and lists that + creates.
+func (l *costPatcher) checkOverflow(node *ast.Node, n *ast.BinaryNode) {
 	left, right := n.Left.Type(), n.Right.Type()
 	if !mayBeInt(left) || !mayBeInt(right) {
 		if n.Operator == "+" {
-			pay(node)
+			chargeValue(node)
 		}
 		return
 	}
@@ -196,7 +195,7 @@ func (l *limits) exact(node *ast.Node, n *ast.BinaryNode) {
 	}
 	ast.Patch(node, call(name, &ast.StringNode{Value: n.Operator}, n.Left, n.Right))
 	if name == mathName {
-		pay(node)
+		chargeValue(node)
 	}
 }
 
@@ -204,8 +203,8 @@ func mayBeInt(t reflect.Type) bool {
 	return t == nil || t.Kind() == reflect.Int || t.Kind() == reflect.Interface
 }
 
-// pay wraps a node so that its value is charged; numbers and booleans are free.
-func pay(node *ast.Node) {
+// chargeValue wraps a node so that its value is charged; numbers and booleans are free.
+func chargeValue(node *ast.Node) {
 	t := (*node).Type()
 	switch {
 	case isScalar(t):
@@ -216,8 +215,8 @@ func pay(node *ast.Node) {
 	}
 }
 
-// deep wraps an operand of a comparison unless it is a literal or a string.
-func deep(n ast.Node) ast.Node {
+// chargeComparison wraps an operand of a comparison unless it is a literal or a string.
+func chargeComparison(n ast.Node) ast.Node {
 	switch n.(type) {
 	case *ast.StringNode, *ast.NilNode, *ast.ArrayNode, *ast.ConstantNode:
 		return n

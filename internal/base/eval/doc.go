@@ -1,8 +1,7 @@
-// Package eval is the one expression language of scenarios, fixtures and the
-// debugger: expr-lang with a typed set of names, and templates that hold such
+// Package eval implements the expression language of scenarios, fixtures and the
+// debugger: expr-lang with typed variables, and templates that contain such
 // expressions in double braces.
 //
-// Its invariant: running an expression has no side effects, depends on nothing
-// but its variables, and ends within a fixed number of steps and bytes. It
-// knows none of the names it is given.
+// Evaluation has no side effects, depends only on the variables, and ends within a
+// fixed number of steps and bytes.
 package eval

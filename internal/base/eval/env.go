@@ -8,25 +8,24 @@ import (
 	"github.com/expr-lang/expr/types"
 )
 
-// Env is the set of names an expression may use, with their types. It is
-// immutable.
+// Env is the set of variables of an expression, with their types. It is immutable.
 type Env struct {
 	types  types.Map
 	keys   map[string][]string
 	fields []string // of all structs and objects
 }
 
-// Object is the example of a map[string]any that has exactly these keys.
+// Object is an example value for a map[string]any with exactly these keys.
 type Object map[string]any
 
-// NewEnv makes an Env from an example of each name's value; nil is a value of
-// any type. Elements of lists may be structs, which show their fields by the
-// tag `expr:"name"`; a name itself is no struct but an [Object].
+// NewEnv makes an Env from an example of each variable's value; nil is a value of
+// any type. Elements of lists may be structs, whose fields are named by the tag
+// `expr:"name"`; a variable itself must not be a struct but an [Object].
 func NewEnv(names map[string]any) *Env {
 	return (&Env{}).With(names)
 }
 
-// With returns an Env that has names as well.
+// With returns an Env with additional variables.
 func (e *Env) With(names map[string]any) *Env {
 	n := &Env{types: maps.Clone(e.types), keys: e.keys, fields: slices.Clone(e.fields)}
 	if n.types == nil {
@@ -54,8 +53,8 @@ func typeOf(example any) types.Type {
 	return types.TypeOf(example)
 }
 
-// WithKeys returns an Env in which the map called name has only these string
-// keys: another one written out in an expression is an error.
+// WithKeys returns an Env in which the map called name has only these string keys:
+// a literal key that is not among them is an error.
 func (e *Env) WithKeys(name string, keys []string) *Env {
 	n := &Env{types: e.types, keys: maps.Clone(e.keys), fields: e.fields}
 	if n.keys == nil {
@@ -65,8 +64,8 @@ func (e *Env) WithKeys(name string, keys []string) *Env {
 	return n
 }
 
-// Breakpoint is the Env of everything that is evaluated about one stopped tool
-// call: conditions of breakpoints, questions at a pause, scripted decisions.
+// Breakpoint returns the Env of expressions about a stopped tool call: conditions
+// of breakpoints, evaluations at a pause, scripted decisions.
 func Breakpoint() *Env {
 	return NewEnv(map[string]any{
 		"tool": "", "phase": "", "session": "", "input": nil, "result": nil, "error": nil,
@@ -74,7 +73,7 @@ func Breakpoint() *Env {
 	})
 }
 
-// Names lists what an expression may use, sorted.
+// Names lists the variables of an expression, sorted.
 func (e *Env) Names() []string {
 	names := make([]string, 0, len(e.types))
 	for name := range e.types {
@@ -86,7 +85,7 @@ func (e *Env) Names() []string {
 	return names
 }
 
-// fieldsOf lists what may stand after a dot, for hints.
+// fieldsOf lists the field names that may follow a dot, for hints.
 func fieldsOf(example any) []string {
 	if o, ok := example.(Object); ok {
 		return slices.Sorted(maps.Keys(o))

@@ -78,7 +78,7 @@ func TestRun(t *testing.T) {
 
 func TestCompileErrors(t *testing.T) {
 	env := NewEnv(testNames).WithKeys("match", []string{"city"})
-	callable := known("f()", 0, "f", env)
+	callable := candidates("f()", 0, "f", env)
 	for src, want := range map[string]Error{
 		`n > promt`:             {Message: "unknown name promt", Offset: 4, Name: "promt", Known: env.Names()},
 		`match.town == "x"`:     {Message: "`match` has no `town`", Offset: 6, Name: "town", Known: []string{"city"}},
@@ -119,7 +119,7 @@ func TestCompileErrors(t *testing.T) {
 func TestAllFaults(t *testing.T) {
 	_, err := ParseTemplate("é {{ nope + also(n) + n }} {{ n }} {{ 1 + }} {{ let a = 1; a + b }} {{ filter(tools, # == c) + d }} {{", NewEnv(testNames))
 	var got []string
-	for _, e := range Faults(err) {
+	for _, e := range ErrorsOf(err) {
 		got = append(got, fmt.Sprintf("%d %s", e.Offset, e.Message))
 	}
 	want := []string{"5 unknown name nope", "12 unknown name also", "41 unexpected token EOF", "63 unknown name b", "90 unknown name c", "95 unknown name d", "100 `{{` without `}}`"}
@@ -175,7 +175,7 @@ func TestTemplateTotal(t *testing.T) {
 	if _, err := long.Text(t.Context(), testVars); !errors.Is(err, errText) {
 		t.Errorf("a long text: %v", err)
 	}
-	ctx := Together(t.Context())
+	ctx := WithSharedLimit(t.Context())
 	var err error
 	texts := 0
 	for ; err == nil && texts < 100; texts++ {

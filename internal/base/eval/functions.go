@@ -10,8 +10,8 @@ import (
 	"github.com/expr-lang/expr/vm/runtime"
 )
 
-// functions replaces built-in functions that read the clock or can make more
-// than they were given, and adds those that [limits] calls.
+// functions replaces built-in functions that read the clock or can create large
+// values, and adds those that [costPatcher] calls.
 func functions() []expr.Option {
 	return []expr.Option{
 		expr.DisableBuiltin("now"),
@@ -21,13 +21,13 @@ func functions() []expr.Option {
 		expr.Function("repeat", repeat, new(func(string, int) string)),
 		expr.Function("join", join, new(func(any) string), new(func(any, string) string)),
 		expr.Function("replace", replace, new(func(string, string, string) string), new(func(string, string, string, int) string)),
-		// One type each: of several the checker forgets names that are not known.
+		// One type each: with several types the checker misses unknown names.
 		expr.Function(intsName, calculate, new(func(any, string, int, int) int)),
 		expr.Function(mathName, calculate, new(func(any, string, any, any) any)),
 		expr.Function(tickName, tick, new(func(any) any)),
 		expr.Function(chargeName, charge, new(func(any, any) any)),
 		expr.Function(stringName, charge, new(func(any, string) string)),
-		expr.Function(deepName, deepen, new(func(any, any) any)),
+		expr.Function(deepName, chargeDeep, new(func(any, any) any)),
 	}
 }
 
@@ -35,9 +35,9 @@ func tick(args ...any) (any, error) { return nil, args[0].(*budget).step(1) }
 
 func charge(args ...any) (any, error) { return args[1], args[0].(*budget).use(args[1]) }
 
-func deepen(args ...any) (any, error) { return args[1], args[0].(*budget).walk(args[1]) }
+func chargeDeep(args ...any) (any, error) { return args[1], args[0].(*budget).walk(args[1]) }
 
-// calculate is + - * of what may be integers.
+// calculate evaluates + - * of operands that may be integers.
 func calculate(args ...any) (any, error) {
 	op, a, b := args[1].(string), args[2], args[3]
 	x, xIsInt := a.(int)

@@ -8,17 +8,17 @@ import (
 	"github.com/expr-lang/expr/parser"
 )
 
-// Index is an element that an expression takes of a list by its number.
+// Index is a list element that an expression accesses by number.
 type Index struct {
 	Name   string // of the list
-	N      int    // from 0; below 0 = from its end
+	N      int    // from 0; negative = from the end
 	Offset int    // of the name, in characters from the beginning of the source
-	// Sure says that it is always taken: no condition stands before it.
-	Sure bool
+	// Unconditional says that the access is unconditional.
+	Unconditional bool
 }
 
-// Indices are the elements that the expressions of a template take of lists.
-// What does not compile has none.
+// Indices returns the list elements that the expressions of a template access. An
+// expression that does not compile has none.
 func Indices(template string) (all []Index) {
 	for at := 0; ; {
 		open := strings.Index(template[at:], "{{")
@@ -26,7 +26,7 @@ func Indices(template string) (all []Index) {
 			return all
 		}
 		at += open + 2
-		size := closing(template[at:])
+		size := findClosing(template[at:])
 		if size < 0 {
 			return all
 		}
@@ -47,11 +47,11 @@ func IndicesOf(src string) []Index {
 	if err != nil {
 		return nil
 	}
-	found := &indices{doubtful: map[ast.Node]bool{}}
+	found := &indexCollector{conditional: map[ast.Node]bool{}}
 	ast.Walk(&tree.Node, found)
 	all := make([]Index, 0, len(found.members))
 	for _, m := range found.members {
-		all = append(all, Index{Name: m.list.Value, N: number(m.node.Property), Offset: m.list.Location().From, Sure: !found.doubtful[m.node]})
+		all = append(all, Index{Name: m.list.Value, N: number(m.node.Property), Offset: m.list.Location().From, Unconditional: !found.conditional[m.node]})
 	}
 	return all
 }
@@ -66,11 +66,11 @@ func number(n ast.Node) int {
 	return 0
 }
 
-// indices collects elements taken by a number, and which of them may not be
-// taken at all.
-type indices struct {
-	members  []member
-	doubtful map[ast.Node]bool
+// indexCollector collects elements accessed by number and marks those whose access is
+// conditional.
+type indexCollector struct {
+	members     []member
+	conditional map[ast.Node]bool
 }
 
 // member is an element of a list that has a name.
@@ -80,21 +80,21 @@ type member struct {
 }
 
 // Visit implements ast.Visitor; children come before their parents.
-func (v *indices) Visit(node *ast.Node) {
+func (v *indexCollector) Visit(node *ast.Node) {
 	switch n := (*node).(type) {
 	case *ast.MemberNode:
 		if list, ok := n.Node.(*ast.IdentifierNode); ok && isNumber(n.Property) {
 			v.members = append(v.members, member{n, list})
 		}
 		if n.Optional {
-			v.doubt(n)
+			v.markConditional(n)
 		}
 	case *ast.ConditionalNode, *ast.PredicateNode, *ast.ChainNode:
-		v.doubt(n)
+		v.markConditional(n)
 	case *ast.BinaryNode:
 		switch n.Operator {
 		case "??", "and", "&&", "or", "||":
-			v.doubt(n)
+			v.markConditional(n)
 		}
 	}
 }
@@ -107,10 +107,10 @@ func isNumber(n ast.Node) bool {
 	return ok
 }
 
-// doubt marks all that stands below a node.
-func (v *indices) doubt(n ast.Node) { ast.Walk(&n, exprChecker{v}) }
+// markConditional marks all nodes below n.
+func (v *indexCollector) markConditional(n ast.Node) { ast.Walk(&n, exprChecker{v}) }
 
-type exprChecker struct{ *indices }
+type exprChecker struct{ *indexCollector }
 
 // Visit implements ast.Visitor.
-func (d exprChecker) Visit(node *ast.Node) { d.doubtful[*node] = true }
+func (d exprChecker) Visit(node *ast.Node) { d.conditional[*node] = true }

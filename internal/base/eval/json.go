@@ -8,8 +8,8 @@ import (
 	"strconv"
 )
 
-// Text is a value as text: strings as they are, null as "", everything else as
-// compact JSON.
+// Text formats a value: strings unchanged, null as "", everything else as compact
+// JSON.
 func Text(v any) (string, error) {
 	switch x := v.(type) {
 	case nil:
@@ -22,7 +22,7 @@ func Text(v any) (string, error) {
 }
 
 // AppendJSON appends v as compact JSON without escaping <, > and &; the keys of
-// maps are sorted. What becomes longer than a fixed size is an error.
+// maps are sorted. A result over a fixed size is an error.
 func AppendJSON(dst []byte, v any) ([]byte, error) {
 	if len(dst) > maxString {
 		return dst, errBytes

@@ -9,19 +9,19 @@ import (
 	"github.com/expr-lang/expr/ast"
 )
 
-// names checks what the type checker does not: names that are not for users,
-// and keys of maps whose keys are known. It collects the names that are used,
-// of which the type checker tells the first only, or none inside the calls of
-// some functions.
-type names struct {
+// nameChecker checks what the type checker does not: internal names, and keys of
+// maps whose keys are known. It also collects the names that are used, because the
+// type checker reports only the first unknown one, or none inside calls of some
+// functions.
+type nameChecker struct {
 	env   *Env
 	err   error
 	used  []*ast.IdentifierNode
-	local map[string]bool // what the expression declares
+	local map[string]bool // names that the expression declares
 	last  ast.Node        // the node that was visited last: the whole expression
 }
 
-// isMember tells whether a node takes a member of that name.
+// isMember reports whether a node accesses a member of that name.
 func isMember(node ast.Node, name string) bool {
 	member, ok := node.(*ast.MemberNode)
 	if !ok {
@@ -31,16 +31,16 @@ func isMember(node ast.Node, name string) bool {
 	return ok && property.Value == name
 }
 
-// path is the source of an expression that only leads from a name to a member, such as
-// `results[0].structured.n`; empty for every other one. A `?.` or `??` says that there
-// may be no value.
-func (c *names) path(src string) string {
+// path returns the source of an expression that is only a member access, such as
+// `results[0].structured.n`; empty for every other expression. A `?.` or `??` says
+// that the value may be missing.
+func (c *nameChecker) path(src string) string {
 	member, ok := c.last.(*ast.MemberNode)
 	for ok {
 		if member.Optional {
 			return ""
 		}
-		if name, isName := member.Node.(*ast.IdentifierNode); isName && name.Value != "match" { // captures may well be empty
+		if name, isName := member.Node.(*ast.IdentifierNode); isName && name.Value != "match" { // captures may be empty
 			return strings.TrimSpace(src)
 		}
 		member, ok = member.Node.(*ast.MemberNode)
@@ -48,7 +48,7 @@ func (c *names) path(src string) string {
 	return ""
 }
 
-func (c *names) Visit(node *ast.Node) {
+func (c *nameChecker) Visit(node *ast.Node) {
 	c.last = *node
 	if c.err != nil {
 		return
@@ -65,7 +65,7 @@ func (c *names) Visit(node *ast.Node) {
 			c.err = &Error{Message: "unknown name " + n.Value, Offset: n.Location().From, Name: n.Value, Known: c.env.Names()}
 		}
 	case *ast.MemberNode:
-		if isMember(n, "structuredContent") && isMember(n.Node, "structured") { // as it was written once: both are the same now
+		if isMember(n, "structuredContent") && isMember(n.Node, "structured") { // the former name of the member; both mean the same
 			*node = n.Node
 			c.last = n.Node
 			return

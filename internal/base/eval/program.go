@@ -12,23 +12,23 @@ import (
 	"github.com/expr-lang/expr/vm"
 )
 
-// maxSource bounds the length of an expression in bytes.
+// maxSource limits the length of an expression in bytes.
 const maxSource = 16 << 10
 
-// Error is something wrong with an expression.
+// Error is a problem in an expression.
 type Error struct {
 	Message string
 	Offset  int    // in characters from the beginning of the source
-	Name    string // the name that is not known; "" = something else is wrong
-	// Known are the names that could stand in its place.
+	Name    string // the unknown name; "" = another problem
+	// Known are the names that may have been meant.
 	Known []string
-	// Hint says what to write instead; "" = nothing certain.
+	// Hint says what to write instead; "" = no hint.
 	Hint string
 }
 
 func (e *Error) Error() string { return e.Message }
 
-// Errors is all that is wrong with an expression or a template.
+// Errors holds all problems of an expression or a template.
 type Errors []*Error
 
 // Error joins the messages.
@@ -40,7 +40,7 @@ func (l Errors) Error() string {
 	return strings.Join(texts, "; ")
 }
 
-// Unwrap gives the single errors.
+// Unwrap returns the single errors.
 func (l Errors) Unwrap() []error {
 	all := make([]error, len(l))
 	for i, e := range l {
@@ -49,8 +49,9 @@ func (l Errors) Unwrap() []error {
 	return all
 }
 
-// Faults takes an error of this package apart; nil when it is none.
-func Faults(err error) []*Error {
+// ErrorsOf returns the single errors of an error of this package; nil for other
+// errors.
+func ErrorsOf(err error) []*Error {
 	if list, ok := errors.AsType[Errors](err); ok {
 		return list
 	}
@@ -63,11 +64,11 @@ func Faults(err error) []*Error {
 // Program is a compiled expression. It is immutable.
 type Program struct {
 	vm   *vm.Program
-	path string // the source, if it only leads from a name to a member; empty = it is more than that
+	path string // the source, if it is only a member access; otherwise empty
 }
 
-// Compile compiles an expression over the names of env. The error is an
-// [*Error], or [Errors] when several names are not known.
+// Compile compiles an expression over the variables of env. The error is an
+// [*Error], or [Errors] if several names are unknown.
 func Compile(src string, env *Env) (*Program, error) { return compile(src, env, expr.AsAny()) }
 
 // CompileBool compiles a condition: its value must be a boolean.
@@ -80,21 +81,20 @@ func compile(src string, env *Env, as expr.Option) (*Program, error) {
 	if strings.TrimSpace(src) == "" {
 		return nil, &Error{Message: "the expression is empty"}
 	}
-	check := &names{env: env}
-	opts := append(functions(), expr.Env(env.types), as, expr.Patch(check), expr.Patch(&limits{}))
+	check := &nameChecker{env: env}
+	opts := append(functions(), expr.Env(env.types), as, expr.Patch(check), expr.Patch(&costPatcher{}))
 	p, err := expr.Compile(src, opts...)
 	if check.err != nil {
 		return nil, check.err
 	}
 	if all := check.unknown(src); len(all) > 0 || err != nil {
-		return nil, together(all, compileError(src, err, env))
+		return nil, withUnknownNames(all, compileError(src, err, env))
 	}
 	return &Program{vm: p, path: check.path(src)}, nil
 }
 
-// Run evaluates the expression. vars has a value for every name of the Env it
-// was compiled with; it is not changed. What takes more than a fixed number of
-// steps or bytes fails.
+// Run evaluates the expression. vars has a value for every variable of the Env and
+// is not changed. A run that exceeds a fixed number of steps or bytes fails.
 func (p *Program) Run(ctx context.Context, vars map[string]any) (any, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -105,7 +105,7 @@ func (p *Program) Run(ctx context.Context, vars map[string]any) (any, error) {
 	v, err := vm.Run(p.vm, all)
 	if err == nil {
 		if v == nil && p.path != "" {
-			miss(ctx, p.path)
+			recordMissing(ctx, p.path)
 		}
 		return v, nil
 	}

@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// Template is a text with expressions in double braces. It is immutable.
+// Template is a text that contains expressions in double braces. It is immutable.
 type Template struct {
 	parts []part
 }
@@ -17,37 +17,37 @@ type part struct {
 	program *Program
 }
 
-// HasTemplate tells whether s holds anything for [ParseTemplate] to find.
+// HasTemplate reports whether s contains an expression for [ParseTemplate].
 func HasTemplate(s string) bool { return strings.Contains(s, "{{") }
 
-// ParseTemplate compiles the expressions of src over the names of env. The
-// error is [Errors], one for each mistake, with their offsets in src.
+// ParseTemplate compiles the expressions of src over the variables of env. The
+// error is [Errors], one for each problem, with offsets in src.
 func ParseTemplate(src string, env *Env) (*Template, error) { return NewCompiler(env).Template(src) }
 
-// Compiler compiles many templates over the names of one Env, and each expression
-// that stands in several of them once. It is for one goroutine.
+// Compiler compiles many templates over one Env and caches equal expressions. It is
+// not safe for concurrent use.
 type Compiler struct {
 	Env   *Env
-	known map[string]*Program
+	cache map[string]*Program
 }
 
-// NewCompiler makes one that knows no expression yet.
-func NewCompiler(env *Env) *Compiler { return &Compiler{Env: env, known: map[string]*Program{}} }
+// NewCompiler returns a compiler with an empty cache.
+func NewCompiler(env *Env) *Compiler { return &Compiler{Env: env, cache: map[string]*Program{}} }
 
-// expression compiles one of a template.
+// expression compiles one expression of a template.
 func (c *Compiler) expression(src string) (*Program, error) {
-	p, ok := c.known[src]
+	p, ok := c.cache[src]
 	if ok {
 		return p, nil
 	}
 	p, err := Compile(src, c.Env)
 	if err == nil {
-		c.known[src] = p
+		c.cache[src] = p
 	}
 	return p, err
 }
 
-// Template is [ParseTemplate].
+// Template calls [ParseTemplate] with the cache.
 func (c *Compiler) Template(src string) (*Template, error) {
 	t := &Template{}
 	var wrong Errors
@@ -61,13 +61,13 @@ func (c *Compiler) Template(src string) (*Template, error) {
 			t.parts = append(t.parts, part{text: rest[:open]})
 		}
 		body := rest[open+2:]
-		size := closing(body)
+		size := findClosing(body)
 		if size < 0 {
 			wrong = append(wrong, &Error{Message: "`{{` without `}}`", Offset: utf8.RuneCountInString(src[:at+open])})
 			return nil, wrong
 		}
 		p, err := c.expression(body[:size])
-		for _, e := range Faults(err) {
+		for _, e := range ErrorsOf(err) {
 			e.Offset += utf8.RuneCountInString(src[:at+open+2])
 			wrong = append(wrong, e)
 		}
@@ -84,9 +84,9 @@ func (c *Compiler) Template(src string) (*Template, error) {
 	return t, nil
 }
 
-// closing finds the "}}" that ends an expression: not one in a string or one
-// that closes braces of the expression itself. -1 = there is none.
-func closing(s string) int {
+// findClosing returns the position of the "}}" that ends an expression, ignoring those
+// in strings and those that close braces of the expression. -1 = not found.
+func findClosing(s string) int {
 	depth := 0
 	var quote byte
 	for i := 0; i < len(s); i++ {
@@ -111,8 +111,8 @@ func closing(s string) int {
 	return -1
 }
 
-// Eval fills the template in. A template that is one expression and nothing
-// else gives its value with its type, every other one a string.
+// Eval evaluates the template. A template that is a single expression returns its
+// value with its type, every other one a string.
 func (t *Template) Eval(ctx context.Context, vars map[string]any) (any, error) {
 	if len(t.parts) == 1 && t.parts[0].program != nil {
 		v, err := t.parts[0].program.Run(ctx, vars)
@@ -124,8 +124,7 @@ func (t *Template) Eval(ctx context.Context, vars map[string]any) (any, error) {
 	return t.Text(ctx, vars)
 }
 
-// Text fills the template in as text; see the function [Text] for how values
-// are written.
+// Text evaluates the template as text; the function [Text] formats values.
 func (t *Template) Text(ctx context.Context, vars map[string]any) (string, error) {
 	var b strings.Builder
 	for _, p := range t.parts {

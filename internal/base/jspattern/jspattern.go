@@ -1,6 +1,6 @@
 // Package jspattern compiles JavaScript regular expressions, as used by hook
 // matchers and JSON Schemas. Unlike Go's, they support lookahead, lookbehind
-// and backreferences. Every match ends within [Patience].
+// and backreferences. Every match ends within [MatchTimeout].
 package jspattern
 
 import (
@@ -11,16 +11,17 @@ import (
 	"github.com/dlclark/regexp2"
 )
 
-// Patience is how long one match may take; what takes longer does not match.
-const Patience = time.Second / 2
+// MatchTimeout is how long one match may take; a match that takes longer fails.
+const MatchTimeout = time.Second / 2
 
 // Pattern is a compiled expression. It is made by [Compile].
 type Pattern interface {
-	MatchString(string) bool // anywhere in the text
-	String() string          // as it was written
+	MatchString(string) bool // reports a match anywhere in the text
+	String() string          // the source
 }
 
-// Compile reads an expression. What looks neither ahead nor back is matched in linear time.
+// Compile compiles an expression. An expression without lookaround is matched in
+// linear time.
 func Compile(expr string) (Pattern, error) {
 	plain, err := regexp.Compile(expr)
 	if err == nil {
@@ -30,11 +31,11 @@ func Compile(expr string) (Pattern, error) {
 	if failed != nil {
 		return nil, fmt.Errorf("%w", err)
 	}
-	rich.MatchTimeout = Patience // its clock is a goroutine of the library, which ends a second or two behind the last match
+	rich.MatchTimeout = MatchTimeout // the library's timer goroutine ends one or two seconds after the last match
 	return lookaroundPattern{rich}, nil
 }
 
-// lookaroundPattern is an expression that looks around.
+// lookaroundPattern is an expression with lookahead, lookbehind or backreferences.
 type lookaroundPattern struct{ re *regexp2.Regexp }
 
 func (l lookaroundPattern) MatchString(text string) bool {

@@ -53,7 +53,7 @@ func TestPatience(t *testing.T) {
 	if re.MatchString(strings.Repeat("a", 40)) {
 		t.Error("there is no b")
 	}
-	if took := time.Since(begun); took > 10*jspattern.Patience {
+	if took := time.Since(begun); took > 10*jspattern.MatchTimeout {
 		t.Error("it takes", took)
 	}
 }

@@ -10,17 +10,18 @@ import (
 	"github.com/claudeless/claudeless/internal/base/ordered"
 )
 
-// Given tells whether a key holds something: it was sent, and not as null.
-func Given(raw json.RawMessage) bool { return len(raw) > 0 && string(raw) != "null" }
+// IsSet reports whether a value was sent and is not null.
+func IsSet(raw json.RawMessage) bool { return len(raw) > 0 && string(raw) != "null" }
 
-// Read reads a value; one of the wrong type is the zero value, and a key of the wrong type that of its field.
+// Read decodes a value. A value of the wrong type becomes the zero value, and so
+// does a field of the wrong type.
 func Read[T any](raw json.RawMessage) T {
 	var in T
 	_ = json.Unmarshal(raw, &in)
 	return in
 }
 
-// Text is the text of a JSON string; false = it is none.
+// Text returns the content of a JSON string; ok is false for other values.
 func Text(raw json.RawMessage) (string, bool) {
 	var value *string
 	if json.Unmarshal(raw, &value) != nil || value == nil {
@@ -29,8 +30,8 @@ func Text(raw json.RawMessage) (string, bool) {
 	return *value, true
 }
 
-// Word is a value as JavaScript puts it into a text.
-func Word(raw json.RawMessage) string {
+// String formats a value as JavaScript does in a template string.
+func String(raw json.RawMessage) string {
 	if text, ok := Text(raw); ok {
 		return text
 	}
@@ -43,7 +44,7 @@ func Word(raw json.RawMessage) string {
 	return string(raw)
 }
 
-// Falsy tells whether JavaScript takes a value for no.
+// Falsy reports whether JavaScript treats a value as false.
 func Falsy(raw json.RawMessage) bool {
 	switch string(raw) {
 	case "", "null", "false", `""`:
@@ -53,8 +54,8 @@ func Falsy(raw json.RawMessage) bool {
 	return err == nil && n == 0
 }
 
-// Objects tells whether a value is an object whose values are objects.
-func Objects(raw json.RawMessage) bool {
+// IsObjectOfObjects reports whether a value is an object whose values are objects.
+func IsObjectOfObjects(raw json.RawMessage) bool {
 	var values map[string]json.RawMessage
 	if json.Unmarshal(raw, &values) != nil || values == nil {
 		return false

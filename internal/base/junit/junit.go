@@ -9,14 +9,14 @@ import (
 	"time"
 )
 
-// Suite is a report.
+// Suite is a test report.
 type Suite struct {
 	Name  string
-	Time  time.Duration // of the whole; 0 = not told
+	Time  time.Duration // total time; 0 = unknown
 	Cases []Case
 }
 
-// Case is what came of one test. One without Failure and Skipped passed.
+// Case is the result of one test. A case without Failure and Skipped passed.
 type Case struct {
 	Name    string   `xml:"name,attr"`
 	Class   string   `xml:"classname,attr"`
@@ -28,24 +28,24 @@ type Case struct {
 	Out     *Text    `xml:"system-out,omitempty"`
 }
 
-// Failure is why a case failed.
+// Failure says why a case failed.
 type Failure struct {
 	Message string `xml:"message,attr"`
 	Type    string `xml:"type,attr"`
 	Text    string `xml:",chardata"`
 }
 
-// Skipped is why a case was not run.
+// Skipped says why a case was not run.
 type Skipped struct {
 	Message string `xml:"message,attr"`
 }
 
-// Text is what a case printed.
+// Text is the output of a case.
 type Text struct {
 	Text string `xml:",chardata"`
 }
 
-// Seconds is how long something took, written to the millisecond; 0 is not written.
+// Seconds is a duration, written with milliseconds; 0 is not written.
 type Seconds time.Duration
 
 // MarshalXMLAttr implements [xml.MarshalerAttr].
@@ -53,7 +53,7 @@ func (s Seconds) MarshalXMLAttr(name xml.Name) (xml.Attr, error) {
 	return xml.Attr{Name: name, Value: fmt.Sprintf("%.3f", time.Duration(s).Seconds())}, nil
 }
 
-// Write writes the suite with its figures.
+// Write writes the suite and its totals.
 func (s Suite) Write(w io.Writer) error {
 	out := struct {
 		XMLName  xml.Name `xml:"testsuite"`

@@ -15,31 +15,31 @@ import (
 	"strings"
 )
 
-// Access says who may ask. The zero value lets programs and pages of this
-// machine ask, and nobody else: there is no listening beyond it without a token.
+// Access says who may send requests. The zero value allows only programs and pages
+// of this machine; listening on other addresses needs a token.
 type Access struct {
-	// Token, unless empty, is demanded of every request: as bearer token or, when
-	// Browser is set, as ?token=, which a browser then keeps in a cookie.
+	// Token, if set, is required of every request: as a bearer token or, if Browser
+	// is set, as ?token=, which a browser then keeps in a cookie.
 	Token string
-	// Browser names that cookie; empty = there is none.
-	Browser string
-	// Header names one more header that may hold the token, for clients that send
-	// a key of their own; empty = there is none.
-	Header string
-	// Delegated leaves it to the handler to demand the token, where it is needed.
+	// CookieName is the name of that cookie; empty = no cookie.
+	CookieName string
+	// TokenHeader is another header that may contain the token, for clients that send a
+	// key of their own; empty = none.
+	TokenHeader string
+	// Delegated leaves it to the handler to require the token where it is needed.
 	Delegated bool
-	// Own refuses the pages of all other origins, those of other servers on this
-	// machine too, but for Origins.
-	Own bool
-	// Origins are pages that may ask all the same, each as scheme://host:port;
-	// the port may be *.
+	// OwnOriginOnly refuses pages of all other origins, including other servers on this
+	// machine, except Origins.
+	OwnOriginOnly bool
+	// Origins are the pages that are allowed nevertheless, each as
+	// scheme://host:port; the port may be *.
 	Origins []string
 }
 
-// ErrNoToken is why nobody listens beyond this machine without a token.
+// ErrNoToken is returned for an address beyond this machine without a token.
 var ErrNoToken = errors.New("a token is required beyond 127.0.0.1, localhost and [::1]")
 
-// Check reports what is wrong with a, listening on addr as a whole.
+// Check reports what is wrong with a for a server that listens on addr.
 func (a Access) Check(addr string) error {
 	var wrong []error
 	for _, o := range a.Origins {
@@ -54,13 +54,14 @@ func (a Access) Check(addr string) error {
 	return errors.Join(wrong...)
 }
 
-// Loopback reports whether only this machine reaches an address of [Options].
+// Loopback reports whether an address of [Options] is reachable only from this
+// machine.
 func Loopback(addr string) bool {
 	addr, err := localAddr(addr)
 	return err == nil && loopback(addr)
 }
 
-// loopback reports whether only this machine reaches an address.
+// loopback reports whether an address is reachable only from this machine.
 func loopback(addr string) bool {
 	host, _, err := net.SplitHostPort(addr)
 	if err != nil {
@@ -70,26 +71,26 @@ func loopback(addr string) bool {
 	return host == "localhost" || err == nil && ip.Unmap().IsLoopback()
 }
 
-// Guard lets through to next what a allows, on every path. It refuses with 403 a
-// request whose Host is not this machine, and one of a page that may not ask: a
-// page in a browser must reach the server neither by DNS rebinding nor from
-// another origin. Without the token it refuses with 401. A request that no page
-// sent has no Origin, which is fine.
+// Guard passes the requests that a allows to next, on every path. It refuses with
+// 403 a request whose Host is not this machine, and a request of a page that is not
+// allowed: a page in a browser must not reach the server by DNS rebinding or from
+// another origin. It refuses with 401 a request without the token. A request that
+// was not sent by a page has no Origin and is allowed.
 func Guard(a Access, next http.Handler) http.Handler { return guard{Access: a, next: next} }
 
 type guard struct {
 	Access
-	next http.Handler
-	open bool // other machines reach the server, under any name: Host tells nothing
+	next   http.Handler
+	public bool // other machines can reach the server under any name, so Host is not checked
 }
 
 func (g guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
-	case !g.open && !localHost(r.Host):
+	case !g.public && !localHost(r.Host):
 		Refuse(w, http.StatusForbidden, "forbidden", "the host is not this machine")
-	case !g.page(r):
+	case !g.pageAllowed(r):
 		Refuse(w, http.StatusForbidden, "forbidden", "pages of this origin may not ask")
-	case !g.known(w, r):
+	case !g.hasToken(w, r):
 		w.Header().Set("WWW-Authenticate", "Bearer")
 		Refuse(w, http.StatusUnauthorized, "unauthorized", "send the token as bearer token")
 	default:
@@ -97,25 +98,24 @@ func (g guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// Refuse answers with a JSON object that has a code and a message.
+// Refuse responds with a JSON object that has a code and a message.
 func Refuse(w http.ResponseWriter, status int, code, message string) {
 	body, err := json.Marshal(map[string]string{"error": code, "message": message})
 	if err != nil {
-		panic(err) // they are texts
+		panic(err) // cannot happen: they are strings
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	w.WriteHeader(status)
-	_, _ = w.Write(append(body, '\n')) // the client may have gone away
+	_, _ = w.Write(append(body, '\n')) // the client may have closed the connection
 }
 
-// page reports whether the page that sent a request, if one did, may do so.
-// Browsers leave out Origin where a page only links to something; then they say
-// by Sec-Fetch-Site where from.
-func (g guard) page(r *http.Request) bool {
+// pageAllowed reports whether the page that sent a request may do so. For simple links
+// browsers omit Origin; then Sec-Fetch-Site says where the request comes from.
+func (g guard) pageAllowed(r *http.Request) bool {
 	origin := r.Header.Get("Origin")
 	switch {
-	case origin == "" && g.Own:
+	case origin == "" && g.OwnOriginOnly:
 		site := r.Header.Get("Sec-Fetch-Site")
 		return site != "same-site" && site != "cross-site" || r.Header.Get("Sec-Fetch-Mode") == "navigate"
 	case origin == "" || OwnOrigin(r):
@@ -123,11 +123,11 @@ func (g guard) page(r *http.Request) bool {
 	case slices.ContainsFunc(g.Origins, func(o string) bool { return matches(o, origin) }):
 		return true
 	}
-	return !g.Own && localOrigin(origin)
+	return !g.OwnOriginOnly && localOrigin(origin)
 }
 
-// OwnOrigin reports whether a request comes from the server's own pages, or from
-// no page at all.
+// OwnOrigin reports whether a request comes from the server's own pages, or not
+// from a page.
 func OwnOrigin(r *http.Request) bool {
 	origin := r.Header.Get("Origin")
 	if origin == "" {
@@ -146,9 +146,9 @@ func matches(allowed, origin string) bool {
 	return origin == allowed
 }
 
-// known reports whether a request has the token, if one is demanded. A browser
-// that asks whether it may send a request has none yet.
-func (g guard) known(w http.ResponseWriter, r *http.Request) bool {
+// hasToken reports whether a request has the required token. A preflight request of a
+// browser cannot have one.
+func (g guard) hasToken(w http.ResponseWriter, r *http.Request) bool {
 	if g.Token == "" || g.Delegated || r.Method == http.MethodOptions {
 		return true
 	}
@@ -156,17 +156,17 @@ func (g guard) known(w http.ResponseWriter, r *http.Request) bool {
 	if bearer, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer "); ok && right(bearer) {
 		return true
 	}
-	if g.Header != "" && right(r.Header.Get(g.Header)) {
+	if g.TokenHeader != "" && right(r.Header.Get(g.TokenHeader)) {
 		return true
 	}
-	if g.Browser == "" {
+	if g.CookieName == "" {
 		return false
 	}
 	if right(r.URL.Query().Get("token")) {
-		http.SetCookie(w, &http.Cookie{Name: g.Browser, Value: g.Token, Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode})
+		http.SetCookie(w, &http.Cookie{Name: g.CookieName, Value: g.Token, Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode})
 		return true
 	}
-	c, err := r.Cookie(g.Browser)
+	c, err := r.Cookie(g.CookieName)
 	return err == nil && right(c.Value)
 }
 
@@ -179,7 +179,7 @@ func localOrigin(origin string) bool {
 	return false
 }
 
-// localHost reports whether host, with or without a port, names this machine.
+// localHost reports whether host, with or without a port, is this machine.
 func localHost(host string) bool {
 	name := host
 	if h, port, err := net.SplitHostPort(host); err == nil {
@@ -198,8 +198,8 @@ func localHost(host string) bool {
 	return false
 }
 
-// WriteToken makes a fresh token and writes it where only its owner reads it;
-// empty = no file was named.
+// WriteToken makes a new token and writes it to a file that only its owner can
+// read; an empty file name skips that.
 func WriteToken(newID func() string, file string) (string, error) {
 	if file == "" {
 		return "", nil

@@ -10,28 +10,29 @@ import (
 	"time"
 )
 
-// SlowBodyError is what reading a request's body ends with when it comes too
-// slowly; the answer is [http.StatusRequestTimeout].
+// SlowBodyError is the error of reading a request body that arrives too slowly; the
+// response is [http.StatusRequestTimeout].
 type SlowBodyError struct {
-	Read int64 // bytes that came in time
+	Read int64 // bytes that arrived in time
 }
 
 func (e *SlowBodyError) Error() string {
 	return fmt.Sprintf("the body comes too slowly: %d bytes came in time", e.Read)
 }
 
-// bodyRate is how many bytes a body must have each second after its first time.
+// bodyRate is the minimum rate, in bytes per second, after the first period.
 const bodyRate = 64 << 10
 
-// timed cuts bodies that do not come: within first, and then at bodyRate.
-func timed(next http.Handler, first time.Duration) http.Handler {
+// limitBodyTime rejects slow bodies: the body must arrive within first, and after that at
+// bodyRate.
+func limitBodyTime(next http.Handler, first time.Duration) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Body != nil && r.Body != http.NoBody {
 			ctx, cancel := context.WithTimeout(r.Context(), first)
 			limit, _ := ctx.Deadline()
 			cancel()
 			b := &body{ReadCloser: r.Body, conn: http.NewResponseController(w), limit: limit}
-			b.patience()
+			b.setDeadline()
 			r.Body = b
 		}
 		next.ServeHTTP(w, r)
@@ -41,13 +42,13 @@ func timed(next http.Handler, first time.Duration) http.Handler {
 type body struct {
 	io.ReadCloser
 	conn  *http.ResponseController
-	limit time.Time // of the first bytes
+	limit time.Time // deadline of the first bytes
 	read  int64
 }
 
-// patience lets the connection wait for as long as the rest may take to begin. A
-// connection that cannot do so is a test's.
-func (b *body) patience() {
+// setDeadline sets the read deadline for the rest of the body. Connections of tests
+// may not support deadlines.
+func (b *body) setDeadline() {
 	_ = b.conn.SetReadDeadline(b.limit.Add(time.Duration(b.read/bodyRate) * time.Second))
 }
 
@@ -56,9 +57,9 @@ func (b *body) Read(p []byte) (int, error) {
 	b.read += int64(n)
 	switch {
 	case err == nil:
-		b.patience()
+		b.setDeadline()
 	case errors.Is(err, io.EOF):
-		_ = b.conn.SetReadDeadline(time.Time{}) // what comes next is another request
+		_ = b.conn.SetReadDeadline(time.Time{}) // the connection is used for the next request
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		err = &SlowBodyError{Read: b.read}
 	}

@@ -19,30 +19,30 @@ import (
 	"time"
 )
 
-// Options says where to listen and how to tell others.
+// Options configure a server.
 type Options struct {
 	// Addr is host:port; an empty host is 127.0.0.1, an empty port is 0 (any).
 	Addr string
-	// PortFile, unless empty, receives the decimal port and a newline in one
-	// step once the port is listened to.
+	// PortFile, if set, receives the decimal port and a newline, atomically, once
+	// the server listens.
 	PortFile string
-	// Grace bounds how long Run waits for running requests after its context
-	// ended; 0 means 500 ms. Connections still open then are cut.
+	// Grace is how long Run waits for running requests after its context ended; 0
+	// means 500 ms. After that, open connections are closed.
 	Grace time.Duration
-	// Access says who may ask.
+	// Access says who may send requests.
 	Access Access
-	// BodyTime is how long the body of a request may take, and a second more for
-	// each 64 KiB of it; 0 means 30 s.
+	// BodyTime is how long the body of a request may take, plus one second for each
+	// 64 KiB; 0 means 30 s.
 	BodyTime time.Duration
-	// Listening, unless nil, is called with the bound address before the first
-	// request is accepted.
-	Listening func(net.Addr)
+	// OnListen, if set, is called with the bound address before the first request
+	// is accepted.
+	OnListen func(net.Addr)
 }
 
 const defaultBodyTime = 30 * time.Second
 
-// Listen opens the TCP listener of o and announces it, unless that would let in
-// whom o.Access does not know. The caller owns the listener; Serve closes it.
+// Listen opens the TCP listener of o and announces it, if o.Access allows the
+// address. The caller owns the listener; Serve closes it.
 func Listen(ctx context.Context, o Options) (net.Listener, error) {
 	addr, err := localAddr(o.Addr)
 	if err != nil {
@@ -61,30 +61,31 @@ func Listen(ctx context.Context, o Options) (net.Listener, error) {
 			return nil, errors.Join(err, ln.Close())
 		}
 	}
-	if o.Listening != nil {
-		o.Listening(ln.Addr())
+	if o.OnListen != nil {
+		o.OnListen(ln.Addr())
 	}
 	return ln, nil
 }
 
-// Serve answers requests on ln with h, as o.Access lets it, until ctx ends. It then
-// gives running requests the grace period, cuts the rest and returns nil. Contexts of
-// requests end as soon as ctx does. h is done with all of them when Serve returns,
-// unless it takes a grace period more to notice that a connection was cut.
+// Serve handles requests on ln with h, as o.Access allows, until ctx ends. It then
+// gives running requests the grace period, closes the remaining connections and
+// returns nil. Contexts of requests end as soon as ctx does. All calls of h have
+// returned when Serve returns, unless a handler needs more than another grace
+// period to notice a closed connection.
 func Serve(ctx context.Context, ln net.Listener, h http.Handler, o Options) error {
 	if err := o.Access.Check(ln.Addr().String()); err != nil {
 		return errors.Join(err, ln.Close())
 	}
 	running := &inflight{next: h}
 	srv := &http.Server{
-		Handler:           timed(guard{Access: o.Access, next: running, open: !loopback(ln.Addr().String())}, cmp.Or(o.BodyTime, defaultBodyTime)),
+		Handler:           limitBodyTime(guard{Access: o.Access, next: running, public: !loopback(ln.Addr().String())}, cmp.Or(o.BodyTime, defaultBodyTime)),
 		ReadHeaderTimeout: 10 * time.Second,
 		BaseContext:       func(net.Listener) context.Context { return ctx },
 	}
 	var stopErr error // read after stopped
 	stopped := make(chan struct{})
 	served := make(chan struct{})
-	go func() { // ends when ctx does or when Serve fails
+	go func() { // ends when ctx ends or Serve fails
 		defer close(stopped)
 		select {
 		case <-ctx.Done():
@@ -110,7 +111,7 @@ func Serve(ctx context.Context, ln net.Listener, h http.Handler, o Options) erro
 	return fmt.Errorf("serving: %w", err)
 }
 
-// Run is Listen followed by Serve.
+// Run calls Listen and Serve.
 func Run(ctx context.Context, h http.Handler, o Options) error {
 	ln, err := Listen(ctx, o)
 	if err != nil {
@@ -133,7 +134,7 @@ func localAddr(addr string) (string, error) {
 	return net.JoinHostPort(host, port), nil
 }
 
-// writePort writes through a temporary file so that a reader sees the whole
+// writePort writes through a temporary file, so that a reader sees the complete
 // number or no file.
 func writePort(file string, addr net.Addr) error {
 	_, port, err := net.SplitHostPort(addr.String())

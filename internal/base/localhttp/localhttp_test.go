@@ -71,9 +71,9 @@ func TestAccess(t *testing.T) {
 		}
 		return h
 	}
-	mine := Access{Own: true}
-	listed := Access{Own: true, Origins: []string{other, "https://127.0.0.1:*"}}
-	secret := Access{Own: true, Token: "secret", Browser: "c"}
+	mine := Access{OwnOriginOnly: true}
+	listed := Access{OwnOriginOnly: true, Origins: []string{other, "https://127.0.0.1:*"}}
+	secret := Access{OwnOriginOnly: true, Token: "secret", CookieName: "c"}
 	for name, c := range map[string]struct {
 		access Access
 		method string
@@ -146,7 +146,7 @@ func TestBeyond(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	addr, done := make(chan net.Addr, 1), make(chan error, 1)
 	go func() {
-		done <- Run(ctx, http.NotFoundHandler(), Options{Addr: "0.0.0.0:0", Access: Access{Token: "secret"}, Listening: func(a net.Addr) { addr <- a }})
+		done <- Run(ctx, http.NotFoundHandler(), Options{Addr: "0.0.0.0:0", Access: Access{Token: "secret"}, OnListen: func(a net.Addr) { addr <- a }})
 	}()
 	_, port, _ := net.SplitHostPort((<-addr).String())
 	for token, want := range map[string]int{"secret": 404, "": 401} {
@@ -186,7 +186,7 @@ func TestSlowBody(t *testing.T) {
 		io.WriteString(w, strconv.FormatInt(n, 10))
 	})
 	go func() {
-		done <- Run(ctx, h, Options{BodyTime: 200 * time.Millisecond, Listening: func(a net.Addr) { addr <- a }})
+		done <- Run(ctx, h, Options{BodyTime: 200 * time.Millisecond, OnListen: func(a net.Addr) { addr <- a }})
 	}()
 	at := (<-addr).String()
 	for path, want := range map[string]string{"/reads": "HTTP/1.1 408", "/ignores": "HTTP/1.1 200", "/whole": "HTTP/1.1 200"} {
@@ -229,7 +229,7 @@ func TestRunAnnouncesAndStops(t *testing.T) {
 		io.WriteString(w, "hello")
 	})
 	go func() {
-		done <- Run(ctx, h, Options{PortFile: file, Listening: func(a net.Addr) { addr = a; close(ready) }})
+		done <- Run(ctx, h, Options{PortFile: file, OnListen: func(a net.Addr) { addr = a; close(ready) }})
 	}()
 	<-ready
 	port, err := os.ReadFile(file)

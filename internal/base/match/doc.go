@@ -1,6 +1,5 @@
-// Package match holds compiled matchers for text and for JSON values.
+// Package match compiles matchers for text and for JSON values.
 //
-// Its invariant: matching takes time linear in the text and never fails; what
-// can be wrong with a pattern is found when the matcher is made. It knows no
-// file format and nothing of prompts or tools.
+// Matching takes time linear in the text and never fails: an invalid pattern is
+// reported when the matcher is made.
 package match

@@ -7,9 +7,9 @@ import (
 	"unicode/utf8"
 )
 
-// Glob matches whole texts: `*` is any text, also with `/` and line ends, `?`
-// one character, `[a-z]` and `[!a-z]` one of a set. `**` must stand alone
-// between slashes; there are no braces and no escapes.
+// Glob matches whole texts: `*` matches any text, including `/` and line ends, `?`
+// one character, `[a-z]` and `[!a-z]` one of a set. `**` must be a complete path
+// element; there are no braces and no escapes.
 func Glob(pattern string) (Text, error) {
 	if !strings.ContainsAny(pattern, "*?[") {
 		return Exact(pattern), nil
@@ -23,29 +23,29 @@ func Glob(pattern string) (Text, error) {
 
 type glob struct {
 	pattern string
-	deep    bool // it has `**/`, which also stands for nothing
+	deep    bool // it has `**/`, which also matches an empty text
 }
 
 func (g glob) match(s string) (Captures, bool) {
-	if !g.fits(s) {
+	if !g.matches(s) {
 		return Captures{}, false
 	}
-	return whole(s), true
+	return wholeCapture(s), true
 }
 
 func (g glob) explain(_ string, hide Redactor) string {
 	return "the glob " + quote(hide.Hide(g.pattern)) + " does not fit all of it"
 }
 
-// fits tries the pattern from left to right. Only the last star needs to be
-// gone back to, as every star can take what an earlier one could; with `**/`
-// that is not so, and all places are kept.
-func (g glob) fits(s string) bool {
+// matches matches the pattern from left to right. Backtracking to the last star is
+// enough, because every star can match what an earlier one could. With `**/` this
+// does not hold, and matchDeep tracks all positions.
+func (g glob) matches(s string) bool {
 	if g.deep {
-		return deepFits(g.pattern, s)
+		return matchDeep(g.pattern, s)
 	}
 	p, at := g.pattern, 0
-	star, from := "", -1 // the pattern after the last star, where it began
+	star, from := "", -1 // the pattern after the last star, and the position where the star began
 	for {
 		if p != "" && p[0] == '*' {
 			p = strings.TrimLeft(p, "*")
@@ -55,7 +55,7 @@ func (g glob) fits(s string) bool {
 		if at == len(s) && p == "" {
 			return true
 		}
-		if rest, size, ok := fitsOne(p, s[at:]); ok {
+		if rest, size, ok := matchOne(p, s[at:]); ok {
 			p, at = rest, at+size
 			continue
 		}
@@ -68,11 +68,11 @@ func (g glob) fits(s string) bool {
 	}
 }
 
-// deepFits follows all ways through the pattern at once: at each place of s
-// the set of places in the pattern that are reached.
-func deepFits(pattern, s string) bool {
+// matchDeep simulates all paths through the pattern: for each position of s, it
+// computes the set of reachable positions in the pattern.
+func matchDeep(pattern, s string) bool {
 	reached := map[int]bool{}
-	arrive(pattern, 0, true, reached)
+	addReachable(pattern, 0, true, reached)
 	for at := 0; at < len(s); {
 		_, size := utf8.DecodeRuneInString(s[at:])
 		next := map[int]bool{}
@@ -84,13 +84,13 @@ func deepFits(pattern, s string) bool {
 					continue // only a slash ends it
 				}
 				if strings.HasPrefix(pattern[i:], "**/") {
-					arrive(pattern, i+3, true, next)
+					addReachable(pattern, i+3, true, next)
 				} else {
-					arrive(pattern, i, false, next)
+					addReachable(pattern, i, false, next)
 				}
 			default:
-				if rest, _, ok := fitsOne(pattern[i:], s[at:]); ok {
-					arrive(pattern, len(pattern)-len(rest), true, next)
+				if rest, _, ok := matchOne(pattern[i:], s[at:]); ok {
+					addReachable(pattern, len(pattern)-len(rest), true, next)
 				}
 			}
 		}
@@ -99,8 +99,8 @@ func deepFits(pattern, s string) bool {
 	return reached[len(pattern)]
 }
 
-// arrive adds place i and those that can be reached from it for nothing.
-func arrive(pattern string, i int, first bool, places map[int]bool) {
+// addReachable adds position i and those reachable from it without consuming text.
+func addReachable(pattern string, i int, first bool, places map[int]bool) {
 	for {
 		places[i] = true
 		switch {
@@ -115,9 +115,9 @@ func arrive(pattern string, i int, first bool, places map[int]bool) {
 	}
 }
 
-// fitsOne matches one character of s with the beginning of p, which is no
-// star. It returns the rest of p and the size of the character.
-func fitsOne(p, s string) (rest string, size int, ok bool) {
+// matchOne matches one character of s with the beginning of p, which is not a star.
+// It returns the rest of p and the size of the character.
+func matchOne(p, s string) (rest string, size int, ok bool) {
 	if p == "" || s == "" {
 		return p, 0, false
 	}
@@ -133,7 +133,7 @@ func fitsOne(p, s string) (rest string, size int, ok bool) {
 	return p[n:], size, want == r && n == size
 }
 
-// checkGlob finds what is wrong with a pattern and tells whether it has `**/`.
+// checkGlob validates a pattern and reports whether it has `**/`.
 func checkGlob(pattern string) (deep bool, err error) {
 	for i := 0; i < len(pattern); i++ {
 		switch pattern[i] {
@@ -162,8 +162,8 @@ func checkGlob(pattern string) (deep bool, err error) {
 	return deep, nil
 }
 
-// classEnd is the place of the "]" that ends the class s begins with. The
-// first character of a class may be a "]".
+// classEnd returns the position of the "]" that ends the class at the start of s.
+// The first character of a class may be a "]".
 func classEnd(s string) int {
 	from := 2
 	if strings.HasPrefix(s, "[!") {
@@ -179,7 +179,7 @@ func classEnd(s string) int {
 	return from + end
 }
 
-// inClass tells whether r is in the class with this content.
+// inClass reports whether r is in the class with this content.
 func inClass(class string, r rune) bool {
 	in := true
 	if class[0] == '!' && len(class) > 1 {
@@ -199,7 +199,7 @@ func inClass(class string, r rune) bool {
 	return !in
 }
 
-// emptyRange returns the first range of a class that holds nothing.
+// emptyRange returns the first empty range of a class.
 func emptyRange(class string) string {
 	set := []rune(strings.TrimPrefix(class, "!"))
 	for i := 0; i+2 < len(set); i++ {

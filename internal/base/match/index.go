@@ -7,28 +7,28 @@ import (
 	"strings"
 )
 
-// Index finds which of many matchers may match a text, without trying each. It
-// is immutable and may be used by many goroutines.
+// Index finds which of many matchers may match a text, without trying each. It is
+// immutable and may be used by many goroutines.
 //
-// Most matchers need some literal in the text. Of each such literal the index
-// knows one piece, as rare among all of them as can be, and looks for the pieces
-// while it goes through the text once. What needs no literal always may match.
+// Most matchers need some literal in the text. For each literal the index stores
+// its rarest piece, and scans the text once for these pieces. Matchers without a
+// literal are always candidates.
 type Index struct {
 	always []int32
 	grams  grams              // pieces of gramSize bytes
-	short  map[string][]int32 // literals that are shorter
+	short  map[string][]int32 // shorter literals
 }
 
 // gramSize is the length of a piece in bytes.
 const gramSize = 4
 
-// NewIndex makes the index of matchers, which are known by their places.
+// NewIndex makes the index of matchers, which are identified by their position.
 func NewIndex(texts []Text) *Index {
 	x := &Index{short: map[string][]int32{}}
 	needs := make([][]string, len(texts))
 	pieces := 0
 	for i, t := range texts {
-		needs[i] = t.needs()
+		needs[i] = t.requiredLiterals()
 		for _, literal := range needs[i] {
 			pieces += max(0, len(literal)-gramSize+1)
 		}
@@ -59,8 +59,8 @@ func (x *Index) put(i int32, literal string, common counts) {
 	x.short[literal] = append(x.short[literal], i)
 }
 
-// Candidates are the places of the matchers that may match a text, in order;
-// all others do not.
+// Candidates yields the positions of the matchers that may match a text, in order;
+// all others cannot match.
 func (x *Index) Candidates(text string) iter.Seq[int] {
 	found := x.grams.find(text)
 	for literal, matchers := range x.short {
@@ -84,18 +84,18 @@ func (x *Index) Candidates(text string) iter.Seq[int] {
 	}
 }
 
-// gram is the piece of a text that begins at a place.
+// gram returns the piece of a text at a position.
 func gram(text string, at int) uint32 {
 	return uint32(text[at]) | uint32(text[at+1])<<8 | uint32(text[at+2])<<16 | uint32(text[at+3])<<24
 }
 
-// slot spreads pieces over a table whose size is 1<<(32-shift).
+// slot hashes a piece for a table of size 1<<(32-shift).
 func slot(gram uint32, shift int) uint32 { return gram * 2654435761 >> shift }
 
-// shiftFor makes a table with room for n pieces.
+// shiftFor returns the shift of a table with room for n pieces.
 func shiftFor(n int) int { return 32 - bits.Len(uint(max(n, 1<<8)*2)) }
 
-// counts are how often pieces occur in literals, about.
+// counts holds the approximate frequency of pieces in literals.
 type counts struct {
 	n     []uint32
 	shift int
@@ -112,7 +112,7 @@ func (c counts) add(literal string) {
 	}
 }
 
-// rarest is the piece of a literal that the fewest literals have.
+// rarest returns the piece of a literal that occurs in the fewest literals.
 func (c counts) rarest(literal string) (rarest uint32) {
 	least := ^uint32(0)
 	for at := 0; at+gramSize <= len(literal); at++ {
@@ -124,17 +124,17 @@ func (c counts) rarest(literal string) (rarest uint32) {
 	return rarest
 }
 
-// grams is a table of pieces, each with the matchers that are found by it.
+// grams is a hash table of pieces with their matchers.
 type grams struct {
 	shift int
-	heads []int32 // by slot: an index into cells, +1; 0 = nothing
+	heads []int32 // by slot: an index into cells, +1; 0 = empty
 	cells []cell
 }
 
-// cell is one piece.
+// cell is one entry of the table.
 type cell struct {
 	gram     uint32
-	next     int32 // of the same slot, as heads
+	next     int32 // next cell of the slot, like heads
 	matchers []int32
 }
 
@@ -143,7 +143,7 @@ func newGrams(n int) grams {
 	return grams{shift: shift, heads: make([]int32, 1<<(32-shift)), cells: make([]cell, 0, n)}
 }
 
-// at is the place of a piece in cells, +1; 0 = it is none of them.
+// at returns the index of a piece in cells, +1; 0 = not found.
 func (g *grams) at(gram uint32) int32 {
 	c := g.heads[slot(gram, g.shift)]
 	for c > 0 && g.cells[c-1].gram != gram {
@@ -165,7 +165,7 @@ func (g *grams) put(gram uint32, i int32) {
 
 // find returns the matchers of all pieces of a text.
 func (g *grams) find(text string) (found []int32) {
-	var seen []uint64 // bits of the cells whose matchers were found
+	var seen []uint64 // bits of the cells whose matchers were added
 	for at := 0; at+gramSize <= len(text); at++ {
 		c := g.at(gram(text, at))
 		if c == 0 {

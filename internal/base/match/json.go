@@ -8,10 +8,9 @@ import (
 	"slices"
 )
 
-// Subset tells whether got has all that want says: every key of an object in
-// want, arrays of the same length element by element, equal scalars. Numbers
-// are compared by value whatever their Go type. Otherwise diff says where and
-// how they differ.
+// Subset reports whether got contains want: every key of an object in want, arrays
+// of the same length element by element, and equal scalars. Numbers are compared by
+// value, whatever their Go type. If not, diff describes the first difference.
 func Subset(want, got any) (diff string, ok bool) { return subset(want, got, "") }
 
 func subset(want, got any, path string) (string, bool) {
@@ -19,7 +18,7 @@ func subset(want, got any, path string) (string, bool) {
 	case map[string]any:
 		g, ok := got.(map[string]any)
 		if !ok {
-			return differ(path, want, got), false
+			return difference(path, want, got), false
 		}
 		for _, key := range slices.Sorted(maps.Keys(w)) {
 			sub := w[key]
@@ -35,7 +34,7 @@ func subset(want, got any, path string) (string, bool) {
 	case []any:
 		g, ok := got.([]any)
 		if !ok || len(g) != len(w) {
-			return differ(path, want, got), false
+			return difference(path, want, got), false
 		}
 		for i := range w {
 			if diff, ok := subset(w[i], g[i], fmt.Sprintf("%s[%d]", path, i)); !ok {
@@ -47,7 +46,7 @@ func subset(want, got any, path string) (string, bool) {
 	if scalarEqual(want, got) {
 		return "", true
 	}
-	return differ(path, want, got), false
+	return difference(path, want, got), false
 }
 
 func scalarEqual(a, b any) bool {
@@ -69,11 +68,11 @@ func scalarEqual(a, b any) bool {
 	return fmt.Sprint(a) == fmt.Sprint(b)
 }
 
-// number reads any numeric value exactly.
+// number converts any numeric value exactly.
 func number(x any) (*big.Rat, bool) {
 	switch n := x.(type) {
 	case json.Number:
-		if len(n) > 64 { // exponents make numbers of any size
+		if len(n) > 64 { // an exponent could make the number huge
 			return nil, false
 		}
 		if f, err := n.Float64(); err != nil || f > 1e100 || f < -1e100 || (f != 0 && f < 1e-100 && f > -1e-100) {
@@ -98,15 +97,15 @@ func join(path, key string) string {
 	return path + "." + key
 }
 
-func differ(path string, want, got any) string {
+func difference(path string, want, got any) string {
 	at := "it"
 	if path != "" {
 		at = "`" + path + "`"
 	}
-	return fmt.Sprintf("%s is %s, not %s", at, show(got), show(want))
+	return fmt.Sprintf("%s is %s, not %s", at, format(got), format(want))
 }
 
-func show(x any) string {
+func format(x any) string {
 	const most = 80
 	b, err := json.Marshal(x)
 	if err != nil {

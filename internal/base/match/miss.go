@@ -6,37 +6,37 @@ import (
 	"unicode/utf8"
 )
 
-// Miss says how far a pattern came in a text that it does not match.
+// Miss describes how much of a pattern matches a text.
 type Miss struct {
-	// At is where in the text, in bytes, it stopped: what is before fits.
+	// At is the position in the text, in bytes, up to which the pattern matches.
 	At int
-	// Want is the part of the pattern that should have come there; empty = the
-	// pattern is at its end and the text is not.
+	// Want is the part of the pattern that does not match there; empty = the
+	// pattern ended before the text.
 	Want string
 	// Pattern is the whole pattern; Want is its end.
 	Pattern string
 }
 
-// Miss says where a text that does not match stops doing so; ok is false when
-// there is no such place.
-func (t Text) Miss(s string) (m Miss, ok bool) {
+// FirstMiss returns the position where matching s fails; ok is false if there is no such
+// position.
+func (t Text) FirstMiss(s string) (m Miss, ok bool) {
 	switch p := t.m.(type) {
 	case exact:
 		n := commonPrefix(string(p), s)
 		return Miss{At: n, Want: string(p)[n:], Pattern: string(p)}, true
 	case contains:
-		at, n := partly(string(p), s)
+		at, n := longestPrefix(string(p), s)
 		return Miss{At: at + n, Want: string(p)[n:], Pattern: string(p)}, n > 0
 	case *regex:
-		at, want, ok := p.partly(s)
+		at, want, ok := p.longestPrefix(s)
 		return Miss{At: at, Want: want, Pattern: p.expr}, ok
 	case glob:
-		at, want := p.partly(s)
+		at, want := p.longestPrefix(s)
 		return Miss{At: at, Want: want, Pattern: p.pattern}, true
 	case all:
 		for _, part := range p {
 			if _, fits := part.Match(s); !fits {
-				return part.Miss(s)
+				return part.FirstMiss(s)
 			}
 		}
 	case anyOf:
@@ -45,8 +45,8 @@ func (t Text) Miss(s string) (m Miss, ok bool) {
 	return Miss{}, false
 }
 
-// Passed counts the parts of a pattern that a text fits, of how many.
-func (t Text) Passed(s string) (passed, of int) {
+// MatchedParts returns how many parts of a pattern match a text, and the number of parts.
+func (t Text) MatchedParts(s string) (passed, of int) {
 	parts, ok := t.m.(all)
 	if !ok {
 		parts = all{t}
@@ -59,17 +59,18 @@ func (t Text) Passed(s string) (passed, of int) {
 	return passed, len(parts)
 }
 
-// furthest is the miss of the part that came furthest.
+// furthest returns the miss of the part that matched the longest text.
 func furthest(parts []Text, s string) (best Miss, ok bool) {
 	for _, part := range parts {
-		if m, can := part.Miss(s); can && (!ok || m.At > best.At) {
+		if m, can := part.FirstMiss(s); can && (!ok || m.At > best.At) {
 			best, ok = m, true
 		}
 	}
 	return best, ok
 }
 
-// commonPrefix is the length of what two texts begin with, in whole characters.
+// commonPrefix returns the length of the common prefix of two texts, in whole
+// characters.
 func commonPrefix(a, b string) int {
 	n := 0
 	for n < len(a) && n < len(b) {
@@ -83,15 +84,16 @@ func commonPrefix(a, b string) int {
 }
 
 const (
-	// mostTried bounds the work on a text that nobody will read as a whole.
-	mostTried = 4 << 10
-	// longestRegex bounds how many beginnings of an expression are tried.
-	longestRegex = 400
+	// maxExplained limits the work for long texts.
+	maxExplained = 4 << 10
+	// maxRegexPrefix limits how many prefixes of an expression are tried.
+	maxRegexPrefix = 400
 )
 
-// partly finds the longest beginning of a pattern that stands in s, and where.
-func partly(pattern, s string) (at, n int) {
-	s = s[:min(len(s), mostTried)]
+// longestPrefix returns the longest prefix of a pattern that occurs in s, and its
+// position.
+func longestPrefix(pattern, s string) (at, n int) {
+	s = s[:min(len(s), maxExplained)]
 	for i := range s {
 		if c := commonPrefix(pattern, s[i:]); c > n {
 			at, n = i, c
@@ -100,10 +102,10 @@ func partly(pattern, s string) (at, n int) {
 	return at, n
 }
 
-// partly shortens the expression until the rest of it is found in s. A beginning
-// that ends inside of a group is no expression.
-func (r *regex) partly(s string) (at int, want string, ok bool) {
-	if len(r.expr) > longestRegex {
+// longestPrefix shortens the expression until the rest is found in s. A prefix that ends
+// inside a group is not a valid expression and is skipped.
+func (r *regex) longestPrefix(s string) (at int, want string, ok bool) {
+	if len(r.expr) > maxRegexPrefix {
 		return 0, "", false
 	}
 	for n := len(r.expr) - 1; n > 0; n-- {
@@ -118,9 +120,9 @@ func (r *regex) partly(s string) (at int, want string, ok bool) {
 	return 0, "", false
 }
 
-// partly finds the longest beginning of the pattern that fits one of s.
-func (g glob) partly(s string) (at int, want string) {
-	s = s[:min(len(s), mostTried)]
+// longestPrefix finds the longest prefix of the pattern that matches a prefix of s.
+func (g glob) longestPrefix(s string) (at int, want string) {
+	s = s[:min(len(s), maxExplained)]
 	for n := len(g.pattern); n > 0; n-- {
 		head, err := Glob(g.pattern[:n])
 		if err != nil {
@@ -135,18 +137,18 @@ func (g glob) partly(s string) (at int, want string) {
 	return 0, g.pattern
 }
 
-// Distance is how many characters would have to be changed, put in or left out to
-// make one text out of another. Only the first few hundred are looked at.
+// Distance returns the edit distance of two texts: changed, inserted or deleted
+// characters. Only the first few hundred characters are compared.
 func Distance(a, b string) int {
 	row := distances(a, b, 1)
 	return row[len(row)-1]
 }
 
-// Within is the least [Distance] of a part of text to a pattern's own.
-func Within(pattern, text string) int { return slices.Min(distances(pattern, text, 0)) }
+// MinDistance returns the smallest [Distance] between a pattern and any part of a text.
+func MinDistance(pattern, text string) int { return slices.Min(distances(pattern, text, 0)) }
 
-// distances are those of a to each beginning of b, in which to leave out what
-// comes first costs as much as that for each character.
+// distances returns the distances of first to each prefix of second, where skipping
+// a leading character of second costs cost.
 func distances(first, second string, cost int) []int {
 	const most = 300
 	a, b := []rune(first), []rune(second)

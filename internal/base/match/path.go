@@ -5,12 +5,12 @@ import (
 	"strings"
 )
 
-// Path turns a pattern of .gitignore into an expression for slash-separated
-// paths relative to its root. A pattern also matches all that lies below what
-// it names; one without an inner slash matches at every depth.
+// Path converts a .gitignore pattern to an expression for slash-separated paths
+// relative to its root. A pattern also matches everything below a directory that it
+// matches; a pattern without an inner slash matches at every depth.
 func Path(pattern string) (*regexp.Regexp, error) {
 	if base := strings.TrimSuffix(pattern, "/**"); strings.Trim(base, "/") != "" {
-		pattern = base // a directory itself is among what is below it
+		pattern = base // the directory itself also matches its content
 	}
 	anchored := strings.Contains(strings.TrimSuffix(pattern, "/"), "/")
 	pattern = strings.Trim(pattern, "/")

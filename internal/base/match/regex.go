@@ -7,15 +7,15 @@ import (
 	"strings"
 )
 
-// regexInfo is what is known of a regular expression without compiling it.
+// regexInfo describes a regular expression without compiling it.
 type regexInfo struct {
 	plain   bool // it is a literal text
 	literal string
 	names   []string
 }
 
-// parseRegex checks an expression. Constructs that the Rust regex crate has
-// and RE2 has not are named, also where RE2 would read them as something else.
+// parseRegex validates an expression. It reports constructs of the Rust regex crate
+// that RE2 lacks, including those that RE2 would interpret differently.
 func parseRegex(expr string) (regexInfo, error) {
 	if !strings.ContainsAny(expr, `\.+*?()|[]{}^$`) {
 		return regexInfo{plain: true}, nil
@@ -42,7 +42,7 @@ func parseRegex(expr string) (regexInfo, error) {
 	return info, nil
 }
 
-// literalOf returns the longest text that every match of re surely has.
+// literalOf returns the longest text that every match of re contains.
 func literalOf(re *syntax.Regexp) string {
 	switch re.Op {
 	case syntax.OpLiteral:
@@ -64,7 +64,7 @@ func literalOf(re *syntax.Regexp) string {
 	return ""
 }
 
-// rustOnly names the first construct of expr that only Rust's regex has; "" =
+// rustOnly returns the first construct of expr that only Rust's regex has; "" =
 // none.
 func rustOnly(expr string) string {
 	inClass := false
@@ -98,7 +98,7 @@ func rustOnly(expr string) string {
 	return ""
 }
 
-// classOpening is the length of "[", "[^", "[]" or "[^]".
+// classOpening returns the length of "[", "[^", "[]" or "[^]".
 func classOpening(s string) int {
 	n := 1
 	if strings.HasPrefix(s[n:], "^") {
@@ -125,7 +125,7 @@ func rustEscape(s string) string {
 	return ""
 }
 
-// rustFlag looks at what follows "(?".
+// rustFlag checks the text after "(?".
 func rustFlag(s string) string {
 	for i := 0; i < len(s); i++ {
 		switch c := s[i]; c {

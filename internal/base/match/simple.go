@@ -5,22 +5,22 @@ import (
 	"strings"
 )
 
-// simpleScan reads a regular expression made only of ASCII literals, `.`,
-// \w \d \s, classes, anchors, groups, alternatives and single quantifiers. Such an
-// expression is valid for sure, and scenarios with thousands of them load
-// without parsing each.
+// simpleScan parses a regular expression made only of ASCII literals, `.`, \w \d
+// \s, classes, anchors, groups, alternatives and single quantifiers. Such an
+// expression is certainly valid, so scenarios with thousands of them load without a
+// full parse of each.
 type simpleScan struct {
 	expr  string
 	at    int
 	depth int
 	atom  bool // a quantifier may follow
 
-	run         int // where the literal run at depth 0 began; -1 = none
+	run         int // start of the literal run at depth 0; -1 = none
 	alternative bool
 	info        regexInfo
 }
 
-// scanSimple returns what is known of expr; false = it is not that simple.
+// scanSimple returns what it learns about expr; ok is false if expr is not simple.
 func scanSimple(expr string) (regexInfo, bool) {
 	s := &simpleScan{expr: expr, run: -1}
 	for s.at < len(expr) {
@@ -80,7 +80,7 @@ func (s *simpleScan) step() bool {
 	return true
 }
 
-// endRun takes the literal run that ends before end, if it is the longest.
+// endRun stores the literal run that ends before end, if it is the longest.
 func (s *simpleScan) endRun(end int) {
 	if s.run >= 0 && end-s.run > len(s.info.literal) {
 		s.info.literal = s.expr[s.run:end]
@@ -94,7 +94,7 @@ func (s *simpleScan) quantifier(c byte) bool {
 	}
 	end := s.at
 	if c != '+' {
-		end-- // the last character may be missing
+		end-- // the last character may be optional
 	}
 	if s.run >= 0 {
 		s.endRun(end)
@@ -124,8 +124,8 @@ func (s *simpleScan) escape() bool {
 	return true
 }
 
-// class reads "[a-z_]" or "[^…]" of letters, digits, ranges of them, and some
-// characters that mean nothing else in a class.
+// class parses "[a-z_]" or "[^…]" of letters, digits, ranges of them, and some
+// characters without a special meaning in a class.
 func (s *simpleScan) class() bool {
 	at := s.at + 1
 	if at < len(s.expr) && s.expr[at] == '^' {
@@ -159,7 +159,7 @@ func isAlphanumeric(c byte) bool {
 	return '0' <= c && c <= '9' || 'a' <= lower && lower <= 'z'
 }
 
-// open reads "(", "(?:" or "(?P<name>".
+// open parses "(", "(?:" or "(?P<name>".
 func (s *simpleScan) open() bool {
 	const deepest = 50
 	s.depth++

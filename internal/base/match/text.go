@@ -7,35 +7,35 @@ import (
 	"sync"
 )
 
-// Text matches strings. The zero value matches everything. A Text is immutable
+// Text matches strings. The zero value matches every string. A Text is immutable
 // and may be used by many goroutines.
 type Text struct{ m matcher }
 
-// matcher is one kind of matching.
+// matcher is one kind of pattern.
 type matcher interface {
 	match(s string) (Captures, bool)
-	// explain says, after a failed match, why s does not match. The pattern is
-	// shown as hide returns it.
+	// explain says, after a failed match, why s does not match. It shows the
+	// pattern as hide returns it.
 	explain(s string, hide Redactor) string
 }
 
-// Redactor takes out of a text what messages must not show.
+// Redactor removes secrets from a text before it is shown.
 type Redactor interface{ Hide(text string) string }
 
-// nothing hides nothing.
-type nothing struct{}
+// noRedaction redacts nothing.
+type noRedaction struct{}
 
-func (nothing) Hide(s string) string { return s }
+func (noRedaction) Hide(s string) string { return s }
 
-// Captures are what a pattern took out of a text: Groups[0] is the matched
-// part, then the groups of the regular expression. Names has the name of each
-// group, "" for those without.
+// Captures are the captured parts of a text: Groups[0] is the matched part, then
+// the groups of the regular expression. Names holds the name of each group, "" for
+// unnamed ones.
 type Captures struct {
 	Groups []string
 	Names  []string
 }
 
-// Named returns the groups that have a name.
+// Named returns the named groups.
 func (c Captures) Named() map[string]string {
 	named := map[string]string{}
 	for i, name := range c.Names {
@@ -46,22 +46,23 @@ func (c Captures) Named() map[string]string {
 	return named
 }
 
-// Match tells whether s matches and what was captured.
+// Match reports whether s matches and returns the captures.
 func (t Text) Match(s string) (Captures, bool) {
 	if t.m == nil {
-		return whole(s), true
+		return wholeCapture(s), true
 	}
 	return t.m.match(s)
 }
 
-// Explain says why s does not match, as in "the text does not contain "x"". The
-// pattern is passed to hide before it is cut and shown; nil shows it as it is.
+// Explain says why s does not match, such as "the text does not contain "x"". The
+// pattern is passed to hide before it is truncated and shown; nil shows it
+// unchanged.
 func (t Text) Explain(s string, hide Redactor) string {
 	if t.m == nil {
 		return "it matches"
 	}
 	if hide == nil {
-		hide = nothing{}
+		hide = noRedaction{}
 	}
 	return t.m.explain(s, hide)
 }
@@ -88,12 +89,12 @@ func (t Text) GroupNames() []string {
 	return nil
 }
 
-func whole(s string) Captures { return Captures{Groups: []string{s}, Names: []string{""}} }
+func wholeCapture(s string) Captures { return Captures{Groups: []string{s}, Names: []string{""}} }
 
 // Any matches every text.
 func Any() Text { return Text{} }
 
-// Exact matches the very text s.
+// Exact matches exactly the text s.
 func Exact(s string) Text { return Text{exact(s)} }
 
 type exact string
@@ -102,7 +103,7 @@ func (e exact) match(s string) (Captures, bool) {
 	if string(e) != s {
 		return Captures{}, false
 	}
-	return whole(s), true
+	return wholeCapture(s), true
 }
 
 func (e exact) explain(s string, hide Redactor) string {
@@ -115,7 +116,7 @@ func (e exact) explain(s string, hide Redactor) string {
 	return fmt.Sprintf("it is not %s", quote(hide.Hide(string(e))))
 }
 
-// Contains matches texts that have s in them.
+// Contains matches texts that contain s.
 func Contains(s string) Text { return Text{contains(s)} }
 
 type contains string
@@ -124,7 +125,7 @@ func (c contains) match(s string) (Captures, bool) {
 	if !strings.Contains(s, string(c)) {
 		return Captures{}, false
 	}
-	return whole(string(c)), true
+	return wholeCapture(string(c)), true
 }
 
 func (c contains) explain(s string, hide Redactor) string {
@@ -134,14 +135,14 @@ func (c contains) explain(s string, hide Redactor) string {
 	return fmt.Sprintf("it does not contain %s", quote(hide.Hide(string(c))))
 }
 
-// All matches what every part matches; the captures are those of the first
-// part that has named groups, else of the first part.
+// All matches texts that every part matches. The captures are those of the first
+// part with named groups, otherwise those of the first part.
 func All(parts ...Text) Text { return Text{all(parts)} }
 
 type all []Text
 
 func (a all) match(s string) (Captures, bool) {
-	best := whole(s)
+	best := wholeCapture(s)
 	for i, part := range a {
 		c, ok := part.Match(s)
 		if !ok {
@@ -163,8 +164,8 @@ func (a all) explain(s string, hide Redactor) string {
 	return "it matches"
 }
 
-// AnyOf matches what at least one part matches; the captures are those of the
-// first such part.
+// AnyOf matches texts that at least one part matches; the captures are those of the
+// first matching part.
 func AnyOf(parts ...Text) Text { return Text{anyOf(parts)} }
 
 type anyOf []Text
@@ -189,7 +190,7 @@ func (a anyOf) explain(s string, hide Redactor) string {
 	return strings.Join(reasons, " and ")
 }
 
-// Not matches what part does not match.
+// Not matches texts that part does not match.
 func Not(part Text) Text { return Text{not{part}} }
 
 type not struct{ part Text }
@@ -198,13 +199,13 @@ func (n not) match(s string) (Captures, bool) {
 	if _, ok := n.part.Match(s); ok {
 		return Captures{}, false
 	}
-	return whole(s), true
+	return wholeCapture(s), true
 }
 
 func (n not) explain(string, Redactor) string { return "it matches what it must not" }
 
 // Regex matches texts in which the regular expression (RE2) is found. It is
-// checked now and compiled when it is first needed.
+// validated now and compiled on first use.
 func Regex(expr string) (Text, error) {
 	info, err := parseRegex(expr)
 	if err != nil {
@@ -218,7 +219,7 @@ func Regex(expr string) (Text, error) {
 
 type regex struct {
 	expr    string
-	literal string // every match has it; "" = not known
+	literal string // every match contains it; "" = unknown
 	names   []string
 
 	once sync.Once
@@ -238,7 +239,7 @@ func (r *regex) explain(_ string, hide Redactor) string {
 	return "the regex " + quote(hide.Hide(r.expr)) + " is not found in it"
 }
 
-// quote shows a pattern on one line of bounded length.
+// quote formats a pattern on one line of limited length.
 func quote(s string) string {
 	const most = 60
 	if len(s) > most {

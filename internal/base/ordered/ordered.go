@@ -1,6 +1,5 @@
-// Package ordered reads and writes JSON objects and keeps the order of their
-// keys. Values that are not changed keep their bytes, except for white space
-// between them.
+// Package ordered reads and writes JSON objects and keeps the order of their keys.
+// Unchanged values keep their bytes, except for white space between them.
 package ordered
 
 import (
@@ -17,12 +16,12 @@ type Member struct {
 	Value json.RawMessage
 }
 
-// Object is a JSON object; of keys that stand twice the last one counts.
+// Object is a JSON object; of duplicate keys the last one counts.
 type Object []Member
 
 var errNoObject = errors.New("not a JSON object")
 
-// Parse reads an object. Anything else, and anything after it, is an error.
+// Parse parses an object. Another value, or text after the object, is an error.
 func Parse(raw json.RawMessage) (Object, error) {
 	dec := json.NewDecoder(bytes.NewReader(raw))
 	if t, err := dec.Token(); err != nil || t != json.Delim('{') {
@@ -38,7 +37,7 @@ func Parse(raw json.RawMessage) (Object, error) {
 		if err := dec.Decode(&value); err != nil {
 			return nil, err
 		}
-		name, _ := key.(string) // a key is nothing else
+		name, _ := key.(string) // always a string
 		o = append(o, Member{name, value})
 	}
 	if _, err := dec.Token(); err != nil {
@@ -50,7 +49,7 @@ func Parse(raw json.RawMessage) (Object, error) {
 	return o, nil
 }
 
-// Get returns a value, nil when the key is not there.
+// Get returns a value; nil = the key is missing.
 func (o Object) Get(key string) json.RawMessage {
 	for _, m := range slices.Backward(o) {
 		if m.Key == key {
@@ -60,8 +59,8 @@ func (o Object) Get(key string) json.RawMessage {
 	return nil
 }
 
-// With returns the object with a value changed where it stands, or added at the
-// end. The receiver may change too.
+// With returns the object with a value replaced in its position, or appended. The
+// receiver may change too.
 func (o Object) With(key string, value json.RawMessage) Object {
 	for i, m := range slices.Backward(o) {
 		if m.Key == key {
@@ -77,8 +76,8 @@ func (o Object) Without(keys ...string) Object {
 	return slices.DeleteFunc(o, func(m Member) bool { return slices.Contains(keys, m.Key) })
 }
 
-// Distinct returns the object with each key once: the last value, in the place
-// of the first.
+// Distinct returns the object with each key once: the last value at the position of
+// the first.
 func (o Object) Distinct() Object {
 	at := make(map[string]int, len(o))
 	var out Object
@@ -93,7 +92,7 @@ func (o Object) Distinct() Object {
 	return out
 }
 
-// UnmarshalJSON is [Parse]; null is an empty object.
+// UnmarshalJSON calls [Parse]; null is an empty object.
 func (o *Object) UnmarshalJSON(raw []byte) error {
 	if bytes.Equal(raw, []byte("null")) {
 		*o = nil
@@ -124,8 +123,7 @@ func (o Object) MarshalJSON() ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// TypeOf names the type of a value as JavaScript does; of nothing at all it is
-// undefined.
+// TypeOf returns the JavaScript type name of a value; undefined for an empty one.
 func TypeOf(raw json.RawMessage) string {
 	raw = bytes.TrimLeft(raw, " \t\r\n")
 	if len(raw) == 0 {

@@ -9,9 +9,9 @@ import (
 	"unicode/utf8"
 )
 
-// SyntaxError tells what is wrong with a text that should be JSON, in the words
-// that JavaScriptCore and so the real CLI has for it (observed with 2.1.329);
-// nil for JSON.
+// SyntaxError returns the error for a text that is not valid JSON, in the words of
+// JavaScriptCore and thus of the real CLI (observed with 2.1.329); nil for valid
+// JSON.
 func SyntaxError(raw []byte) error {
 	if json.Valid(raw) {
 		return nil
@@ -19,20 +19,20 @@ func SyntaxError(raw []byte) error {
 	s := scanner{rest: raw}
 	err := s.value()
 	if err == nil {
-		err = fault("Unable to parse JSON string")
+		err = syntaxError("Unable to parse JSON string")
 	}
 	return fmt.Errorf("JSON Parse error: %w", err)
 }
 
-// fault is one of the other program's messages, capitals and all.
-type fault string
+// syntaxError is an error message of JavaScriptCore, with its capital letters.
+type syntaxError string
 
-func (f fault) Error() string { return string(f) }
+func (f syntaxError) Error() string { return string(f) }
 
-// scanner walks over a text up to its first fault.
+// scanner reads a text up to its first error.
 type scanner struct{ rest []byte }
 
-// peek returns the next byte that is no space; 0 at the end.
+// peek returns the next byte that is not a space; 0 at the end.
 func (s *scanner) peek() byte {
 	s.rest = bytes.TrimLeft(s.rest, " \t\r\n")
 	if len(s.rest) == 0 {
@@ -41,7 +41,7 @@ func (s *scanner) peek() byte {
 	return s.rest[0]
 }
 
-// take tells whether the next byte is c, and if so goes on behind it.
+// take consumes the next byte if it is c, and reports whether it was.
 func (s *scanner) take(c byte) bool {
 	if s.peek() != c || len(s.rest) == 0 {
 		return false
@@ -53,7 +53,7 @@ func (s *scanner) take(c byte) bool {
 func (s *scanner) value() error {
 	switch c := s.peek(); {
 	case len(s.rest) == 0:
-		return fault("Unexpected EOF")
+		return syntaxError("Unexpected EOF")
 	case s.take('{'):
 		return s.object()
 	case s.take('['):
@@ -61,11 +61,11 @@ func (s *scanner) value() error {
 	case s.take('"'):
 		return s.text()
 	case c == '\'':
-		return fault("Single quotes (') are not allowed in JSON")
+		return syntaxError("Single quotes (') are not allowed in JSON")
 	case c == '-' || '0' <= c && c <= '9':
 		return s.number()
 	case strings.IndexByte("]},:.()", c) >= 0:
-		return fault(fmt.Sprintf("Unexpected token '%c'", c))
+		return syntaxError(fmt.Sprintf("Unexpected token '%c'", c))
 	}
 	return s.word()
 }
@@ -75,17 +75,17 @@ func (s *scanner) object() error {
 		return nil
 	}
 	if s.peek() != '"' {
-		return fault("Expected '}'")
+		return syntaxError("Expected '}'")
 	}
 	for {
 		if !s.take('"') {
-			return fault("Property name must be a string literal")
+			return syntaxError("Property name must be a string literal")
 		}
 		if err := s.text(); err != nil {
 			return err
 		}
 		if !s.take(':') {
-			return fault("Expected ':' before value in object property definition")
+			return syntaxError("Expected ':' before value in object property definition")
 		}
 		if err := s.value(); err != nil {
 			return err
@@ -94,7 +94,7 @@ func (s *scanner) object() error {
 			return nil
 		}
 		if !s.take(',') {
-			return fault("Expected '}'")
+			return syntaxError("Expected '}'")
 		}
 	}
 }
@@ -111,15 +111,15 @@ func (s *scanner) array() error {
 			return nil
 		}
 		if !s.take(',') {
-			return fault("Expected ']'")
+			return syntaxError("Expected ']'")
 		}
 		if s.peek() == ']' {
-			return fault("Unexpected comma at the end of array expression")
+			return syntaxError("Unexpected comma at the end of array expression")
 		}
 	}
 }
 
-// text goes on behind the quote that ends a string.
+// text reads the rest of a string, after its opening quote.
 func (s *scanner) text() error {
 	for i := 0; i < len(s.rest); i++ {
 		switch c := s.rest[i]; {
@@ -138,9 +138,9 @@ func (s *scanner) text() error {
 	return unterminated
 }
 
-const unterminated = fault("Unterminated string")
+const unterminated = syntaxError("Unterminated string")
 
-// escape checks what follows a backslash.
+// escape checks the characters after a backslash.
 func escape(rest []byte) error {
 	switch {
 	case len(rest) == 0:
@@ -149,11 +149,11 @@ func escape(rest []byte) error {
 		return nil
 	case rest[0] != 'u':
 		c, _ := utf8.DecodeRune(rest)
-		return fault(fmt.Sprintf("Invalid escape character %c", c))
+		return syntaxError(fmt.Sprintf("Invalid escape character %c", c))
 	}
 	digits := rest[1:min(5, len(rest))]
 	if len(digits) < 4 || len(bytes.Trim(digits, "0123456789abcdefABCDEF")) > 0 {
-		return fault(fmt.Sprintf(`"\u%s" is not a valid unicode escape`, digits))
+		return syntaxError(fmt.Sprintf(`"\u%s" is not a valid unicode escape`, digits))
 	}
 	return nil
 }
@@ -163,13 +163,13 @@ func (s *scanner) number() error {
 	whole := s.digits()
 	switch {
 	case whole == "":
-		return fault("Invalid number")
+		return syntaxError("Invalid number")
 	case len(whole) > 1 && whole[0] == '0':
-		return fault("Unable to parse JSON string")
+		return syntaxError("Unable to parse JSON string")
 	case len(s.rest) > 0 && s.rest[0] == '.':
 		s.rest = s.rest[1:]
 		if s.digits() == "" {
-			return fault("Invalid digits after decimal point")
+			return syntaxError("Invalid digits after decimal point")
 		}
 	}
 	if len(s.rest) > 1 && (s.rest[0] == 'e' || s.rest[0] == 'E') {
@@ -199,8 +199,8 @@ func (s *scanner) word() error {
 		return nil
 	case "":
 		c, _ := utf8.DecodeRune(s.rest)
-		return fault(fmt.Sprintf("Unrecognized token '%c'", c))
+		return syntaxError(fmt.Sprintf("Unrecognized token '%c'", c))
 	default:
-		return fault(fmt.Sprintf("Unexpected identifier %q", word))
+		return syntaxError(fmt.Sprintf("Unexpected identifier %q", word))
 	}
 }

@@ -1,5 +1,5 @@
-// Package plainjson writes JSON without the escapes that only HTML needs, and
-// reads it with its numbers as they are written.
+// Package plainjson writes JSON without the escapes that only HTML needs, and reads
+// it without changing the spelling of numbers.
 package plainjson
 
 import (
@@ -8,7 +8,7 @@ import (
 	"strconv"
 )
 
-// Marshal is [json.Marshal] in which <, > and & stay as they are.
+// Marshal is [json.Marshal] without escaping <, > and &.
 func Marshal(v any) ([]byte, error) {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
@@ -19,7 +19,7 @@ func Marshal(v any) ([]byte, error) {
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
 }
 
-// Text is a value as JSON; null for what JSON cannot hold.
+// Text returns a value as JSON; null if JSON cannot represent it.
 func Text(v any) string {
 	b, err := Marshal(v)
 	if err != nil {
@@ -28,15 +28,15 @@ func Text(v any) string {
 	return string(b)
 }
 
-// Decode reads the first value of data; each number in it is a [json.Number].
+// Decode decodes the first value of data; each number in it is a [json.Number].
 func Decode(data []byte) (v any, err error) {
 	dec := json.NewDecoder(bytes.NewReader(data))
 	dec.UseNumber()
 	return v, dec.Decode(&v)
 }
 
-// Plain replaces each number of a tree that was decoded, in place: by an int where
-// it fits, else by a float64, else by its text.
+// Plain replaces each [json.Number] of a decoded tree, in place: by an int if it
+// fits, otherwise by a float64, otherwise by its text.
 func Plain(v any) any {
 	switch x := v.(type) {
 	case json.Number:

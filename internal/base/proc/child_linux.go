@@ -11,12 +11,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// dieWithParent has the system kill the child itself, not its group, when the
+// dieWithParent makes the kernel kill the child itself, not its group, when the
 // thread that starts it ends.
 func dieWithParent(attr *syscall.SysProcAttr) { attr.Pdeathsig = sigKill }
 
-// groupRuns tells whether a group has a member that still runs. The dead that nobody
-// waits for, as the first process of many a container does not, are none.
+// groupRuns reports whether a group has a running member. Zombies, which remain in
+// containers whose first process does not reap them, do not count.
 func groupRuns(pgid int) bool {
 	if !groupAlive(pgid) {
 		return false
@@ -26,16 +26,16 @@ func groupRuns(pgid int) bool {
 		return true
 	}
 	return slices.ContainsFunc(all, func(entry os.DirEntry) bool {
-		stat, _ := os.ReadFile("/proc/" + entry.Name() + "/stat") // what is no process has none, and it may have ended
-		// Behind the name, which may hold anything: state, parent, group.
+		stat, _ := os.ReadFile("/proc/" + entry.Name() + "/stat") // entries that are not processes have no such file, and the process may have ended
+		// After the name, which may contain anything: state, parent, group.
 		rest := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
 		return len(rest) > 2 && rest[2] == strconv.Itoa(pgid) && rest[0] != "Z" && rest[0] != "X"
 	})
 }
 
-// networks are the ways to give a child a network of its own, to be tried one
-// after the other: with the rights of the superuser, and with those that anybody
-// has over what is his alone. The child has the rights it needs to set it up.
+// networks returns the ways to give a child its own network namespace, in the order
+// to try them: with the rights of the superuser, and with a user namespace. The
+// child has the rights to set up the network.
 func networks() []func(*syscall.SysProcAttr) {
 	plain := func(attr *syscall.SysProcAttr) { attr.Cloneflags |= unix.CLONE_NEWNET }
 	owned := func(attr *syscall.SysProcAttr) {
@@ -50,8 +50,8 @@ func networks() []func(*syscall.SysProcAttr) {
 	return []func(*syscall.SysProcAttr){owned}
 }
 
-// isolate gives a child a network of its own, and a process namespace: all that it
-// starts ends with it.
+// isolate gives a child its own network and process namespaces, so that all
+// processes that it starts end with it.
 func isolate(attr *syscall.SysProcAttr) error {
 	networks()[0](attr)
 	attr.Cloneflags |= unix.CLONE_NEWPID

@@ -7,10 +7,10 @@ import "syscall"
 // dieWithParent does nothing: only Linux has death signals.
 func dieWithParent(*syscall.SysProcAttr) {}
 
-// groupRuns tells whether a group has a member, be it one that nobody waits for.
+// groupRuns reports whether a group has a member, including zombies.
 func groupRuns(pgid int) bool { return groupAlive(pgid) }
 
-// networks are none: only Linux gives a process a network of its own.
+// networks returns nothing: only Linux has network namespaces.
 func networks() []func(*syscall.SysProcAttr) { return nil }
 
 func isolate(*syscall.SysProcAttr) error { return ErrNetwork }

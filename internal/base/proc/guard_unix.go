@@ -9,10 +9,10 @@ import (
 	"syscall"
 )
 
-// The scripts of guards wait for the end of their input, which nobody writes
-// to: it comes when this program is gone. That of a group, inside or outside of
-// it, then gives the group the same steps as [Process.Stop]; that of a directory
-// removes it.
+// The scripts of guards wait for the end of their input, to which nothing is
+// written: the input ends when this program ends. The script of a group, running
+// inside or outside it, then ends the group with the same steps as [Process.Stop];
+// the script of a directory removes it.
 const (
 	groupScript   = `read -r _; sleep 0.5; trap "" TERM; kill -TERM 0; sleep 0.5; kill -KILL 0`
 	outsideScript = `read -r _; sleep 0.5; kill -s TERM -- "-$1"; sleep 0.5; kill -s KILL -- "-$1"`
@@ -22,32 +22,32 @@ for e in /proc/[0-9]*/environ; do grep -qsF -- "$2" "$e" && p=${e#/proc/} && kil
 test $s = KILL || sleep 0.5; done 2>/dev/null; rm -rf -- "$1"`
 )
 
-// guard is a shell that does what is left to do when this program is killed
-// and cannot do it any more. The zero guard guards nothing.
+// guard is a shell process that cleans up if this program is killed. The zero guard
+// does nothing.
 type guard struct {
 	shell *os.Process
-	hold  *os.File // its input; the system closes it with this program
+	hold  *os.File // its input; the kernel closes it when this program ends
 	ended chan struct{}
 }
 
-// watch starts a guard in a group whose leader was not waited for yet. Being a
-// member it keeps the group's id from being given to others.
+// watch starts a guard in the group of a leader that was not waited for yet. As a
+// member of the group, the guard keeps the group id from being reused.
 func watch(pgid int) guard { return newGuard(pgid, groupScript) }
 
-// watchOver starts a guard of a group that is no member of it, so that what is
-// left of the group shows. It is for as long as the leader was not waited for,
-// and a moment longer.
+// watchOver starts a guard of a group without joining it, so that the group's
+// remaining processes can be counted. It may be used until shortly after the leader
+// was waited for.
 func watchOver(pgid int) guard { return newGuard(0, outsideScript, strconv.Itoa(pgid)) }
 
-// watchDir starts a guard of a directory, in a group of its own.
+// watchDir starts a guard of a directory, in its own group.
 func watchDir(dir string) guard { return newGuard(0, dirScript, dir) }
 
-// watchRun starts a guard of a directory and of the processes that have a variable, K=V,
-// in their environment: also of those that have left the group of the run.
+// watchRun starts a guard of a directory and of the processes that have a variable,
+// K=V, in their environment, including those that have left the group of the run.
 func watchRun(dir, variable string) guard { return newGuard(0, runScript, dir, variable) }
 
-// newGuard starts a guard in a group; 0 = a new one. A system without a shell
-// gets none: it only matters after a SIGKILL.
+// newGuard starts a guard in a group; 0 = a new group. A system without a shell
+// gets no guard; it is only needed after a SIGKILL.
 func newGuard(pgid int, script string, args ...string) guard {
 	input, hold, err := os.Pipe()
 	if err != nil {
@@ -65,13 +65,13 @@ func newGuard(pgid int, script string, args ...string) guard {
 	}
 	g := guard{shell: cmd.Process, hold: hold, ended: make(chan struct{})}
 	go func() { // ends with the shell, which end or a signal to the group ends
-		_ = cmd.Wait() // how a guard ends tells nothing
+		_ = cmd.Wait() // the exit status of a guard is irrelevant
 		close(g.ended)
 	}()
 	return g
 }
 
-// end takes the guard away and returns when it is gone.
+// end kills the guard and waits for its exit.
 func (g guard) end() {
 	if g.shell == nil {
 		return
@@ -81,7 +81,7 @@ func (g guard) end() {
 	g.hold.Close()
 }
 
-// own is the process of the guard, if there is one.
+// own returns the process id of the guard, if it runs.
 func (g guard) own() []int {
 	if g.shell == nil {
 		return nil

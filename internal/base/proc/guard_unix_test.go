@@ -96,7 +96,7 @@ func TestLeftOver(t *testing.T) {
 		t.Fatal("nothing is left")
 	}
 	first := j.guard
-	if j.Over() {
+	if j.AllEnded() {
 		t.Fatal("over while it runs")
 	}
 	if second := j.guard; second.shell == nil || second == first {
@@ -106,7 +106,7 @@ func TestLeftOver(t *testing.T) {
 		t.Fatal(err)
 	}
 	last := j.guard
-	for deadline := time.Now().Add(10 * time.Second); !j.Over(); {
+	for deadline := time.Now().Add(10 * time.Second); !j.AllEnded(); {
 		if last = j.guard; time.Now().After(deadline) {
 			j.Stop()
 			t.Fatal("never over")

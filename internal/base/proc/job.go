@@ -16,32 +16,32 @@ import (
 // JobOptions describes a command for [StartJob].
 type JobOptions struct {
 	Command
-	// Output receives what the command prints. The caller keeps it and may
-	// close it when the job has started.
+	// Output receives the output of the command. The caller owns it and may close
+	// it after the job has started.
 	Output *os.File
-	// Aside is a descriptor as that of [RunOptions].
-	Aside int
+	// NoteFD is a descriptor like that of [RunOptions].
+	NoteFD int
 }
 
-// Job is a command that nobody has to read from: what it prints goes to a
-// file, so that it may outlive its caller's patience, and so may what it leaves
-// behind. The caller must end it with [Job.Stop], or call [Job.Leave] after
-// its end.
+// Job is a command whose output goes to a file, so that it needs no reader and may
+// outlive the call that started it, as may the processes it leaves behind. The
+// caller must end it with [Job.Stop], or call [Job.Leave] after its end.
 type Job struct {
 	pid   int
 	done  <-chan struct{}
 	state func() *os.ProcessState // valid after done
-	aside *os.File                // nil = none, or read
+	note  *os.File                // nil = none, or already read
 
 	mu      sync.Mutex
 	guard   guard
-	stopped bool // what is left is ended by Stop
+	stopped bool // Stop has ended the remaining processes
 }
 
-// StartJob starts a command whose input is an empty line: it comes when a guard is up, and never when this program is
-// killed before. A command that must not leave anything behind then reads it first. ctx bounds only the starting.
+// StartJob starts a command whose input is an empty line. The line is written once
+// a guard runs, and never if this program is killed before that. A command that
+// must not leave processes behind reads the line first. ctx bounds only the start.
 //
-// A program that cannot be found gives an error that wraps [fs.ErrNotExist].
+// If the program cannot be found, the error wraps [fs.ErrNotExist].
 func StartJob(ctx context.Context, o JobOptions) (*Job, error) {
 	cmd, err := o.prepare(ctx)
 	if err != nil {
@@ -50,7 +50,7 @@ func StartJob(ctx context.Context, o JobOptions) (*Job, error) {
 	cmd.Stdout, cmd.Stderr = o.Output, o.Output
 	var pp pipes
 	input := pp.toChild(&cmd.Stdin)
-	j := &Job{aside: pp.aside(cmd, o.Aside), state: func() *os.ProcessState { return cmd.ProcessState }}
+	j := &Job{note: pp.noteFD(cmd, o.NoteFD), state: func() *os.ProcessState { return cmd.ProcessState }}
 	err = pp.start(o.Command, func() (err error) {
 		j.done, err = follow(cmd)
 		return err
@@ -65,12 +65,13 @@ func StartJob(ctx context.Context, o JobOptions) (*Job, error) {
 	return j, nil
 }
 
-// Done is closed when the command has ended. What it has started may go on.
+// Done is closed when the command has ended. Processes that it started may still
+// run.
 func (j *Job) Done() <-chan struct{} { return j.done }
 
-// Stop ends the command and all that it has left behind, with SIGTERM and
-// 500 ms later SIGKILL, and returns when they are gone. After the end of the
-// command there is no grace. It may be called while Leave is at work.
+// Stop ends the command and all processes that it left behind, with SIGTERM and 500
+// ms later SIGKILL, and returns when they have ended. After the end of the command
+// there is no grace period. It may be called while Leave runs.
 func (j *Job) Stop() {
 	j.mu.Lock()
 	j.stopped = true
@@ -82,36 +83,37 @@ func (j *Job) Stop() {
 	<-j.done
 }
 
-// Leave waits for the end of the command and lets go of it; note is what it has
-// left aside. Left reports that something which the command has started still
-// runs: it goes on until [Job.Stop].
+// Leave waits for the end of the command. note is what the command wrote to its
+// note descriptor. left reports that a process which the command started still
+// runs: it continues until [Job.Stop].
 func (j *Job) Leave() (exit Exit, note []byte, left bool) {
 	<-j.done
-	note = noteOf(j.aside)
-	if j.aside != nil {
-		j.aside.Close()
-		j.aside = nil
+	note = noteOf(j.note)
+	if j.note != nil {
+		j.note.Close()
+		j.note = nil
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if j.stopped { // what still shows is dying, and the guard goes with it
+	if j.stopped { // the remaining processes are ending, and the guard ends with them
 		return exitOf(j.state()), note, false
 	}
 	outside := j.guard
 	if left = groupRuns(j.pid); left {
 		j.guard = watch(j.pid)
 	}
-	outside.end() // not before there is another one
+	outside.end() // only after another guard runs
 	return exitOf(j.state()), note, left
 }
 
-// Over reports that what the command has left behind has ended since, of itself: nothing is left of the job, its guard
-// included, and Stop must not be called any more. It is for after [Job.Leave].
-func (j *Job) Over() bool {
+// AllEnded reports that all processes that the command left behind have ended. Nothing
+// of the job remains, and Stop must not be called any more. Call it after
+// [Job.Leave].
+func (j *Job) AllEnded() bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	outside := watchOver(j.pid)
-	j.guard.end() // as a member of the group it would show
+	j.guard.end() // as a member of the group the guard would be counted
 	if groupRuns(j.pid) {
 		j.guard = watch(j.pid)
 		outside.end()
@@ -125,35 +127,36 @@ func (j *Job) Over() bool {
 // AttachOptions describes a command for [Attach].
 type AttachOptions struct {
 	Command
-	// Stdin, Stdout and Stderr become the command's own where they are files, so that
-	// nothing stands between; others are copied. Nil is the null device.
+	// Stdin, Stdout and Stderr are inherited directly if they are files; other
+	// readers and writers are copied. Nil is the null device.
 	Stdin          io.Reader
 	Stdout, Stderr io.Writer
-	// Terminal says that Stdin is a terminal: the command gets the foreground of it.
+	// Terminal says that Stdin is a terminal: the command becomes its foreground
+	// group.
 	Terminal bool
-	// Network gives the command a network of its own, in which nothing is up yet;
-	// see [ErrNetwork].
+	// Network gives the command its own network namespace, in which no interface is
+	// up; see [ErrNetwork].
 	Network bool
-	// Files are the command's from descriptor 3 on, where a child can have any.
+	// Files are inherited from descriptor 3 on, on systems that support it.
 	Files []*os.File
 }
 
-// ErrNetwork says that a command cannot have a network of its own here.
+// ErrNetwork says that the system does not allow a separate network namespace.
 var ErrNetwork = errors.New("a network of its own is not allowed here")
 
-// Attached is a command that takes this program's place at its streams. The
-// caller must call [Attached.Stop], also for one that ended by itself.
+// Attached is a command that uses this program's standard streams. The caller must
+// call [Attached.Stop], even if the command has ended.
 type Attached struct {
 	pid      int
 	guard    guard
 	done     <-chan struct{}
 	cmd      *exec.Cmd // its state is valid after done
-	terminal *os.File  // nil = none was handed over
+	terminal *os.File  // nil = none
 }
 
-// Attach starts a command in a group of its own. ctx bounds only the starting.
+// Attach starts a command in its own process group. ctx bounds only the start.
 //
-// A program that cannot be found gives an error that wraps [fs.ErrNotExist].
+// If the program cannot be found, the error wraps [fs.ErrNotExist].
 func Attach(ctx context.Context, o AttachOptions) (*Attached, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("starting %s: %w", o.Path, err)
@@ -175,14 +178,14 @@ func Attach(ctx context.Context, o AttachOptions) (*Attached, error) {
 	return nil, err
 }
 
-// start starts the command, with what way does to it.
+// start starts the command after way has changed its attributes.
 func (o AttachOptions) start(way func(*syscall.SysProcAttr)) (*Attached, error) {
 	cmd, err := o.build()
 	if err != nil {
 		return nil, err
 	}
 	cmd.Stdin, cmd.Stdout, cmd.Stderr, cmd.ExtraFiles = o.Stdin, o.Stdout, o.Stderr, o.Files
-	cmd.WaitDelay = sweepLimit
+	cmd.WaitDelay = groupWaitLimit
 	way(cmd.SysProcAttr)
 	a := &Attached{cmd: cmd}
 	if in, ok := o.Stdin.(*os.File); ok && o.Terminal {
@@ -197,26 +200,27 @@ func (o AttachOptions) start(way func(*syscall.SysProcAttr)) (*Attached, error) 
 	return a, nil
 }
 
-// PID is the command's process id, which is also the id of its group.
+// PID returns the command's process id, which is also the id of its group.
 func (a *Attached) PID() int { return a.pid }
 
-// Own are the processes of this program's own making: the command, and what
-// watches over its group.
+// Own returns the processes that this program started itself: the command and the
+// guard of its group.
 func (a *Attached) Own() []int {
 	return append([]int{a.pid}, a.guard.own()...)
 }
 
-// Done is closed when the command has ended. What it has started may go on.
+// Done is closed when the command has ended. Processes that it started may still
+// run.
 func (a *Attached) Done() <-chan struct{} { return a.done }
 
-// Exit waits for the end of the command and tells how it ended.
+// Exit waits for the end of the command and returns its exit status.
 func (a *Attached) Exit() Exit {
 	<-a.done
 	return exitOf(a.cmd.ProcessState)
 }
 
-// CPU is the processor time that the command took, with that of the children it has
-// waited for; it is valid after Done.
+// CPU returns the processor time of the command and of the children it has waited
+// for; it is valid after Done.
 func (a *Attached) CPU() time.Duration {
 	return a.cmd.ProcessState.UserTime() + a.cmd.ProcessState.SystemTime()
 }
@@ -224,14 +228,13 @@ func (a *Attached) CPU() time.Duration {
 // Signal sends a signal to the command and its group.
 func (a *Attached) Signal(sig syscall.Signal) { signalGroup(a.pid, sig) }
 
-// Stop ends the command and all that it has left behind in its group: SIGTERM,
-// and SIGKILL when grace is over. It gives the terminal back and returns when
-// they are gone.
+// Stop ends the command and all remaining processes of its group: SIGTERM, and
+// SIGKILL after grace. It takes the terminal back and returns when they have ended.
 func (a *Attached) Stop(grace time.Duration) {
 	if groupAlive(a.pid) {
-		a.guard.end() // or the group would never be empty
+		a.guard.end() // otherwise the group would never be empty
 		signalGroup(a.pid, sigTerm)
-		while(func() bool { return groupRuns(a.pid) }, grace)
+		waitWhile(func() bool { return groupRuns(a.pid) }, grace)
 	}
 	endGroup(a.guard, a.pid)
 	<-a.done
@@ -240,12 +243,12 @@ func (a *Attached) Stop(grace time.Duration) {
 	}
 }
 
-// Hurry kills the command and its group unless they end within grace.
-func (a *Attached) Hurry(grace time.Duration) {
-	if !within(a.done, grace) {
+// KillAfter kills the command and its group unless they end within grace.
+func (a *Attached) KillAfter(grace time.Duration) {
+	if !closedWithin(a.done, grace) {
 		signalGroup(a.pid, sigKill)
 	}
 }
 
-// Kill ends the command and its group at once.
+// Kill kills the command and its group immediately.
 func (a *Attached) Kill() { signalGroup(a.pid, sigKill) }

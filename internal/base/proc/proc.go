@@ -10,45 +10,45 @@ import (
 	"time"
 )
 
-// Command says what to run. The zero value of every field but Path works.
+// Command describes a command. Only Path is required.
 type Command struct {
-	// Path is a program name, looked up in the PATH of Env, or a path with a
-	// slash, relative to Dir.
+	// Path is a program name, looked up in the PATH of Env, or a path with a slash,
+	// relative to Dir.
 	Path string
 	Args []string // without the program's name
-	// Env is the whole environment ("K=V", the last of equal keys counts);
-	// nil is an empty one, never this process's.
+	// Env is the complete environment ("K=V", of duplicate keys the last counts);
+	// nil is an empty environment, not this process's.
 	Env []string
 	Dir string // empty = this process's directory
-	// Isolated runs it in a network and a process namespace of its own: it reaches
-	// nothing, and all that it starts ends with it. Starting fails where the system
-	// does not allow that.
+	// Isolated runs the command in its own network and process namespaces: it has
+	// no network access, and all processes that it starts end with it. Start fails
+	// if the system does not allow that.
 	Isolated bool
 }
 
 // Options describes a child for [Start].
 type Options struct {
 	Command
-	// Stderr receives a copy of the child's standard error as it comes. Its
-	// Write is called from one goroutine and must not block; nil = no copy.
+	// Stderr receives a copy of the child's standard error as it is written. Write
+	// is called from one goroutine and must not block; nil = no copy.
 	Stderr io.Writer
-	// StdinLimit bounds what may wait to be read by the child; 0 = 64 MB.
+	// StdinLimit bounds the input that the child has not read yet; 0 = 64 MB.
 	StdinLimit int
-	// Grace is how long Stop waits after closing stdin, TermGrace how long
-	// after SIGTERM; 0 = 500 ms each.
+	// Grace is how long Stop waits after closing stdin, TermGrace how long after
+	// SIGTERM; 0 = 500 ms each.
 	Grace, TermGrace time.Duration
 }
 
 const (
 	defaultGrace      = 500 * time.Millisecond
 	defaultStdinLimit = 64 << 20
-	// sweepLimit bounds the wait for the rest of a killed group: a zombie that
-	// nobody reaps keeps the group's id alive for ever.
-	sweepLimit = 100 * time.Millisecond
-	ringSize   = 64 << 10
+	// groupWaitLimit bounds the wait for the rest of a killed group, because a zombie
+	// that is never reaped keeps the group id alive.
+	groupWaitLimit = 100 * time.Millisecond
+	ringSize       = 64 << 10
 )
 
-// Process is a running or ended child. All methods may be called from many
+// Process is a child that runs or has ended. All methods may be called from many
 // goroutines.
 type Process struct {
 	pid              int
@@ -59,17 +59,17 @@ type Process struct {
 	tail             *ring
 	done             chan struct{} // closed after the child was reaped
 	exit             Exit          // valid after done
-	drained          chan struct{} // closed when stderr has ended
+	drained          chan struct{} // closed at the end of stderr
 
 	stopOnce sync.Once
 	stopped  chan struct{}
 }
 
-// Start runs a child with pipes on its three standard streams. ctx bounds only
-// the starting; the child lives until it ends or [Process.Stop] ends it. The
-// caller must call Stop, also for a child that ended by itself.
+// Start runs a child with pipes on its three standard streams. ctx bounds only the
+// start; the child lives until it ends or [Process.Stop] ends it. The caller must
+// call Stop, even if the child has ended.
 //
-// A program that cannot be found gives an error that wraps [fs.ErrNotExist].
+// If the program cannot be found, the error wraps [fs.ErrNotExist].
 func Start(ctx context.Context, o Options) (*Process, error) {
 	cmd, err := o.prepare(ctx)
 	if err != nil {
@@ -105,7 +105,7 @@ func orDefault[T int | time.Duration](v, fallback T) T {
 	return v
 }
 
-// prepare is build, unless ctx has ended.
+// prepare calls build unless ctx has ended.
 func (c Command) prepare(ctx context.Context) (*exec.Cmd, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("starting %s: %w", c.Path, err)
@@ -134,7 +134,7 @@ func (c Command) build() (*exec.Cmd, error) {
 	}, nil
 }
 
-// pipes makes the ends of a child's standard streams; the first error sticks.
+// pipes creates the pipes of a child's standard streams and keeps the first error.
 type pipes struct {
 	child, ours []*os.File
 	err         error
@@ -165,8 +165,8 @@ func (pp *pipes) fromChild(stream *io.Writer) *os.File {
 	return r
 }
 
-// aside gives a command the descriptor fd to write to; nil = there is none.
-func (pp *pipes) aside(cmd *exec.Cmd, fd int) *os.File {
+// noteFD gives a command the descriptor fd to write to; nil = none.
+func (pp *pipes) noteFD(cmd *exec.Cmd, fd int) *os.File {
 	const first = 3 // after the standard streams
 	if fd < first || !inheritsFiles {
 		return nil
@@ -183,7 +183,7 @@ func (pp *pipes) fromChildTo() (r, w *os.File) {
 	return r, w
 }
 
-// start starts a command whose pipes are made; without it there are none.
+// start starts a command with the pipes and closes the child's ends.
 func (pp *pipes) start(c Command, start func() error) error {
 	if pp.err == nil {
 		pp.err = start()
@@ -203,7 +203,7 @@ func closeAll(files []*os.File) {
 }
 
 func (p *Process) wait(cmd *exec.Cmd) {
-	_ = cmd.Wait() // the state says more than the error
+	_ = cmd.Wait() // the state has more information than the error
 	p.exit = exitOf(cmd.ProcessState)
 	close(p.done)
 }
@@ -225,27 +225,27 @@ func (p *Process) drain(mirror io.Writer) {
 	}
 }
 
-// PID is the child's process id, which is also the id of its group.
+// PID returns the child's process id, which is also the id of its group.
 func (p *Process) PID() int { return p.pid }
 
-// Signal sends a signal to the child alone, not to its group.
+// Signal sends a signal to the child only, not to its group.
 func (p *Process) Signal(sig os.Signal) {
 	if child, err := os.FindProcess(p.pid); err == nil {
 		_ = child.Signal(sig) // it may have ended
 	}
 }
 
-// Stdin is a queue in front of the child's standard input: Write never blocks.
+// Stdin returns a queue in front of the child's standard input: Write never blocks.
 func (p *Process) Stdin() *Queue { return p.stdin }
 
-// Stdout is the child's standard output. It ends when every process that
-// holds it has closed it, or at Stop.
+// Stdout returns the child's standard output. It ends when every process that has
+// it open has closed it, or at Stop.
 func (p *Process) Stdout() io.Reader { return p.stdout }
 
-// Done is closed when the child has ended and its exit is known.
+// Done is closed when the child has ended and its exit status is known.
 func (p *Process) Done() <-chan struct{} { return p.done }
 
-// Exit tells how the child ended; ok is false while it runs.
+// Exit returns the exit status of the child; ok is false while it runs.
 func (p *Process) Exit() (e Exit, ok bool) {
 	select {
 	case <-p.done:
@@ -255,20 +255,20 @@ func (p *Process) Exit() (e Exit, ok bool) {
 	}
 }
 
-// StderrTail returns the last of what the child wrote to standard error, at
-// most 64 KB. Once the child has ended it waits, briefly, for all of it.
+// StderrTail returns the last 64 KB that the child wrote to standard error. After
+// the end of the child it waits briefly for the remaining output.
 func (p *Process) StderrTail() string {
 	if _, ended := p.Exit(); ended {
-		within(p.drained, sweepLimit)
+		closedWithin(p.drained, groupWaitLimit)
 	}
 	return p.tail.String()
 }
 
-// Stop ends the child and its group, and returns when they are gone and all
-// pipes are closed, at the latest after Grace + TermGrace + 200 ms. The steps
-// are those of the MCP specification for stdio servers: close stdin, wait;
-// SIGTERM, wait; SIGKILL. Signals go to the whole group. When ctx ends the
-// waits are cut short. Further calls wait for the first.
+// Stop ends the child and its group, and returns when they have ended and all pipes
+// are closed, at the latest after Grace + TermGrace + 200 ms. The steps are those
+// of the MCP specification for stdio servers: close stdin, wait; SIGTERM, wait;
+// SIGKILL. Signals go to the whole group. When ctx ends, the waits are skipped.
+// Further calls wait for the first.
 func (p *Process) Stop(ctx context.Context) {
 	p.stopOnce.Do(func() {
 		defer close(p.stopped)
@@ -278,8 +278,8 @@ func (p *Process) Stop(ctx context.Context) {
 			p.waitFor(ctx, p.termGrace)
 		}
 		endGroup(p.guard, p.pid)
-		p.waitFor(context.WithoutCancel(ctx), sweepLimit)
-		_ = p.stdin.Close() // a pipe whose reader is gone
+		p.waitFor(context.WithoutCancel(ctx), groupWaitLimit)
+		_ = p.stdin.Close() // the reader of the pipe may have ended
 		p.stdout.Close()
 		p.stderr.Close()
 		<-p.drained
@@ -301,21 +301,21 @@ func (p *Process) waitFor(ctx context.Context, d time.Duration) bool {
 	return false
 }
 
-// endGroup kills what is left of a group. The guard goes with it and not before:
-// this program may be killed at any moment.
+// endGroup kills the remaining processes of a group. The guard ends with the group
+// and not earlier, because this program may be killed at any moment.
 func endGroup(g guard, pgid int) {
 	killGroup(pgid)
 	g.end()
 }
 
-// killGroup kills what is left of a group and waits, within sweepLimit, until
-// nothing of it can be signalled any more.
+// killGroup kills the remaining processes of a group and waits, up to groupWaitLimit,
+// until none can be signalled.
 func killGroup(pgid int) {
-	while(func() bool { return signalGroup(pgid, sigKill) }, sweepLimit)
+	waitWhile(func() bool { return signalGroup(pgid, sigKill) }, groupWaitLimit)
 }
 
-// while waits, at most for a time, until something is so no more.
-func while(is func() bool, most time.Duration) {
+// waitWhile waits until a condition is false, at most for a time.
+func waitWhile(is func() bool, most time.Duration) {
 	over := time.After(most)
 	tick := time.NewTicker(2 * time.Millisecond)
 	defer tick.Stop()
@@ -328,8 +328,8 @@ func while(is func() bool, most time.Duration) {
 	}
 }
 
-// within reports whether done is closed within d.
-func within(done <-chan struct{}, d time.Duration) bool {
+// closedWithin reports whether done is closed within d.
+func closedWithin(done <-chan struct{}, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
@@ -340,13 +340,13 @@ func within(done <-chan struct{}, d time.Duration) bool {
 	}
 }
 
-// Exit is how a process ended.
+// Exit is the exit status of a process.
 type Exit struct {
 	Code   int    // exit status; 128 + number for a signal
 	Signal string // "killed", "terminated"…; empty = it exited
 }
 
-// String is "exit status 3" or "signal: killed".
+// String returns "exit status 3" or "signal: killed".
 func (e Exit) String() string {
 	if e.Signal != "" {
 		return "signal: " + e.Signal
@@ -385,7 +385,7 @@ func (r *ring) write(p []byte) {
 	r.buf = append(r.buf, p...)
 }
 
-// String returns what is kept, oldest first.
+// String returns the kept bytes, oldest first.
 func (r *ring) String() string {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -225,8 +225,8 @@ func TestRun(t *testing.T) {
 		{"timeout", RunOptions{Command: sh("trap 'exit 143' TERM; echo on; sleep 301 & wait"), Timeout: 200 * time.Millisecond}, `"on\n" "" exit status 143 timed out`},
 		{"stubborn", RunOptions{Command: sh("trap '' TERM; sleep 301; sleep 301"), Timeout: 100 * time.Millisecond, KillAfter: 100 * time.Millisecond}, `"" "" signal: killed timed out`},
 		{"background", RunOptions{Command: sh("sleep 301 & echo gone")}, `"gone\n" "" exit status 0`},
-		{"aside", RunOptions{Command: sh("echo out; echo note >/dev/fd/40; exit 3"), Aside: 40}, `"out\n" "" exit status 3 note`},
-		{"nothing aside", RunOptions{Command: sh("exec echo out"), Aside: 40}, `"out\n" "" exit status 0`},
+		{"aside", RunOptions{Command: sh("echo out; echo note >/dev/fd/40; exit 3"), NoteFD: 40}, `"out\n" "" exit status 3 note`},
+		{"nothing aside", RunOptions{Command: sh("exec echo out"), NoteFD: 40}, `"out\n" "" exit status 0`},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -243,8 +243,8 @@ func TestRun(t *testing.T) {
 			if res.TimedOut {
 				got += " timed out"
 			}
-			if res.Aside != nil {
-				got += strings.TrimRight(" "+string(res.Aside), " \n")
+			if res.Note != nil {
+				got += strings.TrimRight(" "+string(res.Note), " \n")
 			}
 			if got != test.want {
 				t.Errorf("got  %s\nwant %s", got, test.want)

@@ -19,21 +19,21 @@ const (
 // Shell runs command lines of hooks and helpers.
 const Shell = "/bin/sh"
 
-// inheritsFiles says that a child can have more descriptors than three.
+// inheritsFiles says that a child can inherit more than three descriptors.
 const inheritsFiles = true
 
-// groupAttr puts the child at the head of a new process group. There is no
-// death signal on purpose: when this program is killed a server should see the
-// end of its input and clean up before the [guard] comes.
+// groupAttr makes the child the leader of a new process group. There is
+// deliberately no death signal: when this program is killed, a server should see
+// the end of its input and clean up before the [guard] kills it.
 func groupAttr() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
 
-// signalGroup reports whether there was a process to signal. A group that
-// holds nothing but zombies still counts.
+// signalGroup reports whether there was a process to signal. A group of only
+// zombies still counts.
 func signalGroup(pgid int, sig syscall.Signal) bool {
 	return syscall.Kill(-pgid, sig) == nil
 }
 
-// groupAlive tells whether a group has members, zombies included.
+// groupAlive reports whether a group has members, including zombies.
 func groupAlive(pgid int) bool { return syscall.Kill(-pgid, 0) == nil }
 
 func signalExit(state *os.ProcessState) (Exit, bool) {
@@ -50,17 +50,17 @@ func executable(_ string, info fs.FileInfo) bool {
 
 func withExtensions(path string) []string { return []string{path} }
 
-// toForeground has the child's group take the terminal when it starts: ^C goes to
-// it alone, and it may read.
+// toForeground makes the child's group the foreground group of the terminal when it
+// starts: ^C is sent only to it, and it may read.
 func toForeground(attr *syscall.SysProcAttr, terminal *os.File) {
 	attr.Foreground, attr.Ctty = true, int(terminal.Fd())
 }
 
-// takeForeground gives the terminal back to this program's group.
+// takeForeground makes this program's group the foreground group again.
 func takeForeground(terminal *os.File) {
-	signal.Ignore(syscall.SIGTTOU) // whoever asks from the background would be stopped
+	signal.Ignore(syscall.SIGTTOU) // otherwise a background process would be stopped by this call
 	defer signal.Reset(syscall.SIGTTOU)
-	// Without a terminal any more there is nothing to take.
+	// The call fails harmlessly if there is no terminal any more.
 	_ = unix.IoctlSetPointerInt(int(terminal.Fd()), unix.TIOCSPGRP, syscall.Getpgrp())
 }
 

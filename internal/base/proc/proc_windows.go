@@ -17,24 +17,24 @@ const (
 // Shell runs command lines of hooks and helpers: the one of Git for Windows, if it is on PATH.
 const Shell = "sh"
 
-// inheritsFiles says that a child can have more descriptors than three.
+// inheritsFiles says that a child can inherit more than three descriptors.
 const inheritsFiles = false
 
 func groupAttr() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{CreationFlags: syscall.CREATE_NEW_PROCESS_GROUP}
 }
 
-// signalGroup ends the one process: groups cannot be signalled here.
+// signalGroup ends only the process: Windows has no group signals.
 func signalGroup(pid int, _ syscall.Signal) bool {
 	p, err := os.FindProcess(pid)
 	if err != nil {
 		return false
 	}
-	defer func() { _ = p.Release() }() // nothing is left to do with the handle
+	defer func() { _ = p.Release() }() // the handle is no longer needed
 	return p.Kill() == nil
 }
 
-// groupAlive is false: there are no groups here.
+// groupAlive returns false: Windows has no process groups.
 func groupAlive(int) bool { return false }
 
 func signalExit(*os.ProcessState) (Exit, bool) { return Exit{}, false }
@@ -54,7 +54,7 @@ func withExtensions(path string) []string {
 	return all
 }
 
-// guard stands for what remains when this program is killed: nothing.
+// guard does nothing on Windows.
 type guard struct{}
 
 func watch(int) guard { return guard{} }
@@ -69,10 +69,10 @@ func (guard) end() {}
 
 func (guard) own() []int { return nil }
 
-// Terminals have no foreground here.
+// Windows terminals have no foreground group.
 func toForeground(*syscall.SysProcAttr, *os.File) {}
 
 func takeForeground(*os.File) {}
 
-// become does nothing: a process of Windows stays what it is.
+// become is not supported: a Windows process cannot be replaced.
 func become(string, []string, []string) error { return errors.ErrUnsupported }

@@ -6,15 +6,15 @@ import (
 	"sync"
 )
 
-// ErrQueueFull says that the reader at the other end does not keep up.
+// ErrQueueFull says that the reader is too slow.
 var ErrQueueFull = errors.New("queue full: the reader does not keep up")
 
 // ErrQueueClosed says that a queue was closed, or that its writer failed.
 var ErrQueueClosed = errors.New("queue closed")
 
-// Queue is a writer that never blocks: what is written waits, in order and up
-// to a limit, for a slow reader. All methods may be called from many
-// goroutines; one Write stays in one piece.
+// Queue is a writer that never blocks: written data is queued, in order and up to a
+// limit, for a slow reader. All methods may be called from many goroutines; the
+// data of one Write stays together.
 type Queue struct {
 	limit int
 	w     io.WriteCloser
@@ -23,7 +23,7 @@ type Queue struct {
 	mu      sync.Mutex
 	more    *sync.Cond
 	chunks  [][]byte
-	size    int // bytes in chunks and in the write under way
+	size    int // bytes in chunks and in the current write
 	closing bool
 }
 
@@ -36,8 +36,8 @@ func NewQueue(w io.WriteCloser, limit int) *Queue {
 	return q
 }
 
-// Write queues a copy of p. The error is ErrQueueFull or ErrQueueClosed, and
-// then nothing of p was taken.
+// Write queues a copy of p. The error is ErrQueueFull or ErrQueueClosed; then
+// nothing was queued.
 func (q *Queue) Write(p []byte) (int, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -53,8 +53,8 @@ func (q *Queue) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// CloseWhenSent lets what waits go out, then closes the writer. It returns at
-// once.
+// CloseWhenSent closes the writer after all queued data is written. It returns
+// immediately.
 func (q *Queue) CloseWhenSent() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -62,8 +62,8 @@ func (q *Queue) CloseWhenSent() {
 	q.more.Signal()
 }
 
-// Close drops what waits and closes the writer, which ends a Write of it that
-// is under way. It returns at once; see Done.
+// Close drops the queued data and closes the writer, which ends a running Write. It
+// returns immediately; see Done.
 func (q *Queue) Close() error {
 	q.mu.Lock()
 	q.closing = true

@@ -14,42 +14,41 @@ import (
 // RunOptions describes a one-shot command for [Run].
 type RunOptions struct {
 	Command
-	Stdin []byte // what the command reads, then end of file
-	// Combined puts standard error into Result.Stdout, in the order written.
+	Stdin []byte // input of the command, followed by end of file
+	// Combined merges standard error into Result.Stdout, in the order written.
 	Combined bool
-	// Limit bounds each captured stream; the rest is read and dropped. 0 =
-	// 10 MB.
+	// Limit bounds each captured stream; the rest is read and discarded. 0 = 10 MB.
 	Limit int
-	// Tee receives a copy of standard output as it comes, without a limit. Its
+	// Tee receives a copy of standard output as it is written, without a limit.
 	// Write is called from one goroutine and must not fail; nil = no copy.
 	Tee io.Writer
 	// Timeout ends the command; 0 = none.
 	Timeout time.Duration
 	// KillAfter is how long after SIGTERM the group is killed; 0 = 500 ms.
 	KillAfter time.Duration
-	// Aside is a descriptor, 3 or more, on which the command may leave a note
-	// apart from its output; 0 = none. Windows has none.
-	Aside int
+	// NoteFD is a descriptor, 3 or more, on which the command may write a note
+	// apart from its output; 0 = none. Windows does not support it.
+	NoteFD int
 }
 
 const (
 	defaultRunLimit = 10 << 20
-	asideLimit      = 4 << 10 // what a pipe takes in one piece
+	noteLimit       = 4 << 10 // the size that a pipe transfers in one read
 )
 
-// Result is what a command did.
+// Result is the outcome of a command.
 type Result struct {
 	Stdout, Stderr []byte
 	Truncated      bool // a stream was longer than Limit
 	Exit           Exit
 	TimedOut       bool   // Timeout ended it
-	Aside          []byte // what was left there, at most 4 KB
+	Note           []byte // what the command wrote to NoteFD, at most 4 KB
 }
 
-// Run runs a command to its end. When Timeout or ctx ends first, the whole
-// group gets SIGTERM and KillAfter later SIGKILL. Background processes the
-// command left behind are killed when it ends. The error says that the command
-// could not be started, or is ctx's; a failing command is Result.Exit.
+// Run runs a command to its end. When Timeout or ctx ends first, the whole group
+// gets SIGTERM and, after KillAfter, SIGKILL. Background processes that the command
+// left behind are killed when it ends. The error says that the command could not be
+// started, or is the error of ctx; the exit status of the command is Result.Exit.
 func Run(ctx context.Context, o RunOptions) (Result, error) {
 	if err := ctx.Err(); err != nil {
 		return Result{}, err
@@ -71,8 +70,8 @@ func Run(ctx context.Context, o RunOptions) (Result, error) {
 		errs = &capture{limit: limit}
 		stderr = pp.fromChild(&cmd.Stderr)
 	}
-	aside := pp.aside(cmd, o.Aside)
-	cmd.WaitDelay = sweepLimit // bounds the copying of Stdin after the exit
+	aside := pp.noteFD(cmd, o.NoteFD)
+	cmd.WaitDelay = groupWaitLimit // bounds the copying of Stdin after the exit
 	var done <-chan struct{}
 	err = pp.start(o.Command, func() (err error) {
 		done, err = follow(cmd)
@@ -92,8 +91,8 @@ func Run(ctx context.Context, o RunOptions) (Result, error) {
 	timedOut := o.supervise(ctx, cmd.Process.Pid, done)
 	endGroup(guard, cmd.Process.Pid)
 	<-done
-	res.Exit, res.Aside = exitOf(cmd.ProcessState), noteOf(aside)
-	waitAtMost(&copies, sweepLimit)
+	res.Exit, res.Note = exitOf(cmd.ProcessState), noteOf(aside)
+	waitAtMost(&copies, groupWaitLimit)
 	closeAll(pp.ours)
 	copies.Wait()
 
@@ -108,9 +107,9 @@ func Run(ctx context.Context, o RunOptions) (Result, error) {
 	return res, nil
 }
 
-// follow starts a command that dies with this program, and waits for it; done
-// is closed at its end. The thread is held because a death signal comes at the
-// end of the thread that started the command, not of the program.
+// follow starts a command that dies with this program, and waits for it; done is
+// closed at its end. The goroutine is locked to its thread, because a death signal
+// is sent at the end of the thread that started the command.
 func follow(cmd *exec.Cmd) (done <-chan struct{}, err error) {
 	dieWithParent(cmd.SysProcAttr)
 	started, ended := make(chan error, 1), make(chan struct{})
@@ -120,27 +119,27 @@ func follow(cmd *exec.Cmd) (done <-chan struct{}, err error) {
 		err := cmd.Start()
 		started <- err
 		if err == nil {
-			_ = cmd.Wait() // the state says more than the error
+			_ = cmd.Wait() // the state has more information than the error
 		}
 		close(ended)
 	}()
 	return ended, <-started
 }
 
-// noteOf reads what an ended command left aside. The pipe may be open still, in
-// a process that left the group.
+// noteOf reads the note of a command that has ended. A process that left the group
+// may still have the pipe open.
 func noteOf(aside *os.File) []byte {
 	if aside == nil {
 		return nil
 	}
-	defer time.AfterFunc(sweepLimit, func() { aside.Close() }).Stop()
-	left := make([]byte, asideLimit)
-	n, _ := aside.Read(left) // an error means that there is nothing
+	defer time.AfterFunc(groupWaitLimit, func() { aside.Close() }).Stop()
+	left := make([]byte, noteLimit)
+	n, _ := aside.Read(left) // an error means that there is no note
 	return left[:n]
 }
 
-// supervise waits for the end of a command and hurries it along when its time
-// is over. It reports whether Timeout was the reason.
+// supervise waits for the end of a command and terminates it when its time is over.
+// It reports whether Timeout was the reason.
 func (o RunOptions) supervise(ctx context.Context, pid int, done <-chan struct{}) (timedOut bool) {
 	var timeout <-chan time.Time
 	if o.Timeout > 0 {
@@ -159,23 +158,23 @@ func (o RunOptions) supervise(ctx context.Context, pid int, done <-chan struct{}
 	return timedOut
 }
 
-// terminate asks a group to end and gives it that long.
+// terminate asks a group to end and kills it after grace.
 func terminate(pgid int, done <-chan struct{}, grace time.Duration) {
 	signalGroup(pgid, sigTerm)
-	within(done, grace)
+	closedWithin(done, grace)
 }
 
-// waitAtMost gives background holders of a pipe a moment to let go of it.
+// waitAtMost waits briefly for background processes to close a pipe.
 func waitAtMost(wg *sync.WaitGroup, d time.Duration) {
 	all := make(chan struct{})
 	go func() { // ends when the caller has closed the pipes
 		wg.Wait()
 		close(all)
 	}()
-	within(all, d)
+	closedWithin(all, d)
 }
 
-// capture keeps the first limit bytes of a stream and drops the rest.
+// capture keeps the first limit bytes of a stream and discards the rest.
 type capture struct {
 	limit     int
 	tee       io.Writer // nil = none

@@ -6,8 +6,9 @@ import (
 	"sync"
 )
 
-// TempDir is a private directory below the system's temporary one. It goes with
-// Remove, or when this program is killed. A nil one has nothing to remove.
+// TempDir is a private directory below the system's temporary directory. It is
+// removed by Remove, or when this program is killed. A nil TempDir needs no
+// removal.
 type TempDir struct {
 	Path  string // absolute
 	guard guard
@@ -15,7 +16,8 @@ type TempDir struct {
 	err   error
 }
 
-// MakeTempDir makes one whose name begins like that. The caller must call Remove.
+// MakeTempDir makes a directory whose name begins with prefix. The caller must call
+// Remove.
 func MakeTempDir(prefix string) (*TempDir, error) {
 	dir, err := os.MkdirTemp("", prefix)
 	if err != nil {
@@ -24,10 +26,10 @@ func MakeTempDir(prefix string) (*TempDir, error) {
 	return &TempDir{Path: dir, guard: watchDir(dir)}, nil
 }
 
-// MakeRunDir is MakeTempDir for a run of many processes, which are marked by a variable
-// that has the base name of the directory as its value. When this program is killed,
-// those that are still there get SIGTERM, and SIGKILL 500 ms later, before the
-// directory goes. Only Linux tells which they are.
+// MakeRunDir is MakeTempDir for a run of many processes, which are marked by a
+// variable whose value is the base name of the directory. If this program is
+// killed, the remaining marked processes get SIGTERM, and SIGKILL 500 ms later,
+// before the directory is removed. Only Linux can find them.
 func MakeRunDir(prefix, variable string) (*TempDir, error) {
 	dir, err := os.MkdirTemp("", prefix)
 	if err != nil {
@@ -36,8 +38,8 @@ func MakeRunDir(prefix, variable string) (*TempDir, error) {
 	return &TempDir{Path: dir, guard: watchRun(dir, variable+"="+filepath.Base(dir))}, nil
 }
 
-// Remove removes it with all that is in it; further calls return what the first
-// did.
+// Remove removes the directory with its content; further calls return the result of
+// the first.
 func (d *TempDir) Remove() error {
 	if d == nil {
 		return nil

@@ -12,16 +12,17 @@ import (
 	"github.com/claudeless/claudeless/internal/base/diag"
 )
 
-// The exit codes of the program. A bad command line is 1 as well, never 2.
+// The exit codes of the program. A bad command line is also 1, never 2.
 const (
 	ExitOK      = 0
 	ExitFailed  = 1
-	ExitExpect  = 3 // --expect: an expectation of the scenario was missed
+	ExitExpect  = 3 // --expect: an expectation of the scenario was not met
 	exitHangup  = 129
 	exitSIGTERM = 143
 )
 
-// VerbatimError is an error in the real CLI's words: printed as it stands, without our prefix.
+// VerbatimError is an error in the words of the real CLI: it is printed unchanged,
+// without the prefix "claudeless: error:".
 type VerbatimError struct{ Text string }
 
 func (e *VerbatimError) Error() string { return e.Text }
@@ -31,7 +32,7 @@ func Verbatimf(format string, args ...any) error {
 	return &VerbatimError{Text: fmt.Sprintf(format, args...)}
 }
 
-// hintError is an error with a line that says what to do.
+// hintError is an error with a hint that says what to do.
 type hintError struct {
 	err  error
 	hint string
@@ -40,10 +41,11 @@ type hintError struct {
 func (e *hintError) Error() string { return e.err.Error() }
 func (e *hintError) Unwrap() error { return e.err }
 
-// Hinted is an error of ours with a line that says what to do.
+// Hinted returns an error with a hint that says what to do.
 func Hinted(message, hint string) error { return &hintError{err: errors.New(message), hint: hint} }
 
-// ExitError ends the program with a code of its own. A nil Err means that all there is to say was said.
+// ExitError ends the program with its own exit code. A nil Err means that there is
+// nothing left to print.
 type ExitError struct {
 	Code int
 	Err  error
@@ -58,15 +60,16 @@ func (e *ExitError) Error() string {
 
 func (e *ExitError) Unwrap() error { return e.Err }
 
-// SignalError is the cause of a context that a signal ended.
+// SignalError is the cause of a context that a signal cancelled.
 type SignalError struct{ Signal os.Signal }
 
 func (e *SignalError) Error() string { return e.Signal.String() }
 
-// Exit writes what err has to say to w and returns the exit code.
+// Exit prints err to w and returns the exit code.
 //
-// Our own errors are "claudeless: error: …" and "hint: …" lines in lower case without a full stop; texts of the real CLI
-// and diagnostics pass unchanged; signals say nothing.
+// Errors of claudeless are printed as "claudeless: error: …" and "hint: …" lines in
+// lower case without a full stop. Texts of the real CLI and diagnostics are printed
+// unchanged; a signal prints nothing.
 func Exit(w io.Writer, err error) int {
 	var (
 		code     *ExitError
@@ -103,7 +106,8 @@ func Exit(w io.Writer, err error) int {
 	return ExitFailed
 }
 
-// signalCode is what the real CLI exits with: an interrupt is a normal end.
+// signalCode returns the exit code of the real CLI for a signal; an interrupt
+// counts as success.
 func signalCode(s os.Signal) int {
 	switch s {
 	case syscall.SIGTERM:

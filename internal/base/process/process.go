@@ -25,27 +25,29 @@ import (
 	"github.com/claudeless/claudeless/internal/base/proc"
 )
 
-// System is the process as the program sees it. Every field but Fate must be set; [Real] makes the real one.
+// System is the process as the program sees it. Every field except Lifetime must be
+// set; [Real] returns the real one.
 type System struct {
-	Args           []string // with the program's name first
-	Environ        []string // KEY=value; of several with one key the last counts
+	Args           []string // including the program's name
+	Environ        []string // KEY=value; of duplicate keys the last counts
 	Stdin          io.Reader
 	Stdout, Stderr io.Writer
 	Getwd          func() (string, error)
 	Executable     func() (string, error)
 	Now            func() time.Time
-	NewID          func() string // a fresh UUID
+	NewID          func() string // returns a new UUID
 	StdinIsTTY     bool
 	StdoutIsTTY    bool
 	StderrIsTTY    bool
-	UID            int // -1 where there is none
+	UID            int // -1 on systems without user ids
 	PID            int
-	// Lifetime is what may end the process from outside; nil = nothing does.
-	Fate Lifetime
+	// Lifetime reports signals and the parent process; nil = none.
+	Lifetime Lifetime
 }
 
-// Real is the process we are in. A reader of stdout that has gone is from here on an error of the write, not the end of the
-// process; ignoring the signal instead would pass on to the programs we start.
+// Real returns the current process. From then on, writing to a closed stdout is an
+// error and does not end the process; ignoring SIGPIPE instead would affect child
+// processes too.
 func Real() *System {
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	log.SetOutput(libraryLog{os.Stderr})
@@ -64,11 +66,11 @@ func Real() *System {
 		StderrIsTTY: term.IsTerminal(int(os.Stderr.Fd())),
 		UID:         os.Getuid(),
 		PID:         os.Getpid(),
-		Fate:        processLifetime{},
+		Lifetime:    processLifetime{},
 	}
 }
 
-// Name is the program's name as its user typed it.
+// Name returns the program's name as the user typed it.
 func (s *System) Name() string {
 	if len(s.Args) == 0 {
 		return "claudeless"
@@ -76,13 +78,14 @@ func (s *System) Name() string {
 	return strings.TrimSuffix(filepath.Base(s.Args[0]), ".exe")
 }
 
-// AsClaude reports whether the program was called claude, so that only what the real CLI has is recognised.
-func (s *System) AsClaude() bool { return s.Name() == "claude" }
+// CalledAsClaude reports whether the program was called as claude. It then accepts only
+// the command line of the real CLI.
+func (s *System) CalledAsClaude() bool { return s.Name() == "claude" }
 
 // Getenv returns the value of an environment variable, "" when it is not set.
 func (s *System) Getenv(key string) string { return proc.Getenv(s.Environ, key) }
 
-// With is the same process with more in its environment.
+// With returns the same process with additional environment variables.
 func (s *System) With(env map[string]string) *System {
 	if len(env) == 0 {
 		return s
@@ -95,8 +98,8 @@ func (s *System) With(env map[string]string) *System {
 	return &out
 }
 
-// ManagedDir is where the machine's own settings are; CLAUDELESS_MANAGED_DIR
-// names another place.
+// ManagedDir returns the directory of the managed settings; CLAUDELESS_MANAGED_DIR
+// overrides it.
 func (s *System) ManagedDir() string {
 	if dir := s.Getenv("CLAUDELESS_MANAGED_DIR"); dir != "" {
 		return dir
@@ -107,11 +110,11 @@ func (s *System) ManagedDir() string {
 	return "/etc/claude-code"
 }
 
-// OwnChild reports whether a run of ours started this process: ${CLAUDELESS_BIN} of a server configuration may well be
-// called claude.
-func (s *System) OwnChild() bool { return s.Getenv("CLAUDELESS_BIN") != "" }
+// StartedByClaudeless reports whether a claudeless process started this one, because
+// ${CLAUDELESS_BIN} in a server configuration may be named claude.
+func (s *System) StartedByClaudeless() bool { return s.Getenv("CLAUDELESS_BIN") != "" }
 
-// Progress is where a passing line about what is being waited for may be shown; nil = nowhere.
+// Progress returns the writer for temporary progress messages; nil = show none.
 func (s *System) Progress() io.Writer {
 	if s.StderrIsTTY {
 		return s.Stderr
@@ -119,19 +122,21 @@ func (s *System) Progress() io.Writer {
 	return nil
 }
 
-// MayBypass is the refusal to let everything run as the superuser; nil = it may.
-func (s *System) MayBypass() error {
+// BypassError returns an error if the superuser may not bypass permissions; nil =
+// allowed.
+func (s *System) BypassError() error {
 	if s.UID == 0 && s.Getenv("IS_SANDBOX") != "1" {
 		return Verbatimf("--dangerously-skip-permissions cannot be used with root/sudo privileges for security reasons")
 	}
 	return nil
 }
 
-// On tells whether the value of a variable switches something on.
-func On(value string) bool { return value != "" && value != "0" && value != "false" }
+// Enabled reports whether the value of a variable enables something.
+func Enabled(value string) bool { return value != "" && value != "0" && value != "false" }
 
-// libraryLog is where the standard library logs to by itself: what net/http says of
-// MCP servers that answer what nobody asked is no business of the user's.
+// libraryLog receives the log of the standard library. It drops messages of
+// net/http about unexpected responses of MCP servers, which do not concern the
+// user.
 type libraryLog struct{ w io.Writer }
 
 // Write implements io.Writer for one line at a time.

@@ -14,39 +14,39 @@ import (
 	"time"
 )
 
-// Lifetime is how the end of a process comes from outside, by signals or with the process that started it.
+// Lifetime reports signals and the parent process, which may end this process.
 type Lifetime interface {
 	// Notify relays signals to c until the returned function is called.
 	Notify(c chan<- os.Signal, signals ...os.Signal) (stop func())
-	// Kill makes this very process die of a signal; it returns only if that failed.
+	// Kill ends this process by a signal; it returns only on failure.
 	Kill(sig syscall.Signal) error
-	// Parent is the id of the process that started this one, now.
+	// Parent returns the current parent process id.
 	Parent() int
 }
 
-// processLifetime is that of the process we are in.
+// processLifetime is the Lifetime of the current process.
 type processLifetime struct {
-	// early are signals that were received before anybody asked for them; nil = none were.
+	// early holds signals that arrived before a handler was registered; nil = none.
 	early chan os.Signal
 }
 
-// Notify implements [Lifetime]. The first to ask for a signal also gets those of the kind
-// that came before.
+// Notify implements [Lifetime]. The first handler of a signal also receives the
+// early ones.
 func (f processLifetime) Notify(c chan<- os.Signal, signals ...os.Signal) func() {
 	signal.Notify(c, signals...)
 	if f.early != nil && slices.Contains(signals, os.Signal(syscall.SIGINT)) {
-		for _, sig := range taken(f.early) {
+		for _, sig := range drain(f.early) {
 			select {
 			case c <- sig:
-			default: // as many wait there already as its reader can take
+			default: // the channel is full
 			}
 		}
 	}
 	return func() { signal.Stop(c) }
 }
 
-// taken ends the receiving of signals in a channel and returns those in it.
-func taken(early chan os.Signal) []os.Signal {
+// drain stops receiving signals in a channel and returns the queued ones.
+func drain(early chan os.Signal) []os.Signal {
 	signal.Stop(early)
 	var all []os.Signal
 	for {
@@ -59,28 +59,28 @@ func taken(early chan os.Signal) []os.Signal {
 	}
 }
 
-// WithEarly is the system with the signals that were received in early before anybody
-// asked for them.
+// WithEarly returns the system with the signals that arrived in early before a
+// handler was registered.
 func (s *System) WithEarly(early chan os.Signal) *System {
 	out := *s
-	out.Fate = processLifetime{early}
+	out.Lifetime = processLifetime{early}
 	return &out
 }
 
-// Redeliver gives signals that were received early the effect that they have without a
-// handler.
+// Redeliver gives early signals their default effect.
 func Redeliver(early chan os.Signal) {
-	for _, sig := range taken(early) {
+	for _, sig := range drain(early) {
 		if self, err := os.FindProcess(os.Getpid()); err == nil {
-			_ = self.Signal(sig) // Windows has none
+			_ = self.Signal(sig) // Windows has no signals
 		}
 	}
 }
 
 func (processLifetime) Parent() int { return os.Getppid() }
 
-// Kill ends the process by a signal. Go's runtime would answer most signals in its own way, some with a trace and exit code
-// 2, so a shell that takes our place, pid and all, dies of them.
+// Kill ends the process by a signal. Go's runtime would handle most signals itself,
+// some with a trace and exit code 2, so a shell replaces this process, keeping its
+// pid, and dies of the signal.
 func (processLifetime) Kill(sig syscall.Signal) error {
 	if sig == syscall.SIGKILL {
 		self, err := os.FindProcess(os.Getpid())
@@ -93,16 +93,17 @@ func (processLifetime) Kill(sig syscall.Signal) error {
 	return syscall.Exec("/bin/sh", []string{"sh", "-c", script}, os.Environ())
 }
 
-// Notify relays signals to c until the returned function is called; without a [Lifetime] there are none.
+// Notify relays signals to c until the returned function is called. Without a
+// [Lifetime] there are no signals.
 func (s *System) Notify(c chan<- os.Signal, signals ...os.Signal) (stop func()) {
-	if s.Fate == nil {
+	if s.Lifetime == nil {
 		return func() {}
 	}
-	return s.Fate.Notify(c, signals...)
+	return s.Lifetime.Notify(c, signals...)
 }
 
-// Signals turns signals into the ends of a run: SIGINT interrupts the turn if there is one, everything else ends the run
-// with its own exit code.
+// Signals converts signals to the end of a run: SIGINT interrupts the current turn
+// if there is one, every other signal ends the run with its own exit code.
 type Signals struct {
 	interrupt atomic.Pointer[context.CancelFunc]
 	stop      func()
@@ -110,11 +111,12 @@ type Signals struct {
 	arrived   chan struct{} // closed at the first signal
 }
 
-// Watch relays signals until [Signals.Stop]. The context ends with a [SignalError] as its cause.
+// Watch relays signals until [Signals.Stop]. The returned context is cancelled with
+// a [SignalError] as its cause.
 func (s *System) Watch(ctx context.Context) (context.Context, *Signals) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	w := &Signals{arrived: make(chan struct{})}
-	if s.Fate == nil {
+	if s.Lifetime == nil {
 		w.stop = func() { cancel(nil) }
 		return ctx, w
 	}
@@ -141,45 +143,48 @@ func (s *System) Watch(ctx context.Context) (context.Context, *Signals) {
 	return ctx, w
 }
 
-// Stop ends the relaying and the context of [System.Watch].
+// Stop stops the relaying and cancels the context of [System.Watch].
 func (w *Signals) Stop() { w.stop() }
 
-// Interrupts has the next SIGINT call cancel instead of ending the run.
+// Interrupts makes the next SIGINT call cancel instead of ending the run.
 func (w *Signals) Interrupts(cancel context.CancelFunc) { w.interrupt.Store(&cancel) }
 
-// Interrupted tells whether that has happened; from here on a SIGINT ends the run again.
+// Interrupted reports whether that has happened; afterwards a SIGINT ends the run
+// again.
 func (w *Signals) Interrupted() bool { return w.interrupt.Swap(nil) == nil }
 
-// farewell is how long a write may still take once a signal has come.
-const farewell = time.Second
+// writeGrace is how long a write may take after a signal.
+const writeGrace = time.Second
 
-// Streams is the system with a stdout and a stderr that let nobody wait for a reader who does not read: a write that a
-// signal finds waiting, or that begins after it, fails with [io.ErrClosedPipe] after a second, and so do all that follow.
+// Streams returns the system with a stdout and a stderr that do not block forever
+// if the reader stops reading. A write that is blocked when a signal arrives, or
+// starts after it, fails with [io.ErrClosedPipe] after a second, and so do all
+// later ones.
 func (w *Signals) Streams(s *System) *System {
-	if s.Fate == nil {
+	if s.Lifetime == nil {
 		return s
 	}
 	out := *s
-	out.Stdout, out.Stderr = &limitedWriter{w: s.Stdout, asked: w.arrived}, &limitedWriter{w: s.Stderr, asked: w.arrived}
+	out.Stdout, out.Stderr = &limitedWriter{w: s.Stdout, limitStarts: w.arrived}, &limitedWriter{w: s.Stderr, limitStarts: w.arrived}
 	return &out
 }
 
-// limitedWriter is a writer that gives up.
+// limitedWriter is a writer with a time limit.
 type limitedWriter struct {
-	w     io.Writer
-	asked <-chan struct{} // closed when writes may not take long any more
+	w           io.Writer
+	limitStarts <-chan struct{} // closed when the time limit of writes begins to apply
 
-	mu   sync.Mutex // one write at a time
-	dead bool
+	mu     sync.Mutex // serialises writes
+	failed bool
 }
 
-// Unwrap is the stream itself.
+// Unwrap returns the underlying stream.
 func (m *limitedWriter) Unwrap() io.Writer { return m.w }
 
 func (m *limitedWriter) Write(p []byte) (int, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.dead {
+	if m.failed {
 		return 0, io.ErrClosedPipe
 	}
 	type written struct {
@@ -187,25 +192,26 @@ func (m *limitedWriter) Write(p []byte) (int, error) {
 		err error
 	}
 	done, own := make(chan written, 1), slices.Clone(p)
-	go func() { // ends with the write; one that was given up ends with the process
+	go func() { // ends with the write, or with the process if the write is abandoned
 		n, err := m.w.Write(own)
 		done <- written{n, err}
 	}()
 	select {
 	case r := <-done:
 		return r.n, r.err
-	case <-m.asked:
+	case <-m.limitStarts:
 	}
 	select {
 	case r := <-done:
 		return r.n, r.err
-	case <-time.After(farewell):
-		m.dead = true
+	case <-time.After(writeGrace):
+		m.failed = true
 		return 0, io.ErrClosedPipe
 	}
 }
 
-// OrSignal prefers the signal that ended ctx to the error it led to.
+// OrSignal returns the signal that cancelled ctx instead of the error that resulted
+// from it.
 func OrSignal(ctx context.Context, err error) error {
 	if sig, ok := errors.AsType[*SignalError](context.Cause(ctx)); ok {
 		return sig
@@ -213,10 +219,11 @@ func OrSignal(ctx context.Context, err error) error {
 	return err
 }
 
-// UntilSignal ends the context at a signal that asks the process to end, without an error of its own.
+// UntilSignal cancels the context at a signal that asks the process to end, without
+// its own error.
 func (s *System) UntilSignal(ctx context.Context) (context.Context, func()) {
 	ctx, cancel := context.WithCancel(ctx)
-	if s.Fate == nil {
+	if s.Lifetime == nil {
 		return ctx, cancel
 	}
 	signals := make(chan os.Signal, 1)
@@ -231,19 +238,19 @@ func (s *System) UntilSignal(ctx context.Context) (context.Context, func()) {
 	return ctx, func() { release(); cancel() }
 }
 
-// UntilOrphan ends the context soon after the process that started this one has ended: a server of a test outlives no
-// test.
+// UntilOrphan cancels the context soon after the parent process has ended, so that
+// the server of a test does not outlive the test.
 func (s *System) UntilOrphan(ctx context.Context) (context.Context, func()) {
 	ctx, cancel := context.WithCancel(ctx)
-	if s.Fate == nil {
+	if s.Lifetime == nil {
 		return ctx, cancel
 	}
-	parent := s.Fate.Parent()
+	parent := s.Lifetime.Parent()
 	go func() { // ends with ctx
 		const pause = 500 * time.Millisecond
 		ticker := time.NewTicker(pause)
 		defer ticker.Stop()
-		for s.Fate.Parent() == parent {
+		for s.Lifetime.Parent() == parent {
 			select {
 			case <-ctx.Done():
 				return

@@ -31,7 +31,7 @@ func TestStreamsGiveUpAfterASignal(t *testing.T) {
 		var relay chan<- os.Signal
 		r, w := io.Pipe()
 		var stderr bytes.Buffer
-		system := &process.System{Stdout: w, Stderr: &stderr, Fate: relayed{to: &relay}}
+		system := &process.System{Stdout: w, Stderr: &stderr, Lifetime: relayed{to: &relay}}
 		_, signals := system.Watch(t.Context())
 		defer signals.Stop()
 		defer r.Close()

@@ -10,12 +10,14 @@ import (
 
 const (
 	stdinLimit = 10 << 20
-	// stdinPatience is how long a pipe may stay silent before the run goes on without it.
+	// stdinPatience is how long a pipe may stay silent before the run continues
+	// without it.
 	stdinPatience = 3 * time.Second
 )
 
-// ReadStdin returns all of stdin as [Stream] reads it, "" when it is a terminal or says nothing for too long. The goroutine that reads ends
-// with its read; on a pipe that stays open that is the end of the process.
+// ReadStdin returns all of stdin, decoded by [DecodeStream]; "" if it is a terminal or
+// stays silent for too long. The reading goroutine ends with its read; on a pipe
+// that stays open, at the end of the process.
 func (s *System) ReadStdin(ctx context.Context) (string, error) {
 	if s.StdinIsTTY || s.Stdin == nil {
 		return "", nil
@@ -36,12 +38,13 @@ func (s *System) ReadStdin(ctx context.Context) (string, error) {
 				"If piping from a slow command, redirect stdin explicitly: < /dev/null to skip, or wait longer.")
 			return "", nil
 		case err := <-in.done:
-			return string(Stream(in.all.Bytes())), err
+			return string(DecodeStream(in.all.Bytes())), err
 		}
 	}
 }
 
-// stdinReader reads to the end in a goroutine of its own. all may be looked at once done has spoken.
+// stdinReader reads to the end in a goroutine. all may be read after done has
+// received a value.
 type stdinReader struct {
 	r       io.Reader
 	started chan struct{} // closed at the first byte
@@ -52,7 +55,7 @@ type stdinReader struct {
 func (in *stdinReader) read() {
 	first := make([]byte, 1)
 	n, _ := io.ReadFull(in.r, first)
-	if n == 0 { // a stdin that cannot be read at all, closed by the caller say, is an empty one
+	if n == 0 { // a stdin that cannot be read at all, such as a closed one, counts as empty
 		in.done <- nil
 		return
 	}

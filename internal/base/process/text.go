@@ -4,9 +4,9 @@ import (
 	"unicode/utf8"
 )
 
-// Stream is what a JavaScript program reads from a stream of bytes: what is no UTF-8 is U+FFFD, one for as much of a
-// character as there is (observed with 2.1.329).
-func Stream(data []byte) []byte {
+// DecodeStream decodes bytes as a JavaScript program does when it reads a stream: each
+// maximal invalid part of a UTF-8 sequence becomes U+FFFD (observed with 2.1.329).
+func DecodeStream(data []byte) []byte {
 	if utf8.Valid(data) {
 		return data
 	}
@@ -22,8 +22,9 @@ func Stream(data []byte) []byte {
 	return out
 }
 
-// Words are the words of a command line as a JavaScript program reads them: here each byte that is no UTF-8 is a U+FFFD.
-func Words(words []string) []string {
+// DecodeWords decodes the words of a command line as a JavaScript program does: each byte
+// that is not valid UTF-8 becomes U+FFFD.
+func DecodeWords(words []string) []string {
 	out := make([]string, len(words))
 	for i, word := range words {
 		out[i] = word

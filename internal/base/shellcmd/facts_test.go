@@ -27,7 +27,7 @@ func wordFacts(w Word) string {
 	for _, flag := range []struct {
 		set  bool
 		name string
-	}{{w.Dynamic, "dynamic"}, {w.Tilde, "tilde"}, {w.Coded, "coded"}, {w.Spaced, "spaced"}} {
+	}{{w.Dynamic, "dynamic"}, {w.Tilde, "tilde"}, {w.DollarQuoted, "coded"}, {w.Spaced, "spaced"}} {
 		if flag.set {
 			facts = append(facts, flag.name)
 		}
@@ -66,7 +66,7 @@ func commandFacts(c Command) string {
 	add("programs", strings.Join(c.Programs(), " | "))
 	add("unwrapped", text(c.Unwrapped()))
 	add("wrapped", text(c.Wrapped()))
-	add("removal", text(c.Removal()))
+	add("removal", text(c.UnwrappedForRemoval()))
 	add("innermost", text(c.Innermost()))
 	if script, known, ok := c.Nested(); ok {
 		add("nested", fmt.Sprintf("%q, known %v", script, known))
@@ -83,7 +83,7 @@ func scriptFacts(s Script) string {
 	for _, flag := range []struct {
 		set  bool
 		name string
-	}{{s.ReadOnly(), "reads"}, {s.Opaque, "opaque"}, {s.Pipeline, "pipeline"}, {s.Listed(len(s.Commands) - 1), "listed"}} {
+	}{{s.ReadOnly(), "reads"}, {s.Opaque, "opaque"}, {s.Pipeline, "pipeline"}, {s.InputListsFiles(len(s.Commands) - 1), "listed"}} {
 		if flag.set {
 			facts = append(facts, flag.name)
 		}

@@ -1,6 +1,6 @@
 package shellcmd
 
-// gitGrammar is what is known of the options of a subcommand of git.
+// gitGrammar returns the known options of a git subcommand.
 func gitGrammar(sub string) (g grammar, ok bool) {
 	const (
 		diffs = " stat numstat shortstat summary name-only name-status color no-color word-diff patch no-patch minimal patience " +
@@ -35,15 +35,15 @@ func gitGrammar(sub string) (g grammar, ok bool) {
 	case "for-each-ref":
 		return grammar{long: " sort count "}, true
 	case "ls-remote": // a name may be a command line: ext::…
-		return grammar{flags: "htq", most: -1, long: " heads tags branches refs quiet exit-code get-url symref sort "}, true
+		return grammar{flags: "htq", maxOperands: -1, long: " heads tags branches refs quiet exit-code get-url symref sort "}, true
 	case "grep":
 		return grammar{flags: "nilwEFcvhHPGqLopW", long: " cached untracked no-index recurse-submodules line-number ignore-case files-with-matches name-only count word-regexp all-match and or not "}, true
 	case "branch":
-		return grammar{flags: "arv", most: -1, long: " all remotes list show-current verbose no-color column merged no-merged sort "}, true
+		return grammar{flags: "arv", maxOperands: -1, long: " all remotes list show-current verbose no-color column merged no-merged sort "}, true
 	case "tag":
-		return grammar{flags: "l", most: -1, long: " list sort "}, true
+		return grammar{flags: "l", maxOperands: -1, long: " list sort "}, true
 	case "remote":
-		return grammar{flags: "v", most: -1, long: " verbose "}, true
+		return grammar{flags: "v", maxOperands: -1, long: " verbose "}, true
 	}
 	return grammar{}, false
 }

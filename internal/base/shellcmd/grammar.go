@@ -5,34 +5,34 @@ import (
 	"strings"
 )
 
-// grammar lists the options with which a command only reads. All others, and
-// abbreviations of long ones, are not known and so refused: what a command takes
-// tomorrow, or for the value of what stands in front, is no matter.
+// grammar lists the options with which a command only reads. All other options, and
+// abbreviations of long ones, are unknown and therefore refused, because their
+// effect may change in a later version.
 type grammar struct {
-	flags  string // letters without a value; they may stand together
-	valued string // letters whose value is the next word
-	number string // letters whose value is a number in the same word
-	long   string // long names, between spaces; they may have a value behind =
-	longer string // long names whose value may be the next word
-	digits bool   // -5 is an option
-	plus   bool   // operands begin with a plus sign
-	most   int    // operands at most; 0 = any number, -1 = none
-	stops  bool   // the first operand ends the options
+	flags          string // letters without a value; they may be combined
+	valued         string // letters whose value is the next word
+	number         string // letters whose value is a number in the same word
+	long           string // long names, separated by spaces; they may have a value after =
+	longWithValue  string // long names whose value may be the next word
+	digits         bool   // -5 is an option
+	plusOptions    bool   // operands begin with a plus sign
+	maxOperands    int    // maximum number of operands; 0 = any number, -1 = none
+	stopsAtOperand bool   // the first operand ends the options
 }
 
-// takes tells whether the command only reads with these arguments.
-func (g grammar) takes(args []string) bool {
+// allows reports whether the command only reads with these arguments.
+func (g grammar) allows(args []string) bool {
 	rest, ok := g.operands(args)
 	switch {
-	case !ok, g.most < 0 && len(rest) > 0, g.most > 0 && len(rest) > g.most:
+	case !ok, g.maxOperands < 0 && len(rest) > 0, g.maxOperands > 0 && len(rest) > g.maxOperands:
 		return false
-	case g.plus:
+	case g.plusOptions:
 		return !slices.ContainsFunc(rest, func(a string) bool { return !strings.HasPrefix(a, "+") })
 	}
 	return true
 }
 
-// operands are the arguments that are no options; ok = all options are known.
+// operands returns the arguments that are not options; ok = all options are known.
 func (g grammar) operands(args []string) (rest []string, ok bool) {
 	for i := 0; i < len(args); i++ {
 		switch a := args[i]; {
@@ -41,7 +41,7 @@ func (g grammar) operands(args []string) (rest []string, ok bool) {
 		case strings.HasPrefix(a, "--"):
 			name, _, assigned := strings.Cut(a[2:], "=")
 			switch name = " " + name + " "; {
-			case strings.Contains(g.longer, name):
+			case strings.Contains(g.longWithValue, name):
 				if !assigned {
 					i++
 				}
@@ -56,7 +56,7 @@ func (g grammar) operands(args []string) (rest []string, ok bool) {
 			if takesNext {
 				i++
 			}
-		case g.stops:
+		case g.stopsAtOperand:
 			return append(rest, args[i:]...), true
 		default:
 			rest = append(rest, a)
@@ -65,7 +65,7 @@ func (g grammar) operands(args []string) (rest []string, ok bool) {
 	return rest, true
 }
 
-// cluster reads the letters of one word of options.
+// cluster parses the letters of one word of options.
 func (g grammar) cluster(letters string) (known, takesNext bool) {
 	if g.digits && isNumber(letters) {
 		return true, false
@@ -84,8 +84,8 @@ func (g grammar) cluster(letters string) (known, takesNext bool) {
 	return true, false
 }
 
-// grammarOf is what is known of a command's options (observed with 2.1.329,
-// which knows few more).
+// grammarOf returns the known options of a command (observed with 2.1.329, which
+// knows a few more).
 func grammarOf(name string) (g grammar, ok bool) {
 	switch name {
 	case "sort":
@@ -93,52 +93,52 @@ func grammarOf(name string) (g grammar, ok bool) {
 			flags: "bdfgiMhnRrVcCmsuz", valued: "ktS",
 			long: " ignore-leading-blanks dictionary-order ignore-case general-numeric-sort ignore-nonprinting month-sort " +
 				"human-numeric-sort numeric-sort random-sort reverse version-sort sort check merge stable unique zero-terminated help version ",
-			longer: " buffer-size batch-size field-separator key parallel ",
+			longWithValue: " buffer-size batch-size field-separator key parallel ",
 		}, true
 	case "date":
 		return grammar{
-			flags: "IRu", valued: "dr", plus: true,
-			long:   " rfc-email rfc-3339 utc universal debug help version ",
-			longer: " date reference ",
+			flags: "IRu", valued: "dr", plusOptions: true,
+			long:          " rfc-email rfc-3339 utc universal debug help version ",
+			longWithValue: " date reference ",
 		}, true
 	case "tree":
 		return grammar{
-			flags: "adfilpsuhCDFgnQrtvA", long: " dirsfirst noreport gitignore prune help version ", longer: " filelimit ",
+			flags: "adfilpsuhCDFgnQrtvA", long: " dirsfirst noreport gitignore prune help version ", longWithValue: " filelimit ",
 		}, true
 	case "file":
 		return grammar{
 			flags: "bchiknpprsvL0", valued: "F",
-			long:   " brief mime mime-type mime-encoding dereference no-dereference list special-files help version ",
-			longer: " exclude separator ",
+			long:          " brief mime mime-type mime-encoding dereference no-dereference list special-files help version ",
+			longWithValue: " exclude separator ",
 		}, true
 	case "base64":
-		return grammar{flags: "diD", valued: "w", long: " decode ignore-garbage help version ", longer: " wrap "}, true
+		return grammar{flags: "diD", valued: "w", long: " decode ignore-garbage help version ", longWithValue: " wrap "}, true
 	case "uniq":
-		return grammar{flags: "cdDiuz", valued: "fsw", most: -1, long: " count repeated unique ignore-case zero-terminated "}, true
+		return grammar{flags: "cdDiuz", valued: "fsw", maxOperands: -1, long: " count repeated unique ignore-case zero-terminated "}, true
 	case "ps":
-		return grammar{flags: "aAcdeflFjHLmMNTVwy", valued: "CGgpqstUu", long: " forest no-headers headers ", longer: " pid sort user "}, true
+		return grammar{flags: "aAcdeflFjHLmMNTVwy", valued: "CGgpqstUu", long: " forest no-headers headers ", longWithValue: " pid sort user "}, true
 	case "lsof":
 		return grammar{flags: "nPtlaRU", valued: "i"}, true
 	case "netstat":
 		return grammar{flags: "lnarsi"}, true
 	case "ss":
-		return grammar{flags: "tlnpasuxemori46", most: -1, long: " tcp udp listening numeric processes all summary "}, true
+		return grammar{flags: "tlnpasuxemori46", maxOperands: -1, long: " tcp udp listening numeric processes all summary "}, true
 	case "man":
 		return grammar{flags: "kfwa", long: " apropos whatis all "}, true
 	case "help":
 		return grammar{flags: "dms"}, true
 	case "tput":
-		return grammar{flags: "V", most: -1}, true
+		return grammar{flags: "V", maxOperands: -1}, true
 	case "hostname":
-		return grammar{flags: "fsiIdA", most: -1}, true
+		return grammar{flags: "fsiIdA", maxOperands: -1}, true
 	case "ifconfig":
-		return grammar{most: 1, flags: "a"}, true
+		return grammar{maxOperands: 1, flags: "a"}, true
 	default:
 		return searchGrammar(name)
 	}
 }
 
-// searchGrammar is grammarOf for what looks for text and files.
+// searchGrammar is grammarOf for commands that search text and files.
 func searchGrammar(name string) (g grammar, ok bool) {
 	switch name {
 	case "grep", "egrep", "fgrep":
@@ -148,7 +148,7 @@ func searchGrammar(name string) (g grammar, ok bool) {
 				"line-regexp count color colour files-without-match files-with-matches only-matching quiet silent no-messages " +
 				"byte-offset with-filename no-filename line-number initial-tab null null-data text recursive dereference-recursive " +
 				"line-buffered help version ",
-			longer: " regexp file max-count after-context before-context context include exclude exclude-from exclude-dir " +
+			longWithValue: " regexp file max-count after-context before-context context include exclude exclude-from exclude-dir " +
 				"label binary-files devices directories ",
 		}, true
 	case "rg":
@@ -156,13 +156,13 @@ func searchGrammar(name string) (g grammar, ok bool) {
 			flags: "iSwvclnouFLH", valued: "tTgeABCf", number: "ABC",
 			long: " ignore-case smart-case case-sensitive word-regexp invert-match count count-matches files-with-matches " +
 				"line-number no-line-number only-matching fixed-strings hidden no-ignore json stats follow with-filename no-filename ",
-			longer: " type type-not glob regexp file max-depth color after-context before-context context ",
+			longWithValue: " type type-not glob regexp file max-depth color after-context before-context context ",
 		}, true
 	case "fd":
 		return grammar{
 			flags: "HIagcpsL1i", valued: "etE",
-			long:   " hidden no-ignore absolute-path glob case-sensitive ignore-case full-path follow ",
-			longer: " extension type max-depth min-depth exclude color ",
+			long:          " hidden no-ignore absolute-path glob case-sensitive ignore-case full-path follow ",
+			longWithValue: " extension type max-depth min-depth exclude color ",
 		}, true
 	}
 	return grammar{}, false

@@ -35,7 +35,7 @@ func TestMended(t *testing.T) {
 		{in: "ls ||", want: "", broken: true},
 		{in: "ls; fi", want: "ls", broken: true},
 		{in: "{ ls", want: "", broken: true},
-		{in: "ls 'a" + strings.Repeat(" ", maxMended), want: "", broken: true},
+		{in: "ls 'a" + strings.Repeat(" ", maxRepairedLength), want: "", broken: true},
 	} {
 		s, err := Parse(tt.in)
 		var got []string
@@ -88,7 +88,7 @@ func TestFrom(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if text, spaced := s.Commands[0].From(tt.at); text != tt.want || spaced != tt.spaced {
+		if text, spaced := s.Commands[0].SourceFrom(tt.at); text != tt.want || spaced != tt.spaced {
 			t.Errorf("%q from %d: %q, %v; want %q, %v", tt.in, tt.at, text, spaced, tt.want, tt.spaced)
 		}
 	}

@@ -9,7 +9,7 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// obstacle tells what the node itself is in the way of.
+// obstacle returns the obstacle that the node itself is.
 func (r *reader) obstacle(node syntax.Node) Obstacle {
 	switch n := node.(type) {
 	case *syntax.Stmt:
@@ -46,7 +46,7 @@ func (r *reader) obstacle(node syntax.Node) Obstacle {
 	case *syntax.CallExpr:
 		return r.call(n)
 	case *syntax.SglQuoted, *syntax.DblQuoted:
-		if coded(n) {
+		if isDollarQuoted(n) {
 			return Obstacle{Kind: CodedText}
 		}
 	case *syntax.Word:
@@ -87,8 +87,8 @@ func isLit(p syntax.WordPart) bool {
 	return ok && !strings.Contains(lit.Value, `\`)
 }
 
-// substitution judges by what it stands in: the value of an assignment is
-// judged by the commands inside.
+// substitution depends on the context: a substitution in the value of an assignment
+// is judged by its commands.
 func (r *reader) substitution() Obstacle {
 	for i := len(r.parents) - 1; i >= 0; i-- {
 		switch r.parents[i].(type) {
@@ -151,11 +151,11 @@ func (r *reader) call(n *syntax.CallExpr) Obstacle {
 	return Obstacle{}
 }
 
-// hiddenLine finds a line that begins with # and is none of the script's.
+// hiddenLine finds a line that begins with # but is not a comment of the script.
 var hiddenLine = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\n\s*['"]*#`) })
 
-// inHeredoc tells whether the word is the text of a here-document, or holds a
-// substitution, whose lines are judged by themselves.
+// inHeredoc reports whether the word is the text of a here-document, or contains a
+// substitution, whose lines are judged separately.
 func (r *reader) inHeredoc(n *syntax.Word) bool {
 	for _, part := range n.Parts {
 		found := false
@@ -172,7 +172,7 @@ func (r *reader) inHeredoc(n *syntax.Word) bool {
 	return ok && redirect.Hdoc == n
 }
 
-// literal looks at unquoted text.
+// literal checks unquoted text.
 func (r *reader) literal(n *syntax.Lit) Obstacle {
 	if redirect, ok := r.parents[max(0, len(r.parents)-2)].(*syntax.Redirect); strings.Contains(strings.ReplaceAll(n.Value, `\$`, ""), "$") && !r.quoted() && (!ok || redirect.Hdoc == nil) {
 		return Obstacle{Kind: LoneDollar}
@@ -193,13 +193,13 @@ func (r *reader) literal(n *syntax.Lit) Obstacle {
 	return Obstacle{}
 }
 
-// quoted tells whether the node in hand is inside of double quotes.
+// quoted reports whether the current node is inside double quotes.
 func (r *reader) quoted() bool {
 	return slices.ContainsFunc(r.parents, func(p syntax.Node) bool { _, ok := p.(*syntax.DblQuoted); return ok })
 }
 
-// quotesText tells whether a substitution only spells a text: the way to pass
-// a long message, $(cat <<'EOF' … EOF).
+// quotesText reports whether a substitution only produces a constant text, which is
+// the usual way to pass a long message: $(cat <<'EOF' … EOF).
 func quotesText(n *syntax.CmdSubst) bool {
 	if len(n.Stmts) != 1 || len(n.Stmts[0].Redirs) != 1 || n.Stmts[0].Background {
 		return false

@@ -1,10 +1,9 @@
 package shellcmd
 
-// ObstacleKind names a form of shell text whose effect is not known before it
-// runs.
+// ObstacleKind is a form of shell text whose effect is unknown before it runs.
 type ObstacleKind int
 
-// The zero value is no obstacle.
+// The kinds of obstacles.
 const (
 	NoObstacle          ObstacleKind = iota
 	Subshell                         // ( … )
@@ -21,17 +20,17 @@ const (
 	Assignments                      // A=1 B=2 and no command
 	Arithmetic                       // $((NAME+1)); Text = NAME
 	Braces                           // {a,b}
-	EscapedSpace                     // a\ b, and a line that a word is continued on
+	EscapedSpace                     // a\ b, or a continued line inside a word
 	OpenHeredoc                      // << EOF, whose text is expanded
-	HeredocRedirect                  // << with > FILE behind it
-	Evaluates                        // eval and its like; Text = the command
+	HeredocRedirect                  // << followed by > FILE
+	Evaluates                        // eval and similar commands; Text = the command
 	ArithmeticTest                   // [[ a -eq b ]]; Text = "[[ ... -eq ..."
 	SubscriptTest                    // test -v a[x]; Text = "test -v"
 	List                             // a=(x y)
 	Subscript                        // a[x]=y
 	CountingLoop                     // for ((…))
 	DescriptorVariable               // {a[x]}<file
-	ForeignSpace                     // a no-break space and its like
+	ForeignSpace                     // a no-break space or similar character
 	NamedDirectory                   // ~[name]
 	EqualsExpansion                  // =command
 	QuotedBrace                      // {'a',b}
@@ -41,15 +40,15 @@ const (
 	HiddenLine                       // a quoted line that begins with #
 )
 
-// Obstacle is the first thing in a script that keeps it from being judged by
-// its simple commands.
+// Obstacle is the first construct of a script that prevents judging it by its
+// simple commands.
 type Obstacle struct {
 	Kind ObstacleKind
-	Text string // what Kind says; mostly empty
+	Text string // details of Kind; usually empty
 }
 
-// InText tells whether the obstacle was found in the bare text, whether or not
-// that can be parsed.
+// InText reports whether the obstacle was found in the plain text, whether or not
+// the text can be parsed.
 func (o Obstacle) InText() bool {
 	switch o.Kind {
 	case EscapedSpace, ForeignSpace, NamedDirectory, EqualsExpansion, QuotedBrace:

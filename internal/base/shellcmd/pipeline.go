@@ -2,11 +2,11 @@ package shellcmd
 
 import "slices"
 
-// Listed tells whether the names that the command at i takes from its input, as
-// xargs does, come from one that lists files it was itself told to look at:
-// find, ls and their like, perhaps through filters that leave lines out. All
-// else may name any file.
-func (s Script) Listed(i int) bool {
+// InputListsFiles reports whether the names that the command at i reads from its input, as
+// xargs does, come from a command that lists files it was given, such as find or
+// ls, possibly through filters that drop lines. Any other input may contain any
+// file name.
+func (s Script) InputListsFiles(i int) bool {
 	for i--; i >= 0 && s.Pipeline; i-- {
 		c := s.Commands[i].Unwrapped()
 		switch c.Name() {

@@ -7,9 +7,9 @@ import (
 	"unicode"
 )
 
-// textObstacle looks at the bare text, in which quotes and comments count for
-// nothing: some forms are taken for others by one shell or the next, wherever
-// they are (observed with 2.1.330).
+// textObstacle checks the plain text, ignoring quotes and comments: some forms are
+// interpreted differently by different shells, wherever they occur (observed with
+// 2.1.330).
 func textObstacle(cmd string) Obstacle {
 	switch {
 	case strings.ContainsFunc(cmd, foreignSpace):
@@ -26,15 +26,14 @@ func textObstacle(cmd string) Obstacle {
 	return Obstacle{}
 }
 
-// foreignSpace names the characters that look like a blank and are none to the
-// shell.
+// foreignSpace reports whether a character looks like a space but is not one for
+// the shell.
 func foreignSpace(r rune) bool {
 	return r == '\u200b' || r == '\ufeff' || r == '\u2028' || r == '\u2029' || r > unicode.MaxASCII && unicode.Is(unicode.Zs, r)
 }
 
-// escapesSpace looks for a backslash in front of a blank, or of the end of a
-// line. A continued line whose backslash is the only one, behind a blank, is as
-// people write them.
+// escapesSpace looks for a backslash before a space or before the end of a line. A
+// usual line continuation, a single backslash after a space, is allowed.
 func escapesSpace(cmd string) bool {
 	run := 0 // backslashes so far
 	for i := range len(cmd) {
@@ -55,10 +54,10 @@ func escapesSpace(cmd string) bool {
 
 var equalsExpansion = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?:^|[\s;&|])=[a-zA-Z_]`) })
 
-// quotedBrace looks for a quote behind an open brace that is itself not quoted.
+// quotedBrace looks for a quote after an open, unquoted brace.
 func quotedBrace(cmd string) bool {
 	open := false
-	var quote byte // that the text is inside of; 0 = none
+	var quote byte // the current quote; 0 = none
 	for i := 0; i < len(cmd); i++ {
 		c := cmd[i]
 		if open && (c == '\'' || c == '"') {

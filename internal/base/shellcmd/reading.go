@@ -8,24 +8,24 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// maxRepairs bounds how often a script is parsed again because a comment was
-// read past its end.
+// maxRepairs bounds how often a script is parsed again because the parser read a
+// comment past its end.
 const maxRepairs = 64
 
-// ErrUncertain says that a second reading of the script does not confirm what
-// the parser made of it: the shell may run other commands than Parse returns.
+// ErrUncertain says that an independent check of the script does not confirm the
+// parser's result: the shell may run other commands than Parse returns.
 var ErrUncertain = errors.New("the shell may read this command differently than it was parsed")
 
 var errOpenEnd = errors.New("the last line ends in a backslash")
 
-// parse returns the statements of a script, and the text that they were read
-// from: that of the script, or a mended one. See [mended].
+// parse returns the statements of a script and the text that they were parsed from:
+// the script, or a repaired one. See [parseRepaired].
 func parse(source string) (text string, stmts []*syntax.Stmt, err error) {
-	stmts, err = confirmed(source)
+	stmts, err = parseConfirmed(source)
 	if err == nil || errors.Is(err, ErrUncertain) || errors.Is(err, errOpenEnd) {
 		return source, stmts, err
 	}
-	if text, stmts, ok := mended(source, err); ok {
+	if text, stmts, ok := parseRepaired(source, err); ok {
 		if !endsOpen(source, text, stmts) {
 			err = nil
 		}
@@ -34,11 +34,11 @@ func parse(source string) (text string, stmts []*syntax.Stmt, err error) {
 	return source, stmts, err
 }
 
-// confirmed returns the statements of a script up to its first mistake. The parser
-// takes a backslash at the end of a comment for a line continuation, which the
-// shell does not, so such a comment is emptied of it and the script is parsed
-// again. A reading that cannot be confirmed is ErrUncertain.
-func confirmed(source string) ([]*syntax.Stmt, error) {
+// parseConfirmed returns the statements of a script up to its first syntax error. The
+// parser treats a backslash at the end of a comment as a line continuation, which
+// the shell does not. Such a backslash is removed and the script is parsed again. A
+// result that cannot be confirmed is ErrUncertain.
+func parseConfirmed(source string) ([]*syntax.Stmt, error) {
 	text := source
 	for range maxRepairs {
 		stmts, err := statements(text)
@@ -61,10 +61,10 @@ func confirmed(source string) ([]*syntax.Stmt, error) {
 	return nil, ErrUncertain
 }
 
-// statements returns the statements in front of the first mistake, which the
-// shell runs, and the mistake.
+// statements returns the statements before the first syntax error, which the shell
+// runs, and the error.
 func statements(text string) (stmts []*syntax.Stmt, mistake error) {
-	// The parser goes on yielding after a mistake, so the loop is not left.
+	// The parser continues to yield after an error, so the loop does not stop.
 	for stmt, err := range syntax.NewParser(syntax.Variant(syntax.LangBash)).StmtsSeq(strings.NewReader(text)) {
 		switch {
 		case mistake != nil:
@@ -77,7 +77,7 @@ func statements(text string) (stmts []*syntax.Stmt, mistake error) {
 	return stmts, mistake
 }
 
-// brokenExpansion tells whether the mistake is inside of an expansion, so that
+// brokenExpansion reports whether the syntax error is inside an expansion, because
 // shells differ in where it ends.
 func brokenExpansion(text string, mistake error) bool {
 	var at syntax.Pos
@@ -98,15 +98,15 @@ func brokenExpansion(text string, mistake error) bool {
 	return opened > closed || strings.HasPrefix(rest, "${") || strings.HasPrefix(rest, "$(")
 }
 
-// coverage is the second reading of a script: which of its bytes the parser
-// made words of, checked by rules of its own. All other bytes must be blanks,
-// operators, reserved words or comments, and the words of a command must have
-// nothing but blanks between them.
+// coverage is the independent check of a parsed script: which bytes the parser
+// assigned to words, compared with separate rules. All other bytes must be spaces,
+// operators, reserved words or comments, and the words of a command may be
+// separated only by spaces.
 type coverage struct {
 	text       string
-	words      []bool   // bytes that belong to words, quotes and expansions
+	words      []bool   // bytes of words, quotes and expansions
 	delimiters []string // of here-documents
-	torn       bool     // a command has more than blanks between its words, or an expansion is continued on another line
+	separated  bool     // the words of a command are separated by more than spaces, or an expansion is continued on another line
 }
 
 func newCoverage(text string) *coverage {
@@ -117,7 +117,7 @@ func (c *coverage) visit(node syntax.Node) bool {
 	switch n := node.(type) {
 	case *syntax.ParamExp:
 		c.mark(node, true)
-		c.torn = c.torn || strings.Contains(c.text[n.Pos().Offset():n.End().Offset()], "\\\n")
+		c.separated = c.separated || strings.Contains(c.text[n.Pos().Offset():n.End().Offset()], "\\\n")
 	case *syntax.Lit, *syntax.SglQuoted, *syntax.DblQuoted, *syntax.ArithmExp, *syntax.ExtGlob, *syntax.TestClause, *syntax.ArithmCmd, *syntax.CStyleLoop:
 		c.mark(node, true)
 	case *syntax.CmdSubst:
@@ -137,13 +137,13 @@ func (c *coverage) visit(node syntax.Node) bool {
 		}
 	case *syntax.Stmt:
 		if call, ok := n.Cmd.(*syntax.CallExpr); ok {
-			c.torn = c.torn || !c.together(call, n.Redirs)
+			c.separated = c.separated || !c.wordsAdjacent(call, n.Redirs)
 		}
 	}
 	return true
 }
 
-// substitution leaves out what is inside, which is read by itself.
+// substitution skips the content, which is checked separately.
 func (c *coverage) substitution(n syntax.Node, open int) {
 	c.mark(n, false)
 	from, to := int(n.Pos().Offset()), int(n.End().Offset())
@@ -166,9 +166,9 @@ func (c *coverage) mark(n syntax.Node, value bool) {
 	}
 }
 
-// together tells whether the words of a simple command have only blanks and
-// continued lines between them.
-func (c *coverage) together(call *syntax.CallExpr, redirects []*syntax.Redirect) bool {
+// wordsAdjacent reports whether the words of a simple command are separated only by
+// spaces and continued lines.
+func (c *coverage) wordsAdjacent(call *syntax.CallExpr, redirects []*syntax.Redirect) bool {
 	var spans [][2]int
 	add := func(from, to syntax.Pos) { spans = append(spans, [2]int{int(from.Offset()), int(to.Offset())}) }
 	for _, a := range call.Assigns {
@@ -199,9 +199,8 @@ func (c *coverage) together(call *syntax.CallExpr, redirects []*syntax.Redirect)
 	return true
 }
 
-// continuedComment is the place of a backslash that ends the line of a comment;
-// -1 = no comment ends in one. A comment ends at the end of its line whatever is
-// in front of that.
+// continuedComment returns the position of a backslash at the end of a comment
+// line; -1 = none. A comment ends at the end of its line, whatever precedes it.
 func (c *coverage) continuedComment() int {
 	for i := 0; i < len(c.text); i++ {
 		if c.words[i] || c.text[i] != '#' {
@@ -219,7 +218,7 @@ func (c *coverage) continuedComment() int {
 	return -1
 }
 
-// openEnd tells whether the last word ends in a backslash that escapes nothing.
+// openEnd reports whether the last word ends in a backslash that escapes nothing.
 func (c *coverage) openEnd() bool {
 	last := len(c.text) - 1
 	if last < 0 || !c.words[last] {
@@ -228,9 +227,9 @@ func (c *coverage) openEnd() bool {
 	return (len(c.text)-len(strings.TrimRight(c.text, `\`)))%2 == 1
 }
 
-// complete tells whether every byte is accounted for.
+// complete reports whether every byte is explained.
 func (c *coverage) complete() bool {
-	if c.torn {
+	if c.separated {
 		return false
 	}
 	for i := 0; i < len(c.text); {
@@ -257,14 +256,14 @@ func (c *coverage) complete() bool {
 	return true
 }
 
-// delimiter tells whether the text is a line that ends a here-document.
+// delimiter reports whether the text is a line that ends a here-document.
 func (c *coverage) delimiter(from, to int) bool {
 	line := strings.LastIndexByte(c.text[:from], '\n') + 1
 	rest, _, _ := strings.Cut(c.text[to:], "\n")
 	return slices.Contains(c.delimiters, strings.TrimLeft(c.text[line:to]+rest, "\t"))
 }
 
-// reserved names the words that the parser keeps no place of.
+// reserved lists the words whose positions the parser does not record.
 func reserved(word string) bool {
 	switch word {
 	case "if", "then", "elif", "else", "fi", "while", "until", "for", "in", "do", "done", "case", "esac", "select", "function", "time", "coproc", "let":

@@ -7,18 +7,18 @@ import (
 	"sync"
 )
 
-// ReadOnly says that the script changes no file and no state outside its own
-// shell. It is conservative: false also means "not known".
+// ReadOnly reports that the script changes no file and no state outside its own
+// shell. It is conservative: false may also mean "unknown".
 func (s Script) ReadOnly() bool {
-	if s.Opaque || len(s.Commands) == 0 || writes(s.Redirects) {
+	if s.Opaque || len(s.Commands) == 0 || anyWrites(s.Redirects) {
 		return false
 	}
 	return !slices.ContainsFunc(s.Commands, func(c Command) bool { return !c.ReadOnly() })
 }
 
-// ReadOnly says that this command is known to only read.
+// ReadOnly reports that this command is known to only read.
 func (c Command) ReadOnly() bool {
-	if writes(c.Redirects) || len(c.Args) == 0 || c.Timed || c.Continued || c.Words[0].Dynamic || !c.Harmless() {
+	if anyWrites(c.Redirects) || len(c.Args) == 0 || c.Timed || c.Continued || c.Words[0].Dynamic || !c.AssignsHarmless() {
 		return false
 	}
 	inner := c.Unwrapped()
@@ -36,22 +36,22 @@ func (c Command) ReadOnly() bool {
 	if c.Args[0] == "cd" {
 		return len(c.Args) == 1 || len(c.Args) == 2 && (c.Args[1] == "-" || !strings.HasPrefix(c.Args[1], "-"))
 	}
-	if onlyReads(c.Args[0]) {
+	if alwaysReadOnly(c.Args[0]) {
 		return true
 	}
 	if expands && c.Args[0] != "find" && c.Args[0] != "jq" {
-		// Where options matter, what looks like an expansion is refused although
-		// quotes keep it as it is (observed with 2.1.330).
+		// If options matter, text that looks like an expansion is refused even if
+		// it is quoted (observed with 2.1.330).
 		return false
 	}
 	if slices.ContainsFunc(c.Words, func(w Word) bool { return w.Dynamic }) {
-		// An expansion may become an option that these commands write with.
+		// An expansion may become an option that makes these commands write.
 		return false
 	}
-	return readsWith(c.Args[0], c.Args[1:])
+	return readOnlyWith(c.Args[0], c.Args[1:])
 }
 
-func writes(rs []Redirect) bool {
+func anyWrites(rs []Redirect) bool {
 	return slices.ContainsFunc(rs, func(r Redirect) bool { return r.Writes })
 }
 
@@ -63,9 +63,9 @@ func harmlessVariable(name string) bool {
 	return strings.HasPrefix(name, "LC_")
 }
 
-// onlyReads names the commands that cannot write whatever their arguments are.
-// What test evaluates is an obstacle of the script.
-func onlyReads(name string) bool {
+// alwaysReadOnly reports whether a command cannot write, whatever its arguments are.
+// Arguments that test evaluates are an obstacle of the script.
+func alwaysReadOnly(name string) bool {
 	switch name {
 	case "ls", "cat", "echo", "pwd", "head", "tail", "wc", "true", "false", "test", "[", "which", "type", "stat",
 		"du", "df", "cut", "tr", "nl", "tac", "rev", "paste", "comm", "cmp", "diff", "basename", "dirname", "realpath",
@@ -77,11 +77,10 @@ func onlyReads(name string) bool {
 	return false
 }
 
-// readsWith decides about commands whose arguments matter; all of them are
-// literal.
-func readsWith(name string, args []string) bool {
+// readOnlyWith decides about commands whose arguments matter; all of them are literal.
+func readOnlyWith(name string, args []string) bool {
 	if g, ok := grammarOf(name); ok {
-		return g.takes(args) && (name != "ps" || !showsEnvironment(args))
+		return g.allows(args) && (name != "ps" || !showsEnvironment(args))
 	}
 	switch name {
 	case "find":
@@ -112,20 +111,20 @@ func readsWith(name string, args []string) bool {
 	return false
 }
 
-// jqReadsMore finds what a program of jq may read other than its input in any
-// argument, be it the name of a file.
+// jqReadsMore finds constructs of a jq program that read more than its input, in
+// any argument.
 var jqReadsMore = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\b(env|include|import)\b|\$ENV|` + "`") })
 
-// showsEnvironment finds arguments with which ps may show the variables of
-// processes: letters of BSD style, wherever they are.
+// showsEnvironment reports whether ps may show the variables of processes: letters
+// of BSD style, in any position.
 func showsEnvironment(args []string) bool {
 	return slices.ContainsFunc(args, func(a string) bool { return !strings.HasPrefix(a, "-") && strings.ContainsAny(a, "eE") })
 }
 
-// harmlessXargs allows xargs without a command, or with one that only shows
-// what it is given.
+// harmlessXargs allows xargs without a command, or with a command that only prints
+// its input.
 func harmlessXargs(args []string) bool {
-	g := grammar{flags: "0rtx", valued: "nPLdI", stops: true}
+	g := grammar{flags: "0rtx", valued: "nPLdI", stopsAtOperand: true}
 	rest, ok := g.operands(args)
 	if !ok || len(rest) == 0 {
 		return ok
@@ -134,16 +133,16 @@ func harmlessXargs(args []string) bool {
 	case "echo", "wc", "head", "tail":
 		return true
 	case "printf":
-		return len(rest) == 1 || readsWith(rest[0], rest[1:])
+		return len(rest) == 1 || readOnlyWith(rest[0], rest[1:])
 	case "grep", "egrep", "fgrep":
-		return readsWith(rest[0], rest[1:])
+		return readOnlyWith(rest[0], rest[1:])
 	}
 	return false
 }
 
 var sedPrint = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(\d+(,\d+)?)?p(;(\d+(,\d+)?)?p)*$`) })
 
-// printingSed allows `sed -n 10,20p FILE…` and a substitution of what comes in.
+// printingSed allows `sed -n 10,20p FILE…` and a substitution on the input.
 func printingSed(args []string) bool {
 	g := grammar{flags: "nErz", long: " quiet silent regexp-extended null-data "}
 	rest, ok := g.operands(args)
@@ -156,8 +155,7 @@ func printingSed(args []string) bool {
 	return silent && sedPrint().MatchString(rest[0])
 }
 
-// gitReads allows the subcommands that look and never touch the repository, and
-// of their options those that are known.
+// gitReads allows git subcommands that only read, with the options that are known.
 func gitReads(args []string) bool {
 	if len(args) == 0 {
 		return false
@@ -169,12 +167,12 @@ func gitReads(args []string) bool {
 	}
 	g, ok := gitGrammar(sub)
 	if (sub == "branch" || sub == "tag") && anyOf(rest, "-l", "--list") {
-		g.most = 0 // what a name would be made of is a pattern
+		g.maxOperands = 0 // a name is used as a pattern
 	}
-	return ok && g.takes(rest)
+	return ok && g.allows(rest)
 }
 
-// gitInner allows the subcommands of subcommands that only look.
+// gitInner allows nested subcommands that only read.
 func gitInner(sub string, args []string) bool {
 	inner := ""
 	if len(args) > 0 {
@@ -185,13 +183,13 @@ func gitInner(sub string, args []string) bool {
 	log, _ := gitGrammar("log")
 	switch {
 	case sub == "stash" && inner == "list", sub == "reflog" && (inner == "" || inner == "show"):
-		return log.takes(args)
+		return log.allows(args)
 	case sub == "stash" && inner == "show":
-		return diff.takes(args)
+		return diff.allows(args)
 	case sub == "worktree" && inner == "list":
 		return !slices.ContainsFunc(args, func(a string) bool { return !slices.Contains([]string{"--porcelain", "-v", "--verbose", "-z"}, a) })
 	case sub == "config" && inner == "--get":
-		return grammar{}.takes(args)
+		return grammar{}.allows(args)
 	}
 	return false
 }
@@ -201,8 +199,8 @@ func anyOf(args []string, names ...string) bool {
 }
 
 // hasOption looks for a short option letter, also inside a cluster, or a long
-// option, also abbreviated or with a value; what stands behind -- counts, too,
-// because that may itself be a value.
+// option, also abbreviated or with a value. Words after -- count too, because --
+// may itself be a value.
 func hasOption(args []string, short string, long ...string) bool {
 	for _, a := range args {
 		if strings.HasPrefix(a, "--") {

@@ -6,8 +6,8 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// What a Shape holds in the place of expansions. No command line has these
-// characters: tools refuse them.
+// Placeholders for expansions in a Shape. Command lines cannot contain these
+// characters: the tools refuse them.
 const (
 	Output   = '\x01' // $( … ), backquotes
 	Variable = '\x02' // $NAME and ${NAME}
@@ -16,8 +16,8 @@ const (
 	NotEmpty = '\x05' // ${NAME:-x} and ${NAME:?}
 )
 
-// shape is a word without its quoting, in which a character stands for each
-// expansion. Globs, braces and tildes stay as they are, quoted or not.
+// shape returns a word without its quoting, with a placeholder for each expansion.
+// Globs, braces and tildes are unchanged, quoted or not.
 func shape(w *syntax.Word) string {
 	var b strings.Builder
 	for _, part := range w.Parts {

@@ -1,6 +1,6 @@
-// Package shellcmd parses a shell command line without running it. It reports
-// the simple commands, their redirections, and whether the whole command line
-// is read-only. If in doubt, it is not.
+// Package shellcmd parses a shell command line without running it. It reports the
+// simple commands, their redirections, and whether the whole command line is
+// read-only. If that is uncertain, it reports that it is not.
 package shellcmd
 
 import (
@@ -11,44 +11,44 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// maxLength bounds what Parse takes; longer scripts are an error.
+// maxLength bounds the input of Parse; longer scripts are an error.
 const maxLength = 256 << 10
 
 // Script is a parsed command line.
 type Script struct {
-	// Commands are all simple commands in source order, those inside loops,
-	// subshells and substitutions included.
+	// Commands are all simple commands in source order, including those in loops,
+	// subshells and substitutions.
 	Commands []Command
 	// Redirects are redirections of compound commands: `{ a; b; } > file`.
 	Redirects []Redirect
-	// Opaque says that the script has parts whose effect the list of commands
-	// does not show: function definitions, background jobs, coprocesses,
-	// declarations, arithmetic commands.
+	// Opaque says that the script has parts whose effect the list of commands does
+	// not show: function definitions, background jobs, coprocesses, declarations,
+	// arithmetic commands.
 	Opaque bool
-	// Obstacle is the first thing that keeps the script from being judged by
-	// its commands alone.
+	// Obstacle is the first construct that prevents judging the script by its
+	// commands alone.
 	Obstacle Obstacle
-	// Pipeline says that some command's output is another's input.
+	// Pipeline says that the output of a command is the input of another.
 	Pipeline bool
 }
 
 // Command is one simple command.
 type Command struct {
-	// Args are the words with their quoting removed; a word that is only known
-	// when the script runs stands as it was written. Args[0] is the program;
-	// empty = only assignments or redirections.
+	// Args are the words with their quoting removed; a word whose value is unknown
+	// before the script runs is unchanged. Args[0] is the program; empty = only
+	// assignments or redirections.
 	Args []string
 	// Text is the source of assignments and words, without redirections.
 	Text string
-	// Assigns are the names set in front of the command (NAME=value).
+	// Assigns are the variables set before the command (NAME=value).
 	Assigns   []string
 	Redirects []Redirect
-	// Words tells of each argument what is known before it runs.
+	// Words describes each argument.
 	Words []Word
-	// Timed says that the command stands behind the word time.
+	// Timed says that the command follows the word time.
 	Timed bool
-	// Continued says that a continued line parts the command from its pipe. Text
-	// then has the backslash.
+	// Continued says that a line continuation separates the command from its pipe.
+	// Text then contains the backslash.
 	Continued bool
 }
 
@@ -60,11 +60,11 @@ type Redirect struct {
 	Writes bool
 	// Reads says that a file may be read.
 	Reads bool
-	// Word tells what is known of the target before it runs.
+	// Word describes the target.
 	Word Word
 }
 
-// Name is the program's name as written; empty = none.
+// Name returns the program's name as written; empty = none.
 func (c Command) Name() string {
 	if len(c.Args) == 0 {
 		return ""
@@ -72,13 +72,14 @@ func (c Command) Name() string {
 	return c.Args[0]
 }
 
-// Parse reads cmd as Bash. An error means that the text is no complete script;
-// the script then holds what stands before the mistake, which Bash runs.
+// Parse parses cmd as Bash. An error means that the text is not a complete script;
+// the returned script then holds the commands before the syntax error, which Bash
+// runs.
 func Parse(cmd string) (Script, error) {
 	if len(cmd) > maxLength {
 		return Script{}, fmt.Errorf("command is longer than %d bytes", maxLength)
 	}
-	r := reader{source: cmd, assigned: map[string]bool{}, setsHome: namesHome(cmd), values: map[string]string{}, before: map[*syntax.Stmt]string{}, after: map[*syntax.Stmt]string{}}
+	r := reader{source: cmd, assigned: map[string]bool{}, setsHome: namesHome(cmd), values: map[string]string{}, continuedBefore: map[*syntax.Stmt]string{}, continuedAfter: map[*syntax.Stmt]string{}}
 	r.script.Obstacle = textObstacle(cmd)
 	text, stmts, err := parse(cmd)
 	r.source, r.end = text, len(cmd)
@@ -88,29 +89,29 @@ func Parse(cmd string) (Script, error) {
 	return r.script, err
 }
 
-// namesHome tells whether a script may give HOME another value: it has the name
-// in places other than $HOME and ${HOME}.
+// namesHome reports whether a script may change HOME: it contains the name in other
+// places than $HOME and ${HOME}.
 func namesHome(cmd string) bool {
 	uses := strings.Count(cmd, "$HOME") + strings.Count(cmd, "${HOME}")
 	return strings.Count(cmd, "HOME") > uses || strings.Contains(cmd, "HOME+") || strings.Contains(cmd, "HOME[")
 }
 
-// stateful are the expansions that do more than expand.
+// stateful are the expansions with side effects.
 var stateful = [...]syntax.ParExpOperator{syntax.AssignUnset, syntax.AssignUnsetOrNull, syntax.OtherParamOps}
 
 type reader struct {
 	source   string
-	end      int // of the script; what is behind it in the source was added
+	end      int // end of the script in source; text after it was added
 	script   Script
 	parents  []syntax.Node
 	assigned map[string]bool   // variables that the script sets
 	setsHome bool              // one of them may be HOME
-	values   map[string]string // of variables that it sets to a text
-	// Continued lines next to a pipe, as the text of the command has them.
-	before, after map[*syntax.Stmt]string
+	values   map[string]string // of variables that the script sets to a constant
+	// Line continuations next to a pipe, as they appear in the text of the command.
+	continuedBefore, continuedAfter map[*syntax.Stmt]string
 }
 
-// visit is called with every node before what it holds, and with nil after.
+// visit is called with every node before its children, and with nil after them.
 func (r *reader) visit(node syntax.Node) bool {
 	if node == nil {
 		r.parents = r.parents[:len(r.parents)-1]
@@ -134,18 +135,19 @@ func (r *reader) visit(node syntax.Node) bool {
 		r.declaration(n)
 	case *syntax.CoprocClause:
 		r.script.Opaque = true
-		return false // what runs in it is not looked at (observed with 2.1.330)
+		return false // its commands are not checked (observed with 2.1.330)
 	case *syntax.TimeClause:
 		r.script.Opaque = r.script.Opaque || n.Stmt == nil
 	case *syntax.FuncDecl, *syntax.LetClause, *syntax.ArithmCmd, *syntax.TestDecl, *syntax.ForClause:
 		r.script.Opaque = true
 	case *syntax.TestClause:
-		r.script.Opaque = r.script.Opaque || !judgedTest(n)
+		r.script.Opaque = r.script.Opaque || !isConstantTest(n)
 	case *syntax.Assign:
 		r.script.Opaque = r.script.Opaque || n.Index != nil || n.Array != nil
 	case *syntax.ParamExp:
-		// ${x:=v} sets a variable, ${x@P} runs what the variable holds.
-		// Subscripts and slices are arithmetic, which evaluates what names hold.
+		// ${x:=v} sets a variable, and ${x@P} runs what the variable contains.
+		// Subscripts and slices are arithmetic, which evaluates the values of
+		// names.
 		if n.Exp != nil && slices.Contains(stateful[:], n.Exp.Op) || n.Index != nil || n.Slice != nil || n.Excl {
 			r.script.Opaque = true
 		}
@@ -154,22 +156,22 @@ func (r *reader) visit(node syntax.Node) bool {
 	return true
 }
 
-// continued notes the continued lines between a pipe and its commands.
+// continued records the line continuations between a pipe and its commands.
 func (r *reader) continued(n *syntax.BinaryCmd) {
 	op, last := int(n.OpPos.Offset()), n.X
 	if pipe, ok := last.Cmd.(*syntax.BinaryCmd); ok {
 		last = pipe.Y
 	}
 	if strings.Contains(r.source[min(int(last.End().Offset()), op):op], "\\\n") {
-		r.after[last] = " \\"
+		r.continuedAfter[last] = " \\"
 	}
 	start := op + len(n.Op.String())
 	if gap := r.source[start:max(int(n.Y.Pos().Offset()), start)]; strings.Contains(gap, "\\\n") {
-		r.before[n.Y] = strings.TrimLeft(gap, " \t")
+		r.continuedBefore[n.Y] = strings.TrimLeft(gap, " \t")
 	}
 }
 
-// declaration lists export, declare and their like as the commands they are.
+// declaration adds export, declare and similar words as commands.
 func (r *reader) declaration(n *syntax.DeclClause) {
 	r.script.Opaque = true
 	c := Command{Text: r.text(n)}
@@ -179,7 +181,7 @@ func (r *reader) declaration(n *syntax.DeclClause) {
 	r.script.Commands = append(r.script.Commands, c)
 }
 
-// timed tells whether the statement in hand stands behind time.
+// timed reports whether the current statement follows the word time.
 func (r *reader) timed() bool {
 	if len(r.parents) == 0 {
 		return false
@@ -214,7 +216,7 @@ func (r *reader) statement(s *syntax.Stmt) {
 		if a.Name != nil {
 			c.Assigns = append(c.Assigns, a.Name.Value)
 			if a.Value != nil && len(call.Args) == 0 {
-				r.values[a.Name.Value] = bare(a.Value)
+				r.values[a.Name.Value] = literalText(a.Value)
 			}
 		}
 		parts = append(parts, r.text(a))
@@ -229,8 +231,8 @@ func (r *reader) statement(s *syntax.Stmt) {
 		c.Words = append(c.Words, known)
 		parts = append(parts, r.text(w))
 	}
-	c.Text = r.before[s] + strings.Join(parts, " ") + r.after[s]
-	c.Continued = r.before[s] != "" || r.after[s] != ""
+	c.Text = r.continuedBefore[s] + strings.Join(parts, " ") + r.continuedAfter[s]
+	c.Continued = r.continuedBefore[s] != "" || r.continuedAfter[s] != ""
 	r.script.Commands = append(r.script.Commands, c)
 }
 
@@ -256,7 +258,7 @@ func (r *reader) redirect(n *syntax.Redirect) Redirect {
 }
 
 func isDescriptor(s string) bool {
-	s = strings.TrimSuffix(s, "-") // <&3- closes it, too
+	s = strings.TrimSuffix(s, "-") // <&3- also closes it
 	return strings.Trim(s, "0123456789") == ""
 }
 

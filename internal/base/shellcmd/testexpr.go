@@ -7,11 +7,11 @@ import (
 )
 
 // Bash evaluates some operands of [[ and test as arithmetic, and arithmetic runs
-// the commands that it finds in subscripts: [[ 'a[$(date)]' -eq 1 ]].
+// commands in subscripts: [[ 'a[$(date)]' -eq 1 ]].
 
-// judgedTest tells whether all words of a [[ clause are known and none of them
-// is evaluated.
-func judgedTest(n *syntax.TestClause) bool {
+// isConstantTest reports whether all words of a [[ clause are known and none is
+// evaluated.
+func isConstantTest(n *syntax.TestClause) bool {
 	if testObstacle(n.X).Kind != NoObstacle {
 		return false
 	}
@@ -59,17 +59,18 @@ func testObstacle(x syntax.TestExpr) Obstacle {
 
 func numeral(x syntax.TestExpr) bool {
 	w, ok := x.(*syntax.Word)
-	return ok && isNumber(bare(w))
+	return ok && isNumber(literalText(w))
 }
 
-// isNumber takes what evaluates to itself.
+// isNumber reports whether a text evaluates to itself.
 func isNumber(s string) bool {
 	s = strings.TrimPrefix(s, "-")
 	return s != "" && strings.Trim(s, "0123456789") == ""
 }
 
-// bare is a word of literal text without its quoting; empty = it is none.
-func bare(w *syntax.Word) string {
+// literalText returns a word of literal text without its quoting; empty = the word is not
+// literal.
+func literalText(w *syntax.Word) string {
 	var b strings.Builder
 	for _, part := range w.Parts {
 		if !literal(&b, part) {
@@ -79,24 +80,24 @@ func bare(w *syntax.Word) string {
 	return b.String()
 }
 
-func variableName(w *syntax.Word) bool { return syntax.ValidName(bare(w)) }
+func variableName(w *syntax.Word) bool { return syntax.ValidName(literalText(w)) }
 
-// testWords looks at the words of test and [, which evaluate less but are read
-// as if they did.
+// testWords checks the words of test and [. They evaluate less than [[ but are
+// treated alike.
 func testWords(args []*syntax.Word) Obstacle {
-	name := bare(args[0])
+	name := literalText(args[0])
 	shown := name
 	if name == "[" {
 		shown = "[["
 	}
 	for i, w := range args {
-		switch op := bare(w); op {
+		switch op := literalText(w); op {
 		case "-v", "-R":
-			if i+1 < len(args) && i > 0 && bare(args[i+1]) != "]" && !variableName(args[i+1]) {
+			if i+1 < len(args) && i > 0 && literalText(args[i+1]) != "]" && !variableName(args[i+1]) {
 				return Obstacle{Kind: SubscriptTest, Text: shown + " " + op}
 			}
 		case "-eq", "-ne", "-lt", "-le", "-gt", "-ge":
-			if i > 1 && i+1 < len(args) && (!isNumber(bare(args[i-1])) || !isNumber(bare(args[i+1]))) {
+			if i > 1 && i+1 < len(args) && (!isNumber(literalText(args[i-1])) || !isNumber(literalText(args[i+1]))) {
 				return Obstacle{Kind: ArithmeticTest, Text: shown + " ... " + op + " ..."}
 			}
 		}
@@ -115,8 +116,8 @@ func assignObstacle(n *syntax.Assign) Obstacle {
 	return Obstacle{}
 }
 
-// descriptor looks for {a[x]}<file: Bash evaluates the subscript of a variable
-// that takes a descriptor, which the parser takes for a word of its own.
+// descriptor looks for {a[x]}<file: Bash evaluates the subscript of a variable that
+// receives a descriptor. The parser reads it as a separate word.
 func (r *reader) descriptor(n *syntax.Redirect) Obstacle {
 	at := min(int(n.OpPos.Offset()), len(r.source))
 	if before := r.source[:at]; strings.HasSuffix(before, "]}") || n.N != nil && strings.ContainsAny(n.N.Value, "{[") {

@@ -7,51 +7,50 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// maxSpellings bounds what the braces of one word may stand for; a word with
-// more is not known.
-const maxSpellings = 256
+// maxExpansions bounds the number of words that the braces of one word expand to; a
+// word with more is unknown.
+const maxExpansions = 256
 
-// Word is what is known of a word before it runs.
+// Word describes a word before it runs.
 type Word struct {
-	// Dynamic says that the word holds an expansion or an unquoted glob.
+	// Dynamic says that the word contains an expansion or an unquoted glob.
 	Dynamic bool
-	// Paths are the names that the word stands for, one for each way to resolve
-	// its braces; nil = it cannot be told.
+	// Paths are the names that the word expands to, one for each brace alternative;
+	// nil = unknown.
 	Paths []Path
 	// Tilde says that the word begins with ~user, ~+ or ~-.
 	Tilde bool
-	// Coded says that the word holds $'…' or $"…", or that a line ends inside it.
-	Coded bool
-	// Source is the word as it is written.
+	// DollarQuoted says that the word contains $'…' or $"…", or a line end.
+	DollarQuoted bool
+	// Source is the word as written.
 	Source string
-	// Spaced says that more than one blank, or a tab, is in front of the word.
+	// Spaced says that more than one space, or a tab, precedes the word.
 	Spaced bool
-	// Value is the text of a variable that the word is, and that the script set
-	// before; empty = it is none.
+	// Value is the text of the variable that the word consists of, if the script
+	// set it before; otherwise empty.
 	Value string
-	// Shape is the word of a command without its quoting, with [Output] and its
-	// like in the place of expansions.
+	// Shape is the word without its quoting, with placeholders such as [Output] for
+	// expansions.
 	Shape string
 }
 
-// Path is a word in which nothing but a leading home directory and globs are
-// left to resolve.
+// Path is a word whose only unresolved parts are a leading home directory and
+// globs.
 type Path struct {
 	Home bool   // Name is below the home directory
 	Name string // with its quoting removed; empty = the home directory itself
-	// Glob is the pattern that Name is when it has unquoted stars, question
-	// marks or brackets, with all other special characters escaped; empty = none.
+	// Glob is the pattern form of Name if it has unquoted stars, question marks or
+	// brackets, with all other special characters escaped; empty = none.
 	Glob string
 }
 
-// word returns the word without its quoting, or, when it is dynamic, as it was
-// written.
+// word returns the word without its quoting, or unchanged if it is dynamic.
 func (r *reader) word(w *syntax.Word) (text string, known Word) {
-	known = Word{Paths: r.spellings(w), Tilde: tilde(w), Shape: shape(w), Source: r.text(w)}
-	known.Coded = strings.Contains(strings.TrimSuffix(known.Source, "\\\n"), "\\\n")
+	known = Word{Paths: r.expandBraces(w), Tilde: tilde(w), Shape: shape(w), Source: r.text(w)}
+	known.DollarQuoted = strings.Contains(strings.TrimSuffix(known.Source, "\\\n"), "\\\n")
 	var b strings.Builder
 	for _, part := range w.Parts {
-		known.Coded = known.Coded || coded(part)
+		known.DollarQuoted = known.DollarQuoted || isDollarQuoted(part)
 	}
 	if p, ok := w.Parts[0].(*syntax.ParamExp); ok && len(w.Parts) == 1 && plainExpansion(p) {
 		known.Value = r.values[p.Param.Value]
@@ -65,8 +64,8 @@ func (r *reader) word(w *syntax.Word) (text string, known Word) {
 	return b.String(), known
 }
 
-// coded tells whether the part is $'…' or $"…".
-func coded(part syntax.Node) bool {
+// isDollarQuoted reports whether the part is $'…' or $"…".
+func isDollarQuoted(part syntax.Node) bool {
 	switch p := part.(type) {
 	case *syntax.SglQuoted:
 		return p.Dollar
@@ -85,14 +84,13 @@ func tilde(w *syntax.Word) bool {
 	return ok && len(lit.Value) > 1 && lit.Value[0] == '~' && lit.Value[1] != '/'
 }
 
-// spellings resolves the braces of a word; nil = what it stands for is not
-// known.
-func (r *reader) spellings(w *syntax.Word) []Path {
+// expandBraces expands the braces of a word; nil = unknown.
+func (r *reader) expandBraces(w *syntax.Word) []Path {
 	words := []*syntax.Word{w}
 	if split := (&syntax.Word{Parts: append([]syntax.WordPart(nil), w.Parts...)}); syntax.SplitBraces(split) {
 		words = nil
 		for one, err := range expand.BracesSeq(nil, split) {
-			if err != nil || len(words) == maxSpellings {
+			if err != nil || len(words) == maxExpansions {
 				return nil
 			}
 			words = append(words, one)
@@ -100,7 +98,7 @@ func (r *reader) spellings(w *syntax.Word) []Path {
 	}
 	var out []Path
 	for _, one := range words {
-		s := speller{home: !r.setsHome}
+		s := wordExpander{home: !r.setsHome}
 		for i, part := range one.Parts {
 			if !s.part(part, i == 0) {
 				return nil
@@ -111,25 +109,25 @@ func (r *reader) spellings(w *syntax.Word) []Path {
 	return out
 }
 
-// speller spells one word.
-type speller struct {
-	home    bool // $HOME is the home directory
-	below   bool // the word begins with it
-	here    bool // the word begins with the working directory
-	globs   bool
-	name    strings.Builder
-	pattern strings.Builder
+// wordExpander expands one word.
+type wordExpander struct {
+	home      bool // $HOME is the home directory
+	inHome    bool // the word begins with it
+	inWorkDir bool // the word begins with the working directory
+	globs     bool
+	name      strings.Builder
+	pattern   strings.Builder
 }
 
-func (s *speller) path() Path {
-	p := Path{Home: s.below, Name: s.name.String()}
+func (s *wordExpander) path() Path {
+	p := Path{Home: s.inHome, Name: s.name.String()}
 	if s.globs {
 		p.Glob = s.pattern.String()
 	}
-	if s.below {
+	if s.inHome {
 		p.Name, p.Glob = strings.TrimPrefix(p.Name, "/"), strings.TrimPrefix(p.Glob, "/")
 	}
-	if s.here {
+	if s.inWorkDir {
 		p.Name, p.Glob = "."+p.Name, "."+p.Glob
 		if !s.globs {
 			p.Glob = ""
@@ -138,15 +136,15 @@ func (s *speller) path() Path {
 	return p
 }
 
-// part spells one part; false = what it becomes is not known.
-func (s *speller) part(part syntax.WordPart, first bool) bool {
+// part expands one part; ok is false if its value is unknown.
+func (s *wordExpander) part(part syntax.WordPart, first bool) bool {
 	switch p := part.(type) {
 	case *syntax.Lit:
 		return s.literal(p.Value, first)
 	case *syntax.SglQuoted:
 		value := p.Value
 		if p.Dollar {
-			var err error // (a nil Config is one that all callers share)
+			var err error // (a nil Config is shared by all callers)
 			if value, _, err = expand.Format(&expand.Config{}, value, nil); err != nil {
 				return false
 			}
@@ -172,27 +170,27 @@ func (s *speller) part(part syntax.WordPart, first bool) bool {
 	}
 }
 
-// variable takes $HOME and "$PWD" at the beginning of a word and nothing else.
-func (s *speller) variable(part syntax.WordPart, first, quoted bool) bool {
+// variable accepts only $HOME and "$PWD" at the beginning of a word.
+func (s *wordExpander) variable(part syntax.WordPart, first, quoted bool) bool {
 	p, ok := part.(*syntax.ParamExp)
 	if ok && first && quoted && p.Param != nil && p.Param.Value == "PWD" && plainExpansion(p) {
-		s.here = true
+		s.inWorkDir = true
 		return true
 	}
 	if !ok || !first || !s.home || p.Param == nil || p.Param.Value != "HOME" || !plainExpansion(p) {
 		return false
 	}
-	s.below = true
+	s.inHome = true
 	return true
 }
 
-// plainExpansion says that the variable stands for its value and no more.
+// plainExpansion reports that the expansion is only the value of the variable.
 func plainExpansion(p *syntax.ParamExp) bool {
 	return p.Exp == nil && p.Repl == nil && p.Slice == nil && p.Index == nil && !p.Length && !p.Excl && !p.Width && p.Names == 0
 }
 
-// plain adds text that stands for itself.
-func (s *speller) plain(text string) {
+// plain adds text without special meaning.
+func (s *wordExpander) plain(text string) {
 	s.name.WriteString(text)
 	for i := range len(text) {
 		if strings.IndexByte(`*?[]\`, text[i]) >= 0 {
@@ -203,12 +201,12 @@ func (s *speller) plain(text string) {
 }
 
 // literal adds unquoted text.
-func (s *speller) literal(text string, first bool) bool {
+func (s *wordExpander) literal(text string, first bool) bool {
 	if first && strings.HasPrefix(text, "~") {
 		if text = text[1:]; text != "" && text[0] != '/' {
 			return false
 		}
-		s.below = true
+		s.inHome = true
 	}
 	for i := 0; i < len(text); i++ {
 		switch c := text[i]; c {
@@ -262,8 +260,8 @@ func literal(b *strings.Builder, part syntax.WordPart) bool {
 	}
 }
 
-// unescape writes an unquoted literal; false = it holds a glob, a brace
-// expansion or a tilde, so that it may become other words.
+// unescape writes an unquoted literal; false = it contains a glob, a brace
+// expansion or a tilde and may become other words.
 func unescape(b *strings.Builder, s string) bool {
 	for i := 0; i < len(s); i++ {
 		switch s[i] {
@@ -272,7 +270,8 @@ func unescape(b *strings.Builder, s string) bool {
 				b.WriteByte(s[i])
 			}
 		case '*', '?', '[', '{', '~':
-			// A lone bracket is the test command, a later tilde a letter.
+			// A single bracket is the test command; a tilde inside a word is
+			// literal.
 			if s != "[" && s != "{" && (s[i] != '~' || i == 0) {
 				return false
 			}
@@ -284,8 +283,8 @@ func unescape(b *strings.Builder, s string) bool {
 	return true
 }
 
-// quoted writes a literal from inside double quotes, where a backslash only
-// escapes a few characters.
+// quoted writes a literal from double quotes, where a backslash escapes only a few
+// characters.
 func quoted(b *strings.Builder, s string) {
 	for i := 0; i < len(s); i++ {
 		if s[i] == '\\' && i+1 < len(s) && strings.IndexByte("$`\"\\\n", s[i+1]) >= 0 {

@@ -13,12 +13,12 @@ import (
 
 var duration = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^\d+(\.\d+)?[smhd]?$`) })
 
-// wrapper says how a program that runs another is called.
+// wrapper describes the arguments of a program that runs another program.
 type wrapper struct {
 	valued   string // letters of options whose value is the next word
-	long     string // their long names, between spaces
-	operands int    // words of its own in front of the program
-	assigns  bool   // takes NAME=value in front of the program
+	long     string // their long names, separated by spaces
+	operands int    // its own words before the program
+	assigns  bool   // accepts NAME=value before the program
 }
 
 // wrapperOf describes the programs that only run another.
@@ -62,9 +62,9 @@ func wrapperOf(name string) (w wrapper, ok bool) {
 	return wrapper{}, false
 }
 
-// after leaves out what the wrapper takes for itself. An option that it does
-// not know stands alone.
-func (w wrapper) after(args []string) []string {
+// operandsAfter returns the arguments after the wrapper's own ones. An unknown option is
+// assumed to have no value.
+func (w wrapper) operandsAfter(args []string) []string {
 	own := w.operands
 	for len(args) > 0 {
 		switch a := args[0]; {
@@ -94,8 +94,8 @@ func (w wrapper) after(args []string) []string {
 	return nil
 }
 
-// Unwrapped is the command that builtin or command, and a plain `timeout 5`, run,
-// or the command itself.
+// Unwrapped returns the command that builtin, command, or a plain `timeout 5` runs;
+// otherwise the command itself.
 func (c Command) Unwrapped() Command {
 	for len(c.Args) > 1 && (c.Args[0] == "builtin" || c.Args[0] == "command") {
 		own := 1
@@ -113,15 +113,15 @@ func (c Command) Unwrapped() Command {
 	return c
 }
 
-// Wrapped is the command that is left when the programs that only run it, and
-// their options, are taken off. Programs that change who runs it stay.
+// Wrapped returns the innermost command, without the programs that only run it and
+// their options. Programs that change the user stay.
 func (c Command) Wrapped() Command {
 	return c.unwrap("timeout", "nohup", "nice", "env", "command", "builtin", "stdbuf", "setsid", "ionice")
 }
 
-// Removal is the command that is left when the programs through which a removal
-// is followed are taken off (observed with 2.1.330).
-func (c Command) Removal() Command {
+// UnwrappedForRemoval returns the command without the programs that may precede a removal such
+// as rm (observed with 2.1.330).
+func (c Command) UnwrappedForRemoval() Command {
 	return c.unwrap("timeout", "nohup", "nice", "env", "command", "builtin", "stdbuf")
 }
 
@@ -131,7 +131,7 @@ func (c Command) unwrap(wrappers ...string) Command {
 			return c
 		}
 		w, _ := wrapperOf(c.Args[0])
-		rest := w.after(c.Args[1:])
+		rest := w.operandsAfter(c.Args[1:])
 		if len(rest) == 0 || opaqueWrapper(c.Args[0], c.Words[1:len(c.Words)-len(rest)]) {
 			return c
 		}
@@ -140,8 +140,8 @@ func (c Command) unwrap(wrappers ...string) Command {
 	return c
 }
 
-// opaqueWrapper tells whether a program that runs another has arguments of its
-// own that hide the other: they are not known before it runs.
+// opaqueWrapper reports whether a program that runs another has arguments that hide
+// the other, because they are unknown before it runs.
 func opaqueWrapper(name string, own []Word) bool {
 	if n := len(own); name == "timeout" && n > 0 && own[n-1].Shape != "--" && !duration().MatchString(own[n-1].Shape) {
 		return true
@@ -150,10 +150,10 @@ func opaqueWrapper(name string, own []Word) bool {
 		slices.ContainsFunc(own, func(w Word) bool { return w.Dynamic && !strings.Contains(w.Source, "=") })
 }
 
-// From is the command line from the word at i on, as it is written but for blanks
-// and for the quotes of its first word. Spaced says that single blanks are not all
-// there is between its words.
-func (c Command) From(i int) (text string, spaced bool) {
+// SourceFrom returns the command line from word i on, as written except for spaces and
+// the quotes of its first word. spaced says that its words are separated by more
+// than single spaces.
+func (c Command) SourceFrom(i int) (text string, spaced bool) {
 	parts := []string{c.Args[i]}
 	for _, w := range c.Words[i+1:] {
 		parts, spaced = append(parts, w.Source), spaced || w.Spaced
@@ -161,14 +161,14 @@ func (c Command) From(i int) (text string, spaced bool) {
 	return strings.Join(parts, " "), spaced
 }
 
-// Innermost is Wrapped that also looks into xargs, sudo and all others.
+// Innermost is Wrapped that also removes xargs, sudo and all others.
 func (c Command) Innermost() Command {
 	for len(c.Args) > 0 {
 		w, ok := wrapperOf(path.Base(c.Args[0]))
 		if !ok {
 			return c
 		}
-		rest := w.after(c.Args[1:])
+		rest := w.operandsAfter(c.Args[1:])
 		if len(rest) == 0 {
 			return c
 		}
@@ -177,17 +177,16 @@ func (c Command) Innermost() Command {
 	return c
 }
 
-// Harmless says that the variables set in front of the command cannot change
-// what it does.
-func (c Command) Harmless() bool {
+// AssignsHarmless says that the variables set before the command cannot change its effect.
+func (c Command) AssignsHarmless() bool {
 	return !slices.ContainsFunc(c.Assigns, func(n string) bool { return !harmlessVariable(n) })
 }
 
-// Programs are the command lines that the command stands for when the programs
-// that only run others, and their options, are taken off: those of
-// `sudo timeout 5 rm x` are `timeout 5 rm x` and `rm x`. The program stands
-// without its directory. What is taken off is what the real CLI takes off
-// (observed with 2.1.330).
+// Programs returns the command lines that remain when programs that only run
+// others, and their options, are removed one by one: for `sudo timeout 5 rm x`
+// these are `timeout 5 rm x` and `rm x`. The program is given without its
+// directory. The list of removed programs is that of the real CLI (observed with
+// 2.1.330).
 func (c Command) Programs() []string {
 	args := slices.Clone(c.Args)
 	if len(args) > 0 {
@@ -196,7 +195,7 @@ func (c Command) Programs() []string {
 	var out []string
 	for len(args) > 0 {
 		words := c.Words[len(c.Words)-len(args):]
-		if words[0].Coded {
+		if words[0].DollarQuoted {
 			return out
 		}
 		args[0] = strings.TrimSuffix(path.Base(args[0]), ".exe")
@@ -208,10 +207,10 @@ func (c Command) Programs() []string {
 		if args[0] == "--" { // of time
 			w, ok = wrapper{}, true
 		}
-		if !ok || showsOnly(args) {
+		if !ok || isOpaqueRunner(args) {
 			return out
 		}
-		rest := w.after(args[1:])
+		rest := w.operandsAfter(args[1:])
 		if own := words[1 : len(words)-len(rest)]; args[0] != "env" && opaqueWrapper(args[0], own) {
 			return out
 		}
@@ -222,9 +221,9 @@ func (c Command) Programs() []string {
 	return out
 }
 
-// showsOnly tells whether a program that runs others is one that rules do not
-// look through, or is called so that they do not.
-func showsOnly(args []string) bool {
+// isOpaqueRunner reports whether rules do not look through a program that runs others,
+// or through this use of it.
+func isOpaqueRunner(args []string) bool {
 	option := ""
 	if len(args) > 1 && strings.HasPrefix(args[1], "-") {
 		option = args[1]
@@ -242,7 +241,8 @@ func showsOnly(args []string) bool {
 	return false
 }
 
-// scriptOption is the command line that is the value of an option; empty = none.
+// scriptOption returns the command line that is the value of an option; empty =
+// none.
 func scriptOption(args []string) string {
 	for i, a := range args[1:] {
 		value, assigned := strings.CutPrefix(a, "--split-string=")
@@ -256,8 +256,8 @@ func scriptOption(args []string) string {
 	return ""
 }
 
-// ShellScript is the script that the command gives to a shell as an argument, as
-// bash -c does; known = its text is.
+// ShellScript returns the script that the command passes to a shell as an argument,
+// as bash -c does; known = its text is constant.
 func (c Command) ShellScript() (script string, known, ok bool) {
 	inner := c.Innermost()
 	switch inner.Name() {
@@ -269,9 +269,9 @@ func (c Command) ShellScript() (script string, known, ok bool) {
 	return "", false, false
 }
 
-// Nested is the script that the command hands to another shell, as eval, bash -c
-// find -exec do; ok = there is one, known = its text is. Expansions in a text
-// that is not known stand as they were written.
+// Nested returns the script that the command passes to another shell, as eval, bash
+// -c and find -exec do; ok = there is one, known = its text is constant. Expansions
+// in a text that is not constant are unchanged.
 func (c Command) Nested() (script string, known, ok bool) {
 	inner := c.Innermost()
 	if len(inner.Args) == 0 {
@@ -292,7 +292,7 @@ func (c Command) Nested() (script string, known, ok bool) {
 				return inner.Args[i+2], true, true
 			}
 		}
-		return "", false, len(inner.Args) == 1 // what it reads from its input
+		return "", false, len(inner.Args) == 1 // it reads its input
 	case "trap":
 		return inner.Args[min(1, len(inner.Args)-1)], !dynamic(inner.Words), len(inner.Args) > 1
 	case "find":
@@ -301,7 +301,7 @@ func (c Command) Nested() (script string, known, ok bool) {
 	return "", true, false
 }
 
-// foundScript is what find runs for each file.
+// foundScript returns the script that find runs for each file.
 func foundScript(c Command) (script string, known, ok bool) {
 	var lines []string
 	for i, a := range c.Args {
@@ -313,7 +313,7 @@ func foundScript(c Command) (script string, known, ok bool) {
 			}
 			quoted := make([]string, len(line))
 			for j, w := range line {
-				if c.Words[i+1+j].Dynamic { // resolved before find sees it
+				if c.Words[i+1+j].Dynamic { // expanded before find sees it
 					quoted[j] = w
 					continue
 				}

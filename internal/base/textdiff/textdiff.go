@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// Hunk is one changed region with its context. Starts are 1-based, also for a
-// side without lines; Lines begin with ' ', '-', '+', or are the remark that a
-// last line has no newline.
+// Hunk is one changed region with its context. Starts are 1-based, also for a side
+// without lines. Lines begin with ' ', '-' or '+', or are the remark that the last
+// line has no newline.
 type Hunk struct {
 	OldStart int      `json:"oldStart"`
 	OldLines int      `json:"oldLines"`
@@ -20,12 +20,12 @@ type Hunk struct {
 
 const noNewline = `\ No newline at end of file`
 
-// maxEdits bounds the search for the shortest script; texts that differ more
+// maxEdits bounds the search for the shortest edit script; texts that differ more
 // are shown as replaced from the first to the last difference.
 const maxEdits = 1000
 
-// Hunks compares before and after with the given lines of context. Equal texts
-// give an empty, non-nil list.
+// Hunks compares before and after with the given lines of context. For equal texts
+// it returns an empty, non-nil list.
 func Hunks(before, after string, context int) []Hunk {
 	a, b := split(before), split(after)
 	d := differ{a: a, b: b}
@@ -34,7 +34,7 @@ func Hunks(before, after string, context int) []Hunk {
 	return d.hunks(max(context, 0))
 }
 
-// split cuts after every newline; the pieces keep it.
+// split splits after every newline and keeps it.
 func split(s string) []string {
 	lines := strings.SplitAfter(s, "\n")
 	if lines[len(lines)-1] == "" {
@@ -43,7 +43,7 @@ func split(s string) []string {
 	return lines
 }
 
-// differ marks the lines that have no partner on the other side.
+// differ marks the lines that exist on one side only.
 type differ struct {
 	a, b             []string
 	prefix, suffix   int
@@ -61,26 +61,26 @@ func (d *differ) trim() {
 	}
 }
 
-// compare is Myers' greedy algorithm on what trim has left.
+// compare runs Myers' greedy algorithm on the lines that trim has left.
 func (d *differ) compare() {
 	a, b := d.a[d.prefix:len(d.a)-d.suffix], d.b[d.prefix:len(d.b)-d.suffix]
 	removed, created := d.removed[d.prefix:], d.created[d.prefix:]
 	trace, ok := search(a, b)
 	if !ok {
-		mark(removed[:len(a)])
-		mark(created[:len(b)])
+		setAll(removed[:len(a)])
+		setAll(created[:len(b)])
 		return
 	}
 	x, y := len(a), len(b)
 	for edits := len(trace) - 1; edits > 0; edits-- {
 		front, k := trace[edits-1], x-y
-		down := k == -edits || k != edits && at(front, edits-1, k-1) < at(front, edits-1, k+1)
+		down := k == -edits || k != edits && diagonalAt(front, edits-1, k-1) < diagonalAt(front, edits-1, k+1)
 		if down {
 			k++
 		} else {
 			k--
 		}
-		px := at(front, edits-1, k)
+		px := diagonalAt(front, edits-1, k)
 		py := px - k
 		if down {
 			created[py] = true
@@ -91,14 +91,14 @@ func (d *differ) compare() {
 	}
 }
 
-func mark(flags []bool) {
+func setAll(flags []bool) {
 	for i := range flags {
 		flags[i] = true
 	}
 }
 
-// search returns for every number of edits how far each diagonal gets; false =
-// more than maxEdits are needed.
+// search returns, for every number of edits, how far each diagonal reaches; ok is
+// false if more than maxEdits are needed.
 func search(a, b []string) (trace [][]int, ok bool) {
 	for edits := 0; edits <= min(len(a)+len(b), maxEdits); edits++ {
 		front := make([]int, 2*edits+1) // diagonal k is at index k+edits
@@ -106,10 +106,10 @@ func search(a, b []string) (trace [][]int, ok bool) {
 			x := 0
 			switch {
 			case edits == 0:
-			case k == -edits || k != edits && at(trace[edits-1], edits-1, k-1) < at(trace[edits-1], edits-1, k+1):
-				x = at(trace[edits-1], edits-1, k+1)
+			case k == -edits || k != edits && diagonalAt(trace[edits-1], edits-1, k-1) < diagonalAt(trace[edits-1], edits-1, k+1):
+				x = diagonalAt(trace[edits-1], edits-1, k+1)
 			default:
-				x = at(trace[edits-1], edits-1, k-1) + 1
+				x = diagonalAt(trace[edits-1], edits-1, k-1) + 1
 			}
 			y := x - k
 			for x >= 0 && y >= 0 && x < len(a) && y < len(b) && a[x] == b[y] {
@@ -125,8 +125,8 @@ func search(a, b []string) (trace [][]int, ok bool) {
 	return nil, false
 }
 
-// at reads diagonal k of a front; outside it there is no path.
-func at(front []int, edits, k int) int {
+// diagonalAt reads diagonal k of a front; there is no path outside it.
+func diagonalAt(front []int, edits, k int) int {
 	if i := k + edits; i >= 0 && i < len(front) {
 		return front[i]
 	}

@@ -10,38 +10,38 @@ import (
 	"unicode/utf8"
 )
 
-// Writer gathers a file. The zero value is ready.
+// Writer collects the text of a file. The zero value is ready to use.
 type Writer struct{ b bytes.Buffer }
 
-// Bytes are what has been written; they change with the next write.
+// Bytes returns the text written so far; the slice is valid until the next write.
 func (w *Writer) Bytes() []byte { return w.b.Bytes() }
 
-// Reset empties it, so that a long file can be written in parts.
+// Reset empties the writer, so that a long file can be written in parts.
 func (w *Writer) Reset() { w.b.Reset() }
 
-// Raw writes text as it is.
-func (w *Writer) Raw(text string) { w.b.WriteString(text) }
+// WriteRaw writes text unchanged.
+func (w *Writer) WriteRaw(text string) { w.b.WriteString(text) }
 
-// Header begins an element of an array of tables.
-func (w *Writer) Header(name string) { w.b.WriteString("\n[[" + name + "]]\n") }
+// WriteHeader starts an element of an array of tables.
+func (w *Writer) WriteHeader(name string) { w.b.WriteString("\n[[" + name + "]]\n") }
 
-// Str writes a key with a text; an empty one is left out.
-func (w *Writer) Str(key, value string) {
+// WriteString writes a key with a string; an empty string is omitted.
+func (w *Writer) WriteString(key, value string) {
 	if value != "" {
 		w.b.WriteString(key + " = " + Quote(value) + "\n")
 	}
 }
 
-// JSON writes a value as a string of JSON: TOML has no null and no integers
-// beyond 64 bits.
-func (w *Writer) JSON(key string, raw json.RawMessage) {
+// WriteJSON writes a value as a string of JSON, because TOML has neither null nor
+// integers beyond 64 bits.
+func (w *Writer) WriteJSON(key string, raw json.RawMessage) {
 	var compact, pretty bytes.Buffer
 	if json.Compact(&compact, raw) != nil || json.Indent(&pretty, raw, "", "  ") != nil {
 		return
 	}
 	text := compact.String()
 	switch {
-	case !literal(text) || strings.Contains(text, "'''") || strings.HasSuffix(text, "'"):
+	case !fitsLiteral(text) || strings.Contains(text, "'''") || strings.HasSuffix(text, "'"):
 		w.b.WriteString(key + " = " + Quote(text) + "\n")
 	case len(text) <= 100 && !strings.Contains(text, "'"):
 		w.b.WriteString(key + " = '" + text + "'\n")
@@ -50,12 +50,13 @@ func (w *Writer) JSON(key string, raw json.RawMessage) {
 	}
 }
 
-// literal reports whether a TOML literal string can hold the text.
-func literal(s string) bool {
+// fitsLiteral reports whether a TOML literal string can contain the text.
+func fitsLiteral(s string) bool {
 	return utf8.ValidString(s) && !strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r == 0x7f })
 }
 
-// Quote is a TOML basic string; one with several lines is written on as many.
+// Quote returns a TOML basic string; a text with several lines becomes a multi-line
+// string.
 func Quote(s string) string {
 	var b strings.Builder
 	mark, lines := `"`, strings.Contains(s, "\n")
@@ -65,9 +66,9 @@ func Quote(s string) string {
 		b.WriteString(mark[1:] + "\n")
 	}
 	s = strings.ToValidUTF8(s, "\uFFFD")
-	quotes := 0 // as many stand in a row as they are
+	quotes := 0 // number of consecutive quotes
 	for i := 0; i < len(s); {
-		n := plain(s[i:]) // most of a text
+		n := plainLength(s[i:]) // usually most of the text
 		if b.WriteString(s[i : i+n]); n > 0 {
 			quotes = 0
 		}
@@ -94,8 +95,8 @@ func Quote(s string) string {
 	return b.String()
 }
 
-// plain is how many bytes of a text stand in a basic string as they are.
-func plain(s string) int {
+// plainLength returns the number of bytes that a basic string can contain unescaped.
+func plainLength(s string) int {
 	for i := range len(s) {
 		if c := s[i]; c < ' ' && c != '\n' || c == '"' || c == '\\' || c == 0x7f {
 			return i

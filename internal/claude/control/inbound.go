@@ -32,7 +32,7 @@ func (p *Conn) readLines(ctx context.Context) error {
 			return err
 		}
 		if len(bytes.TrimSpace(line)) > 0 {
-			if fault := p.handleLine(ctx, process.Stream(bytes.TrimSuffix(line, []byte("\n")))); fault != nil {
+			if fault := p.handleLine(ctx, process.DecodeStream(bytes.TrimSuffix(line, []byte("\n")))); fault != nil {
 				return fault
 			}
 		}
@@ -123,7 +123,7 @@ func (p *Conn) serveRequest(ctx context.Context, f incomingFrame) {
 
 func requestOf(f incomingFrame) Request {
 	keys := jsvalue.Read[map[string]json.RawMessage](f.Request) // a value that is not an object has no keys
-	return Request{ID: f.RequestID, Subtype: jsvalue.Word(keys["subtype"]), Body: f.Request}
+	return Request{ID: f.RequestID, Subtype: jsvalue.String(keys["subtype"]), Body: f.Request}
 }
 
 // serveSlow runs a slow handler in a goroutine, answers the request and then calls then. A request

@@ -160,7 +160,7 @@ func hostText(raw json.RawMessage) string {
 	if len(raw) == 0 {
 		return ""
 	}
-	return jsvalue.Word(raw)
+	return jsvalue.String(raw)
 }
 
 // pendingPermissions returns the unanswered permission requests as they were sent; never nil.

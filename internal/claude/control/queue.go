@@ -228,7 +228,7 @@ func readPrompt(line []byte) (*prompt, error) {
 
 // readContent reads a text or a list of objects. Missing content is the empty text.
 func readContent(raw json.RawMessage) (content protocol.Content, ok bool) {
-	if !jsvalue.Given(raw) {
+	if !jsvalue.IsSet(raw) {
 		return content, true
 	}
 	var blocks []map[string]json.RawMessage

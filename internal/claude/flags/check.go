@@ -110,7 +110,7 @@ func checkFormats(s *process.System, f *Flags) error {
 
 func checkPrivileges(s *process.System, f *Flags) error {
 	if f.DangerouslySkipPermissions || f.AllowDangerouslySkipPermissions || f.PermissionMode == "bypassPermissions" {
-		return s.MayBypass()
+		return s.BypassError()
 	}
 	return nil
 }

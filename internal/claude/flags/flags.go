@@ -38,7 +38,7 @@ type Flags struct {
 	// Version and Help say what was asked for in the place of a run.
 	Version, Help bool
 	// swallowed is the last word that a variadic flag took, for the hint beside a missing prompt.
-	swallowed argv.Swallowed
+	swallowed argv.VariadicWord
 }
 
 // OutputFlags are about what is read and written.
@@ -169,7 +169,7 @@ func Parse(s *process.System, words []string) (*Flags, error) {
 	f := &Flags{OutputFlags: OutputFlags{OutputFormat: "text", InputFormat: "text"}}
 	options := claudeOptions(f)
 	mine := ownOptions(f)
-	if !s.AsClaude() {
+	if !s.CalledAsClaude() {
 		options = append(options, mine...)
 	}
 	result, err := argv.Parse(grammar(options), words)
@@ -191,7 +191,7 @@ func Parse(s *process.System, words []string) (*Flags, error) {
 // versionOverride finds --claude-version on either side of -v. Whatever else is on the line no longer matters.
 func versionOverride(s *process.System, f *Flags, words []string) error {
 	mine := slices.DeleteFunc(ownOptions(f), func(o option) bool { return o.Name() != "claude-version" })
-	if !s.AsClaude() {
+	if !s.CalledAsClaude() {
 		result, _ := argv.Parse(grammar(mine), words) // every other flag of the line is unknown here
 		f.Given = result.Given
 	}

@@ -50,14 +50,14 @@ func (r *requestServer) Interrupt() { r.initializer.Interrupt() }
 // validateInitialize returns an error for the keys of initialize that the real CLI validates. Other
 // keys of the wrong type are ignored.
 func validateInitialize(sent request, in *InitializeOptions) error {
-	if servers := sent.keys["sdkMcpServers"]; jsvalue.Given(servers) && json.Unmarshal(servers, &in.SDKMCPServers) != nil {
+	if servers := sent.keys["sdkMcpServers"]; jsvalue.IsSet(servers) && json.Unmarshal(servers, &in.SDKMCPServers) != nil {
 		return errors.New("initialize: sdkMcpServers and webSearchIsolationExemptMcpServers must be arrays of strings")
 	}
-	if skills := sent.keys["skills"]; jsvalue.Given(skills) && json.Unmarshal(skills, &in.Skills) != nil {
+	if skills := sent.keys["skills"]; jsvalue.IsSet(skills) && json.Unmarshal(skills, &in.Skills) != nil {
 		return errors.New("initialize: skills must be an array of strings")
 	}
 	hooks := sent.keys["hooks"]
-	if !jsvalue.Given(hooks) {
+	if !jsvalue.IsSet(hooks) {
 		return nil
 	}
 	bad := errors.New("initialize: hooks must map hook events to arrays of matchers carrying hookCallbackIds arrays and string matchers")
@@ -85,7 +85,7 @@ func validateInitialize(sent request, in *InitializeOptions) error {
 // for each server what happened to its handshake; it is nil if the request contains none.
 func parkHandshakes(in request, names []string, connected func(name string) bool) (became map[string]string, parked map[string]control.Handshake) {
 	raw := in.keys["sdkMcpServerManifests"]
-	if !jsvalue.Given(raw) || len(names) == 0 {
+	if !jsvalue.IsSet(raw) || len(names) == 0 {
 		return nil, nil
 	}
 	var entries map[string]json.RawMessage
@@ -101,7 +101,7 @@ func parkHandshakes(in request, names []string, connected func(name string) bool
 			Version *string `json:"protocolVersion"`
 		}](one.InitializeResult)
 		switch {
-		case !jsvalue.Objects(entry) || hello.Version == nil:
+		case !jsvalue.IsObjectOfObjects(entry) || hello.Version == nil:
 			became[name] = "malformed"
 		case connected(name):
 			became[name] = "already_connected"
@@ -126,7 +126,7 @@ func (h *hostedSession) Initialize(_ context.Context, in InitializeOptions) (Des
 			return Description{}, err
 		}
 	}
-	if jsvalue.Given(in.Agents) {
+	if jsvalue.IsSet(in.Agents) {
 		if err := h.Plan().Catalog.DefineAgents(in.Agents, "flagSettings"); err != nil {
 			h.Hint(err.Error()) // one invalid agent drops all of them
 		}
@@ -150,7 +150,7 @@ func (h *hostedSession) Initialize(_ context.Context, in InitializeOptions) (Des
 	d := h.describe()
 	d.PluginsApplied = plugins
 	d.HooksApplied = in.Hooks != nil
-	if jsvalue.Given(in.MCPServers) {
+	if jsvalue.IsSet(in.MCPServers) {
 		d.MCPServersApplied = new(h.Plan().Host.AwaitInitialize)
 	}
 	return d, nil
@@ -194,7 +194,7 @@ func (h *hostedSession) addPlugins(in InitializeOptions) bool {
 // Connect connects the servers that initialize names. A server that fails has the status failed.
 func (h *hostedSession) Connect(ctx context.Context, in InitializeOptions) {
 	err := h.Session.Connect(ctx, in.SDKMCPServers)
-	if err == nil && h.Plan().Host.AwaitInitialize && jsvalue.Given(in.MCPServers) {
+	if err == nil && h.Plan().Host.AwaitInitialize && jsvalue.IsSet(in.MCPServers) {
 		_, err = h.SetServers(ctx, in.MCPServers)
 	}
 	if err != nil && ctx.Err() == nil {

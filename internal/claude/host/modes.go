@@ -38,7 +38,7 @@ func setPermissionMode(_ context.Context, r *requestServer, in request) (control
 // names the model that stays in use.
 func setModel(_ context.Context, r *requestServer, in request) (control.Answer, error) {
 	name := ""
-	if raw := in.keys["model"]; jsvalue.Given(raw) {
+	if raw := in.keys["model"]; jsvalue.IsSet(raw) {
 		var ok bool
 		if name, ok = jsvalue.Text(raw); !ok {
 			return control.Answer{}, &control.RefusalError{Code: "invalid_request", Text: in.typeError("model", "a string").Error(), Model: r.identity.Model()}
@@ -87,7 +87,7 @@ func (r *requestServer) modelChanged(before, asked string) {
 // setThinking validates a thinking budget and display mode. Neither affects a scripted model.
 func setThinking(_ context.Context, _ *requestServer, in request) (control.Answer, error) {
 	whole := true
-	if tokens := in.keys["max_thinking_tokens"]; jsvalue.Given(tokens) {
+	if tokens := in.keys["max_thinking_tokens"]; jsvalue.IsSet(tokens) {
 		_, err := strconv.ParseInt(string(tokens), 10, 64)
 		whole = err == nil
 	}

@@ -248,7 +248,7 @@ func renameSession(_ context.Context, r *requestServer, in request) (control.Ans
 		return control.Answer{}, in.typeError("source", "'remote' or 'host'")
 	case title == "":
 		return control.Answer{}, &control.HostError{Text: "title must be non-empty"}
-	case jsvalue.Given(session) && jsvalue.Word(session) != r.metadata.SessionID():
+	case jsvalue.IsSet(session) && jsvalue.String(session) != r.metadata.SessionID():
 		return control.Answer{}, &control.HostError{Text: "session_id is not the current session"}
 	}
 	r.identity.Rename(title)

@@ -157,7 +157,7 @@ func mcpToggle(ctx context.Context, r *requestServer, in request) (control.Answe
 // messages only after the answer.
 func mcpSetServers(ctx context.Context, r *requestServer, in request) (control.Answer, error) {
 	servers := in.keys["servers"]
-	if !jsvalue.Objects(servers) {
+	if !jsvalue.IsObjectOfObjects(servers) {
 		return control.Answer{}, in.typeError("servers", "an object of config objects")
 	}
 	release := r.conn.HoldServerMessages(r.connected)

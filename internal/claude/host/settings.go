@@ -261,7 +261,7 @@ func updateSettings(_ context.Context, r *requestServer, in request) (control.An
 	if err != nil {
 		return control.Answer{}, err
 	}
-	source := jsvalue.Word(in.keys["source"])
+	source := jsvalue.String(in.keys["source"])
 	key, ok := map[string]string{"localSettings": "outputStyle", "userSettings": "effortLevel"}[source]
 	switch {
 	case !ok:

@@ -34,7 +34,7 @@ func (r *resolver) locate() error {
 		return err
 	}
 	r.plan.CWD, r.plan.UID, r.plan.PID, r.plan.Started = cwd, r.sys.UID, r.sys.PID, r.sys.Now()
-	r.plan.AsClaude, r.plan.Stdout, r.plan.Stderr, r.plan.Progress = r.sys.AsClaude(), r.sys.Stdout, r.sys.Stderr, r.sys.Progress()
+	r.plan.AsClaude, r.plan.Stdout, r.plan.Stderr, r.plan.Progress = r.sys.CalledAsClaude(), r.sys.Stdout, r.sys.Stderr, r.sys.Progress()
 	if exe, err := r.sys.Executable(); err == nil {
 		r.plan.Executable = exe
 	}

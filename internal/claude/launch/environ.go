@@ -52,7 +52,7 @@ func newLimits(sys *process.System, f *flags.Flags, p *Plan) Limits {
 }
 
 // envEnabled tells whether a variable switches something on.
-func envEnabled(sys *process.System, name string) bool { return process.On(sys.Getenv(name)) }
+func envEnabled(sys *process.System, name string) bool { return process.Enabled(sys.Getenv(name)) }
 
 // envInt reads a whole number from the environment; 0 = it is none.
 func envInt(sys *process.System, name string) int {

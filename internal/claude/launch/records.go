@@ -34,7 +34,7 @@ func journalRun(sys *process.System, f *flags.Flags, p *Plan) journal.Run {
 	line := journal.Run{
 		Argv: sys.Args, CWD: p.CWD, Env: map[string]string{}, Model: model.Resolve(p.Model.Name),
 		PermissionMode: string(p.Permission.Mode), Scenario: p.Scenario.Name, ScenarioFile: p.Scenario.Path,
-		InputFormat: f.InputFormat, SkipsPermissions: f.DangerouslySkipPermissions && !process.On(sys.Getenv("IS_SANDBOX")), Settings: []string{},
+		InputFormat: f.InputFormat, SkipsPermissions: f.DangerouslySkipPermissions && !process.Enabled(sys.Getenv("IS_SANDBOX")), Settings: []string{},
 	}
 	if line.Scenario != "" || line.ScenarioFile != "" {
 		line.ScenarioDigest = p.Scenario.Digest()
@@ -78,7 +78,7 @@ func transcriptOptions(sys *process.System, f *flags.Flags, p *Plan) transcript.
 		Agent: p.Custom.Agent, Title: f.SessionName,
 	}
 	if p.Scenario.Seed != nil {
-		o.Again = p.Clock.Again
+		o.Again = p.Clock.SelectRun
 	}
 	o.Machine = machineInfo(sys, p)
 	if f.Has("resume-drops-turn") {

@@ -68,7 +68,7 @@ func (r *resolver) settings() error {
 	r.plan.Environ = childEnviron(r.sys, r.plan)
 	r.plan.Servers.Client = mcpOptions(r.sys, r.plan)
 	if r.flags.PermissionMode == "" && r.plan.Scenario.PermissionMode == "" && startMode(r.flags, r.plan) == string(protocol.ModeBypass) {
-		return r.sys.MayBypass()
+		return r.sys.BypassError()
 	}
 	return nil
 }

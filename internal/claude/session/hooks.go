@@ -71,8 +71,8 @@ func pluginHooks(parts catalog.Parts) hook.Source {
 	return hook.Source{Name: "plugin " + parts.Name, Plugin: parts.Name, Raw: parts.Hooks, Environ: []string{"CLAUDE_PLUGIN_ROOT=" + parts.Dir}}
 }
 
-// Announce runs the hooks of a tool's own events. If a hook refuses, its text is the feedback.
-func (h *hooks) Announce(ctx context.Context, in protocol.HookInput) (feedback string, shown []protocol.Event) {
+// RunHooks runs the hooks of a tool's own events. If a hook refuses, its text is the feedback.
+func (h *hooks) RunHooks(ctx context.Context, in protocol.HookInput) (feedback string, shown []protocol.Event) {
 	now := h.state.Snapshot()
 	base := protocol.HookBase{SessionID: now.SessionID, TranscriptPath: now.TranscriptPath, CWD: h.workspace.Dir(), PromptID: now.PromptID}
 	out := h.Run(ctx, hook.Input{Base: base, Event: in})

@@ -167,7 +167,7 @@ func (r *recorder) judgeExpectations(code int) (unmet []string) {
 			whole.Write(expectationRecord(j))
 		}
 	}
-	for _, j := range append(r.scenario.Misses(), judged...) {
+	for _, j := range append(r.scenario.UnmetResults(), judged...) {
 		if !j.Met {
 			unmet = append(unmet, j.String())
 		}
@@ -285,7 +285,7 @@ func (p *scenarioProgress) observe(ev protocol.Event) {
 	switch ev := ev.(type) {
 	case *protocol.RuleMatched:
 		if ev.Rule != "" {
-			p.Seen().Rule(scenarios.RuleRef{Name: ev.Rule, File: ev.File, Line: ev.Line})
+			p.RunRecord().Rule(scenarios.RuleRef{Name: ev.Rule, File: ev.File, Line: ev.Line})
 		}
 	case *protocol.PromptAccepted:
 		if ev.Injected {
@@ -315,10 +315,10 @@ func (p *scenarioProgress) observeAssistant(ev *protocol.Assistant) {
 	}
 	p.lastMessage[agent] = ev.Message.ID
 	if ev.Final != nil && ev.Final.ContinuesPrevious {
-		p.Seen().GoOn(p.retries)
+		p.RunRecord().ContinueResponse(p.retries)
 	} else {
 		after := float64(p.clock.Now().Sub(p.started)) / float64(time.Millisecond)
-		p.Seen().Request(scenarios.RequestSeen{Model: ev.Message.Model, Retries: p.retries, AfterMS: after})
+		p.RunRecord().Request(scenarios.ModelRequest{Model: ev.Message.Model, Retries: p.retries, AfterMS: after})
 	}
 	p.retries = 0
 }
@@ -355,7 +355,7 @@ func (p *scenarioProgress) observeNotification(n record.Notification) {
 
 // newMisses returns the unexpected results since the last call.
 func (p *scenarioProgress) newMisses() []scenarios.ExpectationResult {
-	all := p.Misses()
+	all := p.UnmetResults()
 	fresh := all[min(p.missesReported, len(all)):]
 	p.missesReported = len(all)
 	return fresh
@@ -366,14 +366,14 @@ func (p *scenarioProgress) judge(code int) []scenarios.ExpectationResult {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, c := range p.serverCalls {
-		p.Seen().ServerCall(c.Server, c.RawTool)
+		p.RunRecord().ServerCall(c.Server, c.RawTool)
 	}
 	for _, n := range p.notifications {
-		p.Seen().Notification(scenarios.NotificationSeen{Server: n.Server, Tool: n.RawTool, Level: n.Level, Text: n.Text})
+		p.RunRecord().Notification(scenarios.NotificationSeen{Server: n.Server, Tool: n.RawTool, Level: n.Level, Text: n.Text})
 	}
 	p.serverCalls, p.notifications = nil, nil
-	p.Seen().Exit(code)
-	return p.scenario.Judge(p.Seen())
+	p.RunRecord().Exit(code)
+	return p.scenario.CheckExpectations(p.RunRecord())
 }
 
 // expectationRecord converts the outcome of an expectation to a journal line.

@@ -115,7 +115,7 @@ func (t *toolbox) Prepare(call protocol.ToolUse) simulator.PreparedCall {
 
 // WaitReady looks at a call that is about to run. What is answered without a tool is not checked.
 func (t *toolbox) Precheck(ctx context.Context, call protocol.ToolUse) simulator.Precheck {
-	ready := simulator.Precheck{ObservedInput: t.builtin.Observed(call)}
+	ready := simulator.Precheck{ObservedInput: t.builtin.ObservedInput(call)}
 	if !t.policy.canned.Answers(call) {
 		ready.Refusal = t.refuse(ctx, call)
 	}
@@ -481,7 +481,7 @@ func (t *toolbox) NewInstructions(agent *protocol.AgentRef, calls []protocol.Too
 	var all []simulator.InstructionFile
 	for _, call := range calls {
 		call.Name = cmp.Or(t.aliases[call.Name], call.Name)
-		if file := t.builtin.Touched(call); file != "" {
+		if file := t.builtin.TargetFile(call); file != "" {
 			all = append(all, t.instructions.newlyReached(agent, file)...)
 		}
 	}

@@ -81,7 +81,7 @@ func (o Options) file(ctx context.Context, name string) File {
 					Tools: builtin.Definitions(), Placeholder: scaffold.Placeholder, Server: func(server string, entry map[string]any) []string { return o.entry(name, server, entry) },
 				})...)
 				if o.Target == "api" {
-					file.Diagnostics = append(file.Diagnostics, scenario.Unhonoured()...)
+					file.Diagnostics = append(file.Diagnostics, scenario.UnsupportedByAPI()...)
 				}
 				answered = o.explain(ctx, scenario, &file)
 			}
@@ -218,7 +218,7 @@ func (o Options) configuration(name string, index *diag.Index) diag.List {
 
 // brokenMCP prefers the place where the text stops being JSON to the words of the CLI, which have no place.
 func brokenMCP(name string, index *diag.Index, details []string) diag.List {
-	if doubt := index.Doubt(); doubt != nil {
+	if doubt := index.FirstProblem(); doubt != nil {
 		return diag.List{*doubt}
 	}
 	var list diag.List

@@ -141,12 +141,12 @@ const tokenCookie = "claudeless_debug_token"
 // access lets in the debugger's own pages, what is no page, and what was asked for.
 func (c *Serve) access(s *process.System) (localhttp.Access, error) {
 	token, err := localhttp.WriteToken(s.NewID, c.TokenFile)
-	return localhttp.Access{Own: true, Origins: c.AllowOrigin, Token: token, Browser: tokenCookie}, err
+	return localhttp.Access{OwnOriginOnly: true, Origins: c.AllowOrigin, Token: token, CookieName: tokenCookie}, err
 }
 
 // serve listens on the port asked for, or near it when none was.
 func (c *Serve) serve(ctx context.Context, s *process.System, a localhttp.Access, h http.Handler) error {
-	o := localhttp.Options{PortFile: c.PortFile, Access: a, Listening: func(a net.Addr) {
+	o := localhttp.Options{PortFile: c.PortFile, Access: a, OnListen: func(a net.Addr) {
 		fmt.Fprintf(s.Stderr, "claudeless debug: http://%s\n", a)
 	}}
 	port := defaultDebugPort

@@ -28,7 +28,7 @@ func (c *Check) Run(ctx context.Context, s *process.System) error {
 	if err != nil {
 		return err
 	}
-	report := check.Files(ctx, c.Files, check.Options{Dir: dir, Environ: s.With(map[string]string{"CLAUDELESS_BIN": s.Name()}).Environ, Target: c.Target, Strict: c.Strict, Explain: process.Words(c.Explain)})
+	report := check.Files(ctx, c.Files, check.Options{Dir: dir, Environ: s.With(map[string]string{"CLAUDELESS_BIN": s.Name()}).Environ, Target: c.Target, Strict: c.Strict, Explain: process.DecodeWords(c.Explain)})
 	if c.JSON {
 		encoder := json.NewEncoder(s.Stdout)
 		encoder.SetEscapeHTML(false)

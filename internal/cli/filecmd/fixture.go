@@ -161,7 +161,7 @@ func (c *FixtureServe) serve(ctx context.Context, s *process.System, srv *fixtur
 	}
 	err = srv.ServeHTTP(ctx, localhttp.Options{
 		Addr: *c.HTTP, PortFile: c.PortFile, Access: localhttp.Access{Token: token},
-		Listening: func(a net.Addr) {
+		OnListen: func(a net.Addr) {
 			fmt.Fprintf(s.Stdout, "http://%s/mcp\n", a)
 			say("http://" + a.String() + "/mcp")
 		},

@@ -46,9 +46,9 @@ const (
 func (c *Serve) Run(ctx context.Context, s *process.System) error {
 	defer debug.SetGCPercent(debug.SetGCPercent(gcPercent))
 	defer debug.SetMemoryLimit(debug.SetMemoryLimit(memoryLimit))
-	access := localhttp.Access{Own: true} // pages have no use for it: it sends no CORS headers
+	access := localhttp.Access{OwnOriginOnly: true} // pages have no use for it: it sends no CORS headers
 	if !localhttp.Loopback(c.Addr) {
-		access = localhttp.Access{Own: true, Token: c.Token, Header: "X-Api-Key"}
+		access = localhttp.Access{OwnOriginOnly: true, Token: c.Token, TokenHeader: "X-Api-Key"}
 	}
 	var capture io.Writer
 	if c.Capture != "" {
@@ -69,7 +69,7 @@ func (c *Serve) Run(ctx context.Context, s *process.System) error {
 	defer stop()
 	return errors.Join(localhttp.Run(ctx, handler, localhttp.Options{
 		Addr: c.Addr, PortFile: c.PortFile, Access: access,
-		Listening: func(a net.Addr) { fmt.Fprintf(s.Stderr, "listening on http://%s\n", a) },
+		OnListen: func(a net.Addr) { fmt.Fprintf(s.Stderr, "listening on http://%s\n", a) },
 	}), handler.Err())
 }
 

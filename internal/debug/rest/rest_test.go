@@ -58,7 +58,7 @@ func newServer(tb testing.TB, o Options, origins ...string) *httptest.Server {
 	if o.Hub == nil {
 		o.Hub = newHub(tb)
 	}
-	s := httptest.NewServer(localhttp.Guard(localhttp.Access{Own: true, Origins: origins}, Handler(o)))
+	s := httptest.NewServer(localhttp.Guard(localhttp.Access{OwnOriginOnly: true, Origins: origins}, Handler(o)))
 	tb.Cleanup(func() {
 		s.CloseClientConnections()
 		s.Close()

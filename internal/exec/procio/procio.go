@@ -250,8 +250,8 @@ func (e *Wrapper) recordSent(line []byte) {
 func (e *Wrapper) System() *process.System {
 	s := *e.options.System
 	s.Stdin, s.Stdout = e.wrapStdin(s.Stdin), e.wrapStdout(s.Stdout)
-	if s.Fate != nil {
-		s.Fate = lifetime{s.Fate, e}
+	if s.Lifetime != nil {
+		s.Lifetime = lifetime{s.Lifetime, e}
 	}
 	return &s
 }
@@ -324,9 +324,9 @@ func (e *Wrapper) finish(code int) int {
 	if do == nil {
 		return code
 	}
-	if do.HangAfterResult && code == 0 && e.options.System.Fate != nil {
+	if do.HangAfterResult && code == 0 && e.options.System.Lifetime != nil {
 		signals := make(chan os.Signal, 1)
-		stop := lifetime{e.options.System.Fate, e}.Notify(signals, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGINT)
+		stop := lifetime{e.options.System.Lifetime, e}.Notify(signals, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGINT)
 		defer stop()
 		e.fault.hang()
 		code = 143

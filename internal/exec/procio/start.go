@@ -17,7 +17,7 @@ import (
 func Describe(s *process.System, commands []string) journal.Start {
 	line := journal.Start{Argv: s.Args, PPID: os.Getppid(), Secrets: secrets(s.Args, s.Environ)}
 	line.CWD, _ = s.Getwd() // empty if the directory no longer exists
-	line.Parent, line.Meant = processName(line.PPID), MeantCommand(s, commands)
+	line.Parent, line.SuggestedCommand = processName(line.PPID), MeantCommand(s, commands)
 	for _, kv := range s.Environ {
 		name, value, _ := strings.Cut(kv, "=")
 		switch {
@@ -38,7 +38,7 @@ func Describe(s *process.System, commands []string) journal.Start {
 
 // MeantCommand returns the subcommand that the first argument almost spells; empty = it is a prompt.
 func MeantCommand(s *process.System, commands []string) string {
-	if s.AsClaude() || len(s.Args) < 2 || slices.Contains(s.Args, "-p") || slices.Contains(s.Args, "--print") {
+	if s.CalledAsClaude() || len(s.Args) < 2 || slices.Contains(s.Args, "-p") || slices.Contains(s.Args, "--print") {
 		return ""
 	}
 	if word := s.Args[1]; !strings.HasPrefix(word, "-") && !strings.Contains(word, " ") {

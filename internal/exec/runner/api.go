@@ -129,7 +129,7 @@ func (a *apiService) listen(ctx context.Context) error {
 func (a *apiService) serve(ctx context.Context, ln, trap net.Listener) {
 	ctx, a.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	a.tasks.Go(func() { // ends with close
-		a.fail(localhttp.Serve(ctx, ln, a.handler, localhttp.Options{Grace: time.Millisecond, Access: localhttp.Access{Own: true}}))
+		a.fail(localhttp.Serve(ctx, ln, a.handler, localhttp.Options{Grace: time.Millisecond, Access: localhttp.Access{OwnOriginOnly: true}}))
 	})
 	if trap == nil {
 		return

@@ -92,7 +92,7 @@ func (r *run) command(ctx context.Context) (exit proc.Exit, left []leftoverProce
 // relay passes signals on to the command until stop is called. After the second signal of a kind the command is
 // killed if it does not end soon.
 func (r *run) relay(a *proc.Attached) (stop func()) {
-	if r.System.Fate == nil {
+	if r.System.Lifetime == nil {
 		return func() {}
 	}
 	signals, done := make(chan os.Signal, 8), make(chan struct{})
@@ -110,7 +110,7 @@ func (r *run) relay(a *proc.Attached) (stop func()) {
 				}
 				a.Signal(s)
 				if seen[sig]++; seen[sig] == 2 {
-					go a.Hurry(2 * time.Second) // ends with the command
+					go a.KillAfter(2 * time.Second) // ends with the command
 				}
 			}
 		}

@@ -121,7 +121,7 @@ func insertRules(file string, src []byte, prompts []string) ([]byte, error) {
 
 // lineAfterRules returns the line of the first table after the rules of a file; 0 = none.
 func lineAfterRules(ix *diag.Index) (int, error) {
-	if doubt := ix.Doubt(); doubt != nil {
+	if doubt := ix.FirstProblem(); doubt != nil {
 		return 0, diag.List{*doubt}
 	}
 	last := 0

@@ -36,7 +36,7 @@ func Relay(ctx context.Context, s *process.System, fault string, argv []string) 
 		defer w.file.Close()
 	}
 	if f == nil && fault != procio.Attended {
-		if err := proc.Become(proc.Command{Path: argv[0], Args: argv[1:], Env: s.Environ}); !errors.Is(err, errors.ErrUnsupported) {
+		if err := proc.Replace(proc.Command{Path: argv[0], Args: argv[1:], Env: s.Environ}); !errors.Is(err, errors.ErrUnsupported) {
 			return 0, err
 		}
 	}
@@ -71,8 +71,8 @@ func runAttended(ctx context.Context, s *process.System, e *procio.Wrapper, argv
 	}
 	inner := e.System()
 	exit := waitWithSignals(a, inner)
-	if exit.Signal != "" && inner.Fate != nil {
-		if err := inner.Fate.Kill(syscall.Signal(exit.Code - 128)); err != nil {
+	if exit.Signal != "" && inner.Lifetime != nil {
+		if err := inner.Lifetime.Kill(syscall.Signal(exit.Code - 128)); err != nil {
 			return exit.Code, err
 		}
 	}

@@ -12,7 +12,7 @@ import (
 // called claude and such a shim exists. A line K=V sets a variable; ?K=V sets it only if the caller has not. Other
 // processes are returned unchanged.
 func ApplyShimSettings(s *process.System) *process.System {
-	if !s.AsClaude() {
+	if !s.CalledAsClaude() {
 		return s
 	}
 	self, err := s.Executable()
@@ -38,7 +38,7 @@ func ApplyShimSettings(s *process.System) *process.System {
 // and the fault to apply; argv is nil for other processes.
 func RealCommand(s *process.System) (argv []string, fault string) {
 	claude := s.Getenv("CLAUDELESS_REAL")
-	if claude == "" || !s.AsClaude() {
+	if claude == "" || !s.CalledAsClaude() {
 		return nil, ""
 	}
 	argv = []string{claude}

@@ -106,7 +106,7 @@ func (w *supervisor) judge() int {
 
 // isStrict reports whether the process judges its own set-up: strict mode is on and no other process judges it.
 func isStrict(s *process.System) bool {
-	asked := process.On(s.Getenv("CLAUDELESS_STRICT")) || !s.AsClaude() && slices.Contains(s.Args, "--strict")
+	asked := process.Enabled(s.Getenv("CLAUDELESS_STRICT")) || !s.CalledAsClaude() && slices.Contains(s.Args, "--strict")
 	return asked && s.Getenv("CLAUDELESS_EXPECT") != "defer"
 }
 
@@ -126,7 +126,7 @@ func faultOf(s *process.System) (*procio.Fault, *process.System) {
 		return nil, s
 	}
 	s = s.With(map[string]string{failureVariable: fault.Do.Failure})
-	if at > 0 && !s.AsClaude() {
+	if at > 0 && !s.CalledAsClaude() {
 		end := at + 1
 		if s.Args[at] == "--failure" {
 			end++
@@ -162,7 +162,7 @@ func MeantCommand(s *process.System, commands []string) string {
 // command line is parsed, because refused command lines are recorded too.
 func captureOf(s *process.System) string {
 	path := s.Getenv("CLAUDELESS_CAPTURE")
-	if s.AsClaude() {
+	if s.CalledAsClaude() {
 		return path
 	}
 	for i, word := range s.Args {

@@ -40,7 +40,7 @@ func apiConduct(entries []journal.Entry) []Finding {
 // requestTracker collects requests to the Messages API for expectations. A retry counts as the same request. The zero
 // value is empty.
 type requestTracker struct {
-	requests []scenarios.RequestSeen
+	requests []scenarios.ModelRequest
 	last     map[conversation]lastRequest
 }
 
@@ -61,7 +61,7 @@ func conversationOf(q *journal.Request) conversation {
 }
 
 // add adds a request and reports the facts that do not depend on the complete list.
-func (a *requestTracker) add(s *scenarios.Seen, q *journal.Request, ms float64) {
+func (a *requestTracker) add(s *scenarios.RunRecord, q *journal.Request, ms float64) {
 	if a.last == nil {
 		a.last = map[conversation]lastRequest{}
 	}
@@ -74,7 +74,7 @@ func (a *requestTracker) add(s *scenarios.Seen, q *journal.Request, ms float64) 
 		this.index = before.index
 		a.requests[this.index].Retries++
 	} else {
-		a.requests = append(a.requests, scenarios.RequestSeen{Model: q.Model, AfterMS: ms})
+		a.requests = append(a.requests, scenarios.ModelRequest{Model: q.Model, AfterMS: ms})
 	}
 	a.last[by] = this
 	for _, c := range q.Calls {
@@ -96,7 +96,7 @@ func (a *requestTracker) add(s *scenarios.Seen, q *journal.Request, ms float64) 
 }
 
 // report reports the requests once all are known.
-func (a *requestTracker) report(s *scenarios.Seen) {
+func (a *requestTracker) report(s *scenarios.RunRecord) {
 	for _, q := range a.requests {
 		s.Request(q)
 	}
@@ -116,7 +116,7 @@ func abandoned(q *journal.Request) bool {
 }
 
 // serverTool returns the server and tool of a call that an MCP server received.
-func serverTool(c journal.Called) (server, tool string, ok bool) {
+func serverTool(c journal.ExecutedCall) (server, tool string, ok bool) {
 	name, ok := strings.CutPrefix(c.Tool, "mcp__")
 	if !ok || noSuchToolResult(c) || deniedResult(c) {
 		return "", "", false
@@ -126,11 +126,11 @@ func serverTool(c journal.Called) (server, tool string, ok bool) {
 
 // noSuchToolResult and deniedResult recognize by the texts of Claude Code why a call did not run: the tool does not
 // exist, or the call was not allowed. Calls denied by a rule have another text.
-func noSuchToolResult(c journal.Called) bool {
+func noSuchToolResult(c journal.ExecutedCall) bool {
 	return c.IsError && strings.Contains(c.Result, "No such tool available: "+c.Tool)
 }
 
-func deniedResult(c journal.Called) bool {
+func deniedResult(c journal.ExecutedCall) bool {
 	if !c.IsError {
 		return false
 	}

@@ -12,8 +12,8 @@ type modelSource struct {
 }
 
 // seen converts the journal to the form that expectations use.
-func seen(entries []journal.Entry) *scenarios.Seen {
-	var s scenarios.Seen
+func seen(entries []journal.Entry) *scenarios.RunRecord {
+	var s scenarios.RunRecord
 	s.ReadFixtures()
 	var api requestTracker
 	heard := map[modelSource]string{} // the last message of each model
@@ -45,10 +45,10 @@ func seen(entries []journal.Entry) *scenarios.Seen {
 				continue
 			}
 			heard[by] = e.Model.MessageID
-			if e.Model.GoesOn {
-				s.GoOn(retries[keyOf(e)])
+			if e.Model.Continued {
+				s.ContinueResponse(retries[keyOf(e)])
 			} else {
-				s.Request(scenarios.RequestSeen{Model: e.Model.Model, Retries: retries[keyOf(e)], AfterMS: after(entries, e)})
+				s.Request(scenarios.ModelRequest{Model: e.Model.Model, Retries: retries[keyOf(e)], AfterMS: after(entries, e)})
 			}
 			delete(retries, keyOf(e))
 		}

@@ -112,9 +112,9 @@ func (l *findings) setUp(p *process) {
 	for _, name := range p.start.Unknown {
 		l.add(p, "S07", levelError, "unknown variable "+name, "the variables are listed in the README")
 	}
-	if p.start.Meant != "" {
+	if p.start.SuggestedCommand != "" {
 		l.add(p, "S08", levelError, fmt.Sprintf("%q was used as a prompt", p.Argv[1]),
-			"did you mean the command "+p.start.Meant+"?")
+			"did you mean the command "+p.start.SuggestedCommand+"?")
 	}
 }
 

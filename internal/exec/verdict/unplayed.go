@@ -65,7 +65,7 @@ func (p *playback) requested(e journal.Entry, q *journal.Request) {
 		p.findings = append(p.findings, s.unplayed()...)
 	}
 	s.abandoned = journal.Entry{}
-	if q.Left != nil && !failed(q) {
+	if q.NextStep != nil && !failed(q) {
 		s.abandoned = e
 	}
 	if next {
@@ -79,7 +79,7 @@ func (s *sequenceProgress) unplayed() []Finding {
 	if s.abandoned.Request == nil {
 		return nil
 	}
-	f := unplayedStep(s.abandoned, s.abandoned.Request.Left)
+	f := unplayedStep(s.abandoned, s.abandoned.Request.NextStep)
 	f.PID = 0 // the line was written by the server
 	return []Finding{f}
 }
@@ -96,7 +96,7 @@ func interrupted(q *journal.Request) bool {
 }
 
 // callInterrupted reports by the text of Claude Code whether the process ended before the call did.
-func callInterrupted(c journal.Called) bool {
+func callInterrupted(c journal.ExecutedCall) bool {
 	return strings.HasPrefix(c.Result, "[Tool call interrupted: ")
 }
 
@@ -221,7 +221,7 @@ func (p *process) interruptedRule() *journal.Match {
 		case e.Match != nil && !e.Match.Injected && e.Match.Rule != "":
 			rule, more = e.Match, true
 		case e.Model != nil && e.Model.Agent == "":
-			more = e.Model.More
+			more = e.Model.HasMore
 		case e.Result != nil && !strings.HasPrefix(e.Result.TerminalReason, "aborted"):
 			rule = nil
 		}

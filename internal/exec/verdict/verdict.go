@@ -104,7 +104,7 @@ func expectations(in Input) []Expectation {
 	if in.Scenario == nil {
 		return list
 	}
-	for _, j := range in.Scenario.Judge(seen(in.Entries)) {
+	for _, j := range in.Scenario.CheckExpectations(seen(in.Entries)) {
 		list = append(list, Expectation{File: j.At.File, Line: j.At.Line, Text: j.Text, Met: j.Met, Got: j.Got})
 	}
 	return list

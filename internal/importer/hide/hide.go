@@ -47,8 +47,8 @@ type Redactor struct {
 	seen   []Hidden
 }
 
-// For implements [redact.Label].
-func (h *Redactor) For(kind, secret string) string {
+// Placeholder implements [redact.Label].
+func (h *Redactor) Placeholder(kind, secret string) string {
 	i := slices.IndexFunc(h.seen, func(s Hidden) bool { return s.Kind == kind })
 	if i < 0 {
 		h.seen = append(h.seen, Hidden{Kind: kind, First: h.at.String()})
@@ -61,7 +61,7 @@ func (h *Redactor) For(kind, secret string) string {
 	case "CWD":
 		return CWD
 	}
-	return h.number.For(kind, secret)
+	return h.number.Placeholder(kind, secret)
 }
 
 // Report returns the replacements by kind.
@@ -176,7 +176,7 @@ func (h *Redactor) texts(m *session.Message) {
 		split[i] = whole[start:end]
 	}
 	for _, f := range h.redact.Find(whole) {
-		if !f.Sure {
+		if !f.Certain {
 			continue
 		}
 		n, _ := slices.BinarySearch(starts, f.Start+1)
@@ -184,7 +184,7 @@ func (h *Redactor) texts(m *session.Message) {
 		if n+1 >= len(starts) || f.End <= starts[n+1] {
 			continue
 		}
-		name := h.For(f.Kind, whole[f.Start:f.End])
+		name := h.Placeholder(f.Kind, whole[f.Start:f.End])
 		for j := n; j < len(starts) && starts[j] < f.End; j++ {
 			piece := whole[max(f.Start, starts[j]):f.End]
 			if j+1 < len(starts) {

@@ -80,7 +80,7 @@ func (a *audit) lines(more string) {
 	line, counted, last := a.line, 0, a.seen
 	for _, f := range a.secret.Find(text) {
 		start := place(f.Start)
-		if !f.Sure || start <= a.seen {
+		if !f.Certain || start <= a.seen {
 			continue
 		}
 		line += strings.Count(raw[counted:start], "\n")

@@ -1,5 +1,5 @@
 // Package backend serves the scenario of a parity case as the Messages API on
-// loopback and records the requests. Close ends everything that it started.
+// loopback and records the requests. Close ends everything that Listen started.
 package backend
 
 import (
@@ -16,17 +16,17 @@ import (
 	"github.com/claudeless/claudeless/scenarios"
 )
 
-// Options say what is served. All are required.
+// Options configure an API. All are required.
 type Options struct {
 	Scenario string // file
-	Record   string // file that the journal goes to
-	CWD      string // directory of the run
+	Record   string // journal file
+	CWD      string // working directory of the run
 	System   *process.System
 }
 
-// API is one that listens.
+// API is a running server.
 type API struct {
-	// URL is its base.
+	// URL is its base URL.
 	URL string
 
 	servers []byte
@@ -35,7 +35,7 @@ type API struct {
 	done    chan error
 }
 
-// Listen serves until Close.
+// Listen starts a server that runs until Close.
 func Listen(ctx context.Context, o Options) (*API, error) {
 	s, err := scenarios.Load(o.Scenario, scenarios.LoadOptions{})
 	if err != nil {
@@ -66,11 +66,11 @@ func Listen(ctx context.Context, o Options) (*API, error) {
 	return a, nil
 }
 
-// Servers is the configuration of the MCP servers that the scenario brings along,
-// for --mcp-config; nil = none.
+// Servers returns the configuration of the scenario's MCP servers, for
+// --mcp-config; nil = none.
 func (a *API) Servers() []byte { return a.servers }
 
-// Close ends it.
+// Close stops the server.
 func (a *API) Close() error {
 	a.cancel()
 	return errors.Join(<-a.done, a.record.Close())

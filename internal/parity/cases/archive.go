@@ -11,7 +11,7 @@ import (
 	"github.com/claudeless/claudeless/scenarios"
 )
 
-// file is one of an archive.
+// file is one file of an archive.
 type file struct {
 	archive string
 	name    string
@@ -19,25 +19,25 @@ type file struct {
 	data    []byte
 }
 
-// at moves a place in the file to that in the archive.
-func (f *file) at(d diag.Diagnostic) diag.Diagnostic {
+// inArchive converts a position in the file to one in the archive.
+func (f *file) inArchive(d diag.Diagnostic) diag.Diagnostic {
 	d.Pos.File, d.Pos.Line = f.archive, f.line+max(d.Pos.Line, 1)-1
 	d.Message = f.name + ": " + d.Message
 	return d
 }
 
 func (f *file) errorf(line int, format string, args ...any) diag.Diagnostic {
-	return f.at(diag.Diagnostic{Pos: diag.Position{Line: line}, Message: fmt.Sprintf(format, args...)})
+	return f.inArchive(diag.Diagnostic{Pos: diag.Position{Line: line}, Message: fmt.Sprintf(format, args...)})
 }
 
-// names are the files of a case that mean something, those of a run without its
-// number.
-func names() []string {
+// fileNames returns the file names with a meaning; numbered files of a run without
+// their number.
+func fileNames() []string {
 	return []string{"scenario.toml", "argv", "stdin", "dialogue", "settings.json", "mcp.json", "env", "servers", "refuses"}
 }
 
-// split takes an archive in the form of txtar apart, with the lines where its files
-// begin. (The libraries for it keep no lines.)
+// split parses a txtar archive and records the line at which each file begins. (The
+// txtar libraries do not record lines.)
 func split(archive string, src []byte) []*file {
 	var files []*file
 	n := 0
@@ -58,15 +58,15 @@ func split(archive string, src []byte) []*file {
 	return files
 }
 
-// archive reads a case in the form of txtar.
+// archive reads a case from a txtar archive.
 func (c *Case) archive(src []byte) (problems diag.List) {
 	defer func() { problems.Sort() }()
 	var argv, stdin, steps [10]*file
 	for _, f := range split(c.File, src) {
-		name, n := numbered(f.name)
+		name, n := splitNumber(f.name)
 		switch {
 		case strings.HasPrefix(f.name, "cwd/"), strings.HasPrefix(f.name, "home/"):
-			problems = append(problems, c.place(f)...)
+			problems = append(problems, c.addFile(f)...)
 		case name == "argv":
 			argv[n] = f
 		case name == "stdin":
@@ -74,7 +74,7 @@ func (c *Case) archive(src []byte) (problems diag.List) {
 		case name == "dialogue":
 			steps[n] = f
 		default:
-			problems = append(problems, c.one(f)...)
+			problems = append(problems, c.readFile(f)...)
 		}
 	}
 	if c.Scenario == nil && len(problems) == 0 {
@@ -84,31 +84,31 @@ func (c *Case) archive(src []byte) (problems diag.List) {
 		problems = append(problems, diag.Diagnostic{Pos: diag.Position{File: c.File, Line: 1}, Message: "the case has no argv", Hint: "one argument a line, without the program"})
 	}
 	for i := range argv {
-		problems = append(problems, c.run(argv[i], stdin[i], steps[i])...)
+		problems = append(problems, c.addRun(argv[i], stdin[i], steps[i])...)
 	}
 	return problems
 }
 
-// numbered takes a name such as argv.2 apart; without a number it is the first.
-func numbered(name string) (of string, n int) {
+// splitNumber splits a name such as argv.2; without a number it is 1.
+func splitNumber(name string) (of string, n int) {
 	if of, digit, ok := strings.Cut(name, "."); ok && len(digit) == 1 && digit[0] >= '1' && digit[0] <= '9' {
 		return of, int(digit[0] - '0')
 	}
 	return name, 1
 }
 
-// one reads a file that is there once.
-func (c *Case) one(f *file) (problems diag.List) {
+// readFile reads a file that may occur only once.
+func (c *Case) readFile(f *file) (problems diag.List) {
 	switch f.name {
 	case "scenario.toml":
 		c.Scenario, c.ScenarioLine = f.data, f.line
 		s, err := scenarios.Parse(c.Dir+"/scenario.toml", f.data, scenarios.LoadOptions{})
 		if err == nil {
-			c.judge(s)
+			c.findIncomparable(s)
 			break
 		}
 		for _, d := range listOf(f.name, err) {
-			problems = append(problems, f.at(d))
+			problems = append(problems, f.inArchive(d))
 		}
 	case "settings.json":
 		c.Settings = f.data
@@ -135,19 +135,19 @@ func (c *Case) one(f *file) (problems diag.List) {
 			c.Servers = append(c.Servers, Server{words[0], words[1]})
 		}
 	default:
-		d := f.at(diag.Diagnostic{Message: "a case has no such file"})
-		d.Pos.Line-- // its name
-		d.Hint = diag.NameHint(f.name, names())
+		d := f.inArchive(diag.Diagnostic{Message: "a case has no such file"})
+		d.Pos.Line-- // the line with its name
+		d.Hint = diag.NameHint(f.name, fileNames())
 		if d.Hint == "" {
-			d.Hint = "it has " + strings.Join(names(), ", ") + ", and files below cwd/ and home/"
+			d.Hint = "it has " + strings.Join(fileNames(), ", ") + ", and files below cwd/ and home/"
 		}
 		problems = append(problems, d)
 	}
 	return problems
 }
 
-// place keeps a file of the working or the home directory.
-func (c *Case) place(f *file) diag.List {
+// addFile adds a file of the working or the home directory.
+func (c *Case) addFile(f *file) diag.List {
 	root, rel, _ := strings.Cut(f.name, "/")
 	if clean := path.Clean(rel); clean != rel || clean == "." || strings.HasPrefix(clean, "..") || path.IsAbs(clean) {
 		return diag.List{f.errorf(0, "the path leads out of %s/", root)}
@@ -160,8 +160,8 @@ func (c *Case) place(f *file) diag.List {
 	return nil
 }
 
-// run puts a run together.
-func (c *Case) run(argv, stdin, steps *file) (problems diag.List) {
+// addRun adds a run.
+func (c *Case) addRun(argv, stdin, steps *file) (problems diag.List) {
 	var r Run
 	if stdin != nil {
 		r.Stdin = stdin.data
@@ -183,7 +183,7 @@ func (c *Case) run(argv, stdin, steps *file) (problems diag.List) {
 	return problems
 }
 
-// lines are those of a text; an empty one at the end does not count.
+// lines returns the lines of a text, without an empty last line.
 func lines(data []byte) []string {
 	text := strings.TrimSuffix(string(data), "\n")
 	if text == "" {

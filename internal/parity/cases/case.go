@@ -16,55 +16,56 @@ import (
 	"github.com/claudeless/claudeless/scenarios"
 )
 
-// Case is one thing to be done by both lanes.
+// Case is one test that both lanes execute.
 type Case struct {
-	// Name is the path below the directory that was named, without the ending; of a
-	// file that was named itself, its base.
+	// Name is the path below the directory argument, without the extension; the
+	// base name for a file argument.
 	Name string `json:"name"`
-	// File it was read from, as it was named.
+	// File is the path of the case, as given.
 	File string `json:"file"`
-	// Scenario plays the model; ScenarioLine is where it begins in File.
+	// Scenario is the scripted model; ScenarioLine is its first line in File.
 	Scenario     []byte `json:"scenario"`
 	ScenarioLine int    `json:"scenario_line"`
-	// Dir is where files of the scenario are looked for.
+	// Dir is the directory for files that the scenario names.
 	Dir string `json:"dir"`
-	// Runs happen one after the other in the same directories.
+	// Runs are executed in order in the same directories.
 	Runs []Run `json:"runs"`
-	// Settings are the user's settings, MCP the servers of --mcp-config; nil = none.
+	// Settings are the user's settings, MCP the servers of --mcp-config; nil =
+	// none.
 	Settings []byte `json:"settings,omitempty"`
 	MCP      []byte `json:"mcp,omitempty"`
 	// Files and Home are files in the working and in the home directory, by path.
 	Files map[string][]byte `json:"files,omitempty"`
 	Home  map[string][]byte `json:"home,omitempty"`
-	// Env are further variables, K=V.
+	// Env holds additional variables, K=V.
 	Env []string `json:"env,omitempty"`
-	// Refuses says that the case is about a command line that claude refuses.
+	// Refuses says that the case is about a command line that claude rejects.
 	Refuses bool `json:"refuses,omitempty"`
-	// InertShell replaces bash by a program that does nothing, so that commands are
-	// decided about and never run.
+	// InertShell replaces bash by a program that does nothing, so that permissions
+	// of commands are decided but the commands do not run.
 	InertShell bool `json:"inert_shell,omitempty"`
-	// Servers are fixtures that are served over HTTP.
+	// Servers are fixtures served over HTTP.
 	Servers []Server `json:"servers,omitempty"`
-	// Incomparable says what the API face cannot honour; nil = nothing.
+	// Incomparable lists what claudeless serve does not support; nil = nothing.
 	Incomparable []string `json:"incomparable,omitempty"`
 }
 
-// Run is one call of claude.
+// Run is one execution of claude.
 type Run struct {
 	Args []string `json:"args"`
-	// Stdin is read as it stands, then comes the end of file. Steps take its place.
+	// Stdin is the complete input, followed by end of file. Steps replace it.
 	Stdin []byte `json:"stdin,omitempty"`
 	Steps []Step `json:"steps,omitempty"`
 }
 
-// Server is a fixture of the case, served over HTTP; its address without a path is
-// in the variable NAME_URL.
+// Server is a fixture of the case, served over HTTP. The variable NAME_URL contains
+// its base URL.
 type Server struct {
 	Name    string `json:"name"`
 	Fixture string `json:"fixture"`
 }
 
-// Area is the directory that the case stands in.
+// Area returns the directory of the case.
 func (c *Case) Area() string {
 	if dir := filepath.Base(filepath.Dir(c.File)); dir != "." && dir != string(filepath.Separator) {
 		return dir
@@ -72,8 +73,8 @@ func (c *Case) Area() string {
 	return "cases"
 }
 
-// Load reads cases and directories of them. Cases that cannot be read are left out
-// and told in the list.
+// Load reads cases from files and directories. Cases that cannot be read are
+// omitted and reported in problems.
 func Load(names []string) (all []*Case, problems diag.List) {
 	add := func(c *Case, wrong diag.List) {
 		problems = append(problems, wrong...)
@@ -87,7 +88,7 @@ func Load(names []string) (all []*Case, problems diag.List) {
 		case err != nil:
 			problems = append(problems, unreadable(name, err))
 		case !info.IsDir():
-			add(read(name, base(name), false))
+			add(read(name, stem(name), false))
 		default:
 			n := len(all) + len(problems)
 			err := filepath.WalkDir(name, func(path string, d fs.DirEntry, err error) error {
@@ -112,7 +113,7 @@ func isCase(path string) bool {
 	return slices.Contains([]string{".txtar", ".toml"}, filepath.Ext(path))
 }
 
-func base(name string) string { return trimExt(filepath.Base(name)) }
+func stem(name string) string { return trimExt(filepath.Base(name)) }
 
 func trimExt(name string) string { return strings.TrimSuffix(name, filepath.Ext(name)) }
 
@@ -123,7 +124,7 @@ func unreadable(name string, err error) diag.Diagnostic {
 	return diag.Diagnostic{Pos: diag.Position{File: name}, Message: "cannot read the case: " + err.Error()}
 }
 
-// read reads one file. In a directory, scenarios without [parity] are no cases.
+// read reads one file. In a directory, scenarios without [parity] are not cases.
 func read(file, name string, listed bool) (*Case, diag.List) {
 	src, err := os.ReadFile(file)
 	if err != nil {
@@ -139,7 +140,7 @@ func read(file, name string, listed bool) (*Case, diag.List) {
 	s, err := scenarios.Parse(file, src, scenarios.LoadOptions{})
 	switch {
 	case err != nil && listed && !strings.Contains(string(src), "[parity]"):
-		return nil, nil // a fixture, or what else has this ending
+		return nil, nil // a fixture, or another file with this extension
 	case err != nil:
 		return nil, listOf(file, err)
 	case len(s.Parity.Argv) == 0 && listed:
@@ -149,7 +150,7 @@ func read(file, name string, listed bool) (*Case, diag.List) {
 	}
 	c.Scenario, c.ScenarioLine = src, 1
 	c.Runs, c.Refuses = []Run{{Args: s.Parity.Argv, Stdin: []byte(s.Parity.Stdin)}}, s.Parity.Refuses
-	c.judge(s)
+	c.findIncomparable(s)
 	return c, nil
 }
 
@@ -160,26 +161,27 @@ func listOf(file string, err error) diag.List {
 	return diag.List{{Pos: diag.Position{File: file}, Message: err.Error()}}
 }
 
-// judge notes what the API face cannot honour. Servers are given to the real CLI.
-func (c *Case) judge(s *scenarios.Scenario) {
-	for _, d := range s.Unhonoured() {
+// findIncomparable records what claudeless serve does not support. Servers are
+// given to the real CLI.
+func (c *Case) findIncomparable(s *scenarios.Scenario) {
+	for _, d := range s.UnsupportedByAPI() {
 		if !strings.HasPrefix(d.Message, "mcp") {
 			c.Incomparable = append(c.Incomparable, fmt.Sprintf("line %d: %s", d.Pos.Line+c.ScenarioLine-1, d.Message))
 		}
 	}
 }
 
-// Valid JSON is what settings.json and mcp.json must be; broken ones are files
-// below cwd/ or home/.
+// checkJSON requires valid JSON in settings.json and mcp.json; invalid files can be
+// tested below cwd/ or home/.
 func checkJSON(f *file, list *diag.List) {
 	if json.Valid(f.data) {
 		return
 	}
 	ix := diag.IndexJSON(f.name, f.data)
 	d := diag.Diagnostic{Message: "invalid JSON"}
-	if doubt := ix.Doubt(); doubt != nil {
+	if doubt := ix.FirstProblem(); doubt != nil {
 		d = *doubt
 		d.Message = "invalid JSON: " + d.Message
 	}
-	*list = append(*list, f.at(d))
+	*list = append(*list, f.inArchive(d))
 }

@@ -8,31 +8,41 @@ import (
 	"github.com/claudeless/claudeless/internal/base/diag"
 )
 
-// Step is one line of a dialogue: what the host does, or waits for.
+// Step is one line of a dialogue: an action of the host, or a condition it waits
+// for.
 //
 //	prompt TEXT          sends a prompt
-//	send JSON            sends a line as it stands; $id is the request that was waited for last
-//	request JSON         sends a control request and waits for its answer
-//	ask JSON             sends a control request and does not wait
-//	wait KIND [PATH=VALUE…]  waits for an event of that kind
-//	allow [JSON]         waits for the next can_use_tool and allows it, JSON being its updatedInput
-//	deny [TEXT]          waits for the next can_use_tool and denies it
-//	refuse               denies every question for permission until the next result
-//	answer JSON          answers the control request that was waited for last; $rpc is the id of the message of MCP in it
-//	signal INT|TERM|HUP  sends the process a signal
-//	close                ends stdin; the end of the dialogue does as well
 //
-// An empty line and one that begins with # mean nothing.
+// send JSON            sends a line unchanged; $id is the request of the last wait
+//
+//	request JSON         sends a control request and waits for its answer
+//
+// ask JSON             sends a control request without waiting
+// wait KIND [PATH=VALUE…]  waits for an event of that kind
+// allow [JSON]         waits for the next can_use_tool and allows it; JSON is its
+// updatedInput
+//
+//	deny [TEXT]          waits for the next can_use_tool and denies it
+//
+// refuse               denies every permission request until the next result
+// answer JSON          answers the control request of the last wait; $rpc is the id
+// of its MCP message
+//
+//	signal INT|TERM|HUP  sends the process a signal
+//
+// close                ends stdin, like the end of the dialogue
+//
+// Empty lines and lines that begin with # are ignored.
 type Step struct {
 	Verb string `json:"verb"`
-	// Text is what follows the verb: a prompt, JSON, a kind or a signal.
+	// Text is the argument of the verb: a prompt, JSON, a kind or a signal.
 	Text string `json:"text,omitempty"`
 	// Where are the conditions of wait, PATH=VALUE.
 	Where []string `json:"where,omitempty"`
 	Line  int      `json:"line"` // in the file of the case
 }
 
-// verbs are the steps, and whether they have a JSON argument.
+// verbs maps the steps to the form of their argument.
 func verbs() map[string]string {
 	return map[string]string{
 		"prompt": "text", "send": "json", "request": "json", "ask": "json", "wait": "kind", "allow": "json?",
@@ -62,7 +72,7 @@ func parseSteps(f *file) (steps []Step, problems diag.List) {
 			problems = append(problems, d)
 			continue
 		}
-		if wrong := s.check(form); wrong != "" {
+		if wrong := s.checkArgument(form); wrong != "" {
 			problems = append(problems, f.errorf(i+1, "%s %s", verb, wrong))
 		}
 		steps = append(steps, s)
@@ -70,8 +80,8 @@ func parseSteps(f *file) (steps []Step, problems diag.List) {
 	return steps, problems
 }
 
-// check says what is wrong with the argument of a step.
-func (s *Step) check(form string) string {
+// checkArgument validates the argument of a step.
+func (s *Step) checkArgument(form string) string {
 	optional := strings.HasSuffix(form, "?")
 	switch form = strings.TrimSuffix(form, "?"); {
 	case s.Text == "" && form != "" && !optional:

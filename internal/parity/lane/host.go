@@ -12,29 +12,29 @@ import (
 	"github.com/claudeless/claudeless/internal/parity/cases"
 )
 
-// host does the steps of a dialogue.
+// host executes the steps of a dialogue.
 type host struct {
-	ctx   context.Context // of the run: a host lives no longer
+	ctx   context.Context // context of the run, which outlives the host
 	child *proc.Process
 	out   *output
 
-	seen  int    // lines that were waited for, or passed over
-	id    string // of the request that was waited for last
-	rpc   string // the id of the message of MCP in it
-	input json.RawMessage
-	asked int
+	position     int    // number of lines processed so far
+	id           string // id of the request of the last wait
+	rpc          string // the id of its MCP message
+	input        json.RawMessage
+	requestCount int
 }
 
-// do does one step; what it returns is what did not come.
-func (h *host) do(s cases.Step, text string) string {
+// step executes one step; it returns a description of what did not happen.
+func (h *host) step(s cases.Step, text string) string {
 	switch s.Verb {
 	case "prompt":
 		h.send(map[string]any{"type": "user", "message": map[string]any{"role": "user", "content": text}})
 	case "send":
 		_, _ = h.child.Stdin().Write([]byte(strings.ReplaceAll(text, "$id", h.id) + "\n"))
 	case "ask", "request":
-		h.asked++
-		id := fmt.Sprintf("ask-%d", h.asked)
+		h.requestCount++
+		id := fmt.Sprintf("ask-%d", h.requestCount)
 		h.send(map[string]any{"type": "control_request", "request_id": id, "request": json.RawMessage(text)})
 		if s.Verb == "request" && !h.wait("control_response", "response.request_id="+id) {
 			return "no answer to " + text
@@ -49,7 +49,7 @@ func (h *host) do(s cases.Step, text string) string {
 		}
 		h.answer(h.decision(s.Verb, text))
 	case "refuse":
-		if !h.refuse() {
+		if !h.denyAll() {
 			return "no result"
 		}
 	case "answer":
@@ -60,14 +60,14 @@ func (h *host) do(s cases.Step, text string) string {
 	return ""
 }
 
-// refuse denies every question for permission until a result comes.
-func (h *host) refuse() bool {
+// denyAll denies every permission request until a result arrives.
+func (h *host) denyAll() bool {
 	for {
-		behind, line, ok := h.out.next(h.ctx, h.seen, func(line string) bool {
+		behind, line, ok := h.out.next(h.ctx, h.position, func(line string) bool {
 			kind := parity.KindOf(json.RawMessage(line))
 			return strings.HasPrefix(kind, "result") || kind == "control_request/can_use_tool"
 		})
-		h.seen = behind
+		h.position = behind
 		if !ok {
 			return false
 		}
@@ -99,14 +99,15 @@ func (h *host) answer(body any) {
 func (h *host) send(v any) {
 	raw, err := json.Marshal(v)
 	if err != nil {
-		panic(err) // maps of strings and JSON that was checked
+		panic(err) // maps of strings and validated JSON
 	}
-	_, _ = h.child.Stdin().Write(append(raw, '\n')) // who does not read is noticed by what does not come
+	_, _ = h.child.Stdin().Write(append(raw, '\n')) // an error shows as missing output
 }
 
-// wait waits for an event whose kind begins so, and which meets the conditions.
+// wait waits for an event whose kind has this prefix and which meets the
+// conditions.
 func (h *host) wait(kind string, where ...string) bool {
-	behind, line, ok := h.out.next(h.ctx, h.seen, func(line string) bool {
+	behind, line, ok := h.out.next(h.ctx, h.position, func(line string) bool {
 		if !strings.HasPrefix(parity.KindOf(json.RawMessage(line)), kind) {
 			return false
 		}
@@ -118,7 +119,7 @@ func (h *host) wait(kind string, where ...string) bool {
 		}
 		return true
 	})
-	h.seen = behind
+	h.position = behind
 	if !ok {
 		return false
 	}

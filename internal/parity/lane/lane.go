@@ -1,9 +1,8 @@
-// Package lane runs a parity case with one program, claudeless or the real
-// claude, in an environment that is the same for both, and records everything
-// that is visible from outside.
+// Package lane runs a parity case with one program, claudeless or the real claude,
+// in equal environments, and records all observable behaviour.
 //
-// Only the listed environment variables are passed on. Processes and files of a
-// run are gone when it returns.
+// Only the listed environment variables are passed on. When a run returns, its
+// processes have ended and its files are removed.
 package lane
 
 import (
@@ -24,13 +23,13 @@ import (
 	"github.com/claudeless/claudeless/internal/parity/cases"
 )
 
-// Job is a case and the programs that run it, one after the other.
+// Job is a case with the programs that run it, one after the other.
 type Job struct {
 	Case  *cases.Case `json:"case"`
 	Lanes []Lane      `json:"lanes"`
-	// Dir is a fresh directory; the lanes use the same place in it.
+	// Dir is a new directory; the lanes use the same path in it.
 	Dir string `json:"dir"`
-	// Self is this binary: the double, and the fixtures.
+	// Self is the claudeless binary, which is also used for fixtures.
 	Self string `json:"self"`
 	// Timeout bounds each run of a program.
 	Timeout time.Duration `json:"timeout"`
@@ -42,49 +41,49 @@ type Job struct {
 
 // Lane is one program.
 type Lane struct {
-	// Program is claude; empty = the double.
+	// Program is the path of claude; empty = claudeless.
 	Program string `json:"program,omitempty"`
-	// Version that the double claims.
+	// Version is the version that claudeless reports.
 	Version string `json:"version,omitempty"`
 }
 
-// Play runs the lanes of a job, in their order.
+// Play runs the lanes of a job in order.
 func Play(ctx context.Context, s *process.System, job *Job) ([]*parity.Recording, error) {
 	var all []*parity.Recording
 	for _, l := range job.Lanes {
-		p := &play{Job: job, Lane: l, sys: s, began: s.Now()}
+		p := &laneRun{Job: job, Lane: l, sys: s, started: s.Now()}
 		if err := p.prepare(ctx); err != nil {
 			return nil, errors.Join(fmt.Errorf("preparing %s: %w", job.Case.Name, err), p.close(ctx))
 		}
-		before := unrouted()
+		before := unroutedPackets()
 		p.runs(ctx)
-		if n := unrouted() - before; job.Isolated && n > 0 {
+		if n := unroutedPackets() - before; job.Isolated && n > 0 {
 			p.problem("network", fmt.Sprintf("tried to reach the network (%d times)", n))
 		}
-		err := errors.Join(p.close(ctx), p.gather())
+		err := errors.Join(p.close(ctx), p.collectResults())
 		if err != nil {
 			return nil, fmt.Errorf("recording %s: %w", job.Case.Name, err)
 		}
-		p.rec.Took = s.Now().Sub(p.began)
+		p.rec.Duration = s.Now().Sub(p.started)
 		all = append(all, &p.rec)
 	}
 	return all, nil
 }
 
-// Answer is what [Serve] writes.
-type Answer struct {
+// ServeResult is the output of [Serve].
+type ServeResult struct {
 	Recordings []*parity.Recording `json:"recordings,omitempty"`
 	Error      string              `json:"error,omitempty"`
 }
 
-// Serve plays the job that it reads, in a network of its own, and writes what came
-// of it. It is the other half of [Isolate].
+// Serve reads a job, runs it in its own network namespace, and writes the result.
+// [PlayIsolated] is its caller.
 func Serve(ctx context.Context, s *process.System) error {
 	var job Job
 	if err := json.NewDecoder(s.Stdin).Decode(&job); err != nil {
 		return fmt.Errorf("reading a job: %w", err)
 	}
-	var a Answer
+	var a ServeResult
 	err := guard.Loopback()
 	if err == nil && job.DefaultURL {
 		var names io.Closer
@@ -101,12 +100,13 @@ func Serve(ctx context.Context, s *process.System) error {
 	return json.NewEncoder(s.Stdout).Encode(a)
 }
 
-// ErrNotIsolated says that the system gives no network of their own to processes.
+// ErrNotIsolated says that the system does not allow separate network namespaces.
 var ErrNotIsolated = errors.New("no network namespace")
 
-// Isolate plays a job in a process that reaches nothing but itself, and whose end
-// is the end of all that it has started. words are the command that calls [Serve].
-func Isolate(ctx context.Context, s *process.System, job *Job, words ...string) ([]*parity.Recording, error) {
+// PlayIsolated runs a job in a process without network access. When the process
+// ends, all processes that it has started end. words are the command that calls
+// [Serve].
+func PlayIsolated(ctx context.Context, s *process.System, job *Job, words ...string) ([]*parity.Recording, error) {
 	job.Isolated = true
 	raw, err := json.Marshal(job)
 	if err != nil {
@@ -121,7 +121,7 @@ func Isolate(ctx context.Context, s *process.System, job *Job, words ...string) 
 	if err != nil {
 		return nil, errors.Join(ErrNotIsolated, err)
 	}
-	var a Answer
+	var a ServeResult
 	if err := json.Unmarshal(res.Stdout, &a); err != nil {
 		return nil, fmt.Errorf("the lanes ended with %s: %s", res.Exit, lastOf(res.Stderr))
 	}
@@ -136,16 +136,16 @@ func lastOf(b []byte) string {
 	return string(b[max(0, len(b)-most):])
 }
 
-// Probe finds out whether [Isolate] works here.
-func Probe(ctx context.Context, s *process.System, self string, words ...string) error {
-	_, err := Isolate(ctx, s, &Job{Case: &cases.Case{}, Self: self}, words...)
+// CheckIsolation reports whether [PlayIsolated] works on this system.
+func CheckIsolation(ctx context.Context, s *process.System, self string, words ...string) error {
+	_, err := PlayIsolated(ctx, s, &Job{Case: &cases.Case{}, Self: self}, words...)
 	return err
 }
 
-// unrouted counts what this process's network could not send anywhere: what tried
-// to leave a network that has only loopback.
-func unrouted() int {
-	table, _ := os.ReadFile("/proc/self/net/snmp") // elsewhere nothing is counted
+// unroutedPackets counts the packets that could not be routed, which are attempts
+// to leave a network with only loopback.
+func unroutedPackets() int {
+	table, _ := os.ReadFile("/proc/self/net/snmp") // other systems do not count
 	var names []string
 	for line := range strings.Lines(string(table)) {
 		words := strings.Fields(line)

@@ -17,8 +17,8 @@ import (
 	"github.com/claudeless/claudeless/internal/parity/cases"
 )
 
-// runs does the runs of the case.
-func (p *play) runs(ctx context.Context) {
+// runs executes the runs of the case.
+func (p *laneRun) runs(ctx context.Context) {
 	for i := range p.Case.Runs {
 		if !p.run(ctx, &p.Case.Runs[i]) {
 			return
@@ -26,17 +26,17 @@ func (p *play) runs(ctx context.Context) {
 	}
 }
 
-// run does one. False: the rest makes no sense.
-func (p *play) run(ctx context.Context, r *cases.Run) bool {
-	program := cmp.Or(p.Program, p.at("bin", "claude"))
+// run executes one run. It returns false if the remaining runs make no sense.
+func (p *laneRun) run(ctx context.Context, r *cases.Run) bool {
+	program := cmp.Or(p.Program, p.path("bin", "claude"))
 	args, err := p.args(r.Args)
 	if err != nil {
 		p.problem("start", err.Error())
 		return false
 	}
-	errs := &bytes.Buffer{} // read after Stop, when nobody writes any more
+	errs := &bytes.Buffer{} // read after Stop, when nothing is written any more
 	child, err := proc.Start(ctx, proc.Options{
-		Command: proc.Command{Path: program, Args: args, Env: p.env, Dir: p.at("cwd")},
+		Command: proc.Command{Path: program, Args: args, Env: p.env, Dir: p.path("cwd")},
 		Stderr:  errs, Grace: time.Millisecond,
 	})
 	if err != nil {
@@ -46,14 +46,14 @@ func (p *play) run(ctx context.Context, r *cases.Run) bool {
 	ctx, cancel := context.WithTimeout(ctx, p.Timeout)
 	defer cancel()
 	out := listen(child)
-	talked := p.talk(ctx, child, out, r)
+	talked := p.runDialogue(ctx, child, out, r)
 	select {
 	case <-child.Done():
 	case <-ctx.Done():
 		p.problem("timeout", fmt.Sprintf("%s did not end within %s; it was killed", p.name(), p.Timeout))
 	}
 	exit, ended := child.Exit()
-	out.settle(ctx)
+	out.waitQuiet(ctx)
 	child.Stop(ctx)
 	<-out.done
 	if !ended {
@@ -66,23 +66,23 @@ func (p *play) run(ctx context.Context, r *cases.Run) bool {
 	return ended
 }
 
-func (p *play) name() string {
+func (p *laneRun) name() string {
 	if p.real() {
 		return p.Program
 	}
 	return "the double"
 }
 
-// args are the arguments of a run, with the servers of the case in front.
-func (p *play) args(given []string) ([]string, error) {
+// args returns the arguments of a run, preceded by the servers of the case.
+func (p *laneRun) args(given []string) ([]string, error) {
 	var args []string
 	command := len(given) > 0 && !strings.HasPrefix(given[0], "-") && given[0] == "mcp"
 	if p.Case.MCP != nil && !command {
-		args = append(args, "--mcp-config="+p.at("mcp.json"))
+		args = append(args, "--mcp-config="+p.path("mcp.json"))
 	}
 	if p.real() && !command {
 		if servers := p.api.Servers(); servers != nil {
-			file := p.at("servers.json")
+			file := p.path("servers.json")
 			if err := os.WriteFile(file, servers, 0o644); err != nil {
 				return nil, err
 			}
@@ -90,18 +90,18 @@ func (p *play) args(given []string) ([]string, error) {
 		}
 	}
 	for _, a := range given {
-		args = append(args, strings.NewReplacer("$CWD", p.at("cwd"), "$HOME", p.at("home")).Replace(a))
+		args = append(args, strings.NewReplacer("$CWD", p.path("cwd"), "$HOME", p.path("home")).Replace(a))
 	}
 	return args, nil
 }
 
-// output is what a program has written so far, and who waits for more.
+// output collects the output of a program for readers that wait for more.
 type output struct {
 	done chan struct{} // closed at its end
 
 	mu    sync.Mutex
 	lines []string
-	more  chan struct{} // closed when a line has come
+	more  chan struct{} // closed when a line arrives
 }
 
 func listen(child *proc.Process) *output {
@@ -136,8 +136,8 @@ func (o *output) text() string {
 	return strings.Join(o.lines, "")
 }
 
-// settle gives the rest of the output the time to arrive.
-func (o *output) settle(ctx context.Context) {
+// waitQuiet waits for the rest of the output.
+func (o *output) waitQuiet(ctx context.Context) {
 	select {
 	case <-o.done:
 	case <-ctx.Done():
@@ -145,8 +145,8 @@ func (o *output) settle(ctx context.Context) {
 	}
 }
 
-// next waits for a line from number i on that holds; it returns the number behind
-// it. Not ok: the stream or the time ended before.
+// next waits for a line from index i on for which holds returns true; it returns
+// the index after it. ok is false if the stream or the time ended before.
 func (o *output) next(ctx context.Context, i int, holds func(line string) bool) (behind int, line string, ok bool) {
 	for {
 		o.mu.Lock()
@@ -174,12 +174,13 @@ func (o *output) next(ctx context.Context, i int, holds func(line string) bool) 
 	}
 }
 
-// talk is what the host says. It returns what did not come to pass.
-func (p *play) talk(ctx context.Context, child *proc.Process, out *output, r *cases.Run) string {
+// runDialogue executes the host's side. It returns a description of what did not
+// happen.
+func (p *laneRun) runDialogue(ctx context.Context, child *proc.Process, out *output, r *cases.Run) string {
 	stdin := child.Stdin()
 	defer stdin.CloseWhenSent()
 	if len(r.Steps) == 0 {
-		_, _ = stdin.Write(r.Stdin) // a program that does not read it is no mistake of ours
+		_, _ = stdin.Write(r.Stdin) // the program may ignore its input
 		return ""
 	}
 	h := &host{ctx: ctx, child: child, out: out}
@@ -188,17 +189,17 @@ func (p *play) talk(ctx context.Context, child *proc.Process, out *output, r *ca
 			stdin.CloseWhenSent()
 			continue
 		}
-		if wrong := h.do(s, strings.ReplaceAll(s.Text, "$CWD", p.at("cwd"))); wrong != "" {
+		if wrong := h.step(s, strings.ReplaceAll(s.Text, "$CWD", p.path("cwd"))); wrong != "" {
 			return fmt.Sprintf("%s:%d: %s", p.Case.File, s.Line, wrong)
 		}
 	}
-	if r.Steps[len(r.Steps)-1].Verb == "signal" { // what it does comes before the end of stdin
-		out.settle(ctx)
+	if r.Steps[len(r.Steps)-1].Verb == "signal" { // the effect of the signal comes before the end of stdin
+		out.waitQuiet(ctx)
 	}
 	return ""
 }
 
-// field is a string in JSON, found by a dotted path.
+// field returns a string in JSON, by a dotted path.
 func field(line, path string) (value string, ok bool) {
 	var v any
 	if json.Unmarshal([]byte(line), &v) != nil {

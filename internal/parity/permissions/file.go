@@ -1,8 +1,10 @@
-// Package permissions reads files of tool calls under permission rules, turns them into cases of a parity run, and
-// compares the decisions of two programs call by call: the same, looser or stricter.
+// Package permissions reads files of tool calls with permission rules, converts
+// them to cases of a parity run, and compares the decisions of two programs call by
+// call: the same, looser or stricter.
 //
-// A [File] holds groups; each [Group] is one session of claude with its rules, its mode and its calls. [Group.Case]
-// is what a lane plays, [Read] finds the decisions in what the lane recorded, and [Report] tells them.
+// A [File] holds groups; each [Group] is one session of claude with its rules, its
+// mode and its calls. A lane plays [Group.Case], [ReadOutcomes] extracts the
+// decisions from the recording, and [Report] formats them.
 package permissions
 
 import (
@@ -20,22 +22,23 @@ import (
 	"github.com/claudeless/claudeless/internal/base/diag"
 )
 
-// File is a list of calls to be decided about. All sessions have the same files.
+// File is a list of calls. All sessions have the same files.
 type File struct {
-	// Files are those of the working directory, Home those of the home directory, by path.
+	// Files are files of the working directory, Home files of the home directory,
+	// by path.
 	Files map[string]string `toml:"files"`
 	Home  map[string]string `toml:"home"`
 	// Groups are the sessions.
 	Groups []*Group `toml:"groups,required"`
-	// Known are calls that are decided differently for a reason.
-	Known []*Known `toml:"known"`
+	// Known are calls with an accepted difference.
+	Known []*KnownDecision `toml:"known"`
 
 	name string
 	ix   *diag.Index
 }
 
-// Group is one session: rules, a mode, and the calls that the model makes in it. In rules and inputs {cwd} is the
-// working directory and {home} the home directory.
+// Group is one session: rules, a mode, and the calls that the model makes. In rules
+// and inputs {cwd} is the working directory and {home} the home directory.
 type Group struct {
 	Name string `toml:"name,required" empty:"no"`
 	// Mode of the session; empty = default.
@@ -44,9 +47,9 @@ type Group struct {
 	Allow []string `toml:"allow"`
 	Ask   []string `toml:"ask"`
 	Deny  []string `toml:"deny"`
-	// Directories are further directories that the session may work in.
+	// Directories are additional directories of the session.
 	Directories []string `toml:"directories"`
-	// Arguments are further arguments of claude.
+	// Arguments are additional arguments of claude.
 	Arguments []string `toml:"arguments"`
 	// Servers are MCP servers, as in .mcp.json.
 	Servers map[string]json.RawMessage `toml:"servers"`
@@ -56,7 +59,7 @@ type Group struct {
 	file *File
 }
 
-// Call is a tool call. In the file a string is a command for Bash.
+// Call is a tool call. In the file a string is a Bash command.
 type Call struct {
 	Tool  string          `toml:"tool,required" empty:"no"`
 	Input json.RawMessage `toml:"input,required"`
@@ -82,7 +85,8 @@ func input(key, value string) json.RawMessage {
 	return raw
 }
 
-// Text is the call on one line: the command of Bash as it is, the input of another tool behind its name.
+// Text returns the call on one line: the command of a Bash call, otherwise the name
+// and the input.
 func (c *Call) Text() string {
 	var bash struct {
 		Command *string `json:"command"`
@@ -93,19 +97,19 @@ func (c *Call) Text() string {
 	return c.Tool + " " + string(c.Input)
 }
 
-// Known excuses the decision about one call.
-type Known struct {
+// KnownDecision excuses a different decision about one call.
+type KnownDecision struct {
 	// Group of the call; empty = any.
 	Group string `toml:"group"`
 	// Call is its text: see [Call.Text].
 	Call string `toml:"call,required" empty:"no"`
-	// Reason is why the double decides differently.
+	// Reason explains the difference.
 	Reason string `toml:"reason,required" empty:"no"`
 
-	fired bool
+	used bool
 }
 
-// Load reads files and returns everything that is wrong with them; files with mistakes are left out.
+// Load reads files and returns all their problems; invalid files are omitted.
 func Load(names []string) (all []*File, problems diag.List) {
 	for _, name := range names {
 		f, list := read(name)
@@ -125,7 +129,7 @@ func read(name string) (*File, diag.List) {
 		return nil, diag.List{{Pos: diag.Position{File: name}, Message: "cannot read the calls: " + err.Error()}}
 	}
 	f := &File{name: name, ix: diag.IndexTOML(name, src)}
-	if doubt := f.ix.Doubt(); doubt != nil {
+	if doubt := f.ix.FirstProblem(); doubt != nil {
 		return nil, diag.List{*doubt}
 	}
 	problems := append(f.ix.Bind(f), f.locate()...)
@@ -133,7 +137,8 @@ func read(name string) (*File, diag.List) {
 	return f, problems
 }
 
-// locate notes the lines of calls and known decisions, and checks what the format alone does not.
+// locate records the lines of calls and known decisions, and checks what the format
+// does not.
 func (f *File) locate() (problems diag.List) {
 	names := map[string]bool{}
 	for i, g := range f.Groups {
@@ -171,11 +176,11 @@ func (f *File) locate() (problems diag.List) {
 	return problems
 }
 
-// excuse returns the reason why a call is decided differently, if one is known.
+// excuse returns the reason of a known difference for a call; empty = none.
 func (f *File) excuse(group string, c *Call) (reason string) {
 	for _, k := range f.Known {
 		if (k.Group == "" || k.Group == group) && k.Call == c.Text() {
-			k.fired = true
+			k.used = true
 			return k.Reason
 		}
 	}

@@ -95,7 +95,7 @@ func TestJudge_A11(t *testing.T) {
 		if problem != "" {
 			rec.Problems = []parity.Problem{{Kind: "dialogue", Text: "no result"}, {Kind: "timeout", Text: problem}}
 		}
-		return permissions.Read(rec, 6)
+		return permissions.ReadOutcomes(rec, 6)
 	}
 	var r permissions.Report
 	r.Calls = files[0].Groups[0].Judge(session("", allowed, allowed, denied, question, rejected), session("too slow", allowed, question, question, question, denied))
@@ -136,12 +136,12 @@ func TestKnownDecisions_A11(t *testing.T) {
 		wantOne, wantTwo permissions.Status
 		wantStale        bool
 	}{
-		{"it excuses every group", "", deny, deny, permissions.Excused, permissions.Excused, false},
-		{"it excuses the group that it names", "group = 'two'", deny, deny, permissions.Stricter, permissions.Excused, false},
-		{"it excuses nothing", "", allow, allow, permissions.Same, permissions.Same, true},
-		{"its group is decided the same", "group = 'one'", allow, deny, permissions.Same, permissions.Stricter, true},
-		{"a call was not compared", "", allow, permissions.Outcome{}, permissions.Same, permissions.NotCompared, false},
-		{"a call of another group was not compared", "group = 'one'", allow, permissions.Outcome{}, permissions.Same, permissions.NotCompared, true},
+		{"it excuses every group", "", deny, deny, permissions.StatusExcused, permissions.StatusExcused, false},
+		{"it excuses the group that it names", "group = 'two'", deny, deny, permissions.StatusStricter, permissions.StatusExcused, false},
+		{"it excuses nothing", "", allow, allow, permissions.StatusSame, permissions.StatusSame, true},
+		{"its group is decided the same", "group = 'one'", allow, deny, permissions.StatusSame, permissions.StatusStricter, true},
+		{"a call was not compared", "", allow, permissions.Outcome{}, permissions.StatusSame, permissions.StatusNotCompared, false},
+		{"a call of another group was not compared", "group = 'one'", allow, permissions.Outcome{}, permissions.StatusSame, permissions.StatusNotCompared, true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			files, problems := load(t, "[[groups]]\nname = 'one'\ncalls = ['ls', 'pwd']\n[[groups]]\nname = 'two'\ncalls = ['ls', 'pwd']\n[[known]]\ncall = 'ls'\nreason = 'why'\n"+tt.known)
@@ -155,7 +155,7 @@ func TestKnownDecisions_A11(t *testing.T) {
 				t.Errorf("%s and %s, want %s and %s", one[0].Status, two[0].Status, tt.wantOne, tt.wantTwo)
 			}
 			other := *two[0]
-			other.File, other.Status = "other.toml", permissions.NotCompared // the same call in another file counts for that file
+			other.File, other.Status = "other.toml", permissions.StatusNotCompared // the same call in another file counts for that file
 			if stale := files[0].Stale(append(append(one, two...), &other)); (stale != nil) != tt.wantStale {
 				t.Errorf("stale: %v", stale)
 			}
@@ -166,7 +166,7 @@ func TestKnownDecisions_A11(t *testing.T) {
 // Only what is decided differently without a reason is printed as such, and is a failure in the JUnit report.
 func TestReports_A11(t *testing.T) {
 	r := &permissions.Report{}
-	for _, s := range []permissions.Status{permissions.Same, permissions.Looser, permissions.Stricter, permissions.Excused, permissions.NotCompared} {
+	for _, s := range []permissions.Status{permissions.StatusSame, permissions.StatusLooser, permissions.StatusStricter, permissions.StatusExcused, permissions.StatusNotCompared} {
 		r.Calls = append(r.Calls, &permissions.Verdict{File: "f.toml", Line: 1, Group: "g", Call: string(s) + " call", Status: s})
 	}
 	var text, junit strings.Builder
@@ -196,7 +196,7 @@ func TestReports_A11(t *testing.T) {
 
 // A session that never ran has no decisions, and says why.
 func TestReadWithoutRuns(t *testing.T) {
-	got := permissions.Read(&parity.Recording{Problems: []parity.Problem{{Kind: "start", Text: "no such file"}}}, 1)
+	got := permissions.ReadOutcomes(&parity.Recording{Problems: []parity.Problem{{Kind: "start", Text: "no such file"}}}, 1)
 	if len(got) != 1 || got[0].Decision != "" || got[0].Missing == "" {
 		t.Errorf("%+v", got)
 	}

@@ -15,16 +15,16 @@ import (
 	"github.com/claudeless/claudeless/internal/parity"
 )
 
-// Status is how two decisions about a call compare.
+// Status is the result of comparing two decisions.
 type Status string
 
 // The statuses.
 const (
-	Same        Status = "same"
-	Looser      Status = "looser"   // the double lets through what the real CLI asks about or denies, or asks about what it denies
-	Stricter    Status = "stricter" // the opposite
-	Excused     Status = "known"    // looser or stricter for a known reason
-	NotCompared Status = "not compared"
+	StatusSame        Status = "same"
+	StatusLooser      Status = "looser"   // claudeless allows what the real CLI asks about or denies, or asks about what it denies
+	StatusStricter    Status = "stricter" // the opposite
+	StatusExcused     Status = "known"    // looser or stricter for a known reason
+	StatusNotCompared Status = "not compared"
 )
 
 // Verdict compares the decisions about one call.
@@ -40,16 +40,16 @@ type Verdict struct {
 	Known string `json:"known,omitempty"`
 }
 
-// Judge compares what two programs decided about the calls of the group.
+// Judge compares the decisions of two programs about the calls of the group.
 func (g *Group) Judge(ours, theirs []Outcome) []*Verdict {
 	var all []*Verdict
 	for i := range g.Calls {
 		c := &g.Calls[i]
 		v := &Verdict{File: g.file.name, Line: c.line, Group: g.Name, Call: c.Text(), Ours: ours[i], Real: theirs[i]}
 		v.Status = compare(ours[i].Decision, theirs[i].Decision)
-		if v.Status == Looser || v.Status == Stricter {
+		if v.Status == StatusLooser || v.Status == StatusStricter {
 			if v.Known = g.file.excuse(g.Name, c); v.Known != "" {
-				v.Status = Excused
+				v.Status = StatusExcused
 			}
 		}
 		all = append(all, v)
@@ -57,8 +57,8 @@ func (g *Group) Judge(ours, theirs []Outcome) []*Verdict {
 	return all
 }
 
-// Missed are the verdicts of a group that could not be played.
-func (g *Group) Missed(why string) []*Verdict {
+// StatusNotCompared returns the verdicts of a group that could not be played.
+func (g *Group) NotCompared(why string) []*Verdict {
 	none := slices.Repeat([]Outcome{{Missing: why}}, len(g.Calls))
 	return g.Judge(none, none)
 }
@@ -68,22 +68,23 @@ func compare(ours, theirs Decision) Status {
 	left, right := slices.Index(order, ours), slices.Index(order, theirs)
 	switch {
 	case left < 0 || right < 0:
-		return NotCompared
+		return StatusNotCompared
 	case left < right:
-		return Looser
+		return StatusLooser
 	case left > right:
-		return Stricter
+		return StatusStricter
 	}
-	return Same
+	return StatusSame
 }
 
-// Stale are the known decisions that excused nothing although their calls were compared.
+// Stale reports the known decisions that excused nothing although their calls were
+// compared.
 func (f *File) Stale(verdicts []*Verdict) (list diag.List) {
 	for i, k := range f.Known {
 		missed := slices.ContainsFunc(verdicts, func(v *Verdict) bool {
-			return v.File == f.name && v.Call == k.Call && (k.Group == "" || k.Group == v.Group) && v.Status == NotCompared
+			return v.File == f.name && v.Call == k.Call && (k.Group == "" || k.Group == v.Group) && v.Status == StatusNotCompared
 		})
-		if !k.fired && !missed {
+		if !k.used && !missed {
 			d := f.ix.At(diag.Path{"known", i, "call"}, "this call is decided the same, or it is not in the file")
 			d.Hint = "remove the entry"
 			list = append(list, d)
@@ -95,11 +96,11 @@ func (f *File) Stale(verdicts []*Verdict) (list diag.List) {
 // Report holds the verdicts about all calls.
 type Report struct {
 	Calls []*Verdict `json:"calls"`
-	// Verbose is set where the text is more than one screen.
+	// Verbose allows a text longer than one screen.
 	Verbose bool `json:"-"`
 }
 
-// Count is the number of calls with a status.
+// Count returns the number of calls with a status.
 func (r *Report) Count(s Status) (n int) {
 	for _, v := range r.Calls {
 		if v.Status == s {
@@ -109,11 +110,11 @@ func (r *Report) Count(s Status) (n int) {
 	return n
 }
 
-// WriteText writes the calls that are not the same, as many as fit on one screen unless r.Verbose is set, and the line with
-// the figures.
+// WriteText writes the calls that are not the same, at most one screen unless
+// r.Verbose is set, and a summary line.
 func (r *Report) WriteText(w io.Writer) error {
 	var texts []string
-	for _, s := range []Status{NotCompared, Stricter, Looser} {
+	for _, s := range []Status{StatusNotCompared, StatusStricter, StatusLooser} {
 		for _, v := range r.Calls {
 			if v.Status == s {
 				texts = append(texts, v.text())
@@ -127,7 +128,7 @@ func (r *Report) WriteText(w io.Writer) error {
 		b.WriteString(parity.OneScreen(texts))
 	}
 	fmt.Fprintf(&b, "%d calls, %d same, %d looser, %d stricter, %d known, %d not compared\n",
-		len(r.Calls), r.Count(Same), r.Count(Looser), r.Count(Stricter), r.Count(Excused), r.Count(NotCompared))
+		len(r.Calls), r.Count(StatusSame), r.Count(StatusLooser), r.Count(StatusStricter), r.Count(StatusExcused), r.Count(StatusNotCompared))
 	_, err := io.WriteString(w, b.String())
 	return err
 }
@@ -136,7 +137,7 @@ func (v *Verdict) text() string {
 	return fmt.Sprintf("%s: %s (%s:%d, group %s)\n  ours: %s\n  real: %s\n", v.Status, printable(v.Call), v.File, v.Line, v.Group, v.Ours, v.Real)
 }
 
-// printable is a call on one line, with control characters as escapes.
+// printable returns a call on one line, with control characters escaped.
 func printable(call string) string {
 	var b strings.Builder
 	for _, r := range call {
@@ -149,7 +150,7 @@ func printable(call string) string {
 	return b.String()
 }
 
-// String is the outcome with its reason.
+// String returns the outcome with its reason.
 func (o Outcome) String() string {
 	switch {
 	case o.Decision == "":
@@ -160,7 +161,7 @@ func (o Outcome) String() string {
 	return string(o.Decision)
 }
 
-// JSON is the whole report.
+// JSON returns the complete report.
 func (r *Report) JSON() ([]byte, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
@@ -175,7 +176,7 @@ func (r *Report) JUnit(w io.Writer) error {
 	suite := junit.Suite{Name: "claudeless parity --permissions"}
 	for _, v := range r.Calls {
 		c := junit.Case{Name: v.Call, Class: v.Group, File: v.File, Line: v.Line}
-		if v.Status != Same && v.Status != Excused {
+		if v.Status != StatusSame && v.Status != StatusExcused {
 			c.Failure = &junit.Failure{Message: string(v.Status), Type: string(v.Status), Text: v.text()}
 		}
 		suite.Cases = append(suite.Cases, c)

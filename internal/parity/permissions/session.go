@@ -10,16 +10,18 @@ import (
 	"github.com/claudeless/claudeless/internal/parity/cases"
 )
 
-// Case is the session of the group. scenario is the file that [Group.Scenario] is in; cwd and home are the directories
-// of the session. Commands of Bash are decided about and not run.
+// Case returns the session of the group as a case. scenario is the file with
+// [Group.Scenario]; cwd and home are the directories of the session. Bash commands
+// are decided but do not run.
 func (g *Group) Case(scenario, cwd, home string) (*cases.Case, error) {
 	insert := strings.NewReplacer("{cwd}", cwd, "{home}", home).Replace
 	settings, err := json.Marshal(map[string]any{
 		"permissions": map[string]any{
-			"allow": each(g.Allow, insert), "ask": each(g.Ask, insert), "deny": each(g.Deny, insert),
-			"additionalDirectories": each(g.Directories, insert),
+			"allow": mapEach(g.Allow, insert), "ask": mapEach(g.Ask, insert), "deny": mapEach(g.Deny, insert),
+			"additionalDirectories": mapEach(g.Directories, insert),
 		},
-		// Rules decide, not a second model; and the address of a WebFetch is not looked up first.
+		// Decide by rules, without a second model and without looking up the
+		// address of a WebFetch.
 		"useAutoModeDuringPlan": false, "skipWebFetchPreflight": true,
 	})
 	if err != nil {
@@ -45,7 +47,8 @@ func (g *Group) Case(scenario, cwd, home string) (*cases.Case, error) {
 	return c, nil
 }
 
-// Scenario has the model make one call after the other. It is written in JSON.
+// Scenario returns a scenario, as JSON, in which the model makes one call after the
+// other.
 func (g *Group) Scenario(cwd, home string) ([]byte, error) {
 	insert := strings.NewReplacer("{cwd}", cwd, "{home}", home).Replace
 	type call struct {
@@ -63,7 +66,7 @@ func (g *Group) Scenario(cwd, home string) ([]byte, error) {
 	})
 }
 
-func each(list []string, change func(string) string) []string {
+func mapEach(list []string, change func(string) string) []string {
 	changed := []string{}
 	for _, s := range list {
 		changed = append(changed, change(s))
@@ -79,7 +82,7 @@ func contents(files map[string]string) map[string][]byte {
 	return all
 }
 
-// Decision is what a program decided about a call.
+// Decision is the decision of a program about a call.
 type Decision string
 
 // The decisions, from the loosest to the strictest.
@@ -89,17 +92,18 @@ const (
 	Deny  Decision = "deny"
 )
 
-// Outcome is what became of a call. A call without a decision says why: the tool rejected the input before anybody
-// asked for permission, or the session ended before the call.
+// Outcome is the decision about a call, or the reason why there is none: the tool
+// rejected the input before permission was asked, or the session ended before the
+// call.
 type Outcome struct {
 	Decision Decision `json:"decision,omitempty"`
-	// Reason is the kind of rule behind the decision, as the program names it.
+	// Reason is the kind of rule behind the decision, in the program's words.
 	Reason string `json:"reason,omitempty"`
 	// Missing says why no decision is known.
 	Missing string `json:"missing,omitempty"`
 }
 
-// event is what counts in an event of the session.
+// event holds the fields of a session event that are used here.
 type event struct {
 	Type    string `json:"type"`
 	Message struct {
@@ -125,8 +129,8 @@ type block struct {
 	Content   json.RawMessage `json:"content"`
 }
 
-// Read finds what became of the calls of a session, in their order.
-func Read(rec *parity.Recording, calls int) []Outcome {
+// ReadOutcomes returns the outcomes of the calls of a session, in order.
+func ReadOutcomes(rec *parity.Recording, calls int) []Outcome {
 	var order []string
 	found := map[string]Outcome{}
 	if len(rec.Runs) > 0 {
@@ -139,7 +143,7 @@ func Read(rec *parity.Recording, calls int) []Outcome {
 	}
 	all := make([]Outcome, calls)
 	for i := range all {
-		all[i] = Outcome{Missing: ended(rec)}
+		all[i] = Outcome{Missing: missingReason(rec)}
 		if i < len(order) {
 			if o, ok := found[order[i]]; ok {
 				all[i] = o
@@ -149,10 +153,10 @@ func Read(rec *parity.Recording, calls int) []Outcome {
 	return all
 }
 
-// read notes what an event says about calls and returns the calls that begin with it.
+// read records what an event says about calls and returns the calls that it starts.
 func (e *event) read(found map[string]Outcome) (begun []string) {
 	var blocks []block
-	_ = json.Unmarshal(e.Message.Content, &blocks) // a string holds no calls
+	_ = json.Unmarshal(e.Message.Content, &blocks) // a string contains no calls
 	for _, b := range blocks {
 		switch {
 		case e.Type == "assistant" && b.Type == "tool_use":
@@ -186,10 +190,10 @@ func text(raw json.RawMessage) string {
 	return strings.TrimSuffix(first, "</tool_use_error>")
 }
 
-// ended says why the session has no decision about a call.
-func ended(rec *parity.Recording) string {
+// missingReason says why the session has no decision about a call.
+func missingReason(rec *parity.Recording) string {
 	for _, p := range rec.Problems {
-		if p.Kind != "dialogue" { // that only says that no result came
+		if p.Kind != "dialogue" { // a dialogue problem only says that no result came
 			return p.Text
 		}
 	}

@@ -18,7 +18,7 @@ import (
 // laneRunner plays cases with both programs.
 type laneRunner struct {
 	Options
-	isolates bool // lanes have a network of their own
+	isolates bool // lanes have their own network namespace
 }
 
 func newLaneRunner(o Options) laneRunner {
@@ -26,15 +26,16 @@ func newLaneRunner(o Options) laneRunner {
 	return laneRunner{Options: o}
 }
 
-// probe finds out whether the lanes can have a network of their own, and warns if they cannot.
-func (r *laneRunner) probe(ctx context.Context) {
-	err := lane.Probe(ctx, r.System, r.Self, r.Isolated...)
+// checkIsolation finds out whether the lanes can have their own network namespace,
+// and warns if they cannot.
+func (r *laneRunner) checkIsolation(ctx context.Context) {
+	err := lane.CheckIsolation(ctx, r.System, r.Self, r.Isolated...)
 	if r.isolates = err == nil; err != nil && ctx.Err() == nil {
 		fmt.Fprintf(r.System.Stderr, "claudeless: warning: the lanes share this machine's network: %v\n", err)
 	}
 }
 
-// each calls do for every number, some at a time.
+// each calls do for every number, with limited concurrency.
 func (r *laneRunner) each(ctx context.Context, numbers []int, do func(i int)) {
 	next := make(chan int)
 	var workers sync.WaitGroup
@@ -59,7 +60,8 @@ func (r *laneRunner) each(ctx context.Context, numbers []int, do func(i int)) {
 	workers.Wait()
 }
 
-// play runs a case with both programs. makeCase is called with the fresh directory of the job.
+// play runs a case with both programs. makeCase is called with the new directory of
+// the job.
 func (r *laneRunner) play(ctx context.Context, timeout time.Duration, makeCase func(dir string) (*cases.Case, error)) (recordings []*parity.Recording, err error) {
 	dir, err := proc.MakeTempDir("claudeless-parity-")
 	if err != nil {
@@ -79,5 +81,5 @@ func (r *laneRunner) play(ctx context.Context, timeout time.Duration, makeCase f
 		}
 		return lane.Play(ctx, r.System, job)
 	}
-	return lane.Isolate(ctx, r.System, job, r.Isolated...)
+	return lane.PlayIsolated(ctx, r.System, job, r.Isolated...)
 }

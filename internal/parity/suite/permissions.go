@@ -17,26 +17,27 @@ import (
 	"github.com/claudeless/claudeless/internal/parity/permissions"
 )
 
-// Decisions compares how two programs decide about tool calls.
-type Decisions struct {
+// DecisionReport compares how two programs decide about tool calls.
+type DecisionReport struct {
 	permissions.Report
 
-	// Unreadable are the problems of files that could not be read.
+	// Unreadable holds the problems of files that could not be read.
 	Unreadable diag.List
-	// Stale are known decisions that are not different any more.
+	// Stale holds known decisions that no longer differ.
 	Stale diag.List
 }
 
-// Decide plays files of calls, each group of calls in one session of either program. Options.Cases are the files.
-func Decide(ctx context.Context, o Options) (*Decisions, error) {
-	res := &Decisions{}
+// CompareDecisions plays files of calls, each group in one session of either
+// program. Options.Cases are the files.
+func CompareDecisions(ctx context.Context, o Options) (*DecisionReport, error) {
+	res := &DecisionReport{}
 	var files []*permissions.File
 	files, res.Unreadable = permissions.Load(o.Cases)
 	if res.Unreadable.Err() != nil {
 		return res, nil
 	}
 	r := newLaneRunner(o)
-	r.probe(ctx)
+	r.checkIsolation(ctx)
 	var groups []*permissions.Group
 	for _, f := range files {
 		groups = append(groups, f.Groups...)
@@ -44,11 +45,11 @@ func Decide(ctx context.Context, o Options) (*Decisions, error) {
 	verdicts := make([][]*permissions.Verdict, len(groups))
 	again := make([]int, len(groups))
 	for i, g := range groups {
-		again[i], verdicts[i] = i, g.Missed("the run was interrupted")
+		again[i], verdicts[i] = i, g.NotCompared("the run was interrupted")
 	}
 	for left := o.Retries; len(again) > 0 && ctx.Err() == nil; left-- {
 		r.each(ctx, again, func(i int) {
-			if found := r.decide(ctx, groups[i]); ctx.Err() == nil {
+			if found := r.compareGroup(ctx, groups[i]); ctx.Err() == nil {
 				verdicts[i] = found
 			}
 		})
@@ -64,11 +65,11 @@ func Decide(ctx context.Context, o Options) (*Decisions, error) {
 	return res, nil
 }
 
-func different(v *permissions.Verdict) bool { return v.Status != permissions.Same }
+func different(v *permissions.Verdict) bool { return v.Status != permissions.StatusSame }
 
-// decide plays one group.
-func (r *laneRunner) decide(ctx context.Context, g *permissions.Group) []*permissions.Verdict {
-	const each = time.Second // of a session, on top of Timeout
+// compareGroup plays one group.
+func (r *laneRunner) compareGroup(ctx context.Context, g *permissions.Group) []*permissions.Verdict {
+	const each = time.Second // additional time for each call of a session
 	recordings, err := r.play(ctx, r.Timeout+time.Duration(len(g.Calls))*each, func(dir string) (*cases.Case, error) {
 		cwd, home := lane.Directories(dir)
 		c, err := g.Case(filepath.Join(dir, "scenario.json"), cwd, home)
@@ -82,13 +83,13 @@ func (r *laneRunner) decide(ctx context.Context, g *permissions.Group) []*permis
 		return c, os.WriteFile(c.File, model, 0o644)
 	})
 	if err != nil {
-		return g.Missed(err.Error())
+		return g.NotCompared(err.Error())
 	}
-	return g.Judge(permissions.Read(recordings[0], len(g.Calls)), permissions.Read(recordings[1], len(g.Calls)))
+	return g.Judge(permissions.ReadOutcomes(recordings[0], len(g.Calls)), permissions.ReadOutcomes(recordings[1], len(g.Calls)))
 }
 
-// Write writes the reports and the verdicts that are not the same.
-func (d *Decisions) Write(f Files, s *process.System) error {
+// Write writes the reports and prints the verdicts that are not the same.
+func (d *DecisionReport) Write(f ReportFiles, s *process.System) error {
 	d.Verbose = f.Verbose
 	diag.Render(s.Stderr, d.Unreadable)
 	diag.Render(s.Stderr, d.Stale)
@@ -98,14 +99,14 @@ func (d *Decisions) Write(f Files, s *process.System) error {
 	return errors.Join(f.write(&d.Report), d.WriteText(s.Stdout))
 }
 
-// report is what can be written to files.
+// report is a report that can be written to files.
 type report interface {
 	JSON() ([]byte, error)
 	JUnit(w io.Writer) error
 }
 
-// write writes a report to the files that were asked for.
-func (f Files) write(r report) (err error) {
+// write writes a report to the requested files.
+func (f ReportFiles) write(r report) (err error) {
 	if f.JSON != "" {
 		raw, failed := r.JSON()
 		err = errors.Join(failed, write(f.JSON, raw))
@@ -117,12 +118,13 @@ func (f Files) write(r report) (err error) {
 	return err
 }
 
-// ExitCode is 0 when every call was compared and is decided the same, or differently for a known reason.
-func (d *Decisions) ExitCode() int {
+// ExitCode returns 0 if every call was compared and all decisions are the same, or
+// different for a known reason.
+func (d *DecisionReport) ExitCode() int {
 	switch {
 	case d.Unreadable.Err() != nil:
 		return ExitUnreadable
-	case d.Count(permissions.Same)+d.Count(permissions.Excused) < len(d.Calls), len(d.Stale) > 0:
+	case d.Count(permissions.StatusSame)+d.Count(permissions.StatusExcused) < len(d.Calls), len(d.Stale) > 0:
 		return ExitDiffers
 	}
 	return 0

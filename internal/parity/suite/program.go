@@ -19,20 +19,20 @@ import (
 	"github.com/claudeless/claudeless/internal/exec/runner"
 )
 
-// Program is a claude.
+// Program is a claude program.
 type Program struct {
-	Path    string // empty = the double
+	Path    string // empty = claudeless
 	Version string // 2.1.330
 }
 
-// ErrNoClaude says that there is none to compare with.
+// ErrNoClaude says that no real claude was found.
 var ErrNoClaude = errors.New("no claude to compare with")
 
-// module is what Go binaries of ours say of themselves.
+// module is the module path in the build information of claudeless binaries.
 const module = "github.com/claudeless/claudeless"
 
-// Find finds the real claude: the path that was given, CLAUDE_BIN, or that of PATH;
-// never this program.
+// Find finds the real claude: the given path, CLAUDE_BIN, or the one on PATH; never
+// claudeless itself.
 func Find(ctx context.Context, s *process.System, given, self string) (Program, error) {
 	path, err := runner.FindReal(given, s.Getenv, self)
 	if err != nil {
@@ -48,13 +48,13 @@ func Find(ctx context.Context, s *process.System, given, self string) (Program, 
 
 var versionLine = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(\d+\.\d+\.\d+\S*) \(Claude Code\)\s*$`) })
 
-// identify asks a program for its version.
+// identify runs a program with --version.
 func identify(ctx context.Context, s *process.System, path string) (Program, error) {
 	home, err := proc.MakeTempDir("claudeless-parity-")
 	if err != nil {
 		return Program{}, err
 	}
-	defer func() { _ = home.Remove() }() // an empty directory in /tmp harms nobody
+	defer func() { _ = home.Remove() }() // an empty directory in /tmp is harmless
 	res, err := proc.Run(ctx, proc.RunOptions{
 		Command: proc.Command{Path: path, Args: []string{"--version"}, Env: []string{"PATH=" + s.Getenv("PATH"), "HOME=" + home.Path}, Dir: home.Path},
 		Timeout: 20 * time.Second,
@@ -81,8 +81,8 @@ func cut(s string) string {
 	return s
 }
 
-// Fetch brings a version of the real claude from npm into the cache, unless it is
-// there.
+// Fetch installs a version of the real claude from npm in the cache, unless it is
+// already there.
 func Fetch(ctx context.Context, s *process.System, version string) (Program, error) {
 	if !regexp.MustCompile(`^\d+\.\d+\.\d+(-[\w.]+)?$`).MatchString(version) {
 		return Program{}, process.Hinted(fmt.Sprintf("invalid version %q", version), "a version is three numbers: MAJOR.MINOR.PATCH")
@@ -103,7 +103,7 @@ func Fetch(ctx context.Context, s *process.System, version string) (Program, err
 	return identify(ctx, s, bin)
 }
 
-// platform is how npm's packages name this machine.
+// platform returns this machine's platform name in npm packages.
 func platform() string {
 	os, arch := runtime.GOOS, runtime.GOARCH
 	if os == "windows" {
@@ -115,7 +115,7 @@ func platform() string {
 	return os + "-" + arch
 }
 
-// install puts a package into a directory, whole or not at all.
+// install installs a package in a directory, completely or not at all.
 func install(ctx context.Context, s *process.System, dir, spec string) (err error) {
 	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
 		return err
@@ -139,6 +139,6 @@ func install(ctx context.Context, s *process.System, dir, spec string) (err erro
 	if err != nil {
 		return err
 	}
-	_ = os.RemoveAll(dir) // of an install that broke off
+	_ = os.RemoveAll(dir) // of an interrupted install
 	return os.Rename(part, dir)
 }

@@ -20,44 +20,44 @@ import (
 	"github.com/claudeless/claudeless/internal/parity/lane"
 )
 
-// Options say what is compared. System, Self and Cases are required.
+// Options configure a comparison. System, Self and Cases are required.
 type Options struct {
 	Cases []string // files and directories
-	// Left and Right are the lanes; the zero value is the double.
+	// Left and Right are the lanes; the zero value is claudeless.
 	Left, Right Program
-	// Known is the file of known differences: those of the double. What two versions of
-	// the real CLI do not do alike is never excused.
+	// Known is the file of known differences between claudeless and the real CLI.
+	// Differences between two versions of the real CLI are never excused.
 	Known string
-	// Normal shows what was compared on stdout.
+	// Normal prints the compared recordings on stdout.
 	Normal bool
 	// Timeout bounds each run of a program; 0 = 30 s.
 	Timeout time.Duration
-	// Jobs is how many cases run side by side; 0 = one a processor, and two at least.
+	// Jobs is the number of parallel cases; 0 = one per processor, at least two.
 	Jobs int
 	// DefaultURL plays the cases with the API at its default URL, which needs a network of their own.
 	DefaultURL bool
 	// Retries is how often what differs is compared once more: programs that race with
 	// themselves differ by chance. What differs every time is a difference.
 	Retries int
-	// Isolated are the words that call [Serve].
+	// Isolated are the arguments that call [Serve].
 	Isolated []string
 	Self     string
 	System   *process.System
 }
 
-// Result is what came of all cases.
+// Result is the result of a comparison.
 type Result struct {
 	parity.Report
 
-	// Unreadable are the problems of cases that could not be read.
+	// Unreadable holds the problems of cases that could not be read.
 	Unreadable diag.List
-	// Stale are known differences that occur no more.
+	// Stale holds known differences that no longer occur.
 	Stale diag.List
-	// Normal are the normalised recordings, where they were asked for.
+	// Normal holds the normalised recordings, if requested.
 	Normal string
 }
 
-// Run compares. The error says that nothing could be compared at all.
+// Run compares all cases. It returns an error only if no case could be compared.
 func Run(ctx context.Context, o Options) (*Result, error) {
 	res := &Result{}
 	between := o.Left.Path != ""
@@ -79,24 +79,24 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 		return nil, process.Hinted("no case was named", "claudeless parity CASE…: .txtar files, scenarios with [parity], directories of them")
 	}
 	if len(all) > 0 {
-		r.probe(ctx)
+		r.checkIsolation(ctx)
 	}
 	res.Cases = make([]*parity.Verdict, len(all))
 	again := make([]int, len(all))
 	for i, c := range all {
 		again[i], res.Cases[i] = i, r.verdict(c)
-		res.Cases[i].Status, res.Cases[i].Why = parity.NotCompared, []string{"the run was interrupted"}
+		res.Cases[i].Status, res.Cases[i].Why = parity.StatusNotCompared, []string{"the run was interrupted"}
 	}
 	for left := o.Retries; len(again) > 0 && ctx.Err() == nil; left-- {
 		r.each(ctx, again, func(i int) {
-			if v := r.one(ctx, i, all[i], res.Cases[i]); ctx.Err() == nil {
+			if v := r.runCase(ctx, i, all[i], res.Cases[i]); ctx.Err() == nil {
 				res.Cases[i] = v
 			}
 		})
 		if left <= 0 {
 			break
 		}
-		again = slices.DeleteFunc(again, func(i int) bool { return !r.doubtful(res.Cases[i]) })
+		again = slices.DeleteFunc(again, func(i int) bool { return !r.needsRetry(res.Cases[i]) })
 	}
 	for _, text := range r.normal {
 		res.Normal += text
@@ -110,10 +110,10 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 	return res, nil
 }
 
-// Serve plays the job of stdin; Options.Isolated are the words that call it.
+// Serve plays the job from stdin; Options.Isolated are the arguments that call it.
 func Serve(ctx context.Context, s *process.System) error { return lane.Serve(ctx, s) }
 
-// caseRunner is a run under way.
+// caseRunner is the state of a comparison.
 type caseRunner struct {
 	laneRunner
 	normal []string // by case
@@ -122,23 +122,23 @@ type caseRunner struct {
 	known *parity.KnownFile
 }
 
-// doubtful tells whether the case should be compared once more.
-func (r *caseRunner) doubtful(v *parity.Verdict) bool {
-	return v.Status == parity.Differs || v.Status == parity.NotCompared || v.Status != parity.NotComparable && r.known.Doubtful(v.Case, v.File, v.Version)
+// needsRetry reports whether the case should be compared once more.
+func (r *caseRunner) needsRetry(v *parity.Verdict) bool {
+	return v.Status == parity.StatusDiffers || v.Status == parity.StatusNotCompared || v.Status != parity.StatusNotComparable && r.known.NeedsRetry(v.Case, v.File, v.Version)
 }
 
-// verdict is that of a case which has not run.
+// verdict returns the verdict of a case that has not run.
 func (r *caseRunner) verdict(c *cases.Case) *parity.Verdict {
 	return &parity.Verdict{
 		Case: c.Name, Area: c.Area(), Version: r.Right.Version, File: c.File, Line: c.ScenarioLine, Differences: []parity.Difference{},
 	}
 }
 
-// one runs a case and compares its lanes. before is the verdict of the last time.
-func (r *caseRunner) one(ctx context.Context, i int, c *cases.Case, before *parity.Verdict) *parity.Verdict {
+// runCase runs a case and compares its lanes. before is the previous verdict.
+func (r *caseRunner) runCase(ctx context.Context, i int, c *cases.Case, before *parity.Verdict) *parity.Verdict {
 	v := r.verdict(c)
 	if len(c.Incomparable) > 0 && r.Left.Path == "" {
-		v.Status, v.Why = parity.NotComparable, c.Incomparable
+		v.Status, v.Why = parity.StatusNotComparable, c.Incomparable
 		return v
 	}
 	recordings, err := r.play(ctx, r.Timeout, func(string) (*cases.Case, error) { return c, nil })
@@ -148,9 +148,9 @@ func (r *caseRunner) one(ctx context.Context, i int, c *cases.Case, before *pari
 		return v
 	}
 	left, right := recordings[0], recordings[1]
-	v.OursMS, v.RealMS = left.Took.Milliseconds(), right.Took.Milliseconds()
+	v.OursMS, v.RealMS = left.Duration.Milliseconds(), right.Duration.Milliseconds()
 	if v.Why = parity.TimedOut(left, right); v.Why != nil {
-		v.Status = parity.NotCompared
+		v.Status = parity.StatusNotCompared
 		return v
 	}
 	v.Differences = append(v.Differences, parity.Compare(left, right)...)
@@ -161,24 +161,24 @@ func (r *caseRunner) one(ctx context.Context, i int, c *cases.Case, before *pari
 	defer r.mu.Unlock()
 	r.known.Excuse(c.Name, c.File, r.Right.Version, v.Differences)
 	v.Judge()
-	if refusal := parity.Refused(left, right); refusal != "" && !c.Refuses && v.Status != parity.Differs {
-		v.Status, v.Why = parity.NotCompared, []string{refusal}
+	if refusal := parity.Refused(left, right); refusal != "" && !c.Refuses && v.Status != parity.StatusDiffers {
+		v.Status, v.Why = parity.StatusNotCompared, []string{refusal}
 	}
-	if before.Status == parity.Differs && v.Status != parity.Differs {
+	if before.Status == parity.StatusDiffers && v.Status != parity.StatusDiffers {
 		v.Flaky = before.Unexcused()
 	}
 	return v
 }
 
-// Files are where reports go; empty = not written.
-type Files struct {
+// ReportFiles are the paths of reports; empty = not written.
+type ReportFiles struct {
 	JSON, JUnit string
-	// Verbose prints the whole report instead of one screen.
+	// Verbose prints the complete report instead of one screen.
 	Verbose bool
 }
 
-// Write writes the reports and what is to be said.
-func (res *Result) Write(f Files, s *process.System) error {
+// Write writes the reports and prints the summary.
+func (res *Result) Write(f ReportFiles, s *process.System) error {
 	res.Verbose = f.Verbose
 	diag.Render(s.Stderr, res.Unreadable)
 	diag.Render(s.Stderr, res.Stale)
@@ -200,12 +200,12 @@ const (
 	ExitNoClaude   = 77
 )
 
-// ExitCode is 0 when all cases are the same or excused.
+// ExitCode returns 0 if all cases are the same or excused.
 func (res *Result) ExitCode() int {
 	switch {
 	case len(res.Unreadable) > 0:
 		return ExitUnreadable
-	case res.Count(parity.Differs)+res.Count(parity.NotCompared) > 0 || len(res.Stale) > 0:
+	case res.Count(parity.StatusDiffers)+res.Count(parity.StatusNotCompared) > 0 || len(res.Stale) > 0:
 		return ExitDiffers
 	}
 	return 0

@@ -23,7 +23,7 @@ func TestNoNamespaces(t *testing.T) {
 	if !strings.Contains(said, "warning: the lanes share this machine's network: ") {
 		t.Errorf("stderr: %q", said)
 	}
-	if len(res.Cases) != 1 || res.Cases[0].Status != parity.Differs || len(res.Cases[0].Differences) != 1 || res.Cases[0].Differences[0].Real != "said" {
+	if len(res.Cases) != 1 || res.Cases[0].Status != parity.StatusDiffers || len(res.Cases[0].Differences) != 1 || res.Cases[0].Differences[0].Real != "said" {
 		t.Errorf("cases: %+v", res.Cases[0])
 	}
 }
@@ -36,8 +36,8 @@ func TestRetries(t *testing.T) {
 		want       parity.Status
 		flaky      []string
 	}{
-		{"by chance", `test -e "$0.ran" || echo said; : >"$0.ran"`, parity.Same, []string{"stdout.text"}},
-		{"always", "echo said", parity.Differs, nil},
+		{"by chance", `test -e "$0.ran" || echo said; : >"$0.ran"`, parity.StatusSame, []string{"stdout.text"}},
+		{"always", "echo said", parity.StatusDiffers, nil},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			res, _ := compare(t, test.loud, suite.Options{Retries: 1})

@@ -8,7 +8,8 @@ import (
 	"strings"
 )
 
-// Explain is the line for people: when, which process, what. Long values are cut.
+// Explain formats the line for people: time, process, content. Long values are
+// truncated.
 func (e *Entry) Explain() string {
 	when := e.Time
 	if !e.When.IsZero() {
@@ -17,44 +18,44 @@ func (e *Entry) Explain() string {
 	return fmt.Sprintf("%s %6d  %-11s %s", when, e.PID, e.Type, strings.TrimSpace(e.about()))
 }
 
-// about says what a line holds.
+// about describes the content of a line.
 func (e *Entry) about() string {
 	switch {
 	case e.Start != nil:
-		return short(strings.Join(e.Start.Argv, " ")) + by(e.Start.Parent)
+		return truncate(strings.Join(e.Start.Argv, " ")) + by(e.Start.Parent)
 	case e.Run != nil:
 		return fmt.Sprintf("%s, model %s, mode %s", cmp.Or(e.Run.ScenarioFile, e.Run.Scenario, "no scenario"), e.Run.Model, e.Run.PermissionMode)
 	case e.Host != nil:
 		return strings.TrimSpace(strings.Join([]string{e.Host.What, e.Host.Signal, e.Host.Subtype, e.Host.RequestID}, " "))
 	case e.Prompt != nil:
-		return short(e.Prompt.Prompt)
+		return truncate(e.Prompt.Prompt)
 	case e.Match != nil:
-		return cmp.Or(e.Match.Rule, "no rule") + place(e.Match.File, e.Match.Line)
+		return cmp.Or(e.Match.Rule, "no rule") + location(e.Match.File, e.Match.Line)
 	case e.Model != nil:
-		return short(string(e.Model.Blocks))
+		return truncate(string(e.Model.Blocks))
 	case e.Permission != nil:
 		return e.Permission.Decision + " " + e.Permission.Tool + " by " + e.Permission.Source
 	case e.Tool != nil:
-		return fmt.Sprintf("%s %s -> %s (%.1f ms)", e.Tool.Tool, short(string(e.Tool.Input)), short(e.Tool.Result), e.Tool.MS)
+		return fmt.Sprintf("%s %s -> %s (%.1f ms)", e.Tool.Tool, truncate(string(e.Tool.Input)), truncate(e.Tool.Result), e.Tool.MS)
 	case e.MCPCall != nil:
-		return fmt.Sprintf("%s/%s %s (%d ms)", e.MCPCall.Server, e.MCPCall.RawTool, short(cmp.Or(e.MCPCall.Error, string(e.MCPCall.Result))), e.MCPCall.DurationMS)
+		return fmt.Sprintf("%s/%s %s (%d ms)", e.MCPCall.Server, e.MCPCall.RawTool, truncate(cmp.Or(e.MCPCall.Error, string(e.MCPCall.Result))), e.MCPCall.DurationMS)
 	case e.Result != nil:
-		return short(fmt.Sprintf("%s, %d turns, $%.6f: %s", e.Result.Subtype, e.Result.NumTurns, e.Result.TotalCostUSD, deref(e.Result.Result)))
+		return truncate(fmt.Sprintf("%s, %d turns, $%.6f: %s", e.Result.Subtype, e.Result.NumTurns, e.Result.TotalCostUSD, deref(e.Result.Result)))
 	}
-	return e.rest()
+	return e.aboutOther()
 }
 
-// rest says what the rarer lines hold.
-func (e *Entry) rest() string {
+// aboutOther describes the less frequent lines.
+func (e *Entry) aboutOther() string {
 	switch {
 	case e.Exit != nil:
 		return strings.TrimSpace(fmt.Sprintf("%d %s %s", e.Exit.Code, e.Exit.Signal, e.Exit.Refused))
 	case e.MCPNotification != nil:
 		n := e.MCPNotification
 		if n.Level != "" {
-			return n.Server + " logs " + n.Level + ": " + short(n.Text)
+			return n.Server + " logs " + n.Level + ": " + truncate(n.Text)
 		}
-		return fmt.Sprintf("%s/%s at %g of %g: %s", n.Server, n.RawTool, n.Progress, n.Total, short(n.Text))
+		return fmt.Sprintf("%s/%s at %g of %g: %s", n.Server, n.RawTool, n.Progress, n.Total, truncate(n.Text))
 	case e.Breakpoint != nil:
 		return e.Breakpoint.Phase + " " + e.Breakpoint.Tool + ": " + e.Breakpoint.Action
 	case e.Retry != nil:
@@ -62,7 +63,7 @@ func (e *Entry) rest() string {
 	case e.Warning != nil:
 		return e.Warning.Text
 	case e.Unplayed != nil:
-		return e.Unplayed.Text + place(e.Unplayed.File, e.Unplayed.Line)
+		return e.Unplayed.Text + location(e.Unplayed.File, e.Unplayed.Line)
 	case e.Gate != nil:
 		return e.Gate.Name + " " + e.Gate.Event
 	case e.Expectation != nil:
@@ -70,23 +71,23 @@ func (e *Entry) rest() string {
 		if e.Expectation.Met {
 			met = "met: "
 		}
-		return met + e.Expectation.Text + place(e.Expectation.File, e.Expectation.Line)
+		return met + e.Expectation.Text + location(e.Expectation.File, e.Expectation.Line)
 	case e.Finding != nil:
 		return e.Finding.Level + " " + e.Finding.ID + ": " + e.Finding.Text
 	case e.Context != nil:
-		return short(strings.Join(e.Context.Texts, " "))
+		return truncate(strings.Join(e.Context.Texts, " "))
 	case e.Attachment != nil:
 		raw, err := json.Marshal(e.Attachment.Attachment)
 		if err != nil {
 			return ""
 		}
-		return short(string(raw))
+		return truncate(string(raw))
 	}
-	return e.overAPI()
+	return e.aboutAPI()
 }
 
-// overAPI says what the lines about the Messages API hold.
-func (e *Entry) overAPI() string {
+// aboutAPI describes the lines about the Messages API.
+func (e *Entry) aboutAPI() string {
 	switch {
 	case e.Request != nil:
 		return e.Request.about()
@@ -100,27 +101,27 @@ func (e *Entry) overAPI() string {
 	return ""
 }
 
-// about says what was asked, by what it was answered, and what was odd.
+// about describes the request, its answer, and its problems.
 func (q Request) about() string {
 	what := []string{}
 	if q.Prompt != "" {
-		what = append(what, fmt.Sprintf("prompt %q", short(q.Prompt)))
+		what = append(what, fmt.Sprintf("prompt %q", truncate(q.Prompt)))
 	}
 	for _, c := range q.Calls {
-		what = append(what, c.Tool+" gave "+strconv.Quote(short(c.Result)))
+		what = append(what, c.Tool+" gave "+strconv.Quote(truncate(c.Result)))
 	}
 	asked := cmp.Or(strings.Join(what, ", "), q.Path)
 	if q.Attempt > 1 {
 		asked += fmt.Sprintf(", attempt %d", q.Attempt)
 	}
-	came := fmt.Sprintf("%d (%.1f ms)%s", q.Status, q.MS, place(q.File, q.Line))
+	came := fmt.Sprintf("%d (%.1f ms)%s", q.Status, q.MS, location(q.File, q.Line))
 	if odd := strings.Join(append(q.Findings, q.Error), " "); odd != "" {
-		came += "  " + short(odd)
+		came += "  " + truncate(odd)
 	}
 	return asked + " -> " + cmp.Or(q.Rule, "no rule") + " " + came
 }
 
-func short(s string) string {
+func truncate(s string) string {
 	const most = 120
 	s = strings.Join(strings.Fields(s), " ")
 	if r := []rune(s); len(r) > most {
@@ -136,7 +137,7 @@ func by(parent string) string {
 	return "  (started by " + parent + ")"
 }
 
-func place(file string, line int) string {
+func location(file string, line int) string {
 	if file == "" {
 		return ""
 	}

@@ -1,6 +1,7 @@
 package journal
 
-// BrokenScript is the finding about an expression of a rule that failed while it ran.
+// BrokenScript returns the finding about an expression of a rule that failed at run
+// time.
 func BrokenScript(file string, line int, text string) Finding {
 	return Finding{
 		ID: "S11", Level: "error", Text: "an expression of the scenario failed: " + text, File: file, Line: line,
@@ -8,7 +9,7 @@ func BrokenScript(file string, line int, text string) Finding {
 	}
 }
 
-// MissingValue is the finding about a path in a template that led to nothing.
+// MissingValue returns the finding about a path in a template that has no value.
 func MissingValue(file string, line int, path string) Finding {
 	return Finding{
 		ID: "S15", Level: "error", Text: "`" + path + "` in a template has no value", File: file, Line: line,
@@ -16,7 +17,8 @@ func MissingValue(file string, line int, path string) Finding {
 	}
 }
 
-// MissingServer is the finding about a configured MCP server that did not start.
+// MissingServer returns the finding about a configured MCP server that did not
+// start.
 func MissingServer(server, reason string) Finding {
 	return Finding{
 		ID: "S14", Level: "error", Text: "the MCP server " + server + " did not start: " + reason, Server: server,

@@ -9,13 +9,13 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// Options says where lines go. W and Now are required.
+// Options configure a Journal. W and Now are required.
 type Options struct {
-	W         io.Writer // opened for appending; one Write per line, taken back where a disk is full
+	W         io.Writer // opened for appending; each line is one Write, undone if the disk is full
 	Now       func() time.Time
 	PID       int
 	SessionID string
-	Environ   []string // source of the secret values to hide
+	Environ   []string // environment whose secret values are redacted
 }
 
 // Journal writes lines. All methods may be called from many goroutines.
@@ -23,28 +23,28 @@ type Journal struct {
 	o      Options
 	redact *redact.Redactor
 
-	mu  sync.Mutex // one line at a time
+	mu  sync.Mutex // serialises lines
 	err error
 }
 
-// Body is the part of a line beyond its head: one of the exported structs of
+// Body is the content of a line without its head: one of the exported structs of
 // this package, see [Line].
 type Body interface{ kind() string }
 
-// New makes a journal and writes nothing yet.
+// New makes a journal; it writes nothing yet.
 func New(o Options) *Journal {
 	return &Journal{o: o, redact: redact.New(redact.Options{Environ: o.Environ})}
 }
 
-// Process is a journal of the same file for what is told of the process as a
-// whole: its lines are of no session.
+// Process returns a journal of the same file for lines about the whole process,
+// without a session id.
 func (j *Journal) Process() *Journal {
 	o := j.o
 	o.SessionID = ""
 	return &Journal{o: o, redact: j.redact}
 }
 
-// Err is the first error of writing; later lines are dropped after it.
+// Err returns the first write error; later lines are dropped.
 func (j *Journal) Err() error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -66,7 +66,7 @@ func (j *Journal) Write(b Body) {
 	if j.err != nil {
 		return
 	}
-	head, err := protocol.Marshal(Head{j.o.Now().UTC().Format(time.RFC3339Nano), j.o.PID, j.o.SessionID, b.kind()})
+	head, err := protocol.Marshal(LineHead{j.o.Now().UTC().Format(time.RFC3339Nano), j.o.PID, j.o.SessionID, b.kind()})
 	if err == nil {
 		var body []byte
 		if body, err = protocol.Marshal(b); err == nil {
@@ -77,7 +77,8 @@ func (j *Journal) Write(b Body) {
 	j.err = err
 }
 
-// SecretFinder finds the secrets that journals hide in the same environment.
+// SecretFinder returns a finder of the secrets that journals redact in the same
+// environment.
 func SecretFinder(environ []string) *redact.Finder {
 	return redact.NewFinder(redact.Options{Environ: environ})
 }
@@ -93,7 +94,7 @@ func (j *Journal) fail(err error) {
 	}
 }
 
-// Event writes the lines of one event; most events give none.
+// Event writes the lines of one event; most events have none.
 func (j *Journal) Event(ev protocol.Event) {
 	switch ev := ev.(type) {
 	case *protocol.PromptAccepted:

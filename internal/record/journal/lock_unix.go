@@ -8,11 +8,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// share waits until no line is cut off. A file that cannot be locked is written
-// all the same.
+// share waits while another process removes a partial line. If the file cannot be
+// locked, the line is written nevertheless.
 func share(file *os.File) { _ = unix.Flock(int(file.Fd()), unix.LOCK_SH) }
 
-// exclude keeps other journals out; false = one of them writes.
+// exclude locks out other journals; false = another process is writing.
 func exclude(file *os.File) bool {
 	return unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB) == nil
 }

@@ -6,17 +6,17 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// beyond is the byte that is locked: it lies far behind all that is written,
-// because here a lock keeps others from reading and writing.
+// beyond returns the locked byte. It lies far after the end of the file, because
+// Windows locks also prevent reading and writing.
 func beyond() *windows.Overlapped { return &windows.Overlapped{OffsetHigh: 1 << 30} }
 
-// share waits until no line is cut off. A file that cannot be locked is written
-// all the same.
+// share waits while another process removes a partial line. If the file cannot be
+// locked, the line is written nevertheless.
 func share(file *os.File) {
 	_ = windows.LockFileEx(windows.Handle(file.Fd()), 0, 0, 1, 0, beyond())
 }
 
-// exclude keeps other journals out; false = one of them writes.
+// exclude locks out other journals; false = another process is writing.
 func exclude(file *os.File) bool {
 	return windows.LockFileEx(windows.Handle(file.Fd()), windows.LOCKFILE_EXCLUSIVE_LOCK|windows.LOCKFILE_FAIL_IMMEDIATELY, 0, 1, 0, beyond()) == nil
 }

@@ -8,86 +8,88 @@ type Start struct {
 	CWD string `json:"cwd"`
 	// PPID is the process that started this one.
 	PPID int `json:"ppid"`
-	// Parent is the name of that process, as far as the system tells.
+	// Parent is the name of that process, if the system provides it.
 	Parent string `json:"parent,omitempty"`
-	// Leaks are the variables of another session that were inherited.
+	// Leaks are inherited variables of another session.
 	Leaks []string `json:"leaks,omitempty"`
-	// Secrets are the arguments that hold a secret, as `argv[N]`.
+	// Secrets are the arguments that contain a secret, as `argv[N]`.
 	Secrets []string `json:"secrets,omitempty"`
-	// Unknown are `CLAUDELESS_` variables that mean nothing, with the nearest name.
+	// Unknown are `CLAUDELESS_` variables that do not exist, with the nearest name.
 	Unknown []string `json:"unknown_variables,omitempty"`
-	// Meant is the command of ours that the first argument nearly is.
-	Meant string `json:"meant,omitempty"`
+	// SuggestedCommand is the claudeless command that the first argument resembles.
+	SuggestedCommand string `json:"meant,omitempty"`
 	// Cache is the directory in which a real claude keeps the logs of its MCP servers.
 	Cache string `json:"cache,omitempty"`
-	// Fault is the fault of the output that was asked for.
+	// Fault is the output fault that was requested.
 	Fault string `json:"fault,omitempty"`
 }
 
-// Run says how the session of a process was set up. Processes that print
-// their version or refuse their command line have none.
+// Run describes the configuration of a process's session. Processes that print
+// their version or reject their command line have none.
 type Run struct {
 	// Argv is the command line, the program's name first.
 	Argv []string `json:"argv"`
 	// CWD is the working directory of the run.
 	CWD string `json:"cwd"`
-	// Env are chosen variables.
+	// Env holds selected variables.
 	Env map[string]string `json:"env"`
-	// Settings are the sources of settings that were read.
+	// Settings are the settings sources that were read.
 	Settings []string `json:"settings"`
-	// SystemPrompt is the one given by flags; absent = none.
+	// SystemPrompt is the one set by flags; absent = none.
 	SystemPrompt *string `json:"system_prompt,omitempty"`
-	// AppendPrompt is what flags add to the system prompt.
+	// AppendPrompt is the text that flags append to the system prompt.
 	AppendPrompt *string `json:"append_system_prompt,omitempty"`
-	// Scenario is the scripted model as it was named; absent = none was given.
+	// Scenario is the scripted model as named on the command line; absent = none.
 	Scenario string `json:"scenario,omitempty"`
 	// ScenarioFile is the absolute path of its file; absent = no file.
 	ScenarioFile string `json:"scenario_file,omitempty"`
-	// ScenarioDigest is the SHA-256 of that scenario and the files that it includes.
+	// ScenarioDigest is the SHA-256 of that scenario and the files that it
+	// includes.
 	ScenarioDigest string `json:"scenario_digest,omitempty"`
-	// Model is the full name of the model at the start.
+	// Model is the full name of the initial model.
 	Model string `json:"model"`
-	// PermissionMode is the mode at the start.
+	// PermissionMode is the initial mode.
 	PermissionMode string `json:"permission_mode"`
 	// InputFormat is `text` or `stream-json`.
 	InputFormat string `json:"input_format,omitempty"`
 	// MCPServers are the names of the configured servers.
 	MCPServers []string `json:"mcp_servers,omitempty"`
-	// SkipsPermissions says that --dangerously-skip-permissions is in force outside
-	// of a sandbox (no IS_SANDBOX).
+	// SkipsPermissions says that --dangerously-skip-permissions is active outside a
+	// sandbox (no IS_SANDBOX).
 	SkipsPermissions bool `json:"skips_permissions,omitempty"`
 }
 
-// Host is something that the program around claude did, seen at the standard
-// streams and in the signals of the process.
+// Host is something that the host program did, observed on the standard streams and
+// signals of the process.
 type Host struct {
-	// What happened: `stdout_closed` (nobody reads it any more), `stdout_blocked`
-	// (a write waited for more than a second), `stdin_closed`, `signal`,
-	// `request_unanswered` (a control_request when stdin ended), `answered_twice`,
-	// `answered_late` (long after the request was withdrawn), `late_initialize` (hooks
+	// What happened: `stdout_closed` (the reader is gone), `stdout_blocked` (a
+	// write was blocked for more than a second), `stdin_closed`, `signal`,
+	// `request_unanswered` (a control_request was open when stdin ended),
+	// `answered_twice`, `answered_late` (long after the request was withdrawn),
+	// `late_initialize` (hooks were registered after the first message).
 	// were registered after the first message).
 	What string `json:"what" enum:"stdout_closed,stdout_blocked,stdin_closed,signal,request_unanswered,answered_twice,answered_late,late_initialize"`
 	// Signal is the name of the signal.
 	Signal string `json:"signal,omitempty"`
-	// RequestID is the control request.
+	// RequestID is the id of the control request.
 	RequestID string `json:"request_id,omitempty"`
-	// Subtype is the kind of that request, `can_use_tool` say.
+	// Subtype is the kind of that request, such as `can_use_tool`.
 	Subtype string `json:"subtype,omitempty"`
-	// StdinOpen says that stdin was open still.
+	// StdinOpen says that stdin was still open.
 	StdinOpen bool `json:"stdin_open,omitempty"`
-	// Results is how many results had been written by then.
+	// Results is the number of results written by then.
 	Results int `json:"results,omitempty"`
 	// MS is how long it took.
 	MS float64 `json:"ms,omitempty"`
 }
 
-// Exit is the last line of a process that ended in order.
+// Exit is the last line of a process that ended normally.
 type Exit struct {
-	// Code is the exit code; 128 and its number for a signal.
+	// Code is the exit code; 128 plus its number for a signal.
 	Code int `json:"code"`
-	// Signal is the signal that ended it, or that it ended itself with.
+	// Signal is the signal that ended the process, or with which it ended itself.
 	Signal string `json:"signal,omitempty"`
-	// Refused is what was said of a command line that was refused.
+	// Refused is the error for a command line that was rejected.
 	Refused string `json:"refused,omitempty"`
 	// MS is how long the process ran.
 	MS float64 `json:"ms"`

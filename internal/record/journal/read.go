@@ -14,93 +14,93 @@ import (
 	"time"
 )
 
-// Head is what every line begins with.
-type Head struct {
-	// Time at which the line was written (RFC 3339, UTC).
+// LineHead holds the common keys of all lines.
+type LineHead struct {
+	// Time is when the line was written (RFC 3339, UTC).
 	Time string `json:"time"`
-	// PID is the process that wrote it.
+	// PID is the process that wrote the line.
 	PID int `json:"pid"`
-	// SessionID is empty before there is a session.
+	// SessionID is empty before a session exists.
 	SessionID string `json:"session_id"`
-	// Type says which line it is.
+	// Type selects one of the fields of Line.
 	Type string `json:"type"`
 }
 
-// Line is one of these; the keys here are the values of `type`.
+// Line holds one of these; the keys are the values of `type`.
 type Line struct {
 	// Start is the first line of a process that was started as claude.
 	Start *Start `json:"start"`
-	// Run says how the session of a process was set up.
+	// Run describes the configuration of a process's session.
 	Run *Run `json:"run"`
-	// Host is something that the program around claude did.
+	// Host is something that the host program did.
 	Host *Host `json:"host"`
-	// Prompt is a prompt that a turn begins with.
+	// Prompt is a prompt that starts a turn.
 	Prompt *Prompt `json:"prompt"`
-	// Attachment is something beside the messages.
+	// Attachment is content in addition to the messages.
 	Attachment *Attachment `json:"attachment"`
-	// Context is what a request says beside its prompt or results.
+	// Context is what a request contains in addition to its prompt or results.
 	Context *Context `json:"context"`
 	// Match says which rule answered.
 	Match *Match `json:"match"`
-	// Model is a part of what the model said.
+	// Model is a part of a message of the model.
 	Model *Model `json:"model"`
-	// Permission is what was decided about a call.
+	// Permission is the decision about a call.
 	Permission *Permission `json:"permission"`
-	// Breakpoint is what was decided at a breakpoint.
+	// Breakpoint is the decision at a breakpoint.
 	Breakpoint *Breakpoint `json:"breakpoint"`
-	// Tool is a call of a tool and what came of it.
+	// Tool is a tool call with its result.
 	Tool *Tool `json:"tool"`
-	// MCPCall is what an MCP server was asked.
+	// MCPCall is a call to an MCP server.
 	MCPCall *MCPCall `json:"mcp_call"`
-	// MCPNotification is what an MCP server said while it worked.
+	// MCPNotification is a notification of an MCP server.
 	MCPNotification *MCPNotification `json:"mcp_notification"`
-	// Retry is a failed request that is made again.
+	// Retry is a failed request that is retried.
 	Retry *Retry `json:"retry"`
-	// Warning is a text for the user.
+	// Warning is a message for the user.
 	Warning *Warning `json:"warning"`
 	// Result is the end of a prompt.
 	Result *Result `json:"result"`
-	// Unplayed is a step that the turn did not come to.
+	// Unplayed is a step that the turn did not reach.
 	Unplayed *Unplayed `json:"unplayed"`
 	// Gate is a step that waited at a gate.
 	Gate *Gate `json:"gate"`
-	// Exit is the last line of a process that ended in order.
+	// Exit is the last line of a process that ended normally.
 	Exit *Exit `json:"exit"`
-	// Request is one of the Messages API face that was part of a conversation.
+	// Request is a request to claudeless serve that was part of a conversation.
 	Request *Request `json:"request"`
-	// SideRequest is one of that face beside the conversations.
+	// SideRequest is a request to claudeless serve outside a conversation.
 	SideRequest *SideRequest `json:"side_request"`
 	// Exchange is a request that was forwarded to an API.
 	Exchange *Exchange `json:"exchange"`
 	// OAuth is a request to the authorization server of a fixture.
 	OAuth *OAuth `json:"oauth"`
-	// Expectation is what the scenario expects, as it was judged.
+	// Expectation is the result of an expectation of the scenario.
 	Expectation *Expectation `json:"expectation"`
-	// Finding is something that is wrong with the run.
+	// Finding is a problem of the run.
 	Finding *Finding `json:"finding"`
 }
 
-// Entry is one line as it was read.
+// Entry is one parsed line.
 type Entry struct {
-	Head
-	// When is Time; zero = it could not be read.
+	LineHead
+	// When is the parsed Time; zero = it could not be parsed.
 	When time.Time
-	// Source numbers the journals that are read together, from 0: process ids of two
-	// machines may be the same.
+	// Source numbers the journals that are read together, from 0, because two
+	// machines may use the same process ids.
 	Source int
 	Line
 }
 
-// maxLine bounds a line: a tool's result may be long.
+// maxLine bounds the length of a line, which may contain a long tool result.
 const maxLine = 256 << 20
 
-// ErrTorn says that a line is not whole: its writer died, or the file is none of
-// ours.
+// ErrTorn says that a line is incomplete: its writer died, or the file is not a
+// journal.
 var ErrTorn = errors.New("not a whole line of a journal")
 
-// Read yields the lines of a journal in their order. A line that cannot be read
-// is an error beside a zero entry, and reading goes on after it. Lines of types
-// that are not known here have a head only.
+// Read yields the lines of a journal in order. For a line that cannot be parsed it
+// yields an error with a zero entry and continues. Lines of unknown types have only
+// a head.
 func Read(r io.Reader) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
 		lines := bufio.NewScanner(r)
@@ -125,15 +125,15 @@ func Read(r io.Reader) iter.Seq2[Entry, error] {
 
 func parse(line []byte) (Entry, error) {
 	var e Entry
-	rest, ok := e.quick(line)
-	if !ok && (json.Unmarshal(line, &e.Head) != nil || e.Type == "") {
+	rest, ok := e.parseHead(line)
+	if !ok && (json.Unmarshal(line, &e.LineHead) != nil || e.Type == "") {
 		return Entry{}, ErrTorn
 	}
 	if ok {
 		line = rest
 	}
-	e.When, _ = time.Parse(time.RFC3339Nano, e.Time) // zero is what is left to do
-	body := e.body()
+	e.When, _ = time.Parse(time.RFC3339Nano, e.Time) // zero if the time is invalid
+	body := e.newBody()
 	if body == nil {
 		if !json.Valid(line) {
 			return Entry{}, ErrTorn
@@ -149,9 +149,9 @@ func parse(line []byte) (Entry, error) {
 	return e, nil
 }
 
-// quick reads the head of a line as this package writes it, and makes an object of
-// the rest, in its place; false = it is written in another way.
-func (e *Entry) quick(line []byte) (body []byte, ok bool) {
+// parseHead parses the head of a line in the form that this package writes and converts
+// the rest to an object in place; false = the line has another form.
+func (e *Entry) parseHead(line []byte) (body []byte, ok bool) {
 	var pid []byte
 	rest, ok := bytes.CutPrefix(line, []byte(`{"time":"`))
 	if !ok {
@@ -184,11 +184,11 @@ func (e *Entry) quick(line []byte) (body []byte, ok bool) {
 	case string(rest) == "}":
 		return []byte("{}"), true
 	}
-	return rest, true // torn
+	return rest, true // incomplete
 }
 
-// bodies are the places of the fields of a Line by the types of lines.
-var bodies = sync.OnceValue(func() map[string]int {
+// lineFields maps line types to the fields of Line.
+var lineFields = sync.OnceValue(func() map[string]int {
 	places := map[string]int{}
 	for i, f := range reflect.VisibleFields(reflect.TypeFor[Line]()) {
 		places[f.Tag.Get("json")] = i
@@ -196,9 +196,9 @@ var bodies = sync.OnceValue(func() map[string]int {
 	return places
 })
 
-// body makes room for what a line of its type holds; nil = an unknown type.
-func (e *Entry) body() any {
-	i, known := bodies()[e.Type]
+// newBody allocates the field for a line type; nil = unknown type.
+func (e *Entry) newBody() any {
+	i, known := lineFields()[e.Type]
 	if !known {
 		return nil
 	}

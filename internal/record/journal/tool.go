@@ -8,7 +8,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// Permission is what was decided about a call before it ran.
+// Permission is the decision about a call before it ran.
 type Permission struct {
 	// Tool is the canonical name.
 	Tool string `json:"tool"`
@@ -16,13 +16,13 @@ type Permission struct {
 	ToolUseID string `json:"tool_use_id"`
 	// Decision is `accept` or `reject`.
 	Decision string `json:"decision"`
-	// Source says who decided: `config`, `hook`, or a user's answer.
+	// Source says who decided: `config`, `hook`, or the user.
 	Source string `json:"source"`
 	// ReasonType says why: `rule`, `mode`, `hook`…
 	ReasonType string `json:"reason_type,omitempty"`
 }
 
-// Breakpoint is what was decided about a call at a breakpoint.
+// Breakpoint is the decision about a call at a breakpoint.
 type Breakpoint struct {
 	// Tool is the canonical name.
 	Tool string `json:"tool"`
@@ -32,9 +32,9 @@ type Breakpoint struct {
 	Phase string `json:"phase"`
 	// Action is `continue`, `modify`, `skip`, `fail` or `replace`.
 	Action string `json:"action"`
-	// Breakpoint says which one.
+	// Breakpoint is the name of the breakpoint.
 	Breakpoint string `json:"breakpoint,omitempty"`
-	// PauseID is that of the pause at a debugger.
+	// PauseID is the id of the pause in the debugger.
 	PauseID string `json:"pause_id,omitempty"`
 	// Input is the new input of `modify`.
 	Input json.RawMessage `json:"input,omitempty"`
@@ -42,33 +42,33 @@ type Breakpoint struct {
 	Replacement string `json:"replacement,omitempty"`
 }
 
-// Tool is a call of a tool and what came of it.
+// Tool is a tool call with its result.
 type Tool struct {
 	// Tool is the canonical name.
 	Tool string `json:"tool"`
 	// ToolUseID is the call's id.
 	ToolUseID string `json:"tool_use_id"`
-	// Server is the MCP server that answered.
+	// Server is the MCP server that ran the tool.
 	Server string `json:"server,omitempty"`
-	// Input is the input that the model gave.
+	// Input is the input from the model.
 	Input json.RawMessage `json:"input"`
-	// RanWith is the input that hooks, the host or a breakpoint made of it.
+	// RanWith is the input after changes by hooks, the host or a breakpoint.
 	RanWith json.RawMessage `json:"ran_with,omitempty"`
-	// Result is what the model sees, as text.
+	// Result is the text that the model receives.
 	Result string `json:"result"`
-	// Blocks are the parts of the result when it is more than text.
+	// Blocks are the content blocks of a result that is more than text.
 	Blocks json.RawMessage `json:"blocks,omitempty"`
 	// IsError says that the call failed.
 	IsError bool `json:"is_error"`
-	// Unknown says that there is no such tool, or that its server is gone.
+	// Unknown says that the tool does not exist, or that its server is gone.
 	Unknown bool `json:"unknown,omitempty"`
 	// Executed says that the tool ran.
 	Executed bool `json:"executed"`
-	// MS is how long the call took, questions and hooks included.
+	// MS is how long the call took, including questions and hooks.
 	MS float64 `json:"ms"`
 }
 
-// MCPCall is what a server was asked and what it answered.
+// MCPCall is a request to a server and its response.
 type MCPCall struct {
 	// Source is `mcp_client`.
 	Source string `json:"source"`
@@ -76,23 +76,23 @@ type MCPCall struct {
 	Server string `json:"server"`
 	// Tool is the canonical name.
 	Tool string `json:"tool"`
-	// RawTool is the server's own name for it.
+	// RawTool is the server's own name of the tool.
 	RawTool string `json:"original_name"`
 	// ToolUseID is the call's id.
 	ToolUseID string `json:"tool_use_id,omitempty"`
 	// Input is the JSON that was sent.
 	Input json.RawMessage `json:"input,omitempty"`
-	// InputCID is its SHA-512.
+	// InputCID is the SHA-512 of the input.
 	InputCID string `json:"input_cid,omitempty"`
-	// Result is the JSON that came.
+	// Result is the JSON result.
 	Result json.RawMessage `json:"result,omitempty"`
-	// ResultCID is its SHA-512.
+	// ResultCID is the SHA-512 of the result.
 	ResultCID string `json:"result_cid,omitempty"`
 	// Error says why there is no result.
 	Error string `json:"error,omitempty"`
-	// ErrorCode is that of JSON-RPC.
+	// ErrorCode is the JSON-RPC error code.
 	ErrorCode int `json:"error_code,omitempty"`
-	// StartedAt is when the call was made.
+	// StartedAt is when the call was sent.
 	StartedAt time.Time `json:"started_at,omitzero"`
 	// DurationMS is how long the server took.
 	DurationMS int64 `json:"duration_ms"`
@@ -128,7 +128,7 @@ func (MCPCall) kind() string    { return "mcp_call" }
 
 func (MCPNotification) kind() string { return "mcp_notification" }
 
-// tool writes the lines of a call: what was decided about it, then the call.
+// tool writes the lines of a call: the decisions about it, then the call.
 func (j *Journal) tool(ev *protocol.ToolExecuted) {
 	if d := ev.Result.Decision; d != nil {
 		j.Write(Permission{Tool: ev.Use.Name, ToolUseID: ev.Use.ID, Decision: d.Decision, Source: d.Source, ReasonType: d.ReasonType})

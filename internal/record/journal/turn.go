@@ -6,38 +6,39 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// Prompt is a prompt that a turn begins with.
+// Prompt is a prompt that starts a turn.
 type Prompt struct {
-	// UUID is that of the prompt's transcript line.
+	// UUID is the id of the prompt's transcript line.
 	UUID string `json:"uuid"`
-	// Prompt is its text.
+	// Prompt is the text of the prompt.
 	Prompt string `json:"prompt"`
-	// Blocks are its parts when it is more than text.
+	// Blocks are the content blocks of a prompt that is more than text.
 	Blocks json.RawMessage `json:"blocks,omitempty"`
-	// Injected says that the CLI itself wrote it: feedback of a hook, a reminder.
+	// Injected says that the CLI itself wrote it: feedback of a hook, or a
+	// reminder.
 	Injected bool `json:"injected,omitempty"`
 }
 
-// Attachment is something beside the messages: a file that the prompt mentions,
-// what a hook did.
+// Attachment is content in addition to the messages: a file that the prompt
+// mentions, or the result of a hook.
 type Attachment struct {
 	// Attachment is an object with a `type`.
 	Attachment any `json:"attachment"`
 }
 
-// Context is what a request says to the model beside its prompt or its results,
-// and none before it said: files of instructions, an output style, what MCP
-// servers say of themselves, texts of hooks, files that a prompt mentions. It is
-// what expressions see as `context`.
+// Context is what a request tells the model in addition to its prompt or results,
+// and what no earlier request contained: instruction files, an output style,
+// instructions of MCP servers, texts of hooks, files that a prompt mentions.
+// Expressions see it as `context`.
 type Context struct {
-	// Texts as the model reads them.
+	// Texts as the model receives them.
 	Texts []string `json:"texts"`
 }
 
-// Match says which rule of the scenario answered the prompt before it.
+// Match says which rule of the scenario answered the preceding prompt.
 type Match struct {
 	// Rule is `responses[2]`, `responses[2].turns[0]`, `default_response`, or empty
-	// for none.
+	// if no rule answered.
 	Rule string `json:"rule"`
 	// File of the rule.
 	File string `json:"file,omitempty"`
@@ -45,15 +46,16 @@ type Match struct {
 	Line int `json:"line,omitempty"`
 	// Prompt that was matched.
 	Prompt string `json:"prompt,omitempty"`
-	// Injected says that the CLI itself wrote it: feedback of a hook, a reminder.
+	// Injected says that the CLI itself wrote the prompt: feedback of a hook, or a
+	// reminder.
 	Injected bool `json:"injected,omitempty"`
-	// Nearest are the rules that come nearest to a prompt that none answers.
+	// Nearest are the rules nearest to a prompt that no rule matches.
 	Nearest []string `json:"nearest,omitempty"`
 }
 
-// Unplayed is a step of a response that the turn before it did not come to.
+// Unplayed is a step of a response that the preceding turn did not reach.
 type Unplayed struct {
-	// Text says which step.
+	// Text describes the step.
 	Text string `json:"text"`
 	// File of the step.
 	File string `json:"file,omitempty"`
@@ -61,36 +63,36 @@ type Unplayed struct {
 	Line int `json:"line,omitempty"`
 }
 
-// Model is a part of what the model said: one block of a message.
+// Model is one content block of a message of the model.
 type Model struct {
-	// MessageID is the message that the block is part of.
+	// MessageID is the id of the message.
 	MessageID string `json:"message_id"`
 	// Model is the name of the model.
 	Model string `json:"model"`
-	// Blocks are blocks of the API: `text`, `thinking`, `tool_use`.
+	// Blocks are content blocks of the API: `text`, `thinking`, `tool_use`.
 	Blocks json.RawMessage `json:"blocks"`
-	// StopReason of the message, where it is known by then.
+	// StopReason of the message, if it is known at this point.
 	StopReason string `json:"stop_reason,omitempty"`
-	// Agent is the call that started the sub-agent which says this.
+	// Agent is the id of the call that started the sub-agent.
 	Agent string `json:"agent,omitempty"`
-	// Error is the kind of failure that stands in place of a message.
+	// Error is the kind of failure that replaces a message.
 	Error string `json:"error,omitempty"`
-	// InputTokens of the request, estimated or scripted.
+	// InputTokens of the request, estimated or set by the scenario.
 	InputTokens int `json:"input_tokens"`
-	// OutputTokens of the message, estimated or scripted.
+	// OutputTokens of the message, estimated or set by the scenario.
 	OutputTokens int `json:"output_tokens"`
-	// GoesOn says that the message goes on with the one before it, which had no calls:
-	// over the API both are the answer to one request.
-	GoesOn bool `json:"goes_on,omitempty"`
-	// More says that another message of the script follows.
-	More bool `json:"more,omitempty"`
+	// Continued says that the message continues the preceding one, which had no calls:
+	// over the API both are the response to one request.
+	Continued bool `json:"goes_on,omitempty"`
+	// HasMore says that the script has another message after this one.
+	HasMore bool `json:"more,omitempty"`
 }
 
-// Retry is a failed request that is made again.
+// Retry is a failed request that is retried.
 type Retry struct {
-	// Attempt is the number of the failed one, from 1.
+	// Attempt is the number of the failed attempt, from 1.
 	Attempt int `json:"attempt"`
-	// Status is that of HTTP; absent = no response.
+	// Status is the HTTP status; absent = no response.
 	Status int `json:"status,omitempty"`
 	// Message says what went wrong.
 	Message string `json:"message"`
@@ -102,9 +104,9 @@ type Result struct {
 	Subtype string `json:"subtype"`
 	// IsError says that the prompt failed.
 	IsError bool `json:"is_error"`
-	// Result is the text of the result.
+	// Result is the result text.
 	Result *string `json:"result,omitempty"`
-	// Errors are the texts of errors.
+	// Errors are the error texts.
 	Errors []string `json:"errors,omitempty"`
 	// NumTurns counts the messages of the model.
 	NumTurns int `json:"num_turns"`
@@ -112,23 +114,23 @@ type Result struct {
 	TerminalReason string `json:"terminal_reason,omitempty"`
 	// APIStatus is the HTTP status of the failure that ended it.
 	APIStatus int `json:"api_error_status,omitempty"`
-	// TotalCostUSD is what the session has cost so far, in US dollars.
+	// TotalCostUSD is the cost of the session so far, in US dollars.
 	TotalCostUSD float64 `json:"total_cost_usd"`
-	// PermissionDenials are the calls that were not permitted.
+	// PermissionDenials are the denied calls.
 	PermissionDenials []Denial `json:"permission_denials"`
 }
 
-// Denial is a call that was not permitted.
+// Denial is a denied call.
 type Denial struct {
 	// ToolName is the canonical name.
 	ToolName string `json:"tool_name"`
 	// ToolUseID is the call's id.
 	ToolUseID string `json:"tool_use_id"`
-	// ToolInput is the input that the model gave.
+	// ToolInput is the input from the model.
 	ToolInput json.RawMessage `json:"tool_input"`
 }
 
-// Warning is a text for the user on stderr.
+// Warning is a message for the user on stderr.
 type Warning struct {
 	// Text of the warning.
 	Text string `json:"text"`
@@ -144,7 +146,7 @@ func (Retry) kind() string      { return "retry" }
 func (Result) kind() string     { return "result" }
 func (Warning) kind() string    { return "warning" }
 
-// promptLine and the others make the lines of events.
+// promptLine, modelLine and resultLine build the lines of events.
 func promptLine(ev *protocol.PromptAccepted) (Prompt, error) {
 	blocks, err := blocksOf(ev.Content)
 	return Prompt{UUID: ev.UUID, Prompt: ev.Content.Plain(), Blocks: blocks, Injected: ev.Injected}, err
@@ -157,7 +159,7 @@ func modelLine(ev *protocol.Assistant) (Model, error) {
 		InputTokens: ev.Message.Usage.InputTokens, OutputTokens: ev.Message.Usage.OutputTokens,
 	}
 	if ev.Final != nil {
-		l.GoesOn, l.More = ev.Final.ContinuesPrevious, ev.Final.HasMore
+		l.Continued, l.HasMore = ev.Final.ContinuesPrevious, ev.Final.HasMore
 	}
 	if ev.Message.StopReason != nil {
 		l.StopReason = *ev.Message.StopReason
@@ -182,7 +184,7 @@ func resultLine(ev *protocol.Result) Result {
 	return l
 }
 
-// blocksOf are the parts of a content that is more than text; nil = it is text.
+// blocksOf returns the blocks of content that is more than text; nil = it is text.
 func blocksOf(c protocol.Content) (json.RawMessage, error) {
 	if c.Blocks == nil {
 		return nil, nil

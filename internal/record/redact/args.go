@@ -5,18 +5,18 @@ import (
 	"strings"
 )
 
-// Args hides the secrets of a command line, one argument each: values of
-// options such as --token X and -u user:password, the same values where they are
-// repeated in the line, and all that String hides.
+// Args redacts the secrets of a command line, given as separate arguments: values
+// of options such as --token X and -u user:password, the same values where they are
+// repeated, and everything that String redacts.
 func (r *Redactor) Args(args []string) []string {
 	inside := r.withValues(args)
 	found := inside.options(args)
 	out := make([]string, len(args))
-	option := "" // the option whose value may come next
+	option := "" // the option whose value may follow
 	for i, arg := range args {
 		switch start := valueAt(option, arg); {
 		case start >= 0 && !isPlaceholder(arg[start:]):
-			out[i] = arg[:start] + r.label.For("VALUE", arg[start:])
+			out[i] = arg[:start] + r.label.Placeholder("VALUE", arg[start:])
 		case isJSON(arg):
 			out[i] = inside.String(arg)
 		default:
@@ -34,8 +34,8 @@ func isJSON(arg string) bool {
 	return (strings.HasPrefix(arg, "{") || strings.HasPrefix(arg, "[")) && json.Valid([]byte(arg))
 }
 
-// withValues is a redactor that also knows the values which the arguments of a
-// command line name as secret.
+// withValues returns a redactor that also knows the values which the arguments of a
+// command line mark as secret.
 func (r *Redactor) withValues(args []string) *Redactor {
 	values := newKnown(nil, nil)
 	option := ""
@@ -51,11 +51,11 @@ func (r *Redactor) withValues(args []string) *Redactor {
 	if len(values.forms) == 0 {
 		return r
 	}
-	return &Redactor{label: r.label, known: r.known, more: values, personal: r.personal, shapes: r.rules()}
+	return &Redactor{label: r.label, known: r.known, argValues: values, personal: r.personal, shapes: r.rules()}
 }
 
-// valueAt is where in an argument a secret begins that a name announces: that of the
-// option before, or one in front of an equals sign; -1 = nowhere.
+// valueAt returns the position of a secret in an argument: after an option in the
+// previous argument, or after an equals sign; -1 = none.
 func valueAt(option, arg string) int {
 	if name := strings.TrimLeft(option, "-"); option != "" && !strings.HasPrefix(arg, "-") {
 		if nameLooksSecret(name) {
@@ -72,10 +72,11 @@ func valueAt(option, arg string) int {
 	return -1
 }
 
-// options finds, by argument, the secrets that follow options of well-known commands,
-// such as sshpass -p X: the arguments are read as one line in which each is a word.
+// options finds, by argument, the secrets that follow options of well-known
+// commands, such as sshpass -p X. It reads the arguments as one line with one word
+// each.
 func (r *Redactor) options(args []string) map[int][]Finding {
-	const inWord = '_' // takes the place of what would end a word
+	const inWord = '_' // replaces characters that would end a word
 	var line []byte
 	starts := make([]int, len(args))
 	for i, arg := range args {
@@ -89,11 +90,11 @@ func (r *Redactor) options(args []string) map[int][]Finding {
 		line = append(line, ' ')
 	}
 	found := map[int][]Finding{}
-	for _, f := range r.rules().inLine(string(line)) {
+	for _, f := range r.rules().findInCommandLine(string(line)) {
 		for i, arg := range args {
 			start, end := max(f.Start-starts[i], 0), min(f.End-starts[i], len(arg))
 			if start < end {
-				found[i] = append(found[i], Finding{Kind: f.Kind, Start: start, End: end, Sure: f.Sure})
+				found[i] = append(found[i], Finding{Kind: f.Kind, Start: start, End: end, Certain: f.Certain})
 			}
 		}
 	}

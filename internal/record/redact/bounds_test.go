@@ -154,7 +154,7 @@ func TestUnglue(t *testing.T) {
 		{line + "\n!", line + "\n!"},
 		{line + "\n", line + "\n"},
 	} {
-		got, at := unglue(tt.in)
+		got, at := removeSeams(tt.in)
 		if got != tt.want || len(at) != len(got) {
 			t.Errorf("%q: %q, want %q", tt.in, got, tt.want)
 			continue
@@ -184,7 +184,7 @@ func TestSeams(t *testing.T) {
 		{`a""b` + pad[:399] + `a""b`, [][2]int{{0, 203}, {204, 407}}},
 		{`a'`, nil},
 	} {
-		if diff := cmp.Diff(tt.want, seams(tt.in)); diff != "" {
+		if diff := cmp.Diff(tt.want, seamSpans(tt.in)); diff != "" {
 			t.Errorf("%d bytes (-want +got):\n%s", len(tt.in), diff)
 		}
 	}
@@ -230,41 +230,41 @@ func TestAssigned(t *testing.T) {
 // What has to stand around a keyword so that its rule is tried.
 func TestGates(t *testing.T) {
 	for _, tt := range []struct {
-		name   string
-		gate   gate
-		before string
-		word   string
-		rest   string
-		want   bool
+		name     string
+		precheck precheck
+		before   string
+		word     string
+		rest     string
+		want     bool
 	}{
-		{"a value in quotes", quoted, "", "password", `: "abcdef"`, true},
-		{"in single quotes", quoted, "", "password", `='abcdef' x`, true},
-		{"too short", quoted, "", "password", `: "abcde"`, false},
-		{"not closed", quoted, "", "password", `: "abcdef`, false},
-		{"with a blank", quoted, "", "password", `: "abcdef g"`, false},
-		{"with an escape", quoted, "", "password", `: "abcdef\"`, false},
-		{"with the lowest character of text", quoted, "", "password", `: "abcde!"`, true},
-		{"no quotes", quoted, "", "password", `: abcdef`, false},
-		{"no value", quoted, "", "password", `: `, false},
-		{"no sign", quoted, "", "password", `(`, false},
+		{"a value in quotes", quotedValueFollows, "", "password", `: "abcdef"`, true},
+		{"in single quotes", quotedValueFollows, "", "password", `='abcdef' x`, true},
+		{"too short", quotedValueFollows, "", "password", `: "abcde"`, false},
+		{"not closed", quotedValueFollows, "", "password", `: "abcdef`, false},
+		{"with a blank", quotedValueFollows, "", "password", `: "abcdef g"`, false},
+		{"with an escape", quotedValueFollows, "", "password", `: "abcdef\"`, false},
+		{"with the lowest character of text", quotedValueFollows, "", "password", `: "abcde!"`, true},
+		{"no quotes", quotedValueFollows, "", "password", `: abcdef`, false},
+		{"no value", quotedValueFollows, "", "password", `: `, false},
+		{"no sign", quotedValueFollows, "", "password", `(`, false},
 
-		{"an option", flag, "x --api-", "token", " abc", true},
-		{"a word", flag, "x api_", "token", " abc", false},
-		{"the beginning", flag, "", "token", " abc", false},
-		{"an option at the beginning", flag, "-", "token", " abc", true},
+		{"an option", commandFlag, "x --api-", "token", " abc", true},
+		{"a word", commandFlag, "x api_", "token", " abc", false},
+		{"the beginning", commandFlag, "", "token", " abc", false},
+		{"an option at the beginning", commandFlag, "-", "token", " abc", true},
 
-		{"a header", header, "", "x-key", ": a", true},
-		{"a header in quotes", header, "", "x-key", `":`, true},
-		{"one character", header, "", "x-key", ":", false},
-		{"no header", header, "", "x-key", "ab:", false},
+		{"a header", colonFollows, "", "x-key", ": a", true},
+		{"a header in quotes", colonFollows, "", "x-key", `":`, true},
+		{"one character", colonFollows, "", "x-key", ":", false},
+		{"no header", colonFollows, "", "x-key", "ab:", false},
 
-		{"user and password", authority, "", "://", "u:p@h", true},
-		{"a path first", authority, "", "://", "h/p@h", false},
-		{"a blank first", authority, "", "://", "h p@h", false},
-		{"a quote first", authority, "", "://", `h"p@h`, false},
-		{"the end", authority, "", "://", "host", false},
-		{"512 bytes", authority, "", "://", strings.Repeat("a", 512), false},
-		{"more than that may have one later", authority, "", "://", strings.Repeat("a", 513), true},
+		{"user and password", userInfoFollows, "", "://", "u:p@h", true},
+		{"a path first", userInfoFollows, "", "://", "h/p@h", false},
+		{"a blank first", userInfoFollows, "", "://", "h p@h", false},
+		{"a quote first", userInfoFollows, "", "://", `h"p@h`, false},
+		{"the end", userInfoFollows, "", "://", "host", false},
+		{"512 bytes", userInfoFollows, "", "://", strings.Repeat("a", 512), false},
+		{"more than that may have one later", userInfoFollows, "", "://", strings.Repeat("a", 513), true},
 
 		{"a web token", webToken, "", "eyj", "abcdef.", true},
 		{"a short one", webToken, "", "eyj", "abcde.", false},
@@ -277,12 +277,12 @@ func TestGates(t *testing.T) {
 		{"with a dot", longWordNext, "", "s.", strings.Repeat(".", 23), false},
 		{"with another letter", longWordNext, "", "s.", strings.Repeat("é", 23), false},
 
-		{"capitals", upper, "", "PASS", "=abcde1", true},
-		{"capitals up to Z", upper, "", "ZASS", "=abcde1", true},
-		{"small letters", upper, "", "aass", "=abcde1", false},
+		{"capitals", upperCaseName, "", "PASS", "=abcde1", true},
+		{"capitals up to Z", upperCaseName, "", "ZASS", "=abcde1", true},
+		{"small letters", upperCaseName, "", "aass", "=abcde1", false},
 	} {
 		text := tt.before + tt.word + tt.rest
-		if got := tt.gate.passes(text, len(tt.before), len(tt.before)+len(tt.word)); got != tt.want {
+		if got := tt.precheck.passes(text, len(tt.before), len(tt.before)+len(tt.word)); got != tt.want {
 			t.Errorf("%s: %q: %v, want %v", tt.name, text, got, tt.want)
 		}
 	}
@@ -325,12 +325,12 @@ func TestDiscordLengths(t *testing.T) {
 		{"." + strings.Repeat("c", 22), false},
 	} {
 		for _, text := range []string{tt.in, "x " + tt.in + " y"} {
-			if got := discordTokens(text); (len(got) == 1) != tt.want {
+			if got := findDiscordTokens(text); (len(got) == 1) != tt.want {
 				t.Errorf("%q: %+v", text, got)
 			}
 		}
 	}
-	if got := discordTokens(token(23, 5, 27) + " " + token(23, 5, 27)); len(got) != 2 {
+	if got := findDiscordTokens(token(23, 5, 27) + " " + token(23, 5, 27)); len(got) != 2 {
 		t.Errorf("two tokens: %+v", got)
 	}
 }

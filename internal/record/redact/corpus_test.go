@@ -72,7 +72,7 @@ type plant struct{ text, secret string }
 
 // plants makes texts that one rule finds when they stand alone; none = what the
 // rule finds cannot be made this way.
-func plants(t *testing.T, r *rand.Rand, s *shapes, n, wanted int) []plant {
+func plants(t *testing.T, r *rand.Rand, s *formFinder, n, wanted int) []plant {
 	t.Helper()
 	rule := s.rules[n]
 	re, err := syntax.Parse(rule.expr, syntax.Perl)
@@ -96,12 +96,12 @@ func plants(t *testing.T, r *rand.Rand, s *shapes, n, wanted int) []plant {
 		if m == nil || strings.ContainsAny(text, "\x00\x01") {
 			continue
 		}
-		start, end := rule.secret(m)
+		start, end := rule.secretSpan(m)
 		secret := text[start:end]
 		if rule.id == "vault-service-token" && strings.HasPrefix(secret, "s.") { // left out: "s." is in every line of code
 			continue
 		}
-		if len(secret) < shortest || isPlaceholder(secret) || rule.entropy > 0 && entropy(secret) < rule.entropy || rule.guess && s.harmless(rule, text[m[0]:m[1]], secret) {
+		if len(secret) < minSecretText || isPlaceholder(secret) || rule.entropy > 0 && entropy(secret) < rule.entropy || rule.guess && s.harmless(rule, text[m[0]:m[1]], secret) {
 			continue
 		}
 		out = append(out, plant{text, secret})

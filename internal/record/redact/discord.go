@@ -10,9 +10,9 @@ const (
 	leastSignature, mostSignature = 27, 45
 )
 
-// discordTokens finds the tokens of Discord's bots. They have no keyword, but a
-// form of their own: three parts with dots between them.
-func discordTokens(text string) []Finding {
+// findDiscordTokens finds the tokens of Discord bots. They have no keyword but a fixed
+// form: three parts separated by dots.
+func findDiscordTokens(text string) []Finding {
 	var found []Finding
 	for from := 0; ; {
 		dot := strings.IndexByte(text[from:], '.')
@@ -32,13 +32,13 @@ func discordTokens(text string) []Finding {
 		}
 		end := tokenEnd(text, second+1)
 		if signature := text[second+1 : end]; between(len(signature), leastSignature, mostSignature) && strings.ContainsAny(text[start:end], "0123456789") {
-			found = append(found, Finding{Kind: "DISCORD_TOKEN", Start: start, End: end, Sure: true})
+			found = append(found, Finding{Kind: "DISCORD_TOKEN", Start: start, End: end, Certain: true})
 			from = end
 		}
 	}
 }
 
-// tokenEnd is the end of a run of characters of base64 in its form for URLs.
+// tokenEnd returns the end of a run of URL-safe base64 characters.
 func tokenEnd(text string, i int) int {
 	for i < len(text) && inToken(text[i]) {
 		i++

@@ -8,9 +8,9 @@ import (
 	"unicode/utf8"
 )
 
-// encoded finds what is a secret only once it has been decoded: base64 texts
-// and words with percent escapes.
-func encoded(s string, known known, shapes *shapes) []Finding {
+// findEncoded finds secrets in encoded form: in base64 texts and in words with percent
+// escapes.
+func findEncoded(s string, known knownValues, shapes *formFinder) []Finding {
 	var found []Finding
 	for _, w := range encodedWords(s) {
 		plain, ok := decode(s[w[0]:w[1]])
@@ -18,8 +18,8 @@ func encoded(s string, known known, shapes *shapes) []Finding {
 			continue
 		}
 		for _, f := range append(known.find(plain), shapes.find(plain)...) {
-			if f.Sure {
-				found = append(found, Finding{Kind: f.Kind, Start: w[0], End: w[1], Sure: true})
+			if f.Certain {
+				found = append(found, Finding{Kind: f.Kind, Start: w[0], End: w[1], Certain: true})
 				break
 			}
 		}
@@ -27,22 +27,22 @@ func encoded(s string, known known, shapes *shapes) []Finding {
 	return found
 }
 
-// Lengths between which a word is decoded: shorter ones hold no secret, longer
-// ones are pictures.
+// Only words with a length in this range are decoded: shorter ones contain no
+// secret, longer ones are images.
 const (
 	shortWord = 20
 	longWord  = 64 << 10
 )
 
-// Letters that a word is made of.
+// Classes of bytes in words.
 const (
 	isUpper = 1 << iota
 	isLower
 	isPercent
-	isOther // may be in a word and does not begin one
+	isOther // may be inside a word but does not start one
 )
 
-// wordLetters tells for each byte what it is in a word.
+// wordLetters returns the class of each byte.
 var wordLetters = func() (kind [256]byte) {
 	for c := range kind {
 		switch b := byte(c); {
@@ -59,12 +59,12 @@ var wordLetters = func() (kind [256]byte) {
 	return kind
 }()
 
-// encodedWords are the places of words that may be encoded: runs of base64
+// encodedWords returns the positions of words that may be encoded: runs of base64
 // characters with letters of both cases, and words with a percent escape.
 func encodedWords(s string) [][2]int {
 	var words [][2]int
 	for i := 0; i < len(s); i++ {
-		// Every word that is long enough goes over one of these places.
+		// Every word of sufficient length contains one of these positions.
 		if next := i + shortWord - 1; next >= len(s) {
 			break
 		} else if wordLetters[s[next]] == 0 {
@@ -86,7 +86,7 @@ func encodedWords(s string) [][2]int {
 	return words
 }
 
-// decode reads a word; it gives ok = false for what is no text.
+// decode decodes a word; ok is false if the result is not text.
 func decode(word string) (plain string, ok bool) {
 	if strings.Contains(word, "%") {
 		plain, err := url.PathUnescape(word)
@@ -106,8 +106,8 @@ func decode(word string) (plain string, ok bool) {
 
 func unprintable(r rune) bool { return !unicode.IsPrint(r) && !unicode.IsSpace(r) }
 
-// withoutEscapes is a text of the same length with blanks in the place of the escapes
-// of a quoted string: of \n the letter would be taken for a part of the next word.
+// withoutEscapes replaces the escapes of a quoted string by spaces of the same
+// length, because the letter of \n would be read as part of the next word.
 func withoutEscapes(s string) string {
 	if !strings.Contains(s, `\`) {
 		return s

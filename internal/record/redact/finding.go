@@ -11,16 +11,16 @@ import (
 type Finding struct {
 	Kind       string // upper-case words, as in placeholders
 	Start, End int    // bytes of the text
-	// Sure is set where nothing but a secret looks so, or where the value is
-	// known; the other findings are guesses from the name beside a value.
-	Sure bool
+	// Certain is set if the form is unambiguous, or the value is known. The other
+	// findings are guesses from the name of a value.
+	Certain bool
 }
 
-// shortest is the length from which a text can hold a secret.
-const shortest = 6
+// minSecretText is the minimum length of a text that can contain a secret.
+const minSecretText = 6
 
-// merge orders findings and joins those that overlap: the first one's name, a
-// sure one's before a guess.
+// merge sorts findings and joins overlapping ones. The kind of the first wins, but
+// a sure one wins over a guess.
 func merge(found []Finding) []Finding {
 	slices.SortStableFunc(found, func(a, b Finding) int {
 		return cmp.Or(cmp.Compare(a.Start, b.Start), cmp.Compare(b.End, a.End))
@@ -32,32 +32,32 @@ func merge(found []Finding) []Finding {
 			out = append(out, f)
 			continue
 		}
-		if f.Sure && !out[last].Sure {
-			out[last].Kind, out[last].Sure = f.Kind, true
+		if f.Certain && !out[last].Certain {
+			out[last].Kind, out[last].Certain = f.Kind, true
 		}
 		out[last].End = max(out[last].End, f.End)
 	}
 	return out
 }
 
-// FixedLabel calls every secret "[redacted]": for records of one process among
-// many, which cannot agree on numbers.
+// FixedLabel replaces every secret by "[redacted]", for records of several
+// processes that cannot share numbers.
 type FixedLabel struct{}
 
-// For implements Label.
-func (FixedLabel) For(string, string) string { return "[redacted]" }
+// Placeholder implements Label.
+func (FixedLabel) Placeholder(string, string) string { return "[redacted]" }
 
-// Numbered gives typed placeholders, REDACTED_GITHUB_PAT_1: the same value has
-// the same name wherever it stands, so that what was equal stays equal. The
-// zero value works; it may be used by many goroutines.
+// Numbered makes typed placeholders such as REDACTED_GITHUB_PAT_1. Equal values get
+// equal placeholders. The zero value is ready to use and may be used by many
+// goroutines.
 type Numbered struct {
 	mu    sync.Mutex
 	names map[string]string // by secret
 	count map[string]int    // by kind
 }
 
-// For implements Label.
-func (n *Numbered) For(kind, secret string) string {
+// Placeholder implements Label.
+func (n *Numbered) Placeholder(kind, secret string) string {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if name, ok := n.names[secret]; ok {
@@ -72,9 +72,9 @@ func (n *Numbered) For(kind, secret string) string {
 	return name
 }
 
-// Label gives the text that stands in the place of a secret.
+// Label makes the replacement of a secret.
 type Label interface {
-	// For is the text for a secret of a kind such as "GITHUB_PAT". It holds
-	// nothing that JSON would escape.
-	For(kind, secret string) string
+	// Placeholder returns the replacement of a secret of a kind such as "GITHUB_PAT". It
+	// must not contain characters that JSON escapes.
+	Placeholder(kind, secret string) string
 }

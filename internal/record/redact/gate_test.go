@@ -27,7 +27,7 @@ func TestGatesLoseNothing(t *testing.T) {
 			if !slices.ContainsFunc(strings.Split(s.rules[n].keywords, "|"), func(w string) bool { return strings.Contains(strings.ToLower(text), w) }) {
 				text += s.rules[n].keywords // such a keyword may stand anywhere in the text
 			}
-			whole := s.in(text, n, [2]int{0, len(text)})
+			whole := s.matchIn(text, n, [2]int{0, len(text)})
 			found += len(whole)
 			near := merge(s.find(text))
 			for _, w := range whole {
@@ -63,7 +63,7 @@ func TestNamesAreFoundBackwards(t *testing.T) {
 			want := whole.FindAllStringSubmatchIndex(text, -1)
 			got := s.compiled(n).FindAllStringSubmatchIndex(text, -1)
 			for _, m := range got {
-				m[0] = rule.named(text, m[0])
+				m[0] = rule.nameStart(text, m[0])
 			}
 			if d := cmp.Diff(want, got); d != "" {
 				t.Errorf("%s in %q: %s", rule.id, text, d)
@@ -148,7 +148,7 @@ func TestAddresses(t *testing.T) {
 		"10.0.0.1 and 127.0.0.1, too": "10.0.0.1",
 	} {
 		var got strings.Builder
-		for _, f := range addresses(text) {
+		for _, f := range findIPAddresses(text) {
 			got.WriteString(text[f.Start:f.End])
 		}
 		if got.String() != want {

@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 )
 
-// stringEnd is the place behind the string that begins at i.
+// stringEnd returns the position after the string that begins at i.
 func stringEnd(raw []byte, i int) int {
 	for i++; raw[i] != '"'; i++ {
 		if raw[i] == '\\' {

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// nameLooksSecret says of the name of a variable, key or parameter that its
-// value is a credential.
+// nameLooksSecret reports whether the name of a variable, key or parameter suggests
+// that its value is a credential.
 func nameLooksSecret(name string) bool {
 	name = strings.ToLower(strings.NewReplacer("_", "", "-", "", ".", "").Replace(name))
 	if slices.Contains(harmlessNames[:], name) {
@@ -26,21 +26,20 @@ var secretParts = [...]string{
 	"token", "secret", "passw", "passphrase", "credential", "apikey", "privatekey", "accesskey", "authorization",
 }
 
-// harmlessNames hold such a word and no secret.
+// harmlessNames contain such a word but are not secret.
 var harmlessNames = [...]string{
 	"tokenurl", "tokentype", "secretname", "passwordfield", "credentialsfile", "continuationtoken", "nextpagetoken", "pagetoken",
 	"progresstoken", "authorizationurl", "authorizationendpoint", "tokenendpoint", "tokens",
 }
 
-// countOfTokens tells the tokens that models count from those that open doors.
+// countOfTokens recognises counts of model tokens.
 func countOfTokens(name string) bool {
 	return strings.HasSuffix(name, "tokens") || strings.HasPrefix(name, "tokens") || strings.HasSuffix(name, "tokenspersecond")
 }
 
-// variableLooksSecret says of an environment variable that its value is a
-// credential although [nameLooksSecret] does not know the name: a shorter word for
-// one, or a word that is also used for other things, with a value that looks
-// random. Paths are no credentials.
+// variableLooksSecret reports whether an environment variable is a credential
+// although [nameLooksSecret] does not know its name: the name contains a shorter or
+// ambiguous word and the value looks random. Paths are not credentials.
 func variableLooksSecret(name, value string) bool {
 	if strings.HasPrefix(value, "/") || strings.HasPrefix(value, "~") || strings.HasPrefix(value, "./") {
 		return false
@@ -52,7 +51,7 @@ func variableLooksSecret(name, value string) bool {
 	switch words[len(words)-1] {
 	case "SSHPASS", "PASS", "PW", "PAT", "CRED", "CREDS", "COOKIE", "COOKIES", "JWT", "BEARER", "DSN":
 		return true
-	case "PWD": // that of a shell is a directory
+	case "PWD": // the shell's PWD is a directory
 		return len(words) > 1 && name != "OLDPWD"
 	case "AUTH", "KEY", "SESSION", "WEBHOOK", "SIGNATURE", "SALT":
 		return looksRandom(value)
@@ -60,8 +59,8 @@ func variableLooksSecret(name, value string) bool {
 	return false
 }
 
-// looksRandom says of a value that it is one word of letters and digits, and not a
-// number, a version or the name of a file.
+// looksRandom reports whether a value is one word of letters and digits, and not a
+// number, a version or a file name.
 func looksRandom(value string) bool {
 	const enough = 10
 	letters, digits := 0, 0
@@ -81,21 +80,20 @@ func looksRandom(value string) bool {
 	return len(value) >= enough && letters > 2 && digits > 1
 }
 
-// known finds values that are known to be secret, in every form in which they
-// may stand in a text.
-type known struct {
-	words *needles
-	forms []form
+// knownValues finds values that are known to be secret, in every encoding.
+type knownValues struct {
+	words *wordFinder
+	forms []encodedForm
 }
 
-// form is one form of a known value.
-type form struct {
+// encodedForm is one encoding of a known value.
+type encodedForm struct {
 	kind string
-	run  bool // found inside a base64 text: the whole text is secret
+	run  bool // found inside a base64 text: the whole text is redacted
 }
 
-func newKnown(environ, values []string) known {
-	k := known{words: newNeedles(false)}
+func newKnown(environ, values []string) knownValues {
+	k := knownValues{words: newNeedles(false)}
 	for _, kv := range environ {
 		name, value, _ := strings.Cut(kv, "=")
 		if nameLooksSecret(name) || variableLooksSecret(name, value) {
@@ -112,7 +110,7 @@ func newKnown(environ, values []string) known {
 	return k
 }
 
-// kindOf makes a kind of the name of a variable.
+// kindOf derives a kind from the name of a variable.
 func kindOf(name string) string {
 	var b strings.Builder
 	for _, r := range strings.ToUpper(name) {
@@ -125,25 +123,25 @@ func kindOf(name string) string {
 	return strings.Trim(b.String(), "_")
 }
 
-func (k *known) add(value, kind string) {
-	if len(value) < shortest || isPlaceholder(value) {
+func (k *knownValues) add(value, kind string) {
+	if len(value) < minSecretText || isPlaceholder(value) {
 		return
 	}
 	for _, plain := range []string{value, url.QueryEscape(value), url.PathEscape(value)} {
-		k.form(plain, form{kind: kind})
+		k.form(plain, encodedForm{kind: kind})
 	}
-	const enough = 8 // bytes below which an encoded part would be found by chance
+	const enough = 8 // encoded parts with fewer bytes would match by chance
 	if len(value) < enough {
 		return
 	}
 	for _, enc := range []*base64.Encoding{base64.RawStdEncoding, base64.RawURLEncoding} {
 		for shift := range 3 {
-			k.form(inside(enc, value, shift), form{kind: kind, run: true})
+			k.form(base64Core(enc, value, shift), encodedForm{kind: kind, run: true})
 		}
 	}
 }
 
-func (k *known) form(text string, f form) {
+func (k *knownValues) form(text string, f encodedForm) {
 	if k.words.has(text) {
 		return
 	}
@@ -151,16 +149,16 @@ func (k *known) form(text string, f form) {
 	k.forms = append(k.forms, f)
 }
 
-// inside is what of value stays the same wherever it stands in a base64 text,
-// shift bytes behind a boundary of three.
-func inside(enc *base64.Encoding, value string, shift int) string {
+// base64Core returns the part of the base64 encoding of value that does not depend on
+// its neighbours, for an offset of shift bytes after a boundary of three.
+func base64Core(enc *base64.Encoding, value string, shift int) string {
 	text := enc.EncodeToString([]byte(strings.Repeat("x", shift) + value))
-	first := []int{0, 2, 3}[shift]        // characters that the bytes before share
-	whole := (shift + len(value)) * 8 / 6 // characters that no byte behind shares
+	first := []int{0, 2, 3}[shift]        // characters shared with preceding bytes
+	whole := (shift + len(value)) * 8 / 6 // characters not shared with following bytes
 	return text[first:min(whole, len(text))]
 }
 
-func (k *known) find(s string) []Finding {
+func (k *knownValues) find(s string) []Finding {
 	if len(k.forms) == 0 {
 		return nil
 	}
@@ -168,15 +166,15 @@ func (k *known) find(s string) []Finding {
 	k.words.each(s, func(n, start, end int) {
 		f := k.forms[n]
 		if f.run {
-			start, end = run(s, start, end)
+			start, end = base64Run(s, start, end)
 		}
-		found = append(found, Finding{Kind: f.kind, Start: start, End: end, Sure: true})
+		found = append(found, Finding{Kind: f.kind, Start: start, End: end, Certain: true})
 	})
 	return found
 }
 
-// run widens a place to the base64 text around it.
-func run(s string, start, end int) (from, to int) {
+// base64Run extends a position to the base64 text around it.
+func base64Run(s string, start, end int) (from, to int) {
 	for start > 0 && isBase64(s[start-1]) {
 		start--
 	}
@@ -190,7 +188,7 @@ func isBase64(b byte) bool {
 	return b >= 'a' && b <= 'z' || b >= 'A' && b <= 'Z' || b >= '0' && b <= '9' || b == '+' || b == '/' || b == '-' || b == '_'
 }
 
-// isPlaceholder says of a value that it stands for a secret and is none.
+// isPlaceholder reports whether a value is a placeholder for a secret.
 func isPlaceholder(v string) bool {
 	if v == "" || v[0] == '$' || v[0] == '<' || strings.HasPrefix(v, "{{") || strings.HasPrefix(v, "REDACTED_") || strings.HasPrefix(v, "[redacted") {
 		return true

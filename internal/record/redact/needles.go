@@ -2,42 +2,42 @@ package redact
 
 import "slices"
 
-// needles finds many words in a text in one pass. Words are of three bytes or
-// more.
-type needles struct {
-	fold   bool              // ASCII letters are the same in either case; words are in lower case
-	first  [1 << 10]uint64   // a bit per hash of three bytes: most of a text is passed by here
+// wordFinder finds many words in a text in one pass. Words must have at least three
+// bytes.
+type wordFinder struct {
+	fold   bool              // ignore the case of ASCII letters; words are in lower case
+	first  [1 << 10]uint64   // one bit per hash of three bytes, to skip most of a text
 	bundle map[uint32][]word // by their first three bytes
 }
 
-// word is one of the words and the number it was given.
+// word is one of the words with its number.
 type word struct {
 	text string
 	n    int
 }
 
-func newNeedles(fold bool) *needles { return &needles{fold: fold, bundle: map[uint32][]word{}} }
+func newNeedles(fold bool) *wordFinder { return &wordFinder{fold: fold, bundle: map[uint32][]word{}} }
 
-func (d *needles) add(text string, n int) {
+func (d *wordFinder) add(text string, n int) {
 	key := triple(text)
 	h := hash(key)
 	d.first[h>>6] |= 1 << (h & 63)
 	d.bundle[key] = append(d.bundle[key], word{text, n})
 }
 
-func (d *needles) has(text string) bool {
+func (d *wordFinder) has(text string) bool {
 	return slices.ContainsFunc(d.bundle[triple(text)], func(w word) bool { return w.text == text })
 }
 
-// triple is the first three bytes of a word, as a number.
+// triple returns the first three bytes of a word as a number.
 func triple(text string) uint32 {
 	return uint32(text[0])<<16 | uint32(text[1])<<8 | uint32(text[2])
 }
 
 func hash(key uint32) uint32 { return key * 0x9E3779B1 >> 16 }
 
-// each calls found for each word in s, with its number and place.
-func (d *needles) each(s string, found func(n, start, end int)) {
+// each calls found for each word in s, with its number and position.
+func (d *wordFinder) each(s string, found func(n, start, end int)) {
 	key := uint32(0)
 	for i := range len(s) {
 		b := s[i]
@@ -57,7 +57,7 @@ func (d *needles) each(s string, found func(n, start, end int)) {
 	}
 }
 
-func (d *needles) at(s, word string) bool {
+func (d *wordFinder) at(s, word string) bool {
 	if len(s) < len(word) {
 		return false
 	}

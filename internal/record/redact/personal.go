@@ -6,27 +6,27 @@ import (
 	"strings"
 )
 
-// Personal is what tells whose a text is: paths, names, ids. E-mail addresses,
-// addresses of machines and ids of messages are found by their shape. The kinds
-// of findings are HOME, CWD, USER, HOST, ID, EMAIL and IP; none is Sure.
+// Personal lists personal data to find: paths, names, ids. E-mail addresses, IP
+// addresses and message ids are found by their form. The kinds of findings are
+// HOME, CWD, USER, HOST, ID, EMAIL and IP; none is Sure.
 type Personal struct {
 	Homes []string // home directories
 	CWDs  []string // working directories
-	Users []string // names of accounts; those that everybody has are left alone
+	Users []string // account names; common ones are not redacted
 	Hosts []string
 	IDs   []string // of sessions, requests and messages
 }
 
-// personal finds it.
-type personal struct {
-	words *needles
+// personalFinder finds personal data.
+type personalFinder struct {
+	words *wordFinder
 	kinds []string
 	ids   map[string]bool
 	long  [longestID + 1]bool // lengths of ids
 }
 
-func newPersonal(p *Personal) *personal {
-	f := &personal{words: newNeedles(false), ids: map[string]bool{}}
+func newPersonal(p *Personal) *personalFinder {
+	f := &personalFinder{words: newNeedles(false), ids: map[string]bool{}}
 	for _, list := range []struct {
 		kind  string
 		words []string
@@ -34,7 +34,7 @@ func newPersonal(p *Personal) *personal {
 		for _, w := range list.words {
 			w = strings.TrimRight(w, "/")
 			named := list.kind == "USER" || list.kind == "HOST"
-			if len(w) < shortestID || f.words.has(w) || named && everybodys(w) {
+			if len(w) < shortestID || f.words.has(w) || named && isCommonName(w) {
 				continue
 			}
 			f.words.add(w, len(f.kinds))
@@ -53,7 +53,7 @@ func newPersonal(p *Personal) *personal {
 	return f
 }
 
-// Lengths of ids that are looked for.
+// Lengths of ids that are searched.
 const (
 	shortestID = 3
 	longestID  = 80
@@ -61,7 +61,7 @@ const (
 
 var idPrefixes = [...]string{"msg_", "req_", "toolu_"}
 
-// idEnd is the end of the run of bytes that ids are made of.
+// idEnd returns the end of a run of id characters.
 func idEnd(s string, i int) int {
 	for i < len(s) && (letterOrDigit(s[i]) || s[i] == '-') {
 		i++
@@ -69,8 +69,8 @@ func idEnd(s string, i int) int {
 	return i
 }
 
-// known finds ids that are known, between bytes that are in none or hyphens.
-func (p *personal) known(s string) []Finding {
+// known finds known ids, delimited by bytes that ids do not contain or by hyphens.
+func (p *personalFinder) known(s string) []Finding {
 	if len(p.ids) == 0 {
 		return nil
 	}
@@ -93,8 +93,9 @@ func (p *personal) known(s string) []Finding {
 	return found
 }
 
-// everybodys says of the name of an account or a machine that it tells nothing.
-func everybodys(name string) bool {
+// isCommonName reports whether the name of an account or a machine is too common to
+// identify a person.
+func isCommonName(name string) bool {
 	switch name {
 	case "root", "user", "admin", "ubuntu", "runner", "node", "test", "home", "localhost", "default", "claude", "claudeless", "app", "dev",
 		"work", "workspace", "vscode":
@@ -103,12 +104,12 @@ func everybodys(name string) bool {
 	return false
 }
 
-func (p *personal) find(s string) []Finding {
+func (p *personalFinder) find(s string) []Finding {
 	var found []Finding
 	p.words.each(s, func(n, start, end int) {
 		switch kind := p.kinds[n]; kind {
 		case "CWD", "HOME", "USER", "HOST":
-			if whole(s, start, end) {
+			if isWholeWord(s, start, end) {
 				found = append(found, Finding{Kind: kind, Start: start, End: end})
 			}
 		default:
@@ -121,11 +122,11 @@ func (p *personal) find(s string) []Finding {
 			}
 		}
 	})
-	return slices.Concat(found, p.known(s), emails(s), addresses(s))
+	return slices.Concat(found, p.known(s), findEmails(s), findIPAddresses(s))
 }
 
-// whole says that a place is no part of a longer word.
-func whole(s string, start, end int) bool {
+// isWholeWord reports whether a position is not part of a longer word.
+func isWholeWord(s string, start, end int) bool {
 	return (start == 0 || !letterOrDigit(s[start-1]) || s[start] == '/') && (end == len(s) || !letterOrDigit(s[end]))
 }
 
@@ -135,8 +136,8 @@ func letterOrDigit(b byte) bool {
 
 func inEmail(b byte) bool { return letterOrDigit(b) || b == '.' || b == '-' || b == '+' || b == '%' }
 
-// emails are addresses such as me@host.tld; git@ and noreply@ are nobody's.
-func emails(s string) []Finding {
+// findEmails finds addresses such as me@host.tld, except git@ and noreply@.
+func findEmails(s string) []Finding {
 	var found []Finding
 	for i := strings.IndexByte(s, '@'); i >= 0 && i < len(s); {
 		start, end := i, i+1
@@ -163,8 +164,8 @@ func emails(s string) []Finding {
 	return found
 }
 
-// addresses are those of machines (IPv4), but not loopback and the like.
-func addresses(s string) []Finding {
+// findIPAddresses finds IPv4 addresses, except loopback and similar ones.
+func findIPAddresses(s string) []Finding {
 	var found []Finding
 	for i := 0; i < len(s); i++ {
 		if s[i] < '0' || s[i] > '9' || i > 0 && (letterOrDigit(s[i-1]) || s[i-1] == '.' || s[i-1] == '-') {

@@ -73,7 +73,7 @@ func TestPersonal(t *testing.T) {
 		var got []string
 		for _, f := range p.find(tt.in) {
 			got = append(got, f.Kind+" "+tt.in[f.Start:f.End])
-			if f.Sure {
+			if f.Certain {
 				t.Errorf("%q: a personal finding is sure", tt.in)
 			}
 		}

@@ -1,6 +1,5 @@
-// Package redact removes credentials from text and JSON. Everything that
-// claudeless records uses it: the journal, the trace of MCP messages and
-// imported scenarios.
+// Package redact removes credentials from text and JSON. All records of claudeless
+// use it: the journal, the trace of MCP messages and imported scenarios.
 //
 // It finds two kinds of secrets: known secret values in any encoding (plain,
 // URL, base64, part of a longer base64 text), and text that has the form of a
@@ -18,30 +17,30 @@ import (
 	"github.com/claudeless/claudeless/internal/base/plainjson"
 )
 
-// Options says what is secret and how it is called afterwards. The zero value
-// finds shapes alone and calls them "[redacted]".
+// Options say what is secret and how it is replaced. The zero value finds secrets
+// by form and replaces them by "[redacted]".
 type Options struct {
 	// Environ is an environment, as "K=V": values of variables whose names look
 	// secret are known values.
 	Environ []string
-	// Values are further known values. Values shorter than six bytes would hide
-	// half of every text and are left alone.
+	// Values are further known values. Values shorter than six bytes are ignored,
+	// because they would match too often.
 	Values []string
-	// Personal is what tells whose a text is; nil = personal data stays.
+	// Personal is the personal data to redact; nil = none.
 	Personal *Personal
-	// Label names what was hidden; nil = Hidden.
+	// Label makes the replacements; nil = FixedLabel.
 	Label Label
 }
 
-// Redactor hides secrets. It may be used by many goroutines.
+// Redactor replaces secrets. It may be used by many goroutines.
 type Redactor struct {
-	label    Label
-	known    known
-	more     known     // known values of one command line
-	personal *personal // nil = it stays
+	label     Label
+	known     knownValues
+	argValues knownValues     // known values of one command line
+	personal  *personalFinder // nil = personal data is kept
 
 	mu     sync.Mutex
-	shapes *shapes // made on first use: a run that records nothing does not pay
+	shapes *formFinder // made on first use, so that a run without records does not pay for it
 }
 
 // New makes a redactor.
@@ -56,7 +55,7 @@ func New(o Options) *Redactor {
 	return r
 }
 
-// String hides the secrets of a text; a text that is JSON is taken as such.
+// String redacts a text; a text that is JSON is handled as JSON.
 func (r *Redactor) String(s string) string {
 	if strings.HasPrefix(s, "{") || strings.HasPrefix(s, "[") {
 		if raw := json.RawMessage(s); json.Valid(raw) {
@@ -66,16 +65,16 @@ func (r *Redactor) String(s string) string {
 	return r.text(s)
 }
 
-// Find lists the secrets of a text in its order; they do not overlap.
+// Find lists the secrets of a text in order; they do not overlap.
 func (r *Redactor) Find(s string) []Finding {
-	if len(s) < shortest {
+	if len(s) < minSecretText {
 		return nil
 	}
 	shapes := r.rules()
-	found := slices.Concat(r.known.find(s), r.more.find(s), shapes.find(s), encoded(s, r.known, shapes), glued(s, r.known, shapes))
+	found := slices.Concat(r.known.find(s), r.argValues.find(s), shapes.find(s), findEncoded(s, r.known, shapes), findConcatenated(s, r.known, shapes))
 	if plain := withoutEscapes(s); plain != s {
 		for _, f := range shapes.find(plain) {
-			for f.End > f.Start && plain[f.End-1] <= ' ' { // half of an escape
+			for f.End > f.Start && plain[f.End-1] <= ' ' { // part of an escape
 				f.End--
 			}
 			found = append(found, f)
@@ -87,8 +86,8 @@ func (r *Redactor) Find(s string) []Finding {
 	return merge(found)
 }
 
-// Finder finds where the secrets of texts are. It makes its redactor when it is
-// first used. It may be used by many goroutines.
+// Finder finds the positions of secrets. It makes its redactor on first use. It may
+// be used by many goroutines.
 type Finder struct {
 	options Options
 
@@ -99,7 +98,7 @@ type Finder struct {
 // NewFinder makes a finder.
 func NewFinder(o Options) *Finder { return &Finder{options: o} }
 
-// Places lists where the secrets of a text begin and end, in order.
+// Places lists the start and end of each secret of a text, in order.
 func (f *Finder) Places(text string) (places [][2]int) {
 	f.once.Do(func() { f.redactor = New(f.options) })
 	for _, found := range f.redactor.Find(text) {
@@ -108,8 +107,8 @@ func (f *Finder) Places(text string) (places [][2]int) {
 	return places
 }
 
-// rules are the shapes of secrets, made when they are first needed.
-func (r *Redactor) rules() *shapes {
+// rules returns the forms of secrets, made on first use.
+func (r *Redactor) rules() *formFinder {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.shapes == nil {
@@ -120,7 +119,7 @@ func (r *Redactor) rules() *shapes {
 
 func (r *Redactor) text(s string) string { return r.without(s, r.Find(s)) }
 
-// without is a text without what was found in it.
+// without returns a text with the findings replaced.
 func (r *Redactor) without(s string, found []Finding) string {
 	if len(found) == 0 {
 		return s
@@ -129,22 +128,22 @@ func (r *Redactor) without(s string, found []Finding) string {
 	end := 0
 	for _, f := range found {
 		b.WriteString(s[end:f.Start])
-		b.WriteString(r.label.For(f.Kind, s[f.Start:f.End]))
+		b.WriteString(r.label.Placeholder(f.Kind, s[f.Start:f.End]))
 		end = f.End
 	}
 	b.WriteString(s[end:])
 	return b.String()
 }
 
-// JSON hides the secrets in the strings of a JSON text, keys included, and the
-// whole value of a string whose key looks like that of a credential. Everything
-// else stays byte for byte; what is no JSON comes back as a text would.
+// JSON redacts the strings of a JSON text, including keys, and the complete value
+// of a string whose key looks like a credential. Everything else is unchanged byte
+// for byte. Input that is not JSON is handled as text.
 func (r *Redactor) JSON(raw json.RawMessage) json.RawMessage {
 	if !json.Valid(raw) {
 		return json.RawMessage(r.text(string(raw)))
 	}
-	var out []byte // nil = nothing is hidden so far
-	done := 0      // what of raw is in out
+	var out []byte // nil = nothing redacted so far
+	done := 0      // how much of raw was copied to out
 	secret := false
 	for i := 0; i < len(raw); {
 		if raw[i] != '"' {
@@ -171,10 +170,10 @@ func (r *Redactor) JSON(raw json.RawMessage) json.RawMessage {
 	return append(out, raw[done:]...)
 }
 
-// value hides what is secret in a string of JSON.
+// value redacts a string of JSON.
 func (r *Redactor) value(text string, whole bool) string {
 	if whole && text != "" && !isPlaceholder(text) {
-		return r.label.For("VALUE", text)
+		return r.label.Placeholder("VALUE", text)
 	}
 	return r.String(text)
 }

@@ -187,7 +187,7 @@ func TestCleanCorpus(t *testing.T) {
 				continue // a folder, or secrets on purpose
 			}
 			for _, f := range r.Find(string(data)) {
-				if f.Sure {
+				if f.Certain {
 					t.Errorf("%s: %s: %q", file, f.Kind, data[f.Start:f.End])
 				}
 			}

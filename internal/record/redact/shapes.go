@@ -11,9 +11,8 @@ import (
 	"sync"
 )
 
-// ours are the shapes that the maintained rules take more strictly than a
-// record may, and those they do not have.
-var ours = [...]rule{
+// additionalRules are forms that gitleaks lacks or matches too strictly for records.
+var additionalRules = [...]rule{
 	{id: "anthropic-key", expr: `\bsk-ant-[A-Za-z0-9_-]{6,}`, keywords: "sk-ant-"},
 	{id: "secret-key", expr: `\bsk-[A-Za-z0-9_-]{8,}`, keywords: "sk-"},
 	{id: "github-token", expr: `\b(?:gh[pousr]_[A-Za-z0-9]{16,}|github_pat_[A-Za-z0-9_]{20,})`, keywords: "ghp_|gho_|ghu_|ghs_|ghr_|github_pat_"},
@@ -44,14 +43,15 @@ var ours = [...]rule{
 	{id: "password", expr: `(?i)(?:password|passwd|passphrase|client_?secret|api_?key|auth_?token|access_?token|refresh_?token|secret_?key)["']?\s*(?::|=|:=|=>)\s*["']([^\s"'\\]{6,})["']`, keywords: "passw|passphrase|secret|key|token", guess: true},
 }
 
-// gap separates the words of a netrc file, also where a shell or JSON spells the line ends out.
+// gap separates the words of a netrc file, also if a shell or JSON escapes the line
+// ends.
 const gap = `(?:\s|\\[nt]){1,9}`
 
-// shapes finds secrets by how they look. Expressions are compiled when their
-// keywords are first seen.
-type shapes struct {
+// formFinder finds secrets by their form. Expressions are compiled when their keywords
+// first occur.
+type formFinder struct {
 	rules  []rule
-	words  *needles
+	words  *wordFinder
 	byWord []keyword
 
 	mu    sync.Mutex
@@ -59,13 +59,13 @@ type shapes struct {
 	guess *guesses
 }
 
-func newShapes() *shapes {
-	s := &shapes{rules: slices.Concat(ours[:], maintained[:]), words: newNeedles(true)}
+func newShapes() *formFinder {
+	s := &formFinder{rules: slices.Concat(additionalRules[:], maintained[:]), words: newNeedles(true)}
 	for i, r := range s.rules {
 		for word := range strings.SplitSeq(r.keywords, "|") {
-			for _, part := range spelledOut(word) {
+			for _, part := range expandKeyword(word) {
 				s.words.add(part, len(s.byWord))
-				s.byWord = append(s.byWord, keyword{i, r.gateOf(word)})
+				s.byWord = append(s.byWord, keyword{i, r.precheckFor(word)})
 			}
 		}
 	}
@@ -73,9 +73,9 @@ func newShapes() *shapes {
 	return s
 }
 
-// spelledOut is a keyword as words of three bytes or more: the few shorter ones
-// with every byte that may stand beside them.
-func spelledOut(keyword string) []string {
+// expandKeyword expands a keyword to words of at least three bytes: a shorter keyword
+// is combined with every byte that may follow it.
+func expandKeyword(keyword string) []string {
 	const digits, letters = "0123456789", "abcdefghijklmnopqrstuvwxyz"
 	if len(keyword) >= 3 {
 		return []string{keyword}
@@ -106,19 +106,19 @@ func spelledOut(keyword string) []string {
 	return words
 }
 
-// spans are the parts of a text that rules are tried on, by rule, in order, none
-// touching the next.
-func (s *shapes) spans(text string) map[int][][2]int {
+// candidateSpans returns the parts of a text to match rules on, by rule, in order, without
+// overlaps.
+func (s *formFinder) candidateSpans(text string) map[int][][2]int {
 	var spans map[int][][2]int
 	s.words.each(text, func(word, start, end int) {
 		k := s.byWord[word]
-		if !k.gate.passes(text, start, end) {
+		if !k.precheck.passes(text, start, end) {
 			return
 		}
 		if spans == nil {
 			spans = map[int][][2]int{}
 		}
-		before, behind := k.gate.reach()
+		before, behind := k.precheck.reach()
 		n, from, to := k.rule, max(start-before, 0), min(end+behind, len(text))
 		if list := spans[n]; len(list) > 0 && from <= list[len(list)-1][1] {
 			list[len(list)-1][1] = max(to, list[len(list)-1][1])
@@ -129,55 +129,59 @@ func (s *shapes) spans(text string) map[int][][2]int {
 	return spans
 }
 
-func (s *shapes) find(text string) []Finding {
-	return append(s.matching(text, func(rule) bool { return true }), discordTokens(text)...)
+func (s *formFinder) find(text string) []Finding {
+	return append(s.findMatching(text, func(rule) bool { return true }), findDiscordTokens(text)...)
 }
 
-// inLine finds what the options of a command tell.
-func (s *shapes) inLine(text string) []Finding {
-	return s.matching(text, func(r rule) bool { return r.line })
+// findInCommandLine finds secrets that options of a command mark.
+func (s *formFinder) findInCommandLine(text string) []Finding {
+	return s.findMatching(text, func(r rule) bool { return r.line })
 }
 
-// matching applies the rules that are chosen.
-func (s *shapes) matching(text string, chosen func(rule) bool) []Finding {
-	spans := s.spans(text)
+// findMatching applies the chosen rules.
+func (s *formFinder) findMatching(text string, chosen func(rule) bool) []Finding {
+	spans := s.candidateSpans(text)
 	var found []Finding
 	for _, n := range slices.Sorted(maps.Keys(spans)) {
 		if !chosen(s.rules[n]) {
 			continue
 		}
 		for _, span := range spans[n] {
-			found = append(found, s.in(text, n, span)...)
+			found = append(found, s.matchIn(text, n, span)...)
 		}
 	}
 	return found
 }
 
-// in applies a rule to a part of the text.
-func (s *shapes) in(text string, n int, span [2]int) []Finding {
+// matchIn applies a rule to a part of the text.
+func (s *formFinder) matchIn(text string, n int, span [2]int) []Finding {
 	r, part := s.rules[n], text[span[0]:span[1]]
 	var found []Finding
 	for _, m := range s.compiled(n).FindAllStringSubmatchIndex(part, -1) {
-		if m[1] == len(part) && span[1] < len(text) { // the part may have cut it
+		if m[1] == len(part) && span[1] < len(text) { // the part may have cut the match
 			const more = 64 << 10
-			return s.in(text, n, [2]int{span[0], min(span[1]+more, len(text))})
+			return s.matchIn(text, n, [2]int{span[0], min(span[1]+more, len(text))})
 		}
-		start, end := r.secret(m)
-		m[0] = r.named(part, m[0])
+		start, end := r.secretSpan(m)
+		m[0] = r.nameStart(part, m[0])
 		secret := part[start:end]
 		if isPlaceholder(secret) || r.entropy > 0 && entropy(secret) < r.entropy {
 			continue
 		}
-		if r.guess && s.harmless(r, part[m[0]:m[1]], secret) || r.id == "bearer" && aboutBearers(secret) {
+		if r.guess && s.harmless(r, part[m[0]:m[1]], secret) || r.id == "bearer" && isBearerProse(secret) {
 			continue
 		}
-		found = append(found, Finding{Kind: kindOf(r.id), Start: span[0] + start, End: span[0] + end, Sure: !r.guess && (!r.context || !isWord(secret))})
+		found = append(found, Finding{Kind: kindOf(r.id), Start: span[0] + start, End: span[0] + end, Certain: !r.guess && (!r.context || !isWord(secret))})
 	}
 	return found
 }
 
-// aboutBearers says of what follows "bearer" that the text only speaks of it.
-func aboutBearers(word string) bool {
+// isBearerProse reports whether the word after "bearer" is prose, or a parameter of
+// a challenge such as resource_metadata=, and not a token.
+func isBearerProse(word string) bool {
+	if word == "resource_metadata=" {
+		return true
+	}
 	for _, about := range []string{"authenti", "authori", "credential", "assessment", "scheme", "token", "security", "challenge", "instrument"} {
 		if strings.HasPrefix(strings.ToLower(word), about) && isWord(word) {
 			return true
@@ -186,7 +190,7 @@ func aboutBearers(word string) bool {
 	return false
 }
 
-// isWord says of a value that it reads like a word: letters of one case, or an
+// isWord reports whether a value reads like a word: letters of one case, or an
 // example such as YOUR_TOKEN or my-password.
 func isWord(secret string) bool {
 	const longestWord = 24
@@ -201,8 +205,8 @@ func isWord(secret string) bool {
 	return len(secret) <= longestWord && (!lower || !upper)
 }
 
-// secret is the place of the secret in a match.
-func (r rule) secret(m []int) (start, end int) {
+// secretSpan returns the position of the secret in a match.
+func (r rule) secretSpan(m []int) (start, end int) {
 	if r.group > 0 {
 		return m[2*r.group], m[2*r.group+1]
 	}
@@ -214,7 +218,7 @@ func (r rule) secret(m []int) (start, end int) {
 	return m[0], m[1]
 }
 
-func (s *shapes) compiled(n int) *regexp.Regexp {
+func (s *formFinder) compiled(n int) *regexp.Regexp {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.exprs[n] == nil {
@@ -227,13 +231,13 @@ func (s *shapes) compiled(n int) *regexp.Regexp {
 	return s.exprs[n]
 }
 
-// nameBefore is how the maintained rules for a name with a value begin. It says
-// no more than where their match does, and costs ten times what the rest does:
-// it is looked for backwards, by named.
+// nameBefore is the prefix of the gitleaks rules for a name with a value. It only
+// extends the match to the left and costs ten times as much as the rest, so named
+// searches it backwards instead.
 const nameBefore = `(?i)[\w.-]{0,50}?`
 
-// named is where the name begins that a match goes on with at start.
-func (r rule) named(part string, start int) int {
+// nameStart returns the start of the name that precedes a match.
+func (r rule) nameStart(part string, start int) int {
 	if !strings.HasPrefix(r.expr, nameBefore) {
 		return start
 	}
@@ -245,14 +249,14 @@ func (r rule) named(part string, start int) int {
 	return from
 }
 
-// guesses tells the words beside which a value is no secret.
+// guesses holds words whose presence makes a guess invalid.
 type guesses struct {
 	match *regexp.Regexp
 	words []string
 }
 
-// harmless says of a guess that it is none: a reference, a call, a word.
-func (s *shapes) harmless(r rule, match, secret string) bool {
+// harmless reports whether a guess is not a secret: a reference, a call, or a word.
+func (s *formFinder) harmless(r rule, match, secret string) bool {
 	if strings.ContainsAny(secret, "(){}[]<>$") || !strings.ContainsAny(secret, "0123456789") && r.id != "password" {
 		return true
 	}
@@ -269,7 +273,7 @@ func (s *shapes) harmless(r rule, match, secret string) bool {
 	return g.match.MatchString(match) || slices.ContainsFunc(g.words, func(w string) bool { return strings.Contains(folded, w) })
 }
 
-// entropy is Shannon's, in bits a byte.
+// entropy returns Shannon's entropy in bits per byte.
 func entropy(s string) float64 {
 	var count [256]int
 	for i := range len(s) {

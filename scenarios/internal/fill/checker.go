@@ -12,29 +12,28 @@ import (
 	"github.com/claudeless/claudeless/internal/base/eval"
 )
 
-// Checker compiles what the values of one file hold, and says what is wrong with
-// them where they stand.
+// Checker compiles the values of one file and reports problems at their positions.
 type Checker struct {
 	Library *Library
 	Source  *Source
-	// ReadFile reads the files that values stand for.
+	// ReadFile reads the files that values refer to.
 	ReadFile func(path string) ([]byte, error)
-	Found    *diag.List // what is wrong
-	Path     diag.Path  // of the value that is looked at
-	Groups   string     // names of the captures that expressions see there
+	Found    *diag.List // the problems
+	Path     diag.Path  // path of the current value
+	Groups   string     // names of the captures available there
 }
 
-// In calls f with the path extended by step.
-func (c *Checker) In(step any, f func()) {
+// WithStep calls f with the path extended by step.
+func (c *Checker) WithStep(step any, f func()) {
 	c.Path = append(c.Path, step)
 	f()
 	c.Path = c.Path[:len(c.Path)-1]
 }
 
-// Errorf says what is wrong with the value at Path.
+// Errorf reports a problem of the value at Path.
 func (c *Checker) Errorf(format string, args ...any) { c.Hintf("", format, args...) }
 
-// Hintf is Errorf with what to do about it.
+// Hintf is Errorf with a hint.
 func (c *Checker) Hintf(hint, format string, args ...any) {
 	d := c.Source.Index.At(c.Path, fmt.Sprintf(format, args...))
 	d.Hint = hint
@@ -46,17 +45,17 @@ func (c *Checker) Condition(src string) {
 	if src == "" {
 		return
 	}
-	key := snippet{src, c.Groups}
+	key := expressionKey{src, c.Groups}
 	if c.Library.conditions[key] != nil {
 		return
 	}
-	p, err := eval.CompileBool(src, c.Library.env(c.Groups).Env)
+	p, err := eval.CompileBool(src, c.Library.compilerFor(c.Groups).Env)
 	if err != nil {
-		c.In("when", func() { c.evalError("in the condition: ", err) })
+		c.WithStep("when", func() { c.evalError("in the condition: ", err) })
 		return
 	}
 	c.Library.conditions[key] = p
-	c.Library.mention(src)
+	c.Library.recordMentions(src)
 }
 
 // Template compiles the string at the current path.
@@ -64,22 +63,22 @@ func (c *Checker) Template(src string) {
 	if !c.Source.Templates || !eval.HasTemplate(src) {
 		return
 	}
-	key := snippet{src, c.Groups}
+	key := expressionKey{src, c.Groups}
 	if c.Library.templates[key] != nil {
 		return
 	}
-	t, err := c.Library.env(c.Groups).Template(src)
+	t, err := c.Library.compilerFor(c.Groups).Template(src)
 	if err != nil {
 		c.evalError("in the template: ", err)
 		return
 	}
 	c.Library.templates[key] = t
-	c.Library.mention(src)
+	c.Library.recordMentions(src)
 }
 
-// evalError reports what is wrong with the string at the current path.
+// evalError reports the problems of the string at the current path.
 func (c *Checker) evalError(where string, err error) {
-	for _, e := range eval.Faults(err) {
+	for _, e := range eval.ErrorsOf(err) {
 		d := c.Source.Index.AtText(c.Path, e.Offset, where+e.Message)
 		d.Hint = cmp.Or(e.Hint, diag.NameHint(e.Name, e.Known))
 		*c.Found = append(*c.Found, d)
@@ -88,7 +87,7 @@ func (c *Checker) evalError(where string, err error) {
 
 // Data compiles the strings of a JSON value and reads its files.
 func (c *Checker) Data(raw json.RawMessage) {
-	if !dynamic(raw, c.Source.Templates) {
+	if !needsEvaluation(raw, c.Source.Templates) {
 		return
 	}
 	v, _ := diag.IndexJSON("", wrapJSON(raw)).Root().Field("")
@@ -101,21 +100,21 @@ func (c *Checker) walk(v diag.Value) {
 		c.Template(v.Text)
 	case diag.Array:
 		for i, item := range v.Items() {
-			c.In(i, func() { c.walk(item) })
+			c.WithStep(i, func() { c.walk(item) })
 		}
 	case diag.Table:
 		if name, ok := fileRef(v); ok {
-			c.In("$file", func() { c.file(name, len(v.Fields())) })
+			c.WithStep("$file", func() { c.file(name, len(v.Fields())) })
 			return
 		}
 		for _, f := range v.Fields() {
-			c.In(f.Key, func() { c.walk(f.Value) })
+			c.WithStep(f.Key, func() { c.walk(f.Value) })
 		}
 	default:
 	}
 }
 
-// TextFile reads the file that the string at Path names: a text of its own.
+// TextFile reads the file that the string at Path names.
 func (c *Checker) TextFile(name string) {
 	path := Resolve(c.Source.Dir, name)
 	content, err := c.ReadFile(path)
@@ -129,7 +128,7 @@ func (c *Checker) TextFile(name string) {
 	}
 }
 
-// file reads the file that a { "$file" = … } table with that many keys names.
+// file reads the file of a { "$file" = … } table with that many keys.
 func (c *Checker) file(name string, keys int) {
 	if keys > 1 {
 		c.Errorf("a table with `$file` cannot have other keys")
@@ -144,7 +143,7 @@ func (c *Checker) file(name string, keys int) {
 		return
 	}
 	if strings.EqualFold(filepath.Ext(name), ".json") {
-		if d := diag.IndexJSON(name, wrapJSON(content)).Doubt(); d != nil || !json.Valid(content) {
+		if d := diag.IndexJSON(name, wrapJSON(content)).FirstProblem(); d != nil || !json.Valid(content) {
 			c.Errorf("the file %q is not valid JSON", name)
 			return
 		}

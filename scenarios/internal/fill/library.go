@@ -1,6 +1,6 @@
 // Package fill compiles the expressions and templates of a scenario when it is
-// loaded, together with the files that values refer to, and evaluates them when
-// a reply is made. Nothing is parsed or read from disk after loading.
+// loaded, together with the files that values refer to, and evaluates them for a
+// reply. After loading, it parses nothing and reads nothing from disk.
 package fill
 
 import (
@@ -10,33 +10,33 @@ import (
 	"github.com/claudeless/claudeless/internal/base/eval"
 )
 
-// Library holds what was compiled at load: expressions and templates by their
-// source and the capture groups they may use, and files by path.
+// Library holds the compiled parts of a scenario: expressions and templates by
+// source and available capture groups, and files by path.
 type Library struct {
-	conditions map[snippet]*eval.Program
-	templates  map[snippet]*eval.Template
+	conditions map[expressionKey]*eval.Program
+	templates  map[expressionKey]*eval.Template
 	files      map[string]json.RawMessage
-	texts      map[string]string         // files that stand for texts, by path
+	texts      map[string]string         // text files, by path
 	envs       map[string]*eval.Compiler // by capture groups
-	mentioned  map[string]bool           // of the names that cost time or change from request to request
+	mentioned  map[string]bool           // the used variables that are expensive or change between requests
 }
 
-// snippet is a piece of expression language in its surroundings.
-type snippet struct {
+// expressionKey is an expression or template with its available groups.
+type expressionKey struct {
 	src    string
 	groups string // names of the capture groups, each followed by a space
 }
 
-// NewLibrary makes an empty one.
+// NewLibrary returns an empty library.
 func NewLibrary() *Library {
 	return &Library{
-		conditions: map[snippet]*eval.Program{}, templates: map[snippet]*eval.Template{},
+		conditions: map[expressionKey]*eval.Program{}, templates: map[expressionKey]*eval.Template{},
 		files: map[string]json.RawMessage{}, texts: map[string]string{}, envs: map[string]*eval.Compiler{}, mentioned: map[string]bool{},
 	}
 }
 
-// mention notes which of the names that cost time src uses.
-func (l *Library) mention(src string) {
+// recordMentions records which of the expensive variables src uses.
+func (l *Library) recordMentions(src string) {
 	for _, name := range append(RequestNames(), "results") {
 		if !l.mentioned[name] && strings.Contains(src, name) {
 			l.mentioned[name] = true
@@ -44,33 +44,32 @@ func (l *Library) mention(src string) {
 	}
 }
 
-// Mentions tells whether something that was compiled may look at a name, one of
+// Mentions reports whether a compiled expression may use a variable, one of
 // [RequestNames] or results.
 func (l *Library) Mentions(name string) bool { return l.mentioned[name] }
 
-// RequestNames are the names that may differ between two requests with the same
-// history.
+// RequestNames returns the variables that may differ between two requests with the
+// same history.
 func RequestNames() []string {
 	return append(CallNames(), "model", "system", "tools", "schemas", "context", "permission_mode", "session", "cwd")
 }
 
-// CallNames are the names under which expressions see the request itself.
+// CallNames returns the variables that describe the request itself.
 func CallNames() []string {
 	return []string{
 		"max_tokens", "stream", "attempt", "agent", "betas", "headers", "attachments", "tool_choice", "thinking", "output_config", "metadata",
 	}
 }
 
-// AtBreakpoint stands in place of capture groups for what is evaluated at a
-// breakpoint.
-const AtBreakpoint = "\x00breakpoint"
+// BreakpointGroups is used instead of capture groups for expressions at a breakpoint.
+const BreakpointGroups = "\x00breakpoint"
 
-// env compiles with the names that expressions see where these groups were captured.
-func (l *Library) env(groups string) *eval.Compiler {
+// compilerFor returns the compiler for expressions with these capture groups.
+func (l *Library) compilerFor(groups string) *eval.Compiler {
 	if e, ok := l.envs[groups]; ok {
 		return e
 	}
-	if groups == AtBreakpoint {
+	if groups == BreakpointGroups {
 		l.envs[groups] = eval.NewCompiler(eval.Breakpoint())
 		return l.envs[groups]
 	}

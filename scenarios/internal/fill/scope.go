@@ -11,23 +11,23 @@ import (
 	"github.com/claudeless/claudeless/internal/base/eval"
 )
 
-// Scope fills in what one response holds. The zero value of its maps is empty,
-// but for Vars, which is written to.
+// Scope evaluates the expressions of one response. Its maps may be nil, except
+// Vars, which is written to.
 type Scope struct {
 	Library *Library
 	Source  *Source
-	Groups  string         // names of the captures that expressions see
-	Vars    map[string]any // all names but match and results
+	Groups  string         // names of the captures available to expressions
+	Vars    map[string]any // all variables except match and results
 	Match   map[any]any    // captures, by number and by name
 	Results []Result
 }
 
-// Condition tells whether an expression holds; an empty one does.
+// Condition evaluates a condition; an empty one is true.
 func (s *Scope) Condition(ctx context.Context, src string) (bool, error) {
 	if src == "" {
 		return true, nil
 	}
-	p := s.Library.conditions[snippet{src, s.Groups}]
+	p := s.Library.conditions[expressionKey{src, s.Groups}]
 	if p == nil {
 		return false, fmt.Errorf("condition %q was not compiled", src)
 	}
@@ -39,7 +39,7 @@ func (s *Scope) Condition(ctx context.Context, src string) (bool, error) {
 	return ok, nil
 }
 
-// Text fills in the templates of a string.
+// Text evaluates the templates of a string.
 func (s *Scope) Text(ctx context.Context, src string) (string, error) {
 	v, err := s.value(ctx, src)
 	if err != nil {
@@ -48,22 +48,22 @@ func (s *Scope) Text(ctx context.Context, src string) (string, error) {
 	return eval.Text(v)
 }
 
-// TextFile is what the file of that name holds.
+// TextFile returns the content of the file of that name.
 func (s *Scope) TextFile(name string) string { return s.Library.texts[Resolve(s.Source.Dir, name)] }
 
-// value is Text, but a string that is one expression keeps its type.
+// value is Text, but a string that is a single expression keeps its type.
 func (s *Scope) value(ctx context.Context, src string) (any, error) {
 	if !s.Source.Templates || !eval.HasTemplate(src) {
 		return src, nil
 	}
-	t := s.Library.templates[snippet{src, s.Groups}]
+	t := s.Library.templates[expressionKey{src, s.Groups}]
 	if t == nil {
 		return "", fmt.Errorf("template %q was not compiled", src)
 	}
 	s.Vars["match"], s.Vars["results"] = s.Match, s.Results
 	v, err := t.Eval(ctx, s.Vars)
 	if err != nil {
-		const enough = 200 // characters that tell which one it is
+		const enough = 200 // characters that identify the string
 		if whole := []rune(src); len(whole) > enough {
 			src = string(whole[:enough]) + "…"
 		}
@@ -72,16 +72,16 @@ func (s *Scope) value(ctx context.Context, src string) (any, error) {
 	return v, nil
 }
 
-// JSON fills in the templates and files of a JSON value.
+// JSON evaluates the templates and files of a JSON value.
 func (s *Scope) JSON(ctx context.Context, raw json.RawMessage) (json.RawMessage, error) {
-	if !dynamic(raw, s.Source.Templates) {
+	if !needsEvaluation(raw, s.Source.Templates) {
 		return raw, nil
 	}
 	v, _ := diag.IndexJSON("", wrapJSON(raw)).Root().Field("")
 	return s.append(ctx, nil, v)
 }
 
-// Named returns the captures that have a name.
+// Named returns the named captures.
 func (s *Scope) Named() map[string]string {
 	groups := map[string]string{}
 	for key, text := range s.Match {
@@ -92,8 +92,8 @@ func (s *Scope) Named() map[string]string {
 	return groups
 }
 
-// Inherit adds the captures of the rule that a turn belongs to and of the turns
-// before it; the latest win.
+// Inherit adds the captures of the rule that a turn belongs to and of the preceding
+// turns; the latest take precedence.
 func (s *Scope) Inherit(groups map[string]string) {
 	own := s.Match
 	for name, text := range groups {
@@ -103,7 +103,7 @@ func (s *Scope) Inherit(groups map[string]string) {
 	}
 }
 
-// Fork copies a scope, so that evaluating in one does not show in the other.
+// Fork copies a scope, so that changes to one do not affect the other.
 func (s *Scope) Fork() *Scope {
 	n := *s
 	n.Vars, n.Results = maps.Clone(s.Vars), slices.Clip(s.Results)

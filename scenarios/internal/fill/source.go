@@ -11,12 +11,12 @@ import (
 // Source is one file of a scenario.
 type Source struct {
 	Index     *diag.Index
-	Dir       string // where its files are looked for
+	Dir       string // directory of its files
 	Templates bool   // strings are templates
 }
 
-// Locate makes a diagnostic for a part of the file, offset characters within a
-// string. It knows that a text may stand for the whole response.
+// Locate returns a diagnostic for a part of the file, at a character offset within
+// a string. It handles a text that is the whole response.
 func (s *Source) Locate(path diag.Path, offset int, message string) diag.Diagnostic {
 	if s == nil {
 		return diag.Diagnostic{Message: message}
@@ -29,7 +29,7 @@ func (s *Source) Locate(path diag.Path, offset int, message string) diag.Diagnos
 	return s.Index.AtText(path, offset, message)
 }
 
-// Resolve makes name, as written in a file of dir, a path.
+// Resolve returns the path of a name in a file of dir.
 func Resolve(dir, name string) string {
 	if filepath.IsAbs(name) {
 		return name
@@ -37,7 +37,7 @@ func Resolve(dir, name string) string {
 	return filepath.Join(dir, name)
 }
 
-// Reason is what a file error says without the path.
+// Reason returns the text of a file error without the path.
 func Reason(err error) string {
 	var pe *os.PathError
 	if errors.As(err, &pe) {

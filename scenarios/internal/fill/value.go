@@ -18,13 +18,13 @@ type Result struct {
 	Structured any    `expr:"structured" json:"structured,omitempty"`
 }
 
-// dynamic tells whether a JSON value holds anything to fill in.
-func dynamic(raw json.RawMessage, templates bool) bool {
+// needsEvaluation reports whether a JSON value contains templates or files.
+func needsEvaluation(raw json.RawMessage, templates bool) bool {
 	return bytes.Contains(raw, []byte(`"$file"`)) || (templates && bytes.Contains(raw, []byte("{{")))
 }
 
-// wrapJSON makes any JSON value an object's field "", which is what an index
-// can hold.
+// wrapJSON wraps any JSON value as the field "" of an object, because an index
+// needs an object.
 func wrapJSON(raw json.RawMessage) []byte {
 	return append(append([]byte(`{"":`), raw...), '}')
 }
@@ -35,8 +35,8 @@ func fileRef(v diag.Value) (string, bool) {
 	return name.Text, ok && name.Kind == diag.String
 }
 
-// Decode reads JSON for expressions: integers are int, other numbers float64.
-// What cannot be read is nil.
+// Decode decodes JSON for expressions: integers become int, other numbers float64;
+// invalid JSON becomes nil.
 func Decode(raw json.RawMessage) any {
 	v, err := plainjson.Decode(raw)
 	if err != nil {

@@ -1,18 +1,17 @@
-// Package toolname converts the tool names that scenarios use, such as
-// server/tool, to canonical names. A name of any other form is returned as it
-// is.
+// Package toolname converts the tool names of scenarios, such as server/tool, to
+// canonical names. Other names are unchanged.
 package toolname
 
 import "strings"
 
-// Forms are the globs for canonical names that a tool name in a scenario
-// stands for: the name itself, server/tool, or the bare name of an MCP tool.
-func Forms(name string) []string {
+// Globs returns globs for the canonical names that a tool name in a scenario
+// matches: the name itself, server/tool, or the bare name of an MCP tool.
+func Globs(name string) []string {
 	if name == "" {
 		return nil
 	}
 	if server, tool, ok := strings.Cut(name, "/"); ok {
-		return []string{name, "mcp__" + Part(server) + "__" + Part(tool)}
+		return []string{name, "mcp__" + CanonicalPart(server) + "__" + CanonicalPart(tool)}
 	}
 	if strings.HasPrefix(name, "mcp__") {
 		return []string{name}
@@ -20,8 +19,8 @@ func Forms(name string) []string {
 	return []string{name, "mcp__*__" + name}
 }
 
-// Canonical is the name that a tool has in a conversation when a scenario
-// writes it as server/tool; other names stay.
+// Canonical returns the canonical name of a tool written as server/tool; other
+// names are unchanged.
 func Canonical(name string) string {
 	if server, tool, ok := strings.Cut(name, "/"); ok {
 		return "mcp__" + wordName(server) + "__" + wordName(tool)
@@ -29,8 +28,7 @@ func Canonical(name string) string {
 	return name
 }
 
-// wordName is a name with everything else than word characters and hyphens
-// replaced.
+// wordName replaces all characters except word characters and hyphens.
 func wordName(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r < 0x80 && (IsWord(byte(r)) || r == '-') {
@@ -40,9 +38,9 @@ func wordName(s string) string {
 	}, s)
 }
 
-// Part is the part of a canonical name that a server or tool name
-// becomes. Glob characters stay.
-func Part(s string) string {
+// CanonicalPart converts a server or tool name to a part of a canonical name. Glob
+// characters are unchanged.
+func CanonicalPart(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r < 0x80 && (IsWord(byte(r)) || strings.ContainsRune("-*?[]!", r)) {
 			return r
@@ -51,7 +49,7 @@ func Part(s string) string {
 	}, s)
 }
 
-// IsWord tells whether c is a letter, a digit or an underscore.
+// IsWord reports whether c is a letter, a digit or an underscore.
 func IsWord(c byte) bool {
 	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '_'
 }

@@ -1,5 +1,5 @@
-// Command rules writes the rule set of gitleaks, a TOML file, as a Go table:
-// what `go generate` runs in internal/record/redact.
+// Command rules converts the rule set of gitleaks, a TOML file, to a Go table. `go
+// generate` runs it in internal/record/redact.
 package main
 
 import (
@@ -52,7 +52,7 @@ var maintained = [...]rule{
 `)
 	for _, r := range c.Rules {
 		if r.Regex == "" || r.Path != "" {
-			continue // about the names of files
+			continue // about file names
 		}
 		fmt.Fprintf(&b, "\t{id: %q, expr: %q, keywords: %s, entropy: %g, group: %d", r.ID, r.Regex, join(r.Keywords), r.Entropy, r.SecretGroup)
 		if r.ID == "generic-api-key" {

@@ -9,8 +9,9 @@ import (
 	"github.com/expr-lang/expr/file"
 )
 
-// together is the names that are not known and another fault, nil = none.
-func together(all Errors, other *Error) error {
+// withUnknownNames combines errors about unknown names with another error; nil = no
+// other error.
+func withUnknownNames(all Errors, other *Error) error {
 	if other != nil && !slices.ContainsFunc(all, func(e *Error) bool { return e.Offset == other.Offset }) {
 		all = append(all, other)
 		slices.SortStableFunc(all, func(a, b *Error) int { return a.Offset - b.Offset })
@@ -21,7 +22,7 @@ func together(all Errors, other *Error) error {
 	return all
 }
 
-// compileError turns an error of expr into one with an offset and a hint.
+// compileError converts an error of expr to one with an offset and a hint.
 func compileError(src string, err error, env *Env) *Error {
 	if err == nil {
 		return nil
@@ -33,7 +34,7 @@ func compileError(src string, err error, env *Env) *Error {
 	message, _, _ := strings.Cut(fe.Message, "\n")
 	e := &Error{Message: message, Offset: fe.From}
 	if name, ok := strings.CutPrefix(fe.Message, "unknown name "); ok {
-		e.Name, e.Known = name, known(src, fe.From, name, env)
+		e.Name, e.Known = name, candidates(src, fe.From, name, env)
 	}
 	_, field, ok := strings.Cut(message, " has no field ")
 	if !ok {
@@ -46,9 +47,9 @@ func compileError(src string, err error, env *Env) *Error {
 	return e
 }
 
-// known are the names that could stand for one that is not: functions where it
-// is called.
-func known(src string, offset int, name string, env *Env) []string {
+// candidates returns the names that an unknown name may have been meant as:
+// functions if it is called.
+func candidates(src string, offset int, name string, env *Env) []string {
 	rest := []rune(src)
 	if offset += len([]rune(name)); offset > len(rest) {
 		return env.Names()
@@ -66,11 +67,10 @@ func isFunction(name string) bool {
 	return ok && name != "now" && name != "timezone"
 }
 
-// operators are written between their operands, where other languages have
-// functions and methods.
+// operators are infix operators that are functions or methods in other languages.
 var operators = []string{"contains", "startsWith", "endsWith", "matches"} // constant: only read
 
-// hint knows what people write who come from other languages.
+// hint recognises syntax of other languages.
 func hint(src string, e *Error) string {
 	runes := []rune(src)
 	at := func(offset int) string {
@@ -100,15 +100,15 @@ func hint(src string, e *Error) string {
 	return ""
 }
 
-// unknown are the names that an expression uses and nobody has.
-func (c *names) unknown(src string) Errors {
+// unknown returns an error for each used name that is not defined.
+func (c *nameChecker) unknown(src string) Errors {
 	var all Errors
 	for _, id := range c.used {
 		if _, ok := c.env.types[id.Value]; ok || c.local[id.Value] || isFunction(id.Value) {
 			continue
 		}
 		at := id.Location().From
-		all = append(all, &Error{Message: "unknown name " + id.Value, Offset: at, Name: id.Value, Known: known(src, at, id.Value, c.env)})
+		all = append(all, &Error{Message: "unknown name " + id.Value, Offset: at, Name: id.Value, Known: candidates(src, at, id.Value, c.env)})
 	}
 	slices.SortStableFunc(all, func(a, b *Error) int { return a.Offset - b.Offset })
 	return all

@@ -8,75 +8,75 @@ import (
 	"github.com/claudeless/claudeless/scenarios/internal/fill"
 )
 
-// Unhonoured lists what of the scenario the Messages API face cannot do, with
-// its place and what happens instead, as warnings in file order. It is for
-// scenarios that were loaded from files.
-func (s *Scenario) Unhonoured() diag.List {
-	l := &unhonoured{s: s}
+// UnsupportedByAPI lists the parts of the scenario that claudeless serve does not
+// support, with the position and what happens instead, as warnings in file order.
+// It is for scenarios that were loaded from files.
+func (s *Scenario) UnsupportedByAPI() diag.List {
+	l := &unsupportedKeys{s: s}
 	for i := range s.Responses {
 		l.rule(i)
 	}
 	if s.DefaultResponse != nil {
 		l.response(s.source, diag.Path{defaultName}, s.DefaultResponse)
 	}
-	l.top()
+	l.scenarioKeys()
 	l.list.Sort()
 	return l.list
 }
 
-// unhonoured collects what the API face cannot do.
-type unhonoured struct {
+// unsupportedKeys collects what claudeless serve does not support.
+type unsupportedKeys struct {
 	s    *Scenario
 	src  *fill.Source
 	list diag.List
 }
 
 // add reports the key at path, and what happens instead.
-func (l *unhonoured) add(path diag.Path, what, instead string) {
+func (l *unsupportedKeys) add(path diag.Path, what, instead string) {
 	d := l.src.Index.At(path, what)
 	d.Hint, d.Warning = instead, true
 	l.list = append(l.list, d)
 }
 
-// under is path with more steps, in memory of its own.
-func under(path diag.Path, steps ...any) diag.Path {
+// extendPath returns path with more steps, without sharing memory.
+func extendPath(path diag.Path, steps ...any) diag.Path {
 	return append(path[:len(path):len(path)], steps...)
 }
 
-func (l *unhonoured) rule(i int) {
+func (l *unsupportedKeys) rule(i int) {
 	r := &l.s.Responses[i]
 	path := diag.Path{"responses", r.index}
 	l.src = r.source
 	l.fault(path, r.Fault)
 	l.failure(path, r.Failure)
-	l.response(r.source, under(path, "response"), r.Response)
+	l.response(r.source, extendPath(path, "response"), r.Response)
 	for t := range r.Turns {
-		turn := under(path, "turns", t)
+		turn := extendPath(path, "turns", t)
 		l.failure(turn, r.Turns[t].Failure)
-		l.response(r.source, under(turn, "response"), r.Turns[t].Response)
+		l.response(r.source, extendPath(turn, "response"), r.Turns[t].Response)
 	}
 }
 
-func (l *unhonoured) response(src *fill.Source, path diag.Path, r *Response) {
+func (l *unsupportedKeys) response(src *fill.Source, path diag.Path, r *Response) {
 	if r == nil {
 		return
 	}
 	l.src = src
-	l.calls(under(path, "tool_calls"), r.ToolCalls)
-	l.steps(under(path, "steps"), r.Steps)
+	l.calls(extendPath(path, "tool_calls"), r.ToolCalls)
+	l.steps(extendPath(path, "steps"), r.Steps)
 }
 
-func (l *unhonoured) steps(path diag.Path, steps []Step) {
+func (l *unsupportedKeys) steps(path diag.Path, steps []Step) {
 	for i := range steps {
-		s, at := &steps[i], under(path, i)
+		s, at := &steps[i], extendPath(path, i)
 		l.failure(at, s.Failure)
 		l.fault(at, s.Fault)
-		l.calls(under(at, "tool_calls"), s.ToolCalls)
+		l.calls(extendPath(at, "tool_calls"), s.ToolCalls)
 		for b := range s.Blocks {
-			l.call(under(at, "blocks", b), &s.Blocks[b].ToolCall)
+			l.call(extendPath(at, "blocks", b), &s.Blocks[b].ToolCall)
 		}
 		if len(s.Frames) > 0 {
-			l.add(under(at, "frames"), "`frames` are output of the CLI", "the API face leaves them out")
+			l.add(extendPath(at, "frames"), "`frames` are output of the CLI", "the API face leaves them out")
 		}
 		calls := len(s.ToolCalls) > 0 || slices.ContainsFunc(s.Blocks, func(b Block) bool { return b.Type == BlockToolUse })
 		if !calls && i+1 < len(steps) && steps[i+1].When == "" && s.StopReason == "" { // with a condition it may be the alternative
@@ -85,52 +85,52 @@ func (l *unhonoured) steps(path diag.Path, steps []Step) {
 	}
 }
 
-func (l *unhonoured) calls(path diag.Path, calls []ToolCall) {
+func (l *unsupportedKeys) calls(path diag.Path, calls []ToolCall) {
 	for i := range calls {
-		l.call(under(path, i), &calls[i])
+		l.call(extendPath(path, i), &calls[i])
 	}
 }
 
-func (l *unhonoured) call(path diag.Path, c *ToolCall) {
+func (l *unsupportedKeys) call(path diag.Path, c *ToolCall) {
 	const runs = "the client runs the tool itself"
 	if c.Result != nil {
-		l.add(under(path, "result"), "`result` of a call is not sent by the API", runs+"; its result counts")
+		l.add(extendPath(path, "result"), "`result` of a call is not sent by the API", runs+"; its result counts")
 	}
 	if c.IsError {
-		l.add(under(path, "is_error"), "`is_error` of a call is not sent by the API", runs+"; its result counts")
+		l.add(extendPath(path, "is_error"), "`is_error` of a call is not sent by the API", runs+"; its result counts")
 	}
 	if c.DelayMS > 0 {
-		l.add(under(path, "delay_ms"), "`delay_ms` of a call waits in the CLI face only", runs+" when it likes")
+		l.add(extendPath(path, "delay_ms"), "`delay_ms` of a call waits in the CLI face only", runs+" when it likes")
 	}
 	if bareName(c.Tool) {
-		l.add(under(path, "tool"), "the bare name of an MCP tool may not be offered",
+		l.add(extendPath(path, "tool"), "the bare name of an MCP tool may not be offered",
 			"real clients offer such tools late or never: write server/tool, otherwise the name is sent unchanged")
 	}
 	if c.Subagent != nil {
-		l.steps(under(path, "subagent", "steps"), c.Subagent.Steps)
+		l.steps(extendPath(path, "subagent", "steps"), c.Subagent.Steps)
 	}
 }
 
-// bareName tells whether a tool's name can only be that of an MCP tool without
-// its server: built-in tools begin with a capital.
+// bareName reports whether a tool name can only be that of an MCP tool without its
+// server: built-in tools begin with a capital letter.
 func bareName(name string) bool {
 	return name != "" && !strings.Contains(name, "/") && !strings.HasPrefix(name, "mcp__") && (name[0] < 'A' || name[0] > 'Z')
 }
 
-func (l *unhonoured) failure(path diag.Path, f *Failure) {
+func (l *unsupportedKeys) failure(path diag.Path, f *Failure) {
 	if f != nil && f.Type == FailCrash {
-		l.add(under(path, "failure"), "a `crash` ends the process of the CLI", "the API face resets the connection")
+		l.add(extendPath(path, "failure"), "a `crash` ends the process of the CLI", "the API face resets the connection")
 	}
 }
 
-func (l *unhonoured) fault(path diag.Path, name string) {
+func (l *unsupportedKeys) fault(path diag.Path, name string) {
 	if name != "" && name != "529-storm" && !StreamFault(name) {
-		l.add(under(path, "fault"), "the `fault` "+name+" spoils the output of the CLI", "the API face answers as if it were not there")
+		l.add(extendPath(path, "fault"), "the `fault` "+name+" spoils the output of the CLI", "the API face answers as if it were not there")
 	}
 }
 
-// top reports on the keys of the whole scenario.
-func (l *unhonoured) top() {
+// scenarioKeys reports keys of the scenario itself.
+func (l *unsupportedKeys) scenarioKeys() {
 	l.src = l.s.source
 	const client = "it is the client's own matter there"
 	for _, k := range []struct {

@@ -5,62 +5,63 @@ import (
 	"strings"
 )
 
-// rule is one shape of secrets. Its expression is tried near its keywords only.
+// rule describes one form of secrets. Its expression is matched only near its
+// keywords.
 type rule struct {
 	id       string
 	expr     string
-	keywords string  // in lower case, between bars
-	entropy  float64 // bits a character that the secret must have; 0 = any
-	group    int     // the secret's group; 0 = the first that matched, or all
-	guess    bool    // by the name beside a value; see Finding.Sure
-	context  bool    // by what stands before a value of any look
-	line     bool    // by options of a command, which may also come as a list of arguments
+	keywords string  // in lower case, separated by bars
+	entropy  float64 // minimum entropy of the secret in bits per character; 0 = any
+	group    int     // the group of the secret; 0 = the first group that matched, or the whole match
+	guess    bool    // based on the name of a value; see Finding.Certain
+	context  bool    // based on the preceding text, for values of any form
+	line     bool    // based on options of a command, which may also be a list of arguments
 }
 
 // keyword is a word near which a rule is tried.
 type keyword struct {
-	rule int
-	gate gate
+	rule     int
+	precheck precheck
 }
 
-// gate is what a text must have beside a keyword for the rule to match at all:
-// words such as "key" and "token" are all over the texts of programmers, and an
-// expression costs a hundred times what a look at the next bytes does.
-type gate int
+// precheck is a cheap check of the text around a keyword before the rule's expression
+// is matched. Words such as "key" and "token" are frequent in source code, and an
+// expression costs a hundred times as much as a check of the next bytes.
+type precheck int
 
 const (
-	open         gate = iota // the keyword is a part of the secret
-	anywhere                 // the keyword may be far from the secret
-	beside                   // the keyword is in a name; a sign of assignment and a value follow
-	guessed                  // the same, and the value has a digit
-	upper                    // the same, and the name is in capitals
-	quoted                   // the same, and the value is in quotes
-	flag                     // the keyword is in a flag of a command
-	header                   // a colon follows
-	authority                // a user's name, a colon and an at sign follow
-	webToken                 // three parts with dots follow
-	longWordNext             // a word of 24 letters and digits follows
-	blockBegin               // what follows up to the end of the block
+	noCheck            precheck = iota // the keyword is a part of the secret
+	anywhere                           // the keyword may be far from the secret
+	assignmentFollows                  // the keyword is in a name; an assignment sign and a value follow
+	digitValueFollows                  // the same, and the value has a digit
+	upperCaseName                      // the same, and the name is in capitals
+	quotedValueFollows                 // the same, and the value is in quotes
+	commandFlag                        // the keyword is in a flag of a command
+	colonFollows                       // a colon follows
+	userInfoFollows                    // a user's name, a colon and an at sign follow
+	webToken                           // three parts with dots follow
+	longWordNext                       // a word of at least 24 letters and digits follows
+	blockBegin                         // everything up to the end of the block
 )
 
-// gateOf is the gate for a keyword of a rule.
-func (r rule) gateOf(word string) gate {
+// precheckFor returns the gate for a keyword of a rule.
+func (r rule) precheckFor(word string) precheck {
 	switch r.id {
 	case "assignment":
-		return upper
+		return upperCaseName
 	case "password":
-		return quoted
+		return quotedValueFollows
 	case "flag-value":
-		return flag
+		return commandFlag
 	case "key-header":
-		return header
+		return colonFollows
 	case "url-password":
-		return authority
+		return userInfoFollows
 	case "pgpass":
 		if word == "pgpass" {
 			return anywhere
 		}
-		return open
+		return noCheck
 	}
 	switch {
 	case strings.HasPrefix(word, "-----"):
@@ -70,22 +71,22 @@ func (r rule) gateOf(word string) gate {
 	case r.id == "vault-service-token" && word == "s.":
 		return longWordNext
 	case r.guess:
-		return guessed
+		return digitValueFollows
 	}
-	// The maintained rules for a name with a value begin alike; some of their
-	// keywords are in the value all the same.
+	// gitleaks rules for a name with a value begin alike; some of their keywords
+	// are in the value nevertheless.
 	name, ok := strings.CutPrefix(r.expr, nameFirst)
 	name, _, _ = strings.Cut(name, nameLast)
 	if ok && strings.Contains(name, word) && !strings.Contains(name, ",") {
-		return beside
+		return assignmentFollows
 	}
 	if !strings.Contains(r.expr, nameLast[1:]) && !strings.Contains(strings.ToLower(r.expr), longestPart(word)) {
 		return anywhere
 	}
-	return open
+	return noCheck
 }
 
-// longestPart is the longest run of letters and digits in a keyword.
+// longestPart returns the longest run of letters and digits in a keyword.
 func longestPart(word string) string {
 	parts := strings.FieldsFunc(word, func(r rune) bool { return !letterOrDigit(byte(r)) || r == '_' })
 	return slices.MaxFunc(parts, func(a, b string) int { return len(a) - len(b) })
@@ -96,10 +97,10 @@ const (
 	nameLast  = `)(?:[ \t\w.-]{0,20})`
 )
 
-// reach is how far around a keyword an expression is tried.
-func (g gate) reach() (before, behind int) {
+// reach returns how much text around a keyword an expression is matched on.
+func (g precheck) reach() (before, behind int) {
 	switch g {
-	case beside, guessed, upper, quoted:
+	case assignmentFollows, digitValueFollows, upperCaseName, quotedValueFollows:
 		return 80, 240
 	case anywhere:
 		return 32 << 10, 32 << 10
@@ -110,24 +111,24 @@ func (g gate) reach() (before, behind int) {
 	}
 }
 
-// passes says whether a rule may match around the keyword at text[start:end].
-func (g gate) passes(text string, start, end int) bool {
+// passes reports whether a rule may match around the keyword at text[start:end].
+func (g precheck) passes(text string, start, end int) bool {
 	rest := text[end:]
 	switch g {
-	case beside, guessed:
-		return assigned(rest, g == guessed)
-	case upper:
+	case assignmentFollows, digitValueFollows:
+		return assigned(rest, g == digitValueFollows)
+	case upperCaseName:
 		return text[start] < 'a' && assigned(rest, true)
-	case quoted:
+	case quotedValueFollows:
 		return inQuotes(rest)
-	case flag:
+	case commandFlag:
 		for start > 0 && (letterOrDigit(text[start-1]) || text[start-1] == '-') {
 			start--
 		}
 		return text[start] == '-'
-	case header:
+	case colonFollows:
 		return len(rest) > 1 && (rest[0] == ':' || rest[1] == ':')
-	case authority:
+	case userInfoFollows:
 		const longest = 512
 		for i := range min(len(rest), longest) {
 			if c := rest[i]; c == '@' || c <= ' ' || c == '"' || c == '\'' || c == '/' {
@@ -143,29 +144,29 @@ func (g gate) passes(text string, start, end int) bool {
 		}
 		return n+end-start >= shortestPart && n < len(rest) && rest[n] == '.'
 	case longWordNext:
-		const length = 23 // beside the one that the keyword was spelled out with
+		const length = 23 // in addition to the byte with which the keyword was expanded
 		return len(rest) >= length && !strings.ContainsFunc(rest[:length], func(r rune) bool { return r > 'z' || r == '_' || !letterOrDigit(byte(r)) })
 	default:
 		return true
 	}
 }
 
-// Lengths in what follows a name: the rest of it up to the sign, the sign with
-// quotes, the value. What the rules allow is less.
+// Maximum lengths after a name: the rest of the name, the assignment sign with
+// quotes, and the minimum length of the value. The rules allow less.
 const (
 	longestName   = 48
 	longestSign   = 9
 	shortestValue = 6
 )
 
-// assigned says whether a sign of assignment and a value follow a name.
+// assigned reports whether an assignment sign and a value follow a name.
 func assigned(rest string, digit bool) bool {
 	i := signAt(rest)
 	if i < 0 {
 		return false
 	}
 	for n := 0; n < longestSign && i < len(rest) && strings.IndexByte("=>:|?,\"'` \t\r\n", rest[i]) >= 0; i++ {
-		if rest[i] > ' ' { // the rules allow any number of blanks
+		if rest[i] > ' ' { // the rules allow any number of spaces
 			n++
 		}
 	}
@@ -180,8 +181,8 @@ func assigned(rest string, digit bool) bool {
 	return false
 }
 
-// signAt is the place of a sign of assignment behind the rest of a name; -1 =
-// there is none.
+// signAt returns the position of the assignment sign after the rest of a name; -1 =
+// none.
 func signAt(rest string) int {
 	for i := range min(len(rest), longestName) {
 		switch c := rest[i]; {
@@ -194,7 +195,7 @@ func signAt(rest string) int {
 	return -1
 }
 
-// inQuotes says whether a sign of assignment and a value in quotes follow.
+// inQuotes reports whether an assignment sign and a quoted value follow.
 func inQuotes(rest string) bool {
 	i := signAt(rest)
 	if i < 0 {

@@ -13,11 +13,11 @@ import (
 	"github.com/claudeless/claudeless/internal/record/journal"
 )
 
-// gather reads what the lane has left.
-func (p *play) gather() (err error) {
-	p.rec.Hooks = linesOf(p.at("rec", "hooks.jsonl"))
+// collectResults reads the files that the lane has written.
+func (p *laneRun) collectResults() (err error) {
+	p.rec.Hooks = linesOf(p.path("rec", "hooks.jsonl"))
 	p.rec.MCP = map[string][]json.RawMessage{}
-	records, err := filepath.Glob(p.at("rec", "mcp", "*.jsonl"))
+	records, err := filepath.Glob(p.path("rec", "mcp", "*.jsonl"))
 	for _, name := range records {
 		p.rec.MCP[strings.TrimSuffix(filepath.Base(name), ".jsonl")] = linesOf(name)
 	}
@@ -25,13 +25,13 @@ func (p *play) gather() (err error) {
 	if p.real() {
 		file = "api.jsonl"
 	}
-	if p.rec.Requests, err = requests(p.at("rec", file), err); err != nil {
+	if p.rec.Requests, err = requests(p.path("rec", file), err); err != nil {
 		return err
 	}
-	return errors.Join(p.written(), p.transcripts())
+	return errors.Join(p.collectFiles(), p.collectTranscripts())
 }
 
-// linesOf are the lines of a file that may not be there.
+// linesOf returns the lines of a file, which may be missing.
 func linesOf(name string) []json.RawMessage {
 	data, err := os.ReadFile(name)
 	if err != nil {
@@ -46,10 +46,10 @@ func linesOf(name string) []json.RawMessage {
 	return all
 }
 
-// written are the files of the working directory.
-func (p *play) written() error {
+// collectFiles reads the files of the working directory.
+func (p *laneRun) collectFiles() error {
 	p.rec.Files = map[string]string{}
-	root := p.at("cwd")
+	root := p.path("cwd")
 	return filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || path == root {
 			return err
@@ -77,8 +77,9 @@ func (p *play) written() error {
 	})
 }
 
-// transcripts are the session files; the name of the project is left out.
-func (p *play) transcripts() error {
+// collectTranscripts reads the session files; their paths omit the name of the
+// project.
+func (p *laneRun) collectTranscripts() error {
 	p.rec.Transcripts = map[string][]json.RawMessage{}
 	root := filepath.Join(p.config(), "projects")
 	return filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
@@ -95,9 +96,9 @@ func (p *play) transcripts() error {
 	})
 }
 
-// questionCounts is a request of the model as it was folded: a prompt, or the result of a
+// modelRequest is a part of a request to the model: a prompt, or the result of a
 // call.
-type questionCounts struct {
+type modelRequest struct {
 	Type    string          `json:"type"` // prompt or result
 	Text    string          `json:"text,omitempty"`
 	Rule    string          `json:"rule,omitempty"`
@@ -108,11 +109,11 @@ type questionCounts struct {
 	IsError bool            `json:"is_error,omitempty"`
 }
 
-// requests reads them from a journal: that of the API face, or that of the double.
+// requests reads them from the journal of claudeless, as server or as claude.
 func requests(name string, err error) ([]json.RawMessage, error) {
 	file, openErr := os.Open(name)
 	if errors.Is(openErr, fs.ErrNotExist) || err != nil {
-		return nil, err // a command that asks nobody keeps none
+		return nil, err // a command that sends no request writes none
 	}
 	if openErr != nil {
 		return nil, openErr
@@ -121,22 +122,22 @@ func requests(name string, err error) ([]json.RawMessage, error) {
 	return Requests(file)
 }
 
-// Requests reads what the model was asked from a journal. That of the double tells
-// of a call when it ends: it is part of a request only if the model was asked again
-// before the turn ended.
+// Requests reads the requests to the model from a journal. The journal of claude
+// records a call when it ends. The call is part of a request only if the model was
+// called again before the turn ended.
 func Requests(file io.Reader) ([]json.RawMessage, error) {
 	var all []json.RawMessage
-	open := 0 // of the last ones, results that nobody has been told
+	open := 0 // number of trailing results that no request has contained yet
 	for e, err := range journal.Read(file) {
 		switch {
 		case err != nil:
-			continue // a line that its writer did not come to the end of
+			continue // an incomplete line
 		case e.Model != nil, e.Retry != nil, e.Result != nil && e.Result.TerminalReason == "aborted_streaming":
 			open = 0
 		case e.Result != nil, e.Start != nil:
 			all, open = all[:len(all)-open], 0
 		}
-		for _, a := range askedIn(e) {
+		for _, a := range requestsOf(e) {
 			raw, err := json.Marshal(a)
 			if err != nil {
 				return nil, err
@@ -150,22 +151,22 @@ func Requests(file io.Reader) ([]json.RawMessage, error) {
 	return all[:len(all)-open], nil
 }
 
-func askedIn(e journal.Entry) (all []questionCounts) {
+func requestsOf(e journal.Entry) (all []modelRequest) {
 	switch {
 	case e.Match != nil:
-		all = append(all, questionCounts{Type: "prompt", Text: e.Match.Prompt, Rule: e.Match.Rule})
+		all = append(all, modelRequest{Type: "prompt", Text: e.Match.Prompt, Rule: e.Match.Rule})
 	case e.Tool != nil:
 		t := e.Tool
-		all = append(all, questionCounts{Type: "result", Tool: t.Tool, ID: t.ToolUseID, Input: t.Input, Result: t.Result, IsError: t.IsError})
+		all = append(all, modelRequest{Type: "result", Tool: t.Tool, ID: t.ToolUseID, Input: t.Input, Result: t.Result, IsError: t.IsError})
 	case e.Request != nil && e.Request.Attempt == 1:
 		for _, c := range e.Request.Calls {
 			if c.Unasked {
 				continue
 			}
-			all = append(all, questionCounts{Type: "result", Tool: c.Tool, ID: c.ToolUseID, Input: c.Input, Result: c.Result, IsError: c.IsError})
+			all = append(all, modelRequest{Type: "result", Tool: c.Tool, ID: c.ToolUseID, Input: c.Input, Result: c.Result, IsError: c.IsError})
 		}
 		if e.Request.Prompt != "" {
-			all = append(all, questionCounts{Type: "prompt", Text: e.Request.Prompt, Rule: e.Request.Rule})
+			all = append(all, modelRequest{Type: "prompt", Text: e.Request.Prompt, Rule: e.Request.Rule})
 		}
 	}
 	return all

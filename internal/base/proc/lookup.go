@@ -9,10 +9,10 @@ import (
 	"strings"
 )
 
-// Become makes this process that of the command, in its own directory; files that
-// are open go with it only where they were meant to. It returns only when it cannot;
-// [errors.ErrUnsupported] where the system has no such thing.
-func Become(c Command) error {
+// Replace replaces this process with the command, in the command's directory; only
+// inheritable open files are kept. It returns only on failure; the error is
+// [errors.ErrUnsupported] on systems that cannot do this.
+func Replace(c Command) error {
 	path, err := c.Look()
 	if err != nil {
 		return err
@@ -20,9 +20,9 @@ func Become(c Command) error {
 	return become(path, append([]string{c.Path}, c.Args...), c.Env)
 }
 
-// Look finds the program: the file that would be started. os/exec would search the
-// PATH of this process and not that of the child. One that cannot be found gives an
-// error that wraps [fs.ErrNotExist].
+// Look returns the path of the program that would be started. os/exec would search
+// the PATH of this process instead of the child's. If the program cannot be found,
+// the error wraps [fs.ErrNotExist].
 func (c Command) Look() (string, error) {
 	if c.Path == "" {
 		return "", fmt.Errorf("command is empty: %w", fs.ErrNotExist)
@@ -55,8 +55,8 @@ func (c Command) Look() (string, error) {
 	return "", fmt.Errorf("command not found: %s: %w", c.Path, fs.ErrNotExist)
 }
 
-// Getenv is a variable of an environment, empty when it is not set; the last of
-// several counts.
+// Getenv returns a variable of an environment, empty if it is not set; of
+// duplicates the last counts.
 func Getenv(env []string, key string) string {
 	for _, kv := range slices.Backward(env) {
 		if k, v, ok := strings.Cut(kv, "="); ok && k == key {

@@ -11,20 +11,20 @@ import (
 	"unicode/utf8"
 )
 
-// fault is what is wrong with a regular expression, and where: bytes of it as
-// ripgrep reads it, in a group.
-type fault struct {
+// patternError is an error in a regular expression with its position, in bytes of the
+// pattern as ripgrep reads it, inside a group.
+type patternError struct {
 	from, to int
 	what     string
 }
 
-// opening is what ripgrep puts in front of a pattern.
+// opening is the prefix that ripgrep adds to a pattern.
 const opening = "(?:"
 
-// faultOf words the mistake of a pattern as ripgrep does; empty = there is none.
-// Err is what our own engine says, which takes a brace that repeats nothing for
-// itself.
-func faultOf(pattern string, err error) string {
+// patternErrorText formats the error of a pattern as ripgrep does; empty = the pattern is
+// valid. err is the error of Go's engine, which accepts a brace without a count as
+// a literal.
+func patternErrorText(pattern string, err error) string {
 	whole := opening + pattern + ")"
 	f := brace(whole)
 	if err != nil {
@@ -38,16 +38,16 @@ func faultOf(pattern string, err error) string {
 	return "regex parse error:\n" + f.pointAt(whole) + "error: " + f.what
 }
 
-// brace finds the first one that repeats nothing, or not a number of times.
-func brace(whole string) *fault {
-	item := false // there is something to repeat
+// brace finds the first brace that is not a valid repetition.
+func brace(whole string) *patternError {
+	item := false // an item can be repeated
 	for i := 0; i < len(whole); i++ {
 		switch whole[i] {
 		case '\\':
-			if strings.HasPrefix(whole[i+1:], "Q") { // our engine has it
-				return &fault{i, i + 2, "unrecognized escape sequence"}
+			if strings.HasPrefix(whole[i+1:], "Q") { // Go's engine supports it
+				return &patternError{i, i + 2, "unrecognized escape sequence"}
 			}
-			i = cmp.Or(edge(whole, i), escaped(whole, i))
+			i = cmp.Or(wordBoundaryEnd(whole, i), escapeEnd(whole, i))
 			item = true
 		case '[':
 			i, item = classEnd(whole, i), true
@@ -57,9 +57,9 @@ func brace(whole string) *fault {
 			item = false
 		case '{':
 			if !item {
-				return &fault{i, i + 1, "repetition operator missing expression"}
+				return &patternError{i, i + 1, "repetition operator missing expression"}
 			}
-			end, f := counted(whole, i)
+			end, f := countEnd(whole, i)
 			if f != nil {
 				return f
 			}
@@ -71,8 +71,9 @@ func brace(whole string) *fault {
 	return nil
 }
 
-// escaped is the last byte of the escape at i: \p{…} and \x{…} have braces.
-func escaped(whole string, i int) int {
+// escapeEnd returns the last byte of the escape at i, including the braces of \p{…}
+// and \x{…}.
+func escapeEnd(whole string, i int) int {
 	i = min(i+1, len(whole)-1)
 	if strings.IndexByte("pPxuU", whole[i]) >= 0 && strings.HasPrefix(whole[i+1:], "{") {
 		if n := strings.IndexByte(whole[i:], '}'); n > 0 {
@@ -82,8 +83,8 @@ func escaped(whole string, i int) int {
 	return i
 }
 
-// edge is the last byte of a place at the edge of a word; 0 = there is none at i.
-func edge(pattern string, i int) int {
+// wordBoundaryEnd returns the last byte of a word boundary; 0 = none at i.
+func wordBoundaryEnd(pattern string, i int) int {
 	for _, place := range []string{`\<`, `\>`, `\b{start}`, `\b{end}`, `\b{start-half}`, `\b{end-half}`} {
 		if strings.HasPrefix(pattern[i:], place) {
 			return i + len(place) - 1
@@ -92,7 +93,7 @@ func edge(pattern string, i int) int {
 	return 0
 }
 
-// classEnd is the last byte of the class at i.
+// classEnd returns the last byte of the class at i.
 func classEnd(whole string, i int) int {
 	if strings.HasPrefix(whole[i+1:], "^") {
 		i++
@@ -108,7 +109,8 @@ func classEnd(whole string, i int) int {
 	return i
 }
 
-// groupStart is the last byte of what a group begins with: its name and flags.
+// groupStart returns the last byte of the opening of a group, with its name and
+// flags.
 func groupStart(whole string, i int) int {
 	if strings.HasPrefix(whole[i+1:], "?") {
 		if n := strings.IndexAny(whole[i:], ":>)"); n > 0 {
@@ -118,21 +120,21 @@ func groupStart(whole string, i int) int {
 	return i
 }
 
-// counted is the last byte of the count in braces at i.
-func counted(whole string, i int) (end int, f *fault) {
+// countEnd returns the last byte of the count in braces at i.
+func countEnd(whole string, i int) (end int, f *patternError) {
 	digits := func(at int) int {
 		at += len(whole[at:]) - len(strings.TrimLeft(whole[at:], " "))
 		return at + len(whole[at:]) - len(strings.TrimLeft(whole[at:], "0123456789"))
 	}
-	noNumber := func(at int) (int, *fault) {
-		return 0, &fault{at, at + 1, "repetition quantifier expects a valid decimal"}
+	noNumber := func(at int) (int, *patternError) {
+		return 0, &patternError{at, at + 1, "repetition quantifier expects a valid decimal"}
 	}
 	from, at := i+1, digits(i+1)
 	if at == from {
 		return noNumber(at)
 	}
 	if _, err := strconv.ParseUint(strings.TrimSpace(whole[from:at]), 10, 32); err != nil {
-		return 0, &fault{from, at, "decimal literal invalid"}
+		return 0, &patternError{from, at, "decimal literal invalid"}
 	}
 	if strings.HasPrefix(whole[at:], ",") && !strings.HasPrefix(whole[at:], ",}") {
 		if from, at = at+1, digits(at+1); at == from {
@@ -142,17 +144,17 @@ func counted(whole string, i int) (end int, f *fault) {
 		at++
 	}
 	if !strings.HasPrefix(whole[at:], "}") {
-		return 0, &fault{i, at, "unclosed counted repetition"}
+		return 0, &patternError{i, at, "unclosed counted repetition"}
 	}
 	return at, nil
 }
 
-func find(pattern, whole string, err error) fault {
+func find(pattern, whole string, err error) patternError {
 	var e *syntax.Error
 	if !errors.As(err, &e) {
-		return fault{what: err.Error()}
+		return patternError{what: err.Error()}
 	}
-	at := func(n int, what string) fault { return fault{n, n + 1, what} }
+	at := func(n int, what string) patternError { return patternError{n, n + 1, what} }
 	switch e.Code {
 	case syntax.ErrMissingParen, syntax.ErrTrailingBackslash:
 		unclosed, _ := groups(whole)
@@ -163,31 +165,31 @@ func find(pattern, whole string, err error) fault {
 	case syntax.ErrMissingBracket:
 		return at(len(opening)+len(pattern)-len(e.Expr), "unclosed character class")
 	case syntax.ErrInvalidPerlOp, syntax.ErrInvalidNamedCapture:
-		return groupFault(len(opening)+max(0, strings.Index(pattern, e.Expr)), e)
+		return groupError(len(opening)+max(0, strings.Index(pattern, e.Expr)), e)
 	default:
-		end := len(opening) + ends(pattern, *e)
-		return partFault(fault{from: max(0, end-len(e.Expr)), to: end}, e)
+		end := len(opening) + errorEnd(pattern, *e)
+		return partError(patternError{from: max(0, end-len(e.Expr)), to: end}, e)
 	}
 }
 
-// noLook is how ripgrep refuses what only another engine can do.
-const noLook = "\n\nConsider enabling PCRE2 with the --pcre2 flag, which can handle backreferences\nand look-around."
+// noLookaround is ripgrep's error for syntax that only another engine supports.
+const noLookaround = "\n\nConsider enabling PCRE2 with the --pcre2 flag, which can handle backreferences\nand look-around."
 
-// groupFault is what is wrong with a group that begins at a place.
-func groupFault(from int, e *syntax.Error) fault {
+// groupError returns the error for a group that begins at from.
+func groupError(from int, e *syntax.Error) patternError {
 	for _, look := range []string{"(?=", "(?!", "(?<=", "(?<!"} {
 		if strings.HasPrefix(e.Expr, look) {
-			return fault{from, from + len(look), "look-around, including look-ahead and look-behind, is not supported" + noLook}
+			return patternError{from, from + len(look), "look-around, including look-ahead and look-behind, is not supported" + noLookaround}
 		}
 	}
 	if e.Code == syntax.ErrInvalidPerlOp {
-		return fault{from + len(e.Expr) - 1, from + len(e.Expr), "unrecognized flag"}
+		return patternError{from + len(e.Expr) - 1, from + len(e.Expr), "unrecognized flag"}
 	}
-	return fault{from, from + 1, e.Code.String()}
+	return patternError{from, from + 1, e.Code.String()}
 }
 
-// partFault is what is wrong with one part of a pattern.
-func partFault(f fault, e *syntax.Error) fault {
+// partError returns the error for one part of a pattern.
+func partError(f patternError, e *syntax.Error) patternError {
 	switch e.Code {
 	case syntax.ErrInvalidCharRange:
 		f.what = "invalid character class range, the start must be <= the end"
@@ -204,7 +206,7 @@ func partFault(f fault, e *syntax.Error) fault {
 	case syntax.ErrInvalidEscape:
 		switch last := e.Expr[len(e.Expr)-1]; {
 		case last >= '1' && last <= '9':
-			f.what = "backreferences are not supported" + noLook
+			f.what = "backreferences are not supported" + noLookaround
 		case strings.HasPrefix(e.Expr, `\x`):
 			f.from, f.what = f.from+len(`\x`), "invalid hexadecimal digit"
 			f.to = f.from + 1
@@ -219,8 +221,8 @@ func partFault(f fault, e *syntax.Error) fault {
 	return f
 }
 
-// ends is where the first part of a pattern ends that is wrong in this way.
-func ends(pattern string, fault syntax.Error) int {
+// errorEnd returns the end of the first part of a pattern with this error.
+func errorEnd(pattern string, fault syntax.Error) int {
 	for k := range pattern {
 		_, size := utf8.DecodeRuneInString(pattern[k:])
 		var e *syntax.Error
@@ -231,8 +233,8 @@ func ends(pattern string, fault syntax.Error) int {
 	return len(pattern)
 }
 
-// groups finds the group that is open at the end, and the parenthesis that
-// closes none.
+// groups returns the position of the unclosed group and of the unmatched closing
+// parenthesis.
 func groups(whole string) (unclosed, unopened int) {
 	var open []int
 	class := false
@@ -245,7 +247,7 @@ func groups(whole string) (unclosed, unopened int) {
 		case c == '[':
 			class = true
 			if rest := strings.TrimPrefix(whole[i+1:], "^"); strings.HasPrefix(rest, "]") {
-				i = len(whole) - len(rest) // a bracket that stands for itself
+				i = len(whole) - len(rest) // a literal bracket
 			}
 		case c == '(':
 			open = append(open, i)
@@ -258,9 +260,9 @@ func groups(whole string) (unclosed, unopened int) {
 	return slices.Max(append(open, 0)), 0
 }
 
-// pointAt shows the pattern with marks below the fault. One of several lines has
-// them numbered.
-func (f fault) pointAt(whole string) string {
+// pointAt formats the pattern with marks below the error. The lines of a multi-line
+// pattern are numbered.
+func (f patternError) pointAt(whole string) string {
 	if !strings.Contains(whole, "\n") {
 		return "    " + whole + "\n" + f.marks(whole, 4, 0)
 	}
@@ -279,8 +281,8 @@ func (f fault) pointAt(whole string) string {
 	return b.String() + rule
 }
 
-// marks are those below a line that begins at a place of the pattern.
-func (f fault) marks(line string, indent, start int) string {
+// marks returns the marks below a line that begins at a position of the pattern.
+func (f patternError) marks(line string, indent, start int) string {
 	if f.to == 0 {
 		return ""
 	}

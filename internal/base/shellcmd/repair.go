@@ -7,35 +7,36 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// maxMends bounds how many mistakes of one script are mended, and maxMended how
-// long it may be.
+// maxSyntaxRepairs bounds the number of repairs in one script, and maxRepairedLength the length of
+// a script that is repaired.
 const (
-	maxMends  = 8
-	maxMended = 16 << 10
+	maxSyntaxRepairs  = 8
+	maxRepairedLength = 16 << 10
 )
 
-// mended reads a script that does not parse as the real CLI does, whose parser
-// goes on after a mistake: an open quote, loop or condition ends with the text, a
-// pipe may lead nowhere, and ;; is a semicolon wherever it is (observed with
-// 2.1.330). What is added is behind the end of the source.
-func mended(source string, mistake error) (text string, stmts []*syntax.Stmt, ok bool) {
-	if len(source) > maxMended {
+// parseRepaired parses a script with syntax errors as the real CLI does, whose parser
+// continues after an error: an open quote, loop or condition ends with the text, a
+// pipe may have no second command, and ;; is a semicolon everywhere (observed with
+// 2.1.330). The added text follows the end of the source.
+func parseRepaired(source string, mistake error) (text string, stmts []*syntax.Stmt, ok bool) {
+	if len(source) > maxRepairedLength {
 		return "", nil, false
 	}
 	text = source
-	for range maxMends {
-		if text, ok = mend(text, mistake); !ok {
+	for range maxSyntaxRepairs {
+		if text, ok = repair(text, mistake); !ok {
 			return "", nil, false
 		}
-		if stmts, mistake = confirmed(text); mistake == nil {
+		if stmts, mistake = parseConfirmed(text); mistake == nil {
 			return text, stmts, true
 		}
 	}
 	return "", nil, false
 }
 
-// mend is the text without its first mistake; false = nothing mends it.
-func mend(text string, mistake error) (string, bool) {
+// repair returns the text with its first error repaired; ok is false if it cannot be
+// repaired.
+func repair(text string, mistake error) (string, bool) {
 	var wrong syntax.ParseError
 	if !errors.As(mistake, &wrong) {
 		return "", false
@@ -67,8 +68,8 @@ func mend(text string, mistake error) (string, bool) {
 	return "", false
 }
 
-// endsOpen tells whether a mended script still cannot be judged: an open double
-// quote and an open for loop are mistakes to the real CLI, too.
+// endsOpen reports whether a repaired script still cannot be judged: for the real
+// CLI an open double quote and an open for loop are errors too.
 func endsOpen(source, text string, stmts []*syntax.Stmt) bool {
 	open := false
 	for _, stmt := range stmts {

@@ -8,9 +8,9 @@ import (
 	"strings"
 )
 
-// compile makes an expression of a pattern as ripgrep reads it. What our engine
-// has not, or writes differently, is rewritten: repetitions of repetitions, those
-// of more than a thousand, places at the edge of a word, characters by number.
+// compile compiles a ripgrep pattern. It rewrites syntax that Go's engine lacks or
+// writes differently: repeated repetitions, counts above a thousand, word
+// boundaries, characters by number.
 func compile(pattern, flags string) (*regexp.Regexp, error) {
 	if flags != "" {
 		flags = "(?" + flags + ")"
@@ -20,7 +20,7 @@ func compile(pattern, flags string) (*regexp.Regexp, error) {
 	if e := new(syntax.Error); errors.As(err, &e) {
 		plain = *e
 	}
-	d := dialect{from: pattern, item: -1, nested: plain.Code == syntax.ErrInvalidRepeatSize}
+	d := patternRewriter{from: pattern, itemStart: -1, nested: plain.Code == syntax.ErrInvalidRepeatSize}
 	if d.rewrite(); d.to.String() == pattern {
 		return re, err
 	}
@@ -34,24 +34,24 @@ func compile(pattern, flags string) (*regexp.Regexp, error) {
 	return re, err
 }
 
-// dialect rewrites one pattern.
-type dialect struct {
-	from string
-	to   strings.Builder
-	open []int // where the groups around begin in to
-	item int   // where what may be repeated begins in to; -1 = there is nothing
-	done bool  // it is repeated already
+// patternRewriter rewrites one pattern.
+type patternRewriter struct {
+	from       string
+	to         strings.Builder
+	openGroups []int // start positions of the enclosing groups in to
+	itemStart  int   // start of the repeatable item in to; -1 = none
+	repeated   bool  // the item is already repeated
 
-	nested bool // counts within counts are too much together
+	nested bool // nested counts exceed the limit
 }
 
-func (d *dialect) rewrite() {
+func (d *patternRewriter) rewrite() {
 	for i := 0; i < len(d.from); i++ {
 		switch c := d.from[i]; c {
 		case '\\':
-			end := edge(d.from, i)
+			end := wordBoundaryEnd(d.from, i)
 			if end == 0 {
-				end = escaped(d.from, i)
+				end = escapeEnd(d.from, i)
 			}
 			d.part(escape(d.from[i : end+1]))
 			i = end
@@ -61,23 +61,23 @@ func (d *dialect) rewrite() {
 			i = end
 		case '(':
 			end := groupStart(d.from, i)
-			d.open = append(d.open, d.to.Len())
+			d.openGroups = append(d.openGroups, d.to.Len())
 			d.to.WriteString(unnamed(d.from[i : end+1]))
-			d.item, i = -1, end
+			d.itemStart, i = -1, end
 		case ')':
-			d.item, d.done = -1, false
-			if n := len(d.open) - 1; n >= 0 {
-				d.item, d.open = d.open[n], d.open[:n]
+			d.itemStart, d.repeated = -1, false
+			if n := len(d.openGroups) - 1; n >= 0 {
+				d.itemStart, d.openGroups = d.openGroups[n], d.openGroups[:n]
 			}
 			d.to.WriteByte(c)
 		case '|':
-			d.item = -1
+			d.itemStart = -1
 			d.to.WriteByte(c)
 		case '*', '+', '?':
 			i = d.repeat(d.from[i:i+1], i)
 		case '{':
-			end, f := counted(d.from, i)
-			if f != nil || d.item < 0 {
+			end, f := countEnd(d.from, i)
+			if f != nil || d.itemStart < 0 {
 				d.part("{")
 				continue
 			}
@@ -88,41 +88,41 @@ func (d *dialect) rewrite() {
 	}
 }
 
-// part writes something that may be repeated.
-func (d *dialect) part(text string) {
-	if len(text) == 1 && text[0]&0xc0 == 0x80 { // the rest of a character
+// part writes an item that may be repeated.
+func (d *patternRewriter) part(text string) {
+	if len(text) == 1 && text[0]&0xc0 == 0x80 { // continuation byte of a character
 		d.to.WriteString(text)
 		return
 	}
-	d.item, d.done = d.to.Len(), false
+	d.itemStart, d.repeated = d.to.Len(), false
 	d.to.WriteString(text)
 }
 
-// repeat writes a repetition that ends at a place of the pattern, and returns
-// where it ends with the mark of a lazy one.
-func (d *dialect) repeat(op string, end int) int {
+// repeat writes a repetition that ends at a position of the pattern, and returns
+// its end including the lazy mark.
+func (d *patternRewriter) repeat(op string, end int) int {
 	if strings.HasPrefix(d.from[end+1:], "?") {
 		op, end = op+"?", end+1
 	}
-	if d.item < 0 {
+	if d.itemStart < 0 {
 		d.to.WriteString(op)
 		return end
 	}
 	all := d.to.String()
-	before, item := all[:d.item], all[d.item:]
-	if d.done {
+	before, item := all[:d.itemStart], all[d.itemStart:]
+	if d.repeated {
 		item = "(?:" + item + ")"
 	}
 	d.to.Reset()
 	d.to.WriteString(before + d.times(item, op))
-	d.done = true
+	d.repeated = true
 	return end
 }
 
-// times is an item with a repetition, in several steps where our engine cannot
-// count so far.
-func (d *dialect) times(item, op string) string {
-	const most, longest = 1000, 1 << 12 // of one count; bytes of a pattern
+// times writes an item with a repetition, in several steps if the count is too
+// large for Go's engine.
+func (d *patternRewriter) times(item, op string) string {
+	const most, longest = 1000, 1 << 12 // limit of one count; bytes of a pattern
 	step := most
 	if d.nested && strings.Contains(item, "{") {
 		step = 1
@@ -132,7 +132,7 @@ func (d *dialect) times(item, op string) string {
 	least, err := strconv.Atoi(low)
 	limit := least
 	if ranged && high != "" {
-		limit, _ = strconv.Atoi(high) // digits, or it is too much anyway
+		limit, _ = strconv.Atoi(high) // digits, or too large anyway
 	}
 	if !isCount || err != nil || limit <= step || limit < least || limit/step*len(item) > longest {
 		return item + op
@@ -155,10 +155,10 @@ func (d *dialect) times(item, op string) string {
 	return b.String() + ")"
 }
 
-// escape is an escape as our engine writes it.
+// escape rewrites an escape for Go's engine.
 func escape(text string) string {
 	switch {
-	case edge(text, 0) > 0:
+	case wordBoundaryEnd(text, 0) > 0:
 		return `\b`
 	case strings.HasPrefix(text, `\u{`), strings.HasPrefix(text, `\U{`):
 		return `\x` + text[2:]
@@ -166,8 +166,8 @@ func escape(text string) string {
 	return text
 }
 
-// unnamed is the beginning of a group without a name: what is repeated in steps
-// stands there more than once.
+// unnamed returns the start of a group without its name, because a repetition in
+// steps writes the group several times.
 func unnamed(start string) string {
 	if strings.HasPrefix(start, "(?P<") || strings.HasPrefix(start, "(?<") && !strings.HasPrefix(start, "(?<=") && !strings.HasPrefix(start, "(?<!") {
 		return "("

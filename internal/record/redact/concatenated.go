@@ -6,34 +6,34 @@ import (
 	"sync"
 )
 
-// glued finds secrets that a shell or a program puts together from parts:
-// "ghp_ab""cd", 'sk-'abc, "ghp_" + "abcd", a line that goes on behind a
-// backslash, base64 that is broken into lines.
-func glued(s string, known known, shapes *shapes) []Finding {
+// findConcatenated finds secrets that a shell or a program concatenates from parts:
+// "ghp_""cd", 'sk-'abc, "ghp_" + "abcd", a line continued with a backslash, base64
+// split into lines.
+func findConcatenated(s string, known knownValues, shapes *formFinder) []Finding {
 	var found []Finding
-	for _, part := range seams(s) {
-		plain, at := unglue(s[part[0]:part[1]])
-		for _, f := range append(append(known.find(plain), shapes.find(plain)...), encoded(plain, known, shapes)...) {
+	for _, part := range seamSpans(s) {
+		plain, at := removeSeams(s[part[0]:part[1]])
+		for _, f := range append(append(known.find(plain), shapes.find(plain)...), findEncoded(plain, known, shapes)...) {
 			start, end := part[0]+at[f.Start], part[0]+at[f.End-1]+1
-			if f.Sure && end-start > f.End-f.Start { // else it is found as it stands
-				found = append(found, Finding{Kind: f.Kind, Start: start, End: end, Sure: true})
+			if f.Certain && end-start > f.End-f.Start { // otherwise it is found without concatenation
+				found = append(found, Finding{Kind: f.Kind, Start: start, End: end, Certain: true})
 			}
 		}
 	}
 	return found
 }
 
-// around is how much of a text on both sides of a seam may belong to a secret.
+// around is how much text on both sides of a seam may belong to a secret.
 const around = 200
 
-// seams are the parts of a text in which words are put together.
-func seams(s string) [][2]int {
+// seamSpans returns the parts of a text in which words are concatenated.
+func seamSpans(s string) [][2]int {
 	var parts [][2]int
 	for i := 1; i+1 < len(s); i++ {
 		if c := s[i]; c != '"' && c != '\'' && c != '\\' && c != '\n' {
 			continue
 		}
-		n := seam(s, i)
+		n := seamLength(s, i)
 		if n == 0 {
 			continue
 		}
@@ -48,12 +48,12 @@ func seams(s string) [][2]int {
 	return parts
 }
 
-// longLine is the length from which a line of base64 characters may go on in the
-// next one.
+// longLine is the minimum length of a line of base64 characters that may continue
+// in the next line.
 const longLine = 40
 
-// seam is how many bytes at i stand between two parts of one word; 0 = none.
-func seam(s string, i int) int {
+// seamLength returns the number of bytes at i between two parts of one word; 0 = none.
+func seamLength(s string, i int) int {
 	c := s[i]
 	if c != '"' && c != '\'' && c != '\\' && c != '\n' || !isBase64(s[i-1]) && s[i-1] != '.' {
 		return 0
@@ -80,13 +80,13 @@ func seam(s string, i int) int {
 	return n
 }
 
-// unglue leaves out the seams; at is where each byte that is left stands.
-func unglue(s string) (plain string, at []int) {
+// removeSeams removes the seams; at holds the original position of each remaining byte.
+func removeSeams(s string) (plain string, at []int) {
 	b := make([]byte, 0, len(s))
 	at = make([]int, 0, len(s))
 	for i := 0; i < len(s); i++ {
 		if i > 0 && i+1 < len(s) {
-			if n := seam(s, i); n > 0 {
+			if n := seamLength(s, i); n > 0 {
 				i += n - 1
 				continue
 			}
@@ -96,9 +96,9 @@ func unglue(s string) (plain string, at []int) {
 	return string(b), at
 }
 
-// Lines follows a text that comes line by line: a private key that begins in one
-// of them ends in another. What is secret in one line it leaves to others.
-type Lines struct{ begun bool }
+// Lines processes a text line by line, because a private key begins in one line and
+// ends in another. Secrets within one line are found elsewhere.
+type Lines struct{ inKey bool }
 
 var keyEdges = sync.OnceValue(func() [2]*regexp.Regexp {
 	return [2]*regexp.Regexp{
@@ -107,22 +107,22 @@ var keyEdges = sync.OnceValue(func() [2]*regexp.Regexp {
 	}
 })
 
-// Next is what of the next line belongs to no key that began in an earlier one;
-// shown = false for a line that is part of a key and nothing else.
+// Next returns the part of the next line that does not belong to a key of an
+// earlier line; shown is false if the whole line belongs to a key.
 func (l *Lines) Next(line string) (text string, shown bool) {
 	begin, end := keyEdges()[0], keyEdges()[1]
-	if l.begun {
+	if l.inKey {
 		at := end.FindStringIndex(line)
 		if at == nil {
 			return "", false
 		}
-		l.begun, line = false, line[at[1]:]
+		l.inKey, line = false, line[at[1]:]
 		if line == "" {
 			return "", false
 		}
 	}
 	if all := begin.FindAllStringIndex(line, -1); all != nil {
-		l.begun = !end.MatchString(line[all[len(all)-1][1]:])
+		l.inKey = !end.MatchString(line[all[len(all)-1][1]:])
 	}
 	return line, true
 }

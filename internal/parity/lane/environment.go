@@ -1,0 +1,226 @@
+package lane
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/claudeless/claudeless/internal/base/proc"
+	"github.com/claudeless/claudeless/internal/base/process"
+	"github.com/claudeless/claudeless/internal/parity"
+	"github.com/claudeless/claudeless/internal/parity/backend"
+)
+
+// laneRun is the state of one running lane.
+type laneRun struct {
+	*Job
+	Lane
+	sys     *process.System
+	rec     parity.Recording
+	started time.Time
+
+	env     []string
+	servers []*proc.Process
+	api     *backend.API
+	front   *tlsFront // nil = the base URL is that of the backend
+}
+
+// path returns a path below the job's directory.
+func (p *laneRun) path(parts ...string) string {
+	return filepath.Join(append([]string{p.Dir, "w"}, parts...)...)
+}
+
+// Directories returns the working and the home directory of the lanes of a job in
+// dir.
+func Directories(dir string) (cwd, home string) {
+	return filepath.Join(dir, "w", "cwd"), filepath.Join(dir, "w", "home")
+}
+
+func (p *laneRun) config() string { return p.path("home", ".claude") }
+
+// real reports whether the real claude runs.
+func (p *laneRun) real() bool { return p.Program != "" }
+
+func (p *laneRun) problem(kind, text string) {
+	p.rec.Problems = append(p.rec.Problems, parity.Problem{Kind: kind, Text: text})
+}
+
+// prepare creates the environment, replacing that of the previous lane.
+func (p *laneRun) prepare(ctx context.Context) error {
+	if err := os.RemoveAll(p.path()); err != nil {
+		return err
+	}
+	for _, dir := range []string{p.path("cwd"), p.path("bin"), p.path("tmp"), p.path("rec", "mcp"), p.config()} {
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			return err
+		}
+	}
+	p.rec.Paths = map[string]string{
+		p.path("cwd"): "<cwd>", p.path("home"): "<home>", p.path("tmp"): "<tmp>", p.path(): "<dir>",
+		strings.NewReplacer("/", "-", ".", "-").Replace(p.path("cwd")): "<project>",
+	}
+	if err := errors.Join(p.writeFiles(), p.installPrograms()); err != nil {
+		return err
+	}
+	var err error
+	p.api, err = backend.Listen(ctx, backend.Options{Scenario: p.scenarioFile(), Record: p.path("rec", "api.jsonl"), CWD: p.path("cwd"), System: p.sys})
+	if err != nil {
+		return err
+	}
+	p.rec.Paths[strings.TrimPrefix(p.api.URL, "http://")] = "<api>"
+	if p.DefaultURL {
+		backend, err := url.Parse(p.api.URL)
+		if err != nil {
+			return err
+		}
+		if p.front, err = listenTLS(backend, p.path("ca.pem")); err != nil {
+			return err
+		}
+	}
+	p.environ(p.api.URL)
+	return p.startFixtures(ctx)
+}
+
+// writeFiles writes the files of the case.
+func (p *laneRun) writeFiles() error {
+	all := map[string][]byte{p.path("scenario.toml"): p.Case.Scenario}
+	seed, err := json.Marshal(map[string]any{
+		"hasCompletedOnboarding": true, "lastOnboardingVersion": "9.9.9", "theme": "dark", "hasSeenAutoDefaultNotice": true,
+		"customApiKeyResponses": map[string]any{"approved": []string{dummyKey}, "rejected": []string{}},
+		"projects":              map[string]any{p.path("cwd"): map[string]any{"hasTrustDialogAccepted": true}},
+	})
+	if err != nil {
+		return err
+	}
+	all[filepath.Join(p.config(), ".claude.json")] = seed
+	if p.Case.Settings != nil {
+		all[filepath.Join(p.config(), "settings.json")] = p.Case.Settings
+	}
+	if p.Case.MCP != nil {
+		all[p.path("mcp.json")] = p.Case.MCP
+	}
+	for name, data := range p.Case.Files {
+		all[p.path("cwd", filepath.FromSlash(name))] = data
+	}
+	for name, data := range p.Case.Home {
+		all[p.path("home", filepath.FromSlash(name))] = data
+	}
+	for name, data := range all {
+		if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+			return err
+		}
+		mode := os.FileMode(0o644)
+		if strings.HasPrefix(string(data), "#!") {
+			mode = 0o755
+		}
+		if err := os.WriteFile(name, data, mode); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// dummyKey is a key without any access.
+const dummyKey = "dummy"
+
+// installPrograms writes the programs that are first on PATH: claudeless, whose
+// fixtures record their traffic, and the hook that records its input and prints a
+// given output.
+func (p *laneRun) installPrograms() error {
+	quoted := "'" + strings.ReplaceAll(p.Self, "'", `'\''`) + "'"
+	fixture := fmt.Sprintf("#!/bin/sh\ncase \"$1 $2\" in 'fixture serve')\n  exec %s \"$@\" --record '%s'/\"$(basename \"$3\" .toml)\".jsonl ;;\nesac\nexec %s \"$@\"\n",
+		quoted, p.path("rec", "mcp"), quoted)
+	hook := fmt.Sprintf("#!/bin/sh\nin=$(cat)\nprintf '%%s\\n' \"$in\" >>'%s'\n[ $# -eq 0 ] || printf '%%s' \"$1\"\n", p.path("rec", "hooks.jsonl"))
+	if p.Case.InertShell {
+		if err := os.WriteFile(p.path("bin", "bash"), []byte("#!/bin/sh\nexit 0\n"), 0o755); err != nil {
+			return err
+		}
+	}
+	return errors.Join(
+		os.Symlink(p.Self, p.path("bin", "claude")),
+		os.WriteFile(p.path("bin", "claudeless"), []byte(fixture), 0o755),
+		os.WriteFile(p.path("bin", "record-hook"), []byte(hook), 0o755),
+	)
+}
+
+// scenarioFile returns the path of the scenario for both lanes.
+func (p *laneRun) scenarioFile() string {
+	if filepath.Ext(p.Case.File) == ".txtar" {
+		return p.path("scenario.toml")
+	}
+	return filepath.Join(p.Case.Dir, filepath.Base(p.Case.File))
+}
+
+// environ returns the complete environment of the program.
+func (p *laneRun) environ(addr string) {
+	p.env = []string{
+		"PATH=" + p.path("bin") + ":/usr/local/bin:/usr/bin:/bin", "HOME=" + p.path("home"), "CLAUDE_CONFIG_DIR=" + p.config(), "TMPDIR=" + p.path("tmp"),
+		"TERM=dumb", "LANG=C.UTF-8", "SHELL=/bin/bash", "USER=somebody", "TZ=UTC", "IS_SANDBOX=1",
+		"ANTHROPIC_API_KEY=" + dummyKey, "ANTHROPIC_BASE_URL=" + addr,
+		"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1", "DISABLE_AUTOUPDATER=1", "DISABLE_TELEMETRY=1", "DISABLE_ERROR_REPORTING=1",
+	}
+	if p.Case.InertShell { // the real CLI uses SHELL, claudeless the first bash in PATH
+		p.env = append(slices.DeleteFunc(p.env, func(kv string) bool { return strings.HasPrefix(kv, "SHELL=") }), "SHELL="+p.path("bin", "bash"))
+	}
+	if p.DefaultURL {
+		p.env = append(p.env, "ANTHROPIC_BASE_URL=", "NODE_EXTRA_CA_CERTS="+p.path("ca.pem"))
+	}
+	for _, kv := range slices.Concat(p.env, p.Case.Env) { // an empty value takes a variable away
+		if name, value, _ := strings.Cut(kv, "="); value == "" {
+			p.env = slices.DeleteFunc(p.env, func(kv string) bool { return strings.HasPrefix(kv, name+"=") })
+		} else if !slices.Contains(p.env, kv) {
+			p.env = append(p.env, kv)
+		}
+	}
+	if p.real() {
+		return
+	}
+	p.env = append(p.env, "CLAUDELESS_SCENARIO="+p.scenarioFile(), "CLAUDELESS_CAPTURE="+p.path("rec", "journal.jsonl"), "CLAUDELESS_STRICT_MCP=report")
+	if p.Version != "" {
+		p.env = append(p.env, "CLAUDELESS_CLAUDE_VERSION="+p.Version)
+	}
+}
+
+// startFixtures starts the fixtures that are served over HTTP.
+func (p *laneRun) startFixtures(ctx context.Context) error {
+	for _, s := range p.Case.Servers {
+		server, err := proc.Start(ctx, proc.Options{Command: proc.Command{
+			Path: p.path("bin", "claudeless"), Args: []string{"fixture", "serve", s.Fixture, "--http", "127.0.0.1:0"}, Env: p.env, Dir: p.path("cwd"),
+		}})
+		if err != nil {
+			return err
+		}
+		p.servers = append(p.servers, server)
+		line, _ := bufio.NewReader(server.Stdout()).ReadString('\n') // an incomplete line is reported below
+		u, err := url.Parse(strings.TrimSpace(line))
+		if err != nil || u.Host == "" {
+			return fmt.Errorf("serving %s: %s", s.Fixture, strings.TrimSpace(server.StderrTail()))
+		}
+		p.env = append(p.env, s.Name+"_URL=http://"+u.Host)
+	}
+	return nil
+}
+
+// close stops all started processes and servers.
+func (p *laneRun) close(ctx context.Context) error {
+	for _, s := range p.servers {
+		s.Signal(os.Interrupt)
+		s.Stop(ctx)
+	}
+	var err error
+	if p.front != nil {
+		err = p.front.Close()
+	}
+	if p.api == nil {
+		return err
+	}
+	return errors.Join(err, p.api.Close())
+}

@@ -1,0 +1,66 @@
+package journal
+
+import (
+	"errors"
+	"io"
+	"os"
+	"time"
+)
+
+// appendLine writes a complete line or nothing. If the disk fills up, it removes
+// the partial line, because the next line of another process could not be parsed
+// after it.
+func appendLine(w io.Writer, line []byte) error {
+	file, ok := w.(*os.File)
+	if !ok {
+		_, err := w.Write(line)
+		return err
+	}
+	share(file)
+	n, err := file.Write(line)
+	release(file)
+	if err == nil || n == 0 {
+		return err
+	}
+	return errors.Join(err, removeTail(file, int64(n)))
+}
+
+// How often and how long to wait until other journals have finished writing their
+// lines.
+const (
+	lockTries = 100
+	lockPause = time.Millisecond
+)
+
+// removeTail removes the last n bytes that this process has written, when no other
+// process is writing. Bytes followed by data of others are kept.
+func removeTail(file *os.File, n int64) error {
+	end, err := file.Seek(0, io.SeekCurrent)
+	for range lockTries {
+		if err != nil {
+			return err
+		}
+		if exclude(file) {
+			var done bool
+			done, err = truncateAt(file, end, n)
+			release(file)
+			if done || err != nil {
+				return err
+			}
+		}
+		time.Sleep(lockPause)
+	}
+	return nil
+}
+
+// truncateAt removes the n bytes before end, if they are at the end of the file.
+func truncateAt(file *os.File, end, n int64) (done bool, err error) {
+	info, err := file.Stat()
+	if err != nil || !info.Mode().IsRegular() {
+		return true, err
+	}
+	if info.Size() != end {
+		return false, nil
+	}
+	return true, file.Truncate(end - n)
+}

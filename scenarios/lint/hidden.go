@@ -1,0 +1,200 @@
+package lint
+
+import (
+	"regexp"
+	"regexp/syntax"
+	"slices"
+	"strings"
+
+	"github.com/claudeless/claudeless/internal/base/match"
+	"github.com/claudeless/claudeless/scenarios"
+)
+
+// hiddenRules finds rules that an earlier rule hides. Only rules that always answer the
+// prompts they match hide others: those without a condition and without a limit of
+// matches.
+type hiddenRules struct {
+	rules         []scenarios.Rule
+	any           int            // the first that matches every text; len(rules) = none
+	same          map[string]int // the first rule of each pattern
+	parts         trie           // texts of `contains` patterns
+	otherPatterns []otherPattern // the first rules with other patterns
+	comparisons   int            // remaining comparisons
+}
+
+type otherPattern struct {
+	rule int
+	text match.Text
+}
+
+// Limits that keep the check of large files fast; the rest is not checked.
+const (
+	maxOtherPatterns = 200
+	maxComparisons   = 20_000
+)
+
+func newShadows(rules []scenarios.Rule) *hiddenRules {
+	s := &hiddenRules{rules: rules, any: len(rules), same: make(map[string]int, len(rules)), parts: trie{next: map[transition]int{}, rules: map[int]int{}}, comparisons: maxComparisons}
+	for i := range rules {
+		r := &rules[i]
+		if r.When != "" || r.MaxMatches != nil || r.Once {
+			continue
+		}
+		if matchesEverything(&r.Pattern) && i < s.any {
+			s.any = i
+		}
+		key := r.Pattern.String()
+		if _, ok := s.same[key]; !ok {
+			s.same[key] = i
+		}
+		switch r.Pattern.Type {
+		case scenarios.PatternContains:
+			s.parts.add(r.Pattern.Text, i)
+		case scenarios.PatternRegex, scenarios.PatternGlob:
+			if len(s.otherPatterns) < maxOtherPatterns {
+				s.otherPatterns = append(s.otherPatterns, otherPattern{i, r.Matcher()})
+			}
+		default:
+		}
+	}
+	return s
+}
+
+// hiddenBy returns the rule that hides another one, and how; "" = none.
+func (s *hiddenRules) hiddenBy(i int) (by int, how string) {
+	p := &s.rules[i].Pattern
+	if s.any < i {
+		return s.any, "matches every prompt"
+	}
+	if first, ok := s.same[p.String()]; ok && first < i {
+		return first, "has the same pattern"
+	}
+	if p.Type != scenarios.PatternExact && p.Type != scenarios.PatternContains {
+		return 0, ""
+	}
+	if by, ok := s.parts.findSubstring(p.Text, i); ok {
+		return by, "matches all that this one does"
+	}
+	if p.Type != scenarios.PatternExact {
+		return 0, ""
+	}
+	for _, w := range s.otherPatterns {
+		if s.comparisons--; w.rule >= i || s.comparisons < 0 {
+			break
+		}
+		if _, ok := w.text.Match(p.Text); ok {
+			return w.rule, "matches all that this one does"
+		}
+	}
+	return 0, ""
+}
+
+// matchesEverything reports whether a pattern certainly matches every text.
+func matchesEverything(p *scenarios.Pattern) bool {
+	switch p.Type {
+	case scenarios.PatternAny:
+		return true
+	case scenarios.PatternContains:
+		return p.Text == ""
+	case scenarios.PatternRegex:
+		return matchesAnywhere(p.Pattern)
+	case scenarios.PatternAnyOf:
+		for i := range p.Patterns {
+			if matchesEverything(&p.Patterns[i]) {
+				return true
+			}
+		}
+		return false
+	case scenarios.PatternAll:
+		for i := range p.Patterns {
+			if !matchesEverything(&p.Patterns[i]) {
+				return false
+			}
+		}
+		return len(p.Patterns) > 0
+	default:
+		return false
+	}
+}
+
+// matchesAnywhere reports whether a regular expression matches every text: it can match
+// the empty string and has no anchors.
+func matchesAnywhere(src string) bool {
+	if len(src) > 64 || !strings.ContainsAny(src, "*?|") && src != "" {
+		return false
+	}
+	tree, err := syntax.Parse(src, syntax.Perl)
+	return err == nil && canBeEmpty(tree)
+}
+
+func canBeEmpty(re *syntax.Regexp) bool {
+	switch re.Op {
+	case syntax.OpStar, syntax.OpQuest, syntax.OpEmptyMatch:
+		return true
+	case syntax.OpRepeat:
+		return re.Min == 0 || canBeEmpty(re.Sub[0])
+	case syntax.OpCapture, syntax.OpPlus:
+		return canBeEmpty(re.Sub[0])
+	case syntax.OpAlternate:
+		return slices.ContainsFunc(re.Sub, canBeEmpty)
+	case syntax.OpConcat:
+		return !slices.ContainsFunc(re.Sub, func(sub *syntax.Regexp) bool { return !canBeEmpty(sub) })
+	default:
+		return false
+	}
+}
+
+// captures counts the groups of a regular expression; -1 = it is invalid.
+func captures(src string) int {
+	re, err := regexp.Compile(src)
+	if err != nil {
+		return -1
+	}
+	return re.NumSubexp()
+}
+
+// trie holds texts by their bytes, each with the first rule that has it.
+type trie struct {
+	next  map[transition]int // next node
+	rules map[int]int        // of the texts that end at a node
+}
+
+// transition is a transition from a node by a byte.
+type transition struct {
+	node int
+	by   byte
+}
+
+func (t trie) add(text string, rule int) {
+	node := 0
+	for i := range len(text) {
+		key := transition{node, text[i]}
+		to, ok := t.next[key]
+		if !ok {
+			to = len(t.next) + 1
+			t.next[key] = to
+		}
+		node = to
+	}
+	if _, ok := t.rules[node]; !ok {
+		t.rules[node] = rule
+	}
+}
+
+// findSubstring finds a text, of a rule before the given one, that is a substring of text.
+func (t trie) findSubstring(text string, before int) (rule int, ok bool) {
+	for start := range len(text) {
+		node := 0
+		for i := start; i < len(text); i++ {
+			to, found := t.next[transition{node, text[i]}]
+			if !found {
+				break
+			}
+			if rule, found := t.rules[to]; found && rule < before {
+				return rule, true
+			}
+			node = to
+		}
+	}
+	return 0, false
+}
