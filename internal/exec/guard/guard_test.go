@@ -231,3 +231,135 @@ func TestOwn(t *testing.T) {
 		}
 	}
 }
+
+// Connections are found by their local port, in lines that are whole.
+func TestInodeOf(t *testing.T) {
+	const table = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n" +
+		"   0: 0100007F:1F90 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0\n" +
+		"   1: 0100007F:1F90 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 4711\n" +
+		"   2: 0100007F:0050 0100007F:1F91 0A 00000000:00000000 00:00000000 00000000     0        0 4712 1 2\n"
+	for port, want := range map[int]string{8080: "4711", 80: "4712", 8081: "", 0: ""} {
+		if got := inodeOf(table, port); got != want {
+			t.Errorf("port %d: %q, want %q", port, got, want)
+		}
+	}
+	if got := socketHolder(""); got != 0 {
+		t.Errorf("a socket that is not known is held by %d", got)
+	}
+}
+
+func TestCutLast(t *testing.T) {
+	for in, want := range map[string][2]string{"a::b::c": {"a::b", "c"}, "::c": {"", "c"}, "a": {"a", ""}, "": {"", ""}} {
+		if before, after := cutLast(in, "::"); before != want[0] || after != want[1] {
+			t.Errorf("%q: %q, %q", in, before, after)
+		}
+	}
+}
+
+// A command line in a report is one line without secrets, of 200 characters at most.
+func TestPrintableArgv(t *testing.T) {
+	long := strings.Repeat("é", 200)
+	for _, tt := range []struct {
+		argv []string
+		want string
+	}{
+		{nil, ""},
+		{[]string{"a", "b\n c"}, "a b c"},
+		{[]string{"a", "--token", "abcd1234"}, "a --token [redacted]"},
+		{[]string{long}, long},
+		{[]string{long + "x"}, long + "…"},
+	} {
+		if got := printableArgv(tt.argv); got != tt.want {
+			t.Errorf("%q: %q", tt.argv, got)
+		}
+	}
+}
+
+// The log keeps the first hundred breaches, each once.
+func TestLogIsBounded(t *testing.T) {
+	var l Log
+	for i := range 150 {
+		l.add(Breach{PID: i})
+		l.add(Breach{PID: i})
+	}
+	if got := l.Breaches(); len(got) != 100 || got[99].PID != 99 {
+		t.Errorf("%d breaches", len(got))
+	}
+}
+
+// Names get addresses of their own, far into the network for tests; questions that are cut off get none.
+func TestResolverBounds(t *testing.T) {
+	r := newResolver()
+	for i := range 1 << 16 {
+		r.addrOf(fmt.Sprint(i))
+	}
+	if got := r.addrOf("65535"); got != netip.MustParseAddr("198.19.0.0") {
+		t.Errorf("the last of 65536 names has the address %s", got)
+	}
+	longest := query(strings.Repeat("a", 63)+".b", typeA)
+	if r.answer(longest) == nil {
+		t.Error("a label of 63 letters is not answered")
+	}
+	head := query("x", typeA)[:dnsHead:dnsHead]
+	for name, bad := range map[string][]byte{
+		"a label of 64 letters": query(strings.Repeat("a", 64)+".b", typeA), "a label that is cut off": append(head, 50, 'a'), "a name that is cut off": append(head, 1, 'a'),
+		"a class that is cut off": longest[:len(longest)-1], "no kind": longest[:len(longest)-4], "no labels": append(head, 0, 0, 1, 0, 1), "a head alone": head,
+	} {
+		if got := r.answer(bad); got != nil {
+			t.Errorf("%s is answered with %v", name, got)
+		}
+	}
+}
+
+// A shim is known by the marker in its first 256 bytes, however long it is.
+func TestIsShim(t *testing.T) {
+	const marker = "Made by claudeless"
+	for text, want := range map[string]bool{
+		marker: true, marker + strings.Repeat("x", 1000): true, strings.Repeat("x", 256-len(marker)) + marker + "x": true,
+		strings.Repeat("x", 257-len(marker)) + marker: false, "": false,
+	} {
+		name := filepath.Join(t.TempDir(), "claude")
+		put(t, name, text)
+		if got := IsShim(name); got != want {
+			t.Errorf("%d bytes: %v", len(text), got)
+		}
+	}
+	if IsShim(t.TempDir()) || IsShim("/no/such/file") {
+		t.Error("what is no file is a shim")
+	}
+}
+
+// The head of a response is read up to its empty line, of 16 KiB at most.
+func TestReadHead(t *testing.T) {
+	const most = 16 << 10
+	head := func(n int) string {
+		return "HTTP/1.1 200 OK\r\n" + strings.Repeat("x", n-len("HTTP/1.1 200 OK\r\n")-4) + "\r\n\r\n"
+	}
+	for _, tt := range []struct {
+		text, want string
+	}{{head(100) + "rest", "HTTP/1.1 200 OK"}, {head(most), "HTTP/1.1 200 OK"}, {head(most + 1), ""}, {"HTTP/1.1 200", ""}} {
+		r := strings.NewReader(tt.text)
+		got, err := readHead(r)
+		if got != tt.want || (err != nil) != (tt.want == "") {
+			t.Errorf("%d bytes: %q, %v", len(tt.text), got, err)
+		}
+		if strings.HasSuffix(tt.text, "rest") && r.Len() != len("rest") {
+			t.Errorf("%d bytes are left", r.Len())
+		}
+	}
+}
+
+// This program is a copy of itself, and nothing else is.
+func TestIsCopyOfSelf(t *testing.T) {
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]bool{self: true, t.TempDir(): false, "/no/such/file": false} {
+		if got := isCopyOfSelf(path); got != want {
+			t.Errorf("%s: %v", path, got)
+		}
+	}
+	var p *Poller
+	p.Stop() // of a guard that polls nothing
+}

@@ -25,7 +25,9 @@ func reports() map[string]verdict.Report {
 		"bad": {
 			Verdict: "failed", Guard: "path",
 			Expectations: []verdict.Expectation{
-				{File: "s.toml", Line: 3, Text: "expected one"}, {File: "s.toml", Text: "expected | two", Got: "it is\n3"}, {Text: "expected three", Met: true},
+				{File: "s.toml", Line: 3, Text: "expected one"},
+				{File: "s.toml", Text: "expected | two", Got: "it is\n3"},
+				{Text: "expected three", Met: true},
 				{Text: "expected four", Met: true, Got: "4 of them"},
 			},
 			Findings: []verdict.Finding{
@@ -44,7 +46,9 @@ func reports() map[string]verdict.Report {
 			Findings: []verdict.Finding{{ID: "S09", Level: "warn", Text: "a warning"}},
 		},
 		"faults": {Verdict: "failed", Faults: []verdict.Fault{
-			{Name: "survived", Outcome: "survived", MS: 1500}, {Name: "failed", Outcome: "failed", Code: 1, MS: 2000}, {Name: "hung", Outcome: "hung", Code: -1, MS: 30000, Bug: "it hangs", Advice: "set a limit"},
+			{Name: "survived", Outcome: "survived", MS: 1500},
+			{Name: "failed", Outcome: "failed", Code: 1, MS: 2000},
+			{Name: "hung", Outcome: "hung", Code: -1, MS: 30000, Bug: "it hangs", Advice: "set a limit"},
 			{Name: "hung-2", Outcome: "hung", Bug: "it hangs", Advice: "set a limit"},
 		}},
 	}

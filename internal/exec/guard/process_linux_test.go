@@ -1,0 +1,316 @@
+package guard
+
+import (
+	"encoding/binary"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
+)
+
+// child starts a shell that runs a script and waits for its input; the script has to say "ready" when it does.
+func child(t *testing.T, args []string, env ...string) *exec.Cmd {
+	t.Helper()
+	cmd := exec.Command("/bin/sh")
+	cmd.Args, cmd.Env = args, append(os.Environ(), env...)
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		in.Close()
+		_ = cmd.Wait() // it ends with its input
+	})
+	if _, err := io.ReadFull(out, make([]byte, len("ready\n"))); err != nil {
+		t.Fatal(err)
+	}
+	return cmd
+}
+
+const waits = "echo ready; read -r x"
+
+// A process is described by its command line and by those that started it, up to this program.
+func TestLineage(t *testing.T) {
+	mark := fmt.Sprintf("CLAUDELESS_TEST_MARK=%d", os.Getpid())
+	cmd := child(t, []string{"sh", "-c", "sh -c '" + waits + "'; :"}, mark)
+	outer := process(cmd.Process.Pid)
+	below := Descendants(int(outer))
+	if len(below) != 1 {
+		t.Fatalf("descendants: %v", below)
+	}
+	inner := process(below[0])
+	if diff := cmp.Diff([]process{inner, outer}, inner.lineage()); diff != "" || outer.parent() != process(os.Getpid()) {
+		t.Errorf("parent %d, lineage (-want +got):\n%s", outer.parent(), diff)
+	}
+	want := fmt.Sprintf("sh -c %s, started by process %d (sh -c sh -c '%[1]s'; :)", waits, int(outer))
+	if diff := cmp.Diff(want, inner.String()); diff != "" {
+		t.Errorf("description (-want +got):\n%s", diff)
+	}
+	if all := Descendants(os.Getpid()); !slices.Contains(all, int(outer)) || !slices.Contains(all, int(inner)) {
+		t.Errorf("descendants of this program: %v", all)
+	}
+	marked := Marked(mark)
+	slices.Sort(marked)
+	both := []int{int(outer), int(inner)}
+	slices.Sort(both)
+	if diff := cmp.Diff(both, marked); diff != "" {
+		t.Errorf("marked (-want +got):\n%s", diff)
+	}
+	if own := slices.DeleteFunc(os.Environ(), func(kv string) bool { return strings.HasPrefix(kv, "_=") }); slices.Contains(Marked(own[0]), os.Getpid()) {
+		t.Error("this program is marked")
+	}
+	if env := Environ(int(outer)); !slices.Contains(env, mark) {
+		t.Errorf("environment: %q", env)
+	}
+	for _, p := range []process{0, 1, process(os.Getpid())} {
+		if got, want := p.String(), fmt.Sprintf("process %d", int(p)); got != want || p.lineage() != nil {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
+// A process has ended when it is gone, and also while nobody has asked for its exit code.
+func TestEnded(t *testing.T) {
+	cmd := exec.Command("/bin/sh", "-c", "read -r x")
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if Ended(cmd.Process.Pid) {
+		t.Error("it has ended before its input")
+	}
+	in.Close()
+	if err := unix.Waitid(unix.P_PID, cmd.Process.Pid, nil, unix.WEXITED|unix.WNOWAIT, nil); err != nil {
+		t.Fatal(err)
+	}
+	if !Ended(cmd.Process.Pid) {
+		t.Error("a zombie has not ended")
+	}
+	_ = cmd.Wait() // its exit code is that of read
+	if !Ended(cmd.Process.Pid) || Environ(cmd.Process.Pid) != nil || Argv(cmd.Process.Pid) != nil {
+		t.Error("it is still there")
+	}
+}
+
+// A process is a claude by the first two words of its command line, or by the path of its program; own files are none.
+func TestIsClaude(t *testing.T) {
+	dir := t.TempDir()
+	script := filepath.Join(dir, "claude")
+	put(t, script, waits)
+	genuine := filepath.Join(dir, "node_modules/@anthropic-ai/claude-code/cli.js")
+	put(t, genuine, waits)
+	for _, tt := range []struct {
+		name string
+		args []string
+		own  Own
+		want bool
+	}{
+		{"by its name", []string{"/x/claude", "-c", waits}, Own{}, true},
+		{"by its script", []string{"sh", script}, Own{}, true},
+		{"an argument", []string{"sh", "-e", script}, Own{}, false},
+		{"an argument that is real", []string{"sh", "-e", genuine}, Own{}, true},
+		{"a real one further on", []string{"sh", "-c", waits, "x", genuine}, Own{}, false},
+		{"the double", []string{"sh", script}, Own{Self: script}, false},
+		{"a shim", []string{"sh", script}, Own{Dir: dir}, false},
+		{"another program", []string{"sh", "-c", waits}, Own{}, false},
+		{"below a claude", []string{"/x/claude", "-c", "sh -c '" + waits + "'; :"}, Own{}, true},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			cmd := child(t, tt.args)
+			who := process(cmd.Process.Pid)
+			if below := Descendants(int(who)); len(below) > 0 {
+				who = process(below[0])
+			}
+			if got := who.isClaude(tt.own); got != tt.want {
+				t.Errorf("%v, want %v: %s", got, tt.want, who)
+			}
+		})
+	}
+}
+
+// What a process asked for is named by its name if that is known, and is the worse the nearer it is to a vendor.
+func TestDialled(t *testing.T) {
+	claude := child(t, []string{"/x/claude", "-c", waits})
+	other := child(t, []string{"sh", "-c", waits})
+	for _, tt := range []struct {
+		name       string
+		who        *exec.Cmd
+		host, addr string
+		want       Breach
+	}{
+		{"a claude", claude, "example.org", "198.18.0.1:443", Breach{RealClaude, 0, "a real claude was reached, and asked for example.org:443: /x/claude -c " + waits}},
+		{"a vendor by name", other, "api.anthropic.com", "198.18.0.1:443", Breach{Vendor, 0, "a vendor's address was asked for, api.anthropic.com:443: sh -c " + waits}},
+		{"a vendor by address", other, "", "160.79.104.10:443", Breach{Vendor, 0, "a vendor's address was asked for, 160.79.104.10:443: sh -c " + waits}},
+		{"another", other, "", "8.8.8.8:53", Breach{Unreachable, 0, "8.8.8.8:53 was out of reach for sh -c " + waits}},
+	} {
+		var l Log
+		tt.want.PID = tt.who.Process.Pid
+		for range 2 {
+			l.dialled(process(tt.who.Process.Pid), tt.host, tt.addr, Own{})
+		}
+		if diff := cmp.Diff([]Breach{tt.want}, l.Breaches()); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", tt.name, diff)
+		}
+	}
+}
+
+// The process at the other end of a connection is found in the table of connections, that of the run if there is one.
+func TestPeer(t *testing.T) {
+	for _, network := range []string{"127.0.0.1:0", "[::1]:0"} {
+		ln, err := net.Listen("tcp", network)
+		if err != nil {
+			t.Logf("%s: %v", network, err) // not every machine has both
+			continue
+		}
+		defer ln.Close()
+		conn, err := net.Dial("tcp", ln.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		var l Log
+		addr := conn.LocalAddr().String()
+		if who := l.peer(addr); who != process(os.Getpid()) {
+			t.Errorf("%s: held by %d", network, who)
+		}
+		l.Asked(addr, "claude-cli/1")
+		l.Asked("127.0.0.1:x", "claude-cli/2")
+		want := []Breach{
+			{RealClaude, os.Getpid(), fmt.Sprintf("a real claude was reached: process %d", os.Getpid())},
+			{RealClaude, 0, "a real claude was reached: claude-cli/2"},
+		}
+		if diff := cmp.Diff(want, l.Breaches()); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", network, diff)
+		}
+
+		for _, tt := range []struct {
+			text string
+			want process
+		}{{"", 0}, {tables(t), process(os.Getpid())}} {
+			file := filepath.Join(t.TempDir(), "table")
+			put(t, file, tt.text)
+			table, err := os.Open(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer table.Close()
+			l.connections(table)
+			for range 2 { // each time from its beginning
+				if who := l.peer(addr); who != tt.want {
+					t.Errorf("%s in a table of %d bytes: held by %d, want %d", network, len(tt.text), who, tt.want)
+				}
+			}
+		}
+	}
+}
+
+// tables are the connections of this program.
+func tables(t *testing.T) string {
+	t.Helper()
+	var text strings.Builder
+	for _, name := range []string{"/proc/net/tcp", "/proc/net/tcp6"} {
+		table, _ := os.ReadFile(name) // not every machine has both
+		text.Write(table)
+	}
+	return text.String()
+}
+
+// The connections that a strict guard lets through, and what it says of the others.
+func TestDecideConnect(t *testing.T) {
+	inet := func(addr string) []byte {
+		at := netip.MustParseAddrPort(addr)
+		if at.Addr().Is4() {
+			raw := binary.NativeEndian.AppendUint16(nil, unix.AF_INET)
+			return append(binary.BigEndian.AppendUint16(raw, at.Port()), at.Addr().AsSlice()...)
+		}
+		raw := binary.NativeEndian.AppendUint16(nil, unix.AF_INET6)
+		return append(append(binary.BigEndian.AppendUint16(raw, at.Port()), 0, 0, 0, 0), at.Addr().AsSlice()...)
+	}
+	file := func(path string) []byte {
+		return append(binary.NativeEndian.AppendUint16(nil, unix.AF_UNIX), path+"\x00"...)
+	}
+	for _, tt := range []struct {
+		name string
+		raw  []byte
+		want unix.Errno
+		told string // the address of the breach
+	}{
+		{"loopback", inet("127.0.0.1:80"), 0, ""},
+		{"loopback of IPv6", inet("[::1]:80"), 0, ""},
+		{"loopback in IPv6", inet("[::ffff:127.0.0.1]:80"), 0, ""},
+		{"this machine", inet("0.0.0.0:80"), 0, ""},
+		{"a name server", inet("8.8.8.8:53"), 0, ""},
+		{"another machine", inet("8.8.8.8:80"), unix.ENETUNREACH, "8.8.8.8:80"},
+		{"by IPv6", inet("[2001:db8::1]:80"), unix.ENETUNREACH, "[2001:db8::1]:80"},
+		{"by a name", inet("198.18.0.1:80"), unix.ENETUNREACH, "example.org:80"},
+		{"the choice of a way", inet("8.8.8.8:0"), unix.ENETUNREACH, ""},
+		{"cut off", inet("8.8.8.8:80")[:7], 0, ""},
+		{"IPv6, cut off", inet("[2001:db8::1]:80")[:23], 0, ""},
+		{"nothing", nil, 0, ""},
+		{"half a family", []byte{1}, 0, ""},
+		{"no address", binary.NativeEndian.AppendUint16(nil, unix.AF_UNSPEC), 0, ""},
+		{"a file", file("/run/x.sock"), 0, ""},
+		{"a name service", file("/run/nscd/socket"), unix.ECONNREFUSED, ""},
+		{"another one", file("/run/systemd/resolve/io.systemd.Resolve"), unix.ECONNREFUSED, ""},
+	} {
+		var l Log
+		w := &watch{resolver: newResolver()}
+		w.Log = &l
+		w.resolver.addrOf("example.org")
+		if got := w.decideConnect(process(os.Getpid()), tt.raw); got != tt.want {
+			t.Errorf("%s: %v, want %v", tt.name, got, tt.want)
+		}
+		var want []Breach
+		if tt.told != "" {
+			want = []Breach{{Unreachable, os.Getpid(), fmt.Sprintf("%s was out of reach for process %d", tt.told, os.Getpid())}}
+		}
+		if diff := cmp.Diff(want, l.Breaches()); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", tt.name, diff)
+		}
+		w.Real = true
+		if got := w.decideConnect(process(os.Getpid()), tt.raw); got != tt.want || len(l.Breaches()) != len(want) {
+			t.Errorf("%s, where a real claude is wanted: %v, %+v", tt.name, got, l.Breaches())
+		}
+	}
+}
+
+// A path that is relative to a folder of a process is joined with it.
+func TestFileAt(t *testing.T) {
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	folder, err := os.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer folder.Close()
+	here := unix.AT_FDCWD
+	for _, tt := range []struct {
+		fd         uint64
+		path, want string
+	}{{uint64(uint32(here)), "x", "x"}, {uint64(folder.Fd()), "/x", "/x"}, {uint64(folder.Fd()), "x", filepath.Join(dir, "x")}} {
+		if got := fileAt(process(os.Getpid()), tt.fd, tt.path); got != tt.want {
+			t.Errorf("%d %s: %q, want %q", int32(tt.fd), tt.path, got, tt.want)
+		}
+	}
+}
