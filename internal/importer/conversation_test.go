@@ -1,0 +1,113 @@
+package importer_test
+
+import (
+	"bytes"
+	"flag"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/rogpeppe/go-internal/txtar"
+
+	"github.com/claudeless/claudeless/internal/importer"
+	"github.com/claudeless/claudeless/internal/importer/hide"
+)
+
+var update = flag.Bool("update", false, "rewrite what the recordings in testdata become")
+
+// Every archive in testdata holds recordings, *.jsonl, and what they become: the files below "kit", or "stdout", and the "report".
+// The comment names options of the import, each on a line.
+func TestKits(t *testing.T) {
+	archives, err := filepath.Glob("testdata/*.txtar")
+	if err != nil || len(archives) == 0 {
+		t.Fatalf("%d archives, %v", len(archives), err)
+	}
+	for _, name := range archives {
+		t.Run(filepath.Base(name), func(t *testing.T) {
+			archive, err := txtar.ParseFile(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			want, err := filepath.Abs(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Chdir(t.TempDir())
+			given := slices.DeleteFunc(slices.Clone(archive.Files), func(f txtar.File) bool {
+				return strings.HasPrefix(f.Name, "kit/") || f.Name == "stdout" || f.Name == "report"
+			})
+			if err := txtar.Write(&txtar.Archive{Files: given}, "."); err != nil {
+				t.Fatal(err)
+			}
+			out := &txtar.Archive{Comment: archive.Comment, Files: slices.Clone(given)}
+			for _, f := range play(t, string(archive.Comment), given) {
+				if len(f.Data) > 0 {
+					out.Files = append(out.Files, f)
+				}
+			}
+			if *update {
+				if err := os.WriteFile(want, txtar.Format(out), 0o644); err != nil {
+					t.Fatal(err)
+				}
+				return
+			}
+			if diff := cmp.Diff(string(txtar.Format(archive)), string(txtar.Format(out))); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// play imports the recordings and returns what is written, on stdout and in the report, too.
+func play(t *testing.T, options string, given []txtar.File) []txtar.File {
+	t.Helper()
+	var stdout bytes.Buffer
+	o := importer.Options{Out: "kit", Stdout: &stdout, Environment: hide.Environment{Environ: []string{"HOME=/home/jdoe", "USER=jdoe"}}}
+	for _, f := range given {
+		if strings.HasSuffix(f.Name, ".jsonl") {
+			o.Files = append(o.Files, f.Name)
+		}
+	}
+	for line := range strings.Lines(options) {
+		name, value, _ := strings.Cut(strings.TrimSpace(line), "=")
+		switch name {
+		case "stdout":
+			o.Out = ""
+		case "name":
+			o.Name = value
+		case "against":
+			o.Against = value
+		case "exact":
+			o.Exact = true
+		case "link":
+			o.Link = true
+		case "thinking":
+			o.Thinking = true
+		case "reads":
+			o.Reads = true
+		case "raw":
+			o.Raw = true
+		}
+	}
+	outcome, err := importer.Run(t.Context(), o)
+	var report strings.Builder
+	if err != nil {
+		report.WriteString("error: " + err.Error() + "\n")
+	}
+	outcome.Report(&report)
+	files := []txtar.File{{Name: "report", Data: []byte(report.String())}, {Name: "stdout", Data: stdout.Bytes()}}
+	for _, path := range outcome.Written {
+		data, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !bytes.HasSuffix(data, []byte("\n")) {
+			data = append(data, "(no new line at the end)\n"...)
+		}
+		files = append(files, txtar.File{Name: filepath.ToSlash(path), Data: data})
+	}
+	return files
+}
