@@ -111,3 +111,31 @@ func play(t *testing.T, options string, given []txtar.File) []txtar.File {
 	}
 	return files
 }
+
+// What is not hidden is not written into a git work tree, unless somebody insists.
+func TestRawTarget(t *testing.T) {
+	t.Chdir(t.TempDir())
+	if err := os.MkdirAll("tree/.git", 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile("in.jsonl", []byte(line(t, 1, "user", "hello to everybody")+line(t, 2, "assistant", []any{textBlock("hi")})), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		name    string
+		o       importer.Options
+		refused bool
+	}{
+		{"in a work tree", importer.Options{Raw: true, Out: "tree/a/b"}, true},
+		{"with --force", importer.Options{Raw: true, Force: true, Out: "tree/a/b"}, false},
+		{"hidden", importer.Options{Out: "tree/c"}, false},
+		{"on stdout", importer.Options{Raw: true}, false},
+		{"elsewhere", importer.Options{Raw: true, Out: "beside"}, false},
+	} {
+		tt.o.Files, tt.o.Stdout = []string{"in.jsonl"}, &bytes.Buffer{}
+		_, err := importer.Run(t.Context(), tt.o)
+		if refused := err != nil && strings.Contains(err.Error(), "into the git work tree"); refused != tt.refused || !refused && err != nil {
+			t.Errorf("%s: %v", tt.name, err)
+		}
+	}
+}
