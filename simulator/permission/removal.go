@@ -3,8 +3,11 @@ package permission
 import (
 	"cmp"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
+	"sync"
+	"unicode/utf8"
 
 	"github.com/claudeless/claudeless/internal/base/shellcmd"
 	"github.com/claudeless/claudeless/simulator/protocol"
@@ -18,12 +21,28 @@ func (c line) removal() *approval {
 	if c.kind != kindShell {
 		return nil
 	}
-	for _, one := range slices.Concat([]line{c}, c.shellScripts(maxNested), c.fragments()) {
+	for _, one := range slices.Concat([]line{c}, c.shellScripts(maxNested), c.fragments(), c.closed()) {
 		if q := one.ownRemoval(); q != nil {
 			return q
 		}
 	}
 	return nil
+}
+
+// lastWord finds a quote before the last word of a command line.
+var lastWord = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\s('[^\s;&|<>'"\\]+)$`) })
+
+// closed is the command line whose last word has an open single quote before it:
+// its last character counts as the quote that is missing (observed with 2.1.330).
+// Another command line has none.
+func (c line) closed() []line {
+	text := strings.TrimSpace(c.command)
+	at := lastWord().FindStringSubmatchIndex(text)
+	if at == nil || strings.ContainsAny(text, "({`$\\") || strings.Count(text[:at[2]], "'")%2+strings.Count(text[:at[2]], `"`)%2 > 0 {
+		return nil
+	}
+	_, size := utf8.DecodeLastRuneInString(text)
+	return []line{c.inner(text[:len(text)-size] + "'")}
 }
 
 // fragments are the calls that a command line which does not parse is made of;

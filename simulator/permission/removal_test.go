@@ -48,8 +48,10 @@ func TestRemovals(t *testing.T) {
 		`rm -rf "${HOME}"/*`, `rm -rf "$HOME/*"`, "rm -rf $X/etc", "rm -rf $X/tmp", "rm -rf $X/home", "rm -rf $X/lib64", "rm -rf $X/nix", "rm -rf $X/Users",
 		"rm -rf $X/System", "rm -rf $X/opt", "rm -rf $X/mnt", "rm -rf $X/$Y/*/z", "rm -rf $X//", "rm -rf $X/var/*", "rm -rf x/*/*", "rm -rf ~",
 		"sudo bash -c 'rm -rf ~'", "timeout 5 bash -c 'rm -rf ~'", "exec rm -rf $(x)", "doas rm -rf $(x)", "setsid rm -rf $(x)", "rm -rf ${X##*/}/*",
+		"rm x 'y", "rm 'z", "cd sub; rm x y 'z", "cd sub && ls && rm ./x 'y", "cd sub\nrm x 'y", "cd sub | rm x 'y", "cd 'sub'; rm x 'y", "cd \"sub\"; rm x 'y", "rmdir x 'y", "rm -r '~x", "rm -r '/x",
 	}
 	run := []string{
+		"cd sub; rm x \"y", "cd sub; rm x 'y z", "cd sub; rm x y'z", "rm 'yz", "rm 'ab/", "rm -rf x 'y; ls", "sudo rm x 'y", "rm x > 'y", "rm x;'y", "ls 'y", "rm $f 'y", "rm x 'y'; ls 'z", "(rm x 'y",
 		"rm -rf ~/..", "rm -rf $HOME/..", "rm -rf /usr/lib/..",
 		"rm -f $(echo sub)", "rm $(echo sub)", "rm -rf x/$(echo sub)", "rm -rf $(echo x)/sub", "rm -rf $(echo x)sub", "rm -rf $X", "rm -rf ${X}", `rm -rf "$X"`,
 		"rm -rf $X/sub", "rm -rf ~/$X", "rm -rf ${X:-~}", "rm -rf x/$X", "rm -rf $PWD", "rm -rf $PWD/sub", "rm -rf $OLDPWD", "rm -rf $TMPDIR", "rm -rf $HOME/.*",

@@ -162,6 +162,21 @@ func TestReadDenied(t *testing.T) {
 	}
 }
 
+// Which subshells keep a deny rule for reading from seeing the files: those with a list, as in the real CLI 2.1.330.
+func TestSubshellPaths(t *testing.T) {
+	p := policy(t, permission.Options{}, "deny Read(.env)", "deny Edit(kept)", "deny Bash(touch:*)", "allow Bash")
+	for command, want := range map[string]permission.Behavior{
+		"(cat .env)": permission.Deny, "(ls && cat .env)": permission.Deny, "(ls | cat .env)": permission.Deny, "(ls\ncat .env)": permission.Deny,
+		"( (cat .env) )": permission.Deny, "(if true; then cat f; cat .env; fi)": permission.Deny, "ls; (cat .env)": permission.Deny, "(ls; touch t)": permission.Deny,
+		"(ls; cat .env)": permission.Allow, "(cat .env;)": permission.Allow, "(ls & cat .env)": permission.Allow, "(ls; cat .env) | sort": permission.Allow,
+		"! (ls; cat .env)": permission.Allow, "( (ls; ls) && cat .env)": permission.Allow, "ls; (ls; cat .env)": permission.Allow, "(ls; echo a > kept)": permission.Allow,
+	} {
+		if got := p.Decide(use("Bash", command)).Behavior; got != want {
+			t.Errorf("%s: %v, want %v", command, got, want)
+		}
+	}
+}
+
 // No mode but bypassPermissions and no allow rule reaches files that configure
 // what runs by itself, nor the removal of whole trees.
 func TestSensitiveFiles(t *testing.T) {

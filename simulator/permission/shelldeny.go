@@ -11,9 +11,9 @@ import (
 // reading or for editing is about; nil = it reaches none. After a cd, paths are
 // looked up where it goes, too, and that refusal comes first. What is matched is
 // what the real CLI matches (observed with 2.1.330): plain names of files, not
-// globs, braces, or redirections of compound commands.
+// globs, braces, redirections of compound commands, or anything in a line with a list in a subshell.
 func (c line) deniedPath() *Verdict {
-	if !c.rules.deniesPaths() || hidesPaths(c.script.Obstacle.Kind) {
+	if !c.rules.deniesPaths() || c.script.SubshellList || hidesPaths(c.script.Obstacle.Kind) {
 		return nil
 	}
 	var refused *Verdict

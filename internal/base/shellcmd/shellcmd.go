@@ -30,6 +30,9 @@ type Script struct {
 	Obstacle Obstacle
 	// Pipeline says that the output of a command is the input of another.
 	Pipeline bool
+	// SubshellList says that statements in a subshell end in a semicolon or run in
+	// the background: ( …; … ).
+	SubshellList bool
 }
 
 // Command is one simple command.
@@ -111,6 +114,18 @@ type reader struct {
 	continuedBefore, continuedAfter map[*syntax.Stmt]string
 }
 
+// isList tells whether a statement in a subshell ends in a semicolon or an ampersand, not
+// just in its line.
+func (r *reader) isList(n *syntax.Subshell) bool {
+	for _, s := range n.Stmts {
+		at := int(s.Semicolon.Offset())
+		if s.Background || s.Semicolon.IsValid() && at < len(r.source) && r.source[at] == ';' {
+			return true
+		}
+	}
+	return false
+}
+
 // visit is called with every node before its children, and with nil after them.
 func (r *reader) visit(node syntax.Node) bool {
 	if node == nil {
@@ -124,6 +139,8 @@ func (r *reader) visit(node syntax.Node) bool {
 		r.script.Obstacle = r.obstacle(node)
 	}
 	switch n := node.(type) {
+	case *syntax.Subshell:
+		r.script.SubshellList = r.script.SubshellList || r.isList(n)
 	case *syntax.BinaryCmd:
 		if n.Op == syntax.Pipe || n.Op == syntax.PipeAll {
 			r.script.Pipeline = true
