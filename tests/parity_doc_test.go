@@ -1,6 +1,7 @@
 package tests
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -39,5 +40,20 @@ func TestParityPage(t *testing.T) {
 	p.env = []string{"CLAUDE_BIN=" + bin, "XDG_CACHE_HOME=" + filepath.Join(dir, ".cache")}
 	if ran := p.follow(t, readFile(t, "docs/parity.md"), func(string) string { return "" }); ran != 6 {
 		t.Errorf("%d commands were tried, the page has 6", ran)
+	}
+}
+
+// TestParityFigures holds what the README says of parity against the cases and versions that make parity-full plays.
+func TestParityFigures(t *testing.T) {
+	t.Parallel()
+	files, err := filepath.Glob(filepath.Join(root, "tests", "parity", "*", "*.txtar"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, versions, _ := strings.Cut(readFile(t, "tests/parity/run.sh"), "CLAUDE_VERSIONS:-")
+	versions, _, _ = strings.Cut(versions, "}")
+	want := fmt.Sprintf("%d cases, each with %s,", len(files), strings.ReplaceAll(versions, " ", " and "))
+	if said := strings.Join(strings.Fields(readFile(t, "README.md")), " "); !strings.Contains(said, want) {
+		t.Errorf("the README does not say %q of parity", want)
 	}
 }

@@ -3,6 +3,7 @@ package eval
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -112,6 +113,22 @@ func TestCompileErrors(t *testing.T) {
 	}
 	if _, err := CompileBool(`n + 1`, env); err == nil {
 		t.Error("a number passes as a condition")
+	}
+}
+
+// The names that a message proposes come in the same order each time, although they are kept in maps (C5).
+func TestCandidatesOrder(t *testing.T) {
+	fields := Object{}
+	for i := range 30 {
+		fields[fmt.Sprintf("field%02d", i)] = ""
+	}
+	for range 5 {
+		env := NewEnv(testNames).WithKeys("match", []string{"city"})
+		for _, list := range [][]string{env.Names(), candidates("f()", 0, "f", env), candidates("f", 0, "f", env), fieldsOf(fields)} {
+			if len(list) < 3 || !slices.IsSorted(list) {
+				t.Fatalf("not in order: %v", list)
+			}
+		}
 	}
 }
 

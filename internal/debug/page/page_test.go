@@ -71,3 +71,20 @@ func TestServers(t *testing.T) {
 		t.Error("servers are hidden")
 	}
 }
+
+// TestFirstSight: until the page has heard from the debugger, it says that it connects, and not that there is nothing (C5).
+func TestFirstSight(t *testing.T) {
+	text := get(page.Options{}, http.MethodGet, "/").Body.String()
+	if !strings.Contains(text, `<p id="state" role="status">connecting…</p>`) {
+		t.Error("the page does not say that it connects")
+	}
+	empty := regexp.MustCompile(`<[a-z]+ class="empty"[^>]*>`).FindAllString(text, -1)
+	for _, tag := range empty {
+		if !strings.Contains(tag, " hidden") {
+			t.Errorf("%s is shown before anything is known", tag)
+		}
+	}
+	if len(empty) == 0 {
+		t.Error("nothing says that a list is empty")
+	}
+}
