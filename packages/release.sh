@@ -13,21 +13,24 @@ fi
 umask 022
 work=$(mktemp -d); trap 'rm -rf "$work"' EXIT
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/claudeless-packages; mkdir -p "$cache"
-export LC_ALL=C TZ=UTC VERSION=$version SOURCE_DATE_EPOCH GENERATED=$work/generated SBOM=$work/cyclonedx-gomod
-SOURCE_DATE_EPOCH=$(git log -1 --format=%ct)
+export LC_ALL=C TZ=UTC VERSION=$version SOURCE_DATE_EPOCH COMMIT_DATE PATH=$work:$PATH
+SOURCE_DATE_EPOCH=$(git log -1 --format=%ct); COMMIT_DATE=$(date -u -d "@$SOURCE_DATE_EPOCH" +%Y-%m-%dT%H:%M:%SZ)
 
 # The manual page and the completions are printed by the program; SBOMs come from the finished binaries.
 CGO_ENABLED=0 go build -trimpath -buildvcs=false -o "$work/self" ./cmd/claudeless
-mkdir -p "$GENERATED/completions"
-"$work/self" man > "$GENERATED/claudeless.1"
-for shell in bash zsh fish; do "$work/self" completion $shell > "$GENERATED/completions/claudeless.$shell"; done
-GOBIN=$work go install github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod@v1.10.0
+mkdir -p bin/generated/completions # where .goreleaser.yaml looks for them
+"$work/self" man > bin/generated/claudeless.1
+for shell in bash zsh fish; do "$work/self" completion $shell > "bin/generated/completions/claudeless.$shell"; done
+GOBIN=$work go install -trimpath github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod@v1.10.0
 go run github.com/goreleaser/goreleaser/v2@v2.15.1 release --snapshot --clean --skip=publish
 for made in dist/claudeless_*/; do
   platform=$(basename "$made"); platform=${platform%_v[0-9]*}
   mkdir -p "$work/binaries"; mv "$made" "$work/binaries/${platform#claudeless_}"
 done
+sed -i "s/^ReleaseDate: .*/ReleaseDate: \"${COMMIT_DATE%T*}\"/" dist/winget/manifests/*/*/*/*/*.installer.yaml # GoReleaser takes today
 rm -f dist/artifacts.json dist/config.yaml dist/metadata.json
+
+git archive --prefix "claudeless_$version/" HEAD | gzip -n9 > "dist/claudeless_${version}_source.tar.gz"
 
 # Wheels take the same binaries; the source package builds one where there is no wheel.
 python=$cache/build-1/bin/python

@@ -7,6 +7,7 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -243,6 +244,26 @@ func archiveOf(t *testing.T, name string) []byte {
 		}
 	}
 	return b.Bytes()
+}
+
+// TestActionDocumented holds the page about the Action to the Action: the workflow is the one that init writes, and the table
+// has every input with its default.
+func TestActionDocumented(t *testing.T) {
+	t.Parallel()
+	page := readFile(t, "docs/github-action.md")
+	if workflow := readFile(t, "internal/cli/help/files/ci.yml"); !strings.Contains(page, "```yaml\n"+workflow+"```\n") {
+		t.Error("the workflow on the page is not the one that claudeless init writes")
+	}
+	inputs := readAction(t).Inputs
+	var rows []string
+	for line := range strings.Lines(page) {
+		if name, ok := strings.CutPrefix(line, "| `"); ok {
+			rows = append(rows, name[:strings.Index(name, "`")])
+		}
+	}
+	if got, want := slices.Sorted(slices.Values(rows)), slices.Sorted(maps.Keys(inputs)); !slices.Equal(got, want) {
+		t.Errorf("the page has the inputs %v, the Action %v", got, want)
+	}
 }
 
 // TestActionPins holds every workflow and the action to actions that are pinned by commit, with the version beside it.
