@@ -13,27 +13,28 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// healthAnswer is the answer of the control route of that name.
+// healthAnswer is the response of the control route health.
 type healthAnswer struct {
 	OK       bool   `json:"ok"`
 	Scenario string `json:"scenario,omitempty"`
 }
 
-// namespaceState is what a namespace has done so far.
+// namespaceState is the state of a namespace.
 type namespaceState struct {
 	Namespace string `json:"namespace"`
-	// Requests of conversations that were answered, scripted failures included.
+	// Requests is the number of answered conversation requests, including scripted
+	// failures.
 	Requests int `json:"requests"`
-	// UnmetExpectations are the expectations of the scenario that are not fulfilled so far.
+	// Unmet lists the expectations of the scenario that are not met yet.
 	Unmet []string `json:"unmet"`
-	// Gates are those that answers came to.
+	// Gates are the gates that answers have reached.
 	Gates []gateState `json:"gates"`
-	// Dropped counts journal lines that are no longer kept here.
+	// Dropped is the number of journal lines that are no longer available here.
 	Dropped int `json:"dropped_lines"`
 }
 
-// serveControl answers /_claudeless/… for those who steer a test. The namespace is that
-// channel the path, of the header, or of the query.
+// serveControl handles /_claudeless/… for test code. The namespace comes from the
+// path, the header, or the query.
 func (s *service) serveControl(w http.ResponseWriter, r *http.Request, name, route string) {
 	if q := r.URL.Query().Get("namespace"); q != "" {
 		name = q
@@ -48,7 +49,7 @@ func (s *service) serveControl(w http.ResponseWriter, r *http.Request, name, rou
 	case route == "journal" && get:
 		w.Header().Set("Content-Type", "application/x-ndjson")
 		if _, err := w.Write(s.journalLines(s.namespace(name))); err != nil {
-			return // whoever asked has gone
+			return // the client has gone
 		}
 	case route == "state" && get:
 		answerJSON(w, http.StatusOK, s.namespaceState(s.namespace(name)))
@@ -73,11 +74,11 @@ func answerJSON(w http.ResponseWriter, status int, v any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
 	if _, err := w.Write(append(body, '\n')); err != nil {
-		return // whoever asked has gone
+		return // the client has gone
 	}
 }
 
-// journalLines is the journal of a namespace as it would stand in a file.
+// journalLines returns the journal of a namespace in the form of a file.
 func (s *service) journalLines(ns *namespace) []byte {
 	ns.mu.Lock()
 	entries := append([]journalLine(nil), ns.lines...)
@@ -104,7 +105,7 @@ func (s *service) namespaceState(ns *namespace) namespaceState {
 	return c
 }
 
-// isLocal tells whether a request comes from this machine.
+// isLocal reports whether a request comes from this machine.
 func (s *service) isLocal(r *http.Request) bool {
 	host, _, err := net.SplitHostPort(r.RemoteAddr)
 	if err != nil {
@@ -114,7 +115,7 @@ func (s *service) isLocal(r *http.Request) bool {
 	return ip != nil && ip.IsLoopback()
 }
 
-// isAuthorized tells whether a request holds the token.
+// isAuthorized reports whether a request contains the token.
 func (s *service) isAuthorized(r *http.Request) bool {
 	if s.Token == "" {
 		return false

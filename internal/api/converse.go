@@ -17,14 +17,14 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// serveMessages answers POST /v1/messages.
+// serveMessages handles POST /v1/messages.
 func (x *exchange) serveMessages() {
 	if err := x.converse(); err != nil {
 		x.answerError(err)
 	}
 }
 
-// conversationTurn is the answer to a request of a conversation on its way.
+// conversationTurn is the state of an answer to a conversation request.
 type conversationTurn struct {
 	request *history.Request
 	replay  *replay.Replay
@@ -32,11 +32,11 @@ type conversationTurn struct {
 	reply   scenarios.Reply
 	pace    scenarios.Stream
 	message *wire.Message
-	id      string // channel the answer
+	id      string // id of the answer
 }
 
-// converse answers a request that is part of a conversation, or one beside it. An
-// error is one that came before the answer.
+// converse answers a request that is part of a conversation, or a side request. It
+// returns errors that occurred before the answer.
 func (x *exchange) converse() error {
 	r, err := x.readRequest()
 	if err != nil {
@@ -65,7 +65,7 @@ func (x *exchange) converse() error {
 	if err := x.waitDelay(t); err != nil {
 		return err
 	}
-	defer x.writeJournal() // a connection that is given up may unwind from here
+	defer x.writeJournal() // closing the connection may unwind from here
 	if strikes {
 		x.playFailure(t)
 	} else {
@@ -76,8 +76,8 @@ func (x *exchange) converse() error {
 	return nil
 }
 
-// answerSideRequest answers a request beside the conversation. It touches no rule and no
-// count.
+// answerSideRequest answers a request outside the conversation. It uses no rule and
+// changes no count.
 func (x *exchange) answerSideRequest(kind string, r *history.Request) {
 	last := r.Messages[len(r.Messages)-1]
 	text := x.service.sideText(kind, last)
@@ -96,7 +96,7 @@ func (x *exchange) answerSideRequest(kind string, r *history.Request) {
 	})
 }
 
-// replayRequest finds out what the scenario says to a request.
+// replayRequest determines the scenario's answer to a request.
 func (x *exchange) replayRequest(r *history.Request) (*conversationTurn, error) {
 	t := &conversationTurn{request: r, replay: x.service.replayer.NewReplay(x.namespace.memory, r), pace: x.service.Scenario.Stream}
 	err := t.replay.Run(x.r.Context())
@@ -125,8 +125,8 @@ func (x *exchange) replayRequest(r *history.Request) (*conversationTurn, error) 
 	return t, nil
 }
 
-// explainUnmatched returns why no rule matches the prompt, where such a prompt is an error;
-// nil = it is answered. Text that the client itself has put in needs no rule.
+// explainUnmatched returns why no rule matches the prompt, if that is an error; nil
+// = it is answered. Text that the client itself added needs no rule.
 func (x *exchange) explainUnmatched(t *conversationTurn) []string {
 	switch {
 	case !t.reply.Unmatched || t.reply.Rule.Name != "":
@@ -139,7 +139,8 @@ func (x *exchange) explainUnmatched(t *conversationTurn) []string {
 	return x.service.Scenario.Explain(t.asked.Prompt)
 }
 
-// recordTemplateErrors writes into the journal what failed or had no value in the templates of an answer.
+// recordTemplateErrors writes errors and missing values of an answer's templates to
+// the journal.
 func (x *exchange) recordTemplateErrors(f *replay.Replay, err error) {
 	note := func(found journal.Finding) {
 		x.findings = append(x.findings, found.Text)
@@ -153,12 +154,12 @@ func (x *exchange) recordTemplateErrors(f *replay.Replay, err error) {
 	}
 }
 
-// streamEvents is a message as events, at the pace of the answer.
+// streamEvents converts a message to events, at the pace of the answer.
 func (x *exchange) streamEvents(t *conversationTurn, m *wire.Message) *wire.EventList {
 	return m.Events(wire.StreamOptions{Pace: t.pace, Pad: x.service.Scenario.API.Pad, Seed: t.replay.Key()})
 }
 
-// waitDelay is the scripted delay of the answer.
+// waitDelay waits for the scripted delay of the answer.
 func (x *exchange) waitDelay(t *conversationTurn) error {
 	d := time.Duration(t.reply.DelayMS) * time.Millisecond
 	if ms := x.service.Scenario.Timeouts.ResponseDelayMS; ms != nil && t.asked.Results == nil {
@@ -170,9 +171,9 @@ func (x *exchange) waitDelay(t *conversationTurn) error {
 	return x.service.Clock.Sleep(x.r.Context(), d)
 }
 
-// waitAtGates waits at the gates of an answer: at those of other steps, then at its own.
-// The error is the context's: where nobody comes the answer goes on, and the run has a
-// finding.
+// waitAtGates waits at the gates of an answer: first at those of other steps, then
+// at its own. The error is that of the context; at a timeout the answer continues
+// and the run gets a finding.
 func (x *exchange) waitAtGates(held []replay.PendingGate) error {
 	for _, h := range held {
 		at := h.After
@@ -204,7 +205,7 @@ func (x *exchange) waitAtGates(held []replay.PendingGate) error {
 	return nil
 }
 
-// recordGate notes what became of an answer at a gate.
+// recordGate writes a gate event to the journal.
 func (x *exchange) recordGate(name, event string) {
 	x.namespace.mu.Lock()
 	i := slices.IndexFunc(x.namespace.gateStates, func(g gateState) bool { return g.Name == name })
@@ -217,8 +218,8 @@ func (x *exchange) recordGate(name, event string) {
 	x.service.write(x.namespace, journal.Gate{Name: name, Event: event})
 }
 
-// observe tells the namespace what a conversation did, for expectations; what is
-// sent again has been told.
+// observe records the conversation's events for expectations; repeated requests are
+// recorded once.
 func (x *exchange) observe(t *conversationTurn) {
 	x.namespace.mu.Lock()
 	defer x.namespace.mu.Unlock()
@@ -249,8 +250,8 @@ func (x *exchange) observe(t *conversationTurn) {
 	}
 }
 
-// observations is what is told of conversations: nothing is kept where no expectation asks
-// for it, so that a server that runs for days does not grow.
+// observations returns the record for expectations. Without expectations nothing is
+// recorded, so that a long-running server does not grow.
 func (x *exchange) observations() *scenarios.RunRecord {
 	if len(x.service.Scenario.Expect) == 0 {
 		return &scenarios.RunRecord{}
@@ -258,7 +259,7 @@ func (x *exchange) observations() *scenarios.RunRecord {
 	return &x.namespace.seen
 }
 
-// observeCall tells of a call whose result came.
+// observeCall records a call whose result has arrived.
 func (x *exchange) observeCall(r *history.Result, uses []history.ToolUse, seen *scenarios.RunRecord, as history.Kind) {
 	for _, u := range uses {
 		if u.ID == r.ID {

@@ -13,7 +13,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/model"
 )
 
-// route finds the endpoint.
+// route selects the endpoint.
 func (x *exchange) route(path string) {
 	post := x.r.Method == http.MethodPost
 	if strings.Contains(path, "/v1/v1/") {
@@ -41,8 +41,8 @@ func (x *exchange) route(path string) {
 	}
 }
 
-// countTokens answers POST /v1/messages/count_tokens, by the estimate that usage
-// is made of.
+// countTokens handles POST /v1/messages/count_tokens, with the same estimate as
+// usage.
 func (x *exchange) countTokens() {
 	r, err := x.readRequest()
 	if err == nil {
@@ -61,7 +61,7 @@ func (x *exchange) countTokens() {
 	})
 }
 
-// listModels answers GET /v1/models.
+// listModels handles GET /v1/models.
 func (x *exchange) listModels() {
 	query := x.r.URL.Query()
 	limit := 20
@@ -99,12 +99,12 @@ func (x *exchange) listModels() {
 	x.serveSideRequest("models", func() { x.sendJSON(http.StatusOK, page) })
 }
 
-// showModel answers GET /v1/models/{id}; any model is there.
+// showModel handles GET /v1/models/{id}; every model exists.
 func (x *exchange) showModel(id string) {
 	x.serveSideRequest("models", func() { x.sendJSON(http.StatusOK, wire.ModelInfoFor(id)) })
 }
 
-// serveSideRequest answers a request beside the conversation and records it.
+// serveSideRequest answers a request outside the conversation and records it.
 func (x *exchange) serveSideRequest(kind string, answer func()) {
 	x.setHeaders("")
 	answer()

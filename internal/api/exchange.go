@@ -12,7 +12,7 @@ import (
 	"github.com/claudeless/claudeless/scenarios"
 )
 
-// exchange is one request and its answer.
+// exchange is one request with its response.
 type exchange struct {
 	history.Client
 	responseSender
@@ -29,10 +29,10 @@ func (x *exchange) elapsedMS() float64 {
 	return float64(x.service.Clock.Now().Sub(x.began)) / float64(time.Millisecond)
 }
 
-// organization is whose key it is.
+// organization is the organization id in responses.
 const organization = "00000000-0000-4000-8000-000000000000"
 
-// setHeaders sets those of every answer. An empty id is made up.
+// setHeaders sets the headers of every response. An empty id is generated.
 func (x *exchange) setHeaders(id string) string {
 	if id == "" {
 		x.namespace.mu.Lock()
@@ -54,7 +54,7 @@ func (x *exchange) setHeaders(id string) string {
 	return id
 }
 
-// rateLimit is one of the API's rate limits, under the name of its headers.
+// rateLimit is one of the API's rate limits, with the name used in its headers.
 type rateLimit struct {
 	name             string
 	limit, remaining []string
@@ -69,7 +69,7 @@ func rateLimits() [4]rateLimit {
 	}
 }
 
-// refuse answers with an error that no scenario wished for, and records it.
+// refuse responds with an error that is not scripted, and records it.
 func (x *exchange) refuse(no *history.RefusalError) {
 	id := x.setHeaders("")
 	if no.NoRetry {
@@ -80,7 +80,7 @@ func (x *exchange) refuse(no *history.RefusalError) {
 	x.writeJournal()
 }
 
-// answerError answers with what went wrong.
+// answerError responds with an error.
 func (x *exchange) answerError(err error) {
 	no, ok := errors.AsType[*history.RefusalError](err)
 	switch {
@@ -88,13 +88,13 @@ func (x *exchange) answerError(err error) {
 	case x.r.Context().Err() != nil:
 		x.recordAbort()
 		return
-	default: // an expression of the scenario
+	default: // an expression of the scenario failed
 		no = &history.RefusalError{Status: http.StatusInternalServerError, Message: "the scenario: " + err.Error(), NoRetry: true}
 	}
 	x.refuse(no)
 }
 
-// writeJournal writes the journal line.
+// writeJournal writes the journal line of the request.
 func (x *exchange) writeJournal() {
 	l := &x.line
 	l.Namespace, l.Path, l.Session, l.Agent, l.Betas = x.Namespace, x.Path, x.Session, x.Agent, x.Betas
@@ -102,7 +102,8 @@ func (x *exchange) writeJournal() {
 	x.service.write(x.namespace, *l)
 }
 
-// recordAbort ends an exchange whose client has gone, or whose server ends.
+// recordAbort ends an exchange whose client has disconnected, or whose server
+// stops.
 func (x *exchange) recordAbort() {
 	x.recordDisconnect()
 	x.writeJournal()

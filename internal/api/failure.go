@@ -11,7 +11,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// playFailure plays the failure of an answer.
+// playFailure simulates the failure of an answer.
 func (x *exchange) playFailure(t *conversationTurn) {
 	fail := t.reply.Failure
 	x.setHeaders(t.id)
@@ -20,7 +20,7 @@ func (x *exchange) playFailure(t *conversationTurn) {
 	case scenarios.FailHang:
 		x.waitForClient()
 	case scenarios.FailConnectionTimeout:
-		_ = x.service.Clock.Sleep(x.r.Context(), time.Duration(fail.AfterMS)*time.Millisecond) // a client that is gone is cut all the same
+		_ = x.service.Clock.Sleep(x.r.Context(), time.Duration(fail.AfterMS)*time.Millisecond) // the connection is closed even if the client has gone
 		x.closeConnection(closeReset)
 	case scenarios.FailNetworkUnreachable, scenarios.FailCrash:
 		x.closeConnection(closeReset)
@@ -29,7 +29,7 @@ func (x *exchange) playFailure(t *conversationTurn) {
 	case scenarios.FailPartialResponse:
 		x.sendPartial(t, fail)
 	case scenarios.FailStreamError:
-		if !t.request.Stream { // no stream to put an event into
+		if !t.request.Stream { // an event needs a stream
 			x.answerFailure(fail, t.id)
 			return
 		}
@@ -49,7 +49,7 @@ func (x *exchange) playFailure(t *conversationTurn) {
 	}
 }
 
-// answerFailure sends a failure that has a status.
+// answerFailure sends a failure that has an HTTP status.
 func (x *exchange) answerFailure(fail *scenarios.Failure, id string) {
 	e, h, code := fail.APIError(), x.w.Header(), ""
 	x.line.Error = e.Message
@@ -62,7 +62,7 @@ func (x *exchange) answerFailure(fail *scenarios.Failure, id string) {
 	case scenarios.FailSpendLimit:
 		code = "enforced_spend_limit_reached"
 	case scenarios.FailAuthError, scenarios.FailOutOfCredits, scenarios.FailPromptTooLong:
-		if !x.IsClaudeCode() || fail.Type != scenarios.FailAuthError { // it asks again after a 401, as the CLI face does
+		if !x.IsClaudeCode() || fail.Type != scenarios.FailAuthError { // it retries after a 401, like the simulated claude
 			h.Set("X-Should-Retry", "false")
 		}
 	default:
@@ -70,7 +70,7 @@ func (x *exchange) answerFailure(fail *scenarios.Failure, id string) {
 	x.sendJSON(e.Status, wire.NewError(e, code, id))
 }
 
-// sendMalformed sends a body, or an event, that is no JSON.
+// sendMalformed sends a body, or an event, that is not JSON.
 func (x *exchange) sendMalformed(streamed bool, raw string) {
 	if !streamed {
 		x.sendBytes(http.StatusOK, []byte(raw))
@@ -79,7 +79,7 @@ func (x *exchange) sendMalformed(streamed bool, raw string) {
 	x.stream(&wire.EventList{Events: []wire.Event{{Name: "message_start", Data: []byte(raw)}}})
 }
 
-// sendPartial sends the beginning of an answer and breaks off.
+// sendPartial sends the beginning of an answer and aborts.
 func (x *exchange) sendPartial(t *conversationTurn, fail *scenarios.Failure) {
 	m := *t.message
 	m.Blocks = []protocol.Block{protocol.Text(fail.PartialText)}
@@ -97,7 +97,7 @@ func (x *exchange) sendPartial(t *conversationTurn, fail *scenarios.Failure) {
 	}
 }
 
-// addErrorEvent puts an error at the end of the events.
+// addErrorEvent appends an error event.
 func (x *exchange) addErrorEvent(s *wire.EventList, fail *scenarios.Failure) {
 	e := scenarios.APIError{Status: 529, Message: "Overloaded"}
 	if fail.Type == scenarios.FailStreamError {

@@ -11,15 +11,15 @@ import (
 	"github.com/claudeless/claudeless/internal/exec/gate"
 )
 
-// gates are the points at which answers wait until somebody releases them. What was reached or
-// released stays so.
+// gates are points at which answers wait until they are released. A gate stays
+// reached or released.
 type gates interface {
 	reach(name string) error
-	await(ctx context.Context, name string) error // the error is ctx's, or [recordGate.ErrTimeout]
+	await(ctx context.Context, name string) error // the error of ctx, or [gate.ErrTimeout]
 	release(name string) error
 }
 
-// directoryGates are the gates of a directory, which other processes use as well.
+// directoryGates are the gates of a directory, which other processes share.
 type directoryGates string
 
 func (d directoryGates) reach(name string) error   { return gate.Reach(string(d), name) }
@@ -28,13 +28,14 @@ func (d directoryGates) await(ctx context.Context, name string) error {
 	return gate.AwaitReleased(ctx, string(d), name, gate.Patience)
 }
 
-// localGates are the gates of one namespace. The zero value is ready.
+// localGates are the gates of one namespace. The zero value is ready to use.
 type localGates struct {
 	mu       sync.Mutex
-	released map[string]chan struct{} // closed = it is released
+	released map[string]chan struct{} // closed = released
 }
 
-// channel is what opens when a gate is released. The mutex is held.
+// channel returns the channel that is closed when a gate is released. The mutex
+// must be held.
 func (o *localGates) channel(name string) chan struct{} {
 	if o.released == nil {
 		o.released = map[string]chan struct{}{}
@@ -78,14 +79,14 @@ func (o *localGates) await(ctx context.Context, name string) error {
 	}
 }
 
-// gateState is a gate in the state of a namespace.
+// gateState is the state of a gate in a namespace.
 type gateState struct {
 	Name    string `json:"name"`
 	Reached bool   `json:"reached"`
 	Waiting bool   `json:"waiting"`
 }
 
-// serveGate answers the control route of a gate.
+// serveGate handles the control route of a gate.
 func (s *service) serveGate(w http.ResponseWriter, ns *namespace, route string) {
 	name, ok := strings.CutSuffix(route, "/release")
 	if !ok {

@@ -16,10 +16,10 @@ import (
 	"github.com/claudeless/claudeless/internal/api/history"
 )
 
-// maxBody is the size of the largest request that the API takes.
+// maxBody is the maximum size of a request, as in the real API.
 const maxBody = 32 << 20
 
-// readRequest reads a request, and notes what is odd about it.
+// readRequest parses a request and records its problems.
 func (x *exchange) readRequest() (*history.Request, error) {
 	if err := x.checkHeaders(); err != nil {
 		return nil, err
@@ -37,7 +37,7 @@ func (x *exchange) readRequest() (*history.Request, error) {
 	return r, err
 }
 
-// checkHeaders looks at the headers.
+// checkHeaders validates the headers.
 func (x *exchange) checkHeaders() error {
 	key, bearer := x.Header.Get("X-Api-Key"), x.Header.Get("Authorization")
 	switch {
@@ -55,7 +55,7 @@ func (x *exchange) checkHeaders() error {
 	return nil
 }
 
-// readBody reads and unpacks the body.
+// readBody reads and decompresses the body.
 func (x *exchange) readBody() ([]byte, error) {
 	var from io.Reader = x.r.Body
 	var err error
@@ -85,7 +85,7 @@ func (x *exchange) readBody() ([]byte, error) {
 	}
 	switch {
 	case b.Len() > maxBody || errors.Is(err, zstd.ErrDecoderSizeExceeded):
-		// The client is still sending: it reads the answer once it is done.
+		// The client is still sending and reads the response afterwards.
 		_, _ = io.Copy(io.Discard, io.LimitReader(x.r.Body, 2*maxBody))
 		return nil, &history.RefusalError{Status: http.StatusRequestEntityTooLarge, Message: "Request exceeds the maximum size of 32 MB"}
 	case err != nil && x.r.Context().Err() == nil:
@@ -94,8 +94,8 @@ func (x *exchange) readBody() ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// reportUnknownKeys notes keys that no request of the namespace had before: clients grow
-// new ones.
+// reportUnknownKeys records keys that no earlier request of the namespace had,
+// because new client versions add keys.
 func (x *exchange) reportUnknownKeys(r *history.Request) {
 	x.namespace.mu.Lock()
 	defer x.namespace.mu.Unlock()

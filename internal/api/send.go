@@ -13,19 +13,19 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// responseSender is the way back to a client: what went out on it, and whether the client
-// stayed. It knows no scenario.
+// responseSender writes a response and records what was sent and whether the client
+// disconnected. It does not depend on scenarios.
 type responseSender struct {
 	w     http.ResponseWriter
 	r     *http.Request
 	clock Clock
 
 	status      int      // 0 = nothing was sent
-	events      int      // channel a stream
-	disconnects []string // how the client left
+	events      int      // number of events of a stream
+	disconnects []string // how the client disconnected
 }
 
-// sendJSON answers with a value.
+// sendJSON responds with a value.
 func (s *responseSender) sendJSON(status int, v any) {
 	body, err := protocol.Marshal(v)
 	if err != nil {
@@ -40,7 +40,7 @@ func (s *responseSender) sendBytes(status int, body []byte) {
 	}
 }
 
-// sendHeader sends the head of an answer in JSON of so many bytes.
+// sendHeader writes the header of a JSON response with this length.
 func (s *responseSender) sendHeader(status, length int) http.ResponseWriter {
 	h := s.w.Header()
 	h["Content-Type"] = []string{"application/json"}
@@ -50,7 +50,7 @@ func (s *responseSender) sendHeader(status, length int) http.ResponseWriter {
 	return s.w
 }
 
-// send answers with a message, streamed when that was asked for.
+// send responds with a message, streamed if the client requested that.
 func (s *responseSender) send(r *history.Request, script *wire.EventList, m *wire.Message) {
 	if r.Stream {
 		s.stream(script)
@@ -67,8 +67,8 @@ func (s *responseSender) send(r *history.Request, script *wire.EventList, m *wir
 	s.sendJSON(http.StatusOK, m.Body())
 }
 
-// stream sends events at their pace. What comes without a pause between goes out
-// together; false = the client has gone.
+// stream sends events at their pace. Events without a pause between them are sent
+// together; false = the client has disconnected.
 func (s *responseSender) stream(script *wire.EventList) bool {
 	h := s.w.Header()
 	h["Content-Type"] = []string{"text/event-stream; charset=utf-8"}
@@ -104,7 +104,7 @@ func (s *responseSender) flush(to *http.ResponseController, out *bytes.Buffer) b
 	return err == nil || errors.Is(err, http.ErrNotSupported)
 }
 
-// sendTruncated sends the beginning of a body that would have been longer.
+// sendTruncated sends the beginning of a longer body.
 func (s *responseSender) sendTruncated(before []byte, length int) {
 	if _, err := s.sendHeader(http.StatusOK, length).Write(before); err == nil {
 		var out bytes.Buffer
@@ -112,13 +112,13 @@ func (s *responseSender) sendTruncated(before []byte, length int) {
 	}
 }
 
-// waitForClient says nothing more until the client has gone.
+// waitForClient sends nothing more until the client disconnects.
 func (s *responseSender) waitForClient() {
 	<-s.r.Context().Done()
 	s.recordDisconnect()
 }
 
-// abort ends an answer that was begun.
+// abort ends a response that was started.
 func (s *responseSender) abort(how string) {
 	switch how {
 	case "error", "end":
@@ -131,7 +131,7 @@ func (s *responseSender) abort(how string) {
 	}
 }
 
-// connectionEnd is how a connection is given up.
+// connectionEnd is a way to close a connection.
 type connectionEnd int
 
 const (
@@ -139,10 +139,10 @@ const (
 	closeReset                      // RST
 )
 
-// closeConnection gives the connection up.
+// closeConnection closes the connection.
 func (s *responseSender) closeConnection(how connectionEnd) {
 	conn, _, err := http.NewResponseController(s.w).Hijack()
-	if err != nil { // no connection of our own: the server gives it up
+	if err != nil { // not a network connection: the server closes it
 		panic(http.ErrAbortHandler)
 	}
 	if tcp, ok := conn.(*net.TCPConn); ok && how == closeReset {
@@ -151,13 +151,13 @@ func (s *responseSender) closeConnection(how connectionEnd) {
 	_ = conn.Close()
 }
 
-// recordDisconnect notes that the client left in the middle.
+// recordDisconnect records that the client disconnected during the response.
 func (s *responseSender) recordDisconnect() bool {
 	s.disconnects = append(s.disconnects, "aborted: the client left after "+strconv.Itoa(s.events)+" events")
 	return false
 }
 
-// recordEarlyDisconnect notes that it left before there was anything to read.
+// recordEarlyDisconnect records that it disconnected before the response.
 func (s *responseSender) recordEarlyDisconnect() {
 	s.disconnects = append(s.disconnects, "aborted: the client left before the answer")
 }

@@ -19,7 +19,7 @@ import (
 // Server answers the Messages API. It is safe for concurrent use.
 type Server struct{ service *service }
 
-// New makes a server; it starts nothing and needs no end.
+// New makes a server; it starts nothing and needs no Close.
 func New(o Options) (*Server, error) {
 	if o.Scenario == nil || o.Clock == nil {
 		return nil, errors.New("messages: a scenario and a clock are needed")
@@ -27,7 +27,7 @@ func New(o Options) (*Server, error) {
 	return &Server{newService(o)}, nil
 }
 
-// Err is the first error of writing the journal.
+// Err returns the first error of writing the journal.
 func (s *Server) Err() error {
 	if s.service.journal == nil {
 		return nil
@@ -35,14 +35,14 @@ func (s *Server) Err() error {
 	return s.service.journal.Err()
 }
 
-// UnmetExpectations says which expectations the conversations of a namespace do not fulfil so
-// far, one line each; "" is the nameless namespace.
+// UnmetExpectations lists the expectations that the conversations of a namespace
+// have not met yet, one line each; "" is the default namespace.
 func (s *Server) UnmetExpectations(namespace string) []string {
 	return s.service.namespaceState(s.service.namespace(namespace)).Unmet
 }
 
-// ServeHTTP answers one request. The API is found below any base path; /t/NAME and
-// the header X-Claudeless-Test choose a namespace.
+// ServeHTTP handles one request. The API is available below any base path; /t/NAME
+// and the header X-Claudeless-Test select a namespace.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	name, path := r.Header.Get("X-Claudeless-Test"), r.URL.Path
 	if rest, ok := strings.CutPrefix(path, "/t/"); ok {

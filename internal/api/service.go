@@ -19,53 +19,54 @@ import (
 	"github.com/claudeless/claudeless/scenarios"
 )
 
-// Clock is a run's time and ids.
+// Clock provides the time and ids of a run.
 type Clock interface {
 	Now() time.Time
-	// Sleep waits; it returns early with the ctx's error.
+	// Sleep waits; if ctx ends first, it returns the error of ctx.
 	Sleep(ctx context.Context, d time.Duration) error
-	// NewID is a fresh UUID. It is asked once, where the scenario has no seed.
+	// NewID returns a new UUID. It is called once, if the scenario has no seed.
 	NewID() string
 }
 
-// Options say what is served. Scenario and Clock are required.
+// Options configure a Server. Scenario and Clock are required.
 type Options struct {
 	Scenario *scenarios.Scenario
 	Clock    Clock
-	// Capture receives the journal, one line a write; nil = nobody reads it.
+	// Capture receives the journal, one line per write; nil = no journal.
 	Capture io.Writer
-	// Token is needed for the control routes; "" = this machine needs none, and
-	// sideAnswers are refused there. Who may ask for the rest is the listener's matter.
+	// Token is required for the control routes; "" = they need no token, and are
+	// available only from this machine. The listener decides about access to the
+	// other routes.
 	Token string
 	// Environ and Args are `env` and `args` in expressions, CWD is `cwd`. Secret
-	// values of Environ are hidden in the journal.
+	// values of Environ are redacted in the journal.
 	Environ, Args []string
 	CWD           string
 	PID           int // in journal lines
-	// Gates is the directory of the gates that other processes see as well; "" = that
-	// channel Environ, see [recordGate.Dir], and where it names none, each namespace has gates of
-	// its own, which only the control routes open.
+	// Gates is the directory of gates shared with other processes; "" = the one
+	// from Environ, see [gate.Dir]. Without a directory, each namespace has its own
+	// gates, which only the control routes open.
 	Gates string
-	// State is a directory in which several servers count the attempts at a request
-	// together, and which has their gates; "" = each server counts its own.
+	// State is a directory in which several servers share gates and the counts of
+	// request attempts; "" = not shared.
 	State string
-	// Memory is how many entries each memory of a namespace holds: 0 = 4096,
+	// Memory is the number of entries of each cache of a namespace: 0 = 4096,
 	// negative = none.
 	Memory int
-	// Strict refuses prompts that no rule matches, as `unmatched = "error"` does.
+	// Strict refuses prompts that no rule matches, like `unmatched = "error"`.
 	Strict bool
-	// Failure strikes every answer that has none of its own; nil = nothing does.
+	// Failure applies to every answer without a failure of its own; nil = none.
 	Failure *scenarios.Failure
 }
 
-// service is what all requests to a server share.
+// service is the state that all requests to a server share.
 type service struct {
 	Options
 
 	began    time.Time
 	replayer *replay.Replayer
 	reader   *history.Reader
-	journal  *journal.Journal // nil = nobody reads it
+	journal  *journal.Journal // nil = no journal
 
 	mu         sync.Mutex
 	namespaces map[string]*namespace
@@ -94,7 +95,7 @@ func (s *service) newJournal(w io.Writer, now func() time.Time) *journal.Journal
 	return journal.New(journal.Options{W: w, Now: now, PID: s.PID, Environ: s.Environ})
 }
 
-// namespace is the namespace of that name; it is made when nobody has used it.
+// namespace returns the namespace of that name, creating it on first use.
 func (s *service) namespace(name string) *namespace {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -109,7 +110,7 @@ func (s *service) namespace(name string) *namespace {
 	return ns
 }
 
-// newGates are those of a new namespace.
+// newGates returns the gates of a new namespace.
 func (s *service) newGates() gates {
 	dir := cmp.Or(s.Gates, s.State, gate.Dir(s.Environ))
 	if dir == "" {
@@ -118,13 +119,14 @@ func (s *service) newGates() gates {
 	return directoryGates(dir)
 }
 
-// attemptClaims are the attempts of all servers at the requests of a namespace.
+// attemptClaims returns the attempt counters that all servers share for a
+// namespace.
 func (s *service) attemptClaims(namespace string) gate.Claims {
 	sum := sha256.Sum256([]byte(namespace))
 	return gate.Claims{Dir: filepath.Join(s.State, "attempts", hex.EncodeToString(sum[:16]))}
 }
 
-// resetNamespace makes a namespace one that nobody has used.
+// resetNamespace resets a namespace to its initial state.
 func (s *service) resetNamespace(name string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -135,7 +137,7 @@ func (s *service) resetNamespace(name string) error {
 	return os.RemoveAll(s.attemptClaims(name).Dir)
 }
 
-// write records a line.
+// write writes a journal line.
 func (s *service) write(ns *namespace, b journal.Body) {
 	ns.keepLine(journalLine{s.Clock.Now(), b})
 	if s.journal != nil {

@@ -7,8 +7,8 @@ import (
 	"github.com/claudeless/claudeless/internal/api/history"
 )
 
-// sideText is the answer to a side request: the scenario's, or the least that the
-// client can go on with.
+// sideText returns the answer to a side request: that of the scenario, or a minimal
+// one.
 func (s *service) sideText(kind string, last *history.Message) string {
 	if text, ok := s.Scenario.API.SideText(kind); ok {
 		return text
@@ -25,7 +25,7 @@ func (s *service) sideText(kind string, last *history.Message) string {
 	return "OK"
 }
 
-// titleFrom are the first words of what a session is about.
+// titleFrom returns the first words of a prompt as a session title.
 func titleFrom(text string) string {
 	text = strings.TrimPrefix(strings.TrimSpace(text), "<session>")
 	text, _, _ = strings.Cut(text, "</session>")

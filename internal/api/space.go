@@ -9,7 +9,7 @@ import (
 	"github.com/claudeless/claudeless/scenarios"
 )
 
-// namespace is what the requests under one name have in common.
+// namespace is the state that requests with one namespace name share.
 type namespace struct {
 	name   string
 	memory *replay.Memory
@@ -17,29 +17,30 @@ type namespace struct {
 
 	mu          sync.Mutex
 	unknown     map[string]bool     // keys that were reported
-	lines       []journalLine       // the last ones
-	dropped     int                 // journalLines before them
-	requests    int                 // channel conversations
-	sideAnswers int                 // answers whose id is only counted
+	lines       []journalLine       // the latest lines
+	dropped     int                 // number of older lines
+	requests    int                 // number of conversation requests
+	sideAnswers int                 // number of side answers, for their ids
 	seen        scenarios.RunRecord // what the conversations did, for expectations
 	misses      []scenarios.ExpectationResult
-	gateStates  []gateState // newGates that answers came to
+	gateStates  []gateState // gates that answers have reached
 }
 
 func newNamespace(name string, memory int, g gates) *namespace {
 	return &namespace{name: name, unknown: map[string]bool{}, memory: replay.NewMemory(memory), gates: g}
 }
 
-// journalLine is a journal line and its time.
+// journalLine is a journal line with its time.
 type journalLine struct {
 	at   time.Time
 	body journal.Body
 }
 
-// maxLines is how many journal lines a namespace keeps for the control routes.
+// maxLines is the number of journal lines that a namespace keeps for the control
+// routes.
 const maxLines = 2000
 
-// keepLine keeps a journal line for the control routes.
+// keepLine stores a journal line for the control routes.
 func (ns *namespace) keepLine(l journalLine) {
 	ns.mu.Lock()
 	defer ns.mu.Unlock()

@@ -1,11 +1,14 @@
-// Package cli is the binary: it reads the command line, has the parts built that do the work, connects them to the process
-// and turns the outcome into texts and an exit code.
+// Package cli is the entry point of the binary: it parses the command line, builds
+// and connects the parts that do the work, and converts the outcome to messages and
+// an exit code.
 //
-// It has two grammars. The claude face is read by internal/claude/flags, because clients match on the exact error texts and on
-// commander's treatment of variadic and optional values, which kong does not offer, and because building a kong parser
-// costs more than a whole short run may. Our own commands (grammar.go) are kong structs.
+// It has two grammars. The command line of claude is parsed by
+// internal/claude/flags, because clients match on the exact error texts and on
+// commander's treatment of variadic and optional values, which kong does not
+// support, and because building a kong parser takes longer than a short run. The
+// commands of claudeless (grammar.go) are kong structs.
 //
-// Nothing imports the package but package main, and simtest for test binaries.
+// Only package main imports it, and simtest for test binaries.
 package cli
 
 import (
@@ -20,8 +23,8 @@ import (
 	"github.com/claudeless/claudeless/internal/exec/supervise"
 )
 
-// Main runs the program on the real process and returns its exit code. Early holds the
-// signals that came before.
+// Main runs the program in the real process and returns its exit code. early holds
+// signals that arrived before it was called.
 func Main(early chan os.Signal) int {
 	s := process.Real()
 	if playsClaude(s) {
@@ -32,8 +35,8 @@ func Main(early chan os.Signal) int {
 	return Run(context.Background(), s)
 }
 
-// Run is the whole program. It returns the exit code after everything it started has ended, except a read from Stdin that
-// never comes back.
+// Run runs the program. It returns the exit code when everything it started has
+// ended, except possibly a blocked read from Stdin.
 func Run(ctx context.Context, s *process.System) int {
 	s = supervise.ApplyShimSettings(s)
 	if argv, fault := supervise.RealCommand(s); argv != nil {
@@ -47,7 +50,8 @@ func Run(ctx context.Context, s *process.System) int {
 	return end(dispatch(ctx, s))
 }
 
-// playsClaude tells a process of claude from a command of our own.
+// playsClaude reports whether the process acts as claude and not as a claudeless
+// command.
 func playsClaude(s *process.System) bool {
 	return len(s.Args) < 2 || asksPrint(s.Args[1:]) || s.CalledAsClaude() && !s.StartedByClaudeless() || command(s, s.Args[1]) == nil
 }
@@ -77,7 +81,7 @@ func dispatch(ctx context.Context, s *process.System) error {
 		return printVersion(s, f)
 	case f.Help:
 		return printHelp(s)
-	case !f.Print && s.StdoutIsTTY && f.InputFormat != "stream-json": // else the real CLI answers and exits
+	case !f.Print && s.StdoutIsTTY && f.InputFormat != "stream-json": // with other options the real CLI runs and exits
 		return process.Hinted("interactive terminal mode is not simulated", `give a prompt with -p: `+s.Name()+` -p "…"`)
 	}
 	if err := f.Check(s); err != nil {
@@ -89,7 +93,8 @@ func dispatch(ctx context.Context, s *process.System) error {
 	return runPrint(ctx, s, f)
 }
 
-// asksPrint reports whether -p stands among the words before "--": then even a command's name is a prompt.
+// asksPrint reports whether -p precedes "--": then even the name of a command is a
+// prompt.
 func asksPrint(words []string) bool {
 	if end := slices.Index(words, "--"); end >= 0 {
 		words = words[:end]
@@ -97,8 +102,8 @@ func asksPrint(words []string) bool {
 	return slices.Contains(words, "-p") || slices.Contains(words, "--print")
 }
 
-// lacksSeparator reports whether the words are an exec command whose "--" is missing. The -p of the command that exec
-// would run makes them look like a prompt.
+// lacksSeparator reports whether the words are an exec command without "--". The -p
+// of the command after it makes them look like a prompt.
 func lacksSeparator(s *process.System, words []string) bool {
 	if len(words) < 2 || words[0] != "exec" || slices.Contains(words, "--") || command(s, "exec") == nil {
 		return false
@@ -106,8 +111,9 @@ func lacksSeparator(s *process.System, words []string) bool {
 	return asksPrint(words) && (words[1] == "-s" || slices.Contains(words, "claude"))
 }
 
-// misspelledCommand returns the command of ours that the first word nearly is; empty means that the words are a prompt.
-// Words with white space, and flags that a run of claude takes, belong to a prompt.
+// misspelledCommand returns the claudeless command that the first word resembles;
+// empty means that the words are a prompt. Words with white space, and flags that
+// claude accepts, belong to a prompt.
 func misspelledCommand(s *process.System, words []string, refused bool) string {
 	isFlag := func(word string) bool { return strings.HasPrefix(word, "-") }
 	isSentence := func(word string) bool { return strings.ContainsAny(word, " \t\n") }

@@ -17,16 +17,16 @@ import (
 	"github.com/claudeless/claudeless/internal/cli/servecmd"
 )
 
-// runner is a command: it gets the words after the command's name.
+// runner runs a command with the words after its name.
 type runner func(ctx context.Context, s *process.System, words []string) error
 
 type commandEntry struct {
 	name, usage, help string
-	inClaude          bool // the real CLI has it too
+	inClaude          bool // the real CLI also has it
 	run               runner
 }
 
-// commandTable is the table of contents: every first word that is a command.
+// commandTable lists every first word that is a command.
 func commandTable() []commandEntry {
 	return []commandEntry{
 		{name: "check", usage: "check FILE…", help: "Validate scenarios, fixtures and MCP configurations", run: kongCommand[filecmd.Check]("check")},
@@ -50,7 +50,7 @@ func commandTable() []commandEntry {
 	}
 }
 
-// commandNames are the words of commands of our own.
+// commandNames lists the names of the claudeless commands.
 func commandNames() []string {
 	var names []string
 	for _, c := range commandTable() {
@@ -59,7 +59,7 @@ func commandNames() []string {
 	return names
 }
 
-// entryOf is the row of a command in the table; the zero value for an unknown one.
+// entryOf returns the table row of a command; the zero value for an unknown one.
 func entryOf(name string) commandEntry {
 	for _, c := range commandTable() {
 		if c.name == name {
@@ -69,8 +69,9 @@ func entryOf(name string) commandEntry {
 	return commandEntry{}
 }
 
-// command finds the command that a first word selects; nil means that the word is a prompt or a flag. What the real CLI
-// takes for a command is one under every name of the program.
+// command returns the command that a first word selects; nil means that the word is
+// a prompt or a flag. Commands of the real CLI are available under every name of
+// the program.
 func command(s *process.System, word string) runner {
 	for _, c := range commandTable() {
 		if c.name == word && (c.inClaude || !s.CalledAsClaude() || s.StartedByClaudeless()) {
@@ -83,7 +84,8 @@ func command(s *process.System, word string) runner {
 	return probes()[word]
 }
 
-// kongCommand runs the Run method of a kong struct. The methods may take a context.Context and a *process.System.
+// kongCommand runs the Run method of a kong struct. The methods may take a
+// context.Context and a *process.System.
 func kongCommand[C any](name string) runner {
 	return func(ctx context.Context, s *process.System, words []string) error {
 		var c C
@@ -102,7 +104,7 @@ func kongCommand[C any](name string) runner {
 		}
 		parsed, err := parser.Parse(words)
 		switch {
-		case exited: // --help; kong would have ended the process here
+		case exited: // --help; kong would have exited the process here
 			return nil
 		case err != nil:
 			return process.Hinted(err.Error(), "see "+s.Name()+" "+name+" --help")
@@ -111,8 +113,8 @@ func kongCommand[C any](name string) runner {
 	}
 }
 
-// helpPrinter prints the help of kong with another usage line: the one of the command table. For a subcommand that runs
-// another program, it writes the "--" before that command, which kong leaves out.
+// helpPrinter prints kong's help with the usage line of the command table. For a
+// subcommand that runs another program, it adds the "--" that kong omits.
 func helpPrinter(usage string) kong.HelpPrinter {
 	return func(o kong.HelpOptions, c *kong.Context) error {
 		var b strings.Builder

@@ -104,8 +104,9 @@ func program(s *process.System) *help.Program {
 	return p
 }
 
-// printHelp has the structure of the real CLI's help where this is claude: usage, description, arguments, options,
-// commands. Under its own name the program begins with what somebody new needs.
+// printHelp prints help in the structure of the real CLI when the program runs as
+// claude: usage, description, arguments, options, commands. Otherwise it prints the
+// help of claudeless.
 func printHelp(s *process.System) error {
 	p := program(s)
 	if !s.CalledAsClaude() {

@@ -10,7 +10,7 @@ import (
 	"github.com/claudeless/claudeless/internal/cli/mcpcmd"
 )
 
-// runMCP is the command mcp.
+// runMCP runs the command mcp.
 func runMCP(ctx context.Context, s *process.System, words []string) error {
 	ctx, signals := s.Watch(ctx)
 	defer signals.Stop()
@@ -30,7 +30,7 @@ func runMCP(ctx context.Context, s *process.System, words []string) error {
 	switch {
 	case ctx.Err() != nil:
 		if sig, ok := errors.AsType[*process.SignalError](context.Cause(ctx)); ok && sig.Signal == syscall.SIGINT {
-			return &process.ExitError{Code: 128 + int(syscall.SIGINT)} // a turn that is interrupted is no failure, this is
+			return &process.ExitError{Code: 128 + int(syscall.SIGINT)} // an interrupted turn is not a failure, but this is
 		}
 		return process.OrSignal(ctx, ctx.Err())
 	case errors.As(err, &verbatim) && verbatim.Text == "":

@@ -12,7 +12,7 @@ import (
 	"github.com/claudeless/claudeless/internal/parity/suite"
 )
 
-// parityCmd compares the double with a real claude.
+// parityCmd compares claudeless with a real claude.
 type parityCmd struct {
 	Claude        string        `placeholder:"PATH" help:"Path of the real claude (default: CLAUDE_BIN, else the one on PATH)"`
 	ClaudeVersion string        `placeholder:"V" help:"Download this version of the real claude from npm"`
@@ -31,7 +31,7 @@ type parityCmd struct {
 	Cases         []string      `arg:"" optional:"" name:"case" help:"Cases: .txtar files, scenarios with a [parity] table, or directories of these"`
 }
 
-// Run compares and exits with the verdict.
+// Run compares and exits with the result.
 func (c *parityCmd) Run(ctx context.Context, s *process.System) error {
 	ctx, signals := s.Watch(ctx)
 	defer signals.Stop()
@@ -61,7 +61,7 @@ func (c *parityCmd) Run(ctx context.Context, s *process.System) error {
 		return err
 	}
 	code := res.ExitCode()
-	if sig, ok := errors.AsType[*process.SignalError](context.Cause(ctx)); ok { // the report holds what was compared before
+	if sig, ok := errors.AsType[*process.SignalError](context.Cause(ctx)); ok { // the report contains what was compared before
 		if number, ok := sig.Signal.(syscall.Signal); ok {
 			code = 128 + int(number)
 		}
@@ -72,7 +72,7 @@ func (c *parityCmd) Run(ctx context.Context, s *process.System) error {
 	return nil
 }
 
-// result is what came of a comparison.
+// result is the result of a comparison.
 type result interface {
 	Write(f suite.ReportFiles, s *process.System) error
 	ExitCode() int
@@ -90,7 +90,7 @@ func (c *parityCmd) compare(ctx context.Context, o suite.Options) (result, error
 	return suite.CompareDecisions(ctx, o)
 }
 
-// programs finds what is compared.
+// programs finds the programs to compare.
 func (c *parityCmd) programs(ctx context.Context, s *process.System, o *suite.Options) (err error) {
 	switch {
 	case len(c.Between) > 0:

@@ -14,13 +14,14 @@ import (
 	"github.com/claudeless/claudeless/internal/claudecode"
 )
 
-// probes are commands of the real CLI that hosts run at their start to see what they have. They answer as on a machine
-// with an API key and nothing to do; what would change an account is refused.
+// probes are commands of the real CLI that hosts run at their start to inspect it.
+// They respond as on a machine with an API key and default settings; commands that
+// would change an account are refused.
 func probes() map[string]runner {
 	return map[string]runner{"auth": authStatus, "doctor": doctor, "plugin": pluginList, "plugins": pluginList, "update": update, "upgrade": update}
 }
 
-// realCommands are the words that the real CLI takes for a command and that have no counterpart here.
+// realCommands lists the commands of the real CLI that are not simulated.
 func realCommands() []string {
 	return []string{
 		"agents", "attach", "auto-mode", "gateway", "import", "install", "logs", "project", "purge", "respawn", "rm", "setup-token", "stop", "kill",
@@ -32,7 +33,7 @@ func notSimulated(command ...string) error {
 	return errors.New(`the command "` + strings.Join(command, " ") + `" of claude is not simulated`)
 }
 
-// authReport is what auth status prints.
+// authReport is the output of auth status.
 type authReport struct {
 	LoggedIn          bool    `json:"loggedIn"`
 	AuthMethod        string  `json:"authMethod"`
@@ -70,7 +71,7 @@ func printJSON(s *process.System, value any) error {
 	return encoder.Encode(value)
 }
 
-// pluginList has nothing to list: plugins come with a run's own flags.
+// pluginList prints an empty list: plugins are configured by flags of a run.
 func pluginList(_ context.Context, s *process.System, words []string) error {
 	if len(words) == 0 || words[0] != "list" {
 		return notSimulated(append([]string{"plugin"}, words[:min(1, len(words))]...)...)

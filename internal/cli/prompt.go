@@ -10,8 +10,9 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// readPrompt returns the prompt of a text run: the word of the command line, what stdin holds, or both with a newline
-// between. It must not be called for stream-json input. When ctx ends first, its cause is the error.
+// readPrompt returns the prompt of a text run: the argument, the content of stdin,
+// or both separated by a newline. Do not call it for stream-json input. If ctx ends
+// first, the error is its cause.
 func readPrompt(ctx context.Context, s *process.System, f *flags.Flags) (string, error) {
 	prompt, err := promptText(ctx, s, f)
 	switch {
@@ -28,7 +29,7 @@ func readPrompt(ctx context.Context, s *process.System, f *flags.Flags) (string,
 	return prompt, nil
 }
 
-// promptText is readPrompt for runs that need none.
+// promptText is readPrompt for runs that need no prompt.
 func promptText(ctx context.Context, s *process.System, f *flags.Flags) (string, error) {
 	piped, err := s.ReadStdin(ctx)
 	switch {
@@ -42,8 +43,8 @@ func promptText(ctx context.Context, s *process.System, f *flags.Flags) (string,
 	return f.Prompt + "\n" + piped, nil
 }
 
-// prompts are those of the run: first the call that an earlier run put off,
-// which makes the prompt optional.
+// prompts returns the prompts of the run. The first is a call that an earlier run
+// deferred, if any; then the prompt is optional.
 func prompts(ctx context.Context, sys *process.System, f *flags.Flags, s *session.Session) ([]protocol.UserMessage, error) {
 	deferred, ok := s.DeferredPrompt()
 	if !ok {

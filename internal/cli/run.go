@@ -18,7 +18,8 @@ import (
 	"github.com/claudeless/claudeless/simulator/transcript"
 )
 
-// runPrint is the claude face: prompts in, their events out in the chosen format, the exit code from the last result.
+// runPrint runs claude -p: it reads the prompts, writes their events in the chosen
+// format, and derives the exit code from the last result.
 func runPrint(ctx context.Context, sys *process.System, f *flags.Flags) error {
 	ctx, signals := sys.Watch(ctx)
 	defer signals.Stop()
@@ -47,7 +48,8 @@ func runPrint(ctx context.Context, sys *process.System, f *flags.Flags) error {
 	return outcome(ctx, turns, ending{sys, s, err})
 }
 
-// runStream is the claude face for SDK hosts: prompts and requests come as frames on stdin until it ends.
+// runStream runs claude for SDK hosts: prompts and requests arrive as frames on
+// stdin until it ends.
 func runStream(ctx context.Context, sys *process.System, f *flags.Flags) error {
 	ctx, signals := sys.Watch(ctx)
 	defer signals.Stop()
@@ -81,7 +83,7 @@ func withVersion(sys *process.System, plan *launch.Plan) *process.System {
 func closeSession(ctx context.Context, s *session.Session, w io.Writer) {
 	s.Close(ctx)
 	if s.Plan().Output.Format == "stream-json" {
-		_ = output.StreamJSON(w, s.RemainingFrames()) // nobody may be left to read it
+		_ = output.StreamJSON(w, s.RemainingFrames()) // the reader may be gone
 	}
 }
 
@@ -98,15 +100,17 @@ func encoder(plan *launch.Plan) output.Encoder {
 	}
 }
 
-// ending is how a session came to its end.
+// ending is the state at the end of a session.
 type ending struct {
 	sys *process.System
 	s   *session.Session
 	err error
 }
 
-// outcome turns the end of a run into an exit code: a closed stdout and an interrupt are normal ends, else the last result
-// decides (spec: cli-observed 2 and 10). The run is judged whatever ended it; one that came to its own end says what it missed.
+// outcome converts the end of a run to an exit code: a closed stdout and an
+// interrupt count as success, otherwise the last result decides (spec: cli-observed
+// 2 and 10). The expectations are checked in any case; they are reported if the run
+// ended by itself.
 func outcome(ctx, turns context.Context, e ending) error {
 	if crashed, ok := errors.AsType[*simulator.CrashError](e.err); ok {
 		return crash(context.WithoutCancel(ctx), e.sys, e.s, crashed)
@@ -125,7 +129,8 @@ func outcome(ctx, turns context.Context, e ending) error {
 	return err
 }
 
-// code is what a run ends with; cut = it did not come to its own end.
+// code returns the error that determines the exit code; cut = the run was ended
+// from outside.
 func (e *ending) code(ctx, turns context.Context) (err error, cut bool) {
 	switch {
 	case errors.Is(e.err, host.ErrInterrupted):
@@ -143,7 +148,8 @@ func (e *ending) code(ctx, turns context.Context) (err error, cut bool) {
 	return err, false
 }
 
-// crash ends the process as the scenario asks. A signal is sent to ourselves.
+// crash ends the process as the scenario says. It sends a signal to its own
+// process.
 func crash(ctx context.Context, sys *process.System, s *session.Session, c *simulator.CrashError) error {
 	if c.Signal == "" {
 		s.MissedExpectations(c.ExitCode)
@@ -170,9 +176,9 @@ func signalByName(name string) (syscall.Signal, bool) {
 	return sig, ok
 }
 
-// refuse ends a run that could not be assembled. A session that cannot be
-// resumed and a broken configuration file have, in stream-json, a result without
-// a run beside their text on stderr (spec: cli-observed 8).
+// refuse ends a run that could not start. For a session that cannot be resumed, or
+// an invalid configuration file, stream-json output has a result in addition to the
+// text on stderr (spec: cli-observed 8).
 func refuse(sys *process.System, plan *launch.Plan, err error) error {
 	result := &protocol.Result{
 		Type: "result", Subtype: "error_during_execution", IsError: true,
@@ -201,7 +207,7 @@ func refuse(sys *process.System, plan *launch.Plan, err error) error {
 	return process.Verbatimf("%s", err.Error())
 }
 
-// unresolved tells that --resume is the id of no session.
+// unresolved reports that the id of --resume belongs to no session.
 func unresolved(err error) bool {
 	_, path := errors.AsType[*transcript.NotFoundError](err)
 	_, title := errors.AsType[*transcript.TitleError](err)

@@ -1,6 +1,6 @@
-// Package agent runs sub-agents: an Agent (or Task) call starts a conversation
-// of its own with the same tools, whose events appear in the conversation of
-// the caller.
+// Package agent runs sub-agents: an Agent (or Task) call starts a separate
+// conversation with the same tools, whose events appear in the conversation of the
+// caller.
 //
 // An agent is a [simulator.Simulator]. Its events pass through its task, which
 // keeps the events of one agent in order while several agents run.
@@ -20,48 +20,48 @@ import (
 	"github.com/claudeless/claudeless/simulator/task"
 )
 
-// MaxDepth is how deep agents may start agents.
+// MaxDepth is the maximum nesting depth of agents.
 const MaxDepth = 5
 
-// Definition is a kind of agent.
+// Definition describes an agent type.
 type Definition struct {
 	Name       string
-	Prompt     string   // its system prompt
+	Prompt     string   // system prompt
 	Tools      []string // nil = all
 	Disallowed []string
-	Model      string // empty or "inherit" = that of the session
+	Model      string // empty or "inherit" = the session's model
 	MaxTurns   int    // 0 = no limit
-	// Background says whether calls wait when they do not say so themselves;
-	// nil = they do not wait.
+	// Background says whether calls that do not set run_in_background run in the
+	// background; nil = they do.
 	Background *bool
 }
 
-// Kinds are the kinds of agents that there are.
+// Kinds provides the available agent types.
 type Kinds interface {
 	Find(name string) (Definition, bool)
-	// Names lists them, for messages.
+	// Names lists the types, for messages.
 	Names() []string
-	// Denied is the rule that keeps agents of a kind from starting, and its
-	// source; empty = none does.
+	// Denied returns the rule that forbids an agent type, and its source; empty =
+	// none.
 	Denied(name string) (rule, source string)
 }
 
-// Models make what agents are played by.
+// Models makes the models of agents.
 type Models interface {
-	// Script is the model of one agent: what the call scripts, or rules that have
-	// seen no prompt yet.
+	// Script returns the model of one agent: the script of the call, or the rules
+	// of a new conversation.
 	Script(script *protocol.SubagentScript) simulator.Model
-	// Name is what the environment has in the place of a model's name.
+	// Name returns the model name that the environment substitutes.
 	Name(name string) string
 }
 
 // Session is the session that agents belong to.
 type Session interface {
-	// Options are those of its own conversation, as it runs right now.
+	// Options returns the current options of the main conversation.
 	Options() simulator.Options
-	// Name is how other sessions would call it.
+	// Name returns the name by which other sessions address it.
 	Name() string
-	// Shown tells whether texts of agents that the caller waits for are shown on
+	// Shown reports whether texts of agents that the caller waits for are shown on
 	// stdout.
 	Shown() bool
 }
@@ -72,27 +72,28 @@ type Options struct {
 	Kinds   Kinds
 	Models  Models
 	Session Session
-	// CWD is taken away from the front of paths in progress; empty = nothing is.
+	// CWD is removed from the start of paths in progress messages; empty = nothing
+	// is removed.
 	CWD string
 }
 
-// Agents runs the calls of the Agent tool. Safe for concurrent use.
+// Agents runs the calls of the Agent tool. It is safe for concurrent use.
 type Agents struct {
 	o Options
 
 	mu      sync.Mutex
-	workers []*agentRun // in the order of their start
+	workers []*agentRun // in start order
 }
 
 var _ executor.Executor = (*Agents)(nil)
 
-// New makes the executor of Agent calls. It starts nothing.
+// New makes the executor of Agent calls; it starts nothing.
 func New(o Options) *Agents { return &Agents{o: o} }
 
-// IsCall tells whether a tool name is that of the Agent tool: it has two.
+// IsCall reports whether a tool name is one of the two names of the Agent tool.
 func IsCall(name string) bool { return name == "Agent" || name == "Task" }
 
-// Tools lists nothing: the definitions stand among the built-in tools.
+// Tools lists nothing: the definitions are part of the built-in tools.
 func (a *Agents) Tools(context.Context) ([]protocol.Tool, error) { return nil, nil }
 
 type input struct {
@@ -101,11 +102,11 @@ type input struct {
 	SubagentType *string `json:"subagent_type"`
 	Model        string  `json:"model"`
 	Background   *bool   `json:"run_in_background"`
-	Name         string  `json:"name"` // that messages are sent to
+	Name         string  `json:"name"` // the address for messages
 }
 
-// Execute runs an Agent call to its end, or only starts the agent; ListAgents
-// and SendMessage are about those that it started. Other calls are
+// Execute runs an Agent call to its end, or starts the agent in the background. It
+// also runs ListAgents and SendMessage. For other calls it returns
 // [executor.ErrUnknownTool].
 func (a *Agents) Execute(ctx context.Context, call protocol.ToolUse) (executor.Result, error) {
 	switch {
@@ -126,7 +127,7 @@ func (a *Agents) Execute(ctx context.Context, call protocol.ToolUse) (executor.R
 	}
 	name := "general-purpose"
 	switch {
-	case in.SubagentType != nil: // also a name that is empty
+	case in.SubagentType != nil: // also an empty name
 		name = *in.SubagentType
 	case script != nil && script.Type != "":
 		name = script.Type
@@ -159,7 +160,7 @@ func (a *Agents) Execute(ctx context.Context, call protocol.ToolUse) (executor.R
 	return w.start(ctx)
 }
 
-// kind finds a kind of agent by its name, else by one that differs from it in the case of letters only.
+// kind finds an agent type by its name, first exactly, then ignoring case.
 func (a *Agents) kind(name string) (Definition, bool) {
 	if def, ok := a.o.Kinds.Find(name); ok {
 		return def, true
@@ -172,11 +173,12 @@ func (a *Agents) kind(name string) (Definition, bool) {
 	return Definition{}, false
 }
 
-// failed is a tool error whose text is shown as it is.
+// failed returns a tool error with this text.
 func failed(text string) executor.Result { return executor.Plain(protocol.ErrorResult(text)) }
 
-// background decides whether the call waits: its input, the scenario, the kind
-// of agent, and in the end it does not (spec: cli-contract 9.5).
+// background reports whether the agent runs in the background, as set by the first
+// of the input, the scenario, and the agent type; the default is yes (spec:
+// cli-contract 9.5).
 func background(in input, def Definition, script *protocol.SubagentScript) bool {
 	switch {
 	case in.Background != nil:

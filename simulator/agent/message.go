@@ -9,14 +9,15 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// messageTarget says which agent a message went to.
+// messageTarget identifies the agent that received a message.
 type messageTarget struct {
 	ID   string `json:"id"`
 	Name string `json:"name"`
 	Ref  string `json:"ref"`
 }
 
-// sendMessageResult is the result of SendMessage; the last two keys are not for the model.
+// sendMessageResult is the result of SendMessage; the model does not see the last
+// two keys.
 type sendMessageResult struct {
 	Success bool           `json:"success"`
 	Message string         `json:"message"`
@@ -36,8 +37,8 @@ func (s sendMessageResult) result() protocol.ToolResult {
 	return protocol.ToolResult{Content: protocol.Content{Blocks: []protocol.Block{protocol.Text(string(text))}}, Output: s}
 }
 
-// send hands a message to an agent: one that runs reads it when it has answered,
-// another one goes on with it in the background.
+// send sends a message to an agent. A running agent reads it after its current
+// reply; an agent that has ended continues with it in the background.
 func (a *Agents) send(ctx context.Context, call protocol.ToolUse) protocol.ToolResult {
 	var in struct {
 		To      string `json:"to"`
@@ -72,9 +73,9 @@ func (a *Agents) send(ctx context.Context, call protocol.ToolUse) protocol.ToolR
 	return sendMessageResult{Success: true, Message: "Resuming agent " + name, Resumed: w.t.ID, Revived: w.t.ID, Pin: p}.result()
 }
 
-// find looks an agent up by its name or id, the last one first; a.mu is held.
-// "name [ref]" names it as lists do. One that runs may not have begun yet; one
-// that never did cannot go on.
+// find returns an agent by its name or id, the latest first; a.mu must be held. It
+// also accepts "name [ref]", the form used in lists. A running agent may not have
+// begun yet; one that never began cannot continue.
 func (a *Agents) find(to string) *agentRun {
 	name, ref, _ := strings.Cut(strings.TrimSuffix(to, "]"), " [")
 	for i := len(a.workers) - 1; i >= 0; i-- {
@@ -86,7 +87,7 @@ func (a *Agents) find(to string) *agentRun {
 	return nil
 }
 
-// list answers ListAgents.
+// list runs ListAgents.
 func (a *Agents) list() protocol.ToolResult {
 	type row struct {
 		Name   string `json:"name"`

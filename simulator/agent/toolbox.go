@@ -11,7 +11,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// toolbox has an agent's tools, of whose calls the session's know.
+// toolbox provides an agent's tools, using the session's knowledge of their calls.
 type toolbox struct {
 	executor.Executor
 	known simulator.Tools
@@ -30,7 +30,7 @@ func (t toolbox) NewInstructions(agent *protocol.AgentRef, calls []protocol.Tool
 	return nil
 }
 
-// marked tells the layers around the tools whose call it is.
+// marked tells the middlewares which agent a call belongs to.
 func marked(ref protocol.AgentRef) executor.Middleware {
 	return executor.Func(func(ctx context.Context, call protocol.ToolUse, next executor.Executor) (executor.Result, error) {
 		call.Agent = &ref
@@ -38,8 +38,7 @@ func marked(ref protocol.AgentRef) executor.Middleware {
 	})
 }
 
-// missing says of tools that the session has and the agent may not call that
-// they are not among its own.
+// missing returns an error for tools that the session has and the agent does not.
 func missing(session executor.Executor) executor.Middleware {
 	return executor.Func(func(ctx context.Context, call protocol.ToolUse, next executor.Executor) (executor.Result, error) {
 		result, err := next.Execute(ctx, call)
@@ -54,8 +53,8 @@ func missing(session executor.Executor) executor.Middleware {
 	})
 }
 
-// allowed tells whether the agent's definition leaves it a tool. Rules such as
-// Bash(git *) name their tool, mcp__server all tools of a server.
+// allowed reports whether the agent's definition permits a tool. A rule such as
+// Bash(git *) names its tool; mcp__server names all tools of a server.
 func (d Definition) allowed(tool protocol.Tool) bool {
 	names := func(rule string) bool {
 		rule, _, _ = strings.Cut(rule, "(")

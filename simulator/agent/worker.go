@@ -17,11 +17,11 @@ import (
 	"github.com/claudeless/claudeless/simulator/task"
 )
 
-// stopBlockCap is how many times in a row SubagentStop hooks may keep an agent
-// going.
+// stopBlockCap is how many times in a row SubagentStop hooks may make an agent
+// continue.
 const stopBlockCap = 8
 
-// agentRun is one agent at work.
+// agentRun is one run of an agent.
 type agentRun struct {
 	a      *Agents
 	t      *task.Task
@@ -29,31 +29,31 @@ type agentRun struct {
 	in     input
 	script *protocol.SubagentScript
 	model  string // canonical
-	caller string // the Agent call, whatever call it goes on for
+	caller string // the Agent call that started it, also when another call continues it
 	sim    *simulator.Simulator
 
 	// Guarded by Agents.mu.
 	runs    bool
-	inbox   []string // messages that it has not read
+	inbox   []string // unread messages
 	status  task.Status
 	started time.Time
 
-	work  runProgress           // of this run
-	crash *simulator.CrashError // the scenario ends the process
+	work  runProgress           // state of this run
+	crash *simulator.CrashError // set if the scenario ends the process
 }
 
-// name is what messages are sent to.
+// name returns the address for messages.
 func (w *agentRun) name() string {
 	return cmp.Or(w.in.Name, w.t.ID)
 }
 
-// ref tells agents of one name apart.
+// ref distinguishes agents with the same name.
 func (w *agentRun) ref() string {
 	sum := sha256.Sum256([]byte(w.t.ID))
 	return fmt.Sprintf("%.3x", sum)
 }
 
-// start runs the agent, or leaves it to its task.
+// start runs the agent, or starts it as a background task.
 func (w *agentRun) start(ctx context.Context) (executor.Result, error) {
 	w.model = model.Resolve(w.modelName())
 	w.hooks(ctx, protocol.SubagentStartHook{AgentType: w.t.AgentType})
@@ -88,8 +88,8 @@ func (w *agentRun) modelName() string {
 	return w.a.o.Session.Options().State.Model()
 }
 
-// run is the whole life of the agent but the frames of its task and what hooks
-// say to its start.
+// run runs the agent, except for the frames of its task and the context of its
+// start hooks.
 func (w *agentRun) run(ctx context.Context) task.End {
 	sim, err := simulator.New(w.options())
 	if err != nil {
@@ -104,7 +104,7 @@ func (w *agentRun) run(ctx context.Context) task.End {
 	return w.goOn(ctx, w.in.Prompt)
 }
 
-// goOn plays a prompt, and then what was sent to the agent meanwhile.
+// continueWith answers a prompt and then the messages that arrive meanwhile.
 func (w *agentRun) goOn(ctx context.Context, text string) task.End {
 	for {
 		end := w.converse(ctx, text)
@@ -117,8 +117,8 @@ func (w *agentRun) goOn(ctx context.Context, text string) task.End {
 	}
 }
 
-// finish notes how a run of the agent ended, unless a message waits for it, which
-// it takes. What is sent after the end makes it go on in another run.
+// finish records the end of a run, unless a message is waiting, which it returns
+// instead. A later message continues the agent in another run.
 func (w *agentRun) finish(end task.End) (message string, more bool) {
 	w.a.mu.Lock()
 	defer w.a.mu.Unlock()
@@ -130,15 +130,15 @@ func (w *agentRun) finish(end task.End) (message string, more bool) {
 	return "", false
 }
 
-// heard keeps a message in the agent's transcript; the caller's conversation
-// does not show it.
+// recordMessage keeps a message in the agent's transcript; the caller's
+// conversation does not show it.
 func (w *agentRun) heard(message string) {
 	ev := &protocol.User{Message: protocol.UserContent{Role: "user", Content: protocol.Content{Text: message}}}
 	w.address(ev)
 	w.t.Post(&protocol.HiddenEvent{Event: ev})
 }
 
-// converse plays one prompt to the agent's answer.
+// converse runs one prompt up to the agent's answer.
 func (w *agentRun) converse(ctx context.Context, text string) task.End {
 	prompt := protocol.UserMessage{Content: protocol.Content{Text: text}}
 	for blocks := 0; ; blocks++ {
@@ -156,7 +156,7 @@ func (w *agentRun) converse(ctx context.Context, text string) task.End {
 		prompt = protocol.UserMessage{Content: protocol.Content{Text: feedback}, Source: "system"}
 	}
 	if text := w.text(); text != "" {
-		_, _ = w.t.Write([]byte(text + "\n")) // never fails
+		_, _ = w.t.Write([]byte(text + "\n")) // cannot fail
 	}
 	if w.work.last.IsError && w.work.last.Subtype != outOfTurns {
 		return w.refused()
@@ -168,7 +168,7 @@ func (w *agentRun) converse(ctx context.Context, text string) task.End {
 	return end
 }
 
-// resume lets an agent that has ended go on, as another run of its task.
+// resume continues an agent that has ended, as another run of its task.
 func (w *agentRun) resume(ctx context.Context, call, message string) {
 	t := w.a.o.Tasks.Start(task.Info{
 		ID: w.t.ID, Kind: task.Agent, ToolUseID: call, Description: w.t.Description, AgentType: w.t.AgentType, Prompt: message,
@@ -184,8 +184,8 @@ func (w *agentRun) resume(ctx context.Context, call, message string) {
 	})
 }
 
-// stopped is the end of an agent by somebody else; of one that the caller waited
-// for nothing is told.
+// stopped returns the end of an agent that was stopped from outside; for a
+// foreground agent nothing is reported.
 func (w *agentRun) stopped() task.End {
 	if !w.t.Background {
 		return task.End{Status: task.Killed, Summary: w.t.Description}
@@ -197,8 +197,8 @@ func (w *agentRun) failed(why string) task.End {
 	return task.End{Status: task.Failed, Summary: w.summary("failed: " + why), Usage: w.work.usage(w.t)}
 }
 
-// refused is the end of an agent whose model could not be asked, which is told
-// to those who watch, or that came to no end.
+// refused returns the end of an agent whose model failed or that had no result;
+// observers are told.
 func (w *agentRun) refused() task.End {
 	ev := w.work.fault
 	if ev == nil {
@@ -212,8 +212,8 @@ func (w *agentRun) refused() task.End {
 	return task.End{Status: task.Failed, Summary: why, Notice: w.summary("failed: " + why), Error: why}
 }
 
-// summary is what the notification says: of an agent that the caller waits for
-// its answer, of another what has become of it.
+// summary returns the text of the notification: the answer of a foreground agent,
+// or the outcome of a background agent.
 func (w *agentRun) summary(end string) string {
 	switch {
 	case end != "":
@@ -225,7 +225,8 @@ func (w *agentRun) summary(end string) string {
 	}
 }
 
-// options are what the agent shares with its session, and what is its own.
+// options returns the simulator options of the agent: those of its session with its
+// own changes.
 func (w *agentRun) options() simulator.Options {
 	s := w.a.o.Session.Options()
 	ref := protocol.AgentRef{ID: w.t.ID, Type: w.t.AgentType, Depth: w.t.Depth}
@@ -238,7 +239,7 @@ func (w *agentRun) options() simulator.Options {
 	}
 }
 
-// turn plays one prompt and shows it as part of the caller's conversation.
+// turn runs one prompt and shows it as part of the caller's conversation.
 func (w *agentRun) turn(ctx context.Context, sim *simulator.Simulator, prompt protocol.UserMessage) error {
 	w.work.last, w.work.fault = nil, nil
 	for ev, err := range sim.Turn(ctx, prompt) {
@@ -249,7 +250,7 @@ func (w *agentRun) turn(ctx context.Context, sim *simulator.Simulator, prompt pr
 			return err
 		}
 		if _, answer := ev.(*protocol.User); answer && ctx.Err() != nil {
-			continue // the caller is told of its own call only
+			continue // only the caller's own call is reported
 		}
 		w.show(ev)
 		if _, ok := ev.(*protocol.Assistant); ok {
@@ -262,7 +263,7 @@ func (w *agentRun) turn(ctx context.Context, sim *simulator.Simulator, prompt pr
 	return nil
 }
 
-// show hands an event of the agent's own conversation to its caller's.
+// show forwards an event of the agent's conversation to the caller's.
 func (w *agentRun) show(ev protocol.Event) {
 	switch ev := ev.(type) {
 	case *protocol.Assistant:
@@ -273,11 +274,11 @@ func (w *agentRun) show(ev protocol.Event) {
 			w.t.Post(ev)
 		}
 	case *protocol.User:
-		if ev.IsSynthetic || ev.SourceUUID == "" { // only what answers its calls is shown
+		if ev.IsSynthetic || ev.SourceUUID == "" { // only results of its calls are shown
 			return
 		}
 		w.address(ev)
-		if _, failed := ev.ToolUseResult.(string); !failed { // the stream shows what went wrong only
+		if _, failed := ev.ToolUseResult.(string); !failed { // the stream shows only the error
 			ev.ToolUseResult = nil
 		}
 		w.t.Post(ev)
@@ -303,8 +304,8 @@ func (w *agentRun) show(ev protocol.Event) {
 	}
 }
 
-// retries tells that the agent's model is asked again, as progress of the call that waits for it; where none does, nobody
-// is told (observed with 2.1.329).
+// retries reports a retry of the agent's model as progress of the waiting call; for
+// a background agent it reports nothing (observed with 2.1.329).
 func (w *agentRun) retries(ev *protocol.APIRetry) {
 	if w.t.Background {
 		return
@@ -325,8 +326,8 @@ func (w *agentRun) retries(ev *protocol.APIRetry) {
 	w.t.Post(progress(protocol.Field{Key: "subagent_retry", Value: retry}), progress())
 }
 
-// assistant shows one block. Texts of an agent that the caller waits for are
-// shown only to those who asked (spec: cli-contract 9.5).
+// assistant shows one block. Texts of foreground agents are shown only on request
+// (spec: cli-contract 9.5).
 func (w *agentRun) assistant(ev *protocol.Assistant) {
 	w.work.replied(ev)
 	w.claim(ev)
@@ -348,7 +349,7 @@ func (w *agentRun) assistant(ev *protocol.Assistant) {
 	w.t.Post(&protocol.HiddenEvent{Event: ev})
 }
 
-// claim makes a block the agent's.
+// claim marks a block as the agent's.
 func (w *agentRun) claim(ev *protocol.Assistant) {
 	ev.ParentToolUseID = new(w.caller)
 	ev.AgentID, ev.SubagentType, ev.TaskDescription = w.t.ID, w.t.AgentType, w.t.Description
@@ -364,7 +365,7 @@ func (w *agentRun) say(text string) {
 	w.t.Post(w.prompt(text))
 }
 
-// told keeps a prompt of the agent that only its transcript shows.
+// postHidden records a prompt of the agent that only its transcript shows.
 func (w *agentRun) told(text string) { w.t.Post(&protocol.HiddenEvent{Event: w.prompt(text)}) }
 
 func (w *agentRun) prompt(text string) *protocol.User {
@@ -380,7 +381,8 @@ func (w *agentRun) address(ev *protocol.User) {
 	ev.AgentID, ev.SubagentType, ev.TaskDescription = w.t.ID, w.t.AgentType, w.t.Description
 }
 
-// stop runs the SubagentStop hooks; their block goes on with the feedback.
+// stop runs the SubagentStop hooks; if one blocks, the agent continues with the
+// feedback.
 func (w *agentRun) stop(ctx context.Context, blocks int) (feedback string, again bool) {
 	out := w.hooks(ctx, protocol.SubagentStopHook{
 		AgentType: w.t.AgentType, StopHookActive: blocks > 0, AgentTranscriptPath: w.transcript(),

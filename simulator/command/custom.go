@@ -8,14 +8,14 @@ import (
 	"github.com/claudeless/claudeless/simulator/slash"
 )
 
-// customCommand is a command or a skill found on disk.
+// customCommand is a command or a skill loaded from disk.
 type customCommand struct {
 	k      catalog.Command
 	models Models
 	shell  Shell
 }
 
-// Run gives the model its text.
+// Run passes its text to the model.
 func (c customCommand) Run(ctx context.Context, call slash.Call) (*slash.Outcome, *slash.Expansion) {
 	text, err := Text(ctx, c.shell, c.k, call.Args)
 	if err != nil {
@@ -28,8 +28,8 @@ func (c customCommand) Run(ctx context.Context, call slash.Call) (*slash.Outcome
 	return nil, x
 }
 
-// Text is what the model reads of a custom command or a skill, with what its
-// shell commands print. The error is for the user.
+// Text returns the text of a custom command or a skill for the model, including the
+// output of its shell commands. The error is shown to the user.
 func Text(ctx context.Context, sh Shell, k catalog.Command, args string) (string, error) {
 	text, err := slash.Run(k.Body, args, k.Arguments, func(command, pattern string) (string, error) {
 		return sh.Print(ctx, k.Tools, command, pattern)
@@ -40,10 +40,10 @@ func Text(ctx context.Context, sh Shell, k catalog.Command, args string) (string
 	return text, err
 }
 
-// modelOnlySkill is a skill that users cannot call.
+// modelOnlySkill is a skill that users cannot invoke.
 type modelOnlySkill string
 
-// Run says so.
+// Run returns an error message.
 func (c modelOnlySkill) Run(context.Context, slash.Call) (*slash.Outcome, *slash.Expansion) {
 	return &slash.Outcome{
 		Text: fmt.Sprintf("This skill can only be invoked by Claude, not directly by users. Ask Claude to use the %q skill for you.", string(c)),

@@ -9,8 +9,8 @@ import (
 	"github.com/claudeless/claudeless/simulator/model"
 )
 
-// fixed is what commands say that change nothing; empty = the command is
-// a prompt for the model.
+// fixed returns the text of commands without effect; empty = the command is a
+// prompt for the model.
 func fixed(o Options, name string) string {
 	switch name {
 	case "agents":

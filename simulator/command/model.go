@@ -25,7 +25,7 @@ func chooseModel(o Options, name string) string {
 	return text
 }
 
-// shownModel words a model as /model does.
+// shownModel formats a model name as /model does.
 func shownModel(name string) string {
 	shown := model.Display(model.Resolve(name))
 	if name == "" || name == "default" || name == model.Default {

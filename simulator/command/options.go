@@ -1,6 +1,6 @@
 // Package command implements the slash commands of a session: those of the CLI,
-// customCommand commands and skills, and the prompts of MCP servers. Commands that act
-// on the conversation itself are part of package simulator.
+// custom commands and skills, and the prompts of MCP servers. Commands that change
+// the conversation itself are part of package simulator.
 package command
 
 import (
@@ -14,34 +14,34 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// Options is what commands are about. Everything but Servers is required.
+// Options configure a Set. Everything except Servers is required.
 type Options struct {
 	Live    *simulator.SessionState
 	Catalog *catalog.Catalog
-	Servers Servers // nil = the session has none
+	Servers Servers // nil = none
 	Rules   Rules
 	Session Session
 	Models  Models
 	Shell   Shell
 	Memory  string // memory file of the project; empty = it is not read
-	Off     bool   // there are no commands (--disable-slash-commands)
+	Off     bool   // commands are disabled (--disable-slash-commands)
 }
 
 // Servers are the MCP servers of a session.
 type Servers interface {
 	Servers() []mcp.ServerStatus
 	Tools() []protocol.Tool
-	// GetPrompt fills in a prompt of a server.
+	// GetPrompt evaluates a prompt of a server.
 	GetPrompt(ctx context.Context, server, name string, arguments map[string]string) (json.RawMessage, error)
 }
 
-// Rules are the permission rules that commands bring.
+// Rules are the permission rules that commands add.
 type Rules interface {
-	// Grant lets rules count until the next call.
+	// Grant makes rules valid until the next call.
 	Grant(rules []string)
 }
 
-// Session is the session that is named.
+// Session is the current session.
 type Session interface {
 	ID() string
 	Entitle(title string)
@@ -49,15 +49,15 @@ type Session interface {
 
 // Shell runs the shell commands of command files.
 type Shell interface {
-	// Print runs a command under the rules of the session and those given, and
-	// returns what it prints. Pattern is how the file writes it; the error is for
-	// the user.
+	// Print runs a command under the rules of the session and the given ones, and
+	// returns its output. pattern is the command as written in the file; the error
+	// is shown to the user.
 	Print(ctx context.Context, rules []string, command, pattern string) (string, error)
 }
 
-// Models are the names of models.
+// Models substitutes model names.
 type Models interface {
-	// Name is what the environment has in the place of a model's name.
+	// Name returns the model name that the environment substitutes.
 	Name(name string) string
 }
 

@@ -29,7 +29,7 @@ func prompts(servers Servers) []mcp.Prompt {
 	return all
 }
 
-// Run has the server fill the prompt in.
+// Run lets the server evaluate the prompt.
 func (c prompt) Run(ctx context.Context, call slash.Call) (*slash.Outcome, *slash.Expansion) {
 	text, err := c.text(ctx, call.Args)
 	name := c.p.Server + ":" + c.p.Name + " (MCP)"
@@ -39,8 +39,8 @@ func (c prompt) Run(ctx context.Context, call slash.Call) (*slash.Outcome, *slas
 	return nil, &slash.Expansion{Text: text, Kind: "mcp_prompt", Source: "mcp"}
 }
 
-// text fills the prompt in; words go to its arguments in their order,
-// the last one takes the rest.
+// text evaluates the prompt; words become its arguments in order, the last argument
+// takes the rest.
 func (c prompt) text(ctx context.Context, args string) (string, error) {
 	words := slash.Words(args)
 	given := map[string]string{}
@@ -83,7 +83,7 @@ func (c prompt) text(ctx context.Context, args string) (string, error) {
 	return strings.Join(texts, "\n"), nil
 }
 
-// usage names the arguments of a prompt.
+// usage lists the arguments of a prompt.
 func usage(arguments []mcp.PromptArgument) string {
 	names := make([]string, len(arguments))
 	for i, a := range arguments {
@@ -92,7 +92,7 @@ func usage(arguments []mcp.PromptArgument) string {
 	return strings.Join(names, " ")
 }
 
-// errorName is the class of an error as the real CLI names it.
+// errorName returns the class of an error, as named by the real CLI.
 func errorName(err error) string {
 	if _, answered := errors.AsType[*mcp.RPCError](err); answered {
 		return "ProtocolError"

@@ -37,7 +37,7 @@ func chooseStyle(o Options, name string) string {
 	return b.String() + "\n\nUsage: /output-style <style>"
 }
 
-// rename gives the session a name; the caller tells the host about it.
+// rename names the session; the caller notifies the host.
 func rename(o Options, title string) (text, told string) {
 	if title == "" {
 		return "Couldn't generate a name: no conversation yet. Usage: /rename <name>", ""
@@ -47,12 +47,12 @@ func rename(o Options, title string) (text, told string) {
 	return "Session renamed to: " + title, title
 }
 
-// SessionName is how other sessions would call one.
+// SessionName returns the name by which other sessions address a session.
 func SessionName(title, id string) string {
 	return fmt.Sprintf("%s [%.6s]", cmp.Or(title, "session"), strings.ReplaceAll(id, "-", ""))
 }
 
-// paint takes a color for the prompt bar, or the one that comes first.
+// paint sets the color of the prompt bar, or selects the next one.
 func paint(now, name string) (text, color string) {
 	colors := []string{"red", "blue", "green", "yellow", "purple", "orange", "pink", "cyan", "default"}
 	switch {

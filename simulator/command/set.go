@@ -9,16 +9,17 @@ import (
 	"github.com/claudeless/claudeless/simulator/slash"
 )
 
-// Set is the commands of one session; it is a [simulator.Commands].
+// Set holds the commands of one session; it is a [simulator.Commands].
 type Set struct {
 	o     Options
-	color string // of the prompt bar; empty = none was given
+	color string // color of the prompt bar; empty = none
 }
 
 // New makes the commands of a session.
 func New(o Options) *Set { return &Set{o: o} }
 
-// Find finds a command: a custom one or a skill, one of the CLI itself, or an MCP prompt.
+// Find returns a command: a custom one or a skill, one of the CLI, or an MCP
+// prompt.
 func (s *Set) Find(name string) (simulator.Command, bool) {
 	k, isCustom := s.o.Catalog.Command(name)
 	switch {
@@ -44,25 +45,27 @@ func (s *Set) Find(name string) (simulator.Command, bool) {
 	return nil, false
 }
 
-// Loaded tells /context what takes up room beside the conversation.
+// Loaded returns what occupies the context in addition to the conversation, for
+// /context.
 func (s *Set) Loaded() slash.LoadedContext { return loaded(s.o) }
 
-// Grant lets rules count until the next call.
+// Grant makes rules valid until the next call.
 func (s *Set) Grant(rules []string) { s.o.Rules.Grant(rules) }
 
-// Known tells whether a command is the CLI's own, on a terminal at least.
+// Known reports whether a command is built into the CLI, at least on a terminal.
 func Known(name string) bool {
 	b, ok := claudecode.BuiltinNamed(name)
 	return ok && !b.Skill || slices.Contains(claudecode.Unavailable(), name)
 }
 
-// builtin is a command of the CLI itself.
+// builtin is a built-in command of the CLI.
 type builtin struct {
 	s    *Set
 	name string
 }
 
-// Run answers the command; nil = it becomes a prompt for the model. Texts are the real CLI's.
+// Run runs the command; a nil outcome means that it becomes a prompt for the model.
+// The texts are those of the real CLI.
 func (c builtin) Run(_ context.Context, call slash.Call) (*slash.Outcome, *slash.Expansion) {
 	said, o := slash.Outcome{Name: c.name}, c.s.o
 	switch c.name {
@@ -91,7 +94,7 @@ func (c builtin) Run(_ context.Context, call slash.Call) (*slash.Outcome, *slash
 	return &said, nil
 }
 
-// paint takes a color for the prompt bar.
+// paint sets the color of the prompt bar.
 func (s *Set) paint(name string) string {
 	text, color := paint(s.color, name)
 	s.color = color

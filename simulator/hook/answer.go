@@ -9,10 +9,11 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// exitBlock is how a command refuses (spec: cli-contract 5.5).
+// exitBlock is the exit status with which a command refuses (spec: cli-contract
+// 5.5).
 const exitBlock = 2
 
-// call is one run of one event.
+// call is one run of the hooks of an event.
 type call struct {
 	event     string
 	name      string // event, or event:subject
@@ -20,34 +21,34 @@ type call struct {
 	cwd       string
 	sessionID string
 	stdin     []byte
-	prompt    string     // of the events of a prompt
-	effort    string     // empty = the event has none
+	prompt    string     // for events of a prompt
+	effort    string     // empty = not part of the event
 	unchecked *sync.Once // of the runner
 }
 
-// hookResult is what one hook did.
+// hookResult is the result of one hook.
 type hookResult struct {
 	entry  *entry
-	id     string // of its frames
+	id     string // id in its frames
 	output protocol.HookOutput
-	// plain is text on standard output that is no JSON object.
+	// plain is standard output that is not a JSON object.
 	plain string
 	// block is the reason of exit status 2 as users see it; bare is the same
 	// without the command.
 	block, bare    string
 	blocked        bool
 	stdout, stderr string
-	progress       []partialOutput // what it had printed meanwhile
-	exit           *int            // nil = it did not end by itself
+	progress       []partialOutput // output while it was running
+	exit           *int            // nil = it did not exit by itself
 	outcome        outcome
 	fault          fault
 	timedOut       bool
 	killed         bool // by a signal
-	detached       bool // still running; says nothing
+	detached       bool // still running in the background; no verdict
 	took           time.Duration
 }
 
-// partialOutput is what a command has printed at some time.
+// partialOutput is the output of a command at one moment.
 type partialOutput struct{ stdout, stderr string }
 
 type outcome string
@@ -64,15 +65,15 @@ type fault int
 const (
 	noFault      fault = iota
 	faultFailed        // it ran and failed
-	faultMissing       // there is no such command
-	faultSilent        // no answer in time
-	faultInvalid       // an answer that breaks the contract; text in stderr
+	faultMissing       // the command does not exist
+	faultSilent        // no answer before the timeout
+	faultInvalid       // an invalid answer; text in stderr
 	faultGone          // the host is gone
-	faultUnknown       // a kind of hook that is not simulated
+	faultUnknown       // a hook type that is not simulated
 )
 
-// read takes what a configured hook printed when it succeeded: an object is
-// its output, anything else plain text.
+// read interprets the output of a successful configured hook: an object is its
+// output, anything else plain text.
 func (a *hookResult) read(event string) {
 	object, ok := asObject(a.stdout)
 	if !ok {
@@ -83,7 +84,7 @@ func (a *hookResult) read(event string) {
 	if err != nil {
 		a.outcome, a.fault = failed, faultInvalid
 		a.stderr = invalidOutput(object, err)
-		if _, read := errors.AsType[*shapeError](err); !read { // as if it had not run at all
+		if _, read := errors.AsType[*shapeError](err); !read { // as if it had not run
 			a.stdout, a.exit = "", new(1)
 		}
 		return
@@ -91,7 +92,7 @@ func (a *hookResult) read(event string) {
 	a.output = out
 }
 
-// failure is the answer of a configured hook that ended without a verdict.
+// failure returns the result of a configured hook that ended without a verdict.
 func failure(ctx, limited context.Context, err error) hookResult {
 	if limited.Err() != nil && ctx.Err() == nil {
 		return hookResult{outcome: cancelled, fault: faultSilent, timedOut: true}

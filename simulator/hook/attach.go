@@ -8,24 +8,24 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// Trace is what hooks leave behind: what is shown of them, and what is kept.
+// Trace holds the events and records of hooks.
 type Trace struct {
-	// Frames are hook_started and hook_response of configured hooks, the
-	// started ones first. They are shown for SessionStart always, otherwise
-	// with --include-hook-events only. Nil for SessionEnd.
+	// Frames are hook_started and hook_response of configured hooks, the started
+	// ones first. They are always shown for SessionStart, otherwise only with
+	// --include-hook-events. Nil for SessionEnd.
 	Frames []protocol.Event
-	// Notices are informational events, shown always: system messages, hooks
-	// that failed, the block of a prompt.
+	// Notices are informational events that are always shown: system messages,
+	// failed hooks, a blocked prompt.
 	Notices []protocol.Event
-	// Reports say how each configured hook around a compaction went.
+	// Reports describe the result of each configured hook around a compaction.
 	Reports []string
 	// Attachments are for the transcript, in order.
 	Attachments []protocol.HookAttachment
-	// Ended says how the configured hooks of Stop went; nil = none ran.
+	// Ended describes the configured Stop hooks; nil = none ran.
 	Ended *protocol.StopHooks
 }
 
-// report notes how a hook around a compaction went.
+// report records the result of a hook around a compaction.
 func (t *Trace) report(c *call, a *hookResult) {
 	if c.event != "PreCompact" && c.event != "PostCompact" || a.entry.callback != "" || a.detached {
 		return
@@ -40,9 +40,9 @@ func (t *Trace) report(c *call, a *hookResult) {
 	t.Reports = append(t.Reports, text)
 }
 
-// attachAnswer notes for the transcript how a hook ended that has a verdict
-// other than a refusal. One after a tool that ends the turn leaves no other
-// trace, one at the end of the turn says so first.
+// attachAnswer records in the transcript a hook whose verdict is not a refusal. A
+// hook after a tool that ends the turn is recorded only by that; at the end of a
+// turn the stop is recorded first.
 func (t *Trace) attachAnswer(c *call, a *hookResult) {
 	stops := a.output.Continue != nil && !*a.output.Continue
 	switch {
@@ -59,8 +59,7 @@ func (t *Trace) attachAnswer(c *call, a *hookResult) {
 	}
 }
 
-// attach notes for the transcript how a configured hook ended that did not
-// refuse.
+// attach records in the transcript a configured hook that did not refuse.
 func (t *Trace) attach(c *call, a *hookResult) {
 	if a.entry.callback != "" || a.fault == faultUnknown {
 		return
@@ -93,8 +92,7 @@ func (t *Trace) attach(c *call, a *hookResult) {
 	}
 }
 
-// complaint is what a transcript keeps as the error output of a hook that
-// failed.
+// complaint returns the error output of a failed hook for the transcript.
 func (a *hookResult) complaint() string {
 	if a.exit == nil || a.fault == faultInvalid {
 		return a.stderr
@@ -103,8 +101,8 @@ func (a *hookResult) complaint() string {
 	return "Failed with non-blocking status code: " + text
 }
 
-// attachBlock notes for the transcript that a hook refused. What the user or
-// the model is told in another way is not kept twice.
+// attachBlock records in the transcript that a hook refused, unless a message to
+// the user or the model already says so.
 func (t *Trace) attachBlock(c *call, a *hookResult, reason string) {
 	switch c.event {
 	case "PreToolUse", "PermissionRequest", "UserPromptSubmit", "UserPromptExpansion", "PreCompact":
@@ -121,7 +119,7 @@ func (t *Trace) attachBlock(c *call, a *hookResult, reason string) {
 	t.render(refusedText(c, a, reason))
 }
 
-// refusedText is how the model reads that a hook refused.
+// refusedText returns the refusal of a hook for the model.
 func refusedText(c *call, a *hookResult, reason string) string {
 	return c.name + ` hook blocking error from command: "` + a.entry.shown() + `": ` + reason
 }
@@ -131,7 +129,7 @@ type blockingError struct {
 	Command       string `json:"command"`
 }
 
-// decided notes for the transcript that hooks answered a question.
+// decided records in the transcript that hooks answered a permission question.
 func (t *Trace) decided(c *call, allow bool) {
 	decision := "deny"
 	if allow {
@@ -142,7 +140,7 @@ func (t *Trace) decided(c *call, allow bool) {
 	})
 }
 
-// attachStop notes for the transcript that a hook ends the turn. Of prompts the
+// attachStop records in the transcript that a hook ends the turn. For prompts the
 // user is told instead.
 func (t *Trace) attachStop(c *call, reason string) {
 	switch {
@@ -163,7 +161,8 @@ func (t *Trace) stopped(c *call, reason, otherwise string) {
 	t.render(c.name + " hook stopped continuation: " + reason)
 }
 
-// attachContext notes for the transcript what a hook adds for the model.
+// attachContext records in the transcript the context that a hook adds for the
+// model.
 func (t *Trace) attachContext(c *call, text string) {
 	named := *c
 	switch {
@@ -178,12 +177,12 @@ func (t *Trace) attachContext(c *call, text string) {
 	t.render(named.name + " hook additional context: " + text)
 }
 
-// ended adds an attachment of the kinds that say how a hook ended.
+// ended adds an attachment that says how a hook ended.
 func (t *Trace) ended(c *call, kind string, fields ...protocol.Field) {
 	t.keep(c, kind, append(origin(c), fields...))
 }
 
-// said adds an attachment of the kinds that keep what a hook said.
+// said adds an attachment with the text of a hook.
 func (t *Trace) said(c *call, kind, key string, value any) {
 	t.keep(c, kind, append([]protocol.Field{{Key: key, Value: value}}, origin(c)...))
 }
@@ -195,8 +194,7 @@ func (t *Trace) keep(c *call, kind string, fields []protocol.Field) {
 	t.Attachments = append(t.Attachments, protocol.HookAttachment{Type: kind, Fields: fields})
 }
 
-// sumUp says for the transcript how the configured hooks at the end of a turn
-// went.
+// sumUp records in the transcript the results of the configured Stop hooks.
 func (o *Outcome) sumUp(c *call, answers []hookResult) {
 	sum := protocol.StopHookSummary{
 		Hooks: []protocol.StopHookInfo{}, Errors: []string{}, Failed: []int{}, Context: append([]string{}, o.AdditionalContext...),
@@ -228,14 +226,14 @@ func (o *Outcome) sumUp(c *call, answers []hookResult) {
 	}
 }
 
-// render says how the model reads the last attachment.
+// render sets the model's view of the last attachment.
 func (t *Trace) render(text string) { t.Attachments[len(t.Attachments)-1].Rendered = text }
 
 func origin(c *call) []protocol.Field {
 	return []protocol.Field{{Key: "hookName", Value: c.name}, {Key: "toolUseID", Value: c.toolUseID}, {Key: "hookEvent", Value: c.event}}
 }
 
-// Attached are the events by which transcripts keep the outcome.
+// Attached returns the events that record the outcome in transcripts.
 func (t *Trace) Attached() []protocol.Event {
 	var events []protocol.Event
 	for _, a := range t.Attachments {

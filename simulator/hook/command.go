@@ -17,23 +17,23 @@ import (
 	"github.com/claudeless/claudeless/internal/base/proc"
 )
 
-// exitNotFound is what a shell answers for a command it cannot find.
+// exitNotFound is the exit status of a shell for an unknown command.
 const exitNotFound = 127
 
-// drainLimit bounds the wait for output that a process left behind by the hook
-// still holds open.
+// drainLimit bounds the wait for output that a remaining process of the hook holds
+// open.
 const drainLimit = 100 * time.Millisecond
 
-// outputLimit bounds what is kept of a command's standard output, in bytes.
+// outputLimit bounds the stored standard output of a command, in bytes.
 const outputLimit = 2 << 20
 
-// command runs a command hook, at its place among those of the event: the input
-// on its standard input, the verdict from its exit status and output (spec:
+// command runs a command hook, with its index among those of the event: it gets the
+// input on standard input, and its exit status and output are the verdict (spec:
 // cli-contract 5.5).
 func (r *Runner) command(ctx context.Context, c *call, e *entry, place int) hookResult {
 	p, err := proc.Start(ctx, proc.Options{
 		Command: proc.Command{Path: program(e)[0], Args: program(e)[1:], Env: r.environ(c, e, place), Dir: c.cwd},
-		Grace:   time.Nanosecond, // stdin is closed at once: nothing to wait for before SIGTERM
+		Grace:   time.Nanosecond, // stdin is closed immediately, so there is nothing to wait for before SIGTERM
 	})
 	if err != nil {
 		a := hookResult{outcome: failed, fault: faultFailed, stderr: err.Error()}
@@ -70,11 +70,11 @@ func (r *Runner) command(ctx context.Context, c *call, e *entry, place int) hook
 	}
 	out.wait(drainLimit)
 	a := hookResult{stderr: p.StderrTail(), progress: progress}
-	p.Stop(ctx) // what the command left behind ends with it
+	p.Stop(ctx) // remaining processes of the command end with it
 	<-out.ended
 	a.stdout = out.so()
 	select {
-	case <-out.async: // it asked and ended before it was let go
+	case <-out.async: // it requested to run in the background and then ended
 		return hookResult{outcome: succeeded, detached: true}
 	default:
 	}
@@ -91,17 +91,17 @@ func (r *Runner) command(ctx context.Context, c *call, e *entry, place int) hook
 	return a
 }
 
-// waitResult is how the wait for a command ended.
+// waitResult says why waiting for a command ended.
 type waitResult int
 
 const (
 	itself waitResult = iota
-	letGo             // it goes on by itself
+	letGo             // it continues in the background
 	tooLate
 	calledOff
 )
 
-// await waits for the command and notes what it prints meanwhile.
+// await waits for the command and records its output in the meantime.
 func (r *Runner) await(ctx context.Context, p *proc.Process, out *outputWatcher, timer *time.Timer) ([]partialOutput, waitResult) {
 	var look <-chan time.Time
 	if r.o.ProgressEvery > 0 {
@@ -132,7 +132,7 @@ func (r *Runner) await(ctx context.Context, p *proc.Process, out *outputWatcher,
 	}
 }
 
-// judge reads the verdict of an exit status.
+// judge interprets an exit status.
 func (a *hookResult) judge(event, label string, code int) {
 	a.exit = &code
 	switch code {
@@ -154,7 +154,7 @@ func (a *hookResult) judge(event, label string, code int) {
 	}
 }
 
-// detach lets a hook go on by itself until it ends, its time is over or the
+// detach lets a hook run in the background until it ends, its time is over or the
 // runner is closed.
 func (r *Runner) detach(ctx context.Context, p *proc.Process, out *outputWatcher, timer *time.Timer) hookResult {
 	ctx = context.WithoutCancel(ctx)
@@ -183,7 +183,7 @@ func (r *Runner) detach(ctx context.Context, p *proc.Process, out *outputWatcher
 	return hookResult{outcome: succeeded, detached: true}
 }
 
-// program is what is run: without args a script for a shell.
+// program returns the command line: without args a script for a shell.
 func program(e *entry) []string {
 	c := e.config
 	switch {
@@ -195,7 +195,7 @@ func program(e *entry) []string {
 	return []string{proc.Shell, "-c", c.Command}
 }
 
-// environ is the environment of a command; the last of equal names counts.
+// environ returns the environment of a command; of duplicate names the last counts.
 func (r *Runner) environ(c *call, e *entry, place int) []string {
 	env := append(slices.Clone(r.o.Environ),
 		"CLAUDE_PROJECT_DIR="+r.o.ProjectDir,
@@ -217,23 +217,23 @@ func (r *Runner) environ(c *call, e *entry, place int) []string {
 	return append(env, e.environ...)
 }
 
-// outputWatcher is a command's standard output as it comes in.
+// outputWatcher collects a command's standard output as it arrives.
 type outputWatcher struct {
-	async chan time.Duration // its first line asked to be let go, for so long; 0 = unsaid
+	async chan time.Duration // its first line requested to run in the background, for this time; 0 = unspecified
 	ended chan struct{}      // closed at the end
 
 	mu   sync.Mutex
 	text strings.Builder
 }
 
-// so is what has come so far.
+// current returns the output so far.
 func (w *outputWatcher) so() string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.text.String()
 }
 
-// add keeps what has come, within the limit, and returns all of it.
+// add appends output, up to the limit, and returns all of it.
 func (w *outputWatcher) add(piece []byte) string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -241,7 +241,7 @@ func (w *outputWatcher) add(piece []byte) string {
 	return w.text.String()
 }
 
-// watch reads until r ends, which the process's Stop brings about.
+// watch reads until r ends, which the process's Stop causes.
 func watch(r io.Reader) *outputWatcher {
 	w := &outputWatcher{async: make(chan time.Duration, 1), ended: make(chan struct{})}
 	go func() { // ends with r
@@ -267,7 +267,7 @@ func watch(r io.Reader) *outputWatcher {
 	return w
 }
 
-// wait gives the output d to end.
+// wait waits up to d for the end of the output.
 func (w *outputWatcher) wait(d time.Duration) {
 	select {
 	case <-w.ended:
@@ -275,12 +275,12 @@ func (w *outputWatcher) wait(d time.Duration) {
 	}
 }
 
-// envEvents are the events whose hooks may write shell code for later
-// commands, in the order in which it runs.
+// envEvents are the events whose hooks may write shell code for later commands, in
+// the order in which it runs.
 var envEvents = [...]string{"Setup", "SessionStart", "CwdChanged", "FileChanged"}
 
-// envFile is the file in which a hook of the event finds CLAUDE_ENV_FILE; empty
-// = none. What an earlier run of a repeatable event wrote is gone.
+// envFile returns the path for CLAUDE_ENV_FILE of a hook; empty = none. It removes
+// what an earlier run of a repeatable event wrote.
 func (r *Runner) envFile(c *call, place int) string {
 	if r.o.EnvDir == "" || !slices.Contains(envEvents[:], c.event) || os.MkdirAll(r.o.EnvDir, 0o700) != nil {
 		return ""
@@ -290,17 +290,17 @@ func (r *Runner) envFile(c *call, place int) string {
 
 func envPrefix(event string) string { return strings.ToLower(event) + "-hook-" }
 
-// forgetEnv drops what hooks wrote when the event came last.
+// forgetEnv drops the files of the previous run of the event.
 func (r *Runner) forgetEnv(event string) {
 	if event != "CwdChanged" && event != "FileChanged" {
 		return
 	}
 	for _, f := range r.envFiles(event) {
-		_ = os.Remove(f) // of a file that cannot be removed the old code runs
+		_ = os.Remove(f) // if a file cannot be removed, its old code runs
 	}
 }
 
-// envFiles are the files that hooks of the event wrote, in configured order.
+// envFiles returns the files that hooks of the event wrote, in configured order.
 func (r *Runner) envFiles(event string) []string {
 	files, err := filepath.Glob(filepath.Join(r.o.EnvDir, envPrefix(event)+"*.sh"))
 	if err != nil {
@@ -310,7 +310,7 @@ func (r *Runner) envFiles(event string) []string {
 	return files
 }
 
-// Script is the shell code that hooks left for later commands; empty = none.
+// Script returns the shell code that hooks left for later commands; empty = none.
 func (r *Runner) Script() string {
 	if r.o.EnvDir == "" {
 		return ""

@@ -17,14 +17,14 @@ type entry struct {
 	callback   string              // id; empty for a configured hook
 	timeout    time.Duration
 	mustAnswer bool     // onFailure "block"
-	source     string   // of the file; empty for a callback
-	plugin     string   // whose hook this is; empty = of none
-	environ    []string // of the file, for a command
-	once       bool     // it runs once a session; settings files cannot ask for it
-	used       bool     // ran before; guarded by Runner.mu
+	source     string   // file; empty for a callback
+	plugin     string   // plugin of the hook; empty = none
+	environ    []string // from the file, for a command
+	once       bool     // it runs once per session; settings files cannot request that
+	used       bool     // already ran; guarded by Runner.mu
 }
 
-// label is how a hook is named in front of its stderr.
+// label returns the name of a hook before its stderr.
 func (e *entry) label() string {
 	c := e.config
 	switch {
@@ -42,8 +42,8 @@ func (e *entry) label() string {
 	return c.Command
 }
 
-// origin is how hosts are told where the hook comes from; callbacks are settings
-// to them (observed with 2.1.329).
+// origin returns the source of the hook for hosts; they see callbacks as settings
+// (observed with 2.1.329).
 func (e *entry) origin() string {
 	if e.plugin != "" {
 		return protocol.PluginHookPrefix + e.plugin
@@ -51,15 +51,15 @@ func (e *entry) origin() string {
 	return "settings"
 }
 
-// mustBlock reports whether a failure of the hook is a refusal. The end of a
+// mustBlock reports whether a failure of the hook counts as a refusal. The end of a
 // conversation cannot be refused that way (observed with 2.1.329).
 func (e *entry) mustBlock(event string) bool { return e.mustAnswer && !ends(event) }
 
-// shown is the label as transcripts write it, on one line.
+// shown returns the label for transcripts, on one line.
 func (e *entry) shown() string { return strings.ReplaceAll(e.label(), "\n", "␤") }
 
-// matches compares the matcher with what the event is about; events about
-// nothing in particular match whatever it says. The agent tool has two names.
+// matches compares the matcher with the subject of the event; an event without a
+// subject always matches. The agent tool has two names.
 func (e *entry) matches(event, subject string) bool {
 	switch {
 	case subject == "" && !strings.Contains(event, "Tool"):
@@ -70,7 +70,7 @@ func (e *entry) matches(event, subject string) bool {
 	return e.match(subject)
 }
 
-// identity is equal for hooks that would do the same; empty = never equal.
+// identity is equal for equivalent hooks; empty = never equal.
 func (e *entry) identity() string {
 	c := e.config
 	switch c.Type {
@@ -106,9 +106,9 @@ func check(c protocol.HookConfig) error {
 }
 
 // compileMatcher follows the rule of the real CLI (spec: cli-contract 5.1):
-// nothing, "" and "*" match all; letters, digits, "_" with "|" or commas between
-// them are exact alternatives; anything else is an unanchored regular expression
-// of JavaScript.
+// nothing, "" and "*" match all; letters, digits, "_" separated by "|" or commas
+// are exact alternatives; anything else is an unanchored JavaScript regular
+// expression.
 func compileMatcher(text *string) (func(subject string) bool, error) {
 	switch {
 	case text == nil || *text == "" || *text == "*":

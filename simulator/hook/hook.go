@@ -24,47 +24,48 @@ import (
 )
 
 // Callback asks the host to run one of its hooks and returns the output object
-// as sent. An error says that the host reported a failure, or with [ErrGone] in
-// it that there is no host any more. It must return soon after ctx ends, which
-// also means that the host is to be told to stop.
+// unchanged. An error says that the host reported a failure, or, if it wraps
+// [ErrGone], that the host is gone. It must return soon after ctx ends, and must
+// then tell the host to stop.
 type Callback func(ctx context.Context, callbackID string, input json.RawMessage, toolUseID string) (json.RawMessage, error)
 
-// ErrGone says that the host can answer no more.
+// ErrGone says that the host can no longer respond.
 var ErrGone = errors.New("the host is gone")
 
 // Options configures a [Runner]. The zero value runs nothing.
 type Options struct {
-	// Settings are hooks tables in rising precedence; hooks of one event run
-	// and merge in this order. disableAllHooks is the caller's.
+	// Settings are hooks tables in rising precedence; hooks of one event run and
+	// merge in this order. The caller handles disableAllHooks.
 	Settings []Source
 
-	CWD            string // where commands run, unless Input.Base says otherwise
-	ToldCWD        string // what inputs call the working directory; empty = where commands run
+	CWD            string // directory of commands, unless Input.Base sets another
+	ToldCWD        string // working directory reported in inputs; empty = the directory of commands
 	ProjectDir     string // CLAUDE_PROJECT_DIR; empty = CWD
 	SessionID      string
 	TranscriptPath string
-	Environ        []string // environment of commands, and of allowed header variables
+	Environ        []string // environment of commands, and for allowed header variables
 	PID            int      // CLAUDE_PID; 0 = not set
 	Entrypoint     string   // CLAUDE_CODE_ENTRYPOINT; empty = "sdk-cli"
-	// EnvDir keeps the files of CLAUDE_ENV_FILE, which is set for the events whose
-	// hooks may prepare the shell; it is made when needed. Empty = not set.
+	// EnvDir is the directory for the files of CLAUDE_ENV_FILE, which is set for
+	// events whose hooks may prepare the shell; it is created when needed. Empty =
+	// not set.
 	EnvDir string
 
 	Callback Callback     // nil = registered callbacks are skipped
-	HTTP     *http.Client // nil = a client that follows no redirect
-	// MCPTool calls a tool of a connected server and returns its text; nil =
-	// such hooks fail without blocking.
+	HTTP     *http.Client // nil = a client that does not follow redirects
+	// MCPTool calls a tool of a connected server and returns its text; nil = such
+	// hooks fail without blocking.
 	MCPTool func(ctx context.Context, server, tool string, input json.RawMessage) (string, error)
-	// MatchRule decides the "if" key of a hook: a permission rule against a
-	// call. nil = the rule is the tool's name.
+	// MatchRule evaluates the "if" key of a hook, a permission rule, for a call.
+	// nil = the rule is a tool name.
 	MatchRule func(rule string, use protocol.ToolUse) bool
 
 	NewID func() string    // nil = ""
 	Now   func() time.Time // nil = durations are 0
-	// DefaultTimeout bounds hooks that set none; 0 = 600 s.
+	// DefaultTimeout bounds hooks without a timeout; 0 = 600 s.
 	DefaultTimeout time.Duration
-	// ProgressEvery is how often a look is taken at what a command has printed,
-	// for its frames; 0 = 1 s, negative = never.
+	// ProgressEvery is the interval at which frames report the output of a running
+	// command; 0 = 1 s, negative = never.
 	ProgressEvery time.Duration
 }
 
@@ -72,10 +73,11 @@ type Options struct {
 type Source struct {
 	Name    string // for warnings
 	Raw     json.RawMessage
-	Environ []string // beside [Options.Environ], for commands of this file
-	// Skill says that these are the hooks of a skill, which may ask to run once.
+	Environ []string // in addition to [Options.Environ], for commands of this file
+	// Skill says that these are the hooks of a skill, which may run once per
+	// session.
 	Skill  bool
-	Plugin string // whose hooks these are; empty = of none
+	Plugin string // plugin of the hooks; empty = none
 }
 
 // Input is one event.
@@ -84,8 +86,8 @@ type Input struct {
 	// HookEventName always from Event.
 	Base  protocol.HookBase
 	Event protocol.HookInput
-	// ToolUseID is handed to callbacks beside the input. Empty = a fresh id,
-	// behind "hook-" for PostToolBatch.
+	// ToolUseID is passed to callbacks separately. Empty = a new id, with the
+	// prefix "hook-" for PostToolBatch.
 	ToolUseID string
 }
 
@@ -93,18 +95,18 @@ type Input struct {
 // goroutines.
 type Runner struct {
 	o    Options
-	quit chan struct{} // closed by Close: asynchronous hooks end
+	quit chan struct{} // closed by Close to end asynchronous hooks
 	jobs sync.WaitGroup
 
-	unchecked sync.Once // a session is told once that a call was not checked
+	unchecked sync.Once // reports once per session that a call was not checked
 
 	mu      sync.Mutex
 	entries map[string][]*entry // by event; settings first, then callbacks
 	closed  bool
 }
 
-// New reads the hooks of the settings. Faulty entries are left out, each with
-// a warning.
+// New reads the hooks of the settings. Invalid entries are omitted, each with a
+// warning.
 func New(o Options) (*Runner, []protocol.Warning) {
 	if o.DefaultTimeout <= 0 {
 		o.DefaultTimeout = 600 * time.Second
@@ -133,14 +135,14 @@ func New(o Options) (*Runner, []protocol.Warning) {
 	return r, warnings
 }
 
-// Add reads the hooks of one more file.
+// Add adds the hooks of one more file.
 func (r *Runner) Add(s Source) []protocol.Warning {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.load(s)
 }
 
-// Replace puts the hooks of a file in the place of those of the same name.
+// Replace replaces the hooks of the file with the same name.
 func (r *Runner) Replace(s Source) []protocol.Warning {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -148,8 +150,7 @@ func (r *Runner) Replace(s Source) []protocol.Warning {
 	return r.load(s)
 }
 
-// Callbacks puts callbacks of the host, by event, in the place of those that it
-// has registered before.
+// Callbacks replaces the callbacks of the host, by event.
 func (r *Runner) Callbacks(matchers map[string][]protocol.HookMatcher) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -159,23 +160,23 @@ func (r *Runner) Callbacks(matchers map[string][]protocol.HookMatcher) {
 	}
 }
 
-// remove takes hooks away; r.mu is held.
+// remove removes the hooks for which which returns true; r.mu must be held.
 func (r *Runner) remove(which func(*entry) bool) {
 	for event, entries := range r.entries {
 		r.entries[event] = slices.DeleteFunc(slices.Clone(entries), which)
 	}
 }
 
-// Register adds callbacks of the host. Hooks of Setup, and those around the
-// session as a whole, are not asked of it (spec: cli-contract 5.1). A matcher that is no
-// valid expression matches nothing.
+// Register adds callbacks of the host. Setup hooks, and hooks around the whole
+// session, are not sent to the host (spec: cli-contract 5.1). A matcher that is not
+// a valid expression matches nothing.
 func (r *Runner) Register(event string, matchers []protocol.HookMatcher) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.register(event, matchers)
 }
 
-// register is [Runner.Register]; r.mu is held.
+// register is [Runner.Register]; r.mu must be held.
 func (r *Runner) register(event string, matchers []protocol.HookMatcher) {
 	for _, m := range matchers {
 		match, err := compileMatcher(m.Matcher)
@@ -190,16 +191,15 @@ func (r *Runner) register(event string, matchers []protocol.HookMatcher) {
 	}
 }
 
-// Has reports whether any hook is registered for the event, whatever its
-// matcher.
+// Has reports whether any hook is registered for the event, whatever its matcher.
 func (r *Runner) Has(event string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return len(r.entries[event]) > 0
 }
 
-// Close waits for asynchronous hooks until they have ended or ctx ends, then
-// ends those that still run. Later events run no hooks.
+// Close waits for asynchronous hooks until they have ended or ctx ends, then ends
+// the remaining ones. Later events run no hooks.
 func (r *Runner) Close(ctx context.Context) {
 	r.mu.Lock()
 	first := !r.closed
@@ -220,15 +220,15 @@ func (r *Runner) Close(ctx context.Context) {
 	r.jobs.Wait()
 }
 
-// choose picks the hooks that run for an event: those whose matcher and "if"
-// agree, each identical one once.
+// choose selects the hooks for an event: those whose matcher and "if" match, each
+// equivalent one once.
 func (r *Runner) choose(event, subject string, in Input) []*entry {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.closed {
 		return nil
 	}
-	if event == "FileChanged" { // matchers name files, not paths
+	if event == "FileChanged" { // matchers contain file names, not paths
 		subject = filepath.Base(subject)
 	}
 	var chosen []*entry
@@ -247,8 +247,8 @@ func (r *Runner) choose(event, subject string, in Input) []*entry {
 	return chosen
 }
 
-// applies reports whether the "if" rule of a hook holds. A hook that has one
-// never runs for events without a tool.
+// applies reports whether the "if" rule of a hook matches. A hook with a rule never
+// runs for events without a tool.
 func (r *Runner) applies(e *entry, in protocol.HookInput) bool {
 	if e.config.If == "" {
 		return true
@@ -257,7 +257,7 @@ func (r *Runner) applies(e *entry, in protocol.HookInput) bool {
 	return ok && r.o.MatchRule(e.config.If, use)
 }
 
-// toolOf is the call an event is about; ok is false for other events.
+// toolOf returns the call of an event; ok is false for events without one.
 func toolOf(in protocol.HookInput) (use protocol.ToolUse, ok bool) {
 	switch in := in.(type) {
 	case protocol.PreToolUseHook:
@@ -308,7 +308,7 @@ func (r *Runner) load(s Source) []protocol.Warning {
 	return warnings
 }
 
-// group reads one entry of an event. Good hooks beside a faulty one count.
+// group parses one entry of an event. Valid hooks next to an invalid one are used.
 func (r *Runner) group(raw json.RawMessage) ([]*entry, error) {
 	var g struct {
 		Matcher *string           `json:"matcher"`
@@ -345,7 +345,8 @@ func (r *Runner) group(raw json.RawMessage) ([]*entry, error) {
 	return entries, fault
 }
 
-// timeout turns seconds into a duration; what is not positive is the default.
+// timeout converts seconds to a duration; zero and negative values select the
+// default.
 func (r *Runner) timeout(seconds float64) time.Duration {
 	if d := milliseconds(seconds * 1000); d > 0 {
 		return d

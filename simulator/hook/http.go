@@ -14,10 +14,10 @@ import (
 	"github.com/claudeless/claudeless/internal/base/proc"
 )
 
-// bodyLimit bounds what is read of an HTTP hook's answer, in bytes.
+// bodyLimit bounds the response body of an HTTP hook, in bytes.
 const bodyLimit = 1 << 20
 
-// post sends the input to an HTTP hook. A 2xx body counts like a command's
+// post sends the input to an HTTP hook. A 2xx body is interpreted like a command's
 // standard output; everything else is an error that does not block.
 func (r *Runner) post(ctx context.Context, c *call, e *entry) hookResult {
 	limited, cancel := context.WithTimeout(ctx, e.timeout)
@@ -53,8 +53,8 @@ var variable = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`\$(?:\{([A-Za-z_][A-Za-z0-9_]*)\}|([A-Za-z_][A-Za-z0-9_]*))`)
 })
 
-// expandEnv replaces $NAME and ${NAME}. A name that is not allowed is empty.
-// Line ends and NUL are removed from values, they would end the header.
+// expandEnv replaces $NAME and ${NAME}. A name that is not allowed becomes empty.
+// Line ends and NUL are removed from values, because they would end the header.
 func expandEnv(text string, allowed, environ []string) string {
 	return variable().ReplaceAllStringFunc(text, func(m string) string {
 		name := strings.Trim(m, "${}")

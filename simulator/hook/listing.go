@@ -9,7 +9,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// Listing is what a host is told about hooks of settings files (SDK type
+// Listing is the list of hooks from settings files for a host (SDK type
 // SDKControlGetHooksListingResponse).
 type Listing struct {
 	Events  []ListedEvent  `json:"events"`
@@ -18,14 +18,14 @@ type Listing struct {
 	Policy  Policy         `json:"policy"`
 }
 
-// CatalogEvent is an event that hooks can be for.
+// CatalogEvent is an event that may have hooks.
 type CatalogEvent struct {
 	Name            string `json:"name"`
 	Summary         string `json:"summary"`
 	SupportsMatcher bool   `json:"supportsMatcher"`
 }
 
-// ListedEvent is an event that has hooks.
+// ListedEvent is an event with hooks.
 type ListedEvent struct {
 	CatalogEvent
 	Count int `json:"hookCount"`
@@ -47,17 +47,17 @@ type ListedHook struct {
 	Once          bool      `json:"runsOnce,omitempty"`
 	Background    bool      `json:"runsInBackground,omitempty"`
 	Disabled      bool      `json:"disabled,omitempty"`
-	Editable      *Editable `json:"editable,omitempty"` // nil = not of a file of the user's
+	Editable      *Editable `json:"editable,omitempty"` // nil = not from a user's file
 }
 
-// Editable is a hook as its file has it, without the values of headers.
+// Editable is a hook as in its file, without the values of headers.
 type Editable struct {
 	Matcher  string          `json:"matcher"`
 	Config   json.RawMessage `json:"config"`
 	Redacted bool            `json:"headersRedacted,omitempty"`
 }
 
-// Policy says what keeps hooks from running.
+// Policy says which settings disable hooks.
 type Policy struct {
 	DisabledByPolicy bool `json:"disabledByPolicy"`
 	ManagedOnly      bool `json:"managedOnly"`
@@ -66,9 +66,9 @@ type Policy struct {
 	PolicyHooks      int  `json:"policyHookCount"`
 }
 
-// List tells about the hooks of settings files, which are in rising precedence:
-// events in the order of a session's life, matchers by the first file that has
-// them (observed with 2.1.329). Faulty files and unknown events are left out.
+// List lists the hooks of settings files, which are in rising precedence: events in
+// the order of a session, matchers by the first file that contains them (observed
+// with 2.1.329). Invalid files and unknown events are omitted.
 func List(sources []Source, p Policy) Listing {
 	l := Listing{Events: []ListedEvent{}, Hooks: []ListedHook{}, Catalog: catalog(), Policy: p}
 	for _, event := range l.Catalog {
@@ -97,7 +97,7 @@ func listed(event string, sources []Source) []ListedHook {
 			Matcher string            `json:"matcher"`
 			Hooks   []json.RawMessage `json:"hooks"`
 		}
-		_ = json.Unmarshal(s.Raw, &groups) // what fits is listed
+		_ = json.Unmarshal(s.Raw, &groups) // valid entries are listed
 		for _, g := range groups[event] {
 			if _, seen := first[g.Matcher]; !seen {
 				first[g.Matcher] = i
@@ -115,7 +115,7 @@ func listed(event string, sources []Source) []ListedHook {
 
 func row(event, matcher, source string, raw json.RawMessage) ListedHook {
 	var c protocol.HookConfig
-	_ = json.Unmarshal(raw, &c) // what fits is shown
+	_ = json.Unmarshal(raw, &c) // valid fields are shown
 	text := (&entry{config: c}).label()
 	h := ListedHook{
 		Event: event, Matcher: matcher, Source: source, SourceLabel: source, Type: c.Type,
@@ -151,7 +151,7 @@ func row(event, matcher, source string, raw json.RawMessage) ListedHook {
 	return h
 }
 
-// redacted blanks the values of headers.
+// redacted removes the values of headers.
 func redacted(raw json.RawMessage) json.RawMessage {
 	var config map[string]any
 	if json.Unmarshal(raw, &config) != nil {

@@ -9,67 +9,67 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// Outcome is what all hooks of one event say together. The zero value says
-// nothing. Events have no session and uuid; the caller sets them.
+// Outcome is the combined result of all hooks of one event. The zero value has no
+// effect. Its events have no session and uuid; the caller sets them.
 type Outcome struct {
 	// Block: the action is refused (PreToolUse, UserPromptSubmit, …), the turn
-	// goes on (Stop, SubagentStop), or the model is told so (PostToolUse).
+	// continues (Stop, SubagentStop), or the model is told (PostToolUse).
 	Block bool
-	// Reason is that of the first hook that blocked or, for a decision other
-	// than deny, of the hook that won; a command's is "[command]: stderr".
+	// Reason is that of the first hook that blocked or, for a decision other than
+	// deny, of the hook that won; a command's is "[command]: stderr".
 	Reason string
-	// Texts are the full texts of all blocks in order, as the event shows them:
+	// Texts are the complete texts of all blocks in order, as the event shows them:
 	// the tool result of PreToolUse, the result of UserPromptSubmit, the user
 	// messages of Stop.
 	Texts []string
 
-	// Decision of PreToolUse and PreModelSwitch: deny over defer over ask over
-	// allow; empty = none.
+	// Decision of PreToolUse and PreModelSwitch, in the precedence deny, defer,
+	// ask, allow; empty = none.
 	Decision string
-	// Origin is where the hook comes from that won; empty = hooks from several
-	// places agree.
+	// Origin is the source of the hook that won; empty = hooks from several sources
+	// agree.
 	Origin string
-	// Permission is PermissionRequest's verdict, a denial over an allowance;
-	// nil = none.
+	// Permission is PermissionRequest's verdict, in which a denial takes
+	// precedence; nil = none.
 	Permission *protocol.PermissionAnswer
 
-	// StopTurn: a hook answered continue:false. For tool events the tool still
-	// runs and its result is shown.
+	// StopTurn: a hook answered continue:false. For tool events the tool still runs
+	// and its result is shown.
 	StopTurn   bool
-	StopReason string // empty = none given
+	StopReason string // empty = none
 
 	Changes
 	Faults
 	Trace
 }
 
-// Changes are what hooks put in the place of something, or add to it.
+// Changes are values that hooks replace or add.
 type Changes struct {
-	UpdatedInput  json.RawMessage // the last given; nil = none
-	UpdatedOutput json.RawMessage // of PostToolUse, the last given; nil = none
-	// AdditionalContext is text for the model, one a hook.
+	UpdatedInput  json.RawMessage // the last one; nil = none
+	UpdatedOutput json.RawMessage // of PostToolUse, the last one; nil = none
+	// AdditionalContext is text for the model, one per hook.
 	AdditionalContext []string
-	// Specific holds the rarer keys, the last given of each: SessionTitle,
+	// Specific holds less frequent keys, the last value of each: SessionTitle,
 	// InitialUserMessage, WatchPaths (all of them), Retry, Action, Content, …
 	Specific protocol.HookSpecificOutput
 }
 
-// Faults are what follows from hooks that gave no verdict.
+// Faults are the consequences of hooks without a verdict.
 type Faults struct {
 	// Failed: a configured hook ended without a verdict.
 	Failed bool
 	// NotExecuted is the tool result of a call that must not run because a
 	// PreToolUse hook gave no usable answer; empty = none.
 	NotExecuted string
-	// Gone: the host had to be asked and can answer no more. A tool call must not
-	// run; anything else goes on as if there were no hook.
+	// Gone: the host had to be asked and is gone. A tool call must not run;
+	// anything else continues as if there were no hook.
 	Gone bool
-	// CrashError ends the session: a UserPromptSubmit callback that broke the
-	// contract; empty = none.
+	// CrashError ends the session: the answer of a UserPromptSubmit callback was
+	// invalid; empty = none.
 	CrashError string
 }
 
-// merge joins the answers in configured order.
+// merge combines the answers in configured order.
 func merge(c *call, answers []hookResult) Outcome {
 	o := Outcome{Trace: Trace{Frames: frames(c, answers)}}
 	for i := range answers {
@@ -101,8 +101,7 @@ func merge(c *call, answers []hookResult) Outcome {
 	return o
 }
 
-// block notes that a hook refused; bare is the reason as it was given, empty
-// when none was.
+// block records a refusal; bare is the original reason, empty if there was none.
 func (o *Outcome) block(c *call, a *hookResult, reason, bare string) {
 	if !protocol.HookCanBlock(c.event) {
 		o.ended(c, "hook_non_blocking_error", protocol.Field{Key: "stderr", Value: reason}, protocol.Field{Key: "stdout", Value: ""},
@@ -126,12 +125,12 @@ func (o *Outcome) block(c *call, a *hookResult, reason, bare string) {
 		o.Decision = "deny"
 	}
 	o.attachBlock(c, a, reason)
-	if c.event == "PostToolUse" || c.event == "PostToolUseFailure" { // others say it in a result, or as a prompt
+	if c.event == "PostToolUse" || c.event == "PostToolUseFailure" { // other events report it in a result, or as a prompt
 		o.AdditionalContext = append(o.AdditionalContext, refusedText(c, a, reason))
 	}
 }
 
-// add takes one hook's output beside its refusal.
+// add merges one hook's output, except its refusal.
 func (o *Outcome) add(c *call, a *hookResult) {
 	out := a.output
 	if a.plain != "" && takesPlainText(c.event) {
@@ -160,8 +159,8 @@ func (o *Outcome) add(c *call, a *hookResult) {
 	o.specific(c, s)
 }
 
-// message takes what a hook says to the user. At the start of a session nobody
-// listens yet, and agents do not talk to users.
+// message handles a hook's message to the user. It is dropped at the start of a
+// session and for agents.
 func (o *Outcome) message(c *call, text string) {
 	switch {
 	case unseen(c.event), c.event == "SessionStart", c.event == "SubagentStart", c.event == "SubagentStop":
@@ -171,8 +170,8 @@ func (o *Outcome) message(c *call, text string) {
 	o.said(c, "hook_system_message", "content", text)
 }
 
-// refusal is the reason of a hook that refused: as users see it, and as it was
-// given, empty when none was.
+// refusal returns the reason of a hook that refused: as users see it, and the
+// original one, empty if there was none.
 func (a *hookResult) refusal(c *call) (reason, bare string, refused bool) {
 	if a.blocked {
 		return a.block, a.bare, true
@@ -188,7 +187,7 @@ func (a *hookResult) refusal(c *call) (reason, bare string, refused bool) {
 	return cmp.Or(bare, "Blocked by hook"), bare, true
 }
 
-// decide takes the verdict of an output that does not refuse.
+// decide merges the verdict of an output that does not refuse.
 func (o *Outcome) decide(c *call, a *hookResult, s *protocol.HookSpecificOutput) {
 	decision := s.PermissionDecision
 	if decision == "" && a.output.Decision == "approve" {
@@ -212,7 +211,7 @@ func (o *Outcome) decide(c *call, a *hookResult, s *protocol.HookSpecificOutput)
 	}
 }
 
-// rank orders the decisions of hooks that disagree.
+// rank orders conflicting decisions.
 func rank(decision string) int {
 	switch decision {
 	case "allow":
@@ -227,7 +226,7 @@ func rank(decision string) int {
 	return 0
 }
 
-// specific takes what else an event's hooks may say.
+// specific merges the other keys of an event's hooks.
 func (o *Outcome) specific(c *call, s *protocol.HookSpecificOutput) {
 	if s.AdditionalContext != "" {
 		o.AdditionalContext = append(o.AdditionalContext, s.AdditionalContext)
@@ -251,7 +250,7 @@ func (o *Outcome) specific(c *call, s *protocol.HookSpecificOutput) {
 	o.Specific.Retry = o.Specific.Retry || s.Retry
 }
 
-// given is raw, or nil when it is absent or null.
+// given returns raw, or nil if it is absent or null.
 func given(raw json.RawMessage) json.RawMessage {
 	if len(raw) == 0 || string(raw) == "null" {
 		return nil
@@ -271,8 +270,8 @@ func keep(field *string, value string) {
 	}
 }
 
-// faulty takes a hook that gave no verdict (spec: cli-contract 5.1 and 5.5; the
-// rest was observed with 2.1.329).
+// faulty handles a hook without a verdict (spec: cli-contract 5.1 and 5.5; the rest
+// was observed with 2.1.329).
 func (o *Outcome) faulty(c *call, a *hookResult) {
 	callback := a.entry.callback != ""
 	o.Failed = o.Failed || !callback && !a.timedOut && a.fault != faultUnknown
@@ -298,8 +297,8 @@ func (o *Outcome) faulty(c *call, a *hookResult) {
 	}
 }
 
-// silent takes a callback that did not answer in time. Where the host decides
-// what goes on, nothing does without it.
+// silent handles a callback that did not answer in time. Where the host decides,
+// the action does not continue.
 func (o *Outcome) silent(c *call, a *hookResult) {
 	switch {
 	case c.event == "PreToolUse":
@@ -312,7 +311,7 @@ func (o *Outcome) silent(c *call, a *hookResult) {
 	}
 }
 
-// broken takes a callback whose answer is for another event.
+// broken handles a callback whose answer is for another event.
 func (o *Outcome) broken(c *call, a *hookResult) {
 	switch c.event {
 	case "PreToolUse":
@@ -326,7 +325,7 @@ func (o *Outcome) broken(c *call, a *hookResult) {
 	}
 }
 
-// mustBlock makes a refusal of a failure (onFailure "block").
+// mustBlock turns a failure into a refusal (onFailure "block").
 func (o *Outcome) mustBlock(c *call, a *hookResult) {
 	how, kind := "failed", "hook_failed"
 	if a.timedOut {
@@ -349,7 +348,7 @@ func (o *Outcome) mustBlock(c *call, a *hookResult) {
 	}
 }
 
-// refusePrompt keeps a prompt from the model; more is said behind the reason.
+// refusePrompt stops a prompt before the model; more is appended to the reason.
 func (o *Outcome) refusePrompt(c *call, reason, more string, outcome protocol.PromptOutcome) {
 	if !o.Block {
 		o.Reason = reason
@@ -360,7 +359,7 @@ func (o *Outcome) refusePrompt(c *call, reason, more string, outcome protocol.Pr
 	o.Notices = append(o.Notices, promptRefused(c, text, outcome))
 }
 
-// refuse keeps a call from running.
+// refuse stops a call before it runs.
 func (o *Outcome) refuse(text string) { keepFirst(&o.NotExecuted, text) }
 
 func keepFirst(field *string, value string) {

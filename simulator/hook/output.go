@@ -15,14 +15,14 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// eventError is an answer that is for another event.
+// eventError is an answer for another event.
 type eventError struct{ want, got, full string }
 
 func (e *eventError) Error() string {
 	return fmt.Sprintf("Hook returned incorrect event name: expected '%s' but got '%s'. Full stdout: %s", e.want, e.got, e.full)
 }
 
-// asObject reports whether text is a JSON object.
+// asObject returns text as a JSON object; ok is false if it is not one.
 func asObject(text string) (json.RawMessage, bool) {
 	text = strings.TrimSpace(text)
 	if !strings.HasPrefix(text, "{") || !json.Valid([]byte(text)) {
@@ -31,8 +31,8 @@ func asObject(text string) (json.RawMessage, bool) {
 	return json.RawMessage(text), true
 }
 
-// parseOutput reads the output object of a hook of the event. Nothing and null
-// are an empty output. The error's text is what the real CLI says.
+// parseOutput parses the output object of a hook of the event. An empty text and
+// null are an empty output. The error has the text of the real CLI.
 func parseOutput(event string, raw json.RawMessage) (protocol.HookOutput, error) {
 	var object map[string]any
 	raw = bytes.TrimSpace(raw)
@@ -43,14 +43,14 @@ func parseOutput(event string, raw json.RawMessage) (protocol.HookOutput, error)
 		return protocol.HookOutput{}, fmt.Errorf("hook output: %w", err)
 	}
 	if object["async"] == true {
-		return protocol.HookOutput{Async: true}, nil // whatever else it says
+		return protocol.HookOutput{Async: true}, nil // other keys are ignored
 	}
 	if err := fits("", formOfOutput, object); err != nil {
 		return protocol.HookOutput{}, err
 	}
 	var out protocol.HookOutput
 	err := json.Unmarshal(raw, &out)
-	if _, stray := errors.AsType[*json.UnmarshalTypeError](err); err != nil && !stray { // keys of other events may be anything
+	if _, stray := errors.AsType[*json.UnmarshalTypeError](err); err != nil && !stray { // keys of other events may have any type
 		return protocol.HookOutput{}, fmt.Errorf("hook output: %w", err)
 	}
 	if out.Specific == nil || out.Specific.HookEventName == event {
@@ -63,10 +63,10 @@ func parseOutput(event string, raw json.RawMessage) (protocol.HookOutput, error)
 	return protocol.HookOutput{}, &eventError{event, out.Specific.HookEventName, full.String()}
 }
 
-// The form of an object names its keys in the order in which they are looked
-// at, each with its kind; one with a "!" must be there. A kind is boolean,
-// string, record (an object of anything), choices as a|b, the name of an object
-// that has a form of its own, or a list of a kind.
+// The form of an object lists its keys in the order in which they are checked, each
+// with its type; "!" marks a required key. A type is boolean, string, record (any
+// object), choices as a|b, the name of an object with its own form, or a list of a
+// type.
 const (
 	formOfOutput = "continue:boolean suppressOutput:boolean stopReason:string decision:approve|block reason:string " +
 		"systemMessage:string terminalSequence:string hookSpecificOutput:specific"
@@ -78,7 +78,7 @@ const (
 	withContext  = "additionalContext:string"
 )
 
-// specifics are the events whose hooks have keys of their own, and their form.
+// specifics are the events with specific keys, and their form.
 var specifics = [...]struct{ event, form string }{
 	{"PreToolUse", "permissionDecision:allow|deny|ask|defer permissionDecisionReason:string updatedInput:record " + withContext},
 	{"UserPromptSubmit", withContext + " sessionTitle:string suppressOriginalPrompt:boolean"},
@@ -104,7 +104,7 @@ var specifics = [...]struct{ event, form string }{
 	{"MessageDisplay", "displayContent:string"},
 }
 
-// shapeError is the first value of an output that is not of the form.
+// shapeError is the first value of an output with a wrong type.
 type shapeError struct{ path, what string }
 
 func (e *shapeError) Error() string { return e.path + e.what }
@@ -130,7 +130,7 @@ func fits(path, form string, object map[string]any) error {
 	return nil
 }
 
-// fit checks one value; got is its kind.
+// fit checks one value; got is its type.
 func fit(path, kind, got string, value any) error {
 	if strings.Contains(kind, "|") {
 		valid := strings.Split(kind, "|")
@@ -174,7 +174,7 @@ func fit(path, kind, got string, value any) error {
 	return nil
 }
 
-// formOf is the form of an object, which may depend on what is in it.
+// formOf returns the form of an object, which may depend on its content.
 func formOf(path, kind string, object map[string]any) (string, error) {
 	switch kind {
 	case "specific":
@@ -232,8 +232,8 @@ func kindOf(value any) string {
 	return "number"
 }
 
-// isAsync reports whether the first line a command printed says that it goes
-// on by itself, and for how long at most; 0 = unsaid.
+// isAsync reports whether the first line of a command's output says that it runs in
+// the background, and the time limit; 0 = unspecified.
 func isAsync(line string) (limit time.Duration, async bool) {
 	var out protocol.HookOutput
 	if !strings.HasPrefix(line, "{") || json.Unmarshal([]byte(line), &out) != nil {
@@ -243,7 +243,7 @@ func isAsync(line string) (limit time.Duration, async bool) {
 }
 
 func milliseconds(ms float64) time.Duration {
-	const most = 24 * 60 * 60 * 1000 // keeps the product within a Duration
+	const most = 24 * 60 * 60 * 1000 // prevents an overflow of Duration
 	if !(ms > 0) {
 		return 0
 	}
@@ -273,7 +273,7 @@ func expand(tree, values any) any {
 	return tree
 }
 
-// lookup follows a dotted path; what is not there is "".
+// lookup follows a dotted path; a missing value is "".
 func lookup(values any, path string) string {
 	for key := range strings.SplitSeq(path, ".") {
 		m, ok := values.(map[string]any)

@@ -11,9 +11,9 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// Run runs all hooks that match the event at once and merges their answers in
-// configured order. When ctx ends, running hooks are ended and the outcome
-// holds no decision: the caller sees it by ctx.Err.
+// Run runs all matching hooks of the event concurrently and merges their answers in
+// configured order. When ctx ends, running hooks are ended and the outcome has no
+// decision; the caller checks ctx.Err.
 func (r *Runner) Run(ctx context.Context, in Input) Outcome {
 	event, subject := protocol.HookEvent(in.Event)
 	chosen := r.choose(event, subject, in)
@@ -84,8 +84,8 @@ func fill(field *string, value string) {
 	*field = cmp.Or(*field, value)
 }
 
-// inputJSON is one object: the common keys, then the event's own. An event
-// that cannot be written (invalid raw JSON in it) leaves the common keys.
+// inputJSON returns one object: the common keys, then the event's own. For an event
+// that cannot be encoded (invalid raw JSON) it contains only the common keys.
 func inputJSON(base protocol.HookBase, event protocol.HookInput) []byte {
 	head, err := protocol.Marshal(base)
 	if err != nil {
@@ -135,8 +135,8 @@ func (r *Runner) ask(ctx context.Context, c *call, e *entry) hookResult {
 	return hookResult{outcome: succeeded, output: out}
 }
 
-// mcpTool calls a tool of a connected server; its text counts like a command's
-// standard output.
+// mcpTool calls a tool of a connected server; its text is interpreted like a
+// command's standard output.
 func (r *Runner) mcpTool(ctx context.Context, c *call, e *entry) hookResult {
 	if r.o.MCPTool == nil {
 		return hookResult{outcome: failed, fault: faultFailed, stderr: "MCP tools are not available to hooks"}
@@ -152,8 +152,8 @@ func (r *Runner) mcpTool(ctx context.Context, c *call, e *entry) hookResult {
 	return a
 }
 
-// expandInput replaces ${a.b} in the strings of a tool's input by values of
-// the hook's input.
+// expandInput replaces ${a.b} in the strings of a tool's input by values of the
+// hook's input.
 func expandInput(input, hookInput json.RawMessage) json.RawMessage {
 	var tree, values any
 	if json.Unmarshal(input, &tree) != nil || json.Unmarshal(hookInput, &values) != nil {

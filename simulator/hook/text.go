@@ -10,16 +10,18 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// Tool results of calls that a PreToolUse hook's silence or nonsense stopped.
+// Tool results of calls that were stopped because a PreToolUse hook gave no valid
+// answer.
 const (
 	notInTime       = "PreToolUse hook did not respond before its timeout (host client may be unreachable). The tool call was not executed; other configured hooks may not have completed."
 	unexpectedError = "PreToolUse hook failed with an unexpected error. The tool call was not executed; other configured hooks may not have completed."
 )
 
-// originalPrompt stands between the reason of a refusal and the prompt.
+// originalPrompt separates the reason of a refusal from the prompt.
 const originalPrompt = "\n\nOriginal prompt: "
 
-// blockText is how an event shows that a hook blocked (spec: cli-contract 5.3).
+// blockText returns the text with which an event reports a block (spec:
+// cli-contract 5.3).
 func blockText(c *call, reason string) string {
 	switch c.event {
 	case "Stop", "SubagentStop":
@@ -30,8 +32,8 @@ func blockText(c *call, reason string) string {
 	return c.name + " hook error: " + reason
 }
 
-// StopNotification is the event that follows the user message of a Stop hook's
-// block.
+// StopNotification returns the event that follows the user message of a blocking
+// Stop hook.
 func StopNotification() *protocol.System {
 	return &protocol.System{Subtype: "notification", Fields: []protocol.Field{
 		{Key: "key", Value: "stop-hook-error"},
@@ -40,22 +42,22 @@ func StopNotification() *protocol.System {
 	}}
 }
 
-// informational is an event that transcripts do not keep: an attachment says
-// the same.
+// informational returns an event that transcripts do not contain, because an
+// attachment has the same content.
 func informational(level, content string, more ...protocol.Field) *protocol.System {
 	fields := []protocol.Field{{Key: "content", Value: content}, {Key: "level", Value: level}}
 	return &protocol.System{Subtype: "informational", Fields: append(fields, more...), StreamOnly: true}
 }
 
-// promptRefused is the event of a prompt that a hook keeps from the model.
-// Hooks of its submission also tell what becomes of it.
+// promptRefused returns the event of a prompt that a hook stopped. Hooks of its
+// submission also say what happens to it.
 func promptRefused(c *call, text string, outcome protocol.PromptOutcome) *protocol.System {
 	fields := []protocol.Field{{Key: "prevent_continuation", Value: true}}
 	if c.event == "UserPromptSubmit" {
 		fields = append(fields, protocol.Field{Key: "prompt_submit_outcome", Value: outcome})
 	}
 	ev := informational("warning", text, fields...)
-	ev.StreamOnly = false // nothing else tells of it
+	ev.StreamOnly = false // nothing else reports it
 	return ev
 }
 
@@ -66,12 +68,11 @@ func stoppedText(reason string) string {
 	return "Operation stopped by hook: " + reason
 }
 
-// badAnswer is what is said of a callback that failed; it does not repeat what
-// the host said, as the real CLI does not.
+// badAnswer describes a failed callback; like the real CLI, it does not repeat the
+// host's text.
 const badAnswer = "the SDK host replied with an error or an invalid answer."
 
-// hostSilent is said when the host is asked whether a turn may end and does not
-// answer.
+// hostSilent is shown if the host does not answer whether a turn may end.
 const hostSilent = "The app driving this session didn't respond, so this turn ended without it."
 
 func callbackFailed(c *call, a *hookResult) *protocol.System {
@@ -99,7 +100,7 @@ type verdictMissing struct {
 	TimedOut  bool   `json:"timed_out"`
 }
 
-// frames are the hook_started and hook_response events of configured hooks.
+// frames returns the hook_started and hook_response events of configured hooks.
 func frames(c *call, answers []hookResult) []protocol.Event {
 	if c.event == "SessionEnd" {
 		return nil
@@ -131,8 +132,7 @@ func frames(c *call, answers []hookResult) []protocol.Event {
 	return slices.Concat(started, between, ended)
 }
 
-// printed is what the hook wrote; what is wrong with the form of it is not of
-// its making.
+// printed returns the hook's output, without errors about its form.
 func (a *hookResult) printed() string {
 	if a.fault == faultInvalid && a.stdout != "" {
 		return a.stdout
@@ -140,7 +140,7 @@ func (a *hookResult) printed() string {
 	return a.stdout + a.stderr
 }
 
-// invalidOutput says what is wrong with the output of a configured hook.
+// invalidOutput describes an invalid output of a configured hook.
 func invalidOutput(object json.RawMessage, err error) string {
 	var shown bytes.Buffer
 	if bad, ok := errors.AsType[*shapeError](err); ok && json.Indent(&shown, object, "", "  ") == nil {

@@ -14,31 +14,30 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// HookOptions configures [Hooks]. Runner is required, of a nil interface nothing
-// is known.
+// HookOptions configures [Hooks]. Runner is required; a nil interface provides no
+// information.
 type HookOptions struct {
 	Runner *hook.Runner
-	Live   *simulator.SessionState // nil = nothing of the session is told
+	Live   *simulator.SessionState // nil = no session state is passed to hooks
 	Here   simulator.Location
 	Tools  HookedTools
 	Frames bool // show hook_started and hook_response (--include-hook-events)
 }
 
-// HookedTools is what the hooks of a call need to know of its tool.
+// HookedTools provides information about tools for their hooks.
 type HookedTools interface {
-	// Server names the MCP server of a tool; nil = none.
+	// Server returns the MCP server of a tool; nil = none.
 	Server(tool string) *protocol.ServerRef
-	// Rewrite gives the content of a built-in tool's result from the output that a
-	// hook puts in its place; false = the output is not of the tool's form, or
-	// nothing is known of it, and the result stays.
+	// Rewrite returns the content of a built-in tool's result for the output that a
+	// hook replaces it with. ok is false if the output does not have the tool's
+	// structure or the tool is unknown; then the result is unchanged.
 	Rewrite(tool string, output json.RawMessage) (protocol.Content, bool)
-	// Replaced is a call with the input that a hook has put in the place of the
-	// model's, without keys that its tool does not have, and what refuses it;
-	// nil = nothing does.
+	// Replaced returns a call with the input that a hook has set, without keys that
+	// the tool does not have, and the result that refuses it; nil = accepted.
 	Replaced(ctx context.Context, call protocol.ToolUse) (protocol.ToolUse, *executor.Result)
 }
 
-// unknownTools are tools of which nothing is known.
+// unknownTools provides no information.
 type unknownTools struct{}
 
 func (unknownTools) Server(string) *protocol.ServerRef { return nil }
@@ -51,13 +50,13 @@ func (unknownTools) Replaced(_ context.Context, call protocol.ToolUse) (protocol
 	return call, nil
 }
 
-// unknownLocation is a place of which nothing is known.
+// unknownLocation provides no information.
 type unknownLocation struct{}
 
 func (unknownLocation) Dir() string                   { return "" }
 func (unknownLocation) Mode() protocol.PermissionMode { return protocol.ModeDefault }
 
-// Hooks makes the layer that runs the hooks around every tool call (spec:
+// Hooks makes the middleware that runs the hooks around every tool call (spec:
 // cli-contract 5.3 and 5.4).
 func Hooks(o HookOptions) executor.Middleware {
 	h := newHooks(o)
@@ -79,7 +78,7 @@ func newHooks(o HookOptions) *hooks {
 	return &hooks{o}
 }
 
-// base is the common part of the inputs.
+// base returns the common part of hook inputs.
 func (h *hooks) base() protocol.HookBase {
 	now := h.o.Live.Snapshot()
 	return protocol.HookBase{
@@ -97,7 +96,7 @@ func (h *hooks) execute(ctx context.Context, use protocol.ToolUse, next executor
 	}
 	shown := h.shown(before)
 	if before.Decision == "defer" && use.Siblings > 0 {
-		before.Decision = "" // a run that goes on later can answer one call only
+		before.Decision = "" // a run that continues later can answer only one call
 		shown = append(shown, deferIgnored(use.Name))
 	}
 	answer := refusedByHook(use, before)
@@ -132,7 +131,7 @@ func (h *hooks) execute(ctx context.Context, use protocol.ToolUse, next executor
 	return result, nil
 }
 
-// after runs PostToolUse, or PostToolUseFailure when the tool failed.
+// after runs PostToolUse, or PostToolUseFailure if the tool failed.
 func (h *hooks) after(ctx context.Context, use protocol.ToolUse, result *executor.Result) {
 	var in protocol.HookInput
 	took := int(result.Took / time.Millisecond)
@@ -163,8 +162,8 @@ func (h *hooks) after(ctx context.Context, use protocol.ToolUse, result *executo
 	}
 }
 
-// rewrite puts what a hook gives in place of a tool's result. Outputs of MCP
-// tools may be anything.
+// rewrite replaces a tool's result by the output of a hook. The output of an MCP
+// tool may be any value.
 func (h *hooks) rewrite(use protocol.ToolUse, result *executor.Result, out hook.Outcome) {
 	output, ours := out.UpdatedOutput, h.o.Tools.Server(use.Name) == nil
 	if !ours && out.Specific.UpdatedMCPToolOutput != nil {
@@ -182,7 +181,7 @@ func (h *hooks) rewrite(use protocol.ToolUse, result *executor.Result, out hook.
 	}
 }
 
-// moved runs the hooks of a change of directory.
+// moved runs the hooks of a directory change.
 func (h *hooks) moved(ctx context.Context, use protocol.ToolUse, result *executor.Result, in protocol.CwdChangedHook) {
 	if event, _ := protocol.HookEvent(in); !h.o.Runner.Has(event) {
 		return
@@ -207,8 +206,7 @@ func (h *hooks) run(ctx context.Context, use protocol.ToolUse, in protocol.HookI
 	return h.o.Runner.Run(ctx, hook.Input{Base: base, Event: in, ToolUseID: use.ID})
 }
 
-// hookName is what hooks of a call are told its tool is: that of the agents has
-// one name there.
+// hookName returns the tool name for hooks: the Agent tool has only one name there.
 func hookName(tool string) string {
 	if tool == "Task" {
 		return "Agent"
@@ -224,8 +222,8 @@ func (h *hooks) shown(out hook.Outcome) []protocol.Event {
 	return append(append(events, out.Attached()...), out.Notices...)
 }
 
-// endOf takes out of what hooks before a call left behind that they end the turn:
-// transcripts say so behind the call's result.
+// endOf separates the events that end the turn from the others: transcripts show
+// them after the call's result.
 func endOf(shown []protocol.Event) (others, ends []protocol.Event) {
 	for _, ev := range shown {
 		at, _ := ev.(*protocol.AttachmentAdded)
@@ -242,8 +240,8 @@ func endOf(shown []protocol.Event) (others, ends []protocol.Event) {
 	return others, ends
 }
 
-// refusedByHook is the result of a call that a PreToolUse hook keeps from
-// running; nil lets it go on.
+// refusedByHook returns the result of a call that a PreToolUse hook stops; nil =
+// the call continues.
 func refusedByHook(use protocol.ToolUse, out hook.Outcome) *executor.Result {
 	switch {
 	case out.Gone:
@@ -262,8 +260,8 @@ func refusedByHook(use protocol.ToolUse, out hook.Outcome) *executor.Result {
 	return nil
 }
 
-// replace gives the call the input of a hook, or what is said of one that its
-// tool does not take.
+// replace sets the input from a hook, or returns the error if the tool does not
+// accept it.
 func (h *hooks) replace(ctx context.Context, use protocol.ToolUse, input json.RawMessage) (protocol.ToolUse, *executor.Result) {
 	use, bad := h.o.Tools.Replaced(ctx, withInput(use, input))
 	if bad == nil {
@@ -279,7 +277,7 @@ func (h *hooks) replace(ctx context.Context, use protocol.ToolUse, input json.Ra
 	return use, &r
 }
 
-// rejectedByHook is the result of a call that a hook before it refused.
+// rejectedByHook returns the result of a call that a hook refused.
 func rejectedByHook(text string) executor.Result {
 	r := failed(text)
 	r.NonExecutionKind = "permission-rule"
@@ -288,7 +286,7 @@ func rejectedByHook(text string) executor.Result {
 	return r
 }
 
-// deferIgnored tells that one of several calls cannot be put off.
+// deferIgnored reports that one of several parallel calls cannot be deferred.
 func deferIgnored(tool string) protocol.Event {
 	return &protocol.System{Subtype: "informational", Fields: []protocol.Field{
 		{Key: "content", Value: "PreToolUse:" + tool + " hook asked to defer, which works only for the single call of a message; it is ignored."},
@@ -296,8 +294,8 @@ func deferIgnored(tool string) protocol.Event {
 	}}
 }
 
-// contentOf is what the model sees of a replaced output: a string as it is,
-// content blocks as they are, anything else as JSON.
+// contentOf returns the model's view of a replaced output: a string or content
+// blocks unchanged, anything else as JSON.
 func contentOf(raw json.RawMessage) protocol.Content {
 	var text string
 	if json.Unmarshal(raw, &text) == nil {
@@ -310,7 +308,7 @@ func contentOf(raw json.RawMessage) protocol.Content {
 	return protocol.Content{Text: compact(raw)}
 }
 
-// compact is JSON on one line; what is none stays as it is.
+// compact writes JSON on one line; other text is unchanged.
 func compact(raw json.RawMessage) string {
 	if out, err := protocol.Marshal(raw); err == nil {
 		raw = out
@@ -318,10 +316,10 @@ func compact(raw json.RawMessage) string {
 	return string(raw)
 }
 
-// AskHooks puts PermissionRequest hooks beside an asker: both are asked at
-// once and the first verdict wins; the other is called off (spec: cli-contract
-// 5.4). A nil asker leaves the hooks alone; without a verdict of theirs the
-// answer is the zero one with Undecided set.
+// AskHooks combines PermissionRequest hooks with a prompter: both are asked at the
+// same time, the first verdict wins and the other is cancelled (spec: cli-contract
+// 5.4). Without a prompter only the hooks are asked; if they give no verdict, the
+// answer is zero with Undecided set.
 func AskHooks(o HookOptions, ask permission.Prompter) permission.Prompter {
 	return &racingAsker{hooks: newHooks(o), ask: ask}
 }
@@ -354,7 +352,7 @@ func (a *racingAsker) Ask(ctx context.Context, r protocol.PermissionRequest) (pr
 		err    error
 	}
 	byHost := make(chan verdict, 1)
-	go func() { // ends with the asker, which ctx ends
+	go func() { // ends with the prompter, which ctx ends
 		answer, err := a.ask.Ask(ctx, r)
 		byHost <- verdict{answer, err}
 	}()
@@ -362,7 +360,7 @@ func (a *racingAsker) Ask(ctx context.Context, r protocol.PermissionRequest) (pr
 	case out := <-byHook:
 		if out.Permission != nil {
 			cancel()
-			<-byHost // the host is told before the tool runs
+			<-byHost // the host is notified before the tool runs
 			return a.verdictOf(out), nil
 		}
 		v := <-byHost
@@ -375,7 +373,7 @@ func (a *racingAsker) Ask(ctx context.Context, r protocol.PermissionRequest) (pr
 	}
 }
 
-// verdictOf is what the hooks say, with what they show.
+// verdictOf returns the verdict of the hooks with their events.
 func (a *racingAsker) verdictOf(out hook.Outcome) protocol.PermissionAnswer {
 	answer := protocol.PermissionAnswer{Undecided: true}
 	if out.Permission != nil {
@@ -386,8 +384,8 @@ func (a *racingAsker) verdictOf(out hook.Outcome) protocol.PermissionAnswer {
 	return answer
 }
 
-// forHooks leaves out the rule for the command itself where there is more to
-// suggest: hooks are told of paths and modes.
+// forHooks removes the rule for the command itself if there are other suggestions:
+// hooks get paths and modes.
 func forHooks(all []protocol.PermissionUpdate) []protocol.PermissionUpdate {
 	if len(all) > 1 && all[0].Type == "addRules" && all[0].Rules[0].ToolName == "Bash" {
 		return all[1:]

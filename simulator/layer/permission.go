@@ -1,5 +1,5 @@
-// Package layer provides the middleware around every tool call: hooks, and the
-// permission check. A layer decides about one call and keeps no state.
+// Package layer provides the middlewares around every tool call: hooks and the
+// permission check. A middleware decides about one call and keeps no state.
 package layer
 
 import (
@@ -20,20 +20,19 @@ import (
 // PermitOptions configures [Permission]. Policy and Clock are required.
 type PermitOptions struct {
 	Policy *permission.Policy
-	// Ask is who is asked; nil = nobody can be, and the question becomes a denial.
+	// Ask answers questions; nil = a question becomes a denial.
 	Ask permission.Prompter
-	// Tools look at inputs that the asked put in the place of the model's; nil =
-	// any input will do.
+	// Tools validates inputs that a prompter has changed; nil = no validation.
 	Tools Checker
 	Clock simulator.Clock
 }
 
-// Checker looks at calls that are about to run.
+// Checker validates calls that are about to run.
 type Checker interface {
 	Precheck(ctx context.Context, call protocol.ToolUse) simulator.Precheck
 }
 
-// Permission makes the layer that lets a call pass, refuses it, or asks.
+// Permission makes the middleware that allows a call, denies it, or asks.
 func Permission(o PermitOptions) executor.Middleware {
 	p, ask, now := o.Policy, o.Ask, o.Clock.Now
 	if o.Tools == nil {
@@ -87,26 +86,27 @@ func Permission(o PermitOptions) executor.Middleware {
 	})
 }
 
-// Denial is the result of a call that a verdict keeps from running.
+// Denial returns the result of a call that a verdict denies.
 func Denial(v permission.Verdict) executor.Result {
 	r, event := v.Denial()
 	return executor.Result{ToolResult: r, Trace: executor.Trace{Denied: event, CountDenial: v.CountDenial}}
 }
 
-// unasked is the result of a call about which nobody could be asked, which ends the run (observed with 2.1.329).
+// unasked returns the result of a call for which no prompter was available, which
+// ends the run (observed with 2.1.329).
 func unasked(use protocol.ToolUse, err error) executor.Result {
 	r := executor.Plain(uncallable(use, err.Error()))
 	r.Stop = &executor.StopTurn{Err: err}
 	return r
 }
 
-// uncallable is the result of a call that failed before anybody decided about it.
+// uncallable returns the result of a call that failed before a decision.
 func uncallable(use protocol.ToolUse, why string) protocol.ToolResult {
 	return protocol.UsageError("Error calling tool (" + use.Name + "): " + why)
 }
 
-// question is what the asked are shown. An MCP tool has its own name there, in
-// words, and not its title (observed with 2.1.329).
+// question returns the permission request for a prompter. It shows the own name of
+// an MCP tool in readable form, not its title (observed with 2.1.329).
 func question(p *permission.Policy, use protocol.ToolUse, v permission.Verdict) protocol.PermissionRequest {
 	r := p.Request(use, v)
 	if r.Server != nil {
@@ -115,9 +115,9 @@ func question(p *permission.Policy, use protocol.ToolUse, v permission.Verdict) 
 	return r
 }
 
-// withInput is the call with an input that a hook or a host has put in the place
-// of the model's. They were shown the whole path of a file: one that comes back
-// as it was shown stays as the model wrote it (observed with 2.1.329).
+// withInput returns the call with an input that a hook or a host has set. They see
+// the absolute path of a file; a path that they return unchanged stays as the model
+// wrote it (observed with 2.1.329).
 func withInput(use protocol.ToolUse, input json.RawMessage) protocol.ToolUse {
 	const key = "file_path"
 	written, seen, given := keysOf(use.Input), keysOf(use.ObservedInput), keysOf(input)
@@ -131,7 +131,7 @@ func withInput(use protocol.ToolUse, input json.RawMessage) protocol.ToolUse {
 	return use
 }
 
-// keysOf is nil for what is no object.
+// keysOf returns nil if raw is not an object.
 func keysOf(raw json.RawMessage) map[string]json.RawMessage {
 	var keys map[string]json.RawMessage
 	if json.Unmarshal(raw, &keys) != nil {
@@ -140,8 +140,8 @@ func keysOf(raw json.RawMessage) map[string]json.RawMessage {
 	return keys
 }
 
-// noClassifier is the reason code of calls that auto and plan mode would have
-// checked by a classifier; that there is none is said once a session.
+// noClassifier is the reason code of calls that auto and plan mode would send to a
+// classifier. The missing classifier is reported once per session.
 const noClassifier = "auto_mode_no_check_in_session"
 
 func classifierMissing(now func() time.Time) protocol.Event {
@@ -154,8 +154,8 @@ func classifierMissing(now func() time.Time) protocol.Event {
 	}}
 }
 
-// hooked joins a PreToolUse hook's verdict with the policy's: an allow overrides
-// modes and questions but no rule, an ask makes a question of an allow (spec:
+// hooked combines a PreToolUse hook's verdict with the policy's: an allow overrides
+// modes and questions but no rule, an ask turns an allow into a question (spec:
 // cli-contract 6.1).
 func hooked(use protocol.ToolUse, v permission.Verdict) permission.Verdict {
 	h := use.Hook
@@ -177,8 +177,8 @@ func hooked(use protocol.ToolUse, v permission.Verdict) permission.Verdict {
 	return v
 }
 
-// accepted runs the call and notes how long it took and the decision, unless the
-// call never got as far as a decision or a layer below has noted its own.
+// accepted runs the call and records its duration and the decision, unless the call
+// failed before the decision or an inner layer has recorded its own.
 func accepted(
 	ctx context.Context, use protocol.ToolUse, next executor.Executor, d protocol.PermissionDecision, now func() time.Time,
 ) (executor.Result, error) {
@@ -194,8 +194,8 @@ func accepted(
 	return result, err
 }
 
-// refused is the result of a call that somebody said no to (spec: cli-contract
-// 6.3).
+// refused returns the result of a call that a person or a hook denied (spec:
+// cli-contract 6.3).
 func refused(use protocol.ToolUse, a protocol.PermissionAnswer) executor.Result {
 	var r executor.Result
 	message := a.Message
@@ -232,11 +232,11 @@ func refused(use protocol.ToolUse, a protocol.PermissionAnswer) executor.Result 
 	return r
 }
 
-// failed is a tool error whose text is shown as it is.
+// failed returns a tool error with this text.
 func failed(text string) executor.Result { return executor.Plain(protocol.ErrorResult(text)) }
 
-// badUpdate is the result of a call for which the asked have sent an input that
-// its tool does not take.
+// badUpdate returns the result of a call whose changed input the tool does not
+// accept.
 func badUpdate(use protocol.ToolUse, bad executor.Result, before []protocol.Event) executor.Result {
 	issue, _ := issueOf(bad)
 	r := executor.Plain(protocol.UsageError("The permission handler returned updatedInput for " + use.Name + " that failed schema validation: " + issue +
@@ -248,18 +248,18 @@ func badUpdate(use protocol.ToolUse, bad executor.Result, before []protocol.Even
 	return r
 }
 
-// issueOf is what is wrong with an input, by the result that refuses it, and
-// whether it breaks the tool's schema.
+// issueOf returns the problem of an input from the result that refuses it, and
+// whether it violates the tool's schema.
 func issueOf(bad executor.Result) (issue string, schema bool) {
 	issue = strings.TrimSuffix(strings.TrimPrefix(bad.Content.Plain(), "<tool_use_error>"), "</tool_use_error>")
 	return strings.CutPrefix(issue, "InputValidationError: ")
 }
 
-// byHook is the source of answers that hooks give.
+// byHook is the source of decisions by hooks.
 const byHook = "hook"
 
-// applyUpdates changes the session's rules and returns the status event of a
-// changed mode.
+// applyUpdates changes the session's rules and returns the status event if the mode
+// changed.
 func applyUpdates(p *permission.Policy, updates []protocol.PermissionUpdate) []protocol.Event {
 	if len(updates) == 0 {
 		return nil

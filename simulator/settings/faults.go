@@ -18,8 +18,8 @@ func (f Fault) String() string {
 	return f.Where + " (" + f.Key + "): " + f.Text
 }
 
-// Report tells of faults as the real CLI does on stderr where its output is
-// text: in the same lines, whose explanations are our own; empty = there are none.
+// Report formats faults as the real CLI prints them on stderr with text output,
+// with our own explanations; empty = no faults.
 func Report(faults []Fault) string {
 	said := report(faults, "These settings did not load, so nothing in them is in effect, hooks and permission rules among it; "+
 		"variables that they set before may stay:", "These settings entries were skipped; the rest of each source is in effect:")
@@ -62,11 +62,11 @@ func report(faults []Fault, whole, entries string) string {
 	return b.String()
 }
 
-// mostFaults is how many faults of a file are told one by one.
+// maxReported is how many faults of a file are listed individually.
 const mostFaults = 10
 
-// unfitAll tells what leaves a file out by the keys that do; the hooks that may
-// be guards are told of first, and once more in their place.
+// unfitAll reports the invalid keys because of which a file is ignored. Hooks that
+// may be guards are reported first, and again in their place.
 func unfitAll(bad []string, file map[string]any) []Fault {
 	var found []Fault
 	checks := known()
@@ -81,8 +81,8 @@ func unfitAll(bad []string, file map[string]any) []Fault {
 	return found
 }
 
-// unfit tells why a value is not one that a key may have. What the key wants is
-// found by trying.
+// unfit reports why a value is not valid for a key. It determines the expected type
+// by trying.
 func unfit(key string, valid check, v any) []Fault {
 	if object, ok := v.(map[string]any); ok && key == "permissions" {
 		return unfitPermissions(object)
@@ -135,7 +135,7 @@ func isMode(v any) bool {
 	return oneOf("acceptEdits", "auto", "bypassPermissions", "default", "dontAsk", "manual", "plan")(v)
 }
 
-// kindOf is the type of a JSON value as messages name it.
+// kindOf returns the type of a JSON value for messages.
 func kindOf(v any) string {
 	raw, err := json.Marshal(v)
 	if err != nil {
@@ -144,8 +144,8 @@ func kindOf(v any) string {
 	return ordered.TypeOf(raw)
 }
 
-// ruleFault tells why a permission rule of a file is left out; empty = it is
-// not.
+// ruleFault reports why a permission rule of a file is ignored; empty = it is
+// valid.
 func ruleFault(text, behavior string) string {
 	name, content, found := strings.Cut(text, "(")
 	content, closed := strings.CutSuffix(content, ")")
@@ -190,8 +190,8 @@ func ruleFault(text, behavior string) string {
 	return ""
 }
 
-// boundless tells whether the name of a tool is a pattern that no allow rule
-// may have: only what follows the name of a server may be one.
+// boundless reports whether a tool name is a pattern that allow rules must not
+// contain: only the part after the server name may be a pattern.
 func boundless(name string) bool {
 	if rest, ok := strings.CutPrefix(name, "mcp__"); ok {
 		server, _, _ := strings.Cut(rest, "__")
@@ -200,7 +200,7 @@ func boundless(name string) bool {
 	return strings.Contains(name, "*")
 }
 
-// Boundless refuses such a name; empty = it may stand.
+// Boundless returns the error for such a name; empty = allowed.
 func Boundless(name string) string {
 	if !boundless(name) {
 		return ""
@@ -209,8 +209,7 @@ func Boundless(name string) string {
 		"mcp__<server>__ only, in deny and ask rules anywhere", name)
 }
 
-// pruneHooks takes the hooks that cannot be out of a hooks table, and tells of
-// them.
+// pruneHooks removes invalid hooks from a hooks table and reports them.
 func pruneHooks(raw json.RawMessage) (json.RawMessage, []Fault) {
 	events, err := ordered.Parse(raw)
 	if err != nil {
@@ -258,18 +257,19 @@ func pruneHooks(raw json.RawMessage) (json.RawMessage, []Fault) {
 	return out, found
 }
 
-// invalidHook is a hook that cannot be, or a matcher with its hooks.
+// invalidHook is an invalid hook, or an invalid matcher with its hooks.
 type invalidHook struct {
 	at   string // its key
 	what string // "entry" or "matcher"
 	why  string
-	// types are the kinds that there are; empty = its kind is one of them.
+	// types are the valid types; empty = its type is valid.
 	types []string
-	// field is a key with a value of type got in the place of a string; empty = it is not that.
+	// field is a key with a value of type got instead of a string; empty = another
+	// problem.
 	field, got string
 }
 
-// skipped tells that it alone is left out.
+// skipped returns the fault of a hook that alone is ignored.
 func (o invalidHook) skipped() Fault {
 	text := o.why + "; " + o.what + " ignored."
 	if o.types != nil {
@@ -278,7 +278,7 @@ func (o invalidHook) skipped() Fault {
 	return Fault{Key: o.at, Text: text}
 }
 
-// guards tells that all that it stands in is left out.
+// guards returns the fault of a hook because of which its whole file is ignored.
 func (o invalidHook) guards() Fault {
 	text := o.why + mayGuard
 	if o.types != nil {
@@ -287,7 +287,8 @@ func (o invalidHook) guards() Fault {
 	return Fault{Key: o.at, Text: text}
 }
 
-// value tells of it in the words for values of every kind; false = there are none.
+// value returns the fault in the general form for values; ok is false if there is
+// none.
 func (o invalidHook) value() (Fault, bool) {
 	switch {
 	case o.types != nil:
@@ -298,7 +299,7 @@ func (o invalidHook) value() (Fault, bool) {
 	return Fault{}, false
 }
 
-// pruneGroup is pruneHooks for one matcher; nil = nothing of it is left.
+// pruneGroup is pruneHooks for one matcher; nil = nothing is left.
 func pruneGroup(at string, raw json.RawMessage) (json.RawMessage, []invalidHook) {
 	group, err := ordered.Parse(raw)
 	matcher, hooks := group.Get("matcher"), group.Get("hooks")
@@ -343,7 +344,7 @@ func pruneGroup(at string, raw json.RawMessage) (json.RawMessage, []invalidHook)
 	return out, found
 }
 
-// hookFault tells what is wrong with one hook; nil = nothing.
+// hookFault validates one hook; nil = valid.
 func hookFault(at string, raw json.RawMessage) *invalidHook {
 	var value any
 	if json.Unmarshal(raw, &value) != nil || validHook(value) {
@@ -372,18 +373,18 @@ func hookFault(at string, raw json.RawMessage) *invalidHook {
 	return &invalidHook{at: at, what: "entry", why: "Invalid " + kind + " hook"}
 }
 
-// clipped is a text as far as a line shows it.
+// clipped truncates a text for one line.
 func clipped(text string) string {
 	const most = 500
 	runes := []rune(text)
 	return string(runes[:min(len(runes), most)])
 }
 
-// mayGuard says why an odd hook of some events leaves more out than itself.
+// mayGuard explains why an invalid hook of some events makes its file ignored.
 const mayGuard = " — it may be what guards the permissions beside it, so all that it stands in is left out until it is mended or taken away."
 
-// unfitHooks tells of hooks that leave the whole file out, in the words for
-// hooks and in those for values of every kind.
+// unfitHooks reports hooks because of which the whole file is ignored, in the form
+// for hooks and in the general form.
 func unfitHooks(v any) (first, second []Fault) {
 	events, _ := v.(map[string]any)
 	for _, event := range []string{"PreToolUse", "PermissionRequest"} {
@@ -401,7 +402,7 @@ func unfitHooks(v any) (first, second []Fault) {
 		}
 		for i, group := range groups {
 			raw, err := json.Marshal(group)
-			if err != nil { // it was read as JSON
+			if err != nil { // it was decoded from JSON
 				continue
 			}
 			_, odd := pruneGroup(fmt.Sprintf("%s.%d", key, i), raw)

@@ -5,8 +5,8 @@ import (
 	"maps"
 )
 
-// Overlay puts settings of a host over others, key by key: a key is replaced as
-// a whole, null takes it away.
+// Overlay merges settings of a host over others: each key is replaced as a whole,
+// null removes it.
 func Overlay(base, more map[string]json.RawMessage) map[string]json.RawMessage {
 	out := maps.Clone(base)
 	if out == nil {
@@ -22,8 +22,8 @@ func Overlay(base, more map[string]json.RawMessage) map[string]json.RawMessage {
 	return out
 }
 
-// Invalid names the keys whose values no settings may have. Null is valid
-// everywhere (observed with 2.1.329).
+// Invalid returns the keys with invalid values. Null is always valid (observed with
+// 2.1.329).
 func Invalid(settings map[string]json.RawMessage) []string {
 	file := map[string]any{}
 	for key, raw := range settings {

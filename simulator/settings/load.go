@@ -17,7 +17,8 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// Load reads and merges. The error is a [*FlagError] or a [*ManagedError].
+// Load reads and merges all sources. The error is a [*FlagError] or a
+// [*ManagedError].
 func Load(o Options) (Settings, error) {
 	if o.ReadFile == nil {
 		o.ReadFile = os.ReadFile
@@ -59,7 +60,7 @@ func (o Options) files() []Layer {
 	}
 	var out []Layer
 	for _, f := range all {
-		// In the home directory the user's file is the project's as well.
+		// In the home directory the user's file is also the project's.
 		twice := slices.ContainsFunc(out, func(l Layer) bool { return l.Path == f.file.Path })
 		if !twice && (o.Sources == nil || slices.Contains(o.Sources, f.name)) {
 			out = append(out, f.file)
@@ -81,7 +82,7 @@ func (s *Settings) addFile(o Options, file Layer) {
 	s.add(file)
 }
 
-// flagLayer is --settings with the settings of the host merged into it.
+// flagLayer returns --settings merged with the settings of the host.
 func (o Options) flagLayer() (Layer, error) {
 	layer := Layer{Source: Flag, Root: o.CWD, Raw: json.RawMessage("{}")}
 	if o.FlagValue != "" {
@@ -108,8 +109,8 @@ func (o Options) flagLayer() (Layer, error) {
 	return layer, nil
 }
 
-// flagFile reads --settings: text that is a JSON object is taken as such,
-// everything else is a path.
+// flagFile reads --settings: a JSON object is used directly, everything else is a
+// path.
 func (o Options) flagFile() (Layer, error) {
 	layer := Layer{Source: Flag, Root: o.CWD}
 	value := strings.TrimSpace(o.FlagValue)
@@ -136,8 +137,7 @@ func (o Options) flagFile() (Layer, error) {
 	return layer, nil
 }
 
-// add merges one layer over the ones before it, unless something is wrong with
-// it.
+// add merges one valid layer over the previous ones.
 func (s *Settings) add(layer Layer) {
 	layer.Raw = bytes.TrimPrefix(bytes.TrimSpace(layer.Raw), []byte("\xef\xbb\xbf"))
 	var value any
@@ -160,7 +160,7 @@ func (s *Settings) add(layer Layer) {
 	s.merge(layer)
 }
 
-// merge takes over what a layer says that is known to be well formed.
+// merge merges a layer that was validated.
 func (s *Settings) merge(layer Layer) {
 	d := decoder{settings: s, layer: layer}
 	if err := json.Unmarshal(layer.Raw, &d.keys); err != nil {
@@ -212,7 +212,7 @@ func (s *Settings) addPermissions(layer Layer, raw json.RawMessage) {
 		}
 	}
 	decode(d, "defaultMode", &s.Permissions.DefaultMode)
-	// What a checkout brings along gives nobody a free hand.
+	// Files of a checkout must not enable these modes.
 	if _, found := d.keys["defaultMode"]; found && (layer.Source == Project || layer.Source == Local) && (s.Permissions.DefaultMode == "bypassPermissions" || s.Permissions.DefaultMode == "auto") {
 		s.Permissions.DefaultMode = ""
 	}
@@ -223,7 +223,7 @@ func (s *Settings) addPermissions(layer Layer, raw json.RawMessage) {
 	d.disables("disableAutoMode", &s.Permissions.DisableAuto)
 }
 
-// rules are the rules of one behavior that can stand in a file.
+// rules returns the valid rules of one behavior.
 func (s *Settings) rules(d decoder, behavior string) []string {
 	var list []any
 	decode(d, behavior, &list)
@@ -260,8 +260,8 @@ func (s *Settings) warn(layer Layer, err error) {
 	s.Warnings = append(s.Warnings, fmt.Sprintf("%s: %v", name, err))
 }
 
-// decoder reads the known keys of one layer; an entry of the wrong type is
-// reported and left out.
+// decoder reads the known keys of one layer; an entry of the wrong type is reported
+// and ignored.
 type decoder struct {
 	settings *Settings
 	layer    Layer
@@ -283,7 +283,7 @@ func decode[T any](d decoder, key string, into *T) {
 	}
 }
 
-// strings appends the strings of a list that are not there yet.
+// strings appends new strings of a list.
 func (d decoder) strings(have []string, key string) []string {
 	var list []any
 	decode(d, key, &list)
@@ -299,7 +299,7 @@ func (d decoder) strings(have []string, key string) []string {
 	return have
 }
 
-// disables reads a key of which the only value is "disable".
+// disables reads a key whose only valid value is "disable".
 func (d decoder) disables(key string, into *bool) {
 	var value string
 	decode(d, key, &value)

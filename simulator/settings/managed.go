@@ -8,9 +8,8 @@ import (
 	"slices"
 )
 
-// addManaged adds what the machine and the host impose, which wins over
-// everything else. Single faults of theirs are told and passed over (observed
-// with 2.1.329).
+// addManaged adds the settings that the machine and the host impose, which override
+// everything else. Single faults are reported and ignored (observed with 2.1.329).
 func (s *Settings) addManaged(o Options) error {
 	if o.ManagedDir != "" {
 		parts, err := o.Glob(filepath.Join(o.ManagedDir, "managed-settings.d", "*.json"))
@@ -20,7 +19,7 @@ func (s *Settings) addManaged(o Options) error {
 		for _, path := range append([]string{filepath.Join(o.ManagedDir, "managed-settings.json")}, parts...) {
 			raw, err := o.ReadFile(path)
 			if err != nil {
-				continue // there is none
+				continue // the file does not exist
 			}
 			if !s.impose(Layer{Source: Managed, Path: path, Root: o.CWD, Raw: raw}, path, func(string) bool { return true }) {
 				return &ManagedError{path}
@@ -33,8 +32,8 @@ func (s *Settings) addManaged(o Options) error {
 	return nil
 }
 
-// impose merges a layer of managed settings, of which the keys count that are
-// well formed and wanted. It tells whether the layer is a JSON object.
+// impose merges the valid and wanted keys of a managed layer. It reports whether
+// the layer is a JSON object.
 func (s *Settings) impose(layer Layer, name string, wanted func(key string) bool) bool {
 	var file map[string]any
 	if err := json.Unmarshal(layer.Raw, &file); err != nil || file == nil {
@@ -57,8 +56,8 @@ func (s *Settings) impose(layer Layer, name string, wanted func(key string) bool
 	return true
 }
 
-// restricts tells whether a key of a host's managed settings counts: what takes
-// something away does, what the user may choose does not.
+// restricts reports whether a key of a host's managed settings counts: keys that
+// restrict the session do, preferences do not.
 func restricts(key string) bool {
 	switch key {
 	case "allowManagedHooksOnly", "allowManagedMcpServersOnly", "allowManagedPermissionRulesOnly", "allowedMcpServers", "availableModels",
@@ -68,9 +67,9 @@ func restricts(key string) bool {
 	return false
 }
 
-// dropUnmanaged leaves out the rules and hooks that managed settings do not
-// let count. Switching all hooks off is for the user's own; managed settings
-// that do so mean all.
+// dropUnmanaged removes the rules and hooks that managed settings disable.
+// disableAllHooks of a user disables the user's hooks; in managed settings it
+// disables all.
 func (s *Settings) dropUnmanaged() {
 	hooksOnly, all := false, false
 	for _, layer := range s.Layers {

@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// Merged returns all layers merged into one object: objects key by key, lists
-// joined without repeats, other values by precedence.
+// Merged returns all layers merged into one object: objects by key, lists joined
+// without duplicates, other values by precedence.
 func (s *Settings) Merged() map[string]any {
 	merged := map[string]any{}
 	for _, layer := range s.Layers {

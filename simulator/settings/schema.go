@@ -7,13 +7,12 @@ import (
 	"strings"
 )
 
-// check tells whether a JSON value is one that a key may have.
+// check validates a JSON value.
 type check func(v any) bool
 
-// invalid names the keys of a file whose values the CLI does not take, in the
-// order of its schema, as far as that is known. One such key is enough to leave
-// the whole file out; keys it does not know are no fault (observed with
-// 2.1.329).
+// invalid returns the keys of a file with values that the CLI rejects, in the order
+// of its schema, as far as known. One such key makes the whole file ignored;
+// unknown keys are allowed (observed with 2.1.329).
 func invalid(file map[string]any) []string {
 	var bad []string
 	for key, valid := range known() {
@@ -25,7 +24,7 @@ func invalid(file map[string]any) []string {
 	return bad
 }
 
-// rank is the place of a key in the order in which the CLI tells of faults.
+// rank returns the position of a key in the order in which the CLI reports faults.
 func rank(key string) int {
 	first := []string{
 		"apiKeyHelper", "awsCredentialExport", "awsAuthRefresh", "cleanupPeriodDays", "env", "attribution", "includeCoAuthoredBy",
@@ -38,9 +37,9 @@ func rank(key string) int {
 	return len(first)
 }
 
-// known are the keys that have to have a certain form. Those whose faults are
-// forgiven (theme, viewMode, effortLevel, the lists of MCP servers …) are not
-// among them.
+// known returns the keys whose values are validated. Keys whose faults are
+// tolerated (theme, viewMode, effortLevel, the lists of MCP servers …) are not
+// included.
 func known() map[string]check {
 	checks := map[string]check{
 		"$schema":                 isText,
@@ -138,7 +137,7 @@ func mapOf(c check) check {
 	}
 }
 
-// object checks the fields it names where they are there.
+// object validates the named fields if they are present.
 func object(fields map[string]check) check {
 	return func(v any) bool {
 		object, ok := v.(map[string]any)
@@ -151,7 +150,7 @@ func object(fields map[string]check) check {
 	}
 }
 
-// required wants the named fields to be there.
+// required requires the named fields.
 func required(c check, keys ...string) check {
 	return func(v any) bool {
 		object, ok := v.(map[string]any)
@@ -163,8 +162,8 @@ func required(c check, keys ...string) check {
 	}
 }
 
-// validHooks checks the hooks of the events that guard permissions. Those of
-// others are left out one by one (see pruneHooks).
+// validHooks validates the hooks of events that guard permissions. Invalid hooks of
+// other events are removed one by one (see pruneHooks).
 func validHooks(v any) bool {
 	events, _ := v.(map[string]any)
 	for event, value := range events {
@@ -175,11 +174,11 @@ func validHooks(v any) bool {
 	return true
 }
 
-// guards tells whether hooks of an event may be what keeps others back: one that is
-// wrong leaves the whole file out.
+// guards reports whether hooks of an event may protect permissions: an invalid one
+// makes the whole file ignored.
 func guards(event string) bool { return event == "PreToolUse" || event == "PermissionRequest" }
 
-// validGroups checks the matchers of an event.
+// validGroups validates the matchers of an event.
 func validGroups(v any) bool {
 	return listOf(required(object(map[string]check{"matcher": isText, "hooks": listOf(validHook)}), "hooks"))(v)
 }
@@ -203,7 +202,7 @@ func validHook(v any) bool {
 
 func hookKinds() []string { return []string{"command", "prompt", "agent", "http", "mcp_tool"} }
 
-// hookFields are the fields that a hook of a type cannot do without.
+// hookFields returns the required fields of a hook type.
 func hookFields(kind string) []string {
 	switch kind {
 	case "command":
@@ -217,11 +216,11 @@ func hookFields(kind string) []string {
 	}
 }
 
-// validEvents are the events that hooks can have, in the order in which messages name them.
+// validEvents are the hook events, in the order of messages.
 const validEvents = "PreToolUse, PostToolUse, PostToolUseFailure, PostToolBatch, Notification, UserPromptSubmit, UserPromptExpansion, " +
 	"SessionStart, SessionEnd, Stop, StopFailure, SubagentStart, SubagentStop, PreCompact, PostCompact, PreModelSwitch, PostModelSwitch, " +
 	"PermissionRequest, PermissionDenied, Setup, TeammateIdle, TaskCreated, TaskCompleted, Elicitation, ElicitationResult, ConfigChange, " +
 	"WorktreeCreate, WorktreeRemove, InstructionsLoaded, CwdChanged, FileChanged, DirectoryAdded, MessageDisplay"
 
-// isHookEvent tells whether there is such an event.
+// isHookEvent reports whether the event exists.
 func isHookEvent(name string) bool { return slices.Contains(strings.Split(validEvents, ", "), name) }

@@ -7,26 +7,26 @@ import (
 	"strings"
 )
 
-// ServerList names MCP servers that may be used, or may not. Nil is a list that
-// was not given.
+// ServerList selects MCP servers that are allowed or denied. Nil means that no list
+// is set.
 type ServerList struct{ entries []serverEntry }
 
-// serverEntry names servers in one way: by name, by the command line that
-// starts them, or by the address, in which * stands for anything.
+// serverEntry selects servers by name, by the command line that starts them, or by
+// URL, in which * matches any text.
 type serverEntry struct {
 	Name    string   `json:"serverName"`
 	Command []string `json:"serverCommand"`
 	URL     string   `json:"serverUrl"`
 }
 
-// Server is what a [ServerList] wants to know of a server.
+// Server holds the properties of a server that a [ServerList] checks.
 type Server struct {
 	Name    string
-	Command []string // with its arguments; empty = it is not started
+	Command []string // with its arguments; empty = not a stdio server
 	URL     string
 }
 
-// with adds the entries of another file; what is no list is passed over.
+// with adds the entries of another file; a value that is not a list is ignored.
 func (l *ServerList) with(raw json.RawMessage) *ServerList {
 	var entries []serverEntry
 	if raw == nil || json.Unmarshal(raw, &entries) != nil {
@@ -39,14 +39,14 @@ func (l *ServerList) with(raw json.RawMessage) *ServerList {
 	return out
 }
 
-// Denies tells whether an entry is about the server in any way.
+// Denies reports whether an entry matches the server.
 func (l *ServerList) Denies(s Server) bool {
 	return l != nil && slices.ContainsFunc(l.entries, func(e serverEntry) bool { return e.named(s) || e.started(s) || e.reached(s) })
 }
 
-// Allows tells whether the server may be used. Where the list has command
-// lines, it has to start by one of them; where it has addresses, be reached at
-// one; otherwise its name decides.
+// Allows reports whether the server may be used. If the list has command lines, a
+// stdio server must match one of them; if it has URLs, a remote server must match
+// one; otherwise the name decides.
 func (l *ServerList) Allows(s Server) bool {
 	if l == nil {
 		return true

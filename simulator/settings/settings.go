@@ -1,13 +1,12 @@
-// Package settings reads settings.json files from their sources and merges
-// them.
+// Package settings reads settings.json files from their sources and merges them.
 //
-// A faulty user or project file is skipped and reported. A --settings value
-// that names no file, and managed settings that are not JSON, are errors.
+// An invalid user or project file is skipped and reported. A --settings value
+// without a file, and managed settings that are not JSON, are errors.
 package settings
 
 import "encoding/json"
 
-// Source says where a setting came from, in the spelling of the SDKs.
+// Source is the source of a setting, in the spelling of the SDKs.
 type Source string
 
 // The sources in rising precedence.
@@ -19,24 +18,25 @@ const (
 	Managed Source = "policySettings"
 )
 
-// Options says what to read.
+// Options say which sources to read.
 type Options struct {
 	StateDir string // holds settings.json and .claude.json
 	CWD      string // absolute
-	// Sources are the file sources to read ("user", "project", "local"); nil =
-	// all, empty = none. Flag and managed settings are always read.
+	// Sources are the file sources to read ("user", "project", "local"); nil = all,
+	// empty = none. Flag and managed settings are always read.
 	Sources   []string
 	FlagValue string // --settings: JSON text or the path of a file; empty = none
-	// Host holds settings that came later, by key, to be merged into those of
-	// --settings; both are of one source.
+	// Host holds settings that the host sent later, by key, to be merged into those
+	// of --settings; both form one source.
 	Host map[string]json.RawMessage
-	// Managed are the settings that a host imposes, as JSON; nil = none. Of them
-	// only what restricts a session counts.
+	// Managed are settings that a host imposes, as JSON; nil = none. Only those
+	// that restrict the session count.
 	Managed []byte
-	// ManagedDir holds the machine's managed-settings.json and the parts in
+	// ManagedDir is the directory of the machine's managed-settings.json and
 	// managed-settings.d; empty = none.
 	ManagedDir string
-	// GlobalFile is .claude.json, for the trust of a folder; empty = in StateDir.
+	// GlobalFile is .claude.json, which records trusted folders; empty = in
+	// StateDir.
 	GlobalFile string
 	// ReadFile reads a file; nil = os.ReadFile.
 	ReadFile func(path string) ([]byte, error)
@@ -44,11 +44,11 @@ type Options struct {
 	Glob func(pattern string) ([]string, error)
 }
 
-// Layer is the settings of one source as they were read.
+// Layer holds the settings of one source.
 type Layer struct {
 	Source Source
 	Path   string // empty = not from a file
-	Root   string // directory that rules with one leading slash are relative to
+	Root   string // base directory of rules with one leading slash
 	Raw    json.RawMessage
 }
 
@@ -63,16 +63,16 @@ type Rule struct {
 // Permissions is the merged permissions table.
 type Permissions struct {
 	Rules []Rule // allow, deny, ask of each layer, in rising precedence
-	// DefaultMode is empty when it is not set, or asks for what a file of the
-	// project cannot give: bypassPermissions, auto.
+	// DefaultMode is empty if it is not set, or if a project file sets a mode that
+	// it must not set: bypassPermissions, auto.
 	DefaultMode   string
 	Directories   []Directory
-	DisableBypass bool // no bypassPermissions, whoever asks for it
+	DisableBypass bool // bypassPermissions is not available at all
 	DisableAuto   bool
-	ManagedOnly   bool // rules count only from managed settings
+	ManagedOnly   bool // only rules of managed settings count
 }
 
-// Directory is a further working directory, as written.
+// Directory is an additional working directory, as written.
 type Directory struct {
 	Path   string
 	Source Source
@@ -84,15 +84,15 @@ type Hooks struct {
 	Raw    json.RawMessage // object: event → matchers
 }
 
-// Fault is what is wrong with a layer, or with one entry of it.
+// Fault is a problem of a layer, or of one entry.
 type Fault struct {
-	Where string // the file, or what stands for it
+	Where string // the file, or a name for the layer
 	Key   string // "permissions.allow"; empty = the layer as a whole
 	Text  string
-	Whole bool // nothing of the layer is in effect
+	Whole bool // the whole layer is ignored
 }
 
-// name is what stands for a layer in messages.
+// name returns the name of a layer in messages.
 func (l Layer) name() string {
 	switch {
 	case l.Path != "":
@@ -104,22 +104,22 @@ func (l Layer) name() string {
 	}
 }
 
-// Settings is what all sources say together.
+// Settings is the merged result of all sources.
 type Settings struct {
 	Layers      []Layer // rising precedence
 	Permissions Permissions
 	Model       string
 	OutputStyle string
 	Env         map[string]string
-	Hooks       []Hooks // rising precedence; without those that do not count
-	Agent       string  // that the session plays
-	// AvailableModels are the models that may be used beside the default one;
+	Hooks       []Hooks // rising precedence; without disabled ones
+	Agent       string  // agent of the session
+	// AvailableModels are the models that may be used in addition to the default;
 	// nil = all.
 	AvailableModels []string
-	MemoryDir       string // where memories are kept; empty = the usual place
+	MemoryDir       string // directory of memories; empty = the default
 	NoMemory        bool
 
-	DisableAllHooks            bool // those of managed settings stay
+	DisableAllHooks            bool // except those of managed settings
 	AllowedServers             *ServerList
 	DeniedServers              *ServerList
 	EnableAllProjectMCPServers bool
@@ -128,23 +128,23 @@ type Settings struct {
 
 	// ManagedFaults are lines for stderr about managed settings.
 	ManagedFaults []string
-	// Warnings are faulty files and keys in our words.
+	// Warnings are invalid files and keys, in claudeless's words.
 	Warnings []string
-	// Faults are the same as the real CLI tells of them where its output is text.
+	// Faults are the same problems as the real CLI reports them with text output.
 	Faults []Fault
-	// TrustWarning is for stderr: allow rules of the project were left out
+	// TrustWarning is a message for stderr: allow rules of the project were ignored
 	// because the folder is not trusted. Empty = none.
 	TrustWarning string
 }
 
-// FlagError says, in the real CLI's words, why the value of --settings is of no
-// use.
+// FlagError explains, in the real CLI's words, why the value of --settings is
+// invalid.
 type FlagError struct{ text string }
 
 func (e *FlagError) Error() string { return e.text }
 
-// ManagedError says that a file of managed settings cannot be read, which ends
-// a run before it starts.
+// ManagedError says that a file of managed settings cannot be read, which prevents
+// a run.
 type ManagedError struct{ Path string }
 
 func (e *ManagedError) Error() string {

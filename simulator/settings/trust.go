@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// dropUntrusted removes what the project's file allows (rules, directories)
-// unless the folder, or one above it, is trusted (spec: cli-contract 6.1).
+// dropUntrusted removes the permissions of the project's file (rules, directories)
+// unless the folder or a parent is trusted (spec: cli-contract 6.1).
 func (s *Settings) dropUntrusted(o Options) {
 	p := &s.Permissions
 	rule := func(r Rule) bool { return r.Source == Project && r.Behavior == "allow" }
@@ -40,7 +40,7 @@ func plural(n int, one, many string) string {
 	return many
 }
 
-// trusted looks the working directory and its parents up in .claude.json.
+// trusted looks up the working directory and its parents in .claude.json.
 func (o Options) trusted() bool {
 	raw, err := o.ReadFile(o.GlobalFile)
 	if err != nil {

@@ -7,11 +7,11 @@ import (
 	"time"
 )
 
-// Schedule is a schedule in five fields: minute, hour, day of the month, month, day of
-// the week. Its words and its grammar were observed with 2.1.329.
+// Schedule is a cron expression with five fields: minute, hour, day of the month,
+// month, day of the week. Its texts and grammar were observed with 2.1.329.
 type Schedule struct {
 	expr   string
-	fields [5]uint64 // bit n: the value n is in
+	fields [5]uint64 // bit n: the value n is set
 }
 
 const (
@@ -30,7 +30,7 @@ func ParseCron(expr string) (Schedule, bool) {
 	if len(words) != len(c.fields) {
 		return Schedule{}, false
 	}
-	for i, r := range [5][2]int{{0, 59}, {0, 23}, {1, 31}, {1, 12}, {0, 7}} { // 7 is a Sunday too
+	for i, r := range [5][2]int{{0, 59}, {0, 23}, {1, 31}, {1, 12}, {0, 7}} { // 7 is also Sunday
 		for part := range strings.SplitSeq(words[i], ",") {
 			bits, ok := cronPart(part, r[0], r[1])
 			if !ok {
@@ -46,7 +46,7 @@ func ParseCron(expr string) (Schedule, bool) {
 	return c, true
 }
 
-// cronPart is the values of one part of a list.
+// cronPart returns the values of one part of a list.
 func cronPart(part string, low, high int) (uint64, bool) {
 	span, steps, stepped := strings.Cut(part, "/")
 	step := 1
@@ -79,7 +79,7 @@ func cronPart(part string, low, high int) (uint64, bool) {
 	return bits, true
 }
 
-// cronNumber reads a number of a few digits.
+// cronNumber parses a short number.
 func cronNumber(s string) (int, bool) {
 	if s == "" || len(s) > 4 || strings.Trim(s, "0123456789") != "" {
 		return 0, false
@@ -88,7 +88,7 @@ func cronNumber(s string) (int, bool) {
 	return n, err == nil
 }
 
-// Next is the first time after t that the schedule names; false = there is none
+// Next returns the first time after t that matches the schedule; false = none
 // within a year.
 func (c Schedule) Next(t time.Time) (time.Time, bool) {
 	end := t.AddDate(1, 0, 1)
@@ -110,8 +110,8 @@ func (c Schedule) Next(t time.Time) (time.Time, bool) {
 
 func (c Schedule) on(field, value int) bool { return c.fields[field]>>value&1 == 1 }
 
-// onDay tells whether the schedule names this day: where it limits both, the
-// day of the month or the day of the week is enough.
+// onDay reports whether the schedule matches this day: if it limits both the day of
+// the month and the day of the week, one of them is enough.
 func (c Schedule) onDay(t time.Time) bool {
 	const everyDay, everyWeekday = 1<<32 - 2, 1<<7 - 1
 	day, weekday := c.on(cronDay, t.Day()), c.on(cronWeekday, int(t.Weekday()))
@@ -121,10 +121,10 @@ func (c Schedule) onDay(t time.Time) bool {
 	return day && weekday
 }
 
-// Expr is the schedule as it was written.
+// Expr returns the schedule as written.
 func (c Schedule) Expr() string { return c.expr }
 
-// String words the common schedules; others stay as they are written.
+// String describes common schedules in words; others are returned as written.
 func (c Schedule) String() string {
 	words := strings.Fields(c.expr)
 	if len(words) != len(c.fields) {
@@ -156,7 +156,7 @@ func (c Schedule) String() string {
 	return c.expr
 }
 
-// everyN is the step of a field that is nothing but one.
+// everyN returns n of a field that is "*/n".
 func everyN(field string) (int, bool) {
 	step, ok := strings.CutPrefix(field, "*/")
 	if !ok {

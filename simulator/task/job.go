@@ -8,28 +8,28 @@ import (
 	"time"
 )
 
-// Job is a prompt that is scheduled.
+// Job is a scheduled prompt.
 type Job struct {
 	ID        string
 	Cron      Schedule
 	Prompt    string
 	Recurring bool
 	Created   time.Time
-	// At is when it runs, where that is not for the schedule to say.
+	// At is the run time of a job that does not follow its schedule.
 	At time.Time
 }
 
-// The bounds of how far a job is moved from what its schedule says.
+// Limits of the shift of a job relative to its schedule.
 const (
 	mostLate  = 30 * time.Minute
 	mostEarly = 90 * time.Second
-	// warm is how far apart runs of every five minutes are.
+	// warm is the interval of jobs that run every five minutes.
 	warm = 285 * time.Second
 )
 
-// Next is when the job runs first, in milliseconds: each job is moved by a part
-// of its own of its period, recurring ones to later, others that would run at a
-// half or a full hour to earlier (observed with 2.1.329).
+// Next returns the first run time in milliseconds. Each job is shifted by an
+// individual part of its period: recurring jobs later, others that would run at a
+// half or a full hour earlier (observed with 2.1.329).
 func (j Job) Next() float64 {
 	if !j.At.IsZero() {
 		return millis(j.At)
@@ -53,7 +53,7 @@ func (j Job) Next() float64 {
 	return millis(first) + min(j.part()*0.5*ms(second.Sub(first)), ms(mostLate))
 }
 
-// part is the job's own number below 1.
+// part returns the job's individual fraction below 1.
 func (j Job) part() float64 {
 	n, err := strconv.ParseUint(j.ID, 16, 32)
 	if err != nil {
@@ -66,19 +66,20 @@ func millis(t time.Time) float64 { return float64(t.UnixMilli()) }
 
 func ms(d time.Duration) float64 { return float64(d / time.Millisecond) }
 
-// NewJob makes a job of now that is not scheduled yet.
+// NewJob makes an unscheduled job, created now.
 func (s *Set) NewJob(c Schedule, prompt string) Job {
 	return Job{ID: strings.ReplaceAll(s.o.NewID(), "-", "")[:8], Cron: c, Prompt: prompt, Created: s.o.Now()}
 }
 
-// Schedule keeps a job for the session. Nothing here runs it.
+// Schedule stores a job for the session. This package does not run it.
 func (s *Set) Schedule(j Job) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.scheduled = append(s.scheduled, j)
 }
 
-// Unschedule forgets the jobs that are meant and tells how many those were.
+// Unschedule removes the jobs for which meant returns true and returns their
+// number.
 func (s *Set) Unschedule(meant func(Job) bool) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -17,30 +17,30 @@ import (
 // Options configures a [Set].
 type Options struct {
 	NewID func() string    // uuid v4; required
-	Now   func() time.Time // nil = time.Time{} forever
-	// Dir tells where output files go right now; nil, or an empty answer = there
-	// are none.
+	Now   func() time.Time // nil = always time.Time{}
+	// Dir returns the current directory of output files; nil or empty = no output
+	// files.
 	Dir func() string
-	// Ordered makes runs repeatable: agents in the background run one at a time
-	// between turns, and what the background has to show waits for that moment.
+	// Ordered makes runs repeatable: background agents run one at a time between
+	// turns, and their events are shown then.
 	Ordered bool
 }
 
-// Phase is when events are taken.
+// Phase says when events are taken.
 type Phase int
 
-// The phases: while a turn runs, and between turns.
+// The phases: during a turn, and between turns.
 const (
 	InTurn Phase = iota
 	BetweenTurns
 )
 
-// Killer says who stopped a task.
+// Killer identifies who stopped a task.
 type Killer int
 
 const nobody Killer = 0
 
-// Those who stop tasks: the model that started them, the host, the end of the
+// A task is stopped by the model that started it, by the host, or by the end of the
 // session.
 const (
 	ByParent Killer = iota + 1
@@ -48,23 +48,23 @@ const (
 	BySystem
 )
 
-// Set is the tasks of one session. Its methods may be called from many
-// goroutines; events are taken by one at a time.
+// Set holds the tasks of one session. Its methods may be called from many
+// goroutines; only one goroutine may take events.
 type Set struct {
 	o     Options
-	ready chan struct{} // holds one token while there may be news
+	ready chan struct{} // holds one token while there may be changes
 	jobs  sync.WaitGroup
 
 	mu      sync.Mutex
-	tasks   []*Task // in the order of their start
+	tasks   []*Task // in start order
 	queue   []queuedEvent
-	taken   []queuedEvent // being shown
-	seen    chan struct{} // closed when they have been
+	taken   []queuedEvent // currently being shown
+	seen    chan struct{} // closed when they have been shown
 	notices []Notification
 	waiting []func() // agents that run between turns (Ordered)
-	lane    bool     // one of them runs
+	lane    bool     // one of them is running
 	// launching holds the ids of calls that have started a background task and
-	// whose result is not shown yet.
+	// whose result has not been shown yet.
 	launching map[string]bool
 	scheduled []Job
 	closed    bool
@@ -77,7 +77,7 @@ type queuedEvent struct {
 	behind bool
 }
 
-// New makes an empty set. It starts nothing.
+// New makes an empty set; it starts nothing.
 func New(o Options) *Set {
 	if o.Now == nil {
 		o.Now = func() time.Time { return time.Time{} }
@@ -88,8 +88,9 @@ func New(o Options) *Set {
 	return &Set{o: o, ready: make(chan struct{}, 1), seen: make(chan struct{}), launching: map[string]bool{}, stats: protocol.SubagentStats{ByType: map[string]int{}}}
 }
 
-// Reserve gives a command that may become a task its id and output file;
-// [Set.Start] keeps them for a task with this id. No file = there are none.
+// Reserve returns an id and an output file for a command that may become a task;
+// [Set.Start] uses them for a task with this id. An empty path means that there are
+// no output files.
 func (s *Set) Reserve(k Kind) (id, output string) {
 	id = s.newID(k)
 	return id, s.outputFile(id)
@@ -103,8 +104,8 @@ func (s *Set) outputFile(id string) string {
 	return filepath.Join(dir, id+".output")
 }
 
-// Start registers a task and queues the frames of its start. A command in the
-// foreground has no output file: its call tells what it wrote.
+// Start registers a task and queues its start frames. A foreground command has no
+// output file, because its call returns the output.
 func (s *Set) Start(i Info) *Task {
 	again := i.ID != ""
 	if !again {
@@ -117,7 +118,7 @@ func (s *Set) Start(i Info) *Task {
 	t := &Task{Info: i, set: s, behind: i.Background, started: s.o.Now()}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	starter := false // whoever makes the call is behind itself
+	starter := false // whether the caller itself is a background task
 	if parent := s.find(i.ParentID); parent != nil && parent.behind {
 		starter, t.behind = true, true
 	}
@@ -135,9 +136,9 @@ func (s *Set) Start(i Info) *Task {
 	return t
 }
 
-// Go runs the work of a background task. Its context lives until the work
-// ends, the task is stopped or the set is closed; that of the caller only lends
-// its values. What f returns ends the task.
+// Go runs the work of a background task. Its context lives until the work ends, the
+// task is stopped or the set is closed; it inherits only the values of ctx. The
+// return value of f ends the task.
 func (s *Set) Go(ctx context.Context, t *Task, f func(context.Context) End) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	s.mu.Lock()
@@ -171,8 +172,8 @@ func (s *Set) done(t *Task) {
 	s.signal()
 }
 
-// Stop ends a running task: its context is cancelled. Of a command that is its end;
-// an agent says itself when it is gone. False = no such task runs.
+// Stop cancels the context of a running task. This ends a command; an agent reports
+// its end itself. False = no such task is running.
 func (s *Set) Stop(id string, by Killer) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -194,7 +195,7 @@ func (s *Set) kill(t *Task, by Killer) {
 	t.stop()
 }
 
-// StopAll ends every background task.
+// StopAll stops every background task.
 func (s *Set) StopAll(by Killer) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -205,8 +206,8 @@ func (s *Set) StopAll(by Killer) {
 	}
 }
 
-// Interrupt ends the agents in the background, as an interrupt of the session
-// does; commands go on. What they still do is not waited for, and not shown.
+// Interrupt stops the background agents when the session is interrupted; commands
+// continue. Their further events are neither waited for nor shown.
 func (s *Set) Interrupt() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -218,9 +219,8 @@ func (s *Set) Interrupt() {
 	}
 }
 
-// Close stops all background tasks and waits until they are gone. It is
-// idempotent; tasks started later are stopped at once. Waiting agents never
-// run.
+// Close stops all background tasks and waits for their end. It is idempotent; tasks
+// started later are stopped immediately. Waiting agents never run.
 func (s *Set) Close() {
 	s.mu.Lock()
 	s.closed = true
@@ -233,13 +233,13 @@ func (s *Set) Close() {
 	s.jobs.Wait()
 }
 
-// Ready holds a token after something has changed; receiving takes it. It is
-// for the one who takes events.
+// Ready returns a channel that receives a token after a change. Only the goroutine
+// that takes events may read it.
 func (s *Set) Ready() <-chan struct{} { return s.ready }
 
-// Take returns what is to be shown, in order, and forgets it. Events have no
-// session, and frames no uuid; whoever shows them sets these. Between turns an
-// ordered set shows nothing of an agent before its end.
+// Take returns the events to show, in order, and removes them. Events have no
+// session, and frames no uuid; the caller sets these. Between turns an ordered set
+// returns nothing of an agent before its end.
 func (s *Set) Take(p Phase) []protocol.Event {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -260,7 +260,7 @@ func (s *Set) Take(p Phase) []protocol.Event {
 	return out
 }
 
-// Shown says that everything taken so far has been shown; see [Task.Settle].
+// Shown records that everything taken so far has been shown; see [Task.Settle].
 func (s *Set) Shown() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -272,8 +272,8 @@ func (s *Set) Shown() {
 	s.seen = make(chan struct{})
 }
 
-// Launched says that the result of a call is shown: what the task that it has
-// started shows comes after it.
+// Launched records that the result of a call was shown: the events of the task that
+// it started follow it.
 func (s *Set) Launched(toolUseID string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -283,10 +283,10 @@ func (s *Set) Launched(toolUseID string) {
 	}
 }
 
-// Live tells whether events are shown as they come, not only when a call ends.
+// Live reports whether events are shown as they happen, not only when a call ends.
 func (s *Set) Live() bool { return !s.o.Ordered }
 
-// Advance starts the next waiting agent of an ordered set, if none runs.
+// Advance starts the next waiting agent of an ordered set, if none is running.
 func (s *Set) Advance() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -298,7 +298,8 @@ func (s *Set) Advance() {
 	go run() // ends with its work; Close waits for it
 }
 
-// NextNotice takes the oldest end that the model has not been told.
+// NextNotice removes and returns the oldest notification that the model has not
+// received.
 func (s *Set) NextNotice() (Notification, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -310,16 +311,16 @@ func (s *Set) NextNotice() (Notification, bool) {
 	return n, true
 }
 
-// Pending tells whether there is an end that the model has not been told. In an
-// ordered set nobody hears of it before all that the agent shows can be taken.
+// Pending reports whether there is a notification that the model has not received.
+// In an ordered set it becomes visible only with all events of the agent.
 func (s *Set) Pending() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.notices) > 0 && !s.lane
 }
 
-// Busy tells whether a background task runs; an agent of an ordered set does
-// until all that it shows can be taken.
+// Busy reports whether a background task is running; an agent of an ordered set
+// counts until all its events can be taken.
 func (s *Set) Busy() bool {
 	if len(s.Running()) > 0 {
 		return true
@@ -329,12 +330,12 @@ func (s *Set) Busy() bool {
 	return s.lane
 }
 
-// Agents tells whether an agent works in the background.
+// Agents reports whether a background agent is running.
 func (s *Set) Agents() bool {
 	return slices.ContainsFunc(s.Running(), func(i Info) bool { return i.Kind == Agent })
 }
 
-// Running lists the background tasks that run, in the order of their start.
+// Running lists the running background tasks, in start order.
 func (s *Set) Running() []Info {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -357,7 +358,7 @@ func (s *Set) Find(id string) (Info, bool) {
 	return Info{}, false
 }
 
-// Output returns what a task has written so far; nothing yet is no error.
+// Output returns the output of a task so far; no output is not an error.
 func (s *Set) Output(id string) ([]byte, error) {
 	i, ok := s.Find(id)
 	if !ok {
@@ -373,7 +374,7 @@ func (s *Set) Output(id string) ([]byte, error) {
 	return data, err
 }
 
-// Clear ends all tasks without another word, as a new conversation does.
+// Clear ends all tasks silently, as for a new conversation.
 func (s *Set) Clear() {
 	s.StopAll(ByUser)
 	s.mu.Lock()
@@ -399,8 +400,8 @@ func (s *Set) Stats() protocol.SubagentStats {
 	return stats
 }
 
-// Request counts how an agent was asked for: run_in_background of the call, nil
-// = it did not say.
+// Request counts how an agent was requested: by run_in_background of the call, nil
+// = not set.
 func (s *Set) Request(background *bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -414,14 +415,14 @@ func (s *Set) Request(background *bool) {
 	}
 }
 
-// Refuse counts an agent that was not started because it would be too deep.
+// Refuse counts an agent that was not started because of the nesting limit.
 func (s *Set) Refuse() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.stats.Refused.DepthLimit++
 }
 
-// The rest is called with mu held.
+// The following functions are called with mu held.
 
 func (s *Set) post(t *Task, behind bool, events ...protocol.Event) {
 	for _, ev := range events {
@@ -439,7 +440,7 @@ func (s *Set) signal() {
 }
 
 func (s *Set) find(id string) *Task {
-	for _, t := range slices.Backward(s.tasks) { // the last run of a task that goes on
+	for _, t := range slices.Backward(s.tasks) { // the last run of a task that was continued
 		if t.ID == id && id != "" {
 			return t
 		}

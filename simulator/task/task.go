@@ -1,9 +1,9 @@
-// Package task manages the background work of a session: sub-agents and
-// commands that run on after their tool call. It queues their events and keeps
-// the completions that the model has not seen.
+// Package task manages the background work of a session: sub-agents and commands
+// that continue after their tool call. It queues their events and keeps the
+// notifications that the model has not received.
 //
-// The events of a task come out in a fixed order (started, its own events,
-// updated, notification), each once, and nothing follows the end of a task.
+// The events of a task have a fixed order (started, its own events, updated,
+// notification), each occurs once, and nothing follows the end of a task.
 package task
 
 import (
@@ -19,7 +19,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// Kind says what a task is, in the words of the task_type key.
+// Kind is the kind of a task, as in the task_type key.
 type Kind string
 
 // The kinds of tasks.
@@ -40,37 +40,37 @@ type Info struct {
 	ParentID    string // task that started this one; empty = the main conversation
 	Background  bool   // the tool call does not wait for it
 
-	// ID is that of a task which goes on after its end; empty = Start makes one:
-	// "a" and 16, or "b" and 8 characters.
+	// ID is the id of a task that continues after its end; empty = Start makes one:
+	// "a" and 16 characters, or "b" and 8.
 	ID    string
 	RunID string // set by Start
-	// OutputFile receives what the task writes; set by Start, empty = nowhere.
+	// OutputFile receives the output of the task; set by Start, empty = none.
 	OutputFile string
 }
 
-// Status is how a task ended, in the words of task_updated.
+// Status is the final status of a task, as in task_updated.
 type Status string
 
-// The ends of a task.
+// The final statuses of a task.
 const (
 	Completed Status = "completed"
 	Failed    Status = "failed"
 	Killed    Status = "killed"
 )
 
-// End is how a task ended.
+// End describes the end of a task.
 type End struct {
 	Status  Status
 	Summary string
-	Notice  string // the summary as the model is told it; empty = the same
-	Report  string // what an agent that nobody waits for has to say; empty = nothing
+	Notice  string // the summary for the model; empty = the same
+	Report  string // the report of a background agent; empty = none
 	Usage   *Usage // agents only
-	Error   string // what made it fail, for those who watch; empty = not told
-	Told    bool   // the model knows from elsewhere
-	Event   string // the last event, told with the end; empty = none
+	Error   string // the error for observers; empty = none
+	Told    bool   // the model has already been told
+	Event   string // the last event, reported with the end; empty = none
 }
 
-// Usage is what an agent has used so far.
+// Usage is the usage of an agent so far.
 type Usage struct {
 	TotalTokens int `json:"total_tokens"`
 	ToolUses    int `json:"tool_uses"`
@@ -81,11 +81,11 @@ type Usage struct {
 type Task struct {
 	Info
 	set     *Set
-	behind  bool // runs, or its parent does, while the conversation goes on
+	behind  bool // it or its parent runs in the background
 	started time.Time
 
 	// Guarded by set.mu.
-	unseen int // events that are not shown yet
+	unseen int // events that have not been shown yet
 	ended  bool
 	stop   context.CancelFunc // nil before Go
 	killer Killer
@@ -93,7 +93,7 @@ type Task struct {
 	outErr error
 }
 
-// Post queues an event of the task. After the end of the task it is dropped.
+// Post queues events of the task. After the end of the task they are dropped.
 func (t *Task) Post(events ...protocol.Event) {
 	t.set.mu.Lock()
 	defer t.set.mu.Unlock()
@@ -102,9 +102,9 @@ func (t *Task) Post(events ...protocol.Event) {
 	}
 }
 
-// Settle waits until what the task has posted is shown, so that what it does
-// next comes after it; ctx ends the wait. In a set that shows events only when
-// the work is over it does not wait.
+// Settle waits until all posted events have been shown, so that later ones follow
+// them; the end of ctx ends the wait. In a set that shows events only at the end of
+// the work it does not wait.
 func (t *Task) Settle(ctx context.Context) {
 	for t.set.Live() {
 		t.set.mu.Lock()
@@ -121,7 +121,7 @@ func (t *Task) Settle(ctx context.Context) {
 	}
 }
 
-// Progress queues a task_progress frame; tool is the tool about to run.
+// Progress queues a task_progress frame; tool is the tool that is about to run.
 func (t *Task) Progress(description, tool string, u Usage) {
 	fields := []protocol.Field{{Key: "task_id", Value: t.ID}, {Key: "run_id", Value: t.RunID}}
 	fields = append(fields, optional("tool_use_id", t.ToolUseID)...)
@@ -134,7 +134,7 @@ func (t *Task) Progress(description, tool string, u Usage) {
 	)})
 }
 
-// Detach moves a task to the background: its call does not wait any longer.
+// Detach moves a task to the background: its call no longer waits for it.
 func (t *Task) Detach() {
 	s := t.set
 	s.mu.Lock()
@@ -149,15 +149,14 @@ func (t *Task) Detach() {
 	}
 }
 
-// Took is the time since the task started.
+// Took returns the time since the task started.
 func (t *Task) Took() time.Duration { return t.set.o.Now().Sub(t.started) }
 
-// Behind tells whether the conversation goes on while the task runs: it is in
-// the background, or was started by a task that is.
+// InBackground reports whether the conversation continues while the task runs: it
+// is a background task, or was started by one.
 func (t *Task) Behind() bool { return t.behind }
 
-// Write appends to the task's output file. Without one it does nothing; a
-// failure to write is not the task's.
+// Write appends to the task's output file, if it has one. Write errors are ignored.
 func (t *Task) Write(p []byte) (int, error) {
 	t.set.mu.Lock()
 	defer t.set.mu.Unlock()
@@ -177,20 +176,20 @@ func create(path string) (*os.File, error) {
 	return os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 }
 
-// End ends the task and queues the frames that say so. Of a task in the
-// background it also leaves a [Notification], unless somebody stopped it. Further
-// calls do nothing.
+// End ends the task and queues its final frames. For a background task it also
+// queues a [Notification], unless the task was stopped. Further calls have no
+// effect.
 func (t *Task) End(e End) {
 	t.set.mu.Lock()
 	defer t.set.mu.Unlock()
 	t.finish(e)
-	if t.out != nil { // it was written to after somebody had ended it
+	if t.out != nil { // it was written to after the end
 		t.out.Close()
 		t.out = nil
 	}
 }
 
-// finish is [Task.End] for those who hold the set's lock.
+// finish is [Task.End] with the set's lock held.
 func (t *Task) finish(e End) {
 	s := t.set
 	if t.ended {
@@ -199,7 +198,7 @@ func (t *Task) finish(e End) {
 	if t.killer != nobody {
 		e.Status = Killed
 	}
-	if t.killer == BySystem { // nothing is said of how far it came
+	if t.killer == BySystem { // progress is not reported
 		e.Summary, e.Usage = t.Description, nil
 	}
 	s.count(t, e.Status)
@@ -225,7 +224,7 @@ func (t *Task) finish(e End) {
 	}
 }
 
-// Event tells the model of something that the task has seen, while it goes on.
+// Event reports an event to the model while the task continues.
 func (t *Task) Event(text string) {
 	s := t.set
 	s.mu.Lock()
@@ -282,8 +281,8 @@ func (t *Task) notification(e End) *protocol.System {
 	return &protocol.System{Subtype: "task_notification", Fields: fields}
 }
 
-// wireStatus is the word of task_notification: what task_updated calls killed
-// is stopped there (spec: cli-contract 3.4).
+// wireStatus returns the status for task_notification, where killed is called
+// stopped (spec: cli-contract 3.4).
 func wireStatus(s Status) string {
 	if s == Killed {
 		return "stopped"
@@ -291,10 +290,10 @@ func wireStatus(s Status) string {
 	return string(s)
 }
 
-// Notification is news of a task that the model is to be told: its end mostly.
+// Notification is a message about a task for the model, usually about its end.
 type Notification struct {
-	Text string // what the model reads
-	// Origin is the result's "origin".
+	Text string // text for the model
+	// Origin is the "origin" of the result.
 	Origin json.RawMessage
 }
 
@@ -318,7 +317,8 @@ func (t *Task) notice(e End) Notification {
 	return Notification{Text: b.String(), Origin: origin(t.RunID)}
 }
 
-// origin is that of the turn about a run; about none when that goes on.
+// origin returns the origin of a turn about a run; without an id if the run
+// continues.
 func origin(runID string) json.RawMessage {
 	raw, _ := protocol.Marshal(struct { // strings cannot fail
 		Kind     string `json:"kind"`
@@ -337,7 +337,7 @@ func optional(key, value string) []protocol.Field {
 
 func (s *Set) newID(k Kind) string { return ID(k, s.o.NewID()) }
 
-// ID makes an id as the real CLI does from a uuid: a1a34411e849f1b0c for an
+// ID derives an id from a uuid as the real CLI does: a1a34411e849f1b0c for an
 // agent, bgxo6nxdd for a command.
 func ID(k Kind, uuid string) string {
 	hex := strings.ReplaceAll(uuid, "-", "")
@@ -351,13 +351,15 @@ func ID(k Kind, uuid string) string {
 	return "b" + pad(strconv.FormatUint(n, 36), 8)
 }
 
-// newRunID is the start in milliseconds and a random part: 0mwprw21s-2e066cd9.
+// newRunID returns the start time in milliseconds and a random part:
+// 0mwprw21s-2e066cd9.
 func (s *Set) newRunID() string {
 	hex := strings.ReplaceAll(s.o.NewID(), "-", "")
 	return pad(strconv.FormatInt(max(0, s.o.Now().UnixMilli()), 36), 9) + "-" + hex[len(hex)-8:]
 }
 
-// pad makes text exactly n characters long: zeros in front, or its end.
+// pad makes text exactly n characters long, with leading zeros, or by keeping its
+// end.
 func pad(text string, n int) string {
 	if len(text) >= n {
 		return text[len(text)-n:]

@@ -2,19 +2,20 @@
 // at least the n most recently used entries and never more than 2n.
 package boundedmap
 
-// Map keeps what was used lately. It is for one goroutine at a time; the zero value
-// keeps nothing.
+// Map keeps recently used entries. It is not safe for concurrent use; the zero
+// value stores nothing.
 type Map[K comparable, V any] struct {
 	capacity    int
 	recent, old map[K]V
 }
 
-// New makes a map that keeps the last n entries; 0 and less = none.
+// New makes a map that keeps at least the last n entries; with n <= 0 it stores
+// nothing.
 func New[K comparable, V any](n int) Map[K, V] {
 	return Map[K, V]{capacity: max(0, n), recent: map[K]V{}}
 }
 
-// Get is the entry of a key, which counts as a use of it.
+// Get returns the entry of a key, which counts as a use.
 func (m *Map[K, V]) Get(k K) (V, bool) {
 	v, ok := m.recent[k]
 	if ok {

@@ -11,7 +11,7 @@ import (
 // Check returns a [*RefusalError] for a request that the API would refuse.
 func (r *Request) Check() error {
 	switch {
-	case r.Model == "": // is said below
+	case r.Model == "": // reported below
 	case !r.hasMaxTokens:
 		return Invalid("max_tokens", "Field required")
 	case r.MaxTokens < 1:

@@ -46,7 +46,7 @@ func textMarkers() []textMarker {
 	}
 }
 
-// What stands around a message that was typed while Claude Code was working.
+// The text around a message that was typed while Claude Code was working.
 const (
 	addedPrefix = "The user sent a new message while you were working:\n"
 	addedSuffix = "\n\nThis is how Claude Code surfaces messages"
@@ -111,13 +111,13 @@ func (r *messageReader) addText(text string) {
 	case Notice:
 		r.before = append(r.before, newStep(as, noticeText(text)))
 	case InjectedText, ResumeText, Summary:
-		if len(r.prompt) > 0 { // of a reply between them nothing is left
+		if len(r.prompt) > 0 { // a reply between them was removed
 			r.after = append(r.after, newStep(as, text))
 			return
 		}
 		r.before = append(r.before, newStep(as, text))
 	case Interrupt:
-		if len(r.prompt) > 0 && len(r.results) == 0 { // nothing was said to it: the next prompt stands in the same message
+		if len(r.prompt) > 0 && len(r.results) == 0 { // it was not answered: the next prompt is in the same message
 			r.before = append(r.before, r.promptStep(Prompt))
 			r.prompt, r.files = nil, nil
 		}

@@ -55,7 +55,7 @@ func (g *Group) addMessage(m *Message) {
 	g.Text += m.Text
 	g.Uses = append(g.Uses, m.Uses...)
 	if len(g.Steps) == 0 {
-		g.Steps = slices.Clip(m.Steps) // those of the message, which nobody changes
+		g.Steps = slices.Clip(m.Steps) // the slice of the message, which must not be modified
 		return
 	}
 	for _, in := range m.Steps {
@@ -137,7 +137,7 @@ func (g *Group) resolveSteps(last bool) {
 		g.Context = append(g.Context, a.text)
 	}
 	at := slices.IndexFunc(g.Steps, func(in Step) bool { return in.Kind == Interrupt })
-	if at >= 0 { // what was under way was given up
+	if at >= 0 { // the work in progress was aborted
 		g.Steps = slices.Clone(g.Steps)
 		for i := range g.Steps {
 			if g.Steps[i].Kind == Results {
@@ -148,10 +148,10 @@ func (g *Group) resolveSteps(last bool) {
 	has := func(kinds ...Kind) bool {
 		return slices.ContainsFunc(g.Steps, func(in Step) bool { return slices.Contains(kinds, in.Kind) })
 	}
-	if has(Notice) && has(Results, Prompt) { // news beside something else is read with it
+	if has(Notice) && has(Results, Prompt) { // a notice in addition to other steps is read with them
 		g.Steps = slices.DeleteFunc(slices.Clone(g.Steps), func(in Step) bool { return in.Kind == Notice })
 	}
-	if has(Results) { // prompts that came meanwhile are known when the results are
+	if has(Results) { // prompts that arrived meanwhile are read with the results
 		g.Steps = slices.Clone(g.Steps)
 		slices.SortStableFunc(g.Steps, func(a, b Step) int { return g.stepOrder(a) - g.stepOrder(b) })
 	}

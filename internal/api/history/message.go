@@ -18,7 +18,7 @@ type Message struct {
 	parts []part
 	Uses  []ToolUse // calls of an assistant message
 
-	// What the message means, in order, and what stands beside it.
+	// The meaning of the message, in order, and accompanying texts.
 	Steps   []Step
 	context []sideText
 

@@ -31,7 +31,7 @@ func (r *Request) Prefixes() []Prefix {
 			p.addBlocks(m.Role, m.Content)
 		}
 	}
-	if n := len(p.list); n > 0 && r.cacheControl != nil { // a mark of the request is one of its last block
+	if n := len(p.list); n > 0 && r.cacheControl != nil { // a mark of the request applies to its last block
 		p.list[n-1].Mark = max(p.list[n-1].Mark, cacheLifetime(r.cacheControl))
 	}
 	return p.list
@@ -42,10 +42,10 @@ func (p *prefixBuilder) addBlocks(role string, raw json.RawMessage) {
 	if len(raw) == 0 {
 		return
 	}
-	if raw[0] == '"' { // the same as one block of text
+	if raw[0] == '"' { // equivalent to one text block
 		raw = append(append([]byte(`[{"type":"text","text":`), raw...), "}]"...)
 	}
-	_ = forEachElement(raw, func(block []byte) error { // it was read before
+	_ = forEachElement(raw, func(block []byte) error { // it was validated before
 		var keys map[string]json.RawMessage
 		if json.Unmarshal(block, &keys) != nil {
 			return errSyntax

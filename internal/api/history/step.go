@@ -11,7 +11,7 @@ type Kind string
 // The kinds of steps.
 const (
 	Prompt        Kind = "prompt"
-	Results       Kind = "results"   // of calls
+	Results       Kind = "results"   // of tool calls
 	ClosedResults Kind = "closed"    // results that the model was not asked about, because their turn had ended
 	AddedPrompt   Kind = "added"     // a prompt that was typed while the model worked
 	InjectedText  Kind = "injected"  // a text by Claude Code that asks for an answer
@@ -38,7 +38,7 @@ type Result struct {
 	index   int // index of the block
 	ID      string
 	Text    string
-	Content json.RawMessage // kind it came
+	Content json.RawMessage // as received
 	IsError bool
 	digest  Digest
 }

@@ -11,7 +11,7 @@ import (
 // Toolset is the list of tools that a request offers. It is parsed once for all requests that offer
 // the same.
 type Toolset struct {
-	Raw   json.RawMessage // kind they came; nil = there are none
+	Raw   json.RawMessage // as received; nil = none
 	Names []string
 	err   error // set if the list is invalid
 }
@@ -69,7 +69,7 @@ func parseTools(raw []byte) *Toolset {
 		case tool.Name == "" && (tool.Type == "" || tool.Type == "custom"):
 			t.err = Invalid(fmt.Sprintf("tools.%d.name", i), "Field required")
 			return t
-		case tool.Name == "": // a set of tools
+		case tool.Name == "": // a server tool set
 		case slices.Contains(t.Names, tool.Name):
 			t.err = Invalid("tools", "Tool names must be unique.")
 			return t

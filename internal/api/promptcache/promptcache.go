@@ -15,27 +15,28 @@ import (
 	"github.com/claudeless/claudeless/internal/api/history"
 )
 
-// Cache is what is cached. It is safe for concurrent use.
+// Cache simulates a prompt cache. It is safe for concurrent use.
 type Cache struct {
 	mu      sync.Mutex
 	expires boundedmap.Map[history.Digest, time.Time]
 }
 
-// New makes a memory of the last n prefixes; 0 and less = of none.
+// New makes a cache of the last n prefixes; with n <= 0 it stores nothing.
 func New(n int) *Cache {
 	return &Cache{expires: boundedmap.New[history.Digest, time.Time](n)}
 }
 
-// Usage are the bytes of a request that came from the cache, those that it took for
+// Usage holds the bytes of a request that were read from the cache, written for
+// five minutes, written for an hour, and not cached.
 // five minutes and for an hour, and those that it has nothing to do with.
 type Usage struct{ Read, Created5m, Created1h, Uncached int }
 
 const (
-	minPrefixBytes = 4 * 1024 // of a prefix: the API caches from 1,024 tokens on
+	minPrefixBytes = 4 * 1024 // the API caches prefixes of at least 1,024 tokens
 	maxLookBack    = 20       // blocks before a mark that are looked up
 )
 
-// Lookup looks a request up and takes what it marks.
+// Lookup computes the usage of a request and stores its marked prefixes.
 func (m *Cache) Lookup(r *history.Request, now time.Time) Usage {
 	prefixes := r.Prefixes()
 	if len(prefixes) == 0 {

@@ -22,7 +22,7 @@ import (
 	"github.com/claudeless/claudeless/internal/record/journal"
 )
 
-// Options say where requests go. All are required.
+// Options configure a Handler. All are required.
 type Options struct {
 	// Upstream is the base address of the API, without /v1.
 	Upstream string
@@ -30,13 +30,13 @@ type Options struct {
 	Now      func() time.Time
 }
 
-// Handler passes requests on. It is safe for concurrent use.
+// Handler forwards requests. It is safe for concurrent use.
 type Handler struct {
 	options Options
 	proxy   *httputil.ReverseProxy
 }
 
-// maxBody is what a request may hold; the API refuses less.
+// maxBody is the maximum size of a request; the API's limit is lower.
 const maxBody = 64 << 20
 
 // New makes a handler; it starts nothing.
@@ -47,22 +47,22 @@ func New(o Options) (*Handler, error) {
 	}
 	h := &Handler{options: o}
 	h.proxy = &httputil.ReverseProxy{
-		FlushInterval: -1, // tokens go through as they come
+		FlushInterval: -1, // forward tokens immediately
 		Rewrite: func(r *httputil.ProxyRequest) {
 			r.SetURL(upstream)
-			r.Out.Header.Set("Accept-Encoding", "identity") // what is compressed could not be journaled
+			r.Out.Header.Set("Accept-Encoding", "identity") // compressed responses could not be recorded
 		},
 		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, err error) {
 			w.Header().Set("Content-Type", "application/json")
 			w.WriteHeader(http.StatusBadGateway)
-			body, _ := json.Marshal(apiError{Type: "error", Error: errorBody{"api_error", "forwarding: " + err.Error()}}) // two strings: it cannot fail
-			_, _ = w.Write(body)                                                                                          // the client may have gone
+			body, _ := json.Marshal(apiError{Type: "error", Error: errorBody{"api_error", "forwarding: " + err.Error()}}) // two strings cannot fail
+			_, _ = w.Write(body)                                                                                          // the client may have disconnected
 		},
 	}
 	return h, nil
 }
 
-// Err is the first failure of writing the journal.
+// Err returns the first error of writing the journal.
 func (h *Handler) Err() error { return h.options.Journal.Err() }
 
 type apiError struct {
@@ -75,7 +75,7 @@ type errorBody struct {
 	Message string `json:"message"`
 }
 
-// ServeHTTP passes one request on and journals it when its answer is through.
+// ServeHTTP forwards one request and records it after the response.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	began := h.options.Now()
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
@@ -117,7 +117,7 @@ func requestKind(path string) string {
 	return "other"
 }
 
-// responseRecorder keeps what goes through.
+// responseRecorder keeps a copy of the response.
 type responseRecorder struct {
 	http.ResponseWriter
 
@@ -125,15 +125,15 @@ type responseRecorder struct {
 	body   bytes.Buffer
 }
 
-// WriteHeader notes the status.
+// WriteHeader records the status.
 func (a *responseRecorder) WriteHeader(status int) {
-	if status >= http.StatusOK { // 1xx come before it
+	if status >= http.StatusOK { // 1xx statuses precede it
 		a.status = status
 	}
 	a.ResponseWriter.WriteHeader(status)
 }
 
-// Write keeps a copy.
+// Write records a copy.
 func (a *responseRecorder) Write(p []byte) (int, error) {
 	a.body.Write(p)
 	return a.ResponseWriter.Write(p)
@@ -142,8 +142,7 @@ func (a *responseRecorder) Write(p []byte) (int, error) {
 // Unwrap lets the proxy flush.
 func (a *responseRecorder) Unwrap() http.ResponseWriter { return a.ResponseWriter }
 
-// message is the body, put together from its stream if it was one; nil = it is
-// no JSON.
+// message returns the body, assembled if it was streamed; nil = it is not JSON.
 func (a *responseRecorder) message() json.RawMessage {
 	if strings.HasPrefix(a.Header().Get("Content-Type"), "text/event-stream") {
 		return joinStream(a.body.Bytes())

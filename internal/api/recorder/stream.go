@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// message is one of the model, as far as it is put together here; what a block
-// says beside that goes through as it came.
+// message is an assembled message of the model; unknown keys of its blocks are
+// kept.
 type message struct {
 	ID           string          `json:"id"`
 	Type         string          `json:"type"`
@@ -19,15 +19,15 @@ type message struct {
 	Usage        json.RawMessage `json:"usage,omitempty"`
 }
 
-// block gathers one block of a stream.
+// block collects one block of a stream.
 type block struct {
 	start map[string]json.RawMessage
-	text  strings.Builder // of text and thinking
+	text  strings.Builder // for text and thinking
 	input strings.Builder
 }
 
-// MarshalJSON writes the block as a whole. Signatures are left out: they are
-// secrets of a kind, and of no use.
+// MarshalJSON writes the complete block. Signatures are omitted, because they are
+// not useful and may count as secrets.
 func (b *block) MarshalJSON() ([]byte, error) {
 	key := "text"
 	if _, ok := b.start["thinking"]; ok {
@@ -63,9 +63,9 @@ type streamEvent struct {
 	Error json.RawMessage `json:"error"`
 }
 
-// joinStream puts the message of a stream together: what was cut in two by the stream
-// is whole before anybody looks for secrets in it. A stream that broke off gives
-// what there is; one that ends in an error gives that.
+// joinStream assembles the message of a stream, so that secrets split by the stream
+// are recognised. An interrupted stream gives a partial message; a stream that ends
+// in an error gives the error.
 func joinStream(stream []byte) json.RawMessage {
 	var m *message
 	blocks := map[int]*block{}

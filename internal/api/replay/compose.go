@@ -54,7 +54,7 @@ func (f *Replay) Compose(now time.Time) *wire.Message {
 	return m
 }
 
-// estimateTokens are those of a part of a request; nothing has none.
+// estimateTokens returns the tokens of a part of a request; 0 for an empty part.
 func estimateTokens(bytes int) int {
 	if bytes == 0 {
 		return 0
@@ -108,10 +108,10 @@ func (f *Replay) toolName(name string) string {
 	if len(found) == 1 {
 		return found[0]
 	}
-	if name == "Task" && f.request.IsClaudeCode() { // the wire knows it by its other name
+	if name == "Task" && f.request.IsClaudeCode() { // the wire name of the tool
 		canonical = "Agent"
 	}
-	if !f.request.IsClaudeCode() { // it has tools that it does not offer, such as WebFetch; the result says whether it knows one
+	if !f.request.IsClaudeCode() { // it has tools that it does not offer, such as WebFetch; the result shows whether it knows the tool
 		f.findings = append(f.findings, fmt.Sprintf("the tool %s is not offered by the request", canonical))
 		f.unofferedTools = append(f.unofferedTools, canonical)
 	}

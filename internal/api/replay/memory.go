@@ -49,8 +49,8 @@ type lastConversation struct {
 	state *state
 	roots []historyRoot
 
-	// What was asked last, from which state; tries is how often it failed, 0 = it was
-	// answered. What is asked again behind a cut goes on from there.
+	// The last request and the state before it; failures is how often it failed, 0
+	// = it was answered. A repeated request after a cut continues from there.
 	lastAsked   history.Digest
 	beforeAsked *state
 	failures    int
@@ -59,12 +59,12 @@ type lastConversation struct {
 // historyRoot is a history that began a session or continued it after a cut.
 type historyRoot struct {
 	firstGroup history.Digest // of its first group
-	// groupAfter a cut, what the groups before the last one stand for; nil = the
-	// beginning
+	// After a cut: the state that the groups before the last one represent; nil =
+	// the beginning.
 	state    *state
-	cutAfter history.Digest // key of the group before the last one, when there was a cut
-	retryKey history.Digest // key of a history that asks again what had failed; zero = there is none
-	failures int            // how often it had
+	cutAfter history.Digest // key of the group before the last one, if the history was cut
+	retryKey history.Digest // key of a history that repeats a failed request; zero = none
+	failures int            // how often it failed
 }
 
 // scriptKey identifies the script of a sub-agent by the first prompt that it will receive.
@@ -74,7 +74,7 @@ type scriptKey struct{ session, prompt string }
 type subagentScript struct {
 	call    string // id of the tool call
 	engine  *scenarios.Engine
-	takenBy string // who took it; "" = nobody yet
+	takenBy string // the conversation that took it; "" = none yet
 }
 
 // attemptKey returns the key of a history within its conversation: attempts of sessions and
@@ -88,7 +88,7 @@ func (t conversationKey) attemptKey(key history.Digest) history.Digest {
 
 // Counter counts attempts for several servers.
 type Counter interface {
-	// Next returns the number of the next attempt at what has that name, which is higher
+	// Next returns the number of the next attempt for that name, which is higher
 	// than after.
 	Next(name string, after int) (int, error)
 }

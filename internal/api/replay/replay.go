@@ -3,8 +3,8 @@
 // next message.
 //
 // No state that influences an answer is kept between requests. A [Memory] is a
-// cache: losing it only changes how often a failure strikes, where a session
-// recordContinuation after its history was cut, and which script a sub-agent plays.
+// cache: losing it only changes how often a failure occurs, where a session
+// continues after its history was cut, and which script a sub-agent plays.
 package replay
 
 import (
@@ -19,7 +19,7 @@ type Options struct {
 	Environ, Args []string
 	CWD           string
 	IDs           IDs
-	Failure       *scenarios.Failure // as that of [scenarios.EngineOptions]
+	Failure       *scenarios.Failure // like that of [scenarios.EngineOptions]
 }
 
 // Replayer replays the histories of requests through a scenario. It is safe for concurrent use.

@@ -92,7 +92,7 @@ func (f *Replay) applyGroup(ctx context.Context, st *state, i int) (*state, erro
 func (f *Replay) applyStep(ctx context.Context, st *state, g *replayedGroup, in history.Step) error {
 	req := scenarios.Request{Prompt: in.Text}
 	switch in.Kind {
-	case history.Summary, history.ClosedResults: // of what a cut took away; what nobody was asked about
+	case history.Summary, history.ClosedResults: // removed by a cut, or never sent to the model
 		return nil
 	case history.Interrupt:
 		st.pendingPrompts = nil
@@ -128,7 +128,7 @@ func (f *Replay) applyStep(ctx context.Context, st *state, g *replayedGroup, in 
 	}
 	f.recordMissingValues(reply)
 	applyAPIFault(&reply)
-	req.Vars = scenarios.Vars{} // parts of the body, which nobody keeps
+	req.Vars = scenarios.Vars{} // they refer to the body, which is not kept
 	st.answer = &answer{firstRequest: req, lastRequest: req, reply: reply}
 	st.answer.append(reply)
 	return f.continueAnswer(ctx, st)
@@ -160,7 +160,7 @@ func (f *Replay) continueAnswer(ctx context.Context, st *state) error {
 		req := scenarios.Request{Results: []scenarios.Result{}}
 		added := false
 		switch {
-		case a.isEmpty() && !st.nudged && f.request.IsClaudeCode(): // it asks about it
+		case a.isEmpty() && !st.nudged && f.request.IsClaudeCode(): // it asks about an empty reply
 			return nil
 		case a.continues:
 		case len(st.pendingPrompts) > 0:

@@ -24,7 +24,7 @@ func (f *Replay) startState() (*state, int) {
 	known, ok := f.memory.last.Get(t)
 	if !ok || known.state == nil {
 		known = &lastConversation{roots: []historyRoot{{firstGroup: first}}}
-		if cut, forked := f.memory.roots.Get(first); forked { // by a session of another name
+		if cut, forked := f.memory.roots.Get(first); forked { // by a session with another name
 			known.roots = append(known.roots, cut)
 		}
 		f.memory.last.Put(t, known)
@@ -43,7 +43,7 @@ func (f *Replay) startState() (*state, int) {
 	}
 	r, from := f.findCut(known)
 	next := *known
-	const most = 16 // roots of a session that are remembered
+	const most = 16 // roots stored per session
 	next.roots = append(slices.Clone(known.roots[max(0, len(known.roots)-most):]), r)
 	f.memory.last.Put(t, &next)
 	if steps := f.groups[0].Steps; len(steps) > 0 && steps[0].Kind == history.Summary {

@@ -24,7 +24,7 @@ type answer struct {
 	lastRequest  scenarios.Request // the last request that was answered
 	reply        scenarios.Reply   // the first: its rule, failure, delay and pace count
 	blocks       []protocol.Block
-	stop         string // subagentEngine stop reason
+	stop         string // scripted stop reason
 	usage        *scenarios.Usage
 	structured   json.RawMessage
 	pendingGates []PendingGate

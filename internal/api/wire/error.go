@@ -9,19 +9,19 @@ type Error struct {
 	RequestID string    `json:"request_id,omitempty"`
 }
 
-// ErrorBody says what went wrong.
+// ErrorBody describes the error.
 type ErrorBody struct {
 	Type    string        `json:"type"`
 	Message string        `json:"message"`
 	Details *ErrorDetails `json:"details,omitempty"`
 }
 
-// ErrorDetails say more about an error.
+// ErrorDetails hold additional details of an error.
 type ErrorDetails struct {
 	Code string `json:"error_code"`
 }
 
-// NewError is the body of an error; an empty kind is that of the status.
+// NewError returns the body of an error; an empty type is derived from the status.
 func NewError(e scenarios.APIError, code, id string) Error {
 	body := ErrorBody{Type: e.Type, Message: e.Message}
 	if body.Type == "" {

@@ -11,21 +11,21 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// Event is one event of a stream, and the pause before it.
+// Event is one event of a stream, with the pause before it.
 type Event struct {
 	Pause time.Duration
 	Name  string
 	Data  []byte
 }
 
-// StreamOptions is how a message becomes events.
+// StreamOptions configure the conversion of a message to events.
 type StreamOptions struct {
 	Pace scenarios.Stream
 	Pad  bool     // spaces before the closing braces
-	Seed [16]byte // of what is random in the pace
+	Seed [16]byte // seed of the jitter
 }
 
-// EventList is the list of events that a message is.
+// EventList is the list of events of a message.
 type EventList struct {
 	StreamOptions
 
@@ -34,7 +34,7 @@ type EventList struct {
 	pause  time.Duration // pause before the next event
 }
 
-// The forms of the events, with their keys in the order of the API.
+// The event types, with their keys in the order of the API.
 type (
 	messageStart struct {
 		Type    string     `json:"type"`
@@ -76,12 +76,12 @@ type delta struct {
 	JSON      *string `json:"partial_json,omitempty"`
 	Thinking  *string `json:"thinking,omitempty"`
 	Signature *string `json:"signature,omitempty"`
-	// Citation of a text, and the text of a compaction.
+	// Citation belongs to a text block, Content to a compaction.
 	Citation json.RawMessage `json:"citation,omitempty"`
 	Content  *string         `json:"content,omitempty"`
 }
 
-// Events makes the events of a message. The jitter depends on the message alone.
+// Events returns the events of a message. The jitter depends only on the message.
 func (m *Message) Events(how StreamOptions) *EventList {
 	s := &EventList{StreamOptions: how, random: jitter(how.Seed), pause: time.Duration(how.Pace.TTFTMS) * time.Millisecond}
 	start := m.wire([]protocol.Block{})
@@ -104,10 +104,10 @@ func jitter(seed [16]byte) func() float64 {
 	return rand.New(rand.NewPCG(a, b)).Float64
 }
 
-// Add puts an event at the end.
+// Add appends an event.
 func (s *EventList) Add(name string, data any) {
 	body, err := protocol.Marshal(data)
-	if err != nil { // a raw block of the scenario that is no JSON: loading has refused it
+	if err != nil { // an invalid raw block of the scenario, which loading refuses
 		body = []byte(`{"type":"` + name + `"}`)
 	}
 	if s.Pad {
@@ -165,14 +165,14 @@ func (s *EventList) addBlock(i int, b protocol.Block, hidden bool) {
 	s.Add("content_block_stop", blockStop{"content_block_stop", i})
 }
 
-// addInput adds the input of a call in pieces, the first of them empty.
+// addInput adds the input of a call in pieces, starting with an empty one.
 func (s *EventList) addInput(i int, input json.RawMessage) {
 	for _, piece := range s.Pace.SplitInput(string(input)) {
 		s.addDelta(i, piece, delta{Type: "input_json_delta", JSON: &piece})
 	}
 }
 
-// emptyText is the empty form of a text.
+// emptyText returns a text block without its text.
 func emptyText(b protocol.TextBlock) protocol.TextBlock {
 	empty := protocol.Text("")
 	if b.Citations != nil {
@@ -181,22 +181,23 @@ func emptyText(b protocol.TextBlock) protocol.TextBlock {
 	return empty
 }
 
-// citations are where a text comes from, one by one.
+// citations returns the citations of a text block.
 func citations(b protocol.TextBlock) []json.RawMessage {
 	var each []json.RawMessage
-	if b.Citations == nil || json.Unmarshal(b.Citations, &each) != nil { // loading has refused what is no list
+	if b.Citations == nil || json.Unmarshal(b.Citations, &each) != nil { // loading refuses citations that are not a list
 		return nil
 	}
 	return each
 }
 
-// emptyCompaction is the empty form of a compaction.
+// emptyCompaction is a compaction block without its text.
 type emptyCompaction struct {
 	Type    string  `json:"type"`
 	Content *string `json:"content"`
 }
 
-// compactionText is the text of a compaction that the scenario wrote as a raw block.
+// compactionText returns the text of a compaction that the scenario contains as a
+// raw block.
 func compactionText(b protocol.RawBlock) (string, bool) {
 	var c emptyCompaction
 	if json.Unmarshal(b.JSON, &c) != nil || c.Type != "compaction" || c.Content == nil {
@@ -205,8 +206,8 @@ func compactionText(b protocol.RawBlock) (string, bool) {
 	return *c.Content, true
 }
 
-// thinkingPieces are the pieces in which reasoning comes: at full speed it is one, as in
-// the CLI face, which announces each.
+// thinkingPieces splits reasoning into pieces: at full speed one, as in the
+// simulated claude, which announces each.
 func (s *EventList) thinkingPieces(text string) []string {
 	if s.Pace.TokensPerSecond > 0 {
 		return s.Pace.Split(text)
@@ -221,7 +222,7 @@ func (s *EventList) addDelta(i int, piece string, d delta) {
 	s.Add("content_block_delta", blockDelta{"content_block_delta", i, d})
 }
 
-// AppendTo writes an event as it goes out.
+// AppendTo writes an event in its wire form.
 func (e *Event) AppendTo(b *bytes.Buffer) {
 	b.WriteString("event: ")
 	b.WriteString(e.Name)

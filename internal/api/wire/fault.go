@@ -7,8 +7,8 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// ApplyFault spoils the Events in one exact way. The result of a fault that ends in
-// silence has silent set.
+// ApplyFault adds one exact defect to the events. silent reports that the stream
+// stays open without data at the end.
 func (s *EventList) ApplyFault(kind string) (silent bool) {
 	at := func(name string) int {
 		for i := range s.Events {
@@ -22,7 +22,7 @@ func (s *EventList) ApplyFault(kind string) (silent bool) {
 		s.Events = append(s.Events[:i:i], append([]Event{e}, s.Events[i:]...)...)
 	}
 	switch kind {
-	case "ping-silence": // nothing but a ping comes after the beginning
+	case "ping-silence": // only pings follow the beginning
 		i := min(at("ping")+1, len(s.Events))
 		s.Events = s.Events[:i]
 		return true
@@ -56,7 +56,7 @@ func (s *EventList) ApplyFault(kind string) (silent bool) {
 	return false
 }
 
-// dropLastTextEvent leaves out the last event that holds text.
+// dropLastTextEvent removes the last event that contains text.
 func (s *EventList) dropLastTextEvent(text string) {
 	for i := len(s.Events) - 1; i >= 0; i-- {
 		if bytes.Contains(s.Events[i].Data, []byte(text)) {

@@ -9,23 +9,23 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// Message is an answer of the API.
+// Message is a response of the API.
 type Message struct {
 	ID, Model      string
 	Blocks         []protocol.Block
 	StopReason     string
-	StopSequence   *string // the stop sequence that was met
+	StopSequence   *string // the stop sequence that was found
 	Usage          scenarios.Usage
-	Cache          Cache // of the input, what a cache holds or takes
+	Cache          Cache // cached input tokens
 	ThinkingTokens int   // tokens of the output that are reasoning
-	HideThinking   bool  // reasoning comes without its text
+	HideThinking   bool  // thinking blocks have no text
 }
 
-// Cache are the input tokens of a message that a prompt cache had, and those that
-// it has taken.
+// Cache holds the input tokens of a message that were read from the prompt cache,
+// and those that were written to it.
 type Cache struct{ Read, Created5m, Created1h int }
 
-// wireUsage is the usage of an answer, in the order of the API.
+// wireUsage is the usage of a response, with keys in the order of the API.
 type wireUsage struct {
 	Input         int               `json:"input_tokens"`
 	CacheCreated  int               `json:"cache_creation_input_tokens"`
@@ -37,7 +37,7 @@ type wireUsage struct {
 	Geo           string            `json:"inference_geo,omitempty"`
 }
 
-// finalUsage is that at the end of a stream: what has been counted, and no more.
+// finalUsage is the usage at the end of a stream, with only the final counts.
 type finalUsage struct {
 	Input        int          `json:"input_tokens"`
 	CacheCreated int          `json:"cache_creation_input_tokens"`
@@ -55,14 +55,14 @@ type wireDetails struct {
 	Thinking int `json:"thinking_tokens"`
 }
 
-// stopDetails say more about a refusal.
+// stopDetails describe a refusal.
 type stopDetails struct {
 	Type        string  `json:"type"`
 	Category    *string `json:"category"`
 	Explanation *string `json:"explanation"`
 }
 
-// wireAnswer is a whole answer, in the order of the API.
+// wireAnswer is a complete response, with keys in the order of the API.
 type wireAnswer struct {
 	ID           string           `json:"id"`
 	Type         string           `json:"type"`
@@ -75,10 +75,11 @@ type wireAnswer struct {
 	Usage        wireUsage        `json:"usage"`
 }
 
-// Body is the message as it goes out when it is not streamed.
+// Body returns the response that is sent without streaming.
 func (m *Message) Body() any { return m.wire(m.Blocks) }
 
-// wire is the message with its content, or without it as a stream begins.
+// wire returns the message with its content, or without content for the start of a
+// stream.
 func (m *Message) wire(blocks []protocol.Block) wireAnswer {
 	return wireAnswer{
 		ID: m.ID, Type: "message", Role: "assistant", Model: m.Model, Content: blocks, StopReason: &m.StopReason, StopSequence: m.StopSequence,
@@ -110,7 +111,7 @@ func (m *Message) lastUsage() finalUsage {
 	return u
 }
 
-// TrimPrefill takes what the request already says off the first text.
+// TrimPrefill removes the prefill of the request from the first text.
 func (m *Message) TrimPrefill(prefill string) {
 	for i, b := range m.Blocks {
 		if text, ok := b.(protocol.TextBlock); ok {
@@ -126,8 +127,8 @@ func (m *Message) TrimPrefill(prefill string) {
 	}
 }
 
-// Truncate cuts the text at a stop sequence and at the most tokens, negative = at any
-// length. What follows a cut is not said.
+// Truncate cuts the text at a stop sequence and at a number of tokens; negative =
+// no limit. The rest is dropped.
 func (m *Message) Truncate(most int, stops []string) {
 	left := most
 	for i, b := range m.Blocks {
@@ -159,7 +160,7 @@ func (m *Message) Truncate(most int, stops []string) {
 	}
 }
 
-// firstBytes are at most n bytes of text, whole characters.
+// firstBytes returns at most n bytes of text, in whole characters.
 func firstBytes(text string, n int) string {
 	n = max(0, min(n, len(text)))
 	for n > 0 && n < len(text) && !utf8.RuneStart(text[n]) {

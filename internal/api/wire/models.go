@@ -6,7 +6,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/model"
 )
 
-// ModelInfo is a model of the list.
+// ModelInfo is an entry of the list of models.
 type ModelInfo struct {
 	Type         string       `json:"type"`
 	ID           string       `json:"id"`
@@ -73,7 +73,8 @@ type thinkingTypes struct {
 	Enabled      support `json:"enabled"`
 }
 
-// ModelInfoFor describes any model: of one that nobody knows, what the CLI assumes.
+// ModelInfoFor describes any model; for an unknown one it uses the CLI's
+// assumptions.
 func ModelInfoFor(id string) ModelInfo {
 	f, yes := model.Of(id), support{true}
 	efforts := support{f.Effort}
@@ -90,7 +91,7 @@ func ModelInfoFor(id string) ModelInfo {
 	}
 }
 
-// modelFamily is the family of a model; nil = none of the known ones.
+// modelFamily returns the family of a model; nil = unknown.
 func modelFamily(id string) *string {
 	for _, line := range []string{"haiku", "sonnet", "opus", "fable"} {
 		if strings.Contains(id, line) {

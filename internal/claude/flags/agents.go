@@ -13,7 +13,8 @@ import (
 	"github.com/claudeless/claudeless/internal/claudecode"
 )
 
-// checkAgents checks --agents and puts the content of a file in the place of its name.
+// checkAgents validates --agents and replaces a file name by the content of the
+// file.
 func checkAgents(s *process.System, f *Flags) error {
 	if f.Agents == "" {
 		return nil
@@ -36,7 +37,7 @@ func checkAgents(s *process.System, f *Flags) error {
 	return nil
 }
 
-// agentsFaults words what is wrong with agents by name as the real CLI does.
+// agentsFaults describes problems of agents, by name, in the words of the real CLI.
 func agentsFaults(raw json.RawMessage) []string {
 	if err := ordered.SyntaxError(raw); err != nil {
 		return []string{"invalid JSON: " + err.Error()}
@@ -57,12 +58,13 @@ func agentsFaults(raw json.RawMessage) []string {
 	return faults
 }
 
-// agentFaults checks the keys of one agent in the order in which the real CLI names them.
+// agentFaults validates the keys of one agent in the order in which the real CLI
+// reports them.
 func agentFaults(name string, agent ordered.Object) []string {
 	var faults []string
 	for _, key := range []struct {
 		name  string
-		fault func(json.RawMessage) string // what follows the key; empty = none
+		fault func(json.RawMessage) string // text after the key; empty = none
 	}{
 		{"description", stringWith("Description cannot be empty", func(text string) bool { return text != "" })},
 		{"tools", stringsFault},
@@ -123,7 +125,7 @@ func stringsFault(value json.RawMessage) string {
 	return typeFault("array")(value)
 }
 
-// modeFault accepts "manual" too, which is another name of the default mode.
+// modeFault also accepts "manual", another name of the default mode.
 func modeFault(value json.RawMessage) string {
 	if string(value) == `"manual"` {
 		return ""
@@ -141,7 +143,7 @@ func optionFault(options ...string) func(json.RawMessage) string {
 	}
 }
 
-// effortFault accepts the names of efforts and whole numbers.
+// effortFault accepts effort names and whole numbers.
 func effortFault(value json.RawMessage) string {
 	var name string
 	var amount int

@@ -13,15 +13,18 @@ import (
 	"github.com/claudeless/claudeless/simulator/outputschema"
 )
 
-// CompatRust is the value of CLAUDELESS_COMPAT under which the habits of the older Rust tool are kept.
+// CompatRust is the value of CLAUDELESS_COMPAT that selects the behaviour of the
+// older Rust tool.
 const CompatRust = "claudeless-rs"
 
-// Check checks what no single flag can: flags against each other, against the process, and texts that must be JSON. The
-// first fault is the error, in the real CLI's words. It also brings f into the form that its fields document (session id,
-// system prompts from files, the betas that there are) and prints the warnings that do not end a run.
+// Check validates what no single flag can: combinations of flags, conflicts with
+// the process, and texts that must be JSON. It returns the first problem as an
+// error in the real CLI's words. It also normalises f as its fields document
+// (session id, system prompts from files, known betas) and prints the warnings that
+// do not end a run.
 //
-// Not checked here, because it needs more than the command line: --settings, --mcp-config, the name in --agent and whether
-// the session id is in use.
+// It does not check --settings, --mcp-config, the name in --agent, and whether the
+// session id is in use, because these need more than the command line.
 func (f *Flags) Check(s *process.System) error {
 	checks := []func(*process.System, *Flags) error{
 		checkSession, checkSettingSources, checkAgents, checkSchema, checkFormats, checkPrivileges, loadSystemPrompts,
@@ -35,7 +38,7 @@ func (f *Flags) Check(s *process.System) error {
 	return nil
 }
 
-// isUUID compiles its pattern on use, not at every start.
+// isUUID compiles its pattern on first use, not at every start.
 func isUUID(text string) bool {
 	return regexp.MustCompile(`(?i)^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`).MatchString(text)
 }
@@ -62,8 +65,8 @@ func checkSession(_ *process.System, f *Flags) error {
 	return nil
 }
 
-// title is a session's name as it is kept: without white space around it, and
-// not too long.
+// title normalises the name of a session: it trims white space and truncates long
+// names.
 func title(name string) string {
 	const most = 200
 	runes := []rune(strings.TrimSpace(name))
@@ -115,7 +118,8 @@ func checkPrivileges(s *process.System, f *Flags) error {
 	return nil
 }
 
-// loadSystemPrompts reads the prompts that are files. One given both ways is the file's text after the other.
+// loadSystemPrompts reads the prompts from files. If a prompt is given both as text
+// and as a file, the file's text follows the other.
 func loadSystemPrompts(s *process.System, f *Flags) error {
 	err := appendFile(s, f, &f.SystemPrompt, f.SystemPromptFile, "System prompt file")
 	if err != nil {

@@ -14,11 +14,12 @@ import (
 	"github.com/claudeless/claudeless/internal/base/process"
 )
 
-// Flags is one command line of the claude face. Strings are as given, "" when absent; whether a flag with an empty value
-// was given is told by Has. Lists hold all values of all occurrences in order.
+// Flags is one parsed command line of claude. Strings are as given, "" if absent;
+// Has reports whether a flag was given with an empty value. Lists hold the values
+// of all occurrences in order.
 type Flags struct {
-	// Prompt is the first positional word, HasPrompt whether there was one. Further words are dropped, as the real CLI
-	// does.
+	// Prompt is the first positional word; HasPrompt reports whether there was one.
+	// Further words are ignored, as in the real CLI.
 	Prompt    string
 	HasPrompt bool
 
@@ -33,15 +34,17 @@ type Flags struct {
 	HostFlags
 	OwnFlags
 
-	// Given holds the values of every flag on the command line by its long name without dashes ("allowedTools").
+	// Given holds the values of every given flag by its long name without dashes
+	// ("allowedTools").
 	Given map[string][]string
-	// Version and Help say what was asked for in the place of a run.
+	// Version and Help request that output instead of a run.
 	Version, Help bool
-	// swallowed is the last word that a variadic flag took, for the hint beside a missing prompt.
+	// swallowed is the last word that a variadic flag took, for the hint about a
+	// missing prompt.
 	swallowed argv.VariadicWord
 }
 
-// OutputFlags are about what is read and written.
+// OutputFlags configure input and output.
 type OutputFlags struct {
 	Print                  bool
 	OutputFormat           string // text, json or stream-json; never empty
@@ -54,7 +57,7 @@ type OutputFlags struct {
 	JSONSchema             string
 }
 
-// SessionFlags say which conversation it is.
+// SessionFlags select the conversation.
 type SessionFlags struct {
 	Continue             bool
 	Resume               string // id, title or path of a transcript
@@ -67,13 +70,13 @@ type SessionFlags struct {
 	SessionName          string
 }
 
-// ModelFlags are about the model and its limits.
+// ModelFlags configure the model and its limits.
 type ModelFlags struct {
 	Model             string
 	FallbackModel     string
 	Effort            string
 	Betas             []string
-	MaxTurns          int // 0 = no limit, below it the first is the last
+	MaxTurns          int // 0 = no limit; negative = only one turn
 	MaxBudgetUSD      float64
 	MaxThinkingTokens int
 	Thinking          string
@@ -82,7 +85,8 @@ type ModelFlags struct {
 	Autocompact       string // auto, or a number of tokens
 }
 
-// PromptFlags are the system prompt; [Flags.Check] puts the texts of the files into the prompts.
+// PromptFlags configure the system prompt; [Flags.Check] adds the texts of the
+// files.
 type PromptFlags struct {
 	SystemPrompt       string
 	SystemPromptFile   string
@@ -90,32 +94,33 @@ type PromptFlags struct {
 	AppendPromptFile   string
 }
 
-// ToolFlags are about tools and permissions. The tool lists are split at commas and blanks outside parentheses.
+// ToolFlags configure tools and permissions. The tool lists are split at commas and
+// spaces outside parentheses.
 type ToolFlags struct {
 	Tools                           []string
 	AllowedTools                    []string
 	DisallowedTools                 []string
-	PermissionMode                  string // camelCase, "manual" and "default" both as "default"; "" = not given
+	PermissionMode                  string // camelCase, both "manual" and "default" as "default"; "" = not given
 	PermissionPromptTool            string
 	PermissionPrompts               string // host or none
 	DangerouslySkipPermissions      bool
 	AllowDangerouslySkipPermissions bool
 }
 
-// SurroundingFlags say what the run finds around it.
+// EnvironmentFlags configure the environment of the run.
 type SurroundingFlags struct {
 	MCPConfig         []string
 	StrictMCPConfig   bool
 	AddDirs           []string
-	Settings          []string // at most one: the last given
-	SettingSources    []string // user, project, local; empty and Has("setting-sources") = none of them
+	Settings          []string // at most one: the last one
+	SettingSources    []string // user, project, local; empty with Has("setting-sources") = none
 	ManagedSettings   string
 	ProjectConfigRoot string
 	InitSetup         bool
 	Maintenance       bool
 }
 
-// CustomFlags are about agents, plugins and what else users add.
+// CustomFlags configure agents, plugins and other additions of users.
 type CustomFlags struct {
 	Agent                string
 	Agents               string // JSON object
@@ -127,14 +132,14 @@ type CustomFlags struct {
 	Restricted           bool
 }
 
-// DebugFlags are about the debug log.
+// DebugFlags configure the debug log.
 type DebugFlags struct {
 	Debug         bool
 	DebugFile     string
 	DebugToStderr bool
 }
 
-// HostFlags are what a host says about the initialize request that it will send.
+// HostFlags announce properties of the initialize request that the host will send.
 type HostFlags struct {
 	AwaitInitialize             bool
 	AwaitClaim                  bool
@@ -142,7 +147,8 @@ type HostFlags struct {
 	ManagedSettingsInInitialize bool
 }
 
-// OwnFlags are ours; unknown under the name claude, where only their environment variables work.
+// OwnFlags are the flags of claudeless. Under the name claude only their
+// environment variables work.
 type OwnFlags struct {
 	Scenario      string
 	Failure       string
@@ -150,21 +156,21 @@ type OwnFlags struct {
 	MCPDebug      bool
 	MCPRequire    bool
 	ClaudeVersion string
-	Defer         bool // expectations are judged by others
+	Defer         bool // expectations are checked by another process
 	Strict        bool
 	Expect        bool
 	Debugger      string
 	CWD           string
 }
 
-// Has reports whether the flag with this long name was on the command line, with whatever value.
+// Has reports whether the flag with this long name was given, with any value.
 func (f *Flags) Has(name string) bool {
 	_, ok := f.Given[name]
 	return ok
 }
 
-// Parse reads a command line of the claude face; [Flags.Check] is for those that are to be run. Under the name claude our own flags are unknown, but their
-// variables still count.
+// Parse parses a command line of claude; call [Flags.Check] before a run. Under the
+// name claude, claudeless flags are unknown, but their variables still apply.
 func Parse(s *process.System, words []string) (*Flags, error) {
 	f := &Flags{OutputFlags: OutputFlags{OutputFormat: "text", InputFormat: "text"}}
 	options := claudeOptions(f)
@@ -188,7 +194,8 @@ func Parse(s *process.System, words []string) (*Flags, error) {
 	return f, fromEnvironment(s, f, mine)
 }
 
-// versionOverride finds --claude-version on either side of -v. Whatever else is on the line no longer matters.
+// versionOverride finds --claude-version before or after -v. The rest of the line
+// is ignored.
 func versionOverride(s *process.System, f *Flags, words []string) error {
 	mine := slices.DeleteFunc(ownOptions(f), func(o option) bool { return o.Name() != "claude-version" })
 	if !s.CalledAsClaude() {
@@ -198,8 +205,8 @@ func versionOverride(s *process.System, f *Flags, words []string) error {
 	return fromEnvironment(s, f, mine)
 }
 
-// fromEnvironment fills our own flags that the command line leaves open. A switch is on when its variable is neither
-// empty, 0 nor false.
+// fromEnvironment sets claudeless flags that the command line does not set. A
+// switch is on if its variable is neither empty, 0 nor false.
 func fromEnvironment(s *process.System, f *Flags, mine []option) error {
 	for _, o := range mine {
 		value := s.Getenv(o.env)
@@ -222,7 +229,8 @@ func grammar(options []option) []argv.Option {
 	return plain
 }
 
-// Dir is the absolute working directory of the run: --cwd, or that of the process.
+// Dir returns the absolute working directory of the run: --cwd, or that of the
+// process.
 func (f *Flags) Dir(s *process.System) (string, error) {
 	if filepath.IsAbs(f.CWD) {
 		return filepath.Clean(f.CWD), nil
@@ -243,7 +251,8 @@ func (f *Flags) Abs(s *process.System, path string) (string, error) {
 	return filepath.Join(dir, path), err
 }
 
-// SwallowedHint explains a missing prompt that a variadic flag may have taken; "" = none was.
+// SwallowedHint explains a missing prompt that a variadic flag may have taken; "" =
+// none.
 func (f *Flags) SwallowedHint() string {
 	if f.HasPrompt || f.swallowed.Option == "" {
 		return ""

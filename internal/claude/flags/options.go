@@ -11,16 +11,18 @@ import (
 	"github.com/claudeless/claudeless/internal/base/argv"
 )
 
-// option is one line of the claude grammar. A nil Set marks a flag that is accepted and has no field of its own.
+// option is one flag of claude. A nil Set marks a flag that is accepted without a
+// field.
 type option struct {
 	argv.Option
 	help  string   // "" = not in --help
-	env   string   // the variable that stands in for one of our own flags
-	shown []string // choices that --help names and that Set checks
-	note  string   // what --help says behind the choices
+	env   string   // environment variable of a claudeless flag
+	shown []string // choices shown in --help and validated by Set
+	note  string   // text in --help after the choices
 }
 
-// opt is a flag that --help shows, hidden one that only clients know, own one that the real CLI does not have.
+// opt makes a flag that --help shows, hidden one that only clients use, own one
+// that the real CLI does not have.
 func opt(flags, help string, set func(string) error) option {
 	return option{Option: argv.Option{Flags: flags, Set: set}, help: help}
 }
@@ -37,10 +39,10 @@ func own(flags, env, help string, set func(string) error) option {
 	return option{Option: argv.Option{Flags: flags, Set: set}, help: help, env: env}
 }
 
-// Line is a flag as --help shows it.
+// Line is a flag in the form of --help.
 type Line struct{ Flags, Help string }
 
-// Lines are what --help names, of the real CLI's flags and of ours.
+// Lines returns the flags in --help, of the real CLI and of claudeless.
 func Lines() (claude, own []Line) {
 	f := &Flags{}
 	for _, o := range claudeOptions(f) {
@@ -54,7 +56,7 @@ func Lines() (claude, own []Line) {
 	return claude, own
 }
 
-// choicesNote names the choices in commander's form, in which hosts look for them.
+// choicesNote lists the choices in commander's form, in which hosts look for them.
 func choicesNote(o option) string {
 	choices := slices.Concat(o.Choices, o.shown)
 	if len(choices) == 0 {
@@ -67,10 +69,10 @@ func choicesNote(o option) string {
 	return note + ")"
 }
 
-// errVersion leaves the parser when -v is met: nothing after it matters.
+// errVersion ends parsing at -v: nothing after it matters.
 var errVersion = argv.ErrStop
 
-// claudeOptions is the real CLI's grammar, bound to f.
+// claudeOptions returns the flags of the real CLI, bound to f.
 func claudeOptions(f *Flags) []option {
 	return slices.Concat(outputOptions(f), sessionOptions(f), modelOptions(f), toolOptions(f), surroundingOptions(f), remoteOptions(), hostOptions(f))
 }
@@ -172,7 +174,7 @@ func surroundingOptions(f *Flags) []option {
 	}
 }
 
-// remoteOptions belong to features that live outside the process.
+// remoteOptions belong to features outside the process.
 func remoteOptions() []option {
 	return []option{
 		opt("--bg, --background", "Run in the background", nil),
@@ -185,7 +187,7 @@ func remoteOptions() []option {
 	}
 }
 
-// hostOptions are sent by SDK hosts and named in no help text.
+// hostOptions are sent by SDK hosts and appear in no help text.
 func hostOptions(f *Flags) []option {
 	return []option{
 		hidden("--await-initialize", on(&f.AwaitInitialize)),
@@ -215,7 +217,8 @@ func ownOptions(f *Flags) []option {
 	}
 }
 
-// expect turns the check of expectations on; "defer" leaves it to a later reader of the journal.
+// expect enables the check of expectations; "defer" leaves it to a later reader of
+// the journal.
 func expect(f *Flags) func(string) error {
 	return func(value string) error {
 		f.Expect, f.Defer = value != "defer", value == "defer"
@@ -243,7 +246,8 @@ func split(target *[]string) func(string) error {
 	return func(value string) error { *target = append(*target, splitTools(value)...); return nil }
 }
 
-// splitTools cuts a list at commas and blanks that are not inside parentheses: "Bash(git log:*),Edit Read".
+// splitTools splits a list at commas and spaces outside parentheses: "Bash(git
+// log:*),Edit Read".
 func splitTools(value string) []string {
 	depth := 0
 	return strings.FieldsFunc(value, func(r rune) bool {
@@ -268,7 +272,8 @@ func whole(target *int) func(string) error {
 	}
 }
 
-// number reads a number as JavaScript's Number does: no text is 0, bases have prefixes, a text that is none is an error.
+// number parses a number as JavaScript's Number does: an empty text is 0, bases
+// have prefixes, an invalid text is an error.
 func number(value string) (float64, error) {
 	value = strings.TrimSpace(value)
 	digits, base := strings.ToLower(value), 10
@@ -282,7 +287,7 @@ func number(value string) (float64, error) {
 		if value == "" {
 			return 0, nil
 		}
-	case "Infinity": // of ParseFloat's words the only one
+	case "Infinity": // the only word of ParseFloat that is accepted
 		return strconv.ParseFloat(value, 64)
 	}
 	if base != 10 {
@@ -299,10 +304,10 @@ func number(value string) (float64, error) {
 	return n, err
 }
 
-// clamp makes a number whole and small enough to reckon with.
+// clamp converts a number to an integer in a safe range.
 func clamp(n float64) int { return int(max(-1e15, min(n, 1e15))) }
 
-// positive is a whole number above 0.
+// positive accepts an integer above 0.
 func positive(flag string, target *int) func(string) error {
 	return func(value string) error {
 		n, err := number(value)
@@ -325,12 +330,13 @@ func budget(target *float64) func(string) error {
 	}
 }
 
-// windowError is what is wrong with a size, in the words of the real CLI.
+// windowError describes an invalid size, in the words of the real CLI.
 type windowError string
 
 func (e windowError) Error() string { return string(e) }
 
-// window is the size at which a conversation is compacted: auto, or a number of tokens, in thousands if it is small.
+// window accepts the size at which a conversation is compacted: auto, or a number
+// of tokens, in thousands if it is small.
 func window(target *string) func(string) error {
 	return func(value string) error {
 		if value != "auto" && Window(value) < 100_000 {
@@ -341,7 +347,8 @@ func window(target *string) func(string) error {
 	}
 }
 
-// Window is the size, in tokens, that --autocompact gives; 0 = it leaves it to the model.
+// Window returns the size, in tokens, of --autocompact; 0 = determined by the
+// model.
 func Window(value string) int {
 	digits := strings.TrimRight(strings.ToLower(value), "km")
 	n, err := strconv.ParseFloat(digits, 64)
@@ -361,7 +368,8 @@ func permissionModes() []string {
 	return []string{"acceptEdits", "auto", "bypassPermissions", "manual", "dontAsk", "plan"}
 }
 
-// permissionMode takes the modes as the real CLI writes them and as older scenarios do: bypass-permissions.
+// permissionMode accepts the modes as the real CLI and older scenarios write them:
+// bypass-permissions.
 func permissionMode(target *string) func(string) error {
 	return func(value string) error {
 		mode := camelCase(value)
@@ -387,7 +395,8 @@ func camelCase(kebab string) string {
 	return strings.Join(words, "")
 }
 
-// sources only splits; which names are good is checked with the rest, because its error text is of another kind.
+// sources only splits the list; names are validated with the rest, because the
+// error text is of another kind.
 func sources(target *[]string) func(string) error {
 	return func(value string) error {
 		*target = nil

@@ -2,14 +2,15 @@ package flags
 
 import "strings"
 
-// Support says how much of a flag of the real CLI works here.
+// Support says how far a flag of the real CLI is supported.
 type Support struct {
-	Flag   string // as help shows it
-	Status string // full, partial or accepted (read and checked, without effect)
+	Flag   string // as shown in help
+	Status string // full, partial or accepted (parsed and validated, without effect)
 	Note   string // what is missing, or why; "" for full
 }
 
-// Table lists every flag of the real CLI in the order of its groups. docs/compatibility.md is made from it.
+// Table lists every flag of the real CLI in the order of its groups.
+// docs/compatibility.md is generated from it.
 func Table() []Support {
 	less := limits()
 	var table []Support
@@ -23,7 +24,7 @@ func Table() []Support {
 	return table
 }
 
-// limits holds every flag that does less here than in the real CLI: "status: note" by its long name.
+// limits holds every flag with limited support: "status: note" by its long name.
 func limits() map[string]string {
 	const (
 		outside = "accepted: belongs to a feature outside the process that is not simulated"

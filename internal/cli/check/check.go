@@ -22,29 +22,30 @@ import (
 	"github.com/claudeless/claudeless/scenarios/lint"
 )
 
-// Options are the surroundings of a check. The zero value works.
+// Options configure a check. The zero value works.
 type Options struct {
-	Dir     string   // the process's directory, absolute; "" = what is relative stays so
+	Dir     string   // working directory, absolute; "" = relative paths stay relative
 	Environ []string // for variables in MCP configurations
 	Target  string   // "api" also reports the scenario keys that claudeless serve ignores
 	Strict  bool     // warnings count as errors
-	// Explain are prompts of one session: what answers each, or why nothing does.
+	// Explain are prompts of one session: for each, report which rule answers it,
+	// or why none does.
 	Explain []string
 }
 
-// Report is what was found in some files. Diagnostics are never null in JSON.
+// Report is the result for some files. Diagnostics are never null in JSON.
 type Report struct {
 	OK    bool   `json:"ok"`
 	Files []File `json:"files"`
 }
 
-// File is what was found in one.
+// File is the result for one file.
 type File struct {
 	File        string    `json:"file"`
 	Kind        string    `json:"kind"` // scenario, fixture or mcp
 	OK          bool      `json:"ok"`   // warnings do not count, unless Options.Strict is set
 	Diagnostics diag.List `json:"diagnostics"`
-	// Explained are lines about the prompts that were to be explained.
+	// Explained are lines about the prompts of Options.Explain.
 	Explained []string `json:"explained,omitempty"`
 }
 
@@ -92,7 +93,7 @@ func (o Options) file(ctx context.Context, name string) File {
 	return file
 }
 
-// explain plays the prompts one after another, without running a tool. It reports
+// explain answers the prompts one after another, without running tools. It reports
 // whether each has an answer.
 func (o Options) explain(ctx context.Context, s *scenarios.Scenario, file *File) bool {
 	answered := true
@@ -114,7 +115,7 @@ func (o Options) explain(ctx context.Context, s *scenarios.Scenario, file *File)
 	return answered
 }
 
-// faults is what an error of a loader has to say.
+// faults returns the diagnostics of a loader's error.
 func faults(name string, err error) diag.List {
 	if err == nil {
 		return nil
@@ -128,7 +129,7 @@ func faults(name string, err error) diag.List {
 	return diag.List{{Pos: diag.Position{File: name}, Message: err.Error()}}
 }
 
-// entry says what is wrong with an entry of a scenario's [mcp.servers].
+// entry returns the problems of an entry of a scenario's [mcp.servers].
 func (o Options) entry(scenario, server string, entry map[string]any) []string {
 	fixture, served := entry["fixture"].(string)
 	_, command := entry["command"]
@@ -156,8 +157,8 @@ func (o Options) entry(scenario, server string, entry map[string]any) []string {
 	return wrong
 }
 
-// checkFixture looks for the fixture that a server of a scenario serves: a file
-// beside the scenario, or one of the library by its bare name.
+// checkFixture looks for the fixture of a scenario's server: a file relative to the
+// scenario, or a library fixture by name.
 func checkFixture(scenario, name string) []string {
 	if filepath.Base(name) != name || filepath.Ext(name) != "" {
 		if !filepath.IsAbs(name) {
@@ -177,7 +178,8 @@ func indexFile(name string, src []byte) *diag.Index {
 	return diag.IndexTOML(name, src)
 }
 
-// fileKind tells what a file is by its top-level keys. A file that could be anything is a scenario.
+// fileKind detects the kind of a file from its top-level keys. An ambiguous file is
+// a scenario.
 func fileKind(keys []string) string {
 	has := func(names ...string) bool {
 		return slices.ContainsFunc(names, func(name string) bool { return slices.Contains(keys, name) })
@@ -216,7 +218,8 @@ func (o Options) configuration(name string, index *diag.Index) diag.List {
 	return list
 }
 
-// brokenMCP prefers the place where the text stops being JSON to the words of the CLI, which have no place.
+// brokenMCP reports the position of the JSON error instead of the CLI's message,
+// which has none.
 func brokenMCP(name string, index *diag.Index, details []string) diag.List {
 	if doubt := index.FirstProblem(); doubt != nil {
 		return diag.List{*doubt}

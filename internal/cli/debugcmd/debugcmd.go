@@ -40,10 +40,10 @@ type Debug struct {
 // defaultDebugPort is the port of the debugger where none is named.
 const defaultDebugPort = 5174
 
-// Version is that of claudeless, as the faces of the server tell it.
+// Version is the version of claudeless that the server reports.
 type Version string
 
-// Serve is the server.
+// Serve runs the breakpoint server.
 type Serve struct {
 	Port             *int          `placeholder:"N" help:"Port to listen on (default 5174, or a free port if 5174 is in use)"`
 	PortFile         string        `placeholder:"FILE" help:"Write the port to FILE"`
@@ -58,11 +58,12 @@ type Serve struct {
 	MCPSSE           bool          `name:"mcp-sse" help:"Also run as an MCP server at /mcp (streamable HTTP) and /mcp/sse"`
 }
 
-// gcPercent lets the heap grow by half between collections: what the hub keeps is
-// bounded, and so is then the memory of the process.
+// gcPercent starts a collection when the heap has grown by half. The hub's data is
+// limited, and so the memory of the process is limited too.
 const gcPercent = 50
 
-// settleTime is how long external servers may take before the port is told.
+// settleTime is how long external servers may take to connect before the port is
+// announced.
 const settleTime = 3 * time.Second
 
 // Run serves until a signal.
@@ -87,7 +88,7 @@ func (c *Serve) Run(ctx context.Context, s *process.System, v Version) (err erro
 		settled := make(chan struct{})
 		go func() { // ends with ctx
 			defer close(settled)
-			_ = servers.Start(ctx) // which ends early with ctx only
+			_ = servers.Start(ctx) // ends early only with ctx
 		}()
 		defer func() {
 			stop()
@@ -116,14 +117,14 @@ func (c *Serve) Run(ctx context.Context, s *process.System, v Version) (err erro
 	return c.serve(ctx, s, access, rest.Handler(o))
 }
 
-// stdio is the MCP face on the standard streams; after their end HTTP goes on.
+// stdio runs the MCP server on the standard streams; HTTP continues after they end.
 func (c *Serve) stdio(ctx context.Context, s *process.System, face *mcpface.Server) {
 	if err := face.ServeStdio(ctx, s.Stdin, s.Stdout); err != nil && ctx.Err() == nil {
 		fmt.Fprintf(s.Stderr, "claudeless debug: mcp on stdio: %v\n", err)
 	}
 }
 
-// fronts are the page and, if asked for, MCP over HTTP.
+// fronts returns the handler of the page and, if requested, MCP over HTTP.
 func (c *Serve) fronts(face *mcpface.Server, o page.Options) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("/", page.Handler(o))
@@ -138,13 +139,13 @@ func (c *Serve) fronts(face *mcpface.Server, o page.Options) http.Handler {
 
 const tokenCookie = "claudeless_debug_token"
 
-// access lets in the debugger's own pages, what is no page, and what was asked for.
+// access allows the debugger's own pages, programs, and the requested origins.
 func (c *Serve) access(s *process.System) (localhttp.Access, error) {
 	token, err := localhttp.WriteToken(s.NewID, c.TokenFile)
 	return localhttp.Access{OwnOriginOnly: true, Origins: c.AllowOrigin, Token: token, CookieName: tokenCookie}, err
 }
 
-// serve listens on the port asked for, or near it when none was.
+// serve listens on the requested port, or on the default port or a free one.
 func (c *Serve) serve(ctx context.Context, s *process.System, a localhttp.Access, h http.Handler) error {
 	o := localhttp.Options{PortFile: c.PortFile, Access: a, OnListen: func(a net.Addr) {
 		fmt.Fprintf(s.Stderr, "claudeless debug: http://%s\n", a)
@@ -165,7 +166,7 @@ func (c *Serve) serve(ctx context.Context, s *process.System, a localhttp.Access
 	return localhttp.Serve(ctx, ln, h, o)
 }
 
-// external makes the manager of external servers; nil = none were asked for.
+// external makes the manager of external servers; nil = none requested.
 func (c *Serve) external(s *process.System, hub *debug.Hub, v Version) (none *external.Manager, err error) {
 	if !c.MCPClients && c.MCPClientsConfig == "" && len(c.MCPClient) == 0 {
 		return none, nil
@@ -188,8 +189,8 @@ func (c *Serve) external(s *process.System, hub *debug.Hub, v Version) (none *ex
 	return external.New(external.Options{Hub: hub, Now: s.Now, Servers: servers, Environ: s.Environ, CWD: dir, Version: string(v)})
 }
 
-// configured reads the file of servers. That the default one is missing is
-// fine, unless a variable names it.
+// configured reads the file of servers. The default file may be missing, unless a
+// variable names it.
 func (c *Serve) configured(s *process.System) ([]mcp.ServerConfig, error) {
 	file, must := c.MCPClientsConfig, true
 	if file == "" {
@@ -216,7 +217,7 @@ func (c *Serve) configured(s *process.System) ([]mcp.ServerConfig, error) {
 	return external.ParseConfig(file, data)
 }
 
-// debuggerFlags name a debugger.
+// debuggerFlags select a debugger.
 type debuggerFlags struct {
 	Debugger string `required:"" placeholder:"URL" help:"Address of the breakpoint server (claudeless debug)"`
 	OnLost   string `enum:"fail,continue" default:"fail" help:"What to do with a paused call when the debugger disconnects: ${enum}"`
@@ -226,14 +227,14 @@ func (d debuggerFlags) connect(s *process.System, kind debug.Client) (*client.Cl
 	return newDebugger(s, d.Debugger, client.Options{Client: kind, OnLost: debug.Policy(d.OnLost)})
 }
 
-// newDebugger makes the client of a debugger. Its token comes from the
-// environment, where other programs of the user do not see it.
+// newDebugger makes the client of a debugger. Its token comes from the environment,
+// where other users cannot see it.
 func newDebugger(s *process.System, url string, o client.Options) (*client.Client, error) {
 	o.URL, o.Token = url, s.Getenv("CLAUDELESS_DEBUGGER_TOKEN")
 	return client.New(o)
 }
 
-// Hook is a client for agent CLIs.
+// Hook is the command hook of agent CLIs.
 type Hook struct {
 	debuggerFlags
 }
@@ -250,14 +251,14 @@ func (c *Hook) Run(ctx context.Context, s *process.System) error {
 	return hookcmd.Run(ctx, gate, s.Stdin, s.Stdout)
 }
 
-// Proxy is a client between an MCP client and a server.
+// Proxy runs between an MCP client and a server.
 type Proxy struct {
 	debuggerFlags
 	Server  string   `required:"" placeholder:"NAME" help:"Name of the server; its tools are called mcp__NAME__TOOL"`
 	Command []string `arg:"" name:"command" help:"Command that starts the server, after --"`
 }
 
-// Run passes messages until the end of stdin.
+// Run forwards messages until the end of stdin.
 func (c *Proxy) Run(ctx context.Context, s *process.System) error {
 	gate, err := c.connect(s, debug.ClientProxy)
 	if err != nil {

@@ -11,13 +11,13 @@ import (
 	"github.com/claudeless/claudeless/internal/exec/verdict"
 )
 
-// Accept is the flag that has rules written.
+// Accept is the flag that adds missing rules.
 type Accept struct {
 	Accept bool `help:"Add a rule with a placeholder answer to the scenario for each prompt that no rule matched"`
 }
 
-// write writes rules for the prompts of a report that none answers into their
-// scenarios, and says so.
+// write adds rules for the unmatched prompts of a report to their scenarios, and
+// prints what it did.
 func (f *Accept) write(ctx context.Context, s *process.System, unmatched []verdict.Unmatched) error {
 	if !f.Accept {
 		return nil
@@ -36,7 +36,7 @@ func (f *Accept) write(ctx context.Context, s *process.System, unmatched []verdi
 	return nil
 }
 
-// writeRules writes a rule for each prompt into one scenario.
+// writeRules adds a rule for each prompt to one scenario.
 func writeRules(ctx context.Context, s *process.System, file string, prompts []string) error {
 	if err := scaffold.Rules(ctx, file, prompts); err != nil {
 		return fmt.Errorf("--accept: %w", err)

@@ -21,7 +21,7 @@ import (
 	"github.com/claudeless/claudeless/internal/exec/verdict"
 )
 
-// Reports say where a verdict goes beside stderr.
+// Reports are the flags for additional outputs of a verdict.
 type Reports struct {
 	JUnit  string `name:"junit" placeholder:"FILE" help:"Write the verdict as JUnit XML to FILE"`
 	GitHub bool   `name:"github" help:"Write GitHub Actions annotations to stderr, and the step summary"`
@@ -36,7 +36,7 @@ func (f *Reports) reports(s *process.System) runner.Reports {
 	return r
 }
 
-// Setup say what claude is to be.
+// Setup are the flags that configure claude.
 type Setup struct {
 	Scenario  string   `short:"s" placeholder:"FILE" help:"Scenario that plays the model: a file, or the name of a library scenario"`
 	MCPConfig []string `name:"mcp-config" sep:"none" placeholder:"FILE" help:"MCP configuration to add to every claude: a file or JSON"`
@@ -62,8 +62,8 @@ func (f *Setup) setup(s *process.System) (runner.Setup, error) {
 	return out, nil
 }
 
-// absolute makes the name of a file absolute; what is no file is a name of the
-// library, or JSON.
+// absolute makes a file name absolute; a name that is not a file is a library name,
+// or JSON.
 func absolute(dir, name string) string {
 	if name == "" || filepath.IsAbs(name) || strings.HasPrefix(strings.TrimSpace(name), "{") {
 		return name
@@ -75,7 +75,7 @@ func absolute(dir, name string) string {
 	return path
 }
 
-// Exec runs a command with the double in the place of claude.
+// Exec runs a command with claudeless as claude.
 type Exec struct {
 	Setup   `embed:""`
 	Reports `embed:""`
@@ -89,21 +89,21 @@ type Exec struct {
 	NoRuns     bool     `name:"allow-no-runs" help:"Accept a command that never starts claude"`
 	EnvFor     []string `placeholder:"HOST" help:"Also set the variable that this host reads to find claude (a host name such as vscode, or the name of the variable)"`
 	Inside     bool     `hidden:""` // it is the first process of a watched run
-	OwnNetwork bool     `hidden:""` // that has a network of its own
-	Spoil      string   `hidden:""` // it becomes the real claude, or stands between it and its caller for this fault
+	OwnNetwork bool     `hidden:""` // the run has its own network namespace
+	Spoil      string   `hidden:""` // it becomes the real claude, or wraps it to simulate this fault
 	Command    []string `arg:"" optional:"" passthrough:"" help:"Command to run and its arguments, after --"`
 }
 
-// lane is the value of --real, which may have none.
+// lane is the value of --real, which is optional.
 type lane struct {
 	chosen bool
-	path   string // empty = it is looked for
+	path   string // empty = search for it
 }
 
 // IsBool says that the flag needs no value.
 func (l *lane) IsBool() bool { return true }
 
-// Decode takes the value behind an equals sign.
+// Decode reads the value after an equals sign.
 func (l *lane) Decode(ctx *kong.DecodeContext) error {
 	l.chosen = true
 	if ctx.Scan.Peek().Type == kong.FlagValueToken {
@@ -165,7 +165,8 @@ func (c *Exec) Run(ctx context.Context, s *process.System) error {
 	return err
 }
 
-// postponable refuses --judge-later together with flags that need a verdict at once.
+// postponable refuses --judge-later together with flags that need a verdict
+// immediately.
 func (c *Exec) postponable() error {
 	switch {
 	case !c.JudgeLater:
@@ -185,13 +186,13 @@ func afterDashes(words []string) []string {
 	return words
 }
 
-// Shim makes the directory alone, for those who set PATH themselves.
+// Shim creates only the shim directory, for users who set PATH themselves.
 type Shim struct {
 	Dir   string `arg:"" help:"Directory to create; put it first on PATH"`
 	Setup `embed:""`
 }
 
-// Run makes it and prints the line that a shell needs.
+// Run creates the directory and prints the shell command that sets PATH.
 func (c *Shim) Run(s *process.System) error {
 	setup, err := c.setup(s)
 	if err != nil {
@@ -219,7 +220,7 @@ func (c *Shim) Run(s *process.System) error {
 	return err
 }
 
-// rules are those of the flags, with the tools of a session.
+// rules returns the verdict rules of the flags, with the tools of a session.
 func rules(strict, allowNoRuns bool) verdict.Rules {
 	return verdict.Rules{Strict: strict, AllowNoRuns: allowNoRuns, Tools: builtin.Definitions()}
 }

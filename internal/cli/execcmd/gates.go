@@ -9,14 +9,15 @@ import (
 	"github.com/claudeless/claudeless/internal/exec/gate"
 )
 
-// Gates looks at the gates of a run, and opens them.
+// Gates lists, waits for and opens the gates of a run.
 type Gates struct {
 	List    gatesList    `cmd:"" help:"List the gates that were reached or released"`
 	Wait    gatesWait    `cmd:"" help:"Wait until a step has reached a gate"`
 	Release gatesRelease `cmd:"" help:"Open a gate: waiting steps continue, later ones do not stop"`
 }
 
-// gatesDir is where they are: a flag, else the environment of the run.
+// gatesDir selects the directory of gates: by a flag, or by the environment of the
+// run.
 type gatesDir struct {
 	Dir string `placeholder:"DIR" help:"Directory of the gates (default: CLAUDELESS_GATES, else next to the journal named by CLAUDELESS_CAPTURE)"`
 }
@@ -35,7 +36,7 @@ type gatesList struct {
 	gatesDir `embed:""`
 }
 
-// Run prints a line for each.
+// Run prints one line per gate.
 func (c *gatesList) Run(s *process.System) error {
 	dir, err := c.dir(s)
 	if err != nil {
@@ -58,7 +59,7 @@ type gatesWait struct {
 	Timeout  time.Duration `default:"30s" help:"Longest time to wait"`
 }
 
-// Run returns when somebody is there.
+// Run returns when a step has reached the gate.
 func (c *gatesWait) Run(ctx context.Context, s *process.System) error {
 	dir, err := c.dir(s)
 	if err != nil {
@@ -77,7 +78,7 @@ type gatesRelease struct {
 	Name     string `arg:"" help:"Name of the gate"`
 }
 
-// Run opens it.
+// Run opens the gate.
 func (c *gatesRelease) Run(s *process.System) error {
 	dir, err := c.dir(s)
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/claudeless/claudeless/internal/record/journal"
 )
 
-// Journal is what can be asked about journals.
+// Journal prints the journal schema, or journals in readable form.
 type Journal struct {
 	Schema  journalSchema  `cmd:"" help:"Print the JSON Schema of journal lines"`
 	Explain journalExplain `cmd:"" help:"Print journals in readable form"`
@@ -29,7 +29,7 @@ type journalExplain struct {
 	Files []string `arg:"" name:"journal" help:"Journal files"`
 }
 
-// Run prints a line for each of the journals' lines.
+// Run prints a line for each line of the journals.
 func (c *journalExplain) Run(s *process.System) error {
 	for _, name := range c.Files {
 		if err := explain(s, name); err != nil {

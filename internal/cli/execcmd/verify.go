@@ -9,7 +9,7 @@ import (
 	"github.com/claudeless/claudeless/internal/exec/verdict"
 )
 
-// Verify judges journals that were written earlier.
+// Verify judges existing journals.
 type Verify struct {
 	Journals []string `arg:"" name:"journal" help:"Journals of one run or of its shards, in any order"`
 	Scenario string   `short:"s" placeholder:"FILE" help:"Judge every run by this scenario (default: each by its own)"`
@@ -24,7 +24,7 @@ type Verify struct {
 	Accept  `embed:""`
 }
 
-// Run exits as exec would have done.
+// Run exits with the code that exec would have returned.
 func (c *Verify) Run(ctx context.Context, s *process.System) error {
 	in := verdict.Input{Environ: s.Environ, Lenient: c.Lenient, Rules: rules(c.Strict, c.NoRuns), Runs: c.Runs, Journals: c.Shards}
 	if c.Sweep != "" {

@@ -13,7 +13,7 @@ import (
 	"github.com/claudeless/claudeless/internal/cli/check"
 )
 
-// Check validates files of all three kinds and reports everything that is wrong with all of them.
+// Check validates files of all three kinds and reports all their problems.
 type Check struct {
 	Files   []string `arg:"" name:"file" help:"Scenario, fixture or MCP configuration files; the kind is detected from the keys"`
 	Strict  bool     `help:"Treat warnings as errors"`
@@ -22,7 +22,8 @@ type Check struct {
 	Target  string   `aliases:"face" placeholder:"TARGET" enum:"cli,api," default:"" help:"Also report scenario keys that this target ignores (api: claudeless serve)"`
 }
 
-// Run prints a line on stdout for each good file and the diagnostics on stderr, or the report.
+// Run prints a line on stdout for each valid file and the diagnostics on stderr, or
+// the report.
 func (c *Check) Run(ctx context.Context, s *process.System) error {
 	dir, err := s.Getwd()
 	if err != nil {

@@ -19,7 +19,7 @@ import (
 	"github.com/claudeless/claudeless/internal/record/journal"
 )
 
-// Fixture serves MCP servers that are TOML files, and makes such files.
+// Fixture serves, checks and writes fixtures: MCP servers in TOML files.
 type Fixture struct {
 	Serve FixtureServe `cmd:"" help:"Run a fixture as an MCP server, over stdio or HTTP"`
 	Check FixtureCheck `cmd:"" help:"Report all errors in fixture files"`
@@ -28,7 +28,7 @@ type Fixture struct {
 	Token FixtureToken `cmd:"" help:"Print an access token for a fixture behind OAuth"`
 }
 
-// FixtureServe serves one.
+// FixtureServe serves one fixture.
 type FixtureServe struct {
 	Fixture  string  `arg:"" help:"Fixture file, or the name of a library fixture"`
 	HTTP     *string `name:"http" placeholder:"ADDR" help:"Serve streamable HTTP on this address instead of stdio (127.0.0.1:0 for a free port)"`
@@ -172,12 +172,12 @@ func (c *FixtureServe) serve(ctx context.Context, s *process.System, srv *fixtur
 	return err
 }
 
-// FixtureCheck tells what is wrong with some.
+// FixtureCheck reports the problems of fixtures.
 type FixtureCheck struct {
 	Files []string `arg:"" name:"file" help:"Fixture files to check"`
 }
 
-// Run reports on all files; any error in one of them fails.
+// Run checks all files; any error makes it fail.
 func (c *FixtureCheck) Run(s *process.System) error {
 	var all diag.List
 	for _, name := range c.Files {
@@ -190,7 +190,7 @@ func (c *FixtureCheck) Run(s *process.System) error {
 	return nil
 }
 
-// FixtureList lists the library.
+// FixtureList lists the library fixtures.
 type FixtureList struct{}
 
 // Run prints one line for each fixture of the library.
@@ -212,7 +212,7 @@ type FixtureToken struct {
 	TokenFile string   `placeholder:"FILE" help:"Token file of the server, if it was started with one"`
 }
 
-// Run prints the token, which the server accepts until a control route ends it.
+// Run prints the token, which the server accepts until a control route revokes it.
 func (c *FixtureToken) Run(s *process.System) error {
 	fx, err := fixtures.Open(c.Fixture)
 	if err != nil {
@@ -232,7 +232,7 @@ func (c *FixtureToken) Run(s *process.System) error {
 	return nil
 }
 
-// FixtureClone writes one.
+// FixtureClone writes a fixture.
 type FixtureClone struct {
 	Out     string            `arg:"" help:"File to write"`
 	Command []string          `arg:"" optional:"" passthrough:"" help:"Command that starts the server, after --"`
@@ -242,7 +242,7 @@ type FixtureClone struct {
 	Force   bool              `help:"Overwrite an existing file"`
 }
 
-// Run asks the server, writes the file and says what is in it.
+// Run queries the server, writes the file and prints a summary.
 func (c *FixtureClone) Run(ctx context.Context, s *process.System) error {
 	if _, err := os.Stat(c.Out); err == nil && c.Out != "-" && !c.Force {
 		return process.Hinted(c.Out+" already exists", "use --force to overwrite it")

@@ -68,8 +68,8 @@ func lines(b *strings.Builder, entries []Entry) {
 	}
 }
 
-// Line writes an entry with its description in one column. A usage that is too
-// long gets a line of its own.
+// Line writes an entry with its description in one column. A long usage gets its
+// own line.
 func Line(b *strings.Builder, e Entry) {
 	const width = 44
 	if len(e.Usage) > width {

@@ -47,7 +47,7 @@ func section(b *strings.Builder, title string, entries []Entry) {
 	}
 }
 
-// roff takes the meaning from what man(7) would read.
+// roff escapes characters with a meaning in man(7).
 func roff(s string) string {
 	s = strings.ReplaceAll(s, `\`, `\e`)
 	s = strings.ReplaceAll(s, "-", `\-`)

@@ -9,7 +9,7 @@ import (
 	"sync"
 )
 
-// Shells are the names of shells with completions.
+// Shells lists the shells with completions.
 func Shells() []string { return []string{"bash", "fish", "zsh"} }
 
 // Completion writes the completions of a shell: the commands as the first word,
@@ -32,7 +32,7 @@ func (p *Program) Completion(w io.Writer, shell string) error {
 
 var longOption = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`--[a-z][a-zA-Z0-9-]*`) })
 
-// options are the long options, sorted, each with its help.
+// options returns the long options, sorted, with their help.
 func (p *Program) options() []Entry {
 	var all []Entry
 	for _, e := range slices.Concat(p.Claude, p.Own) {

@@ -9,12 +9,12 @@ import (
 	"path/filepath"
 )
 
-// What `init` writes: a scenario with its MCP server, and a CI job.
+// The files that `init` writes: a scenario with its MCP server, and a CI job.
 //
 //go:embed files
 var first embed.FS
 
-// firstFiles are the embedded files and where they go.
+// firstFiles returns the embedded files and their destinations.
 func firstFiles() [][2]string {
 	return [][2]string{
 		{"files/claudeless.toml", "claudeless.toml"},
@@ -24,9 +24,9 @@ func firstFiles() [][2]string {
 	}
 }
 
-// Write writes the first files into the directory, which is made, and returns
-// their names. A file that is there is an error before anything is written,
-// unless it may be overwritten.
+// Write writes the starter files to the directory, creating it, and returns their
+// names. If a file exists and Force is not set, it returns an error and writes
+// nothing.
 func (c *Init) Write() ([]string, error) {
 	var names []string
 	var there []error

@@ -24,7 +24,7 @@ const (
 	exitSecret  = 3
 )
 
-// Import makes a scenario of sessions.
+// Import creates a scenario from recorded sessions.
 type Import struct {
 	Files    []string `arg:"" name:"file" help:"Recorded sessions: transcripts, stream-json logs, journals, SDK recordings or API traffic; the format is detected"`
 	Out      string   `short:"o" placeholder:"DIR" help:"Directory to write to (default ./NAME, or the scenario to stdout if stdout is a pipe)"`
@@ -54,7 +54,7 @@ func (c *Import) Run(ctx context.Context, s *process.System) error {
 	if c.Audit {
 		return c.audit(s, place)
 	}
-	const memory = 130 << 20 // a session of 100 MB is to fit beside it
+	const memory = 130 << 20 // so that a session of 100 MB fits in memory
 	defer debug.SetMemoryLimit(debug.SetMemoryLimit(memory))
 	if c.Update != "" {
 		if c.Out != "" || filepath.Base(c.Update) != "scenario.toml" {
@@ -97,7 +97,7 @@ func outcome(out *importer.Outcome, err error) error {
 	return err
 }
 
-// out is the directory to write; empty = the scenario goes to stdout.
+// out returns the directory to write to; empty = write the scenario to stdout.
 func (c *Import) out(s *process.System) string {
 	if c.Out != "" || !s.StdoutIsTTY && c.Name == "" {
 		return c.Out
@@ -137,11 +137,11 @@ func (c *Import) audit(s *process.System, place hide.Environment) error {
 	return nil
 }
 
-// progress shows on a terminal how much has been read; w == nil is none.
+// progress shows on a terminal how much has been read; a nil w disables it.
 type progress struct {
 	w     io.Writer
-	shown int64 // bytes that were told last
-	line  bool  // there is something to clear
+	shown int64 // bytes shown last
+	line  bool  // the progress line is visible
 }
 
 // Read implements [session.Progress].
@@ -157,7 +157,7 @@ func (p *progress) Read(n int64) {
 	}
 }
 
-// clear takes the line away again.
+// clear removes the line.
 func (p *progress) clear() {
 	if p.line {
 		fmt.Fprint(p.w, "\r\x1b[K")

@@ -14,7 +14,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// addFlags is the command line of add, read.
+// addFlags holds the flags of add.
 type addFlags struct {
 	scope, transport       string
 	env, headers           []string
@@ -34,7 +34,7 @@ func (f *addFlags) options() []argv.Option {
 	}
 }
 
-// add is `mcp add`.
+// add runs `mcp add`.
 func add(_ context.Context, o *Options, words []string) error {
 	f := addFlags{scope: scopeLocal}
 	found, help, err := operands(o, "add", f.options(), words, "name", "commandOrUrl")
@@ -61,7 +61,7 @@ func add(_ context.Context, o *Options, words []string) error {
 	return f.addRemote(o, name, transport, target)
 }
 
-// checkNew checks the scope and the name of a server to be added.
+// checkNew validates the scope and the name of a server to add.
 func checkNew(o *Options, name, scope string) error {
 	if err := checkScope(scope); err != nil {
 		return err
@@ -144,7 +144,7 @@ func (f *addFlags) addRemote(o *Options, name, transport, url string) error {
 	return nil
 }
 
-// addJSON is `mcp add-json`.
+// addJSON runs `mcp add-json`.
 func addJSON(_ context.Context, o *Options, words []string) error {
 	scope := scopeLocal
 	options := []argv.Option{scopeFlag(&scope), {Flags: "--client-secret"}}
@@ -173,7 +173,7 @@ func addJSON(_ context.Context, o *Options, words []string) error {
 	return nil
 }
 
-// keep checks an entry the way a run would and writes it.
+// keep validates an entry as a run would and writes it.
 func keep(o *Options, scope, name string, entry json.RawMessage) error {
 	value := compact(object{{Key: serversKey, Value: compact(object{{Key: name, Value: entry}})}})
 	config, err := mcp.LoadConfigs(mcp.ConfigOptions{Values: []string{string(value)}, CWD: o.Store.CWD, Environ: o.Client.Environ, ValuesOnly: true})
@@ -190,12 +190,12 @@ func keep(o *Options, scope, name string, entry json.RawMessage) error {
 	return o.Store.put(scope, name, entry)
 }
 
-// modified tells which file was written.
+// modified prints which file was written.
 func modified(o *Options, scope string) {
 	fmt.Fprintf(o.Stdout, "File modified: %s\n", place(o, scope))
 }
 
-// place is where a scope is kept.
+// place returns the file of a scope.
 func place(o *Options, scope string) string {
 	path := o.Store.path(scope)
 	if scope == scopeLocal {
@@ -204,5 +204,5 @@ func place(o *Options, scope string) string {
 	return path
 }
 
-// mask stands for values that are not shown.
+// mask replaces values that are not shown.
 const mask = "[hidden]"

@@ -23,7 +23,8 @@ type callCmd struct {
 	Input   string        `arg:"" optional:"" name:"json" default:"{}" help:"Arguments as a JSON object (- to read them from stdin)"`
 }
 
-// splitName reads SERVER/TOOL, the way scenarios write a call: the word after it is the input.
+// splitName splits SERVER/TOOL, the form that scenarios use; the word after it is
+// the input.
 func (c *callCmd) splitName(o *Options) error {
 	server, tool, found := strings.Cut(c.Server, "/")
 	isInput := c.Tool == "" || c.Tool == "-" || strings.HasPrefix(strings.TrimSpace(c.Tool), "{")
@@ -36,7 +37,7 @@ func (c *callCmd) splitName(o *Options) error {
 	return nil
 }
 
-// Run prints the result, and fails when the tool says that it did.
+// Run prints the result, and fails if the tool reports an error.
 func (c *callCmd) Run(ctx context.Context, o *Options) error {
 	if err := c.splitName(o); err != nil {
 		return err
@@ -91,7 +92,7 @@ func (c *callCmd) Run(ctx context.Context, o *Options) error {
 	return nil
 }
 
-// explain says more of a call that failed than the error does.
+// explain adds details to the error of a failed call.
 func (c *callCmd) explain(ctx context.Context, m *mcp.Manager, err error) error {
 	const patience = 2 * time.Second
 	switch {
@@ -135,8 +136,8 @@ func progressText(p mcp.Progress) string {
 	return text
 }
 
-// blockText is a content block for people: text as it stands, the size of
-// binary content, everything else as JSON.
+// blockText formats a content block for people: text unchanged, the size of binary
+// content, everything else as JSON.
 func blockText(block json.RawMessage) string {
 	var b struct {
 		Type     string          `json:"type"`
@@ -161,7 +162,7 @@ func blockText(block json.RawMessage) string {
 	return string(block)
 }
 
-// decodedLen is how many bytes base64 stands for.
+// decodedLen returns the number of bytes that a base64 text encodes.
 func decodedLen(text string) int {
 	return base64.RawStdEncoding.DecodedLen(len(strings.TrimRight(text, "=")))
 }

@@ -8,24 +8,23 @@ import (
 	"github.com/claudeless/claudeless/mcp"
 )
 
-// Options are the surroundings of the command. Name, Stdin, Stdout and Stderr
-// are required.
+// Options configure the command. Name, Stdin, Stdout and Stderr are required.
 type Options struct {
 	Name  string // the program's name, for help
 	Store Store
 	// Own adds the commands and flags that the real CLI does not have.
 	Own bool
-	// Approved says which servers of .mcp.json the settings approve; nil = none.
+	// Approved reports whether the settings approve a server of .mcp.json; nil =
+	// none.
 	Approved func(name string) bool
-	// DisabledProject names servers of .mcp.json that are left out.
+	// DisabledProject lists servers of .mcp.json that are disabled.
 	DisabledProject []string
-	// Manager makes the manager for some servers; nil = mcp.New with no other
-	// options.
+	// Manager makes a manager; nil = mcp.New.
 	Manager        func(mcp.Options) (*mcp.Manager, error)
-	Client         mcp.Options // what every manager gets, Servers apart
+	Client         mcp.Options // options of every manager, except Servers
 	Stdin          io.Reader
 	Stdout, Stderr io.Writer
-	Progress       io.Writer // gets the progress line; nil = there is none
+	Progress       io.Writer // receives the progress line; nil = none
 }
 
 // Error ends the command with exit code 1. Text is printed as it stands; empty
@@ -36,17 +35,17 @@ func (e *Error) Error() string { return e.Text }
 
 func errorf(format string, args ...any) error { return &Error{Text: fmt.Sprintf(format, args...)} }
 
-// UsageError is a command line that our own commands do not understand.
+// UsageError is an invalid command line of a claudeless command.
 type UsageError struct{ Text, Hint string }
 
 func (e *UsageError) Error() string { return e.Text }
 
-// configured are the servers of all scopes, merged.
+// configured returns the servers of all scopes, merged.
 func (o *Options) configured() (mcp.Config, error) {
 	return o.load(nil, mcp.ConfigOptions{})
 }
 
-// load reads the configuration; values are further --mcp-config values.
+// load reads the configuration; values are additional --mcp-config values.
 func (o *Options) load(values []string, c mcp.ConfigOptions) (mcp.Config, error) {
 	scopes, err := o.Store.Scopes()
 	if err != nil && !c.ValuesOnly {
@@ -57,7 +56,7 @@ func (o *Options) load(values []string, c mcp.ConfigOptions) (mcp.Config, error)
 	return mcp.LoadConfigs(c)
 }
 
-// scopeFlag is the option -s of add, add-json and remove.
+// scopeFlag returns the option -s of add, add-json and remove.
 func scopeFlag(to *string) argv.Option {
 	return argv.Option{Flags: "-s, --scope <scope>", Set: func(v string) error { *to = v; return nil }}
 }
@@ -66,7 +65,7 @@ func collect(to *[]string) func(string) error {
 	return func(v string) error { *to = append(*to, v); return nil }
 }
 
-// operands reads a command line and wants so many words at least.
+// operands parses a command line that needs the named operands.
 func operands(o *Options, command string, options []argv.Option, words []string, names ...string) (found []string, help bool, err error) {
 	result, err := argv.Parse(options, words)
 	if err != nil {
@@ -82,7 +81,7 @@ func operands(o *Options, command string, options []argv.Option, words []string,
 	return result.Operands, false, nil
 }
 
-// command is one subcommand as the help shows it.
+// command is a subcommand in the help.
 type command struct {
 	name, usage, help string
 	own               bool // not a command of the real CLI
@@ -105,7 +104,7 @@ func commands() []command {
 	}
 }
 
-// commandHelp is the help of one command.
+// commandHelp prints the help of one command.
 func commandHelp(o *Options, name string, options []argv.Option) {
 	for _, c := range commands() {
 		if c.name == name {

@@ -14,14 +14,14 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// connect starts servers; stop ends them and is to be called in any case.
+// connect starts servers; always call stop to end them.
 func (o *Options) connect(ctx context.Context, servers []mcp.ServerConfig) (m *mcp.Manager, stop func(), err error) {
 	options := o.Client
 	options.Servers = servers
 	if m, err = o.Manager(options); err != nil {
 		return nil, nil, err
 	}
-	stop = func() { _ = m.Close(context.WithoutCancel(ctx)) } // it has nothing to report
+	stop = func() { _ = m.Close(context.WithoutCancel(ctx)) } // it returns no error
 	if err := Start(ctx, m, o.Progress); err != nil {
 		stop()
 		return nil, nil, err
@@ -29,19 +29,18 @@ func (o *Options) connect(ctx context.Context, servers []mcp.ServerConfig) (m *m
 	return m, stop, nil
 }
 
-// progressEvery is how often the progress line is looked at; a start that
-// is over sooner shows none.
+// progressEvery is the interval at which the progress line is updated; a faster
+// start shows none.
 const progressEvery = 100 * time.Millisecond
 
-// Start starts a manager and meanwhile tells, in one line that is taken back
-// at the end, which servers it is waiting for. w is a terminal; nil = nothing
-// is told.
+// Start starts a manager and meanwhile shows, in one line that is removed at the
+// end, the servers it is waiting for. w is a terminal; nil = show nothing.
 func Start(ctx context.Context, m *mcp.Manager, w io.Writer) error {
 	if w == nil {
 		return m.Start(ctx)
 	}
 	done := make(chan error, 1)
-	go func() { done <- m.Start(ctx) }() // ends with ctx or the time-out of the connects
+	go func() { done <- m.Start(ctx) }() // ends with ctx or the timeout of the connections
 	ticker := time.NewTicker(progressEvery)
 	defer ticker.Stop()
 	shown := ""
@@ -61,7 +60,7 @@ func Start(ctx context.Context, m *mcp.Manager, w io.Writer) error {
 	}
 }
 
-// progressLine is empty when no server is being waited for.
+// progressLine returns the line; empty if all servers are connected.
 func progressLine(all []mcp.ServerStatus) string {
 	const shown = 3
 	var waiting []string
@@ -80,7 +79,7 @@ func progressLine(all []mcp.ServerStatus) string {
 	return fmt.Sprintf("Connecting to MCP servers: %d of %d, waiting for %s", len(all)-len(waiting), len(all), names)
 }
 
-// clientFlags are those of all commands that connect.
+// clientFlags are the flags of all commands that connect.
 type clientFlags struct {
 	MCPConfig []string      `name:"mcp-config" sep:"none" placeholder:"FILE|JSON" help:"Also load servers from this MCP configuration: a file or JSON, as for claude --mcp-config"`
 	Strict    bool          `name:"strict-mcp-config" help:"Use only the servers of --mcp-config"`
@@ -89,10 +88,10 @@ type clientFlags struct {
 	Debug     bool          `name:"mcp-debug" help:"Print the MCP messages on stderr"`
 	JSON      bool          `name:"json" help:"Print the result as JSON"`
 
-	invalid []protocol.MCPServerError // entries that open could not read
+	invalid []protocol.MCPServerError // entries that open could not parse
 }
 
-// open connects to the servers named, or to all when none is.
+// open connects to the named servers, or to all if none is named.
 func (f *clientFlags) open(ctx context.Context, o *Options, names ...string) (*mcp.Manager, func(), error) {
 	if f.Protocol != "" && !slices.Contains(protocols(), f.Protocol) {
 		return nil, nil, &UsageError{Text: fmt.Sprintf("unknown MCP revision %q in --protocol", f.Protocol), Hint: "use " + strings.Join(protocols(), ", ")}
@@ -132,7 +131,7 @@ func (f *clientFlags) open(ctx context.Context, o *Options, names ...string) (*m
 	return with.connect(ctx, servers)
 }
 
-// one connects to a single server, whose failing is an error.
+// one connects to a single server; failing to connect is an error.
 func (f *clientFlags) one(ctx context.Context, o *Options, name string) (*mcp.Manager, func(), error) {
 	m, stop, err := f.open(ctx, o, name)
 	if err != nil {
@@ -145,8 +144,8 @@ func (f *clientFlags) one(ctx context.Context, o *Options, name string) (*mcp.Ma
 	return m, stop, nil
 }
 
-// ask reads what a single server answers into result; with --json it is printed as
-// it came instead.
+// ask decodes the response of a single server into result; with --json it prints
+// the response unchanged instead.
 func (f *clientFlags) ask(ctx context.Context, o *Options, server string, result any, call func(*mcp.Manager) (json.RawMessage, error)) error {
 	m, stop, err := f.one(ctx, o, server)
 	if err != nil {
@@ -167,14 +166,14 @@ func (f *clientFlags) ask(ctx context.Context, o *Options, server string, result
 	return nil
 }
 
-// lookFlags are those of the commands that list what servers have.
+// lookFlags are the flags of the commands that list what servers offer.
 type lookFlags struct {
 	clientFlags
 	Servers []string `arg:"" optional:"" name:"server" help:"Names of the servers (default: all)"`
 }
 
-// look prints what list finds on the servers that are there, and fails if some are
-// not.
+// look prints what list finds on the connected servers, and fails if some are not
+// connected.
 func (f *lookFlags) look(ctx context.Context, o *Options, list func(*mcp.Manager, []mcp.ServerStatus) (report map[string]any, text func(), err error)) error {
 	m, stop, err := f.open(ctx, o, f.Servers...)
 	if err != nil {
@@ -194,7 +193,7 @@ func (f *lookFlags) look(ctx context.Context, o *Options, list func(*mcp.Manager
 	return missing(servers)
 }
 
-// printRevisions writes on stderr which revision of MCP each connected server speaks.
+// printRevisions prints on stderr the MCP revision of each connected server.
 func printRevisions(o *Options, all []mcp.ServerStatus) {
 	for _, st := range all {
 		if st.Status == "connected" {
@@ -203,7 +202,8 @@ func printRevisions(o *Options, all []mcp.ServerStatus) {
 	}
 }
 
-// missing names the servers that are not connected and why; nil = all are.
+// missing returns an error that lists the servers that are not connected and why;
+// nil = all are.
 func missing(all []mcp.ServerStatus) error {
 	var lines []string
 	for _, st := range all {
@@ -241,7 +241,7 @@ func printJSON(w io.Writer, v any) error {
 	return err
 }
 
-// callError tells a server's answer from the ways in which there is none.
+// callError distinguishes an error response of a server from a missing response.
 func callError(err error) error {
 	if rpc, ok := errors.AsType[*mcp.RPCError](err); ok {
 		return fmt.Errorf("the server answered with error %d: %s", rpc.Code, rpc.Message)

@@ -12,7 +12,7 @@ import (
 	"github.com/claudeless/claudeless/mcp"
 )
 
-// ownFlags are --json and --protocol, which claude does not have.
+// ownFlags returns --json and --protocol, which claude does not have.
 func (o *Options) ownFlags(asJSON *bool) []argv.Option {
 	if !o.Own {
 		return nil
@@ -23,12 +23,12 @@ func (o *Options) ownFlags(asJSON *bool) []argv.Option {
 	}
 }
 
-// protocols are the values of --protocol.
+// protocols returns the values of --protocol.
 func protocols() []string {
 	return []string{string(mcp.NegotiateAuto), string(mcp.NegotiateLegacy), string(mcp.NegotiateModern)}
 }
 
-// health is one line of list, and what get says about a server's state.
+// health is the state of a server, as list and get show it.
 type health struct {
 	Name      string `json:"name"`
 	Scope     string `json:"scope"` // local, project, user
@@ -36,7 +36,7 @@ type health struct {
 	Target    string `json:"target"` // command line or URL
 	Status    string `json:"status"` // connected, failed, needs-auth, disabled, pending-approval
 	Error     string `json:"error,omitempty"`
-	// Protocol is the revision of MCP that the server speaks; empty = not connected.
+	// Protocol is the MCP revision of the server; empty = not connected.
 	Protocol string `json:"protocolVersion,omitempty"`
 
 	config mcp.ServerConfig
@@ -44,8 +44,8 @@ type health struct {
 
 const pendingApproval = "pending-approval"
 
-// list is `mcp list`. It connects to everything but servers of .mcp.json that
-// nobody has approved.
+// list runs `mcp list`. It connects to all servers except those of .mcp.json that
+// are not approved.
 func list(ctx context.Context, o *Options, words []string) error {
 	asJSON := false
 	if _, help, err := operands(o, "list", o.ownFlags(&asJSON), words); err != nil || help {
@@ -85,7 +85,7 @@ func list(ctx context.Context, o *Options, words []string) error {
 	return nil
 }
 
-// health connects to servers and tells how that went.
+// health connects to servers and returns their states.
 func (o *Options) health(ctx context.Context, servers []mcp.ServerConfig) ([]health, error) {
 	all := make([]health, len(servers))
 	var asked []mcp.ServerConfig
@@ -108,7 +108,7 @@ func (o *Options) health(ctx context.Context, servers []mcp.ServerConfig) ([]hea
 		if st.Status != "disabled" {
 			all[i].Error = reason(st)
 		}
-		if st.Status == "pending" { // still not there at the end of its time
+		if st.Status == "pending" { // not connected before the timeout
 			all[i].Status = "failed"
 		}
 	}
@@ -151,7 +151,7 @@ func target(s mcp.ServerConfig) string {
 	return s.URL
 }
 
-// get is `mcp get`.
+// get runs `mcp get`.
 func get(ctx context.Context, o *Options, words []string) error {
 	asJSON := false
 	found, help, err := operands(o, "get", o.ownFlags(&asJSON), words, "name")

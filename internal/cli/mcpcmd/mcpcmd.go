@@ -1,12 +1,12 @@
-// Package mcpcmd is the command `mcp`: it configures MCP servers as the real
-// CLI does, and looks at them as a small MCP client for people and scripts.
+// Package mcpcmd implements the command `mcp`: it configures MCP servers as the
+// real CLI does, and calls them as a small MCP client for people and scripts.
 //
-// It has two grammars. The commands of the real CLI are read by internal/base/argv,
-// with that CLI's texts; our own are kong structs and print JSON on request.
+// It has two grammars. The commands of the real CLI are parsed by
+// internal/base/argv, with that CLI's texts; claudeless commands are kong structs
+// and can print JSON.
 //
-// Invariant: files other than those of [Store] are never written, and of those
-// nothing but the entry named in the command changes. Values of headers are
-// never printed. The package knows no scenario and no session.
+// It writes only the files of [Store], and changes only the entry named in the
+// command. It never prints values of headers.
 package mcpcmd
 
 import (
@@ -21,7 +21,7 @@ import (
 	"github.com/claudeless/claudeless/mcp"
 )
 
-// runner is what runs a command.
+// runner runs a command.
 type runner func(ctx context.Context, o *Options, words []string) error
 
 func runners() map[string]runner {
@@ -41,7 +41,7 @@ func runners() map[string]runner {
 	}
 }
 
-// Run runs one command. Without a word it prints the help to stderr and fails,
+// Run runs one command. Without a command it prints the help to stderr and fails,
 // as the real CLI does.
 func Run(ctx context.Context, o Options, words []string) error {
 	if o.Manager == nil {
@@ -79,7 +79,7 @@ func help(w io.Writer, o *Options) {
 	fmt.Fprintf(w, "  %-50s  %s\n", "help", "Print this help and exit")
 }
 
-// own runs a kong struct, whose Run takes a context.Context and an *Options.
+// own runs a kong struct, whose Run method takes a context.Context and an *Options.
 func own[C any](name string) runner {
 	return func(ctx context.Context, o *Options, words []string) error {
 		var c C
@@ -96,7 +96,7 @@ func own[C any](name string) runner {
 		}
 		parsed, err := parser.Parse(words)
 		switch {
-		case exited: // --help; kong would have ended the process here
+		case exited: // --help; kong would have exited the process here
 			return nil
 		case err != nil:
 			return &UsageError{Text: err.Error(), Hint: "see " + o.Name + " mcp " + name + " --help"}

@@ -10,14 +10,13 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// object is a JSON object whose members keep their order and, byte for byte,
-// their values.
+// object is a JSON object that keeps the order and the exact bytes of its members.
 type object = ordered.Object
 
 var errNoObject = errors.New("not an object")
 
-// parseObject reads an object; of equal names the last counts, in the place of
-// the first.
+// parseObject parses an object; of duplicate names the last value counts, at the
+// position of the first.
 func parseObject(data []byte) (object, error) {
 	if !json.Valid(data) {
 		var syntax any
@@ -30,7 +29,7 @@ func parseObject(data []byte) (object, error) {
 	return o.Distinct(), nil
 }
 
-// at finds the value under a path of keys; nil = there is none.
+// at returns the value at a path of keys; nil = missing.
 func at(o object, path ...string) json.RawMessage {
 	value := o.Get(path[0])
 	if len(path) == 1 || value == nil {
@@ -43,8 +42,8 @@ func at(o object, path ...string) json.RawMessage {
 	return at(inner, path[1:]...)
 }
 
-// with is o with a value set under a path of keys, whose objects are made
-// where they are missing; a nil value removes the last key.
+// with returns o with a value set at a path of keys, creating missing objects; a
+// nil value removes the last key.
 func with(o object, path []string, value json.RawMessage) (object, error) {
 	switch {
 	case len(path) > 1:
@@ -81,11 +80,11 @@ func compact(o object) json.RawMessage {
 }
 
 func quoted(s string) json.RawMessage {
-	text, _ := protocol.Marshal(s) // strings can always be written
+	text, _ := protocol.Marshal(s) // strings can always be encoded
 	return text
 }
 
-// indented is the text of a file.
+// indented formats the object for a file.
 func indented(o object) []byte {
 	var b bytes.Buffer
 	if err := json.Indent(&b, compact(o), "", "  "); err != nil {

@@ -11,8 +11,8 @@ import (
 
 type promptsCmd struct{ lookFlags }
 
-// Run lists the prompts of the servers that are there and fails if some are
-// not.
+// Run lists the prompts of the connected servers and fails if some are not
+// connected.
 func (c *promptsCmd) Run(ctx context.Context, o *Options) error {
 	return c.look(ctx, o, func(_ *mcp.Manager, servers []mcp.ServerStatus) (map[string]any, func(), error) {
 		prompts := []mcp.Prompt{}
@@ -27,7 +27,7 @@ func (c *promptsCmd) Run(ctx context.Context, o *Options) error {
 	})
 }
 
-// arguments shows those of a prompt: "  x=… [y=…]", y being optional.
+// arguments formats the arguments of a prompt: "  x=… [y=…]", where y is optional.
 func arguments(p mcp.Prompt) string {
 	var b strings.Builder
 	for _, a := range p.Arguments {
@@ -47,7 +47,7 @@ type getPromptCmd struct {
 	Args   []string `arg:"" optional:"" name:"key=value" sep:"none" help:"Arguments of the prompt"`
 }
 
-// Run prints the messages that a prompt becomes.
+// Run prints the messages of a prompt.
 func (c *getPromptCmd) Run(ctx context.Context, o *Options) error {
 	args := map[string]string{}
 	for _, kv := range c.Args {

@@ -10,8 +10,8 @@ import (
 	"github.com/claudeless/claudeless/mcp"
 )
 
-// remove is `mcp remove`: from the scope given, else from the only one that has
-// the server.
+// remove runs `mcp remove`: from the given scope, or from the only one that has the
+// server.
 func remove(_ context.Context, o *Options, words []string) error {
 	scope := ""
 	found, help, err := operands(o, "remove", []argv.Option{scopeFlag(&scope)}, words, "name")
@@ -50,7 +50,7 @@ func remove(_ context.Context, o *Options, words []string) error {
 	return errorf("%s", strings.TrimSuffix(b.String(), "\n"))
 }
 
-// removeFrom takes a server out of a scope; shown is the name as it is reported.
+// removeFrom removes a server from a scope; shown is the reported name.
 func removeFrom(o *Options, scope, name, shown string) error {
 	if err := checkScope(scope); err != nil {
 		return err
@@ -73,7 +73,7 @@ func removeFrom(o *Options, scope, name, shown string) error {
 	return nil
 }
 
-// unknownServer is the error for a name that is in no scope.
+// unknownServer returns the error for a name that no scope has.
 func unknownServer(o *Options, name string) error {
 	config, err := o.configured()
 	if err != nil {

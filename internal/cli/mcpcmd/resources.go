@@ -12,13 +12,14 @@ import (
 
 type resourcesCmd struct{ lookFlags }
 
-// templateReport is a resource template and whose it is.
+// templateReport is a resource template with its server.
 type templateReport struct {
 	Server   string          `json:"server"`
 	Template json.RawMessage `json:"template"`
 }
 
-// Run lists what the servers that are there offer and fails if some are not.
+// Run lists the resources of the connected servers and fails if some are not
+// connected.
 func (c *resourcesCmd) Run(ctx context.Context, o *Options) error {
 	return c.look(ctx, o, func(m *mcp.Manager, servers []mcp.ServerStatus) (map[string]any, func(), error) {
 		resources, err := m.Resources("")
@@ -61,7 +62,7 @@ type readCmd struct {
 	URI    string `arg:"" help:"URI of the resource"`
 }
 
-// resourceContent is one part of a resource as it comes.
+// resourceContent is one part of a resource, as received.
 type resourceContent struct {
 	URI      string  `json:"uri"`
 	MIMEType string  `json:"mimeType"`
@@ -69,7 +70,7 @@ type resourceContent struct {
 	Blob     *string `json:"blob"`
 }
 
-// Run writes the content itself, binary content too.
+// Run writes the content itself, including binary content.
 func (c *readCmd) Run(ctx context.Context, o *Options) error {
 	var result struct {
 		Contents []resourceContent `json:"contents"`

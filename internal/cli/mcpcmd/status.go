@@ -13,7 +13,8 @@ import (
 
 type statusCmd struct{ lookFlags }
 
-// serverReport is a server as JSON; keys that mcp_status has too mean the same.
+// serverReport is a server as JSON; keys shared with mcp_status have the same
+// meaning.
 type serverReport struct {
 	Name            string          `json:"name"`
 	Status          string          `json:"status"`
@@ -30,7 +31,7 @@ type serverReport struct {
 	Warnings        []string        `json:"warnings,omitempty"`
 }
 
-// Run fails when a server is not connected, or an entry is none.
+// Run fails if a server is not connected, or an entry is invalid.
 func (c *statusCmd) Run(ctx context.Context, o *Options) error {
 	m, stop, err := c.open(ctx, o, c.Servers...)
 	if err != nil {
@@ -94,14 +95,14 @@ func count(n int, noun string) string {
 
 type toolsCmd struct{ lookFlags }
 
-// toolReport is a tool as JSON: its definition is the server's, byte for byte.
+// toolReport is a tool as JSON: its definition is unchanged.
 type toolReport struct {
 	Name       string          `json:"name"` // canonical
 	Server     string          `json:"server"`
 	Definition json.RawMessage `json:"definition"`
 }
 
-// Run lists the tools of all servers that are there and fails if some are not.
+// Run lists the tools of the connected servers and fails if some are not connected.
 func (c *toolsCmd) Run(ctx context.Context, o *Options) error {
 	return c.look(ctx, o, func(m *mcp.Manager, servers []mcp.ServerStatus) (map[string]any, func(), error) {
 		tools := []toolReport{}

@@ -25,17 +25,17 @@ const (
 	projectsKey = "projects"
 )
 
-// Store is where servers are configured (spec: cli-observed 6): user scope is
-// mcpServers of File, local scope projects[CWD].mcpServers of File, project
-// scope mcpServers of .mcp.json in CWD.
+// Store locates the configuration of servers (spec: cli-observed 6): user scope is
+// mcpServers of File, local scope projects[CWD].mcpServers of File, project scope
+// mcpServers of .mcp.json in CWD.
 type Store struct {
-	File string // .claude.json; empty = there is none
+	File string // .claude.json; empty = none
 	CWD  string // absolute
 }
 
-// Scopes are the entries of user and local scope, for mcp.LoadConfigs, which
-// reads .mcp.json itself. A file that is not there has none; one that cannot be
-// read is an error.
+// Scopes returns the entries of user and local scope, for mcp.LoadConfigs, which
+// reads .mcp.json itself. A missing file has no entries; an unreadable one is an
+// error.
 func (s Store) Scopes() ([]mcp.Scope, error) {
 	if s.File == "" {
 		return nil, nil
@@ -58,11 +58,11 @@ func (s Store) Approves(name string) bool {
 	return slices.Contains(s.projectNames("enabledMcpjsonServers"), name)
 }
 
-// Disabled are the servers that the user has switched off in this project.
+// Disabled returns the servers that the user has disabled in this project.
 func (s Store) Disabled() []string { return s.projectNames("disabledMcpServers") }
 
-// projectNames is a list of names that File keeps for the project; what is none
-// is empty.
+// projectNames returns a list of names that File holds for the project; empty if it
+// is not a list.
 func (s Store) projectNames(key string) (names []string) {
 	if s.File == "" {
 		return nil
@@ -118,8 +118,8 @@ func (s Store) put(scope, name string, entry json.RawMessage) error {
 	return writeObject(path, doc)
 }
 
-// readObject reads a JSON file that holds an object; a missing or empty file
-// is an empty one.
+// readObject reads a JSON file that holds an object; a missing or empty file is an
+// empty object.
 func readObject(path string) (object, error) {
 	data, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) || err == nil && len(data) == 0 {
@@ -135,7 +135,7 @@ func readObject(path string) (object, error) {
 	return doc, nil
 }
 
-// writeObject replaces a file in one step and keeps its mode.
+// writeObject replaces a file atomically and keeps its mode.
 func writeObject(path string, doc object) error {
 	mode := fs.FileMode(0o600)
 	if filepath.Base(path) == ".mcp.json" {
@@ -157,7 +157,7 @@ func writeObject(path string, doc object) error {
 	}
 	text := indented(doc)
 	if filepath.Base(path) == ".mcp.json" {
-		text = bytes.TrimRight(text, "\n") // as the real CLI leaves it
+		text = bytes.TrimRight(text, "\n") // as the real CLI writes it
 	}
 	_, err = f.Write(text)
 	err = errors.Join(err, f.Chmod(mode), f.Close())

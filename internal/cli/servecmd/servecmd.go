@@ -33,20 +33,21 @@ type Serve struct {
 	Capture  string `placeholder:"FILE" help:"Append the journal to FILE, one JSON object per line"`
 }
 
-// Requests are short and leave little behind, so collecting garbage at every
-// doubling of the heap takes a third of the time. The heap may grow to five times
-// what is live instead, up to the limit, beyond which collections come as often as
+// Requests are short and allocate little permanent memory, so collecting garbage
+// whenever the heap doubles would take a third of the time. The heap may grow to
+// five times the live data, up to the limit; near the limit collections become more
+// frequent.
 // they must.
 const (
 	gcPercent   = 400
 	memoryLimit = 256 << 20
 )
 
-// Run serves until a signal, or until the process that started it has ended.
+// Run serves until a signal, or until the parent process has ended.
 func (c *Serve) Run(ctx context.Context, s *process.System) error {
 	defer debug.SetGCPercent(debug.SetGCPercent(gcPercent))
 	defer debug.SetMemoryLimit(debug.SetMemoryLimit(memoryLimit))
-	access := localhttp.Access{OwnOriginOnly: true} // pages have no use for it: it sends no CORS headers
+	access := localhttp.Access{OwnOriginOnly: true} // pages cannot use it: it sends no CORS headers
 	if !localhttp.Loopback(c.Addr) {
 		access = localhttp.Access{OwnOriginOnly: true, Token: c.Token, TokenHeader: "X-Api-Key"}
 	}
@@ -73,13 +74,13 @@ func (c *Serve) Run(ctx context.Context, s *process.System) error {
 	}), handler.Err())
 }
 
-// apiHandler answers requests; Err is the first failure of writing the journal.
+// apiHandler handles requests; Err returns the first error of writing the journal.
 type apiHandler interface {
 	http.Handler
 	Err() error
 }
 
-// api plays a scenario, or forwards.
+// api returns the handler that plays a scenario, or forwards requests.
 func (c *Serve) api(s *process.System, capture io.Writer) (apiHandler, error) {
 	switch {
 	case c.Record != "" && (c.Scenario != "" || capture == nil || !localhttp.Loopback(c.Addr)):
