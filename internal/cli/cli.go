@@ -27,7 +27,7 @@ import (
 // signals that arrived before it was called.
 func Main(early chan os.Signal) int {
 	s := process.Real()
-	if playsClaude(s) {
+	if actsAsClaude(s) {
 		s = s.WithEarly(early)
 	} else {
 		process.Redeliver(early) // not every command handles signals
@@ -43,17 +43,17 @@ func Run(ctx context.Context, s *process.System) int {
 		code, err := supervise.Relay(ctx, s, fault, argv)
 		return max(code, process.Exit(s.Stderr, err))
 	}
-	if !playsClaude(s) {
+	if !actsAsClaude(s) {
 		return process.Exit(s.Stderr, dispatch(ctx, s))
 	}
 	s, end := supervise.Watch(s, commandNames())
 	return end(dispatch(ctx, s))
 }
 
-// playsClaude reports whether the process acts as claude and not as a claudeless
+// actsAsClaude reports whether the process acts as claude and not as a claudeless
 // command.
-func playsClaude(s *process.System) bool {
-	return len(s.Args) < 2 || asksPrint(s.Args[1:]) || s.CalledAsClaude() && !s.StartedByClaudeless() || command(s, s.Args[1]) == nil
+func actsAsClaude(s *process.System) bool {
+	return len(s.Args) < 2 || hasPrintFlag(s.Args[1:]) || s.CalledAsClaude() && !s.StartedByClaudeless() || command(s, s.Args[1]) == nil
 }
 
 func dispatch(ctx context.Context, s *process.System) error {
@@ -61,7 +61,7 @@ func dispatch(ctx context.Context, s *process.System) error {
 	if len(s.Args) > 1 {
 		words = s.Args[1:]
 	}
-	if len(words) > 0 && !asksPrint(words) {
+	if len(words) > 0 && !hasPrintFlag(words) {
 		if run := command(s, words[0]); run != nil {
 			return run(ctx, s, words[1:])
 		}
@@ -93,9 +93,9 @@ func dispatch(ctx context.Context, s *process.System) error {
 	return runPrint(ctx, s, f)
 }
 
-// asksPrint reports whether -p precedes "--": then even the name of a command is a
+// hasPrintFlag reports whether -p precedes "--": then even the name of a command is a
 // prompt.
-func asksPrint(words []string) bool {
+func hasPrintFlag(words []string) bool {
 	if end := slices.Index(words, "--"); end >= 0 {
 		words = words[:end]
 	}
@@ -108,7 +108,7 @@ func lacksSeparator(s *process.System, words []string) bool {
 	if len(words) < 2 || words[0] != "exec" || slices.Contains(words, "--") || command(s, "exec") == nil {
 		return false
 	}
-	return asksPrint(words) && (words[1] == "-s" || slices.Contains(words, "claude"))
+	return hasPrintFlag(words) && (words[1] == "-s" || slices.Contains(words, "claude"))
 }
 
 // misspelledCommand returns the claudeless command that the first word resembles;

@@ -81,7 +81,7 @@ func command(s *process.System, word string) runner {
 	if slices.Contains(realCommands(), word) {
 		return func(context.Context, *process.System, []string) error { return notSimulated(word) }
 	}
-	return probes()[word]
+	return statusCommands()[word]
 }
 
 // kongCommand runs the Run method of a kong struct. The methods may take a

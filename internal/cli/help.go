@@ -117,16 +117,16 @@ func printHelp(s *process.System) error {
 	b.WriteString("A test double for Claude Code: the same command line and protocol, with a scripted model.\n" +
 		"Without a terminal on stdout, or with -p, it answers the prompt and exits.\n\n")
 	b.WriteString("Arguments:\n")
-	help.Line(&b, help.Entry{Usage: "prompt", Help: "The prompt; read from stdin if missing, and combined with stdin if both are given"})
+	help.WriteEntry(&b, help.Entry{Usage: "prompt", Help: "The prompt; read from stdin if missing, and combined with stdin if both are given"})
 	b.WriteString("\nOptions:\n")
 	for _, o := range p.Claude {
-		help.Line(&b, o)
+		help.WriteEntry(&b, o)
 	}
-	help.Line(&b, help.Entry{Usage: "-h, --help", Help: "Print this help and exit"})
+	help.WriteEntry(&b, help.Entry{Usage: "-h, --help", Help: "Print this help and exit"})
 	b.WriteString("\nCommands:\n")
 	for _, c := range commandTable() {
 		if c.inClaude {
-			help.Line(&b, help.Entry{Usage: c.usage, Help: c.help})
+			help.WriteEntry(&b, help.Entry{Usage: c.usage, Help: c.help})
 		}
 	}
 	_, err := io.WriteString(s.Stdout, b.String())

@@ -22,7 +22,7 @@ func runMCP(ctx context.Context, s *process.System, words []string) error {
 	client := plan.Servers.Client
 	client.SessionID = s.NewID()
 	err = mcpcmd.Run(ctx, mcpcmd.Options{
-		Name: s.Name(), Store: plan.Store, Own: !s.CalledAsClaude(), Approved: plan.Settings.IsApproved, DisabledProject: plan.Settings.DisabledMCPJSONServers, Client: client,
+		Name: s.Name(), Store: plan.Store, Extended: !s.CalledAsClaude(), Approved: plan.Settings.IsApproved, DisabledProject: plan.Settings.DisabledMCPJSONServers, Client: client,
 		Stdin: s.Stdin, Stdout: s.Stdout, Stderr: s.Stderr, Progress: s.Progress(),
 	}, words)
 	var verbatim *mcpcmd.Error

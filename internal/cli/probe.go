@@ -14,10 +14,10 @@ import (
 	"github.com/claudeless/claudeless/internal/claudecode"
 )
 
-// probes are commands of the real CLI that hosts run at their start to inspect it.
+// statusCommands are commands of the real CLI that hosts run at their start to inspect it.
 // They respond as on a machine with an API key and default settings; commands that
 // would change an account are refused.
-func probes() map[string]runner {
+func statusCommands() map[string]runner {
 	return map[string]runner{"auth": authStatus, "doctor": doctor, "plugin": pluginList, "plugins": pluginList, "update": update, "upgrade": update}
 }
 

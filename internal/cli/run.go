@@ -26,12 +26,12 @@ func runPrint(ctx context.Context, sys *process.System, f *flags.Flags) error {
 	sys = signals.Streams(sys)
 	plan, err := launch.Resolve(sys, f)
 	if err != nil {
-		return refuse(sys, &plan, err)
+		return reportStartError(sys, &plan, err)
 	}
 	sys = withVersion(sys, &plan)
 	s, err := session.Open(plan, nil)
 	if err != nil {
-		return refuse(sys, &plan, err)
+		return reportStartError(sys, &plan, err)
 	}
 	defer func() { closeSession(context.WithoutCancel(ctx), s, sys.Stdout) }()
 	prompts, err := prompts(ctx, sys, f, s)
@@ -45,7 +45,7 @@ func runPrint(ctx context.Context, sys *process.System, f *flags.Flags) error {
 	defer interrupt(nil)
 	signals.Interrupts(func() { interrupt(simulator.ErrSignalled) })
 	err = encoder(&plan)(sys.Stdout, s.PlayPrompts(turns, prompts))
-	return outcome(ctx, turns, ending{sys, s, err})
+	return exitWithResult(ctx, turns, sessionEnd{sys, s, err})
 }
 
 // runStream runs claude for SDK hosts: prompts and requests arrive as frames on
@@ -56,15 +56,15 @@ func runStream(ctx context.Context, sys *process.System, f *flags.Flags) error {
 	sys = signals.Streams(sys)
 	plan, err := launch.Resolve(sys, f)
 	if err != nil {
-		return refuse(sys, &plan, err)
+		return reportStartError(sys, &plan, err)
 	}
 	sys = withVersion(sys, &plan)
 	h, err := host.Open(plan, sys, signals)
 	if err != nil {
-		return refuse(sys, &plan, err)
+		return reportStartError(sys, &plan, err)
 	}
 	defer func() { closeSession(context.WithoutCancel(ctx), h.Session(), h.Events()) }()
-	return outcome(ctx, ctx, ending{sys, h.Session(), h.Serve(ctx)})
+	return exitWithResult(ctx, ctx, sessionEnd{sys, h.Session(), h.Serve(ctx)})
 }
 
 // withVersion returns the system with a stdout that lacks the keys which the version of the plan
@@ -100,22 +100,22 @@ func encoder(plan *launch.Plan) output.Encoder {
 	}
 }
 
-// ending is the state at the end of a session.
-type ending struct {
+// sessionEnd is the state at the end of a session.
+type sessionEnd struct {
 	sys *process.System
 	s   *session.Session
 	err error
 }
 
-// outcome converts the end of a run to an exit code: a closed stdout and an
+// exitWithResult converts the end of a run to an exit code: a closed stdout and an
 // interrupt count as success, otherwise the last result decides (spec: cli-observed
 // 2 and 10). The expectations are checked in any case; they are reported if the run
 // ended by itself.
-func outcome(ctx, turns context.Context, e ending) error {
+func exitWithResult(ctx, turns context.Context, e sessionEnd) error {
 	if crashed, ok := errors.AsType[*simulator.CrashError](e.err); ok {
 		return crash(context.WithoutCancel(ctx), e.sys, e.s, crashed)
 	}
-	err, cut := e.code(ctx, turns)
+	err, cut := e.exitError(ctx, turns)
 	unmet := e.s.MissedExpectations(process.Exit(io.Discard, err))
 	if cut {
 		return err
@@ -129,9 +129,9 @@ func outcome(ctx, turns context.Context, e ending) error {
 	return err
 }
 
-// code returns the error that determines the exit code; cut = the run was ended
+// exitError returns the error that determines the exit code; cut = the run was ended
 // from outside.
-func (e *ending) code(ctx, turns context.Context) (err error, cut bool) {
+func (e *sessionEnd) exitError(ctx, turns context.Context) (err error, cut bool) {
 	switch {
 	case errors.Is(e.err, host.ErrInterrupted):
 		return nil, true
@@ -176,10 +176,10 @@ func signalByName(name string) (syscall.Signal, bool) {
 	return sig, ok
 }
 
-// refuse ends a run that could not start. For a session that cannot be resumed, or
+// reportStartError ends a run that could not start. For a session that cannot be resumed, or
 // an invalid configuration file, stream-json output has a result in addition to the
 // text on stderr (spec: cli-observed 8).
-func refuse(sys *process.System, plan *launch.Plan, err error) error {
+func reportStartError(sys *process.System, plan *launch.Plan, err error) error {
 	result := &protocol.Result{
 		Type: "result", Subtype: "error_during_execution", IsError: true,
 		Usage: simulator.ZeroUsage(), ModelUsage: map[string]protocol.ModelUsage{}, PermissionDenials: []protocol.PermissionDenial{},
@@ -189,7 +189,7 @@ func refuse(sys *process.System, plan *launch.Plan, err error) error {
 		result.SessionID = missing.ID
 	} else if cut, ok := errors.AsType[*transcript.RefusedError](err); ok {
 		result.SessionID = cut.SessionID
-	} else if unresolved(err) {
+	} else if isUnknownSession(err) {
 		result.SessionID = plan.Clock.NewID()
 	} else if broken, ok := errors.AsType[*launch.ConfigError](err); ok {
 		result.SessionID, result.StartupFailureReason = plan.Clock.NewID(), "config_file_invalid"
@@ -207,8 +207,8 @@ func refuse(sys *process.System, plan *launch.Plan, err error) error {
 	return process.Verbatimf("%s", err.Error())
 }
 
-// unresolved reports that the id of --resume belongs to no session.
-func unresolved(err error) bool {
+// isUnknownSession reports that the id of --resume belongs to no session.
+func isUnknownSession(err error) bool {
 	_, path := errors.AsType[*transcript.NotFoundError](err)
 	_, title := errors.AsType[*transcript.TitleError](err)
 	_, several := errors.AsType[*transcript.SeveralError](err)

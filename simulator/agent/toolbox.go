@@ -14,32 +14,34 @@ import (
 // toolbox provides an agent's tools, using the session's knowledge of their calls.
 type toolbox struct {
 	executor.Executor
-	known simulator.Tools
+	sessionTools simulator.Tools
 }
 
-func (t toolbox) Prepare(call protocol.ToolUse) simulator.PreparedCall { return t.known.Prepare(call) }
+func (t toolbox) Prepare(call protocol.ToolUse) simulator.PreparedCall {
+	return t.sessionTools.Prepare(call)
+}
 
 func (t toolbox) Precheck(ctx context.Context, call protocol.ToolUse) simulator.Precheck {
-	return t.known.Precheck(ctx, call)
+	return t.sessionTools.Precheck(ctx, call)
 }
 
 func (t toolbox) NewInstructions(agent *protocol.AgentRef, calls []protocol.ToolUse) []simulator.InstructionFile {
-	if known, ok := t.known.(simulator.InstructionSource); ok {
+	if known, ok := t.sessionTools.(simulator.InstructionSource); ok {
 		return known.NewInstructions(agent, calls)
 	}
 	return nil
 }
 
-// marked tells the middlewares which agent a call belongs to.
-func marked(ref protocol.AgentRef) executor.Middleware {
+// withAgentRef tells the middlewares which agent a call belongs to.
+func withAgentRef(ref protocol.AgentRef) executor.Middleware {
 	return executor.Func(func(ctx context.Context, call protocol.ToolUse, next executor.Executor) (executor.Result, error) {
 		call.Agent = &ref
 		return next.Execute(ctx, call)
 	})
 }
 
-// missing returns an error for tools that the session has and the agent does not.
-func missing(session executor.Executor) executor.Middleware {
+// reportMissing returns an error for tools that the session has and the agent does not.
+func reportMissing(session executor.Executor) executor.Middleware {
 	return executor.Func(func(ctx context.Context, call protocol.ToolUse, next executor.Executor) (executor.Result, error) {
 		result, err := next.Execute(ctx, call)
 		if !errors.Is(err, executor.ErrUnknownTool) {

@@ -101,18 +101,18 @@ func (w *agentRun) run(ctx context.Context) task.End {
 	w.sim = sim
 	w.a.mu.Unlock()
 	w.say(w.in.Prompt)
-	return w.goOn(ctx, w.in.Prompt)
+	return w.continueWith(ctx, w.in.Prompt)
 }
 
 // continueWith answers a prompt and then the messages that arrive meanwhile.
-func (w *agentRun) goOn(ctx context.Context, text string) task.End {
+func (w *agentRun) continueWith(ctx context.Context, text string) task.End {
 	for {
 		end := w.converse(ctx, text)
 		message, more := w.finish(end)
 		if !more {
 			return end
 		}
-		w.heard(message)
+		w.recordMessage(message)
 		text = message
 	}
 }
@@ -132,7 +132,7 @@ func (w *agentRun) finish(end task.End) (message string, more bool) {
 
 // recordMessage keeps a message in the agent's transcript; the caller's
 // conversation does not show it.
-func (w *agentRun) heard(message string) {
+func (w *agentRun) recordMessage(message string) {
 	ev := &protocol.User{Message: protocol.UserContent{Role: "user", Content: protocol.Content{Text: message}}}
 	w.address(ev)
 	w.t.Post(&protocol.HiddenEvent{Event: ev})
@@ -152,7 +152,7 @@ func (w *agentRun) converse(ctx context.Context, text string) task.End {
 		if !again {
 			break
 		}
-		w.told(feedback)
+		w.postHidden(feedback)
 		prompt = protocol.UserMessage{Content: protocol.Content{Text: feedback}, Source: "system"}
 	}
 	if text := w.text(); text != "" {
@@ -179,8 +179,8 @@ func (w *agentRun) resume(ctx context.Context, call, message string) {
 	w.a.mu.Unlock()
 	w.work = runProgress{}
 	w.a.o.Tasks.Go(ctx, t, func(ctx context.Context) task.End {
-		w.heard(message)
-		return w.goOn(ctx, message)
+		w.recordMessage(message)
+		return w.continueWith(ctx, message)
 	})
 }
 
@@ -230,7 +230,7 @@ func (w *agentRun) summary(end string) string {
 func (w *agentRun) options() simulator.Options {
 	s := w.a.o.Session.Options()
 	ref := protocol.AgentRef{ID: w.t.ID, Type: w.t.AgentType, Depth: w.t.Depth}
-	chain := executor.Chain(s.Tools, marked(ref), missing(s.Tools), executor.Hide(func(t protocol.Tool) bool { return !w.def.allowed(t) }))
+	chain := executor.Chain(s.Tools, withAgentRef(ref), reportMissing(s.Tools), executor.Hide(func(t protocol.Tool) bool { return !w.def.allowed(t) }))
 	return simulator.Options{
 		Model: w.a.o.Models.Script(w.script), Tools: toolbox{chain, s.Tools}, Hooks: s.Hooks, Clock: s.Clock,
 		State: s.State.ForAgent(w.model), Location: s.Location, System: w.def.Prompt, Agent: &ref,
@@ -333,16 +333,16 @@ func (w *agentRun) assistant(ev *protocol.Assistant) {
 	w.claim(ev)
 	if use, ok := ev.Message.Content[0].(protocol.ToolUse); ok {
 		u := w.work.calling(w.t)
-		if w.t.Behind() {
+		if w.t.InBackground() {
 			w.t.Post(ev)
 		}
 		w.t.Progress(activity(use, w.a.o.CWD, w.t.Description), use.Name, u)
-		if !w.t.Behind() {
+		if !w.t.InBackground() {
 			w.t.Post(ev)
 		}
 		return
 	}
-	if w.t.Behind() || w.a.o.Session.Shown() {
+	if w.t.InBackground() || w.a.o.Session.Shown() {
 		w.t.Post(ev)
 		return
 	}
@@ -359,14 +359,14 @@ func (w *agentRun) claim(ev *protocol.Assistant) {
 // say shows a prompt of the agent.
 func (w *agentRun) say(text string) {
 	if w.t.Background || w.t.Depth > 1 {
-		w.told(text)
+		w.postHidden(text)
 		return
 	}
 	w.t.Post(w.prompt(text))
 }
 
 // postHidden records a prompt of the agent that only its transcript shows.
-func (w *agentRun) told(text string) { w.t.Post(&protocol.HiddenEvent{Event: w.prompt(text)}) }
+func (w *agentRun) postHidden(text string) { w.t.Post(&protocol.HiddenEvent{Event: w.prompt(text)}) }
 
 func (w *agentRun) prompt(text string) *protocol.User {
 	ev := &protocol.User{

@@ -9,9 +9,9 @@ import (
 	"github.com/claudeless/claudeless/simulator/model"
 )
 
-// fixed returns the text of commands without effect; empty = the command is a
+// fixedText returns the text of commands without effect; empty = the command is a
 // prompt for the model.
-func fixed(o Options, name string) string {
+func fixedText(o Options, name string) string {
 	switch name {
 	case "agents":
 		return "The /agents wizard has been removed.\n\n" +

@@ -10,14 +10,14 @@ import (
 
 func chooseModel(o Options, name string) string {
 	if name == "" {
-		return "Current model: `" + shownModel(o.Live.Model()) + "`\n" +
+		return "Current model: `" + modelText(o.Live.Model()) + "`\n" +
 			"Usage: /model <name>. Available: sonnet, opus, haiku, fable, best, sonnet[1m], opus[1m], fable[1m], opusplan, default, or a full model ID."
 	}
 	if name == "default" {
 		name = ""
 	}
 	o.Live.SetModel(name)
-	text := "Set model to `" + shownModel(name) + "` for this session only"
+	text := "Set model to `" + modelText(name) + "` for this session only"
 	if full := model.Resolve(name); !strings.HasPrefix(full, "claude-") {
 		text += fmt.Sprintf("\nClaude Code doesn't recognize the model %q, so it assumes a context window of 1m tokens. "+
 			"Update Claude Code, or see https://code.claude.com/docs/en/model-config#correct-the-window-for-a-gateway-or-custom-model-id to set the window.", name)
@@ -25,8 +25,8 @@ func chooseModel(o Options, name string) string {
 	return text
 }
 
-// shownModel formats a model name as /model does.
-func shownModel(name string) string {
+// modelText formats a model name as /model does.
+func modelText(name string) string {
 	shown := model.Display(model.Resolve(name))
 	if name == "" || name == "default" || name == model.Default {
 		shown += " (default)"

@@ -16,15 +16,15 @@ import (
 
 // Options configure a Set. Everything except Servers is required.
 type Options struct {
-	Live    *simulator.SessionState
-	Catalog *catalog.Catalog
-	Servers Servers // nil = none
-	Rules   Rules
-	Session Session
-	Models  Models
-	Shell   Shell
-	Memory  string // memory file of the project; empty = it is not read
-	Off     bool   // commands are disabled (--disable-slash-commands)
+	Live     *simulator.SessionState
+	Catalog  *catalog.Catalog
+	Servers  Servers // nil = none
+	Rules    Rules
+	Session  Session
+	Models   Models
+	Shell    Shell
+	Memory   string // memory file of the project; empty = it is not read
+	Disabled bool   // commands are disabled (--disable-slash-commands)
 }
 
 // Servers are the MCP servers of a session.

@@ -23,7 +23,7 @@ func New(o Options) *Set { return &Set{o: o} }
 func (s *Set) Find(name string) (simulator.Command, bool) {
 	k, isCustom := s.o.Catalog.Command(name)
 	switch {
-	case s.o.Off:
+	case s.o.Disabled:
 		return simulator.UnavailableCommand{}, simulator.HandlesCommand(name) || Known(name)
 	case isCustom && !k.NoUser:
 		return customCommand{k, s.o.Models, s.o.Shell}, true
@@ -86,7 +86,7 @@ func (c builtin) Run(_ context.Context, call slash.Call) (*slash.Outcome, *slash
 			said.Text = "No goal set. Usage: `/goal <condition>`"
 		}
 	default:
-		said.Text = fixed(o, c.name)
+		said.Text = fixedText(o, c.name)
 	}
 	if said.Text == "" {
 		return nil, nil

@@ -48,7 +48,7 @@ func (t *Trace) attachAnswer(c *call, a *hookResult) {
 	switch {
 	case stops && c.event == "PostToolUse":
 		t.attachStop(c, a.output.StopReason)
-	case stops && ends(c.event):
+	case stops && precedesEnd(c.event):
 		t.attachStop(c, a.output.StopReason)
 		t.attach(c, a)
 	case stops:
@@ -73,22 +73,22 @@ func (t *Trace) attach(c *call, a *hookResult) {
 	}
 	switch {
 	case a.outcome == succeeded:
-		if a.plain == "" && ofPrompt(c.event) || strings.TrimSpace(a.stdout+a.stderr) == "" {
+		if a.plain == "" && precedesPrompt(c.event) || strings.TrimSpace(a.stdout+a.stderr) == "" {
 			return
 		}
-		t.ended(c, "hook_success", protocol.Field{Key: "content", Value: strings.TrimSpace(a.plain)},
+		t.attachEnd(c, "hook_success", protocol.Field{Key: "content", Value: strings.TrimSpace(a.plain)},
 			stdout, protocol.Field{Key: "stderr", Value: a.stderr}, code, command, took)
 		if a.plain != "" && takesPlainText(c.event) {
 			t.render(c.name + " hook success: " + strings.TrimSpace(a.plain))
 		}
 	case a.outcome == cancelled && (c.event == "PostToolUse" || c.event == "PostToolUseFailure"):
-		t.ended(c, "hook_cancelled")
+		t.attachEnd(c, "hook_cancelled")
 	case a.outcome == cancelled:
-		t.ended(c, "hook_cancelled", command, took,
+		t.attachEnd(c, "hook_cancelled", command, took,
 			protocol.Field{Key: "timedOut", Value: a.timedOut},
 			protocol.Field{Key: "timeoutMs", Value: int64(a.entry.timeout / time.Millisecond)})
 	case a.outcome == failed:
-		t.ended(c, "hook_non_blocking_error", protocol.Field{Key: "stderr", Value: a.complaint()}, stdout, code, command, took)
+		t.attachEnd(c, "hook_non_blocking_error", protocol.Field{Key: "stderr", Value: a.complaint()}, stdout, code, command, took)
 	}
 }
 
@@ -115,7 +115,7 @@ func (t *Trace) attachBlock(c *call, a *hookResult, reason string) {
 		t.stopped(c, reason, "")
 		return
 	}
-	t.ended(c, "hook_blocking_error", protocol.Field{Key: "blockingError", Value: blockingError{reason, a.entry.shown()}})
+	t.attachEnd(c, "hook_blocking_error", protocol.Field{Key: "blockingError", Value: blockingError{reason, a.entry.shown()}})
 	t.render(refusedText(c, a, reason))
 }
 
@@ -129,8 +129,8 @@ type blockingError struct {
 	Command       string `json:"command"`
 }
 
-// decided records in the transcript that hooks answered a permission question.
-func (t *Trace) decided(c *call, allow bool) {
+// attachDecision records in the transcript that hooks answered a permission question.
+func (t *Trace) attachDecision(c *call, allow bool) {
 	decision := "deny"
 	if allow {
 		decision = "allow"
@@ -146,7 +146,7 @@ func (t *Trace) attachStop(c *call, reason string) {
 	switch {
 	case c.event == "PostToolUse", c.event == "PostToolBatch":
 		t.stopped(c, reason, "Execution stopped by "+c.event+" hook")
-	case ends(c.event):
+	case precedesEnd(c.event):
 		named := *c
 		named.name = "Stop"
 		t.stopped(&named, reason, "Stop hook prevented continuation")
@@ -157,7 +157,7 @@ func (t *Trace) attachStop(c *call, reason string) {
 
 func (t *Trace) stopped(c *call, reason, otherwise string) {
 	reason = cmp.Or(reason, otherwise)
-	t.said(c, "hook_stopped_continuation", "message", reason)
+	t.attachText(c, "hook_stopped_continuation", "message", reason)
 	t.render(c.name + " hook stopped continuation: " + reason)
 }
 
@@ -170,20 +170,20 @@ func (t *Trace) attachContext(c *call, text string) {
 		named.name, named.toolUseID = c.event, c.event
 	case c.event == "SubagentStart":
 		named.name = c.event
-	case ofPrompt(c.event):
+	case precedesPrompt(c.event):
 		named.toolUseID = "hook-" + c.toolUseID
 	}
-	t.said(&named, "hook_additional_context", "content", []string{text})
+	t.attachText(&named, "hook_additional_context", "content", []string{text})
 	t.render(named.name + " hook additional context: " + text)
 }
 
-// ended adds an attachment that says how a hook ended.
-func (t *Trace) ended(c *call, kind string, fields ...protocol.Field) {
+// attachEnd adds an attachment that says how a hook ended.
+func (t *Trace) attachEnd(c *call, kind string, fields ...protocol.Field) {
 	t.keep(c, kind, append(origin(c), fields...))
 }
 
-// said adds an attachment with the text of a hook.
-func (t *Trace) said(c *call, kind, key string, value any) {
+// attachText adds an attachment with the text of a hook.
+func (t *Trace) attachText(c *call, kind, key string, value any) {
 	t.keep(c, kind, append([]protocol.Field{{Key: key, Value: value}}, origin(c)...))
 }
 
@@ -194,8 +194,8 @@ func (t *Trace) keep(c *call, kind string, fields []protocol.Field) {
 	t.Attachments = append(t.Attachments, protocol.HookAttachment{Type: kind, Fields: fields})
 }
 
-// sumUp records in the transcript the results of the configured Stop hooks.
-func (o *Outcome) sumUp(c *call, answers []hookResult) {
+// summarizeStop records in the transcript the results of the configured Stop hooks.
+func (o *Outcome) summarizeStop(c *call, answers []hookResult) {
 	sum := protocol.StopHookSummary{
 		Hooks: []protocol.StopHookInfo{}, Errors: []string{}, Failed: []int{}, Context: append([]string{}, o.AdditionalContext...),
 		Prevented: o.StopTurn, Reason: o.StopReason,

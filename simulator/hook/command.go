@@ -51,28 +51,28 @@ func (r *Runner) command(ctx context.Context, c *call, e *entry, place int) hook
 	}
 	progress, how := r.await(ctx, p, out, timer)
 	switch how {
-	case letGo:
+	case detached:
 		return r.detach(ctx, p, out, timer)
 	case tooLate:
 		p.Stop(ctx)
 		<-out.ended
 		return hookResult{
 			outcome: cancelled, fault: faultSilent, timedOut: true, exit: new(1),
-			stdout: out.so(), stderr: p.StderrTail(), progress: progress,
+			stdout: out.current(), stderr: p.StderrTail(), progress: progress,
 		}
-	case calledOff:
+	case contextEnded:
 		timer.Stop()
 		p.Stop(context.WithoutCancel(ctx)) // it may clean up
 		<-out.ended
-		return hookResult{outcome: cancelled, stdout: out.so(), stderr: p.StderrTail(), progress: progress}
-	case itself:
+		return hookResult{outcome: cancelled, stdout: out.current(), stderr: p.StderrTail(), progress: progress}
+	case exitedItself:
 		timer.Stop()
 	}
 	out.wait(drainLimit)
 	a := hookResult{stderr: p.StderrTail(), progress: progress}
 	p.Stop(ctx) // remaining processes of the command end with it
 	<-out.ended
-	a.stdout = out.so()
+	a.stdout = out.current()
 	select {
 	case <-out.async: // it requested to run in the background and then ended
 		return hookResult{outcome: succeeded, detached: true}
@@ -95,10 +95,10 @@ func (r *Runner) command(ctx context.Context, c *call, e *entry, place int) hook
 type waitResult int
 
 const (
-	itself waitResult = iota
-	letGo             // it continues in the background
+	exitedItself waitResult = iota
+	detached                // it continues in the background
 	tooLate
-	calledOff
+	contextEnded
 )
 
 // await waits for the command and records its output in the meantime.
@@ -114,18 +114,18 @@ func (r *Runner) await(ctx context.Context, p *proc.Process, out *outputWatcher,
 	for {
 		select {
 		case <-p.Done():
-			return progress, itself
+			return progress, exitedItself
 		case limit := <-out.async:
 			if limit > 0 {
 				timer.Reset(limit)
 			}
-			return nil, letGo
+			return nil, detached
 		case <-timer.C:
 			return progress, tooLate
 		case <-ctx.Done():
-			return progress, calledOff
+			return progress, contextEnded
 		case <-look:
-			if now := (partialOutput{out.so(), p.StderrTail()}); now != last {
+			if now := (partialOutput{out.current(), p.StderrTail()}); now != last {
 				progress, last = append(progress, now), now
 			}
 		}
@@ -227,7 +227,7 @@ type outputWatcher struct {
 }
 
 // current returns the output so far.
-func (w *outputWatcher) so() string {
+func (w *outputWatcher) current() string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.text.String()

@@ -53,7 +53,7 @@ func (e *entry) origin() string {
 
 // mustBlock reports whether a failure of the hook counts as a refusal. The end of a
 // conversation cannot be refused that way (observed with 2.1.329).
-func (e *entry) mustBlock(event string) bool { return e.mustAnswer && !ends(event) }
+func (e *entry) mustBlock(event string) bool { return e.mustAnswer && !precedesEnd(event) }
 
 // shown returns the label for transcripts, on one line.
 func (e *entry) shown() string { return strings.ReplaceAll(e.label(), "\n", "␤") }

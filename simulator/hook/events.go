@@ -6,17 +6,17 @@ import (
 
 // Properties of the events.
 
-// ofPrompt reports whether an event precedes a prompt.
-func ofPrompt(event string) bool {
+// precedesPrompt reports whether an event precedes a prompt.
+func precedesPrompt(event string) bool {
 	return event == "UserPromptSubmit" || event == "UserPromptExpansion"
 }
 
-// ends reports whether an event precedes the end of a conversation.
-func ends(event string) bool { return event == "Stop" || event == "SubagentStop" }
+// precedesEnd reports whether an event precedes the end of a conversation.
+func precedesEnd(event string) bool { return event == "Stop" || event == "SubagentStop" }
 
-// unseen reports whether hooks of the event leave no trace except frames and
+// leavesNoTrace reports whether hooks of the event leave no trace except frames and
 // failures.
-func unseen(event string) bool {
+func leavesNoTrace(event string) bool {
 	return event == "MessageDisplay" || event == "PermissionRequest" || event == "InstructionsLoaded"
 }
 

@@ -80,7 +80,7 @@ func merge(c *call, answers []hookResult) Outcome {
 		case a.detached:
 		case a.fault != noFault:
 			o.attach(c, a)
-			o.faulty(c, a)
+			o.addFault(c, a)
 		case refused:
 			o.block(c, a, reason, bare)
 			o.add(c, a)
@@ -89,14 +89,14 @@ func merge(c *call, answers []hookResult) Outcome {
 			o.add(c, a)
 		}
 	}
-	if unseen(c.event) {
+	if leavesNoTrace(c.event) {
 		o.Attachments = nil
 	}
 	if p := o.Permission; p != nil && !p.Interrupt {
-		o.decided(c, p.Allow)
+		o.attachDecision(c, p.Allow)
 	}
 	if c.event == "Stop" {
-		o.sumUp(c, answers)
+		o.summarizeStop(c, answers)
 	}
 	return o
 }
@@ -104,11 +104,11 @@ func merge(c *call, answers []hookResult) Outcome {
 // block records a refusal; bare is the original reason, empty if there was none.
 func (o *Outcome) block(c *call, a *hookResult, reason, bare string) {
 	if !protocol.HookCanBlock(c.event) {
-		o.ended(c, "hook_non_blocking_error", protocol.Field{Key: "stderr", Value: reason}, protocol.Field{Key: "stdout", Value: ""},
+		o.attachEnd(c, "hook_non_blocking_error", protocol.Field{Key: "stderr", Value: reason}, protocol.Field{Key: "stdout", Value: ""},
 			protocol.Field{Key: "exitCode", Value: exitBlock}, protocol.Field{Key: "command", Value: a.entry.shown()})
 		return
 	}
-	if ofPrompt(c.event) {
+	if precedesPrompt(c.event) {
 		more := originalPrompt + c.prompt
 		if s := a.output.Specific; s != nil && s.SuppressOriginalPrompt {
 			more = ""
@@ -145,7 +145,7 @@ func (o *Outcome) add(c *call, a *hookResult) {
 	if out.Continue != nil && !*out.Continue {
 		o.StopTurn = true
 		o.StopReason = cmp.Or(o.StopReason, out.StopReason)
-		if ofPrompt(c.event) {
+		if precedesPrompt(c.event) {
 			text := stoppedText(out.StopReason)
 			o.Texts = append(o.Texts, text)
 			o.Notices = append(o.Notices, promptRefused(c, text, protocol.PromptOutcome{Kind: "stopped_by_hook", Kept: true, Reason: out.StopReason}))
@@ -163,11 +163,11 @@ func (o *Outcome) add(c *call, a *hookResult) {
 // session and for agents.
 func (o *Outcome) message(c *call, text string) {
 	switch {
-	case unseen(c.event), c.event == "SessionStart", c.event == "SubagentStart", c.event == "SubagentStop":
+	case leavesNoTrace(c.event), c.event == "SessionStart", c.event == "SubagentStart", c.event == "SubagentStop":
 	default:
 		o.Notices = append(o.Notices, informational("notice", c.name+" says: "+text))
 	}
-	o.said(c, "hook_system_message", "content", text)
+	o.attachText(c, "hook_system_message", "content", text)
 }
 
 // refusal returns the reason of a hook that refused: as users see it, and the
@@ -202,7 +202,7 @@ func (o *Outcome) decide(c *call, a *hookResult, s *protocol.HookSpecificOutput)
 	}
 	if d := s.Decision; d != nil && c.event == "PermissionRequest" {
 		p := protocol.PermissionAnswer{
-			Allow: d.Behavior == "allow", UpdatedInput: given(d.UpdatedInput), UpdatedPermissions: d.UpdatedPermissions,
+			Allow: d.Behavior == "allow", UpdatedInput: nonNull(d.UpdatedInput), UpdatedPermissions: d.UpdatedPermissions,
 			Message: d.Message, Interrupt: d.Interrupt, Source: "hook",
 		}
 		if o.Permission == nil || o.Permission.Allow && !p.Allow { // the first verdict, or the first denial
@@ -232,10 +232,10 @@ func (o *Outcome) specific(c *call, s *protocol.HookSpecificOutput) {
 		o.AdditionalContext = append(o.AdditionalContext, s.AdditionalContext)
 		o.attachContext(c, s.AdditionalContext)
 	}
-	last(&o.UpdatedInput, given(s.UpdatedInput))
-	last(&o.UpdatedOutput, given(s.UpdatedToolOutput))
-	last(&o.Specific.UpdatedMCPToolOutput, given(s.UpdatedMCPToolOutput))
-	last(&o.Specific.Content, given(s.Content))
+	last(&o.UpdatedInput, nonNull(s.UpdatedInput))
+	last(&o.UpdatedOutput, nonNull(s.UpdatedToolOutput))
+	last(&o.Specific.UpdatedMCPToolOutput, nonNull(s.UpdatedMCPToolOutput))
+	last(&o.Specific.Content, nonNull(s.Content))
 	keep(&o.Specific.ClassifierContext, s.ClassifierContext)
 	keep(&o.Specific.SessionTitle, s.SessionTitle)
 	keep(&o.Specific.InitialUserMessage, s.InitialUserMessage)
@@ -250,8 +250,8 @@ func (o *Outcome) specific(c *call, s *protocol.HookSpecificOutput) {
 	o.Specific.Retry = o.Specific.Retry || s.Retry
 }
 
-// given returns raw, or nil if it is absent or null.
-func given(raw json.RawMessage) json.RawMessage {
+// nonNull returns raw, or nil if it is absent or null.
+func nonNull(raw json.RawMessage) json.RawMessage {
 	if len(raw) == 0 || string(raw) == "null" {
 		return nil
 	}
@@ -270,9 +270,9 @@ func keep(field *string, value string) {
 	}
 }
 
-// faulty handles a hook without a verdict (spec: cli-contract 5.1 and 5.5; the rest
+// addFault handles a hook without a verdict (spec: cli-contract 5.1 and 5.5; the rest
 // was observed with 2.1.329).
-func (o *Outcome) faulty(c *call, a *hookResult) {
+func (o *Outcome) addFault(c *call, a *hookResult) {
 	callback := a.entry.callback != ""
 	o.Failed = o.Failed || !callback && !a.timedOut && a.fault != faultUnknown
 	switch {
@@ -282,9 +282,9 @@ func (o *Outcome) faulty(c *call, a *hookResult) {
 	case a.fault == faultGone:
 		o.Gone = true
 	case callback && a.fault == faultSilent:
-		o.silent(c, a)
+		o.addTimeout(c, a)
 	case callback && a.fault == faultInvalid:
-		o.broken(c, a)
+		o.addInvalid(c, a)
 	default:
 		if callback {
 			o.Notices = append(o.Notices, callbackFailed(c, a))
@@ -297,22 +297,22 @@ func (o *Outcome) faulty(c *call, a *hookResult) {
 	}
 }
 
-// silent handles a callback that did not answer in time. Where the host decides,
+// addTimeout handles a callback that did not answer in time. Where the host decides,
 // the action does not continue.
-func (o *Outcome) silent(c *call, a *hookResult) {
+func (o *Outcome) addTimeout(c *call, a *hookResult) {
 	switch {
 	case c.event == "PreToolUse":
 		o.refuse(notInTime)
-	case ofPrompt(c.event):
+	case precedesPrompt(c.event):
 		reason := fmt.Sprintf("%s hook callback timed out after %dms", c.event, a.entry.timeout.Milliseconds())
 		o.refusePrompt(c, reason, "", protocol.PromptOutcome{Kind: "no_verdict", NoVerdict: "callback_timed_out"})
-	case ends(c.event):
+	case precedesEnd(c.event):
 		o.message(c, hostSilent)
 	}
 }
 
-// broken handles a callback whose answer is for another event.
-func (o *Outcome) broken(c *call, a *hookResult) {
+// addInvalid handles a callback whose answer is for another event.
+func (o *Outcome) addInvalid(c *call, a *hookResult) {
 	switch c.event {
 	case "PreToolUse":
 		o.refuse(unexpectedError)
@@ -339,7 +339,7 @@ func (o *Outcome) mustBlock(c *call, a *hookResult) {
 	if detail != "" && !a.timedOut {
 		reason += "\n" + detail
 	}
-	if ofPrompt(c.event) {
+	if precedesPrompt(c.event) {
 		o.refusePrompt(c, reason, "", protocol.PromptOutcome{Kind: "no_verdict", NoVerdict: kind, Reason: short})
 		return
 	}

@@ -45,7 +45,7 @@ func parseOutput(event string, raw json.RawMessage) (protocol.HookOutput, error)
 	if object["async"] == true {
 		return protocol.HookOutput{Async: true}, nil // other keys are ignored
 	}
-	if err := fits("", formOfOutput, object); err != nil {
+	if err := checkObject("", formOfOutput, object); err != nil {
 		return protocol.HookOutput{}, err
 	}
 	var out protocol.HookOutput
@@ -109,10 +109,10 @@ type shapeError struct{ path, what string }
 
 func (e *shapeError) Error() string { return e.path + e.what }
 
-func misfit(path, what string) error { return &shapeError{path, what} }
+func newShapeError(path, what string) error { return &shapeError{path, what} }
 
-// fits checks an object at a path, which is "" or ends with a dot.
-func fits(path, form string, object map[string]any) error {
+// checkObject checks an object at a path, which is "" or ends with a dot.
+func checkObject(path, form string, object map[string]any) error {
 	for field := range strings.FieldsSeq(form) {
 		name, kind, _ := strings.Cut(field, ":")
 		name, must := strings.CutSuffix(name, "!")
@@ -123,24 +123,24 @@ func fits(path, form string, object map[string]any) error {
 		} else if !must {
 			continue
 		}
-		if err := fit(path+name, kind, got, value); err != nil {
+		if err := checkValue(path+name, kind, got, value); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// fit checks one value; got is its type.
-func fit(path, kind, got string, value any) error {
+// checkValue checks one value; got is its type.
+func checkValue(path, kind, got string, value any) error {
 	if strings.Contains(kind, "|") {
 		valid := strings.Split(kind, "|")
 		if text, is := value.(string); is && slices.Contains(valid, text) {
 			return nil
 		}
 		if strings.HasSuffix(path, ".behavior") {
-			return misfit(path, `: expected one of "`+strings.Join(valid, `" | "`)+`"`)
+			return newShapeError(path, `: expected one of "`+strings.Join(valid, `" | "`)+`"`)
 		}
-		return misfit(path, `: Invalid option: expected one of "`+strings.Join(valid, `"|"`)+`"`)
+		return newShapeError(path, `: Invalid option: expected one of "`+strings.Join(valid, `"|"`)+`"`)
 	}
 	item, list := strings.CutPrefix(kind, "[]")
 	want := kind
@@ -155,12 +155,12 @@ func fit(path, kind, got string, value any) error {
 		if kind == "decision" {
 			text += ` (PermissionRequest decision must be {"behavior": "allow"} or {"behavior": "deny", "message": "..."})`
 		}
-		return misfit(path, text)
+		return newShapeError(path, text)
 	}
 	switch v := value.(type) {
 	case []any:
 		for i, one := range v {
-			if err := fit(path+"."+strconv.Itoa(i), item, kindOf(one), one); err != nil {
+			if err := checkValue(path+"."+strconv.Itoa(i), item, kindOf(one), one); err != nil {
 				return err
 			}
 		}
@@ -169,7 +169,7 @@ func fit(path, kind, got string, value any) error {
 		if err != nil {
 			return err
 		}
-		return fits(path+".", form, v)
+		return checkObject(path+".", form, v)
 	}
 	return nil
 }
@@ -193,7 +193,7 @@ func formOf(path, kind string, object map[string]any) (string, error) {
 		case "addDirectories", "removeDirectories":
 			return formOfDirs, nil
 		}
-		return "", misfit(path+".type", ": Invalid discriminator value. "+
+		return "", newShapeError(path+".type", ": Invalid discriminator value. "+
 			"Expected 'addRules' | 'replaceRules' | 'removeRules' | 'setMode' | 'addDirectories' | 'removeDirectories'")
 	case "rule":
 		return "toolName!:string ruleContent:string", nil
@@ -204,7 +204,7 @@ func formOf(path, kind string, object map[string]any) (string, error) {
 func formOfSpecific(path string, object map[string]any) (string, error) {
 	event, is := object["hookEventName"]
 	if !is {
-		return "", misfit(path, ` is missing required field "hookEventName"`)
+		return "", newShapeError(path, ` is missing required field "hookEventName"`)
 	}
 	var named []string
 	for _, s := range specifics {
@@ -213,7 +213,7 @@ func formOfSpecific(path string, object map[string]any) (string, error) {
 		}
 		named = append(named, s.event)
 	}
-	return "", misfit(path+".hookEventName", `: expected one of "`+strings.Join(named[:6], `" | "`)+`" | …`)
+	return "", newShapeError(path+".hookEventName", `: expected one of "`+strings.Join(named[:6], `" | "`)+`" | …`)
 }
 
 func kindOf(value any) string {

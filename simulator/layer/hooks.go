@@ -116,14 +116,14 @@ func (h *hooks) execute(ctx context.Context, use protocol.ToolUse, next executor
 	if err != nil {
 		return result, err
 	}
-	shown, ends := endOf(shown)
+	shown, ends := splitTurnEnds(shown)
 	result.Before, result.After = append(shown, result.Before...), append(ends, result.After...)
 	result.Context = append(before.AdditionalContext, result.Context...)
 	if result.NonExecutionKind == "" {
 		h.after(ctx, use, &result)
 	}
 	if now := h.o.Here.Dir(); now != dir {
-		h.moved(ctx, use, &result, protocol.CwdChangedHook{OldCWD: dir, NewCWD: now})
+		h.runDirectoryHooks(ctx, use, &result, protocol.CwdChangedHook{OldCWD: dir, NewCWD: now})
 	}
 	if before.StopTurn && result.Stop == nil {
 		result.Stop = &executor.StopTurn{TerminalReason: "hook_stopped"}
@@ -181,8 +181,8 @@ func (h *hooks) rewrite(use protocol.ToolUse, result *executor.Result, out hook.
 	}
 }
 
-// moved runs the hooks of a directory change.
-func (h *hooks) moved(ctx context.Context, use protocol.ToolUse, result *executor.Result, in protocol.CwdChangedHook) {
+// runDirectoryHooks runs the hooks of a directory change.
+func (h *hooks) runDirectoryHooks(ctx context.Context, use protocol.ToolUse, result *executor.Result, in protocol.CwdChangedHook) {
 	if event, _ := protocol.HookEvent(in); !h.o.Runner.Has(event) {
 		return
 	}
@@ -222,9 +222,9 @@ func (h *hooks) shown(out hook.Outcome) []protocol.Event {
 	return append(append(events, out.Attached()...), out.Notices...)
 }
 
-// endOf separates the events that end the turn from the others: transcripts show
+// splitTurnEnds separates the events that end the turn from the others: transcripts show
 // them after the call's result.
-func endOf(shown []protocol.Event) (others, ends []protocol.Event) {
+func splitTurnEnds(shown []protocol.Event) (others, ends []protocol.Event) {
 	for _, ev := range shown {
 		at, _ := ev.(*protocol.AttachmentAdded)
 		if at == nil {

@@ -47,7 +47,7 @@ func Permission(o PermitOptions) executor.Middleware {
 		return r
 	}
 	return executor.Func(func(ctx context.Context, use protocol.ToolUse, next executor.Executor) (executor.Result, error) {
-		v := hooked(use, p.Decide(use))
+		v := withHookVerdict(use, p.Decide(use))
 		switch {
 		case v.Behavior == permission.Allow:
 			return accepted(ctx, use, next, v.Decision, now)
@@ -57,7 +57,7 @@ func Permission(o PermitOptions) executor.Middleware {
 		answer, err := ask.Ask(ctx, question(p, use, v))
 		switch {
 		case err != nil && ctx.Err() == nil:
-			return unasked(use, err), nil
+			return noPrompter(use, err), nil
 		case err != nil:
 			return executor.Result{}, &simulator.UnansweredError{Call: use.ID, Err: err}
 		}
@@ -92,16 +92,16 @@ func Denial(v permission.Verdict) executor.Result {
 	return executor.Result{ToolResult: r, Trace: executor.Trace{Denied: event, CountDenial: v.CountDenial}}
 }
 
-// unasked returns the result of a call for which no prompter was available, which
+// noPrompter returns the result of a call for which no prompter was available, which
 // ends the run (observed with 2.1.329).
-func unasked(use protocol.ToolUse, err error) executor.Result {
-	r := executor.Plain(uncallable(use, err.Error()))
+func noPrompter(use protocol.ToolUse, err error) executor.Result {
+	r := executor.Plain(failedBeforeDecision(use, err.Error()))
 	r.Stop = &executor.StopTurn{Err: err}
 	return r
 }
 
-// uncallable returns the result of a call that failed before a decision.
-func uncallable(use protocol.ToolUse, why string) protocol.ToolResult {
+// failedBeforeDecision returns the result of a call that failed before a decision.
+func failedBeforeDecision(use protocol.ToolUse, why string) protocol.ToolResult {
 	return protocol.UsageError("Error calling tool (" + use.Name + "): " + why)
 }
 
@@ -154,10 +154,10 @@ func classifierMissing(now func() time.Time) protocol.Event {
 	}}
 }
 
-// hooked combines a PreToolUse hook's verdict with the policy's: an allow overrides
+// withHookVerdict combines a PreToolUse hook's verdict with the policy's: an allow overrides
 // modes and questions but no rule, an ask turns an allow into a question (spec:
 // cli-contract 6.1).
-func hooked(use protocol.ToolUse, v permission.Verdict) permission.Verdict {
+func withHookVerdict(use protocol.ToolUse, v permission.Verdict) permission.Verdict {
 	h := use.Hook
 	switch {
 	case h == nil || v.DenyRule:
@@ -204,7 +204,7 @@ func refused(use protocol.ToolUse, a protocol.PermissionAnswer) executor.Result 
 	}
 	switch {
 	case a.CallFailed:
-		return executor.Plain(uncallable(use, a.AskFailure))
+		return executor.Plain(failedBeforeDecision(use, a.AskFailure))
 	case a.AskFailure != "":
 		r = failed(a.AskFailure)
 	case a.Interrupt:

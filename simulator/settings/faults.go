@@ -46,13 +46,13 @@ func report(faults []Fault, whole, entries string) string {
 			if len(said) == 0 {
 				b.WriteString(head + "\n")
 			}
-			if said[f.Where]++; said[f.Where] <= mostFaults {
+			if said[f.Where]++; said[f.Where] <= maxReported {
 				b.WriteString("  " + f.String() + "\n")
 			}
 		}
 		for _, f := range faults { // in the order of the files
-			if n := said[f.Where]; f.Whole == whole && n > mostFaults {
-				fmt.Fprintf(&b, "  … and %d more in %s\n", n-mostFaults, f.Where)
+			if n := said[f.Where]; f.Whole == whole && n > maxReported {
+				fmt.Fprintf(&b, "  … and %d more in %s\n", n-maxReported, f.Where)
 				said[f.Where] = 0
 			}
 		}
@@ -63,11 +63,11 @@ func report(faults []Fault, whole, entries string) string {
 }
 
 // maxReported is how many faults of a file are listed individually.
-const mostFaults = 10
+const maxReported = 10
 
-// unfitAll reports the invalid keys because of which a file is ignored. Hooks that
+// invalidFile reports the invalid keys because of which a file is ignored. Hooks that
 // may be guards are reported first, and again in their place.
-func unfitAll(bad []string, file map[string]any) []Fault {
+func invalidFile(bad []string, file map[string]any) []Fault {
 	var found []Fault
 	checks := known()
 	for _, key := range bad {
@@ -76,14 +76,14 @@ func unfitAll(bad []string, file map[string]any) []Fault {
 			found = append(append(guards, found...), again...)
 			continue
 		}
-		found = append(found, unfit(key, checks[key], file[key])...)
+		found = append(found, invalidValue(key, checks[key], file[key])...)
 	}
 	return found
 }
 
-// unfit reports why a value is not valid for a key. It determines the expected type
+// invalidValue reports why a value is not valid for a key. It determines the expected type
 // by trying.
-func unfit(key string, valid check, v any) []Fault {
+func invalidValue(key string, valid check, v any) []Fault {
 	if object, ok := v.(map[string]any); ok && key == "permissions" {
 		return unfitPermissions(object)
 	}
@@ -159,8 +159,8 @@ func ruleFault(text, behavior string) string {
 		return fmt.Sprintf("Empty parentheses. Either specify a pattern or use just %q without parentheses", name)
 	case mcp && found:
 		return fmt.Sprintf("MCP rules do not support patterns in parentheses. Use %q without parentheses, or use %q for all tools", name, name+"__*")
-	case behavior == "allow" && boundless(name):
-		return Boundless(name)
+	case behavior == "allow" && isToolPattern(name):
+		return ToolPatternError(name)
 	}
 	if first, n := utf8.DecodeRuneInString(name); !mcp && unicode.IsLower(first) {
 		return fmt.Sprintf("Tool names must start with uppercase. Use %q", string(unicode.ToUpper(first))+name[n:])
@@ -190,9 +190,9 @@ func ruleFault(text, behavior string) string {
 	return ""
 }
 
-// boundless reports whether a tool name is a pattern that allow rules must not
+// isToolPattern reports whether a tool name is a pattern that allow rules must not
 // contain: only the part after the server name may be a pattern.
-func boundless(name string) bool {
+func isToolPattern(name string) bool {
 	if rest, ok := strings.CutPrefix(name, "mcp__"); ok {
 		server, _, _ := strings.Cut(rest, "__")
 		return strings.Contains(server, "*")
@@ -200,9 +200,9 @@ func boundless(name string) bool {
 	return strings.Contains(name, "*")
 }
 
-// Boundless returns the error for such a name; empty = allowed.
-func Boundless(name string) string {
-	if !boundless(name) {
+// ToolPatternError returns the error for such a name; empty = allowed.
+func ToolPatternError(name string) string {
+	if !isToolPattern(name) {
 		return ""
 	}
 	return fmt.Sprintf("Wildcard tool name %q is not supported in allow rules. Name what it widens: here a wildcard may stand behind "+
@@ -226,7 +226,7 @@ func pruneHooks(raw json.RawMessage) (json.RawMessage, []Fault) {
 		var groups []json.RawMessage
 		switch {
 		case !isHookEvent(m.Key):
-			found = append(found, Fault{Key: key, Text: clipped("Unknown hook event \"" + m.Key + "\" was ignored. Valid events: " + validEvents + ".")})
+			found = append(found, Fault{Key: key, Text: truncate("Unknown hook event \"" + m.Key + "\" was ignored. Valid events: " + validEvents + ".")})
 			continue
 		case json.Unmarshal(m.Value, &groups) != nil || groups == nil:
 			found = append(found, Fault{
@@ -280,7 +280,7 @@ func (o invalidHook) skipped() Fault {
 
 // guards returns the fault of a hook because of which its whole file is ignored.
 func (o invalidHook) guards() Fault {
-	text := o.why + mayGuard
+	text := o.why + guardHint
 	if o.types != nil {
 		text += " Valid types: " + strings.Join(o.types, ", ")
 	}
@@ -373,15 +373,15 @@ func hookFault(at string, raw json.RawMessage) *invalidHook {
 	return &invalidHook{at: at, what: "entry", why: "Invalid " + kind + " hook"}
 }
 
-// clipped truncates a text for one line.
-func clipped(text string) string {
+// truncate truncates a text for one line.
+func truncate(text string) string {
 	const most = 500
 	runes := []rune(text)
 	return string(runes[:min(len(runes), most)])
 }
 
-// mayGuard explains why an invalid hook of some events makes its file ignored.
-const mayGuard = " — it may be what guards the permissions beside it, so all that it stands in is left out until it is mended or taken away."
+// guardHint explains why an invalid hook of some events makes its file ignored.
+const guardHint = " — it may be what guards the permissions beside it, so all that it stands in is left out until it is mended or taken away."
 
 // unfitHooks reports hooks because of which the whole file is ignored, in the form
 // for hooks and in the general form.
@@ -396,7 +396,7 @@ func unfitHooks(v any) (first, second []Fault) {
 		groups, ok := value.([]any)
 		if !ok {
 			got := kindOf(value)
-			first = append(first, Fault{Key: key, Text: fmt.Sprintf("Hook event %q must be an array of matchers; received %s", event, got) + mayGuard})
+			first = append(first, Fault{Key: key, Text: fmt.Sprintf("Hook event %q must be an array of matchers; received %s", event, got) + guardHint})
 			second = append(second, Fault{Key: key, Text: "Expected array, but received " + got})
 			continue
 		}

@@ -154,7 +154,7 @@ func (s *Settings) add(layer Layer) {
 	}
 	if bad := invalid(file); len(bad) > 0 {
 		s.warn(layer, fmt.Errorf("left out for the value of %s", strings.Join(bad, ", ")))
-		s.fault(layer, true, unfitAll(bad, file)...)
+		s.fault(layer, true, invalidFile(bad, file)...)
 		return
 	}
 	s.merge(layer)

@@ -21,10 +21,10 @@ type Job struct {
 
 // Limits of the shift of a job relative to its schedule.
 const (
-	mostLate  = 30 * time.Minute
-	mostEarly = 90 * time.Second
-	// warm is the interval of jobs that run every five minutes.
-	warm = 285 * time.Second
+	maxDelay   = 30 * time.Minute
+	maxAdvance = 90 * time.Second
+	// cacheInterval is the interval of jobs that run every five minutes.
+	cacheInterval = 285 * time.Second
 )
 
 // Next returns the first run time in milliseconds. Each job is shifted by an
@@ -40,21 +40,21 @@ func (j Job) Next() float64 {
 	}
 	switch {
 	case !j.Recurring && first.Minute()%30 == 0:
-		return max(millis(first)-j.part()*ms(mostEarly), millis(j.Created))
+		return max(millis(first)-j.fraction()*ms(maxAdvance), millis(j.Created))
 	case !j.Recurring:
 		return millis(first)
 	case j.Cron.String() == "Every 5 minutes":
-		return millis(j.Created.Add(warm))
+		return millis(j.Created.Add(cacheInterval))
 	}
 	second, ok := j.Cron.Next(first)
 	if !ok {
 		return millis(first)
 	}
-	return millis(first) + min(j.part()*0.5*ms(second.Sub(first)), ms(mostLate))
+	return millis(first) + min(j.fraction()*0.5*ms(second.Sub(first)), ms(maxDelay))
 }
 
-// part returns the job's individual fraction below 1.
-func (j Job) part() float64 {
+// fraction returns the job's individual fraction below 1.
+func (j Job) fraction() float64 {
 	n, err := strconv.ParseUint(j.ID, 16, 32)
 	if err != nil {
 		return 0

@@ -72,9 +72,9 @@ type Set struct {
 }
 
 type queuedEvent struct {
-	ev     protocol.Event
-	task   *Task
-	behind bool
+	ev           protocol.Event
+	task         *Task
+	inBackground bool
 }
 
 // New makes an empty set; it starts nothing.
@@ -115,12 +115,12 @@ func (s *Set) Start(i Info) *Task {
 	if i.Background || i.Kind == Agent {
 		i.OutputFile = s.outputFile(i.ID)
 	}
-	t := &Task{Info: i, set: s, behind: i.Background, started: s.o.Now()}
+	t := &Task{Info: i, set: s, inBackground: i.Background, started: s.o.Now()}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	starter := false // whether the caller itself is a background task
-	if parent := s.find(i.ParentID); parent != nil && parent.behind {
-		starter, t.behind = true, true
+	if parent := s.find(i.ParentID); parent != nil && parent.inBackground {
+		starter, t.inBackground = true, true
 	}
 	s.tasks = append(s.tasks, t)
 	if i.Kind == Agent && !again {
@@ -249,7 +249,7 @@ func (s *Set) Take(p Phase) []protocol.Event {
 	var out []protocol.Event
 	var rest []queuedEvent
 	for _, e := range s.queue {
-		if e.behind && p == InTurn && (s.o.Ordered || len(s.launching) > 0) {
+		if e.inBackground && p == InTurn && (s.o.Ordered || len(s.launching) > 0) {
 			rest = append(rest, e)
 			continue
 		}

@@ -60,14 +60,14 @@ const (
 
 // End describes the end of a task.
 type End struct {
-	Status  Status
-	Summary string
-	Notice  string // the summary for the model; empty = the same
-	Report  string // the report of a background agent; empty = none
-	Usage   *Usage // agents only
-	Error   string // the error for observers; empty = none
-	Told    bool   // the model has already been told
-	Event   string // the last event, reported with the end; empty = none
+	Status     Status
+	Summary    string
+	Notice     string // the summary for the model; empty = the same
+	Report     string // the report of a background agent; empty = none
+	Usage      *Usage // agents only
+	Error      string // the error for observers; empty = none
+	ModelKnows bool   // the model has already been told
+	Event      string // the last event, reported with the end; empty = none
 }
 
 // Usage is the usage of an agent so far.
@@ -80,9 +80,9 @@ type Usage struct {
 // Task is one running or ended task.
 type Task struct {
 	Info
-	set     *Set
-	behind  bool // it or its parent runs in the background
-	started time.Time
+	set          *Set
+	inBackground bool // it or its parent runs in the background
+	started      time.Time
 
 	// Guarded by set.mu.
 	unseen int // events that have not been shown yet
@@ -98,7 +98,7 @@ func (t *Task) Post(events ...protocol.Event) {
 	t.set.mu.Lock()
 	defer t.set.mu.Unlock()
 	if !t.ended {
-		t.set.post(t, t.behind, events...)
+		t.set.post(t, t.inBackground, events...)
 	}
 }
 
@@ -140,10 +140,10 @@ func (t *Task) Detach() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	t.Background, t.OutputFile = true, s.outputFile(t.ID)
-	s.post(t, t.behind, s.changedFrame(), t.updated(struct {
+	s.post(t, t.inBackground, s.changedFrame(), t.updated(struct {
 		Backgrounded bool `json:"is_backgrounded"`
 	}{true}))
-	t.behind = true
+	t.inBackground = true
 	if t.ParentID == "" {
 		s.launching[t.ToolUseID] = true
 	}
@@ -154,7 +154,7 @@ func (t *Task) Took() time.Duration { return t.set.o.Now().Sub(t.started) }
 
 // InBackground reports whether the conversation continues while the task runs: it
 // is a background task, or was started by one.
-func (t *Task) Behind() bool { return t.behind }
+func (t *Task) InBackground() bool { return t.inBackground }
 
 // Write appends to the task's output file, if it has one. Write errors are ignored.
 func (t *Task) Write(p []byte) (int, error) {
@@ -203,13 +203,13 @@ func (t *Task) finish(e End) {
 	}
 	s.count(t, e.Status)
 	if t.Background || t.Kind == Agent {
-		s.post(t, t.behind, t.updated(struct {
+		s.post(t, t.inBackground, t.updated(struct {
 			Status  Status `json:"status"`
 			EndTime int64  `json:"end_time"`
 			Error   string `json:"error,omitempty"`
 		}{e.Status, s.o.Now().UnixMilli(), e.Error}))
 	}
-	s.post(t, t.behind, t.notification(e))
+	s.post(t, t.inBackground, t.notification(e))
 	t.ended = true
 	if t.out != nil {
 		t.out.Close()
@@ -218,8 +218,8 @@ func (t *Task) finish(e End) {
 	if !t.Background {
 		return
 	}
-	s.post(t, t.behind, s.changedFrame())
-	if t.killer == nobody && !e.Told {
+	s.post(t, t.inBackground, s.changedFrame())
+	if t.killer == nobody && !e.ModelKnows {
 		s.notices = append(s.notices, t.notice(e))
 	}
 }

@@ -95,7 +95,7 @@ func TestNestedTaskIsBehindItsParent(t *testing.T) {
 	s := newSet(task.Options{Ordered: true})
 	parent := s.Start(task.Info{Kind: task.Agent, Background: true, Depth: 1})
 	child := s.Start(task.Info{Kind: task.Agent, ParentID: parent.ID, Depth: 2})
-	if !child.Behind() {
+	if !child.InBackground() {
 		t.Error("the child of a background agent is in the foreground")
 	}
 	if events := s.Take(task.InTurn); len(events) != 2 {

@@ -166,7 +166,7 @@ func (m *watcher) taskEnd(ctx context.Context, event string, told int) task.End 
 			told++
 		}
 		m.shown.Event(fmt.Sprintf("[Monitor expired after %s with %d events delivered. Re-arm it if you still need the watch.]", shortDuration(m.limit), told))
-		return task.End{Status: task.Killed, Summary: m.shown.Description, Told: true}
+		return task.End{Status: task.Killed, Summary: m.shown.Description, ModelKnows: true}
 	case ctx.Err() != nil:
 		return task.End{Status: task.Killed, Summary: m.shown.Description}
 	case m.err != nil:

@@ -141,7 +141,7 @@ func (r *runningCommand) moveToBackground(ctx context.Context) protocol.ToolResu
 	if r.endsBefore(ctx, minCallTime-r.limit) {
 		code := r.cmd.End()
 		result, end := r.result(code, out), r.taskEnd(code)
-		end.Told = true
+		end.ModelKnows = true
 		r.shown.End(end)
 		return result
 	}

@@ -28,7 +28,7 @@ type Flags struct {
 	ModelFlags
 	PromptFlags
 	ToolFlags
-	SurroundingFlags
+	EnvironmentFlags
 	CustomFlags
 	DebugFlags
 	HostFlags
@@ -108,7 +108,7 @@ type ToolFlags struct {
 }
 
 // EnvironmentFlags configure the environment of the run.
-type SurroundingFlags struct {
+type EnvironmentFlags struct {
 	MCPConfig         []string
 	StrictMCPConfig   bool
 	AddDirs           []string

@@ -31,7 +31,7 @@ func startPermission(f *flags.Flags, p *Plan) (Permission, error) {
 	rules := RulesFrom(p.Settings.Settings, "")
 	if !p.Settings.Permissions.ManagedOnly { // else the machine does not let them count
 		for _, text := range f.AllowedTools {
-			if name, _, _ := strings.Cut(text, "("); settings.Boundless(name) != "" {
+			if name, _, _ := strings.Cut(text, "("); settings.ToolPatternError(name) != "" {
 				continue // it would allow what nobody has named
 			}
 			rules = append(rules, permission.Rule{Behavior: permission.BehaviorAllow, Source: "cliArg", Text: text})
@@ -127,7 +127,7 @@ func ruleNotices(f *flags.Flags, p *Plan) string {
 	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
 	for _, rule := range f.AllowedTools {
 		name, _, _ := strings.Cut(rule, "(")
-		if why := settings.Boundless(name); why != "" {
+		if why := settings.ToolPatternError(name); why != "" {
 			line("Ignoring --allowedTools rule %q: %s.", rule, why)
 		}
 	}

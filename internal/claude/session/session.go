@@ -153,7 +153,7 @@ func (s *Session) simulatorOptions(prompt launch.Prompt) (simulator.Options, err
 // slashCommands returns the slash commands of a session.
 func slashCommands(s *Session) *command.Set {
 	o := command.Options{
-		Live: s.state, Catalog: s.plan.Catalog, Rules: s.policy, Session: s.records, Models: s.plan.Model.Aliases, Shell: s.tools, Off: s.plan.Custom.NoCommands,
+		Live: s.state, Catalog: s.plan.Catalog, Rules: s.policy, Session: s.records, Models: s.plan.Model.Aliases, Shell: s.tools, Disabled: s.plan.Custom.NoCommands,
 	}
 	if s.servers.manager != nil {
 		o.Servers = s.servers.manager

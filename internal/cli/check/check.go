@@ -88,7 +88,7 @@ func (o Options) file(ctx context.Context, name string) File {
 			}
 		}
 	}
-	file.Diagnostics = append(file.Diagnostics, faults(name, err)...)
+	file.Diagnostics = append(file.Diagnostics, diagnosticsOf(name, err)...)
 	file.OK = answered && file.Diagnostics.Err() == nil && (!o.Strict || len(file.Diagnostics) == 0)
 	return file
 }
@@ -115,8 +115,8 @@ func (o Options) explain(ctx context.Context, s *scenarios.Scenario, file *File)
 	return answered
 }
 
-// faults returns the diagnostics of a loader's error.
-func faults(name string, err error) diag.List {
+// diagnosticsOf returns the diagnostics of a loader's error.
+func diagnosticsOf(name string, err error) diag.List {
 	if err == nil {
 		return nil
 	}
@@ -206,9 +206,9 @@ func (o Options) configuration(name string, index *diag.Index) diag.List {
 	}
 	config, err := mcp.LoadConfigs(mcp.ConfigOptions{Values: []string{path}, CWD: filepath.Dir(path), Environ: o.Environ, ValuesOnly: true})
 	if broken, ok := errors.AsType[*mcp.ConfigError](err); ok {
-		return brokenMCP(name, index, broken.Details)
+		return invalidMCP(name, index, broken.Details)
 	}
-	list := faults(name, err)
+	list := diagnosticsOf(name, err)
 	for _, entry := range config.Errors {
 		list = append(list, index.At(serverPath(index, entry.Name), entry.Message))
 	}
@@ -218,9 +218,9 @@ func (o Options) configuration(name string, index *diag.Index) diag.List {
 	return list
 }
 
-// brokenMCP reports the position of the JSON error instead of the CLI's message,
+// invalidMCP reports the position of the JSON error instead of the CLI's message,
 // which has none.
-func brokenMCP(name string, index *diag.Index, details []string) diag.List {
+func invalidMCP(name string, index *diag.Index, details []string) diag.List {
 	if doubt := index.FirstProblem(); doubt != nil {
 		return diag.List{*doubt}
 	}

@@ -113,7 +113,7 @@ func (c *Serve) Run(ctx context.Context, s *process.System, v Version) (err erro
 	if c.MCP {
 		tasks.Go(func() { c.stdio(ctx, s, face) }) // ends with ctx or stdin
 	}
-	o := rest.Options{Hub: hub, External: servers, Fallback: c.fronts(face, page.Options{Servers: servers != nil})}
+	o := rest.Options{Hub: hub, External: servers, Fallback: c.handler(face, page.Options{Servers: servers != nil})}
 	return c.serve(ctx, s, access, rest.Handler(o))
 }
 
@@ -124,8 +124,8 @@ func (c *Serve) stdio(ctx context.Context, s *process.System, face *mcpface.Serv
 	}
 }
 
-// fronts returns the handler of the page and, if requested, MCP over HTTP.
-func (c *Serve) fronts(face *mcpface.Server, o page.Options) http.Handler {
+// handler returns the handler of the page and, if requested, MCP over HTTP.
+func (c *Serve) handler(face *mcpface.Server, o page.Options) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("/", page.Handler(o))
 	mcpHandler := http.NotFoundHandler()

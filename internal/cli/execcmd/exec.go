@@ -55,16 +55,16 @@ func (f *Setup) setup(s *process.System) (runner.Setup, error) {
 	if err != nil {
 		return runner.Setup{}, fmt.Errorf("finding this binary: %w", err)
 	}
-	out := runner.Setup{Self: self, Scenario: absolute(dir, f.Scenario), Lenient: f.Lenient}
+	out := runner.Setup{Self: self, Scenario: resolveScenarioArg(dir, f.Scenario), Lenient: f.Lenient}
 	for _, c := range f.MCPConfig {
-		out.MCPConfig = append(out.MCPConfig, absolute(dir, c))
+		out.MCPConfig = append(out.MCPConfig, resolveScenarioArg(dir, c))
 	}
 	return out, nil
 }
 
-// absolute makes a file name absolute; a name that is not a file is a library name,
+// resolveScenarioArg makes a file name absolute; a name that is not a file is a library name,
 // or JSON.
-func absolute(dir, name string) string {
+func resolveScenarioArg(dir, name string) string {
 	if name == "" || filepath.IsAbs(name) || strings.HasPrefix(strings.TrimSpace(name), "{") {
 		return name
 	}
@@ -83,7 +83,7 @@ type Exec struct {
 
 	Guard      string   `default:"path" placeholder:"off|path|strict" help:"Block access to a real claude: off, path (shims and proxy; default) or strict (network namespace, Linux)"`
 	Faults     []string `placeholder:"NAME,…|all" help:"Run the command once under each of these faults of claude, and report which ones it survived"`
-	Real       lane     `name:"real" placeholder:"PATH" help:"Run the real claude with the scenario as its model (--real=PATH, or CLAUDE_BIN, or the one on PATH)"`
+	Real       realFlag `name:"real" placeholder:"PATH" help:"Run the real claude with the scenario as its model (--real=PATH, or CLAUDE_BIN, or the one on PATH)"`
 	JudgeLater bool     `help:"Write the journal of --capture and leave the verdict to claudeless verify"`
 	FreshHome  bool     `help:"Give the command an empty home directory"`
 	NoRuns     bool     `name:"allow-no-runs" help:"Accept a command that never starts claude"`
@@ -94,17 +94,17 @@ type Exec struct {
 	Command    []string `arg:"" optional:"" passthrough:"" help:"Command to run and its arguments, after --"`
 }
 
-// lane is the value of --real, which is optional.
-type lane struct {
+// realFlag is the value of --real, which is optional.
+type realFlag struct {
 	chosen bool
 	path   string // empty = search for it
 }
 
 // IsBool says that the flag needs no value.
-func (l *lane) IsBool() bool { return true }
+func (l *realFlag) IsBool() bool { return true }
 
 // Decode reads the value after an equals sign.
-func (l *lane) Decode(ctx *kong.DecodeContext) error {
+func (l *realFlag) Decode(ctx *kong.DecodeContext) error {
 	l.chosen = true
 	if ctx.Scan.Peek().Type == kong.FlagValueToken {
 		return ctx.Scan.PopValueInto("path", &l.path)
@@ -131,7 +131,7 @@ func (c *Exec) Run(ctx context.Context, s *process.System) error {
 		}
 		return nil
 	}
-	if err := c.postponable(); err != nil {
+	if err := c.checkJudgeLater(); err != nil {
 		return err
 	}
 	level, err := runner.ParseGuard(c.Guard)
@@ -165,9 +165,9 @@ func (c *Exec) Run(ctx context.Context, s *process.System) error {
 	return err
 }
 
-// postponable refuses --judge-later together with flags that need a verdict
+// checkJudgeLater refuses --judge-later together with flags that need a verdict
 // immediately.
-func (c *Exec) postponable() error {
+func (c *Exec) checkJudgeLater() error {
 	switch {
 	case !c.JudgeLater:
 		return nil
@@ -208,7 +208,7 @@ func (c *Shim) Run(s *process.System) error {
 	}
 	setup.Config, setup.Journal = filepath.Join(dir, ".claudeless", "config"), filepath.Join(dir, "journal.jsonl")
 	if c.Capture != "" {
-		setup.Journal = absolute(wd, "./"+c.Capture)
+		setup.Journal = resolveScenarioArg(wd, "./"+c.Capture)
 		if filepath.IsAbs(c.Capture) {
 			setup.Journal = c.Capture
 		}

@@ -48,7 +48,7 @@ Commands:
 	lines(&b, p.Own)
 	fmt.Fprintf(&b, "\nOptions of claude (details: docs/compatibility.md; only these: %s help claude-flags):\n", p.Name)
 	lines(&b, p.Claude)
-	Line(&b, Entry{Usage: "-h, --help", Help: "Print this help and exit"})
+	WriteEntry(&b, Entry{Usage: "-h, --help", Help: "Print this help and exit"})
 	b.WriteString("\nDocumentation: https://github.com/claudeless/claudeless (docs/scenarios.md describes the scenario format)\n")
 	_, err := io.WriteString(w, b.String())
 	return err
@@ -64,13 +64,13 @@ func (p *Program) Flags(w io.Writer) error {
 
 func lines(b *strings.Builder, entries []Entry) {
 	for _, e := range entries {
-		Line(b, e)
+		WriteEntry(b, e)
 	}
 }
 
-// Line writes an entry with its description in one column. A long usage gets its
+// WriteEntry writes an entry with its description in one column. A long usage gets its
 // own line.
-func Line(b *strings.Builder, e Entry) {
+func WriteEntry(b *strings.Builder, e Entry) {
 	const width = 44
 	if len(e.Usage) > width {
 		fmt.Fprintf(b, "  %s\n  %-*s  %s\n", e.Usage, width, "", e.Help)

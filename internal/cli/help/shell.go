@@ -62,11 +62,11 @@ func (p *Program) zsh() string {
 	var b strings.Builder
 	b.WriteString("#compdef claudeless\n_claudeless() {\n  local -a commands options\n  commands=(\n")
 	for _, c := range p.Commands {
-		fmt.Fprintf(&b, "    %s\n", single(c.Name()+":"+c.Help))
+		fmt.Fprintf(&b, "    %s\n", shellQuote(c.Name()+":"+c.Help))
 	}
 	b.WriteString("  )\n  options=(\n")
 	for _, o := range p.options() {
-		fmt.Fprintf(&b, "    %s\n", single(o.Usage+":"+o.Help))
+		fmt.Fprintf(&b, "    %s\n", shellQuote(o.Usage+":"+o.Help))
 	}
 	b.WriteString("  )\n  if [[ $PREFIX == -* ]]; then\n    _describe option options\n  elif ((CURRENT == 2)); then\n    _describe command commands || _files\n  else\n    _files\n  fi\n}\ncompdef _claudeless claudeless\n")
 	return b.String()
@@ -75,10 +75,10 @@ func (p *Program) zsh() string {
 func (p *Program) fish() string {
 	var b strings.Builder
 	for _, c := range p.Commands {
-		fmt.Fprintf(&b, "complete -c claudeless -n __fish_use_subcommand -a %s -d %s\n", c.Name(), single(c.Help))
+		fmt.Fprintf(&b, "complete -c claudeless -n __fish_use_subcommand -a %s -d %s\n", c.Name(), shellQuote(c.Help))
 	}
 	for _, o := range p.options() {
-		fmt.Fprintf(&b, "complete -c claudeless -l %s -d %s\n", strings.TrimPrefix(o.Usage, "--"), single(o.Help))
+		fmt.Fprintf(&b, "complete -c claudeless -l %s -d %s\n", strings.TrimPrefix(o.Usage, "--"), shellQuote(o.Help))
 	}
 	return b.String()
 }
@@ -91,5 +91,5 @@ func usages(entries []Entry, sep string) string {
 	return strings.Join(names, sep)
 }
 
-// single quotes a word for a shell.
-func single(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
+// shellQuote quotes a word for a shell.
+func shellQuote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }

@@ -12,10 +12,10 @@ import (
 // The files that `init` writes: a scenario with its MCP server, and a CI job.
 //
 //go:embed files
-var first embed.FS
+var starterFiles embed.FS
 
-// firstFiles returns the embedded files and their destinations.
-func firstFiles() [][2]string {
+// starterFileList returns the embedded files and their destinations.
+func starterFileList() [][2]string {
 	return [][2]string{
 		{"files/claudeless.toml", "claudeless.toml"},
 		{"files/weather.toml", "weather.toml"},
@@ -30,7 +30,7 @@ func firstFiles() [][2]string {
 func (c *Init) Write() ([]string, error) {
 	var names []string
 	var there []error
-	for _, f := range firstFiles() {
+	for _, f := range starterFileList() {
 		name := filepath.Join(c.Dir, f[1])
 		names = append(names, name)
 		if _, err := os.Lstat(name); err == nil && !c.Force {
@@ -40,8 +40,8 @@ func (c *Init) Write() ([]string, error) {
 	if there != nil {
 		return nil, errors.Join(there...)
 	}
-	for i, f := range firstFiles() {
-		data, err := fs.ReadFile(first, f[0])
+	for i, f := range starterFileList() {
+		data, err := fs.ReadFile(starterFiles, f[0])
 		if err != nil {
 			return nil, err
 		}

@@ -139,18 +139,18 @@ func (c *Import) audit(s *process.System, place hide.Environment) error {
 
 // progress shows on a terminal how much has been read; a nil w disables it.
 type progress struct {
-	w     io.Writer
-	shown int64 // bytes shown last
-	line  bool  // the progress line is visible
+	w         io.Writer
+	lastShown int64 // bytes shown last
+	line      bool  // the progress line is visible
 }
 
 // Read implements [session.Progress].
 func (p *progress) Read(n int64) {
 	const every = 8 << 20
-	if p.w == nil || n >= p.shown && n-p.shown < every {
+	if p.w == nil || n >= p.lastShown && n-p.lastShown < every {
 		return
 	}
-	p.shown = n
+	p.lastShown = n
 	if n >= every {
 		p.line = true
 		fmt.Fprintf(p.w, "\rread %d MB", n>>20)

@@ -26,8 +26,8 @@ func (f *addFlags) options() []argv.Option {
 	return []argv.Option{
 		scopeFlag(&f.scope),
 		{Flags: "-t, --transport <transport>", Set: text(&f.transport)},
-		{Flags: "-e, --env <env...>", Set: collect(&f.env)},
-		{Flags: "-H, --header <header...>", Set: collect(&f.headers)},
+		{Flags: "-e, --env <env...>", Set: appendTo(&f.env)},
+		{Flags: "-H, --header <header...>", Set: appendTo(&f.headers)},
 		{Flags: "--client-id <clientId>", Set: text(&f.clientID)},
 		{Flags: "--client-secret"},
 		{Flags: "--callback-port <port>", Set: text(&f.callbackPort)},
@@ -90,23 +90,23 @@ func (f *addFlags) addStdio(o *Options, name string, command []string) error {
 		if !ok || key == "" {
 			return errorf("Invalid environment variable format: %s, environment variables should be added as: -e KEY1=value1 -e KEY2=value2", kv)
 		}
-		env = env.With(key, quoted(value))
+		env = env.With(key, jsonString(value))
 	}
 	args, err := protocol.Marshal(command[1:])
 	if err != nil {
 		return err
 	}
-	entry := object{{Key: "type", Value: quoted("stdio")}, {Key: "command", Value: quoted(command[0])}, {Key: "args", Value: args}, {Key: "env", Value: compact(env)}}
-	if err := keep(o, f.scope, name, compact(entry)); err != nil {
+	entry := object{{Key: "type", Value: jsonString("stdio")}, {Key: "command", Value: jsonString(command[0])}, {Key: "args", Value: args}, {Key: "env", Value: compact(env)}}
+	if err := saveEntry(o, f.scope, name, compact(entry)); err != nil {
 		return err
 	}
 	fmt.Fprintf(o.Stdout, "Added stdio MCP server %s with command: %s to %s config\n", name, command[0]+" "+strings.Join(command[1:], " "), f.scope)
-	modified(o, f.scope)
+	printModified(o, f.scope)
 	return nil
 }
 
 func (f *addFlags) addRemote(o *Options, name, transport, url string) error {
-	entry := object{{Key: "type", Value: quoted(transport)}, {Key: "url", Value: quoted(url)}}
+	entry := object{{Key: "type", Value: jsonString(transport)}, {Key: "url", Value: jsonString(url)}}
 	headers, masked := object{}, object{}
 	for _, h := range f.headers {
 		key, value, ok := strings.Cut(h, ":")
@@ -114,14 +114,14 @@ func (f *addFlags) addRemote(o *Options, name, transport, url string) error {
 		if !ok || key == "" {
 			return errorf("Invalid header format: %q. Expected format: \"Header-Name: value\"", h)
 		}
-		headers, masked = headers.With(key, quoted(value)), masked.With(key, quoted(mask))
+		headers, masked = headers.With(key, jsonString(value)), masked.With(key, jsonString(mask))
 	}
 	if len(headers) > 0 {
 		entry = append(entry, ordered.Member{Key: "headers", Value: compact(headers)})
 	}
 	oauth := object{}
 	if f.clientID != "" {
-		oauth = append(oauth, ordered.Member{Key: "clientId", Value: quoted(f.clientID)})
+		oauth = append(oauth, ordered.Member{Key: "clientId", Value: jsonString(f.clientID)})
 	}
 	if f.callbackPort != "" {
 		port, err := strconv.Atoi(f.callbackPort)
@@ -133,14 +133,14 @@ func (f *addFlags) addRemote(o *Options, name, transport, url string) error {
 	if len(oauth) > 0 {
 		entry = append(entry, ordered.Member{Key: "oauth", Value: compact(oauth)})
 	}
-	if err := keep(o, f.scope, name, compact(entry)); err != nil {
+	if err := saveEntry(o, f.scope, name, compact(entry)); err != nil {
 		return err
 	}
 	fmt.Fprintf(o.Stdout, "Added %s MCP server %s with URL: %s to %s config\n", strings.ToUpper(transport), name, url, f.scope)
 	if len(masked) > 0 {
 		fmt.Fprintf(o.Stdout, "Headers: %s", indented(masked))
 	}
-	modified(o, f.scope)
+	printModified(o, f.scope)
 	return nil
 }
 
@@ -160,11 +160,11 @@ func addJSON(_ context.Context, o *Options, words []string) error {
 	if err != nil {
 		return errorf("Invalid configuration: not a JSON object. Check its quotes, commas and braces.")
 	}
-	if err := keep(o, scope, name, compact(entry)); err != nil {
+	if err := saveEntry(o, scope, name, compact(entry)); err != nil {
 		return err
 	}
 	transport := "stdio"
-	if raw := at(entry, "type"); raw != nil {
+	if raw := valueAt(entry, "type"); raw != nil {
 		if err := json.Unmarshal(raw, &transport); err != nil {
 			return err
 		}
@@ -173,8 +173,8 @@ func addJSON(_ context.Context, o *Options, words []string) error {
 	return nil
 }
 
-// keep validates an entry as a run would and writes it.
-func keep(o *Options, scope, name string, entry json.RawMessage) error {
+// saveEntry validates an entry as a run would and writes it.
+func saveEntry(o *Options, scope, name string, entry json.RawMessage) error {
 	value := compact(object{{Key: serversKey, Value: compact(object{{Key: name, Value: entry}})}})
 	config, err := mcp.LoadConfigs(mcp.ConfigOptions{Values: []string{string(value)}, CWD: o.Store.CWD, Environ: o.Client.Environ, ValuesOnly: true})
 	if err != nil {
@@ -190,13 +190,13 @@ func keep(o *Options, scope, name string, entry json.RawMessage) error {
 	return o.Store.put(scope, name, entry)
 }
 
-// modified prints which file was written.
-func modified(o *Options, scope string) {
-	fmt.Fprintf(o.Stdout, "File modified: %s\n", place(o, scope))
+// printModified prints which file was written.
+func printModified(o *Options, scope string) {
+	fmt.Fprintf(o.Stdout, "File modified: %s\n", scopeFile(o, scope))
 }
 
-// place returns the file of a scope.
-func place(o *Options, scope string) string {
+// scopeFile returns the file of a scope.
+func scopeFile(o *Options, scope string) string {
 	path := o.Store.path(scope)
 	if scope == scopeLocal {
 		path += " [project: " + o.Store.CWD + "]"

@@ -52,7 +52,7 @@ func (c *callCmd) Run(ctx context.Context, o *Options) error {
 	if _, err := parseObject(input); err != nil {
 		return &UsageError{Text: fmt.Sprintf("the arguments are not a JSON object: %v", err), Hint: `as in: ` + o.Name + ` mcp call server tool '{"key": "value"}'`}
 	}
-	m, stop, err := c.one(ctx, o, c.Server)
+	m, stop, err := c.openOne(ctx, o, c.Server)
 	if err != nil {
 		return err
 	}

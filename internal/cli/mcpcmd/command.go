@@ -12,8 +12,8 @@ import (
 type Options struct {
 	Name  string // the program's name, for help
 	Store Store
-	// Own adds the commands and flags that the real CLI does not have.
-	Own bool
+	// Extended adds the commands and flags that the real CLI does not have.
+	Extended bool
 	// Approved reports whether the settings approve a server of .mcp.json; nil =
 	// none.
 	Approved func(name string) bool
@@ -61,7 +61,7 @@ func scopeFlag(to *string) argv.Option {
 	return argv.Option{Flags: "-s, --scope <scope>", Set: func(v string) error { *to = v; return nil }}
 }
 
-func collect(to *[]string) func(string) error {
+func appendTo(to *[]string) func(string) error {
 	return func(v string) error { *to = append(*to, v); return nil }
 }
 

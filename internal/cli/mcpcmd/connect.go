@@ -113,7 +113,7 @@ func (f *clientFlags) open(ctx context.Context, o *Options, names ...string) (*m
 		for _, name := range names {
 			i := slices.IndexFunc(config.Servers, func(s mcp.ServerConfig) bool { return s.Name == name })
 			if i < 0 {
-				return nil, nil, noServer(name, config.Servers)
+				return nil, nil, noServerError(name, config.Servers)
 			}
 			servers = append(servers, config.Servers[i])
 		}
@@ -131,23 +131,23 @@ func (f *clientFlags) open(ctx context.Context, o *Options, names ...string) (*m
 	return with.connect(ctx, servers)
 }
 
-// one connects to a single server; failing to connect is an error.
-func (f *clientFlags) one(ctx context.Context, o *Options, name string) (*mcp.Manager, func(), error) {
+// openOne connects to a single server; failing to connect is an error.
+func (f *clientFlags) openOne(ctx context.Context, o *Options, name string) (*mcp.Manager, func(), error) {
 	m, stop, err := f.open(ctx, o, name)
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := missing(m.Servers()); err != nil {
+	if err := disconnectedError(m.Servers()); err != nil {
 		stop()
 		return nil, nil, err
 	}
 	return m, stop, nil
 }
 
-// ask decodes the response of a single server into result; with --json it prints
+// query decodes the response of a single server into result; with --json it prints
 // the response unchanged instead.
-func (f *clientFlags) ask(ctx context.Context, o *Options, server string, result any, call func(*mcp.Manager) (json.RawMessage, error)) error {
-	m, stop, err := f.one(ctx, o, server)
+func (f *clientFlags) query(ctx context.Context, o *Options, server string, result any, call func(*mcp.Manager) (json.RawMessage, error)) error {
+	m, stop, err := f.openOne(ctx, o, server)
 	if err != nil {
 		return err
 	}
@@ -166,15 +166,15 @@ func (f *clientFlags) ask(ctx context.Context, o *Options, server string, result
 	return nil
 }
 
-// lookFlags are the flags of the commands that list what servers offer.
-type lookFlags struct {
+// listFlags are the flags of the commands that list what servers offer.
+type listFlags struct {
 	clientFlags
 	Servers []string `arg:"" optional:"" name:"server" help:"Names of the servers (default: all)"`
 }
 
-// look prints what list finds on the connected servers, and fails if some are not
+// printList prints what list finds on the connected servers, and fails if some are not
 // connected.
-func (f *lookFlags) look(ctx context.Context, o *Options, list func(*mcp.Manager, []mcp.ServerStatus) (report map[string]any, text func(), err error)) error {
+func (f *listFlags) printList(ctx context.Context, o *Options, list func(*mcp.Manager, []mcp.ServerStatus) (report map[string]any, text func(), err error)) error {
 	m, stop, err := f.open(ctx, o, f.Servers...)
 	if err != nil {
 		return err
@@ -190,7 +190,7 @@ func (f *lookFlags) look(ctx context.Context, o *Options, list func(*mcp.Manager
 	} else if err := printJSON(o.Stdout, report); err != nil {
 		return err
 	}
-	return missing(servers)
+	return disconnectedError(servers)
 }
 
 // printRevisions prints on stderr the MCP revision of each connected server.
@@ -202,9 +202,9 @@ func printRevisions(o *Options, all []mcp.ServerStatus) {
 	}
 }
 
-// missing returns an error that lists the servers that are not connected and why;
+// disconnectedError returns an error that lists the servers that are not connected and why;
 // nil = all are.
-func missing(all []mcp.ServerStatus) error {
+func disconnectedError(all []mcp.ServerStatus) error {
 	var lines []string
 	for _, st := range all {
 		if st.Status == "connected" {

@@ -14,7 +14,7 @@ import (
 
 // ownFlags returns --json and --protocol, which claude does not have.
 func (o *Options) ownFlags(asJSON *bool) []argv.Option {
-	if !o.Own {
+	if !o.Extended {
 		return nil
 	}
 	return []argv.Option{
@@ -28,8 +28,8 @@ func protocols() []string {
 	return []string{string(mcp.NegotiateAuto), string(mcp.NegotiateLegacy), string(mcp.NegotiateModern)}
 }
 
-// health is the state of a server, as list and get show it.
-type health struct {
+// serverHealth is the state of a server, as list and get show it.
+type serverHealth struct {
 	Name      string `json:"name"`
 	Scope     string `json:"scope"` // local, project, user
 	Transport string `json:"transport"`
@@ -77,7 +77,7 @@ func list(ctx context.Context, o *Options, words []string) error {
 		if h.Error != "" {
 			fmt.Fprintf(o.Stdout, " — %s", oneLine(h.Error))
 		}
-		if o.Own && h.Protocol != "" {
+		if o.Extended && h.Protocol != "" {
 			fmt.Fprintf(o.Stdout, " (MCP %s)", h.Protocol)
 		}
 		fmt.Fprintln(o.Stdout)
@@ -86,11 +86,11 @@ func list(ctx context.Context, o *Options, words []string) error {
 }
 
 // health connects to servers and returns their states.
-func (o *Options) health(ctx context.Context, servers []mcp.ServerConfig) ([]health, error) {
-	all := make([]health, len(servers))
+func (o *Options) health(ctx context.Context, servers []mcp.ServerConfig) ([]serverHealth, error) {
+	all := make([]serverHealth, len(servers))
 	var asked []mcp.ServerConfig
 	for i, s := range servers {
-		all[i] = health{Name: s.Name, Scope: s.Source, Transport: transport(s), Target: target(s), config: s}
+		all[i] = serverHealth{Name: s.Name, Scope: s.Source, Transport: transport(s), Target: target(s), config: s}
 		if s.Source == scopeProject && !o.Approved(s.Name) && !o.Store.Approves(s.Name) {
 			all[i].Status = pendingApproval
 			continue
@@ -103,7 +103,7 @@ func (o *Options) health(ctx context.Context, servers []mcp.ServerConfig) ([]hea
 	}
 	defer stop()
 	for _, st := range m.Servers() {
-		i := slices.IndexFunc(all, func(h health) bool { return h.Name == st.Name })
+		i := slices.IndexFunc(all, func(h serverHealth) bool { return h.Name == st.Name })
 		all[i].Status, all[i].Protocol = st.Status, st.ProtocolVersion
 		if st.Status != "disabled" {
 			all[i].Error = reason(st)
@@ -115,14 +115,14 @@ func (o *Options) health(ctx context.Context, servers []mcp.ServerConfig) ([]hea
 	return all, nil
 }
 
-func (h health) target() string {
+func (h serverHealth) target() string {
 	if h.Transport == "stdio" {
 		return h.Target
 	}
 	return h.Target + " (" + strings.ToUpper(h.Transport) + ")"
 }
 
-func (h health) mark() string {
+func (h serverHealth) mark() string {
 	switch h.Status {
 	case "connected":
 		return "✔ Connected"
@@ -164,7 +164,7 @@ func get(ctx context.Context, o *Options, words []string) error {
 	}
 	i := slices.IndexFunc(config.Servers, func(s mcp.ServerConfig) bool { return s.Name == found[0] })
 	if i < 0 {
-		return noServer(found[0], config.Servers)
+		return noServerError(found[0], config.Servers)
 	}
 	all, err := o.health(ctx, config.Servers[i:i+1])
 	if err != nil {
@@ -173,14 +173,14 @@ func get(ctx context.Context, o *Options, words []string) error {
 	if asJSON {
 		return printJSON(o.Stdout, all[0])
 	}
-	if !o.Own { // claude does not show it
+	if !o.Extended { // claude does not show it
 		all[0].Protocol = ""
 	}
 	printServer(o.Stdout, all[0])
 	return nil
 }
 
-func printServer(w io.Writer, h health) {
+func printServer(w io.Writer, h serverHealth) {
 	s := h.config
 	fmt.Fprintf(w, "%s:\n  Scope: %s\n  Status: %s\n", h.Name, scopeLabel(h.Scope), h.mark())
 	if h.Error != "" {

@@ -31,13 +31,13 @@ func runners() map[string]runner {
 		"get":        get,
 		"list":       list,
 		"remove":     remove,
-		"status":     own[statusCmd]("status"),
-		"tools":      own[toolsCmd]("tools"),
-		"call":       own[callCmd]("call"),
-		"resources":  own[resourcesCmd]("resources"),
-		"read":       own[readCmd]("read"),
-		"prompts":    own[promptsCmd]("prompts"),
-		"get-prompt": own[getPromptCmd]("get-prompt"),
+		"status":     runKong[statusCmd]("status"),
+		"tools":      runKong[toolsCmd]("tools"),
+		"call":       runKong[callCmd]("call"),
+		"resources":  runKong[resourcesCmd]("resources"),
+		"read":       runKong[readCmd]("read"),
+		"prompts":    runKong[promptsCmd]("prompts"),
+		"get-prompt": runKong[getPromptCmd]("get-prompt"),
 	}
 }
 
@@ -59,7 +59,7 @@ func Run(ctx context.Context, o Options, words []string) error {
 		return nil
 	}
 	for _, c := range commands() {
-		if c.name == words[0] && (o.Own || !c.own) {
+		if c.name == words[0] && (o.Extended || !c.own) {
 			return runners()[c.name](ctx, &o, words[1:])
 		}
 	}
@@ -72,15 +72,15 @@ func Run(ctx context.Context, o Options, words []string) error {
 func help(w io.Writer, o *Options) {
 	fmt.Fprintf(w, "Usage: %s mcp [options] [command]\n\nConfigure and look at MCP servers.\n\nOptions:\n  -h, --help  Print this help and exit\n\nCommands:\n", o.Name)
 	for _, c := range commands() {
-		if o.Own || !c.own {
+		if o.Extended || !c.own {
 			fmt.Fprintf(w, "  %-50s  %s\n", c.usage, c.help)
 		}
 	}
 	fmt.Fprintf(w, "  %-50s  %s\n", "help", "Print this help and exit")
 }
 
-// own runs a kong struct, whose Run method takes a context.Context and an *Options.
-func own[C any](name string) runner {
+// runKong runs a kong struct, whose Run method takes a context.Context and an *Options.
+func runKong[C any](name string) runner {
 	return func(ctx context.Context, o *Options, words []string) error {
 		var c C
 		exited := false

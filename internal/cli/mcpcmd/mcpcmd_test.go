@@ -48,7 +48,7 @@ func newBench(t *testing.T) *bench {
 		t.Fatal(err)
 	}
 	b.o = Options{
-		Name: "claudeless", Own: true, Store: Store{File: filepath.Join(dir, ".claude.json"), CWD: b.project},
+		Name: "claudeless", Extended: true, Store: Store{File: filepath.Join(dir, ".claude.json"), CWD: b.project},
 		Client: mcp.Options{CWD: b.project, Environ: os.Environ()},
 		Stdin:  strings.NewReader(""), Stdout: &b.stdout, Stderr: &b.stderr,
 	}
@@ -175,7 +175,7 @@ func TestRefused(t *testing.T) {
 	if _, err := os.Stat(b.o.Store.File); err == nil {
 		t.Error("a refused command wrote a file")
 	}
-	b.o.Own = false
+	b.o.Extended = false
 	b.steps([]step{
 		{words: []string{"status"}, stderr: "error: unknown command 'status'", fails: true},
 		{words: []string{"list", "--json"}, stderr: "error: unknown option '--json'", fails: true},

@@ -29,8 +29,8 @@ func parseObject(data []byte) (object, error) {
 	return o.Distinct(), nil
 }
 
-// at returns the value at a path of keys; nil = missing.
-func at(o object, path ...string) json.RawMessage {
+// valueAt returns the value at a path of keys; nil = missing.
+func valueAt(o object, path ...string) json.RawMessage {
 	value := o.Get(path[0])
 	if len(path) == 1 || value == nil {
 		return value
@@ -39,12 +39,12 @@ func at(o object, path ...string) json.RawMessage {
 	if err != nil {
 		return nil
 	}
-	return at(inner, path[1:]...)
+	return valueAt(inner, path[1:]...)
 }
 
-// with returns o with a value set at a path of keys, creating missing objects; a
+// setValue returns o with a value set at a path of keys, creating missing objects; a
 // nil value removes the last key.
-func with(o object, path []string, value json.RawMessage) (object, error) {
+func setValue(o object, path []string, value json.RawMessage) (object, error) {
 	switch {
 	case len(path) > 1:
 		var inner object
@@ -54,7 +54,7 @@ func with(o object, path []string, value json.RawMessage) (object, error) {
 				return nil, fmt.Errorf("%s: %w", path[0], err)
 			}
 		}
-		if inner, err = with(inner, path[1:], value); err != nil {
+		if inner, err = setValue(inner, path[1:], value); err != nil {
 			return nil, err
 		}
 		value = compact(inner)
@@ -71,7 +71,7 @@ func compact(o object) json.RawMessage {
 		if i > 0 {
 			b.WriteByte(',')
 		}
-		b.Write(quoted(m.Key))
+		b.Write(jsonString(m.Key))
 		b.WriteByte(':')
 		b.Write(m.Value)
 	}
@@ -79,7 +79,7 @@ func compact(o object) json.RawMessage {
 	return b.Bytes()
 }
 
-func quoted(s string) json.RawMessage {
+func jsonString(s string) json.RawMessage {
 	text, _ := protocol.Marshal(s) // strings can always be encoded
 	return text
 }

@@ -9,12 +9,12 @@ import (
 	"github.com/claudeless/claudeless/mcp"
 )
 
-type promptsCmd struct{ lookFlags }
+type promptsCmd struct{ listFlags }
 
 // Run lists the prompts of the connected servers and fails if some are not
 // connected.
 func (c *promptsCmd) Run(ctx context.Context, o *Options) error {
-	return c.look(ctx, o, func(_ *mcp.Manager, servers []mcp.ServerStatus) (map[string]any, func(), error) {
+	return c.printList(ctx, o, func(_ *mcp.Manager, servers []mcp.ServerStatus) (map[string]any, func(), error) {
 		prompts := []mcp.Prompt{}
 		for _, st := range servers {
 			prompts = append(prompts, st.Prompts...)
@@ -63,7 +63,7 @@ func (c *getPromptCmd) Run(ctx context.Context, o *Options) error {
 			Content json.RawMessage `json:"content"`
 		} `json:"messages"`
 	}
-	err := c.ask(ctx, o, c.Server, &result, func(m *mcp.Manager) (json.RawMessage, error) {
+	err := c.query(ctx, o, c.Server, &result, func(m *mcp.Manager) (json.RawMessage, error) {
 		return m.GetPrompt(ctx, c.Server, c.Name, args)
 	})
 	for _, message := range result.Messages {

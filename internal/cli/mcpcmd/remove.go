@@ -41,7 +41,7 @@ func remove(_ context.Context, o *Options, words []string) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "MCP server %q exists in multiple scopes:\n", name)
 	for _, s := range scopes {
-		fmt.Fprintf(&b, "  - %s (%s)\n", scopeLabel(s), place(o, s))
+		fmt.Fprintf(&b, "  - %s (%s)\n", scopeLabel(s), scopeFile(o, s))
 	}
 	b.WriteString("\nTo remove from a specific scope, use:\n")
 	for _, s := range scopes {
@@ -69,7 +69,7 @@ func removeFrom(o *Options, scope, name, shown string) error {
 		return err
 	}
 	fmt.Fprintf(o.Stdout, "Removed MCP server %s from %s config\n", shown, scope)
-	modified(o, scope)
+	printModified(o, scope)
 	return nil
 }
 
@@ -79,10 +79,10 @@ func unknownServer(o *Options, name string) error {
 	if err != nil {
 		return err
 	}
-	return noServer(name, config.Servers)
+	return noServerError(name, config.Servers)
 }
 
-func noServer(name string, servers []mcp.ServerConfig) error {
+func noServerError(name string, servers []mcp.ServerConfig) error {
 	if len(servers) == 0 {
 		return errorf("No MCP server named %q. Run `claude mcp add` to add one.", name)
 	}

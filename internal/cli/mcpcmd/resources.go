@@ -10,7 +10,7 @@ import (
 	"github.com/claudeless/claudeless/mcp"
 )
 
-type resourcesCmd struct{ lookFlags }
+type resourcesCmd struct{ listFlags }
 
 // templateReport is a resource template with its server.
 type templateReport struct {
@@ -21,7 +21,7 @@ type templateReport struct {
 // Run lists the resources of the connected servers and fails if some are not
 // connected.
 func (c *resourcesCmd) Run(ctx context.Context, o *Options) error {
-	return c.look(ctx, o, func(m *mcp.Manager, servers []mcp.ServerStatus) (map[string]any, func(), error) {
+	return c.printList(ctx, o, func(m *mcp.Manager, servers []mcp.ServerStatus) (map[string]any, func(), error) {
 		resources, err := m.Resources("")
 		templates := []templateReport{}
 		for _, st := range servers {
@@ -75,7 +75,7 @@ func (c *readCmd) Run(ctx context.Context, o *Options) error {
 	var result struct {
 		Contents []resourceContent `json:"contents"`
 	}
-	err := c.ask(ctx, o, c.Server, &result, func(m *mcp.Manager) (json.RawMessage, error) {
+	err := c.query(ctx, o, c.Server, &result, func(m *mcp.Manager) (json.RawMessage, error) {
 		return m.ReadResource(ctx, c.Server, c.URI)
 	})
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/claudeless/claudeless/mcp"
 )
 
-type statusCmd struct{ lookFlags }
+type statusCmd struct{ listFlags }
 
 // serverReport is a server as JSON; keys shared with mcp_status have the same
 // meaning.
@@ -93,7 +93,7 @@ func count(n int, noun string) string {
 	return fmt.Sprintf("%d %ss", n, noun)
 }
 
-type toolsCmd struct{ lookFlags }
+type toolsCmd struct{ listFlags }
 
 // toolReport is a tool as JSON: its definition is unchanged.
 type toolReport struct {
@@ -104,7 +104,7 @@ type toolReport struct {
 
 // Run lists the tools of the connected servers and fails if some are not connected.
 func (c *toolsCmd) Run(ctx context.Context, o *Options) error {
-	return c.look(ctx, o, func(m *mcp.Manager, servers []mcp.ServerStatus) (map[string]any, func(), error) {
+	return c.printList(ctx, o, func(m *mcp.Manager, servers []mcp.ServerStatus) (map[string]any, func(), error) {
 		tools := []toolReport{}
 		for _, st := range servers {
 			for i, t := range st.Tools {

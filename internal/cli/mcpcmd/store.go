@@ -46,7 +46,7 @@ func (s Store) Scopes() ([]mcp.Scope, error) {
 	}
 	var scopes []mcp.Scope
 	for _, scope := range []string{scopeUser, scopeLocal} {
-		if raw := at(doc, s.keys(scope)...); raw != nil {
+		if raw := valueAt(doc, s.keys(scope)...); raw != nil {
 			scopes = append(scopes, mcp.Scope{Source: scope, Servers: raw})
 		}
 	}
@@ -71,7 +71,7 @@ func (s Store) projectNames(key string) (names []string) {
 	if err != nil {
 		return nil
 	}
-	_ = json.Unmarshal(at(doc, projectsKey, s.CWD, key), &names)
+	_ = json.Unmarshal(valueAt(doc, projectsKey, s.CWD, key), &names)
 	return names
 }
 
@@ -98,7 +98,7 @@ func (s Store) has(scope, name string) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	return at(doc, append(s.keys(scope), name)...) != nil, nil
+	return valueAt(doc, append(s.keys(scope), name)...) != nil, nil
 }
 
 // put writes an entry; nil removes it.
@@ -111,7 +111,7 @@ func (s Store) put(scope, name string, entry json.RawMessage) error {
 	if err != nil {
 		return err
 	}
-	doc, err = with(doc, append(s.keys(scope), name), entry)
+	doc, err = setValue(doc, append(s.keys(scope), name), entry)
 	if err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}
