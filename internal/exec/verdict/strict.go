@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/claudeless/claudeless/internal/base/diag"
 	"github.com/claudeless/claudeless/internal/exec/scaffold"
 	"github.com/claudeless/claudeless/internal/record/journal"
 )
@@ -29,7 +30,7 @@ func (l *findings) strictness(runs []*process) {
 	}
 }
 
-// unrecordedServers is S19: nothing tells what the MCP servers of a real claude say, unless they are fixtures that exec
+// unrecordedServers is S20: nothing tells what the MCP servers of a real claude say, unless they are fixtures that exec
 // started.
 func (l *findings) unrecordedServers() {
 	has := func(is func(journal.Entry) bool) bool { return slices.ContainsFunc(l.in.Entries, is) }
@@ -42,7 +43,7 @@ func (l *findings) unrecordedServers() {
 	}
 	for _, x := range l.in.Scenario.UnrecordedServers(recorded) {
 		l.list = append(l.list, Finding{
-			ID: "S19", Level: levelError, File: x.File, Line: x.Line, Text: "what the MCP server " + x.Name + " says is not known with a real claude",
+			ID: "S20", Level: levelError, File: x.File, Line: x.Line, Text: "what the MCP server " + x.Name + " says is not known with a real claude",
 			Advice: "make it a `fixture` of the scenario under exec --real, or expect a call: mcp = { server = …, tool = … }",
 		})
 	}
@@ -200,7 +201,11 @@ func (l *findings) calls(p *process) {
 		case t.Unknown && !l.in.expectsTool(t.Tool):
 			add(noSuchTool(t.Tool))
 		case denied[t.ToolUseID] && !l.in.expectsTool(t.Tool):
-			add(notAllowed(t.Tool))
+			f := notAllowed(t.Tool)
+			if wrong := nearlyAllowed(p.Argv, t.Tool); wrong != "" {
+				f.Advice = "`" + wrong + "` of --allowedTools is not the name of the tool, did you mean `" + t.Tool + "`?"
+			}
+			add(f)
 		case t.IsError && noFixtureCase(t.Result):
 			add(unknownArguments(t.Tool, t.Result))
 		}
@@ -257,6 +262,33 @@ func unknownArguments(tool, result string) Finding {
 		ID: "S19", Level: levelError, Text: "the fixture has no case for a call of " + tool + ": " + quoted(result),
 		Advice: "add a case with these arguments to the fixture, or a `result` for all others",
 	}
+}
+
+// nearlyAllowed returns the name in an --allowedTools of the command line that nearly is the tool's; empty = there is none, or
+// the tool itself is named.
+func nearlyAllowed(argv []string, tool string) string {
+	wrong, rules := "", false
+	for _, word := range argv[min(1, len(argv)):] {
+		if strings.HasPrefix(word, "--") {
+			flag, value, _ := strings.Cut(word, "=")
+			if rules = flag == "--allowedTools" || flag == "--allowed-tools"; !rules {
+				continue
+			}
+			word = value
+		}
+		if !rules {
+			continue
+		}
+		for rule := range strings.FieldsFuncSeq(word, func(r rune) bool { return r == ',' || r == ' ' }) {
+			switch name, _, _ := strings.Cut(rule, "("); {
+			case name == tool:
+				return ""
+			case diag.Nearest(name, []string{tool}) != "":
+				wrong = name
+			}
+		}
+	}
+	return wrong
 }
 
 func notAllowed(tool string) Finding {
