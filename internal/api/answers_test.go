@@ -397,7 +397,7 @@ func TestStateOfGates(t *testing.T) {
 // What somebody typed while Claude Code was working is in the journal beside the prompt, which is not.
 func TestAddedPromptIsRecorded(t *testing.T) {
 	var capture bytes.Buffer
-	s := newServer(t, `default_response = "x"`, func(o *api.Options) { o.Capture = &capture })
+	s := newServer(t, "default_response = \"x\"\n[[expect]]\nprompt = { type = \"exact\", text = \"quick\" }\ntimes = 1\n", func(o *api.Options) { o.Capture = &capture })
 	const added = `{"role":"user","content":[{"type":"tool_result","tool_use_id":"toolu_1","content":"x"},{"type":"text","text":"The user sent a new message while you were working:\nquick\n\nThis is how Claude Code surfaces messages"}]}`
 	const call = `{"role":"assistant","content":[{"type":"tool_use","id":"toolu_1","name":"Read","input":{}}]}`
 	for _, messages := range [][]string{{hi}, {hi, call, added}} {
@@ -407,5 +407,8 @@ func TestAddedPromptIsRecorded(t *testing.T) {
 	}
 	if n := strings.Count(capture.String(), `"added":["quick"]`); n != 1 || strings.Count(capture.String(), `"added":`) != 1 {
 		t.Errorf("%d prompts were added in\n%s", n, capture.String())
+	}
+	if unmet := s.UnmetExpectations(""); len(unmet) != 0 {
+		t.Errorf("an expected prompt was not counted: %q", unmet)
 	}
 }
