@@ -58,21 +58,23 @@ type FailureType string
 // The failure types.
 const (
 	FailNetworkUnreachable FailureType = "network_unreachable"
-	FailConnectionTimeout  FailureType = "connection_timeout"
-	FailAuthError          FailureType = "auth_error"
-	FailRateLimit          FailureType = "rate_limit"
-	FailOutOfCredits       FailureType = "out_of_credits"
-	FailPartialResponse    FailureType = "partial_response"
-	FailStreamError        FailureType = "stream_error"
-	FailMalformedJSON      FailureType = "malformed_json"
-	FailOverloaded         FailureType = "overloaded"
-	FailServerError        FailureType = "server_error"
-	FailAPIError           FailureType = "api_error"
-	FailPromptTooLong      FailureType = "prompt_too_long"
-	FailHang               FailureType = "hang"
-	FailCrash              FailureType = "crash"
-	FailSpendLimit         FailureType = "spend_limit"
-	FailStreamFault        FailureType = "stream_fault"
+	// FailNotLoggedIn is a session without credentials; scenarios cannot ask for it.
+	FailNotLoggedIn       FailureType = "not_logged_in"
+	FailConnectionTimeout FailureType = "connection_timeout"
+	FailAuthError         FailureType = "auth_error"
+	FailRateLimit         FailureType = "rate_limit"
+	FailOutOfCredits      FailureType = "out_of_credits"
+	FailPartialResponse   FailureType = "partial_response"
+	FailStreamError       FailureType = "stream_error"
+	FailMalformedJSON     FailureType = "malformed_json"
+	FailOverloaded        FailureType = "overloaded"
+	FailServerError       FailureType = "server_error"
+	FailAPIError          FailureType = "api_error"
+	FailPromptTooLong     FailureType = "prompt_too_long"
+	FailHang              FailureType = "hang"
+	FailCrash             FailureType = "crash"
+	FailSpendLimit        FailureType = "spend_limit"
+	FailStreamFault       FailureType = "stream_fault"
 )
 
 // keysOf lists the keys of each failure type in addition to `type`; those in the

@@ -127,6 +127,7 @@ func (c *Claude) variables() []string {
 		"CLAUDE_CONFIG_DIR=" + filepath.Join(c.script.dir, "config"),
 		"ANTHROPIC_API_KEY=claudeless-canary-" + filepath.Base(c.script.dir),
 		"ANTHROPIC_BASE_URL=" + c.refuse,
+		"CLAUDELESS_ENVIRONMENT=no-traffic",
 		"GOPATH=" + build.Default.GOPATH,
 	}
 	if cache, err := os.UserCacheDir(); err == nil && os.Getenv("GOCACHE") == "" {

@@ -174,8 +174,8 @@ func (x *exchange) emitRequesting() {
 // emitMatched reports which rule answered. It ends the turn if the scenario treats an unmatched
 // prompt as an error.
 func (x *exchange) emitMatched(req scenarios.Request, reply scenarios.Reply) error {
-	if req.Results != nil {
-		return nil
+	if req.Results != nil || reply.Failure != nil && reply.Failure.Type == scenarios.FailNotLoggedIn {
+		return nil // nobody was asked
 	}
 	x.out.emit(&protocol.RuleMatched{Prompt: req.Prompt, Rule: reply.Rule.Name, File: reply.Rule.File, Line: reply.Rule.Line, Injected: req.Injected})
 	if !reply.Unmatched || len(reply.NearMisses) == 0 {
@@ -220,10 +220,29 @@ func (x *exchange) emitMessage(ctx context.Context, req scenarios.Request, reply
 		return nil, err
 	}
 	x.current, x.lastReply.stopReason = nil, &m.stopReason
+	x.emitRateLimits()
 	if m.final.Displayed != nil {
 		x.lastReply.displayed = m.final.Displayed
 	}
 	return m.calls, nil
+}
+
+// emitRateLimits reports, once in a session, that the limits of the subscription are not reached.
+func (x *exchange) emitRateLimits() {
+	if !x.sim.options.Display.RateLimits || x.sim.history.limitsShown {
+		return
+	}
+	x.sim.history.limitsShown = true
+	x.out.emit(&protocol.Frame{
+		Type: "rate_limit_event", SessionID: x.sim.options.State.SessionID(), UUID: x.sim.options.Clock.NewID(),
+		Fields: []protocol.Field{{Key: "rate_limit_info", Value: rateLimits{"allowed", false}}},
+	})
+}
+
+// rateLimits is the state of the limits of a subscription.
+type rateLimits struct {
+	Status  string `json:"status"`
+	Overage bool   `json:"isUsingOverage"`
 }
 
 // startMessage makes the message that is streamed next.

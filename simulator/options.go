@@ -89,6 +89,7 @@ type DisplayOptions struct {
 	ReplayPrompts bool // emit the prompt again (isReplay)
 	HookEvents    bool // emit hook_started and hook_response
 	LegacyCost    bool // add the cost_usd key of older versions
+	RateLimits    bool // report the limits of the subscription after the first reply
 	// InOrder shows results of parallel calls in call order instead of completion order, which makes
 	// the output of runs repeatable.
 	InOrder       bool

@@ -48,6 +48,7 @@ type history struct {
 	retained         retained
 	droppedTokens    int  // tokens removed by compactions
 	saveFailed       bool // writing the transcript has failed
+	limitsShown      bool // the limits of the subscription were reported
 }
 
 // retained tracks the uuids of the last messages of a conversation, which a compaction may keep.

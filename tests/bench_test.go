@@ -149,7 +149,7 @@ func (l lab) write(name, text string) string {
 func (l lab) command(program string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(l.b.Context(), program, args...)
 	cmd.Dir = l.dir
-	cmd.Env = []string{"HOME=" + l.dir, "TMPDIR=" + l.dir, "PATH=" + os.Getenv("PATH"), "ANTHROPIC_API_KEY=dummy"}
+	cmd.Env = []string{"HOME=" + l.dir, "TMPDIR=" + l.dir, "PATH=" + os.Getenv("PATH"), "ANTHROPIC_API_KEY=dummy", "CLAUDELESS_ENVIRONMENT=base-url,no-traffic"}
 	return cmd
 }
 

@@ -108,7 +108,7 @@ func startShell(t *testing.T) *shell {
 	sh := &shell{t: t, dir: t.TempDir()}
 	cmd := exec.CommandContext(t.Context(), "sh")
 	cmd.Dir, cmd.Stdout, cmd.Stderr = sh.dir, &sh.out, &sh.out
-	cmd.Env = append(os.Environ(), "HOME="+sh.dir, "ANTHROPIC_API_KEY=dummy", "GORACE=atexit_sleep_ms=0")
+	cmd.Env = append(os.Environ(), "HOME="+sh.dir, "ANTHROPIC_API_KEY=dummy", "CLAUDELESS_ENVIRONMENT=base-url,no-traffic", "GORACE=atexit_sleep_ms=0")
 	stdin, err := cmd.StdinPipe()
 	if err != nil {
 		t.Fatal(err)

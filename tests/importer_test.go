@@ -41,7 +41,7 @@ func importedPlaysTheSame(t *testing.T, r *rand.Rand) {
 	run := func(args ...string) string {
 		cmd := exec.CommandContext(t.Context(), "claudeless", args...) // the one on PATH: it is its own child too
 		cmd.Dir = dir
-		cmd.Env = []string{"HOME=" + dir, "PATH=" + os.Getenv("PATH"), "ANTHROPIC_API_KEY=x", "CLAUDELESS_RETRY_SCALE=0", "GORACE=atexit_sleep_ms=0"}
+		cmd.Env = []string{"HOME=" + dir, "PATH=" + os.Getenv("PATH"), "ANTHROPIC_API_KEY=x", "CLAUDELESS_ENVIRONMENT=base-url,no-traffic", "CLAUDELESS_RETRY_SCALE=0", "GORACE=atexit_sleep_ms=0"}
 		var stderr strings.Builder
 		cmd.Stdin, cmd.Stderr = strings.NewReader(stdin), &stderr
 		out, err := cmd.Output()

@@ -99,6 +99,7 @@ func setup(env *testscript.Env, tree string) error {
 	env.Setenv("TREE", tree)
 	env.Setenv("GORACE", "atexit_sleep_ms=0")
 	env.Setenv("ANTHROPIC_API_KEY", "dummy")
+	env.Setenv("CLAUDELESS_ENVIRONMENT", "base-url,no-traffic") // that of the recordings
 	env.Setenv("CLAUDELESS_RETRY_SCALE", "0")
 	return nil
 }

@@ -75,7 +75,7 @@ text = %[1]s
 		"--settings", settings, "--append-system-prompt", words, "--capture", "capture.jsonl", "--mcp-debug", "--debug-file", "debug.log", "--output-format", "stream-json", "--verbose")
 	cmd.Dir = filepath.Join(dir, "work")
 	cmd.Env = []string{
-		"HOME=" + filepath.Join(dir, "home"), "PATH=" + os.Getenv("PATH"), "TMPDIR=" + dir, "ANTHROPIC_API_KEY=dummy", "CLAUDELESS_RETRY_SCALE=0", "MY_TOKEN=" + knownSecret, "SSHPASS=" + knownPassword,
+		"HOME=" + filepath.Join(dir, "home"), "PATH=" + os.Getenv("PATH"), "TMPDIR=" + dir, "ANTHROPIC_API_KEY=dummy", "CLAUDELESS_ENVIRONMENT=base-url,no-traffic", "CLAUDELESS_RETRY_SCALE=0", "MY_TOKEN=" + knownSecret, "SSHPASS=" + knownPassword,
 		"GORACE=atexit_sleep_ms=0",
 	}
 	var trace strings.Builder

@@ -206,8 +206,8 @@ func TestDisabledTool(t *testing.T) {
 // cli-observed 2: every default tool exists here, and those that appear on
 // request; and each has a valid schema.
 func TestToolList(t *testing.T) {
-	const wanted = "Task Bash CronCreate CronDelete CronList Edit EnterWorktree ExitWorktree ListAgents Monitor NotebookEdit Read " +
-		"ReportFindings ScheduleWakeup SendMessage Skill TaskStop ToolSearch WebFetch WebSearch Workflow Write " +
+	const wanted = "Task Bash CronCreate CronDelete CronList DesignSync Edit EnterWorktree ExitWorktree ListAgents Monitor NotebookEdit Read " +
+		"RemoteTrigger ReportFindings ScheduleWakeup SendMessage Skill TaskStop ToolSearch WebFetch WebSearch Workflow Write " +
 		"Agent Glob Grep TaskCreate TaskGet TaskList TaskUpdate TodoWrite AskUserQuestion ExitPlanMode EnterPlanMode"
 	list, err := newTools(t, Options{}).Tools(t.Context())
 	if err != nil {

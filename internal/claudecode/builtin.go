@@ -10,20 +10,27 @@ type Builtin struct {
 	Description string
 	Hint        string
 	Aliases     []string
-	Skill       bool // init lists it among the skills
+	Skill       bool    // init lists it among the skills
+	offered     setting // nil = in every environment
 }
 
 // Builtins lists them in the order of init. What a skill says to the model is
 // the vendor's: a scenario sees the prompt as it was typed.
 func Builtins() []Builtin {
 	skill := func(name, description, hint string, aliases ...string) Builtin {
-		return Builtin{name, description, hint, aliases, true}
+		return Builtin{name, description, hint, aliases, true, nil}
 	}
 	command := func(name, description, hint string, aliases ...string) Builtin {
-		return Builtin{name, description, hint, aliases, false}
+		return Builtin{name, description, hint, aliases, false, nil}
+	}
+	only := func(offered setting, b Builtin) Builtin {
+		b.offered = offered
+		return b
 	}
 	return []Builtin{
 		skill("deep-research", "Research a question in many sources", ""),
+		only(withDesign, skill("design", "Design a page or a product", "consent | revoke")),
+		only(withDesign, skill("design-sync", "Keep designs and code alike", `[<project hint, e.g. "Acme DS">]`)),
 		skill("dataviz", "Draw charts and dashboards", ""),
 		skill("update-config", "Change settings files", ""),
 		skill("verify", "Check that a change does what it is to do", ""),
@@ -34,6 +41,7 @@ func Builtins() []Builtin {
 		skill("fewer-permission-prompts", "Propose rules for calls that are often asked about", ""),
 		skill("doctor", "Check the installation", "[prompt-audit [<path>]]", "checkup"),
 		skill("loop", "Run a prompt again and again", "[interval] [prompt]", "proactive"),
+		only(withOAuth, skill("schedule", "Run a prompt at set times", "", "routines")),
 		skill("claude-api", "Reference of the API and its SDKs", ""),
 		skill("workflow-authoring", "How to write a workflow", ""),
 		skill("run", "Start this project's program and use it", ""),
@@ -65,16 +73,18 @@ func Builtins() []Builtin {
 		command("insights", "Report on past sessions", ""),
 		command("recap", "One line on what was done", ""),
 		command("goal", "Go on until a condition is met", ""),
+		only(withDesign, command("design-consent", "Allow design tools", "")),
+		only(withDesign, command("design-revoke", "Disallow design tools", "")),
 		command("list-agents", "Who can be sent messages", "", "peers"),
 		command("team-onboarding", "Write a guide for new team members", ""),
 	}
 }
 
-// builtinNames lists the names of commands, or of skills only.
-func builtinNames(of func(Builtin) bool) []string {
+// builtinNames lists the names of commands that the environment offers.
+func (p Profile) builtinNames(of func(Builtin) bool) []string {
 	var list []string
 	for _, b := range Builtins() {
-		if of(b) {
+		if of(b) && (b.offered == nil || b.offered(p.env)) {
 			list = append(list, b.Name)
 		}
 	}
@@ -121,6 +131,18 @@ func Styles() []Style {
 type BuiltInSkill struct {
 	Name   string
 	Tokens int
+}
+
+// ListedSkills returns the names of the skills that the model is told of in the environment.
+func (p Profile) ListedSkills() []string {
+	var names []string
+	for _, k := range BuiltInSkills() {
+		names = append(names, k.Name)
+		if k.Name == "loop" && withOAuth(p.env) {
+			names = append(names, "schedule")
+		}
+	}
+	return names
 }
 
 // BuiltInSkills lists them with the tokens that /context shows.

@@ -20,8 +20,8 @@ type Model struct {
 // EffortLevels are the efforts that a model can be asked for, lowest first.
 func EffortLevels() []string { return []string{"low", "medium", "high", "xhigh", "max"} }
 
-// Models lists the models in the order of the real CLI's picker.
-func Models() []Model {
+// models lists the models in the order of the real CLI's picker.
+func models() []Model {
 	levels := EffortLevels()
 	return []Model{
 		{"default", "claude-opus-5-5", "Default (recommended)", "Opus 5.5, for complex work", true, levels, true, true, true, false},

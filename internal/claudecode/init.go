@@ -9,31 +9,35 @@ import (
 // Init returns the init event of a session before anything of a run is filled
 // in, as the version has it.
 func (p Profile) Init() protocol.Init {
-	return protocol.Init{
-		SlashCommands:         builtinNames(func(Builtin) bool { return true }),
-		TerminalSlashCommands: []string{"doctor", "color", "focus", "reload-plugins"},
-		ClaudeCodeVersion:     p.version,
-		OutputStyle:           "default",
-		Agents:                []string{"claude", "Explore", "general-purpose", "Plan", "statusline-setup"},
-		Skills:                builtinNames(func(b Builtin) bool { return b.Skill }),
-		Plugins:               p.plugins(),
-		Capabilities:          p.present(capabilities()),
-		MCPServers:            []protocol.MCPServer{},
-		AnalyticsDisabled:     true, ProductFeedbackDisabled: true,
+	ev := protocol.Init{
+		SlashCommands:          p.builtinNames(func(Builtin) bool { return true }),
+		TerminalSlashCommands:  []string{"doctor", "color", "focus", "reload-plugins"},
+		ClaudeCodeVersion:      p.version,
+		OutputStyle:            "default",
+		Agents:                 []string{"claude", "Explore", "general-purpose", "Plan", "statusline-setup"},
+		Skills:                 p.builtinNames(func(b Builtin) bool { return b.Skill }),
+		Plugins:                p.plugins(),
+		Capabilities:           p.present(capabilities()),
+		MCPServers:             []protocol.MCPServer{},
 		AdditionalDirectories:  []string{},
 		FastModeState:          "off",
 		FastModeDisabledReason: "sdk_opt_in_required",
 		ViewMode:               "default",
 	}
+	p.env.fill(&ev)
+	return ev
 }
 
 func pluginRows() []row {
-	return []row{{"cc-plugin-agents-md", ""}, {"cc-plugin-privacy", "2.1.317"}, {"cc-plugin-plugin-authoring", ""}}
+	return []row{{"cc-plugin-agents-md", ""}, {"cc-plugin-telemetry", ""}, {"cc-plugin-privacy", "2.1.317"}, {"cc-plugin-plugin-authoring", ""}}
 }
 
 func (p Profile) plugins() []protocol.Plugin {
 	var list []protocol.Plugin
 	for _, name := range p.present(pluginRows()) {
+		if !p.env.offers(name) {
+			continue
+		}
 		list = append(list, protocol.Plugin{Name: name, Path: "builtin", Source: name + "@builtin"})
 	}
 	return list
@@ -82,5 +86,5 @@ func (p Profile) HostCapabilities() []string {
 
 func toolRows() []row { return []row{{"ToolSearch", "2.1.304"}, {"Monitor", "2.1.310"}} }
 
-// HasTool reports whether the version lists a built-in tool that newer ones list.
-func (p Profile) HasTool(name string) bool { return p.includes(toolRows(), name) }
+// HasTool reports whether the version has a built-in tool in its environment.
+func (p Profile) HasTool(name string) bool { return p.includes(toolRows(), name) && p.env.offers(name) }

@@ -51,25 +51,30 @@ func transcriptKeys() []row {
 // A nil KeyFilter removes nothing.
 type KeyFilter struct {
 	paths map[string][][]string // by type, with or without subtype
+	names [][]byte              // a quoted word of each, without which an object has nothing to remove
 }
 
 // Events returns the filter for events; nil = the version has all keys.
-func (p Profile) Events() *KeyFilter { return p.filter(keys()) }
+func (p Profile) Events() *KeyFilter { return p.filter(keys(), p.env.hiddenKeys()) }
 
 // TranscriptLines returns the filter for lines of a transcript; nil = the version has all keys.
-func (p Profile) TranscriptLines() *KeyFilter { return p.filter(transcriptKeys()) }
+func (p Profile) TranscriptLines() *KeyFilter { return p.filter(transcriptKeys(), nil) }
 
-func (p Profile) filter(rows []row) *KeyFilter {
+// filter returns a filter for the rows that the version has not reached, and for hidden ones.
+func (p Profile) filter(rows, hidden []row) *KeyFilter {
+	rows = slices.DeleteFunc(rows, func(r row) bool { return p.reached(r.since) })
 	var f *KeyFilter
-	for _, r := range rows {
-		if p.reached(r.since) {
-			continue
-		}
+	for _, r := range slices.Concat(rows, hidden) {
 		if f == nil {
 			f = &KeyFilter{paths: map[string][][]string{}}
 		}
 		kind, path, _ := strings.Cut(r.name, " ")
 		f.paths[kind] = append(f.paths[kind], strings.Split(path, "."))
+		word := path[strings.LastIndexByte(path, '.')+1:]
+		if path == "" {
+			word = kind
+		}
+		f.names = append(f.names, []byte(`"`+word+`"`))
 	}
 	return f
 }
@@ -77,7 +82,7 @@ func (p Profile) filter(rows []row) *KeyFilter {
 // Apply returns a JSON object without the keys that are missing in the version; nil = the
 // version does not write it at all. What is no object, or has nothing to remove, stays as it is.
 func (f *KeyFilter) Apply(object []byte) []byte {
-	if f == nil {
+	if f == nil || !slices.ContainsFunc(f.names, func(name []byte) bool { return bytes.Contains(object, name) }) {
 		return object
 	}
 	var head struct {

@@ -23,6 +23,7 @@ const (
 type Profile struct {
 	version string
 	numbers []int // nil = the version is no list of numbers
+	env     Environment
 }
 
 // ProfileOf returns the profile of a version. A version newer than all that were

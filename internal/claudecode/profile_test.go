@@ -102,3 +102,43 @@ func TestTranscriptLines(t *testing.T) {
 		t.Errorf("madeBy stays: %s", got)
 	}
 }
+
+// What the variables say about account and network.
+func TestReadEnvironment(t *testing.T) {
+	tests := []struct {
+		name string
+		vars map[string]string
+		want claudecode.Environment
+	}{
+		{"nothing", nil, claudecode.Environment{DefaultURL: true, Telemetry: true, Traffic: true}},
+		{"nothing, login", map[string]string{"CLAUDELESS_ENVIRONMENT": "login"}, claudecode.Environment{Credential: claudecode.NoLogin, DefaultURL: true, Telemetry: true, Traffic: true}},
+		{
+			"the recordings", map[string]string{
+				"ANTHROPIC_API_KEY": "k", "ANTHROPIC_BASE_URL": "http://localhost:1", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1", "CLAUDELESS_ENVIRONMENT": "login",
+			}, claudecode.Environment{},
+		},
+		{
+			"a subscription", map[string]string{"CLAUDE_CODE_OAUTH_TOKEN": "t", "DISABLE_TELEMETRY": "1"},
+			claudecode.Environment{Credential: claudecode.OAuthToken, TokenSource: "CLAUDE_CODE_OAUTH_TOKEN", DefaultURL: true, Traffic: true},
+		},
+		{
+			"a key wins", map[string]string{"CLAUDE_CODE_OAUTH_TOKEN": "t", "ANTHROPIC_API_KEY": "k", "CLAUDELESS_ENVIRONMENT": "base-url,no-traffic"},
+			claudecode.Environment{TokenSource: "CLAUDE_CODE_OAUTH_TOKEN"},
+		},
+		{"words", map[string]string{"CLAUDELESS_ENVIRONMENT": "none,no-telemetry"}, claudecode.Environment{Credential: claudecode.NoLogin, DefaultURL: true, Traffic: true}},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			got, err := claudecode.ReadEnvironment(func(name string) string { return test.vars[name] })
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Errorf("environment (-want +got):\n%s", diff)
+			}
+		})
+	}
+	if _, err := claudecode.ReadEnvironment(func(string) string { return "offline" }); err == nil {
+		t.Error("an unknown word is accepted")
+	}
+}

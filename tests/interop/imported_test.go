@@ -123,7 +123,7 @@ func recorded(t *testing.T, bin, scenario string, command []string, fails bool) 
 	cmd := exec.CommandContext(ctx, "unshare", append(words, "--output-format", "stream-json", "--verbose")...)
 	cmd.Dir = s.dir
 	cmd.Env = []string{
-		"PATH=" + bin + ":" + os.Getenv("PATH"), "HOME=" + home, "CLAUDE_CONFIG_DIR=" + filepath.Join(home, ".claude"), "ANTHROPIC_API_KEY=dummy", "TERM=dumb",
+		"PATH=" + bin + ":" + os.Getenv("PATH"), "HOME=" + home, "CLAUDE_CONFIG_DIR=" + filepath.Join(home, ".claude"), "ANTHROPIC_API_KEY=dummy", "CLAUDELESS_ENVIRONMENT=base-url,no-traffic", "TERM=dumb",
 		"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1", "DISABLE_AUTOUPDATER=1", "DISABLE_TELEMETRY=1", "DISABLE_ERROR_REPORTING=1", "IS_SANDBOX=1",
 	}
 	if out, err := cmd.CombinedOutput(); (err != nil) != fails {
@@ -146,7 +146,7 @@ func (s realSession) claudeless(t *testing.T, args ...string) string {
 func (s realSession) output(t *testing.T, cmd *exec.Cmd) string {
 	t.Helper()
 	cmd.Dir = s.dir
-	cmd.Env = []string{"PATH=" + s.bin + ":" + os.Getenv("PATH"), "HOME=" + filepath.Join(s.dir, "home"), "ANTHROPIC_API_KEY=dummy"}
+	cmd.Env = []string{"PATH=" + s.bin + ":" + os.Getenv("PATH"), "HOME=" + filepath.Join(s.dir, "home"), "ANTHROPIC_API_KEY=dummy", "CLAUDELESS_ENVIRONMENT=base-url,no-traffic"}
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		scenario, _ := os.ReadFile(filepath.Join(s.dir, "kit", "scenario.toml")) // it may not be there

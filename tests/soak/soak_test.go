@@ -131,7 +131,7 @@ func (g *ground) write(name, text string) {
 func (g *ground) command(dir string, args ...string) *exec.Cmd {
 	cmd := exec.Command(g.bin, args...)
 	cmd.Dir = dir
-	cmd.Env = []string{"HOME=" + dir, "TMPDIR=" + dir, "PATH=" + os.Getenv("PATH"), "ANTHROPIC_API_KEY=dummy", g.mark, "CLAUDELESS_SOAK_RUN=" + dir}
+	cmd.Env = []string{"HOME=" + dir, "TMPDIR=" + dir, "PATH=" + os.Getenv("PATH"), "ANTHROPIC_API_KEY=dummy", "CLAUDELESS_ENVIRONMENT=base-url,no-traffic", g.mark, "CLAUDELESS_SOAK_RUN=" + dir}
 	return cmd
 }
 

@@ -1,7 +1,9 @@
 package host
 
 import (
+	"cmp"
 	"path/filepath"
+	"strings"
 
 	"github.com/claudeless/claudeless/internal/claudecode"
 )
@@ -24,6 +26,8 @@ type Description struct {
 
 	// ManifestsParked says for each server whether the handshake in the request was stored.
 	ManifestsParked map[string]string `json:"sdk_mcp_manifests_parked,omitempty"`
+
+	AuthConflict *AuthConflict `json:"auth_conflict,omitempty"` // nil = there is none
 
 	OnFailureSupported  bool         `json:"hook_on_failure_supported"`
 	HooksKept           int          `json:"hooks_when_unanswered_kept"`
@@ -61,8 +65,14 @@ type Agent struct {
 // Account describes the credentials of the session.
 type Account struct {
 	TokenSource  string `json:"tokenSource"`
-	APIKeySource string `json:"apiKeySource"`
+	APIKeySource string `json:"apiKeySource,omitempty"`
 	APIProvider  string `json:"apiProvider"`
+}
+
+// AuthConflict names two credentials, of which the API key is used.
+type AuthConflict struct {
+	APIKeySource string `json:"api_key_source"`
+	TokenSource  string `json:"token_source"`
 }
 
 // FeedbackMode is the JSON object {"kind": …}.
@@ -75,14 +85,18 @@ func (h *hostedSession) describe() Description {
 	plan := h.Plan()
 	said := plan.Profile.Init()
 	plan.Catalog.Fill(&said)
+	env := plan.Profile.Environment()
 	d := Description{
 		Commands: []Command{}, Agents: []Agent{},
 		OutputStyle: said.OutputStyle, AvailableOutputStyles: plan.Catalog.Styles(),
-		Models: claudecode.Models(), PID: plan.PID, ClaudeCodeVersion: plan.Version,
-		Account:           Account{TokenSource: "none", APIKeySource: plan.APIKeySource, APIProvider: "firstParty"},
-		FeedbackMode:      FeedbackMode{Kind: "disabled"},
-		AnalyticsDisabled: true, FastModeState: said.FastModeState, FastModeDisabledReason: said.FastModeDisabledReason,
+		Models: env.Models(), PID: plan.PID, ClaudeCodeVersion: plan.Version,
+		Account:           Account{TokenSource: cmp.Or(env.TokenSource, "none"), APIKeySource: strings.TrimPrefix(plan.APIKeySource, "none"), APIProvider: "firstParty"},
+		FeedbackMode:      FeedbackMode{Kind: env.FeedbackMode()},
+		AnalyticsDisabled: said.AnalyticsDisabled, RemoteAvailable: env.DefaultURL, FastModeState: said.FastModeState, FastModeDisabledReason: said.FastModeDisabledReason,
 		Capabilities: plan.Profile.HostCapabilities(),
+	}
+	if env.HasConflict() {
+		d.AuthConflict = &AuthConflict{plan.APIKeySource, env.TokenSource}
 	}
 	if plan.State != "" {
 		d.UserOutputStylesDir = filepath.Join(plan.State, "output-styles")

@@ -25,7 +25,7 @@ func (h *hostedSession) Describe(subtype string) (any, bool) {
 	case "list_permission_rules":
 		return permissionRules(h.Session), true
 	case "list_models":
-		return modelsAnswer{claudecode.Models()}, true
+		return modelsAnswer{h.Plan().Profile.Environment().Models()}, true
 	case "get_session_cost":
 		return costAnswer{h.Cost().Text()}, true
 	case "get_hooks_listing":

@@ -15,17 +15,18 @@ import (
 )
 
 // newIdentity needs the scenario and the environment of the settings.
-func newIdentity(sys *process.System, f *flags.Flags, p *Plan) Identity {
+func newIdentity(sys *process.System, f *flags.Flags, p *Plan) (Identity, error) {
+	env, err := claudecode.ReadEnvironment(sys.Getenv)
 	id := p.Identity
 	id.Version = cmp.Or(f.ClaudeVersion, sys.Getenv("CLAUDELESS_CLAUDE_VERSION"), p.Scenario.ClaudeVersion, claudecode.DefaultVersion)
-	id.Profile = claudecode.ProfileOf(id.Version)
+	id.Profile = claudecode.ProfileOf(id.Version).In(env)
 	id.Entrypoint = cmp.Or(sys.Getenv("CLAUDE_CODE_ENTRYPOINT"), "sdk-cli")
 	id.Compat = sys.Getenv("CLAUDELESS_COMPAT") == flags.CompatRust
 	id.APIKeySource = "none"
 	if sys.Getenv("ANTHROPIC_API_KEY") != "" {
 		id.APIKeySource = "ANTHROPIC_API_KEY"
 	}
-	return id
+	return id, err
 }
 
 // childEnviron is the environment of the programs we start: ours, with the way back to this very binary.

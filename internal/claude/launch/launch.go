@@ -12,6 +12,7 @@ import (
 
 	"github.com/claudeless/claudeless/internal/base/process"
 	"github.com/claudeless/claudeless/internal/claude/flags"
+	"github.com/claudeless/claudeless/internal/claudecode"
 	"github.com/claudeless/claudeless/internal/exec/gate"
 	"github.com/claudeless/claudeless/scenarios"
 )
@@ -72,6 +73,9 @@ func (r *resolver) model() (err error) {
 	r.plan.Model = startModel(r.sys, r.flags, r.plan)
 	r.plan.Scenario.Engine = scenarios.EngineOptions{Env: r.sys.Environ, Args: r.sys.Args[1:], CWD: r.plan.CWD}
 	r.plan.Scenario.Failure, err = parseFailure(r.flags.Failure)
+	if r.plan.Profile.Environment().Credential == claudecode.NoLogin {
+		r.plan.Scenario.Failure = &scenarios.Failure{Type: scenarios.FailNotLoggedIn}
+	}
 	return err
 }
 

@@ -64,7 +64,9 @@ func (r *resolver) settings() error {
 	}
 	r.sys = r.sys.With(loaded.Env)
 	r.environmentDirs()
-	r.plan.Identity = newIdentity(r.sys, r.flags, r.plan)
+	if r.plan.Identity, err = newIdentity(r.sys, r.flags, r.plan); err != nil {
+		return err
+	}
 	r.plan.Environ = childEnviron(r.sys, r.plan)
 	r.plan.Servers.Client = mcpOptions(r.sys, r.plan)
 	if r.flags.PermissionMode == "" && r.plan.Scenario.PermissionMode == "" && startMode(r.flags, r.plan) == string(protocol.ModeBypass) {

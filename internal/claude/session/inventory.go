@@ -130,8 +130,8 @@ type toolListing struct {
 
 func defaultTools() []string {
 	return []string{
-		"Task", "Bash", "CronCreate", "CronDelete", "CronList", "Edit", "EnterWorktree", "ExitWorktree", "ListAgents",
-		"Monitor", "NotebookEdit", "Read", "ReportFindings", "ScheduleWakeup", "SendMessage", "Skill", "TaskStop",
+		"Task", "Bash", "CronCreate", "CronDelete", "CronList", "DesignSync", "Edit", "EnterWorktree", "ExitWorktree", "ListAgents",
+		"Monitor", "NotebookEdit", "Read", "RemoteTrigger", "ReportFindings", "ScheduleWakeup", "SendMessage", "Skill", "TaskStop",
 		"ToolSearch", "WebFetch", "WebSearch", "Workflow", "Write",
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"sync"
 
 	"github.com/claudeless/claudeless/internal/claude/launch"
+	"github.com/claudeless/claudeless/internal/claudecode"
 	"github.com/claudeless/claudeless/simulator"
 	"github.com/claudeless/claudeless/simulator/command"
 	"github.com/claudeless/claudeless/simulator/outputschema"
@@ -125,7 +126,7 @@ func (s *Session) simulatorOptions(prompt launch.Prompt) (simulator.Options, err
 			ContextWindow: plan.Limits.Window, NoCompact: plan.Limits.NoCompact, GatewayHost: plan.Limits.Gateway,
 		},
 		Display: simulator.DisplayOptions{
-			Partial: plan.Output.Partial, ReplayPrompts: plan.Output.Replay, HookEvents: plan.Output.HookEvents, LegacyCost: plan.Compat, InOrder: plan.Clock.Repeatable(),
+			Partial: plan.Output.Partial, ReplayPrompts: plan.Output.Replay, HookEvents: plan.Output.HookEvents, LegacyCost: plan.Compat, RateLimits: plan.Profile.Environment().Credential == claudecode.OAuthToken, InOrder: plan.Clock.Repeatable(),
 			Thinking: plan.Output.ThinkingDisplay, Stream: plan.Scenario.Stream, ResponseDelay: plan.Limits.ResponseDelay, CompactDelay: plan.Limits.CompactDelay,
 		},
 		Main: &simulator.MainOptions{

@@ -13,7 +13,6 @@ import (
 	"github.com/claudeless/claudeless/executor"
 	"github.com/claudeless/claudeless/internal/claude/catalog"
 	"github.com/claudeless/claudeless/internal/claude/launch"
-	"github.com/claudeless/claudeless/internal/claudecode"
 	"github.com/claudeless/claudeless/simulator"
 	"github.com/claudeless/claudeless/simulator/model"
 	"github.com/claudeless/claudeless/simulator/permission"
@@ -185,8 +184,8 @@ func (s *sessionContext) Surroundings() transcript.Surroundings {
 				now.Skills = append(now.Skills, transcript.Listed{Name: k.Name, Text: "- " + k.Name + ": " + k.Description})
 			}
 		}
-		for _, k := range claudecode.BuiltInSkills() {
-			now.Skills = append(now.Skills, transcript.Listed{Name: k.Name, Text: "- " + k.Name, BuiltIn: true})
+		for _, name := range s.plan.Profile.ListedSkills() {
+			now.Skills = append(now.Skills, transcript.Listed{Name: name, Text: "- " + name, BuiltIn: true})
 		}
 	}
 	return now

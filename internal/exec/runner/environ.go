@@ -18,6 +18,9 @@ func (r *run) commandEnviron() []string {
 		"ANTHROPIC_BASE_URL": r.api.url, "ANTHROPIC_BEDROCK_BASE_URL": r.api.url, "ANTHROPIC_VERTEX_BASE_URL": r.api.url,
 		"ANTHROPIC_API_KEY": r.key,
 	}
+	if r.System.Getenv("CLAUDELESS_ENVIRONMENT") == "" {
+		set["CLAUDELESS_ENVIRONMENT"] = "no-traffic" // as a real claude is run here
+	}
 	if r.api.proxy != "" {
 		for name, value := range map[string]string{"HTTPS_PROXY": r.api.proxy, "NO_PROXY": noProxy(r.System)} {
 			set[name], set[strings.ToLower(name)] = value, value

@@ -33,7 +33,7 @@ func (f *file) errorf(line int, format string, args ...any) diag.Diagnostic {
 // fileNames returns the file names with a meaning; numbered files of a run without
 // their number.
 func fileNames() []string {
-	return []string{"scenario.toml", "argv", "stdin", "dialogue", "settings.json", "mcp.json", "env", "servers", "refuses"}
+	return []string{"scenario.toml", "argv", "stdin", "dialogue", "settings.json", "mcp.json", "env", "servers", "refuses", "default-url"}
 }
 
 // split parses a txtar archive and records the line at which each file begins. (The
@@ -118,6 +118,8 @@ func (c *Case) readFile(f *file) (problems diag.List) {
 		checkJSON(f, &problems)
 	case "refuses":
 		c.Refuses = true
+	case "default-url":
+		c.DefaultURL = true
 	case "env":
 		for i, text := range lines(f.data) {
 			if key, _, ok := strings.Cut(text, "="); !ok || key == "" {

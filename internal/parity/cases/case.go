@@ -41,6 +41,8 @@ type Case struct {
 	Env []string `json:"env,omitempty"`
 	// Refuses says that the case is about a command line that claude rejects.
 	Refuses bool `json:"refuses,omitempty"`
+	// DefaultURL lets the programs reach the API at its default URL.
+	DefaultURL bool `json:"default_url,omitempty"`
 	// InertShell replaces bash by a program that does nothing, so that permissions
 	// of commands are decided but the commands do not run.
 	InertShell bool `json:"inert_shell,omitempty"`

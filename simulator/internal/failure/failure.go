@@ -100,6 +100,8 @@ type Where struct {
 // Describe puts a scripted failure into the words of the real CLI.
 func Describe(f *scenarios.Failure, w Where) API {
 	switch f.Type {
+	case scenarios.FailNotLoggedIn:
+		return API{Class: "authentication_failed", Text: "Not logged in · Please run /login"}
 	case scenarios.FailNetworkUnreachable:
 		return socket(refusedText)
 	case scenarios.FailConnectionTimeout:

@@ -1,0 +1,170 @@
+package claudecode
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/claudeless/claudeless/simulator/protocol"
+)
+
+// Credential is what a session authenticates with.
+type Credential string
+
+// The credentials.
+const (
+	APIKey     Credential = "key"   // ANTHROPIC_API_KEY or ANTHROPIC_AUTH_TOKEN
+	OAuthToken Credential = "oauth" // CLAUDE_CODE_OAUTH_TOKEN, of a subscription
+	NoLogin    Credential = "none"
+)
+
+// Environment is what the environment variables of a session say about its
+// account and its network. The zero value is the environment in which the real
+// CLI is recorded: an API key, another base URL than the default one, and no
+// traffic but requests to the model.
+type Environment struct {
+	Credential  Credential // empty = APIKey
+	DefaultURL  bool       // requests go to the vendor
+	Telemetry   bool       // neither DISABLE_TELEMETRY nor what disables all traffic is set
+	Traffic     bool       // CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC is not set
+	TokenSource string     // variable of a token; empty = none
+}
+
+// EnvironmentVariable overrides what the other variables say, by words that are separated by commas.
+const EnvironmentVariable = "CLAUDELESS_ENVIRONMENT"
+
+// ReadEnvironment returns the environment that variables describe. Without any
+// credential it has an API key, because most scripted runs have none: with the
+// word login in [EnvironmentVariable] it has none, as in the real CLI. The error
+// names a word that does not exist.
+func ReadEnvironment(getenv func(string) string) (Environment, error) {
+	e := Environment{
+		DefaultURL: getenv("ANTHROPIC_BASE_URL") == "" || strings.Contains(getenv("ANTHROPIC_BASE_URL"), "//api.anthropic.com"),
+		Traffic:    getenv("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC") == "",
+	}
+	e.Telemetry = e.Traffic && getenv("DISABLE_TELEMETRY") == ""
+	switch {
+	case getenv("ANTHROPIC_AUTH_TOKEN") != "":
+		e.TokenSource = "ANTHROPIC_AUTH_TOKEN"
+	case getenv("CLAUDE_CODE_OAUTH_TOKEN") != "":
+		e.TokenSource = "CLAUDE_CODE_OAUTH_TOKEN"
+		if getenv("ANTHROPIC_API_KEY") == "" {
+			e.Credential = OAuthToken
+		}
+	}
+	var unknown error
+	for word := range strings.SplitSeq(getenv(EnvironmentVariable), ",") {
+		switch word {
+		case "":
+		case "login":
+			if e.TokenSource == "" && getenv("ANTHROPIC_API_KEY") == "" {
+				e.Credential = NoLogin
+			}
+		case string(APIKey), string(OAuthToken), string(NoLogin):
+			e.Credential = Credential(word)
+		case "default-url", "base-url":
+			e.DefaultURL = word == "default-url"
+		case "traffic", "no-traffic":
+			e.Traffic, e.Telemetry = word == "traffic", word == "traffic"
+		case "no-telemetry":
+			e.Telemetry = false
+		default:
+			unknown = fmt.Errorf("%s: unknown word %q: expected key, oauth, none, login, default-url, base-url, traffic, no-traffic or no-telemetry",
+				EnvironmentVariable, word)
+		}
+	}
+	return e, unknown
+}
+
+// In returns the profile of the version in an environment.
+func (p Profile) In(e Environment) Profile {
+	p.env = e
+	return p
+}
+
+// Environment returns the environment of the profile.
+func (p Profile) Environment() Environment { return p.env }
+
+// setting is what an environment has to be like for something to be there.
+type setting func(Environment) bool
+
+func withTelemetry(e Environment) bool { return e.Telemetry }
+
+func withOAuth(e Environment) bool { return e.Credential == OAuthToken }
+
+// withDesign is met wherever traffic is allowed, but for subscriptions at the vendor's.
+func withDesign(e Environment) bool {
+	return e.Traffic && !(e.Credential == OAuthToken && e.DefaultURL)
+}
+
+func withoutSubscription(e Environment) bool { return !(e.Credential == OAuthToken && e.DefaultURL) }
+
+// settings are the tools and plugins that depend on the environment; others are always there.
+func settings() map[string]setting {
+	return map[string]setting{
+		"cc-plugin-telemetry": withTelemetry,
+		"DesignSync":          withDesign,
+		"RemoteTrigger":       withOAuth,
+		"WebFetch":            withoutSubscription,
+	}
+}
+
+func (e Environment) offers(name string) bool {
+	s := settings()[name]
+	return s == nil || s(e)
+}
+
+// hiddenKeys are the keys that a session at the vendor's leaves out, written like [keys].
+func (e Environment) hiddenKeys() []row {
+	if !e.DefaultURL || e.Credential == NoLogin || e.TokenSource == "ANTHROPIC_AUTH_TOKEN" {
+		return nil
+	}
+	return []row{{"system/init original_cwd", ""}, {"system/init additional_directories", ""}}
+}
+
+// fill sets the keys of init that depend on the environment.
+func (e Environment) fill(ev *protocol.Init) {
+	ev.ServedByAnthropic = e.DefaultURL
+	ev.AnalyticsDisabled = !e.Telemetry
+	ev.ProductFeedbackDisabled = !e.Traffic && len(e.hiddenKeys()) == 0
+}
+
+// FeedbackMode returns how /feedback sends what it is told.
+func (e Environment) FeedbackMode() string {
+	switch {
+	case !e.Traffic:
+		return "disabled"
+	case e.Credential == OAuthToken, e.DefaultURL && e.Credential != NoLogin:
+		return "post"
+	}
+	return "bundle"
+}
+
+// HasConflict reports whether the token of a subscription is left aside for an API key.
+func (e Environment) HasConflict() bool {
+	return e.TokenSource == "CLAUDE_CODE_OAUTH_TOKEN" && e.Credential != OAuthToken
+}
+
+// DefaultModel returns the model of a session that names none; empty = the default one of every environment.
+func (e Environment) DefaultModel() string {
+	if e.Credential == OAuthToken {
+		return "claude-sonnet-5-5"
+	}
+	return ""
+}
+
+// Models returns the models that a host can choose from, in the order of the real CLI's picker.
+func (e Environment) Models() []Model {
+	list := models()
+	if e.Credential != OAuthToken {
+		return list
+	}
+	// A subscription prefers Sonnet and lists it before the larger models.
+	sonnet := slices.IndexFunc(list, func(m Model) bool { return m.Value == "sonnet" })
+	opus := slices.IndexFunc(list, func(m Model) bool { return m.Value == "opus" })
+	first := list[sonnet]
+	first.Value, first.DisplayName = list[0].Value, list[0].DisplayName
+	list[0] = first
+	list[sonnet], list[opus] = list[opus], list[sonnet]
+	return list
+}
