@@ -16,7 +16,7 @@ import (
 
 // newIdentity needs the scenario and the environment of the settings.
 func newIdentity(sys *process.System, f *flags.Flags, p *Plan) (Identity, error) {
-	env, err := claudecode.ReadEnvironment(sys.Getenv)
+	env, err := claudecode.ReadEnvironment(func(name string) string { return sys.Getenv(name) })
 	id := p.Identity
 	id.Version = cmp.Or(f.ClaudeVersion, sys.Getenv("CLAUDELESS_CLAUDE_VERSION"), p.Scenario.ClaudeVersion, claudecode.DefaultVersion)
 	id.Profile = claudecode.ProfileOf(id.Version).In(env)
