@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/claudeless/claudeless/internal/claudecode"
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
@@ -36,13 +37,7 @@ type SearchOutput struct {
 // DeferredByDefault returns true for MCP tools and for built-in tools that are
 // rarely used.
 func DeferredByDefault(t protocol.Tool) bool {
-	switch t.Name {
-	case "CronCreate", "CronDelete", "CronList", "EnterWorktree", "ExitWorktree", "ListAgents", "Monitor", "NotebookEdit",
-		"ScheduleWakeup", "SendMessage", "TaskStop", "WebFetch", "WebSearch",
-		"TaskCreate", "TaskGet", "TaskList", "TaskUpdate", "TodoWrite", "EnterPlanMode", readResourceDir:
-		return true
-	}
-	return strings.HasPrefix(t.Name, mcpPrefix)
+	return claudecode.ToolNamed(t.Name).Deferred || strings.HasPrefix(t.Name, mcpPrefix)
 }
 
 // Tools lists ToolSearch.

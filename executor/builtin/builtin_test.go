@@ -18,6 +18,7 @@ import (
 
 	"github.com/claudeless/claudeless/executor"
 	"github.com/claudeless/claudeless/executor/internal/files"
+	"github.com/claudeless/claudeless/internal/claudecode"
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
@@ -200,6 +201,20 @@ func TestDisabledTool(t *testing.T) {
 	}
 	if x, ok := tools.Tool("Read"); !ok || x.Name != "Read" {
 		t.Errorf("Tool(Read) = %+v, %v", x, ok)
+	}
+}
+
+// Every tool that a session can list is there to be called.
+func TestListedTools(t *testing.T) {
+	var have []string
+	for _, d := range Definitions() {
+		have = append(have, d.Name)
+	}
+	for _, tool := range claudecode.Tools() {
+		fromServers := tool.Listing == claudecode.WithResources
+		if tool.Listing != claudecode.Unlisted && !fromServers && !slices.Contains(have, tool.Name) {
+			t.Errorf("%s is listed and does not exist", tool.Name)
+		}
 	}
 }
 

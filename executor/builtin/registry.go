@@ -3,11 +3,14 @@ package builtin
 import (
 	"context"
 	"encoding/json"
+	"slices"
+	"strings"
 
 	"github.com/claudeless/claudeless/executor/internal/bash"
 	"github.com/claudeless/claudeless/executor/internal/files"
 	"github.com/claudeless/claudeless/executor/internal/search"
 	"github.com/claudeless/claudeless/executor/internal/tool"
+	"github.com/claudeless/claudeless/internal/claudecode"
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
@@ -26,8 +29,20 @@ type toolStates struct {
 	answers  answers
 }
 
-// all returns the tools sorted by name.
+// all returns the tools sorted by name: those that run, and those that have no effect here.
 func (f toolStates) all() []tool.Tool {
+	list := f.running()
+	for _, t := range claudecode.Tools() {
+		if t.Unsimulated {
+			list = append(list, notSimulated(t.Name))
+		}
+	}
+	slices.SortFunc(list, func(a, b tool.Tool) int { return strings.Compare(a.Name, b.Name) })
+	return list
+}
+
+// running returns the tools that run.
+func (f toolStates) running() []tool.Tool {
 	return []tool.Tool{
 		agentTool("Agent"),
 		askUserQuestionTool(f.answers),
@@ -35,7 +50,6 @@ func (f toolStates) all() []tool.Tool {
 		cronCreateTool(f.jobs),
 		cronDeleteTool(f.jobs),
 		cronListTool(f.jobs),
-		notSimulated("DesignSync"),
 		f.trees.withinWorktree(files.Edit(f.files)),
 		enterPlanModeTool(f.plans),
 		enterWorktreeTool(f.trees),
@@ -43,14 +57,11 @@ func (f toolStates) all() []tool.Tool {
 		exitWorktreeTool(f.trees),
 		search.Glob(f.finder),
 		search.Grep(f.finder),
-		notSimulated("ListAgents"),
 		bash.Monitor(f.commands),
 		files.NotebookEdit(f.files),
 		files.Read(f.files),
-		notSimulated("RemoteTrigger"),
 		reportFindingsTool(),
 		scheduleWakeupTool(f.jobs),
-		notSimulated("SendMessage"),
 		skillTool(f.skills),
 		agentTool("Task"),
 		taskCreateTool(f.tasks),
@@ -59,10 +70,8 @@ func (f toolStates) all() []tool.Tool {
 		bash.Stop(f.commands),
 		taskUpdateTool(f.tasks),
 		todoWriteTool(f.todos),
-		notSimulated("ToolSearch"),
 		webFetchTool(),
 		webSearchTool(),
-		notSimulated("Workflow"),
 		f.trees.withinWorktree(files.Write(f.files)),
 	}
 }
@@ -70,9 +79,8 @@ func (f toolStates) all() []tool.Tool {
 // canonical returns the current name of a tool that older clients call by another
 // name.
 func canonical(name string) string {
-	switch name {
-	case "KillShell", "KillBash":
-		return "TaskStop"
+	if t := claudecode.ToolNamed(name); t.Name == "TaskStop" {
+		return t.Name
 	}
 	return name
 }
@@ -91,13 +99,7 @@ func Definitions() []protocol.Tool {
 // reads, or it is a Bash command that only reads. MCP tools declare this themselves
 // ([protocol.Tool.ReadOnly]).
 func ReadOnlyCall(use protocol.ToolUse) bool {
-	switch use.Name {
-	case "Read", "Glob", "Grep", "TaskGet", "TaskList", "WebFetch", "WebSearch":
-		return true
-	case "Bash":
-		return bash.ReadOnly(use.Input)
-	}
-	return false
+	return use.Name == "Bash" && bash.ReadOnly(use.Input) || claudecode.ToolNamed(use.Name).ReadOnly
 }
 
 // Rewrite returns the model's view of an output that replaces a tool's own. It

@@ -84,7 +84,5 @@ func (p Profile) HostCapabilities() []string {
 	return slices.DeleteFunc(hostCapabilities(), func(name string) bool { return !p.includes(capabilities(), name) })
 }
 
-func toolRows() []row { return []row{{"ToolSearch", "2.1.304"}, {"Monitor", "2.1.310"}} }
-
 // HasTool reports whether the version has a built-in tool in its environment.
 func (p Profile) HasTool(name string) bool { return p.includes(toolRows(), name) && p.env.offers(name) }

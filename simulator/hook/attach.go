@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/claudeless/claudeless/internal/claudecode"
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
@@ -48,7 +49,7 @@ func (t *Trace) attachAnswer(c *call, a *hookResult) {
 	switch {
 	case stops && c.event == "PostToolUse":
 		t.attachStop(c, a.output.StopReason)
-	case stops && precedesEnd(c.event):
+	case stops && claudecode.HookEventNamed(c.event).End:
 		t.attachStop(c, a.output.StopReason)
 		t.attach(c, a)
 	case stops:
@@ -73,12 +74,12 @@ func (t *Trace) attach(c *call, a *hookResult) {
 	}
 	switch {
 	case a.outcome == succeeded:
-		if a.plain == "" && precedesPrompt(c.event) || strings.TrimSpace(a.stdout+a.stderr) == "" {
+		if a.plain == "" && claudecode.HookEventNamed(c.event).Prompt || strings.TrimSpace(a.stdout+a.stderr) == "" {
 			return
 		}
 		t.attachEnd(c, "hook_success", protocol.Field{Key: "content", Value: strings.TrimSpace(a.plain)},
 			stdout, protocol.Field{Key: "stderr", Value: a.stderr}, code, command, took)
-		if a.plain != "" && takesPlainText(c.event) {
+		if a.plain != "" && claudecode.HookEventNamed(c.event).PlainText {
 			t.render(c.name + " hook success: " + strings.TrimSpace(a.plain))
 		}
 	case a.outcome == cancelled && (c.event == "PostToolUse" || c.event == "PostToolUseFailure"):
@@ -146,7 +147,7 @@ func (t *Trace) attachStop(c *call, reason string) {
 	switch {
 	case c.event == "PostToolUse", c.event == "PostToolBatch":
 		t.stopped(c, reason, "Execution stopped by "+c.event+" hook")
-	case precedesEnd(c.event):
+	case claudecode.HookEventNamed(c.event).End:
 		named := *c
 		named.name = "Stop"
 		t.stopped(&named, reason, "Stop hook prevented continuation")
@@ -170,7 +171,7 @@ func (t *Trace) attachContext(c *call, text string) {
 		named.name, named.toolUseID = c.event, c.event
 	case c.event == "SubagentStart":
 		named.name = c.event
-	case precedesPrompt(c.event):
+	case claudecode.HookEventNamed(c.event).Prompt:
 		named.toolUseID = "hook-" + c.toolUseID
 	}
 	t.attachText(&named, "hook_additional_context", "content", []string{text})

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/claudeless/claudeless/internal/base/jspattern"
+	"github.com/claudeless/claudeless/internal/claudecode"
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
@@ -53,7 +54,9 @@ func (e *entry) origin() string {
 
 // mustBlock reports whether a failure of the hook counts as a refusal. The end of a
 // conversation cannot be refused that way (observed with 2.1.329).
-func (e *entry) mustBlock(event string) bool { return e.mustAnswer && !precedesEnd(event) }
+func (e *entry) mustBlock(event string) bool {
+	return e.mustAnswer && !claudecode.HookEventNamed(event).End
+}
 
 // shown returns the label for transcripts, on one line.
 func (e *entry) shown() string { return strings.ReplaceAll(e.label(), "\n", "␤") }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/claudeless/claudeless/internal/claudecode"
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
@@ -170,39 +171,11 @@ func redacted(raw json.RawMessage) json.RawMessage {
 }
 
 func catalog() []CatalogEvent {
-	return []CatalogEvent{
-		{"PreToolUse", "Before tool execution", true},
-		{"PostToolUse", "After tool execution", true},
-		{"PostToolUseFailure", "After tool execution fails", true},
-		{"PostToolBatch", "After a batch of tool calls resolves", false},
-		{"PermissionDenied", "After auto mode denies a tool call", true},
-		{"Notification", "When notifications are sent", true},
-		{"UserPromptSubmit", "When the user submits a prompt", false},
-		{"UserPromptExpansion", "When a user-typed slash command expands into a prompt", true},
-		{"SessionStart", "When a new session is started", true},
-		{"Stop", "Right before Claude concludes its response", false},
-		{"StopFailure", "When the turn ends due to an API error", true},
-		{"SubagentStart", "When a subagent (Agent tool call) is started", true},
-		{"SubagentStop", "Right before a subagent (Agent tool call) concludes its response", true},
-		{"PreCompact", "Before conversation compaction", true},
-		{"PostCompact", "After conversation compaction", true},
-		{"PreModelSwitch", "Before a requested model switch (/model, model picker, set_model)", true},
-		{"PostModelSwitch", "After the session model changes (any cause)", true},
-		{"SessionEnd", "When a session is ending", true},
-		{"PermissionRequest", "When a permission dialog is displayed", true},
-		{"Setup", "Repo setup hooks for init and maintenance", true},
-		{"TeammateIdle", "When a teammate is about to go idle", false},
-		{"TaskCreated", "When a task is being created", false},
-		{"TaskCompleted", "When a task is being marked as completed", false},
-		{"Elicitation", "When an MCP server requests user input (elicitation)", true},
-		{"ElicitationResult", "After a user responds to an MCP elicitation", true},
-		{"ConfigChange", "When configuration files change during a session", true},
-		{"InstructionsLoaded", "When an instruction file (CLAUDE.md or rule) is loaded", true},
-		{"WorktreeCreate", "Create an isolated worktree for VCS-agnostic isolation", false},
-		{"WorktreeRemove", "Remove a previously created worktree", false},
-		{"CwdChanged", "After the working directory changes", false},
-		{"FileChanged", "When a watched file changes", true},
-		{"DirectoryAdded", "After a working directory is added mid-session", true},
-		{"MessageDisplay", "While assistant message text is displayed", false},
+	events := claudecode.HookEvents()
+	slices.SortFunc(events, func(a, b claudecode.HookEvent) int { return a.Place - b.Place })
+	list := make([]CatalogEvent, len(events))
+	for i, e := range events {
+		list[i] = CatalogEvent{e.Name, e.Summary, e.Matched}
 	}
+	return list
 }

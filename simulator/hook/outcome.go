@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/claudeless/claudeless/internal/claudecode"
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
@@ -89,7 +90,7 @@ func merge(c *call, answers []hookResult) Outcome {
 			o.add(c, a)
 		}
 	}
-	if leavesNoTrace(c.event) {
+	if claudecode.HookEventNamed(c.event).Unseen {
 		o.Attachments = nil
 	}
 	if p := o.Permission; p != nil && !p.Interrupt {
@@ -103,12 +104,12 @@ func merge(c *call, answers []hookResult) Outcome {
 
 // block records a refusal; bare is the original reason, empty if there was none.
 func (o *Outcome) block(c *call, a *hookResult, reason, bare string) {
-	if !protocol.HookCanBlock(c.event) {
+	if !claudecode.HookEventNamed(c.event).Blocks {
 		o.attachEnd(c, "hook_non_blocking_error", protocol.Field{Key: "stderr", Value: reason}, protocol.Field{Key: "stdout", Value: ""},
 			protocol.Field{Key: "exitCode", Value: exitBlock}, protocol.Field{Key: "command", Value: a.entry.shown()})
 		return
 	}
-	if precedesPrompt(c.event) {
+	if claudecode.HookEventNamed(c.event).Prompt {
 		more := originalPrompt + c.prompt
 		if s := a.output.Specific; s != nil && s.SuppressOriginalPrompt {
 			more = ""
@@ -121,7 +122,7 @@ func (o *Outcome) block(c *call, a *hookResult, reason, bare string) {
 	}
 	o.Block = true
 	o.Texts = append(o.Texts, blockText(c, reason))
-	if decides(c.event) {
+	if claudecode.HookEventNamed(c.event).Decides {
 		o.Decision = "deny"
 	}
 	o.attachBlock(c, a, reason)
@@ -133,7 +134,7 @@ func (o *Outcome) block(c *call, a *hookResult, reason, bare string) {
 // add merges one hook's output, except its refusal.
 func (o *Outcome) add(c *call, a *hookResult) {
 	out := a.output
-	if a.plain != "" && takesPlainText(c.event) {
+	if a.plain != "" && claudecode.HookEventNamed(c.event).PlainText {
 		o.AdditionalContext = append(o.AdditionalContext, a.plain)
 	}
 	if out.Async {
@@ -145,7 +146,7 @@ func (o *Outcome) add(c *call, a *hookResult) {
 	if out.Continue != nil && !*out.Continue {
 		o.StopTurn = true
 		o.StopReason = cmp.Or(o.StopReason, out.StopReason)
-		if precedesPrompt(c.event) {
+		if claudecode.HookEventNamed(c.event).Prompt {
 			text := stoppedText(out.StopReason)
 			o.Texts = append(o.Texts, text)
 			o.Notices = append(o.Notices, promptRefused(c, text, protocol.PromptOutcome{Kind: "stopped_by_hook", Kept: true, Reason: out.StopReason}))
@@ -163,7 +164,7 @@ func (o *Outcome) add(c *call, a *hookResult) {
 // session and for agents.
 func (o *Outcome) message(c *call, text string) {
 	switch {
-	case leavesNoTrace(c.event), c.event == "SessionStart", c.event == "SubagentStart", c.event == "SubagentStop":
+	case claudecode.HookEventNamed(c.event).Unseen, c.event == "SessionStart", c.event == "SubagentStart", c.event == "SubagentStop":
 	default:
 		o.Notices = append(o.Notices, informational("notice", c.name+" says: "+text))
 	}
@@ -180,7 +181,7 @@ func (a *hookResult) refusal(c *call) (reason, bare string, refused bool) {
 	if s == nil {
 		s = &protocol.HookSpecificOutput{}
 	}
-	if a.output.Async || a.output.Decision != "block" && (s.PermissionDecision != "deny" || !decides(c.event)) {
+	if a.output.Async || a.output.Decision != "block" && (s.PermissionDecision != "deny" || !claudecode.HookEventNamed(c.event).Decides) {
 		return "", "", false
 	}
 	bare = cmp.Or(s.PermissionDecisionReason, a.output.Reason)
@@ -194,7 +195,7 @@ func (o *Outcome) decide(c *call, a *hookResult, s *protocol.HookSpecificOutput)
 		decision = "allow"
 	}
 	switch {
-	case !decides(c.event):
+	case !claudecode.HookEventNamed(c.event).Decides:
 	case rank(decision) > rank(o.Decision):
 		o.Decision, o.Reason, o.Origin = decision, cmp.Or(s.PermissionDecisionReason, a.output.Reason), a.entry.origin()
 	case decision == o.Decision && o.Origin != a.entry.origin():
@@ -303,10 +304,10 @@ func (o *Outcome) addTimeout(c *call, a *hookResult) {
 	switch {
 	case c.event == "PreToolUse":
 		o.refuse(notInTime)
-	case precedesPrompt(c.event):
+	case claudecode.HookEventNamed(c.event).Prompt:
 		reason := fmt.Sprintf("%s hook callback timed out after %dms", c.event, a.entry.timeout.Milliseconds())
 		o.refusePrompt(c, reason, "", protocol.PromptOutcome{Kind: "no_verdict", NoVerdict: "callback_timed_out"})
-	case precedesEnd(c.event):
+	case claudecode.HookEventNamed(c.event).End:
 		o.message(c, hostSilent)
 	}
 }
@@ -339,11 +340,11 @@ func (o *Outcome) mustBlock(c *call, a *hookResult) {
 	if detail != "" && !a.timedOut {
 		reason += "\n" + detail
 	}
-	if precedesPrompt(c.event) {
+	if claudecode.HookEventNamed(c.event).Prompt {
 		o.refusePrompt(c, reason, "", protocol.PromptOutcome{Kind: "no_verdict", NoVerdict: kind, Reason: short})
 		return
 	}
-	if protocol.HookCanBlock(c.event) {
+	if claudecode.HookEventNamed(c.event).Blocks {
 		o.block(c, a, reason, reason)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/claudeless/claudeless/internal/base/shellcmd"
+	"github.com/claudeless/claudeless/internal/claudecode"
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
@@ -20,7 +21,7 @@ type call struct {
 	server string // "mcp__server" of an MCP tool
 	// readOnly says that the tool's owner declares that it changes nothing.
 	readOnly bool
-	kind     kind
+	kind     claudecode.Class
 	// complete is false when the input lacks what its kind needs: the tool
 	// itself will say so.
 	complete bool
@@ -65,28 +66,28 @@ func (j *judge) inspect(use protocol.ToolUse, tool protocol.Tool) *call {
 		CommandName  any `json:"name"`
 	}
 	if err := json.Unmarshal(use.Input, &in); err != nil {
-		c.complete = c.kind == kindAsk || c.kind == kindFree || c.kind == kindUser
+		c.complete = c.kind == claudecode.ClassAsk || c.kind == claudecode.ClassFree || c.kind == claudecode.ClassUser
 		return c
 	}
 	switch c.kind {
-	case kindShell:
+	case claudecode.ClassShell:
 		c.command = firstString(in.Command)
 		c.complete = hasString(in.Command)
 		c.script, c.parseErr = shellcmd.Parse(c.command)
-	case kindRead, kindWrite:
+	case claudecode.ClassRead, claudecode.ClassWrite:
 		path := firstString(in.FilePath, in.NotebookPath, in.Path)
 		c.complete = hasString(in.FilePath, in.NotebookPath, in.Path) || c.name == "Glob" || c.name == "Grep" || c.name == "LS"
 		if pattern := firstString(in.Pattern); c.name == "Glob" && filepath.IsAbs(pattern) {
 			path, _ = filepath.Split(pattern[:strings.IndexAny(pattern+"*", "*?[{\\")])
 		}
 		c.path = j.at.callPath(path)
-	case kindFetch:
+	case claudecode.ClassFetch:
 		if u, err := url.Parse(firstString(in.URL)); err == nil {
 			c.domain, c.page = u.Hostname(), path.Join("/", u.Path)
 		}
-	case kindAgent:
+	case claudecode.ClassAgent:
 		c.subject = firstString(in.SubagentType)
-	case kindSkill:
+	case claudecode.ClassSkill:
 		c.subject = firstString(in.Skill, in.Command, in.CommandName)
 	default: // the name is all that matters
 	}
@@ -316,7 +317,7 @@ func (r *rule) covers(c *call) bool {
 	case r.toolRE != nil:
 		// What is allowed is named, but for the tools of servers.
 		return (strings.HasPrefix(r.tool, "mcp__") || r.Behavior != BehaviorAllow) && r.toolRE.MatchString(c.name)
-	case c.kind == kindWrite && r.content != "" && r.Behavior == BehaviorAllow && r.tool != "Edit", r.idle():
+	case c.kind == claudecode.ClassWrite && r.content != "" && r.Behavior == BehaviorAllow && r.tool != "Edit", r.idle():
 		return false // paths to write are the matter of Edit rules only
 	case c.name == "Monitor" && (r.tool == "Monitor" || r.tool == "Bash"):
 		// What is forbidden to Bash is forbidden here; what is allowed to it is when
@@ -328,9 +329,9 @@ func (r *rule) covers(c *call) bool {
 		return c.server != "" && r.tool == c.server
 	}
 	switch c.kind {
-	case kindRead:
+	case claudecode.ClassRead:
 		return r.tool == "Read" || r.tool == "Edit" && r.Behavior == BehaviorAllow
-	case kindWrite:
+	case claudecode.ClassWrite:
 		return r.tool == "Edit"
 	default:
 		return false
@@ -347,13 +348,13 @@ func (r *rule) matches(c *call) bool {
 		return true
 	}
 	switch c.kind {
-	case kindShell:
+	case claudecode.ClassShell:
 		return matchCommand(r.content, c.command, wholeText)
-	case kindRead, kindWrite:
+	case claudecode.ClassRead, claudecode.ClassWrite:
 		return r.matchesPath(c)
-	case kindFetch:
+	case claudecode.ClassFetch:
 		return matchDomain(r.content, c.domain)
-	case kindSkill:
+	case claudecode.ClassSkill:
 		return matchSkill(r.content, c.subject)
 	default:
 		return false
@@ -366,7 +367,7 @@ func (r *rule) forbids(c *call) bool {
 	if r.matches(c) || r.hasParam(c) {
 		return true
 	}
-	if c.kind != kindShell || !r.covers(c) {
+	if c.kind != claudecode.ClassShell || !r.covers(c) {
 		return false
 	}
 	if c.parseErr != nil && slices.ContainsFunc(pieces(c.command), func(text string) bool { return matchCommand(r.content, text, onePart) }) {

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/claudeless/claudeless/internal/base/shellcmd"
+	"github.com/claudeless/claudeless/internal/claudecode"
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
@@ -77,7 +78,7 @@ func (d decider) decide(c *call) Verdict {
 	if asks := d.rules.first(BehaviorAsk, c); asks != nil {
 		return c.askByRule(asks)
 	}
-	if c.kind == kindUser {
+	if c.kind == claudecode.ClassUser {
 		v := c.ask(c.requested(), "", "")
 		v.RequiresUser, v.Suggestions = true, nil
 		return v
@@ -97,7 +98,7 @@ func (d decider) decide(c *call) Verdict {
 	if q := c.safety(); q != nil {
 		return c.put(*q)
 	}
-	if d.mode == protocol.ModePlan && c.kind == kindWrite {
+	if d.mode == protocol.ModePlan && c.kind == claudecode.ClassWrite {
 		v := c.ask("Cannot write to "+c.path+" while in plan mode.", "mode", "")
 		v.Suggestions = nil // nothing short of leaving the mode would help
 		return v
@@ -117,9 +118,9 @@ func (d decider) forbidden(c *call) *Verdict {
 		return new(c.denyByRule())
 	}
 	switch c.kind {
-	case kindShell:
+	case claudecode.ClassShell:
 		return newLine(c).deniedPath()
-	case kindWrite:
+	case claudecode.ClassWrite:
 		return c.unreadable()
 	default:
 		return nil
@@ -129,7 +130,7 @@ func (d decider) forbidden(c *call) *Verdict {
 // Refuses gives the verdict on a file that deny rules refuse before its tool
 // looks at the input; false = it is left to [Policy.Decide].
 func (p *Policy) Refuses(use protocol.ToolUse) (Verdict, bool) {
-	if k := kindOf(canonicalName(use.Name)); k != kindRead && k != kindWrite {
+	if k := kindOf(canonicalName(use.Name)); k != claudecode.ClassRead && k != claudecode.ClassWrite {
 		return Verdict{}, false
 	}
 	v := p.Decide(use)
@@ -139,27 +140,27 @@ func (p *Policy) Refuses(use protocol.ToolUse) (Verdict, bool) {
 // byKind decides a call that no rule is about.
 func (d decider) byKind(c *call) Verdict {
 	switch c.kind {
-	case kindShell:
+	case claudecode.ClassShell:
 		return newLine(c).shell()
-	case kindRead:
+	case claudecode.ClassRead:
 		if d.at.inside(c.path) || d.checked() {
 			return c.allow("mode")
 		}
 		return c.askOutside(c.requested())
-	case kindWrite:
+	case claudecode.ClassWrite:
 		if !d.at.inside(c.path) {
 			return c.askOutside(c.requested())
 		}
 		if d.editsAllowed() {
 			return c.allow("mode")
 		}
-	case kindAgent, kindFree:
+	case claudecode.ClassAgent, claudecode.ClassFree:
 		return c.allow("")
-	case kindFetch:
+	case claudecode.ClassFetch:
 		if c.documentation() {
 			return c.allow("other")
 		}
-	case kindSkill:
+	case claudecode.ClassSkill:
 		if d.o.AskSkill == nil || !d.o.AskSkill(c.subject) {
 			return c.allow("")
 		}

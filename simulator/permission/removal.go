@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/claudeless/claudeless/internal/base/shellcmd"
+	"github.com/claudeless/claudeless/internal/claudecode"
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
@@ -18,7 +19,7 @@ import (
 // to a shell as an argument are looked into, too. What is followed and what is
 // not is as the real CLI does it (observed with 2.1.330).
 func (c line) removal() *approval {
-	if c.kind != kindShell {
+	if c.kind != claudecode.ClassShell {
 		return nil
 	}
 	for _, one := range slices.Concat([]line{c}, c.shellScripts(maxNested), c.fragments(), c.closed()) {

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/claudeless/claudeless/internal/claudecode"
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
@@ -36,7 +37,7 @@ func (p *Policy) Request(use protocol.ToolUse, v Verdict) protocol.PermissionReq
 	if !found {
 		return r
 	}
-	if kindOf(use.Name) != kindUser && tool.Server == "" { // a question to the user speaks for itself, of MCP tools none is told
+	if kindOf(use.Name) != claudecode.ClassUser && tool.Server == "" { // a question to the user speaks for itself, of MCP tools none is told
 		r.Description, _, _ = strings.Cut(tool.Description, "\n")
 		r.Description = cmp.Or(p.about(use), r.Description)
 	}

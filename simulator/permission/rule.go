@@ -6,49 +6,12 @@ import (
 	"strings"
 
 	"github.com/claudeless/claudeless/internal/base/match"
+	"github.com/claudeless/claudeless/internal/claudecode"
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// kind groups tools that are decided alike.
-type kind int
-
-const (
-	kindAsk   kind = iota // nothing known: ask
-	kindFree              // never asks
-	kindUser              // is itself a question to the user
-	kindShell             // Bash, and Monitor, which runs a command, too
-	kindRead              // reads the file system
-	kindWrite             // writes one file
-	kindFetch             // WebFetch
-	kindAgent             // Agent, alias Task
-	kindSkill
-)
-
-// kindOf maps canonical tool names to kinds.
-func kindOf(tool string) kind {
-	switch tool {
-	case "Bash", "Monitor":
-		return kindShell
-	case "Read", "Glob", "Grep", "LS", "NotebookRead":
-		return kindRead
-	case "Write", "Edit", "MultiEdit", "NotebookEdit":
-		return kindWrite
-	case "WebFetch":
-		return kindFetch
-	case "Agent":
-		return kindAgent
-	case "Skill":
-		return kindSkill
-	case "AskUserQuestion", "ExitPlanMode":
-		return kindUser
-	case "StructuredOutput", "TodoWrite", "ToolSearch", "TaskStop", "KillShell", "KillBash", "TaskOutput", "TaskCreate", "TaskGet",
-		"TaskList", "TaskUpdate", "BashOutput", "EnterPlanMode", "ListMcpResourcesTool",
-		"ReadMcpResourceTool", "ReadMcpResourceDirTool", "ListAgents", "SendMessage", "CronList", "CronCreate",
-		"CronDelete", "ScheduleWakeup", "ReportFindings", "EnterWorktree", "ExitWorktree":
-		return kindFree
-	}
-	return kindAsk
-}
+// kindOf returns the class of a tool.
+func kindOf(tool string) claudecode.Class { return claudecode.ToolNamed(tool).Class }
 
 // Behaviors of a [Rule] and of a permission update.
 const (
@@ -125,7 +88,7 @@ func parseRule(r Rule) (rule, error) {
 			return fail(err.Error())
 		}
 	}
-	if kind := kindOf(out.tool); out.content != "" && (kind == kindRead || kind == kindWrite) {
+	if kind := kindOf(out.tool); out.content != "" && (kind == claudecode.ClassRead || kind == claudecode.ClassWrite) {
 		if out.glob, err = match.Path(strings.TrimPrefix(strings.TrimPrefix(out.content, "~"), "./")); err != nil {
 			return fail(err.Error())
 		}
@@ -142,25 +105,7 @@ func compileStars(text string) (*regexp.Regexp, error) {
 
 // subjectOf names the parameter that the rules of a tool are about anyway: it
 // is not matched by name (observed with 2.1.329).
-func subjectOf(tool string) string {
-	switch tool {
-	case "Bash", "Monitor":
-		return "command"
-	case "Read", "Write", "Edit":
-		return "file_path"
-	case "NotebookEdit":
-		return "notebook_path"
-	case "Glob", "Grep":
-		return "path"
-	case "WebFetch":
-		return "url"
-	case "WebSearch":
-		return "query"
-	case "Skill":
-		return "skill"
-	}
-	return ""
-}
+func subjectOf(tool string) string { return claudecode.ToolNamed(tool).Subject }
 
 // Parts takes a rule apart, with its tool's own name; one that does not parse is
 // all name.

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/claudeless/claudeless/internal/claudecode"
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
@@ -70,13 +71,13 @@ func sensitiveName(name string) bool {
 // by itself. A command line is looked through however it is built.
 func (c *call) safety() *approval {
 	switch c.kind {
-	case kindWrite:
+	case claudecode.ClassWrite:
 		q := c.sensitive(c.path)
 		if q != nil {
 			q.blocked, q.suggestions = "", c.suggestions()
 		}
 		return q
-	case kindShell:
+	case claudecode.ClassShell:
 		for _, one := range newLine(c).all() {
 			if q := one.sensitiveChange(); q != nil {
 				return q

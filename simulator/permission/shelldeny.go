@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/claudeless/claudeless/internal/base/shellcmd"
+	"github.com/claudeless/claudeless/internal/claudecode"
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
@@ -72,7 +73,7 @@ func (c line) deniedAfter(places []string, name string, read []fileOperand) *Ver
 			if abs := c.at.from(place, path); c.rules.byRule(BehaviorDeny, "Read", abs) {
 				v := c.deny("rule", name+" from '"+abs+"' was blocked by a deny rule.")
 				v.DenyRule, v.Decision.Source = true, c.rules.refuser(func(r rule) bool {
-					return r.matches(&call{judge: c.judge, name: "Read", kind: kindRead, path: abs})
+					return r.matches(&call{judge: c.judge, name: "Read", kind: claudecode.ClassRead, path: abs})
 				})
 				return &v
 			}
@@ -84,7 +85,7 @@ func (c line) deniedAfter(places []string, name string, read []fileOperand) *Ver
 // deniedInside asks about a script that the command line gives to a shell as an
 // argument, and in which a rule denies a command; nil = there is none.
 func (c line) deniedInside() *approval {
-	if c.kind != kindShell || !c.rules.namesCommands(c.call) {
+	if c.kind != claudecode.ClassShell || !c.rules.namesCommands(c.call) {
 		return nil
 	}
 	for _, inner := range c.shellScripts(maxNested) {

@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/claudeless/claudeless/internal/base/shellcmd"
+	"github.com/claudeless/claudeless/internal/claudecode"
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
@@ -122,7 +123,7 @@ func (c *call) ask(message, reasonType, reason string) Verdict {
 // about for a reason of its own anyway is asked about in those words.
 func (c *call) askByRule(r *rule) Verdict {
 	v := c.ask(c.requested(), "rule", "")
-	if c.kind == kindShell {
+	if c.kind == claudecode.ClassShell {
 		if own := newLine(c).ownQuestion(r); own != nil {
 			v = *own
 		}
@@ -161,10 +162,10 @@ func (c *call) denyFile(message, source string) Verdict {
 // unreadable refuses to change a file that a deny rule keeps from being read;
 // nil = none does.
 func (c *call) unreadable() *Verdict {
-	if c.kind != kindWrite || c.name == "NotebookEdit" {
+	if c.kind != claudecode.ClassWrite || c.name == "NotebookEdit" {
 		return nil
 	}
-	reading := &call{judge: c.judge, name: "Read", kind: kindRead, path: c.path}
+	reading := &call{judge: c.judge, name: "Read", kind: claudecode.ClassRead, path: c.path}
 	hides := func(r rule) bool { return r.Behavior == BehaviorDeny && r.tool == "Read" && r.matches(reading) }
 	if !slices.ContainsFunc(c.rules.all, hides) {
 		return nil
@@ -191,17 +192,17 @@ func (c *call) denyByRule() Verdict {
 	}
 	what := "use " + c.use.Name
 	switch c.kind {
-	case kindShell:
+	case claudecode.ClassShell:
 		return c.denyCommand()
-	case kindRead:
+	case claudecode.ClassRead:
 		what = "read " + c.path
 	default:
 	}
 	message := "Permission to " + what + " has been denied."
-	if c.kind == kindSkill {
+	if c.kind == claudecode.ClassSkill {
 		message = "Skill execution blocked by permission rules"
 	}
-	if c.kind == kindFetch && c.domain != "" && slices.ContainsFunc(c.rules.all, func(r rule) bool {
+	if c.kind == claudecode.ClassFetch && c.domain != "" && slices.ContainsFunc(c.rules.all, func(r rule) bool {
 		return r.Behavior == BehaviorDeny && r.content != "" && r.forbids(c)
 	}) {
 		message = c.use.Name + " denied access to domain:" + c.domain + "."
@@ -358,11 +359,11 @@ func formQuestion(cmd shellcmd.Command) *approval {
 func (c *call) requested() string {
 	what := "use " + c.use.Name
 	switch c.kind {
-	case kindRead:
+	case claudecode.ClassRead:
 		what = "read from " + c.path
-	case kindWrite:
+	case claudecode.ClassWrite:
 		what = "write to " + c.path
-	case kindSkill:
+	case claudecode.ClassSkill:
 		return "Execute skill: " + c.subject + ". The user can add the allow rule Skill(" + c.subject + ") to .claude/settings.local.json to let it run without asking."
 	default:
 	}
@@ -374,9 +375,9 @@ func (c *call) suggestions() []protocol.PermissionUpdate {
 	outside := !c.at.inside(c.path)
 	dir := filepath.Dir(c.path)
 	switch c.kind {
-	case kindShell:
+	case claudecode.ClassShell:
 		return []protocol.PermissionUpdate{prefixRule(c.command)}
-	case kindRead:
+	case claudecode.ClassRead:
 		if !outside {
 			return nil
 		}
@@ -386,7 +387,7 @@ func (c *call) suggestions() []protocol.PermissionUpdate {
 		u := addRule("Read", "/"+strings.TrimSuffix(dir, "/")+"/**")
 		u.Destination = "session"
 		return []protocol.PermissionUpdate{u}
-	case kindWrite:
+	case claudecode.ClassWrite:
 		if c.mode == protocol.ModePlan {
 			return nil // planning ends first
 		}
@@ -395,12 +396,12 @@ func (c *call) suggestions() []protocol.PermissionUpdate {
 			updates = append(updates, protocol.PermissionUpdate{Type: "addDirectories", Directories: []string{dir}, Destination: "session"})
 		}
 		return updates
-	case kindFetch:
+	case claudecode.ClassFetch:
 		if c.domain == "" {
 			return nil
 		}
 		return []protocol.PermissionUpdate{addRule(c.name, "domain:"+c.domain)}
-	case kindSkill:
+	case claudecode.ClassSkill:
 		return []protocol.PermissionUpdate{addRule(c.name, c.subject)}
 	default:
 		return []protocol.PermissionUpdate{addRule(c.use.Name, "")}

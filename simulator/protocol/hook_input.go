@@ -369,15 +369,3 @@ func (CwdChangedHook) hook() (event, subject string)     { return "CwdChanged", 
 func (in FileChangedHook) hook() (event, subject string) { return "FileChanged", in.FilePath }
 func (DirectoryAddedHook) hook() (event, subject string) { return "DirectoryAdded", "" }
 func (MessageDisplayHook) hook() (event, subject string) { return "MessageDisplay", "" }
-
-// HookCanBlock reports whether hooks of the event can block something or give feedback with exit
-// status 2. For other events that status is an ordinary error.
-func HookCanBlock(event string) bool {
-	switch event {
-	case "PreToolUse", "PostToolUse", "PostToolUseFailure", "PostToolBatch", "PermissionRequest",
-		"UserPromptSubmit", "UserPromptExpansion", "Stop", "SubagentStop", "PreCompact", "PreModelSwitch",
-		"ConfigChange", "TeammateIdle", "TaskCreated", "TaskCompleted", "Elicitation", "ElicitationResult", "WorktreeCreate":
-		return true
-	}
-	return false
-}

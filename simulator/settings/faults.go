@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/claudeless/claudeless/internal/base/ordered"
+	"github.com/claudeless/claudeless/internal/claudecode"
 )
 
 func (f Fault) String() string {
@@ -226,7 +227,7 @@ func pruneHooks(raw json.RawMessage) (json.RawMessage, []Fault) {
 		var groups []json.RawMessage
 		switch {
 		case !isHookEvent(m.Key):
-			found = append(found, Fault{Key: key, Text: truncate("Unknown hook event \"" + m.Key + "\" was ignored. Valid events: " + validEvents + ".")})
+			found = append(found, Fault{Key: key, Text: truncate("Unknown hook event \"" + m.Key + "\" was ignored. Valid events: " + validEvents() + ".")})
 			continue
 		case json.Unmarshal(m.Value, &groups) != nil || groups == nil:
 			found = append(found, Fault{
@@ -387,9 +388,10 @@ const guardHint = " — it may be what guards the permissions beside it, so all 
 // for hooks and in the general form.
 func unfitHooks(v any) (first, second []Fault) {
 	events, _ := v.(map[string]any)
-	for _, event := range []string{"PreToolUse", "PermissionRequest"} {
+	for _, known := range claudecode.HookEvents() {
+		event := known.Name
 		value, there := events[event]
-		if !there || validGroups(value) {
+		if !known.Guards || !there || validGroups(value) {
 			continue
 		}
 		key := "hooks." + event

@@ -5,6 +5,8 @@ import (
 	"math"
 	"slices"
 	"strings"
+
+	"github.com/claudeless/claudeless/internal/claudecode"
 )
 
 // check validates a JSON value.
@@ -176,7 +178,7 @@ func validHooks(v any) bool {
 
 // guards reports whether hooks of an event may protect permissions: an invalid one
 // makes the whole file ignored.
-func guards(event string) bool { return event == "PreToolUse" || event == "PermissionRequest" }
+func guards(event string) bool { return claudecode.HookEventNamed(event).Guards }
 
 // validGroups validates the matchers of an event.
 func validGroups(v any) bool {
@@ -216,11 +218,14 @@ func hookFields(kind string) []string {
 	}
 }
 
-// validEvents are the hook events, in the order of messages.
-const validEvents = "PreToolUse, PostToolUse, PostToolUseFailure, PostToolBatch, Notification, UserPromptSubmit, UserPromptExpansion, " +
-	"SessionStart, SessionEnd, Stop, StopFailure, SubagentStart, SubagentStop, PreCompact, PostCompact, PreModelSwitch, PostModelSwitch, " +
-	"PermissionRequest, PermissionDenied, Setup, TeammateIdle, TaskCreated, TaskCompleted, Elicitation, ElicitationResult, ConfigChange, " +
-	"WorktreeCreate, WorktreeRemove, InstructionsLoaded, CwdChanged, FileChanged, DirectoryAdded, MessageDisplay"
+// validEvents lists the hook events in the order of messages.
+func validEvents() string {
+	var names []string
+	for _, e := range claudecode.HookEvents() {
+		names = append(names, e.Name)
+	}
+	return strings.Join(names, ", ")
+}
 
 // isHookEvent reports whether the event exists.
-func isHookEvent(name string) bool { return slices.Contains(strings.Split(validEvents, ", "), name) }
+func isHookEvent(name string) bool { return claudecode.HookEventNamed(name).Name != "" }

@@ -211,10 +211,6 @@ func knownTool(rule string) bool {
 	if found && !strings.HasSuffix(rule, ")") {
 		name = rule
 	}
-	const tools = " Agent AgentOutputTool Artifact AskUserQuestion Bash BashOutput Brief CronCreate CronDelete CronList DesignSync Edit EnterPlanMode " +
-		"EnterWorktree ExitPlanMode ExitWorktree Glob Grep KillBash KillShell LSP ListAgents ListMcpResources ListMcpResourcesTool Monitor NotebookEdit " +
-		"PowerShell PushNotification Read ReadMcpResourceDirTool ReadMcpResourceTool RemoteTrigger ReportFindings ScheduleWakeup SendMessage SendUserFile " +
-		"SendUserMessage Skill SuggestBackgroundPR Task TaskCreate TaskGet TaskList TaskOutput TaskStop TaskUpdate TeamCreate TeamDelete TodoWrite ToolSearch " +
-		"WaitForMcpServers WebFetch WebSearch Workflow Write "
-	return strings.Contains(tools, " "+name+" ")
+	t := claudecode.ToolNamed(name)
+	return t.Name != "" && !t.NoRules
 }

@@ -128,20 +128,14 @@ type toolListing struct {
 	Profile claudecode.Profile
 }
 
-func defaultTools() []string {
-	return []string{
-		"Task", "Bash", "CronCreate", "CronDelete", "CronList", "DesignSync", "Edit", "EnterWorktree", "ExitWorktree", "ListAgents",
-		"Monitor", "NotebookEdit", "Read", "RemoteTrigger", "ReportFindings", "ScheduleWakeup", "SendMessage", "Skill", "TaskStop",
-		"ToolSearch", "WebFetch", "WebSearch", "Workflow", "Write",
-	}
-}
+func defaultTools() []string { return claudecode.ToolsListed(claudecode.ByDefault) }
 
 // optionalTools are listed only if --tools or --allowedTools names them.
 func optionalTools() []string {
-	return append([]string{"Glob", "Grep", "TodoWrite"}, taskTools()...)
+	return append(claudecode.ToolsListed(claudecode.OnRequest), taskTools()...)
 }
 
-func taskTools() []string { return []string{"TaskCreate", "TaskGet", "TaskList", "TaskUpdate"} }
+func taskTools() []string { return claudecode.ToolsListed(claudecode.WithTaskList) }
 
 // taskListTools returns the tools of the active task list.
 func taskListTools(o toolListing) []string {
@@ -173,14 +167,14 @@ func listTools(o toolListing) []string {
 		list = append(list, "StructuredOutput")
 	}
 	if o.Resources {
-		list = append(list, "ListMcpResourcesTool", "ReadMcpResourceDirTool", "ReadMcpResourceTool")
+		list = append(list, claudecode.ToolsListed(claudecode.WithResources)...)
 	}
 	out := func(name string) bool {
 		if name == "Skill" && o.NoSkills || !o.Profile.HasTool(name) {
 			return true
 		}
 		return slices.ContainsFunc(o.Disallowed, func(d string) bool {
-			match, _ := path.Match(initName(d), name) // a bad pattern matches nothing
+			match, _ := path.Match(claudecode.InitName(d), name) // a bad pattern matches nothing
 			return match
 		})
 	}
@@ -205,7 +199,7 @@ func requestedTools(o toolListing) []string {
 	}
 	var list []string
 	for _, name := range o.Tools {
-		name = initName(name)
+		name = claudecode.InitName(name)
 		// TodoWrite and the Task tools are never there together.
 		off := name == "TodoWrite" && !o.NoTasks || o.NoTasks && slices.Contains(taskTools(), name)
 		if slices.Contains(known, name) && !off {
@@ -215,7 +209,7 @@ func requestedTools(o toolListing) []string {
 	return list
 }
 
-func userTools() []string { return []string{"AskUserQuestion", "EnterPlanMode", "ExitPlanMode"} }
+func userTools() []string { return claudecode.ToolsListed(claudecode.WithUser) }
 
 // allowedOptionalTools returns the optional tools that --allowedTools adds.
 func allowedOptionalTools(o toolListing) []string {
@@ -232,17 +226,6 @@ func allowedOptionalTools(o toolListing) []string {
 		}
 	}
 	return list
-}
-
-// initName returns the name under which init lists a tool.
-func initName(name string) string {
-	switch name {
-	case "Agent":
-		return "Task"
-	case "KillShell", "KillBash":
-		return "TaskStop"
-	}
-	return name
 }
 
 func compareNames(a, b string) int {

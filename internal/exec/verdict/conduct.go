@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/claudeless/claudeless/simulator/protocol"
+	"github.com/claudeless/claudeless/internal/claudecode"
 )
 
 // conduct adds findings about wrong use of claude by the caller. Only what is certain is reported, because a false
@@ -113,7 +113,7 @@ func (l *findings) hooks(p *process) {
 		case kind == "hook_cancelled":
 			l.add(p, "C16", levelWarn, "the hook "+name+" was slower than its time-out and was ended",
 				"make the hook faster, or give it a longer `timeout`")
-		case kind == "hook_non_blocking_error" && code == 1 && protocol.HookCanBlock(event):
+		case kind == "hook_non_blocking_error" && code == 1 && claudecode.HookEventNamed(event).Blocks:
 			l.add(p, "C16", levelWarn, "the hook "+name+" exited with 1 and blocked nothing", advice)
 		}
 	}

@@ -1,0 +1,45 @@
+package claudecode_test
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/claudeless/claudeless/internal/claudecode"
+)
+
+// The tables name each thing once, also by its aliases.
+func TestTables(t *testing.T) {
+	var names []string
+	for _, tool := range claudecode.Tools() {
+		names = append(append(names, tool.Name), tool.Aliases...)
+	}
+	for _, e := range claudecode.HookEvents() {
+		names = append(names, e.Name)
+		if e.Summary == "" {
+			t.Errorf("%s has no summary", e.Name)
+		}
+	}
+	slices.Sort(names)
+	if n := len(names); n != len(slices.Compact(names)) {
+		t.Error("a name occurs twice")
+	}
+	places := make([]bool, len(claudecode.HookEvents()))
+	for _, e := range claudecode.HookEvents() {
+		if e.Place >= len(places) || places[e.Place] {
+			t.Errorf("%s has place %d, which is another's or too large", e.Name, e.Place)
+			continue
+		}
+		places[e.Place] = true
+	}
+}
+
+func TestToolNamed(t *testing.T) {
+	tests := []struct{ name, want, init string }{
+		{"Task", "Agent", "Task"}, {"Agent", "Agent", "Task"}, {"KillBash", "TaskStop", "TaskStop"}, {"Read", "Read", "Read"}, {"mcp__a__b", "", "mcp__a__b"},
+	}
+	for _, test := range tests {
+		if got, listed := claudecode.ToolNamed(test.name).Name, claudecode.InitName(test.name); got != test.want || listed != test.init {
+			t.Errorf("%s is %q, listed as %q; want %q, %q", test.name, got, listed, test.want, test.init)
+		}
+	}
+}

@@ -1,0 +1,159 @@
+package claudecode
+
+import "slices"
+
+// Class groups tools about which permission rules decide alike.
+type Class int
+
+// The classes.
+const (
+	ClassAsk   Class = iota // nothing is known: ask
+	ClassFree               // never asks
+	ClassUser               // is itself a question to the user
+	ClassShell              // runs a command line
+	ClassRead               // reads the file system
+	ClassWrite              // writes one file
+	ClassFetch              // requests a URL
+	ClassAgent              // starts an agent
+	ClassSkill              // loads a skill
+)
+
+// Listing says when init lists a tool.
+type Listing int
+
+// The listings.
+const (
+	Unlisted      Listing = iota // never
+	ByDefault                    // always
+	OnRequest                    // if --tools or --allowedTools names it
+	WithTaskList                 // on request, and for models that are offered the task list
+	WithUser                     // if somebody answers questions to the user
+	WithResources                // if an MCP server has resources
+)
+
+// Tool is one built-in tool. [Tools] is the only place that knows it, besides the
+// package that runs it.
+type Tool struct {
+	Name    string
+	Aliases []string // by which calls and rules may name it
+	Class   Class
+	Listing Listing
+	// Subject is the parameter that rules in parentheses are about; empty = none.
+	Subject string
+	// ReadOnly tools run beside others. For those of ClassShell it depends on the command.
+	ReadOnly bool
+	// Deferred tools are found by search: the model is told only their names.
+	Deferred bool
+	// Unsimulated tools are listed and do nothing; a scenario gives them results.
+	Unsimulated bool
+	// NoRules tools are not known to rules, which are reported to match no tool.
+	NoRules bool
+
+	since string // version that listed it first; empty = all
+}
+
+// Tools lists the built-in tools by name.
+func Tools() []Tool { return slices.Clone(tools[:]) }
+
+var tools = [...]Tool{
+	{Name: "Agent", Aliases: []string{"Task"}, Class: ClassAgent, Listing: ByDefault},
+	{Name: "AgentOutputTool"},
+	{Name: "Artifact"},
+	{Name: "AskUserQuestion", Class: ClassUser, Listing: WithUser},
+	{Name: "Bash", Class: ClassShell, Listing: ByDefault, Subject: "command"},
+	{Name: "BashOutput", Class: ClassFree},
+	{Name: "Brief"},
+	{Name: "CronCreate", Class: ClassFree, Listing: ByDefault, Deferred: true},
+	{Name: "CronDelete", Class: ClassFree, Listing: ByDefault, Deferred: true},
+	{Name: "CronList", Class: ClassFree, Listing: ByDefault, Deferred: true},
+	{Name: "DesignSync", Listing: ByDefault, Unsimulated: true},
+	{Name: "Edit", Class: ClassWrite, Listing: ByDefault, Subject: "file_path"},
+	{Name: "EnterPlanMode", Class: ClassFree, Listing: WithUser, Deferred: true},
+	{Name: "EnterWorktree", Class: ClassFree, Listing: ByDefault, Deferred: true},
+	{Name: "ExitPlanMode", Class: ClassUser, Listing: WithUser},
+	{Name: "ExitWorktree", Class: ClassFree, Listing: ByDefault, Deferred: true},
+	{Name: "Glob", Class: ClassRead, Listing: OnRequest, Subject: "path", ReadOnly: true},
+	{Name: "Grep", Class: ClassRead, Listing: OnRequest, Subject: "path", ReadOnly: true},
+	{Name: "LS", Class: ClassRead, NoRules: true},
+	{Name: "LSP"},
+	{Name: "ListAgents", Class: ClassFree, Listing: ByDefault, Deferred: true, Unsimulated: true},
+	{Name: "ListMcpResources"},
+	{Name: "ListMcpResourcesTool", Class: ClassFree, Listing: WithResources},
+	{Name: "Monitor", Class: ClassShell, Listing: ByDefault, Subject: "command", Deferred: true, since: "2.1.310"},
+	{Name: "MultiEdit", Class: ClassWrite, NoRules: true},
+	{Name: "NotebookEdit", Class: ClassWrite, Listing: ByDefault, Subject: "notebook_path", Deferred: true},
+	{Name: "NotebookRead", Class: ClassRead, NoRules: true},
+	{Name: "PowerShell"},
+	{Name: "PushNotification"},
+	{Name: "Read", Class: ClassRead, Listing: ByDefault, Subject: "file_path", ReadOnly: true},
+	{Name: "ReadMcpResourceDirTool", Class: ClassFree, Listing: WithResources, Deferred: true},
+	{Name: "ReadMcpResourceTool", Class: ClassFree, Listing: WithResources},
+	{Name: "RemoteTrigger", Listing: ByDefault, Unsimulated: true},
+	{Name: "ReportFindings", Class: ClassFree, Listing: ByDefault},
+	{Name: "ScheduleWakeup", Class: ClassFree, Listing: ByDefault, Deferred: true},
+	{Name: "SendMessage", Class: ClassFree, Listing: ByDefault, Deferred: true, Unsimulated: true},
+	{Name: "SendUserFile"},
+	{Name: "SendUserMessage"},
+	{Name: "Skill", Class: ClassSkill, Listing: ByDefault, Subject: "skill"},
+	{Name: "StructuredOutput", Class: ClassFree, NoRules: true},
+	{Name: "SuggestBackgroundPR"},
+	{Name: "TaskCreate", Class: ClassFree, Listing: WithTaskList, Deferred: true},
+	{Name: "TaskGet", Class: ClassFree, Listing: WithTaskList, ReadOnly: true, Deferred: true},
+	{Name: "TaskList", Class: ClassFree, Listing: WithTaskList, ReadOnly: true, Deferred: true},
+	{Name: "TaskOutput", Class: ClassFree},
+	{Name: "TaskStop", Aliases: []string{"KillShell", "KillBash"}, Class: ClassFree, Listing: ByDefault, Deferred: true},
+	{Name: "TaskUpdate", Class: ClassFree, Listing: WithTaskList, Deferred: true},
+	{Name: "TeamCreate"},
+	{Name: "TeamDelete"},
+	{Name: "TodoWrite", Class: ClassFree, Listing: OnRequest, Deferred: true},
+	{Name: "ToolSearch", Class: ClassFree, Listing: ByDefault, Unsimulated: true, since: "2.1.304"},
+	{Name: "WaitForMcpServers"},
+	{Name: "WebFetch", Class: ClassFetch, Listing: ByDefault, Subject: "url", ReadOnly: true, Deferred: true},
+	{Name: "WebSearch", Listing: ByDefault, Subject: "query", ReadOnly: true, Deferred: true},
+	{Name: "Workflow", Listing: ByDefault, Unsimulated: true},
+	{Name: "Write", Class: ClassWrite, Listing: ByDefault, Subject: "file_path"},
+}
+
+// ToolNamed returns the tool with a name or an alias; the zero value = there is none.
+func ToolNamed(name string) Tool {
+	for i := range tools {
+		if tools[i].Name == name || slices.Contains(tools[i].Aliases, name) {
+			return tools[i]
+		}
+	}
+	return Tool{}
+}
+
+// ToolsListed returns the names of the tools that are listed so, as init writes them.
+func ToolsListed(l Listing) []string {
+	var names []string
+	for i := range tools {
+		if tools[i].Listing == l {
+			names = append(names, InitName(tools[i].Name))
+		}
+	}
+	return names
+}
+
+// InitName returns the name under which init lists a tool that is named in any way.
+func InitName(name string) string {
+	switch t := ToolNamed(name); t.Name {
+	case "":
+		return name
+	case "Agent": // init knows it by its older name
+		return "Task"
+	default:
+		return t.Name
+	}
+}
+
+// toolRows are the tools that came with a version.
+func toolRows() []row {
+	var rows []row
+	for i := range tools {
+		if tools[i].since != "" {
+			rows = append(rows, row{tools[i].Name, tools[i].since})
+		}
+	}
+	return rows
+}
