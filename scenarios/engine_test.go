@@ -399,7 +399,7 @@ func TestUsageAddsUp(t *testing.T) {
 		sum.InputTokens += reply.Usage.InputTokens
 		sum.OutputTokens += reply.Usage.OutputTokens
 	}
-	if want := (Usage{7, 9}); sum != want {
+	if want := (Usage{InputTokens: 7, OutputTokens: 9}); sum != want {
 		t.Errorf("usage %v, want %v", sum, want)
 	}
 }

@@ -299,6 +299,25 @@ type Usage struct {
 	InputTokens int `toml:"input_tokens,required" min:"0"`
 	// OutputTokens of the answer.
 	OutputTokens int `toml:"output_tokens,required" min:"0"`
+	// CacheReadInputTokens are input tokens read from the prompt cache, which InputTokens do not count.
+	CacheReadInputTokens int `toml:"cache_read_input_tokens" min:"0"`
+	// CacheCreationInputTokens are input tokens written to the prompt cache for five minutes, which
+	// InputTokens do not count.
+	CacheCreationInputTokens int `toml:"cache_creation_input_tokens" min:"0"`
+}
+
+// Add returns the sum of two usages.
+func (u Usage) Add(other Usage) Usage {
+	u.InputTokens += other.InputTokens
+	u.OutputTokens += other.OutputTokens
+	u.CacheReadInputTokens += other.CacheReadInputTokens
+	u.CacheCreationInputTokens += other.CacheCreationInputTokens
+	return u
+}
+
+// Total returns the tokens of the request and of the answer.
+func (u Usage) Total() int {
+	return u.InputTokens + u.OutputTokens + u.CacheReadInputTokens + u.CacheCreationInputTokens
 }
 
 // Stream is the pace of partial messages.

@@ -115,8 +115,8 @@ func (m *message) end() {
 	m.totals.addReply(m.modelName, m.replyUsage)
 	usage := object{
 		{"input_tokens", m.usage.InputTokens},
-		{"cache_creation_input_tokens", 0},
-		{"cache_read_input_tokens", 0},
+		{"cache_creation_input_tokens", m.usage.CacheCreationInputTokens},
+		{"cache_read_input_tokens", m.usage.CacheReadInputTokens},
 		{"output_tokens", m.usage.OutputTokens},
 	}
 	if m.thinking > 0 {
@@ -341,8 +341,8 @@ func (m *message) endAbortedStream() {
 		{"delta", object{{"container", nil}, {"stop_details", nil}, {"stop_reason", nil}, {"stop_sequence", nil}}},
 		{"usage", object{
 			{"output_tokens_details", protocol.OutputDetails{}},
-			{"cache_creation_input_tokens", 0},
-			{"cache_read_input_tokens", 0},
+			{"cache_creation_input_tokens", m.usage.CacheCreationInputTokens},
+			{"cache_read_input_tokens", m.usage.CacheReadInputTokens},
 			{"input_tokens", m.usage.InputTokens},
 			{"iterations", []string{}},
 			{"output_tokens", min(1, m.usage.OutputTokens)},

@@ -30,7 +30,7 @@ type turnTotals struct {
 	requested    bool          // the model was asked at least once
 	apiTime      time.Duration // time spent waiting for the model
 	firstRequest time.Time
-	firstInput   *int // input tokens of the first request; nil if none was answered
+	firstUsage   *scenarios.Usage // of the first request; nil if none was answered
 	firstToken   time.Time
 }
 
@@ -45,7 +45,7 @@ func (l *turnTotals) recordRequest(now time.Time) {
 // addReply adds a complete or partial reply to the session's totals.
 func (l *turnTotals) addReply(name string, sp replyUsage) {
 	l.session.addReply(name, sp)
-	l.firstInput = cmp.Or(l.firstInput, &sp.usage.InputTokens)
+	l.firstUsage = cmp.Or(l.firstUsage, &sp.usage)
 }
 
 // countLastReply adds the last reply to the usage of the turn. It is called before the next request
@@ -54,8 +54,7 @@ func (l *turnTotals) countLastReply() {
 	if l.lastReply == nil {
 		return
 	}
-	l.usage.InputTokens += l.lastReply.usage.InputTokens
-	l.usage.OutputTokens += l.lastReply.usage.OutputTokens
+	l.usage = l.usage.Add(l.lastReply.usage)
 	l.thinking += l.lastReply.thinking
 	l.lastReply = nil
 }
@@ -110,7 +109,10 @@ func (l *turnTotals) fillTimes(r *protocol.Result, sent bool) {
 	frame, stream := millis(l.firstToken.Sub(l.started)), ttft
 	r.TTFTMS, r.TTFTStreamMS, r.TimeToRequestMS, r.FirstContentFrameMS = &ttft, &stream, &toRequest, &frame
 	if sent {
-		r.RequestSentWallMS, r.FirstInputTokens, r.FirstCacheReadTokens = l.firstRequest.UnixMilli(), l.firstInput, new(int)
+		r.RequestSentWallMS, r.FirstCacheReadTokens = l.firstRequest.UnixMilli(), new(int)
+		if u := l.firstUsage; u != nil {
+			r.FirstInputTokens, r.FirstCacheReadTokens = &u.InputTokens, &u.CacheReadInputTokens
+		}
 	}
 }
 
@@ -177,13 +179,14 @@ func (b *sessionTotals) addReply(name string, sp replyUsage) {
 	u := sp.usage
 	b.addModels(map[string]protocol.ModelUsage{name: withModelFacts(name, protocol.ModelUsage{
 		InputTokens: u.InputTokens, OutputTokens: u.OutputTokens, ThinkingTokens: sp.thinking,
-		CostUSD: model.Of(name).Cost(u.InputTokens, u.OutputTokens),
+		CacheReadInputTokens: u.CacheReadInputTokens, CacheCreationInputTokens: u.CacheCreationInputTokens, CacheCreation5m: u.CacheCreationInputTokens,
+		CostUSD: model.Of(name).Cost(u.InputTokens, u.OutputTokens) + model.Of(name).CacheCost(u.CacheReadInputTokens, u.CacheCreationInputTokens),
 	})})
 	b.requests++
 	if sp.scripted {
 		b.contextTokens.Store(0)
 	}
-	b.contextTokens.Add(int64(u.InputTokens + u.OutputTokens))
+	b.contextTokens.Add(int64(u.Total()))
 }
 
 // addModels adds usage by model, for example of a sub-agent.
@@ -194,6 +197,10 @@ func (b *sessionTotals) addModels(models map[string]protocol.ModelUsage) {
 			m := costs[model]
 			m.InputTokens += u.InputTokens
 			m.OutputTokens += u.OutputTokens
+			m.CacheReadInputTokens += u.CacheReadInputTokens
+			m.CacheCreationInputTokens += u.CacheCreationInputTokens
+			m.CacheCreation5m += u.CacheCreation5m
+			m.CacheCreation1h += u.CacheCreation1h
 			m.ThinkingTokens += u.ThinkingTokens
 			m.CostUSD += u.CostUSD
 			m.ContextWindow, m.MaxOutputTokens = u.ContextWindow, u.MaxOutputTokens
@@ -234,14 +241,20 @@ func withModelFacts(name string, m protocol.ModelUsage) protocol.ModelUsage {
 // streamUsage is the usage in assistant events: the values of message_start, before the output is
 // known.
 func streamUsage(u scenarios.Usage) protocol.Usage {
-	return protocol.Usage{InputTokens: u.InputTokens, OutputTokens: min(1, u.OutputTokens), ServiceTier: new("standard")}
+	return protocol.Usage{
+		InputTokens: u.InputTokens, OutputTokens: min(1, u.OutputTokens), ServiceTier: new("standard"),
+		CacheReadInputTokens: u.CacheReadInputTokens, CacheCreationInputTokens: u.CacheCreationInputTokens,
+		CacheCreation: protocol.CacheCreation{Ephemeral5m: u.CacheCreationInputTokens},
+	}
 }
 
 // finalUsage is the usage in results and transcripts.
 func finalUsage(u scenarios.Usage, thinking int) protocol.Usage {
 	return protocol.Usage{
-		InputTokens:         u.InputTokens,
-		OutputTokens:        u.OutputTokens,
+		InputTokens:          u.InputTokens,
+		OutputTokens:         u.OutputTokens,
+		CacheReadInputTokens: u.CacheReadInputTokens, CacheCreationInputTokens: u.CacheCreationInputTokens,
+		CacheCreation:       protocol.CacheCreation{Ephemeral5m: u.CacheCreationInputTokens},
 		OutputTokensDetails: protocol.NullOf(protocol.OutputDetails{ThinkingTokens: thinking}),
 		ServerToolUse:       &protocol.ServerToolUse{},
 		ServiceTier:         new("standard"),

@@ -42,6 +42,7 @@ func (f *Replay) Compose(now time.Time) *wire.Message {
 	switch {
 	case a.usage != nil:
 		m.Usage = *a.usage
+		m.Cache = wire.Cache{Read: a.usage.CacheReadInputTokens, Created5m: a.usage.CacheCreationInputTokens}
 	case f.replayer.scenario.API.Cache:
 		share := f.memory.prompts.Lookup(f.request, now)
 		m.Usage.InputTokens = estimateTokens(share.Uncached)

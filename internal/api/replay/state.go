@@ -68,8 +68,7 @@ func (a *answer) append(reply scenarios.Reply) {
 	if u := reply.Usage; u != nil {
 		sum := *u
 		if a.usage != nil {
-			sum.InputTokens += a.usage.InputTokens
-			sum.OutputTokens += a.usage.OutputTokens
+			sum = sum.Add(*a.usage)
 		}
 		a.usage = &sum
 	}

@@ -1,0 +1,18 @@
+package scenarios
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/claudeless/claudeless/simulator/protocol"
+)
+
+// However a tool is named, its call counts the same tokens.
+func TestEstimateNames(t *testing.T) {
+	count := func(name string) Usage {
+		return Estimate(Request{Prompt: "go"}, []protocol.Block{protocol.ToolUse{Type: "tool_use", Name: name, Input: json.RawMessage(`{}`)}})
+	}
+	if short, long := count("my db/list rows"), count("mcp__my_db__list_rows"); short != long {
+		t.Errorf("my db/list rows counts %+v, mcp__my_db__list_rows %+v", short, long)
+	}
+}
