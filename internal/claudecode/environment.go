@@ -76,15 +76,6 @@ func ReadEnvironment(getenv func(string) string) (Environment, error) {
 	return e, unknown
 }
 
-// In returns the profile of the version in an environment.
-func (p Profile) In(e Environment) Profile {
-	p.env = e
-	return p
-}
-
-// Environment returns the environment of the profile.
-func (p Profile) Environment() Environment { return p.env }
-
 // setting is what an environment has to be like for something to be there.
 type setting func(Environment) bool
 
@@ -114,19 +105,16 @@ func (e Environment) offers(name string) bool {
 	return s == nil || s(e)
 }
 
-// hiddenKeys are the keys that a session at the vendor's leaves out, written like [keys].
-func (e Environment) hiddenKeys() []row {
-	if !e.DefaultURL || e.Credential == NoLogin || e.TokenSource == "ANTHROPIC_AUTH_TOKEN" {
-		return nil
-	}
-	return []row{{"system/init original_cwd", ""}, {"system/init additional_directories", ""}}
+// atVendor reports whether a key or a subscription is used at the vendor's.
+func (e Environment) atVendor() bool {
+	return e.DefaultURL && e.Credential != NoLogin && e.TokenSource != "ANTHROPIC_AUTH_TOKEN"
 }
 
 // fill sets the keys of init that depend on the environment.
 func (e Environment) fill(ev *protocol.Init) {
 	ev.ServedByAnthropic = e.DefaultURL
 	ev.AnalyticsDisabled = !e.Telemetry
-	ev.ProductFeedbackDisabled = !e.Traffic && len(e.hiddenKeys()) == 0
+	ev.ProductFeedbackDisabled = !e.Traffic && !e.atVendor()
 }
 
 // FeedbackMode returns how /feedback sends what it is told.

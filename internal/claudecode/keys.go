@@ -47,6 +47,14 @@ func transcriptKeys() []row {
 	}
 }
 
+// hiddenKeys are the keys that sessions in the environment leave out, written like [keys].
+func hiddenKeys(e Environment) []row {
+	if !e.atVendor() {
+		return nil
+	}
+	return []row{{"system/init original_cwd", ""}, {"system/init additional_directories", ""}}
+}
+
 // KeyFilter removes the keys from JSON objects that a version does not have yet.
 // A nil KeyFilter removes nothing.
 type KeyFilter struct {
@@ -55,7 +63,7 @@ type KeyFilter struct {
 }
 
 // Events returns the filter for events; nil = the version has all keys.
-func (p Profile) Events() *KeyFilter { return p.filter(keys(), p.env.hiddenKeys()) }
+func (p Profile) Events() *KeyFilter { return p.filter(keys(), hiddenKeys(p.env)) }
 
 // TranscriptLines returns the filter for lines of a transcript; nil = the version has all keys.
 func (p Profile) TranscriptLines() *KeyFilter { return p.filter(transcriptKeys(), nil) }

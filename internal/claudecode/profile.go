@@ -33,6 +33,15 @@ func ProfileOf(version string) Profile {
 	return Profile{version: version, numbers: numbers(version)}
 }
 
+// In returns the profile of the version in an environment.
+func (p Profile) In(e Environment) Profile {
+	p.env = e
+	return p
+}
+
+// Environment returns the environment of the profile.
+func (p Profile) Environment() Environment { return p.env }
+
 // Version returns the version as it was asked for.
 func (p Profile) Version() string { return p.version }
 
