@@ -112,6 +112,9 @@ func (m *Manager) call(ctx context.Context, c CallRequest) (protocol.Tool, json.
 	if late, ok := errors.AsType[*connection.ExpiredError](err); ok {
 		err = &TimeoutError{Server: tool.Server, Tool: tool.RawName, Limit: late.Limit}
 	}
+	if refused, ok := errors.AsType[*connection.DialError](err); ok && refused.NeedsLogin {
+		err = fmt.Errorf("MCP server %q needs you to sign in again (run /mcp to re-authenticate)", tool.Server)
+	}
 	if unserved, ok := errors.AsType[*connection.UnservedError](err); ok {
 		err = fmt.Errorf("MCP server %q %w", tool.Server, unserved)
 	}

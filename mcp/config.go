@@ -19,6 +19,7 @@ import (
 
 	"github.com/claudeless/claudeless/internal/base/ordered"
 	"github.com/claudeless/claudeless/mcp/internal/entry"
+	"github.com/claudeless/claudeless/mcp/oauth"
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
@@ -42,9 +43,7 @@ type ServerConfig struct {
 	CWD     string // empty = Options.CWD
 	URL     string
 	Headers map[string]string
-	// HeadersHelper is a shell command that prints additional headers as a JSON object of strings. They take
-	// precedence over Headers. It runs at each connect and once more when a call is refused. Empty = none.
-	HeadersHelper string
+	Authorization
 	// FallbackToSSE retries an http server with the older SSE transport if the URL does not accept messages (HTTP 404
 	// or 405).
 	FallbackToSSE bool
@@ -61,6 +60,14 @@ type ServerConfig struct {
 	Disabled      bool // configured but switched off
 	// Literal marks an entry whose values are not expanded (the servers dialect).
 	Literal bool
+}
+
+// Authorization is how a remote server is given credentials, beside its configured headers.
+type Authorization struct {
+	// HeadersHelper is a shell command that prints additional headers as a JSON object of strings. They take
+	// precedence over Headers. It runs at each connect and once more when a call is refused. Empty = none.
+	HeadersHelper string
+	OAuth         oauth.Config
 }
 
 // entryError describes why an entry is skipped.
@@ -381,7 +388,42 @@ func readTransport(f *entry.Fields, cfg *ServerConfig) {
 		cfg.URL = f.Required("url")
 		cfg.Headers = f.StringMap("headers")
 		cfg.HeadersHelper = f.Text("headersHelper")
+		cfg.OAuth = readOAuth(f)
 	}
+}
+
+// readOAuth reads the member oauth.
+func readOAuth(f *entry.Fields) oauth.Config {
+	o := f.Object("oauth")
+	if o == nil {
+		return oauth.Config{}
+	}
+	cfg := oauth.Config{
+		ClientID: o.Text("clientId"), CallbackPort: int(o.Number("callbackPort")), Scopes: o.Text("scopes"),
+		AuthServerMetadataURL: o.Text("authServerMetadataUrl"),
+	}
+	if at := cfg.AuthServerMetadataURL; at != "" && !strings.HasPrefix(at, "https://") {
+		o.AddProblem("authServerMetadataUrl: authServerMetadataUrl must use https://")
+	}
+	for _, problem := range o.Problems {
+		f.AddProblem("oauth.%s", problem)
+	}
+	return cfg
+}
+
+// Expand returns the entry with the variables in it replaced.
+func (cfg ServerConfig) Expand(o Options) ServerConfig {
+	cfg, _ = expandConfig(cfg, entry.NewVariables(o.Environ, o.CWD))
+	return cfg
+}
+
+// OAuthClient returns the client that has the credentials of a server, whose variables are expanded. Of the options it
+// uses Credentials.
+func (cfg ServerConfig) OAuthClient(o Options) *oauth.Client {
+	return oauth.NewClient(oauth.Options{
+		Server: oauth.Server{Name: cfg.Name, Type: cfg.Type, URL: cfg.URL, Headers: cfg.Headers},
+		Config: cfg.OAuth, Store: oauth.Store{Path: o.Credentials.Path}, Now: o.withDefaults().Credentials.Now,
+	})
 }
 
 // editorEntry parses an entry of an editor's mcp.json (servers without "transport").

@@ -10,6 +10,7 @@ import (
 	"github.com/claudeless/claudeless/mcp/internal/connection"
 	"github.com/claudeless/claudeless/mcp/internal/helper"
 	"github.com/claudeless/claudeless/mcp/internal/trace"
+	"github.com/claudeless/claudeless/mcp/oauth"
 )
 
 const defaultMaxLine = 16 << 20
@@ -166,8 +167,8 @@ func (d dialer) remote(ctx context.Context) connection.Remote {
 			t.Headers = headers
 		}
 		t.Renewer = helperHeaders{d}
-	case d.options.Authorize != nil:
-		t.Renewer = oauthHeaders{d}
+	case !hasAuthorization(d.cfg.Headers):
+		t.Renewer = oauthHeaders{d, d.cfg.OAuthClient(d.options)}
 	}
 	return t
 }
@@ -175,10 +176,16 @@ func (d dialer) remote(ctx context.Context) connection.Remote {
 // helperHeaders renews the headers of a server that has a headersHelper.
 type helperHeaders struct{ dialer }
 
+// Prepare implements connection.Renewer.
+func (helperHeaders) Prepare(_ context.Context, last map[string]string) map[string]string {
+	return last
+}
+
 // Renew implements connection.Renewer.
 func (h helperHeaders) Renew(ctx context.Context, r connection.Refusal) (map[string]string, error) {
 	if !r.Accepted { // the helper ran for this connect, so its headers are current
-		return nil, errors.New("refused with fresh headers")
+		text := fmt.Sprintf("HTTP %d: the headers of headersHelper are refused", r.Status)
+		return nil, &connection.DialError{Reason: text, Wire: text}
 	}
 	return h.headers(ctx)
 }
@@ -195,17 +202,53 @@ func (h helperHeaders) headers(ctx context.Context) (map[string]string, error) {
 	return mergeHeaders(h.cfg.Headers, headers), nil
 }
 
-// oauthHeaders renews the headers of a server through Options.Authorize.
-type oauthHeaders struct{ dialer }
+// oauthHeaders sends the access token of a server for which the user has logged in.
+type oauthHeaders struct {
+	dialer
+	client *oauth.Client
+}
+
+// Prepare implements connection.Renewer.
+func (a oauthHeaders) Prepare(ctx context.Context, _ map[string]string) map[string]string {
+	value, err := a.client.Authorization(ctx)
+	if err != nil {
+		a.log.Printf("%v", err)
+	}
+	return a.headers(value)
+}
 
 // Renew implements connection.Renewer.
 func (a oauthHeaders) Renew(ctx context.Context, r connection.Refusal) (map[string]string, error) {
-	headers, err := a.options.Authorize(ctx, Challenge{Server: a.cfg.Name, URL: a.cfg.URL, Status: r.Status, Header: r.Header})
-	if err != nil {
-		return nil, err
+	value, err := a.client.Renew(ctx, oauth.Refusal{Status: r.Status, Challenge: r.Header, Used: r.Used["Authorization"]})
+	if _, ok := errors.AsType[*oauth.ScopeError](err); ok {
+		return nil, &connection.DialError{Reason: err.Error(), Wire: err.Error(), NeedsAuth: !r.Accepted}
 	}
-	a.log.Hide(headers)
-	return mergeHeaders(a.cfg.Headers, headers), nil
+	if err != nil && r.Status == http.StatusUnauthorized {
+		text := fmt.Sprintf("HTTP %d: authorization required (run: claude mcp login %s)", r.Status, a.cfg.Name)
+		if !errors.Is(err, oauth.ErrNeedsLogin) {
+			text = fmt.Sprintf("HTTP %d: authorization required, and %v", r.Status, err)
+		}
+		return nil, &connection.DialError{Reason: text, Wire: text, NeedsAuth: true, NeedsLogin: true}
+	}
+	return a.headers(value), err
+}
+
+func (a oauthHeaders) headers(value string) map[string]string {
+	if value == "" {
+		return a.cfg.Headers
+	}
+	token := map[string]string{"Authorization": value}
+	a.log.Hide(token)
+	return mergeHeaders(a.cfg.Headers, token)
+}
+
+func hasAuthorization(headers map[string]string) bool {
+	for name := range headers {
+		if http.CanonicalHeaderKey(name) == "Authorization" {
+			return true
+		}
+	}
+	return false
 }
 
 // mergeHeaders returns base with the headers of over, which replace headers of the same name.

@@ -173,8 +173,8 @@ func TestHTTPStandingFirst(t *testing.T) {
 	}
 }
 
-// TestHTTPAuth: 401 and 403 mean needs-auth, failed for init, and few
-// requests; the header's value is nowhere in the log (S13).
+// TestHTTPAuth: 401 and 403 mean needs-auth and few requests, but a configured
+// Authorization header that is refused is a failure; its value is shown nowhere (S13).
 func TestHTTPAuth(t *testing.T) {
 	t.Parallel()
 	for _, status := range []int{401, 403} {
@@ -183,7 +183,8 @@ func TestHTTPAuth(t *testing.T) {
 		m := start(t, Options{Servers: []ServerConfig{remote(f)}, Debug: &debug})
 		st := m.Servers()[0]
 		m.Close(t.Context())
-		if st.State != StateNeedsAuth || strings.Count(f.log(), "\n") > 3 {
+		want := map[int]State{401: StateFailed, 403: StateNeedsAuth}[status]
+		if st.State != want || strings.Contains(st.Error, "sesame") || strings.Count(f.log(), "\n") > 3 {
 			t.Errorf("%s: %s\n%s", st.State, st.Error, f.log())
 		}
 		if strings.Contains(debug.String(), "sesame") {

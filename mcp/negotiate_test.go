@@ -2,7 +2,6 @@ package mcp
 
 import (
 	"context"
-	"errors"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -173,33 +172,5 @@ func TestHeadersHelper(t *testing.T) {
 		if st := m.Servers()[0]; st.State != StateConnected {
 			t.Errorf("%s: %s, %s", broken, st.State, st.Error)
 		}
-	}
-}
-
-// TestAuthorize: whoever can authorize is asked after a refusal, with its
-// challenge, and the request is repeated once (the seam for OAuth).
-func TestAuthorize(t *testing.T) {
-	f := newFakeHTTP(t, func(_ int, r *http.Request) int {
-		if r.Header.Get("Authorization") != "Bearer fresh" {
-			return http.StatusUnauthorized
-		}
-		return 0
-	})
-	var seen []Challenge
-	answer := errors.New("nobody at home")
-	o := Options{Servers: []ServerConfig{remote(f)}, Authorize: func(_ context.Context, c Challenge) (map[string]string, error) {
-		seen = append(seen, c)
-		return map[string]string{"Authorization": "Bearer fresh"}, answer
-	}}
-	if st := start(t, o).Servers()[0]; st.State != StateNeedsAuth {
-		t.Errorf("%s: %s", st.State, st.Error)
-	}
-	answer = nil
-	m := start(t, o)
-	if got := call(t, m, "echo", `{}`); got != `[{"type":"text","text":"ok"}]` {
-		t.Errorf("got %s", got)
-	}
-	if len(seen) != 2 || seen[1] != (Challenge{Server: "s", URL: f.URL + "/mcp", Status: 401}) {
-		t.Errorf("asked %+v", seen)
 	}
 }

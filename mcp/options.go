@@ -49,10 +49,9 @@ type Options struct {
 	Debug io.Writer
 	// Negotiation is the mode for servers over stdio and HTTP (MCP_PROTOCOL_NEGOTIATION); empty = [NegotiateLegacy].
 	Negotiation Negotiation
-	// Authorize returns headers, such as a token, after a remote server refused a request with 401 or 403; the
-	// request is then repeated once. If it fails or is nil, the server needs authorization. It is not used for
-	// loadEntries with a headersHelper.
-	Authorize func(ctx context.Context, c Challenge) (headers map[string]string, err error)
+	// Credentials are the OAuth credentials of remote servers. They are not used for entries with a headersHelper or an
+	// Authorization header.
+	Credentials Credentials
 	// ResourceUpdated is called when a subscribed resource changes; simultaneous changes of one resource are reported
 	// once. nil = changes are ignored.
 	ResourceUpdated func(server, uri string)
@@ -78,6 +77,12 @@ type Batch struct {
 	Remote int // 0 = 20 (MCP_REMOTE_SERVER_CONNECTION_BATCH_SIZE)
 }
 
+// Credentials say where OAuth credentials are kept.
+type Credentials struct {
+	Path string           // of the file; empty = there are none
+	Now  func() time.Time // the clock by which they expire; nil = time.Now
+}
+
 // Pauses are the pauses between attempts.
 type Pauses struct {
 	// Retry is the pause after the first failure of a first connect to a remote server, or of listing tools; it
@@ -100,13 +105,6 @@ type Files interface {
 	// SaveText stores a result that is too long to show in a file with this name (empty = a name derived from the
 	// tool) and returns its path.
 	SaveText(tool protocol.Tool, name, text string) (path string, err error)
-}
-
-// Challenge describes a refused request to Options.Authorize.
-type Challenge struct {
-	Server, URL string
-	Status      int    // 401 or 403
-	Header      string // WWW-Authenticate; empty = absent
 }
 
 // ElicitRequest is a server's question to the user.
@@ -144,6 +142,9 @@ func (o Options) withDefaults() Options {
 	o.Pauses.Reconnect = orDefault(o.Pauses.Reconnect, defaultReconnectPause)
 	if len(o.Roots) == 0 && o.CWD != "" {
 		o.Roots = []string{o.CWD}
+	}
+	if o.Credentials.Now == nil {
+		o.Credentials.Now = time.Now
 	}
 	o.Environ = slices.Clone(o.Environ)
 	return o

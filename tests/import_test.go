@@ -64,7 +64,7 @@ var packageTable = []row{
 	{1, "simulator/outputschema", "the schema of --json-schema, in the words of the real CLI's validator", "internal/base/jspattern internal/base/ordered"},
 	{1, "simulator/transcript", "session ids, transcripts, resume, fork", "simulator/protocol internal/base/ordered internal/claudecode"},
 	{1, "simulator/hook", "run the hooks of an event and merge what they answer", "simulator/protocol internal/base/jspattern internal/base/match internal/base/proc internal/claudecode"},
-	{1, "mcp", "desired and live MCP servers: connect, call, reconnect, results as protocol types", "simulator/protocol internal/base/ordered mcp/record mcp/internal/connection mcp/internal/entry mcp/internal/helper mcp/internal/shown mcp/internal/trace"},
+	{1, "mcp", "desired and live MCP servers: connect, call, reconnect, results as protocol types", "simulator/protocol internal/base/ordered mcp/oauth mcp/record mcp/internal/connection mcp/internal/entry mcp/internal/helper mcp/internal/shown mcp/internal/trace"},
 	{1, "mcp/mcptest", "MCP servers that misbehave in one exact way each; for tests only", "internal/base/plainjson"},
 	{1, "fixtures/wire", "JSON-RPC between an MCP server and its clients, kept raw", "internal/base/plainjson internal/base/localhttp"},
 	{1, "fixtures/backend", "tool calls that run outside the fixture server", "internal/base/proc"},
@@ -95,6 +95,7 @@ var packageTable = []row{
 	{4, "internal/debug", "breakpoint hub; REST, page and MCP are three views of it", "simulator/protocol executor internal/base/match internal/base/eval internal/base/cas mcp internal/base/plainjson"},
 	{1, "fixtures/findings", "what is wrong with a value for its schema", "internal/base/jspattern internal/base/plainjson"},
 	{0, "fixtures/yamljson", "YAML as JSON with its positions kept", "internal/base/plainjson"},
+	{0, "mcp/oauth", "logins at servers behind OAuth: the flow, and where its credentials are kept", "internal/base/ordered internal/base/plainjson"},
 	{0, "mcp/internal/carrier", "transports that mcp-go lacks or loses data in", "internal/base/proc"},
 	{1, "mcp/internal/connection", "one live connection to a server: way, client, handshake, what is in flight", "internal/base/ordered internal/base/proc mcp/internal/carrier mcp/internal/health"},
 	{0, "mcp/internal/entry", "one entry of a configuration: members and variables", "internal/base/ordered"},
@@ -112,7 +113,7 @@ var packageTable = []row{
 	{4, "internal/debug/proxy", "the hub between any MCP client and a server", "simulator/protocol internal/base/proc internal/debug mcp"},
 	{4, "internal/debug/rest", "the hub over HTTP", "internal/base/match internal/base/localhttp internal/debug internal/debug/external internal/debug/compat internal/debug/compat/item internal/base/plainjson"},
 	{4, "internal/debug/script", "the hub played by a scenario", "simulator/protocol scenarios executor internal/base/cas internal/debug"},
-	{2, "internal/cli/mcpcmd", "claudeless mcp: configure servers, look at them, call them", "simulator/protocol internal/base/argv internal/base/diag internal/base/ordered mcp"},
+	{2, "internal/cli/mcpcmd", "claudeless mcp: configure servers, look at them, call them", "simulator/protocol internal/base/argv internal/base/diag internal/base/ordered internal/base/proc mcp mcp/oauth"},
 	{6, "tests/interop/mcp", "public MCP servers, against the binary", ""},
 	{0, "internal/exec/gate", "steps of several processes held back until somebody lets them go on", "internal/base/proc"},
 	{2, "internal/exec/procio", "the streams, signals and end of a process: watched, and spoiled by faults", "internal/base/diag internal/record/journal internal/base/ordered internal/base/plainjson internal/base/process"},
@@ -167,8 +168,9 @@ var thirdParty = map[string]string{
 	"github.com/expr-lang/expr":                "internal/base/eval",
 	"github.com/goccy/go-yaml":                 "fixtures/yamljson internal/claude/catalog tests",
 	"github.com/google/uuid":                   "internal/base/process internal/base/clock scenarios simulator/transcript",
-	"github.com/mark3labs/mcp-go":              "mcp mcp/internal/carrier mcp/internal/connection fixtures/clone fixtures internal/debug/mcpface",     // the last: as a peer in tests
-	"github.com/santhosh-tekuri/jsonschema/v6": "fixtures fixtures/findings executor/builtin simulator/outputschema scenarios internal/debug/mcpface", // the last two: in tests
+	"github.com/rogpeppe/go-internal":          "mcp/oauth",
+	"github.com/mark3labs/mcp-go":              "mcp mcp/oauth mcp/internal/carrier mcp/internal/connection fixtures/clone fixtures internal/debug/mcpface", // the last: as a peer in tests
+	"github.com/santhosh-tekuri/jsonschema/v6": "fixtures fixtures/findings executor/builtin simulator/outputschema scenarios internal/debug/mcpface",       // the last two: in tests
 	"github.com/tailscale/hujson":              "mcp",
 	"golang.org/x/sys":                         "internal/exec/guard internal/base/proc executor/builtin internal/record/journal simulator/transcript",
 	"golang.org/x/text":                        "simulator/outputschema",

@@ -21,9 +21,13 @@ func runMCP(ctx context.Context, s *process.System, words []string) error {
 	}
 	client := plan.Servers.Client
 	client.SessionID = s.NewID()
+	var terminal mcpcmd.Terminal
+	if s.StdinIsTTY {
+		terminal = s
+	}
 	err = mcpcmd.Run(ctx, mcpcmd.Options{
 		Name: s.Name(), Store: plan.Store, Extended: !s.CalledAsClaude(), Approved: plan.Settings.IsApproved, DisabledProject: plan.Settings.DisabledMCPJSONServers, Client: client,
-		Stdin: s.Stdin, Stdout: s.Stdout, Stderr: s.Stderr, Progress: s.Progress(),
+		Terminal: terminal, Stdin: s.Stdin, Stdout: s.Stdout, Stderr: s.Stderr, Progress: s.Progress(),
 	}, words)
 	var verbatim *mcpcmd.Error
 	var usage *mcpcmd.UsageError

@@ -4,6 +4,9 @@
 # MCP_CONFORMANCE_SCENARIO. The model's side is client/SCENARIO.toml; a scenario
 # without one gets client/default.toml, which connects and says goodbye.
 #
+# Scenarios about authorization log in first, and once more when a call needs more
+# permissions. Each has a home directory of its own.
+#
 # CLAUDELESS is the binary (default: claudeless in PATH), CONFORMANCE_HOME an
 # empty directory in place of the user's own.
 set -eu
@@ -13,6 +16,44 @@ here=$(cd "$(dirname "$0")" && pwd)
 script=$here/client/$MCP_CONFORMANCE_SCENARIO.toml
 [ -f "$script" ] || script=$here/client/default.toml
 export HOME="$CONFORMANCE_HOME" MCP_TOOL_TIMEOUT=20000
-exec "${CLAUDELESS:-claudeless}" -p go --output-format stream-json --verbose \
-	--strict-mcp-config --mcp-config "{\"mcpServers\":{\"conf\":{\"type\":\"http\",\"url\":\"$url\"}}}" \
-	--allowedTools 'mcp__conf__*' --scenario "$script" </dev/null
+claudeless=${CLAUDELESS:-claudeless}
+
+# run connects to the server and plays the scenario.
+run() {
+	"$claudeless" -p go --output-format stream-json --verbose \
+		--strict-mcp-config --mcp-config "{\"mcpServers\":{\"conf\":{\"type\":\"http\",\"url\":\"$url\"}}}" \
+		--allowedTools 'mcp__conf__*' --scenario "$script" </dev/null
+}
+
+case $MCP_CONFORMANCE_SCENARIO in
+auth/*) ;;
+*)
+	run
+	exit
+	;;
+esac
+
+HOME=$(mktemp -d "$CONFORMANCE_HOME/auth.XXXXXX")
+cd "$HOME"
+# member prints a text of the JSON object that the suite gives some scenarios.
+member() { printf %s "${MCP_CONFORMANCE_CONTEXT:-}" | sed -n "s/.*\"$1\":\"\([^\"]*\)\".*/\1/p"; }
+MCP_CLIENT_SECRET=$(member client_secret)
+export MCP_CLIENT_SECRET
+id=$(member client_id)
+# The suite names the client metadata document that clients are to use.
+[ "$MCP_CONFORMANCE_SCENARIO" != auth/basic-cimd ] || id=https://conformance-test.local/client-metadata.json
+if [ -n "$MCP_CLIENT_SECRET" ]; then
+	"$claudeless" mcp add --transport http conf "$url" --client-id "$id" --client-secret
+elif [ -n "$id" ]; then
+	"$claudeless" mcp add --transport http conf "$url" --client-id "$id"
+else
+	"$claudeless" mcp add --transport http conf "$url"
+fi
+"$claudeless" mcp login conf --auto
+if ! run >out 2>&1 || grep -q 'needs additional permissions' out; then
+	cat out
+	"$claudeless" mcp login conf --auto
+	run
+else
+	cat out
+fi

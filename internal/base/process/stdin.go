@@ -3,9 +3,12 @@ package process
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"time"
+
+	"golang.org/x/term"
 )
 
 const (
@@ -41,6 +44,18 @@ func (s *System) ReadStdin(ctx context.Context) (string, error) {
 			return string(DecodeStream(in.all.Bytes())), err
 		}
 	}
+}
+
+// ReadSecret asks on the terminal for a line that is not shown.
+func (s *System) ReadSecret(prompt string) (string, error) {
+	terminal, ok := s.Stdin.(interface{ Fd() uintptr })
+	if !ok || !s.StdinIsTTY {
+		return "", errors.New("stdin is not a terminal")
+	}
+	fmt.Fprint(s.Stderr, prompt)
+	line, err := term.ReadPassword(int(terminal.Fd()))
+	fmt.Fprintln(s.Stderr)
+	return string(line), err
 }
 
 // stdinReader reads to the end in a goroutine. all may be read after done has

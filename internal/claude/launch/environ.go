@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"net/url"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"time"
@@ -107,8 +108,17 @@ func retryScale(sys *process.System) float64 {
 func mcpOptions(sys *process.System, p *Plan) mcp.Options {
 	return mcp.Options{
 		ClientVersion: p.Version, Negotiation: negotiation(sys, p.Profile), Environ: serverEnviron(sys, p.Environ), CWD: p.CWD, ConnectTimeout: envMillis(sys, "MCP_TIMEOUT", 0), ToolTimeout: toolTimeout(sys, p.Scenario),
-		Batch: mcp.Batch{Local: envInt(sys, "MCP_SERVER_CONNECTION_BATCH_SIZE"), Remote: envInt(sys, "MCP_REMOTE_SERVER_CONNECTION_BATCH_SIZE")},
+		Credentials: mcp.Credentials{Path: p.credentials(), Now: sys.Now},
+		Batch:       mcp.Batch{Local: envInt(sys, "MCP_SERVER_CONNECTION_BATCH_SIZE"), Remote: envInt(sys, "MCP_REMOTE_SERVER_CONNECTION_BATCH_SIZE")},
 	}
+}
+
+// credentials is where the OAuth credentials of servers are kept; empty = nowhere.
+func (p *Plan) credentials() string {
+	if p.State == "" {
+		return ""
+	}
+	return filepath.Join(p.State, ".credentials.json")
 }
 
 // toolTimeout bounds MCP calls; less than a second of MCP_TOOL_TIMEOUT counts as one (spec: mcp 4.1).

@@ -53,7 +53,7 @@ func (s *sessionContext) Init(context.Context) protocol.Init {
 		})
 	}
 	for _, st := range v.statuses() {
-		ev.MCPServers = append(ev.MCPServers, protocol.MCPServer{Name: st.Name, Status: initStatus(st.Status), Source: st.Source})
+		ev.MCPServers = append(ev.MCPServers, protocol.MCPServer{Name: st.Name, Status: st.Status, Source: st.Source})
 	}
 	ev.MCPServerErrors = v.plan.Errors
 	if plan.Output.Format != "stream-json" { // nobody listens who could be woken
@@ -104,14 +104,6 @@ func instructionHooks(memories []catalog.Memory) []protocol.InstructionsLoadedHo
 		hooks = append(hooks, in)
 	}
 	return hooks
-}
-
-// initStatus returns a server's status for init, where needs-auth is failed.
-func initStatus(status string) string {
-	if status == "needs-auth" {
-		return "failed"
-	}
-	return status
 }
 
 // shownDirs are the working directories that init names: what only the project's

@@ -10,6 +10,7 @@ import (
 
 	"github.com/claudeless/claudeless/internal/base/argv"
 	"github.com/claudeless/claudeless/internal/base/ordered"
+	"github.com/claudeless/claudeless/internal/base/proc"
 	"github.com/claudeless/claudeless/mcp"
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
@@ -19,6 +20,7 @@ type addFlags struct {
 	scope, transport       string
 	env, headers           []string
 	clientID, callbackPort string
+	clientSecret           bool
 }
 
 func (f *addFlags) options() []argv.Option {
@@ -29,9 +31,25 @@ func (f *addFlags) options() []argv.Option {
 		{Flags: "-e, --env <env...>", Set: appendTo(&f.env)},
 		{Flags: "-H, --header <header...>", Set: appendTo(&f.headers)},
 		{Flags: "--client-id <clientId>", Set: text(&f.clientID)},
-		{Flags: "--client-secret"},
+		secretFlag(&f.clientSecret),
 		{Flags: "--callback-port <port>", Set: text(&f.callbackPort)},
 	}
+}
+
+// secretFlag is the option --client-secret of add and add-json.
+func secretFlag(to *bool) argv.Option {
+	return argv.Option{Flags: "--client-secret", Set: func(string) error { *to = true; return nil }}
+}
+
+// readClientSecret returns the secret for --client-secret.
+func (o *Options) readClientSecret() (string, error) {
+	if secret := proc.Getenv(o.Client.Environ, "MCP_CLIENT_SECRET"); secret != "" {
+		return secret, nil
+	}
+	if o.Terminal == nil {
+		return "", errorf("No TTY available to prompt for client secret. Set MCP_CLIENT_SECRET env var instead.")
+	}
+	return o.Terminal.ReadSecret("Enter OAuth client secret: ")
 }
 
 // add runs `mcp add`.
@@ -55,6 +73,9 @@ func add(_ context.Context, o *Options, words []string) error {
 	if transport == "stdio" {
 		if guessed && (strings.HasPrefix(target, "http://") || strings.HasPrefix(target, "https://")) {
 			fmt.Fprintf(o.Stderr, "Warning: %q looks like a URL but is added as the command of a stdio server. For a remote server use: %s mcp add --transport http %s %s\n", target, o.Name, name, target)
+		}
+		if f.clientID != "" || f.clientSecret || f.callbackPort != "" {
+			fmt.Fprintln(o.Stderr, "Warning: --client-id, --client-secret, --callback-port, and --xaa only work with HTTP/SSE servers and are ignored for stdio.")
 		}
 		return f.addStdio(o, name, append([]string{target}, args...))
 	}
@@ -126,14 +147,14 @@ func (f *addFlags) addRemote(o *Options, name, transport, url string) error {
 	if f.callbackPort != "" {
 		port, err := strconv.Atoi(f.callbackPort)
 		if err != nil || port < 1 || port > 65535 {
-			return errorf("Invalid callback port: %s", f.callbackPort)
+			return errorf("Error: --callback-port must be a whole number from 1 to 65535")
 		}
 		oauth = append(oauth, ordered.Member{Key: "callbackPort", Value: json.RawMessage(f.callbackPort)})
 	}
 	if len(oauth) > 0 {
 		entry = append(entry, ordered.Member{Key: "oauth", Value: compact(oauth)})
 	}
-	if err := saveEntry(o, f.scope, name, compact(entry)); err != nil {
+	if err := saveEntryWithSecret(o, f.scope, name, compact(entry), f.clientSecret && f.clientID != ""); err != nil {
 		return err
 	}
 	fmt.Fprintf(o.Stdout, "Added %s MCP server %s with URL: %s to %s config\n", strings.ToUpper(transport), name, url, f.scope)
@@ -147,7 +168,8 @@ func (f *addFlags) addRemote(o *Options, name, transport, url string) error {
 // addJSON runs `mcp add-json`.
 func addJSON(_ context.Context, o *Options, words []string) error {
 	scope := scopeLocal
-	options := []argv.Option{scopeFlag(&scope), {Flags: "--client-secret"}}
+	clientSecret := false
+	options := []argv.Option{scopeFlag(&scope), secretFlag(&clientSecret)}
 	found, help, err := operands(o, "add-json", options, words, "name", "json")
 	if err != nil || help {
 		return err
@@ -160,7 +182,7 @@ func addJSON(_ context.Context, o *Options, words []string) error {
 	if err != nil {
 		return errorf("Invalid configuration: not a JSON object. Check its quotes, commas and braces.")
 	}
-	if err := saveEntry(o, scope, name, compact(entry)); err != nil {
+	if err := saveEntryWithSecret(o, scope, name, compact(entry), clientSecret); err != nil {
 		return err
 	}
 	transport := "stdio"
@@ -188,6 +210,25 @@ func saveEntry(o *Options, scope, name string, entry json.RawMessage) error {
 		return errorf("Invalid configuration: %s", strings.TrimPrefix(problem.Message, fmt.Sprintf("Skipped — invalid MCP server config for %q: ", name)))
 	}
 	return o.Store.put(scope, name, entry)
+}
+
+// saveEntryWithSecret is saveEntry, and stores the client secret that the user gives if there is one.
+func saveEntryWithSecret(o *Options, scope, name string, entry json.RawMessage, withSecret bool) error {
+	if !withSecret {
+		return saveEntry(o, scope, name, entry)
+	}
+	secret, err := o.readClientSecret()
+	if err != nil {
+		return err
+	}
+	if err := saveEntry(o, scope, name, entry); err != nil {
+		return err
+	}
+	server, err := o.server(name)
+	if err != nil {
+		return err
+	}
+	return server.OAuthClient(o.Client).SetClientSecret(secret)
 }
 
 // printModified prints which file was written.

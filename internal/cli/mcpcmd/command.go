@@ -3,6 +3,7 @@ package mcpcmd
 import (
 	"fmt"
 	"io"
+	"time"
 
 	"github.com/claudeless/claudeless/internal/base/argv"
 	"github.com/claudeless/claudeless/mcp"
@@ -21,10 +22,18 @@ type Options struct {
 	DisabledProject []string
 	// Manager makes a manager; nil = mcp.New.
 	Manager        func(mcp.Options) (*mcp.Manager, error)
-	Client         mcp.Options // options of every manager, except Servers
+	Client         mcp.Options   // options of every manager, except Servers
+	Terminal       Terminal      // of Stdin; nil = it is not a terminal
+	LoginWait      time.Duration // how long a login waits for the user; 0 = as long as the real CLI
 	Stdin          io.Reader
 	Stdout, Stderr io.Writer
 	Progress       io.Writer // receives the progress line; nil = none
+}
+
+// Terminal is a terminal that a person sits at.
+type Terminal interface {
+	// ReadSecret asks for a line that is not shown.
+	ReadSecret(prompt string) (string, error)
 }
 
 // Error ends the command with exit code 1. Text is printed as it stands; empty
@@ -93,6 +102,8 @@ func commands() []command {
 		{name: "add-json", usage: "add-json [options] <name> <json>", help: "Add a server from a JSON string"},
 		{name: "get", usage: "get <name>", help: "Show the configuration of a server"},
 		{name: "list", usage: "list", help: "List the configured servers and whether they connect"},
+		{name: "login", usage: "login [options] <name>", help: "Log in to a server behind OAuth"},
+		{name: "logout", usage: "logout <name>", help: "Delete the stored credentials of a server"},
 		{name: "remove", usage: "remove [options] <name>", help: "Remove a server"},
 		{name: "status", usage: "status [server...]", help: "Connect to servers and show what they offer", own: true},
 		{name: "tools", usage: "tools [server...]", help: "List tools", own: true},

@@ -40,6 +40,7 @@ type serverHealth struct {
 	Protocol string `json:"protocolVersion,omitempty"`
 
 	config mcp.ServerConfig
+	oauth  string // what is configured for the login; empty = nothing
 }
 
 const pendingApproval = "pending-approval"
@@ -105,7 +106,7 @@ func (o *Options) health(ctx context.Context, servers []mcp.ServerConfig) ([]ser
 	for _, st := range m.Servers() {
 		i := slices.IndexFunc(all, func(h serverHealth) bool { return h.Name == st.Name })
 		all[i].Status, all[i].Protocol = st.Status, st.ProtocolVersion
-		if st.Status != "disabled" {
+		if st.Status != "disabled" && (o.Extended || st.Status != "needs-auth") { // claude does not say more
 			all[i].Error = reason(st)
 		}
 		if st.Status == "pending" { // not connected before the timeout
@@ -176,8 +177,24 @@ func get(ctx context.Context, o *Options, words []string) error {
 	if !o.Extended { // claude does not show it
 		all[0].Protocol = ""
 	}
+	all[0].oauth = o.configuredLogin(all[0].config)
 	printServer(o.Stdout, all[0])
 	return nil
+}
+
+// configuredLogin tells what is configured for the login to a server.
+func (o *Options) configuredLogin(s mcp.ServerConfig) string {
+	var parts []string
+	if s.OAuth.ClientID != "" {
+		parts = append(parts, "client_id configured")
+		if s.Expand(o.Client).OAuthClient(o.Client).ClientSecret() != "" {
+			parts = append(parts, "client_secret configured")
+		}
+	}
+	if s.OAuth.CallbackPort > 0 {
+		parts = append(parts, fmt.Sprintf("callback_port %d", s.OAuth.CallbackPort))
+	}
+	return strings.Join(parts, ", ")
 }
 
 func printServer(w io.Writer, h serverHealth) {
@@ -206,6 +223,9 @@ func printServer(w io.Writer, h serverHealth) {
 		}
 		for _, key := range slices.Sorted(maps.Keys(s.Headers)) {
 			fmt.Fprintf(w, "    %s: %s\n", key, mask)
+		}
+		if h.oauth != "" {
+			fmt.Fprintf(w, "  OAuth: %s\n", h.oauth)
 		}
 	}
 	fmt.Fprintf(w, "\nTo remove this server, run: claude mcp remove %s -s %s\n", h.Name, h.Scope)

@@ -30,6 +30,8 @@ func runners() map[string]runner {
 		"add-json":   addJSON,
 		"get":        get,
 		"list":       list,
+		"login":      login,
+		"logout":     logout,
 		"remove":     remove,
 		"status":     runKong[statusCmd]("status"),
 		"tools":      runKong[toolsCmd]("tools"),
@@ -63,7 +65,7 @@ func Run(ctx context.Context, o Options, words []string) error {
 			return runners()[c.name](ctx, &o, words[1:])
 		}
 	}
-	if slices.Contains(strings.Fields("add-from-claude-desktop login logout reset-project-choices serve"), words[0]) {
+	if slices.Contains(strings.Fields("add-from-claude-desktop reset-project-choices serve"), words[0]) {
 		return fmt.Errorf(`the command "mcp %s" of claude is not simulated`, words[0])
 	}
 	return errorf("error: unknown command '%s'", words[0])

@@ -163,7 +163,7 @@ func TestRefused(t *testing.T) {
 		{words: []string{"add", "x", "y", "-t", "ws"}, stderr: "Invalid transport type: ws. Must be one of: stdio, sse, http (or streamable-http)", fails: true},
 		{words: []string{"add", "x", "y", "-e", "A"}, stderr: "Invalid environment variable format: A, environment variables should be added as: -e KEY1=value1 -e KEY2=value2", fails: true},
 		{words: []string{"add", "x", "y", "-t", "http", "-H", "A"}, stderr: `Invalid header format: "A". Expected format: "Header-Name: value"`, fails: true},
-		{words: []string{"add", "x", "y", "-t", "http", "--callback-port", "0"}, stderr: "Invalid callback port: 0", fails: true},
+		{words: []string{"add", "x", "y", "-t", "http", "--callback-port", "0"}, stderr: "Error: --callback-port must be a whole number from 1 to 65535", fails: true},
 		{words: []string{"add", "workspace", "y"}, stderr: `Cannot add MCP server "workspace": this name is reserved.`, fails: true},
 		{words: []string{"add-json", "x", `{"command":`}, stderr: "Invalid configuration: not a JSON object. Check its quotes, commas and braces.", fails: true},
 		{words: []string{"add-json", "x", `[]`}, stderr: "Invalid configuration: not a JSON object. Check its quotes, commas and braces.", fails: true},

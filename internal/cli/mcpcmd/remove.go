@@ -65,6 +65,11 @@ func removeFrom(o *Options, scope, name, shown string) error {
 	default:
 		return errorf("No MCP server named %q in %s scope", name, scope)
 	}
+	if server, err := o.server(name); err == nil && remote(server) {
+		if err := server.OAuthClient(o.Client).Forget(); err != nil {
+			return err
+		}
+	}
 	if err := o.Store.put(scope, name, nil); err != nil {
 		return err
 	}

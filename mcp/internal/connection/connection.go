@@ -123,7 +123,7 @@ func (c *Conn) Open(ctx, limit context.Context) error {
 	ex := &rawResult{}
 	limited := context.WithValue(limit, rawResultKey{}, ex)
 	result, err := c.client.Initialize(limited, c.session.initialize)
-	if c.interceptor.negotiation.refusedAfterTimeout(err) {
+	if c.interceptor.negotiation.probeAgain(err) {
 		result, err = c.client.Initialize(limited, c.session.initialize)
 	}
 	if err != nil {

@@ -48,6 +48,7 @@ var (
 type DialError struct {
 	Reason, Wire string
 	NeedsAuth    bool
+	NeedsLogin   bool // a login helps, and the handshake is not worth a try
 }
 
 func (e *DialError) Error() string { return e.Reason }

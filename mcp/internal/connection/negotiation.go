@@ -50,14 +50,20 @@ type negotiation struct {
 	probeDone, handshakeStarted bool
 }
 
-// refusedAfterTimeout reports whether a server that did not answer the probe in time then refused the handshake,
-// because it supports only newer revisions: it was merely slow to start.
-func (n *negotiation) refusedAfterTimeout(refusal error) bool {
-	return n.mode == Auto && n.handshakeStarted && errors.Is(n.probeError, context.DeadlineExceeded) && supportsOnlyNewer(refusal)
+// probeAgain reports whether the probe is worth a second try after a server refused it or the handshake: it knows the
+// revision of the probe all the same, or it knows only newer ones and was slow to start.
+func (n *negotiation) probeAgain(refusal error) bool {
+	if !n.handshakeStarted {
+		return n.mode != Legacy && slices.Contains(supportedVersions(refusal), ModernVersion)
+	}
+	return supportsOnlyNewer(refusal) && n.mode == Auto && errors.Is(n.probeError, context.DeadlineExceeded)
 }
 
 // handshakeError returns why the handshake must not follow the probe; nil = it may.
 func (n *negotiation) handshakeError() error {
+	if f, ok := errors.AsType[*DialError](n.probeError); ok && f.NeedsLogin {
+		return f
+	}
 	switch {
 	case n.mode == Modern:
 		reason := fmt.Sprintf("the server does not speak MCP %s: %v", ModernVersion, unwrapClientError(n.probeError))
@@ -78,15 +84,23 @@ func (n *negotiation) died() bool { return errors.Is(n.probeError, transport.Err
 // supportsOnlyNewer reports whether a server refused the revision of the probe and listed only newer ones, which we
 // do not support.
 func supportsOnlyNewer(err error) bool {
+	return slices.ContainsFunc(supportedVersions(err), wire.IsModernProtocol)
+}
+
+// supportedVersions returns the revisions that a server listed when it refused that of a request.
+func supportedVersions(err error) []string {
 	var rpc *Error
 	if !errors.As(err, &rpc) || rpc.Code != wire.UNSUPPORTED_PROTOCOL_VERSION {
-		return false
+		return nil
 	}
 	var data struct {
 		Supported []string `json:"supported"`
 	}
 	raw, err := json.Marshal(rpc.Data)
-	return err == nil && json.Unmarshal(raw, &data) == nil && slices.ContainsFunc(data.Supported, wire.IsModernProtocol)
+	if err != nil || json.Unmarshal(raw, &data) != nil {
+		return nil
+	}
+	return data.Supported
 }
 
 // checkDiscovery checks the response to the probe: some servers answer everything with an empty object.

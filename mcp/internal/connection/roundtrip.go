@@ -2,11 +2,14 @@ package connection
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"math"
 	"net/http"
 	"net/url"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -16,14 +19,19 @@ import (
 
 // Refusal is a response that requires authorization.
 type Refusal struct {
-	Status int    // 401 or 403
-	Header string // WWW-Authenticate; empty = absent
+	Status int               // 401 or 403
+	Header string            // WWW-Authenticate; empty = absent
+	Used   map[string]string // the headers of the request
 	// Accepted is true if an earlier request was accepted.
 	Accepted bool
 }
 
-// Renewer returns new headers after a request was refused. It is called once per refusal.
+// Renewer provides the headers of requests.
 type Renewer interface {
+	// Prepare returns the headers of the next request; last are those of the one before.
+	Prepare(ctx context.Context, last map[string]string) map[string]string
+	// Renew returns new headers after a request was refused; it is called once per refusal. A *DialError is the error
+	// of the request.
 	Renew(ctx context.Context, r Refusal) (headers map[string]string, err error)
 }
 
@@ -59,27 +67,30 @@ type requestHeaders struct {
 	headers map[string]string
 }
 
-func (p *requestHeaders) current() map[string]string {
+func (p *requestHeaders) current(ctx context.Context) map[string]string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if p.renewer != nil {
+		p.headers = p.renewer.Prepare(ctx, p.headers)
+	}
 	return p.headers
 }
 
 // renew returns headers other than those used for a refused request. If several requests are refused at the same
-// time, only one calls the renewer. ok is false if there are no new headers.
-func (p *requestHeaders) renew(ctx context.Context, refusal *http.Response, used map[string]string) (headers map[string]string, ok bool) {
+// time, only one calls the renewer.
+func (p *requestHeaders) renew(ctx context.Context, refusal *http.Response, used map[string]string) (map[string]string, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if maps.Equal(used, p.headers) {
 		fresh, err := p.renewer.Renew(ctx, Refusal{
-			Status: refusal.StatusCode, Header: refusal.Header.Get("WWW-Authenticate"), Accepted: p.accepted.Load(),
+			Status: refusal.StatusCode, Header: strings.Join(refusal.Header.Values("WWW-Authenticate"), ", "), Used: used, Accepted: p.accepted.Load(),
 		})
 		if err != nil {
-			return nil, false
+			return nil, err
 		}
 		p.headers = fresh
 	}
-	return p.headers, true
+	return p.headers, nil
 }
 
 // sessionHeader carries the session id that the server assigned.
@@ -102,10 +113,10 @@ func (t *roundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
 	case req.Method == http.MethodDelete:
 		ctx, stop = context.WithTimeout(ctx, deleteLimit)
 	}
-	headers := t.requestHeaders.current()
+	headers := t.requestHeaders.current(ctx)
 	resp, err := t.send(ctx, req, headers)
 	optional := req.Method == http.MethodDelete || standing
-	if err == nil && unauthorized(resp) && t.requestHeaders.renewer != nil && !optional {
+	if err == nil && unauthorized(resp) && t.requestHeaders.renewer != nil && !optional && originOf(req.URL) == t.origin {
 		resp, err = t.sendAgain(ctx, req, resp, headers)
 	}
 	if standing {
@@ -129,9 +140,25 @@ func (t *roundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
 		resp.StatusCode = http.StatusMethodNotAllowed
 		return resp, nil
 	}
-	resp.Body.Close()
+	defer resp.Body.Close()
+	return nil, t.refusalError(resp, headers)
+}
+
+// refusalError returns the error of a refused request. Who configured an Authorization header cannot log in.
+func (t *roundTripper) refusalError(resp *http.Response, headers map[string]string) *DialError {
 	text := fmt.Sprintf("HTTP %d: authorization required", resp.StatusCode)
-	return nil, &DialError{Reason: text, Wire: text, NeedsAuth: true}
+	value := headers["Authorization"]
+	if value == "" || resp.StatusCode != http.StatusUnauthorized || t.requestHeaders.renewer != nil {
+		return &DialError{Reason: text, Wire: text, NeedsAuth: true}
+	}
+	const longest = 300
+	detail, _ := io.ReadAll(io.LimitReader(resp.Body, longest)) // what can be read is enough
+	wire := "Server rejected the configured Authorization header (HTTP 401). Check that the token is valid for this MCP endpoint — " +
+		"OAuth fallback is disabled when headers.Authorization is set."
+	if len(detail) > 0 {
+		wire += " Error detail: " + strings.ReplaceAll(string(detail), value[strings.LastIndexByte(value, ' ')+1:], "[hidden]")
+	}
+	return &DialError{Reason: wire, Wire: wire}
 }
 
 func unauthorized(resp *http.Response) bool {
@@ -168,13 +195,18 @@ func (t *roundTripper) send(ctx context.Context, req *http.Request, headers map[
 	return resp, err
 }
 
-// sendAgain renews refused headers and repeats the request. Without new headers it returns the refusal.
+// sendAgain renews refused headers and repeats the request. Without new headers it returns the refusal, or the error of
+// the renewer.
 func (t *roundTripper) sendAgain(ctx context.Context, req *http.Request, refusal *http.Response, used map[string]string) (*http.Response, error) {
 	if req.Body != nil && req.GetBody == nil {
 		return refusal, nil
 	}
-	headers, ok := t.requestHeaders.renew(ctx, refusal, used)
-	if !ok {
+	headers, err := t.requestHeaders.renew(ctx, refusal, used)
+	if f, ok := errors.AsType[*DialError](err); ok {
+		refusal.Body.Close()
+		return nil, f
+	}
+	if err != nil {
 		return refusal, nil
 	}
 	refusal.Body.Close()

@@ -147,6 +147,15 @@ func (f *Fields) StringMap(name string) map[string]string {
 	return all
 }
 
+// Object returns the members of an object; nil if absent. Its problems are its own.
+func (f *Fields) Object(name string) *Fields {
+	raw, ok := f.get(name, "object")
+	if !ok {
+		return nil
+	}
+	return Read(raw)
+}
+
 // Unknown returns the names of the members that were not read.
 func (f *Fields) Unknown() []string {
 	var names []string

@@ -1,0 +1,244 @@
+package mcpcmd
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/claudeless/claudeless/internal/base/argv"
+	"github.com/claudeless/claudeless/internal/base/proc"
+	"github.com/claudeless/claudeless/mcp"
+	"github.com/claudeless/claudeless/mcp/oauth"
+)
+
+// loginWait is how long a login waits for the user (observed with 2.1.330).
+const loginWait = 5 * time.Minute
+
+// autoRedirect is the redirect URI of a login without a browser: nothing listens there.
+const autoRedirect = "http://localhost:3118/callback"
+
+// errTimeout is the error of a login that nobody finished, in the words of the real CLI.
+type errTimeout string
+
+func (e errTimeout) Error() string { return string(e) }
+
+// login is `mcp login`.
+func login(ctx context.Context, o *Options, words []string) error {
+	noBrowser, auto := false, false
+	options := []argv.Option{{Flags: "--no-browser", Set: func(string) error { noBrowser = true; return nil }}}
+	if o.Extended {
+		options = append(options, argv.Option{Flags: "--auto", Set: func(string) error { auto = true; return nil }})
+	}
+	found, help, err := operands(o, "login", options, words, "name")
+	if err != nil || help {
+		return err
+	}
+	name := found[0]
+	server, err := o.server(name)
+	switch {
+	case err != nil:
+		return err
+	case !remote(server):
+		return errorf("%q doesn't support OAuth login — it's only available for HTTP and SSE servers.", name)
+	case hasAuthorization(server):
+		return errorf("%q authenticates with the `Authorization` header in its configuration, so there's no separate login. Update that header to change its credentials.", name)
+	}
+	fmt.Fprintf(o.Stdout, "Starting authentication for %q…\n", name)
+	client := server.OAuthClient(o.Client)
+	if auto {
+		err = autoLogin(ctx, client, server)
+	} else {
+		err = o.browserLogin(ctx, client, server, noBrowser)
+	}
+	if err != nil {
+		return errorf("Couldn't complete authentication for %q: %v", name, err)
+	}
+	fmt.Fprintf(o.Stdout, "Authenticated with %q. Its tools are now available in Claude Code.\n", name)
+	return nil
+}
+
+// autoLogin logs in without anybody: it follows the redirects of the authorization server itself. Unlike the login of
+// the real CLI it first asks the server which scopes it wants.
+func autoLogin(ctx context.Context, client *oauth.Client, server mcp.ServerConfig) error {
+	challenge, err := client.Probe(ctx)
+	if err != nil {
+		return err
+	}
+	redirect := autoRedirect
+	if port := server.OAuth.CallbackPort; port > 0 {
+		redirect = redirectTo(port)
+	} else if strings.HasPrefix(client.RedirectURI(), "http://localhost:") {
+		redirect = client.RedirectURI()
+	}
+	l, err := client.Login(ctx, redirect, challenge)
+	if err != nil {
+		return setupError(err)
+	}
+	answer, err := l.Approve(ctx)
+	if err != nil {
+		return err
+	}
+	return l.Finish(ctx, answer)
+}
+
+func redirectTo(port int) string { return fmt.Sprintf("http://localhost:%d/callback", port) }
+
+// setupError is the error of a login that could not begin, in the words of the real CLI.
+func setupError(err error) error { return fmt.Errorf("SDK auth failed: %w", err) }
+
+// browserLogin logs in with the browser of the user, who may also paste where it was sent.
+func (o *Options) browserLogin(ctx context.Context, client *oauth.Client, server mcp.ServerConfig, noBrowser bool) error {
+	if err := client.Check(ctx); err != nil {
+		return setupError(err)
+	}
+	if o.Terminal == nil {
+		hint := ""
+		if o.Extended {
+			hint = "\nhint: --auto logs in to an authorization server on this machine without a browser"
+		}
+		return errors.New("this isn't an interactive terminal. Re-run in one — e.g. `ssh -t` — and paste the redirect URL when prompted." + hint)
+	}
+	listener, err := listen(ctx, server.OAuth.CallbackPort, client.RedirectURI())
+	if err != nil {
+		return err
+	}
+	defer listener.Close()
+	l, err := client.Login(ctx, redirectTo(listener.Addr().(*net.TCPAddr).Port), "")
+	if err != nil {
+		return setupError(err)
+	}
+	ctx, stop := context.WithTimeoutCause(ctx, cmp.Or(o.LoginWait, loginWait), errTimeout("Authentication timeout"))
+	defer stop()
+	intro := "Visit this URL to authorize:"
+	if !noBrowser {
+		intro = "If the browser didn't open, visit:"
+		o.openBrowser(ctx, l.URL)
+	}
+	fmt.Fprintf(o.Stdout, "%s\n  %s\n\nWaiting for authorization… (^C to cancel)\n", intro, l.URL)
+	err = o.awaitAnswer(ctx, l, listener)
+	fmt.Fprintln(o.Stdout)
+	return err
+}
+
+// awaitAnswer completes a login with the first answer to it, from the browser or from the terminal.
+func (o *Options) awaitAnswer(ctx context.Context, l *oauth.Login, listener net.Listener) error {
+	ctx, stop := context.WithCancel(ctx)
+	served, done := make(chan error, 1), make(chan error, 1)
+	finish := func(q url.Values) error {
+		err := l.Finish(ctx, q)
+		select {
+		case done <- err:
+		default: // another answer was first
+		}
+		return err
+	}
+	go func() { served <- l.Listen(ctx, listener, finish) }() // ends with ctx
+	defer func() { <-served }()
+	defer stop()
+	go o.readAnswers(l, finish) // ends with its read, at the end of the process at the latest
+	select {
+	case err := <-done:
+		return err
+	case err := <-served:
+		served <- nil
+		return err
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// readAnswers reads pasted redirect URLs from the terminal until one answers the login.
+func (o *Options) readAnswers(l *oauth.Login, finish func(url.Values) error) {
+	lines := bufio.NewScanner(o.Stdin)
+	fmt.Fprint(o.Stdout, "Or paste the redirect URL here: ")
+	for lines.Scan() {
+		if at, err := url.Parse(strings.TrimSpace(lines.Text())); err == nil && l.Answers(at.Query()) {
+			_ = finish(at.Query()) // the error is that of the login
+			return
+		}
+		fmt.Fprint(o.Stdout, "That doesn't look like a redirect URL for this sign-in — paste the full address from the browser page this sign-in opened.\nOr paste the redirect URL here: ")
+	}
+}
+
+// listen opens the port that the browser is sent to: the configured one, the one of an earlier login, or any.
+func listen(ctx context.Context, port int, earlier string) (net.Listener, error) {
+	var c net.ListenConfig
+	if port > 0 {
+		listener, err := c.Listen(ctx, "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+		if err != nil {
+			return nil, fmt.Errorf("cannot listen on the callback port %d: %w", port, err)
+		}
+		return listener, nil
+	}
+	if u, err := url.Parse(earlier); err == nil && u.Port() != "" {
+		if listener, err := c.Listen(ctx, "tcp", net.JoinHostPort("127.0.0.1", u.Port())); err == nil {
+			return listener, nil
+		}
+	}
+	return c.Listen(ctx, "tcp", "127.0.0.1:0")
+}
+
+// openBrowser runs the program of the variable BROWSER in the background; it ends with ctx. Without it the user opens
+// the URL.
+func (o *Options) openBrowser(ctx context.Context, at string) {
+	browser := proc.Getenv(o.Client.Environ, "BROWSER")
+	if browser == "" {
+		return
+	}
+	go func() { // ends with ctx
+		_, _ = proc.Run(ctx, proc.RunOptions{Command: proc.Command{Path: browser, Args: []string{at}, Env: o.Client.Environ}})
+	}()
+}
+
+// logout is `mcp logout`.
+func logout(_ context.Context, o *Options, words []string) error {
+	found, help, err := operands(o, "logout", nil, words, "name")
+	if err != nil || help {
+		return err
+	}
+	name := found[0]
+	server, err := o.server(name)
+	if err != nil {
+		return err
+	}
+	if !remote(server) {
+		return errorf("%q doesn't use OAuth — there are no stored credentials to clear.", name)
+	}
+	if err := server.OAuthClient(o.Client).Logout(); err != nil {
+		return err
+	}
+	fmt.Fprintf(o.Stdout, "Signed out of %q. Run `claude mcp login %s` to authenticate again.\n", name, name)
+	return nil
+}
+
+// server returns a configured server, its variables expanded.
+func (o *Options) server(name string) (mcp.ServerConfig, error) {
+	config, err := o.configured()
+	if err != nil {
+		return mcp.ServerConfig{}, err
+	}
+	i := slices.IndexFunc(config.Servers, func(s mcp.ServerConfig) bool { return s.Name == name })
+	if i < 0 {
+		return mcp.ServerConfig{}, noServerError(name, config.Servers)
+	}
+	return config.Servers[i].Expand(o.Client), nil
+}
+
+func remote(s mcp.ServerConfig) bool { return transport(s) == "http" || transport(s) == "sse" }
+
+func hasAuthorization(s mcp.ServerConfig) bool {
+	for name := range s.Headers {
+		if strings.EqualFold(name, "Authorization") {
+			return true
+		}
+	}
+	return false
+}

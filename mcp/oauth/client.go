@@ -1,0 +1,302 @@
+// Package oauth logs in to MCP servers behind OAuth 2.1 and keeps the credentials.
+//
+// A [Client] belongs to one server. Its Authorization returns the header of a request and refreshes an expired token,
+// Renew is for a refused request, and [Client.Login] begins a login, which the caller completes with the URL that the
+// authorization server redirected the user to. The requests of the flow are those of mcp-go; flow.go adds what it lacks.
+//
+// Credentials are in a [Store]. Errors never contain one.
+package oauth
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/mark3labs/mcp-go/client/transport"
+)
+
+// Client has the credentials of one server. Its methods may be called by several goroutines.
+type Client struct {
+	options Options
+
+	mu     sync.Mutex
+	loaded bool
+	held   credentials
+}
+
+// NewClient returns a client; it reads nothing yet.
+func NewClient(o Options) *Client { return &Client{options: o} }
+
+// margin is how long before its end a token is renewed (observed with 2.1.330).
+const margin = 5 * time.Minute
+
+// ErrNeedsLogin reports that there are no credentials, or none that the authorization server accepts.
+var ErrNeedsLogin = errors.New("no credentials")
+
+// Authorization returns the value of the Authorization header of the next request; empty = none is stored. A token that
+// has expired or soon will is refreshed before. If that fails, the old token is returned once more: the server may
+// still accept it.
+func (c *Client) Authorization(ctx context.Context) (string, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.loaded {
+		if err := c.load(); err != nil {
+			return "", err
+		}
+	}
+	used := c.held
+	if c.expiring() {
+		if err := c.refresh(ctx, challenge{}); err == nil {
+			used = c.held
+		}
+	}
+	return used.header(), nil
+}
+
+// expiring reports whether the token is to be refreshed.
+func (c *Client) expiring() bool {
+	return c.held.RefreshToken != "" && c.held.ExpiresAt > 0 && !c.options.Now().Add(margin).Before(time.UnixMilli(c.held.ExpiresAt))
+}
+
+func (h credentials) header() string {
+	if h.AccessToken == "" {
+		return ""
+	}
+	return "Bearer " + h.AccessToken
+}
+
+func (c *Client) load() error {
+	c.held, c.loaded = credentials{}, true
+	return c.options.Store.load(tokensKey, c.options.Server.key(), &c.held)
+}
+
+// Refusal is a response that asks for authorization.
+type Refusal struct {
+	Status    int    // 401 or 403
+	Challenge string // WWW-Authenticate; empty = absent
+	Used      string // the Authorization header of the request
+}
+
+// ScopeError reports that a request needs scopes that were not granted.
+type ScopeError struct{ Server, Scope string }
+
+func (e *ScopeError) Error() string {
+	return fmt.Sprintf(`MCP server %q needs additional permissions (scope: %q) — run /mcp to re-authenticate`, e.Server, e.Scope)
+}
+
+// Renew returns another Authorization header after a refused request: that of another process, or a refreshed one. It
+// returns a [*ScopeError] for a request that needs more scopes, which the next login asks for, and [ErrNeedsLogin] if
+// only a login helps. What it finds out about the authorization server is stored.
+func (c *Client) Renew(ctx context.Context, r Refusal) (string, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.held.header() != r.Used { // another request has renewed it
+		return c.held.header(), nil
+	}
+	ch := parseChallenge(r.Challenge)
+	if r.Status == http.StatusForbidden {
+		if ch.code != insufficientScope {
+			return "", ErrNeedsLogin
+		}
+		if err := c.stepUp(ctx, ch); err != nil {
+			return "", err
+		}
+		return "", &ScopeError{c.options.Server.Name, ch.scope}
+	}
+	if err := c.refresh(ctx, ch); err != nil {
+		return "", err
+	}
+	return c.held.header(), nil
+}
+
+// stepUp stores the scopes that the next login asks for.
+func (c *Client) stepUp(ctx context.Context, ch challenge) error {
+	f, err := c.options.discover(ctx, ch, c.held.Discovery)
+	if err != nil {
+		return err
+	}
+	return c.change(func(h *credentials) {
+		h.Discovery = f.state
+		scopes := strings.Fields(h.Scope)
+		for _, s := range strings.Fields(ch.scope) {
+			if !slices.Contains(scopes, s) {
+				scopes = append(scopes, s)
+			}
+		}
+		h.StepUpScope = strings.Join(scopes, " ")
+	})
+}
+
+// change applies a change to the stored credentials.
+func (c *Client) change(apply func(h *credentials)) error {
+	unlock, err := c.options.Store.lock()
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	if err := c.load(); err != nil {
+		return err
+	}
+	apply(&c.held)
+	return c.save()
+}
+
+// save stores what is held. The file is locked.
+func (c *Client) save() error {
+	c.held.ServerName, c.held.ServerURL = c.options.Server.Name, c.options.Server.URL
+	return c.options.Store.save(tokensKey, c.options.Server.key(), c.held)
+}
+
+// refresh replaces the token that is held. Other processes that use the same file wait meanwhile, and then use what
+// this one got: a refresh token may be good for a single use.
+func (c *Client) refresh(ctx context.Context, ch challenge) error {
+	unlock, err := c.options.Store.lock()
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	old := c.held.AccessToken
+	if err := c.load(); err != nil {
+		return err
+	}
+	if c.held.AccessToken != old && c.held.AccessToken != "" {
+		return nil
+	}
+	f, err := c.flow(ctx, ch)
+	if err != nil {
+		return err
+	}
+	c.held.Discovery = f.state
+	if c.held.RefreshToken == "" || c.held.Issuer != "" && c.held.Issuer != f.issuer() {
+		c.held.AccessToken, c.held.RefreshToken, c.held.ExpiresAt = "", "", 0
+		return cmp.Or(c.save(), ErrNeedsLogin)
+	}
+	h := c.handler(f, c.held.ClientID, cmp.Or(c.held.ClientSecret, c.ClientSecret()), "", nil)
+	if _, err = h.RefreshToken(ctx, c.held.RefreshToken); err == nil {
+		return nil // it was saved by tokenStore
+	}
+	if refused, ok := errors.AsType[transport.OAuthError](err); ok { // trying again would not help
+		c.held = credentials{Discovery: f.state, ClientID: c.held.ClientID, ClientSecret: c.held.ClientSecret, Issuer: c.held.Issuer, RedirectURI: c.held.RedirectURI}
+		if refused.ErrorCode == "invalid_client" {
+			c.held.ClientID, c.held.ClientSecret, c.held.Issuer = "", "", ""
+		}
+		return cmp.Or(c.save(), ErrNeedsLogin)
+	}
+	return fmt.Errorf("refreshing the token of MCP server %q: %w", c.options.Server.Name, c.flowError(err))
+}
+
+// flow returns the authorization server for a refresh. Without a challenge, what is stored about it is good enough.
+func (c *Client) flow(ctx context.Context, ch challenge) (*flow, error) {
+	if ch == (challenge{}) && c.held.Discovery != nil && c.held.Discovery.ResourceURL != "" {
+		return c.options.resume(ctx, c.held.Discovery)
+	}
+	return c.options.discover(ctx, ch, c.held.Discovery)
+}
+
+// tokenStore implements transport.TokenStore. The file is locked.
+type tokenStore struct{ *Client }
+
+// GetToken returns no token: requests of mcp-go are made for one that is known.
+func (s tokenStore) GetToken(ctx context.Context) (*transport.Token, error) {
+	return nil, cmp.Or(ctx.Err(), transport.ErrNoToken)
+}
+
+// SaveToken stores a token that the authorization server has issued.
+func (s tokenStore) SaveToken(ctx context.Context, t *transport.Token) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if t.AccessToken == "" {
+		return errors.New("the authorization server sent no access token")
+	}
+	s.held.AccessToken, s.held.RefreshToken = t.AccessToken, t.RefreshToken
+	s.held.Scope = cmp.Or(t.Scope, s.held.Scope)
+	s.held.ExpiresAt = 0
+	if t.ExpiresIn > 0 {
+		s.held.ExpiresAt = s.options.Now().Add(time.Duration(t.ExpiresIn) * time.Second).UnixMilli()
+	}
+	return s.save()
+}
+
+// handler returns mcp-go's part of the flow.
+func (c *Client) handler(f *flow, id, secret, redirect string, scopes []string) *transport.OAuthHandler {
+	method := "client_secret_post"
+	if len(f.metadata.AuthMethods) == 0 || slices.Contains(f.metadata.AuthMethods, "client_secret_basic") {
+		method = "client_secret_basic"
+	}
+	if len(f.metadata.AuthMethods) > 0 && !slices.Contains(f.metadata.AuthMethods, method) {
+		secret = ""
+	}
+	h := transport.NewOAuthHandler(transport.OAuthConfig{
+		ClientID: id, ClientSecret: secret, TokenEndpointAuthMethod: method, RedirectURI: redirect, Scopes: scopes,
+		PKCEEnabled: true, TokenStore: tokenStore{c}, HTTPClient: f.documents.client(),
+		ProtectedResourceMetadataURL: f.state.ResourceURL, AuthServerMetadataURL: c.options.Config.AuthServerMetadataURL,
+	})
+	h.SetBaseURL(cmp.Or(f.resource.Resource, f.state.Server))
+	return h
+}
+
+// flowError returns an error of mcp-go without what the authorization server sent, which may hold secrets.
+func (c *Client) flowError(err error) error {
+	if err == nil {
+		return nil
+	}
+	if refused, ok := errors.AsType[transport.OAuthError](err); ok {
+		text := refused.Error()
+		for _, secret := range []string{c.held.AccessToken, c.held.RefreshToken, c.held.ClientSecret, c.ClientSecret()} {
+			if len(secret) > 3 {
+				text = strings.ReplaceAll(text, secret, "[hidden]")
+			}
+		}
+		return errors.New(excerpt([]byte(text)))
+	}
+	if failed, ok := errors.AsType[*url.Error](err); ok {
+		return failed.Err
+	}
+	if text := err.Error(); strings.Contains(text, " with status ") {
+		status, _, _ := strings.Cut(text, ": ")
+		return errors.New(status)
+	}
+	return err
+}
+
+// replace locks the file and replaces an entry; nil removes it.
+func (c *Client) replace(member string, entry any) error {
+	if _, err := os.Stat(c.options.Store.Path); err != nil && entry == nil {
+		return nil
+	}
+	unlock, err := c.options.Store.lock()
+	if err != nil {
+		return fmt.Errorf("locking %s: %w", c.options.Store.Path, err)
+	}
+	defer unlock()
+	return c.options.Store.save(member, c.options.Server.key(), entry)
+}
+
+// Logout removes the tokens of the server and the client that was registered for it.
+func (c *Client) Logout() error { return c.replace(tokensKey, nil) }
+
+// Forget removes everything about the server.
+func (c *Client) Forget() error { return errors.Join(c.Logout(), c.replace(secretsKey, nil)) }
+
+// SetClientSecret stores the secret of a client that was registered by hand.
+func (c *Client) SetClientSecret(secret string) error {
+	return c.replace(secretsKey, clientSecret{secret})
+}
+
+// ClientSecret returns the stored secret of a client that was registered by hand; empty = there is none.
+func (c *Client) ClientSecret() string {
+	var s clientSecret
+	if c.options.Store.load(secretsKey, c.options.Server.key(), &s) != nil {
+		return ""
+	}
+	return s.Value
+}

@@ -1,0 +1,378 @@
+package oauth
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/claudeless/claudeless/internal/base/plainjson"
+)
+
+// Bounds of the requests of a flow.
+const (
+	maxBody        = 1 << 20
+	maxRedirects   = 5
+	requestTimeout = 30 * time.Second
+)
+
+// metadataVersion is the revision of MCP that requests for metadata name (observed with 2.1.330).
+const metadataVersion = "2025-11-25"
+
+// clientMetadataURL is the client id of the real CLI at authorization servers that read client metadata documents.
+const clientMetadataURL = "https://claude.ai/oauth/claude-code-client-metadata"
+
+// Config is the member oauth of the entry of a server.
+type Config struct {
+	ClientID     string // of a client that was registered by hand, or the URL of a client metadata document
+	CallbackPort int    // 0 = any
+	// AuthServerMetadataURL is where the metadata of the authorization server is; empty = it is discovered.
+	AuthServerMetadataURL string
+	Scopes                string // separated by spaces; empty = those that the server names
+}
+
+// Options configure a Client. Server, Now and Store are required.
+type Options struct {
+	Server    Server
+	Config    Config
+	Store     Store
+	Now       func() time.Time
+	Transport http.RoundTripper // nil = http.DefaultTransport
+}
+
+// challenge is what a refused request says in WWW-Authenticate.
+type challenge struct{ code, scope, resourceURL string }
+
+const insufficientScope = "insufficient_scope"
+
+var challengeParameter = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?i)\b(error|scope|resource_metadata)\s*=\s*(?:"([^"]*)"|([^\s,"]+))`)
+})
+
+// parseChallenge reads the parameters of a header; of repeated ones the first counts.
+func parseChallenge(header string) (c challenge) {
+	for _, m := range challengeParameter().FindAllStringSubmatch(header, -1) {
+		to := map[string]*string{"error": &c.code, "scope": &c.scope, "resource_metadata": &c.resourceURL}[strings.ToLower(m[1])]
+		if *to == "" {
+			*to = m[2] + m[3]
+		}
+	}
+	return c
+}
+
+// resourceMetadata is what a server says about itself (RFC 9728).
+type resourceMetadata struct {
+	Resource string   `json:"resource"`
+	Servers  []string `json:"authorization_servers"`
+	Scopes   []string `json:"scopes_supported"`
+}
+
+// serverMetadata is what an authorization server says about itself (RFC 8414), as far as mcp-go does not read it.
+type serverMetadata struct {
+	Issuer         string   `json:"issuer"`
+	Authorization  string   `json:"authorization_endpoint"`
+	Token          string   `json:"token_endpoint"`
+	Registration   string   `json:"registration_endpoint"`
+	Challenges     []string `json:"code_challenge_methods_supported"`
+	AuthMethods    []string `json:"token_endpoint_auth_methods_supported"`
+	ClientDocument bool     `json:"client_id_metadata_document_supported"`
+	SendsIssuer    bool     `json:"authorization_response_iss_parameter_supported"`
+}
+
+// realError is an error in the words of the real CLI.
+type realError string
+
+func (e realError) Error() string { return string(e) }
+
+// flow is the authorization server of a server, as discovered.
+type flow struct {
+	state     *discovery
+	resource  resourceMetadata
+	metadata  serverMetadata
+	documents documents
+}
+
+// issuer returns the identity of the authorization server.
+func (f *flow) issuer() string { return cmp.Or(f.metadata.Issuer, f.state.Server) }
+
+// discover asks the server and its authorization server for their metadata. The authorization server that is known
+// already is asked first.
+func (o Options) discover(ctx context.Context, ch challenge, known *discovery) (*flow, error) {
+	f := &flow{state: &discovery{}, documents: documents{base: o.base(), known: map[string][]byte{}}}
+	if known != nil && ch.resourceURL != "" {
+		f.state.Server = known.Server
+		if err := f.findServer(ctx); err != nil {
+			return nil, err
+		}
+	}
+	server, err := url.Parse(o.Server.URL)
+	if err != nil || server.Host == "" {
+		return nil, errors.New("the URL of the server cannot be read")
+	}
+	candidates := []string{wellKnown(server, "oauth-protected-resource", true), wellKnown(server, "oauth-protected-resource", false)}
+	if advertised, err := url.Parse(ch.resourceURL); err == nil && ch.resourceURL != "" && origin(advertised) == origin(server) {
+		candidates = []string{ch.resourceURL}
+	}
+	for _, at := range slices.Compact(candidates) {
+		found, err := f.documents.read(ctx, at, &f.resource)
+		if err != nil {
+			return nil, err
+		}
+		if found {
+			f.state.ResourceURL = at
+			break
+		}
+	}
+	if f.state.ResourceURL != "" && !binds(f.resource.Resource, o.Server.URL) {
+		return nil, realError(fmt.Sprintf("Protected resource %s does not match expected %s (or origin)", f.resource.Resource, o.Server.URL))
+	}
+	f.state.Server = origin(server)
+	if len(f.resource.Servers) > 0 {
+		f.state.Server = f.resource.Servers[0]
+	}
+	if f.resource.Resource != o.Server.URL {
+		f.state.Resource = f.resource.Resource
+	}
+	if at := o.Config.AuthServerMetadataURL; at != "" {
+		found, err := f.documents.read(ctx, at, &f.metadata)
+		if err == nil && !found {
+			err = fmt.Errorf("no metadata at %s (authServerMetadataUrl)", at)
+		}
+		f.state.MetadataFound = found
+		return f, cmp.Or(err, f.metadata.check())
+	}
+	return f, f.findServer(ctx)
+}
+
+// resume returns the flow that an earlier discovery found, asking only the authorization server again.
+func (o Options) resume(ctx context.Context, known *discovery) (*flow, error) {
+	state := *known
+	f := &flow{state: &state, documents: documents{base: o.base(), known: map[string][]byte{}}}
+	f.resource = resourceMetadata{Resource: cmp.Or(known.Resource, o.Server.URL), Servers: []string{known.Server}}
+	document, err := plainjson.Marshal(f.resource)
+	if err != nil {
+		return nil, err
+	}
+	f.documents.known[state.ResourceURL] = document
+	return f, f.findServer(ctx)
+}
+
+// findServer reads the metadata of the authorization server f.state.Server, where RFC 8414 and OpenID Connect put it.
+func (f *flow) findServer(ctx context.Context) error {
+	server, err := url.Parse(f.state.Server)
+	if err != nil || server.Host == "" {
+		return fmt.Errorf("the authorization server %q is not a URL", f.state.Server)
+	}
+	candidates := []string{wellKnown(server, "oauth-authorization-server", true), wellKnown(server, "openid-configuration", true)}
+	if path := strings.Trim(server.Path, "/"); path != "" {
+		candidates = append(candidates, origin(server)+"/"+path+"/.well-known/openid-configuration")
+	}
+	f.state.MetadataFound = false
+	for _, at := range candidates {
+		f.metadata = serverMetadata{}
+		found, err := f.documents.read(ctx, at, &f.metadata)
+		if err != nil {
+			return err
+		}
+		if !found {
+			continue
+		}
+		if issuer := f.metadata.Issuer; strings.TrimSuffix(issuer, "/") != strings.TrimSuffix(f.state.Server, "/") {
+			return fmt.Errorf("the metadata at %s is that of the authorization server %q, expected %q", at, issuer, f.state.Server)
+		}
+		f.state.MetadataFound = true
+		return f.metadata.check()
+	}
+	return nil
+}
+
+// check refuses endpoints that are no web addresses, and authorization servers without PKCE.
+func (m serverMetadata) check() error {
+	for _, endpoint := range []string{m.Authorization, m.Token, m.Registration} {
+		u, err := url.Parse(endpoint)
+		if endpoint != "" && (err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https") {
+			return fmt.Errorf("the authorization server names the endpoint %q, which is not an http or https URL", excerpt([]byte(endpoint)))
+		}
+	}
+	if len(m.Challenges) > 0 && !slices.Contains(m.Challenges, "S256") {
+		return realError("Incompatible auth server: does not support code challenge method S256")
+	}
+	return nil
+}
+
+// register registers a client at the authorization server (RFC 7591). mcp-go's request lacks application_type, which
+// revision 2026-07-28 requires.
+func (o Options) register(ctx context.Context, f *flow, redirect string, scopes []string) (id, secret string, err error) {
+	endpoint := f.metadata.Registration
+	if endpoint == "" && !f.state.MetadataFound {
+		endpoint = strings.TrimSuffix(f.state.Server, "/") + "/register"
+	}
+	if endpoint == "" {
+		return "", "", realError("Incompatible auth server: does not support dynamic client registration")
+	}
+	body, err := plainjson.Marshal(struct {
+		Name        string   `json:"client_name"`
+		Redirects   []string `json:"redirect_uris"`
+		Grants      []string `json:"grant_types"`
+		Responses   []string `json:"response_types"`
+		Method      string   `json:"token_endpoint_auth_method"`
+		Application string   `json:"application_type"`
+		Scope       string   `json:"scope,omitempty"`
+	}{
+		"Claude Code (" + o.Server.Name + ")", []string{redirect}, []string{"authorization_code", "refresh_token"},
+		[]string{"code"}, "none", "native", strings.Join(scopes, " "),
+	})
+	if err != nil {
+		return "", "", err
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, endpoint, bytes.NewReader(body))
+	if err != nil {
+		return "", "", fmt.Errorf("the registration endpoint %q is not a URL", endpoint)
+	}
+	req.Header.Set("Content-Type", "application/json")
+	resp, err := f.documents.client().Do(req)
+	if err != nil {
+		return "", "", err
+	}
+	defer resp.Body.Close()
+	answer, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return "", "", err
+	}
+	var client struct {
+		ID     string `json:"client_id"`
+		Secret string `json:"client_secret"`
+	}
+	if resp.StatusCode != http.StatusCreated && resp.StatusCode != http.StatusOK {
+		return "", "", realError(fmt.Sprintf("Dynamic Client Registration rejected (HTTP %d): %s", resp.StatusCode, excerpt(answer)))
+	}
+	if json.Unmarshal(answer, &client) != nil || client.ID == "" {
+		return "", "", errors.New("the answer to the registration names no client_id")
+	}
+	return client.ID, client.Secret, nil
+}
+
+// documents is a RoundTripper that keeps metadata, so that mcp-go does not ask for it again.
+type documents struct {
+	base  http.RoundTripper
+	known map[string][]byte // by URL; nil = there is none
+}
+
+// base returns the transport of the requests of a flow.
+func (o Options) base() http.RoundTripper {
+	if o.Transport != nil {
+		return o.Transport
+	}
+	return http.DefaultTransport
+}
+
+// RoundTrip answers from memory what is known, and bounds the rest.
+func (d documents) RoundTrip(req *http.Request) (*http.Response, error) {
+	if body, ok := d.known[req.URL.String()]; ok && req.Method == http.MethodGet {
+		resp := &http.Response{StatusCode: http.StatusOK, ProtoMajor: 1, ProtoMinor: 1, Request: req, Header: http.Header{}, Body: io.NopCloser(bytes.NewReader(body))}
+		if body == nil {
+			resp.StatusCode = http.StatusNotFound
+		}
+		return resp, nil
+	}
+	resp, err := d.base.RoundTrip(req)
+	if err != nil {
+		return nil, err
+	}
+	data, err := io.ReadAll(io.LimitReader(resp.Body, maxBody+1))
+	resp.Body.Close()
+	if err != nil {
+		return nil, err
+	}
+	if len(data) > maxBody {
+		return nil, fmt.Errorf("the answer has more than %d bytes", maxBody)
+	}
+	resp.Body = io.NopCloser(bytes.NewReader(data))
+	return resp, nil
+}
+
+// client returns an HTTP client that does not follow redirects to other origins: what a request carries is a secret.
+func (d documents) client() *http.Client {
+	return &http.Client{Transport: d, Timeout: requestTimeout, CheckRedirect: func(req *http.Request, via []*http.Request) error {
+		switch {
+		case origin(req.URL) != origin(via[0].URL):
+			return fmt.Errorf("refused to follow a redirect to another origin, %s", origin(req.URL))
+		case len(via) > maxRedirects:
+			return fmt.Errorf("stopped after %d redirects", maxRedirects)
+		}
+		return nil
+	}}
+}
+
+// read reads a metadata document; found is false if there is none.
+func (d documents) read(ctx context.Context, at string, into any) (found bool, err error) {
+	body, ok := d.known[at]
+	if !ok {
+		req, err := http.NewRequestWithContext(ctx, http.MethodGet, at, nil)
+		if err != nil {
+			return false, fmt.Errorf("%q is not a URL", at)
+		}
+		req.Header.Set("Accept", "application/json")
+		req.Header.Set("Mcp-Protocol-Version", metadataVersion)
+		resp, err := d.client().Do(req)
+		if err != nil {
+			return false, err
+		}
+		defer resp.Body.Close()
+		if resp.StatusCode == http.StatusOK {
+			if body, err = io.ReadAll(resp.Body); err != nil {
+				return false, err
+			}
+		}
+		d.known[at] = body
+	}
+	if body == nil {
+		return false, nil
+	}
+	if err := json.Unmarshal(body, into); err != nil {
+		return false, fmt.Errorf("the metadata at %s is not JSON of the expected shape", at)
+	}
+	return true, nil
+}
+
+// excerpt shortens a text of another program to one line.
+func excerpt(text []byte) string {
+	const longest = 300
+	s := strings.Join(strings.Fields(strings.ToValidUTF8(string(text), "�")), " ")
+	if len(s) > longest {
+		s = strings.ToValidUTF8(s[:longest], "") + "…"
+	}
+	return s
+}
+
+// wellKnown returns a well-known URL of the origin of u, with the path of u behind it if inserted.
+func wellKnown(u *url.URL, name string, inserted bool) string {
+	at := origin(u) + "/.well-known/" + name
+	if path := strings.TrimSuffix(u.EscapedPath(), "/"); inserted {
+		at += path
+	}
+	return at
+}
+
+func origin(u *url.URL) string { return u.Scheme + "://" + u.Host }
+
+// binds reports whether a resource identifier stands for the server at addressed: it has its origin, and its path or a
+// part of it.
+func binds(resource, addressed string) bool {
+	r, err := url.Parse(resource)
+	a, err2 := url.Parse(addressed)
+	if err != nil || err2 != nil || origin(r) != origin(a) {
+		return false
+	}
+	return strings.HasPrefix(strings.TrimSuffix(a.EscapedPath(), "/")+"/", strings.TrimSuffix(r.EscapedPath(), "/")+"/")
+}

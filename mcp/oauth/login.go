@@ -1,0 +1,240 @@
+package oauth
+
+import (
+	"context"
+	"crypto/subtle"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/mark3labs/mcp-go/client/transport"
+)
+
+// Login is a login that waits for the user: they open URL, and the authorization server sends their browser to
+// RedirectURI with the answer, which Finish takes.
+type Login struct {
+	URL         string
+	RedirectURI string
+
+	client          *Client
+	flow            *flow
+	handler         *transport.OAuthHandler
+	state, verifier string
+	scopes          []string
+}
+
+// Check finds the authorization server of the server; an error says why nobody can log in there.
+func (c *Client) Check(ctx context.Context) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err := c.load(); err != nil {
+		return err
+	}
+	_, err := c.options.discover(ctx, challenge{}, c.held.Discovery)
+	return c.flowError(err)
+}
+
+// RedirectURI returns the redirect URI that is registered for the client that is stored; empty = there is none.
+func (c *Client) RedirectURI() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.load() != nil {
+		return ""
+	}
+	return c.held.RedirectURI
+}
+
+// Login begins a login. It registers a client at the authorization server unless there is one. header is the
+// WWW-Authenticate header of a refused request; empty = unknown.
+func (c *Client) Login(ctx context.Context, redirectURI, header string) (*Login, error) {
+	if c.options.Store.Path == "" {
+		return nil, errors.New("there is no place for the credentials: no home directory\nhint: set CLAUDELESS_STATE_DIR")
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err := c.load(); err != nil {
+		return nil, err
+	}
+	ch := parseChallenge(header)
+	f, err := c.options.discover(ctx, ch, c.held.Discovery)
+	if err != nil {
+		return nil, c.flowError(err)
+	}
+	scopes := f.resource.Scopes
+	for _, wanted := range []string{ch.scope, c.options.Config.Scopes, c.held.StepUpScope} {
+		if wanted != "" {
+			scopes = strings.Fields(wanted)
+		}
+	}
+	id, secret, err := c.clientFor(ctx, f, redirectURI, scopes)
+	if err != nil {
+		return nil, c.flowError(err)
+	}
+	err = c.change(func(h *credentials) {
+		if h.Issuer != f.issuer() { // the tokens of one authorization server are not for another
+			h.AccessToken, h.RefreshToken, h.ExpiresAt = "", "", 0
+		}
+		h.Discovery, h.ClientID, h.ClientSecret, h.Issuer, h.RedirectURI = f.state, id, secret, f.issuer(), redirectURI
+	})
+	if err != nil {
+		return nil, err
+	}
+	l := &Login{RedirectURI: redirectURI, client: c, flow: f, scopes: scopes, handler: c.handler(f, id, secret, redirectURI, scopes)}
+	if l.state, err = transport.GenerateState(); err != nil {
+		return nil, err
+	}
+	if l.verifier, err = transport.GenerateCodeVerifier(); err != nil {
+		return nil, err
+	}
+	l.URL, err = l.handler.GetAuthorizationURL(ctx, l.state, transport.GenerateCodeChallenge(l.verifier))
+	return l, c.flowError(err)
+}
+
+// clientFor returns the client to log in with: the configured one, the stored one, the client metadata document of the
+// real CLI, or a new one.
+func (c *Client) clientFor(ctx context.Context, f *flow, redirectURI string, scopes []string) (id, secret string, err error) {
+	switch {
+	case c.options.Config.ClientID != "":
+		return c.options.Config.ClientID, c.ClientSecret(), nil
+	case c.held.ClientID != "" && c.held.Issuer == f.issuer() && c.held.RedirectURI == redirectURI:
+		return c.held.ClientID, c.held.ClientSecret, nil
+	case f.metadata.ClientDocument:
+		return clientMetadataURL, "", nil
+	}
+	return c.options.register(ctx, f, redirectURI, scopes)
+}
+
+// Answers reports whether a query is an answer to this login.
+func (l *Login) Answers(q url.Values) bool {
+	return (q.Has("code") || q.Has("error")) && subtle.ConstantTimeCompare([]byte(q.Get("state")), []byte(l.state)) == 1
+}
+
+// Finish completes the login with the query that came to the redirect URI, and stores the credentials.
+func (l *Login) Finish(ctx context.Context, q url.Values) error {
+	c := l.client
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch issuer := l.flow.issuer(); {
+	case !l.Answers(q):
+		return realError("OAuth state mismatch - possible CSRF attack")
+	case q.Has("iss") && q.Get("iss") != issuer:
+		return fmt.Errorf("the answer is from the authorization server %q, expected %q", excerpt([]byte(q.Get("iss"))), issuer)
+	case !q.Has("iss") && l.flow.metadata.SendsIssuer:
+		return fmt.Errorf("the answer does not name the authorization server (iss), although %q says that its answers do", issuer)
+	case q.Has("error"):
+		return errors.New(excerpt([]byte(transport.OAuthError{ErrorCode: q.Get("error"), ErrorDescription: q.Get("error_description")}.Error())))
+	}
+	unlock, err := c.options.Store.lock()
+	if err != nil {
+		return err
+	}
+	c.held.Scope = strings.Join(l.scopes, " ") // unless the answer names others
+	err = l.handler.ProcessAuthorizationResponse(ctx, q.Get("code"), q.Get("state"), l.verifier)
+	unlock()
+	if err != nil {
+		return c.flowError(err)
+	}
+	if c.expiring() { // observed with 2.1.330
+		return c.flowError(c.refresh(ctx, challenge{}))
+	}
+	return nil
+}
+
+// Approve plays the user and their browser: it opens the login's URL and follows the redirects to the redirect URI,
+// whose query it returns. It is for authorization servers on loopback that ask nobody.
+func (l *Login) Approve(ctx context.Context) (url.Values, error) {
+	at, err := url.Parse(l.URL)
+	if err != nil {
+		return nil, errors.New("the authorization endpoint is not a URL")
+	}
+	client := l.flow.documents.client()
+	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	for range maxRedirects + 1 {
+		if !loopback(at.Hostname()) {
+			return nil, fmt.Errorf("--auto is for authorization servers on this machine, and the login goes to %s\nhint: log in without --auto", origin(at))
+		}
+		req, err := http.NewRequestWithContext(ctx, http.MethodGet, at.String(), nil)
+		if err != nil {
+			return nil, err
+		}
+		resp, err := client.Do(req)
+		if err != nil {
+			return nil, l.client.flowError(err)
+		}
+		resp.Body.Close()
+		next, err := resp.Location()
+		if err != nil {
+			return nil, fmt.Errorf("the authorization server answered with a page (HTTP %d) instead of a redirect\nhint: log in without --auto", resp.StatusCode)
+		}
+		if strings.HasPrefix(next.String(), l.RedirectURI+"?") {
+			return next.Query(), nil
+		}
+		at = next
+	}
+	return nil, fmt.Errorf("the authorization server sent more than %d redirects", maxRedirects)
+}
+
+// loopback reports whether only this machine has a host name.
+func loopback(host string) bool {
+	ip, err := netip.ParseAddr(host)
+	return host == "localhost" || err == nil && ip.Unmap().IsLoopback()
+}
+
+// Listen waits for the browser at the redirect URI until ctx ends, and calls answer with the query of each request
+// that answers the login; it shows the browser the error that answer returns. The port is closed when Listen returns.
+func (l *Login) Listen(ctx context.Context, at net.Listener, answer func(url.Values) error) error {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /callback", func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/html; charset=utf-8")
+		w.Header().Set("Content-Security-Policy", "default-src 'none'")
+		if !l.Answers(r.URL.Query()) {
+			w.WriteHeader(http.StatusBadRequest)
+			fmt.Fprintln(w, "<!DOCTYPE html><title>claudeless</title><p>This is not the login that is waiting.</p>")
+			return
+		}
+		if answer(r.URL.Query()) != nil {
+			fmt.Fprintln(w, "<!DOCTYPE html><title>claudeless</title><h1>Authentication failed</h1><p>Close this tab and log in again.</p>")
+			return
+		}
+		fmt.Fprintln(w, "<!DOCTYPE html><title>claudeless</title><h1>Authentication successful</h1><p>You can close this tab.</p>")
+	})
+	server := &http.Server{Handler: mux, ReadHeaderTimeout: requestTimeout}
+	stop := context.AfterFunc(ctx, func() { _ = server.Close() })
+	defer stop()
+	if err := server.Serve(at); !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	return nil
+}
+
+// Probe sends the server a request without credentials and returns the WWW-Authenticate header of its refusal; empty =
+// it did not refuse, or has no such header.
+func (c *Client) Probe(ctx context.Context) (string, error) {
+	const message = `{"jsonrpc":"2.0","id":"login","method":"server/discover","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28",` +
+		`"io.modelcontextprotocol/clientInfo":{"name":"claudeless","version":"0"},"io.modelcontextprotocol/clientCapabilities":{}}}}`
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.options.Server.URL, strings.NewReader(message))
+	if err != nil {
+		return "", errors.New("the URL of the server cannot be read")
+	}
+	for name, value := range map[string]string{
+		"Content-Type": "application/json", "Accept": "application/json, text/event-stream", "Mcp-Protocol-Version": "2026-07-28", "Mcp-Method": "server/discover",
+	} {
+		req.Header.Set(name, value)
+	}
+	ctx, stop := context.WithTimeout(ctx, requestTimeout)
+	defer stop()
+	resp, err := c.options.base().RoundTrip(req.WithContext(ctx))
+	if err != nil {
+		return "", c.flowError(err)
+	}
+	resp.Body.Close()
+	if !slices.Contains([]int{http.StatusUnauthorized, http.StatusForbidden}, resp.StatusCode) {
+		return "", nil
+	}
+	return resp.Header.Get("WWW-Authenticate"), nil
+}

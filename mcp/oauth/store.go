@@ -1,0 +1,179 @@
+package oauth
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/rogpeppe/go-internal/lockedfile"
+
+	"github.com/claudeless/claudeless/internal/base/ordered"
+	"github.com/claudeless/claudeless/internal/base/plainjson"
+)
+
+// Server identifies a server: its name, and how it is reached.
+type Server struct {
+	Name    string
+	Type    string // http or sse
+	URL     string
+	Headers map[string]string // as configured
+}
+
+// Store is the file with the credentials of all servers, in the form of the real CLI (.credentials.json). Members that
+// belong to others stay as they are. Several processes may use it at the same time.
+type Store struct {
+	Path string // empty = nothing is stored
+}
+
+// The members of the file.
+const (
+	tokensKey  = "mcpOAuth"
+	secretsKey = "mcpOAuthClientConfig"
+)
+
+// credentials are what the file holds about one server.
+type credentials struct {
+	ServerName   string     `json:"serverName"`
+	ServerURL    string     `json:"serverUrl"`
+	AccessToken  string     `json:"accessToken"`
+	Discovery    *discovery `json:"discoveryState,omitempty"`
+	ClientID     string     `json:"clientId,omitempty"`
+	ClientSecret string     `json:"clientSecret,omitempty"`
+	Issuer       string     `json:"issuer,omitempty"` // whose client ClientID is
+	RedirectURI  string     `json:"redirectUri,omitempty"`
+	RefreshToken string     `json:"refreshToken,omitempty"`
+	ExpiresAt    int64      `json:"expiresAt,omitempty"` // ms; 0 = never
+	Scope        string     `json:"scope,omitempty"`
+	// StepUpScope is what the next login asks for, because a call was refused without it.
+	StepUpScope string `json:"stepUpScope,omitempty"`
+}
+
+// discovery is what is known about the authorization server of a server.
+type discovery struct {
+	Server        string `json:"authorizationServerUrl"`
+	MetadataFound bool   `json:"oauthMetadataFound"`
+	ResourceURL   string `json:"resourceMetadataUrl,omitempty"` // of the protected resource metadata
+	// Resource is the resource indicator, unless it is the URL of the server.
+	Resource string `json:"resource,omitempty"`
+}
+
+// clientSecret is what the file holds about a client that was registered by hand.
+type clientSecret struct {
+	Value string `json:"clientSecret"`
+}
+
+// key returns the name of the server in the file: its name and a hash of how it is reached.
+func (s Server) key() string {
+	headers := s.Headers
+	if headers == nil {
+		headers = map[string]string{}
+	}
+	identity, err := plainjson.Marshal(struct {
+		Type    string            `json:"type"`
+		URL     string            `json:"url"`
+		Headers map[string]string `json:"headers"`
+	}{s.Type, s.URL, headers})
+	if err != nil {
+		panic(err) // they are texts
+	}
+	sum := sha256.Sum256(identity)
+	return s.Name + "|" + hex.EncodeToString(sum[:8])
+}
+
+// lock keeps other processes from changing the file until unlock is called.
+func (s Store) lock() (unlock func(), err error) {
+	if s.Path == "" {
+		return func() {}, nil
+	}
+	if err := os.MkdirAll(filepath.Dir(s.Path), 0o700); err != nil {
+		return nil, err
+	}
+	return lockedfile.MutexAt(s.Path + ".lock").Lock()
+}
+
+// read returns the file as an object; a missing file is an empty one.
+func (s Store) read() (ordered.Object, error) {
+	data, err := os.ReadFile(s.Path)
+	if errors.Is(err, fs.ErrNotExist) || s.Path == "" {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	doc, err := ordered.Parse(data)
+	if err != nil {
+		return nil, fmt.Errorf("%s is not a JSON object\nhint: delete the file and log in again", s.Path) // an error of the parser would quote it
+	}
+	return doc, nil
+}
+
+// load reads one entry of a member into entry, which stays as it is if the file has none.
+func (s Store) load(member, key string, entry any) error {
+	doc, err := s.read()
+	if err != nil {
+		return err
+	}
+	entries := map[string]json.RawMessage{}
+	if raw := doc.Get(member); raw == nil || json.Unmarshal(raw, &entries) != nil || entries[key] == nil {
+		return nil
+	}
+	if json.Unmarshal(entries[key], entry) != nil {
+		return fmt.Errorf("the entry %q of %s cannot be read\nhint: log out and in again", key, s.Path)
+	}
+	return nil
+}
+
+// save replaces one entry of a member; nil removes it. The file is locked.
+func (s Store) save(member, key string, entry any) error {
+	if s.Path == "" {
+		return nil
+	}
+	doc, err := s.read()
+	if err != nil {
+		return err
+	}
+	var entries ordered.Object
+	if raw := doc.Get(member); raw != nil {
+		if entries, err = ordered.Parse(raw); err != nil {
+			return fmt.Errorf("%s of %s is not a JSON object", member, s.Path)
+		}
+	}
+	entries = entries.Without(key)
+	if entry != nil {
+		raw, err := plainjson.Marshal(entry)
+		if err != nil {
+			return err
+		}
+		entries = entries.With(key, raw)
+	}
+	raw, err := entries.MarshalJSON()
+	if err != nil {
+		return err
+	}
+	text, err := doc.With(member, raw).MarshalJSON()
+	if err != nil {
+		return err
+	}
+	return s.replace(text)
+}
+
+// replace writes the file in one step. Only its owner may read it.
+func (s Store) replace(text []byte) error {
+	f, err := os.CreateTemp(filepath.Dir(s.Path), filepath.Base(s.Path)+".*") // mode 0600
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(text)
+	if err = errors.Join(err, f.Sync(), f.Close()); err == nil {
+		err = os.Rename(f.Name(), s.Path)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(f.Name()))
+	}
+	return nil
+}
