@@ -62,7 +62,7 @@ type ServerConfig struct {
 	Literal bool
 }
 
-// Authorization is how a remote server is given credentials, beside its configured headers.
+// Authorization is how a remote server is given credentials, in addition to its configured headers.
 type Authorization struct {
 	// HeadersHelper is a shell command that prints additional headers as a JSON object of strings. They take
 	// precedence over Headers. It runs at each connect and once more when a call is refused. Empty = none.
@@ -422,7 +422,7 @@ func (cfg ServerConfig) Expand(o Options) ServerConfig {
 func (cfg ServerConfig) OAuthClient(o Options) *oauth.Client {
 	return oauth.NewClient(oauth.Options{
 		Server: oauth.Server{Name: cfg.Name, Type: cfg.Type, URL: cfg.URL, Headers: cfg.Headers},
-		Config: cfg.OAuth, Store: oauth.Store{Path: o.Credentials.Path}, Now: o.withDefaults().Credentials.Now,
+		Config: cfg.OAuth, Store: oauth.Store{Path: o.Credentials.Path}, Clock: o.withDefaults().Credentials,
 	})
 }
 

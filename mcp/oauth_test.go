@@ -57,7 +57,7 @@ func TestOAuth_N31N33(t *testing.T) {
 	t.Cleanup(func() { front.CloseClientConnections(); front.Close() })
 	var debug logBuffer
 	cfg := ServerConfig{Name: "s", Type: "http", URL: front.URL + "/mcp"}
-	o := Options{Servers: []ServerConfig{cfg}, Debug: &debug, Credentials: Credentials{Path: filepath.Join(t.TempDir(), ".credentials.json"), Now: func() time.Time { return time.Unix(0, 0) }}}
+	o := Options{Servers: []ServerConfig{cfg}, Debug: &debug, Credentials: Credentials{Path: filepath.Join(t.TempDir(), ".credentials.json"), Time: func() time.Time { return time.Unix(0, 0) }}}
 
 	m := start(t, o)
 	if st := m.Servers()[0]; st.State != StateNeedsAuth || st.Error != "HTTP 401: authorization required (run: claude mcp login s)" {

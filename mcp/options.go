@@ -79,9 +79,12 @@ type Batch struct {
 
 // Credentials say where OAuth credentials are kept.
 type Credentials struct {
-	Path string           // of the file; empty = there are none
-	Now  func() time.Time // the clock by which they expire; nil = time.Now
+	Path string           // of the file; empty = none
+	Time func() time.Time // the clock by which they expire; nil = time.Now
 }
+
+// Now implements oauth.Clock.
+func (c Credentials) Now() time.Time { return c.Time() }
 
 // Pauses are the pauses between attempts.
 type Pauses struct {
@@ -143,8 +146,8 @@ func (o Options) withDefaults() Options {
 	if len(o.Roots) == 0 && o.CWD != "" {
 		o.Roots = []string{o.CWD}
 	}
-	if o.Credentials.Now == nil {
-		o.Credentials.Now = time.Now
+	if o.Credentials.Time == nil {
+		o.Credentials.Time = time.Now
 	}
 	o.Environ = slices.Clone(o.Environ)
 	return o

@@ -38,7 +38,7 @@ func NewClient(o Options) *Client { return &Client{options: o} }
 // margin is how long before its end a token is renewed (observed with 2.1.330).
 const margin = 5 * time.Minute
 
-// ErrNeedsLogin reports that there are no credentials, or none that the authorization server accepts.
+// ErrNeedsLogin reports missing credentials, or none that the authorization server accepts.
 var ErrNeedsLogin = errors.New("no credentials")
 
 // Authorization returns the value of the Authorization header of the next request; empty = none is stored. A token that
@@ -63,7 +63,7 @@ func (c *Client) Authorization(ctx context.Context) (string, error) {
 
 // expiring reports whether the token is to be refreshed.
 func (c *Client) expiring() bool {
-	return c.held.RefreshToken != "" && c.held.ExpiresAt > 0 && !c.options.Now().Add(margin).Before(time.UnixMilli(c.held.ExpiresAt))
+	return c.held.RefreshToken != "" && c.held.ExpiresAt > 0 && !c.options.Clock.Now().Add(margin).Before(time.UnixMilli(c.held.ExpiresAt))
 }
 
 func (h credentials) header() string {
@@ -221,7 +221,7 @@ func (s tokenStore) SaveToken(ctx context.Context, t *transport.Token) error {
 	s.held.Scope = cmp.Or(t.Scope, s.held.Scope)
 	s.held.ExpiresAt = 0
 	if t.ExpiresIn > 0 {
-		s.held.ExpiresAt = s.options.Now().Add(time.Duration(t.ExpiresIn) * time.Second).UnixMilli()
+		s.held.ExpiresAt = s.options.Clock.Now().Add(time.Duration(t.ExpiresIn) * time.Second).UnixMilli()
 	}
 	return s.save()
 }
@@ -292,7 +292,7 @@ func (c *Client) SetClientSecret(secret string) error {
 	return c.replace(secretsKey, clientSecret{secret})
 }
 
-// ClientSecret returns the stored secret of a client that was registered by hand; empty = there is none.
+// ClientSecret returns the stored secret of a client that was registered by hand; empty = none.
 func (c *Client) ClientSecret() string {
 	var s clientSecret
 	if c.options.Store.load(secretsKey, c.options.Server.key(), &s) != nil {

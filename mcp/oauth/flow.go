@@ -41,12 +41,15 @@ type Config struct {
 	Scopes                string // separated by spaces; empty = those that the server names
 }
 
-// Options configure a Client. Server, Now and Store are required.
+// Clock returns the time by which credentials expire.
+type Clock interface{ Now() time.Time }
+
+// Options configure a Client. Server, Clock and Store are required.
 type Options struct {
 	Server    Server
 	Config    Config
 	Store     Store
-	Now       func() time.Time
+	Clock     Clock
 	Transport http.RoundTripper // nil = http.DefaultTransport
 }
 
@@ -265,7 +268,7 @@ func (o Options) register(ctx context.Context, f *flow, redirect string, scopes 
 // documents is a RoundTripper that keeps metadata, so that mcp-go does not ask for it again.
 type documents struct {
 	base  http.RoundTripper
-	known map[string][]byte // by URL; nil = there is none
+	known map[string][]byte // by URL; nil = none
 }
 
 // base returns the transport of the requests of a flow.
@@ -314,7 +317,7 @@ func (d documents) client() *http.Client {
 	}}
 }
 
-// read reads a metadata document; found is false if there is none.
+// read reads a metadata document; found is false if the document is missing.
 func (d documents) read(ctx context.Context, at string, into any) (found bool, err error) {
 	body, ok := d.known[at]
 	if !ok {
@@ -366,7 +369,7 @@ func wellKnown(u *url.URL, name string, inserted bool) string {
 
 func origin(u *url.URL) string { return u.Scheme + "://" + u.Host }
 
-// binds reports whether a resource identifier stands for the server at addressed: it has its origin, and its path or a
+// binds reports whether a resource identifier covers the server at addressed: it has its origin, and its path or a
 // part of it.
 func binds(resource, addressed string) bool {
 	r, err := url.Parse(resource)

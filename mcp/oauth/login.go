@@ -28,7 +28,7 @@ type Login struct {
 	scopes          []string
 }
 
-// Check finds the authorization server of the server; an error says why nobody can log in there.
+// Check finds the authorization server of the server; an error says why a login is impossible.
 func (c *Client) Check(ctx context.Context) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -39,7 +39,7 @@ func (c *Client) Check(ctx context.Context) error {
 	return c.flowError(err)
 }
 
-// RedirectURI returns the redirect URI that is registered for the client that is stored; empty = there is none.
+// RedirectURI returns the redirect URI that is registered for the client that is stored; empty = none.
 func (c *Client) RedirectURI() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -49,7 +49,7 @@ func (c *Client) RedirectURI() string {
 	return c.held.RedirectURI
 }
 
-// Login begins a login. It registers a client at the authorization server unless there is one. header is the
+// Login begins a login. It registers a client at the authorization server if none is stored. header is the
 // WWW-Authenticate header of a refused request; empty = unknown.
 func (c *Client) Login(ctx context.Context, redirectURI, header string) (*Login, error) {
 	if c.options.Store.Path == "" {
@@ -146,7 +146,7 @@ func (l *Login) Finish(ctx context.Context, q url.Values) error {
 }
 
 // Approve plays the user and their browser: it opens the login's URL and follows the redirects to the redirect URI,
-// whose query it returns. It is for authorization servers on loopback that ask nobody.
+// whose query it returns. It is for authorization servers on loopback that do not ask the user.
 func (l *Login) Approve(ctx context.Context) (url.Values, error) {
 	at, err := url.Parse(l.URL)
 	if err != nil {

@@ -122,9 +122,12 @@ func newBench(t *testing.T) *bench {
 
 func (b *bench) client() *Client {
 	return NewClient(Options{
-		Server: Server{Name: "s", Type: "http", URL: b.server.URL + "/mcp"}, Config: b.config, Store: Store{Path: b.path}, Now: func() time.Time { return b.now },
+		Server: Server{Name: "s", Type: "http", URL: b.server.URL + "/mcp"}, Config: b.config, Store: Store{Path: b.path}, Clock: b,
 	})
 }
+
+// Now implements Clock.
+func (b *bench) Now() time.Time { return b.now }
 
 // login logs in without a browser.
 func (b *bench) login(challenge string) error {

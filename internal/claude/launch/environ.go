@@ -108,7 +108,7 @@ func retryScale(sys *process.System) float64 {
 func mcpOptions(sys *process.System, p *Plan) mcp.Options {
 	return mcp.Options{
 		ClientVersion: p.Version, Negotiation: negotiation(sys, p.Profile), Environ: serverEnviron(sys, p.Environ), CWD: p.CWD, ConnectTimeout: envMillis(sys, "MCP_TIMEOUT", 0), ToolTimeout: toolTimeout(sys, p.Scenario),
-		Credentials: mcp.Credentials{Path: p.credentials(), Now: sys.Now},
+		Credentials: mcp.Credentials{Path: p.credentials(), Time: sys.Now},
 		Batch:       mcp.Batch{Local: envInt(sys, "MCP_SERVER_CONNECTION_BATCH_SIZE"), Remote: envInt(sys, "MCP_REMOTE_SERVER_CONNECTION_BATCH_SIZE")},
 	}
 }

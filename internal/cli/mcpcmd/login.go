@@ -25,7 +25,7 @@ const loginWait = 5 * time.Minute
 // autoRedirect is the redirect URI of a login without a browser: nothing listens there.
 const autoRedirect = "http://localhost:3118/callback"
 
-// errTimeout is the error of a login that nobody finished, in the words of the real CLI.
+// errTimeout is the error of a login that was not finished, in the words of the real CLI.
 type errTimeout string
 
 func (e errTimeout) Error() string { return string(e) }
@@ -65,7 +65,7 @@ func login(ctx context.Context, o *Options, words []string) error {
 	return nil
 }
 
-// autoLogin logs in without anybody: it follows the redirects of the authorization server itself. Unlike the login of
+// autoLogin logs in without a user: it follows the redirects of the authorization server itself. Unlike the login of
 // the real CLI it first asks the server which scopes it wants.
 func autoLogin(ctx context.Context, client *oauth.Client, server mcp.ServerConfig) error {
 	challenge, err := client.Probe(ctx)

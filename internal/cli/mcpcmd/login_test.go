@@ -45,7 +45,7 @@ func newAuthorization(t *testing.T) *httptest.Server {
 // TestLogin_N30: the words and exit codes of the real CLI 2.1.330, and --auto, which is ours.
 func TestLogin_N30(t *testing.T) {
 	b := newBench(t)
-	b.o.Client.Credentials = mcp.Credentials{Path: filepath.Join(b.home, ".credentials.json"), Now: time.Now}
+	b.o.Client.Credentials = mcp.Credentials{Path: filepath.Join(b.home, ".credentials.json"), Time: time.Now}
 	server := newAuthorization(t)
 	modified := "File modified: $HOME/.claude.json [project: $PROJECT]\n"
 	added := "Added HTTP MCP server o with URL: " + server.URL + "/mcp to local config\n" + modified
@@ -81,7 +81,7 @@ func TestLogin_N30(t *testing.T) {
 // credentials and shown nowhere.
 func TestClientSecret_N31(t *testing.T) {
 	b := newBench(t)
-	b.o.Client.Credentials = mcp.Credentials{Path: filepath.Join(b.home, ".credentials.json"), Now: time.Now}
+	b.o.Client.Credentials = mcp.Credentials{Path: filepath.Join(b.home, ".credentials.json"), Time: time.Now}
 	add := []string{"add", "o", "http://127.0.0.1:1/mcp", "-t", "http", "--client-id", "me", "--client-secret", "--callback-port", "8765"}
 	if _, stderr, ok := b.run(add...); ok || stderr != "No TTY available to prompt for client secret. Set MCP_CLIENT_SECRET env var instead." {
 		t.Errorf("without a terminal: %q", stderr)
@@ -143,7 +143,7 @@ func TestBrowserLogin_N30(t *testing.T) {
 	for _, how := range []string{"browser", "paste", "nobody"} {
 		t.Run(how, func(t *testing.T) {
 			b := newBench(t)
-			b.o.Client.Credentials = mcp.Credentials{Path: filepath.Join(b.home, ".credentials.json"), Now: time.Now}
+			b.o.Client.Credentials = mcp.Credentials{Path: filepath.Join(b.home, ".credentials.json"), Time: time.Now}
 			if _, stderr, ok := b.run("add", "o", server.URL+"/mcp", "-t", "http"); !ok {
 				t.Fatal(stderr)
 			}
