@@ -32,7 +32,7 @@ var wide = map[string]int{ // constant: only read
 	"internal/cli":            19, // it has everything built
 	"executor/builtin":        9,  // every family of tools, with their table
 	"internal/exec/verdict":   9,  // reports in every form, with the table of hook events
-	"internal/cli/execcmd":    9,  // the runner, the verdict, journals and gates, with the tools of a session
+	"internal/cli/execcmd":    10, // the runner, the verdict, reports, journals and gates, with the tools of a session
 	"fixtures":                9,  // everything that a file can ask for
 	"simtest":                 9,  // the binary and the verdict in one test process
 	"internal/cli/debugcmd":   12, // it puts the faces of the hub together

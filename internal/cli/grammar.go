@@ -36,6 +36,7 @@ func commandTable() []commandEntry {
 		{name: "import", usage: "import FILE…", help: "Turn recorded sessions into a scenario, with secrets removed", run: kongCommand[importcmd.Import]("import")},
 		{name: "exec", usage: "exec [-s FILE] -- CMD…", help: "Run a command with claudeless in place of claude, and check the run", run: kongCommand[execcmd.Exec]("exec")},
 		{name: "verify", usage: "verify JOURNAL…", help: "Check journals of earlier runs", run: kongCommand[execcmd.Verify]("verify")},
+		{name: "report", usage: "report JOURNAL… | report merge DIR…", help: "Write the HTML report of a run, or judge the shards of a run together", run: kongCommand[execcmd.Report]("report")},
 		{name: "journal", usage: "journal schema|explain", help: "Print the journal schema, or a journal in readable form", run: kongCommand[execcmd.Journal]("journal")},
 		{name: "gates", usage: "gates list|wait|release", help: "List gates, wait for one, or open one", run: kongCommand[execcmd.Gates]("gates")},
 		{name: "parity", usage: "parity CASE…", help: "Compare claudeless with the real claude, case by case", run: kongCommand[parityCmd]("parity")},

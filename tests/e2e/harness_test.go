@@ -195,11 +195,18 @@ func newTab(t *testing.T, more ...chromedp.ExecAllocatorOption) context.Context 
 	return tab
 }
 
-// open shows the page and fails the test for whatever reaches the console or
-// leaves the origin.
+// open shows the page of the debugger.
 func (d *debugger) open(width, height int64) *page {
-	t := d.t
+	p := openPage(d.t, d.url+"/", width, height, d.mistakes)
+	p.wait(`document.querySelector("#state").textContent === "live"`)
+	return p
+}
+
+// openPage shows the page at url, and fails the test for whatever reaches the console
+// or leaves the directory of url. mistakes accepts refused requests.
+func openPage(t *testing.T, url string, width, height int64, mistakes bool) *page {
 	t.Helper()
+	origin := url[:strings.LastIndex(url, "/")+1]
 	tab := newTab(t)
 	var mu sync.Mutex
 	var wrong []string
@@ -213,11 +220,11 @@ func (d *debugger) open(width, height int64) *page {
 		case *runtime.EventExceptionThrown:
 			wrong = append(wrong, "exception: "+e.ExceptionDetails.Text)
 		case *log.EventEntryAdded:
-			if !d.mistakes || !strings.Contains(e.Entry.Text, "status of 400") {
+			if !mistakes || !strings.Contains(e.Entry.Text, "status of 400") {
 				wrong = append(wrong, "log: "+e.Entry.Text+" "+e.Entry.URL)
 			}
 		case *network.EventRequestWillBeSent:
-			if u := e.Request.URL; !strings.HasPrefix(u, d.url+"/") && !strings.HasPrefix(u, "data:") {
+			if u := e.Request.URL; !strings.HasPrefix(u, origin) && !strings.HasPrefix(u, "data:") {
 				wrong = append(wrong, "request to "+u)
 			}
 		}
@@ -234,8 +241,7 @@ func (d *debugger) open(width, height int64) *page {
 	ctx, expire := context.WithTimeout(tab, 2*time.Minute)
 	t.Cleanup(expire)
 	p := &page{ctx, t}
-	p.do(chromedp.EmulateViewport(width, height), chromedp.Navigate(d.url+"/"))
-	p.wait(`document.querySelector("#state").textContent === "live"`)
+	p.do(chromedp.EmulateViewport(width, height), chromedp.Navigate(url))
 	t.Cleanup(func() {
 		mu.Lock()
 		defer mu.Unlock()

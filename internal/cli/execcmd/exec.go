@@ -16,6 +16,7 @@ import (
 
 	"github.com/claudeless/claudeless/executor/builtin"
 	"github.com/claudeless/claudeless/internal/base/process"
+	"github.com/claudeless/claudeless/internal/exec/report"
 	"github.com/claudeless/claudeless/internal/exec/runner"
 	"github.com/claudeless/claudeless/internal/exec/supervise"
 	"github.com/claudeless/claudeless/internal/exec/verdict"
@@ -26,10 +27,11 @@ type Reports struct {
 	JUnit  string `name:"junit" placeholder:"FILE" help:"Write the verdict as JUnit XML to FILE"`
 	GitHub bool   `name:"github" help:"Write GitHub Actions annotations to stderr, and the step summary"`
 	JSON   string `name:"json" placeholder:"FILE" help:"Write the verdict as JSON to FILE"`
+	HTML   string `name:"html" placeholder:"FILE" help:"Write the verdict and everything that happened as one HTML page to FILE"`
 }
 
-func (f *Reports) reports(s *process.System) runner.Reports {
-	r := runner.Reports{JUnit: f.JUnit, JSON: f.JSON, GitHub: f.GitHub, Environ: s.Environ}
+func (f *Reports) reports(s *process.System) report.Files {
+	r := report.Files{JUnit: f.JUnit, JSON: f.JSON, HTML: f.HTML, GitHub: f.GitHub, Environ: s.Environ}
 	if f.GitHub {
 		r.Summary = s.Getenv("GITHUB_STEP_SUMMARY")
 	}
@@ -151,15 +153,20 @@ func (c *Exec) Run(ctx context.Context, s *process.System) error {
 	if len(c.Faults) > 0 {
 		run = runner.TryFaults
 	}
-	report, err := run(ctx, runner.Options{
-		Command: afterDashes(c.Command), Setup: setup, Capture: c.Capture, Reports: c.reports(s), Guard: level,
+	judged, in, err := run(ctx, runner.Options{
+		Command: afterDashes(c.Command), Setup: setup, Capture: c.Capture, RecordOutput: c.HTML != "", Guard: level,
 		Rules: rules(c.Strict, c.NoRuns), JudgeLater: c.JudgeLater, FreshHome: c.FreshHome, EnvFor: c.EnvFor, Faults: c.Faults, System: s,
 	})
-	if report == nil {
+	if judged == nil {
 		return err
 	}
-	err = errors.Join(err, c.write(ctx, s, report.Unmatched))
-	if code := report.ExitCode(); code != 0 {
+	if !c.JudgeLater {
+		if in == nil {
+			in = &verdict.Input{}
+		}
+		err = errors.Join(err, c.reports(s).Write(judged, in.Entries, s.Stderr), c.write(ctx, s, judged.Unmatched))
+	}
+	if code := judged.ExitCode(); code != 0 {
 		return &process.ExitError{Code: code, Err: err}
 	}
 	return err
@@ -173,8 +180,8 @@ func (c *Exec) checkJudgeLater() error {
 		return nil
 	case c.Capture == "":
 		return process.Hinted("--judge-later needs the journal", "add --capture FILE, and run claudeless verify FILE later")
-	case c.JUnit != "" || c.JSON != "" || c.GitHub || c.Accept.Accept || len(c.Faults) > 0:
-		return process.Hinted("--judge-later gives no verdict to report", "give --junit, --json, --github and --accept to claudeless verify; --faults judges at once")
+	case c.JUnit != "" || c.JSON != "" || c.HTML != "" || c.GitHub || c.Accept.Accept || len(c.Faults) > 0:
+		return process.Hinted("--judge-later gives no verdict to report", "give --junit, --json, --html, --github and --accept to claudeless verify; --faults judges at once")
 	}
 	return nil
 }

@@ -34,7 +34,7 @@ func (c *Verify) Run(ctx context.Context, s *process.System) error {
 		return err
 	}
 	report := verdict.Judge(in)
-	err := errors.Join(c.reports(s).Write(&report, s.Stderr), c.write(ctx, s, report.Unmatched))
+	err := errors.Join(c.reports(s).Write(&report, in.Entries, s.Stderr), c.write(ctx, s, report.Unmatched))
 	if code := report.ExitCode(); code != 0 {
 		return &process.ExitError{Code: code, Err: err}
 	}

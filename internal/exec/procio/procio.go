@@ -10,6 +10,7 @@ import (
 	"encoding/json"
 	"io"
 	"os"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -24,6 +25,8 @@ type Options struct {
 	Journal *journal.Journal
 	// System is the process; it is required.
 	System *process.System
+	// RecordOutput also records what the process writes to stdout and stderr.
+	RecordOutput bool
 	// Fault applies from the start; nil = none. A scenario may arm one later with [ArmOutput].
 	Fault *Fault
 }
@@ -185,6 +188,9 @@ func needsAnswer(subtype string) bool {
 
 // wrapStdout wraps w, records what is written, and applies the fault.
 func (e *Wrapper) wrapStdout(w io.Writer) io.Writer {
+	if e.options.RecordOutput {
+		w = &outputRecorder{e: e, w: w, stream: "stdout"}
+	}
 	return &faultWriter{faultState: e.fault, w: &writer{e: e, w: w}}
 }
 
@@ -250,6 +256,9 @@ func (e *Wrapper) recordSent(line []byte) {
 func (e *Wrapper) System() *process.System {
 	s := *e.options.System
 	s.Stdin, s.Stdout = e.wrapStdin(s.Stdin), e.wrapStdout(s.Stdout)
+	if s.Stderr != nil && e.options.RecordOutput {
+		s.Stderr = &outputRecorder{e: e, w: s.Stderr, stream: "stderr"}
+	}
 	if s.Lifetime != nil {
 		s.Lifetime = lifetime{s.Lifetime, e}
 	}
@@ -350,4 +359,32 @@ func signalName(sig os.Signal) string {
 		return "SIGKILL"
 	}
 	return sig.String()
+}
+
+// maxRecordedOutput is how many bytes of one stream are recorded.
+const maxRecordedOutput = 1 << 20
+
+// outputRecorder passes output on and records what was written.
+type outputRecorder struct {
+	e      *Wrapper
+	w      io.Writer
+	stream string
+
+	mu       sync.Mutex
+	recorded int // bytes so far
+}
+
+// Write writes p, and records the part of it that was written.
+func (r *outputRecorder) Write(p []byte) (int, error) {
+	n, err := r.w.Write(p)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	room := maxRecordedOutput - r.recorded
+	if n == 0 || room <= 0 {
+		return n, err
+	}
+	text := strings.ToValidUTF8(string(p[:min(n, room)]), "\uFFFD")
+	r.recorded += n
+	r.e.record(journal.Output{Stream: r.stream, Text: text, Truncated: n > room})
+	return n, err
 }

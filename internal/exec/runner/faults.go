@@ -45,16 +45,16 @@ func (o Options) parallelRuns(plain, cpu time.Duration) int {
 }
 
 // TryFaults runs the command once without a fault, and then once under each fault. The output of the command is not
-// shown.
-func TryFaults(ctx context.Context, o Options) (*verdict.Report, error) {
+// shown, and no input is returned.
+func TryFaults(ctx context.Context, o Options) (*verdict.Report, *verdict.Input, error) {
 	faults, err := selectFaults(o.Faults)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	report := &verdict.Report{Verdict: "ok", Findings: []verdict.Finding{}, Expectations: []verdict.Expectation{}, Unmatched: []verdict.Unmatched{}, Runs: []verdict.Run{}}
 	plain := o.tryFault(ctx, procio.Fault{Truth: "success"}, baselineLimit)
 	if plain.err != nil {
-		return nil, plain.err
+		return nil, nil, plain.err
 	}
 	report.Command = &verdict.Command{Argv: o.Command, Code: plain.row.Code, MS: plain.row.MS}
 	if plain.row.Outcome != "survived" {
@@ -66,11 +66,11 @@ func TryFaults(ctx context.Context, o Options) (*verdict.Report, error) {
 		if report.Command.Code == 0 {
 			report.Command.Code = verdict.ExitConduct
 		}
-		return report, o.Reports.Write(report, o.System.Stderr)
+		return report, nil, nil
 	}
 	if !plain.started && !o.Rules.AllowNoRuns && !o.Setup.Lenient {
 		report.Verdict, report.Findings = "failed", append(report.Findings, verdict.NoRuns())
-		return report, o.Reports.Write(report, o.System.Stderr)
+		return report, nil, nil
 	}
 	took := time.Duration(plain.row.MS * float64(time.Millisecond))
 	most := faultTimeLimit(took)
@@ -88,7 +88,7 @@ func TryFaults(ctx context.Context, o Options) (*verdict.Report, error) {
 	if report.ExitCode() != 0 {
 		report.Verdict = "failed"
 	}
-	return report, o.Reports.Write(report, o.System.Stderr)
+	return report, nil, nil
 }
 
 // selectFaults returns the faults with these names; "all" selects the whole catalogue.

@@ -15,9 +15,9 @@ type Options struct {
 	Rules verdict.Rules
 	// Capture is the file that keeps the journal; empty = it is deleted with the private directory.
 	Capture string
-	// Reports selects the outputs in addition to the lines on stderr.
-	Reports Reports
-	Guard   guard.Level
+	// RecordOutput also keeps the output of each claude in the journal.
+	RecordOutput bool
+	Guard        guard.Level
 	// JudgeLater leaves the verdict to a later reader of the Capture journal.
 	JudgeLater bool
 	// FreshHome gives the command an empty home directory.

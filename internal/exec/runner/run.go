@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/claudeless/claudeless/internal/base/proc"
@@ -40,6 +41,9 @@ func prepare(ctx context.Context, o Options) (*run, error) {
 	r.dir = r.temp.Path
 	if r.journal, err = filepath.Abs(o.Capture); o.Capture == "" || err != nil {
 		r.journal = filepath.Join(r.dir, "journal.jsonl")
+	}
+	if o.RecordOutput {
+		r.Setup.Extra = append(slices.Clone(r.Setup.Extra), "CLAUDELESS_CAPTURE_OUTPUT=1")
 	}
 	r.Setup.Journal, r.Setup.Config, r.Setup.Run = r.journal, filepath.Join(r.dir, "config"), filepath.Base(r.dir)
 	if err = r.files(); err == nil {

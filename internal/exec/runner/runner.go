@@ -27,12 +27,13 @@ const (
 	exitNotRun   = 126
 )
 
-// Run runs the command and judges it. The report contains how the command ended; the error means that the run could
-// not be prepared or a report could not be written.
-func Run(ctx context.Context, o Options) (*verdict.Report, error) {
+// Run runs the command and judges it. The report contains how the command ended, and the input is what was judged; the
+// error means that the run could not be prepared (then there is no report), or judged. With JudgeLater the report is
+// only about the command.
+func Run(ctx context.Context, o Options) (*verdict.Report, *verdict.Input, error) {
 	r, err := prepare(ctx, o)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	defer r.close()
 	began := o.System.Now()
@@ -40,7 +41,7 @@ func Run(ctx context.Context, o Options) (*verdict.Report, error) {
 	exit, left, err := r.command(ctx)
 	result.Code, result.Signal, result.MS = exit.Code, exit.Signal, float64(o.System.Now().Sub(began).Microseconds())/1000
 	if errors.Is(err, errSetUp) {
-		return nil, err
+		return nil, nil, err
 	}
 	if err != nil {
 		fmt.Fprintf(o.System.Stderr, "claudeless: error: %v\n", err)
@@ -51,17 +52,17 @@ func Run(ctx context.Context, o Options) (*verdict.Report, error) {
 		}
 	}
 	if o.JudgeLater {
-		return &verdict.Report{Command: &result}, r.postpone(left)
+		return &verdict.Report{Command: &result}, nil, r.postpone(left)
 	}
-	report, judgeErr := r.judge(left)
+	report, in, judgeErr := r.judge(left)
 	if report == nil {
-		return nil, judgeErr
+		return nil, nil, judgeErr
 	}
 	report.Command = &result
 	if report.ExitCode() != 0 {
 		report.Verdict = "failed"
 	}
-	return report, errors.Join(judgeErr, o.Reports.Write(report, o.System.Stderr))
+	return report, in, judgeErr
 }
 
 // command runs the command to its end; left lists the processes that it left running.
@@ -126,14 +127,15 @@ func (r *run) postpone(left []leftoverProcess) error {
 	return report.AppendTo(r.journal, r.System.Now, r.System.PID, r.System.Environ)
 }
 
-// judge reads the journal, judges the run by the scenario, and appends the verdict to the journal.
-func (r *run) judge(left []leftoverProcess) (*verdict.Report, error) {
+// judge reads the journal, judges the run by the scenario, and appends the verdict to the journal. It also returns what it
+// judged.
+func (r *run) judge(left []leftoverProcess) (*verdict.Report, *verdict.Input, error) {
 	in := verdict.Input{Environ: r.System.Environ, Lenient: r.Setup.Lenient, Rules: r.Rules, Findings: append(leftoverFindings(left), r.api.breaches()...)}
 	for _, p := range left {
 		in.Killed = append(in.Killed, p.pid)
 	}
 	if err := in.ReadFiles([]string{r.journal}, r.Setup.Scenario); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if len(in.Entries) == 0 && r.Setup.Scenario == "" && !r.Rules.AllowNoRuns {
 		in.Findings = append(in.Findings, verdict.Finding{
@@ -143,7 +145,7 @@ func (r *run) judge(left []leftoverProcess) (*verdict.Report, error) {
 	report := verdict.Judge(in)
 	report.Guard = r.Guard.String()
 	if r.Capture == "" {
-		return &report, nil
+		return &report, &in, nil
 	}
-	return &report, report.AppendTo(r.journal, r.System.Now, r.System.PID, r.System.Environ)
+	return &report, &in, report.AppendTo(r.journal, r.System.Now, r.System.PID, r.System.Environ)
 }

@@ -30,8 +30,12 @@ func Watch(s *process.System, commands []string) (watched *process.System, end f
 	fault, s := faultOf(s)
 	w := &supervisor{sys: s, path: captureOf(s), strict: isStrict(s)}
 	w.open(commands, fault)
-	w.wrapper = procio.New(procio.Options{System: w.sys, Journal: w.journal, Fault: fault})
-	return w.wrapper.System(), w.end
+	w.wrapper = procio.New(procio.Options{
+		System: w.sys, Journal: w.journal, Fault: fault,
+		RecordOutput: w.journal != nil && process.Enabled(s.Getenv("CLAUDELESS_CAPTURE_OUTPUT")),
+	})
+	w.watched = w.wrapper.System()
+	return w.watched, w.end
 }
 
 // supervisor supervises one process.
@@ -41,6 +45,7 @@ type supervisor struct {
 	strict  bool   // the process judges its own set-up
 	cache   string // where a real claude keeps logs; empty = it is the simulated one
 	wrapper *procio.Wrapper
+	watched *process.System // sys seen through the wrapper
 	file    *os.File
 	journal *journal.Journal // nil = none
 	temp    *proc.TempDir    // of a temporary journal; nil = the journal is kept
@@ -76,7 +81,7 @@ func (w *supervisor) open(commands []string, fault *procio.Fault) {
 
 // end writes the last lines and returns the exit code.
 func (w *supervisor) end(err error) int {
-	code := w.wrapper.End(process.Exit(w.sys.Stderr, err), refusal(err))
+	code := w.wrapper.End(process.Exit(w.watched.Stderr, err), refusal(err))
 	if w.journal != nil && w.strict {
 		code = cmp.Or(code, w.judge())
 	}

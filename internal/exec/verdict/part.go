@@ -60,17 +60,10 @@ func (in *Input) loadOfRuns() error {
 // scenariosOfEntries returns the scenario of each entry, and every scenario in the order of the runs. Lines of
 // processes without a scenario belong to the first scenario of their journal.
 func (in *Input) scenariosOfEntries() (owners, order []scenarioKey) {
-	runs := make([]int, len(in.Entries)) // number of the run that wrote the entry
-	current, count := map[processKey]int{}, 0
+	runs := journal.Runs(in.Entries)
 	own, first := map[int]scenarioKey{}, map[int]scenarioKey{} // by run, by journal
 	for i, e := range in.Entries {
-		run, known := current[keyOf(e)]
-		if !known || e.Start != nil {
-			count++
-			run = count
-			current[keyOf(e)] = run
-		}
-		runs[i] = run
+		run := runs[i]
 		if e.Run == nil || cmp.Or(e.Run.ScenarioFile, e.Run.Scenario) == "" {
 			continue
 		}

@@ -15,10 +15,14 @@ func (e *Entry) Explain() string {
 	if !e.When.IsZero() {
 		when = e.When.Format("15:04:05.000")
 	}
-	return fmt.Sprintf("%s %6d  %-11s %s", when, e.PID, e.Type, strings.TrimSpace(e.about()))
+	return fmt.Sprintf("%s %6d  %-11s %s", when, e.PID, e.Type, e.Summary())
 }
 
-// about describes the content of a line.
+// Summary returns the content of the line in one line of text, without its time and process.
+// Long values are cut.
+func (e *Entry) Summary() string { return strings.TrimSpace(e.about()) }
+
+// about describes the content of the common lines.
 func (e *Entry) about() string {
 	switch {
 	case e.Start != nil:
@@ -56,6 +60,8 @@ func (e *Entry) aboutOther() string {
 			return n.Server + " logs " + n.Level + ": " + truncate(n.Text)
 		}
 		return fmt.Sprintf("%s/%s at %g of %g: %s", n.Server, n.RawTool, n.Progress, n.Total, truncate(n.Text))
+	case e.Output != nil:
+		return e.Output.Stream + ": " + truncate(e.Output.Text)
 	case e.Breakpoint != nil:
 		return e.Breakpoint.Phase + " " + e.Breakpoint.Tool + ": " + e.Breakpoint.Action
 	case e.Retry != nil:

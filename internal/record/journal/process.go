@@ -83,6 +83,18 @@ type Host struct {
 	MS float64 `json:"ms,omitempty"`
 }
 
+// Output is a piece of what the process wrote to a standard stream. It is
+// recorded only if CLAUDELESS_CAPTURE_OUTPUT is set, as `claudeless exec --html`
+// does, and at most 1 MiB for each stream.
+type Output struct {
+	// Stream is `stdout` or `stderr`.
+	Stream string `json:"stream" enum:"stdout,stderr"`
+	// Text is the piece.
+	Text string `json:"text"`
+	// Truncated says that later output of this stream is not recorded.
+	Truncated bool `json:"truncated,omitempty"`
+}
+
 // Exit is the last line of a process that ended normally.
 type Exit struct {
 	// Code is the exit code; 128 plus its number for a signal.
@@ -95,7 +107,8 @@ type Exit struct {
 	MS float64 `json:"ms"`
 }
 
-func (Start) kind() string { return "start" }
-func (Run) kind() string   { return "run" }
-func (Host) kind() string  { return "host" }
-func (Exit) kind() string  { return "exit" }
+func (Start) kind() string  { return "start" }
+func (Run) kind() string    { return "run" }
+func (Host) kind() string   { return "host" }
+func (Output) kind() string { return "output" }
+func (Exit) kind() string   { return "exit" }

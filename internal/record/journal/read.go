@@ -34,6 +34,8 @@ type Line struct {
 	Run *Run `json:"run"`
 	// Host is something that the host program did.
 	Host *Host `json:"host"`
+	// Output is a piece of what the process wrote to a standard stream.
+	Output *Output `json:"output"`
 	// Prompt is a prompt that starts a turn.
 	Prompt *Prompt `json:"prompt"`
 	// Attachment is content in addition to the messages.
@@ -205,4 +207,23 @@ func (e *Entry) newBody() any {
 	field := reflect.ValueOf(&e.Line).Elem().Field(i)
 	field.Set(reflect.New(field.Type().Elem()))
 	return field.Interface()
+}
+
+// Runs returns for each entry the number of the process run that wrote it, from 0
+// in the order of first entries. A process id that appears in two journals, or
+// starts twice, belongs to different runs.
+func Runs(entries []Entry) []int {
+	type process struct{ source, pid int }
+	runs, current, count := make([]int, len(entries)), map[process]int{}, 0
+	for i, e := range entries {
+		key := process{e.Source, e.PID}
+		run, known := current[key]
+		if !known || e.Start != nil {
+			run = count
+			count++
+			current[key] = run
+		}
+		runs[i] = run
+	}
+	return runs
 }

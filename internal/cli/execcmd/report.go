@@ -1,0 +1,130 @@
+package execcmd
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/claudeless/claudeless/internal/base/process"
+	"github.com/claudeless/claudeless/internal/exec/report"
+	"github.com/claudeless/claudeless/internal/exec/verdict"
+)
+
+// Report writes reports about journals.
+type Report struct {
+	Page  reportPage  `cmd:"" default:"withargs" help:"Write journals of one run as an HTML page (the default)"`
+	Merge reportMerge `cmd:"" help:"Judge the journals of all shards in directories as one run"`
+}
+
+// reportPage writes the page of journals. It exits with 0 even if the run failed.
+type reportPage struct {
+	Journals []string `arg:"" name:"journal" help:"Journals of one run or of its shards, in any order"`
+	Output   string   `short:"o" default:"report.html" placeholder:"FILE" help:"File to write (default: report.html)"`
+	Scenario string   `short:"s" placeholder:"FILE" help:"Judge every run by this scenario (default: each by its own)"`
+	Strict   bool     `help:"Count warnings about the scenario as errors"`
+	Lenient  bool     `help:"Leave out set-up findings (S01, S02, …)"`
+}
+
+// Run writes the page.
+func (c *reportPage) Run(s *process.System) error {
+	in := verdict.Input{Environ: s.Environ, Lenient: c.Lenient, Rules: rules(c.Strict, false)}
+	if err := in.ReadFiles(c.Journals, c.Scenario); err != nil {
+		return err
+	}
+	judged := verdict.Judge(in)
+	r, err := judged.Redacted(s.Environ)
+	if err != nil {
+		return err
+	}
+	if err := (report.Files{HTML: c.Output, Environ: s.Environ}).WritePage(r, in.Entries); err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(s.Stdout, "%s: %s\n", c.Output, r.Verdict)
+	return err
+}
+
+// reportMerge judges shards. A shard is a directory, or a journal.
+type reportMerge struct {
+	Shards   []string `arg:"" name:"shard" help:"Directory of a shard's journals (*.jsonl), or a journal"`
+	Expect   int      `name:"expect-shards" placeholder:"N" help:"Fail unless N shards are given"`
+	Scenario string   `short:"s" placeholder:"FILE" help:"Judge every run by this scenario (default: each by its own)"`
+	Strict   bool     `help:"Also fail on warnings about the scenario, such as a rule that answered no prompt"`
+	Lenient  bool     `help:"Do not report set-up findings (S01, S02, …)"`
+	NoRuns   bool     `name:"allow-no-runs" help:"Accept shards in which claude was never started"`
+
+	Reports `embed:""`
+}
+
+// Run writes the reports and exits with the verdict.
+func (c *reportMerge) Run(s *process.System) error {
+	in := verdict.Input{Environ: s.Environ, Lenient: c.Lenient, Rules: rules(c.Strict, c.NoRuns)}
+	journals, err := c.journals(&in)
+	if err != nil {
+		return err
+	}
+	if err := in.ReadFiles(journals, c.Scenario); err != nil {
+		return err
+	}
+	judged := verdict.Judge(in)
+	err = c.reports(s).Write(&judged, in.Entries, s.Stderr)
+	if code := judged.ExitCode(); code != 0 {
+		return &process.ExitError{Code: code, Err: err}
+	}
+	return err
+}
+
+// journals returns the journals of all shards. A shard without a journal is a finding, and so is a wrong number of
+// shards.
+func (c *reportMerge) journals(in *verdict.Input) ([]string, error) {
+	var all []string
+	for _, shard := range c.Shards {
+		found, err := journalsOf(shard)
+		if err != nil {
+			return nil, err
+		}
+		if len(found) == 0 {
+			in.Findings = append(in.Findings, verdict.Finding{
+				ID: "S18", Level: "error", Text: "the shard " + shard + " has no journal", File: shard,
+				Advice: "run the shard with --capture FILE.jsonl, and keep the file even if the shard fails",
+			})
+		}
+		all = append(all, found...)
+	}
+	if c.Expect > 0 && len(c.Shards) != c.Expect {
+		in.Findings = append(in.Findings, verdict.Finding{
+			ID: "S18", Level: "error", Text: fmt.Sprintf("expected %d shards, got %d: %s", c.Expect, len(c.Shards), strings.Join(c.Shards, ", ")),
+			Advice: "check that every shard uploads its directory, also when it fails",
+		})
+	}
+	return all, nil
+}
+
+// journalsOf returns the journals that are not empty below a directory, or the file itself. A missing shard has none.
+func journalsOf(shard string) ([]string, error) {
+	var found []string
+	err := filepath.WalkDir(shard, func(path string, entry fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case entry.IsDir() || path != shard && filepath.Ext(path) != ".jsonl":
+			return nil
+		}
+		info, err := entry.Info()
+		if err == nil && info.Size() > 0 {
+			found = append(found, path)
+		}
+		return err
+	})
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading the shard %s: %w", shard, err)
+	}
+	slices.Sort(found)
+	return found, nil
+}
