@@ -37,6 +37,7 @@ type Simulator struct {
 // history is the state of a conversation between turns. Only the running turn uses it.
 type history struct {
 	turns            int
+	rounds           int // messages with calls
 	results          int
 	failures         map[string]int // number of failures played, by rule
 	sessionStarted   bool           // the SessionStart hooks have run

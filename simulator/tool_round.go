@@ -45,10 +45,12 @@ func (r *executedCall) rank() int {
 // cli-observed 2). Results are in call order.
 func (d *toolRound) runCalls(ctx context.Context, calls []call) ([]scenarios.Result, error) {
 	d.running = true
+	d.sim.history.rounds++
+	round := d.sim.history.rounds
 	results := make([]scenarios.Result, len(calls))
 	shown := make([]bool, len(calls))
 	for i := range calls {
-		calls[i].use.Siblings = len(calls) - 1
+		calls[i].use.Siblings, calls[i].use.Round = len(calls)-1, round
 	}
 	for start := 0; start < len(calls); {
 		end := start + 1

@@ -29,16 +29,16 @@ const (
 // wide are the packages that import more, and why.
 var wide = map[string]int{ // constant: only read
 	"mcp":                     9,  // connections, entries, results, records and logins of servers
-	"internal/cli":            19, // it has everything built
-	"executor/builtin":        9,  // every family of tools, with their table
+	"internal/cli":            20, // it has everything built
+	"executor/builtin":        10, // every family of tools, with their table
 	"internal/exec/verdict":   9,  // reports in every form, with the table of hook events
 	"internal/cli/execcmd":    10, // the runner, the verdict, reports, journals and gates, with the tools of a session
 	"fixtures":                9,  // everything that a file can ask for
 	"simtest":                 9,  // the binary and the verdict in one test process
 	"internal/cli/debugcmd":   12, // it puts the faces of the hub together
 	"internal/claude/host":    18, // it answers about every part of a session
-	"internal/claude/launch":  15, // all precedence, of whatever there is
-	"internal/claude/session": 32, // the one place where parts are put together
+	"internal/claude/launch":  16, // all precedence, of whatever there is
+	"internal/claude/session": 33, // the one place where parts are put together
 }
 
 // figure is one measured thing, for the report and the limit.

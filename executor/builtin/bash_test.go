@@ -150,8 +150,45 @@ func TestBashLargeOutput(t *testing.T) {
 		strings.TrimSuffix(strings.Repeat("0123456789abcde\n", 125), "\n") + "\n...\n</persisted-output>"
 	wantText(t, r, false, want)
 	out := output[ran](t, r)
-	if out.PersistedPath != path || out.PersistedSize != 12800*16 || len(out.Stdout) != 30_000 {
+	if out.PersistedPath != path || out.PersistedSize != 12800*16 || len(out.Stdout) != 29_999 { // without its line end
 		t.Errorf("output %s, %d bytes, stdout %d bytes", out.PersistedPath, out.PersistedSize, len(out.Stdout))
+	}
+}
+
+// Observed with 2.1.330: the preview is of what is shown, and ends without dots where nothing of that is left out.
+func TestBashOutputLength(t *testing.T) {
+	for _, tt := range []struct {
+		value string
+		whole bool
+	}{{"10", false}, {"0", true}, {"many", true}, {"1000000", true}} {
+		kept := t.TempDir()
+		tools := newTools(t, Options{OutputDir: kept, Clock: fakeClock{id: "id"}, Environ: append(os.Environ(), "BASH_MAX_OUTPUT_LENGTH="+tt.value)})
+		r := call(t, tools, "Bash", in{"command": "yes abcd | head -n 20 | tr -d '\\n'; echo; echo abc"})
+		if tt.whole {
+			wantText(t, r, false, strings.Repeat("abcd", 20)+"\nabc")
+			continue
+		}
+		want := "<persisted-output>\nOutput too large (84 bytes). Full output saved to: " + filepath.Join(kept, task.ID(task.Bash, "id")+".txt") +
+			"\n\nPreview (first 2KB):\nabcdabcdab\n</persisted-output>"
+		wantText(t, r, false, want)
+	}
+}
+
+// A command of an agent, and any with CLAUDE_BASH_MAINTAIN_PROJECT_WORKING_DIR, does not move the shell.
+func TestBashStays(t *testing.T) {
+	dir := t.TempDir()
+	tools := newTools(t, Options{CWD: dir})
+	use := protocol.ToolUse{Name: "Bash", Input: []byte(`{"command":"mkdir -p d; cd d; pwd"}`), Agent: &protocol.AgentRef{ID: "a"}}
+	if _, err := tools.Execute(t.Context(), use); err != nil || tools.Dir() != dir {
+		t.Errorf("an agent's command moved the shell to %s (%v)", tools.Dir(), err)
+	}
+	use.Agent = nil
+	if _, err := tools.Execute(t.Context(), use); err != nil || tools.Dir() != filepath.Join(dir, "d") {
+		t.Errorf("the shell is in %s (%v)", tools.Dir(), err)
+	}
+	tools = newTools(t, Options{CWD: dir, Environ: append(os.Environ(), "CLAUDE_BASH_MAINTAIN_PROJECT_WORKING_DIR=1")})
+	if _, err := tools.Execute(t.Context(), use); err != nil || tools.Dir() != dir {
+		t.Errorf("with the variable the command moved the shell to %s (%v)", tools.Dir(), err)
 	}
 }
 

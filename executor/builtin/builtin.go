@@ -42,6 +42,8 @@ type Options struct {
 	// Clock provides the time, and ids of saved results, cells and work trees. Nil
 	// = the time is constant, and ids are numbers.
 	Clock Clock
+	// Worktree is the git worktree that CWD is the top of and that calls stay in; nil = none.
+	Worktree *Worktree
 	// Allowed says which tools the session has; nil = all.
 	Allowed func(name string) bool
 	// Access says which files may be read; nil = all.
@@ -121,7 +123,7 @@ func New(o Options) (*Tools, error) {
 		files:    t.files,
 		finder:   search.New(search.Options{Paths: t.shell, Clock: o.Clock, Access: o.Access}),
 		commands: bash.New(bash.Options{Shell: t.shell, Clock: o.Clock, ReadTracker: t.files, Tasks: o.Tasks, OutputDir: o.OutputDir}),
-		trees:    &worktrees{shell: t.shell, clock: o.Clock, dir: o.CWD},
+		trees:    newWorktrees(o, t.shell),
 		jobs:     &cronJobs{tasks: o.Tasks, clock: o.Clock, dir: o.CWD, session: t.shell.Getenv("CLAUDE_CODE_SESSION_ID")},
 		todos:    &todoList{},
 		tasks:    &checklist{hooks: o.Hooks},

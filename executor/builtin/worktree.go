@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,27 +13,42 @@ import (
 
 	"github.com/claudeless/claudeless/executor/internal/tool"
 	"github.com/claudeless/claudeless/executor/shell"
+	"github.com/claudeless/claudeless/internal/base/gitworktree"
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
 // worktree is the git work tree that the session has moved into.
 type worktree struct {
-	top    string // root of its repository
-	path   string
-	branch string // "" = none
-	base   string // the commit from which its new work is counted
+	gitworktree.Worktree
 	former string // previous directory of the session
 	owned  bool   // created or selected by name, so it may be removed
+	agent  bool   // an agent works in it, not the session
 }
 
 // worktrees moves the session into work trees and back.
 type worktrees struct {
 	shell *shell.Shell
+	git   gitworktree.Git
 	clock tool.Clock // provides names of work trees
 	dir   string     // initial directory of the session
 
 	mu   sync.Mutex
 	tree *worktree // current work tree; nil = none
+}
+
+// Worktree says that tools work in a git worktree from the start.
+type Worktree struct {
+	gitworktree.Worktree
+	Former string // where the session goes when it leaves
+	Agent  bool   // an agent works in it, not the session
+}
+
+func newWorktrees(o Options, sh *shell.Shell) *worktrees {
+	s := &worktrees{shell: sh, git: gitworktree.Git{Environ: o.Environ}, clock: o.Clock, dir: o.CWD}
+	if w := o.Worktree; w != nil {
+		s.tree, s.dir = &worktree{Worktree: w.Worktree, former: w.Former, owned: !w.Resumed, agent: w.Agent}, w.Former
+	}
+	return s
 }
 
 func (s *worktrees) inWorktree() (worktree, bool) {
@@ -50,10 +64,14 @@ func (s *worktrees) inWorktree() (worktree, bool) {
 // tree; nil = allowed.
 func (s *worktrees) checkInWorktree(path string) *protocol.ToolResult {
 	w, inside := s.inWorktree()
-	if !inside || within(w.path, path) || !within(w.top, path) {
+	if !inside || within(w.Path, path) || !within(w.Top, path) {
 		return nil
 	}
-	return new(tool.Refuse("This session is isolated in the worktree %s. Edit the worktree copy of this file instead of the shared-checkout path.", w.path))
+	who := "session"
+	if w.agent {
+		who = "agent"
+	}
+	return new(tool.Refuse("This "+who+" is isolated in the worktree %s. Edit the worktree copy of this file instead of the shared-checkout path.", w.Path))
 }
 
 // withinWorktree wraps a tool that changes files, so that it stays within the work tree.
@@ -82,7 +100,7 @@ func within(dir, path string) bool {
 func (s *worktrees) enter(w worktree) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.shell.SetRoot(w.path, w.path)
+	s.shell.SetRoot(w.Path, w.Path)
 	s.tree = &w
 }
 
@@ -110,39 +128,24 @@ func enterWorktreeTool(s *worktrees) tool.Tool {
 	}
 }
 
-// maxTreeName is the maximum length of a name in characters.
-const maxTreeName = 64
-
-var treeSegment = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[\w.-]+$`) })
-
 func (in enterWorktreeInput) issues() []tool.Issue {
-	bad := func(format string, args ...any) []tool.Issue {
-		return []tool.Issue{tool.CustomIssue(fmt.Sprintf("Invalid worktree name"+format, args...), "name").WithMessageFirst()}
-	}
 	switch {
 	case in.Name == nil:
 		return nil
 	case in.Path != nil:
 		return []tool.Issue{tool.CustomIssue("Provide at most one of `name` or `path`, not both.")}
-	case len(*in.Name) > maxTreeName:
-		return bad(": must be %d characters or fewer (got %d)", maxTreeName, len(*in.Name))
 	}
-	for segment := range strings.SplitSeq(*in.Name, "/") {
-		switch {
-		case segment == "." || segment == "..":
-			return bad(` "%s": must not contain "." or ".." path segments`, *in.Name)
-		case !treeSegment().MatchString(segment):
-			return bad(` "%s": each "/"-separated segment must be non-empty and contain only letters, digits, dots, underscores, and dashes`, *in.Name)
-		}
+	if fault := gitworktree.CheckName(*in.Name); fault != "" {
+		return []tool.Issue{tool.CustomIssue(fault, "name").WithMessageFirst()}
 	}
 	return nil
 }
 
 func enterWorktree(ctx context.Context, s *worktrees, in enterWorktreeInput) protocol.ToolResult {
-	top, err := s.git(ctx, s.shell.Dir(), "rev-parse", "--show-toplevel")
+	top, err := s.git.Top(ctx, s.shell.Dir())
 	now, inside := s.inWorktree()
 	if inside {
-		top = now.top
+		top = now.Top
 	}
 	switch {
 	case err != nil && in.Path != nil:
@@ -151,7 +154,7 @@ func enterWorktree(ctx context.Context, s *worktrees, in enterWorktreeInput) pro
 		return tool.Fail("Cannot create a worktree: not in a git repository and no WorktreeCreate hooks are configured. " +
 			"Configure WorktreeCreate/WorktreeRemove hooks in settings.json to use worktree isolation with other VCS systems.")
 	}
-	w := worktree{top: top, former: s.shell.Dir()}
+	w := worktree{Worktree: gitworktree.Worktree{Top: top}, former: s.shell.Dir()}
 	if inside {
 		w.former = now.former
 	}
@@ -179,62 +182,32 @@ func enterWorktree(ctx context.Context, s *worktrees, in enterWorktreeInput) pro
 		Path    string `json:"worktreePath"`
 		Branch  string `json:"worktreeBranch,omitempty"`
 		Message string `json:"message"`
-	}{w.path, w.branch, message})
+	}{w.Path, w.Branch, message})
 }
 
 // String describes a work tree: “path” on branch “name”.
 func (w worktree) String() string {
-	if w.branch == "" {
-		return "“" + w.path + "”"
+	if w.Branch == "" {
+		return "“" + w.Path + "”"
 	}
-	return "“" + w.path + "” on branch “" + w.branch + "”"
+	return "“" + w.Path + "” on branch “" + w.Branch + "”"
 }
-
-// treesDir returns the directory of the named work trees of a repository.
-func treesDir(top string) string { return filepath.Join(top, ".claude", "worktrees") }
 
 // newTreeName returns a name for a work tree without one.
 func (s *worktrees) newTreeName() string {
-	words := [3][]string{
-		{"quiet", "amber", "brisk", "gentle", "lucid", "mellow", "nimble", "sunny"},
-		{"drifting", "humming", "leaping", "musing", "roaming", "singing", "waving", "winding"},
-		{"babbage", "curie", "euler", "hopper", "kepler", "lovelace", "noether", "turing"},
-	}
-	n, _ := strconv.ParseUint(s.clock.NewID()[:8], 16, 32) // if it is not a number, the first words are used
-	name := make([]string, len(words))
-	for i, list := range words {
-		name[i] = list[n%uint64(len(list))]
-		n /= uint64(len(list))
-	}
-	return strings.Join(name, "-")
+	n, _ := strconv.ParseInt(s.clock.NewID()[:8], 16, 64) // not a number: the first words
+	return gitworktree.RandomName(n)
 }
 
 // makeTree creates the work tree with a name, or uses the existing one.
 func (s *worktrees) makeTree(ctx context.Context, w *worktree, name string) (head string, refusal *protocol.ToolResult) {
-	no := func(format string, args ...any) (string, *protocol.ToolResult) {
-		return "", new(tool.Fail(format, args...))
+	made, err := s.git.Add(ctx, gitworktree.Options{Top: w.Top, Name: name, Lock: "claude session " + strings.ReplaceAll(name, "/", "+")})
+	if err != nil {
+		return "", new(tool.Fail("%v", err))
 	}
-	name = strings.ReplaceAll(name, "/", "+")
-	w.path, w.branch, w.owned = filepath.Join(treesDir(w.top), name), "worktree-"+name, true
-	from := "HEAD"
-	if remote, err := s.git(ctx, w.top, "rev-parse", "--abbrev-ref", "origin/HEAD"); err == nil {
-		from = remote
-	}
-	var err error
-	if w.base, err = s.git(ctx, w.top, "rev-parse", "--verify", "--quiet", from+"^{commit}"); err != nil {
-		return no("Failed to resolve base branch %q: git rev-parse returned no commit for %[1]s (for example in a new repository, or on a branch without "+
-			"a commit yet), so Claude Code has nothing to base a worktree on. It may also be that the git that Claude Code runs (which may not be "+
-			"the one in your shell) is not working. Running git status in this repository may show more.", from)
-	}
-	if trees := s.trees(ctx, w.top); slices.ContainsFunc(trees, func(o worktree) bool { return o.path == w.path }) {
-		w.branch, _ = s.git(ctx, w.path, "branch", "--show-current")
+	w.Worktree, w.owned = made, true
+	if made.Resumed {
 		return "Resumed worktree at", nil
-	}
-	if _, err := s.git(ctx, w.top, "worktree", "add", "--quiet", "-B", w.branch, w.path, w.base); err != nil {
-		return no("Failed to create worktree: %v", err)
-	}
-	if _, err := s.git(ctx, w.top, "worktree", "lock", "--reason", "claude session "+name, w.path); err != nil {
-		return no("Failed to create worktree: %v", err)
 	}
 	return "Created worktree at", nil
 }
@@ -250,9 +223,9 @@ func (s *worktrees) findTree(ctx context.Context, w *worktree, path string) *pro
 		return no("%s: ENOENT: no such file or directory, realpath '%[1]s'", path)
 	}
 	_, inside := s.inWorktree()
-	trees := s.trees(ctx, w.top)
-	i := slices.IndexFunc(trees, func(o worktree) bool { return o.path == target })
-	managed := treesDir(w.top)
+	trees := s.git.List(ctx, w.Top)
+	i := slices.IndexFunc(trees, func(o gitworktree.Worktree) bool { return o.Path == target })
+	managed := gitworktree.Dir(w.Top)
 	switch {
 	case i == 0:
 		return no("%s is the main working tree, not a linked worktree.", target)
@@ -261,38 +234,15 @@ func (s *worktrees) findTree(ctx context.Context, w *worktree, path string) *pro
 	case inside && !isDir(managed):
 		return no("%s does not exist, so %s cannot be a worktree managed by Claude Code.", managed, target)
 	case i < 0 || inside && !within(managed, target):
-		return no("%s is not a registered worktree of %s. Run 'git -C %[2]s worktree list' to see registered worktrees.", target, w.top)
+		return no("%s is not a registered worktree of %s. Run 'git -C %[2]s worktree list' to see registered worktrees.", target, w.Top)
 	}
-	w.path, w.branch = target, trees[i].branch
+	w.Path, w.Branch = target, trees[i].Branch
 	return nil
 }
 
 func isDir(path string) bool {
 	info, err := os.Stat(path)
 	return err == nil && info.IsDir()
-}
-
-// trees lists the work trees of a repository, the main one first.
-func (s *worktrees) trees(ctx context.Context, top string) []worktree {
-	list, err := s.git(ctx, top, "worktree", "list", "--porcelain")
-	if err != nil {
-		return nil
-	}
-	var out []worktree
-	for line := range strings.SplitSeq(list, "\n") {
-		if path, ok := strings.CutPrefix(line, "worktree "); ok {
-			out = append(out, worktree{path: filepath.FromSlash(path)})
-		} else if branch, ok := strings.CutPrefix(line, "branch refs/heads/"); ok && len(out) > 0 {
-			out[len(out)-1].branch = branch
-		}
-	}
-	return out
-}
-
-// git runs git in a directory and returns its output without the last line end.
-func (s *worktrees) git(ctx context.Context, dir string, args ...string) (string, error) {
-	out, err := s.shell.Git(ctx, dir, args...)
-	return strings.TrimRight(out, "\r\n"), err
 }
 
 type exitWorktreeInput struct {
@@ -316,42 +266,33 @@ func exitWorktreeTool(s *worktrees) tool.Tool {
 	}
 }
 
-// unsavedWork counts the work in a work tree that its removal would lose.
-type unsavedWork struct{ files, commits int }
-
 // worktreeToLeave returns the work tree to leave and the unsaved work in it, or the result
 // that says why it cannot be left.
-func (s *worktrees) worktreeToLeave(ctx context.Context, in exitWorktreeInput) (worktree, unsavedWork, *protocol.ToolResult) {
+func (s *worktrees) worktreeToLeave(ctx context.Context, in exitWorktreeInput) (worktree, gitworktree.Work, *protocol.ToolResult) {
 	w, inside := s.inWorktree()
-	no := func(format string, args ...any) (worktree, unsavedWork, *protocol.ToolResult) {
-		return w, unsavedWork{}, new(tool.Refuse(format, args...))
+	no := func(format string, args ...any) (worktree, gitworktree.Work, *protocol.ToolResult) {
+		return w, gitworktree.Work{}, new(tool.Refuse(format, args...))
 	}
 	switch {
 	case !inside:
 		return no("No-op: there is no active EnterWorktree session to exit. This tool only operates on worktrees created by EnterWorktree in the current " +
 			"session — it will not touch worktrees created manually or in a previous session. No filesystem changes were made.")
 	case in.Action != "remove":
-		return w, unsavedWork{}, nil
+		return w, gitworktree.Work{}, nil
 	case !w.owned:
 		return no("This session is not the owner of the worktree at “%s” — it either entered a pre-existing worktree via EnterWorktree({path}) or resumed into "+
 			"a checkout whose liveness lock another running Claude Code session still holds — so this tool will not remove it. Use action: \"keep\" to "+
 			"return to “%s”. If no other session is using it, remove it yourself with `git worktree remove`; while a live session's lock is present, git "+
-			"will refuse and name the owner.", w.path, w.former)
+			"will refuse and name the owner.", w.Path, w.former)
 	}
-	var u unsavedWork
-	if status, err := s.git(ctx, w.path, "status", "--porcelain"); err == nil && status != "" {
-		u.files = strings.Count(status, "\n") + 1
-	}
-	if count, err := s.git(ctx, w.path, "rev-list", "--count", w.base+"..HEAD"); err == nil {
-		u.commits, _ = strconv.Atoi(count) // git prints a number
-	}
-	if u != (unsavedWork{}) && !in.Discard {
-		commits := pluralize(u.commits, "commit")
+	u := s.git.Unsaved(ctx, w.Worktree)
+	if u != (gitworktree.Work{}) && !in.Discard {
+		commits := pluralize(u.Commits, "commit")
 		if commits != "" {
-			commits += " on “" + w.branch + "”"
+			commits += " on “" + w.Branch + "”"
 		}
 		return no("Worktree has %s. Removing will discard this work permanently. Confirm with the user, then re-invoke with discard_changes: true — "+
-			"or use action: \"keep\" to preserve the worktree.", joinNonEmpty(pluralize(u.files, "uncommitted file"), commits))
+			"or use action: \"keep\" to preserve the worktree.", joinNonEmpty(pluralize(u.Files, "uncommitted file"), commits))
 	}
 	return w, u, nil
 }
@@ -391,23 +332,22 @@ func exitWorktree(ctx context.Context, s *worktrees, in exitWorktreeInput) proto
 	if refusal != nil {
 		return *refusal
 	}
-	out := exitWorktreeOutput{Action: in.Action, Original: w.former, Path: w.path, Branch: w.branch, Restored: w.former}
+	out := exitWorktreeOutput{Action: in.Action, Original: w.former, Path: w.Path, Branch: w.Branch, Restored: w.former}
 	if !isDir(w.former) {
 		out.Restored, out.Missing = s.dir, true
 	}
 	if in.Action == "remove" {
-		if _, err := s.git(ctx, w.top, "worktree", "remove", "--force", "--force", w.path); err != nil {
+		if err := s.git.Remove(ctx, w.Worktree); err != nil {
 			return tool.Fail("Failed to remove worktree: %v", err)
 		}
-		_, _ = s.git(ctx, w.top, "branch", "-D", w.branch) // git may refuse; then the branch stays
-		out.Files, out.Commits = &lost.files, &lost.commits
-		out.Message = "Exited and removed worktree at “" + w.path + "”."
-		if what := joinNonEmpty(pluralize(lost.commits, "commit"), pluralize(lost.files, "uncommitted file")); what != "" {
+		out.Files, out.Commits = &lost.Files, &lost.Commits
+		out.Message = "Exited and removed worktree at “" + w.Path + "”."
+		if what := joinNonEmpty(pluralize(lost.Commits, "commit"), pluralize(lost.Files, "uncommitted file")); what != "" {
 			out.Message += " Discarded " + what + "."
 		}
 	} else {
 		if w.owned {
-			_, _ = s.git(ctx, w.top, "worktree", "unlock", w.path) // it may not be locked
+			s.git.Unlock(ctx, w.Worktree)
 		}
 		out.Message = "Exited worktree. Your work is preserved at " + w.String() + "."
 	}

@@ -161,18 +161,6 @@ func (s *Shell) Stream(ctx context.Context, line string, w io.Writer) (code int,
 	return exitCode(res.Exit), string(res.Stderr), err
 }
 
-// Git runs git in a directory, independently of the shell's state, and returns its
-// output. If git fails, the error contains its message.
-func (s *Shell) Git(ctx context.Context, dir string, args ...string) (string, error) {
-	res, err := proc.Run(ctx, proc.RunOptions{
-		Command: proc.Command{Path: "git", Args: args, Dir: dir, Env: append(slices.Clone(s.o.Environ), "PWD="+dir)},
-	})
-	if err == nil && exitCode(res.Exit) != 0 {
-		err = fmt.Errorf("git: %s", strings.TrimSpace(string(res.Stderr)))
-	}
-	return string(res.Stdout), err
-}
-
 // checkSystem returns an error on a system where commands cannot hand back the directory that they ended in.
 func checkSystem(goos string) error {
 	if goos == "windows" {

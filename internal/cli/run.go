@@ -24,7 +24,7 @@ func runPrint(ctx context.Context, sys *process.System, f *flags.Flags) error {
 	ctx, signals := sys.Watch(ctx)
 	defer signals.Stop()
 	sys = signals.Streams(sys)
-	plan, err := launch.Resolve(sys, f)
+	plan, err := resolvePlan(ctx, sys, f)
 	if err != nil {
 		return reportStartError(sys, &plan, err)
 	}
@@ -54,7 +54,7 @@ func runStream(ctx context.Context, sys *process.System, f *flags.Flags) error {
 	ctx, signals := sys.Watch(ctx)
 	defer signals.Stop()
 	sys = signals.Streams(sys)
-	plan, err := launch.Resolve(sys, f)
+	plan, err := resolvePlan(ctx, sys, f)
 	if err != nil {
 		return reportStartError(sys, &plan, err)
 	}

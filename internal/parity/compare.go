@@ -41,16 +41,26 @@ func Compare(ours, theirs *Recording) []Difference {
 	c.transcripts(ours, theirs, rank)
 	c.events("requests", modelRequests(ours.Requests, several[0]), modelRequests(theirs.Requests, several[1]), rank)
 	c.event = 0
-	for _, name := range keysOf(ours.Files, theirs.Files) {
-		a, inA := ours.Files[name]
-		b, inB := theirs.Files[name]
+	here, there := namedFiles(ours.Files, c.pair.ours), namedFiles(theirs.Files, c.pair.theirs)
+	for _, name := range keysOf(here, there) {
+		a, inA := here[name]
+		b, inB := there[name]
 		if inA != inB {
-			c.add("files."+c.pair.ours.Text(name), ifPresent(inA, "there"), ifPresent(inB, "there"))
+			c.add("files."+name, ifPresent(inA, "there"), ifPresent(inB, "there"))
 			continue
 		}
-		c.text("files."+c.pair.ours.Text(name), a, b)
+		c.text("files."+name, a, b)
 	}
 	return c.found
+}
+
+// namedFiles are files by names in which ids are numbered.
+func namedFiles(files map[string]string, n *Normaliser) map[string]string {
+	named := make(map[string]string, len(files))
+	for _, name := range keysOf(files) {
+		named[n.Text(name)] = files[name]
+	}
+	return named
 }
 
 func ifPresent(there bool, text string) string {

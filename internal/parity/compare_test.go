@@ -256,3 +256,20 @@ func TestReportFitsOnAScreen(t *testing.T) {
 		}
 	}
 }
+
+// Files of agents have their ids in their names.
+func TestCompareFilesNamedByAnID(t *testing.T) {
+	recording := func(id, text string) *parity.Recording {
+		return &parity.Recording{
+			Runs:  []parity.Run{{Stdout: `{"type":"system","subtype":"task_started","task_id":"` + id + `"}`}},
+			Files: map[string]string{"agent-" + id: text},
+		}
+	}
+	ours := recording("a0123456789abcdef", "1")
+	if found := parity.Compare(ours, recording("afedcba9876543210", "1")); len(found) > 0 {
+		t.Errorf("the same file differs: %v", found)
+	}
+	if found := parity.Compare(ours, recording("afedcba9876543210", "2")); len(found) != 1 {
+		t.Errorf("another text: %v", found)
+	}
+}

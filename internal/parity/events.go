@@ -311,7 +311,7 @@ func lastStates(events []event) []event {
 	last := map[string]event{}
 	for _, e := range events {
 		switch e.kind {
-		case "last-prompt", "atis-latch", "tools-used", "cost-state", "mode", "custom-title", "agent-name", "agent-setting":
+		case "last-prompt", "atis-latch", "tools-used", "cost-state", "mode", "custom-title", "agent-name", "agent-setting", "worktree-state":
 			last[e.kind] = e
 		default:
 			rest = append(rest, e)

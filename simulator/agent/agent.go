@@ -29,11 +29,12 @@ type Definition struct {
 	Prompt     string   // system prompt
 	Tools      []string // nil = all
 	Disallowed []string
-	Model      string // empty or "inherit" = the session's model
+	Model      string // "inherit" = the session's model; empty = that of [Options]
 	MaxTurns   int    // 0 = no limit
 	// Background says whether calls that do not set run_in_background run in the
 	// background; nil = they do.
 	Background *bool
+	Isolated   bool // it works in a separate git worktree
 }
 
 // Kinds provides the available agent types.
@@ -61,6 +62,10 @@ type Session interface {
 	Options() simulator.Options
 	// Name returns the name by which other sessions address it.
 	Name() string
+	// Isolate makes a git worktree for an agent, in which its calls work until Release. Its error is the answer of the call.
+	Isolate(ctx context.Context, id string) (dir string, err error)
+	// Release ends that. A worktree in which nothing has changed is removed; of another its path and branch are returned.
+	Release(ctx context.Context, id string) (path, branch string)
 	// Shown reports whether texts of agents that the caller waits for are shown on
 	// stdout.
 	Shown() bool
@@ -72,6 +77,8 @@ type Options struct {
 	Kinds   Kinds
 	Models  Models
 	Session Session
+	// Model is that of agents of which neither the call nor the kind names one; empty or "inherit" = that of the session.
+	Model string
 	// CWD is removed from the start of paths in progress messages; empty = nothing
 	// is removed.
 	CWD string
@@ -83,6 +90,8 @@ type Agents struct {
 
 	mu      sync.Mutex
 	workers []*agentRun // in start order
+	// told holds the round in which a conversation ("" = that of the session) first called a tool or read that an agent had.
+	told map[string]map[string]int
 }
 
 var _ executor.Executor = (*Agents)(nil)
@@ -103,12 +112,14 @@ type input struct {
 	Model        string  `json:"model"`
 	Background   *bool   `json:"run_in_background"`
 	Name         string  `json:"name"` // the address for messages
+	Isolation    string  `json:"isolation"`
 }
 
 // Execute runs an Agent call to its end, or starts the agent in the background. It
 // also runs ListAgents and SendMessage. For other calls it returns
 // [executor.ErrUnknownTool].
 func (a *Agents) Execute(ctx context.Context, call protocol.ToolUse) (executor.Result, error) {
+	a.tell(conversationOf(call), call.Name, call.Round)
 	switch {
 	case call.Name == "ListAgents":
 		return executor.Plain(a.list()), nil
@@ -143,21 +154,54 @@ func (a *Agents) Execute(ctx context.Context, call protocol.ToolUse) (executor.R
 	if call.Agent != nil {
 		depth, parent = call.Agent.Depth+1, call.Agent.ID
 	}
+	id, dir := "", ""
+	if isolated := def.Isolated || in.Isolation == "worktree"; isolated && depth <= MaxDepth {
+		id, _ = a.o.Tasks.Reserve(task.Agent)
+		var err error
+		if dir, err = a.o.Session.Isolate(ctx, id); err != nil {
+			return failed(err.Error()), nil
+		}
+	}
 	a.o.Tasks.Request(in.Background)
 	if depth > MaxDepth {
 		a.o.Tasks.Refuse()
 		return failed(fmt.Sprintf("Agents may start agents to a depth of %d; this one would be deeper.", MaxDepth)), nil
 	}
 	t := a.o.Tasks.Start(task.Info{
-		Kind: task.Agent, ToolUseID: call.ID, Description: in.Description, AgentType: def.Name, Prompt: in.Prompt,
+		ID: id, Kind: task.Agent, ToolUseID: call.ID, Description: in.Description, AgentType: def.Name, Prompt: in.Prompt,
 		Depth: depth, ParentID: parent, Background: background(in, def, script),
 	})
-	w := &agentRun{a: a, t: t, def: def, in: in, script: script, caller: call.ID, started: a.now()}
+	w := &agentRun{a: a, t: t, dir: dir, def: def, in: in, script: script, caller: call.ID, call: call, started: a.now()}
 	a.mu.Lock()
 	w.runs = true
 	a.workers = append(a.workers, w)
 	a.mu.Unlock()
 	return w.start(ctx)
+}
+
+// conversationOf names the conversation that makes a call.
+func conversationOf(call protocol.ToolUse) string {
+	if call.Agent == nil {
+		return ""
+	}
+	return call.Agent.ID
+}
+
+// tell notes that a conversation knows a tool in use from a round on, and tells whether it did not before that round.
+func (a *Agents) tell(conversation, tool string, round int) (isNew bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.told == nil {
+		a.told = map[string]map[string]int{}
+	}
+	if a.told[conversation] == nil {
+		a.told[conversation] = map[string]int{}
+	}
+	first, known := a.told[conversation][tool]
+	if !known {
+		a.told[conversation][tool] = round
+	}
+	return !known || first >= round
 }
 
 // kind finds an agent type by its name, first exactly, then ignoring case.

@@ -125,11 +125,20 @@ func (kinds) Denied(name string) (rule, source string) {
 type around struct {
 	options simulator.Options
 	shown   bool
+
+	isolation error // of Isolate
 }
 
 func (a *around) Options() simulator.Options { return a.options }
 func (a *around) Name() string               { return "session" }
 func (a *around) Shown() bool                { return a.shown }
+
+func (a *around) Isolate(_ context.Context, id string) (string, error) {
+	return "/trees/" + id, a.isolation
+}
+func (a *around) Release(_ context.Context, id string) (path, branch string) {
+	return "/trees/" + id, "worktree-" + id
+}
 
 // players play agents by their script, if the call has none of its own.
 type players struct{ s script }
@@ -309,6 +318,31 @@ func TestResult(t *testing.T) {
 		}
 		if stats := out["toolStats"].(map[string]any); stats["readCount"] != 1.0 || out["totalTokens"].(float64) <= 0 {
 			t.Errorf("%v", out)
+		}
+	})
+}
+
+// Observed with 2.1.330: the result names the tools that the conversation knows nothing of yet.
+func TestToolsUsedAreToldOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSession(t, script{"go": {call("Agent", foreground), call("Agent", foreground), say("end")}, "sub": {call("Read", `{}`), say("found"), call("Read", `{}`), say("found")}}, false, nil)
+		var notes []float64
+		for ev := range s.Turn(t.Context(), protocol.UserMessage{Content: protocol.Content{Text: "go"}}) {
+			if u, ok := ev.(*protocol.User); ok && u.ParentToolUseID == nil {
+				raw, err := protocol.Marshal(u.ToolUseResult)
+				if err != nil {
+					t.Fatal(err)
+				}
+				var out struct {
+					Notes *float64 `json:"harnessNoteCount"`
+				}
+				if json.Unmarshal(raw, &out) == nil && out.Notes != nil {
+					notes = append(notes, *out.Notes)
+				}
+			}
+		}
+		if diff := cmp.Diff([]float64{1, 0}, notes); diff != "" {
+			t.Errorf("notes of the results (-want +got):\n%s", diff)
 		}
 	})
 }

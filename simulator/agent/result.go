@@ -2,6 +2,7 @@ package agent
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -101,6 +102,7 @@ func (c *callCounts) count(ev *protocol.ToolExecuted) {
 	undecided := ev.Result.IsError && ev.Result.Decision == nil && ev.Result.NonExecutionKind == "" // an invalid call
 	if !undecided && !slices.Contains(c.used, ev.Use.Name) {
 		c.used = append(c.used, ev.Use.Name)
+		slices.Sort(c.used)
 	}
 	switch ev.Use.Name {
 	case "Read":
@@ -111,8 +113,26 @@ func (c *callCounts) count(ev *protocol.ToolExecuted) {
 		c.stats.BashCount++
 	case "Edit", "Write", "NotebookEdit":
 		c.stats.EditFileCount++
+		c.countLines(ev.Use.Input)
 	default:
 		c.stats.OtherToolCount++
+	}
+}
+
+// countLines counts the lines that a call writes and replaces, whether or not it succeeds (observed with 2.1.330).
+func (c *callCounts) countLines(input json.RawMessage) {
+	var in struct {
+		Content *string `json:"content"`
+		Old     *string `json:"old_string"`
+		New     *string `json:"new_string"`
+	}
+	if json.Unmarshal(input, &in) != nil {
+		return
+	}
+	for text, n := range map[*string]*int{in.Content: &c.stats.LinesAdded, in.New: &c.stats.LinesAdded, in.Old: &c.stats.LinesRemoved} {
+		if text != nil {
+			*n += strings.Count(*text, "\n") + 1
+		}
 	}
 }
 
@@ -167,7 +187,29 @@ type output struct {
 	ToolsUsed    []string         `json:"toolsUsed,omitempty"`
 	Usage        protocol.Usage   `json:"usage"`
 	ToolStats    *toolStats       `json:"toolStats,omitempty"`
-	CanContinue  bool             `json:"canContinueAgent"`
+	keptWorktree
+	CanContinue bool `json:"canContinueAgent"`
+}
+
+// keptWorktree is the worktree that an agent leaves behind with what it has changed.
+type keptWorktree struct {
+	Path   string `json:"worktreePath,omitempty"`
+	Branch string `json:"worktreeBranch,omitempty"`
+}
+
+// lines are what the result of the call tells the model of it.
+func (k keptWorktree) lines() string {
+	if k.Path == "" {
+		return ""
+	}
+	return "\nworktreePath: " + k.Path + "\nworktreeBranch: " + k.Branch
+}
+
+// leaveWorktree ends the work in a separate worktree.
+func (w *agentRun) leaveWorktree(ctx context.Context) {
+	if w.dir != "" {
+		w.tree.Path, w.tree.Branch = w.a.o.Session.Release(context.WithoutCancel(ctx), w.t.ID)
+	}
 }
 
 // sectionHash is the value of the real CLI for a prompt without extra sections.
@@ -180,8 +222,8 @@ func (w *agentRun) completed(end task.End) protocol.ToolResult {
 	}
 	text := w.text()
 	content, notes, used := []protocol.Block{protocol.Text(text)}, 0, ""
-	if len(w.work.tools.used) > 0 {
-		used = "<tools-used-before-summary>" + strings.Join(w.work.tools.used, ", ") + "</tools-used-before-summary>\n"
+	if line := w.usedLine(); line != "" {
+		used = line + "\n"
 		content, notes = append([]protocol.Block{protocol.Text(used)}, content...), 1
 	}
 	if w.work.last.Subtype == outOfTurns {
@@ -195,10 +237,26 @@ func (w *agentRun) completed(end task.End) protocol.ToolResult {
 	if w.work.tools.total > 0 {
 		out.ToolStats = &w.work.tools.stats
 	}
+	out.keptWorktree = w.tree
 	shown := notesText(used) + handBack + indented(text) + fmt.Sprintf(
-		"\nagentId: %s (use SendMessage with to: '%[1]s', summary: '<5-10 word recap>' to continue this agent)\n<usage>subagent_tokens: %d\ntool_uses: %d\nduration_ms: %d</usage>",
-		w.t.ID, end.Usage.TotalTokens, end.Usage.ToolUses, end.Usage.DurationMS)
+		"\nagentId: %s (use SendMessage with to: '%[1]s', summary: '<5-10 word recap>' to continue this agent)%s\n<usage>subagent_tokens: %d\ntool_uses: %d\nduration_ms: %d</usage>",
+		w.t.ID, w.tree.lines(), end.Usage.TotalTokens, end.Usage.ToolUses, end.Usage.DurationMS)
 	return protocol.ToolResult{Content: protocol.Content{Blocks: []protocol.Block{protocol.Text(shown)}}, Output: out}
+}
+
+// usedLine names the tools that the agent has used and its caller's conversation knows nothing of yet (observed with
+// 2.1.330); empty = none.
+func (w *agentRun) usedLine() string {
+	var names []string
+	for _, name := range w.work.tools.used {
+		if w.a.tell(conversationOf(w.call), name, w.call.Round) {
+			names = append(names, name)
+		}
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	return "<tools-used-before-summary>" + strings.Join(names, ", ") + "</tools-used-before-summary>"
 }
 
 // handBack precedes the report of an agent, so that the caller's model recognises

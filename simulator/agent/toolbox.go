@@ -15,13 +15,16 @@ import (
 type toolbox struct {
 	executor.Executor
 	sessionTools simulator.Tools
+	ref          protocol.AgentRef
 }
 
 func (t toolbox) Prepare(call protocol.ToolUse) simulator.PreparedCall {
+	call.Agent = &t.ref
 	return t.sessionTools.Prepare(call)
 }
 
 func (t toolbox) Precheck(ctx context.Context, call protocol.ToolUse) simulator.Precheck {
+	call.Agent = &t.ref
 	return t.sessionTools.Precheck(ctx, call)
 }
 

@@ -28,8 +28,10 @@ type agentRun struct {
 	def    Definition
 	in     input
 	script *protocol.SubagentScript
-	model  string // canonical
-	caller string // the Agent call that started it, also when another call continues it
+	model  string           // canonical
+	call   protocol.ToolUse // that started it
+	caller string           // the Agent call that started it, also when another call continues it
+	dir    string           // of its worktree; empty = none
 	sim    *simulator.Simulator
 
 	// Guarded by Agents.mu.
@@ -38,6 +40,7 @@ type agentRun struct {
 	status  task.Status
 	started time.Time
 
+	tree  keptWorktree          // what is left of its worktree
 	work  runProgress           // state of this run
 	crash *simulator.CrashError // set if the scenario ends the process
 }
@@ -60,6 +63,7 @@ func (w *agentRun) start(ctx context.Context) (executor.Result, error) {
 	if w.t.Background {
 		if ctx.Err() != nil { // interrupted before it began
 			end := w.stopped()
+			w.leaveWorktree(ctx)
 			w.finish(end)
 			w.t.End(end)
 			return executor.Plain(executor.Interrupted()), ctx.Err()
@@ -80,12 +84,11 @@ func (w *agentRun) start(ctx context.Context) (executor.Result, error) {
 }
 
 func (w *agentRun) modelName() string {
-	for _, name := range []string{w.in.Model, w.def.Model} {
-		if name != "" && name != "inherit" {
-			return w.a.o.Models.Name(name)
-		}
+	name := cmp.Or(w.in.Model, w.def.Model, w.a.o.Model, "inherit")
+	if name == "inherit" {
+		return w.a.o.Session.Options().State.Model()
 	}
-	return w.a.o.Session.Options().State.Model()
+	return w.a.o.Models.Name(name)
 }
 
 // run runs the agent, except for the frames of its task and the context of its
@@ -94,6 +97,7 @@ func (w *agentRun) run(ctx context.Context) task.End {
 	sim, err := simulator.New(w.options())
 	if err != nil {
 		end := w.failed(err.Error())
+		w.leaveWorktree(ctx)
 		w.finish(end)
 		return end
 	}
@@ -110,6 +114,7 @@ func (w *agentRun) continueWith(ctx context.Context, text string) task.End {
 		end := w.converse(ctx, text)
 		message, more := w.finish(end)
 		if !more {
+			w.leaveWorktree(ctx)
 			return end
 		}
 		w.recordMessage(message)
@@ -229,10 +234,10 @@ func (w *agentRun) summary(end string) string {
 // own changes.
 func (w *agentRun) options() simulator.Options {
 	s := w.a.o.Session.Options()
-	ref := protocol.AgentRef{ID: w.t.ID, Type: w.t.AgentType, Depth: w.t.Depth}
+	ref := protocol.AgentRef{ID: w.t.ID, Type: w.t.AgentType, Depth: w.t.Depth, Dir: w.dir}
 	chain := executor.Chain(s.Tools, withAgentRef(ref), reportMissing(s.Tools), executor.Hide(func(t protocol.Tool) bool { return !w.def.allowed(t) }))
 	return simulator.Options{
-		Model: w.a.o.Models.Script(w.script), Tools: toolbox{chain, s.Tools}, Hooks: s.Hooks, Clock: s.Clock,
+		Model: w.a.o.Models.Script(w.script), Tools: toolbox{chain, s.Tools, ref}, Hooks: s.Hooks, Clock: s.Clock,
 		State: s.State.ForAgent(w.model), Location: s.Location, System: w.def.Prompt, Agent: &ref,
 		Limits:  simulator.Limits{MaxTurns: w.def.MaxTurns, Retries: s.Limits.Retries, RetryScale: s.Limits.RetryScale, FallbackModel: s.Limits.FallbackModel, GatewayHost: s.Limits.GatewayHost},
 		Display: simulator.DisplayOptions{HookEvents: s.Display.HookEvents, InOrder: s.Display.InOrder, Thinking: s.Display.Thinking, Stream: s.Display.Stream},
@@ -415,7 +420,7 @@ func (w *agentRun) hooks(ctx context.Context, in protocol.HookInput) hook.Outcom
 		SessionID: now.SessionID, TranscriptPath: now.TranscriptPath, PromptID: now.PromptID, AgentID: w.t.ID, AgentType: w.t.AgentType,
 	}
 	if o.Location != nil {
-		base.CWD = o.Location.Dir()
+		base.CWD = cmp.Or(w.dir, o.Location.Dir())
 	}
 	if event == "SubagentStop" {
 		if o.Location != nil {

@@ -46,6 +46,8 @@ type ToolUse struct {
 	Agent *AgentRef `json:"-"`
 	// Siblings is the number of other calls in the same message. It is not encoded.
 	Siblings int `json:"-"`
+	// Round counts the messages of the conversation that have calls, from 1. It is not encoded.
+	Round int `json:"-"`
 	// ObservedInput is the input that hooks and hosts see, for example with absolute file paths; nil if
 	// it equals Input. It is not encoded.
 	ObservedInput json.RawMessage `json:"-"`
@@ -64,6 +66,7 @@ type AgentRef struct {
 	ID    string
 	Type  string // "general-purpose", …
 	Depth int    // 1 = started by the main conversation
+	Dir   string // of the worktree that it works in; empty = it works where the session does
 }
 
 // HookVerdict is the permission decision of a PreToolUse hook. "allow" skips the question but not

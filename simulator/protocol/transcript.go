@@ -384,6 +384,25 @@ type ToolsUsedLine struct {
 	SessionID string   `json:"sessionId"`
 }
 
+// WorktreeStateLine is worktree-state: the git worktree that a session works in from its start.
+type WorktreeStateLine struct {
+	Type      string          `json:"type"` // "worktree-state"
+	Worktree  WorktreeSession `json:"worktreeSession"`
+	SessionID string          `json:"sessionId"`
+}
+
+// WorktreeSession describes a worktree and where its session came from.
+type WorktreeSession struct {
+	Original       string `json:"originalCwd"`
+	BeforeEntering string `json:"preEnterOriginalCwd"`
+	Path           string `json:"worktreePath"`
+	Name           string `json:"worktreeName"`
+	Branch         string `json:"worktreeBranch,omitempty"`
+	OriginalBranch string `json:"originalBranch,omitempty"`
+	OriginalHead   string `json:"originalHeadCommit,omitempty"`
+	SessionID      string `json:"sessionId"`
+}
+
 // ModeLine is mode, written when a session is resumed.
 type ModeLine struct {
 	Type      string `json:"type"` // "mode"

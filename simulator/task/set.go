@@ -88,7 +88,7 @@ func New(o Options) *Set {
 	return &Set{o: o, ready: make(chan struct{}, 1), seen: make(chan struct{}), launching: map[string]bool{}, stats: protocol.SubagentStats{ByType: map[string]int{}}}
 }
 
-// Reserve returns an id and an output file for a command that may become a task;
+// Reserve returns an id and an output file for work that may become a task;
 // [Set.Start] uses them for a task with this id. An empty path means that there are
 // no output files.
 func (s *Set) Reserve(k Kind) (id, output string) {
@@ -107,8 +107,10 @@ func (s *Set) outputFile(id string) string {
 // Start registers a task and queues its start frames. A foreground command has no
 // output file, because its call returns the output.
 func (s *Set) Start(i Info) *Task {
-	again := i.ID != ""
-	if !again {
+	s.mu.Lock()
+	again := s.find(i.ID) != nil
+	s.mu.Unlock()
+	if i.ID == "" {
 		i.ID = s.newID(i.Kind)
 	}
 	i.RunID = s.newRunID()

@@ -24,6 +24,9 @@ type sessionLabels struct {
 // opening returns the lines with which a process begins its part of a transcript.
 func (l *sessionLabels) opening() []any {
 	var lines []any
+	if !l.th.resumed {
+		lines = l.worktree()
+	}
 	if l.named || l.th.forked || l.th.cleared {
 		lines = append(lines, l.titles()...)
 	}
@@ -59,7 +62,16 @@ func (l *sessionLabels) closing() []any {
 	if !appended {
 		lines = append(lines, l.th.latch())
 	}
-	return lines
+	return append(lines, l.worktree()...)
+}
+
+func (l *sessionLabels) worktree() []any {
+	if l.th.opts.Machine.Worktree == nil {
+		return nil
+	}
+	w := *l.th.opts.Machine.Worktree
+	w.SessionID = l.th.id
+	return []any{protocol.WorktreeStateLine{Type: "worktree-state", Worktree: w, SessionID: l.th.id}}
 }
 
 func (l *sessionLabels) titles() []any {

@@ -145,7 +145,11 @@ func (l *listing) ofAgent(id string) []any {
 // place returns the directory and model of the agent.
 func (l *listing) place(agentID string, now Surroundings) []any {
 	m := l.th.opts.Machine
-	dirs := append([]string{}, m.AdditionalDirs...)
+	dirs, dir, isWorktree := append([]string{}, m.AdditionalDirs...), l.th.opts.CWD, m.IsWorktree
+	if agentID != "" && l.th.opts.Teller != nil && l.th.opts.Teller.AgentDir(agentID) != "" {
+		dir, isWorktree = l.th.opts.Teller.AgentDir(agentID), true
+		dirs = append(dirs, dir)
+	}
 	told := model{Type: "model", Identity: identity{ModelID: now.Model}, Text: "You are powered by the model " + now.Model + "."}
 	if now.ModelName != "" {
 		told.Identity.MarketingName = &now.ModelName
@@ -153,7 +157,7 @@ func (l *listing) place(agentID string, now Surroundings) []any {
 	}
 	return []any{
 		l.th.attachment(agentID, "system", environment{"environment", snapshot{
-			WorkingDirectory: l.th.opts.CWD, IsWorktree: m.IsWorktree, IsGitRepo: m.IsGitRepo, AdditionalDirs: dirs,
+			WorkingDirectory: dir, IsWorktree: isWorktree, IsGitRepo: m.IsGitRepo, AdditionalDirs: dirs,
 			Platform: m.Platform, Shell: m.Shell, OSVersion: m.OSVersion,
 		}}),
 		l.th.attachment(agentID, "system", told),

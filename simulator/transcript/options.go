@@ -12,6 +12,8 @@ import (
 	"unicode/utf16"
 
 	"github.com/google/uuid"
+
+	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
 // Options says which session to open and how to write it. With only StateDir, CWD and Clock set it
@@ -62,6 +64,8 @@ type ContextSource interface {
 	Effort() (level string, perTurn bool)
 	// Moved is the directory in which commands run now; empty = that of the start.
 	Moved() string
+	// AgentDir is the worktree that an agent works in; empty = the directory of the session.
+	AgentDir(agentID string) string
 }
 
 // Machine describes the computer in the environment attachment of a transcript.
@@ -73,6 +77,7 @@ type Machine struct {
 	IsGitRepo      bool
 	IsWorktree     bool // a linked one
 	AdditionalDirs []string
+	Worktree       *protocol.WorktreeSession // that the session works in; nil = none
 }
 
 // Surroundings is the context that the model reads in addition to the first prompt. Nil lists are

@@ -67,10 +67,14 @@ func (th *conversation) envelope(agentID, uuid, timestamp string) protocol.Envel
 
 // dirOf returns the current directory of the agent.
 func (th *conversation) dirOf(agentID string) string {
-	if agentID == "" && th.opts.Teller != nil {
-		return cmp.Or(th.opts.Teller.Moved(), th.opts.CWD)
+	if th.opts.Teller == nil {
+		return th.opts.CWD
 	}
-	return th.opts.CWD
+	own := ""
+	if agentID != "" {
+		own = th.opts.Teller.AgentDir(agentID)
+	}
+	return cmp.Or(own, th.opts.Teller.Moved(), th.opts.CWD)
 }
 
 // at returns the timestamp of a line: that of its event, or the current time.

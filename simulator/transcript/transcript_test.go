@@ -183,14 +183,22 @@ type told transcript.Surroundings
 func (t told) Surroundings() transcript.Surroundings { return transcript.Surroundings(t) }
 func (told) Effort() (string, bool)                  { return "low", true }
 func (told) Moved() string                           { return "" }
+func (told) AgentDir(string) string                  { return "" }
 
 // elsewhere says where a command has changed the directory to.
 type elsewhere struct {
 	told
-	dir string
+	dir, agentDir string
 }
 
 func (e *elsewhere) Moved() string { return e.dir }
+
+func (e *elsewhere) AgentDir(id string) string {
+	if id == "" {
+		return ""
+	}
+	return e.agentDir
+}
 
 // Row 35: path, mode, order of the lines, the chain, uuids of the stream, a
 // string prompt as a string.

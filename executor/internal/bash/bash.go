@@ -39,12 +39,15 @@ func run(ctx context.Context, c *Commands, call protocol.ToolUse, in bashInput) 
 	if refusal := blockSleep(in); refusal != nil {
 		return *refusal
 	}
-	r := &runningCommand{c: c, in: in, info: describe(call, in), limit: c.timeout(in)}
+	r := &runningCommand{c: c, in: in, stays: call.Agent != nil || on(c.o.Shell.Getenv("CLAUDE_BASH_MAINTAIN_PROJECT_WORKING_DIR")), info: describe(call, in), limit: c.timeout(in)}
 	if in.RunInBackground {
 		return r.background(ctx)
 	}
 	return r.foreground(ctx)
 }
+
+// on reports whether the value of a variable switches something on.
+func on(value string) bool { return value != "" && value != "0" && value != "false" }
 
 // isHiddenChar reports whether a character could hide part of a command from a person who
 // reviews it.

@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 
@@ -23,9 +24,10 @@ import (
 )
 
 const (
-	maxOutput    = 30_000   // characters shown of a command's output
-	maxCaptured  = 64 << 20 // bytes kept of it
-	previewBytes = 2000
+	defaultOutput = 30_000   // characters shown of a command's output
+	mostOutput    = 150_000  // that BASH_MAX_OUTPUT_LENGTH may ask for
+	maxCaptured   = 64 << 20 // bytes kept of it
+	previewBytes  = 2000
 )
 
 type bashOutput struct {
@@ -88,14 +90,22 @@ func isPicture(data []byte) bool {
 	return err == nil
 }
 
+// maxOutput is how many characters are shown of a command's output.
+func (c *Commands) maxOutput() int {
+	if n, err := strconv.Atoi(c.o.Shell.Getenv("BASH_MAX_OUTPUT_LENGTH")); err == nil && n > 0 {
+		return min(n, mostOutput)
+	}
+	return defaultOutput
+}
+
 // limitOutput sets Stdout and returns the text for the model: output that is too large is
 // saved in a file and shown as a preview.
 func (c *Commands) limitOutput(output, raw string, out *bashOutput) string {
 	out.Stdout = output
-	if len(output) <= maxOutput {
+	if len(output) <= c.maxOutput() {
 		return output
 	}
-	out.Stdout = cutAt(output, maxOutput)
+	out.Stdout = cutAt(output, c.maxOutput())
 	if c.o.OutputDir == "" {
 		return out.Stdout + fmt.Sprintf("\n\n... [%d lines truncated] ...", strings.Count(output[len(out.Stdout):], "\n")+1)
 	}
@@ -107,11 +117,15 @@ func (c *Commands) limitOutput(output, raw string, out *bashOutput) string {
 		return out.Stdout + "\n\n[the rest could not be kept: " + err.Error() + "]"
 	}
 	out.PersistedPath, out.PersistedSize = path, len(raw)
-	preview := cutAt(output, previewBytes)
-	if i := strings.LastIndexByte(preview, '\n'); i > previewBytes/2 {
-		preview = preview[:i]
+	out.Stdout = strings.TrimRight(out.Stdout, "\n")
+	preview := cutAt(out.Stdout, previewBytes)
+	if len(preview) < len(out.Stdout) {
+		if i := strings.LastIndexByte(preview, '\n'); i > previewBytes/2 {
+			preview = preview[:i]
+		}
+		preview += "\n..."
 	}
-	return fmt.Sprintf("<persisted-output>\nOutput too large (%s). Full output saved to: %s\n\nPreview (first 2KB):\n%s\n...\n</persisted-output>",
+	return fmt.Sprintf("<persisted-output>\nOutput too large (%s). Full output saved to: %s\n\nPreview (first 2KB):\n%s\n</persisted-output>",
 		tool.Size(len(output)), path, preview)
 }
 

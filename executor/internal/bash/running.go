@@ -20,6 +20,7 @@ type runningCommand struct {
 	in    bashInput
 	info  task.Info
 	limit time.Duration
+	stays bool // it does not move the shell: one of an agent
 	cmd   *shell.Command
 	done  <-chan struct{} // closed at the end of cmd
 	shown *task.Task      // nil = not shown as a task
@@ -63,7 +64,7 @@ func (r *runningCommand) foreground(ctx context.Context) protocol.ToolResult {
 			return r.moveToBackground(ctx)
 		}
 		output := r.stopAndRead()
-		result := tool.Fail("%s", joinLines("Exit code 143", "Command timed out after "+duration(r.limit), cutAt(trim(output), maxOutput)))
+		result := tool.Fail("%s", joinLines("Exit code 143", "Command timed out after "+duration(r.limit), cutAt(trim(output), r.c.maxOutput())))
 		r.close(task.Completed, result)
 		return result
 	}
@@ -253,14 +254,14 @@ func (r *runningCommand) result(code int, out bashOutput) protocol.ToolResult {
 		r.cmd.Close()
 	}
 	output, note := trim(raw), ""
-	if out.TaskID == "" && r.cmd.Follow() {
+	if out.TaskID == "" && !r.stays && r.cmd.Follow() {
 		note = "Shell cwd was reset to " + r.c.o.Shell.Dir()
 		out.Stderr = "\n" + note
 	}
 	out.NoOutputExpected = shell.PrintsNothing(r.in.Command)
 	if code != 0 {
 		if out.CodeMeaning = shell.CodeMeaning(r.in.Command, code); out.CodeMeaning == "" {
-			return tool.Fail("%s", joinLines(fmt.Sprintf("Exit code %d", code), cutAt(output, maxOutput), note))
+			return tool.Fail("%s", joinLines(fmt.Sprintf("Exit code %d", code), cutAt(output, r.c.maxOutput()), note))
 		}
 	}
 	if m := dataImage().FindStringSubmatch(output); m != nil {
@@ -272,7 +273,7 @@ func (r *runningCommand) result(code int, out bashOutput) protocol.ToolResult {
 	}
 	shown := tool.Text(cmp.Or(joinLines(r.c.limitOutput(output, raw, &out), note, where), noOutput), nil)
 	shown.ExplicitOK, shown.Output = true, out
-	if file := shell.PrintedFile(r.in.Command); file != "" && len(raw) <= maxOutput {
+	if file := shell.PrintedFile(r.in.Command); file != "" && len(raw) <= r.c.maxOutput() {
 		r.c.o.ReadTracker.RecordPrinted(file, raw)
 	}
 	return shown

@@ -48,6 +48,7 @@ type Agent struct {
 	Model                     string
 	MaxTurns                  int
 	Background                *bool
+	Isolation                 string // "worktree" = it works in a separate git worktree
 	Source                    string // "built-in", "userSettings", "projectSettings", "plugin", "flagSettings"
 }
 
@@ -130,6 +131,7 @@ func (c *Catalog) DefineAgents(raw json.RawMessage, source string) error {
 		Model       string   `json:"model"`
 		MaxTurns    int      `json:"maxTurns"`
 		Background  *bool    `json:"background"`
+		Isolation   string   `json:"isolation"`
 	}
 	if err := json.Unmarshal(raw, &defs); err != nil {
 		return fmt.Errorf("reading agents: %w", err)
@@ -139,7 +141,7 @@ func (c *Catalog) DefineAgents(raw json.RawMessage, source string) error {
 	for name, d := range defs {
 		c.agents[name] = Agent{
 			Name: name, Description: d.Description, Prompt: d.Prompt, Tools: d.Tools, Disallowed: d.Disallowed,
-			Model: d.Model, MaxTurns: d.MaxTurns, Background: d.Background, Source: source,
+			Model: d.Model, MaxTurns: d.MaxTurns, Background: d.Background, Isolation: d.Isolation, Source: source,
 		}
 	}
 	return nil
@@ -338,7 +340,7 @@ func (l *loader) agent(tree fs.FS, file, source string) {
 	a := Agent{
 		Name: l.prefix + name, Description: doc.text("description"), Prompt: l.filled(strings.TrimSpace(doc.body)), Tools: doc.list("tools"),
 		Disallowed: doc.list("disallowedTools"), Model: doc.text("model"), MaxTurns: doc.number("maxTurns"),
-		Background: doc.bool("background"), Source: source,
+		Background: doc.bool("background"), Isolation: doc.text("isolation"), Source: source,
 	}
 	l.c.agents[a.Name] = a
 }

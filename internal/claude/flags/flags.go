@@ -61,6 +61,8 @@ type OutputFlags struct {
 type SessionFlags struct {
 	Continue             bool
 	Resume               string // id, title or path of a transcript
+	Worktree             string // name of the git worktree to work in
+	Moved                string // its directory, once it is made; empty = the run stays where it was started
 	ResumeSessionAt      string
 	ResumeDropsTurn      string
 	ForkSession          bool

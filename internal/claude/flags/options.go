@@ -169,7 +169,7 @@ func surroundingOptions(f *Flags) []option {
 		opt("--ide", "Connect to the editor", nil),
 		opt("--chrome", "Connect to the browser", nil),
 		opt("--no-chrome", "Do not connect to the browser", nil),
-		opt("-w, --worktree [name]", "Work in a new git worktree", nil),
+		opt("-w, --worktree [name]", "Work in a new git worktree", text(&f.Worktree)),
 		opt("--tmux", "Open a tmux session for the worktree", nil),
 	}
 }

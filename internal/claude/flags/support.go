@@ -67,6 +67,6 @@ func limits() map[string]string {
 		"task-budget":                            "accepted: a scripted model does not plan by a budget",
 		"teleport":                               outside,
 		"tmux":                                   screen,
-		"worktree":                               "accepted: the run stays in its directory",
+		"worktree":                               "partial: hooks of WorktreeCreate are not run, and the settings of worktrees are not read",
 	}
 }

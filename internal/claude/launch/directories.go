@@ -9,12 +9,12 @@ import (
 	"github.com/claudeless/claudeless/internal/cli/mcpcmd"
 )
 
-// Abs makes a path absolute.
+// Abs makes a path of the command line, the environment or a file absolute.
 func (p Directories) Abs(path string) string {
 	if filepath.IsAbs(path) {
 		return filepath.Clean(path)
 	}
-	return filepath.Join(p.CWD, path)
+	return filepath.Join(cmp.Or(p.Start, p.CWD), path)
 }
 
 // ResolveDir makes the path of a directory absolute and tells whether there is one.
@@ -33,7 +33,8 @@ func (r *resolver) locate() error {
 	if err != nil {
 		return err
 	}
-	r.plan.CWD, r.plan.UID, r.plan.PID, r.plan.Started = cwd, r.sys.UID, r.sys.PID, r.sys.Now()
+	r.plan.CWD, r.plan.Start = cmp.Or(r.flags.Moved, cwd), cwd
+	r.plan.UID, r.plan.PID, r.plan.Started = r.sys.UID, r.sys.PID, r.sys.Now()
 	r.plan.AsClaude, r.plan.Stdout, r.plan.Stderr, r.plan.Progress = r.sys.CalledAsClaude(), r.sys.Stdout, r.sys.Stderr, r.sys.Progress()
 	if exe, err := r.sys.Executable(); err == nil {
 		r.plan.Executable = exe

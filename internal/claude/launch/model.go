@@ -45,6 +45,7 @@ func startModel(sys *process.System, f *flags.Flags, p *Plan) Model {
 		m.Name = p.Profile.Environment().DefaultModel()
 	}
 	m.Name = m.Aliases.Name(m.Name)
+	m.Subagents = sys.Getenv("CLAUDE_CODE_SUBAGENT_MODEL")
 	m.Fallback, m.Betas = f.FallbackModel, f.Betas
 	if level := strings.ToLower(f.Effort); slices.Contains(claudecode.EffortLevels(), level) {
 		m.Effort = level

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/claudeless/claudeless/internal/base/clock"
+	"github.com/claudeless/claudeless/internal/base/gitworktree"
 	"github.com/claudeless/claudeless/internal/base/process"
 	"github.com/claudeless/claudeless/internal/claude/catalog"
 	"github.com/claudeless/claudeless/internal/claude/flags"
@@ -42,11 +43,21 @@ type Plan struct {
 	Output     Output
 	Records    Records
 	Host       Host
+	Worktree   *Worktree // that the run has moved into; nil = none
+}
+
+// Worktree is the git worktree of --worktree.
+type Worktree struct {
+	gitworktree.Worktree
+	Name         string // as it was given
+	Former       string // the directory that the run was started in
+	FormerBranch string
 }
 
 // Directories are where the run is and where it keeps what it keeps.
 type Directories struct {
 	CWD        string // absolute
+	Start      string // where the program was started, which given paths count from; empty = CWD
 	State      string // directory for what is kept; empty = nothing is
 	Home       string
 	Temp       string // for sockets
@@ -123,6 +134,7 @@ type Model struct {
 	Effort    string
 	Betas     []string // of the flags, as far as they are known
 	Aliases   Aliases
+	Subagents string // of agents that name none themselves; empty = Name
 }
 
 // Aliases are the models that the environment has for short names; an empty one is none.

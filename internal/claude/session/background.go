@@ -21,6 +21,7 @@ type background struct {
 	agents        *agent.Agents
 	model         *scriptedmodel.Player // of the main conversation and of agents
 	plan          launch.Plan
+	tools         *toolbox
 	policy        *policy
 	records       *recorder
 	state         *simulator.SessionState
@@ -36,14 +37,14 @@ type tempDir struct {
 }
 
 // newBackground prepares agents and tasks. It starts nothing.
-func newBackground(plan launch.Plan, live *simulator.SessionState, p *policy) *background {
-	b := &background{plan: plan, policy: p, records: p.records, state: live}
+func newBackground(plan launch.Plan, live *simulator.SessionState, p *policy, t *toolbox) *background {
+	b := &background{plan: plan, tools: t, policy: p, records: p.records, state: live}
 	b.tasks = task.New(task.Options{NewID: plan.Clock.NewID, Now: plan.Clock.Now, Dir: b.dir, Ordered: plan.Clock.Repeatable()})
 	b.model = scriptedmodel.New(scriptedmodel.Options{
 		Engine: p.records.scenario.Engine, Failure: plan.Scenario.Failure, Fault: plan.Scenario.Fault, Stdout: plan.Stdout,
 		Gates: plan.Records.Gates, Names: plan.Model.Aliases, Records: p.records,
 	})
-	b.agents = agent.New(agent.Options{Tasks: b.tasks, Kinds: b, Models: b.model, Session: b, CWD: plan.CWD})
+	b.agents = agent.New(agent.Options{Tasks: b.tasks, Kinds: b, Models: b.model, Session: b, CWD: plan.CWD, Model: plan.Model.Subagents})
 	b.showAgentText.Store(plan.Output.AgentText)
 	return b
 }
@@ -97,7 +98,7 @@ func (b *background) Find(name string) (agent.Definition, bool) {
 	a, ok := b.plan.Catalog.Agent(name)
 	return agent.Definition{
 		Name: a.Name, Prompt: a.Prompt, Tools: a.Tools, Disallowed: a.Disallowed,
-		Model: a.Model, MaxTurns: a.MaxTurns, Background: a.Background,
+		Model: a.Model, MaxTurns: a.MaxTurns, Background: a.Background, Isolated: a.Isolation == "worktree",
 	}, ok
 }
 

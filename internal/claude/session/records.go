@@ -48,6 +48,12 @@ func openRecords(plan launch.Plan, t transcript.ContextSource) (*recorder, error
 	r := &recorder{stderr: plan.Stderr, noHints: plan.AsClaude, clock: plan.Clock}
 	o := plan.Transcript
 	o.Teller = t
+	if w := plan.Worktree; w != nil {
+		o.Machine.Worktree = &protocol.WorktreeSession{
+			Original: w.Former, BeforeEntering: w.Former, Path: w.Path, Name: w.Name, Branch: w.Branch,
+			OriginalBranch: w.FormerBranch, OriginalHead: w.Base,
+		}
+	}
 	if plan.Output.Mirror {
 		r.mirror = &mirror{}
 		o.OnLine = r.mirror.add

@@ -88,7 +88,7 @@ func (s *Session) build(host Host) error {
 	}
 	s.hooks = newHooks(plan, s.state, s.tools, s.policy)
 	s.library = &skillLibrary{catalog: plan.Catalog, policy: s.policy, hooks: s.hooks, shell: s.tools}
-	s.background = newBackground(plan, s.state, s.policy)
+	s.background = newBackground(plan, s.state, s.policy, s.tools)
 	parts := toolParts{host: host, state: s.state, hooks: s.hooks, library: s.library, background: s.background}
 	if err := s.tools.build(plan, parts, s.servers, s.policy); err != nil {
 		return err
@@ -319,6 +319,7 @@ func (s *Session) Close(ctx context.Context) {
 	s.conversation.writeTitles()
 	s.background.close()
 	s.tools.builtin.Close()
+	s.tools.isolated.close()
 	s.conversation.sim.Close(ctx, "")
 	s.servers.close(ctx)
 	s.records.close()

@@ -40,7 +40,7 @@ func (s *sessionContext) Init(context.Context) protocol.Init {
 	ev.APIKeySource, ev.Betas = plan.APIKeySource, plan.Model.Betas
 	ev.OutputStyle = s.state.Snapshot().OutputStyle
 	if plan.State != "" && !plan.Custom.Bare && !plan.Custom.Restricted && !plan.Custom.SafeMode && !plan.Settings.NoMemory {
-		dir := cmp.Or(plan.Settings.MemoryDir, filepath.Join(filepath.Dir(s.records.transcript.Path()), "memory"))
+		dir := cmp.Or(plan.Settings.MemoryDir, filepath.Join(s.projectDir(), "memory"))
 		ev.MemoryPaths = &protocol.MemoryPaths{Auto: filepath.Clean(dir) + string(filepath.Separator)}
 	}
 	if !plan.Custom.Bare && !plan.Custom.Restricted {
@@ -203,6 +203,21 @@ func (s *sessionContext) Moved() string {
 		return dir
 	}
 	return ""
+}
+
+// projectDir is the folder of the project among the sessions: that of the directory that a worktree was made from.
+func (s *sessionContext) projectDir() string {
+	dir := filepath.Dir(s.records.transcript.Path())
+	if w := s.plan.Worktree; w != nil {
+		dir = filepath.Join(filepath.Dir(dir), transcript.Slug(w.Top))
+	}
+	return dir
+}
+
+// AgentDir returns the worktree that an agent works in, or "".
+func (s *sessionContext) AgentDir(agentID string) string {
+	a, _ := s.tools.isolated.find(agentID)
+	return a.tree.Path
 }
 
 // Effort returns the effort level and whether the model can change it per turn; empty = the model

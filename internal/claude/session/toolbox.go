@@ -35,6 +35,8 @@ type toolbox struct {
 	instructions      *nestedInstructions
 	aliases           map[string]string // tools that the host substitutes for others
 	sequentialAgents  bool              // agents run one after another, for a repeatable run
+	options           builtin.Options   // of the built-in tools
+	isolated          isolatedTools
 }
 
 // toolParts are the parts of the session that the toolbox needs.
@@ -51,12 +53,15 @@ func (t *toolbox) build(plan launch.Plan, p toolParts, v *servers, pol *policy) 
 	t.servers, t.policy, t.inventory, t.sequentialAgents = v, pol, v.inventory, plan.Clock.Repeatable()
 	t.instructions = &nestedInstructions{custom: plan.Custom, cwd: plan.CWD, state: p.state, resumed: v.records.transcript.Told(), shown: map[string]map[string]bool{}}
 	var err error
-	t.builtin, err = builtin.New(builtin.Options{
+	t.options = builtin.Options{
 		CWD: plan.CWD, AdditionalDirs: plan.Permission.DirectoryPaths(), OutputDir: v.records.transcript.ToolResultsDir(),
 		Environ: shellEnviron(plan, p.state.Snapshot().Effort, v.records.ID()), Clock: plan.Clock, Allowed: t.inventory.exists, Answers: pol.answers,
 		Hooks: p.hooks, Tasks: p.background.tasks, Skills: p.library, Modes: pol, Access: pol, PlanFile: p.background.planFile,
-	})
-	if err != nil {
+	}
+	if w := plan.Worktree; w != nil {
+		t.options.Worktree = &builtin.Worktree{Worktree: w.Worktree, Former: w.Former}
+	}
+	if t.builtin, err = builtin.New(t.options); err != nil {
 		return err
 	}
 	if t.callGates, err = newGates(plan, t); err != nil {
@@ -71,7 +76,7 @@ func (t *toolbox) build(plan launch.Plan, p toolParts, v *servers, pol *policy) 
 func (t *toolbox) buildChain(plan launch.Plan, p toolParts) {
 	base := executor.Composite{p.background.agents}
 	base = append(base, t.servers.tools()...)
-	base = append(base, t.toolSearch(append(slices.Clone(base), t.builtin)), t.builtin)
+	base = append(base, t.toolSearch(append(slices.Clone(base), t.builtin)), builtinCalls{t})
 	around := layer.HookOptions{Runner: p.hooks.Runner, Live: p.state, Here: t, Tools: t, Frames: plan.Output.HookEvents}
 	permit := layer.PermitOptions{Policy: t.policy.Policy, Ask: layer.AskHooks(around, t.policy.asker(p.host)), Tools: t, Clock: plan.Clock}
 	t.Executor = executor.Chain(base,
@@ -105,7 +110,7 @@ func (t *toolbox) Mode() protocol.PermissionMode { return t.policy.Mode() }
 // Prepare inspects a call as the model wrote it. Aliases are resolved once. Calls of agents may run
 // in parallel, calls that count as hits of a breakpoint may not.
 func (t *toolbox) Prepare(call protocol.ToolUse) simulator.PreparedCall {
-	p := simulator.PreparedCall{Input: t.builtin.Prepare(call), RunAs: t.aliases[call.Name]}
+	p := simulator.PreparedCall{Input: t.of(call).Prepare(call), RunAs: t.aliases[call.Name]}
 	if p.RunAs != "" {
 		call.Name = p.RunAs
 	}
@@ -115,7 +120,7 @@ func (t *toolbox) Prepare(call protocol.ToolUse) simulator.PreparedCall {
 
 // WaitReady looks at a call that is about to run. What is answered without a tool is not checked.
 func (t *toolbox) Precheck(ctx context.Context, call protocol.ToolUse) simulator.Precheck {
-	ready := simulator.Precheck{ObservedInput: t.builtin.ObservedInput(call)}
+	ready := simulator.Precheck{ObservedInput: t.of(call).ObservedInput(call)}
 	if !t.policy.canned.Answers(call) {
 		ready.Refusal = t.refuse(ctx, call)
 	}
@@ -154,7 +159,7 @@ func (t *toolbox) refuse(ctx context.Context, call protocol.ToolUse) *executor.R
 	if v, refused := t.policy.Refuses(call); refused {
 		return new(layer.Denial(v))
 	}
-	if refused := t.builtin.Check(ctx, call); refused != nil {
+	if refused := t.of(call).Check(ctx, call); refused != nil {
 		return new(executor.Plain(*refused))
 	}
 	if _, known := t.Tool(call.Name); known {
@@ -481,7 +486,8 @@ func (t *toolbox) NewInstructions(agent *protocol.AgentRef, calls []protocol.Too
 	var all []simulator.InstructionFile
 	for _, call := range calls {
 		call.Name = cmp.Or(t.aliases[call.Name], call.Name)
-		if file := t.builtin.TargetFile(call); file != "" {
+		call.Agent = agent
+		if file := t.of(call).TargetFile(call); file != "" {
 			all = append(all, t.instructions.newlyReached(agent, file)...)
 		}
 	}

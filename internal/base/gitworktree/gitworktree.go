@@ -1,0 +1,229 @@
+// Package gitworktree makes and finds the git worktrees that a session or an agent works in: those below
+// .claude/worktrees of a repository, each with a separate branch.
+package gitworktree
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/claudeless/claudeless/internal/base/proc"
+)
+
+// Git runs git with an environment ("K=V").
+type Git struct{ Environ []string }
+
+// Worktree is one worktree of a repository.
+type Worktree struct {
+	Top     string // of the repository it belongs to
+	Path    string
+	Branch  string // "" = none
+	Base    string // the commit that work in it is counted from; "" = unknown
+	Resumed bool   // it existed before
+}
+
+// Work is what would be lost with a worktree.
+type Work struct{ Files, Commits int }
+
+// Options says which worktree [Add] makes.
+type Options struct {
+	Top  string // of the repository
+	Name string // of its directory; "/" becomes "+"
+	Lock string // why nobody else may remove it; "" = it is not locked
+}
+
+// failure is a message in the words of the real CLI.
+type failure string
+
+func (f failure) Error() string { return string(f) }
+
+func failuref(format string, args ...any) error { return failure(fmt.Sprintf(format, args...)) }
+
+// run runs git in a directory and returns what it prints without the last line end. The error of a git that fails is what it says.
+func (g Git) run(ctx context.Context, dir string, args ...string) (string, error) {
+	res, err := proc.Run(ctx, proc.RunOptions{
+		Command: proc.Command{Path: "git", Args: args, Dir: dir, Env: append(slices.Clone(g.Environ), "PWD="+dir)},
+	})
+	if err == nil && (res.Exit.Code != 0 || res.Exit.Signal != "") {
+		err = fmt.Errorf("git: %s", strings.TrimSpace(string(res.Stderr)))
+	}
+	return strings.TrimRight(string(res.Stdout), "\r\n"), err
+}
+
+// Dir is where the worktrees of a repository are that have names.
+func Dir(top string) string { return filepath.Join(top, ".claude", "worktrees") }
+
+// Top is the top directory of the repository around a directory, and an error outside a repository.
+func (g Git) Top(ctx context.Context, dir string) (string, error) {
+	return g.run(ctx, dir, "rev-parse", "--show-toplevel")
+}
+
+// maxName is how many characters a name may have.
+const maxName = 64
+
+var segmentPattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[\w.-]+$`) })
+
+// CheckName says what is wrong with the name of a worktree, in the words of the real CLI; "" = nothing.
+func CheckName(name string) string {
+	if len(name) > maxName {
+		return fmt.Sprintf("Invalid worktree name: must be %d characters or fewer (got %d)", maxName, len(name))
+	}
+	for segment := range strings.SplitSeq(name, "/") {
+		switch {
+		case segment == "." || segment == "..":
+			return fmt.Sprintf(`Invalid worktree name "%s": must not contain "." or ".." path segments`, name)
+		case !segmentPattern().MatchString(segment):
+			return fmt.Sprintf(`Invalid worktree name "%s": each "/"-separated segment must be non-empty and contain only letters, digits, dots, underscores, and dashes`, name)
+		}
+	}
+	return ""
+}
+
+// Add makes the worktree of a name, or takes up the one that has it. Its error is what the real CLI says.
+func (g Git) Add(ctx context.Context, o Options) (Worktree, error) {
+	name := strings.ReplaceAll(o.Name, "/", "+")
+	w := Worktree{Top: o.Top, Path: filepath.Join(Dir(o.Top), name), Branch: "worktree-" + name}
+	from := "HEAD"
+	if remote, err := g.run(ctx, w.Top, "rev-parse", "--abbrev-ref", "origin/HEAD"); err == nil {
+		from = remote
+	}
+	var err error
+	if w.Base, err = g.run(ctx, w.Top, "rev-parse", "--verify", "--quiet", from+"^{commit}"); err != nil {
+		return w, failuref("Failed to resolve base branch %q: git rev-parse returned no commit for %[1]s (for example in a new repository, or on a branch without "+
+			"a commit yet), so Claude Code has nothing to base a worktree on. It may also be that the git that Claude Code runs (which may not be "+
+			"the one in your shell) is not working. Running git status in this repository may show more.", from)
+	}
+	if all := g.List(ctx, w.Top); slices.ContainsFunc(all, func(o Worktree) bool { return o.Path == w.Path }) {
+		w.Branch, w.Resumed = g.Branch(ctx, w.Path), true
+		return w, nil
+	}
+	if _, err := g.run(ctx, w.Top, "worktree", "add", "--quiet", "-B", w.Branch, w.Path, w.Base); err != nil {
+		return w, failuref("Failed to create worktree: %v", err)
+	}
+	if o.Lock != "" {
+		if _, err := g.run(ctx, w.Top, "worktree", "lock", "--reason", o.Lock, w.Path); err != nil {
+			return w, failuref("Failed to create worktree: %v", err)
+		}
+	}
+	return w, g.include(ctx, w)
+}
+
+// include copies the files that .worktreeinclude names and git ignores.
+func (g Git) include(ctx context.Context, w Worktree) error {
+	patterns := filepath.Join(w.Top, ".worktreeinclude")
+	if _, err := os.Stat(patterns); err != nil {
+		return nil
+	}
+	named, err := g.run(ctx, w.Top, "ls-files", "-z", "--others", "--ignored", "--exclude-from="+patterns)
+	if err != nil {
+		return err
+	}
+	ignored, err := g.run(ctx, w.Top, "ls-files", "-z", "--others", "--ignored", "--exclude-standard")
+	if err != nil {
+		return err
+	}
+	also := strings.Split(ignored, "\x00")
+	for file := range strings.SplitSeq(named, "\x00") {
+		if file == "" || !slices.Contains(also, file) || inside(Dir(w.Top), filepath.Join(w.Top, file)) {
+			continue
+		}
+		if err := copyFile(filepath.Join(w.Top, file), filepath.Join(w.Path, file)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func inside(dir, path string) bool {
+	rel, err := filepath.Rel(dir, path)
+	return err == nil && filepath.IsLocal(rel)
+}
+
+// copyFile copies a regular file; others stay behind, and so does a file whose copy exists.
+func copyFile(from, to string) error {
+	info, err := os.Lstat(from)
+	if err != nil || !info.Mode().IsRegular() {
+		return nil
+	}
+	if _, err := os.Lstat(to); !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	data, err := os.ReadFile(from)
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
+		return err
+	}
+	return os.WriteFile(to, data, info.Mode().Perm())
+}
+
+// List lists the worktrees of a repository, the main one first.
+func (g Git) List(ctx context.Context, top string) []Worktree {
+	list, err := g.run(ctx, top, "worktree", "list", "--porcelain")
+	if err != nil {
+		return nil
+	}
+	var out []Worktree
+	for line := range strings.SplitSeq(list, "\n") {
+		if path, ok := strings.CutPrefix(line, "worktree "); ok {
+			out = append(out, Worktree{Top: top, Path: filepath.FromSlash(path)})
+		} else if branch, ok := strings.CutPrefix(line, "branch refs/heads/"); ok && len(out) > 0 {
+			out[len(out)-1].Branch = branch
+		}
+	}
+	return out
+}
+
+// Unsaved counts the work in a worktree: changed files, and commits since it was made.
+func (g Git) Unsaved(ctx context.Context, w Worktree) Work {
+	var u Work
+	if status, err := g.run(ctx, w.Path, "status", "--porcelain"); err == nil && status != "" {
+		u.Files = strings.Count(status, "\n") + 1
+	}
+	if count, err := g.run(ctx, w.Path, "rev-list", "--count", w.Base+"..HEAD"); err == nil {
+		_, _ = fmt.Sscan(count, &u.Commits) // git counts in digits
+	}
+	return u
+}
+
+// Branch is the branch that a directory is on; empty = none.
+func (g Git) Branch(ctx context.Context, dir string) string {
+	name, _ := g.run(ctx, dir, "branch", "--show-current")
+	return name
+}
+
+// Unlock takes the lock from a worktree, if it has one.
+func (g Git) Unlock(ctx context.Context, w Worktree) {
+	_, _ = g.run(ctx, w.Top, "worktree", "unlock", w.Path)
+}
+
+// Remove removes a worktree with its branch, whatever is in it.
+func (g Git) Remove(ctx context.Context, w Worktree) error {
+	if _, err := g.run(ctx, w.Top, "worktree", "remove", "--force", "--force", w.Path); err != nil {
+		return err
+	}
+	_, _ = g.run(ctx, w.Top, "branch", "-D", w.Branch) // git may refuse; the branch stays then
+	return nil
+}
+
+// RandomName makes a name for a worktree without a name; n, which is not negative, chooses its words.
+func RandomName(n int64) string {
+	words := [3][]string{
+		{"quiet", "amber", "brisk", "gentle", "lucid", "mellow", "nimble", "sunny"},
+		{"drifting", "humming", "leaping", "musing", "roaming", "singing", "waving", "winding"},
+		{"babbage", "curie", "euler", "hopper", "kepler", "lovelace", "noether", "turing"},
+	}
+	name := make([]string, len(words))
+	for i, list := range words {
+		name[i] = list[n%int64(len(list))]
+		n /= int64(len(list))
+	}
+	return strings.Join(name, "-")
+}

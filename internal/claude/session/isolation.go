@@ -1,0 +1,106 @@
+package session
+
+import (
+	"context"
+	"sync"
+
+	"github.com/claudeless/claudeless/executor"
+	"github.com/claudeless/claudeless/executor/builtin"
+	"github.com/claudeless/claudeless/internal/base/gitworktree"
+	"github.com/claudeless/claudeless/simulator/protocol"
+)
+
+// isolatedTools are the built-in tools of agents that work in a separate git worktree. The zero value has none.
+type isolatedTools struct {
+	mu     sync.Mutex
+	agents map[string]isolatedAgent // by id; kept until the session ends, for agents that go on
+}
+
+type isolatedAgent struct {
+	tree  gitworktree.Worktree
+	tools *builtin.Tools
+}
+
+func (i *isolatedTools) find(id string) (isolatedAgent, bool) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	a, ok := i.agents[id]
+	return a, ok
+}
+
+func (i *isolatedTools) add(id string, a isolatedAgent) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.agents == nil {
+		i.agents = map[string]isolatedAgent{}
+	}
+	i.agents[id] = a
+}
+
+// close ends what the commands of agents have left behind.
+func (i *isolatedTools) close() {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	for _, a := range i.agents {
+		a.tools.Close()
+	}
+}
+
+// of returns the built-in tools that a call is for: an agent in a worktree has its own.
+func (t *toolbox) of(call protocol.ToolUse) *builtin.Tools {
+	if call.Agent != nil && call.Agent.Dir != "" {
+		if a, ok := t.isolated.find(call.Agent.ID); ok {
+			return a.tools
+		}
+	}
+	return t.builtin
+}
+
+// builtinCalls runs the calls of built-in tools, those of agents that work in a worktree with their own.
+type builtinCalls struct{ *toolbox }
+
+// Tools lists the built-in tools.
+func (b builtinCalls) Tools(ctx context.Context) ([]protocol.Tool, error) {
+	return b.builtin.Tools(ctx)
+}
+
+// Execute runs one call.
+func (b builtinCalls) Execute(ctx context.Context, call protocol.ToolUse) (executor.Result, error) {
+	return b.of(call).Execute(ctx, call)
+}
+
+// Isolate makes a worktree for an agent (observed with 2.1.330).
+func (b *background) Isolate(ctx context.Context, id string) (dir string, err error) {
+	t := b.tools
+	git := gitworktree.Git{Environ: t.options.Environ}
+	top, err := git.Top(ctx, t.builtin.Dir())
+	if err != nil {
+		return "", shellError("Cannot create agent worktree: not in a git repository and no WorktreeCreate hooks are configured. " +
+			"Configure WorktreeCreate/WorktreeRemove hooks in settings.json to use worktree isolation with other VCS systems.")
+	}
+	w, err := git.Add(ctx, gitworktree.Options{Top: top, Name: "agent-" + id})
+	if err != nil {
+		return "", err
+	}
+	o := t.options
+	o.CWD, o.Worktree = w.Path, &builtin.Worktree{Worktree: w, Former: w.Path, Agent: true}
+	tools, err := builtin.New(o)
+	if err != nil {
+		return "", err
+	}
+	t.isolated.add(id, isolatedAgent{w, tools})
+	return w.Path, nil
+}
+
+// Release removes the worktree of an agent that has changed nothing in it.
+func (b *background) Release(ctx context.Context, id string) (path, branch string) {
+	a, ok := b.tools.isolated.find(id)
+	if !ok {
+		return "", ""
+	}
+	git := gitworktree.Git{Environ: b.tools.options.Environ}
+	if git.Unsaved(ctx, a.tree) != (gitworktree.Work{}) || git.Remove(ctx, a.tree) != nil {
+		return a.tree.Path, a.tree.Branch
+	}
+	return "", ""
+}
