@@ -52,7 +52,7 @@ func (a githubAction) step(t *testing.T, name string) actionStep {
 	return a.Runs.Steps[i]
 }
 
-// TestAction runs the last step of the GitHub action as a runner does: the inputs are
+// TestAction runs the step "Run" of the GitHub action as a runner does: the inputs are
 // variables, and its exit code and annotations are the verdict.
 func TestAction(t *testing.T) {
 	t.Parallel()
@@ -79,7 +79,8 @@ func TestAction(t *testing.T) {
 		{"faults, each survived or reported", map[string]string{"run": "claude -p known || { echo claude failed >&2; exit 1; }", "faults": "529-storm,crlf"}, 0, ""},
 		{"a fault that is swallowed", map[string]string{"run": "claude -p known || true", "faults": "529-storm"}, 4, "1 fault, 1 lied"},
 		{"an unknown lane", map[string]string{"run": "true", "lane": "both"}, 2, "use fake or real"},
-		{"a report", map[string]string{"run": "claude -p known", "junit": "report.xml"}, 0, ""},
+		{"reports", map[string]string{"run": "claude -p known", "junit": "report.xml", "report": "report.html"}, 0, ""},
+		{"reports of a red run", map[string]string{"run": "true", "junit": "report.xml", "report": "report.html"}, 3, ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -110,9 +111,11 @@ func TestAction(t *testing.T) {
 			if got := cmd.ProcessState.ExitCode(); got != tt.code || !strings.Contains(string(out), tt.shown) || strings.Contains(string(out), "unreached") {
 				t.Errorf("exit code %d, want %d and %q:\n%s", got, tt.code, tt.shown, out)
 			}
-			if name := tt.inputs["junit"]; name != "" {
-				if _, err := os.Stat(filepath.Join(dir, name)); err != nil {
-					t.Error(err)
+			for _, input := range []string{"junit", "report"} {
+				if name := tt.inputs[input]; name != "" {
+					if _, err := os.Stat(filepath.Join(dir, name)); err != nil {
+						t.Error(err)
+					}
 				}
 			}
 		})
