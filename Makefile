@@ -21,11 +21,11 @@ race: ## run the packages with concurrency under the race detector; one that fai
 	tests/race.sh
 race-full: ## run every package and script under the race detector
 	tests/race.sh ./...
-lint: ## vet, modernizers, the house linters, workflows, dead code
+lint: ## vet, modernizers, the house linters, workflows, prose, dead code
 	go vet ./...
 	go fix -diff ./...
 	$(LINT) run ./...
-	$(ACTIONLINT) -shellcheck= -pyflakes= .github/workflows/*.yml internal/cli/help/files/ci.yml
+	$(ACTIONLINT) -shellcheck= -pyflakes= .github/workflows/*.yml internal/cli/help/files/ci.yml && go run github.com/errata-ai/vale/v3/cmd/vale@v3.17.1 --output line README.md docs/*.md
 	@dead=$$($(DEADCODE) -test ./...) && test -z "$$dead" || { echo "$$dead"; exit 1; }
 fmt: ## format the tree
 	$(GOFUMPT) -w .
