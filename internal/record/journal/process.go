@@ -67,7 +67,6 @@ type Host struct {
 	// `request_unanswered` (a control_request was open when stdin ended),
 	// `answered_twice`, `answered_late` (long after the request was withdrawn),
 	// `late_initialize` (hooks were registered after the first message).
-	// were registered after the first message).
 	What string `json:"what" enum:"stdout_closed,stdout_blocked,stdin_closed,signal,request_unanswered,answered_twice,answered_late,late_initialize"`
 	// Signal is the name of the signal.
 	Signal string `json:"signal,omitempty"`

@@ -13,7 +13,7 @@ import (
 func TestUpToDate(t *testing.T) {
 	for _, tt := range []struct{ dir, root, head, schema, page string }{
 		{"../../../scenarios", "Scenario", "", "../../../docs/schema/scenario.json", "../../../docs/scenarios.md"},
-		{"../../record/journal", "Line", "Head", "../../../docs/schema/journal.json", "../../../docs/journal.md"},
+		{"../../record/journal", "Line", "LineHead", "../../../docs/schema/journal.json", "../../../docs/journal.md"},
 	} {
 		f, err := parse(tt.dir, tt.root)
 		if err != nil {
