@@ -80,11 +80,16 @@ type Batch struct {
 // Credentials say where OAuth credentials are kept.
 type Credentials struct {
 	Path string           // of the file; empty = none
-	Time func() time.Time // the clock by which they expire; nil = time.Now
+	Time func() time.Time // the clock by which they expire; required with Path
 }
 
 // Now implements oauth.Clock.
-func (c Credentials) Now() time.Time { return c.Time() }
+func (c Credentials) Now() time.Time {
+	if c.Time == nil {
+		return time.Time{}
+	}
+	return c.Time()
+}
 
 // Pauses are the pauses between attempts.
 type Pauses struct {
@@ -145,9 +150,6 @@ func (o Options) withDefaults() Options {
 	o.Pauses.Reconnect = orDefault(o.Pauses.Reconnect, defaultReconnectPause)
 	if len(o.Roots) == 0 && o.CWD != "" {
 		o.Roots = []string{o.CWD}
-	}
-	if o.Credentials.Time == nil {
-		o.Credentials.Time = time.Now
 	}
 	o.Environ = slices.Clone(o.Environ)
 	return o

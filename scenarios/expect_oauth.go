@@ -23,15 +23,16 @@ func (x *ExpectOAuth) matches(r OAuthSeen) bool {
 
 // subject names what is expected.
 func (x *ExpectOAuth) subject() string {
-	text := "an OAuth " + cmp.Or(x.Request, "token") + " request"
+	var text strings.Builder
+	text.WriteString("an OAuth " + cmp.Or(x.Request, "token") + " request")
 	for _, part := range []struct{ word, value string }{
 		{"with grant", x.Grant}, {"of client", x.Client}, {"with scope", x.Scope}, {"with result", x.Result},
 	} {
 		if part.value != "" {
-			text += " " + part.word + " " + part.value
+			text.WriteString(" " + part.word + " " + part.value)
 		}
 	}
-	return text
+	return text.String()
 }
 
 // almost tells which requests there were instead.

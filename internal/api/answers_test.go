@@ -47,17 +47,23 @@ func (c sleepClock) Sleep(ctx context.Context, d time.Duration) error {
 	return ctx.Err()
 }
 
-// postTo sends a request to a path; header lines are "Name: value".
-func postTo(t *testing.T, s http.Handler, path, body string, header ...string) *httptest.ResponseRecorder {
+// postMessages sends a request for a message; header lines are "Name: value".
+func postMessages(t *testing.T, s http.Handler, body string, header ...string) *httptest.ResponseRecorder {
 	t.Helper()
-	return send(t, s, http.MethodPost, path, body, "127.0.0.1:1", header...)
+	return send(t, s, request{method: http.MethodPost, path: "/v1/messages", body: body, from: "127.0.0.1:1", header: header})
 }
 
-func send(t *testing.T, s http.Handler, method, path, body, from string, header ...string) *httptest.ResponseRecorder {
+// request is a request of a test; header lines are "Name: value".
+type request struct {
+	method, path, body, from string
+	header                   []string
+}
+
+func send(t *testing.T, s http.Handler, q request) *httptest.ResponseRecorder {
 	t.Helper()
-	r := httptest.NewRequestWithContext(t.Context(), method, path, strings.NewReader(body))
-	r.RemoteAddr = from
-	for _, line := range header {
+	r := httptest.NewRequestWithContext(t.Context(), q.method, q.path, strings.NewReader(q.body))
+	r.RemoteAddr = q.from
+	for _, line := range q.header {
 		name, value, _ := strings.Cut(line, ": ")
 		r.Header.Set(name, value)
 	}
@@ -113,7 +119,7 @@ func TestModelPages(t *testing.T) {
 			FirstID *string `json:"first_id"`
 			LastID  *string `json:"last_id"`
 		}
-		w := send(t, s, http.MethodGet, "/v1/models"+tt.query, "", "")
+		w := send(t, s, request{method: http.MethodGet, path: "/v1/models" + tt.query})
 		if err := json.Unmarshal(w.Body.Bytes(), &page); err != nil || w.Code != http.StatusOK {
 			t.Fatalf("%s: %d %s", tt.query, w.Code, w.Body)
 		}
@@ -133,7 +139,7 @@ func TestModelPages(t *testing.T) {
 		}
 	}
 	for _, limit := range []string{"0", "-1", "1001", "x"} {
-		if w := send(t, s, http.MethodGet, "/v1/models?limit="+limit, "", ""); w.Code != http.StatusBadRequest || !strings.Contains(w.Body.String(), "between 1 and 1000") {
+		if w := send(t, s, request{method: http.MethodGet, path: "/v1/models?limit=" + limit}); w.Code != http.StatusBadRequest || !strings.Contains(w.Body.String(), "between 1 and 1000") {
 			t.Errorf("limit %s: %d %s", limit, w.Code, w.Body)
 		}
 	}
@@ -149,7 +155,7 @@ func TestRoutes(t *testing.T) {
 		"POST /_claudeless/state": 404, "GET /_claudeless/reset": 404, "POST /_claudeless/reset": 200, "GET /_claudeless/gates/x/release": 404, "POST /_claudeless/other": 404,
 	} {
 		method, path, _ := strings.Cut(line, " ")
-		if w := send(t, s, method, path, "", "127.0.0.1:1"); w.Code != want {
+		if w := send(t, s, request{method: method, path: path, from: "127.0.0.1:1"}); w.Code != want {
 			t.Errorf("%s: %d, want %d: %s", line, w.Code, want, w.Body)
 		}
 	}
@@ -177,10 +183,10 @@ func TestControlIsGuarded(t *testing.T) {
 		{"in the query", "secret", "10.0.0.1:1", "?token=secret", nil, 200},
 	} {
 		s := newServer(t, `default_response = "x"`, func(o *api.Options) { o.Token = tt.token })
-		if w := send(t, s, http.MethodGet, "/_claudeless/state"+tt.path, "", tt.from, tt.header...); w.Code != tt.want {
+		if w := send(t, s, request{method: http.MethodGet, path: "/_claudeless/state" + tt.path, from: tt.from, header: tt.header}); w.Code != tt.want {
 			t.Errorf("%s: %d, want %d", tt.name, w.Code, tt.want)
 		}
-		if w := send(t, s, http.MethodGet, "/_claudeless/health", "", tt.from); w.Code != http.StatusOK {
+		if w := send(t, s, request{method: http.MethodGet, path: "/_claudeless/health", from: tt.from}); w.Code != http.StatusOK {
 			t.Errorf("%s: health is %d", tt.name, w.Code)
 		}
 	}
@@ -197,7 +203,7 @@ func TestState(t *testing.T) {
 	}
 	at := func(path string) (v state) {
 		t.Helper()
-		if err := json.Unmarshal(send(t, s, http.MethodGet, path, "", "").Body.Bytes(), &v); err != nil {
+		if err := json.Unmarshal(send(t, s, request{method: http.MethodGet, path: path}).Body.Bytes(), &v); err != nil {
 			t.Fatal(err)
 		}
 		return v
@@ -206,9 +212,9 @@ func TestState(t *testing.T) {
 		t.Errorf("at the beginning: %+v", v)
 	}
 	for range 3 {
-		postTo(t, s, "/v1/messages", requestBody(false, hi))
+		postMessages(t, s, requestBody(false, hi))
 	}
-	postTo(t, s, "/v1/messages", requestBody(false, `{"role":"user","content":"bye"}`))
+	postMessages(t, s, requestBody(false, `{"role":"user","content":"bye"}`))
 	if v := at("/_claudeless/state"); v.Requests != 4 || len(v.Unmet) != 0 {
 		t.Errorf("after four requests: %+v", v)
 	}
@@ -217,15 +223,15 @@ func TestState(t *testing.T) {
 	}
 	const most, cut = 2000, 500
 	for range most - 4 {
-		send(t, s, http.MethodGet, "/v1/models/x", "", "")
+		send(t, s, request{method: http.MethodGet, path: "/v1/models/x"})
 	}
 	lines := func() int {
-		return bytes.Count(send(t, s, http.MethodGet, "/_claudeless/journal", "", "").Body.Bytes(), []byte("\n"))
+		return bytes.Count(send(t, s, request{method: http.MethodGet, path: "/_claudeless/journal"}).Body.Bytes(), []byte("\n"))
 	}
 	if v, n := at("/_claudeless/state"), lines(); v.Dropped != 0 || n != most {
 		t.Errorf("%d lines, %d dropped", n, v.Dropped)
 	}
-	send(t, s, http.MethodGet, "/v1/models/x", "", "")
+	send(t, s, request{method: http.MethodGet, path: "/v1/models/x"})
 	if v, n := at("/_claudeless/state"), lines(); v.Dropped != cut || n != most-cut+1 {
 		t.Errorf("one more: %d lines, %d dropped", n, v.Dropped)
 	}
@@ -272,7 +278,7 @@ failure = { type = "connection_timeout", after_ms = 5000 }
 		clock := newSleepClock()
 		var capture bytes.Buffer
 		s := newServer(t, scenario, func(o *api.Options) { o.Clock, o.Capture = clock, &capture })
-		if w := postTo(t, s, "/v1/messages", tt.body); w.Code != http.StatusOK {
+		if w := postMessages(t, s, tt.body); w.Code != http.StatusOK {
 			t.Fatalf("%s: %d %s", tt.name, w.Code, w.Body)
 		}
 		if diff := cmp.Diff(tt.want, *clock.sleeps); diff != "" {
@@ -292,7 +298,7 @@ failure = { type = "connection_timeout", after_ms = 5000 }
 	for i, stream := range []bool{false, true} {
 		clock := newSleepClock()
 		s := newServer(t, scenario, func(o *api.Options) { o.Clock = clock })
-		if w := postTo(t, s, "/v1/messages", requestBody(stream, `{"role":"user","content":"slowly"}`)); !strings.Contains(w.Body.String(), "a") {
+		if w := postMessages(t, s, requestBody(stream, `{"role":"user","content":"slowly"}`)); !strings.Contains(w.Body.String(), "a") {
 			t.Fatalf("%d %s", w.Code, w.Body)
 		}
 		for _, d := range *clock.sleeps {
@@ -310,7 +316,7 @@ failure = { type = "connection_timeout", after_ms = 5000 }
 	s := newServer(t, scenario, func(o *api.Options) { o.Clock = clock })
 	func() {
 		defer func() { _ = recover() }() // the connection is given up
-		postTo(t, s, "/v1/messages", requestBody(false, `{"role":"user","content":"never"}`))
+		postMessages(t, s, requestBody(false, `{"role":"user","content":"never"}`))
 	}()
 	if diff := cmp.Diff(ms(100, 5000), *clock.sleeps); diff != "" {
 		t.Errorf("a timeout (-want +got):\n%s", diff)
@@ -336,7 +342,7 @@ func TestRetryHeaders(t *testing.T) {
 		{`type = "rate_limit", retry_after = 90`, nil, 429, "", "2026-01-15T10:31:30Z"},
 	} {
 		s := newServer(t, "[[responses]]\npattern = { type = \"any\" }\nfailure = { "+tt.failure+" }\n")
-		w := postTo(t, s, "/v1/messages", requestBody(false, hi), tt.header...)
+		w := postMessages(t, s, requestBody(false, hi), tt.header...)
 		if retry, reset := w.Header().Get("X-Should-Retry"), w.Header().Get("Anthropic-Ratelimit-Requests-Reset"); w.Code != tt.status || retry != tt.retry || reset != tt.reset {
 			t.Errorf("%s for %q: %d, retry %q, reset %q: %s", tt.failure, tt.header, w.Code, retry, reset, w.Body)
 		}
@@ -350,7 +356,7 @@ func TestStreamErrors(t *testing.T) {
 		`type = "partial_response", partial_text = "half", cut = "error"`: "Overloaded",
 	} {
 		s := newServer(t, "[[responses]]\npattern = { type = \"any\" }\nfailure = { "+failure+" }\n")
-		w := postTo(t, s, "/v1/messages", requestBody(true, hi))
+		w := postMessages(t, s, requestBody(true, hi))
 		_, event, _ := strings.Cut(w.Body.String(), "event: error")
 		if !strings.Contains(event, want) {
 			t.Errorf("%s: %s", failure, w.Body)
@@ -364,10 +370,10 @@ func TestLargestBody(t *testing.T) {
 	body := requestBody(false, hi)
 	body += strings.Repeat(" ", most-len(body))
 	s := newServer(t, `default_response = "x"`)
-	if w := postTo(t, s, "/v1/messages", body); w.Code != http.StatusOK {
+	if w := postMessages(t, s, body); w.Code != http.StatusOK {
 		t.Errorf("32 MiB: %d %s", w.Code, w.Body)
 	}
-	if w := postTo(t, s, "/v1/messages", body+" "); w.Code != http.StatusRequestEntityTooLarge {
+	if w := postMessages(t, s, body+" "); w.Code != http.StatusRequestEntityTooLarge {
 		t.Errorf("one byte more: %d %s", w.Code, w.Body)
 	}
 }
@@ -401,7 +407,7 @@ func TestAddedPromptIsRecorded(t *testing.T) {
 	const added = `{"role":"user","content":[{"type":"tool_result","tool_use_id":"toolu_1","content":"x"},{"type":"text","text":"The user sent a new message while you were working:\nquick\n\nThis is how Claude Code surfaces messages"}]}`
 	const call = `{"role":"assistant","content":[{"type":"tool_use","id":"toolu_1","name":"Read","input":{}}]}`
 	for _, messages := range [][]string{{hi}, {hi, call, added}} {
-		if w := postTo(t, s, "/v1/messages", requestBody(false, messages...), "User-Agent: claude-cli/2.1.330 (external, cli)"); w.Code != http.StatusOK {
+		if w := postMessages(t, s, requestBody(false, messages...), "User-Agent: claude-cli/2.1.330 (external, cli)"); w.Code != http.StatusOK {
 			t.Fatalf("%d %s", w.Code, w.Body)
 		}
 	}

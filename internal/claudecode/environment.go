@@ -85,10 +85,12 @@ func withOAuth(e Environment) bool { return e.Credential == OAuthToken }
 
 // withDesign is met wherever traffic is allowed, but for subscriptions at the vendor's.
 func withDesign(e Environment) bool {
-	return e.Traffic && !(e.Credential == OAuthToken && e.DefaultURL)
+	return e.Traffic && (e.Credential != OAuthToken || !e.DefaultURL)
 }
 
-func withoutSubscription(e Environment) bool { return !(e.Credential == OAuthToken && e.DefaultURL) }
+func withoutSubscription(e Environment) bool {
+	return e.Credential != OAuthToken || !e.DefaultURL
+}
 
 // settings are the tools and plugins that depend on the environment; others are always there.
 func settings() map[string]setting {

@@ -34,8 +34,12 @@ func (p Profile) Missing() []string {
 		kind string
 		rows []row
 	}{
-		{"", features()}, {"key ", keys()}, {"transcript key ", transcriptKeys()}, {"capability ", capabilities()},
-		{"tool ", toolRows()}, {"plugin ", pluginRows()},
+		{"", features()},
+		{"key ", keys()},
+		{"transcript key ", transcriptKeys()},
+		{"capability ", capabilities()},
+		{"tool ", toolRows()},
+		{"plugin ", pluginRows()},
 	}
 	var missing []row
 	for _, t := range tables {

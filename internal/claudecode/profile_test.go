@@ -118,11 +118,13 @@ func TestReadEnvironment(t *testing.T) {
 			}, claudecode.Environment{},
 		},
 		{
-			"a subscription", map[string]string{"CLAUDE_CODE_OAUTH_TOKEN": "t", "DISABLE_TELEMETRY": "1"},
+			"a subscription",
+			map[string]string{"CLAUDE_CODE_OAUTH_TOKEN": "t", "DISABLE_TELEMETRY": "1"},
 			claudecode.Environment{Credential: claudecode.OAuthToken, TokenSource: "CLAUDE_CODE_OAUTH_TOKEN", DefaultURL: true, Traffic: true},
 		},
 		{
-			"a key wins", map[string]string{"CLAUDE_CODE_OAUTH_TOKEN": "t", "ANTHROPIC_API_KEY": "k", "CLAUDELESS_ENVIRONMENT": "base-url,no-traffic"},
+			"a key wins",
+			map[string]string{"CLAUDE_CODE_OAUTH_TOKEN": "t", "ANTHROPIC_API_KEY": "k", "CLAUDELESS_ENVIRONMENT": "base-url,no-traffic"},
 			claudecode.Environment{TokenSource: "CLAUDE_CODE_OAUTH_TOKEN"},
 		},
 		{"words", map[string]string{"CLAUDELESS_ENVIRONMENT": "none,no-telemetry"}, claudecode.Environment{Credential: claudecode.NoLogin, DefaultURL: true, Traffic: true}},

@@ -126,7 +126,7 @@ func (c *Client) stepUp(ctx context.Context, ch challenge) error {
 	return c.change(func(h *credentials) {
 		h.Discovery = f.state
 		scopes := strings.Fields(h.Scope)
-		for _, s := range strings.Fields(ch.scope) {
+		for s := range strings.FieldsSeq(ch.scope) {
 			if !slices.Contains(scopes, s) {
 				scopes = append(scopes, s)
 			}

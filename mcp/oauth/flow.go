@@ -232,8 +232,11 @@ func (o Options) register(ctx context.Context, f *flow, redirect string, scopes 
 		Application string   `json:"application_type"`
 		Scope       string   `json:"scope,omitempty"`
 	}{
-		"Claude Code (" + o.Server.Name + ")", []string{redirect}, []string{"authorization_code", "refresh_token"},
-		[]string{"code"}, "none", "native", strings.Join(scopes, " "),
+		"Claude Code (" + o.Server.Name + ")",
+		[]string{redirect},
+		[]string{"authorization_code", "refresh_token"},
+		[]string{"code"},
+		"none", "native", strings.Join(scopes, " "),
 	})
 	if err != nil {
 		return "", "", err

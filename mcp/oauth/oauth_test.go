@@ -2,6 +2,7 @@ package oauth
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"net/http"
@@ -130,9 +131,9 @@ func (b *bench) client() *Client {
 func (b *bench) Now() time.Time { return b.now }
 
 // login logs in without a browser.
-func (b *bench) login(challenge string) error {
+func (b *bench) login() error {
 	b.Helper()
-	l, err := b.client().Login(b.Context(), "http://localhost:3118/callback", challenge)
+	l, err := b.client().Login(b.Context(), "http://localhost:3118/callback", "")
 	if err != nil {
 		return err
 	}
@@ -145,7 +146,7 @@ func (b *bench) login(challenge string) error {
 
 func (b *bench) mustLogin() {
 	b.Helper()
-	if err := b.login(""); err != nil {
+	if err := b.login(); err != nil {
 		b.Fatal(err)
 	}
 	b.server.requests()
@@ -190,7 +191,7 @@ func TestLogin_N30N32N35(t *testing.T) {
 	if err := c.Check(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if err := b.login(""); err != nil {
+	if err := b.login(); err != nil {
 		t.Fatal(err)
 	}
 	discovery := []string{"GET /.well-known/oauth-protected-resource/mcp", "GET /.well-known/oauth-authorization-server"}
@@ -262,7 +263,7 @@ func TestRefresh_N31(t *testing.T) {
 		t.Errorf("a late refusal: %q, %v", again, err)
 	}
 	b.server.refresh = map[string]bool{}
-	if got, err := c.Renew(t.Context(), Refusal{Status: 401, Used: third}); err != ErrNeedsLogin || got != "" {
+	if got, err := c.Renew(t.Context(), Refusal{Status: 401, Used: third}); !errors.Is(err, ErrNeedsLogin) || got != "" {
 		t.Errorf("after a revocation: %q, %v", got, err)
 	}
 	if got := b.header(b.client()); got != "" {
@@ -309,7 +310,7 @@ func TestStepUp_N33(t *testing.T) {
 	if err != nil || !strings.Contains(l.URL, "scope=read+admin&") {
 		t.Errorf("%+v, %v", l, err)
 	}
-	if _, err = c.Renew(t.Context(), Refusal{Status: 403, Used: b.header(c)}); err != ErrNeedsLogin {
+	if _, err = c.Renew(t.Context(), Refusal{Status: 403, Used: b.header(c)}); !errors.Is(err, ErrNeedsLogin) {
 		t.Errorf("got %v", err)
 	}
 }
@@ -341,7 +342,7 @@ func TestClients_N31(t *testing.T) {
 		user, password, _ = r.BasicAuth()
 		_, _ = w.Write([]byte(`{"access_token":"a"}`))
 	}
-	if err := b.login(""); err != nil || user != "mine" || password != "s3cret" {
+	if err := b.login(); err != nil || user != "mine" || password != "s3cret" {
 		t.Errorf("%q %q, %v", user, password, err)
 	}
 	if b.client().Forget() != nil || b.client().ClientSecret() != "" {
@@ -363,7 +364,7 @@ func TestClients_N31(t *testing.T) {
 		t.Errorf("the client of one authorization server was used at another: %v", err)
 	}
 	c := b.client()
-	if _, err := c.Renew(t.Context(), Refusal{Status: 401, Used: b.header(c)}); err != ErrNeedsLogin || slices.Contains(other.requests(), "POST /token refresh_token") {
+	if _, err := c.Renew(t.Context(), Refusal{Status: 401, Used: b.header(c)}); !errors.Is(err, ErrNeedsLogin) || slices.Contains(other.requests(), "POST /token refresh_token") {
 		t.Errorf("a refresh token went to another authorization server: %v", err)
 	}
 }
@@ -414,7 +415,7 @@ func TestRefused_N34(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			b := newBench(t)
 			tt.change(b.server)
-			err := b.login("")
+			err := b.login()
 			if err == nil || !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("got %v, want %s", err, tt.want)
 			}

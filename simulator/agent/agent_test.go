@@ -136,6 +136,7 @@ func (a *around) Shown() bool                { return a.shown }
 func (a *around) Isolate(_ context.Context, id string) (string, error) {
 	return "/trees/" + id, a.isolation
 }
+
 func (a *around) Release(_ context.Context, id string) (path, branch string) {
 	return "/trees/" + id, "worktree-" + id
 }

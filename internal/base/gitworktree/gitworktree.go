@@ -31,7 +31,7 @@ type Worktree struct {
 // Work is what would be lost with a worktree.
 type Work struct{ Files, Commits int }
 
-// Options says which worktree [Add] makes.
+// Options describe the worktree to make.
 type Options struct {
 	Top  string // of the repository
 	Name string // of its directory; "/" becomes "+"

@@ -25,10 +25,10 @@ const loginWait = 5 * time.Minute
 // autoRedirect is the redirect URI of a login without a browser: nothing listens there.
 const autoRedirect = "http://localhost:3118/callback"
 
-// errTimeout is the error of a login that was not finished, in the words of the real CLI.
-type errTimeout string
+// timeoutError is the error of a login that was not finished, in the words of the real CLI.
+type timeoutError string
 
-func (e errTimeout) Error() string { return string(e) }
+func (e timeoutError) Error() string { return string(e) }
 
 // login is `mcp login`.
 func login(ctx context.Context, o *Options, words []string) error {
@@ -110,12 +110,12 @@ func (o *Options) browserLogin(ctx context.Context, client *oauth.Client, server
 	if err != nil {
 		return err
 	}
-	defer listener.Close()
+	defer func() { _ = listener.Close() }() // nobody connects any more
 	l, err := client.Login(ctx, redirectTo(listener.Addr().(*net.TCPAddr).Port), "")
 	if err != nil {
 		return setupError(err)
 	}
-	ctx, stop := context.WithTimeoutCause(ctx, cmp.Or(o.LoginWait, loginWait), errTimeout("Authentication timeout"))
+	ctx, stop := context.WithTimeoutCause(ctx, cmp.Or(o.LoginWait, loginWait), timeoutError("Authentication timeout"))
 	defer stop()
 	intro := "Visit this URL to authorize:"
 	if !noBrowser {
@@ -140,8 +140,14 @@ func (o *Options) awaitAnswer(ctx context.Context, l *oauth.Login, listener net.
 		}
 		return err
 	}
-	go func() { served <- l.Listen(ctx, listener, finish) }() // ends with ctx
-	defer func() { <-served }()
+	go func() { // ends with ctx
+		defer close(served)
+		served <- l.Listen(ctx, listener, finish)
+	}()
+	defer func() {
+		for range served { // until the listener has ended
+		}
+	}()
 	defer stop()
 	go o.readAnswers(l, finish) // ends with its read, at the end of the process at the latest
 	select {

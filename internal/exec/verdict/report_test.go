@@ -223,12 +223,12 @@ func TestReadFiles(t *testing.T) {
 			if (err != nil) != (tt.problem != "") || err != nil && !strings.Contains(err.Error(), tt.problem) {
 				t.Fatalf("problem: %v", err)
 			}
-			got := ""
+			var got strings.Builder
 			for _, e := range in.Entries {
-				got += e.Prompt.Prompt
+				got.WriteString(e.Prompt.Prompt)
 			}
-			if got != tt.want || in.Torn != tt.torn {
-				t.Errorf("%q, %d torn; want %q, %d", got, in.Torn, tt.want, tt.torn)
+			if got.String() != tt.want || in.Torn != tt.torn {
+				t.Errorf("%q, %d torn; want %q, %d", got.String(), in.Torn, tt.want, tt.torn)
 			}
 		})
 	}

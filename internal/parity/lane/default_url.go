@@ -30,7 +30,7 @@ type tlsFront struct {
 // listenTLS listens on port 443 of loopback for [apiHost] and passes requests on to backend. It writes the
 // certificate of the authority that the programs have to trust to a file.
 func listenTLS(backend *url.URL, caFile string) (*tlsFront, error) {
-	cert, ca, err := newCertificate(time.Now())
+	cert, ca, err := newCertificate()
 	if err != nil {
 		return nil, fmt.Errorf("making a certificate: %w", err)
 	}
@@ -59,14 +59,14 @@ func (f *tlsFront) Close() error {
 }
 
 // newCertificate makes a certificate for [apiHost] and the authority that signed it, in PEM.
-func newCertificate(now time.Time) (tls.Certificate, []byte, error) {
+func newCertificate() (tls.Certificate, []byte, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return tls.Certificate{}, nil, err
 	}
 	authority := &x509.Certificate{
 		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "claudeless parity"}, IsCA: true, BasicConstraintsValid: true,
-		NotBefore: now.Add(-time.Hour), NotAfter: now.Add(24 * time.Hour), KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature,
+		NotBefore: time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC), NotAfter: time.Date(2100, 1, 1, 0, 0, 0, 0, time.UTC), KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature,
 	}
 	rawCA, err := x509.CreateCertificate(rand.Reader, authority, authority, &key.PublicKey, key)
 	if err != nil {

@@ -57,7 +57,7 @@ func (g *Group) Judge(ours, theirs []Outcome) []*Verdict {
 	return all
 }
 
-// StatusNotCompared returns the verdicts of a group that could not be played.
+// NotCompared returns the verdicts of a group that could not be played.
 func (g *Group) NotCompared(why string) []*Verdict {
 	none := slices.Repeat([]Outcome{{Missing: why}}, len(g.Calls))
 	return g.Judge(none, none)
