@@ -34,7 +34,7 @@ func serveScript() int {
 }
 
 // TestConversations plays the scripted servers of testdata: what they receive, over
-// stdio and HTTP, and what comes of it.
+// stdio and HTTP, and their results.
 //
 // A file has the sections options (lines of KEY VALUE), server (an mcptest.Script),
 // and for each transport in its options wire-TRANSPORT: the messages, in their
@@ -80,7 +80,7 @@ type conversation struct {
 	wire      func() string // what the server received
 }
 
-// play connects, makes the calls of the options and returns what came of it.
+// play connects, makes the calls of the options and returns its outcome.
 func (c *conversation) play(t *testing.T) string {
 	t.Helper()
 	o := Options{Servers: []ServerConfig{c.server(t)}, Negotiation: NegotiateAuto, ClientVersion: "2.1.330", Roots: []string{"/project"}}

@@ -309,7 +309,7 @@ func TestSameAfterExpansion(t *testing.T) {
 }
 
 // TestOrdersTwice: each order may be given again, keeps the configuration, and
-// a name that nobody has is an error (M17; C17, C18, C63).
+// a name that is not configured is an error (M17; C17, C18, C63).
 func TestOrdersTwice(t *testing.T) {
 	m := start(t, Options{Servers: []ServerConfig{config(t, "s", "ok")}})
 	before := m.Servers()[0]
@@ -348,7 +348,7 @@ func TestOrdersTwice(t *testing.T) {
 
 // TestListShrinks: a tool that is gone from the list is refused before a byte
 // is sent, after a notification (M32) and after a reconnect (M39); resources
-// and prompts are listed anew too.
+// and prompts are listed again too.
 func TestListShrinks(t *testing.T) {
 	var tool atomic.Value
 	tool.Store("one")

@@ -91,7 +91,7 @@ func TestQuiet(t *testing.T) {
 	}
 }
 
-// TestEndIsNoFailure: a server that exits, with a status of its own or killed,
+// TestEndIsNoFailure: a server that exits, with its own status or killed,
 // since we close it is not said to have failed (M47).
 func TestEndIsNoFailure(t *testing.T) {
 	t.Parallel()
@@ -113,7 +113,7 @@ func TestEndIsNoFailure(t *testing.T) {
 }
 
 // TestErrorKinds: an error answer keeps code, message and data; time-out, loss
-// and cancelling are told apart (M21; C37, C137, C138).
+// and cancelling are distinguished (M21; C37, C137, C138).
 func TestErrorKinds(t *testing.T) {
 	t.Parallel()
 	rpc := start(t, Options{Servers: []ServerConfig{config(t, "s", "rpc-error")}})

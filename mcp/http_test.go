@@ -480,7 +480,7 @@ func TestHTTPRedirectedSession(t *testing.T) {
 	}
 }
 
-// TestHTTPRootsChange: a remote server is told of new roots; one that does not
+// TestHTTPRootsChange: a remote server is notified of new roots; one that does not
 // applyRefresh the message holds up neither the caller nor the end (M29, M45).
 func TestHTTPRootsChange(t *testing.T) {
 	t.Parallel()

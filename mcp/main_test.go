@@ -145,7 +145,7 @@ func eventually(tb testing.TB, limit time.Duration, ok func() bool, format strin
 	}
 }
 
-// call runs a tool of server s and renders what came back in one line.
+// call runs a tool of server s and renders its result in one line.
 func call(tb testing.TB, m *Manager, tool, input string) string {
 	tb.Helper()
 	res, err := m.Call(tb.Context(), CallRequest{Tool: "mcp__s__" + tool, ToolUseID: "toolu_1", Input: json.RawMessage(input)})

@@ -106,7 +106,7 @@ func TestFallback(t *testing.T) {
 	}
 }
 
-// TestRefused: a port where nobody listens yet is tried again, three times
+// TestRefused: a port without a listener yet is tried again, three times
 // (S13); reconnecting has its own back-off and no tries inside it.
 func TestRefused(t *testing.T) {
 	t.Parallel()

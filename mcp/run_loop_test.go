@@ -111,7 +111,7 @@ func TestBackoff(t *testing.T) {
 }
 
 // TestConnectTimeout: a server that does not answer the handshake has failed
-// after 30 seconds, which nobody has to configure (C169).
+// after 30 seconds, without configuration (C169).
 func TestConnectTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		silent := func(ctx context.Context, _ string, _ json.RawMessage) (json.RawMessage, error) {

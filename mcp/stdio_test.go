@@ -141,7 +141,7 @@ func TestCancel(t *testing.T) {
 	}, "no cancellation of request 2:\n%s", read1(log))
 }
 
-// TestConnectFailures: each reason is told, with exit status and last line of
+// TestConnectFailures: each reason is reported, with exit status and last line of
 // stderr (M8, M10), within the limit, and nothing is left running.
 func TestConnectFailures(t *testing.T) {
 	tests := []struct{ mode, wantError, wantWire string }{

@@ -167,7 +167,7 @@ func TestNotifications(t *testing.T) {
 	}
 }
 
-// TestSubscriptions: a thousand changes are told without holding up the server,
+// TestSubscriptions: a thousand changes are reported without holding up the server,
 // as few; after a crash the server is asked again; who has no subscriptions
 // says so (S36).
 func TestSubscriptions(t *testing.T) {
@@ -207,7 +207,7 @@ func TestSubscriptions(t *testing.T) {
 	call(t, m, "echo", `{}`)
 	subscribed := func() int { return strings.Count(read1(log), "resources/subscribe") }
 	eventually(t, 5*time.Second, func() bool { return subscribed() == 2 }, "not subscribed again")
-	for range 2 { // the second is no error
+	for range 2 { // the second is not an error
 		if err := m.Unsubscribe(t.Context(), "s", "file:///a.txt"); err != nil {
 			t.Error(err)
 		}

@@ -29,7 +29,7 @@ type EngineOptions struct {
 	// Claims is shared with the other engines of the run; nil = there are no
 	// others.
 	Claims Claims
-	// Failure applies to every answer without a failure of its own; nil = none.
+	// Failure applies to every answer without its own failure; nil = none.
 	Failure *Failure
 }
 

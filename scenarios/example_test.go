@@ -38,7 +38,7 @@ func ExampleNewEngine() {
 	// The forecast says: 4 degrees, rain
 }
 
-// All mistakes of a file are told at once, with their place and the nearest
+// All mistakes of a file are reported at once, with their place and the nearest
 // name.
 func ExampleParse() {
 	_, err := scenarios.Parse("hello.toml", []byte(`

@@ -11,7 +11,7 @@ import (
 )
 
 // The prompts of the Python SDK's examples have answers of their own: the first
-// text or call that comes of each.
+// text or call that each produces.
 func TestExamplesOfTheSDK(t *testing.T) {
 	s, err := scenarios.LoadLibrary("sdk-e2e")
 	if err != nil {

@@ -41,7 +41,7 @@ type MCP struct {
 	// Elicitation answers elicitation requests of servers.
 	Elicitation *Elicitation `toml:"elicitation"`
 	// Sampling answers sampling requests of servers; the first matching entry
-	// counts. Without entries, servers are told that sampling is not supported.
+	// counts. Without entries, servers learn that sampling is not supported.
 	Sampling []Sampling `toml:"sampling"`
 
 	names []string // of Servers, in file order
@@ -142,7 +142,7 @@ type ExpectMCP struct {
 	Tool string `toml:"tool" empty:"no"`
 	// Progress is a glob for the message of progress of a call; `*` = any progress.
 	Progress string `toml:"progress" empty:"no"`
-	// Log is a glob for the text of a log message; what is no text is compared as JSON.
+	// Log is a glob for the text of a log message; what is not text is compared as JSON.
 	Log string `toml:"log" empty:"no"`
 	// Level is that of the log message; absent = any.
 	Level string `toml:"level" enum:"debug,info,notice,warning,error,critical,alert,emergency"`
@@ -272,7 +272,7 @@ func (m *MCP) Fixtures() []string {
 }
 
 // SideText returns the scripted answer to a kind of side request; ok is false if
-// there is none. The first of a kind counts.
+// it has none. The first of a kind counts.
 func (a *API) SideText(kind string) (string, bool) {
 	for _, s := range a.Side {
 		if s.Kind == kind {

@@ -36,7 +36,7 @@ func (a *API) Hold(prompt any) *Hold {
 }
 
 // Reached waits until somebody has asked for the answer. It fails the test when
-// nobody does so within the time.
+// this does not happen within the time.
 func (h *Hold) Reached(within time.Duration) {
 	h.tb.Helper()
 	switch err := gate.AwaitReached(h.tb.Context(), h.dir, h.name, within); {

@@ -18,7 +18,7 @@ const refusalAdvice = "start claude.Path, or \"claude\" with the variables of cl
 	"a client of the Messages API takes the URL of simtest.Server"
 
 // newRefusals starts the server behind the base URL of a Claude, for the caller to close. The scripted claude asks no
-// server, so whoever asks this one was given something else: it is refused at once, and G01 is in the journal.
+// server, so a client that asks this one does not use the scripted claude: it is refused at once, and G01 is in the journal.
 func newRefusals(s *script) *httptest.Server {
 	var mu sync.Mutex
 	var seen []string // the texts that are in the journal

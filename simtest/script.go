@@ -19,7 +19,7 @@ import (
 	"github.com/claudeless/claudeless/internal/record/journal"
 )
 
-// script is what a test has written, in a directory of its own.
+// script is what a test has written, in its own directory.
 type script struct {
 	tb    testing.TB
 	dir   string

@@ -42,7 +42,7 @@ type Prompt struct {
 // Without steps it has the rules of [Claude.On].
 //
 // The test's environment has it first on PATH, with a home directory, a
-// configuration directory and a key of its own; in a test that is parallel
+// configuration directory and its own key; in a test that is parallel
 // already nothing is set, and [Claude.Env] is for its commands.
 func New(tb testing.TB, steps ...any) *Claude {
 	tb.Helper()

@@ -199,7 +199,7 @@ func TestVerdict(t *testing.T) {
 		}, `claude was left running.*\[C06\]`},
 		{"a claude of others", func(f *fake) {
 			base := baseURL(simtest.New(f))
-			for range 2 { // it is told once
+			for range 2 { // it is reported once
 				status, said := post(t, base+"/v1/messages?beta=true", "claude-cli/2.1.329")
 				if status != http.StatusForbidden || !strings.Contains(said, `"message":"claudeless: G01: a real claude was started instead of this one: claude-cli/2.1.329; start claude.Path, `) {
 					t.Errorf("%d %s", status, said)
@@ -274,7 +274,7 @@ func TestHoldAPI(t *testing.T) {
 	}
 }
 
-// The script of New waits as well, and one that nobody asks for is told.
+// The script of New waits as well, and one that is never asked for is reported.
 func TestHoldScript(t *testing.T) {
 	t.Parallel()
 	f := &fake{TB: t}

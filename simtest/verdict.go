@@ -62,7 +62,7 @@ func suffix(mark, text string) string {
 	return mark + text
 }
 
-// at is where a finding stands: the line of the test that wrote the rule, or that
+// at is the position of a finding: the line of the test that wrote the rule, or that
 // of the file.
 func (s *script) at(file string, line int) string {
 	switch {

@@ -116,7 +116,7 @@ func TestClear(t *testing.T) {
 	}
 }
 
-// A prompt of an MCP server that fails is told from what commands say (observed
+// A prompt of an MCP server that fails is distinguished from the output of commands (observed
 // with 2.1.329).
 func TestFailedPrompt(t *testing.T) {
 	s := newSimulator(t, simulator.Options{Model: &fakeModel{}, Main: commands()})

@@ -76,7 +76,7 @@ func (a *continuation) turnEnd() *turnEndError {
 	return &turnEndError{subtype: "success", terminalReason: "completed"}
 }
 
-// continueTurn reports whether the CLI asks the model again by itself: for missing structured
+// continueTurn reports whether the CLI asks the model again without a prompt: for missing structured
 // output, or because of a Stop hook.
 func (a *continuation) continueTurn(ctx context.Context) (text string, again bool, err error) {
 	if text, again = a.structured.reminder(); again {

@@ -12,7 +12,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// noon is a clock that stands, which makes a run repeatable.
+// noon is a clock that does not move, which makes a run repeatable.
 type noon struct{ ids int }
 
 func (*noon) Now() time.Time                             { return time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC) }

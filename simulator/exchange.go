@@ -175,7 +175,7 @@ func (x *exchange) emitRequesting() {
 // prompt as an error.
 func (x *exchange) emitMatched(req scenarios.Request, reply scenarios.Reply) error {
 	if req.Results != nil || reply.Failure != nil && reply.Failure.Type == scenarios.FailNotLoggedIn {
-		return nil // nobody was asked
+		return nil // without a question
 	}
 	x.out.emit(&protocol.RuleMatched{Prompt: req.Prompt, Rule: reply.Rule.Name, File: reply.Rule.File, Line: reply.Rule.Line, Injected: req.Injected})
 	if !reply.Unmatched || len(reply.NearMisses) == 0 {

@@ -249,7 +249,7 @@ type MentionContent struct {
 
 // MentionReader reads the files and resources that prompts mention with @.
 type MentionReader interface {
-	// Open reads a mentioned file or directory. It returns false if there is none or reading it is not
+	// Open reads a mentioned file or directory. It returns false if none exists or reading it is not
 	// permitted; the mention is plain text then.
 	Open(ctx context.Context, m Mention) (MentionContent, bool)
 	// Read reads the MCP resources that a text mentions.

@@ -82,7 +82,7 @@ func (t *retained) record(ev protocol.Event) {
 	}
 }
 
-// last returns the uuid of the last message; empty if there is none.
+// last returns the uuid of the last message; empty if none exists.
 func (t *retained) last() string {
 	for _, part := range [][]string{t.prompts, t.lastRound} {
 		if len(part) > 0 {
@@ -204,7 +204,7 @@ func (s *Simulator) describeFailure(f *scenarios.Failure) failure.API {
 }
 
 // DeferredPrompt returns the message for the turn that answers the call in [MainOptions.Deferred],
-// with a new id. It returns false if there is no such call.
+// with a new id. It returns false if no such call exists.
 func (s *Simulator) DeferredPrompt() (protocol.UserMessage, bool) {
 	if s.main.Deferred == nil {
 		return protocol.UserMessage{}, false

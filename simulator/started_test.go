@@ -9,7 +9,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// What the hooks of a session that goes on are told of its last reply, with the
+// What the hooks of a session that goes on receive about its last reply, with the
 // figures that 2.1.329 gave for the same replies.
 func TestSessionStartTellsOfTheLastReply(t *testing.T) {
 	now := time.Date(2026, 11, 22, 18, 30, 0, 900e6, time.UTC)

@@ -301,7 +301,7 @@ func (d *toolRound) rejectRest(ctx context.Context, calls []call, shown []bool, 
 }
 
 // endMidMessage ends the turn before all calls of a message have run. If the user refused a call
-// for good, each remaining call gets a result of its own, which does not count as a denial.
+// for good, each remaining call gets its own result, which does not count as a denial.
 func (d *toolRound) endMidMessage(rest []call, begun int, stop executor.StopTurn) error {
 	if stop.Interrupted {
 		for i, c := range rest {
@@ -376,7 +376,7 @@ func scenarioResult(use protocol.ToolUse, r protocol.ToolResult) scenarios.Resul
 }
 
 // structuredOf returns the structured content of an MCP result, or the output of a built-in tool;
-// nil if there is none.
+// nil if none exists.
 func structuredOf(tool string, r protocol.ToolResult) any {
 	if !strings.HasPrefix(tool, "mcp__") {
 		return r.Output

@@ -25,7 +25,7 @@ func (r refusing) Execute(ctx context.Context, call protocol.ToolUse) (executor.
 	return result, nil
 }
 
-// Whoever refuses a call with an interrupt refuses those that have not begun:
+// A refusal with an interrupt also refuses those that have not begun:
 // each has its own result, the refused one alone is a denial.
 func TestRefusedForGood(t *testing.T) {
 	model := &fakeModel{replies: []scenarios.Reply{calls(`Read {}`, `Write {"n":1}`, `Write {"n":2}`, `Read {}`)}}

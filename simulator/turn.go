@@ -336,7 +336,7 @@ func (s *Simulator) BackgroundEvents(ctx context.Context) iter.Seq2[protocol.Eve
 }
 
 // NextNotice takes the prompt that reports an ended background task to the model. It returns false
-// if there is none.
+// if none exists.
 func (s *Simulator) NextNotice() (protocol.UserMessage, bool) {
 	if s.main.Tasks == nil {
 		return protocol.UserMessage{}, false

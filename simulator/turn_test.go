@@ -547,7 +547,7 @@ func TestTranscriptThatFailsIsOneWarning(t *testing.T) {
 	}
 }
 
-// A call says every 30 s that it still runs, under an id of its own (checklist row 64).
+// A call says every 30 s that it still runs, under its own id (checklist row 64).
 func TestHeartbeat(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSimulator(t, simulator.Options{Model: &fakeModel{replies: []scenarios.Reply{calls("mcp__my_server__long {}", "Slow {}"), text("done")}}})

@@ -269,7 +269,7 @@ func TestActionDocumented(t *testing.T) {
 	}
 }
 
-// TestActionPins holds every workflow and the action to actions that are pinned by commit, with the version beside it.
+// TestActionPins holds every workflow and the action to actions that are pinned by commit, with the version next to it.
 func TestActionPins(t *testing.T) {
 	t.Parallel()
 	pinned := regexp.MustCompile(`^[\w.-]+/[\w./-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+$`)

@@ -132,7 +132,7 @@ func BenchmarkEvents(b *testing.B) {
 	}
 }
 
-// lab runs programs in a directory of its own.
+// lab runs programs in a separate directory.
 type lab struct {
 	b   *testing.B
 	dir string

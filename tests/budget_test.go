@@ -192,7 +192,7 @@ func hasBoolParam(f *ast.FuncType) bool {
 	})
 }
 
-// nestingOf counts how deep loops and branches stand inside each other; an
+// nestingOf counts how deep loops and branches are nested; an
 // else-if chain is one level, a function literal starts again.
 func nestingOf(n ast.Node) int {
 	deepest := 0

@@ -37,7 +37,7 @@ var (
 	commented   = regexp.MustCompile(`\b([MSCLRP])([0-9]{1,3})\b`)
 )
 
-// TestCitations wants every fact that code cites to stand in docs/wire, and
+// TestCitations wants every fact that code cites to be in docs/wire, and
 // every requirement that a test names.
 func TestCitations(t *testing.T) {
 	t.Parallel()

@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// debugger is a claudeless debug in a process of its own.
+// debugger is a claudeless debug in its own process.
 type debugger struct {
 	t      *testing.T
 	url    string
@@ -85,7 +85,7 @@ func (d *debugger) ask(method, path, body string) (answer map[string]any, text s
 
 // Real servers in processes of their own, from the command line and from a file
 // (C95, C149), over stdio (C141, C152) and SSE (C142, C153): connected when the
-// port is told, each with tools of its own (C143), called (C145), joined by one
+// port is reported, each with its own tools (C143), called (C145), joined by one
 // at run time (C147) and left by one (C148); a clean stop leaves no process
 // (C96, C150).
 func TestDebuggerServers(t *testing.T) {

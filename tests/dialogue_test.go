@@ -17,7 +17,7 @@ import (
 
 // TestDialogues plays captured dialogues of the real CLI over pipes:
 // testdata/dialogue/*/*.txt, in the form of the goldens. A line of the host is
-// sent when everything that stands before it has come. Commands, agents and
+// sent when everything that precedes it has come. Commands, agents and
 // models are compared by their form, for their descriptions are our own.
 //
 // Checklist rows 7, 8, 14 to 17, 19, 20, 23, 27, 28, 30, 52, 58, 65.

@@ -74,7 +74,7 @@ func treeFiles(t *testing.T) []string {
 				return filepath.SkipDir
 			}
 			if _, err := os.Stat(filepath.Join(path, "go.mod")); err == nil && rel != "." {
-				return filepath.SkipDir // a module of its own, with rules of its own
+				return filepath.SkipDir // a separate module with its own rules
 			}
 			return nil
 		}

@@ -38,7 +38,7 @@ func TestDocLinks(t *testing.T) {
 }
 
 // scopeOf is where a dotted name begins: the package itself, or one that the
-// file imports, which the rest leaves out; nil = it is no name of Go.
+// file imports, which the rest leaves out; nil = it is not a name of Go.
 func scopeOf(p typed, f *ast.File, name string) (scope *types.Scope, rest []string) {
 	parts := strings.Split(name, ".")
 	switch other := imported(p, f, parts[0]); {

@@ -249,7 +249,7 @@ func TestFlagTable(t *testing.T) {
 }
 
 // TestReadme does what the README says first: its first code block, in the
-// tree as it stands, with an empty home, within a minute.
+// tree as committed, with an empty home, within a minute.
 func TestReadme(t *testing.T) {
 	t.Parallel()
 	_, rest, _ := strings.Cut(readFile(t, "README.md"), "```sh\n")

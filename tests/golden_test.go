@@ -17,7 +17,7 @@ import (
 )
 
 // golden is one captured run of the real CLI: `# command`, `< stdout`, `> stdin`,
-// `! stderr`, `# exit N`. Ids, times, paths, costs and long texts stand in it as
+// `! stderr`, `# exit N`. Ids, times, paths, costs and long texts are in it as
 // placeholders. A golden is evidence: nothing rewrites it.
 type golden struct {
 	env    []string
@@ -67,7 +67,7 @@ func readGolden(name string) (*golden, error) {
 
 var taskID = regexp.MustCompile(`"(task|run)_id":"([^"<]+)"`)
 
-// withTaskIDs puts placeholders in the place of the ids of tasks, which the
+// withTaskIDs puts placeholders in place of the ids of tasks, which the
 // captured files hold as they were.
 func withTaskIDs(text string) string {
 	names := map[string]string{}
@@ -119,7 +119,7 @@ func cmdGolden(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// filler puts values in the place of placeholders: ids by their name, paths and
+// filler puts values in place of placeholders: ids by their name, paths and
 // texts of tool inputs one after the other.
 type filler struct {
 	queue map[string][]string
@@ -166,7 +166,7 @@ func (f *filler) input(raw json.RawMessage) json.RawMessage {
 }
 
 // scenario is the scripted model that says what the model behind the golden
-// said: one step per assistant message, one rule per time it was asked anew.
+// said: one step per assistant message, one rule per time it was asked again.
 func (g *golden) scenario(fill *filler) []byte {
 	rules := []map[string]any{}
 	var steps []map[string]any
@@ -185,7 +185,7 @@ func (g *golden) scenario(fill *filler) []byte {
 			rules = append(rules, map[string]any{"pattern": map[string]any{"type": "any"}, "failure": failureOf(e)})
 			continue
 		}
-		// Injected text and the end of background work: the model is asked anew.
+		// Injected text and the end of background work: the model is asked again.
 		if kindOf(e) == "user[text]" && at(e, "parent_tool_use_id") == nil || at(e, "type") == "result" {
 			add()
 		}
@@ -239,7 +239,7 @@ func (g *golden) block(step map[string]any, i int, fill *filler) {
 	}
 }
 
-// agentSteps is what the agent of a call said: its last text stands in the
+// agentSteps is what the agent of a call said: its last text is in the
 // call's result.
 func (g *golden) agentSteps(id string) []map[string]any {
 	for _, e := range g.stdout {
@@ -395,7 +395,7 @@ func kindsOf(events []any) []string {
 }
 
 // matcher compares a value with one that holds placeholders. A numbered
-// placeholder stands for one value throughout. What no two runs have in common is
+// placeholder represents one value throughout. What no two runs have in common is
 // what the table of package parity replaces.
 type matcher struct {
 	bound    map[string]string // placeholder → value
@@ -523,7 +523,7 @@ func (m *matcher) text(path, want, got string) bool {
 	return true
 }
 
-// formOf is the pattern of what a placeholder stands for.
+// formOf is the pattern of what a placeholder represents.
 func formOf(name string) string {
 	switch {
 	case strings.HasPrefix(name, "<uuid"):

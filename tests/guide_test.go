@@ -13,7 +13,7 @@ import (
 )
 
 // TestDebuggingGuide types the commands of docs/debugging.md into a shell, as
-// they stand there, and compares what they print with the output shown below
+// written there, and compares what they print with the output shown below
 // them, in which "…" is anything. It also checks the scenario of the page.
 func TestDebuggingGuide(t *testing.T) {
 	t.Parallel()
@@ -39,7 +39,7 @@ func TestDebuggingGuide(t *testing.T) {
 		}
 		printed := sh.enter(b[2])
 		switch {
-		case commands == 1: // whoever types the next one sees that it serves
+		case commands == 1: // the reader who types the next one sees that it serves
 			sh.enter("debugger=$!\n")
 			sh.until("the port file", func() bool {
 				port, err := os.ReadFile(filepath.Join(sh.dir, "port"))

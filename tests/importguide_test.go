@@ -7,7 +7,7 @@ import (
 )
 
 // TestImportGuide types the five commands of docs/import.md into a shell, as
-// they stand there, and compares what they print with what is shown.
+// written there, and compares what they print with what is shown.
 func TestImportGuide(t *testing.T) {
 	t.Parallel()
 	_, walk, _ := strings.Cut(readFile(t, "docs/import.md"), "## Five commands\n")

@@ -55,7 +55,7 @@ func (p *page) follow(t *testing.T, text string, skip func(command string) strin
 	return ran
 }
 
-// write writes a file; the line with its name is no part of one that has no comments.
+// write writes a file; the line with its name is not part of one that has no comments.
 func (p *page) write(t *testing.T, name, kind, body string) {
 	t.Helper()
 	if kind == "json" || kind == "md" {
@@ -85,7 +85,7 @@ func (p *page) run(t *testing.T, command string) string {
 	return string(out)
 }
 
-// The sections of the cookbook, each in a directory of its own, and the pages of the
+// The sections of the cookbook, each in its own directory, and the pages of the
 // languages. What wants a package of ours installed is run where PAGES_RUNNERS names
 // its runner (`make packages`).
 func TestPages(t *testing.T) {

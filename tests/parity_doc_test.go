@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// greets stands in for a version of the real CLI: it is the double with the scenario
+// greets replaces a version of the real CLI: it is the double with the scenario
 // of the real lane, whose requests are recorded as those of the API would be.
 const greets = `#!/bin/sh
 [ "$1" = --version ] && { echo '@V@ (Claude Code)'; exit; }

@@ -12,7 +12,7 @@ import (
 )
 
 // TestReadmeWrapper tries the wrapper of the README's CI example under every fault of
-// the catalogue: it gets its answer, or it says that there is none, and where the
+// the catalogue: it gets its answer, or it says that it has none, and where the
 // answer is lost it never says that all is well.
 func TestReadmeWrapper(t *testing.T) {
 	t.Parallel()

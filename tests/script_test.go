@@ -20,7 +20,7 @@ import (
 	"github.com/claudeless/claudeless/internal/cli"
 )
 
-// TestMain lets the test binary stand in for the programs that scripts run.
+// TestMain lets the test binary replace the programs that scripts run.
 func TestMain(m *testing.M) {
 	run := func() { os.Exit(cli.Main(nil)) }
 	testscript.Main(m, map[string]func(){"claudeless": run, "claude": run, "mcpsrv": mcpServerMain})
@@ -43,7 +43,7 @@ func TestScripts(t *testing.T) {
 			switch name {
 			case "root":
 				return os.Getuid() == 0, nil
-			case "strict": // a process may have a network of its own
+			case "strict": // a process may have its own network
 				return exec.Command("unshare", "-n", "true").Run() == nil || exec.Command("unshare", "-rn", "true").Run() == nil, nil
 			}
 			return false, fmt.Errorf("unknown condition %s", name)
@@ -88,7 +88,7 @@ func TestGoldensArePlayed(t *testing.T) {
 	}
 }
 
-// setup gives every script an environment of its own: nothing of the machine
+// setup gives every script its own environment: nothing of the machine
 // but PATH comes in.
 func setup(env *testscript.Env, tree string) error {
 	home := filepath.Join(env.WorkDir, "home")

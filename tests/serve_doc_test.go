@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// TestServeClients holds that the lines which docs/serve.md has for clients stand in
+// TestServeClients holds that the lines which docs/serve.md has for clients are in
 // the programs that make interop runs.
 func TestServeClients(t *testing.T) {
 	var programs strings.Builder

@@ -14,7 +14,7 @@ import (
 // shapes are the key → type skeletons of every event, transcript line and hook
 // input that the real CLI wrote, from testdata/cli-shapes.json: a key is always there, `key?` only sometimes;
 // a leaf names its types ("null|string{values seen}"); [x] is an array of x
-// ([] = seen empty only); "*" stands for free keys; oneOf is a union.
+// ([] = seen empty only); "*" represents free keys; oneOf is a union.
 type shapes struct {
 	Events map[string]struct {
 		Shape any `json:"shape"`
@@ -91,7 +91,7 @@ func (sh *shapes) toolResult(tool string, event any) []string {
 	}
 	entry, ok := sh.ToolResults[tool]
 	if !ok {
-		return nil // a tool whose results nobody captured
+		return nil // a tool whose results were not captured
 	}
 	return mismatches(entry.Shape, result, "tool_use_result("+tool+")")
 }

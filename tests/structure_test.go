@@ -16,7 +16,7 @@ import (
 // its limit is a reason to find the missing noun; limits only ever shrink, and
 // one with more than a tenth of slack is lowered (see ratchet).
 const (
-	maxFields       = 20  // of a struct that is no wire or file format
+	maxFields       = 20  // of a struct that is not a wire or file format
 	maxFuncFields   = 5   // of a struct
 	allFuncFields   = 122 // of the tree
 	methodValues    = 80  // methods handed along as values

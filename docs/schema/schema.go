@@ -22,7 +22,7 @@ func Names() []string {
 	return names
 }
 
-// Open returns the schema of a format; ok = false when there is none.
+// Open returns the schema of a format; ok is false if the format is unknown.
 func Open(name string) (text []byte, ok bool) {
 	text, err := files.ReadFile(name + ".json")
 	return text, err == nil

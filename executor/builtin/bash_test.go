@@ -288,7 +288,7 @@ func TestBashMovesToBackground(t *testing.T) {
 	}
 }
 
-// The end of a command that comes right behind its time is told by its call.
+// A command that ends right after its time limit is reported by its call.
 func TestBashEndsBeforeTheAnswer(t *testing.T) {
 	tasks := newTasks(t)
 	r := call(t, newTools(t, Options{Tasks: tasks}), "Bash", in{"command": "echo a; read -rt 0.3 <> <(:); echo b", "timeout": 100})
@@ -300,7 +300,7 @@ func TestBashEndsBeforeTheAnswer(t *testing.T) {
 	}
 }
 
-// Of what the other commands do there is no second copy in the background.
+// The other commands do not run a second time in the background.
 func TestBashIsStopped(t *testing.T) {
 	for name, tt := range map[string]struct {
 		command string

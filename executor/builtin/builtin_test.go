@@ -40,7 +40,7 @@ func newTools(t *testing.T, o Options) *Tools {
 	return tools
 }
 
-// fakeClock stands still.
+// fakeClock never moves.
 type fakeClock struct {
 	now time.Time
 	id  string
@@ -58,7 +58,7 @@ type fakeAccess struct {
 func (a fakeAccess) Readable(path string) bool { return strings.HasPrefix(path, a.readable) }
 func (a fakeAccess) Hidden(path string) bool   { return a.hidden != nil && a.hidden(path) }
 
-// fakeModes has a mode, or an error for whoever changes it.
+// fakeModes has a mode, or an error for a change of it.
 type fakeModes struct {
 	mode protocol.PermissionMode
 	err  error

@@ -291,7 +291,7 @@ func TestEdit(t *testing.T) {
 		name, before  string
 		input         in
 		after         string
-		want, refusal string // FILE stands for the path
+		want, refusal string // FILE represents the path
 	}{
 		{"one", "a b c", in{"old_string": "b", "new_string": "X"}, "a X c", "The file FILE has been updated successfully." + known, ""},
 		{

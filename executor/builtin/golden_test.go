@@ -100,7 +100,7 @@ var varying = regexp.MustCompile(`"durationMs":\d+`)
 func TestGoldens(t *testing.T) {
 	tests := []struct {
 		name  string
-		paths []string // what <path> of each call's input stands for
+		paths []string // what <path> of each call's input represents
 	}{
 		{"tool-bash.txt", nil},
 		{"tool-bash-fail.txt", nil},

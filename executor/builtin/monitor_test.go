@@ -8,7 +8,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/task"
 )
 
-// notices waits until the set is idle and returns what the model is told.
+// notices waits until the set is idle and returns the notices for the model.
 func notices(set *task.Set) []string {
 	for set.Busy() {
 		<-set.Ready()

@@ -249,7 +249,7 @@ func TestGrepFaults(t *testing.T) {
 	}
 }
 
-// Braces that stand for themselves, or say how often.
+// Braces that represent themselves, or say how often.
 func TestGrepBraces(t *testing.T) {
 	tools := newTools(t, Options{})
 	for _, pattern := range []string{`[{]a`, `\{`, `a}`, `a{2}`, `a{2,}`, `a{2,3}`, `\x{41}`, `\p{L}`, `(?P<x>a){3}`, `[^]{]`, `a{ 2}`} {

@@ -82,7 +82,7 @@ func TestAskUserQuestion(t *testing.T) {
 		name, answers string
 		scenario      map[string]string
 		format, text  string
-		output        string // the answers, and what stands behind them
+		output        string // the answers, and what follows them
 	}{
 		{"nobody", "", nil, silence, "", `{}`},
 		{"empty", `{"Colour?":""}`, nil, silence, "", `{"Colour?":""}`},

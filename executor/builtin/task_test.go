@@ -99,7 +99,7 @@ func TestTaskStop(t *testing.T) {
 	if want := `{"message":"Successfully stopped task: ` + id + ` (sleep 100)","task_id":"` + id + `","task_type":"local_bash","command":"sleep 100"}`; r.IsError || r.Content.Text != want {
 		t.Errorf("result %+v", r)
 	}
-	var got []string // all is told before the result
+	var got []string // everything is reported before the result
 	for _, ev := range set.Take(task.BetweenTurns) {
 		got = append(got, frame(ev))
 	}

@@ -94,7 +94,7 @@ func (s *Shell) Close() {
 }
 
 // Command is a command that runs or has ended. Its caller waits for Done or calls
-// Stop, then calls End once and, if the output is no longer needed, Discard.
+// Stop, then calls End once and, if the output is not needed any more, Discard.
 type Command struct {
 	shell  *Shell
 	job    *proc.Job

@@ -400,7 +400,7 @@ func TestStateOfGates(t *testing.T) {
 	})
 }
 
-// What somebody typed while Claude Code was working is in the journal beside the prompt, which is not.
+// What somebody typed while Claude Code was working is in the journal; the prompt before it is not.
 func TestAddedPromptIsRecorded(t *testing.T) {
 	var capture bytes.Buffer
 	s := newServer(t, "default_response = \"x\"\n[[expect]]\nprompt = { type = \"exact\", text = \"quick\" }\ntimes = 1\n", func(o *api.Options) { o.Capture = &capture })

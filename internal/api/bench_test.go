@@ -17,7 +17,7 @@ import (
 	"github.com/claudeless/claudeless/internal/base/clock"
 )
 
-// discard is a response that nobody reads.
+// discard is a response that is never read.
 type discard struct{ header http.Header }
 
 func (d *discard) Header() http.Header         { return d.header }

@@ -26,7 +26,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the answers in testdata")
 
-// fixedClock stands still and never waits.
+// fixedClock never moves and never waits.
 type fixedClock struct{}
 
 func (fixedClock) Now() time.Time                                   { return time.Date(2026, 1, 15, 10, 30, 0, 0, time.UTC) }

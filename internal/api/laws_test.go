@@ -42,7 +42,7 @@ type asked struct {
 }
 
 // talker is the CLI face as far as the model sees it: the loop of a turn, over an
-// engine of its own. What it asks is kept.
+// own engine. What it asks is kept.
 type talker struct {
 	t       *testing.T
 	r       *rand.Rand
@@ -53,7 +53,7 @@ type talker struct {
 	ids     int
 	stops   int
 	limits  int          // how often a turn may end with a call
-	ended   *turnMessage // results of which the model was asked nothing; nil = there are none
+	ended   *turnMessage // results of which the model was asked nothing; nil = none
 }
 
 // silentText is what Claude Code says to an empty reply, once in a turn. The reply is
@@ -298,7 +298,7 @@ func joined(history []turnMessage) []turnMessage {
 	return out
 }
 
-// asNewModels is how Claude Code writes histories for newer models: what stands
+// asNewModels is how Claude Code writes histories for newer models: what is
 // answerSideRequest a message is a message of the system behind it.
 func asNewModels(_ *rand.Rand, history []turnMessage) []block {
 	var out []block

@@ -79,7 +79,7 @@ func user(texts ...string) block {
 func lossy(o *api.Options) { o.Memory = -1 }
 
 // TestCutHistory: after a compaction the history starts again, and a session goes
-// on where it stood; without the memory the fold starts anew.
+// on where it stood; without the memory the fold starts again.
 func TestCutHistory(t *testing.T) {
 	const src = `
 [[responses]]
@@ -186,7 +186,7 @@ func TestCutForked(t *testing.T) {
 	}
 }
 
-// TestSummary: what stands for a conversation counts all its prompts, also when the last
+// TestSummary: a summary of a conversation counts all its prompts, also when the last
 // channel them has no answer.
 func TestSummary(t *testing.T) {
 	c := &client{t: t, server: newServer(t, `default_response = "ok"`), session: "s", tools: []string{"Bash"}}
@@ -309,7 +309,7 @@ response = "turn {{ turn }}"
 	}
 }
 
-// TestSideRequests is the rule of messages-api 8: what a client asks beside the
+// TestSideRequests is the rule of messages-api 8: what a client asks next to the
 // conversation touches no rule, no count and no expectation.
 func TestSideRequests(t *testing.T) {
 	var journal safeBuffer

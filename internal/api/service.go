@@ -55,7 +55,7 @@ type Options struct {
 	Memory int
 	// Strict refuses prompts that no rule matches, like `unmatched = "error"`.
 	Strict bool
-	// Failure applies to every answer without a failure of its own; nil = none.
+	// Failure applies to every answer without its own failure; nil = none.
 	Failure *scenarios.Failure
 }
 

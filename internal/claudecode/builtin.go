@@ -133,7 +133,7 @@ type BuiltInSkill struct {
 	Tokens int
 }
 
-// ListedSkills returns the names of the skills that the model is told of in the environment.
+// ListedSkills returns the names of the skills that the environment section of the prompt lists.
 func (p Profile) ListedSkills() []string {
 	var names []string
 	for _, k := range BuiltInSkills() {

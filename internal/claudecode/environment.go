@@ -119,7 +119,7 @@ func (e Environment) fill(ev *protocol.Init) {
 	ev.ProductFeedbackDisabled = !e.Traffic && !e.atVendor()
 }
 
-// FeedbackMode returns how /feedback sends what it is told.
+// FeedbackMode returns how /feedback sends its text.
 func (e Environment) FeedbackMode() string {
 	switch {
 	case !e.Traffic:

@@ -13,11 +13,11 @@ type HookEvent struct {
 	// status 2. For other events that status is an ordinary error.
 	Blocks bool
 	// Guards says that hooks may guard permissions: one that is faulty leaves out
-	// all that it stands in.
+	// all that it is in.
 	Guards bool
 	// Decides says that hooks give a permission decision.
 	Decides bool
-	// PlainText says that printed text that is no JSON is context for the model.
+	// PlainText says that printed text that is not JSON is context for the model.
 	PlainText bool
 	// Prompt says that the event precedes a prompt, End that it precedes the end of a
 	// conversation.
@@ -29,7 +29,7 @@ type HookEvent struct {
 // HookEvents lists the events in the order in which messages name them.
 func HookEvents() []HookEvent { return slices.Clone(hookEvents[:]) }
 
-// HookEventNamed returns the event with a name; the zero value = there is none.
+// HookEventNamed returns the event with a name; the zero value = unknown.
 func HookEventNamed(name string) HookEvent {
 	for i := range hookEvents {
 		if hookEvents[i].Name == name {

@@ -11,7 +11,7 @@ import (
 )
 
 // keys are the keys of events that came with a version: type and subtype of the
-// event, then the path of the key. "*" stands for every key of an object, and a
+// event, then the path of the key. "*" represents every key of an object, and a
 // type without subtype for all of its subtypes.
 func keys() []row {
 	return []row{
@@ -88,7 +88,7 @@ func (p Profile) filter(rows, hidden []row) *KeyFilter {
 }
 
 // Apply returns a JSON object without the keys that are missing in the version; nil = the
-// version does not write it at all. What is no object, or has nothing to remove, stays as it is.
+// version does not write it at all. What is not an object, or has nothing to remove, stays as it is.
 func (f *KeyFilter) Apply(object []byte) []byte {
 	if f == nil || !slices.ContainsFunc(f.names, func(name []byte) bool { return bytes.Contains(object, name) }) {
 		return object
@@ -111,7 +111,7 @@ func (f *KeyFilter) Apply(object []byte) []byte {
 	return object
 }
 
-// without removes the key at a path; false = there is no such key.
+// without removes the key at a path; false = no such key.
 func without(raw json.RawMessage, path []string) (json.RawMessage, bool) {
 	object, err := ordered.Parse(raw)
 	if err != nil {

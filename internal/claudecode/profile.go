@@ -22,12 +22,12 @@ const (
 // value is a version that has nothing new.
 type Profile struct {
 	version string
-	numbers []int // nil = the version is no list of numbers
+	numbers []int // nil = the version is not a list of numbers
 	env     Environment
 }
 
 // ProfileOf returns the profile of a version. A version newer than all that were
-// measured has everything, one that is no list of numbers has only what every
+// measured has everything, one that is not a list of numbers has only what every
 // version has.
 func ProfileOf(version string) Profile {
 	return Profile{version: version, numbers: numbers(version)}
@@ -116,7 +116,7 @@ func (p Profile) present(rows []row) []string {
 	return names
 }
 
-// DefaultMode returns the permission mode of a session for which nobody asked for one.
+// DefaultMode returns the permission mode of a session without a setting for it.
 func (p Profile) DefaultMode() protocol.PermissionMode {
 	if p.Measured() && !p.Has(DefaultModeDefault) {
 		return protocol.ModeAuto

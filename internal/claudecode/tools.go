@@ -42,7 +42,7 @@ type Tool struct {
 	Subject string
 	// ReadOnly tools run beside others. For those of ClassShell it depends on the command.
 	ReadOnly bool
-	// Deferred tools are found by search: the model is told only their names.
+	// Deferred tools are found by search: the model sees only their names.
 	Deferred bool
 	// Unsimulated tools are listed and do nothing; a scenario gives them results.
 	Unsimulated bool
@@ -114,7 +114,7 @@ var tools = [...]Tool{
 	{Name: "Write", Class: ClassWrite, Listing: ByDefault, Subject: "file_path"},
 }
 
-// ToolNamed returns the tool with a name or an alias; the zero value = there is none.
+// ToolNamed returns the tool with a name or an alias; the zero value = unknown.
 func ToolNamed(name string) Tool {
 	for i := range tools {
 		if tools[i].Name == name || slices.Contains(tools[i].Aliases, name) {

@@ -12,7 +12,7 @@ import (
 	"github.com/claudeless/claudeless/internal/debug"
 )
 
-// Scripted breakpoints stand around those of a debugger: it is shown what they
+// Scripted breakpoints surround those of a debugger: it is shown what they
 // made of a call, and they are shown what it made of the result.
 func TestScriptedAndDebugger(t *testing.T) {
 	dir := t.TempDir()

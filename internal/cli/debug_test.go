@@ -119,7 +119,7 @@ func TestDebugServes(t *testing.T) {
 }
 
 // S112, S115, S116, S118: the flags of MCP are read, alone and together, and S114:
-// without them there is none.
+// without them none is reported.
 func TestDebugMCPFlags(t *testing.T) {
 	for _, tt := range []struct {
 		words    string

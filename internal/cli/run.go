@@ -110,7 +110,7 @@ type sessionEnd struct {
 // exitWithResult converts the end of a run to an exit code: a closed stdout and an
 // interrupt count as success, otherwise the last result decides (spec: cli-observed
 // 2 and 10). The expectations are checked in any case; they are reported if the run
-// ended by itself.
+// was not interrupted.
 func exitWithResult(ctx, turns context.Context, e sessionEnd) error {
 	if crashed, ok := errors.AsType[*simulator.CrashError](e.err); ok {
 		return crash(context.WithoutCancel(ctx), e.sys, e.s, crashed)

@@ -35,7 +35,7 @@
 // within a process, decided by a scenario), mcpface and page (front ends).
 //
 // Errors are *[Error] with a code of the wire format. Events are delivered through
-// bounded queues: a slow observer loses events, is told how many, and delays no
+// bounded queues: a slow observer loses events, learns how many, and delays no
 // other.
 //
 // # Time

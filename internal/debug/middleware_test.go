@@ -30,7 +30,7 @@ func (f *fakeTools) Execute(_ context.Context, use protocol.ToolUse) (executor.R
 	return executor.Result{}, executor.ErrUnknownTool
 }
 
-// fakeGate decides as it is told and notes what it hears.
+// fakeGate decides as configured and notes what it hears.
 type fakeGate struct {
 	before, after       Decision
 	beforeErr, afterErr error

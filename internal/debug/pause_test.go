@@ -248,7 +248,7 @@ func TestPauseEnds(t *testing.T) {
 	}
 }
 
-// While somebody asks, the lease does not run; each question begins it anew.
+// While somebody asks, the lease does not run; each question begins it again.
 func TestLeaseIsRenewed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHub(t)

@@ -236,7 +236,7 @@ func TestEvents(t *testing.T) {
 }
 
 // S111: an observer may look at everything while things happen. S105: what the
-// older system called with each event is a channel here, and whoever reads it
+// older system called with each event is a channel here, and a reader of it
 // runs on its own; so S103, its observer that panics, has no equivalent.
 func TestObserverReadsState(t *testing.T) {
 	h := newHub(t)
@@ -275,7 +275,7 @@ func TestObserverReadsState(t *testing.T) {
 	}
 }
 
-// S103: an observer that does not read loses events and delays nobody.
+// S103: an observer that does not read loses events and delays nothing.
 func TestSlowObserver(t *testing.T) {
 	h := newHub(t)
 	slow, good := h.Subscribe(2), h.Subscribe(100)

@@ -39,7 +39,7 @@ func lines(list ...string) []json.RawMessage {
 	return all
 }
 
-// P1, P2: what counts as the same, and how a difference is told.
+// P1, P2: what counts as the same, and how a difference is reported.
 func TestCompare(t *testing.T) {
 	type paths = []string
 	tests := []struct {

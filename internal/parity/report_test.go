@@ -116,7 +116,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// Which side ended at its time limit is told, and what else went wrong is not.
+// Which side ended at its time limit is reported, and what else went wrong is not.
 func TestTimedOut(t *testing.T) {
 	slow := &parity.Recording{Problems: []parity.Problem{{Kind: "dialogue", Text: "no result"}, {Kind: "timeout", Text: "too slow"}}}
 	if got := parity.TimedOut(slow, &parity.Recording{}); !cmp.Equal(got, []string{"too slow"}) {
@@ -153,7 +153,7 @@ func TestNormaliser(t *testing.T) {
 	}
 }
 
-// A problem is told on the side that has it.
+// A problem is reported on the side that has it.
 func TestCompareSides(t *testing.T) {
 	problem := &parity.Recording{Problems: []parity.Problem{{Kind: "timeout", Text: "too slow"}}}
 	for _, got := range [][]parity.Difference{parity.Compare(problem, &parity.Recording{}), parity.Compare(&parity.Recording{}, problem)} {
@@ -164,7 +164,7 @@ func TestCompareSides(t *testing.T) {
 	if got := parity.Compare(problem, &parity.Recording{}); got[0].Ours == "" {
 		t.Errorf("our problem is told of the real CLI: %+v", got)
 	}
-	// Of lists only what one side has is told.
+	// Of lists only what one side has is reported.
 	event := func(list string) *parity.Recording {
 		return &parity.Recording{Runs: []parity.Run{{Stdout: `{"type":"a","tools":[` + list + "]}\n"}}}
 	}

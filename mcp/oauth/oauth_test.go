@@ -26,7 +26,7 @@ type authServer struct {
 	*httptest.Server
 	metadata map[string]any // replaces members; nil removes one
 	resource map[string]any
-	prmPath  string // of the protected resource metadata; "none" = there is none
+	prmPath  string // of the protected resource metadata; "none" = no document
 	answer   url.Values
 	token    http.HandlerFunc // replaces the token endpoint
 	grant    string           // scope in the answer of the token endpoint
@@ -460,7 +460,7 @@ func TestErrorsHideTokens(t *testing.T) {
 	}
 }
 
-// TestWithoutPlace: without a state directory nobody can log in, and servers are asked without credentials.
+// TestWithoutPlace: without a state directory a login is impossible, and servers are asked without credentials.
 func TestWithoutPlace(t *testing.T) {
 	b := newBench(t)
 	b.path = ""

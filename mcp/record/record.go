@@ -46,11 +46,11 @@ type Options struct {
 	Max int
 	// Now returns the current time; nil = calls have no times.
 	Now func() time.Time
-	// Observer is told of each finished call and each notification; nil = nobody is.
+	// Observer receives each finished call and each notification; nil = none.
 	Observer Observer
 }
 
-// An Observer is told what happens, without locks held; its methods may be called from many goroutines.
+// An Observer receives calls and notifications, without locks held; its methods may be called from many goroutines.
 type Observer interface {
 	Called(c Call)
 	// Notified is called while the server waits; what belongs to a call comes before that call.

@@ -141,7 +141,7 @@ func (a *around) Release(_ context.Context, id string) (path, branch string) {
 	return "/trees/" + id, "worktree-" + id
 }
 
-// players play agents by their script, if the call has none of its own.
+// players play agents by their script, if the call has none.
 type players struct{ s script }
 
 func (players) Name(name string) string { return name }
@@ -250,7 +250,7 @@ func brief(ev protocol.Event) string {
 const foreground = `{"description":"d","prompt":"sub","subagent_type":"reader","run_in_background":false}`
 
 // Golden subagent-fg, checklist rows 39 and 46: the frames of an agent that the
-// call waits for, with a tool of its own; its text is for the transcript only.
+// call waits for, with its own tool; its text is for the transcript only.
 func TestForeground(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSession(t, script{"go": {call("Agent", foreground), say("main")}, "sub": {call("Read", `{"file_path":"a"}`), say("found")}}, false, nil)
@@ -349,7 +349,7 @@ func TestToolsUsedAreToldOnce(t *testing.T) {
 }
 
 // Checklist row 62, cli-contract 9.5: the call returns at once, the agent's
-// texts are shown, and the model is told of the end in a turn of its own.
+// texts are shown, and a separate turn tells the model of the end.
 func TestBackground(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		input := `{"description":"d","prompt":"sub"}`
@@ -451,7 +451,7 @@ func TestMessageBeforeTheStart(t *testing.T) {
 	around.options.State.BeginConversation("S", "")
 	agents := agent.New(agent.Options{Tasks: tasks, Kinds: kinds{}, Models: players{}, Session: around})
 	run := func(ctx context.Context, name, input string) string {
-		r, _ := agents.Execute(ctx, protocol.ToolUse{ID: name, Name: name, Input: json.RawMessage(input)}) // an interrupt is no result
+		r, _ := agents.Execute(ctx, protocol.ToolUse{ID: name, Name: name, Input: json.RawMessage(input)}) // an interrupt is not a result
 		return r.Content.Plain()
 	}
 	gone, cancel := context.WithCancel(t.Context())

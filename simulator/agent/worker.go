@@ -203,7 +203,7 @@ func (w *agentRun) failed(why string) task.End {
 }
 
 // refused returns the end of an agent whose model failed or that had no result;
-// observers are told.
+// observers are notified.
 func (w *agentRun) refused() task.End {
 	ev := w.work.fault
 	if ev == nil {

@@ -39,7 +39,7 @@ type hookResult struct {
 	blocked        bool
 	stdout, stderr string
 	progress       []partialOutput // output while it was running
-	exit           *int            // nil = it did not exit by itself
+	exit           *int            // nil = it was killed
 	outcome        outcome
 	fault          fault
 	timedOut       bool

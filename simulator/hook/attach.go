@@ -142,7 +142,7 @@ func (t *Trace) attachDecision(c *call, allow bool) {
 }
 
 // attachStop records in the transcript that a hook ends the turn. For prompts the
-// user is told instead.
+// user sees it instead.
 func (t *Trace) attachStop(c *call, reason string) {
 	switch {
 	case c.event == "PostToolUse", c.event == "PostToolBatch":

@@ -11,7 +11,7 @@ import (
 )
 
 // What transcripts keep depends on the event (observed with 2.1.329): a refusal
-// that the user or the model is told in another way is not kept.
+// which the user or the model sees in another way is not kept.
 func TestAttachments(t *testing.T) {
 	const (
 		block = `echo '{"decision":"block","reason":"r"}'`

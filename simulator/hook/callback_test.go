@@ -143,7 +143,7 @@ func TestCallbackAnswers(t *testing.T) {
 	}
 }
 
-// Checklist row 57: a callback that does not answer is told so by its ctx; the
+// Checklist row 57: a callback that does not answer learns it from its ctx; the
 // tool does not run.
 func TestCallbackTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -242,7 +242,7 @@ func TestEventsAreApart(t *testing.T) {
 		Event:     protocol.PostToolUseFailureHook{ToolName: "Bash", ToolInput: json.RawMessage(`{}`), ToolUseID: "t", Error: "Exit code 1"},
 		ToolUseID: "t",
 	})
-	// The host hears nothing of what comes before it or after it.
+	// The host hears nothing of other events.
 	r.Run(t.Context(), Input{Event: protocol.SessionStartHook{Source: "startup"}})
 	r.Run(t.Context(), Input{Event: protocol.SetupHook{Trigger: "init"}})
 	r.Run(t.Context(), Input{Event: protocol.InstructionsLoadedHook{LoadReason: "session_start"}})

@@ -19,7 +19,7 @@ import (
 )
 
 // TestMain finds goroutines that were left. The clock of the library behind jspattern
-// ends by itself, a moment after the last match.
+// ends, a moment after the last match.
 func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/dlclark/regexp2.runClock"))
 }

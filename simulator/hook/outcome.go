@@ -14,7 +14,7 @@ import (
 // effect. Its events have no session and uuid; the caller sets them.
 type Outcome struct {
 	// Block: the action is refused (PreToolUse, UserPromptSubmit, …), the turn
-	// continues (Stop, SubagentStop), or the model is told (PostToolUse).
+	// continues (Stop, SubagentStop), or the model sees the reason (PostToolUse).
 	Block bool
 	// Reason is that of the first hook that blocked or, for a decision other than
 	// deny, of the hook that won; a command's is "[command]: stderr".

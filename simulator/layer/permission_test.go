@@ -58,7 +58,7 @@ func (noFives) Precheck(_ context.Context, use protocol.ToolUse) simulator.Prech
 	return simulator.Precheck{Refusal: &bad}
 }
 
-// What becomes of a call that somebody was asked about (observed with 2.1.329).
+// What happens to a call that needed a question (observed with 2.1.329).
 func TestAnswers(t *testing.T) {
 	reject := func(source, reason string) *protocol.PermissionDecision {
 		return &protocol.PermissionDecision{Decision: "reject", Source: source, ReasonType: reason}

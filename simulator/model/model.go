@@ -26,7 +26,7 @@ type Facts struct {
 	Effort bool
 	// Tasks says that the model is offered the tools of the task list.
 	Tasks bool
-	// DefaultEffort is the level when nobody asks for one; empty = the model has
+	// DefaultEffort is the level without a setting; empty = the model has
 	// none.
 	DefaultEffort string
 	// Ultracode says that the mode of that name is to be had.
@@ -109,7 +109,7 @@ func Bare(name string) string {
 	return "claude-sonnet-4-0"
 }
 
-// Resolve is the model that a name given by a user stands for: short names in
+// Resolve is the model that a name given by a user represents: short names in
 // any case, and models that a newer one has taken the place of. Other names
 // stay.
 func Resolve(name string) string {
@@ -129,13 +129,13 @@ func Resolve(name string) string {
 		return Default
 	}
 	if base, long := strings.CutSuffix(name, "[1m]"); long && Of(base).Known && Of(base).ContextWindow == million {
-		return base // it is no variant
+		return base // it is not a variant
 	}
 	return name
 }
 
-// Asked is a name given by a user as it is shown beside the model that it
-// stands for; empty = the default one was asked for.
+// Asked is a name given by a user as it is shown along with the model that it
+// represents; empty = the default one was asked for.
 func Asked(name string) string {
 	name = strings.TrimSpace(name)
 	lower := strings.ToLower(name)

@@ -101,7 +101,7 @@ func checkDialect(schema any) error {
 	return nil
 }
 
-// Keywords by what stands under them: nothing to look into, a schema, a list of
+// Keywords by the kind of their value: nothing to look into, a schema, a list of
 // schemas, schemas by name. Items and dependencies are more than one of these.
 const (
 	plainKeywords = " $schema $id $ref $comment title description default examples deprecated readOnly writeOnly type nullable const enum format" +
@@ -166,7 +166,7 @@ func checkTogether(object map[string]any) error {
 }
 
 // schemaError puts a validation error as paths and demands: "/n: must be
-// number", or "data/n must be number" below a root that has a name. They stand
+// number", or "data/n must be number" below a root that has a name. They are
 // in the order of their places in the value.
 func schemaError(err error, root string) error {
 	invalid, ok := errors.AsType[*jsonschema.ValidationError](err)
@@ -179,13 +179,13 @@ func schemaError(err error, root string) error {
 }
 
 type wording struct {
-	root    string // of a schema that is no schema; empty for a value
+	root    string // of a schema that is not a schema; empty for a value
 	printer *message.Printer
 	lines   []string
 }
 
 // walk words what lies below an error, then the error itself where it demands
-// something of its own.
+// something itself.
 func (w *wording) walk(e *jsonschema.ValidationError) {
 	slices.SortStableFunc(e.Causes, func(a, b *jsonschema.ValidationError) int {
 		return slices.Compare(a.InstanceLocation, b.InstanceLocation)

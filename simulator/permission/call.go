@@ -190,10 +190,10 @@ func (s *ruleset) first(behavior string, c *call) *rule {
 	return &s.all[i]
 }
 
-// Behavior is what becomes of a call.
+// Behavior is what happens to a call.
 type Behavior int
 
-// The zero value is Ask: a verdict nobody filled in lets nothing run.
+// The zero value is Ask: a verdict that was not filled in lets nothing run.
 const (
 	Ask Behavior = iota
 	Allow
@@ -204,7 +204,7 @@ const (
 type Verdict struct {
 	Behavior Behavior
 	// Decision is shown in tool_result_meta. Of an Ask it is the decision when
-	// nobody can be asked. Zero = permission checks were not reached.
+	// no one can be asked. Zero = permission checks were not reached.
 	Decision         protocol.PermissionDecision
 	NonExecutionKind string // empty when the call runs
 	Message          string // tool result of a denial
@@ -230,7 +230,7 @@ type Verdict struct {
 	RuleSource string
 }
 
-// Denial is the result of a call that a Deny refuses, or of an Ask when nobody
+// Denial is the result of a call that a Deny refuses, or of an Ask when no one
 // can be asked, and the event to show before it; nil = none.
 func (v Verdict) Denial() (protocol.ToolResult, *protocol.PermissionDenied) {
 	var r protocol.ToolResult

@@ -44,7 +44,7 @@ type decider struct {
 }
 
 // Decide gives the verdict on one call without asking anybody. Of an Ask, the
-// denial fields say what follows when nobody can be asked.
+// denial fields say what follows when no one can be asked.
 func (p *Policy) Decide(use protocol.ToolUse) Verdict {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -232,7 +232,7 @@ func TestAskerInModes(t *testing.T) {
 	}
 }
 
-// A scenario's auto_approve wins over modes and deny rules; a tool that nobody
+// A scenario's auto_approve wins over modes and deny rules; a tool that no one
 // has passes without a decision.
 func TestAutoApproveAndUnknownTools(t *testing.T) {
 	o := permission.Options{

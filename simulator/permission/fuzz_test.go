@@ -16,7 +16,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// words of the grammar: what each stands for is chosen again and again until
+// words of the grammar: what each represents is chosen again and again until
 // nothing in angle brackets is left. Nothing in it can reach beyond the private
 // directory but by name, and no word names a place there is on this machine; the
 // programs are those that read, and touch.
@@ -121,7 +121,7 @@ func snapshot(t *testing.T, dir string) string {
 	return b.String()
 }
 
-// lineOf is the line of the grammar that a number stands for.
+// lineOf is the line of the grammar that a number represents.
 func lineOf(seed uint64) string { return commandLine(rand.New(rand.NewPCG(seed, 17))) }
 
 // tryReadOnly runs a command line that the engine lets through without a rule and

@@ -19,7 +19,7 @@ const cwd = "/work/project"
 // TestGolden replays the tool calls of runs of the real CLI (testdata/golden)
 // and compares what was shown of each: the permission_denied event, the tool
 // result and its tool_result_meta (checklist rows 24, 26 and 52). "<text>" and
-// "<path>" stand for what the recordings left out.
+// "<path>" represent what the recordings left out.
 func TestGolden(t *testing.T) {
 	all := []string{"Read", "Write", "Edit", "Bash", "Glob", "Grep", "TodoWrite", "Task", "WebFetch", "NotebookEdit"}
 	tests := []struct {

@@ -186,7 +186,7 @@ func TestMonitorRules(t *testing.T) {
 	}
 }
 
-// The removal of what nobody can do without is asked about in every mode and
+// The removal of indispensable files is asked about in every mode and
 // beside every rule.
 func TestDangerousRemoval(t *testing.T) {
 	for _, mode := range []protocol.PermissionMode{"", protocol.ModeBypass, protocol.ModeAcceptEdits} {
@@ -224,7 +224,7 @@ func TestSensitiveHolds(t *testing.T) {
 	}
 }
 
-// Rules for paths of Write neither deny nor ask, as those of Edit do, and whoever
+// Rules for paths of Write neither deny nor ask, as those of Edit do, and a caller that
 // starts with one hears of it.
 func TestIdleRules(t *testing.T) {
 	for _, behavior := range []string{permission.BehaviorDeny, permission.BehaviorAsk} {

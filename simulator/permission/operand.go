@@ -25,7 +25,7 @@ func (l lookup) reaches(cmd shellcmd.Command) fileAccess {
 	switch name := cmd.Name(); {
 	case name == "cp" || name == "mv":
 		if slices.ContainsFunc(cmd.Args, func(a string) bool { return strings.HasPrefix(a, "-t") || strings.HasPrefix(a, "--t") }) {
-			return fileAccess{ops, ops} // the last one is no target
+			return fileAccess{ops, ops} // the last one is not a target
 		}
 		return fileAccess{ops[:max(0, len(ops)-1)], ops}
 	case name == "git" && (len(cmd.Args) < 2 || cmd.Args[1] == "add"):
@@ -89,7 +89,7 @@ func newLine(c *call) line { return line{c, lookup{c.at}, []string{c.at.callPath
 // all are the command line itself and those nested in it.
 func (c line) all() []line { return append([]line{c}, c.nested(maxNested)...) }
 
-// nested are the calls that the command line stands for when the scripts that it
+// nested are the calls that the command line represents when the scripts that it
 // hands to other shells are taken for its own.
 func (c line) nested(depth int) []line {
 	if depth == 0 {
@@ -202,7 +202,7 @@ func (l lookup) operands(cmd shellcmd.Command) []fileOperand {
 }
 
 // optionFiles are the files that options name, in the same word or in the next;
-// ownPattern says that the first operand is no pattern, because an option has
+// ownPattern says that the first operand is not a pattern, because an option has
 // it.
 func (l lookup) optionFiles(cmd shellcmd.Command) (files []fileOperand, ownPattern bool) {
 	for i, arg := range cmd.Args[1:] {
@@ -236,7 +236,7 @@ func (l lookup) optionFiles(cmd shellcmd.Command) (files []fileOperand, ownPatte
 	return files, ownPattern
 }
 
-// valueOf is the file that stands in a word behind its option.
+// valueOf is the file name that follows an option in the same word.
 func valueOf(name string) fileOperand {
 	return fileOperand{text: name, paths: []string{name}, known: true, plain: true}
 }

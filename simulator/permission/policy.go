@@ -19,7 +19,7 @@ import (
 )
 
 // Options configures a [Policy]. The zero value asks for everything that the
-// CLI does not allow by itself.
+// CLI does not allow without a rule.
 type Options struct {
 	Mode           protocol.PermissionMode // empty = default
 	CWD            string                  // absolute
@@ -33,8 +33,8 @@ type Options struct {
 	// is let through without a decision, so that the executor can say so. Nil =
 	// every name is known.
 	Tool func(name string) (protocol.Tool, bool)
-	// Disk is what paths lead to; nil = they are compared as written, and nobody
-	// can tell what globs stand for.
+	// Disk is what paths lead to; nil = they are compared as written, and no one
+	// can tell what globs represent.
 	Disk Disk
 	// Dir is the directory that relative paths of calls start from, which a
 	// shell may have changed; nil = CWD.
@@ -52,7 +52,7 @@ type Options struct {
 	// NoBypass and NoAuto say that the settings forbid these modes.
 	NoBypass, NoAuto bool
 	// OnDirectories hears of the working directories, CWD first, when an update
-	// changed them; nil = nobody does.
+	// changed them; nil = none.
 	OnDirectories func(dirs []string)
 }
 

@@ -89,7 +89,7 @@ func (c line) ownRemoval() *approval {
 	return nil
 }
 
-// shellScripts are the calls that the command line stands for when the scripts
+// shellScripts are the calls that the command line represents when the scripts
 // that it gives to shells as arguments are taken for its own.
 func (c line) shellScripts(depth int) []line {
 	if depth == 0 {
@@ -286,7 +286,7 @@ func allIn(target string) (dir string, all bool) {
 	return dir, true
 }
 
-// critical says what one absolute path is that nobody removes by chance; empty =
+// critical describes an absolute path that must not be removed by accident; empty =
 // none.
 func (c line) critical(abs string) string {
 	clean := filepath.Clean(abs)

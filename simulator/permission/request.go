@@ -37,7 +37,7 @@ func (p *Policy) Request(use protocol.ToolUse, v Verdict) protocol.PermissionReq
 	if !found {
 		return r
 	}
-	if kindOf(use.Name) != claudecode.ClassUser && tool.Server == "" { // a question to the user speaks for itself, of MCP tools none is told
+	if kindOf(use.Name) != claudecode.ClassUser && tool.Server == "" { // a question to the user speaks for itself, for MCP tools it is empty
 		r.Description, _, _ = strings.Cut(tool.Description, "\n")
 		r.Description = cmp.Or(p.about(use), r.Description)
 	}
@@ -158,7 +158,7 @@ func (p *Policy) apply(updates []protocol.PermissionUpdate) (modeChanged bool) {
 	return p.mode != before
 }
 
-// Replace puts rules in the place of those of a source. Rules that do not parse
+// Replace puts rules in place of those of a source. Rules that do not parse
 // are left out.
 func (p *Policy) Replace(source string, rules []Rule) {
 	p.mu.Lock()
@@ -171,7 +171,7 @@ func (p *Policy) Replace(source string, rules []Rule) {
 	}
 }
 
-// ReplaceDirectories puts working directories in the place of those of a source.
+// ReplaceDirectories puts working directories in place of those of a source.
 func (p *Policy) ReplaceDirectories(source string, dirs []string) {
 	var gone []string
 	for _, d := range p.Added() {

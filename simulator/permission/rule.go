@@ -38,7 +38,7 @@ type rule struct {
 	content string         // without the parentheses; empty = the whole tool
 	glob    *regexp.Regexp // set when content is a path pattern
 	// value is set when content may be "param:value": a deny or ask rule is about
-	// calls with this input, a star in its value stands for any text.
+	// calls with this input, a star in its value represents any text.
 	param string
 	value *regexp.Regexp
 }
@@ -96,7 +96,7 @@ func parseRule(r Rule) (rule, error) {
 	return out, nil
 }
 
-// compileStars makes an expression of a text in which stars stand for any text.
+// compileStars makes an expression of a text in which stars represent any text.
 // Bytes that are no UTF-8 are what JSON makes of them.
 func compileStars(text string) (*regexp.Regexp, error) {
 	text = strings.ToValidUTF8(text, "\uFFFD")
@@ -183,7 +183,7 @@ const (
 )
 
 // matchCommand matches one content of a Bash rule: "npm run *" and "npm:*" are
-// prefixes, other stars stand for any text, all else is the exact text.
+// prefixes, other stars represent any text, all else is the exact text.
 func matchCommand(content, text string, kind textKind) bool {
 	text = strings.TrimSpace(text)
 	if content == text {

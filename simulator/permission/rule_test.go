@@ -167,7 +167,7 @@ func TestCovers(t *testing.T) {
 	}
 }
 
-// A pattern with one leading slash is relative to the settings it stands in.
+// A pattern with one leading slash is relative to the settings it is in.
 func TestRuleRoot(t *testing.T) {
 	p, err := permission.New(permission.Options{CWD: cwd, Rules: []permission.Rule{
 		{Behavior: permission.BehaviorAllow, Source: "userSettings", Text: "Edit(/a)", Root: "/home/me/settings"},

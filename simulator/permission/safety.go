@@ -8,7 +8,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// sensitive asks about a file that configures what runs by itself: a mode or a
+// sensitive asks about a file that configures what runs automatically: a mode or a
 // rule that allows edits does not reach it. Nil = it is none.
 func (c *call) sensitive(abs string) *approval {
 	ask := func(message string) *approval {
@@ -68,7 +68,7 @@ func sensitiveName(name string) bool {
 }
 
 // safety asks about what no allow rule reaches: files that configure what runs
-// by itself. A command line is looked through however it is built.
+// automatically. A command line is looked through however it is built.
 func (c *call) safety() *approval {
 	switch c.kind {
 	case claudecode.ClassWrite:

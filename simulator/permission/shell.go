@@ -63,7 +63,7 @@ func (c line) askedFor(cmd shellcmd.Command) bool {
 	})
 }
 
-// harmless tells whether each command by itself would be allowed.
+// harmless reports whether each command alone would be allowed.
 func (c line) harmless() bool {
 	for i := range c.script.Commands {
 		if !c.part(i).allowed {
@@ -79,7 +79,7 @@ type commandVerdict struct {
 	allowed bool
 	byMode  bool      // nothing but the mode allows it
 	byRule  bool      // an allow rule that names this very command
-	moved   bool      // it changes files wherever a cd beside it leads
+	moved   bool      // it changes files wherever a cd next to it leads
 	about   *approval // what is asked when it is not allowed; nil = for approval, no more
 }
 
@@ -230,7 +230,7 @@ func onlyRedirects(cmd shellcmd.Command) bool {
 func (c line) allowedByRule(cmd shellcmd.Command) (exact, match bool) {
 	type spelling struct {
 		text   string
-		spaced bool // no text of a rule that is no pattern
+		spaced bool // no text of a rule that is not a pattern
 	}
 	texts := []spelling{{cmd.Text, slices.ContainsFunc(cmd.Words, func(w shellcmd.Word) bool { return w.Spaced })}}
 	from := func(i int) {

@@ -178,7 +178,7 @@ func TestSubshellPaths(t *testing.T) {
 }
 
 // No mode but bypassPermissions and no allow rule reaches files that configure
-// what runs by itself, nor the removal of whole trees.
+// what runs automatically, nor the removal of whole trees.
 func TestSensitiveFiles(t *testing.T) {
 	own := ", but you haven't granted it yet."
 	tests := []struct {

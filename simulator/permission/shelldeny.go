@@ -83,7 +83,7 @@ func (c line) deniedAfter(places []string, name string, read []fileOperand) *Ver
 }
 
 // deniedInside asks about a script that the command line gives to a shell as an
-// argument, and in which a rule denies a command; nil = there is none.
+// argument, and in which a rule denies a command; nil = none.
 func (c line) deniedInside() *approval {
 	if c.kind != claudecode.ClassShell || !c.rules.namesCommands(c.call) {
 		return nil

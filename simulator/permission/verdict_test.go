@@ -114,7 +114,7 @@ func TestVerdictAndItsText(t *testing.T) {
 	}
 }
 
-// Without a disk nobody can tell what a glob stands for, and it is taken as it is written.
+// Without a disk the files of a glob are unknown, and it is taken as it is written.
 func TestGlobWithoutDisk(t *testing.T) {
 	if got := outcome(policy(t, permission.Options{}).Decide(use("Bash", "cat *"))); got != "allow subcommandResults" {
 		t.Errorf("got %q", got)
@@ -276,7 +276,7 @@ func TestReadAnswer(t *testing.T) {
 	}
 }
 
-// A here-document is no part of the rule that is offered.
+// A here-document is not part of the rule that is offered.
 func TestOfferedRuleOfHeredoc(t *testing.T) {
 	for command, want := range map[string]string{
 		"python3 - <<'E'\nx\nE":    "Bash(python3 -)",

@@ -103,7 +103,7 @@ func (c *call) allowByRule() Verdict {
 	return v
 }
 
-// ask puts the question; message and reasonType are shown when nobody is there
+// ask puts the question; message and reasonType are shown when no one is there
 // to answer.
 func (c *call) ask(message, reasonType, reason string) Verdict {
 	return Verdict{
@@ -120,7 +120,7 @@ func (c *call) ask(message, reasonType, reason string) Verdict {
 }
 
 // askByRule puts the question that a rule wants: a command line that is asked
-// about for a reason of its own anyway is asked about in those words.
+// about for its own reason anyway is asked about in those words.
 func (c *call) askByRule(r *rule) Verdict {
 	v := c.ask(c.requested(), "rule", "")
 	if c.kind == claudecode.ClassShell {
@@ -355,7 +355,7 @@ func formQuestion(cmd shellcmd.Command) *approval {
 	return nil
 }
 
-// requested is the denial of a question that nobody answered.
+// requested is the denial of a question that was not answered.
 func (c *call) requested() string {
 	what := "use " + c.use.Name
 	switch c.kind {

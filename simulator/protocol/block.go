@@ -17,7 +17,7 @@ type Block interface{ block() }
 type TextBlock struct {
 	Type string `json:"type"`
 	Text string `json:"text"`
-	// Citations is a JSON list of the text's sources; nil if there are none.
+	// Citations is a JSON list of the text's sources; nil if none exist.
 	Citations json.RawMessage `json:"citations,omitempty"`
 	// CacheControl is set by hosts; it may be nil.
 	CacheControl json.RawMessage `json:"cache_control,omitempty"`

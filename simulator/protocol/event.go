@@ -429,7 +429,7 @@ func (s *System) uuidFirst() bool {
 	return false
 }
 
-// Frame is a top-level event without a type of its own in this package (tool_progress,
+// Frame is a top-level event without its own type in this package (tool_progress,
 // command_lifecycle, conversation_reset, …).
 type Frame struct {
 	Type      string

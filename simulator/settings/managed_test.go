@@ -21,7 +21,7 @@ func managed(files map[string]string) (settings.Settings, error) {
 }
 
 // The machine's files win over the user's, a later part over an earlier one;
-// their single faults are told.
+// their single faults are reported.
 func TestManagedFiles(t *testing.T) {
 	s, err := managed(map[string]string{
 		state + "/settings.json":            `{"model":"user","language":"x"}`,

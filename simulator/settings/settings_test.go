@@ -122,7 +122,7 @@ func TestParts(t *testing.T) {
 }
 
 // A file with a fault in a key that is known is left out as a whole, a rule
-// that is no text by itself; keys that are not known are no fault.
+// that is not text alone; keys that are not known are no fault.
 func TestFaultyFiles(t *testing.T) {
 	tests := []struct{ name, text, warning, model string }{
 		{"no JSON", `{"model":`, "settings.json: ", ""},
@@ -161,7 +161,7 @@ func TestFaultyFiles(t *testing.T) {
 	}
 }
 
-// What is no JSON object is taken as a path.
+// What is not a JSON object is taken as a path.
 func TestFlagValue(t *testing.T) {
 	read := func(path string) ([]byte, error) {
 		if path == "/tmp" {
@@ -184,7 +184,7 @@ func TestFlagValue(t *testing.T) {
 	}
 }
 
-// Files that come with a checkout give nobody a free hand, nor does what they
+// Files that come with a checkout do not lift restrictions, nor does what they
 // displace; the flag does.
 func TestFreeHand(t *testing.T) {
 	mode := func(m string) string { return `{"permissions":{"defaultMode":"` + m + `"}}` }

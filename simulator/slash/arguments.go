@@ -12,7 +12,7 @@ var indexed = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^\$(?:ARGUMENTS\[(\d+)\]|(ARGUMENTS)|(\d+)\b)`)
 })
 
-// Fill puts the arguments in the place of $ARGUMENTS, and single ones in that
+// Fill puts the arguments in place of $ARGUMENTS, and single ones in that
 // of $0, $1, … and $ARGUMENTS[0], $ARGUMENTS[1], …; those that were not given
 // stay as they are written, and so does what has one backslash in front, which
 // it loses. With names, $name is the argument in the place that the name has
@@ -137,7 +137,7 @@ func Run(body, args string, names []string, run func(command, pattern string) (s
 	return body, nil
 }
 
-// mark stands for what a command has printed, until arguments are filled in.
+// mark represents what a command has printed, until arguments are filled in.
 func mark(i int) string { return fmt.Sprintf("\x00%d\x00", i) }
 
 // Words splits arguments as a shell does: at blanks and operators, quotes and

@@ -20,7 +20,7 @@ type MemoryFile struct {
 	Tokens int    `json:"tokens"`
 }
 
-// LoadedContext is what the session has loaded beside the conversation.
+// LoadedContext is what the session has loaded in addition to the conversation.
 type LoadedContext struct {
 	MCPTools    []Item
 	MemoryFiles []MemoryFile
@@ -53,7 +53,7 @@ type Context struct {
 type ContextWindow struct {
 	Window int  // tokens
 	Wished bool // the window is not the model's own
-	Manual bool // a conversation that is full is not compacted by itself
+	Manual bool // a conversation that is full is not compacted automatically
 }
 
 // CompactBuffer is the room that is kept free for a summary, in tokens.

@@ -18,7 +18,7 @@ type Call struct {
 
 var name = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^/([A-Za-z0-9][A-Za-z0-9_:.-]*)(?:\s+|$)`) })
 
-// Parse reads a prompt; false = it is plain text. A path is no command, nor is
+// Parse reads a prompt; ok is false for plain text. A path is not a command, nor is
 // one behind white space.
 func Parse(prompt string) (Call, bool) {
 	if !strings.HasPrefix(prompt, "/") {

@@ -89,7 +89,7 @@ func TestFillNamed(t *testing.T) {
 }
 
 // Commands run with the arguments filled in; what they print, and what the
-// arguments hold, is no command and no place for arguments.
+// arguments hold, is not a command and no place for arguments.
 func TestRun(t *testing.T) {
 	var ran []string
 	echo := func(command, pattern string) (string, error) {

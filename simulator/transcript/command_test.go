@@ -124,7 +124,7 @@ func TestMCPLines(t *testing.T) {
 	}
 }
 
-// Commands alone leave neither mode nor titles at the end; one that there is not
+// Commands alone leave neither mode nor titles at the end; an unknown one
 // here is kept as it was typed, and how a hook ended a prompt is kept.
 func TestCommandLines(t *testing.T) {
 	w := newWorld(t)

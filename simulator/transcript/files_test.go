@@ -51,7 +51,7 @@ func TestSymbolicLinkToProject(t *testing.T) {
 	}
 }
 
-// Observed: failures to write are tolerated. The first one is told, once.
+// Observed: failures to write are tolerated. The first one is reported, once.
 func TestWriteFailure(t *testing.T) {
 	w := newWorld(t)
 	if err := os.WriteFile(w.state, nil, 0o600); err != nil { // a file where a folder should be

@@ -12,10 +12,10 @@ type listing struct {
 	th     *conversation
 	pen    *lineWriter
 	listed bool // the model was told its surroundings
-	asked  bool // what the model is told with the first request is still to come
+	asked  bool // what the model sees with the first request is still to come
 }
 
-// The attachments of transcripts that stand for [Surroundings].
+// The attachments of transcripts for [Surroundings].
 type (
 	environment struct {
 		Type     string   `json:"type"` // "environment"

@@ -26,7 +26,7 @@ type Options struct {
 	// DefaultID is the id of a fresh session without ID; empty = a new one. If it
 	// exists its transcript is appended to.
 	DefaultID string
-	// Again begins the ids of NewID anew, as those of the n-th run: of ids that
+	// Again restarts the ids of NewID, as those of the n-th run: of ids that
 	// come from a seed the first is taken by the run before. Nil = they never
 	// repeat.
 	Again func(n int)
@@ -45,8 +45,8 @@ type Options struct {
 	Machine    Machine
 	Teller     ContextSource // nil = nothing is known of the model
 	Clock      Clock         // required
-	// OnLine is told every line after it was written, in order and without its
-	// newline (--session-mirror); nil = nobody. Not called with NoPersist.
+	// OnLine receives every line after it was written, in order and without its
+	// newline (--session-mirror); nil = none. Not called with NoPersist.
 	OnLine func(path string, line []byte)
 }
 

@@ -49,7 +49,7 @@ type entry struct {
 	uuid   string
 	parent string
 	side   bool // of a sub-agent
-	prompt bool // a user line that is no tool result, not injected, and no summary
+	prompt bool // a user line that is not a tool result, not injected, and no summary
 
 	result  bool   // a tool result
 	last    bool   // that ends its turn
@@ -312,7 +312,7 @@ type cutError string
 func (e cutError) Error() string { return string(e) }
 
 // cut drops the lines after the one with uuid at. If drops is set, the next prompt must have that
-// uuid; an empty value demands that there is no next prompt. The recorded costs stay.
+// uuid; an empty value demands that no prompt follows. The recorded costs stay.
 func (t *parsed) cut(at string, drops *string) error {
 	last := slices.IndexFunc(t.entries, func(e entry) bool { return e.uuid == at && e.said() })
 	if last < 0 {

@@ -343,7 +343,7 @@ func (r *recorder) user(ev *protocol.User) error {
 	}
 	line.Companion = ev.Companion || ev.Expansion != nil
 	if ev.IsSynthetic && ev.Expansion == nil && agentID == "" {
-		line.Message = userText(ev.Message.Content.Plain()) // what the CLI itself says is no list there
+		line.Message = userText(ev.Message.Content.Plain()) // what the CLI itself says is not a list there
 	}
 	if agentID != "" {
 		return r.agents.said(agentID, ev, line)

@@ -15,7 +15,7 @@ type conversation struct {
 	path    string
 	source  string // session that was resumed; another one than id after a fork
 	resumed bool
-	forked  bool // resumed under an id of its own
+	forked  bool // resumed under its own id
 	cleared bool // begun by /clear
 
 	leaf     map[string]string // last line by agent; "" = the main conversation

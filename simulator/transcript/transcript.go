@@ -104,7 +104,7 @@ func (th *conversation) draw() error {
 		return nil
 	}
 	claims := filepath.Join(th.opts.StateDir, "claudeless", "seeded")
-	made := os.MkdirAll(claims, 0o700) // what cannot be written is told when there is something to write
+	made := os.MkdirAll(claims, 0o700) // what cannot be written is reported when there is something to write
 	for n := 2; made == nil; n++ {
 		if err := os.Mkdir(filepath.Join(claims, th.id), 0o700); !errors.Is(err, fs.ErrExist) {
 			break
@@ -251,7 +251,7 @@ func (s *Transcript) Heard() *PreviousReply { return s.heard }
 func (s *Transcript) Told() []string { return s.told }
 
 // Deferred returns the call that a hook deferred at the end of the history, and the uuid of its
-// message. It returns false if there is none.
+// message. It returns false if none exists.
 func (s *Transcript) Deferred() (use protocol.ToolUse, message string, ok bool) {
 	if s.deferred == "" || len(s.history) == 0 {
 		return use, "", false
@@ -266,7 +266,7 @@ func (s *Transcript) Deferred() (use protocol.ToolUse, message string, ok bool) 
 }
 
 // ScenarioState returns the state last stored with [Transcript.SetScenarioState] for this session,
-// by any process; nil if there is none. A fork starts with the state of its source. The caller must
+// by any process; nil if none exists. A fork starts with the state of its source. The caller must
 // not change it.
 func (s *Transcript) ScenarioState() []byte {
 	if s.state == nil && s.th.resumed {

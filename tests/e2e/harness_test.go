@@ -1,6 +1,6 @@
 // Package e2e tries the breakpoint page in a real browser: Chromium, as Debian
-// packages it, against a claudeless process. It is a module of its own so that
-// the browser's driver is no dependency of the program.
+// packages it, against a claudeless process. It is a separate module so that
+// the browser's driver is not a dependency of the program.
 //
 // CHROMIUM names the browser ("chromium" without), CLAUDELESS_BIN a program to
 // use in place of one that is built. -update rewrites the screenshots in docs/.
@@ -175,7 +175,7 @@ func (d *debugger) decision(id string) object {
 	return action
 }
 
-// page is the page in a tab of its own.
+// page is the page in its own tab.
 type page struct {
 	context.Context
 	t *testing.T

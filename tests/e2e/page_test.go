@@ -92,7 +92,7 @@ func TestEditedRun(t *testing.T) {
 	p.wait(`document.title === "claudeless debug" && !document.querySelector("[data-pause-id]")`)
 }
 
-// TestDecisions: each button, and what the caller is told.
+// TestDecisions: each button, and what the caller receives.
 func TestDecisions(t *testing.T) {
 	d := startDebugger(t)
 	d.breakpoint("*")
@@ -137,7 +137,7 @@ func TestDecisions(t *testing.T) {
 	}
 }
 
-// TestTypingStays: what comes and goes around a field leaves it as it is.
+// TestTypingStays: changes around a field leaves it as it is.
 func TestTypingStays(t *testing.T) {
 	d := startDebugger(t)
 	d.breakpoint("*")
@@ -288,7 +288,7 @@ func TestSettings(t *testing.T) {
 }
 
 // TestNewcomer: a page to which no agent has come says how one does, with the
-// address it was loaded from; that goes once one has. Choices are told in words,
+// address it was loaded from; that goes once one has. Choices are shown in words,
 // a mistake at the field that has it.
 func TestNewcomer(t *testing.T) {
 	d := startDebugger(t)

@@ -31,7 +31,7 @@ text = "all good"
 // Every fault of the catalogue can be put between the real CLI and its caller: one
 // that is careful comes through each, or says that it failed; and the runs of the
 // real CLI are counted. The home directory is fresh: what a shell does at start in
-// the one that there is can take the real CLI a minute.
+// the only one can take the real CLI a minute.
 func TestFaultsOfTheRealCLI(t *testing.T) {
 	modules, bin := realCLI(t)
 	dir := t.TempDir()

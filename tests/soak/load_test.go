@@ -69,7 +69,7 @@ func (l requests) run(ctx context.Context, d dice) {
 	}
 }
 
-// mcpCalls are sessions over HTTP of which nobody says that they are over, most of the time.
+// mcpCalls are sessions over HTTP that mostly end without being closed.
 type mcpCalls struct {
 	g         *ground
 	url, tool string

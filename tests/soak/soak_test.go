@@ -127,7 +127,7 @@ func (g *ground) write(name, text string) {
 	}
 }
 
-// command is the binary in a directory of its own, which is its home, too.
+// command is the binary in its own directory, which is its home, too.
 func (g *ground) command(dir string, args ...string) *exec.Cmd {
 	cmd := exec.Command(g.bin, args...)
 	cmd.Dir = dir

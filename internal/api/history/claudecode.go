@@ -13,7 +13,7 @@ type textMarker struct {
 	kind   Kind
 }
 
-// kindContext marks a text that is no step but accompanies one.
+// kindContext marks a text that is not a step but accompanies one.
 const kindContext Kind = "context"
 
 // textMarkers are the texts that Claude Code adds to a conversation. The first marker that matches

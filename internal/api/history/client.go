@@ -26,7 +26,7 @@ func ReadClient(r *http.Request, namespace, path string) Client {
 		Namespace: namespace, Path: path, Header: r.Header, UserAgent: r.UserAgent(),
 		Session: r.Header.Get("X-Claude-Code-Session-Id"), Agent: r.Header.Get("X-Claude-Code-Agent-Id"),
 	}
-	c.Retries, _ = strconv.Atoi(r.Header.Get("X-Stainless-Retry-Count")) // anything else is no retry
+	c.Retries, _ = strconv.Atoi(r.Header.Get("X-Stainless-Retry-Count")) // anything else is not a retry
 	c.Retries = min(max(c.Retries, 0), maxRetries)
 	for _, line := range r.Header.Values("Anthropic-Beta") {
 		for beta := range strings.SplitSeq(line, ",") {

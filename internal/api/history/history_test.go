@@ -96,7 +96,7 @@ func TestResults(t *testing.T) {
 }
 
 // TestDropped is messages-api 8: Claude Code leaves empty replies out, so that what it
-// said to them stands right behind the prompt.
+// said to them directly follows the prompt.
 func TestDropped(t *testing.T) {
 	const more = "[Your previous response had no visible output. Please continue and produce a user-visible response.]"
 	const refused = "Your response above was stopped by a safety classifier — this is not a tool or API error."
@@ -111,7 +111,7 @@ func TestDropped(t *testing.T) {
 }
 
 // TestTyped is messages-api 8: what somebody types after a turn that ended with a call
-// stands beside the results of the call, and so do texts of Claude Code's own about
+// is in the message with the results of the call, and so do texts of Claude Code's own about
 // them. Other clients write there what the results are to be read with.
 func TestTyped(t *testing.T) {
 	const more = "[Your previous response had no visible output. Please continue and produce a user-visible response.]"
@@ -174,7 +174,7 @@ func TestTyped(t *testing.T) {
 	}
 }
 
-// TestPictures is messages-api 8: where Claude Code keeps a picture of a prompt is told
+// TestPictures is messages-api 8: where Claude Code keeps a picture of a prompt is read
 // kindContext it.
 func TestPictures(t *testing.T) {
 	g := groups(t, object{"role": "user", "content": []any{
@@ -185,8 +185,8 @@ func TestPictures(t *testing.T) {
 	}
 }
 
-// TestInterrupted: a prompt that was interrupted before anything was said stands in the message
-// of the next one, and is no part of it (observed with 2.1.329).
+// TestInterrupted: a prompt that was interrupted before anything was said is in the message
+// of the next one, and is not part of it (observed with 2.1.329).
 func TestInterrupted(t *testing.T) {
 	g := groupsOf(t, "claude-cli/2.1.329", object{"role": "user", "content": []any{text("count\n"), text("[Request interrupted by user]"), text("more")}})
 	var got []string

@@ -88,7 +88,7 @@ func TestForward(t *testing.T) {
 	}
 }
 
-// An API that is not there is told as the API tells it, and journaled.
+// An API that is not there is reported in the API's format, and journaled.
 func TestForwardNowhere(t *testing.T) {
 	var out bytes.Buffer
 	h, err := recorder.New(recorder.Options{Upstream: "http://127.0.0.1:1", Now: time.Now, Journal: journal.New(journal.Options{W: &out, Now: time.Now})})

@@ -20,7 +20,7 @@ func (f *Replay) initialEngine() *scenarios.Engine {
 }
 
 // subagentEngine returns the engine that plays the scripted sub-agent of this conversation. It
-// returns nil if the call that started the sub-agent has no script or is no longer remembered.
+// returns nil if the call that started the sub-agent has no script or was forgotten.
 func (f *Replay) subagentEngine() *scenarios.Engine {
 	t := conversationKey{f.request.Session, f.request.Agent}
 	f.memory.mu.Lock()

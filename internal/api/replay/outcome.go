@@ -52,7 +52,7 @@ func (f *Replay) Reply() (asked scenarios.Request, reply scenarios.Reply, ok boo
 }
 
 // NextStep returns the next step of the script and its place in the file. The text is empty if
-// there is none.
+// it has none.
 func (f *Replay) NextStep(ctx context.Context) (text, file string, line int) {
 	text, at, _ := f.final.engine.Fork().Unplayed(ctx)
 	return text, at.File, at.Line

@@ -177,7 +177,7 @@ func byteOffset(s string, runes int) int {
 	return len(s)
 }
 
-// Lookup returns the value at path; ok is false if there is none.
+// Lookup returns the value at path; ok is false if none exists.
 func (ix *Index) Lookup(path Path) (Value, bool) {
 	_, v, ok := ix.lookup(path)
 	return v, ok

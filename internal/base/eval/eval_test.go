@@ -132,7 +132,7 @@ func TestCandidatesOrder(t *testing.T) {
 	}
 }
 
-// Every mistake of a template, and every unknown name of an expression, is told.
+// Every mistake of a template, and every unknown name of an expression, is reported.
 func TestAllFaults(t *testing.T) {
 	_, err := ParseTemplate("é {{ nope + also(n) + n }} {{ n }} {{ 1 + }} {{ let a = 1; a + b }} {{ filter(tools, # == c) + d }} {{", NewEnv(testNames))
 	var got []string

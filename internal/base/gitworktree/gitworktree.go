@@ -35,7 +35,7 @@ type Work struct{ Files, Commits int }
 type Options struct {
 	Top  string // of the repository
 	Name string // of its directory; "/" becomes "+"
-	Lock string // why nobody else may remove it; "" = it is not locked
+	Lock string // the reason of the lock; "" = it is not locked
 }
 
 // failure is a message in the words of the real CLI.

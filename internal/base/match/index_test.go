@@ -25,7 +25,7 @@ func (r random) text(tb testing.TB, depth int) Text {
 	tb.Helper()
 	must := func(t Text, err error) Text {
 		if err != nil {
-			return Any() // a pattern that nobody can load
+			return Any() // a pattern that cannot be loaded
 		}
 		return t
 	}
@@ -106,7 +106,7 @@ func TestIndexNarrows(t *testing.T) {
 		}
 	}
 	for range x.Candidates("prompt 7 end") {
-		break // whoever has found a match goes
+		break // a goroutine that has found a match ends
 	}
 }
 

@@ -17,7 +17,7 @@ type Miss struct {
 	Pattern string
 }
 
-// FirstMiss returns the position where matching s fails; ok is false if there is no such
+// FirstMiss returns the position where matching s fails; ok is false without such a
 // position.
 func (t Text) FirstMiss(s string) (m Miss, ok bool) {
 	switch p := t.m.(type) {

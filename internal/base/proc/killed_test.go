@@ -15,7 +15,7 @@ import (
 )
 
 // host is a program that is to be killed. It has something done and shows what
-// comes of it.
+// follows.
 func host(as string, hold Command) {
 	var err error
 	switch as {
@@ -38,7 +38,7 @@ func host(as string, hold Command) {
 			cmd.Stdout = os.Stdout
 			_, err = follow(cmd)
 		}
-	case "run": // a process that nobody watches but the guard of its run
+	case "run": // a process that is watched only by the guard of its run
 		var dir *TempDir
 		if dir, err = MakeRunDir("proc-test-", "PROC_TEST_RUN"); err == nil {
 			cmd := exec.Command(hold.Path, hold.Args...)

@@ -125,8 +125,8 @@ func TestStop(t *testing.T) {
 	}
 }
 
-// TestExit: status and stderr of a child that ends by itself are known without
-// Stop, and it is no zombie.
+// TestExit: status and stderr of a child that exits unasked are known without
+// Stop, and it is not a zombie.
 func TestExit(t *testing.T) {
 	p := launch(t, "exit3")
 	<-p.Done()

@@ -20,7 +20,7 @@ func TestEarlySignal(t *testing.T) {
 	s := (&process.System{}).WithEarly(early)
 	other := make(chan os.Signal, 1)
 	s.Notify(other, syscall.SIGUSR1)()
-	full := make(chan os.Signal) // nobody waits for it
+	full := make(chan os.Signal) // nothing waits for it
 	ctx, signals := s.Watch(t.Context())
 	defer signals.Stop()
 	s.Notify(full, syscall.SIGINT)()
@@ -35,7 +35,7 @@ func TestEarlySignal(t *testing.T) {
 }
 
 // TestEarlySignalUnread: one that its reader cannot take is dropped, and holds up
-// nobody.
+// nothing else.
 func TestEarlySignalUnread(t *testing.T) {
 	early := make(chan os.Signal, 1)
 	early <- syscall.SIGTERM

@@ -44,7 +44,7 @@ func (e *hintError) Unwrap() error { return e.err }
 // Hinted returns an error with a hint that says what to do.
 func Hinted(message, hint string) error { return &hintError{err: errors.New(message), hint: hint} }
 
-// ExitError ends the program with its own exit code. A nil Err means that there is
+// ExitError ends the program with its own exit code. A nil Err means
 // nothing left to print.
 type ExitError struct {
 	Code int

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// TestUnsolicitedResponse: a server that goes on answering when nobody asked
+// TestUnsolicitedResponse: a server that goes on answering when no one asked
 // does not show on standard error; anything else that the library logs does.
 func TestUnsolicitedResponse(t *testing.T) {
 	var stderr bytes.Buffer

@@ -24,7 +24,7 @@ func (r relayed) Notify(c chan<- os.Signal, _ ...os.Signal) func() {
 	return func() {}
 }
 
-// A write that nobody takes waits for ever until a signal comes, then a second;
+// A write that is never read waits for ever until a signal comes, then a second;
 // one that is taken in time is whole, and after one that was given up none is tried.
 func TestStreamsGiveUpAfterASignal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

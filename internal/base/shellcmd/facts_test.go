@@ -21,7 +21,7 @@ func obstacleNames() []string {
 		LoneDollar ClosedDescriptor HiddenLine`)
 }
 
-// wordFacts are what is told of a word, in one line.
+// wordFacts are the properties of a word, in one line.
 func wordFacts(w Word) string {
 	var facts []string
 	for _, flag := range []struct {

@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
-// named is a word that stands for itself.
+// named is a word that represents itself.
 func named(name string) Word { return Word{Paths: []Path{{Name: name}}, Shape: name} }
 
 func TestParse(t *testing.T) {

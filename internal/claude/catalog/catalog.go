@@ -193,7 +193,7 @@ func (c *Catalog) Command(name string) (Command, bool) {
 	return commands[i], true
 }
 
-// Alias is the short name of a plugin's skill; empty = there is none.
+// Alias is the short name of a plugin's skill; empty = none.
 func (k Command) Alias() string {
 	if _, short, ok := strings.Cut(k.Name, ":"); ok && k.Skill && k.Source == pluginSource {
 		return short
@@ -279,7 +279,7 @@ type loader struct {
 	files    []Command
 	parts    []Parts
 	warnings []string
-	// While a plugin is read: its directory and what stands before its names.
+	// While a plugin is read: its directory and what precedes its names.
 	root, prefix string
 }
 
@@ -335,7 +335,7 @@ func (l *loader) agent(tree fs.FS, file, source string) {
 	}
 	name := doc.text("name")
 	if name == "" {
-		return // a note beside the agents
+		return // a note in addition to the agents
 	}
 	a := Agent{
 		Name: l.prefix + name, Description: doc.text("description"), Prompt: l.filled(strings.TrimSpace(doc.body)), Tools: doc.list("tools"),

@@ -163,7 +163,7 @@ func TestParseDocument(t *testing.T) {
 	}
 }
 
-// As the real CLI reads them: numbers, empty ones and what is no text name nothing.
+// As the real CLI reads them: numbers, empty ones and what is not text name nothing.
 func TestArguments(t *testing.T) {
 	tests := map[string][]string{
 		"[first, second]": {"first", "second"},

@@ -16,7 +16,7 @@ type document struct {
 }
 
 // parseDocument splits a file at its front matter. As for the real CLI the white
-// space behind front matter is no part of the body, that at the end is. Front matter that is no
+// space behind front matter is not part of the body, that at the end is. Front matter that is no
 // YAML (a description with a colon in it, mostly) is read line by line as
 // "key: value"; a file without any is all body.
 func parseDocument(data []byte) document {

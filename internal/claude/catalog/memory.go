@@ -29,7 +29,7 @@ type Memory struct {
 	Type   string // User, Project, Local
 	Parent string // that imports it; empty = it was looked for
 	Text   string // without front matter and comments
-	Raw    string // the file as it stands; empty = the text is all of it
+	Raw    string // the file verbatim; empty = the text is all of it
 	Rule   bool   // it lies in a directory of rules
 	// Globs are the paths below Base that it is about, patterns as in .gitignore;
 	// nil = it always counts.
@@ -37,7 +37,7 @@ type Memory struct {
 	Base  string
 }
 
-// Heading is what stands before a file's text where the model reads it.
+// Heading is what precedes a file's text where the model reads it.
 func (m Memory) Heading() string {
 	about := map[string]string{
 		"User":    "user's private global instructions for all projects",
@@ -222,7 +222,7 @@ func globs(d document) []string {
 	return all
 }
 
-// splitOutside splits a text at the commas that stand outside of braces.
+// splitOutside splits a text at the commas outside of braces.
 func splitOutside(text string) []string {
 	depth := 0
 	return slices.DeleteFunc(strings.FieldsFunc(text, func(c rune) bool {
@@ -236,10 +236,10 @@ func splitOutside(text string) []string {
 	}), func(part string) bool { return strings.TrimSpace(part) == "" })
 }
 
-// maxBraces bounds what braces of one pattern may stand for.
+// maxBraces bounds what braces of one pattern may represent.
 const maxBraces = 1000
 
-// braces lists what a pattern with alternatives in braces stands for.
+// braces lists what a pattern with alternatives in braces represents.
 func braces(pattern string) []string {
 	all := []string{strings.TrimSpace(pattern)}
 	for i := 0; i < len(all) && len(all) < maxBraces; {

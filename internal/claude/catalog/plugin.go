@@ -22,7 +22,7 @@ type Parts struct {
 	Servers   json.RawMessage // an object by name, as in .mcp.json; nil = none
 }
 
-// rootVariable stands for a plugin's directory in its own files.
+// rootVariable is the placeholder for a plugin's directory in its files.
 const rootVariable = "${CLAUDE_PLUGIN_ROOT}"
 
 const manifestFile = ".claude-plugin/plugin.json"

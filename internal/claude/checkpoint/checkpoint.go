@@ -216,7 +216,7 @@ func (h *History) changed(use, path string, before *string) error {
 	})
 }
 
-// keep copies a version of a file; nil content = there is none.
+// keep copies a version of a file; nil content = the file does not exist.
 func (h *History) keep(path string, content []byte, version int) (backup, error) {
 	abs := h.abs(path)
 	b := backup{Version: version, At: h.now(), Parent: resolved(filepath.Dir(abs))}

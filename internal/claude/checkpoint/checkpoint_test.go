@@ -116,7 +116,7 @@ type still struct{}
 
 func (still) Now() time.Time { return time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC) }
 
-// Checklist row 68: the history is in the transcript and in copies beside it; a
+// Checklist row 68: the history is in the transcript and in copies next to it; a
 // process that resumes the session goes on with it, a fork takes copies along.
 func TestResume(t *testing.T) {
 	cwd, state := t.TempDir(), t.TempDir()
@@ -179,7 +179,7 @@ func TestResume(t *testing.T) {
 	}
 }
 
-// A link in the place of a file is left alone and counted.
+// A link instead of a file is left alone and counted.
 func TestLink(t *testing.T) {
 	dir := t.TempDir()
 	a, other := filepath.Join(dir, "a"), filepath.Join(dir, "other")

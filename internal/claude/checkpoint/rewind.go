@@ -119,7 +119,7 @@ func compare(files map[string]target) (Change, error) {
 	return c, nil
 }
 
-// linked tells whether something else than a plain file stands at path, or its
+// linked reports whether path is something else than a plain file, or its
 // directory has become another one.
 func linked(path, parent string) bool {
 	if info, err := os.Lstat(path); err == nil && !info.Mode().IsRegular() {
@@ -129,7 +129,7 @@ func linked(path, parent string) bool {
 	return parent != "" && now != "" && now != parent
 }
 
-// resolved is a directory's real path; empty = there is none.
+// resolved is a directory's real path; empty = none.
 func resolved(dir string) string {
 	path, err := filepath.EvalSymlinks(dir)
 	if err != nil {
@@ -138,7 +138,7 @@ func resolved(dir string) string {
 	return path
 }
 
-// read returns a file's content; nil = there is no such file.
+// read returns a file's content; nil = no such file.
 func read(path string) ([]byte, error) {
 	data, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -104,7 +104,7 @@ func (f flooding) Turn(ctx, _ context.Context, _ protocol.UserMessage) (bool, er
 	return true, context.Cause(ctx)
 }
 
-// stuck never returns from Write, like a pipe nobody reads.
+// stuck never returns from Write, like a pipe without a reader.
 type stuck struct{ release chan struct{} }
 
 func (s stuck) Write(p []byte) (int, error) {

@@ -13,7 +13,7 @@ import (
 )
 
 // outgoingRequests tracks our control requests to the host. Each gets one answer: the host's, or
-// the reason why there is none.
+// the reason why it has none.
 type outgoingRequests struct {
 	out *frameWriter
 

@@ -88,7 +88,7 @@ x.isolation: Invalid option: expected one of "worktree"|"remote"`,
 	}
 }
 
-// A value of --agents that is no object is the name of a file.
+// A value of --agents that is not an object is the name of a file.
 func TestAgentsFile(t *testing.T) {
 	dir := t.TempDir()
 	for content, want := range map[string]string{

@@ -37,7 +37,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // host-states, checkpoints. The file "conversation" is played line by line in a synctest bubble:
 //
 //	> LINE     the host sends a line
-//	>> N LINE  the same with a run of N "x" in the place of the word XXX, and a line break in that of NEXT
+//	>> N LINE  the same with a run of N "x" in place of the word XXX, and a line break in that of NEXT
 //	wait D     the clock goes on by a duration
 //	eof        the host closes stdin
 //	deaf, hear the host stops and starts again to read stdout
@@ -45,7 +45,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 //	= TEXT     Serve returns; TEXT is its error, "nil" for none
 //
 // Ids are counted: the first one made is id-1. Lines longer than 400 bytes are cut. The session is a fake whose turns
-// are told by their prompts: "say X" answers X; "hang" waits for an interrupt; "ask TOOL" and "ask-user TOOL" ask for
+// follow from their prompts: "say X" answers X; "hang" waits for an interrupt; "ask TOOL" and "ask-user TOOL" ask for
 // permission; "hook D" calls hook_0 with a time-out; "message S" sends one to a server; "sleep D" takes its time; "round D" the same, then takes in what waits; "flood N" writes N KiB; "fail" ends with an error, "give-up" with a result that is one.
 // With the flag -update the "<" and "=" lines are rewritten.
 func TestConversations(t *testing.T) {
@@ -144,7 +144,7 @@ type conversation struct {
 	cancel context.CancelFunc
 }
 
-// stdout keeps what was written; whoever takes turn keeps the writer waiting.
+// stdout keeps what was written; a goroutine that holds turn keeps the writer waiting.
 type stdout struct {
 	turn chan struct{} // cap 1
 	text bytes.Buffer
@@ -161,7 +161,7 @@ func (c *conversation) send(line string) {
 	synctest.Wait()
 }
 
-// heard is what came since it was last called, as lines of the script. Equal
+// heard is what arrived since it was last called, as lines of the script. Equal
 // neighbours are counted.
 func (c *conversation) heard() string {
 	var b strings.Builder

@@ -27,7 +27,7 @@ type Description struct {
 	// ManifestsParked says for each server whether the handshake in the request was stored.
 	ManifestsParked map[string]string `json:"sdk_mcp_manifests_parked,omitempty"`
 
-	AuthConflict *AuthConflict `json:"auth_conflict,omitempty"` // nil = there is none
+	AuthConflict *AuthConflict `json:"auth_conflict,omitempty"` // nil = none
 
 	OnFailureSupported  bool         `json:"hook_on_failure_supported"`
 	HooksKept           int          `json:"hooks_when_unanswered_kept"`

@@ -78,7 +78,7 @@ func (h *Host) Session() *session.Session { return h.session }
 // Events returns the writer for events that follow the last turn; see [control.Conn.Events].
 func (h *Host) Events() io.Writer { return h.conn.Events() }
 
-// Serve plays the host's prompts until there are none, and answers its requests. It starts the
+// Serve plays the host's prompts until none are left, and answers its requests. It starts the
 // session but does not close it.
 func (h *Host) Serve(ctx context.Context) error {
 	if err := h.session.Start(ctx); err != nil {

@@ -266,7 +266,7 @@ func titleChangedEvent(title string) *protocol.System {
 	return &protocol.System{Subtype: "session_title_changed", Fields: []protocol.Field{{Key: "title", Value: title}}}
 }
 
-// The answers to requests, where they are small; larger ones stand with what they describe.
+// The answers to requests, where they are small; larger ones are next to what they describe.
 type (
 	cancelAnswer struct {
 		Cancelled bool `json:"cancelled"`

@@ -69,7 +69,7 @@ func FuzzRequests(f *testing.F) {
 	})
 }
 
-// What becomes of handshakes that a host says it has had (observed with 2.1.329).
+// What happens to handshakes that a host says it has had (observed with 2.1.329).
 func TestManifests(t *testing.T) {
 	hello := `{"protocolVersion":"2025-11-25","serverInfo":{"name":"s","version":"1"}}`
 	in := readRequest(control.Request{Body: json.RawMessage(`{"subtype":"initialize","sdkMcpServerManifests":{

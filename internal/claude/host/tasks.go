@@ -43,7 +43,7 @@ func (h *hostedSession) SideQuestion(ctx context.Context, question string) (side
 	return sideAnswer{Text: said.String()}, nil
 }
 
-// stopTask stops a task. The answer is the same if there is no such task.
+// stopTask stops a task. The answer is the same if no such task exists.
 func stopTask(_ context.Context, r *requestServer, in request) (control.Answer, error) {
 	id, err := in.text("task_id")
 	if err != nil {

@@ -62,7 +62,7 @@ func (r *resolver) environmentDirs() {
 	r.plan.Store = r.mcpStore()
 }
 
-// mcpStore is where the command mcp keeps servers: beside the settings if a variable says where those are, else where the
+// mcpStore is where the command mcp keeps servers: next to the settings if a variable says where those are, else where the
 // real CLI has them (spec: cli-observed 6).
 func (r *resolver) mcpStore() mcpcmd.Store {
 	const file = ".claude.json"

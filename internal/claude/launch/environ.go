@@ -137,7 +137,7 @@ func serverEnviron(sys *process.System, environ []string) []string {
 	return append(slices.Clone(environ), "CLAUDELESS_PART=mcp")
 }
 
-// apiGateway is the host of the API where it is not the vendor's: nobody is asked
+// apiGateway is the host of the API where it is not the vendor's: no credentials are asked for
 // there, but failures name it.
 func apiGateway(sys *process.System) string {
 	u, err := url.Parse(sys.Getenv("ANTHROPIC_BASE_URL"))

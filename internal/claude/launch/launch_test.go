@@ -86,7 +86,7 @@ func TestPrecedence(t *testing.T) {
 	}
 }
 
-// M3: a run starts the servers of user and local scope, unless it is told to
+// M3: a run starts the servers of user and local scope, unless it is asked to
 // leave them out.
 func TestScopes(t *testing.T) {
 	home := t.TempDir()

@@ -17,7 +17,7 @@ import (
 // SettingsDirSource is what the real CLI names as the source of the directories of all settings.
 const SettingsDirSource = "localSettings"
 
-// IsDefault tells whether the tools are those that there are by default.
+// IsDefault reports whether the tools are the default ones.
 func (t Tools) IsDefault() bool { return !t.Restricted || slices.Equal(t.Named, []string{"default"}) }
 
 // withFlags is which built-in tools there are, by the rules that flags give.
@@ -32,7 +32,7 @@ func startPermission(f *flags.Flags, p *Plan) (Permission, error) {
 	if !p.Settings.Permissions.ManagedOnly { // else the machine does not let them count
 		for _, text := range f.AllowedTools {
 			if name, _, _ := strings.Cut(text, "("); settings.ToolPatternError(name) != "" {
-				continue // it would allow what nobody has named
+				continue // it would allow tools that no rule names
 			}
 			rules = append(rules, permission.Rule{Behavior: permission.BehaviorAllow, Source: "cliArg", Text: text})
 		}
@@ -75,7 +75,7 @@ func requestedMode(f *flags.Flags, p *Plan) string {
 	return string(p.Profile.DefaultMode())
 }
 
-// additionalDirs lists the working directories beside the first at start: those of the settings, then those of the flags, as
+// additionalDirs lists the working directories besides the first at start: those of the settings, then those of the flags, as
 // far as there are any.
 func additionalDirs(f *flags.Flags, p *Plan) []permission.Directory {
 	var dirs []permission.Directory
@@ -90,7 +90,7 @@ func additionalDirs(f *flags.Flags, p *Plan) []permission.Directory {
 	return dirs
 }
 
-// ExistingDirs are the directories of settings that there are.
+// ExistingDirs are the directories of settings that exist.
 func (p Directories) ExistingDirs(given []settings.Directory) []string {
 	var dirs []string
 	for _, d := range given {
@@ -161,7 +161,7 @@ func ruleNotices(f *flags.Flags, p *Plan) string {
 	return said + settings.ReportByFile(p.Settings.Faults)
 }
 
-// incompleteRules tells of the entries of a list that are no whole rules; empty = there are none.
+// incompleteRules tells of the entries of a list that are no whole rules; empty = none.
 func incompleteRules(behavior, flag string, list []string) string {
 	odd := slices.DeleteFunc(slices.Clone(list), func(rule string) bool {
 		name, _, found := strings.Cut(rule, "(")
@@ -202,7 +202,7 @@ func ruleOrigin(p *Plan, r permission.Rule) string {
 	return r.Source
 }
 
-// knownTool tells whether a rule may be about a tool that there is: of MCP servers and of patterns nobody can say.
+// knownTool reports whether a rule may name an existing tool. Names of MCP servers and patterns always may.
 func knownTool(rule string) bool {
 	name, _, found := strings.Cut(rule, "(")
 	if strings.Contains(rule, "*") || strings.HasPrefix(name, "mcp__") {

@@ -128,7 +128,7 @@ type Servers struct {
 
 // Model is the model at start.
 type Model struct {
-	Requested string // by a flag or by the agent that the session is; empty = nobody asked
+	Requested string // by a flag or by the agent that the session is; empty = not set
 	Name      string // at start
 	Fallback  string // when the other is overloaded; empty = none
 	Effort    string
@@ -171,16 +171,16 @@ type Tools struct {
 	Allowed    []string // --allowedTools, which brings in some
 	Disallowed []string // --disallowedTools
 	Hidden     []string // that the agent of the session is without
-	NoTasks    bool     // TodoWrite in the place of the task list
+	NoTasks    bool     // TodoWrite in place of the task list
 }
 
 // Permission is what may be done without asking, and who is asked.
 type Permission struct {
 	Mode          protocol.PermissionMode
 	Rules         []permission.Rule
-	Directories   []permission.Directory // beside the working directory
-	NoPrompts     bool                   // nobody is asked
-	PromptTool    string                 // who is asked: stdio = the host, else a tool of an MCP server; empty = nobody
+	Directories   []permission.Directory // besides the working directory
+	NoPrompts     bool                   // no questions are asked
+	PromptTool    string                 // who is asked: stdio = the host, else a tool of an MCP server; empty = no questions are asked
 	BypassAllowed bool
 }
 
@@ -201,10 +201,10 @@ type Output struct {
 // Records are the files in which a run is followed, and the debugger that follows it.
 type Records struct {
 	Capture       string // the journal's file; empty = none
-	Gates         string // directory of the gates that steps wait at; empty = there are none
+	Gates         string // directory of the gates that steps wait at; empty = none
 	Run           journal.Run
 	Debug         bool   // a debug log is written
-	DebugFile     string // where to; empty = stderr, or beside the sessions
+	DebugFile     string // where to; empty = stderr, or next to the sessions
 	DebugToStderr bool
 	DebuggerURL   string // empty = no debugger
 	DebuggerToken string
@@ -215,7 +215,7 @@ type Host struct {
 	AwaitInitialize     bool
 	SeparateTurns       bool // prompts are never merged
 	Checkpoints         bool // copies of files are kept
-	StateEvents         bool // the state of the session is told
+	StateEvents         bool // the state of the session is reported
 	StateEventsHostOnly bool // the same, but not for users
 }
 

@@ -95,7 +95,7 @@ func (s *Servers) separateHosted() {
 	}
 }
 
-// scenarioServers is the scenario's [mcp.servers] as a --mcp-config value; "" when there are none. A fixture is served by
+// scenarioServers is the scenario's [mcp.servers] as a --mcp-config value; "" = none. A fixture is served by
 // this very binary.
 func (p *Plan) scenarioServers() (string, error) {
 	names := p.Scenario.MCP.ServerNames()
@@ -136,7 +136,7 @@ func (p *Plan) scenarioRelative(path string) string {
 	return filepath.Join(p.Abs(filepath.Dir(p.Scenario.Path)), path)
 }
 
-// dropForbiddenServers leaves out the servers that the settings forbid. Those of the command line are told of (observed with
+// dropForbiddenServers leaves out the servers that the settings forbid. Those of the command line are reported (observed with
 // 2.1.329).
 func (r *resolver) dropForbiddenServers() {
 	var blocked []string

@@ -1,4 +1,4 @@
-// Package output turns the events of a run into what stands on stdout: text,
+// Package output turns the events of a run into the text of stdout: text,
 // json or stream-json.
 //
 // Each format is one loop over the same ordered stream and writes what it got;

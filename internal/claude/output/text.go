@@ -17,7 +17,7 @@ type Limits struct {
 // Text writes the text of every result with a newline at its end, and failures
 // as the real CLI words them there: on stdout, limits without a final newline
 // (spec: cli-observed 2). There is more than one result when work in the
-// background was told of: an empty line stands between them.
+// background was reported: an empty line separates them.
 func Text(l Limits) Encoder {
 	return func(w io.Writer, events Events) error {
 		between := ""

@@ -27,13 +27,13 @@ type Options struct {
 	Fault string
 	// Stdout is what faults of a reply spoil.
 	Stdout io.Writer
-	// Gates is the directory of the gates; empty = there are none.
+	// Gates is the directory of the gates; empty = none.
 	Gates   string
 	Names   Names
 	Records Records
 }
 
-// Names are what the environment has in the place of the names of models.
+// Names are what the environment has in place of the names of models.
 type Names interface{ Name(name string) string }
 
 // Records take what is to be told of a run.
@@ -50,7 +50,7 @@ type Player struct{ o Options }
 // New makes the model of a session. It starts nothing.
 func New(o Options) *Player { return &Player{o} }
 
-// Name is what the environment has in the place of a model's name.
+// Name is what the environment has in place of a model's name.
 func (p *Player) Name(name string) string { return p.o.Names.Name(name) }
 
 // Own is the model of the session's conversation.
@@ -157,7 +157,7 @@ func (p *Player) wait(ctx context.Context, name string, own bool) error {
 	return err
 }
 
-// complain says that nobody came: the message goes on, and the run has a finding.
+// complain reports that the gate was not opened: the message goes on, and the run has a finding.
 func (p *Player) complain(name string, rule scenarios.RuleRef, err error) {
 	p.o.Records.Warn("gate " + name + ": " + err.Error())
 	p.o.Records.Note(journal.Finding{

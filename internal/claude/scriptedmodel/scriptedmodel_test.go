@@ -48,7 +48,7 @@ func newPlayer(t *testing.T, o scriptedmodel.Options) (*scriptedmodel.Player, *r
 	return scriptedmodel.New(o), r
 }
 
-// A message waits at its gate, and what became of it is told.
+// A message waits at its gate, and its end is reported.
 func TestGates(t *testing.T) {
 	finding := func(why string) journal.Finding {
 		return journal.Finding{

@@ -115,7 +115,7 @@ func (l *debugLog) printf(format string, args ...any) {
 		}
 	}
 	text := strings.ReplaceAll(l.redact.String(fmt.Sprintf(format, args...)), "\n", "\\n")
-	// A log that cannot be written is no reason to fail.
+	// A log that cannot be written is not a reason to fail.
 	_, _ = fmt.Fprintf(l.w, "%s [DEBUG] %s\n", l.clock.Now().UTC().Format("2006-01-02T15:04:05.000Z"), text)
 }
 

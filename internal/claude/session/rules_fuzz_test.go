@@ -17,7 +17,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// The words of the grammar stand for each other until nothing in angle brackets
+// The words of the grammar replace each other until nothing in angle brackets
 // is left. Programs read, touch and copy; paths are below the private directory,
 // which the deepest of them does not leave.
 func ruleGrammar() map[string][]string {
@@ -244,7 +244,7 @@ func tryRules(t *testing.T, bash, line string, judged yard) (ran int) {
 	return ran
 }
 
-// lineOf is the line of the grammar that a number stands for.
+// lineOf is the line of the grammar that a number represents.
 func lineOf(seed uint64) string { return expand(rand.New(rand.NewPCG(seed, 29))) }
 
 // TestRulesHoldForASample is the differential check on the same lines each time:

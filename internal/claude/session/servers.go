@@ -212,7 +212,7 @@ func (v *servers) toolNames() []string {
 	return names
 }
 
-// isDeferred reports whether the model is told only the name of a tool.
+// isDeferred reports whether the model sees only the name of a tool.
 func (v *servers) isDeferred(t protocol.Tool) bool {
 	loaded := slices.ContainsFunc(v.plan.Configs, func(s mcp.ServerConfig) bool { return s.AlwaysLoad && s.Name == t.Server })
 	return executor.DeferredByDefault(t) && !loaded
@@ -222,7 +222,7 @@ func (v *servers) isDeferred(t protocol.Tool) bool {
 type serverRequests struct {
 	scenario launch.Scenario
 	model    string // that samples, where the scenario names none
-	host     Host   // nil = there is no host
+	host     Host   // nil = no host
 }
 
 // elicit answers a server's question to the user: from the scenario, else from the host, else like

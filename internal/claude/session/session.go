@@ -53,7 +53,7 @@ type conversation struct {
 }
 
 // Open builds a session in the order in which its parts depend on each other. It starts nothing. If
-// a part fails, the others are closed. Host is nil if there is no host.
+// a part fails, the others are closed. Host is nil without a host.
 func Open(plan launch.Plan, host Host) (*Session, error) {
 	s := &Session{plan: plan, state: &simulator.SessionState{}, tools: &toolbox{}}
 	s.context = &sessionContext{plan: plan, state: s.state, tools: s.tools}

@@ -56,7 +56,7 @@ func (s *sessionContext) Init(context.Context) protocol.Init {
 		ev.MCPServers = append(ev.MCPServers, protocol.MCPServer{Name: st.Name, Status: st.Status, Source: st.Source})
 	}
 	ev.MCPServerErrors = v.plan.Errors
-	if plan.Output.Format != "stream-json" { // nobody listens who could be woken
+	if plan.Output.Format != "stream-json" { // no process listens for a wake-up
 		ev.Capabilities = slices.DeleteFunc(ev.Capabilities, func(c string) bool { return c == "lifecycle_wakeup_source_v1" })
 	}
 	ev.Tools = appendMCPNames(s.tools.inventory.initTools(v.hasResources()), tools)
@@ -72,7 +72,7 @@ func (s *sessionContext) Init(context.Context) protocol.Init {
 	return ev
 }
 
-// FirstPromptContext is what the model is told beside the first prompt, in texts as the real CLI sends them: the files of
+// FirstPromptContext is what the model sees in addition to the first prompt, in texts as the real CLI sends them: the files of
 // instructionHooks before what hooks say, and after that the output style and what MCP servers say of themselves.
 func (s *sessionContext) FirstPromptContext() (before, after []string) {
 	if text := instructionText(s.plan.Custom.Memories); text != "" {
@@ -155,7 +155,7 @@ func (s *sessionContext) socketPath() string {
 	return filepath.Join(s.plan.Temp, "cc-socks", strconv.Itoa(pid)+".sock")
 }
 
-// Surroundings is what the model is told beside the first prompt.
+// Surroundings is what the model sees in addition to the first prompt.
 func (s *sessionContext) Surroundings() transcript.Surroundings {
 	name := model.Resolve(s.state.Model())
 	now := transcript.Surroundings{Model: name, Deferred: s.tools.deferredNames(s.tools.servers.callContext)}

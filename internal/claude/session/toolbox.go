@@ -466,7 +466,7 @@ func (i *nestedInstructions) initialInstructions(agent *protocol.AgentRef) []sim
 	return []simulator.InstructionFile{{Text: text}}
 }
 
-// instructionText returns the text of the instruction files for the model; empty = there are none.
+// instructionText returns the text of the instruction files for the model; empty = none.
 func instructionText(memories []catalog.Memory) string {
 	var files strings.Builder
 	for _, m := range memories {

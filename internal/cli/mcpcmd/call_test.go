@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// What people see of a call's result: a binary part is told by its size, a blob that is no base64 too.
+// What people see of a call's result: a binary part is shown by its size, a blob that is not base64 too.
 func TestBlockText(t *testing.T) {
 	for block, want := range map[string]string{
 		`{"type":"text","text":"hi"}`:                                                                "hi",

@@ -36,7 +36,7 @@ type Terminal interface {
 	ReadSecret(prompt string) (string, error)
 }
 
-// Error ends the command with exit code 1. Text is printed as it stands; empty
+// Error ends the command with exit code 1. Text is printed verbatim; empty
 // = all there is to say was said.
 type Error struct{ Text string }
 

@@ -137,7 +137,7 @@ func (s *screen) Write(p []byte) (int, error) {
 }
 
 // TestBrowserLogin_N30: on a terminal a login ends with the browser's answer or with a pasted redirect URL; one that
-// nobody finishes ends after the wait. The port is closed afterwards.
+// is never finished ends after the wait. The port is closed afterwards.
 func TestBrowserLogin_N30(t *testing.T) {
 	server := newAuthorization(t)
 	for _, how := range []string{"browser", "paste", "nobody"} {

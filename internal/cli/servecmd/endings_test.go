@@ -138,7 +138,7 @@ pattern = { type = "any" }
 response = "fine"
 `
 
-// TestIdleConnections: ten thousand connections that say nothing keep nobody from an
+// TestIdleConnections: ten thousand connections that say nothing keep no other client from an
 // answer, those that never ask are given up, and none is left at the end.
 func TestIdleConnections(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -216,7 +216,7 @@ func lostInPause(t *testing.T, policy debug.Policy) {
 	}
 }
 
-// A debugger that was started anew does not know the pause.
+// A debugger that was started again does not know the pause.
 func TestRestartedInPause(t *testing.T) {
 	h, fresh := newHub(t), newHub(t)
 	var current atomic.Pointer[http.Handler]

@@ -46,7 +46,7 @@ func code(err error) string {
 	return fmt.Sprint(err)
 }
 
-// A call of an older client that nobody decides about fails as one of ours does.
+// A call of an older client that is never decided fails as one of ours does.
 func TestPolicy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, c := newClients(t, debug.Options{PauseTimeout: 3 * time.Second, OnTimeout: debug.PolicyFail})
@@ -126,7 +126,7 @@ func TestForeignPauseEnds(t *testing.T) {
 	})
 }
 
-// S69: without a limit of its own an evaluation by an older client ends a little
+// S69: without its own limit an evaluation by an older client ends a little
 // after the 30 s that the client gives itself (B13), and is not asked later.
 func TestRelayTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -182,7 +182,7 @@ func TestInspect(t *testing.T) {
 			t.Errorf("%q: %v", cid, err)
 		}
 	}
-	for data, want := range map[string][2]string{ // S73: what is no JSON; S74: what does not decode
+	for data, want := range map[string][2]string{ // S73: what is not JSON; S74: what does not decode
 		"\x00\x01\xff":              {"bytes", ""},
 		"\x80\x04K\x03.":            {"int", ""},
 		"cdatetime\ndate\n(I1\ntR.": {"datetime.date", ""},

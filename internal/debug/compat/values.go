@@ -20,7 +20,7 @@ func (c *Clients) keep(it item.Item) error {
 }
 
 // kept stores one of the items that are sent flat, by their members, and returns
-// how it is shown; nil = there is none, or shown when its bytes are not there.
+// how it is shown; nil = none, or shown when its bytes are not there.
 func (c *Clients) kept(it item.Item, shown json.RawMessage) (*item.Item, json.RawMessage, error) {
 	if it.CID == "" {
 		return nil, shown, nil
@@ -61,8 +61,8 @@ func (c *Clients) metadata(it item.Item, given json.RawMessage) (json.RawMessage
 	return json.Marshal(m)
 }
 
-// described is a function's value: what stands for one that cannot be pickled, or
-// a summary beside the members it has.
+// described is a function's value: the text for one that cannot be pickled, or
+// a summary in addition to the members it has.
 func described(h *debug.Hub, it item.Item) map[string]any {
 	var m map[string]any
 	if json.Unmarshal(item.Pretty(h.Store(), it), &m) != nil || m == nil {
@@ -87,7 +87,7 @@ func setDefault(m map[string]any, key string, value any) {
 const maxAsked = 10_000
 
 // question are the values that clients were told to send again. Some write an
-// object anew for that, and not always in the same bytes; such a value is taken
+// object again for that, and not always in the same bytes; such a value is taken
 // under the name of the bytes that came.
 type question struct {
 	mu    sync.Mutex

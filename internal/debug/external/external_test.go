@@ -447,7 +447,7 @@ func TestCloseDuringACall(t *testing.T) {
 }
 
 // C144, C164, C67: a server that is killed is noticed, its calls fail, and it
-// comes back by itself after a second (C59 C60).
+// reconnects after a second (C59 C60).
 func TestKilledServer(t *testing.T) {
 	m, _ := newManager(t, server(t, "a", "ok"), server(t, "stays", "ok", "auto_reconnect", "false"))
 	for _, s := range m.mcp.Servers() {

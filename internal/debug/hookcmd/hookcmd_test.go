@@ -12,7 +12,7 @@ import (
 	"github.com/claudeless/claudeless/internal/debug"
 )
 
-// fakeGate decides as it is told and notes what it hears.
+// fakeGate decides as configured and notes what it hears.
 type fakeGate struct {
 	before, after debug.Decision
 	err           error
@@ -109,7 +109,7 @@ func (g *lostGate) Before(context.Context, debug.Call) (string, debug.Decision, 
 	return "id", debug.Decision{}, errors.New("cannot reach it")
 }
 
-// A debugger that was never there does not stand in an agent's way; one that
+// A debugger that was never there does not get in an agent's way; one that
 // goes away while a call is stopped fails the call, as its caller's policy asks.
 func TestLostInPause(t *testing.T) {
 	const pre = `{"hook_event_name":"PreToolUse","session_id":"s","tool_name":"Bash","tool_use_id":"tu"}`

@@ -2,7 +2,7 @@
 // paused calls, evaluations and records as tools, resources and prompts, the
 // hub's events as notifications, and the tools of the external servers.
 //
-// The package keeps no state of its own, so its answers agree with those of the
+// The package keeps no state, so its answers agree with those of the
 // other front ends.
 //
 // # Mounting

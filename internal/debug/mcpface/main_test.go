@@ -55,7 +55,7 @@ func newIDs(prefix string) func() string {
 
 func hubOptions() debug.Options { return debug.Options{Now: time.Now, NewID: newIDs("pause-")} }
 
-// hubAccess is a hub and its server, and stands for the agent under test.
+// hubAccess is a hub and its server, and plays the agent under test.
 type hubAccess struct {
 	*mcpface.Server
 	hub *debug.Hub

@@ -202,7 +202,7 @@ func TestPausedCallIsShown(t *testing.T) {
 		t.Fatal(err)
 	}
 	expect(t, eval("1", ""), `{"error":"session_closed"}`)
-	session = "7-1795225672.572335" // as ids are written, but of nobody
+	session = "7-1795225672.572335" // as ids are written, but of no pause
 	expect(t, eval("1", ""), `{"error":"session_not_found"}`)
 	for _, none := range []string{`"nope"`, `"7-"`, `"-1.5"`, `7`, `{}`} {
 		expect(t, ask(t, c, "breakpoint_repl_eval", `{"pause_id":"`+id+`","session_id":`+none+`,"expression":"1"}`), `{"error":"invalid_session_id"}`)
@@ -261,7 +261,7 @@ func TestOlderClient(t *testing.T) {
 	expect(t, ask(t, other, "breakpoint_continue", `{"pause_id":"`+begun.PauseID+`"}`), `{"status":"ok"}`)
 	expect(t, <-answers, `{"error":"session_closed"}`)
 
-	// S50, B2: its new arguments are pickles, whoever gives them; a made-up result
+	// S50, B2: its new arguments are pickles, from any client; a made-up result
 	// is JSON, which it takes as it is.
 	for args, want := range map[string]string{
 		`"modified_args":[10],"modified_kwargs":{"b":null}`: `"modified_args":[{"cid":"995f`,

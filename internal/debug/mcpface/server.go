@@ -17,7 +17,7 @@ import (
 )
 
 // Limits of the sessions over streamable HTTP, whose clients may disappear without
-// closing them. A client is told in its next response what was dropped.
+// closing them. The next response to a client lists what was dropped.
 const (
 	idleTime       = 30 * time.Minute
 	maxSessions    = 1000

@@ -110,7 +110,7 @@ func TestTransports(t *testing.T) {
 }
 
 // TestShared: clients of all transports see one state (S131, S134) and each gets
-// an event once (S102, S135). That some of them vanish harms nobody
+// an event once (S102, S135). That some of them vanish harms no other
 // and leaves no goroutine (S132).
 func TestShared(t *testing.T) {
 	f := newFace(t, mcpface.Options{})
@@ -144,13 +144,13 @@ func TestShared(t *testing.T) {
 	}
 }
 
-// TestNoClient: events that nobody wants are no trouble (S101); more calls than
-// a client reads delay nobody (S103).
+// TestNoClient: events without a receiver are no trouble (S101); more calls than
+// a client reads delay no other client (S103).
 func TestNoClient(t *testing.T) {
 	f := newFace(t, mcpface.Options{})
 	result(t, f.run(t, "A", `{}`))
 	inRead, inWrite := io.Pipe()
-	outRead, outWrite := io.Pipe() // nobody reads the answers
+	outRead, outWrite := io.Pipe() // nothing reads the answers
 	served := make(chan error, 1)
 	go func() { served <- f.ServeStdio(context.Background(), inRead, outWrite) }()
 	io.WriteString(inWrite, `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18"}}`+"\n"+`{"jsonrpc":"2.0","method":"notifications/initialized"}`+"\n")
@@ -293,8 +293,8 @@ func TestIdleSessions(t *testing.T) {
 	})
 }
 
-// TestMemory: sessions that nobody listens to keep no more than the bound over
-// all of them, whatever happens; what they missed is told once, in the next
+// TestMemory: sessions without listeners keep no more than the bound over
+// all of them, whatever happens; what they missed is reported once, in the next
 // answer.
 func TestMemory(t *testing.T) {
 	f := newFace(t, mcpface.Options{})

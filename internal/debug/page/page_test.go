@@ -72,7 +72,7 @@ func TestServers(t *testing.T) {
 	}
 }
 
-// TestFirstSight: until the page has heard from the debugger, it says that it connects, and not that there is nothing (C5).
+// TestFirstSight: until the page has heard from the debugger, it says that it connects, and not that the list is empty (C5).
 func TestFirstSight(t *testing.T) {
 	text := get(page.Options{}, http.MethodGet, "/").Body.String()
 	if !strings.Contains(text, `<p id="state" role="status">connecting…</p>`) {

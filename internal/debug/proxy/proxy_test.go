@@ -330,7 +330,7 @@ func TestBadStart(t *testing.T) {
 	}
 }
 
-// What is no tool call arrives byte for byte.
+// What is not a tool call arrives byte for byte.
 func TestUnchanged(t *testing.T) {
 	s := newSession(t, "garbage")
 	s.call(7, "echo", `{"text":"x"}`)

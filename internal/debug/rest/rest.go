@@ -2,7 +2,7 @@
 // system with stricter checks, its JavaScript client, and newer routes.
 //
 // A refused request changes nothing and is answered with a JSON object that
-// contains an error code. The package keeps no state of its own.
+// contains an error code. The package keeps no state.
 package rest
 
 import (

@@ -43,7 +43,7 @@ func newHub(tb testing.TB) *debug.Hub {
 	var n atomic.Int64
 	h, err := debug.New(debug.Options{
 		Now: time.Now, NewID: func() string { return fmt.Sprintf("id-%d", n.Add(1)) },
-		Lease: time.Hour, // of calls that nobody asks about, on a slow machine
+		Lease: time.Hour, // of calls that are never asked about, on a slow machine
 	})
 	if err != nil {
 		tb.Fatal(err)
@@ -92,7 +92,7 @@ func request(tb testing.TB, method, url, body string, header ...string) (int, []
 
 // TestConversations plays the conversations of testdata. An exchange is a
 // request line and an answer line: METHOD PATH [BODY], STATUS [BODY]. An answer
-// must have all that is written; CID, CALLID, EVAL and SESSION stand for any
+// must have all that is written; CID, CALLID, EVAL and SESSION match any
 // text, LASTCALL, LASTEVAL and LASTSESSION for the last of them that was
 // answered. A request behind & is answered while the next ones are played; one
 // behind ~ is repeated until its answer is the one that is written.
@@ -191,7 +191,7 @@ func compare(t *testing.T, status int, got []byte, want string) (answer any, wro
 	return answer, wrong
 }
 
-// wildcards puts what was answered in the place of words for any text.
+// wildcards puts what was answered in place of words for any text.
 func wildcards(want, got any) {
 	switch w := want.(type) {
 	case map[string]any:

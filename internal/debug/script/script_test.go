@@ -170,7 +170,7 @@ message = "the rest"
 	}
 }
 
-// What goes wrong while it plays is told: a template fails the call, a
+// What goes wrong while it plays is reported: a template fails the call, a
 // condition does not hold and gives a warning.
 func TestFaults(t *testing.T) {
 	g := newGate(t, `

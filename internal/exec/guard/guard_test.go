@@ -100,7 +100,7 @@ func FuzzResolver(f *testing.F) {
 	})
 }
 
-// connectThrough asks a proxy for a host, and returns the status and what comes then.
+// connectThrough asks a proxy for a host, and returns the status and the rest of the reply.
 func through(t *testing.T, proxy, host string) (status, rest string) {
 	t.Helper()
 	conn, err := net.Dial("tcp", strings.TrimPrefix(proxy, "http://"))
@@ -143,7 +143,7 @@ func echo(t *testing.T) string {
 	return ln.Addr().String()
 }
 
-// The proxy lets through whoever asks for no vendor, by way of the caller's own
+// The proxy lets through requests for other hosts than a vendor's, by way of the caller's own
 // proxy where there is one, and notes the others.
 func TestProxy(t *testing.T) {
 	host := echo(t)

@@ -85,7 +85,7 @@ func TestLineage(t *testing.T) {
 	}
 }
 
-// A process has ended when it is gone, and also while nobody has asked for its exit code.
+// A process has ended when it is gone, and also before its exit code is collected.
 func TestEnded(t *testing.T) {
 	cmd := exec.Command("/bin/sh", "-c", "read -r x")
 	in, err := cmd.StdinPipe()

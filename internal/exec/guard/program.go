@@ -135,7 +135,7 @@ func contains(r io.Reader, text string) bool {
 	}
 }
 
-// isCopyOfSelf reports whether a file is a copy of this program, possibly installed in the place of the real CLI.
+// isCopyOfSelf reports whether a file is a copy of this program, possibly installed in place of the real CLI.
 func isCopyOfSelf(file string) bool {
 	const most = 200 << 20 // larger files are not, and take long to read
 	if info, err := os.Stat(file); err != nil || info.Size() > most {

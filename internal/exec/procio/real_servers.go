@@ -123,7 +123,7 @@ func recordedNotifications(server string, record []byte) []journal.Body {
 			n.RawTool, n.ToolUseID, n.Progress, n.Total, n.Text = of.tool, of.useID, p.Progress, p.Total, p.Message
 		case m.From == "server" && m.Message.Method == "notifications/message":
 			n.Level, n.Logger = p.Level, p.Logger
-			if json.Unmarshal(p.Data, &n.Text) != nil { // it is no string
+			if json.Unmarshal(p.Data, &n.Text) != nil { // it is not a string
 				n.Text = string(p.Data)
 			}
 		default:

@@ -14,7 +14,7 @@ func plural(n int, noun string) string {
 	return fmt.Sprintf("%d %s", n, noun)
 }
 
-// exitText says how a process ended; a nil code means that nobody recorded the end.
+// exitText says how a process ended; a nil code means that the end was not recorded.
 func exitText(code *int, signal string) string {
 	switch {
 	case code == nil:

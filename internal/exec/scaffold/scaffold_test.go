@@ -10,7 +10,7 @@ import (
 	"github.com/claudeless/claudeless/scenarios"
 )
 
-// A rule that is accepted stands behind the others, and nothing else has changed.
+// A rule that is accepted follows the others, and nothing else has changed.
 func TestAccept(t *testing.T) {
 	const rule = "[[responses]]\npattern = { type = \"exact\", text = \"say \\\"hi\\\"\" }\nresponse = \"write the answer here\"\n"
 	for _, tt := range []struct{ name, src, want string }{

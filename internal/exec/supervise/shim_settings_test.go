@@ -11,7 +11,7 @@ import (
 	"github.com/claudeless/claudeless/internal/exec/supervise"
 )
 
-// What a shim without a shell leaves beside the binary reaches a process called
+// What a shim without a shell leaves next to the binary reaches a process called
 // claude, and no other.
 func TestApplyShimSettings(t *testing.T) {
 	dir := t.TempDir()

@@ -264,7 +264,7 @@ func unknownArguments(tool, result string) Finding {
 	}
 }
 
-// nearlyAllowed returns the name in an --allowedTools of the command line that nearly is the tool's; empty = there is none, or
+// nearlyAllowed returns the name in an --allowedTools of the command line that nearly is the tool's; empty without one, or
 // the tool itself is named.
 func nearlyAllowed(argv []string, tool string) string {
 	wrong, rules := "", false

@@ -16,7 +16,7 @@ import (
 // behaves, which has none.
 type finds struct {
 	id, name string
-	scenario string // TOML; empty = there is none to judge by
+	scenario string // TOML; empty = none to judge by
 	lines    string
 	bad      bool
 }

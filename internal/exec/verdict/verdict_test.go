@@ -13,7 +13,7 @@ import (
 )
 
 // judge judges lines of a journal; a line without them gets a time, a pid and a
-// session of its own.
+// own session.
 func judge(t *testing.T, lines string) verdict.Report {
 	t.Helper()
 	var in verdict.Input
@@ -144,7 +144,7 @@ func TestConduct(t *testing.T) {
 }
 
 // What is expected of a run over the API is judged as that of the double is: what is
-// lastRequest again counts once, a rule counts by its prompts, a server by what came to it.
+// lastRequest again counts once, a rule counts by its prompts, a server by the requests to it.
 func TestExpectationsOverTheAPI(t *testing.T) {
 	const scenario = `
 [[responses]]
@@ -212,7 +212,7 @@ times = 1
 	}
 }
 
-// T01: a gate that nobody has released fails the run as a wrong set-up does, and one
+// T01: a gate that was not released fails the run as a wrong set-up does, and one
 // that was released does not; JUnit has the finding at its place.
 func TestGateTimeout(t *testing.T) {
 	const (
@@ -255,8 +255,8 @@ func BenchmarkJudge(b *testing.B) {
 	b.ReportMetric(float64(b.N)*lines/b.Elapsed().Seconds(), "lines/s")
 }
 
-// A step that was not played over the API is a mistake where another prompt tells that nobody
-// interrupted it, and where nobody could have; else it is told all the same.
+// A step that was not played over the API is a mistake where another prompt tells that no one
+// interrupted it, and where no one could have; else it is reported.
 func TestUnplayedOverTheAPI(t *testing.T) {
 	const (
 		driven = `{"type":"start","argv":["claude","-p","--input-format","stream-json"],"cwd":"/w","ppid":9}`

@@ -17,7 +17,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite what the recordings in testdata are read as")
 
-// Every archive in testdata holds recordings and, in the file "want", what is read of them. Options stand in the comment, each on
+// Every archive in testdata holds recordings and, in the file "want", what is read of them. Options are in the comment, each on
 // a line: "branch=ID" and "contents"; all recordings at the top are read, in their order.
 func TestRecordings(t *testing.T) {
 	archives, err := filepath.Glob("testdata/*.txtar")

@@ -76,7 +76,7 @@ func (t *toolUseResult) UnmarshalJSON(raw []byte) error {
 	return nil
 }
 
-// attachedHook is what a transcript says of a hook beside the conversation.
+// attachedHook is an attachment of a transcript that records the output of a hook.
 type attachedHook struct {
 	Type      string `json:"type"`
 	HookName  string `json:"hookName"`

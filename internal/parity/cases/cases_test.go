@@ -87,7 +87,7 @@ func TestLoad(t *testing.T) {
 	}
 }
 
-// Everything wrong with a case is told at once, with its line in the archive.
+// Everything wrong with a case is reported at once, with its line in the archive.
 func TestProblems(t *testing.T) {
 	const good = "-- scenario.toml --\n-- argv --\n-p\n"
 	tests := []struct{ name, text, want string }{

@@ -22,7 +22,7 @@ func load(t *testing.T, text string) ([]*permissions.File, string) {
 	return files, strings.ReplaceAll(problems.Error(), name, "calls.toml")
 }
 
-// Everything that is wrong with a file is told, with its place.
+// Everything that is wrong with a file is reported, with its place.
 func TestProblems_A11(t *testing.T) {
 	for _, tt := range []struct{ text, want string }{
 		{"", "calls.toml:1:1: missing key `groups`"},
@@ -127,7 +127,7 @@ looser: 1 (calls.toml:3, group g)
 }
 
 // A known decision excuses its call, in its group only if it names one. It is stale once its call was compared in every group
-// that it stands for and none was decided differently.
+// that it belongs to and none was decided differently.
 func TestKnownDecisions_A11(t *testing.T) {
 	allow, deny := permissions.Outcome{Decision: permissions.Allow}, permissions.Outcome{Decision: permissions.Deny}
 	for _, tt := range []struct {

@@ -92,7 +92,7 @@ const (
 	Deny  Decision = "deny"
 )
 
-// Outcome is the decision about a call, or the reason why there is none: the tool
+// Outcome is the decision about a call, or the reason why it is missing: the tool
 // rejected the input before permission was asked, or the session ended before the
 // call.
 type Outcome struct {

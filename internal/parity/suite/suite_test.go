@@ -28,7 +28,7 @@ func TestNoNamespaces(t *testing.T) {
 	}
 }
 
-// What differs is compared once more: what differs by chance is told as flaky, what
+// What differs is compared once more: what differs by chance is reported as flaky, what
 // differs every time as a difference.
 func TestRetries(t *testing.T) {
 	for _, test := range []struct {

@@ -8,7 +8,7 @@ import (
 	"github.com/claudeless/claudeless/internal/record/journal"
 )
 
-// A journal is read whatever was done to it; what is not whole is told apart from
+// A journal is read whatever was done to it; what is not whole is distinguished from
 // what is only unknown.
 func TestRead(t *testing.T) {
 	for _, tt := range []struct{ line, want string }{

@@ -88,7 +88,7 @@ type MCPCall struct {
 	Result json.RawMessage `json:"result,omitempty"`
 	// ResultCID is the SHA-512 of the result.
 	ResultCID string `json:"result_cid,omitempty"`
-	// Error says why there is no result.
+	// Error says why the result is missing.
 	Error string `json:"error,omitempty"`
 	// ErrorCode is the JSON-RPC error code.
 	ErrorCode int `json:"error_code,omitempty"`

@@ -46,7 +46,7 @@ func writeUntilFull(path string) int {
 }
 
 // What a full disk takes of a line is cut off again, so that the line that
-// another process writes later stands by itself.
+// another process writes later is a line alone.
 func TestFullDiskLeavesWholeLines(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "capture.jsonl")
 	cmd := exec.CommandContext(t.Context(), os.Args[0])

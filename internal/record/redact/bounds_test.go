@@ -36,7 +36,7 @@ func TestLooksRandom(t *testing.T) {
 	}
 }
 
-// The kind of a finding is the name of its variable in capitals, with underscores for all that is no letter or digit.
+// The kind of a finding is the name of its variable in capitals, with underscores for all that is not a letter or digit.
 func TestKindOf(t *testing.T) {
 	for name, want := range map[string]string{"my-token": "MY_TOKEN", "AZ_az_09": "AZ_AZ_09", "_A:B@C[D/E_": "A_B_C_D_E", "": ""} {
 		if got := kindOf(name); got != want {
@@ -126,7 +126,7 @@ func TestDecode(t *testing.T) {
 	}
 }
 
-// Words that are put together: what stands between their parts is left out, and each byte knows its place.
+// Words that are put together: the text between their parts is left out, and each byte knows its place.
 func TestUnglue(t *testing.T) {
 	line := strings.Repeat("a", 40)
 	for _, tt := range []struct{ in, want string }{
@@ -227,7 +227,7 @@ func TestAssigned(t *testing.T) {
 	}
 }
 
-// What has to stand around a keyword so that its rule is tried.
+// What has to surround a keyword so that its rule is tried.
 func TestGates(t *testing.T) {
 	for _, tt := range []struct {
 		name     string

@@ -70,7 +70,7 @@ func pick(r *rand.Rand, ranges []rune) rune {
 // plant is a text with a secret in it.
 type plant struct{ text, secret string }
 
-// plants makes texts that one rule finds when they stand alone; none = what the
+// plants makes texts that one rule finds without text around them; none = what the
 // rule finds cannot be made this way.
 func plants(t *testing.T, r *rand.Rand, s *formFinder, n, wanted int) []plant {
 	t.Helper()
@@ -147,7 +147,7 @@ func left(t *testing.T, record, secret string) bool {
 
 // Every rule hides what is made of its own expression: in journal lines, in the
 // trace of MCP messages, and, where a rule is not a guess, behind base64. What
-// stands around stays.
+// surrounds it stays.
 func TestCorpusOfRules(t *testing.T) {
 	r := rand.New(rand.NewPCG(13, 1))
 	redactor, shapes := New(Options{}), newShapes()
@@ -228,7 +228,7 @@ func TestCorpusOfKnownValues(t *testing.T) {
 	}
 }
 
-// isWordByte tells whether a value stands in quotes as it is.
+// isWordByte tells whether a value is in quotes as it is.
 func isWordByte(value string) bool {
 	return !strings.ContainsFunc(value, func(r rune) bool { return r > '~' || !isBase64(byte(r)) })
 }

@@ -25,7 +25,7 @@ func TestGatesLoseNothing(t *testing.T) {
 		for range 40 {
 			text := "and so on, " + example(re, r) + "\nand more"
 			if !slices.ContainsFunc(strings.Split(s.rules[n].keywords, "|"), func(w string) bool { return strings.Contains(strings.ToLower(text), w) }) {
-				text += s.rules[n].keywords // such a keyword may stand anywhere in the text
+				text += s.rules[n].keywords // such a keyword may be anywhere in the text
 			}
 			whole := s.matchIn(text, n, [2]int{0, len(text)})
 			found += len(whole)
@@ -128,7 +128,7 @@ func example(re *syntax.Regexp, r *rand.Rand) string {
 	}
 }
 
-// Addresses of machines are personal; those of this machine and of nobody in particular are not.
+// Addresses of machines are personal; those of this machine and of examples are not.
 func TestAddresses(t *testing.T) {
 	for text, want := range map[string]string{
 		"ping 93.184.216.34":          "93.184.216.34",

@@ -106,7 +106,7 @@ func (f *format) reach(name string) {
 }
 
 // fields returns the keys of a struct type; those of embedded structs are
-// never required. Nil = the type is no table.
+// never required. Nil means that the type is not a table.
 func (f *format) fields(name string) []field {
 	spec := f.types[name]
 	if spec == nil {

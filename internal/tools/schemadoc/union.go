@@ -11,7 +11,7 @@ import (
 )
 
 // writers are what writes the files of a format, by their paths. With a head the
-// root is no table but a list of lines: the name of a field is the type of a line,
+// root is not a table but a list of lines: the name of a field is the type of a line,
 // its type is what such a line holds beyond the head.
 func (f *format) writers(head string, to [2]string) map[string]func() ([]byte, error) {
 	f.schemaFile = filepath.Base(to[0])

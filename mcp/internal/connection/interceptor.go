@@ -306,7 +306,7 @@ func (l *interceptor) TooLong(id []byte, why *carrier.TooLongError) {
 	l.setProblem(strings.Trim(string(id), `"`), why)
 }
 
-// onlyPending returns the id of the only request in progress; ok is false if there is none or more than one.
+// onlyPending returns the id of the only request in progress; ok is false if none exists or more than one.
 func (l *interceptor) onlyPending() (id wire.RequestId, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

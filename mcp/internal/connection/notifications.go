@@ -147,7 +147,7 @@ func (w *pendingCall) touch() {
 	}
 }
 
-// progress passes a notification to its call and returns the call; nil = there is none.
+// progress passes a notification to its call and returns the call; nil = none.
 func (all *pendingCalls) progress(params map[string]any) *pendingCall {
 	all.mu.Lock()
 	w := all.byToken[progressToken(params["progressToken"])]

@@ -18,8 +18,8 @@ func (s server) Ping(ctx context.Context) error { return s.ping(ctx) }
 func (s server) Busy() bool                     { return s.busy != nil && s.busy() }
 
 // TestWatch: pings 30 s apart with 5 s each; three misses in a row are a loss,
-// an answer or a running call in between starts the count anew, a refusal is
-// an answer, and the end of the context is no loss (S40).
+// an answer or a running call in between starts the count again, a refusal is
+// an answer, and the end of the context is not a loss (S40).
 func TestWatch(t *testing.T) {
 	hang := func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }
 	for name, test := range map[string]struct {

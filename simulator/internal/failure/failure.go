@@ -32,7 +32,7 @@ type API struct {
 	Stderr     string        // what the reader of the reply says of it; empty = nothing
 }
 
-// Body is the answer as clients of the API quote it; of one that is no JSON, its
+// Body is the answer as clients of the API quote it; of one that is not JSON, its
 // message.
 func (api API) Body(requestID string) string {
 	if api.Kind == "" {
@@ -49,7 +49,7 @@ func (api API) Body(requestID string) string {
 }
 
 // ErrorType is the api_error_type that the CLI reports: to it, a 4xx that the API
-// has no type of its own for is an invalid request (observed with 2.1.330).
+// has no specific type for is an invalid request (observed with 2.1.330).
 func (api API) ErrorType() string {
 	if api.Kind == "api_error" && api.Status >= 400 && api.Status < 500 {
 		return "invalid_request_error"
@@ -74,7 +74,7 @@ func (api API) Fallback() string {
 // MediaRemoved is the Connection of a picture that the API cannot read.
 const MediaRemoved = "media_removed"
 
-// Severed is what the model is told after a reply that was cut off when all that
+// Severed is what the model sees after a reply that was cut off when all that
 // had come of it is kept.
 const Severed = "Your response above was cut off mid-stream. Go on from where it stops, without an apology or a recap; " +
 	"if nothing of it is left, answer the request from the start."

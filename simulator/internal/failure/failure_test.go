@@ -8,7 +8,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/internal/failure"
 )
 
-// What is no message, in the words of the real CLI (observed with 2.1.329 and
+// What is not a message, in the words of the real CLI (observed with 2.1.329 and
 // 2.1.330).
 func TestMalformed(t *testing.T) {
 	const proxy = "API returned an empty or malformed response (HTTP 200) — check for a proxy or gateway intercepting the request."

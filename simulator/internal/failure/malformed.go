@@ -11,7 +11,7 @@ import (
 	"unicode/utf8"
 )
 
-// malformed is a reply that is no message. What is no JSON is told in the words of
+// malformed is a reply that is not a message. What is not JSON is reported in the words of
 // the engine that the real CLI runs on, and the reader of the stream says on stderr
 // what it was given.
 func malformed(raw string) API {
@@ -27,7 +27,7 @@ func malformed(raw string) API {
 	return api
 }
 
-// jsonFault says why a text is no JSON; empty = it is, or there is none.
+// jsonFault says why a text is not JSON; empty = it is, or it is empty.
 func jsonFault(raw string) string {
 	text := strings.TrimSpace(raw)
 	if text == "" || json.Valid([]byte(text)) {

@@ -1,5 +1,5 @@
 // Command gosdk is an MCP server made with the official Go SDK, as a peer for
-// tests of the client. It is a module of its own so that the SDK is no
+// tests of the client. It is a separate module so that the SDK is no
 // dependency of the one under test.
 //
 //	gosdk                   serves stdio

@@ -71,7 +71,7 @@ func filesystemCommand(main string) commandOf {
 	return func(string, int) (argv, env []string) { return []string{"node", main, "."}, nil }
 }
 
-// npm installs a package, each in a directory of its own.
+// npm installs a package, each in its own directory.
 func npm(pkg, version string, command func(main string) commandOf) func(*testing.T) (commandOf, error) {
 	return func(t *testing.T) (commandOf, error) {
 		t.Helper()
@@ -82,7 +82,7 @@ func npm(pkg, version string, command func(main string) commandOf) func(*testing
 	}
 }
 
-// python installs the SDK into an environment of its own.
+// python installs the SDK into its own environment.
 func python(version string) func(*testing.T) (commandOf, error) {
 	return func(t *testing.T) (commandOf, error) {
 		t.Helper()
