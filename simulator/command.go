@@ -103,7 +103,7 @@ func (k *localCommands) emitReply(c slash.Call, said slash.Outcome, usage *slash
 		ev.LocalCommandRun, ev.LocalCommandOutcome = nil, &protocol.CommandOutcome{Kind: "unavailable_headless"}
 	}
 	if said.Failed {
-		ev.LocalCommandSource = slash.Complaint(said.Text)
+		ev.LocalCommandSource = slash.ErrorOutput(said.Text)
 		ev.LocalCommandOutcome = &protocol.CommandOutcome{Kind: "failed"}
 	}
 	if usage != nil {

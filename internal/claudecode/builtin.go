@@ -10,8 +10,8 @@ type Builtin struct {
 	Description string
 	Hint        string
 	Aliases     []string
-	Skill       bool    // init lists it among the skills
-	offered     setting // nil = in every environment
+	Skill       bool                 // init lists it among the skills
+	offered     environmentCondition // nil = in every environment
 }
 
 // Builtins lists them in the order of init. What a skill says to the model is
@@ -23,7 +23,7 @@ func Builtins() []Builtin {
 	command := func(name, description, hint string, aliases ...string) Builtin {
 		return Builtin{name, description, hint, aliases, false, nil}
 	}
-	only := func(offered setting, b Builtin) Builtin {
+	only := func(offered environmentCondition, b Builtin) Builtin {
 		b.offered = offered
 		return b
 	}

@@ -2,6 +2,6 @@
 // models, what its init event says, and what each version changed. The tables
 // were measured with the real CLI ([OldestMeasured] to [NewestMeasured]).
 //
-// [ProfileOf] answers every question about a version. No other package holds the
+// [ProfileFor] answers every question about a version. No other package holds the
 // number of a version or compares two of them.
 package claudecode

@@ -76,8 +76,8 @@ func ReadEnvironment(getenv func(string) string) (Environment, error) {
 	return e, unknown
 }
 
-// setting is what an environment has to be like for something to be there.
-type setting func(Environment) bool
+// environmentCondition is what an environment has to be like for something to be there.
+type environmentCondition func(Environment) bool
 
 func withTelemetry(e Environment) bool { return e.Telemetry }
 
@@ -92,9 +92,9 @@ func withoutSubscription(e Environment) bool {
 	return e.Credential != OAuthToken || !e.DefaultURL
 }
 
-// settings are the tools and plugins that depend on the environment; others are always there.
-func settings() map[string]setting {
-	return map[string]setting{
+// environmentConditions are the tools and plugins that depend on the environment; others are always there.
+func environmentConditions() map[string]environmentCondition {
+	return map[string]environmentCondition{
 		"cc-plugin-telemetry": withTelemetry,
 		"DesignSync":          withDesign,
 		"RemoteTrigger":       withOAuth,
@@ -102,13 +102,13 @@ func settings() map[string]setting {
 	}
 }
 
-func (e Environment) offers(name string) bool {
-	s := settings()[name]
+func (e Environment) hasFeature(name string) bool {
+	s := environmentConditions()[name]
 	return s == nil || s(e)
 }
 
-// atVendor reports whether a key or a subscription is used at the vendor's.
-func (e Environment) atVendor() bool {
+// usesVendorAPI reports whether a key or a subscription is used at the vendor's.
+func (e Environment) usesVendorAPI() bool {
 	return e.DefaultURL && e.Credential != NoLogin && e.TokenSource != "ANTHROPIC_AUTH_TOKEN"
 }
 
@@ -116,7 +116,7 @@ func (e Environment) atVendor() bool {
 func (e Environment) fill(ev *protocol.Init) {
 	ev.ServedByAnthropic = e.DefaultURL
 	ev.AnalyticsDisabled = !e.Telemetry
-	ev.ProductFeedbackDisabled = !e.Traffic && !e.atVendor()
+	ev.ProductFeedbackDisabled = !e.Traffic && !e.usesVendorAPI()
 }
 
 // FeedbackMode returns how /feedback sends its text.

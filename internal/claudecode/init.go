@@ -28,14 +28,14 @@ func (p Profile) Init() protocol.Init {
 	return ev
 }
 
-func pluginRows() []row {
-	return []row{{"cc-plugin-agents-md", ""}, {"cc-plugin-telemetry", ""}, {"cc-plugin-privacy", "2.1.317"}, {"cc-plugin-plugin-authoring", ""}}
+func pluginRows() []versionRow {
+	return []versionRow{{"cc-plugin-agents-md", ""}, {"cc-plugin-telemetry", ""}, {"cc-plugin-privacy", "2.1.317"}, {"cc-plugin-plugin-authoring", ""}}
 }
 
 func (p Profile) plugins() []protocol.Plugin {
 	var list []protocol.Plugin
 	for _, name := range p.present(pluginRows()) {
-		if !p.env.offers(name) {
+		if !p.env.hasFeature(name) {
 			continue
 		}
 		list = append(list, protocol.Plugin{Name: name, Path: "builtin", Source: name + "@builtin"})
@@ -44,8 +44,8 @@ func (p Profile) plugins() []protocol.Plugin {
 }
 
 // capabilities are those that init names, in its order.
-func capabilities() []row {
-	return []row{
+func capabilities() []versionRow {
+	return []versionRow{
 		{"interrupt_receipt_v1", ""},
 		{"interrupt_cancel_queued_v1", ""},
 		{"interrupt_send_now_v1", ""},
@@ -85,4 +85,6 @@ func (p Profile) HostCapabilities() []string {
 }
 
 // HasTool reports whether the version has a built-in tool in its environment.
-func (p Profile) HasTool(name string) bool { return p.includes(toolRows(), name) && p.env.offers(name) }
+func (p Profile) HasTool(name string) bool {
+	return p.includes(toolRows(), name) && p.env.hasFeature(name)
+}

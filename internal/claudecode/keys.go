@@ -10,11 +10,11 @@ import (
 	"github.com/claudeless/claudeless/internal/base/ordered"
 )
 
-// keys are the keys of events that came with a version: type and subtype of the
+// eventKeyRows are the keys of events that came with a version: type and subtype of the
 // event, then the path of the key. "*" represents every key of an object, and a
 // type without subtype for all of its subtypes.
-func keys() []row {
-	return []row{
+func eventKeyRows() []versionRow {
+	return []versionRow{
 		{"system/init original_cwd", "2.1.301"},
 		{"system/init additional_directories", "2.1.301"},
 		{"result model_usage_since_last_result", "2.1.309"},
@@ -32,10 +32,10 @@ func keys() []row {
 	}
 }
 
-// transcriptKeys are the keys of transcript lines that came with a version,
-// written like [keys]. A type without a path is a line that came with it.
-func transcriptKeys() []row {
-	return []row{
+// transcriptKeyRows are the keys of transcript lines that came with a version,
+// written like [eventKeyRows]. A type without a path is a line that came with it.
+func transcriptKeyRows() []versionRow {
+	return []versionRow{
 		{"user sandboxed", "2.1.307"},
 		{"user permissionDecision.ruleSource", "2.1.307"},
 		{"tools-used", "2.1.311"},
@@ -47,12 +47,12 @@ func transcriptKeys() []row {
 	}
 }
 
-// hiddenKeys are the keys that sessions in the environment leave out, written like [keys].
-func hiddenKeys(e Environment) []row {
-	if !e.atVendor() {
+// hiddenKeyRows are the keys that sessions in the environment leave out, written like [eventKeyRows].
+func hiddenKeyRows(e Environment) []versionRow {
+	if !e.usesVendorAPI() {
 		return nil
 	}
-	return []row{{"system/init original_cwd", ""}, {"system/init additional_directories", ""}}
+	return []versionRow{{"system/init original_cwd", ""}, {"system/init additional_directories", ""}}
 }
 
 // KeyFilter removes the keys from JSON objects that a version does not have yet.
@@ -63,14 +63,14 @@ type KeyFilter struct {
 }
 
 // Events returns the filter for events; nil = the version has all keys.
-func (p Profile) Events() *KeyFilter { return p.filter(keys(), hiddenKeys(p.env)) }
+func (p Profile) Events() *KeyFilter { return p.filter(eventKeyRows(), hiddenKeyRows(p.env)) }
 
 // TranscriptLines returns the filter for lines of a transcript; nil = the version has all keys.
-func (p Profile) TranscriptLines() *KeyFilter { return p.filter(transcriptKeys(), nil) }
+func (p Profile) TranscriptLines() *KeyFilter { return p.filter(transcriptKeyRows(), nil) }
 
 // filter returns a filter for the rows that the version has not reached, and for hidden ones.
-func (p Profile) filter(rows, hidden []row) *KeyFilter {
-	rows = slices.DeleteFunc(rows, func(r row) bool { return p.reached(r.since) })
+func (p Profile) filter(rows, hidden []versionRow) *KeyFilter {
+	rows = slices.DeleteFunc(rows, func(r versionRow) bool { return p.isAtLeast(r.since) })
 	var f *KeyFilter
 	for _, r := range slices.Concat(rows, hidden) {
 		if f == nil {
@@ -104,15 +104,15 @@ func (f *KeyFilter) Apply(object []byte) []byte {
 		if path[0] == "" {
 			return nil
 		}
-		if shorter, ok := without(object, path); ok {
+		if shorter, ok := removeKey(object, path); ok {
 			object = shorter
 		}
 	}
 	return object
 }
 
-// without removes the key at a path; false = no such key.
-func without(raw json.RawMessage, path []string) (json.RawMessage, bool) {
+// removeKey removes the key at a path; false = no such key.
+func removeKey(raw json.RawMessage, path []string) (json.RawMessage, bool) {
 	object, err := ordered.Parse(raw)
 	if err != nil {
 		return nil, false
@@ -124,7 +124,7 @@ func without(raw json.RawMessage, path []string) (json.RawMessage, bool) {
 		case len(path) == 1:
 			object, removed = object.Without(m.Key), true
 		default:
-			if inner, ok := without(m.Value, path[1:]); ok {
+			if inner, ok := removeKey(m.Value, path[1:]); ok {
 				object, removed = object.With(m.Key, inner), true
 			}
 		}

@@ -5,9 +5,9 @@ import (
 	"slices"
 )
 
-// unplayed are measured changes that are not played for the versions before them.
-func unplayed() []row {
-	return []row{
+// unsimulated are measured changes that are not played for the versions before them.
+func unsimulated() []versionRow {
+	return []versionRow{
 		{"no system/informational event about auto mode", "2.1.302"},
 		{"the reasons of faults of settings", "2.1.304"},
 		{"the model fable is claude-fable-5-2", "2.1.321"},
@@ -15,12 +15,12 @@ func unplayed() []row {
 	}
 }
 
-// Unplayed describes in words what the version is known to do otherwise and what is nevertheless
+// Unsimulated describes in words what the version is known to do otherwise and what is nevertheless
 // played as in the newest version, in the order of the versions.
-func (p Profile) Unplayed() []string {
+func (p Profile) Unsimulated() []string {
 	var lines []string
-	for _, r := range unplayed() {
-		if !p.reached(r.since) {
+	for _, r := range unsimulated() {
+		if !p.isAtLeast(r.since) {
 			lines = append(lines, r.name+" (since "+r.since+")")
 		}
 	}
@@ -32,24 +32,24 @@ func (p Profile) Unplayed() []string {
 func (p Profile) Missing() []string {
 	tables := []struct {
 		kind string
-		rows []row
+		rows []versionRow
 	}{
-		{"", features()},
-		{"key ", keys()},
-		{"transcript key ", transcriptKeys()},
+		{"", featureRows()},
+		{"key ", eventKeyRows()},
+		{"transcript key ", transcriptKeyRows()},
 		{"capability ", capabilities()},
 		{"tool ", toolRows()},
 		{"plugin ", pluginRows()},
 	}
-	var missing []row
+	var missing []versionRow
 	for _, t := range tables {
 		for _, r := range t.rows {
-			if !p.reached(r.since) {
-				missing = append(missing, row{fmt.Sprintf("%s%s (since %s)", t.kind, r.name, r.since), r.since})
+			if !p.isAtLeast(r.since) {
+				missing = append(missing, versionRow{fmt.Sprintf("%s%s (since %s)", t.kind, r.name, r.since), r.since})
 			}
 		}
 	}
-	slices.SortStableFunc(missing, func(a, b row) int { return slices.Compare(numbers(a.since), numbers(b.since)) })
+	slices.SortStableFunc(missing, func(a, b versionRow) int { return slices.Compare(versionNumbers(a.since), versionNumbers(b.since)) })
 	var lines []string
 	for _, r := range missing {
 		lines = append(lines, r.name)

@@ -26,15 +26,15 @@ type Profile struct {
 	env     Environment
 }
 
-// ProfileOf returns the profile of a version. A version newer than all that were
+// ProfileFor returns the profile of a version. A version newer than all that were
 // measured has everything, one that is not a list of numbers has only what every
 // version has.
-func ProfileOf(version string) Profile {
-	return Profile{version: version, numbers: numbers(version)}
+func ProfileFor(version string) Profile {
+	return Profile{version: version, numbers: versionNumbers(version)}
 }
 
-// In returns the profile of the version in an environment.
-func (p Profile) In(e Environment) Profile {
+// WithEnvironment returns the profile of the version in an environment.
+func (p Profile) WithEnvironment(e Environment) Profile {
 	p.env = e
 	return p
 }
@@ -45,18 +45,18 @@ func (p Profile) Environment() Environment { return p.env }
 // Version returns the version as it was asked for.
 func (p Profile) Version() string { return p.version }
 
-// Measured reports whether the version lies in the range that was measured.
-func (p Profile) Measured() bool {
-	return p.reached(OldestMeasured) && slices.Compare(p.numbers, numbers(NewestMeasured)) <= 0
+// IsMeasured reports whether the version lies in the range that was measured.
+func (p Profile) IsMeasured() bool {
+	return p.isAtLeast(OldestMeasured) && slices.Compare(p.numbers, versionNumbers(NewestMeasured)) <= 0
 }
 
-// reached reports whether the version is since or newer; every version reaches
+// isAtLeast reports whether the version is since or newer; every version reaches
 // an empty one.
-func (p Profile) reached(since string) bool {
-	return since == "" || slices.Compare(p.numbers, numbers(since)) >= 0
+func (p Profile) isAtLeast(since string) bool {
+	return since == "" || slices.Compare(p.numbers, versionNumbers(since)) >= 0
 }
 
-func numbers(version string) []int {
+func versionNumbers(version string) []int {
 	var list []int
 	for part := range strings.SplitSeq(version, ".") {
 		n, err := strconv.Atoi(part)
@@ -83,13 +83,13 @@ const (
 	DefaultModeDefault Feature = "sessions start in permission mode default"
 )
 
-// row is something that came with a version.
-type row struct {
+// versionRow is something that came with a version.
+type versionRow struct {
 	name, since string
 }
 
-func features() []row {
-	return []row{
+func featureRows() []versionRow {
+	return []versionRow{
 		{string(MCPProbe), "2.1.232"},
 		{string(DefaultModeDefault), "2.1.302"},
 		{string(SettingsSources), "2.1.330"},
@@ -97,19 +97,19 @@ func features() []row {
 }
 
 // Has reports whether the version has a feature.
-func (p Profile) Has(f Feature) bool { return p.includes(features(), string(f)) }
+func (p Profile) Has(f Feature) bool { return p.includes(featureRows(), string(f)) }
 
 // includes reports whether the version has something; what no row is about is in every version.
-func (p Profile) includes(rows []row, name string) bool {
-	i := slices.IndexFunc(rows, func(r row) bool { return r.name == name })
-	return i < 0 || p.reached(rows[i].since)
+func (p Profile) includes(rows []versionRow, name string) bool {
+	i := slices.IndexFunc(rows, func(r versionRow) bool { return r.name == name })
+	return i < 0 || p.isAtLeast(rows[i].since)
 }
 
 // present returns the names of the rows that the version has.
-func (p Profile) present(rows []row) []string {
+func (p Profile) present(rows []versionRow) []string {
 	var names []string
 	for _, r := range rows {
-		if p.reached(r.since) {
+		if p.isAtLeast(r.since) {
 			names = append(names, r.name)
 		}
 	}
@@ -118,7 +118,7 @@ func (p Profile) present(rows []row) []string {
 
 // DefaultMode returns the permission mode of a session without a setting for it.
 func (p Profile) DefaultMode() protocol.PermissionMode {
-	if p.Measured() && !p.Has(DefaultModeDefault) {
+	if p.IsMeasured() && !p.Has(DefaultModeDefault) {
 		return protocol.ModeAuto
 	}
 	return protocol.ModeDefault

@@ -34,8 +34,8 @@ func TestProfile(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.version, func(t *testing.T) {
-			p := claudecode.ProfileOf(test.version)
-			if got := p.Measured(); got != test.measured {
+			p := claudecode.ProfileFor(test.version)
+			if got := p.IsMeasured(); got != test.measured {
 				t.Errorf("Measured() = %t", got)
 			}
 			if got := p.Has(claudecode.MCPProbe); got != test.probe {
@@ -78,7 +78,7 @@ func TestKeyFilter(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			var out bytes.Buffer
-			w := claudecode.ProfileOf(test.version).Events().Writer(&out)
+			w := claudecode.ProfileFor(test.version).Events().Writer(&out)
 			if n, err := w.Write([]byte(test.in)); n != len(test.in) || err != nil {
 				t.Fatalf("Write = %d, %v", n, err)
 			}
@@ -87,14 +87,14 @@ func TestKeyFilter(t *testing.T) {
 			}
 		})
 	}
-	if claudecode.ProfileOf(claudecode.NewestMeasured).Events() != nil {
+	if claudecode.ProfileFor(claudecode.NewestMeasured).Events() != nil {
 		t.Error("the newest version lacks keys")
 	}
 }
 
 // A line of a transcript that came later is not written at all.
 func TestTranscriptLines(t *testing.T) {
-	f := claudecode.ProfileOf("2.1.310").TranscriptLines()
+	f := claudecode.ProfileFor("2.1.310").TranscriptLines()
 	if got := f.Apply([]byte(`{"type":"tools-used","tools":[]}`)); got != nil {
 		t.Errorf("tools-used stays: %s", got)
 	}

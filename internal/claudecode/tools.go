@@ -148,11 +148,11 @@ func InitName(name string) string {
 }
 
 // toolRows are the tools that came with a version.
-func toolRows() []row {
-	var rows []row
+func toolRows() []versionRow {
+	var rows []versionRow
 	for i := range tools {
 		if tools[i].since != "" {
-			rows = append(rows, row{tools[i].Name, tools[i].since})
+			rows = append(rows, versionRow{tools[i].Name, tools[i].since})
 		}
 	}
 	return rows

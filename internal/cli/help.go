@@ -43,7 +43,7 @@ type versionCmd struct {
 // Run prints the version.
 func (c *versionCmd) Run(s *process.System) error {
 	if c.Of != "" {
-		return describeVersion(s, claudecode.ProfileOf(c.Of), c.JSON)
+		return describeVersion(s, claudecode.ProfileFor(c.Of), c.JSON)
 	}
 	who := help.Identify(s, version(), claudecode.DefaultVersion)
 	line := who.Line()
@@ -66,7 +66,7 @@ type versionReport struct {
 }
 
 func describeVersion(s *process.System, p claudecode.Profile, asJSON bool) error {
-	r := versionReport{p.Version(), p.Measured(), append([]string{}, p.Missing()...), append([]string{}, p.Unplayed()...)}
+	r := versionReport{p.Version(), p.IsMeasured(), append([]string{}, p.Missing()...), append([]string{}, p.Unsimulated()...)}
 	if asJSON {
 		return printJSON(s, r)
 	}

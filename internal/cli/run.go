@@ -211,6 +211,6 @@ func reportStartError(sys *process.System, plan *launch.Plan, err error) error {
 func isUnknownSession(err error) bool {
 	_, path := errors.AsType[*transcript.NotFoundError](err)
 	_, title := errors.AsType[*transcript.TitleError](err)
-	_, several := errors.AsType[*transcript.SeveralError](err)
+	_, several := errors.AsType[*transcript.AmbiguousTitleError](err)
 	return path || title || several
 }

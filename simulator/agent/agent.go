@@ -49,9 +49,9 @@ type Kinds interface {
 
 // Models makes the models of agents.
 type Models interface {
-	// Script returns the model of one agent: the script of the call, or the rules
+	// AgentModel returns the model of one agent: the script of the call, or the rules
 	// of a new conversation.
-	Script(script *protocol.SubagentScript) simulator.Model
+	AgentModel(script *protocol.SubagentScript) simulator.Model
 	// Name returns the model name that the environment substitutes.
 	Name(name string) string
 }

@@ -146,7 +146,7 @@ type players struct{ s script }
 
 func (players) Name(name string) string { return name }
 
-func (p players) Script(own *protocol.SubagentScript) simulator.Model {
+func (p players) AgentModel(own *protocol.SubagentScript) simulator.Model {
 	if own != nil {
 		return &model{s: own.Steps.(script)}
 	}

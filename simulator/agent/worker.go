@@ -237,7 +237,7 @@ func (w *agentRun) options() simulator.Options {
 	ref := protocol.AgentRef{ID: w.t.ID, Type: w.t.AgentType, Depth: w.t.Depth, Dir: w.dir}
 	chain := executor.Chain(s.Tools, withAgentRef(ref), reportMissing(s.Tools), executor.Hide(func(t protocol.Tool) bool { return !w.def.allowed(t) }))
 	return simulator.Options{
-		Model: w.a.o.Models.Script(w.script), Tools: toolbox{chain, s.Tools, ref}, Hooks: s.Hooks, Clock: s.Clock,
+		Model: w.a.o.Models.AgentModel(w.script), Tools: toolbox{chain, s.Tools, ref}, Hooks: s.Hooks, Clock: s.Clock,
 		State: s.State.ForAgent(w.model), Location: s.Location, System: w.def.Prompt, Agent: &ref,
 		Limits:  simulator.Limits{MaxTurns: w.def.MaxTurns, Retries: s.Limits.Retries, RetryScale: s.Limits.RetryScale, FallbackModel: s.Limits.FallbackModel, GatewayHost: s.Limits.GatewayHost},
 		Display: simulator.DisplayOptions{HookEvents: s.Display.HookEvents, InOrder: s.Display.InOrder, Thinking: s.Display.Thinking, Stream: s.Display.Stream},

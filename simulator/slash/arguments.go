@@ -8,7 +8,7 @@ import (
 	"sync"
 )
 
-var indexed = sync.OnceValue(func() *regexp.Regexp {
+var indexedArgument = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^\$(?:ARGUMENTS\[(\d+)\]|(ARGUMENTS)|(\d+)\b)`)
 })
 
@@ -20,11 +20,11 @@ var indexed = sync.OnceValue(func() *regexp.Regexp {
 // place for follow it.
 func Fill(body, args string, names ...string) string {
 	out, used := fill(body, args, names)
-	return followed(out, args, used)
+	return appendArguments(out, args, used)
 }
 
-// followed has the arguments at its end that no place was found for.
-func followed(body, args string, used bool) string {
+// appendArguments has the arguments at its end that no place was found for.
+func appendArguments(body, args string, used bool) string {
 	if used || args == "" {
 		return body
 	}
@@ -42,7 +42,7 @@ func fill(body, args string, names []string) (text string, used bool) {
 			return b.String(), used
 		}
 		before, written := rest[:at], rest[at:]
-		value, n := place(written, args, words, names)
+		value, n := placeholderValue(written, args, words, names)
 		switch {
 		case n == 0:
 			value, n = "$", 1
@@ -57,11 +57,11 @@ func fill(body, args string, names []string) (text string, used bool) {
 	}
 }
 
-// place is what goes into the place that s begins with, and how long that is;
+// placeholderValue is what goes into the place that s begins with, and how long that is;
 // 0 = none begins there. The longest name counts, and names before numbers.
-func place(s, args string, words, names []string) (value string, n int) {
+func placeholderValue(s, args string, words, names []string) (value string, n int) {
 	for i, name := range names {
-		if n < 1+len(name) && named(s[1:], name) {
+		if n < 1+len(name) && hasName(s[1:], name) {
 			value, n = "", 1+len(name)
 			if i < len(words) {
 				value = words[i]
@@ -71,7 +71,7 @@ func place(s, args string, words, names []string) (value string, n int) {
 	if n > 0 {
 		return value, n
 	}
-	m := indexed().FindStringSubmatch(s)
+	m := indexedArgument().FindStringSubmatch(s)
 	if m == nil {
 		return "", 0
 	}
@@ -84,9 +84,9 @@ func place(s, args string, words, names []string) (value string, n int) {
 	return m[0], len(m[0])
 }
 
-// named tells whether s begins with a name that goes on neither as a word nor
+// hasName tells whether s begins with a name that goes on neither as a word nor
 // as an index.
-func named(s, name string) bool {
+func hasName(s, name string) bool {
 	rest, ok := strings.CutPrefix(s, name)
 	if !ok || rest == "" {
 		return ok
@@ -124,21 +124,21 @@ func Run(body, args string, names []string, run func(command, pattern string) (s
 		var out string
 		out, failed = run(filled, pattern)
 		printed = append(printed, out)
-		return before + mark(len(printed)-1)
+		return before + outputMarker(len(printed)-1)
 	})
 	if failed != nil {
 		return "", failed
 	}
 	body, place := fill(body, args, names)
-	body = followed(body, args, used || place)
+	body = appendArguments(body, args, used || place)
 	for i, out := range printed {
-		body = strings.Replace(body, mark(i), out, 1)
+		body = strings.Replace(body, outputMarker(i), out, 1)
 	}
 	return body, nil
 }
 
-// mark represents what a command has printed, until arguments are filled in.
-func mark(i int) string { return fmt.Sprintf("\x00%d\x00", i) }
+// outputMarker represents what a command has printed, until arguments are filled in.
+func outputMarker(i int) string { return fmt.Sprintf("\x00%d\x00", i) }
 
 // Words splits arguments as a shell does: at blanks and operators, quotes and
 // backslashes keep them. What follows a
@@ -158,7 +158,7 @@ func Words(args string) []string {
 		c := args[i]
 		switch {
 		case c == '"' || c == '\'':
-			text, n := quoted(args[i:])
+			text, n := quotedWord(args[i:])
 			word.WriteString(text)
 			open = true
 			i += n - 1
@@ -177,8 +177,8 @@ func Words(args string) []string {
 	return words
 }
 
-// quoted reads the quote that s begins with; n is its length.
-func quoted(s string) (text string, n int) {
+// quotedWord reads the quote that s begins with; n is its length.
+func quotedWord(s string) (text string, n int) {
 	var b strings.Builder
 	for i := 1; i < len(s); i++ {
 		switch {

@@ -44,8 +44,8 @@ func (c Call) Tags() string {
 // Output is what a local command printed, as users' messages hold it.
 func Output(text string) string { return "<local-command-stdout>" + text + "</local-command-stdout>" }
 
-// Complaint is [Output] of a command that failed; it holds no tags.
-func Complaint(text string) string {
+// ErrorOutput is [Output] of a command that failed; it holds no tags.
+func ErrorOutput(text string) string {
 	text = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;").Replace(text)
 	return "<local-command-stderr>" + text + "</local-command-stderr>"
 }

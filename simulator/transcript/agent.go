@@ -24,17 +24,17 @@ type attribution struct {
 	asked bool // the model has written since the last result
 }
 
-// follow records the skill whose text the turn continues with. The part of its name before a colon
+// recordSkill records the skill whose text the turn continues with. The part of its name before a colon
 // counts as a plugin, although it may be a directory.
-func (c *attribution) follow(name string) {
+func (c *attribution) recordSkill(name string) {
 	c.Skill, c.Plugin = name, ""
 	if plugin, _, ok := strings.Cut(name, ":"); ok {
 		c.Plugin = plugin
 	}
 }
 
-// of returns the attribution of a line of the model.
-func (c *attribution) of(agentID string, ev *protocol.Assistant) protocol.Attribution {
+// forMessage returns the attribution of a line of the model.
+func (c *attribution) forMessage(agentID string, ev *protocol.Assistant) protocol.Attribution {
 	if agentID != "" {
 		return protocol.Attribution{Agent: ev.SubagentType}
 	}
@@ -42,8 +42,8 @@ func (c *attribution) of(agentID string, ev *protocol.Assistant) protocol.Attrib
 	return c.Attribution
 }
 
-// answered records the result of a call; nil if it is not of an MCP server.
-func (c *attribution) answered(call *protocol.MCPCall) {
+// addResult records the result of a call; nil if it is not of an MCP server.
+func (c *attribution) addResult(call *protocol.MCPCall) {
 	if c.asked {
 		c.asked, c.MCPServer, c.MCPTool = false, "", ""
 	}
@@ -59,8 +59,8 @@ type agents struct {
 	meta    map[string]*agent
 }
 
-// agentOf returns the id of the sub-agent that an event belongs to; it may be empty.
-func agentOf(parent *string, id string) string {
+// agentID returns the id of the sub-agent that an event belongs to; it may be empty.
+func agentID(parent *string, id string) string {
 	switch {
 	case parent == nil:
 		return ""
@@ -91,12 +91,12 @@ func (a *agents) write(id string, meta agent, line any) error {
 			return err
 		}
 	}
-	return a.th.writer.lines(a.th.agentPath(id), line)
+	return a.th.writer.writeLines(a.th.agentPath(id), line)
 }
 
-// said records a user line of a sub-agent. The first one is its prompt, a string, followed by its
+// recordUser records a user line of a sub-agent. The first one is its prompt, a string, followed by its
 // context.
-func (a *agents) said(id string, ev *protocol.User, line protocol.UserLine) error {
+func (a *agents) recordUser(id string, ev *protocol.User, line protocol.UserLine) error {
 	first := line.ParentUUID == nil
 	if blocks := line.Message.Content.Blocks; first && len(blocks) == 1 {
 		if text, is := blocks[0].(protocol.TextBlock); is {
@@ -106,7 +106,7 @@ func (a *agents) said(id string, ev *protocol.User, line protocol.UserLine) erro
 	if err := a.write(id, newAgent(ev.SubagentType, ev.TaskDescription, *ev.ParentToolUseID), line); err != nil || !first {
 		return err
 	}
-	return a.th.writer.lines(a.th.agentPath(id), a.listing.ofAgent(id)...)
+	return a.th.writer.writeLines(a.th.agentPath(id), a.listing.agentListings(id)...)
 }
 
 // writeMeta writes the .meta.json file. A mirror receives it as a line of the transcript (spec:
@@ -135,8 +135,8 @@ func (a *agents) writeMeta(id string) error {
 	return nil
 }
 
-// started makes the .meta.json file of a sub-agent.
-func (a *agents) started(ev *protocol.System) error {
+// recordStart makes the .meta.json file of a sub-agent.
+func (a *agents) recordStart(ev *protocol.System) error {
 	depth, isAgent := field(ev.Fields, "spawn_depth").(int)
 	if !isAgent {
 		return nil // another kind of task
@@ -151,8 +151,8 @@ func (a *agents) started(ev *protocol.System) error {
 	return a.writeMeta(id)
 }
 
-// ended records that a sub-agent has finished.
-func (a *agents) ended(ev *protocol.System) error {
+// recordEnd records that a sub-agent has finished.
+func (a *agents) recordEnd(ev *protocol.System) error {
 	id := text(ev.Fields, "task_id")
 	meta := a.meta[id]
 	if meta == nil || meta.Finished {

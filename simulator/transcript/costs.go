@@ -16,8 +16,8 @@ type costs struct {
 	waited int                            // ms for the model, in earlier processes
 }
 
-// take adds the costs recorded by an earlier process.
-func (c *costs) take(line protocol.CostStateLine) {
+// restore adds the costs recorded by an earlier process.
+func (c *costs) restore(line protocol.CostStateLine) {
 	c.totals, c.waited = line, line.TotalAPIDuration
 	c.before = make(map[string]protocol.ModelUsage, len(line.ModelUsage))
 	for model, u := range line.ModelUsage {
@@ -25,16 +25,16 @@ func (c *costs) take(line protocol.CostStateLine) {
 	}
 }
 
-// ran adds the changed lines and the duration of a call.
-func (c *costs) ran(ev *protocol.ToolExecuted) {
+// addTool adds the changed lines and the duration of a call.
+func (c *costs) addTool(ev *protocol.ToolExecuted) {
 	c.totals.TotalToolDuration += int(ev.Duration / time.Millisecond)
 	added, removed := changedLines(ev.Result)
 	c.totals.TotalLinesAdded += added
 	c.totals.TotalLinesRemoved += removed
 }
 
-// turn adds the costs of a turn.
-func (c *costs) turn(ev *protocol.Result) {
+// addTurn adds the costs of a turn.
+func (c *costs) addTurn(ev *protocol.Result) {
 	c.totals.TotalCostUSD = ev.TotalCostUSD
 	c.totals.TotalAPIDuration = c.waited + ev.DurationAPIMS
 	c.totals.TotalAPIDurationWithoutRetries = c.totals.TotalAPIDuration

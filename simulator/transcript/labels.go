@@ -37,7 +37,7 @@ func (l *sessionLabels) opening() []any {
 		lines = append(lines, l.mode())
 	}
 	if l.th.forked {
-		lines = append(lines, l.th.latch())
+		lines = append(lines, l.th.latchLine())
 	}
 	if l.th.resumed && len(l.tools) > 0 {
 		lines = append(lines, l.toolsUsed())
@@ -60,7 +60,7 @@ func (l *sessionLabels) closing() []any {
 		lines = append(lines, l.mode())
 	}
 	if !appended {
-		lines = append(lines, l.th.latch())
+		lines = append(lines, l.th.latchLine())
 	}
 	return append(lines, l.worktree()...)
 }

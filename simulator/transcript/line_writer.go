@@ -25,18 +25,18 @@ func (p *lineWriter) write(lines ...any) error {
 	}
 	if copied := p.pending; copied != nil {
 		p.pending = nil
-		if err := p.th.writer.copied(p.th.path, copied(cmp.Or(p.th.promptID, p.th.opts.Clock.NewID()))); err != nil {
+		if err := p.th.writer.writeCopy(p.th.path, copied(cmp.Or(p.th.promptID, p.th.opts.Clock.NewID()))); err != nil {
 			return err
 		}
 	}
-	return p.th.writer.lines(p.th.path, lines...)
+	return p.th.writer.writeLines(p.th.path, lines...)
 }
 
 // flush writes the lines that were held back.
 func (p *lineWriter) flush() error {
 	held := p.held
 	p.held = nil
-	return p.th.writer.lines(p.th.path, held...)
+	return p.th.writer.writeLines(p.th.path, held...)
 }
 
 // open writes, once, the lines with which a process begins its part of a transcript.
@@ -46,9 +46,9 @@ func (p *lineWriter) open() error {
 	}
 	p.opened = true
 	if p.cutOff {
-		if err := p.th.writer.bytes(p.th.path, []byte("\n")); err != nil {
+		if err := p.th.writer.writeBytes(p.th.path, []byte("\n")); err != nil {
 			return err
 		}
 	}
-	return p.th.writer.lines(p.th.path, p.labels.opening()...)
+	return p.th.writer.writeLines(p.th.path, p.labels.opening()...)
 }

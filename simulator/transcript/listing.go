@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// listing writes the attachments with the [Surroundings].
+// listing writes the attachments with the [SessionContext].
 type listing struct {
 	th     *conversation
 	pen    *lineWriter
@@ -15,7 +15,7 @@ type listing struct {
 	asked  bool // what the model sees with the first request is still to come
 }
 
-// The attachments of transcripts for [Surroundings].
+// The attachments of transcripts for [SessionContext].
 type (
 	environment struct {
 		Type     string   `json:"type"` // "environment"
@@ -88,9 +88,9 @@ type (
 	}
 )
 
-func (l *listing) surroundings() Surroundings {
+func (l *listing) surroundings() SessionContext {
 	if l.th.opts.Teller == nil {
-		return Surroundings{}
+		return SessionContext{}
 	}
 	return l.th.opts.Teller.Surroundings()
 }
@@ -114,36 +114,36 @@ func (l *listing) context() error {
 	l.asked = false
 	var lines []any
 	if !l.th.resumed {
-		lines = append(lines, l.th.latch())
+		lines = append(lines, l.th.latchLine())
 	}
-	return l.pen.write(append(lines, l.rest("", l.surroundings())...)...)
+	return l.pen.write(append(lines, l.firstRequestLines("", l.surroundings())...)...)
 }
 
-// relisted writes the context again after a compaction; part of it follows with the next prompt.
-func (l *listing) relisted() error {
+// writeChanges writes the context again after a compaction; part of it follows with the next prompt.
+func (l *listing) writeChanges() error {
 	l.asked = true
-	return l.pen.write(l.again()...)
+	return l.pen.write(l.repeatListings()...)
 }
 
-// again returns the context that a compaction has removed from the conversation.
-func (l *listing) again() []any {
+// repeatListings returns the context that a compaction has removed from the conversation.
+func (l *listing) repeatListings() []any {
 	l.listed = true
 	now := l.surroundings()
 	return append(l.lists("", now, false), l.place("", now)...)
 }
 
-// ofAgent returns the context of a sub-agent's prompt.
-func (l *listing) ofAgent(id string) []any {
+// agentListings returns the context of a sub-agent's prompt.
+func (l *listing) agentListings(id string) []any {
 	now := l.surroundings()
 	now.Agents = nil
-	lists := l.lists(id, Surroundings{Deferred: now.Deferred}, false)
+	lists := l.lists(id, SessionContext{Deferred: now.Deferred}, false)
 	lists = append(lists, l.place(id, now)...)
-	lists = append(lists, l.lists(id, Surroundings{Skills: now.Skills}, false)...)
-	return append(lists, l.rest(id, now)...)
+	lists = append(lists, l.lists(id, SessionContext{Skills: now.Skills}, false)...)
+	return append(lists, l.firstRequestLines(id, now)...)
 }
 
 // place returns the directory and model of the agent.
-func (l *listing) place(agentID string, now Surroundings) []any {
+func (l *listing) place(agentID string, now SessionContext) []any {
 	m := l.th.opts.Machine
 	dirs, dir, isWorktree := append([]string{}, m.AdditionalDirs...), l.th.opts.CWD, m.IsWorktree
 	if agentID != "" && l.th.opts.Teller != nil && l.th.opts.Teller.AgentDir(agentID) != "" {
@@ -166,7 +166,7 @@ func (l *listing) place(agentID string, now Surroundings) []any {
 
 // lists returns the tools, agents and skills. Servers that are still starting are listed only at
 // the start.
-func (l *listing) lists(agentID string, now Surroundings, start bool) []any {
+func (l *listing) lists(agentID string, now SessionContext, start bool) []any {
 	var lines []any
 	if now.Deferred != nil {
 		tools := deferredTools{
@@ -204,8 +204,8 @@ func (l *listing) lists(agentID string, now Surroundings, start bool) []any {
 	return lines
 }
 
-// rest returns what the first request adds.
-func (l *listing) rest(agentID string, now Surroundings) []any {
+// firstRequestLines returns what the first request adds.
+func (l *listing) firstRequestLines(agentID string, now SessionContext) []any {
 	return append(l.opening(agentID), l.change(agentID, now))
 }
 
@@ -219,7 +219,7 @@ func (l *listing) opening(agentID string) []any {
 }
 
 // change returns how commits are signed.
-func (l *listing) change(agentID string, now Surroundings) any {
+func (l *listing) change(agentID string, now SessionContext) any {
 	author := cmp.Or(now.ModelName, now.Model)
 	line := l.th.attachment(agentID, "user", sessionChange{
 		Type: "remote_session_change", Commit: "Co-Authored-By: Claude " + author + " <noreply@anthropic.com>",

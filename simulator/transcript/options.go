@@ -58,7 +58,7 @@ type Clock interface {
 
 // ContextSource returns the current context of the model.
 type ContextSource interface {
-	Surroundings() Surroundings
+	Surroundings() SessionContext
 	// Effort is its level, and whether it can change from turn to turn; empty = it
 	// has none.
 	Effort() (level string, perTurn bool)
@@ -80,18 +80,18 @@ type Machine struct {
 	Worktree       *protocol.WorktreeSession // that the session works in; nil = none
 }
 
-// Surroundings is the context that the model reads in addition to the first prompt. Nil lists are
+// SessionContext is the context that the model reads in addition to the first prompt. Nil lists are
 // left out of transcripts.
-type Surroundings struct {
+type SessionContext struct {
 	Model     string
-	ModelName string   // as people call it; empty = unknown
-	Deferred  []string // tools of which the model knows only the names
-	Agents    []Listed // of the tool Agent
-	Skills    []Listed // of the tool Skill
+	ModelName string    // as people call it; empty = unknown
+	Deferred  []string  // tools of which the model knows only the names
+	Agents    []Listing // of the tool Agent
+	Skills    []Listing // of the tool Skill
 }
 
-// Listed is an agent or a skill as listed for the model.
-type Listed struct {
+// Listing is an agent or a skill as listed for the model.
+type Listing struct {
 	Name    string
 	Text    string // "- name: what it is for"
 	BuiltIn bool
@@ -115,13 +115,13 @@ func (e *TitleError) Error() string {
 		fmt.Sprintf("%q", e.Value) + " is not a UUID and does not match any session title."
 }
 
-// SeveralError says that several sessions have the title given to --resume.
-type SeveralError struct {
+// AmbiguousTitleError says that several sessions have the title given to --resume.
+type AmbiguousTitleError struct {
 	Title    string
 	Sessions []string // ids with the times of their last changes, newest first
 }
 
-func (e *SeveralError) Error() string {
+func (e *AmbiguousTitleError) Error() string {
 	return fmt.Sprintf("Error: --resume %q matches %d sessions. Pass one of these session IDs to disambiguate:\n  %s",
 		e.Title, len(e.Sessions), strings.Join(e.Sessions, "\n  "))
 }
@@ -172,7 +172,7 @@ func (o Options) findTitle() (string, error) {
 	case 1:
 		return named[0].path, nil
 	}
-	several := &SeveralError{Title: o.Resume}
+	several := &AmbiguousTitleError{Title: o.Resume}
 	for _, c := range named {
 		several.Sessions = append(several.Sessions, strings.TrimSuffix(filepath.Base(c.path), ".jsonl")+
 			"  (modified "+c.changed.UTC().Format("2006-01-02T15:04:05.000Z")+")")

@@ -23,8 +23,8 @@ type Message struct {
 // deferredType is the type of the attachment that names a deferred call.
 const deferredType = "hook_deferred_tool"
 
-// parsed is the content of a transcript file. Lines that are not JSON objects are ignored.
-type parsed struct {
+// parsedTranscript is the content of a transcript file. Lines that are not JSON objects are ignored.
+type parsedTranscript struct {
 	entries   []entry
 	leaf      string // uuid of the last line of the conversation
 	spoken    bool   // there is a conversation
@@ -56,14 +56,14 @@ type entry struct {
 	message string // the API's id of the message
 }
 
-// said reports whether the entry is a message of the main conversation.
-func (e entry) said() bool {
+// isMessage reports whether the entry is a message of the main conversation.
+func (e entry) isMessage() bool {
 	return (e.kind == "user" || e.kind == "assistant") && e.uuid != "" && !e.side
 }
 
-// inside reports whether later lines may refer to the entry as their parent. The titles and tags
+// canBeParent reports whether later lines may refer to the entry as their parent. The titles and tags
 // written by SDKs have ids too, but are never parents.
-func (e entry) inside() bool {
+func (e entry) canBeParent() bool {
 	switch e.kind {
 	case "user", "assistant", "attachment", "system":
 		return e.uuid != "" && !e.side
@@ -71,7 +71,7 @@ func (e entry) inside() bool {
 	return false
 }
 
-func readTranscript(path string) (*parsed, error) {
+func readTranscript(path string) (*parsedTranscript, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
 		return nil, err
@@ -83,8 +83,8 @@ func readTranscript(path string) (*parsed, error) {
 	return t, nil
 }
 
-func parseTranscript(data []byte) *parsed {
-	t := &parsed{ended: len(data) == 0 || data[len(data)-1] == '\n'}
+func parseTranscript(data []byte) *parsedTranscript {
+	t := &parsedTranscript{ended: len(data) == 0 || data[len(data)-1] == '\n'}
 	for line := range bytes.SplitSeq(data, []byte("\n")) {
 		line = bytes.TrimSpace(line)
 		var keys map[string]json.RawMessage
@@ -96,7 +96,7 @@ func parseTranscript(data []byte) *parsed {
 	return t
 }
 
-func (t *parsed) add(line []byte, keys map[string]json.RawMessage) {
+func (t *parsedTranscript) add(line []byte, keys map[string]json.RawMessage) {
 	e := entry{raw: line}
 	read(keys, "type", &e.kind)
 	read(keys, "uuid", &e.uuid)
@@ -139,15 +139,15 @@ func (t *parsed) add(line []byte, keys map[string]json.RawMessage) {
 			t.costs = &costs
 		}
 	}
-	t.spoken = t.spoken || e.said()
-	if e.inside() {
+	t.spoken = t.spoken || e.isMessage()
+	if e.canBeParent() {
 		t.leaf = e.uuid
 	}
 	t.entries = append(t.entries, e)
 }
 
 // attachment reads an attachment line.
-func (t *parsed) attachment(keys map[string]json.RawMessage) {
+func (t *parsedTranscript) attachment(keys map[string]json.RawMessage) {
 	var a struct {
 		Type      string `json:"type"`
 		ToolUseID string `json:"toolUseID"`
@@ -167,7 +167,7 @@ func (t *parsed) attachment(keys map[string]json.RawMessage) {
 }
 
 // count counts the prompts: the numbered ones if any are numbered, else all.
-func (t *parsed) count(e entry, keys map[string]json.RawMessage) {
+func (t *parsedTranscript) count(e entry, keys map[string]json.RawMessage) {
 	var at protocol.TurnPosition
 	switch read(keys, "turnPosition", &at); {
 	case at.TurnIndex > 0:
@@ -195,7 +195,7 @@ func hasToolResult(c protocol.Content) bool {
 // branch returns the lines of the conversation that ends with leaf, in file order: the chain of
 // parents, the results of parallel calls, and the records of file copies. The walk ends at a
 // missing or repeated parent.
-func (t *parsed) branch(leaf string) []entry {
+func (t *parsedTranscript) branch(leaf string) []entry {
 	byID := make(map[string]entry, len(t.entries))
 	for _, e := range t.entries {
 		if e.uuid != "" {
@@ -222,10 +222,10 @@ func (t *parsed) branch(leaf string) []entry {
 }
 
 // chain returns the messages of the conversation that ends with leaf.
-func (t *parsed) chain(leaf string) []Message {
+func (t *parsedTranscript) chain(leaf string) []Message {
 	var out []Message
 	for _, e := range t.branch(leaf) {
-		if !e.said() {
+		if !e.isMessage() {
 			continue
 		}
 		if content, ok := e.content(); ok {
@@ -257,9 +257,9 @@ type PreviousReply struct {
 	Replies int    // of the conversation, up to it
 }
 
-// heard returns the last reply in the conversation that ends with leaf, or nil. Messages of the CLI
+// previousReply returns the last reply in the conversation that ends with leaf, or nil. Messages of the CLI
 // itself do not count.
-func (t *parsed) heard(leaf string) *PreviousReply {
+func (t *parsedTranscript) previousReply(leaf string) *PreviousReply {
 	var last *PreviousReply
 	ids := map[string]bool{}
 	for _, e := range slices.Backward(t.branch(leaf)) {
@@ -270,7 +270,7 @@ func (t *parsed) heard(leaf string) *PreviousReply {
 				Usage protocol.Usage
 			}
 		}
-		if !e.said() || e.kind != "assistant" || json.Unmarshal(e.raw, &line) != nil || line.Message.Model == protocol.SyntheticModel {
+		if !e.isMessage() || e.kind != "assistant" || json.Unmarshal(e.raw, &line) != nil || line.Message.Model == protocol.SyntheticModel {
 			continue
 		}
 		ids[e.message] = true
@@ -287,14 +287,14 @@ func (t *parsed) heard(leaf string) *PreviousReply {
 }
 
 // endsMute reports whether the conversation ends with a line that the model has not answered.
-func (t *parsed) endsMute(leaf string) bool {
+func (t *parsedTranscript) endsMute(leaf string) bool {
 	i := slices.IndexFunc(t.entries, func(e entry) bool { return e.uuid == leaf })
 	return i >= 0 && t.entries[i].kind == "user" && !t.entries[i].last
 }
 
 // firstPrompt returns the first prompt of the conversation that ends with leaf, shortened for lists
 // of sessions.
-func (t *parsed) firstPrompt(leaf string) string {
+func (t *parsedTranscript) firstPrompt(leaf string) string {
 	for _, e := range t.branch(leaf) {
 		if !e.prompt {
 			continue
@@ -307,16 +307,16 @@ func (t *parsed) firstPrompt(leaf string) string {
 	return ""
 }
 
-type cutError string
+type truncateError string
 
-func (e cutError) Error() string { return string(e) }
+func (e truncateError) Error() string { return string(e) }
 
 // cut drops the lines after the one with uuid at. If drops is set, the next prompt must have that
 // uuid; an empty value demands that no prompt follows. The recorded costs stay.
-func (t *parsed) cut(at string, drops *string) error {
-	last := slices.IndexFunc(t.entries, func(e entry) bool { return e.uuid == at && e.said() })
+func (t *parsedTranscript) cut(at string, drops *string) error {
+	last := slices.IndexFunc(t.entries, func(e entry) bool { return e.uuid == at && e.isMessage() })
 	if last < 0 {
-		return cutError("No message found with message.uuid of: " + at)
+		return truncateError("No message found with message.uuid of: " + at)
 	}
 	if drops != nil {
 		next := ""
@@ -324,7 +324,7 @@ func (t *parsed) cut(at string, drops *string) error {
 			next = t.entries[last+1+i].uuid
 		}
 		if next != *drops {
-			return cutError("Resume rejected by --resume-drops-turn: the prompt after " + at + " is " + cmp.Or(next, "none") + ", not " + cmp.Or(*drops, "none") + ".")
+			return truncateError("Resume rejected by --resume-drops-turn: the prompt after " + at + " is " + cmp.Or(next, "none") + ", not " + cmp.Or(*drops, "none") + ".")
 		}
 	}
 	t.entries = t.entries[:last+1]
@@ -333,7 +333,7 @@ func (t *parsed) cut(at string, drops *string) error {
 
 // copyAs returns the lines of the conversation up to leaf for the transcript of a fork: the same
 // uuids with another session id and a single prompt id.
-func (t *parsed) copyAs(id, leaf, promptID string) []byte {
+func (t *parsedTranscript) copyAs(id, leaf, promptID string) []byte {
 	var out bytes.Buffer
 	for _, e := range t.branch(leaf) {
 		line, err := ordered.Parse(e.raw)
@@ -342,10 +342,10 @@ func (t *parsed) copyAs(id, leaf, promptID string) []byte {
 		}
 		source := line.Get("sessionId")
 		if source != nil {
-			line = line.With("sessionId", quoted(id))
+			line = line.With("sessionId", quoteText(id))
 		}
 		if line.Get("promptId") != nil {
-			line = line.With("promptId", quoted(promptID))
+			line = line.With("promptId", quoteText(promptID))
 		}
 		if e.kind == "assistant" && source != nil && line.Get("requestId") != nil {
 			line = line.With("requestSessionId", source)
@@ -357,7 +357,7 @@ func (t *parsed) copyAs(id, leaf, promptID string) []byte {
 	return out.Bytes()
 }
 
-func quoted(s string) json.RawMessage {
+func quoteText(s string) json.RawMessage {
 	raw, err := protocol.Marshal(s)
 	if err != nil {
 		return json.RawMessage("null")

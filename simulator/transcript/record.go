@@ -37,11 +37,11 @@ func newRecorder(th *conversation) *recorder {
 func (r *recorder) record(ev protocol.Event) error {
 	switch ev := ev.(type) {
 	case *protocol.PromptQueued:
-		return r.queued(ev)
+		return r.recordQueued(ev)
 	case *protocol.PromptAccepted:
-		return r.prompted(ev)
+		return r.recordPrompt(ev)
 	case *protocol.PromptAbsorbed:
-		return r.absorbed(ev)
+		return r.recordAbsorbed(ev)
 	case *protocol.Init:
 		return r.listing.context()
 	case *protocol.Assistant:
@@ -53,16 +53,16 @@ func (r *recorder) record(ev protocol.Event) error {
 	case *protocol.CLIRetry:
 		return r.retry(ev)
 	case *protocol.ToolExecuted:
-		r.costs.ran(ev)
+		r.costs.addTool(ev)
 	case *protocol.ConversationCompacted:
-		return r.compacted(ev)
+		return r.recordCompaction(ev)
 	case *protocol.StopHooks:
-		return r.stopped(ev)
+		return r.recordStopHooks(ev)
 	case *protocol.AttachmentAdded:
-		if line := r.attached(ev); ev.AgentID == "" {
+		if line := r.attachmentLine(ev); ev.AgentID == "" {
 			return r.pen.write(line)
 		} else if r.agents.meta[ev.AgentID] != nil {
-			return r.th.writer.lines(r.th.agentPath(ev.AgentID), line)
+			return r.th.writer.writeLines(r.th.agentPath(ev.AgentID), line)
 		}
 	case *protocol.System:
 		return r.system(ev)
@@ -77,9 +77,9 @@ func (r *recorder) record(ev protocol.Event) error {
 	return nil
 }
 
-// queued records that a prompt was queued and taken; the lines are written together with the next
+// recordQueued records that a prompt was queued and taken; the lines are written together with the next
 // ones.
-func (r *recorder) queued(ev *protocol.PromptQueued) error {
+func (r *recorder) recordQueued(ev *protocol.PromptQueued) error {
 	in := protocol.QueueLine{Type: "queue-operation", Operation: "enqueue", Timestamp: r.th.at(ev.Timestamp), SessionID: r.th.id}
 	out := in
 	out.Operation = "dequeue"
@@ -91,7 +91,7 @@ func (r *recorder) queued(ev *protocol.PromptQueued) error {
 	return nil
 }
 
-func (r *recorder) prompted(ev *protocol.PromptAccepted) error {
+func (r *recorder) recordPrompt(ev *protocol.PromptAccepted) error {
 	switch {
 	case ev.LocalCommand:
 		return r.command(ev)
@@ -99,7 +99,7 @@ func (r *recorder) prompted(ev *protocol.PromptAccepted) error {
 		r.th.promptID = ev.PromptID
 		return nil
 	}
-	mended := r.mended(ev.PromptID)
+	mended := r.lostResultLines(ev.PromptID)
 	e := r.th.envelope("", ev.UUID, ev.Timestamp)
 	e.PromptID = r.th.promptOf(ev)
 	line := protocol.UserLine{
@@ -108,13 +108,13 @@ func (r *recorder) prompted(ev *protocol.PromptAccepted) error {
 	}
 	if ev.Injected {
 		line.Companion = ev.Expansion != nil
-		if n := texts(ev.Content); n > 1 && ev.Expansion != nil {
+		if n := countTexts(ev.Content); n > 1 && ev.Expansion != nil {
 			line.CommandBlocks = &protocol.CommandBlocks{All: n, Own: 1}
 		}
 		if err := r.pen.write(append(mended, line)...); err != nil || ev.Expansion == nil {
 			return err
 		}
-		return r.expanded(ev.Expansion)
+		return r.recordExpansion(ev.Expansion)
 	}
 	r.credit = attribution{}
 	r.labels.lastPrompt(ev)
@@ -146,17 +146,17 @@ type commandPermissions struct {
 	Tools []string `json:"allowedTools"`
 }
 
-// expanded writes the lines that follow the text of a command or skill.
-func (r *recorder) expanded(x *protocol.Expansion) error {
-	r.credit.follow(x.Name)
+// recordExpansion writes the lines that follow the text of a command or skill.
+func (r *recorder) recordExpansion(x *protocol.Expansion) error {
+	r.credit.recordSkill(x.Name)
 	if err := r.listing.environment(); err != nil {
 		return err
 	}
 	return r.pen.write(r.th.attachment("", "", commandPermissions{"command_permissions", append([]string{}, x.Tools...)}))
 }
 
-// texts counts the text blocks of a content.
-func texts(c protocol.Content) (n int) {
+// countTexts counts the text blocks of a content.
+func countTexts(c protocol.Content) (n int) {
 	for _, b := range c.Blocks {
 		if _, is := b.(protocol.TextBlock); is {
 			n++
@@ -205,8 +205,8 @@ func (r *recorder) command(ev *protocol.PromptAccepted) error {
 	return r.pen.write(lines...)
 }
 
-// absorbed records a prompt that became part of the running turn.
-func (r *recorder) absorbed(ev *protocol.PromptAbsorbed) error {
+// recordAbsorbed records a prompt that became part of the running turn.
+func (r *recorder) recordAbsorbed(ev *protocol.PromptAbsorbed) error {
 	in := protocol.QueueLine{Type: "queue-operation", Operation: "enqueue", Timestamp: ev.Timestamp, SessionID: r.th.id}
 	if ev.Content.Blocks == nil {
 		in.Content = &ev.Content.Text
@@ -228,7 +228,7 @@ func (r *recorder) assistant(ev *protocol.Assistant) error {
 	if ev.LocalCommandSource != "" {
 		return r.localCommand(ev)
 	}
-	agentID := agentOf(ev.ParentToolUseID, ev.AgentID)
+	agentID := agentID(ev.ParentToolUseID, ev.AgentID)
 	r.labels.talked = true
 	line := r.assistantLine(agentID, ev)
 	if agentID != "" {
@@ -271,7 +271,7 @@ func (r *recorder) assistantLine(agentID string, ev *protocol.Assistant) any {
 		},
 		ThinkingDurationMS: ev.ThinkingDurationMS, ThinkingDisplay: ev.ThinkingDisplay, IsAbortedMidStream: ev.Aborted,
 		RequestID: ev.RequestID, RequestedModel: m.Model, PromptCache: "5m",
-		Attribution: r.credit.of(agentID, ev),
+		Attribution: r.credit.forMessage(agentID, ev),
 		Type:        "assistant", LineID: e.LineID, Effort: level, PerTurnEffort: perTurn, MadeBy: "model", LineFoot: e.LineFoot,
 	}
 	if m.StopReason == nil { // it came as a stream
@@ -306,7 +306,7 @@ func (r *recorder) user(ev *protocol.User) error {
 	if ev.IsReplay != nil || ev.Summary {
 		return nil // what it repeats has its line
 	}
-	agentID := agentOf(ev.ParentToolUseID, ev.AgentID)
+	agentID := agentID(ev.ParentToolUseID, ev.AgentID)
 	e := r.th.envelope(agentID, ev.UUID, ev.Timestamp)
 	e.PromptID = r.th.promptID
 	if ev.SourceUUID != "" {
@@ -320,7 +320,7 @@ func (r *recorder) user(ev *protocol.User) error {
 	if ran && ev.Tool == "Bash" {
 		line.Sandboxed = new(bool)
 	}
-	line.ToolEndsTurn = ran && ev.Tool == "StructuredOutput" && !failed(ev)
+	line.ToolEndsTurn = ran && ev.Tool == "StructuredOutput" && !isError(ev)
 	if len(ev.ToolResultMeta) > 0 {
 		meta := ev.ToolResultMeta[0]
 		line.ToolDenialKind = meta.NonExecutionKind
@@ -333,7 +333,7 @@ func (r *recorder) user(ev *protocol.User) error {
 		if len(ev.ToolResultMeta) > 0 && ev.ToolResultMeta[0].NonExecutionKind != "" {
 			call = nil
 		}
-		r.credit.answered(call)
+		r.credit.addResult(call)
 	}
 	if call := ev.MCP; call != nil {
 		line.MCPNotReadOnly = call.NotReadOnly
@@ -346,16 +346,16 @@ func (r *recorder) user(ev *protocol.User) error {
 		line.Message = userText(ev.Message.Content.Plain()) // what the CLI itself says is not a list there
 	}
 	if agentID != "" {
-		return r.agents.said(agentID, ev, line)
+		return r.agents.recordUser(agentID, ev, line)
 	}
 	if err := r.pen.write(line); err != nil || ev.Expansion == nil {
 		return err
 	}
-	return r.expanded(ev.Expansion)
+	return r.recordExpansion(ev.Expansion)
 }
 
-// failed reports whether an event contains the result of a failed call.
-func failed(ev *protocol.User) bool {
+// isError reports whether an event contains the result of a failed call.
+func isError(ev *protocol.User) bool {
 	for _, b := range ev.Message.Content.Blocks {
 		if r, is := b.(protocol.ToolResultBlock); is {
 			return r.IsError != nil && *r.IsError
@@ -364,8 +364,8 @@ func failed(ev *protocol.User) bool {
 	return false
 }
 
-// entitle sets the title of the session. An unchanged title writes nothing.
-func (r *recorder) entitle(title string) error {
+// setTitle sets the title of the session. An unchanged title writes nothing.
+func (r *recorder) setTitle(title string) error {
 	if title == r.labels.title {
 		return nil
 	}
@@ -383,25 +383,25 @@ func (r *recorder) close() error {
 			return err
 		}
 	}
-	return r.ended()
+	return r.recordEnd()
 }
 
-// ended writes the costs of the conversation, if there was one.
-func (r *recorder) ended() error {
+// recordEnd writes the costs of the conversation, if there was one.
+func (r *recorder) recordEnd() error {
 	if !r.pen.opened {
 		return nil
 	}
 	if err := r.pen.flush(); err != nil {
 		return err
 	}
-	return r.th.writer.lines(r.th.path, r.costs.line(r.th.id))
+	return r.th.writer.writeLines(r.th.path, r.costs.line(r.th.id))
 }
 
 // unansweredCall is a call whose result an earlier process did not record.
 type unansweredCall struct{ id, message string }
 
-// unanswered returns the calls without a result.
-func unanswered(history []Message) (calls []unansweredCall) {
+// unansweredCalls returns the calls without a result.
+func unansweredCalls(history []Message) (calls []unansweredCall) {
 	for _, m := range history {
 		for _, b := range m.Content.Blocks {
 			switch b := b.(type) {
@@ -418,9 +418,9 @@ func unanswered(history []Message) (calls []unansweredCall) {
 const lostText = "[Tool call interrupted: the session ended before this call's result was recorded, so its outcome is unknown. " +
 	"Check whether it took effect before relying on it or running it again.]"
 
-// mended returns the lines that complete the conversation of an earlier process before the next
+// lostResultLines returns the lines that complete the conversation of an earlier process before the next
 // prompt: results for interrupted calls, and an empty reply if the model had not answered yet.
-func (r *recorder) mended(promptID string) []any {
+func (r *recorder) lostResultLines(promptID string) []any {
 	var lines []any
 	for _, c := range r.lost {
 		e := r.th.envelope("", "", "")

@@ -26,8 +26,8 @@ type (
 	}
 )
 
-// attached returns the line of an attachment.
-func (r *recorder) attached(ev *protocol.AttachmentAdded) protocol.AttachmentLine {
+// attachmentLine returns the line of an attachment.
+func (r *recorder) attachmentLine(ev *protocol.AttachmentAdded) protocol.AttachmentLine {
 	line := r.th.attachment(ev.AgentID, ev.Role, ev.Attachment)
 	if ev.Rendered != "" {
 		line.Rendered = []protocol.RenderedText{{Content: ev.Rendered}}
@@ -37,15 +37,15 @@ func (r *recorder) attached(ev *protocol.AttachmentAdded) protocol.AttachmentLin
 
 // result records the costs and the limit or hook that ended the turn.
 func (r *recorder) result(ev *protocol.Result) error {
-	r.costs.turn(ev)
+	r.costs.addTurn(ev)
 	var lines []any
-	if limit, hit := maxTurns(ev); hit && r.th.begun() {
+	if limit, hit := maxTurns(ev); hit && r.th.hasStarted() {
 		lines = append(lines, r.th.attachment("", "", maxTurnsReached{Type: "max_turns_reached", MaxTurns: limit, TurnCount: ev.NumTurns}))
 	}
 	if d := ev.DeferredToolUse; d != nil {
 		lines = append(lines, r.th.attachment("", "", deferredTool{deferredType, d.ID, d.Name, d.Input}))
 	}
-	if !r.labels.listed && r.th.begun() {
+	if !r.labels.listed && r.th.hasStarted() {
 		lines = append(lines, r.labels.closing()...)
 	}
 	if len(lines) == 0 {
@@ -67,7 +67,7 @@ func maxTurns(ev *protocol.Result) (limit int, hit bool) {
 }
 
 func (r *recorder) retry(ev *protocol.CLIRetry) error {
-	if !r.th.begun() {
+	if !r.th.hasStarted() {
 		return nil
 	}
 	failure := protocol.RequestError{Message: ev.Body, Formatted: ev.Message, Status: ev.Status, RequestID: ev.RequestID}
@@ -102,7 +102,7 @@ func connectionCode(message string) string {
 func (r *recorder) system(ev *protocol.System) error {
 	switch ev.Subtype {
 	case "session_title_changed":
-		return r.entitle(text(ev.Fields, "title"))
+		return r.setTitle(text(ev.Fields, "title"))
 	case "informational":
 		if ev.StreamOnly {
 			return nil
@@ -111,20 +111,20 @@ func (r *recorder) system(ev *protocol.System) error {
 		return r.pen.write(protocol.InformationalLine{
 			LineHead: e.LineHead, Type: "system", Subtype: "informational", SystemLineID: protocol.SystemLineID{Timestamp: e.Timestamp, UUID: e.UUID},
 			Content: text(ev.Fields, "content"), Level: text(ev.Fields, "level"),
-			PreventContinuing: field(ev.Fields, "prevent_continuation") == true, Ending: ending(ev.Fields), LineFoot: e.LineFoot,
+			PreventContinuing: field(ev.Fields, "prevent_continuation") == true, Ending: promptOutcome(ev.Fields), LineFoot: e.LineFoot,
 		})
 	case "compact_boundary":
-		return r.bounded(ev)
+		return r.recordBoundary(ev)
 	case "task_started":
-		return r.agents.started(ev)
+		return r.agents.recordStart(ev)
 	case "task_notification":
-		return r.agents.ended(ev)
+		return r.agents.recordEnd(ev)
 	}
 	return nil
 }
 
-// ending returns the decision of hooks about a prompt; nil if the event has none.
-func ending(fields []protocol.Field) *protocol.LinePromptOutcome {
+// promptOutcome returns the decision of hooks about a prompt; nil if the event has none.
+func promptOutcome(fields []protocol.Field) *protocol.LinePromptOutcome {
 	outcome, is := field(fields, "prompt_submit_outcome").(protocol.PromptOutcome)
 	if !is || outcome.NoVerdict != "" {
 		return nil
@@ -134,8 +134,8 @@ func ending(fields []protocol.Field) *protocol.LinePromptOutcome {
 	return e
 }
 
-// stopped records the outcome of the hooks at the end of a turn.
-func (r *recorder) stopped(ev *protocol.StopHooks) error {
+// recordStopHooks records the outcome of the hooks at the end of a turn.
+func (r *recorder) recordStopHooks(ev *protocol.StopHooks) error {
 	e := r.th.envelope("", "", "")
 	return r.pen.write(protocol.StopHookLine{
 		LineHead: e.LineHead, Type: "system", Subtype: "stop_hook_summary", StopHookSummary: ev.Summary, Level: "suggestion",
@@ -143,9 +143,9 @@ func (r *recorder) stopped(ev *protocol.StopHooks) error {
 	})
 }
 
-// bounded starts the conversation again: the boundary has no parent and is the parent of the next
+// recordBoundary starts the conversation again: the boundary has no parent and is the parent of the next
 // message.
-func (r *recorder) bounded(ev *protocol.System) error {
+func (r *recorder) recordBoundary(ev *protocol.System) error {
 	before := r.th.leaf[""]
 	meta, _ := field(ev.Fields, "compact_metadata").(protocol.CompactMetadata)
 	delete(r.th.leaf, "")
@@ -172,15 +172,15 @@ func (r *recorder) bounded(ev *protocol.System) error {
 	return r.pen.write(line)
 }
 
-// compacted writes what follows the boundary: the summary, the command that requested it, and the
+// recordCompaction writes what follows the boundary: the summary, the command that requested it, and the
 // context for the model.
-func (r *recorder) compacted(ev *protocol.ConversationCompacted) error {
+func (r *recorder) recordCompaction(ev *protocol.ConversationCompacted) error {
 	line := protocol.UserLine{
 		Type: "user", Message: protocol.UserContent{Role: "user", Content: protocol.Content{Text: ev.Summary.Message.Content.Plain()}},
 		TranscriptOnly: true, IsSummary: true, TurnPosition: &protocol.TurnPosition{TurnIndex: r.turns},
 	}
 	if ev.Command == nil {
-		return r.compactedInTurn(ev, line)
+		return r.recordCompactionInTurn(ev, line)
 	}
 	e := r.th.envelope("", ev.Summary.UUID, ev.Summary.Timestamp)
 	e.PromptID = r.th.promptOf(ev.Command)
@@ -198,12 +198,12 @@ func (r *recorder) compacted(ev *protocol.ConversationCompacted) error {
 	}); err != nil {
 		return err
 	}
-	return r.listing.relisted()
+	return r.listing.writeChanges()
 }
 
-// compactedInTurn writes what follows the boundary in the middle of a turn, with all context at
+// recordCompactionInTurn writes what follows the boundary in the middle of a turn, with all context at
 // once. A preserved prompt is not listed as summarized.
-func (r *recorder) compactedInTurn(ev *protocol.ConversationCompacted, line protocol.UserLine) error {
+func (r *recorder) recordCompactionInTurn(ev *protocol.ConversationCompacted, line protocol.UserLine) error {
 	lines := r.listing.opening("")
 	e := r.th.envelope("", ev.Summary.UUID, ev.Summary.Timestamp)
 	e.PromptID = r.th.promptID
@@ -212,7 +212,7 @@ func (r *recorder) compactedInTurn(ev *protocol.ConversationCompacted, line prot
 	if slices.Contains(r.kept, ev.Prompt) {
 		line.TurnPosition.TurnIndex--
 	}
-	lines = append(append(lines, line), r.listing.again()...)
+	lines = append(append(lines, line), r.listing.repeatListings()...)
 	return r.pen.write(append(lines, r.listing.change("", r.listing.surroundings()))...)
 }
 

@@ -23,8 +23,8 @@ type conversation struct {
 	writer   writer
 }
 
-// begun reports whether the main conversation has a line.
-func (th *conversation) begun() bool { return th.leaf[""] != "" }
+// hasStarted reports whether the main conversation has a line.
+func (th *conversation) hasStarted() bool { return th.leaf[""] != "" }
 
 // dir returns the directory for other files of the session.
 func (th *conversation) dir() string { return filepath.Join(filepath.Dir(th.path), th.id) }
@@ -90,6 +90,6 @@ func (th *conversation) attachment(agentID, role string, value any) protocol.Att
 	return protocol.AttachmentLine{LineHead: e.LineHead, Attachment: value, Type: "attachment", LineID: e.LineID, RenderedRole: role, LineFoot: e.LineFoot}
 }
 
-func (th *conversation) latch() protocol.LatchLine {
+func (th *conversation) latchLine() protocol.LatchLine {
 	return protocol.LatchLine{Type: "atis-latch", SessionID: th.id}
 }

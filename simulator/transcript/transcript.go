@@ -37,7 +37,7 @@ type Transcript struct {
 
 // Open finds or creates the session described by o. Nothing is written before the first
 // [Transcript.Record]. Possible errors are [*NotFoundError], [*InUseError], [*TitleError],
-// [*SeveralError], [*RefusedError] and errors of reading a transcript.
+// [*AmbiguousTitleError], [*RefusedError] and errors of reading a transcript.
 func Open(o Options) (*Transcript, error) {
 	if o.Clock == nil {
 		return nil, errors.New("transcript: Clock is required")
@@ -54,7 +54,7 @@ func Open(o Options) (*Transcript, error) {
 	} else if path, err := filepath.EvalSymlinks(o.Project); err == nil {
 		o.Project = path
 	}
-	th := &conversation{opts: o, writer: writer{off: o.NoPersist, onLine: o.OnLine, filter: claudecode.ProfileOf(o.Version).TranscriptLines()}}
+	th := &conversation{opts: o, writer: writer{off: o.NoPersist, onLine: o.OnLine, filter: claudecode.ProfileFor(o.Version).TranscriptLines()}}
 	s := &Transcript{th: th, rec: newRecorder(th)}
 	path, err := o.find()
 	if err != nil {
@@ -64,7 +64,7 @@ func Open(o Options) (*Transcript, error) {
 		if err := s.resume(path); err != nil {
 			return nil, err
 		}
-	} else if err := s.th.fresh(); err != nil {
+	} else if err := s.th.startSession(); err != nil {
 		return nil, err
 	}
 	if o.Title != "" {
@@ -76,14 +76,14 @@ func Open(o Options) (*Transcript, error) {
 	return s, nil
 }
 
-// fresh starts a new session.
-func (th *conversation) fresh() error {
+// startSession starts a new session.
+func (th *conversation) startSession() error {
 	th.id = th.opts.ID
 	if th.id == "" && !th.opts.Fork {
 		th.id = th.opts.DefaultID
 	}
 	if th.id == "" {
-		if err := th.draw(); err != nil {
+		if err := th.drawID(); err != nil {
 			return err
 		}
 	}
@@ -96,9 +96,9 @@ func (th *conversation) fresh() error {
 	return nil
 }
 
-// draw takes an unused id. It claims the id by making a directory, so that concurrent runs do not
+// drawID takes an unused id. It claims the id by making a directory, so that concurrent runs do not
 // share one.
-func (th *conversation) draw() error {
+func (th *conversation) drawID() error {
 	th.id = th.opts.Clock.NewID()
 	if th.opts.Again == nil || th.opts.NoPersist {
 		return nil
@@ -109,8 +109,8 @@ func (th *conversation) draw() error {
 		if err := os.Mkdir(filepath.Join(claims, th.id), 0o700); !errors.Is(err, fs.ErrExist) {
 			break
 		}
-		if n > mostRuns {
-			return fmt.Errorf("%d runs with one seed are kept in %s; remove it, or use another seed", mostRuns, claims)
+		if n > maxRuns {
+			return fmt.Errorf("%d runs with one seed are kept in %s; remove it, or use another seed", maxRuns, claims)
 		}
 		th.opts.Again(n)
 		th.id = th.opts.Clock.NewID()
@@ -118,8 +118,8 @@ func (th *conversation) draw() error {
 	return nil
 }
 
-// mostRuns is the maximum number of stored runs with the same seed.
-const mostRuns = 10_000
+// maxRuns is the maximum number of stored runs with the same seed.
+const maxRuns = 10_000
 
 // RefusedError says that the history cannot be cut as ResumeAt and DropsTurn require.
 type RefusedError struct {
@@ -149,20 +149,20 @@ func (s *Transcript) resume(path string) error {
 	th, rec := s.th, s.rec
 	th.resumed, th.id, th.path = true, th.source, path
 	if th.opts.Fork && th.opts.ID != th.source {
-		if err := th.fresh(); err != nil {
+		if err := th.startSession(); err != nil {
 			return err
 		}
 		th.forked, rec.pen.pending = true, func(promptID string) []byte { return t.copyAs(th.id, leaf, promptID) }
 	}
 	rec.pen.cutOff = !th.forked && !t.ended
-	s.history, s.heard, s.deferred, s.told = t.chain(leaf), t.heard(leaf), t.deferred, t.told
+	s.history, s.heard, s.deferred, s.told = t.chain(leaf), t.previousReply(leaf), t.deferred, t.told
 	for _, e := range t.entries {
 		if strings.HasPrefix(e.kind, "file-history-") {
 			s.files = append(s.files, e.raw)
 		}
 	}
 	if s.deferred == "" {
-		rec.lost = unanswered(s.history)
+		rec.lost = unansweredCalls(s.history)
 	}
 	rec.mute, rec.turns, rec.listing.listed, rec.listing.asked = t.endsMute(leaf), t.turns, t.listed, t.asked
 	th.leaf = map[string]string{"": leaf}
@@ -171,7 +171,7 @@ func (s *Transcript) resume(path string) error {
 		rec.labels.prompt = t.firstPrompt(leaf)
 	}
 	if t.costs != nil {
-		rec.costs.take(*t.costs)
+		rec.costs.restore(*t.costs)
 	}
 	return nil
 }
@@ -180,8 +180,8 @@ func (s *Transcript) resume(path string) error {
 // first write error only; nothing is written after that.
 func (s *Transcript) Record(ev protocol.Event) error { return s.rec.record(ev) }
 
-// Entitle sets the title of the session. An unchanged title writes nothing.
-func (s *Transcript) Entitle(title string) error { return s.rec.entitle(title) }
+// SetTitle sets the title of the session. An unchanged title writes nothing.
+func (s *Transcript) SetTitle(title string) error { return s.rec.setTitle(title) }
 
 // Close writes the closing lines and the costs of the conversation, if there was one. Nothing may
 // be recorded after it. Calling it again has no effect.
@@ -242,13 +242,13 @@ func (s *Transcript) Costs() map[string]protocol.ModelUsage { return maps.Clone(
 // caller must not change it.
 func (s *Transcript) History() []Message { return s.history }
 
-// Heard returns the last reply of the conversation that is continued, or nil in a
+// PreviousReply returns the last reply of the conversation that is continued, or nil in a
 // fresh session.
-func (s *Transcript) Heard() *PreviousReply { return s.heard }
+func (s *Transcript) PreviousReply() *PreviousReply { return s.heard }
 
-// Told lists the instruction files that the model read between the calls of the resumed
+// InstructionFiles lists the instruction files that the model read between the calls of the resumed
 // conversation.
-func (s *Transcript) Told() []string { return s.told }
+func (s *Transcript) InstructionFiles() []string { return s.told }
 
 // Deferred returns the call that a hook deferred at the end of the history, and the uuid of its
 // message. It returns false if none exists.
@@ -294,7 +294,7 @@ func (s *Transcript) statePath(id string) string {
 // Reset ends the conversation and starts one with a new id, as /clear does. It returns the id and
 // the path of the new transcript.
 func (s *Transcript) Reset() (id, path string, err error) {
-	err = s.rec.ended()
+	err = s.rec.recordEnd()
 	err = errors.Join(err, s.th.writer.close())
 	before, named := s.th, s.rec.labels
 	before.opts.ID = ""

@@ -178,12 +178,12 @@ func answer(id string) protocol.ToolResultBlock {
 }
 
 // told are the surroundings of a model with low effort.
-type told transcript.Surroundings
+type told transcript.SessionContext
 
-func (t told) Surroundings() transcript.Surroundings { return transcript.Surroundings(t) }
-func (told) Effort() (string, bool)                  { return "low", true }
-func (told) Moved() string                           { return "" }
-func (told) AgentDir(string) string                  { return "" }
+func (t told) Surroundings() transcript.SessionContext { return transcript.SessionContext(t) }
+func (told) Effort() (string, bool)                    { return "low", true }
+func (told) Moved() string                             { return "" }
+func (told) AgentDir(string) string                    { return "" }
 
 // elsewhere says where a command has changed the directory to.
 type elsewhere struct {
@@ -208,8 +208,8 @@ func TestTranscript(t *testing.T) {
 		Machine: transcript.Machine{GitBranch: "main"},
 		Teller: told{
 			Model: "claude-opus-5-5", ModelName: "Opus 5.5", Deferred: []string{"WebFetch"},
-			Agents: []transcript.Listed{{Name: "Explore", Text: "- Explore: looks", BuiltIn: true}, {Name: "mine", Text: "- mine: works"}},
-			Skills: []transcript.Listed{{Name: "loop", Text: "- loop"}, {Name: "run", Text: "- run"}},
+			Agents: []transcript.Listing{{Name: "Explore", Text: "- Explore: looks", BuiltIn: true}, {Name: "mine", Text: "- mine: works"}},
+			Skills: []transcript.Listing{{Name: "loop", Text: "- loop"}, {Name: "run", Text: "- run"}},
 		},
 	})
 	if want := filepath.Join(w.state, "projects", transcript.Slug(w.cwd), s.ID()+".jsonl"); s.Path() != want {

@@ -28,8 +28,8 @@ type appendFile struct {
 	info os.FileInfo // of file, by which a file that took its place is known
 }
 
-// lines appends the lines of one event to the file at path, in a single write.
-func (w *writer) lines(path string, values ...any) error {
+// writeLines appends the lines of one event to the file at path, in a single write.
+func (w *writer) writeLines(path string, values ...any) error {
 	if w.off || len(values) == 0 {
 		return nil
 	}
@@ -38,7 +38,7 @@ func (w *writer) lines(path string, values ...any) error {
 	for _, value := range values {
 		data, err := protocol.Marshal(value)
 		if err != nil {
-			return w.failed(err)
+			return w.recordFailure(err)
 		}
 		if data = w.filter.Apply(data); data == nil {
 			continue
@@ -46,7 +46,7 @@ func (w *writer) lines(path string, values ...any) error {
 		all = append(append(all, data...), '\n')
 		ends = append(ends, len(all))
 	}
-	if err := w.bytes(path, all); err != nil || w.onLine == nil {
+	if err := w.writeBytes(path, all); err != nil || w.onLine == nil {
 		return err
 	}
 	start := 0
@@ -57,12 +57,12 @@ func (w *writer) lines(path string, values ...any) error {
 	return nil
 }
 
-// copied appends lines that are already encoded.
-func (w *writer) copied(path string, data []byte) error {
+// writeCopy appends lines that are already encoded.
+func (w *writer) writeCopy(path string, data []byte) error {
 	if len(data) == 0 {
 		return nil
 	}
-	if err := w.bytes(path, data); err != nil || w.onLine == nil || w.off {
+	if err := w.writeBytes(path, data); err != nil || w.onLine == nil || w.off {
 		return err
 	}
 	for line := range bytes.Lines(data) {
@@ -71,23 +71,23 @@ func (w *writer) copied(path string, data []byte) error {
 	return nil
 }
 
-// bytes appends data in a single write, so that lines of several processes do not mix.
-func (w *writer) bytes(path string, data []byte) error {
+// writeBytes appends data in a single write, so that lines of several processes do not mix.
+func (w *writer) writeBytes(path string, data []byte) error {
 	if w.off {
 		return nil
 	}
-	if err := w.reach(path); err != nil {
-		return w.failed(err)
+	if err := w.openFile(path); err != nil {
+		return w.recordFailure(err)
 	}
 	if _, err := w.open.file.Write(data); err != nil {
-		return w.failed(err)
+		return w.recordFailure(err)
 	}
 	return nil
 }
 
-// reach opens the file at path unless it is open already. It creates a file that was removed or
+// openFile opens the file at path unless it is open already. It creates a file that was removed or
 // replaced again, because the real CLI opens the file for each line.
-func (w *writer) reach(path string) error {
+func (w *writer) openFile(path string) error {
 	if w.open.file != nil && w.open.path == path {
 		if info, err := os.Stat(path); err == nil && os.SameFile(info, w.open.info) {
 			return nil
@@ -132,11 +132,11 @@ func (w *writer) replace(path string, data []byte, mode os.FileMode) error {
 	}
 	dir := filepath.Dir(path)
 	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return w.failed(err)
+		return w.recordFailure(err)
 	}
 	f, err := os.CreateTemp(dir, filepath.Base(path)+".*")
 	if err != nil {
-		return w.failed(err)
+		return w.recordFailure(err)
 	}
 	_, err = f.Write(data)
 	if modeErr := f.Chmod(mode); err == nil {
@@ -150,12 +150,12 @@ func (w *writer) replace(path string, data []byte, mode os.FileMode) error {
 	}
 	if err != nil {
 		_ = os.Remove(f.Name()) // best effort: the failure is reported below
-		return w.failed(err)
+		return w.recordFailure(err)
 	}
 	return nil
 }
 
-func (w *writer) failed(err error) error {
+func (w *writer) recordFailure(err error) error {
 	w.off = true
 	_ = w.close() // the failure is reported already
 	return fmt.Errorf("saving the session: %w", err)

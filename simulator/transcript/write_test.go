@@ -14,7 +14,7 @@ func TestWriterKeepsTheFileOpen(t *testing.T) {
 	defer w.close()
 	write := func() *os.File {
 		t.Helper()
-		if err := w.lines(path, 1); err != nil {
+		if err := w.writeLines(path, 1); err != nil {
 			t.Fatal(err)
 		}
 		return w.open.file

@@ -77,7 +77,7 @@ type Command struct {
 // Catalog is everything that a user can add to the CLI by files, and what it
 // brings itself. Safe for concurrent use.
 type Catalog struct {
-	parts []Parts // of the plugins found at creation
+	parts []PluginParts // of the plugins found at creation
 
 	mu       sync.Mutex
 	commands []Command // in the order shown; replaced as a whole
@@ -110,7 +110,7 @@ func New(o Options) (*Catalog, []string) {
 		l.source(o, o.UserDir, "userSettings")
 		l.source(o, o.ProjectDir, "projectSettings")
 	}
-	l.arrange()
+	l.sortCommands()
 	c.parts = l.parts
 	if o.Agents != "" {
 		if err := c.DefineAgents(json.RawMessage(o.Agents), "flagSettings"); err != nil {
@@ -277,7 +277,7 @@ type loader struct {
 	commands []Command // found earlier
 	skills   []Command
 	files    []Command
-	parts    []Parts
+	parts    []PluginParts
 	warnings []string
 	// While a plugin is read: its directory and what precedes its names.
 	root, prefix string
@@ -305,7 +305,7 @@ func (l *loader) folders(tree fs.FS, dir, source string) {
 	}
 	for _, file := range l.walk(tree, "output-styles") {
 		doc, ok := l.read(tree, file)
-		if name := cmp.Or(doc.text("name"), base(file)); ok && !slices.Contains(l.c.styles, name) {
+		if name := cmp.Or(doc.text("name"), baseName(file)); ok && !slices.Contains(l.c.styles, name) {
 			l.c.styles = append(l.c.styles, name)
 			l.c.styled[name] = strings.TrimSpace(doc.body)
 		}
@@ -338,7 +338,7 @@ func (l *loader) agent(tree fs.FS, file, source string) {
 		return // a note in addition to the agents
 	}
 	a := Agent{
-		Name: l.prefix + name, Description: doc.text("description"), Prompt: l.filled(strings.TrimSpace(doc.body)), Tools: doc.list("tools"),
+		Name: l.prefix + name, Description: doc.text("description"), Prompt: l.expandVariables(strings.TrimSpace(doc.body)), Tools: doc.list("tools"),
 		Disallowed: doc.list("disallowedTools"), Model: doc.text("model"), MaxTurns: doc.number("maxTurns"),
 		Background: doc.bool("background"), Isolation: doc.text("isolation"), Source: source,
 	}
@@ -349,7 +349,7 @@ func (l *loader) command(tree fs.FS, file, source string) {
 	if doc, ok := l.read(tree, file); ok {
 		folder, _ := strings.CutPrefix(path.Dir(file), "commands")
 		space := strings.ReplaceAll(strings.TrimPrefix(folder+"/", "/"), "/", ":")
-		l.files = append(l.files, l.described(doc, Command{Name: l.prefix + space + base(file), Source: source}))
+		l.files = append(l.files, l.withMetadata(doc, Command{Name: l.prefix + space + baseName(file), Source: source}))
 	}
 }
 
@@ -365,15 +365,15 @@ func (l *loader) skill(tree fs.FS, folder, dir, source string) {
 	if len(doc.list("paths")) > 0 {
 		return // for work on such files only
 	}
-	l.skills = append(l.skills, l.described(doc, Command{
+	l.skills = append(l.skills, l.withMetadata(doc, Command{
 		Name: l.prefix + folder, Source: source, Skill: true, Dir: filepath.Join(dir, "skills", folder), Title: doc.text("name"),
 		Hooks: doc.object("hooks"),
 	}))
 }
 
-// described adds what a file says of its command or skill.
-func (l *loader) described(doc document, k Command) Command {
-	k.Description, k.Hint, k.Body = l.about(doc.description()), doc.text("argument-hint"), l.filled(doc.body)
+// withMetadata adds what a file says of its command or skill.
+func (l *loader) withMetadata(doc document, k Command) Command {
+	k.Description, k.Hint, k.Body = l.listedDescription(doc.description()), doc.text("argument-hint"), l.expandVariables(doc.body)
 	k.Arguments = doc.names("arguments")
 	k.Described = doc.text("description") != ""
 	k.Tools, k.Model = doc.list("allowed-tools"), doc.text("model")
@@ -391,9 +391,9 @@ func (l *loader) read(tree fs.FS, file string) (document, bool) {
 	return parseDocument(data), true
 }
 
-// arrange puts skills before commands and, within these, the latest source
+// sortCommands puts skills before commands and, within these, the latest source
 // first, by names as people sort them; of two with one name the first counts.
-func (l *loader) arrange() {
+func (l *loader) sortCommands() {
 	rank := map[string]int{"projectSettings": 0, "userSettings": 1, pluginSource: 2}
 	seen := map[string]bool{}
 	l.c.commands = slices.Concat(l.commands, l.skills, l.files)
@@ -412,5 +412,5 @@ func (l *loader) arrange() {
 	})
 }
 
-// base is a file's name without its extension.
-func base(file string) string { return strings.TrimSuffix(path.Base(file), path.Ext(file)) }
+// baseName is a file's name without its extension.
+func baseName(file string) string { return strings.TrimSuffix(path.Base(file), path.Ext(file)) }

@@ -61,7 +61,7 @@ func TestCatalog(t *testing.T) {
 		UserDir: "/user", ProjectDir: "/p/.claude", Plugins: []string{"/plug", "/bad"}, Open: disk(),
 		Agents: `{"flagged":{"description":"d","prompt":"p","tools":["Read"],"background":true}}`,
 	})
-	ev := claudecode.ProfileOf(claudecode.DefaultVersion).Init()
+	ev := claudecode.ProfileFor(claudecode.DefaultVersion).Init()
 	builtin := len(ev.SlashCommands)
 	c.Fill(&ev)
 	want := []string{"claude", "demo:helper", "Explore", "flagged", "fs-test-agent", "general-purpose", "Plan", "reviewer", "statusline-setup"}
@@ -212,7 +212,7 @@ func TestPlugins(t *testing.T) {
 		}
 		return os.DirFS(filepath.Join(t.TempDir(), dir))
 	}})
-	want := []Parts{{
+	want := []PluginParts{{
 		Name: "one", Dir: "/one", Servers: json.RawMessage(`{"s":{"command":"/one/server"}}`),
 		Hooks: json.RawMessage(`{"Stop":[{"hooks":[{"type":"command","command":"/one/x"}]}]}`),
 	}}
@@ -229,11 +229,11 @@ func TestPlugins(t *testing.T) {
 		t.Error("a plugin that was not loaded is there")
 	}
 	more := c.AddPlugins(open, "/one", "/two")
-	want = []Parts{{Name: "two", Dir: "/two", Hooks: json.RawMessage(`{"Stop":[]}`), Servers: json.RawMessage(`{"t":{}}`)}}
+	want = []PluginParts{{Name: "two", Dir: "/two", Hooks: json.RawMessage(`{"Stop":[]}`), Servers: json.RawMessage(`{"t":{}}`)}}
 	if diff := cmp.Diff(want, more); diff != "" {
 		t.Errorf("parts added (-want +got):\n%s", diff)
 	}
-	ev := claudecode.ProfileOf(claudecode.DefaultVersion).Init()
+	ev := claudecode.ProfileFor(claudecode.DefaultVersion).Init()
 	c.Fill(&ev)
 	if !c.HasPlugins("/one", "/two") || len(ev.Plugins) != 5 || len(c.Commands()) != 2 {
 		t.Errorf("plugins %v, commands %v", ev.Plugins, commandNames(c))

@@ -32,12 +32,12 @@ func parseDocument(data []byte) document {
 	_, body, _ = strings.Cut(body, "\n") // the rest of the closing line
 	d := document{body: strings.TrimLeft(body, " \t\n")}
 	if err := yaml.Unmarshal([]byte(head), &d.front); err != nil {
-		d.front = lines(head)
+		d.front = parseLines(head)
 	}
 	return d
 }
 
-func lines(head string) map[string]any {
+func parseLines(head string) map[string]any {
 	front := map[string]any{}
 	for line := range strings.SplitSeq(head, "\n") {
 		if key, value, ok := strings.Cut(line, ":"); ok && key != "" && !strings.ContainsAny(key, " \t#") {

@@ -56,7 +56,7 @@ func Memories(o MemoryOptions) []Memory {
 		r.read(Memory{Path: filepath.Join(o.UserDir, "CLAUDE.md"), Type: "User", Base: o.CWD}, 0)
 		r.rules(filepath.Join(o.UserDir, "rules"), "User", o.CWD)
 	}
-	for _, dir := range downTo(o.CWD) {
+	for _, dir := range parentDirs(o.CWD) {
 		if o.Project {
 			r.read(Memory{Path: filepath.Join(dir, "CLAUDE.md"), Type: "Project", Base: dir}, 0)
 			r.project(filepath.Join(dir, ".claude"), dir)
@@ -68,18 +68,18 @@ func Memories(o MemoryOptions) []Memory {
 	return r.found
 }
 
-// Reached finds the files of instructions that count once the model has read or
+// NestedMemories finds the files of instructions that count once the model has read or
 // written a file: rules of the user that are about it, those of the directories
 // between the working directory and it, and rules of the project that are about
 // it (observed with 2.1.329). Those in known are left out.
-func Reached(o MemoryOptions, file string, known map[string]bool) []Memory {
+func NestedMemories(o MemoryOptions, file string, known map[string]bool) []Memory {
 	r := &memoryReader{home: o.Home, seen: maps.Clone(known), about: file}
 	if o.UserDir != "" {
 		r.rules(filepath.Join(o.UserDir, "rules"), "User", o.CWD)
 	}
-	outer := downTo(o.CWD)
-	if below(o.CWD, file) {
-		for _, dir := range downTo(filepath.Dir(file))[len(outer):] {
+	outer := parentDirs(o.CWD)
+	if isBelow(o.CWD, file) {
+		for _, dir := range parentDirs(filepath.Dir(file))[len(outer):] {
 			r.about = ""
 			r.directory(o, dir)
 			r.about = file
@@ -120,15 +120,15 @@ func (r *memoryReader) projectRules(o MemoryOptions, dir string) {
 	}
 }
 
-// below reports whether a file is inside a directory, at any depth. The directory
+// isBelow reports whether a file is inside a directory, at any depth. The directory
 // itself is not inside it: a search through a shell command may reach it.
-func below(dir, file string) bool {
+func isBelow(dir, file string) bool {
 	rel, err := filepath.Rel(dir, file)
 	return err == nil && rel != "." && filepath.IsLocal(rel)
 }
 
-// downTo lists the directories from the root to dir.
-func downTo(dir string) []string {
+// parentDirs lists the directories from the root to dir.
+func parentDirs(dir string) []string {
 	var dirs []string
 	for {
 		dirs = append(dirs, dir)
@@ -173,7 +173,7 @@ func (r *memoryReader) read(m Memory, depth int) {
 	if raw := string(data); raw != m.Text {
 		m.Raw = raw
 	}
-	if m.Parent == "" && !r.counts(m) {
+	if m.Parent == "" && !r.isApplicable(m) {
 		return
 	}
 	r.seen[m.Path] = true
@@ -185,8 +185,8 @@ func (r *memoryReader) read(m Memory, depth int) {
 	}
 }
 
-// counts tells whether a file is one of those that are looked for.
-func (r *memoryReader) counts(m Memory) bool {
+// isApplicable tells whether a file is one of those that are looked for.
+func (r *memoryReader) isApplicable(m Memory) bool {
 	if r.about == "" || m.Globs == nil {
 		return r.about == "" && m.Globs == nil
 	}
@@ -209,7 +209,7 @@ func globs(d document) []string {
 		given = splitOutside(text)
 	}
 	for _, pattern := range given {
-		for _, glob := range braces(pattern) {
+		for _, glob := range expandBraces(pattern) {
 			if base := strings.TrimSuffix(glob, "/**"); base != "" {
 				glob = base
 			}
@@ -239,8 +239,8 @@ func splitOutside(text string) []string {
 // maxBraces bounds what braces of one pattern may represent.
 const maxBraces = 1000
 
-// braces lists what a pattern with alternatives in braces represents.
-func braces(pattern string) []string {
+// expandBraces lists what a pattern with alternatives in braces represents.
+func expandBraces(pattern string) []string {
 	all := []string{strings.TrimSpace(pattern)}
 	for i := 0; i < len(all) && len(all) < maxBraces; {
 		end := strings.IndexByte(all[i], '}')

@@ -108,7 +108,7 @@ func TestReached(t *testing.T) {
 		{MemoryOptions{CWD: all.CWD, Local: true}, "p/lib/a.ts", "", []string{"p/lib/CLAUDE.local.md"}},
 	} {
 		var got []string
-		for _, m := range Reached(tt.o, filepath.Join(root, filepath.FromSlash(tt.file)), map[string]bool{filepath.Join(root, filepath.FromSlash(tt.known)): true}) {
+		for _, m := range NestedMemories(tt.o, filepath.Join(root, filepath.FromSlash(tt.file)), map[string]bool{filepath.Join(root, filepath.FromSlash(tt.known)): true}) {
 			got = append(got, filepath.ToSlash(strings.TrimPrefix(m.Path, root+string(filepath.Separator))))
 			if strings.HasSuffix(m.Path, filepath.Join("src", "CLAUDE.md")) && (m.Text != "src <!-- kept -->\nend\n" || m.Raw == "") {
 				t.Errorf("a comment is read: %q, %q", m.Text, m.Raw)

@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// collated are the ASCII characters as people sort them: signs, digits, letters
+// collationOrder are the ASCII characters as people sort them: signs, digits, letters
 // without regard to case.
-const collated = "_-,;:!?.'\"()[]{}@*/\\&#%`^+<=>|~$0123456789abcdefghijklmnopqrstuvwxyz"
+const collationOrder = "_-,;:!?.'\"()[]{}@*/\\&#%`^+<=>|~$0123456789abcdefghijklmnopqrstuvwxyz"
 
 // compareNames orders names as the real CLI does: as people sort them, the small
 // letter first where nothing else differs. Letters beyond ASCII come last.
@@ -18,7 +18,7 @@ func compareNames(a, b string) int {
 // collation is a name whose bytes compare as people sort them.
 func collation(name string) string {
 	return strings.Map(func(c rune) rune {
-		if at := strings.IndexRune(collated, c); at >= 0 {
+		if at := strings.IndexRune(collationOrder, c); at >= 0 {
 			return rune(at)
 		}
 		return c

@@ -14,9 +14,9 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// Parts is what a plugin brings beside commands, skills and agents. The place
+// PluginParts is what a plugin brings beside commands, skills and agents. The place
 // of the plugin is filled in.
-type Parts struct {
+type PluginParts struct {
 	Name, Dir string
 	Hooks     json.RawMessage // an object by event, as in settings files; nil = none
 	Servers   json.RawMessage // an object by name, as in .mcp.json; nil = none
@@ -39,17 +39,17 @@ type manifest struct {
 // AddPlugins loads plugins beside those that are there; a directory that was
 // loaded before is left as it is. It returns what they bring beside what the
 // catalog itself holds.
-func (c *Catalog) AddPlugins(open func(dir string) fs.FS, dirs ...string) []Parts {
+func (c *Catalog) AddPlugins(open func(dir string) fs.FS, dirs ...string) []PluginParts {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	l := &loader{c: c}
 	for _, dir := range dirs {
-		if !slices.ContainsFunc(c.plugins, func(p protocol.Plugin) bool { return Within(p.Path, dir) }) {
+		if !slices.ContainsFunc(c.plugins, func(p protocol.Plugin) bool { return IsPluginDir(p.Path, dir) }) {
 			l.pluginsOf(open(dir), dir, 0)
 		}
 	}
 	l.commands = c.commands
-	l.arrange()
+	l.sortCommands()
 	return l.parts
 }
 
@@ -58,19 +58,19 @@ func (c *Catalog) HasPlugins(dirs ...string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return !slices.ContainsFunc(dirs, func(dir string) bool {
-		return !slices.ContainsFunc(c.plugins, func(p protocol.Plugin) bool { return Within(p.Path, dir) })
+		return !slices.ContainsFunc(c.plugins, func(p protocol.Plugin) bool { return IsPluginDir(p.Path, dir) })
 	})
 }
 
-// Within tells whether a plugin is that of a directory, or one of those that the directory holds.
-func Within(plugin, dir string) bool { return plugin == dir || filepath.Dir(plugin) == dir }
+// IsPluginDir tells whether a plugin is that of a directory, or one of those that the directory holds.
+func IsPluginDir(plugin, dir string) bool { return plugin == dir || filepath.Dir(plugin) == dir }
 
 // Parts are those of the plugins found at creation.
-func (c *Catalog) Parts() []Parts { return c.parts }
+func (c *Catalog) Parts() []PluginParts { return c.parts }
 
 // pluginsOf reads the directory that was given as the nth one: a plugin, or plugins side by side (observed with 2.1.330).
 func (l *loader) pluginsOf(tree fs.FS, dir string, n int) {
-	if !holdsPlugins(tree) {
+	if !hasPlugins(tree) {
 		l.plugin(tree, dir, n)
 		return
 	}
@@ -82,8 +82,8 @@ func (l *loader) pluginsOf(tree fs.FS, dir string, n int) {
 	}
 }
 
-// holdsPlugins tells whether nothing in a directory is part of a plugin.
-func holdsPlugins(tree fs.FS) bool {
+// hasPlugins tells whether nothing in a directory is part of a plugin.
+func hasPlugins(tree fs.FS) bool {
 	parts := []string{manifestFile, "commands", "agents", "skills", "hooks", "output-styles", ".mcp.json"}
 	return exists(tree, ".") && !slices.ContainsFunc(parts, func(part string) bool { return exists(tree, part) })
 }
@@ -113,7 +113,7 @@ func (l *loader) plugin(tree fs.FS, dir string, n int) {
 		m.Name = cmp.Or(m.Name, filepath.Base(dir))
 	}
 	l.c.plugins = append(l.c.plugins, protocol.Plugin{Name: m.Name, Path: dir, Source: m.Name + "@inline", Version: m.Version})
-	l.parts = append(l.parts, Parts{
+	l.parts = append(l.parts, PluginParts{
 		Name: m.Name, Dir: dir,
 		Hooks:   object(tree, dir, "hooks", m.Hooks, "hooks/hooks.json"),
 		Servers: object(tree, dir, "mcpServers", m.Servers, ".mcp.json"),
@@ -127,7 +127,7 @@ func (l *loader) plugin(tree fs.FS, dir string, n int) {
 // that of the file which the manifest names, else of the usual one. Nil = none.
 func object(tree fs.FS, dir, key string, declared json.RawMessage, file string) json.RawMessage {
 	if declared = bytes.TrimSpace(declared); len(declared) > 0 && declared[0] == '{' {
-		return rooted(declared, dir)
+		return expandRoot(declared, dir)
 	}
 	var name string
 	if json.Unmarshal(declared, &name) == nil && name != "" {
@@ -139,13 +139,13 @@ func object(tree fs.FS, dir, key string, declared json.RawMessage, file string) 
 		return nil
 	}
 	if inner, ok := outer[key]; ok {
-		return rooted(inner, dir)
+		return expandRoot(inner, dir)
 	}
-	return rooted(data, dir)
+	return expandRoot(data, dir)
 }
 
-// rooted fills in the plugin's directory inside JSON strings.
-func rooted(raw []byte, dir string) json.RawMessage {
+// expandRoot fills in the plugin's directory inside JSON strings.
+func expandRoot(raw []byte, dir string) json.RawMessage {
 	quoted, err := protocol.Marshal(dir)
 	if err != nil {
 		return raw
@@ -153,16 +153,16 @@ func rooted(raw []byte, dir string) json.RawMessage {
 	return bytes.ReplaceAll(raw, []byte(rootVariable), quoted[1:len(quoted)-1])
 }
 
-// filled is a text of a plugin with its directory filled in.
-func (l *loader) filled(text string) string {
+// expandVariables is a text of a plugin with its directory filled in.
+func (l *loader) expandVariables(text string) string {
 	if l.root == "" {
 		return text
 	}
 	return strings.ReplaceAll(text, rootVariable, l.root)
 }
 
-// about is a description as lists show it: that of a plugin names it.
-func (l *loader) about(text string) string {
+// listedDescription is a description as lists show it: that of a plugin names it.
+func (l *loader) listedDescription(text string) string {
 	if l.prefix == "" {
 		return text
 	}

@@ -19,11 +19,11 @@ import (
 )
 
 // ErrUnknown says that no prompt has the id. Its text is the real CLI's.
-const ErrUnknown = unknown("No file checkpoint found for this message.")
+const ErrUnknown = unknownPromptError("No file checkpoint found for this message.")
 
-type unknown string
+type unknownPromptError string
 
-func (e unknown) Error() string { return string(e) }
+func (e unknownPromptError) Error() string { return string(e) }
 
 // Options says where a history is kept. The zero value keeps it in memory.
 type Options struct {
@@ -50,13 +50,13 @@ type History struct {
 	o Options // fixed at creation
 
 	mu     sync.Mutex
-	points []point
+	points []checkpoint
 	store  store
 	uses   map[string]string // uuid of the message with a call, by the call's id
 }
 
-// point is one prompt with the files known then.
-type point struct {
+// checkpoint is one prompt with the files known then.
+type checkpoint struct {
 	uuid  string
 	at    string
 	files map[string]backup // by tracking path
@@ -88,10 +88,10 @@ func (h *History) Load(lines []json.RawMessage, dir string) {
 		switch line.Type {
 		case "file-history-snapshot":
 			if line.Snapshot != nil {
-				h.points = append(h.points, point{uuid: line.MessageID, at: line.Snapshot.Timestamp, files: orEmpty(line.Snapshot.Files)})
+				h.points = append(h.points, checkpoint{uuid: line.MessageID, at: line.Snapshot.Timestamp, files: orEmpty(line.Snapshot.Files)})
 			}
 		case "file-history-delta":
-			i := slices.IndexFunc(h.points, func(p point) bool { return p.uuid == line.SnapshotID })
+			i := slices.IndexFunc(h.points, func(p checkpoint) bool { return p.uuid == line.SnapshotID })
 			if i >= 0 && line.Backup != nil && line.Path != "" {
 				h.points[i].files[line.Path] = *line.Backup
 			}
@@ -125,15 +125,15 @@ type snapshot struct {
 	Timestamp string            `json:"timestamp"`
 }
 
-// See takes note of prompts and of what tools did to files. The error is that
+// Record takes note of prompts and of what tools did to files. The error is that
 // of keeping it; what could be noted is.
-func (h *History) See(ev protocol.Event) error {
+func (h *History) Record(ev protocol.Event) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	switch ev := ev.(type) {
 	case *protocol.PromptAccepted:
 		if !ev.Injected && !ev.LocalCommand && !ev.Blocked {
-			return h.prompted(ev.UUID)
+			return h.recordPrompt(ev.UUID)
 		}
 	case *protocol.Assistant:
 		for _, b := range ev.Message.Content {
@@ -145,8 +145,8 @@ func (h *History) See(ev protocol.Event) error {
 		if ev.Use.Agent != nil {
 			return nil // what sub-agents change stays
 		}
-		if path, before, edits := edited(ev); edits {
-			return h.changed(ev.Use.ID, path, before)
+		if path, before, edits := editedFile(ev); edits {
+			return h.recordChange(ev.Use.ID, path, before)
 		}
 	case *protocol.Frame:
 		if ev.Type == "conversation_reset" {
@@ -156,15 +156,15 @@ func (h *History) See(ev protocol.Event) error {
 	return nil
 }
 
-// prompted keeps the tracked files as they are now.
-func (h *History) prompted(uuid string) error {
-	next := point{uuid: uuid, at: h.now(), files: map[string]backup{}}
+// recordPrompt keeps the tracked files as they are now.
+func (h *History) recordPrompt(uuid string) error {
+	next := checkpoint{uuid: uuid, at: h.now(), files: map[string]backup{}}
 	var failed error
 	if err := h.store.move(h.dir()); err != nil {
 		failed = err
 	}
 	for path, newest := range h.newest() {
-		b, err := h.again(path, newest)
+		b, err := h.backUpChanged(path, newest)
 		if err != nil {
 			failed = errors.Join(failed, err)
 			continue
@@ -179,21 +179,21 @@ func (h *History) prompted(uuid string) error {
 	}))
 }
 
-// again is the version of a file right now: the newest one if nothing changed.
-func (h *History) again(path string, newest backup) (backup, error) {
-	now, err := read(h.abs(path))
+// backUpChanged is the version of a file right now: the newest one if nothing changed.
+func (h *History) backUpChanged(path string, newest backup) (backup, error) {
+	now, err := readFile(h.abs(path))
 	if err != nil {
 		return backup{}, err
 	}
 	before, err := h.store.get(newest.File)
-	if err == nil && same(before, now) {
+	if err == nil && equalContent(before, now) {
 		return newest, nil
 	}
-	return h.keep(path, now, newest.Version+1)
+	return h.backUp(path, now, newest.Version+1)
 }
 
-// changed notes what a file was before a tool changed it, if that is not known.
-func (h *History) changed(use, path string, before *string) error {
+// recordChange notes what a file was before a tool changed it, if that is not known.
+func (h *History) recordChange(use, path string, before *string) error {
 	if len(h.points) == 0 {
 		return nil
 	}
@@ -206,7 +206,7 @@ func (h *History) changed(use, path string, before *string) error {
 	if before != nil {
 		content = append([]byte{}, *before...)
 	}
-	b, err := h.keep(name, content, 1)
+	b, err := h.backUp(name, content, 1)
 	if err != nil {
 		return err
 	}
@@ -216,10 +216,10 @@ func (h *History) changed(use, path string, before *string) error {
 	})
 }
 
-// keep copies a version of a file; nil content = the file does not exist.
-func (h *History) keep(path string, content []byte, version int) (backup, error) {
+// backUp copies a version of a file; nil content = the file does not exist.
+func (h *History) backUp(path string, content []byte, version int) (backup, error) {
 	abs := h.abs(path)
-	b := backup{Version: version, At: h.now(), Parent: resolved(filepath.Dir(abs))}
+	b := backup{Version: version, At: h.now(), Parent: realPath(filepath.Dir(abs))}
 	if content == nil {
 		return b, nil
 	}
@@ -290,8 +290,8 @@ func (h *History) abs(path string) string {
 	return filepath.Join(h.o.CWD, path)
 }
 
-// edited reads from the result of an editing tool what the file was before.
-func edited(ev *protocol.ToolExecuted) (path string, before *string, ok bool) {
+// editedFile reads from the result of an editing tool what the file was before.
+func editedFile(ev *protocol.ToolExecuted) (path string, before *string, ok bool) {
 	if ev.Result.IsError || ev.Result.NonExecutionKind != "" {
 		return "", nil, false
 	}

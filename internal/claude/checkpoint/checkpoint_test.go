@@ -33,7 +33,7 @@ func edit(t *testing.T, h *History, tool, path, content string) {
 
 func see(t *testing.T, h *History, ev protocol.Event) {
 	t.Helper()
-	if err := h.See(ev); err != nil {
+	if err := h.Record(ev); err != nil {
 		t.Error(err)
 	}
 }

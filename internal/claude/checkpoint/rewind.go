@@ -33,7 +33,7 @@ type target struct {
 func (h *History) Preview(uuid string) (Change, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	files, err := h.at(uuid)
+	files, err := h.targetsAt(uuid)
 	if err != nil {
 		return Change{}, err
 	}
@@ -44,7 +44,7 @@ func (h *History) Preview(uuid string) (Change, error) {
 func (h *History) Rewind(uuid string) (Change, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	files, err := h.at(uuid)
+	files, err := h.targetsAt(uuid)
 	if err != nil {
 		return Change{}, err
 	}
@@ -53,7 +53,7 @@ func (h *History) Rewind(uuid string) (Change, error) {
 		return change, err
 	}
 	for _, path := range change.Files {
-		if linked(path, files[path].parent) {
+		if hasLink(path, files[path].parent) {
 			change.Skipped++
 			continue
 		}
@@ -64,10 +64,10 @@ func (h *History) Rewind(uuid string) (Change, error) {
 	return change, nil
 }
 
-// at is what all tracked files were at a prompt. Of a file that was tracked
+// targetsAt is what all tracked files were at a prompt. Of a file that was tracked
 // later only, the first version counts.
-func (h *History) at(uuid string) (map[string]target, error) {
-	var point *point
+func (h *History) targetsAt(uuid string) (map[string]target, error) {
+	var point *checkpoint
 	for i := range h.points {
 		if h.points[i].uuid == uuid && uuid != "" {
 			point = &h.points[i]
@@ -96,11 +96,11 @@ func (h *History) at(uuid string) (map[string]target, error) {
 func compare(files map[string]target) (Change, error) {
 	var c Change
 	for path, want := range files {
-		now, err := read(path)
+		now, err := readFile(path)
 		if err != nil {
 			return c, fmt.Errorf("reading a changed file: %w", err)
 		}
-		if same(now, want.content) {
+		if equalContent(now, want.content) {
 			continue
 		}
 		c.Files = append(c.Files, path)
@@ -119,18 +119,18 @@ func compare(files map[string]target) (Change, error) {
 	return c, nil
 }
 
-// linked reports whether path is something else than a plain file, or its
+// hasLink reports whether path is something else than a plain file, or its
 // directory has become another one.
-func linked(path, parent string) bool {
+func hasLink(path, parent string) bool {
 	if info, err := os.Lstat(path); err == nil && !info.Mode().IsRegular() {
 		return true
 	}
-	now := resolved(filepath.Dir(path))
+	now := realPath(filepath.Dir(path))
 	return parent != "" && now != "" && now != parent
 }
 
-// resolved is a directory's real path; empty = none.
-func resolved(dir string) string {
+// realPath is a directory's real path; empty = none.
+func realPath(dir string) string {
 	path, err := filepath.EvalSymlinks(dir)
 	if err != nil {
 		return ""
@@ -138,8 +138,8 @@ func resolved(dir string) string {
 	return path
 }
 
-// read returns a file's content; nil = no such file.
-func read(path string) ([]byte, error) {
+// readFile returns a file's content; nil = no such file.
+func readFile(path string) ([]byte, error) {
 	data, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -150,7 +150,7 @@ func read(path string) ([]byte, error) {
 	return data, err
 }
 
-func same(a, b []byte) bool { return (a == nil) == (b == nil) && bytes.Equal(a, b) }
+func equalContent(a, b []byte) bool { return (a == nil) == (b == nil) && bytes.Equal(a, b) }
 
 func restore(path string, content []byte) error {
 	if content == nil {

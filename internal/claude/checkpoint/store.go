@@ -73,7 +73,7 @@ func (s *store) get(name *string) ([]byte, error) {
 		if dir == "" {
 			continue
 		}
-		content, err := read(filepath.Join(dir, *name))
+		content, err := readFile(filepath.Join(dir, *name))
 		if content != nil || err != nil {
 			return content, err
 		}

@@ -78,9 +78,9 @@ func agentFaults(name string, agent ordered.Object) []string {
 		{"maxTurns", positiveFault},
 		{"skills", stringsFault},
 		{"initialPrompt", typeFault("string")},
-		{"memory", optionFault("user", "project", "local")},
+		{"memory", choiceFault("user", "project", "local")},
 		{"background", typeFault("boolean")},
-		{"isolation", optionFault("worktree", "remote")},
+		{"isolation", choiceFault("worktree", "remote")},
 	} {
 		value := agent.Get(key.name)
 		if value == nil && key.name != "description" && key.name != "prompt" {
@@ -130,10 +130,10 @@ func modeFault(value json.RawMessage) string {
 	if string(value) == `"manual"` {
 		return ""
 	}
-	return optionFault("acceptEdits", "auto", "bypassPermissions", "default", "dontAsk", "plan")(value)
+	return choiceFault("acceptEdits", "auto", "bypassPermissions", "default", "dontAsk", "plan")(value)
 }
 
-func optionFault(options ...string) func(json.RawMessage) string {
+func choiceFault(options ...string) func(json.RawMessage) string {
 	return func(value json.RawMessage) string {
 		var text string
 		if json.Unmarshal(value, &text) == nil && slices.Contains(options, text) {

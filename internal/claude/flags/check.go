@@ -34,7 +34,7 @@ func (f *Flags) Check(s *process.System) error {
 			return err
 		}
 	}
-	warn(s, f)
+	printWarnings(s, f)
 	return nil
 }
 
@@ -44,7 +44,7 @@ func isUUID(text string) bool {
 }
 
 func checkSession(_ *process.System, f *Flags) error {
-	f.SessionName = title(f.SessionName)
+	f.SessionName = optionTitle(f.SessionName)
 	if f.SessionID != "" {
 		switch {
 		case (f.Continue || f.Has("resume")) && !f.ForkSession:
@@ -65,9 +65,9 @@ func checkSession(_ *process.System, f *Flags) error {
 	return nil
 }
 
-// title normalises the name of a session: it trims white space and truncates long
+// optionTitle normalises the name of a session: it trims white space and truncates long
 // names.
-func title(name string) string {
+func optionTitle(name string) string {
 	const most = 200
 	runes := []rune(strings.TrimSpace(name))
 	return string(runes[:min(len(runes), most)])
@@ -151,7 +151,7 @@ func appendFile(s *process.System, f *Flags, prompt *string, file, what string) 
 
 const knownBeta = "context-1m-2025-08-07"
 
-func warn(s *process.System, f *Flags) {
+func printWarnings(s *process.System, f *Flags) {
 	if f.Effort != "" && !slices.Contains(claudecode.EffortLevels(), strings.ToLower(f.Effort)) {
 		fmt.Fprintf(s.Stderr, "Warning: Unknown --effort value '%s' — ignoring it and using the default effort. Valid values: %s.\n", f.Effort, strings.Join(claudecode.EffortLevels(), ", "))
 	}

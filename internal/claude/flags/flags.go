@@ -32,7 +32,7 @@ type Flags struct {
 	CustomFlags
 	DebugFlags
 	HostFlags
-	OwnFlags
+	ClaudelessFlags
 
 	// Given holds the values of every given flag by its long name without dashes
 	// ("allowedTools").
@@ -149,9 +149,9 @@ type HostFlags struct {
 	ManagedSettingsInInitialize bool
 }
 
-// OwnFlags are the flags of claudeless. Under the name claude only their
+// ClaudelessFlags are the flags of claudeless. Under the name claude only their
 // environment variables work.
-type OwnFlags struct {
+type ClaudelessFlags struct {
 	Scenario      string
 	Failure       string
 	Capture       string
@@ -180,7 +180,7 @@ func Parse(s *process.System, words []string) (*Flags, error) {
 	if !s.CalledAsClaude() {
 		options = append(options, mine...)
 	}
-	result, err := argv.Parse(grammar(options), words)
+	result, err := argv.Parse(parserOptions(options), words)
 	f.Given = result.Given
 	if errors.Is(err, errVersion) {
 		f.Version = true
@@ -201,7 +201,7 @@ func Parse(s *process.System, words []string) (*Flags, error) {
 func versionOverride(s *process.System, f *Flags, words []string) error {
 	mine := slices.DeleteFunc(ownOptions(f), func(o option) bool { return o.Name() != "claude-version" })
 	if !s.CalledAsClaude() {
-		result, _ := argv.Parse(grammar(mine), words) // every other flag of the line is unknown here
+		result, _ := argv.Parse(parserOptions(mine), words) // every other flag of the line is unknown here
 		f.Given = result.Given
 	}
 	return fromEnvironment(s, f, mine)
@@ -223,7 +223,7 @@ func fromEnvironment(s *process.System, f *Flags, mine []option) error {
 	return nil
 }
 
-func grammar(options []option) []argv.Option {
+func parserOptions(options []option) []argv.Option {
 	plain := make([]argv.Option, len(options))
 	for i, o := range options {
 		plain[i] = o.Option

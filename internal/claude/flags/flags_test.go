@@ -252,8 +252,8 @@ func TestOwnFlagsFromTheEnvironment(t *testing.T) {
 	}
 	want := &Flags{
 		Prompt: "hi", HasPrompt: true,
-		OutputFlags: OutputFlags{Print: true, OutputFormat: "text", InputFormat: "text"},
-		OwnFlags:    OwnFlags{Scenario: "s.toml", Failure: "rate-limit", MCPDebug: true},
+		OutputFlags:     OutputFlags{Print: true, OutputFormat: "text", InputFormat: "text"},
+		ClaudelessFlags: ClaudelessFlags{Scenario: "s.toml", Failure: "rate-limit", MCPDebug: true},
 	}
 	if diff := cmp.Diff(want, f, ignoreGiven); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

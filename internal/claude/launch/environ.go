@@ -20,7 +20,7 @@ func newIdentity(sys *process.System, f *flags.Flags, p *Plan) (Identity, error)
 	env, err := claudecode.ReadEnvironment(func(name string) string { return sys.Getenv(name) })
 	id := p.Identity
 	id.Version = cmp.Or(f.ClaudeVersion, sys.Getenv("CLAUDELESS_CLAUDE_VERSION"), p.Scenario.ClaudeVersion, claudecode.DefaultVersion)
-	id.Profile = claudecode.ProfileOf(id.Version).In(env)
+	id.Profile = claudecode.ProfileFor(id.Version).WithEnvironment(env)
 	id.Entrypoint = cmp.Or(sys.Getenv("CLAUDE_CODE_ENTRYPOINT"), "sdk-cli")
 	id.Compat = sys.Getenv("CLAUDELESS_COMPAT") == flags.CompatRust
 	id.APIKeySource = "none"
@@ -47,7 +47,7 @@ func newLimits(sys *process.System, f *flags.Flags, p *Plan) Limits {
 		StopBlockCap:      envInt(sys, "CLAUDE_CODE_STOP_HOOK_BLOCK_CAP"),
 		HookTimeout:       timeoutFor(sys, t.HookTimeoutMS, "CLAUDELESS_HOOK_TIMEOUT_MS", 0),
 		CompactDelay:      timeoutFor(sys, t.CompactDelayMS, "CLAUDELESS_COMPACT_DELAY_MS", 20*time.Millisecond),
-		Window:            flags.Window(f.Autocompact),
+		Window:            flags.ContextWindow(f.Autocompact),
 		NoCompact:         envEnabled(sys, "DISABLE_AUTO_COMPACT") || envEnabled(sys, "DISABLE_COMPACT") || p.Settings.Merged()["autoCompactEnabled"] == false,
 		BackgroundCeiling: envMillis(sys, "CLAUDE_CODE_PRINT_BG_WAIT_CEILING_MS", 10*time.Minute),
 	}

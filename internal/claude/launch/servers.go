@@ -163,14 +163,14 @@ func (r *resolver) dropForbiddenServers() {
 // addPluginServers adds the servers of the plugins that flags name with their servers.
 func (r *resolver) addPluginServers() {
 	for _, parts := range r.plan.Catalog.Parts() {
-		if slices.ContainsFunc(r.flags.PluginDirs, func(given string) bool { return catalog.Within(parts.Dir, r.plan.Abs(given)) }) {
+		if slices.ContainsFunc(r.flags.PluginDirs, func(given string) bool { return catalog.IsPluginDir(parts.Dir, r.plan.Abs(given)) }) {
 			r.plan.Servers.Configs = append(r.plan.Servers.Configs, r.plan.PluginServers(parts)...)
 		}
 	}
 }
 
 // PluginServers are the servers of a plugin, under names of their own. What cannot be read is left out.
-func (p *Plan) PluginServers(parts catalog.Parts) []mcp.ServerConfig {
+func (p *Plan) PluginServers(parts catalog.PluginParts) []mcp.ServerConfig {
 	if parts.Servers == nil {
 		return nil
 	}

@@ -22,8 +22,8 @@ type Events = iter.Seq2[protocol.Event, error]
 // error of w; what was written before stays written.
 type Encoder func(w io.Writer, events Events) error
 
-// wire is an event as it is shown; false = it is not.
-func wire(ev protocol.Event) (protocol.Event, bool) {
+// publicEvent is an event as it is shown; false = it is not.
+func publicEvent(ev protocol.Event) (protocol.Event, bool) {
 	if said, ok := ev.(*protocol.Assistant); ok && said.Final != nil && said.Final.Displayed != nil {
 		text := *said.Final.Displayed
 		shown := *said
@@ -41,11 +41,11 @@ func StreamJSON(w io.Writer, events Events) error {
 			return err
 		}
 		if v, ok := ev.(*protocol.VerbatimOutput); ok {
-			if err := verbatim(w, v); err != nil {
+			if err := writeVerbatim(w, v); err != nil {
 				return err
 			}
 		}
-		ev, is := wire(ev)
+		ev, is := publicEvent(ev)
 		if !is {
 			continue
 		}
@@ -60,14 +60,14 @@ func StreamJSON(w io.Writer, events Events) error {
 	return nil
 }
 
-// grouper is a writer that others write to as well: what f writes stays together.
-type grouper interface {
+// toolGroups is a writer that others write to as well: what f writes stays together.
+type toolGroups interface {
 	Grouped(f func(w io.Writer) error) error
 }
 
-// verbatim writes what a scenario wants on stdout. What repeats is never held as a
+// writeVerbatim writes what a scenario wants on stdout. What repeats is never held as a
 // whole.
-func verbatim(w io.Writer, v *protocol.VerbatimOutput) error {
+func writeVerbatim(w io.Writer, v *protocol.VerbatimOutput) error {
 	if len(v.Stdout)+len(v.End) == 0 {
 		return nil
 	}
@@ -75,14 +75,14 @@ func verbatim(w io.Writer, v *protocol.VerbatimOutput) error {
 		_, err := w.Write(slices.Concat(v.Stdout, v.End))
 		return err
 	}
-	write := func(w io.Writer) error { return repeat(w, v) }
-	if g, ok := w.(grouper); ok {
+	write := func(w io.Writer) error { return repeatOutput(w, v) }
+	if g, ok := w.(toolGroups); ok {
 		return g.Grouped(write)
 	}
 	return write(w)
 }
 
-func repeat(w io.Writer, v *protocol.VerbatimOutput) error {
+func repeatOutput(w io.Writer, v *protocol.VerbatimOutput) error {
 	const piece = 64 << 10
 	if len(v.Stdout) > 0 {
 		each := min(v.Times, max(1, piece/len(v.Stdout)))
@@ -121,7 +121,7 @@ func JSONVerbose(w io.Writer, events Events) error {
 		if err != nil {
 			return err
 		}
-		ev, is := wire(ev)
+		ev, is := publicEvent(ev)
 		if !is {
 			continue
 		}

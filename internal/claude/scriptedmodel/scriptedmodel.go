@@ -29,32 +29,32 @@ type Options struct {
 	Stdout io.Writer
 	// Gates is the directory of the gates; empty = none.
 	Gates   string
-	Names   Names
-	Records Records
+	Names   ModelNames
+	Records RunLog
 }
 
-// Names are what the environment has in place of the names of models.
-type Names interface{ Name(name string) string }
+// ModelNames are what the environment has in place of the names of models.
+type ModelNames interface{ Name(name string) string }
 
-// Records take what is to be told of a run.
-type Records interface {
+// RunLog take what is to be told of a run.
+type RunLog interface {
 	Note(b journal.Body)
 	Warn(text string)
 	// Hint is Warn for what the real CLI would not say.
 	Hint(text string)
 }
 
-// Player is the model of a session.
-type Player struct{ o Options }
+// Model is the model of a session.
+type Model struct{ o Options }
 
 // New makes the model of a session. It starts nothing.
-func New(o Options) *Player { return &Player{o} }
+func New(o Options) *Model { return &Model{o} }
 
 // Name is what the environment has in place of a model's name.
-func (p *Player) Name(name string) string { return p.o.Names.Name(name) }
+func (p *Model) Name(name string) string { return p.o.Names.Name(name) }
 
-// Own is the model of the session's conversation.
-func (p *Player) Own() simulator.Model {
+// SessionModel is the model of the session's conversation.
+func (p *Model) SessionModel() simulator.Model {
 	failure := p.o.Failure
 	if name := procio.ArmOutput(p.o.Stdout, p.o.Fault); name != "" && failure == nil {
 		failure = scenarios.FailureByName(name)
@@ -65,29 +65,29 @@ func (p *Player) Own() simulator.Model {
 	return failingModel{failure}
 }
 
-// Script is the model of one agent.
-func (p *Player) Script(script *protocol.SubagentScript) simulator.Model {
+// AgentModel is the model of one agent.
+func (p *Model) AgentModel(script *protocol.SubagentScript) simulator.Model {
 	if p.o.Failure != nil {
 		return failingModel{p.o.Failure}
 	}
-	return agent{p, p.o.Engine.Subagent(script)}
+	return agentModel{p, p.o.Engine.Subagent(script)}
 }
 
-// agent is the model of one agent.
-type agent struct {
-	p *Player
+// agentModel is the model of one agent.
+type agentModel struct {
+	p *Model
 	*scenarios.Engine
 }
 
 // Next is the reply of the agent's engine.
-func (a agent) Next(ctx context.Context, r scenarios.Request) (scenarios.Reply, error) {
+func (a agentModel) Next(ctx context.Context, r scenarios.Request) (scenarios.Reply, error) {
 	reply, err := a.Engine.Next(ctx, r)
 	a.p.report(ctx, reply, err)
 	return reply, err
 }
 
 // report writes into the journal what failed or had no value in the templates of a reply.
-func (p *Player) report(ctx context.Context, reply scenarios.Reply, err error) {
+func (p *Model) report(ctx context.Context, reply scenarios.Reply, err error) {
 	if broken, ok := errors.AsType[*scenarios.ScriptError](err); ok && ctx.Err() == nil {
 		p.o.Records.Note(journal.BrokenScript(broken.Rule.File, broken.Rule.Line, broken.Err.Error()))
 	}
@@ -107,7 +107,7 @@ func (m failingModel) Next(context.Context, scenarios.Request) (scenarios.Reply,
 
 // Next is the engine's reply, when it may go on: it may want to wait at a gate, and
 // the output spoiled.
-func (p *Player) Next(ctx context.Context, r scenarios.Request) (scenarios.Reply, error) {
+func (p *Model) Next(ctx context.Context, r scenarios.Request) (scenarios.Reply, error) {
 	reply, err := p.o.Engine.Next(ctx, r)
 	p.report(ctx, reply, err)
 	if err != nil {
@@ -131,7 +131,7 @@ func (p *Player) Next(ctx context.Context, r scenarios.Request) (scenarios.Reply
 			return reply, ctx.Err()
 		}
 		if err != nil {
-			p.complain(g.name, reply.Rule, err)
+			p.reportUnopened(g.name, reply.Rule, err)
 		}
 	}
 	return reply, nil
@@ -140,7 +140,7 @@ func (p *Player) Next(ctx context.Context, r scenarios.Request) (scenarios.Reply
 var errNoGates = errors.New("gates need claudeless exec, or a directory in CLAUDELESS_GATES")
 
 // wait holds a message back until its own gate, or that of another step, is released.
-func (p *Player) wait(ctx context.Context, name string, own bool) error {
+func (p *Model) wait(ctx context.Context, name string, own bool) error {
 	if own {
 		if err := gate.Reach(p.o.Gates, name); err != nil {
 			return err
@@ -157,8 +157,8 @@ func (p *Player) wait(ctx context.Context, name string, own bool) error {
 	return err
 }
 
-// complain reports that the gate was not opened: the message goes on, and the run has a finding.
-func (p *Player) complain(name string, rule scenarios.RuleRef, err error) {
+// reportUnopened reports that the gate was not opened: the message goes on, and the run has a finding.
+func (p *Model) reportUnopened(name string, rule scenarios.RuleRef, err error) {
 	p.o.Records.Warn("gate " + name + ": " + err.Error())
 	p.o.Records.Note(journal.Finding{
 		ID: "T01", Level: "error", Text: "the gate " + name + " was not released: " + err.Error(),

@@ -37,7 +37,7 @@ type names struct{}
 
 func (names) Name(name string) string { return name }
 
-func newPlayer(t *testing.T, o scriptedmodel.Options) (*scriptedmodel.Player, *records) {
+func newPlayer(t *testing.T, o scriptedmodel.Options) (*scriptedmodel.Model, *records) {
 	t.Helper()
 	s, err := scenarios.Parse("s.toml", []byte(gated), scenarios.LoadOptions{})
 	if err != nil {
@@ -86,7 +86,7 @@ func TestGates(t *testing.T) {
 					})
 				}
 				began := time.Now()
-				reply, err := p.Own().Next(t.Context(), scenarios.Request{Prompt: "x"})
+				reply, err := p.SessionModel().Next(t.Context(), scenarios.Request{Prompt: "x"})
 				if err != nil || len(reply.Blocks) != 1 {
 					t.Fatal(reply, err)
 				}
@@ -111,7 +111,7 @@ func TestInterruptedAtGate(t *testing.T) {
 		p, r := newPlayer(t, scriptedmodel.Options{Gates: dir})
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		if _, err := p.Own().Next(ctx, scenarios.Request{Prompt: "x"}); !errors.Is(err, context.DeadlineExceeded) || r.warnings > 0 {
+		if _, err := p.SessionModel().Next(ctx, scenarios.Request{Prompt: "x"}); !errors.Is(err, context.DeadlineExceeded) || r.warnings > 0 {
 			t.Errorf("%v, %d warnings", err, r.warnings)
 		}
 	})
@@ -123,7 +123,7 @@ func TestFailure(t *testing.T) {
 	p, _ := newPlayer(t, scriptedmodel.Options{Failure: failure})
 	for _, m := range []interface {
 		Next(context.Context, scenarios.Request) (scenarios.Reply, error)
-	}{p.Own(), p.Script(&protocol.SubagentScript{})} {
+	}{p.SessionModel(), p.AgentModel(&protocol.SubagentScript{})} {
 		if reply, err := m.Next(t.Context(), scenarios.Request{Prompt: "x"}); err != nil || reply.Failure != failure {
 			t.Errorf("%+v, %v", reply, err)
 		}

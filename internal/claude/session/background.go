@@ -19,7 +19,7 @@ import (
 type background struct {
 	tasks         *task.Set
 	agents        *agent.Agents
-	model         *scriptedmodel.Player // of the main conversation and of agents
+	model         *scriptedmodel.Model // of the main conversation and of agents
 	plan          launch.Plan
 	tools         *toolbox
 	policy        *policy

@@ -67,7 +67,7 @@ func newHooks(plan launch.Plan, live *simulator.SessionState, b workspace, p *po
 }
 
 // pluginHooks returns the hooks of a plugin, which get its directory in their environment.
-func pluginHooks(parts catalog.Parts) hook.Source {
+func pluginHooks(parts catalog.PluginParts) hook.Source {
 	return hook.Source{Name: "plugin " + parts.Name, Plugin: parts.Name, Raw: parts.Hooks, Environ: []string{"CLAUDE_PLUGIN_ROOT=" + parts.Dir}}
 }
 

@@ -120,7 +120,7 @@ func (r *recorder) record(ctx context.Context, ev protocol.Event) {
 		r.debug.event(ev)
 	}
 	if r.checkpoints != nil {
-		if err := r.checkpoints.See(ev); err != nil {
+		if err := r.checkpoints.Record(ev); err != nil {
 			r.Warn("keeping a checkpoint: " + err.Error())
 		}
 	}
@@ -219,7 +219,7 @@ func (r *recorder) ID() string { return r.transcript.ID() }
 
 // Entitle gives the session a title.
 func (r *recorder) Entitle(title string) {
-	if err := r.transcript.Entitle(title); err != nil {
+	if err := r.transcript.SetTitle(title); err != nil {
 		r.Warn("the title is not saved: " + err.Error())
 	}
 }

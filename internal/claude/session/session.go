@@ -118,7 +118,7 @@ func (s *Session) rebuildSimulator(prompt launch.Prompt) error {
 func (s *Session) simulatorOptions(prompt launch.Prompt) (simulator.Options, error) {
 	plan, t := s.plan, s.records.transcript
 	o := simulator.Options{
-		Model: s.background.model.Own(), Tools: s.tools, Hooks: s.hooks.Runner, Clock: plan.Clock, Rand: plan.Clock.Rand(),
+		Model: s.background.model.SessionModel(), Tools: s.tools, Hooks: s.hooks.Runner, Clock: plan.Clock, Rand: plan.Clock.Rand(),
 		State: s.state, Location: s.tools, System: prompt.System + prompt.Append,
 		Limits: simulator.Limits{
 			MaxTurns: plan.Limits.MaxTurns, BudgetUSD: plan.Limits.MaxBudgetUSD, Retries: plan.Limits.MaxRetries, RetryScale: plan.Limits.RetryScale,
@@ -132,7 +132,7 @@ func (s *Session) simulatorOptions(prompt launch.Prompt) (simulator.Options, err
 		Main: &simulator.MainOptions{
 			Start: simulator.SessionStart{
 				Resumed: t.Resumed(), Forked: plan.Transcript.Fork && t.Resumed(), Setup: plan.Custom.Setup, Agent: plan.Custom.Agent,
-				Title: t.Title(), CustomizationsDisabled: plan.Custom.HooksDisabled() || plan.Settings.DisableAllHooks, PreviousReply: (*simulator.PreviousReply)(t.Heard()), Continue: plan.Transcript.Continue && t.Resumed() && !plan.Transcript.Fork, Instructions: instructionHooks(plan.Custom.Memories),
+				Title: t.Title(), CustomizationsDisabled: plan.Custom.HooksDisabled() || plan.Settings.DisableAllHooks, PreviousReply: (*simulator.PreviousReply)(t.PreviousReply()), Continue: plan.Transcript.Continue && t.Resumed() && !plan.Transcript.Fork, Instructions: instructionHooks(plan.Custom.Memories),
 			},
 			Context: s.context, Transcript: t, Tasks: s.background.tasks, Commands: slashCommands(s), Mentions: mentions{s.tools, plan.CWD, plan.Home}, Costs: t.Costs(),
 		},

@@ -156,16 +156,16 @@ func (s *sessionContext) socketPath() string {
 }
 
 // Surroundings is what the model sees in addition to the first prompt.
-func (s *sessionContext) Surroundings() transcript.Surroundings {
+func (s *sessionContext) Surroundings() transcript.SessionContext {
 	name := model.Resolve(s.state.Model())
-	now := transcript.Surroundings{Model: name, Deferred: s.tools.deferredNames(s.tools.servers.callContext)}
+	now := transcript.SessionContext{Model: name, Deferred: s.tools.deferredNames(s.tools.servers.callContext)}
 	if shown := model.Display(name); shown != name {
 		now.ModelName = shown
 	}
 	listed := s.tools.inventory.listed(false)
 	if slices.Contains(listed, "Task") {
 		for _, a := range s.plan.Catalog.Agents() {
-			now.Agents = append(now.Agents, transcript.Listed{
+			now.Agents = append(now.Agents, transcript.Listing{
 				Name: a.Name, Text: "- " + a.Name + ": " + a.Description + " (Tools: " + agentTools(a) + ")", BuiltIn: a.Source == "built-in",
 			})
 		}
@@ -173,11 +173,11 @@ func (s *sessionContext) Surroundings() transcript.Surroundings {
 	if slices.Contains(listed, "Skill") {
 		for _, k := range s.plan.Catalog.Commands() {
 			if !k.NoModel {
-				now.Skills = append(now.Skills, transcript.Listed{Name: k.Name, Text: "- " + k.Name + ": " + k.Description})
+				now.Skills = append(now.Skills, transcript.Listing{Name: k.Name, Text: "- " + k.Name + ": " + k.Description})
 			}
 		}
 		for _, name := range s.plan.Profile.ListedSkills() {
-			now.Skills = append(now.Skills, transcript.Listed{Name: name, Text: "- " + name, BuiltIn: true})
+			now.Skills = append(now.Skills, transcript.Listing{Name: name, Text: "- " + name, BuiltIn: true})
 		}
 	}
 	return now

@@ -51,7 +51,7 @@ type toolParts struct {
 // build creates the built-in tools and the chain.
 func (t *toolbox) build(plan launch.Plan, p toolParts, v *servers, pol *policy) error {
 	t.servers, t.policy, t.inventory, t.sequentialAgents = v, pol, v.inventory, plan.Clock.Repeatable()
-	t.instructions = &nestedInstructions{custom: plan.Custom, cwd: plan.CWD, state: p.state, resumed: v.records.transcript.Told(), shown: map[string]map[string]bool{}}
+	t.instructions = &nestedInstructions{custom: plan.Custom, cwd: plan.CWD, state: p.state, resumed: v.records.transcript.InstructionFiles(), shown: map[string]map[string]bool{}}
 	var err error
 	t.options = builtin.Options{
 		CWD: plan.CWD, AdditionalDirs: plan.Permission.DirectoryPaths(), OutputDir: v.records.transcript.ToolResultsDir(),
@@ -416,7 +416,7 @@ func (i *nestedInstructions) newlyReached(agent *protocol.AgentRef, file string)
 	known := i.shownPaths(agent)
 	known[file] = true // one that was read itself is known
 	var all []simulator.InstructionFile
-	for _, m := range catalog.Reached(*i.custom.Memory, file, known) {
+	for _, m := range catalog.NestedMemories(*i.custom.Memory, file, known) {
 		known[m.Path] = true
 		all = append(all, i.describe(m, file))
 	}
