@@ -236,6 +236,7 @@ func TestOwn(t *testing.T) {
 func TestInodeOf(t *testing.T) {
 	const table = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n" +
 		"   0: 0100007F:1F90 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0\n" +
+		"   1: 0100007F:1F90 0100007F:1F92 06 00000000:00000000 03:00000FA0 00000000     0        0 0 3 0000000000000000\n" + // TIME_WAIT
 		"   1: 0100007F:1F90 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 4711\n" +
 		"   2: 0100007F:0050 0100007F:1F91 0A 00000000:00000000 00:00000000 00000000     0        0 4712 1 2\n"
 	for port, want := range map[int]string{8080: "4711", 80: "4712", 8081: "", 0: ""} {

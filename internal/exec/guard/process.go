@@ -165,10 +165,11 @@ func socketHolder(inode string) process {
 	return 0
 }
 
-// inodeOf returns the socket with a local port in a connection table; empty = not found.
+// inodeOf returns the socket with a local port in a connection table; empty = not found. Closed connections that still
+// wait for late packets have the inode 0 and are skipped: their port may have been given to another connection.
 func inodeOf(table string, port int) string {
 	for line := range strings.Lines(table) {
-		if f := strings.Fields(line); len(f) > 9 && strings.HasSuffix(f[1], fmt.Sprintf(":%04X", port)) {
+		if f := strings.Fields(line); len(f) > 9 && f[9] != "0" && strings.HasSuffix(f[1], fmt.Sprintf(":%04X", port)) {
 			return f[9]
 		}
 	}
