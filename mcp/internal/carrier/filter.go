@@ -41,12 +41,13 @@ type LineHandler interface {
 // longer than the limit. A response that is too long is replaced by an error with its id. A batch is split into its
 // elements, one per line. A missing last newline is added. Memory use stays near the limit.
 type Filter struct {
-	options FilterOptions
-	handler LineHandler // nil = the owner does not handle lines
-	src     *bufio.Reader
-	ready   []byte // the next bytes that Read returns
-	line    []byte // buffer for the next line; ready may be a part of it
-	ended   bool
+	options  FilterOptions
+	handler  LineHandler // nil = the owner does not handle lines
+	src      *bufio.Reader
+	ready    []byte // the next bytes that Read returns
+	line     []byte // buffer for the next line; ready may be a part of it
+	ended    bool
+	notified bool // the owner knows of the end
 
 	mu    sync.Mutex
 	junk  int
@@ -64,6 +65,7 @@ func NewFilter(o FilterOptions) *Filter {
 func (f *Filter) Read(p []byte) (int, error) {
 	for len(f.ready) == 0 {
 		if f.ended {
+			f.end()
 			return 0, io.EOF
 		}
 		f.fill()
@@ -73,15 +75,21 @@ func (f *Filter) Read(p []byte) (int, error) {
 	return n, nil
 }
 
+// end tells the owner of the end, once. A last line without a newline has been read by then: its reader has got the
+// message before the connection counts as lost.
+func (f *Filter) end() {
+	if f.options.Owner != nil && !f.notified {
+		f.notified = true
+		f.options.Owner.End()
+	}
+}
+
 // fill reads one line into ready; ready stays empty if the line is not a message.
 func (f *Filter) fill() {
 	f.ready = nil
 	line, tooLong, err := f.readLine()
 	if err != nil {
 		f.ended = true
-		if f.options.Owner != nil {
-			defer f.options.Owner.End()
-		}
 	}
 	if tooLong != nil {
 		f.ready = f.tooLongReply(tooLong)

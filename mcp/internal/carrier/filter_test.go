@@ -60,3 +60,20 @@ type owner int
 
 func (o *owner) End()                          { *o++ }
 func (o *owner) TooLong([]byte, *TooLongError) {}
+
+// The last message of a server that ends without a newline is read before the owner learns of the end, and the owner
+// learns of it once.
+func TestFilterEndsAfterTheLastMessage(t *testing.T) {
+	var ends owner
+	f := NewFilter(FilterOptions{Source: strings.NewReader(`{"id":1}`), Owner: &ends, Limit: 100})
+	buf := make([]byte, 100)
+	n, err := f.Read(buf)
+	if got := string(buf[:n]); got != "{\"id\":1}\n" || err != nil || ends != 0 {
+		t.Fatalf("read %q, %v; the owner was told %d times", got, err, ends)
+	}
+	for range 2 {
+		if n, err := f.Read(buf); n != 0 || err != io.EOF || ends != 1 {
+			t.Fatalf("at the end: read %d, %v; the owner was told %d times", n, err, ends)
+		}
+	}
+}
