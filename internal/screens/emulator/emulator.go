@@ -1,0 +1,156 @@
+// Package emulator interprets the output of a terminal program and keeps the
+// screen that a user would see.
+//
+// The terminal itself is a library, which is used in this package only: an
+// [Emulator] has five methods, so that another library can take its place. A
+// filter in front of it removes control strings (OSC, DCS, APC, PM, SOS) and
+// bytes that are not UTF-8, keeps titles, and makes the result independent of
+// how the output is divided into writes. One difference from tmux is known: the
+// library loses a wide character that does not fit into the last column.
+package emulator
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+
+	"github.com/charmbracelet/x/ansi"
+	"github.com/charmbracelet/x/vt"
+)
+
+// mostReplies bounds the replies that nobody has read yet, in bytes.
+const mostReplies = 4 << 10
+
+// Emulator is a terminal without a display. All methods may be called from many
+// goroutines. Its memory is bounded, whatever is written: lines that scroll off the
+// main screen are not kept, and the library keeps at most 10,000 of the alternate
+// screen.
+type Emulator struct {
+	mu       sync.Mutex
+	terminal *vt.Emulator
+	filter   filter
+	modes    map[ansi.Mode]bool
+	visible  bool // the cursor
+	replies  []byte
+}
+
+// New returns an emulator with an empty screen of this size.
+func New(cols, rows int) *Emulator {
+	e := &Emulator{terminal: vt.NewEmulator(cols, rows), modes: map[ansi.Mode]bool{}, visible: true}
+	e.terminal.SetScrollbackSize(1)
+	if replies, ok := e.terminal.InputPipe().(io.Closer); ok {
+		_ = replies.Close() // the library's replies would block until somebody reads them
+	}
+	e.terminal.SetCallbacks(vt.Callbacks{
+		CursorVisibility: func(visible bool) { e.visible = visible },
+		EnableMode:       func(mode ansi.Mode) { e.modes[mode] = true },
+		DisableMode:      func(mode ansi.Mode) { delete(e.modes, mode) },
+	})
+	e.filter.out = func(p []byte) {
+		_, _ = e.terminal.Write(p) // fails only after Close, which is never called
+	}
+	e.answerQueries()
+	return e
+}
+
+// answerQueries replaces the library's replies with those of tmux.
+func (e *Emulator) answerQueries() {
+	reply := func(cmd int, text func(params ansi.Params) string) {
+		e.terminal.RegisterCsiHandler(cmd, func(params ansi.Params) bool {
+			if t := text(params); len(e.replies)+len(t) <= mostReplies {
+				e.replies = append(e.replies, t...)
+			}
+			return true
+		})
+	}
+	reply('c', func(ansi.Params) string { return "\x1b[?1;2c" }) // a VT100 with advanced video, as tmux says
+	reply(ansi.Command('>', 0, 'c'), func(ansi.Params) string { return "\x1b[>84;0;0c" })
+	reply(ansi.Command('>', 0, 'q'), func(ansi.Params) string { return "" })
+	reply('n', func(params ansi.Params) string {
+		switch n, _, _ := params.Param(0, 0); n {
+		case 5:
+			return "\x1b[0n"
+		case 6:
+			at := e.terminal.CursorPosition()
+			return fmt.Sprintf("\x1b[%d;%dR", at.Y+1, at.X+1)
+		}
+		return ""
+	})
+}
+
+// Write interprets output of the program. It accepts any bytes and never fails.
+func (e *Emulator) Write(p []byte) (int, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.filter.write(p)
+	return len(p), nil
+}
+
+// Resize changes the size of the screen.
+func (e *Emulator) Resize(cols, rows int) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.filter.flush()
+	e.terminal.Resize(cols, rows)
+}
+
+// Replies returns what the terminal answers to the program's queries since the last
+// call, for the program's input; nil = nothing.
+func (e *Emulator) Replies() []byte {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	r := e.replies
+	e.replies = nil
+	return r
+}
+
+// Modes returns the terminal modes that change what keys and pastes send.
+func (e *Emulator) Modes() Modes {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return Modes{BracketedPaste: e.modes[ansi.ModeBracketedPaste], CursorKeys: e.modes[ansi.ModeCursorKeys]}
+}
+
+// Modes are terminal modes that a program has set.
+type Modes struct {
+	BracketedPaste bool // pastes are marked
+	CursorKeys     bool // cursor keys send ESC O instead of ESC [
+}
+
+// Screen returns a copy of the screen.
+func (e *Emulator) Screen() Screen {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.filter.flush()
+	at := e.terminal.CursorPosition()
+	s := Screen{
+		Cols: e.terminal.Width(), Rows: e.terminal.Height(), Title: e.filter.title, Alternate: e.terminal.IsAltScreen(),
+		Cursor: Cursor{Col: at.X, Row: at.Y, Visible: e.visible},
+	}
+	s.Cells = make([][]Cell, s.Rows)
+	for y := range s.Cells {
+		s.Cells[y] = e.row(y, s.Cols)
+	}
+	return s
+}
+
+func (e *Emulator) row(y, cols int) []Cell {
+	row := make([]Cell, 0, cols)
+	for x := 0; x < cols; {
+		cell := e.terminal.CellAt(x, y)
+		c := Cell{Text: " ", Width: 1}
+		if cell != nil && cell.Width > 0 {
+			c = Cell{Text: cell.Content, Width: cell.Width}
+			if !cell.Style.IsZero() {
+				c.Style = cell.Style.String()
+			}
+			if strings.TrimSpace(c.Text) == "" && c.Width == 1 && c.Text != "\u00a0" {
+				c.Text = " "
+			}
+		}
+		row = append(row, c)
+		x += c.Width
+	}
+	return row
+}

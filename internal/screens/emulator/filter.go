@@ -1,0 +1,167 @@
+package emulator
+
+import (
+	"bytes"
+	"unicode/utf8"
+)
+
+const (
+	mostTitle   = 1 << 10 // bytes of a title that are kept
+	mostHeld    = 256     // bytes of text beyond ASCII that wait for a combining character
+	mostPrinted = 4 << 10 // bytes that are passed on at once
+)
+
+// filter removes from the output of a program what the terminal library treats
+// otherwise than terminals do: control strings, because the library ends one at
+// byte 9c, which occurs in UTF-8, and bytes that are not UTF-8. It holds back
+// incomplete characters, and characters that a later one may still combine with.
+type filter struct {
+	out   func([]byte)
+	title string
+
+	state   filterState
+	text    []byte // output that is complete but not passed on yet
+	held    []byte // the characters beyond ASCII at the end of the output
+	partial []byte // the beginning of the next one
+	kind    byte   // of the control string
+	content []byte // of an OSC, at most mostTitle
+}
+
+type filterState int
+
+const (
+	inText   filterState = iota
+	inEscape             // after ESC
+	inString             // in a control string
+)
+
+const (
+	esc = 0x1b
+	bel = 0x07
+	can = 0x18
+	sub = 0x1a
+)
+
+// write filters p and passes on what is complete.
+func (f *filter) write(p []byte) {
+	for _, b := range p {
+		switch f.state {
+		case inText:
+			f.take(b)
+		case inEscape:
+			f.afterEscape(b)
+		case inString:
+			f.inside(b)
+		}
+	}
+	f.pass()
+}
+
+// flush passes on what was held back, except an incomplete character or sequence.
+func (f *filter) flush() {
+	f.text = append(f.text, f.held...)
+	f.held = f.held[:0]
+	f.pass()
+}
+
+func (f *filter) pass() {
+	if len(f.text) > 0 {
+		f.out(f.text)
+		f.text = f.text[:0]
+	}
+}
+
+// take handles one byte outside of sequences that begin here.
+func (f *filter) take(b byte) {
+	switch {
+	case b == esc:
+		f.release()
+		f.state = inEscape
+	case b < utf8.RuneSelf:
+		f.release()
+		f.put(b)
+	default:
+		f.hold(b)
+	}
+}
+
+func (f *filter) put(b ...byte) {
+	f.text = append(f.text, b...)
+	if len(f.text) >= mostPrinted {
+		f.pass()
+	}
+}
+
+// hold adds a byte beyond ASCII to those held back, and drops what is not UTF-8, and
+// the control characters of eight bits.
+func (f *filter) hold(b byte) {
+	if utf8.RuneStart(b) {
+		f.partial = f.partial[:0]
+	} else if len(f.partial) == 0 {
+		return
+	}
+	f.partial = append(f.partial, b)
+	if !utf8.FullRune(f.partial) {
+		return
+	}
+	if r, _ := utf8.DecodeRune(f.partial); r >= 0xa0 && (r != utf8.RuneError || len(f.partial) == 3) {
+		f.held = append(f.held, f.partial...)
+	}
+	f.partial = f.partial[:0]
+	if len(f.held) >= mostHeld {
+		f.release()
+	}
+}
+
+// release passes on what was held back, because a character follows that does not
+// combine with it, and drops an incomplete character.
+func (f *filter) release() {
+	f.partial = f.partial[:0]
+	if len(f.held) > 0 {
+		f.put(f.held...)
+		f.held = f.held[:0]
+	}
+}
+
+func (f *filter) afterEscape(b byte) {
+	switch b {
+	case ']', 'P', '_', '^', 'X', 'k':
+		f.state, f.kind, f.content = inString, b, f.content[:0]
+	case '\\': // the end of a control string
+		f.state = inText
+	case esc:
+	default:
+		f.state = inText
+		if b < utf8.RuneSelf {
+			f.put(esc, b)
+		}
+	}
+}
+
+// inside handles a byte of a control string. Like in tmux, ESC ends it, whatever
+// follows.
+func (f *filter) inside(b byte) {
+	switch {
+	case b == esc:
+		f.end()
+		f.state = inEscape
+	case b == bel && f.kind == ']':
+		f.end()
+		f.state = inText
+	case b == can || b == sub:
+		f.state = inText
+	case f.kind == ']' && len(f.content) < mostTitle:
+		f.content = append(f.content, b)
+	}
+}
+
+// end keeps the title that an OSC has set.
+func (f *filter) end() {
+	if f.kind != ']' {
+		return
+	}
+	number, text, ok := bytes.Cut(f.content, []byte(";"))
+	if n := string(number); ok && (n == "0" || n == "2") {
+		f.title = string(bytes.ToValidUTF8(text, nil))
+	}
+}
