@@ -140,6 +140,8 @@ var packageTable = []row{
 	{4, "internal/parity/lane", "a case run with one program in surroundings of its own, and recorded", "internal/exec/guard internal/record/journal internal/parity internal/parity/backend internal/parity/cases internal/base/proc internal/base/process"},
 	{5, "internal/parity/suite", "cases run with the double and a real claude, and reported", "internal/base/diag internal/exec/runner internal/parity internal/parity/cases internal/parity/lane internal/parity/permissions internal/base/proc internal/base/process"},
 	{0, "internal/screens/emulator", "a terminal without a display: the output of a program becomes cells, cursor and title", ""},
+	{1, "internal/screens/pty", "a program in a pseudo-terminal", "internal/base/proc"},
+	{2, "internal/screens/tape", "tapes: scripts that lead an interactive program to its screens, read and played", "internal/base/diag internal/base/proc internal/screens/emulator internal/screens/pty"},
 	{0, "docs/schema", "the JSON Schemas of the file formats, embedded", ""},
 	{1, "internal/cli/help", "what the program tells of itself: help, manual page, completions, schemas, first files", "docs/schema internal/base/process"},
 	{6, "simtest", "a scripted claude for Go tests: the test binary plays it", "internal/cli internal/base/clock internal/exec/gate internal/exec/runner internal/record/journal internal/api internal/base/process internal/exec/verdict executor/builtin"},
@@ -171,6 +173,7 @@ var thirdParty = map[string]string{
 	"github.com/expr-lang/expr":                "internal/base/eval",
 	"github.com/goccy/go-yaml":                 "fixtures/yamljson internal/claude/catalog tests",
 	"github.com/charmbracelet/x":               "internal/screens/emulator",
+	"github.com/creack/pty":                    "internal/screens/pty",
 	"github.com/google/uuid":                   "internal/base/process internal/base/clock scenarios simulator/transcript",
 	"github.com/rogpeppe/go-internal":          "mcp/oauth",
 	"github.com/mark3labs/mcp-go":              "mcp mcp/oauth mcp/internal/carrier mcp/internal/connection fixtures/clone fixtures internal/debug/mcpface", // the last: as a peer in tests

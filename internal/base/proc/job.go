@@ -134,6 +134,9 @@ type AttachOptions struct {
 	// Terminal says that Stdin is a terminal: the command becomes its foreground
 	// group.
 	Terminal bool
+	// OwnTerminal makes Stdin, which must be a terminal, the controlling terminal of
+	// a session of the command's own. Windows does not support it.
+	OwnTerminal bool
 	// Network gives the command its own network namespace, in which no interface is
 	// up; see [ErrNetwork].
 	Network bool
@@ -188,7 +191,10 @@ func (o AttachOptions) start(way func(*syscall.SysProcAttr)) (*Attached, error) 
 	cmd.WaitDelay = groupWaitLimit
 	way(cmd.SysProcAttr)
 	a := &Attached{cmd: cmd}
-	if in, ok := o.Stdin.(*os.File); ok && o.Terminal {
+	switch in, ok := o.Stdin.(*os.File); {
+	case o.OwnTerminal:
+		toSession(cmd.SysProcAttr)
+	case ok && o.Terminal:
 		a.terminal = in
 		toForeground(cmd.SysProcAttr, in)
 	}

@@ -56,6 +56,12 @@ func toForeground(attr *syscall.SysProcAttr, terminal *os.File) {
 	attr.Foreground, attr.Ctty = true, int(terminal.Fd())
 }
 
+// toSession makes the child the leader of a session, and of a process group, with its
+// standard input as the controlling terminal.
+func toSession(attr *syscall.SysProcAttr) {
+	attr.Setpgid, attr.Setsid, attr.Setctty, attr.Ctty = false, true, true, 0
+}
+
 // takeForeground makes this program's group the foreground group again.
 func takeForeground(terminal *os.File) {
 	signal.Ignore(syscall.SIGTTOU) // otherwise a background process would be stopped by this call

@@ -1,0 +1,144 @@
+// Package pty runs a program in a pseudo-terminal, as its controlling terminal.
+package pty
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/creack/pty"
+
+	"github.com/claudeless/claudeless/internal/base/proc"
+)
+
+// ErrUnsupported says that this system has no pseudo-terminals.
+var ErrUnsupported = pty.ErrUnsupported
+
+// The sizes that a terminal may have here.
+const (
+	MinCols, MinRows = 20, 5
+	MaxCols, MaxRows = 500, 200
+)
+
+// Size is the size of a terminal in characters.
+type Size struct{ Cols, Rows int }
+
+// String returns "COLSxROWS".
+func (s Size) String() string { return fmt.Sprintf("%dx%d", s.Cols, s.Rows) }
+
+// ParseSize reads "COLSxROWS".
+func ParseSize(text string) (Size, error) {
+	var s Size
+	var rest string
+	n, _ := fmt.Sscanf(text+" ", "%dx%d%s", &s.Cols, &s.Rows, &rest) // n says how far it came
+	if n != 2 || text != s.String() || s.Cols < MinCols || s.Rows < MinRows || s.Cols > MaxCols || s.Rows > MaxRows {
+		return Size{}, fmt.Errorf("invalid size %q: write COLSxROWS, from %dx%d to %dx%d", text, MinCols, MinRows, MaxCols, MaxRows)
+	}
+	return s, nil
+}
+
+// Pair is a pseudo-terminal. The caller closes both files.
+type Pair struct {
+	Controller *os.File // what is written here is typed
+	Terminal   *os.File // what the program has open
+}
+
+// Open makes a pseudo-terminal of this size.
+func Open(size Size) (Pair, error) {
+	controller, terminal, err := pty.Open()
+	if err != nil {
+		return Pair{}, fmt.Errorf("making a pseudo-terminal: %w", err)
+	}
+	p := Pair{Controller: controller, Terminal: terminal}
+	if err := p.Resize(size); err != nil {
+		return Pair{}, errors.Join(err, p.Close())
+	}
+	return p, nil
+}
+
+// Resize changes the size of the terminal and tells the program so.
+func (p Pair) Resize(size Size) error {
+	err := pty.Setsize(p.Controller, &pty.Winsize{Cols: uint16(size.Cols), Rows: uint16(size.Rows)}) //nolint:gosec // bounded by MaxCols and MaxRows
+	if err != nil {
+		return fmt.Errorf("setting the size of the pseudo-terminal: %w", err)
+	}
+	return nil
+}
+
+// Close closes both files; a second call is harmless.
+func (p Pair) Close() error {
+	err := errors.Join(p.Terminal.Close(), p.Controller.Close())
+	if errors.Is(err, os.ErrClosed) {
+		return nil
+	}
+	return err
+}
+
+// SizeOf returns the size of the terminal that a file is; ok is false if it is none.
+func SizeOf(f *os.File) (s Size, ok bool) {
+	size, err := pty.GetsizeFull(f)
+	if err != nil || size.Cols == 0 || size.Rows == 0 {
+		return Size{}, false
+	}
+	return Size{Cols: int(size.Cols), Rows: int(size.Rows)}, true
+}
+
+// Options describe a program for [Start].
+type Options struct {
+	proc.Command
+	Size Size
+	// Stderr receives standard error; nil = the terminal does.
+	Stderr io.Writer
+}
+
+// Program is a program in a pseudo-terminal. The caller must call Stop, even if the
+// program has ended.
+type Program struct {
+	attached *proc.Attached
+	pair     Pair
+}
+
+// Start runs a program. ctx bounds only the start.
+func Start(ctx context.Context, o Options) (*Program, error) {
+	pair, err := Open(o.Size)
+	if err != nil {
+		return nil, err
+	}
+	attach := proc.AttachOptions{Command: o.Command, Stdin: pair.Terminal, Stdout: pair.Terminal, Stderr: pair.Terminal, OwnTerminal: true}
+	if o.Stderr != nil {
+		attach.Stderr = o.Stderr
+	}
+	attached, err := proc.Attach(ctx, attach)
+	if err != nil {
+		return nil, errors.Join(err, pair.Close())
+	}
+	_ = pair.Terminal.Close() // the program has its own
+	return &Program{attached: attached, pair: pair}, nil
+}
+
+// Read returns output. Its error says that no process has the terminal open any
+// more, or that Stop was called.
+func (p *Program) Read(b []byte) (int, error) { return p.pair.Controller.Read(b) }
+
+// Write types b.
+func (p *Program) Write(b []byte) (int, error) { return p.pair.Controller.Write(b) }
+
+// Resize changes the size of the terminal.
+func (p *Program) Resize(size Size) error { return p.pair.Resize(size) }
+
+// Done is closed when the program has ended.
+func (p *Program) Done() <-chan struct{} { return p.attached.Done() }
+
+// Exit waits for the end of the program and returns its exit status.
+func (p *Program) Exit() proc.Exit { return p.attached.Exit() }
+
+// Stop ends the program and its process group: SIGTERM, and SIGKILL after grace.
+// Then it closes the terminal, which tells processes of other groups to end
+// (SIGHUP).
+func (p *Program) Stop(grace time.Duration) {
+	p.attached.Stop(grace)
+	_ = p.pair.Close() // nothing uses it any more
+}

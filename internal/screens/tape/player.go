@@ -1,0 +1,224 @@
+package tape
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"time"
+
+	"github.com/claudeless/claudeless/internal/base/proc"
+	"github.com/claudeless/claudeless/internal/screens/emulator"
+)
+
+// Program is a program with a terminal; [pty.Program] is one.
+type Program interface {
+	io.ReadWriter
+	// Done is closed when the program has ended; then Exit does not block.
+	Done() <-chan struct{}
+	Exit() proc.Exit
+}
+
+// Clock is the time of a player.
+type Clock interface {
+	Now() time.Time
+	// After sends the time after d.
+	After(d time.Duration) <-chan time.Time
+}
+
+// SystemClock is the clock of the machine.
+type SystemClock struct{}
+
+// Now returns the current time.
+func (SystemClock) Now() time.Time { return time.Now() }
+
+// After is [time.After].
+func (SystemClock) After(d time.Duration) <-chan time.Time { return time.After(d) }
+
+// Page is a labelled screen.
+type Page struct {
+	Name, State, Enter string
+	Screen             emulator.Screen
+	// Offset is how many bytes of output led to the screen.
+	Offset int
+	// Step is the step that took the page.
+	Step *Step
+}
+
+// Event is output of the program or input for it.
+type Event struct {
+	At    time.Duration // since the player started
+	Input bool
+	Data  []byte // valid during the call
+}
+
+// Player plays tapes with a program. Program, Screen and Clock are required.
+type Player struct {
+	Program Program
+	Screen  *emulator.Emulator
+	Clock   Clock
+	// Record receives what passes between player and program, from one goroutine at a
+	// time; nil = nobody.
+	Record func(Event)
+	// Page receives each page; an error ends the tape.
+	Page func(Page) error
+	// OpenGate opens a gate of the scenario; nil = the tape may not have gates.
+	OpenGate func(name string) error
+}
+
+// The times of a player.
+const (
+	defaultTimeout = 15 * time.Second
+	echoTimeout    = 3 * time.Second
+	settleTime     = 250 * time.Millisecond
+	settleLimit    = 1500 * time.Millisecond
+	keyPause       = 40 * time.Millisecond  // without output, between two keys
+	keyLimit       = 400 * time.Millisecond // between two keys
+)
+
+// StepError says which step of a tape failed and what the screen showed.
+type StepError struct {
+	Tape   string
+	Step   int // from 1
+	Line   int
+	Reason string
+	Screen emulator.Screen
+}
+
+// Error returns the reason and the place, without the screen.
+func (e *StepError) Error() string {
+	return fmt.Sprintf("tape %s: step %d (line %d): %s", e.Tape, e.Step, e.Line, e.Reason)
+}
+
+// Play plays a tape to its end. The program may still run then. The error is a
+// [*StepError], or that of ctx, Page or OpenGate.
+func (p *Player) Play(ctx context.Context, t *Tape) error {
+	r := &playback{Player: p, began: p.Clock.Now(), changed: make(chan struct{}, 1)}
+	go r.read() // ends when the program has closed its terminal
+	for i := range t.Steps {
+		s := &t.Steps[i]
+		reason, err := r.step(ctx, s)
+		if err != nil {
+			return fmt.Errorf("tape %s: step %d (line %d): %w", t.Name, i+1, s.Line, err)
+		}
+		if reason != "" {
+			return &StepError{Tape: t.Name, Step: i + 1, Line: s.Line, Reason: reason, Screen: p.Screen.Screen()}
+		}
+	}
+	return nil
+}
+
+// playback is the state of one Play.
+type playback struct {
+	*Player
+	began   time.Time
+	changed chan struct{} // has an element when output arrived since it was emptied
+
+	mu     sync.Mutex
+	offset int       // bytes of output
+	last   time.Time // of output
+	closed bool      // no more output will come
+}
+
+// read passes output of the program to the screen, and what the terminal replies to
+// the program.
+func (r *playback) read() {
+	buf := make([]byte, 32<<10)
+	for {
+		n, err := r.Program.Read(buf)
+		if n > 0 {
+			r.mu.Lock()
+			r.record(false, buf[:n])
+			_, _ = r.Screen.Write(buf[:n]) // never fails
+			r.offset, r.last = r.offset+n, r.Clock.Now()
+			r.mu.Unlock()
+			if replies := r.Screen.Replies(); replies != nil {
+				_, _ = r.Program.Write(replies) // it may have ended
+			}
+		}
+		if err != nil {
+			r.mu.Lock()
+			r.closed = true
+			r.mu.Unlock()
+		}
+		select {
+		case r.changed <- struct{}{}:
+		default:
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+// record passes an event on; the caller holds mu.
+func (r *playback) record(input bool, data []byte) {
+	if r.Record != nil {
+		r.Record(Event{At: r.Clock.Now().Sub(r.began), Input: input, Data: data})
+	}
+}
+
+// send types bytes.
+func (r *playback) send(text string) error {
+	r.mu.Lock()
+	r.record(true, []byte(text))
+	r.mu.Unlock()
+	if _, err := io.WriteString(r.Program, text); err != nil {
+		return fmt.Errorf("typing: %w", err)
+	}
+	return nil
+}
+
+// quietSince returns when the last output arrived, and whether more can come.
+func (r *playback) quietSince() (last time.Time, closed bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.last, r.closed
+}
+
+var errTimeout = errors.New("timeout")
+
+// until waits until ok; it is called again after each output. The error is errTimeout
+// after the limit, io.EOF if the program ended before, or that of ctx.
+func (r *playback) until(ctx context.Context, limit time.Duration, ok func() bool) error {
+	deadline := r.Clock.After(limit)
+	for {
+		_, closed := r.quietSince()
+		if ok() {
+			return nil
+		}
+		if closed {
+			return io.EOF
+		}
+		select {
+		case <-r.changed:
+		case <-deadline:
+			return errTimeout
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// settle waits until no output has arrived for a time, at most for limit.
+func (r *playback) settle(ctx context.Context, quiet, limit time.Duration) error {
+	deadline, began := r.Clock.After(limit), r.Clock.Now()
+	for {
+		last, closed := r.quietSince()
+		if last.Before(began) {
+			last = began
+		}
+		left := quiet - r.Clock.Now().Sub(last)
+		if left <= 0 || closed {
+			return nil
+		}
+		select {
+		case <-r.Clock.After(left):
+		case <-deadline:
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}

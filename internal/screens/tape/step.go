@@ -1,0 +1,172 @@
+package tape
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+)
+
+// step does one step. The reason says why the tape cannot go on.
+func (r *playback) step(ctx context.Context, s *Step) (reason string, err error) {
+	for _, part := range []func(context.Context, *Step) (string, error){
+		r.wait, r.sleep, r.input, r.openGate, r.takePage, r.awaitExit,
+	} {
+		if reason, err = part(ctx, s); reason != "" || err != nil {
+			return reason, err
+		}
+	}
+	return "", nil
+}
+
+func (s *Step) timeout() time.Duration {
+	if s.TimeoutMS > 0 {
+		return time.Duration(s.TimeoutMS) * time.Millisecond
+	}
+	return defaultTimeout
+}
+
+func (r *playback) text() string { return r.Screen.Screen().Text() }
+
+func (r *playback) wait(ctx context.Context, s *Step) (string, error) {
+	for _, w := range []struct {
+		given string
+		what  string
+		ok    func() bool
+	}{
+		{s.Wait, "waited for the text " + quote(s.Wait), func() bool { return strings.Contains(r.text(), s.Wait) }},
+		{s.WaitRE, "waited for a match of " + quote(s.WaitRE), func() bool { return s.pattern.MatchString(r.text()) }},
+		{s.Gone, "waited until the text " + quote(s.Gone) + " is gone", func() bool { return !strings.Contains(r.text(), s.Gone) }},
+	} {
+		if w.given == "" {
+			continue
+		}
+		if reason, err := r.explain(r.until(ctx, s.timeout(), w.ok), w.what, s); reason != "" || err != nil {
+			return reason, err
+		}
+	}
+	return "", nil
+}
+
+// explain returns why a wait failed, or an error of another kind.
+func (r *playback) explain(err error, what string, s *Step) (string, error) {
+	switch {
+	case errors.Is(err, errTimeout):
+		return fmt.Sprintf("%s for %s", what, s.timeout()), nil
+	case errors.Is(err, io.EOF):
+		<-r.Program.Done() // its terminal is closed
+		return fmt.Sprintf("%s, but the program ended: %s", what, r.Program.Exit()), nil
+	}
+	return "", err
+}
+
+func (r *playback) sleep(ctx context.Context, s *Step) (string, error) {
+	if s.SleepMS == 0 {
+		return "", nil
+	}
+	select {
+	case <-r.Clock.After(time.Duration(s.SleepMS) * time.Millisecond):
+		return "", nil
+	case <-ctx.Done():
+		return "", ctx.Err()
+	}
+}
+
+// input types, pastes and presses keys.
+func (r *playback) input(ctx context.Context, s *Step) (string, error) {
+	if s.Type != "" {
+		if err := r.typeText(ctx, s.Type); err != nil {
+			return "", err
+		}
+	}
+	if s.Paste != "" {
+		text := strings.ReplaceAll(s.Paste, "\n", "\r")
+		if r.Screen.Modes().BracketedPaste {
+			text = "\x1b[200~" + text + "\x1b[201~"
+		}
+		if err := r.send(text); err != nil {
+			return "", err
+		}
+		if err := r.settle(ctx, keyPause, keyLimit); err != nil {
+			return "", err
+		}
+	}
+	for _, key := range s.keys {
+		if r.Screen.Modes().CursorKeys && len(key) == 3 && strings.HasPrefix(key, "\x1b[") && key[2] <= 'H' {
+			key = "\x1bO" + key[2:]
+		}
+		if err := r.send(key); err != nil {
+			return "", err
+		}
+		if err := r.settle(ctx, keyPause, keyLimit); err != nil {
+			return "", err
+		}
+	}
+	return "", nil
+}
+
+// typeText types a text and waits until the program has echoed its end. A program
+// that shows something else is not waited for longer than echoTimeout.
+func (r *playback) typeText(ctx context.Context, text string) error {
+	const most = 20 // runes: an echo may be wrapped
+	tail := []rune(text)
+	tail = tail[max(0, len(tail)-most):]
+	before := strings.Count(r.text(), string(tail))
+	if err := r.send(text); err != nil {
+		return err
+	}
+	err := r.until(ctx, echoTimeout, func() bool { return strings.Count(r.text(), string(tail)) > before })
+	if errors.Is(err, errTimeout) || errors.Is(err, io.EOF) {
+		return nil
+	}
+	return err
+}
+
+func (r *playback) openGate(_ context.Context, s *Step) (string, error) {
+	switch {
+	case s.Gate == "":
+		return "", nil
+	case r.OpenGate == nil:
+		return "there is no scenario with gates", nil
+	}
+	return "", r.OpenGate(s.Gate)
+}
+
+func (r *playback) takePage(ctx context.Context, s *Step) (string, error) {
+	if s.Snapshot == "" {
+		return "", nil
+	}
+	quiet := settleTime
+	if s.SettleMS > 0 {
+		quiet = time.Duration(s.SettleMS) * time.Millisecond
+	}
+	if err := r.settle(ctx, quiet, max(settleLimit, quiet)); err != nil {
+		return "", err
+	}
+	r.mu.Lock()
+	page := Page{Name: s.Snapshot, State: s.State, Enter: s.Enter, Screen: r.Screen.Screen(), Offset: r.offset, Step: s}
+	r.mu.Unlock()
+	if r.Page == nil {
+		return "", nil
+	}
+	return "", r.Page(page)
+}
+
+func (r *playback) awaitExit(ctx context.Context, s *Step) (string, error) {
+	if s.Exit == nil {
+		return "", nil
+	}
+	select {
+	case <-r.Program.Done():
+	case <-r.Clock.After(s.timeout()):
+		return fmt.Sprintf("waited %s for the program to end", s.timeout()), nil
+	case <-ctx.Done():
+		return "", ctx.Err()
+	}
+	if exit := r.Program.Exit(); exit.Code != *s.Exit {
+		return fmt.Sprintf("the program ended with %s, expected exit status %d", exit, *s.Exit), nil
+	}
+	return "", nil
+}

@@ -1,0 +1,184 @@
+// Package tape reads and plays tapes. A tape is a TOML file that leads an
+// interactive program to its screens: it types, waits for what the screen shows,
+// opens gates of the scenario, and takes labelled screens, which are called pages.
+//
+// [Parse] reports everything that is wrong with a file at once. [Player.Play] drives any
+// program with a terminal, usually a [pty.Program].
+package tape
+
+import (
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/claudeless/claudeless/internal/base/diag"
+)
+
+// Tape is one file. Lists and texts may be empty.
+type Tape struct {
+	Name string // of the file, without its extension
+
+	Doc string `toml:"doc"`
+	// Scenario is the text of a scenario, or the name of a file.
+	Scenario string `toml:"scenario"`
+	// Args are the arguments of the program.
+	Args []string `toml:"args"`
+	// Fresh names the first-start dialogs that appear.
+	Fresh []string `toml:"fresh"`
+	// Settings and MCP are the JSON of settings.json and .mcp.json; $BIN is the path
+	// of this binary.
+	Settings string `toml:"settings"`
+	MCP      string `toml:"mcp"`
+	// Env sets variables (K=V) and removes them (-K).
+	Env []string `toml:"env"`
+	// Setup is a shell command that runs in the working directory first.
+	Setup string `toml:"setup"`
+	// Files are files of the working directory, by path.
+	Files map[string]string `toml:"files"`
+	Steps []Step            `toml:"steps,required"`
+}
+
+// Step is one step. Its parts are done in the order of the fields; all are optional.
+type Step struct {
+	Line int // in the file
+
+	Wait   string `toml:"wait"`    // wait until the screen contains this text
+	WaitRE string `toml:"wait_re"` // wait until this regular expression matches the screen
+	Gone   string `toml:"gone"`    // wait until the screen does not contain this text
+
+	SleepMS  int    `toml:"sleep_ms" min:"0"`  // wait this long
+	Type     string `toml:"type"`              // type this text, and wait for its echo
+	Paste    string `toml:"paste"`             // paste this text
+	Key      string `toml:"key"`               // press these keys: "Down Down Enter"
+	Gate     string `toml:"gate"`              // open this gate of the scenario
+	SettleMS int    `toml:"settle_ms" min:"0"` // how long no output arrives before a page is taken; 0 = 250
+
+	Snapshot string `toml:"snapshot"` // take a page of this name
+	State    string `toml:"state"`    // the state that the page shows
+	Enter    string `toml:"enter" enum:"sends,accepts,refuses,quits,nothing"`
+
+	Exit      *int `toml:"exit"`               // wait until the program ends, with this exit code
+	TimeoutMS int  `toml:"timeout_ms" min:"0"` // bounds each wait of the step; 0 = 15000
+
+	pattern *regexp.Regexp // of WaitRE
+	keys    []string       // what the keys of Key send
+}
+
+// States returns the states that a page may have. A finer kind may follow after a
+// slash: permission/bash.
+func States() []string {
+	return []string{"idle", "busy", "permission", "question", "plan", "dialog", "menu", "error", "ended"}
+}
+
+// FirstStartDialogs returns the names that fresh may contain.
+func FirstStartDialogs() []string { return []string{"trust", "key", "mcp", "bypass", "auto"} }
+
+// Parse reads a tape. The list holds everything that is wrong with it; tapes are
+// usable if it is empty.
+func Parse(file string, text []byte) (*Tape, diag.List) {
+	ix := diag.IndexTOML(file, text)
+	if problem := ix.FirstProblem(); problem != nil {
+		return nil, diag.List{*problem}
+	}
+	t := &Tape{Name: strings.TrimSuffix(filepath.Base(file), ".toml")}
+	c := check{ix: ix, list: ix.Bind(t)}
+	c.tape(t)
+	c.list.Sort()
+	return t, c.list
+}
+
+// BindValue reads a step and remembers its line.
+func (s *Step) BindValue(v diag.Value, b *diag.Binding) {
+	type plain Step
+	b.Into(v, (*plain)(s))
+}
+
+// check collects what is wrong with the values of a tape.
+type check struct {
+	ix   *diag.Index
+	list diag.List
+}
+
+func (c *check) add(hint, message string, path ...any) {
+	d := c.ix.At(path, message)
+	d.Hint = hint
+	c.list = append(c.list, d)
+}
+
+func (c *check) tape(t *Tape) {
+	for i, name := range t.Fresh {
+		switch {
+		case name == "onboarding":
+			c.add("without its seed the program wants to reach the vendor, and ends", "`fresh` cannot contain onboarding", "fresh", i)
+		case name != "all" && !slices.Contains(FirstStartDialogs(), name):
+			c.add(diag.NameHint(name, append(FirstStartDialogs(), "all")), "`fresh` cannot contain "+quote(name), "fresh", i)
+		}
+	}
+	for i, kv := range t.Env {
+		if name, _, ok := strings.Cut(kv, "="); name == "" || ok == strings.HasPrefix(kv, "-") {
+			c.add("write K=V to set a variable and -K to remove it", "`env` cannot contain "+quote(kv), "env", i)
+		}
+	}
+	pages := map[string]bool{}
+	for i := range t.Steps {
+		s := &t.Steps[i]
+		s.Line = c.ix.Pos(diag.Path{"steps", i}).Line
+		c.step(s, i)
+		if s.Snapshot != "" && pages[s.Snapshot] {
+			c.add("", "two pages have the name "+quote(s.Snapshot), "steps", i, "snapshot")
+		}
+		pages[s.Snapshot] = true
+	}
+}
+
+func (c *check) step(s *Step, i int) {
+	var err error
+	if s.pattern, err = regexp.Compile(s.WaitRE); err != nil {
+		c.add("", "`wait_re`: "+err.Error(), "steps", i, "wait_re")
+	}
+	for name := range strings.FieldsSeq(s.Key) {
+		sends, ok := Key(name)
+		if !ok {
+			c.add(diag.DidYouMean(name, KeyNames()), "unknown key name "+quote(name), "steps", i, "key")
+		}
+		s.keys = append(s.keys, sends)
+	}
+	if s.Snapshot != "" && !regexp.MustCompile(`^[a-z0-9][a-z0-9-]*$`).MatchString(s.Snapshot) {
+		c.add(`use a-z, 0-9 and "-"`, "invalid name of a page: "+quote(s.Snapshot), "steps", i, "snapshot")
+	}
+	kind, _, _ := strings.Cut(s.State, "/")
+	switch {
+	case s.Snapshot == "" && s.State != "":
+		c.add("add snapshot = \"NAME\"", "a state needs a page", "steps", i, "state")
+	case s.Snapshot != "" && s.State == "":
+		c.add("states: "+strings.Join(States(), ", "), "the page "+s.Snapshot+" needs a state", "steps", i)
+	case s.State != "" && !slices.Contains(States(), kind):
+		c.add(diag.NameHint(kind, States()), "unknown state "+quote(s.State), "steps", i, "state")
+	}
+}
+
+func quote(s string) string { return "`" + s + "`" }
+
+// Pages returns the names of the pages that the tape takes.
+func (t *Tape) Pages() []string {
+	var names []string
+	for _, s := range t.Steps {
+		if s.Snapshot != "" {
+			names = append(names, s.Snapshot)
+		}
+	}
+	return names
+}
+
+// Sleeps returns the lines of steps that sleep, except those of pages that are menus:
+// a page that depends on time is taken too early when the machine is busy.
+func (t *Tape) Sleeps() []int {
+	var lines []int
+	for _, s := range t.Steps {
+		if s.SleepMS > 0 && s.State != "menu" {
+			lines = append(lines, s.Line)
+		}
+	}
+	return lines
+}
