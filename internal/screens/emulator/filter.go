@@ -2,6 +2,7 @@ package emulator
 
 import (
 	"bytes"
+	"io"
 	"unicode/utf8"
 )
 
@@ -16,7 +17,7 @@ const (
 // byte 9c, which occurs in UTF-8, and bytes that are not UTF-8. It holds back
 // incomplete characters, and characters that a later one may still combine with.
 type filter struct {
-	out   func([]byte)
+	out   io.Writer // never fails
 	title string
 
 	state   filterState
@@ -66,7 +67,7 @@ func (f *filter) flush() {
 
 func (f *filter) pass() {
 	if len(f.text) > 0 {
-		f.out(f.text)
+		_, _ = f.out.Write(f.text)
 		f.text = f.text[:0]
 	}
 }
