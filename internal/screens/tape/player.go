@@ -98,12 +98,12 @@ func (p *Player) Play(ctx context.Context, t *Tape) error {
 	go r.read() // ends when the program has closed its terminal
 	for i := range t.Steps {
 		s := &t.Steps[i]
-		reason, err := r.step(ctx, s)
+		err := r.step(ctx, s)
+		if reason, ok := errors.AsType[failure](err); ok {
+			return &StepError{Tape: t.Name, Step: i + 1, Line: s.Line, Reason: string(reason), Screen: p.Screen.Screen()}
+		}
 		if err != nil {
 			return fmt.Errorf("tape %s: step %d (line %d): %w", t.Name, i+1, s.Line, err)
-		}
-		if reason != "" {
-			return &StepError{Tape: t.Name, Step: i + 1, Line: s.Line, Reason: reason, Screen: p.Screen.Screen()}
 		}
 	}
 	return nil

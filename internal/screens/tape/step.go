@@ -9,16 +9,31 @@ import (
 	"time"
 )
 
-// step does one step. The reason says why the tape cannot go on.
-func (r *playback) step(ctx context.Context, s *Step) (reason string, err error) {
-	for _, part := range []func(context.Context, *Step) (string, error){
-		r.wait, r.sleep, r.input, r.openGate, r.takePage, r.awaitExit,
-	} {
-		if reason, err = part(ctx, s); reason != "" || err != nil {
-			return reason, err
-		}
+// failure says why a tape cannot go on.
+type failure string
+
+// Error returns the reason.
+func (f failure) Error() string { return string(f) }
+
+// step does one step. The error is a failure, or of another kind.
+func (r *playback) step(ctx context.Context, s *Step) error {
+	err := r.wait(ctx, s)
+	if err == nil {
+		err = r.sleep(ctx, s)
 	}
-	return "", nil
+	if err == nil {
+		err = r.input(ctx, s)
+	}
+	if err == nil && s.Gate != "" {
+		err = r.openGate(s.Gate)
+	}
+	if err == nil && s.Snapshot != "" {
+		err = r.takePage(ctx, s)
+	}
+	if err == nil && s.Exit != nil {
+		err = r.awaitExit(ctx, s)
+	}
+	return err
 }
 
 func (s *Step) timeout() time.Duration {
@@ -30,7 +45,7 @@ func (s *Step) timeout() time.Duration {
 
 func (r *playback) text() string { return r.Screen.Screen().Text() }
 
-func (r *playback) wait(ctx context.Context, s *Step) (string, error) {
+func (r *playback) wait(ctx context.Context, s *Step) error {
 	for _, w := range []struct {
 		given string
 		what  string
@@ -43,42 +58,42 @@ func (r *playback) wait(ctx context.Context, s *Step) (string, error) {
 		if w.given == "" {
 			continue
 		}
-		if reason, err := r.explain(r.until(ctx, s.timeout(), w.ok), w.what, s); reason != "" || err != nil {
-			return reason, err
+		if err := r.explain(r.until(ctx, s.timeout(), w.ok), w.what, s); err != nil {
+			return err
 		}
 	}
-	return "", nil
+	return nil
 }
 
-// explain returns why a wait failed, or an error of another kind.
-func (r *playback) explain(err error, what string, s *Step) (string, error) {
+// explain turns the error of until into a failure.
+func (r *playback) explain(err error, what string, s *Step) error {
 	switch {
 	case errors.Is(err, errTimeout):
-		return fmt.Sprintf("%s for %s", what, s.timeout()), nil
+		return failure(fmt.Sprintf("%s for %s", what, s.timeout()))
 	case errors.Is(err, io.EOF):
 		<-r.Program.Done() // its terminal is closed
-		return fmt.Sprintf("%s, but the program ended: %s", what, r.Program.Exit()), nil
+		return failure(fmt.Sprintf("%s, but the program ended: %s", what, r.Program.Exit()))
 	}
-	return "", err
+	return err
 }
 
-func (r *playback) sleep(ctx context.Context, s *Step) (string, error) {
+func (r *playback) sleep(ctx context.Context, s *Step) error {
 	if s.SleepMS == 0 {
-		return "", nil
+		return nil
 	}
 	select {
 	case <-r.Clock.After(time.Duration(s.SleepMS) * time.Millisecond):
-		return "", nil
+		return nil
 	case <-ctx.Done():
-		return "", ctx.Err()
+		return ctx.Err()
 	}
 }
 
 // input types, pastes and presses keys.
-func (r *playback) input(ctx context.Context, s *Step) (string, error) {
+func (r *playback) input(ctx context.Context, s *Step) error {
 	if s.Type != "" {
 		if err := r.typeText(ctx, s.Type); err != nil {
-			return "", err
+			return err
 		}
 	}
 	if s.Paste != "" {
@@ -87,10 +102,10 @@ func (r *playback) input(ctx context.Context, s *Step) (string, error) {
 			text = "\x1b[200~" + text + "\x1b[201~"
 		}
 		if err := r.send(text); err != nil {
-			return "", err
+			return err
 		}
 		if err := r.settle(ctx, keyPause, keyLimit); err != nil {
-			return "", err
+			return err
 		}
 	}
 	for _, key := range s.keys {
@@ -98,13 +113,13 @@ func (r *playback) input(ctx context.Context, s *Step) (string, error) {
 			key = "\x1bO" + key[2:]
 		}
 		if err := r.send(key); err != nil {
-			return "", err
+			return err
 		}
 		if err := r.settle(ctx, keyPause, keyLimit); err != nil {
-			return "", err
+			return err
 		}
 	}
-	return "", nil
+	return nil
 }
 
 // typeText types a text and waits until the program has echoed its end. A program
@@ -124,49 +139,40 @@ func (r *playback) typeText(ctx context.Context, text string) error {
 	return err
 }
 
-func (r *playback) openGate(_ context.Context, s *Step) (string, error) {
-	switch {
-	case s.Gate == "":
-		return "", nil
-	case r.OpenGate == nil:
-		return "there is no scenario with gates", nil
+func (r *playback) openGate(name string) error {
+	if r.OpenGate == nil {
+		return failure("there is no scenario with gates")
 	}
-	return "", r.OpenGate(s.Gate)
+	return r.OpenGate(name)
 }
 
-func (r *playback) takePage(ctx context.Context, s *Step) (string, error) {
-	if s.Snapshot == "" {
-		return "", nil
-	}
+func (r *playback) takePage(ctx context.Context, s *Step) error {
 	quiet := settleTime
 	if s.SettleMS > 0 {
 		quiet = time.Duration(s.SettleMS) * time.Millisecond
 	}
 	if err := r.settle(ctx, quiet, max(settleLimit, quiet)); err != nil {
-		return "", err
+		return err
 	}
 	r.mu.Lock()
 	page := Page{Name: s.Snapshot, State: s.State, Enter: s.Enter, Screen: r.Screen.Screen(), Offset: r.offset, Step: s}
 	r.mu.Unlock()
 	if r.Page == nil {
-		return "", nil
+		return nil
 	}
-	return "", r.Page(page)
+	return r.Page(page)
 }
 
-func (r *playback) awaitExit(ctx context.Context, s *Step) (string, error) {
-	if s.Exit == nil {
-		return "", nil
-	}
+func (r *playback) awaitExit(ctx context.Context, s *Step) error {
 	select {
 	case <-r.Program.Done():
 	case <-r.Clock.After(s.timeout()):
-		return fmt.Sprintf("waited %s for the program to end", s.timeout()), nil
+		return failure(fmt.Sprintf("waited %s for the program to end", s.timeout()))
 	case <-ctx.Done():
-		return "", ctx.Err()
+		return ctx.Err()
 	}
 	if exit := r.Program.Exit(); exit.Code != *s.Exit {
-		return fmt.Sprintf("the program ended with %s, expected exit status %d", exit, *s.Exit), nil
+		return failure(fmt.Sprintf("the program ended with %s, expected exit status %d", exit, *s.Exit))
 	}
-	return "", nil
+	return nil
 }
