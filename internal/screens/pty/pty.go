@@ -61,7 +61,10 @@ func Open(size Size) (Pair, error) {
 
 // Resize changes the size of the terminal and tells the program so.
 func (p Pair) Resize(size Size) error {
-	err := pty.Setsize(p.Controller, &pty.Winsize{Cols: uint16(size.Cols), Rows: uint16(size.Rows)}) //nolint:gosec // bounded by MaxCols and MaxRows
+	if size.Cols < 1 || size.Rows < 1 || size.Cols > MaxCols || size.Rows > MaxRows {
+		return fmt.Errorf("the size %s is out of bounds", size)
+	}
+	err := pty.Setsize(p.Controller, &pty.Winsize{Cols: uint16(size.Cols), Rows: uint16(size.Rows)})
 	if err != nil {
 		return fmt.Errorf("setting the size of the pseudo-terminal: %w", err)
 	}
