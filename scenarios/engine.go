@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -55,7 +56,14 @@ type Engine struct {
 	unmetResults  []ExpectationResult // results that did not match the `expect` of their call
 	script        *matchedRule        // answers the first prompt of a sub-agent; nil = the rules do
 	agents        agents
+
+	lastText  string      // of the replies so far
+	ownRounds map[int]int // since the last prompt of the user: texts of the CLI that each rule answered
 }
+
+// maxOwnRounds is how many texts of the CLI a rule without a limit answers before the
+// user sends the next prompt.
+const maxOwnRounds = 20
 
 // activeSequence is a rule whose next turn is expected.
 type activeSequence struct {
@@ -102,6 +110,7 @@ func (e *Engine) Next(ctx context.Context, r Request) (Reply, error) {
 	if err == nil && reply.Failure == nil {
 		reply.Failure = e.o.Failure
 	}
+	e.keepText(r, reply)
 	reply.Missing = eval.Missing(ctx)
 	return reply, err
 }
@@ -118,6 +127,7 @@ func (e *Engine) next(ctx context.Context, r Request) (Reply, error) {
 	}
 	if !r.Injected {
 		e.turns++
+		e.ownRounds = nil
 	}
 	e.running = nil
 	h, err := e.scripted(r), error(nil)
@@ -126,6 +136,9 @@ func (e *Engine) next(ctx context.Context, r Request) (Reply, error) {
 	}
 	if err != nil {
 		return Reply{}, err
+	}
+	if endless := e.isEndless(r, h); endless || r.Notification && h.ref.Name == "" {
+		return Reply{Blocks: []protocol.Block{protocol.Text(e.lastText)}, Rule: h.ref, Unmatched: !endless, Endless: endless}, nil
 	}
 	e.running = newResponse(h)
 	reply, err := e.running.next(ctx)
@@ -140,6 +153,37 @@ func (e *Engine) next(ctx context.Context, r Request) (Reply, error) {
 		reply.NearMisses = e.Explain(r)
 	}
 	return reply, e.fail(ctx, h, &reply)
+}
+
+// keepText keeps the text of a reply for texts of the CLI that no rule answers.
+func (e *Engine) keepText(r Request, reply Reply) {
+	if r.Side != "" || reply.Failure != nil {
+		return
+	}
+	for _, b := range reply.Blocks {
+		if text, ok := b.(protocol.TextBlock); ok && text.Text != "" {
+			e.lastText = text.Text
+		}
+	}
+}
+
+// isEndless counts the texts of the CLI that a rule answers with tool calls, and reports
+// whether the rule goes on answering them: the calls cause the next text. A rule with a
+// limit of its own is never endless.
+func (e *Engine) isEndless(r Request, h *matchedRule) bool {
+	if !r.Notification || h.ref.Name == "" || h.rule >= 0 && (e.s.Responses[h.rule].Once || e.s.Responses[h.rule].MaxMatches != nil) {
+		return false
+	}
+	if !slices.ContainsFunc(stepsOf(h.response), func(s Step) bool { return len(s.ToolCalls) > 0 || len(s.Blocks) > 0 }) {
+		return false
+	}
+	rounds := maps.Clone(e.ownRounds)
+	if rounds == nil {
+		rounds = map[int]int{}
+	}
+	rounds[h.rule]++
+	e.ownRounds = rounds
+	return rounds[h.rule] > maxOwnRounds
 }
 
 // answerSide answers a request outside the conversation.
@@ -195,8 +239,8 @@ func (e *Engine) selectAnswer(ctx context.Context, r Request) (*matchedRule, err
 	if !r.Injected {
 		e.endedSequence = nil
 	}
-	if e.active != nil && (!r.Injected || r.Notice) {
-		h, err := e.tryTurn(ctx, r.Prompt, vars)
+	if e.active != nil && (!r.Injected || r.Notification) {
+		h, err := e.tryTurn(ctx, r, vars)
 		if h != nil || err != nil {
 			return h, err
 		}
@@ -206,7 +250,7 @@ func (e *Engine) selectAnswer(ctx context.Context, r Request) (*matchedRule, err
 	}
 	for i := range e.s.candidates(r.Prompt) {
 		rule := &e.s.Responses[i]
-		if rule.usedUp(e.counts[i]) {
+		if rule.usedUp(e.counts[i]) || !rule.answers(r.Notification) {
 			continue
 		}
 		c, ok := rule.match.Match(r.Prompt)
@@ -252,12 +296,12 @@ func (e *Engine) claim(rule int) (bool, error) {
 }
 
 // tryTurn tries the expected turn; nil = the prompt does not match it.
-func (e *Engine) tryTurn(ctx context.Context, prompt string, vars map[string]any) (*matchedRule, error) {
+func (e *Engine) tryTurn(ctx context.Context, r Request, vars map[string]any) (*matchedRule, error) {
 	at := *e.active
 	turns := e.s.Responses[at.rule].Turns
 	turn := &turns[at.next]
-	c, ok := turn.match.Match(prompt)
-	if !ok {
+	c, ok := turn.match.Match(r.Prompt)
+	if !ok || !turn.answers(r.Notification) {
 		return nil, nil
 	}
 	sc := e.scope(&turn.compiledRule, c, vars)

@@ -55,8 +55,7 @@ func show(r Reply) string {
 }
 
 // talk sends prompts; a line that begins with "=> " answers the calls of the
-// last reply with its words, "!" marks an error, "+ " marks an injected prompt
-// and "* " one that tells of ended background work.
+// last reply with its words, "!" marks an error, "+ " marks an injected prompt.
 func talk(t *testing.T, e *Engine, lines ...string) []string {
 	t.Helper()
 	var out []string
@@ -67,10 +66,7 @@ func talk(t *testing.T, e *Engine, lines ...string) []string {
 			Session: Session{ID: "S", Resumed: true},
 		}}
 		if rest, ok := strings.CutPrefix(line, "+ "); ok {
-			r.Prompt, r.Injected = rest, true
-		}
-		if rest, ok := strings.CutPrefix(line, "* "); ok {
-			r.Prompt, r.Injected, r.Notice = rest, true, true
+			r.Prompt, r.Injected, r.Notification = rest, true, true
 		}
 		if rest, ok := strings.CutPrefix(line, "=> "); ok {
 			r = Request{Results: []Result{}, Vars: r.Vars}
@@ -141,22 +137,34 @@ func TestConversations(t *testing.T) {
 			},
 		},
 		{
-			"injected text is matched against the rules and leaves the sequence alone",
-			turnsScenario,
-			[]string{"login", "+ joe", "+ other", "joe", "pw"},
+			"injected text is for rules that ask for it and leaves the sequence alone",
+			turnsScenario + rule(`any`, `"it is {{ prompt }}"`, `source = "notification"`),
+			[]string{"login", "+ joe", "+ other", "joe", "pw", "x"},
 			[]string{
-				"responses[0]: text name?", "default_response: text d", "responses[1]: text o",
-				"responses[0].turns[0]: text hi joe", "responses[0].turns[1]: text in",
+				"responses[0]: text name?", "responses[2]: text it is joe", "responses[2]: text it is other",
+				"responses[0].turns[0]: text hi joe", "responses[0].turns[1]: text in", "default_response: text d",
 			},
 		},
 		{
-			"a notice is for the next turn if it matches, and else leaves the sequence alone",
-			turnsScenario,
-			[]string{"login", "* other", "* joe", "* x", "pw"},
+			"injected text is for the next turn if that asks for it, and else leaves the sequence alone",
+			strings.Replace(turnsScenario, `(?P<n>joe)$' },`, `(?P<n>joe)$' }, source = "notification",`, 1),
+			[]string{"login", "+ other", "+ joe", "+ x", "pw"},
 			[]string{
-				"responses[0]: text name?", "responses[1]: text o", "responses[0].turns[0]: text hi joe",
+				"responses[0]: text name?", "default_response: text d", "responses[0].turns[0]: text hi joe",
 				"default_response: text d", "responses[0].turns[1]: text in",
 			},
+		},
+		{
+			"a rule for both answers both, as does a pattern that names a text of the CLI",
+			rule2(`{ type = "exact", text = "a" }`, `"1"`, `source = "any"`) + rule2(`{ type = "contains", text = "Stop hook feedback" }`, `"2"`) + rule(`any`, `"3"`),
+			[]string{"a", "+ a", "+ Stop hook feedback: b", "Stop hook feedback: b"},
+			[]string{"responses[0]: text 1", "responses[0]: text 1", "responses[1]: text 2", "responses[1]: text 2"},
+		},
+		{
+			"without a rule for it and a default, injected text gets the last text again, also where that is an error",
+			`unmatched = "error"` + "\n" + rule(`any`, `"{{ 1 + 1 }} {{ '{{' }} no }}"`),
+			[]string{"a", "+ a"},
+			[]string{"responses[0]: text 2 {{ no }}", ": text 2 {{ no }}"},
 		},
 		{
 			"turns see the captures of their rule and of earlier turns; the latest win",
@@ -312,6 +320,52 @@ func rule(kind, response string, more ...string) string {
 
 func rule2(pattern, response string, more ...string) string {
 	return "[[responses]]\npattern = " + pattern + "\nresponse = " + response + "\n" + strings.Join(more, "\n") + "\n"
+}
+
+// A rule that answers texts of the CLI with calls, which cause the next text, is stopped
+// and reported; one with a limit, one without calls and the prompts of a user are not.
+func TestEndlessRules(t *testing.T) {
+	s := parse(t, rule2(`{ type = "contains", text = "limited" }`, `{ tool_calls = [{ tool = "Bash" }] }`, `source = "any"`, `max_matches = 1000`)+
+		rule2(`{ type = "contains", text = "text" }`, `"t"`, `source = "any"`)+
+		rule(`any`, `{ text = "done", tool_calls = [{ tool = "Bash" }] }`, `source = "any"`))
+	for _, tt := range []struct {
+		name, prompt string
+		injected     bool
+		endless      int
+	}{
+		{"the notices of ended tasks", "x", true, 5},
+		{"prompts of the user", "x", false, 0},
+		{"a limited rule", "limited", true, 0},
+		{"an answer without calls", "text", true, 0},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			e := NewEngine(s, EngineOptions{})
+			ask := func(n int, r Request) (endless int) {
+				for range n {
+					e = e.Fork()
+					reply, err := e.Next(t.Context(), r)
+					if err != nil {
+						t.Fatal(err)
+					}
+					if reply.Endless {
+						endless++
+						if diff := cmp.Diff([]protocol.Block{protocol.Text("before")}, reply.Blocks); diff != "" || reply.Rule.Line == 0 {
+							t.Errorf("%v: %s", reply.Rule, diff)
+						}
+					}
+				}
+				return endless
+			}
+			e.lastText = "before"
+			if got := ask(maxOwnRounds+5, Request{Prompt: tt.prompt, Injected: tt.injected, Notification: tt.injected}); got != tt.endless {
+				t.Errorf("%d replies were stopped, want %d", got, tt.endless)
+			}
+			ask(1, Request{Prompt: "the user again"})
+			if got := ask(1, Request{Prompt: tt.prompt, Injected: tt.injected, Notification: tt.injected}); got != 0 {
+				t.Error("the next prompt of the user does not begin again")
+			}
+		})
+	}
 }
 
 const turnsScenario = `

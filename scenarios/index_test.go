@@ -79,6 +79,7 @@ func TestIndexedRules(t *testing.T) {
 		answered := 0
 		for range 80 {
 			request := Request{Injected: r.IntN(5) == 0}
+			request.Notification = request.Injected && r.IntN(2) == 0
 			for range 1 + r.IntN(4) {
 				request.Prompt += words[r.IntN(len(words))] + []string{"", " "}[r.IntN(2)]
 			}

@@ -37,11 +37,16 @@
 //
 // Match counts and the active sequence belong to the session: they continue when it
 // is resumed in another process, and so does a response whose tool call a hook has
-// deferred. Text that the CLI itself adds, such as feedback of a Stop hook or a
-// schema reminder, is matched against the rules only. The same applies to the
-// notice that a background task has ended, a prompt that begins with
-// <task-notification>. But if the next turn of a sequence matches the notice, that
-// turn answers; if not, the turn is still expected.
+// deferred.
+//
+// The CLI also writes prompts itself: the notice that a background task has ended
+// (it begins with <task-notification>), feedback of a Stop hook, a schema reminder.
+// Only rules and turns with source = "notification" or "any", and those whose
+// pattern names such a text, answer them; otherwise default_response does, and
+// without one the model repeats its last text. They never end a sequence. A rule
+// that answers 20 of them with tool calls before the user's next prompt is stopped
+// and reported (S21), because such calls cause the next notice; a rule with
+// max_matches is not.
 //
 // A response is a string, a table with text and tool_calls (the calls are made
 // first, the text follows their results), or a list of steps. Each step is one

@@ -18,18 +18,18 @@ import (
 type Request struct {
 	// Prompt is the text of a new prompt; used if Results is nil.
 	Prompt string
-	// Injected marks text that the CLI itself added (Stop hook, schema reminder,
-	// request to continue): it is matched against the rules like a prompt but does
-	// not advance a turn sequence.
+	// Injected marks text that the CLI itself wrote. It does not end a turn
+	// sequence. Unless it is a notification too, it asks for the rest of a reply
+	// that was cut, and is matched against the rules like a prompt.
 	Injected bool
+	// Notification marks an injected text that tells something (the end of a
+	// background task, feedback of a hook, a reminder): only rules and turns that
+	// ask for such texts answer it.
+	Notification bool
 	// Added marks a prompt that arrived while another one was being answered: only
 	// a rule that matches it answers; otherwise the reply is unmatched and must be
 	// dropped.
 	Added bool
-	// Notice marks an injected prompt that starts a turn because a background task
-	// has ended: the expected turn of a sequence may answer it; if it does not
-	// match, the turn is still expected.
-	Notice bool
 	// Results are the results of the tool calls of the previous reply, in call
 	// order. Non-nil continues with the next step of that response.
 	Results []Result
@@ -122,7 +122,10 @@ type Reply struct {
 	Rule             RuleRef
 	// Unmatched says that no rule matched the prompt. NearMisses explain why; they
 	// are set if the scenario makes that an error.
-	Unmatched  bool
+	Unmatched bool
+	// Endless says that the rule would have gone on answering texts of the CLI
+	// with calls that cause the next text; the reply is the last text again.
+	Endless    bool
 	NearMisses []string
 	// HasMore says that another step follows the results of this one.
 	HasMore bool

@@ -102,6 +102,12 @@ type Scenario struct {
 type Rule struct {
 	// Pattern is what the prompt must match.
 	Pattern Pattern `toml:"pattern,required"`
+	// Source says whose prompts the rule answers: `user` those of the user and of
+	// programs, `notification` the texts that the CLI writes itself (the notice
+	// that a background task has ended, feedback of hooks, reminders), `any` both.
+	// A pattern that names such a text (`<task-notification>`, `Stop hook feedback`)
+	// answers both unless `source` says otherwise.
+	Source string `toml:"source" enum:"user,notification,any" default:"user"`
 	// When is a condition that must also be true.
 	When string `toml:"when" empty:"no"`
 	// Response is the answer; without it the reply is empty.
@@ -131,6 +137,9 @@ type Rule struct {
 type Turn struct {
 	// Expect is the pattern that the prompt must match.
 	Expect Pattern `toml:"expect,required"`
+	// Source says whose prompts the turn answers, as that of a rule does. A text of
+	// the CLI itself never ends the sequence.
+	Source string `toml:"source" enum:"user,notification,any" default:"user"`
 	// When is a condition that must also be true.
 	When string `toml:"when" empty:"no"`
 	// Response is the answer; without it the reply is empty.

@@ -173,7 +173,7 @@ func (e *Engine) fingerprint(rule int) string {
 func (e *Engine) Fork() *Engine {
 	n := &Engine{
 		s: e.s, o: e.o, env: e.env, turns: e.turns, counts: maps.Clone(e.counts), active: e.active, script: e.script,
-		unmetResults: slices.Clip(e.unmetResults),
+		unmetResults: slices.Clip(e.unmetResults), lastText: e.lastText, ownRounds: e.ownRounds,
 	}
 	if e.running != nil {
 		run := *e.running

@@ -56,7 +56,8 @@ func (a *continuation) nextRequest(ctx context.Context) (*scenarios.Request, err
 		a.exchange.lastReply.continues = text != emptyText
 		return &scenarios.Request{Results: []scenarios.Result{}}, nil
 	}
-	if text == "" {
+	notification := text == ""
+	if notification {
 		if prompt, ok := a.prompts.nextUnanswered(); ok {
 			return &scenarios.Request{Prompt: prompt, Added: true}, nil
 		}
@@ -65,7 +66,7 @@ func (a *continuation) nextRequest(ctx context.Context) (*scenarios.Request, err
 			return nil, err
 		}
 	}
-	return &scenarios.Request{Prompt: text, Injected: true}, nil
+	return &scenarios.Request{Prompt: text, Injected: true, Notification: notification}, nil
 }
 
 // turnEnd returns the end of a turn that completed normally.

@@ -93,7 +93,7 @@ func (t *turn) playEvents(ctx context.Context) error {
 	if in.NoQuery {
 		return endWithoutModel("")
 	}
-	req := scenarios.Request{Prompt: promptText(in.Content), Injected: in.Source == sourceSystem, Notice: in.Source == sourceSystem}
+	req := scenarios.Request{Prompt: promptText(in.Content), Injected: in.Source == sourceSystem, Notification: in.Source == sourceSystem}
 	if command != nil {
 		req = scenarios.Request{Prompt: promptText(t.prompts.expandedContent(command))}
 	}

@@ -149,6 +149,9 @@ func (x *exchange) recordTemplateErrors(f *replay.Replay, err error) {
 	if broken, ok := errors.AsType[*scenarios.ScriptError](err); ok && x.r.Context().Err() == nil {
 		note(journal.BrokenScript(broken.Rule.File, broken.Rule.Line, broken.Err.Error()))
 	}
+	if _, reply, _ := f.Reply(); reply.Endless {
+		note(journal.EndlessRule(reply.Rule.Name, reply.Rule.File, reply.Rule.Line))
+	}
 	for _, m := range f.MissingValues() {
 		note(journal.MissingValue(m.Rule.File, m.Rule.Line, m.Path))
 	}

@@ -121,7 +121,7 @@ func (c *talker) prompt(text string) {
 			feedback := "Stop hook feedback:\n[check]: " + word(c.r)
 			c.history = append(c.history, turnMessage{role: "user", blocks: []block{{"type": "text", "text": feedback}}})
 			begin, said, fails = slices.Clone(c.history), nil, 0
-			req = scenarios.Request{Prompt: feedback, Injected: true}
+			req = scenarios.Request{Prompt: feedback, Injected: true, Notification: true}
 		}
 	}
 	c.t.Fatal("a turn without an end")

@@ -37,7 +37,7 @@ func newShadows(rules []scenarios.Rule) *hiddenRules {
 	s := &hiddenRules{rules: rules, any: len(rules), same: make(map[string]int, len(rules)), parts: trie{next: map[transition]int{}, rules: map[int]int{}}, comparisons: maxComparisons}
 	for i := range rules {
 		r := &rules[i]
-		if r.When != "" || r.MaxMatches != nil || r.Once {
+		if r.Source == "notification" || r.When != "" || r.MaxMatches != nil || r.Once {
 			continue
 		}
 		if matchesEverything(&r.Pattern) && i < s.any {
@@ -63,6 +63,9 @@ func newShadows(rules []scenarios.Rule) *hiddenRules {
 // hiddenBy returns the rule that hides another one, and how; "" = none.
 func (s *hiddenRules) hiddenBy(i int) (by int, how string) {
 	p := &s.rules[i].Pattern
+	if s.rules[i].AnswersNotifications() { // which those before it may leave to it
+		return 0, ""
+	}
 	if s.any < i {
 		return s.any, "matches every prompt"
 	}

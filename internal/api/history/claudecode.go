@@ -35,9 +35,9 @@ func textMarkers() []textMarker {
 		{addedPrefix, AddedPrompt},
 		{"Stop hook feedback:\n", InjectedText},
 		{"[structured-output-enforce]", InjectedText},
-		{"Output token limit hit.", InjectedText},
-		{"Your response above was stopped by a safety classifier", InjectedText},
-		{"Your response above was cut off mid-stream.", InjectedText},
+		{"Output token limit hit.", RetryText},
+		{"Your response above was stopped by a safety classifier", RetryText},
+		{"Your response above was cut off mid-stream.", RetryText},
 		{"[Your previous response had no visible output.", ResumeText},
 		{"[Image: source: ", kindContext},
 		{"[Image: original ", kindContext},
@@ -110,7 +110,7 @@ func (r *messageReader) addText(text string) {
 		r.before = append(r.before, newStep(as, addedText(text)))
 	case Notice:
 		r.before = append(r.before, newStep(as, noticeText(text)))
-	case InjectedText, ResumeText, Summary:
+	case InjectedText, RetryText, ResumeText, Summary:
 		if len(r.prompt) > 0 { // a reply between them was removed
 			r.after = append(r.after, newStep(as, text))
 			return

@@ -155,7 +155,7 @@ func (g *Group) resolveSteps(last bool) {
 		g.Steps = slices.Clone(g.Steps)
 		slices.SortStableFunc(g.Steps, func(a, b Step) int { return g.stepOrder(a) - g.stepOrder(b) })
 	}
-	if has(AddedPrompt) && !has(Results, Prompt, InjectedText, ResumeText, Notice) {
+	if has(AddedPrompt) && !has(Results, Prompt, InjectedText, RetryText, ResumeText, Notice) {
 		g.Steps = slices.Clone(g.Steps)
 		for i := range g.Steps {
 			if in := &g.Steps[i]; in.Kind == AddedPrompt {
@@ -164,7 +164,7 @@ func (g *Group) resolveSteps(last bool) {
 			}
 		}
 	}
-	if last && !has(Results, Prompt, InjectedText, ResumeText, Notice) {
+	if last && !has(Results, Prompt, InjectedText, RetryText, ResumeText, Notice) {
 		text := ""
 		if n := len(g.Context); n > 0 {
 			text = g.Context[n-1]

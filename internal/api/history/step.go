@@ -15,6 +15,7 @@ const (
 	ClosedResults Kind = "closed"    // results that the model was not asked about, because their turn had ended
 	AddedPrompt   Kind = "added"     // a prompt that was typed while the model worked
 	InjectedText  Kind = "injected"  // a text by Claude Code that asks for an answer
+	RetryText     Kind = "retry"     // a text that asks for more after an answer that was cut or refused
 	ResumeText    Kind = "resumed"   // a text that asks for the rest of an answer
 	Notice        Kind = "notice"    // of background work
 	Interrupt     Kind = "interrupt" // the work in progress was interrupted

@@ -102,8 +102,8 @@ func (f *Replay) applyStep(ctx context.Context, st *state, g *replayedGroup, in 
 		return nil
 	case history.Results:
 		req = scenarios.Request{Results: f.orderResults(in.Results, g.Uses)}
-	case history.InjectedText:
-		req.Injected = true
+	case history.InjectedText, history.RetryText:
+		req.Injected, req.Notification = true, in.Kind == history.InjectedText
 		if st.answer != nil && st.answer.continues && !st.answer.hasCalls {
 			req = scenarios.Request{Results: []scenarios.Result{}}
 		}
@@ -111,7 +111,7 @@ func (f *Replay) applyStep(ctx context.Context, st *state, g *replayedGroup, in 
 		req = scenarios.Request{Results: []scenarios.Result{}}
 		st.nudged = true
 	case history.Notice:
-		req.Injected, req.Notice = true, true
+		req.Injected, req.Notification = true, true
 		st.pendingPrompts, st.nudged = nil, false
 	default:
 		st.pendingPrompts, st.nudged = nil, false

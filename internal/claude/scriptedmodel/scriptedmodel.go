@@ -91,6 +91,9 @@ func (p *Model) report(ctx context.Context, reply scenarios.Reply, err error) {
 	if broken, ok := errors.AsType[*scenarios.ScriptError](err); ok && ctx.Err() == nil {
 		p.o.Records.Note(journal.BrokenScript(broken.Rule.File, broken.Rule.Line, broken.Err.Error()))
 	}
+	if reply.Endless {
+		p.o.Records.Note(journal.EndlessRule(reply.Rule.Name, reply.Rule.File, reply.Rule.Line))
+	}
 	for _, path := range reply.Missing {
 		p.o.Records.Hint("`" + path + "` in a template has no value (" + reply.Rule.String() + ")")
 		p.o.Records.Note(journal.MissingValue(reply.Rule.File, reply.Rule.Line, path))

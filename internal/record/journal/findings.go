@@ -17,6 +17,16 @@ func MissingValue(file string, line int, path string) Finding {
 	}
 }
 
+// EndlessRule returns the finding about a rule that answers texts of the CLI with
+// calls that cause the next such text.
+func EndlessRule(rule, file string, line int) Finding {
+	return Finding{
+		ID: "S21", Level: "error", File: file, Line: line,
+		Text:   "no user wrote a prompt any more, but " + rule + " went on answering the CLI with tool calls; it was stopped",
+		Advice: "limit it with `max_matches`, or match the prompts of the user only (without `source`)",
+	}
+}
+
 // MissingServer returns the finding about a configured MCP server that did not
 // start.
 func MissingServer(server, reason string) Finding {
