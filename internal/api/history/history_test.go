@@ -105,7 +105,7 @@ func TestDropped(t *testing.T) {
 	for _, s := range g[0].Steps {
 		got = append(got, string(s.Kind)+" "+s.Text)
 	}
-	if diff := cmp.Diff([]string{"prompt hi", "resumed " + more, "injected " + refused}, got); diff != "" {
+	if diff := cmp.Diff([]string{"prompt hi", "resumed " + more, "retry " + refused}, got); diff != "" {
 		t.Errorf("steps (-want +got):\n%s", diff)
 	}
 }
