@@ -20,9 +20,17 @@ python() {
   (cd "$here/.." && TAPLO=$venv/bin/taplo go test -count=1 ./tests -run '^TestTaplo$') && echo "packages: Taplo accepts the library"
 }
 
-# pages types the examples of the documents into a shell, those that want these runners: pages RUNNERS BIN [NODE_MODULES]
+servers() { # the examples of MCP servers in Python, with what their requirements.txt pins
+  local pins=$here/../examples/fastmcp-server/requirements.txt venv
+  venv=$cache/servers-$(sha256sum < "$pins" | cut -c-12)
+  [ -x "$venv/bin/fastmcp" ] || { rm -rf "$venv"; python3 -m venv "$venv" && "$venv/bin/pip" -q install --disable-pip-version-check -r "$pins"; } ||
+    { rm -rf "$venv"; give_up "FastMCP cannot be had"; return; }
+  pages "fastmcp" "$venv/bin"
+}
+
+# pages types the examples of the documents and of examples/ into a shell, those that want these runners: pages RUNNERS BIN [NODE_MODULES]
 pages() {
-  (cd "$here/.." && PATH=$2:$PATH PAGES_RUNNERS=$1 PAGES_NODE_MODULES=${3:-} go test -count=1 ./tests -run '^TestPages$') && echo "packages: the examples for $1 do what they say"
+  (cd "$here/.." && PATH=$2:$PATH PAGES_RUNNERS=$1 PAGES_NODE_MODULES=${3:-} go test -count=1 ./tests -run '^Test(Pages|Examples)$') && echo "packages: the examples for $1 do what they say"
 }
 
 npm_() {
@@ -58,4 +66,4 @@ lanes() { # the same script in both lanes; the real claude comes with npm's Agen
   (cd "$here/python" && HOME=$work CLAUDE_BIN=${claude[0]} "${alone[@]}" "$cache/python-2/bin/python" -m pytest -q -p no:cacheprovider tests/test_real.py)
 }
 
-python; (npm_); (directory); lanes; pages go "$(go env GOROOT)/bin"
+python; servers; (npm_); (directory); lanes; pages go "$(go env GOROOT)/bin"

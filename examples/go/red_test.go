@@ -1,0 +1,17 @@
+//go:build red
+
+package triage
+
+import (
+	"testing"
+
+	"github.com/claudeless/claudeless/simtest"
+)
+
+// TestRed scripts a prompt that Triage never sends.
+func TestRed(t *testing.T) {
+	simtest.New(t).On("triage", "A bug in the parser.").On("deploy", "Done.")
+	if _, err := Triage(7); err != nil {
+		t.Error(err)
+	}
+}
