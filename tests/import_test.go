@@ -155,6 +155,7 @@ var packageTable = []row{
 	{5, "internal/cli/filecmd", "the commands about files of our own formats: check, fixture", "fixtures fixtures/clone fixtures/wire internal/cli/check internal/base/diag internal/base/process internal/base/localhttp internal/record/journal"},
 	{6, "internal/cli", "the command line: one file per command, exit codes", "*"},
 	{7, "cmd/claudeless", "main: one statement", "internal/base/earlysignal internal/cli"},
+	{7, "examples/go", "a program that starts claude, and its test: a project to copy", "simtest"},
 	{6, "tests/soak", "minutes of load on the binary, watched from outside: memory, files, processes that stay", ""},
 	{6, "tests/interop", "programs of the Agent SDKs and of the older breakpoint protocol, against the binary", ""},
 	{6, "tests", "the binary from outside, and the rules of the tree", "internal/cli internal/claude/flags internal/parity internal/base/diag"},
@@ -163,7 +164,7 @@ var packageTable = []row{
 // thirdParty says where each foreign module may be imported, and why only
 // there. Test libraries are in testOnly.
 var thirdParty = map[string]string{
-	"os/exec":                                  "internal/base/proc",
+	"os/exec":                                  "internal/base/proc examples/go",
 	"github.com/alecthomas/kong":               "internal/cli internal/cli/execcmd internal/cli/mcpcmd",
 	"github.com/BurntSushi/toml":               "scenarios fixtures internal/record/redact/rules internal/base/tomltext",
 	"github.com/andybalholm/brotli":            "internal/api",

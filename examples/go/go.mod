@@ -1,3 +1,0 @@
-module example.com/triage
-
-go 1.26
