@@ -142,6 +142,7 @@ var packageTable = []row{
 	{0, "internal/screens/emulator", "a terminal without a display: the output of a program becomes cells, cursor and title", ""},
 	{1, "internal/screens/pty", "a program in a pseudo-terminal", "internal/base/proc"},
 	{2, "internal/screens/tape", "tapes: scripts that lead an interactive program to its screens, read and played", "internal/base/diag internal/base/proc internal/screens/emulator internal/screens/pty"},
+	{1, "internal/screens/book", "the pages of one version of the CLI in files: labels, options, parts that depend on the run", "internal/base/proc internal/screens/emulator"},
 	{0, "docs/schema", "the JSON Schemas of the file formats, embedded", ""},
 	{1, "internal/cli/help", "what the program tells of itself: help, manual page, completions, schemas, first files", "docs/schema internal/base/process"},
 	{6, "simtest", "a scripted claude for Go tests: the test binary plays it", "internal/cli internal/base/clock internal/exec/gate internal/exec/runner internal/record/journal internal/api internal/base/process internal/exec/verdict executor/builtin"},

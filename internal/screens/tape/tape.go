@@ -36,6 +36,9 @@ type Tape struct {
 	Setup string `toml:"setup"`
 	// Files are files of the working directory, by path.
 	Files map[string]string `toml:"files"`
+	// Slots are texts on the pages that belong to this tape, by name: "command",
+	// "answer", "prompt".
+	Slots map[string]string `toml:"slots"`
 	Steps []Step            `toml:"steps,required"`
 }
 

@@ -1,0 +1,190 @@
+// Package book keeps books: the pages of one version of the CLI, captured with one
+// renderer and one size.
+//
+// The text of pages is the vendor's. Books are captured on the user's machine and
+// live in a cache directory there; nothing of a book belongs into the repository.
+package book
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/claudeless/claudeless/internal/base/proc"
+)
+
+// The renderers of the CLI.
+const (
+	Fullscreen = "fullscreen" // uses the alternate screen
+	Inline     = "inline"     // prints below the shell's prompt
+)
+
+// insideTmux marks the directories of books that were captured inside tmux.
+const insideTmux = "-tmux"
+
+// Key identifies a book.
+type Key struct {
+	Version  string `json:"version"`
+	Renderer string `json:"renderer"`
+	Tmux     bool   `json:"tmux,omitempty"` // captured inside tmux, where the CLI shows other texts
+	Cols     int    `json:"cols"`
+	Rows     int    `json:"rows"`
+}
+
+// Path returns the directory of the book below the root: VERSION/RENDERER/COLSxROWS.
+func (k Key) Path() string {
+	renderer := k.Renderer
+	if k.Tmux {
+		renderer += insideTmux
+	}
+	return filepath.Join(k.Version, renderer, fmt.Sprintf("%dx%d", k.Cols, k.Rows))
+}
+
+// String returns the key for messages.
+func (k Key) String() string { return filepath.ToSlash(k.Path()) }
+
+// Root returns the cache directory of books.
+func Root(environ []string) string {
+	cache := cmp.Or(proc.Getenv(environ, "XDG_CACHE_HOME"), filepath.Join(proc.Getenv(environ, "HOME"), ".cache"))
+	return filepath.Join(cache, "claudeless", "screens")
+}
+
+// Book is a directory with pages.
+type Book struct {
+	Key
+	Dir string
+}
+
+// New returns the book with this key below root; it may have no pages yet.
+func New(root string, k Key) Book { return Book{Key: k, Dir: filepath.Join(root, k.Path())} }
+
+// List returns the books below root, those of older versions first. A root that does not exist
+// has none.
+func List(root string) ([]Book, error) {
+	dirs, err := filepath.Glob(filepath.Join(root, "*", "*", "*x*"))
+	if err != nil {
+		return nil, err
+	}
+	var books []Book
+	for _, dir := range dirs {
+		size := filepath.Base(dir)
+		renderer := filepath.Base(filepath.Dir(dir))
+		k := Key{Version: filepath.Base(filepath.Dir(filepath.Dir(dir)))}
+		k.Renderer, k.Tmux = strings.CutSuffix(renderer, insideTmux)
+		if n, err := fmt.Sscanf(size, "%dx%d", &k.Cols, &k.Rows); n != 2 || err != nil {
+			continue
+		}
+		books = append(books, Book{Key: k, Dir: dir})
+	}
+	slices.SortFunc(books, func(a, b Book) int {
+		return cmp.Or(CompareVersions(a.Version, b.Version), strings.Compare(a.Dir, b.Dir))
+	})
+	return books, nil
+}
+
+// Find returns the books below root of a version, or of the directory that name is.
+func Find(root, name string) ([]Book, error) {
+	if info, err := os.Stat(name); err == nil && info.IsDir() && strings.ContainsRune(name, filepath.Separator) {
+		return inDirectory(name)
+	}
+	all, err := List(root)
+	return slices.DeleteFunc(all, func(b Book) bool { return b.Version != name }), err
+}
+
+// inDirectory returns the books in a directory: a root, a version, or one book.
+func inDirectory(dir string) ([]Book, error) {
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return nil, err
+	}
+	for _, root := range []string{dir, filepath.Dir(dir), filepath.Dir(filepath.Dir(dir)), filepath.Dir(filepath.Dir(filepath.Dir(dir)))} {
+		all, err := List(root)
+		if err != nil {
+			return nil, err
+		}
+		all = slices.DeleteFunc(all, func(b Book) bool {
+			return b.Dir != dir && !strings.HasPrefix(b.Dir, dir+string(filepath.Separator))
+		})
+		if len(all) > 0 {
+			return all, nil
+		}
+	}
+	return nil, nil
+}
+
+// CompareVersions compares versions by their numbers.
+func CompareVersions(a, b string) int {
+	x, y := strings.Split(a, "."), strings.Split(b, ".")
+	for i := range min(len(x), len(y)) {
+		m, errM := strconv.Atoi(x[i])
+		n, errN := strconv.Atoi(y[i])
+		c := cmp.Compare(m, n)
+		if errM != nil || errN != nil {
+			c = strings.Compare(x[i], y[i])
+		}
+		if c != 0 {
+			return c
+		}
+	}
+	return cmp.Compare(len(x), len(y))
+}
+
+// Nearest returns the book that fits a terminal best: of the renderer and the kind
+// of terminal if there is one, then of the nearest size. ok is false without books.
+func Nearest(books []Book, k Key) (b Book, ok bool) {
+	if len(books) == 0 {
+		return Book{}, false
+	}
+	distance := func(b Book) int {
+		d := abs(b.Cols-k.Cols) + abs(b.Rows-k.Rows)
+		if b.Renderer != k.Renderer {
+			d += 10_000
+		}
+		if b.Tmux != k.Tmux {
+			d += 5_000
+		}
+		return d
+	}
+	return slices.MinFunc(books, func(a, b Book) int { return cmp.Compare(distance(a), distance(b)) }), true
+}
+
+func abs(n int) int { return max(n, -n) }
+
+// Names returns the names of the pages, TAPE.PAGE, sorted.
+func (b Book) Names() ([]string, error) {
+	entries, err := os.ReadDir(b.Dir)
+	if err != nil {
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil, nil
+		}
+		return nil, err
+	}
+	var names []string
+	for _, e := range entries {
+		if name, ok := strings.CutSuffix(e.Name(), ".json"); ok {
+			names = append(names, name)
+		}
+	}
+	return names, nil
+}
+
+// Pages reads all pages, sorted by name.
+func (b Book) Pages() ([]Page, error) {
+	names, err := b.Names()
+	if err != nil {
+		return nil, err
+	}
+	pages := make([]Page, len(names))
+	for i, name := range names {
+		if pages[i], err = b.Read(name); err != nil {
+			return nil, err
+		}
+	}
+	return pages, nil
+}

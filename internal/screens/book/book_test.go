@@ -1,0 +1,122 @@
+package book
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/claudeless/claudeless/internal/screens/emulator"
+)
+
+func screen(text string) emulator.Screen {
+	e := emulator.New(60, 12)
+	_, _ = e.Write([]byte(strings.ReplaceAll(text, "\n", "\r\n")))
+	return e.Screen()
+}
+
+func TestPageIsReadAsWritten(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	b := New(root, Key{Version: "1.2.3", Renderer: Inline, Tmux: true, Cols: 60, Rows: 12})
+	p := Page{Tape: "turn", Name: "start", State: "permission/shell", Enter: "accepts", Key: b.Key, Offset: 3}
+	p.SetScreen(screen("\x1b]0;title\x07in \x1b[1m/tmp/x\x1b[m\n ❯ 1. Go\n   2. Stop"), map[string]string{"dir": "/tmp/x"})
+	if err := b.Write(&p); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.WriteTape("turn", []byte("{}"), []byte("abcdef")); err != nil {
+		t.Fatal(err)
+	}
+	books, err := List(root)
+	if err != nil || len(books) != 1 {
+		t.Fatalf("books %v, %v", books, err)
+	}
+	pages, err := books[0].Pages()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]Page{p}, pages); diff != "" {
+		t.Errorf("pages (-written +read):\n%s", diff)
+	}
+	if raw, err := b.Raw(&pages[0]); string(raw) != "abc" || err != nil {
+		t.Errorf("raw %q, %v", raw, err)
+	}
+	if got, want := pages[0].Screen().ANSI(), p.ANSI; got != want || pages[0].Kind() != "permission" {
+		t.Errorf("the screen of the page is %q, want %q", got, want)
+	}
+	for _, name := range []string{root, filepath.Join(root, "1.2.3"), b.Dir} {
+		if found, err := Find("elsewhere", name); err != nil || len(found) != 1 || found[0] != b {
+			t.Errorf("Find(%s) = %v, %v", name, found, err)
+		}
+	}
+	if err := b.Forget("turn"); err != nil {
+		t.Fatal(err)
+	}
+	if left, _ := os.ReadDir(b.Dir); len(left) > 0 {
+		t.Errorf("%v is left", left)
+	}
+}
+
+func TestOptions(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name, screen string
+		want         []Option
+	}{
+		{"without numbers", "❯ earlier\n Where to?\n\n ❯ Left\n   Right\n\n   not an option\n", []Option{{Label: "Left", Selected: true, Row: 3}, {Label: "Right", Row: 4}}},
+		{"numbered, with explanations", " Which?\n   1. One\n      the first\n ❯ 2. Two\n\n   3. Three\n Esc", []Option{
+			{Number: "1", Label: "One", Row: 1}, {Number: "2", Label: "Two", Selected: true, Row: 3}, {Number: "3", Label: "Three", Row: 5},
+		}},
+		{"in a box", "│ ❯ 1. One   │\n│   2. Two   │", []Option{{Number: "1", Label: "One", Selected: true}, {Number: "2", Label: "Two", Row: 1}}},
+		{"composer", "❯ typed\n────", nil},
+	} {
+		if diff := cmp.Diff(c.want, FindOptions(strings.Split(c.screen, "\n"))); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", c.name, diff)
+		}
+	}
+}
+
+func TestMask(t *testing.T) {
+	t.Parallel()
+	var p Page
+	p.SetScreen(screen("in /tmp/x/y and /tmp/x\n✻ Thinking… (3s · ↓ 1.2k tokens)\n✻ Thought for 12s\nat 10:42 AM\n  Tip: press a key"),
+		map[string]string{"dir": "/tmp/x", "file": "/tmp/x/y", "none": ""})
+	want := []string{"in <file> and <dir>", "<spinner>", "<spinner>", "at <time>", "  <tip>"}
+	if diff := cmp.Diff(want, p.Masked()[:5]); diff != "" {
+		t.Errorf("masked (-want +got):\n%s", diff)
+	}
+	filled := Fill(p.Lines(), p.Slots, func(s Slot) string {
+		if s.Name == "dir" {
+			return "/home/me/project"
+		}
+		return s.Value
+	})
+	if filled[0] != "in /tmp/x/y and /home/me/project" {
+		t.Errorf("filled %q", filled[0])
+	}
+}
+
+func TestNearestAndVersions(t *testing.T) {
+	t.Parallel()
+	var books []Book
+	for _, k := range []Key{
+		{"2.1.9", Fullscreen, false, 110, 36},
+		{"2.1.10", Fullscreen, true, 80, 24},
+		{"2.1.10", Fullscreen, false, 80, 24},
+		{"2.1.10", Inline, false, 110, 36},
+	} {
+		books = append(books, Book{Key: k})
+	}
+	got, _ := Nearest(books, Key{Renderer: Fullscreen, Cols: 90, Rows: 24})
+	if got.Key != books[2].Key {
+		t.Errorf("nearest is %v", got.Key)
+	}
+	if _, ok := Nearest(nil, Key{}); ok {
+		t.Error("there is a nearest of no books")
+	}
+	if CompareVersions("2.1.9", "2.1.10") >= 0 || CompareVersions("2.1.10", "2.1.10") != 0 {
+		t.Error("versions are not compared by their numbers")
+	}
+}

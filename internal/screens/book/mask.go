@@ -1,0 +1,111 @@
+package book
+
+import (
+	"cmp"
+	"regexp"
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+// Slot is a part of a page that depends on the run.
+type Slot struct {
+	// Name says what it is: dir, prompt, command, answer, spinner, time, tip …
+	Name  string `json:"name"`
+	Value string `json:"value"`
+	Row   int    `json:"row"`
+	Col   int    `json:"col"` // in characters from the beginning of the row
+}
+
+// volatile is a part that every page may have; it is the first group of the pattern.
+type volatile struct {
+	name    string
+	pattern *regexp.Regexp
+}
+
+// volatiles returns what moves by itself on the pages of the CLI.
+func volatiles() []volatile {
+	patterns := []struct{ name, pattern string }{
+		{"logo", `^( ?[▐▝▘▗▖▛▜█▙▟▌▀▄ ]*[▐▝▘▗▖▛▜█▙▟▌▀▄]+)`},
+		{"version", `Claude Code v?(\d+\.\d+\.\d+)`},
+		{"spinner", `^\s*([✢✳✶✻✼✽·*●] \S+…(?: \(.*\))?)`},
+		{"spinner", `^\s*([✢✳✶✻✼✽·*] \S+ for \d.*)$`},
+		{"glyph", `([◐◑◒◓]) `},
+		{"tip", `(Tip: .*)$`},
+		{"time", `\b(\d{1,2}:\d\d(?::\d\d)?(?: ?[AaPp][Mm])?)\b`},
+		{"duration", `\b((?:\d+h ?)?(?:\d+m ?)?\d+(?:\.\d+)?m?s)\b`},
+		{"tokens", `([↑↓] [\d.]+k? tokens)`},
+		{"id", `\b([0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})\b`},
+		{"port", `(?:127\.0\.0\.1|localhost):(\d{2,5})\b`},
+	}
+	list := make([]volatile, len(patterns))
+	for i, p := range patterns {
+		list[i] = volatile{p.name, regexp.MustCompile(p.pattern)}
+	}
+	return list
+}
+
+// FindSlots returns the parts of lines that are one of texts, by name, or that move by
+// themselves. Slots do not overlap; longer texts win.
+func FindSlots(lines []string, texts map[string]string) []Slot {
+	var slots []Slot
+	type text struct{ name, value string }
+	var sorted []text
+	for name, value := range texts {
+		if value != "" {
+			sorted = append(sorted, text{name, value})
+		}
+	}
+	slices.SortFunc(sorted, func(a, b text) int {
+		return cmp.Or(cmp.Compare(len(b.value), len(a.value)), strings.Compare(a.name, b.name))
+	})
+	all := volatiles()
+	for row, line := range lines {
+		taken := make([]bool, len(line)) // by byte
+		add := func(name string, from, to int) {
+			if from < to && !slices.Contains(taken[from:to], true) {
+				for i := from; i < to; i++ {
+					taken[i] = true
+				}
+				slots = append(slots, Slot{Name: name, Value: line[from:to], Row: row, Col: utf8.RuneCountInString(line[:from])})
+			}
+		}
+		for _, t := range sorted {
+			for at := 0; ; {
+				i := strings.Index(line[at:], t.value)
+				if i < 0 {
+					break
+				}
+				add(t.name, at+i, at+i+len(t.value))
+				at += i + len(t.value)
+			}
+		}
+		for _, v := range all {
+			for _, m := range v.pattern.FindAllStringSubmatchIndex(line, -1) {
+				add(v.name, m[2], m[3])
+			}
+		}
+	}
+	slices.SortFunc(slots, func(a, b Slot) int { return cmp.Or(cmp.Compare(a.Row, b.Row), cmp.Compare(a.Col, b.Col)) })
+	return slots
+}
+
+// Masked returns the lines of the page with each slot replaced by its name.
+func (p *Page) Masked() []string {
+	return Fill(p.Lines(), p.Slots, func(s Slot) string { return "<" + s.Name + ">" })
+}
+
+// Fill returns lines in which each slot has another value.
+func Fill(lines []string, slots []Slot, value func(Slot) string) []string {
+	lines = slices.Clone(lines)
+	for _, s := range slices.Backward(slots) {
+		if s.Row >= len(lines) {
+			continue
+		}
+		runes := []rune(lines[s.Row])
+		from := min(s.Col, len(runes))
+		to := min(from+utf8.RuneCountInString(s.Value), len(runes))
+		lines[s.Row] = string(runes[:from]) + value(s) + string(runes[to:])
+	}
+	return lines
+}

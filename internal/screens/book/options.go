@@ -1,0 +1,86 @@
+package book
+
+import (
+	"regexp"
+	"strings"
+	"unicode/utf8"
+)
+
+// Option is one choice of a dialog.
+type Option struct {
+	Number   string `json:"number,omitempty"` // the digit that selects it; empty = none
+	Label    string `json:"label"`
+	Selected bool   `json:"selected,omitempty"`
+	Row      int    `json:"row"`
+}
+
+const pointer = "❯"
+
+// FindOptions returns the options of the dialog on a screen. One of them is marked by a pointer
+// that does not begin its row: the composer and earlier prompts do.
+func FindOptions(lines []string) []Option {
+	marked := -1
+	for row, line := range lines {
+		before, after, ok := strings.Cut(line, pointer+" ")
+		if ok && before != "" && strings.Trim(before, " │") == "" && strings.TrimSpace(after) != "" {
+			marked = row
+		}
+	}
+	if marked < 0 {
+		return nil
+	}
+	before, _, _ := strings.Cut(lines[marked], pointer)
+	column := utf8.RuneCountInString(before) + 2
+	numbered := regexp.MustCompile(`^(\d+)\. (.*)$`)
+	first, _ := labelAt(lines[marked], column)
+	withNumbers := numbered.MatchString(first)
+	read := func(row int) (o Option, ok bool) {
+		label, ok := labelAt(lines[row], column)
+		if !ok {
+			return o, false
+		}
+		o = Option{Label: label, Selected: row == marked, Row: row}
+		if m := numbered.FindStringSubmatch(label); m != nil {
+			o.Number, o.Label = m[1], m[2]
+		}
+		return o, (o.Number != "") == withNumbers
+	}
+	from, to := marked, marked
+	for row := marked - 1; row >= 0 && (withNumbers || isListed(lines[row], column)); row-- {
+		if _, ok := read(row); ok {
+			from = row
+		}
+	}
+	for row := marked + 1; row < len(lines) && (withNumbers || isListed(lines[row], column)); row++ {
+		if _, ok := read(row); ok {
+			to = row
+		}
+	}
+	var options []Option
+	for row := from; row <= to; row++ {
+		if o, ok := read(row); ok {
+			options = append(options, o)
+		}
+	}
+	return options
+}
+
+// isListed reports whether a row belongs to a list of options: it is one, or explains
+// one.
+func isListed(line string, column int) bool {
+	runes := []rune(line)
+	return len(runes) > column && strings.Trim(string(runes[:column]), " │"+pointer) == ""
+}
+
+// labelAt returns the text that begins at a column, if only space and the pointer are
+// before it.
+func labelAt(line string, column int) (string, bool) {
+	if !isListed(line, column) {
+		return "", false
+	}
+	label := string([]rune(line)[column:])
+	if strings.HasPrefix(label, " ") {
+		return "", false
+	}
+	return strings.TrimRight(strings.TrimSpace(label), " │"), true
+}
