@@ -68,10 +68,11 @@ func Unknown(name string, names []string) protocol.ToolResult {
 	case slices.Contains([]string{"Artifact", "DesignSync", "LSP", "PushNotification", "RemoteTrigger"}, name): // real tools that these sessions never have
 		text += ". " + name + " is disabled for this session, in subagents as well as here."
 	}
-	return unavailable(text)
+	return Unavailable(text)
 }
 
-func unavailable(text string) protocol.ToolResult {
+// Unavailable returns the result of a call of a tool that is not there, with a text that says so.
+func Unavailable(text string) protocol.ToolResult {
 	r := protocol.UsageError(text)
 	r.UnknownTool = true
 	return r
@@ -81,6 +82,6 @@ func unavailable(text string) protocol.ToolResult {
 // conversation: an agent has only the tools of its definition. For a name that no
 // tool has it returns [Unknown].
 func Missing(name string) protocol.ToolResult {
-	return unavailable("Error: No such tool available: " + name + ". " + name +
+	return Unavailable("Error: No such tool available: " + name + ". " + name +
 		" is not among the tools available here. Continue with the tools you have.")
 }

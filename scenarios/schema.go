@@ -94,6 +94,8 @@ type Scenario struct {
 	LaunchTimestamp string `toml:"launch_timestamp" empty:"no"`
 	// Timeouts override timeouts and delays.
 	Timeouts Timeouts `toml:"timeouts"`
+	// Compat keeps behaviour that older scenarios rely on.
+	Compat Compat `toml:"compat"`
 
 	compiled
 }

@@ -221,6 +221,13 @@ type Side struct {
 	Text string `toml:"text,required"`
 }
 
+// Compat keeps behaviour of claudeless that the real CLI does not have.
+type Compat struct {
+	// HiddenTools runs built-in tools that the session does not list, such as
+	// TodoWrite, instead of refusing their calls as the real CLI does.
+	HiddenTools bool `toml:"hidden_tools"`
+}
+
 // Parity makes a scenario a case of `claudeless parity`: claudeless and the real
 // claude are called in the same way, and their behaviour is compared.
 type Parity struct {

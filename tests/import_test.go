@@ -127,7 +127,7 @@ var packageTable = []row{
 	{4, "internal/cli/execcmd", "the commands around a program under test: exec, shim, verify, journal, gates", "docs/schema internal/exec/scaffold internal/exec/gate internal/exec/runner internal/record/journal internal/base/process internal/exec/verdict internal/exec/report internal/exec/supervise executor/builtin"},
 	{0, "internal/base/tomltext", "TOML written for people", ""},
 	{1, "internal/parity", "what two runs did, made comparable", "docs/parity internal/base/diag internal/base/junit internal/base/ordered internal/base/plainjson"},
-	{2, "internal/importer/session", "real sessions read: transcripts, stream-json logs, journals, tapes become one form", "internal/record/journal internal/api/history internal/base/shellcmd"},
+	{2, "internal/importer/session", "real sessions read: transcripts, stream-json logs, journals, tapes become one form", "internal/record/journal internal/api/history internal/base/shellcmd internal/claudecode"},
 	{2, "internal/api/recorder", "requests passed on to a Messages API and journaled", "internal/record/journal"},
 	{2, "internal/importer/kit", "files written together or not at all, looked through for secrets", "internal/base/proc internal/record/redact"},
 	{3, "internal/importer/hide", "what is secret or personal taken out of sessions", "internal/importer/kit internal/importer/session internal/base/proc internal/record/redact"},

@@ -389,6 +389,9 @@ func (w *scenarioWriter) tools() {
 	if len(names)+len(w.plans.denied) == 0 {
 		return
 	}
+	if slices.ContainsFunc(names, session.IsUnlisted) {
+		w.toml.WriteRaw("\n" + comment("tools that a session does not list unless it is asked to") + "[compat]\nhidden_tools = true\n")
+	}
 	for _, name := range names {
 		w.toml.WriteRaw("\n[tool_execution.tools." + key(name) + "]\nauto_approve = true\n")
 	}

@@ -144,6 +144,7 @@ func activity(use protocol.ToolUse, cwd, otherwise string) string {
 		Path        string `json:"file_path"`
 		Notebook    string `json:"notebook_path"`
 		URL         string `json:"url"`
+		Pattern     string `json:"pattern"`
 	}
 	if json.Unmarshal(use.Input, &in) != nil {
 		return otherwise
@@ -165,6 +166,10 @@ func activity(use protocol.ToolUse, cwd, otherwise string) string {
 		return in.Description
 	case "WebFetch":
 		return "Fetching " + in.URL
+	case "Glob":
+		return "Finding " + in.Pattern
+	case "Grep":
+		return "Searching for " + in.Pattern
 	}
 	return otherwise
 }

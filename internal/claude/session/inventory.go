@@ -28,13 +28,14 @@ type inventory struct {
 	schemaFlag       bool
 	hostSchema       atomic.Bool             // the host requests structured output
 	state            *simulator.SessionState // its model decides whether the task list is offered
+	hiddenTools      bool                    // tools that init does not list run, too
 	answersUserTools bool                    // a host or the scenario answers tools that talk to the user
 }
 
 func newInventory(plan launch.Plan, live *simulator.SessionState) *inventory {
 	v := &inventory{
-		state: live,
-		plan:  plan.Tools, custom: plan.Custom, profile: plan.Profile, promptTool: plan.Permission.PromptTool, schemaFlag: plan.Prompt.SchemaFlag,
+		state: live, hiddenTools: plan.Compat || plan.Scenario.Compat.HiddenTools,
+		plan: plan.Tools, custom: plan.Custom, profile: plan.Profile, promptTool: plan.Permission.PromptTool, schemaFlag: plan.Prompt.SchemaFlag,
 		answersUserTools: plan.Permission.PromptTool != "" || answersUserTools(plan.Scenario), denied: slices.Clone(plan.Tools.Disallowed),
 	}
 	for _, rule := range plan.Settings.Permissions.Rules {
@@ -80,8 +81,53 @@ func (v *inventory) initTools(resources bool) []string {
 	return slices.DeleteFunc(listTools(o), func(name string) bool { return !slices.Contains(all, name) })
 }
 
-// exists reports whether a built-in tool remains after --tools and deny rules.
+// exists reports whether the session has a built-in tool: one that init lists or, if the scenario asks
+// for hidden tools, any that remains after --tools and deny rules.
 func (v *inventory) exists(name string) bool {
+	return v.remains(name) && (v.hiddenTools || v.isListed(name))
+}
+
+// isListed reports whether init lists a tool.
+func (v *inventory) isListed(name string) bool {
+	t := claudecode.ToolNamed(name)
+	if t.Listing == claudecode.ByDefault && t.Name != "Monitor" && v.plan.IsDefault() && !v.custom.Bare {
+		return v.profile.HasTool(name)
+	}
+	return v.answersUserTools && t.Listing == claudecode.WithUser || slices.Contains(v.listed(false), claudecode.InitName(name))
+}
+
+// refusal returns the text for a call of a built-in tool that the session does not have. It returns
+// false for tools that exist, and for those that no version has.
+func (v *inventory) refusal(call protocol.ToolUse) (string, bool) {
+	t := claudecode.ToolNamed(call.Name)
+	if t.Listing == claudecode.Unlisted || t.Listing == claudecode.WithResources || v.exists(t.Name) {
+		return "", false
+	}
+	text := "Error: No such tool available: " + call.Name
+	search := t.Name == "Glob" || t.Name == "Grep"
+	switch user := t.Listing == claudecode.WithUser; {
+	case user && call.Agent != nil:
+		return text + ". " + call.Name + " is not available inside subagents. Complete the task with the tools provided and return findings to the orchestrator.", true
+	case t.Listing == claudecode.WithTaskList && v.plan.NoTasks:
+		return text, true
+	case search && !v.remains(t.Name):
+		return text + ". " + call.Name + " is disabled for this session.", true
+	case t.Name == "Glob":
+		return text + ". Glob is not available in this session — find files with `find` via the Bash tool instead.", true
+	case t.Name == "Grep":
+		return text + ". Grep is not available in this session — search file contents with `grep` via the Bash tool instead.", true
+	case t.Name == "SendMessage":
+		return text + ". SendMessage is not among the tools available here. An agent cannot be continued from this context. " +
+			"To message another session, use your host application's own messaging tool if it provides one; otherwise that is not possible from here.", true
+	case t.Listing == claudecode.ByDefault && v.remains(t.Name):
+		return text + ". " + call.Name + " is not among the tools available here. Continue with the tools you have.", true
+	default:
+		return text + ". " + call.Name + " is disabled for this session, in subagents as well as here.", true
+	}
+}
+
+// remains reports whether a built-in tool remains after --tools and deny rules.
+func (v *inventory) remains(name string) bool {
 	same := func(other string) bool {
 		match, _ := path.Match(other, name) // deny rules may be patterns; a bad one matches nothing
 		return match || agent.IsCall(other) && agent.IsCall(name)

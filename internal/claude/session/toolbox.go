@@ -159,6 +159,11 @@ func (t *toolbox) refuse(ctx context.Context, call protocol.ToolUse) *executor.R
 	if v, refused := t.policy.Refuses(call); refused {
 		return new(layer.Denial(v))
 	}
+	if text, refused := t.inventory.refusal(call); refused {
+		result := executor.Unavailable(text)
+		result.UnknownTool = t.inventory.remains(call.Name) // else the user has taken it away
+		return new(executor.Plain(result))
+	}
 	if refused := t.of(call).Check(ctx, call); refused != nil {
 		return new(executor.Plain(*refused))
 	}

@@ -14,6 +14,7 @@ import (
 	"unicode"
 
 	"github.com/claudeless/claudeless/internal/base/shellcmd"
+	"github.com/claudeless/claudeless/internal/claudecode"
 )
 
 // Place is the position of something in the input.
@@ -245,4 +246,10 @@ func (c *Call) Harmless() bool {
 		return true
 	}
 	return false
+}
+
+// IsUnlisted reports whether a name is that of a built-in tool which sessions do not list by default.
+func IsUnlisted(name string) bool {
+	t := claudecode.ToolNamed(name)
+	return t.Name != "" && t.Listing != claudecode.ByDefault
 }
