@@ -21,7 +21,7 @@ import (
 // its problems. Scenarios from files are already compiled.
 func (s *Scenario) Compile() error {
 	var found diag.List
-	s.source = &fill.Source{Index: diag.IndexTOML("", nil), Dir: ".", Templates: s.Templates == nil || *s.Templates}
+	s.source = &fill.Source{Index: diag.IndexTOML("", ""), Dir: ".", Templates: s.Templates == nil || *s.Templates}
 	c := &compiler{&fill.Checker{Library: fill.NewLibrary(), Source: s.source, ReadFile: diag.ReadFile, Found: &found}}
 	c.scenario(s)
 	s.library, s.rules = c.Library, &ruleIndex{}
@@ -102,13 +102,13 @@ func (c *compiler) rule(r *Rule, i int) {
 		c.WithStep("once", func() { c.Errorf("cannot set both `once` and `max_matches` in one rule") })
 	}
 	c.answer(r.When, r.Response, r.Failure)
-	names := slices.Clone(r.match.GroupNames())
+	names := slices.Clip(r.match.GroupNames())
 	for t := range r.Turns {
 		turn := &r.Turns[t]
 		c.Path = append(c.Path, "turns", t)
 		turn.compiledRule = compiledRule{source: c.Source, index: t, match: c.pattern(&turn.Expect, "expect"), prompts: promptSources(turn.Source, &turn.Expect)}
 		names = append(names, turn.match.GroupNames()...)
-		turn.groups = groupsOf(slices.Clone(names))
+		turn.groups = groupsOf(names)
 		c.Groups = turn.groups
 		c.answer(turn.When, turn.Response, turn.Failure)
 		c.Path = c.Path[:len(c.Path)-2]

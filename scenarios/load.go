@@ -121,26 +121,30 @@ func Load(path string, o LoadOptions) (*Scenario, error) {
 // Parse is [Load] for source text; path is used in messages and to resolve relative
 // files.
 func Parse(path string, src []byte, o LoadOptions) (*Scenario, error) {
-	return newLoader(o).load(path, src)
+	return newLoader(o).load(path, string(src))
 }
 
 // loader reads one scenario and its includes.
 type loader struct {
-	read   func(path string) ([]byte, error)
+	LoadOptions
 	list   diag.List
 	lib    *fill.Library
 	loaded []string // cleaned paths of the included files so far
 	texts  []string // of all files, in the order in which they were read
 }
 
-func newLoader(o LoadOptions) *loader {
-	if o.ReadFile == nil {
-		o.ReadFile = diag.ReadFile
+func newLoader(o LoadOptions) *loader { return &loader{LoadOptions: o, lib: fill.NewLibrary()} }
+
+// read returns the text of a scenario.
+func (l *loader) read(path string) (string, error) {
+	if l.ReadFile == nil {
+		return diag.ReadText(path)
 	}
-	return &loader{read: o.ReadFile, lib: fill.NewLibrary()}
+	src, err := l.ReadFile(path)
+	return string(src), err
 }
 
-func (l *loader) load(path string, src []byte) (*Scenario, error) {
+func (l *loader) load(path, src string) (*Scenario, error) {
 	s := l.file(path, src, []string{filepath.Clean(path)})
 	l.list.Sort()
 	if err := l.list.Err(); err != nil {
@@ -151,7 +155,7 @@ func (l *loader) load(path string, src []byte) (*Scenario, error) {
 }
 
 // file reads one file and its includes; stack holds the including files.
-func (l *loader) file(path string, src []byte, stack []string) *Scenario {
+func (l *loader) file(path, src string, stack []string) *Scenario {
 	s := &Scenario{}
 	ix, readable := l.bind(path, src, s)
 	l.texts = append(l.texts, ix.Text())
@@ -159,7 +163,10 @@ func (l *loader) file(path string, src []byte, stack []string) *Scenario {
 		return s
 	}
 	s.source = &fill.Source{Index: ix, Dir: filepath.Dir(path), Templates: s.Templates == nil || *s.Templates}
-	c := &compiler{&fill.Checker{Library: l.lib, Source: s.source, ReadFile: l.read, Found: &l.list}}
+	c := &compiler{&fill.Checker{Library: l.lib, Source: s.source, ReadFile: l.ReadFile, Found: &l.list}}
+	if c.ReadFile == nil {
+		c.ReadFile = diag.ReadFile
+	}
 	c.scenario(s)
 	for i, name := range s.Include {
 		s.Responses = append(s.Responses, l.include(s.source, i, name, stack)...)
@@ -193,9 +200,9 @@ func (l *loader) include(from *fill.Source, i int, name string, stack []string) 
 }
 
 // bind decodes one file into s; false = it could not be read at all.
-func (l *loader) bind(path string, src []byte, s *Scenario) (*diag.Index, bool) {
+func (l *loader) bind(path, src string, s *Scenario) (*diag.Index, bool) {
 	if strings.EqualFold(filepath.Ext(path), ".json") {
-		ix := diag.IndexJSON(path, src)
+		ix := diag.IndexJSON(path, []byte(src))
 		if d := ix.FirstProblem(); d != nil {
 			d.Message = "invalid JSON: " + d.Message
 			l.list = append(l.list, *d)
@@ -216,7 +223,7 @@ func (l *loader) bind(path string, src []byte, s *Scenario) (*diag.Index, bool) 
 	}
 	// The index accepts only simple syntax; the decoder decides.
 	var tree map[string]any
-	if _, err := toml.Decode(string(src), &tree); err != nil {
+	if _, err := toml.Decode(src, &tree); err != nil {
 		l.list = append(l.list, syntaxError(ix, *d, err))
 		return ix, false
 	}

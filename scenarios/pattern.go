@@ -125,7 +125,10 @@ func (r *compiledRule) answers(notification bool) bool {
 
 // groupsOf joins names of captures to one string, each once.
 func groupsOf(names []string) string {
-	slices.Sort(names)
+	if len(names) == 1 {
+		return names[0]
+	}
+	names = slices.Sorted(slices.Values(names))
 	return strings.Join(slices.Compact(names), " ")
 }
 

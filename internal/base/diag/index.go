@@ -47,7 +47,7 @@ type problem struct {
 	refused bool // the file is refused without asking the format's parser
 }
 
-func newIndex(file string, src []byte) *Index {
+func newIndex[Text string | []byte](file string, src Text) *Index {
 	return &Index{file: file, src: string(src)}
 }
 
@@ -69,7 +69,7 @@ func (ix *Index) starts() []int32 {
 
 // IndexTOML scans TOML source. It never fails: it skips what it cannot read, and
 // [Index.FirstProblem] reports that.
-func IndexTOML(file string, src []byte) *Index {
+func IndexTOML[Text string | []byte](file string, src Text) *Index {
 	ix := newIndex(file, src)
 	s := &tomlScanner{scanner: scanner{src: ix.src}, root: &table{header: true}}
 	s.scan()

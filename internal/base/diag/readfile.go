@@ -6,6 +6,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"strings"
 )
 
 // MaxFileBytes is the size of the largest file that [ReadFile] reads.
@@ -20,25 +21,46 @@ var (
 // be a regular file of at most [MaxFileBytes], because a device or a pipe may never
 // end and a larger file is surely a mistake. Its errors are *fs.PathError.
 func ReadFile(name string) ([]byte, error) {
+	var data []byte
+	err := withFile(name, func(file *os.File, size int64) (err error) {
+		data, err = readAtMost(name, file, size)
+		return err
+	})
+	return data, err
+}
+
+// ReadText is [ReadFile] for a string. It holds the text once.
+func ReadText(name string) (string, error) {
+	var text string
+	err := withFile(name, func(file *os.File, size int64) (err error) {
+		text, err = textAtMost(name, file, size)
+		return err
+	})
+	return text, err
+}
+
+// withFile opens a regular file of at most MaxFileBytes and hands it to read, with its size.
+func withFile(name string, read func(file *os.File, size int64) error) error {
 	info, err := os.Stat(name) // before the file is opened, because opening a pipe without a writer blocks
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if info.IsDir() {
-		return os.ReadFile(name) // fails with the error of the system
+		_, err := os.ReadFile(name) // fails with the error of the system
+		return err
 	}
 	if !info.Mode().IsRegular() {
-		return nil, &fs.PathError{Op: "read", Path: name, Err: errNotRegular}
+		return &fs.PathError{Op: "read", Path: name, Err: errNotRegular}
 	}
 	if info.Size() > MaxFileBytes {
-		return nil, &fs.PathError{Op: "read", Path: name, Err: errTooLarge}
+		return &fs.PathError{Op: "read", Path: name, Err: errTooLarge}
 	}
 	file, err := os.Open(name)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer file.Close()
-	return readAtMost(name, file, info.Size())
+	return read(file, info.Size())
 }
 
 // readAtMost reads r to its end, up to a limit: files of /proc, and files that grow,
@@ -59,4 +81,18 @@ func readAtMost(name string, r io.Reader, size int64) ([]byte, error) {
 			data = append(data, 0)[:len(data)]
 		}
 	}
+}
+
+// textAtMost is readAtMost for a string.
+func textAtMost(name string, r io.Reader, size int64) (string, error) {
+	var text strings.Builder
+	text.Grow(int(size))
+	n, err := io.Copy(&text, io.LimitReader(r, MaxFileBytes+1))
+	if err == nil && n > MaxFileBytes {
+		err = &fs.PathError{Op: "read", Path: name, Err: errTooLarge}
+	}
+	if err != nil {
+		return "", err
+	}
+	return text.String(), nil
 }

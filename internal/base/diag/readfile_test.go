@@ -32,15 +32,20 @@ func TestReadFile(t *testing.T) {
 		{os.DevNull, "", "not a regular file"},
 	}
 	for _, tt := range tests {
-		got, err := ReadFile(tt.name)
-		path, ok := errors.AsType[*fs.PathError](err)
-		switch {
-		case tt.err == "" && (err != nil || string(got) != tt.want):
-			t.Errorf("%s: %q, %v", tt.name, got, err)
-		case tt.err == fs.ErrNotExist.Error() && errors.Is(err, fs.ErrNotExist):
-		case tt.err != "" && (!ok || path.Path != tt.name || !strings.Contains(err.Error(), tt.err)):
-			t.Errorf("%s: %v, want %s", tt.name, err, tt.err)
+		check := func(got string, err error) {
+			t.Helper()
+			path, ok := errors.AsType[*fs.PathError](err)
+			switch {
+			case tt.err == "" && (err != nil || got != tt.want):
+				t.Errorf("%s: %q, %v", tt.name, got, err)
+			case tt.err == fs.ErrNotExist.Error() && errors.Is(err, fs.ErrNotExist):
+			case tt.err != "" && (!ok || path.Path != tt.name || !strings.Contains(err.Error(), tt.err)):
+				t.Errorf("%s: %v, want %s", tt.name, err, tt.err)
+			}
 		}
+		data, err := ReadFile(tt.name)
+		check(string(data), err)
+		check(ReadText(tt.name))
 	}
 }
 
@@ -57,5 +62,9 @@ func TestReadFileStopsAtTheLimit(t *testing.T) {
 	var zeros counted
 	if _, err := readAtMost("zeros", &zeros, 0); !errors.Is(err, errTooLarge) || zeros.n > 2*MaxFileBytes {
 		t.Errorf("%d bytes read: %v", zeros.n, err)
+	}
+	zeros.n = 0
+	if _, err := textAtMost("zeros", &zeros, 0); !errors.Is(err, errTooLarge) || zeros.n > 2*MaxFileBytes {
+		t.Errorf("%d bytes of text read: %v", zeros.n, err)
 	}
 }

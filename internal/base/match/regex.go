@@ -17,7 +17,7 @@ type regexInfo struct {
 // parseRegex validates an expression. It reports constructs of the Rust regex crate
 // that RE2 lacks, including those that RE2 would interpret differently.
 func parseRegex(expr string) (regexInfo, error) {
-	if !strings.ContainsAny(expr, `\.+*?()|[]{}^$`) {
+	if isPlain(expr) {
 		return regexInfo{plain: true}, nil
 	}
 	if info, ok := scanSimple(expr); ok {
@@ -40,6 +40,16 @@ func parseRegex(expr string) (regexInfo, error) {
 		}
 	}
 	return info, nil
+}
+
+// isPlain reports whether expr matches just its own text.
+func isPlain(expr string) bool {
+	for i := range len(expr) {
+		if isMeta(expr[i]) {
+			return false
+		}
+	}
+	return true
 }
 
 // literalOf returns the longest text that every match of re contains.

@@ -39,10 +39,9 @@ func scanSimple(expr string) (regexInfo, bool) {
 func (s *simpleScan) step() bool {
 	c := s.expr[s.at]
 	switch {
-	case strings.IndexByte(`\.+*?()|[]{}^$`, c) < 0:
-		if c >= 0x80 {
-			return false
-		}
+	case c >= 0x80:
+		return false
+	case !isMeta(c):
 		if s.run < 0 && s.depth == 0 {
 			s.run = s.at
 		}
@@ -78,6 +77,15 @@ func (s *simpleScan) step() bool {
 	}
 	s.at++
 	return true
+}
+
+// isMeta reports whether c has a meaning of its own in an expression.
+func isMeta(c byte) bool {
+	switch c {
+	case '\\', '.', '+', '*', '?', '(', ')', '|', '[', ']', '{', '}', '^', '$':
+		return true
+	}
+	return false
 }
 
 // endRun stores the literal run that ends before end, if it is the longest.

@@ -36,9 +36,6 @@ func journalRun(sys *process.System, f *flags.Flags, p *Plan) journal.Run {
 		PermissionMode: string(p.Permission.Mode), Scenario: p.Scenario.Name, ScenarioFile: p.Scenario.Path,
 		InputFormat: f.InputFormat, SkipsPermissions: f.DangerouslySkipPermissions && !process.Enabled(sys.Getenv("IS_SANDBOX")), Settings: []string{},
 	}
-	if line.Scenario != "" || line.ScenarioFile != "" {
-		line.ScenarioDigest = p.Scenario.Digest()
-	}
 	for _, layer := range p.Settings.Layers {
 		line.Settings = append(line.Settings, string(layer.Source))
 	}

@@ -35,11 +35,26 @@ func loadScenario(name string, at Directories) (Scenario, error) {
 // loadFile loads a scenario. What that allocates stays, so that collecting garbage halfway, or right behind it, only costs
 // time: a fifth of it for thousands of rules. The first collection brings the usual percentage back.
 func loadFile(path string) (*scenarios.Scenario, error) {
-	const percent = 400
+	var size int64
+	if info, err := os.Stat(path); err == nil {
+		size = info.Size()
+	}
+	percent := collectionPercent(size)
 	if usual := debug.SetGCPercent(percent); usual != percent {
 		runtime.AddCleanup(new([16]byte), func(usual int) { debug.SetGCPercent(usual) }, usual)
 	}
 	return scenarios.Load(path, scenarios.LoadOptions{})
+}
+
+// collectionPercent returns the percentage for [debug.SetGCPercent] with which a scenario file of size bytes is loaded
+// without a collection. The heap may grow to 4 MiB for each 100 percent. A byte of the file takes about 12 bytes of heap.
+func collectionPercent(size int64) int {
+	const (
+		smallest = 400
+		largest  = 1600 // 64 MiB of heap: a bigger file is collected while it is read
+		perMiB   = 400
+	)
+	return int(min(smallest+size*perMiB>>20, largest))
 }
 
 // findScenario looks for the scenario: flag or variable, then claudeless.toml in the working and in the state directory. A

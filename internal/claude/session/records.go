@@ -88,7 +88,9 @@ func (r *recorder) openLogs(plan launch.Plan) error {
 		} else {
 			r.journalFile = file
 			r.journal = journal.New(journal.Options{W: file, Now: plan.Clock.Now, PID: plan.PID, SessionID: r.transcript.ID(), Environ: plan.Environ})
-			r.journal.Write(plan.Records.Run)
+			run := plan.Records.Run
+			run.ScenarioDigest = plan.Scenario.Digest() // only here, because it reads the whole text again
+			r.journal.Write(run)
 		}
 	}
 	var err error
