@@ -56,8 +56,19 @@ func (c *Conn) Call(ctx context.Context, k Call, on func(Progress)) (json.RawMes
 			result, err = withProgress(w.queue, on, send)
 		}
 	}
+	if isHeaderMismatch(err) && c.Modern() { // the tool may have changed, and with it the headers of a call
+		if _, _, listErr := c.List(ctx, Tools); listErr == nil {
+			result, err = withProgress(w.queue, on, send)
+		}
+	}
 	err = c.callError(ctx, err)
 	return result, err
+}
+
+// isHeaderMismatch reports whether a server refused a request because its headers do not fit its message.
+func isHeaderMismatch(err error) bool {
+	var rpc *Error
+	return errors.As(err, &rpc) && rpc.Code == wire.HEADER_MISMATCH
 }
 
 // callError converts the error of a call: it marks a broken connection as lost and returns the cause if ctx ended.
