@@ -23,6 +23,7 @@ type parityCmd struct {
 	Verbose       bool          `short:"v" help:"Print every difference, and figures by area and surface"`
 	ShowNormal    bool          `help:"Print both sides in the normalized form that is compared"`
 	DefaultURL    bool          `name:"default-url" help:"Let both sides reach the API at its default URL instead of ANTHROPIC_BASE_URL (Linux)"`
+	Protocol      string        `placeholder:"REVISION,…" help:"Let the fixtures of all cases speak only these revisions of MCP"`
 	Timeout       time.Duration `default:"30s" help:"Time-out for one run of claude"`
 	Retries       int           `placeholder:"N" help:"Run a case that differs up to N more times; report it only if it differs every time"`
 	Jobs          int           `help:"Number of cases to run at the same time (default: one per processor, at least 2)"`
@@ -43,7 +44,7 @@ func (c *parityCmd) Run(ctx context.Context, s *process.System) error {
 		return fmt.Errorf("finding this binary: %w", err)
 	}
 	o := suite.Options{
-		Cases: c.Cases, Known: c.Known, Normal: c.ShowNormal, Timeout: c.Timeout, Jobs: c.Jobs, Retries: c.Retries, DefaultURL: c.DefaultURL,
+		Cases: c.Cases, Known: c.Known, Normal: c.ShowNormal, Timeout: c.Timeout, Jobs: c.Jobs, Retries: c.Retries, DefaultURL: c.DefaultURL, Protocol: c.Protocol,
 		Isolated: []string{"parity", "--isolated"}, Self: self, System: s,
 	}
 	if err := c.programs(ctx, s, &o); err != nil {

@@ -10,6 +10,10 @@
 # and every third after it, against the version that the double reports. The choice
 # depends on names only, so that two runs of one tree compare the same cases.
 #
+# Fixtures speak every revision of MCP. With "full" the cases about MCP are played twice
+# more, with fixtures that speak one revision alone: an older one, and the newest. Left
+# out are SSE, which the newest does not have, and cases about the revision itself.
+#
 # CLAUDE_VERSIONS names other versions for "full".
 #
 # If npm's package is not available, the script says so and succeeds; in CI (CI is set)
@@ -55,6 +59,7 @@ if [ "$extent" != full ]; then
 	cases=$(third tests/parity/*/*.txtar)
 	versions=2.1.329
 fi
+one_revision=$(printf '%s\n' tests/parity/mcp/*.txtar | grep -v -e /sse -e /revision- -e /fault-)
 set --
 for file in $(third tests/parity/calls/*.toml); do
 	set -- "$@" --permissions "$file"
@@ -63,6 +68,11 @@ for version in $versions; do
 	# shellcheck disable=SC2086 # a list of files
 	compare parity $cases
 	compare permissions "$@"
+	[ "$extent" = full ] || continue
+	for revision in 2025-11-25 2026-07-28; do
+		# shellcheck disable=SC2086 # a list of files
+		compare "parity, MCP $revision" --protocol "$revision" $one_revision
+	done
 done
 printf %s "$figures"
 exit "$worst"

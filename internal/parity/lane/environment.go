@@ -136,8 +136,12 @@ const dummyKey = "dummy"
 // given output.
 func (p *laneRun) installPrograms() error {
 	quoted := "'" + strings.ReplaceAll(p.Self, "'", `'\''`) + "'"
-	fixture := fmt.Sprintf("#!/bin/sh\ncase \"$1 $2\" in 'fixture serve')\n  exec %s \"$@\" --record '%s'/\"$(basename \"$3\" .toml)\".jsonl ;;\nesac\nexec %s \"$@\"\n",
-		quoted, p.path("rec", "mcp"), quoted)
+	protocol := ""
+	if p.Protocol != "" {
+		protocol = " --protocol '" + p.Protocol + "'"
+	}
+	fixture := fmt.Sprintf("#!/bin/sh\ncase \"$1 $2\" in 'fixture serve')\n  exec %s \"$@\"%s --record '%s'/\"$(basename \"$3\" .toml)\".jsonl ;;\nesac\nexec %s \"$@\"\n",
+		quoted, protocol, p.path("rec", "mcp"), quoted)
 	hook := fmt.Sprintf("#!/bin/sh\nin=$(cat)\nprintf '%%s\\n' \"$in\" >>'%s'\n[ $# -eq 0 ] || printf '%%s' \"$1\"\n", p.path("rec", "hooks.jsonl"))
 	if p.Case.InertShell {
 		if err := os.WriteFile(p.path("bin", "bash"), []byte("#!/bin/sh\nexit 0\n"), 0o755); err != nil {

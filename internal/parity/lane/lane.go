@@ -35,6 +35,8 @@ type Job struct {
 	Timeout time.Duration `json:"timeout"`
 	// DefaultURL lets the programs reach the API at its default URL, in a network of their own.
 	DefaultURL bool `json:"default_url,omitempty"`
+	// Protocol lists the revisions of MCP that the fixtures speak; empty = those of their files.
+	Protocol string `json:"protocol,omitempty"`
 	// Isolated says that the network has nothing but loopback.
 	Isolated bool `json:"isolated"`
 }

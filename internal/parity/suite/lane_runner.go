@@ -72,7 +72,7 @@ func (r *laneRunner) play(ctx context.Context, timeout time.Duration, makeCase f
 	if err != nil {
 		return nil, err
 	}
-	job := &lane.Job{Case: c, Dir: dir.Path, Self: r.Self, Timeout: timeout, DefaultURL: r.DefaultURL || c.DefaultURL, Lanes: []lane.Lane{
+	job := &lane.Job{Case: c, Dir: dir.Path, Self: r.Self, Timeout: timeout, DefaultURL: r.DefaultURL || c.DefaultURL, Protocol: r.Protocol, Lanes: []lane.Lane{
 		{Program: r.Left.Path, Version: r.Right.Version}, {Program: r.Right.Path},
 	}}
 	if !r.isolates {

@@ -36,6 +36,8 @@ type Options struct {
 	Jobs int
 	// DefaultURL plays the cases with the API at its default URL, which needs a network of their own.
 	DefaultURL bool
+	// Protocol lists the revisions of MCP that the fixtures of all cases speak; empty = those of their files.
+	Protocol string
 	// Retries is how often what differs is compared once more: programs that race with
 	// themselves differ by chance. What differs every time is a difference.
 	Retries int
