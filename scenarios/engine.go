@@ -34,11 +34,12 @@ type EngineOptions struct {
 	Failure *Failure
 }
 
-// Claims records which engine of a run has used a rule with `once`.
+// Claims counts the matches of rules with `once` or `max_matches` over a run.
 type Claims interface {
-	// Take claims a rule by its name and position, permanently; false = it is
-	// already claimed.
-	Take(rule string) (bool, error)
+	// Next claims, permanently, the next match of a rule that nobody has claimed,
+	// and returns its number, which is higher than after: that of the matches in
+	// the session. The rule is given by its name and position.
+	Next(rule string, after int) (int, error)
 }
 
 // Engine answers the requests of one session. It is not safe for concurrent use.
@@ -263,7 +264,7 @@ func (e *Engine) selectAnswer(ctx context.Context, r Request) (*matchedRule, err
 		} else if !ok {
 			continue
 		}
-		if mine, err := e.claim(i); err != nil {
+		if mine, err := e.claim(r, i); err != nil {
 			return nil, fmt.Errorf("%s: %w", e.ref(i, -1), err)
 		} else if !mine {
 			continue
@@ -284,15 +285,33 @@ func (e *Engine) selectAnswer(ctx context.Context, r Request) (*matchedRule, err
 // usedUp reports whether a rule that has answered count times in a session may not
 // answer again.
 func (r *Rule) usedUp(count int) bool {
-	return r.MaxMatches != nil && count >= *r.MaxMatches || r.Once && count > 0
+	limit := r.limit()
+	return limit >= 0 && count >= limit
 }
 
-// claim claims a rule that answers once in a run.
-func (e *Engine) claim(rule int) (bool, error) {
-	if !e.s.Responses[rule].Once || e.o.Claims == nil {
+// limit returns how many prompts a rule may answer; negative = any number.
+func (r *Rule) limit() int {
+	switch {
+	case r.Once:
+		return 1
+	case r.MaxMatches != nil:
+		return *r.MaxMatches
+	}
+	return -1
+}
+
+// claim claims a match of a rule that may answer a limited number of prompts in a run.
+func (e *Engine) claim(r Request, rule int) (bool, error) {
+	claims := e.o.Claims
+	if r.Claims != nil {
+		claims = r.Claims
+	}
+	limit := e.s.Responses[rule].limit()
+	if limit < 0 || claims == nil {
 		return true, nil
 	}
-	return e.o.Claims.Take(e.ref(rule, -1).String())
+	n, err := claims.Next(e.ref(rule, -1).String(), e.counts[rule])
+	return n <= limit, err
 }
 
 // tryTurn tries the expected turn; nil = the prompt does not match it.

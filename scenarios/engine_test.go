@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
@@ -534,13 +535,12 @@ turns = [{ expect = { type = "any" }, response = "{{ match.dir }}" }]
 	}
 }
 
-// shelf holds what engines have taken.
-type shelf map[string]bool
+// shelf counts what engines have taken.
+type shelf map[string]int
 
-func (s shelf) Take(rule string) (bool, error) {
-	was := s[rule]
-	s[rule] = true
-	return !was, nil
+func (s shelf) Next(rule string, after int) (int, error) {
+	s[rule] = max(s[rule], after) + 1
+	return s[rule], nil
 }
 
 // A rule that answers once is that of one engine of a run, for good.
@@ -572,9 +572,25 @@ response = "never"
 	}
 }
 
+// A rule with max_matches answers that many prompts of all engines of a run, and a request with
+// claims of its own counts there.
+func TestMatchesOfARun(t *testing.T) {
+	s := parse(t, rule(`any`, `"a"`, `max_matches = 2`)+rule(`any`, `"b"`))
+	claims := shelf{}
+	first, second := NewEngine(s, EngineOptions{Claims: claims}), NewEngine(s, EngineOptions{Claims: claims})
+	got := slices.Concat(talk(t, first, "x"), talk(t, second, "x", "x"), talk(t, first, "x"))
+	if diff := cmp.Diff([]string{"responses[0]: text a", "responses[0]: text a", "responses[1]: text b", "responses[1]: text b"}, got); diff != "" {
+		t.Error(diff)
+	}
+	reply, err := first.Next(t.Context(), Request{Prompt: "x", Claims: shelf{}})
+	if err != nil || reply.Rule.Name != "responses[0]" {
+		t.Errorf("%v, %v", reply.Rule, err)
+	}
+}
+
 type broken struct{}
 
-func (broken) Take(string) (bool, error) { return false, errors.New("the shelf is broken") }
+func (broken) Next(string, int) (int, error) { return 0, errors.New("the shelf is broken") }
 
 // unmatched = "error" gives the nearest rules and why they do not match.
 func TestNearMisses(t *testing.T) {

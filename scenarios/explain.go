@@ -57,6 +57,8 @@ func (e *Engine) why(i int, prompt string) string {
 		return "it matches, but it answers once"
 	case rule.Once && e.o.Claims != nil:
 		return "it matches, but it answers once in a run"
+	case rule.MaxMatches != nil && e.o.Claims != nil:
+		return fmt.Sprintf("it matches, but its max_matches = %d is used up in the run", *rule.MaxMatches)
 	case rule.When != "":
 		return fmt.Sprintf("it matches, but its condition %q is false", rule.When)
 	}

@@ -37,7 +37,8 @@
 //
 // Match counts and the active sequence belong to the session: they continue when it
 // is resumed in another process, and so does a response whose tool call a hook has
-// deferred.
+// deferred. In a run of claudeless exec, once and max_matches count the matches of all
+// its sessions together, with claudeless as with the real CLI.
 //
 // The CLI also writes prompts itself: the notice that a background task has ended
 // (it begins with <task-notification>), feedback of a Stop hook, a schema reminder.

@@ -38,6 +38,8 @@ type Request struct {
 	Side string
 	// Vars are additional variables of expressions.
 	Vars Vars
+	// Claims replaces the engine's; nil = the engine's.
+	Claims Claims
 }
 
 // Result is the outcome of one tool call.

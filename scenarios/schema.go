@@ -119,13 +119,14 @@ type Rule struct {
 	// Fault adds a defect to the program's output from this rule on, as observed
 	// with the real CLI; `claudeless exec --faults all` tries all of them.
 	Fault string `toml:"fault" enum:"hang-after-result,lying-success,stdout-stall,no-result,json-array,silent-json,late-result,giant-line,split-utf8,u2028,crlf,key-order-shuffled,sigterm-ignored,stderr-flood,half-last-line,duplicate-result,exit-code-wrong,stall-mid-stream,529-storm,ping-silence,tool-json-truncated,usage-in-start-only"`
-	// MaxMatches is how often the rule may match in a session; 0 = never, absent =
-	// always.
+	// MaxMatches is how often the rule may match in the whole run (of `claudeless
+	// exec`, of one test), in whichever process, and outside of a run in a session;
+	// 0 = never, absent = always.
 	MaxMatches *int `toml:"max_matches" min:"0"`
 	// Once says that the rule answers one prompt of the whole run (of `claudeless
-	// exec`, of one test), in whichever process. Outside of a run, and with
-	// claudeless serve, it answers one prompt of a session, and the verdict reports
-	// further ones.
+	// exec`, of one test), in whichever process. Outside of a run, as with claudeless
+	// serve, it answers one prompt of a session, and the verdict reports further
+	// ones.
 	Once bool `toml:"once"`
 	// Turns script the answers to the user's next prompts.
 	Turns []Turn `toml:"turns"`

@@ -6,8 +6,12 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/claudeless/claudeless/internal/api"
 )
@@ -375,4 +379,47 @@ func textsOf(t *testing.T, body io.Reader) []string {
 		texts = append(texts, m.Error.Message)
 	}
 	return texts
+}
+
+// TestMatchesOfARun: rules with a limit count over all sessions of a run, also where a session is
+// asked again, resumed or forked; without a run, each session counts by itself.
+func TestMatchesOfARun(t *testing.T) {
+	const src = `
+[[responses]]
+pattern = { type = "any" }
+once = true
+response = "once"
+[[responses]]
+pattern = { type = "any" }
+max_matches = 2
+response = "twice"
+[[responses]]
+pattern = { type = "any" }
+response = "rest"
+`
+	for name, tt := range map[string]struct {
+		change []func(*api.Options)
+		want   []string
+	}{
+		"a run": {
+			[]func(*api.Options){func(o *api.Options) { o.Run, o.Gates = true, filepath.Join(t.TempDir(), "gates") }},
+			[]string{"once", "twice", "once", "twice", "rest", "rest", "rest"},
+		},
+		"no run": {nil, []string{"once", "once", "once", "twice", "twice", "twice", "once"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			server := newServer(t, src, tt.change...)
+			session := func(name string, messages ...block) *client {
+				return &client{t: t, server: server, session: name, messages: slices.Clone(messages)}
+			}
+			first, second := session("a"), session("b")
+			got := []string{first.send(user("go")), second.send(user("go"))}
+			got = append(got, session("a").send(user("go"))) // the same request again
+			forked := session("c", second.messages...)
+			got = append(got, second.send(user("on")), first.send(user("on")), forked.send(user("on")), session("d").send(user("go")))
+			if diff := cmp.Diff(tt.want, got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
 }

@@ -57,6 +57,9 @@ type Options struct {
 	Strict bool
 	// Failure applies to every answer without its own failure; nil = none.
 	Failure *scenarios.Failure
+	// Run says that the requests without a namespace are part of the run whose
+	// processes share Gates, which is required: rules with a limit count over it.
+	Run bool
 }
 
 // service is the state that all requests to a server share.
@@ -104,6 +107,9 @@ func (s *service) namespace(name string) *namespace {
 		ns = newNamespace(name, s.Memory, s.newGates())
 		if s.State != "" {
 			ns.memory.UseCounter(s.attemptClaims(name))
+		}
+		if name == "" && s.Run {
+			ns.memory.UseClaims(gate.Claims{Dir: s.Gates})
 		}
 		s.namespaces[name] = ns
 	}

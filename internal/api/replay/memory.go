@@ -22,6 +22,9 @@ type Memory struct {
 	agents   boundedmap.Map[conversationKey, *scenarios.Engine]
 	prompts  *promptcache.Cache
 	counter  Counter // shared with other servers; nil = this server is the only one
+
+	claims  scenarios.Claims       // of the run; nil = each session counts by itself
+	claimed map[history.Digest]int // numbers of the matches that steps of histories claimed
 }
 
 // NewMemory returns a memory with room for n entries of each kind; with n <= 0 it stores nothing.
@@ -30,7 +33,7 @@ func NewMemory(n int) *Memory {
 		states: boundedmap.New[history.Digest, *state](n), attempts: boundedmap.New[history.Digest, attemptCount](n), last: boundedmap.New[conversationKey, *lastConversation](n),
 		roots:   boundedmap.New[history.Digest, historyRoot](n),
 		scripts: boundedmap.New[scriptKey, []*subagentScript](n), agents: boundedmap.New[conversationKey, *scenarios.Engine](n),
-		prompts: promptcache.New(n),
+		prompts: promptcache.New(n), claimed: map[history.Digest]int{},
 	}
 }
 
@@ -95,6 +98,9 @@ type Counter interface {
 
 // UseCounter makes the memory count attempts together with other servers.
 func (m *Memory) UseCounter(c Counter) { m.counter = c }
+
+// UseClaims makes rules with a limit count over the run whose claims these are.
+func (m *Memory) UseClaims(c scenarios.Claims) { m.claims = c }
 
 // countAttempt counts one more attempt at a history. Retries is how many earlier attempts the
 // client reports, which may have gone to another server. If the shared counter fails, the returned

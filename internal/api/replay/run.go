@@ -22,6 +22,9 @@ func (s *Replayer) NewReplay(m *Memory, r *history.Request) *Replay {
 	}
 	f.groups = splitter{f.memory, f.conversation(), &r.Client, f.replayer.usesContext}.split(messages)
 	f.bindRequestVars()
+	if m.claims != nil { // equal histories of two sessions have different answers
+		f.salt = f.salt.Chain("claims", r.Session, r.Agent)
+	}
 	return f
 }
 
@@ -120,7 +123,7 @@ func (f *Replay) applyStep(ctx context.Context, st *state, g *replayedGroup, in 
 		}
 		f.vars.Call.Attachments = in.Files
 	}
-	req.Vars = f.vars
+	req.Vars, req.Claims = f.vars, f.claimsOf(g, in.Text)
 	req.Vars.Context = st.context
 	reply, err := st.engine.Next(ctx, req)
 	if err != nil {
@@ -128,10 +131,10 @@ func (f *Replay) applyStep(ctx context.Context, st *state, g *replayedGroup, in 
 	}
 	f.recordMissingValues(reply)
 	applyAPIFault(&reply)
-	req.Vars = scenarios.Vars{} // they refer to the body, which is not kept
+	req.Vars, req.Claims = scenarios.Vars{}, nil // they refer to the body, which is not kept
 	st.answer = &answer{firstRequest: req, lastRequest: req, reply: reply}
 	st.answer.append(reply)
-	return f.continueAnswer(ctx, st)
+	return f.continueAnswer(ctx, st, g)
 }
 
 // recordMissingValues records the paths in templates of a reply that had no value.
@@ -154,7 +157,7 @@ func applyAPIFault(reply *scenarios.Reply) {
 
 // continueAnswer adds the steps that the CLI would request on its own: those after a message
 // without calls, and the replies to prompts that arrived meanwhile.
-func (f *Replay) continueAnswer(ctx context.Context, st *state) error {
+func (f *Replay) continueAnswer(ctx context.Context, st *state, g *replayedGroup) error {
 	a := st.answer
 	for !a.hasCalls && a.stop == "" {
 		req := scenarios.Request{Results: []scenarios.Result{}}
@@ -169,7 +172,7 @@ func (f *Replay) continueAnswer(ctx context.Context, st *state) error {
 		default:
 			return nil
 		}
-		req.Vars = f.vars
+		req.Vars, req.Claims = f.vars, f.claimsOf(g, req.Prompt)
 		req.Vars.Context = st.context
 		reply, err := st.engine.Next(ctx, req)
 		if err != nil {
@@ -182,7 +185,7 @@ func (f *Replay) continueAnswer(ctx context.Context, st *state) error {
 		if reply.Failure != nil && a.reply.Failure == nil {
 			a.reply.Failure, a.reply.Rule = reply.Failure, reply.Rule
 		}
-		req.Vars = scenarios.Vars{}
+		req.Vars, req.Claims = scenarios.Vars{}, nil
 		a.lastRequest = req
 		a.append(reply)
 	}

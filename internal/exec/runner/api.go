@@ -84,7 +84,7 @@ func (a *apiService) model(o Options, journal string) (http.Handler, error) {
 	cwd, _ := s.Getwd() // expressions work without it
 	return api.New(api.Options{
 		Scenario: scenario, Clock: faultRun{s}, Capture: a.capture,
-		Environ: s.Environ, Args: s.Args, CWD: cwd, PID: s.PID, Gates: cmp.Or(s.Getenv("CLAUDELESS_GATES"), journal+".gates"), Failure: failure,
+		Environ: s.Environ, Args: s.Args, CWD: cwd, PID: s.PID, Gates: cmp.Or(s.Getenv("CLAUDELESS_GATES"), journal+".gates"), Failure: failure, Run: true,
 	})
 }
 

@@ -1,0 +1,50 @@
+package replay
+
+import (
+	"strconv"
+
+	"github.com/claudeless/claudeless/internal/api/history"
+	"github.com/claudeless/claudeless/scenarios"
+)
+
+// stepClaims claims the matches of rules for one step of a history. When the step is replayed, it
+// gets the numbers that it got the first time.
+type stepClaims struct {
+	replay *Replay
+	key    history.Digest // of the history up to the step
+	prompt string
+	asked  bool // the step is what the request asks, not what an earlier one asked
+}
+
+// claimsOf returns the claims of a step of a group; nil = the engine counts alone.
+func (f *Replay) claimsOf(g *replayedGroup, prompt string) scenarios.Claims {
+	if f.memory.claims == nil {
+		return nil
+	}
+	return stepClaims{replay: f, key: g.key, prompt: prompt, asked: g == &f.groups[len(f.groups)-1]}
+}
+
+// Next claims the next match of a rule. A session that was forked begins with steps of another one,
+// and has the numbers of that.
+func (c stepClaims) Next(rule string, after int) (int, error) {
+	m, r := c.replay.memory, c.replay.request
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	anyone := history.Digest{}.Chain("claim", c.prompt, rule, strconv.Itoa(after))
+	own := anyone.Chain(r.Session, r.Agent)
+	if r.Session == "" {
+		own = anyone.ChainDigest(c.key)
+	}
+	if n, ok := m.claimed[own]; ok {
+		return n, nil
+	}
+	n, known := m.claimed[anyone]
+	if !known || c.asked {
+		var err error
+		if n, err = m.claims.Next(rule, after); err != nil {
+			return 0, err
+		}
+	}
+	m.claimed[own], m.claimed[anyone] = n, n
+	return n, nil
+}
