@@ -4,7 +4,6 @@ import (
 	"strconv"
 
 	"github.com/claudeless/claudeless/internal/api/history"
-	"github.com/claudeless/claudeless/scenarios"
 )
 
 // stepClaims claims the matches of rules for one step of a history. When the step is replayed, it
@@ -14,14 +13,6 @@ type stepClaims struct {
 	key    history.Digest // of the history up to the step
 	prompt string
 	asked  bool // the step is what the request asks, not what an earlier one asked
-}
-
-// claimsOf returns the claims of a step of a group; nil = the engine counts alone.
-func (f *Replay) claimsOf(g *replayedGroup, prompt string) scenarios.Claims {
-	if f.memory.claims == nil {
-		return nil
-	}
-	return stepClaims{replay: f, key: g.key, prompt: prompt, asked: g == &f.groups[len(f.groups)-1]}
 }
 
 // Next claims the next match of a rule. A session that was forked begins with steps of another one,

@@ -137,6 +137,14 @@ func (f *Replay) applyStep(ctx context.Context, st *state, g *replayedGroup, in 
 	return f.continueAnswer(ctx, st, g)
 }
 
+// claimsOf returns the claims of a step of a group; nil = the engine counts alone.
+func (f *Replay) claimsOf(g *replayedGroup, prompt string) scenarios.Claims {
+	if f.memory.claims == nil {
+		return nil
+	}
+	return stepClaims{replay: f, key: g.key, prompt: prompt, asked: g == &f.groups[len(f.groups)-1]}
+}
+
 // recordMissingValues records the paths in templates of a reply that had no value.
 func (f *Replay) recordMissingValues(reply scenarios.Reply) {
 	for _, path := range reply.Missing {
