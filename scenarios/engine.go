@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -155,6 +156,25 @@ func (e *Engine) keepText(r Request, reply Reply) {
 	}
 }
 
+// isEndless counts the texts of the CLI that a rule answers with tool calls, and reports
+// whether the rule goes on answering them: the calls cause the next text. A rule with a
+// limit of its own is never endless.
+func (e *Engine) isEndless(r Request, h *matchedRule) bool {
+	if !r.Notification || h.ref.Name == "" || h.rule >= 0 && (e.s.Responses[h.rule].Once || e.s.Responses[h.rule].MaxMatches != nil) {
+		return false
+	}
+	if !slices.ContainsFunc(stepsOf(h.response), func(s Step) bool { return len(s.ToolCalls) > 0 || len(s.Blocks) > 0 }) {
+		return false
+	}
+	rounds := maps.Clone(e.ownRounds)
+	if rounds == nil {
+		rounds = map[int]int{}
+	}
+	rounds[h.rule]++
+	e.ownRounds = rounds
+	return rounds[h.rule] > maxOwnRounds
+}
+
 // answerSide answers a request outside the conversation.
 func (e *Engine) answerSide(kind string) string {
 	if text, ok := e.s.API.SideText(kind); ok {
@@ -248,6 +268,20 @@ func (e *Engine) selectAnswer(ctx context.Context, r Request) (*matchedRule, err
 		return &matchedRule{rule: -1, turn: -1, scope: sc}, nil
 	}
 	return &matchedRule{ref: e.defaultRef(), rule: -1, turn: -1, response: e.s.DefaultResponse, scope: sc}, nil
+}
+
+// claim claims a match of a rule that may answer a limited number of prompts in a run.
+func (e *Engine) claim(r Request, rule int) (bool, error) {
+	claims := e.o.Claims
+	if r.Claims != nil {
+		claims = r.Claims
+	}
+	limit := e.s.Responses[rule].limit()
+	if limit < 0 || claims == nil {
+		return true, nil
+	}
+	n, err := claims.Next(e.ref(rule, -1).String(), e.counts[rule])
+	return n <= limit, err
 }
 
 // tryTurn tries the expected turn; nil = the prompt does not match it.
