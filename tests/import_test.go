@@ -151,6 +151,7 @@ var packageTable = []row{
 	{4, "internal/claude/scriptedmodel", "the model of a session and its agents: the scenario at its gates and with its faults, or one failure", "internal/exec/procio internal/exec/gate internal/record/journal scenarios simulator simulator/protocol"},
 	{4, "internal/claude/session", "one assembled session: servers, policy, hooks, toolbox, records and background work, each owning its state", "executor executor/builtin internal/claude/catalog internal/claude/checkpoint internal/base/clock internal/debug internal/debug/client internal/debug/script internal/record/journal internal/claude/launch internal/cli/mcpcmd internal/claudecode internal/claude/scriptedmodel internal/base/proc internal/base/process internal/record/redact mcp mcp/record scenarios simulator simulator/agent simulator/command simulator/hook simulator/layer simulator/model simulator/outputschema simulator/permission simulator/protocol simulator/settings simulator/slash simulator/task simulator/transcript internal/base/gitworktree"},
 	{5, "internal/claude/host", "what an SDK host may ask of a session: its requests, read and answered", "internal/claude/checkpoint internal/claude/control internal/base/jsvalue internal/claude/launch internal/base/ordered internal/claude/output internal/claudecode internal/base/process internal/claude/session mcp simulator simulator/hook simulator/model simulator/permission simulator/protocol simulator/settings simulator/slash simulator/task"},
+	{5, "internal/claude/terminal", "a session on a terminal: keys, screen and dialogs, as one more consumer of its events", "internal/base/clock internal/base/ordered internal/base/process internal/claude/launch internal/claude/session mcp simulator/model simulator/protocol"},
 	{5, "internal/cli/debugcmd", "claudeless debug: the breakpoint server and its small clients", "internal/debug internal/debug/client internal/debug/external internal/debug/hookcmd internal/debug/mcpface internal/debug/page internal/debug/proxy internal/debug/rest internal/base/proc internal/base/process internal/base/localhttp mcp"},
 	{3, "internal/cli/servecmd", "the command serve", "internal/base/clock internal/api/recorder internal/record/journal internal/api internal/base/process internal/base/localhttp scenarios"},
 	{5, "internal/cli/filecmd", "the commands about files of our own formats: check, fixture", "fixtures fixtures/clone fixtures/wire internal/cli/check internal/base/diag internal/base/process internal/base/localhttp internal/record/journal"},
@@ -182,7 +183,7 @@ var thirdParty = map[string]string{
 	"github.com/santhosh-tekuri/jsonschema/v6": "fixtures fixtures/findings executor/builtin simulator/outputschema scenarios internal/debug/mcpface",       // the last two: in tests
 	"github.com/tailscale/hujson":              "mcp",
 	"golang.org/x/sys":                         "internal/exec/guard internal/base/proc executor/builtin internal/record/journal simulator/transcript",
-	"golang.org/x/text":                        "simulator/outputschema",
+	"golang.org/x/text":                        "simulator/outputschema internal/claude/terminal",
 	"golang.org/x/term":                        "internal/base/process",
 	"mvdan.cc/sh/v3":                           "internal/base/shellcmd",
 }

@@ -81,11 +81,12 @@ func dispatch(ctx context.Context, s *process.System) error {
 		return printVersion(s, f)
 	case f.Help:
 		return printHelp(s)
-	case !f.Print && s.StdoutIsTTY && f.InputFormat != "stream-json": // with other options the real CLI runs and exits
-		return process.Hinted("interactive terminal mode is not simulated", `give a prompt with -p: `+s.Name()+` -p "…"`)
 	}
 	if err := f.Check(s); err != nil {
 		return err
+	}
+	if isInteractive(s, f) {
+		return runInteractive(ctx, s, f)
 	}
 	if f.InputFormat == "stream-json" {
 		return runStream(ctx, s, f)

@@ -71,11 +71,11 @@ func TestMissingCommandsOfClaude(t *testing.T) {
 	}
 }
 
-func TestTerminalIsNotSimulated(t *testing.T) {
-	s, stdout, stderr := fakeSystem(t, "hi")
-	s.StdoutIsTTY, s.StdinIsTTY = true, true
+// TestWithoutPromptOrTerminal: without -p and without a terminal a prompt is required.
+func TestWithoutPromptOrTerminal(t *testing.T) {
+	s, stdout, stderr := fakeSystem(t)
 	code := Run(context.Background(), s)
-	if want := "claudeless: error: interactive terminal mode is not simulated\nhint: give a prompt with -p: claudeless -p \"…\"\n"; code != 1 || stdout.Len() > 0 || stderr.String() != want {
+	if want := "Error: Input must be provided either through stdin or as a prompt argument when using --print\n"; code != 1 || stdout.Len() > 0 || !strings.HasSuffix(stderr.String(), want) {
 		t.Errorf("exit code %d, stdout %q, stderr %q", code, stdout, stderr)
 	}
 }

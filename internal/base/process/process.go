@@ -39,8 +39,10 @@ type System struct {
 	StdinIsTTY     bool
 	StdoutIsTTY    bool
 	StderrIsTTY    bool
-	UID            int // -1 on systems without user ids
-	PID            int
+	// Terminal is the terminal of stdin and stdout; nil = one of them is none.
+	Terminal Terminal
+	UID      int // -1 on systems without user ids
+	PID      int
 	// Lifetime reports signals and the parent process; nil = none.
 	Lifetime Lifetime
 }
@@ -64,6 +66,7 @@ func Real() *System {
 		StdinIsTTY:  term.IsTerminal(int(os.Stdin.Fd())),
 		StdoutIsTTY: term.IsTerminal(int(os.Stdout.Fd())),
 		StderrIsTTY: term.IsTerminal(int(os.Stderr.Fd())),
+		Terminal:    openTerminal(),
 		UID:         os.Getuid(),
 		PID:         os.Getpid(),
 		Lifetime:    processLifetime{},

@@ -29,7 +29,7 @@ func limits() map[string]string {
 	const (
 		outside = "accepted: belongs to a feature outside the process that is not simulated"
 		debug   = "partial: lines in the real CLI's form with texts of our own; the categories are not told apart"
-		screen  = "accepted: belongs to the interactive terminal, which is not simulated"
+		screen  = "accepted: belongs to a part of the interactive terminal that is not simulated"
 	)
 	return map[string]string{
 		"await-claim":                            outside,

@@ -128,7 +128,7 @@ func (h *hostedSession) Initialize(_ context.Context, in InitializeOptions) (Des
 	}
 	if jsvalue.IsSet(in.Agents) {
 		if err := h.Plan().Catalog.DefineAgents(in.Agents, "flagSettings"); err != nil {
-			h.Hint(err.Error()) // one invalid agent drops all of them
+			h.Log().Hint(err.Error()) // one invalid agent drops all of them
 		}
 	}
 	if in.ForwardSubagent {
@@ -198,6 +198,6 @@ func (h *hostedSession) Connect(ctx context.Context, in InitializeOptions) {
 		_, err = h.SetServers(ctx, in.MCPServers)
 	}
 	if err != nil && ctx.Err() == nil {
-		h.Warn("connecting the host's servers: " + err.Error())
+		h.Log().Warn("connecting the host's servers: " + err.Error())
 	}
 }

@@ -71,7 +71,7 @@ func (h *hostedSession) ApplySettings(in map[string]json.RawMessage) (wrong []st
 	now := *h.currentSettings()
 	h.mu.Unlock()
 	if err != nil { // the file of --settings no longer exists
-		h.Warn(err.Error())
+		h.Log().Warn(err.Error())
 		return nil
 	}
 	if in["model"] != nil {

@@ -3,10 +3,12 @@ package session
 import (
 	"context"
 	"encoding/json"
+	"os"
 	"time"
 
 	"github.com/claudeless/claudeless/internal/claude/checkpoint"
 	"github.com/claudeless/claudeless/internal/claude/launch"
+	"github.com/claudeless/claudeless/internal/claude/scriptedmodel"
 	"github.com/claudeless/claudeless/mcp"
 	"github.com/claudeless/claudeless/scenarios"
 	"github.com/claudeless/claudeless/simulator"
@@ -45,12 +47,22 @@ func (s *Session) Tasks() *task.Set { return s.background.tasks }
 // Checkpoints returns the copies of files; nil = the session keeps none.
 func (s *Session) Checkpoints() *checkpoint.History { return s.records.checkpoints }
 
-// Warn writes a warning to stderr.
-func (s *Session) Warn(text string) { s.records.Warn(text) }
+// PlanText returns the plan that was written in plan mode; empty = none.
+func (s *Session) PlanText() string {
+	path := s.background.planFile()
+	if path == "" {
+		return ""
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return ""
+	}
+	return string(text)
+}
 
-// Hint writes a warning about something that is ignored to stderr, unless claudeless runs under the
-// name claude.
-func (s *Session) Hint(text string) { s.records.Hint(text) }
+// Log returns the log of the run, for warnings, hints and lines of the journal. A hint is a
+// warning about something that is ignored; it is not written under the name claude.
+func (s *Session) Log() scriptedmodel.RunLog { return s.records }
 
 // WaitReady waits until a turn may start.
 func (s *Session) WaitReady(ctx context.Context) error { return s.servers.waitSettled(ctx) }

@@ -1,0 +1,256 @@
+package terminal
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// State is what an interactive claude waits for, in the words of the screens that
+// programs tell apart.
+type State string
+
+// The states of a screen.
+const (
+	Idle       State = "idle"
+	Busy       State = "busy"
+	Permission State = "permission"
+	Question   State = "question"
+	Plan       State = "plan"
+	Before     State = "dialog" // a question that precedes the session
+	Failed     State = "error"
+	Ended      State = "ended"
+)
+
+// option is one line that can be selected.
+type option struct {
+	label  string
+	detail string // under the label; empty = none
+	tick   tick
+	input  bool // its label is replaced by what is typed on it
+	action bool // it has no number: Next, Submit
+	apart  bool // a rule precedes it
+}
+
+// tick is the state of a check box.
+type tick int
+
+const (
+	noTick tick = iota
+	unticked
+	ticked
+)
+
+func (t tick) String() string {
+	switch t {
+	case unticked:
+		return "[ ] "
+	case ticked:
+		return "[✔] "
+	}
+	return ""
+}
+
+// choice is how a dialog was answered.
+type choice struct {
+	cancelled bool // Esc
+	index     int  // of the option
+	text      string
+}
+
+// dialog asks the user to select an option. Its owner sets the fields before it is shown.
+type dialog struct {
+	state    State
+	kind     string   // "bash", "trust"
+	head     []string // rows before the options, wrapped when they are drawn
+	body     []string // between thin rules; rows are cut, not wrapped
+	question []string
+	options  []option
+	numbers  bool // options have numbers, which select
+	selected int
+	foot     []string
+	indent   int    // columns before the options
+	rule     string // glyph of the line above; empty = none
+	owner    dialogOwner
+}
+
+// dialogOwner decides what an answer means.
+type dialogOwner interface {
+	// choose is called once with the answer. It returns the next dialog, nil = none.
+	choose(d *dialog, c choice) *dialog
+}
+
+// formOwner is the owner of a dialog that is one page of several.
+type formOwner interface {
+	dialogOwner
+	// toggled is called when a check box has changed.
+	toggled(d *dialog)
+	// turn moves to another page, which it returns.
+	turn(by int) *dialog
+}
+
+// chooser is a [dialogOwner] made of a function.
+type chooser func(c choice) *dialog
+
+func (f chooser) choose(_ *dialog, c choice) *dialog { return f(c) }
+
+// press handles a key. The result done reports that the dialog was answered, and next is
+// the dialog that replaces it.
+func (d *dialog) press(k key) (next *dialog, done bool) {
+	onInput := d.options[d.selected].input
+	pages, _ := d.owner.(formOwner)
+	switch {
+	case k.name == keyEscape || k.name == keyCtrlC || k.name == keyCtrlD:
+		return d.owner.choose(d, choice{cancelled: true}), true
+	case k.name == keyUp:
+		d.selected = (d.selected + len(d.options) - 1) % len(d.options)
+	case k.name == keyDown:
+		d.selected = (d.selected + 1) % len(d.options)
+	case (k.name == keyTab || k.name == keyRight) && pages != nil:
+		return pages.turn(1), true
+	case (k.name == keyBackTab || k.name == keyLeft) && pages != nil:
+		return pages.turn(-1), true
+	case k.name == keyEnter:
+		return d.pick(d.selected)
+	case onInput && (k.name == keyText || k.name == keyPaste):
+		d.typed(d.options[d.selected].detail + printable(k.text))
+	case onInput && k.name == keyBackspace:
+		if runes := []rune(d.options[d.selected].detail); len(runes) > 0 {
+			d.typed(string(runes[:len(runes)-1]))
+		}
+	case k.name == keyText && k.text == " " && d.options[d.selected].tick != noTick:
+		return d.pick(d.selected)
+	case k.name == keyText:
+		return d.pressDigits(k.text)
+	}
+	return nil, false
+}
+
+// typed sets the text of the selected input.
+func (d *dialog) typed(text string) {
+	o := &d.options[d.selected]
+	o.detail = text
+	if o.tick != noTick {
+		o.tick = ticked
+		if text == "" {
+			o.tick = unticked
+		}
+		d.toggled()
+	}
+}
+
+// toggled tells the owner that a check box has changed.
+func (d *dialog) toggled() {
+	if pages, ok := d.owner.(formOwner); ok {
+		pages.toggled(d)
+	}
+}
+
+// pressDigits selects the options with these numbers.
+func (d *dialog) pressDigits(text string) (*dialog, bool) {
+	if !d.numbers {
+		return nil, false
+	}
+	for _, r := range text {
+		i := d.numbered(string(r))
+		if i < 0 {
+			continue
+		}
+		d.selected = i
+		if d.options[i].input {
+			continue // what follows is its text
+		}
+		if next, done := d.pick(i); done {
+			return next, true
+		}
+	}
+	return nil, false
+}
+
+// number returns the digit that selects an option; empty = none does.
+func (d *dialog) number(i int) string {
+	if !d.numbers || d.options[i].action {
+		return ""
+	}
+	n := 0
+	for _, o := range d.options[:i+1] {
+		if !o.action {
+			n++
+		}
+	}
+	return strconv.Itoa(n)
+}
+
+// numbered returns the option with a number; -1 = none has it.
+func (d *dialog) numbered(digit string) int {
+	for i := range d.options {
+		if d.number(i) == digit {
+			return i
+		}
+	}
+	return -1
+}
+
+// pick answers with an option, or changes its check box.
+func (d *dialog) pick(i int) (next *dialog, done bool) {
+	o := &d.options[i]
+	switch {
+	case o.input && o.detail == "":
+		return nil, false
+	case o.tick != noTick && !o.input:
+		o.tick = unticked + ticked - o.tick
+		d.toggled()
+		return nil, false
+	}
+	return d.owner.choose(d, choice{index: i, text: o.detail}), true
+}
+
+// rows draws the dialog. It returns the row of the selected option, too.
+func (d *dialog) rows(cols int) (rows []string, at int) {
+	if d.rule != "" {
+		rows = append(rows, strings.Repeat(d.rule, cols))
+	}
+	for _, text := range d.head {
+		rows = append(rows, wrap(text, cols)...)
+	}
+	if d.body != nil {
+		thin := strings.Repeat(thinRuleGlyph, cols)
+		rows = append(rows, thin)
+		for _, text := range d.body {
+			rows = append(rows, cut(printable(text), cols))
+		}
+		rows = append(rows, thin)
+	}
+	for _, text := range d.question {
+		rows = append(rows, wrap(text, cols)...)
+	}
+	margin := strings.Repeat(" ", d.indent)
+	for i, o := range d.options {
+		if o.apart {
+			rows = append(rows, strings.Repeat(ruleGlyph, cols))
+		}
+		pointer := "  "
+		if i == d.selected {
+			pointer, at = promptGlyph+" ", len(rows)
+		}
+		label := o.label
+		if o.input && o.detail != "" {
+			label = o.detail
+		}
+		prefix := ""
+		if n := d.number(i); n != "" {
+			prefix = n + ". "
+		} else if o.action {
+			prefix = "   "
+		}
+		rows = append(rows, indent(margin+pointer+prefix+o.tick.String(), label, cols)...)
+		if o.detail != "" && !o.input {
+			deeper := fmt.Sprintf("%*s", textWidth(margin+pointer+prefix+o.tick.String()), "")
+			rows = append(rows, indent(deeper, o.detail, cols)...)
+		}
+	}
+	for _, text := range d.foot {
+		rows = append(rows, wrap(text, cols)...)
+	}
+	return rows, at
+}

@@ -1,0 +1,288 @@
+package terminal
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/claudeless/claudeless/internal/base/clock"
+	"github.com/claudeless/claudeless/simulator/protocol"
+)
+
+// eventView shows the events of turns.
+type eventView struct {
+	screen *screen
+	player *player
+	clock  *clock.Source
+	chance *rand.Rand // of the verbs; nil = the run has no seed
+	verb   int        // of the turn
+	cwd    string
+}
+
+// receive changes the screen by a message. Messages about questions are ignored.
+func (v *eventView) receive(message any) {
+	s := v.screen
+	switch m := message.(type) {
+	case turnStarted:
+		v.beginTurn(m.prompt)
+	case turnEnded:
+		v.endTurn()
+	case absorbed:
+		s.queued = v.player.prompts.list()
+		for _, text := range m.prompts {
+			s.entries = append(s.entries, entry{glyph: promptGlyph + " ", text: text})
+		}
+	case protocol.Event:
+		v.showEvent(m)
+	}
+}
+
+func (v *eventView) beginTurn(prompt string) {
+	s := v.screen
+	s.queued = v.player.prompts.list()
+	all := verbs()
+	v.verb = v.nextVerb(len(all))
+	s.busy = &progress{began: v.clock.Now(), verb: all[v.verb], prompt: prompt}
+	s.hint, s.failed = "", false
+	if prompt != "" {
+		s.entries = append(s.entries, entry{glyph: promptGlyph + " ", text: prompt})
+	}
+}
+
+// nextVerb returns the number of a turn's verb. With a seed it is chosen by chance, else one
+// after the other.
+func (v *eventView) nextVerb(n int) int {
+	if v.chance != nil {
+		return v.chance.IntN(n)
+	}
+	return (v.verb + 1) % n
+}
+
+// endTurn shows the end of a turn. After an interrupt before the first reply the prompt
+// returns to the input field.
+func (v *eventView) endTurn() {
+	s := v.screen
+	busy := s.busy
+	if busy == nil {
+		return
+	}
+	s.busy = nil
+	interrupted := v.player.wasInterrupted()
+	switch last := len(s.entries) - 1; {
+	case interrupted && !busy.replied && busy.prompt != "" && s.composer.empty():
+		if last >= 0 && s.entries[last].text == busy.prompt {
+			s.entries = s.entries[:last]
+		}
+		s.composer.set(busy.prompt)
+	case interrupted:
+		v.note(textInterrupted)
+	}
+}
+
+// note adds a line under the last entry.
+func (v *eventView) note(text string) {
+	s := v.screen
+	s.entries = append(s.entries, entry{glyph: "  " + resultGlyph + "  ", text: text, close: true})
+}
+
+// showEvent shows an event of the session.
+func (v *eventView) showEvent(ev protocol.Event) {
+	s := v.screen
+	if _, retried := ev.(*protocol.APIRetry); !retried && s.busy != nil {
+		s.busy.retry = ""
+	}
+	switch ev := ev.(type) {
+	case *protocol.Init:
+		s.mode = string(ev.PermissionMode)
+	case *protocol.Assistant:
+		if ev.ParentToolUseID == nil {
+			v.showMessage(ev)
+		}
+	case *protocol.User:
+		if ev.ParentToolUseID == nil {
+			v.showResults(ev)
+		}
+	case *protocol.APIRetry:
+		v.showRetry(ev)
+	case *protocol.System:
+		v.showSystem(ev)
+	case *protocol.Frame:
+		if ev.Type == "conversation_reset" {
+			s.entries, s.settled = nil, 0
+		}
+	case *protocol.Result:
+		v.showResult(ev)
+	}
+}
+
+// showMessage shows a block of the model's reply.
+func (v *eventView) showMessage(ev *protocol.Assistant) {
+	s := v.screen
+	for _, block := range ev.Message.Content {
+		switch block := block.(type) {
+		case protocol.TextBlock:
+			v.replied()
+			if ev.LocalCommandSource != "" || ev.LocalCommandRun != nil {
+				v.note(block.Text)
+				continue
+			}
+			if ev.Error != "" || ev.IsAPIErrorMessage {
+				s.failed, s.hint = true, hintResend
+			}
+			s.entries = append(s.entries, entry{glyph: answerGlyph + " ", text: block.Text})
+		case protocol.ToolUse:
+			v.replied()
+			s.entries = append(s.entries, entry{glyph: answerGlyph + " ", text: v.callTitle(block)})
+		}
+	}
+}
+
+func (v *eventView) replied() {
+	if busy := v.screen.busy; busy != nil {
+		busy.replied = true
+	}
+}
+
+// showResults shows the results of calls.
+func (v *eventView) showResults(ev *protocol.User) {
+	for _, block := range ev.Message.Content.Blocks {
+		result, ok := block.(protocol.ToolResultBlock)
+		if !ok {
+			continue
+		}
+		text := shortResult(result.Content.Plain())
+		for _, meta := range ev.ToolResultMeta {
+			if meta.NonExecutionKind == "user-rejected" {
+				text = "" // the end of the turn says it
+			}
+		}
+		if text != "" {
+			v.note(text)
+		}
+	}
+}
+
+// shortResult returns the first lines of a result.
+func shortResult(text string) string {
+	const most = 4
+	text = strings.TrimSuffix(strings.TrimPrefix(strings.TrimSpace(text), "<tool_use_error>"), "</tool_use_error>")
+	lines := strings.Split(text, "\n")
+	if len(lines) <= most {
+		return text
+	}
+	return strings.Join(lines[:most], "\n") + fmt.Sprintf("\n… +%d lines", len(lines)-most)
+}
+
+// callTitle returns the line that announces a call.
+func (v *eventView) callTitle(use protocol.ToolUse) string {
+	in := readCall(use.DisplayInput())
+	switch {
+	case use.Name == "Bash":
+		return "Bash(" + in.Command + ")"
+	case use.Name == "Edit":
+		return "Update(" + shortPath(v.cwd, in.FilePath) + ")"
+	case use.Name == "WebFetch":
+		return "Fetch(" + in.URL + ")"
+	case in.FilePath != "":
+		return use.Name + "(" + shortPath(v.cwd, in.FilePath) + ")"
+	case use.Name == "Agent":
+		return "Agent(" + in.Description + ")"
+	}
+	if server, tool, ok := strings.Cut(strings.TrimPrefix(use.Name, "mcp__"), "__"); ok && strings.HasPrefix(use.Name, "mcp__") {
+		return server + " - " + tool + " (MCP)"
+	}
+	return use.Name
+}
+
+// shortPath returns a path as people see it: relative to the working directory if it lies
+// inside.
+func shortPath(cwd, path string) string {
+	if rel, err := filepath.Rel(cwd, path); err == nil && filepath.IsLocal(rel) {
+		return rel
+	}
+	return path
+}
+
+// callInput are the keys of a call's input that the screen shows.
+type callInput struct {
+	Command     string `json:"command"`
+	Description string `json:"description"`
+	FilePath    string `json:"file_path"`
+	Content     string `json:"content"`
+	OldString   string `json:"old_string"`
+	NewString   string `json:"new_string"`
+	URL         string `json:"url"`
+	Prompt      string `json:"prompt"`
+	Plan        string `json:"plan"`
+}
+
+// readCall reads an input. Keys of another type stay empty.
+func readCall(raw json.RawMessage) callInput {
+	var keys map[string]json.RawMessage
+	_ = json.Unmarshal(raw, &keys) // no object has no keys
+	text := func(key string) string {
+		var value string
+		_ = json.Unmarshal(keys[key], &value) // another type stays empty
+		return value
+	}
+	return callInput{
+		text("command"), text("description"), text("file_path"), text("content"), text("old_string"), text("new_string"), text("url"), text("prompt"), text("plan"),
+	}
+}
+
+// showRetry shows that a failed request is sent again. The first attempts do not name the
+// failure.
+func (v *eventView) showRetry(ev *protocol.APIRetry) {
+	s := v.screen
+	if s.busy == nil {
+		return
+	}
+	why := "API error"
+	if ev.Attempt >= 3 && ev.ErrorStatus != nil {
+		why = fmt.Sprintf("%d %s", *ev.ErrorStatus, retryName(*ev.ErrorStatus))
+	}
+	wait := (time.Duration(ev.RetryDelayMS) * time.Millisecond).Round(time.Second)
+	s.busy.retry = fmt.Sprintf("%s · retrying in %ds · attempt %d/%d", why, max(1, int(wait/time.Second)), ev.Attempt, ev.MaxRetries)
+}
+
+func retryName(status int) string {
+	switch status {
+	case 529:
+		return "Overloaded"
+	case 429:
+		return "Rate limited"
+	}
+	return "Server error"
+}
+
+func (v *eventView) showSystem(ev *protocol.System) {
+	s := v.screen
+	switch ev.Subtype {
+	case "compact_boundary":
+		v.note(textCompacted)
+	case "status":
+		for _, f := range ev.Fields {
+			if mode, ok := f.Value.(protocol.PermissionMode); ok && f.Key == "permissionMode" {
+				s.mode = string(mode)
+			}
+		}
+	}
+}
+
+// showResult shows how a turn has ended.
+func (v *eventView) showResult(ev *protocol.Result) {
+	s := v.screen
+	s.mode = string(v.player.session.Policy().Mode())
+	interrupted := v.player.wasInterrupted()
+	if s.busy == nil || interrupted || ev.IsError || ev.LocalCommand != "" || ev.NumTurns == 0 {
+		return
+	}
+	now := v.clock.Now()
+	s.entries = append(s.entries, entry{
+		glyph: "✻ ",
+		text:  fmt.Sprintf("%s for %s · done %s", s.busy.verb[1], now.Sub(s.busy.began).Truncate(time.Second), now.Format("3:04 PM")),
+	})
+}

@@ -1,0 +1,210 @@
+package terminal
+
+import (
+	"bytes"
+	"unicode/utf8"
+)
+
+// key is one key press, or a pasted text.
+type key struct {
+	name keyName
+	text string // of keyText and keyPaste
+}
+
+// keyName names a key.
+type keyName int
+
+const (
+	keyUnknown keyName = iota // a key without a meaning here
+	keyText                   // printable characters
+	keyPaste
+	keyEnter
+	keyNewline // Ctrl-J
+	keyEscape
+	keyBackspace
+	keyTab
+	keyBackTab
+	keyUp
+	keyDown
+	keyLeft
+	keyRight
+	keyCtrlC
+	keyCtrlD
+	keyCtrlU
+)
+
+// keyReader splits the bytes of a terminal into keys. Incomplete sequences are kept until
+// the next call; at most [maxPending] bytes.
+type keyReader struct {
+	pending []byte
+	pasting bool
+	paste   []byte
+}
+
+// maxPending limits an escape sequence, and maxPaste a pasted text. What is longer is
+// dropped.
+const (
+	maxPending = 64
+	maxPaste   = 1 << 20
+)
+
+const (
+	pasteStart = "\x1b[200~"
+	pasteEnd   = "\x1b[201~"
+)
+
+// read returns the keys that end in data.
+func (r *keyReader) read(data []byte) []key {
+	var keys []key
+	rest := append(r.pending, data...)
+	r.pending = nil
+	for len(rest) > 0 {
+		if r.pasting {
+			k, after, done := r.readPaste(rest)
+			if !done {
+				return keys
+			}
+			keys, rest = append(keys, k), after
+			continue
+		}
+		k, n := nextKey(rest)
+		switch {
+		case n == 0 && len(rest) < maxPending:
+			r.pending = bytes.Clone(rest)
+			return keys
+		case n == 0:
+			rest = nil
+		case bytes.HasPrefix(rest, []byte(pasteStart)):
+			r.pasting, rest = true, rest[n:]
+		default:
+			if last := len(keys) - 1; k.name == keyText && last >= 0 && keys[last].name == keyText {
+				keys[last].text += k.text
+			} else {
+				keys = append(keys, k)
+			}
+			rest = rest[n:]
+		}
+	}
+	return keys
+}
+
+// readPaste collects a pasted text until its end.
+func (r *keyReader) readPaste(data []byte) (k key, rest []byte, done bool) {
+	r.paste = append(r.paste, data...)
+	text, rest, done := bytes.Cut(r.paste, []byte(pasteEnd))
+	if !done {
+		if len(r.paste) > maxPaste+len(pasteEnd) {
+			r.paste = append(r.paste[:maxPaste], r.paste[len(r.paste)-len(pasteEnd):]...)
+		}
+		return key{}, nil, false
+	}
+	k, rest = key{keyPaste, string(bytes.ToValidUTF8(text, []byte("\uFFFD")))}, bytes.Clone(rest)
+	r.pasting, r.paste = false, nil
+	return k, rest, true
+}
+
+// waits reports whether a lone escape was read. It is the key itself unless a sequence
+// follows at once.
+func (r *keyReader) waits() bool { return len(r.pending) > 0 && !r.pasting }
+
+// flush returns the key that the kept bytes are if nothing follows.
+func (r *keyReader) flush() []key {
+	lone := len(r.pending) == 1 && r.pending[0] == 0x1b
+	r.pending = nil
+	if lone {
+		return []key{{name: keyEscape}}
+	}
+	return nil
+}
+
+// nextKey reads the first key of data and its length; 0 = it is incomplete.
+func nextKey(data []byte) (k key, n int) {
+	switch c := data[0]; {
+	case c == 0x1b:
+		return nextEscape(data)
+	case c < 0x20 || c == 0x7f:
+		return key{name: controlKey(c)}, 1
+	case !utf8.FullRune(data):
+		return key{}, 0
+	}
+	r, n := utf8.DecodeRune(data)
+	return key{keyText, string(r)}, n
+}
+
+func controlKey(c byte) keyName {
+	switch c {
+	case '\r':
+		return keyEnter
+	case '\n':
+		return keyNewline
+	case '\t':
+		return keyTab
+	case 0x7f, 0x08:
+		return keyBackspace
+	case 0x03:
+		return keyCtrlC
+	case 0x04:
+		return keyCtrlD
+	case 0x15:
+		return keyCtrlU
+	}
+	return keyUnknown
+}
+
+// nextEscape reads an escape sequence.
+func nextEscape(data []byte) (k key, n int) {
+	if len(data) == 1 {
+		return key{}, 0
+	}
+	switch data[1] {
+	case '[':
+	case 'O':
+		if len(data) < 3 {
+			return key{}, 0
+		}
+		return key{name: cursorKey(data[2])}, 3
+	case 0x1b:
+		return key{name: keyEscape}, 1
+	case '\r':
+		return key{name: keyNewline}, 2
+	default: // Alt and a character
+		if _, n := nextKey(data[1:]); n > 0 {
+			return key{}, n + 1
+		}
+		return key{}, 0
+	}
+	for i, c := range data[2:] {
+		if c < 0x40 || c > 0x7e {
+			continue
+		}
+		if i > 0 && c != 'Z' { // with parameters: modified keys, mouse, paste
+			return key{name: plainOnly(data[2:2+i], c)}, i + 3
+		}
+		return key{name: cursorKey(c)}, i + 3
+	}
+	return key{}, 0
+}
+
+// plainOnly returns the key of a sequence with parameters that no modifier changes.
+func plainOnly(params []byte, final byte) keyName {
+	if string(params) == "1" {
+		return cursorKey(final)
+	}
+	return keyUnknown
+}
+
+func cursorKey(c byte) keyName {
+	switch c {
+	case 'A':
+		return keyUp
+	case 'B':
+		return keyDown
+	case 'C':
+		return keyRight
+	case 'D':
+		return keyLeft
+	case 'Z':
+		return keyBackTab
+	}
+	return keyUnknown
+}

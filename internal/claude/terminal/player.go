@@ -1,0 +1,134 @@
+package terminal
+
+import (
+	"context"
+	"sync"
+
+	"github.com/claudeless/claudeless/internal/claude/session"
+	"github.com/claudeless/claudeless/simulator/protocol"
+)
+
+// player runs the turns of a session and puts their events into the mailbox.
+type player struct {
+	session *session.Session
+	prompts *promptQueue
+	inbox   *mailbox
+
+	mu          sync.Mutex
+	cut         context.CancelFunc // interrupts the running turn; nil = none is running
+	interrupted bool               // the user has ended the running turn, or the last one
+}
+
+// Messages of the mailbox, besides events of the session.
+type (
+	turnStarted struct{ prompt string } // empty = it follows from background work
+	turnEnded   struct{}
+	absorbed    struct{ prompts []string }
+	runFailed   struct{ err error }
+	withdrawn   struct{ question *pendingQuestion }
+)
+
+// interrupt ends the running turn.
+func (p *player) interrupt() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.cut != nil {
+		p.interrupted = true
+		p.cut()
+	}
+}
+
+// refuse records that an answer of the user ends the turn.
+func (p *player) refuse() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.interrupted = true
+}
+
+// wasInterrupted reports whether the user has ended the running turn, or the last one.
+func (p *player) wasInterrupted() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.interrupted
+}
+
+// play runs the turns of the prompts, one after the other, until ctx ends.
+func (p *player) play(ctx context.Context) {
+	defer p.session.WaitStarted()
+	for ctx.Err() == nil {
+		if text, ok := p.prompts.pop(); ok {
+			if !p.playTurn(ctx, userMessage(text), text) {
+				return
+			}
+			continue
+		}
+		if !p.session.Busy() {
+			select {
+			case <-p.prompts.wake:
+			case <-ctx.Done():
+			}
+			continue
+		}
+		if !p.playBackground(ctx) {
+			return
+		}
+	}
+}
+
+// playBackground shows the events of background work until a prompt arrives, and plays
+// the turn that the work asks for. It returns false if the run has failed.
+func (p *player) playBackground(ctx context.Context) bool {
+	until, stop := context.WithCancel(ctx)
+	defer stop()
+	done := make(chan bool, 1)
+	go func() { done <- p.show(p.session.BackgroundEvents(until)) }() // ends with until
+	select {
+	case ok := <-done:
+		done <- ok
+	case <-p.prompts.wake:
+	case <-ctx.Done():
+	}
+	stop()
+	if !<-done {
+		return false
+	}
+	if ctx.Err() != nil || p.prompts.Waiting() > 0 {
+		return true
+	}
+	if message, ok := p.session.TakeNotice(); ok {
+		return p.playTurn(ctx, message, "")
+	}
+	return true
+}
+
+// playTurn plays one prompt. It returns false if the run has failed.
+func (p *player) playTurn(ctx context.Context, in protocol.UserMessage, shown string) bool {
+	turn, cut := context.WithCancel(ctx)
+	defer cut()
+	p.mu.Lock()
+	p.cut, p.interrupted = cut, false
+	p.mu.Unlock()
+	p.inbox.put(turnStarted{shown})
+	if err := p.session.WaitReady(turn); err != nil && ctx.Err() == nil {
+		p.inbox.put(runFailed{err})
+		return false
+	}
+	ok := p.show(p.session.Turn(turn, in))
+	p.mu.Lock()
+	p.cut = nil
+	p.mu.Unlock()
+	p.inbox.put(turnEnded{})
+	return ok
+}
+
+// show passes events to the screen. It returns false after an error.
+func (p *player) show(events session.Events) bool {
+	for ev, err := range events {
+		if err != nil {
+			p.inbox.put(runFailed{err})
+			return false
+		}
+		p.inbox.put(ev)
+	}
+	return true
+}

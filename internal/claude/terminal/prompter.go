@@ -1,0 +1,72 @@
+package terminal
+
+import (
+	"slices"
+	"time"
+
+	"github.com/claudeless/claudeless/simulator/protocol"
+)
+
+// prompter shows the session's questions as dialogs, one at a time, and returns the answers.
+type prompter struct {
+	screen  *screen
+	player  *player
+	cwd     string
+	pending []*pendingQuestion // the first has the dialog, if one is shown
+}
+
+// lateDialog says that the time of a question has come.
+type lateDialog struct{ question *pendingQuestion }
+
+// receive handles a message about questions. Other messages are ignored.
+func (a *prompter) receive(message any) {
+	switch m := message.(type) {
+	case *pendingQuestion:
+		a.pending = append(a.pending, m)
+		if late := a.screen.faults.dialogLate; late > 0 {
+			time.AfterFunc(late, func() { a.player.inbox.put(lateDialog{m}) })
+			return
+		}
+		m.due = true
+		a.showNext()
+	case lateDialog:
+		m.question.due = true
+		a.showNext()
+	case withdrawn:
+		a.withdraw(m.question)
+	}
+}
+
+// withdraw removes a question whose turn has ended.
+func (a *prompter) withdraw(q *pendingQuestion) {
+	shown := len(a.pending) > 0 && a.pending[0] == q && a.screen.dialog != nil
+	a.remove(q)
+	if shown {
+		a.screen.dialog = nil
+		a.showNext()
+	}
+}
+
+func (a *prompter) remove(q *pendingQuestion) {
+	a.pending = slices.DeleteFunc(a.pending, func(p *pendingQuestion) bool { return p == q })
+}
+
+// showNext shows the dialog of the first question that waits.
+func (a *prompter) showNext() {
+	if a.screen.dialog != nil || len(a.pending) == 0 || !a.pending[0].due {
+		return
+	}
+	a.screen.dialog = a.dialogFor(a.pending[0])
+	if a.screen.busy != nil {
+		a.screen.busy.replied = true
+	}
+}
+
+// answer answers a question. word is what the user has chosen.
+func (a *prompter) answer(q *pendingQuestion, d *dialog, word string, answer protocol.PermissionAnswer) {
+	a.remove(q)
+	if answer.Interrupt {
+		a.player.refuse()
+	}
+	q.answers <- answer
+}

@@ -1,0 +1,86 @@
+package terminal
+
+import (
+	"strings"
+	"sync"
+
+	"github.com/claudeless/claudeless/simulator/protocol"
+)
+
+// promptQueue holds the prompts that wait for a turn. It implements the queue that a turn
+// takes prompts from between its tool rounds.
+type promptQueue struct {
+	wake  chan struct{} // cap 1: a prompt was added
+	inbox *mailbox      // is told which prompts a running turn has taken
+
+	mu      sync.Mutex
+	waiting []string
+}
+
+func newPromptQueue(inbox *mailbox) *promptQueue {
+	return &promptQueue{wake: make(chan struct{}, 1), inbox: inbox}
+}
+
+func (q *promptQueue) push(text string) {
+	q.mu.Lock()
+	q.waiting = append(q.waiting, text)
+	q.mu.Unlock()
+	select {
+	case q.wake <- struct{}{}:
+	default:
+	}
+}
+
+// pop takes the first prompt.
+func (q *promptQueue) pop() (text string, ok bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if len(q.waiting) == 0 {
+		return "", false
+	}
+	text = q.waiting[0]
+	q.waiting = q.waiting[1:]
+	return text, true
+}
+
+// takeBack removes all prompts and returns them.
+func (q *promptQueue) takeBack() []string {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	texts := q.waiting
+	q.waiting = nil
+	return texts
+}
+
+func (q *promptQueue) list() []string {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return append([]string(nil), q.waiting...)
+}
+
+// Absorb takes the prompts that become part of the running turn: those before the first
+// command.
+func (q *promptQueue) Absorb() []protocol.UserMessage {
+	q.mu.Lock()
+	var texts []string
+	for len(q.waiting) > 0 && !strings.HasPrefix(q.waiting[0], "/") {
+		texts = append(texts, q.waiting[0])
+		q.waiting = q.waiting[1:]
+	}
+	q.mu.Unlock()
+	var messages []protocol.UserMessage
+	for _, text := range texts {
+		messages = append(messages, userMessage(text))
+	}
+	if len(texts) > 0 {
+		q.inbox.put(absorbed{texts})
+	}
+	return messages
+}
+
+// Waiting returns the number of prompts that wait for a turn.
+func (q *promptQueue) Waiting() int { return len(q.list()) }
+
+func userMessage(text string) protocol.UserMessage {
+	return protocol.UserMessage{Content: protocol.Content{Text: text}}
+}

@@ -1,0 +1,317 @@
+package terminal
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/claudeless/claudeless/internal/base/ordered"
+	"github.com/claudeless/claudeless/internal/claude/launch"
+	"github.com/claudeless/claudeless/simulator/protocol"
+)
+
+// startup asks the questions that precede a session, as far as configuration and settings
+// do not answer them.
+type startup struct {
+	console *Console
+	plan    *launch.Plan
+	key     string // of the API; empty = none
+	global  ordered.Object
+	changed bool
+	err     error // of writing an answer, or ErrQuit
+}
+
+// Startup asks the questions that precede a session: trust of the folder, use of the API
+// key, servers of .mcp.json, and bypassed permissions. The answers are written where the
+// real CLI writes them; changed reports that, and the plan must then be resolved again.
+// The error is [ErrQuit] if the user refused to go on.
+//
+// Questions about trust and the key are asked only if the configuration file is that of a
+// user who has completed the set-up, or if the scenario says that the folder is not trusted.
+func Startup(ctx context.Context, c *Console, plan *launch.Plan, apiKey string) (changed bool, err error) {
+	s := &startup{console: c, plan: plan, key: apiKey}
+	raw, err := os.ReadFile(plan.Store.File)
+	if err == nil {
+		s.global, _ = ordered.Parse(raw) // a broken file was refused before
+	}
+	for step := range startupSteps {
+		d := s.dialogOf(step)
+		if d == nil {
+			continue
+		}
+		d.state, d.rule = Before, ruleGlyph
+		if err := c.ask(ctx, d); err != nil {
+			return s.changed, err
+		}
+		if s.err != nil {
+			return s.changed, s.err
+		}
+		if err := c.paint.leaveRows(); err != nil {
+			return s.changed, err
+		}
+	}
+	return s.changed, nil
+}
+
+// startupSteps is the number of questions of [startup.dialogOf].
+const startupSteps = 4
+
+// dialogOf returns the dialog of a question, or nil if it needs no answer.
+func (s *startup) dialogOf(step int) *dialog {
+	switch step {
+	case 0:
+		return s.trust()
+	case 1:
+		return s.approveKey()
+	case 2:
+		return s.approveServers()
+	}
+	return s.bypass()
+}
+
+// seeded reports whether the configuration is that of a user who has completed the set-up.
+func (s *startup) seeded() bool { return string(s.global.Get("hasCompletedOnboarding")) == "true" }
+
+// needsTrust reports whether the folder must be trusted.
+func needsTrust(plan *launch.Plan, seeded bool) bool {
+	trusted := plan.Scenario.Trusted
+	return trusted != nil && !*trusted || trusted == nil && seeded
+}
+
+func (s *startup) trust() *dialog {
+	if !needsTrust(s.plan, s.seeded()) || s.trustedFolder() {
+		return nil
+	}
+	d := &dialog{kind: "trust", indent: 1, selected: 0, head: []string{
+		" Accessing workspace:", "", " " + s.plan.CWD, "",
+		" Quick safety check: Is this a project you created or one you trust?", "",
+	}}
+	d.options = []option{{label: labelExit}, {label: labelTrustYes}}
+	d.foot = []string{"", " " + footConfirm}
+	d.owner = chooser(func(c choice) *dialog {
+		if c.cancelled || c.index == 0 {
+			s.err = ErrQuit
+			return nil
+		}
+		s.update(s.plan.Store.File, func(o ordered.Object) ordered.Object {
+			return withMember(o, []string{"projects", s.plan.CWD, "hasTrustDialogAccepted"}, json.RawMessage("true"))
+		})
+		return nil
+	})
+	return d
+}
+
+// trustedFolder reports whether the working directory or one above it is trusted.
+func (s *startup) trustedFolder() bool {
+	projects, err := ordered.Parse(s.global.Get("projects"))
+	if err != nil {
+		return false
+	}
+	for dir := s.plan.CWD; ; dir = filepath.Dir(dir) {
+		if project, err := ordered.Parse(projects.Get(dir)); err == nil && string(project.Get("hasTrustDialogAccepted")) == "true" {
+			return true
+		}
+		if dir == filepath.Dir(dir) {
+			return false
+		}
+	}
+}
+
+func (s *startup) approveKey() *dialog {
+	const shown = 20
+	if s.key == "" || !s.seeded() {
+		return nil
+	}
+	tail := s.key[max(0, len(s.key)-shown):]
+	var known struct{ Approved, Rejected []string }
+	_ = json.Unmarshal(s.global.Get("customApiKeyResponses"), &known) // a missing list is empty
+	if slices.Contains(known.Approved, tail) || slices.Contains(known.Rejected, tail) {
+		return nil
+	}
+	d := &dialog{kind: "key", indent: 2, selected: 1, head: []string{
+		"  Detected a custom API key in your environment", "", "  ANTHROPIC_API_KEY: sk-ant-..." + strings.Repeat("*", len(tail)), "",
+		"  Do you want to use this API key?", "",
+	}}
+	d.options = []option{{label: labelYes}, {label: labelKeyNo}}
+	d.foot = []string{"", "  " + footConfirm}
+	d.owner = chooser(func(c choice) *dialog {
+		list, value := &known.Rejected, tail
+		if !c.cancelled && c.index == 0 {
+			list = &known.Approved
+		}
+		*list = append(*list, value)
+		raw, err := json.Marshal(map[string][]string{"approved": append([]string{}, known.Approved...), "rejected": append([]string{}, known.Rejected...)})
+		if err != nil {
+			s.err = err
+			return nil
+		}
+		s.update(s.plan.Store.File, func(o ordered.Object) ordered.Object { return o.With("customApiKeyResponses", raw) })
+		return nil
+	})
+	return d
+}
+
+// approveServers asks about the servers of .mcp.json that no setting names.
+func (s *startup) approveServers() *dialog {
+	settings := s.plan.Settings
+	var names []string
+	for _, server := range s.plan.Servers.Configs {
+		if server.Source == "project" && !settings.IsApproved(server.Name) && !slices.Contains(settings.DisabledMCPJSONServers, server.Name) {
+			names = append(names, server.Name)
+		}
+	}
+	switch len(names) {
+	case 0:
+		return nil
+	case 1:
+		return s.approveServer(names[0])
+	}
+	d := &dialog{kind: "mcp", indent: 2, head: []string{
+		fmt.Sprintf("  %d new MCP servers found in this project", len(names)), "  Select any you wish to enable.", "",
+	}}
+	for _, name := range names {
+		d.options = append(d.options, option{label: name, tick: ticked})
+	}
+	d.options = append(d.options, option{label: labelEnableSelected, action: true})
+	d.foot = []string{"", "  " + footServers}
+	d.owner = chooser(func(c choice) *dialog {
+		var on, off []string
+		for i, name := range names {
+			if !c.cancelled && d.options[i].tick == ticked {
+				on = append(on, name)
+			} else {
+				off = append(off, name)
+			}
+		}
+		s.saveServers(on, off)
+		return nil
+	})
+	return d
+}
+
+func (s *startup) approveServer(name string) *dialog {
+	d := &dialog{kind: "mcp", indent: 2, selected: 2, head: []string{"  New MCP server found in this project: " + name, ""}}
+	d.options = []option{{label: labelUseServer}, {label: labelUseServers}, {label: labelSkipServer}}
+	d.foot = []string{"", "  " + footConfirm}
+	d.owner = chooser(func(c choice) *dialog {
+		switch {
+		case c.cancelled || c.index == 2:
+			s.saveServers(nil, []string{name})
+		case c.index == 1:
+			s.updateLocal(func(o ordered.Object) ordered.Object {
+				return withNames(o.With("enableAllProjectMcpServers", json.RawMessage("true")), "enabledMcpjsonServers", []string{name})
+			})
+		default:
+			s.saveServers([]string{name}, nil)
+		}
+		return nil
+	})
+	return d
+}
+
+func (s *startup) saveServers(on, off []string) {
+	s.updateLocal(func(o ordered.Object) ordered.Object {
+		return withNames(withNames(o, "enabledMcpjsonServers", on), "disabledMcpjsonServers", off)
+	})
+}
+
+// updateLocal changes the settings of this project that are not shared.
+func (s *startup) updateLocal(change func(ordered.Object) ordered.Object) {
+	s.update(filepath.Join(s.plan.CWD, ".claude", "settings.local.json"), change)
+}
+
+func (s *startup) bypass() *dialog {
+	if s.plan.Permission.Mode != protocol.ModeBypass || !s.seeded() || string(s.global.Get("bypassPermissionsModeAccepted")) == "true" ||
+		s.plan.Settings.Merged()["skipDangerousModePermissionPrompt"] == true {
+		return nil
+	}
+	d := &dialog{kind: "bypass", indent: 2, head: []string{"  WARNING: Claude Code running in Bypass Permissions mode", ""}}
+	d.options = []option{{label: labelExit}, {label: labelAccept}}
+	d.foot = []string{"", "  " + footConfirm}
+	d.owner = chooser(func(c choice) *dialog {
+		if c.cancelled || c.index == 0 {
+			s.err = ErrQuit
+			return nil
+		}
+		s.update(filepath.Join(s.plan.State, "settings.json"), func(o ordered.Object) ordered.Object {
+			return o.With("skipDangerousModePermissionPrompt", json.RawMessage("true"))
+		})
+		return nil
+	})
+	return d
+}
+
+// update changes a JSON file. What else is in it stays.
+func (s *startup) update(path string, change func(ordered.Object) ordered.Object) {
+	s.changed = true
+	s.err = updateFile(path, change)
+	if path == s.plan.Store.File && s.err == nil {
+		if raw, err := os.ReadFile(path); err == nil {
+			s.global, _ = ordered.Parse(raw) // it was written just now
+		}
+	}
+}
+
+func updateFile(path string, change func(ordered.Object) ordered.Object) error {
+	raw, err := os.ReadFile(path)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	object, err := ordered.Parse(raw)
+	if err != nil && len(strings.TrimSpace(string(raw))) > 0 {
+		return fmt.Errorf("reading %s: %w", path, err)
+	}
+	compact, err := change(object).MarshalJSON()
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return err
+	}
+	text, err := json.MarshalIndent(json.RawMessage(compact), "", "  ")
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(path, append(text, '\n'), 0o600)
+}
+
+// withMember sets a value inside nested objects.
+func withMember(o ordered.Object, path []string, value json.RawMessage) ordered.Object {
+	if len(path) == 1 {
+		return o.With(path[0], value)
+	}
+	inner, err := ordered.Parse(o.Get(path[0]))
+	if err != nil {
+		inner = ordered.Object{}
+	}
+	raw, err := withMember(inner, path[1:], value).MarshalJSON()
+	if err != nil {
+		return o
+	}
+	return o.With(path[0], raw)
+}
+
+// withNames adds names to a list.
+func withNames(o ordered.Object, key string, names []string) ordered.Object {
+	if len(names) == 0 {
+		return o
+	}
+	var known []string
+	_ = json.Unmarshal(o.Get(key), &known) // a missing list is empty
+	for _, name := range names {
+		if !slices.Contains(known, name) {
+			known = append(known, name)
+		}
+	}
+	raw, err := json.Marshal(known)
+	if err != nil {
+		return o
+	}
+	return o.With(key, raw)
+}

@@ -1,0 +1,111 @@
+package terminal
+
+import (
+	"strings"
+	"unicode"
+
+	"golang.org/x/text/width"
+)
+
+// runeWidth returns the number of columns of a character.
+func runeWidth(r rune) int {
+	switch {
+	case r < 0x20 || r >= 0x7f && r < 0xa0 || unicode.In(r, unicode.Mn, unicode.Me, unicode.Cf):
+		return 0
+	case r < 0x1100:
+		return 1
+	}
+	switch width.LookupRune(r).Kind() {
+	case width.EastAsianWide, width.EastAsianFullwidth:
+		return 2
+	}
+	return 1
+}
+
+// textWidth returns the number of columns of a text.
+func textWidth(text string) int {
+	n := 0
+	for _, r := range text {
+		n += runeWidth(r)
+	}
+	return n
+}
+
+// printable replaces control characters, so that a text cannot change the terminal.
+func printable(text string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r == '\n':
+			return r
+		case r == '\t':
+			return ' '
+		case r < 0x20 || r >= 0x7f && r < 0xa0:
+			return -1
+		}
+		return r
+	}, strings.ToValidUTF8(text, "\uFFFD"))
+}
+
+// wrap breaks a text into rows of at most cols columns, at spaces where it can.
+func wrap(text string, cols int) []string {
+	cols = max(cols, 1)
+	var rows []string
+	for line := range strings.SplitSeq(printable(text), "\n") {
+		rows = append(rows, wrapLine(line, cols)...)
+	}
+	return rows
+}
+
+func wrapLine(line string, cols int) []string {
+	var rows []string
+	for textWidth(line) > cols {
+		end, space, used := 0, 0, 0
+		for i, r := range line {
+			if used += runeWidth(r); used > cols {
+				break
+			}
+			end = i + len(string(r))
+			if r == ' ' {
+				space = end
+			}
+		}
+		switch {
+		case space > 0 && strings.TrimSpace(line[:space]) != "":
+			end = space
+		case end == 0: // a character that is wider than the row
+			end = len(string([]rune(line)[0]))
+		}
+		rows = append(rows, strings.TrimRight(line[:end], " "))
+		line = line[end:]
+	}
+	return append(rows, line)
+}
+
+// indent wraps a text and puts first before its first row, and as many spaces before the
+// others.
+func indent(first, text string, cols int) []string {
+	n := textWidth(first)
+	rows := wrap(text, cols-n)
+	for i := range rows {
+		if i == 0 {
+			rows[i] = first + rows[i]
+		} else {
+			rows[i] = strings.Repeat(" ", n) + rows[i]
+		}
+	}
+	return rows
+}
+
+// cut shortens a row to cols columns.
+func cut(row string, cols int) string {
+	if textWidth(row) <= cols {
+		return row
+	}
+	used := 0
+	for i, r := range row {
+		if used += runeWidth(r); used > cols-1 {
+			return row[:i] + "…"
+		}
+	}
+	return row
+}
