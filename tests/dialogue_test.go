@@ -142,7 +142,7 @@ func startDialogue(t *testing.T, cwd string, args []string, scenario string) *di
 	t.Helper()
 	cmd := exec.Command("claude", args...)
 	cmd.Dir = cwd
-	cmd.Env = append(os.Environ(), "HOME="+filepath.Dir(cwd), "CLAUDELESS_SCENARIO="+scenario, "ANTHROPIC_API_KEY=dummy", "CLAUDELESS_ENVIRONMENT=base-url,no-traffic")
+	cmd.Env = append(os.Environ(), "HOME="+filepath.Dir(cwd), "CLAUDELESS_SCENARIO="+scenario, "ANTHROPIC_API_KEY=dummy", "CLAUDELESS_ENVIRONMENT=base-url,no-traffic", "CLAUDELESS_CLAUDE_VERSION="+goldenVersion)
 	cmd.Stderr = os.Stderr
 	in, err := cmd.StdinPipe()
 	if err != nil {

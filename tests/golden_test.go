@@ -16,6 +16,9 @@ import (
 	"github.com/claudeless/claudeless/internal/parity"
 )
 
+// goldenVersion is the version of the real CLI that the captured runs are of.
+const goldenVersion = "2.1.329"
+
 // golden is one captured run of the real CLI: `# command`, `< stdout`, `> stdin`,
 // `! stderr`, `# exit N`. Ids, times, paths, costs and long texts are in it as
 // placeholders. A golden is evidence: nothing rewrites it.
@@ -30,7 +33,7 @@ type golden struct {
 }
 
 func readGolden(name string) (*golden, error) {
-	b, err := os.ReadFile(filepath.Join("testdata", "golden", "2.1.329", name+".txt"))
+	b, err := os.ReadFile(filepath.Join("testdata", "golden", goldenVersion, name+".txt"))
 	if err != nil {
 		return nil, err
 	}

@@ -86,7 +86,7 @@ func TestShapesKnowTheGoldens(t *testing.T) {
 	if err := json.Unmarshal(b, &sh); err != nil {
 		t.Fatal(err)
 	}
-	names, err := filepath.Glob("testdata/golden/2.1.329/*.txt")
+	names, err := filepath.Glob("testdata/golden/" + goldenVersion + "/*.txt")
 	if err != nil || len(names) == 0 {
 		t.Fatalf("no goldens: %v", err)
 	}

@@ -101,6 +101,9 @@ func setup(env *testscript.Env, tree string) error {
 	env.Setenv("ANTHROPIC_API_KEY", "dummy")
 	env.Setenv("CLAUDELESS_ENVIRONMENT", "base-url,no-traffic") // that of the recordings
 	env.Setenv("CLAUDELESS_RETRY_SCALE", "0")
+	if strings.HasPrefix(filepath.Base(env.WorkDir), "script-golden-") {
+		env.Setenv("CLAUDELESS_CLAUDE_VERSION", goldenVersion)
+	}
 	return nil
 }
 

@@ -10,7 +10,7 @@ import (
 
 // DefaultVersion is the version of the real CLI that is simulated unless a run
 // asks for another.
-const DefaultVersion = "2.1.329"
+const DefaultVersion = "2.1.330"
 
 // The oldest and the newest version that the tables of this package were measured with.
 const (

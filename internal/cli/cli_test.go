@@ -13,13 +13,13 @@ func TestVersion(t *testing.T) {
 	for _, tt := range []struct {
 		program, args, env, want string
 	}{
-		{"/x/claude", "-v", "", "2.1.329 (Claude Code)\n"},
-		{"claude.exe", "--version", "", "2.1.329 (Claude Code)\n"},
-		{"claude", "-p --version --frobnicate", "", "2.1.329 (Claude Code)\n"},
+		{"/x/claude", "-v", "", "2.1.330 (Claude Code)\n"},
+		{"claude.exe", "--version", "", "2.1.330 (Claude Code)\n"},
+		{"claude", "-p --version --frobnicate", "", "2.1.330 (Claude Code)\n"},
 		{"claude", "-v", "CLAUDELESS_CLAUDE_VERSION=2.1.29", "2.1.29 (Claude Code)\n"},
-		{"claude", "-v --claude-version 3.0.0", "", "2.1.329 (Claude Code)\n"},
-		{"claudeless", "-v", "", "2.1.329 (Claude Code; simulated by claudeless " + version() + ")\n"},
-		{"claudeless", "-pv", "", "2.1.329 (Claude Code; simulated by claudeless " + version() + ")\n"},
+		{"claude", "-v --claude-version 3.0.0", "", "2.1.330 (Claude Code)\n"},
+		{"claudeless", "-v", "", "2.1.330 (Claude Code; simulated by claudeless " + version() + ")\n"},
+		{"claudeless", "-pv", "", "2.1.330 (Claude Code; simulated by claudeless " + version() + ")\n"},
 		{"claudeless", "-v", "CLAUDELESS_CLAUDE_VERSION=2.1.29", "2.1.29 (Claude Code)\n"},
 		{"claudeless", "--claude-version 3.0.0 -v", "CLAUDELESS_CLAUDE_VERSION=2.1.29", "3.0.0 (Claude Code)\n"},
 		{"claudeless", "-v --claude-version=3.0.0", "", "3.0.0 (Claude Code)\n"},
@@ -211,7 +211,7 @@ func TestProbes(t *testing.T) {
 	for args, want := range map[string]string{
 		"auth status --json": `"loggedIn": true`, "auth status": `"configDirectory": "/h/.claudeless"`, "auth status --text": "API key: ANTHROPIC_API_KEY",
 		"doctor": "No installation issues found.", "plugin list": "No plugins installed.", "plugins list --json": "[]\n",
-		"update": "Claude Code is up to date (2.1.329)", "upgrade": "Current version: 2.1.329",
+		"update": "Claude Code is up to date (2.1.330)", "upgrade": "Current version: 2.1.330",
 	} {
 		s, stdout, stderr := fakeSystem(t, words(args)...)
 		s.Args[0], s.Environ = "claude", []string{"HOME=/h"}

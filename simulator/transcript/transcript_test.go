@@ -250,7 +250,7 @@ func TestTranscript(t *testing.T) {
 		if l["uuid"] != ids[i] {
 			t.Errorf("message %d: uuid %v, want %s", i, l["uuid"], ids[i])
 		}
-		if l["sessionId"] != s.ID() || l["cwd"] != w.cwd || l["gitBranch"] != "main" || l["version"] != "2.1.329" || l["isSidechain"] != false {
+		if l["sessionId"] != s.ID() || l["cwd"] != w.cwd || l["gitBranch"] != "main" || l["version"] != "2.1.330" || l["isSidechain"] != false {
 			t.Errorf("message %d: envelope %v", i, l)
 		}
 	}

@@ -57,7 +57,7 @@ cases=tests/parity
 versions=${CLAUDE_VERSIONS:-2.1.329 2.1.330}
 if [ "$extent" != full ]; then
 	cases=$(third tests/parity/*/*.txtar)
-	versions=2.1.329
+	versions=2.1.330
 fi
 one_revision=$(printf '%s\n' tests/parity/mcp/*.txtar | grep -v -e /sse -e /revision- -e /fault-)
 set --

@@ -56,10 +56,10 @@ func TestPrecedence(t *testing.T) {
 		env                      []string
 		want                     []string // model, mode, version, patience with MCP tools
 	}{
-		"nothing":       {want: []string{"claude-opus-5-5", "default", "2.1.329", "0s"}},
+		"nothing":       {want: []string{"claude-opus-5-5", "default", "2.1.330", "0s"}},
 		"scenario":      {scenario: scenario, want: []string{"of-scenario", "plan", "1.0.1", "7ms"}},
 		"settings":      {scenario: scenario, settings: settings, want: []string{"of-settings", "plan", "1.0.1", "7ms"}},
-		"settings only": {settings: settings, want: []string{"of-settings", "acceptEdits", "2.1.329", "0s"}},
+		"settings only": {settings: settings, want: []string{"of-settings", "acceptEdits", "2.1.330", "0s"}},
 		"environment": {
 			scenario: scenario, settings: settings, env: []string{"ANTHROPIC_MODEL=of-env", "CLAUDELESS_CLAUDE_VERSION=1.0.2", "MCP_TOOL_TIMEOUT=2000"},
 			want: []string{"of-env", "plan", "1.0.2", "2s"},
