@@ -95,7 +95,7 @@ func permissionMode(s string) (string, bool) {
 }
 
 func (c *compiler) rule(r *Rule, i int) {
-	r.compiledRule = compiledRule{source: c.Source, index: i, match: c.pattern(&r.Pattern, "pattern"), prompts: promptSources(r.Source, &r.Pattern)}
+	r.compiledRule = compiledRule{source: c.Source, index: i, match: c.pattern(&r.Pattern, "pattern"), promptSources: promptSources{r.Source, &r.Pattern}}
 	r.groups = groupsOf(r.match.GroupNames())
 	c.Groups = r.groups
 	if r.Once && r.MaxMatches != nil {
@@ -106,7 +106,7 @@ func (c *compiler) rule(r *Rule, i int) {
 	for t := range r.Turns {
 		turn := &r.Turns[t]
 		c.Path = append(c.Path, "turns", t)
-		turn.compiledRule = compiledRule{source: c.Source, index: t, match: c.pattern(&turn.Expect, "expect"), prompts: promptSources(turn.Source, &turn.Expect)}
+		turn.compiledRule = compiledRule{source: c.Source, index: t, match: c.pattern(&turn.Expect, "expect"), promptSources: promptSources{turn.Source, &turn.Expect}}
 		names = append(names, turn.match.GroupNames()...)
 		turn.groups = groupsOf(names)
 		c.Groups = turn.groups

@@ -83,44 +83,44 @@ type compiledRule struct {
 	source *fill.Source
 	index  int    // index in its own file
 	groups string // names of the captures available to it
-	// prompts is whose prompts it answers: user, notification or any.
-	prompts string
+	promptSources
 }
 
 // The values of `source`.
 const (
-	fromUser     = "user"
 	fromCLI      = "notification"
 	fromAnywhere = "any"
 )
 
-// promptSources returns whose prompts a pattern answers. Without `source` they are
-// those of the user, unless the pattern names a text that only the CLI writes.
-func promptSources(source string, p *Pattern) string {
-	if source != "" {
-		return source
-	}
-	text := p.String()
-	for _, opening := range []string{"task-notification", "Stop hook feedback", "structured-output-enforce"} {
-		if strings.Contains(text, opening) {
-			return fromAnywhere
-		}
-	}
-	return fromUser
+// promptSources are the prompts that a rule answers. The zero value answers those of
+// the user.
+type promptSources struct {
+	from    string   // the key `source`; empty = as the pattern says
+	pattern *Pattern // nil = no pattern
 }
 
 // AnswersNotifications reports whether the rule answers texts that the CLI writes
-// itself.
-func (r *compiledRule) AnswersNotifications() bool {
-	return r.prompts == fromCLI || r.prompts == fromAnywhere
+// itself. Without `source` it does if the pattern names a text that only the CLI
+// writes.
+func (a promptSources) AnswersNotifications() bool {
+	if a.from != "" || a.pattern == nil {
+		return a.from == fromCLI || a.from == fromAnywhere
+	}
+	text := a.pattern.String()
+	for _, opening := range []string{"task-notification", "Stop hook feedback", "structured-output-enforce"} {
+		if strings.Contains(text, opening) {
+			return true
+		}
+	}
+	return false
 }
 
 // answers reports whether the rule answers prompts of this kind.
-func (r *compiledRule) answers(notification bool) bool {
+func (a promptSources) answers(notification bool) bool {
 	if notification {
-		return r.AnswersNotifications()
+		return a.AnswersNotifications()
 	}
-	return r.prompts != fromCLI
+	return a.from != fromCLI
 }
 
 // groupsOf joins names of captures to one string, each once.

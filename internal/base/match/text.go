@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
-	"sync"
+	"sync/atomic"
 )
 
 // Text matches strings. The zero value matches every string. A Text is immutable
@@ -222,17 +222,27 @@ type regex struct {
 	literal string // every match contains it; "" = unknown
 	names   []string
 
-	once sync.Once
-	re   *regexp.Regexp
+	re atomic.Pointer[regexp.Regexp] // nil = not yet compiled
+}
+
+// compiled returns the expression, which was found to be valid. Goroutines that need it first at the same time compile
+// it each.
+func (r *regex) compiled() *regexp.Regexp {
+	if re := r.re.Load(); re != nil {
+		return re
+	}
+	re := regexp.MustCompile(r.expr)
+	r.re.Store(re)
+	return re
 }
 
 func (r *regex) match(s string) (Captures, bool) {
 	if !strings.Contains(s, r.literal) {
 		return Captures{}, false
 	}
-	r.once.Do(func() { r.re = regexp.MustCompile(r.expr) })
-	found := r.re.FindStringSubmatch(s)
-	return Captures{Groups: found, Names: r.re.SubexpNames()}, found != nil
+	re := r.compiled()
+	found := re.FindStringSubmatch(s)
+	return Captures{Groups: found, Names: re.SubexpNames()}, found != nil
 }
 
 func (r *regex) explain(_ string, hide Redactor) string {
