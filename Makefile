@@ -25,12 +25,12 @@ lint: ## vet, modernizers, the house linters, workflows, prose, dead code
 	go vet ./...
 	go fix -diff ./...
 	$(LINT) run ./...
-	$(ACTIONLINT) -shellcheck= -pyflakes= .github/workflows/*.yml internal/cli/help/files/ci.yml && go run github.com/errata-ai/vale/v3/cmd/vale@v3.17.1 --output line README.md docs/*.md examples/README.md examples/*/README.md
+	$(ACTIONLINT) -shellcheck= -pyflakes= .github/workflows/*.yml internal/cli/help/files/ci.yml examples/*/ci.yml && go run github.com/errata-ai/vale/v3/cmd/vale@v3.17.1 --output line README.md docs/*.md examples/README.md examples/*/README.md
 	@dead=$$($(DEADCODE) -test ./...) && test -z "$$dead" || { echo "$$dead"; exit 1; }
 fmt: ## format the tree
 	$(GOFUMPT) -w .
 update: docs ## rewrite everything that is generated, expected outputs of scripts included
-	go test ./tests -run '^(TestScripts|TestPackageTable|TestFlagTable|TestCompatibilityStates)$$' -update
+	go test ./tests -run '^(TestScripts|TestPackageTable|TestFlagTable|TestCompatibilityStates|TestCast)$$' -update
 docs: ## regenerate the reference pages and schemas
 	go generate ./...
 fuzz: ## run each fuzz target for FUZZTIME (a number of runs: a time ends now and then in a false alarm)

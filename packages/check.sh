@@ -38,13 +38,13 @@ npm_() {
   node "$here/npm/pack.mjs" "$work/user" "$work/binaries" || { give_up "the compiler of npm cannot be had"; return; }
   cd "$work/user" && echo '{"type":"module"}' > package.json
   npm install --silent --no-audit --no-fund --omit=peer --cache "$cache/npm" ./*.tgz vitest@3.2.4 jest@30.5.2 @anthropic-ai/sdk@1.12.0 \
-    @anthropic-ai/claude-agent-sdk@0.3.330 @agentclientprotocol/claude-agent-acp@0.101.0
+    @anthropic-ai/claude-agent-sdk@0.3.330 @agentclientprotocol/claude-agent-acp@0.101.0 @copilotkit/aimock@1.43.0
   mkdir test && for t in scripted conformance; do
     sed 's#"\.\./dist/index\.js"#"claudeless"#g; s#"\.\./dist/node-test\.js"#"claudeless/node-test"#; s#"\.\./dist/matchers\.js"#"../node_modules/claudeless/dist/matchers.js"#' \
       "$here/npm/test/$t.test.mjs" > "test/$t.test.mjs"
   done
   CONFORMANCE_SCRIPTS=$here/conformance/scripts.json env -u CLAUDELESS_BIN node --test test/
-  pages "vitest jest node" "$work/user/node_modules/.bin" "$work/user/node_modules"
+  pages "vitest jest node aimock" "$work/user/node_modules/.bin" "$work/user/node_modules"
 }
 
 directory() { # npm installs the package from its directory without a compiler there, and its types need none of Node's

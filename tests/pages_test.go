@@ -93,14 +93,19 @@ func TestPages(t *testing.T) {
 	for _, p := range []struct {
 		name, file string
 		sections   bool
-		least      int // commands, without those that may be passed over
+		least      int    // commands, without those that may be passed over
+		files      string // of examples/, what the blocks test
 	}{
-		{"cookbook", "docs/cookbook.md", true, 8},
-		{"go", "docs/go.md", false, 0},
-		{"python", "packages/python/README.md", false, 0},
-		{"npm", "packages/npm/README.md", false, 0},
-		{"readme", "README.md", false, 2},
-		{"findings", "docs/findings.md", false, 0},
+		{name: "cookbook", file: "docs/cookbook.md", sections: true, least: 8},
+		{name: "go", file: "docs/go.md"},
+		{name: "python", file: "packages/python/README.md"},
+		{name: "npm", file: "packages/npm/README.md"},
+		{name: "readme", file: "README.md", files: "pytest-agent-sdk/triage.py vitest-agent-sdk/triage.ts go/triage.go"},
+		{name: "getting-started", file: "docs/getting-started.md", least: 3},
+		{name: "migrate-fake-claude", file: "docs/migrate-fake-claude.md", least: 3},
+		{name: "migrate-sdk-mocks", file: "docs/migrate-sdk-mocks.md"},
+		{name: "migrate-aimock", file: "docs/migrate-aimock.md", least: 1},
+		{name: "findings", file: "docs/findings.md"},
 	} {
 		t.Run(p.name, func(t *testing.T) {
 			t.Parallel()
@@ -112,6 +117,9 @@ func TestPages(t *testing.T) {
 			for _, section := range sections {
 				at := &page{dir: t.TempDir()}
 				at.dress(t)
+				for file := range strings.FieldsSeq(p.files) {
+					at.write(t, filepath.Base(file), "", readFile(t, "examples/"+file))
+				}
 				ran += at.follow(t, section, wanting)
 			}
 			if ran < p.least {
@@ -121,18 +129,16 @@ func TestPages(t *testing.T) {
 	}
 }
 
-var runner = regexp.MustCompile(`(?m)^(?:\w+=(?:"[^"]*"|\S*) )*(?:npx )?(pytest|vitest|jest|node|go)\b`)
+var runner = regexp.MustCompile(`(?m)^(?:\w+=(?:"[^"]*"|\S*) )*(?:npx )?(pytest|vitest|jest|node|go|aimock)\b`)
 
 // notRun returns why a page's commands are not run by TestPages; a key is a part of the command.
 func notRun() map[string]string {
 	return map[string]string{
-		"go run ./cmd/claudeless": "TestReadme runs it",
-		"go install ":             "it needs the network",
-		"#!/bin/sh\n# wrapper.sh": "TestReadmeWrapper runs it",
-		"--faults all":            "TestReadmeWrapper runs it",
-		"claudeless serve":        "its last line needs the real claude; docs/serve.md and its test show the server",
-		"make test":               "it is this test",
-		"verify run.jsonl":        "its journals are those of a larger project",
+		"go run ./cmd/claudeless":     "TestReadme runs it",
+		"go install ":                 "it needs the network",
+		"claudeless serve hello.toml": "its last line needs the real claude; docs/serve.md and its test show the server",
+		"make test":                   "it is this test",
+		"verify run.jsonl":            "its journals are those of a larger project",
 	}
 }
 
@@ -174,5 +180,5 @@ func (p *page) dress(t *testing.T) {
 		}
 		p.env = append(p.env, name+"="+strings.TrimSpace(string(value)))
 	}
-	p.env = append(p.env, "GOFLAGS=-mod=mod", "GOPROXY=off")
+	p.env = append(p.env, "GOFLAGS=-mod=mod", "GOPROXY=off", "NPM_CONFIG_UPDATE_NOTIFIER=false")
 }

@@ -11,7 +11,7 @@ import (
 // TestRed scripts a prompt that Triage never sends.
 func TestRed(t *testing.T) {
 	simtest.New(t).On("triage", "A bug in the parser.").On("deploy", "Done.")
-	if _, err := Triage(7); err != nil {
+	if _, err := Triage(t.Context(), 7); err != nil {
 		t.Error(err)
 	}
 }

@@ -2,14 +2,15 @@
 package triage
 
 import (
+	"context"
 	"fmt"
 	"os/exec"
 	"strings"
 )
 
 // Triage returns what claude says about an issue.
-func Triage(issue int) (string, error) {
-	out, err := exec.Command("claude", "-p", fmt.Sprintf("triage issue %d", issue), "--allowedTools", "Bash").Output()
+func Triage(ctx context.Context, issue int) (string, error) {
+	out, err := exec.CommandContext(ctx, "claude", "-p", fmt.Sprintf("triage issue %d", issue), "--allowedTools", "Bash").Output()
 	if err != nil {
 		return "", fmt.Errorf("asking claude about issue %d: %w", issue, err)
 	}

@@ -431,7 +431,7 @@ func (p *page) shot(name string) {
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	if len(png) > 80_000 {
+	if len(png) > 150_000 {
 		p.t.Errorf("%s has %d bytes", name, len(png))
 	}
 	if *update {

@@ -104,3 +104,37 @@ func TestReportManyEvents(t *testing.T) {
 	p.replace("#search", "9876")
 	p.wait(`document.querySelectorAll(".event:not([hidden])").length === 1`)
 }
+
+// TestReportLooks takes the picture of docs/report-page.png: a red run whose cause is on the first screen.
+func TestReportLooks(t *testing.T) {
+	cmd := command(t, "exec", "-s", "triage.toml", "--html", "report.html", "--", "sh", "test.sh")
+	const scenario = `[[responses]]
+pattern = { type = "regex", pattern = "triage issue (?P<n>\\d+)" }
+
+[[responses.response.steps]]
+text = "Let me look."
+tool_calls = [{ tool = "Bash", input = { command = "echo issue {{ match.n }}: the parser crashes" } }]
+
+[[responses.response.steps]]
+text = "A bug in the parser."
+
+[[expect]]
+tool = "Edit"
+`
+	const program = `for issue in 7 8; do claude -p "triage issue $issue" --allowedTools "Bash(echo:*)"; done
+claude -p "label issue 8"
+`
+	for name, text := range map[string]string{"triage.toml": scenario, "test.sh": program} {
+		if err := os.WriteFile(filepath.Join(cmd.Dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if out, err := cmd.CombinedOutput(); cmd.ProcessState == nil || cmd.ProcessState.ExitCode() != 3 {
+		t.Fatalf("exec: %v\n%s", err, out)
+	}
+	p := openPage(t, "file://"+filepath.Join(cmd.Dir, "report.html"), 960, 640, false)
+	if first := p.text("body"); !strings.Contains(first, "expected a call to Edit") || !strings.Contains(first, "label issue 8") {
+		t.Errorf("the page shows\n%s", first)
+	}
+	p.shot("report-page.png")
+}

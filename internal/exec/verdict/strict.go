@@ -111,7 +111,7 @@ func (l *findings) setUp(p *process) {
 		return
 	}
 	for _, name := range p.start.Unknown {
-		l.add(p, "S07", levelError, "unknown variable "+name, "the variables are listed in the README")
+		l.add(p, "S07", levelError, "unknown variable "+name, "the variables are listed in docs/compatibility.md")
 	}
 	if p.start.SuggestedCommand != "" {
 		l.add(p, "S08", levelError, fmt.Sprintf("%q was used as a prompt", p.Argv[1]),

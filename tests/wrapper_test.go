@@ -6,39 +6,27 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"testing"
 	"time"
 )
 
-// TestReadmeWrapper tries the wrapper of the README's CI example under every fault of
+// TestWrapper tries the wrapper of examples/shell-wrapper under every fault of
 // the catalogue: it gets its answer, or it says that it has none, and where the
 // answer is lost it never says that all is well.
-func TestReadmeWrapper(t *testing.T) {
+func TestWrapper(t *testing.T) {
 	t.Parallel()
 	for _, program := range []string{"jq", "timeout"} {
 		if _, err := exec.LookPath(program); err != nil {
 			t.Skip("the wrapper needs ", program)
 		}
 	}
-	dir := t.TempDir()
-	readme := readFile(t, "README.md")
-	block := func(pattern string) string {
-		m := regexp.MustCompile(pattern).FindStringSubmatch(readme)
-		if m == nil {
-			t.Fatalf("the README has nothing like %s", pattern)
-		}
-		return m[1]
-	}
-	for name, pattern := range map[string]string{"wrapper.sh": "(?s)```sh\n(#!/bin/sh\n# wrapper.sh .*?)```", "hello.toml": "(?s)```toml\n(# hello.toml\n.*?)```"} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(block(pattern)), 0o700); err != nil {
-			t.Fatal(err)
-		}
+	dir := filepath.Join(t.TempDir(), "wrapper")
+	if err := os.CopyFS(dir, os.DirFS(filepath.Join(root, "examples", "shell-wrapper"))); err != nil {
+		t.Fatal(err)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, "sh", "-c", block("(?m)^(claudeless exec .*--faults all.*)$")+" ; code=$?; exit $code")
-	cmd.Args[2] = regexp.MustCompile(`--faults all`).ReplaceAllString(cmd.Args[2], "--json report.json --faults all")
+	cmd := exec.CommandContext(ctx, "claudeless", "exec", "-s", "hello.toml", "--json", "report.json", "--faults", "all", "--", "./wrapper.sh", "How are you?")
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), "HOME="+dir)
 	out, err := cmd.CombinedOutput()
