@@ -84,7 +84,7 @@ var packageTable = []row{
 	{2, "simulator/internal/failure", "a failed request in the words of the real CLI", "scenarios"},
 	{3, "simulator", "the loop: ask the model, run tools, yield events", "simulator/protocol simulator/model simulator/hook simulator/slash simulator/task simulator/internal/failure scenarios executor"},
 	{4, "simulator/layer", "middleware around every tool call: hooks, and the permission to run", "simulator/protocol executor simulator simulator/hook simulator/permission"},
-	{4, "simulator/agent", "sub-agents: a call that is a conversation of its own", "simulator/protocol simulator/model scenarios executor simulator simulator/hook simulator/task"},
+	{4, "simulator/agent", "sub-agents: a call that is a conversation of its own", "simulator/protocol simulator/model scenarios executor simulator simulator/hook simulator/task internal/claudecode"},
 	{0, "internal/api/boundedmap", "a map that forgets what was not used lately", ""},
 	{1, "internal/api/history", "requests to the Messages API read: what they ask, and what their history means", "internal/api/boundedmap"},
 	{1, "internal/api/promptcache", "what a prompt cache of the API would have had of a request", "internal/api/history internal/api/boundedmap"},

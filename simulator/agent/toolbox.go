@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/claudeless/claudeless/executor"
+	"github.com/claudeless/claudeless/internal/claudecode"
 	"github.com/claudeless/claudeless/simulator"
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
@@ -62,7 +63,7 @@ func reportMissing(session executor.Executor) executor.Middleware {
 // Bash(git *) names its tool; mcp__server names all tools of a server.
 func (d Definition) allowed(tool protocol.Tool) bool {
 	names := func(rule string) bool {
-		rule, _, _ = strings.Cut(rule, "(")
+		rule = claudecode.ParseRuleText(rule).Tool
 		return rule == tool.Name || rule == "*" || IsCall(rule) && IsCall(tool.Name) ||
 			strings.HasPrefix(rule, "mcp__") && strings.HasPrefix(tool.Name, strings.TrimSuffix(rule, "__*")+"__")
 	}

@@ -55,13 +55,14 @@ func parseRule(r Rule) (rule, error) {
 		return fail(fmt.Sprintf("unknown behavior %q", r.Behavior))
 	}
 	out := rule{Rule: r}
-	name, content, found := strings.Cut(r.Text, "(")
-	if found {
-		body, closed := strings.CutSuffix(content, ")")
+	text := claudecode.ParseRuleText(r.Text)
+	name := text.Tool
+	if text.HasContent {
+		body := text.Content
 		if body == "" {
 			return fail("nothing in the parentheses")
 		}
-		if escapes := len(body) - len(strings.TrimRight(body, `\`)); !closed || escapes%2 == 1 {
+		if escapes := len(body) - len(strings.TrimRight(body, `\`)); !text.Closed || escapes%2 == 1 {
 			return fail("missing closing parenthesis")
 		}
 		out.content = unescape(body)

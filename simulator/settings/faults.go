@@ -148,17 +148,17 @@ func kindOf(v any) string {
 // ruleFault reports why a permission rule of a file is ignored; empty = it is
 // valid.
 func ruleFault(text, behavior string) string {
-	name, content, found := strings.Cut(text, "(")
-	content, closed := strings.CutSuffix(content, ")")
+	rule := claudecode.ParseRuleText(text)
+	name, content := rule.Tool, rule.Content
 	mcp := strings.HasPrefix(name, "mcp__")
 	switch {
 	case text == "":
 		return "Permission rule cannot be empty"
-	case found && !closed:
+	case rule.HasContent && !rule.Closed:
 		return `Malformed Tool(content) rule. Rules take the form Tool or Tool(content) and must end at the closing ")"; parentheses inside the content are literal`
-	case found && content == "":
+	case rule.HasContent && content == "":
 		return fmt.Sprintf("Empty parentheses. Either specify a pattern or use just %q without parentheses", name)
-	case mcp && found:
+	case mcp && rule.HasContent:
 		return fmt.Sprintf("MCP rules do not support patterns in parentheses. Use %q without parentheses, or use %q for all tools", name, name+"__*")
 	case behavior == "allow" && isToolPattern(name):
 		return ToolPatternError(name)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/claudeless/claudeless/internal/base/process"
 	"github.com/claudeless/claudeless/internal/claude/catalog"
+	"github.com/claudeless/claudeless/internal/claudecode"
 )
 
 // HooksDisabled says that customisations are switched off, hooks among them.
@@ -89,7 +90,7 @@ func (r *resolver) applyAgent() error {
 func toolNames(rules []string) []string {
 	names := make([]string, len(rules))
 	for i, rule := range rules {
-		names[i], _, _ = strings.Cut(rule, "(")
+		names[i] = claudecode.ParseRuleText(rule).Tool
 	}
 	return names
 }

@@ -31,7 +31,7 @@ func startPermission(f *flags.Flags, p *Plan) (Permission, error) {
 	rules := RulesFrom(p.Settings.Settings, "")
 	if !p.Settings.Permissions.ManagedOnly { // else the machine does not let them count
 		for _, text := range f.AllowedTools {
-			if name, _, _ := strings.Cut(text, "("); settings.ToolPatternError(name) != "" {
+			if settings.ToolPatternError(claudecode.ParseRuleText(text).Tool) != "" {
 				continue // it would allow tools that no rule names
 			}
 			rules = append(rules, permission.Rule{Behavior: permission.BehaviorAllow, Source: "cliArg", Text: text})
@@ -126,8 +126,7 @@ func ruleNotices(f *flags.Flags, p *Plan) string {
 	var b strings.Builder
 	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
 	for _, rule := range f.AllowedTools {
-		name, _, _ := strings.Cut(rule, "(")
-		if why := settings.ToolPatternError(name); why != "" {
+		if why := settings.ToolPatternError(claudecode.ParseRuleText(rule).Tool); why != "" {
 			line("Ignoring --allowedTools rule %q: %s.", rule, why)
 		}
 	}
@@ -137,17 +136,17 @@ func ruleNotices(f *flags.Flags, p *Plan) string {
 		}
 	}
 	for _, r := range p.Permission.Rules {
-		name, content, found := strings.Cut(strings.TrimSuffix(r.Text, ")"), "(")
+		text := claudecode.ParseRuleText(r.Text)
 		instead, kind := "", ""
-		switch name {
+		switch text.Tool {
 		case "Write", "NotebookEdit", "MultiEdit":
 			instead, kind = "Edit", "file-editing"
 		case "Glob":
 			instead, kind = "Read", "file-reading"
 		}
-		if found && instead != "" && content != "*" && content != "" {
+		if text.HasContent && instead != "" && text.Content != "*" && text.Content != "" {
 			line("Permission %s rule (%s): %s is not matched by file permission checks — only %s(path) rules are. "+
-				"Write %[4]s(%s): it covers all %[6]s tools.", r.Behavior, ruleOrigin(p, r), r.Text, instead, content, kind)
+				"Write %[4]s(%s): it covers all %[6]s tools.", r.Behavior, ruleOrigin(p, r), r.Text, instead, text.Content, kind)
 		}
 	}
 	line("%s%s", incompleteRules("allow", "--allowedTools", f.AllowedTools), incompleteRules("deny", "--disallowedTools", f.DisallowedTools))
@@ -164,8 +163,8 @@ func ruleNotices(f *flags.Flags, p *Plan) string {
 // incompleteRules tells of the entries of a list that are no whole rules; empty = none.
 func incompleteRules(behavior, flag string, list []string) string {
 	odd := slices.DeleteFunc(slices.Clone(list), func(rule string) bool {
-		name, _, found := strings.Cut(rule, "(")
-		return !strings.ContainsAny(rule, "()") || found && name != "" && !strings.Contains(name, ")") && strings.HasSuffix(rule, ")")
+		text := claudecode.ParseRuleText(rule)
+		return !strings.ContainsAny(rule, "()") || text.Closed && text.Tool != "" && !strings.Contains(text.Tool, ")")
 	})
 	if len(odd) == 0 {
 		return ""
@@ -204,11 +203,12 @@ func ruleOrigin(p *Plan, r permission.Rule) string {
 
 // knownTool reports whether a rule may name an existing tool. Names of MCP servers and patterns always may.
 func knownTool(rule string) bool {
-	name, _, found := strings.Cut(rule, "(")
+	text := claudecode.ParseRuleText(rule)
+	name := text.Tool
 	if strings.Contains(rule, "*") || strings.HasPrefix(name, "mcp__") {
 		return true
 	}
-	if found && !strings.HasSuffix(rule, ")") {
+	if text.HasContent && !text.Closed {
 		name = rule
 	}
 	t := claudecode.ToolNamed(name)

@@ -261,7 +261,7 @@ func userTools() []string { return claudecode.ToolsListed(claudecode.WithUser) }
 func allowedOptionalTools(o toolListing) []string {
 	var list []string
 	for _, rule := range o.Allowed {
-		name, _, _ := strings.Cut(rule, "(")
+		name := claudecode.ParseRuleText(rule).Tool
 		switch {
 		case name == "TodoWrite" || slices.Contains(taskTools(), name): // whichever of the two lists is in force
 			list = append(list, taskListTools(o)...)

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/claudeless/claudeless/internal/base/diag"
+	"github.com/claudeless/claudeless/internal/claudecode"
 	"github.com/claudeless/claudeless/internal/exec/scaffold"
 	"github.com/claudeless/claudeless/internal/record/journal"
 )
@@ -280,7 +281,7 @@ func nearlyAllowed(argv []string, tool string) string {
 			continue
 		}
 		for rule := range strings.FieldsFuncSeq(word, func(r rune) bool { return r == ',' || r == ' ' }) {
-			switch name, _, _ := strings.Cut(rule, "("); {
+			switch name := claudecode.ParseRuleText(rule).Tool; {
 			case name == tool:
 				return ""
 			case diag.Nearest(name, []string{tool}) != "":
