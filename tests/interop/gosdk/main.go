@@ -5,6 +5,9 @@
 //	gosdk                   serves stdio
 //	gosdk http ADDRESS      serves streamable HTTP at /mcp
 //	gosdk sse ADDRESS       serves the older transport at /sse
+//	gosdk client URL        logs in to a fixture behind OAuth and calls its tools
+//
+// With STATELESS=1 it also serves revision 2026-07-28 over HTTP, which has no sessions.
 package main
 
 import (
@@ -12,9 +15,12 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"os"
 
+	"github.com/modelcontextprotocol/go-sdk/auth"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"github.com/modelcontextprotocol/go-sdk/oauthex"
 )
 
 type message struct {
@@ -69,14 +75,72 @@ func newServer() *mcp.Server {
 	return s
 }
 
+// authorize follows the redirect of a fixture that approves at once.
+func authorize(_ context.Context, args *auth.AuthorizationArgs) (*auth.AuthorizationResult, error) {
+	browser := http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	resp, err := browser.Get(args.URL)
+	if err != nil {
+		return nil, err
+	}
+	resp.Body.Close()
+	back, err := url.Parse(resp.Header.Get("Location"))
+	if err != nil {
+		return nil, err
+	}
+	q := back.Query()
+	return &auth.AuthorizationResult{Code: q.Get("code"), State: q.Get("state"), Iss: q.Get("iss")}, nil
+}
+
+func runClient(ctx context.Context, to string) error {
+	const redirect = "http://127.0.0.1:1/callback"
+	handler, err := auth.NewAuthorizationCodeHandler(&auth.AuthorizationCodeHandlerConfig{
+		DynamicClientRegistrationConfig: &auth.DynamicClientRegistrationConfig{Metadata: &oauthex.ClientRegistrationMetadata{
+			ClientName: "interop", RedirectURIs: []string{redirect}, TokenEndpointAuthMethod: "none",
+			GrantTypes: []string{"authorization_code", "refresh_token"}, ResponseTypes: []string{"code"},
+		}},
+		RedirectURL: redirect, AuthorizationCodeFetcher: authorize,
+	})
+	if err != nil {
+		return err
+	}
+	c := mcp.NewClient(&mcp.Implementation{Name: "interop", Version: "1.0.0"}, nil)
+	s, err := c.Connect(ctx, &mcp.StreamableClientTransport{Endpoint: to, OAuthHandler: handler}, nil)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	base, err := url.Parse(to)
+	if err != nil {
+		return err
+	}
+	for _, tool := range []string{"list_rows", "expire", "list_rows", "delete_row"} {
+		if tool == "expire" {
+			resp, err := http.Post(base.ResolveReference(&url.URL{Path: "/_claudeless/oauth/expire"}).String(), "", nil)
+			if err != nil {
+				return err
+			}
+			resp.Body.Close()
+			continue
+		}
+		result, err := s.CallTool(ctx, &mcp.CallToolParams{Name: tool})
+		if err != nil {
+			return err
+		}
+		fmt.Printf("%s: %s\n", tool, result.Content[0].(*mcp.TextContent).Text)
+	}
+	return nil
+}
+
 func main() {
 	one := func(*http.Request) *mcp.Server { return newServer() }
 	var err error
 	switch {
 	case len(os.Args) == 3 && os.Args[1] == "http":
-		err = http.ListenAndServe(os.Args[2], mcp.NewStreamableHTTPHandler(one, nil))
+		err = http.ListenAndServe(os.Args[2], mcp.NewStreamableHTTPHandler(one, &mcp.StreamableHTTPOptions{Stateless: os.Getenv("STATELESS") != ""}))
 	case len(os.Args) == 3 && os.Args[1] == "sse":
 		err = http.ListenAndServe(os.Args[2], mcp.NewSSEHandler(one, nil))
+	case len(os.Args) == 3 && os.Args[1] == "client":
+		err = runClient(context.Background(), os.Args[2])
 	default:
 		err = newServer().Run(context.Background(), &mcp.StdioTransport{})
 	}

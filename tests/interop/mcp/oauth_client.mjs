@@ -54,7 +54,7 @@ const connect = async () => {
   transport = new sdk.StreamableHTTPClientTransport(new URL(url), { authProvider: provider });
   const finish = transport.finishAuth.bind(transport);
   transport.finishAuth = (params) => (finish.length > 0 && sdk.UnauthorizedError && sdk.LATEST_PROTOCOL_VERSION ? finish(params) : finish(params.get("code")));
-  client = new sdk.Client({ name: "interop", version: "1.0.0" });
+  client = new sdk.Client({ name: "interop", version: "1.0.0" }, { versionNegotiation: { mode: "auto" } }); // version 1 ignores it
   await client.connect(transport);
 };
 const call = async (name) => {

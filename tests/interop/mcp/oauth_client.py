@@ -12,7 +12,7 @@ try:
     import httpx2 as httpx
 except ImportError:
     import httpx
-from mcp import ClientSession
+from mcp import Client
 from mcp.client.auth import AuthorizationCodeResult, OAuthClientProvider
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.auth import OAuthClientMetadata
@@ -57,9 +57,8 @@ async def main():
         grant_types=["authorization_code", "refresh_token"], response_types=["code"],
     )
     auth = OAuthClientProvider(URL, metadata, storage, redirect, callback)
-    async with httpx.AsyncClient(auth=auth, follow_redirects=True) as http, streamable_http_client(URL, http_client=http) as streams:
-        async with ClientSession(streams[0], streams[1]) as session:
-            await session.initialize()
+    async with httpx.AsyncClient(auth=auth, follow_redirects=True) as http:
+        async with Client(streamable_http_client(URL, http_client=http)) as session:
 
             async def call(name):
                 result = await session.call_tool(name, {})

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -21,10 +22,11 @@ const (
 	typescript2Version = "2.4.0"
 )
 
-// behindOAuth is the fixture; refresh is the value of the key.
-func behindOAuth(refresh string) string {
+// behindOAuth is the fixture, which speaks one revision; refresh is the value of the key.
+func behindOAuth(refresh, revision string) string {
 	return `name = "rows"
 seed = 7
+protocol = ["` + revision + `"]
 [server.oauth]
 scopes = ["mcp:read", "mcp:write"]
 access_ttl = "60s"
@@ -48,24 +50,34 @@ func TestOAuthClients(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	login := []string{"access invalid_token", "register ok", "authorize ok mcp:read", "authorization_code ok mcp:read", "access invalid_token"}
-	stepUp := []string{"access insufficient_scope mcp:read", "authorize ok mcp:read mcp:write", "authorization_code ok mcp:read mcp:write"}
-	again := []string{"authorize ok mcp:read", "authorization_code ok mcp:read"}
-	refreshed := []string{"refresh_token ok mcp:read"}
+	older := []string{"2025-11-25"}
+	both := append([]string{"2026-07-28"}, older...)
+	register := []string{"register ok"}
+	login := []string{"authorize ok mcp:read", "authorization_code ok mcp:read"}
+	challenge := []string{"access invalid_token"}
+	forbidden := []string{"access insufficient_scope mcp:read"}
+	wider := []string{"authorize ok mcp:read mcp:write", "authorization_code ok mcp:read mcp:write"}
+	refresh := []string{"refresh_token ok mcp:read"}
+	first := slices.Concat(challenge, register, login, challenge) // the last: the token expired
 	node := func(dir string) commandOf {
 		return func(string, int) (argv, env []string) { return []string{"node", script, dir}, nil }
 	}
 	for _, tt := range []struct {
 		name, refresh string
 		setUp         func(*testing.T) (commandOf, error)
-		after         []string // the token expired
+		revisions     []string // of the fixture
+		want          []string
 	}{
-		{"typescript-sdk-2", "rotate", npmDir("client", typescript2Version, node), refreshed},
+		{"typescript-sdk-2", "rotate", npmDir("client", typescript2Version, node), both, slices.Concat(first, refresh, forbidden, wider)},
 		// Version 1 answers a step-up with a refresh, which gives no more scopes, where
 		// there is a refresh token.
-		{"typescript-sdk-1", "none", npmDir("sdk", typescript1Version, node), again},
+		{"typescript-sdk-1", "none", npmDir("sdk", typescript1Version, node), older, slices.Concat(first, login, forbidden, wider)},
 		// It refreshes by its own clock only; after a 401 it logs in again.
-		{"python-sdk-2", "rotate", pythonClient(python2Version), again},
+		{"python-sdk-2", "rotate", pythonClient(python2Version), both, slices.Concat(first, login, forbidden, wider)},
+		// It logs in before the server asks, and again after a 401.
+		{"mcp-go", "rotate", goPeer("mcpgo"), both, slices.Concat(register, login, challenge, login, forbidden, wider)},
+		// It registers for each login.
+		{"go-sdk", "rotate", goPeer("gosdk"), both, slices.Concat(first, register, login, forbidden, register, wider)},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			command, err := tt.setUp(t)
@@ -75,18 +87,22 @@ func TestOAuthClients(t *testing.T) {
 				skipped.Unlock()
 				t.Skipf("NOT TESTED: %v", err)
 			}
-			dir := t.TempDir()
-			url := serveFixture(t, binary, dir, behindOAuth(tt.refresh))
-			argv, _ := command("http", 0)
-			ctx, stop := context.WithTimeout(t.Context(), time.Minute)
-			defer stop()
-			out, err := exec.CommandContext(ctx, argv[0], append(argv[1:], url)...).CombinedOutput()
-			if want := "list_rows: 1, 2, 3\nlist_rows: 1, 2, 3\ndelete_row: gone\n"; err != nil || string(out) != want {
-				t.Fatalf("%v\n%s", err, out)
-			}
-			want := strings.Join(append(append(login, tt.after...), stepUp...), "\n")
-			if got := strings.Join(oauthLines(t, filepath.Join(dir, "journal")), "\n"); got != want {
-				t.Errorf("the client asked for\n%s\nwant\n%s", got, want)
+			for _, revision := range tt.revisions {
+				t.Run(revision, func(t *testing.T) {
+					dir := t.TempDir()
+					url := serveFixture(t, binary, dir, behindOAuth(tt.refresh, revision))
+					argv, _ := command("client", 0)
+					ctx, stop := context.WithTimeout(t.Context(), time.Minute)
+					defer stop()
+					out, err := exec.CommandContext(ctx, argv[0], append(argv[1:], url)...).CombinedOutput()
+					if want := "list_rows: 1, 2, 3\nlist_rows: 1, 2, 3\ndelete_row: gone\n"; err != nil || string(out) != want {
+						t.Fatalf("%v\n%s", err, out)
+					}
+					want := strings.Join(tt.want, "\n")
+					if got := strings.Join(oauthLines(t, filepath.Join(dir, "journal")), "\n"); got != want {
+						t.Errorf("the client asked for\n%s\nwant\n%s", got, want)
+					}
+				})
 			}
 		})
 	}

@@ -55,7 +55,7 @@ var peers = []peer{
 	{"server-filesystem", npm("@modelcontextprotocol/server-filesystem", filesystemVersion, filesystemCommand), []way{stdio}, filesystemSuite, "", ""},
 	{"python-sdk-1", python(python1Version), []way{stdio, overHTTP, overSSE}, sdkSuite, "/mcp__p__greet Ada", "Please greet Ada"},
 	{"python-sdk-2", python(python2Version), []way{stdio, overHTTP, overSSE}, sdkSuite, "/mcp__p__greet Ada", "Please greet Ada"},
-	{"go-sdk", goSDK, []way{stdio, overHTTP, overSSE}, sdkSuite, "/mcp__p__greet Ada", "Please greet Ada"},
+	{"go-sdk", goPeer("gosdk"), []way{stdio, overHTTP, overSSE}, sdkSuite, "/mcp__p__greet Ada", "Please greet Ada"},
 }
 
 func everythingCommand(main string) commandOf {
@@ -99,23 +99,6 @@ func python(version string) func(*testing.T) (commandOf, error) {
 	}
 }
 
-// goSDK builds the server of the module beside this package.
-func goSDK(t *testing.T) (commandOf, error) {
-	t.Helper()
-	program := filepath.Join(t.TempDir(), "gosdk")
-	build := exec.Command("go", "build", "-o", program, ".")
-	build.Dir = filepath.Join("..", "gosdk")
-	if out, err := build.CombinedOutput(); err != nil {
-		return nil, fmt.Errorf("%w\n%s", err, out)
-	}
-	return func(transport string, port int) (argv, env []string) {
-		if transport == "stdio" {
-			return []string{program}, nil
-		}
-		return []string{program, transport, "127.0.0.1:" + strconv.Itoa(port)}, nil
-	}, nil
-}
-
 // install runs commands that fill dir, unless they have done so before.
 func install(dir string, commands ...[]string) error {
 	done := filepath.Join(dir, ".complete")
@@ -152,6 +135,13 @@ var skipped struct {
 }
 
 func TestMain(m *testing.M) {
+	if file := os.Getenv("INTEROP_TAP"); file != "" {
+		if err := runTap(file); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
 	code := m.Run()
 	slices.Sort(skipped.reasons)
 	for _, reason := range skipped.reasons {

@@ -1,0 +1,241 @@
+//go:build interop
+
+package mcp
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// The real CLI whose requests are compared, and the TypeScript SDK of the server.
+const (
+	cliVersion              = "2.1.330"
+	typescriptServerVersion = "2.4.0"
+	typescriptNodeVersion   = "2.1.2"
+)
+
+// bothEras are servers of revision 2026-07-28 and of the older ones.
+var bothEras = []struct {
+	name  string
+	setUp func(*testing.T) (commandOf, error)
+}{
+	{"mcp-go", goPeer("mcpgo")},
+	{"typescript-sdk", typescriptServer},
+	{"python-sdk", python(python2Version)},
+	{"go-sdk", stateless(goPeer("gosdk"))},
+}
+
+// played is the scenario: two calls, the second of which fails.
+const played = `[[responses]]
+pattern = { type = "any" }
+[[responses.response.steps]]
+tool_calls = [{ tool = "mcp__p__echo", input = { message = "hi" } }]
+[[responses.response.steps]]
+tool_calls = [{ tool = "mcp__p__echo", input = {} }]
+[[responses.response.steps]]
+text = "the end"
+`
+
+// session runs one program with the server behind a tap. Over HTTP the tap is started
+// first and ended last.
+const session = `
+if [ -n "$INTEROP_TAP_LISTEN" ]; then
+  "$TAP_BINARY" & tap=$!
+  for i in $(seq 200); do
+    curl -s -o probe "$INTEROP_TAP_URL" && break
+    sleep 0.05
+  done
+  rm -f probe
+fi
+claude -p go --mcp-config mcp.json --strict-mcp-config --allowedTools mcp__p --output-format stream-json --verbose </dev/null >out.jsonl
+code=$?
+[ -z "$tap" ] || { kill $tap; wait $tap 2>/dev/null; }
+exit $code
+`
+
+// TestSequences_N1N2 compares, for servers that others wrote, what the double sends with
+// what the real CLI sends: methods, headers, parameters, in their order.
+func TestSequences_N1N2(t *testing.T) {
+	binary := build(t)
+	real, err := realCLI(t)
+	if err != nil {
+		skip(t, "the real CLI", err)
+	}
+	for _, p := range bothEras {
+		t.Run(p.name, func(t *testing.T) {
+			command, err := p.setUp(t)
+			if err != nil {
+				skip(t, "sequences of "+p.name, err)
+			}
+			for _, transport := range []string{"stdio", "http"} {
+				t.Run(transport, func(t *testing.T) {
+					var ours, theirs []string
+					for range 3 { // on a busy machine a server may start later than the probe waits
+						ours = tapped(t, binary, "", transport, command)
+						theirs = tapped(t, binary, real, transport, command)
+						if slices.Equal(ours, theirs) {
+							break
+						}
+					}
+					if !strings.Contains(methods(theirs), "server/discover") || strings.Count(methods(theirs), "tools/call") != 2 {
+						t.Errorf("the real CLI sends %s", methods(theirs))
+					}
+					t.Log(methods(theirs))
+					if diff := cmp.Diff(theirs, ours); diff != "" {
+						t.Errorf("requests (-real +double):\n%s", diff)
+					}
+				})
+			}
+		})
+	}
+}
+
+func skip(t *testing.T, what string, err error) {
+	t.Helper()
+	skipped.Lock()
+	skipped.reasons = append(skipped.reasons, fmt.Sprintf("%s: %v", what, err))
+	skipped.Unlock()
+	t.Skipf("NOT TESTED: %v", err)
+}
+
+// tapped plays the scenario with the double, or with the real CLI at a path, in a
+// network that has nothing but loopback, and returns what the server received.
+func tapped(t *testing.T, binary, real, transport string, command commandOf) []string {
+	t.Helper()
+	dir := t.TempDir()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	const port = 4001
+	argv, serverEnv := command(transport, port)
+	env := append(serverEnv, "INTEROP_TAP="+filepath.Join(dir, "sent"), "INTEROP_TAP_SERVER="+strings.Join(argv, " "))
+	entry := map[string]any{"command": self, "env": environ(env)}
+	if transport == "http" {
+		env = append(env, "INTEROP_TAP_LISTEN=127.0.0.1:4000", fmt.Sprintf("INTEROP_TAP_URL=http://127.0.0.1:%d", port), "TAP_BINARY="+self)
+		entry = map[string]any{"type": "http", "url": "http://127.0.0.1:4000/mcp"}
+	}
+	config, err := json.Marshal(map[string]any{"mcpServers": map[string]any{"p": entry}})
+	if err == nil {
+		err = errors.Join(
+			os.WriteFile(filepath.Join(dir, "mcp.json"), config, 0o600),
+			os.WriteFile(filepath.Join(dir, "s.toml"), []byte(played), 0o600),
+			os.WriteFile(filepath.Join(dir, "session.sh"), []byte(session), 0o600),
+		)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	words := []string{"-n", "--", "sh", "-c", "ip link set lo up 2>/dev/null || ifconfig lo up\nexec \"$@\"", "sh", binary, "exec", "-s", "s.toml", "--fresh-home", "--guard=off"}
+	if real != "" {
+		words = append(words, "--real="+real)
+	}
+	ctx, stop := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer stop()
+	cmd := exec.CommandContext(ctx, "unshare", append(words, "--", "sh", "session.sh")...)
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), "CLAUDELESS_CLAUDE_VERSION="+cliVersion, "IS_SANDBOX=1")
+	if transport == "http" {
+		cmd.Env = append(cmd.Env, env...)
+	}
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	sent, err := os.ReadFile(filepath.Join(dir, "sent"))
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	return sequence(string(sent))
+}
+
+func environ(list []string) map[string]string {
+	table := map[string]string{}
+	for _, kv := range list {
+		name, value, _ := strings.Cut(kv, "=")
+		table[name] = value
+	}
+	return table
+}
+
+// goPeer builds a server of a module beside this package.
+func goPeer(name string) func(*testing.T) (commandOf, error) {
+	return func(t *testing.T) (commandOf, error) {
+		t.Helper()
+		program := filepath.Join(t.TempDir(), name)
+		build := exec.Command("go", "build", "-o", program, ".")
+		build.Dir = filepath.Join("..", name)
+		if out, err := build.CombinedOutput(); err != nil {
+			return nil, fmt.Errorf("%w\n%s", err, out)
+		}
+		return func(transport string, port int) (argv, env []string) {
+			if transport == "stdio" {
+				return []string{program}, nil
+			}
+			if transport == "client" {
+				return []string{program, transport}, nil
+			}
+			return []string{program, transport, fmt.Sprintf("127.0.0.1:%d", port)}, nil
+		}, nil
+	}
+}
+
+// stateless tells the server of the Go SDK to do without sessions.
+func stateless(setUp func(*testing.T) (commandOf, error)) func(*testing.T) (commandOf, error) {
+	return func(t *testing.T) (commandOf, error) {
+		t.Helper()
+		command, err := setUp(t)
+		return func(transport string, port int) (argv, env []string) {
+			argv, env = command(transport, port)
+			return argv, append(env, "STATELESS=1")
+		}, err
+	}
+}
+
+func typescriptServer(t *testing.T) (commandOf, error) {
+	t.Helper()
+	dir := filepath.Join(cache(t), "typescript-server-"+typescriptServerVersion)
+	err := install(dir, []string{
+		"npm", "install", "--silent", "--no-audit", "--no-fund", "--prefix", dir,
+		"@modelcontextprotocol/server@" + typescriptServerVersion, "@modelcontextprotocol/node@" + typescriptNodeVersion,
+	})
+	script, _ := filepath.Abs("peer.mjs")
+	return func(transport string, port int) (argv, env []string) {
+		argv = []string{"node", script, dir}
+		if transport != "stdio" {
+			argv = append(argv, transport, fmt.Sprint(port))
+		}
+		return argv, nil
+	}, err
+}
+
+// realCLI installs the real CLI, and finds out whether it can be run without a network.
+func realCLI(t *testing.T) (string, error) {
+	t.Helper()
+	if out, err := exec.Command("unshare", "-n", "true").CombinedOutput(); err != nil {
+		return "", fmt.Errorf("unshare: %w\n%s", err, out)
+	}
+	arch := map[string]string{"amd64": "x64"}[runtime.GOARCH]
+	if arch == "" {
+		arch = runtime.GOARCH
+	}
+	name := "@anthropic-ai/claude-code-" + runtime.GOOS + "-" + arch
+	dir := filepath.Join(cache(t), "claude-"+cliVersion)
+	err := install(dir, []string{
+		"npm", "install", "--silent", "--no-audit", "--no-fund", "--no-package-lock", "--ignore-scripts", "--force",
+		"--prefix", dir, name + "@" + cliVersion,
+	})
+	return filepath.Join(dir, "node_modules", filepath.FromSlash(name), "claude"), err
+}
