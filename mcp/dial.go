@@ -184,7 +184,7 @@ func (helperHeaders) Prepare(_ context.Context, last map[string]string) map[stri
 // Renew implements connection.Renewer.
 func (h helperHeaders) Renew(ctx context.Context, r connection.Refusal) (map[string]string, error) {
 	if !r.Accepted { // the helper ran for this connect, so its headers are current
-		text := fmt.Sprintf("HTTP %d: the headers of headersHelper are refused", r.Status)
+		text := fmt.Sprintf("HTTP %d: the server rejected the headers of headersHelper", r.Status)
 		return nil, &connection.DialError{Reason: text, Wire: text}
 	}
 	return h.headers(ctx)

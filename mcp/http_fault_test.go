@@ -146,7 +146,7 @@ func serveFaults(t *testing.T, mode string) ServerConfig {
 // M43, M44).
 func TestHTTPMisbehaving(t *testing.T) {
 	const timeout, connectTimeout = `MCP server "s" tool "%s" timed out after 0s`, "connection timed out after 500ms (connectTimeout of its entry)"
-	const tooLong = "the message of the server has more than 33554432 bytes, at most 16777216 are taken (maxLineBytes of its entry)"
+	const tooLong = "the message of the server has more than 33554432 bytes; the limit is 16777216 (maxLineBytes in the server's entry)"
 	for _, test := range []struct{ fault, call, handshake string }{
 		{"html", "unexpected content type: text/html", ""},
 		{"no type", "unexpected content type: ", ""},

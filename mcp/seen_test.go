@@ -123,7 +123,7 @@ func oversize(w http.ResponseWriter, id []byte, events bool) {
 // TestTooLong: an answer beyond the limit is an error that says its size and the
 // limit, on every transport, and the next call works.
 func TestTooLong(t *testing.T) {
-	const want = `isError: "the message of the server is %d bytes, at most 2000 are taken (maxLineBytes of its entry)"`
+	const want = `isError: "the message of the server is %d bytes; the limit is 2000 (maxLineBytes in the server's entry)"`
 	remote := func(t *testing.T, events bool) ServerConfig {
 		t.Helper()
 		f := newFakeHTTP(t, nil)

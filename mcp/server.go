@@ -258,7 +258,7 @@ func (s *server) report(given string) ServerStatus {
 	if st.conn != nil {
 		out.PID = st.conn.PID()
 		if n, first := st.conn.SkippedLines(); n > 0 {
-			out.Warnings = append(out.Warnings, fmt.Sprintf("%d lines of output that are no messages, the first: %s", n, first))
+			out.Warnings = append(out.Warnings, fmt.Sprintf("%d lines of output are not MCP messages; the first is: %s", n, first))
 		}
 	}
 	return out

@@ -141,7 +141,7 @@ func (f *Frame) BindValue(v diag.Value, b *diag.Binding) {
 		}
 	}
 	if n != 1 {
-		b.Errorf(v, "a frame has one of `json`, `line` and `stderr`")
+		b.Errorf(v, "a frame needs exactly one of `json`, `line` and `stderr`")
 	}
 	if at, ok := v.Field("json"); ok && !hasType(f.JSON) {
 		b.Errorf(at, "`json` must be an object with a `type`")
@@ -234,7 +234,7 @@ func (s *Stream) BindValue(v diag.Value, b *diag.Binding) {
 	b.Into(v, (*plain)(s))
 	const slowest = 0.001
 	if at, _ := v.Field("tokens_per_second"); s.TokensPerSecond > 0 && s.TokensPerSecond < slowest {
-		b.Errorf(at, "`tokens_per_second` must be 0, for as fast as possible, or at least %v", slowest)
+		b.Errorf(at, "`tokens_per_second` must be 0 (as fast as possible) or at least %v", slowest)
 	}
 }
 
@@ -319,7 +319,7 @@ func (a *Sampling) BindValue(v diag.Value, b *diag.Binding) {
 	failure, refused := v.Field("error")
 	switch {
 	case text && refused:
-		b.Errorf(failure, "an answer has either `text` or `error`")
+		b.Errorf(failure, "cannot set both `text` and `error` in one answer")
 	case !text && !refused:
 		b.Errorf(v, "an answer needs `text` or `error`")
 	}

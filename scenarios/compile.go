@@ -247,7 +247,7 @@ func (c *compiler) expectation(s *Scenario, e *Expectation) {
 	case len(kinds) == 0 && !c.hasKey("tool") && !c.hasKey("prompt"):
 		c.Errorf("an expectation needs `tool` or `prompt`")
 	case len(kinds) > 1:
-		c.WithStep(kinds[1], func() { c.Errorf("an expectation has either `%s` or `%s`", kinds[0], kinds[1]) })
+		c.WithStep(kinds[1], func() { c.Errorf("cannot set both `%s` and `%s` in one expectation", kinds[0], kinds[1]) })
 	}
 	if e.Input != nil && e.Tool == "" {
 		c.WithStep("input", func() { c.Errorf("`input` needs `tool`") })
@@ -291,9 +291,9 @@ func (c *compiler) serverExpectation(m *ExpectMCP) {
 	}
 	switch logs := m.Log != "" || m.Level != ""; {
 	case logs && m.Progress != "":
-		c.WithStep(log, func() { c.Errorf("an expectation has either `progress` or `%s`", log) })
+		c.WithStep(log, func() { c.Errorf("cannot set both `progress` and `%s` in one expectation", log) })
 	case logs && m.Tool != "":
-		c.WithStep("tool", func() { c.Errorf("a log message belongs to no tool") })
+		c.WithStep("tool", func() { c.Errorf("`tool` cannot be combined with `log` or `level`") })
 	}
 }
 
@@ -305,7 +305,7 @@ func (c *compiler) oauthExpectation(e *Expectation) {
 	case o.Count != nil && (e.Times != nil || e.Never):
 		c.WithStep("count", func() { c.Errorf("`count` cannot be combined with `times` or `never`") })
 	case o.Grant != "" && o.Request != "" && o.Request != "token":
-		c.WithStep("grant", func() { c.Errorf("`grant` is part of token requests only") })
+		c.WithStep("grant", func() { c.Errorf("`grant` can only be set for token requests") })
 	case o.Count != nil:
 		e.Times = o.Count
 	}

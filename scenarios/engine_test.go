@@ -305,8 +305,8 @@ func TestConversations(t *testing.T) {
 func TestTemplatesTogether(t *testing.T) {
 	call := `{ tool = "A", input = { x = "{{ repeat('a', 900000) }}" } }`
 	for name, c := range map[string]struct{ response, want string }{
-		"many texts": {`{ tool_calls = [` + strings.Repeat(call+", ", 80) + `] }`, "what all templates write together is longer than 67108864 bytes"},
-		"a long one": {`"` + strings.Repeat("{{ repeat('a', 900000) }}", 20) + `"`, "…\": what the template writes is longer than 8388608 bytes"},
+		"many texts": {`{ tool_calls = [` + strings.Repeat(call+", ", 80) + `] }`, "the output of all templates is longer than 67108864 bytes"},
+		"a long one": {`"` + strings.Repeat("{{ repeat('a', 900000) }}", 20) + `"`, "…\": the output of the template is longer than 8388608 bytes"},
 	} {
 		e := NewEngine(parse(t, rule("any", c.response)), EngineOptions{})
 		if _, err := e.Next(t.Context(), Request{Prompt: "x"}); err == nil || !strings.Contains(err.Error(), c.want) || len(err.Error()) > 500 {
@@ -618,7 +618,7 @@ response = "x"
 		`no rule of the scenario matches the prompt "build it"`,
 		`s.toml:8: responses[2] (contains "build"): it matches, but its max_matches = 0 is used up`,
 		`s.toml:12: responses[3] (contains "it"): it matches, but its condition "turn > 9" is false`,
-		`s.toml:5: responses[1] (exact "Build it"): it differs from "Build it" in upper and lower case`,
+		`s.toml:5: responses[1] (exact "Build it"): it differs from "Build it" only in upper and lower case`,
 		`and 1 more`,
 	}
 	if diff := cmp.Diff(want, reply.NearMisses); diff != "" || !reply.Unmatched {

@@ -73,7 +73,7 @@ response = "see you"
 	}
 	// Output:
 	// no rule of the scenario matches the prompt "weather in oslo"
-	// hello.toml:2: responses[0] (contains "weather in Oslo"): it has "weather in Oslo" only in other upper and lower case; it fits as far as "weather in ", then "oslo" is where "Oslo" should
+	// hello.toml:2: responses[0] (contains "weather in Oslo"): it has "weather in Oslo" with different upper and lower case; it fits as far as "weather in ", then "oslo" is where "Oslo" should
 	// hello.toml:6: responses[1] (exact "bye"): it is not "bye"
 }
 

@@ -123,7 +123,7 @@ func (f *Failure) BindValue(v diag.Value, b *diag.Binding) {
 	case FailCrash:
 		_, code := v.Field("exit_code")
 		if signal, ok := v.Field("signal"); ok && code {
-			b.Errorf(signal, "a crash has either `exit_code` or `signal`")
+			b.Errorf(signal, "cannot set both `exit_code` and `signal` in one crash")
 		}
 		if !code && f.Signal == "" {
 			f.ExitCode = 1

@@ -152,7 +152,7 @@ func (e *Engine) Restore(data []byte) error {
 		stale++
 	}
 	if stale > 0 {
-		return fmt.Errorf("the scenario changed since the session was saved: %d of its records no longer fit", stale)
+		return fmt.Errorf("the scenario changed since the session was saved: %d of its records no longer match", stale)
 	}
 	return nil
 }

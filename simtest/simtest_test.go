@@ -210,7 +210,7 @@ func TestVerdict(t *testing.T) {
 			if status, said := post(t, baseURL(simtest.New(f))+"/v1/messages", "Anthropic/Go"); status != http.StatusForbidden || !strings.Contains(said, "the URL of simtest.Server") {
 				t.Errorf("%d %s", status, said)
 			}
-		}, `a program asked the base URL of this claude: Anthropic/Go \[G01\]`},
+		}, `a program used the base URL that belongs to claude: Anthropic/Go \[G01\]`},
 		{"a prompt without a rule", func(f *fake) {
 			claude := simtest.New(f).On("triage", "x")
 			ask(t, claude, "triage")

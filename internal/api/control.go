@@ -45,7 +45,7 @@ func (s *service) serveControl(w http.ResponseWriter, r *http.Request, name, rou
 	case route == "health" && get:
 		answerJSON(w, http.StatusOK, healthAnswer{OK: true, Scenario: s.Scenario.Name})
 	case !allowed:
-		answerJSON(w, http.StatusUnauthorized, wire.ErrorBody{Type: "authentication_error", Message: "the control routes need the token of the server"})
+		answerJSON(w, http.StatusUnauthorized, wire.ErrorBody{Type: "authentication_error", Message: "the control routes require the server's token"})
 	case route == "journal" && get:
 		w.Header().Set("Content-Type", "application/x-ndjson")
 		if _, err := w.Write(s.journalLines(s.namespace(name))); err != nil {

@@ -250,7 +250,7 @@ tool_calls = [
 			if fmt.Sprint(got) != fmt.Sprint(tt.want) {
 				t.Errorf("got %q, want %q", got, tt.want)
 			}
-			if strings.Contains(journal.String(), "has no script any more") != tt.lost {
+			if strings.Contains(journal.String(), "the script of the sub-agent") != tt.lost {
 				t.Error(journal.String())
 			}
 		})

@@ -22,7 +22,7 @@ type Server struct{ service *service }
 // New makes a server; it starts nothing and needs no Close.
 func New(o Options) (*Server, error) {
 	if o.Scenario == nil || o.Clock == nil {
-		return nil, errors.New("messages: a scenario and a clock are needed")
+		return nil, errors.New("api: Scenario and Clock must be set")
 	}
 	return &Server{newService(o)}, nil
 }

@@ -69,7 +69,7 @@ func ReadEnvironment(getenv func(string) string) (Environment, error) {
 		case "no-telemetry":
 			e.Telemetry = false
 		default:
-			unknown = fmt.Errorf("%s: unknown word %q: expected key, oauth, none, login, default-url, base-url, traffic, no-traffic or no-telemetry",
+			unknown = fmt.Errorf("%s: unknown value %q: expected key, oauth, none, login, default-url, base-url, traffic, no-traffic or no-telemetry",
 				EnvironmentVariable, word)
 		}
 	}

@@ -72,7 +72,7 @@ func dispatch(ctx context.Context, s *process.System) error {
 	f, err := flags.Parse(s, process.DecodeWords(words))
 	if near := misspelledCommand(s, words, err != nil); near != "" {
 		return process.Hinted(fmt.Sprintf("unknown command %q", words[0]),
-			fmt.Sprintf("did you mean %q? a prompt is given with -p: %s -p %q", s.Name()+" "+near, s.Name(), words[0]))
+			fmt.Sprintf("did you mean %q? to send a prompt, use -p: %s -p %q", s.Name()+" "+near, s.Name(), words[0]))
 	}
 	switch {
 	case err != nil:

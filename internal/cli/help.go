@@ -74,7 +74,7 @@ func describeVersion(s *process.System, p claudecode.Profile, asJSON bool) error
 	fmt.Fprintf(&b, "claude %s was measured\n", r.Claude)
 	if !r.Measured {
 		b.Reset()
-		fmt.Fprintf(&b, "claude %s was not measured (%s to %s were)\n", r.Claude, claudecode.OldestMeasured, claudecode.NewestMeasured)
+		fmt.Fprintf(&b, "claude %s was not measured; versions %s to %s were\n", r.Claude, claudecode.OldestMeasured, claudecode.NewestMeasured)
 	}
 	for _, list := range []struct {
 		title string

@@ -75,7 +75,7 @@ func New(o Options) (*Hub, error) {
 		o.OnTimeout = PolicyWait
 	case PolicyWait, PolicyContinue, PolicyFail:
 	default:
-		return nil, fmt.Errorf("unknown policy %q: it is wait, continue or fail", o.OnTimeout)
+		return nil, fmt.Errorf("unknown policy %q: expected wait, continue or fail", o.OnTimeout)
 	}
 	if o.PauseTimeout < 0 {
 		return nil, fmt.Errorf("pause timeout %s is negative", o.PauseTimeout)

@@ -120,7 +120,7 @@ func TestEvaluate(t *testing.T) {
 		{"result", "null", false},
 		{"call.client", `"claudeless"`, false},
 		{"1 +", "", true}, // S65
-		{"1 / 0", "the value has no form in JSON: +Inf", true},
+		{"1 / 0", "the value cannot be written as JSON: +Inf", true},
 		{"nosuch", "unknown name nosuch (column 1)", true},
 		{"y := nosuch", "unknown name nosuch (column 6)", true},
 		{"input.a.b", "", true},

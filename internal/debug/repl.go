@@ -154,7 +154,7 @@ func (h *Hub) evaluateLocal(ctx context.Context, p *pause, expr string, a *Evalu
 func renderValue(v any) (string, error) {
 	out, err := eval.AppendJSON(nil, v)
 	if odd, ok := errors.AsType[*json.UnsupportedValueError](err); ok {
-		err = fmt.Errorf("the value has no form in JSON: %s", odd.Str)
+		err = fmt.Errorf("the value cannot be written as JSON: %s", odd.Str)
 	}
 	return string(out), err
 }

@@ -104,7 +104,7 @@ func (w *scenarioWriter) head(sessions []*session.Session) (title string) {
 			w.toml.WriteRaw("# " + w.origin(s) + "\n")
 		}
 		for _, at := range s.Compacted {
-			w.toml.WriteRaw(comment(fmt.Sprintf("line %d: older messages were summed up there", at.Line)))
+			w.toml.WriteRaw(comment(fmt.Sprintf("line %d: the older messages were compacted here", at.Line)))
 		}
 	}
 	return w.origin(sessions[0])
@@ -194,7 +194,7 @@ func countOthers(n int) string {
 	if n == 0 {
 		return ""
 	}
-	return fmt.Sprintf(", with %d images or documents that are left out", n)
+	return fmt.Sprintf(", with %d images or documents that were left out", n)
 }
 
 func (w *scenarioWriter) messages(prefix string, messages []*session.Message) {
@@ -272,7 +272,7 @@ func (w *scenarioWriter) call(prefix string, c *session.Call) {
 	how := w.plans.method(c)
 	switch {
 	case how == canned && c.Harmless():
-		w.toml.WriteRaw(comment(fmt.Sprintf("review: canned as it was on line %d; it only reads", c.At.Line)))
+		w.toml.WriteRaw(comment(fmt.Sprintf("review: canned result of line %d; the call only reads", c.At.Line)))
 	case how == canned:
 		w.toml.WriteRaw(comment("review: changes things, so it is canned"))
 	case how == deniedAgain:
@@ -291,7 +291,7 @@ func (w *scenarioWriter) call(prefix string, c *session.Call) {
 			w.toml.WriteRaw("is_error = true\n")
 		}
 		if c.Result.Other > 0 {
-			w.notes = append(w.notes, c.Result.At.String()+": a result has images or documents, which are left out")
+			w.notes = append(w.notes, c.Result.At.String()+": a result has images or documents, which were left out")
 		}
 	}
 	if how == bySubAgent {

@@ -220,7 +220,7 @@ func TestReportText(t *testing.T) {
 		t.Fatal(err)
 	}
 	text := got.String()
-	const want = "flaky: chance (b.txtar:1), claude 1.0.0: it differed once and not again: exit\nnot compared: slow (c.txtar:1): too slow\n3 cases, 2 same, 0 known, 0 differ, 0 not comparable, 1 not compared\n"
+	const want = "flaky: chance (b.txtar:1), claude 1.0.0: differed once, then matched: exit\nnot compared: slow (c.txtar:1): too slow\n3 cases, 2 same, 0 known, 0 differ, 0 not comparable, 1 not compared\n"
 	if text != want {
 		t.Errorf("report: %q, want %q", text, want)
 	}

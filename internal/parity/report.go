@@ -147,7 +147,7 @@ func (v *Verdict) text() string {
 	switch v.Status {
 	case StatusSame, StatusExcused:
 		if len(v.Flaky) > 0 {
-			fmt.Fprintf(&b, "flaky: %s, claude %s: it differed once and not again: %s\n", at, v.Version, strings.Join(v.Flaky, ", "))
+			fmt.Fprintf(&b, "flaky: %s, claude %s: differed once, then matched: %s\n", at, v.Version, strings.Join(v.Flaky, ", "))
 		}
 	case StatusNotComparable, StatusNotCompared:
 		fmt.Fprintf(&b, "%s: %s: %s\n", v.Status, at, strings.Join(v.Why, "; "))

@@ -191,7 +191,7 @@ func (f *flow) findServer(ctx context.Context) error {
 			continue
 		}
 		if issuer := f.metadata.Issuer; strings.TrimSuffix(issuer, "/") != strings.TrimSuffix(f.state.Server, "/") {
-			return fmt.Errorf("the metadata at %s is that of the authorization server %q, expected %q", at, issuer, f.state.Server)
+			return fmt.Errorf("the metadata at %s names the authorization server %q, expected %q", at, issuer, f.state.Server)
 		}
 		f.state.MetadataFound = true
 		return f.metadata.check()

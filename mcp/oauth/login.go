@@ -53,7 +53,7 @@ func (c *Client) RedirectURI() string {
 // WWW-Authenticate header of a refused request; empty = unknown.
 func (c *Client) Login(ctx context.Context, redirectURI, header string) (*Login, error) {
 	if c.options.Store.Path == "" {
-		return nil, errors.New("there is no place for the credentials: no home directory\nhint: set CLAUDELESS_STATE_DIR")
+		return nil, errors.New("no directory for the credentials: HOME is not set\nhint: set CLAUDELESS_STATE_DIR")
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -156,7 +156,7 @@ func (l *Login) Approve(ctx context.Context) (url.Values, error) {
 	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	for range maxRedirects + 1 {
 		if !loopback(at.Hostname()) {
-			return nil, fmt.Errorf("--auto is for authorization servers on this machine, and the login goes to %s\nhint: log in without --auto", origin(at))
+			return nil, fmt.Errorf("--auto only works with authorization servers on this machine; this login goes to %s\nhint: log in without --auto", origin(at))
 		}
 		req, err := http.NewRequestWithContext(ctx, http.MethodGet, at.String(), nil)
 		if err != nil {

@@ -405,7 +405,7 @@ func TestRefused_N34(t *testing.T) {
 		{"page", func(s *authServer) { s.metadata = map[string]any{"authorization_endpoint": s.URL + "/page"} }, "answered with a page (HTTP 404)"},
 		{"not on this machine", func(s *authServer) {
 			s.metadata = map[string]any{"authorization_endpoint": "https://login.example/authorize"}
-		}, "--auto is for authorization servers on this machine, and the login goes to https://login.example"},
+		}, "--auto only works with authorization servers on this machine; this login goes to https://login.example"},
 		{"endless redirects", func(s *authServer) {
 			s.answer = nil
 			s.metadata = map[string]any{"authorization_endpoint": s.URL + "/loop"}

@@ -121,7 +121,7 @@ func (l *linter) rules() {
 		p := location{warn: r.Locate}
 		if by, how := shadows.hiddenBy(i); how != "" {
 			at := l.s.Responses[by].Locate(nil, 0, "").Pos
-			l.report(p.child("pattern"), 0, "", NeverAnswers+": the rule at %s %s, and comes before it", at, how)
+			l.report(p.child("pattern"), 0, "", NeverAnswers+": the earlier rule at %s %s", at, how)
 		}
 		switch {
 		case r.MaxMatches != nil && *r.MaxMatches == 0:

@@ -165,7 +165,7 @@ func (a *Agents) Execute(ctx context.Context, call protocol.ToolUse) (executor.R
 	a.o.Tasks.Request(in.Background)
 	if depth > MaxDepth {
 		a.o.Tasks.Refuse()
-		return failed(fmt.Sprintf("Agents may start agents to a depth of %d; this one would be deeper.", MaxDepth)), nil
+		return failed(fmt.Sprintf("Agents can start agents up to a depth of %d; this agent would exceed it.", MaxDepth)), nil
 	}
 	t := a.o.Tasks.Start(task.Info{
 		ID: id, Kind: task.Agent, ToolUseID: call.ID, Description: in.Description, AgentType: def.Name, Prompt: in.Prompt,

@@ -444,7 +444,7 @@ func (w *agentRun) text() string {
 	case w.work.last.Result != nil:
 		return *w.work.last.Result
 	case w.work.last.Subtype == outOfTurns:
-		return fmt.Sprintf("NOTE: this agent stopped at its %d-turn limit before it had a report. Send it a message (SendMessage), and it goes on from there.\n", w.def.MaxTurns)
+		return fmt.Sprintf("NOTE: this agent stopped at its %d-turn limit before it had a report. Send it a message (SendMessage) to continue.\n", w.def.MaxTurns)
 	default:
 		return strings.Join(w.work.last.Errors, "\n")
 	}

@@ -153,7 +153,7 @@ func (s *Settings) add(layer Layer) {
 		return
 	}
 	if bad := invalid(file); len(bad) > 0 {
-		s.warn(layer, fmt.Errorf("left out for the value of %s", strings.Join(bad, ", ")))
+		s.warn(layer, fmt.Errorf("ignored because of an invalid value of %s", strings.Join(bad, ", ")))
 		s.fault(layer, true, invalidFile(bad, file)...)
 		return
 	}

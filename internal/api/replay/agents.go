@@ -44,7 +44,7 @@ func (f *Replay) subagentEngine() *scenarios.Engine {
 		}
 	}
 	if f.replayer.hasSubagentScripts {
-		f.findings = append(f.findings, fmt.Sprintf("the sub-agent %s has no script any more: the rules answer it", f.request.Agent))
+		f.findings = append(f.findings, fmt.Sprintf("the script of the sub-agent %s was lost: the rules answer its requests", f.request.Agent))
 	}
 	return nil
 }

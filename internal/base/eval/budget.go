@@ -26,8 +26,8 @@ const (
 var (
 	errSteps = errors.New("the expression takes too many steps")
 	errBytes = errors.New("the expression needs too much memory")
-	errText  = fmt.Errorf("what the template writes is longer than %d bytes", maxText)
-	errTotal = fmt.Errorf("what all templates write together is longer than %d bytes", maxTotal)
+	errText  = fmt.Errorf("the output of the template is longer than %d bytes", maxText)
+	errTotal = fmt.Errorf("the output of all templates is longer than %d bytes", maxTotal)
 )
 
 type totalKey struct{}

@@ -37,7 +37,7 @@ type Access struct {
 }
 
 // ErrNoToken is returned for an address beyond this machine without a token.
-var ErrNoToken = errors.New("a token is required beyond 127.0.0.1, localhost and [::1]")
+var ErrNoToken = errors.New("addresses other than 127.0.0.1, localhost and [::1] require a token")
 
 // Check reports what is wrong with a for a server that listens on addr.
 func (a Access) Check(addr string) error {
@@ -45,11 +45,11 @@ func (a Access) Check(addr string) error {
 	for _, o := range a.Origins {
 		scheme, host, ok := strings.Cut(o, "://")
 		if !ok || scheme != "http" && scheme != "https" || host == "" || strings.ContainsAny(host, "/?#@ ") {
-			wrong = append(wrong, fmt.Errorf("origin %q: write it as http://localhost:3000; the port may be *", o))
+			wrong = append(wrong, fmt.Errorf("invalid origin %q: expected a form such as http://localhost:3000 (the port may be *)", o))
 		}
 	}
 	if a.Token == "" && !loopback(addr) {
-		wrong = append(wrong, fmt.Errorf("other machines reach %s: %w", addr, ErrNoToken))
+		wrong = append(wrong, fmt.Errorf("other machines can reach %s: %w", addr, ErrNoToken))
 	}
 	return errors.Join(wrong...)
 }

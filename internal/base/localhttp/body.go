@@ -17,7 +17,7 @@ type SlowBodyError struct {
 }
 
 func (e *SlowBodyError) Error() string {
-	return fmt.Sprintf("the body comes too slowly: %d bytes came in time", e.Read)
+	return fmt.Sprintf("the body arrives too slowly: only %d bytes were received in time", e.Read)
 }
 
 // bodyRate is the minimum rate, in bytes per second, after the first period.

@@ -143,7 +143,7 @@ func checkGlob(pattern string) (deep bool, err error) {
 			case n > 2:
 				return false, errors.New("only `*` and `**` are supported")
 			case n == 2 && (i > 0 && pattern[i-1] != '/' || i+2 < len(pattern) && pattern[i+2] != '/'):
-				return false, errors.New("`**` must stand alone between slashes")
+				return false, errors.New("`**` must be a whole path segment")
 			case n == 2 && i+2 < len(pattern):
 				deep = true
 			}

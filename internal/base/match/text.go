@@ -109,9 +109,9 @@ func (e exact) match(s string) (Captures, bool) {
 func (e exact) explain(s string, hide Redactor) string {
 	switch {
 	case strings.EqualFold(string(e), s):
-		return fmt.Sprintf("it differs from %s in upper and lower case", quote(hide.Hide(string(e))))
+		return fmt.Sprintf("it differs from %s only in upper and lower case", quote(hide.Hide(string(e))))
 	case strings.TrimSpace(s) == strings.TrimSpace(string(e)):
-		return fmt.Sprintf("it differs from %s in white space at its ends", quote(hide.Hide(string(e))))
+		return fmt.Sprintf("it differs from %s in leading or trailing white space", quote(hide.Hide(string(e))))
 	}
 	return fmt.Sprintf("it is not %s", quote(hide.Hide(string(e))))
 }
@@ -130,7 +130,7 @@ func (c contains) match(s string) (Captures, bool) {
 
 func (c contains) explain(s string, hide Redactor) string {
 	if strings.Contains(strings.ToLower(s), strings.ToLower(string(c))) {
-		return fmt.Sprintf("it has %s only in other upper and lower case", quote(hide.Hide(string(c))))
+		return fmt.Sprintf("it has %s with different upper and lower case", quote(hide.Hide(string(c))))
 	}
 	return fmt.Sprintf("it does not contain %s", quote(hide.Hide(string(c))))
 }

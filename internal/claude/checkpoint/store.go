@@ -78,5 +78,5 @@ func (s *store) get(name *string) ([]byte, error) {
 			return content, err
 		}
 	}
-	return nil, fmt.Errorf("checkpoint %s is gone", *name)
+	return nil, fmt.Errorf("checkpoint %s no longer exists", *name)
 }

@@ -10,7 +10,7 @@ import (
 var ErrClosed = errors.New("stream closed before response received")
 
 // errNotSent is the [ErrClosed] of a request that was not sent because stdin had already ended.
-var errNotSent = fmt.Errorf("nothing asked: %w", ErrClosed)
+var errNotSent = fmt.Errorf("request not sent: %w", ErrClosed)
 
 // HostError is an error response: the host's to our request, or ours to a request of the host.
 type HostError struct{ Text string }

@@ -77,7 +77,7 @@ func (r *resolver) configuredScopes() []mcp.Scope {
 	}
 	all, err := r.plan.Store.Scopes()
 	if err != nil {
-		r.plan.warn("MCP servers of user and local scope are left out: " + err.Error())
+		r.plan.warn("MCP servers of user and local scope are ignored: " + err.Error())
 	}
 	return slices.DeleteFunc(all, func(s mcp.Scope) bool { return !r.plan.Settings.HasSource(s.Source) })
 }

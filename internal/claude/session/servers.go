@@ -167,7 +167,7 @@ func (v *servers) missing() []missingServer {
 	}
 	for _, st := range v.statuses() {
 		if st.Status != "connected" && st.Status != "disabled" {
-			all = append(all, missingServer{st.Name, cmp.Or(st.Error, "no answer in time (MCP_TIMEOUT says how long is waited)")})
+			all = append(all, missingServer{st.Name, cmp.Or(st.Error, "no answer in time (set the limit with MCP_TIMEOUT)")})
 		}
 	}
 	return all

@@ -42,7 +42,7 @@ func writeRules(ctx context.Context, s *process.System, file string, prompts []s
 		return fmt.Errorf("--accept: %w", err)
 	}
 	for _, prompt := range prompts {
-		fmt.Fprintf(s.Stderr, "claudeless: accepted: %s: a rule for %q, whose answer is still to be written\n", file, prompt)
+		fmt.Fprintf(s.Stderr, "claudeless: accepted: %s: added a rule for %q; write its answer\n", file, prompt)
 	}
 	return nil
 }

@@ -32,7 +32,7 @@ func (c *callCmd) splitName(o *Options) error {
 		c.Server, c.Tool, c.Input = server, tool, cmp.Or(c.Tool, c.Input)
 	}
 	if c.Tool == "" {
-		return &UsageError{Text: "no tool is given for the server " + c.Server, Hint: `as in: ` + o.Name + ` mcp call server tool '{"key": "value"}'`}
+		return &UsageError{Text: "missing tool name for the server " + c.Server, Hint: `as in: ` + o.Name + ` mcp call server tool '{"key": "value"}'`}
 	}
 	return nil
 }
@@ -120,7 +120,7 @@ func (c *callCmd) explain(ctx context.Context, m *mcp.Manager, err error) error 
 		}
 	}
 	if late, ok := errors.AsType[*mcp.TimeoutError](err); ok {
-		return &UsageError{Text: late.Error(), Hint: "--timeout, MCP_TOOL_TIMEOUT (ms) and `timeout` of its entry say how long is waited"}
+		return &UsageError{Text: late.Error(), Hint: "set the limit with --timeout, MCP_TOOL_TIMEOUT (ms) or `timeout` in the server's entry"}
 	}
 	return callError(err)
 }

@@ -228,7 +228,7 @@ func reason(st mcp.ServerStatus) string {
 	case st.Status == "connected":
 		return ""
 	}
-	return "no answer in time (MCP_TIMEOUT and --connect-timeout say how long is waited)"
+	return "no answer in time (set the limit with --connect-timeout or MCP_TIMEOUT)"
 }
 
 // printJSON writes one JSON value and a newline.

@@ -28,7 +28,7 @@ type Serve struct {
 	Addr     string `placeholder:"HOST:PORT" help:"Address to listen on (default: a free port of 127.0.0.1); an address that other machines can reach requires --token"`
 	PortFile string `placeholder:"FILE" help:"Write the port to FILE once the server accepts connections"`
 	Token    string `placeholder:"TEXT" help:"Token for the control routes; clients on other machines send it as their API key"`
-	StateDir string `placeholder:"DIR" help:"Directory that replicas share: gates, and how often a failure with times = N has struck"`
+	StateDir string `placeholder:"DIR" help:"Directory that replicas share for gates and for the counts of failures with times = N"`
 	Strict   bool   `help:"Refuse prompts that no rule matches (400), like unmatched = \"error\" in the scenario"`
 	Capture  string `placeholder:"FILE" help:"Append the journal to FILE, one JSON object per line"`
 }
@@ -84,12 +84,12 @@ type apiHandler interface {
 func (c *Serve) api(s *process.System, capture io.Writer) (apiHandler, error) {
 	switch {
 	case c.Record != "" && (c.Scenario != "" || capture == nil || !localhttp.Loopback(c.Addr)):
-		return nil, errors.New("--record needs --capture FILE, plays no scenario and listens on this machine alone")
+		return nil, errors.New("--record requires --capture FILE and an address of this machine, and cannot be combined with a scenario")
 	case c.Record != "":
 		j := journal.New(journal.Options{W: capture, Now: s.Now, PID: s.PID, Environ: s.Environ})
 		return recorder.New(recorder.Options{Upstream: c.Record, Journal: j, Now: s.Now})
 	case c.Scenario == "":
-		return nil, errors.New("a scenario is expected, or --record URL")
+		return nil, errors.New("give a scenario, or --record URL")
 	}
 	var err error
 	o := api.Options{

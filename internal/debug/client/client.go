@@ -58,12 +58,12 @@ type Client struct {
 func New(o Options) (*Client, error) {
 	u, err := url.Parse(o.URL)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-		return nil, fmt.Errorf("debugger address %q: write http://HOST:PORT", o.URL)
+		return nil, fmt.Errorf("invalid debugger address %q: expected http://HOST:PORT", o.URL)
 	}
 	switch o.OnLost {
 	case "", debug.PolicyFail, debug.PolicyContinue:
 	default:
-		return nil, fmt.Errorf("unknown policy %q for a lost debugger: it is fail or continue", o.OnLost)
+		return nil, fmt.Errorf("unknown policy %q for a lost debugger: expected fail or continue", o.OnLost)
 	}
 	o.Client = cmp.Or(o.Client, debug.ClientRun)
 	dialer := &net.Dialer{Timeout: 2 * time.Second}
@@ -213,7 +213,7 @@ func (c *Client) await(ctx context.Context, pollURL string) (debug.Decision, err
 			patience = nil
 			continue
 		case err == nil && d.Action == debug.ActionAbandon:
-			return c.onLost(errors.New("it gave up the pause"))
+			return c.onLost(errors.New("it abandoned the pause"))
 		case err == nil:
 			d.Pause = strings.TrimPrefix(pollURL, pollPath)
 			return *d, nil

@@ -49,7 +49,7 @@ func Routes() []Route {
 
 func (c *Clients) report(_ context.Context, r Request) (any, error) {
 	if len(r.Body) == 0 || r.Body[0] != '{' {
-		return nil, &debug.Error{Code: "invalid_payload", Message: "a report is an object"}
+		return nil, &debug.Error{Code: "invalid_payload", Message: "a report must be an object"}
 	}
 	c.connected.Store(true)
 	c.ReportComError(r.Body)

@@ -38,7 +38,7 @@ func ParseEntry(name string, entry json.RawMessage) (mcp.ServerConfig, error) {
 		return mcp.ServerConfig{}, fmt.Errorf("server %q: %s", name, config.Errors[0].Message)
 	}
 	if len(config.Servers) != 1 {
-		return mcp.ServerConfig{}, fmt.Errorf("server %q: its entry cannot be read", name)
+		return mcp.ServerConfig{}, fmt.Errorf("server %q: invalid entry", name)
 	}
 	cfg := config.Servers[0]
 	if transports := []string{"stdio", "sse", "http"}; !slices.Contains(transports, cfg.Type) {
@@ -105,11 +105,11 @@ func ParseInline(text string) (mcp.ServerConfig, error) {
 	value = strings.TrimSpace(value)
 	switch {
 	case !ok:
-		return mcp.ServerConfig{}, fmt.Errorf("%q: write NAME:COMMAND or NAME:URL", text)
+		return mcp.ServerConfig{}, fmt.Errorf("invalid server %q: expected NAME:COMMAND or NAME:URL", text)
 	case name == "":
-		return mcp.ServerConfig{}, fmt.Errorf("%q: the name before the colon is empty", text)
+		return mcp.ServerConfig{}, fmt.Errorf("invalid server %q: the name is empty", text)
 	case value == "":
-		return mcp.ServerConfig{}, fmt.Errorf("%q: nothing after the colon", text)
+		return mcp.ServerConfig{}, fmt.Errorf("invalid server %q: the command or URL is empty", text)
 	case !mcp.ValidName(name):
 		return mcp.ServerConfig{}, badName(name)
 	}

@@ -86,7 +86,7 @@ func New(o Options) (*Manager, error) {
 }
 
 func badName(name string) error {
-	return debug.NewError(CodeInvalidName, fmt.Sprintf("server name %q: use letters, digits, _ and -", name), "name", name)
+	return debug.NewError(CodeInvalidName, fmt.Sprintf("invalid server name %q: use letters, digits, _ and -", name), "name", name)
 }
 
 // Start connects the configured servers and returns when each is connected or

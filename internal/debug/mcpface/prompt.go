@@ -94,8 +94,8 @@ func (f *hubAccess) inspectPrompt(id string) (any, error) {
 		parts = append(parts, section{"Schema", json.RawMessage(asJSON(d.Signature))})
 	}
 	phase := cmp.Or(d.Phase, debug.PhaseBefore)
-	head := fmt.Sprintf("A call of %s is paused %s it runs (pause_id %s, reason %s, session %q). What may be decided with breakpoint_continue: %v. "+
-		"breakpoint_repl_eval evaluates expressions at it.", d.MethodName, phase, p.ID, d.Reason, d.SessionID, d.Capabilities)
+	head := fmt.Sprintf("A call of %s is paused %s it runs (pause_id %s, reason %s, session %q). Actions that breakpoint_continue accepts: %v. "+
+		"breakpoint_repl_eval evaluates expressions in it.", d.MethodName, phase, p.ID, d.Reason, d.SessionID, d.Capabilities)
 	return message("The paused call of "+d.MethodName, head, parts...)
 }
 

@@ -214,7 +214,7 @@ func (c *conn) callTool(ctx context.Context, params json.RawMessage) (any, error
 	}
 	i := slices.IndexFunc(s.tools, func(t tool) bool { return t.name == in.Name })
 	if i < 0 {
-		return c.toolResult(nil, debug.NewError("unknown_tool", fmt.Sprintf("there is no tool %q", in.Name), "tool", in.Name))
+		return c.toolResult(nil, debug.NewError("unknown_tool", fmt.Sprintf("unknown tool %q", in.Name), "tool", in.Name))
 	}
 	args, err := s.tools[i].check(in.Arguments)
 	if err != nil {

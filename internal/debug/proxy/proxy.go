@@ -45,7 +45,7 @@ const maxMessage = 96 << 20
 // Stdin may still be blocked.
 func Run(ctx context.Context, o Options) error {
 	if !mcp.ValidName(o.Name) {
-		return fmt.Errorf("server name %q: use letters, digits, _ and -", o.Name)
+		return fmt.Errorf("invalid server name %q: use letters, digits, _ and -", o.Name)
 	}
 	child, err := proc.Start(ctx, proc.Options{Command: o.Command, Stderr: o.Stderr, StdinLimit: 2 * maxMessage, Grace: finishTime})
 	if err != nil {

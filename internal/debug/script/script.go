@@ -79,7 +79,7 @@ func (g *Gate) Warnings() []string {
 	var all []string
 	for _, r := range g.hub.Rules() {
 		if r.ConditionError != "" {
-			all = append(all, fmt.Sprintf("%s: the condition of the breakpoint could not be evaluated, so it did not hold: %s", r.Name, r.ConditionError))
+			all = append(all, fmt.Sprintf("%s: the condition of the breakpoint could not be evaluated and counts as false: %s", r.Name, r.ConditionError))
 		}
 	}
 	return all

@@ -80,7 +80,7 @@ func send(link int, text string, watched bool, files []int) error {
 	}
 	err := unix.Sendmsg(link, append(head, text...), unix.UnixRights(files...), nil, 0)
 	if err != nil {
-		return fmt.Errorf("handing sockets over: %w", err)
+		return fmt.Errorf("passing sockets: %w", err)
 	}
 	return nil
 }
@@ -229,7 +229,7 @@ func addAddress(name string, addr netip.Addr) error {
 	answer := make([]byte, 512)
 	n, _, err := unix.Recvfrom(fd, answer, 0)
 	if err != nil || n < unix.SizeofNlMsghdr+4 {
-		return errors.Join(errors.New("no answer of rtnetlink"), err)
+		return errors.Join(errors.New("no answer from rtnetlink"), err)
 	}
 	if code := *(*int32)(unsafe.Pointer(&answer[unix.SizeofNlMsghdr])); code != 0 {
 		return syscall.Errno(-code)

@@ -40,7 +40,7 @@ func Parse(s string) (Level, error) {
 }
 
 // ErrSystem reports that the system does not support --guard=strict.
-var ErrSystem = errors.New("--guard=strict needs Linux, where a process may have a network of its own; --guard=path works on every system")
+var ErrSystem = errors.New("--guard=strict requires Linux network namespaces; --guard=path works on every system")
 
 // String returns the description of the protection in reports.
 func (l Level) String() string {
@@ -134,10 +134,10 @@ func (l *Log) Breaches() []Breach {
 func (l *Log) Asked(addr, agent string) {
 	who := l.peer(addr)
 	if who == 0 {
-		l.add(Breach{Kind: RealClaude, Text: "a real claude was reached: " + agent})
+		l.add(Breach{Kind: RealClaude, Text: "a real claude sent a request: " + agent})
 		return
 	}
-	l.add(Breach{Kind: RealClaude, PID: int(who), Text: "a real claude was reached: " + who.String()})
+	l.add(Breach{Kind: RealClaude, PID: int(who), Text: "a real claude sent a request: " + who.String()})
 }
 
 // dialled records that a process tried to connect to an external address; name is empty if only the address is known.
@@ -148,12 +148,12 @@ func (l *Log) dialled(who process, name, addr string, own Own) {
 		_, port := cutLast(addr, ":")
 		to = name + ":" + port
 	}
-	b := Breach{Kind: Unreachable, PID: int(who), Text: fmt.Sprintf("%s was out of reach for %s", to, who)}
+	b := Breach{Kind: Unreachable, PID: int(who), Text: fmt.Sprintf("%s was blocked for %s", to, who)}
 	switch {
 	case who.isClaude(own):
-		b.Kind, b.Text = RealClaude, fmt.Sprintf("a real claude was reached, and asked for %s: %s", to, who)
+		b.Kind, b.Text = RealClaude, fmt.Sprintf("a real claude tried to reach %s: %s", to, who)
 	case isVendor(name) || isVendorAddr(addr):
-		b.Kind, b.Text = Vendor, fmt.Sprintf("a vendor's address was asked for, %s: %s", to, who)
+		b.Kind, b.Text = Vendor, fmt.Sprintf("a program tried to reach the vendor's address %s: %s", to, who)
 	}
 	l.add(b)
 }

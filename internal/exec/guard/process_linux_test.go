@@ -157,10 +157,10 @@ func TestDialled(t *testing.T) {
 		host, addr string
 		want       Breach
 	}{
-		{"a claude", claude, "example.org", "198.18.0.1:443", Breach{RealClaude, 0, "a real claude was reached, and asked for example.org:443: /x/claude -c " + waits}},
+		{"a claude", claude, "example.org", "198.18.0.1:443", Breach{RealClaude, 0, "a real claude tried to reach example.org:443: /x/claude -c " + waits}},
 		{"a vendor by name", other, "api.anthropic.com", "198.18.0.1:443", Breach{Vendor, 0, "a vendor's address was asked for, api.anthropic.com:443: sh -c " + waits}},
 		{"a vendor by address", other, "", "160.79.104.10:443", Breach{Vendor, 0, "a vendor's address was asked for, 160.79.104.10:443: sh -c " + waits}},
-		{"another", other, "", "8.8.8.8:53", Breach{Unreachable, 0, "8.8.8.8:53 was out of reach for sh -c " + waits}},
+		{"another", other, "", "8.8.8.8:53", Breach{Unreachable, 0, "8.8.8.8:53 was blocked for sh -c " + waits}},
 	} {
 		var l Log
 		tt.want.PID = tt.who.Process.Pid
@@ -195,8 +195,8 @@ func TestPeer(t *testing.T) {
 		l.Asked(addr, "claude-cli/1")
 		l.Asked("127.0.0.1:x", "claude-cli/2")
 		want := []Breach{
-			{RealClaude, os.Getpid(), fmt.Sprintf("a real claude was reached: process %d", os.Getpid())},
-			{RealClaude, 0, "a real claude was reached: claude-cli/2"},
+			{RealClaude, os.Getpid(), fmt.Sprintf("a real claude sent a request: process %d", os.Getpid())},
+			{RealClaude, 0, "a real claude sent a request: claude-cli/2"},
 		}
 		if diff := cmp.Diff(want, l.Breaches()); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", network, diff)
@@ -281,7 +281,7 @@ func TestDecideConnect(t *testing.T) {
 		}
 		var want []Breach
 		if tt.told != "" {
-			want = []Breach{{Unreachable, os.Getpid(), fmt.Sprintf("%s was out of reach for process %d", tt.told, os.Getpid())}}
+			want = []Breach{{Unreachable, os.Getpid(), fmt.Sprintf("%s was blocked for process %d", tt.told, os.Getpid())}}
 		}
 		if diff := cmp.Diff(want, l.Breaches()); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", tt.name, diff)

@@ -52,11 +52,11 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, q *http.Request) {
 		case who != 0:
 			p.Log.dialled(who, bare, q.Host, p.Own)
 		case isVendor(bare) || isVendorAddr(q.Host):
-			p.Log.add(Breach{Kind: Vendor, Text: "a vendor's address was asked for: " + q.Host})
+			p.Log.add(Breach{Kind: Vendor, Text: "a program tried to reach the vendor's address " + q.Host})
 		default: // the kernel may omit a line while the table changes
-			p.Log.add(Breach{Kind: Unreachable, Text: q.Host + " was out of reach"})
+			p.Log.add(Breach{Kind: Unreachable, Text: q.Host + " was blocked"})
 		}
-		http.Error(w, "claudeless: "+q.Host+" is not to be reached here", http.StatusForbidden)
+		http.Error(w, "claudeless: "+q.Host+" is blocked during this run", http.StatusForbidden)
 		return
 	}
 	to, err := p.dial(q.Context(), q.Host)
@@ -141,7 +141,7 @@ func (p *Proxy) connectThrough(conn net.Conn, host string) error {
 		return err
 	}
 	if _, code, _ := strings.Cut(status, " "); !strings.HasPrefix(code, "200") {
-		return fmt.Errorf("the proxy says %s", status)
+		return fmt.Errorf("the proxy answered %s", status)
 	}
 	return nil
 }
@@ -159,5 +159,5 @@ func readHead(r io.Reader) (status string, err error) {
 			return line, nil
 		}
 	}
-	return "", errors.New("the proxy says too much")
+	return "", errors.New("the proxy's answer is too long")
 }

@@ -43,7 +43,7 @@ type WatchOptions struct {
 }
 
 // errNestedStrict reports that a nested strict run could not see the connections.
-var errNestedStrict = errors.New("another --guard=strict, which this one is inside of, watches the connections already")
+var errNestedStrict = errors.New("an enclosing claudeless exec --guard=strict already watches the connections")
 
 // watch answers the notifications of the kernel about system calls.
 type watch struct {
@@ -155,7 +155,7 @@ func (w *watch) listen(n *Network, files []*os.File) error {
 // Go lets the command start.
 func (n *Network) Go() error {
 	if _, err := unix.Write(int(n.w.link.Fd()), []byte{1}); err != nil {
-		return fmt.Errorf("starting in a network of its own: %w", err)
+		return fmt.Errorf("starting in a network namespace: %w", err)
 	}
 	return nil
 }

@@ -42,7 +42,7 @@ func (r ServerRecords) Write(s *process.System) error {
 	}
 	file, err := os.OpenFile(r.Journal, os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
-		return fmt.Errorf("writing about the MCP servers into the journal: %w", err)
+		return fmt.Errorf("writing the MCP servers to the journal: %w", err)
 	}
 	j := journal.New(journal.Options{W: file, Now: s.Now, PID: s.PID, Environ: s.Environ})
 	for _, line := range lines {

@@ -164,8 +164,8 @@ func (a *apiService) close() error {
 }
 
 // shimAdvice says what to do about a real claude that ran.
-const shimAdvice = "the command found it past PATH: an absolute path, a bundled copy, or a PATH of its own; " +
-	"name the claude of PATH, which is the shim, in the host's option for the executable (cli_path=shutil.which(\"claude\"), pathToClaudeCodeExecutable), or see --env-for"
+const shimAdvice = "the command did not take claude from PATH but from an absolute path, a bundled copy, or its own PATH; " +
+	"set the host's option for the executable to the claude on PATH (cli_path=shutil.which(\"claude\"), pathToClaudeCodeExecutable), or see --env-for"
 
 // breaches returns the breaches found so far.
 func (a *apiService) breaches() []verdict.Finding {
@@ -176,9 +176,9 @@ func (a *apiService) breaches() []verdict.Finding {
 		case guard.RealClaude:
 			f.Advice = shimAdvice
 		case guard.Vendor:
-			f.ID, f.Advice = "G02", "the command talks to the vendor itself: give its client the base URL of ANTHROPIC_BASE_URL, and leave the choice of a provider to the environment"
+			f.ID, f.Advice = "G02", "the command talks to the vendor directly: use ANTHROPIC_BASE_URL as the base URL of its client, and do not set a provider in code"
 		case guard.Unreachable:
-			f.ID, f.Level, f.Advice = "G03", "info", "nothing beyond loopback is reached under --guard=strict"
+			f.ID, f.Level, f.Advice = "G03", "info", "--guard=strict allows only loopback connections"
 		}
 		list = append(list, f)
 	}

@@ -109,12 +109,12 @@ func leftoverFindings(left []leftoverProcess) []verdict.Finding {
 		case p.part == "mcp":
 			found = append(found, verdict.Finding{
 				ID: "C15", Level: "error", PID: p.pid, Text: "an MCP server outlived the run: " + strings.Join(p.argv, " "),
-				Advice: "let a server end when its stdin ends; it was ended now",
+				Advice: "make the server exit when its stdin is closed; claudeless has ended it",
 			})
 		case p.shim:
 			found = append(found, verdict.Finding{
 				ID: "C06", Level: "error", PID: p.pid, Text: "claude was left running: " + strings.Join(p.argv, " "),
-				Advice: "wait for every claude before you end; it was ended now",
+				Advice: "wait for every claude process before exiting; claudeless has ended it",
 			})
 		}
 	}

@@ -13,7 +13,7 @@ import (
 // retry, with the advice. It returns the finding.
 func Refuse(w http.ResponseWriter, r *http.Request, advice string) verdict.Finding {
 	agent := cmp.Or(r.UserAgent(), "a program without a name")
-	f := verdict.Finding{ID: "G01", Level: "error", Text: "a program asked the base URL of this claude: " + agent, Advice: advice}
+	f := verdict.Finding{ID: "G01", Level: "error", Text: "a program used the base URL that belongs to claude: " + agent, Advice: advice}
 	if isClaude(r) {
 		f.Text = "a real claude was started instead of this one: " + agent
 	}

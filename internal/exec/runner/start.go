@@ -88,7 +88,7 @@ func (r *run) startInNetwork(ctx context.Context, c *startedCommand, o proc.Atta
 	o.Network = true
 	err := r.startGuarded(ctx, c, o)
 	if errors.Is(err, errSetUp) {
-		return fmt.Errorf("%w; --guard=path does without", err)
+		return fmt.Errorf("%w; use --guard=path instead", err)
 	}
 	return err
 }
@@ -112,7 +112,7 @@ func (r *run) startGuarded(ctx context.Context, c *startedCommand, o proc.Attach
 	c.Attached, err = proc.Attach(ctx, o)
 	theirs.Close()
 	if err != nil {
-		return errors.Join(fmt.Errorf("%w: %w; it takes user namespaces, or the superuser", errSetUp, err), ours.Close())
+		return errors.Join(fmt.Errorf("%w: %w; it requires user namespaces or root", errSetUp, err), ours.Close())
 	}
 	c.network, err = guard.Join(ours, guard.WatchOptions{
 		PID: c.PID(), Log: &r.api.log, Own: r.own(), Real: r.Setup.Real.Path != "", OwnNetwork: o.Network, Cut: guard.Cut(),

@@ -30,7 +30,7 @@ func Rule(prompt string) string {
 func Rules(ctx context.Context, file string, prompts []string) error {
 	info, err := os.Stat(file)
 	if err != nil {
-		return fmt.Errorf("only a scenario that is a file can be written: %w", err)
+		return fmt.Errorf("rules can only be added to a scenario file: %w", err)
 	}
 	src, err := diag.ReadFile(file)
 	if err != nil {
@@ -47,7 +47,7 @@ func Rules(ctx context.Context, file string, prompts []string) error {
 	for _, prompt := range prompts {
 		reply, err := scenarios.NewEngine(scenario, scenarios.EngineOptions{}).Next(ctx, scenarios.Request{Prompt: prompt})
 		if err == nil && reply.Unmatched {
-			err = fmt.Errorf("the rule for %q would not answer it", prompt)
+			err = fmt.Errorf("the new rule for %q would not match it", prompt)
 		}
 		if err != nil {
 			return err
@@ -77,7 +77,7 @@ func replaceFile(file string, data []byte, mode os.FileMode) error {
 }
 
 // ErrInline reports that the rules of a file are not separate tables, so that none can be appended.
-var ErrInline = errors.New("the rules are not written as [[responses]]: paste the rule by hand")
+var ErrInline = errors.New("the rules are not written as [[responses]]: add the rule by hand")
 
 // insertRules adds rules for prompts after the rules of a file, each once, and keeps everything else, including comments.
 // It does not check whether the prompts already have rules.
@@ -105,7 +105,7 @@ func insertRules(file string, src []byte, prompts []string) ([]byte, error) {
 			continue
 		}
 		if !utf8.ValidString(prompt) {
-			return nil, fmt.Errorf("the prompt %+q is not UTF-8 and TOML holds nothing else: no rule can be written for it; the real CLI sends U+FFFD in the place of such bytes", prompt)
+			return nil, fmt.Errorf("the prompt %+q is not valid UTF-8, which TOML requires, so it cannot have a rule; the real CLI replaces such bytes with U+FFFD", prompt)
 		}
 		if written := b.String(); i > 0 || written != "" && !strings.HasSuffix(written, "\n\n") {
 			b.WriteString("\n")

@@ -45,10 +45,10 @@ func (l *findings) dialogue(p *process) {
 			l.add(p, "C02", levelError, request+" was answered twice", "answer each control_request once")
 		case "answered_late":
 			l.add(p, "C02", levelError, fmt.Sprintf("%s was answered %.0f s after it had been withdrawn", request, h.MS/1000),
-				"give up what a control_cancel_request names")
+				"stop handling a request when a control_cancel_request names it")
 		case "late_initialize":
 			l.add(p, "C03", levelWarn, "initialize registered hooks after the first message was sent",
-				"send initialize first: hooks do not see what came before")
+				"send initialize first: hooks do not run for earlier messages")
 		}
 	}
 }

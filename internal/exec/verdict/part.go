@@ -37,7 +37,7 @@ func (in *Input) loadOfRuns() error {
 		if key.digest != "" && loaded.Digest() != key.digest {
 			p.changed = &Finding{
 				ID: "S17", Level: levelError, Text: "the scenario has changed since the run: " + key.name, File: loaded.File(),
-				Advice: "run the command again, or name the scenario to judge by with -s FILE",
+				Advice: "run the command again, or choose the scenario with -s FILE",
 			}
 		}
 		all = append(all, p)
@@ -117,7 +117,7 @@ func (in *Input) wrongCounts(runs int) []Finding {
 		if demand.want > 0 && demand.got != demand.want {
 			found = append(found, Finding{
 				ID: "S18", Level: levelError, Text: fmt.Sprintf("expected %d %s, got %d", demand.want, demand.noun, demand.got),
-				Advice: "check that the journal of every shard is given, once",
+				Advice: "give the journal of every shard exactly once",
 			})
 		}
 	}

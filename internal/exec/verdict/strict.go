@@ -44,7 +44,7 @@ func (l *findings) unrecordedServers() {
 	}
 	for _, x := range l.in.Scenario.UnrecordedServers(recorded) {
 		l.list = append(l.list, Finding{
-			ID: "S20", Level: levelError, File: x.File, Line: x.Line, Text: "what the MCP server " + x.Name + " says is not known with a real claude",
+			ID: "S20", Level: levelError, File: x.File, Line: x.Line, Text: "calls of the MCP server " + x.Name + " are not recorded when a real claude makes them",
 			Advice: "make it a `fixture` of the scenario under exec --real, or expect a call: mcp = { server = …, tool = … }",
 		})
 	}
@@ -94,7 +94,7 @@ func (l *findings) repeatedOnceRules() {
 		}
 		if used[use{e.Source, q.Rule}] {
 			l.list = append(l.list, Finding{
-				ID: "S02", Level: levelError, Text: "the rule answers one prompt, but there was another: " + quoted(q.Prompt), Advice: "add a rule for it",
+				ID: "S02", Level: levelError, Text: "the rule has `once` and was used up when another prompt matched: " + quoted(q.Prompt), Advice: "add a rule for it",
 				File: q.File, Line: q.Line, Time: e.Time,
 			})
 		}
@@ -248,14 +248,14 @@ func (l *findings) requestedCalls() {
 func noSuchTool(name string) Finding {
 	return Finding{
 		ID: "S03", Level: levelError, Text: "the script calls the tool " + name + ", which does not exist here",
-		Advice: "check its name and its server; `[[expect]] tool = …` says that it is meant so",
+		Advice: "check its name and its server; `[[expect]] tool = …` accepts the call",
 	}
 }
 
 // noFixtureCase reports by the texts of our fixtures whether no case of a fixture matches the arguments of a call.
 func noFixtureCase(result string) bool {
 	_, rest, found := strings.Cut(result, "no case of ")
-	return found && strings.Contains(rest, " holds for the arguments ")
+	return found && strings.Contains(rest, " matches the arguments ")
 }
 
 func unknownArguments(tool, result string) Finding {

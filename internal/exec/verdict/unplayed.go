@@ -131,7 +131,7 @@ func (p *playback) end() []Finding {
 func unplayedStep(e journal.Entry, u *journal.Unplayed) Finding {
 	return Finding{
 		ID: "S05", Level: levelError, Text: "a step of the script was not played: " + u.Text, File: u.File, Line: u.Line,
-		Advice: "let the run go on, or take the step out", Time: e.Time, PID: e.PID,
+		Advice: "let the run continue, or remove the step", Time: e.Time, PID: e.PID,
 	}
 }
 
@@ -190,7 +190,7 @@ func (l *findings) endedEarly(p *process) {
 	}
 	f := p.attribute(Finding{
 		ID: "S05", Level: levelError, Text: fmt.Sprintf("claude was ended by %s before %s was played to its end", signal, rule.Rule),
-		Advice: fmt.Sprintf("let claude end by itself; `[[expect]] exit = %d` accepts the signal", code),
+		Advice: fmt.Sprintf("let claude exit by itself; `[[expect]] exit = %d` accepts the signal", code),
 	})
 	f.File, f.Line = rule.File, rule.Line
 	l.list = append(l.list, f)
@@ -239,6 +239,6 @@ func (s *sequence) missed(e journal.Entry) []Finding {
 	}
 	return []Finding{placed(Finding{
 		ID: "S05", Level: levelError, Text: fmt.Sprintf("responses[%d].turns[%d] was not played", s.rule, s.next),
-		Advice: "send the prompt that it expects, in the same session, or take it out", Time: e.Time, PID: e.PID,
+		Advice: "send the prompt that it expects in the same session, or remove the turn", Time: e.Time, PID: e.PID,
 	}, s.all[s.next])}
 }

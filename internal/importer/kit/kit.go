@@ -193,7 +193,7 @@ func (k *Kit) Commit() (written []string, err error) {
 	for _, name := range k.names {
 		to := filepath.Join(k.out, filepath.FromSlash(name))
 		if _, err := os.Lstat(to); err == nil && !k.force {
-			return nil, fmt.Errorf("%s exists; --force overwrites it", to)
+			return nil, fmt.Errorf("%s already exists; use --force to overwrite it", to)
 		} else if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return nil, err
 		}

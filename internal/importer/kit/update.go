@@ -81,7 +81,7 @@ func merge(name, old, fresh string) (merged string, notes []string) {
 		delete(byKey, s.key)
 		if o != nil && o.edited() {
 			if o.stamp != s.stamp {
-				notes = append(notes, fmt.Sprintf("%s:%d: edited by hand, and otherwise in the new session (%s): yours is kept", name, o.line, s.title))
+				notes = append(notes, fmt.Sprintf("%s:%d: edited by hand and different in the new session (%s); your version is kept", name, o.line, s.title))
 			}
 			s = o
 		}
@@ -110,10 +110,10 @@ func removed(name string, left map[string]*section, order []section, notes *[]st
 		switch {
 		case left[s.key] == nil || s.afterRules():
 		case s.edited():
-			*notes = append(*notes, fmt.Sprintf("%s:%d: not in the new session, but edited by hand: it is kept", name, s.line))
+			*notes = append(*notes, fmt.Sprintf("%s:%d: not in the new session but edited by hand; kept", name, s.line))
 			b.WriteString(s.text())
 		default:
-			*notes = append(*notes, fmt.Sprintf("%s:%d: not in the new session: it is gone", name, s.line))
+			*notes = append(*notes, fmt.Sprintf("%s:%d: not in the new session; removed", name, s.line))
 		}
 	}
 	return b.String()
@@ -157,7 +157,7 @@ func (k *Kit) Update(main string) (notes []string, err error) {
 			continue
 		}
 		if base[name] != now[name] && stamp(string(theirs)) != now[name] {
-			notes = append(notes, fmt.Sprintf("%s: edited by hand, and otherwise in the new session: yours is kept", at(name)))
+			notes = append(notes, fmt.Sprintf("%s: edited by hand and different in the new session; your version is kept", at(name)))
 		}
 		if err := os.WriteFile(k.path(name), theirs, 0o644); err != nil {
 			return nil, err

@@ -114,7 +114,7 @@ func (p *Player) play(ctx context.Context, at Stage, sessions []*session.Session
 	defer child.Stop(context.WithoutCancel(ctx))
 	log, err := converse(child.Stdin(), child.Stdout(), at, sessions)
 	if ctx.Err() != nil {
-		return nil, fmt.Errorf("playing the scenario: not done after %v", limit)
+		return nil, fmt.Errorf("playing the scenario: did not finish within %v", limit)
 	}
 	if tail := strings.TrimSpace(child.StderrTail()); err == nil && len(log) == 0 && tail != "" {
 		return nil, fmt.Errorf("playing the scenario: %s", session.Visible(tail))

@@ -257,7 +257,7 @@ func (s *sessionSet) sessions() ([]*Session, error) {
 	out = slices.DeleteFunc(out, func(one *Session) bool { return len(one.Prompts) == 0 })
 	if len(out) == 0 {
 		if s.requestsOnly {
-			return nil, fmt.Errorf("%w: this journal is that of an API, which has the requests only; import the transcript of that claude, or what `claudeless serve --record` keeps", ErrNothing)
+			return nil, fmt.Errorf("%w: this journal is from claudeless serve and has only the requests; import the transcript of the claude session, or a journal of `claudeless serve --record`", ErrNothing)
 		}
 		if len(s.damaged) > 0 {
 			return nil, fmt.Errorf("%w: %s", ErrNothing, &s.damaged[0])

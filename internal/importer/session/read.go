@@ -282,7 +282,7 @@ type arrayReader struct{ into *streamReader }
 func (l *arrayReader) line(at Place, raw []byte) error {
 	var events []json.RawMessage
 	if err := json.Unmarshal(raw, &events); err != nil {
-		return errors.New("an array of events that ends too soon, or over several lines")
+		return errors.New("an array of events that is incomplete or spans several lines")
 	}
 	for _, ev := range events {
 		if err := l.into.line(at, ev); err != nil {

@@ -83,7 +83,7 @@ func (d *Damage) String() string {
 	case d.Lines == 1:
 		return d.First.Error() + "; the line is left out"
 	default:
-		return fmt.Sprintf("%s; this line and %d more of the file are left out", d.First, d.Lines-1)
+		return fmt.Sprintf("%s; this line and %d more of the file are ignored", d.First, d.Lines-1)
 	}
 }
 

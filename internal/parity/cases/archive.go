@@ -78,7 +78,7 @@ func (c *Case) archive(src []byte) (problems diag.List) {
 		}
 	}
 	if c.Scenario == nil && len(problems) == 0 {
-		problems = append(problems, diag.Diagnostic{Pos: diag.Position{File: c.File, Line: 1}, Message: "the case has no scenario.toml", Hint: "it plays the model; an empty one will do where the model is not asked"})
+		problems = append(problems, diag.Diagnostic{Pos: diag.Position{File: c.File, Line: 1}, Message: "the case has no scenario.toml", Hint: "add one; it may be empty if the case never asks the model"})
 	}
 	if argv[1] == nil && len(problems) == 0 {
 		problems = append(problems, diag.Diagnostic{Pos: diag.Position{File: c.File, Line: 1}, Message: "the case has no argv", Hint: "one argument a line, without the program"})
@@ -137,11 +137,11 @@ func (c *Case) readFile(f *file) (problems diag.List) {
 			c.Servers = append(c.Servers, Server{words[0], words[1]})
 		}
 	default:
-		d := f.inArchive(diag.Diagnostic{Message: "a case has no such file"})
+		d := f.inArchive(diag.Diagnostic{Message: "unknown file in a case"})
 		d.Pos.Line-- // the line with its name
 		d.Hint = diag.NameHint(f.name, fileNames())
 		if d.Hint == "" {
-			d.Hint = "it has " + strings.Join(fileNames(), ", ") + ", and files below cwd/ and home/"
+			d.Hint = "a case has " + strings.Join(fileNames(), ", ") + ", and files below cwd/ and home/"
 		}
 		problems = append(problems, d)
 	}

@@ -104,7 +104,7 @@ func Load(names []string) (all []*Case, problems diag.List) {
 			if err != nil {
 				problems = append(problems, unreadable(name, err))
 			} else if len(all)+len(problems) == n {
-				problems = append(problems, diag.Diagnostic{Pos: diag.Position{File: name}, Message: "the directory holds no case", Hint: "a case is a .txtar file, or a scenario with [parity]"})
+				problems = append(problems, diag.Diagnostic{Pos: diag.Position{File: name}, Message: "the directory contains no case", Hint: "a case is a .txtar file, or a scenario with [parity]"})
 			}
 		}
 	}

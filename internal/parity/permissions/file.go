@@ -145,7 +145,7 @@ func (f *File) locate() (problems diag.List) {
 		g.file = f
 		at := diag.Path{"groups", i}
 		if names[g.Name] {
-			problems = append(problems, f.ix.At(append(at, "name"), fmt.Sprintf("two groups are called %q", g.Name)))
+			problems = append(problems, f.ix.At(append(at, "name"), fmt.Sprintf("duplicate group %q", g.Name)))
 		}
 		names[g.Name] = true
 		for j := range g.Calls {
@@ -158,7 +158,7 @@ func (f *File) locate() (problems diag.List) {
 	}
 	for i, k := range f.Known {
 		if k.Group != "" && !names[k.Group] {
-			d := f.ix.At(diag.Path{"known", i, "group"}, fmt.Sprintf("no group is called %q", k.Group))
+			d := f.ix.At(diag.Path{"known", i, "group"}, fmt.Sprintf("unknown group %q", k.Group))
 			d.Hint = diag.NameHint(k.Group, slices.Sorted(maps.Keys(names)))
 			problems = append(problems, d)
 		}
@@ -169,7 +169,7 @@ func (f *File) locate() (problems diag.List) {
 	}{{"files", f.Files}, {"home", f.Home}} {
 		for _, name := range slices.Sorted(maps.Keys(table.files)) {
 			if !filepath.IsLocal(filepath.FromSlash(name)) || path.Clean(name) != name {
-				problems = append(problems, f.ix.At(diag.Path{table.key, name}, "the path of a file must be clean and lead nowhere else"))
+				problems = append(problems, f.ix.At(diag.Path{table.key, name}, "the path of a file must be in its shortest form and inside the directory"))
 			}
 		}
 	}

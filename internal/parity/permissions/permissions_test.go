@@ -26,10 +26,10 @@ func load(t *testing.T, text string) ([]*permissions.File, string) {
 func TestProblems_A11(t *testing.T) {
 	for _, tt := range []struct{ text, want string }{
 		{"", "calls.toml:1:1: missing key `groups`"},
-		{"[[groups]]\nname = 'a'\ncalls = ['ls']\n[[groups]]\nname = 'a'\ncalls = ['ls']", `calls.toml:5:1: two groups are called "a"`},
+		{"[[groups]]\nname = 'a'\ncalls = ['ls']\n[[groups]]\nname = 'a'\ncalls = ['ls']", `calls.toml:5:1: duplicate group "a"`},
 		{"[[groups]]\nname = 'a'\ncalls = [{ tool = 'Read', input = 'x' }]", "calls.toml:3:10: the input of a call must be a table"},
-		{"[files]\n'../x' = ''\n[[groups]]\nname = 'a'\ncalls = ['ls']", "calls.toml:2:1: the path of a file must be clean and lead nowhere else"},
-		{"[[groups]]\nname = 'writes'\ncalls = ['ls']\n[[known]]\ngroup = 'write'\ncall = 'ls'\nreason = 'x'", `calls.toml:5:1: no group is called "write"`},
+		{"[files]\n'../x' = ''\n[[groups]]\nname = 'a'\ncalls = ['ls']", "calls.toml:2:1: the path of a file must be in its shortest form and inside the directory"},
+		{"[[groups]]\nname = 'writes'\ncalls = ['ls']\n[[known]]\ngroup = 'write'\ncall = 'ls'\nreason = 'x'", `calls.toml:5:1: unknown group "write"`},
 	} {
 		files, problems := load(t, tt.text)
 		if problems != tt.want || files != nil {

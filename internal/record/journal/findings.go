@@ -13,7 +13,7 @@ func BrokenScript(file string, line int, text string) Finding {
 func MissingValue(file string, line int, path string) Finding {
 	return Finding{
 		ID: "S15", Level: "error", Text: "`" + path + "` in a template has no value", File: file, Line: line,
-		Advice: "correct the path, or say what stands for a missing value: `" + path + ` ?? ""` + "`",
+		Advice: "correct the path, or give a value to use instead: `" + path + ` ?? ""` + "`",
 	}
 }
 
@@ -22,7 +22,7 @@ func MissingValue(file string, line int, path string) Finding {
 func EndlessRule(rule, file string, line int) Finding {
 	return Finding{
 		ID: "S21", Level: "error", File: file, Line: line,
-		Text:   "no user wrote a prompt any more, but " + rule + " went on answering the CLI with tool calls; it was stopped",
+		Text:   "the run was stopped: without a new prompt from a user, " + rule + " kept answering messages of the CLI with tool calls",
 		Advice: "limit it with `max_matches`, or match the prompts of the user only (without `source`)",
 	}
 }

@@ -98,7 +98,7 @@ const maxLine = 256 << 20
 
 // ErrTorn says that a line is incomplete: its writer died, or the file is not a
 // journal.
-var ErrTorn = errors.New("not a whole line of a journal")
+var ErrTorn = errors.New("an incomplete line of a journal")
 
 // Read yields the lines of a journal in order. For a line that cannot be parsed it
 // yields an error with a zero entry and continues. Lines of unknown types have only

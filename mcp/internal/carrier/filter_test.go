@@ -21,10 +21,10 @@ func TestFilter(t *testing.T) {
 		"[oh]\n":                     {"", 1},
 		"{\"a\":\"" + strings.Repeat("x", 100) + "\"}\n{}\n": {"{}\n", 1},
 		"{\"id\":3,\"result\":\"" + strings.Repeat("x", 100) + "\"}\n{}": {
-			`{"jsonrpc":"2.0","id":3,"error":{"code":-32603,"message":"the message of the server is 120 bytes, at most 50 are taken (maxLineBytes of its entry)"}}` + "\n{}\n", 0,
+			`{"jsonrpc":"2.0","id":3,"error":{"code":-32603,"message":"the message of the server is 120 bytes; the limit is 50 (maxLineBytes in the server's entry)"}}` + "\n{}\n", 0,
 		},
 		"{\"result\":{\"id\":1,\"x\":\"\\\"" + strings.Repeat("}", 100) + "\"} , \"id\" : \"a\\\"b\" }\n": {
-			`{"jsonrpc":"2.0","id":"a\"b","error":{"code":-32603,"message":"the message of the server is 145 bytes, at most 50 are taken (maxLineBytes of its entry)"}}` + "\n", 0,
+			`{"jsonrpc":"2.0","id":"a\"b","error":{"code":-32603,"message":"the message of the server is 145 bytes; the limit is 50 (maxLineBytes in the server's entry)"}}` + "\n", 0,
 		},
 		"{\"id\":3,\"method\":\"" + strings.Repeat("x", 100) + "\"}\n{}": {"{}\n", 1},
 		"": {"", 0},

@@ -98,7 +98,7 @@ func (t *SSE) read(ctx context.Context, opened chan<- error) {
 		case ev.name == "endpoint" && t.endpoint == nil:
 			endpoint, err := req.URL.Parse(ev.data)
 			if err != nil || endpoint.Host != req.URL.Host || endpoint.Scheme != req.URL.Scheme {
-				opened <- fmt.Errorf("endpoint %q is not of the same server", ev.data)
+				opened <- fmt.Errorf("endpoint %q is on another server", ev.data)
 				return
 			}
 			t.endpoint = endpoint

@@ -17,7 +17,7 @@ func (e *TooLongError) Error() string {
 	if e.More {
 		size = "has more than"
 	}
-	return fmt.Sprintf("the message of the server %s %d bytes, at most %d are taken (maxLineBytes of its entry)", size, e.Size, e.Limit)
+	return fmt.Sprintf("the message of the server %s %d bytes; the limit is %d (maxLineBytes in the server's entry)", size, e.Size, e.Limit)
 }
 
 // idScanner finds the id of a message that is dropped, while its bytes are read.

@@ -149,7 +149,7 @@ func Pretty(store *cas.Store, it Item) json.RawMessage {
 		if it.Format == "" && json.Valid(data) {
 			return data
 		}
-		return text(fmt.Sprintf("<%d bytes that are no pickle: %v>", len(data), err))
+		return text(fmt.Sprintf("<%d bytes that are not a pickle: %v>", len(data), err))
 	}
 	return PrettyPickle(v)
 }

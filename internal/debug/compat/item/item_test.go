@@ -72,7 +72,7 @@ func TestPretty(t *testing.T) {
 			"placeholder", "ccideldill_client.custom_picklers\n_reconstruct_placeholder\n((dS'type_name'\nS'Lock'\nsS'repr_text'\nS'<lock>'\nsS'attributes'\n(dS'a'\nI1\nsstR.", Dill,
 			`{"__cideldill_placeholder__":true,"attributes":{"a":1},"repr_text":"<lock>","summary":"<lock>","type_name":"Lock"}`,
 		},
-		{"broken", "\x80\x04K", Dill, `"<3 bytes that are no pickle: opcode 'K' at 2: pickle ends early>"`},
+		{"broken", "\x80\x04K", Dill, `"<3 bytes that are not a pickle: opcode 'K' at 2: the pickle is incomplete>"`},
 		{"not a number", "G\x7f\xf8\x00\x00\x00\x00\x00\x01.", Dill, `"nan"`},
 	}
 	for _, tt := range tests {

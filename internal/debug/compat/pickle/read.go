@@ -13,8 +13,8 @@ import (
 )
 
 var (
-	errShort = errors.New("pickle ends early")
-	errStack = errors.New("pickle uses what is not on its stack")
+	errShort = errors.New("the pickle is incomplete")
+	errStack = errors.New("the pickle reads below its stack")
 
 	errTooMany = fmt.Errorf("pickle has more than %d values", maxValues)
 )
