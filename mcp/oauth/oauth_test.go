@@ -378,7 +378,7 @@ func TestRefused_N34(t *testing.T) {
 		change func(s *authServer)
 		want   string
 	}{
-		{"foreign issuer", func(s *authServer) { s.metadata = map[string]any{"issuer": "https://evil.example"} }, `is that of the authorization server "https://evil.example"`},
+		{"foreign issuer", func(s *authServer) { s.metadata = map[string]any{"issuer": "https://evil.example"} }, `names the authorization server "https://evil.example"`},
 		{"script", func(s *authServer) { s.metadata = map[string]any{"authorization_endpoint": "javascript:alert(1)"} }, `the endpoint "javascript:alert(1)", which is not an http or https URL`},
 		{"no PKCE", func(s *authServer) {
 			s.metadata = map[string]any{"code_challenge_methods_supported": []string{"plain"}}
@@ -464,7 +464,7 @@ func TestErrorsHideTokens(t *testing.T) {
 func TestWithoutPlace(t *testing.T) {
 	b := newBench(t)
 	b.path = ""
-	if _, err := b.client().Login(t.Context(), "http://localhost:1/callback", ""); err == nil || !strings.Contains(err.Error(), "no home directory") {
+	if _, err := b.client().Login(t.Context(), "http://localhost:1/callback", ""); err == nil || !strings.Contains(err.Error(), "no directory for the credentials") {
 		t.Errorf("got %v", err)
 	}
 	if got := b.header(b.client()); got != "" {

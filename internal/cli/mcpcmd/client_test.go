@@ -52,7 +52,7 @@ func TestClient(t *testing.T) {
 	}
 	b.add("hang-call")
 	err = Run(t.Context(), b.o, []string{"call", "hang-call", "echo", "--timeout", "1s"})
-	if usage := new(UsageError); !errors.As(err, &usage) || !strings.HasSuffix(usage.Text, `tool "echo" timed out after 1s`) || !strings.HasPrefix(usage.Hint, "--timeout, MCP_TOOL_TIMEOUT ") {
+	if usage := new(UsageError); !errors.As(err, &usage) || !strings.HasSuffix(usage.Text, `tool "echo" timed out after 1s`) || !strings.HasPrefix(usage.Hint, "set the limit with --timeout, MCP_TOOL_TIMEOUT ") {
 		t.Errorf("a call that takes too long: %#v", err)
 	}
 	b.o.Stdin = strings.NewReader(`{"text":"from stdin"}`)

@@ -158,8 +158,8 @@ func TestDialled(t *testing.T) {
 		want       Breach
 	}{
 		{"a claude", claude, "example.org", "198.18.0.1:443", Breach{RealClaude, 0, "a real claude tried to reach example.org:443: /x/claude -c " + waits}},
-		{"a vendor by name", other, "api.anthropic.com", "198.18.0.1:443", Breach{Vendor, 0, "a vendor's address was asked for, api.anthropic.com:443: sh -c " + waits}},
-		{"a vendor by address", other, "", "160.79.104.10:443", Breach{Vendor, 0, "a vendor's address was asked for, 160.79.104.10:443: sh -c " + waits}},
+		{"a vendor by name", other, "api.anthropic.com", "198.18.0.1:443", Breach{Vendor, 0, "a program tried to reach the vendor's address api.anthropic.com:443: sh -c " + waits}},
+		{"a vendor by address", other, "", "160.79.104.10:443", Breach{Vendor, 0, "a program tried to reach the vendor's address 160.79.104.10:443: sh -c " + waits}},
 		{"another", other, "", "8.8.8.8:53", Breach{Unreachable, 0, "8.8.8.8:53 was blocked for sh -c " + waits}},
 	} {
 		var l Log

@@ -236,7 +236,7 @@ func (t *transcriptReader) intern(text string) string {
 func decode(raw []byte, into any) error {
 	err := json.Unmarshal(raw, into)
 	if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {
-		return errors.New("not valid JSON:  " + syntax.Error())
+		return errors.New("not valid JSON: " + syntax.Error())
 	}
 	if raw[0] != '{' {
 		return errors.New("not a JSON object")
