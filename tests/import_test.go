@@ -122,9 +122,9 @@ var packageTable = []row{
 	{2, "internal/exec/verdict", "expectations, conduct and strictness judged over a journal; the reports", "internal/exec/scaffold internal/base/diag internal/record/journal internal/base/junit internal/record/redact scenarios scenarios/lint simulator/protocol internal/claudecode"},
 	{3, "internal/exec/report", "the HTML report of a run: one page from the journal and the verdict", "internal/exec/verdict internal/record/journal internal/record/redact"},
 	{1, "internal/exec/guard", "who reaches a real claude or a vendor: seen, cut off and named", "internal/record/redact"},
-	{3, "internal/exec/runner", "a command with the double instead of claude: shims, guard, verdict", "internal/exec/procio internal/exec/guard internal/api internal/base/proc internal/base/process internal/base/localhttp internal/exec/verdict scenarios"},
+	{3, "internal/exec/runner", "a command with the double instead of claude: shims, guard, verdict", "internal/exec/procio internal/exec/guard internal/api internal/base/proc internal/base/process internal/base/diag internal/base/localhttp internal/exec/verdict internal/screens/console internal/screens/pty internal/screens/recording scenarios"},
 	{3, "internal/exec/supervise", "the edge of one process that runs as claude: its journal, its fault, its strictness", "internal/base/argv internal/exec/procio internal/record/journal internal/base/proc internal/base/process internal/exec/verdict"},
-	{4, "internal/cli/execcmd", "the commands around a program under test: exec, shim, verify, journal, gates", "docs/schema internal/exec/scaffold internal/exec/gate internal/exec/runner internal/record/journal internal/base/process internal/exec/verdict internal/exec/report internal/exec/supervise executor/builtin"},
+	{4, "internal/cli/execcmd", "the commands around a program under test: exec, shim, verify, journal, gates", "docs/schema internal/exec/scaffold internal/exec/gate internal/exec/runner internal/record/journal internal/base/process internal/exec/verdict internal/exec/report internal/exec/supervise internal/screens/pty executor/builtin"},
 	{0, "internal/base/tomltext", "TOML written for people", ""},
 	{1, "internal/parity", "what two runs did, made comparable", "docs/parity internal/base/diag internal/base/junit internal/base/ordered internal/base/plainjson"},
 	{2, "internal/importer/session", "real sessions read: transcripts, stream-json logs, journals, tapes become one form", "internal/record/journal internal/api/history internal/base/shellcmd internal/claudecode"},
@@ -143,6 +143,9 @@ var packageTable = []row{
 	{1, "internal/screens/pty", "a program in a pseudo-terminal", "internal/base/proc"},
 	{2, "internal/screens/tape", "tapes: scripts that lead an interactive program to its screens, read and played", "internal/base/diag internal/base/proc internal/screens/emulator internal/screens/pty"},
 	{1, "internal/screens/book", "the pages of one version of the CLI in files: labels, options, parts that depend on the run", "internal/base/proc internal/screens/emulator"},
+	{2, "internal/screens/state", "which state of the CLI a screen shows", "internal/screens/book internal/screens/emulator"},
+	{3, "internal/screens/recording", "the screens of a program kept in files, with secrets masked", "internal/record/redact internal/screens/book internal/screens/emulator internal/screens/state"},
+	{2, "internal/screens/console", "the terminal of this program connected to a pseudo-terminal", "internal/screens/emulator internal/screens/pty"},
 	{0, "docs/schema", "the JSON Schemas of the file formats, embedded", ""},
 	{1, "internal/cli/help", "what the program tells of itself: help, manual page, completions, schemas, first files", "docs/schema internal/base/process"},
 	{6, "simtest", "a scripted claude for Go tests: the test binary plays it", "internal/cli internal/base/clock internal/exec/gate internal/exec/runner internal/record/journal internal/api internal/base/process internal/exec/verdict executor/builtin"},
@@ -184,160 +187,4 @@ var thirdParty = map[string]string{
 	"github.com/tailscale/hujson":              "mcp",
 	"golang.org/x/sys":                         "internal/exec/guard internal/base/proc executor/builtin internal/record/journal simulator/transcript",
 	"golang.org/x/text":                        "simulator/outputschema internal/claude/terminal",
-	"golang.org/x/term":                        "internal/base/process",
-	"mvdan.cc/sh/v3":                           "internal/base/shellcmd",
-}
-
-var testOnly = []string{
-	"github.com/rogpeppe/go-internal",
-	"github.com/google/go-cmp",
-	"go.uber.org/goleak",
-	"github.com/google/uuid",
-	"os/exec",
-}
-
-// never holds imports whose absence keeps a property, beyond the table: std
-// packages mostly, which the table does not speak of.
-var never = []struct{ from, to, why string }{
-	{"scenarios", "net", "the scripted model reaches nothing"},
-	{"scenarios", "net/http", "the scripted model reaches nothing"},
-	{"scenarios/internal/fill", "net", "the scripted model reaches nothing"},
-	{"scenarios/internal/fill", "time", "the scripted model knows no clock"},
-	{"simulator", "os", "process state enters in internal/base/process"},
-	{"simulator", "net/http", "the loop reaches nothing but its executor"},
-	{"simulator/protocol", "os", "types only"},
-	{"executor", "os", "running is the work of the executors behind it"},
-	{"internal/claude/output", "os", "it writes to the writer it is given"},
-	{"*", "log", "a library that logs decides for its caller; diagnostics are values"},
-	{"*", "math/rand", "randomness is injected; math/rand/v2 with a seed"},
-}
-
-func TestImports(t *testing.T) {
-	rows := map[string]row{}
-	for _, r := range packageTable {
-		rows[r.path] = r
-	}
-	for _, s := range sources(t, parser.ImportsOnly) {
-		r, ok := rows[s.pkg]
-		if !ok {
-			t.Errorf("%s: package %s has no row in the package table (tests/import_test.go)", s.path, s.pkg)
-			rows[s.pkg] = row{path: s.pkg, may: "*"}
-			continue
-		}
-		for _, spec := range s.file.Imports {
-			imp, err := strconv.Unquote(spec.Path.Value)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if msg := checkImport(r, imp, s.isTest()); msg != "" {
-				t.Errorf("%s:%d: %s", s.path, s.line(spec), msg)
-			}
-		}
-	}
-	for _, r := range packageTable {
-		if _, err := os.Stat(filepath.Join(root, r.path)); err != nil {
-			t.Errorf("package table: %s has a row but no directory", r.path)
-		}
-		for imp := range strings.FieldsSeq(r.may) {
-			if rows[imp].layer > r.layer {
-				t.Errorf("package table: %s of layer %d may not import %s of layer %d: arrows go down", r.path, r.layer, imp, rows[imp].layer)
-			}
-		}
-	}
-}
-
-// checkImport returns why a package may not import imp, or "".
-func checkImport(r row, imp string, isTest bool) string {
-	for _, n := range never {
-		if imp == "log" && r.path == "internal/base/process" {
-			continue // it says where the standard library logs to
-		}
-		if (n.from == "*" || n.from == r.path) && imp == n.to && !isTest {
-			return fmt.Sprintf("%s must not import %s: %s", r.path, imp, n.why)
-		}
-	}
-	if local, ok := strings.CutPrefix(imp, module+"/"); ok {
-		switch {
-		case local == r.path: // an external test package
-		case isTest && local == "mcp/mcptest":
-		case local == "mcp/mcptest":
-			return "mcp/mcptest is for tests"
-		case r.may == "*" && local != "tests" && local != "cmd/claudeless":
-		case slices.Contains(strings.Fields(r.may), local):
-		default:
-			return fmt.Sprintf("%s may not import %s (package table)", r.path, local)
-		}
-		return ""
-	}
-	if isTest && slices.ContainsFunc(testOnly, func(p string) bool { return under(imp, p) }) {
-		return ""
-	}
-	first, _, _ := strings.Cut(imp, "/")
-	if !strings.Contains(first, ".") && imp != "os/exec" {
-		return "" // the rest of the standard library
-	}
-	for mod, where := range thirdParty {
-		if !under(imp, mod) {
-			continue
-		}
-		if !slices.Contains(strings.Fields(where), r.path) {
-			return fmt.Sprintf("%s belongs to %s only", imp, where)
-		}
-		return ""
-	}
-	return fmt.Sprintf("%s is in no row of the third-party table", imp)
-}
-
-// under tells whether path is dir or below it.
-func under(path, dir string) bool { return path == dir || strings.HasPrefix(path, dir+"/") }
-
-// TestPackageTable keeps the table in docs/architecture.md equal to the data above.
-func TestPackageTable(t *testing.T) {
-	const begin, end = "<!-- packages:begin -->\n", "<!-- packages:end -->"
-	var b strings.Builder
-	b.WriteString("| layer | package | job | may import |\n|---|---|---|---|\n")
-	byLayer := slices.SortedStableFunc(slices.Values(packageTable), func(a, b row) int { return cmp.Compare(a.layer, b.layer) })
-	for _, r := range byLayer {
-		may := "–"
-		if r.may == "*" {
-			may = "all above"
-		} else if r.may != "" {
-			may = "`" + strings.Join(strings.Fields(r.may), "` `") + "`"
-		}
-		fmt.Fprintf(&b, "| %d | `%s` | %s | %s |\n", r.layer, r.path, r.job, may)
-	}
-	b.WriteString("\n| from outside | only in |\n|---|---|\n")
-	for _, mod := range sortedKeys(thirdParty) {
-		fmt.Fprintf(&b, "| `%s` | `%s` |\n", mod, strings.Join(strings.Fields(thirdParty[mod]), "` `"))
-	}
-	replaceSection(t, "docs/architecture.md", begin, end, b.String())
-}
-
-// replaceSection checks, or with -update rewrites, the text between two markers.
-func replaceSection(t *testing.T, path, begin, end, want string) {
-	t.Helper()
-	text := readFile(t, path)
-	before, rest, ok1 := strings.Cut(text, begin)
-	got, after, ok2 := strings.Cut(rest, end)
-	if !ok1 || !ok2 {
-		t.Fatalf("%s: markers %q and %q not found", path, begin, end)
-	}
-	if got == want {
-		return
-	}
-	if !*update {
-		t.Fatalf("%s is out of date; run `make update`", path)
-	}
-	if err := os.WriteFile(filepath.Join(root, path), []byte(before+begin+want+end+after), 0o644); err != nil {
-		t.Fatal(err)
-	}
-}
-
-func sortedKeys[V any](m map[string]V) []string {
-	keys := make([]string, 0, len(m))
-	for k := range m {
-		keys = append(keys, k)
-	}
-	slices.Sort(keys)
-	return keys
-}
+	"golang.org/x/term":                        "internal/base/process internal/screens/console",

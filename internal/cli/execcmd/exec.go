@@ -86,6 +86,7 @@ type Exec struct {
 	Guard      string   `default:"path" placeholder:"off|path|strict" help:"Block access to a real claude: off, path (shims and proxy; default) or strict (network namespace, Linux)"`
 	Faults     []string `placeholder:"NAME,…|all" help:"Run the command once under each of these faults of claude, and report which ones it survived"`
 	Real       realFlag `name:"real" placeholder:"PATH" help:"Run the real claude with the scenario as its model (--real=PATH, or CLAUDE_BIN, or the one on PATH)"`
+	Terminal   `embed:""`
 	JudgeLater bool     `help:"Write the journal of --capture and leave the verdict to claudeless verify"`
 	FreshHome  bool     `help:"Give the command an empty home directory"`
 	NoRuns     bool     `name:"allow-no-runs" help:"Accept a command that never starts claude"`
@@ -144,8 +145,15 @@ func (c *Exec) Run(ctx context.Context, s *process.System) error {
 	if err != nil {
 		return err
 	}
+	terminal, err := c.terminal(s, c.Real.chosen, len(c.Faults) > 0)
+	if err != nil {
+		return err
+	}
 	if c.Real.chosen {
 		if setup.Real.Path, err = runner.FindReal(c.Real.path, s.Getenv, setup.Self); err != nil {
+			return err
+		}
+		if setup.Real.FirstStart, err = c.firstStart(s); err != nil {
 			return err
 		}
 	}
@@ -155,7 +163,7 @@ func (c *Exec) Run(ctx context.Context, s *process.System) error {
 	}
 	judged, in, err := run(ctx, runner.Options{
 		Command: afterDashes(c.Command), Setup: setup, Capture: c.Capture, RecordOutput: c.HTML != "", Guard: level,
-		Rules: rules(c.Strict, c.NoRuns), JudgeLater: c.JudgeLater, FreshHome: c.FreshHome, EnvFor: c.EnvFor, Faults: c.Faults, System: s,
+		Rules: rules(c.Strict, c.NoRuns), JudgeLater: c.JudgeLater, FreshHome: c.FreshHome, EnvFor: c.EnvFor, Faults: c.Faults, Terminal: terminal, System: s,
 	})
 	if judged == nil {
 		return err

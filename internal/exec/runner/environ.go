@@ -31,6 +31,9 @@ func (r *run) commandEnviron() []string {
 		name, value, _ := strings.Cut(kv, "=")
 		set[name] = value
 	}
+	if r.Terminal != nil && r.System.Getenv("TERM") == "" {
+		set["TERM"] = "xterm-256color"
+	}
 	if r.FreshHome {
 		set["HOME"] = filepath.Join(r.dir, "home")
 	}

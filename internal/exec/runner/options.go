@@ -25,6 +25,9 @@ type Options struct {
 	// EnvFor lists hosts, or variables, for which the path of claude is set in the environment.
 	EnvFor []string
 
+	// Terminal gives the command a pseudo-terminal; nil = it has the streams of this process.
+	Terminal *Terminal
+
 	// Faults are tried one after another, with one run of the command each; empty = one run without a fault.
 	Faults []string
 

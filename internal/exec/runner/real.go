@@ -2,7 +2,6 @@ package runner
 
 import (
 	"cmp"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/url"
@@ -42,19 +41,10 @@ func FindReal(given string, getenv func(string) string, self string) (string, er
 // serverRecords returns the directory of [procio.ServerRecords].
 func (r *run) serverRecords() string { return filepath.Join(r.dir, "mcp") }
 
-// seed prepares the private directory for a real claude: it skips the questions of the first start, adds the servers
+// seed prepares the private directory for a real claude: it answers the dialogs of the first start, adds the servers
 // of the scenario as a further configuration, and records the exit code if an expectation needs it.
 func (r *run) seed() error {
-	key := r.Setup.Real.Key
-	config := map[string]any{
-		"hasCompletedOnboarding": true, "lastOnboardingVersion": "9.9.9", "theme": "dark", "hasSeenAutoDefaultNotice": true,
-		"customApiKeyResponses": map[string]any{"approved": []string{key[max(0, len(key)-20):]}, "rejected": []string{}},
-	}
-	raw, err := json.Marshal(config)
-	if err != nil {
-		return err
-	}
-	if err := os.WriteFile(filepath.Join(r.Setup.Config, ".claude.json"), raw, 0o600); err != nil {
+	if err := r.Setup.Real.FirstStart.write(r.Setup.Config, r.Setup.Real.Key); err != nil {
 		return fmt.Errorf("preparing the real claude: %w", err)
 	}
 	if r.Setup.Scenario == "" {
@@ -70,7 +60,7 @@ func (r *run) seed() error {
 			return fmt.Errorf("preparing the real claude: %w", err)
 		}
 	}
-	raw, err = scenario.ServerConfig(r.Setup.Self, r.serverRecords())
+	raw, err := scenario.ServerConfig(r.Setup.Self, r.serverRecords())
 	if raw == nil || err != nil {
 		return err
 	}

@@ -38,7 +38,7 @@ func Run(ctx context.Context, o Options) (*verdict.Report, *verdict.Input, error
 	defer r.close()
 	began := o.System.Now()
 	result := verdict.Command{Argv: o.Command}
-	exit, left, err := r.command(ctx)
+	exit, left, seen, err := r.command(ctx)
 	result.Code, result.Signal, result.MS = exit.Code, exit.Signal, float64(o.System.Now().Sub(began).Microseconds())/1000
 	if errors.Is(err, errSetUp) {
 		return nil, nil, err
@@ -58,23 +58,41 @@ func Run(ctx context.Context, o Options) (*verdict.Report, *verdict.Input, error
 	if report == nil {
 		return nil, nil, judgeErr
 	}
-	report.Command = &result
+	report.Command, report.Terminal = &result, seen
 	if report.ExitCode() != 0 {
 		report.Verdict = "failed"
 	}
 	return report, in, judgeErr
 }
 
-// command runs the command to its end; left lists the processes that it left running.
-func (r *run) command(ctx context.Context) (exit proc.Exit, left []leftoverProcess, err error) {
-	c, err := r.start(ctx, proc.AttachOptions{
-		Stdin: r.System.Stdin, Stdout: r.System.Stdout, Stderr: r.System.Stderr, Terminal: r.System.StdinIsTTY,
-	})
+// command runs the command to its end; left lists the processes that it left running, and seen what its terminal has
+// shown, if it has one of its own.
+func (r *run) command(ctx context.Context) (exit proc.Exit, left []leftoverProcess, seen *verdict.Terminal, err error) {
+	attach := proc.AttachOptions{Stdin: r.System.Stdin, Stdout: r.System.Stdout, Stderr: r.System.Stderr, Terminal: r.System.StdinIsTTY}
+	var terminal *session
+	if r.Terminal != nil {
+		if terminal, err = r.openTerminal(); err != nil {
+			return proc.Exit{Code: exitNotRun}, nil, nil, fmt.Errorf("%w: %w", errSetUp, err)
+		}
+		defer func() {
+			var closed error
+			seen, closed = terminal.close()
+			err = errors.Join(err, closed)
+		}()
+		attach = terminal.attach()
+	}
+	c, err := r.start(ctx, attach)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return proc.Exit{Code: ExitNotFound}, nil, err
+		return proc.Exit{Code: ExitNotFound}, nil, nil, err
 	case err != nil:
-		return proc.Exit{Code: exitNotRun}, nil, err
+		return proc.Exit{Code: exitNotRun}, nil, nil, err
+	}
+	if terminal != nil {
+		if err := terminal.connect(r); err != nil {
+			fmt.Fprintf(r.System.Stderr, "claudeless: error: %v\n", err)
+			c.Kill()
+		}
 	}
 	stop := r.relay(c.Attached)
 	exit = c.Exit()
@@ -87,7 +105,7 @@ func (r *run) command(ctx context.Context) (exit proc.Exit, left []leftoverProce
 	c.Stop(grace)
 	finish(left, grace)
 	c.close()
-	return exit, left, nil
+	return exit, left, nil, nil // the deferred function sets seen
 }
 
 // relay passes signals on to the command until stop is called. After the second signal of a kind the command is

@@ -49,6 +49,8 @@ type Real struct {
 	BaseURL, Key string
 	// Attended is set if the exit code is expected: this binary stays and waits for the end.
 	Attended bool
+	// FirstStart says which dialogs it shows on a terminal.
+	FirstStart FirstStart
 }
 
 // variables returns the variables for claude: forced ones are always set, defaults only if the caller has not set

@@ -24,8 +24,27 @@ type Report struct {
 	Guard string `json:"guard,omitempty"`
 	// Faults are the results of --faults; nil = not used.
 	Faults []Fault `json:"faults,omitempty"`
+	// Terminal is what the terminal of --tty has shown; nil = the command had none of its own.
+	Terminal *Terminal `json:"terminal,omitempty"`
 	// Command is how the command ended; nil = no command was run.
 	Command *Command `json:"command,omitempty"`
+}
+
+// Terminal is what a terminal has shown.
+type Terminal struct {
+	// Screens counts the screens that stood for a moment and differ from the one before.
+	Screens int `json:"screens"`
+	// States are the states of claude that they show, in the order of their first appearance.
+	States  []string `json:"states"`
+	Dialogs []Dialog `json:"dialogs"`
+	// LostKeys counts keys that were sent while nothing was reading.
+	LostKeys int `json:"lost_keys"`
+}
+
+// Dialog is a dialog of claude and its answer: the label of an option, or a key; empty = it was open at the end.
+type Dialog struct {
+	State  string `json:"state"`
+	Answer string `json:"answer"`
 }
 
 // Finding is one problem of a run.

@@ -84,6 +84,9 @@ func (r *Report) terminal(w io.Writer) error {
 			line("  %s: %s", f.Bug, f.Advice)
 		}
 	}
+	if r.Terminal != nil {
+		line("terminal: %s", r.Terminal)
+	}
 	if r.Guard != "" {
 		line("guard: %s", r.Guard)
 	}
@@ -113,4 +116,23 @@ func (r *Report) outcomes() string {
 		}
 	}
 	return said.String()
+}
+
+// String returns one line for people.
+func (t *Terminal) String() string {
+	parts := []string{count(t.Screens, "screen")}
+	if len(t.States) > 0 {
+		parts = append(parts, "states: "+strings.Join(t.States, ", "))
+	}
+	for _, d := range t.Dialogs {
+		answer := "still open at the end"
+		if d.Answer != "" {
+			answer = "answered with " + d.Answer
+		}
+		parts = append(parts, d.State+" "+answer)
+	}
+	if t.LostKeys > 0 {
+		parts = append(parts, count(t.LostKeys, "key")+" sent while nothing was reading")
+	}
+	return strings.Join(parts, "; ")
 }

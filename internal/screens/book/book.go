@@ -30,8 +30,8 @@ const insideTmux = "-tmux"
 
 // Key identifies a book.
 type Key struct {
-	Version  string `json:"version"`
-	Renderer string `json:"renderer"`
+	Version  string `json:"version,omitempty"`
+	Renderer string `json:"renderer,omitempty"`
 	Tmux     bool   `json:"tmux,omitempty"` // captured inside tmux, where the CLI shows other texts
 	Cols     int    `json:"cols"`
 	Rows     int    `json:"rows"`

@@ -103,17 +103,22 @@ func (e *Emulator) Replies() []byte {
 	return r
 }
 
-// Modes returns the terminal modes that change what keys and pastes send.
+// Modes returns the terminal modes that change what a terminal sends.
 func (e *Emulator) Modes() Modes {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return Modes{BracketedPaste: e.modes[ansi.ModeBracketedPaste], CursorKeys: e.modes[ansi.ModeCursorKeys]}
+	return Modes{
+		BracketedPaste: e.modes[ansi.ModeBracketedPaste], CursorKeys: e.modes[ansi.ModeCursorKeys], Focus: e.modes[ansi.ModeFocusEvent],
+		Mouse: e.modes[ansi.ModeMouseNormal] || e.modes[ansi.ModeMouseButtonEvent] || e.modes[ansi.ModeMouseAnyEvent],
+	}
 }
 
 // Modes are terminal modes that a program has set.
 type Modes struct {
 	BracketedPaste bool // pastes are marked
 	CursorKeys     bool // cursor keys send ESC O instead of ESC [
+	Mouse          bool // the mouse is reported
+	Focus          bool // focus and its loss are reported
 }
 
 // Screen returns a copy of the screen.

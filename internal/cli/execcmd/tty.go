@@ -1,0 +1,80 @@
+package execcmd
+
+import (
+	"fmt"
+	"path/filepath"
+
+	"github.com/claudeless/claudeless/internal/base/process"
+	"github.com/claudeless/claudeless/internal/exec/runner"
+	"github.com/claudeless/claudeless/internal/screens/pty"
+)
+
+// Terminal are the flags of exec for the interactive claude.
+type Terminal struct {
+	TTY      bool     `name:"tty" help:"Run the command in a pseudo-terminal of its own, for the interactive claude (with --real)"`
+	Size     string   `placeholder:"COLSxROWS" help:"Size of the pseudo-terminal, 20x5 to 500x200 (default: that of this terminal, or 110x36)"`
+	Renderer string   `placeholder:"inline|fullscreen" help:"How the real claude draws: inline, or fullscreen (default)"`
+	Fresh    []string `placeholder:"DIALOG,…|all" help:"Show these dialogs of the first start: trust, key, mcp, bypass, auto (with --real)"`
+	Trust    []string `sep:"none" placeholder:"DIR" help:"Also trust this directory; the working directory is always trusted (with --real)"`
+	Screens  string   `placeholder:"DIR" help:"Write the screens and a recording (asciicast) to DIR, with secrets masked (with --tty)"`
+}
+
+// terminal checks the flags and returns the pseudo-terminal of the command; nil = none.
+func (f *Terminal) terminal(s *process.System, real, faults bool) (*runner.Terminal, error) {
+	switch {
+	case f.TTY && !real:
+		return nil, usageError("--tty needs --real", "--tty runs the real claude interactively with the scenario as its model: exec -s FILE --real --tty -- claude")
+	case f.TTY && faults:
+		return nil, usageError("--tty cannot be used with --faults", "run the command once without --faults")
+	case !f.TTY && (f.Size != "" || f.Screens != ""):
+		return nil, usageError("--size and --screens need --tty", "add --tty")
+	case !real && (f.Renderer != "" || len(f.Fresh) > 0 || len(f.Trust) > 0):
+		return nil, usageError("--renderer, --fresh and --trust need --real", "add --real")
+	case f.Renderer != "" && f.Renderer != "inline" && f.Renderer != "fullscreen":
+		return nil, usageError(fmt.Sprintf("unknown renderer %q", f.Renderer), "use --renderer=inline or --renderer=fullscreen")
+	case !f.TTY:
+		return nil, nil
+	}
+	t := &runner.Terminal{Screens: f.Screens}
+	if f.Screens != "" && !filepath.IsAbs(f.Screens) {
+		dir, err := s.Getwd()
+		if err != nil {
+			return nil, fmt.Errorf("finding the working directory: %w", err)
+		}
+		t.Screens = filepath.Join(dir, f.Screens)
+	}
+	if f.Size == "" {
+		return t, nil
+	}
+	var err error
+	if t.Size, err = pty.ParseSize(f.Size); err != nil {
+		return nil, usageError("--size: "+err.Error(), "for example --size 110x36")
+	}
+	return t, nil
+}
+
+// firstStart returns which dialogs the real claude shows.
+func (f *Terminal) firstStart(s *process.System) (runner.FirstStart, error) {
+	cwd, err := s.Getwd()
+	if err != nil {
+		return runner.FirstStart{}, fmt.Errorf("finding the working directory: %w", err)
+	}
+	start := runner.FirstStart{Fresh: f.Fresh, Inline: f.Renderer == "inline", Trust: []string{cwd}}
+	for _, dir := range f.Trust {
+		if !filepath.IsAbs(dir) {
+			dir = filepath.Join(cwd, dir)
+		}
+		start.Trust = append(start.Trust, dir)
+	}
+	if err := runner.CheckFresh(f.Fresh); err != nil {
+		return start, &process.ExitError{Code: exitUsage, Err: err}
+	}
+	return start, nil
+}
+
+// exitUsage is the exit code for flags that make no sense for a terminal.
+const exitUsage = 2
+
+func usageError(message, hint string) error {
+	return &process.ExitError{Code: exitUsage, Err: process.Hinted(message, hint)}
+}

@@ -1,0 +1,88 @@
+package runner
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/claudeless/claudeless/internal/base/diag"
+	"github.com/claudeless/claudeless/internal/base/process"
+)
+
+// FirstStart says which dialogs a real claude shows when it starts on a terminal. The zero value shows none, except
+// that no directory is trusted.
+type FirstStart struct {
+	// Fresh names the dialogs that appear: trust, key, mcp, bypass, auto, all.
+	Fresh []string
+	// Trust lists the directories that are trusted.
+	Trust []string
+	// Inline selects the renderer that prints below the shell's prompt; false = the one that fills the screen.
+	Inline bool
+}
+
+// FirstStartDialogs returns the names of the dialogs of the first start.
+func FirstStartDialogs() []string { return []string{"trust", "key", "mcp", "bypass", "auto"} }
+
+// CheckFresh returns what is wrong with the names of dialogs.
+func CheckFresh(names []string) error {
+	known := append(FirstStartDialogs(), "all")
+	for _, name := range names {
+		if name == "onboarding" {
+			return process.Hinted("--fresh cannot include onboarding", "without its seed claude wants to reach the vendor, and ends with 1")
+		}
+		if !slices.Contains(known, name) {
+			return process.Hinted(fmt.Sprintf("--fresh: unknown dialog %q", name), diag.NameHint(name, known))
+		}
+	}
+	return nil
+}
+
+func (f FirstStart) shows(dialog string) bool {
+	return slices.Contains(f.Fresh, dialog) || slices.Contains(f.Fresh, "all")
+}
+
+// write writes .claude.json and settings.json for a claude with this API key.
+func (f FirstStart) write(dir, key string) error {
+	config := map[string]any{"hasCompletedOnboarding": true, "lastOnboardingVersion": "9.9.9", "theme": "dark"}
+	settings := map[string]any{"tui": "fullscreen"}
+	if f.Inline {
+		settings["tui"] = "default"
+	}
+	if !f.shows("auto") {
+		config["hasSeenAutoDefaultNotice"] = true
+	}
+	if !f.shows("bypass") {
+		config["bypassPermissionsModeAccepted"] = true
+	}
+	if !f.shows("mcp") {
+		settings["enableAllProjectMcpServers"] = true
+	}
+	if !f.shows("key") {
+		config["customApiKeyResponses"] = map[string]any{"approved": []string{key[max(0, len(key)-20):]}, "rejected": []string{}}
+	}
+	if !f.shows("trust") {
+		projects := map[string]any{}
+		for _, dir := range f.Trust {
+			projects[dir] = map[string]any{"hasTrustDialogAccepted": true}
+			if real, err := filepath.EvalSymlinks(dir); err == nil {
+				projects[real] = projects[dir]
+			}
+		}
+		config["projects"] = projects
+	}
+	return errors.Join(writeJSON(filepath.Join(dir, ".claude.json"), config), writeJSON(filepath.Join(dir, "settings.json"), settings))
+}
+
+func writeJSON(file string, value any) error {
+	var b strings.Builder
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(value); err != nil {
+		return err
+	}
+	return os.WriteFile(file, []byte(b.String()), 0o600)
+}

@@ -1,0 +1,96 @@
+package recording
+
+import (
+	"strings"
+
+	"github.com/claudeless/claudeless/internal/record/redact"
+	"github.com/claudeless/claudeless/internal/screens/emulator"
+)
+
+// fragment is the length from which a part of a known secret is masked, because
+// screens wrap and abbreviate.
+const fragment = 8
+
+// mask replaces secrets on screens and in input. It remembers the secrets that it
+// has found.
+type mask struct {
+	redactor *redact.Redactor
+	known    map[string]bool // parts of secrets, of the length fragment
+}
+
+func newMask(o redact.Options, values []string) *mask {
+	m := &mask{redactor: redact.New(o), known: map[string]bool{}}
+	for _, v := range values {
+		m.remember(v)
+	}
+	return m
+}
+
+func (m *mask) remember(secret string) {
+	const most = 10_000 // fragments
+	for i := 0; i+fragment <= len(secret) && len(m.known) < most; i++ {
+		m.known[secret[i:i+fragment]] = true
+	}
+}
+
+// places returns which bytes of a text belong to secrets.
+func (m *mask) places(text string) []bool {
+	secret := make([]bool, len(text))
+	hide := func(from, to int) {
+		for i := from; i < to; i++ {
+			secret[i] = true
+		}
+	}
+	for _, f := range m.redactor.Find(text) {
+		if f.Certain {
+			m.remember(text[f.Start:f.End])
+		}
+		hide(f.Start, f.End)
+	}
+	for i := 0; i+fragment <= len(text); i++ {
+		if m.known[text[i:i+fragment]] {
+			hide(i, i+fragment)
+		}
+	}
+	return secret
+}
+
+// text masks a text.
+func (m *mask) text(text string) string {
+	secret := m.places(text)
+	var b strings.Builder
+	for i, r := range text {
+		if secret[i] {
+			r = '*'
+		}
+		b.WriteRune(r)
+	}
+	return b.String()
+}
+
+// screen masks a screen. Rows without a space at their end continue in the next one.
+func (m *mask) screen(s emulator.Screen) emulator.Screen {
+	var b strings.Builder
+	for _, row := range s.Cells {
+		for _, c := range row {
+			b.WriteString(c.Text)
+		}
+		if last := len(row) - 1; last < 0 || row[last].Text == " " {
+			b.WriteByte('\n')
+		}
+	}
+	secret, at := m.places(b.String()), 0
+	for _, row := range s.Cells {
+		for i, c := range row {
+			if secret[at] {
+				row[i] = emulator.Cell{Text: strings.Repeat("*", c.Width), Width: c.Width, Style: c.Style}
+			}
+			at += len(c.Text)
+		}
+		if last := len(row) - 1; last < 0 || row[last].Text == " " {
+			at++
+		}
+	}
+	s.Title = m.text(s.Title)
+	return s
+}

@@ -1,0 +1,318 @@
+// Package recording keeps the screens of a program on a terminal: a file for each
+// screen that stood for a moment, and a recording (asciicast v2) of all of them.
+//
+// Secrets are masked before anything is written. The recording is therefore made
+// from screens, not from the bytes of the program.
+package recording
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/claudeless/claudeless/internal/record/redact"
+	"github.com/claudeless/claudeless/internal/screens/book"
+	"github.com/claudeless/claudeless/internal/screens/emulator"
+	"github.com/claudeless/claudeless/internal/screens/state"
+)
+
+const (
+	standing = 200 * time.Millisecond // how long a screen stands before it is kept
+	frame    = 50 * time.Millisecond  // the least time between two frames of the recording
+)
+
+// Options configure a recorder. Cols, Rows and Now are required.
+type Options struct {
+	Cols, Rows int
+	Now        func() time.Time
+	// Dir receives the files; empty = none are written, and only the summary is made.
+	Dir string
+	// Environ and Secrets say what is secret, as in [redact.Options].
+	Environ, Secrets []string
+	// Texts are parts of screens that depend on the run, by name.
+	Texts map[string]string
+}
+
+// Summary is what a recorder has seen.
+type Summary struct {
+	Screens int      // that stood for a moment and differ from the one before
+	States  []string // in the order of their first appearance
+	Dialogs []Dialog
+	// LostKeys counts the keys that came before anything on the screen could take them.
+	LostKeys int
+}
+
+// Dialog is a dialog that was shown.
+type Dialog struct {
+	State  string
+	Answer string // the label of the option that was chosen, or the key; empty = still open at the end
+}
+
+// Recorder watches the terminal of one program. Its methods may be called from many
+// goroutines. The caller must call Close.
+type Recorder struct {
+	o       Options
+	mu      sync.Mutex
+	screen  *emulator.Emulator
+	mask    *mask
+	cast    *os.File // nil = none
+	began   time.Time
+	failed  error
+	summary Summary
+
+	lastOutput, lastFrame time.Time
+	rows                  []string // of the last frame, with styles
+	candidate             string   // the masked screen that may be kept
+	since                 time.Time
+	kept                  string // the masked screen that was kept last
+	current               string // the state on the screen; empty = unknown
+	open                  *openDialog
+	typed                 []byte // input that is not written yet
+}
+
+// openDialog is the dialog on the screen.
+type openDialog struct {
+	state   string
+	options []book.Option
+	key     string // the last one
+}
+
+// New returns a recorder for a program that starts now.
+func New(o Options) (*Recorder, error) {
+	r := &Recorder{
+		o: o, screen: emulator.New(o.Cols, o.Rows), began: o.Now(),
+		mask: newMask(redact.Options{Environ: o.Environ, Values: o.Secrets}, o.Secrets),
+	}
+	if o.Dir == "" {
+		return r, nil
+	}
+	if err := os.MkdirAll(o.Dir, 0o700); err != nil {
+		return nil, fmt.Errorf("recording screens: %w", err)
+	}
+	var err error
+	if r.cast, err = os.OpenFile(filepath.Join(o.Dir, "session.cast"), os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600); err != nil {
+		return nil, fmt.Errorf("recording screens: %w", err)
+	}
+	r.write(castHeader{2, o.Cols, o.Rows, r.began.Unix()})
+	return r, nil
+}
+
+// Output records output of the program.
+func (r *Recorder) Output(p []byte) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	now := r.o.Now()
+	r.look(now)
+	_, _ = r.screen.Write(p) // never fails
+	r.lastOutput = now
+}
+
+// Input records what was typed.
+func (r *Recorder) Input(p []byte) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.look(r.o.Now())
+	if r.current == "" && !isReport(p) {
+		r.summary.LostKeys++
+	}
+	if r.open != nil {
+		r.open.press(string(p))
+	}
+	r.typed = append(r.typed, p...)
+	if bytes.ContainsFunc(p, func(c rune) bool { return c < ' ' || c == 0x7f }) || len(r.typed) > 4<<10 {
+		r.flushInput()
+	}
+}
+
+// isReport reports whether input is what a terminal answers to a query of the program.
+func isReport(p []byte) bool {
+	last := p[len(p)-1]
+	return bytes.HasPrefix(p, []byte("\x1b]")) || bytes.HasPrefix(p, []byte("\x1bP")) || bytes.HasPrefix(p, []byte("\x1b[")) && bytes.IndexByte([]byte("cnRytuIO"), last) >= 0
+}
+
+// flushInput writes the input since the last control key as one event, because a
+// secret that is typed key by key could not be recognized.
+func (r *Recorder) flushInput() {
+	if len(r.typed) > 0 {
+		r.event("i", r.mask.text(string(r.typed)))
+		r.typed = nil
+	}
+}
+
+// Resize records another size.
+func (r *Recorder) Resize(cols, rows int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.look(r.o.Now())
+	r.screen.Resize(cols, rows)
+	r.rows = nil
+	r.event("r", fmt.Sprintf("%dx%d", cols, rows))
+}
+
+// Screen returns the terminal as it is now.
+func (r *Recorder) Screen() *emulator.Emulator { return r.screen }
+
+// Close keeps the last screen and returns the summary. The error is the first of all
+// writes.
+func (r *Recorder) Close() (Summary, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.lastFrame, r.since = time.Time{}, time.Time{}
+	r.look(r.o.Now().Add(standing))
+	r.flushInput()
+	if r.open != nil {
+		r.closeDialog()
+	}
+	if r.cast != nil {
+		if err := r.cast.Close(); err != nil && r.failed == nil {
+			r.failed = err
+		}
+		r.cast = nil
+	}
+	return r.summary, r.failed
+}
+
+// look examines the screen as it was until now, before it changes.
+func (r *Recorder) look(now time.Time) {
+	if r.lastOutput.IsZero() || now.Sub(r.lastFrame) < frame && now.Sub(r.lastOutput) < standing {
+		return
+	}
+	r.lastFrame = now
+	screen := r.mask.screen(r.screen.Screen())
+	r.frame(screen)
+	var p book.Page
+	p.SetScreen(screen, r.o.Texts)
+	masked := strings.Join(p.Masked(), "\n") + state.Of(screen)
+	if masked != r.candidate {
+		r.candidate, r.since = masked, r.lastOutput
+	}
+	if now.Sub(r.since) < standing || masked == r.kept || strings.TrimSpace(p.Text) == "" {
+		return
+	}
+	r.kept = masked
+	r.keep(&p, screen)
+}
+
+// keep adds a screen to the summary and writes its files.
+func (r *Recorder) keep(p *book.Page, screen emulator.Screen) {
+	r.summary.Screens++
+	r.current = state.Of(screen)
+	p.State, p.Tape, p.Name = r.current, "session", fmt.Sprintf("%03d", r.summary.Screens)
+	if r.current != "" && !slices.Contains(r.summary.States, r.current) {
+		r.summary.States = append(r.summary.States, r.current)
+	}
+	r.follow(p)
+	if r.o.Dir == "" {
+		return
+	}
+	r.event("m", strings.TrimSpace(p.Name+" "+p.State))
+	r.note(book.Book{Dir: r.o.Dir}.WriteAs(p, p.Name))
+}
+
+// follow keeps track of the dialog on the screen.
+func (r *Recorder) follow(p *book.Page) {
+	dialog := slices.Contains([]string{"permission", "question", "plan", "dialog"}, p.Kind())
+	if r.open != nil && (!dialog || p.State != r.open.state || len(p.Options) != len(r.open.options)) {
+		r.closeDialog()
+	}
+	switch {
+	case dialog && r.open == nil:
+		r.open = &openDialog{state: p.State, options: p.Options}
+	case dialog:
+		r.open.options = p.Options
+	}
+}
+
+func (r *Recorder) closeDialog() {
+	r.summary.Dialogs = append(r.summary.Dialogs, Dialog{State: r.open.state, Answer: r.open.answer()})
+	r.open = nil
+}
+
+// press follows keys that move the selection, because the last of them and Enter may come
+// before the screen has changed.
+func (d *openDialog) press(keys string) {
+	d.key = keys
+	at := slices.IndexFunc(d.options, func(o book.Option) bool { return o.Selected })
+	if at < 0 {
+		return
+	}
+	to := at
+	switch keys {
+	case "\x1b[A", "\x1bOA":
+		to = max(0, at-1)
+	case "\x1b[B", "\x1bOB":
+		to = min(len(d.options)-1, at+1)
+	}
+	d.options = slices.Clone(d.options)
+	d.options[at].Selected = false
+	d.options[to].Selected = true
+}
+
+// answer says how the dialog ended.
+func (d *openDialog) answer() string {
+	for _, o := range d.options {
+		if d.key == "\r" && o.Selected || o.Number != "" && d.key == o.Number {
+			return o.Label
+		}
+	}
+	switch d.key {
+	case "\x1b":
+		return "Esc"
+	case "\x03":
+		return "Ctrl-C"
+	}
+	return ""
+}
+
+// frame adds the rows that changed to the recording.
+func (r *Recorder) frame(screen emulator.Screen) {
+	if r.cast == nil {
+		return
+	}
+	rows := strings.Split(strings.TrimSuffix(screen.ANSI(), "\n"), "\n")
+	var b strings.Builder
+	for i, row := range rows {
+		if i >= len(r.rows) || r.rows[i] != row {
+			fmt.Fprintf(&b, "\x1b[%d;1H\x1b[2K%s", i+1, row)
+		}
+	}
+	r.rows = rows
+	if b.Len() > 0 {
+		fmt.Fprintf(&b, "\x1b[%d;%dH", screen.Cursor.Row+1, screen.Cursor.Col+1)
+		r.event("o", b.String())
+	}
+}
+
+func (r *Recorder) event(kind, data string) {
+	if r.cast != nil {
+		at := float64(r.o.Now().Sub(r.began).Microseconds()) / 1e6
+		r.write([]any{at, kind, data})
+	}
+}
+
+func (r *Recorder) write(line any) {
+	enc := json.NewEncoder(io.Writer(r.cast))
+	enc.SetEscapeHTML(false)
+	r.note(enc.Encode(line))
+}
+
+func (r *Recorder) note(err error) {
+	if r.failed == nil && err != nil {
+		r.failed = fmt.Errorf("recording screens: %w", err)
+	}
+}
+
+// castHeader is the first line of an asciicast.
+type castHeader struct {
+	Version   int   `json:"version"`
+	Width     int   `json:"width"`
+	Height    int   `json:"height"`
+	Timestamp int64 `json:"timestamp"`
+}

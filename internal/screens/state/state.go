@@ -1,0 +1,110 @@
+// Package state tells which state of the CLI a screen shows: idle, busy, a dialog …
+// It knows short labels only, and is used where no label was given: for screens that
+// were recorded, and to check labels at a capture.
+package state
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/claudeless/claudeless/internal/screens/book"
+	"github.com/claudeless/claudeless/internal/screens/emulator"
+)
+
+// Busy reports whether a title says that claude works. Inside tmux it never does.
+func Busy(title string) bool {
+	return strings.HasPrefix(title, "◐") || strings.HasPrefix(title, "◑") || strings.HasPrefix(title, "◒") || strings.HasPrefix(title, "◓") ||
+		strings.ContainsFunc(firstRune(title), func(r rune) bool { return r >= 0x2801 && r <= 0x28ff }) // a Braille spinner, in older versions
+}
+
+func firstRune(s string) string {
+	for _, r := range s {
+		return string(r)
+	}
+	return ""
+}
+
+// label says which state a dialog with a text has.
+type label struct{ text, state string }
+
+// dialogs lists the labels of dialogs, the more specific ones first.
+func dialogs() []label {
+	return []label{
+		{"Yes, I trust this folder", "dialog/trust"},
+		{"Yes, proceed", "dialog/trust"},
+		{"ANTHROPIC_API_KEY", "dialog/key"},
+		{"API key", "dialog/key"},
+		{"MCP server", "dialog/mcp"},
+		{"Yes, I accept", "dialog/bypass"},
+		{"Would you like to proceed", "plan"},
+		{"Ready to code", "plan"},
+		{"Exit plan mode", "plan"},
+		{"Bash command", "permission/bash"},
+		{"Edit file", "permission/edit"},
+		{"Create file", "permission/write"},
+		{"Fetch", "permission/webfetch"},
+		{"Tool use", "permission/mcp"},
+		{"Do you want to", "permission"},
+		{"Type something", "question"},
+		{"Enter to select", "question"},
+	}
+}
+
+// Of returns the state of a screen; empty = unknown, such as an empty screen.
+func Of(s emulator.Screen) string {
+	lines := s.Lines()
+	options := book.FindOptions(lines)
+	switch {
+	case len(options) > 1:
+		return ofDialog(lines, options)
+	case Busy(s.Title) || slices.ContainsFunc(lines, busyLine):
+		return "busy"
+	case slices.ContainsFunc(lines, func(line string) bool { return strings.Contains(line, "API Error") }):
+		return "error"
+	case slices.ContainsFunc(lines, composer):
+		return "idle"
+	}
+	return ""
+}
+
+func busyLine(line string) bool { return strings.Contains(line, "esc to interrupt") }
+
+// composer reports whether a row is that of the composer: the prompt sign and a
+// no-break space.
+func composer(line string) bool {
+	return strings.HasPrefix(strings.TrimLeft(line, " │"), "❯\u00a0") || strings.HasPrefix(strings.TrimLeft(line, " │"), ">\u00a0")
+}
+
+// ofDialog returns the state of a dialog. Rows far above it belong to the conversation.
+func ofDialog(lines []string, options []book.Option) string {
+	const most = 20 // rows of a dialog above its options
+	first, last := options[0].Row, options[len(options)-1].Row
+	text := strings.Join(lines[max(0, first-most):min(len(lines), last+4)], "\n")
+	for _, d := range dialogs() {
+		if strings.Contains(text, d.text) {
+			return d.state
+		}
+	}
+	return "menu"
+}
+
+// Check returns what speaks against the label of a page; empty = nothing. A dialog
+// needs options, and busy needs a title or a row that says so.
+func Check(p *book.Page) string {
+	waiting := []string{"permission", "question", "plan", "dialog"}
+	kind := p.Kind()
+	working := Busy(p.Title) || slices.ContainsFunc(p.Lines(), busyLine)
+	spinner := regexp.MustCompile(`(?m)^\s*[✢✳✶✻✼✽·*●] \S+…`)
+	switch {
+	case slices.Contains(waiting, kind) && len(p.Options) == 0 && !strings.Contains(p.Text, "[ ]") && !strings.Contains(p.Text, "[✔]"):
+		return "a dialog without options"
+	case kind == "busy" && p.Tmux && !working && !spinner.MatchString(p.Text):
+		return "busy, but nothing on the screen says so"
+	case kind == "busy" && !p.Tmux && !Busy(p.Title):
+		return "busy, but the title does not say so: " + p.Title
+	case kind == "idle" && Busy(p.Title):
+		return "idle, but the title says otherwise: " + p.Title
+	}
+	return ""
+}
