@@ -36,6 +36,7 @@ var wide = map[string]int{ // constant: only read
 	"fixtures":                9,  // everything that a file can ask for
 	"simtest":                 9,  // the binary and the verdict in one test process
 	"internal/cli/debugcmd":   12, // it puts the faces of the hub together
+	"internal/exec/runner":    9,  // guard, API, terminal and verdict of one command
 	"internal/claude/host":    18, // it answers about every part of a session
 	"internal/claude/launch":  16, // all precedence, of whatever there is
 	"internal/claude/session": 33, // the one place where parts are put together

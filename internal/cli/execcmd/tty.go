@@ -6,7 +6,6 @@ import (
 
 	"github.com/claudeless/claudeless/internal/base/process"
 	"github.com/claudeless/claudeless/internal/exec/runner"
-	"github.com/claudeless/claudeless/internal/screens/pty"
 )
 
 // Terminal are the flags of exec for the interactive claude.
@@ -35,19 +34,16 @@ func (f *Terminal) terminal(s *process.System, real, faults bool) (*runner.Termi
 	case !f.TTY:
 		return nil, nil
 	}
-	t := &runner.Terminal{Screens: f.Screens}
-	if f.Screens != "" && !filepath.IsAbs(f.Screens) {
+	screens := f.Screens
+	if screens != "" && !filepath.IsAbs(screens) {
 		dir, err := s.Getwd()
 		if err != nil {
 			return nil, fmt.Errorf("finding the working directory: %w", err)
 		}
-		t.Screens = filepath.Join(dir, f.Screens)
+		screens = filepath.Join(dir, screens)
 	}
-	if f.Size == "" {
-		return t, nil
-	}
-	var err error
-	if t.Size, err = pty.ParseSize(f.Size); err != nil {
+	t, err := runner.ParseTerminal(f.Size, screens)
+	if err != nil {
 		return nil, usageError("--size: "+err.Error(), "for example --size 110x36")
 	}
 	return t, nil

@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/claudeless/claudeless/internal/base/diag"
 	"github.com/claudeless/claudeless/internal/base/process"
 )
 
@@ -35,7 +34,7 @@ func CheckFresh(names []string) error {
 			return process.Hinted("--fresh cannot include onboarding", "without its seed claude wants to reach the vendor, and ends with 1")
 		}
 		if !slices.Contains(known, name) {
-			return process.Hinted(fmt.Sprintf("--fresh: unknown dialog %q", name), diag.NameHint(name, known))
+			return process.Hinted(fmt.Sprintf("--fresh: unknown dialog %q", name), "dialogs: "+strings.Join(known, ", "))
 		}
 	}
 	return nil

@@ -4,6 +4,7 @@ import (
 	"github.com/claudeless/claudeless/internal/base/process"
 	"github.com/claudeless/claudeless/internal/exec/guard"
 	"github.com/claudeless/claudeless/internal/exec/verdict"
+	"github.com/claudeless/claudeless/internal/screens/console"
 )
 
 // Options configure a run. Command, Setup.Self and System are required.
@@ -33,4 +34,19 @@ type Options struct {
 
 	// System is this process; its streams and signals are those of the command.
 	System *process.System
+}
+
+// Terminal is a pseudo-terminal for the command.
+type Terminal = console.Settings
+
+// ParseTerminal reads the flags of a pseudo-terminal: its size, "COLSxROWS" or empty, and the directory for its
+// screens.
+func ParseTerminal(size, screens string) (*Terminal, error) {
+	t := &Terminal{Screens: screens}
+	if size == "" {
+		return t, nil
+	}
+	var err error
+	t.Size, err = console.ParseSize(size)
+	return t, err
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/claudeless/claudeless/internal/base/proc"
 	"github.com/claudeless/claudeless/internal/exec/procio"
 	"github.com/claudeless/claudeless/internal/exec/verdict"
+	"github.com/claudeless/claudeless/internal/screens/console"
 )
 
 // ExitNotFound is the exit code of shells for a command that does not exist.
@@ -69,17 +70,16 @@ func Run(ctx context.Context, o Options) (*verdict.Report, *verdict.Input, error
 // shown, if it has one of its own.
 func (r *run) command(ctx context.Context) (exit proc.Exit, left []leftoverProcess, seen *verdict.Terminal, err error) {
 	attach := proc.AttachOptions{Stdin: r.System.Stdin, Stdout: r.System.Stdout, Stderr: r.System.Stderr, Terminal: r.System.StdinIsTTY}
-	var terminal *session
+	var terminal *console.Console
 	if r.Terminal != nil {
-		if terminal, err = r.openTerminal(); err != nil {
-			return proc.Exit{Code: exitNotRun}, nil, nil, fmt.Errorf("%w: %w", errSetUp, err)
+		if terminal, attach, err = r.openTerminal(); err != nil {
+			return proc.Exit{Code: exitNotRun}, nil, nil, err
 		}
 		defer func() {
 			var closed error
-			seen, closed = terminal.close()
+			seen, closed = closeTerminal(terminal)
 			err = errors.Join(err, closed)
 		}()
-		attach = terminal.attach()
 	}
 	c, err := r.start(ctx, attach)
 	switch {
@@ -89,14 +89,15 @@ func (r *run) command(ctx context.Context) (exit proc.Exit, left []leftoverProce
 		return proc.Exit{Code: exitNotRun}, nil, nil, err
 	}
 	if terminal != nil {
-		if err := terminal.connect(r); err != nil {
+		if err := terminal.Connect(); err != nil {
 			fmt.Fprintf(r.System.Stderr, "claudeless: error: %v\n", err)
 			c.Kill()
 		}
 	}
-	stop := r.relay(c.Attached)
+	stop, stopFollowing := r.relay(c.Attached), r.followSize(terminal)
 	exit = c.Exit()
 	stop()
+	stopFollowing()
 	c.poll.Stop() // stop before leftover processes are ended
 	left = c.leftovers(r.Setup.Run)
 	for _, p := range left {

@@ -4,6 +4,7 @@ package console
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"strings"
@@ -14,63 +15,118 @@ import (
 
 	"github.com/claudeless/claudeless/internal/screens/emulator"
 	"github.com/claudeless/claudeless/internal/screens/pty"
+	"github.com/claudeless/claudeless/internal/screens/recording"
 )
 
-// Watcher sees what passes through.
-type Watcher interface {
-	Output(p []byte)
-	Input(p []byte)
-	Resize(cols, rows int)
+// Settings are what a user chooses.
+type Settings struct {
+	// Size is the size of the pseudo-terminal; the zero value is that of this program's terminal, which it follows, or
+	// else 110x36.
+	Size pty.Size
+	// Screens is the directory that receives the screens; empty = none are kept.
+	Screens string
 }
 
-// Options configure a console. All but Keys are required.
+// ParseSize is [pty.ParseSize].
+func ParseSize(text string) (pty.Size, error) { return pty.ParseSize(text) }
+
+// Options configure a console. Clock and Display are required.
 type Options struct {
-	Pair pty.Pair
+	Settings
 	// Keys is what is typed; nil = nothing.
 	Keys io.Reader
 	// Display receives the output.
 	Display io.Writer
-	Watcher Watcher
+	Clock   recording.Clock
+	// Environ and Secrets say what is secret, Texts which parts of screens depend on the run.
+	Environ, Secrets []string
+	Texts            map[string]string
 }
 
 // lastOutput is how long Stop waits for the end of the output.
 const lastOutput = 200 * time.Millisecond
 
-// Console passes keys and output through.
+// Console is a pseudo-terminal in which a program runs, and the passage to it. The caller must
+// call Stop.
 type Console struct {
-	o       Options
-	keys    *os.File      // the terminal in raw mode; nil = none
-	before  *term.State   // of keys
-	output  chan struct{} // closed after the last output
-	mu      sync.Mutex
-	stopped bool
+	o        Options
+	pair     pty.Pair
+	recorder *recording.Recorder
+	follows  bool          // the size of this program's terminal
+	keys     *os.File      // the terminal in raw mode; nil = none
+	before   *term.State   // of keys
+	output   chan struct{} // closed after the last output; nil = not connected
+	mu       sync.Mutex
+	stopped  bool
 }
 
-// Start starts to pass through. Keys that are a terminal are set to raw mode until
-// Stop.
-func Start(o Options) (*Console, error) {
-	c := &Console{o: o, output: make(chan struct{})}
-	if file, ok := o.Keys.(*os.File); ok && term.IsTerminal(int(file.Fd())) {
+// Open makes the pseudo-terminal.
+func Open(o Options) (*Console, error) {
+	c := &Console{o: o}
+	size := o.Size
+	if size == (pty.Size{}) {
+		size = pty.Size{Cols: 110, Rows: 36}
+		if own, ok := c.ownSize(); ok {
+			size, c.follows = own, true
+		}
+	}
+	var err error
+	c.recorder, err = recording.New(recording.Options{
+		Cols: size.Cols, Rows: size.Rows, Clock: o.Clock, Dir: o.Screens, Environ: o.Environ, Secrets: o.Secrets, Texts: o.Texts,
+	})
+	if err != nil {
+		return nil, err
+	}
+	if c.pair, err = pty.Open(size); err != nil {
+		_, closed := c.recorder.Close()
+		return nil, errors.Join(err, closed)
+	}
+	return c, nil
+}
+
+// ownSize returns the size of this program's terminal, if the keys come from one.
+func (c *Console) ownSize() (pty.Size, bool) {
+	file, ok := c.o.Keys.(*os.File)
+	if !ok || !term.IsTerminal(int(file.Fd())) {
+		return pty.Size{}, false
+	}
+	size, ok := pty.SizeOf(file)
+	return pty.Size{Cols: min(size.Cols, pty.MaxCols), Rows: min(size.Rows, pty.MaxRows)}, ok
+}
+
+// Terminal is what the program has open.
+func (c *Console) Terminal() *os.File { return c.pair.Terminal }
+
+// Follows reports whether Resize must be called when the size of this program's
+// terminal changes.
+func (c *Console) Follows() bool { return c.follows }
+
+// Connect starts to pass through, after the program has started. Keys that are a
+// terminal are set to raw mode until Stop.
+func (c *Console) Connect() error {
+	if file, ok := c.o.Keys.(*os.File); ok && term.IsTerminal(int(file.Fd())) {
 		var err error
 		if c.before, err = term.MakeRaw(int(file.Fd())); err != nil {
-			return nil, err
+			return fmt.Errorf("passing the terminal through: %w", err)
 		}
 		c.keys = file
 	}
+	_ = c.pair.Terminal.Close() // the program has its own
+	c.output = make(chan struct{})
 	go c.copyOutput() // ends when the pseudo-terminal is closed
-	if o.Keys != nil {
+	if c.o.Keys != nil {
 		go c.copyKeys() // ends with the next key after Stop, or with this program
 	}
-	return c, nil
+	return nil
 }
 
 func (c *Console) copyOutput() {
 	defer close(c.output)
 	buf := make([]byte, 32<<10)
 	for {
-		n, err := c.o.Pair.Controller.Read(buf)
+		n, err := c.pair.Controller.Read(buf)
 		if n > 0 {
-			c.o.Watcher.Output(buf[:n])
+			c.recorder.Output(buf[:n])
 			_, _ = c.o.Display.Write(buf[:n]) // a display that is gone does not end the program
 		}
 		if err != nil {
@@ -86,14 +142,14 @@ func (c *Console) copyKeys() {
 		c.mu.Lock()
 		stopped := c.stopped
 		if n > 0 && !stopped {
-			c.o.Watcher.Input(buf[:n])
+			c.recorder.Input(buf[:n])
 		}
 		c.mu.Unlock()
 		if stopped {
 			return
 		}
 		if n > 0 {
-			if _, err := c.o.Pair.Controller.Write(buf[:n]); err != nil {
+			if _, err := c.pair.Controller.Write(buf[:n]); err != nil {
 				return
 			}
 		}
@@ -105,38 +161,33 @@ func (c *Console) copyKeys() {
 
 // Resize passes the size of this program's terminal on.
 func (c *Console) Resize() {
-	if c.keys == nil {
-		return
-	}
-	if size, ok := pty.SizeOf(c.keys); ok {
-		size.Cols, size.Rows = min(max(size.Cols, 1), pty.MaxCols), min(max(size.Rows, 1), pty.MaxRows)
-		if c.o.Pair.Resize(size) == nil {
-			c.o.Watcher.Resize(size.Cols, size.Rows)
-		}
+	if size, ok := c.ownSize(); ok && c.pair.Resize(size) == nil {
+		c.recorder.Resize(size.Cols, size.Rows)
 	}
 }
 
-// Stop closes the pseudo-terminal after the last output, and gives this program's
-// terminal back as it was. last is the terminal as the program left it.
-func (c *Console) Stop(last *emulator.Emulator) error {
-	err := c.o.Pair.Terminal.Close() // output ends when the last process has closed it, too
-	if errors.Is(err, os.ErrClosed) {
-		err = nil
+// Stop closes the pseudo-terminal after the last output, gives this program's terminal
+// back as it was, and returns what was seen.
+func (c *Console) Stop() (recording.Summary, error) {
+	if c.output == nil {
+		summary, err := c.recorder.Close()
+		return summary, errors.Join(err, c.pair.Close())
 	}
 	select {
 	case <-c.output:
 	case <-time.After(lastOutput): // a process that left the run has the terminal open
 	}
-	err = errors.Join(err, c.o.Pair.Controller.Close())
+	err := c.pair.Controller.Close()
 	<-c.output
 	c.mu.Lock()
 	c.stopped = true
 	c.mu.Unlock()
-	if c.keys == nil {
-		return err
+	if c.keys != nil {
+		_, _ = io.WriteString(c.o.Display, restore(c.recorder.Screen())) // the display may be gone
+		err = errors.Join(err, term.Restore(int(c.keys.Fd()), c.before))
 	}
-	_, _ = io.WriteString(c.o.Display, restore(last)) // the display may be gone
-	return errors.Join(err, term.Restore(int(c.keys.Fd()), c.before))
+	summary, closed := c.recorder.Close()
+	return summary, errors.Join(err, closed)
 }
 
 // restore returns what undoes the modes that a program has left behind.

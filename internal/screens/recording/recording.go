@@ -28,10 +28,13 @@ const (
 	frame    = 50 * time.Millisecond  // the least time between two frames of the recording
 )
 
-// Options configure a recorder. Cols, Rows and Now are required.
+// Clock is the time of a recorder.
+type Clock interface{ Now() time.Time }
+
+// Options configure a recorder. Cols, Rows and Clock are required.
 type Options struct {
 	Cols, Rows int
-	Now        func() time.Time
+	Clock      Clock
 	// Dir receives the files; empty = none are written, and only the summary is made.
 	Dir string
 	// Environ and Secrets say what is secret, as in [redact.Options].
@@ -87,7 +90,7 @@ type openDialog struct {
 // New returns a recorder for a program that starts now.
 func New(o Options) (*Recorder, error) {
 	r := &Recorder{
-		o: o, screen: emulator.New(o.Cols, o.Rows), began: o.Now(),
+		o: o, screen: emulator.New(o.Cols, o.Rows), began: o.Clock.Now(),
 		mask: newMask(redact.Options{Environ: o.Environ, Values: o.Secrets}, o.Secrets),
 	}
 	if o.Dir == "" {
@@ -108,7 +111,7 @@ func New(o Options) (*Recorder, error) {
 func (r *Recorder) Output(p []byte) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	now := r.o.Now()
+	now := r.o.Clock.Now()
 	r.look(now)
 	_, _ = r.screen.Write(p) // never fails
 	r.lastOutput = now
@@ -118,7 +121,7 @@ func (r *Recorder) Output(p []byte) {
 func (r *Recorder) Input(p []byte) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.look(r.o.Now())
+	r.look(r.o.Clock.Now())
 	if r.current == "" && !isReport(p) {
 		r.summary.LostKeys++
 	}
@@ -150,7 +153,7 @@ func (r *Recorder) flushInput() {
 func (r *Recorder) Resize(cols, rows int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.look(r.o.Now())
+	r.look(r.o.Clock.Now())
 	r.screen.Resize(cols, rows)
 	r.rows = nil
 	r.event("r", fmt.Sprintf("%dx%d", cols, rows))
@@ -165,7 +168,7 @@ func (r *Recorder) Close() (Summary, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.lastFrame, r.since = time.Time{}, time.Time{}
-	r.look(r.o.Now().Add(standing))
+	r.look(r.o.Clock.Now().Add(standing))
 	r.flushInput()
 	if r.open != nil {
 		r.closeDialog()
@@ -292,7 +295,7 @@ func (r *Recorder) frame(screen emulator.Screen) {
 
 func (r *Recorder) event(kind, data string) {
 	if r.cast != nil {
-		at := float64(r.o.Now().Sub(r.began).Microseconds()) / 1e6
+		at := float64(r.o.Clock.Now().Sub(r.began).Microseconds()) / 1e6
 		r.write([]any{at, kind, data})
 	}
 }
