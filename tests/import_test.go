@@ -188,3 +188,159 @@ var thirdParty = map[string]string{
 	"golang.org/x/sys":                         "internal/exec/guard internal/base/proc executor/builtin internal/record/journal simulator/transcript",
 	"golang.org/x/text":                        "simulator/outputschema internal/claude/terminal",
 	"golang.org/x/term":                        "internal/base/process internal/screens/console",
+	"mvdan.cc/sh/v3":                           "internal/base/shellcmd",
+}
+
+var testOnly = []string{
+	"github.com/rogpeppe/go-internal",
+	"github.com/google/go-cmp",
+	"go.uber.org/goleak",
+	"github.com/google/uuid",
+	"os/exec",
+}
+
+// never holds imports whose absence keeps a property, beyond the table: std
+// packages mostly, which the table does not speak of.
+var never = []struct{ from, to, why string }{
+	{"scenarios", "net", "the scripted model reaches nothing"},
+	{"scenarios", "net/http", "the scripted model reaches nothing"},
+	{"scenarios/internal/fill", "net", "the scripted model reaches nothing"},
+	{"scenarios/internal/fill", "time", "the scripted model knows no clock"},
+	{"simulator", "os", "process state enters in internal/base/process"},
+	{"simulator", "net/http", "the loop reaches nothing but its executor"},
+	{"simulator/protocol", "os", "types only"},
+	{"executor", "os", "running is the work of the executors behind it"},
+	{"internal/claude/output", "os", "it writes to the writer it is given"},
+	{"*", "log", "a library that logs decides for its caller; diagnostics are values"},
+	{"*", "math/rand", "randomness is injected; math/rand/v2 with a seed"},
+}
+
+func TestImports(t *testing.T) {
+	rows := map[string]row{}
+	for _, r := range packageTable {
+		rows[r.path] = r
+	}
+	for _, s := range sources(t, parser.ImportsOnly) {
+		r, ok := rows[s.pkg]
+		if !ok {
+			t.Errorf("%s: package %s has no row in the package table (tests/import_test.go)", s.path, s.pkg)
+			rows[s.pkg] = row{path: s.pkg, may: "*"}
+			continue
+		}
+		for _, spec := range s.file.Imports {
+			imp, err := strconv.Unquote(spec.Path.Value)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if msg := checkImport(r, imp, s.isTest()); msg != "" {
+				t.Errorf("%s:%d: %s", s.path, s.line(spec), msg)
+			}
+		}
+	}
+	for _, r := range packageTable {
+		if _, err := os.Stat(filepath.Join(root, r.path)); err != nil {
+			t.Errorf("package table: %s has a row but no directory", r.path)
+		}
+		for imp := range strings.FieldsSeq(r.may) {
+			if rows[imp].layer > r.layer {
+				t.Errorf("package table: %s of layer %d may not import %s of layer %d: arrows go down", r.path, r.layer, imp, rows[imp].layer)
+			}
+		}
+	}
+}
+
+// checkImport returns why a package may not import imp, or "".
+func checkImport(r row, imp string, isTest bool) string {
+	for _, n := range never {
+		if imp == "log" && r.path == "internal/base/process" {
+			continue // it says where the standard library logs to
+		}
+		if (n.from == "*" || n.from == r.path) && imp == n.to && !isTest {
+			return fmt.Sprintf("%s must not import %s: %s", r.path, imp, n.why)
+		}
+	}
+	if local, ok := strings.CutPrefix(imp, module+"/"); ok {
+		switch {
+		case local == r.path: // an external test package
+		case isTest && local == "mcp/mcptest":
+		case local == "mcp/mcptest":
+			return "mcp/mcptest is for tests"
+		case r.may == "*" && local != "tests" && local != "cmd/claudeless":
+		case slices.Contains(strings.Fields(r.may), local):
+		default:
+			return fmt.Sprintf("%s may not import %s (package table)", r.path, local)
+		}
+		return ""
+	}
+	if isTest && slices.ContainsFunc(testOnly, func(p string) bool { return under(imp, p) }) {
+		return ""
+	}
+	first, _, _ := strings.Cut(imp, "/")
+	if !strings.Contains(first, ".") && imp != "os/exec" {
+		return "" // the rest of the standard library
+	}
+	for mod, where := range thirdParty {
+		if !under(imp, mod) {
+			continue
+		}
+		if !slices.Contains(strings.Fields(where), r.path) {
+			return fmt.Sprintf("%s belongs to %s only", imp, where)
+		}
+		return ""
+	}
+	return fmt.Sprintf("%s is in no row of the third-party table", imp)
+}
+
+// under tells whether path is dir or below it.
+func under(path, dir string) bool { return path == dir || strings.HasPrefix(path, dir+"/") }
+
+// TestPackageTable keeps the table in docs/architecture.md equal to the data above.
+func TestPackageTable(t *testing.T) {
+	const begin, end = "<!-- packages:begin -->\n", "<!-- packages:end -->"
+	var b strings.Builder
+	b.WriteString("| layer | package | job | may import |\n|---|---|---|---|\n")
+	byLayer := slices.SortedStableFunc(slices.Values(packageTable), func(a, b row) int { return cmp.Compare(a.layer, b.layer) })
+	for _, r := range byLayer {
+		may := "–"
+		if r.may == "*" {
+			may = "all above"
+		} else if r.may != "" {
+			may = "`" + strings.Join(strings.Fields(r.may), "` `") + "`"
+		}
+		fmt.Fprintf(&b, "| %d | `%s` | %s | %s |\n", r.layer, r.path, r.job, may)
+	}
+	b.WriteString("\n| from outside | only in |\n|---|---|\n")
+	for _, mod := range sortedKeys(thirdParty) {
+		fmt.Fprintf(&b, "| `%s` | `%s` |\n", mod, strings.Join(strings.Fields(thirdParty[mod]), "` `"))
+	}
+	replaceSection(t, "docs/architecture.md", begin, end, b.String())
+}
+
+// replaceSection checks, or with -update rewrites, the text between two markers.
+func replaceSection(t *testing.T, path, begin, end, want string) {
+	t.Helper()
+	text := readFile(t, path)
+	before, rest, ok1 := strings.Cut(text, begin)
+	got, after, ok2 := strings.Cut(rest, end)
+	if !ok1 || !ok2 {
+		t.Fatalf("%s: markers %q and %q not found", path, begin, end)
+	}
+	if got == want {
+		return
+	}
+	if !*update {
+		t.Fatalf("%s is out of date; run `make update`", path)
+	}
+	if err := os.WriteFile(filepath.Join(root, path), []byte(before+begin+want+end+after), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func sortedKeys[V any](m map[string]V) []string {
+	keys := make([]string, 0, len(m))
+	for k := range m {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	return keys
+}
