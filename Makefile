@@ -9,7 +9,7 @@ SOAK      ?= 10m
 TEST      = go test
 POLICY    = '^Test(Imports|PackageTable|Budgets|PackageDocs|NoState|DocumentSizes|MakeTargets|DocumentLinks|NamedFiles|Walks|NothingLocal|Citations|Structure|BannedNames|PlainComments)$$'
 
-.PHONY: help build test race race-full lint fmt update docs fuzz mutate bench soak policy determinism generated interop conformance parity parity-full e2e packages portable release release-check ci nightly
+.PHONY: help build test race race-full lint fmt update docs fuzz mutate bench soak policy determinism generated interop conformance parity parity-full e2e packages balancer portable release release-check ci nightly
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "%-12s %s\n", $$1, $$2}' Makefile
@@ -62,6 +62,8 @@ e2e: ## run the breakpoint page in a real browser (Debian's chromium)
 	cd tests/e2e && { command -v chromium >/dev/null || { apt-get -qq update && apt-get -qq install -y chromium; }; } && go test -count=1 ./...
 packages: build ## build the packages for Python and npm as users install them, and run their tests
 	packages/check.sh bin/claudeless
+balancer: ## run three replicas of serve behind HAProxy (Debian's)
+	{ command -v haproxy >/dev/null || { apt-get -qq update && apt-get -qq install -y --no-install-recommends haproxy; }; } && PAGES_RUNNERS=haproxy go test -count=1 ./tests -run '^TestExamples$$/^serve-replicas$$'
 portable: ## vet and build every test for Windows and macOS
 	tests/portable.sh
 release: ## make everything that a release publishes in dist/, the same bytes every time; VERSION=X.Y.Z must be the one of the tree
@@ -72,4 +74,4 @@ ci: TEST = mkdir -p bin && $(GOTESTSUM) --format standard-quiet --jsonfile bin/t
 ci: SKIP = -skip $(POLICY)
 ci: policy lint test race determinism generated conformance interop parity packages e2e ## everything that says the same of the same tree twice, cheapest first
 	@echo "the ten slowest tests:" && $(GOTESTSUM) tool slowest --num 10 --threshold 1ms --jsonfile bin/tests.json
-nightly: race-full parity-full fuzz soak portable release-check ## what takes too long for every change
+nightly: race-full parity-full fuzz soak portable balancer release-check ## what takes too long for every change

@@ -28,6 +28,7 @@ func followed() map[string]string {
 		"docs/oauth.md":                "TestOAuthGuide",
 		"docs/parity.md":               "TestParityPage",
 		"docs/serve.md":                "TestServeClients",
+		"docs/shards.md":               "TestPages, TestShards",
 		"docs/testing-your-program.md": "TestTestingGuide",
 	}
 }

@@ -114,7 +114,7 @@ func mayBeAssigned(v *ast.ValueSpec) bool {
 
 // TestDocumentSizes keeps the documents that everybody reads short.
 func TestDocumentSizes(t *testing.T) {
-	for name, most := range map[string]int{"README.md": 200, "Makefile": 75} {
+	for name, most := range map[string]int{"README.md": 200, "Makefile": 77} {
 		if n := strings.Count(readFile(t, name), "\n"); n > most {
 			t.Errorf("%s has %d lines, at most %d", name, n, most)
 		}

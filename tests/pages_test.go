@@ -102,6 +102,7 @@ func TestPages(t *testing.T) {
 		{name: "npm", file: "packages/npm/README.md"},
 		{name: "readme", file: "README.md", files: "pytest-agent-sdk/triage.py vitest-agent-sdk/triage.ts go/triage.go"},
 		{name: "getting-started", file: "docs/getting-started.md", least: 3},
+		{name: "shards", file: "docs/shards.md", least: 1},
 		{name: "migrate-fake-claude", file: "docs/migrate-fake-claude.md", least: 3},
 		{name: "migrate-sdk-mocks", file: "docs/migrate-sdk-mocks.md"},
 		{name: "migrate-aimock", file: "docs/migrate-aimock.md", least: 1},
