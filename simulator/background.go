@@ -49,11 +49,32 @@ func (b *backgroundWork) sleep(ctx context.Context, d time.Duration) error {
 	if b.sim.main.Tasks == nil || !b.sim.main.Tasks.Live() || !b.sim.main.Tasks.Busy() {
 		return b.sim.options.Clock.Sleep(ctx, d)
 	}
+	b.sim.main.Tasks.Launched()
+	return b.sleepWhile(ctx, d, func() bool { return true })
+}
+
+// settleTime is how long the result of a turn waits for agents that are about to end.
+const settleTime = 300 * time.Millisecond
+
+// settle waits for background agents that are about to end, so that the result follows what they
+// show, as it does in the real CLI. It does not wait for agents that wait themselves, nor without a
+// host: then the results are held back until the agents have ended.
+func (b *backgroundWork) settle(ctx context.Context) {
+	tasks := b.sim.main.Tasks
+	if tasks == nil || !tasks.Live() || b.sim.main.Prompts == nil || !tasks.Agents() {
+		return
+	}
+	_ = b.sleepWhile(ctx, settleTime, tasks.Active) // the turn is over in any case
+	b.emitTaskEvents(task.InTurn)
+}
+
+// sleepWhile sleeps while a condition holds, and shows the events of tasks meanwhile.
+func (b *backgroundWork) sleepWhile(ctx context.Context, d time.Duration, goesOn func() bool) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	slept := make(chan error, 1)
 	go func() { slept <- b.sim.options.Clock.Sleep(ctx, d) }() // ends with the sleep, which cancel ends
-	for {
+	for goesOn() {
 		select {
 		case err := <-slept:
 			return cmp.Or(b.out.checkOpen(), err)
@@ -63,6 +84,7 @@ func (b *backgroundWork) sleep(ctx context.Context, d time.Duration) error {
 			}
 		}
 	}
+	return nil
 }
 
 // taskEvents returns a channel that receives when tasks have queued events. It is nil if the events

@@ -108,6 +108,9 @@ func (x *exchange) request(ctx context.Context, req scenarios.Request) ([]call, 
 		return nil, err
 	}
 	x.totals.apiTime += x.sim.options.Clock.Now().Sub(asked)
+	if x.sim.main.Tasks != nil {
+		x.sim.main.Tasks.Launched()
+	}
 	return calls, nil
 }
 

@@ -217,9 +217,6 @@ func (d *toolRound) emitResult(c call, r executedCall) {
 		Use: c.use, Result: res.ToolResult, Breakpoints: res.Breakpoints, CountDenial: res.CountDenial, ExecutedInput: res.RanWith, Started: r.started, Duration: r.duration,
 	})
 	d.out.emit(d.resultEvent(c, res.ToolResult))
-	if d.sim.main.Tasks != nil {
-		d.sim.main.Tasks.Launched(c.use.ID)
-	}
 	for _, ev := range res.After {
 		if text, is := ev.(*protocol.User); is && text.Expansion != nil {
 			text.ToolUseID = c.use.ID

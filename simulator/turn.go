@@ -56,6 +56,9 @@ func (t *turn) run(ctx context.Context) error {
 	if !isEnd || t.out.stopped {
 		return err
 	}
+	if ctx.Err() == nil {
+		t.background.settle(ctx)
+	}
 	t.emitResult(end)
 	return nil
 }

@@ -237,11 +237,22 @@ func (w *agentRun) options() simulator.Options {
 	ref := protocol.AgentRef{ID: w.t.ID, Type: w.t.AgentType, Depth: w.t.Depth, Dir: w.dir}
 	chain := executor.Chain(s.Tools, withAgentRef(ref), reportMissing(s.Tools), executor.Hide(func(t protocol.Tool) bool { return !w.def.allowed(t) }))
 	return simulator.Options{
-		Model: w.a.o.Models.AgentModel(w.script), Tools: toolbox{chain, s.Tools, ref}, Hooks: s.Hooks, Clock: s.Clock,
+		Model: w.a.o.Models.AgentModel(w.script), Tools: toolbox{chain, s.Tools, ref}, Hooks: s.Hooks, Clock: waitingClock{s.Clock, w},
 		State: s.State.ForAgent(w.model), Location: s.Location, System: w.def.Prompt, Agent: &ref,
 		Limits:  simulator.Limits{MaxTurns: w.def.MaxTurns, Retries: s.Limits.Retries, RetryScale: s.Limits.RetryScale, FallbackModel: s.Limits.FallbackModel, GatewayHost: s.Limits.GatewayHost},
 		Display: simulator.DisplayOptions{HookEvents: s.Display.HookEvents, InOrder: s.Display.InOrder, Thinking: s.Display.Thinking, Stream: s.Display.Stream},
 	}
+}
+
+// waitingClock is the clock of an agent, whose task waits while it sleeps.
+type waitingClock struct {
+	simulator.Clock
+	w *agentRun
+}
+
+// Sleep sleeps.
+func (c waitingClock) Sleep(ctx context.Context, d time.Duration) error {
+	return c.w.t.Wait(func() error { return c.Clock.Sleep(ctx, d) })
 }
 
 // turn runs one prompt and shows it as part of the caller's conversation.

@@ -63,9 +63,9 @@ type Set struct {
 	notices []Notification
 	waiting []func() // agents that run between turns (Ordered)
 	lane    bool     // one of them is running
-	// launching holds the ids of calls that have started a background task and
-	// whose result has not been shown yet.
-	launching map[string]bool
+	// launching says that a call has started a background task, and that the reply to
+	// its result has not been shown yet.
+	launching bool
 	scheduled []Job
 	closed    bool
 	stats     protocol.SubagentStats
@@ -85,7 +85,7 @@ func New(o Options) *Set {
 	if o.Dir == nil {
 		o.Dir = func() string { return "" }
 	}
-	return &Set{o: o, ready: make(chan struct{}, 1), seen: make(chan struct{}), launching: map[string]bool{}, stats: protocol.SubagentStats{ByType: map[string]int{}}}
+	return &Set{o: o, ready: make(chan struct{}, 1), seen: make(chan struct{}), stats: protocol.SubagentStats{ByType: map[string]int{}}}
 }
 
 // Reserve returns an id and an output file for work that may become a task;
@@ -131,7 +131,7 @@ func (s *Set) Start(i Info) *Task {
 	if i.Background {
 		s.post(t, starter, s.changedFrame())
 		if i.ParentID == "" {
-			s.launching[i.ToolUseID] = true
+			s.launching = true
 		}
 	}
 	s.post(t, starter, t.startedFrame())
@@ -251,7 +251,7 @@ func (s *Set) Take(p Phase) []protocol.Event {
 	var out []protocol.Event
 	var rest []queuedEvent
 	for _, e := range s.queue {
-		if e.inBackground && p == InTurn && (s.o.Ordered || len(s.launching) > 0) {
+		if e.inBackground && p == InTurn && (s.o.Ordered || s.launching) {
 			rest = append(rest, e)
 			continue
 		}
@@ -274,13 +274,13 @@ func (s *Set) Shown() {
 	s.seen = make(chan struct{})
 }
 
-// Launched records that the result of a call was shown: the events of the task that
-// it started follow it.
-func (s *Set) Launched(toolUseID string) {
+// Launched records that the reply to the results of the calls so far was shown, or
+// that it is waited for: the events of the tasks that the calls started follow.
+func (s *Set) Launched() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.launching[toolUseID] {
-		delete(s.launching, toolUseID)
+	if s.launching {
+		s.launching = false
 		s.signal()
 	}
 }
@@ -332,9 +332,22 @@ func (s *Set) Busy() bool {
 	return s.lane
 }
 
-// Agents reports whether a background agent is running.
+// Agents reports whether a background agent is running, or its end has not been
+// shown.
 func (s *Set) Agents() bool {
-	return slices.ContainsFunc(s.Running(), func(i Info) bool { return i.Kind == Agent })
+	return s.containsAgent(func(t *Task) bool { return !t.ended || t.unseen > 0 })
+}
+
+// Active reports whether a background agent is about to go on: it is running and does
+// not wait.
+func (s *Set) Active() bool {
+	return s.containsAgent(func(t *Task) bool { return !t.ended && t.waits == 0 })
+}
+
+func (s *Set) containsAgent(is func(*Task) bool) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.ContainsFunc(s.tasks, func(t *Task) bool { return t.Background && t.Kind == Agent && is(t) })
 }
 
 // Running lists the running background tasks, in start order.

@@ -86,6 +86,7 @@ type Task struct {
 
 	// Guarded by set.mu.
 	unseen int // events that have not been shown yet
+	waits  int // scripted waits of its work that have begun and not ended
 	ended  bool
 	stop   context.CancelFunc // nil before Go
 	killer Killer
@@ -100,6 +101,20 @@ func (t *Task) Post(events ...protocol.Event) {
 	if !t.ended {
 		t.set.post(t, t.inBackground, events...)
 	}
+}
+
+// Wait runs f, in which the work of the task only waits.
+func (t *Task) Wait(f func() error) error {
+	t.addWait(1)
+	defer t.addWait(-1)
+	return f()
+}
+
+func (t *Task) addWait(n int) {
+	t.set.mu.Lock()
+	defer t.set.mu.Unlock()
+	t.waits += n
+	t.set.signal()
 }
 
 // Settle waits until all posted events have been shown, so that later ones follow
@@ -145,7 +160,7 @@ func (t *Task) Detach() {
 	}{true}))
 	t.inBackground = true
 	if t.ParentID == "" {
-		s.launching[t.ToolUseID] = true
+		s.launching = true
 	}
 }
 

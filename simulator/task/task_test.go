@@ -70,7 +70,7 @@ func TestFrames(t *testing.T) {
 	if len(got) != 6 {
 		t.Errorf("%d events before the result of the call is shown", len(got))
 	}
-	s.Launched("toolu_2")
+	s.Launched()
 	if diff := cmp.Diff(want, append(got, wire(t, s.Take(task.InTurn))...)); diff != "" {
 		t.Errorf("frames (-want +got):\n%s", diff)
 	}
@@ -248,5 +248,29 @@ func TestOutput(t *testing.T) {
 		t.Errorf("a file without a directory: %s", k.OutputFile)
 	} else if _, err := k.Write([]byte("x")); err != nil {
 		t.Error(err)
+	}
+}
+
+// An agent counts until its end has been shown, and is active unless it only waits.
+func TestAgentsAreCounted(t *testing.T) {
+	s := newSet(task.Options{})
+	a := s.Start(task.Info{Kind: task.Agent, Background: true})
+	var states []string
+	note := func(when string) {
+		states = append(states, fmt.Sprint(when, " ", s.Agents(), s.Active()))
+	}
+	note("started")
+	_ = a.Wait(func() error { note("waits"); return nil })
+	s.Launched()
+	s.Take(task.InTurn)
+	s.Shown()
+	a.End(task.End{Status: task.Completed})
+	note("ended")
+	s.Take(task.InTurn)
+	s.Shown()
+	note("shown")
+	want := []string{"started true true", "waits true false", "ended true false", "shown false false"}
+	if diff := cmp.Diff(want, states); diff != "" {
+		t.Error(diff)
 	}
 }
