@@ -64,7 +64,7 @@ func (b *backgroundWork) settle(ctx context.Context) {
 	if tasks == nil || !tasks.Live() || b.sim.main.Prompts == nil || !tasks.Agents() {
 		return
 	}
-	_ = b.sleepWhile(ctx, settleTime, tasks.Active) // the turn is over in any case
+	_ = b.sleepWhile(ctx, settleTime, func() bool { return tasks.Active() }) // the turn is over in any case
 	b.emitTaskEvents(task.InTurn)
 }
 

@@ -332,24 +332,6 @@ func (s *Set) Busy() bool {
 	return s.lane
 }
 
-// Agents reports whether a background agent is running, or its end has not been
-// shown.
-func (s *Set) Agents() bool {
-	return s.containsAgent(func(t *Task) bool { return !t.ended || t.unseen > 0 })
-}
-
-// Active reports whether a background agent is about to go on: it is running and does
-// not wait.
-func (s *Set) Active() bool {
-	return s.containsAgent(func(t *Task) bool { return !t.ended && t.waits == 0 })
-}
-
-func (s *Set) containsAgent(is func(*Task) bool) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return slices.ContainsFunc(s.tasks, func(t *Task) bool { return t.Background && t.Kind == Agent && is(t) })
-}
-
 // Running lists the running background tasks, in start order.
 func (s *Set) Running() []Info {
 	s.mu.Lock()

@@ -12,6 +12,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -380,4 +381,23 @@ func pad(text string, n int) string {
 		return text[len(text)-n:]
 	}
 	return strings.Repeat("0", n-len(text)) + text
+}
+
+// Agents reports whether a background agent is running, or its end has not been
+// shown.
+func (s *Set) Agents() bool {
+	return containsAgent(s, func(t *Task) bool { return !t.ended || t.unseen > 0 })
+}
+
+// Active reports whether a background agent is about to go on: it is running and does
+// not wait.
+func (s *Set) Active() bool {
+	return containsAgent(s, func(t *Task) bool { return !t.ended && t.waits == 0 })
+}
+
+// containsAgent reports whether a background agent has a property.
+func containsAgent(s *Set, is func(*Task) bool) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.ContainsFunc(s.tasks, func(t *Task) bool { return t.Background && t.Kind == Agent && is(t) })
 }
