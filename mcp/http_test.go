@@ -480,8 +480,8 @@ func TestHTTPRedirectedSession(t *testing.T) {
 	}
 }
 
-// TestHTTPRootsChange: a remote server is notified of new roots; one that does not
-// applyRefresh the message holds up neither the caller nor the end (M29, M45).
+// TestHTTPRootsChange: a remote server is notified of new roots. A server that does not accept the message delays
+// neither the caller nor the shutdown (M29, M45).
 func TestHTTPRootsChange(t *testing.T) {
 	t.Parallel()
 	f := newFakeHTTP(t, nil)

@@ -12,9 +12,8 @@ import (
 	"time"
 )
 
-// TestProbe: with Probe a server of the newer era is spoken to in it, and every
-// other kind is still reached: one that refuses the probe, knows nothing,
-// serverRequestHandler nonsense, says nothing, or dies of it (S14, C33).
+// TestProbe: with Probe the client speaks the newer revision to servers that support it, and still reaches every
+// other kind: servers that refuse the probe, do not know it, answer with nonsense, do not answer, or exit (S14, C33).
 func TestProbe(t *testing.T) {
 	for mode, version := range map[string]string{
 		"modern": "2026-07-28", "ok": "2025-11-25", "lax": "2025-11-25", "ignore-unknown": "2025-11-25", "exit-unknown": "2025-11-25", "old-version": "2024-11-05",

@@ -19,7 +19,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/slash"
 )
 
-// assistantEvents runs a prompt and renders what goes out, without ids and usage.
+// shown runs a prompt and renders the emitted events, without ids and usage.
 func shown(t *testing.T, s *simulator.Simulator, prompt string) []string {
 	t.Helper()
 	var lines []string

@@ -19,10 +19,9 @@ func queued(text, id string) protocol.UserMessage {
 	return protocol.UserMessage{Content: protocol.Content{Text: text}, UUID: id}
 }
 
-// PromptQueue that come while tools run become part of the turn: repeated when the
-// host asks for that, followed through their life, named by the events; the
-// wireModel is asked about those that a rule of the scenario answers (checklist row
-// 65).
+// Prompts that arrive while tools run become part of the turn: they are replayed if the host asks for it, have
+// lifecycle events, and are named by the events. The model is asked about those that a rule of the scenario answers
+// (checklist row 65).
 func TestAbsorb(t *testing.T) {
 	rounds := queue{{queued("two", "u-2"), queued("three", "")}, nil}
 	model := &fakeModel{replies: []scenarios.Reply{calls(`Read {}`), text("done"), text("two too"), {Unmatched: true}}}

@@ -21,7 +21,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/model"
 )
 
-// sleepClock tells how long it was asked to wait, and how much of it.
+// sleepClock records how long it was asked to wait.
 type sleepClock struct {
 	fixedClock
 	mu     *sync.Mutex
@@ -79,7 +79,7 @@ func requestBody(stream bool, messages ...string) string {
 
 const hi = `{"role":"user","content":"hi"}`
 
-// The list of models has pages of 20 models, or as many as are asked for, behind or in front of one.
+// A page of the model list has 20 models, or the number of the request, after or before a given model.
 func TestModelPages(t *testing.T) {
 	var all []string
 	for _, f := range model.Known() {
@@ -145,7 +145,7 @@ func TestModelPages(t *testing.T) {
 	}
 }
 
-// Each endpoint has its methods.
+// Each endpoint accepts only its own methods.
 func TestRoutes(t *testing.T) {
 	s := newServer(t, `default_response = "x"`)
 	for line, want := range map[string]int{
@@ -161,7 +161,7 @@ func TestRoutes(t *testing.T) {
 	}
 }
 
-// The control routes are for this machine, or for those who have the token where there is one.
+// The control routes accept requests of this machine, or, if there is a token, requests with it.
 func TestControlIsGuarded(t *testing.T) {
 	for _, tt := range []struct {
 		name, token, from string
@@ -192,7 +192,7 @@ func TestControlIsGuarded(t *testing.T) {
 	}
 }
 
-// The state counts the requests that were answered, and says which lines of the journal are kept.
+// The state counts the answered requests and says which journal lines are kept.
 func TestState(t *testing.T) {
 	s := newServer(t, "default_response = \"x\"\n[[expect]]\nprompt = { type = \"exact\", text = \"bye\" }\n")
 	type state struct {
@@ -240,7 +240,7 @@ func TestState(t *testing.T) {
 	}
 }
 
-// How long an answer takes: its delay, that of all answers to prompts, and the pauses of its events.
+// The duration of an answer is its delay, the delay of all prompts, and the pauses between its events.
 func TestDelays(t *testing.T) {
 	const scenario = `
 [timeouts]
@@ -293,7 +293,7 @@ failure = { type = "connection_timeout", after_ms = 5000 }
 		}
 	}
 
-	// Streamed or not, the answer takes the same time.
+	// A streamed and a complete answer take the same time.
 	var took [2]time.Duration
 	for i, stream := range []bool{false, true} {
 		clock := newSleepClock()
@@ -315,7 +315,7 @@ failure = { type = "connection_timeout", after_ms = 5000 }
 	clock := newSleepClock()
 	s := newServer(t, scenario, func(o *api.Options) { o.Clock = clock })
 	func() {
-		defer func() { _ = recover() }() // the connection is given up
+		defer func() { _ = recover() }() // the handler aborts the connection
 		postMessages(t, s, requestBody(false, `{"role":"user","content":"never"}`))
 	}()
 	if diff := cmp.Diff(ms(100, 5000), *clock.sleeps); diff != "" {
@@ -323,10 +323,10 @@ failure = { type = "connection_timeout", after_ms = 5000 }
 	}
 }
 
-// Whether a client should ask again is in the headers of a failure; Claude Code decides about a 401 itself.
+// The headers of a failure say whether to retry; Claude Code itself decides about a 401.
 func TestRetryHeaders(t *testing.T) {
 	const claudeCode = "User-Agent: claude-cli/2.1.330 (external, cli)"
-	const minute = "2026-01-15T10:31:00Z" // the end of the minute that limits are counted by
+	const minute = "2026-01-15T10:31:00Z" // rate limits are counted per minute
 	for _, tt := range []struct {
 		failure string
 		header  []string
@@ -349,7 +349,7 @@ func TestRetryHeaders(t *testing.T) {
 	}
 }
 
-// An error in the middle of a stream has its own status and text.
+// An error event in the middle of a stream has its own status and text.
 func TestStreamErrors(t *testing.T) {
 	for failure, want := range map[string]string{
 		`type = "stream_error", message = "broken here"`:                  "broken here",
@@ -364,7 +364,7 @@ func TestStreamErrors(t *testing.T) {
 	}
 }
 
-// A request may have 32 MiB and no more.
+// The limit of a request body is 32 MiB.
 func TestLargestBody(t *testing.T) {
 	const most = 32 << 20
 	body := requestBody(false, hi)
@@ -378,7 +378,7 @@ func TestLargestBody(t *testing.T) {
 	}
 }
 
-// The state has each gate that an answer came to once, in the order of the first answers.
+// The state lists each gate that an answer reached, once, in the order of the first answers.
 func TestStateOfGates(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer(t, gated+"[[responses]]\npattern = { type = \"exact\", text = \"third\" }\n[[responses.response.steps]]\ntext = \"three\"\ngate = \"other\"\n")
@@ -400,7 +400,7 @@ func TestStateOfGates(t *testing.T) {
 	})
 }
 
-// What somebody typed while Claude Code was working is in the journal; the prompt before it is not.
+// A prompt that was typed while Claude Code was working is in the journal; the prompt before it is not repeated.
 func TestAddedPromptIsRecorded(t *testing.T) {
 	var capture bytes.Buffer
 	s := newServer(t, "default_response = \"x\"\n[[expect]]\nprompt = { type = \"exact\", text = \"quick\" }\ntimes = 1\n", func(o *api.Options) { o.Capture = &capture })

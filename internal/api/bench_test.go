@@ -17,14 +17,14 @@ import (
 	"github.com/claudeless/claudeless/internal/base/clock"
 )
 
-// discard is a response that is never read.
+// discard is a ResponseWriter that drops the response.
 type discard struct{ header http.Header }
 
 func (d *discard) Header() http.Header         { return d.header }
 func (d *discard) Write(p []byte) (int, error) { return len(p), nil }
 func (d *discard) WriteHeader(int)             {}
 
-// request is one body, sent again and again.
+// request is a body that is sent repeatedly.
 func serveBody(b *testing.B, server http.Handler, body []byte) {
 	b.Helper()
 	b.ReportAllocs()
@@ -76,8 +76,8 @@ pattern = { type = "any" }
 response = "the last word"
 `
 
-// BenchmarkRequest is our own time of a request: two messages, a body of Claude Code,
-// message 200 of a conversation, and many rules.
+// BenchmarkRequest measures the time of one request: two messages, a body of Claude Code, message 200 of a
+// conversation, and many rules.
 func BenchmarkRequest(b *testing.B) {
 	for name, body := range map[string][]byte{"2-messages": bodyOf(b, 1, 0), "140-KB": bodyOf(b, 3, 140<<10), "message-200": bodyOf(b, 200, 0)} {
 		b.Run(name, func(b *testing.B) { serveBody(b, newServer(b, benchScenario), body) })
@@ -92,9 +92,8 @@ func BenchmarkRequest(b *testing.B) {
 	}
 }
 
-// BenchmarkThroughput is requests a second over loopback with connections that are
-// kept. The client shares the processors, so it does no more than it has to: it writes
-// the same bytes and reads to the end of the body.
+// BenchmarkThroughput measures requests per second over loopback with persistent connections. The client uses the
+// same processors, so it does only the necessary work: it writes the same bytes and reads to the end of the body.
 func BenchmarkThroughput(b *testing.B) {
 	for name, stream := range map[string]bool{"whole": false, "streamed": true} {
 		b.Run(name, func(b *testing.B) {
@@ -103,7 +102,7 @@ func BenchmarkThroughput(b *testing.B) {
 			body := bytes.Replace(bodyOf(b, 1, 0), []byte(`"stream":true`), fmt.Appendf(nil, `"stream":%t`, stream), 1)
 			request := fmt.Appendf(nil, "POST /v1/messages HTTP/1.1\r\nHost: %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s",
 				h.Listener.Addr(), len(body), body)
-			end := []byte("}}") // channel a body; of a stream it is the last chunk
+			end := []byte("}}") // the end of a body; in a stream, the last chunk
 			if stream {
 				end = []byte("\r\n0\r\n\r\n")
 			}
@@ -135,7 +134,7 @@ func BenchmarkThroughput(b *testing.B) {
 	}
 }
 
-// BenchmarkOpenStreams is the memory of 1,000 streams that are open at once.
+// BenchmarkOpenStreams measures the memory of 1,000 streams that are open at the same time.
 func BenchmarkOpenStreams(b *testing.B) {
 	const streams = 1000
 	server := newServer(b, "[[responses]]\npattern = { type = \"any\" }\n[[responses.response.steps]]\ntext = \"one two three\"\nstream = { tokens_per_second = 0.01 }\n",

@@ -51,11 +51,9 @@ func newServer(tb testing.TB, src string, change ...func(*api.Options)) *api.Ser
 	return s
 }
 
-// TestConversations plays testdata/*.txtar: a scenario, then requests with the
-// answers they get. A request is its first line, headers, an empty line and the
-// body; an answer is the status, the headers that the archive's first line names
-// after "show:", and the body. The file "journal", where there is one, is the
-// journal afterwards.
+// TestConversations plays testdata/*.txtar: a scenario, then requests with their expected answers. A request has a
+// first line, headers, an empty line and the body. An answer has the status, the headers that the first line of the
+// archive lists after "show:", and the body. The file "journal", if it exists, is the expected journal.
 func TestConversations(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txtar")
 	if err != nil || len(files) == 0 {
@@ -109,7 +107,7 @@ func playArchive(t *testing.T, archive *txtar.Archive) {
 	}
 }
 
-// exchangeText sends a request as it is written in an archive.
+// exchangeText sends a request in the form of an archive and returns the answer in that form.
 func exchangeText(t *testing.T, server http.Handler, text string, show []string) string {
 	t.Helper()
 	in := bufio.NewReader(strings.NewReader(text))
@@ -140,13 +138,13 @@ func exchangeText(t *testing.T, server http.Handler, text string, show []string)
 	}
 	fmt.Fprintln(&out)
 	body := strings.TrimSuffix(w.Body.String(), "\n")
-	if strings.HasPrefix(w.Header().Get("Content-Type"), "text/event-stream") { // one line an event
+	if strings.HasPrefix(w.Header().Get("Content-Type"), "text/event-stream") { // one line per event
 		body = strings.ReplaceAll(strings.ReplaceAll(body, "\ndata: ", " "), "\n\n", "\n")
 	}
 	return out.String() + strings.TrimSuffix(body, "\n") + "\n"
 }
 
-// journalText leaves out of journal lines what is the same in all of them.
+// journalText returns the journal lines without the fields that are the same in all of them.
 func journalText(t *testing.T, lines string) string {
 	t.Helper()
 	var out strings.Builder

@@ -25,11 +25,11 @@ func (x *exchange) route(path string) {
 	case strings.HasSuffix(path, "/v1/messages") && post:
 		x.serveMessages()
 	case strings.HasSuffix(path, "/v1/messages/count_tokens") && post:
-		x.countTokens()
+		x.serveTokenCount()
 	case strings.HasSuffix(path, "/v1/models") && x.r.Method == http.MethodGet:
-		x.listModels()
+		x.serveModels()
 	case isModel && x.r.Method == http.MethodGet:
-		x.showModel(model)
+		x.serveModel(model)
 	case strings.HasSuffix(path, "/v1/messages"), strings.HasSuffix(path, "/v1/messages/count_tokens"), strings.HasSuffix(path, "/v1/models"):
 		x.refuse(&history.RefusalError{Status: http.StatusMethodNotAllowed, Message: x.r.Method + " is not allowed here"})
 	case x.r.Method == http.MethodHead, path == "/", strings.HasSuffix(path, "/api/hello"):
@@ -41,9 +41,9 @@ func (x *exchange) route(path string) {
 	}
 }
 
-// countTokens handles POST /v1/messages/count_tokens, with the same estimate as
+// serveTokenCount handles POST /v1/messages/count_tokens, with the same estimate as
 // usage.
-func (x *exchange) countTokens() {
+func (x *exchange) serveTokenCount() {
 	r, err := x.readRequest()
 	if err == nil {
 		err = r.CheckCount()
@@ -56,13 +56,13 @@ func (x *exchange) countTokens() {
 	x.sendJSON(http.StatusOK, struct {
 		InputTokens int `json:"input_tokens"`
 	}{scenarios.Tokens(r.Size())})
-	x.service.write(x.namespace, journal.SideRequest{
+	x.service.record(x.namespace, journal.SideRequest{
 		Namespace: x.Namespace, Session: x.Session, Kind: "count_tokens", Path: x.Path, Model: r.Model, Status: x.status, MS: x.elapsedMS(),
 	})
 }
 
-// listModels handles GET /v1/models.
-func (x *exchange) listModels() {
+// serveModels handles GET /v1/models.
+func (x *exchange) serveModels() {
 	query := x.r.URL.Query()
 	limit := 20
 	if text := query.Get("limit"); text != "" {
@@ -99,8 +99,8 @@ func (x *exchange) listModels() {
 	x.serveSideRequest("models", func() { x.sendJSON(http.StatusOK, page) })
 }
 
-// showModel handles GET /v1/models/{id}; every model exists.
-func (x *exchange) showModel(id string) {
+// serveModel handles GET /v1/models/{id}; every model exists.
+func (x *exchange) serveModel(id string) {
 	x.serveSideRequest("models", func() { x.sendJSON(http.StatusOK, wire.ModelInfoFor(id)) })
 }
 
@@ -108,7 +108,7 @@ func (x *exchange) showModel(id string) {
 func (x *exchange) serveSideRequest(kind string, answer func()) {
 	x.setHeaders("")
 	answer()
-	x.service.write(x.namespace, journal.SideRequest{
+	x.service.record(x.namespace, journal.SideRequest{
 		Namespace: x.Namespace, Session: x.Session, Kind: kind, Path: x.Path, Status: max(x.status, http.StatusOK), MS: x.elapsedMS(),
 	})
 }

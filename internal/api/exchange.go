@@ -99,7 +99,7 @@ func (x *exchange) writeJournal() {
 	l := &x.line
 	l.Namespace, l.Path, l.Session, l.Agent, l.Betas = x.Namespace, x.Path, x.Session, x.Agent, x.Betas
 	l.Attempt, l.Status, l.MS, l.Findings = max(1, l.Attempt), x.status, x.elapsedMS(), append(x.findings, x.disconnects...)
-	x.service.write(x.namespace, *l)
+	x.service.record(x.namespace, *l)
 }
 
 // recordAbort ends an exchange whose client has disconnected, or whose server

@@ -25,7 +25,7 @@ text = "two"
 after = "gate:asked"
 `
 
-// sendHeader sends a prompt in the background; the channel gets the answer's text.
+// begin sends a prompt in the background; the channel receives the text of the answer.
 func begin(ctx context.Context, t *testing.T, s http.Handler, path, text string) <-chan string {
 	t.Helper()
 	done := make(chan string, 1)
@@ -39,7 +39,7 @@ func begin(ctx context.Context, t *testing.T, s http.Handler, path, text string)
 	return done
 }
 
-// serveControl asks a control route.
+// control sends a request to a control route.
 func control(t *testing.T, s http.Handler, method, path string) (int, string) {
 	t.Helper()
 	r := httptest.NewRequestWithContext(t.Context(), method, path, nil)
@@ -49,8 +49,8 @@ func control(t *testing.T, s http.Handler, method, path string) (int, string) {
 	return w.Code, w.Body.String()
 }
 
-// TestGates is exec 8 on the API face: an answer waits until its gate is released, or
-// that of another one; what was released stays so, in its namespace.
+// TestGates (exec 8, on the API): an answer waits until its gate, or the gate that it names, is released. A released
+// gate stays open in its namespace.
 func TestGates(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		journal := &safeBuffer{}
@@ -76,7 +76,7 @@ func TestGates(t *testing.T) {
 			t.Error("a released gate is not remembered")
 		}
 		began := time.Now()
-		other := <-begin(t.Context(), t, s, "/t/b", "second") // no client comes
+		other := <-begin(t.Context(), t, s, "/t/b", "second") // no client connects
 		if d := time.Since(began); d != 30*time.Second || !strings.Contains(other, `"two"`) {
 			t.Errorf("after %v: %s", d, other)
 		}
@@ -98,7 +98,7 @@ func TestGates(t *testing.T) {
 	})
 }
 
-// TestGates_wrong: what no gate can be called is refused.
+// TestGates_wrong: invalid gate names are refused.
 func TestGates_wrong(t *testing.T) {
 	s := newServer(t, gated)
 	for path, want := range map[string]int{

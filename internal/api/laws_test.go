@@ -20,7 +20,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// conversations is how many random conversations the laws are tried on.
+// conversations is the number of random conversations for each law.
 var conversations = flag.Int("conversations", 100, "random conversations for each law")
 
 // block is a content block of a request or an answer.
@@ -30,45 +30,44 @@ type block map[string]any
 type turnMessage struct {
 	role    string
 	blocks  []block
-	context []string // answerSideRequest it
-	added   []string // typed meanwhile
+	context []string // context blocks next to it
+	added   []string // prompts typed during the turn
 }
 
-// asked is one request of the CLI: its history, and what the model says to it.
-type asked struct {
+// modelRequest is one request of the CLI: its history, and the model's reply.
+type modelRequest struct {
 	history []turnMessage
 	blocks  []block
-	fails   int // how often it fails before
+	fails   int // failed attempts before the reply
 }
 
-// talker is the CLI face as far as the model sees it: the loop of a turn, over an
-// own engine. What it asks is kept.
-type talker struct {
-	t       *testing.T
-	r       *rand.Rand
-	engine  *scenarios.Engine
-	history []turnMessage
-	asked   []asked
-	failed  map[string]int
-	ids     int
-	stops   int
-	limits  int          // how often a turn may end with a call
-	ended   *turnMessage // results of which the model was asked nothing; nil = none
+// sessionModel simulates the turn loop of the CLI with its own engine, and records the requests to the model.
+type sessionModel struct {
+	t        *testing.T
+	r        *rand.Rand
+	engine   *scenarios.Engine
+	history  []turnMessage
+	requests []modelRequest
+	failed   map[string]int
+	ids      int
+	stops    int
+	limits   int          // how often a turn may end with a call
+	ended    *turnMessage // results that the model did not get; nil = none
 }
 
-// silentText is what Claude Code says to an empty reply, once in a turn. The reply is
-// no part of the history.
+// silentText is the text with which Claude Code answers an empty reply, once in a turn. The reply is not part of the
+// history.
 const silentText = "[Your previous response had no visible output. Please continue and produce a user-visible response.]"
 
 // prompt plays one prompt to the end of its turn.
-func (c *talker) prompt(text string) {
+func (c *sessionModel) prompt(text string) {
 	typed := turnMessage{role: "user", blocks: []block{{"type": "text", "text": text}}, context: c.contexts()}
 	if c.ended != nil {
 		typed.blocks, c.ended = append(c.ended.blocks, typed.blocks...), nil
 	}
 	c.history = append(c.history, typed)
 	req := scenarios.Request{Prompt: text}
-	var said []block // channel the message on its way
+	var said []block // the message so far
 	var waiting []string
 	fails := 0
 	begin := slices.Clone(c.history)
@@ -103,7 +102,7 @@ func (c *talker) prompt(text string) {
 			req = scenarios.Request{Results: results}
 		case len(said) == 0 && !prodded:
 			prodded = true
-			c.asked = append(c.asked, asked{history: begin, blocks: []block{{"type": "text", "text": ""}}, fails: fails})
+			c.requests = append(c.requests, modelRequest{history: begin, blocks: []block{{"type": "text", "text": ""}}, fails: fails})
 			c.history = append(c.history, turnMessage{role: "user", blocks: []block{{"type": "text", "text": silentText}}})
 			begin, fails = slices.Clone(c.history), 0
 			req = scenarios.Request{Results: []scenarios.Result{}}
@@ -127,15 +126,15 @@ func (c *talker) prompt(text string) {
 	c.t.Fatal("a turn without an end")
 }
 
-func (c *talker) contexts() []string {
+func (c *sessionModel) contexts() []string {
 	if c.r.IntN(2) == 0 {
 		return nil
 	}
 	return []string{"# Environment\n" + word(c.r)}
 }
 
-// failures is how often the reply fails first, as the CLI counts.
-func (c *talker) failures(reply scenarios.Reply) int {
+// failures returns the number of failed attempts before the reply, as the CLI counts them.
+func (c *sessionModel) failures(reply scenarios.Reply) int {
 	if reply.Failure == nil {
 		return 0
 	}
@@ -144,8 +143,8 @@ func (c *talker) failures(reply scenarios.Reply) int {
 	return n
 }
 
-// blocks adds those of a reply to the message and returns its calls.
-func (c *talker) blocks(said *[]block, reply scenarios.Reply) []block {
+// blocks appends the blocks of a reply to the message and returns its calls.
+func (c *sessionModel) blocks(said *[]block, reply scenarios.Reply) []block {
 	var calls []block
 	for _, b := range reply.Blocks {
 		switch b := b.(type) {
@@ -169,16 +168,16 @@ func (c *talker) blocks(said *[]block, reply scenarios.Reply) []block {
 	return calls
 }
 
-func (c *talker) answer(begin []turnMessage, said []block, fails int) {
+func (c *sessionModel) answer(begin []turnMessage, said []block, fails int) {
 	if len(said) == 0 {
 		said = []block{{"type": "text", "text": ""}}
 	}
-	c.asked = append(c.asked, asked{history: begin, blocks: said, fails: fails})
+	c.requests = append(c.requests, modelRequest{history: begin, blocks: said, fails: fails})
 	c.history = append(c.history, turnMessage{role: "assistant", blocks: said})
 }
 
-// run gives each call a result.
-func (c *talker) run(calls []block) ([]scenarios.Result, turnMessage) {
+// run returns a result for each call.
+func (c *sessionModel) run(calls []block) ([]scenarios.Result, turnMessage) {
 	var results []scenarios.Result
 	message := turnMessage{role: "user", context: c.contexts()}
 	for _, call := range calls {
@@ -195,8 +194,7 @@ func word(r *rand.Rand) string {
 	return []string{"alpha", "beta", "gamma", "delta", "go on", "ünï", "alpha beta"}[r.IntN(7)]
 }
 
-// randomScenario writes a scenario in which rules, counts, sequences, captures and
-// conditions meet.
+// randomScenario writes a scenario that combines rules, counts, sequences, captures and conditions.
 func randomScenario(r *rand.Rand, failures bool) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "seed = %d\n", r.IntN(1000))
@@ -262,26 +260,26 @@ func randomResponse(b *strings.Builder, r *rand.Rand, table string) {
 
 func pick(r *rand.Rand, of ...string) string { return of[r.IntN(len(of))] }
 
-// converse plays a random conversation on the CLI's side.
-func converse(t *testing.T, r *rand.Rand, src string, stops int) []asked {
+// converse plays a random conversation as the CLI and returns its requests.
+func converse(t *testing.T, r *rand.Rand, src string, stops int) []modelRequest {
 	t.Helper()
 	scenario, err := scenarios.Parse("scenario.toml", []byte(src), scenarios.LoadOptions{})
 	if err != nil {
 		t.Fatalf("%v\n%s", err, src)
 	}
-	c := &talker{t: t, r: r, engine: scenarios.NewEngine(scenario, scenarios.EngineOptions{}), failed: map[string]int{}, stops: stops, limits: r.IntN(3)}
+	c := &sessionModel{t: t, r: r, engine: scenarios.NewEngine(scenario, scenarios.EngineOptions{}), failed: map[string]int{}, stops: stops, limits: r.IntN(3)}
 	for range 1 + r.IntN(5) {
 		c.prompt(word(r))
 	}
-	return c.asked
+	return c.requests
 }
 
 // rendering is a way to write a history.
 type rendering func(r *rand.Rand, history []turnMessage) []block
 
-// joined writes what Claude Code says to an empty reply into the message of the user
-// before, as it does: the text before it gets a newline.
-func joined(history []turnMessage) []turnMessage {
+// joinUserMessages adds Claude Code's answer to an empty reply to the user message before it, as Claude Code does:
+// the text before it gets a newline.
+func joinUserMessages(history []turnMessage) []turnMessage {
 	var out []turnMessage
 	for _, m := range history {
 		if len(out) == 0 || m.blocks[0]["text"] != silentText {
@@ -298,11 +296,10 @@ func joined(history []turnMessage) []turnMessage {
 	return out
 }
 
-// asNewModels is how Claude Code writes histories for newer models: what is
-// answerSideRequest a message is a message of the system behind it.
+// asNewModels writes a history as Claude Code does for newer models: context follows its message as a system message.
 func asNewModels(_ *rand.Rand, history []turnMessage) []block {
 	var out []block
-	for _, m := range joined(history) {
+	for _, m := range joinUserMessages(history) {
 		out = append(out, block{"role": m.role, "content": m.blocks})
 		for _, text := range m.context {
 			out = append(out, block{"role": "system", "content": text})
@@ -314,11 +311,11 @@ func asNewModels(_ *rand.Rand, history []turnMessage) []block {
 	return out
 }
 
-// asOldModels is how it writes them for older ones: reminders before a prompt,
-// and inside of a tool's result.
+// asOldModels writes a history as Claude Code does for older models: reminders come before a prompt, and inside a
+// tool result.
 func asOldModels(_ *rand.Rand, history []turnMessage) []block {
 	var out []block
-	for _, m := range joined(history) {
+	for _, m := range joinUserMessages(history) {
 		blocks := slices.Clone(m.blocks)
 		for _, text := range m.context {
 			reminder := "<system-reminder>\n" + text + "\n</system-reminder>"
@@ -343,15 +340,15 @@ func addedText(text string) string {
 	return "The user sent a new message while you were working:\n" + text + "\n\nThis is how Claude Code surfaces messages the user sends mid-turn."
 }
 
-// varied changes what must not matter: strings and arrays, marks of the cache,
-// closeConnection texts, left out reasoning, the order of results.
-func varied(r *rand.Rand, history []turnMessage) []block {
+// varyForm changes what must not matter: string or array content, cache marks, split texts, omitted thinking, and the
+// order of results.
+func varyForm(r *rand.Rand, history []turnMessage) []block {
 	render := asNewModels
 	if r.IntN(2) == 0 {
 		render = asOldModels
 	}
 	var changed []turnMessage
-	for _, m := range joined(history) {
+	for _, m := range joinUserMessages(history) {
 		m.blocks = slices.Clone(m.blocks)
 		if m.role == "assistant" {
 			if slices.ContainsFunc(m.blocks, func(b block) bool { return b["type"] != "thinking" }) {
@@ -415,7 +412,7 @@ func ask(t *testing.T, server http.Handler, history []block, session string) (in
 	return w.Code, w.Body.Bytes()
 }
 
-// said are the blocks of an answer, without ids.
+// said returns the blocks of a response without ids.
 func said(t *testing.T, body []byte) []block {
 	t.Helper()
 	var m struct {
@@ -440,17 +437,16 @@ func withoutIDs(blocks []block) []block {
 	return out
 }
 
-// TestLawsHold is L1, L2 and L4: what the model says in the CLI face is what the
-// API says to the same history, however it is written (L1: both forms of Claude
-// Code, L4: whatever must not matter), and says again (L2), with its memories or
-// without.
+// TestLawsHold checks L1, L2 and L4: the API replies to a history as the model of the CLI does, in every form of the
+// history (L1: both forms of Claude Code; L4: differences that must not matter), also when asked again (L2), with and
+// without its memory.
 func TestLawsHold(t *testing.T) {
 	for i := range *conversations {
 		r := rand.New(rand.NewPCG(uint64(i), 1))
 		src := randomScenario(r, true)
 		talk := converse(t, r, src, r.IntN(2))
 		forgetful := newServer(t, src, func(o *api.Options) { o.Memory = -1 })
-		for name, render := range map[string]rendering{"new": asNewModels, "old": asOldModels, "varied": varied} {
+		for name, render := range map[string]rendering{"new": asNewModels, "old": asOldModels, "varyForm": varyForm} {
 			server := newServer(t, src)
 			for n, a := range talk {
 				history := render(r, a.history)
@@ -472,7 +468,7 @@ func TestLawsHold(t *testing.T) {
 					t.Fatalf("L2: %s\nthen %s\n%s", body, again, context)
 				}
 				if a.fails == 0 && !strings.Contains(src, "failure") {
-					if _, fresh := ask(t, forgetful, history, ""); name != "varied" && !bytes.Equal(body, fresh) {
+					if _, fresh := ask(t, forgetful, history, ""); name != "varyForm" && !bytes.Equal(body, fresh) {
 						t.Fatalf("without memory: %s\nwith %s\n%s", fresh, body, context)
 					}
 				}
@@ -481,14 +477,14 @@ func TestLawsHold(t *testing.T) {
 	}
 }
 
-// TestIsolation is L3: conversations that interleave in any order go as each alone.
+// TestIsolation checks L3: interleaved conversations get the same replies as each conversation alone.
 func TestIsolation(t *testing.T) {
 	for i := range *conversations / 4 {
 		r := rand.New(rand.NewPCG(uint64(i), 3))
 		src := randomScenario(r, false)
 		type line struct {
 			session string
-			left    []asked
+			left    []modelRequest
 		}
 		shared := newServer(t, src)
 		var lines []*line
@@ -513,8 +509,7 @@ func TestIsolation(t *testing.T) {
 	}
 }
 
-// TestSameSeed is messages-api 14.10: the same seed gives the same bytes from two
-// servers, and another one does not.
+// TestSameSeed (messages-api 14.10): two servers with the same seed send the same bytes; another seed gives others.
 func TestSameSeed(t *testing.T) {
 	history := []block{{"role": "user", "content": "x"}}
 	bodies := make([][]byte, 3)

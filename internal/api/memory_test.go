@@ -26,7 +26,7 @@ type client struct {
 	tools    []string
 }
 
-// send asks and puts the answer into the history; it returns its text.
+// send sends a prompt, adds the answer to the history, and returns its text.
 func (c *client) send(more ...block) string {
 	c.t.Helper()
 	c.messages = append(c.messages, more...)
@@ -82,8 +82,8 @@ func user(texts ...string) block {
 
 func lossy(o *api.Options) { o.Memory = -1 }
 
-// TestCutHistory: after a compaction the history starts again, and a session goes
-// on where it stood; without the memory the fold starts again.
+// TestCutHistory: after a compaction the history starts again and the session continues. Without the memory the
+// replay starts at the first turn.
 func TestCutHistory(t *testing.T) {
 	const src = `
 [[responses]]
@@ -116,9 +116,8 @@ response = "two"
 	}
 }
 
-// TestCutAgain: what failed because it was too long is asked again behind the summary,
-// and is the same request there: it counts as another attempt, and the script goes on
-// with it.
+// TestCutAgain: a request that was too long is sent again after the summary. It counts as another attempt of the same
+// request, and the script continues with it.
 func TestCutAgain(t *testing.T) {
 	const src = `
 [[responses]]
@@ -175,7 +174,7 @@ response = "turn {{ turn }}"
 	}
 }
 
-// TestCutForked: a session that was compacted is forked, and goes on under its new name.
+// TestCutForked: a compacted session that is forked continues under its new id.
 func TestCutForked(t *testing.T) {
 	server := newServer(t, `default_response = "turn {{ turn }}"`)
 	c := &client{t: t, server: server, session: "s"}
@@ -190,8 +189,7 @@ func TestCutForked(t *testing.T) {
 	}
 }
 
-// TestSummary: a summary of a conversation counts all its prompts, also when the last
-// channel them has no answer.
+// TestSummary: the summary of a conversation counts all its prompts, also if the last one has no answer.
 func TestSummary(t *testing.T) {
 	c := &client{t: t, server: newServer(t, `default_response = "ok"`), session: "s", tools: []string{"Bash"}}
 	c.send(user("a"))
@@ -205,9 +203,8 @@ func TestSummary(t *testing.T) {
 	}
 }
 
-// TestScriptedAgents: a sub-agent's conversation takes the script that hangs on the
-// call which started it; without the memory the rules answer, and the journal
-// says so.
+// TestScriptedAgents: the conversation of a sub-agent plays the script of the call that started it. Without the
+// memory the rules answer, and the journal has a finding.
 func TestScriptedAgents(t *testing.T) {
 	const src = `
 default_response = "the rules"
@@ -234,7 +231,7 @@ tool_calls = [
 			if said := parent.send(user("delegate")); strings.Count(said, "Agent toolu_") != 2 {
 				t.Fatal(said)
 			}
-			if _, again := parent.ask(); again == nil { // a retry makes no third script
+			if _, again := parent.ask(); again == nil { // a retry does not start a third script
 				t.Fatal("no answer")
 			}
 			a := &client{t: t, server: server, session: "s", agent: "a1", tools: []string{"Bash"}}
@@ -257,8 +254,8 @@ tool_calls = [
 	}
 }
 
-// TestAttempts: a failure with times counts the attempts of one conversation,
-// whatever else changes; without the memory it always strikes.
+// TestAttempts: a failure with times counts the attempts of one conversation, no matter what else changes. Without
+// the memory every attempt fails.
 func TestAttempts(t *testing.T) {
 	const src = `
 [[responses]]
@@ -292,8 +289,8 @@ response = "other"
 	}
 }
 
-// TestFailedPrompt: a prompt that failed for good comes again as the first block of
-// the next one; both are prompts of their own, as in the CLI face.
+// TestFailedPrompt: a prompt that failed finally is the first block of the next user message. Both count as separate
+// prompts, as in the CLI.
 func TestFailedPrompt(t *testing.T) {
 	server := newServer(t, `
 [[responses]]
@@ -313,8 +310,7 @@ response = "turn {{ turn }}"
 	}
 }
 
-// TestSideRequests is the rule of messages-api 8: what a client asks next to the
-// conversation touches no rule, no count and no expectation.
+// TestSideRequests (messages-api 8): side requests do not change rules, counts or expectations.
 func TestSideRequests(t *testing.T) {
 	var journal safeBuffer
 	server := newServer(t, `
@@ -381,8 +377,8 @@ func textsOf(t *testing.T, body io.Reader) []string {
 	return texts
 }
 
-// TestMatchesOfARun: rules with a limit count over all sessions of a run, also where a session is
-// asked again, resumed or forked; without a run, each session counts by itself.
+// TestMatchesOfARun: rules with a limit count over all sessions of a run, also if a session repeats a request, is
+// resumed or forked. Without a run, each session counts separately.
 func TestMatchesOfARun(t *testing.T) {
 	const src = `
 [[responses]]

@@ -17,8 +17,8 @@ failure = { type = "overloaded", times = 2 }
 response = "fine"
 `
 
-// TestReplicas_B15: a failure with times = 2 strikes twice behind three replicas too. An SDK
-// says how often it has asked; for others the replicas count in a directory.
+// TestReplicas_B15: a failure with times = 2 occurs twice with three replicas too. An SDK sends its number of
+// attempts; for other clients the replicas count in a shared directory.
 func TestReplicas_B15(t *testing.T) {
 	status := func(server http.Handler, header string) string {
 		text := exchangeText(t, server, "POST /v1/messages\n"+header+"\n{\"model\":\"m\",\"max_tokens\":10,\"messages\":[{\"role\":\"user\",\"content\":\"hi\"}]}", nil)
@@ -65,7 +65,7 @@ func TestReplicas_B15(t *testing.T) {
 	}
 }
 
-// An expectation of a rule is met by an answer of that rule, and only by that.
+// An expectation of a rule is met only by an answer of that rule.
 func TestRulesAreObserved(t *testing.T) {
 	server := newServer(t, `
 default_response = "something"

@@ -106,7 +106,7 @@ func (s *service) namespace(name string) *namespace {
 	if !ok {
 		ns = newNamespace(name, s.Memory, s.newGates())
 		if s.State != "" {
-			ns.memory.UseCounter(s.attemptClaims(name))
+			ns.memory.UseAttemptCounter(s.attemptClaims(name))
 		}
 		if name == "" && s.Run {
 			ns.memory.UseClaims(gate.Claims{Dir: s.Gates})
@@ -143,8 +143,8 @@ func (s *service) resetNamespace(name string) error {
 	return os.RemoveAll(s.attemptClaims(name).Dir)
 }
 
-// write writes a journal line.
-func (s *service) write(ns *namespace, b journal.Body) {
+// record writes a journal line.
+func (s *service) record(ns *namespace, b journal.Body) {
 	ns.keepLine(journalLine{s.Clock.Now(), b})
 	if s.journal != nil {
 		s.journal.Write(b)

@@ -23,8 +23,7 @@ import (
 	"github.com/claudeless/claudeless/internal/base/clock"
 )
 
-// listening serves a scenario on a real port; its journal is in the buffer once
-// the server is closed.
+// listening serves a scenario on a real port; the buffer has its journal after the server is closed.
 func listening(t *testing.T, src string) (url string, journal *safeBuffer) {
 	t.Helper()
 	journal = &safeBuffer{}
@@ -42,7 +41,7 @@ func listening(t *testing.T, src string) (url string, journal *safeBuffer) {
 	return h.URL, journal
 }
 
-// safeBuffer is a buffer for many writers.
+// safeBuffer is a buffer that several goroutines may write to.
 type safeBuffer struct {
 	mu sync.Mutex
 	b  bytes.Buffer
@@ -60,7 +59,7 @@ func (b *safeBuffer) String() string {
 	return b.b.String()
 }
 
-// until waits for a line of the journal that holds text.
+// until waits for a journal line that contains text.
 func (b *safeBuffer) until(t *testing.T, text string) {
 	t.Helper()
 	deadline := time.Now().Add(10 * time.Second)
@@ -90,9 +89,8 @@ func prompt(text string, stream bool) io.Reader {
 	return strings.NewReader(fmt.Sprintf(`{"model":"m","max_tokens":100,"stream":%t,"messages":[{"role":"user","content":%q}]}`, stream, text))
 }
 
-// TestCuts is the row partial_response of messages-api 6: RST, FIN, an error event,
-// waitForClient and a body that stops half-way are five different things, streamed and
-// not.
+// TestCuts (messages-api 6, partial_response): RST, FIN, an error event, a silent connection and a truncated body are
+// five different failures, streamed or not.
 func TestCuts(t *testing.T) {
 	var src strings.Builder
 	for _, cut := range []string{"reset", "close", "error", "silence", "end"} {
@@ -122,7 +120,7 @@ func TestCuts(t *testing.T) {
 			defer cancel()
 			resp, err := post(ctx, t, url, prompt(tt.cut, tt.stream))
 			if err != nil {
-				if !tt.err(err) || tt.cut != "reset" { // it may overtake the headers
+				if !tt.err(err) || tt.cut != "reset" { // the reset may arrive before the headers
 					t.Fatal(err)
 				}
 				return
@@ -148,8 +146,7 @@ func isReset(err error) bool    { return errors.Is(err, syscall.ECONNRESET) }
 func isEarlyEnd(err error) bool { return errors.Is(err, io.ErrUnexpectedEOF) }
 func isTimeout(err error) bool  { return errors.Is(err, context.DeadlineExceeded) }
 
-// TestNoAnswer is the last row of messages-api 6: connections that end, or stay
-// silent, before any answer.
+// TestNoAnswer (messages-api 6, last row): connections that end, or send nothing, before any answer.
 func TestNoAnswer(t *testing.T) {
 	url, journal := listening(t, `
 [[responses]]
@@ -183,8 +180,8 @@ failure = { type = "connection_timeout", after_ms = 30 }
 
 func isGone(err error) bool { return isReset(err) || errors.Is(err, io.EOF) }
 
-// TestPacked is M5: bodies packed by gzip, br and zstd are taken, those above 32 MB
-// are not, packed or not.
+// TestPacked checks M5: bodies compressed with gzip, br and zstd are accepted; bodies over 32 MB are refused,
+// compressed or not.
 func TestPacked(t *testing.T) {
 	url, _ := listening(t, `default_response = "fine"`)
 	pack := map[string]func(io.Writer) io.WriteCloser{
@@ -241,8 +238,7 @@ func TestPacked(t *testing.T) {
 	}
 }
 
-// TestClientLeaves is M13: a client that goes in the middle of a stream stops it,
-// and the journal says so.
+// TestClientLeaves checks M13: a client that disconnects during a stream stops it, and the journal records this.
 func TestClientLeaves(t *testing.T) {
 	url, journal := listening(t, `
 [stream]
@@ -257,7 +253,7 @@ response = "one two three four five six seven eight nine ten eleven twelve thirt
 		t.Fatal(err)
 	}
 	first := make([]byte, 1)
-	if _, err := io.ReadFull(resp.Body, first); err != nil { // events go out as they come
+	if _, err := io.ReadFull(resp.Body, first); err != nil { // each event is sent at once
 		t.Fatal(err)
 	}
 	cancel()
@@ -265,7 +261,7 @@ response = "one two three four five six seven eight nine ten eleven twelve thirt
 	journal.until(t, "aborted: the client left after ")
 }
 
-// TestNothingStays holds that a server which was used leaves no goroutine.
+// TestNothingStays checks that a server leaves no goroutine after use.
 func TestNothingStays(t *testing.T) {
 	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
 	server := newServer(t, `default_response = "fine"`)

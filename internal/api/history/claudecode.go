@@ -75,8 +75,8 @@ type messageReader struct {
 	interrupted   bool
 }
 
-// interpret converts the parts of a message into steps and the texts that accompany them.
-func interpret(role string, parts []part) (steps []Step, context []sideText) {
+// splitParts converts the parts of a message into steps and the texts that accompany them.
+func splitParts(role string, parts []part) (steps []Step, context []sideText) {
 	var r messageReader
 	last := len(parts) - 1
 	for last > 0 && parts[last].kind != "text" {
@@ -277,9 +277,9 @@ func directoryIn(text string) string {
 	return ""
 }
 
-// withoutReminders removes what Claude Code appends to a tool result: reminders after a blank line,
+// removeReminders removes what Claude Code appends to a tool result: reminders after a blank line,
 // for older models, and a note after the failure of a tool whose schema the model has not seen.
-func withoutReminders(text string) string {
+func removeReminders(text string) string {
 	if at := strings.LastIndex(text, "\n\nThis tool's input schema was not in your prompt when you called it."); at >= 0 {
 		text = text[:at]
 	}

@@ -10,13 +10,13 @@ import (
 	"github.com/claudeless/claudeless/internal/api/history"
 )
 
-// groups reads the messages of a request.
+// groups returns the message groups of a request.
 func groups(t *testing.T, messages ...any) []history.Group {
 	t.Helper()
 	return groupsOf(t, "", messages...)
 }
 
-// groupsOf reads those of a client of that name.
+// groupsOf returns the message groups of a request of this client.
 func groupsOf(t *testing.T, agent string, messages ...any) []history.Group {
 	t.Helper()
 	body, err := json.Marshal(map[string]any{"model": "m", "messages": messages})
@@ -34,9 +34,8 @@ type object map[string]any
 
 func text(s string) object { return object{"type": "text", "text": s} }
 
-// TestContext is messages-api 8: what Claude Code puts beside a prompt, in the blocks of
-// older models and in the system messages of newer ones, is taken apart; hooks and files
-// come first, where the CLI face has them too.
+// TestContext (messages-api 8): the context that Claude Code adds to a prompt is split, in the blocks of older models
+// and in the system messages of newer ones. Hooks and files come first, as in the CLI.
 func TestContext(t *testing.T) {
 	const environment = "# Environment\n - Primary working directory: /w"
 	want := []string{"blue", "1\tline one\n\n# Environment\nno", "Codebase and user instructions are shown below.\n\nBe kind.", environment, "Today's date is 2026-01-01."}
@@ -62,7 +61,7 @@ func TestContext(t *testing.T) {
 				t.Fatalf("%+v", g)
 			}
 			got := g[0].Context
-			if name == "older" { // the order among those of Claude Code is its own
+			if name == "older" { // Claude Code has its own order here
 				want := []string{want[0], want[1], environment, want[2], want[4]}
 				if diff := cmp.Diff(want, got); diff != "" {
 					t.Error(diff)
@@ -76,7 +75,7 @@ func TestContext(t *testing.T) {
 	}
 }
 
-// TestResults is messages-api 8: what Claude Code adds to a tool's result is none of it.
+// TestResults (messages-api 8): texts that Claude Code adds to a tool result are not part of the result.
 func TestResults(t *testing.T) {
 	for name, content := range map[string]string{
 		"reminder": "plain\n\n<system-reminder>\nBe careful.\n</system-reminder>\n",
@@ -95,8 +94,7 @@ func TestResults(t *testing.T) {
 	}
 }
 
-// TestDropped is messages-api 8: Claude Code leaves empty replies out, so that what it
-// said to them directly follows the prompt.
+// TestDropped (messages-api 8): Claude Code omits empty replies, so its answer to them directly follows the prompt.
 func TestDropped(t *testing.T) {
 	const more = "[Your previous response had no visible output. Please continue and produce a user-visible response.]"
 	const refused = "Your response above was stopped by a safety classifier — this is not a tool or API error."
@@ -110,9 +108,9 @@ func TestDropped(t *testing.T) {
 	}
 }
 
-// TestTyped is messages-api 8: what somebody types after a turn that ended with a call
-// is in the message with the results of the call, and so do texts of Claude Code's own about
-// them. Other clients write there what the results are to be read with.
+// TestTyped (messages-api 8): after a turn that ended with a call, the next prompt is in the message with the results
+// of the call, together with Claude Code's own texts about them. Other clients put instructions about the results
+// there.
 func TestTyped(t *testing.T) {
 	const more = "[Your previous response had no visible output. Please continue and produce a user-visible response.]"
 	const meanwhile = "The user sent a new message while you were working:\nquick\n\nThis is how Claude Code surfaces messages the user sends mid-turn."
@@ -174,8 +172,7 @@ func TestTyped(t *testing.T) {
 	}
 }
 
-// TestPictures is messages-api 8: where Claude Code keeps a picture of a prompt is read
-// kindContext it.
+// TestPictures (messages-api 8): the path of a picture is read as context of the prompt.
 func TestPictures(t *testing.T) {
 	g := groups(t, object{"role": "user", "content": []any{
 		text("what is it"), object{"type": "image", "source": object{}}, text("[Image: source: /tmp/images/1.png]"),
@@ -185,8 +182,8 @@ func TestPictures(t *testing.T) {
 	}
 }
 
-// TestInterrupted: a prompt that was interrupted before anything was said is in the message
-// of the next one, and is not part of it (observed with 2.1.329).
+// TestInterrupted: a prompt that was interrupted before any reply is in the message of the next prompt and is not
+// part of that prompt (observed with 2.1.329).
 func TestInterrupted(t *testing.T) {
 	g := groupsOf(t, "claude-cli/2.1.329", object{"role": "user", "content": []any{text("count\n"), text("[Request interrupted by user]"), text("more")}})
 	var got []string

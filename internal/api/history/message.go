@@ -88,7 +88,7 @@ func readMessage(raw []byte, index int) (*Message, error) {
 	if c.Role == "assistant" {
 		c.computeAnswerDigest()
 	} else {
-		c.Steps, c.context = interpret(c.Role, c.parts)
+		c.Steps, c.context = splitParts(c.Role, c.parts)
 	}
 	return c, nil
 }
@@ -146,7 +146,7 @@ func (c *Message) readBlock(raw json.RawMessage, i int, at string) error {
 		case b.Signature == nil:
 			return Invalid(at+".signature", "Field required")
 		}
-		c.parts = append(c.parts, part{kind: b.Type, unsigned: *b.Signature == "", altered: isAltered(*b.Thinking, *b.Signature)})
+		c.parts = append(c.parts, part{kind: b.Type, unsigned: *b.Signature == "", altered: isAlteredThinking(*b.Thinking, *b.Signature)})
 	default:
 		if !isKnownBlock(b.Type) {
 			return Invalid(at, fmt.Sprintf("Input tag '%s' found using 'type' does not match any of the expected tags", b.Type))
@@ -156,9 +156,9 @@ func (c *Message) readBlock(raw json.RawMessage, i int, at string) error {
 	return nil
 }
 
-// isAltered reports whether claudeless signed the thinking block with another text. It returns
+// isAlteredThinking reports whether claudeless signed the thinking block with another text. It returns
 // false for other signatures and for text that the client did not request.
-func isAltered(thinking, signature string) bool {
+func isAlteredThinking(thinking, signature string) bool {
 	sum, err := base64.StdEncoding.DecodeString(signature)
 	own := sha256.Sum256([]byte(thinking))
 	return err == nil && thinking != "" && len(sum) == len(own) && !bytes.Equal(sum, own[:])
@@ -215,7 +215,7 @@ func resultText(raw json.RawMessage) string {
 	if trimmed[0] == '"' {
 		var text string
 		if json.Unmarshal(trimmed, &text) == nil {
-			return withoutReminders(text)
+			return removeReminders(text)
 		}
 	}
 	var blocks []wireBlock
@@ -225,7 +225,7 @@ func resultText(raw json.RawMessage) string {
 	texts := make([]string, 0, len(blocks))
 	for _, b := range blocks {
 		if b.Type == "text" && b.Text != nil {
-			texts = append(texts, withoutReminders(*b.Text))
+			texts = append(texts, removeReminders(*b.Text))
 		}
 	}
 	return strings.Join(texts, "\n")

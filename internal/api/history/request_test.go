@@ -19,8 +19,8 @@ import (
 
 var update = flag.Bool("update", false, "rewrite what the requests in testdata are read as")
 
-// Every file of testdata/requests.txtar holds a request, and below "=>" what is read of it. A name that begins with "claude" is a
-// request of Claude Code.
+// Each file of testdata/requests.txtar has a request and, below "=>", the result of reading it. A name that begins
+// with "claude" is a request of Claude Code.
 func TestRequests(t *testing.T) {
 	const name = "testdata/requests.txtar"
 	archive, err := txtar.ParseFile(name)
@@ -52,7 +52,7 @@ func TestRequests(t *testing.T) {
 	}
 }
 
-// requestFacts are what is read of a request.
+// requestFacts describes a request after reading.
 func requestFacts(r *history.Request, err error) string {
 	var b strings.Builder
 	if err != nil {
@@ -89,7 +89,7 @@ func requestFacts(r *history.Request, err error) string {
 	return b.String()
 }
 
-// A request that is cut off anywhere is refused, and white space between its parts does not matter.
+// A truncated request is refused at every length, and white space between its parts does not matter.
 func TestCutOffRequest(t *testing.T) {
 	const body = `{"model":"m","max_tokens":9,"stream":true,"metadata":{"a\"\\":["x\\\"y",1.5,null,{}]},"\u0074ools":[],"messages":[{"role":"user","content":"hi \\"}]}`
 	read := func(text string) (*history.Request, error) {
@@ -137,7 +137,7 @@ func TestCutOffRequest(t *testing.T) {
 	}
 }
 
-// A long value that is wrong is refused each time, and its twin that is right is read.
+// An invalid long value is refused each time, and a similar valid one is accepted.
 func TestLongValues(t *testing.T) {
 	rd := history.NewReader(8)
 	for _, n := range []int{400, 511, 512, 513, 2000} {
@@ -153,7 +153,7 @@ func TestLongValues(t *testing.T) {
 	}
 }
 
-// Equal histories have equal digests, and others have others, whatever their order and their parts.
+// Equal histories have equal digests; histories that differ in order or parts have different ones.
 func TestDigests(t *testing.T) {
 	a, b := history.Digest{}.Chain("a"), history.Digest{}.Chain("b")
 	known := map[history.Digest]string{}
@@ -167,7 +167,7 @@ func TestDigests(t *testing.T) {
 		}
 		known[d] = name
 	}
-	// The digests of histories are seeds of what is written into journals, so they do not change between versions.
+	// Journals contain values that are derived from the digests, so digests do not change between versions.
 	if got, want := fmt.Sprintf("%x", a.ChainDigest(b)), "7b39756989d57db635dd15d283423263"; got != want {
 		t.Errorf("a then b: %s, want %s", got, want)
 	}

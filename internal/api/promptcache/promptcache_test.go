@@ -13,7 +13,7 @@ import (
 	"github.com/claudeless/claudeless/internal/api/promptcache"
 )
 
-// request reads a body with long texts for the words in it.
+// request reads a body in which each word stands for a long text.
 func request(t *testing.T, body string) *history.Request {
 	t.Helper()
 	body = strings.NewReplacer("LONG", strings.Repeat("long ", 2000), "MARK", `"cache_control":{"type":"ephemeral"}`, "HOUR", `"cache_control":{"type":"ephemeral","ttl":"1h"}`).Replace(body)
@@ -27,7 +27,7 @@ func request(t *testing.T, body string) *history.Request {
 	return r
 }
 
-// TestAsk is M10: prompt caching is simulated from the marks of a request.
+// TestAsk checks M10: prompt caching is simulated from the cache marks of a request.
 func TestAsk(t *testing.T) {
 	type step struct {
 		body  string

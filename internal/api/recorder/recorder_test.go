@@ -18,8 +18,8 @@ import (
 
 func event(data string) string { return "event: x\ndata: " + data + "\n\n" }
 
-// What goes through is not changed; what is journaled is whole, and nothing
-// secret is in it although the stream had cut it in two.
+// Forwarded responses are unchanged. The journal has the complete response without secrets, even if the stream splits
+// a secret.
 func TestForward(t *testing.T) {
 	const secret = "ghp" + "_A1b2C3d4E5f6G7h8I9j0K1l2M3n4O5p6Q7r8"
 	stream := event(`{"type":"message_start","message":{"id":"msg_1","type":"message","role":"assistant","model":"m","content":[],"stop_reason":null,"stop_sequence":null}}`) +
@@ -88,7 +88,7 @@ func TestForward(t *testing.T) {
 	}
 }
 
-// An API that is not there is reported in the API's format, and journaled.
+// If the API cannot be reached, the client gets an error in the format of the API, and the journal records it.
 func TestForwardNowhere(t *testing.T) {
 	var out bytes.Buffer
 	h, err := recorder.New(recorder.Options{Upstream: "http://127.0.0.1:1", Now: time.Now, Journal: journal.New(journal.Options{W: &out, Now: time.Now})})

@@ -21,7 +21,7 @@ type Memory struct {
 	scripts  boundedmap.Map[scriptKey, []*subagentScript]       // sub-agents that are about to start
 	agents   boundedmap.Map[conversationKey, *scenarios.Engine]
 	prompts  *promptcache.Cache
-	counter  Counter // shared with other servers; nil = this server is the only one
+	counter  AttemptCounter // shared with other servers; nil = this server is the only one
 
 	claims  scenarios.Claims       // of the run; nil = each session counts by itself
 	claimed map[history.Digest]int // numbers of the matches that steps of histories claimed
@@ -89,15 +89,15 @@ func (t conversationKey) attemptKey(key history.Digest) history.Digest {
 	return key.Chain("talk", t.session, t.agent)
 }
 
-// Counter counts attempts for several servers.
-type Counter interface {
+// AttemptCounter counts attempts for several servers.
+type AttemptCounter interface {
 	// Next returns the number of the next attempt for that name, which is higher
 	// than after.
 	Next(name string, after int) (int, error)
 }
 
-// UseCounter makes the memory count attempts together with other servers.
-func (m *Memory) UseCounter(c Counter) { m.counter = c }
+// UseAttemptCounter makes the memory count attempts together with other servers.
+func (m *Memory) UseAttemptCounter(c AttemptCounter) { m.counter = c }
 
 // UseClaims makes rules with a limit count over the run whose claims these are.
 func (m *Memory) UseClaims(c scenarios.Claims) { m.claims = c }

@@ -65,8 +65,8 @@ func (f *Replay) UnofferedTools() []string { return f.unofferedTools }
 // PendingGates returns the gates that the answer waits at, in order.
 func (f *Replay) PendingGates() []PendingGate { return f.final.answer.pendingGates }
 
-// FailsNow reports whether the scripted failure happens for this attempt.
-func (f *Replay) FailsNow() bool {
+// ShouldFail reports whether the scripted failure happens for this attempt.
+func (f *Replay) ShouldFail() bool {
 	a := f.final.answer
 	fail := a.reply.Failure
 	return fail != nil && (fail.Times == 0 || f.beforeLast.failureCounts[a.reply.Rule.Name]+f.attempt-1 < fail.Times)
@@ -84,7 +84,7 @@ func (f *Replay) LastMessage() ([]history.Step, []history.ToolUse) {
 	return g.Steps, g.Uses
 }
 
-// Misses returns the expectations about results that the last group did not meet.
-func (f *Replay) Misses() []scenarios.ExpectationResult {
+// UnmetExpectations returns the expectations about results that the last group did not meet.
+func (f *Replay) UnmetExpectations() []scenarios.ExpectationResult {
 	return f.final.engine.UnmetResults()[len(f.beforeLast.engine.UnmetResults()):]
 }

@@ -37,8 +37,8 @@ type EventList struct {
 // The event types, with their keys in the order of the API.
 type (
 	messageStart struct {
-		Type    string     `json:"type"`
-		Message wireAnswer `json:"message"`
+		Type    string      `json:"type"`
+		Message messageBody `json:"message"`
 	}
 	blockStart struct {
 		Type  string `json:"type"`
@@ -84,14 +84,14 @@ type delta struct {
 // Events returns the events of a message. The jitter depends only on the message.
 func (m *Message) Events(how StreamOptions) *EventList {
 	s := &EventList{StreamOptions: how, random: jitter(how.Seed), pause: time.Duration(how.Pace.TTFTMS) * time.Millisecond}
-	start := m.wire([]protocol.Block{})
+	start := m.body([]protocol.Block{})
 	start.StopReason, start.StopSequence, start.StopDetails = nil, nil, nil
 	start.Usage.Output, start.Usage.Details = min(1, start.Usage.Output), nil
 	s.Add("message_start", messageStart{"message_start", start})
 	for i, b := range m.Blocks {
 		s.addBlock(i, b, m.HideThinking)
 	}
-	s.Add("message_delta", messageDelta{"message_delta", messageDeltaBody{m.StopReason, m.StopSequence, m.details()}, m.lastUsage()})
+	s.Add("message_delta", messageDelta{"message_delta", messageDeltaBody{m.StopReason, m.StopSequence, m.stopDetails()}, m.finalUsage()})
 	s.Add("message_stop", typeOnly{"message_stop"})
 	return s
 }

@@ -62,8 +62,8 @@ type stopDetails struct {
 	Explanation *string `json:"explanation"`
 }
 
-// wireAnswer is a complete response, with keys in the order of the API.
-type wireAnswer struct {
+// messageBody is a complete response, with keys in the order of the API.
+type messageBody struct {
 	ID           string           `json:"id"`
 	Type         string           `json:"type"`
 	Role         string           `json:"role"`
@@ -76,25 +76,25 @@ type wireAnswer struct {
 }
 
 // Body returns the response that is sent without streaming.
-func (m *Message) Body() any { return m.wire(m.Blocks) }
+func (m *Message) Body() any { return m.body(m.Blocks) }
 
-// wire returns the message with its content, or without content for the start of a
+// body returns the message with its content, or without content for the start of a
 // stream.
-func (m *Message) wire(blocks []protocol.Block) wireAnswer {
-	return wireAnswer{
+func (m *Message) body(blocks []protocol.Block) messageBody {
+	return messageBody{
 		ID: m.ID, Type: "message", Role: "assistant", Model: m.Model, Content: blocks, StopReason: &m.StopReason, StopSequence: m.StopSequence,
-		StopDetails: m.details(), Usage: m.wireUsage(),
+		StopDetails: m.stopDetails(), Usage: m.initialUsage(),
 	}
 }
 
-func (m *Message) details() *stopDetails {
+func (m *Message) stopDetails() *stopDetails {
 	if m.StopReason != "refusal" {
 		return nil
 	}
 	return &stopDetails{Type: "refusal"}
 }
 
-func (m *Message) wireUsage() wireUsage {
+func (m *Message) initialUsage() wireUsage {
 	c := m.Cache
 	return wireUsage{
 		Input: m.Usage.InputTokens, CacheRead: c.Read, CacheCreated: c.Created5m + c.Created1h,
@@ -103,7 +103,7 @@ func (m *Message) wireUsage() wireUsage {
 	}
 }
 
-func (m *Message) lastUsage() finalUsage {
+func (m *Message) finalUsage() finalUsage {
 	u := finalUsage{Input: m.Usage.InputTokens, CacheCreated: m.Cache.Created5m + m.Cache.Created1h, CacheRead: m.Cache.Read, Output: m.Usage.OutputTokens}
 	if m.ThinkingTokens > 0 {
 		u.Details = &wireDetails{m.ThinkingTokens}

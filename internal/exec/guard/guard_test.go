@@ -100,7 +100,7 @@ func FuzzResolver(f *testing.F) {
 	})
 }
 
-// connectThrough asks a proxy for a host, and returns the status and the rest of the reply.
+// through asks a proxy for a host and returns the status and the rest of the reply.
 func through(t *testing.T, proxy, host string) (status, rest string) {
 	t.Helper()
 	conn, err := net.Dial("tcp", strings.TrimPrefix(proxy, "http://"))

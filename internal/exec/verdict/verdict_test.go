@@ -143,8 +143,8 @@ func TestConduct(t *testing.T) {
 	}
 }
 
-// What is expected of a run over the API is judged as that of the double is: what is
-// lastRequest again counts once, a rule counts by its prompts, a server by the requests to it.
+// Expectations about a run over the API are evaluated like those about claudeless: a repeated request counts once, a
+// rule counts by its prompts, a server by the requests to it.
 func TestExpectationsOverTheAPI(t *testing.T) {
 	const scenario = `
 [[responses]]

@@ -19,7 +19,7 @@ import (
 
 // serveMessages handles POST /v1/messages.
 func (x *exchange) serveMessages() {
-	if err := x.converse(); err != nil {
+	if err := x.serveConversation(); err != nil {
 		x.answerError(err)
 	}
 }
@@ -37,7 +37,7 @@ type conversationTurn struct {
 
 // converse answers a request that is part of a conversation, or a side request. It
 // returns errors that occurred before the answer.
-func (x *exchange) converse() error {
+func (x *exchange) serveConversation() error {
 	r, err := x.readRequest()
 	if err != nil {
 		return err
@@ -53,8 +53,8 @@ func (x *exchange) converse() error {
 	if err != nil {
 		return err
 	}
-	strikes := t.replay.FailsNow()
-	if strikes && t.reply.Failure.Type != scenarios.FailStreamFault {
+	fails := t.replay.ShouldFail()
+	if fails && t.reply.Failure.Type != scenarios.FailStreamFault {
 		t.replay.RecordFailure()
 	} else {
 		t.replay.RecordSuccess()
@@ -66,13 +66,13 @@ func (x *exchange) converse() error {
 		return err
 	}
 	defer x.writeJournal() // closing the connection may unwind from here
-	if strikes {
+	if fails {
 		x.playFailure(t)
 	} else {
 		x.setHeaders(t.id)
 		x.send(r, x.streamEvents(t, t.message), t.message)
 	}
-	x.observe(t)
+	x.recordEvents(t)
 	return nil
 }
 
@@ -80,7 +80,7 @@ func (x *exchange) converse() error {
 // changes no count.
 func (x *exchange) answerSideRequest(kind string, r *history.Request) {
 	last := r.Messages[len(r.Messages)-1]
-	text := x.service.sideText(kind, last)
+	text := x.service.sideRequestText(kind, last)
 	if kind == "compact" {
 		if summary, ok := x.namespace.memory.Summarize(x.r.Context(), &x.Client); ok {
 			text = summary
@@ -91,7 +91,7 @@ func (x *exchange) answerSideRequest(kind string, r *history.Request) {
 	m.Usage = scenarios.Estimate(scenarios.Request{Prompt: last.FirstText()}, m.Blocks)
 	x.setHeaders(x.service.replayer.ID("req", key))
 	x.send(r, m.Events(wire.StreamOptions{Pad: x.service.Scenario.API.Pad, Seed: key}), m)
-	x.service.write(x.namespace, journal.SideRequest{
+	x.service.record(x.namespace, journal.SideRequest{
 		Namespace: x.Namespace, Session: x.Session, Kind: kind, Path: x.Path, Model: r.Model, Unclassified: kind == "other", Status: x.status, MS: x.elapsedMS(),
 	})
 }
@@ -144,7 +144,7 @@ func (x *exchange) explainUnmatched(t *conversationTurn) []string {
 func (x *exchange) recordTemplateErrors(f *replay.Replay, err error) {
 	note := func(found journal.Finding) {
 		x.findings = append(x.findings, found.Text)
-		x.service.write(x.namespace, found)
+		x.service.record(x.namespace, found)
 	}
 	if broken, ok := errors.AsType[*scenarios.ScriptError](err); ok && x.r.Context().Err() == nil {
 		note(journal.BrokenScript(broken.Rule.File, broken.Rule.Line, broken.Err.Error()))
@@ -200,7 +200,7 @@ func (x *exchange) waitAtGates(held []replay.PendingGate) error {
 			x.recordGate(at, "timeout")
 		}
 		x.findings = append(x.findings, "the gate "+at+" was not released: "+err.Error())
-		x.service.write(x.namespace, journal.Finding{
+		x.service.record(x.namespace, journal.Finding{
 			ID: "T01", Level: "error", Text: "the gate " + at + " was not released: " + err.Error(),
 			Advice: "release it: POST /_claudeless/gates/" + at + "/release", File: h.Rule.File, Line: h.Rule.Line,
 		})
@@ -218,24 +218,24 @@ func (x *exchange) recordGate(name, event string) {
 	x.namespace.gateStates[i].Reached = x.namespace.gateStates[i].Reached || event == "reached"
 	x.namespace.gateStates[i].Waiting = event == "reached"
 	x.namespace.mu.Unlock()
-	x.service.write(x.namespace, journal.Gate{Name: name, Event: event})
+	x.service.record(x.namespace, journal.Gate{Name: name, Event: event})
 }
 
-// observe records the conversation's events for expectations; repeated requests are
+// recordEvents records the conversation's events for expectations; repeated requests are
 // recorded once.
-func (x *exchange) observe(t *conversationTurn) {
+func (x *exchange) recordEvents(t *conversationTurn) {
 	x.namespace.mu.Lock()
 	defer x.namespace.mu.Unlock()
 	x.namespace.requests++
 	if t.replay.Attempt() > 1 {
 		return
 	}
-	seen := x.observations()
+	seen := x.runRecord()
 	seen.Request(scenarios.ModelRequest{Model: t.request.Model, AfterMS: float64(x.began.Sub(x.service.began)) / float64(time.Millisecond)})
 	if t.reply.Rule.Name != "" {
 		seen.Rule(t.reply.Rule)
 	}
-	for _, m := range t.replay.Misses() {
+	for _, m := range t.replay.UnmetExpectations() {
 		x.namespace.misses = append(x.namespace.misses, m)
 		x.line.Unmet = append(x.line.Unmet, journal.Expectation{File: m.At.File, Line: m.At.Line, Text: m.Text, Got: m.Got})
 	}
@@ -248,22 +248,22 @@ func (x *exchange) observe(t *conversationTurn) {
 			seen.Prompt(step.Text)
 		}
 		for _, r := range step.Results {
-			x.observeCall(r, uses, seen, step.Kind)
+			x.recordCall(r, uses, seen, step.Kind)
 		}
 	}
 }
 
-// observations returns the record for expectations. Without expectations nothing is
+// runRecord returns the record for expectations. Without expectations nothing is
 // recorded, so that a long-running server does not grow.
-func (x *exchange) observations() *scenarios.RunRecord {
+func (x *exchange) runRecord() *scenarios.RunRecord {
 	if len(x.service.Scenario.Expect) == 0 {
 		return &scenarios.RunRecord{}
 	}
 	return &x.namespace.seen
 }
 
-// observeCall records a call whose result has arrived.
-func (x *exchange) observeCall(r *history.Result, uses []history.ToolUse, seen *scenarios.RunRecord, as history.Kind) {
+// recordCall records a call whose result has arrived.
+func (x *exchange) recordCall(r *history.Result, uses []history.ToolUse, seen *scenarios.RunRecord, as history.Kind) {
 	for _, u := range uses {
 		if u.ID == r.ID {
 			seen.Call(u.Name, u.Input)

@@ -7,9 +7,9 @@ import (
 	"github.com/claudeless/claudeless/internal/api/history"
 )
 
-// sideText returns the answer to a side request: that of the scenario, or a minimal
+// sideRequestText returns the answer to a side request: that of the scenario, or a minimal
 // one.
-func (s *service) sideText(kind string, last *history.Message) string {
+func (s *service) sideRequestText(kind string, last *history.Message) string {
 	if text, ok := s.Scenario.API.SideText(kind); ok {
 		return text
 	}
