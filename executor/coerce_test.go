@@ -7,7 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// What CLI 2.1.329 was seen to make of texts in a call of an MCP tool.
+// CLI 2.1.329 was observed to convert text arguments of MCP tools in this way.
 func TestCoerce(t *testing.T) {
 	const schema = `{"type":"object","properties":{"n":{"type":"number"},"i":{"type":"integer"},"b":{"type":"boolean"},` +
 		`"a":{"type":"array","items":{"type":"number"}},"o":{"type":"object"},"u":{"type":["number","null"]},"any":{},"e":{"enum":[1,2]},` +

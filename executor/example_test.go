@@ -9,7 +9,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// tool is an executor with one tool, which answers by its name.
+// tool is an executor with one tool, which answers with its name.
 type tool string
 
 func (t tool) Tools(context.Context) ([]protocol.Tool, error) {
@@ -23,8 +23,7 @@ func (t tool) Execute(_ context.Context, call protocol.ToolUse) (executor.Result
 	return executor.Plain(protocol.ToolResult{Content: protocol.Content{Text: "I am " + call.Name}}), nil
 }
 
-// What happens around every call is a middleware; the first one is the
-// outermost.
+// A middleware wraps every call; the first one is the outermost.
 func ExampleChain() {
 	log := executor.Func(func(ctx context.Context, call protocol.ToolUse, next executor.Executor) (executor.Result, error) {
 		fmt.Println("before", call.Name)

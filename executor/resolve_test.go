@@ -64,7 +64,7 @@ func TestResolve(t *testing.T) {
 	}
 }
 
-// Two tools with one canonical name: the first wins.
+// If two tools have one canonical name, the first is used.
 func TestIndexFirstWins(t *testing.T) {
 	index := executor.NewIndex([]protocol.Tool{
 		{Name: "mcp__s__a_b", Server: "s", RawName: "a.b"},

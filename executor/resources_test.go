@@ -38,9 +38,8 @@ func connect(t *testing.T, modes ...string) *mcp.Manager {
 	return m
 }
 
-// M34, C46–C52, cli-shapes tool_use_result_by_tool: list and read resources,
-// filtered by server, with errors for unknown servers and for servers that are
-// not there.
+// M34, C46–C52, cli-shapes tool_use_result_by_tool: list and read resources, filtered by server, with errors for
+// unknown and disconnected servers.
 func TestResources(t *testing.T) {
 	const a = `{"name":"a","uri":"file:///a.txt","mimeType":"text/plain","server":"resources"}`
 	r := executor.Resources{Manager: connect(t, "resources", "ok", "crash-at-start")}
@@ -103,7 +102,7 @@ func TestResources(t *testing.T) {
 	}
 }
 
-// The tools are there only while a server offers resources (spec: cli-observed 3).
+// The resource tools exist only while a server offers resources (spec: cli-observed 3).
 func TestResourcesListed(t *testing.T) {
 	for mode, want := range map[string][]string{"ok": nil, "resources": {"ListMcpResourcesTool", "ReadMcpResourceDirTool", "ReadMcpResourceTool"}} {
 		r := executor.Resources{Manager: connect(t, mode)}

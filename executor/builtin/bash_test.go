@@ -155,7 +155,8 @@ func TestBashLargeOutput(t *testing.T) {
 	}
 }
 
-// Observed with 2.1.330: the preview is of what is shown, and ends without dots where nothing of that is left out.
+// Observed with 2.1.330: the preview is cut from the shown text and ends without dots if nothing of that text is
+// omitted.
 func TestBashOutputLength(t *testing.T) {
 	for _, tt := range []struct {
 		value string
@@ -174,7 +175,8 @@ func TestBashOutputLength(t *testing.T) {
 	}
 }
 
-// A command of an agent, and any with CLAUDE_BASH_MAINTAIN_PROJECT_WORKING_DIR, does not move the shell.
+// A command of a sub-agent, or any command with CLAUDE_BASH_MAINTAIN_PROJECT_WORKING_DIR, does not change the shell's
+// directory.
 func TestBashStays(t *testing.T) {
 	dir := t.TempDir()
 	tools := newTools(t, Options{CWD: dir})
@@ -252,8 +254,7 @@ func TestBashImage(t *testing.T) {
 	}
 }
 
-// A command that takes too long goes on in the background, and what it prints
-// goes to the file where it went before.
+// A command that exceeds its time limit continues in the background and still prints to the same file.
 func TestBashMovesToBackground(t *testing.T) {
 	tasks := newTasks(t)
 	tools := newTools(t, Options{Tasks: tasks})
@@ -288,7 +289,7 @@ func TestBashMovesToBackground(t *testing.T) {
 	}
 }
 
-// A command that ends right after its time limit is reported by its call.
+// A command that ends right after its time limit is reported as the result of its call.
 func TestBashEndsBeforeTheAnswer(t *testing.T) {
 	tasks := newTasks(t)
 	r := call(t, newTools(t, Options{Tasks: tasks}), "Bash", in{"command": "echo a; read -rt 0.3 <> <(:); echo b", "timeout": 100})
@@ -300,7 +301,7 @@ func TestBashEndsBeforeTheAnswer(t *testing.T) {
 	}
 }
 
-// The other commands do not run a second time in the background.
+// A stopped command is not run again in the background.
 func TestBashIsStopped(t *testing.T) {
 	for name, tt := range map[string]struct {
 		command string

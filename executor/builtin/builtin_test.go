@@ -49,7 +49,7 @@ type fakeClock struct {
 func (c fakeClock) Now() time.Time { return c.now }
 func (c fakeClock) NewID() string  { return c.id }
 
-// fakeAccess lets what is below a directory be read.
+// fakeAccess allows reading below one directory.
 type fakeAccess struct {
 	readable string
 	hidden   func(string) bool
@@ -58,7 +58,7 @@ type fakeAccess struct {
 func (a fakeAccess) Readable(path string) bool { return strings.HasPrefix(path, a.readable) }
 func (a fakeAccess) Hidden(path string) bool   { return a.hidden != nil && a.hidden(path) }
 
-// fakeModes has a mode, or an error for a change of it.
+// fakeModes has a permission mode, or returns an error when the mode is changed.
 type fakeModes struct {
 	mode protocol.PermissionMode
 	err  error
@@ -75,7 +75,7 @@ func (m *fakeModes) SetMode(mode protocol.PermissionMode) error {
 	return m.err
 }
 
-// output is what hosts get of a result.
+// output is the structured result that hosts receive.
 func output[T any](t *testing.T, r executor.Result) (out T) {
 	t.Helper()
 	raw, err := protocol.Marshal(r.Output)
@@ -88,7 +88,7 @@ func output[T any](t *testing.T, r executor.Result) (out T) {
 	return out
 }
 
-// ran is what hosts get of a command.
+// ran is the structured result of a command.
 type ran struct {
 	Stdout, Stderr string
 	TaskID         string `json:"backgroundTaskId"`
@@ -204,7 +204,7 @@ func TestDisabledTool(t *testing.T) {
 	}
 }
 
-// Every tool that a session can list is there to be called.
+// Every tool that a session can list can be called.
 func TestListedTools(t *testing.T) {
 	var have []string
 	for _, d := range Definitions() {
@@ -218,8 +218,7 @@ func TestListedTools(t *testing.T) {
 	}
 }
 
-// cli-observed 2: every default tool exists here, and those that appear on
-// request; and each has a valid schema.
+// cli-observed 2: every default tool and every tool that appears on request exists and has a valid schema.
 func TestToolList(t *testing.T) {
 	const wanted = "Task Bash CronCreate CronDelete CronList DesignSync Edit EnterWorktree ExitWorktree ListAgents Monitor NotebookEdit Read " +
 		"RemoteTrigger ReportFindings ScheduleWakeup SendMessage Skill TaskStop ToolSearch WebFetch WebSearch Workflow Write " +
@@ -411,7 +410,7 @@ func TestReadOnlyCall(t *testing.T) {
 	}
 }
 
-// The list and the function agree about the tools that only read.
+// The list of read-only tools agrees with the function that decides it.
 func TestReadOnlyList(t *testing.T) {
 	list, err := newTools(t, Options{}).Tools(t.Context())
 	if err != nil {
@@ -454,7 +453,7 @@ func TestCancelledCall(t *testing.T) {
 	}
 }
 
-// Calls run beside each other; -race watches.
+// Calls can run concurrently; run with -race.
 func TestParallelCalls(t *testing.T) {
 	dir := t.TempDir()
 	writeFile(t, dir, "a.txt", "x\n")
@@ -513,7 +512,7 @@ func FuzzExecute(f *testing.F) {
 	})
 }
 
-// What hooks and hosts were seen to be told of calls (2.1.329).
+// Hooks and hosts receive what CLI 2.1.329 was observed to send about calls.
 func TestObserved(t *testing.T) {
 	tools := newTools(t, Options{CWD: "/w", Environ: []string{"HOME=/home/u"}})
 	tests := []struct{ tool, input, want string }{
@@ -533,7 +532,7 @@ func TestObserved(t *testing.T) {
 	}
 }
 
-// What CLI 2.1.329 was seen to show of calls before it runs them.
+// CLI 2.1.329 was observed to show these descriptions of calls before it runs them.
 func TestPrepare(t *testing.T) {
 	tests := []struct{ name, tool, input, want string }{
 		{"default", "Edit", `{"file_path":"a","old_string":"b","new_string":"c"}`, `{"replace_all":false,"file_path":"a","old_string":"b","new_string":"c"}`},

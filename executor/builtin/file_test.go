@@ -30,7 +30,7 @@ const (
 		"anyway, delete it first, then Write it."
 )
 
-// edited is what hosts get of an edit.
+// edited is the structured result of an edit.
 type edited struct {
 	StructuredPatch []textdiff.Hunk
 	NotInContext    bool `json:"contentNotInModelContext"`
@@ -373,8 +373,7 @@ func TestHomePath(t *testing.T) {
 	wantText(t, call(t, tools, "Read", in{"file_path": "~/a.txt"}), false, "1\tx")
 }
 
-// What the session has seen of a file and what the model has of it are two
-// things (observed with 2.1.329).
+// The session's knowledge of a file and the model's are distinct (observed with 2.1.329).
 func TestEditTellsWhatIsKnown(t *testing.T) {
 	read, part, cat := in{"file_path": "a.txt"}, in{"file_path": "a.txt", "limit": 1}, in{"command": "cat a.txt"}
 	edit, write := in{"file_path": "a.txt", "old_string": "one", "new_string": "1"}, in{"file_path": "a.txt", "content": "x"}
@@ -425,7 +424,7 @@ func TestEditTellsWhatIsKnown(t *testing.T) {
 	}
 }
 
-// Texts in an encoding that Edit and Write would destroy stay as they are.
+// Files in an encoding that Edit and Write would destroy are not changed.
 func TestForeignEncodings(t *testing.T) {
 	dir := t.TempDir()
 	writeFile(t, dir, "latin", "caf\xe9\n")
@@ -440,8 +439,7 @@ func TestForeignEncodings(t *testing.T) {
 		"1\tcaf\xe9\n2\t\n\n[This file "+legacyBytes+" Its undecodable bytes show above as U+FFFD."+refusedLater)
 }
 
-// A file that may not be read unasked is changed only when it has been read
-// (observed with 2.1.329).
+// A file that needs permission to be read can be changed only after it was read (observed with 2.1.329).
 func TestUnreadOutside(t *testing.T) {
 	dir, outside := t.TempDir(), t.TempDir()
 	path := writeFile(t, outside, "a.txt", "one\n")

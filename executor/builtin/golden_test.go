@@ -13,15 +13,14 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// capturedCall is one call of a captured run of the real CLI and what came of
-// it.
+// capturedCall is one call of a captured run of the real CLI, with its result.
 type capturedCall struct {
 	use             protocol.ToolUse
 	result, toolUse json.RawMessage // tool_result block, tool_use_result
 }
 
-// readCapture reads testdata/golden: captured from the real CLI 2.1.329, not to
-// be edited.
+// readCapture reads a file of testdata/golden. The files were captured from the real CLI 2.1.329 and must not be
+// edited.
 func readCapture(t *testing.T, name string) []capturedCall {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join("testdata", "golden", name))
@@ -68,7 +67,7 @@ func readCapture(t *testing.T, name string) []capturedCall {
 	return calls
 }
 
-// shown writes a result as the user event shows it.
+// shown renders a result as the user event contains it.
 func shown(t *testing.T, id string, r protocol.ToolResult) (block, toolUse json.RawMessage) {
 	t.Helper()
 	b := protocol.ToolResultBlock{ToolUseID: id, Type: "tool_result", Content: r.Content}

@@ -68,7 +68,7 @@ func TestCronRefusals(t *testing.T) {
 	refused("CronCreate", in{"cron": "* * * * *", "prompt": "x"}, "Too many scheduled jobs (max 50). Cancel one first.")
 }
 
-// A durable job is in a file, from which later sessions have it.
+// A durable job is saved in a file, and later sessions load it.
 func TestDurableCrons(t *testing.T) {
 	dir := t.TempDir()
 	r := call(t, newScheduler(t, dir), "CronCreate", in{"cron": "7 9 * * *", "prompt": "a < b", "durable": true})

@@ -14,7 +14,7 @@ import (
 	"github.com/claudeless/claudeless/executor/internal/tool"
 )
 
-// tree makes files whose names come newest first.
+// tree creates files, the newest first in name order.
 func tree(t *testing.T, names ...string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -111,7 +111,7 @@ func TestSearchRefusals(t *testing.T) {
 	}
 }
 
-// Searches pass over what a deny rule keeps from being read.
+// Searches skip files that a deny rule protects from reading.
 func TestSearchHidden(t *testing.T) {
 	dir := tree(t, "a.txt", ".env", "secret/b.txt")
 	for _, name := range []string{"a.txt", ".env", "secret/b.txt"} {
@@ -201,8 +201,7 @@ func TestGrepFiles(t *testing.T) {
 	wantText(t, call(t, tools, "Grep", in{"pattern": "nosuch"}), false, "No files found")
 }
 
-// The place of a mistake is marked as ripgrep does it (texts observed with
-// 2.1.329).
+// The position of a syntax error is marked as ripgrep marks it (texts observed with 2.1.329).
 func TestGrepFaults(t *testing.T) {
 	tools := newTools(t, Options{})
 	const pcre = "\n\nConsider enabling PCRE2 with the --pcre2 flag, which can handle backreferences\nand look-around."
@@ -249,7 +248,7 @@ func TestGrepFaults(t *testing.T) {
 	}
 }
 
-// Braces that represent themselves, or say how often.
+// Braces are literal, or a repetition count.
 func TestGrepBraces(t *testing.T) {
 	tools := newTools(t, Options{})
 	for _, pattern := range []string{`[{]a`, `\{`, `a}`, `a{2}`, `a{2,}`, `a{2,3}`, `\x{41}`, `\p{L}`, `(?P<x>a){3}`, `[^]{]`, `a{ 2}`} {
@@ -257,7 +256,7 @@ func TestGrepBraces(t *testing.T) {
 	}
 }
 
-// What our engine refuses or reads differently is found as ripgrep finds it.
+// Patterns that Go's engine refuses or reads differently match as in ripgrep.
 func TestGrepDialect(t *testing.T) {
 	dir := t.TempDir()
 	writeFile(t, dir, "f.txt", "a\naaa\nN1\nb [x]\nhello\n"+strings.Repeat("z", 2500)+"\n")

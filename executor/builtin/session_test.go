@@ -21,8 +21,7 @@ func TestTodoWrite(t *testing.T) {
 	wantOutput(t, call(t, tools, "TodoWrite", `{"todos":[]}`), `{"oldTodos":[],"newTodos":[]}`)
 }
 
-// Texts observed with 2.1.329, of tasks that wait for themselves and for unknown
-// ones too.
+// Texts observed with 2.1.329, including tasks that depend on themselves and on unknown tasks.
 func TestTasks(t *testing.T) {
 	steps := []struct{ tool, input, text, output string }{
 		{"TaskList", `{}`, "No tasks found", `{"tasks":[]}`},

@@ -28,7 +28,7 @@ func newTasks(t *testing.T) *task.Set {
 	return set
 }
 
-// frames waits until n frames have come and returns subtype and status of each.
+// frames waits for n frames and returns the subtype and status of each.
 func frames(t *testing.T, set *task.Set, n int) []string {
 	t.Helper()
 	var out []string

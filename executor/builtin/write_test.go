@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// What is written over is replaced in one step: the old content is whole until
-// the new one is, modes and symbolic links stay, hard links keep the old content.
+// A file is replaced in one step: until then the old content is complete. Modes and symbolic links are kept, and hard
+// links keep the old content.
 func TestWriteReplaces(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "file")

@@ -10,7 +10,7 @@ import (
 	"github.com/claudeless/claudeless/internal/base/proc"
 )
 
-// On Windows the Bash tool is refused, and the error says what works there.
+// On Windows the Bash tool is refused, and the error lists what works there.
 func TestCheckSystem(t *testing.T) {
 	if err := checkSystem("windows"); err == nil || !strings.Contains(err.Error(), "canned result") {
 		t.Errorf("on Windows: %v", err)
@@ -22,7 +22,7 @@ func TestCheckSystem(t *testing.T) {
 	}
 }
 
-// A command does nothing before somebody ends what it starts: of one whose claudeless was killed meanwhile nothing is left.
+// A command starts only after its cleanup is set up: if claudeless is killed before, no process remains.
 func TestNothingUnguarded(t *testing.T) {
 	dir := t.TempDir()
 	for name, input := range map[string]string{"alone": "", "guarded": "\n"} {
@@ -36,7 +36,7 @@ func TestNothingUnguarded(t *testing.T) {
 	}
 }
 
-// What has been left behind and has ended since is not kept, or a long session would have a guard for each.
+// Background processes that have ended are forgotten; otherwise a long session would keep a guard for each.
 func TestLeftIsForgotten(t *testing.T) {
 	s := New(Options{CWD: t.TempDir(), Environ: os.Environ()})
 	defer s.Close()

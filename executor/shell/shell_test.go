@@ -27,8 +27,7 @@ func output(t *testing.T, s *shell.Shell, line string) string {
 	return c.Output(1 << 20)
 }
 
-// What a command has left behind runs while the shell is open, and still
-// prints where it did.
+// A process that a command leaves in the background runs while the shell is open, and prints to the same place.
 func TestLeftBehind(t *testing.T) {
 	dir := t.TempDir()
 	s := shell.New(shell.Options{CWD: dir, Environ: os.Environ()})
@@ -78,7 +77,7 @@ func TestClose(t *testing.T) {
 	}
 }
 
-// A running command belongs to its caller also when the shell is closed.
+// Closing the shell does not end a running command; its caller does.
 func TestStop(t *testing.T) {
 	s := shell.New(shell.Options{CWD: t.TempDir(), Environ: os.Environ()})
 	c := start(t, s, "sleep 1000")

@@ -12,7 +12,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// What versions do otherwise, as measured between neighbours.
+// Differences between neighbouring versions, as measured.
 func TestProfile(t *testing.T) {
 	tests := []struct {
 		version         string
@@ -58,7 +58,7 @@ func TestProfile(t *testing.T) {
 	}
 }
 
-// Keys that a version does not have are removed wherever they are, and nothing else is touched.
+// Keys that a version does not have are removed at every level; everything else is unchanged.
 func TestKeyFilter(t *testing.T) {
 	tests := []struct{ name, version, in, want string }{
 		{
@@ -92,7 +92,7 @@ func TestKeyFilter(t *testing.T) {
 	}
 }
 
-// A line of a transcript that came later is not written at all.
+// A transcript line type that a version does not have is not written.
 func TestTranscriptLines(t *testing.T) {
 	f := claudecode.ProfileFor("2.1.310").TranscriptLines()
 	if got := f.Apply([]byte(`{"type":"tools-used","tools":[]}`)); got != nil {
@@ -103,7 +103,7 @@ func TestTranscriptLines(t *testing.T) {
 	}
 }
 
-// What the variables say about account and network.
+// CLAUDELESS_ENVIRONMENT sets the simulated account and network.
 func TestReadEnvironment(t *testing.T) {
 	tests := []struct {
 		name string

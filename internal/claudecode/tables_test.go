@@ -7,7 +7,7 @@ import (
 	"github.com/claudeless/claudeless/internal/claudecode"
 )
 
-// The tables name each thing once, also by its aliases.
+// The tables contain each name once, aliases included.
 func TestTables(t *testing.T) {
 	var names []string
 	for _, tool := range claudecode.Tools() {

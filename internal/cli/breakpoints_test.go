@@ -12,8 +12,8 @@ import (
 	"github.com/claudeless/claudeless/internal/debug"
 )
 
-// Scripted breakpoints surround those of a debugger: it is shown what they
-// made of a call, and they are shown what it made of the result.
+// Scripted breakpoints surround those of a debugger: the debugger sees the call as they changed it, and they see the
+// result as the debugger changed it.
 func TestScriptedAndDebugger(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "s.toml")
@@ -89,7 +89,7 @@ result = "{{ result }}e"
 
 type pausedCall struct{ id, text string }
 
-// waitPaused waits for a call to be paused.
+// waitPaused waits until a call is paused.
 func waitPaused(t *testing.T, url string) pausedCall {
 	t.Helper()
 	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); {

@@ -91,7 +91,7 @@ func TestHelpOfACommand(t *testing.T) {
 	}
 }
 
-// TestUsageOfACommand: the usage line is that of the command table, and a command line of somebody else comes after "--".
+// TestUsageOfACommand: the usage line comes from the command table, and a command to run follows "--".
 func TestUsageOfACommand(t *testing.T) {
 	for args, want := range map[string]string{
 		"exec":          "Usage: claudeless exec [-s FILE] -- CMD…\n",
@@ -189,7 +189,7 @@ func TestHelpNamesWhatTheRealHelpNames(t *testing.T) {
 	}
 }
 
-// An SDK reads the choices of an option out of --help, and refuses every other value (F2).
+// An SDK reads the choices of an option from --help and refuses other values (F2).
 func TestHelpNamesChoices(t *testing.T) {
 	s, stdout, _ := fakeSystem(t, "--help")
 	s.Args[0] = "claude"
@@ -206,7 +206,7 @@ func TestHelpNamesChoices(t *testing.T) {
 	}
 }
 
-// What hosts ask of claude at their start (F4).
+// Commands that hosts run at their start (F4).
 func TestProbes(t *testing.T) {
 	for args, want := range map[string]string{
 		"auth status --json": `"loggedIn": true`, "auth status": `"configDirectory": "/h/.claudeless"`, "auth status --text": "API key: ANTHROPIC_API_KEY",

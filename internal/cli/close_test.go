@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// openFiles are the files below dir that this process holds open, where the system tells.
+// openFiles returns the files below dir that this process has open, if the system can tell.
 func openFiles(t *testing.T, dir string) []string {
 	t.Helper()
 	links, err := filepath.Glob("/proc/self/fd/*")
@@ -24,7 +24,7 @@ func openFiles(t *testing.T, dir string) []string {
 	return open
 }
 
-// A run that ends early closes what it has opened to be followed: the journal and the debug log.
+// A run that ends early closes the journal and the debug log.
 func TestEarlyEndsCloseTheirFiles(t *testing.T) {
 	for name, args := range map[string]string{
 		"no prompt":                       "-p",

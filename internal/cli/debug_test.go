@@ -24,7 +24,7 @@ import (
 	"github.com/claudeless/claudeless/internal/debug"
 )
 
-// lockedBuffer is a stream that is read while the program runs.
+// lockedBuffer is a stream that can be read while the program runs.
 type lockedBuffer struct {
 	mu  sync.Mutex
 	buf bytes.Buffer
@@ -48,7 +48,7 @@ func startDebugger(t *testing.T, environ []string, words ...string) (url string,
 	return runDebugger(t, func(s *process.System) { s.Environ = environ }, words...)
 }
 
-// runDebugger is startDebugger in a process that is changed before.
+// runDebugger runs claudeless debug in a process that the test modifies first.
 func runDebugger(t *testing.T, change func(*process.System), words ...string) (url string, stderr *lockedBuffer) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "port")
@@ -118,8 +118,7 @@ func TestDebugServes(t *testing.T) {
 	}
 }
 
-// S112, S115, S116, S118: the flags of MCP are read, alone and together, and S114:
-// without them none is reported.
+// S112, S115, S116, S118: the MCP flags are read, alone and together. S114: without them no MCP address is reported.
 func TestDebugMCPFlags(t *testing.T) {
 	for _, tt := range []struct {
 		words    string
@@ -151,8 +150,7 @@ func TestDebugMCPFlags(t *testing.T) {
 	}
 }
 
-// mcpPeer speaks MCP with a debugger, line by line, over its standard streams or
-// by requests to /mcp.
+// mcpPeer sends MCP messages to a debugger over its standard streams or by requests to /mcp.
 type mcpPeer func(t *testing.T, message string) string
 
 const (
@@ -200,8 +198,7 @@ func overHTTP(t *testing.T, url string) mcpPeer {
 	return peer
 }
 
-// stdioStreams are the standard streams of a debugger and what is at their
-// other ends.
+// stdioStreams are the standard streams of a debugger with their other ends.
 type stdioStreams struct {
 	in    *io.PipeWriter
 	out   *bufio.Scanner
@@ -215,7 +212,7 @@ func (s *stdioStreams) attach(sys *process.System) {
 	sys.Stdin, sys.Stdout = io.MultiReader(inRead, tellsEnd{s.ended}), outWrite
 }
 
-// tellsEnd is empty and tells when somebody noticed.
+// tellsEnd is an empty input that reports when its end was read.
 type tellsEnd struct{ ended chan struct{} }
 
 func (e tellsEnd) Read([]byte) (int, error) {
@@ -223,8 +220,7 @@ func (e tellsEnd) Read([]byte) (int, error) {
 	return 0, io.EOF
 }
 
-// peer initializes MCP on the streams. Each line that comes must be JSON-RPC
-// (S121).
+// peer initializes MCP on the streams. Each output line must be JSON-RPC (S121).
 func (s *stdioStreams) peer(t *testing.T) mcpPeer {
 	t.Helper()
 	peer := func(t *testing.T, message string) string {
@@ -253,7 +249,7 @@ func (s *stdioStreams) peer(t *testing.T) mcpPeer {
 	return peer
 }
 
-// both checks that what one side sets the other sees (S128).
+// both checks that each side sees the settings of the other (S128).
 func both(t *testing.T, peer mcpPeer, url, name string) {
 	t.Helper()
 	if got := peer(t, mcpTool("breakpoint_add", `{"function_name":"mcp-`+name+`"}`)); !strings.Contains(got, `\"status\":\"ok\"`) {
@@ -268,8 +264,8 @@ func both(t *testing.T, peer mcpPeer, url, name string) {
 	}
 }
 
-// S113, S119, S121, S128: with --mcp there is HTTP beside stdio, on one state and
-// after the end of stdin as well; /mcp is not served.
+// S113, S119, S121, S128: with --mcp HTTP is served as well, with the same state and after the end of stdin too; /mcp
+// is not served.
 func TestDebugOnStdio(t *testing.T) {
 	var streams stdioStreams
 	url, stderr := runDebugger(t, streams.attach, "--port", "0", "--mcp")
@@ -287,8 +283,8 @@ func TestDebugOnStdio(t *testing.T) {
 	}
 }
 
-// S114, S120: without --mcp stdin is not read and stdout stays empty; with
-// --mcp-sse MCP is at /mcp and /mcp/sse, without it nowhere.
+// S114, S120: without --mcp stdin is not read and stdout stays empty. MCP is at /mcp and /mcp/sse only with
+// --mcp-sse.
 func TestDebugLeavesStdio(t *testing.T) {
 	for _, sse := range []bool{false, true} {
 		words := []string{"--port", "0"}
@@ -315,7 +311,7 @@ func TestDebugLeavesStdio(t *testing.T) {
 	}
 }
 
-// sseEndpoint is the second line of the older transport's stream.
+// sseEndpoint returns the second line of the stream of the older transport.
 func sseEndpoint(t *testing.T, url string) string {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), "GET", url+"/mcp/sse", nil)
@@ -333,7 +329,7 @@ func sseEndpoint(t *testing.T, url string) string {
 	return lines.Text()
 }
 
-// S90, S118, S134: both transports in one process see one state.
+// S90, S118, S134: both transports in one process share one state.
 func TestDebugOnBoth(t *testing.T) {
 	var streams stdioStreams
 	url, _ := runDebugger(t, streams.attach, "--port", "0", "--mcp", "--mcp-sse")
@@ -370,7 +366,7 @@ func TestDebugOnBoth(t *testing.T) {
 	}
 }
 
-// A port that is asked for is taken or refused; without --port any will do.
+// A port of --port is used or refused; without --port any free port is used.
 func TestDebugPort(t *testing.T) {
 	var lc net.ListenConfig
 	ln, err := lc.Listen(t.Context(), "tcp", "127.0.0.1:0")
@@ -477,8 +473,7 @@ func TestDebugToken(t *testing.T) {
 	}
 }
 
-// The hook command end to end: a call is stopped, changed, run by the agent
-// and completed by a second process.
+// The hook command end to end: a call is paused, changed, run by the agent and completed by a second process.
 func TestDebugHook(t *testing.T) {
 	url, _ := startDebugger(t, nil, "--port", "0")
 	hook := func(input string) (int, string, string) {

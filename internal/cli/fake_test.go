@@ -11,7 +11,7 @@ import (
 	"github.com/claudeless/claudeless/internal/base/process"
 )
 
-// fakeSystem is a process without a terminal, without an environment, in a fresh directory, run by an ordinary user.
+// fakeSystem is a process without a terminal or environment variables in a new directory, run by an ordinary user.
 func fakeSystem(t *testing.T, args ...string) (s *process.System, stdout, stderr *bytes.Buffer) {
 	t.Helper()
 	dir := t.TempDir()
@@ -30,7 +30,7 @@ func fakeSystem(t *testing.T, args ...string) (s *process.System, stdout, stderr
 	}, stdout, stderr
 }
 
-// calm is the fate of a process that no signal ever reaches.
+// calm receives no signal.
 type calm struct{ process.Lifetime }
 
 func (calm) Notify(chan<- os.Signal, ...os.Signal) func() { return func() {} }

@@ -10,8 +10,7 @@ import (
 	"testing"
 )
 
-// surfaces "Usage errors", cli-observed 6: exit codes, streams and the face of
-// the command under both names.
+// surfaces "Usage errors", cli-observed 6: exit codes, streams and texts of the command under both names.
 func TestMCPCommand(t *testing.T) {
 	home := t.TempDir()
 	for _, tt := range []struct {
@@ -47,8 +46,7 @@ func holds(text, part string) bool {
 	return (part == "") == (text == "") && strings.Contains(text, part)
 }
 
-// design "state directory": a variable moves the file, else it is where the
-// real CLI has it (cli-observed 6).
+// design "state directory": a variable moves the file; otherwise it is where the real CLI has it (cli-observed 6).
 func TestMCPFile(t *testing.T) {
 	for variable, want := range map[string]string{
 		"":                      "home/.claude.json",
@@ -68,9 +66,9 @@ func TestMCPFile(t *testing.T) {
 	}
 }
 
-// A refused request: 401 with a configured Authorization header is a failure, 403
-// means that the server needs authorization (observed with 2.1.330). The run goes
-// on, --strict-mcp-config ends it, and the header is shown nowhere.
+// A refused request: 401 with a configured Authorization header is a failure, 403 means that the server needs
+// authorization (observed with 2.1.330). The run continues, --strict-mcp-config ends it, and the header is never
+// shown.
 func TestMCPUnauthorized(t *testing.T) {
 	for _, status := range []int{401, 403} {
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(status) }))

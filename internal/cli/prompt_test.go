@@ -115,7 +115,7 @@ func TestSlowStdinIsReadToItsEnd(t *testing.T) {
 	})
 }
 
-// An interrupt while stdin is read ends the program with 0 and without a word.
+// An interrupt while stdin is read ends the program with exit code 0 and no output.
 func TestInterruptWhileReadingStdin(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, stdout, stderr := fakeSystem(t)

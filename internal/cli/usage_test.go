@@ -85,7 +85,7 @@ func words(line string) []string {
 	return list
 }
 
-// Texts of which only the beginning was recorded.
+// Error texts of which only the beginning was recorded.
 func TestUsageErrorsByPrefix(t *testing.T) {
 	for args, want := range map[string]string{
 		`-p hi --agents {"a":{"prompt":"x"}}`: "Error: Invalid --agents configuration:\na.description: ",

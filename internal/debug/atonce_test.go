@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// Breakpoints that many set and remove at once are all there and all gone: what
-// is lost without the lock shows without the race detector too.
+// Breakpoints that many goroutines set and remove are all set and then all removed. A missing lock is found even
+// without the race detector.
 func TestBreakpointsAtOnce(t *testing.T) {
 	const users, each, rounds = 4, 250, 40
 	for range rounds {

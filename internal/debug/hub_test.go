@@ -50,7 +50,7 @@ func set(tb testing.TB, h *Hub, c BreakpointChange) {
 	}
 }
 
-// start begins a call of one of our own callers.
+// start starts a call of a caller of our own.
 func start(tb testing.TB, h *Hub, tool, input string) StartedCall {
 	tb.Helper()
 	b, err := h.Start(tb.Context(), Call{Tool: tool, Input: json.RawMessage(input), Client: ClientRun, Session: "s1", ToolUseID: "tu"})
@@ -203,8 +203,8 @@ func TestReplacement(t *testing.T) {
 	}
 }
 
-// Breakpoints are found by canonical name, server/tool and patterns; the most
-// exact one whose condition holds decides.
+// Breakpoints are found by canonical name, server/tool and patterns; the most specific one whose condition is true
+// decides.
 func TestWhatStops(t *testing.T) {
 	h := newHub(t)
 	if err := h.Register(t.Context(), tools("mcp__t__echo", "mcp__t__add")); err != nil {
@@ -250,8 +250,8 @@ func TestWhatStops(t *testing.T) {
 	}
 }
 
-// The table of spec section 1.3: when a breakpoint stops before, after a
-// success and after a failure.
+// The table of section 1.3 of the specification: when a breakpoint pauses before a call, after a success and after a
+// failure.
 func TestStops(t *testing.T) {
 	tests := []struct {
 		global, own              Behavior
@@ -277,8 +277,8 @@ func TestStops(t *testing.T) {
 	}
 }
 
-// BenchmarkCall is a call through the hub without a breakpoint on it, with
-// breakpoints on others: at most 100 µs.
+// BenchmarkCall measures a call through the hub without a breakpoint on it but with breakpoints on others: at most
+// 100 µs.
 func BenchmarkCall(b *testing.B) {
 	h := newHub(b)
 	for i := range 20 {

@@ -30,7 +30,7 @@ func (f *fakeTools) Execute(_ context.Context, use protocol.ToolUse) (executor.R
 	return executor.Result{}, executor.ErrUnknownTool
 }
 
-// fakeGate decides as configured and notes what it hears.
+// fakeGate decides as configured and records its calls.
 type fakeGate struct {
 	before, after       Decision
 	beforeErr, afterErr error
@@ -106,7 +106,7 @@ func TestMiddleware(t *testing.T) {
 	}
 }
 
-// fakeRun makes results of a text alone.
+// fakeRun creates results that are only a text.
 type fakeRun struct{}
 
 func (fakeRun) ID() string { return "s1" }
@@ -117,15 +117,15 @@ func (fakeRun) ShapeResult(_ protocol.ToolUse, text string) protocol.ToolResult 
 	return protocol.ToolResult{Content: protocol.Content{Text: text}}
 }
 
-// shapely makes them as the tool itself would.
+// shapely creates results as the tool itself would.
 type shapely struct{ fakeRun }
 
 func (shapely) ShapeResult(use protocol.ToolUse, text string) protocol.ToolResult {
 	return protocol.ToolResult{Content: protocol.Content{Text: text}, Output: use.Name + ": " + text, ExplicitOK: true}
 }
 
-// A result that is not the tool's own gets the structure that the tool's own
-// have, unless it failed or is more than a text.
+// A result that the tool did not create gets the structure of the tool's own results, unless it failed or is more
+// than a text.
 func TestShape(t *testing.T) {
 	raw := func(s string) json.RawMessage { return json.RawMessage(s) }
 	goOn := Decision{Action: ActionContinue}
@@ -150,7 +150,7 @@ func TestShape(t *testing.T) {
 	}
 }
 
-// What is not known here is passed on, so that another executor is asked.
+// Unknown tools are passed on, so that another executor can handle them.
 func TestMiddlewareUnknownTool(t *testing.T) {
 	gate := &fakeGate{before: Decision{Action: ActionContinue}, after: Decision{Action: ActionContinue}}
 	_, err := executor.Chain(&fakeTools{}, Middleware(gate, MiddlewareOptions{})).Execute(t.Context(), protocol.ToolUse{Name: "nosuch"})
@@ -159,7 +159,7 @@ func TestMiddlewareUnknownTool(t *testing.T) {
 	}
 }
 
-// A run that is interrupted while it is paused leaves no pause behind.
+// Interrupting a run while it is paused leaves no pause.
 func TestMiddlewareCancelled(t *testing.T) {
 	h := newHub(t)
 	set(t, h, BreakpointChange{Name: "echo"})

@@ -101,8 +101,7 @@ func TestResume(t *testing.T) {
 	}
 }
 
-// The record of a call tells of the input that the tool got, by value and by
-// CID.
+// The record of a call contains the input that the tool received, by value and by CID.
 func TestModifiedInputIsRecorded(t *testing.T) {
 	h := newHub(t)
 	set(t, h, BreakpointChange{Name: "Bash", After: new("go")})
@@ -123,9 +122,8 @@ func TestModifiedInputIsRecorded(t *testing.T) {
 	}
 }
 
-// An agent whose hook refused a call sees nothing but the reason: there is no
-// second pause, which could keep the hook until its agent gives it up and runs
-// the tool after all.
+// An agent whose hook refused a call sees only the reason. There is no second pause, because it could block the hook
+// until its agent stops waiting and runs the tool anyway.
 func TestDeniedByHook(t *testing.T) {
 	for _, tt := range []struct {
 		client Client
@@ -166,7 +164,7 @@ func TestResumeTwice(t *testing.T) {
 	}
 }
 
-// B1, B11: a pause after the call takes what can still be done then.
+// B1, B11: a pause after the call accepts the decisions that are still possible then.
 func TestAfter(t *testing.T) {
 	h := newHub(t)
 	set(t, h, BreakpointChange{Name: "Bash", Before: new("go"), After: new("stop_exception")})
@@ -207,8 +205,7 @@ func TestAfter(t *testing.T) {
 	}
 }
 
-// B12: a pause does not outlive its caller for long, nor the patience that was
-// set.
+// B12: a pause ends soon after its caller has ended, and after its time-out.
 func TestPauseEnds(t *testing.T) {
 	tests := []struct {
 		name   string
@@ -248,7 +245,7 @@ func TestPauseEnds(t *testing.T) {
 	}
 }
 
-// While somebody asks, the lease does not run; each question begins it again.
+// The lease of a pause does not run during a poll; each poll starts it again.
 func TestLeaseIsRenewed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHub(t)
@@ -269,7 +266,7 @@ func TestLeaseIsRenewed(t *testing.T) {
 	})
 }
 
-// The time in which a call was paused is in its record, so that it does not count as the time that the tool took.
+// The record of a call contains the duration of its pause, so that it does not count as the tool's time.
 func TestRecordTellsThePause(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHub(t)
@@ -314,8 +311,8 @@ func TestCloseEndsPauses(t *testing.T) {
 	})
 }
 
-// A thousand pauses and resumes from ten callers at once, none lost, while
-// breakpoints come and go (S90) and sessions are opened.
+// Ten callers pause and resume a thousand calls and none is lost, while breakpoints are set and removed (S90) and
+// sessions are opened.
 func TestManyPauses(t *testing.T) {
 	h := newHub(t)
 	set(t, h, BreakpointChange{Name: "Bash", After: new("go")})

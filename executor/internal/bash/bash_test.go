@@ -40,8 +40,7 @@ func TestTimeoutBounds(t *testing.T) {
 	}
 }
 
-// A command in the foreground is a task for hosts once it has run for 3 s, as
-// CLI 2.1.329 was seen to show it.
+// A foreground command becomes a task for hosts after 3 s, as observed with CLI 2.1.329.
 func TestLongCommandIsShown(t *testing.T) {
 	tests := []struct {
 		name  string

@@ -46,7 +46,7 @@ func FuzzEdit(f *testing.F) {
 	})
 }
 
-// Tabs in front of a line are two blanks each in structuredPatch, and only there.
+// A leading tab becomes two blanks in structuredPatch, and only there.
 func TestPatchTabs(t *testing.T) {
 	hunks := patch("a\n\tx\n", "a\n\t\ty\tz\n")
 	if len(hunks) != 1 || !slices.Equal(hunks[0].Lines, []string{" a", "-  x", "+    y\tz"}) {

@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// The vectors of the older clients: the hash is over the bytes as they are.
+// The test vectors of the older clients: the hash covers the exact bytes.
 func TestCIDVectors(t *testing.T) {
 	for data, want := range map[string]string{
 		"\x80\x04K\x03.": "62a1db2cf8f9088d94c33e521e48918a392b53514f35a4ef6e4d4d6a13eb2c42f75357c3f460ce5af631ccc118d8fedb808a64d8951f9ab8cd9b59786316ab69",
@@ -93,8 +93,7 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-// Many small values are bounded by what keeping them costs; a large one is kept
-// alone.
+// The number of small values is bounded by the memory that they need; a large value is stored alone.
 func TestManySmallValuesAndOneLarge(t *testing.T) {
 	s := New(Options{MaxBytes: 100_000})
 	for i := range 10_000 {

@@ -79,8 +79,7 @@ func TestIndexPos(t *testing.T) {
 	}
 }
 
-// What is not certainly valid is doubted at its place, and later keys are
-// indexed all the same.
+// An uncertain value is reported at its position, and later keys are indexed anyway.
 func TestFirstProblem(t *testing.T) {
 	ix := IndexTOML("f.toml", []byte(source+"after = 1\n"))
 	if d := ix.FirstProblem(); d == nil || d.String() != "f.toml:23:11: expected the end of the line" {

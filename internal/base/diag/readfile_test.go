@@ -49,7 +49,7 @@ func TestReadFile(t *testing.T) {
 	}
 }
 
-// counted gives zeros for ever and counts them.
+// counted returns zeros without end and counts them.
 type counted struct{ n int }
 
 func (c *counted) Read(p []byte) (int, error) {
@@ -57,7 +57,7 @@ func (c *counted) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// A file that grows while it is read is given up soon after the limit (A7).
+// Reading stops soon after the limit if the file grows meanwhile (A7).
 func TestReadFileStopsAtTheLimit(t *testing.T) {
 	var zeros counted
 	if _, err := readAtMost("zeros", &zeros, 0); !errors.Is(err, errTooLarge) || zeros.n > 2*MaxFileBytes {

@@ -116,7 +116,7 @@ func TestCompileErrors(t *testing.T) {
 	}
 }
 
-// The names that a message proposes come in the same order each time, although they are kept in maps (C5).
+// The names that a message proposes are in the same order each time, although they come from maps (C5).
 func TestCandidatesOrder(t *testing.T) {
 	fields := Object{}
 	for i := range 30 {
@@ -132,7 +132,7 @@ func TestCandidatesOrder(t *testing.T) {
 	}
 }
 
-// Every mistake of a template, and every unknown name of an expression, is reported.
+// All mistakes of a template and all unknown names of an expression are reported.
 func TestAllFaults(t *testing.T) {
 	_, err := ParseTemplate("é {{ nope + also(n) + n }} {{ n }} {{ 1 + }} {{ let a = 1; a + b }} {{ filter(tools, # == c) + d }} {{", NewEnv(testNames))
 	var got []string
@@ -145,7 +145,7 @@ func TestAllFaults(t *testing.T) {
 	}
 }
 
-// Integers that do not fit are errors, not other numbers.
+// Integer overflow is an error.
 func TestOverflow(t *testing.T) {
 	env := NewEnv(testNames)
 	for src, want := range map[string]string{
@@ -178,7 +178,7 @@ func TestOverflow(t *testing.T) {
 	}
 }
 
-// What templates write is bounded by text and, where it is asked for, together.
+// The output of templates is bounded per text and, on request, in total.
 func TestTemplateTotal(t *testing.T) {
 	env := NewEnv(testNames)
 	parse := func(n int) *Template {

@@ -28,7 +28,8 @@ func TestCheckName(t *testing.T) {
 	}
 }
 
-// newRepository makes a repository with one commit, an ignored file that comes along and one that does not.
+// newRepository creates a repository with one commit, an ignored file that is copied to worktrees and one that is
+// not.
 func newRepository(t *testing.T) (gitworktree.Git, string) {
 	t.Helper()
 	dir, err := filepath.EvalSymlinks(t.TempDir())

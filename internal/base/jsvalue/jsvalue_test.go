@@ -7,7 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// What JavaScript makes of values of every type.
+// Values of every type are converted as JavaScript converts them.
 func TestValues(t *testing.T) {
 	type taken struct {
 		Given, Falsy, Objects, IsText bool
@@ -38,7 +38,7 @@ func TestValues(t *testing.T) {
 	}
 }
 
-// A key of the wrong type is passed over; the others are read.
+// A key of the wrong type is skipped; the others are read.
 func TestRead(t *testing.T) {
 	type keys struct{ A, B string }
 	if got := Read[keys](json.RawMessage(`{"a":7,"b":"x"}`)); got != (keys{B: "x"}) {

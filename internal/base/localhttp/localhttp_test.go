@@ -60,7 +60,7 @@ func TestGuard(t *testing.T) {
 	}
 }
 
-// TestAccess: what pages, programs and other machines may do.
+// TestAccess checks what web pages, programs and other machines may request.
 func TestAccess(t *testing.T) {
 	ok := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })
 	const own, other = "http://localhost:9", "http://localhost:3000"
@@ -122,8 +122,7 @@ func TestAccess(t *testing.T) {
 	}
 }
 
-// TestBeyond: nobody listens beyond this machine without a token, and with one
-// its name is any.
+// TestBeyond: without a token the server listens only on this machine; with one it accepts any host name.
 func TestBeyond(t *testing.T) {
 	for _, addr := range []string{"0.0.0.0:0", "[::]:0", "192.0.2.1:0", "example.com:0"} {
 		if _, err := Listen(t.Context(), Options{Addr: addr}); !errors.Is(err, ErrNoToken) {
@@ -169,8 +168,8 @@ func TestBeyond(t *testing.T) {
 	}
 }
 
-// TestSlowBody: a body that does not come is cut, whether or not its handler
-// reads it; one that comes is read in peace.
+// TestSlowBody: a body that does not arrive in time is cut, whether or not its handler reads it. A complete body has
+// no time limit.
 func TestSlowBody(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	addr, done := make(chan net.Addr, 1), make(chan error, 1)

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// random makes matchers and texts of few letters, so that they often meet.
+// random makes matchers and texts of few letters, so that many match.
 type random struct{ *rand.Rand }
 
 func (r random) word(most int) string {
@@ -61,8 +61,7 @@ func (r random) text(tb testing.TB, depth int) Text {
 	}
 }
 
-// TestIndexFindsWhatMatches: no matcher that matches is left out, and the order
-// is that of the matchers.
+// TestIndexFindsWhatMatches: the index finds every matcher that matches, in the order of the matchers.
 func TestIndexFindsWhatMatches(t *testing.T) {
 	r := random{rand.New(rand.NewPCG(1, 2))}
 	left, tried := 0, 0
@@ -91,8 +90,7 @@ func TestIndexFindsWhatMatches(t *testing.T) {
 	}
 }
 
-// TestIndexNarrows: of matchers with a literal each only those are candidates
-// whose literal is there.
+// TestIndexNarrows: a matcher with a literal is a candidate only if the text contains the literal.
 func TestIndexNarrows(t *testing.T) {
 	var texts []Text
 	for i := range 1000 {

@@ -205,8 +205,8 @@ func FuzzGlob(f *testing.F) {
 	})
 }
 
-// FuzzRegex checks that what is accepted without compiling compiles, and that
-// the quick test for a literal never rejects a match.
+// FuzzRegex checks that expressions that are accepted without compiling do compile, and that the quick test for a
+// literal never rejects a match.
 func FuzzRegex(f *testing.F) {
 	for _, s := range []string{`a(b|c)+d`, `(?P<n>\w+) x`, `[[:alpha:]]`, `a{2}`, `(?i)Abc`, `x*yz`} {
 		f.Add(s, "abcd x yz")

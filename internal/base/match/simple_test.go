@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// What is known of an expression without parsing it is what the parser says (D2):
-// it is valid, has these names, and every match holds the literal.
+// The facts found without parsing an expression agree with the parser (D2): it is valid, has these group names, and
+// every match contains the literal.
 func TestScanSimple(t *testing.T) {
 	for expr, literal := range map[string]string{
 		"^prompt (?P<n>12) [a-z]+ (on|off)$": "prompt ", "x[^a-z_]y": "x", "[0-9]{2}": "-", "[z-a]": "-", "[]a]": "-", "[a&&b]": "-", "[[:alpha:]]": "-", "[a-]": "-", "[": "-",

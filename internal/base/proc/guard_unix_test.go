@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// TestGuardGoesLast: a group is killed before its guard is taken away, so that
-// there is no moment in which a SIGKILL of this program would leave it behind.
+// TestGuardGoesLast: a group is killed before its guard is removed, so that a SIGKILL of this program never leaves
+// the group running.
 func TestGuardGoesLast(t *testing.T) {
 	leader := exec.Command("sleep", "301")
 	leader.SysProcAttr = groupAttr()
@@ -49,8 +49,8 @@ func TestGuardGoesLast(t *testing.T) {
 	<-dead
 }
 
-// TestStoppedLeavesNoGuard: what was stopped is over, as after an interrupt, though
-// somebody has yet to wait for a dead member of its group.
+// TestStoppedLeavesNoGuard: a stopped group has ended, as after an interrupt, even if a dead member was not waited
+// for yet.
 func TestStoppedLeavesNoGuard(t *testing.T) {
 	output, err := os.Create(filepath.Join(t.TempDir(), "output"))
 	if err != nil {
@@ -77,7 +77,7 @@ func TestStoppedLeavesNoGuard(t *testing.T) {
 	_ = member.Wait() // killed
 }
 
-// TestLeftOver: what a command has left behind is guarded as long as there is something to guard.
+// TestLeftOver: processes that a command leaves in the background are guarded until they have ended.
 func TestLeftOver(t *testing.T) {
 	dir := t.TempDir()
 	output, err := os.Create(filepath.Join(dir, "output"))
@@ -118,7 +118,7 @@ func TestLeftOver(t *testing.T) {
 	}
 }
 
-// TestJobIsTold: the line that a job may wait for comes, and then the end of its input.
+// TestJobIsTold: a job receives the line that it may wait for, and then the end of its input.
 func TestJobIsTold(t *testing.T) {
 	output, err := os.Create(filepath.Join(t.TempDir(), "output"))
 	if err != nil {

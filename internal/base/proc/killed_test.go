@@ -14,8 +14,7 @@ import (
 	"time"
 )
 
-// host is a program that is to be killed. It has something done and shows what
-// follows.
+// host is a program that the test kills. It performs an action and prints what follows.
 func host(as string, hold Command) {
 	var err error
 	switch as {
@@ -57,8 +56,7 @@ func host(as string, hold Command) {
 	time.Sleep(time.Hour)
 }
 
-// killHost starts a host, waits for its first line, or the one that says that all is
-// under way, and kills it.
+// killHost starts a host, waits for the line that says that it is ready, and kills it.
 func killHost(t *testing.T, env ...string) (line string) {
 	t.Helper()
 	c := child(t, "host")
@@ -87,8 +85,7 @@ func killHost(t *testing.T, env ...string) (line string) {
 	return strings.TrimSuffix(line, "\n")
 }
 
-// TestTempDir: a temporary directory goes when it is removed, and when this
-// program is killed.
+// TestTempDir: a temporary directory is deleted when it is removed, and when this program is killed.
 func TestTempDir(t *testing.T) {
 	dir, err := MakeTempDir("proc-test-")
 	if err != nil {

@@ -83,11 +83,11 @@ func openFiles(tb testing.TB) int {
 	return len(entries)
 }
 
-// patience is longer than anything takes that works, however busy the machine is.
+// patience is a time limit that only a hanging test exceeds, even on a busy machine.
 const patience = 30 * time.Second
 
-// TestStop: each step of the ladder ends what the one before did not, and not
-// before its time; the group is gone and all descriptors are closed (M45, M46).
+// TestStop: each stage of stopping ends the processes that survived the previous one, and not before its time.
+// Afterwards the group has ended and all descriptors are closed (M45, M46).
 func TestStop(t *testing.T) {
 	tests := []struct {
 		mode string
@@ -125,8 +125,8 @@ func TestStop(t *testing.T) {
 	}
 }
 
-// TestExit: status and stderr of a child that exits unasked are known without
-// Stop, and it is not a zombie.
+// TestExit: the status and stderr of a child that exits by itself are known without Stop, and it does not become a
+// zombie.
 func TestExit(t *testing.T) {
 	p := launch(t, "exit3")
 	<-p.Done()
@@ -141,8 +141,8 @@ func TestExit(t *testing.T) {
 	}
 }
 
-// TestStderr: a flood neither blocks the child nor grows beyond the ring, and
-// is copied whole.
+// TestStderr: a large output on stderr neither blocks the child nor exceeds the ring buffer, and is copied
+// completely.
 func TestStderr(t *testing.T) {
 	var mirror bytes.Buffer
 	p, err := Start(t.Context(), Options{Command: child(t, "flood"), Stderr: &mirror})
@@ -157,8 +157,7 @@ func TestStderr(t *testing.T) {
 	}
 }
 
-// TestStdinNeverBlocks: a child that does not read costs the writer nothing
-// but the limit.
+// TestStdinNeverBlocks: a child that does not read delays the writer only up to the limit.
 func TestStdinNeverBlocks(t *testing.T) {
 	p, err := Start(t.Context(), Options{Command: child(t, "deaf"), StdinLimit: 1 << 20, Grace: time.Millisecond})
 	if err != nil {
@@ -259,7 +258,7 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// TestRunCancelled: the end of ctx ends the command and is the error.
+// TestRunCancelled: cancelling ctx ends the command and is the returned error.
 func TestRunCancelled(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	time.AfterFunc(50*time.Millisecond, cancel)

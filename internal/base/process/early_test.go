@@ -12,8 +12,8 @@ import (
 	"github.com/claudeless/claudeless/internal/base/process"
 )
 
-// TestEarlySignal: a signal that came before anybody asked for it ends the run as a
-// later one does, once; who asks for other signals gets none of it.
+// TestEarlySignal: a signal that arrives before a handler is registered ends the run once, like a later one. Handlers
+// of other signals do not receive it.
 func TestEarlySignal(t *testing.T) {
 	early := make(chan os.Signal, 1)
 	early <- syscall.SIGINT
@@ -34,8 +34,7 @@ func TestEarlySignal(t *testing.T) {
 	}
 }
 
-// TestEarlySignalUnread: one that its reader cannot take is dropped, and holds up
-// nothing else.
+// TestEarlySignalUnread: an early signal that nothing reads is dropped and blocks nothing.
 func TestEarlySignalUnread(t *testing.T) {
 	early := make(chan os.Signal, 1)
 	early <- syscall.SIGTERM

@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// TestUnsolicitedResponse: a server that goes on answering when no one asked
-// does not show on standard error; anything else that the library logs does.
+// TestUnsolicitedResponse: unsolicited responses of a server are not logged to standard error; other log lines of the
+// library are.
 func TestUnsolicitedResponse(t *testing.T) {
 	var stderr bytes.Buffer
 	log.SetOutput(libraryLog{&stderr})

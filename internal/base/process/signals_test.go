@@ -13,7 +13,7 @@ import (
 	"github.com/claudeless/claudeless/internal/base/process"
 )
 
-// relayed is the fate of a process whose signals the test sends.
+// relayed records the effect of signals that the test sends.
 type relayed struct {
 	process.Lifetime
 	to *chan<- os.Signal
@@ -24,8 +24,8 @@ func (r relayed) Notify(c chan<- os.Signal, _ ...os.Signal) func() {
 	return func() {}
 }
 
-// A write that is never read waits for ever until a signal comes, then a second;
-// one that is taken in time is whole, and after one that was given up none is tried.
+// A write that is never read waits until a signal arrives, and then one second. A write that is read in time is
+// complete; after an abandoned write no other is tried.
 func TestStreamsGiveUpAfterASignal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var relay chan<- os.Signal

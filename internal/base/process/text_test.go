@@ -6,7 +6,7 @@ import (
 	"github.com/claudeless/claudeless/internal/base/process"
 )
 
-// What 2.1.329 made of each text, as a word of its command line and on stdin.
+// 2.1.329 converts invalid UTF-8 in this way, on its command line and on stdin.
 func TestBytesThatAreNoText(t *testing.T) {
 	for _, tt := range []struct{ in, argv, stream string }{
 		{"é and \ufeff", "é and \ufeff", "é and \ufeff"},

@@ -13,7 +13,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite what testdata/facts.txtar expects")
 
-// obstacleNames are the names of the constants, in their order.
+// obstacleNames lists the names of the constants in order.
 func obstacleNames() []string {
 	return strings.Fields(`NoObstacle Subshell Background Group Function Case Nested NestedInQuotes ProcessSubstitution BareVariable
 		AssignedVariable BracedVariable Assignments Arithmetic Braces EscapedSpace OpenHeredoc HeredocRedirect Evaluates ArithmeticTest
@@ -21,7 +21,7 @@ func obstacleNames() []string {
 		LoneDollar ClosedDescriptor HiddenLine`)
 }
 
-// wordFacts are the properties of a word, in one line.
+// wordFacts describes a word in one line.
 func wordFacts(w Word) string {
 	var facts []string
 	for _, flag := range []struct {
@@ -54,7 +54,7 @@ func wordFacts(w Word) string {
 	return strings.Join(append(facts, fmt.Sprintf("shape %q", w.Shape)), ", ")
 }
 
-// commandFacts are what a command runs: itself without its wrappers where that differs, and the script that it hands on.
+// commandFacts describes what a command runs: the command without its wrappers, and the script that it passes on.
 func commandFacts(c Command) string {
 	var facts []string
 	add := func(name, value string) {
@@ -77,7 +77,7 @@ func commandFacts(c Command) string {
 	return strings.Join(facts, "\n")
 }
 
-// scriptFacts are what the engine asks about a script.
+// scriptFacts returns what the permission engine asks about a script.
 func scriptFacts(s Script) string {
 	var facts []string
 	for _, flag := range []struct {
@@ -94,7 +94,7 @@ func scriptFacts(s Script) string {
 	return strings.Join(facts, ", ")
 }
 
-// What is known of a command line before it runs: testdata/facts.txtar says how to read it.
+// TestFacts checks what is known of a command line before it runs; testdata/facts.txtar explains its format.
 func TestFacts(t *testing.T) {
 	const name = "testdata/facts.txtar"
 	archive, err := txtar.ParseFile(name)

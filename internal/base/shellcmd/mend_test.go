@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// A script with a mistake is read as the real CLI reads it (2.1.330).
+// A script with a syntax error is read as the real CLI reads it (2.1.330).
 func TestMended(t *testing.T) {
 	for _, tt := range []struct {
 		in     string
@@ -51,7 +51,7 @@ func TestMended(t *testing.T) {
 	}
 }
 
-// What keeps a script from being judged, as the real CLI has it (2.1.330).
+// Quoting that prevents a decision about a script, as in the real CLI (2.1.330).
 func TestQuotingObstacles(t *testing.T) {
 	for kind, commands := range map[ObstacleKind][]string{
 		CodedText:        {"ls $'a'", `ls $"a"`, "ls x$'a'", "cat <<< $'a'", "ls < $'a'"},

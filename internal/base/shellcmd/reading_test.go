@@ -10,7 +10,7 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// A comment ends with its line, whatever the line ends in (security point A1).
+// A comment ends with its line, for every kind of line ending (security point A1).
 func TestCommentsEndWithTheirLine(t *testing.T) {
 	tests := []struct {
 		in   string
@@ -53,8 +53,7 @@ func TestCommentsEndWithTheirLine(t *testing.T) {
 	}
 }
 
-// A reading that leaves out a part of the script, or joins two lines, is not
-// confirmed.
+// A parse that omits a part of the script or joins two lines is not confirmed.
 func TestSecondReading(t *testing.T) {
 	tests := []struct {
 		parsed, script string // of one length
@@ -102,7 +101,7 @@ func TestUncertain(t *testing.T) {
 	}
 }
 
-// What is in the way in the bare text, as the real CLI decides it (2.1.330).
+// Obstacles in the plain text of a command, as the real CLI decides them (2.1.330).
 func TestTextObstacle(t *testing.T) {
 	for kind, commands := range map[ObstacleKind][]string{
 		ForeignSpace: {"ls\u00a0x", "ls '\u3000'", "ls \u200b", "ls \ufeff", "ls \u2029"},
@@ -126,7 +125,7 @@ func TestTextObstacle(t *testing.T) {
 	}
 }
 
-// A continued line next to a pipe is a part of the command's text.
+// A continued line next to a pipe is part of the command's text.
 func TestContinuedPipe(t *testing.T) {
 	for in, want := range map[string][]string{
 		"cat a \\\n  | head":        {"cat a \\", "head"},

@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
-// named is a word that represents itself.
+// named is a literal word.
 func named(name string) Word { return Word{Paths: []Path{{Name: name}}, Shape: name} }
 
 func TestParse(t *testing.T) {
@@ -246,7 +246,7 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// What runs inside of programs that run others.
+// The commands inside programs that run other programs are found.
 func TestPrograms(t *testing.T) {
 	tests := []struct {
 		in      string

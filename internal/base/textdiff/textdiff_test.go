@@ -59,7 +59,7 @@ func TestHunks(t *testing.T) {
 	}
 }
 
-// Texts that differ beyond the bound still give a correct, if coarse, patch.
+// Texts that differ by more than the bound get a correct but coarse patch.
 func TestHunksBeyondBound(t *testing.T) {
 	var a, b strings.Builder
 	for i := range 3 * maxEdits {

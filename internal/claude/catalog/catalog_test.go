@@ -54,8 +54,7 @@ func commandNames(c *Catalog) []string {
 	return names(c.Commands(), func(k Command) string { return k.Name })
 }
 
-// Checklist rows 42, 43 and 44: agents, commands, skills and plugins on disk
-// and what init shows of them.
+// Checklist rows 42, 43 and 44: agents, commands, skills and plugins on disk, and how init lists them.
 func TestCatalog(t *testing.T) {
 	c, warnings := New(Options{
 		UserDir: "/user", ProjectDir: "/p/.claude", Plugins: []string{"/plug", "/bad"}, Open: disk(),
@@ -110,7 +109,7 @@ func TestCatalog(t *testing.T) {
 	}
 }
 
-// Checklist row 43: --setting-sources user leaves the project's commands out.
+// Checklist row 43: --setting-sources user excludes the project's commands.
 func TestCatalogBySource(t *testing.T) {
 	c, _ := New(Options{UserDir: "/user", Open: disk()})
 	if diff := cmp.Diff([]string{"cook", "mine", "shared"}, commandNames(c)); diff != "" {
@@ -163,7 +162,7 @@ func TestParseDocument(t *testing.T) {
 	}
 }
 
-// As the real CLI reads them: numbers, empty ones and what is not text name nothing.
+// Arguments are read as in the real CLI: numbers, empty arguments and values that are not text name nothing.
 func TestArguments(t *testing.T) {
 	tests := map[string][]string{
 		"[first, second]": {"first", "second"},
@@ -191,8 +190,8 @@ func FuzzParseDocument(f *testing.F) {
 	})
 }
 
-// Checklist row 44: a plugin's texts know its place; hooks and servers come from
-// its files or its manifest; initialize may bring more plugins, each once.
+// Checklist row 44: the texts of a plugin can refer to its directory; hooks and servers come from its files or its
+// manifest; initialize may add plugins, each once.
 func TestPlugins(t *testing.T) {
 	open := func(dir string) fs.FS {
 		return map[string]fstest.MapFS{

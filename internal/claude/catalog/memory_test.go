@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// Files of instructions in the order in which the model reads them, each once.
+// Instruction files are listed in the order in which the model reads them, each once.
 func TestMemories(t *testing.T) {
 	root := t.TempDir()
 	for path, text := range map[string]string{
@@ -63,8 +63,8 @@ func TestMemories(t *testing.T) {
 	}
 }
 
-// What counts once a file is read: rules of the user, directories from the outside in, rules of the project; each once, and
-// only where the patterns are about the file.
+// Reading a file activates the user's rules, directories from the outside in, and the project's rules, each once and
+// only if its patterns match the file.
 func TestReached(t *testing.T) {
 	root := t.TempDir()
 	for path, text := range map[string]string{

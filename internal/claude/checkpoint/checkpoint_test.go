@@ -15,7 +15,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// edit is a change of a file as the tools do it: on disk, then as an event.
+// edit changes a file as the tools do: on disk, then as an event.
 func edit(t *testing.T, h *History, tool, path, content string) {
 	t.Helper()
 	output := map[string]any{"filePath": path, "originalFile": nil}
@@ -38,8 +38,7 @@ func see(t *testing.T, h *History, ev protocol.Event) {
 	}
 }
 
-// Checklist row 68: each prompt has a checkpoint; going back undoes everything
-// since.
+// Checklist row 68: each prompt has a checkpoint; rewinding undoes everything since then.
 func TestRewind(t *testing.T) {
 	dir := t.TempDir()
 	a, b, n := filepath.Join(dir, "a"), filepath.Join(dir, "sub", "b"), filepath.Join(dir, "n.ipynb")
@@ -98,7 +97,7 @@ func TestRewind(t *testing.T) {
 	}
 }
 
-// fakeTranscript keeps the lines of a history.
+// fakeTranscript stores history lines.
 type fakeTranscript struct {
 	dir   string
 	lines *[]json.RawMessage
@@ -111,13 +110,13 @@ func (f fakeTranscript) Record(ev protocol.Event) error {
 	return nil
 }
 
-// still is a clock that does not go on.
+// still is a clock that does not advance.
 type still struct{}
 
 func (still) Now() time.Time { return time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC) }
 
-// Checklist row 68: the history is in the transcript and in copies next to it; a
-// process that resumes the session goes on with it, a fork takes copies along.
+// Checklist row 68: the history is in the transcript and in copies next to it. A process that resumes the session
+// continues the history; a fork copies it.
 func TestResume(t *testing.T) {
 	cwd, state := t.TempDir(), t.TempDir()
 	cwd, err := filepath.EvalSymlinks(cwd)
@@ -179,7 +178,7 @@ func TestResume(t *testing.T) {
 	}
 }
 
-// A link instead of a file is left alone and counted.
+// A symbolic link in place of a file is not changed, and is counted.
 func TestLink(t *testing.T) {
 	dir := t.TempDir()
 	a, other := filepath.Join(dir, "a"), filepath.Join(dir, "other")

@@ -21,7 +21,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// Checklist row 53: verdicts of hosts and of permission tools.
+// Checklist row 53: decisions of hosts and of permission tools.
 func TestReadAnswer(t *testing.T) {
 	const invalid = "The canUseTool callback returned an invalid permission result."
 	tests := []struct {
@@ -55,7 +55,7 @@ func TestReadAnswer(t *testing.T) {
 	}
 }
 
-// Asking before Serve fails at once instead of waiting for ever.
+// A request before Serve fails at once instead of waiting forever.
 func TestAskBeforeServe(t *testing.T) {
 	p := New(Options{In: strings.NewReader(""), Out: io.Discard, Metadata: &counted{}})
 	if _, err := p.Callback(t.Context(), "hook_0", nil, ""); !errors.Is(err, ErrClosed) {
@@ -63,15 +63,15 @@ func TestAskBeforeServe(t *testing.T) {
 	}
 }
 
-// counted are stamps that can be told from each other.
+// counted returns distinct ids and times.
 type counted struct{ ids atomic.Int64 }
 
 func (c *counted) NewID() string   { return strconv.FormatInt(c.ids.Add(1), 10) }
 func (*counted) SessionID() string { return "s-1" }
 func (*counted) Timestamp() string { return "now" }
 
-// bare is a session that has nothing to say. What prompts and requests really do is shown by the conversations of
-// internal/claude/host.
+// bare is a session without output. The conversations of internal/claude/host show the effect of prompts and
+// requests.
 type bare struct{}
 
 func (bare) FirstPrompt() *protocol.UserMessage                      { return nil }
@@ -89,7 +89,7 @@ func (bare) Turn(context.Context, context.Context, protocol.UserMessage) (bool, 
 	return true, nil
 }
 
-// flooding is a session whose turns write more than a host that does not read can take.
+// flooding is a session whose turns write more than the pipe to a host that does not read can hold.
 type flooding struct {
 	bare
 	peer *Conn
@@ -112,8 +112,7 @@ func (s stuck) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Checklist row 18: a run that is ended from outside ends although the host
-// does not read stdout.
+// Checklist row 18: a run can be ended from outside even if the host does not read stdout.
 func TestEndWithDeafHost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		in, host := io.Pipe()
@@ -138,12 +137,12 @@ func TestEndWithDeafHost(t *testing.T) {
 	})
 }
 
-// failing is a stdout that breaks.
+// failing is a stdout whose writes fail.
 type failing struct{ err error }
 
 func (w failing) Write([]byte) (int, error) { return 0, w.err }
 
-// A stdout that breaks ends the run with its error.
+// A write error of stdout ends the run and is its error.
 func TestBrokenStdout(t *testing.T) {
 	broken := errors.New("broken pipe")
 	peer := New(Options{
@@ -155,7 +154,7 @@ func TestBrokenStdout(t *testing.T) {
 	}
 }
 
-// FuzzReceive: no line may end the process but with the documented texts.
+// FuzzReceive: only lines with a documented error text may end the process.
 func FuzzReceive(f *testing.F) {
 	for _, seed := range []string{
 		`nope`, `{}`, `null`, `[]`, `"x"`, `{"type":"user"}`, `{"type":"user","message":{"role":"user","content":[{"type":"image"}]}}`,
@@ -187,7 +186,7 @@ func (s speaking) Initialize(_ context.Context, g *InitializeRequest) (Answer, e
 	return Answer{}, nil
 }
 
-// eager answers every message to a server in the moment it is written.
+// eager answers every message to a server as soon as it is written.
 type eager struct {
 	peer  *Conn
 	lines []string
@@ -208,8 +207,8 @@ func (e *eager) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// initialize is answered when the host's first server is spoken to, and before
-// anything follows from what that server says (the golden ctl-sdkmcp).
+// The response to initialize is sent when the host's first server is contacted, before anything that depends on that
+// server's answer (golden ctl-sdkmcp).
 func TestInitializeIsAnsweredFirst(t *testing.T) {
 	for range 200 {
 		in, host := io.Pipe()
@@ -239,7 +238,7 @@ func TestInitializeIsAnsweredFirst(t *testing.T) {
 	}
 }
 
-// What is asked in a handshake that was parked is answered from it, once.
+// Requests of a parked handshake are answered from it, once.
 func TestParked(t *testing.T) {
 	hello := `{"protocolVersion":"2025-11-25","serverInfo":{"name":"s","version":"1"}}`
 	var g hostServers

@@ -19,8 +19,8 @@ func (e *endless) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// TestLongLine: a line of stdin that goes on for ever ends the run, in the words
-// of the real CLI and with no more memory than the limit; shorter ones are whole.
+// TestLongLine: a line of stdin without an end stops the run with the error text of the real CLI, and uses no more
+// memory than the limit. Shorter lines are read completely.
 func TestLongLine(t *testing.T) {
 	in := bufio.NewReaderSize(strings.NewReader("a\n"+strings.Repeat("b", 1<<20)+"\n\nc"), 64<<10)
 	for _, want := range []int{2, 1<<20 + 1, 1, 1} {
@@ -45,7 +45,7 @@ func TestLongLine(t *testing.T) {
 	}
 }
 
-// TestGrouped: what a group writes is not mixed with lines of others.
+// TestGrouped: the lines of a group are not mixed with other lines.
 func TestGrouped(t *testing.T) {
 	var out bytes.Buffer
 	l := newLineWriter(&out)

@@ -14,7 +14,7 @@ import (
 	"github.com/claudeless/claudeless/internal/base/process"
 )
 
-// fakeSystem is a process without an environment in a fresh directory, run by an ordinary user.
+// fakeSystem is a process without environment variables in a new directory, run by an ordinary user.
 func fakeSystem(t *testing.T) (s *process.System, stderr *bytes.Buffer) {
 	t.Helper()
 	dir := t.TempDir()
@@ -24,7 +24,7 @@ func fakeSystem(t *testing.T) (s *process.System, stderr *bytes.Buffer) {
 	}, stderr
 }
 
-// mustParse reads a command line that has no faults.
+// mustParse parses a valid command line.
 func mustParse(t *testing.T, args ...string) *Flags {
 	t.Helper()
 	s, stderr := fakeSystem(t)
@@ -51,7 +51,7 @@ func words(line string) []string {
 	return list
 }
 
-// The keys of an agent, in the order of the real CLI (observed with 2.1.329).
+// Errors in the keys of an agent, in the order of the real CLI (observed with 2.1.329).
 func TestAgentFaults(t *testing.T) {
 	const head = `{"x":{"description":"d","prompt":"p",`
 	for raw, want := range map[string]string{
@@ -110,7 +110,7 @@ func TestAgentsFile(t *testing.T) {
 	}
 }
 
-// What looks wrong and is accepted without a word.
+// Values that look wrong but are accepted without a warning.
 func TestAccepted(t *testing.T) {
 	for _, args := range []string{
 		"-p hi --max-turns 0", "-p hi --max-turns -1", "-p hi --add-dir /does/not/exist", "-p hi --fork-session",
@@ -122,7 +122,7 @@ func TestAccepted(t *testing.T) {
 	}
 }
 
-// A value of --betas is one beta; those that are unknown are warned of and left out (observed with 2.1.330).
+// A value of --betas is one beta; unknown ones are reported and ignored (observed with 2.1.330).
 func TestBetas(t *testing.T) {
 	s, stderr := fakeSystem(t)
 	f, err := Parse(s, []string{"-p", "hi", "--betas", knownBeta, "a," + knownBeta, "", "--betas", knownBeta})
@@ -252,7 +252,7 @@ func TestSystemPromptFiles(t *testing.T) {
 	}
 }
 
-// BenchmarkStart is what every run pays before it does anything.
+// BenchmarkStart measures the start-up cost of every run.
 func BenchmarkStart(b *testing.B) {
 	s := &process.System{Args: []string{"claudeless", "-p", "hi", "--output-format", "json", "--model=x"}, Stdout: io.Discard, Stderr: io.Discard, UID: 1}
 	for b.Loop() {

@@ -30,7 +30,7 @@ const (
 	ownFlags = `--scenario --failure --capture --expect --mcp-debug --mcp-require --debugger --cwd --claude-version`
 )
 
-// sample is a good value for a flag.
+// sample returns a valid value for a flag.
 func sample(o option) string {
 	switch {
 	case len(o.Choices) > 0:
@@ -43,7 +43,7 @@ func sample(o option) string {
 	return "7"
 }
 
-// Checklist row 3: --flag v and --flag=v are the same, for every flag that has a value.
+// Checklist row 3: --flag v and --flag=v are equivalent for every flag with a value.
 func TestEveryFlagInBothForms(t *testing.T) {
 	options := append(claudeOptions(&Flags{}), ownOptions(&Flags{})...)
 	for _, o := range options {
@@ -78,7 +78,7 @@ func TestEveryFlagInBothForms(t *testing.T) {
 	}
 }
 
-// Checklist row 4: every flag of the real CLI is accepted, under both names; ours only under our own.
+// Checklist row 4: every flag of the real CLI is accepted under both program names; our flags only under claudeless.
 func TestEveryFlagIsKnown(t *testing.T) {
 	parse := func(t *testing.T, name, flag string) error {
 		t.Helper()
@@ -185,7 +185,7 @@ func TestEmptyValues(t *testing.T) {
 	}
 }
 
-// Checklist row 3: comma lists, blank lists and variadic words, and what ends them.
+// Checklist row 3: comma lists, space lists and variadic words, and what ends them.
 func TestToolLists(t *testing.T) {
 	for _, tt := range []struct {
 		args   []string
@@ -265,7 +265,7 @@ func TestOwnFlagsFromTheEnvironment(t *testing.T) {
 	}
 }
 
-// FuzzFlags: no command line makes the parser panic, and what it accepts has formats.
+// FuzzFlags: no command line makes the parser panic, and an accepted one has valid formats.
 func FuzzFlags(f *testing.F) {
 	for _, seed := range []string{"-p\nhi", "--output-format=json\n-pc", "--allowedTools\na(b,c)\n-p", "--permission-mode\na-b-", "-v\n--claude-version\nx", "--max-turns\n1e9", "--max-budget-usd\nNaN"} {
 		f.Add(seed)

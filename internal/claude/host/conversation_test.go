@@ -87,7 +87,7 @@ func TestConversations(t *testing.T) {
 	}
 }
 
-// converse plays a script and returns it with the lines that really came.
+// converse plays a script and returns it with the actual output lines.
 func converse(t *testing.T, options []string, script string) string {
 	t.Helper()
 	c := start(t, options)
@@ -135,7 +135,7 @@ func converse(t *testing.T, options []string, script string) string {
 	return out.String()
 }
 
-// conversation is a host and a peer that talk over pipes.
+// conversation is a host and a Conn that are connected by pipes.
 type conversation struct {
 	in     *io.PipeWriter
 	out    *stdout
@@ -144,7 +144,7 @@ type conversation struct {
 	cancel context.CancelFunc
 }
 
-// stdout keeps what was written; a goroutine that holds turn keeps the writer waiting.
+// stdout stores the output; a goroutine that holds turn blocks the writer.
 type stdout struct {
 	turn chan struct{} // cap 1
 	text bytes.Buffer
@@ -161,8 +161,7 @@ func (c *conversation) send(line string) {
 	synctest.Wait()
 }
 
-// heard is what arrived since it was last called, as lines of the script. Equal
-// neighbours are counted.
+// heard returns what arrived since the last call, as lines of the script. Equal consecutive lines are counted.
 func (c *conversation) heard() string {
 	var b strings.Builder
 	if !c.deaf {
@@ -257,7 +256,7 @@ func start(t *testing.T, options []string) *conversation {
 	return c
 }
 
-// counted are stamps that can be told from each other.
+// counted returns distinct ids and times.
 type counted struct{ ids atomic.Int64 }
 
 func (c *counted) NewID() string   { return fmt.Sprintf("id-%d", c.ids.Add(1)) }
@@ -275,7 +274,7 @@ type fakeSession struct {
 	noticed    bool
 }
 
-// controlSession makes the fake every part of a session that requests act on.
+// driver returns the fake as every part of a session that requests use.
 func (f *fakeSession) driver(marks control.FrameMetadata) controlSession {
 	return controlSession{PromptPlayer: f, BackgroundWorker: f, requestServer: &requestServer{
 		conn: f.peer, metadata: marks, initializer: f, session: f, identity: f, settings: f, files: f, tasks: f, describer: f,
@@ -420,7 +419,7 @@ func (f *fakeSession) SetServers(ctx context.Context, raw json.RawMessage) (mcp.
 
 func (f *fakeSession) Interrupt() {}
 
-// elicited is a question of a server, by its frame or its message alone.
+// elicited returns an elicitation of a server: its frame, or only its message.
 func elicited(text string) mcp.ElicitRequest {
 	q := struct {
 		Message string          `json:"message"`

@@ -15,8 +15,8 @@ import (
 	"github.com/claudeless/claudeless/simulator/permission"
 )
 
-// Checklist rows 59, 60 and 69: every request of the specification has one of
-// three fates, and those that are refused say why.
+// Checklist rows 59, 60 and 69: every request of the specification is handled in one of three ways, and a refusal
+// says why.
 func TestEveryRequestHasAFate(t *testing.T) {
 	spec := []string{
 		"apply_flag_settings", "background_tasks", "cancel_async_message", "claim_session", "end_session", "file_suggestions",
@@ -39,7 +39,7 @@ func TestEveryRequestHasAFate(t *testing.T) {
 	}
 }
 
-// FuzzRequests: whatever a request holds, it has one answer and ends nothing.
+// FuzzRequests: every request gets exactly one answer and does not end the process.
 func FuzzRequests(f *testing.F) {
 	for _, seed := range []string{
 		`{}`, `[]`, `"x"`, `7`, `{"subtype":"read_file","path":7}`, `{"subtype":"set_permission_mode","mode":{}}`, `{"subtype":["mcp_status"]}`,
@@ -69,7 +69,7 @@ func FuzzRequests(f *testing.F) {
 	})
 }
 
-// What happens to handshakes that a host says it has had (observed with 2.1.329).
+// Handling of handshakes that a host reports as done (observed with 2.1.329).
 func TestManifests(t *testing.T) {
 	hello := `{"protocolVersion":"2025-11-25","serverInfo":{"name":"s","version":"1"}}`
 	in := readRequest(control.Request{Body: json.RawMessage(`{"subtype":"initialize","sdkMcpServerManifests":{

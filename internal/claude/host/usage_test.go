@@ -2,8 +2,7 @@ package host
 
 import "testing"
 
-// Checklist row 59: the picture of the context has 200 squares; what is used
-// comes first, the buffer last.
+// Checklist row 59: the chart of the context has 200 squares, the used ones first and the buffer last.
 func TestUsageGrid(t *testing.T) {
 	rows := usageGrid([]usageCategory{
 		{Name: "a", Tokens: 1000, Color: "x", Kind: "used"},

@@ -13,7 +13,7 @@ import (
 	"github.com/claudeless/claudeless/internal/claude/flags"
 )
 
-// resolve is the plan of a command line, run by an ordinary user in a directory.
+// resolve returns the plan of a command line that an ordinary user runs in a directory.
 func resolve(t *testing.T, dir string, env []string, line string) Plan {
 	t.Helper()
 	s := &process.System{
@@ -47,7 +47,7 @@ func write(t *testing.T, path, text string) {
 	}
 }
 
-// Of several places that name one thing, the nearest to the user wins.
+// If several places set one value, the one nearest to the user is used.
 func TestPrecedence(t *testing.T) {
 	const scenario = "default_model = \"of-scenario\"\npermission_mode = \"plan\"\nclaude_version = \"1.0.1\"\n[timeouts]\nmcp_timeout_ms = 7\n"
 	const settings = `{"model":"of-settings","permissions":{"defaultMode":"acceptEdits"},"env":{"ANTHROPIC_DEFAULT_OPUS_MODEL":"of-alias"}}`
@@ -86,8 +86,7 @@ func TestPrecedence(t *testing.T) {
 	}
 }
 
-// M3: a run starts the servers of user and local scope, unless it is asked to
-// leave them out.
+// M3: a run starts the servers of user and local scope, unless they are excluded.
 func TestScopes(t *testing.T) {
 	home := t.TempDir()
 	project := t.TempDir()

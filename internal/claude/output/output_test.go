@@ -103,7 +103,7 @@ func TestJSONVerboseIsOneArray(t *testing.T) {
 	}
 }
 
-// What was written before an error stays written, and the error comes back.
+// Output that was written before an error is kept, and the error is returned.
 func TestErrorOfTheStream(t *testing.T) {
 	broken := errors.New("crash")
 	events := func(yield func(protocol.Event, error) bool) {
@@ -143,7 +143,7 @@ func TestErrorOfTheWriterEndsTheLoop(t *testing.T) {
 	}
 }
 
-// counter notes how much it was given, in what pieces, and where groups are.
+// counter records the sizes of its writes and where groups begin and end.
 type counter struct {
 	bytes, largest int
 	groups         []int
@@ -166,7 +166,7 @@ func (c *counter) Grouped(f func(io.Writer) error) error {
 	return err
 }
 
-// A line that repeats is written in pieces that stay together, and held nowhere.
+// A repeated line is written in consecutive pieces, without being held in memory.
 func TestRepeatedLine(t *testing.T) {
 	const times = 100_000_000
 	w := &counter{}

@@ -48,7 +48,7 @@ func newPlayer(t *testing.T, o scriptedmodel.Options) (*scriptedmodel.Model, *re
 	return scriptedmodel.New(o), r
 }
 
-// A message waits at its gate, and its end is reported.
+// A message waits at its gate, and the end of the wait is reported.
 func TestGates(t *testing.T) {
 	finding := func(why string) journal.Finding {
 		return journal.Finding{
@@ -104,7 +104,7 @@ func TestGates(t *testing.T) {
 	}
 }
 
-// Who is interrupted waits no longer.
+// An interrupt ends the wait at a gate.
 func TestInterruptedAtGate(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
@@ -117,7 +117,7 @@ func TestInterruptedAtGate(t *testing.T) {
 	})
 }
 
-// A failure of the whole run is that of the session and of its agents.
+// A failure of the whole run applies to the session and its agents.
 func TestFailure(t *testing.T) {
 	failure := scenarios.FailureByName("rate_limit")
 	p, _ := newPlayer(t, scriptedmodel.Options{Failure: failure})

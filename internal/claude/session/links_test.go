@@ -7,8 +7,7 @@ import (
 	"testing"
 )
 
-// A link that leads nowhere is followed: what is written through it comes into
-// being where it leads.
+// A link to a missing file is followed: a write through it creates the target.
 func TestResolveLinks(t *testing.T) {
 	dir, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {

@@ -17,9 +17,8 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// The words of the grammar replace each other until nothing in angle brackets
-// is left. Programs read, touch and copy; paths are below the private directory,
-// which the deepest of them does not leave.
+// ruleGrammar generates command lines: words in angle brackets are replaced until none is left. Programs read, touch
+// and copy; paths are below the private directory and do not leave it.
 func ruleGrammar() map[string][]string {
 	return map[string][]string{
 		"line": {
@@ -54,7 +53,7 @@ func ruleGrammar() map[string][]string {
 	}
 }
 
-// underRules are the settings under which a command line is judged.
+// underRules are the settings under which a command line is decided.
 type underRules struct {
 	name string
 	mode protocol.PermissionMode
@@ -64,11 +63,10 @@ type underRules struct {
 
 const canary = "CANARY-"
 
-// ruleSets returns the modes whose promise holds for every command line: nothing
-// outside the working directory is changed or shown unless a rule allows it.
-// Deny rules are not among them. The real CLI lets some command lines past
-// them, such as `eval` and `find -exec`, and a test must get the same decision
-// here; TestDenyRules and tests/parity/calls hold what it decides.
+// ruleSets returns the modes that make a promise for every command line: nothing outside the working directory is
+// changed or shown unless a rule allows it. Deny rules are not included, because the real CLI lets some command lines
+// bypass them, such as `eval` and `find -exec`, and claudeless must decide alike; TestDenyRules and
+// tests/parity/calls test those decisions.
 func ruleSets() []underRules {
 	return []underRules{
 		{"nothing is allowed", protocol.ModeDefault, func(before, after map[string]string, said string) string {
@@ -86,7 +84,7 @@ func ruleSets() []underRules {
 	}
 }
 
-// changed is a file outside of a directory that is not as it was.
+// changed returns a file outside of a directory that differs from before.
 func changed(before, after map[string]string, but string) string {
 	for _, name := range slices.Sorted(maps.Keys(after)) {
 		if was, known := before[name]; (but == "" || !strings.HasPrefix(name, but)) && (!known || was != after[name]) {
@@ -101,7 +99,7 @@ func changed(before, after map[string]string, but string) string {
 	return ""
 }
 
-// tells finds a secret in what was said, or in a file that it was not in.
+// tells finds a secret in the output, or in a file that did not contain it before.
 func tells(after map[string]string, said string, secrets ...string) string {
 	for _, secret := range secrets {
 		word := canary + secret
@@ -146,7 +144,7 @@ func newYard(t *testing.T) yard {
 	return y
 }
 
-// look is what there is, by path.
+// look returns the existing files by path.
 func (y yard) look(t *testing.T) map[string]string {
 	t.Helper()
 	all := map[string]string{}
@@ -172,7 +170,7 @@ func (y yard) look(t *testing.T) map[string]string {
 	return all
 }
 
-// run runs a command line and returns what it says.
+// run runs a command line and returns its output.
 func (y yard) run(t *testing.T, bash, line string) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
@@ -185,7 +183,7 @@ func (y yard) run(t *testing.T, bash, line string) string {
 	return string(said)
 }
 
-// expand makes one line of the grammar.
+// expand generates one line of the grammar.
 func expand(r *rand.Rand) string {
 	words := ruleGrammar()
 	var say func(key string, depth int) string
@@ -211,9 +209,8 @@ func expand(r *rand.Rand) string {
 	return say("line", 8)
 }
 
-// tryRules looks whether a command line that some rules and modes let through
-// unasked has done what these rules are there to keep it from. It is judged in
-// one directory and run in others like it.
+// tryRules runs a command line that some rules and modes allow without asking, and checks that it did nothing that
+// they should prevent. The decision is made in one directory, and the command runs in copies of it.
 func tryRules(t *testing.T, bash, line string, judged yard) (ran int) {
 	t.Helper()
 	input, err := protocol.Marshal(map[string]string{"command": line})
@@ -244,11 +241,10 @@ func tryRules(t *testing.T, bash, line string, judged yard) (ran int) {
 	return ran
 }
 
-// lineOf is the line of the grammar that a number represents.
+// lineOf returns the line of the grammar that a number encodes.
 func lineOf(seed uint64) string { return expand(rand.New(rand.NewPCG(seed, 29))) }
 
-// TestRulesHoldForASample is the differential check on the same lines each time:
-// what the engine lets through is run.
+// TestRulesHoldForASample runs the allowed command lines of a fixed sample and checks their effects.
 func TestRulesHoldForASample(t *testing.T) {
 	bash, err := exec.LookPath("bash")
 	if err != nil && os.Getenv("CI") != "" {
@@ -273,7 +269,7 @@ func TestRulesHoldForASample(t *testing.T) {
 	}
 }
 
-// FuzzRules is the same with lines by chance.
+// FuzzRules does the same with random command lines.
 func FuzzRules(f *testing.F) {
 	bash, err := exec.LookPath("bash")
 	if err != nil {

@@ -12,8 +12,7 @@ import (
 	"github.com/claudeless/claudeless/scenarios/lint"
 )
 
-// The library has nothing to find, and neither has what is played in the scripts
-// but for what they make go wrong.
+// The library and the scripts have no findings, except those that a script provokes.
 func TestNoFalseAlarms(t *testing.T) {
 	for _, name := range scenarios.Library() {
 		s, err := scenarios.LoadLibrary(name)

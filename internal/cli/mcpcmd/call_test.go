@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// What people see of a call's result: a binary part is shown by its size, a blob that is not base64 too.
+// The readable result of a call shows the size of a binary part, even if its data is not base64.
 func TestBlockText(t *testing.T) {
 	for block, want := range map[string]string{
 		`{"type":"text","text":"hi"}`:                                                                "hi",

@@ -11,7 +11,7 @@ import (
 	"github.com/claudeless/claudeless/mcp"
 )
 
-// M19, M21, M34, S35, C46–C52 as a person or a script sees them.
+// M19, M21, M34, S35, C46–C52 from the view of a user or a script.
 func TestClient(t *testing.T) {
 	b := newBench(t)
 	b.add("resources")
@@ -85,7 +85,7 @@ func TestStatus(t *testing.T) {
 	}
 }
 
-// design.md 6: of two tools with one normalised name the hidden one is named.
+// design.md 6: if two tools have the same normalized name, the hidden one is reported.
 func TestToolsHidden(t *testing.T) {
 	b := newBench(t)
 	config := `{"mcpServers":{"s.1":{"command":"$SELF","env":{"MCPTEST_MODE":"ok"}},"s 1":{"command":"$SELF","env":{"MCPTEST_MODE":"ok"}}}}`
@@ -140,7 +140,7 @@ func TestProgressLine(t *testing.T) {
 	}
 }
 
-// A slow server is named while it is waited for, and the line is taken back.
+// The name of a slow server is shown while the command waits, and then erased.
 func TestProgress(t *testing.T) {
 	b := newBench(t)
 	b.add("slow") // 300 ms

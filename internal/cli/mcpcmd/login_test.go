@@ -19,7 +19,7 @@ import (
 	"github.com/claudeless/claudeless/mcp"
 )
 
-// newAuthorization is a server behind OAuth whose authorization server approves everything.
+// newAuthorization starts a server behind OAuth whose authorization server approves every login.
 func newAuthorization(t *testing.T) *httptest.Server {
 	t.Helper()
 	var server *httptest.Server
@@ -42,7 +42,7 @@ func newAuthorization(t *testing.T) *httptest.Server {
 	return server
 }
 
-// TestLogin_N30: the words and exit codes of the real CLI 2.1.330, and --auto, which is ours.
+// TestLogin_N30: the texts and exit codes of the real CLI 2.1.330, and our own --auto.
 func TestLogin_N30(t *testing.T) {
 	b := newBench(t)
 	b.o.Client.Credentials = mcp.Credentials{Path: filepath.Join(b.home, ".credentials.json"), Time: time.Now}
@@ -77,8 +77,8 @@ func TestLogin_N30(t *testing.T) {
 	}
 }
 
-// TestClientSecret_N31: the secret of a client is read from MCP_CLIENT_SECRET or from the terminal, kept with the
-// credentials and shown nowhere.
+// TestClientSecret_N31: a client secret is read from MCP_CLIENT_SECRET or from the terminal, saved with the
+// credentials and never shown.
 func TestClientSecret_N31(t *testing.T) {
 	b := newBench(t)
 	b.o.Client.Credentials = mcp.Credentials{Path: filepath.Join(b.home, ".credentials.json"), Time: time.Now}
@@ -112,12 +112,12 @@ func TestClientSecret_N31(t *testing.T) {
 	}
 }
 
-// secretTerminal is a terminal at which somebody types this.
+// secretTerminal is a terminal at which this text is typed.
 type secretTerminal string
 
 func (s secretTerminal) ReadSecret(string) (string, error) { return string(s), nil }
 
-// screen collects what several goroutines write, and tells of the URL of a login.
+// screen collects the output of several goroutines and reports the URL of a login.
 type screen struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -136,8 +136,8 @@ func (s *screen) Write(p []byte) (int, error) {
 	return s.text.Write(p)
 }
 
-// TestBrowserLogin_N30: on a terminal a login ends with the browser's answer or with a pasted redirect URL; one that
-// is never finished ends after the wait. The port is closed afterwards.
+// TestBrowserLogin_N30: on a terminal a login ends with the browser's answer or with a pasted redirect URL. A login
+// that is never finished ends after the time-out. The port is closed afterwards.
 func TestBrowserLogin_N30(t *testing.T) {
 	server := newAuthorization(t)
 	for _, how := range []string{"browser", "paste", "nobody"} {

@@ -17,7 +17,7 @@ import (
 	"github.com/claudeless/claudeless/mcp/mcptest"
 )
 
-// TestMain lets the test binary be the servers that the tests connect to.
+// TestMain lets the test binary act as the servers that the tests connect to.
 func TestMain(m *testing.M) {
 	if mode := os.Getenv("MCPTEST_MODE"); mode != "" {
 		os.Exit(mcptest.Serve(mcptest.Options{Mode: mode, In: os.Stdin, Out: os.Stdout, Err: os.Stderr}))
@@ -55,8 +55,8 @@ func newBench(t *testing.T) *bench {
 	return b
 }
 
-// run returns what a command says on stdout and what it, or its error, says on
-// stderr; ok tells whether it succeeded. The directories are $HOME, $PROJECT.
+// run returns the stdout of a command, its stderr or error text, and whether it succeeded. Directories are replaced
+// by $HOME and $PROJECT.
 func (b *bench) run(words ...string) (stdout, stderr string, ok bool) {
 	b.t.Helper()
 	b.stdout.Reset()
@@ -195,7 +195,7 @@ func TestHelp(t *testing.T) {
 	}
 }
 
-// M10 in the words of list; servers of .mcp.json wait for approval.
+// M10 with the texts of list; servers of .mcp.json wait for approval.
 func TestListHealth(t *testing.T) {
 	b := newBench(t)
 	b.add("ok")

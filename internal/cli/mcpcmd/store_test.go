@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// Whatever else is in the file stays as it is: order, numbers, other projects.
+// Everything else in the file is unchanged: order, numbers, other projects.
 func TestStoreKeepsTheRest(t *testing.T) {
 	b := newBench(t)
 	before := `{
@@ -97,7 +97,7 @@ func TestStoreBroken(t *testing.T) {
 	}
 }
 
-// M3: user scope gives way to .mcp.json, that to local scope.
+// M3: .mcp.json has precedence over user scope, and local scope over .mcp.json.
 func TestScopeOrder(t *testing.T) {
 	b := newBench(t)
 	for _, scope := range []string{"user", "project", "local"} {
@@ -123,7 +123,7 @@ func TestApproves(t *testing.T) {
 	}
 }
 
-// FuzzObject: an object survives being read and written.
+// FuzzObject: an object is unchanged after it is read and written.
 func FuzzObject(f *testing.F) {
 	for _, seed := range []string{`{}`, `{"a":1,"a":2}`, `{"a":{"b":[1.50,"<"]}}`, `[]`, `{"a":}`, "{\"\xff\":1}"} {
 		f.Add([]byte(seed))

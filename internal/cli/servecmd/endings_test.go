@@ -21,9 +21,8 @@ import (
 	"github.com/claudeless/claudeless/scenarios"
 )
 
-// pipes is a listener of connections inside of the process, which hold nothing back: a
-// write waits for its reader. They need no file descriptor, and time in a bubble is
-// theirs.
+// pipes is a listener for connections inside the process without buffers: a write waits for its reader. They need no
+// file descriptor, and they work with the time of a synctest bubble.
 type pipes struct {
 	conns  chan net.Conn
 	closed chan struct{}
@@ -56,7 +55,7 @@ func (p *pipes) dial() net.Conn {
 	return ours
 }
 
-// lines is a journal in memory, for many writers.
+// lines is a journal in memory that several goroutines may write to.
 type lines struct {
 	mu sync.Mutex
 	b  bytes.Buffer
@@ -74,8 +73,7 @@ func (l *lines) String() string {
 	return l.b.String()
 }
 
-// running serves a scenario in a bubble. end ends it and waits; the journal is whole
-// then.
+// running serves a scenario in a synctest bubble. end stops it and waits; then the journal is complete.
 func running(t *testing.T, src string) (p *pipes, journal *lines, end func()) {
 	t.Helper()
 	journal = &lines{}
@@ -104,7 +102,7 @@ func running(t *testing.T, src string) (p *pipes, journal *lines, end func()) {
 	}
 }
 
-// send writes a request whose body has that many bytes more than are sent.
+// send sends a request that announces more bytes than it sends.
 func send(t *testing.T, c net.Conn, text string, missing int) {
 	t.Helper()
 	body := fmt.Sprintf(`{"model":"m","max_tokens":100000,"stream":true,"messages":[{"role":"user","content":%q}]}`, text)
@@ -138,8 +136,8 @@ pattern = { type = "any" }
 response = "fine"
 `
 
-// TestIdleConnections: ten thousand connections that say nothing keep no other client from an
-// answer, those that never ask are given up, and none is left at the end.
+// TestIdleConnections: ten thousand silent connections do not keep other clients from an answer. Connections without
+// a request are closed, and none is left at the end.
 func TestIdleConnections(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const many = 10_000
@@ -173,8 +171,8 @@ func TestIdleConnections(t *testing.T) {
 	})
 }
 
-// TestServerEnds: whatever a request waits for when the server ends, it ends within the
-// grace period, and the journal has its line.
+// TestServerEnds: when the server ends, every waiting request ends within the grace period and has its line in the
+// journal.
 func TestServerEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, journal, end := running(t, slow)
@@ -211,8 +209,7 @@ func TestServerEnds(t *testing.T) {
 	})
 }
 
-// TestReaderGone: a client that stops reading and goes later ends its stream; nothing
-// of the others'.
+// TestReaderGone: a client that stops reading and then disconnects ends only its own stream.
 func TestReaderGone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, journal, end := running(t, slow)

@@ -121,7 +121,7 @@ func TestUnreachable(t *testing.T) {
 	}
 }
 
-// Every decision arrives as it was made.
+// Every decision arrives unchanged.
 func TestDecisions(t *testing.T) {
 	h := newHub(t)
 	url, _ := debugger(t, rest.Options{Hub: h})
@@ -177,7 +177,7 @@ func TestDecisions(t *testing.T) {
 	}
 }
 
-// The debugger is killed in mid-pause: the caller follows its policy, soon.
+// The debugger is killed during a pause: the caller soon follows its policy.
 func TestLostInPause(t *testing.T) {
 	for _, policy := range []debug.Policy{"", debug.PolicyFail, debug.PolicyContinue} {
 		t.Run(string(policy), func(t *testing.T) { lostInPause(t, policy) })
@@ -216,7 +216,7 @@ func lostInPause(t *testing.T, policy debug.Policy) {
 	}
 }
 
-// A debugger that was started again does not know the pause.
+// A restarted debugger does not know the pause.
 func TestRestartedInPause(t *testing.T) {
 	h, fresh := newHub(t), newHub(t)
 	var current atomic.Pointer[http.Handler]
@@ -240,7 +240,7 @@ func TestRestartedInPause(t *testing.T) {
 	}
 }
 
-// The debugger is closed properly in mid-pause.
+// The debugger is closed regularly during a pause.
 func TestClosedInPause(t *testing.T) {
 	h := newHub(t)
 	url, _ := debugger(t, rest.Options{Hub: h})
@@ -275,7 +275,7 @@ func TestCancelledInPause(t *testing.T) {
 	}
 }
 
-// A thousand pauses and resumes from ten clients, none lost.
+// Ten clients pause and resume a thousand calls, and none is lost.
 func TestManyPauses(t *testing.T) {
 	h := newHub(t)
 	url, _ := debugger(t, rest.Options{Hub: h})
@@ -320,8 +320,7 @@ func TestManyPauses(t *testing.T) {
 	}
 }
 
-// BenchmarkCall is a call over HTTP on loopback without a breakpoint: at most
-// 1 ms.
+// BenchmarkCall measures a call over HTTP on loopback without a breakpoint: at most 1 ms.
 func BenchmarkCall(b *testing.B) {
 	h := newHub(b)
 	url, _ := debugger(b, rest.Options{Hub: h})

@@ -19,9 +19,8 @@ import (
 
 const hostile = `<script>alert(1)</script>`
 
-// filled is a hub in which everything happened once: a call of an agent, one of
-// a program with a call inside, a failed one, a paused one with a session, and
-// a report. It returns the ids of the pause, of the session and of the calls.
+// filled returns a hub with one of everything: a call of an agent, a call of a program with a nested call, a failed
+// call, a paused call with a session, and a report. It returns the ids of the pause, of the session and of the calls.
 func filled(t *testing.T) (older *compat.Clients, ids map[string]string) {
 	t.Helper()
 	n, now := 0, time.Date(2026, 1, 2, 3, 4, 5, 0, time.Local)
@@ -90,7 +89,7 @@ func filled(t *testing.T) (older *compat.Clients, ids map[string]string) {
 	return older, ids
 }
 
-// TestPages: what each page shows, and what is not there.
+// TestPages checks the content of each page, and pages that do not exist.
 func TestPages(t *testing.T) {
 	older, ids := filled(t)
 	for path, want := range map[string][]string{
@@ -164,8 +163,7 @@ func visit(t *testing.T, older *compat.Clients, path string) *httptest.ResponseR
 	return w
 }
 
-// TestLinks follows every link of every page: each leads to a page that is
-// there.
+// TestLinks follows every link of every page and finds a page.
 func TestLinks(t *testing.T) {
 	older, _ := filled(t)
 	if body := visit(t, older, "/docs").Body.String(); strings.Contains(body, "/call-tree") {
@@ -204,7 +202,7 @@ func TestLinks(t *testing.T) {
 	}
 }
 
-// FuzzPages: whatever callers send, the pages about it are there.
+// FuzzPages: the pages exist, whatever callers send.
 func FuzzPages(f *testing.F) {
 	for _, seed := range []string{`{}`, `[]`, `7`, `"x"`, `null`, `{"stack_trace":[{"filename":1,"lineno":{}}]}`, `{"stack_trace":[null,{"lineno":"3"}]}`, `{"summary":"s","timestamp":1e300}`, `{"Summary":[],"__truncated__":"x"}`} {
 		f.Add(seed)

@@ -46,7 +46,7 @@ func code(err error) string {
 	return fmt.Sprint(err)
 }
 
-// A call of an older client that is never decided fails as one of ours does.
+// An undecided call of an older client fails like one of our clients.
 func TestPolicy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, c := newClients(t, debug.Options{PauseTimeout: 3 * time.Second, OnTimeout: debug.PolicyFail})
@@ -66,7 +66,7 @@ func TestPolicy(t *testing.T) {
 	})
 }
 
-// An older client is not asked to ask: its lease begins with its first poll.
+// The lease of an older client begins with its first poll.
 func TestForeignLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, c := newClients(t, debug.Options{})
@@ -91,8 +91,7 @@ func TestForeignLease(t *testing.T) {
 	})
 }
 
-// After a call an older client asks at once or never; and one that goes on
-// before a decision takes its pause with it.
+// After a call an older client polls at once or never. A client that continues before a decision ends its pause.
 func TestForeignPauseEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, c := newClients(t, debug.Options{})
@@ -126,8 +125,8 @@ func TestForeignPauseEnds(t *testing.T) {
 	})
 }
 
-// S69: without its own limit an evaluation by an older client ends a little
-// after the 30 s that the client gives itself (B13), and is not asked later.
+// S69: an evaluation by an older client without its own limit ends a little after the client's limit of 30 s (B13),
+// and is not sent later.
 func TestRelayTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, c := newClients(t, debug.Options{})

@@ -23,8 +23,8 @@ import (
 	"github.com/claudeless/claudeless/mcp/mcptest"
 )
 
-// TestMain makes the test binary a server when MCPTEST_MODE says so. That no
-// goroutine is left after Close is C1, C4 and C96.
+// TestMain makes the test binary a server if MCPTEST_MODE is set. C1, C4 and C96 require that no goroutine is left
+// after Close.
 func TestMain(m *testing.M) {
 	if mode := os.Getenv("MCPTEST_MODE"); mode != "" {
 		o := mcptest.Options{Mode: mode, In: os.Stdin, Out: os.Stdout, Err: os.Stderr}
@@ -64,7 +64,7 @@ func newManager(t *testing.T, servers ...mcp.ServerConfig) (*Manager, *debug.Hub
 	return m, hub
 }
 
-// entry is a server of this test binary in a mode.
+// entry returns a server of this test binary in a mode.
 func entry(t *testing.T, mode string, more ...string) json.RawMessage {
 	t.Helper()
 	self, err := os.Executable()
@@ -104,7 +104,7 @@ func code(err error) string {
 	return ""
 }
 
-// client waits, for some seconds, until a server is as wanted.
+// client waits up to some seconds until a server has the wanted state.
 func client(t *testing.T, m *Manager, name, status string) Server {
 	t.Helper()
 	deadline := time.Now().Add(8 * time.Second)
@@ -187,7 +187,7 @@ func TestConnecting(t *testing.T) {
 	}
 }
 
-// gone tells whether a process has ended, and was waited for.
+// gone reports whether a process has ended and was waited for.
 func gone(pid int) bool {
 	p, err := os.FindProcess(pid)
 	if err != nil {
@@ -312,7 +312,7 @@ func TestCall(t *testing.T) {
 	}
 }
 
-// C156 C157: ten megabytes there and back.
+// C156 C157: ten megabytes in both directions.
 func TestLargeCall(t *testing.T) {
 	m, _ := newManager(t, server(t, "a", "ok"))
 	text := strings.Repeat("x", 10<<20)
@@ -380,8 +380,7 @@ func TestAtTheSameTime(t *testing.T) {
 	}
 }
 
-// C56: a server that is disconnected takes its calls with it at once, and they
-// say so.
+// C56: disconnecting a server ends its calls at once, with an error that says so.
 func TestDisconnectDuringACall(t *testing.T) {
 	log := filepath.Join(t.TempDir(), "log")
 	self, err := os.Executable()
@@ -418,8 +417,7 @@ func TestDisconnectDuringACall(t *testing.T) {
 	}
 }
 
-// C168: Close during a call returns soon; the server's process is gone then
-// (C4), and nothing can be called (C140).
+// C168: Close during a call returns soon; then the server's process has ended (C4) and no call is possible (C140).
 func TestCloseDuringACall(t *testing.T) {
 	m, _ := newManager(t, server(t, "a", "ok"))
 	pid := m.mcp.Servers()[0].PID
@@ -446,8 +444,7 @@ func TestCloseDuringACall(t *testing.T) {
 	}
 }
 
-// C144, C164, C67: a server that is killed is noticed, its calls fail, and it
-// reconnects after a second (C59 C60).
+// C144, C164, C67: a killed server is detected, its calls fail, and it reconnects after a second (C59 C60).
 func TestKilledServer(t *testing.T) {
 	m, _ := newManager(t, server(t, "a", "ok"), server(t, "stays", "ok", "auto_reconnect", "false"))
 	for _, s := range m.mcp.Servers() {
@@ -471,9 +468,8 @@ func TestKilledServer(t *testing.T) {
 	client(t, m, "stays", StatusDisconnected)
 }
 
-// The words for what the client manager says, whose times package mcp tests: a
-// server that was lost and did not come back has failed (C61), one that could
-// not be connected in 30 s is in error (C169).
+// The status words for the states of the client manager, whose timing package mcp tests: a lost server that did not
+// return has failed (C61); one that could not be connected in 30 s has status error (C169).
 func TestStatusWords(t *testing.T) {
 	m, _ := newManager(t)
 	m.everConnected["lost"] = true

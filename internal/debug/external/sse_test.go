@@ -96,7 +96,7 @@ func TestSSE(t *testing.T) {
 	}
 }
 
-// C165: a slash at the end of the URL stays.
+// C165: a slash at the end of the URL is kept.
 func TestSSEWithSlash(t *testing.T) {
 	url, _ := sseServer(t, "/sse/")
 	m, _ := newManager(t)
@@ -105,7 +105,7 @@ func TestSSEWithSlash(t *testing.T) {
 	}
 }
 
-// C154: a server without tools is fine.
+// C154: a server without tools is accepted.
 func TestNoTools(t *testing.T) {
 	m, _ := newManager(t, server(t, "none", "tools-null"))
 	if c := client(t, m, "none", StatusConnected); len(c.Tools) != 0 {
@@ -116,8 +116,7 @@ func TestNoTools(t *testing.T) {
 	}
 }
 
-// C68 C69: what a server asks of us is refused where we cannot do it, and the
-// connection works on.
+// C68 C69: requests of a server that we cannot serve are refused, and the connection continues to work.
 func TestServerAsks(t *testing.T) {
 	m, _ := newManager(t, server(t, "asks", "s2c"))
 	for range 2 {
@@ -127,8 +126,7 @@ func TestServerAsks(t *testing.T) {
 	}
 }
 
-// C171 C172: servers of the run time are written nowhere, so a new manager does
-// not know them.
+// C171 C172: servers that were added at run time are not saved, so a new manager does not know them.
 func TestRuntimeServersAreForgotten(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "mcp_clients.json")
 	text := []byte(`{"servers":{}}`)

@@ -12,7 +12,7 @@ import (
 	"github.com/claudeless/claudeless/internal/debug"
 )
 
-// fakeGate decides as configured and notes what it hears.
+// fakeGate decides as configured and records its calls.
 type fakeGate struct {
 	before, after debug.Decision
 	err           error
@@ -82,15 +82,14 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// deafGate decides, and then cannot be told how it went.
+// deafGate decides, and then cannot be reached.
 type deafGate struct{ fakeGate }
 
 func (g *deafGate) AfterUse(context.Context, string, string, debug.Outcome) (debug.Decision, error) {
 	return debug.Decision{}, errors.New("gone")
 }
 
-// What was decided counts, even if the debugger goes away before the call is
-// completed: the tool must not run.
+// A denial is effective even if the debugger disconnects before the call is completed: the tool must not run.
 func TestDeniedAllTheSame(t *testing.T) {
 	for _, action := range []debug.Action{debug.ActionRaise, debug.ActionSkip} {
 		var out strings.Builder
@@ -102,15 +101,15 @@ func TestDeniedAllTheSame(t *testing.T) {
 	}
 }
 
-// lostGate goes away while a call is stopped.
+// lostGate disconnects while a call is paused.
 type lostGate struct{ fakeGate }
 
 func (g *lostGate) Before(context.Context, debug.Call) (string, debug.Decision, error) {
 	return "id", debug.Decision{}, errors.New("cannot reach it")
 }
 
-// A debugger that was never there does not get in an agent's way; one that
-// goes away while a call is stopped fails the call, as its caller's policy asks.
+// An agent continues if the debugger was never reachable. If it disconnects while a call is paused, the call fails,
+// as its caller's policy says.
 func TestLostInPause(t *testing.T) {
 	const pre = `{"hook_event_name":"PreToolUse","session_id":"s","tool_name":"Bash","tool_use_id":"tu"}`
 	var out strings.Builder

@@ -7,14 +7,13 @@ import (
 	"github.com/claudeless/claudeless/internal/debug/mcpface"
 )
 
-// step is one call of a tool and what its answer must hold.
+// step is one tool call and the expected content of its answer.
 type step struct{ tool, args, want string }
 
 const invalid = `{"error":"invalid_behavior"}`
 
-// TestBreakpoints lists conversations by the numbers of the requirements; all
-// calls of one go to the same hub, in which A and B have equal schemas and C
-// another one.
+// TestBreakpoints plays conversations, named after the requirements. All calls of one conversation go to the same
+// hub, in which A and B have equal schemas and C has a different one.
 func TestBreakpoints(t *testing.T) {
 	add := step{"breakpoint_add", `{"function_name":"A"}`, `{"status":"ok","function_name":"A"}`}
 	lists := func(want string) step { return step{"breakpoint_list_breakpoints", "", want} }

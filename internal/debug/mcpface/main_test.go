@@ -25,8 +25,8 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// TestMain is also the external server of some tests: MCP_MODE is a mode of
-// mcptest, or "face" for a server of this package.
+// TestMain is also the external server of some tests: MCP_MODE is a mode of mcptest, or "face" for a server of this
+// package.
 func TestMain(m *testing.M) {
 	switch mode := os.Getenv("MCP_MODE"); mode {
 	case "":
@@ -55,7 +55,7 @@ func newIDs(prefix string) func() string {
 
 func hubOptions() debug.Options { return debug.Options{Now: time.Now, NewID: newIDs("pause-")} }
 
-// hubAccess is a hub and its server, and plays the agent under test.
+// hubAccess is a hub with its server, and acts as the agent under test.
 type hubAccess struct {
 	*mcpface.Server
 	hub *debug.Hub
@@ -82,7 +82,7 @@ func newFace(t *testing.T, o mcpface.Options) *hubAccess {
 	return &hubAccess{s, o.Hub}
 }
 
-// dialStdio is a client over a pair of pipes.
+// dialStdio returns a client over a pair of pipes.
 func (f *hubAccess) dialStdio(t *testing.T) *client.Client {
 	t.Helper()
 	inRead, inWrite := io.Pipe()
@@ -163,8 +163,7 @@ func hello(t *testing.T, c *client.Client) *client.Client {
 
 type object = map[string]any
 
-// ask calls a tool; the answer must be one text of JSON, and an error exactly
-// if it has a code (S75, S76).
+// ask calls a tool. The answer must be one JSON text, and an error exactly if it has a code (S75, S76).
 func ask(t *testing.T, c *client.Client, tool, args string) object {
 	t.Helper()
 	req := mcp.CallToolRequest{}
@@ -199,7 +198,7 @@ func decode(t *testing.T, text string) object {
 	return out
 }
 
-// expect checks that got has all members of want, as they are.
+// expect checks that got has all members of want, unchanged.
 func expect(t *testing.T, got object, want string) {
 	t.Helper()
 	for key, v := range decode(t, want) {
@@ -220,7 +219,7 @@ func (agentRun) ShapeResult(_ protocol.ToolUse, text string) protocol.ToolResult
 	return protocol.ToolResult{Content: protocol.Content{Text: text}}
 }
 
-// run makes a call as an agent does; the result comes when it is over.
+// run makes a call as an agent does and sends the result when it has ended.
 func (f *hubAccess) run(t *testing.T, tool, input string) <-chan executor.Result {
 	t.Helper()
 	done := make(chan executor.Result, 1)
@@ -235,7 +234,7 @@ func (f *hubAccess) run(t *testing.T, tool, input string) <-chan executor.Result
 	return done
 }
 
-// stopped runs a call and returns the id of its pause.
+// stopped starts a call and returns the id of its pause.
 func (f *hubAccess) stopped(t *testing.T, tool, input string) (string, <-chan executor.Result) {
 	t.Helper()
 	done := f.run(t, tool, input)
@@ -314,8 +313,7 @@ func newExternal(t *testing.T, hub *debug.Hub) *external.Manager {
 	return m
 }
 
-// connect adds servers that are this binary in one of its modes, under their
-// names.
+// connect adds servers that are this binary in one of its modes, under the names of the modes.
 func connect(t *testing.T, m *external.Manager, modes ...string) {
 	t.Helper()
 	for _, mode := range modes {

@@ -69,7 +69,7 @@ func TestToolsAreListed(t *testing.T) {
 	}
 }
 
-// TestContinue decides about a call of A with the input {"x":1}, before it ran.
+// TestContinue decides about a call of A with the input {"x":1} before it runs.
 func TestContinue(t *testing.T) {
 	for name, tc := range map[string]struct {
 		args, want string
@@ -104,7 +104,7 @@ func TestContinue(t *testing.T) {
 	}
 }
 
-// TestRefusedContinue: what is refused leaves the call paused (S89, B7, B11).
+// TestRefusedContinue: after a refused request the call is still paused (S89, B7, B11).
 func TestRefusedContinue(t *testing.T) {
 	f := newFace(t, mcpface.Options{})
 	c := f.dialStdio(t)
@@ -129,8 +129,8 @@ func TestRefusedContinue(t *testing.T) {
 	result(t, done)
 }
 
-// TestAfter: a call stopped after it ran shows its result, also when it failed
-// (B1), and the result can be changed.
+// TestAfter: a call that is paused after it ran shows its result, also if it failed (B1), and the result can be
+// changed.
 func TestAfter(t *testing.T) {
 	f := newFace(t, mcpface.Options{})
 	c := f.dialStdio(t)
@@ -217,8 +217,8 @@ func TestPausedCallIsShown(t *testing.T) {
 	result(t, done)
 }
 
-// TestOlderClient: expressions are relayed (B3), end with the time given (S69)
-// and with the pause (B6); what its client printed comes along (S68).
+// TestOlderClient: expressions are relayed (B3), end with their time-out (S69) and with the pause (B6); the output of
+// its client is included (S68).
 func TestOlderClient(t *testing.T) {
 	f := newFace(t, mcpface.Options{})
 	c, other := f.dialStdio(t), f.dialHTTP(t)
@@ -401,8 +401,8 @@ func TestResourcesAndPrompts(t *testing.T) {
 	result(t, done)
 }
 
-// TestAtOnce: additions and removals over MCP and by the hub's other users at
-// once lose nothing (S90), and each side sees the other's (S91, S92).
+// TestAtOnce: concurrent additions and removals over MCP and by other users of the hub are not lost (S90), and each
+// side sees the other's (S91, S92).
 func TestAtOnce(t *testing.T) {
 	f := newFace(t, mcpface.Options{})
 	c := f.dialHTTP(t)
@@ -430,9 +430,8 @@ func TestAtOnce(t *testing.T) {
 	inARow(t, f.hub)
 }
 
-// inARow changes breakpoints at the end of a long list so often that without their
-// lock some would be lost, whether or not the race detector looks on: what is done to
-// the list takes as long as it takes to go through it, and others meet it there.
+// inARow changes breakpoints at the end of a long list so often that without the lock some would be lost, with or
+// without the race detector.
 func inARow(t *testing.T, hub *debug.Hub) {
 	t.Helper()
 	const others, each, workers = 500, 2_000, 4

@@ -21,15 +21,14 @@ import (
 	"github.com/claudeless/claudeless/internal/debug/mcpface"
 )
 
-// transports are the ways of a client to the server: S122 to S127, S129 to
-// S133, and streamable HTTP.
+// transports are the ways in which a client can connect: S122 to S127, S129 to S133, and streamable HTTP.
 func transports() map[string]func(*hubAccess, *testing.T) *client.Client {
 	return map[string]func(*hubAccess, *testing.T) *client.Client{
 		"stdio": (*hubAccess).dialStdio, "streamable": (*hubAccess).dialHTTP, "sse": (*hubAccess).dialSSE,
 	}
 }
 
-// note is a notification with what of it is the same in each run.
+// note is a notification, reduced to what is the same in each run.
 type note struct{ Method, Name, Reason, Action, Status, Pause string }
 
 // listen collects a client's notifications.
@@ -60,9 +59,8 @@ func take(t *testing.T, notes <-chan note, n int) []note {
 	return all
 }
 
-// TestTransports does on each transport what the older system's own tests did:
-// initialize (S122, S129), add and list (S123, S130), pause and continue a real
-// call (S124), evaluate (S125), read a resource (S126), get a prompt (S127),
+// TestTransports repeats the tests of the older system on each transport: initialize (S122, S129), add and list
+// (S123, S130), pause and continue a real call (S124), evaluate (S125), read a resource (S126), get a prompt (S127),
 // and receive every notification (S93 to S100, S133, B4).
 func TestTransports(t *testing.T) {
 	for name, dial := range transports() {
@@ -109,9 +107,8 @@ func TestTransports(t *testing.T) {
 	}
 }
 
-// TestShared: clients of all transports see one state (S131, S134) and each gets
-// an event once (S102, S135). That some of them vanish harms no other
-// and leaves no goroutine (S132).
+// TestShared: clients of all transports share one state (S131, S134) and each gets an event once (S102, S135).
+// Clients that disappear have no effect on others and leave no goroutine (S132).
 func TestShared(t *testing.T) {
 	f := newFace(t, mcpface.Options{})
 	url := f.listen(t)
@@ -144,8 +141,8 @@ func TestShared(t *testing.T) {
 	}
 }
 
-// TestNoClient: events without a receiver are no trouble (S101); more calls than
-// a client reads delay no other client (S103).
+// TestNoClient: events without a receiver are dropped (S101). A client that reads too slowly delays no other client
+// (S103).
 func TestNoClient(t *testing.T) {
 	f := newFace(t, mcpface.Options{})
 	result(t, f.run(t, "A", `{}`))
@@ -164,9 +161,8 @@ func TestNoClient(t *testing.T) {
 	}
 }
 
-// TestPipelined: what is sent at once is answered, in the order of sending; the
-// output is JSON-RPC and nothing else (S121); the end of the input ends the
-// connection, and the server serves others (S119).
+// TestPipelined: pipelined requests are answered in order. The output is only JSON-RPC (S121). The end of the input
+// ends the connection, and the server continues to serve others (S119).
 func TestPipelined(t *testing.T) {
 	f := newFace(t, mcpface.Options{})
 	var out strings.Builder
@@ -209,8 +205,7 @@ func TestPipelined(t *testing.T) {
 	expect(t, ask(t, f.dialStdio(t), "breakpoint_list_breakpoints", ""), `{"breakpoints":["<A>&"]}`)
 }
 
-// TestSSEEndpoint: the stream names the path of its messages (S117), and other
-// paths are not ours.
+// TestSSEEndpoint: the stream names the path for messages (S117); other paths are refused.
 func TestSSEEndpoint(t *testing.T) {
 	f := newFace(t, mcpface.Options{})
 	url := f.listen(t)
@@ -254,7 +249,7 @@ func quick(t *testing.T, f *hubAccess, session, message string) *httptest.Respon
 	return w
 }
 
-// begin is the id of a new session whose initialize was read.
+// begin initializes a new session and returns its id.
 func begin(t *testing.T, f *hubAccess) string {
 	t.Helper()
 	id := quick(t, f, "", `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25"}}`).Header().Get("Mcp-Session-Id")
@@ -264,9 +259,8 @@ func begin(t *testing.T, f *hubAccess) string {
 
 const ping = `{"jsonrpc":"2.0","id":2,"method":"ping"}`
 
-// TestIdleSessions: a client over streamable HTTP that went without a word is
-// forgotten after half an hour, whether or not another one comes, and told so;
-// one that listens is not.
+// TestIdleSessions: a silent client over streamable HTTP is removed after half an hour, whether or not another one
+// connects, and its next request says so. A client that listens is kept.
 func TestIdleSessions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFace(t, mcpface.Options{})
@@ -293,9 +287,8 @@ func TestIdleSessions(t *testing.T) {
 	})
 }
 
-// TestMemory: sessions without listeners keep no more than the bound over
-// all of them, whatever happens; what they missed is reported once, in the next
-// answer.
+// TestMemory: the events kept for sessions without listeners stay below one common bound. Missed events are reported
+// once, in the next answer.
 func TestMemory(t *testing.T) {
 	f := newFace(t, mcpface.Options{})
 	ids := make([]string, 400)
@@ -352,7 +345,7 @@ func TestMemory(t *testing.T) {
 	}
 }
 
-// counter tells of each event that it is given.
+// counter reports each event that it receives.
 type counter struct {
 	*httptest.ResponseRecorder
 	came chan<- struct{}

@@ -16,7 +16,7 @@ func get(o page.Options, method, path string) *httptest.ResponseRecorder {
 	return w
 }
 
-// TestFiles: what is answered, and that none of it can reach another origin.
+// TestFiles checks the served files, and that none of them can reach another origin.
 func TestFiles(t *testing.T) {
 	for path, kind := range map[string]string{
 		"/": "text/html; charset=utf-8", "/page.css": "text/css; charset=utf-8", "/page.js": "text/javascript; charset=utf-8",
@@ -49,7 +49,7 @@ func TestFiles(t *testing.T) {
 	}
 }
 
-// TestHooks: the names that tests of the page rely on.
+// TestHooks checks the names that tests of the page use.
 func TestHooks(t *testing.T) {
 	html := get(page.Options{}, http.MethodGet, "/").Body.String()
 	for _, hook := range []string{
@@ -72,7 +72,8 @@ func TestServers(t *testing.T) {
 	}
 }
 
-// TestFirstSight: until the page has heard from the debugger, it says that it connects, and not that the list is empty (C5).
+// TestFirstSight: until the first answer of the debugger, the page says that it connects, not that the list is empty
+// (C5).
 func TestFirstSight(t *testing.T) {
 	text := get(page.Options{}, http.MethodGet, "/").Body.String()
 	if !strings.Contains(text, `<p id="state" role="status">connecting…</p>`) {

@@ -19,7 +19,7 @@ func decode(t *testing.T, text string) []byte {
 	return data
 }
 
-// Bytes as the older Python client and server were seen to write them.
+// Bytes that the older Python client and server were observed to write.
 func TestRepr(t *testing.T) {
 	tests := map[string]string{
 		"gARLAy4=":                     "3",
@@ -38,8 +38,8 @@ func TestRepr(t *testing.T) {
 	}
 }
 
-// Opcode by opcode, as Python's pickletools documents them. Nothing is ever
-// called: a reducer is shown as the call it would be.
+// Every opcode, as Python's pickletools documents it. Nothing is ever called: a reducer is shown as the call that
+// Python would make.
 func TestReadOpcodes(t *testing.T) {
 	tests := map[string]string{
 		"\x80\x04N.":                              "None",
@@ -182,9 +182,8 @@ func FuzzFromJSON(f *testing.F) {
 	})
 }
 
-// Reading costs memory and time in proportion to what people get to see, not to
-// the size of the pickle (A7): an integer that would take seconds to write, and
-// millions of values made, dropped, remembered or put into containers.
+// Reading takes time and memory in proportion to the shown text, not to the size of the pickle (A7): for example for
+// a huge integer, or for millions of values that are created, dropped, stored or put into containers.
 func TestReadIsBounded(t *testing.T) {
 	many := func(s string) string { return strings.Repeat(s, 3<<20/len(s)) }
 	tests := map[string]string{
