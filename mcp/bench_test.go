@@ -29,8 +29,8 @@ func bare(b *testing.B) *client.Client {
 	return c
 }
 
-// BenchmarkCall compares a call through the manager with the same call on
-// mcp-go alone; compare them within one run (at most twice).
+// BenchmarkCall compares a call through the manager with the same call through mcp-go alone, within one run (at most
+// twice the time).
 func BenchmarkCall(b *testing.B) {
 	b.Run("manager", func(b *testing.B) {
 		m := one(b, "ok")
@@ -54,8 +54,8 @@ func BenchmarkCall(b *testing.B) {
 	})
 }
 
-// BenchmarkStart compares a manager with one server, from New to Close, with a
-// bare spawn and handshake and with a process that only starts.
+// BenchmarkStart compares a manager with one server, from New to Close, with a plain process start and handshake, and
+// with a process that only starts.
 func BenchmarkStart(b *testing.B) {
 	b.Run("manager", func(b *testing.B) {
 		for b.Loop() {
@@ -91,8 +91,7 @@ func BenchmarkStart(b *testing.B) {
 	})
 }
 
-// BenchmarkParallelCalls has 16 calls of one server under way at a time: at
-// least 10000 calls/s.
+// BenchmarkParallelCalls keeps 16 calls of one server running: at least 10000 calls/s.
 func BenchmarkParallelCalls(b *testing.B) {
 	m := one(b, "ok")
 	req := CallRequest{Tool: "mcp__s__echo", ToolUseID: "toolu_1", Input: []byte(`{"text":"x"}`)}
@@ -108,7 +107,7 @@ func BenchmarkParallelCalls(b *testing.B) {
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "calls/s")
 }
 
-// many are n servers that work and come back by themselves.
+// many returns n working servers that restart by themselves.
 func many(b *testing.B, n int) []ServerConfig {
 	b.Helper()
 	on := true
@@ -121,7 +120,7 @@ func many(b *testing.B, n int) []ServerConfig {
 	return servers
 }
 
-// BenchmarkHundredServers connects a hundred servers at once and ends them.
+// BenchmarkHundredServers connects a hundred servers concurrently and ends them.
 func BenchmarkHundredServers(b *testing.B) {
 	for b.Loop() {
 		m, err := New(Options{Servers: many(b, 100), Batch: Batch{Local: 100}, Environ: os.Environ()})
@@ -138,8 +137,8 @@ func BenchmarkHundredServers(b *testing.B) {
 	}
 }
 
-// BenchmarkReconnectStorm kills fifty servers at once, again and again, and
-// waits for all of them; the heap must not grow by more than a few MB.
+// BenchmarkReconnectStorm repeatedly kills fifty servers together and waits for all of them; the heap must not grow
+// by more than a few MB.
 func BenchmarkReconnectStorm(b *testing.B) {
 	m := start(b, Options{Servers: many(b, 50), Batch: Batch{Local: 50}, Pauses: Pauses{Reconnect: time.Millisecond}})
 	heap := func() float64 {

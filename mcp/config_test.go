@@ -99,7 +99,7 @@ func TestEntries(t *testing.T) {
 	}
 }
 
-// TestConfigErrors: what ends the run, with the observed second line.
+// TestConfigErrors: errors that end the run, with the observed second line.
 func TestConfigErrors(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name, text string) {
@@ -130,8 +130,8 @@ func TestConfigErrors(t *testing.T) {
 	}
 }
 
-// TestScopes: flag over local over project over user; only flags when asked;
-// disabled project servers are left out; unset variables are warned about.
+// TestScopes: flag has precedence over local, then project, then user; only flags on request; disabled project
+// servers are excluded; unset variables are reported.
 func TestScopes(t *testing.T) {
 	dir := t.TempDir()
 	project := `{"mcpServers":{"a":{"command":"project"},"p":{"command":"project"},"q":{"command":"q"}}}`

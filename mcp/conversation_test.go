@@ -18,7 +18,7 @@ import (
 	"github.com/claudeless/claudeless/mcp/mcptest"
 )
 
-// serveScript serves the script in the file that MCPTEST_SCRIPT names.
+// serveScript serves the script of the file in MCPTEST_SCRIPT.
 func serveScript() int {
 	text, err := os.ReadFile(os.Getenv("MCPTEST_SCRIPT"))
 	if err != nil {
@@ -80,7 +80,7 @@ type conversation struct {
 	wire      func() string // what the server received
 }
 
-// play connects, makes the calls of the options and returns its outcome.
+// play connects, makes the calls of the options and returns the results.
 func (c *conversation) play(t *testing.T) string {
 	t.Helper()
 	o := Options{Servers: []ServerConfig{c.server(t)}, Negotiation: NegotiateAuto, ClientVersion: "2.1.330", Roots: []string{"/project"}}
@@ -126,7 +126,7 @@ func (c *conversation) play(t *testing.T) string {
 	return out.String()
 }
 
-// server starts the script over the transport, or says how it is started.
+// server starts the script over the transport, or returns the command that starts it.
 func (c *conversation) server(t *testing.T) ServerConfig {
 	t.Helper()
 	if c.transport == "http" {

@@ -18,8 +18,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// TestConvert holds the result forms of the goldens mcp-*.txt: content as the
-// model sees it, then tool_use_result (M20).
+// TestConvert checks the results of the goldens mcp-*.txt: content for the model, then tool_use_result (M20).
 func TestConvert(t *testing.T) {
 	tests := []struct{ name, result, content, output string }{
 		{
@@ -88,7 +87,7 @@ func TestConvert(t *testing.T) {
 	}
 }
 
-// files are Files of functions; nil = such a part is not kept.
+// files implements Files with functions; nil = this kind is not saved.
 type files struct {
 	blob func(server, mime string, data []byte) (string, error)
 	text func(tool protocol.Tool, name, text string) (string, error)
@@ -127,9 +126,8 @@ func TestMalformedContent(t *testing.T) {
 	}
 }
 
-// TestLongResults: 50,000 characters pass, more become a preview of what was
-// kept, still more or a set token limit give the error text without is_error
-// (S26).
+// TestLongResults: 50,000 characters pass; a longer result becomes a preview of a saved file; beyond that, or over a
+// token limit, the result is the error text without is_error (S26).
 func TestLongResults(t *testing.T) {
 	const block, image = `{"type":"text","text":"%s"}`, `{"type":"image","data":"aGk=","mimeType":"image/png"}`
 	one := func(n int) string { return `{"content":[` + fmt.Sprintf(block, strings.Repeat("x", n)) + `]}` }
@@ -170,7 +168,7 @@ func TestLongResults(t *testing.T) {
 	}
 }
 
-// TestLongErrors: the middle of a long error is left out.
+// TestLongErrors: the middle of a long error is omitted.
 func TestLongErrors(t *testing.T) {
 	for n, want := range map[int]int{11_000: 11_000, 120_000: 10_041} {
 		got := shown.Failure(strings.Repeat("e", n))
@@ -180,7 +178,7 @@ func TestLongErrors(t *testing.T) {
 	}
 }
 
-// TestCanonicalName holds the observed normalisations (M15).
+// TestCanonicalName checks the observed normalizations of names (M15).
 func TestCanonicalName(t *testing.T) {
 	for _, test := range []struct{ server, tool, want string }{
 		{"my server.1/x", "echo", "mcp__my_server_1_x__echo"},
@@ -239,9 +237,8 @@ func TestRouting(t *testing.T) {
 	}
 }
 
-// TestSetServers: configured servers stay; unchanged entries keep their process,
-// others come and go; a configured one that is set becomes one of the set
-// (observed with 2.1.329); toggling stops and starts (M16, M17).
+// TestSetServers: configured servers stay; unchanged entries keep their process, others are added and removed; a
+// configured server that is set belongs to the set (observed with 2.1.329); toggling stops and starts (M16, M17).
 func TestSetServers(t *testing.T) {
 	m := start(t, Options{Servers: []ServerConfig{config(t, "a", "ok"), config(t, "b", "ok"), config(t, "c", "ok")}})
 	before := m.Servers()
@@ -286,8 +283,8 @@ func TestSetServers(t *testing.T) {
 	}
 }
 
-// TestSameAfterExpansion: an entry that only spells the same server otherwise
-// keeps its process; one whose value changed does not (M16).
+// TestSameAfterExpansion: an entry that is equal after expansion keeps its process; one whose value changed does not
+// (M16).
 func TestSameAfterExpansion(t *testing.T) {
 	spelled := func(value string) []ServerConfig { return []ServerConfig{config(t, "s", "ok", "X="+value)} }
 	m := start(t, Options{Environ: append(os.Environ(), "A=1")})
@@ -308,8 +305,8 @@ func TestSameAfterExpansion(t *testing.T) {
 	assertGone(t, pid)
 }
 
-// TestOrdersTwice: each order may be given again, keeps the configuration, and
-// a name that is not configured is an error (M17; C17, C18, C63).
+// TestOrdersTwice: each operation may be repeated and keeps the configuration; an unknown name is an error (M17; C17,
+// C18, C63).
 func TestOrdersTwice(t *testing.T) {
 	m := start(t, Options{Servers: []ServerConfig{config(t, "s", "ok")}})
 	before := m.Servers()[0]
@@ -346,9 +343,8 @@ func TestOrdersTwice(t *testing.T) {
 	}
 }
 
-// TestListShrinks: a tool that is gone from the list is refused before a byte
-// is sent, after a notification (M32) and after a reconnect (M39); resources
-// and prompts are listed again too.
+// TestListShrinks: a tool that was removed from the list is refused before a byte is sent, after a notification (M32)
+// and after a reconnect (M39); resources and prompts are listed again too.
 func TestListShrinks(t *testing.T) {
 	var tool atomic.Value
 	tool.Store("one")

@@ -18,8 +18,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// runClient is a program with a manager: it prints its server's process id and
-// waits to be killed.
+// runClient is a program with a manager: it prints the process id of its server and waits to be killed.
 func runClient() int {
 	self, err := os.Executable()
 	if err != nil {
@@ -38,9 +37,8 @@ func runClient() int {
 	return 0
 }
 
-// TestKilled: when this program is killed its servers see the end of their
-// input and go, also in the middle of a call (C48: that, and no death signal,
-// which would follow the thread and not the process).
+// TestKilled: when this program is killed, its servers read the end of their input and exit, also during a call (C48:
+// a death signal is not used, because it follows the thread and not the process).
 func TestKilled(t *testing.T) {
 	self, err := os.Executable()
 	if err != nil {
@@ -65,8 +63,7 @@ func TestKilled(t *testing.T) {
 	eventually(t, 1500*time.Millisecond, func() bool { return onlyZombies(pid) }, "server %d lives on", pid)
 }
 
-// TestQuiet: nothing is written to the program's log, whatever servers do:
-// mcp-go would.
+// TestQuiet: nothing is written to the program's log, whatever servers do; mcp-go alone would.
 func TestQuiet(t *testing.T) {
 	var log logBuffer
 	before := slog.Default()
@@ -91,8 +88,8 @@ func TestQuiet(t *testing.T) {
 	}
 }
 
-// TestEndIsNoFailure: a server that exits, with its own status or killed,
-// since we close it is not said to have failed (M47).
+// TestEndIsNoFailure: a server that exits during our shutdown, with a status or a signal, is not reported as failed
+// (M47).
 func TestEndIsNoFailure(t *testing.T) {
 	t.Parallel()
 	var debug logBuffer
@@ -139,10 +136,9 @@ func TestErrorKinds(t *testing.T) {
 	}
 }
 
-// TestServerKilled: a server that is killed while it connects, lists, is called
-// or comes back is noticed at once and told with its signal; its descendants,
-// descriptors and goroutines (goleak) go with it, before the manager closes
-// (M37, M46).
+// TestServerKilled: a server that is killed while it connects, lists, runs a call or reconnects is detected at once
+// and reported with its signal. Its descendants, descriptors and goroutines (goleak) end with it, before the manager
+// closes (M37, M46).
 func TestServerKilled(t *testing.T) {
 	self, err := os.Executable()
 	if err != nil {

@@ -9,9 +9,8 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// A manager keeps a set of servers connected and calls their tools by any name
-// that tells them apart. The server here answers in the process; one with a
-// Command or a URL is used alike.
+// A manager keeps a set of servers connected and calls their tools by any unambiguous name. This server runs in the
+// process; one with a Command or a URL is used in the same way.
 func ExampleManager_Call() {
 	ctx := context.Background()
 	m, err := mcp.New(mcp.Options{

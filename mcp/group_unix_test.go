@@ -4,5 +4,5 @@ package mcp
 
 import "syscall"
 
-// groupGone tells whether nothing of a process group is left.
+// groupGone reports whether all processes of a group have ended.
 func groupGone(pgid int) bool { return syscall.Kill(-pgid, 0) != nil }

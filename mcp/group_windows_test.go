@@ -1,4 +1,4 @@
 package mcp
 
-// groupGone tells nothing here: there are no process groups.
+// groupGone has no meaning here, because Windows has no process groups.
 func groupGone(int) bool { return true }

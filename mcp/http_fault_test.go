@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// faultyHTTP answers the handshake of mode "" and calls of the tools named like
-// the faults, each in its own wrong way (spec: mcp 1.6).
+// faultyHTTP answers the handshake of mode "". Each tool is named after a fault and answers wrongly in its own way
+// (spec: mcp 1.6).
 type faultyHTTP struct{ mode string }
 
 var httpFaults = map[string]func(w http.ResponseWriter, r *http.Request, id json.RawMessage){ // constant: only read
@@ -140,10 +140,8 @@ func serveFaults(t *testing.T, mode string) ServerConfig {
 	return ServerConfig{Name: "s", Type: "http", URL: s.URL + "/mcp"}
 }
 
-// TestHTTPMisbehaving has a row for every fault of an HTTP server, in a call and
-// in the handshake (rows of the table of measured faults): each ends in its time
-// and within its memory, says what was wrong, and a call after it works (M42,
-// M43, M44).
+// TestHTTPMisbehaving has a row for every fault of an HTTP server, in a call and in the handshake. Each ends within
+// its time and memory limit with an error that names the fault, and a call after it works (M42, M43, M44).
 func TestHTTPMisbehaving(t *testing.T) {
 	const timeout, connectTimeout = `MCP server "s" tool "%s" timed out after 0s`, "connection timed out after 500ms (connectTimeout of its entry)"
 	const tooLong = "the message of the server has more than 33554432 bytes; the limit is 16777216 (maxLineBytes in the server's entry)"

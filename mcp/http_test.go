@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// fakeHTTP is a streamable HTTP server that records what it is asked.
+// fakeHTTP is a streamable HTTP server that records its requests.
 type fakeHTTP struct {
 	*httptest.Server
 	status func(n int, r *http.Request) int // 0 = serve it
@@ -99,8 +99,8 @@ func remote(f *fakeHTTP) ServerConfig {
 	return ServerConfig{Name: "s", Type: "http", URL: f.URL + "/mcp", Headers: map[string]string{"Authorization": "Bearer sesame"}, Timeout: 300 * time.Millisecond}
 }
 
-// TestHTTP: session, version and configured headers on every request, the
-// standing GET, answers checked for their id (M43), cancellation (M23), DELETE.
+// TestHTTP: session, version and configured headers on every request, the open GET stream, answers checked for their
+// id (M43), cancellation (M23), DELETE.
 func TestHTTP(t *testing.T) {
 	t.Parallel()
 	f := newFakeHTTP(t, nil)
@@ -134,8 +134,8 @@ func TestHTTP(t *testing.T) {
 	}
 }
 
-// TestHTTPStandingStream: list_changed on the idle stream refreshes the lists;
-// a dropped stream is opened again about a second later (M32).
+// TestHTTPStandingStream: list_changed on the idle stream refreshes the lists; a dropped stream is opened again after
+// about a second (M32).
 func TestHTTPStandingStream(t *testing.T) {
 	t.Parallel()
 	f := newFakeHTTP(t, nil)
@@ -145,8 +145,8 @@ func TestHTTPStandingStream(t *testing.T) {
 	eventually(t, 2*time.Second, func() bool { return strings.Count(f.log(), "GET") == 2 }, "not opened again")
 }
 
-// TestHTTPStandingFirst: a server is connected when its standing stream is
-// open, so that what it asks during the first call is not lost.
+// TestHTTPStandingFirst: a server is connected only when its open stream exists, so that its requests during the
+// first call are not lost.
 func TestHTTPStandingFirst(t *testing.T) {
 	t.Parallel()
 	release := make(chan struct{})
@@ -173,8 +173,8 @@ func TestHTTPStandingFirst(t *testing.T) {
 	}
 }
 
-// TestHTTPAuth: 401 and 403 mean needs-auth and few requests, but a configured
-// Authorization header that is refused is a failure; its value is shown nowhere (S13).
+// TestHTTPAuth: 401 and 403 mean needs-auth and few requests, but a refused Authorization header of the configuration
+// is a failure; its value is never shown (S13).
 func TestHTTPAuth(t *testing.T) {
 	t.Parallel()
 	for _, status := range []int{401, 403} {
@@ -193,8 +193,7 @@ func TestHTTPAuth(t *testing.T) {
 	}
 }
 
-// TestHTTPSession: 404 to a call means one new handshake and the call again
-// (S41); 405 to GET is fine.
+// TestHTTPSession: 404 to a call causes one new handshake and repeats the call (S41); 405 to GET is accepted.
 func TestHTTPSession(t *testing.T) {
 	var once sync.Once
 	f := newFakeHTTP(t, func(n int, r *http.Request) (status int) {
@@ -216,7 +215,7 @@ func TestHTTPSession(t *testing.T) {
 	}
 }
 
-// TestHTTPRetries: a first connect is tried again on 5xx, not on 404 (S13).
+// TestHTTPRetries: a first connect is retried after 5xx, not after 404 (S13).
 func TestHTTPRetries(t *testing.T) {
 	t.Parallel()
 	f := newFakeHTTP(t, func(n int, _ *http.Request) int {
@@ -285,8 +284,8 @@ func TestSDK(t *testing.T) {
 	}
 }
 
-// fakeSSE is a server of the older HTTP transport. Tool "drop" ends the stream
-// without an answer; tool "ask" pings the client and returns its answer.
+// fakeSSE is a server of the older HTTP transport. Tool "drop" ends the stream without an answer; tool "ask" pings
+// the client and returns its answer.
 type fakeSSE struct {
 	*httptest.Server
 	out chan string // events; "" ends the stream
@@ -362,8 +361,8 @@ func (f *fakeSSE) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// TestSSE: calls, requests of the server, loss of the stream and coming back
-// after a second; a call fails when its stream ends.
+// TestSSE: calls, requests of the server, loss of the stream and a reconnect after a second; a call fails when its
+// stream ends.
 func TestSSE(t *testing.T) {
 	t.Parallel()
 	f := newFakeSSE(t)
@@ -394,8 +393,7 @@ func TestSSE(t *testing.T) {
 	}
 }
 
-// TestHTTPHangingDelete: a server that does not answer DELETE does not hold up
-// the end (M45).
+// TestHTTPHangingDelete: a server that does not answer DELETE does not delay the shutdown (M45).
 func TestHTTPHangingDelete(t *testing.T) {
 	t.Parallel()
 	release := make(chan struct{})
@@ -414,9 +412,8 @@ func TestHTTPHangingDelete(t *testing.T) {
 	}
 }
 
-// TestHTTPRedirect: a redirect is followed, and the configured headers go to
-// the configured server only; the other one never learns the URL of the first, nor a
-// session that it has not given out itself (N34).
+// TestHTTPRedirect: a redirect is followed, but the configured headers go only to the configured server. The other
+// server learns neither the URL of the first nor a session id that it did not issue (N34).
 func TestHTTPRedirect(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex
@@ -453,8 +450,8 @@ func TestHTTPRedirect(t *testing.T) {
 	}
 }
 
-// TestHTTPRedirectedSession: the id of a session stays with the server that has given
-// it out, also when that one sends a later request elsewhere.
+// TestHTTPRedirectedSession: a session id is sent only to the server that issued it, also if that server redirects a
+// later request.
 func TestHTTPRedirectedSession(t *testing.T) {
 	t.Parallel()
 	foreign := newFakeHTTP(t, nil)

@@ -98,7 +98,7 @@ func start(tb testing.TB, o Options) *Manager {
 	return m
 }
 
-// one starts a manager with the one server "s" in a mode.
+// one starts a manager with one server "s" in a mode.
 func one(tb testing.TB, mode string, env ...string) *Manager {
 	tb.Helper()
 	return start(tb, Options{Servers: []ServerConfig{config(tb, "s", mode, env...)}})
@@ -127,8 +127,8 @@ func onlyZombies(pgid int) bool {
 	return true
 }
 
-// patience is longer than anything takes that works, however busy the machine
-// is, and shorter than the time-outs that end what hangs.
+// patience is a time limit that only a hanging test exceeds, even on a busy machine. It is shorter than the time-outs
+// that end a hanging server.
 const patience = 30 * time.Second
 
 // eventually waits until ok holds. It waits at least patience before it fails,
@@ -172,7 +172,7 @@ func toolNames(m *Manager) string {
 
 func itoa(n int) string { return strconv.Itoa(n) }
 
-// contextWithTimer is cancelled, not expired, after d.
+// contextWithTimer returns a context that is cancelled (not expired) after d.
 func contextWithTimer(tb testing.TB, d time.Duration) (context.Context, context.CancelFunc) {
 	tb.Helper()
 	ctx, cancel := context.WithCancel(tb.Context())
@@ -180,7 +180,7 @@ func contextWithTimer(tb testing.TB, d time.Duration) (context.Context, context.
 	return ctx, func() { timer.Stop(); cancel() }
 }
 
-// logBuffer is a writer for a debug log that is read while it is written.
+// logBuffer is a debug log that can be read while it is written.
 type logBuffer struct {
 	mu   sync.Mutex
 	text strings.Builder

@@ -49,8 +49,8 @@ func TestProbe(t *testing.T) {
 	}
 }
 
-// TestProbeHTTP: an older server is not initialised by the probing connection
-// and gets its standing stream afterwards (S14).
+// TestProbeHTTP: the probing connection does not initialize an older server, and the open stream follows the
+// handshake (S14).
 func TestProbeHTTP(t *testing.T) {
 	t.Parallel()
 	f := newFakeHTTP(t, nil)
@@ -64,8 +64,8 @@ func TestProbeHTTP(t *testing.T) {
 	}
 }
 
-// TestFallback: 404 or 405 to the handshake makes an entry that may be either a
-// server of the older transport; other answers and a forced type do not (S13).
+// TestFallback: after 404 or 405 to the handshake, an entry of either type becomes a server of the older transport;
+// other answers and a forced type do not cause this (S13).
 func TestFallback(t *testing.T) {
 	t.Parallel()
 	old := newFakeSSE(t)
@@ -105,8 +105,8 @@ func TestFallback(t *testing.T) {
 	}
 }
 
-// TestRefused: a port without a listener yet is tried again, three times
-// (S13); reconnecting has its own back-off and no tries inside it.
+// TestRefused: a refused connection is tried again three times (S13); a reconnect has its own back-off and no retries
+// inside it.
 func TestRefused(t *testing.T) {
 	t.Parallel()
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
@@ -125,9 +125,8 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestHeadersHelper: its headers outrank those configured, it runs at each
-// connect and once more for a call that is refused; what it prints is in no
-// log, and when it fails the configured headers are left (S5).
+// TestHeadersHelper: the helper's headers override the configured ones. It runs at each connect and once more for a
+// refused call. Its output is in no log, and if it fails the configured headers are used (S5).
 func TestHeadersHelper(t *testing.T) {
 	t.Parallel()
 	runs := filepath.Join(t.TempDir(), "runs")

@@ -165,7 +165,7 @@ func TestEvaluate(t *testing.T) {
 	}
 }
 
-// Nested loops end: by refusal or by their steps.
+// Nested loops end, because they are refused or exceed the step limit.
 func TestEvaluationBomb(t *testing.T) {
 	h := newHub(t)
 	set(t, h, BreakpointChange{Name: "Bash"})
@@ -235,9 +235,8 @@ func TestEvents(t *testing.T) {
 	}
 }
 
-// S111: an observer may look at everything while things happen. S105: what the
-// older system called with each event is a channel here, and a reader of it
-// runs on its own; so S103, its observer that panics, has no equivalent.
+// S111: an observer may read all state while events happen. S105: observers are channels here, not callbacks as in
+// the older system; so S103, its observer that panics, has no equivalent.
 func TestObserverReadsState(t *testing.T) {
 	h := newHub(t)
 	set(t, h, BreakpointChange{Name: "Bash", After: new("go")})
@@ -275,7 +274,7 @@ func TestObserverReadsState(t *testing.T) {
 	}
 }
 
-// S103: an observer that does not read loses events and delays nothing.
+// S103: an observer that does not read misses events and delays nothing.
 func TestSlowObserver(t *testing.T) {
 	h := newHub(t)
 	slow, good := h.Subscribe(2), h.Subscribe(100)
@@ -296,8 +295,8 @@ func TestSlowObserver(t *testing.T) {
 	}
 }
 
-// What is kept of the past is bounded by its bytes too: records, decisions and
-// transcripts give up the oldest, the newest stays.
+// The history is also bounded in bytes: records, decisions and transcripts drop the oldest entries and keep the
+// newest.
 func TestBytesKept(t *testing.T) {
 	h := newHub(t)
 	value := json.RawMessage(`"` + strings.Repeat("x", maxInRecord-2) + `"`)
@@ -344,8 +343,8 @@ func TestBytesKept(t *testing.T) {
 	}
 }
 
-// A record tells what was asked for beside what ran, and what the agent was given
-// beside what the tool gave.
+// A record contains both the requested input and the executed one, and both the tool's result and the one that the
+// agent received.
 func TestChangedValues(t *testing.T) {
 	for name, c := range map[string]struct {
 		before, after   ResumeRequest
@@ -377,7 +376,7 @@ func TestChangedValues(t *testing.T) {
 	}
 }
 
-// heap is how many bytes are in use after a collection.
+// heap returns the bytes in use after a garbage collection.
 func heap() int {
 	runtime.GC()
 	var m runtime.MemStats
@@ -385,8 +384,7 @@ func heap() int {
 	return int(m.HeapAlloc)
 }
 
-// What the hub keeps is bounded in bytes: of calls that are over, of those that
-// never end, and of functions (A7).
+// The hub's memory is bounded: for ended calls, for calls that never end, and for functions (A7).
 func TestMemoryIsFlatUnderLoad(t *testing.T) {
 	h := newHub(t)
 	load := func(from, to int, complete bool) {

@@ -10,8 +10,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// Rules stop one phase each, in the order of their making, before breakpoints
-// with names and whatever the behaviours are.
+// Each rule stops one phase. Rules apply in the order of creation, before named breakpoints and independently of the
+// behaviours.
 func TestRules(t *testing.T) {
 	h := newHub(t)
 	if err := h.Register(t.Context(), tools("mcp__t__echo")); err != nil {
@@ -92,7 +92,7 @@ func TestRules(t *testing.T) {
 	}
 }
 
-// Of many calls at once as many are stopped as the rule has hits.
+// Of many concurrent calls, a rule stops exactly as many as it has hits.
 func TestRuleHitsAtOnce(t *testing.T) {
 	h := newHub(t)
 	if err := h.AddRule(Rule{Name: "ten", Tools: []string{"Bash"}, Phase: PhaseBefore, When: `input.text startsWith "x"`, MaxPauses: 10}); err != nil {

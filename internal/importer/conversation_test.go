@@ -18,8 +18,8 @@ import (
 
 var update = flag.Bool("update", false, "rewrite what the recordings in testdata become")
 
-// Every archive in testdata holds recordings, *.jsonl, and what they become: the files below "kit", or "stdout", and the "report".
-// The comment names options of the import, each on a line.
+// Every archive in testdata has recordings (*.jsonl) and their expected import: the files below "kit", or "stdout",
+// and the "report". The comment has the options of the import, one per line.
 func TestKits(t *testing.T) {
 	archives, err := filepath.Glob("testdata/*.txtar")
 	if err != nil || len(archives) == 0 {
@@ -61,7 +61,7 @@ func TestKits(t *testing.T) {
 	}
 }
 
-// play imports the recordings and returns what is written, on stdout and in the report, too.
+// play imports the recordings and returns the written files, stdout and the report.
 func play(t *testing.T, options string, given []txtar.File) []txtar.File {
 	t.Helper()
 	var stdout bytes.Buffer
@@ -112,7 +112,7 @@ func play(t *testing.T, options string, given []txtar.File) []txtar.File {
 	return files
 }
 
-// What is not hidden is not written into a git work tree, unless somebody insists.
+// Unredacted output is not written into a git work tree without --force.
 func TestRawTarget(t *testing.T) {
 	t.Chdir(t.TempDir())
 	if err := os.MkdirAll("tree/.git", 0o700); err != nil {

@@ -45,7 +45,7 @@ func toolResult(id, text string) map[string]any {
 	return map[string]any{"type": "tool_result", "tool_use_id": id, "content": text}
 }
 
-// secret is one of many shapes, or a value that is known.
+// secret returns a secret of one of many shapes, or a known value.
 func secret(r *rand.Rand, known string) string {
 	word := func(n int) string {
 		const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
@@ -68,8 +68,7 @@ func secret(r *rand.Rand, known string) string {
 	return known
 }
 
-// R5: of 1,000 planted secrets (plain, split, encoded) none is left, and not
-// one of the words around them is lost.
+// R5: none of 1,000 planted secrets (plain, split, encoded) remains, and no word around them is lost.
 func TestPlantedSecrets(t *testing.T) {
 	const known = "pl4nted-Value-9x7z"
 	r := rand.New(rand.NewPCG(5, 5))
@@ -163,8 +162,8 @@ func TestSameBytes(t *testing.T) {
 	}
 }
 
-// R7: go test -run xxx -bench Transcript -benchmem ./internal/importer. The ratio
-// is against reading the same lines as JSON and no more.
+// R7: go test -run xxx -bench Transcript -benchmem ./internal/importer. The ratio compares it with parsing the same
+// lines as JSON only.
 func BenchmarkTranscript(b *testing.B) {
 	var session strings.Builder
 	words := corpus(b)
@@ -195,7 +194,7 @@ func BenchmarkTranscript(b *testing.B) {
 	b.ReportMetric(float64(b.Elapsed()-reading)/float64(reading), "×json")
 }
 
-// corpus is real text: the sources and documents of this repository, in parts.
+// corpus returns real text: the sources and documents of this repository, in parts.
 func corpus(b *testing.B) (parts []string) {
 	b.Helper()
 	for _, pattern := range []string{"../../docs/*.md", "../../simulator/*.go", "../../mcp/*.go"} {

@@ -23,7 +23,7 @@ func eventMessage(stdout string) *parity.Recording {
 	return &parity.Recording{Runs: []parity.Run{{Stdout: stdout}}}
 }
 
-// asking has the model asked in a recording.
+// asking returns a recording in which the model is asked.
 func asking(r *parity.Recording, prompts ...string) *parity.Recording {
 	for _, p := range prompts {
 		r.Requests = append(r.Requests, json.RawMessage(`{"type":"prompt","text":"`+p+`"}`))
@@ -39,7 +39,7 @@ func lines(list ...string) []json.RawMessage {
 	return all
 }
 
-// P1, P2: what counts as the same, and how a difference is reported.
+// P1, P2: what counts as equal, and how a difference is reported.
 func TestCompare(t *testing.T) {
 	type paths = []string
 	tests := []struct {
@@ -160,7 +160,7 @@ func results(ids ...string) (s string) {
 	return s
 }
 
-// transcripts are files that begin one after the other.
+// transcripts returns files that begin one after the other.
 func transcripts(names ...string) *parity.Recording {
 	r := &parity.Recording{Transcripts: map[string][]json.RawMessage{}}
 	for i, name := range names {
@@ -178,7 +178,7 @@ func agent(call string, what ...string) (s string) {
 	return s
 }
 
-// chained are the results of two calls, in some order, and the line that follows them.
+// chained returns the results of two calls, in some order, and the line that follows them.
 func chained(first, second string) *parity.Recording {
 	result := map[string]string{
 		idA: `{"type":"user","uuid":"` + idA + `","message":{"content":[{"type":"tool_result","tool_use_id":"toolu_00000001"}]}}`,
@@ -191,7 +191,7 @@ func chained(first, second string) *parity.Recording {
 	}
 }
 
-// exchanged is what a client asks a server; answers come in the order of the methods' names.
+// exchanged returns the requests of a client to a server; the answers are in the order of the method names.
 func exchanged(steps ...string) *parity.Recording {
 	asked := slices.DeleteFunc(slices.Clone(steps), func(s string) bool { return s == "answer" })
 	slices.Sort(asked)
@@ -208,7 +208,8 @@ func exchanged(steps ...string) *parity.Recording {
 	return &parity.Recording{MCP: map[string][]json.RawMessage{"s": all}}
 }
 
-// A report says what differed once only of cases for which that is so; other cases without differences have no line.
+// The report mentions differences that occurred only once for the cases that have some; other equal cases have no
+// line.
 func TestReportText(t *testing.T) {
 	r := &parity.Report{Cases: []*parity.Verdict{
 		{Case: "quiet", File: "a.txtar", Line: 1, Status: parity.StatusSame},
@@ -226,8 +227,8 @@ func TestReportText(t *testing.T) {
 	}
 }
 
-// TestReportFitsOnAScreen: however much differs, the report without -v has one screen: the first cases with a part of
-// their differences, how many there are besides, and the figures. With -v it has all, and the tables.
+// TestReportFitsOnAScreen: without -v, a report of any size fits on one screen: the first cases with some of their
+// differences, the number of the others, and the totals. With -v it has everything, and the tables.
 func TestReportFitsOnAScreen(t *testing.T) {
 	r := &parity.Report{}
 	for i := range 30 {
@@ -257,7 +258,7 @@ func TestReportFitsOnAScreen(t *testing.T) {
 	}
 }
 
-// Files of agents have their ids in their names.
+// Files of agents have ids in their names.
 func TestCompareFilesNamedByAnID(t *testing.T) {
 	recording := func(id, text string) *parity.Recording {
 		return &parity.Recording{

@@ -10,7 +10,7 @@ import (
 	"github.com/claudeless/claudeless/internal/parity"
 )
 
-// P3: what an entry excuses, and when it is stale.
+// P3: what an entry accepts, and when it is stale.
 func TestKnown(t *testing.T) {
 	const entry = "[[known]]\nreason = \"so\"\nsince = \"2.1.329\"\n"
 	tests := []struct {
@@ -65,8 +65,8 @@ func TestKnown(t *testing.T) {
 	}
 }
 
-// TestDefaultKnown: outside this repository the list of the binary is used, and
-// the cases of somebody else make none of its entries stale.
+// TestDefaultKnown: outside this repository the list in the binary is used, and other people's cases make none of its
+// entries stale.
 func TestDefaultKnown(t *testing.T) {
 	t.Chdir(t.TempDir())
 	known, err := parity.LoadKnown(parity.DefaultKnown)

@@ -15,7 +15,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite testdata/reports.txtar")
 
-// The reports about cases of every status, and about two versions: testdata/reports.txtar has them in every form.
+// Reports about cases of every status and about two versions; testdata/reports.txtar has them in every form.
 func TestReportForms(t *testing.T) {
 	const name = "testdata/reports.txtar"
 	archive, err := txtar.ParseFile(name)
@@ -89,7 +89,7 @@ func TestReportForms(t *testing.T) {
 	}
 }
 
-// A program refuses to start when all its runs fail before anything else happens; both have to.
+// Both programs must refuse to start: all their runs fail before anything else happens.
 func TestRefused(t *testing.T) {
 	refused := func() *parity.Recording {
 		return &parity.Recording{Runs: []parity.Run{{Code: 1, Stderr: "first\n"}, {Code: 2, Stderr: "\nbad flag\nmore"}}}
@@ -116,7 +116,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// Which side ended at its time limit is reported, and what else went wrong is not.
+// The report says which side reached its time limit, and does not report the other differences.
 func TestTimedOut(t *testing.T) {
 	slow := &parity.Recording{Problems: []parity.Problem{{Kind: "dialogue", Text: "no result"}, {Kind: "timeout", Text: "too slow"}}}
 	if got := parity.TimedOut(slow, &parity.Recording{}); !cmp.Equal(got, []string{"too slow"}) {
@@ -127,8 +127,8 @@ func TestTimedOut(t *testing.T) {
 	}
 }
 
-// What differs from run to run is replaced: ids by their number, times and the like by a word, the longest path first; numbers and the
-// order of keys do not count.
+// Values that differ between runs are replaced: ids by numbers, times and the like by a word, the longest path first.
+// The form of numbers and the order of keys do not count.
 func TestNormaliser(t *testing.T) {
 	const a, b = "11111111-2222-4333-8444-555555555555", "22222222-2222-4333-8444-555555555555"
 	for in, want := range map[string]string{
@@ -175,7 +175,7 @@ func TestCompareSides(t *testing.T) {
 	}
 }
 
-// A text that fits on one screen is whole, to its last line and column.
+// A text that fits on one screen is complete, to its last line and column.
 func TestOneScreenIsFull(t *testing.T) {
 	text := strings.Repeat(strings.Repeat("é", 160)+"\n", 20)
 	if got := parity.OneScreen([]string{text}); got != text {

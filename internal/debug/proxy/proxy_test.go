@@ -209,8 +209,8 @@ func serveSchemas(in io.Reader, out io.Writer) {
 	}
 }
 
-// A tool that declares a schema of its results keeps to it whatever is decided:
-// clients refuse a result without structuredContent.
+// A tool that declares a result schema keeps to it after every decision, because clients refuse a result without
+// structuredContent.
 func TestStructured(t *testing.T) {
 	raw := func(s string) json.RawMessage { return json.RawMessage(s) }
 	text := func(s string) string {
@@ -266,8 +266,7 @@ func TestStructured(t *testing.T) {
 	}
 }
 
-// A call that the client gives up while it is stopped is never run and never
-// answered.
+// A paused call that the client cancels is never run and never answered.
 func TestCancelled(t *testing.T) {
 	s := newSession(t, "ok")
 	s.breakOn("*")
@@ -288,8 +287,7 @@ func TestCancelled(t *testing.T) {
 	}
 }
 
-// The proxy ends with its input; calls under way are answered, stopped ones
-// are not waited for.
+// The proxy ends with its input. Running calls are answered; it does not wait for paused ones.
 func TestEndOfInput(t *testing.T) {
 	s := newSession(t, "ok")
 	s.call(1, "sleep", `{"ms":200}`)
@@ -330,7 +328,7 @@ func TestBadStart(t *testing.T) {
 	}
 }
 
-// What is not a tool call arrives byte for byte.
+// Messages that are not tool calls are passed on byte for byte.
 func TestUnchanged(t *testing.T) {
 	s := newSession(t, "garbage")
 	s.call(7, "echo", `{"text":"x"}`)

@@ -52,7 +52,7 @@ func newHub(tb testing.TB) *debug.Hub {
 	return h
 }
 
-// newServer serves a hub as the binary does; pages of the origins may ask.
+// newServer serves a hub as the binary does; pages of these origins may send requests.
 func newServer(tb testing.TB, o Options, origins ...string) *httptest.Server {
 	tb.Helper()
 	if o.Hub == nil {
@@ -122,8 +122,8 @@ type player struct {
 	background sync.WaitGroup
 }
 
-// idWords are members of answers that later requests use, and the words for
-// them: any such text, and the last of them.
+// idWords are members of answers that later requests use, with two placeholders for each: any such text, and the last
+// one.
 var idWords = map[string]string{"call_id": "CALLID LASTCALL", "eval_id": "EVAL LASTEVAL", "session_id": "SESSION LASTSESSION"} // constant: only read
 
 func (p *player) play(t *testing.T, exchange string) {
@@ -170,7 +170,7 @@ func (p *player) play(t *testing.T, exchange string) {
 	}
 }
 
-// compare says what is wrong with an answer, if anything, and returns its value.
+// compare describes how an answer differs from the expected one, and returns its value.
 func compare(t *testing.T, status int, got []byte, want string) (answer any, wrong string) {
 	t.Helper()
 	wantStatus, wantBody, _ := strings.Cut(want, " ")
@@ -212,8 +212,8 @@ func wildcards(want, got any) {
 	}
 }
 
-// The relay: an expression waits for the older client, which polls for it
-// (S62 S63 S64 S65 S68 S69 of Python and JavaScript callers; B6, B13).
+// The relay: an expression waits until the older client polls for it (S62 S63 S64 S65 S68 S69 of Python and
+// JavaScript callers; B6, B13).
 func TestRelay(t *testing.T) {
 	hub := newHub(t)
 	url := newServer(t, Options{Hub: hub}).URL
@@ -287,8 +287,8 @@ func TestRelay(t *testing.T) {
 	}
 }
 
-// TestGuards: what pages may do: the debugger's own everything, those that were
-// let in what the JavaScript client does, all others nothing.
+// TestGuards: the debugger's own pages may do everything, pages of allowed origins only what the JavaScript client
+// does, and others nothing.
 func TestGuards(t *testing.T) {
 	const page, neighbour = "http://localhost:3000", "http://localhost:4000"
 	url := newServer(t, Options{}, page).URL
@@ -390,8 +390,7 @@ func TestOpenAPI(t *testing.T) {
 	}
 }
 
-// Values too large for a record are found by their CID; the pause itself has
-// them whole.
+// Values that are too large for a record are found by their CID; the pause has the complete value.
 func TestHugeValue(t *testing.T) {
 	url := newServer(t, Options{}).URL
 	request(t, "POST", url+"/api/breakpoints", `{"function_name":"Bash","after_behavior":"go"}`)
@@ -418,8 +417,7 @@ func TestHugeValue(t *testing.T) {
 	}
 }
 
-// A huge value of an older client is kept once, as it came: the record of its
-// call has its name.
+// A huge value of an older client is stored once, unchanged; the record of its call refers to it.
 func TestHugeForeignValue(t *testing.T) {
 	url := newServer(t, Options{}).URL
 	raw := binary.LittleEndian.AppendUint32([]byte("\x80\x04X"), 10<<20)
@@ -441,7 +439,7 @@ func TestHugeForeignValue(t *testing.T) {
 	}
 }
 
-// S90: changes from many sides at once lose nothing.
+// S90: concurrent changes from several front ends are not lost.
 func TestManySides(t *testing.T) {
 	hub := newHub(t)
 	url := newServer(t, Options{Hub: hub}).URL

@@ -8,8 +8,7 @@ import (
 	"testing"
 )
 
-// TestScript: the JavaScript client is a module that knows its debugger, for
-// pages that were let in and for no others.
+// TestScript: the JavaScript client is a module with the address of its debugger, and only allowed pages can load it.
 func TestScript(t *testing.T) {
 	url := newServer(t, Options{}, "http://localhost:3000").URL
 	get := func(header ...string) (int, string, http.Header) {
@@ -39,8 +38,8 @@ func TestScript(t *testing.T) {
 	}
 }
 
-// TestScriptInNode runs the JavaScript client against two debuggers, where there
-// is Node: every action, pauses before and after, expressions, values.
+// TestScriptInNode runs the JavaScript client against two debuggers if Node is installed: every action, pauses before
+// and after, expressions, values.
 func TestScriptInNode(t *testing.T) {
 	node, err := exec.LookPath("node")
 	if err != nil && os.Getenv("CI") != "" {

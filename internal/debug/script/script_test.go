@@ -34,7 +34,7 @@ func (fakeTools) Execute(_ context.Context, use protocol.ToolUse) (executor.Resu
 	return executor.Plain(protocol.ToolResult{Content: protocol.Content{Text: text}}), nil
 }
 
-// newGate makes a gate from the breakpoints of a scenario file.
+// newGate creates a gate from the breakpoints of a scenario file.
 func newGate(t *testing.T, file string) *Gate {
 	t.Helper()
 	s, err := scenarios.Parse("s.toml", []byte(file), scenarios.LoadOptions{})
@@ -135,7 +135,7 @@ func TestGate(t *testing.T) {
 	}
 }
 
-// The first that fits decides, for as long as it has hits left.
+// The first matching breakpoint with hits left decides.
 func TestOrder(t *testing.T) {
 	g := newGate(t, `
 [[breakpoints]]
@@ -170,8 +170,8 @@ message = "the rest"
 	}
 }
 
-// What goes wrong while it plays is reported: a template fails the call, a
-// condition does not hold and gives a warning.
+// Errors during the run are reported: a failing template fails the call; a failing condition counts as false and
+// gives a warning.
 func TestFaults(t *testing.T) {
 	g := newGate(t, `
 [[breakpoints]]
@@ -194,7 +194,7 @@ result = "{{ input.no.such }}"
 	}
 }
 
-// A scenario made in Go, whose breakpoints have no place in a file.
+// A scenario that was created in Go; its breakpoints have no position in a file.
 func TestCompiled(t *testing.T) {
 	s := scenarios.Scenario{Breakpoints: []scenarios.Breakpoint{
 		{Tool: "b", Action: scenarios.BreakContinue}, {Tool: "a", Action: scenarios.BreakSkip, Result: json.RawMessage(`"made up"`)},
@@ -213,8 +213,7 @@ func TestCompiled(t *testing.T) {
 	}
 }
 
-// BenchmarkCall is a call through the gate with breakpoints on it that do not
-// hold.
+// BenchmarkCall measures a call through the gate with breakpoints whose conditions are false.
 func BenchmarkCall(b *testing.B) {
 	s := scenarios.Scenario{}
 	for range 20 {

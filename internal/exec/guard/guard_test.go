@@ -53,7 +53,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// query is a question for the address of a name.
+// query is a DNS question for the address of a name.
 func query(name string, kind byte) []byte {
 	q := []byte{0xab, 0xcd, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0}
 	for label := range strings.SplitSeq(name, ".") {
@@ -143,8 +143,8 @@ func echo(t *testing.T) string {
 	return ln.Addr().String()
 }
 
-// The proxy lets through requests for other hosts than a vendor's, by way of the caller's own
-// proxy where there is one, and notes the others.
+// The proxy forwards requests for hosts that are not a vendor's, through the caller's own proxy if there is one, and
+// records the others.
 func TestProxy(t *testing.T) {
 	host := echo(t)
 	var asked []string
@@ -197,7 +197,8 @@ func TestProxy(t *testing.T) {
 	}
 }
 
-// Files of a run are its binary, what is in its directory of shims, and shims of other runs by their text.
+// The files of a run are its binary, the files of its shim directory, and shims of other runs, recognised by their
+// text.
 func TestOwn(t *testing.T) {
 	dir := t.TempDir()
 	shim, other := filepath.Join(dir, "shim"), filepath.Join(dir, "other")
@@ -232,7 +233,7 @@ func TestOwn(t *testing.T) {
 	}
 }
 
-// Connections are found by their local port, in lines that are whole.
+// Connections are found by their local port; incomplete lines are ignored.
 func TestInodeOf(t *testing.T) {
 	const table = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n" +
 		"   0: 0100007F:1F90 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0\n" +
@@ -257,7 +258,7 @@ func TestCutLast(t *testing.T) {
 	}
 }
 
-// A command line in a report is one line without secrets, of 200 characters at most.
+// A command line in a report is one line without secrets and at most 200 characters.
 func TestPrintableArgv(t *testing.T) {
 	long := strings.Repeat("é", 200)
 	for _, tt := range []struct {
@@ -276,7 +277,7 @@ func TestPrintableArgv(t *testing.T) {
 	}
 }
 
-// The log keeps the first hundred breaches, each once.
+// The log keeps the first hundred distinct breaches.
 func TestLogIsBounded(t *testing.T) {
 	var l Log
 	for i := range 150 {
@@ -288,7 +289,7 @@ func TestLogIsBounded(t *testing.T) {
 	}
 }
 
-// Names get addresses of their own, far into the network for tests; questions that are cut off get none.
+// Each name gets its own address from the network for tests; truncated questions get none.
 func TestResolverBounds(t *testing.T) {
 	r := newResolver()
 	for i := range 1 << 16 {
@@ -312,7 +313,7 @@ func TestResolverBounds(t *testing.T) {
 	}
 }
 
-// A shim is known by the marker in its first 256 bytes, however long it is.
+// A shim is recognised by the marker in its first 256 bytes, whatever its length.
 func TestIsShim(t *testing.T) {
 	const marker = "Made by claudeless"
 	for text, want := range map[string]bool{
@@ -330,7 +331,7 @@ func TestIsShim(t *testing.T) {
 	}
 }
 
-// The head of a response is read up to its empty line, of 16 KiB at most.
+// The head of a response is read to its empty line, up to 16 KiB.
 func TestReadHead(t *testing.T) {
 	const most = 16 << 10
 	head := func(n int) string {
@@ -350,7 +351,7 @@ func TestReadHead(t *testing.T) {
 	}
 }
 
-// This program is a copy of itself, and nothing else is.
+// Only this program is recognised as a copy of itself.
 func TestIsCopyOfSelf(t *testing.T) {
 	self, err := os.Executable()
 	if err != nil {

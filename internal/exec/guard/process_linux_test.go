@@ -17,7 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// child starts a shell that runs a script and waits for its input; the script has to say "ready" when it does.
+// child starts a shell that runs a script and waits for its input; the script must print "ready" when it waits.
 func child(t *testing.T, args []string, env ...string) *exec.Cmd {
 	t.Helper()
 	cmd := exec.Command("/bin/sh")
@@ -45,7 +45,7 @@ func child(t *testing.T, args []string, env ...string) *exec.Cmd {
 
 const waits = "echo ready; read -r x"
 
-// A process is described by its command line and by those that started it, up to this program.
+// A process is described by its command line and by its ancestors, up to this program.
 func TestLineage(t *testing.T) {
 	mark := fmt.Sprintf("CLAUDELESS_TEST_MARK=%d", os.Getpid())
 	cmd := child(t, []string{"sh", "-c", "sh -c '" + waits + "'; :"}, mark)
@@ -85,7 +85,7 @@ func TestLineage(t *testing.T) {
 	}
 }
 
-// A process has ended when it is gone, and also before its exit code is collected.
+// A process counts as ended when it does not exist, and also before its exit code is collected.
 func TestEnded(t *testing.T) {
 	cmd := exec.Command("/bin/sh", "-c", "read -r x")
 	in, err := cmd.StdinPipe()
@@ -111,7 +111,8 @@ func TestEnded(t *testing.T) {
 	}
 }
 
-// A process is a claude by the first two words of its command line, or by the path of its program; own files are none.
+// A process is a claude by the first two words of its command line, or by the path of its program; our own files are
+// not.
 func TestIsClaude(t *testing.T) {
 	dir := t.TempDir()
 	script := filepath.Join(dir, "claude")
@@ -147,7 +148,8 @@ func TestIsClaude(t *testing.T) {
 	}
 }
 
-// What a process asked for is named by its name if that is known, and is the worse the nearer it is to a vendor.
+// The destination of a connection is reported by name if the name is known. A real claude is worse than a vendor's
+// address, and that is worse than any other.
 func TestDialled(t *testing.T) {
 	claude := child(t, []string{"/x/claude", "-c", waits})
 	other := child(t, []string{"sh", "-c", waits})
@@ -173,7 +175,7 @@ func TestDialled(t *testing.T) {
 	}
 }
 
-// The process at the other end of a connection is found in the table of connections, that of the run if there is one.
+// The process at the other end of a connection is found in the connection table, first in that of the run's network.
 func TestPeer(t *testing.T) {
 	for _, network := range []string{"127.0.0.1:0", "[::1]:0"} {
 		ln, err := net.Listen("tcp", network)
@@ -223,7 +225,7 @@ func TestPeer(t *testing.T) {
 	}
 }
 
-// tables are the connections of this program.
+// tables returns the connection tables of this program.
 func tables(t *testing.T) string {
 	t.Helper()
 	var text strings.Builder
@@ -234,7 +236,7 @@ func tables(t *testing.T) string {
 	return text.String()
 }
 
-// The connections that a strict guard lets through, and what it says of the others.
+// The connections that a strict guard allows, and its findings about the others.
 func TestDecideConnect(t *testing.T) {
 	inet := func(addr string) []byte {
 		at := netip.MustParseAddrPort(addr)
@@ -293,7 +295,7 @@ func TestDecideConnect(t *testing.T) {
 	}
 }
 
-// A path that is relative to a folder of a process is joined with it.
+// A path that is relative to a process's directory is joined with it.
 func TestFileAt(t *testing.T) {
 	dir, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {

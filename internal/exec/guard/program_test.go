@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// put writes a file with the folders above it.
+// put writes a file and creates its parent directories.
 func put(t *testing.T, path, text string) {
 	t.Helper()
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
@@ -23,7 +23,7 @@ func put(t *testing.T, path, text string) {
 	}
 }
 
-// TestPrograms: which command lines run a real claude, and which only name its files.
+// TestPrograms: some command lines run a real claude, others only mention its files.
 func TestPrograms(t *testing.T) {
 	dir, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
@@ -70,7 +70,7 @@ func TestPrograms(t *testing.T) {
 	}
 }
 
-// program makes an executable that carries a script, or has none.
+// program creates an executable with or without an embedded script.
 func program(t *testing.T, section, script string) string {
 	t.Helper()
 	const size = 20 << 20
@@ -101,7 +101,7 @@ func program(t *testing.T, section, script string) string {
 	return path
 }
 
-// TestSigned: a program is known by the script that it carries, wherever it is.
+// TestSigned: a program is recognised by its embedded script, wherever the file is.
 func TestSigned(t *testing.T) {
 	self, err := os.Executable()
 	if err != nil {
@@ -124,7 +124,7 @@ func TestSigned(t *testing.T) {
 	}
 }
 
-// pieces gives what it has in pieces of any size.
+// pieces is a reader that returns its content in pieces of any size.
 type pieces struct{ rest []string }
 
 func (p *pieces) Read(b []byte) (int, error) {
@@ -136,7 +136,7 @@ func (p *pieces) Read(b []byte) (int, error) {
 	return n, nil
 }
 
-// A text is found also where two pieces meet.
+// A text is found even if it spans two pieces.
 func TestHolds(t *testing.T) {
 	for _, tt := range []struct {
 		pieces []string
@@ -155,8 +155,8 @@ func TestHolds(t *testing.T) {
 	}
 }
 
-// TestPoll: a process that descends from this one and runs a real claude is found, at
-// the latest by the last look; others are not.
+// TestPoll: a descendant process that runs a real claude is found, at the latest by the last poll; others are
+// ignored.
 func TestPoll(t *testing.T) {
 	if _, err := os.Stat("/proc/self/exe"); err != nil {
 		t.Skip("there is no /proc here")

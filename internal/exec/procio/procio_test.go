@@ -18,7 +18,7 @@ import (
 	"github.com/claudeless/claudeless/internal/record/journal"
 )
 
-// system is a process whose stdin says what it is given.
+// system is a process whose stdin reports its input.
 func system(stdin string, stdout io.Writer) *process.System {
 	return &process.System{
 		Args: []string{"claude"}, Stdin: strings.NewReader(stdin), Stdout: stdout, Stderr: io.Discard,
@@ -26,8 +26,8 @@ func system(stdin string, stdout io.Writer) *process.System {
 	}
 }
 
-// What the host does with the streams is noted: each case is what it sends, what
-// claude sends before, and what is seen.
+// The host's use of the streams is recorded. Each case has the host's actions, the output of claude before them, and
+// the expected record.
 func TestHost(t *testing.T) {
 	const (
 		asks     = `{"type":"control_request","request_id":"r","request":{"subtype":"can_use_tool"}}` + "\n"
@@ -80,8 +80,8 @@ func TestHost(t *testing.T) {
 	}
 }
 
-// Every fault of the catalogue has its file, which says what it is, and does
-// something to a run; without a fault every byte passes as it is.
+// Every fault of the catalogue has a file that describes it, and changes a run; without a fault every byte passes
+// unchanged.
 func TestFaults(t *testing.T) {
 	const run = `{"type":"system","subtype":"init"}` + "\n" + `{"duration_ms":1,"type":"result","subtype":"success","is_error":false,"result":"ok","usage":{"output_tokens":3}}` + "\n"
 	play := func(f *procio.Fault) (string, int) {

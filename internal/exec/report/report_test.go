@@ -21,8 +21,8 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the expected pages in testdata")
 
-// TestPages: what the page of a journal holds. Each file has a journal, the scenario that its runs name, perhaps a
-// verdict, and the expected content: the part for people, and the runs.
+// TestPages checks the page of a journal. Each file has a journal, the scenario of its runs, optionally a verdict,
+// and the expected content: the readable part, and the runs.
 func TestPages(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txtar")
 	if err != nil || len(files) == 0 {
@@ -57,7 +57,7 @@ func TestPages(t *testing.T) {
 	}
 }
 
-// input reads the files of a test.
+// input reads the input files of a test.
 func input(t *testing.T, files map[string][]byte) report.Input {
 	t.Helper()
 	in := report.Input{ReadFile: func(name string) ([]byte, error) {
@@ -94,7 +94,7 @@ var (
 	lines = regexp.MustCompile(`\n\s*\n+`)
 )
 
-// content is the text of the page with its inner links, and one line per event.
+// content returns the text of the page with its inner links, and one line per event.
 func content(t *testing.T, page string) string {
 	t.Helper()
 	main := page[strings.Index(page, "<header"):strings.Index(page, "<noscript>")]
@@ -132,8 +132,8 @@ func content(t *testing.T, page string) string {
 	return text + b.String()
 }
 
-// TestPageIsSelfContained: the policy of the page names the digests of its style and its script, and nothing else is
-// loaded or run, whatever the journal holds.
+// TestPageIsSelfContained: the policy of the page contains the digests of its style and its script. Nothing else is
+// loaded or run, whatever the journal contains.
 func TestPageIsSelfContained(t *testing.T) {
 	hostile := `</script><script>alert(1)</script><img src="https://example.com/x">`
 	text, _ := json.Marshal(hostile)

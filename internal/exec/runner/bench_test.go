@@ -11,8 +11,7 @@ import (
 	"github.com/claudeless/claudeless/internal/exec/runner"
 )
 
-// BenchmarkRun is a whole run of a command that does nothing, against that command
-// alone.
+// BenchmarkRun compares a complete run of a command that does nothing with the command alone.
 func BenchmarkRun(b *testing.B) {
 	dir := b.TempDir()
 	file := filepath.Join(dir, "s.toml")

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// What hangs is known within 20 s; on a machine that is slow, what is slow does not hang.
+// A hang is detected within 20 s; on a slow machine the limit grows, so that a slow command does not count as a hang.
 func TestLimit(t *testing.T) {
 	for _, test := range []struct{ plain, want time.Duration }{
 		{10 * time.Millisecond, 12*time.Second + 10*time.Millisecond},
@@ -20,7 +20,7 @@ func TestLimit(t *testing.T) {
 	}
 }
 
-// What needs a processor to itself gets one, or it would seem to hang.
+// A run that needs a processor of its own gets one, because it would otherwise look like a hang.
 func TestAtOnce(t *testing.T) {
 	var double, lane Options
 	lane.Setup.Real.Path = "/claude"

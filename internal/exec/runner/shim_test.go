@@ -9,8 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// The shims of Windows: a copy of the binary, a command file that calls it, and what
-// both hand over.
+// The shims on Windows: a copy of the binary, a command file that calls it, and the arguments that both pass on.
 func TestWindowsShims(t *testing.T) {
 	dir := t.TempDir()
 	self := filepath.Join(dir, "self")
@@ -44,8 +43,8 @@ func TestWindowsShims(t *testing.T) {
 	}
 }
 
-// Names of the real CLI are links into its packages: not claude itself, which has a shim in any case, not this binary,
-// and not what only has the word in its path.
+// Names of the real CLI are links into its packages. Excluded are claude itself, which always has a shim, this
+// binary, and files that only have the word in their path.
 func TestRealNames(t *testing.T) {
 	dir := t.TempDir()
 	pkg := filepath.Join(dir, "lib", "@anthropic-ai", "claude-code")

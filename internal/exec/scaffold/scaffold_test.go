@@ -10,7 +10,7 @@ import (
 	"github.com/claudeless/claudeless/scenarios"
 )
 
-// A rule that is accepted follows the others, and nothing else has changed.
+// An accepted rule is appended after the others, and nothing else changes.
 func TestAccept(t *testing.T) {
 	const rule = "[[responses]]\npattern = { type = \"exact\", text = \"say \\\"hi\\\"\" }\nresponse = \"write the answer here\"\n"
 	for _, tt := range []struct{ name, src, want string }{
@@ -45,7 +45,7 @@ func TestAccept(t *testing.T) {
 	}
 }
 
-// FuzzAccept: whatever the prompt, the rule answers it, and it alone was added; bytes that are no text get none.
+// FuzzAccept: the new rule matches its prompt and is the only change. Prompts that are not valid UTF-8 are refused.
 func FuzzAccept(f *testing.F) {
 	for _, prompt := range []string{"x", `a "quoted" one`, "two\nlines\n", "\"\"\"", "\\", "\x7f\u2028", "#", "\x00", "\ufffd", "\xf1"} {
 		f.Add(prompt)

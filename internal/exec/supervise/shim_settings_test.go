@@ -11,8 +11,8 @@ import (
 	"github.com/claudeless/claudeless/internal/exec/supervise"
 )
 
-// What a shim without a shell leaves next to the binary reaches a process called
-// claude, and no other.
+// The settings that a shim without a shell stores next to the binary apply to a process called claude, and to no
+// other.
 func TestApplyShimSettings(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "claude.env"), []byte("A=1\r\n?B=default\r\n?C=default\r\nD=C:\\\\dir\\nsecond\r\nCLAUDELESS_REAL=C:\\\\real.exe\r\nCLAUDELESS_MCP_CONFIG=one\\ntwo\r\n"), 0o600); err != nil {

@@ -17,7 +17,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite testdata/reports.txtar")
 
-// reports are verdicts of each kind, by name.
+// reports returns verdicts of each kind, by name.
 func reports() map[string]verdict.Report {
 	code := func(n int) *int { return &n }
 	return map[string]verdict.Report{
@@ -54,7 +54,7 @@ func reports() map[string]verdict.Report {
 	}
 }
 
-// What people, GitHub and JUnit readers see of a verdict: testdata/reports.txtar has a file for each report and format.
+// Verdicts in the formats for people, GitHub and JUnit: testdata/reports.txtar has a file for each report and format.
 func TestFormats(t *testing.T) {
 	const name = "testdata/reports.txtar"
 	archive, err := txtar.ParseFile(name)
@@ -86,7 +86,7 @@ func TestFormats(t *testing.T) {
 	}
 }
 
-// A failure of the command comes first, then expectations, faults, conduct, the guard and the set-up.
+// The exit code of the command has precedence, then expectations, faults, conduct, the guard and the set-up.
 func TestExitCode(t *testing.T) {
 	finding := func(id, level string) []verdict.Finding { return []verdict.Finding{{ID: id, Level: level}} }
 	unmet := []verdict.Expectation{{Met: true}, {}}
@@ -115,7 +115,7 @@ func TestExitCode(t *testing.T) {
 	}
 }
 
-// The findings about the set-up are its errors and the expectations that are not met.
+// The set-up findings that fail a run are its errors and the expectations that were not met.
 func TestStrictOfAReport(t *testing.T) {
 	r := reports()["bad"]
 	r.Findings = append(r.Findings, verdict.Finding{ID: "S01", Level: "error", Text: "x"})
@@ -132,7 +132,7 @@ func TestStrictOfAReport(t *testing.T) {
 	}
 }
 
-// No text of a report shows a secret of the environment, nor one that a command line names.
+// No text of a report shows a secret of the environment or of a command line.
 func TestRedacted(t *testing.T) {
 	const secret = "hunter22hunter"
 	for _, r := range []verdict.Report{
@@ -156,7 +156,7 @@ func TestRedacted(t *testing.T) {
 	}
 }
 
-// A verdict is appended to its journal, and nothing is written without one.
+// A verdict is appended to its journal; without a journal nothing is written.
 func TestAppendTo(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "log.jsonl")
 	r := reports()["bad"]
@@ -183,7 +183,7 @@ func TestAppendTo(t *testing.T) {
 	}
 }
 
-// What is read of journals: each line once, in the order of time, without what is torn.
+// Journals are read line by line, each line once, sorted by time, without incomplete lines.
 func TestReadFiles(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name, text string) string {
@@ -234,7 +234,7 @@ func TestReadFiles(t *testing.T) {
 	}
 }
 
-// Each run is judged by its own scenario, and what is asked of the journals is counted over all of them.
+// Each run is checked against its own scenario, and expectations about the journals count over all of them.
 func TestScenariosOfRuns(t *testing.T) {
 	dir := t.TempDir()
 	file := func(name, text string) string {
@@ -314,7 +314,7 @@ func TestScenariosOfRuns(t *testing.T) {
 	})
 }
 
-// The times in findings are seconds, and rules that answer once over the API answer first attempts only.
+// Times in findings are in seconds, and a rule with `once` over the API counts first attempts only.
 func TestDetailsOfFindings(t *testing.T) {
 	late := judge(t, setup+turn+`{"type":"host","what":"answered_late","request_id":"r","subtype":"can_use_tool","ms":6000}`+"\n"+closed)
 	if len(late.Findings) != 1 || !strings.Contains(late.Findings[0].Text, " 6 s ") {
@@ -340,7 +340,7 @@ func TestDetailsOfFindings(t *testing.T) {
 	}
 }
 
-// Started is true of a journal in which a process ran as claude or a client asked the API.
+// Started is true if a process ran as claude or a client asked the API.
 func TestStarted(t *testing.T) {
 	for kind, want := range map[string]bool{"start": true, "run": true, "request": true, "side_request": true, "exchange": true, "prompt": false, "gate": false} {
 		var in verdict.Input

@@ -27,7 +27,7 @@ func bash() []protocol.Tool {
 	return []protocol.Tool{{Name: "Bash", InputSchema: json.RawMessage(`{"type":"object","properties":{"command":{}},"additionalProperties":false}`)}}
 }
 
-// fromVerdict are the findings about a run, each as "ID level line".
+// fromVerdict returns the findings about a run, each as "ID level line".
 func fromVerdict(t *testing.T, in verdict.Input, scenario, lines string) []string {
 	t.Helper()
 	for e, err := range journal.Read(strings.NewReader(complete(lines))) {
@@ -50,7 +50,7 @@ func fromVerdict(t *testing.T, in verdict.Input, scenario, lines string) []strin
 	return got
 }
 
-// S09, S12, S13 and S16: what is wrong with the scenario, and what a tool says of it.
+// S09, S12, S13 and S16: mistakes of the scenario, and inputs that a tool rejects.
 func TestScenarioFindings(t *testing.T) {
 	const (
 		answered = `{"type":"prompt","uuid":"U","prompt":"hi"}` + "\n" + `{"type":"match","rule":"responses[0]","file":"s.toml","line":1,"prompt":"hi"}` + "\n"
@@ -99,7 +99,7 @@ func TestScenarioFindings(t *testing.T) {
 	}
 }
 
-// S05 of a process that a signal ended.
+// S05 for a process that a signal ended.
 func TestCutShort(t *testing.T) {
 	const (
 		text   = `{"type":"run","argv":["claude","-p"],"cwd":"/w","env":{},"settings":[],"scenario":"s","scenario_file":"","model":"m","permission_mode":"default"}` + "\n"
@@ -153,7 +153,7 @@ func TestCutShort(t *testing.T) {
 	}
 }
 
-// S10, and findings that processes have written themselves.
+// S10, and findings that the processes recorded.
 func TestStartedAndRecorded(t *testing.T) {
 	const (
 		side     = `{"type":"side_request","namespace":"","kind":"models","path":"/v1/models","model":"","status":200,"ms":1}` + "\n"
@@ -186,7 +186,7 @@ func TestStartedAndRecorded(t *testing.T) {
 	}
 }
 
-// A journal of an older version has no digest of its scenario: nothing tells that it has changed.
+// A journal of an older version has no digest of its scenario, so a change cannot be detected.
 func TestScenarioWithoutDigest(t *testing.T) {
 	dir := t.TempDir()
 	file, log := filepath.Join(dir, "s.toml"), filepath.Join(dir, "log.jsonl")
@@ -205,7 +205,7 @@ func TestScenarioWithoutDigest(t *testing.T) {
 	}
 }
 
-// A verdict in a journal has a time, which tells it from what is left to a later verdict.
+// A verdict in a journal has a time, which separates it from lines of a later verdict.
 func TestLinesOfAVerdict(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	for verdictOf, want := range map[string]string{"failed": "2026-01-02T03:04:05Z", "": ""} {
@@ -217,7 +217,7 @@ func TestLinesOfAVerdict(t *testing.T) {
 	}
 }
 
-// Of warnings about unused rules a few are shown.
+// Only a few of many warnings about unused rules are shown.
 func TestTerminalOfUnusedRules(t *testing.T) {
 	for n, want := range map[int]string{3: "", 4: "1 more rule answered", 6: "3 more rules answered"} {
 		r := verdict.Report{Verdict: "ok"}

@@ -12,8 +12,7 @@ import (
 	"github.com/claudeless/claudeless/scenarios"
 )
 
-// finds is a run and what is found of it: one that makes a finding, or its twin that
-// behaves, which has none.
+// finds is a run with its expected findings: one run with a finding, and a correct one without.
 type finds struct {
 	id, name string
 	scenario string // TOML; empty = none to judge by
@@ -21,7 +20,7 @@ type finds struct {
 	bad      bool
 }
 
-// S01 to S08, C14: each has a set-up that makes it and one that does not.
+// S01 to S08, C14: each has a set-up that causes it and one that does not.
 func TestStrictness(t *testing.T) {
 	const (
 		started  = `{"type":"start","argv":["claude","-p"],"cwd":"/w","ppid":9}` + "\n"

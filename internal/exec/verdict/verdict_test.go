@@ -12,8 +12,7 @@ import (
 	"github.com/claudeless/claudeless/scenarios"
 )
 
-// judge judges lines of a journal; a line without them gets a time, a pid and a
-// own session.
+// judge returns the verdict on journal lines; lines without a time, a pid or a session get one.
 func judge(t *testing.T, lines string) verdict.Report {
 	t.Helper()
 	var in verdict.Input
@@ -45,7 +44,7 @@ func complete(lines string) string {
 	return out.String()
 }
 
-// ids are the findings with their levels.
+// ids returns the findings with their levels.
 func ids(r verdict.Report) []string {
 	list := []string{}
 	for _, f := range r.Findings {
@@ -67,7 +66,7 @@ const closed = `{"type":"host","what":"stdin_closed","results":1}
 {"type":"exit","code":0,"ms":3}
 `
 
-// Every finding about the caller has a caller that makes it and one that behaves.
+// Every conduct finding has a caller that causes it and one that does not.
 func TestConduct(t *testing.T) {
 	const failed = `{"type":"result","subtype":"success","is_error":true,"num_turns":1,"total_cost_usd":0,"permission_denials":[],"api_error_status":529}` + "\n" + `{"type":"exit","code":1,"ms":3}` + "\n"
 	forbidden := strings.ReplaceAll(failed, "529", "401")
@@ -212,8 +211,8 @@ times = 1
 	}
 }
 
-// T01: a gate that was not released fails the run as a wrong set-up does, and one
-// that was released does not; JUnit has the finding at its place.
+// T01: a gate that was not released fails the run like a wrong set-up; JUnit shows the finding at its position. A
+// released gate does not.
 func TestGateTimeout(t *testing.T) {
 	const (
 		reached  = `{"type":"gate","name":"g","event":"reached"}` + "\n"
@@ -255,8 +254,8 @@ func BenchmarkJudge(b *testing.B) {
 	b.ReportMetric(float64(b.N)*lines/b.Elapsed().Seconds(), "lines/s")
 }
 
-// A step that was not played over the API is a mistake where another prompt tells that no one
-// interrupted it, and where no one could have; else it is reported.
+// An unplayed step over the API is an error if another prompt shows that the conversation was not interrupted, or if
+// it could not be; otherwise it is only reported.
 func TestUnplayedOverTheAPI(t *testing.T) {
 	const (
 		driven = `{"type":"start","argv":["claude","-p","--input-format","stream-json"],"cwd":"/w","ppid":9}`

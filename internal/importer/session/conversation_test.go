@@ -17,8 +17,8 @@ import (
 
 var update = flag.Bool("update", false, "rewrite what the recordings in testdata are read as")
 
-// Every archive in testdata holds recordings and, in the file "want", what is read of them. Options are in the comment, each on
-// a line: "branch=ID" and "contents"; all recordings at the top are read, in their order.
+// Every archive in testdata has recordings and, in the file "want", the expected session. The comment has options,
+// one per line: "branch=ID" and "contents". All recordings at the top level are read in order.
 func TestRecordings(t *testing.T) {
 	archives, err := filepath.Glob("testdata/*.txtar")
 	if err != nil || len(archives) == 0 {
@@ -78,7 +78,7 @@ func TestRecordings(t *testing.T) {
 	}
 }
 
-// facts joins what is known: pairs of a name and a value, of which empty values are left out.
+// facts joins pairs of a name and a value; empty values are omitted.
 func facts(pairs ...string) string {
 	var b strings.Builder
 	for i := 0; i+1 < len(pairs); i += 2 {

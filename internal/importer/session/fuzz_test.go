@@ -6,8 +6,7 @@ import (
 	"testing"
 )
 
-// fuzz reads any text as one kind of file: it may be refused, with its place,
-// and never brings the reader down.
+// fuzz reads any text as one kind of file: it may be refused with a position, but the reader never panics.
 func fuzz(f *testing.F, head string, seeds ...string) {
 	f.Helper()
 	for _, s := range seeds {

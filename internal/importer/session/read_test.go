@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// Of a line over the bound nothing is kept, and reading goes on behind it (A7).
+// A line over the bound is skipped without storing it, and reading continues after it (A7).
 func TestReadLineIsBounded(t *testing.T) {
 	long := io.LimitReader(endless{}, 5*maxLine)
 	in := bufio.NewReaderSize(io.MultiReader(strings.NewReader("first\n"), long, strings.NewReader("\nlast")), 1<<20)
@@ -32,7 +32,7 @@ func TestReadLineIsBounded(t *testing.T) {
 	}
 }
 
-// endless gives a text without an end.
+// endless returns text without end.
 type endless struct{}
 
 func (endless) Read(p []byte) (int, error) {

@@ -56,7 +56,7 @@ func write(t *testing.T, name, text string) string {
 	return file
 }
 
-// P1: a case is what section 13 says it is made of.
+// P1: a case has the files of section 13.
 func TestLoad(t *testing.T) {
 	file := write(t, "whole.txtar", whole)
 	got, problems := cases.Load([]string{file})
@@ -87,7 +87,7 @@ func TestLoad(t *testing.T) {
 	}
 }
 
-// Everything wrong with a case is reported at once, with its line in the archive.
+// All mistakes of a case are reported at once, each with its line in the archive.
 func TestProblems(t *testing.T) {
 	const good = "-- scenario.toml --\n-- argv --\n-p\n"
 	tests := []struct{ name, text, want string }{
@@ -132,7 +132,7 @@ func TestProblems(t *testing.T) {
 	}
 }
 
-// FuzzArchive: no archive brings the reader down, and what it takes can be run.
+// FuzzArchive: no archive makes the reader panic, and an accepted one can be run.
 func FuzzArchive(f *testing.F) {
 	f.Add([]byte(whole))
 	f.Add([]byte("-- argv.9 --\n-- dialogue --\nwait\n"))

@@ -10,8 +10,8 @@ import (
 	"github.com/claudeless/claudeless/internal/parity/lane"
 )
 
-// P1: what the model was asked, out of the journal of the double: a result that it
-// never saw is none.
+// P1: the requests to the model are read from claudeless's journal; a result that the model never received is not
+// part of them.
 func TestRequests(t *testing.T) {
 	const (
 		first  = `{"type":"tool","tool":"Bash","tool_use_id":"1","result":"a"}`

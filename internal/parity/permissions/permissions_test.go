@@ -22,7 +22,7 @@ func load(t *testing.T, text string) ([]*permissions.File, string) {
 	return files, strings.ReplaceAll(problems.Error(), name, "calls.toml")
 }
 
-// Everything that is wrong with a file is reported, with its place.
+// All mistakes of a file are reported with their positions.
 func TestProblems_A11(t *testing.T) {
 	for _, tt := range []struct{ text, want string }{
 		{"", "calls.toml:1:1: missing key `groups`"},
@@ -74,7 +74,7 @@ calls = ["cat {cwd}/a {{ x }}", { tool = "Read", input = { file_path = "{home}/x
 	}
 }
 
-// The decisions of a session are read from its events, and compared call by call.
+// The decisions of a session are read from its events and compared call by call.
 func TestJudge_A11(t *testing.T) {
 	files, problems := load(t, "[[groups]]\nname = 'g'\ncalls = ['0', '1', '2', '3', '4', '5']\n[[known]]\ncall = '2'\nreason = 'why'")
 	if problems != "" {
@@ -126,8 +126,8 @@ looser: 1 (calls.toml:3, group g)
 	}
 }
 
-// A known decision excuses its call, in its group only if it names one. It is stale once its call was compared in every group
-// that it belongs to and none was decided differently.
+// A known decision excuses its call, only in the group that it names, if any. It is stale if its call was compared in
+// every group that it belongs to and was decided equally in all of them.
 func TestKnownDecisions_A11(t *testing.T) {
 	allow, deny := permissions.Outcome{Decision: permissions.Allow}, permissions.Outcome{Decision: permissions.Deny}
 	for _, tt := range []struct {
@@ -163,7 +163,7 @@ func TestKnownDecisions_A11(t *testing.T) {
 	}
 }
 
-// Only what is decided differently without a reason is printed as such, and is a failure in the JUnit report.
+// Only decisions that differ without a reason are printed as such and fail in the JUnit report.
 func TestReports_A11(t *testing.T) {
 	r := &permissions.Report{}
 	for _, s := range []permissions.Status{permissions.StatusSame, permissions.StatusLooser, permissions.StatusStricter, permissions.StatusExcused, permissions.StatusNotCompared} {
@@ -202,7 +202,7 @@ func TestReadWithoutRuns(t *testing.T) {
 	}
 }
 
-// No file makes the reader fail, and what it accepts can be played.
+// No file makes the reader panic, and an accepted file can be played.
 func FuzzLoad(f *testing.F) {
 	f.Add("[[groups]]\nname = 'a'\ncalls = ['ls', { tool = 'Read', input = {} }]\n[[known]]\ncall = 'ls'\nreason = 'x'")
 	f.Add("groups = [{}]")

@@ -16,8 +16,7 @@ import (
 	"github.com/claudeless/claudeless/internal/parity/suite"
 )
 
-// Where the system gives no network of their own to lanes, that is said, and the
-// cases are compared all the same.
+// If the system has no network namespaces, a warning says so, and the cases are compared anyway.
 func TestNoNamespaces(t *testing.T) {
 	res, said := compare(t, "echo said", suite.Options{})
 	if !strings.Contains(said, "warning: the lanes share this machine's network: ") {
@@ -28,8 +27,7 @@ func TestNoNamespaces(t *testing.T) {
 	}
 }
 
-// What differs is compared once more: what differs by chance is reported as flaky, what
-// differs every time as a difference.
+// A case that differs is compared again: random differences are reported as flaky, constant ones as differences.
 func TestRetries(t *testing.T) {
 	for _, test := range []struct {
 		name, loud string
@@ -53,7 +51,7 @@ func TestRetries(t *testing.T) {
 	}
 }
 
-// compare compares one case of a program that says nothing with one that is a script.
+// compare compares one case of a program without output with one that is a script.
 func compare(t *testing.T, script string, o suite.Options) (res *suite.Result, stderr string) {
 	t.Helper()
 	dir := t.TempDir()

@@ -61,7 +61,7 @@ func TestLines(t *testing.T) {
 	}
 }
 
-// Many processes may share a file: every line goes out in one append.
+// Several processes may share a file, because every line is written with one append.
 func TestSharedFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "journal")
 	const writers, lines = 8, 50

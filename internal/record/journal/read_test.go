@@ -8,8 +8,7 @@ import (
 	"github.com/claudeless/claudeless/internal/record/journal"
 )
 
-// A journal is read whatever was done to it; what is not whole is distinguished from
-// what is only unknown.
+// A damaged journal can be read; incomplete lines are distinguished from unknown ones.
 func TestRead(t *testing.T) {
 	for _, tt := range []struct{ line, want string }{
 		{`{"time":"2026-01-02T03:04:05Z","pid":7,"session_id":"S","type":"exit","code":3,"ms":1}`, "exit 7 S"},
@@ -51,7 +50,7 @@ func FuzzRead(f *testing.F) {
 	})
 }
 
-// Every type of line says something to people.
+// Every type of line has a readable form.
 func TestExplain(t *testing.T) {
 	lines := reflect.TypeFor[journal.Line]()
 	for field := range lines.Fields() {

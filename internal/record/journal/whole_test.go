@@ -15,8 +15,8 @@ import (
 	"github.com/claudeless/claudeless/internal/record/journal"
 )
 
-// The child writes to a file that may not grow beyond this size: the kernel takes
-// a part of a line and refuses the rest, as on a full disk.
+// The child writes to a file that cannot grow beyond this size: the kernel writes a part of a line and refuses the
+// rest, as on a full disk.
 const fullAt = 950
 
 func TestMain(m *testing.M) {
@@ -26,7 +26,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// writeUntilFull returns 7 when the journal has noticed.
+// writeUntilFull returns 7 when the journal has detected the full disk.
 func writeUntilFull(path string) int {
 	if err := unix.Setrlimit(unix.RLIMIT_FSIZE, &unix.Rlimit{Cur: fullAt, Max: fullAt}); err != nil {
 		return 1
@@ -45,8 +45,7 @@ func writeUntilFull(path string) int {
 	return 0
 }
 
-// What a full disk takes of a line is cut off again, so that the line that
-// another process writes later is a line alone.
+// A partial line on a full disk is removed again, so that the next line of another process starts on its own line.
 func TestFullDiskLeavesWholeLines(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "capture.jsonl")
 	cmd := exec.CommandContext(t.Context(), os.Args[0])

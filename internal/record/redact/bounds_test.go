@@ -8,7 +8,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// Values that read like a word are no secret where only a name announces them; one digit or sign makes them one.
+// A value that looks like a word is not a secret if only a variable name suggests it; one digit or symbol makes it
+// one.
 func TestIsWord(t *testing.T) {
 	for value, want := range map[string]bool{
 		"required": true, "Required": true, "REQUIRED": true, "az-AZ": false, "my-password": true, "YOUR_TOKEN": true,
@@ -36,7 +37,8 @@ func TestLooksRandom(t *testing.T) {
 	}
 }
 
-// The kind of a finding is the name of its variable in capitals, with underscores for all that is not a letter or digit.
+// The kind of a finding is the variable name in capitals, with underscores for all characters except letters and
+// digits.
 func TestKindOf(t *testing.T) {
 	for name, want := range map[string]string{"my-token": "MY_TOKEN", "AZ_az_09": "AZ_AZ_09", "_A:B@C[D/E_": "A_B_C_D_E", "": ""} {
 		if got := kindOf(name); got != want {
@@ -45,7 +47,7 @@ func TestKindOf(t *testing.T) {
 	}
 }
 
-// A known value is looked for in base64 only where it is too long to be found by chance.
+// A known value is searched in base64 only if it is too long to match by chance.
 func TestKnownLengths(t *testing.T) {
 	for value, want := range map[string][2]string{
 		"abc":      {"abc", ""},
@@ -111,7 +113,7 @@ func TestEncodedWords(t *testing.T) {
 	}
 }
 
-// What an encoded word reads.
+// The decoded form of an encoded word.
 func TestDecode(t *testing.T) {
 	for word, want := range map[string]string{
 		"a%20b": "a b", "a%2": "", "%ff%fe": "", "YSBi": "a b", "YSBiYw==": "a bc", "YWI_Pw": "", "YWI/Pw": "ab??", "AAECAwQF": "", "YQpi": "a\nb", "Y": "",
@@ -126,7 +128,7 @@ func TestDecode(t *testing.T) {
 	}
 }
 
-// Words that are put together: the text between their parts is left out, and each byte knows its place.
+// Concatenated literals are joined without the text between them, and the position of each byte is kept.
 func TestUnglue(t *testing.T) {
 	line := strings.Repeat("a", 40)
 	for _, tt := range []struct{ in, want string }{
@@ -167,7 +169,7 @@ func TestUnglue(t *testing.T) {
 	}
 }
 
-// The parts around seams do not overlap, and hold what may belong to a secret on both sides.
+// The areas around joints do not overlap, and include what may belong to a secret on both sides.
 func TestSeams(t *testing.T) {
 	pad := strings.Repeat(".", 500)
 	for _, tt := range []struct {
@@ -190,7 +192,7 @@ func TestSeams(t *testing.T) {
 	}
 }
 
-// Where a value is assigned to a name whose first part was found.
+// Finds the value that is assigned to a name whose first part was found.
 func TestAssigned(t *testing.T) {
 	for _, tt := range []struct {
 		rest         string
@@ -227,7 +229,7 @@ func TestAssigned(t *testing.T) {
 	}
 }
 
-// What has to surround a keyword so that its rule is tried.
+// A rule is tried only if a keyword has these characters around it.
 func TestGates(t *testing.T) {
 	for _, tt := range []struct {
 		name     string
@@ -288,7 +290,7 @@ func TestGates(t *testing.T) {
 	}
 }
 
-// Findings that touch stay apart, those that overlap are one, and a sure one gives its kind.
+// Adjacent findings stay separate, overlapping ones are merged, and the kind of a certain finding is used.
 func TestMerge(t *testing.T) {
 	for _, tt := range []struct{ in, want []Finding }{
 		{[]Finding{{"B", 3, 5, true}, {"A", 0, 3, true}}, []Finding{{"A", 0, 3, true}, {"B", 3, 5, true}}},
@@ -302,7 +304,7 @@ func TestMerge(t *testing.T) {
 	}
 }
 
-// The parts of a token of Discord have lengths of their own.
+// Each part of a Discord token has its own length.
 func TestDiscordLengths(t *testing.T) {
 	token := func(id, time, signature int) string {
 		return "M" + strings.Repeat("T", id-1) + "." + strings.Repeat("c", time) + "." + strings.Repeat("0", signature)

@@ -15,7 +15,7 @@ import (
 // expression is turned into texts that it matches. Nothing in this file is a
 // secret or looks like one to a scanner.
 
-// grow makes a text that an expression matches.
+// grow generates a text that matches an expression.
 func grow(r *rand.Rand, re *syntax.Regexp, b *strings.Builder) {
 	times := func(least, most int) {
 		const more = 9
@@ -51,7 +51,7 @@ func grow(r *rand.Rand, re *syntax.Regexp, b *strings.Builder) {
 	}
 }
 
-// pick is a character of a class, one that can be read if it has such.
+// pick returns a character of a class, preferably a printable one.
 func pick(r *rand.Rand, ranges []rune) rune {
 	var some []rune
 	for c := rune('!'); c <= '~'; c++ {
@@ -70,8 +70,7 @@ func pick(r *rand.Rand, ranges []rune) rune {
 // plant is a text with a secret in it.
 type plant struct{ text, secret string }
 
-// plants makes texts that one rule finds without text around them; none = what the
-// rule finds cannot be made this way.
+// plants generates texts that one rule finds without context; none if this is not possible for the rule.
 func plants(t *testing.T, r *rand.Rand, s *formFinder, n, wanted int) []plant {
 	t.Helper()
 	rule := s.rules[n]
@@ -118,8 +117,7 @@ func mentions(text, keywords string) bool {
 	return false
 }
 
-// journalLine is a line as a capture file has it, with the text in a call, in its
-// result, and in JSON inside of a string.
+// journalLine returns a line of a capture file with the text in a call, in its result, and in JSON inside a string.
 func journalLine(t *testing.T, text string) []byte {
 	t.Helper()
 	deep, err := json.Marshal(map[string]any{"said": text})
@@ -135,7 +133,7 @@ func journalLine(t *testing.T, text string) []byte {
 	return line
 }
 
-// left tells whether a record still has a secret, in any of its spellings.
+// left reports whether a record still has a secret in any of its spellings.
 func left(t *testing.T, record, secret string) bool {
 	t.Helper()
 	quoted, err := json.Marshal(secret)
@@ -145,9 +143,8 @@ func left(t *testing.T, record, secret string) bool {
 	return strings.Contains(record, secret) || strings.Contains(record, string(quoted[1:len(quoted)-1]))
 }
 
-// Every rule hides what is made of its own expression: in journal lines, in the
-// trace of MCP messages, and, where a rule is not a guess, behind base64. What
-// surrounds it stays.
+// Every rule hides secrets that were generated from its own expression: in journal lines, in the MCP trace, and,
+// unless the rule is a guess, in base64. The text around them is kept.
 func TestCorpusOfRules(t *testing.T) {
 	r := rand.New(rand.NewPCG(13, 1))
 	redactor, shapes := New(Options{}), newShapes()
@@ -185,7 +182,7 @@ func TestCorpusOfRules(t *testing.T) {
 	}
 }
 
-// Known values are found however they are written.
+// Known values are found in every notation.
 func TestCorpusOfKnownValues(t *testing.T) {
 	r := rand.New(rand.NewPCG(17, 2))
 	const letters = "abcdefghijkmnopqrstuvwxyzABCDEFGHJKLMNPQRSTUVWXYZ23456789 +/=-_.!%&\"'"
@@ -228,12 +225,12 @@ func TestCorpusOfKnownValues(t *testing.T) {
 	}
 }
 
-// isWordByte tells whether a value is in quotes as it is.
+// isWordByte reports whether a value can be quoted unchanged.
 func isWordByte(value string) bool {
 	return !strings.ContainsFunc(value, func(r rune) bool { return r > '~' || !isBase64(byte(r)) })
 }
 
-// Lines of records without secrets come back byte for byte.
+// Record lines without secrets are unchanged.
 func TestCorpusWithoutSecrets(t *testing.T) {
 	r := rand.New(rand.NewPCG(17, 3))
 	hex := func(n int) string {

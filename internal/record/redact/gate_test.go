@@ -11,8 +11,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// What a rule finds in a text it still finds behind its keywords and gates:
-// tried with texts made from the expression of each rule.
+// The keywords and conditions of a rule do not lose matches; tried with texts that were generated from the expression
+// of each rule.
 func TestGatesLoseNothing(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 7))
 	s := newShapes()
@@ -43,8 +43,7 @@ func TestGatesLoseNothing(t *testing.T) {
 	}
 }
 
-// A rule for a name with a value is compiled without its beginning; where its
-// matches begin is the same.
+// A rule for a name with a value is compiled without its beginning; its matches begin at the same positions.
 func TestNamesAreFoundBackwards(t *testing.T) {
 	r := rand.New(rand.NewPCG(2, 7))
 	s := newShapes()
@@ -76,7 +75,7 @@ func TestNamesAreFoundBackwards(t *testing.T) {
 	}
 }
 
-// neverFound are rules whose examples by chance are not random enough.
+// neverFound lists rules whose generated examples are not random enough.
 var neverFound = [...]string{"assignment"}
 
 // example is a text that an expression matches.
@@ -128,7 +127,7 @@ func example(re *syntax.Regexp, r *rand.Rand) string {
 	}
 }
 
-// Addresses of machines are personal; those of this machine and of examples are not.
+// Addresses of machines are personal data, except those of this machine and of examples.
 func TestAddresses(t *testing.T) {
 	for text, want := range map[string]string{
 		"ping 93.184.216.34":          "93.184.216.34",

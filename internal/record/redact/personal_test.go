@@ -7,7 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// What tells whose a text is, between what does not; a finding is "KIND text".
+// Personal data is found between other text; a finding is "KIND text".
 func TestPersonal(t *testing.T) {
 	id, longest := "0197-ab", strings.Repeat("ab", 40)
 	p := newPersonal(&Personal{
@@ -83,7 +83,7 @@ func TestPersonal(t *testing.T) {
 	}
 }
 
-// Without ids nothing is an id, and what is too short to be anybody's is not looked for.
+// Without known ids no id is found, and values that are too short to identify somebody are not searched.
 func TestPersonalWithout(t *testing.T) {
 	p := newPersonal(&Personal{Users: []string{"", "me"}, Hosts: []string{"/"}})
 	if got := p.find("me and xyz-abc"); got != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/claudeless/claudeless/internal/record/redact"
 )
 
-// join keeps secrets of tests out of the reach of scanners of this repository.
+// join hides secrets in test sources from secret scanners.
 func join(parts ...string) string { return strings.Join(parts, "") }
 
 func TestString(t *testing.T) {
@@ -107,8 +107,8 @@ func TestArgs(t *testing.T) {
 	}
 }
 
-// Options of well-known commands are read across arguments, and a value that one
-// argument names as secret is hidden in the others.
+// Options of well-known commands are read across arguments, and a secret value of one argument is hidden in all of
+// them.
 func TestArgsOfCommands(t *testing.T) {
 	r := redact.New(redact.Options{})
 	for _, c := range []struct{ in, want []string }{
@@ -125,8 +125,8 @@ func TestArgsOfCommands(t *testing.T) {
 	}
 }
 
-// The values of variables are secret by the name of the variable; where a name is also
-// used for other things, by their look.
+// The value of a variable is secret because of its name; if the name has other uses, the value must also look like a
+// secret.
 func TestVariables(t *testing.T) {
 	for variable, secret := range map[string]bool{
 		"SSHPASS=hunter2hunter": true, "MYSQL_PWD=hunter2hunter": true, "DB_PASS=only words": true, "GITHUB_PAT=hunter2hunter": true,
@@ -147,7 +147,7 @@ func TestVariables(t *testing.T) {
 	}
 }
 
-// A key that comes line by line is hidden to its end.
+// A key that arrives line by line is hidden completely.
 func TestLines(t *testing.T) {
 	r := redact.New(redact.Options{})
 	var lines redact.Lines
@@ -162,7 +162,7 @@ func TestLines(t *testing.T) {
 	}
 }
 
-// The same secret has the same name; kinds are counted apart.
+// Equal secrets get equal names; each kind is counted separately.
 func TestNumbered(t *testing.T) {
 	r := redact.New(redact.Options{Label: &redact.Numbered{}})
 	a, b := join("ghp", "_A1b2C3d4E5f6G7h8I9j0"), join("ghp", "_Z1b2C3d4E5f6G7h8I9j0")
@@ -173,7 +173,7 @@ func TestNumbered(t *testing.T) {
 	}
 }
 
-// Texts that hold no secret: this repository's own documents and scenarios.
+// Texts without secrets: the documents and scenarios of this repository.
 func TestCleanCorpus(t *testing.T) {
 	r := redact.New(redact.Options{})
 	for _, pattern := range []string{"../../../docs/*.md", "../../../*.md", "../../../scenarios/library/*", "../../../fixtures/library/*", "../../cli/*.go", "../../../simulator/*.go", "../../../mcp/*.go"} {

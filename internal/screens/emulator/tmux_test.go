@@ -80,7 +80,7 @@ func (s *tmuxServer) run(t *testing.T, args ...string) string {
 	return string(out)
 }
 
-// replay shows output in a window of its own and returns the screen and the cursor.
+// replay shows output in a new window and returns the screen and the cursor.
 func (s *tmuxServer) replay(t *testing.T, output string) (screen Screen, cursor string) {
 	t.Helper()
 	s.runs++

@@ -92,8 +92,7 @@ func TestPlay(t *testing.T) {
 	})
 }
 
-// A page is taken when the output has paused, and from a program that never pauses
-// after a second and a half.
+// A page is recorded when the output pauses, or after 1.5 s if the program never pauses.
 func TestPageIsTakenWhenOutputPauses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()

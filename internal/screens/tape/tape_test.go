@@ -36,8 +36,7 @@ steps = [
 	}
 }
 
-// Everything that is wrong is reported at once, with position, caret and the nearest
-// name.
+// All mistakes are reported at once, with position, caret and the nearest name.
 func TestParseReportsEverything(t *testing.T) {
 	t.Parallel()
 	_, list := Parse("bad.toml", []byte(`fresh = ["trsut", "onboarding"]

@@ -8,8 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// The committed schema and page of a format are those of its types: run
-// go generate when this fails.
+// The committed schema and page of a format match its types; run go generate if this fails.
 func TestUpToDate(t *testing.T) {
 	for _, tt := range []struct{ dir, root, head, schema, page string }{
 		{"../../../scenarios", "Scenario", "", "../../../docs/schema/scenario.json", "../../../docs/scenarios.md"},

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// TestFilter: what comes through, what is dropped and counted (M42).
+// TestFilter: some messages pass, others are dropped and counted (M42).
 func TestFilter(t *testing.T) {
 	for in, want := range map[string]struct {
 		out  string
@@ -61,8 +61,7 @@ type owner int
 func (o *owner) End()                          { *o++ }
 func (o *owner) TooLong([]byte, *TooLongError) {}
 
-// The last message of a server that ends without a newline is read before the owner learns of the end, and the owner
-// learns of it once.
+// The last message of a server that ends without a newline is read before the owner is notified of the end, once.
 func TestFilterEndsAfterTheLastMessage(t *testing.T) {
 	var ends owner
 	f := NewFilter(FilterOptions{Source: strings.NewReader(`{"id":1}`), Owner: &ends, Limit: 100})

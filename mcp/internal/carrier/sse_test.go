@@ -10,7 +10,7 @@ import (
 	"testing/iotest"
 )
 
-// events reads a whole stream, a byte at a time as well as in one piece.
+// events reads a whole stream, both byte by byte and in one piece.
 func events(t *testing.T, stream string, limit int) (all []event) {
 	t.Helper()
 	for _, r := range []io.Reader{strings.NewReader(stream), iotest.OneByteReader(strings.NewReader(stream))} {
@@ -30,8 +30,8 @@ func events(t *testing.T, stream string, limit int) (all []event) {
 	return all
 }
 
-// TestEvents: all ends of lines, a byte order mark, several data lines; what is
-// too long tells whose answer it was, and the events after it are read.
+// TestEvents: all line endings, a byte order mark, several data lines. An event over the limit still yields the id of
+// its answer, and later events are read.
 func TestEvents(t *testing.T) {
 	for stream, want := range map[string]string{
 		"data: a\n\ndata: b\n\n":                                 "[a][b]",

@@ -16,9 +16,8 @@ type noLog struct{}
 func (noLog) Message(string, string, string) {}
 func (noLog) Printf(string, ...any)          {}
 
-// TestSubscriptionPauses: a stream that breaks off is opened again after 1, 2 and
-// 4 s, one that the server ended after 5 s more, and no more than three times (N4,
-// O8). A changed filter opens it at once.
+// TestSubscriptionPauses: a stream that is cut off is opened again after 1, 2 and 4 s; one that the server ended,
+// after 5 s more; at most three times (N4, O8). A changed filter opens it at once.
 func TestSubscriptionPauses(t *testing.T) {
 	broken := errors.New("broken off")
 	for name, test := range map[string]struct {
@@ -63,8 +62,8 @@ func TestSubscriptionPauses(t *testing.T) {
 	}
 }
 
-// TestSubscriptionUnacknowledged: a server that never acknowledges is given up after
-// its share of the time to connect, and asked again later (N4, N7).
+// TestSubscriptionUnacknowledged: the wait for an acknowledgement ends after its share of the connect time-out, and
+// the subscription is tried again later (N4, N7).
 func TestSubscriptionUnacknowledged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
@@ -89,7 +88,7 @@ func TestSubscriptionUnacknowledged(t *testing.T) {
 	})
 }
 
-// TestProbeTimeout: the waits of O3.
+// TestProbeTimeout checks the time-outs of O3.
 func TestProbeTimeout(t *testing.T) {
 	for _, test := range []struct {
 		connect         time.Duration

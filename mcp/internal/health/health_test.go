@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// server is made of functions; a nil busy is never.
+// server is implemented by functions; a nil busy means never.
 type server struct {
 	ping func(context.Context) error
 	busy func() bool
@@ -17,9 +17,8 @@ type server struct {
 func (s server) Ping(ctx context.Context) error { return s.ping(ctx) }
 func (s server) Busy() bool                     { return s.busy != nil && s.busy() }
 
-// TestWatch: pings 30 s apart with 5 s each; three misses in a row are a loss,
-// an answer or a running call in between starts the count again, a refusal is
-// an answer, and the end of the context is not a loss (S40).
+// TestWatch: pings are 30 s apart with a limit of 5 s. Three misses in a row are a loss; an answer or a running call
+// resets the count; a refusal counts as an answer; the end of the context is not a loss (S40).
 func TestWatch(t *testing.T) {
 	hang := func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }
 	for name, test := range map[string]struct {
@@ -65,8 +64,7 @@ func TestWatch(t *testing.T) {
 	}
 }
 
-// TestNoStorm: however late a ping comes to its end, the next one is a whole
-// interval away (S40: a machine that slept).
+// TestNoStorm: after a late ping, the next one follows a whole interval later (S40: a machine that was suspended).
 func TestNoStorm(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, stop := context.WithTimeout(t.Context(), 11*time.Hour)

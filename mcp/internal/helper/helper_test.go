@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// TestFailures: what a helper can do wrong, told without what it printed (S5).
+// TestFailures: failures of a helper are reported without its output (S5).
 func TestFailures(t *testing.T) {
 	for command, want := range map[string]string{
 		"echo secret; exit 3":     "headersHelper ended with exit status 3",

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestLog: one line a message, hidden values unreadable, no log no line (M2).
+// TestLog: one line per message, secrets unreadable; without a log nothing is written (M2).
 func TestLog(t *testing.T) {
 	var out strings.Builder
 	l := NewSink(&out, nil).Log("s", map[string]string{"A": "hunter2", "B": "on"})
