@@ -57,6 +57,9 @@ func (k *localCommands) runSessionCommand(ctx context.Context, c slash.Call) (*s
 func (k *localCommands) runOwn(ctx context.Context, c slash.Call) error {
 	switch c.Name {
 	case "compact":
+		if k.sim.options.Limits.NoCompactCommand {
+			return k.answer(ctx, c, slash.Unavailable(c.Name), nil)
+		}
 		return k.compact(ctx, c)
 	case "context":
 		usage := k.sim.Context()

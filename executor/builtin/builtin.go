@@ -254,6 +254,10 @@ func (t *Tools) ObservedInput(call protocol.ToolUse) json.RawMessage {
 // = none.
 func (t *Tools) TargetFile(call protocol.ToolUse) string { return t.files.TargetFile(call) }
 
+// Reread returns the file that a call wrote if its content is another since, and takes note of that
+// content; "" = none.
+func (t *Tools) Reread(call protocol.ToolUse) string { return t.files.Reread(call) }
+
 // Open reads a file as the Read tool does, whether or not the session has that
 // tool; 0 for first and lines means the whole file. Edits may follow, as after a
 // Read.

@@ -302,7 +302,7 @@ func TestEdit(t *testing.T) {
 		},
 		{"delete", "a\nb\n", in{"old_string": "a\n", "new_string": ""}, "b\n", "The file FILE has been updated successfully." + known, ""},
 		{"crlf", "a\r\nb\r\n", in{"old_string": "a\nb", "new_string": "x\ny"}, "x\r\ny\r\n", "The file FILE has been updated successfully." + known, ""},
-		{"crlf in input", "a\r\nb\r\n", in{"old_string": "a\r\nb", "new_string": "x\r\ny"}, "x\r\ny\r\n", "The file FILE has been updated successfully." + known, ""},
+		{"crlf in input", "a\r\nb\r\n", in{"old_string": "a\r\nb", "new_string": "x\r\ny"}, "a\r\nb\r\n", "", "String to replace not found in file.\nString: a\r\nb"},
 		{"mixed line ends stay", "a\r\nb\n", in{"old_string": "b", "new_string": "x"}, "a\r\nx\n", "The file FILE has been updated successfully." + known, ""},
 		{"fill empty", " \n", in{"old_string": "", "new_string": "x"}, "x", "The file FILE has been updated successfully." + known, ""},
 		{"no match", "a", in{"old_string": "zzz", "new_string": "x"}, "a", "", "String to replace not found in file.\nString: zzz"},

@@ -163,12 +163,32 @@ func agentTool(name string) tool.Tool {
 
 // notSimulated returns a tool that is only listed: its effect is not simulated.
 func notSimulated(name string) tool.Tool {
-	return tool.Tool{
+	t := tool.Tool{
 		Name:        name,
 		Description: "Listed for completeness; not simulated. Give calls a canned result.",
 		Input:       tool.Schema{Type: "object", AllowsOthers: true},
 		Run:         canned("is not simulated"),
 	}
+	if name == "SendMessage" {
+		t.Prepare = describeMessage
+	}
+	return t
+}
+
+// describeMessage adds the keys that the CLI shows beside those of a message: who gets it, and what it says.
+func describeMessage(in *tool.Keys) bool {
+	var to, text string
+	if json.Unmarshal(in.Get("to"), &to) != nil || json.Unmarshal(in.Get("message"), &text) != nil {
+		return false
+	}
+	kind := "name"
+	if to == "main" {
+		kind = "main"
+	}
+	for _, add := range [][2]string{{"type", "message"}, {"recipient", to}, {"recipient_kind", kind}, {"content", text}} {
+		*in = in.With(add[0], tool.Quote(add[1]))
+	}
+	return true
 }
 
 // canned returns a Run for calls that only a scenario can answer.

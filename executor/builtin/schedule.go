@@ -86,7 +86,7 @@ func cronCreate(_ context.Context, s *cronJobs, in cronInput) protocol.ToolResul
 	kept, lasts := "Session-only (not written to disk, dies when Claude exits)", "It will fire once then auto-delete."
 	kind := "one-shot task"
 	if j.Recurring {
-		kind, lasts = "recurring job", "Auto-expires after 7 days. Use CronDelete to cancel sooner."
+		kind, lasts = "recurring job", "Auto-expires after 30 days. Use CronDelete to cancel sooner."
 	}
 	if in.Durable {
 		kept = "Persisted to .claude/scheduled_tasks.json"
@@ -102,7 +102,16 @@ func cronCreate(_ context.Context, s *cronJobs, in cronInput) protocol.ToolResul
 		Recurring bool    `json:"recurring"`
 		Durable   bool    `json:"durable"`
 		Next      float64 `json:"nextFireAt"`
-	}{j.ID, c.String(), j.Recurring, in.Durable, j.Next()})
+		MaxAge    int64   `json:"maxAgeMs,omitempty"` // of recurring jobs
+	}{j.ID, c.String(), j.Recurring, in.Durable, j.Next(), maxAge(j.Recurring)})
+}
+
+// maxAge returns the milliseconds after which a recurring job ends; 0 = it does not recur.
+func maxAge(recurring bool) int64 {
+	if !recurring {
+		return 0
+	}
+	return (30 * 24 * time.Hour).Milliseconds()
 }
 
 func cronListTool(s *cronJobs) tool.Tool {

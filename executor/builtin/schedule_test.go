@@ -35,7 +35,7 @@ func TestCrons(t *testing.T) {
 
 	r = call(t, tools, "CronCreate", in{"cron": "0 9 * * 1-5", "prompt": strings.Repeat("y", 81)})
 	wantText(t, r, false, "Scheduled recurring job 00000001 (Weekdays at 9:00 AM). Next run: Nov 23 9:00am. "+
-		"Session-only (not written to disk, dies when Claude exits). Auto-expires after 7 days. Use CronDelete to cancel sooner.")
+		"Session-only (not written to disk, dies when Claude exits). Auto-expires after 30 days. Use CronDelete to cancel sooner.")
 	r = call(t, tools, "CronCreate", in{"cron": "7 9 * * *", "prompt": "one\ntwo", "recurring": false})
 	wantText(t, r, false, "Scheduled one-shot task 00000002 (Every day at 9:07 AM). Next run: Nov 22 9:07am. "+
 		"Session-only (not written to disk, dies when Claude exits). It will fire once then auto-delete.")
@@ -73,7 +73,7 @@ func TestDurableCrons(t *testing.T) {
 	dir := t.TempDir()
 	r := call(t, newScheduler(t, dir), "CronCreate", in{"cron": "7 9 * * *", "prompt": "a < b", "durable": true})
 	wantText(t, r, false, "Scheduled recurring job 00000001 (Every day at 9:07 AM). Next run: Nov 22 9:07am. "+
-		"Persisted to .claude/scheduled_tasks.json. Auto-expires after 7 days. Use CronDelete to cancel sooner.")
+		"Persisted to .claude/scheduled_tasks.json. Auto-expires after 30 days. Use CronDelete to cancel sooner.")
 	file := filepath.Join(dir, ".claude", "scheduled_tasks.json")
 	want := fmt.Sprintf(`{
   "tasks": [

@@ -47,6 +47,9 @@ func (a *Agents) send(ctx context.Context, call protocol.ToolUse) protocol.ToolR
 	if err := json.Unmarshal(call.Input, &in); err != nil || in.To == "" {
 		return protocol.UsageError("InputValidationError: SendMessage failed due to the following issue:\nThe required parameter `to` is missing")
 	}
+	if in.To == "main" && call.Agent == nil {
+		return sendMessageResult{Message: `You are the main conversation — "main" addresses you. Send to a named agent instead.`}.result()
+	}
 	a.mu.Lock()
 	w := a.find(in.To)
 	if w == nil {

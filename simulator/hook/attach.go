@@ -178,6 +178,18 @@ func (t *Trace) attachContext(c *call, text string) {
 	t.render(named.name + " hook additional context: " + text)
 }
 
+// FileChanged returns the context and the event that tell of a file which a PostToolUse hook changed
+// after a call had written it.
+func FileChanged(name, toolUseID, file string) (string, protocol.Event) {
+	var t Trace
+	text := "PostToolUse hook modified " + file + " after your edit (likely a formatter). Your next Edit will not fail with a stale-file error, " +
+		"but if its old_string targets a region the hook reformatted, Read the file first."
+	c := &call{event: "PostToolUse", name: name, toolUseID: toolUseID}
+	t.keep(c, "hook_additional_context", append([]protocol.Field{{Key: "content", Value: []string{text}}, {Key: "isOwnText", Value: true}}, origin(c)...))
+	t.render(name + " hook additional context: " + text)
+	return text, t.Attached()[0]
+}
+
 // attachEnd adds an attachment that says how a hook ended.
 func (t *Trace) attachEnd(c *call, kind string, fields ...protocol.Field) {
 	t.keep(c, kind, append(origin(c), fields...))

@@ -35,6 +35,9 @@ type HookedTools interface {
 	// Replaced returns a call with the input that a hook has set, without keys that
 	// the tool does not have, and the result that refuses it; nil = accepted.
 	Replaced(ctx context.Context, call protocol.ToolUse) (protocol.ToolUse, *executor.Result)
+	// Reread returns the file that a call wrote if it has changed since, and takes note of its content;
+	// "" = none.
+	Reread(call protocol.ToolUse) string
 }
 
 // unknownTools provides no information.
@@ -49,6 +52,8 @@ func (unknownTools) Rewrite(string, json.RawMessage) (protocol.Content, bool) {
 func (unknownTools) Replaced(_ context.Context, call protocol.ToolUse) (protocol.ToolUse, *executor.Result) {
 	return call, nil
 }
+
+func (unknownTools) Reread(protocol.ToolUse) string { return "" }
 
 // unknownLocation provides no information.
 type unknownLocation struct{}
@@ -157,6 +162,12 @@ func (h *hooks) after(ctx context.Context, use protocol.ToolUse, result *executo
 		result.Before = append(result.Before, out.Frames...)
 	}
 	result.After = append(append(result.After, out.Attached()...), out.Notices...)
+	if event, _ := protocol.HookEvent(in); !result.IsError && h.o.Runner.Has(event) {
+		if file := h.o.Tools.Reread(use); file != "" {
+			text, ev := hook.FileChanged(event+":"+hookName(use.Name), use.ID, file)
+			result.After, result.Context = append(result.After, ev), append(result.Context, text)
+		}
+	}
 	if out.StopTurn && !result.IsError && result.Stop == nil {
 		result.Stop = &executor.StopTurn{TerminalReason: "hook_stopped"}
 	}

@@ -24,7 +24,8 @@ func Bash(c *Commands) tool.Tool {
 			tool.Opt("run_in_background", tool.Boolean("Do not wait for the command")),
 			tool.Opt("dangerouslyDisableSandbox", tool.Boolean("Run outside the sandbox; there is none here")),
 		),
-		Alias: func(in *tool.Keys) (string, bool) { return "", tool.RenameAny(in, "timeout_ms", "timeout") },
+		Prepare: tool.DecodeEscapes,
+		Alias:   func(in *tool.Keys) (string, bool) { return "", tool.RenameAny(in, "timeout_ms", "timeout") },
 		Check: tool.TypedCheck(c, func(_ context.Context, _ *Commands, in bashInput) *protocol.ToolResult {
 			if strings.ContainsFunc(in.Command, isHiddenChar) {
 				return tool.Invalid("Bash", []tool.Issue{tool.CustomIssue("command contains control characters that would be hidden in the approval dialog", "command")})

@@ -4,10 +4,13 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
+	"unicode/utf16"
+	"unicode/utf8"
 
 	"github.com/claudeless/claudeless/executor/internal/tool"
 	"github.com/claudeless/claudeless/internal/base/ordered"
@@ -49,8 +52,9 @@ func Edit(f *Files) tool.Tool {
 		),
 		Prepare: func(in *tool.Keys) bool {
 			renamed := in.Get("file_path") != nil && shortKeys(in)
+			decoded := tool.DecodeEscapes(in)
 			trimmed := trimTrailingSpace(in, "new_string")
-			return withReplaceAll(in) || trimmed || renamed
+			return withReplaceAll(in) || trimmed || renamed || decoded
 		},
 		Alias: func(in *tool.Keys) (string, bool) {
 			renamed := tool.Rename(in, "path", "file_path")
@@ -145,7 +149,7 @@ func (f *Files) planEdit(in editInput) (plannedEdit, *protocol.ToolResult) {
 		return no(notRead)
 	}
 	if p.crlf = endsInCRLF(p.before); p.crlf {
-		for _, s := range []*string{&p.before, &in.OldString, &in.NewString} {
+		for _, s := range []*string{&p.before, &in.NewString} {
 			*s = strings.ReplaceAll(*s, "\r\n", "\n")
 		}
 	}
@@ -154,6 +158,11 @@ func (f *Files) planEdit(in editInput) (plannedEdit, *protocol.ToolResult) {
 		return p, nil
 	}
 	in.OldString, in.NewString = matchQuotes(p.before, in.OldString, in.NewString)
+	if !strings.Contains(p.before, in.OldString) {
+		if old := escapeUnicode(in.OldString); strings.Contains(p.before, old) { // the file holds the escapes themselves
+			in.OldString, in.NewString = old, escapeUnicode(in.NewString)
+		}
+	}
 	p.old = in.OldString
 	switch n := strings.Count(p.before, in.OldString); {
 	case n == 0 && p.read && !p.current:
@@ -166,6 +175,19 @@ func (f *Files) planEdit(in editInput) (plannedEdit, *protocol.ToolResult) {
 	}
 	p.after = in.apply(p.before)
 	return p, nil
+}
+
+// escapeUnicode returns a text with every character outside ASCII as \uXXXX.
+func escapeUnicode(s string) string {
+	var b strings.Builder
+	for _, unit := range utf16.Encode([]rune(s)) {
+		if unit < utf8.RuneSelf {
+			b.WriteByte(byte(unit))
+		} else {
+			fmt.Fprintf(&b, `\u%04x`, unit)
+		}
+	}
+	return b.String()
 }
 
 // endsInCRLF reports whether all lines of a text with several lines end with \r\n.

@@ -63,6 +63,25 @@ func (f *Files) RecordPrinted(file, printed string) {
 	}
 }
 
+// Reread returns the file that a call wrote if its content is another since, and takes note of that
+// content, which the model has not seen; "" = none.
+func (f *Files) Reread(call protocol.ToolUse) string {
+	if call.Name != "Edit" && call.Name != "Write" {
+		return ""
+	}
+	path := f.TargetFile(call)
+	data, err := readRegular(path)
+	if err != nil {
+		return ""
+	}
+	read, current, _ := f.seen.lookup(path, string(data))
+	if !read || current {
+		return ""
+	}
+	f.seen.record(path, string(data), false)
+	return path
+}
+
 // TargetFile returns the file that a call reads or writes, as an absolute path; empty
 // = none.
 func (f *Files) TargetFile(call protocol.ToolUse) string {

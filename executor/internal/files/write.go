@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 
 	"github.com/claudeless/claudeless/executor/internal/tool"
@@ -36,7 +37,10 @@ func Write(f *Files) tool.Tool {
 			tool.Req("file_path", tool.Str("Path of the file")),
 			tool.Req("content", tool.Str("The whole new content")),
 		),
-		Prepare: func(in *tool.Keys) bool { return trimTrailingSpace(in, "content") },
+		Prepare: func(in *tool.Keys) bool {
+			decoded := tool.DecodeEscapes(in)
+			return trimTrailingSpace(in, "content") || decoded
+		},
 		Alias: func(in *tool.Keys) (string, bool) {
 			return "Note: Write's parameters are named `file_path` and `content`. `path` was read as `file_path`.", tool.Rename(in, "path", "file_path")
 		},
@@ -89,7 +93,7 @@ func write(_ context.Context, f *Files, in writeInput) protocol.ToolResult {
 	if created {
 		return tool.Text("File created successfully at: "+name+fileIsKnown, out)
 	}
-	original := string(old)
+	original := strings.ReplaceAll(string(old), "\r\n", "\n")
 	out.Type, out.OriginalFile = "update", &original
 	out.StructuredPatch = patch(original, in.Content)
 	return tool.Text(updatedMessage(name)+fileIsKnown, out)

@@ -334,6 +334,8 @@ func (f *fakeSession) Describe(subtype string) (any, bool) {
 	return reply, ok
 }
 
+func (f *fakeSession) Directory() string { return "/w" }
+
 func (f *fakeSession) CLIVersion() (version, built string) { return "2.1.329", "" }
 
 func (f *fakeSession) TaskOutput(id string) ([]byte, bool) { return []byte("so far"), id == "t-1" }

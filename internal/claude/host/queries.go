@@ -13,6 +13,9 @@ func (h *hostedSession) CLIVersion() (version, built string) {
 	return h.Plan().Version, claudecode.BuildTime
 }
 
+// Directory returns the directory of the session.
+func (h *hostedSession) Directory() string { return h.Plan().CWD }
+
 // Describe answers requests that only read the session's state.
 func (h *hostedSession) Describe(subtype string) (any, bool) {
 	switch subtype {
@@ -34,6 +37,10 @@ func (h *hostedSession) Describe(subtype string) (any, bool) {
 		return skillsAnswer{h.skillCommands()}, true
 	case "reload_plugins":
 		return h.reloadPlugins(), true
+	case "get_plan":
+		return planAnswer{h.PlanText() != ""}, true
+	case "get_status":
+		return statusAnswer{statusSections(h.Session)}, true
 	case "reload_output_styles":
 		return stylesAnswer{h.Plan().Catalog.Styles()}, true
 	}

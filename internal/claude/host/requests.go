@@ -126,6 +126,8 @@ type describer interface {
 	Describe(subtype string) (reply any, ok bool)
 	// CLIVersion returns the version of the CLI and its build time.
 	CLIVersion() (version, built string)
+	// Directory returns the directory of the session.
+	Directory() string
 }
 
 // serveFunc serves the requests of one subtype.
@@ -178,8 +180,7 @@ func acceptWithoutEffect(context.Context, *requestServer, request) (control.Answ
 // unsupported, with the reasons. Older versions of the real CLI give hosts the same answer.
 func unsupportedRequests() map[string]string {
 	return map[string]string{
-		"set_color":        "the real CLI refuses it as well without a display",
-		"file_suggestions": "completion serves the interactive display",
+		"set_color": "the real CLI refuses it as well without a display",
 	}
 }
 

@@ -21,8 +21,8 @@ func TestEveryRequestHasAFate(t *testing.T) {
 	spec := []string{
 		"apply_flag_settings", "background_tasks", "cancel_async_message", "claim_session", "end_session", "file_suggestions",
 		"generate_session_title", "get_binary_version", "get_context_usage", "get_hooks_listing", "get_session_cost", "get_settings",
-		"get_task_output", "get_usage", "list_models", "list_permission_rules", "mcp_call", "mcp_message", "mcp_read_resource",
-		"mcp_reconnect", "mcp_set_servers", "mcp_status", "mcp_toggle", "read_file", "register_repo_root", "reload_output_styles",
+		"get_plan", "get_status", "get_task_output", "get_usage", "list_models", "list_permission_rules", "mcp_call", "mcp_message", "mcp_read_resource",
+		"message_rated", "mcp_reconnect", "mcp_set_servers", "mcp_status", "mcp_toggle", "read_file", "register_repo_root", "reload_output_styles",
 		"reload_plugins", "reload_skills", "rename_session", "rewind_files", "seed_read_state", "set_color", "set_has_subscribers",
 		"set_max_thinking_tokens", "set_mcp_permission_mode_override", "set_model", "set_permission_mode", "side_question", "stop_task",
 		"submit_feedback", "update_settings",

@@ -97,7 +97,7 @@ func toolNames(rules []string) []string {
 
 // memoryOptions says where the files of instructions are; nil = they do not count.
 func (r *resolver) memoryOptions() *catalog.MemoryOptions {
-	if r.flags.Bare || r.flags.SafeMode || r.flags.Restricted {
+	if r.flags.Bare || r.flags.SafeMode || r.flags.Restricted || envEnabled(r.sys, "CLAUDE_CODE_DISABLE_CLAUDE_MDS") {
 		return nil
 	}
 	o := catalog.MemoryOptions{CWD: r.plan.CWD, Home: r.plan.Home, Project: r.plan.Settings.HasSource("project"), Local: r.plan.Settings.HasSource("local")}

@@ -49,6 +49,7 @@ func newLimits(sys *process.System, f *flags.Flags, p *Plan) Limits {
 		CompactDelay:      timeoutFor(sys, t.CompactDelayMS, "CLAUDELESS_COMPACT_DELAY_MS", 20*time.Millisecond),
 		Window:            flags.ContextWindow(f.Autocompact),
 		NoCompact:         envEnabled(sys, "DISABLE_AUTO_COMPACT") || envEnabled(sys, "DISABLE_COMPACT") || p.Settings.Merged()["autoCompactEnabled"] == false,
+		NoCompactCommand:  envEnabled(sys, "DISABLE_COMPACT"),
 		BackgroundCeiling: envMillis(sys, "CLAUDE_CODE_PRINT_BG_WAIT_CEILING_MS", 10*time.Minute),
 	}
 }

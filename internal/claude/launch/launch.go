@@ -32,6 +32,11 @@ func Resolve(sys *process.System, f *flags.Flags) (Plan, error) {
 		r.flags = &flags.Flags{}
 		steps = []func(*resolver) error{(*resolver).locate, (*resolver).noScenario, (*resolver).settings}
 	}
+	if f != nil && envEnabled(sys, "CLAUDE_CODE_SIMPLE") {
+		simple := *f
+		simple.Bare = true
+		r.flags = &simple
+	}
 	for _, step := range steps {
 		if err := step(r); err != nil {
 			return *r.plan, err

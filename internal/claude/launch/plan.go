@@ -158,6 +158,7 @@ type Limits struct {
 	StopBlockCap      int
 	Window            int    // tokens that a conversation may grow to; 0 = the model's
 	NoCompact         bool   // a conversation that is full is not compacted
+	NoCompactCommand  bool   // DISABLE_COMPACT: nor is it by the command
 	Gateway           string // host of the API where it is not the vendor's; empty = it is
 	HookTimeout       time.Duration
 	CompactDelay      time.Duration

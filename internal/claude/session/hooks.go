@@ -2,6 +2,8 @@ package session
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -37,7 +39,7 @@ func newHooks(plan launch.Plan, live *simulator.SessionState, b workspace, p *po
 	id := p.records.ID()
 	o := hook.Options{
 		CWD: plan.CWD, ToldCWD: plan.Scenario.WorkingDirectory, SessionID: id, TranscriptPath: p.records.transcript.Path(),
-		Environ: plan.Environ, PID: plan.PID, Entrypoint: plan.Entrypoint, NewID: plan.Clock.NewID, Now: plan.Clock.Now,
+		Environ: append(slices.Clone(plan.Environ), hookEnviron(plan, id)...), PID: plan.PID, Entrypoint: plan.Entrypoint, NewID: plan.Clock.NewID, Now: plan.Clock.Now,
 		DefaultTimeout: plan.Limits.HookTimeout, MCPTool: p.servers.hookTool, MatchRule: p.Covers,
 		EnvDir: filepath.Join(plan.State, "session-env", id),
 	}
@@ -64,6 +66,22 @@ func newHooks(plan launch.Plan, live *simulator.SessionState, b workspace, p *po
 	}
 	h.Runner = runner
 	return h
+}
+
+// hookEnviron returns what hooks find beside the environment of the run (observed with 2.1.330): the
+// program, and the socket of the session with its token.
+func hookEnviron(plan launch.Plan, id string) []string {
+	env := []string{"AI_AGENT=" + agentName(plan.Version, "harness")}
+	if socket := MessagingSocket(plan); socket != "" {
+		token := sha256.Sum256([]byte(id))
+		env = append(env, "CLAUDE_CODE_MESSAGING_SOCKET="+socket, "CLAUDE_CODE_MESSAGING_TOKEN="+hex.EncodeToString(token[:16]))
+	}
+	return env
+}
+
+// agentName names the program for the commands that it runs as one of its parts.
+func agentName(version, part string) string {
+	return "claude-code_" + strings.ReplaceAll(version, ".", "-") + "_" + part
 }
 
 // pluginHooks returns the hooks of a plugin, which get its directory in their environment.

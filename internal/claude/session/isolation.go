@@ -56,6 +56,9 @@ func (t *toolbox) of(call protocol.ToolUse) *builtin.Tools {
 	return t.builtin
 }
 
+// Reread returns the file that a call wrote if its content is another since; "" = none.
+func (t *toolbox) Reread(call protocol.ToolUse) string { return t.of(call).Reread(call) }
+
 // builtinCalls runs the calls of built-in tools, those of agents that work in a worktree with their own.
 type builtinCalls struct{ *toolbox }
 

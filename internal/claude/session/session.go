@@ -123,7 +123,7 @@ func (s *Session) simulatorOptions(prompt launch.Prompt) (simulator.Options, err
 		Limits: simulator.Limits{
 			MaxTurns: plan.Limits.MaxTurns, BudgetUSD: plan.Limits.MaxBudgetUSD, Retries: plan.Limits.MaxRetries, RetryScale: plan.Limits.RetryScale,
 			FallbackModel: plan.Model.Fallback, MaxStopBlocks: plan.Limits.StopBlockCap, SchemaAttempts: prompt.SchemaAttempts,
-			ContextWindow: plan.Limits.Window, NoCompact: plan.Limits.NoCompact, GatewayHost: plan.Limits.Gateway,
+			ContextWindow: plan.Limits.Window, NoCompact: plan.Limits.NoCompact, NoCompactCommand: plan.Limits.NoCompactCommand, GatewayHost: plan.Limits.Gateway,
 		},
 		Display: simulator.DisplayOptions{
 			Partial: plan.Output.Partial, ReplayPrompts: plan.Output.Replay, HookEvents: plan.Output.HookEvents, LegacyCost: plan.Compat, RateLimits: plan.Profile.Environment().Credential == claudecode.OAuthToken, InOrder: plan.Clock.Repeatable(),

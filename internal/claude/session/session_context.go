@@ -35,6 +35,9 @@ func (s *sessionContext) Init(context.Context) protocol.Init {
 	s.warnModel()
 	plan, v := &s.plan, s.tools.servers
 	ev := plan.Profile.Init()
+	if plan.Limits.NoCompactCommand {
+		ev.SlashCommands = slices.DeleteFunc(ev.SlashCommands, func(name string) bool { return name == "compact" })
+	}
 	ev.CWD, ev.OriginalCWD = cmp.Or(s.Moved(), plan.CWD), plan.CWD
 	ev.AdditionalDirectories = append(ev.AdditionalDirectories, s.shownDirs(s.tools.policy.Added())...)
 	ev.APIKeySource, ev.Betas = plan.APIKeySource, plan.Model.Betas
@@ -43,9 +46,7 @@ func (s *sessionContext) Init(context.Context) protocol.Init {
 		dir := cmp.Or(plan.Settings.MemoryDir, filepath.Join(s.projectDir(), "memory"))
 		ev.MemoryPaths = &protocol.MemoryPaths{Auto: filepath.Clean(dir) + string(filepath.Separator)}
 	}
-	if !plan.Custom.Bare && !plan.Custom.Restricted {
-		ev.MessagingSocketPath = s.socketPath()
-	}
+	ev.MessagingSocketPath = MessagingSocket(*plan)
 	var tools []protocol.Tool
 	if v.manager != nil {
 		tools = slices.DeleteFunc(v.manager.Tools(), func(t protocol.Tool) bool {
@@ -145,14 +146,17 @@ func (s *sessionContext) warnModel() {
 	}
 }
 
-// socketPath returns the path where the real CLI listens for messages. Nothing listens here. A
-// repeatable run uses a fixed number.
-func (s *sessionContext) socketPath() string {
-	pid := s.plan.PID
-	if s.plan.Clock.Repeatable() {
+// MessagingSocket returns the path where the real CLI listens for messages; empty = it does not listen.
+// Nothing listens here. A repeatable run shows no process id.
+func MessagingSocket(plan launch.Plan) string {
+	if plan.Custom.Bare || plan.Custom.Restricted {
+		return ""
+	}
+	pid := plan.PID
+	if plan.Clock.Repeatable() {
 		pid = 1
 	}
-	return filepath.Join(s.plan.Temp, "cc-socks", strconv.Itoa(pid)+".sock")
+	return filepath.Join(plan.Temp, "cc-socks", strconv.Itoa(pid)+".sock")
 }
 
 // Surroundings is what the model sees in addition to the first prompt.

@@ -86,7 +86,7 @@ func (t *toolbox) buildChain(plan launch.Plan, p toolParts) {
 // shellEnviron returns the environment of the commands that the model runs (observed with 2.1.329).
 func shellEnviron(plan launch.Plan, level, id string) []string {
 	env := append(slices.Clone(plan.Environ),
-		"AI_AGENT=claude-code_"+strings.ReplaceAll(plan.Version, ".", "-")+"_agent",
+		"AI_AGENT="+agentName(plan.Version, "agent"),
 		"CLAUDE_CODE_CHILD_SESSION=1",
 		"CLAUDE_CODE_SESSION_ATTENDED=0",
 		"CLAUDE_CODE_SESSION_ID="+id,

@@ -1,0 +1,116 @@
+package host
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/claudeless/claudeless/internal/base/jsvalue"
+	"github.com/claudeless/claudeless/internal/claude/control"
+	"github.com/claudeless/claudeless/internal/claude/session"
+	"github.com/claudeless/claudeless/simulator/model"
+)
+
+type planAnswer struct {
+	Exists bool `json:"exists"`
+}
+
+// statusAnswer is what /status shows, as data.
+type statusAnswer struct {
+	Sections []statusSection `json:"sections"`
+}
+
+type statusSection struct {
+	Title string      `json:"title"`
+	Rows  []statusRow `json:"rows"`
+}
+
+type statusRow struct {
+	Label string `json:"label"`
+	Value string `json:"value"`
+}
+
+// statusSections describes the session and its environment (observed with 2.1.330).
+func statusSections(s *session.Session) []statusSection {
+	plan := s.Plan()
+	rows := []statusRow{{"Version", plan.Version}, {"Session ID", s.State().SessionID()}, {"Session kind", "interactive"}}
+	if socket := session.MessagingSocket(*plan); socket != "" {
+		rows = append(rows, statusRow{"Peer address", "uds:" + socket})
+	}
+	rows = append(rows, statusRow{"cwd", plan.CWD})
+	if plan.APIKeySource != "none" {
+		rows = append(rows, statusRow{"API key", plan.APIKeySource})
+	}
+	environment := []statusRow{{"Model", model.Resolve(s.State().Model())}}
+	if url := baseURL(plan.Environ); url != "" {
+		rows = append(rows, statusRow{"Anthropic base URL", url})
+		environment = append(environment, statusRow{"Managed settings (remote)", "not fetched — not available with a custom ANTHROPIC_BASE_URL"},
+			statusRow{"Organization policy", "not fetched with a custom ANTHROPIC_BASE_URL"})
+	}
+	return []statusSection{{"Session", rows}, {"Environment", append(environment, statusRow{"Auto mode server", "Disabled"})}}
+}
+
+// baseURL returns the address of the API that the environment gives; "" = none.
+func baseURL(environ []string) string {
+	url := ""
+	for _, pair := range environ {
+		if value, ok := strings.CutPrefix(pair, "ANTHROPIC_BASE_URL="); ok {
+			url = value
+		}
+	}
+	return url
+}
+
+type suggestionsAnswer struct {
+	Suggestions []suggestion `json:"suggestions"`
+	CWD         string       `json:"cwd"`
+}
+
+type suggestion struct {
+	Path string `json:"path"`
+}
+
+// suggestFiles lists the files whose path begins as the query does. Names without a directory have no
+// suggestions: the real CLI looks them up in an index that is empty right after the start.
+func suggestFiles(_ context.Context, r *requestServer, in request) (control.Answer, error) {
+	cwd := r.describer.Directory()
+	answer := suggestionsAnswer{Suggestions: []suggestion{}, CWD: cwd}
+	query, ok := jsvalue.Text(in.keys["query"])
+	dir, prefix := filepath.Split(strings.TrimPrefix(query, "./"))
+	if !ok || dir == "" && prefix != "" || dir != "" && prefix == "" {
+		return control.Answer{Payload: answer}, nil
+	}
+	entries, _ := os.ReadDir(filepath.Join(cwd, dir)) // a directory that cannot be read has no files
+	for _, files := range []bool{false, true} {
+		for _, e := range entries {
+			path := dir + e.Name()
+			if !strings.HasPrefix(e.Name(), prefix) || e.IsDir() == files {
+				continue
+			}
+			if e.IsDir() {
+				path += "/"
+			}
+			answer.Suggestions = append(answer.Suggestions, suggestion{path})
+		}
+	}
+	return control.Answer{Payload: answer}, nil
+}
+
+// rateMessage checks the user's opinion of a message, which nobody keeps.
+func rateMessage(_ context.Context, _ *requestServer, in request) (control.Answer, error) {
+	_, named := jsvalue.Text(in.keys["messageUuid"])
+	sentiment, _ := jsvalue.Text(in.keys["sentiment"])
+	surface, _ := jsvalue.Text(in.keys["surface"])
+	var cleared bool
+	switch {
+	case !named, sentiment != "positive" && sentiment != "negative",
+		in.has("surface") && surface != "tool_use" && surface != "assistant_text",
+		in.has("cleared") && json.Unmarshal(in.keys["cleared"], &cleared) != nil:
+		return control.Answer{}, errors.New(`message_rated: messageUuid must be a string, sentiment "positive" or "negative", ` +
+			`surface "tool_use" or "assistant_text", and cleared a boolean`)
+	}
+	return control.Answer{Payload: struct{}{}}, nil
+}
