@@ -237,6 +237,7 @@ func (c *compiler) expectation(s *Scenario, e *Expectation) {
 		{"oauth", e.OAuth != nil},
 		{"exit", e.Exit != nil},
 		{"rule", e.Rule != nil},
+		{"screen", e.Screen != ""},
 		{"unused", e.Unused != ""},
 	} {
 		if k.is {
@@ -251,6 +252,14 @@ func (c *compiler) expectation(s *Scenario, e *Expectation) {
 	}
 	if e.Input != nil && e.Tool == "" {
 		c.WithStep("input", func() { c.Errorf("`input` needs `tool`") })
+	}
+	if e.Answered != "" && e.Screen == "" {
+		c.WithStep("answered", func() { c.Errorf("`answered` needs `screen`") })
+	}
+	if e.Screen != "" && !isScreenState(e.Screen) {
+		c.WithStep("screen", func() {
+			c.Errorf("`screen` is permission, question, plan or dialog, and may be followed by a slash and a kind")
+		})
 	}
 	if e.OAuth != nil {
 		c.WithStep("oauth", func() { c.oauthExpectation(e) })

@@ -26,6 +26,8 @@ type RunRecord struct {
 	oauth    []OAuthSeen
 	fixtures bool // oauth is complete
 	exits    []int
+	screens  []ScreenSeen
+	real     bool // the screens are those of a real claude, which records none
 	rules    []RuleRef
 }
 
@@ -119,7 +121,7 @@ func (s *Scenario) CheckExpectations(seen *RunRecord) []ExpectationResult {
 	judged := make([]ExpectationResult, 0, len(s.Expect))
 	for i := range s.Expect {
 		x := &s.Expect[i]
-		if x.OAuth != nil && !seen.fixtures {
+		if x.OAuth != nil && !seen.fixtures || x.Screen != "" && seen.real {
 			continue
 		}
 		j := ExpectationResult{At: x.at}
@@ -274,6 +276,8 @@ func (x *Expectation) matchingEvents(seen *RunRecord) []int {
 		return indexesWhere(seen.oauth, func(r OAuthSeen) bool { return x.OAuth.matches(r) })
 	case x.Exit != nil:
 		return indexesWhere(seen.exits, func(code int) bool { return code == *x.Exit })
+	case x.Screen != "":
+		return indexesWhere(seen.screens, func(r ScreenSeen) bool { return x.shows(r) })
 	case x.Rule != nil:
 		return indexesWhere(seen.rules, func(r RuleRef) bool { return r.Line == *x.Rule && sameFile(r.File, x.at.File) })
 	}
@@ -418,6 +422,10 @@ func (x *Expectation) subject() string {
 		return x.OAuth.subject()
 	case x.Exit != nil:
 		return "a process that exits with " + strconv.Itoa(*x.Exit)
+	case x.Screen != "" && x.Answered != "":
+		return "the screen " + x.Screen + " to be answered with " + x.Answered
+	case x.Screen != "":
+		return "the screen " + x.Screen
 	case x.Rule != nil:
 		return "a match of the rule in line " + strconv.Itoa(*x.Rule)
 	}

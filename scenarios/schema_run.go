@@ -122,6 +122,12 @@ type Expectation struct {
 	Exit *int `toml:"exit" min:"0" max:"255"`
 	// Rule is the line of this file at which a rule begins that must have answered.
 	Rule *int `toml:"rule" min:"1"`
+	// Screen is a state of the interactive screen that must have waited for an answer:
+	// `permission`, `question`, `plan` or `dialog`, or with its kind `permission/bash`
+	// or `dialog/trust`. It is not judged with --real.
+	Screen string `toml:"screen" empty:"no"`
+	// Answered is how such a screen must have been answered; absent = any way.
+	Answered string `toml:"answered" enum:"yes,no"`
 	// Unused says how to report rules that have answered no prompt: `warn` mentions
 	// them, `error` makes each an unmet expectation.
 	Unused string `toml:"unused" enum:"warn,error"`

@@ -10,6 +10,7 @@ import (
 	"github.com/claudeless/claudeless/internal/base/process"
 	"github.com/claudeless/claudeless/internal/claude/flags"
 	"github.com/claudeless/claudeless/internal/claude/launch"
+	"github.com/claudeless/claudeless/internal/claude/session"
 	"github.com/claudeless/claudeless/internal/claude/terminal"
 	"github.com/claudeless/claudeless/simulator"
 )
@@ -24,23 +25,22 @@ func isInteractive(s *process.System, f *flags.Flags) bool {
 func runInteractive(ctx context.Context, sys *process.System, f *flags.Flags) (err error) {
 	ctx, signals := sys.Watch(ctx)
 	defer signals.Stop()
-	if f.PermissionPromptTool == "" {
-		f.PermissionPromptTool = "stdio"
-	}
+	f.Interactive = true
 	var warnings bytes.Buffer
 	own := *sys
-	own.Stderr, own.Stdout, own.StderrIsTTY = &warnings, io.Discard, false
+	faults := &terminal.Faults{}
+	own.Stderr, own.Stdout, own.StderrIsTTY = &warnings, faults, false
 	plan, err := resolvePlan(ctx, &own, f)
 	if err != nil {
 		return writeWarnings(sys, &warnings, err)
 	}
-	console, err := terminal.OpenConsole(sys, signals)
+	console, err := terminal.OpenConsole(sys, signals, faults)
 	if err != nil {
 		return err
 	}
 	defer console.Close()
-	changed, err := terminal.Startup(ctx, console, &plan, sys.Getenv("ANTHROPIC_API_KEY"))
-	if changed && err == nil {
+	answers, err := terminal.Startup(ctx, console, &plan, sys.Getenv("ANTHROPIC_API_KEY"))
+	if answers.Changed && err == nil {
 		warnings.Reset()
 		tree := plan.Worktree
 		plan, err = launch.Resolve(&own, f)
@@ -48,42 +48,41 @@ func runInteractive(ctx context.Context, sys *process.System, f *flags.Flags) (e
 	}
 	if err != nil {
 		_ = console.Close() // the terminal may be gone
-		return writeWarnings(sys, &warnings, refusedStart(ctx, err))
+		return writeWarnings(sys, &warnings, errors.Join(answers.Record(&plan, sys), refusedStart(ctx, err)))
 	}
-	hint, err := playTerminal(ctx, &own, plan, console, f.Prompt)
-	if err == nil && hint != "" {
-		fmt.Fprint(sys.Stdout, hint)
+	t, err := terminal.Open(plan, console, sys.Args[1:], answers)
+	if err != nil {
+		_ = console.Close() // the terminal may be gone
+		return writeWarnings(sys, &warnings, reportStartError(&own, &plan, err))
+	}
+	defer func() { closeSession(context.WithoutCancel(ctx), t.Session(), io.Discard) }()
+	runErr := t.Run(ctx, f.Prompt)
+	_ = console.Close() // the terminal may be gone
+	err = exitTerminal(ctx, &own, t.Session(), runErr)
+	if err == nil {
+		fmt.Fprint(sys.Stdout, t.ResumeHint())
 	}
 	return writeWarnings(sys, &warnings, err)
 }
 
-// playTerminal plays the session of a plan, closes the console, and returns the hint how to
-// resume the session.
-func playTerminal(ctx context.Context, sys *process.System, plan launch.Plan, console *terminal.Console, prompt string) (hint string, err error) {
-	t, err := terminal.Open(plan, console, sys.Args[1:])
-	if err != nil {
-		_ = console.Close() // the terminal may be gone
-		return "", reportStartError(sys, &plan, err)
+// exitTerminal converts the end of an interactive session to an exit code, and reports missed
+// expectations.
+func exitTerminal(ctx context.Context, sys *process.System, s *session.Session, runErr error) error {
+	if crashed, ok := errors.AsType[*simulator.CrashError](runErr); ok {
+		return crash(context.WithoutCancel(ctx), sys, s, crashed)
 	}
-	s := t.Session()
-	defer func() { closeSession(context.WithoutCancel(ctx), s, io.Discard) }()
-	err = t.Run(ctx, prompt)
-	_ = console.Close() // the terminal may be gone
-	if crashed, ok := errors.AsType[*simulator.CrashError](err); ok {
-		return "", crash(context.WithoutCancel(ctx), sys, s, crashed)
-	}
-	end := sessionEnd{sys, s, err}
-	unmet := s.MissedExpectations(process.Exit(io.Discard, process.OrSignal(ctx, end.err)))
-	if err != nil {
-		return "", process.OrSignal(ctx, err)
+	err := process.OrSignal(ctx, runErr)
+	unmet := s.MissedExpectations(process.Exit(io.Discard, err))
+	if runErr != nil {
+		return err
 	}
 	for _, line := range unmet {
 		fmt.Fprintln(sys.Stderr, line)
 	}
-	if len(unmet) > 0 && plan.Output.FailOnMissed {
-		return "", &process.ExitError{Code: process.ExitExpect}
+	if len(unmet) > 0 && s.Plan().Output.FailOnMissed {
+		return &process.ExitError{Code: process.ExitExpect}
 	}
-	return t.ResumeHint(), nil
+	return nil
 }
 
 // refusedStart converts the refusal of a question before the session to an exit code.

@@ -317,3 +317,280 @@ func TestInteractiveHangUp(t *testing.T) {
 	close(r.term.keys)
 	r.exit(129)
 }
+
+const questions = `
+[[responses]]
+pattern = { type = "contains", text = "one" }
+[[responses.response.steps]]
+tool_calls = [ { tool = "AskUserQuestion", input = { questions = [ { question = "Which colour?", header = "Colour", multiSelect = false, options = [ { label = "Red", description = "Like a rose" }, { label = "Blue", description = "Like the sea" } ] } ] } } ]
+[[responses.response.steps]]
+text = "Chosen {{ results[0].text }}"
+[[responses]]
+pattern = { type = "contains", text = "many" }
+[[responses.response.steps]]
+tool_calls = [ { tool = "AskUserQuestion", input = { questions = [ { question = "Which colours?", header = "Colours", multiSelect = true, options = [ { label = "Red", description = "r" }, { label = "Blue", description = "b" } ] }, { question = "Which size?", header = "Size", multiSelect = false, options = [ { label = "Big", description = "b" }, { label = "Small", description = "s" } ] } ] } } ]
+[[responses.response.steps]]
+text = "Chosen {{ results[0].text }}"
+`
+
+// TestInteractiveQuestions: each way to answer a form reaches the model.
+func TestInteractiveQuestions(t *testing.T) {
+	for name, tt := range map[string]struct {
+		prompt, wait string
+		keys         []string
+		want         string
+	}{
+		"Enter":        {"one", "Which colour?", []string{"\r"}, `● Chosen Your questions have been answered: "Which colour?"="Red".`},
+		"a digit":      {"one", "Which colour?", []string{"2"}, `● Chosen Your questions have been answered: "Which colour?"="Blue".`},
+		"own words":    {"one", "Which colour?", []string{"3", "Green", "\r"}, `● Chosen The user answered: "Which colour?"="Green".`},
+		"chat":         {"one", "Which colour?", []string{"4"}, "● Chosen The user wants to talk about the questions"},
+		"Esc":          {"one", "Which colour?", []string{keyEsc}, "Interrupted · What should Claude do instead?"},
+		"several":      {"many", "Which colours?", []string{"\r", keyDown, " ", keyDown, keyDown, "\r", "2", "1"}, `● Chosen Your questions have been answered: "Which colours?"="Red, Blue", "Which size?"="Small".`},
+		"tabs":         {"many", "Which colours?", []string{"1", "\t", "1", "\r"}, `● Chosen Your questions have been answered: "Which colours?"="Red", "Which size?"="Big".`},
+		"cancel":       {"many", "Which colours?", []string{"1", "\t", "1", "2"}, "Interrupted · What should Claude do instead?"},
+		"ticked twice": {"many", "Which colours?", []string{"1", "1", "2", "\t", "1", "1"}, `● Chosen Your questions have been answered: "Which colours?"="Blue", "Which size?"="Big".`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := startInteractive(t, questions, nil, "--permission-mode", "default")
+			r.wait("? for shortcuts")
+			r.say(tt.prompt)
+			r.wait(tt.wait)
+			r.press(tt.keys...)
+			r.wait(tt.want)
+		})
+	}
+}
+
+// TestInteractivePlan: the plan dialog ends plan mode, or sends the model what to change.
+func TestInteractivePlan(t *testing.T) {
+	const scenario = `
+[[responses]]
+pattern = { type = "any" }
+[[responses.response.steps]]
+tool_calls = [ { tool = "ExitPlanMode", input = { plan = "1. First step" } } ]
+[[responses.response.steps]]
+text = "Next: {{ results[0].text }}"
+`
+	for name, tt := range map[string]struct {
+		keys []string
+		want []string
+	}{
+		"manually": {[]string{"2"}, []string{"Next: User has approved your plan.", "manual mode on"}},
+		"auto":     {[]string{"\r"}, []string{"Next: User has approved your plan.", "auto mode on"}},
+		"feedback": {[]string{"3", "a second step", "\r"}, []string{"Next: a second step", "plan mode on"}},
+		"Esc":      {[]string{keyEsc}, []string{"Interrupted · What should Claude do instead?", "plan mode on"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := startInteractive(t, scenario, nil, "--permission-mode", "plan")
+			r.wait("plan mode on")
+			r.say("plan it")
+			r.wait("Would you like to proceed?")
+			r.wait("1. First step")
+			r.press(tt.keys...)
+			for _, want := range tt.want {
+				r.wait(want)
+			}
+		})
+	}
+}
+
+// TestInteractiveServers: the servers of .mcp.json are asked about, and the answer is written
+// into the local settings.
+func TestInteractiveServers(t *testing.T) {
+	const one, two = `{"mcpServers":{"weather":{"command":"/nowhere"}}}`, `{"mcpServers":{"weather":{"command":"/nowhere"},"second":{"command":"/nowhere"}}}`
+	for name, tt := range map[string]struct {
+		config, wait string
+		keys         []string
+		want         string
+	}{
+		"Enter skips":      {one, "❯ Continue without using this MCP server", []string{"\r"}, `{"disabledMcpjsonServers":["weather"]}`},
+		"this one":         {one, "❯ Continue without using this MCP server", []string{keyUp, keyUp, "\r"}, `{"enabledMcpjsonServers":["weather"]}`},
+		"all":              {one, "❯ Continue without using this MCP server", []string{keyUp, "\r"}, `{"enableAllProjectMcpServers":true,"enabledMcpjsonServers":["weather"]}`},
+		"two, one of them": {two, "❯ [✔] weather", []string{" ", keyDown, keyDown, "\r"}, `{"enabledMcpjsonServers":["second"],"disabledMcpjsonServers":["weather"]}`},
+		"two, Esc":         {two, "❯ [✔] weather", []string{keyEsc}, `{"disabledMcpjsonServers":["weather","second"]}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := startInteractive(t, talk, func(r *interactive, _ *process.System) { r.write(filepath.Join(r.dir, ".mcp.json"), tt.config) })
+			r.wait(tt.wait)
+			r.press(tt.keys...)
+			r.wait("? for shortcuts")
+			raw, err := os.ReadFile(filepath.Join(r.dir, ".claude", "settings.local.json"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got bytes.Buffer
+			if err := json.Compact(&got, raw); err != nil || got.String() != tt.want {
+				t.Errorf("%s, %v; want %s", &got, err, tt.want)
+			}
+		})
+	}
+}
+
+// TestInteractiveKey: the key of the environment is refused by default, and its end is
+// remembered but not shown.
+func TestInteractiveKey(t *testing.T) {
+	r := startInteractive(t, "trusted = true\n"+talk, func(r *interactive, s *process.System) {
+		s.Environ = append(s.Environ, "ANTHROPIC_API_KEY=sk-ant-aaaabbbbccccddddeeee")
+		r.write(filepath.Join(r.config, ".claude.json"), `{"hasCompletedOnboarding":true}`)
+	})
+	r.wait("❯ No (recommended)")
+	if text := r.term.screen().Text(); strings.Contains(text, "eeee") {
+		t.Errorf("the screen shows the key:\n%s", text)
+	}
+	r.press(keyUp, "\r")
+	r.wait("? for shortcuts")
+	raw, err := os.ReadFile(filepath.Join(r.config, ".claude.json"))
+	if err != nil || !strings.Contains(string(raw), `"aaaabbbbccccddddeeee"`) {
+		t.Errorf("%s, %v", raw, err)
+	}
+}
+
+// TestInteractiveExpectations: [[expect]] names screens and how they were answered, also of a
+// run that ends before its session.
+func TestInteractiveExpectations(t *testing.T) {
+	const expect = `
+[[expect]]
+screen = "permission/bash"
+answered = "no"
+[[expect]]
+screen = "permission"
+times = 1
+[[expect]]
+screen = "question"
+never = true
+`
+	r := startInteractive(t, talk+expect, nil, "--permission-mode", "default", "--expect")
+	r.wait("? for shortcuts")
+	r.say("bash please")
+	r.wait("Do you want to proceed?")
+	r.press("1")
+	r.wait("Made: false")
+	r.say("/exit")
+	r.exit(process.ExitExpect)
+	if want := "expected the screen permission/bash to be answered with no"; !strings.Contains(r.stderr.String(), want) || strings.Count(r.stderr.String(), "expected") != 1 {
+		t.Errorf("stderr %q, want %q", r.stderr, want)
+	}
+
+	journal := filepath.Join(t.TempDir(), "journal.jsonl")
+	r = startInteractive(t, "trusted = false\n"+talk, func(_ *interactive, s *process.System) {
+		s.Environ = append(s.Environ, "CLAUDELESS_CAPTURE="+journal)
+	})
+	r.wait("❯ No, exit")
+	r.press("\r")
+	r.exit(1)
+	raw, err := os.ReadFile(journal)
+	if want := `"type":"screen","state":"dialog","kind":"trust","answer":"no","option":"No, exit"`; err != nil || !strings.Contains(string(raw), want) {
+		t.Errorf("the journal lacks %s: %s, %v", want, raw, err)
+	}
+}
+
+// TestInteractiveFaults: each fault of screens changes what is shown.
+func TestInteractiveFaults(t *testing.T) {
+	for name, check := range map[string]func(r *interactive){
+		"numbers-gone": func(r *interactive) { r.askBash(); r.wait("❯ Yes\n") },
+		"option-order": func(r *interactive) { r.askBash(); r.wait("❯ 1. No") },
+		"mode-option":  func(r *interactive) { r.askBash(); r.wait("2. Yes, and switch to bypass permissions") },
+		"footer-gone": func(r *interactive) {
+			r.wait("/effort")
+			r.gone("shortcuts")
+		},
+		"draft-back": func(r *interactive) {
+			r.wait("/effort")
+			r.say("hello")
+			r.wait("● Hello there.")
+			r.wait("❯\u00a0hello")
+		},
+		"small-pane": func(r *interactive) {
+			r.until("has the footer in row 11", func(s emulator.Screen) bool { return strings.Contains(s.Line(10), "shortcuts") })
+		},
+		"title-only": func(r *interactive) {
+			r.wait("/effort")
+			r.say("a slow one")
+			r.until("has the title of a turn", func(s emulator.Screen) bool { return strings.HasPrefix(s.Title, "◐") })
+			r.gone("esc to interrupt")
+		},
+		"echo-late":   func(r *interactive) { r.wait("/effort"); r.press("late"); r.wait("❯\u00a0late") },
+		"dialog-late": func(r *interactive) { r.askBash(); r.wait("Esc to cancel") },
+		"retry-long": func(r *interactive) {
+			r.wait("/effort")
+			r.say("overload")
+			r.until("has a long retry", func(s emulator.Screen) bool { return strings.Count(s.Text(), "attempt 1/") > 1 })
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			scenario := "[[responses]]\npattern = { type = \"contains\", text = \"overload\" }\nfailure = { type = \"overloaded\" }\n" + talk
+			check(startInteractive(t, scenario, func(_ *interactive, s *process.System) {
+				s.Environ = append(s.Environ, "CLAUDELESS_FAILURE="+name)
+			}, "--permission-mode", "default"))
+		})
+	}
+}
+
+// askBash has the model call Bash, and waits for the dialog.
+func (r *interactive) askBash() {
+	r.t.Helper()
+	r.wait("manual mode on")
+	r.say("bash please")
+	r.wait("Do you want to proceed?")
+}
+
+// TestInteractiveKeys: the input field, modes and commands.
+func TestInteractiveKeys(t *testing.T) {
+	r := startInteractive(t, talk, nil, "--permission-mode", "default")
+	r.wait("? for shortcuts")
+	r.press("ab", "\x7f", "\n", "\x1b[200~two\rlines\x1b[201~")
+	r.until("has three rows", func(s emulator.Screen) bool {
+		return strings.Contains(s.Text(), "❯\u00a0a\n  two\n  lines\n")
+	})
+	r.press(keyCtrlC)
+	r.wait("? for shortcuts")
+	for _, mode := range []string{"accept edits on", "plan mode on", "auto mode on", "manual mode on"} {
+		r.press(shiftTab)
+		r.wait(mode)
+	}
+	r.press("\x04")
+	r.wait("Press Ctrl-D again to exit")
+	r.press("x")
+	r.gone("Press Ctrl-D again to exit")
+	r.press("\x7f")
+	r.say("/theme")
+	r.wait("/theme is not simulated by claudeless")
+	r.say("hello")
+	r.wait("● Hello there.")
+	r.say("/compact")
+	r.wait("Compacted (ctrl+o to see full summary)")
+	r.say("/clear")
+	r.gone("Hello there.")
+	r.press("\x04")
+	r.wait("Press Ctrl-D again to exit")
+	r.press("\x04")
+	r.exit(0)
+}
+
+// TestInteractiveInline: the inline renderer leaves its text on the terminal.
+func TestInteractiveInline(t *testing.T) {
+	r := startInteractive(t, talk, func(r *interactive, _ *process.System) {
+		r.write(filepath.Join(r.config, "settings.json"), `{"tui":"default"}`)
+	}, "--permission-mode", "default")
+	r.wait("? for shortcuts")
+	if r.term.screen().Alternate {
+		t.Error("the alternate screen is on")
+	}
+	for range 12 {
+		r.say("hello")
+		r.wait("? for shortcuts")
+	}
+	r.askBash()
+	r.press("\r")
+	r.wait("Made: false")
+	r.wait("? for shortcuts")
+	if text := r.term.screen().Text(); strings.Count(text, "manual mode on") != 1 {
+		t.Errorf("rows were left behind:\n%s", text)
+	}
+	r.say("/exit")
+	r.exit(0)
+	if text := r.term.screen().Text(); !strings.Contains(text, "● Made: false") {
+		t.Errorf("the text is gone:\n%s", text)
+	}
+}

@@ -47,6 +47,7 @@ type Flags struct {
 // OutputFlags configure input and output.
 type OutputFlags struct {
 	Print                  bool
+	Interactive            bool   // the run has a terminal and no -p; set by the caller of Parse
 	OutputFormat           string // text, json or stream-json; never empty
 	InputFormat            string // text or stream-json; never empty
 	Verbose                bool

@@ -21,13 +21,21 @@ func newIdentity(sys *process.System, f *flags.Flags, p *Plan) (Identity, error)
 	id := p.Identity
 	id.Version = cmp.Or(f.ClaudeVersion, sys.Getenv("CLAUDELESS_CLAUDE_VERSION"), p.Scenario.ClaudeVersion, claudecode.DefaultVersion)
 	id.Profile = claudecode.ProfileFor(id.Version).WithEnvironment(env)
-	id.Entrypoint = cmp.Or(sys.Getenv("CLAUDE_CODE_ENTRYPOINT"), "sdk-cli")
+	id.Entrypoint = cmp.Or(sys.Getenv("CLAUDE_CODE_ENTRYPOINT"), defaultEntrypoint(f))
 	id.Compat = sys.Getenv("CLAUDELESS_COMPAT") == flags.CompatRust
 	id.APIKeySource = "none"
 	if sys.Getenv("ANTHROPIC_API_KEY") != "" {
 		id.APIKeySource = "ANTHROPIC_API_KEY"
 	}
 	return id, err
+}
+
+// defaultEntrypoint is how the real CLI names the kind of run.
+func defaultEntrypoint(f *flags.Flags) string {
+	if f.Interactive {
+		return "cli"
+	}
+	return "sdk-cli"
 }
 
 // childEnviron is the environment of the programs we start: ours, with the way back to this very binary.
@@ -42,7 +50,7 @@ func childEnviron(sys *process.System, p *Plan) []string {
 func newLimits(sys *process.System, f *flags.Flags, p *Plan) Limits {
 	t := p.Scenario.Timeouts
 	return Limits{
-		MaxTurns: f.MaxTurns, MaxBudgetUSD: f.MaxBudgetUSD, MaxRetries: maxRetries(sys), RetryScale: retryScale(sys), Gateway: apiGateway(sys),
+		MaxTurns: f.MaxTurns, MaxBudgetUSD: f.MaxBudgetUSD, MaxRetries: maxRetries(sys), RetryScale: retryScale(sys, f), Gateway: apiGateway(sys),
 		ResponseDelay:     timeoutFor(sys, t.ResponseDelayMS, "CLAUDELESS_RESPONSE_DELAY_MS", 0),
 		StopBlockCap:      envInt(sys, "CLAUDE_CODE_STOP_HOOK_BLOCK_CAP"),
 		HookTimeout:       timeoutFor(sys, t.HookTimeoutMS, "CLAUDELESS_HOOK_TIMEOUT_MS", 0),
@@ -96,8 +104,11 @@ func maxRetries(sys *process.System) int {
 }
 
 // retryScale stretches the waits between retries: CLAUDELESS_RETRY_SCALE, 1 as long as the real CLI waits. Without it a
-// run does not wait at all.
-func retryScale(sys *process.System) float64 {
+// run does not wait at all, unless a screen shows the wait.
+func retryScale(sys *process.System, f *flags.Flags) float64 {
+	if f.Interactive && sys.Getenv("CLAUDELESS_RETRY_SCALE") == "" {
+		return 1
+	}
 	var scale float64
 	if _, err := fmt.Sscanf(sys.Getenv("CLAUDELESS_RETRY_SCALE"), "%g", &scale); err != nil || scale < 0 {
 		return 0

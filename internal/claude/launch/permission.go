@@ -1,6 +1,7 @@
 package launch
 
 import (
+	"cmp"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -41,8 +42,12 @@ func startPermission(f *flags.Flags, p *Plan) (Permission, error) {
 		rules = append(rules, permission.Rule{Behavior: permission.BehaviorDeny, Source: "cliArg", Text: text})
 	}
 	mode, err := permission.ParseMode(startMode(f, p))
+	asks := f.PermissionPromptTool
+	if f.Interactive {
+		asks = cmp.Or(asks, "stdio")
+	}
 	return Permission{
-		Mode: mode, Rules: rules, Directories: additionalDirs(f, p), NoPrompts: f.PermissionPrompts == "none", PromptTool: f.PermissionPromptTool,
+		Mode: mode, Rules: rules, Directories: additionalDirs(f, p), NoPrompts: f.PermissionPrompts == "none", PromptTool: asks,
 		BypassAllowed: f.DangerouslySkipPermissions || f.AllowDangerouslySkipPermissions,
 	}, err
 }

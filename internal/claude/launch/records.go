@@ -34,7 +34,7 @@ func journalRun(sys *process.System, f *flags.Flags, p *Plan) journal.Run {
 	line := journal.Run{
 		Argv: sys.Args, CWD: p.CWD, Env: map[string]string{}, Model: model.Resolve(p.Model.Name),
 		PermissionMode: string(p.Permission.Mode), Scenario: p.Scenario.Name, ScenarioFile: p.Scenario.Path,
-		InputFormat: f.InputFormat, SkipsPermissions: f.DangerouslySkipPermissions && !process.Enabled(sys.Getenv("IS_SANDBOX")), Settings: []string{},
+		InputFormat: f.InputFormat, Interactive: f.Interactive, SkipsPermissions: f.DangerouslySkipPermissions && !process.Enabled(sys.Getenv("IS_SANDBOX")), Settings: []string{},
 	}
 	for _, layer := range p.Settings.Layers {
 		line.Settings = append(line.Settings, string(layer.Source))

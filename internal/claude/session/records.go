@@ -260,8 +260,12 @@ func (r *recorder) Hint(text string) {
 	}
 }
 
-// Note writes to the journal, if there is one.
+// Note writes to the journal, if there is one. A screen is also recorded for the
+// expectations.
 func (r *recorder) Note(b journal.Body) {
+	if seen, ok := b.(journal.Screen); ok {
+		r.scenario.RunRecord().Screen(scenarios.ScreenSeen{State: seen.State, Kind: seen.Kind, Answer: seen.Answer})
+	}
 	if r.journal != nil {
 		r.journal.Write(b)
 	}

@@ -18,6 +18,7 @@ type Console struct {
 	keys     keyReader
 	input    chan []byte // closed when the terminal is gone
 	resized  chan os.Signal
+	faults   *Faults
 	escape   *time.Timer // fires when a lone escape is the key
 	restore  func() error
 	closed   bool
@@ -32,7 +33,7 @@ var ErrQuit = errors.New("the user has quit")
 
 // OpenConsole switches the terminal of sys to raw mode. The caller closes the console.
 // Keys are read until the terminal ends; a read that waits then is left behind.
-func OpenConsole(sys *process.System, signals *process.Signals) (*Console, error) {
+func OpenConsole(sys *process.System, signals *process.Signals, faults *Faults) (*Console, error) {
 	restore, err := sys.Terminal.Raw()
 	if err != nil {
 		return nil, err
@@ -40,11 +41,12 @@ func OpenConsole(sys *process.System, signals *process.Signals) (*Console, error
 	out := *sys
 	out.Stdout = sys.Terminal
 	c := &Console{
-		terminal: sys.Terminal, restore: restore, input: make(chan []byte), resized: make(chan os.Signal, 1),
+		terminal: sys.Terminal, restore: restore, faults: faults, input: make(chan []byte), resized: make(chan os.Signal, 1),
 		paint: painter{w: signals.Streams(&out).Stdout}, escape: time.NewTimer(time.Hour),
 	}
 	c.escape.Stop()
 	c.stop = sys.Notify(c.resized, process.ResizeSignals()...)
+	faults.ArmFault(sys.Getenv("CLAUDELESS_SCREEN_FAULT"))
 	c.screen.inTmux = sys.Getenv("TMUX") != ""
 	go c.readInput() // ends with the terminal
 	return c, c.paint.open()
@@ -78,6 +80,7 @@ func (c *Console) Close() error {
 
 // measure reads the size of the terminal.
 func (c *Console) measure() {
+	c.screen.faults = c.faults.armed()
 	cols, rows := c.terminal.Size()
 	if cols <= 0 || rows <= 0 {
 		cols, rows = 80, 24

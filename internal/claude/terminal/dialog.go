@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+
+	"github.com/claudeless/claudeless/internal/record/journal"
 )
 
 // State is what an interactive claude waits for, in the words of the screens that
@@ -93,6 +95,15 @@ type formOwner interface {
 type chooser func(c choice) *dialog
 
 func (f chooser) choose(_ *dialog, c choice) *dialog { return f(c) }
+
+// record returns the journal line for the answer of the dialog.
+func (d *dialog) record(option string, agreed bool) journal.Screen {
+	answer := "no"
+	if agreed {
+		answer = "yes"
+	}
+	return journal.Screen{State: string(d.state), Kind: d.kind, Answer: answer, Option: option}
+}
 
 // press handles a key. The result done reports that the dialog was answered, and next is
 // the dialog that replaces it.

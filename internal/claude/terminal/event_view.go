@@ -91,13 +91,13 @@ func (v *eventView) note(text string) {
 // showEvent shows an event of the session.
 func (v *eventView) showEvent(ev protocol.Event) {
 	s := v.screen
-	if _, retried := ev.(*protocol.APIRetry); !retried && s.busy != nil {
-		s.busy.retry = ""
-	}
 	switch ev := ev.(type) {
 	case *protocol.Init:
 		s.mode = string(ev.PermissionMode)
 	case *protocol.Assistant:
+		if s.busy != nil {
+			s.busy.retry = ""
+		}
 		if ev.ParentToolUseID == nil {
 			v.showMessage(ev)
 		}
@@ -135,6 +135,9 @@ func (v *eventView) showMessage(ev *protocol.Assistant) {
 			s.entries = append(s.entries, entry{glyph: answerGlyph + " ", text: block.Text})
 		case protocol.ToolUse:
 			v.replied()
+			if block.Name == "AskUserQuestion" || block.Name == "ExitPlanMode" {
+				continue // the dialog speaks for itself
+			}
 			s.entries = append(s.entries, entry{glyph: answerGlyph + " ", text: v.callTitle(block)})
 		}
 	}

@@ -57,17 +57,6 @@ func (p *painter) moveBelow(b *strings.Builder) {
 	b.WriteString("\r\n")
 }
 
-// leaveRows ends the live rows: they stay, and the next frame begins below.
-func (p *painter) leaveRows() error {
-	if len(p.last) == 0 {
-		return nil
-	}
-	var b strings.Builder
-	p.moveBelow(&b)
-	p.last, p.row = nil, 0
-	return p.write(b.String())
-}
-
 // forget makes the next frame draw everything, as after a change of size.
 func (p *painter) forget() { p.last = nil }
 

@@ -65,6 +65,7 @@ func (a *prompter) showNext() {
 // answer answers a question. word is what the user has chosen.
 func (a *prompter) answer(q *pendingQuestion, d *dialog, word string, answer protocol.PermissionAnswer) {
 	a.remove(q)
+	a.player.session.Log().Note(d.record(word, answer.Allow))
 	if answer.Interrupt {
 		a.player.refuse()
 	}

@@ -135,6 +135,11 @@ func (s *screen) activity(now time.Time) []string {
 	case s.faults.titleOnly:
 		return rows[:len(rows)-1]
 	case s.busy.retry != "":
+		if s.faults.retryLong {
+			const long = 4
+			rows = append(rows, indent("✻ ", strings.Repeat(s.busy.retry+" · ", long)+"the request is sent again", s.cols)...)
+			break
+		}
 		rows = append(rows, cut("✻ "+s.busy.retry, s.cols))
 	case elapsed >= 2*time.Second:
 		rows = append(rows, fmt.Sprintf("%s %s… (%s)", glyphs[s.busy.frame%len(glyphs)], s.busy.verb[0], elapsed))

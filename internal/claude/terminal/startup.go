@@ -12,7 +12,9 @@ import (
 	"strings"
 
 	"github.com/claudeless/claudeless/internal/base/ordered"
+	"github.com/claudeless/claudeless/internal/base/process"
 	"github.com/claudeless/claudeless/internal/claude/launch"
+	"github.com/claudeless/claudeless/internal/record/journal"
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
@@ -23,18 +25,42 @@ type startup struct {
 	plan    *launch.Plan
 	key     string // of the API; empty = none
 	global  ordered.Object
-	changed bool
+	answers Answers
 	err     error // of writing an answer, or ErrQuit
+}
+
+// Answers are those to the questions of [Startup].
+type Answers struct {
+	// Changed reports that a file was written, and that the plan must be resolved again.
+	Changed bool
+	lines   []journal.Screen
+}
+
+// Record writes the answers of a run that ends before it has a session to the journal of
+// its plan.
+func (a Answers) Record(plan *launch.Plan, sys *process.System) error {
+	if plan.Records.Capture == "" || len(a.lines) == 0 {
+		return nil
+	}
+	file, err := os.OpenFile(plan.Records.Capture, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	log := journal.New(journal.Options{W: file, Now: sys.Now, PID: sys.PID, Environ: sys.Environ})
+	for _, line := range a.lines {
+		log.Write(line)
+	}
+	return log.Err()
 }
 
 // Startup asks the questions that precede a session: trust of the folder, use of the API
 // key, servers of .mcp.json, and bypassed permissions. The answers are written where the
-// real CLI writes them; changed reports that, and the plan must then be resolved again.
-// The error is [ErrQuit] if the user refused to go on.
+// real CLI writes them. The error is [ErrQuit] if the user refused to go on.
 //
 // Questions about trust and the key are asked only if the configuration file is that of a
 // user who has completed the set-up, or if the scenario says that the folder is not trusted.
-func Startup(ctx context.Context, c *Console, plan *launch.Plan, apiKey string) (changed bool, err error) {
+func Startup(ctx context.Context, c *Console, plan *launch.Plan, apiKey string) (Answers, error) {
 	s := &startup{console: c, plan: plan, key: apiKey}
 	raw, err := os.ReadFile(plan.Store.File)
 	if err == nil {
@@ -46,17 +72,35 @@ func Startup(ctx context.Context, c *Console, plan *launch.Plan, apiKey string) 
 			continue
 		}
 		d.state, d.rule = Before, ruleGlyph
+		d.owner = &recordedAnswer{startup: s, owner: d.owner}
 		if err := c.ask(ctx, d); err != nil {
-			return s.changed, err
+			return s.answers, err
 		}
 		if s.err != nil {
-			return s.changed, s.err
+			return s.answers, s.err
 		}
-		if err := c.paint.leaveRows(); err != nil {
-			return s.changed, err
+		if err := c.paint.paint(frame{live: []string{""}, bottom: -1}, c.screen.cols, c.screen.rows); err != nil {
+			return s.answers, err
 		}
 	}
-	return s.changed, nil
+	return s.answers, nil
+}
+
+// recordedAnswer records the answer of a dialog before its owner handles it. The user agrees
+// with every option but those that refuse.
+type recordedAnswer struct {
+	startup *startup
+	owner   dialogOwner
+}
+
+func (r *recordedAnswer) choose(d *dialog, c choice) *dialog {
+	label := "cancelled"
+	if !c.cancelled {
+		label = d.options[c.index].label
+	}
+	agreed := !c.cancelled && !slices.Contains([]string{labelExit, labelKeyNo, labelSkipServer}, label)
+	r.startup.answers.lines = append(r.startup.answers.lines, d.record(label, agreed))
+	return r.owner.choose(d, c)
 }
 
 // startupSteps is the number of questions of [startup.dialogOf].
@@ -249,7 +293,7 @@ func (s *startup) bypass() *dialog {
 
 // update changes a JSON file. What else is in it stays.
 func (s *startup) update(path string, change func(ordered.Object) ordered.Object) {
-	s.changed = true
+	s.answers.Changed = true
 	s.err = updateFile(path, change)
 	if path == s.plan.Store.File && s.err == nil {
 		if raw, err := os.ReadFile(path); err == nil {

@@ -11,7 +11,6 @@ import (
 
 	"github.com/claudeless/claudeless/internal/claude/launch"
 	"github.com/claudeless/claudeless/internal/claude/session"
-	"github.com/claudeless/claudeless/simulator/model"
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
@@ -30,8 +29,8 @@ type Terminal struct {
 }
 
 // Open builds the session of a plan for a console. It starts nothing. words are those of
-// the command line after the program's name.
-func Open(plan launch.Plan, console *Console, words []string) (*Terminal, error) {
+// the command line after the program's name, and before are the answers of [Startup].
+func Open(plan launch.Plan, console *Console, words []string, before Answers) (*Terminal, error) {
 	inbox, screen := newMailbox(), &console.screen
 	p := &player{inbox: inbox, prompts: newPromptQueue(inbox)}
 	s, err := session.Open(plan, host{promptQueue: p.prompts, inbox: inbox})
@@ -39,6 +38,9 @@ func Open(plan launch.Plan, console *Console, words []string) (*Terminal, error)
 		return nil, err
 	}
 	p.session = s
+	for _, line := range before.lines {
+		s.Log().Note(line)
+	}
 	t := &Terminal{
 		console: console, player: p, plan: plan, words: words,
 		view:     &eventView{screen: screen, player: p, clock: plan.Clock, chance: plan.Clock.Rand(), cwd: plan.CWD},
@@ -52,7 +54,7 @@ func Open(plan launch.Plan, console *Console, words []string) (*Terminal, error)
 		screen.effort = "medium"
 	}
 	screen.header = []string{
-		"", " Claude Code v" + plan.Version, " " + model.Resolve(plan.Model.Name) + " · API Usage Billing", " " + plan.CWD, "",
+		"", " Claude Code v" + plan.Version, " " + s.Model() + " · API Usage Billing", " " + plan.CWD, "",
 	}
 	return t, nil
 }
@@ -69,8 +71,6 @@ func (t *Terminal) Run(ctx context.Context, first string) error {
 		if err := c.paint.enterFull(); err != nil {
 			return err
 		}
-	} else if err := c.paint.leaveRows(); err != nil {
-		return err
 	}
 	if err := t.player.session.Start(ctx); err != nil {
 		return err
@@ -103,6 +103,9 @@ const spinnerPeriod = 120 * time.Millisecond
 // exitWindow is how long the second press of a key ends the run.
 const exitWindow = 2 * time.Second
 
+// lateInput is what was typed some time ago.
+type lateInput struct{ data []byte }
+
 // errLeave ends the loop because the user has ended the run.
 var errLeave = errors.New("the user has ended the run")
 
@@ -125,8 +128,11 @@ func (t *Terminal) loop(ctx context.Context) error {
 			return context.Cause(ctx)
 		case <-t.player.inbox.wake:
 			for _, message := range t.player.inbox.take() {
-				if failed, ok := message.(runFailed); ok {
-					return failed.err
+				switch m := message.(type) {
+				case runFailed:
+					return m.err
+				case lateInput:
+					t.pressAll(c.decode(m.data))
 				}
 				t.prompter.receive(message)
 				t.view.receive(message)
@@ -134,6 +140,10 @@ func (t *Terminal) loop(ctx context.Context) error {
 		case data, ok := <-c.input:
 			if !ok {
 				return hungUp(ctx)
+			}
+			if late := c.screen.faults.echoLate; late > 0 {
+				time.AfterFunc(late, func() { t.player.inbox.put(lateInput{data}) })
+				break
 			}
 			t.pressAll(c.decode(data))
 		case <-c.escape.C:
@@ -143,7 +153,6 @@ func (t *Terminal) loop(ctx context.Context) error {
 		case <-t.disarm.C:
 			t.exitBy, c.screen.notice = 0, ""
 		case <-c.resized:
-			c.measure()
 			c.paint.forget()
 		}
 	}
@@ -152,6 +161,7 @@ func (t *Terminal) loop(ctx context.Context) error {
 // draw shows the screen as it is now.
 func (t *Terminal) draw() error {
 	c := t.console
+	c.measure()
 	if c.paint.full {
 		c.screen.settled = -1
 	}

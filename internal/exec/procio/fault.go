@@ -18,7 +18,7 @@ type Fault struct {
 	Real string `json:"real"`
 	// Caller is what a caller should do.
 	Caller string `json:"caller"`
-	// Face is "cli" or "api"; the second kind needs the Messages API.
+	// Face is "cli", "api" or "screen"; the second kind needs the Messages API, the third an interactive terminal.
 	Face string `json:"face"`
 	// Truth is how a caller may end: "success" (nothing is lost), "failure" (what it asked for did not come) or
 	// "either".

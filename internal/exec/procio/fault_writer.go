@@ -86,11 +86,23 @@ func (s *faultState) hang() {
 	}
 }
 
+// screenOutput is the stdout of an interactive session, which draws a screen instead.
+type screenOutput interface {
+	// ArmFault changes the screen from now on.
+	ArmFault(name string)
+}
+
 // ArmOutput arms the fault with this name at an output that a Wrapper made, and returns the model failure that
 // belongs to it, as in --failure. Unknown names and other outputs are ignored.
 func ArmOutput(stdout io.Writer, name string) (failure string) {
 	f := FaultByName(name)
 	if f == nil {
+		return ""
+	}
+	if f.Face == "screen" {
+		if s, ok := stdout.(screenOutput); ok {
+			s.ArmFault(f.Name)
+		}
 		return ""
 	}
 	for w, ok := stdout.(interface{ Unwrap() io.Writer }); ok; w, ok = stdout.(interface{ Unwrap() io.Writer }) {

@@ -80,6 +80,14 @@ func TestHost(t *testing.T) {
 	}
 }
 
+// armedScreen is the output of an interactive session.
+type armedScreen struct {
+	io.Writer
+	name string
+}
+
+func (a *armedScreen) ArmFault(name string) { a.name = name }
+
 // Every fault of the catalogue has a file that describes it, and changes a run; without a fault every byte passes
 // unchanged.
 func TestFaults(t *testing.T) {
@@ -103,8 +111,8 @@ func TestFaults(t *testing.T) {
 		t.Fatal(err)
 	}
 	files, err := filepath.Glob("faults/*.json")
-	if err != nil || len(faults) != 22 || len(files) != len(faults) {
-		t.Fatalf("%d faults in %d files, want 22: %v", len(faults), len(files), err)
+	if err != nil || len(faults) != 32 || len(files) != len(faults) {
+		t.Fatalf("%d faults in %d files, want 32: %v", len(faults), len(files), err)
 	}
 	schema, err := os.ReadFile("../../../docs/schema/scenario.json") // from the values of `fault` in scenarios
 	if err != nil {
@@ -127,6 +135,13 @@ func TestFaults(t *testing.T) {
 		strict.DisallowUnknownFields()
 		if err := strict.Decode(&procio.Fault{}); err != nil {
 			t.Errorf("%s: %v", f.Name, err)
+		}
+		if f.Face == "screen" {
+			var armed armedScreen
+			if procio.ArmOutput(&armed, f.Name); armed.name != f.Name {
+				t.Errorf("%s was not armed", f.Name)
+			}
+			continue // seen by tests of the interactive session
 		}
 		if waits := f.Do.StallAfter > 0 || f.Do.HangAfterResult || f.Do.HoldAll > 0 || f.Do.DelayResult > 0; waits || f.Do.Failure != "" || f.Do.StderrBytes > 0 {
 			continue // seen from outside, by tests of the binary

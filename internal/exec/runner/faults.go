@@ -47,8 +47,7 @@ func (o Options) parallelRuns(plain, cpu time.Duration) int {
 // TryFaults runs the command once without a fault, and then once under each fault. The output of the command is not
 // shown, and no input is returned.
 func TryFaults(ctx context.Context, o Options) (*verdict.Report, *verdict.Input, error) {
-	faults, err := selectFaults(o.Faults)
-	if err != nil {
+	if _, err := selectFaults(o.Faults, true); err != nil {
 		return nil, nil, err
 	}
 	report := &verdict.Report{Verdict: "ok", Findings: []verdict.Finding{}, Expectations: []verdict.Expectation{}, Unmatched: []verdict.Unmatched{}, Runs: []verdict.Run{}}
@@ -72,6 +71,10 @@ func TryFaults(ctx context.Context, o Options) (*verdict.Report, *verdict.Input,
 		report.Verdict, report.Findings = "failed", append(report.Findings, verdict.NoRuns())
 		return report, nil, nil
 	}
+	faults, err := selectFaults(o.Faults, plain.interactive && o.Setup.Real.Path == "")
+	if err != nil {
+		return nil, nil, err
+	}
 	took := time.Duration(plain.row.MS * float64(time.Millisecond))
 	most := faultTimeLimit(took)
 	report.Faults = make([]verdict.Fault, len(faults))
@@ -91,11 +94,15 @@ func TryFaults(ctx context.Context, o Options) (*verdict.Report, *verdict.Input,
 	return report, nil, nil
 }
 
-// selectFaults returns the faults with these names; "all" selects the whole catalogue.
-func selectFaults(names []string) ([]procio.Fault, error) {
+// selectFaults returns the faults with these names; "all" selects the whole catalogue, with the faults of screens only
+// if the command started an interactive claude.
+func selectFaults(names []string, interactive bool) ([]procio.Fault, error) {
 	all, err := procio.Faults()
-	if err != nil || slices.Contains(names, "all") {
-		return all, err
+	if err != nil {
+		return nil, err
+	}
+	if slices.Contains(names, "all") {
+		return slices.DeleteFunc(all, func(f procio.Fault) bool { return f.Face == "screen" && !interactive }), nil
 	}
 	var list []procio.Fault
 	for _, name := range names {
@@ -118,7 +125,9 @@ type faultResult struct {
 	cpu     time.Duration // processor time of the command
 	stderr  string        // the end of its stderr
 	started bool          // claude was started
-	err     error         // of the preparation
+	// interactive says that a session ran on a terminal.
+	interactive bool
+	err         error // of the preparation
 }
 
 // tryFault runs the command under a fault for at most the given time.
@@ -159,6 +168,7 @@ func (o Options) tryFault(ctx context.Context, f procio.Fault, most time.Duratio
 	c.close()
 	var in verdict.Input
 	t.started = in.ReadFiles([]string{r.journal}, r.Setup.Scenario) != nil || in.Started()
+	t.interactive = in.Interactive()
 	t.row.Code, t.row.MS, t.stderr = exit.Code, float64(o.System.Now().Sub(began).Microseconds())/1000, out.String()
 	if t.row.Outcome == "" {
 		t.row.Outcome = outcome(f, exit, t.stderr)

@@ -130,7 +130,11 @@ func faultOf(s *process.System) (*procio.Fault, *process.System) {
 	if fault == nil {
 		return nil, s
 	}
-	s = s.With(map[string]string{failureVariable: fault.Do.Failure})
+	more := map[string]string{failureVariable: fault.Do.Failure}
+	if fault.Face == "screen" {
+		more["CLAUDELESS_SCREEN_FAULT"] = fault.Name
+	}
+	s = s.With(more)
 	if at > 0 && !s.CalledAsClaude() {
 		end := at + 1
 		if s.Args[at] == "--failure" {

@@ -24,6 +24,10 @@ func seen(entries []journal.Entry) *scenarios.RunRecord {
 			s.Prompt(e.Prompt.Prompt)
 		case e.Tool != nil:
 			s.Call(e.Tool.Tool, e.Tool.Input)
+		case e.Start != nil && e.Start.Cache != "":
+			s.ReadReal()
+		case e.Screen != nil:
+			s.Screen(scenarios.ScreenSeen{State: e.Screen.State, Kind: e.Screen.Kind, Answer: e.Screen.Answer})
 		case e.OAuth != nil:
 			s.OAuth(scenarios.OAuthSeen{Request: e.OAuth.Request, Grant: e.OAuth.Grant, Client: e.OAuth.Client, Scopes: e.OAuth.Granted, Result: e.OAuth.Result})
 		case e.MCPCall != nil:

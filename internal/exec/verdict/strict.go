@@ -65,6 +65,11 @@ func NoRuns() Finding {
 	}
 }
 
+// Interactive reports whether a session ran on a terminal.
+func (in *Input) Interactive() bool {
+	return slices.ContainsFunc(in.Entries, func(e journal.Entry) bool { return e.Run != nil && e.Run.Interactive })
+}
+
 // Started reports whether a process ran as claude, or a client asked the API.
 func (in *Input) Started() bool {
 	return slices.ContainsFunc(in.Entries, func(e journal.Entry) bool {

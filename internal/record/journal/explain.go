@@ -70,6 +70,8 @@ func (e *Entry) aboutOther() string {
 		return e.Warning.Text
 	case e.Unplayed != nil:
 		return e.Unplayed.Text + location(e.Unplayed.File, e.Unplayed.Line)
+	case e.Screen != nil:
+		return e.Screen.State + "/" + e.Screen.Kind + " " + e.Screen.Answer + ": " + truncate(e.Screen.Option)
 	case e.Gate != nil:
 		return e.Gate.Name + " " + e.Gate.Event
 	case e.Expectation != nil:

@@ -52,6 +52,8 @@ type Run struct {
 	PermissionMode string `json:"permission_mode"`
 	// InputFormat is `text` or `stream-json`.
 	InputFormat string `json:"input_format,omitempty"`
+	// Interactive says that the session ran on a terminal.
+	Interactive bool `json:"interactive,omitempty"`
 	// MCPServers are the names of the configured servers.
 	MCPServers []string `json:"mcp_servers,omitempty"`
 	// SkipsPermissions says that --dangerously-skip-permissions is active outside a

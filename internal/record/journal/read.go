@@ -66,6 +66,8 @@ type Line struct {
 	Unplayed *Unplayed `json:"unplayed"`
 	// Gate is a step that waited at a gate.
 	Gate *Gate `json:"gate"`
+	// Screen is a state of the interactive screen that was answered.
+	Screen *Screen `json:"screen"`
 	// Exit is the last line of a process that ended normally.
 	Exit *Exit `json:"exit"`
 	// Request is a request to claudeless serve that was part of a conversation.

@@ -49,6 +49,19 @@ type Gate struct {
 	MS float64 `json:"ms,omitempty"`
 }
 
+// Screen is a state of the interactive screen that waited for the user, and was answered.
+type Screen struct {
+	// State of the screen.
+	State string `json:"state" enum:"permission,question,plan,dialog"`
+	// Kind of the state: `bash`, `edit`, `mcp`, `single`, `trust`.
+	Kind string `json:"kind"`
+	// Answer says whether the user has agreed.
+	Answer string `json:"answer" enum:"yes,no"`
+	// Option is the label that was chosen, or `cancelled`.
+	Option string `json:"option"`
+}
+
+func (Screen) kind() string      { return "screen" }
 func (Expectation) kind() string { return "expectation" }
 func (Finding) kind() string     { return "finding" }
 func (Gate) kind() string        { return "gate" }
