@@ -93,7 +93,7 @@ type listFetcher struct {
 }
 
 // fetch fetches the declared lists among only (nil = all) and returns them together with the other lists of old. A
-// server that declared no capabilities at all is asked for tools once, because some have tools all the same. Lists
+// server that declared no capabilities at all is asked for tools once, because some have tools anyway. Lists
 // other than tools may fail; they are then empty. The lists are fetched one after another in the order of the real
 // CLI, so that runs are reproducible.
 func (f listFetcher) fetch(ctx context.Context, old lists, only map[connection.List]bool) (lists, error) {

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// sdkHost is an SDK host whose servers answer everything, unless it is down.
+// sdkHost is an SDK host whose servers answer all requests, unless it is down.
 func sdkHost(down *atomic.Bool, handshakes *atomic.Int64) func(context.Context, string, json.RawMessage) (json.RawMessage, error) {
 	return func(_ context.Context, _ string, message json.RawMessage) (json.RawMessage, error) {
 		var m struct {
@@ -37,9 +37,8 @@ func sdkHost(down *atomic.Bool, handshakes *atomic.Int64) func(context.Context, 
 	}
 }
 
-// TestBackoff: a lost server is tried again after 1, 2, 4, 8 and 16 seconds
-// (C59, C60), then it has failed (C61); connecting by hand starts afresh, in
-// the middle as at the end (C64, U177), and nothing is tried after a disconnect
+// TestBackoff: a lost server is tried again after 1, 2, 4, 8 and 16 seconds (C59, C60), then it has failed (C61). A
+// manual connect starts the sequence again, during it and after it (C64, U177). Nothing is tried after a disconnect
 // (M38).
 func TestBackoff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -110,8 +109,8 @@ func TestBackoff(t *testing.T) {
 	})
 }
 
-// TestConnectTimeout: a server that does not answer the handshake has failed
-// after 30 seconds, without configuration (C169).
+// TestConnectTimeout: without configuration, a server that does not answer the handshake has failed after 30 seconds
+// (C169).
 func TestConnectTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		silent := func(ctx context.Context, _ string, _ json.RawMessage) (json.RawMessage, error) {
@@ -133,8 +132,8 @@ func TestConnectTimeout(t *testing.T) {
 	})
 }
 
-// TestClosed: after Close everything that would reach a server is refused with
-// one error (C140), and closing again is fine (C5).
+// TestClosed: after Close, everything that needs a server is refused with the same error (C140), and closing again is
+// allowed (C5).
 func TestClosed(t *testing.T) {
 	m := start(t, Options{SDK: sdkHost(new(atomic.Bool), new(atomic.Int64)), Servers: []ServerConfig{{Name: "s", Type: "sdk"}}})
 	for range 2 {
@@ -158,8 +157,8 @@ func TestClosed(t *testing.T) {
 	}
 }
 
-// TestLimits: a call that is silent ends after the idle limit, and one that
-// reports progress for ever after maxTotal (M22), on a fake clock.
+// TestLimits: a silent call ends after the idle limit; a call that reports progress forever ends after maxTotal
+// (M22), on a fake clock.
 func TestLimits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var m *Manager
@@ -210,8 +209,8 @@ func TestLimits(t *testing.T) {
 	})
 }
 
-// TestRequestLimit: a server that never answers holds up a request other than a
-// call for a minute, or as long as its calls may take if that is less.
+// TestRequestLimit: a request other than a call waits for a silent server for at most a minute, or for the call
+// time-out if that is shorter.
 func TestRequestLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		host := sdkHost(new(atomic.Bool), new(atomic.Int64))
@@ -248,8 +247,7 @@ func TestRequestLimit(t *testing.T) {
 	})
 }
 
-// TestConcurrentOrders: whatever is ordered at once, nothing hangs, and the
-// last order counts (M18).
+// TestConcurrentOrders: concurrent operations never hang, and the last one decides the state (M18).
 func TestConcurrentOrders(t *testing.T) {
 	servers := []ServerConfig{{Name: "s", Type: "sdk"}, {Name: "t", Type: "sdk"}}
 	m := start(t, Options{SDK: sdkHost(new(atomic.Bool), new(atomic.Int64)), Servers: servers})

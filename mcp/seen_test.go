@@ -14,8 +14,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestSeenByServers: what a server learns of the client is what the real CLI
-// tells it: capabilities, arguments of prompts (observed with 2.1.329).
+// TestSeenByServers: a server receives the same data about the client as from the real CLI: capabilities, arguments
+// of prompts (observed with 2.1.329).
 func TestSeenByServers(t *testing.T) {
 	log := filepath.Join(t.TempDir(), "log")
 	m := start(t, Options{Servers: []ServerConfig{config(t, "s", "resources", "MCPTEST_LOG="+log)}, ClientVersion: "2.1.329"})
@@ -107,8 +107,7 @@ func TestSeenHeaders(t *testing.T) {
 	}
 }
 
-// oversize answers calls with more than the limit, as JSON or as events, with
-// the id first or last.
+// oversize answers calls with more than the limit, as JSON or as events, with the id first or last.
 func oversize(w http.ResponseWriter, id []byte, events bool) {
 	result := `{"content":[{"type":"text","text":"` + strings.Repeat("b", 3000) + `"}]}`
 	if !events {
@@ -120,8 +119,8 @@ func oversize(w http.ResponseWriter, id []byte, events bool) {
 	fmt.Fprintf(w, "\ufeffevent: message\rdata: {\"jsonrpc\":\"2.0\",\"result\":%s,\r\ndata: \"id\":%s}\r\r", result, id)
 }
 
-// TestTooLong: an answer beyond the limit is an error that says its size and the
-// limit, on every transport, and the next call works.
+// TestTooLong: an answer over the limit is an error with its size and the limit, on every transport, and the next
+// call works.
 func TestTooLong(t *testing.T) {
 	const want = `isError: "the message of the server is %d bytes; the limit is 2000 (maxLineBytes in the server's entry)"`
 	remote := func(t *testing.T, events bool) ServerConfig {

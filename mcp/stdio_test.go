@@ -18,8 +18,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// TestCallMisbehaving has a row for every fault a call can meet (rows of the
-// table of measured faults; M20, M21, M42, M43).
+// TestCallMisbehaving has a row for every fault that can occur in a call (M20, M21, M42, M43).
 func TestCallMisbehaving(t *testing.T) {
 	tests := []struct {
 		mode, want string
@@ -62,10 +61,9 @@ func TestCallMisbehaving(t *testing.T) {
 	}
 }
 
-// TestTimeout: hang-call, string-id and stop-reading end at the deadline with
-// the real CLI's text, in whole seconds; the connection stays usable and other
-// calls are not held up (M22, M23, M24, M43, C36). Nothing here fails for being slow
-// but what takes the patience, which only a call that hangs does.
+// TestTimeout: hang-call, string-id and stop-reading end at the deadline with the real CLI's text, in whole seconds.
+// The connection remains usable and other calls are not delayed (M22, M23, M24, M43, C36). Slowness alone fails
+// nothing here; only a hanging call exceeds patience.
 func TestTimeout(t *testing.T) {
 	const patience = 20 * time.Second
 	for mode, limit := range map[string]time.Duration{
@@ -121,8 +119,7 @@ func read1(path string) string {
 	return string(data)
 }
 
-// TestCancel: a cancelled call returns at once and is cancelled on the wire
-// with its id (M23).
+// TestCancel: a cancelled call returns at once, and the server gets a cancellation with its id (M23).
 func TestCancel(t *testing.T) {
 	log := filepath.Join(t.TempDir(), "log")
 	m := one(t, "hang-call", "MCPTEST_LOG="+log)
@@ -181,8 +178,8 @@ func TestConnectFailures(t *testing.T) {
 	})
 }
 
-// TestWire: a server that declares only tools is asked for nothing else, in
-// this order (M7, M11), with the arguments always an object (M25).
+// TestWire: a server that declares only tools gets no other list request, in this order (M7, M11), and arguments are
+// always an object (M25).
 func TestWire(t *testing.T) {
 	log := filepath.Join(t.TempDir(), "log")
 	m := one(t, "ok", "MCPTEST_LOG="+log)
@@ -197,8 +194,8 @@ func TestWire(t *testing.T) {
 	}
 }
 
-// TestCrashRespawn: a server that died in a call is started again by the next
-// one, in a new process (decided for the Claude dialect; M37).
+// TestCrashRespawn: after a crash in a call, the next call starts a new process (our decision for the Claude dialect;
+// M37).
 func TestCrashRespawn(t *testing.T) {
 	t.Parallel()
 	m := one(t, "ok")
@@ -219,8 +216,8 @@ func TestCrashRespawn(t *testing.T) {
 	assertGone(t, pid)
 }
 
-// TestAutoReconnect: with autoReconnect a lost stdio server comes back by
-// itself, the first time after the first pause (M38, M39, C57, C58, C59).
+// TestAutoReconnect: with autoReconnect a lost stdio server reconnects by itself after the first pause (M38, M39,
+// C57, C58, C59).
 func TestAutoReconnect(t *testing.T) {
 	t.Parallel()
 	on := true
@@ -278,8 +275,8 @@ func TestLists(t *testing.T) {
 	})
 }
 
-// TestServerRequests: what a server may ask is answered while we wait for our
-// own call; what is not declared is -32601 (M28, M29, S30).
+// TestServerRequests: requests of a server are answered while our own call is running; undeclared ones get -32601
+// (M28, M29, S30).
 func TestServerRequests(t *testing.T) {
 	t.Parallel()
 	cwd := t.TempDir()
@@ -311,8 +308,8 @@ func TestServerRequests(t *testing.T) {
 	}
 }
 
-// TestListChanged: a tool announced in a call can be called right after it,
-// and a burst costs few lists (M32).
+// TestListChanged: a tool that is announced during a call can be called right after it, and a burst causes few list
+// requests (M32).
 func TestListChanged(t *testing.T) {
 	log := filepath.Join(t.TempDir(), "log")
 	m := one(t, "list-changed", "MCPTEST_COUNT=1000", "MCPTEST_LOG="+log)
@@ -350,8 +347,8 @@ func TestProgress(t *testing.T) {
 	}
 }
 
-// TestParallel: sixteen calls answered out of order each get their own answer,
-// and a slow one does not hold up the fast ones (M24).
+// TestParallel: sixteen calls answered out of order each get their own answer, and a slow one does not delay fast
+// ones (M24).
 func TestParallel(t *testing.T) {
 	t.Parallel()
 	m := one(t, "ok")
@@ -378,9 +375,8 @@ func TestParallel(t *testing.T) {
 	}
 }
 
-// TestStubborn: ten servers that ignore end of input and SIGTERM, and ones
-// with descendants, are gone in time (M45, M46); closing works while
-// connecting and twice.
+// TestStubborn: ten servers that ignore end of input and SIGTERM, and servers with descendants, are ended in time
+// (M45, M46). Close works while connecting, and twice.
 func TestStubborn(t *testing.T) {
 	t.Parallel()
 	var servers []ServerConfig
@@ -417,8 +413,7 @@ func TestStubborn(t *testing.T) {
 	}
 }
 
-// TestCloseStdout: a server that closes its output is noticed without a call
-// and its process is ended (M37).
+// TestCloseStdout: a server that closes its output is detected without a call, and its process is ended (M37).
 func TestCloseStdout(t *testing.T) {
 	t.Parallel()
 	cfg := config(t, "s", "close-stdout")
@@ -430,10 +425,10 @@ func TestCloseStdout(t *testing.T) {
 	eventually(t, 2*time.Second, func() bool { return onlyZombies(pid) }, "the process lives on")
 }
 
-// floodLimit is how much memory a server that floods may cost.
+// floodLimit is the limit of memory for a server that sends too much.
 const floodLimit = 64 << 20
 
-// heapAbove is by how much the heap grows, at most, while f runs.
+// heapAbove returns the largest growth of the heap while f runs.
 func heapAbove(f func()) int {
 	var before, now runtime.MemStats
 	runtime.GC()
@@ -484,8 +479,7 @@ func TestFloodMemory(t *testing.T) {
 	}
 }
 
-// TestBatches: servers connect three at a time, results keep config order
-// (M9).
+// TestBatches: three servers connect at a time, and results are in the order of the configuration (M9).
 func TestBatches(t *testing.T) {
 	t.Parallel()
 	var servers []ServerConfig
@@ -504,7 +498,7 @@ func TestBatches(t *testing.T) {
 	}
 }
 
-// TestEnvironment: what a server finds in its environment (surfaces, M2).
+// TestEnvironment checks the environment of a server (surfaces, M2).
 func TestEnvironment(t *testing.T) {
 	cfg := config(t, "s", "env", "TOKEN=${SECRET}", "PLAIN=${NOPE}", "DEF=${NOPE:-d}")
 	var debug logBuffer
@@ -533,7 +527,7 @@ func TestEnvironment(t *testing.T) {
 	}
 }
 
-// TestRefreshFails: when listing again fails the old list stays (M32).
+// TestRefreshFails: if listing again fails, the old list is kept (M32).
 func TestRefreshFails(t *testing.T) {
 	t.Parallel()
 	m := one(t, "list-breaks")
@@ -547,8 +541,8 @@ func TestRefreshFails(t *testing.T) {
 	}
 }
 
-// TestAllModes: whatever a server does, connecting, calling and closing end in
-// time and leave nothing behind (M44, M46).
+// TestAllModes: connecting, calling and closing end in time for every kind of server, and no process remains (M44,
+// M46).
 func TestAllModes(t *testing.T) {
 	for _, mode := range mcptest.Modes() {
 		t.Run(mode, func(t *testing.T) {
@@ -568,9 +562,8 @@ func TestAllModes(t *testing.T) {
 	}
 }
 
-// TestDescriptors: after Close every file descriptor is back, whatever the
-// servers did, over pipes and sockets (M46); goleak
-// watches the goroutines of all tests.
+// TestDescriptors: after Close all file descriptors are closed, for every kind of server, over pipes and sockets
+// (M46); goleak checks the goroutines of all tests.
 func TestDescriptors(t *testing.T) {
 	count := func() int {
 		entries, err := os.ReadDir("/proc/self/fd")

@@ -17,9 +17,8 @@ import (
 	"github.com/claudeless/claudeless/mcp/record"
 )
 
-// TestPings: an idle server that answers no pings is lost, is not blamed for
-// what it did, and comes back; one that answers is left alone (S40; U178–U180,
-// C65). The times of package health are tested there.
+// TestPings: an idle server that answers no pings is lost and reconnects, and no call is blamed; a server that
+// answers is not disturbed (S40; U178–U180, C65). Package health tests the times.
 func TestPings(t *testing.T) {
 	t.Parallel()
 	const every = 300 * time.Millisecond // a sixth of it is the patience with one ping
@@ -42,8 +41,7 @@ func TestPings(t *testing.T) {
 	}
 }
 
-// TestPing: a connected server answers (C65); to one that is not connected
-// nothing is sent (C66).
+// TestPing: a connected server answers (C65); a disconnected one gets nothing (C66).
 func TestPing(t *testing.T) {
 	t.Parallel()
 	m := start(t, Options{Servers: []ServerConfig{config(t, "s", "ok"), config(t, "deaf", "deaf")}, Pauses: Pauses{Ping: -1}})
@@ -71,7 +69,7 @@ func TestPing(t *testing.T) {
 	}
 }
 
-// TestNoPings: with a negative interval nothing is sent to an idle server.
+// TestNoPings: with a negative interval an idle server gets no pings.
 func TestNoPings(t *testing.T) {
 	t.Parallel()
 	log := filepath.Join(t.TempDir(), "log")
@@ -82,8 +80,8 @@ func TestNoPings(t *testing.T) {
 	}
 }
 
-// TestRecords: each call is kept with server, tool, input, result or error,
-// source and time; values are found by their CID (S27; C40–C45).
+// TestRecords: each call is recorded with server, tool, input, result or error, source and time; values are found by
+// their CID (S27; C40–C45).
 func TestRecords(t *testing.T) {
 	var mu sync.Mutex
 	now, observed := time.Unix(1000, 0), &observer{}
@@ -126,7 +124,7 @@ func TestRecords(t *testing.T) {
 	}
 }
 
-// observer keeps what a log tells it.
+// observer stores what it is notified of.
 type observer struct {
 	mu            sync.Mutex
 	calls         []record.Call
@@ -167,9 +165,8 @@ func TestNotifications(t *testing.T) {
 	}
 }
 
-// TestSubscriptions: a thousand changes are reported without holding up the server,
-// as few; after a crash the server is asked again; who has no subscriptions
-// says so (S36).
+// TestSubscriptions: a thousand changes are reported as a few, without delaying the server. After a crash the server
+// is subscribed again; a server without subscriptions gives an error (S36).
 func TestSubscriptions(t *testing.T) {
 	var mu sync.Mutex
 	var told []string
@@ -232,8 +229,8 @@ func TestRootsChange(t *testing.T) {
 	}
 }
 
-// TestSampling: with somebody to answer it, sampling is declared and answered
-// (C31); a handler that panics is an error for the server and no more (M44).
+// TestSampling: with a handler, sampling is declared and answered (C31); a panic of the handler is only an error for
+// the server (M44).
 func TestSampling(t *testing.T) {
 	log := filepath.Join(t.TempDir(), "log")
 	for _, test := range []struct {

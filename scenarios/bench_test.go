@@ -6,8 +6,7 @@ import (
 	"testing"
 )
 
-// manyRules is a scenario of n rules of one kind; the prompt "prompt n-1 end"
-// matches the last one.
+// manyRules returns a scenario of n rules of one kind; the prompt "prompt n-1 end" matches the last one.
 func manyRules(kind string, n int) []byte {
 	var b strings.Builder
 	b.WriteString("name = \"many\"\n")
@@ -56,7 +55,7 @@ func TestLibraryLoads(t *testing.T) {
 	}
 }
 
-// Loading is linear in the size of the file, whatever it is made of.
+// Loading takes time linear in the size of the file, whatever its content.
 func BenchmarkLoadTurns(b *testing.B) {
 	for _, n := range []int{1000, 10_000} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {

@@ -13,7 +13,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// parse loads a scenario that must be valid.
+// parse loads a valid scenario.
 func parse(t *testing.T, src string) *Scenario {
 	t.Helper()
 	s, err := Parse("s.toml", []byte(src), LoadOptions{ReadFile: func(string) ([]byte, error) { return []byte(`{"from": "file"}`), nil }})
@@ -23,7 +23,7 @@ func parse(t *testing.T, src string) *Scenario {
 	return s
 }
 
-// show writes a reply as text: one line a block, then what else is set.
+// show writes a reply as text: one line per block, then the other fields.
 func show(r Reply) string {
 	var lines []string
 	for _, b := range r.Blocks {
@@ -55,8 +55,8 @@ func show(r Reply) string {
 	return strings.Join(lines, " | ")
 }
 
-// talk sends prompts; a line that begins with "=> " answers the calls of the
-// last reply with its words, "!" marks an error, "+ " marks an injected prompt.
+// talk sends prompts. A line that begins with "=> " answers the calls of the last reply with its words, "!" marks an
+// error, "+ " marks an injected prompt.
 func talk(t *testing.T, e *Engine, lines ...string) []string {
 	t.Helper()
 	var out []string
@@ -300,8 +300,7 @@ func TestConversations(t *testing.T) {
 	}
 }
 
-// What the templates of one reply write is bounded together, and the mistake is
-// told without all of the template.
+// The output of all templates of one reply has a common limit, and the error does not contain the whole template.
 func TestTemplatesTogether(t *testing.T) {
 	call := `{ tool = "A", input = { x = "{{ repeat('a', 900000) }}" } }`
 	for name, c := range map[string]struct{ response, want string }{
@@ -323,8 +322,8 @@ func rule2(pattern, response string, more ...string) string {
 	return "[[responses]]\npattern = " + pattern + "\nresponse = " + response + "\n" + strings.Join(more, "\n") + "\n"
 }
 
-// A rule that answers texts of the CLI with calls, which cause the next text, is stopped
-// and reported; one with a limit, one without calls and the prompts of a user are not.
+// A rule is stopped and reported if it answers texts of the CLI with calls that cause the next such text. A rule with
+// a limit, a rule without calls, and prompts of a user are not stopped.
 func TestEndlessRules(t *testing.T) {
 	s := parse(t, rule2(`{ type = "contains", text = "limited" }`, `{ tool_calls = [{ tool = "Bash" }] }`, `source = "any"`, `max_matches = 1000`)+
 		rule2(`{ type = "contains", text = "text" }`, `"t"`, `source = "any"`)+
@@ -442,7 +441,7 @@ failure = { type = "overloaded" }
 	}
 }
 
-// `usage` of a response becomes the run's: its messages add up to it.
+// The `usage` of a response is that of the run: the usage of its messages adds up to it.
 func TestUsageAddsUp(t *testing.T) {
 	e := NewEngine(parse(t, rule(`any`, `{ text = "t", usage = { input_tokens = 7, output_tokens = 9 }, tool_calls = [{ tool = "A" }] }`)), EngineOptions{})
 	var sum Usage
@@ -459,7 +458,7 @@ func TestUsageAddsUp(t *testing.T) {
 	}
 }
 
-// Counts and sequence belong to the session and go on in another process.
+// Counts and sequence belong to the session and continue in another process.
 func TestStateGoesOn(t *testing.T) {
 	s := parse(t, turnsScenario+rule(`contains`, `"once"`, `max_matches = 1`)[:0]+"[[responses]]\npattern = { type = \"contains\", text = \"one\" }\nresponse = \"once {{ turn }}\"\nmax_matches = 1\n")
 	first := NewEngine(s, EngineOptions{})
@@ -535,7 +534,7 @@ turns = [{ expect = { type = "any" }, response = "{{ match.dir }}" }]
 	}
 }
 
-// shelf counts what engines have taken.
+// shelf counts the claims of engines.
 type shelf map[string]int
 
 func (s shelf) Next(rule string, after int) (int, error) {
@@ -543,7 +542,7 @@ func (s shelf) Next(rule string, after int) (int, error) {
 	return s[rule], nil
 }
 
-// A rule that answers once is that of one engine of a run, for good.
+// A rule with once answers in one engine of a run only.
 func TestOnce(t *testing.T) {
 	s := parse(t, `unmatched = "error"
 [[responses]]
@@ -572,8 +571,7 @@ response = "never"
 	}
 }
 
-// A rule with max_matches answers that many prompts of all engines of a run, and a request with
-// claims of its own counts there.
+// A rule with max_matches counts the prompts of all engines of a run; a request with its own claims counts there.
 func TestMatchesOfARun(t *testing.T) {
 	s := parse(t, rule(`any`, `"a"`, `max_matches = 2`)+rule(`any`, `"b"`))
 	claims := shelf{}

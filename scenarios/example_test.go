@@ -9,7 +9,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// A scenario may be built in Go; its keys are those of the file.
+// A scenario can be created in Go, with the keys of the file.
 func ExampleNewEngine() {
 	engine := scenarios.NewEngine(&scenarios.Scenario{
 		Responses: []scenarios.Rule{{
@@ -38,8 +38,7 @@ func ExampleNewEngine() {
 	// The forecast says: 4 degrees, rain
 }
 
-// All mistakes of a file are reported at once, with their place and the nearest
-// name.
+// All mistakes of a file are reported at once, with position and nearest name.
 func ExampleParse() {
 	_, err := scenarios.Parse("hello.toml", []byte(`
 [[responses]]

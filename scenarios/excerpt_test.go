@@ -10,7 +10,7 @@ import (
 	"github.com/claudeless/claudeless/scenarios"
 )
 
-// wordsAfterToken takes the word after "token" for a secret.
+// wordsAfterToken treats the word after "token" as a secret.
 type wordsAfterToken struct{}
 
 func (wordsAfterToken) Places(text string) (places [][2]int) {
@@ -20,8 +20,8 @@ func (wordsAfterToken) Places(text string) (places [][2]int) {
 	return places
 }
 
-// TestExplainHidesSecretsBeforeItCuts: a near miss that ends inside a secret, and excerpts that are too short for one, show
-// no part of it.
+// TestExplainHidesSecretsBeforeItCuts: a near miss that ends inside a secret, and excerpts that are shorter than one,
+// show no part of it.
 func TestExplainHidesSecretsBeforeItCuts(t *testing.T) {
 	long := strings.Repeat("x", 35) + " token abcdefghijklmnop and more"
 	for name, tt := range map[string]struct{ pattern, prompt, want string }{

@@ -6,16 +6,16 @@ import (
 	"strings"
 )
 
-// names tells whether the expectation speaks of a call, "server/tool".
+// names reports whether the expectation speaks of a call, "server/tool".
 func (m *ExpectMCP) names(c observedCall) bool {
 	server, tool, _ := strings.Cut(c.name, "/")
 	return matchesToolName(server, m.Server) && (m.Tool == "" || matchesToolName(tool, m.Tool))
 }
 
-// notification tells whether the expectation is about what the server says, not about calls.
+// notification reports whether the expectation is about what the server says, not about calls.
 func (m *ExpectMCP) notification() bool { return m.Progress != "" || m.Log != "" || m.Level != "" }
 
-// describes tells whether the expectation speaks of a notification.
+// describes reports whether the expectation speaks of a notification.
 func (m *ExpectMCP) describes(n NotificationSeen) bool {
 	if !matchesToolName(n.Server, m.Server) || (n.Level == "") != (m.Progress != "") {
 		return false

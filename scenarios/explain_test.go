@@ -2,8 +2,8 @@ package scenarios
 
 import "testing"
 
-// An unmatched prompt is explained by what was expected next, by the nearest rules,
-// and by the place where their patterns stopped matching.
+// An unmatched prompt is explained by the next expected turn, by the nearest rules, and by the position where their
+// patterns stopped matching.
 func TestExplain(t *testing.T) {
 	s, err := Parse("s.toml", []byte(`[[responses]]
 pattern = { type = "regex", pattern = "^triage issue \\d+$" }

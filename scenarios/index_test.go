@@ -8,8 +8,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// randomRules are many rules over few words: patterns of all types, in one
-// another, some with conditions and some that answer a few times only.
+// randomRules generates many rules over few words: nested patterns of all types, some with conditions and some with a
+// limit.
 func randomRules(r *rand.Rand) []Rule {
 	words := []string{"fix", "the", "test", "bug 7", "é", "a", "", "in main.go", "fix the"}
 	word := func() string { return words[r.IntN(len(words))] }
@@ -63,8 +63,7 @@ func randomRules(r *rand.Rand) []Rule {
 	return rules
 }
 
-// TestIndexedRules: the rules that answer are those that answer when all are
-// tried in their order, whatever came before.
+// TestIndexedRules: the index finds the same rule as trying all rules in order, after any history.
 func TestIndexedRules(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	words := []string{"fix", "the", "test", "bug 7", "é", "a", "b", "in main.go", "rule 7", "\xff"}

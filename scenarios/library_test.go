@@ -10,8 +10,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// The prompts of the Python SDK's examples have answers of their own: the first
-// text or call that each produces.
+// The prompts of the Python SDK's examples have scripted answers: the first text or call of each.
 func TestExamplesOfTheSDK(t *testing.T) {
 	s, err := scenarios.LoadLibrary("sdk-e2e")
 	if err != nil {

@@ -241,8 +241,8 @@ func TestFailures(t *testing.T) {
 	}
 }
 
-// FuzzLoad: loading never panics, what loads answers, and the index reads the
-// same tree as the TOML decoder wherever it is sure of itself.
+// FuzzLoad: loading never panics, a loaded scenario answers, and the index agrees with the TOML decoder wherever the
+// index is certain.
 func FuzzLoad(f *testing.F) {
 	for _, name := range Library() {
 		src, err := libraryFiles.ReadFile("library/" + name + ".toml")
@@ -315,8 +315,7 @@ func compareTrees(t *testing.T, src []byte, isJSON bool) {
 	}
 }
 
-// plainTree makes a tree that JSON can hold and that has one form of each
-// number.
+// plainTree converts a tree to values that JSON can represent, with one form of each number.
 func plainTree(v any) any {
 	switch x := v.(type) {
 	case map[string]any:
@@ -360,8 +359,8 @@ func writeFile(t *testing.T, path string, data []byte) {
 	}
 }
 
-// Files that nest deeper than anybody does are refused before they cost more
-// memory than their size suggests, in every way to nest.
+// Files that are nested too deeply are refused before they use more memory than their size suggests, for every kind
+// of nesting.
 func TestNesting(t *testing.T) {
 	for name, src := range map[string]string{
 		"inline tables":   "a = " + strings.Repeat("{a=", 5000) + "1" + strings.Repeat("}", 5000),

@@ -16,8 +16,7 @@ import (
 	"github.com/claudeless/claudeless/simtest"
 )
 
-// conformance is a script of packages/conformance: the same names mean the same in
-// the three languages.
+// conformance is a script of packages/conformance: the same names have the same meaning in the three languages.
 type conformance struct {
 	Name     string            `json:"name"`
 	Script   []json.RawMessage `json:"script"`
@@ -33,7 +32,7 @@ type answer struct {
 	Steps  []json.RawMessage            `json:"steps"`
 }
 
-// prompt is what On takes.
+// prompt returns the pattern for On.
 func (a *answer) prompt() any {
 	if a.Prompt.Regex != "" {
 		return regexp.MustCompile(a.Prompt.Regex)
@@ -56,7 +55,7 @@ type ran struct {
 	Input any    `json:"input"`
 }
 
-// scripted is what Claude and API have in common.
+// scripted is the common interface of Claude and API.
 type scripted interface {
 	Prompts() []simtest.Prompt
 	Tools() []simtest.Tool
@@ -108,7 +107,7 @@ func TestConformance(t *testing.T) {
 	}
 }
 
-// play plays a script in the face that its runs ask for.
+// play plays a script with claude or the Messages API, as its runs require.
 func (c *conformance) play(t *testing.T, f *fake) scripted {
 	t.Helper()
 	script := steps(t, c.Script)

@@ -94,7 +94,7 @@ func (s *script) add(pattern map[string]any, script []any, limit limit, place st
 	s.rules = append(s.rules, &rule{pattern: pattern, steps: list, limit: limit, place: place})
 }
 
-// write writes the scenario beside and renames it: a claude may be reading it.
+// write writes the scenario to a temporary file and renames it, because a claude may be reading it.
 func (s *script) write() {
 	s.tb.Helper()
 	s.mu.Lock()

@@ -76,7 +76,7 @@ func TestOn(t *testing.T) {
 	}
 }
 
-// One message of several parts.
+// One message with several parts.
 func TestSay(t *testing.T) {
 	t.Parallel()
 	claude := simtest.New(t, simtest.Say("I look.", simtest.Call("Bash", map[string]any{"command": "echo 1"})), "Done.")
@@ -85,7 +85,7 @@ func TestSay(t *testing.T) {
 	}
 }
 
-// The shim needs nothing of its environment.
+// The shim works with an empty environment.
 func TestBareEnvironment(t *testing.T) {
 	t.Parallel()
 	claude := simtest.New(t, "hi")
@@ -111,7 +111,7 @@ func TestFile(t *testing.T) {
 	}
 }
 
-// baseURL is the last of the base URLs in the variables of c, the one that counts.
+// baseURL returns the last base URL in the variables of c, which is the effective one.
 func baseURL(c *simtest.Claude) (base string) {
 	for _, kv := range c.Env() {
 		if url, ok := strings.CutPrefix(kv, "ANTHROPIC_BASE_URL="); ok {
@@ -141,7 +141,7 @@ func post(t *testing.T, url, agent string) (status int, body string) {
 	return answer.StatusCode, string(text)
 }
 
-// fake is a test whose failures are looked at.
+// fake is a test whose failures are checked.
 type fake struct {
 	testing.TB
 	errors  []string
@@ -162,7 +162,7 @@ func (f *fake) end() []string {
 	return f.errors
 }
 
-// Every way in which a test may go wrong unseen fails it, with the line.
+// Every mistake that a test could overlook fails it, with the line.
 func TestVerdict(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -231,7 +231,7 @@ func TestVerdict(t *testing.T) {
 	}
 }
 
-// An answer waits until the test lets it go.
+// An answer waits until the test releases it.
 func TestHold(t *testing.T) {
 	t.Parallel()
 	claude := simtest.New(t).On("slow", "at last")
@@ -250,7 +250,7 @@ func TestHold(t *testing.T) {
 	}
 }
 
-// So does one of the Messages API.
+// An answer of the Messages API waits too.
 func TestHoldAPI(t *testing.T) {
 	t.Parallel()
 	api := simtest.Server(t).On("slow", "at last")
@@ -274,7 +274,7 @@ func TestHoldAPI(t *testing.T) {
 	}
 }
 
-// The script of New waits as well, and one that is never asked for is reported.
+// The script of New waits too, and a hold that is never reached is reported.
 func TestHoldScript(t *testing.T) {
 	t.Parallel()
 	f := &fake{TB: t}
@@ -291,7 +291,7 @@ func TestHoldScript(t *testing.T) {
 	}
 }
 
-// The script as the Messages API, in the process of the test.
+// The script as the Messages API in the test process.
 func TestServer(t *testing.T) {
 	t.Parallel()
 	api := simtest.Server(t).On("hello", "hi there")

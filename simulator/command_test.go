@@ -62,7 +62,7 @@ func shown(t *testing.T, s *simulator.Simulator, prompt string) []string {
 	return lines
 }
 
-// commands are those of a session; a new conversation is called NEW.
+// commands are the commands of a session; a new conversation gets the id NEW.
 func commands() *simulator.MainOptions {
 	return &simulator.MainOptions{Commands: fakeCommands{}, Transcript: transcriptFunc(func(protocol.Event) {})}
 }
@@ -88,7 +88,7 @@ func (fakeCommands) Find(name string) (simulator.Command, bool) {
 	return nil, false
 }
 
-// saying is a command that answers.
+// saying is a command that answers with text.
 type saying func(slash.Call) *slash.Outcome
 
 func (f saying) Run(_ context.Context, c slash.Call) (*slash.Outcome, *slash.Expansion) {
@@ -102,8 +102,8 @@ func (fix) Run(_ context.Context, c slash.Call) (*slash.Outcome, *slash.Expansio
 	return nil, &slash.Expansion{Text: "Fix the issue " + c.Args, Kind: "slash_command", Source: "projectSettings"}
 }
 
-// Golden slash-clear, checklist row 47: the reset and the tasks of the old
-// conversation, then init and result of the new one.
+// Golden slash-clear, checklist row 47: the reset and the tasks of the old conversation, then init and result of the
+// new one.
 func TestClear(t *testing.T) {
 	s := newSimulator(t, simulator.Options{Model: &fakeModel{replies: []scenarios.Reply{text("hi")}}, Main: commands()})
 	shown(t, s, "hello")
@@ -134,7 +134,7 @@ func TestFailedPrompt(t *testing.T) {
 	t.Error("nothing was said")
 }
 
-// Goldens slash-context; cli-contract 9.6: local commands ask no model.
+// Golden slash-context; cli-contract 9.6: local commands do not ask the model.
 func TestLocalCommands(t *testing.T) {
 	tests := map[string][]string{
 		"/context":       {"init in S", "assistant <synthetic> ## Context Usage", `result context turns=0 "## Context Usage" in S`},
@@ -176,8 +176,8 @@ func TestCompact(t *testing.T) {
 	})
 }
 
-// Checklist row 67: custom commands go to the model as their text, unknown ones
-// as they are; the transcript has the tags of the call.
+// Checklist row 67: custom commands send their text to the model, unknown ones are sent unchanged; the transcript has
+// the tags of the call.
 func TestCustomCommands(t *testing.T) {
 	tests := []struct {
 		name, prompt, asked string
@@ -211,7 +211,7 @@ func TestCustomCommands(t *testing.T) {
 	}
 }
 
-// HookEvents see the expansion, the compaction and the new conversation.
+// Hooks see the expansion, the compaction and the new conversation.
 func TestCommandHooks(t *testing.T) {
 	var events []string
 	answers := map[string]string{}
@@ -258,8 +258,7 @@ func TestCommandHooks(t *testing.T) {
 	runner.Close(t.Context())
 }
 
-// A prompt of the CLI's own is matched like injected text and runs no hooks of
-// the prompt.
+// A prompt of the CLI itself is matched like injected text and runs no prompt hooks.
 func TestSystemPrompt(t *testing.T) {
 	model := &fakeModel{}
 	s := newSimulator(t, simulator.Options{Model: model, Main: commands()})
@@ -288,8 +287,7 @@ func TestNoBackground(t *testing.T) {
 	}
 }
 
-// An agent has no commands: those of the conversation are the session's, and
-// others are prompts.
+// An agent has no commands: the conversation's commands are the session's, and other slash commands are prompts.
 func TestCommandsOfAgents(t *testing.T) {
 	live := &simulator.SessionState{}
 	live.BeginConversation("S", "")

@@ -31,7 +31,7 @@ const (
 	emptyText = "[Your previous response had no visible output. Please continue and produce a user-visible response.]"
 )
 
-// continuation decides whether a turn goes on after a reply without tool calls: the reply was
+// continuation decides whether a turn continues after a reply without tool calls: the reply was
 // truncated, prompts are queued, structured output is missing, or a Stop hook blocked the end.
 type continuation struct {
 	*turnContext

@@ -12,14 +12,14 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// noon is a clock that does not move, which makes a run repeatable.
+// noon is a clock that does not advance, so that the run is repeatable.
 type noon struct{ ids int }
 
 func (*noon) Now() time.Time                             { return time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC) }
 func (*noon) Sleep(context.Context, time.Duration) error { return nil }
 func (n *noon) NewID() string                            { n.ids++; return fmt.Sprintf("%08d-0000-4000-8000-000000000000", n.ids) }
 
-// forecast is the one tool of the example.
+// forecast is the only tool of the example.
 type forecast struct{}
 
 func (forecast) Tools(context.Context) ([]protocol.Tool, error) {
@@ -33,8 +33,8 @@ func (forecast) Execute(_ context.Context, use protocol.ToolUse) (executor.Resul
 	return executor.Plain(protocol.ToolResult{Content: protocol.Content{Text: "4 degrees, rain"}}), nil
 }
 
-// A conversation is a model, tools, a clock and what changes while it runs. A
-// turn is a loop over its events: each comes once, and the last is the result.
+// A conversation needs a model, tools, a clock and the session state. A turn is an iterator over its events; the last
+// event is the result.
 func ExampleSimulator_Turn() {
 	live := &simulator.SessionState{}
 	live.BeginConversation("11111111-1111-4111-8111-111111111111", "")

@@ -139,8 +139,8 @@ func TestFailuresAsTheRealCLIShowsThem(t *testing.T) {
 	}
 }
 
-// A failure that strikes twice is over at the third request: by a retry where
-// the CLI retries, at a later prompt where it does not.
+// A failure with times = 2 is over at the third request: after a retry if the CLI retries, otherwise at a later
+// prompt.
 func TestFailureThatEnds(t *testing.T) {
 	failing := func(status int) []scenarios.Reply {
 		r := text("back")
@@ -173,8 +173,7 @@ func TestFailureThatEnds(t *testing.T) {
 	}
 }
 
-// Delays double from half a second, a retry-after wins, and the scale says how
-// much of them is waited.
+// Delays double from half a second, a retry-after has precedence, and the scale shortens the actual wait.
 func TestRetryDelays(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		delays := func(f scenarios.Failure, scale float64) (shown []int, waited time.Duration) {

@@ -10,9 +10,8 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// A consumer may leave at any event, with the turn cancelled at that moment or
-// not: it is not called again, which a loop over an iterator answers with a
-// panic. What it has not seen is not kept either.
+// A consumer may stop at any event, whether or not the turn is cancelled at that moment. It is not called again (an
+// iterator would panic), and events that it did not see are not recorded.
 func TestConsumerLeavesAnywhere(t *testing.T) {
 	replies := []scenarios.Reply{calls(`Read {}`, `Slow {}`, `Write {}`, `Fail {}`), {Failure: &scenarios.Failure{Type: scenarios.FailRateLimit}}}
 	for _, cancelled := range []bool{false, true} {

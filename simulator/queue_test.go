@@ -87,7 +87,7 @@ func (q *queue) Absorb() []protocol.UserMessage {
 	return next
 }
 
-// transcriptFunc hears events; a new conversation is called NEW.
+// transcriptFunc receives events; a new conversation gets the id NEW.
 type transcriptFunc func(protocol.Event)
 
 func (transcriptFunc) Reset() (id, path string, err error) { return "NEW", "", nil }
@@ -98,8 +98,8 @@ func (f transcriptFunc) Record(ev protocol.Event) error {
 	return nil
 }
 
-// A prompt that is to be answered now ends the turn without a word to the model:
-// a reply has no text of an interrupt, calls are cut off (checklist row 65).
+// A prompt with priority now ends the turn without a message to the model: a reply has no interrupt text, and calls
+// are cancelled (checklist row 65).
 func TestSuperseded(t *testing.T) {
 	for _, c := range []struct {
 		name  string

@@ -8,7 +8,7 @@ import (
 	"github.com/claudeless/claudeless/simulator"
 )
 
-// An agent has its own model; all else is its session's, at any time.
+// An agent has its own model; everything else is always the session's.
 func TestLiveOfAgent(t *testing.T) {
 	live := &simulator.SessionState{}
 	agent := live.ForAgent("haiku")

@@ -9,8 +9,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// What the hooks of a session that goes on receive about its last reply, with the
-// figures that 2.1.329 gave for the same replies.
+// The hooks of a resumed session receive data about its last reply, with the values of 2.1.329 for the same replies.
 func TestSessionStartTellsOfTheLastReply(t *testing.T) {
 	now := time.Date(2026, 11, 22, 18, 30, 0, 900e6, time.UTC)
 	for _, tt := range []struct {

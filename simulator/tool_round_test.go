@@ -12,7 +12,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// refusing refuses the first call of Write for good.
+// refusing denies the first call of Write and interrupts.
 type refusing struct{ fakeTools }
 
 func (r refusing) Execute(ctx context.Context, call protocol.ToolUse) (executor.Result, error) {
@@ -25,8 +25,8 @@ func (r refusing) Execute(ctx context.Context, call protocol.ToolUse) (executor.
 	return result, nil
 }
 
-// A refusal with an interrupt also refuses those that have not begun:
-// each has its own result, the refused one alone is a denial.
+// A denial with an interrupt also cancels the calls that have not started: each has its own result, and only the
+// denied one counts as a denial.
 func TestRefusedForGood(t *testing.T) {
 	model := &fakeModel{replies: []scenarios.Reply{calls(`Read {}`, `Write {"n":1}`, `Write {"n":2}`, `Read {}`)}}
 	s := newSimulator(t, simulator.Options{Model: model, Tools: simulator.WithoutChecks(refusing{})})
@@ -55,7 +55,7 @@ func (d denying) Execute(ctx context.Context, call protocol.ToolUse) (executor.R
 	return r, err
 }
 
-// Of calls that end at once those come first that were denied.
+// Of calls that end immediately, the denied ones come first.
 func TestDeniedFirst(t *testing.T) {
 	model := &fakeModel{replies: []scenarios.Reply{calls(`Read {}`, `Read {"no":1}`, `Read {}`), text("after")}}
 	s := newSimulator(t, simulator.Options{Model: model, Tools: simulator.WithoutChecks(denying{}), Display: simulator.DisplayOptions{InOrder: true}})

@@ -18,7 +18,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// fakeModel plays replies in order and keeps the requests.
+// fakeModel plays replies in order and records the requests.
 type fakeModel struct {
 	replies  []scenarios.Reply
 	requests []scenarios.Request
@@ -49,8 +49,7 @@ func calls(inputs ...string) scenarios.Reply {
 	return r
 }
 
-// fakeTools has the tools Read (read-only), Slow (read-only, 1 s), Write (100 ms)
-// and Fail; each notes when it ran.
+// fakeTools has the tools Read (read-only), Slow (read-only, 1 s), Write (100 ms) and Fail; each records when it ran.
 type fakeTools struct{ log chan string }
 
 func (f fakeTools) Tools(context.Context) ([]protocol.Tool, error) {
@@ -90,7 +89,7 @@ func (f fakeTools) Execute(ctx context.Context, call protocol.ToolUse) (executor
 	return executor.Plain(protocol.ToolResult{Content: protocol.Content{Text: call.Name + " ran"}}), nil
 }
 
-// fakeClock has the time of the test and ids that count.
+// fakeClock uses the time of the test and consecutive ids.
 type fakeClock struct{ ids int }
 
 func (*fakeClock) Now() time.Time { return time.Now() }
@@ -274,8 +273,8 @@ func TestOrderOfEvents(t *testing.T) {
 	}
 }
 
-// Two MCP sleeps of 600 and 300 ms took the real CLI 920 ms: what is not known
-// to be read-only runs one after another.
+// Two MCP sleeps of 600 and 300 ms took the real CLI 920 ms: calls that are not known to be read-only run one after
+// another.
 func TestWritingCallsRunInOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSimulator(t, simulator.Options{Model: &fakeModel{replies: []scenarios.Reply{calls(`Write {}`, `Write {}`, `Slow {}`, `Slow {}`), text("done")}}})
@@ -371,7 +370,7 @@ func TestInterruptTool(t *testing.T) {
 	})
 }
 
-// A signal ends a call like one that had not begun.
+// A signal ends a running call like one that has not started.
 func TestSignalInTool(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSimulator(t, simulator.Options{Model: &fakeModel{replies: []scenarios.Reply{calls(`Slow {}`), text("after")}}})
@@ -439,7 +438,7 @@ func TestInterruptStreaming(t *testing.T) {
 	})
 }
 
-// In partial mode the stream of an interrupted message is closed after all.
+// In partial mode the stream of an interrupted message is still closed.
 func TestInterruptPartial(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSimulator(t, simulator.Options{
@@ -498,7 +497,7 @@ func streamKind(t *testing.T, ev *protocol.StreamEvent) string {
 	return kind.Type
 }
 
-// A consumer that leaves ends the tools it does not wait for.
+// A consumer that stops also ends the tools that it does not wait for.
 func TestConsumerLeaves(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSimulator(t, simulator.Options{Model: &fakeModel{replies: []scenarios.Reply{calls(`Read {}`, `Slow {}`)}}})
@@ -547,7 +546,7 @@ func TestTranscriptThatFailsIsOneWarning(t *testing.T) {
 	}
 }
 
-// A call says every 30 s that it still runs, under its own id (checklist row 64).
+// A running call sends a heartbeat every 30 s, under its own id (checklist row 64).
 func TestHeartbeat(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSimulator(t, simulator.Options{Model: &fakeModel{replies: []scenarios.Reply{calls("mcp__my_server__long {}", "Slow {}"), text("done")}}})
@@ -577,5 +576,5 @@ func TestHeartbeat(t *testing.T) {
 	})
 }
 
-// asksForMore is what the CLI says to an empty reply.
+// asksForMore is the CLI's answer to an empty reply.
 const asksForMore = `user text "[Your previous response had no visible output. Please continue and produce a user-visible response.]"`

@@ -53,7 +53,7 @@ func scopeOf(p typed, f *ast.File, name string) (scope *types.Scope, rest []stri
 	}
 }
 
-// resolves tells whether there is a name, and its field or method.
+// resolves reports whether there is a name, and its field or method.
 func resolves(scope *types.Scope, parts []string) bool {
 	obj := scope.Lookup(parts[0])
 	if obj == nil || len(parts) == 1 {

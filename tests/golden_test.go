@@ -411,14 +411,14 @@ func newMatcher() *matcher {
 	return &matcher{bound: map[string]string{}, taken: map[string]string{}, table: parity.New(parity.Options{})}
 }
 
-// differs tells whether two numbers at a place count as different.
+// differs reports whether two numbers at a place count as different.
 func differs(path string, want, got float64) bool {
 	key := lastKey(path)
 	emptied := want == 0 && strings.Contains(strings.ToLower(key), "tokens") // by who made the captures
 	return want != got && !emptied && !parity.IsReplacedKey(key)
 }
 
-// replaced tells whether the table takes a value in a text for one that differs from
+// replaced reports whether the table takes a value in a text for one that differs from
 // run to run.
 func (m *matcher) replaced(path, text, value string) bool {
 	return parity.IsReplacedKey(lastKey(path)) || !strings.Contains(m.table.Text(text), value)

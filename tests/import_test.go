@@ -291,7 +291,7 @@ func checkImport(r row, imp string, isTest bool) string {
 	return fmt.Sprintf("%s is in no row of the third-party table", imp)
 }
 
-// under tells whether path is dir or below it.
+// under reports whether path is dir or below it.
 func under(path, dir string) bool { return path == dir || strings.HasPrefix(path, dir+"/") }
 
 // TestPackageTable keeps the table in docs/architecture.md equal to the data above.

@@ -83,7 +83,7 @@ func withTelemetry(e Environment) bool { return e.Telemetry }
 
 func withOAuth(e Environment) bool { return e.Credential == OAuthToken }
 
-// withDesign is met wherever traffic is allowed, but for subscriptions at the vendor's.
+// withDesign is true if traffic is allowed, except with a subscription and the vendor's API.
 func withDesign(e Environment) bool {
 	return e.Traffic && (e.Credential != OAuthToken || !e.DefaultURL)
 }

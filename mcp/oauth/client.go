@@ -1,4 +1,4 @@
-// Package oauth logs in to MCP servers behind OAuth 2.1 and keeps the credentials.
+// Package oauth logs in to MCP servers that require OAuth 2.1 and keeps the credentials.
 //
 // A [Client] belongs to one server. Its Authorization returns the header of a request and refreshes an expired token,
 // Renew is for a refused request, and [Client.Login] begins a login, which the caller completes with the URL that the
@@ -61,7 +61,7 @@ func (c *Client) Authorization(ctx context.Context) (string, error) {
 	return used.header(), nil
 }
 
-// expiring reports whether the token is to be refreshed.
+// expiring reports whether the token must be refreshed.
 func (c *Client) expiring() bool {
 	return c.held.RefreshToken != "" && c.held.ExpiresAt > 0 && !c.options.Clock.Now().Add(margin).Before(time.UnixMilli(c.held.ExpiresAt))
 }

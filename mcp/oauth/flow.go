@@ -361,7 +361,7 @@ func excerpt(text []byte) string {
 	return s
 }
 
-// wellKnown returns a well-known URL of the origin of u, with the path of u behind it if inserted.
+// wellKnown returns a well-known URL of the origin of u, followed by the path of u if inserted.
 func wellKnown(u *url.URL, name string, inserted bool) string {
 	at := origin(u) + "/.well-known/" + name
 	if path := strings.TrimSuffix(u.EscapedPath(), "/"); inserted {

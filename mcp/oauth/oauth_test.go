@@ -20,8 +20,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// authServer is an authorization server and the MCP server behind it, on one port. It hands out numbered tokens and
-// rotates refresh tokens.
+// authServer is an authorization server and its MCP server on one port. It issues numbered tokens and rotates refresh
+// tokens.
 type authServer struct {
 	*httptest.Server
 	metadata map[string]any // replaces members; nil removes one
@@ -174,8 +174,9 @@ func (b *bench) stored() map[string]json.RawMessage {
 	return all
 }
 
-// TestLogin_N30N32N35: a login asks in the order of the real CLI and stores the credentials in its form, readable by
-// the owner only; what belongs to others stays; a second login uses the same client; logging out removes the entry.
+// TestLogin_N30N32N35: a login sends its requests in the order of the real CLI and stores the credentials in its
+// form, readable only by the owner. Other entries are kept; a second login uses the same client; logging out removes
+// the entry.
 func TestLogin_N30N32N35(t *testing.T) {
 	b := newBench(t)
 	if err := os.MkdirAll(filepath.Dir(b.path), 0o700); err != nil {
@@ -228,7 +229,7 @@ func TestLogin_N30N32N35(t *testing.T) {
 	}
 }
 
-// TestServerKey_N32: the name of an entry is that of the real CLI 2.1.330.
+// TestServerKey_N32: the key of an entry is that of the real CLI 2.1.330.
 func TestServerKey_N32(t *testing.T) {
 	got := Server{Name: "o", Type: "http", URL: "http://127.0.0.1:9071/mcp"}.key()
 	if got != "o|466fc169a3cec119" {
@@ -236,8 +237,8 @@ func TestServerKey_N32(t *testing.T) {
 	}
 }
 
-// TestRefresh_N31: an expired token is refreshed before it is used, with only the authorization server asked; one that
-// the server refuses is refreshed once. A refresh that is refused ends the login.
+// TestRefresh_N31: an expired token is refreshed before use, with a request only to the authorization server. A token
+// that the server refuses is refreshed once. A refused refresh ends the login.
 func TestRefresh_N31(t *testing.T) {
 	b := newBench(t)
 	b.mustLogin()
@@ -271,8 +272,8 @@ func TestRefresh_N31(t *testing.T) {
 	}
 }
 
-// TestProcesses_N32: of 40 processes that find the token expired at the same time, one refreshes it; the others use
-// what it got.
+// TestProcesses_N32: of 40 processes that find the token expired at the same time, one refreshes it and the others
+// use the new token.
 func TestProcesses_N32(t *testing.T) {
 	b := newBench(t)
 	b.mustLogin()
@@ -295,8 +296,8 @@ func TestProcesses_N32(t *testing.T) {
 	}
 }
 
-// TestStepUp_N33: a request that needs another scope is an error with scope and server, and the next login asks for
-// the union; a 403 that does not name a scope only needs a login.
+// TestStepUp_N33: a request that needs another scope is an error with scope and server, and the next login requests
+// both. A 403 that names no scope only requires a login.
 func TestStepUp_N33(t *testing.T) {
 	b := newBench(t)
 	b.server.grant = "read"
@@ -315,7 +316,7 @@ func TestStepUp_N33(t *testing.T) {
 	}
 }
 
-// TestScopes: a login asks for the scopes of the challenge, else of the configuration, else of the server.
+// TestScopes: a login requests the scopes of the challenge, else of the configuration, else of the server.
 func TestScopes(t *testing.T) {
 	for _, tt := range []struct{ challenge, config, want string }{
 		{"", "", "read+write"}, {"", "a b", "a+b"}, {`Bearer scope="c"`, "", "c"},
@@ -329,8 +330,8 @@ func TestScopes(t *testing.T) {
 	}
 }
 
-// TestClients_N31: a configured client is used with its stored secret; an authorization server that reads client
-// metadata documents gets the URL of the real CLI's; another authorization server gets a new client.
+// TestClients_N31: a configured client is used with its stored secret. An authorization server that reads client
+// metadata documents gets the real CLI's URL. A different authorization server gets a new client.
 func TestClients_N31(t *testing.T) {
 	b := newBench(t)
 	b.config.ClientID = "mine"
@@ -369,8 +370,8 @@ func TestClients_N31(t *testing.T) {
 	}
 }
 
-// TestRefused: what authorization servers do wrong ends a login with an error that says so and shows no secret; no
-// code and no token goes astray (N34).
+// TestRefused: errors of an authorization server end a login with an error that names them and shows no secret; no
+// code or token is sent elsewhere (N34).
 func TestRefused_N34(t *testing.T) {
 	stranger := newAuthServer(t)
 	for _, tt := range []struct {
@@ -443,7 +444,7 @@ func (l loop) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	l.next.ServeHTTP(w, r)
 }
 
-// TestErrorsHideTokens: a refresh that fails shows no token, whatever the server says.
+// TestErrorsHideTokens: a failed refresh shows no token, whatever the server answers.
 func TestErrorsHideTokens(t *testing.T) {
 	b := newBench(t)
 	b.mustLogin()
@@ -460,7 +461,7 @@ func TestErrorsHideTokens(t *testing.T) {
 	}
 }
 
-// TestWithoutPlace: without a state directory a login is impossible, and servers are asked without credentials.
+// TestWithoutPlace: without a state directory a login is impossible, and requests are sent without credentials.
 func TestWithoutPlace(t *testing.T) {
 	b := newBench(t)
 	b.path = ""

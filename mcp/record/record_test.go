@@ -9,8 +9,8 @@ import (
 	"github.com/claudeless/claudeless/internal/base/cas"
 )
 
-// TestLog: the newest are kept, all are counted; a large value is found by its
-// CID only, one the store refuses still has one (S27).
+// TestLog: the newest calls are kept and all are counted. A large value is found only by its CID; a value that the
+// store refuses still has one (S27).
 func TestLog(t *testing.T) {
 	l := New(Options{Max: 4, Store: cas.New(cas.Options{MaxValue: 100_000})})
 	for i := range 99 {
@@ -31,7 +31,7 @@ func TestLog(t *testing.T) {
 	}
 }
 
-// TestNotJSON: bytes that are no JSON are kept all the same.
+// TestNotJSON: bytes that are not JSON are kept too.
 func TestNotJSON(t *testing.T) {
 	l := New(Options{})
 	l.Add(Call{Result: json.RawMessage(`{broken`)})

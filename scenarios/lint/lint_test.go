@@ -38,8 +38,8 @@ func options() lint.Options {
 	}}
 }
 
-// TestFindings: the first file of each archive is the scenario, "want" what is
-// found in it; -update rewrites it. What is found is a warning.
+// TestFindings: the first file of each archive is the scenario, "want" has the findings; -update rewrites it. Every
+// finding is a warning.
 func TestFindings(t *testing.T) {
 	paths, err := filepath.Glob("testdata/*.txtar")
 	if err != nil || len(paths) == 0 {
@@ -85,7 +85,7 @@ func TestFindings(t *testing.T) {
 	}
 }
 
-// many is a scenario of n rules of all kinds.
+// many returns a scenario of n rules of all kinds.
 func many(n int) []byte {
 	var b strings.Builder
 	for i := range n {

@@ -187,7 +187,7 @@ func conversationOf(call protocol.ToolUse) string {
 	return call.Agent.ID
 }
 
-// tell notes that a conversation knows a tool in use from a round on, and tells whether it did not before that round.
+// tell notes that a conversation knows a tool in use from a round on, and reports whether it did not before that round.
 func (a *Agents) tell(conversation, tool string, round int) (isNew bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -26,8 +26,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// script is a model that answers prompts by name: replies in order, the last
-// one when the calls of the one before have their results.
+// script is a model that answers prompts by name: it sends its replies in order, each after the results of the calls
+// before it.
 type script map[string][]scenarios.Reply
 
 type model struct {
@@ -58,7 +58,7 @@ func call(name, input string) scenarios.Reply {
 	return scenarios.Reply{Blocks: []protocol.Block{protocol.ToolUse{Name: name, Input: json.RawMessage(input)}}}
 }
 
-// tools has Read, which takes a second, and notes the agents that call it.
+// tools has Read, which takes a second, and records the agents that call it.
 type tools struct{ callers chan string }
 
 func (f *tools) Tools(context.Context) ([]protocol.Tool, error) {
@@ -83,7 +83,7 @@ type session struct {
 	callers chan string
 }
 
-// fakeClock has the time of the test and ids that count.
+// fakeClock uses the time of the test and consecutive ids.
 type fakeClock struct{ n atomic.Int64 }
 
 func (*fakeClock) Now() time.Time { return time.Now() }
@@ -100,7 +100,7 @@ func (c *fakeClock) NewID() string {
 	return fmt.Sprintf("%08d-0000-4000-8000-%012d", c.n.Load(), c.n.Add(1))
 }
 
-// kinds are those of the tests: one of them is banned.
+// kinds are the agent types of the tests; one of them is denied.
 type kinds struct{}
 
 func (kinds) Find(name string) (agent.Definition, bool) {
@@ -121,7 +121,7 @@ func (kinds) Denied(name string) (rule, source string) {
 	return rule, source
 }
 
-// around is the session of the agents, and who plays them.
+// around is the session of the agents and the model that plays them.
 type around struct {
 	options simulator.Options
 	shown   bool
@@ -141,7 +141,7 @@ func (a *around) Release(_ context.Context, id string) (path, branch string) {
 	return "/trees/" + id, "worktree-" + id
 }
 
-// players play agents by their script, if the call has none.
+// players play agents by their script if the call has none.
 type players struct{ s script }
 
 func (players) Name(name string) string { return name }
@@ -178,8 +178,8 @@ func newSession(t *testing.T, s script, shown bool, change func(*simulator.Optio
 	return &session{sim, tasks, callers}
 }
 
-// play runs the prompt "go" and all background work; one short line each for what
-// stdout shows, and what only transcripts keep in brackets.
+// play runs the prompt "go" and all background work. It returns one short line for each event on stdout; lines that
+// only transcripts have are in brackets.
 func (s *session) play(t *testing.T) (lines []string, results []*protocol.Result) {
 	t.Helper()
 	take := func(ev protocol.Event, err error) {
@@ -249,8 +249,8 @@ func brief(ev protocol.Event) string {
 
 const foreground = `{"description":"d","prompt":"sub","subagent_type":"reader","run_in_background":false}`
 
-// Golden subagent-fg, checklist rows 39 and 46: the frames of an agent that the
-// call waits for, with its own tool; its text is for the transcript only.
+// Golden subagent-fg, checklist rows 39 and 46: the frames of an agent that the call waits for, with its own tool;
+// only the transcript has its text.
 func TestForeground(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSession(t, script{"go": {call("Agent", foreground), say("main")}, "sub": {call("Read", `{"file_path":"a"}`), say("found")}}, false, nil)
@@ -323,7 +323,7 @@ func TestResult(t *testing.T) {
 	})
 }
 
-// Observed with 2.1.330: the result names the tools that the conversation knows nothing of yet.
+// Observed with 2.1.330: the result lists the tools that the conversation has not reported before.
 func TestToolsUsedAreToldOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSession(t, script{"go": {call("Agent", foreground), call("Agent", foreground), say("end")}, "sub": {call("Read", `{}`), say("found"), call("Read", `{}`), say("found")}}, false, nil)
@@ -348,8 +348,8 @@ func TestToolsUsedAreToldOnce(t *testing.T) {
 	})
 }
 
-// Checklist row 62, cli-contract 9.5: the call returns at once, the agent's
-// texts are shown, and a separate turn tells the model of the end.
+// Checklist row 62, cli-contract 9.5: the call returns at once, the agent's texts are shown, and a separate turn
+// reports the end to the model.
 func TestBackground(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		input := `{"description":"d","prompt":"sub"}`
@@ -385,8 +385,7 @@ func TestBackground(t *testing.T) {
 	})
 }
 
-// An agent in the background goes on while the main conversation takes its
-// time, and shows what it does.
+// A background agent continues and its events are shown while the main conversation waits for a slow reply.
 func TestBackgroundBesideASlowAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		slow := say("main")
@@ -400,9 +399,8 @@ func TestBackgroundBesideASlowAnswer(t *testing.T) {
 	})
 }
 
-// What the caller's model reads of an agent: what is noted, the report, each line
-// of both indented, and what the agent has used. Its tokens are those of its last
-// message (observed with 2.1.329).
+// The text that the caller's model reads about an agent has the notes, the report, each line of both indented, and
+// the agent's usage. Its tokens are those of its last message (observed with 2.1.329).
 func TestHandBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		last := say("one\ntwo")
@@ -441,8 +439,8 @@ func TestHandBack(t *testing.T) {
 	})
 }
 
-// An agent can be written to as soon as the call that started it has returned,
-// and until it is gone: in a repeatable run it begins only between turns.
+// An agent accepts messages from the return of the call that started it until its end. In a repeatable run it begins
+// only between turns.
 func TestMessageBeforeTheStart(t *testing.T) {
 	clock := &fakeClock{}
 	tasks := task.New(task.Options{NewID: clock.NewID, Now: time.Now, Ordered: true})
@@ -469,8 +467,7 @@ func TestMessageBeforeTheStart(t *testing.T) {
 	tasks.Close()
 }
 
-// The script of a call decides about an agent: its kind, what it says, whether
-// the call waits.
+// The script of a call decides about its agent: the type, the messages, and whether the call waits.
 func TestScripted(t *testing.T) {
 	reply := call("Agent", `{"description":"d","prompt":"sub"}`)
 	use := reply.Blocks[0].(protocol.ToolUse)
@@ -503,7 +500,7 @@ func TestNested(t *testing.T) {
 	}
 }
 
-// An agent whose rules start another one for ever comes to an end.
+// An agent whose rules start another one without end is stopped.
 func TestDepthLimit(t *testing.T) {
 	again := `{"description":"d","prompt":"go","run_in_background":false}`
 	s := newSession(t, script{"go": {call("Agent", again), say("main")}}, false, nil)
@@ -562,8 +559,7 @@ func TestCrashInAnAgent(t *testing.T) {
 	}
 }
 
-// An interrupt ends an agent that the call waits for, not one in the
-// background.
+// An interrupt ends an agent that the call waits for, but not one in the background.
 func TestInterrupt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		two := scenarios.Reply{Blocks: append(
@@ -598,7 +594,7 @@ func TestInterrupt(t *testing.T) {
 	})
 }
 
-// The wait for background work has an end.
+// The wait for background work has a limit.
 func TestCeiling(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		slow := script{"go": {call("Agent", `{"description":"d","prompt":"sub"}`), say("main")}, "sub": slices.Repeat([]scenarios.Reply{call("Read", `{}`)}, 100)}
@@ -623,8 +619,8 @@ func TestCeiling(t *testing.T) {
 	})
 }
 
-// cli-contract 5.3: SubagentStart right after task_started, SubagentStop before
-// task_updated; a block goes on with the feedback.
+// cli-contract 5.3: SubagentStart right after task_started, SubagentStop before task_updated; a blocked agent
+// continues with the feedback.
 func TestHooks(t *testing.T) {
 	var inputs []string
 	blocked := false
@@ -658,7 +654,7 @@ func TestHooks(t *testing.T) {
 	runner.Close(t.Context())
 }
 
-// What the session's start shows is not shown again for its agents.
+// The output of the session start is not repeated for agents.
 func TestStartIsTheSessions(t *testing.T) {
 	s := newSession(t, script{"go": {call("Agent", foreground), say("main")}, "sub": {say("found")}}, false, func(o *simulator.Options) {
 		o.Main.Start = simulator.SessionStart{Title: "T", CustomizationsDisabled: true}

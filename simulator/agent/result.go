@@ -196,7 +196,7 @@ type output struct {
 	CanContinue bool `json:"canContinueAgent"`
 }
 
-// keptWorktree is the worktree that an agent leaves behind with what it has changed.
+// keptWorktree is the worktree that remains because its agent has changed files in it.
 type keptWorktree struct {
 	Path   string `json:"worktreePath,omitempty"`
 	Branch string `json:"worktreeBranch,omitempty"`

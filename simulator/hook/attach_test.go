@@ -10,8 +10,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// What transcripts keep depends on the event (observed with 2.1.329): a refusal
-// which the user or the model sees in another way is not kept.
+// The attachments in transcripts depend on the event (observed with 2.1.329). A refusal that the user or the model
+// sees in another way is not attached.
 func TestAttachments(t *testing.T) {
 	const (
 		block = `echo '{"decision":"block","reason":"r"}'`

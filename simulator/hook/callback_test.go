@@ -15,7 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// answering is a host that answers every callback alike and notes the calls.
+// answering is a host that answers every callback with the same answer and records the calls.
 type answering struct {
 	mu    sync.Mutex
 	calls []string
@@ -52,7 +52,7 @@ func TestCallbackInput(t *testing.T) {
 	}
 }
 
-// Checklist rows 19, 54 and 55: answers of callbacks, good and bad.
+// Checklist rows 19, 54 and 55: valid and invalid answers of callbacks.
 func TestCallbackAnswers(t *testing.T) {
 	prompt := protocol.UserPromptSubmitHook{Prompt: "hi"}
 	wrong := `{"hookSpecificOutput":{"hookEventName":"SessionStart"}}`
@@ -143,8 +143,7 @@ func TestCallbackAnswers(t *testing.T) {
 	}
 }
 
-// Checklist row 57: a callback that does not answer learns it from its ctx; the
-// tool does not run.
+// Checklist row 57: the context of a callback that does not answer is cancelled, and the tool does not run.
 func TestCallbackTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var waited time.Duration
@@ -170,8 +169,8 @@ func TestCallbackTimeout(t *testing.T) {
 	})
 }
 
-// Checklist row 53: once the host is gone, a call that it had to be asked about
-// must not run; other events go on.
+// Checklist row 53: after the host has disconnected, a call that needs its answer must not run; other events
+// continue.
 func TestCallbackHostGone(t *testing.T) {
 	h := &answering{err: fmt.Errorf("asking: %w", ErrGone)}
 	r := runner(t, `{}`, func(o *Options) { o.Callback = h.call })
@@ -186,7 +185,7 @@ func TestCallbackHostGone(t *testing.T) {
 	}
 }
 
-// Checklist row 22: several hooks on one event run at once and merge in order.
+// Checklist row 22: several hooks of one event run concurrently, and their results are merged in order.
 func TestSeveralHooks(t *testing.T) {
 	answers := map[string]string{
 		"allow": `{"hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"allow","permissionDecisionReason":"a","updatedInput":{"n":1}}}`,
@@ -230,8 +229,7 @@ func TestSeveralHooks(t *testing.T) {
 	}
 }
 
-// Checklist row 56: the failure event has its own hooks; row 22: several
-// events.
+// Checklist row 56: the failure event has its own hooks; row 22: several events.
 func TestEventsAreApart(t *testing.T) {
 	h := &answering{reply: `{}`}
 	r := runner(t, `{}`, func(o *Options) { o.Callback = h.call })
@@ -257,8 +255,8 @@ func TestEventsAreApart(t *testing.T) {
 	}
 }
 
-// A host that does not answer in time: without it nothing is begun, and what
-// would end does (observed with 2.1.329).
+// If a host does not answer in time, actions that would begin are not started, and actions that would end do end
+// (observed with 2.1.329).
 func TestCallbackSilent(t *testing.T) {
 	tests := []struct {
 		event   protocol.HookInput
@@ -299,7 +297,7 @@ func TestCallbackSilent(t *testing.T) {
 	}
 }
 
-// A command whose failure is a refusal says how it failed.
+// If a failing command counts as a refusal, the refusal says how it failed.
 func TestCommandMustAnswer(t *testing.T) {
 	for cmd, want := range map[string]string{
 		"echo out; echo err >&2; exit 1": "failed; blocking because onFailure is \"block\"\nerr",
@@ -353,8 +351,8 @@ func TestPermissionRequest(t *testing.T) {
 	}
 }
 
-// A set of callbacks takes the place of the one before, hooks of a file that of
-// the same source; the others stay (observed with 2.1.329).
+// A new set of callbacks replaces the previous one, and the hooks of a file replace those of the same source; others
+// are kept (observed with 2.1.329).
 func TestReplace(t *testing.T) {
 	h := &answering{reply: `{}`}
 	r := runner(t, `{}`, func(o *Options) {

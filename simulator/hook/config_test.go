@@ -81,7 +81,7 @@ func TestSettingsWarnings(t *testing.T) {
 	}
 }
 
-// A good hook beside a faulty one counts; sources keep their order.
+// A valid hook next to a faulty one is used; sources keep their order.
 func TestSettingsOrder(t *testing.T) {
 	r, warnings := New(Options{Settings: []Source{
 		{Name: "user", Raw: json.RawMessage(`{"Stop":[{"hooks":[{"type":"nope"},{"type":"command","command":"a"}]}]}`)},
@@ -96,8 +96,7 @@ func TestSettingsOrder(t *testing.T) {
 	}
 }
 
-// Matchers count only where an event is about something; the agent tool has two
-// names (observed with 2.1.329).
+// Matchers apply only to events with a subject; the agent tool has two names (observed with 2.1.329).
 func TestMatches(t *testing.T) {
 	tests := []struct {
 		matcher, event, subject string

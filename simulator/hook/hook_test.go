@@ -18,8 +18,7 @@ import (
 	"go.uber.org/goleak"
 )
 
-// TestMain finds goroutines that were left. The clock of the library behind jspattern
-// ends, a moment after the last match.
+// TestMain fails if goroutines remain. The clock of the library behind jspattern stops shortly after the last match.
 func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/dlclark/regexp2.runClock"))
 }
@@ -31,7 +30,7 @@ func newID() func() string {
 	return func() string { return "id-" + string(rune('0'+n.Add(1))) }
 }
 
-// runner makes a runner with one settings file; its hooks see PATH only.
+// runner returns a runner with one settings file; its hooks see only PATH.
 func runner(t *testing.T, settings string, more ...func(*Options)) *Runner {
 	t.Helper()
 	o := Options{
@@ -54,7 +53,7 @@ func runner(t *testing.T, settings string, more ...func(*Options)) *Runner {
 	return r
 }
 
-// command is a settings table with one command hook for all subjects.
+// command returns a settings table with one command hook for all subjects.
 func command(event, cmd string) string {
 	raw, err := json.Marshal(map[string]any{event: []any{map[string]any{"hooks": []any{map[string]any{"type": "command", "command": cmd}}}}})
 	if err != nil {
@@ -79,7 +78,7 @@ func lines(t *testing.T, events []protocol.Event) []string {
 	return out
 }
 
-// decision is the part of an outcome most tests are about.
+// decision is the part of an outcome that most tests check.
 type decision struct {
 	Block             bool
 	Reason            string
@@ -101,9 +100,8 @@ func decided(o Outcome) decision {
 	}
 }
 
-// Checklist row 61: command hooks of settings files, exit statuses and output;
-// rows 20 and 21: what PreToolUse and PostToolUse may answer. Texts as in the
-// goldens pretool-block, prompt-block and stop-block-once.
+// Checklist row 61: command hooks of settings files, exit statuses and output; rows 20 and 21: valid answers of
+// PreToolUse and PostToolUse. Texts as in the goldens pretool-block, prompt-block and stop-block-once.
 func TestCommandVerdicts(t *testing.T) {
 	post := protocol.PostToolUseHook{ToolName: "Bash", ToolInput: bash.ToolInput, ToolUseID: "toolu_1"}
 	prompt := protocol.UserPromptSubmitHook{Prompt: "hi"}
@@ -233,8 +231,7 @@ func TestCommandVerdicts(t *testing.T) {
 	}
 }
 
-// Checklist row 61: what a command has printed so far is shown from time to
-// time, once each.
+// Checklist row 61: new output of a command is shown at intervals, each part once.
 func TestProgress(t *testing.T) {
 	r := runner(t, command("Stop", "echo one; sleep 0.3; echo two >&2"), func(o *Options) { o.ProgressEvery = time.Millisecond })
 	got := lines(t, r.Run(t.Context(), Input{Event: protocol.StopHook{}}).Frames)
@@ -279,8 +276,8 @@ func TestFrames(t *testing.T) {
 	}
 }
 
-// Checklist row 61: what a command finds on its standard input and in its
-// environment. The order of keys is that of the golden ctl-hooks.
+// Checklist row 61: the standard input and the environment of a command. The order of keys is that of the golden
+// ctl-hooks.
 func TestCommandSurroundings(t *testing.T) {
 	dir := t.TempDir()
 	r := runner(t, command("SessionStart", `cat; env | grep ^CLAUDE | sort; pwd`), func(o *Options) {
@@ -343,7 +340,7 @@ func TestCommandTimeout(t *testing.T) {
 	}
 }
 
-// Checklist row 57: an interrupt ends commands and callbacks that still run.
+// Checklist row 57: an interrupt ends running commands and callbacks.
 func TestInterrupt(t *testing.T) {
 	told := make(chan struct{})
 	r := runner(t, command("PreToolUse", "sleep 100"), func(o *Options) {
@@ -508,7 +505,7 @@ func TestStopNotification(t *testing.T) {
 	}
 }
 
-// What a command prints beyond the limit is read and not kept (A7).
+// Output of a command beyond the limit is read but not stored (A7).
 func TestCommandOutputIsBounded(t *testing.T) {
 	r := runner(t, command("UserPromptSubmit", "head -c 40000000 /dev/zero | tr '\\0' x"))
 	got := r.Run(t.Context(), Input{Event: protocol.UserPromptSubmitHook{Prompt: "hi"}}).AdditionalContext

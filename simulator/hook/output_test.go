@@ -6,8 +6,7 @@ import (
 	"testing"
 )
 
-// What the real CLI says of outputs that are not of the form (observed with
-// 2.1.330).
+// Error texts of the real CLI for invalid hook output (observed with 2.1.330).
 func TestOutputForm(t *testing.T) {
 	of := func(event, keys string) string {
 		return `{"hookSpecificOutput":{"hookEventName":"` + event + `",` + keys + `}}`

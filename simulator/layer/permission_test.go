@@ -17,7 +17,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// answering is an asker with one answer.
+// answering is a prompter with one answer.
 type answering func(context.Context) (protocol.PermissionAnswer, error)
 
 func (a answering) Ask(ctx context.Context, _ protocol.PermissionRequest) (protocol.PermissionAnswer, error) {
@@ -47,7 +47,7 @@ func (echo) Execute(_ context.Context, use protocol.ToolUse) (executor.Result, e
 	return executor.Plain(protocol.ToolResult{Content: protocol.Content{Text: string(use.Input)}}), nil
 }
 
-// noFives refuses inputs with a five.
+// noFives rejects inputs that contain a five.
 type noFives struct{}
 
 func (noFives) Precheck(_ context.Context, use protocol.ToolUse) simulator.Precheck {
@@ -58,7 +58,7 @@ func (noFives) Precheck(_ context.Context, use protocol.ToolUse) simulator.Prech
 	return simulator.Precheck{Refusal: &bad}
 }
 
-// What happens to a call that needed a question (observed with 2.1.329).
+// The effect of each answer to a permission question (observed with 2.1.329).
 func TestAnswers(t *testing.T) {
 	reject := func(source, reason string) *protocol.PermissionDecision {
 		return &protocol.PermissionDecision{Decision: "reject", Source: source, ReasonType: reason}
@@ -117,7 +117,7 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// An MCP tool is asked about under its own name, in words.
+// A question about an MCP tool shows its own name in words.
 func TestQuestionNamesTool(t *testing.T) {
 	policy, err := permission.New(permission.Options{CWD: "/w", HasAsker: true, Tool: func(name string) (protocol.Tool, bool) {
 		return protocol.Tool{Name: name, Server: "s", RawName: "make_it", Title: "A title"}, true
@@ -135,7 +135,7 @@ func TestQuestionNamesTool(t *testing.T) {
 	}
 }
 
-// noting allows everything and keeps the last question.
+// noting allows everything and stores the last question.
 type noting struct{ asked *protocol.PermissionRequest }
 
 func (n noting) Ask(_ context.Context, r protocol.PermissionRequest) (protocol.PermissionAnswer, error) {
@@ -143,8 +143,8 @@ func (n noting) Ask(_ context.Context, r protocol.PermissionRequest) (protocol.P
 	return protocol.PermissionAnswer{Allow: true}, nil
 }
 
-// A path that an asker was shown in full stays as the model wrote it, whatever
-// else of the input is changed (observed with 2.1.329).
+// A path that a question showed in full stays as the model wrote it, even if the answer changes other parts of the
+// input (observed with 2.1.329).
 func TestShownPath(t *testing.T) {
 	policy, err := permission.New(permission.Options{CWD: "/w", HasAsker: true})
 	if err != nil {
@@ -178,7 +178,7 @@ func policyAsks(t *testing.T, p *permission.Policy) {
 	p.Apply([]protocol.PermissionUpdate{{Type: "addRules", Behavior: "ask", Rules: []protocol.PermissionRule{{ToolName: "Bash"}}}})
 }
 
-// The turn hears which call somebody was asked about when it ended.
+// The end of the turn names the call that was being asked about.
 func TestInterruptQuestion(t *testing.T) {
 	policy, err := permission.New(permission.Options{CWD: "/w", HasAsker: true})
 	if err != nil {

@@ -29,7 +29,7 @@ type Facts struct {
 	// DefaultEffort is the level without a setting; empty = the model has
 	// none.
 	DefaultEffort string
-	// Ultracode says that the mode of that name is to be had.
+	// Ultracode says that the mode ultracode is available.
 	Ultracode bool
 }
 

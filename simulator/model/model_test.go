@@ -59,7 +59,7 @@ func TestDisplay(t *testing.T) {
 	}
 }
 
-// Observed with 2.1.329: how a change of the model names what was asked for.
+// Observed with 2.1.329: how a change of the model names the requested model.
 func TestAsked(t *testing.T) {
 	for given, want := range map[string]string{
 		"": "", " default": "", "Sonnet": "sonnet", "opus[1m]": "opus[1m]", "claude-opus-4-1": "claude-opus-4-1", "nosuch": "nosuch",
@@ -70,7 +70,7 @@ func TestAsked(t *testing.T) {
 	}
 }
 
-// The sum is that of CLI 2.1.329 to the last digit.
+// The cost equals that of CLI 2.1.329 to the last digit.
 func TestCost(t *testing.T) {
 	if got := model.Of("claude-opus-5-5").Cost(10, 5); got != 0.00014000000000000001 {
 		t.Errorf("got %v", got)

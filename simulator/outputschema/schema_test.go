@@ -9,7 +9,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/outputschema"
 )
 
-// What the validator of 2.1.329 says of schemas, and of values that do not fit.
+// Error texts of the validator of 2.1.329 for schemas and for values that do not match.
 func TestSchema(t *testing.T) {
 	type object = map[string]string
 	for schema, values := range map[string]object{

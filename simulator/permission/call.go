@@ -94,8 +94,7 @@ func (j *judge) inspect(use protocol.ToolUse, tool protocol.Tool) *call {
 	return c
 }
 
-// documentation tells whether the page to fetch is one that needs no
-// permission (observed with 2.1.329).
+// documentation reports whether the page to fetch needs no permission (observed with 2.1.329).
 func (c *call) documentation() bool {
 	switch strings.ToLower(c.domain) {
 	case "github.com":
@@ -131,13 +130,13 @@ func firstString(values ...any) string {
 	return ""
 }
 
-// hasString tells whether one of the values is a string, be it empty.
+// hasString reports whether one of the values is a string, even an empty one.
 func hasString(values ...any) bool {
 	return slices.ContainsFunc(values, func(v any) bool { _, ok := v.(string); return ok })
 }
 
-// serverPrefix is what a rule calls the server of an MCP tool. The definition
-// knows it; without one the name is cut at its second double underscore.
+// serverPrefix returns the server name that rules use for an MCP tool. It comes from the definition; without one the
+// name is cut at its second double underscore.
 func serverPrefix(name string, tool protocol.Tool) string {
 	if tool.Server != "" {
 		return "mcp__" + normalize(tool.Server)
@@ -146,8 +145,8 @@ func serverPrefix(name string, tool protocol.Tool) string {
 	return "mcp__" + server
 }
 
-// normalize writes a server's name as tool names hold it: every character
-// outside [a-zA-Z0-9_-] is an underscore (spec: cli-contract 7).
+// normalize returns a server's name in the form of tool names: every character outside [a-zA-Z0-9_-] becomes an
+// underscore (spec: cli-contract 7).
 func normalize(s string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
@@ -158,13 +157,12 @@ func normalize(s string) string {
 	}, s)
 }
 
-// checked tells whether the mode has a classifier look at what is not allowed.
+// checked reports whether the mode uses a classifier for calls that are not allowed.
 func (j *judge) checked() bool {
 	return j.mode == protocol.ModeAuto || j.mode == protocol.ModePlan
 }
 
-// editsAllowed tells whether the mode lets files inside the working
-// directories be changed.
+// editsAllowed reports whether the mode allows changes of files inside the working directories.
 func (j *judge) editsAllowed() bool {
 	return j.mode == protocol.ModeAcceptEdits || j.mode == protocol.ModeAuto
 }
@@ -209,7 +207,7 @@ type Verdict struct {
 	NonExecutionKind string // empty when the call runs
 	Message          string // tool result of a denial
 	// Event is shown before the result of a denial, without uuid and session_id;
-	// nil = none. An Ask that somebody answers shows none.
+	// nil = none. An Ask that a prompter answers shows none.
 	Event       *protocol.PermissionDenied
 	CountDenial bool // belongs into result.permission_denials
 	ToolError   bool // Message goes into <tool_use_error>
@@ -248,14 +246,14 @@ func (v Verdict) Denial() (protocol.ToolResult, *protocol.PermissionDenied) {
 	return r, event
 }
 
-// deniesPaths tells whether there is a deny rule about paths to read or to edit.
+// deniesPaths reports whether there is a deny rule about paths to read or to edit.
 func (s *ruleset) deniesPaths() bool {
 	return slices.ContainsFunc(s.all, func(r rule) bool {
 		return r.Behavior == BehaviorDeny && r.content != "" && (r.tool == "Read" || r.tool == "Edit")
 	})
 }
 
-// namesCommands tells whether there is a deny or ask rule about some commands.
+// namesCommands reports whether there is a deny or ask rule about some commands.
 func (s *ruleset) namesCommands(c *call) bool {
 	return slices.ContainsFunc(s.all, func(r rule) bool {
 		return r.Behavior != BehaviorAllow && r.content != "" && r.covers(c)
@@ -291,7 +289,7 @@ func (r *rule) matchesPath(c *call) bool {
 	return false
 }
 
-// hasParam tells whether the rule is about a parameter that the call has.
+// hasParam reports whether the rule is about a parameter that the call has.
 func (r *rule) hasParam(c *call) bool {
 	if r.value == nil || r.tool != c.name {
 		return false
@@ -311,7 +309,7 @@ func (r *rule) hasParam(c *call) bool {
 	return r.value.MatchString(text)
 }
 
-// covers tells whether the rule is about the tool of the call at all.
+// covers reports whether the rule is about the tool of the call at all.
 func (r *rule) covers(c *call) bool {
 	switch {
 	case r.toolRE != nil:
@@ -338,8 +336,8 @@ func (r *rule) covers(c *call) bool {
 	}
 }
 
-// matches tells whether the rule decides the call. Bash content is matched
-// commandVerdict by part elsewhere: see [rule.forbids].
+// matches reports whether the rule decides the call. The content of a Bash rule is matched part by part elsewhere:
+// see [rule.forbids].
 func (r *rule) matches(c *call) bool {
 	if !r.covers(c) {
 		return false
@@ -361,8 +359,8 @@ func (r *rule) matches(c *call) bool {
 	}
 }
 
-// forbids tells whether a deny or ask rule is about any part of the command,
-// with or without the variables and wrappers set in front of it.
+// forbids reports whether a deny or ask rule is about any part of the command, with or without the variables and
+// wrappers before it.
 func (r *rule) forbids(c *call) bool {
 	if r.matches(c) || r.hasParam(c) {
 		return true
@@ -378,7 +376,7 @@ func (r *rule) forbids(c *call) bool {
 	})
 }
 
-// pieces are what may be commands in a text that does not parse.
+// pieces returns the parts of an unparsable text that may be commands.
 func pieces(text string) []string {
 	return append(strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune("\n;&|(){}`", r) }), text)
 }
@@ -389,8 +387,7 @@ func (r *rule) forbidsPart(cmd shellcmd.Command) bool {
 	})
 }
 
-// byRule tells whether a rule of this behavior that names paths is about what
-// the tool would do with the path.
+// byRule reports whether a path rule of this behavior covers the tool's access to the path.
 func (s *ruleset) byRule(behavior, tool, path string) bool {
 	file := &call{judge: &judge{at: s.at}, name: tool, kind: kindOf(tool), path: path}
 	return slices.ContainsFunc(s.all, func(r rule) bool {
@@ -398,8 +395,8 @@ func (s *ruleset) byRule(behavior, tool, path string) bool {
 	})
 }
 
-// open tells whether commands may do to a path what the tool does: it lies in a
-// working directory, or a rule allows it.
+// open reports whether commands have the same access to a path as the tool: it is in a working directory, or a rule
+// allows it.
 func (j *judge) open(tool, path string) bool {
 	return j.at.inside(path) || j.rules.byRule(BehaviorAllow, tool, path)
 }

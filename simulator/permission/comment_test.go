@@ -8,8 +8,8 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// A comment that ends in a backslash does not hide the next line, which the
-// shell runs (security point A1). The real CLI refuses each in all of the modes.
+// A comment that ends in a backslash does not hide the next line, which the shell runs (security point A1). The real
+// CLI refuses each of these in all of the modes.
 func TestCommentHidesNothing(t *testing.T) {
 	variants := []string{
 		"ls #\\\nX", "ls # x\\\nX", "ls # x\\\\\nX", "ls # x\\\\\\\nX", "ls\t#\\\nX", "ls | cat #\\\nX", "ls |#\\\nX", "ls && #\\\nX", "ls; #\\\nX", "ls &#\\\nX",
@@ -38,8 +38,8 @@ func TestCommentHidesNothing(t *testing.T) {
 	}
 }
 
-// Forms that are in the way in the bare text are asked about in these words, and
-// a broken one as a whole (observed with 2.1.330).
+// Questions about command text that cannot be analysed have these texts; a script with a syntax error is asked about
+// as a whole (observed with 2.1.330).
 func TestTextQuestions(t *testing.T) {
 	tests := []struct{ command, want string }{
 		{"ls 'a\\ b'", "Contains backslash-escaped whitespace"},

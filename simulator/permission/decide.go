@@ -43,8 +43,7 @@ type decider struct {
 	o *Options
 }
 
-// Decide gives the verdict on one call without asking anybody. Of an Ask, the
-// denial fields say what follows when no one can be asked.
+// Decide returns the verdict on one call without asking. The denial fields of an Ask apply if no one can be asked.
 func (p *Policy) Decide(use protocol.ToolUse) Verdict {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -127,8 +126,8 @@ func (d decider) forbidden(c *call) *Verdict {
 	}
 }
 
-// Refuses gives the verdict on a file that deny rules refuse before its tool
-// looks at the input; false = it is left to [Policy.Decide].
+// Refuses returns the verdict on a file that deny rules refuse before its tool checks the input; false =
+// [Policy.Decide] must decide.
 func (p *Policy) Refuses(use protocol.ToolUse) (Verdict, bool) {
 	if k := kindOf(canonicalName(use.Name)); k != claudecode.ClassRead && k != claudecode.ClassWrite {
 		return Verdict{}, false
@@ -169,8 +168,7 @@ func (d decider) byKind(c *call) Verdict {
 	return c.ask(c.requested(), "", "")
 }
 
-// unasked turns a question into the denial that the mode or the options make
-// of it before anybody is asked.
+// unasked replaces a question by a denial if the mode or the options require it, without asking.
 func (d decider) unasked(c *call, v Verdict) Verdict {
 	switch {
 	case d.mode == protocol.ModeDontAsk:
@@ -194,9 +192,9 @@ func (d decider) unasked(c *call, v Verdict) Verdict {
 	return v
 }
 
-// Readable tells whether a file may be read because of where it lies: inside, or
-// where a rule about paths allows it. What a mode or a rule about the whole tool
-// allows does not count, but for bypassPermissions (observed with 2.1.329).
+// Readable reports whether a file may be read because of its place: inside a working directory, or where a path rule
+// allows it. Permission by a mode or by a rule about the whole tool does not count, except bypassPermissions
+// (observed with 2.1.329).
 func (p *Policy) Readable(path string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -212,16 +210,15 @@ func (p *Policy) Readable(path string) bool {
 	})
 }
 
-// Hidden tells whether a deny rule keeps a file from being read.
+// Hidden reports whether a deny rule prevents reading a file.
 func (p *Policy) Hidden(path string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.rules.deniesPaths() && p.rules.byRule(BehaviorDeny, "Read", p.at.callPath(path))
 }
 
-// Covers tells whether a rule, as settings write it, is about the call; a shell
-// command is judged part by part. A faulty rule is about nothing, and one that
-// names a type of agent is about no call: see [Policy.DeniedAgent].
+// Covers reports whether a rule, in the syntax of settings, is about the call; each part of a shell command is
+// checked. An invalid rule covers nothing, and a rule about an agent type covers no call: see [Policy.DeniedAgent].
 func (p *Policy) Covers(text string, use protocol.ToolUse) bool {
 	r, err := parseRule(Rule{Text: text, Behavior: BehaviorDeny})
 	if err != nil {
@@ -237,9 +234,8 @@ func (p *Policy) Covers(text string, use protocol.ToolUse) bool {
 	return r.forbids(c)
 }
 
-// DeniedAgent is the deny rule that keeps agents of a type from starting, and
-// its source; empty = none does. The call itself is permitted (observed with
-// 2.1.329).
+// DeniedAgent returns the deny rule that prevents agents of a type from starting, and its source; empty = none. The
+// call itself is permitted (observed with 2.1.329).
 func (p *Policy) DeniedAgent(name string) (text, source string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -11,7 +11,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// policy makes a policy from rules written "allow Bash(git *)".
+// policy creates a policy from rules such as "allow Bash(git *)".
 func policy(t *testing.T, o permission.Options, rules ...string) *permission.Policy {
 	t.Helper()
 	o.CWD = cwd
@@ -29,8 +29,7 @@ func policy(t *testing.T, o permission.Options, rules ...string) *permission.Pol
 	return p
 }
 
-// use makes a call: the input is a JSON object, or for Bash the command and
-// for the file tools the path.
+// use creates a call: the input is a JSON object, or for Bash the command and for the file tools the path.
 func use(tool, input string) protocol.ToolUse {
 	if !strings.HasPrefix(input, `{"`) && input != "{}" {
 		key := "file_path"
@@ -55,8 +54,7 @@ func use(tool, input string) protocol.ToolUse {
 	return protocol.ToolUse{Type: "tool_use", ID: "toolu_1", Name: tool, Input: json.RawMessage(input)}
 }
 
-// outcome is a verdict in short: "allow rule", "ask", "ask workingDir",
-// "deny mode".
+// outcome abbreviates a verdict: "allow rule", "ask", "ask workingDir", "deny mode".
 func outcome(v permission.Verdict) string {
 	reason := v.ReasonType
 	word := "ask"
@@ -219,8 +217,7 @@ func TestDenialTexts(t *testing.T) {
 	}
 }
 
-// With somebody to ask, plan and auto mode ask where they would need the
-// classifier, and don't ask mode still denies.
+// With a prompter, plan and auto mode ask if they would need the classifier, and don't ask mode still denies.
 func TestAskerInModes(t *testing.T) {
 	for mode, want := range map[protocol.PermissionMode]string{
 		protocol.ModePlan: "ask other", protocol.ModeAuto: "ask other", protocol.ModeDontAsk: "deny mode",
@@ -232,8 +229,7 @@ func TestAskerInModes(t *testing.T) {
 	}
 }
 
-// A scenario's auto_approve wins over modes and deny rules; a tool that no one
-// has passes without a decision.
+// A scenario's auto_approve has precedence over modes and deny rules; an unknown tool passes without a decision.
 func TestAutoApproveAndUnknownTools(t *testing.T) {
 	o := permission.Options{
 		Mode:        protocol.ModeDontAsk,
@@ -266,7 +262,7 @@ func TestVerdictTellsRulesFromModes(t *testing.T) {
 	}
 }
 
-// linked is a disk with some links and nothing else.
+// linked is a file system that has only links.
 type linked map[string]string
 
 func (l linked) Resolve(path string) string {
@@ -279,7 +275,7 @@ func (l linked) Resolve(path string) string {
 func (linked) Glob(string) []string { return nil }
 func (linked) IsDir(string) bool    { return false }
 
-// Working directories are compared as they are on disk.
+// Working directories are compared by their real paths.
 func TestResolve(t *testing.T) {
 	links := linked{cwd + "/link/f": "/elsewhere/f", "/alias/f": cwd + "/f"}
 	o := permission.Options{Mode: protocol.ModeAcceptEdits, Disk: links}

@@ -69,7 +69,7 @@ func grammar() map[string][]string {
 	}
 }
 
-// commandLine makes one line of the grammar.
+// commandLine generates one line of the grammar.
 func commandLine(r *rand.Rand) string {
 	words := grammar()
 	line := "<line>"
@@ -92,7 +92,7 @@ func commandLine(r *rand.Rand) string {
 
 func name(rest string) string { key, _, _ := strings.Cut(rest, ">"); return key }
 
-// snapshot is what a directory holds: names, kinds, times of change, contents.
+// snapshot returns the content of a directory: names, types, modification times, contents.
 func snapshot(t *testing.T, dir string) string {
 	t.Helper()
 	var b strings.Builder
@@ -121,11 +121,11 @@ func snapshot(t *testing.T, dir string) string {
 	return b.String()
 }
 
-// lineOf is the line of the grammar that a number represents.
+// lineOf returns the line of the grammar that a number encodes.
 func lineOf(seed uint64) string { return commandLine(rand.New(rand.NewPCG(seed, 17))) }
 
-// tryReadOnly runs a command line that the engine lets through without a rule and
-// looks whether the file system is as it was. It tells whether it ran.
+// tryReadOnly runs a command line that the engine allows without a rule, and checks that the file system is
+// unchanged. It reports whether the command ran.
 func tryReadOnly(t *testing.T, bash, line string) (ran bool) {
 	t.Helper()
 	top, err := filepath.EvalSymlinks(t.TempDir())
@@ -173,8 +173,7 @@ func tryReadOnly(t *testing.T, bash, line string) (ran bool) {
 	return true
 }
 
-// TestReadOnlyHoldsForASample is the differential check on the same lines each
-// time.
+// TestReadOnlyHoldsForASample runs the same sample of command lines each time.
 func TestReadOnlyHoldsForASample(t *testing.T) {
 	bash, err := exec.LookPath("bash")
 	if err != nil {
@@ -192,7 +191,7 @@ func TestReadOnlyHoldsForASample(t *testing.T) {
 	}
 }
 
-// FuzzReadOnly is the same with lines by chance.
+// FuzzReadOnly does the same with random command lines.
 func FuzzReadOnly(f *testing.F) {
 	bash, err := exec.LookPath("bash")
 	if err != nil {

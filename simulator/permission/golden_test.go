@@ -60,7 +60,7 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// recorded is one call and what the stream showed of its permission.
+// recorded is one call and the events about its permission.
 type recorded struct {
 	use  protocol.ToolUse
 	want display

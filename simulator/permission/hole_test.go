@@ -10,7 +10,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// small is a file system: links and what globs find.
+// small is a file system of links and glob results.
 type small struct{}
 
 func (small) Resolve(p string) string {
@@ -34,14 +34,14 @@ func (small) Glob(pattern string) (found []string) {
 
 func (small) IsDir(string) bool { return false }
 
-// files puts policies in front of the small file system.
+// files creates policies that use the small file system.
 func files(o permission.Options) permission.Options {
 	o.Home, o.Disk = "/home/me", small{}
 	return o
 }
 
-// Command lines that write or execute although they look as if they only read
-// run in no mode unasked, but for bypassPermissions.
+// Command lines that write or execute although they look read-only need permission in every mode except
+// bypassPermissions.
 func TestLooksReadOnly(t *testing.T) {
 	for _, command := range []string{
 		`[[ 'a[$(touch x)]' -eq 1 ]]`, `[[ -v 'a[$(touch x)]' ]]`, `test -v 'a[$(touch x)]'`, `[ -v 'a[$(touch x)]' ]`,
@@ -59,8 +59,8 @@ func TestLooksReadOnly(t *testing.T) {
 	}
 }
 
-// What deny rules refuse beside a rule that allows all of Bash, and what they do
-// not, as the real CLI 2.1.330 decides it in every mode (security point A3).
+// What deny rules refuse in addition to a rule that allows all of Bash, and what they do not, as the real CLI 2.1.330
+// decides it in every mode (security point A3).
 func TestDenyRules(t *testing.T) {
 	tests := []struct {
 		want     string
@@ -124,8 +124,7 @@ func TestDenyRules(t *testing.T) {
 	}
 }
 
-// Nothing outside the working directory is read or written unasked, whatever
-// names it.
+// Reading or writing outside the working directory needs permission, however the path is written.
 func TestOutsideIsAsked(t *testing.T) {
 	for _, command := range []string{
 		`cat "$HOME"/x`, `cat "$HOME/x"`, "cat $HOME/x", "cat ~/x", "cat ~root/../x", "cat ~+/../x", "cat ~-/x", "cd ~- && cat x",
@@ -156,7 +155,7 @@ func TestOutsideIsAsked(t *testing.T) {
 	}
 }
 
-// Monitor runs a command and obeys the rules of Bash beside its own.
+// Monitor runs a command and follows the rules of Bash in addition to its own.
 func TestMonitorRules(t *testing.T) {
 	tests := []struct {
 		rules         []string
@@ -186,8 +185,7 @@ func TestMonitorRules(t *testing.T) {
 	}
 }
 
-// The removal of indispensable files is asked about in every mode and
-// beside every rule.
+// The removal of essential files needs permission in every mode and despite every rule.
 func TestDangerousRemoval(t *testing.T) {
 	for _, mode := range []protocol.PermissionMode{"", protocol.ModeBypass, protocol.ModeAcceptEdits} {
 		p := policy(t, files(permission.Options{Mode: mode}), "allow Bash", "allow Bash(rm:*)")
@@ -211,7 +209,7 @@ func TestDangerousRemoval(t *testing.T) {
 	}
 }
 
-// Sensitive files are protected from command lines of every form.
+// Sensitive files are protected from every form of command line.
 func TestSensitiveHolds(t *testing.T) {
 	for _, command := range []string{
 		"{ echo x; } > .git/config", "(rm .git/config)", "echo a > b; echo x >> .bashrc", "true && tee .mcp.json", "bash -c 'echo x > .git/config'",
@@ -224,8 +222,7 @@ func TestSensitiveHolds(t *testing.T) {
 	}
 }
 
-// Rules for paths of Write neither deny nor ask, as those of Edit do, and a caller that
-// starts with one hears of it.
+// Path rules of Write neither deny nor ask, unlike those of Edit; a caller that starts with one gets a warning.
 func TestIdleRules(t *testing.T) {
 	for _, behavior := range []string{permission.BehaviorDeny, permission.BehaviorAsk} {
 		o := permission.Options{Mode: protocol.ModeAcceptEdits, CWD: cwd}

@@ -18,8 +18,7 @@ const (
 // fileAccess are the files that a command reads and those that it changes.
 type fileAccess struct{ read, changed []fileOperand }
 
-// reaches tells of a command, without its redirections, which files it reads and
-// changes.
+// reaches returns the files that a command reads and changes, without its redirections.
 func (l lookup) reaches(cmd shellcmd.Command) fileAccess {
 	ops := l.operands(cmd)
 	switch name := cmd.Name(); {
@@ -61,8 +60,7 @@ func (l lookup) redirected(to fileAccess, redirects []shellcmd.Redirect) fileAcc
 	return to
 }
 
-// moved are the places where the shell may be after it goes to one of the
-// operands.
+// moved returns the directories in which the shell may be after it changes to one of the operands.
 func (l lookup) moved(places []string, to []fileOperand) []string {
 	for _, place := range slices.Clone(places) {
 		for _, path := range pathsOf(to) {
@@ -74,7 +72,7 @@ func (l lookup) moved(places []string, to []fileOperand) []string {
 	return places
 }
 
-// lookup finds what the words of a command line name.
+// lookup resolves the words of a command line to files.
 type lookup struct{ *pathResolver }
 
 // line is a call that runs a command line.
@@ -201,9 +199,8 @@ func (l lookup) operands(cmd shellcmd.Command) []fileOperand {
 	return append(out, named...)
 }
 
-// optionFiles are the files that options name, in the same word or in the next;
-// ownPattern says that the first operand is not a pattern, because an option has
-// it.
+// optionFiles returns the files that options name, in the same word or in the next. ownPattern is true if an option
+// has the pattern, so that the first operand is not one.
 func (l lookup) optionFiles(cmd shellcmd.Command) (files []fileOperand, ownPattern bool) {
 	for i, arg := range cmd.Args[1:] {
 		name, value, assigned := strings.Cut(arg, "=")
@@ -241,7 +238,7 @@ func valueOf(name string) fileOperand {
 	return fileOperand{text: name, paths: []string{name}, known: true, plain: true}
 }
 
-// patternOption tells whether an option brings what else the first operand is.
+// patternOption reports whether an option replaces the first operand.
 func patternOption(command, arg string) bool {
 	switch command {
 	case "grep", "egrep", "fgrep", "rg":
@@ -282,8 +279,8 @@ func (l lookup) unclearPath(op fileOperand) *approval {
 	return nil
 }
 
-// expands tells whether a path looks as if a shell still had to expand it, though
-// quotes keep that from happening (observed with 2.1.330).
+// expands reports whether a path looks as if the shell would expand it, although quotes prevent that (observed with
+// 2.1.330).
 func expands(path string) bool {
 	return strings.HasPrefix(path, "=") || strings.ContainsAny(path, "$`")
 }
@@ -302,7 +299,7 @@ func plainPaths(ops []fileOperand) []string {
 	return pathsOf(slices.DeleteFunc(slices.Clone(ops), func(op fileOperand) bool { return !op.plain }))
 }
 
-// isFileCommand names the commands that acceptEdits allows.
+// isFileCommand reports whether acceptEdits allows the command.
 func isFileCommand(name string) bool {
 	return slices.Contains([]string{"touch", "mkdir", "rm", "rmdir", "mv", "cp", "sed"}, name)
 }
@@ -311,8 +308,8 @@ func writes(rs []shellcmd.Redirect) bool {
 	return slices.ContainsFunc(rs, func(r shellcmd.Redirect) bool { return r.Writes })
 }
 
-// readingVerb says what the command does to the files it is given, as its
-// approval puts it; empty = it is not asked about them.
+// readingVerb returns the verb with which a question describes what the command does to its files; empty = it needs
+// no permission for them.
 func readingVerb(name string) string {
 	verbs := [...][2]string{
 		{"cd", "change directories to"},

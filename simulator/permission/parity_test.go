@@ -78,8 +78,8 @@ func TestRealVerdicts(t *testing.T) {
 	}
 }
 
-// Removals in text that does not parse, or that the real CLI 2.1.330 does not look
-// through, without rules in mode bypassPermissions.
+// Removals in commands that do not parse, or that the real CLI 2.1.330 does not analyse, without rules in mode
+// bypassPermissions.
 func TestBrokenRemovals(t *testing.T) {
 	p := policy(t, files(permission.Options{Mode: protocol.ModeBypass, HasAsker: true}))
 	for want, commands := range map[string][]string{
@@ -100,8 +100,8 @@ func TestBrokenRemovals(t *testing.T) {
 	}
 }
 
-// A tool of a server that may change something is asked about in plan mode although
-// a rule allows it, and a dot at the end of a host hides it from no rule (2.1.330).
+// In plan mode a server's tool that may change something needs permission even if a rule allows it; a dot at the end
+// of a host name does not hide it from rules (2.1.330).
 func TestRulesThatDoNotReach(t *testing.T) {
 	tool := func(name string) (protocol.Tool, bool) {
 		return protocol.Tool{Name: name, Server: "desk", ReadOnly: strings.HasSuffix(name, "list")}, true

@@ -16,7 +16,7 @@ type Disk interface {
 	IsDir(path string) bool
 }
 
-// Directory is a working directory and where it came from.
+// Directory is a working directory and its origin.
 type Directory struct {
 	Path   string `json:"path"`
 	Source string `json:"source"` // "cliArg", "localSettings" for all settings, "session", …
@@ -62,8 +62,8 @@ func (p *pathResolver) absGlob(pattern string) string {
 	return joined(escapeGlob(p.callPath("")), pattern)
 }
 
-// stepsBack tells whether a path goes back over a directory that it names, which
-// a link makes another place than its text says.
+// stepsBack reports whether a path uses ".." after a directory that it names; with a symbolic link that leads to
+// another place than the text says.
 func stepsBack(path string) bool {
 	down := false
 	for step := range strings.SplitSeq(path, "/") {
@@ -110,8 +110,7 @@ func (p *pathResolver) callPath(path string) string {
 	return p.from(p.dir(), path)
 }
 
-// reached is where a path of a command line leads: the shell follows a link
-// before it steps back over it, so that what lies behind it is meant.
+// reached resolves a path of a command line as the shell does: it follows a link before "..".
 func (p *pathResolver) reached(path string) string {
 	abs := p.callPath(path)
 	if stepsBack(path) {
@@ -132,8 +131,8 @@ func (p *pathResolver) from(dir, path string) string {
 	return filepath.Clean(path)
 }
 
-// inside tells whether the path lies in a working directory. Symbolic links
-// are followed on both sides when Options.Resolve is there.
+// inside reports whether the path is in a working directory. Symbolic links are followed on both sides if
+// Options.Resolve is set.
 func (p *pathResolver) inside(path string) bool {
 	path = p.resolve(path)
 	return slices.ContainsFunc(p.dirs, func(dir string) bool { return under(p.resolve(dir), path) })

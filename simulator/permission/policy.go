@@ -39,25 +39,24 @@ type Options struct {
 	// Dir is the directory that relative paths of calls start from, which a
 	// shell may have changed; nil = CWD.
 	Dir func() string
-	// HasAsker says that somebody can be asked (--permission-prompt-tool).
+	// HasAsker says that a prompter can be asked (--permission-prompt-tool).
 	HasAsker bool
 	// NoPrompts turns every question into a denial (--permission-prompts none).
 	NoPrompts bool
 	// BypassAllowed lets SetMode switch to bypassPermissions. It is implied when
 	// the session starts in that mode.
 	BypassAllowed bool
-	// AskSkill tells whether loading a skill needs permission, because it brings
+	// AskSkill reports whether loading a skill needs permission, because it brings
 	// some; nil = none does.
 	AskSkill func(name string) bool
 	// NoBypass and NoAuto say that the settings forbid these modes.
 	NoBypass, NoAuto bool
-	// OnDirectories hears of the working directories, CWD first, when an update
+	// OnDirectories receives the working directories, CWD first, when an update
 	// changed them; nil = none.
 	OnDirectories func(dirs []string)
 }
 
-// Policy holds the session's mode, rules and directories. Safe for concurrent
-// use.
+// Policy holds the session's mode, rules and directories. It is safe for concurrent use.
 type Policy struct {
 	opts     Options
 	warnings []string
@@ -99,11 +98,10 @@ func New(o Options) (*Policy, error) {
 	return p, nil
 }
 
-// Warnings tells which rules were left out or have no effect, and why, in their
-// order.
+// Warnings returns a text for each rule that was ignored or has no effect, with the reason, in order.
 func (p *Policy) Warnings() []string { return slices.Clone(p.warnings) }
 
-// Rules returns the rules in force, in order, those of this session included.
+// Rules returns the rules in force, in order, including those of this session.
 func (p *Policy) Rules() []Rule {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -121,7 +119,7 @@ func (p *Policy) Directories() []string {
 	return slices.Clone(p.at.dirs)
 }
 
-// Added returns the working directories beside CWD.
+// Added returns the working directories other than CWD.
 func (p *Policy) Added() []Directory {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -138,8 +136,8 @@ type Prompter interface {
 	Ask(ctx context.Context, r protocol.PermissionRequest) (protocol.PermissionAnswer, error)
 }
 
-// ModeError says why a mode cannot be set. Its text and code are what
-// set_permission_mode answers (spec: cli-contract 4.3).
+// ModeError says why a mode cannot be set. Its text and code are the answer to set_permission_mode (spec:
+// cli-contract 4.3).
 type ModeError struct {
 	Code    string // such as "invalid_mode", "bypass_not_launched"
 	Message string
@@ -199,7 +197,7 @@ func (p *Policy) setMode(m protocol.PermissionMode) error {
 	return nil
 }
 
-// ModeAfterPlan is the mode that planning began in, to which its end goes back.
+// ModeAfterPlan returns the mode in which planning began; it is restored when planning ends.
 func (p *Policy) ModeAfterPlan() protocol.PermissionMode {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -14,10 +14,9 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// removal asks about the removal of what a machine or a session cannot do
-// without, which not even bypassPermissions answers for. Scripts that are given
-// to a shell as an argument are looked into, too. What is followed and what is
-// not is as the real CLI does it (observed with 2.1.330).
+// removal asks about the removal of files that the machine or the session needs, which even bypassPermissions does
+// not allow. It also analyses scripts that are arguments of a shell. It analyses the same forms as the real CLI
+// (observed with 2.1.330).
 func (c line) removal() *approval {
 	if c.kind != claudecode.ClassShell {
 		return nil
@@ -33,9 +32,8 @@ func (c line) removal() *approval {
 // lastWord finds a quote before the last word of a command line.
 var lastWord = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\s('[^\s;&|<>'"\\]+)$`) })
 
-// closed is the command line whose last word has an open single quote before it:
-// its last character counts as the quote that is missing (observed with 2.1.330).
-// Another command line has none.
+// closed returns the command line whose last word has an unclosed single quote: its last character counts as the
+// missing quote (observed with 2.1.330). It returns nothing for other command lines.
 func (c line) closed() []line {
 	text := strings.TrimSpace(c.command)
 	at := lastWord().FindStringSubmatchIndex(text)
@@ -89,8 +87,8 @@ func (c line) ownRemoval() *approval {
 	return nil
 }
 
-// shellScripts are the calls that the command line represents when the scripts
-// that it gives to shells as arguments are taken for its own.
+// shellScripts returns the calls that the command line represents if scripts in shell arguments count as its own
+// commands.
 func (c line) shellScripts(depth int) []line {
 	if depth == 0 {
 		return nil
@@ -107,8 +105,7 @@ func (c line) shellScripts(depth int) []line {
 	return out
 }
 
-// removes asks about one command; moves says that the command line changes the
-// directory.
+// removes asks about one command; moves says that the command line changes the directory.
 func (c line) removes(cmd shellcmd.Command, moves bool) *approval {
 	if inner := cmd.Innermost(); baseName(inner) == "rm" && !throughInput(cmd) {
 		operands, recursive := removed(inner)
@@ -138,13 +135,12 @@ func baseName(cmd shellcmd.Command) string {
 	return filepath.Base(cmd.Args[0])
 }
 
-// throughInput tells whether the command gets its operands from its input.
+// throughInput reports whether the command reads its operands from its input.
 func throughInput(cmd shellcmd.Command) bool {
 	return slices.ContainsFunc(cmd.Args, func(a string) bool { return filepath.Base(a) == "xargs" })
 }
 
-// removed are the shapes of the operands of rm and rmdir, and whether they are
-// removed with all they hold.
+// removed returns the shapes of the operands of rm and rmdir, and whether they are removed recursively.
 func removed(cmd shellcmd.Command) (operands []string, recursive bool) {
 	ended := false
 	for _, word := range cmd.Words[1:] {
@@ -163,8 +159,7 @@ func removed(cmd shellcmd.Command) (operands []string, recursive bool) {
 	return operands, recursive
 }
 
-// onlyOutput tells whether a target is the output of commands and no more,
-// itself or all that is in it.
+// onlyOutput reports whether a target, or everything in it, is only the output of commands.
 func onlyOutput(target string) bool {
 	target = strings.TrimSuffix(strings.TrimRight(target, "*/"), "/.")
 	return target != "" && strings.Trim(target, string(shellcmd.Output)) == ""
@@ -227,8 +222,8 @@ func dangerous(message, reason string) *approval {
 	}
 }
 
-// unsetIsRoot tells whether a target that begins with a variable would be the
-// root, what is in it, or a directory of the system, were its variables unset.
+// unsetIsRoot reports whether a target that begins with a variable would be the root, its content, or a system
+// directory if its variables were unset.
 func unsetIsRoot(target string) bool {
 	const variables = string(shellcmd.Variable) + string(shellcmd.HomeDir)
 	if target == "" || !strings.ContainsAny(target[:1], variables+string(shellcmd.Expanded)) {
@@ -257,7 +252,7 @@ func unsetIsRoot(target string) bool {
 	}
 }
 
-// systemDirectory names the directories that systems have below the root.
+// systemDirectory reports whether the name is a system directory below the root.
 func systemDirectory(name string) bool {
 	return slices.Contains([]string{
 		"bin", "boot", "dev", "etc", "home", "lib", "lib32", "lib64", "mnt", "media", "nix", "opt", "proc", "root", "run", "sbin", "srv", "sys", "tmp", "usr", "var",

@@ -7,9 +7,8 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// Removals that are asked about in every mode and in spite of every rule, and
-// those that bypassPermissions lets run, as the real CLI 2.1.330 decides them
-// (security point A2).
+// Removals that need permission in every mode and despite every rule, and those that bypassPermissions allows, as the
+// real CLI 2.1.330 decides them (security point A2).
 func TestRemovals(t *testing.T) {
 	asked := []string{
 		"rm -rf ~/../*", "rm -rf ~/../..", "rm -rf /usr/lib/../*", "rm -rf /usr/lib/../..",

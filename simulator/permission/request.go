@@ -54,8 +54,8 @@ func (p *Policy) Request(use protocol.ToolUse, v Verdict) protocol.PermissionReq
 	return r
 }
 
-// about says in short what a call of a built-in tool is about: what a command
-// says of itself, a path, an address; empty = the tool's description must do.
+// about returns a short description of a call of a built-in tool: the description of a command, a path, or an
+// address; empty = use the tool's description.
 func (p *Policy) about(use protocol.ToolUse) string {
 	var input struct {
 		Description  string `json:"description"`
@@ -83,8 +83,7 @@ func (p *Policy) about(use protocol.ToolUse) string {
 	return ""
 }
 
-// shortened keeps the first 50 characters of what a description quotes, the last
-// of them an ellipsis when there is more.
+// shortened returns the first 50 characters of a quoted text; the last one is an ellipsis if there are more.
 func shortened(s string) string {
 	const most = 50
 	if runes := []rune(s); len(runes) > most {
@@ -93,8 +92,8 @@ func shortened(s string) string {
 	return s
 }
 
-// shown is a path as people see it: from the working directory where it lies
-// inside, else from the home directory.
+// shown returns a path in the form for people: relative to the working directory if it is inside, else to the home
+// directory.
 func (p *Policy) shown(path string) string {
 	if path == "" {
 		return ""
@@ -109,9 +108,8 @@ func (p *Policy) shown(path string) string {
 	return path
 }
 
-// Apply puts updates of a host into force, in order, and tells whether the
-// mode is another one afterwards. Rules that do not parse and modes that may
-// not be set are passed over, as are updates of an unknown type.
+// Apply applies updates of a host in order, and reports whether the mode has changed. Rules that do not parse, modes
+// that may not be set, and updates of an unknown type are skipped.
 func (p *Policy) Apply(updates []protocol.PermissionUpdate) (modeChanged bool) {
 	dirs := p.Directories()
 	modeChanged = p.apply(updates)
@@ -158,8 +156,7 @@ func (p *Policy) apply(updates []protocol.PermissionUpdate) (modeChanged bool) {
 	return p.mode != before
 }
 
-// Replace puts rules in place of those of a source. Rules that do not parse
-// are left out.
+// Replace replaces the rules of a source. Rules that do not parse are ignored.
 func (p *Policy) Replace(source string, rules []Rule) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -171,7 +168,7 @@ func (p *Policy) Replace(source string, rules []Rule) {
 	}
 }
 
-// ReplaceDirectories puts working directories in place of those of a source.
+// ReplaceDirectories replaces the working directories of a source.
 func (p *Policy) ReplaceDirectories(source string, dirs []string) {
 	var gone []string
 	for _, d := range p.Added() {
@@ -196,9 +193,8 @@ func parseUpdate(u protocol.PermissionUpdate) []rule {
 	return out
 }
 
-// ReadAnswer reads a verdict as a host or a permission tool writes it. A
-// malformed one is an answer with Failure set, and an allow without an input
-// keeps the original.
+// ReadAnswer parses the answer of a host or a permission tool. An invalid one gives an answer with Failure set; an
+// allow without an input keeps the original input.
 func ReadAnswer(raw json.RawMessage) protocol.PermissionAnswer {
 	var in struct {
 		Behavior    string          `json:"behavior"`

@@ -64,7 +64,7 @@ func TestParseMode(t *testing.T) {
 	}
 }
 
-// Contract 6.3: what a host is offered.
+// Contract 6.3: the suggestions that a host receives.
 func TestSuggestions(t *testing.T) {
 	type update = protocol.PermissionUpdate
 	edits := update{Type: "setMode", Mode: "acceptEdits", Destination: "session"}
@@ -107,7 +107,7 @@ func TestSuggestions(t *testing.T) {
 	}
 }
 
-// Row 53: the updates of an answer.
+// Row 53: the permission updates of an answer.
 func TestApply(t *testing.T) {
 	rules := []protocol.PermissionRule{{ToolName: "mcp__s__t"}}
 	call := use("mcp__s__t", "{}")
@@ -194,7 +194,7 @@ func TestRequest(t *testing.T) {
 	}
 }
 
-// What a question about an MCP tool says of the rules (observed with 2.1.329).
+// The text about rules in a question about an MCP tool (observed with 2.1.329).
 func TestServerAskOnly(t *testing.T) {
 	for _, tt := range []struct {
 		name        string
@@ -257,8 +257,7 @@ func TestReplace(t *testing.T) {
 	}
 }
 
-// What a question about a file suggests depends on the mode (observed with
-// 2.1.329).
+// The suggestions of a question about a file depend on the mode (observed with 2.1.329).
 func TestSuggestionsByMode(t *testing.T) {
 	mode := protocol.PermissionUpdate{Type: "setMode", Mode: protocol.ModeAcceptEdits, Destination: "session"}
 	dir := protocol.PermissionUpdate{Type: "addDirectories", Directories: []string{"/w"}, Destination: "session"}

@@ -104,12 +104,11 @@ func compileStars(text string) (*regexp.Regexp, error) {
 	return regexp.Compile(`(?s)^` + strings.ReplaceAll(regexp.QuoteMeta(text), `\*`, `.*`) + `$`)
 }
 
-// subjectOf names the parameter that the rules of a tool are about anyway: it
-// is not matched by name (observed with 2.1.329).
+// subjectOf returns the parameter that the content of a tool's rules is about; it cannot be matched by name (observed
+// with 2.1.329).
 func subjectOf(tool string) string { return claudecode.ToolNamed(tool).Subject }
 
-// Parts takes a rule apart, with its tool's own name; one that does not parse is
-// all name.
+// Parts splits a rule into the tool's name and its content; if it does not parse, everything is the name.
 func (r Rule) Parts() protocol.PermissionRule {
 	parsed, err := parseRule(r)
 	if err != nil {
@@ -141,14 +140,14 @@ func canonicalName(tool string) string {
 	return tool
 }
 
-// idle tells whether a deny or ask rule has no effect: it is about the paths of a
-// tool whose paths rules of Edit decide (observed with 2.1.329).
+// idle reports whether a deny or ask rule has no effect: it is about the paths of a tool whose paths Edit rules
+// decide (observed with 2.1.329).
 func (r *rule) idle() bool {
 	return r.Behavior != BehaviorAllow && r.glob != nil && r.value == nil && (r.tool == "Write" || r.tool == "MultiEdit")
 }
 
-// matchDomain reads "domain:example.com"; a leading "*." takes subdomains. Dots
-// at the end of the host do not count.
+// matchDomain matches "domain:example.com"; a leading "*." matches subdomains. Dots at the end of the host are
+// ignored.
 func matchDomain(content, host string) bool {
 	want, found := strings.CutPrefix(content, "domain:")
 	if !found || host == "" {
@@ -164,7 +163,7 @@ func matchDomain(content, host string) bool {
 	return want == host
 }
 
-// matchSkill takes the name itself or a prefix: "name:*", "name *".
+// matchSkill matches a name or a prefix: "name:*", "name *".
 func matchSkill(content, name string) bool {
 	for _, suffix := range []string{":*", " *"} {
 		if base, found := strings.CutSuffix(content, suffix); found {
@@ -174,8 +173,8 @@ func matchSkill(content, name string) bool {
 	return strings.TrimPrefix(content, "/") == strings.TrimPrefix(name, "/")
 }
 
-// textKind tells what a pattern is matched with: a whole command line, where a
-// star must not swallow a second command, or one simple command of it.
+// textKind says what a pattern is matched with: a whole command line, where a star must not match a second command,
+// or one simple command of it.
 type textKind int
 
 const (

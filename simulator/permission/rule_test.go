@@ -84,7 +84,7 @@ func TestRuleMatches(t *testing.T) {
 	}
 }
 
-// Rules that name a type of agent permit the call: the agent does not start.
+// A rule about an agent type allows the call, but the agent does not start.
 func TestDeniedAgent(t *testing.T) {
 	for _, rule := range []string{"Agent(Explore)", "Task(Explore)"} {
 		p := policy(t, permission.Options{}, "ask "+rule, "deny "+rule)
@@ -128,7 +128,7 @@ func TestParamRules(t *testing.T) {
 	}
 }
 
-// A rule for a server goes by the server's name, not by cutting the tool's.
+// A rule for a server compares the server's name, not a part of the tool's name.
 func TestRuleForServer(t *testing.T) {
 	o := permission.Options{Tool: func(name string) (protocol.Tool, bool) {
 		return protocol.Tool{Name: name, Server: "my server__x"}, true
@@ -167,7 +167,7 @@ func TestCovers(t *testing.T) {
 	}
 }
 
-// A pattern with one leading slash is relative to the settings it is in.
+// A pattern with one leading slash is relative to the directory of its settings.
 func TestRuleRoot(t *testing.T) {
 	p, err := permission.New(permission.Options{CWD: cwd, Rules: []permission.Rule{
 		{Behavior: permission.BehaviorAllow, Source: "userSettings", Text: "Edit(/a)", Root: "/home/me/settings"},

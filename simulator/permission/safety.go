@@ -9,7 +9,7 @@ import (
 )
 
 // sensitive asks about a file that configures what runs automatically: a mode or a
-// rule that allows edits does not reach it. Nil = it is none.
+// rule that allows edits does not reach it. Nil = the file is not one of these.
 func (c *call) sensitive(abs string) *approval {
 	ask := func(message string) *approval {
 		return &approval{message: message, reasonType: "safetyCheck", reason: message, blocked: abs, safety: protocol.SafetySensitive}
@@ -38,8 +38,7 @@ func (c *call) sensitive(abs string) *approval {
 	return nil
 }
 
-// ownSettings tells whether this is a part of .claude that the CLI itself
-// reads.
+// ownSettings reports whether the CLI itself reads this part of .claude.
 func ownSettings(below []string) bool {
 	if len(below) == 0 {
 		return true
@@ -67,8 +66,8 @@ func sensitiveName(name string) bool {
 	return false
 }
 
-// safety asks about what no allow rule reaches: files that configure what runs
-// automatically. A command line is looked through however it is built.
+// safety asks about files that no allow rule can open: those that configure what runs automatically. It analyses
+// every form of command line.
 func (c *call) safety() *approval {
 	switch c.kind {
 	case claudecode.ClassWrite:

@@ -10,9 +10,8 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// shell decides a Bash call that no whole-tool rule decided: what cannot be
-// judged is asked about, then what moves about, then paths; what is left is
-// decided part by part.
+// shell decides a Bash call that no whole-tool rule decided. It asks about commands that cannot be analysed, then
+// about changes of the directory, then about paths; the rest is decided part by part.
 func (c line) shell() Verdict {
 	q := obstacleQuestion(c.script.Obstacle, c.harmless())
 	if c.parseErr != nil && (q == nil || !c.script.Obstacle.InText()) {
@@ -34,9 +33,8 @@ func (c line) shell() Verdict {
 	return c.join(parts)
 }
 
-// ownQuestion is what the command line would be asked about without the rule; nil =
-// nothing but that it is not allowed. A rule that names a command has the word
-// about a line that is nothing else (observed with 2.1.330).
+// ownQuestion returns the question about the command line without the rule; nil = only that it is not allowed. For a
+// command line that is nothing else, a rule that names the command decides its text (observed with 2.1.330).
 func (c line) ownQuestion(r *rule) *Verdict {
 	if r.content != "" && len(c.script.Commands) == 1 && c.script.Obstacle.Kind == shellcmd.NoObstacle {
 		return nil
@@ -56,7 +54,7 @@ func (c line) ownQuestion(r *rule) *Verdict {
 	return &v
 }
 
-// askedFor tells whether an ask rule names the command.
+// askedFor reports whether an ask rule names the command.
 func (c line) askedFor(cmd shellcmd.Command) bool {
 	return slices.ContainsFunc(c.rules.all, func(r rule) bool {
 		return r.Behavior == BehaviorAsk && r.content != "" && r.covers(c.call) && r.forbidsPart(cmd)
@@ -123,8 +121,7 @@ func (c line) part(i int) commandVerdict {
 	return out
 }
 
-// readsGiven tells whether the command shows files whose names it is given by
-// another.
+// readsGiven reports whether the command shows files whose names come from another command.
 func readsGiven(cmd shellcmd.Command) bool {
 	if cmd.Unwrapped().Name() != "xargs" {
 		return false
@@ -132,7 +129,7 @@ func readsGiven(cmd shellcmd.Command) bool {
 	return !slices.Contains([]string{"", "xargs", "echo", "printf"}, cmd.Innermost().Name())
 }
 
-// editing tells whether acceptEdits allows the command as it is written.
+// editing reports whether acceptEdits allows the command as it is written.
 func editing(cmd shellcmd.Command) bool {
 	if len(cmd.Assigns) > 0 || cmd.Timed || !isFileCommand(cmd.Name()) || slices.ContainsFunc(cmd.Words, func(w shellcmd.Word) bool { return w.Dynamic }) {
 		return false
@@ -218,15 +215,14 @@ func several(refused []commandVerdict) approval {
 	}
 }
 
-// onlyRedirects tells whether the command writes by its redirections alone.
+// onlyRedirects reports whether the command writes only through redirections.
 func onlyRedirects(cmd shellcmd.Command) bool {
 	written := writes(cmd.Redirects)
 	cmd.Redirects = nil
 	return written && len(cmd.Args) > 0 && cmd.ReadOnly()
 }
 
-// allowedByRule tells whether an allow rule is about the command, and whether
-// it names it in full.
+// allowedByRule reports whether an allow rule is about the command, and whether it names it completely.
 func (c line) allowedByRule(cmd shellcmd.Command) (exact, match bool) {
 	type spelling struct {
 		text   string

@@ -11,8 +11,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// offered writes suggestions in short: "Bash(touch *)", "dir /w", "mode
-// acceptEdits"; "none" when a host is shown no list.
+// offered abbreviates suggestions: "Bash(touch *)", "dir /w", "mode acceptEdits"; "none" if the host gets no list.
 func offered(v permission.Verdict) string {
 	if v.Suggestions == nil {
 		return "none"
@@ -33,8 +32,7 @@ func offered(v permission.Verdict) string {
 	return strings.Join(out, "; ")
 }
 
-// What a Bash call is asked about: the text, what a host may offer, and the
-// path in question.
+// The question about a Bash call: its text, the suggestions, and the path in question.
 func TestShellQuestions(t *testing.T) {
 	const (
 		inside   = " needs approval. The path is inside the working directories for this session ('/work/project'), and Claude Code asks before a shell command creates, changes or removes files there."
@@ -107,8 +105,7 @@ func TestShellQuestions(t *testing.T) {
 	}
 }
 
-// What a deny rule for reading refuses: commands that read the path, also after
-// a cd, and changes by the file tools.
+// A deny rule for reading refuses commands that read the path, also after a cd, and changes by the file tools.
 func TestReadDenied(t *testing.T) {
 	const file = "<tool_use_error>File is covered by a Read deny rule in your permission settings and cannot be "
 	denied := func(command string) string {
@@ -162,7 +159,7 @@ func TestReadDenied(t *testing.T) {
 	}
 }
 
-// Which subshells keep a deny rule for reading from seeing the files: those with a list, as in the real CLI 2.1.330.
+// Subshells with a list hide files from a deny rule for reading, as in the real CLI 2.1.330.
 func TestSubshellPaths(t *testing.T) {
 	p := policy(t, permission.Options{}, "deny Read(.env)", "deny Edit(kept)", "deny Bash(touch:*)", "allow Bash")
 	for command, want := range map[string]permission.Behavior{
@@ -177,8 +174,8 @@ func TestSubshellPaths(t *testing.T) {
 	}
 }
 
-// No mode but bypassPermissions and no allow rule reaches files that configure
-// what runs automatically, nor the removal of whole trees.
+// No allow rule and no mode except bypassPermissions allows changes of files that configure what runs automatically,
+// or the removal of whole trees.
 func TestSensitiveFiles(t *testing.T) {
 	own := ", but you haven't granted it yet."
 	tests := []struct {
@@ -219,8 +216,8 @@ func TestSensitiveFiles(t *testing.T) {
 	}
 }
 
-// Paths of calls start where the shell is, working directories and rules where
-// the session began.
+// Paths of calls are relative to the shell's directory; working directories and rules are relative to the session's
+// first directory.
 func TestDirOfTheShell(t *testing.T) {
 	p := policy(t, permission.Options{Dir: func() string { return cwd + "/sub" }, HasAsker: true})
 	if v := p.Decide(use("Bash", "touch x")); v.BlockedPath != cwd+"/sub/x" {

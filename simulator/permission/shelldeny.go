@@ -41,8 +41,8 @@ func (c line) deniedPath() *Verdict {
 	return refused
 }
 
-// hidesPaths tells whether an obstacle keeps the paths of all the command line
-// from being looked at (observed with 2.1.330).
+// hidesPaths reports whether an obstacle prevents the analysis of all paths of the command line (observed with
+// 2.1.330).
 func hidesPaths(k shellcmd.ObstacleKind) bool {
 	switch k {
 	case shellcmd.Nested, shellcmd.NestedInQuotes, shellcmd.ProcessSubstitution, shellcmd.Group, shellcmd.Function, shellcmd.Case,
@@ -53,7 +53,7 @@ func hidesPaths(k shellcmd.ObstacleKind) bool {
 	}
 }
 
-// deniedIn tells whether one of the files is denied, from any of the places.
+// deniedIn reports whether one of the files is denied, from any of the directories.
 func (c line) deniedIn(places []string, to fileAccess) bool {
 	denied := func(tool string) func(string) bool {
 		return func(path string) bool {
@@ -82,8 +82,7 @@ func (c line) deniedAfter(places []string, name string, read []fileOperand) *Ver
 	return nil
 }
 
-// deniedInside asks about a script that the command line gives to a shell as an
-// argument, and in which a rule denies a command; nil = none.
+// deniedInside asks about a script in a shell argument in which a rule denies a command; nil = none.
 func (c line) deniedInside() *approval {
 	if c.kind != claudecode.ClassShell || !c.rules.namesCommands(c.call) {
 		return nil

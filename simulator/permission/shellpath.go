@@ -8,8 +8,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// moves asks about command lines that change the directory and then do what a
-// directory matters for.
+// moves asks about command lines that change the directory and then run a command that depends on it.
 func (c line) moves() *approval {
 	cds, git, redirected := 0, false, writes(c.script.Redirects)
 	for _, cmd := range c.script.Commands {
@@ -43,7 +42,7 @@ const (
 )
 
 // movedWrite asks about a command that changes files in a command line that
-// also changes the directory; nil = it is none.
+// also changes the directory; nil = it is not such a command.
 func (c line) movedWrite(inner shellcmd.Command) *approval {
 	moves := slices.ContainsFunc(c.script.Commands, func(cmd shellcmd.Command) bool { return cmd.Unwrapped().Name() == "cd" })
 	if !moves || !isFileCommand(inner.Name()) {
@@ -105,9 +104,8 @@ func (c line) redirection(r shellcmd.Redirect, abs string) *approval {
 	return c.writing("Output redirection to '"+abs+"'", abs, inside, false)
 }
 
-// paths looks at the paths that a command reads or writes: outside is asked
-// whatever the rules say, inside only when nothing allows the command. Both
-// are nil when no path is in question.
+// paths checks the paths that a command reads or writes: outside is always asked about, inside only if nothing allows
+// the command. Both are nil if no path is in question.
 func (c line) paths(cmd shellcmd.Command) (outside, inside *approval) {
 	inner := cmd.Wrapped()
 	name := inner.Name()
@@ -244,7 +242,7 @@ func (c line) flagged(name string) *approval {
 	return q
 }
 
-// partOf is what a refusal names: of a pipeline its part.
+// partOf returns the part of a pipeline that a refusal names.
 func (c line) partOf(cmd shellcmd.Command) string {
 	if c.script.Pipeline {
 		return cmd.Text

@@ -11,7 +11,8 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// What decides a call and what it says: each line is one condition of the engine, with the call on its other side below it.
+// The decision about a call and its text. Each line tests one condition of the engine, and the next line its
+// opposite.
 func TestVerdictAndItsText(t *testing.T) {
 	const (
 		edits, bypass = protocol.ModeAcceptEdits, protocol.ModeBypass
@@ -114,14 +115,15 @@ func TestVerdictAndItsText(t *testing.T) {
 	}
 }
 
-// Without a disk the files of a glob are unknown, and it is taken as it is written.
+// Without a file system the matches of a glob are unknown, and it is used literally.
 func TestGlobWithoutDisk(t *testing.T) {
 	if got := outcome(policy(t, permission.Options{}).Decide(use("Bash", "cat *"))); got != "allow subcommandResults" {
 		t.Errorf("got %q", got)
 	}
 }
 
-// The source of a decision is that of the first rule which decides: rules in the user's own files are decisions of the user.
+// The source of a decision is that of the first deciding rule; rules in the user's own files count as decisions of
+// the user.
 func TestSourceOfTheDecision(t *testing.T) {
 	for _, tt := range []struct {
 		behavior, source string
@@ -169,7 +171,7 @@ func TestRuleForServerWithOddName(t *testing.T) {
 	}
 }
 
-// Keys that a tool of the CLI does not have are left out of its input, those of a server's tool stay.
+// Unknown keys of a CLI tool's input are removed; those of a server's tool are kept.
 func TestKnown(t *testing.T) {
 	p := policy(t, permission.Options{Tool: func(name string) (protocol.Tool, bool) {
 		tool := protocol.Tool{Name: name, InputSchema: json.RawMessage(`{"properties":{"a":{},"b":{}}}`)}
@@ -198,7 +200,7 @@ func TestKnown(t *testing.T) {
 	}
 }
 
-// Only deny rules about files refuse before the tool looks at its input.
+// Only deny rules about files refuse a call before the tool checks its input.
 func TestRefuses(t *testing.T) {
 	p := policy(t, permission.Options{}, "deny Read(//w/**)", "deny Edit(//w/**)", "deny Bash(rm:*)")
 	for call, want := range map[string]bool{"Read /w/a": true, "Write /w/a": true, "Read /v/a": false, "Bash rm x": false} {
@@ -216,7 +218,7 @@ func TestAllowedAgentIsNotDenied(t *testing.T) {
 	}
 }
 
-// The end of planning goes back to the mode that planning began in.
+// Leaving plan mode restores the mode in which it began.
 func TestUnplanned(t *testing.T) {
 	p := policy(t, permission.Options{BypassAllowed: true})
 	for _, step := range []struct{ mode, want protocol.PermissionMode }{
@@ -232,7 +234,7 @@ func TestUnplanned(t *testing.T) {
 	}
 }
 
-// The decision of a hook is shown to the host when it is the reason for the question.
+// The host sees the decision of a hook if the hook caused the question.
 func TestRequestOfHook(t *testing.T) {
 	p := policy(t, permission.Options{HasAsker: true})
 	call := use("Write", "/w/a")

@@ -13,7 +13,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// approval is what keeps a command line from running unasked.
+// approval is the reason why a command line needs permission.
 type approval struct {
 	message    string
 	reasonType string
@@ -149,8 +149,7 @@ func (c *call) deny(reasonType, message string) Verdict {
 	}
 }
 
-// denyFile refuses a file: its tool takes it for an error of its input, without
-// an event.
+// denyFile refuses a file; the refusal is an input error of its tool, without an event.
 func (c *call) denyFile(message, source string) Verdict {
 	return Verdict{
 		Behavior: Deny, ToolError: true, DenyRule: true, CountDenial: true,
@@ -159,8 +158,7 @@ func (c *call) denyFile(message, source string) Verdict {
 	}
 }
 
-// unreadable refuses to change a file that a deny rule keeps from being read;
-// nil = none does.
+// unreadable refuses to change a file that a deny rule protects from reading; nil = no rule does.
 func (c *call) unreadable() *Verdict {
 	if c.kind != claudecode.ClassWrite || c.name == "NotebookEdit" {
 		return nil
@@ -286,8 +284,8 @@ func other(reason string) *approval {
 	return &approval{message: reason, reasonType: "other", reason: reason}
 }
 
-// obstacleQuestion words what keeps a command line from being judged; nil =
-// nothing does. Harmless says that the commands themselves would be allowed.
+// obstacleQuestion returns the question about a command line that cannot be analysed; nil = it can be. Harmless says
+// that the commands themselves would be allowed.
 func obstacleQuestion(o shellcmd.Obstacle, harmless bool) *approval {
 	switch o.Kind {
 	case shellcmd.NoObstacle:
@@ -337,8 +335,7 @@ func obstacleQuestion(o shellcmd.Obstacle, harmless bool) *approval {
 	}
 }
 
-// formQuestion asks about a command that runs others whatever its rule says;
-// nil = it does not.
+// formQuestion asks about a command that runs others, even if a rule allows it; nil = it does not run others.
 func formQuestion(cmd shellcmd.Command) *approval {
 	if cmd.Name() == "awk" && strings.Contains(strings.Join(cmd.Args, " "), "system(") {
 		return new(unclear("awk program contains system() which executes arbitrary commands"))
@@ -431,7 +428,7 @@ func prefixRule(command string) protocol.PermissionUpdate {
 	return addRule("Bash", text)
 }
 
-// runsOthers names programs of which a prefix says nothing.
+// runsOthers lists programs whose prefix does not say what they run.
 func runsOthers(name string) bool {
 	switch name {
 	case "bash", "sh", "zsh", "sudo", "su", "env", "nice", "nohup", "time", "timeout", "xargs", "stdbuf", "exec", "eval",

@@ -9,8 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// Checklist row 19: every event of cli-contract 5.2, its own keys in order and
-// what its matchers see.
+// Checklist row 19: every event of cli-contract 5.2 with its keys in order and the subject of its matchers.
 func TestHookInputs(t *testing.T) {
 	server := &ServerRef{Name: "s", Source: "dynamic"}
 	ms := 5

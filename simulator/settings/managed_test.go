@@ -20,8 +20,8 @@ func managed(files map[string]string) (settings.Settings, error) {
 	})
 }
 
-// The machine's files win over the user's, a later part over an earlier one;
-// their single faults are reported.
+// Managed files have precedence over the user's, and a later file over an earlier one. Single errors in them are
+// reported.
 func TestManagedFiles(t *testing.T) {
 	s, err := managed(map[string]string{
 		state + "/settings.json":            `{"model":"user","language":"x"}`,
@@ -41,7 +41,7 @@ func TestManagedFiles(t *testing.T) {
 	}
 }
 
-// What a host imposes restricts; what the user may choose it does not choose.
+// A host's settings can restrict; they do not make choices for the user.
 func TestManagedByHost(t *testing.T) {
 	s := load(t, settings.Options{Managed: []byte(`{
 		"model":"m","hooks":{"Stop":[]},"env":{"A":"1","defaultMode":"2"},"permissions":{"deny":["Bash"],"defaultMode":"plan","disableAutoMode":"disable"},
@@ -57,7 +57,7 @@ func TestManagedByHost(t *testing.T) {
 	}
 }
 
-// Hooks and rules that only managed settings may have.
+// Hooks and rules that only managed settings may define.
 func TestManagedOnly(t *testing.T) {
 	const hooks = `{"hooks":{"Stop":[]}}`
 	tests := []struct {

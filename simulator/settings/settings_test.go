@@ -40,8 +40,8 @@ func load(t *testing.T, o settings.Options, files map[string]string) settings.Se
 	return s
 }
 
-// Rows 40 and 41: the state directory's settings count, later sources win, and
-// --setting-sources filters.
+// Rows 40 and 41: the settings of the state directory are used, later sources have precedence, and --setting-sources
+// filters.
 func TestPrecedence(t *testing.T) {
 	files := map[string]string{
 		state + "/settings.json":             `{"outputStyle":"user","model":"opus","env":{"A":"u","B":"u"}}`,
@@ -121,8 +121,8 @@ func TestParts(t *testing.T) {
 	}
 }
 
-// A file with a fault in a key that is known is left out as a whole, a rule
-// that is not text alone; keys that are not known are no fault.
+// A file with an invalid value of a known key is ignored completely; of an invalid rule only the rule is ignored;
+// unknown keys are accepted.
 func TestFaultyFiles(t *testing.T) {
 	tests := []struct{ name, text, warning, model string }{
 		{"no JSON", `{"model":`, "settings.json: ", ""},
@@ -161,7 +161,7 @@ func TestFaultyFiles(t *testing.T) {
 	}
 }
 
-// What is not a JSON object is taken as a path.
+// A value that is not a JSON object is a path.
 func TestFlagValue(t *testing.T) {
 	read := func(path string) ([]byte, error) {
 		if path == "/tmp" {
@@ -184,8 +184,7 @@ func TestFlagValue(t *testing.T) {
 	}
 }
 
-// Files that come with a checkout do not lift restrictions, nor does what they
-// displace; the flag does.
+// Files of a checkout cannot lift restrictions, not even by overriding other files; the flag can.
 func TestFreeHand(t *testing.T) {
 	mode := func(m string) string { return `{"permissions":{"defaultMode":"` + m + `"}}` }
 	tests := []struct{ user, project, local, flag, want string }{
@@ -213,8 +212,7 @@ func TestFreeHand(t *testing.T) {
 	}
 }
 
-// Contract 6.1: allow rules of the project count in a trusted folder only;
-// deny rules always do.
+// Contract 6.1: the project's allow rules apply only in a trusted folder, deny rules always.
 func TestTrust(t *testing.T) {
 	project := `{"permissions":{"allow":["Write","Edit"],"deny":["Bash"]}}`
 	tests := []struct {
@@ -252,7 +250,7 @@ func TestTrust(t *testing.T) {
 	}
 }
 
-// In the home directory ~/.claude/settings.json is read once, as the user's.
+// In the home directory ~/.claude/settings.json is read once, as user settings.
 func TestHomeAsProject(t *testing.T) {
 	s, err := settings.Load(settings.Options{StateDir: "/home/me/.claude", CWD: "/home/me", ReadFile: reader(map[string]string{
 		"/home/me/.claude/settings.json": `{"permissions":{"allow":["Write"]}}`,
@@ -277,8 +275,7 @@ func TestRealFiles(t *testing.T) {
 	}
 }
 
-// Settings of a host: over those of --settings key by key, of the same source
-// (observed with 2.1.329).
+// Settings of a host have precedence over --settings key by key, with the same source (observed with 2.1.329).
 func TestHost(t *testing.T) {
 	object := func(text string) (keys map[string]json.RawMessage) {
 		if err := json.Unmarshal([]byte(text), &keys); err != nil {

@@ -31,7 +31,7 @@ func appendArguments(body, args string, used bool) string {
 	return body + "\n\nARGUMENTS: " + args
 }
 
-// fill tells as well whether there was a place for arguments.
+// fill replaces the placeholders in body; used reports whether there was one.
 func fill(body, args string, names []string) (text string, used bool) {
 	words := Words(args)
 	var b strings.Builder
@@ -84,7 +84,7 @@ func placeholderValue(s, args string, words, names []string) (value string, n in
 	return m[0], len(m[0])
 }
 
-// hasName tells whether s begins with a name that goes on neither as a word nor
+// hasName reports whether s begins with a name that goes on neither as a word nor
 // as an index.
 func hasName(s, name string) bool {
 	rest, ok := strings.CutPrefix(s, name)

@@ -32,7 +32,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// cli-contract 9.6: what a transcript keeps of a custom command.
+// cli-contract 9.6: the transcript lines of a custom command.
 func TestTags(t *testing.T) {
 	if got := (slash.Call{Name: "x"}).Tags(); got != "<command-message>x</command-message>\n<command-name>/x</command-name>" {
 		t.Error(got)
@@ -88,8 +88,7 @@ func TestFillNamed(t *testing.T) {
 	}
 }
 
-// Commands run with the arguments filled in; what they print, and what the
-// arguments hold, is not a command and no place for arguments.
+// Commands run with their arguments filled in. Their output, and text inside arguments, is neither run nor expanded.
 func TestRun(t *testing.T) {
 	var ran []string
 	echo := func(command, pattern string) (string, error) {

@@ -7,7 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// Words observed with 2.1.329.
+// Texts observed with 2.1.329.
 func TestCronWords(t *testing.T) {
 	for expr, want := range map[string]string{
 		"* * * * *":      "Every minute",

@@ -389,7 +389,7 @@ func (s *Set) Agents() bool {
 	return containsAgent(s, func(t *Task) bool { return !t.ended || t.unseen > 0 })
 }
 
-// Active reports whether a background agent is about to go on: it is running and does
+// Active reports whether a background agent is about to continue: it is running and does
 // not wait.
 func (s *Set) Active() bool {
 	return containsAgent(s, func(t *Task) bool { return !t.ended && t.waits == 0 })

@@ -28,7 +28,7 @@ func newSet(o task.Options) *task.Set {
 	return task.New(o)
 }
 
-// wire renders events as they go out, without their last two keys.
+// wire renders events as they are sent, without their last two keys.
 func wire(t *testing.T, events []protocol.Event) []string {
 	t.Helper()
 	var out []string
@@ -145,8 +145,7 @@ func TestStopAndClose(t *testing.T) {
 	})
 }
 
-// A repeatable run: agents in the background run one at a time, between turns,
-// and show nothing before they have ended.
+// In a repeatable run, background agents run one at a time between turns, and show nothing before they have ended.
 func TestOrdered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSet(task.Options{Ordered: true})
@@ -183,7 +182,7 @@ func TestOrdered(t *testing.T) {
 	})
 }
 
-// What a task does next comes after what it has posted, once that is shown.
+// The next action of a task follows after its posted event was shown.
 func TestSettle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSet(task.Options{})

@@ -11,7 +11,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/transcript"
 )
 
-// picked are the named members of the lines that have one of them.
+// picked returns the named members of the lines that have one of them.
 func picked(t *testing.T, s *transcript.Transcript, keys ...string) []map[string]any {
 	t.Helper()
 	var all []map[string]any
@@ -32,8 +32,8 @@ func picked(t *testing.T, s *transcript.Transcript, keys ...string) []map[string
 	return all
 }
 
-// E14, as 2.1.329 writes it: the line of a command says neither mode nor source,
-// its text follows at once, and what the model then says is credited to it.
+// E14, as 2.1.329 writes it: the line of a command has neither mode nor source, its text follows directly, and the
+// model's reply is attributed to it.
 func TestExpandedCommand(t *testing.T) {
 	w := newWorld(t)
 	s := w.mustOpen(t, transcript.Options{})
@@ -67,8 +67,8 @@ func TestExpandedCommand(t *testing.T) {
 	}
 }
 
-// E14, as 2.1.329 writes it: what the CLI asks after a reply that was not whole is
-// marked as its own, what a hook says to the model is not.
+// E14, as 2.1.329 writes it: the CLI's own request after an incomplete reply is marked; a hook's text for the model
+// is not.
 func TestCompanion(t *testing.T) {
 	w := newWorld(t)
 	s := w.mustOpen(t, transcript.Options{})
@@ -89,8 +89,8 @@ func TestCompanion(t *testing.T) {
 	}
 }
 
-// E14, as 2.1.329 writes it: what a server answered beside its content, and whose
-// answer the model followed.
+// E14, as 2.1.329 writes it: the result of a server in addition to its content, and the server whose answer the model
+// followed.
 func TestMCPLines(t *testing.T) {
 	w := newWorld(t)
 	s := w.mustOpen(t, transcript.Options{})
@@ -124,8 +124,8 @@ func TestMCPLines(t *testing.T) {
 	}
 }
 
-// Commands alone leave neither mode nor titles at the end; an unknown one
-// here is kept as it was typed, and how a hook ended a prompt is kept.
+// A session with only commands ends without mode or title lines. An unknown command is recorded as typed, and a
+// hook's refusal of a prompt is recorded.
 func TestCommandLines(t *testing.T) {
 	w := newWorld(t)
 	s := w.mustOpen(t, transcript.Options{})
@@ -154,8 +154,8 @@ func TestCommandLines(t *testing.T) {
 	}
 }
 
-// As 2.1.329 writes them: where lines were written, what ends no turn, what a
-// failed request got for an answer, and news of the background.
+// Members of lines as 2.1.329 writes them: the directory of the line, interruptions, the answer to a failed request,
+// and background notices.
 func TestMembersOfLines(t *testing.T) {
 	w := newWorld(t)
 	where := &elsewhere{}

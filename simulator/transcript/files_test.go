@@ -35,7 +35,7 @@ func TestSlug(t *testing.T) {
 	}
 }
 
-// The project folder is that of the real path.
+// The project folder is named after the real path.
 func TestSymbolicLinkToProject(t *testing.T) {
 	w := newWorld(t)
 	link := filepath.Join(filepath.Dir(w.cwd), "link")
@@ -51,7 +51,7 @@ func TestSymbolicLinkToProject(t *testing.T) {
 	}
 }
 
-// Observed: failures to write are tolerated. The first one is reported, once.
+// Observed: write errors are tolerated, and only the first one is reported.
 func TestWriteFailure(t *testing.T) {
 	w := newWorld(t)
 	if err := os.WriteFile(w.state, nil, 0o600); err != nil { // a file where a folder should be
@@ -70,7 +70,7 @@ func TestWriteFailure(t *testing.T) {
 	}
 }
 
-// Two runs that go on with one session at once do not mix their lines.
+// Two runs that continue one session concurrently do not mix their lines.
 func TestConcurrentAppend(t *testing.T) {
 	w := newWorld(t)
 	first := w.mustOpen(t, transcript.Options{})
@@ -107,8 +107,7 @@ func TestConcurrentAppend(t *testing.T) {
 	}
 }
 
-// A transcript whose last line was cut off is gone on with on a new line, and
-// lines that are no JSON are passed over.
+// Appending to a transcript with an incomplete last line starts a new line; lines that are not JSON are skipped.
 func TestDamagedTranscript(t *testing.T) {
 	w := newWorld(t)
 	s := w.mustOpen(t, transcript.Options{})
@@ -144,7 +143,7 @@ func TestDamagedTranscript(t *testing.T) {
 	}
 }
 
-// Row 38: a mirror sees every line that is written, under its file.
+// Row 38: a mirror receives every written line with its file.
 func TestOnLine(t *testing.T) {
 	w := newWorld(t)
 	source := w.mustOpen(t, transcript.Options{})
@@ -225,7 +224,7 @@ func TestSubagent(t *testing.T) {
 	}
 }
 
-// cost-state counts what the session's tools did.
+// cost-state counts the work of the session's tools.
 func TestCostState(t *testing.T) {
 	w := newWorld(t)
 	s := w.mustOpen(t, transcript.Options{})
@@ -258,7 +257,7 @@ func TestCostState(t *testing.T) {
 	}
 }
 
-// A line of the simulator's own is kept as it is, in one line.
+// A line of the simulator itself is written unchanged, as one line.
 func TestCustomLine(t *testing.T) {
 	w := newWorld(t)
 	s := w.mustOpen(t, transcript.Options{})

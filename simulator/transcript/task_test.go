@@ -72,8 +72,7 @@ func TestNestedSubagent(t *testing.T) {
 	}
 }
 
-// A process that was killed leaves a call without a result; the next one says
-// so before its prompt.
+// A killed process leaves a call without a result; the next process records that before its prompt.
 func TestLostCall(t *testing.T) {
 	w := newWorld(t)
 	s := w.mustOpen(t, transcript.Options{})
@@ -101,8 +100,8 @@ func TestLostCall(t *testing.T) {
 	}
 }
 
-// Checklist row 67: after /compact the conversation begins at the boundary, and
-// what a local command said is a system line.
+// Checklist row 67: after /compact the conversation begins at the boundary, and the output of a local command is a
+// system line.
 func TestCompactedTranscript(t *testing.T) {
 	w := newWorld(t)
 	s := w.mustOpen(t, transcript.Options{})

@@ -19,7 +19,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/transcript"
 )
 
-// world is a state directory, a working directory and a source of ids.
+// world has a state directory, a working directory and a source of ids.
 type world struct {
 	state, cwd string
 	n          int
@@ -111,7 +111,7 @@ func (w *world) turn(t *testing.T, s *transcript.Transcript, prompt string, bloc
 	return ids
 }
 
-// closed ends the sessions, as processes end.
+// closed ends the sessions as processes do.
 func closed(t *testing.T, sessions ...*transcript.Transcript) {
 	t.Helper()
 	for _, s := range sessions {
@@ -146,7 +146,7 @@ func readLines(t *testing.T, path string) []line {
 	return out
 }
 
-// kinds names lines in short: type, or type and subtype or attachment.
+// kinds abbreviates lines: type, or type and subtype or attachment.
 func kinds(lines []line) []string {
 	var out []string
 	for _, l := range lines {
@@ -185,7 +185,7 @@ func (told) Effort() (string, bool)                    { return "low", true }
 func (told) Moved() string                             { return "" }
 func (told) AgentDir(string) string                    { return "" }
 
-// elsewhere says where a command has changed the directory to.
+// elsewhere returns the directory to which a command has changed.
 type elsewhere struct {
 	told
 	dir, agentDir string
@@ -200,8 +200,7 @@ func (e *elsewhere) AgentDir(id string) string {
 	return e.agentDir
 }
 
-// Row 35: path, mode, order of the lines, the chain, uuids of the stream, a
-// string prompt as a string.
+// Row 35: path, mode, order of the lines, the chain, uuids of the stream, a string prompt as a string.
 func TestTranscript(t *testing.T) {
 	w := newWorld(t)
 	s := w.mustOpen(t, transcript.Options{
@@ -275,8 +274,7 @@ func TestTranscript(t *testing.T) {
 	}
 }
 
-// Row 35: the keys of every line are those the real CLI writes
-// (testdata/transcript_lines.json), none is missing and none unknown.
+// Row 35: every line has exactly the keys that the real CLI writes (testdata/transcript_lines.json).
 func TestLineShapes(t *testing.T) {
 	w := newWorld(t)
 	s := w.mustOpen(t, transcript.Options{})
@@ -358,8 +356,8 @@ func compareShape(t *testing.T, at string, shape, got line) {
 	}
 }
 
-// Rows 36 and 40: by id, from another directory too, by path, by title; the
-// id stays, the file is appended to, the chain and the costs go on.
+// Rows 36 and 40: by id, from another directory too, by path, by title. The id is kept, the file is appended to, and
+// the chain and the costs continue.
 func TestResume(t *testing.T) {
 	w := newWorld(t)
 	s := w.mustOpen(t, transcript.Options{})
@@ -438,7 +436,7 @@ func TestContinue(t *testing.T) {
 	}
 }
 
-// Row 36, golden resume-missing: the refusals and their words.
+// Row 36, golden resume-missing: the refusals and their texts.
 func TestOpenErrors(t *testing.T) {
 	w := newWorld(t)
 	s := w.mustOpen(t, transcript.Options{})
@@ -490,9 +488,8 @@ func TestOpenErrors(t *testing.T) {
 	}
 }
 
-// Row 36: a fork holds a copy of the history, its source stays as it was;
-// with --resume-session-at the history is cut (e2e test_truncating_resume: the
-// prompts are one and three).
+// Row 36: a fork has a copy of the history and its source is unchanged. With --resume-session-at the history is cut
+// (e2e test_truncating_resume: the prompts are one and three).
 func TestFork(t *testing.T) {
 	w := newWorld(t)
 	s := w.mustOpen(t, transcript.Options{})
@@ -573,7 +570,7 @@ func TestFork(t *testing.T) {
 	}
 }
 
-// lastPrompt is what lists of sessions show of one.
+// lastPrompt returns the text that lists of sessions show.
 func lastPrompt(t *testing.T, s *transcript.Transcript) (last any) {
 	t.Helper()
 	for _, l := range readLines(t, s.Path()) {
@@ -584,8 +581,8 @@ func lastPrompt(t *testing.T, s *transcript.Transcript) (last any) {
 	return last
 }
 
-// A list of sessions shows the first text of the last prompt, in one line; not
-// what the CLI itself has said, and a command as it was typed.
+// A list of sessions shows the first text of the last prompt in one line: not a text of the CLI itself, and a command
+// as it was typed.
 func TestLastPrompt(t *testing.T) {
 	long := strings.Repeat("x", 250)
 	blocks := protocol.Content{Blocks: []protocol.Block{protocol.Image("image/png", "AA=="), protocol.Text("a\nb "), protocol.Text("c")}}
@@ -605,7 +602,7 @@ func TestLastPrompt(t *testing.T) {
 	}
 }
 
-// Without --fork-session the cut makes a branch in the same file.
+// Without --fork-session the cut creates a branch in the same file.
 func TestResumeAtWithoutFork(t *testing.T) {
 	w := newWorld(t)
 	s := w.mustOpen(t, transcript.Options{})

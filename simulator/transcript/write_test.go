@@ -6,8 +6,7 @@ import (
 	"testing"
 )
 
-// A transcript is opened once, not for each line (D1); one that was removed or
-// replaced meanwhile is opened again.
+// A transcript is opened once, not for each line (D1); if it was removed or replaced, it is opened again.
 func TestWriterKeepsTheFileOpen(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "made", "session.jsonl")
 	w := &writer{}
@@ -40,7 +39,7 @@ func TestWriterKeepsTheFileOpen(t *testing.T) {
 	}
 }
 
-// Only outputs that hold a patch are written as JSON to count its lines (D1).
+// Only outputs with a patch are written as JSON to count its lines (D1).
 func TestMayPatch(t *testing.T) {
 	type edit struct {
 		StructuredPatch []string `json:"structuredPatch"`

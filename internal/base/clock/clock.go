@@ -48,7 +48,7 @@ func New(o Options) *Source {
 	return s
 }
 
-// SelectRun restarts the ids of a seeded source as those of its n-th run; the first
+// SelectRun makes a seeded source produce the ids of its n-th run; the first
 // run uses the seed alone.
 func (s *Source) SelectRun(n int) {
 	s.mu.Lock()

@@ -114,7 +114,7 @@ type reader struct {
 	continuedBefore, continuedAfter map[*syntax.Stmt]string
 }
 
-// isList tells whether a statement in a subshell ends in a semicolon or an ampersand, not
+// isList reports whether a statement in a subshell ends in a semicolon or an ampersand, not
 // just in its line.
 func (r *reader) isList(n *syntax.Subshell) bool {
 	for _, s := range n.Stmts {

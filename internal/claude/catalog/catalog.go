@@ -20,8 +20,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// Options says where agents, commands, skills, styles and plugins are
-// looked for. The zero value finds the built-in ones only.
+// Options says where to find agents, commands, skills, styles and plugins. The zero value has only the built-in ones.
 type Options struct {
 	// UserDir is the state directory and ProjectDir the project's .claude;
 	// empty = not looked at.
@@ -38,7 +37,7 @@ type Options struct {
 	Disabled bool
 }
 
-// pluginSource is the source of what plugins bring.
+// pluginSource is the source name of plugin content.
 const pluginSource = "plugin"
 
 // Agent is a kind of sub-agent.
@@ -74,8 +73,8 @@ type Command struct {
 	Hooks json.RawMessage
 }
 
-// Catalog is everything that a user can add to the CLI by files, and what it
-// brings itself. Safe for concurrent use.
+// Catalog has everything that users can add to the CLI with files, and the built-in entries. It is safe for
+// concurrent use.
 type Catalog struct {
 	parts []PluginParts // of the plugins found at creation
 
@@ -120,8 +119,7 @@ func New(o Options) (*Catalog, []string) {
 	return c, l.warnings
 }
 
-// DefineAgents adds agents from an object by name, as --agents and the SDKs'
-// initialize give them.
+// DefineAgents adds agents from an object by name, the form of --agents and of initialize.
 func (c *Catalog) DefineAgents(raw json.RawMessage, source string) error {
 	var defs map[string]struct {
 		Description string   `json:"description"`
@@ -172,8 +170,8 @@ func (c *Catalog) AgentNames() []string {
 	return names(c.Agents(), func(a Agent) string { return a.Name })
 }
 
-// Commands lists custom commands and skills as init shows them: skills before
-// commands, the project's before the user's before those of plugins.
+// Commands lists custom commands and skills in the order of init: skills before commands, the project's before the
+// user's before those of plugins.
 func (c *Catalog) Commands() []Command {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -201,7 +199,7 @@ func (k Command) Alias() string {
 	return ""
 }
 
-// Counts tells how many plugins and skills were found.
+// Counts returns the numbers of plugins and skills.
 func (c *Catalog) Counts() (plugins, skills int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -213,7 +211,7 @@ func (c *Catalog) Counts() (plugins, skills int) {
 	return len(c.plugins), skills
 }
 
-// Style is the text of an output style that is a file; empty = it is none.
+// Style returns the text of an output style file; empty = the style is not a file.
 func (c *Catalog) Style(name string) string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -227,7 +225,7 @@ func (c *Catalog) Styles() []string {
 	return slices.Clone(c.styles)
 }
 
-// Fill puts what was found into an init event made by [claudecode.Profile.Init].
+// Fill adds the entries to an init event of [claudecode.Profile.Init].
 func (c *Catalog) Fill(ev *protocol.Init) {
 	var commands, skills, plugged, pluggedSkills []string
 	for _, k := range c.Commands() {
@@ -371,7 +369,7 @@ func (l *loader) skill(tree fs.FS, folder, dir, source string) {
 	}))
 }
 
-// withMetadata adds what a file says of its command or skill.
+// withMetadata adds the front matter of the file to its command or skill.
 func (l *loader) withMetadata(doc document, k Command) Command {
 	k.Description, k.Hint, k.Body = l.listedDescription(doc.description()), doc.text("argument-hint"), l.expandVariables(doc.body)
 	k.Arguments = doc.names("arguments")
@@ -391,8 +389,8 @@ func (l *loader) read(tree fs.FS, file string) (document, bool) {
 	return parseDocument(data), true
 }
 
-// sortCommands puts skills before commands and, within these, the latest source
-// first, by names as people sort them; of two with one name the first counts.
+// sortCommands puts skills before commands and, within these, the latest source first, then names in natural order.
+// If two have one name, the first is used.
 func (l *loader) sortCommands() {
 	rank := map[string]int{"projectSettings": 0, "userSettings": 1, pluginSource: 2}
 	seen := map[string]bool{}

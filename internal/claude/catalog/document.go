@@ -89,8 +89,7 @@ func (d document) list(key string) []string {
 	return nil
 }
 
-// names is a list, or a text with blanks, of what is neither empty nor a
-// number; nil = absent.
+// names returns a list, or the words of a text, without empty names and numbers; nil = absent.
 func (d document) names(key string) []string {
 	var found []string
 	switch v := d.front[key].(type) {
@@ -136,7 +135,7 @@ func (d document) object(key string) json.RawMessage {
 	return raw
 }
 
-// description is that of the front matter, else the first line of the body.
+// description returns the description of the front matter, else the first line of the body.
 func (d document) description() string {
 	if text := d.text("description"); text != "" {
 		return text

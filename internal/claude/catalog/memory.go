@@ -13,7 +13,7 @@ import (
 	"github.com/claudeless/claudeless/internal/base/match"
 )
 
-// MemoryOptions says where files of instructions are looked for.
+// MemoryOptions says where to find instruction files.
 type MemoryOptions struct {
 	UserDir string // the state directory; empty = it does not count
 	CWD     string // absolute
@@ -47,9 +47,8 @@ func (m Memory) Heading() string {
 	return "Contents of " + m.Path + " (" + about[m.Type] + "):"
 }
 
-// Memories finds the files of instructions that a session begins with: those of
-// the user, then from the root down to the working directory those of the
-// project, each followed by what it imports.
+// Memories finds the instruction files at the start of a session: the user's, then the project's from the root down
+// to the working directory, each followed by its imports.
 func Memories(o MemoryOptions) []Memory {
 	r := &memoryReader{home: o.Home, seen: map[string]bool{}}
 	if o.UserDir != "" {
@@ -68,10 +67,9 @@ func Memories(o MemoryOptions) []Memory {
 	return r.found
 }
 
-// NestedMemories finds the files of instructions that count once the model has read or
-// written a file: rules of the user that are about it, those of the directories
-// between the working directory and it, and rules of the project that are about
-// it (observed with 2.1.329). Those in known are left out.
+// NestedMemories finds the instruction files that apply after the model has read or written a file: matching rules of
+// the user, the files of the directories between the working directory and it, and matching rules of the project
+// (observed with 2.1.329). Files in known are omitted.
 func NestedMemories(o MemoryOptions, file string, known map[string]bool) []Memory {
 	r := &memoryReader{home: o.Home, seen: maps.Clone(known), about: file}
 	if o.UserDir != "" {
@@ -92,7 +90,7 @@ func NestedMemories(o MemoryOptions, file string, known map[string]bool) []Memor
 	return r.found
 }
 
-// project reads what the directory .claude of dir holds, which most do not have.
+// project reads the directory .claude of dir, if it exists.
 func (r *memoryReader) project(dotClaude, dir string) {
 	if _, err := os.Stat(dotClaude); err != nil {
 		return
@@ -101,8 +99,7 @@ func (r *memoryReader) project(dotClaude, dir string) {
 	r.rules(filepath.Join(dotClaude, "rules"), "Project", dir)
 }
 
-// directory reads what counts in a directory that was not reached before,
-// whatever it is about.
+// directory reads the instruction files of a directory that was not reached before.
 func (r *memoryReader) directory(o MemoryOptions, dir string) {
 	if o.Project {
 		r.read(Memory{Path: filepath.Join(dir, "CLAUDE.md"), Type: "Project", Base: dir}, 0)
@@ -154,8 +151,7 @@ type memoryReader struct {
 	found []Memory
 }
 
-// read reads one file, of which path, type, parent and base are known, and what
-// it imports.
+// read reads one file, of which path, type, parent and base are known, and its imports.
 func (r *memoryReader) read(m Memory, depth int) {
 	if r.seen[m.Path] || depth > maxImports {
 		return
@@ -185,7 +181,7 @@ func (r *memoryReader) read(m Memory, depth int) {
 	}
 }
 
-// isApplicable tells whether a file is one of those that are looked for.
+// isApplicable reports whether a file is among the requested ones.
 func (r *memoryReader) isApplicable(m Memory) bool {
 	if r.about == "" || m.Globs == nil {
 		return r.about == "" && m.Globs == nil
@@ -239,7 +235,7 @@ func splitOutside(text string) []string {
 // maxBraces bounds what braces of one pattern may represent.
 const maxBraces = 1000
 
-// expandBraces lists what a pattern with alternatives in braces represents.
+// expandBraces lists the patterns that a pattern with alternatives in braces represents.
 func expandBraces(pattern string) []string {
 	all := []string{strings.TrimSpace(pattern)}
 	for i := 0; i < len(all) && len(all) < maxBraces; {

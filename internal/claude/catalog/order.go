@@ -9,8 +9,8 @@ import (
 // without regard to case.
 const collationOrder = "_-,;:!?.'\"()[]{}@*/\\&#%`^+<=>|~$0123456789abcdefghijklmnopqrstuvwxyz"
 
-// compareNames orders names as the real CLI does: as people sort them, the small
-// letter first where nothing else differs. Letters beyond ASCII come last.
+// compareNames orders names as the real CLI does: in natural order, the lower-case letter first if nothing else
+// differs. Letters outside ASCII come last.
 func compareNames(a, b string) int {
 	return cmp.Or(cmp.Compare(collation(a), collation(b)), cmp.Compare(b, a))
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// PluginParts is what a plugin brings beside commands, skills and agents. The place
-// of the plugin is filled in.
+// PluginParts has the parts of a plugin other than commands, skills and agents, with the plugin's directory filled
+// in.
 type PluginParts struct {
 	Name, Dir string
 	Hooks     json.RawMessage // an object by event, as in settings files; nil = none
@@ -27,8 +27,7 @@ const rootVariable = "${CLAUDE_PLUGIN_ROOT}"
 
 const manifestFile = ".claude-plugin/plugin.json"
 
-// manifest is .claude-plugin/plugin.json. Hooks and servers are objects, or
-// names of files that hold them.
+// manifest is .claude-plugin/plugin.json. Hooks and servers are objects, or names of files with them.
 type manifest struct {
 	Name    string          `json:"name"`
 	Version string          `json:"version"`
@@ -36,9 +35,8 @@ type manifest struct {
 	Servers json.RawMessage `json:"mcpServers"`
 }
 
-// AddPlugins loads plugins beside those that are there; a directory that was
-// loaded before is left as it is. It returns what they bring beside what the
-// catalog itself holds.
+// AddPlugins loads additional plugins; directories that were loaded before are skipped. It returns the parts that the
+// catalog itself does not use.
 func (c *Catalog) AddPlugins(open func(dir string) fs.FS, dirs ...string) []PluginParts {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -53,7 +51,7 @@ func (c *Catalog) AddPlugins(open func(dir string) fs.FS, dirs ...string) []Plug
 	return l.parts
 }
 
-// HasPlugins tells whether all of these directories are loaded.
+// HasPlugins reports whether all of these directories are loaded.
 func (c *Catalog) HasPlugins(dirs ...string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -62,10 +60,10 @@ func (c *Catalog) HasPlugins(dirs ...string) bool {
 	})
 }
 
-// IsPluginDir tells whether a plugin is that of a directory, or one of those that the directory holds.
+// IsPluginDir reports whether a plugin is in this directory, or in one of its subdirectories.
 func IsPluginDir(plugin, dir string) bool { return plugin == dir || filepath.Dir(plugin) == dir }
 
-// Parts are those of the plugins found at creation.
+// Parts returns the parts of the plugins that were found at creation.
 func (c *Catalog) Parts() []PluginParts { return c.parts }
 
 // pluginsOf reads the directory that was given as the nth one: a plugin, or plugins side by side (observed with 2.1.330).
@@ -82,7 +80,7 @@ func (l *loader) pluginsOf(tree fs.FS, dir string, n int) {
 	}
 }
 
-// hasPlugins tells whether nothing in a directory is part of a plugin.
+// hasPlugins reports whether a directory may contain plugins: nothing in it is part of a plugin itself.
 func hasPlugins(tree fs.FS) bool {
 	parts := []string{manifestFile, "commands", "agents", "skills", "hooks", "output-styles", ".mcp.json"}
 	return exists(tree, ".") && !slices.ContainsFunc(parts, func(part string) bool { return exists(tree, part) })
@@ -123,8 +121,8 @@ func (l *loader) plugin(tree fs.FS, dir string, n int) {
 	l.root, l.prefix = "", ""
 }
 
-// object finds what a plugin declares under a key: the manifest's object, or
-// that of the file which the manifest names, else of the usual one. Nil = none.
+// object returns the object of a plugin under a key: that of the manifest, or of the file that the manifest names,
+// else of the default file; nil = none.
 func object(tree fs.FS, dir, key string, declared json.RawMessage, file string) json.RawMessage {
 	if declared = bytes.TrimSpace(declared); len(declared) > 0 && declared[0] == '{' {
 		return expandRoot(declared, dir)
@@ -161,7 +159,7 @@ func (l *loader) expandVariables(text string) string {
 	return strings.ReplaceAll(text, rootVariable, l.root)
 }
 
-// listedDescription is a description as lists show it: that of a plugin names it.
+// listedDescription returns a description for lists; that of a plugin's entry names the plugin.
 func (l *loader) listedDescription(text string) string {
 	if l.prefix == "" {
 		return text

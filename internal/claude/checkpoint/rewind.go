@@ -23,7 +23,7 @@ type Change struct {
 	Skipped int
 }
 
-// target is what a file is to be; nil = it is to be gone.
+// target is the content that a file gets; nil = the file is removed.
 type target struct {
 	content []byte
 	parent  string // real path of its directory; empty = not known

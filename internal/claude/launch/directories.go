@@ -17,7 +17,7 @@ func (p Directories) Abs(path string) string {
 	return filepath.Join(cmp.Or(p.Start, p.CWD), path)
 }
 
-// ResolveDir makes the path of a directory absolute and tells whether there is one.
+// ResolveDir makes the path of a directory absolute and reports whether there is one.
 func (p Directories) ResolveDir(path string) (string, bool) {
 	if rest, found := strings.CutPrefix(path+"/", "~/"); found {
 		path = filepath.Join(p.Home, rest)
@@ -52,7 +52,7 @@ func (r *resolver) locate() error {
 	return nil
 }
 
-// environmentDirs is what of the places settings may change by their environment.
+// environmentDirs are the directories that the environment of settings may change.
 func (r *resolver) environmentDirs() {
 	r.plan.Home = r.sys.Getenv("HOME")
 	r.plan.Temp = cmp.Or(r.sys.Getenv("TMPDIR"), "/tmp")

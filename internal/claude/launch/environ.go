@@ -62,10 +62,10 @@ func newLimits(sys *process.System, f *flags.Flags, p *Plan) Limits {
 	}
 }
 
-// envEnabled tells whether a variable switches something on.
+// envEnabled reports whether a variable switches something on.
 func envEnabled(sys *process.System, name string) bool { return process.Enabled(sys.Getenv(name)) }
 
-// envInt reads a whole number from the environment; 0 = it is none.
+// envInt reads a whole number from the environment; 0 = it is not a number.
 func envInt(sys *process.System, name string) int {
 	n, err := strconv.Atoi(sys.Getenv(name))
 	if err != nil {

@@ -68,7 +68,7 @@ type Directories struct {
 	Started    time.Time
 }
 
-// DebugStreams are where the run writes what is none of its events.
+// DebugStreams are the outputs of a run other than its events.
 type DebugStreams struct {
 	Stdout   io.Writer // for faults that spoil it
 	Stderr   io.Writer // for warnings
@@ -137,7 +137,7 @@ type Model struct {
 	Subagents string // of agents that name none themselves; empty = Name
 }
 
-// Aliases are the models that the environment has for short names; an empty one is none.
+// Aliases are the models that the environment has for short names; an empty one is not set.
 type Aliases struct{ Default, Opus, Sonnet, Haiku string }
 
 // Prompt is the system prompt, and the schema of the answer.

@@ -16,7 +16,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/settings"
 )
 
-// HasSource tells whether --setting-sources leaves a source: user, project or local.
+// HasSource reports whether --setting-sources leaves a source: user, project or local.
 func (s Settings) HasSource(source string) bool {
 	return s.Options.Sources == nil || slices.Contains(s.Options.Sources, source)
 }
@@ -24,7 +24,7 @@ func (s Settings) HasSource(source string) bool {
 // OutputStyleName is the output style that they name, whether there is one of that name or not.
 func (s Settings) OutputStyleName() string { return cmp.Or(s.OutputStyle, "default") }
 
-// IsApproved tells whether the settings approve a server of .mcp.json.
+// IsApproved reports whether the settings approve a server of .mcp.json.
 func (s Settings) IsApproved(server string) bool {
 	return s.EnableAllProjectMCPServers || slices.Contains(s.EnabledMCPJSONServers, server)
 }

@@ -36,7 +36,7 @@ type Options struct {
 // ModelNames are what the environment has in place of the names of models.
 type ModelNames interface{ Name(name string) string }
 
-// RunLog take what is to be told of a run.
+// RunLog receives the findings and gate events of a run.
 type RunLog interface {
 	Note(b journal.Body)
 	Warn(text string)
@@ -160,7 +160,7 @@ func (p *Model) wait(ctx context.Context, name string, own bool) error {
 	return err
 }
 
-// reportUnopened reports that the gate was not opened: the message goes on, and the run has a finding.
+// reportUnopened reports that the gate was not opened: the message is sent anyway, and the run has a finding.
 func (p *Model) reportUnopened(name string, rule scenarios.RuleRef, err error) {
 	p.o.Records.Warn("gate " + name + ": " + err.Error())
 	p.o.Records.Note(journal.Finding{

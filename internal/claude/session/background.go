@@ -51,7 +51,7 @@ func newBackground(plan launch.Plan, live *simulator.SessionState, p *policy, t 
 
 // dir returns the directory for the output of tasks. It is below the temporary directory, one
 // folder for each user, project and session (observed with 2.1.329), or a directory that is removed
-// at the end if nothing is to be kept.
+// at the end unless it is kept.
 func (b *background) dir() string {
 	if b.plan.TaskTemp != "" {
 		project := filepath.Base(filepath.Dir(b.records.transcript.Path()))

@@ -37,7 +37,7 @@ func (i *isolatedTools) add(id string, a isolatedAgent) {
 	i.agents[id] = a
 }
 
-// close ends what the commands of agents have left behind.
+// close ends the background processes of the agents' commands.
 func (i *isolatedTools) close() {
 	i.mu.Lock()
 	defer i.mu.Unlock()

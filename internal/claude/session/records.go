@@ -358,7 +358,7 @@ func (p *scenarioProgress) observeServerCall(c record.Call) {
 	p.serverCalls = append(p.serverCalls, c)
 }
 
-// observeNotification records what a server said while it worked.
+// observeNotification records a notification of a server for the expectations.
 func (p *scenarioProgress) observeNotification(n record.Notification) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

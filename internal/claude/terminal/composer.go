@@ -19,7 +19,7 @@ func (c *composer) text() string { return string(c.draft) }
 
 func (c *composer) empty() bool { return len(c.draft) == 0 }
 
-// set replaces the draft; the cursor is behind it.
+// set replaces the draft and moves the cursor to its end.
 func (c *composer) set(text string) {
 	c.draft = []rune(text)
 	c.cursor = len(c.draft)

@@ -56,7 +56,7 @@ func (a Answers) Record(plan *launch.Plan, sys *process.System) error {
 
 // Startup asks the questions that precede a session: trust of the folder, use of the API
 // key, servers of .mcp.json, and bypassed permissions. The answers are written where the
-// real CLI writes them. The error is [ErrQuit] if the user refused to go on.
+// real CLI writes them. The error is [ErrQuit] if the user refused to continue.
 //
 // Questions about trust and the key are asked only if the configuration file is that of a
 // user who has completed the set-up, or if the scenario says that the folder is not trusted.

@@ -77,7 +77,7 @@ func (in *Input) Started() bool {
 	})
 }
 
-// repeatedOnceRules is S02 for rules with once: later prompts that they answered all the same, because the Messages
+// repeatedOnceRules is S02 for rules with once: later prompts that they answered anyway, because the Messages
 // API does not know runs.
 func (l *findings) repeatedOnceRules() {
 	if l.in.Scenario == nil {

@@ -97,7 +97,7 @@ const (
 // call.
 type Outcome struct {
 	Decision Decision `json:"decision,omitempty"`
-	// Reason is the kind of rule behind the decision, in the program's words.
+	// Reason is the kind of rule that decided, in the program's words.
 	Reason string `json:"reason,omitempty"`
 	// Missing says why no decision is known.
 	Missing string `json:"missing,omitempty"`

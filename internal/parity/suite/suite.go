@@ -112,7 +112,7 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 	return res, nil
 }
 
-// Serve plays the job from stdin; Options.Isolated are the arguments that call it.
+// Serve runs the job that it reads from stdin. Options.Isolated are the arguments with which the suite starts it in a namespace.
 func Serve(ctx context.Context, s *process.System) error { return lane.Serve(ctx, s) }
 
 // caseRunner is the state of a comparison.

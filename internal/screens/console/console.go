@@ -190,7 +190,7 @@ func (c *Console) Stop() (recording.Summary, error) {
 	return summary, errors.Join(err, closed)
 }
 
-// restore returns what undoes the modes that a program has left behind.
+// restore returns the sequences that reset the modes that a program has set.
 func restore(last *emulator.Emulator) string {
 	var b strings.Builder
 	s, modes := last.Screen(), last.Modes()

@@ -88,7 +88,7 @@ const (
 	busyText     = "API Error: Repeated 529 Overloaded errors. The API is at capacity — this is usually temporary. Try again in a moment."
 )
 
-// Where says where a failure strikes. The zero value is the first request of a
+// Where says at which request a failure occurs. The zero value is the first request of a
 // session without retries.
 type Where struct {
 	Model    string // full name of the one that was asked

@@ -8,8 +8,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/internal/failure"
 )
 
-// What is not a message, in the words of the real CLI (observed with 2.1.329 and
-// 2.1.330).
+// Replies that are not a message, with the texts of the real CLI (observed with 2.1.329 and 2.1.330).
 func TestMalformed(t *testing.T) {
 	const proxy = "API returned an empty or malformed response (HTTP 200) — check for a proxy or gateway intercepting the request."
 	for raw, want := range map[string]string{
@@ -38,8 +37,7 @@ func TestMalformed(t *testing.T) {
 	}
 }
 
-// Behind a gateway its host is named, and an overload is retried like any other
-// failure of a server.
+// With a gateway, errors name its host, and an overload is retried like other server errors.
 func TestGateway(t *testing.T) {
 	w := failure.Where{Retries: 5, Gateway: "llm.example:8080"}
 	for _, f := range []scenarios.Failure{{Type: scenarios.FailServerError, Status: 500, Message: "boom"}, {Type: scenarios.FailOverloaded}} {
