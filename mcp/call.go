@@ -147,7 +147,7 @@ func callRecord(tool protocol.Tool, k connection.Call, began time.Time, result j
 	return c
 }
 
-// toolArguments returns the input as it is sent: always a JSON object.
+// toolArguments returns the input in the form of the request: always a JSON object.
 func toolArguments(input json.RawMessage) json.RawMessage {
 	if ordered.TypeOf(input) == "object" && json.Valid(input) {
 		return input

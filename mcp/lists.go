@@ -218,7 +218,7 @@ func (f listFetcher) fetchTools(ctx context.Context, out *lists) error {
 	return nil
 }
 
-// maxRetries is how often a first connect or a list is retried.
+// maxRetries is the number of retries of a first connect or a list request.
 const maxRetries = 3
 
 func sleep(ctx context.Context, d time.Duration) error {

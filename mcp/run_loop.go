@@ -158,7 +158,7 @@ func (l *loopState) handleDialFailure(err error) {
 	})
 }
 
-// maxReconnects is how often a reconnect is attempted before the server has failed; the pauses double.
+// maxReconnects is the number of attempts before the server has failed; the pauses double.
 const maxReconnects = 5
 
 func (l *loopState) retryLater(reason, wireReason string) {

@@ -35,8 +35,7 @@ func (a *API) Hold(prompt any) *Hold {
 	return h
 }
 
-// Reached waits until somebody has asked for the answer. It fails the test when
-// this does not happen within the time.
+// Reached waits until the answer is requested. It fails the test if this does not happen within the time.
 func (h *Hold) Reached(within time.Duration) {
 	h.tb.Helper()
 	switch err := gate.AwaitReached(h.tb.Context(), h.dir, h.name, within); {

@@ -19,7 +19,7 @@ import (
 	"github.com/claudeless/claudeless/internal/record/journal"
 )
 
-// script is what a test has written, in its own directory.
+// script is the scenario of a test, in its own directory.
 type script struct {
 	tb    testing.TB
 	dir   string
@@ -39,7 +39,7 @@ type rule struct {
 	place   string
 }
 
-// limit is how often a rule answers.
+// limit says how often a rule answers.
 type limit int
 
 const (
@@ -67,7 +67,7 @@ func (s *script) on(prompt any, script []any, place string) {
 	}
 }
 
-// pattern is that of a prompt, as a scenario has it; nil after a fatal mistake.
+// pattern returns the pattern of a prompt in the form of a scenario; nil after a fatal mistake.
 func (s *script) pattern(prompt any) map[string]any {
 	s.tb.Helper()
 	switch p := prompt.(type) {

@@ -63,15 +63,14 @@ func (a *API) On(prompt any, steps ...any) *API {
 	return a
 }
 
-// Prompts are what was asked so far, in order; a request that is made again
-// counts once. It waits for requests under way, so read a stream to its end first.
+// Prompts returns the prompts so far, in order; a repeated request counts once. It waits for running requests, so
+// read a stream to its end first.
 func (a *API) Prompts() []Prompt {
 	a.settle()
 	return a.script.prompts()
 }
 
-// Tools are the calls whose results have come so far, in order. It waits for
-// requests under way.
+// Tools returns the calls whose results have arrived, in order. It waits for running requests.
 func (a *API) Tools() []Tool {
 	a.settle()
 	return a.script.tools()

@@ -30,7 +30,7 @@ type Tool struct {
 	Input json.RawMessage // an object
 }
 
-// Prompt is what the model was asked.
+// Prompt is a prompt that the model received.
 type Prompt struct {
 	Text      string
 	SessionID string
@@ -81,7 +81,7 @@ func (c *Claude) On(prompt any, steps ...any) *Claude {
 // and, over them, the test's own, as "K=V".
 func (c *Claude) Env() []string { return append(os.Environ(), c.variables()...) }
 
-// Prompts are what the model was asked so far, in order.
+// Prompts returns the prompts that the model has received, in order.
 func (c *Claude) Prompts() []Prompt { return c.script.prompts() }
 
 // Tools are the calls that ran so far, in the order of the model's calls: those of
@@ -118,8 +118,7 @@ func open(tb testing.TB, s *script) *Claude {
 
 func (c *Claude) home() string { return filepath.Join(c.script.dir, "home") }
 
-// variables are what New sets. Go's own places are kept, because without HOME
-// they would move.
+// variables returns the variables that New sets. Go's own directories are kept, because without HOME they would move.
 func (c *Claude) variables() []string {
 	env := []string{
 		"PATH=" + filepath.Dir(c.Path) + string(os.PathListSeparator) + os.Getenv("PATH"),

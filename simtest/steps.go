@@ -27,11 +27,11 @@ type Failure struct {
 	keys map[string]any
 }
 
-// Fail makes the request fail: "rate_limit", "overloaded", … or the name of a
-// fault. It is for good, and for all requests, unless Times says how often.
+// Fail makes the request fail: "rate_limit", "overloaded", … or the name of a fault. All requests fail, unless Times
+// limits their number.
 func Fail(kind string) Failure { return Failure{kind: kind, keys: usual(kind)} }
 
-// Times is how many requests fail before the next step is the answer.
+// Times sets how many requests fail before the next step answers.
 func (f Failure) Times(n int) Failure { return f.With("times", n) }
 
 // With sets a key of the scenario's failure: status, retry_after, message, …
@@ -45,7 +45,7 @@ func (f Failure) With(key string, value any) Failure {
 	return Failure{kind: f.kind, keys: keys}
 }
 
-// usual is what a failure needs to be told, where a test does not care.
+// usual returns the keys that a failure needs if a test does not set them.
 func usual(kind string) map[string]any {
 	switch kind {
 	case "rate_limit":
@@ -71,8 +71,7 @@ type Message []any
 // behind them.
 func Say(parts ...any) Message { return parts }
 
-// steps makes the steps of a scenario: one per message of the model. A failure
-// goes with the message behind it.
+// steps returns the steps of a scenario: one per message of the model. A failure belongs to the message after it.
 func steps(script []any) ([]map[string]any, error) {
 	var out []map[string]any
 	var failure map[string]any

@@ -21,7 +21,7 @@ func (s *script) judge() {
 	}
 }
 
-// problems are what is wrong with the run, a text each.
+// problems returns the problems of the run, one text each.
 func (s *script) problems() []string {
 	in := verdict.Input{Rules: verdict.Rules{Tools: builtin.Definitions()}}
 	runner.Sweep(s.run(), &in)

@@ -4,7 +4,7 @@ import (
 	"slices"
 )
 
-// Builtin is a slash command that the CLI brings itself.
+// Builtin is a built-in slash command of the CLI.
 type Builtin struct {
 	Name        string
 	Description string
@@ -14,8 +14,8 @@ type Builtin struct {
 	offered     environmentCondition // nil = in every environment
 }
 
-// Builtins lists them in the order of init. What a skill says to the model is
-// the vendor's: a scenario sees the prompt as it was typed.
+// Builtins lists them in the order of init. The texts of skills for the model belong to the vendor, so a scenario
+// sees the prompt as it was typed.
 func Builtins() []Builtin {
 	skill := func(name, description, hint string, aliases ...string) Builtin {
 		return Builtin{name, description, hint, aliases, true, nil}
@@ -113,10 +113,10 @@ func Unavailable() []string {
 	}
 }
 
-// Style is an output style that the CLI brings itself.
+// Style is a built-in output style of the CLI.
 type Style struct{ Name, Description string }
 
-// Styles lists them; their descriptions are those of /output-style.
+// Styles lists them, with the descriptions of /output-style.
 func Styles() []Style {
 	return []Style{
 		{"default", ""},

@@ -8,7 +8,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// Credential is what a session authenticates with.
+// Credential is the kind of authentication of a session.
 type Credential string
 
 // The credentials.
@@ -76,7 +76,7 @@ func ReadEnvironment(getenv func(string) string) (Environment, error) {
 	return e, unknown
 }
 
-// environmentCondition is what an environment has to be like for something to be there.
+// environmentCondition reports whether something is available in an environment.
 type environmentCondition func(Environment) bool
 
 func withTelemetry(e Environment) bool { return e.Telemetry }

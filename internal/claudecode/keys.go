@@ -87,8 +87,8 @@ func (p Profile) filter(rows, hidden []versionRow) *KeyFilter {
 	return f
 }
 
-// Apply returns a JSON object without the keys that are missing in the version; nil = the
-// version does not write it at all. What is not an object, or has nothing to remove, stays as it is.
+// Apply returns a JSON object without the keys that the version does not have; nil = the version does not write the
+// object at all. Values that are not objects, or need no change, are returned unchanged.
 func (f *KeyFilter) Apply(object []byte) []byte {
 	if f == nil || !slices.ContainsFunc(f.names, func(name []byte) bool { return bytes.Contains(object, name) }) {
 		return object

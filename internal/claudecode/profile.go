@@ -18,8 +18,7 @@ const (
 	NewestMeasured = "2.1.330"
 )
 
-// Profile is what one version of the real CLI does that others do not. The zero
-// value is a version that has nothing new.
+// Profile has the differences of one version of the real CLI. The zero value is a version without new features.
 type Profile struct {
 	version string
 	numbers []int // nil = the version is not a list of numbers
@@ -42,7 +41,7 @@ func (p Profile) WithEnvironment(e Environment) Profile {
 // Environment returns the environment of the profile.
 func (p Profile) Environment() Environment { return p.env }
 
-// Version returns the version as it was asked for.
+// Version returns the requested version.
 func (p Profile) Version() string { return p.version }
 
 // IsMeasured reports whether the version lies in the range that was measured.

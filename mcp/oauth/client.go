@@ -35,7 +35,7 @@ type Client struct {
 // NewClient returns a client; it reads nothing yet.
 func NewClient(o Options) *Client { return &Client{options: o} }
 
-// margin is how long before its end a token is renewed (observed with 2.1.330).
+// margin is the time before expiry at which a token is renewed (observed with 2.1.330).
 const margin = 5 * time.Minute
 
 // ErrNeedsLogin reports missing credentials, or none that the authorization server accepts.

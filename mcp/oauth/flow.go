@@ -53,7 +53,7 @@ type Options struct {
 	Transport http.RoundTripper // nil = http.DefaultTransport
 }
 
-// challenge is what a refused request says in WWW-Authenticate.
+// challenge is the content of WWW-Authenticate in a refused request.
 type challenge struct{ code, scope, resourceURL string }
 
 const insufficientScope = "insufficient_scope"
@@ -73,14 +73,14 @@ func parseChallenge(header string) (c challenge) {
 	return c
 }
 
-// resourceMetadata is what a server says about itself (RFC 9728).
+// resourceMetadata is the metadata of a protected resource (RFC 9728).
 type resourceMetadata struct {
 	Resource string   `json:"resource"`
 	Servers  []string `json:"authorization_servers"`
 	Scopes   []string `json:"scopes_supported"`
 }
 
-// serverMetadata is what an authorization server says about itself (RFC 8414), as far as mcp-go does not read it.
+// serverMetadata is the metadata of an authorization server (RFC 8414) that mcp-go does not read.
 type serverMetadata struct {
 	Issuer         string   `json:"issuer"`
 	Authorization  string   `json:"authorization_endpoint"`

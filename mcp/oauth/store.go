@@ -36,7 +36,7 @@ const (
 	secretsKey = "mcpOAuthClientConfig"
 )
 
-// credentials are what the file holds about one server.
+// credentials are the stored data about one server.
 type credentials struct {
 	ServerName   string     `json:"serverName"`
 	ServerURL    string     `json:"serverUrl"`
@@ -53,7 +53,7 @@ type credentials struct {
 	StepUpScope string `json:"stepUpScope,omitempty"`
 }
 
-// discovery is what is known about the authorization server of a server.
+// discovery is the stored data about the authorization server of a server.
 type discovery struct {
 	Server        string `json:"authorizationServerUrl"`
 	MetadataFound bool   `json:"oauthMetadataFound"`
@@ -62,7 +62,7 @@ type discovery struct {
 	Resource string `json:"resource,omitempty"`
 }
 
-// clientSecret is what the file holds about a client that was registered by hand.
+// clientSecret is the stored data about a client that was registered by hand.
 type clientSecret struct {
 	Value string `json:"clientSecret"`
 }

@@ -57,7 +57,7 @@ type Observer interface {
 	Notified(n Notification)
 }
 
-// Notification is what a server says while it works: progress of a call, or a log message. A Log passes it to the
+// Notification is a message of a server during its work: progress of a call, or a log message. A Log passes it to the
 // observer and does not keep it.
 type Notification struct {
 	Source    string `json:"source"` // always "mcp_client"

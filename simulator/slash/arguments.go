@@ -57,8 +57,8 @@ func fill(body, args string, names []string) (text string, used bool) {
 	}
 }
 
-// placeholderValue is what goes into the place that s begins with, and how long that is;
-// 0 = none begins there. The longest name counts, and names before numbers.
+// placeholderValue returns the value of the placeholder at the start of s and the length of the placeholder; 0 =
+// none. The longest name is used, and names before numbers.
 func placeholderValue(s, args string, words, names []string) (value string, n int) {
 	for i, name := range names {
 		if n < 1+len(name) && hasName(s[1:], name) {
@@ -84,8 +84,7 @@ func placeholderValue(s, args string, words, names []string) (value string, n in
 	return m[0], len(m[0])
 }
 
-// hasName reports whether s begins with a name that goes on neither as a word nor
-// as an index.
+// hasName reports whether s begins with a name that is followed by neither a word character nor an index.
 func hasName(s, name string) bool {
 	rest, ok := strings.CutPrefix(s, name)
 	if !ok || rest == "" {
@@ -137,7 +136,7 @@ func Run(body, args string, names []string, run func(command, pattern string) (s
 	return body, nil
 }
 
-// outputMarker represents what a command has printed, until arguments are filled in.
+// outputMarker represents the output of a command until the arguments are filled in.
 func outputMarker(i int) string { return fmt.Sprintf("\x00%d\x00", i) }
 
 // Words splits arguments as a shell does: at blanks and operators, quotes and

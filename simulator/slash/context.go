@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Item is something that takes up room in the context.
+// Item is an entry that uses a part of the context.
 type Item struct {
 	Name   string `json:"name"`
 	Source string `json:"source"`
@@ -65,8 +65,8 @@ const (
 	emptyTokens        = 100 // of a conversation in which nothing was said
 )
 
-// NewContext counts the context of a session: model, its room, and the tokens of
-// the conversation so far.
+// NewContext computes the context of a session: the model, its context window, and the tokens of the conversation so
+// far.
 func NewContext(model string, room ContextWindow, messages int, l LoadedContext) Context {
 	window := room.Window
 	c := Context{

@@ -31,8 +31,7 @@ func Parse(prompt string) (Call, bool) {
 	return Call{Name: m[1], Args: strings.TrimSpace(prompt[len(m[0]):])}, true
 }
 
-// Tags is what a transcript keeps of a call in place of the prompt (spec:
-// cli-contract 9.6).
+// Tags returns the transcript's form of a call, which replaces the prompt (spec: cli-contract 9.6).
 func (c Call) Tags() string {
 	s := "<command-message>" + c.Name + "</command-message>\n<command-name>/" + c.Name + "</command-name>"
 	if c.Args != "" {
@@ -41,17 +40,16 @@ func (c Call) Tags() string {
 	return s
 }
 
-// Output is what a local command printed, as users' messages hold it.
+// Output wraps the output of a local command as user messages contain it.
 func Output(text string) string { return "<local-command-stdout>" + text + "</local-command-stdout>" }
 
-// ErrorOutput is [Output] of a command that failed; it holds no tags.
+// ErrorOutput is [Output] for a command that failed; it has no tags.
 func ErrorOutput(text string) string {
 	text = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;").Replace(text)
 	return "<local-command-stderr>" + text + "</local-command-stderr>"
 }
 
-// Expansion is what a custom command, a skill or an MCP prompt says to the
-// model in place of the call.
+// Expansion is the text that the model receives for a custom command, a skill or an MCP prompt.
 type Expansion struct {
 	Text   string
 	Kind   string // "slash_command" or "mcp_prompt"
@@ -62,15 +60,15 @@ type Expansion struct {
 	Model string
 }
 
-// LocalTags is what a transcript keeps of a call that the CLI itself answers;
-// name is the command's own, whatever alias was typed.
+// LocalTags returns the transcript's form of a call that the CLI itself answers; name is the command's own name, even
+// if an alias was typed.
 func (c Call) LocalTags(name string) string {
 	const gap = "\n            "
 	return "<command-name>/" + name + "</command-name>" + gap + "<command-message>" + name + "</command-message>" + gap +
 		"<command-args>" + c.Args + "</command-args>"
 }
 
-// Outcome is what a command of the CLI itself has done.
+// Outcome is the result of a built-in command.
 type Outcome struct {
 	Text string
 	// Name is the command's own name; empty = as it was typed.
@@ -87,7 +85,7 @@ type Outcome struct {
 	Result string
 }
 
-// Unavailable is what a command says that exists on a terminal only.
+// Unavailable is the answer of a command that exists only on a terminal.
 func Unavailable(name string) Outcome {
 	return Outcome{Text: "/" + name + " isn't available in this environment.", Absent: true}
 }
@@ -100,7 +98,7 @@ type Model struct {
 	USD                 float64
 }
 
-// Cost is what /cost tells.
+// Cost returns the text of /cost.
 type Cost struct {
 	USD            float64
 	APIMS, WallMS  int

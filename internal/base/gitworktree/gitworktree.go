@@ -28,7 +28,7 @@ type Worktree struct {
 	Resumed bool   // it existed before
 }
 
-// Work is what would be lost with a worktree.
+// Work is the unsaved work that would be lost with a worktree.
 type Work struct{ Files, Commits int }
 
 // Options describe the worktree to make.
@@ -56,7 +56,7 @@ func (g Git) run(ctx context.Context, dir string, args ...string) (string, error
 	return strings.TrimRight(string(res.Stdout), "\r\n"), err
 }
 
-// Dir is where the worktrees of a repository are that have names.
+// Dir returns the directory of the named worktrees of a repository.
 func Dir(top string) string { return filepath.Join(top, ".claude", "worktrees") }
 
 // Top is the top directory of the repository around a directory, and an error outside a repository.
@@ -69,7 +69,7 @@ const maxName = 64
 
 var segmentPattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[\w.-]+$`) })
 
-// CheckName says what is wrong with the name of a worktree, in the words of the real CLI; "" = nothing.
+// CheckName returns the error text of the real CLI for an invalid worktree name; "" = valid.
 func CheckName(name string) string {
 	if len(name) > maxName {
 		return fmt.Sprintf("Invalid worktree name: must be %d characters or fewer (got %d)", maxName, len(name))

@@ -114,8 +114,7 @@ type reader struct {
 	continuedBefore, continuedAfter map[*syntax.Stmt]string
 }
 
-// isList reports whether a statement in a subshell ends in a semicolon or an ampersand, not
-// just in its line.
+// isList reports whether a statement in a subshell ends in a semicolon or an ampersand, not only in a newline.
 func (r *reader) isList(n *syntax.Subshell) bool {
 	for _, s := range n.Stmts {
 		at := int(s.Semicolon.Offset())

@@ -25,7 +25,7 @@ type unknownPromptError string
 
 func (e unknownPromptError) Error() string { return string(e) }
 
-// Options says where a history is kept. The zero value keeps it in memory.
+// Options says where to store a history. The zero value stores it in memory.
 type Options struct {
 	// CWD is the working directory, absolute; files below it are named by their
 	// relative path.
@@ -34,7 +34,7 @@ type Options struct {
 	Clock      Clock      // nil = the zero time forever
 }
 
-// Transcript is where a history is noted, and what says where copies lie.
+// Transcript stores history lines and knows where copies are.
 type Transcript interface {
 	// HistoryDir is the directory for copies right now; "" = memory.
 	HistoryDir() string
@@ -42,7 +42,7 @@ type Transcript interface {
 	Record(ev protocol.Event) error
 }
 
-// Clock tells the time.
+// Clock returns the current time.
 type Clock interface{ Now() time.Time }
 
 // History holds the checkpoints of a session. It is safe for concurrent use.
@@ -125,8 +125,8 @@ type snapshot struct {
 	Timestamp string            `json:"timestamp"`
 }
 
-// Record takes note of prompts and of what tools did to files. The error is that
-// of keeping it; what could be noted is.
+// Record records prompts and changes of files by tools. An error reports that something could not be stored;
+// everything else was recorded.
 func (h *History) Record(ev protocol.Event) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -156,7 +156,7 @@ func (h *History) Record(ev protocol.Event) error {
 	return nil
 }
 
-// recordPrompt keeps the tracked files as they are now.
+// recordPrompt stores the current state of the tracked files.
 func (h *History) recordPrompt(uuid string) error {
 	next := checkpoint{uuid: uuid, at: h.now(), files: map[string]backup{}}
 	var failed error
@@ -274,8 +274,7 @@ func (h *History) now() string {
 	return now.UTC().Format("2006-01-02T15:04:05.000Z")
 }
 
-// name is how a path is tracked: relative to the working directory if it lies
-// below it.
+// name returns the name under which a path is tracked: relative to the working directory if it is below it.
 func (h *History) name(path string) string {
 	if rel, err := filepath.Rel(h.o.CWD, path); h.o.CWD != "" && err == nil && filepath.IsLocal(rel) {
 		return rel

@@ -14,7 +14,7 @@ import (
 	"github.com/claudeless/claudeless/internal/base/textdiff"
 )
 
-// Change is what going back does.
+// Change is the effect of a rewind.
 type Change struct {
 	Files                 []string // absolute, sorted
 	Insertions, Deletions int      // of lines
@@ -29,7 +29,7 @@ type target struct {
 	parent  string // real path of its directory; empty = not known
 }
 
-// Preview tells what [History.Rewind] would do, links aside.
+// Preview returns the effect of [History.Rewind], without symbolic links.
 func (h *History) Preview(uuid string) (Change, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -64,8 +64,8 @@ func (h *History) Rewind(uuid string) (Change, error) {
 	return change, nil
 }
 
-// targetsAt is what all tracked files were at a prompt. Of a file that was tracked
-// later only, the first version counts.
+// targetsAt returns the content of all tracked files at a prompt. For a file that was tracked later, it is the first
+// version.
 func (h *History) targetsAt(uuid string) (map[string]target, error) {
 	var point *checkpoint
 	for i := range h.points {

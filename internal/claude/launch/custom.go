@@ -13,7 +13,7 @@ import (
 	"github.com/claudeless/claudeless/internal/claudecode"
 )
 
-// HooksDisabled says that customisations are switched off, hooks among them.
+// HooksDisabled reports whether customizations, including hooks, are disabled.
 func (c Customization) HooksDisabled() bool { return c.Bare || c.SafeMode }
 
 // catalog finds agents, commands, skills, styles and plugins, and what follows from the agent that the session is.
@@ -53,8 +53,8 @@ func (r *resolver) catalog() error {
 // OpenDir is the file tree below a directory.
 func OpenDir(dir string) fs.FS { return os.DirFS(dir) }
 
-// applyAgent makes the session that of --agent, or of an agent that the settings name: its prompt, model and tools, where
-// flags do not give others.
+// applyAgent gives the session the prompt, model and tools of --agent, or of an agent that the settings name, unless
+// flags set others.
 func (r *resolver) applyAgent() error {
 	r.plan.Prompt = systemPrompt(r.sys, r.flags)
 	r.plan.Model.Requested = r.flags.Model
@@ -86,7 +86,7 @@ func (r *resolver) applyAgent() error {
 	return nil
 }
 
-// toolNames are the tools that rules such as Bash(git *) are about.
+// toolNames returns the tools that rules such as Bash(git *) are about.
 func toolNames(rules []string) []string {
 	names := make([]string, len(rules))
 	for i, rule := range rules {
@@ -95,7 +95,7 @@ func toolNames(rules []string) []string {
 	return names
 }
 
-// memoryOptions says where the files of instructions are; nil = they do not count.
+// memoryOptions says where to find instruction files; nil = they are not used.
 func (r *resolver) memoryOptions() *catalog.MemoryOptions {
 	if r.flags.Bare || r.flags.SafeMode || r.flags.Restricted || envEnabled(r.sys, "CLAUDE_CODE_DISABLE_CLAUDE_MDS") {
 		return nil

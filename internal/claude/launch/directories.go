@@ -17,7 +17,7 @@ func (p Directories) Abs(path string) string {
 	return filepath.Join(cmp.Or(p.Start, p.CWD), path)
 }
 
-// ResolveDir makes the path of a directory absolute and reports whether there is one.
+// ResolveDir makes the path of a directory absolute and reports whether the directory exists.
 func (p Directories) ResolveDir(path string) (string, bool) {
 	if rest, found := strings.CutPrefix(path+"/", "~/"); found {
 		path = filepath.Join(p.Home, rest)
@@ -52,7 +52,7 @@ func (r *resolver) locate() error {
 	return nil
 }
 
-// environmentDirs are the directories that the environment of settings may change.
+// environmentDirs resolves the directories that the environment of settings can change.
 func (r *resolver) environmentDirs() {
 	r.plan.Home = r.sys.Getenv("HOME")
 	r.plan.Temp = cmp.Or(r.sys.Getenv("TMPDIR"), "/tmp")
@@ -62,8 +62,8 @@ func (r *resolver) environmentDirs() {
 	r.plan.Store = r.mcpStore()
 }
 
-// mcpStore is where the command mcp keeps servers: next to the settings if a variable says where those are, else where the
-// real CLI has them (spec: cli-observed 6).
+// mcpStore returns the place where the command mcp stores servers: next to the settings if a variable moves those,
+// else the place of the real CLI (spec: cli-observed 6).
 func (r *resolver) mcpStore() mcpcmd.Store {
 	const file = ".claude.json"
 	home := r.plan.Home

@@ -30,7 +30,7 @@ func newIdentity(sys *process.System, f *flags.Flags, p *Plan) (Identity, error)
 	return id, err
 }
 
-// defaultEntrypoint is how the real CLI names the kind of run.
+// defaultEntrypoint returns the real CLI's name for the kind of run.
 func defaultEntrypoint(f *flags.Flags) string {
 	if f.Interactive {
 		return "cli"
@@ -62,7 +62,7 @@ func newLimits(sys *process.System, f *flags.Flags, p *Plan) Limits {
 	}
 }
 
-// envEnabled reports whether a variable switches something on.
+// envEnabled reports whether a variable enables something.
 func envEnabled(sys *process.System, name string) bool { return process.Enabled(sys.Getenv(name)) }
 
 // envInt reads a whole number from the environment; 0 = it is not a number.
@@ -116,7 +116,7 @@ func retryScale(sys *process.System, f *flags.Flags) float64 {
 	return scale
 }
 
-// mcpOptions is how servers are reached; what is only for sessions comes with them.
+// mcpOptions returns the options of the MCP client, including those that only sessions need.
 func mcpOptions(sys *process.System, p *Plan) mcp.Options {
 	return mcp.Options{
 		ClientVersion: p.Version, Negotiation: negotiation(sys, p.Profile), Environ: serverEnviron(sys, p.Environ), CWD: p.CWD, ConnectTimeout: envMillis(sys, "MCP_TIMEOUT", 0), ToolTimeout: toolTimeout(sys, p.Scenario),
@@ -133,7 +133,8 @@ func (p *Plan) credentials() string {
 	return filepath.Join(p.State, ".credentials.json")
 }
 
-// toolTimeout bounds MCP calls; less than a second of MCP_TOOL_TIMEOUT counts as one (spec: mcp 4.1).
+// toolTimeout returns the limit of MCP calls; an MCP_TOOL_TIMEOUT of less than a second counts as one second (spec:
+// mcp 4.1).
 func toolTimeout(sys *process.System, s Scenario) time.Duration {
 	if d := envMillis(sys, "MCP_TOOL_TIMEOUT", 0); d > 0 {
 		return max(d, time.Second)
@@ -141,7 +142,7 @@ func toolTimeout(sys *process.System, s Scenario) time.Duration {
 	return timeoutFor(sys, s.Timeouts.MCPTimeoutMS, "CLAUDELESS_MCP_TIMEOUT_MS", 0)
 }
 
-// serverEnviron is the environment of MCP servers: in a run of many processes it says what they are.
+// serverEnviron returns the environment of MCP servers. In a run of several processes it identifies them as servers.
 func serverEnviron(sys *process.System, environ []string) []string {
 	if sys.Getenv("CLAUDELESS_RUN") == "" {
 		return environ
@@ -149,8 +150,7 @@ func serverEnviron(sys *process.System, environ []string) []string {
 	return append(slices.Clone(environ), "CLAUDELESS_PART=mcp")
 }
 
-// apiGateway is the host of the API where it is not the vendor's: no credentials are asked for
-// there, but failures name it.
+// apiGateway returns the host of an API that is not the vendor's: it needs no credentials, and failures name it.
 func apiGateway(sys *process.System) string {
 	u, err := url.Parse(sys.Getenv("ANTHROPIC_BASE_URL"))
 	if err != nil || u.Hostname() == "api.anthropic.com" {

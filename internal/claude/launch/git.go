@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// gitCheckout is what transcripts say of the git repository a session is in.
+// gitCheckout is the data about the session's git repository in transcripts.
 type gitCheckout struct {
 	repo     bool
 	worktree bool   // a linked one

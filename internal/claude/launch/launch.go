@@ -45,7 +45,7 @@ func Resolve(sys *process.System, f *flags.Flags) (Plan, error) {
 	return *r.plan, nil
 }
 
-// output is the part of the plan that even a run that cannot start needs.
+// output resolves the part of the plan that even a run that cannot start needs.
 func (r *resolver) output() error {
 	f := r.flags
 	r.plan.Output = Output{

@@ -15,19 +15,19 @@ import (
 	"github.com/claudeless/claudeless/simulator/settings"
 )
 
-// SettingsDirSource is what the real CLI names as the source of the directories of all settings.
+// SettingsDirSource is the real CLI's source name for directories of all settings.
 const SettingsDirSource = "localSettings"
 
 // IsDefault reports whether the tools are the default ones.
 func (t Tools) IsDefault() bool { return !t.Restricted || slices.Equal(t.Named, []string{"default"}) }
 
-// withFlags is which built-in tools there are, by the rules that flags give.
+// withFlags returns the built-in tools that remain after the rules of the flags.
 func (t Tools) withFlags(sys *process.System, f *flags.Flags) Tools {
 	t.Allowed, t.Disallowed, t.NoTasks = f.AllowedTools, f.DisallowedTools, sys.Getenv("CLAUDE_CODE_ENABLE_TASKS") == "0"
 	return t
 }
 
-// startPermission is what may be done without asking at start.
+// startPermission returns the permissions at the start.
 func startPermission(f *flags.Flags, p *Plan) (Permission, error) {
 	rules := RulesFrom(p.Settings.Settings, "")
 	if !p.Settings.Permissions.ManagedOnly { // else the machine does not let them count
@@ -80,8 +80,8 @@ func requestedMode(f *flags.Flags, p *Plan) string {
 	return string(p.Profile.DefaultMode())
 }
 
-// additionalDirs lists the working directories besides the first at start: those of the settings, then those of the flags, as
-// far as there are any.
+// additionalDirs lists the existing working directories other than the first at the start: those of the settings,
+// then those of the flags.
 func additionalDirs(f *flags.Flags, p *Plan) []permission.Directory {
 	var dirs []permission.Directory
 	for _, d := range p.ExistingDirs(p.Settings.Permissions.Directories) {
@@ -117,7 +117,7 @@ func RulesFrom(s settings.Settings, source settings.Source) []permission.Rule {
 	return rules
 }
 
-// DirectoryPaths are those of Directories, never nil.
+// DirectoryPaths returns the paths of Directories, never nil.
 func (p Permission) DirectoryPaths() []string {
 	list := []string{}
 	for _, d := range p.Directories {
@@ -126,7 +126,8 @@ func (p Permission) DirectoryPaths() []string {
 	return list
 }
 
-// ruleNotices is what a run whose output is text says on stderr of rules and settings that do not do what they say.
+// ruleNotices returns the notices about ineffective rules and settings, which a run with text output prints on
+// stderr.
 func ruleNotices(f *flags.Flags, p *Plan) string {
 	var b strings.Builder
 	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
@@ -165,7 +166,7 @@ func ruleNotices(f *flags.Flags, p *Plan) string {
 	return said + settings.ReportByFile(p.Settings.Faults)
 }
 
-// incompleteRules tells of the entries of a list that are no whole rules; empty = none.
+// incompleteRules returns a notice about the entries of a list that are not complete rules; empty = none.
 func incompleteRules(behavior, flag string, list []string) string {
 	odd := slices.DeleteFunc(slices.Clone(list), func(rule string) bool {
 		text := claudecode.ParseRuleText(rule)
@@ -186,7 +187,7 @@ func incompleteRules(behavior, flag string, list []string) string {
 		"text behind \")\". One that holds a \")\" may have been split there, and belongs into permissions.%s of the settings.%s\n", flag, odd[0], harm, behavior, more)
 }
 
-// ruleOrigin is where a rule comes from, as notices name it.
+// ruleOrigin returns the name of a rule's source in notices.
 func ruleOrigin(p *Plan, r permission.Rule) string {
 	if r.Source == "cliArg" {
 		if r.Behavior == permission.BehaviorAllow {

@@ -21,7 +21,8 @@ import (
 	"github.com/claudeless/claudeless/simulator/transcript"
 )
 
-// Plan is what was decided before anything runs. It is a value: what changes while a session runs is the session's.
+// Plan contains all decisions that are made before the run starts. It does not change; the session has the changing
+// state.
 type Plan struct {
 	Directories
 	Identity
@@ -54,7 +55,7 @@ type Worktree struct {
 	FormerBranch string
 }
 
-// Directories are where the run is and where it keeps what it keeps.
+// Directories are the working directory of the run and the directories where it stores files.
 type Directories struct {
 	CWD        string // absolute
 	Start      string // where the program was started, which given paths count from; empty = CWD
@@ -77,7 +78,7 @@ type DebugStreams struct {
 
 func (s DebugStreams) warn(text string) { fmt.Fprintf(s.Stderr, "claudeless: warning: %s\n", text) }
 
-// Identity is what the run says it is.
+// Identity describes the run to others: ids, version and entry point.
 type Identity struct {
 	Version      string             // of claude
 	Profile      claudecode.Profile // what that version does
@@ -102,7 +103,7 @@ type Settings struct {
 	Options settings.Options
 }
 
-// Customization is what users added, and how much of it counts.
+// Customization says which additions of the user apply.
 type Customization struct {
 	Agent      string // that the session is; empty = none
 	Title      string // --name
@@ -137,7 +138,7 @@ type Model struct {
 	Subagents string // of agents that name none themselves; empty = Name
 }
 
-// Aliases are the models that the environment has for short names; an empty one is not set.
+// Aliases are the models that the environment sets for short names; an empty one is not set.
 type Aliases struct{ Default, Opus, Sonnet, Haiku string }
 
 // Prompt is the system prompt, and the schema of the answer.
@@ -148,7 +149,7 @@ type Prompt struct {
 	SchemaAttempts int    // answers that do not fit before the turn fails; 0 = the default
 }
 
-// Limits bound a run in turns, money, attempts and time. Zero is what the part in question takes for its default.
+// Limits bound a run in turns, money, attempts and time. Zero means the default of the part that uses the limit.
 type Limits struct {
 	MaxTurns          int
 	MaxBudgetUSD      float64
@@ -175,7 +176,7 @@ type Tools struct {
 	NoTasks    bool     // TodoWrite in place of the task list
 }
 
-// Permission is what may be done without asking, and who is asked.
+// Permission has the rules and modes at the start, and the prompter.
 type Permission struct {
 	Mode          protocol.PermissionMode
 	Rules         []permission.Rule
@@ -185,7 +186,7 @@ type Permission struct {
 	BypassAllowed bool
 }
 
-// Output says what is shown.
+// Output has the options of the output.
 type Output struct {
 	Format          string // text, json or stream-json
 	Verbose         bool   // every event, not only the end of a turn
@@ -211,7 +212,7 @@ type Records struct {
 	DebuggerToken string
 }
 
-// Host is what a host on stdin and stdout is promised. The zero value is a run without one.
+// Host has the options for a host on stdin and stdout. The zero value is a run without a host.
 type Host struct {
 	AwaitInitialize     bool
 	SeparateTurns       bool // prompts are never merged
@@ -220,7 +221,7 @@ type Host struct {
 	StateEventsHostOnly bool // the same, but not for users
 }
 
-// resolver fills a plan in, step by step; what a step reads of the plan is there already.
+// resolver fills in a plan step by step; each step reads only what earlier steps have set.
 type resolver struct {
 	sys   *process.System // with the environment of the settings once these are read
 	flags *flags.Flags

@@ -65,7 +65,7 @@ func journalEnv() []string {
 	}
 }
 
-// transcriptOptions says which conversation it is and what its lines tell.
+// transcriptOptions selects the conversation and the data of its lines.
 func transcriptOptions(sys *process.System, f *flags.Flags, p *Plan) transcript.Options {
 	o := transcript.Options{
 		StateDir: p.State, CWD: cmp.Or(p.Scenario.WorkingDirectory, p.CWD), Project: p.Scenario.ProjectPath,
@@ -84,7 +84,7 @@ func transcriptOptions(sys *process.System, f *flags.Flags, p *Plan) transcript.
 	return o
 }
 
-// machineInfo is what transcripts say of the surroundings.
+// machineInfo is the data about the machine in transcripts.
 func machineInfo(sys *process.System, p *Plan) transcript.Machine {
 	git := findCheckout(p.CWD)
 	m := transcript.Machine{

@@ -32,8 +32,8 @@ func loadScenario(name string, at Directories) (Scenario, error) {
 	return s, err
 }
 
-// loadFile loads a scenario. What that allocates stays, so that collecting garbage halfway, or right behind it, only costs
-// time: a fifth of it for thousands of rules. The first collection brings the usual percentage back.
+// loadFile loads a scenario. Its allocations stay in use, so a garbage collection during the load, or right after it,
+// only costs time: a fifth of it for thousands of rules. The first later collection restores the usual percentage.
 func loadFile(path string) (*scenarios.Scenario, error) {
 	var size int64
 	if info, err := os.Stat(path); err == nil {

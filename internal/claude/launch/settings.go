@@ -16,7 +16,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/settings"
 )
 
-// HasSource reports whether --setting-sources leaves a source: user, project or local.
+// HasSource reports whether --setting-sources includes a source: user, project or local.
 func (s Settings) HasSource(source string) bool {
 	return s.Options.Sources == nil || slices.Contains(s.Options.Sources, source)
 }
@@ -45,7 +45,7 @@ func (r *resolver) settingsOptions() settings.Options {
 	return o
 }
 
-// settings reads them; from here on their environment counts.
+// settings reads the settings; later steps see the environment that they set.
 func (r *resolver) settings() error {
 	o := r.settingsOptions()
 	loaded, err := settings.Load(o)

@@ -18,7 +18,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// Options say who plays. Engine, Names and Records are required.
+// Options configure a Model. Engine, Names and Records are required.
 type Options struct {
 	Engine *scenarios.Engine
 	// Failure is that of every reply; nil = the scenario answers.
@@ -33,7 +33,7 @@ type Options struct {
 	Records RunLog
 }
 
-// ModelNames are what the environment has in place of the names of models.
+// ModelNames maps model names by the environment.
 type ModelNames interface{ Name(name string) string }
 
 // RunLog receives the findings and gate events of a run.
@@ -50,7 +50,7 @@ type Model struct{ o Options }
 // New makes the model of a session. It starts nothing.
 func New(o Options) *Model { return &Model{o} }
 
-// Name is what the environment has in place of a model's name.
+// Name returns the model name after the mapping of the environment.
 func (p *Model) Name(name string) string { return p.o.Names.Name(name) }
 
 // SessionModel is the model of the session's conversation.

@@ -73,8 +73,8 @@ func (s *sessionContext) Init(context.Context) protocol.Init {
 	return ev
 }
 
-// FirstPromptContext is what the model sees in addition to the first prompt, in texts as the real CLI sends them: the files of
-// instructionHooks before what hooks say, and after that the output style and what MCP servers say of themselves.
+// FirstPromptContext returns the texts that the model sees in addition to the first prompt, as the real CLI sends
+// them: instruction files, then the output of hooks, the output style, and the instructions of MCP servers.
 func (s *sessionContext) FirstPromptContext() (before, after []string) {
 	if text := instructionText(s.plan.Custom.Memories); text != "" {
 		before = append(before, text)
@@ -107,8 +107,8 @@ func instructionHooks(memories []catalog.Memory) []protocol.InstructionsLoadedHo
 	return hooks
 }
 
-// shownDirs are the working directories that init names: what only the project's
-// files add is not news, nor is what lies inside it unless the host added it.
+// shownDirs returns the working directories that init lists. Directories that only the project's files add are not
+// listed, nor are directories inside those unless the host added them.
 func (s *sessionContext) shownDirs(added []permission.Directory) []string {
 	var own, others []settings.Directory
 	for _, d := range s.plan.Settings.Permissions.Directories {
@@ -129,8 +129,8 @@ func (s *sessionContext) shownDirs(added []permission.Directory) []string {
 	return dirs
 }
 
-// warnModel says on stderr, once for each, that the real CLI does not know the
-// model in force (spec: cli-observed 1). Those of scenarios are made up at will.
+// warnModel warns on stderr, once for each model, that the real CLI does not know the current model (spec:
+// cli-observed 1). Models of scenarios may have any name.
 func (s *sessionContext) warnModel() {
 	name := s.state.Model()
 	if model.Of(model.Resolve(name)).Known || name == s.plan.Scenario.DefaultModel || slices.Contains(s.warnedModels, name) {
@@ -159,7 +159,7 @@ func MessagingSocket(plan launch.Plan) string {
 	return filepath.Join(plan.Temp, "cc-socks", strconv.Itoa(pid)+".sock")
 }
 
-// Surroundings is what the model sees in addition to the first prompt.
+// Surroundings returns the context that the model sees in addition to the first prompt.
 func (s *sessionContext) Surroundings() transcript.SessionContext {
 	name := model.Resolve(s.state.Model())
 	now := transcript.SessionContext{Model: name, Deferred: s.tools.deferredNames(s.tools.servers.callContext)}
@@ -209,7 +209,7 @@ func (s *sessionContext) Moved() string {
 	return ""
 }
 
-// projectDir is the folder of the project among the sessions: that of the directory that a worktree was made from.
+// projectDir returns the project folder of the sessions: that of the directory from which a worktree was made.
 func (s *sessionContext) projectDir() string {
 	dir := filepath.Dir(s.records.transcript.Path())
 	if w := s.plan.Worktree; w != nil {

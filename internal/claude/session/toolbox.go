@@ -208,9 +208,8 @@ func (t *toolbox) deferredNames(ctx context.Context) []string {
 	return slices.Compact(names)
 }
 
-// callGates are the breakpoints around calls: the scenario's and, inside them, those of a debugger.
-// So the debugger shows what the scenario's breakpoints made of a call and decides about its result
-// first.
+// callGates are the breakpoints around calls: the scenario's and, inside them, those of a debugger. The debugger
+// shows a call as the scenario's breakpoints changed it, and decides about its result first.
 type callGates struct {
 	script   *script.Gate   // nil = the scenario has no breakpoints
 	debugger *client.Client // nil = no --debugger
@@ -343,7 +342,7 @@ type shellError string
 
 func (e shellError) Error() string { return string(e) }
 
-// noOutputText is what the model sees of a command without output.
+// noOutputText is the result text of a command without output.
 const noOutputText = "(Bash completed with no output)"
 
 // Print runs a shell command of a command file under the session's rules and those of the file.
@@ -483,7 +482,7 @@ func instructionText(memories []catalog.Memory) string {
 	return "Codebase and user instructions are shown below." + files.String()
 }
 
-// NewInstructions tells which instructions count from now on.
+// NewInstructions returns the instruction files that apply from now on.
 func (t *toolbox) NewInstructions(agent *protocol.AgentRef, calls []protocol.ToolUse) []simulator.InstructionFile {
 	if calls == nil && agent != nil {
 		return t.instructions.initialInstructions(agent)

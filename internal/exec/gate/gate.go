@@ -20,7 +20,7 @@ import (
 	"github.com/claudeless/claudeless/internal/base/proc"
 )
 
-// Patience is how long a step waits at a gate.
+// Patience is the time that a step waits at a gate.
 const Patience = 30 * time.Second
 
 // pollInterval is the interval at which a waiting process checks.

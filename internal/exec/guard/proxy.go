@@ -104,7 +104,7 @@ func halfClose(c net.Conn) {
 	}
 }
 
-// patience is how long a host may take to answer.
+// patience is the time in which a host must answer.
 const patience = 30 * time.Second
 
 func (p *Proxy) dial(ctx context.Context, host string) (net.Conn, error) {

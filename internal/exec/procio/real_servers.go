@@ -17,7 +17,7 @@ import (
 	"github.com/claudeless/claudeless/internal/record/journal"
 )
 
-// ServerRecords are the files that tell about the MCP servers of a real claude.
+// ServerRecords are the files with data about the MCP servers of a real claude.
 type ServerRecords struct {
 	// Journal is the one of the run.
 	Journal string

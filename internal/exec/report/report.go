@@ -29,7 +29,7 @@ var style string
 //go:embed page.js
 var script string
 
-// Input is what a report shows. Entries and Verdict should have been redacted.
+// Input is the data of a report. Entries and Verdict should have been redacted.
 type Input struct {
 	// Entries are the lines of one or more journals, ordered by time.
 	Entries []journal.Entry

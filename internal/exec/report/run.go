@@ -148,7 +148,7 @@ func (r *run) start(s *journal.Start) {
 	r.Events[len(r.Events)-1].At = r.Start
 }
 
-// commandTitle shortens a command line to what tells runs apart.
+// commandTitle shortens a command line to the part that distinguishes runs.
 func commandTitle(argv []string) string {
 	if len(argv) == 0 {
 		return "claude"

@@ -31,8 +31,8 @@ func (l *findings) strictness(runs []*process) {
 	}
 }
 
-// unrecordedServers is S20: nothing tells what the MCP servers of a real claude say, unless they are fixtures that exec
-// started.
+// unrecordedServers is S20: the calls of an MCP server are not recorded with a real claude, unless the server is a
+// fixture that exec started.
 func (l *findings) unrecordedServers() {
 	has := func(is func(journal.Entry) bool) bool { return slices.ContainsFunc(l.in.Entries, is) }
 	if has(func(e journal.Entry) bool { return e.Run != nil }) || !l.in.Started() {

@@ -18,7 +18,7 @@ import (
 	"github.com/claudeless/claudeless/internal/screens/recording"
 )
 
-// Settings are what a user chooses.
+// Settings are the options that a user chooses.
 type Settings struct {
 	// Size is the size of the pseudo-terminal; the zero value is that of this program's terminal, which it follows, or
 	// else 110x36.
@@ -94,7 +94,7 @@ func (c *Console) ownSize() (pty.Size, bool) {
 	return pty.Size{Cols: min(size.Cols, pty.MaxCols), Rows: min(size.Rows, pty.MaxRows)}, ok
 }
 
-// Terminal is what the program has open.
+// Terminal returns the terminal that the program uses.
 func (c *Console) Terminal() *os.File { return c.pair.Terminal }
 
 // Follows reports whether Resize must be called when the size of this program's
@@ -166,8 +166,8 @@ func (c *Console) Resize() {
 	}
 }
 
-// Stop closes the pseudo-terminal after the last output, gives this program's terminal
-// back as it was, and returns what was seen.
+// Stop closes the pseudo-terminal after the last output, restores this program's terminal, and returns what was
+// recorded.
 func (c *Console) Stop() (recording.Summary, error) {
 	if c.output == nil {
 		summary, err := c.recorder.Close()

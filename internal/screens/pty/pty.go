@@ -80,7 +80,7 @@ func (p Pair) Close() error {
 	return err
 }
 
-// SizeOf returns the size of the terminal that a file is; ok is false if it is none.
+// SizeOf returns the size of a terminal; ok is false if the file is not a terminal.
 func SizeOf(f *os.File) (s Size, ok bool) {
 	size, err := pty.GetsizeFull(f)
 	if err != nil || size.Cols == 0 || size.Rows == 0 {

@@ -43,7 +43,7 @@ type Options struct {
 	Texts map[string]string
 }
 
-// Summary is what a recorder has seen.
+// Summary summarizes a recording.
 type Summary struct {
 	Screens int      // that stood for a moment and differ from the one before
 	States  []string // in the order of their first appearance

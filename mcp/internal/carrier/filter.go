@@ -75,7 +75,7 @@ func (f *Filter) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// end tells the owner of the end, once. A last line without a newline has been read by then: its reader has got the
+// end notifies the owner of the end, once. A last line without a newline was read before, so its reader has the
 // message before the connection counts as lost.
 func (f *Filter) end() {
 	if f.options.Owner != nil && !f.notified {

@@ -31,7 +31,7 @@ type Redactor interface {
 	Redact(text string) string
 }
 
-// ExitLinger is how long output of a process that has ended may still arrive.
+// ExitLinger is how long output of an ended process may still arrive.
 const ExitLinger = 50 * time.Millisecond
 
 // dial starts the process.
