@@ -48,7 +48,7 @@ determinism: ## two runs of one scenario are the same bytes
 	go test -count=2 ./tests -run '^TestScripts$$/^determinism'
 interop: ## run programs of the Agent SDKs, other SDKs and public MCP servers (npm, PyPI, Go, crates.io, pinned, cached); in CI a missing one fails
 	CLAUDELESS_INTEROP=$${CLAUDELESS_INTEROP:-$(if $(CI),require,1)} go test -count=1 -timeout 40m ./tests/interop
-	INTEROP_REQUIRE=$(if $(CI),1) go test -count=1 -tags interop ./tests/interop/mcp
+	INTEROP_REQUIRE=$(if $(CI),1) go test -short -count=1 -tags interop ./tests/interop/mcp
 generated: docs ## fail if a generated file is not the committed one
 	git diff --exit-code
 conformance: build ## run the official MCP suite and the own tests of the Anthropic SDKs (npm, PyPI, Go, pinned, cached)
@@ -56,8 +56,8 @@ conformance: build ## run the official MCP suite and the own tests of the Anthro
 	tests/conformance/run-client.sh $(CURDIR)/bin/claudeless && tests/conformance/api.sh $(CURDIR)/bin/claudeless
 parity: build ## compare a third of tests/parity with the real CLI (npm, pinned, cached); in CI a missing one fails
 	tests/parity/run.sh bin/claudeless
-parity-full: build ## compare all of tests/parity with every version of the real CLI that is claimed
-	tests/parity/run.sh bin/claudeless full
+parity-full: build ## compare all of tests/parity with every version of the real CLI that is claimed, and logins under each fault of OAuth
+	tests/parity/run.sh bin/claudeless full && INTEROP_REQUIRE=$(if $(CI),1) go test -count=1 -timeout 30m -tags interop -run OAuthSessions ./tests/interop/mcp
 e2e: ## run the breakpoint page in a real browser (Debian's chromium)
 	cd tests/e2e && { command -v chromium >/dev/null || { apt-get -qq update && apt-get -qq install -y chromium; }; } && go test -count=1 ./...
 packages: build ## build the packages for Python and npm as users install them, and run their tests

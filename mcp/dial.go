@@ -143,7 +143,7 @@ func (d dialer) target(ctx context.Context) (connection.Target, error) {
 		if d.cfg.URL == "" && d.cfg.Type == typeHTTP {
 			return nil, errors.New("url is empty")
 		}
-		return d.remote(ctx), nil
+		return d.remote(ctx)
 	case typeSDK:
 		return connection.Hosted{Server: d.cfg.Name, Send: d.options.SDK}, nil
 	default:
@@ -153,7 +153,7 @@ func (d dialer) target(ctx context.Context) (connection.Target, error) {
 
 // remote returns the target of a server at a URL, with the headers that its helper prints. If the helper fails, the
 // configured headers are used alone.
-func (d dialer) remote(ctx context.Context) connection.Remote {
+func (d dialer) remote(ctx context.Context) (connection.Target, error) {
 	t := connection.Remote{
 		Server: d.cfg.Name, URL: d.cfg.URL, SSE: d.cfg.Type == typeSSE, Agent: d.userAgent(), Headers: d.cfg.Headers,
 		// Opening the TCP connection may use only a part of the time, so that there is time for a second attempt.
@@ -168,9 +168,13 @@ func (d dialer) remote(ctx context.Context) connection.Remote {
 		}
 		t.Renewer = helperHeaders{d}
 	case !hasAuthorization(d.cfg.Headers):
-		t.Renewer = oauthHeaders{d, d.cfg.OAuthClient(d.options)}
+		client := d.cfg.OAuthClient(d.options)
+		if client.Refused() {
+			return nil, d.needsLogin()
+		}
+		t.Renewer = oauthHeaders{d, client}
 	}
-	return t
+	return t, nil
 }
 
 // helperHeaders renews the headers of a server that has a headersHelper.
@@ -224,13 +228,20 @@ func (a oauthHeaders) Renew(ctx context.Context, r connection.Refusal) (map[stri
 		return nil, &connection.DialError{Reason: err.Error(), Wire: err.Error(), NeedsAuth: !r.Accepted}
 	}
 	if err != nil && r.Status == http.StatusUnauthorized {
-		text := fmt.Sprintf("HTTP %d: authorization required (run: claude mcp login %s)", r.Status, a.cfg.Name)
-		if !errors.Is(err, oauth.ErrNeedsLogin) {
-			text = fmt.Sprintf("HTTP %d: authorization required, and %v", r.Status, err)
+		if errors.Is(err, oauth.ErrNeedsLogin) {
+			return nil, a.needsLogin()
 		}
-		return nil, &connection.DialError{Reason: text, Wire: text, NeedsAuth: true, NeedsLogin: true}
+		text := fmt.Sprintf("HTTP %d: authorization required, and %v", r.Status, err)
+		needsAuth := !oauth.IsIncompatible(err)
+		return nil, &connection.DialError{Reason: text, Wire: text, NeedsAuth: needsAuth, NeedsLogin: needsAuth}
 	}
 	return a.headers(value), err
+}
+
+// needsLogin is the error of a server that refuses requests without a token.
+func (d dialer) needsLogin() error {
+	text := fmt.Sprintf("HTTP %d: authorization required (run: claude mcp login %s)", http.StatusUnauthorized, d.cfg.Name)
+	return &connection.DialError{Reason: text, Wire: text, NeedsAuth: true, NeedsLogin: true}
 }
 
 func (a oauthHeaders) headers(value string) map[string]string {

@@ -10,6 +10,7 @@ package oauth
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -172,9 +173,15 @@ func (c *Client) refresh(ctx context.Context, ch challenge) error {
 	}
 	f, err := c.flow(ctx, ch)
 	if err != nil {
+		if _, known := errors.AsType[realError](err); known {
+			return errors.Join(err, c.options.Store.addRefusal(c.options.Server.Name, c.options.Clock.Now()))
+		}
 		return err
 	}
 	c.held.Discovery = f.state
+	if old == "" && c.held.RefreshToken == "" {
+		return errors.Join(c.refuse(ctx, f), ErrNeedsLogin)
+	}
 	if c.held.RefreshToken == "" || c.held.Issuer != "" && c.held.Issuer != f.issuer() {
 		c.held.AccessToken, c.held.RefreshToken, c.held.ExpiresAt = "", "", 0
 		return cmp.Or(c.save(), ErrNeedsLogin)
@@ -261,6 +268,9 @@ func (c *Client) flowError(err error) error {
 	if failed, ok := errors.AsType[*url.Error](err); ok {
 		return failed.Err
 	}
+	if page, ok := errors.AsType[*json.SyntaxError](err); ok && strings.Contains(page.Error(), "'<'") {
+		return realError("JSON Parse error: Unrecognized token '<'")
+	}
 	if text := err.Error(); strings.Contains(text, " with status ") {
 		status, _, _ := strings.Cut(text, ": ")
 		return errors.New(status)
@@ -282,7 +292,7 @@ func (c *Client) replace(member string, entry any) error {
 }
 
 // Logout removes the tokens of the server and the client that was registered for it.
-func (c *Client) Logout() error { return c.replace(tokensKey, nil) }
+func (c *Client) Logout() error { return errors.Join(c.replace(tokensKey, nil), c.forgetRefusal()) }
 
 // Forget removes everything about the server.
 func (c *Client) Forget() error { return errors.Join(c.Logout(), c.replace(secretsKey, nil)) }

@@ -97,6 +97,13 @@ type realError string
 
 func (e realError) Error() string { return string(e) }
 
+// IsIncompatible reports that a login is impossible because of what a server or its authorization server says about
+// itself.
+func IsIncompatible(err error) bool {
+	_, is := errors.AsType[realError](err)
+	return is
+}
+
 // flow is the authorization server of a server, as discovered.
 type flow struct {
 	state     *discovery
@@ -137,7 +144,7 @@ func (o Options) discover(ctx context.Context, ch challenge, known *discovery) (
 		}
 	}
 	if f.state.ResourceURL != "" && !binds(f.resource.Resource, o.Server.URL) {
-		return nil, realError(fmt.Sprintf("Protected resource %s does not match expected %s (or origin)", f.resource.Resource, o.Server.URL))
+		return nil, realError(fmt.Sprintf("Protected resource %s does not match expected %s (or origin)", withoutPath(f.resource.Resource), origin(server)))
 	}
 	f.state.Server = origin(server)
 	if len(f.resource.Servers) > 0 {
@@ -368,6 +375,18 @@ func wellKnown(u *url.URL, name string, inserted bool) string {
 		at += path
 	}
 	return at
+}
+
+// withoutPath hides the path of a URL as the real CLI does in its errors.
+func withoutPath(text string) string {
+	u, err := url.Parse(text)
+	if err != nil || u.Host == "" {
+		return "[redacted]"
+	}
+	if u.Path == "" || u.Path == "/" {
+		return origin(u)
+	}
+	return origin(u) + "[redacted]"
 }
 
 func origin(u *url.URL) string { return u.Scheme + "://" + u.Host }

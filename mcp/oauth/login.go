@@ -28,11 +28,12 @@ type Login struct {
 	scopes          []string
 }
 
-// Check finds the authorization server of the server; an error says why a login is impossible.
+// Check finds the authorization server of the server; an error says why a login is impossible. The server counts as
+// refused no more.
 func (c *Client) Check(ctx context.Context) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if err := c.load(); err != nil {
+	if err := errors.Join(c.load(), c.forgetRefusal()); err != nil {
 		return err
 	}
 	_, err := c.options.discover(ctx, challenge{}, c.held.Discovery)
@@ -57,7 +58,7 @@ func (c *Client) Login(ctx context.Context, redirectURI, header string) (*Login,
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if err := c.load(); err != nil {
+	if err := errors.Join(c.load(), c.forgetRefusal()); err != nil {
 		return nil, err
 	}
 	ch := parseChallenge(header)
@@ -123,7 +124,7 @@ func (l *Login) Finish(ctx context.Context, q url.Values) error {
 	case !l.Answers(q):
 		return realError("OAuth state mismatch - possible CSRF attack")
 	case q.Has("iss") && q.Get("iss") != issuer:
-		return fmt.Errorf("the answer is from the authorization server %q, expected %q", excerpt([]byte(q.Get("iss"))), issuer)
+		return realError(fmt.Sprintf("Issuer mismatch in authorization response (RFC 9207): expected %q, received %q", issuer, excerpt([]byte(q.Get("iss")))))
 	case !q.Has("iss") && l.flow.metadata.SendsIssuer:
 		return fmt.Errorf("the answer does not name the authorization server (iss), although %q says that its answers do", issuer)
 	case q.Has("error"):

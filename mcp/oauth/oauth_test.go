@@ -384,9 +384,9 @@ func TestRefused_N34(t *testing.T) {
 		{"no PKCE", func(s *authServer) {
 			s.metadata = map[string]any{"code_challenge_methods_supported": []string{"plain"}}
 		}, "does not support code challenge method S256"},
-		{"foreign resource", func(s *authServer) { s.resource = map[string]any{"resource": "https://victim.example/mcp"} }, "Protected resource https://victim.example/mcp does not match"},
+		{"foreign resource", func(s *authServer) { s.resource = map[string]any{"resource": "https://victim.example/mcp"} }, "Protected resource https://victim.example[redacted] does not match"},
 		{"no registration", func(s *authServer) { s.metadata = map[string]any{"registration_endpoint": nil} }, "Incompatible auth server: does not support dynamic client registration"},
-		{"wrong issuer in the answer", func(s *authServer) { s.answer = url.Values{"iss": {s.URL + "/"}} }, "the answer is from the authorization server"},
+		{"wrong issuer in the answer", func(s *authServer) { s.answer = url.Values{"iss": {s.URL + "/"}} }, "Issuer mismatch in authorization response (RFC 9207): expected"},
 		{"no issuer in the answer", func(s *authServer) { s.answer = url.Values{"iss": nil} }, "does not name the authorization server (iss)"},
 		{"wrong state", func(s *authServer) { s.answer = url.Values{"state": {"other"}} }, "OAuth state mismatch"},
 		{"denied", func(s *authServer) {

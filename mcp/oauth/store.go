@@ -60,6 +60,8 @@ type discovery struct {
 	ResourceURL   string `json:"resourceMetadataUrl,omitempty"` // of the protected resource metadata
 	// Resource is the resource indicator, unless it is the URL of the server.
 	Resource string `json:"resource,omitempty"`
+	// RefusedAt is when the server refused a request without a token, in ms.
+	RefusedAt int64 `json:"tokenlessRejectedAt,omitempty"`
 }
 
 // clientSecret is the stored data about a client that was registered by hand.

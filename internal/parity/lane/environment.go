@@ -140,8 +140,8 @@ func (p *laneRun) installPrograms() error {
 	if p.Protocol != "" {
 		protocol = " --protocol '" + p.Protocol + "'"
 	}
-	fixture := fmt.Sprintf("#!/bin/sh\ncase \"$1 $2\" in 'fixture serve')\n  exec %s \"$@\"%s --record '%s'/\"$(basename \"$3\" .toml)\".jsonl ;;\nesac\nexec %s \"$@\"\n",
-		quoted, protocol, p.path("rec", "mcp"), quoted)
+	fixture := fmt.Sprintf("#!/bin/sh\ncase \"$1 $2\" in 'fixture serve')\n  name='%s'/\"$(basename \"$3\" .toml)\"\n  exec %s \"$@\"%s --record \"$name.jsonl\" --capture \"$name oauth.jsonl\" ;;\nesac\nexec %s \"$@\"\n",
+		p.path("rec", "mcp"), quoted, protocol, quoted)
 	hook := fmt.Sprintf("#!/bin/sh\nin=$(cat)\nprintf '%%s\\n' \"$in\" >>'%s'\n[ $# -eq 0 ] || printf '%%s' \"$1\"\n", p.path("rec", "hooks.jsonl"))
 	if p.Case.InertShell {
 		if err := os.WriteFile(p.path("bin", "bash"), []byte("#!/bin/sh\nexit 0\n"), 0o755); err != nil {
@@ -209,6 +209,7 @@ func (p *laneRun) startFixtures(ctx context.Context) error {
 			return fmt.Errorf("serving %s: %s", s.Fixture, strings.TrimSpace(server.StderrTail()))
 		}
 		p.env = append(p.env, s.Name+"_URL=http://"+u.Host)
+		p.rec.Paths[u.Host] = "<" + s.Name + ">"
 	}
 	return nil
 }

@@ -138,27 +138,35 @@ func tapped(t *testing.T, binary, real, transport string, command commandOf) []s
 	if err != nil {
 		t.Fatal(err)
 	}
-	words := []string{"-n", "--", "sh", "-c", "ip link set lo up 2>/dev/null || ifconfig lo up\nexec \"$@\"", "sh", binary, "exec", "-s", "s.toml", "--fresh-home", "--guard=off"}
-	if real != "" {
-		words = append(words, "--real="+real)
+	if transport == "stdio" {
+		env = nil
 	}
-	ctx, stop := context.WithTimeout(t.Context(), 2*time.Minute)
-	defer stop()
-	cmd := exec.CommandContext(ctx, "unshare", append(words, "--", "sh", "session.sh")...)
-	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), "CLAUDELESS_CLAUDE_VERSION="+cliVersion, "IS_SANDBOX=1")
-	if transport == "http" {
-		cmd.Env = append(cmd.Env, env...)
-	}
-	out, err := cmd.CombinedOutput()
-	if err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
+	out := playIsolated(t, binary, real, dir, env)
 	sent, err := os.ReadFile(filepath.Join(dir, "sent"))
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	return sequence(string(sent))
+}
+
+// playIsolated runs session.sh of a directory with the double, or with the real CLI at a
+// path, whose model is s.toml, where there is no network but the machine's own.
+func playIsolated(t *testing.T, binary, real, dir string, env []string) (output []byte) {
+	t.Helper()
+	words := []string{"-n", "--", "sh", "-c", "ip link set lo up 2>/dev/null || ifconfig lo up\nexec \"$@\"", "sh", binary, "exec", "-s", "s.toml", "--fresh-home", "--guard=off", "--lenient"}
+	if real != "" {
+		words = append(words, "--real="+real)
+	}
+	ctx, stop := context.WithTimeout(t.Context(), 5*time.Minute)
+	defer stop()
+	cmd := exec.CommandContext(ctx, "unshare", append(words, "--", "sh", "session.sh")...)
+	cmd.Dir = dir
+	cmd.Env = slices.Concat(os.Environ(), []string{"CLAUDELESS_CLAUDE_VERSION=" + cliVersion, "IS_SANDBOX=1", "PATH=" + filepath.Dir(binary) + ":" + os.Getenv("PATH")}, env)
+	output, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, output)
+	}
+	return output
 }
 
 func environ(list []string) map[string]string {

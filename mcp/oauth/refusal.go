@@ -1,0 +1,108 @@
+package oauth
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/claudeless/claudeless/internal/base/ordered"
+	"github.com/claudeless/claudeless/internal/base/plainjson"
+)
+
+// A server that refused a request without a token is not asked again before a login: for ever if the authorization
+// server is known by its metadata, else for refusalLife (observed with 2.1.330).
+const (
+	refusalsFile = "mcp-needs-auth-cache.json"
+	refusalLife  = 15 * time.Minute
+)
+
+// earlyRedirect is the redirect URI of a client that is registered before a login (observed with 2.1.330).
+const earlyRedirect = "http://localhost:3118/callback"
+
+// refusal is the entry of a server in the file of refusals.
+type refusal struct {
+	Timestamp int64 `json:"timestamp"` // ms
+}
+
+// Refused reports that the server refused a request without a token, and that nobody has logged in since.
+func (c *Client) Refused() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.load() != nil || c.held.AccessToken != "" || c.held.RefreshToken != "" {
+		return false
+	}
+	if d := c.held.Discovery; d != nil && d.MetadataFound && d.RefusedAt > 0 {
+		return true
+	}
+	var last refusal
+	raw := c.options.Store.refusals().Get(c.options.Server.Name)
+	return json.Unmarshal(raw, &last) == nil && c.options.Clock.Now().Sub(time.UnixMilli(last.Timestamp)) < refusalLife
+}
+
+// refuse stores that the server refused a request without a token. An authorization server without metadata is asked
+// for a client at once, as the real CLI does. The file is locked.
+func (c *Client) refuse(ctx context.Context, f *flow) error {
+	f.state.RefusedAt = c.options.Clock.Now().UnixMilli()
+	if !f.state.MetadataFound && c.options.Config.ClientID == "" && c.held.ClientID == "" {
+		id, secret, err := c.options.register(ctx, f, earlyRedirect, f.resource.Scopes)
+		if err == nil { // else the login tries it again
+			c.held.ClientID, c.held.ClientSecret, c.held.Issuer, c.held.RedirectURI = id, secret, f.issuer(), earlyRedirect
+		}
+	}
+	return errors.Join(c.save(), c.options.Store.addRefusal(c.options.Server.Name, c.options.Clock.Now()))
+}
+
+// forgetRefusal removes the server from the file of refusals.
+func (c *Client) forgetRefusal() error {
+	if c.options.Store.refusals().Get(c.options.Server.Name) == nil {
+		return nil
+	}
+	unlock, err := c.options.Store.lock()
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	return c.options.Store.writeRefusals(c.options.Store.refusals().Without(c.options.Server.Name))
+}
+
+// refusals returns the file of refusals; one that cannot be read is empty.
+func (s Store) refusals() ordered.Object {
+	data, err := os.ReadFile(filepath.Join(filepath.Dir(s.Path), refusalsFile))
+	if err != nil || s.Path == "" {
+		return nil
+	}
+	doc, _ := ordered.Parse(data) // it is a cache
+	return doc
+}
+
+// addRefusal adds a server to the file of refusals. The store is locked.
+func (s Store) addRefusal(server string, now time.Time) error {
+	entry, err := plainjson.Marshal(refusal{Timestamp: now.UnixMilli()})
+	if err != nil {
+		return err
+	}
+	return s.writeRefusals(s.refusals().Without(server).With(server, entry))
+}
+
+// writeRefusals replaces the file of refusals, and removes an empty one. The store is locked.
+func (s Store) writeRefusals(doc ordered.Object) error {
+	if s.Path == "" {
+		return nil
+	}
+	file := filepath.Join(filepath.Dir(s.Path), refusalsFile)
+	if len(doc) == 0 {
+		if err := os.Remove(file); !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		return nil
+	}
+	text, err := doc.MarshalJSON()
+	if err != nil {
+		return err
+	}
+	return Store{Path: file}.replace(text)
+}

@@ -1,0 +1,97 @@
+package oauth
+
+import (
+	"errors"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// refuse is what a connect does that is refused without a token.
+func (b *bench) refuse() {
+	b.Helper()
+	if _, err := b.client().Renew(b.Context(), Refusal{Status: http.StatusUnauthorized}); !errors.Is(err, ErrNeedsLogin) {
+		b.Fatal(err)
+	}
+}
+
+func (b *bench) refusals() string {
+	b.Helper()
+	data, err := os.ReadFile(filepath.Join(filepath.Dir(b.path), "mcp-needs-auth-cache.json"))
+	if err != nil {
+		return ""
+	}
+	return string(data)
+}
+
+// TestRefusals_N31: a server that refused a request without a token is left alone until somebody logs in or out. The
+// file in which other programs see it is the real CLI's.
+func TestRefusals_N31(t *testing.T) {
+	b := newBench(t)
+	if b.client().Refused() {
+		t.Error("refused before it was asked")
+	}
+	b.refuse()
+	if diff := cmp.Diff(`{"s":{"timestamp":1700000000000}}`, b.refusals()); diff != "" {
+		t.Errorf("file (-want +got):\n%s", diff)
+	}
+	b.now = b.now.Add(24 * time.Hour)
+	if !b.client().Refused() {
+		t.Error("the server is asked again, although its authorization server is known")
+	}
+	b.mustLogin()
+	if b.client().Refused() || b.refusals() != "" {
+		t.Error("still refused after a login", b.refusals())
+	}
+	if err := b.client().Logout(); err != nil || b.client().Refused() {
+		t.Error("refused after a logout", err)
+	}
+}
+
+// TestRefusalsWithoutMetadata_N31: without metadata of the authorization server the refusal counts for 15 minutes, and
+// the client is registered at once; the login uses it.
+func TestRefusalsWithoutMetadata_N31(t *testing.T) {
+	b := newBench(t)
+	b.server.prmPath = "none"
+	b.server.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/.well-known/oauth-authorization-server" {
+			http.NotFound(w, r)
+			return
+		}
+		b.server.ServeHTTP(w, r)
+	})
+	b.refuse()
+	if n := len(slices.DeleteFunc(b.server.requests(), func(s string) bool { return s != "POST /register" })); n != 1 {
+		t.Errorf("%d registrations", n)
+	}
+	if uri := b.client().RedirectURI(); uri != "http://localhost:3118/callback" {
+		t.Errorf("redirect URI %q", uri)
+	}
+	b.now = b.now.Add(15*time.Minute - time.Second)
+	if !b.client().Refused() {
+		t.Error("asked again after less than 15 minutes")
+	}
+	b.now = b.now.Add(time.Second)
+	if b.client().Refused() {
+		t.Error("refused for longer than 15 minutes")
+	}
+	b.server.token = func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(`{"access_token":"a"}`)) }
+	if err := b.login(); err != nil || slices.Contains(b.server.requests(), "POST /register") {
+		t.Error("the login registered another client", err)
+	}
+}
+
+// TestIncompatible_N31: a server whose metadata is another's counts as refused for a while, but its error says why.
+func TestIncompatible_N31(t *testing.T) {
+	b := newBench(t)
+	b.server.resource = map[string]any{"resource": "http://other.test/mcp"}
+	_, err := b.client().Renew(t.Context(), Refusal{Status: http.StatusUnauthorized})
+	if !IsIncompatible(err) || errors.Is(err, ErrNeedsLogin) || !b.client().Refused() {
+		t.Errorf("%v, refused %t", err, b.client().Refused())
+	}
+}
