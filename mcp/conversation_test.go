@@ -84,7 +84,7 @@ type conversation struct {
 func (c *conversation) play(t *testing.T) string {
 	t.Helper()
 	o := Options{Servers: []ServerConfig{c.server(t)}, Negotiation: NegotiateAuto, ClientVersion: "2.1.330", Roots: []string{"/project"}}
-	o.Pauses.Reopen = 20 * time.Millisecond
+	o.Pauses.Reopen = 80 * time.Millisecond // longer than a list takes on a busy machine
 	var calls []string
 	for line := range strings.Lines(c.sections["options"]) {
 		key, value, _ := strings.Cut(strings.TrimSpace(line), " ")
