@@ -204,6 +204,7 @@ func (p *hookPoints) sessionStart(ctx context.Context) error {
 		return err
 	}
 	p.temporaryID = ""
+	p.sim.history.initialMessage = out.Specific.InitialUserMessage
 	p.sim.history.pendingContext, p.prompts.context = append(p.prompts.context, after...), nil
 	p.out.emitAll(out.Notices)
 	for _, file := range p.sim.main.Start.Instructions {

@@ -47,9 +47,17 @@ type history struct {
 	pendingContext   []string       // text that the next request adds to its prompt
 	callInstructions []string       // instructions loaded after tool calls, as the model read them
 	retained         retained
-	droppedTokens    int  // tokens removed by compactions
-	saveFailed       bool // writing the transcript has failed
-	limitsShown      bool // the limits of the subscription were reported
+	droppedTokens    int    // tokens removed by compactions
+	saveFailed       bool   // writing the transcript has failed
+	limitsShown      bool   // the limits of the subscription were reported
+	initialMessage   string // of a SessionStart hook, played before the first prompt
+}
+
+// takeInitialMessage returns the message with which a SessionStart hook begins the session, once.
+func (h *history) takeInitialMessage() string {
+	text := h.initialMessage
+	h.initialMessage = ""
+	return text
 }
 
 // retained tracks the uuids of the last messages of a conversation, which a compaction may keep.

@@ -15,17 +15,24 @@ import (
 	"github.com/claudeless/claudeless/simulator/task"
 )
 
-// Turn runs one prompt and yields its events in order, ending with exactly one result. Cancelling
+// Turn runs one prompt and yields its events in order, ending with exactly one result, after that of the message
+// with which a SessionStart hook begins the session. Cancelling
 // ctx interrupts the turn as in the real CLI: it still ends with a result (spec: cli-contract 4.4).
 // Breaking out of the loop abandons it. The error is non-nil only in the last pair: a [*CrashError]
 // of the scenario, or an internal failure. Turns of one simulator must not overlap.
 func (s *Simulator) Turn(ctx context.Context, in protocol.UserMessage) iter.Seq2[protocol.Event, error] {
 	return func(yield func(protocol.Event, error) bool) {
-		t := newTurn(newTurnContext(s, in, yield))
-		err := t.run(ctx)
-		s.history.turns++
-		if err != nil {
-			t.out.fail(err)
+		for prompt := &in; prompt != nil; {
+			t := newTurn(newTurnContext(s, *prompt, yield))
+			err := t.run(ctx)
+			s.history.turns++
+			if err != nil {
+				t.out.fail(err)
+				return
+			}
+			if prompt = t.postponed; t.out.stopped {
+				return
+			}
 		}
 	}
 }
@@ -37,7 +44,8 @@ type turn struct {
 	round        *toolRound
 	continuation *continuation
 	commands     *localCommands
-	rounds       int // tool rounds so far
+	postponed    *protocol.UserMessage // the prompt that follows the message of a SessionStart hook
+	rounds       int                   // tool rounds so far
 }
 
 func newTurn(st *turnContext) *turn {
@@ -93,6 +101,7 @@ func (t *turn) playEvents(ctx context.Context) error {
 	if err := t.openTurn(ctx, call, command); err != nil {
 		return err
 	}
+	in = t.prompts.in
 	if in.NoQuery {
 		return endWithoutModel("")
 	}
@@ -114,6 +123,11 @@ func (t *turn) playEvents(ctx context.Context) error {
 func (t *turn) openTurn(ctx context.Context, call slash.Call, command *slash.Expansion) error {
 	if err := t.hooks.beginTurn(ctx); err != nil {
 		return err
+	}
+	if text := t.sim.history.takeInitialMessage(); text != "" && command == nil {
+		t.postponed = new(t.prompts.in)
+		t.prompts.in = protocol.UserMessage{Content: protocol.Content{Text: text}}
+		t.prompts.recorded = t.prompts.in.Content
 	}
 	sub, err := t.hooks.submit(ctx, call, command)
 	if err != nil {
