@@ -114,6 +114,7 @@ var packageTable = []row{
 	{4, "internal/debug/proxy", "the hub between any MCP client and a server", "simulator/protocol internal/base/proc internal/debug mcp"},
 	{4, "internal/debug/rest", "the hub over HTTP", "internal/base/match internal/base/localhttp internal/debug internal/debug/external internal/debug/compat internal/debug/compat/item internal/base/plainjson"},
 	{4, "internal/debug/script", "the hub played by a scenario", "simulator/protocol scenarios executor internal/base/cas internal/debug"},
+	{2, "internal/cli/plugincmd", "claude plugin: plugins and marketplaces that are directories", "internal/base/ordered"},
 	{2, "internal/cli/mcpcmd", "claudeless mcp: configure servers, look at them, call them", "simulator/protocol internal/base/argv internal/base/diag internal/base/ordered internal/base/proc mcp mcp/oauth"},
 	{6, "tests/interop/mcp", "public MCP servers, against the binary", ""},
 	{0, "internal/exec/gate", "steps of several processes held back until somebody lets them go on", "internal/base/proc"},

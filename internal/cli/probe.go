@@ -12,19 +12,20 @@ import (
 	"github.com/claudeless/claudeless/internal/base/process"
 	"github.com/claudeless/claudeless/internal/claude/launch"
 	"github.com/claudeless/claudeless/internal/claudecode"
+	"github.com/claudeless/claudeless/internal/cli/plugincmd"
 )
 
 // statusCommands are commands of the real CLI that hosts run at their start to inspect it.
 // They respond as on a machine with an API key and default settings; commands that
 // would change an account are refused.
 func statusCommands() map[string]runner {
-	return map[string]runner{"auth": authStatus, "doctor": doctor, "plugin": pluginList, "plugins": pluginList, "update": update, "upgrade": update}
+	return map[string]runner{"agents": agents, "auth": auth, "doctor": doctor, "plugin": plugins, "plugins": plugins, "update": update, "upgrade": update}
 }
 
 // realCommands lists the commands of the real CLI that are not simulated.
 func realCommands() []string {
 	return []string{
-		"agents", "attach", "auto-mode", "gateway", "import", "install", "logs", "project", "purge", "respawn", "rm", "setup-token", "stop", "kill",
+		"attach", "auto-mode", "gateway", "import", "install", "logs", "project", "purge", "respawn", "rm", "setup-token", "stop", "kill",
 		"ultrareview",
 	}
 }
@@ -46,7 +47,12 @@ type authReport struct {
 	APIKeySource      string  `json:"apiKeySource"`
 }
 
-func authStatus(_ context.Context, s *process.System, words []string) error {
+// auth reports the account, or forgets it; there is none to forget.
+func auth(_ context.Context, s *process.System, words []string) error {
+	if slices.Equal(words, []string{"logout"}) {
+		_, err := fmt.Fprintln(s.Stdout, "Successfully logged out from your Anthropic account.")
+		return err
+	}
 	if len(words) == 0 || words[0] != "status" {
 		return notSimulated(append([]string{"auth"}, words[:min(1, len(words))]...)...)
 	}
@@ -71,16 +77,29 @@ func printJSON(s *process.System, value any) error {
 	return encoder.Encode(value)
 }
 
-// pluginList prints an empty list: plugins are configured by flags of a run.
-func pluginList(_ context.Context, s *process.System, words []string) error {
-	if len(words) == 0 || words[0] != "list" {
-		return notSimulated(append([]string{"plugin"}, words[:min(1, len(words))]...)...)
+// plugins runs the commands about plugins that need no network.
+func plugins(_ context.Context, s *process.System, words []string) error {
+	plan, err := launch.Resolve(s, nil)
+	if err != nil {
+		return err
 	}
+	err = plugincmd.Run(plugincmd.Options{Dir: plan.State, CWD: plan.CWD, Now: s.Now, Stdout: s.Stdout, Stderr: s.Stderr}, words)
+	switch {
+	case errors.Is(err, plugincmd.ErrUnknown):
+		return notSimulated(append([]string{"plugin"}, words[:min(1, len(words))]...)...)
+	case errors.Is(err, plugincmd.ErrFailed):
+		return &process.ExitError{Code: 1}
+	}
+	return err
+}
+
+// agents lists the agents that work in the background of this machine: none do.
+func agents(_ context.Context, s *process.System, words []string) error {
 	if slices.Contains(words, "--json") {
 		return printJSON(s, []struct{}{})
 	}
-	_, err := fmt.Fprintln(s.Stdout, "No plugins installed. Use `claude plugin install` to install a plugin.")
-	return err
+	return errors.New("'claude agents' requires an interactive terminal (output is piped or redirected) — " +
+		"use 'claude agents --json' for a machine-readable list.")
 }
 
 func doctor(_ context.Context, s *process.System, _ []string) error {

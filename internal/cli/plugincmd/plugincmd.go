@@ -1,0 +1,394 @@
+// Package plugincmd is claude plugin: it keeps plugins and marketplaces that are directories, in the
+// files of the real CLI. [Run] is one command. Marketplaces that need a network are refused.
+package plugincmd
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/claudeless/claudeless/internal/base/ordered"
+)
+
+// Options configure [Run]. All of them are required.
+type Options struct {
+	Dir    string // of the configuration
+	CWD    string // where relative paths begin
+	Now    func() time.Time
+	Stdout io.Writer
+	Stderr io.Writer
+}
+
+// ErrUnknown is returned for commands that are not simulated.
+var ErrUnknown = errors.New("not simulated")
+
+// ErrFailed is returned for a command whose failure has been printed.
+var ErrFailed = errors.New("the plugin command failed")
+
+// Run runs one command of claude plugin, without that word.
+func Run(o Options, words []string) error {
+	c := &command{Options: o}
+	words = slices.DeleteFunc(slices.Clone(words), func(w string) bool {
+		c.json = c.json || w == "--json"
+		return w == "--json"
+	})
+	if len(words) > 1 && words[0] == "marketplace" {
+		return c.marketplace(words[1], words[2:])
+	}
+	switch {
+	case len(words) == 1 && words[0] == "list":
+		return c.list()
+	case len(words) != 2 || strings.HasPrefix(words[1], "-"):
+		return ErrUnknown
+	}
+	switch verb, name := words[0], words[1]; verb {
+	case "validate":
+		return c.validate(name)
+	case "install", "i":
+		return c.install(name)
+	case "uninstall", "remove":
+		return c.uninstall(name)
+	case "enable", "disable":
+		return c.enable(name, verb)
+	}
+	return ErrUnknown
+}
+
+type command struct {
+	Options
+	json bool
+}
+
+func (c *command) marketplace(verb string, words []string) error {
+	switch {
+	case verb == "list" && len(words) == 0:
+		return c.listMarketplaces()
+	case verb == "update" && len(words) <= 1:
+		return c.update(strings.Join(words, ""))
+	case verb == "add" && len(words) == 1:
+		return c.add(words[0])
+	case (verb == "remove" || verb == "rm") && len(words) == 1:
+		return c.removeMarketplace(words[0])
+	}
+	return ErrUnknown
+}
+
+// fail prints why a command failed.
+func (c *command) fail(format string, args ...any) error {
+	fmt.Fprintf(c.Stderr, "✘ "+format+"\n", args...)
+	return ErrFailed
+}
+
+func (c *command) say(format string, args ...any) error {
+	_, err := fmt.Fprintf(c.Stdout, format, args...)
+	return err
+}
+
+// The files of the configuration.
+const (
+	marketplacesFile = "plugins/known_marketplaces.json"
+	installedFile    = "plugins/installed_plugins.json"
+	settingsFile     = "settings.json"
+)
+
+// read returns an object of a file; empty = there is none.
+func (c *command) read(file string) (ordered.Object, error) {
+	data, err := os.ReadFile(filepath.Join(c.Dir, file))
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	object, err := ordered.Parse(data)
+	if err != nil {
+		return nil, fmt.Errorf("reading %s: %w", file, err)
+	}
+	return object, nil
+}
+
+// write writes an object into a file; that of the settings ends with a new line.
+func (c *command) write(file string, object ordered.Object) error {
+	text, err := indented(object)
+	if err != nil {
+		return err
+	}
+	if file == settingsFile {
+		text = append(text, '\n')
+	}
+	path := filepath.Join(c.Dir, file)
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return err
+	}
+	return os.WriteFile(path, text, 0o600)
+}
+
+func indented(value any) ([]byte, error) {
+	var raw, text bytes.Buffer
+	encoder := json.NewEncoder(&raw)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(value); err != nil {
+		return nil, err
+	}
+	err := json.Indent(&text, bytes.TrimSpace(raw.Bytes()), "", "  ")
+	return text.Bytes(), err
+}
+
+func quote(value any) json.RawMessage {
+	text, _ := indented(value) // texts, booleans and objects of them
+	return text
+}
+
+// object returns the object under a key; empty = none.
+func object(of ordered.Object, key string) ordered.Object {
+	inner, _ := ordered.Parse(of.Get(key)) // what is no object counts as none
+	return inner
+}
+
+// changeSettings changes the object under a key of the settings. The real CLI writes the keys that
+// were there in the order of its schema, and a new one last.
+func (c *command) changeSettings(key string, change func(ordered.Object) ordered.Object) error {
+	settings, err := c.read(settingsFile)
+	if err != nil {
+		return err
+	}
+	place := func(key string) int {
+		for i := range settings {
+			if settings[i].Key == key {
+				return i
+			}
+		}
+		return -1
+	}
+	if enabled, known := place("enabledPlugins"), place("extraKnownMarketplaces"); known >= 0 && enabled > known {
+		field := settings[enabled]
+		settings = slices.Insert(slices.Delete(settings, enabled, enabled+1), known, field)
+	}
+	inner := change(object(settings, key))
+	if inner == nil {
+		inner = ordered.Object{}
+	}
+	return c.write(settingsFile, settings.With(key, quote(inner)))
+}
+
+// path returns an absolute path.
+func (c *command) path(given string) string {
+	if filepath.IsAbs(given) {
+		return filepath.Clean(given)
+	}
+	return filepath.Join(c.CWD, given)
+}
+
+func (c *command) timestamp() string { return c.Now().UTC().Format("2006-01-02T15:04:05.000Z") }
+
+// installation is one entry of the installed plugins.
+type installation struct {
+	Scope       string `json:"scope"`
+	Path        string `json:"installPath"`
+	Version     string `json:"version"`
+	InstalledAt string `json:"installedAt"`
+	LastUpdated string `json:"lastUpdated"`
+}
+
+// listed is one plugin of plugin list --json.
+type listed struct {
+	ID             string `json:"id"`
+	Version        string `json:"version"`
+	Scope          string `json:"scope"`
+	Enabled        bool   `json:"enabled"`
+	Path           string `json:"installPath"`
+	Folder         string `json:"readFromFolder,omitempty"`
+	FolderVersion  string `json:"folderVersion,omitempty"`
+	InstalledAt    string `json:"installedAt"`
+	LastUpdated    string `json:"lastUpdated"`
+	ProjectEnabled bool   `json:"projectEnabled"`
+}
+
+// installed returns the installed plugins in the order of the file.
+func (c *command) installed() ([]listed, error) {
+	file, err := c.read(installedFile)
+	if err != nil {
+		return nil, err
+	}
+	settings, err := c.read(settingsFile)
+	if err != nil {
+		return nil, err
+	}
+	enabled := object(settings, "enabledPlugins")
+	list := []listed{}
+	for _, f := range object(file, "plugins") {
+		var entries []installation
+		if json.Unmarshal(f.Value, &entries) != nil || len(entries) == 0 {
+			continue
+		}
+		e := entries[0]
+		one := listed{
+			ID: f.Key, Version: e.Version, Scope: e.Scope, Enabled: string(enabled.Get(f.Key)) == "true", Path: e.Path,
+			InstalledAt: e.InstalledAt, LastUpdated: e.LastUpdated,
+		}
+		name, shop, _ := strings.Cut(f.Key, "@")
+		if m, err := c.marketplaceNamed(shop); err == nil {
+			if p, ok := m.plugin(name); ok {
+				one.Folder, one.FolderVersion = p.folder, p.version
+			}
+		}
+		list = append(list, one)
+	}
+	return list, nil
+}
+
+func (c *command) list() error {
+	list, err := c.installed()
+	if err != nil {
+		return err
+	}
+	if c.json {
+		text, err := indented(list)
+		if err != nil {
+			return err
+		}
+		return c.say("%s\n", text)
+	}
+	if len(list) == 0 {
+		return c.say("No plugins installed. Use `claude plugin install` to install a plugin.\n")
+	}
+	var text strings.Builder
+	text.WriteString("Installed plugins:\n\n")
+	for _, p := range list {
+		status := "✘ disabled"
+		if p.Enabled {
+			status = "✔ enabled"
+		}
+		fmt.Fprintf(&text, "  ❯ %s\n    Version: %s\n", p.ID, p.Version)
+		if p.Folder != "" {
+			fmt.Fprintf(&text, "    Read from: %s\n", p.Folder)
+		}
+		fmt.Fprintf(&text, "    Scope: %s\n    Status: %s\n\n", p.Scope, status)
+	}
+	return c.say("%s", text.String())
+}
+
+// find returns the installed plugin with a name, with or without its marketplace.
+func (c *command) find(name string) (listed, bool, error) {
+	list, err := c.installed()
+	i := slices.IndexFunc(list, func(p listed) bool {
+		short, _, _ := strings.Cut(p.ID, "@")
+		return p.ID == name || short == name
+	})
+	if i < 0 {
+		return listed{}, false, err
+	}
+	return list[i], true, err
+}
+
+func (c *command) install(name string) error {
+	if err := c.say("Installing plugin %q...", name); err != nil {
+		return err
+	}
+	short, shop, _ := strings.Cut(name, "@")
+	shops, err := c.read(marketplacesFile)
+	if err != nil {
+		return err
+	}
+	for _, f := range shops {
+		if shop != "" && f.Key != shop {
+			continue
+		}
+		m, err := c.marketplaceNamed(f.Key)
+		if err != nil {
+			continue // another one may have it
+		}
+		if p, ok := m.plugin(short); ok {
+			return c.installFrom(m, p)
+		}
+	}
+	where := fmt.Sprintf("marketplace %q. Your local copy may be out of date — try `claude plugin marketplace update %s`.", shop, shop)
+	if shop == "" {
+		where = "any configured marketplace"
+	}
+	return c.fail("Failed to install plugin %q: Plugin %q not found in %s\n", name, short, where)
+}
+
+func (c *command) installFrom(m marketplace, p plugin) error {
+	id := p.Name + "@" + m.Name
+	dir := filepath.Join(c.Dir, "plugins", "cache", m.Name, p.Name, p.version)
+	if err := os.RemoveAll(dir); err != nil {
+		return err
+	}
+	if err := os.CopyFS(dir, os.DirFS(p.folder)); err != nil {
+		return fmt.Errorf("installing %s: %w", id, err)
+	}
+	file, err := c.read(installedFile)
+	if err != nil {
+		return err
+	}
+	now := c.timestamp()
+	plugins := object(file, "plugins").With(id, quote([]installation{{Scope: "user", Path: dir, Version: p.version, InstalledAt: now, LastUpdated: now}}))
+	if err := c.write(installedFile, ordered.Object{{Key: "version", Value: quote(2)}, {Key: "plugins", Value: quote(plugins)}}); err != nil {
+		return err
+	}
+	if err := c.setEnabled(id, true); err != nil {
+		return err
+	}
+	return c.say("✔ Successfully installed plugin: %s (scope: user)\n", id)
+}
+
+func (c *command) setEnabled(id string, enabled bool) error {
+	return c.changeSettings("enabledPlugins", func(o ordered.Object) ordered.Object { return o.With(id, quote(enabled)) })
+}
+
+func (c *command) enable(name, verb string) error {
+	p, ok, err := c.find(name)
+	switch {
+	case err != nil:
+		return err
+	case !ok:
+		return c.fail("Failed to %s plugin %q: Plugin %q not found in installed plugins", verb, name, name)
+	case p.Enabled == (verb == "enable"):
+		return c.fail("Failed to %s plugin %q: Plugin %q is already %sd", verb, name, name, verb)
+	}
+	if err := c.setEnabled(p.ID, verb == "enable"); err != nil {
+		return err
+	}
+	short, _, _ := strings.Cut(p.ID, "@")
+	return c.say("✔ Successfully %sd plugin: %s (scope: user)\n", verb, short)
+}
+
+// uninstall forgets a plugin. Its files stay, marked with the time, as the real CLI leaves them.
+func (c *command) uninstall(name string) error {
+	p, ok, err := c.find(name)
+	switch {
+	case err != nil:
+		return err
+	case !ok:
+		return c.fail("Failed to uninstall plugin %q: Plugin %q not found in installed plugins", name, name)
+	}
+	file, err := c.read(installedFile)
+	if err != nil {
+		return err
+	}
+	left := object(file, "plugins").Without(p.ID)
+	if left == nil {
+		left = ordered.Object{}
+	}
+	if err := c.write(installedFile, file.With("plugins", quote(left))); err != nil {
+		return err
+	}
+	if err := c.changeSettings("enabledPlugins", func(o ordered.Object) ordered.Object { return o.Without(p.ID) }); err != nil {
+		return err
+	}
+	mark := []byte(fmt.Sprint(c.Now().UnixMilli()))
+	if err := os.WriteFile(filepath.Join(p.Path, ".orphaned_at"), mark, 0o600); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	short, _, _ := strings.Cut(p.ID, "@")
+	return c.say("✔ Successfully uninstalled plugin: %s (scope: %s)\n", short, cmp.Or(p.Scope, "user"))
+}
