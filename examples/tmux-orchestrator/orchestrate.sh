@@ -1,18 +1,28 @@
 #!/bin/sh
-# Usage: orchestrate.sh TASK…. Runs one claude for each task, each in its own tmux window, and prints the answers in order.
-dir=$(mktemp -d) && server=$dir/tmux
-trap 'tmux -S "$server" kill-server; rm -rf "$dir"' EXIT
-tmux -S "$server" new-session -d -s agents # a shell that keeps the session open
+# Usage: orchestrate.sh TASK…. Types each task into a claude of its own in tmux, allows its tools, and prints what it answered.
+dir=$(mktemp -d)
+trap 'tm kill-server 2>/dev/null; rm -rf "$dir"' EXIT
+tm() { tmux -u -S "$dir/tmux" "$@"; }
+screen() { tm capture-pane -p -t "$1"; }
+wait_for() { until screen "$1" | grep -qF "$2"; do sleep 0.1; done; }
+
 n=0
 for task; do
   n=$((n + 1))
-  printf '%s' "$task" >"$dir/task.$n"
-  tmux -S "$server" new-window -d "claude -p \"\$(cat $dir/task.$n)\" >$dir/answer.$n; echo \$? >$dir/code.$n; tmux -S $server wait-for -S $n"
+  tm new-session -d -s "agent$n" -x 100 -y 30 claude
+  wait_for "agent$n" "? for shortcuts" # it is idle
+  tm send-keys -t "agent$n" -l "$task"
+  wait_for "agent$n" "$task"
+  tm send-keys -t "agent$n" Enter
 done
-failed=0
 for i in $(seq "$n"); do
-  tmux -S "$server" wait-for "$i"
-  echo "agent $i: $(cat "$dir/answer.$i")"
-  [ "$(cat "$dir/code.$i")" = 0 ] || failed=1
+  until screen "agent$i" | grep -qF "? for shortcuts"; do
+    if screen "agent$i" | grep -qF "1. Yes"; then tm send-keys -t "agent$i" Enter; fi
+    sleep 0.1
+  done
+  echo "agent $i: $(screen "agent$i" | sed -n 's/^● //p' | tail -n 1)"
+  tm send-keys -t "agent$i" -l /exit
+  wait_for "agent$i" "/exit"
+  tm send-keys -t "agent$i" Enter
+  while tm has-session -t "agent$i" 2>/dev/null; do sleep 0.1; done
 done
-exit $failed
