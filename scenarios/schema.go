@@ -41,7 +41,7 @@ type Scenario struct {
 	ToolExecution *ToolExecution `toml:"tool_execution"`
 	// Fault adds a defect to the program's output from its start, as observed with
 	// the real CLI; `claudeless exec --faults all` tries all of them.
-	Fault string `toml:"fault" enum:"529-storm,crlf,dialog-late,draft-back,duplicate-result,echo-late,exit-code-wrong,footer-gone,giant-line,half-last-line,hang-after-result,json-array,key-order-shuffled,late-result,lying-success,mode-option,no-result,numbers-gone,option-order,ping-silence,retry-long,sigterm-ignored,silent-json,small-pane,split-utf8,stall-mid-stream,stderr-flood,stdout-stall,title-only,tool-json-truncated,u2028,usage-in-start-only"`
+	Fault string `toml:"fault" enum:"hang-after-result,lying-success,stdout-stall,no-result,json-array,silent-json,late-result,giant-line,split-utf8,u2028,crlf,key-order-shuffled,sigterm-ignored,stderr-flood,half-last-line,duplicate-result,exit-code-wrong,stall-mid-stream,529-storm,ping-silence,tool-json-truncated,usage-in-start-only,dialog-late,draft-back,echo-late,footer-gone,mode-option,numbers-gone,option-order,retry-long,small-pane,title-only"`
 	// Stream is the pace of partial messages.
 	Stream Stream `toml:"stream"`
 	// API holds settings of the Messages API server (claudeless serve).
@@ -118,7 +118,7 @@ type Rule struct {
 	Failure *Failure `toml:"failure"`
 	// Fault adds a defect to the program's output from this rule on, as observed
 	// with the real CLI; `claudeless exec --faults all` tries all of them.
-	Fault string `toml:"fault" enum:"529-storm,crlf,dialog-late,draft-back,duplicate-result,echo-late,exit-code-wrong,footer-gone,giant-line,half-last-line,hang-after-result,json-array,key-order-shuffled,late-result,lying-success,mode-option,no-result,numbers-gone,option-order,ping-silence,retry-long,sigterm-ignored,silent-json,small-pane,split-utf8,stall-mid-stream,stderr-flood,stdout-stall,title-only,tool-json-truncated,u2028,usage-in-start-only"`
+	Fault string `toml:"fault" enum:"hang-after-result,lying-success,stdout-stall,no-result,json-array,silent-json,late-result,giant-line,split-utf8,u2028,crlf,key-order-shuffled,sigterm-ignored,stderr-flood,half-last-line,duplicate-result,exit-code-wrong,stall-mid-stream,529-storm,ping-silence,tool-json-truncated,usage-in-start-only,dialog-late,draft-back,echo-late,footer-gone,mode-option,numbers-gone,option-order,retry-long,small-pane,title-only"`
 	// MaxMatches is how often the rule may match in the whole run (of `claudeless
 	// exec`, of one test), in whichever process, and outside of a run in a session;
 	// 0 = never, absent = always.
@@ -212,7 +212,7 @@ type Step struct {
 	Failure *Failure `toml:"failure"`
 	// Fault adds a defect to the program's output from this message on, as observed
 	// with the real CLI; `claudeless exec --faults all` tries all of them.
-	Fault string `toml:"fault" enum:"529-storm,crlf,dialog-late,draft-back,duplicate-result,echo-late,exit-code-wrong,footer-gone,giant-line,half-last-line,hang-after-result,json-array,key-order-shuffled,late-result,lying-success,mode-option,no-result,numbers-gone,option-order,ping-silence,retry-long,sigterm-ignored,silent-json,small-pane,split-utf8,stall-mid-stream,stderr-flood,stdout-stall,title-only,tool-json-truncated,u2028,usage-in-start-only"`
+	Fault string `toml:"fault" enum:"hang-after-result,lying-success,stdout-stall,no-result,json-array,silent-json,late-result,giant-line,split-utf8,u2028,crlf,key-order-shuffled,sigterm-ignored,stderr-flood,half-last-line,duplicate-result,exit-code-wrong,stall-mid-stream,529-storm,ping-silence,tool-json-truncated,usage-in-start-only,dialog-late,draft-back,echo-late,footer-gone,mode-option,numbers-gone,option-order,retry-long,small-pane,title-only"`
 	// Stream is the pace of this message.
 	Stream *Stream `toml:"stream"`
 	// StructuredOutput is the answer to `--json-schema`.

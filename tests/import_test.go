@@ -164,7 +164,7 @@ var packageTable = []row{
 	{7, "examples/go", "a program that starts claude, and its test: a project to copy", "simtest"},
 	{6, "tests/soak", "minutes of load on the binary, watched from outside: memory, files, processes that stay", ""},
 	{6, "tests/interop", "programs of the Agent SDKs and of the older breakpoint protocol, against the binary", ""},
-	{6, "tests", "the binary from outside, and the rules of the tree", "internal/cli internal/claude/flags internal/parity internal/base/diag"},
+	{6, "tests", "the binary from outside, and the rules of the tree", "internal/cli internal/claude/flags internal/parity internal/base/diag internal/screens/pty"},
 }
 
 // thirdParty says where each foreign module may be imported, and why only
@@ -188,7 +188,7 @@ var thirdParty = map[string]string{
 	"github.com/tailscale/hujson":              "mcp",
 	"golang.org/x/sys":                         "internal/exec/guard internal/base/proc executor/builtin internal/record/journal simulator/transcript",
 	"golang.org/x/text":                        "simulator/outputschema internal/claude/terminal",
-	"golang.org/x/term":                        "internal/base/process internal/screens/console",
+	"golang.org/x/term":                        "internal/base/process internal/screens/console tests",
 	"mvdan.cc/sh/v3":                           "internal/base/shellcmd",
 }
 
