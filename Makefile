@@ -9,7 +9,7 @@ SOAK      ?= 10m
 TEST      = go test
 POLICY    = '^Test(Imports|PackageTable|Budgets|PackageDocs|NoState|DocumentSizes|MakeTargets|DocumentLinks|NamedFiles|Walks|NothingLocal|Citations|Structure|BannedNames|PlainComments)$$'
 
-.PHONY: help build test race race-full lint fmt update docs fuzz mutate bench soak policy determinism generated interop conformance parity parity-full e2e packages balancer portable release release-check ci nightly
+.PHONY: help build test race race-full lint fmt update docs fuzz mutate bench soak policy determinism generated interop conformance parity parity-full follow e2e packages balancer portable release release-check ci nightly
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "%-12s %s\n", $$1, $$2}' Makefile
@@ -58,6 +58,8 @@ parity: build ## compare a third of tests/parity with the real CLI (npm, pinned,
 	tests/parity/run.sh bin/claudeless
 parity-full: build ## compare all of tests/parity with every version of the real CLI that is claimed, and logins under each fault of OAuth
 	tests/parity/run.sh bin/claudeless full && INTEROP_REQUIRE=$(if $(CI),1) go test -count=1 -timeout 30m -tags interop -run OAuthSessions ./tests/interop/mcp
+follow: build ## compare VERSION of the real CLI with the one that is played, and write bin/follow-VERSION.md with draft rows of internal/claudecode
+	tests/parity/follow.sh bin/claudeless $(VERSION)
 e2e: ## run the breakpoint page in a real browser (Debian's chromium)
 	cd tests/e2e && { command -v chromium >/dev/null || { apt-get -qq update && apt-get -qq install -y chromium; }; } && go test -count=1 ./...
 packages: build ## build the packages for Python and npm as users install them, and run their tests

@@ -114,7 +114,7 @@ func mayBeAssigned(v *ast.ValueSpec) bool {
 
 // TestDocumentSizes keeps the documents that everybody reads short.
 func TestDocumentSizes(t *testing.T) {
-	for name, most := range map[string]int{"README.md": 200, "Makefile": 77} {
+	for name, most := range map[string]int{"README.md": 200, "Makefile": 79} {
 		if n := strings.Count(readFile(t, name), "\n"); n > most {
 			t.Errorf("%s has %d lines, at most %d", name, n, most)
 		}
