@@ -221,15 +221,21 @@ func (p *hookPoints) sessionStart(ctx context.Context) error {
 	return p.out.checkOpen()
 }
 
-// runSessionStart runs the SessionStart hooks. When a session is resumed, their output reaches
-// neither the model nor the transcript (observed with 2.1.329).
+// runSessionStart runs the SessionStart hooks. When a session is resumed, what they say reaches the
+// model and the transcript unless the conversation already holds it (observed with 2.1.330).
 func (p *hookPoints) runSessionStart(ctx context.Context, source string) (hook.Outcome, error) {
 	if source != "resume" && source != "fork" {
 		return p.run(ctx, p.sessionStartInput(source))
 	}
 	told := p.prompts.context
 	out, err := p.runWithoutTrace(ctx, p.sessionStartInput(source))
-	p.prompts.context = told
+	added := slices.DeleteFunc(slices.Clone(p.prompts.context[len(told):]), func(text string) bool {
+		return slices.Contains(p.sim.main.Start.HookTexts, strings.TrimSpace(text))
+	})
+	p.prompts.context = append(told, added...)
+	if err == nil && len(added) > 0 {
+		p.out.emitAll(out.Attached())
+	}
 	return out, err
 }
 

@@ -143,6 +143,8 @@ type SessionStart struct {
 	// Continue says that the session was looked up, not named (--continue). Events before it is found
 	// have a temporary session id.
 	Continue bool
+	// HookTexts are what SessionStart hooks have said in the resumed conversation.
+	HookTexts []string
 	// Instructions are the instruction files that were read, for hooks.
 	Instructions []protocol.InstructionsLoadedHook
 }

@@ -164,7 +164,10 @@ func (c *call) unreadable() *Verdict {
 		return nil
 	}
 	reading := &call{judge: c.judge, name: "Read", kind: claudecode.ClassRead, path: c.path}
-	hides := func(r rule) bool { return r.Behavior == BehaviorDeny && r.tool == "Read" && r.matches(reading) }
+	hides := func(r rule) bool {
+		wholeTool := r.content == "" && r.Source == "cliArg" // --disallowedTools Read takes the tool away, not the files
+		return r.Behavior == BehaviorDeny && r.tool == "Read" && !wholeTool && r.matches(reading)
+	}
 	if !slices.ContainsFunc(c.rules.all, hides) {
 		return nil
 	}

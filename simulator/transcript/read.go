@@ -40,6 +40,7 @@ type parsedTranscript struct {
 	listed    bool                    // the model was told its surroundings
 	asked     bool                    // and the rest is still to come
 	told      []string                // files of instructions that it was told of between calls
+	hookTexts []string                // what SessionStart hooks have said
 }
 
 // entry is one line of a transcript.
@@ -149,11 +150,16 @@ func (t *parsedTranscript) add(line []byte, keys map[string]json.RawMessage) {
 // attachment reads an attachment line.
 func (t *parsedTranscript) attachment(keys map[string]json.RawMessage) {
 	var a struct {
-		Type      string `json:"type"`
-		ToolUseID string `json:"toolUseID"`
-		Path      string `json:"path"`
+		Type      string          `json:"type"`
+		ToolUseID string          `json:"toolUseID"`
+		Path      string          `json:"path"`
+		HookEvent string          `json:"hookEvent"`
+		Content   json.RawMessage `json:"content"`
 	}
 	read(keys, "attachment", &a)
+	if a.HookEvent == "SessionStart" {
+		t.hookTexts = append(t.hookTexts, textsOf(a.Content)...)
+	}
 	switch a.Type {
 	case deferredType:
 		t.deferred = a.ToolUseID
@@ -164,6 +170,19 @@ func (t *parsedTranscript) attachment(keys map[string]json.RawMessage) {
 	case "nested_memory":
 		t.told = append(t.told, a.Path)
 	}
+}
+
+// textsOf reads the content of an attachment: a text, or a list of texts.
+func textsOf(content json.RawMessage) []string {
+	var texts []string
+	if json.Unmarshal(content, &texts) == nil {
+		return texts
+	}
+	var text string
+	if json.Unmarshal(content, &text) != nil {
+		return nil
+	}
+	return []string{text}
 }
 
 // count counts the prompts: the numbered ones if any are numbered, else all.

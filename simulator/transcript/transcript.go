@@ -24,15 +24,16 @@ import (
 // Transcript is the transcript of an open session. Record, SetScenarioState and Reset must not be
 // called concurrently.
 type Transcript struct {
-	th       *conversation
-	rec      *recorder
-	history  []Message
-	heard    *PreviousReply    // the last reply in it; nil = none
-	told     []string          // files of instructions that came between its calls
-	files    []json.RawMessage // lines about copies of files, of the resumed transcript
-	deferred string            // id of the call that was put off last
-	state    []byte
-	closed   bool // by [Transcript.Close]
+	th        *conversation
+	rec       *recorder
+	history   []Message
+	heard     *PreviousReply    // the last reply in it; nil = none
+	told      []string          // files of instructions that came between its calls
+	hookTexts []string          // what SessionStart hooks have said in it
+	files     []json.RawMessage // lines about copies of files, of the resumed transcript
+	deferred  string            // id of the call that was put off last
+	state     []byte
+	closed    bool // by [Transcript.Close]
 }
 
 // Open finds or creates the session described by o. Nothing is written before the first
@@ -155,7 +156,7 @@ func (s *Transcript) resume(path string) error {
 		th.forked, rec.pen.pending = true, func(promptID string) []byte { return t.copyAs(th.id, leaf, promptID) }
 	}
 	rec.pen.cutOff = !th.forked && !t.ended
-	s.history, s.heard, s.deferred, s.told = t.chain(leaf), t.previousReply(leaf), t.deferred, t.told
+	s.history, s.heard, s.deferred, s.told, s.hookTexts = t.chain(leaf), t.previousReply(leaf), t.deferred, t.told, t.hookTexts
 	for _, e := range t.entries {
 		if strings.HasPrefix(e.kind, "file-history-") {
 			s.files = append(s.files, e.raw)
@@ -249,6 +250,9 @@ func (s *Transcript) PreviousReply() *PreviousReply { return s.heard }
 // InstructionFiles lists the instruction files that the model read between the calls of the resumed
 // conversation.
 func (s *Transcript) InstructionFiles() []string { return s.told }
+
+// HookTexts lists what SessionStart hooks have said in the resumed conversation.
+func (s *Transcript) HookTexts() []string { return s.hookTexts }
 
 // Deferred returns the call that a hook deferred at the end of the history, and the uuid of its
 // message. It returns false if none exists.

@@ -132,7 +132,7 @@ func (s *Session) simulatorOptions(prompt launch.Prompt) (simulator.Options, err
 		Main: &simulator.MainOptions{
 			Start: simulator.SessionStart{
 				Resumed: t.Resumed(), Forked: plan.Transcript.Fork && t.Resumed(), Setup: plan.Custom.Setup, Agent: plan.Custom.Agent,
-				Title: t.Title(), CustomizationsDisabled: plan.Custom.HooksDisabled() || plan.Settings.DisableAllHooks, PreviousReply: (*simulator.PreviousReply)(t.PreviousReply()), Continue: plan.Transcript.Continue && t.Resumed() && !plan.Transcript.Fork, Instructions: instructionHooks(plan.Custom.Memories),
+				Title: t.Title(), HookTexts: t.HookTexts(), CustomizationsDisabled: plan.Custom.HooksDisabled() || plan.Settings.DisableAllHooks, PreviousReply: (*simulator.PreviousReply)(t.PreviousReply()), Continue: plan.Transcript.Continue && t.Resumed() && !plan.Transcript.Fork, Instructions: instructionHooks(plan.Custom.Memories),
 			},
 			Context: s.context, Transcript: t, Tasks: s.background.tasks, Commands: slashCommands(s), Mentions: mentions{s.tools, plan.CWD, plan.Home}, Costs: t.Costs(),
 		},

@@ -56,7 +56,7 @@ func (t *toolbox) build(plan launch.Plan, p toolParts, v *servers, pol *policy) 
 	t.options = builtin.Options{
 		CWD: plan.CWD, AdditionalDirs: plan.Permission.DirectoryPaths(), OutputDir: v.records.transcript.ToolResultsDir(),
 		Environ: shellEnviron(plan, p.state.Snapshot().Effort, v.records.ID()), Clock: plan.Clock, Allowed: t.inventory.exists, Answers: pol.answers,
-		Hooks: p.hooks, Tasks: p.background.tasks, Skills: p.library, Modes: pol, Access: pol, PlanFile: p.background.planFile,
+		Hooks: p.hooks, Tasks: p.background.tasks, Skills: p.library, Modes: pol, Access: fileAccess{pol, t.inventory}, PlanFile: p.background.planFile,
 	}
 	if w := plan.Worktree; w != nil {
 		t.options.Worktree = &builtin.Worktree{Worktree: w.Worktree, Former: w.Former}
@@ -70,6 +70,16 @@ func (t *toolbox) build(plan launch.Plan, p toolParts, v *servers, pol *policy) 
 	t.buildChain(plan, p)
 	return nil
 }
+
+// fileAccess is the access to files of the built-in tools: without Read, nothing that has not been
+// read is changed.
+type fileAccess struct {
+	*policy
+	tools *inventory
+}
+
+// Readable reports whether a file may be read without asking.
+func (a fileAccess) Readable(path string) bool { return a.tools.exists("Read") && a.policy.Readable(path) }
 
 // buildChain puts the layers around the tools in order:
 // hooks(permission(breakpoint(canned(composite)))). No other code does.
