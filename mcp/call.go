@@ -18,7 +18,7 @@ import (
 // ErrConnectionClosed reports that the server closed the connection during a call. The text is that of the real CLI.
 var ErrConnectionClosed = connection.ErrClosed
 
-// TimeoutError reports that a server sent neither progress nor a result within Limit.
+// TimeoutError reports that a server sent no result within Limit, or, where progress counts, no progress either.
 type TimeoutError struct {
 	Server, Tool string // rawTools names
 	Limit        time.Duration
@@ -33,7 +33,7 @@ type CallRequest struct {
 	Tool      string          // any form of name that Resolve accepts
 	ToolUseID string          // sent as _meta["claudecode/toolUseId"]; empty = left out
 	Input     json.RawMessage // a JSON object; anything else is sent as {}
-	Timeout   time.Duration   // limit between two messages of the server; 0 = the server's default
+	Timeout   time.Duration   // limit between two messages of the server; 0 = the server's own limit, of the whole call
 	// OnProgress receives the progress of the call, in order, before Call returns; nil = not wanted. It runs on the
 	// goroutine of Call. If progress arrives faster than it is consumed, some is dropped.
 	OnProgress func(Progress)
@@ -100,9 +100,13 @@ func (m *Manager) call(ctx context.Context, c CallRequest) (protocol.Tool, json.
 	if err != nil {
 		return tool, nil, err
 	}
+	limit := orDefault(s.cfg.Timeout, m.options.ToolTimeout)
 	k := connection.Call{
-		Tool: tool.RawName, UseID: c.ToolUseID, Arguments: toolArguments(c.Input), Total: s.cfg.MaxTotal,
-		Idle: orDefault(c.Timeout, orDefault(s.cfg.Timeout, m.options.ToolTimeout)),
+		Tool: tool.RawName, UseID: c.ToolUseID, Arguments: toolArguments(c.Input),
+		Idle: orDefault(c.Timeout, limit), Total: s.cfg.MaxTotal,
+	}
+	if k.Total == 0 && c.Timeout == 0 {
+		k.Total = limit
 	}
 	var began time.Time
 	if m.options.Records != nil {

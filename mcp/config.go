@@ -49,7 +49,7 @@ type ServerConfig struct {
 	FallbackToSSE bool
 	// Timeout bounds the time between two messages of the server during a call; 0 = the default of the manager.
 	Timeout time.Duration
-	// MaxTotal bounds a whole call; 0 = no bound.
+	// MaxTotal bounds a whole call; Timeout then bounds the time between two messages. 0 = Timeout bounds the call.
 	MaxTotal       time.Duration
 	ConnectTimeout time.Duration // 0 = the default of the manager
 	ShutdownGrace  time.Duration // each step of the shutdown; 0 = 500 ms

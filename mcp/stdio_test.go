@@ -330,7 +330,7 @@ func TestListChanged(t *testing.T) {
 func TestProgress(t *testing.T) {
 	t.Parallel()
 	cfg := config(t, "s", "progress", "MCPTEST_COUNT=8")
-	cfg.Timeout = 200 * time.Millisecond
+	cfg.Timeout, cfg.MaxTotal = 200*time.Millisecond, time.Minute
 	m := start(t, Options{Servers: []ServerConfig{cfg}})
 	var seen []float64
 	res, err := m.Call(t.Context(), CallRequest{Tool: "mcp__s__echo", OnProgress: func(p Progress) { seen = append(seen, p.Progress) }})
@@ -594,4 +594,17 @@ func TestDescriptors(t *testing.T) {
 		use()
 	}
 	eventually(t, 5*time.Second, func() bool { return count() <= before }, "%d descriptors, were %d", count(), before)
+}
+
+// TestProgressExtendsNothing: without a limit of its own for the whole call, the time-out of a server
+// ends a call whatever progress it reports (M22).
+func TestProgressExtendsNothing(t *testing.T) {
+	t.Parallel()
+	cfg := config(t, "s", "progress", "MCPTEST_COUNT=100")
+	cfg.Timeout = 200 * time.Millisecond
+	m := start(t, Options{Servers: []ServerConfig{cfg}})
+	res, err := m.Call(t.Context(), CallRequest{Tool: "mcp__s__echo", OnProgress: func(Progress) {}})
+	if err != nil || !res.IsError || !strings.Contains(res.Content.Text, "timed out") {
+		t.Errorf("%+v %v", res, err)
+	}
 }

@@ -322,7 +322,17 @@ func (x *exchange) playFailure(ctx context.Context, rule string, f *scenarios.Fa
 			return err
 		}
 	}
+	if f.Type == scenarios.FailStreamError && f.PartialText != "" { // the turn counts what had come, the session does not
+		broken := x.brokenUsage(f)
+		broken.usage.OutputTokens = min(1, broken.usage.OutputTokens)
+		x.totals.lastReply = &broken
+	}
 	return x.endWithFailure(api)
+}
+
+// brokenUsage returns the usage of a reply that breaks off.
+func (x *exchange) brokenUsage(f *scenarios.Failure) replyUsage {
+	return replyUsage{usage: scenarios.Estimate(scenarios.Request{Prompt: x.prompts.in.Content.Plain()}, []protocol.Block{protocol.Text(f.PartialText)})}
 }
 
 // failureUsedUp reports whether a failure with a limited number of repetitions has occurred that
@@ -358,6 +368,9 @@ func (x *exchange) retry(ctx context.Context, f *scenarios.Failure, api failure.
 		x.sim.history.failures[rule]++
 	}
 	retries := max(0, x.sim.options.Limits.Retries)
+	if f.Type == scenarios.FailStreamError { // the request without streaming is one of them
+		retries = max(0, retries-1)
+	}
 	tries := retries
 	if api.RetryClass == "" {
 		tries = 0
@@ -449,8 +462,7 @@ func (x *exchange) streamPartial(ctx context.Context, f *scenarios.Failure) erro
 	if f.PartialText == "" {
 		return nil
 	}
-	usage := scenarios.Estimate(scenarios.Request{Prompt: x.prompts.in.Content.Plain()}, []protocol.Block{protocol.Text(f.PartialText)})
-	m := x.startMessage(replyUsage{usage: usage}, nil)
+	m := x.startMessage(x.brokenUsage(f), nil)
 	if err := m.start(ctx); err != nil {
 		return err
 	}

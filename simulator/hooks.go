@@ -129,7 +129,9 @@ func (p *hookPoints) runWithoutTrace(ctx context.Context, in protocol.HookInput)
 		return hook.Outcome{}, nil
 	}
 	out := p.sim.options.Hooks.Run(ctx, hook.Input{Base: p.hookBase(in), Event: in})
-	p.prompts.context = append(p.prompts.context, out.AdditionalContext...)
+	for _, text := range out.AdditionalContext {
+		p.prompts.context = append(p.prompts.context, strings.TrimSpace(text))
+	}
 	if p.sim.options.Display.HookEvents && event != "InstructionsLoaded" || event == "SessionStart" || event == "Setup" {
 		p.out.emitAll(p.replaceSessionID(out.Frames))
 	}

@@ -135,7 +135,7 @@ func (o *Outcome) block(c *call, a *hookResult, reason, bare string) {
 func (o *Outcome) add(c *call, a *hookResult) {
 	out := a.output
 	if a.plain != "" && claudecode.HookEventNamed(c.event).PlainText {
-		o.AdditionalContext = append(o.AdditionalContext, strings.TrimSpace(a.plain))
+		o.AdditionalContext = append(o.AdditionalContext, a.plain)
 	}
 	if out.Async {
 		return

@@ -17,7 +17,7 @@ func policy(t *testing.T, o permission.Options, rules ...string) *permission.Pol
 	o.CWD = cwd
 	for _, r := range rules {
 		behavior, text, _ := strings.Cut(r, " ")
-		o.Rules = append(o.Rules, permission.Rule{Behavior: behavior, Source: "cliArg", Text: text})
+		o.Rules = append(o.Rules, permission.Rule{Behavior: behavior, Source: "userSettings", Text: text})
 	}
 	p, err := permission.New(o)
 	if err != nil {
@@ -285,5 +285,28 @@ func TestResolve(t *testing.T) {
 	}
 	if got := outcome(p.Decide(use("Write", "/alias/f"))); got != "allow mode" {
 		t.Errorf("link into the directory: %q", got)
+	}
+}
+
+// --disallowedTools Read takes the tool away: files may be written. A rule of the settings, or one with
+// a path, covers files.
+func TestReadTakenAway(t *testing.T) {
+	for _, tt := range []struct {
+		source, text string
+		want         permission.Behavior
+	}{
+		{"cliArg", "Read", permission.Allow},
+		{"userSettings", "Read", permission.Deny},
+		{"cliArg", "Read(**)", permission.Deny},
+	} {
+		p, err := permission.New(permission.Options{CWD: "/w", Rules: []permission.Rule{
+			{Behavior: permission.BehaviorDeny, Source: tt.source, Text: tt.text}, {Behavior: permission.BehaviorAllow, Source: "cliArg", Text: "Write"},
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := p.Decide(protocol.ToolUse{Name: "Write", Input: []byte(`{"file_path":"/w/new"}`)}).Behavior; got != tt.want {
+			t.Errorf("%s from %s: %v, want %v", tt.text, tt.source, got, tt.want)
+		}
 	}
 }

@@ -91,7 +91,7 @@ func TestDeniedAgent(t *testing.T) {
 		if got := outcome(p.Decide(use("Agent", "Explore"))); got != "allow" {
 			t.Errorf("%s: the call is %q", rule, got)
 		}
-		if text, source := p.DeniedAgent("Explore"); text != "Agent(Explore)" || source != "cliArg" {
+		if text, source := p.DeniedAgent("Explore"); text != "Agent(Explore)" || source != "userSettings" {
 			t.Errorf("%s: denied by %q from %q", rule, text, source)
 		}
 		if text, _ := p.DeniedAgent("Plan"); text != "" {
