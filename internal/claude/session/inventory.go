@@ -295,3 +295,13 @@ func appendMCPNames(builtin []string, tools []protocol.Tool) []string {
 	slices.SortFunc(names, compareNames)
 	return append(append([]string{}, builtin...), names...)
 }
+
+// fileAccess is the access to files of the built-in tools: without Read, nothing that has not been
+// read is changed.
+type fileAccess struct {
+	*policy
+	tools *inventory
+}
+
+// Readable reports whether a file may be read without asking.
+func (a fileAccess) Readable(path string) bool { return a.tools.exists("Read") && a.policy.Readable(path) }

@@ -71,16 +71,6 @@ func (t *toolbox) build(plan launch.Plan, p toolParts, v *servers, pol *policy) 
 	return nil
 }
 
-// fileAccess is the access to files of the built-in tools: without Read, nothing that has not been
-// read is changed.
-type fileAccess struct {
-	*policy
-	tools *inventory
-}
-
-// Readable reports whether a file may be read without asking.
-func (a fileAccess) Readable(path string) bool { return a.tools.exists("Read") && a.policy.Readable(path) }
-
 // buildChain puts the layers around the tools in order:
 // hooks(permission(breakpoint(canned(composite)))). No other code does.
 func (t *toolbox) buildChain(plan launch.Plan, p toolParts) {
