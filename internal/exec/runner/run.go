@@ -100,7 +100,10 @@ func (r *run) shims() error {
 			return err
 		}
 	}
-	return r.Setup.shims(r.bin(), <-r.names)
+	if err := r.Setup.shims(r.bin(), <-r.names); err != nil {
+		return err
+	}
+	return npmShim(r.bin(), pathVariable(r.System.Environ))
 }
 
 // own returns the files of this run that may be called claude.

@@ -156,7 +156,7 @@ func refusal(err error) string {
 	switch {
 	case errors.As(err, &usage):
 		return strings.TrimSpace(usage.Text)
-	case errors.As(err, &verbatim) && strings.Contains(verbatim.Text, " --"):
+	case errors.As(err, &verbatim) && strings.Contains(" "+verbatim.Text, " --"):
 		return strings.TrimSpace(verbatim.Text)
 	}
 	return ""
