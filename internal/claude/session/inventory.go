@@ -304,4 +304,6 @@ type fileAccess struct {
 }
 
 // Readable reports whether a file may be read without asking.
-func (a fileAccess) Readable(path string) bool { return a.tools.exists("Read") && a.policy.Readable(path) }
+func (a fileAccess) Readable(path string) bool {
+	return a.tools.exists("Read") && a.policy.Readable(path)
+}
