@@ -205,8 +205,11 @@ func (g *golden) scenario(fill *filler) []byte {
 		steps = g.stepsOfResult(fill)
 		add()
 	}
-	for _, rule := range rules[:max(0, len(rules)-1)] {
-		rule["max_matches"] = 1
+	for i, rule := range rules {
+		rule["source"] = "any" // also texts that the CLI writes
+		if i < len(rules)-1 {
+			rule["max_matches"] = 1
+		}
 	}
 	b, err := json.MarshalIndent(map[string]any{"responses": rules}, "", "  ")
 	if err != nil {
