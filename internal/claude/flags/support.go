@@ -28,7 +28,7 @@ func Table() []Support {
 func limits() map[string]string {
 	const (
 		outside = "accepted: belongs to a feature outside the process that is not simulated"
-		debug   = "partial: lines in the real CLI's form with texts of our own; the categories are not told apart"
+		debug   = "partial: lines in the real CLI's form with texts of our own; the categories are not distinguished"
 		screen  = "accepted: belongs to a part of the interactive terminal that is not simulated"
 	)
 	return map[string]string{
@@ -45,7 +45,7 @@ func limits() map[string]string {
 		"debug":                                  debug,
 		"debug-file":                             debug,
 		"debug-to-stderr":                        debug,
-		"effort":                                 "partial: hooks are told; the scenario decides what the model does",
+		"effort":                                 "partial: hooks receive the value; the scenario decides what the model does",
 		"exclude-dynamic-system-prompt-sections": "accepted: there is no default system prompt",
 		"file":                                   outside,
 		"from-pr":                                outside,
@@ -57,7 +57,7 @@ func limits() map[string]string {
 		"thinking-display":                       "partial: summarized marks the events; thinking is shown as the scenario has it",
 		"bare":                                   "partial: the short tool list; what --tools names beside it is there, too, and a host's hooks are run",
 		"safe-mode":                              "partial: what a host brings with initialize is there",
-		"restricted":                             "partial: files and tools that are left out; nothing else is restricted",
+		"restricted":                             "partial: restricts files and tools, nothing else",
 		"no-chrome":                              outside,
 		"plugin-url":                             outside,
 		"prompt-suggestions":                     screen,
