@@ -29,8 +29,8 @@ func Builtins() []Builtin {
 	}
 	return []Builtin{
 		skill("deep-research", "Research a question in many sources", ""),
-		only(withDesign, skill("design", "Design a page or a product", "consent | revoke")),
-		only(withDesign, skill("design-sync", "Keep designs and code in sync", `[<project hint, e.g. "Acme DS">]`)),
+		only(hasDesignTools, skill("design", "Design a page or a product", "consent | revoke")),
+		only(hasDesignTools, skill("design-sync", "Keep designs and code in sync", `[<project hint, e.g. "Acme DS">]`)),
 		skill("dataviz", "Draw charts and dashboards", ""),
 		skill("update-config", "Change settings files", ""),
 		skill("verify", "Check that a change works", ""),
@@ -73,8 +73,8 @@ func Builtins() []Builtin {
 		command("insights", "Report on past sessions", ""),
 		command("recap", "One line on what was done", ""),
 		command("goal", "Continue until a condition is met", ""),
-		only(withDesign, command("design-consent", "Allow design tools", "")),
-		only(withDesign, command("design-revoke", "Disallow design tools", "")),
+		only(hasDesignTools, command("design-consent", "Allow design tools", "")),
+		only(hasDesignTools, command("design-revoke", "Disallow design tools", "")),
 		command("list-agents", "Who can be sent messages", "", "peers"),
 		command("team-onboarding", "Write a guide for new team members", ""),
 	}

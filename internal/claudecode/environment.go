@@ -83,8 +83,8 @@ func withTelemetry(e Environment) bool { return e.Telemetry }
 
 func withOAuth(e Environment) bool { return e.Credential == OAuthToken }
 
-// withDesign is true if traffic is allowed, except with a subscription and the vendor's API.
-func withDesign(e Environment) bool {
+// hasDesignTools is true if traffic is allowed, except with a subscription and the vendor's API.
+func hasDesignTools(e Environment) bool {
 	return e.Traffic && (e.Credential != OAuthToken || !e.DefaultURL)
 }
 
@@ -96,7 +96,7 @@ func withoutSubscription(e Environment) bool {
 func environmentConditions() map[string]environmentCondition {
 	return map[string]environmentCondition{
 		"cc-plugin-telemetry": withTelemetry,
-		"DesignSync":          withDesign,
+		"DesignSync":          hasDesignTools,
 		"RemoteTrigger":       withOAuth,
 		"WebFetch":            withoutSubscription,
 	}

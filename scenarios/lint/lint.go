@@ -427,7 +427,7 @@ func (l *linter) breakpoints() {
 		for j := range i {
 			earlier := &l.s.Breakpoints[j]
 			if earlier.When == "" && earlier.MaxHits == nil && earlier.Phase == k.Phase && (earlier.Tool == k.Tool || earlier.Tool == "*") {
-				l.report(p, 0, "", "the breakpoint never decides: the one at %s takes all calls of %s", earlier.Place(), k.Tool)
+				l.report(p, 0, "", "the breakpoint never decides: the breakpoint at %s decides all calls of %s", earlier.Place(), k.Tool)
 				break
 			}
 		}

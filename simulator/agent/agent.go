@@ -119,7 +119,7 @@ type input struct {
 // also runs ListAgents and SendMessage. For other calls it returns
 // [executor.ErrUnknownTool].
 func (a *Agents) Execute(ctx context.Context, call protocol.ToolUse) (executor.Result, error) {
-	a.tell(conversationOf(call), call.Name, call.Round)
+	a.noteTool(conversationOf(call), call.Name, call.Round)
 	switch {
 	case call.Name == "ListAgents":
 		return executor.Plain(a.list()), nil
@@ -187,8 +187,8 @@ func conversationOf(call protocol.ToolUse) string {
 	return call.Agent.ID
 }
 
-// tell notes that a conversation knows a tool in use from a round on, and reports whether it did not before that round.
-func (a *Agents) tell(conversation, tool string, round int) (isNew bool) {
+// noteTool records that a conversation knows that a tool is used. It reports whether this was new in the round.
+func (a *Agents) noteTool(conversation, tool string, round int) (isNew bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.told == nil {

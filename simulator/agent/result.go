@@ -254,7 +254,7 @@ func (w *agentRun) completed(end task.End) protocol.ToolResult {
 func (w *agentRun) usedLine() string {
 	var names []string
 	for _, name := range w.work.tools.used {
-		if w.a.tell(conversationOf(w.call), name, w.call.Round) {
+		if w.a.noteTool(conversationOf(w.call), name, w.call.Round) {
 			names = append(names, name)
 		}
 	}

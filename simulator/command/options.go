@@ -44,7 +44,7 @@ type Rules interface {
 // Session is the current session.
 type Session interface {
 	ID() string
-	Entitle(title string)
+	SetTitle(title string)
 }
 
 // Shell runs the shell commands of command files.

@@ -43,7 +43,7 @@ func rename(o Options, title string) (text, told string) {
 		return "Couldn't generate a name: no conversation yet. Usage: /rename <name>", ""
 	}
 	o.Live.SetTitle(title)
-	o.Session.Entitle(title)
+	o.Session.SetTitle(title)
 	return "Session renamed to: " + title, title
 }
 

@@ -64,7 +64,7 @@ func (p *Policy) Decide(use protocol.ToolUse) Verdict {
 	}
 	v := d.decide(c)
 	if v.Behavior == Ask {
-		v = d.unasked(c, v)
+		v = d.denyWithoutPrompt(c, v)
 	}
 	return v
 }
@@ -168,8 +168,8 @@ func (d decider) byKind(c *call) Verdict {
 	return c.ask(c.requested(), "", "")
 }
 
-// unasked replaces a question by a denial if the mode or the options require it, without asking.
-func (d decider) unasked(c *call, v Verdict) Verdict {
+// denyWithoutPrompt replaces a question by a denial if the mode or the options require it, without asking.
+func (d decider) denyWithoutPrompt(c *call, v Verdict) Verdict {
 	switch {
 	case d.mode == protocol.ModeDontAsk:
 		return c.deny("mode", "Permission to use "+c.use.Name+" has been denied because Claude Code is running in don't ask mode. Only calls that a rule or the mode allows run here; do not try to reach the same end another way.")

@@ -39,7 +39,7 @@ func (p *Policy) Request(use protocol.ToolUse, v Verdict) protocol.PermissionReq
 	}
 	if kindOf(use.Name) != claudecode.ClassUser && tool.Server == "" { // a question to the user speaks for itself, for MCP tools it is empty
 		r.Description, _, _ = strings.Cut(tool.Description, "\n")
-		r.Description = cmp.Or(p.about(use), r.Description)
+		r.Description = cmp.Or(p.describe(use), r.Description)
 	}
 	if tool.Server != "" {
 		r.DisplayName = tool.RawName
@@ -54,9 +54,9 @@ func (p *Policy) Request(use protocol.ToolUse, v Verdict) protocol.PermissionReq
 	return r
 }
 
-// about returns a short description of a call of a built-in tool: the description of a command, a path, or an
+// describe returns a short description of a call of a built-in tool: the description of a command, a path, or an
 // address; empty = use the tool's description.
-func (p *Policy) about(use protocol.ToolUse) string {
+func (p *Policy) describe(use protocol.ToolUse) string {
 	var input struct {
 		Description  string `json:"description"`
 		Command      string `json:"command"`

@@ -143,18 +143,18 @@ func (s *Settings) add(layer Layer) {
 	var value any
 	if err := json.Unmarshal(layer.Raw, &value); err != nil {
 		s.warn(layer, err)
-		s.fault(layer, true, Fault{Text: "Invalid or malformed JSON"})
+		s.addFaults(layer, true, Fault{Text: "Invalid or malformed JSON"})
 		return
 	}
 	file, ok := value.(map[string]any)
 	if !ok {
 		s.warn(layer, errors.New("settings are not a JSON object"))
-		s.fault(layer, true, Fault{Text: "Expected object, but received " + kindOf(value)})
+		s.addFaults(layer, true, Fault{Text: "Expected object, but received " + kindOf(value)})
 		return
 	}
 	if bad := invalid(file); len(bad) > 0 {
 		s.warn(layer, fmt.Errorf("ignored because of an invalid value of %s", strings.Join(bad, ", ")))
-		s.fault(layer, true, invalidFile(bad, file)...)
+		s.addFaults(layer, true, invalidFile(bad, file)...)
 		return
 	}
 	s.merge(layer)
@@ -194,7 +194,7 @@ func (s *Settings) merge(layer Layer) {
 		for _, f := range faults {
 			s.warn(layer, errors.New(f.Text))
 		}
-		s.fault(layer, false, faults...)
+		s.addFaults(layer, false, faults...)
 		s.Hooks = append(s.Hooks, Hooks{Source: layer.Source, Raw: raw})
 	}
 }
@@ -237,10 +237,10 @@ func (s *Settings) rules(d decoder, behavior string) []string {
 		switch {
 		case !ok:
 			d.settings.warn(d.layer, fmt.Errorf("%s: %v is not a string", behavior, v))
-			s.fault(d.layer, false, Fault{Key: "permissions." + behavior, Text: "Non-string value in " + behavior + " array was removed"})
+			s.addFaults(d.layer, false, Fault{Key: "permissions." + behavior, Text: "Non-string value in " + behavior + " array was removed"})
 		case why != "":
 			d.settings.warn(d.layer, fmt.Errorf("%s: %q: %s", behavior, text, why))
-			s.fault(d.layer, false, Fault{Key: "permissions." + behavior, Text: fmt.Sprintf("Invalid permission rule %q was skipped: %s", text, why)})
+			s.addFaults(d.layer, false, Fault{Key: "permissions." + behavior, Text: fmt.Sprintf("Invalid permission rule %q was skipped: %s", text, why)})
 		case !slices.Contains(rules, text):
 			rules = append(rules, text)
 		}
@@ -248,7 +248,7 @@ func (s *Settings) rules(d decoder, behavior string) []string {
 	return rules
 }
 
-func (s *Settings) fault(layer Layer, whole bool, faults ...Fault) {
+func (s *Settings) addFaults(layer Layer, whole bool, faults ...Fault) {
 	for _, f := range faults {
 		f.Where, f.Whole = layer.name(), whole
 		s.Faults = append(s.Faults, f)

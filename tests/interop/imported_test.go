@@ -105,7 +105,7 @@ func realCLI(t *testing.T) (modules, bin string) {
 	return filepath.Join(dir, "node_modules"), bin
 }
 
-// realSession is what is left of one.
+// realSession is the recorded data of a session of the real CLI.
 type realSession struct{ dir, bin, transcript string }
 
 // recorded runs the real CLI once.

@@ -193,7 +193,7 @@ func (o AttachOptions) start(way func(*syscall.SysProcAttr)) (*Attached, error) 
 	a := &Attached{cmd: cmd}
 	switch in, ok := o.Stdin.(*os.File); {
 	case o.OwnTerminal:
-		toSession(cmd.SysProcAttr)
+		startSession(cmd.SysProcAttr)
 	case ok && o.Terminal:
 		a.terminal = in
 		toForeground(cmd.SysProcAttr, in)

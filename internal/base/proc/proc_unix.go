@@ -56,9 +56,9 @@ func toForeground(attr *syscall.SysProcAttr, terminal *os.File) {
 	attr.Foreground, attr.Ctty = true, int(terminal.Fd())
 }
 
-// toSession makes the child the leader of a session, and of a process group, with its
+// startSession makes the child the leader of a session, and of a process group, with its
 // standard input as the controlling terminal.
-func toSession(attr *syscall.SysProcAttr) {
+func startSession(attr *syscall.SysProcAttr) {
 	attr.Setpgid, attr.Setsid, attr.Setctty, attr.Ctty = false, true, true, 0
 }
 

@@ -74,8 +74,8 @@ func toForeground(*syscall.SysProcAttr, *os.File) {}
 
 func takeForeground(*os.File) {}
 
-// toSession does nothing: Windows has no sessions.
-func toSession(*syscall.SysProcAttr) {}
+// startSession does nothing: Windows has no sessions.
+func startSession(*syscall.SysProcAttr) {}
 
 // become is not supported: a Windows process cannot be replaced.
 func become(string, []string, []string) error { return errors.ErrUnsupported }

@@ -102,8 +102,8 @@ func (p *policy) Grant(rules []string) {
 	p.Replace("command", granted)
 }
 
-// asker returns who answers permission questions: the host, a tool of an MCP server, or nil.
-func (p *policy) asker(host Host) permission.Prompter {
+// prompter returns who answers permission questions: the host, a tool of an MCP server, or nil.
+func (p *policy) prompter(host Host) permission.Prompter {
 	switch p.settings.PromptTool {
 	case "":
 		return nil

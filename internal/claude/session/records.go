@@ -219,8 +219,8 @@ func (r *recorder) shownID() string {
 // ID returns the id of the conversation.
 func (r *recorder) ID() string { return r.transcript.ID() }
 
-// Entitle gives the session a title.
-func (r *recorder) Entitle(title string) {
+// SetTitle gives the session a title.
+func (r *recorder) SetTitle(title string) {
 	if err := r.transcript.SetTitle(title); err != nil {
 		r.Warn("the title is not saved: " + err.Error())
 	}

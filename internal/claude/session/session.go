@@ -206,7 +206,7 @@ func (c *conversation) writeTitles() {
 	c.titles = nil
 	c.mu.Unlock()
 	for _, title := range titles {
-		c.records.Entitle(title)
+		c.records.SetTitle(title)
 	}
 }
 

@@ -78,7 +78,7 @@ func (t *toolbox) buildChain(plan launch.Plan, p toolParts) {
 	base = append(base, t.servers.tools()...)
 	base = append(base, t.toolSearch(append(slices.Clone(base), t.builtin)), builtinCalls{t})
 	around := layer.HookOptions{Runner: p.hooks.Runner, Live: p.state, Here: t, Tools: t, Frames: plan.Output.HookEvents}
-	permit := layer.PermitOptions{Policy: t.policy.Policy, Ask: layer.AskHooks(around, t.policy.asker(p.host)), Tools: t, Clock: plan.Clock}
+	permit := layer.PermitOptions{Policy: t.policy.Policy, Ask: layer.AskHooks(around, t.policy.prompter(p.host)), Tools: t, Clock: plan.Clock}
 	t.Executor = executor.Chain(base,
 		layer.Hooks(around), layer.Permission(permit), t.callGates.layer(plan, t.servers.records), executor.Canned(t.policy.canned))
 }

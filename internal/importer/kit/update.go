@@ -87,12 +87,12 @@ func merge(name, old, fresh string) (merged string, notes []string) {
 		}
 		if last == nil && s.afterRules() {
 			last = s
-			b.WriteString(removed(name, byKey, had, &notes))
+			b.WriteString(keepEdited(name, byKey, had, &notes))
 		}
 		b.WriteString(s.text())
 	}
 	if last == nil {
-		b.WriteString(removed(name, byKey, had, &notes))
+		b.WriteString(keepEdited(name, byKey, had, &notes))
 	}
 	return b.String(), notes
 }
@@ -102,8 +102,8 @@ func (s *section) afterRules() bool {
 	return slices.ContainsFunc([]string{"tools ", "calls ", "files "}, func(word string) bool { return strings.HasPrefix(s.key, word) })
 }
 
-// removed handles the sections that the new text no longer has: edited ones are returned, to be kept.
-func removed(name string, left map[string]*section, order []section, notes *[]string) string {
+// keepEdited returns the edited ones of the sections that the new text no longer has, and notes what happens to all.
+func keepEdited(name string, left map[string]*section, order []section, notes *[]string) string {
 	var b strings.Builder
 	for i := range order {
 		s := &order[i]
