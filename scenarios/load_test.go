@@ -167,7 +167,7 @@ tool_calls = [{ tool = "Agent", id = "toolu_1", input = {}, subagent = { type = 
 	}
 }
 
-// JSON has the same schema, by extension only.
+// A file with the extension .json is read as JSON with the same schema.
 func TestJSONScenario(t *testing.T) {
 	src := `{"default_response": {"text": "d"}, "responses": [{"pattern": {"type": "exact", "text": "x"},
   "response": {"steps": [{"text": "s {{ prompt }}", "usage": {"input_tokens": 1, "output_tokens": 2}}]}, "max_matches": 1}]}`

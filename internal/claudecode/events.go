@@ -22,7 +22,7 @@ type HookEvent struct {
 	// Prompt says that the event precedes a prompt, End that it precedes the end of a
 	// conversation.
 	Prompt, End bool
-	// Unseen says that hooks leave no trace but their frames and failures.
+	// Unseen says that hooks of the event are visible only by their frames and failures.
 	Unseen bool
 }
 

@@ -46,8 +46,8 @@ func (i *isolatedTools) close() {
 	}
 }
 
-// of returns the built-in tools that a call is for: an agent in a worktree has its own.
-func (t *toolbox) of(call protocol.ToolUse) *builtin.Tools {
+// builtinTools returns the built-in tools that a call is for: an agent in a worktree has its own.
+func (t *toolbox) builtinTools(call protocol.ToolUse) *builtin.Tools {
 	if call.Agent != nil && call.Agent.Dir != "" {
 		if a, ok := t.isolated.find(call.Agent.ID); ok {
 			return a.tools
@@ -57,7 +57,7 @@ func (t *toolbox) of(call protocol.ToolUse) *builtin.Tools {
 }
 
 // Reread returns the file that a call wrote if its content is another since; "" = none.
-func (t *toolbox) Reread(call protocol.ToolUse) string { return t.of(call).Reread(call) }
+func (t *toolbox) Reread(call protocol.ToolUse) string { return t.builtinTools(call).Reread(call) }
 
 // builtinCalls runs the calls of built-in tools, those of agents that work in a worktree with their own.
 type builtinCalls struct{ *toolbox }
@@ -69,7 +69,7 @@ func (b builtinCalls) Tools(ctx context.Context) ([]protocol.Tool, error) {
 
 // Execute runs one call.
 func (b builtinCalls) Execute(ctx context.Context, call protocol.ToolUse) (executor.Result, error) {
-	return b.of(call).Execute(ctx, call)
+	return b.builtinTools(call).Execute(ctx, call)
 }
 
 // Isolate makes a worktree for an agent (observed with 2.1.330).

@@ -110,7 +110,7 @@ func (t *toolbox) Mode() protocol.PermissionMode { return t.policy.Mode() }
 // Prepare inspects a call as the model wrote it. Aliases are resolved once. Calls of agents may run
 // in parallel, calls that count as hits of a breakpoint may not.
 func (t *toolbox) Prepare(call protocol.ToolUse) simulator.PreparedCall {
-	p := simulator.PreparedCall{Input: t.of(call).Prepare(call), RunAs: t.aliases[call.Name]}
+	p := simulator.PreparedCall{Input: t.builtinTools(call).Prepare(call), RunAs: t.aliases[call.Name]}
 	if p.RunAs != "" {
 		call.Name = p.RunAs
 	}
@@ -120,7 +120,7 @@ func (t *toolbox) Prepare(call protocol.ToolUse) simulator.PreparedCall {
 
 // WaitReady looks at a call that is about to run. What is answered without a tool is not checked.
 func (t *toolbox) Precheck(ctx context.Context, call protocol.ToolUse) simulator.Precheck {
-	ready := simulator.Precheck{ObservedInput: t.of(call).ObservedInput(call)}
+	ready := simulator.Precheck{ObservedInput: t.builtinTools(call).ObservedInput(call)}
 	if !t.policy.canned.Answers(call) {
 		ready.Refusal = t.refuse(ctx, call)
 	}
@@ -164,7 +164,7 @@ func (t *toolbox) refuse(ctx context.Context, call protocol.ToolUse) *executor.R
 		result.UnknownTool = t.inventory.remains(call.Name) // else the user has taken it away
 		return new(executor.Plain(result))
 	}
-	if refused := t.of(call).Check(ctx, call); refused != nil {
+	if refused := t.builtinTools(call).Check(ctx, call); refused != nil {
 		return new(executor.Plain(*refused))
 	}
 	if _, known := t.Tool(call.Name); known {
@@ -491,7 +491,7 @@ func (t *toolbox) NewInstructions(agent *protocol.AgentRef, calls []protocol.Too
 	for _, call := range calls {
 		call.Name = cmp.Or(t.aliases[call.Name], call.Name)
 		call.Agent = agent
-		if file := t.of(call).TargetFile(call); file != "" {
+		if file := t.builtinTools(call).TargetFile(call); file != "" {
 			all = append(all, t.instructions.newlyReached(agent, file)...)
 		}
 	}

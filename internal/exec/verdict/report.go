@@ -32,7 +32,7 @@ type Report struct {
 
 // Terminal is what a terminal has shown.
 type Terminal struct {
-	// Screens counts the screens that stood for a moment and differ from the one before.
+	// Screens counts the distinct screens that were visible for some time.
 	Screens int `json:"screens"`
 	// States are the states of claude that they show, in the order of their first appearance.
 	States  []string `json:"states"`

@@ -117,10 +117,10 @@ func (r *Redactor) rules() *formFinder {
 	return r.shapes
 }
 
-func (r *Redactor) text(s string) string { return r.without(s, r.Find(s)) }
+func (r *Redactor) text(s string) string { return r.redactFindings(s, r.Find(s)) }
 
-// without returns a text with the findings replaced.
-func (r *Redactor) without(s string, found []Finding) string {
+// redactFindings returns a text with the findings replaced.
+func (r *Redactor) redactFindings(s string, found []Finding) string {
 	if len(found) == 0 {
 		return s
 	}
