@@ -38,7 +38,7 @@ func runInteractive(ctx context.Context, sys *process.System, f *flags.Flags) (e
 	if err != nil {
 		return err
 	}
-	defer console.Close()
+	defer func() { _ = console.Close() }() // the terminal may be gone
 	answers, err := terminal.Startup(ctx, console, &plan, sys.Getenv("ANTHROPIC_API_KEY"))
 	if answers.Changed && err == nil {
 		warnings.Reset()

@@ -12,16 +12,12 @@ import (
 // programs tell apart.
 type State string
 
-// The states of a screen.
+// The states of a screen that asks something.
 const (
-	Idle       State = "idle"
-	Busy       State = "busy"
 	Permission State = "permission"
 	Question   State = "question"
 	Plan       State = "plan"
 	Before     State = "dialog" // a question that precedes the session
-	Failed     State = "error"
-	Ended      State = "ended"
 )
 
 // option is one line that can be selected.
@@ -49,6 +45,7 @@ func (t tick) String() string {
 		return "[ ] "
 	case ticked:
 		return "[✔] "
+	case noTick:
 	}
 	return ""
 }

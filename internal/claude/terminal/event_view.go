@@ -46,7 +46,7 @@ func (v *eventView) beginTurn(prompt string) {
 	all := verbs()
 	v.verb = v.nextVerb(len(all))
 	s.busy = &progress{began: v.clock.Now(), verb: all[v.verb], prompt: prompt}
-	s.hint, s.failed = "", false
+	s.hint = ""
 	if prompt != "" {
 		s.entries = append(s.entries, entry{glyph: promptGlyph + " ", text: prompt})
 	}
@@ -130,7 +130,7 @@ func (v *eventView) showMessage(ev *protocol.Assistant) {
 				continue
 			}
 			if ev.Error != "" || ev.IsAPIErrorMessage {
-				s.failed, s.hint = true, hintResend
+				s.hint = hintResend
 			}
 			s.entries = append(s.entries, entry{glyph: answerGlyph + " ", text: block.Text})
 		case protocol.ToolUse:

@@ -27,8 +27,6 @@ type screen struct {
 	mode       string
 	notice     string // replaces the footer
 	hint       string // in the empty composer; empty = none
-	failed     bool   // the last turn ended with an error
-	ended      bool
 	effort     string
 	faults     faultSet
 }
@@ -41,21 +39,6 @@ type progress struct {
 	retry   string    // replaces the verb; empty = no retry
 	replied bool      // the model has answered something
 	prompt  string
-}
-
-// state returns what the screen shows.
-func (s *screen) state() State {
-	switch {
-	case s.ended:
-		return Ended
-	case s.dialog != nil:
-		return s.dialog.state
-	case s.busy != nil:
-		return Busy
-	case s.failed:
-		return Failed
-	}
-	return Idle
 }
 
 // title returns the title of the window. Inside tmux it does not show the state.

@@ -228,6 +228,7 @@ func (t *Terminal) press(k key) {
 		if s.composer.empty() {
 			t.armExit(keyCtrlD, "Press Ctrl-D again to exit")
 		}
+	case keyUnknown, keyTab, keyDown:
 	}
 }
 
@@ -270,7 +271,7 @@ func (t *Terminal) enter() {
 // submit sends a prompt, or carries out a command of the terminal.
 func (t *Terminal) submit(text string) {
 	s := &t.console.screen
-	s.hint, s.failed = "", false
+	s.hint = ""
 	word, _, _ := strings.Cut(text, " ")
 	if word == "/exit" || word == "/quit" {
 		t.quit = true
