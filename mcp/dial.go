@@ -39,6 +39,10 @@ func (s *server) connect(life, ctx context.Context, retries int) dialResult {
 	}
 	log.Printf("connecting (%s)", cmp.Or(cfg.Type, typeStdio))
 	d := dialer{server: s, cfg: cfg, log: log}
+	if d.usesOAuth() && cfg.OAuthClient(d.options).Refused() {
+		log.Printf("not asked again: it refused a request without a token")
+		return dialResult{err: d.needsLogin()}
+	}
 	var r dialResult
 	for attempt := range retries + 1 {
 		r = d.negotiate(life, limit)
@@ -143,7 +147,7 @@ func (d dialer) target(ctx context.Context) (connection.Target, error) {
 		if d.cfg.URL == "" && d.cfg.Type == typeHTTP {
 			return nil, errors.New("url is empty")
 		}
-		return d.remote(ctx)
+		return d.remote(ctx), nil
 	case typeSDK:
 		return connection.Hosted{Server: d.cfg.Name, Send: d.options.SDK}, nil
 	default:
@@ -153,7 +157,7 @@ func (d dialer) target(ctx context.Context) (connection.Target, error) {
 
 // remote returns the target of a server at a URL, with the headers that its helper prints. If the helper fails, the
 // configured headers are used alone.
-func (d dialer) remote(ctx context.Context) (connection.Target, error) {
+func (d dialer) remote(ctx context.Context) connection.Remote {
 	t := connection.Remote{
 		Server: d.cfg.Name, URL: d.cfg.URL, SSE: d.cfg.Type == typeSSE, Agent: d.userAgent(), Headers: d.cfg.Headers,
 		// Opening the TCP connection may use only a part of the time, so that there is time for a second attempt.
@@ -167,14 +171,10 @@ func (d dialer) remote(ctx context.Context) (connection.Target, error) {
 			t.Headers = headers
 		}
 		t.Renewer = helperHeaders{d}
-	case !hasAuthorization(d.cfg.Headers):
-		client := d.cfg.OAuthClient(d.options)
-		if client.Refused() {
-			return nil, d.needsLogin()
-		}
-		t.Renewer = oauthHeaders{d, client}
+	case d.usesOAuth():
+		t.Renewer = oauthHeaders{d, d.cfg.OAuthClient(d.options)}
 	}
-	return t, nil
+	return t
 }
 
 // helperHeaders renews the headers of a server that has a headersHelper.
@@ -236,6 +236,11 @@ func (a oauthHeaders) Renew(ctx context.Context, r connection.Refusal) (map[stri
 		return nil, &connection.DialError{Reason: text, Wire: text, NeedsAuth: needsAuth, NeedsLogin: needsAuth}
 	}
 	return a.headers(value), err
+}
+
+// usesOAuth reports whether a login can give the server a token.
+func (d dialer) usesOAuth() bool {
+	return (d.cfg.Type == typeHTTP || d.cfg.Type == typeSSE) && d.cfg.HeadersHelper == "" && !hasAuthorization(d.cfg.Headers)
 }
 
 // needsLogin is the error of a server that refuses requests without a token.

@@ -106,7 +106,7 @@ func TestOAuthSessions_N23N30N31(t *testing.T) {
 				t.Errorf("the real CLI is not logged in:\n%s", theirs)
 			}
 			if text := withoutReconnects.ReplaceAllString(theirs, ""); text != theirs {
-				theirs, ours = refusals.ReplaceAllString(text, ""), refusals.ReplaceAllString(ours, "")
+				theirs, ours = strings.TrimSpace(refusals.ReplaceAllString(text, "")), strings.TrimSpace(refusals.ReplaceAllString(ours, ""))
 			}
 			if fault == "issuer-wrong" {
 				theirs, ours = loginDetails.ReplaceAllString(theirs, ""), loginDetails.ReplaceAllString(ours, "")
