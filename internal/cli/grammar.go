@@ -14,6 +14,7 @@ import (
 	"github.com/claudeless/claudeless/internal/cli/filecmd"
 	"github.com/claudeless/claudeless/internal/cli/help"
 	"github.com/claudeless/claudeless/internal/cli/importcmd"
+	"github.com/claudeless/claudeless/internal/cli/screenscmd"
 	"github.com/claudeless/claudeless/internal/cli/servecmd"
 )
 
@@ -40,6 +41,7 @@ func commandTable() []commandEntry {
 		{name: "journal", usage: "journal schema|explain", help: "Print the journal schema, or a journal in readable form", run: kongCommand[execcmd.Journal]("journal")},
 		{name: "gates", usage: "gates list|wait|release", help: "List gates, wait for one, or open one", run: kongCommand[execcmd.Gates]("gates")},
 		{name: "parity", usage: "parity CASE…", help: "Compare claudeless with the real claude, case by case", run: kongCommand[parityCmd]("parity")},
+		{name: "screens", usage: "screens capture|list|show|diff|check|…", help: "Capture the screens of the real claude, compare them, and check programs that read them", run: kongCommand[screenscmd.Screens]("screens")},
 		{name: "shim", usage: "shim DIR -s FILE", help: "Create a directory with a claude command to put first on PATH", run: kongCommand[execcmd.Shim]("shim")},
 		{name: "init", usage: "init [DIR]", help: "Write a working scenario, MCP server and CI job", run: kongCommand[help.Init]("init")},
 		{name: "schema", usage: "schema scenario|fixture", help: "Print the JSON Schema of a file format", run: kongCommand[help.Schema]("schema")},

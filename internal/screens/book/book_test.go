@@ -70,7 +70,9 @@ func TestOptions(t *testing.T) {
 			{Number: "1", Label: "One", Row: 1}, {Number: "2", Label: "Two", Selected: true, Row: 3}, {Number: "3", Label: "Three", Row: 5},
 		}},
 		{"in a box", "│ ❯ 1. One   │\n│   2. Two   │", []Option{{Number: "1", Label: "One", Selected: true}, {Number: "2", Label: "Two", Row: 1}}},
+		{"a pointer at the edge", "❯ 1. Red\n     Like a rose\n────\n  2. Blue", []Option{{Number: "1", Label: "Red", Selected: true}, {Number: "2", Label: "Blue", Row: 3}}},
 		{"composer", "❯ typed\n────", nil},
+		{"a prompt that is a list", "❯ 1. typed\n────", nil},
 	} {
 		if diff := cmp.Diff(c.want, FindOptions(strings.Split(c.screen, "\n"))); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", c.name, diff)

@@ -30,6 +30,7 @@ func volatiles() []volatile {
 		{"version", `Claude Code v?(\d+\.\d+\.\d+)`},
 		{"spinner", `^\s*([✢✳✶✻✼✽·*●] \S+…(?: \(.*\))?)`},
 		{"spinner", `^\s*([✢✳✶✻✼✽·*] \S+ for \d.*)$`},
+		{"key", `sk-ant-\.\.\.([0-9a-f]{20})`},
 		{"glyph", `([◐◑◒◓]) `},
 		{"tip", `(Tip: .*)$`},
 		{"time", `\b(\d{1,2}:\d\d(?::\d\d)?(?: ?[AaPp][Mm])?)\b`},

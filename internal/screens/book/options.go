@@ -16,13 +16,14 @@ type Option struct {
 
 const pointer = "❯"
 
-// FindOptions returns the options of the dialog on a screen. One of them is marked by a pointer
-// that does not begin its row: the composer and earlier prompts do.
+// FindOptions returns the options of the dialog on a screen; nil = there are fewer than
+// two. One of them is marked by a pointer, which begins its row only if the option
+// has a number: in the composer and in earlier prompts it does, too.
 func FindOptions(lines []string) []Option {
-	marked := -1
+	marked, numbered := -1, regexp.MustCompile(`^(\d+)\. (.*)$`)
 	for row, line := range lines {
 		before, after, ok := strings.Cut(line, pointer+" ")
-		if ok && before != "" && strings.Trim(before, " │") == "" && strings.TrimSpace(after) != "" {
+		if ok && (before != "" || numbered.MatchString(after)) && strings.Trim(before, " │") == "" && strings.TrimSpace(after) != "" {
 			marked = row
 		}
 	}
@@ -31,7 +32,6 @@ func FindOptions(lines []string) []Option {
 	}
 	before, _, _ := strings.Cut(lines[marked], pointer)
 	column := utf8.RuneCountInString(before) + 2
-	numbered := regexp.MustCompile(`^(\d+)\. (.*)$`)
 	first, _ := labelAt(lines[marked], column)
 	withNumbers := numbered.MatchString(first)
 	read := func(row int) (o Option, ok bool) {
@@ -61,6 +61,9 @@ func FindOptions(lines []string) []Option {
 		if o, ok := read(row); ok {
 			options = append(options, o)
 		}
+	}
+	if len(options) < 2 {
+		return nil
 	}
 	return options
 }

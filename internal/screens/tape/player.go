@@ -53,14 +53,17 @@ type Event struct {
 	Data  []byte // valid during the call
 }
 
+// Recorder receives events.
+type Recorder interface{ Record(Event) }
+
 // Player plays tapes with a program. Program, Screen and Clock are required.
 type Player struct {
 	Program Program
 	Screen  *emulator.Emulator
 	Clock   Clock
-	// Record receives what passes between player and program, from one goroutine at a
+	// Recorder receives what passes between player and program, from one goroutine at a
 	// time; nil = nobody.
-	Record func(Event)
+	Recorder Recorder
 	// Page receives each page; an error ends the tape.
 	Page func(Page) error
 	// OpenGate opens a gate of the scenario; nil = the tape may not have gates.
@@ -154,8 +157,8 @@ func (r *playback) read() {
 
 // record passes an event on; the caller holds mu.
 func (r *playback) record(input bool, data []byte) {
-	if r.Record != nil {
-		r.Record(Event{At: r.Clock.Now().Sub(r.began), Input: input, Data: data})
+	if r.Recorder != nil {
+		r.Recorder.Record(Event{At: r.Clock.Now().Sub(r.began), Input: input, Data: data})
 	}
 }
 

@@ -18,6 +18,9 @@ func (f failure) Error() string { return string(f) }
 // step does one step. The error is a failure, or of another kind.
 func (r *playback) step(ctx context.Context, s *Step) error {
 	err := r.wait(ctx, s)
+	if err == nil && s.SettleMS > 0 && s.Snapshot == "" {
+		err = r.settle(ctx, s.settle(), settleLimit)
+	}
 	if err == nil {
 		err = r.sleep(ctx, s)
 	}
@@ -41,6 +44,13 @@ func (s *Step) timeout() time.Duration {
 		return time.Duration(s.TimeoutMS) * time.Millisecond
 	}
 	return defaultTimeout
+}
+
+func (s *Step) settle() time.Duration {
+	if s.SettleMS > 0 {
+		return time.Duration(s.SettleMS) * time.Millisecond
+	}
+	return settleTime
 }
 
 func (r *playback) text() string { return r.Screen.Screen().Text() }
@@ -147,11 +157,7 @@ func (r *playback) openGate(name string) error {
 }
 
 func (r *playback) takePage(ctx context.Context, s *Step) error {
-	quiet := settleTime
-	if s.SettleMS > 0 {
-		quiet = time.Duration(s.SettleMS) * time.Millisecond
-	}
-	if err := r.settle(ctx, quiet, max(settleLimit, quiet)); err != nil {
+	if err := r.settle(ctx, s.settle(), max(settleLimit, s.settle())); err != nil {
 		return err
 	}
 	r.mu.Lock()

@@ -55,7 +55,7 @@ type Step struct {
 	Paste    string `toml:"paste"`             // paste this text
 	Key      string `toml:"key"`               // press these keys: "Down Down Enter"
 	Gate     string `toml:"gate"`              // open this gate of the scenario
-	SettleMS int    `toml:"settle_ms" min:"0"` // how long no output arrives before a page is taken; 0 = 250
+	SettleMS int    `toml:"settle_ms" min:"0"` // wait until no output has arrived for this long: before the page, which does so anyway (250), or after the waits
 
 	Snapshot string `toml:"snapshot"` // take a page of this name
 	State    string `toml:"state"`    // the state that the page shows

@@ -1,0 +1,306 @@
+package screenscmd
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/claudeless/claudeless/internal/base/diag"
+	"github.com/claudeless/claudeless/internal/base/junit"
+	"github.com/claudeless/claudeless/internal/base/process"
+	"github.com/claudeless/claudeless/internal/screens/anchors"
+	"github.com/claudeless/claudeless/internal/screens/book"
+	"github.com/claudeless/claudeless/internal/screens/check"
+	"github.com/claudeless/claudeless/internal/screens/diff"
+)
+
+// Diff compares two versions.
+type Diff struct {
+	JSON   bool   `name:"json" help:"Print the changes as JSON"`
+	GitHub bool   `name:"github" help:"Also write GitHub Actions annotations to stderr"`
+	Before string `arg:"" help:"Version or directory"`
+	After  string `arg:"" help:"Version or directory"`
+}
+
+// Run prints the changes, those of options first, and exits with 1 if there are any.
+func (c *Diff) Run(s *process.System) error {
+	before, err := findBooks(s, c.Before)
+	if err != nil {
+		return err
+	}
+	after, err := findBooks(s, c.After)
+	if err != nil {
+		return err
+	}
+	changes, compared := []diff.Change{}, 0
+	for _, a := range before {
+		for _, b := range after {
+			if k := b.Key; k.Renderer != a.Renderer || k.Tmux != a.Tmux || k.Cols != a.Cols || k.Rows != a.Rows {
+				continue
+			}
+			compared++
+			found, err := diff.Books(a, b)
+			if err != nil {
+				return err
+			}
+			changes = append(changes, found...)
+		}
+	}
+	if compared == 0 {
+		return badInput("the two have no book of the same renderer and size", "claudeless screens list shows what is captured")
+	}
+	if err := c.print(s, changes); err != nil {
+		return err
+	}
+	if len(changes) > 0 {
+		return &process.ExitError{Code: exitDifferent}
+	}
+	return nil
+}
+
+func (c *Diff) print(s *process.System, changes []diff.Change) error {
+	if c.GitHub {
+		for _, x := range changes {
+			if x.Kind == diff.Options || x.Kind == diff.Label {
+				fmt.Fprintf(s.Stderr, "::warning title=%s::%s\n", x.Page, strings.ReplaceAll(x.Text, "\n", "%0A"))
+			}
+		}
+	}
+	if c.JSON {
+		return writeJSON(s, changes)
+	}
+	counts, pages := map[diff.Kind]int{}, map[string]bool{}
+	for _, x := range changes {
+		counts[x.Kind]++
+		pages[x.Page] = true
+		text := x.Text
+		if x.Kind == diff.Text {
+			text = "\n  " + strings.ReplaceAll(text, "\n", "\n  ")
+		}
+		fmt.Fprintf(s.Stdout, "%s: %s (%s): %s\n", x.Kind, x.Page, x.Book, text)
+	}
+	_, err := fmt.Fprintf(s.Stdout, "%d pages differ: %d changes of options, %d of labels, %d of texts, %d pages of one version only\n",
+		len(pages), counts[diff.Options], counts[diff.Label], counts[diff.Text], counts[diff.Page])
+	return err
+}
+
+// Check checks a detector.
+type Check struct {
+	Detector string   `required:"" placeholder:"FILE" help:"TOML file that says how the detector is run"`
+	In       string   `default:"tmux" enum:"terminal,tmux" help:"Pages that were captured inside tmux (default), or outside; the others are taken if there are none"`
+	JSON     bool     `name:"json" help:"Print the report as JSON"`
+	JUnit    string   `name:"junit" placeholder:"FILE" help:"Write the report as JUnit XML to FILE"`
+	GitHub   bool     `name:"github" help:"Also write GitHub Actions annotations to stderr"`
+	Markdown bool     `help:"Print the table only, as Markdown"`
+	Versions []string `arg:"" optional:"" name:"version" help:"Versions or directories (default: all that are captured)"`
+}
+
+// Run prints the misjudged pages and exits with 3 if there are any.
+func (c *Check) Run(ctx context.Context, s *process.System) error {
+	text, err := diag.ReadFile(c.Detector)
+	if err != nil {
+		return fail(exitBadInput, fmt.Errorf("reading the detector: %w", err))
+	}
+	path, err := filepath.Abs(c.Detector)
+	if err != nil {
+		return err
+	}
+	d, list := check.ParseDetector(path, text)
+	if list.Err() != nil {
+		diag.Render(s.Stderr, list)
+		return fail(exitBadInput, fmt.Errorf("%d errors in %s", len(list), c.Detector))
+	}
+	books, err := c.books(s)
+	if err != nil {
+		return err
+	}
+	report, err := check.Run(ctx, d, books, s.Environ)
+	if err != nil {
+		return err
+	}
+	if err := c.print(s, report); err != nil {
+		return err
+	}
+	if report.Total("").Wrong > 0 {
+		return &process.ExitError{Code: exitMisjudged}
+	}
+	return nil
+}
+
+// books returns the books that are checked.
+func (c *Check) books(s *process.System) ([]book.Book, error) {
+	var all []book.Book
+	if len(c.Versions) == 0 {
+		var err error
+		if all, err = book.List(book.Root(s.Environ)); err != nil {
+			return nil, err
+		}
+	}
+	for _, v := range c.Versions {
+		books, err := findBooks(s, v)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, books...)
+	}
+	if len(all) == 0 {
+		return nil, badInput("no screens are captured", "claudeless screens capture --in tmux --claude npm:VERSION")
+	}
+	chosen := slices.DeleteFunc(slices.Clone(all), func(b book.Book) bool { return b.Tmux != (c.In == "tmux") })
+	if len(chosen) == 0 {
+		fmt.Fprintf(s.Stderr, "claudeless: note: no pages were captured with --in %s; the others are checked\n", c.In)
+		return all, nil
+	}
+	return chosen, nil
+}
+
+func (c *Check) print(s *process.System, r *check.Report) error {
+	if c.JUnit != "" {
+		if err := writeJUnit(c.JUnit, r); err != nil {
+			return fmt.Errorf("writing the JUnit report: %w", err)
+		}
+	}
+	if c.GitHub {
+		for _, v := range r.Verdicts {
+			if v.Wrong {
+				fmt.Fprintf(s.Stderr, "::error title=%s::%s takes %s for %s\n", v.Page, r.Detector, v.State, meaning(v))
+			}
+		}
+	}
+	switch {
+	case c.JSON:
+		return writeJSON(s, r)
+	case c.Markdown:
+		_, err := fmt.Fprint(s.Stdout, table(r, "| ", " | ", " |"))
+		return err
+	}
+	for _, v := range r.Verdicts {
+		if v.Wrong {
+			fmt.Fprintf(s.Stdout, "%s (%s): it is %s, %s takes it for %s\n", v.Page, v.Book, v.State, r.Detector, meaning(v))
+		}
+	}
+	_, err := fmt.Fprint(s.Stdout, table(r, "", "  ", ""))
+	return err
+}
+
+// meaning says what a detector took a page for.
+func meaning(v check.Verdict) string {
+	const most = 60
+	answer := v.Answer
+	if r := []rune(answer); len(r) > most {
+		answer = string(r[:most]) + "…"
+	}
+	switch {
+	case v.Means != "":
+		return v.Means
+	case answer != "" && v.Cause != "":
+		return fmt.Sprintf("nothing: %s (%q)", v.Cause, answer)
+	case v.Cause != "":
+		return "nothing: " + v.Cause
+	}
+	return fmt.Sprintf("%q", answer)
+}
+
+// table returns wrong/asked by version and state.
+func table(r *check.Report, begin, between, end string) string {
+	states := []string{"dialog", "permission", "plan", "question", "busy", "idle", "menu", "error", "ended"}
+	states = slices.DeleteFunc(states, func(state string) bool {
+		for _, counts := range r.Versions {
+			if counts[state].Asked > 0 {
+				return false
+			}
+		}
+		return true
+	})
+	var versions []string
+	for v := range r.Versions {
+		versions = append(versions, v)
+	}
+	slices.SortFunc(versions, book.CompareVersions)
+	var b strings.Builder
+	line := func(first string, cells []string) {
+		b.WriteString(begin + first + between + strings.Join(cells, between) + end + "\n")
+	}
+	line("wrong/asked", append(slices.Clone(states), "all"))
+	if begin != "" {
+		b.WriteString(strings.Repeat("|---", len(states)+2) + "|\n")
+	}
+	for _, v := range versions {
+		var cells []string
+		for _, state := range states {
+			cells = append(cells, fmt.Sprintf("%d/%d", r.Versions[v][state].Wrong, r.Versions[v][state].Asked))
+		}
+		sum := r.Total(v)
+		line(v, append(cells, fmt.Sprintf("%d/%d", sum.Wrong, sum.Asked)))
+	}
+	return b.String()
+}
+
+// Anchors lists or writes anchors.
+type Anchors struct {
+	Write   string `placeholder:"FILE" help:"Add the anchors of the captured pages to FILE, such as internal/screens/anchors/anchors.toml"`
+	Version string `arg:"" optional:"" help:"Version or directory (default: the newest)"`
+}
+
+// Run prints the anchors of a version, or takes them from its pages.
+func (c *Anchors) Run(s *process.System) error {
+	known, err := anchors.Load()
+	if err != nil {
+		return err
+	}
+	if c.Write == "" {
+		for i, v := range slices.Backward(known) {
+			if v.Version == c.Version || c.Version == "" && i == len(known)-1 {
+				_, err := fmt.Fprint(s.Stdout, anchors.Write([]anchors.Version{v}))
+				return err
+			}
+		}
+		return badInput(fmt.Sprintf("no anchors of %s are known", c.Version), "claudeless screens anchors VERSION --write FILE takes them from captured pages")
+	}
+	if c.Version == "" {
+		return badInput("--write needs a version", "claudeless screens anchors VERSION --write FILE")
+	}
+	books, err := findBooks(s, c.Version)
+	if err != nil {
+		return err
+	}
+	b, _ := book.Nearest(books, book.Key{Renderer: book.Fullscreen, Cols: 110, Rows: 36})
+	pages, err := b.Pages()
+	if err != nil {
+		return err
+	}
+	if text, err := os.ReadFile(c.Write); err == nil {
+		if known, err = anchors.Parse(c.Write, string(text)); err != nil {
+			return err
+		}
+	}
+	v := anchors.FromPages(b.Version, pages)
+	if err := v.Check(); err != nil {
+		return err
+	}
+	if err := os.WriteFile(c.Write, []byte(anchors.Write(anchors.Merge(known, v))), 0o644); err != nil {
+		return fmt.Errorf("writing the anchors: %w", err)
+	}
+	_, err = fmt.Fprintf(s.Stdout, "%d anchors of %s\n", len(v.Anchors), v.Version)
+	return err
+}
+
+func writeJUnit(file string, r *check.Report) error {
+	suite := junit.Suite{Name: r.Detector}
+	for _, v := range r.Verdicts {
+		c := junit.Case{Class: v.Book, Name: v.Page + " " + v.State}
+		if v.Wrong {
+			c.Failure = &junit.Failure{Message: fmt.Sprintf("%s takes %s for %s", r.Detector, v.State, meaning(v))}
+		}
+		suite.Cases = append(suite.Cases, c)
+	}
+	var b bytes.Buffer
+	if err := suite.Write(&b); err != nil {
+		return err
+	}
+	return os.WriteFile(file, b.Bytes(), 0o644)
+}

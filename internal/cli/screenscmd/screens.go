@@ -1,0 +1,322 @@
+// Package screenscmd implements the command screens: books of the screens of the real
+// CLI, captured on this machine, compared, and used to check programs that read
+// screens.
+package screenscmd
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/claudeless/claudeless/internal/base/diag"
+	"github.com/claudeless/claudeless/internal/base/process"
+	"github.com/claudeless/claudeless/internal/parity/suite"
+	"github.com/claudeless/claudeless/internal/screens/book"
+	"github.com/claudeless/claudeless/internal/screens/capture"
+	"github.com/claudeless/claudeless/internal/screens/pty"
+	"github.com/claudeless/claudeless/internal/screens/tape"
+	"github.com/claudeless/claudeless/internal/screens/tapes"
+)
+
+// Screens is the command.
+type Screens struct {
+	Capture Capture `cmd:"" help:"Play tapes with the real claude and keep its screens on this machine"`
+	List    List    `cmd:"" help:"List the captured books, or the pages of a version"`
+	Show    Show    `cmd:"" help:"Print a page"`
+	Where   Where   `cmd:"" help:"Print the directory of the books"`
+	Diff    Diff    `cmd:"" help:"Compare the screens of two versions"`
+	Check   Check   `cmd:"" help:"Check a program that reads the state of claude off its screen"`
+	Anchors Anchors `cmd:"" help:"List the short labels by which the screens of a version are recognized"`
+}
+
+// The exit codes beside 0.
+const (
+	exitDifferent = 1
+	exitBadInput  = 2
+	exitMisjudged = 3
+)
+
+// badInput is an error about flags and files.
+func badInput(message, hint string) error {
+	return &process.ExitError{Code: exitBadInput, Err: process.Hinted(message, hint)}
+}
+
+func fail(code int, err error) error { return &process.ExitError{Code: code, Err: err} }
+
+// Capture plays tapes.
+type Capture struct {
+	Claude   string   `placeholder:"PATH|npm:VERSION" help:"The claude to capture: a program, or a version from npm (default: CLAUDE_BIN, or the one on PATH)"`
+	Size     []string `default:"110x36" placeholder:"COLSxROWS,…" help:"Sizes of the terminal (default 110x36)"`
+	Renderer string   `default:"fullscreen" enum:"fullscreen,inline,both" help:"How claude draws: fullscreen (default), inline or both"`
+	In       string   `default:"terminal" enum:"terminal,tmux,both" help:"Where claude believes it runs: terminal (default), tmux or both"`
+	Jobs     int      `default:"2" help:"Tapes to play at the same time (default 2)"`
+	JSON     bool     `name:"json" help:"Print the results as JSON"`
+	Tapes    []string `arg:"" optional:"" name:"tape" help:"Names of tapes, or files that end in .toml (default: all tapes)"`
+}
+
+// Run captures, and prints pages and seconds.
+func (c *Capture) Run(ctx context.Context, s *process.System) error {
+	list, err := c.load(s)
+	if err != nil {
+		return err
+	}
+	self, err := s.Executable()
+	if err != nil {
+		return fmt.Errorf("finding this binary: %w", err)
+	}
+	program, err := findClaude(ctx, s, c.Claude, self)
+	if err != nil {
+		return fail(exitBadInput, err)
+	}
+	keys, err := c.keys(program.Version)
+	if err != nil {
+		return err
+	}
+	root := book.Root(s.Environ)
+	if books, err := book.List(root); err == nil && len(books) == 0 {
+		fmt.Fprintf(s.Stderr, "screens are kept in %s; their text is the vendor's: whether to commit it is your decision\n", root)
+	}
+	began := s.Now()
+	results, err := capture.Run(ctx, capture.Options{
+		Self: self, Claude: program.Path, Root: root, Environ: s.Environ, Books: keys, Tapes: list, Clock: tape.SystemClock{}, Parallel: c.Jobs, Progress: s.Stderr,
+	})
+	if err != nil {
+		return err
+	}
+	return c.print(s, results, program.Version, s.Now().Sub(began).Seconds())
+}
+
+func findClaude(ctx context.Context, s *process.System, given, self string) (suite.Program, error) {
+	if version, ok := strings.CutPrefix(given, "npm:"); ok {
+		return suite.Fetch(ctx, s, version)
+	}
+	return suite.Find(ctx, s, given, self)
+}
+
+// load reads the tapes; everything that is wrong with files is reported at once.
+func (c *Capture) load(s *process.System) ([]*tape.Tape, error) {
+	names := c.Tapes
+	if len(names) == 0 {
+		names = tapes.Names()
+	}
+	var all []*tape.Tape
+	var problems diag.List
+	for _, name := range names {
+		if !strings.HasSuffix(name, ".toml") {
+			t, err := tapes.Load(name)
+			if err != nil {
+				return nil, fail(exitBadInput, err)
+			}
+			all = append(all, t)
+			continue
+		}
+		text, err := diag.ReadFile(name)
+		if err != nil {
+			return nil, fail(exitBadInput, fmt.Errorf("reading the tape: %w", err))
+		}
+		t, list := tape.Parse(name, text)
+		problems = append(problems, list...)
+		if t != nil {
+			all = append(all, t)
+		}
+	}
+	if problems.Err() != nil {
+		diag.Render(s.Stderr, problems)
+		return nil, fail(exitBadInput, fmt.Errorf("%d errors in tapes", len(problems)))
+	}
+	for _, t := range all {
+		if lines := t.Sleeps(); len(lines) > 0 && slices.ContainsFunc(names, func(n string) bool { return strings.HasSuffix(n, ".toml") }) {
+			fmt.Fprintf(s.Stderr, "claudeless: warning: tape %s sleeps in lines %s: wait for a text, or hold the step at a gate\n", t.Name, strings.Trim(fmt.Sprint(lines), "[]"))
+		}
+	}
+	return all, nil
+}
+
+// keys returns the books that are captured.
+func (c *Capture) keys(version string) ([]book.Key, error) {
+	renderers, places := []string{c.Renderer}, []bool{c.In == "tmux"}
+	if c.Renderer == "both" {
+		renderers = []string{book.Fullscreen, book.Inline}
+	}
+	if c.In == "both" {
+		places = []bool{false, true}
+	}
+	var keys []book.Key
+	for _, text := range c.Size {
+		size, err := pty.ParseSize(text)
+		if err != nil {
+			return nil, badInput("--size: "+err.Error(), "for example --size 110x36,80x24")
+		}
+		for _, renderer := range renderers {
+			for _, tmux := range places {
+				keys = append(keys, book.Key{Version: version, Renderer: renderer, Tmux: tmux, Cols: size.Cols, Rows: size.Rows})
+			}
+		}
+	}
+	return keys, nil
+}
+
+// print prints what was captured; failures come with the screen and the journal.
+func (c *Capture) print(s *process.System, results []capture.Result, version string, seconds float64) error {
+	pages, failed := 0, 0
+	for i := range results {
+		r := &results[i]
+		pages += r.Pages - len(r.Wrong)
+		if !r.Failed() {
+			continue
+		}
+		failed++
+		if r.Failure != "" {
+			fmt.Fprintf(s.Stderr, "claudeless: error: %s: %s\n%s", r.Book, r.Failure, r.Details)
+		}
+		for _, wrong := range r.Wrong {
+			fmt.Fprintf(s.Stderr, "claudeless: error: %s: %s (kept as %s)\n", r.Book, wrong, book.RejectedSuffix)
+		}
+	}
+	if c.JSON {
+		if err := writeJSON(s, results); err != nil {
+			return err
+		}
+	} else {
+		fmt.Fprintf(s.Stdout, "captured %d pages of %s with %d tapes in %.0f s, %d failed\n", pages, version, len(results), seconds, failed)
+	}
+	if failed > 0 {
+		return fail(exitDifferent, fmt.Errorf("%d of %d tapes failed", failed, len(results)))
+	}
+	return nil
+}
+
+func writeJSON(s *process.System, value any) error {
+	enc := json.NewEncoder(s.Stdout)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", "  ")
+	return enc.Encode(value)
+}
+
+// List lists books, or pages.
+type List struct {
+	JSON    bool   `name:"json" help:"Print JSON"`
+	Version string `arg:"" optional:"" help:"Version or directory whose pages are listed"`
+}
+
+// Run prints a line for each book, or for each page.
+func (c *List) Run(s *process.System) error {
+	root := book.Root(s.Environ)
+	if c.Version == "" {
+		books, err := book.List(root)
+		if err != nil {
+			return err
+		}
+		type row struct {
+			book.Key
+			Pages int    `json:"pages"`
+			Dir   string `json:"dir"`
+		}
+		rows := []row{}
+		for _, b := range books {
+			names, err := b.Names()
+			if err != nil {
+				return err
+			}
+			rows = append(rows, row{b.Key, len(names), b.Dir})
+		}
+		if c.JSON {
+			return writeJSON(s, rows)
+		}
+		for _, r := range rows {
+			fmt.Fprintf(s.Stdout, "%-36s %3d pages\n", r.Key, r.Pages)
+		}
+		return nil
+	}
+	books, err := findBooks(s, c.Version)
+	if err != nil {
+		return err
+	}
+	all := []book.Page{}
+	for _, b := range books {
+		pages, err := b.Pages()
+		if err != nil {
+			return err
+		}
+		all = append(all, pages...)
+	}
+	if c.JSON {
+		return writeJSON(s, all)
+	}
+	for i := range all {
+		fmt.Fprintf(s.Stdout, "%-30s %-22s %s\n", all[i].FullName(), all[i].State, all[i].Key)
+	}
+	return nil
+}
+
+// findBooks returns the books of a version or directory; having none is an error with
+// the command that captures them.
+func findBooks(s *process.System, name string) ([]book.Book, error) {
+	books, err := book.Find(book.Root(s.Environ), name)
+	if err != nil {
+		return nil, err
+	}
+	if len(books) == 0 {
+		return nil, badInput(fmt.Sprintf("no screens of %s are captured", name), "claudeless screens capture --claude npm:"+name)
+	}
+	return books, nil
+}
+
+// Show prints a page.
+type Show struct {
+	ANSI    bool   `name:"ansi" help:"Print it with its styles"`
+	Version string `placeholder:"VERSION" help:"Version or directory (default: the newest that is captured)"`
+	Page    string `arg:"" help:"The page, TAPE.PAGE, or a file of one"`
+}
+
+// Run prints the page of the newest book that has it.
+func (c *Show) Run(s *process.System) error {
+	books, err := book.List(book.Root(s.Environ))
+	if c.Version != "" {
+		books, err = findBooks(s, c.Version)
+	}
+	if err != nil {
+		return err
+	}
+	if len(books) == 0 {
+		return badInput("no screens are captured", "claudeless screens capture --claude npm:VERSION")
+	}
+	var names []string
+	for _, b := range slices.Backward(books) {
+		all, err := b.Names()
+		if err != nil {
+			return err
+		}
+		names = append(names, all...)
+		if !slices.Contains(all, c.Page) {
+			continue
+		}
+		p, err := b.Read(c.Page)
+		if err != nil {
+			return err
+		}
+		text := p.Text
+		if c.ANSI {
+			text = p.ANSI
+		}
+		_, err = fmt.Fprint(s.Stdout, text)
+		return err
+	}
+	return badInput(fmt.Sprintf("no captured page is called %q", c.Page), diag.DidYouMean(c.Page, names))
+}
+
+// Where prints the directory of the books.
+type Where struct{}
+
+// Run prints it.
+func (Where) Run(s *process.System) error {
+	root := book.Root(s.Environ)
+	if _, err := os.Stat(root); err != nil {
+		fmt.Fprintln(s.Stderr, "nothing is captured yet")
+	}
+	_, err := fmt.Fprintln(s.Stdout, root)
+	return err
+}

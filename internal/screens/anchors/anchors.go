@@ -1,0 +1,158 @@
+// Package anchors has short labels of the screens of the CLI: option labels, footer
+// hints and glyphs, by which a screen is recognized. They are the only text of
+// captured pages that is part of this repository, at most 80 of at most 60 characters
+// for each version.
+package anchors
+
+import (
+	_ "embed"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/claudeless/claudeless/internal/base/diag"
+	"github.com/claudeless/claudeless/internal/base/tomltext"
+	"github.com/claudeless/claudeless/internal/screens/book"
+)
+
+// The bounds of the anchors of a version.
+const (
+	MostAnchors    = 80
+	MostCharacters = 60
+)
+
+//go:embed anchors.toml
+var source string
+
+// Anchor is a short label on a page.
+type Anchor struct {
+	Page  string `toml:"page"`  // TAPE.PAGE
+	State string `toml:"state"` // of the page
+	// Row counts from the bottom, 0 = the last row that is not empty.
+	Row   int    `toml:"row"`
+	Label string `toml:"label"`
+	// Selected is set for the option that is selected when the dialog appears.
+	Selected bool `toml:"selected"`
+}
+
+// Version has the anchors of one version.
+type Version struct {
+	Version string   `toml:"version"`
+	Anchors []Anchor `toml:"anchors"`
+}
+
+// Load returns the anchors of all versions that this binary knows, oldest first.
+func Load() ([]Version, error) { return Parse("anchors.toml", source) }
+
+// Parse reads anchors.
+func Parse(file, text string) ([]Version, error) {
+	var all struct {
+		Versions []Version `toml:"versions"`
+	}
+	ix := diag.IndexTOML(file, []byte(text))
+	if problem := ix.FirstProblem(); problem != nil {
+		return nil, diag.List{*problem}
+	}
+	if err := ix.Bind(&all).Err(); err != nil {
+		return nil, err
+	}
+	return all.Versions, nil
+}
+
+// FromPages chooses the anchors of a book: of each kind of page the options, and the row below
+// the composer or the dialog that says what keys do.
+func FromPages(version string, pages []book.Page) Version {
+	v := Version{Version: version}
+	seen := map[string]bool{}
+	hint := regexp.MustCompile(`(?i)(esc|enter|ctrl[-+ ]\w|tab) to [a-z]+`)
+	add := func(p *book.Page, row int, label string, selected bool) {
+		for _, s := range p.Slots {
+			if strings.Contains(label, s.Value) {
+				label, _, _ = strings.Cut(label, s.Value) // only what does not depend on the run
+			}
+		}
+		label = strings.TrimSpace(label)
+		if r := []rune(label); len(r) > MostCharacters {
+			label = strings.TrimSpace(string(r[:MostCharacters]))
+		}
+		id := p.State + "\x00" + label
+		if label == "" || seen[id] || len(v.Anchors) >= MostAnchors {
+			return
+		}
+		seen[id] = true
+		v.Anchors = append(v.Anchors, Anchor{Page: p.FullName(), State: p.State, Row: lastRow(p) - row, Label: label, Selected: selected})
+	}
+	ordered := slices.Clone(pages)
+	slices.SortStableFunc(ordered, func(a, b book.Page) int { return importance(a.Kind()) - importance(b.Kind()) })
+	for i := range ordered {
+		p := &ordered[i]
+		if p.Kind() != "menu" {
+			for _, o := range p.Options {
+				add(p, o.Row, o.Label, o.Selected)
+			}
+		}
+		for row, line := range p.Lines() {
+			if m := hint.FindString(line); m != "" && row > lastRow(p)-3 {
+				add(p, row, m, false)
+			}
+		}
+	}
+	return v
+}
+
+// importance orders the states whose anchors are kept first.
+func importance(kind string) int {
+	return slices.Index([]string{"dialog", "permission", "plan", "question", "busy", "idle", "error", "menu", "ended"}, kind)
+}
+
+// lastRow returns the last row that is not empty.
+func lastRow(p *book.Page) int {
+	lines := p.Lines()
+	for row := len(lines) - 1; row > 0; row-- {
+		if strings.TrimSpace(lines[row]) != "" {
+			return row
+		}
+	}
+	return 0
+}
+
+// Merge replaces the anchors of a version, or adds them.
+func Merge(all []Version, v Version) []Version {
+	all = slices.DeleteFunc(slices.Clone(all), func(old Version) bool { return old.Version == v.Version })
+	all = append(all, v)
+	slices.SortFunc(all, func(a, b Version) int { return book.CompareVersions(a.Version, b.Version) })
+	return all
+}
+
+// Write returns the file.
+func Write(all []Version) string {
+	var b strings.Builder
+	b.WriteString("# Short labels of the screens of the CLI, written by `claudeless screens anchors --write`.\n")
+	for _, v := range all {
+		fmt.Fprintf(&b, "\n[[versions]]\nversion = %s\nanchors = [\n", tomltext.Quote(v.Version))
+		for _, a := range v.Anchors {
+			selected := ""
+			if a.Selected {
+				selected = ", selected = true"
+			}
+			fmt.Fprintf(&b, "  { page = %s, state = %s, row = %d, label = %s%s },\n", tomltext.Quote(a.Page), tomltext.Quote(a.State), a.Row, tomltext.Quote(a.Label), selected)
+		}
+		b.WriteString("]\n")
+	}
+	return b.String()
+}
+
+// Check returns what breaks the bounds.
+func (v Version) Check() error {
+	if len(v.Anchors) > MostAnchors {
+		return fmt.Errorf("%d anchors of %s, at most %d are kept", len(v.Anchors), v.Version, MostAnchors)
+	}
+	for _, a := range v.Anchors {
+		if n := utf8.RuneCountInString(a.Label); n > MostCharacters {
+			return fmt.Errorf("the anchor %q has %d characters, at most %d are kept", a.Label, n, MostCharacters)
+		}
+	}
+	return nil
+}

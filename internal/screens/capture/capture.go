@@ -1,0 +1,139 @@
+// Package capture plays tapes with the real CLI and keeps their pages in books. Each
+// tape runs as claudeless exec --real --tty: in a network of its own, with the tape's
+// scenario as the model and a private directory as its home.
+package capture
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/claudeless/claudeless/internal/screens/book"
+	"github.com/claudeless/claudeless/internal/screens/tape"
+)
+
+// Options say what is captured. All fields but Progress and Parallel are required.
+type Options struct {
+	Self    string // the path of this binary
+	Claude  string // the path of the real CLI
+	Root    string // of the books
+	Environ []string
+	Books   []book.Key
+	Tapes   []*tape.Tape
+	Clock   tape.Clock
+	// Parallel is how many tapes run at a time; 0 = 2.
+	Parallel int
+	// Progress receives a line for each tape.
+	Progress io.Writer
+}
+
+// Result is the outcome of one tape.
+type Result struct {
+	Tape    string        `json:"tape"`
+	Book    string        `json:"book"`
+	Pages   int           `json:"pages"`
+	Seconds float64       `json:"seconds"`
+	Wrong   []string      `json:"wrong,omitempty"` // pages whose label does not hold
+	Failure string        `json:"failure,omitempty"`
+	Details string        `json:"-"` // the screen and the end of the journal
+	took    time.Duration // of the tape
+}
+
+// Failed reports whether the tape did not come to its end, or a label does not hold.
+func (r *Result) Failed() bool { return r.Failure != "" || len(r.Wrong) > 0 }
+
+// job is one tape for one book.
+type job struct {
+	tape *tape.Tape
+	book book.Book
+}
+
+// Run captures all tapes for all books, in the order given. The error says that a
+// capture is impossible; failures of tapes are in the results.
+func Run(ctx context.Context, o Options) ([]Result, error) {
+	var jobs []job
+	for _, key := range o.Books {
+		for _, t := range o.Tapes {
+			jobs = append(jobs, job{t, book.New(o.Root, key)})
+		}
+	}
+	if o.Parallel == 0 {
+		o.Parallel = 2
+	}
+	results := make([]Result, len(jobs))
+	next, done := make(chan int), 0
+	var mu sync.Mutex
+	var failed error
+	var workers sync.WaitGroup
+	for range min(o.Parallel, len(jobs)) {
+		workers.Go(func() { // ends when next is closed
+			for i := range next {
+				r, err := o.run(ctx, jobs[i])
+				mu.Lock()
+				results[i], failed, done = r, errors.Join(failed, err), done+1
+				o.report(&r, done, len(jobs))
+				mu.Unlock()
+			}
+		})
+	}
+	for i := range jobs {
+		if ctx.Err() != nil {
+			break
+		}
+		next <- i
+	}
+	close(next)
+	workers.Wait()
+	return results, errors.Join(failed, ctx.Err())
+}
+
+// report writes a line of progress.
+func (o *Options) report(r *Result, done, all int) {
+	if o.Progress == nil {
+		return
+	}
+	outcome := fmt.Sprintf("%d pages", r.Pages)
+	if r.Failure != "" {
+		outcome = "failed"
+	}
+	_, _ = fmt.Fprintf(o.Progress, "[%d/%d] %-14s %-28s %s, %.1f s\n", done, all, r.Tape, r.Book, outcome, r.Seconds) // progress may be lost
+}
+
+// run plays one tape.
+func (o *Options) run(ctx context.Context, j job) (Result, error) {
+	r := Result{Tape: j.tape.Name, Book: j.book.String()}
+	began := o.Clock.Now()
+	s, err := newStage(o, j)
+	if err != nil {
+		return r, err
+	}
+	defer s.remove()
+	err = s.play(ctx, &r)
+	r.took = o.Clock.Now().Sub(began)
+	r.Seconds = r.took.Seconds()
+	if step, ok := errors.AsType[*tape.StepError](err); ok {
+		r.Failure, r.Details = step.Error(), s.details(step)
+		return r, nil
+	}
+	if err != nil && ctx.Err() == nil {
+		r.Failure, r.Details = err.Error(), s.details(nil)
+		return r, nil
+	}
+	return r, err
+}
+
+// lastJournalLines is how much of the journal a failure shows.
+const lastJournalLines = 20
+
+// readFile returns the content of a file; empty if it cannot be read.
+func readFile(name string) string {
+	text, err := os.ReadFile(name)
+	if err != nil {
+		return ""
+	}
+	return string(text)
+}

@@ -1,0 +1,63 @@
+package capture
+
+import (
+	"bytes"
+	"encoding/json"
+	"sync"
+	"unicode/utf8"
+
+	"github.com/claudeless/claudeless/internal/screens/tape"
+)
+
+// castWriter collects the output of a tape as an asciicast (version 2) and as raw
+// bytes. It may be used by many goroutines.
+type castWriter struct {
+	mu         sync.Mutex
+	cols, rows int
+	events     bytes.Buffer
+	raw        bytes.Buffer
+	partial    []byte // of a character
+	last       float64
+}
+
+// Record adds an event.
+func (c *castWriter) Record(e tape.Event) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.last = float64(e.At.Milliseconds()) / 1000
+	if e.Input {
+		c.event("i", string(e.Data))
+		return
+	}
+	c.raw.Write(e.Data)
+	data := append(c.partial, e.Data...)
+	end := len(data)
+	for i := max(0, end-utf8.UTFMax+1); i < end; i++ {
+		if utf8.RuneStart(data[i]) && !utf8.FullRune(data[i:]) {
+			end = i
+		}
+	}
+	c.partial = bytes.Clone(data[end:])
+	c.event("o", string(data[:end]))
+}
+
+// mark adds a marker for a page.
+func (c *castWriter) mark(label string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.event("m", label)
+}
+
+func (c *castWriter) event(kind, data string) {
+	enc := json.NewEncoder(&c.events)
+	enc.SetEscapeHTML(false)
+	_ = enc.Encode([]any{c.last, kind, data}) // a buffer takes everything
+}
+
+// files returns the cast and the raw bytes.
+func (c *castWriter) files() (cast, raw []byte) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	header, _ := json.Marshal(map[string]int{"version": 2, "width": c.cols, "height": c.rows}) // numbers always marshal
+	return append(append(header, '\n'), c.events.Bytes()...), c.raw.Bytes()
+}

@@ -1,0 +1,203 @@
+package capture
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/claudeless/claudeless/internal/base/proc"
+	"github.com/claudeless/claudeless/internal/exec/gate"
+	"github.com/claudeless/claudeless/internal/screens/book"
+	"github.com/claudeless/claudeless/internal/screens/emulator"
+	"github.com/claudeless/claudeless/internal/screens/pty"
+	"github.com/claudeless/claudeless/internal/screens/state"
+	"github.com/claudeless/claudeless/internal/screens/tape"
+)
+
+// stage holds the directories of one tape and what it has shown.
+type stage struct {
+	*Options
+	job
+	temp *proc.TempDir
+	cast castWriter
+}
+
+// newStage makes the directories and files of a tape.
+func newStage(o *Options, j job) (*stage, error) {
+	temp, err := proc.MakeTempDir("claudeless-screens-")
+	if err != nil {
+		return nil, fmt.Errorf("making a directory for the tape: %w", err)
+	}
+	s := &stage{Options: o, job: j, temp: temp, cast: castWriter{cols: j.book.Cols, rows: j.book.Rows}}
+	if err := s.write(); err != nil {
+		s.remove()
+		return nil, fmt.Errorf("tape %s: %w", j.tape.Name, err)
+	}
+	return s, nil
+}
+
+func (s *stage) remove() { _ = s.temp.Remove() } // a directory left in /tmp does no harm
+
+func (s *stage) path(parts ...string) string {
+	return filepath.Join(append([]string{s.temp.Path}, parts...)...)
+}
+
+// dir is the working directory.
+func (s *stage) dir() string { return s.path("project") }
+
+func (s *stage) write() error {
+	files := map[string]string{s.path("settings.json"): s.settings()}
+	if strings.Contains(s.tape.Scenario, "\n") {
+		files[s.scenario()] = s.tape.Scenario
+	}
+	if s.tape.MCP != "" {
+		files[filepath.Join(s.dir(), ".mcp.json")] = s.expand(s.tape.MCP)
+	}
+	for name, text := range s.tape.Files {
+		files[filepath.Join(s.dir(), filepath.FromSlash(name))] = text
+	}
+	err := errors.Join(os.MkdirAll(s.dir(), 0o755), os.MkdirAll(s.path("home"), 0o755))
+	for name, text := range files {
+		err = errors.Join(err, os.MkdirAll(filepath.Dir(name), 0o755), os.WriteFile(name, []byte(text), 0o644))
+	}
+	return err
+}
+
+func (s *stage) expand(text string) string { return strings.ReplaceAll(text, "$BIN", s.Self) }
+
+func (s *stage) scenario() string {
+	if strings.Contains(s.tape.Scenario, "\n") {
+		return s.path("scenario.toml")
+	}
+	return s.tape.Scenario
+}
+
+// settings returns settings.json: what exec seeds, and the settings of the tape.
+func (s *stage) settings() string {
+	all := map[string]any{"tui": "fullscreen"}
+	if s.book.Renderer == book.Inline {
+		all["tui"] = "default"
+	}
+	if !s.fresh("mcp") {
+		all["enableAllProjectMcpServers"] = true
+	}
+	_ = json.Unmarshal([]byte(s.expand(s.tape.Settings)), &all) // the CLI says what it thinks of other settings
+	raw, _ := json.Marshal(all)                                 // was read as JSON
+	return string(raw)
+}
+
+func (s *stage) fresh(dialog string) bool {
+	return slices.Contains(s.tape.Fresh, dialog) || slices.Contains(s.tape.Fresh, "all")
+}
+
+// command returns how the tape's program is started.
+func (s *stage) command() proc.Command {
+	const start = `eval "$1"; cat "$0" >"$CLAUDE_CONFIG_DIR/settings.json"; shift; exec env "$@"`
+	args := []string{"exec", "--guard=strict", "--real=" + s.Claude, "--tty", "--size=" + pty.Size{Cols: s.book.Cols, Rows: s.book.Rows}.String(), "--capture", s.path("journal.jsonl"), "--allow-no-runs", "--lenient"}
+	if s.book.Renderer == book.Inline {
+		args = append(args, "--renderer=inline")
+	}
+	if len(s.tape.Fresh) > 0 {
+		args = append(args, "--fresh="+strings.Join(s.tape.Fresh, ","))
+	}
+	setup := s.tape.Setup
+	if setup == "" {
+		setup = ":"
+	}
+	args = append(args, "-s", s.scenario(), "--", "sh", "-c", start, s.path("settings.json"), setup)
+	var set []string
+	for _, kv := range s.tape.Env {
+		if name, ok := strings.CutPrefix(kv, "-"); ok {
+			args = append(args, "-u", name)
+		} else {
+			set = append(set, kv)
+		}
+	}
+	if s.book.Tmux {
+		set = append(set, "TMUX="+s.path("tmux")+",1,0", "TMUX_PANE=%0", "TERM=tmux-256color")
+	}
+	args = append(append(append(args, set...), "claude"), s.tape.Args...)
+	return proc.Command{
+		Path: s.Self, Args: args, Dir: s.dir(),
+		Env: []string{
+			"PATH=" + proc.Getenv(s.Environ, "PATH"), "HOME=" + s.path("home"), "TERM=xterm-256color", "LANG=C.UTF-8",
+			"CLAUDELESS_GATES=" + s.path("gates"), "TMPDIR=" + os.TempDir(), "SHELL=/bin/sh",
+		},
+	}
+}
+
+// play runs the program, plays the tape, and keeps pages and output.
+func (s *stage) play(ctx context.Context, r *Result) error {
+	if err := s.book.Forget(s.tape.Name); err != nil {
+		return err
+	}
+	verdict, err := os.Create(s.path("verdict"))
+	if err != nil {
+		return err
+	}
+	defer verdict.Close()
+	program, err := pty.Start(ctx, pty.Options{Command: s.command(), Size: pty.Size{Cols: s.book.Cols, Rows: s.book.Rows}, Stderr: verdict})
+	if err != nil {
+		return err
+	}
+	const grace = 3 * time.Second
+	player := tape.Player{
+		Program: program, Screen: emulator.New(s.book.Cols, s.book.Rows), Clock: s.Clock, Recorder: &s.cast,
+		Page:     func(p tape.Page) error { return s.keep(p, r) },
+		OpenGate: func(name string) error { return gate.Release(s.path("gates"), name) },
+	}
+	err = player.Play(ctx, s.tape)
+	program.Stop(grace)
+	cast, raw := s.cast.files()
+	return errors.Join(err, s.book.WriteTape(s.tape.Name, cast, raw))
+}
+
+// keep writes a page to the book, or aside if its label does not hold.
+func (s *stage) keep(taken tape.Page, r *Result) error {
+	p := book.Page{Tape: s.tape.Name, Name: taken.Name, State: taken.State, Enter: taken.Enter, Key: s.book.Key, Offset: taken.Offset}
+	texts := map[string]string{"dir": s.dir()}
+	for name, text := range s.tape.Slots {
+		texts[name] = text
+	}
+	p.SetScreen(taken.Screen, texts)
+	s.cast.mark(p.FullName() + " " + p.State)
+	r.Pages++
+	if wrong := state.Check(&p); wrong != "" {
+		r.Wrong = append(r.Wrong, fmt.Sprintf("%s is labelled %s: %s", p.FullName(), p.State, wrong))
+		return s.book.Reject(&p)
+	}
+	return s.book.Write(&p)
+}
+
+// details returns what helps to understand a failure: the screen, the end of the
+// journal, and what exec said.
+func (s *stage) details(step *tape.StepError) string {
+	var b strings.Builder
+	if step != nil {
+		b.WriteString("the screen was:\n")
+		for _, line := range step.Screen.Lines() {
+			b.WriteString("  | " + line + "\n")
+		}
+	}
+	lines := strings.Split(strings.TrimRight(readFile(s.path("journal.jsonl")), "\n"), "\n")
+	if len(lines) > 0 && lines[0] != "" {
+		b.WriteString("the last lines of the journal:\n")
+		for _, line := range lines[max(0, len(lines)-lastJournalLines):] {
+			const most = 300
+			if len(line) > most {
+				line = line[:most] + "…"
+			}
+			b.WriteString("  " + line + "\n")
+		}
+	}
+	if said := strings.TrimSpace(readFile(s.path("verdict"))); said != "" {
+		b.WriteString("exec wrote:\n  " + strings.ReplaceAll(said, "\n", "\n  ") + "\n")
+	}
+	return b.String()
+}

@@ -1,0 +1,102 @@
+// Package check runs a detector, which is a program that reads the state of claude
+// off its screen, over the pages of books, and counts the pages it misjudges.
+package check
+
+import (
+	"fmt"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/claudeless/claudeless/internal/base/diag"
+	"github.com/claudeless/claudeless/internal/screens/tape"
+)
+
+// Detector is a file that says how a detector is run and what its answers mean.
+type Detector struct {
+	Name    string `toml:"name,required"`
+	Command string `toml:"command,required"` // a shell command, run in Dir
+	// Input is what the command gets: text, ansi or raw on stdin; tmux: a pane that shows the page.
+	Input string `toml:"input" enum:"text,ansi,raw,tmux"`
+	// Each says how often it runs: a process for each page, or one that answers a line for each.
+	Each string `toml:"each" enum:"process,lines"`
+	// Answers maps its words (regular expressions, the first match counts) to states.
+	Answers map[string]string `toml:"answers"`
+	// Accept maps states of pages to the states that are right; pages of other states are not asked.
+	Accept map[string][]string `toml:"accept"`
+
+	// Dir is the directory of the file.
+	Dir string `toml:"-"`
+
+	answers []answer
+}
+
+type answer struct {
+	pattern *regexp.Regexp
+	state   string
+}
+
+// ParseDetector reads a file. The list holds everything that is wrong with it.
+func ParseDetector(file string, text []byte) (*Detector, diag.List) {
+	ix := diag.IndexTOML(file, text)
+	if problem := ix.FirstProblem(); problem != nil {
+		return nil, diag.List{*problem}
+	}
+	d := &Detector{Dir: filepath.Dir(file), Input: "text", Each: "process"}
+	list := ix.Bind(d)
+	add := func(hint, message string, path ...any) {
+		p := ix.At(path, message)
+		p.Hint = hint
+		list = append(list, p)
+	}
+	for _, word := range ix.Keys(diag.Path{"answers"}) {
+		pattern, err := regexp.Compile(word)
+		if err != nil {
+			add("", "invalid regular expression: "+err.Error(), "answers", word)
+			continue
+		}
+		d.answers = append(d.answers, answer{pattern, d.Answers[word]})
+		checkState(d.Answers[word], func(hint, message string) { add(hint, message, "answers", word) })
+	}
+	for _, state := range ix.Keys(diag.Path{"accept"}) {
+		checkState(state, func(hint, message string) { add(hint, message, "accept", state) })
+		for i, right := range d.Accept[state] {
+			checkState(right, func(hint, message string) { add(hint, message, "accept", state, i) })
+		}
+	}
+	if list.Err() == nil && d.Input == "tmux" && d.Each == "lines" {
+		add("a pane shows one page at a time", "`each` cannot be \"lines\" with input = \"tmux\"", "each")
+	}
+	list.Sort()
+	return d, list
+}
+
+func checkState(state string, add func(hint, message string)) {
+	kind, _, _ := strings.Cut(state, "/")
+	if !slices.Contains(tape.States(), kind) {
+		add(diag.NameHint(kind, tape.States()), fmt.Sprintf("unknown state `%s`", state))
+	}
+}
+
+// state returns the state that an answer of the detector means; empty = none.
+func (d *Detector) state(answer string) string {
+	for _, a := range d.answers {
+		if a.pattern.MatchString(answer) {
+			return a.state
+		}
+	}
+	return ""
+}
+
+// accepts returns the states that are right for a page; asked is false if the detector
+// need not tell it. A rule for a finer kind (permission/bash) goes before that for its
+// state.
+func (d *Detector) accepts(state string) (right []string, asked bool) {
+	if right, asked = d.Accept[state]; asked {
+		return right, true
+	}
+	kind, _, _ := strings.Cut(state, "/")
+	right, asked = d.Accept[kind]
+	return right, asked
+}

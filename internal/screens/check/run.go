@@ -1,0 +1,243 @@
+package check
+
+import (
+	"context"
+	"encoding/base64"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/claudeless/claudeless/internal/base/proc"
+	"github.com/claudeless/claudeless/internal/screens/book"
+)
+
+// The limits of a detector.
+const (
+	timeout   = 5 * time.Second
+	mostBytes = 1 << 20
+)
+
+// Verdict is the judgement of one page.
+type Verdict struct {
+	Page   string `json:"page"` // TAPE.PAGE
+	Book   string `json:"book"`
+	State  string `json:"state"`
+	Answer string `json:"answer"`          // what the detector wrote
+	Means  string `json:"means,omitempty"` // the state that this is
+	Wrong  bool   `json:"wrong,omitempty"`
+	Cause  string `json:"cause,omitempty"` // why there is no answer
+}
+
+// Count counts the pages of one state.
+type Count struct {
+	Asked int `json:"asked"`
+	Wrong int `json:"wrong"`
+}
+
+// Report is the outcome of a check.
+type Report struct {
+	Detector string `json:"detector"`
+	// Versions has the counts by version and state (without finer kinds).
+	Versions map[string]map[string]Count `json:"versions"`
+	Verdicts []Verdict                   `json:"verdicts"`
+}
+
+// Total returns the counts of a version over all states; of all versions for "".
+func (r *Report) Total(version string) Count {
+	var sum Count
+	for v, states := range r.Versions {
+		for _, c := range states {
+			if version == "" || v == version {
+				sum.Asked, sum.Wrong = sum.Asked+c.Asked, sum.Wrong+c.Wrong
+			}
+		}
+	}
+	return sum
+}
+
+// Run runs a detector over all pages of books.
+func Run(ctx context.Context, d *Detector, books []book.Book, environ []string) (*Report, error) {
+	r := &Report{Detector: d.Name, Versions: map[string]map[string]Count{}, Verdicts: []Verdict{}}
+	for _, b := range books {
+		pages, err := b.Pages()
+		if err != nil {
+			return nil, err
+		}
+		asked := slices.DeleteFunc(pages, func(p book.Page) bool {
+			_, ok := d.accepts(p.State)
+			return !ok
+		})
+		answers, err := ask(ctx, d, b, asked, environ)
+		if err != nil {
+			return nil, err
+		}
+		for i := range asked {
+			r.add(d.judge(&asked[i], answers[i]), &asked[i])
+		}
+	}
+	return r, nil
+}
+
+// reply is what a detector wrote about a page, or why it wrote nothing.
+type reply struct{ text, cause string }
+
+func (d *Detector) judge(p *book.Page, a reply) Verdict {
+	v := Verdict{Page: p.FullName(), Book: p.Key.String(), State: p.State, Answer: a.text, Cause: a.cause}
+	right, _ := d.accepts(p.State)
+	if a.cause == "" {
+		v.Means = d.state(a.text)
+	}
+	v.Wrong = v.Means == "" || !slices.Contains(right, v.Means)
+	if v.Wrong && v.Cause == "" && v.Means == "" {
+		v.Cause = "its answer is in no row of [answers]"
+	}
+	return v
+}
+
+func (r *Report) add(v Verdict, p *book.Page) {
+	if r.Versions[p.Version] == nil {
+		r.Versions[p.Version] = map[string]Count{}
+	}
+	c := r.Versions[p.Version][p.Kind()]
+	c.Asked++
+	if v.Wrong {
+		c.Wrong++
+	}
+	r.Versions[p.Version][p.Kind()] = c
+	r.Verdicts = append(r.Verdicts, v)
+}
+
+// ask gives the pages of a book to the detector.
+func ask(ctx context.Context, d *Detector, b book.Book, pages []book.Page, environ []string) ([]reply, error) {
+	if d.Each == "lines" {
+		return askLines(ctx, d, b, pages, environ)
+	}
+	answers := make([]reply, len(pages))
+	for i := range pages {
+		input, err := input(d, b, &pages[i])
+		if err != nil {
+			return nil, err
+		}
+		env := append(slices.Clone(environ), variables(b, &pages[i])...)
+		if d.Input == "tmux" {
+			answers[i], err = inTmux(ctx, d, &pages[i], input, env)
+		} else {
+			answers[i], err = runCommand(ctx, d, input, env, timeout)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return answers, nil
+}
+
+// input returns what the detector reads on stdin.
+func input(d *Detector, b book.Book, p *book.Page) ([]byte, error) {
+	switch d.Input {
+	case "ansi":
+		return []byte(p.ANSI), nil
+	case "raw", "tmux":
+		return b.Raw(p)
+	}
+	return []byte(p.Text), nil
+}
+
+// variables describes a page to the detector.
+func variables(b book.Book, p *book.Page) []string {
+	return []string{
+		"SCREEN_COLS=" + strconv.Itoa(p.Cols), "SCREEN_ROWS=" + strconv.Itoa(p.Rows), "SCREEN_TITLE=" + p.Title,
+		"SCREEN_VERSION=" + p.Version, "SCREEN_RENDERER=" + p.Renderer, "SCREEN_RAW=" + filepath.Join(b.Dir, p.Tape+".raw"),
+	}
+}
+
+// runCommand runs the detector once.
+func runCommand(ctx context.Context, d *Detector, stdin []byte, env []string, limit time.Duration) (reply, error) {
+	res, err := proc.Run(ctx, proc.RunOptions{
+		Command: proc.Command{Path: proc.Shell, Args: []string{"-c", d.Command}, Env: env, Dir: d.Dir}, Stdin: stdin, Limit: mostBytes, Timeout: limit,
+	})
+	if err != nil {
+		return reply{}, fmt.Errorf("running the detector: %w", err)
+	}
+	a := reply{text: strings.TrimSpace(string(res.Stdout))}
+	switch {
+	case res.TimedOut:
+		a.cause = fmt.Sprintf("it did not end within %s", limit)
+	case res.Truncated:
+		a = reply{cause: "it wrote more than 1 MB"}
+	case res.Exit.Code != 0 && a.text == "":
+		a.cause = "it failed: " + res.Exit.String()
+		if line, _, _ := strings.Cut(strings.TrimSpace(string(res.Stderr)), "\n"); line != "" {
+			a.cause += ": " + line
+		}
+	}
+	return a, nil
+}
+
+// askLines runs the detector once for all pages: it reads a line of base64 for each and
+// writes a line of its own.
+func askLines(ctx context.Context, d *Detector, b book.Book, pages []book.Page, environ []string) ([]reply, error) {
+	var all strings.Builder
+	for i := range pages {
+		text, err := input(d, b, &pages[i])
+		if err != nil {
+			return nil, err
+		}
+		all.WriteString(base64.StdEncoding.EncodeToString(text) + "\n")
+	}
+	got, err := runCommand(ctx, d, []byte(all.String()), environ, timeout+time.Duration(len(pages))*100*time.Millisecond)
+	if err != nil {
+		return nil, err
+	}
+	lines := strings.Split(got.text, "\n")
+	answers := make([]reply, len(pages))
+	for i := range pages {
+		switch {
+		case got.cause != "":
+			answers[i].cause = got.cause
+		case i < len(lines):
+			answers[i].text = strings.TrimSpace(lines[i])
+		default:
+			answers[i].cause = "it answered fewer lines than pages"
+		}
+	}
+	return answers, nil
+}
+
+// inTmux shows a page in a tmux server of its own and runs the detector beside it.
+func inTmux(ctx context.Context, d *Detector, p *book.Page, raw []byte, env []string) (reply, error) {
+	temp, err := proc.MakeTempDir("claudeless-tmux-")
+	if err != nil {
+		return reply{}, err
+	}
+	defer func() { _ = temp.Remove() }() // a directory left in /tmp does no harm
+	file := filepath.Join(temp.Path, "output")
+	if err := os.WriteFile(file, raw, 0o600); err != nil {
+		return reply{}, err
+	}
+	env = append(env, "TMUX_TMPDIR="+temp.Path, "SCREEN_SESSION=page", "TMUX=")
+	size := []string{"-x", strconv.Itoa(p.Cols), "-y", strconv.Itoa(p.Rows)}
+	show := "stty raw -echo; cat '" + file + "'; tmux wait-for -S shown; exec sleep 60"
+	commands := [][]string{
+		append([]string{"-u", "-f", "/dev/null", "new-session", "-d", "-s", "page"}, append(size, show)...),
+		{"wait-for", "shown"},
+	}
+	defer func() { _, _ = tmux(context.WithoutCancel(ctx), env, "kill-server") }() // it may not run
+	for _, args := range commands {
+		if out, err := tmux(ctx, env, args...); err != nil {
+			return reply{}, fmt.Errorf("showing the page in tmux: %w: %s", err, out)
+		}
+	}
+	return runCommand(ctx, d, nil, env, timeout)
+}
+
+func tmux(ctx context.Context, env []string, args ...string) (string, error) {
+	res, err := proc.Run(ctx, proc.RunOptions{Command: proc.Command{Path: "tmux", Args: args, Env: env}, Combined: true, Timeout: timeout})
+	if err == nil && (res.Exit.Code != 0 || res.TimedOut) {
+		err = fmt.Errorf("tmux %s: %s", args[0], res.Exit)
+	}
+	return strings.TrimSpace(string(res.Stdout)), err
+}

@@ -1,0 +1,196 @@
+// Package diff compares the pages of two books. It reports first what programs
+// that read screens must know: changes of options, of the one that is selected, and of what
+// Enter does.
+package diff
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/claudeless/claudeless/internal/base/textdiff"
+	"github.com/claudeless/claudeless/internal/screens/book"
+)
+
+// Kind is how much a change matters.
+type Kind string
+
+// The kinds of changes, the most important ones first.
+const (
+	Options Kind = "options" // of a dialog: its options, their order, the selected one, the effect of Enter
+	Label   Kind = "label"   // the state of the page, or its title
+	Text    Kind = "text"
+	Page    Kind = "page" // one of the books does not have it
+)
+
+func (k Kind) rank() int { return slices.Index([]Kind{Options, Label, Page, Text}, k) }
+
+// Change is one difference.
+type Change struct {
+	Kind Kind   `json:"kind"`
+	Page string `json:"page"` // TAPE.PAGE
+	Book string `json:"book"` // renderer and size
+	Text string `json:"text"`
+}
+
+// Books compares two books, page by page, after masking what depends on the run.
+func Books(a, b book.Book) ([]Change, error) {
+	before, err := a.Pages()
+	if err != nil {
+		return nil, err
+	}
+	after, err := b.Pages()
+	if err != nil {
+		return nil, err
+	}
+	c := comparison{book: strings.TrimPrefix(b.String(), b.Version+"/")}
+	c.pages(before, after)
+	slices.SortStableFunc(c.changes, func(x, y Change) int { return cmp.Compare(x.Kind.rank(), y.Kind.rank()) })
+	return c.changes, nil
+}
+
+// comparison collects the changes of one book.
+type comparison struct {
+	book    string
+	changes []Change
+}
+
+func (c *comparison) add(kind Kind, p *book.Page, format string, args ...any) {
+	c.changes = append(c.changes, Change{Kind: kind, Page: p.FullName(), Book: c.book, Text: fmt.Sprintf(format, args...)})
+}
+
+func (c *comparison) pages(before, after []book.Page) {
+	byName := map[string]*book.Page{}
+	for i := range after {
+		byName[after[i].FullName()] = &after[i]
+	}
+	for i := range before {
+		a := &before[i]
+		b := byName[a.FullName()]
+		delete(byName, a.FullName())
+		if b == nil {
+			c.add(Page, a, "only the first version has this page")
+			continue
+		}
+		c.page(a, b)
+	}
+	for i := range after {
+		if p := &after[i]; byName[p.FullName()] != nil {
+			c.add(Page, p, "only the second version has this page")
+		}
+	}
+}
+
+func (c *comparison) page(a, b *book.Page) {
+	c.options(a, b)
+	if a.Enter != b.Enter {
+		c.add(Options, b, "Enter %s, before it %s", cmp.Or(b.Enter, "has no label"), cmp.Or(a.Enter, "had none"))
+	}
+	if a.State != b.State {
+		c.add(Label, b, "the state is %s, before it was %s", b.State, a.State)
+	}
+	if titleState(a.Title) != titleState(b.Title) {
+		c.add(Label, b, "the title is %q, before it was %q", b.Title, a.Title)
+	}
+	if before, after := maskedText(a), maskedText(b); before != after {
+		c.add(Text, b, "%s", strings.TrimRight(hunks(before, after), "\n"))
+	}
+}
+
+// titleState is the glyph of a title; the rest of it may depend on the prompt. The glyphs of work alternate.
+func titleState(title string) string {
+	for _, r := range title {
+		if strings.ContainsRune("◐◑◒◓", r) {
+			return "◐"
+		}
+		return string(r)
+	}
+	return ""
+}
+
+// maskedText returns the rows of a page without the empty ones, which depend on the
+// height of other rows.
+func maskedText(p *book.Page) string {
+	lines := slices.DeleteFunc(p.Masked(), func(line string) bool { return strings.TrimSpace(line) == "" })
+	return strings.Join(lines, "\n") + "\n"
+}
+
+// hunks returns the rows that differ, with - and +.
+func hunks(before, after string) string {
+	var b strings.Builder
+	for _, h := range textdiff.Hunks(before, after, 0) {
+		for _, line := range h.Lines {
+			b.WriteString(line + "\n")
+		}
+	}
+	return b.String()
+}
+
+// options compares the options of a dialog.
+func (c *comparison) options(a, b *book.Page) {
+	if len(a.Options) == 0 && len(b.Options) == 0 {
+		return
+	}
+	mask := func(label string, p *book.Page) string {
+		for _, s := range p.Slots {
+			label = strings.ReplaceAll(label, s.Value, "<"+s.Name+">")
+		}
+		return label
+	}
+	before, after := map[string]book.Option{}, map[string]book.Option{}
+	var order, common []string
+	for _, o := range a.Options {
+		before[mask(o.Label, a)] = o
+	}
+	for _, o := range b.Options {
+		label := mask(o.Label, b)
+		after[label] = o
+		old, ok := before[label]
+		switch {
+		case !ok:
+			c.add(Options, b, "option %q is new%s", label, numbered(o))
+		case old.Number != o.Number:
+			c.add(Options, b, "option %q has%s, before it had%s", label, orNo(o), orNo(old))
+		}
+		if ok {
+			order = append(order, label)
+		}
+		if o.Selected {
+			c.selected(a, b, label, mask)
+		}
+	}
+	for _, o := range a.Options {
+		label := mask(o.Label, a)
+		if _, ok := after[label]; ok {
+			common = append(common, label)
+		} else {
+			c.add(Options, b, "option %q is gone%s", label, numbered(o))
+		}
+	}
+	if !slices.Equal(order, common) {
+		c.add(Options, b, "the order of the options is %q, before it was %q", order, common)
+	}
+}
+
+func (c *comparison) selected(a, b *book.Page, label string, mask func(string, *book.Page) string) {
+	for _, o := range a.Options {
+		if old := mask(o.Label, a); o.Selected && old != label {
+			c.add(Options, b, "option %q is selected when the dialog appears, before it was %q", label, old)
+		}
+	}
+}
+
+func numbered(o book.Option) string {
+	if o.Number == "" {
+		return ""
+	}
+	return " (number " + o.Number + ")"
+}
+
+func orNo(o book.Option) string {
+	if o.Number == "" {
+		return " no number"
+	}
+	return " the number " + o.Number
+}

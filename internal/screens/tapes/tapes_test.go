@@ -1,0 +1,29 @@
+package tapes
+
+import (
+	"testing"
+
+	"github.com/claudeless/claudeless/internal/base/diag"
+	"github.com/claudeless/claudeless/scenarios"
+)
+
+// Every tape, and the scenario in it, is valid.
+func TestTapes(t *testing.T) {
+	t.Parallel()
+	if n := len(Names()); n < 25 || n > 32 {
+		t.Errorf("%d tapes, want 25 to 32", n)
+	}
+	for _, name := range Names() {
+		tp, err := Load(name)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		if _, err := scenarios.Parse(name+".toml", []byte(tp.Scenario), scenarios.LoadOptions{ReadFile: diag.ReadFile}); err != nil {
+			t.Errorf("%s: the scenario: %v", name, err)
+		}
+		if tp.Doc == "" || len(tp.Pages()) == 0 {
+			t.Errorf("%s has no description or no page", name)
+		}
+	}
+}
