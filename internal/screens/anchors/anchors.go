@@ -61,12 +61,12 @@ func Parse(file, text string) ([]Version, error) {
 	return all.Versions, nil
 }
 
-// FromPages chooses the anchors of a book: of each kind of page the options, and the row below
-// the composer or the dialog that says what keys do.
+// FromPages chooses the anchors of a book: of each kind of page the options, the mode in the
+// last row, and what it says keys do.
 func FromPages(version string, pages []book.Page) Version {
 	v := Version{Version: version}
 	seen := map[string]bool{}
-	hint := regexp.MustCompile(`(?i)(esc|enter|ctrl[-+ ]\w|tab) to [a-z]+`)
+	hint := regexp.MustCompile(`(?i)((ctrl|shift)[-+ ])?\w+ to (confirm|cancel|amend|interrupt|select|reject|cycle|exit|edit|save|approve)\b`)
 	add := func(p *book.Page, row int, label string, selected bool) {
 		for _, s := range p.Slots {
 			if strings.Contains(label, s.Value) {
@@ -92,6 +92,11 @@ func FromPages(version string, pages []book.Page) Version {
 			for _, o := range p.Options {
 				add(p, o.Row, o.Label, o.Selected)
 			}
+		}
+		if kind := p.Kind(); kind == "idle" || kind == "busy" {
+			mode, _, _ := strings.Cut(p.Lines()[lastRow(p)], " (")
+			mode, _, _ = strings.Cut(mode, " · ")
+			add(p, lastRow(p), mode, false)
 		}
 		for row, line := range p.Lines() {
 			if m := hint.FindString(line); m != "" && row > lastRow(p)-3 {

@@ -27,6 +27,7 @@ type volatile struct {
 func volatiles() []volatile {
 	patterns := []struct{ name, pattern string }{
 		{"logo", `^( ?[▐▝▘▗▖▛▜█▙▟▌▀▄ ]*[▐▝▘▗▖▛▜█▙▟▌▀▄]+)`},
+		{"dir", `(\S*/claudeless-screens-\d*…?(?:/project)?)`},
 		{"version", `Claude Code v?(\d+\.\d+\.\d+)`},
 		{"spinner", `^\s*([✢✳✶✻✼✽·*●] \S+…(?: \(.*\))?)`},
 		{"spinner", `^\s*([✢✳✶✻✼✽·*] \S+ for \d.*)$`},

@@ -166,6 +166,9 @@ func (s *stage) keep(taken tape.Page, r *Result) error {
 		texts[name] = text
 	}
 	p.SetScreen(taken.Screen, texts)
+	if effect := enterEffect(p.Options); effect != "" && p.Enter != "" {
+		p.Enter = effect // versions select another option than the tape expects
+	}
 	s.cast.mark(p.FullName() + " " + p.State)
 	r.Pages++
 	if wrong := state.Check(&p); wrong != "" {
@@ -173,6 +176,23 @@ func (s *stage) keep(taken tape.Page, r *Result) error {
 		return s.book.Reject(&p)
 	}
 	return s.book.Write(&p)
+}
+
+// enterEffect returns what Enter does in a dialog, by the label of the selected option;
+// empty = unknown.
+func enterEffect(options []book.Option) string {
+	for _, o := range options {
+		switch {
+		case !o.Selected:
+		case strings.HasPrefix(o.Label, "No, exit"):
+			return "quits"
+		case strings.HasPrefix(o.Label, "No") || strings.HasPrefix(o.Label, "Continue without"):
+			return "refuses"
+		case strings.HasPrefix(o.Label, "Yes") || strings.HasPrefix(o.Label, "Use this"):
+			return "accepts"
+		}
+	}
+	return ""
 }
 
 // details returns what helps to understand a failure: the screen, the end of the

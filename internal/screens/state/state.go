@@ -95,7 +95,7 @@ func Check(p *book.Page) string {
 	waiting := []string{"permission", "question", "plan", "dialog"}
 	kind := p.Kind()
 	working := Busy(p.Title) || slices.ContainsFunc(p.Lines(), busyLine)
-	spinner := regexp.MustCompile(`(?m)^\s*[✢✳✶✻✼✽·*●] \S+…`)
+	spinner := regexp.MustCompile(`(?m)^\s*[✢✳✶✻✼✽·*●] (\S+…|Waiting for )`)
 	switch {
 	case slices.Contains(waiting, kind) && len(p.Options) == 0 && !strings.Contains(p.Text, "[ ]") && !strings.Contains(p.Text, "[✔]"):
 		return "a dialog without options"

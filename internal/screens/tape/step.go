@@ -118,6 +118,11 @@ func (r *playback) input(ctx context.Context, s *Step) error {
 			return err
 		}
 	}
+	if s.Select != "" {
+		if err := r.selectOption(ctx, s); err != nil {
+			return err
+		}
+	}
 	for _, key := range s.keys {
 		if r.Screen.Modes().CursorKeys && len(key) == 3 && strings.HasPrefix(key, "\x1b[") && key[2] <= 'H' {
 			key = "\x1bO" + key[2:]
@@ -130,6 +135,24 @@ func (r *playback) input(ctx context.Context, s *Step) error {
 		}
 	}
 	return nil
+}
+
+// selectOption presses Down until an option is selected; lists of options are circles.
+func (r *playback) selectOption(ctx context.Context, s *Step) error {
+	const most = 20
+	for range most {
+		if s.option.MatchString(r.text()) {
+			return nil
+		}
+		down, _ := Key("Down") // is known
+		if err := r.send(down); err != nil {
+			return err
+		}
+		if err := r.settle(ctx, settleTime, settleLimit); err != nil {
+			return err
+		}
+	}
+	return failure("found no option that begins with " + quote(s.Select))
 }
 
 // typeText types a text and waits until the program has echoed its end. A program

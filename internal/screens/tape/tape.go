@@ -53,6 +53,7 @@ type Step struct {
 	SleepMS  int    `toml:"sleep_ms" min:"0"`  // wait this long
 	Type     string `toml:"type"`              // type this text, and wait for its echo
 	Paste    string `toml:"paste"`             // paste this text
+	Select   string `toml:"select"`            // press Down until the option that begins with this text is selected
 	Key      string `toml:"key"`               // press these keys: "Down Down Enter"
 	Gate     string `toml:"gate"`              // open this gate of the scenario
 	SettleMS int    `toml:"settle_ms" min:"0"` // wait until no output has arrived for this long: before the page, which does so anyway (250), or after the waits
@@ -65,6 +66,7 @@ type Step struct {
 	TimeoutMS int  `toml:"timeout_ms" min:"0"` // bounds each wait of the step; 0 = 15000
 
 	pattern *regexp.Regexp // of WaitRE
+	option  *regexp.Regexp // of Select
 	keys    []string       // what the keys of Key send
 }
 
@@ -140,6 +142,7 @@ func (c *check) step(s *Step, i int) {
 	if s.pattern, err = regexp.Compile(s.WaitRE); err != nil {
 		c.add("", "`wait_re`: "+err.Error(), "steps", i, "wait_re")
 	}
+	s.option = regexp.MustCompile(`❯ (\d+\. )?` + regexp.QuoteMeta(s.Select))
 	for name := range strings.FieldsSeq(s.Key) {
 		sends, ok := Key(name)
 		if !ok {
