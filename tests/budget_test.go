@@ -29,7 +29,7 @@ const (
 // wide are the packages that import more, and why.
 var wide = map[string]int{ // constant: only read
 	"mcp":                     9,  // connections, entries, results, records and logins of servers
-	"internal/cli":            22, // it has everything built
+	"internal/cli":            23, // it has everything built
 	"executor/builtin":        10, // every family of tools, with their table
 	"internal/exec/verdict":   9,  // reports in every form, with the table of hook events
 	"internal/cli/execcmd":    10, // the runner, the verdict, reports, journals and gates, with the tools of a session
