@@ -54,6 +54,7 @@ func TestShards(t *testing.T) {
 	t.Parallel()
 	recipes := map[string]func(t *testing.T, at *page) (shards []string, verdict string){
 		"github": func(t *testing.T, at *page) (shards []string, verdict string) {
+			t.Helper()
 			w := readWorkflow(t, filepath.Join(at.dir, "github.yml"))
 			indices := w.Jobs["test"].Strategy.Matrix.Shard
 			for _, index := range indices {
@@ -63,6 +64,7 @@ func TestShards(t *testing.T) {
 			return shards, lastRun(w.Jobs["verdict"].Steps)
 		},
 		"gitlab": func(t *testing.T, at *page) (shards []string, verdict string) {
+			t.Helper()
 			w := readWorkflow(t, filepath.Join(at.dir, "gitlab.yml"))
 			for node := range w.Test.Parallel {
 				shards = append(shards, fmt.Sprintf("CI_NODE_INDEX=%d CI_NODE_TOTAL=%d; %s", node+1, w.Test.Parallel, w.Test.Script[1]))
@@ -70,6 +72,7 @@ func TestShards(t *testing.T) {
 			return shards, w.Verdict.Script[1]
 		},
 		"kubernetes": func(t *testing.T, at *page) (shards []string, verdict string) {
+			t.Helper()
 			w := readWorkflow(t, filepath.Join(at.dir, "job.yml"))
 			if w.Spec.CompletionMode != "Indexed" {
 				t.Error("the pods of the Job do not know their index")
@@ -80,6 +83,7 @@ func TestShards(t *testing.T) {
 			return shards, readWorkflow(t, filepath.Join(at.dir, "verdict.yml")).Spec.Template.Spec.Containers[0].Command[2]
 		},
 		"bazel": func(t *testing.T, at *page) (shards []string, verdict string) {
+			t.Helper()
 			build, err := os.ReadFile(filepath.Join(at.dir, "BUILD.bazel"))
 			if err != nil {
 				t.Fatal(err)
