@@ -26,6 +26,7 @@ func followed() map[string]string {
 		"docs/debugging.md":            "TestDebuggingGuide",
 		"docs/import.md":               "TestImportGuide",
 		"docs/oauth.md":                "TestOAuthGuide",
+		"docs/orchestrators.md":        "TestOrchestratorsGuide",
 		"docs/parity.md":               "TestParityPage",
 		"docs/serve.md":                "TestServeClients",
 		"docs/shards.md":               "TestPages, TestShards",

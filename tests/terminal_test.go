@@ -134,6 +134,7 @@ response = "Hello there."
 		code int
 	}{
 		"exit": {func(t *testing.T, r *terminalRun) error {
+			t.Helper()
 			r.send(t, "\x03")
 			r.wait(t, "Interrupted")
 			r.send(t, "\x03")

@@ -98,8 +98,9 @@ func agents(_ context.Context, s *process.System, words []string) error {
 	if slices.Contains(words, "--json") {
 		return printJSON(s, []struct{}{})
 	}
-	return errors.New("'claude agents' requires an interactive terminal (output is piped or redirected) — " +
-		"use 'claude agents --json' for a machine-readable list.")
+	const text = "'claude agents' requires an interactive terminal (output is piped or redirected) — " +
+		"use 'claude agents --json' for a machine-readable list."
+	return process.Verbatimf("%s", text)
 }
 
 func doctor(_ context.Context, s *process.System, _ []string) error {

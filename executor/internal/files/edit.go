@@ -157,12 +157,7 @@ func (f *Files) planEdit(in editInput) (plannedEdit, *protocol.ToolResult) {
 		p.after = in.NewString
 		return p, nil
 	}
-	in.OldString, in.NewString = matchQuotes(p.before, in.OldString, in.NewString)
-	if !strings.Contains(p.before, in.OldString) {
-		if old := escapeUnicode(in.OldString); strings.Contains(p.before, old) { // the file holds the escapes themselves
-			in.OldString, in.NewString = old, escapeUnicode(in.NewString)
-		}
-	}
+	in.OldString, in.NewString = matchText(p.before, in.OldString, in.NewString)
 	p.old = in.OldString
 	switch n := strings.Count(p.before, in.OldString); {
 	case n == 0 && p.read && !p.current:
@@ -175,6 +170,15 @@ func (f *Files) planEdit(in editInput) (plannedEdit, *protocol.ToolResult) {
 	}
 	p.after = in.apply(p.before)
 	return p, nil
+}
+
+// matchText returns old and replacement as the file writes them: with its quotes, or with its \uXXXX escapes.
+func matchText(content, old, replacement string) (string, string) {
+	old, replacement = matchQuotes(content, old, replacement)
+	if escaped := escapeUnicode(old); !strings.Contains(content, old) && strings.Contains(content, escaped) {
+		return escaped, escapeUnicode(replacement)
+	}
+	return old, replacement
 }
 
 // escapeUnicode returns a text with every character outside ASCII as \uXXXX.

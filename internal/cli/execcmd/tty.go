@@ -19,15 +19,15 @@ type Terminal struct {
 }
 
 // terminal checks the flags and returns the pseudo-terminal of the command; nil = none.
-func (f *Terminal) terminal(s *process.System, real, faults bool) (*runner.Terminal, error) {
+func (f *Terminal) terminal(s *process.System, withReal, withFaults bool) (*runner.Terminal, error) {
 	switch {
-	case f.TTY && !real:
+	case f.TTY && !withReal:
 		return nil, usageError("--tty needs --real", "--tty runs the real claude interactively with the scenario as its model: exec -s FILE --real --tty -- claude")
-	case f.TTY && faults:
+	case f.TTY && withFaults:
 		return nil, usageError("--tty cannot be used with --faults", "run the command once without --faults")
 	case !f.TTY && (f.Size != "" || f.Screens != ""):
 		return nil, usageError("--size and --screens need --tty", "add --tty")
-	case !real && (f.Renderer != "" || len(f.Fresh) > 0 || len(f.Trust) > 0):
+	case !withReal && (f.Renderer != "" || len(f.Fresh) > 0 || len(f.Trust) > 0):
 		return nil, usageError("--renderer, --fresh and --trust need --real", "add --real")
 	case f.Renderer != "" && f.Renderer != "inline" && f.Renderer != "fullscreen":
 		return nil, usageError(fmt.Sprintf("unknown renderer %q", f.Renderer), "use --renderer=inline or --renderer=fullscreen")

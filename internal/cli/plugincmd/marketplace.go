@@ -163,17 +163,18 @@ func (c *command) listMarketplaces() error {
 		Location string `json:"installLocation"`
 	}
 	rows := []row{}
-	text := "Configured marketplaces:\n\n  ❯ anthropic-plugin-directory\n    Source: Built in (Anthropic Directory)\n\n"
+	var text strings.Builder
+	text.WriteString("Configured marketplaces:\n\n  ❯ anthropic-plugin-directory\n    Source: Built in (Anthropic Directory)\n\n")
 	for _, f := range known {
 		var entry knownMarketplace
 		if json.Unmarshal(f.Value, &entry) != nil {
 			continue
 		}
 		rows = append(rows, row{f.Key, entry.Source.Source, entry.Source.Path, entry.Location})
-		text += "  ❯ " + f.Key + "\n    Source: Folder (" + entry.Source.Path + ")\n\n"
+		text.WriteString("  ❯ " + f.Key + "\n    Source: Folder (" + entry.Source.Path + ")\n\n")
 	}
 	if !c.json {
-		return c.say("%s", text)
+		return c.say("%s", text.String())
 	}
 	list, err := indented(rows)
 	if err != nil {

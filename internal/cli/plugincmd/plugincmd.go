@@ -385,7 +385,7 @@ func (c *command) uninstall(name string) error {
 	if err := c.changeSettings("enabledPlugins", func(o ordered.Object) ordered.Object { return o.Without(p.ID) }); err != nil {
 		return err
 	}
-	mark := []byte(fmt.Sprint(c.Now().UnixMilli()))
+	mark := fmt.Append(nil, c.Now().UnixMilli())
 	if err := os.WriteFile(filepath.Join(p.Path, ".orphaned_at"), mark, 0o600); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}

@@ -10,6 +10,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/claudeless/claudeless/internal/base/diag"
 	"github.com/claudeless/claudeless/internal/base/process"
@@ -81,7 +82,7 @@ func (c *Capture) Run(ctx context.Context, s *process.System) error {
 	}
 	began := s.Now()
 	results, err := capture.Run(ctx, capture.Options{
-		Self: self, Claude: program.Path, Root: root, Environ: s.Environ, Books: keys, Tapes: list, Clock: tape.SystemClock{}, Parallel: c.Jobs, Progress: s.Stderr,
+		Self: self, Claude: program.Path, Root: root, Environ: s.Environ, Books: keys, Tapes: list, Clock: machineClock{s}, Parallel: c.Jobs, Progress: s.Stderr,
 	})
 	if err != nil {
 		return err
@@ -320,3 +321,12 @@ func (Where) Run(s *process.System) error {
 	_, err := fmt.Fprintln(s.Stdout, root)
 	return err
 }
+
+// machineClock is the clock of the machine.
+type machineClock struct{ process *process.System }
+
+// Now returns the current time.
+func (c machineClock) Now() time.Time { return c.process.Now() }
+
+// After sends the time after d.
+func (machineClock) After(d time.Duration) <-chan time.Time { return time.After(d) }

@@ -67,8 +67,8 @@ func (f FirstStart) write(dir, key string) error {
 		projects := map[string]any{}
 		for _, dir := range f.Trust {
 			projects[dir] = map[string]any{"hasTrustDialogAccepted": true}
-			if real, err := filepath.EvalSymlinks(dir); err == nil {
-				projects[real] = projects[dir]
+			if resolved, err := filepath.EvalSymlinks(dir); err == nil {
+				projects[resolved] = projects[dir]
 			}
 		}
 		config["projects"] = projects

@@ -51,16 +51,7 @@ func volatiles() []volatile {
 // themselves. Slots do not overlap; longer texts win.
 func FindSlots(lines []string, texts map[string]string) []Slot {
 	var slots []Slot
-	type text struct{ name, value string }
-	var sorted []text
-	for name, value := range texts {
-		if value != "" {
-			sorted = append(sorted, text{name, value})
-		}
-	}
-	slices.SortFunc(sorted, func(a, b text) int {
-		return cmp.Or(cmp.Compare(len(b.value), len(a.value)), strings.Compare(a.name, b.name))
-	})
+	sorted := longestFirst(texts)
 	all := volatiles()
 	for row, line := range lines {
 		taken := make([]bool, len(line)) // by byte
@@ -90,6 +81,23 @@ func FindSlots(lines []string, texts map[string]string) []Slot {
 	}
 	slices.SortFunc(slots, func(a, b Slot) int { return cmp.Or(cmp.Compare(a.Row, b.Row), cmp.Compare(a.Col, b.Col)) })
 	return slots
+}
+
+// namedText is a text with the name of its slot.
+type namedText struct{ name, value string }
+
+// longestFirst returns the texts that are not empty, by length and name.
+func longestFirst(texts map[string]string) []namedText {
+	var sorted []namedText
+	for name, value := range texts {
+		if value != "" {
+			sorted = append(sorted, namedText{name, value})
+		}
+	}
+	slices.SortFunc(sorted, func(a, b namedText) int {
+		return cmp.Or(cmp.Compare(len(b.value), len(a.value)), strings.Compare(a.name, b.name))
+	})
+	return sorted
 }
 
 // Masked returns the lines of the page with each slot replaced by its name.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -162,9 +163,7 @@ func (s *stage) play(ctx context.Context, r *Result) error {
 func (s *stage) keep(taken tape.Page, r *Result) error {
 	p := book.Page{Tape: s.tape.Name, Name: taken.Name, State: taken.State, Enter: taken.Enter, Key: s.book.Key, Offset: taken.Offset}
 	texts := map[string]string{"dir": s.dir()}
-	for name, text := range s.tape.Slots {
-		texts[name] = text
-	}
+	maps.Copy(texts, s.tape.Slots)
 	p.SetScreen(taken.Screen, texts)
 	if effect := enterEffect(p.Options); effect != "" && p.Enter != "" {
 		p.Enter = effect // versions select another option than the tape expects

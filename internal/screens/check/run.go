@@ -86,7 +86,7 @@ func Run(ctx context.Context, d *Detector, books []book.Book, environ []string) 
 type reply struct{ text, cause string }
 
 func (d *Detector) judge(p *book.Page, a reply) Verdict {
-	v := Verdict{Page: p.FullName(), Book: p.Key.String(), State: p.State, Answer: a.text, Cause: a.cause}
+	v := Verdict{Page: p.FullName(), Book: p.String(), State: p.State, Answer: a.text, Cause: a.cause}
 	right, _ := d.accepts(p.State)
 	if a.cause == "" {
 		v.Means = d.state(a.text)

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/claudeless/claudeless/internal/base/textdiff"
 	"github.com/claudeless/claudeless/internal/screens/book"
@@ -100,13 +101,11 @@ func (c *comparison) page(a, b *book.Page) {
 
 // titleState is the glyph of a title; the rest of it may depend on the prompt. The glyphs of work alternate.
 func titleState(title string) string {
-	for _, r := range title {
-		if strings.ContainsRune("◐◑◒◓", r) {
-			return "◐"
-		}
-		return string(r)
+	r, n := utf8.DecodeRuneInString(title)
+	if n > 0 && strings.ContainsRune("◐◑◒◓", r) {
+		return "◐"
 	}
-	return ""
+	return title[:n]
 }
 
 // maskedText returns the rows of a page without the empty ones, which depend on the

@@ -2,7 +2,6 @@ package emulator
 
 import (
 	"bytes"
-	"fmt"
 	"runtime"
 	"strings"
 	"testing"
@@ -161,7 +160,7 @@ func FuzzWrite(f *testing.F) {
 		}
 		whole.Resize(9, 3)
 		if bytes.Count([]byte(whole.Screen().Text()), []byte("\n")) != 3 {
-			t.Fatal(fmt.Sprintf("%q", whole.Screen().Text()))
+			t.Fatalf("%q", whole.Screen().Text())
 		}
 	})
 }

@@ -19,8 +19,10 @@ var ErrUnsupported = pty.ErrUnsupported
 
 // The sizes that a terminal may have here.
 const (
-	MinCols, MinRows = 20, 5
-	MaxCols, MaxRows = 500, 200
+	MinCols = 20
+	MinRows = 5
+	MaxCols = 500
+	MaxRows = 200
 )
 
 // Size is the size of a terminal in characters.

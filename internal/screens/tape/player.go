@@ -27,15 +27,6 @@ type Clock interface {
 	After(d time.Duration) <-chan time.Time
 }
 
-// SystemClock is the clock of the machine.
-type SystemClock struct{}
-
-// Now returns the current time.
-func (SystemClock) Now() time.Time { return time.Now() }
-
-// After is [time.After].
-func (SystemClock) After(d time.Duration) <-chan time.Time { return time.After(d) }
-
 // Page is a labelled screen.
 type Page struct {
 	Name, State, Enter string

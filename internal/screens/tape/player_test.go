@@ -53,7 +53,7 @@ func play(t *testing.T, p Program, steps string) (pages map[string]string, err e
 	}
 	pages = map[string]string{}
 	player := Player{
-		Program: p, Screen: emulator.New(40, 5), Clock: SystemClock{},
+		Program: p, Screen: emulator.New(40, 5), Clock: machineClock{},
 		Page: func(page Page) error {
 			pages[page.Name] = strings.TrimRight(page.Screen.Text(), "\n")
 			return nil
@@ -180,3 +180,9 @@ func TestPlayInPseudoTerminal(t *testing.T) {
 		t.Errorf("page %q, want %q", pages["end"], want)
 	}
 }
+
+// machineClock is the clock of the machine, because the program runs in real time.
+type machineClock struct{}
+
+func (machineClock) Now() time.Time                         { return time.Now() }
+func (machineClock) After(d time.Duration) <-chan time.Time { return time.After(d) }

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/json"
+	"errors"
 	"io"
 	"strings"
 	"testing"
@@ -71,7 +72,7 @@ func TestFilterEndsAfterTheLastMessage(t *testing.T) {
 		t.Fatalf("read %q, %v; the owner was told %d times", got, err, ends)
 	}
 	for range 2 {
-		if n, err := f.Read(buf); n != 0 || err != io.EOF || ends != 1 {
+		if n, err := f.Read(buf); n != 0 || !errors.Is(err, io.EOF) || ends != 1 {
 			t.Fatalf("at the end: read %d, %v; the owner was told %d times", n, err, ends)
 		}
 	}

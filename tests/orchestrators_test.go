@@ -1,0 +1,70 @@
+package tests
+
+import (
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+
+	"golang.org/x/tools/txtar"
+)
+
+// TestOrchestratorsGuide types the commands of docs/orchestrators.md. Scripts take the place of the versions of claude,
+// because npm may not be there, and one short tape takes the place of all of them.
+func TestOrchestratorsGuide(t *testing.T) {
+	t.Parallel()
+	if runtime.GOOS != "linux" {
+		t.Skip("a capture needs a network namespace")
+	}
+	p := &page{dir: t.TempDir()}
+	p.env = []string{"XDG_CACHE_HOME=" + filepath.Join(p.dir, "cache")}
+	write := func(name, text string) {
+		t.Helper()
+		if err := os.WriteFile(filepath.Join(p.dir, name), []byte(text), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	archive, err := txtar.ParseFile(filepath.Join("testdata", "script", "screens.txtar"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range archive.Files {
+		write(f.Name, string(f.Data))
+	}
+	write("triage.toml", "default_response = \"x\"\n")
+	write("detect", "#!/bin/sh\ngrep -q working && echo running || echo waiting\n")
+	if out := p.run(t, "claudeless screens capture --claude ./claude1 --in tmux go.toml"); !strings.Contains(out, "captured 3 pages of 1.0.0") {
+		t.Fatal(out)
+	}
+	commands := map[string]struct{ typed, prints string }{ // typed is what stands for the command here
+		"claudeless exec -s triage.toml --real --tty --screens shown -- claude": {"claudeless exec -s triage.toml --allow-no-runs --real=./claude1 --tty --screens shown -- claude --version", "1.0.0"},
+		"claudeless screens capture --claude npm:2.1.330 --in tmux":             {"claudeless screens capture --claude ./claude2 --in tmux go.toml", "captured 3 pages of 2.0.0"},
+		"claudeless screens list 2.1.330":                                       {"claudeless screens list 2.0.0", "go.ask"},
+		"claudeless screens show permission.bash":                               {"claudeless screens show go.ask", "1. No"},
+		"claudeless screens check --detector detector.toml":                     {"claudeless screens check --detector detector.toml", "1.0.0  0/1  0/1  0/2"},
+		"claudeless screens diff 2.1.197 2.1.330":                               {"claudeless screens diff 1.0.0 2.0.0 || test $? = 1", "options: go.ask"},
+	}
+	for _, block := range fence.FindAllStringSubmatch(readFile(t, "docs/orchestrators.md"), -1) {
+		if name, ok := strings.CutPrefix(block[2], "# detector.toml\n"); ok {
+			write("detector.toml", name)
+		}
+		if block[1] != "sh" {
+			continue
+		}
+		for line := range strings.Lines(block[2]) {
+			c, ok := commands[strings.TrimSpace(line)]
+			if !ok {
+				t.Errorf("the page has a command that this test does not know: %s", line)
+				continue
+			}
+			delete(commands, strings.TrimSpace(line))
+			if out := p.run(t, c.typed); !strings.Contains(out, c.prints) {
+				t.Errorf("%s\nprints\n%s\nand not %q", c.typed, out, c.prints)
+			}
+		}
+	}
+	for line := range commands {
+		t.Errorf("the page does not have the command %s", line)
+	}
+}
