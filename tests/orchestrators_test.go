@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"golang.org/x/tools/txtar"
+	"github.com/rogpeppe/go-internal/txtar"
 )
 
 // TestOrchestratorsGuide types the commands of docs/orchestrators.md. Scripts take the place of the versions of claude,
