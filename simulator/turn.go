@@ -367,6 +367,12 @@ func (s *Simulator) Busy() bool {
 	return s.main.Tasks != nil && (s.main.Tasks.Busy() || s.main.Tasks.Pending())
 }
 
+// OwesTurn reports whether a turn is to follow from background work: an agent is running, or the model has not been told
+// of the end of a task.
+func (s *Simulator) OwesTurn() bool {
+	return s.main.Tasks != nil && (s.main.Tasks.Agents() || s.main.Tasks.Pending())
+}
+
 // WaitForBackground waits for background tasks as the real CLI does before it exits. It yields
 // their events and the turns that follow, until no task is left or ceiling has passed. Cancelling
 // ctx stops it and interrupts a running turn.

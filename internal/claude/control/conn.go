@@ -27,6 +27,7 @@ type Conn struct {
 	hostServers     hostServers
 	initialConnect  initialConnect
 	session         Session // set by Serve before it starts reading
+	idleOwed        bool    // the host was not told of the idle state, because a turn was to follow; of playPrompts
 }
 
 // New returns a connection. It reads and writes nothing before [Conn.Serve].
@@ -162,6 +163,7 @@ func (p *Conn) nextPrompt(ctx context.Context) (*prompt, error) {
 		if in != nil {
 			return in, nil
 		}
+		p.showIdle()
 		busy := p.session.Busy()
 		switch {
 		case !more && !busy:
@@ -183,6 +185,14 @@ func (p *Conn) nextPrompt(ctx context.Context) (*prompt, error) {
 		if in != nil || over || err != nil {
 			return in, err
 		}
+	}
+}
+
+// showIdle writes the idle state after a turn, unless another turn follows from background work.
+func (p *Conn) showIdle() {
+	if p.idleOwed && !p.session.OwesTurn() {
+		p.idleOwed = false
+		p.scheduler.showIdle()
 	}
 }
 
@@ -236,6 +246,7 @@ func (p *Conn) playTurn(ctx context.Context, in *prompt) error {
 	} else {
 		p.out.showEvents(in.lifecycleEvents("completed")...)
 	}
-	p.scheduler.showIdle()
+	p.idleOwed = true
+	p.showIdle()
 	return nil
 }

@@ -79,6 +79,9 @@ type PromptPlayer interface {
 type BackgroundWorker interface {
 	// Busy reports whether work is running or a turn is to follow from it.
 	Busy() bool
+	// OwesTurn reports whether a turn is to follow from the work: the host is not told that the session
+	// is idle.
+	OwesTurn() bool
 	// StreamBackground writes the events of background work to [Conn.Events] until the work needs a
 	// turn, no work is left, or until ends. When ctx ends, it gives up.
 	StreamBackground(ctx, until context.Context) error

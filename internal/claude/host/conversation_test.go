@@ -286,7 +286,8 @@ func (f *fakeSession) driver(marks control.FrameMetadata) controlSession {
 func (f *fakeSession) FirstPrompt() *protocol.UserMessage { return nil }
 func (f *fakeSession) WaitReady(context.Context) error    { return nil }
 
-func (f *fakeSession) Busy() bool { return f.background != nil && !f.noticed }
+func (f *fakeSession) Busy() bool     { return f.background != nil && !f.noticed }
+func (f *fakeSession) OwesTurn() bool { return f.Busy() }
 
 func (f *fakeSession) StreamBackground(_, until context.Context) error {
 	select {
@@ -306,11 +307,17 @@ func (f *fakeSession) TakeNotice() (protocol.UserMessage, bool) {
 	}
 }
 
+// StopTask ends the background work.
+func (f *fakeSession) StopTask(string) {
+	if f.background != nil {
+		close(f.background)
+	}
+}
+
 func (f *fakeSession) Policy() *permission.Policy { return f.policy }
 func (f *fakeSession) Servers() *mcp.Manager      { return f.servers }
 func (f *fakeSession) Model() string              { return f.model }
 func (f *fakeSession) Rename(string)              {}
-func (f *fakeSession) StopTask(string)            {}
 
 func (f *fakeSession) SetModel(name string) {
 	if f.model = name; name == "" {

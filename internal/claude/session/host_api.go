@@ -77,6 +77,13 @@ func (s *Session) Busy() bool {
 	return sim.Busy()
 }
 
+// OwesTurn reports whether a turn is to follow from background work.
+func (s *Session) OwesTurn() bool {
+	sim, release := s.conversation.lockSimulator()
+	defer release()
+	return sim.OwesTurn()
+}
+
 // BackgroundEvents yields the events of background work until a turn is to follow, no work is left,
 // or ctx ends.
 func (s *Session) BackgroundEvents(ctx context.Context) Events {
