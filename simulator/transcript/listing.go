@@ -5,6 +5,8 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"strings"
+
+	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
 // listing writes the attachments with the [SessionContext].
@@ -69,6 +71,15 @@ type (
 		Names     []string `json:"names"`
 		Digests   []string `json:"digests"`
 	}
+	autoMode struct {
+		Type      string `json:"type"` // "auto_mode"
+		Consent   bool   `json:"autoModeConsentFlow"`
+		Finish    bool   `json:"finishExposedWork"`
+		BashFirst bool   `json:"bashFirst"`
+		Steer     string `json:"bashFirstSteer"`
+		SteerOnly bool   `json:"steerOnly"`
+		Bypass    bool   `json:"bypass"`
+	}
 	sessionContext struct {
 		Type    string            `json:"type"` // "session_context"
 		Context map[string]string `json:"context"`
@@ -103,6 +114,9 @@ func (l *listing) environment() error {
 	l.listed, l.asked = true, true
 	now := l.surroundings()
 	lines := append(l.place("", now), l.lists("", now, true)...)
+	if bypass := now.ShellMode == protocol.ModeBypass; bypass || now.ShellMode == protocol.ModeAuto {
+		lines = append(lines, l.th.attachment("", "system", autoMode{Type: "auto_mode", BashFirst: true, Steer: "relaxed", SteerOnly: true, Bypass: bypass}))
+	}
 	return l.pen.write(lines...)
 }
 

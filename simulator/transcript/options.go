@@ -84,7 +84,9 @@ type Machine struct {
 // left out of transcripts.
 type SessionContext struct {
 	Model     string
-	ModelName string    // as people call it; empty = unknown
+	ModelName string // as people call it; empty = unknown
+	// ShellMode is the permission mode if the model has Bash and Edit; in some modes it is told to prefer Bash. Empty without them.
+	ShellMode protocol.PermissionMode
 	Deferred  []string  // tools of which the model knows only the names
 	Agents    []Listing // of the tool Agent
 	Skills    []Listing // of the tool Skill

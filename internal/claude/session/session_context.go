@@ -167,6 +167,9 @@ func (s *sessionContext) Surroundings() transcript.SessionContext {
 		now.ModelName = shown
 	}
 	listed := s.tools.inventory.listed(false)
+	if slices.Contains(listed, "Bash") && slices.Contains(listed, "Edit") {
+		now.ShellMode = s.tools.Mode()
+	}
 	if slices.Contains(listed, "Task") {
 		for _, a := range s.plan.Catalog.Agents() {
 			now.Agents = append(now.Agents, transcript.Listing{
