@@ -164,7 +164,7 @@ func (p *Conn) nextPrompt(ctx context.Context) (*prompt, error) {
 			return in, nil
 		}
 		p.showIdle()
-		busy := p.session.Busy()
+		busy, _ := p.session.Background()
 		switch {
 		case !more && !busy:
 			return nil, nil
@@ -190,7 +190,7 @@ func (p *Conn) nextPrompt(ctx context.Context) (*prompt, error) {
 
 // showIdle writes the idle state after a turn, unless another turn follows from background work.
 func (p *Conn) showIdle() {
-	if p.idleOwed && !p.session.OwesTurn() {
+	if _, owesTurn := p.session.Background(); p.idleOwed && !owesTurn {
 		p.idleOwed = false
 		p.scheduler.showIdle()
 	}

@@ -76,8 +76,7 @@ type bare struct{}
 
 func (bare) FirstPrompt() *protocol.UserMessage                      { return nil }
 func (bare) WaitReady(context.Context) error                         { return nil }
-func (bare) Busy() bool                                              { return false }
-func (bare) OwesTurn() bool                                          { return false }
+func (bare) Background() (busy, owesTurn bool)                       { return false, false }
 func (bare) StreamBackground(context.Context, context.Context) error { return nil }
 func (bare) TakeNotice() (protocol.UserMessage, bool)                { return protocol.UserMessage{}, false }
 

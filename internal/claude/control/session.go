@@ -77,11 +77,9 @@ type PromptPlayer interface {
 
 // BackgroundWorker gives access to work that continues between turns.
 type BackgroundWorker interface {
-	// Busy reports whether work is running or a turn is to follow from it.
-	Busy() bool
-	// OwesTurn reports whether a turn is to follow from the work: the host is not told that the session
-	// is idle.
-	OwesTurn() bool
+	// Background reports whether work is running or a turn is to follow from it, and whether a turn is
+	// certain to follow: until then the host is not told that the session is idle.
+	Background() (busy, owesTurn bool)
 	// StreamBackground writes the events of background work to [Conn.Events] until the work needs a
 	// turn, no work is left, or until ends. When ctx ends, it gives up.
 	StreamBackground(ctx, until context.Context) error

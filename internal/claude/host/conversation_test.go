@@ -286,8 +286,10 @@ func (f *fakeSession) driver(marks control.FrameMetadata) controlSession {
 func (f *fakeSession) FirstPrompt() *protocol.UserMessage { return nil }
 func (f *fakeSession) WaitReady(context.Context) error    { return nil }
 
-func (f *fakeSession) Busy() bool     { return f.background != nil && !f.noticed }
-func (f *fakeSession) OwesTurn() bool { return f.Busy() }
+func (f *fakeSession) Background() (busy, owesTurn bool) {
+	busy = f.background != nil && !f.noticed
+	return busy, busy
+}
 
 func (f *fakeSession) StreamBackground(_, until context.Context) error {
 	select {

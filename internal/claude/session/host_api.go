@@ -70,18 +70,12 @@ func (s *Session) WaitReady(ctx context.Context) error { return s.servers.waitSe
 // WaitStarted waits until the servers of Start have settled, or its context has ended.
 func (s *Session) WaitStarted() { <-s.servers.dynamic.settled }
 
-// Busy reports whether background work is running or a turn is to follow from it.
-func (s *Session) Busy() bool {
+// Background reports whether background work is running or a turn is to follow from it, and whether a turn is certain to
+// follow.
+func (s *Session) Background() (busy, owesTurn bool) {
 	sim, release := s.conversation.lockSimulator()
 	defer release()
-	return sim.Busy()
-}
-
-// OwesTurn reports whether a turn is to follow from background work.
-func (s *Session) OwesTurn() bool {
-	sim, release := s.conversation.lockSimulator()
-	defer release()
-	return sim.OwesTurn()
+	return sim.Busy(), sim.OwesTurn()
 }
 
 // BackgroundEvents yields the events of background work until a turn is to follow, no work is left,

@@ -62,7 +62,7 @@ func (p *player) play(ctx context.Context) {
 			}
 			continue
 		}
-		if !p.session.Busy() {
+		if busy, _ := p.session.Background(); !busy {
 			select {
 			case <-p.prompts.wake:
 			case <-ctx.Done():
