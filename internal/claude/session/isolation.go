@@ -12,6 +12,8 @@ import (
 
 // isolatedTools are the built-in tools of agents that work in a separate git worktree. The zero value has none.
 type isolatedTools struct {
+	gitLock sync.Mutex // git reads the list of worktrees while another git changes it
+
 	mu     sync.Mutex
 	agents map[string]isolatedAgent // by id; kept until the session ends, for agents that go on
 }
@@ -81,7 +83,9 @@ func (b *background) Isolate(ctx context.Context, id string) (dir string, err er
 		return "", shellError("Cannot create agent worktree: not in a git repository and no WorktreeCreate hooks are configured. " +
 			"Configure WorktreeCreate/WorktreeRemove hooks in settings.json to use worktree isolation with other VCS systems.")
 	}
+	t.isolated.gitLock.Lock()
 	w, err := git.Add(ctx, gitworktree.Options{Top: top, Name: "agent-" + id})
+	t.isolated.gitLock.Unlock()
 	if err != nil {
 		return "", err
 	}
@@ -101,6 +105,8 @@ func (b *background) Release(ctx context.Context, id string) (path, branch strin
 	if !ok {
 		return "", ""
 	}
+	b.tools.isolated.gitLock.Lock()
+	defer b.tools.isolated.gitLock.Unlock()
 	git := gitworktree.Git{Environ: b.tools.options.Environ}
 	if git.Unsaved(ctx, a.tree) != (gitworktree.Work{}) || git.Remove(ctx, a.tree) != nil {
 		return a.tree.Path, a.tree.Branch
