@@ -70,14 +70,16 @@ func (p *page) write(t *testing.T, name, kind, body string) {
 	}
 }
 
-// run types a command and gives what it prints on both streams.
+// run types a command at a desk, where CI is not set (pytest and vitest print other
+// things where it is), and gives what it prints on both streams.
 func (p *page) run(t *testing.T, command string) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "sh", "-c", command)
 	cmd.Dir, cmd.WaitDelay = p.dir, time.Second
-	cmd.Env = append(os.Environ(), append([]string{"HOME=" + p.dir, "GORACE=atexit_sleep_ms=0"}, p.env...)...)
+	desk := slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "CI=") })
+	cmd.Env = append(desk, append([]string{"HOME=" + p.dir, "GORACE=atexit_sleep_ms=0"}, p.env...)...)
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		t.Errorf("%s: %v", command, err)

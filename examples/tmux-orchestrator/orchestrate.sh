@@ -5,6 +5,7 @@ trap 'tm kill-server 2>/dev/null; rm -rf "$dir"' EXIT
 tm() { tmux -u -S "$dir/tmux" "$@"; }
 screen() { tm capture-pane -p -t "$1"; }
 wait_for() { until screen "$1" | grep -qF "$2"; do sleep 0.1; done; }
+answered() { screen "$1" | grep -q '^● ' && screen "$1" | grep -qF "? for shortcuts"; } # idle again, not idle still
 
 n=0
 for task; do
@@ -16,7 +17,7 @@ for task; do
   tm send-keys -t "agent$n" Enter
 done
 for i in $(seq "$n"); do
-  until screen "agent$i" | grep -qF "? for shortcuts"; do
+  until answered "agent$i"; do
     if screen "agent$i" | grep -qF "1. Yes"; then tm send-keys -t "agent$i" Enter; fi
     sleep 0.1
   done
