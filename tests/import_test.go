@@ -186,6 +186,7 @@ var thirdParty = map[string]string{
 	"github.com/expr-lang/expr":                "internal/base/eval",
 	"github.com/goccy/go-yaml":                 "fixtures/yamljson internal/claude/catalog tests",
 	"github.com/charmbracelet/x":               "internal/screens/emulator",
+	"github.com/clipperhouse/displaywidth":     "internal/claude/terminal",
 	"github.com/creack/pty":                    "internal/screens/pty",
 	"github.com/google/uuid":                   "internal/base/process internal/base/clock scenarios simulator/transcript",
 	"github.com/rogpeppe/go-internal":          "mcp/oauth",
@@ -193,7 +194,7 @@ var thirdParty = map[string]string{
 	"github.com/santhosh-tekuri/jsonschema/v6": "fixtures fixtures/findings executor/builtin simulator/outputschema scenarios internal/debug/mcpface",       // the last two: in tests
 	"github.com/tailscale/hujson":              "mcp",
 	"golang.org/x/sys":                         "internal/exec/guard internal/base/proc executor/builtin internal/record/journal simulator/transcript",
-	"golang.org/x/text":                        "simulator/outputschema internal/claude/terminal",
+	"golang.org/x/text":                        "simulator/outputschema",
 	"golang.org/x/term":                        "internal/base/process internal/screens/console tests",
 	"mvdan.cc/sh/v3":                           "internal/base/shellcmd",
 }

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"unicode"
 
-	"golang.org/x/text/width"
+	"github.com/clipperhouse/displaywidth"
 )
 
 // runeWidth returns the number of columns of a character.
@@ -15,10 +15,7 @@ func runeWidth(r rune) int {
 	case r < 0x1100:
 		return 1
 	}
-	if kind := width.LookupRune(r).Kind(); kind == width.EastAsianWide || kind == width.EastAsianFullwidth {
-		return 2
-	}
-	return 1
+	return displaywidth.Rune(r)
 }
 
 // textWidth returns the number of columns of a text.

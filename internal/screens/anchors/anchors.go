@@ -84,10 +84,7 @@ func FromPages(version string, pages []book.Page) Version {
 		seen[id] = true
 		v.Anchors = append(v.Anchors, Anchor{Page: p.FullName(), State: p.State, Row: lastRow(p) - row, Label: label, Selected: selected})
 	}
-	ordered := slices.Clone(pages)
-	slices.SortStableFunc(ordered, func(a, b book.Page) int { return importance(a.Kind()) - importance(b.Kind()) })
-	for i := range ordered {
-		p := &ordered[i]
+	for _, p := range byImportance(pages) {
 		if p.Kind() != "menu" {
 			for _, o := range p.Options {
 				add(p, o.Row, o.Label, o.Selected)
@@ -107,9 +104,17 @@ func FromPages(version string, pages []book.Page) Version {
 	return v
 }
 
-// importance orders the states whose anchors are kept first.
-func importance(kind string) int {
-	return slices.Index([]string{"dialog", "permission", "plan", "question", "busy", "idle", "error", "menu", "ended"}, kind)
+// byImportance orders pages by their state: the anchors of the first ones are kept.
+func byImportance(pages []book.Page) []*book.Page {
+	var ordered []*book.Page
+	for _, kind := range []string{"dialog", "permission", "plan", "question", "busy", "idle", "error", "menu", "ended"} {
+		for i := range pages {
+			if pages[i].Kind() == kind {
+				ordered = append(ordered, &pages[i])
+			}
+		}
+	}
+	return ordered
 }
 
 // lastRow returns the last row that is not empty.
@@ -126,9 +131,11 @@ func lastRow(p *book.Page) int {
 // Merge replaces the anchors of a version, or adds them.
 func Merge(all []Version, v Version) []Version {
 	all = slices.DeleteFunc(slices.Clone(all), func(old Version) bool { return old.Version == v.Version })
-	all = append(all, v)
-	slices.SortFunc(all, func(a, b Version) int { return book.CompareVersions(a.Version, b.Version) })
-	return all
+	at := slices.IndexFunc(all, func(old Version) bool { return book.CompareVersions(old.Version, v.Version) > 0 })
+	if at < 0 {
+		at = len(all)
+	}
+	return slices.Insert(all, at, v)
 }
 
 // Write returns the file.

@@ -54,23 +54,25 @@ func FindSlots(lines []string, texts map[string]string) []Slot {
 	sorted := longestFirst(texts)
 	all := volatiles()
 	for row, line := range lines {
-		taken := make([]bool, len(line)) // by byte
+		found := make([]*Slot, len(line)) // by byte
 		add := func(name string, from, to int) {
-			if from < to && !slices.Contains(taken[from:to], true) {
-				for i := from; i < to; i++ {
-					taken[i] = true
-				}
-				slots = append(slots, Slot{Name: name, Value: line[from:to], Row: row, Col: utf8.RuneCountInString(line[:from])})
+			if from >= to || slices.ContainsFunc(found[from:to], func(s *Slot) bool { return s != nil }) {
+				return
+			}
+			s := &Slot{Name: name, Value: line[from:to], Row: row, Col: utf8.RuneCountInString(line[:from])}
+			for i := from; i < to; i++ {
+				found[i] = s
 			}
 		}
-		for _, t := range sorted {
+		for _, name := range sorted {
+			value := texts[name]
 			for at := 0; ; {
-				i := strings.Index(line[at:], t.value)
+				i := strings.Index(line[at:], value)
 				if i < 0 {
 					break
 				}
-				add(t.name, at+i, at+i+len(t.value))
-				at += i + len(t.value)
+				add(name, at+i, at+i+len(value))
+				at += i + len(value)
 			}
 		}
 		for _, v := range all {
@@ -78,26 +80,27 @@ func FindSlots(lines []string, texts map[string]string) []Slot {
 				add(v.name, m[2], m[3])
 			}
 		}
+		for _, s := range slices.Compact(found) {
+			if s != nil {
+				slots = append(slots, *s)
+			}
+		}
 	}
-	slices.SortFunc(slots, func(a, b Slot) int { return cmp.Or(cmp.Compare(a.Row, b.Row), cmp.Compare(a.Col, b.Col)) })
 	return slots
 }
 
-// namedText is a text with the name of its slot.
-type namedText struct{ name, value string }
-
-// longestFirst returns the texts that are not empty, by length and name.
-func longestFirst(texts map[string]string) []namedText {
-	var sorted []namedText
+// longestFirst returns the names of the texts that are not empty, by the length of the text, then by name.
+func longestFirst(texts map[string]string) []string {
+	var names []string
 	for name, value := range texts {
 		if value != "" {
-			sorted = append(sorted, namedText{name, value})
+			names = append(names, name)
 		}
 	}
-	slices.SortFunc(sorted, func(a, b namedText) int {
-		return cmp.Or(cmp.Compare(len(b.value), len(a.value)), strings.Compare(a.name, b.name))
+	slices.SortFunc(names, func(a, b string) int {
+		return cmp.Or(cmp.Compare(len(texts[b]), len(texts[a])), strings.Compare(a, b))
 	})
-	return sorted
+	return names
 }
 
 // Masked returns the lines of the page with each slot replaced by its name.

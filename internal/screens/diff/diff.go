@@ -25,8 +25,6 @@ const (
 	Page    Kind = "page" // one of the books does not have it
 )
 
-func (k Kind) rank() int { return slices.Index([]Kind{Options, Label, Page, Text}, k) }
-
 // Change is one difference.
 type Change struct {
 	Kind Kind   `json:"kind"`
@@ -47,8 +45,15 @@ func Books(a, b book.Book) ([]Change, error) {
 	}
 	c := comparison{book: strings.TrimPrefix(b.String(), b.Version+"/")}
 	c.pages(before, after)
-	slices.SortStableFunc(c.changes, func(x, y Change) int { return cmp.Compare(x.Kind.rank(), y.Kind.rank()) })
-	return c.changes, nil
+	var ordered []Change
+	for _, kind := range []Kind{Options, Label, Page, Text} {
+		for _, change := range c.changes {
+			if change.Kind == kind {
+				ordered = append(ordered, change)
+			}
+		}
+	}
+	return ordered, nil
 }
 
 // comparison collects the changes of one book.
