@@ -9,7 +9,6 @@ import (
 	"github.com/claudeless/claudeless/internal/base/diag"
 	"github.com/claudeless/claudeless/internal/base/eval"
 	"github.com/claudeless/claudeless/scenarios/internal/fill"
-	"github.com/claudeless/claudeless/scenarios/internal/toolname"
 )
 
 // Breakpoint stops calls of a tool and decides about them, like a person at the
@@ -110,7 +109,7 @@ func (k *Breakpoint) BindValue(v diag.Value, b *diag.Binding) {
 }
 
 // Names returns the canonical tool names, or globs, that Tool matches.
-func (k *Breakpoint) Names() []string { return toolname.Globs(k.Tool) }
+func (k *Breakpoint) Names() []string { return toolGlobs(k.Tool) }
 
 // Place returns the position of the breakpoint: "FILE:LINE", or its number if the
 // scenario has no file.

@@ -14,7 +14,6 @@ import (
 	"github.com/claudeless/claudeless/internal/base/eval"
 	"github.com/claudeless/claudeless/internal/base/match"
 	"github.com/claudeless/claudeless/scenarios/internal/fill"
-	"github.com/claudeless/claudeless/scenarios/internal/toolname"
 )
 
 // Compile prepares a scenario that was built in Go for [NewEngine] and returns all
@@ -279,7 +278,7 @@ func (c *compiler) expectation(s *Scenario, e *Expectation) {
 	if e.Request != nil {
 		c.WithStep("request", func() { c.glob("model", e.Request.Model) })
 	}
-	for _, form := range toolname.Globs(e.Tool) {
+	for _, form := range toolGlobs(e.Tool) {
 		t, err := match.Glob(form)
 		if err != nil {
 			c.WithStep("tool", func() { c.Errorf("%v", err) })

@@ -12,7 +12,6 @@ import (
 	"github.com/claudeless/claudeless/internal/base/diag"
 	"github.com/claudeless/claudeless/internal/base/match"
 	"github.com/claudeless/claudeless/internal/base/plainjson"
-	"github.com/claudeless/claudeless/scenarios/internal/toolname"
 )
 
 // RunRecord records what a run did, for its expectations. The zero value is an empty
@@ -302,7 +301,7 @@ func indexesWhere[T any](list []T, is func(T) bool) []int {
 
 // matchesToolName reports whether a glob matches a name, or its part within the name of a tool.
 func matchesToolName(name, glob string) bool {
-	return globMatches(glob, name) || globMatches(toolname.CanonicalPart(glob), name)
+	return globMatches(glob, name) || globMatches(canonicalToolPart(glob), name)
 }
 
 // exceededLimit describes the limit that the requests exceed; "" = none.
@@ -406,7 +405,7 @@ func (x *Expectation) names(tool string) bool {
 
 // CanonicalTool returns the canonical name of a tool that a scenario writes as
 // server/tool; other names are unchanged.
-func CanonicalTool(name string) string { return toolname.Canonical(name) }
+func CanonicalTool(name string) string { return canonicalTool(name) }
 
 func (x *Expectation) subject() string {
 	switch {

@@ -9,7 +9,6 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/claudeless/claudeless/scenarios/internal/toolname"
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
@@ -28,7 +27,7 @@ func Estimate(r Request, blocks []protocol.Block) Usage {
 		case protocol.ThinkingBlock:
 			out += len(b.Thinking)
 		case protocol.ToolUse:
-			out += len(toolname.Canonical(b.Name)) + len(b.Input)
+			out += len(canonicalTool(b.Name)) + len(b.Input)
 		}
 	}
 	return Usage{InputTokens: Tokens(r.size()), OutputTokens: Tokens(out)}

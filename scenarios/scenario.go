@@ -12,7 +12,6 @@ import (
 
 	"github.com/claudeless/claudeless/internal/base/diag"
 	"github.com/claudeless/claudeless/internal/base/match"
-	"github.com/claudeless/claudeless/scenarios/internal/toolname"
 )
 
 // Matcher returns the rule's compiled pattern; before loading it matches every
@@ -172,7 +171,7 @@ func similarity(r *Rule, prompt string, words map[string]bool) int {
 
 func wordsOf(s string) map[string]bool {
 	words := map[string]bool{}
-	for _, w := range strings.FieldsFunc(strings.ToLower(s), func(r rune) bool { return r < 0x80 && !toolname.IsWord(byte(r)) }) {
+	for _, w := range strings.FieldsFunc(strings.ToLower(s), func(r rune) bool { return r < 0x80 && !isWordByte(byte(r)) }) {
 		words[w] = true
 	}
 	return words

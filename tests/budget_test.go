@@ -33,9 +33,11 @@ var wide = map[string]int{ // constant: only read
 	"executor/builtin":        10, // every family of tools, with their table
 	"internal/exec/verdict":   9,  // reports in every form, with the table of hook events
 	"internal/cli/execcmd":    10, // the runner, the verdict, reports, journals and gates, with the tools of a session
+	"internal/cli/filecmd":    12, // it reads files of every format of our own
+	"internal/parity/lane":    9,  // a case in its environment, with the API that plays the model
 	"fixtures":                9,  // everything that a file can ask for
 	"simtest":                 9,  // the binary and the verdict in one test process
-	"internal/cli/debugcmd":   12, // it puts the faces of the hub together
+	"internal/cli/debugcmd":   9,  // it puts the faces of the hub together, and is two of them
 	"internal/exec/runner":    9,  // guard, API, terminal and verdict of one command
 	"internal/cli/screenscmd": 12, // it puts books, tapes, comparisons and checks together
 	"internal/claude/host":    18, // it answers about every part of a session

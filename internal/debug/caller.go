@@ -47,7 +47,7 @@ func (n nativeCaller) Actions(phase Phase) []Action {
 	}
 }
 
-// Encode writes the format that package client reads.
+// Encode writes the format that rest.Client reads.
 func (n nativeCaller) Encode(d Decision) (json.RawMessage, error) {
 	w := struct {
 		Action  Action          `json:"action"`

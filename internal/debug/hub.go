@@ -10,7 +10,7 @@
 //
 // A caller runs tool calls. It asks a [Gate] before and after each of them;
 // [Middleware] does so around an executor. [Hub] is the gate within the process,
-// package client the one over HTTP. Before and After combine [Hub.Start],
+// rest.Client the one over HTTP. Before and After combine [Hub.Start],
 // [Hub.Wait] and [Hub.Complete].
 //
 // The [Caller] says which actions a caller supports and how a decision is encoded.

@@ -4,7 +4,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -13,10 +15,27 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
 
+	"github.com/claudeless/claudeless/mcp/mcptest"
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+// TestMain makes the test binary a server if MCPTEST_MODE is set. C1, C4 and C96 require that no goroutine is left
+// after Close.
+func TestMain(m *testing.M) {
+	if mode := os.Getenv("MCPTEST_MODE"); mode != "" {
+		o := mcptest.Options{Mode: mode, In: os.Stdin, Out: os.Stdout, Err: os.Stderr}
+		o.Count, _ = strconv.Atoi(os.Getenv("MCPTEST_COUNT"))
+		if name := os.Getenv("MCPTEST_LOG"); name != "" {
+			file, err := os.Create(name)
+			if err != nil {
+				panic(err)
+			}
+			o.Log = file
+		}
+		os.Exit(mcptest.Serve(o))
+	}
+	goleak.VerifyTestMain(m)
+}
 
 func newHub(tb testing.TB, change ...func(*Options)) *Hub {
 	tb.Helper()

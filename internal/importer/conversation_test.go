@@ -13,7 +13,6 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 
 	"github.com/claudeless/claudeless/internal/importer"
-	"github.com/claudeless/claudeless/internal/importer/hide"
 )
 
 var update = flag.Bool("update", false, "rewrite what the recordings in testdata become")
@@ -65,7 +64,7 @@ func TestKits(t *testing.T) {
 func play(t *testing.T, options string, given []txtar.File) []txtar.File {
 	t.Helper()
 	var stdout bytes.Buffer
-	o := importer.Options{Out: "kit", Stdout: &stdout, Environment: hide.Environment{Environ: []string{"HOME=/home/jdoe", "USER=jdoe"}}}
+	o := importer.Options{Out: "kit", Stdout: &stdout, Environment: importer.Environment{Environ: []string{"HOME=/home/jdoe", "USER=jdoe"}}}
 	for _, f := range given {
 		if strings.HasSuffix(f.Name, ".jsonl") {
 			o.Files = append(o.Files, f.Name)

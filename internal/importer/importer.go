@@ -3,7 +3,7 @@
 // that the session read.
 //
 // Secrets and personal data are replaced before anything is written, and calls
-// withValue side effects are never played live unless a user edits the scenario to
+// with side effects are never played live unless a user edits the scenario to
 // do so. The same input produces the same bytes. Package session reads the
 // recordings.
 package importer
@@ -21,9 +21,6 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/claudeless/claudeless/internal/importer/hide"
-	"github.com/claudeless/claudeless/internal/importer/kit"
-	"github.com/claudeless/claudeless/internal/importer/play"
 	"github.com/claudeless/claudeless/internal/importer/session"
 )
 
@@ -47,9 +44,9 @@ type Options struct {
 	Update   bool // keep edits made in Out since the last import
 
 	// Check plays the written scenario; nil = not played.
-	Check *play.Player
+	Check *Player
 
-	Environment hide.Environment
+	Environment Environment
 	Stdout      io.Writer
 	Stderr      io.Writer // notes for the user
 	// Progress receives the number of bytes read; nil = not wanted.
@@ -58,16 +55,16 @@ type Options struct {
 
 // Outcome is the result of an import.
 type Outcome struct {
-	Written  []string      `json:"written"`
-	Prompts  int           `json:"prompts"`
-	Calls    int           `json:"calls"`
-	Redacted []hide.Hidden `json:"redacted"` // number of replacements, by kind
-	Unknown  []Unknown     `json:"unknown_lines"`
-	Damaged  int           `json:"damaged_lines"` // lines that could not be read and were left out
-	Notes    []string      `json:"notes"`
-	Left     []kit.Leak    `json:"left"`    // secrets that would have been written
-	Differs  []string      `json:"differs"` // differences found by --check
-	Checked  bool          `json:"checked"`
+	Written  []string  `json:"written"`
+	Prompts  int       `json:"prompts"`
+	Calls    int       `json:"calls"`
+	Redacted []Hidden  `json:"redacted"` // number of replacements, by kind
+	Unknown  []Unknown `json:"unknown_lines"`
+	Damaged  int       `json:"damaged_lines"` // lines that could not be read and were left out
+	Notes    []string  `json:"notes"`
+	Left     []Leak    `json:"left"`    // secrets that would have been written
+	Differs  []string  `json:"differs"` // differences found by --check
+	Checked  bool      `json:"checked"`
 }
 
 // Unknown counts lines of an unknown type.
@@ -90,7 +87,7 @@ func Run(ctx context.Context, o Options) (Outcome, error) {
 	if err := checkRawTarget(o); err != nil {
 		return out, err
 	}
-	k, err := kit.New(kit.Options{Out: o.Out, Force: o.Force, Raw: o.Raw})
+	k, err := NewKit(KitOptions{Out: o.Out, Force: o.Force, Raw: o.Raw})
 	if err != nil {
 		return out, err
 	}
@@ -115,7 +112,7 @@ func Run(ctx context.Context, o Options) (Outcome, error) {
 			return out, err
 		}
 		defer done()
-		how := play.Options{Thinking: o.Thinking, Longest: longResult}
+		how := CompareOptions{Thinking: o.Thinking, Longest: longResult}
 		if o.Big {
 			how.Longest = 0
 		}
@@ -134,9 +131,9 @@ func Run(ctx context.Context, o Options) (Outcome, error) {
 }
 
 // build fills the kit with the scenario and its files.
-func build(o Options, k *kit.Kit, sessions []*session.Session, out *Outcome) error {
+func build(o Options, k *Kit, sessions []*session.Session, out *Outcome) error {
 	typed := promptTexts(sessions)
-	h := hide.New(o.Environment, sessions)
+	h := NewRedactor(o.Environment, sessions)
 	if !o.Raw {
 		h.Hide(sessions)
 	}

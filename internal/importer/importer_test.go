@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/claudeless/claudeless/internal/importer"
-	"github.com/claudeless/claudeless/internal/importer/hide"
 )
 
 // line is a line of a transcript.
@@ -109,7 +108,7 @@ func TestPlantedSecrets(t *testing.T) {
 				add("user", []any{toolResult(id, "stored "+s)})
 			}
 		}
-		kit := importText(t, dir, session.String(), hide.Environment{Environ: []string{"MY_TOKEN=" + known}})
+		kit := importText(t, dir, session.String(), importer.Environment{Environ: []string{"MY_TOKEN=" + known}})
 		for i, s := range plants {
 			for _, form := range []string{s, s[:len(s)/2+2], s[len(s)/2-2:], base64.StdEncoding.EncodeToString([]byte("user:" + s))} {
 				if strings.Contains(kit, form) {
@@ -126,7 +125,7 @@ func TestPlantedSecrets(t *testing.T) {
 }
 
 // importText imports a session and returns all files of its kit as one text.
-func importText(tb testing.TB, dir, session string, place hide.Environment) string {
+func importText(tb testing.TB, dir, session string, place importer.Environment) string {
 	tb.Helper()
 	name := filepath.Join(dir, "in.jsonl")
 	if err := os.WriteFile(name, []byte(session), 0o600); err != nil {
@@ -152,8 +151,8 @@ func importText(tb testing.TB, dir, session string, place hide.Environment) stri
 func TestSameBytes(t *testing.T) {
 	session := line(t, 1, "user", "hello to everybody") +
 		line(t, 2, "assistant", []any{textBlock("hi jane@corp.io and joe@corp.io")})
-	a := importText(t, t.TempDir(), session, hide.Environment{})
-	b := importText(t, t.TempDir(), session, hide.Environment{})
+	a := importText(t, t.TempDir(), session, importer.Environment{})
+	b := importText(t, t.TempDir(), session, importer.Environment{})
 	if a != b {
 		t.Errorf("%s\nis not\n%s", a, b)
 	}
@@ -189,7 +188,7 @@ func BenchmarkTranscript(b *testing.B) {
 			}
 		}
 		reading += time.Since(begin)
-		importText(b, dir, text, hide.Environment{})
+		importText(b, dir, text, importer.Environment{})
 	}
 	b.ReportMetric(float64(b.Elapsed()-reading)/float64(reading), "×json")
 }

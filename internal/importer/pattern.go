@@ -10,7 +10,6 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/claudeless/claudeless/internal/importer/hide"
 	"github.com/claudeless/claudeless/scenarios"
 )
 
@@ -82,7 +81,7 @@ func (p *patterns) choose(typed, shown string) pattern {
 
 // isVolatile reports whether a word would differ in the next run: numbers, ids, dates, paths, placeholders.
 func isVolatile(part string) bool {
-	return strings.ContainsAny(part, `0123456789/\{}@`+hide.Home+hide.CWD) || strings.Contains(part, "REDACTED_")
+	return strings.ContainsAny(part, `0123456789/\{}@`+HomePlaceholder+CWDPlaceholder) || strings.Contains(part, "REDACTED_")
 }
 
 // bestPart returns the best run of n words; empty = none.
@@ -154,7 +153,9 @@ func volatileRegexp(shown string) string {
 	return b.String()
 }
 
-var placeholders = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`REDACTED_[A-Z0-9_]+|` + hide.Home + `|` + hide.CWD) })
+var placeholders = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`REDACTED_[A-Z0-9_]+|` + HomePlaceholder + `|` + CWDPlaceholder)
+})
 
 func numbersLoose(s string) string {
 	var b strings.Builder

@@ -12,7 +12,6 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/claudeless/claudeless/internal/importer/hide"
 	"github.com/claudeless/claudeless/internal/importer/session"
 )
 
@@ -41,7 +40,7 @@ type plans struct {
 func newPlans(o Options, sessions []*session.Session) *plans {
 	p := &plans{
 		ran: map[string]bool{}, denied: map[string]bool{}, answers: map[string]string{}, differing: map[string]bool{},
-		files: map[string]*string{}, reads: o.Reads, cwds: []string{hide.CWD},
+		files: map[string]*string{}, reads: o.Reads, cwds: []string{CWDPlaceholder},
 	}
 	for _, s := range sessions {
 		if s.CWD != "" {
@@ -94,7 +93,7 @@ func (p *plans) below(name string) (rel string, ok bool) {
 	for _, dir := range p.cwds {
 		if rest, found := strings.CutPrefix(name, dir+"/"); found {
 			rest = path.Clean(rest)
-			return rest, rest != "." && rest != ".." && !strings.HasPrefix(rest, "../") && !strings.ContainsAny(rest, hide.Home+hide.CWD)
+			return rest, rest != "." && rest != ".." && !strings.HasPrefix(rest, "../") && !strings.ContainsAny(rest, HomePlaceholder+CWDPlaceholder)
 		}
 	}
 	return "", false
@@ -217,7 +216,7 @@ func (p *plans) inKit(file string) (name string, content *string) {
 	if !ok {
 		return "", nil
 	}
-	return hide.CWD + "/files/" + rel, p.files[rel]
+	return CWDPlaceholder + "/files/" + rel, p.files[rel]
 }
 
 var lineNumber = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^\d+[:-]`) })
@@ -237,7 +236,7 @@ func containsLines(found, content string) bool {
 // servable reports whether a fixture can return the result: it is always the same and contains no template syntax.
 func (p *plans) servable(c *session.Call) bool {
 	key := c.Tool + "\x00" + compact(c.Input)
-	marked := strings.ContainsAny(string(c.Input)+c.Result.Text+string(c.Result.Raw), hide.Home+hide.CWD)
+	marked := strings.ContainsAny(string(c.Input)+c.Result.Text+string(c.Result.Raw), HomePlaceholder+CWDPlaceholder)
 	return !p.differing[key] && !marked && (c.Result.Other == 0 || c.Result.Raw != nil)
 }
 
@@ -293,7 +292,7 @@ func isStable(value any) bool {
 	const longest = 120
 	switch v := value.(type) {
 	case string:
-		return len(v) <= longest && !strings.ContainsAny(v, "\n\r{}"+hide.Home+hide.CWD)
+		return len(v) <= longest && !strings.ContainsAny(v, "\n\r{}"+HomePlaceholder+CWDPlaceholder)
 	case bool:
 		return true
 	}

@@ -12,16 +12,15 @@ import (
 	"strings"
 
 	"github.com/claudeless/claudeless/internal/base/tomltext"
-	"github.com/claudeless/claudeless/internal/importer/kit"
-	"github.com/claudeless/claudeless/internal/importer/play"
+
 	"github.com/claudeless/claudeless/internal/importer/session"
 )
 
 // scenarioWriter writes sessions as a scenario.
 type scenarioWriter struct {
 	options  *Options
-	kit      *kit.Kit
-	file     *kit.File // the scenario
+	kit      *Kit
+	file     *KitFile // the scenario
 	patterns *patterns
 	plans    *plans
 	notes    []string
@@ -65,7 +64,7 @@ func (w *scenarioWriter) write(sessions []*session.Session) {
 
 // section writes the collected text under a title.
 func (w *scenarioWriter) section(title string) {
-	text := kit.Stamped(title, string(w.toml.Bytes()))
+	text := Stamped(title, string(w.toml.Bytes()))
 	if w.sections++; w.sections > 1 {
 		text = "\n" + text
 	}
@@ -327,7 +326,7 @@ func (w *scenarioWriter) cut(s string) string {
 	if w.options.Big || len(s) <= longResult {
 		return s
 	}
-	return play.Cut(s, longResult)
+	return Cut(s, longResult)
 }
 
 // withValue returns an input with another value for a key.
@@ -398,7 +397,7 @@ func (w *scenarioWriter) tools() {
 	for _, name := range slices.Sorted(maps.Keys(w.plans.denied)) {
 		if !w.plans.ran[name] {
 			w.toml.WriteRaw("\n" + comment("denied whatever the mode") + "[tool_execution.tools." + key(name) + "]\nerror = " +
-				oneLine(play.Refusal(name)) + "\n")
+				oneLine(Refusal(name)) + "\n")
 			w.toml.WriteRaw("\n[[expect]]\ntool = " + oneLine(name) + "\n")
 		}
 	}

@@ -9,18 +9,17 @@ import (
 
 	"github.com/claudeless/claudeless/internal/base/ordered"
 	"github.com/claudeless/claudeless/internal/base/tomltext"
-	"github.com/claudeless/claudeless/internal/importer/hide"
 )
 
 // text quotes a text of a scenario, with directories as templates.
 func text(s string) string { return tomltext.Quote(template(s)) }
 
-var marks = strings.NewReplacer("{{", `{{ "{{" }}`, hide.Home, "{{ env.HOME }}", hide.CWD, "{{ cwd }}")
+var marks = strings.NewReplacer("{{", `{{ "{{" }}`, HomePlaceholder, "{{ env.HOME }}", CWDPlaceholder, "{{ cwd }}")
 
 // template escapes a text so that the scenario reproduces it exactly.
 func template(s string) string { return marks.Replace(s) }
 
-var plainMarks = strings.NewReplacer(hide.Home, "REDACTED_HOME_1", hide.CWD, "REDACTED_CWD_1")
+var plainMarks = strings.NewReplacer(HomePlaceholder, "REDACTED_HOME_1", CWDPlaceholder, "REDACTED_CWD_1")
 
 // plain returns a text for places that do not support templates.
 func plain(s string) string { return plainMarks.Replace(s) }

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/claudeless/claudeless/internal/base/jspattern"
+	"github.com/claudeless/claudeless/internal/base/match"
 	"github.com/claudeless/claudeless/internal/claudecode"
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
@@ -120,7 +120,7 @@ func compileMatcher(text *string) (func(subject string) bool, error) {
 		names := strings.FieldsFunc(*text, func(c rune) bool { return c == '|' || c == ',' || c == ' ' })
 		return func(subject string) bool { return slices.Contains(names, subject) }, nil
 	}
-	re, err := jspattern.Compile(*text)
+	re, err := match.CompileJS(*text)
 	if err != nil {
 		return nil, fmt.Errorf("matcher: %w", err)
 	}

@@ -19,7 +19,7 @@ import (
 	"golang.org/x/text/language"
 	"golang.org/x/text/message"
 
-	"github.com/claudeless/claudeless/internal/base/jspattern"
+	"github.com/claudeless/claudeless/internal/base/match"
 	"github.com/claudeless/claudeless/internal/base/ordered"
 )
 
@@ -63,7 +63,7 @@ func compileDraft7(schema any) (*jsonschema.Schema, error) {
 	compiler := jsonschema.NewCompiler()
 	compiler.DefaultDraft(jsonschema.Draft7)
 	compiler.UseLoader(jsonschema.SchemeURLLoader{}) // no file and no network for a $ref
-	compiler.UseRegexpEngine(func(expr string) (jsonschema.Regexp, error) { return jspattern.Compile(expr) })
+	compiler.UseRegexpEngine(func(expr string) (jsonschema.Regexp, error) { return match.CompileJS(expr) })
 	if err := compiler.AddResource(url, schema); err != nil {
 		return nil, err
 	}

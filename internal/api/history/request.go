@@ -14,8 +14,6 @@ import (
 	"net/http"
 	"strings"
 	"sync"
-
-	"github.com/claudeless/claudeless/internal/api/boundedmap"
 )
 
 // Request is the parsed body of a request to the Messages API. System prompt and tools are parsed
@@ -47,16 +45,16 @@ type Reader struct {
 	seed maphash.Seed
 
 	mu       sync.Mutex
-	valid    boundedmap.Map[uint64, struct{}]
-	tools    boundedmap.Map[uint64, *Toolset]
-	messages boundedmap.Map[uint64, *Message]
+	valid    BoundedMap[uint64, struct{}]
+	tools    BoundedMap[uint64, *Toolset]
+	messages BoundedMap[uint64, *Message]
 }
 
 // NewReader returns a reader that caches that many messages.
 func NewReader(memory int) *Reader {
 	return &Reader{
-		seed: maphash.MakeSeed(), valid: boundedmap.New[uint64, struct{}](256), tools: boundedmap.New[uint64, *Toolset](64),
-		messages: boundedmap.New[uint64, *Message](memory),
+		seed: maphash.MakeSeed(), valid: NewBoundedMap[uint64, struct{}](256), tools: NewBoundedMap[uint64, *Toolset](64),
+		messages: NewBoundedMap[uint64, *Message](memory),
 	}
 }
 

@@ -4,9 +4,8 @@ import (
 	"encoding/hex"
 	"sync"
 
-	"github.com/claudeless/claudeless/internal/api/boundedmap"
 	"github.com/claudeless/claudeless/internal/api/history"
-	"github.com/claudeless/claudeless/internal/api/promptcache"
+
 	"github.com/claudeless/claudeless/scenarios"
 )
 
@@ -14,13 +13,13 @@ import (
 // answered from its history alone.
 type Memory struct {
 	mu       sync.Mutex
-	states   boundedmap.Map[history.Digest, *state]             // after a replayed prefix of the history
-	attempts boundedmap.Map[history.Digest, attemptCount]       // of a history
-	last     boundedmap.Map[conversationKey, *lastConversation] // last state of each conversation
-	roots    boundedmap.Map[history.Digest, historyRoot]        // by first group: what the summaries of cut histories replace
-	scripts  boundedmap.Map[scriptKey, []*subagentScript]       // sub-agents that are about to start
-	agents   boundedmap.Map[conversationKey, *scenarios.Engine]
-	prompts  *promptcache.Cache
+	states   history.BoundedMap[history.Digest, *state]             // after a replayed prefix of the history
+	attempts history.BoundedMap[history.Digest, attemptCount]       // of a history
+	last     history.BoundedMap[conversationKey, *lastConversation] // last state of each conversation
+	roots    history.BoundedMap[history.Digest, historyRoot]        // by first group: what the summaries of cut histories replace
+	scripts  history.BoundedMap[scriptKey, []*subagentScript]       // sub-agents that are about to start
+	agents   history.BoundedMap[conversationKey, *scenarios.Engine]
+	prompts  *PromptCache
 	counter  AttemptCounter // shared with other servers; nil = this server is the only one
 
 	claims  scenarios.Claims       // of the run; nil = each session counts by itself
@@ -30,10 +29,10 @@ type Memory struct {
 // NewMemory returns a memory with room for n entries of each kind; with n <= 0 it stores nothing.
 func NewMemory(n int) *Memory {
 	return &Memory{
-		states: boundedmap.New[history.Digest, *state](n), attempts: boundedmap.New[history.Digest, attemptCount](n), last: boundedmap.New[conversationKey, *lastConversation](n),
-		roots:   boundedmap.New[history.Digest, historyRoot](n),
-		scripts: boundedmap.New[scriptKey, []*subagentScript](n), agents: boundedmap.New[conversationKey, *scenarios.Engine](n),
-		prompts: promptcache.New(n), claimed: map[history.Digest]int{},
+		states: history.NewBoundedMap[history.Digest, *state](n), attempts: history.NewBoundedMap[history.Digest, attemptCount](n), last: history.NewBoundedMap[conversationKey, *lastConversation](n),
+		roots:   history.NewBoundedMap[history.Digest, historyRoot](n),
+		scripts: history.NewBoundedMap[scriptKey, []*subagentScript](n), agents: history.NewBoundedMap[conversationKey, *scenarios.Engine](n),
+		prompts: NewPromptCache(n), claimed: map[history.Digest]int{},
 	}
 }
 

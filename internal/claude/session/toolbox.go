@@ -15,8 +15,8 @@ import (
 	"github.com/claudeless/claudeless/internal/claude/catalog"
 	"github.com/claudeless/claudeless/internal/claude/launch"
 	"github.com/claudeless/claudeless/internal/debug"
-	"github.com/claudeless/claudeless/internal/debug/client"
-	"github.com/claudeless/claudeless/internal/debug/script"
+	"github.com/claudeless/claudeless/internal/debug/rest"
+
 	"github.com/claudeless/claudeless/simulator"
 	"github.com/claudeless/claudeless/simulator/agent"
 	"github.com/claudeless/claudeless/simulator/layer"
@@ -211,18 +211,18 @@ func (t *toolbox) deferredNames(ctx context.Context) []string {
 // callGates are the breakpoints around calls: the scenario's and, inside them, those of a debugger. The debugger
 // shows a call as the scenario's breakpoints changed it, and decides about its result first.
 type callGates struct {
-	script   *script.Gate   // nil = the scenario has no breakpoints
-	debugger *client.Client // nil = no --debugger
+	script   *debug.ScriptedGate // nil = the scenario has no breakpoints
+	debugger *rest.Client        // nil = no --debugger
 }
 
 func newGates(plan launch.Plan, t *toolbox) (callGates, error) {
 	var g callGates
 	var err error
 	if len(plan.Scenario.Breakpoints) > 0 {
-		g.script, err = script.New(script.Options{Breakpoints: plan.Scenario.Breakpoints, Now: plan.Clock.Now, Resolve: t.canonical})
+		g.script, err = debug.NewScriptedGate(debug.ScriptedGateOptions{Breakpoints: plan.Scenario.Breakpoints, Now: plan.Clock.Now, Resolve: t.canonical})
 	}
 	if err == nil && plan.Records.DebuggerURL != "" {
-		g.debugger, err = client.New(client.Options{Client: debug.ClientRun, URL: plan.Records.DebuggerURL, Token: plan.Records.DebuggerToken})
+		g.debugger, err = rest.NewClient(rest.ClientOptions{Client: debug.ClientRun, URL: plan.Records.DebuggerURL, Token: plan.Records.DebuggerToken})
 	}
 	return g, err
 }
@@ -304,7 +304,7 @@ func (t *toolbox) canonical(ctx context.Context, name string) string {
 // breakpoint stops the first of them.
 type serializedHits struct {
 	executor.Executor
-	script *script.Gate
+	script *debug.ScriptedGate
 }
 
 // Tools returns the tools; those that count as hits are not read-only.

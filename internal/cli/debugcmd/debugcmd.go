@@ -20,12 +20,10 @@ import (
 	"github.com/claudeless/claudeless/internal/base/proc"
 	"github.com/claudeless/claudeless/internal/base/process"
 	"github.com/claudeless/claudeless/internal/debug"
-	"github.com/claudeless/claudeless/internal/debug/client"
-	"github.com/claudeless/claudeless/internal/debug/external"
-	"github.com/claudeless/claudeless/internal/debug/hookcmd"
+
 	"github.com/claudeless/claudeless/internal/debug/mcpface"
 	"github.com/claudeless/claudeless/internal/debug/page"
-	"github.com/claudeless/claudeless/internal/debug/proxy"
+
 	"github.com/claudeless/claudeless/internal/debug/rest"
 	"github.com/claudeless/claudeless/mcp"
 )
@@ -167,7 +165,7 @@ func (c *Serve) serve(ctx context.Context, s *process.System, a localhttp.Access
 }
 
 // external makes the manager of external servers; nil = none requested.
-func (c *Serve) external(s *process.System, hub *debug.Hub, v Version) (none *external.Manager, err error) {
+func (c *Serve) external(s *process.System, hub *debug.Hub, v Version) (none *debug.ServerManager, err error) {
 	if !c.MCPClients && c.MCPClientsConfig == "" && len(c.MCPClient) == 0 {
 		return none, nil
 	}
@@ -176,17 +174,17 @@ func (c *Serve) external(s *process.System, hub *debug.Hub, v Version) (none *ex
 		return nil, err
 	}
 	for _, text := range c.MCPClient {
-		server, err := external.ParseInline(text)
+		server, err := debug.ParseInlineServers(text)
 		if err != nil {
 			return nil, fmt.Errorf("--mcp-client %w", err)
 		}
-		servers = external.MergeServers(servers, []mcp.ServerConfig{server})
+		servers = debug.MergeServers(servers, []mcp.ServerConfig{server})
 	}
 	dir, err := s.Getwd()
 	if err != nil {
 		return nil, fmt.Errorf("finding the working directory: %w", err)
 	}
-	return external.New(external.Options{Hub: hub, Now: s.Now, Servers: servers, Environ: s.Environ, CWD: dir, Version: string(v)})
+	return debug.NewServerManager(debug.ServerManagerOptions{Hub: hub, Now: s.Now, Servers: servers, Environ: s.Environ, CWD: dir, Version: string(v)})
 }
 
 // configured reads the file of servers. The default file may be missing, unless a
@@ -214,7 +212,7 @@ func (c *Serve) configured(s *process.System) ([]mcp.ServerConfig, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading external servers: %w", err)
 	}
-	return external.ParseConfig(file, data)
+	return debug.ParseServerConfig(file, data)
 }
 
 // debuggerFlags select a debugger.
@@ -223,15 +221,15 @@ type debuggerFlags struct {
 	OnLost   string `enum:"fail,continue" default:"fail" help:"What to do with a paused call when the debugger disconnects: ${enum}"`
 }
 
-func (d debuggerFlags) connect(s *process.System, kind debug.Client) (*client.Client, error) {
-	return newDebugger(s, d.Debugger, client.Options{Client: kind, OnLost: debug.Policy(d.OnLost)})
+func (d debuggerFlags) connect(s *process.System, kind debug.Client) (*rest.Client, error) {
+	return newDebugger(s, d.Debugger, rest.ClientOptions{Client: kind, OnLost: debug.Policy(d.OnLost)})
 }
 
 // newDebugger makes the client of a debugger. Its token comes from the environment,
 // where other users cannot see it.
-func newDebugger(s *process.System, url string, o client.Options) (*client.Client, error) {
+func newDebugger(s *process.System, url string, o rest.ClientOptions) (*rest.Client, error) {
 	o.URL, o.Token = url, s.Getenv("CLAUDELESS_DEBUGGER_TOKEN")
-	return client.New(o)
+	return rest.NewClient(o)
 }
 
 // Hook is the command hook of agent CLIs.
@@ -248,7 +246,7 @@ func (c *Hook) Run(ctx context.Context, s *process.System) error {
 	defer gate.Close()
 	ctx, stop := s.UntilSignal(ctx)
 	defer stop()
-	return hookcmd.Run(ctx, gate, s.Stdin, s.Stdout)
+	return answerHook(ctx, gate, s.Stdin, s.Stdout)
 }
 
 // Proxy runs between an MCP client and a server.
@@ -267,7 +265,7 @@ func (c *Proxy) Run(ctx context.Context, s *process.System) error {
 	defer gate.Close()
 	ctx, stop := s.UntilSignal(ctx)
 	defer stop()
-	return proxy.Run(ctx, proxy.Options{
+	return runProxy(ctx, proxyOptions{
 		Gate: gate, Name: c.Server, Stdin: s.Stdin, Stdout: s.Stdout, Stderr: s.Stderr,
 		Command: proc.Command{Path: c.Command[0], Args: c.Command[1:], Env: s.Environ},
 		PID:     os.Getpid(), Started: float64(s.Now().UnixMicro()) / 1e6,

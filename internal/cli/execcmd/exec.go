@@ -16,7 +16,7 @@ import (
 
 	"github.com/claudeless/claudeless/executor/builtin"
 	"github.com/claudeless/claudeless/internal/base/process"
-	"github.com/claudeless/claudeless/internal/exec/report"
+
 	"github.com/claudeless/claudeless/internal/exec/runner"
 	"github.com/claudeless/claudeless/internal/exec/supervise"
 	"github.com/claudeless/claudeless/internal/exec/verdict"
@@ -30,8 +30,8 @@ type Reports struct {
 	HTML   string `name:"html" placeholder:"FILE" help:"Write the verdict and everything that happened as one HTML page to FILE"`
 }
 
-func (f *Reports) reports(s *process.System) report.Files {
-	r := report.Files{JUnit: f.JUnit, JSON: f.JSON, HTML: f.HTML, GitHub: f.GitHub, Environ: s.Environ}
+func (f *Reports) reports(s *process.System) verdict.OutputFiles {
+	r := verdict.OutputFiles{JUnit: f.JUnit, JSON: f.JSON, HTML: f.HTML, GitHub: f.GitHub, Environ: s.Environ}
 	if f.GitHub {
 		r.Summary = s.Getenv("GITHUB_STEP_SUMMARY")
 	}

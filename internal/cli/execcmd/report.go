@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"github.com/claudeless/claudeless/internal/base/process"
-	"github.com/claudeless/claudeless/internal/exec/report"
+
 	"github.com/claudeless/claudeless/internal/exec/verdict"
 )
 
@@ -40,7 +40,7 @@ func (c *reportPage) Run(s *process.System) error {
 	if err != nil {
 		return err
 	}
-	if err := (report.Files{HTML: c.Output, Environ: s.Environ}).WritePage(r, in.Entries); err != nil {
+	if err := (verdict.OutputFiles{HTML: c.Output, Environ: s.Environ}).WritePage(r, in.Entries); err != nil {
 		return err
 	}
 	_, err = fmt.Fprintf(s.Stdout, "%s: %s\n", c.Output, r.Verdict)

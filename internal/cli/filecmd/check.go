@@ -10,7 +10,6 @@ import (
 
 	"github.com/claudeless/claudeless/internal/base/diag"
 	"github.com/claudeless/claudeless/internal/base/process"
-	"github.com/claudeless/claudeless/internal/cli/check"
 )
 
 // Check validates files of all three kinds and reports all their problems.
@@ -29,7 +28,7 @@ func (c *Check) Run(ctx context.Context, s *process.System) error {
 	if err != nil {
 		return err
 	}
-	report := check.Files(ctx, c.Files, check.Options{Dir: dir, Environ: s.With(map[string]string{"CLAUDELESS_BIN": s.Name()}).Environ, Target: c.Target, Strict: c.Strict, Explain: process.DecodeWords(c.Explain)})
+	report := Files(ctx, c.Files, CheckOptions{Dir: dir, Environ: s.With(map[string]string{"CLAUDELESS_BIN": s.Name()}).Environ, Target: c.Target, Strict: c.Strict, Explain: process.DecodeWords(c.Explain)})
 	if c.JSON {
 		encoder := json.NewEncoder(s.Stdout)
 		encoder.SetEscapeHTML(false)

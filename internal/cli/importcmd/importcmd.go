@@ -13,8 +13,6 @@ import (
 
 	"github.com/claudeless/claudeless/internal/base/process"
 	"github.com/claudeless/claudeless/internal/importer"
-	"github.com/claudeless/claudeless/internal/importer/hide"
-	"github.com/claudeless/claudeless/internal/importer/play"
 )
 
 // The exit codes of the command.
@@ -50,7 +48,7 @@ func (c *Import) Run(ctx context.Context, s *process.System) error {
 	if err != nil {
 		return err
 	}
-	place := hide.Environment{Dir: dir, Home: s.Getenv("HOME"), Environ: s.Environ}
+	place := importer.Environment{Dir: dir, Home: s.Getenv("HOME"), Environ: s.Environ}
 	if c.Audit {
 		return c.audit(s, place)
 	}
@@ -74,7 +72,7 @@ func (c *Import) Run(ctx context.Context, s *process.System) error {
 		if err != nil {
 			return fmt.Errorf("finding this binary: %w", err)
 		}
-		o.Check = &play.Player{Self: self, Environ: s.Environ}
+		o.Check = &importer.Player{Self: self, Environ: s.Environ}
 	}
 	out, err := importer.Run(ctx, o)
 	shown.clear()
@@ -123,8 +121,8 @@ func (c *Import) report(s *process.System, out *importer.Outcome) error {
 	return os.WriteFile(filepath.Clean(c.JSON), append(data, '\n'), 0o644)
 }
 
-func (c *Import) audit(s *process.System, place hide.Environment) error {
-	leaks, err := hide.Audit(c.Files, place)
+func (c *Import) audit(s *process.System, place importer.Environment) error {
+	leaks, err := importer.Audit(c.Files, place)
 	for _, leak := range leaks {
 		fmt.Fprintln(s.Stdout, leak)
 	}

@@ -13,7 +13,7 @@ import (
 	"runtime/debug"
 
 	"github.com/claudeless/claudeless/internal/api"
-	"github.com/claudeless/claudeless/internal/api/recorder"
+
 	"github.com/claudeless/claudeless/internal/base/clock"
 	"github.com/claudeless/claudeless/internal/base/localhttp"
 	"github.com/claudeless/claudeless/internal/base/process"
@@ -87,7 +87,7 @@ func (c *Serve) api(s *process.System, capture io.Writer) (apiHandler, error) {
 		return nil, errors.New("--record requires --capture FILE and an address of this machine, and cannot be combined with a scenario")
 	case c.Record != "":
 		j := journal.New(journal.Options{W: capture, Now: s.Now, PID: s.PID, Environ: s.Environ})
-		return recorder.New(recorder.Options{Upstream: c.Record, Journal: j, Now: s.Now})
+		return NewRecorder(RecorderOptions{Upstream: c.Record, Journal: j, Now: s.Now})
 	case c.Scenario == "":
 		return nil, errors.New("give a scenario, or --record URL")
 	}

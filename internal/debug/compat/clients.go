@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/claudeless/claudeless/internal/debug"
-	"github.com/claudeless/claudeless/internal/debug/compat/item"
 )
 
 // Options configure Clients. Hub must be set.
@@ -48,16 +47,16 @@ func (c *Clients) Connected() bool { return c.connected.Load() }
 
 // request is the description of a call that clients send.
 type request struct {
-	MethodName string                `json:"method_name"`
-	Target     *item.Item            `json:"target"`
-	Args       []item.Item           `json:"args"`
-	Kwargs     map[string]*item.Item `json:"kwargs"`
-	CallSite   json.RawMessage       `json:"call_site"`
-	Signature  Signature             `json:"signature"`
-	PID        *int                  `json:"process_pid"`
-	Started    *float64              `json:"process_start_time"`
-	Preferred  item.Format           `json:"preferred_format"`
-	PageURL    string                `json:"page_url"`
+	MethodName string           `json:"method_name"`
+	Target     *Item            `json:"target"`
+	Args       []Item           `json:"args"`
+	Kwargs     map[string]*Item `json:"kwargs"`
+	CallSite   json.RawMessage  `json:"call_site"`
+	Signature  Signature        `json:"signature"`
+	PID        *int             `json:"process_pid"`
+	Started    *float64         `json:"process_start_time"`
+	Preferred  Format           `json:"preferred_format"`
+	PageURL    string           `json:"page_url"`
 }
 
 // process returns the process of a request; zero if the client does not send it.
@@ -69,8 +68,8 @@ func (in request) process() debug.Process {
 }
 
 // items returns all values of a request.
-func (in request) items() []*item.Item {
-	var all []*item.Item
+func (in request) items() []*Item {
+	var all []*Item
 	for i := range in.Args {
 		all = append(all, &in.Args[i])
 	}
@@ -79,7 +78,7 @@ func (in request) items() []*item.Item {
 	}
 	for name, it := range in.Kwargs {
 		if it == nil { // null, which is refused
-			it = &item.Item{}
+			it = &Item{}
 			in.Kwargs[name] = it
 		}
 		all = append(all, it)
@@ -97,14 +96,14 @@ func (c *Clients) Start(ctx context.Context, body json.RawMessage) (debug.Starte
 	if in.PID == nil || in.Started == nil {
 		return debug.StartedCall{}, &debug.Error{Code: "missing_process_identity", Message: "process_pid and process_start_time required"}
 	}
-	in.Preferred = cmp.Or(in.Preferred, item.Dill)
+	in.Preferred = cmp.Or(in.Preferred, Dill)
 	if !in.Preferred.Valid() {
 		return debug.StartedCall{}, &debug.Error{Code: "invalid_preferred_format", Message: fmt.Sprintf("unknown preferred_format %q", in.Preferred)}
 	}
 	if err := c.takeAll(in.process().ProcessKey, in.items()); err != nil {
 		return debug.StartedCall{}, err
 	}
-	data := CallData{Target: in.Target, Args: in.Args, PageURL: in.PageURL, Preferred: in.Preferred, Kwargs: map[string]item.Item{}}
+	data := CallData{Target: in.Target, Args: in.Args, PageURL: in.PageURL, Preferred: in.Preferred, Kwargs: map[string]Item{}}
 	for name, it := range in.Kwargs {
 		data.Kwargs[name] = *it
 	}
@@ -123,7 +122,7 @@ func (c *Clients) Call(call debug.Call, d CallData) debug.Call {
 // olderCaller encodes decisions for one older client.
 type olderCaller struct {
 	*Clients
-	format item.Format // format of new values
+	format Format // format of new values
 }
 
 // Actions excludes changed results: the clients do not read them.
@@ -199,14 +198,14 @@ func (c *Clients) register(_ context.Context, r Request) (any, error) {
 		Ref       json.RawMessage `json:"function_client_ref"`
 		CID       string          `json:"function_cid"`
 		Data      *string         `json:"function_data"`
-		Format    item.Format     `json:"function_serialization_format"`
+		Format    Format          `json:"function_serialization_format"`
 		Metadata  json.RawMessage `json:"function_metadata"`
 		Alias     string          `json:"alias"` // "server/tool" of an MCP tool
 	}
 	if err := decode(r.Body, &in); err != nil {
 		return nil, err
 	}
-	it := item.Item{CID: in.CID, ClientRef: in.Ref, Data: in.Data, Format: in.Format}
+	it := Item{CID: in.CID, ClientRef: in.Ref, Data: in.Data, Format: in.Format}
 	if it.CID != "" || it.Data != nil || len(it.ClientRef) > 0 { // claudeless's own callers register no values
 		c.connected.Store(true)
 	}

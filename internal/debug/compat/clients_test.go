@@ -15,7 +15,6 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/claudeless/claudeless/internal/debug"
-	"github.com/claudeless/claudeless/internal/debug/compat/item"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -157,12 +156,12 @@ func TestInspect(t *testing.T) {
 		}
 		return cid
 	}
-	inspect := func(cid string) (item.Inspection, error) {
+	inspect := func(cid string) (Inspection, error) {
 		data, err := h.Value(cid)
 		if err != nil {
-			return item.Inspection{}, err
+			return Inspection{}, err
 		}
-		return item.Inspect(cid, data), nil
+		return Inspect(cid, data), nil
 	}
 	deep := put(`{"a":{"b":{"c":{"d":1}}},"list":[1,"x"]}`)
 	got, err := inspect(deep) // S71

@@ -5,34 +5,34 @@ import (
 	"slices"
 
 	"github.com/claudeless/claudeless/internal/debug"
-	"github.com/claudeless/claudeless/internal/debug/compat/item"
+
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
 // CallData holds the values of an older client's call: items and their displayed
 // forms. Their bytes are in the hub's store.
 type CallData struct {
-	Target       *item.Item           `json:"target,omitempty"`
-	Args         []item.Item          `json:"args"`
-	Kwargs       map[string]item.Item `json:"kwargs"`
-	PrettyTarget json.RawMessage      `json:"pretty_target,omitempty"`
-	PrettyArgs   []json.RawMessage    `json:"pretty_args"`
-	PrettyKwargs json.RawMessage      `json:"pretty_kwargs"` // an object; nil = {}
-	PageURL      string               `json:"page_url,omitempty"`
-	Preferred    item.Format          `json:"preferred_format,omitempty"` // format of new values
+	Target       *Item             `json:"target,omitempty"`
+	Args         []Item            `json:"args"`
+	Kwargs       map[string]Item   `json:"kwargs"`
+	PrettyTarget json.RawMessage   `json:"pretty_target,omitempty"`
+	PrettyArgs   []json.RawMessage `json:"pretty_args"`
+	PrettyKwargs json.RawMessage   `json:"pretty_kwargs"` // an object; nil = {}
+	PageURL      string            `json:"page_url,omitempty"`
+	Preferred    Format            `json:"preferred_format,omitempty"` // format of new values
 }
 
 // display adds the displayed forms of the items.
 func display(h *debug.Hub, d CallData) *CallData {
 	if d.Target != nil {
-		d.PrettyTarget = item.Pretty(h.Store(), *d.Target)
+		d.PrettyTarget = PrettyItem(h.Store(), *d.Target)
 	}
 	for _, a := range d.Args {
-		d.PrettyArgs = append(d.PrettyArgs, item.Pretty(h.Store(), a))
+		d.PrettyArgs = append(d.PrettyArgs, PrettyItem(h.Store(), a))
 	}
 	pretty := map[string]json.RawMessage{}
 	for name, v := range d.Kwargs {
-		pretty[name] = item.Pretty(h.Store(), v)
+		pretty[name] = PrettyItem(h.Store(), v)
 	}
 	if raw, err := protocol.Marshal(pretty); err == nil { // always succeeds: it is JSON
 		d.PrettyKwargs = raw
@@ -86,12 +86,12 @@ func orEmpty[T any](list []T) []T {
 
 // Truncated drops the bytes, which the store has, and values too large to display.
 func (d *CallData) Truncated() debug.Values {
-	bare := func(it item.Item) item.Item {
+	bare := func(it Item) Item {
 		it.Data = nil
 		return it
 	}
 	s := *d
-	s.Args, s.PrettyArgs, s.Kwargs = make([]item.Item, len(d.Args)), slices.Clone(d.PrettyArgs), make(map[string]item.Item, len(d.Kwargs))
+	s.Args, s.PrettyArgs, s.Kwargs = make([]Item, len(d.Args)), slices.Clone(d.PrettyArgs), make(map[string]Item, len(d.Kwargs))
 	s.PrettyKwargs = debug.TruncationMarker(d.PrettyKwargs, "")
 	if d.Target != nil {
 		it := bare(*d.Target)
@@ -115,16 +115,16 @@ func (d *CallData) MarshalJSON() ([]byte, error) {
 	b := bare(*d)
 	b.Args, b.PrettyArgs, b.PrettyKwargs = orEmpty(d.Args), orEmpty(d.PrettyArgs), d.kwargs()
 	if b.Kwargs == nil {
-		b.Kwargs = map[string]item.Item{}
+		b.Kwargs = map[string]Item{}
 	}
 	return protocol.Marshal(b)
 }
 
 // Ending holds what older clients additionally report about the end of a call.
 type Ending struct {
-	Result    *item.Item `json:"result,omitempty"`
-	ErrorItem *item.Item `json:"exception_item,omitempty"`
-	Traceback string     `json:"exception_traceback,omitempty"`
+	Result    *Item  `json:"result,omitempty"`
+	ErrorItem *Item  `json:"exception_item,omitempty"`
+	Traceback string `json:"exception_traceback,omitempty"`
 }
 
 // MarshalJSON writes the members of a record.
@@ -141,19 +141,19 @@ type flatItems struct {
 	ResultCID    string          `json:"result_cid"`
 	ResultRef    json.RawMessage `json:"result_client_ref"`
 	ResultData   *string         `json:"result_data"`
-	ResultFormat item.Format     `json:"result_serialization_format"`
+	ResultFormat Format          `json:"result_serialization_format"`
 	ErrorCID     string          `json:"exception_cid"`
 	ErrorRef     json.RawMessage `json:"exception_client_ref"`
 	ErrorData    *string         `json:"exception_data"`
-	ErrorFormat  item.Format     `json:"exception_serialization_format"`
+	ErrorFormat  Format          `json:"exception_serialization_format"`
 }
 
 // ending stores the items of a request and adds their displayed forms.
 func (c *Clients) ending(in flatItems, result, exception *json.RawMessage) (e Ending, err error) {
-	e.Result, *result, err = c.kept(item.Item{CID: in.ResultCID, ClientRef: in.ResultRef, Data: in.ResultData, Format: in.ResultFormat}, *result)
+	e.Result, *result, err = c.kept(Item{CID: in.ResultCID, ClientRef: in.ResultRef, Data: in.ResultData, Format: in.ResultFormat}, *result)
 	if err != nil {
 		return e, err
 	}
-	e.ErrorItem, *exception, err = c.kept(item.Item{CID: in.ErrorCID, ClientRef: in.ErrorRef, Data: in.ErrorData, Format: in.ErrorFormat}, *exception)
+	e.ErrorItem, *exception, err = c.kept(Item{CID: in.ErrorCID, ClientRef: in.ErrorRef, Data: in.ErrorData, Format: in.ErrorFormat}, *exception)
 	return e, err
 }

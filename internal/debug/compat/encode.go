@@ -7,15 +7,15 @@ import (
 	"strings"
 
 	"github.com/claudeless/claudeless/internal/debug"
-	"github.com/claudeless/claudeless/internal/debug/compat/item"
+
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
 // wireDecision is a decision in the format of older clients.
 type wireDecision struct {
-	Action         debug.Action          `json:"action"`
-	ModifiedArgs   *[]item.Item          `json:"modified_args,omitempty"`
-	ModifiedKwargs *map[string]item.Item `json:"modified_kwargs,omitempty"`
+	Action         debug.Action     `json:"action"`
+	ModifiedArgs   *[]Item          `json:"modified_args,omitempty"`
+	ModifiedKwargs *map[string]Item `json:"modified_kwargs,omitempty"`
 	replacedResult
 	Type     string  `json:"exception_type,omitempty"`
 	Message  *string `json:"exception_message,omitempty"`
@@ -27,7 +27,7 @@ type replacedResult struct {
 	Value  json.RawMessage `json:"fake_result,omitempty"`
 	Data   *string         `json:"fake_result_data,omitempty"`
 	CID    string          `json:"fake_result_cid,omitempty"`
-	Format item.Format     `json:"fake_result_serialization_format,omitempty"`
+	Format Format          `json:"fake_result_serialization_format,omitempty"`
 }
 
 // Encode writes new values in the client's own format. A replaced result is sent as
@@ -58,16 +58,16 @@ func (c olderCaller) Encode(d debug.Decision) (json.RawMessage, error) {
 	return protocol.Marshal(w)
 }
 
-func (w *wireDecision) arguments(r debug.ResumeRequest, f item.Format) error {
-	one := func(name string, v json.RawMessage) (item.Item, error) {
-		it, err := item.Encode(v, f)
+func (w *wireDecision) arguments(r debug.ResumeRequest, f Format) error {
+	one := func(name string, v json.RawMessage) (Item, error) {
+		it, err := EncodeItem(v, f)
 		if err != nil {
 			return it, &debug.Error{Code: debug.CodeInvalidArguments, Message: strings.TrimSpace(name + " " + err.Error())}
 		}
 		return it, nil
 	}
 	if r.ModifiedArgs != nil {
-		args := []item.Item{}
+		args := []Item{}
 		for _, v := range *r.ModifiedArgs {
 			it, err := one("", v)
 			if err != nil {
@@ -78,7 +78,7 @@ func (w *wireDecision) arguments(r debug.ResumeRequest, f item.Format) error {
 		w.ModifiedArgs = &args
 	}
 	if r.ModifiedKwargs != nil {
-		kwargs := map[string]item.Item{}
+		kwargs := map[string]Item{}
 		for name, v := range *r.ModifiedKwargs {
 			it, err := one(name, v)
 			if err != nil {

@@ -10,7 +10,6 @@ import (
 	"strings"
 
 	"github.com/claudeless/claudeless/internal/debug"
-	"github.com/claudeless/claudeless/internal/debug/compat/item"
 )
 
 // snapshot is a value at one moment, as one part of a call.
@@ -156,7 +155,7 @@ func (b *browser) object(r *http.Request) (pageData, error) {
 	}
 	bytes, err := b.hub.Value(cid)
 	if err == nil {
-		data.Value = item.Inspect(cid, bytes)
+		data.Value = Inspect(cid, bytes)
 	} else if len(found) == 0 {
 		return pageData{}, missingError("No object " + ref + " is kept.")
 	}

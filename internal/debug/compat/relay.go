@@ -8,7 +8,6 @@ import (
 	"sync"
 
 	"github.com/claudeless/claudeless/internal/debug"
-	"github.com/claudeless/claudeless/internal/debug/compat/item"
 )
 
 // EvalRequest is an expression for an older client to evaluate.
@@ -29,7 +28,7 @@ type EvalResponse struct {
 	Error     json.RawMessage `json:"error"` // a string, an object, or null
 	CID       string          `json:"result_cid"`
 	Data      *string         `json:"result_data"`
-	Format    item.Format     `json:"result_serialization_format"`
+	Format    Format          `json:"result_serialization_format"`
 }
 
 // errorText returns the text of an error: a string unchanged, or "name: message" of
@@ -114,11 +113,11 @@ func (c *Clients) DeliverEvalResponse(r EvalResponse) error {
 	}
 	a := debug.EvaluationResult{SessionID: r.SessionID, Output: r.Result, Stdout: r.Stdout, ResultCID: r.CID}
 	if r.CID != "" && r.Data != nil {
-		it := item.Item{CID: r.CID, Data: r.Data, Format: r.Format}
-		if err := item.Store(c.hub.Store(), it); err != nil {
+		it := Item{CID: r.CID, Data: r.Data, Format: r.Format}
+		if err := StoreItem(c.hub.Store(), it); err != nil {
 			a.ResultCID = ""
 		} else if r.Result == "" { // JavaScript clients send no text
-			a.Output = item.Text(c.hub.Store(), it)
+			a.Output = ItemText(c.hub.Store(), it)
 		}
 	}
 	if text := string(r.Error); text != "" && text != "null" {

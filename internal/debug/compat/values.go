@@ -7,13 +7,12 @@ import (
 	"sync"
 
 	"github.com/claudeless/claudeless/internal/debug"
-	"github.com/claudeless/claudeless/internal/debug/compat/item"
 )
 
 // keep stores an item where missing bytes are no reason to refuse.
-func (c *Clients) keep(it item.Item) error {
-	err := item.Store(c.hub.Store(), it)
-	if e, ok := errors.AsType[*item.Error](err); ok && e.Code == "cid_not_found" {
+func (c *Clients) keep(it Item) error {
+	err := StoreItem(c.hub.Store(), it)
+	if e, ok := errors.AsType[*ItemError](err); ok && e.Code == "cid_not_found" {
 		return nil
 	}
 	return err
@@ -21,7 +20,7 @@ func (c *Clients) keep(it item.Item) error {
 
 // kept stores one of the items that are sent flat, by their members, and returns
 // how it is shown; nil = none, or shown when its bytes are not there.
-func (c *Clients) kept(it item.Item, shown json.RawMessage) (*item.Item, json.RawMessage, error) {
+func (c *Clients) kept(it Item, shown json.RawMessage) (*Item, json.RawMessage, error) {
 	if it.CID == "" {
 		return nil, shown, nil
 	}
@@ -30,14 +29,14 @@ func (c *Clients) kept(it item.Item, shown json.RawMessage) (*item.Item, json.Ra
 	}
 	it.Data = nil // the store has it
 	if _, err := c.hub.Value(it.CID); err == nil || len(shown) == 0 {
-		shown = item.Pretty(c.hub.Store(), it)
+		shown = PrettyItem(c.hub.Store(), it)
 	}
 	return &it, shown, nil
 }
 
 // metadata is what is known of a registered function, always an object: what its
 // value tells or else what was given, with the number it has in its process.
-func (c *Clients) metadata(it item.Item, given json.RawMessage) (json.RawMessage, error) {
+func (c *Clients) metadata(it Item, given json.RawMessage) (json.RawMessage, error) {
 	var ref any
 	if json.Unmarshal(it.ClientRef, &ref) != nil {
 		ref = nil
@@ -63,15 +62,15 @@ func (c *Clients) metadata(it item.Item, given json.RawMessage) (json.RawMessage
 
 // described is a function's value: the text for one that cannot be pickled, or
 // a summary in addition to the members it has.
-func described(h *debug.Hub, it item.Item) map[string]any {
+func described(h *debug.Hub, it Item) map[string]any {
 	var m map[string]any
-	if json.Unmarshal(item.Pretty(h.Store(), it), &m) != nil || m == nil {
+	if json.Unmarshal(PrettyItem(h.Store(), it), &m) != nil || m == nil {
 		m = map[string]any{}
 	}
 	if _, placeholder := m["__cideldill_placeholder__"]; placeholder {
 		return m
 	}
-	setDefault(m, "summary", item.Text(h.Store(), it))
+	setDefault(m, "summary", ItemText(h.Store(), it))
 	setDefault(m, "object_name", nil)
 	setDefault(m, "object_path", nil)
 	return m
@@ -122,11 +121,11 @@ func (a *question) has(process, cid string) bool {
 
 // takeAll keeps the values of a call, under their right names; those whose bytes
 // must be sent again are named all at once.
-func (c *Clients) takeAll(process string, items []*item.Item) error {
+func (c *Clients) takeAll(process string, items []*Item) error {
 	var missing []string
 	for _, it := range items {
-		err := item.Store(c.hub.Store(), *it)
-		e, ok := errors.AsType[*item.Error](err)
+		err := StoreItem(c.hub.Store(), *it)
+		e, ok := errors.AsType[*ItemError](err)
 		switch {
 		case ok && e.Code == "cid_not_found":
 			missing = append(missing, it.CID)
@@ -134,14 +133,14 @@ func (c *Clients) takeAll(process string, items []*item.Item) error {
 			continue
 		case ok && e.Code == "cid_mismatch" && c.question.has(process, it.CID):
 			it.CID = e.Expected
-			err = item.Store(c.hub.Store(), *it)
+			err = StoreItem(c.hub.Store(), *it)
 		}
 		if err != nil {
 			return err
 		}
 	}
 	if len(missing) > 0 {
-		return &item.Error{Code: "cid_not_found", Message: "send these values again with their data", Missing: missing}
+		return &ItemError{Code: "cid_not_found", Message: "send these values again with their data", Missing: missing}
 	}
 	return nil
 }

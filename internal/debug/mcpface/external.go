@@ -6,7 +6,6 @@ import (
 
 	"github.com/claudeless/claudeless/fixtures/wire"
 	"github.com/claudeless/claudeless/internal/debug"
-	"github.com/claudeless/claudeless/internal/debug/external"
 )
 
 func externalTools() []tool {
@@ -28,7 +27,7 @@ func externalTools() []tool {
 
 // managed adapts a function of the external servers to a tool: it fails if there
 // are no external servers, and runs the function without blocking the connection.
-func managed(run func(ctx context.Context, m *external.Manager, a arguments) (any, error)) func(context.Context, *hubAccess, arguments) (any, error) {
+func managed(run func(ctx context.Context, m *debug.ServerManager, a arguments) (any, error)) func(context.Context, *hubAccess, arguments) (any, error) {
 	return func(_ context.Context, f *hubAccess, a arguments) (any, error) {
 		if f.external == nil {
 			return nil, debug.NewError("mcp_clients_unavailable", "start the debugger with --mcp-clients to use external servers")
@@ -37,7 +36,7 @@ func managed(run func(ctx context.Context, m *external.Manager, a arguments) (an
 	}
 }
 
-func listServers(_ context.Context, m *external.Manager, _ arguments) (any, error) {
+func listServers(_ context.Context, m *debug.ServerManager, _ arguments) (any, error) {
 	type server struct {
 		Status string `json:"status"`
 		Tools  *int   `json:"tool_count,omitempty"`
@@ -46,7 +45,7 @@ func listServers(_ context.Context, m *external.Manager, _ arguments) (any, erro
 	servers := map[string]server{}
 	for _, c := range m.Servers() {
 		v := server{Status: c.Status, Error: c.Error}
-		if c.Status == external.StatusConnected {
+		if c.Status == debug.StatusConnected {
 			n := len(c.Tools)
 			v.Tools = &n
 		}
@@ -55,13 +54,13 @@ func listServers(_ context.Context, m *external.Manager, _ arguments) (any, erro
 	return fields{"servers": servers}, nil
 }
 
-func listTools(_ context.Context, m *external.Manager, a arguments) (any, error) {
+func listTools(_ context.Context, m *debug.ServerManager, a arguments) (any, error) {
 	tools, err := m.Tools(a.text("server"))
 	return fields{"tools": tools}, err
 }
 
 // callExternal returns the result as the server sent it.
-func callExternal(ctx context.Context, m *external.Manager, a arguments) (any, error) {
+func callExternal(ctx context.Context, m *debug.ServerManager, a arguments) (any, error) {
 	result, err := m.Call(ctx, a.text("tool"), a["arguments"])
 	if err != nil {
 		return nil, err
@@ -75,11 +74,11 @@ func callExternal(ctx context.Context, m *external.Manager, a arguments) (any, e
 	return result, nil
 }
 
-func listResources(_ context.Context, m *external.Manager, a arguments) (any, error) {
+func listResources(_ context.Context, m *debug.ServerManager, a arguments) (any, error) {
 	resources, err := m.Resources(a.text("server"))
 	return fields{"resources": resources}, err
 }
 
-func readExternal(ctx context.Context, m *external.Manager, a arguments) (any, error) {
+func readExternal(ctx context.Context, m *debug.ServerManager, a arguments) (any, error) {
 	return m.Read(ctx, a.text("server"), a.text("uri"))
 }

@@ -19,7 +19,7 @@ import (
 
 	"github.com/claudeless/claudeless/executor"
 	"github.com/claudeless/claudeless/internal/debug"
-	"github.com/claudeless/claudeless/internal/debug/external"
+
 	"github.com/claudeless/claudeless/internal/debug/mcpface"
 	"github.com/claudeless/claudeless/mcp/mcptest"
 	"github.com/claudeless/claudeless/simulator/protocol"
@@ -296,9 +296,9 @@ func (f *hubAccess) register(t *testing.T, schemas map[string]string) {
 	}
 }
 
-func newExternal(t *testing.T, hub *debug.Hub) *external.Manager {
+func newExternal(t *testing.T, hub *debug.Hub) *debug.ServerManager {
 	t.Helper()
-	m, err := external.New(external.Options{Hub: hub, Now: time.Now, Environ: os.Environ()})
+	m, err := debug.NewServerManager(debug.ServerManagerOptions{Hub: hub, Now: time.Now, Environ: os.Environ()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -314,7 +314,7 @@ func newExternal(t *testing.T, hub *debug.Hub) *external.Manager {
 }
 
 // connect adds servers that are this binary in one of its modes, under the names of the modes.
-func connect(t *testing.T, m *external.Manager, modes ...string) {
+func connect(t *testing.T, m *debug.ServerManager, modes ...string) {
 	t.Helper()
 	for _, mode := range modes {
 		entry, err := json.Marshal(object{

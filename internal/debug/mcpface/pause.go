@@ -7,7 +7,7 @@ import (
 
 	"github.com/claudeless/claudeless/fixtures/wire"
 	"github.com/claudeless/claudeless/internal/debug"
-	"github.com/claudeless/claudeless/internal/debug/compat/item"
+	"github.com/claudeless/claudeless/internal/debug/compat"
 )
 
 func pauseTools() []tool {
@@ -110,7 +110,7 @@ func inspect(_ context.Context, f *hubAccess, a arguments) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	in := item.Inspect(cid, data)
+	in := compat.Inspect(cid, data)
 	if in.Error != "" {
 		return errorResult{in}, nil
 	}

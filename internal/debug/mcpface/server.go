@@ -13,7 +13,6 @@ import (
 
 	"github.com/claudeless/claudeless/fixtures/wire"
 	"github.com/claudeless/claudeless/internal/debug"
-	"github.com/claudeless/claudeless/internal/debug/external"
 )
 
 // Limits of the sessions over streamable HTTP, whose clients may disappear without
@@ -27,9 +26,9 @@ const (
 // Options configure a Server. Hub and NewID must be set.
 type Options struct {
 	Hub      *debug.Hub
-	External *external.Manager // nil = the external_ tools answer with an error
-	NewID    func() string     // returns a new id of visible ASCII characters
-	Version  string            // serverInfo.version; empty = "0"
+	External *debug.ServerManager // nil = the external_ tools answer with an error
+	NewID    func() string        // returns a new id of visible ASCII characters
+	Version  string               // serverInfo.version; empty = "0"
 }
 
 // Server serves any number of clients. All methods may be called from many

@@ -12,13 +12,12 @@ import (
 
 	"github.com/claudeless/claudeless/fixtures/wire"
 	"github.com/claudeless/claudeless/internal/debug"
-	"github.com/claudeless/claudeless/internal/debug/external"
 )
 
 // hubAccess gives tools, resources and prompts access to the hub.
 type hubAccess struct {
 	hub      *debug.Hub
-	external *external.Manager // nil = not available
+	external *debug.ServerManager // nil = not available
 }
 
 // tool is one row of a tool table.

@@ -25,7 +25,7 @@ var files embed.FS
 
 // Options configure a Handler. The zero value works.
 type Options struct {
-	// Servers says whether the routes of package external are served. Without them
+	// Servers says whether the routes of external servers are served. Without them
 	// the page shows no list of servers.
 	Servers bool
 }

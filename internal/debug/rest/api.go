@@ -14,14 +14,12 @@ import (
 	"github.com/claudeless/claudeless/internal/base/plainjson"
 	"github.com/claudeless/claudeless/internal/debug"
 	"github.com/claudeless/claudeless/internal/debug/compat"
-	"github.com/claudeless/claudeless/internal/debug/compat/item"
-	"github.com/claudeless/claudeless/internal/debug/external"
 )
 
 // Options configure a Handler. Hub must be set.
 type Options struct {
 	Hub      *debug.Hub
-	External *external.Manager // nil = /api/mcp-* answer 503
+	External *debug.ServerManager // nil = /api/mcp-* answer 503
 	// Fallback handles every path that is neither a route of this package nor an older
 	// page; nil = 404.
 	Fallback http.Handler
@@ -122,7 +120,7 @@ func writeError(w http.ResponseWriter, err error) {
 		}
 		maps.Copy(body, e.Detail)
 	}
-	if e, ok := errors.AsType[*item.Error](err); ok {
+	if e, ok := errors.AsType[*compat.ItemError](err); ok {
 		status, body = http.StatusBadRequest, fields{"error": e.Code, "message": e.Message}
 		if e.Expected != "" {
 			body["expected_cid"], body["provided_cid"] = e.Expected, e.Provided
@@ -142,13 +140,13 @@ func writeError(w http.ResponseWriter, err error) {
 func statusOf(code string) int {
 	switch code {
 	case debug.CodeBreakpointNotFound, debug.CodePauseNotFound, debug.CodeSessionNotFound, debug.CodeEvalNotFound, debug.CodeCIDNotFound,
-		external.CodeServerNotFound, external.CodeToolNotFound, external.CodeResourceNotFound:
+		debug.CodeServerNotFound, debug.CodeToolNotFound, debug.CodeResourceNotFound:
 		return http.StatusNotFound
-	case debug.CodePauseResumed, debug.CodeSessionClosed, external.CodeDuplicateName, external.CodeServerNotConnected:
+	case debug.CodePauseResumed, debug.CodeSessionClosed, debug.CodeDuplicateName, debug.CodeServerNotConnected:
 		return http.StatusConflict
-	case debug.CodeEvalTimeout, external.CodeCallTimeout:
+	case debug.CodeEvalTimeout, debug.CodeCallTimeout:
 		return http.StatusGatewayTimeout
-	case external.CodeCallFailed, external.CodeConnectFailed:
+	case debug.CodeCallFailed, debug.CodeConnectFailed:
 		return http.StatusBadGateway
 	case debug.CodeClosed, debug.CodeLimit, codeNoServers:
 		return http.StatusServiceUnavailable

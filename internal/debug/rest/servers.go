@@ -6,11 +6,10 @@ import (
 
 	"github.com/claudeless/claudeless/internal/debug"
 	"github.com/claudeless/claudeless/internal/debug/compat"
-	"github.com/claudeless/claudeless/internal/debug/external"
 )
 
 // serverRoutes manage external MCP servers.
-func serverRoutes(external *external.Manager) []route {
+func serverRoutes(external *debug.ServerManager) []route {
 	table := []route{
 		{method: "GET", path: "/api/mcp-clients", summary: "List external servers", answer: (*api).clients},
 		{method: "POST", path: "/api/mcp-clients/connect", summary: "Add an external server", answer: (*api).connect},

@@ -9,12 +9,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/claudeless/claudeless/internal/debug/external"
+	"github.com/claudeless/claudeless/internal/debug"
 )
 
 func TestServers(t *testing.T) {
 	hub := newHub(t)
-	manager, err := external.New(external.Options{Hub: hub, Now: time.Now})
+	manager, err := debug.NewServerManager(debug.ServerManagerOptions{Hub: hub, Now: time.Now})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,7 +15,7 @@ import (
 	"github.com/claudeless/claudeless/internal/record/journal"
 )
 
-var update = flag.Bool("update", false, "rewrite testdata/reports.txtar")
+var update = flag.Bool("update", false, "rewrite the expected reports and pages in testdata")
 
 // reports returns verdicts of each kind, by name.
 func reports() map[string]verdict.Report {

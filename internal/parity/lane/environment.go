@@ -16,7 +16,6 @@ import (
 	"github.com/claudeless/claudeless/internal/base/proc"
 	"github.com/claudeless/claudeless/internal/base/process"
 	"github.com/claudeless/claudeless/internal/parity"
-	"github.com/claudeless/claudeless/internal/parity/backend"
 )
 
 // laneRun is the state of one running lane.
@@ -29,7 +28,7 @@ type laneRun struct {
 
 	env     []string
 	servers []*proc.Process
-	api     *backend.API
+	api     *modelAPI
 	front   *tlsFront // nil = the base URL is that of the backend
 }
 
@@ -71,7 +70,7 @@ func (p *laneRun) prepare(ctx context.Context) error {
 		return err
 	}
 	var err error
-	p.api, err = backend.Listen(ctx, backend.Options{Scenario: p.scenarioFile(), Record: p.path("rec", "api.jsonl"), CWD: p.path("cwd"), System: p.sys})
+	p.api, err = listenAPI(ctx, apiOptions{Scenario: p.scenarioFile(), Record: p.path("rec", "api.jsonl"), CWD: p.path("cwd"), System: p.sys})
 	if err != nil {
 		return err
 	}

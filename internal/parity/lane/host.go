@@ -9,7 +9,6 @@ import (
 
 	"github.com/claudeless/claudeless/internal/base/proc"
 	"github.com/claudeless/claudeless/internal/parity"
-	"github.com/claudeless/claudeless/internal/parity/cases"
 )
 
 // host executes the steps of a dialogue.
@@ -26,7 +25,7 @@ type host struct {
 }
 
 // step executes one step; it returns a description of what did not happen.
-func (h *host) step(s cases.Step, text string) string {
+func (h *host) step(s parity.CaseStep, text string) string {
 	switch s.Verb {
 	case "prompt":
 		h.send(map[string]any{"type": "user", "message": map[string]any{"role": "user", "content": text}})

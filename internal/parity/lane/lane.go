@@ -20,13 +20,12 @@ import (
 	"github.com/claudeless/claudeless/internal/base/process"
 	"github.com/claudeless/claudeless/internal/exec/guard"
 	"github.com/claudeless/claudeless/internal/parity"
-	"github.com/claudeless/claudeless/internal/parity/cases"
 )
 
 // Job is a case with the programs that run it, one after the other.
 type Job struct {
-	Case  *cases.Case `json:"case"`
-	Lanes []Lane      `json:"lanes"`
+	Case  *parity.Case `json:"case"`
+	Lanes []Lane       `json:"lanes"`
 	// Dir is a new directory; the lanes use the same path in it.
 	Dir string `json:"dir"`
 	// Self is the claudeless binary, which is also used for fixtures.
@@ -140,7 +139,7 @@ func lastOf(b []byte) string {
 
 // CheckIsolation reports whether [PlayIsolated] works on this system.
 func CheckIsolation(ctx context.Context, s *process.System, self string, words ...string) error {
-	_, err := PlayIsolated(ctx, s, &Job{Case: &cases.Case{}, Self: self}, words...)
+	_, err := PlayIsolated(ctx, s, &Job{Case: &parity.Case{}, Self: self}, words...)
 	return err
 }
 

@@ -14,7 +14,6 @@ import (
 
 	"github.com/claudeless/claudeless/internal/base/proc"
 	"github.com/claudeless/claudeless/internal/parity"
-	"github.com/claudeless/claudeless/internal/parity/cases"
 )
 
 // runs executes the runs of the case.
@@ -27,7 +26,7 @@ func (p *laneRun) runs(ctx context.Context) {
 }
 
 // run executes one run. It returns false if the remaining runs make no sense.
-func (p *laneRun) run(ctx context.Context, r *cases.Run) bool {
+func (p *laneRun) run(ctx context.Context, r *parity.CaseRun) bool {
 	program := cmp.Or(p.Program, p.path("bin", "claude"))
 	args, err := p.args(r.Args)
 	if err != nil {
@@ -176,7 +175,7 @@ func (o *output) next(ctx context.Context, i int, holds func(line string) bool) 
 
 // runDialogue executes the host's side. It returns a description of what did not
 // happen.
-func (p *laneRun) runDialogue(ctx context.Context, child *proc.Process, out *output, r *cases.Run) string {
+func (p *laneRun) runDialogue(ctx context.Context, child *proc.Process, out *output, r *parity.CaseRun) string {
 	stdin := child.Stdin()
 	defer stdin.CloseWhenSent()
 	if len(r.Steps) == 0 {

@@ -7,13 +7,12 @@ import (
 	"strings"
 
 	"github.com/claudeless/claudeless/internal/parity"
-	"github.com/claudeless/claudeless/internal/parity/cases"
 )
 
 // Case returns the session of the group as a case. scenario is the file with
 // [Group.Scenario]; cwd and home are the directories of the session. Bash commands
 // are decided but do not run.
-func (g *Group) Case(scenario, cwd, home string) (*cases.Case, error) {
+func (g *Group) Case(scenario, cwd, home string) (*parity.Case, error) {
 	insert := strings.NewReplacer("{cwd}", cwd, "{home}", home).Replace
 	settings, err := json.Marshal(map[string]any{
 		"permissions": map[string]any{
@@ -27,12 +26,12 @@ func (g *Group) Case(scenario, cwd, home string) (*cases.Case, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &cases.Case{
+	c := &parity.Case{
 		Name: g.Name, File: scenario, Dir: filepath.Dir(scenario), ScenarioLine: 1,
 		Settings: settings, Files: contents(g.file.Files), Home: contents(g.file.Home), InertShell: true,
-		Runs: []cases.Run{{
+		Runs: []parity.CaseRun{{
 			Args:  []string{"-p", "--input-format=stream-json", "--output-format=stream-json", "--verbose", "--permission-prompt-tool=stdio"},
-			Steps: []cases.Step{{Verb: "prompt", Text: "go"}, {Verb: "refuse"}, {Verb: "close"}},
+			Steps: []parity.CaseStep{{Verb: "prompt", Text: "go"}, {Verb: "refuse"}, {Verb: "close"}},
 		}},
 	}
 	if g.Mode != "" {

@@ -11,7 +11,6 @@ import (
 
 	"github.com/claudeless/claudeless/internal/base/proc"
 	"github.com/claudeless/claudeless/internal/parity"
-	"github.com/claudeless/claudeless/internal/parity/cases"
 	"github.com/claudeless/claudeless/internal/parity/lane"
 )
 
@@ -62,7 +61,7 @@ func (r *laneRunner) each(ctx context.Context, numbers []int, do func(i int)) {
 
 // play runs a case with both programs. makeCase is called with the new directory of
 // the job.
-func (r *laneRunner) play(ctx context.Context, timeout time.Duration, makeCase func(dir string) (*cases.Case, error)) (recordings []*parity.Recording, err error) {
+func (r *laneRunner) play(ctx context.Context, timeout time.Duration, makeCase func(dir string) (*parity.Case, error)) (recordings []*parity.Recording, err error) {
 	dir, err := proc.MakeTempDir("claudeless-parity-")
 	if err != nil {
 		return nil, err

@@ -16,7 +16,6 @@ import (
 	"github.com/claudeless/claudeless/internal/base/diag"
 	"github.com/claudeless/claudeless/internal/base/process"
 	"github.com/claudeless/claudeless/internal/parity"
-	"github.com/claudeless/claudeless/internal/parity/cases"
 	"github.com/claudeless/claudeless/internal/parity/lane"
 )
 
@@ -74,8 +73,8 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	var all []*cases.Case
-	all, res.Unreadable = cases.Load(o.Cases)
+	var all []*parity.Case
+	all, res.Unreadable = parity.LoadCases(o.Cases)
 	r := &caseRunner{laneRunner: newLaneRunner(o), known: known, normal: make([]string, len(all))}
 	if len(all) == 0 && len(res.Unreadable) == 0 {
 		return nil, process.Hinted("no case was named", "claudeless parity CASE…: .txtar files, scenarios with [parity], directories of them")
@@ -130,20 +129,20 @@ func (r *caseRunner) needsRetry(v *parity.Verdict) bool {
 }
 
 // verdict returns the verdict of a case that has not run.
-func (r *caseRunner) verdict(c *cases.Case) *parity.Verdict {
+func (r *caseRunner) verdict(c *parity.Case) *parity.Verdict {
 	return &parity.Verdict{
 		Case: c.Name, Area: c.Area(), Version: r.Right.Version, File: c.File, Line: c.ScenarioLine, Differences: []parity.Difference{},
 	}
 }
 
 // runCase runs a case and compares its lanes. before is the previous verdict.
-func (r *caseRunner) runCase(ctx context.Context, i int, c *cases.Case, before *parity.Verdict) *parity.Verdict {
+func (r *caseRunner) runCase(ctx context.Context, i int, c *parity.Case, before *parity.Verdict) *parity.Verdict {
 	v := r.verdict(c)
 	if len(c.Incomparable) > 0 && r.Left.Path == "" {
 		v.Status, v.Why = parity.StatusNotComparable, c.Incomparable
 		return v
 	}
-	recordings, err := r.play(ctx, r.Timeout, func(string) (*cases.Case, error) { return c, nil })
+	recordings, err := r.play(ctx, r.Timeout, func(string) (*parity.Case, error) { return c, nil })
 	if err != nil {
 		v.Differences = append(v.Differences, parity.Difference{Path: "run", Real: err.Error(), Count: 1})
 		v.Judge()

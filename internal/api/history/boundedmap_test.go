@@ -1,0 +1,27 @@
+package history
+
+import "testing"
+
+func TestBoundedMap(t *testing.T) {
+	m := NewBoundedMap[int, string](2)
+	for i, v := range []string{"a", "b", "c", "d", "e"} {
+		m.Put(i, v)
+		if i > 0 { // used again and again
+			if v, ok := m.Get(1); i > 0 && (!ok || v != "b") {
+				t.Fatalf("after %d: %q, %t", i, v, ok)
+			}
+		}
+	}
+	if v, ok := m.Get(4); !ok || v != "e" {
+		t.Errorf("the last: %q, %t", v, ok)
+	}
+	if _, ok := m.Get(0); ok {
+		t.Error("what nobody used for long is still there")
+	}
+	for _, none := range []BoundedMap[int, string]{NewBoundedMap[int, string](0), NewBoundedMap[int, string](-1), {}} {
+		none.Put(1, "x")
+		if _, ok := none.Get(1); ok {
+			t.Error("a map for nothing keeps something")
+		}
+	}
+}

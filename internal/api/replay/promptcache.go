@@ -1,0 +1,75 @@
+package replay
+
+import (
+	"sync"
+	"time"
+
+	"github.com/claudeless/claudeless/internal/api/history"
+)
+
+// PromptCache computes how many tokens of a request the API's prompt cache would
+// have read and written. It stores digests, not prompts, and is safe for
+// concurrent use.
+//
+// A prefix is a hit if the same tools, system prompt and blocks came before a
+// cache mark of an earlier request that has not expired. The position of the
+// marks in the current request does not matter.
+type PromptCache struct {
+	mu      sync.Mutex
+	expires history.BoundedMap[history.Digest, time.Time]
+}
+
+// NewPromptCache makes a cache of the last n prefixes; with n <= 0 it stores nothing.
+func NewPromptCache(n int) *PromptCache {
+	return &PromptCache{expires: history.NewBoundedMap[history.Digest, time.Time](n)}
+}
+
+// CacheUsage holds the bytes of a request that were read from the cache, written for
+// five minutes, written for an hour, and not cached.
+type CacheUsage struct{ Read, Created5m, Created1h, Uncached int }
+
+const (
+	minPrefixBytes = 4 * 1024 // the API caches prefixes of at least 1,024 tokens
+	maxLookBack    = 20       // blocks before a mark that are looked up
+)
+
+// Lookup computes the usage of a request and stores its marked prefixes.
+func (m *PromptCache) Lookup(r *history.Request, now time.Time) CacheUsage {
+	prefixes := r.Prefixes()
+	if len(prefixes) == 0 {
+		return CacheUsage{}
+	}
+	s := CacheUsage{Uncached: prefixes[len(prefixes)-1].Size}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	last := -1 // mark
+	for i, p := range prefixes {
+		if p.Mark == 0 || p.Size < minPrefixBytes {
+			continue
+		}
+		last = i
+		for k := i; k >= max(0, i-maxLookBack); k-- {
+			if until, ok := m.expires.Get(prefixes[k].Key); ok && now.Before(until) {
+				s.Read = max(s.Read, prefixes[k].Size)
+				break
+			}
+		}
+	}
+	if last < 0 {
+		return s
+	}
+	from := s.Read
+	for _, p := range prefixes[:last+1] {
+		if p.Mark == 0 || p.Size < minPrefixBytes {
+			continue
+		}
+		m.expires.Put(p.Key, now.Add(p.Mark))
+		if more := p.Size - from; more > 0 && p.Mark > 5*time.Minute {
+			s.Created1h, from = s.Created1h+more, p.Size
+		} else if more > 0 {
+			s.Created5m, from = s.Created5m+more, p.Size
+		}
+	}
+	s.Uncached -= from
+	return s
+}

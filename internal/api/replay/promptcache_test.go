@@ -1,0 +1,108 @@
+package replay_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/claudeless/claudeless/internal/api/history"
+	"github.com/claudeless/claudeless/internal/api/replay"
+)
+
+// request reads a body in which each word stands for a long text.
+func request(t *testing.T, body string) *history.Request {
+	t.Helper()
+	body = strings.NewReplacer("LONG", strings.Repeat("long ", 2000), "MARK", `"cache_control":{"type":"ephemeral"}`, "HOUR", `"cache_control":{"type":"ephemeral","ttl":"1h"}`).Replace(body)
+	if !json.Valid([]byte(body)) {
+		t.Fatal(body)
+	}
+	r, err := history.NewReader(0).Read([]byte(body), history.ReadClient(&http.Request{Header: http.Header{}}, "", ""))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// TestAsk checks M10: prompt caching is simulated from the cache marks of a request.
+func TestAsk(t *testing.T) {
+	type step struct {
+		body  string
+		after time.Duration
+		want  replay.CacheUsage
+	}
+	const system, hi, answer, again = 10025, 27, 28, 30 // bytes of the blocks
+	for name, steps := range map[string][]step{
+		"read what was marked, wherever the marks are now": {
+			{
+				body: `{"model":"m","system":[{"type":"text","text":"LONG",MARK}],"messages":[{"role":"user","content":[{"type":"text","text":"hi",MARK}]}]}`,
+				want: replay.CacheUsage{Created5m: system + hi},
+			},
+			{
+				body: `{"model":"m","system":[{"type":"text","text":"LONG"}],"messages":[{"role":"user","content":"hi"},{"role":"assistant","content":"you"},{"role":"user","content":[{"type":"text","text":"again",MARK}]}]}`,
+				want: replay.CacheUsage{Read: system + hi, Created5m: answer + again},
+			},
+			{
+				body: `{"model":"m","system":[{"type":"text","text":"LONG",MARK}],"messages":[{"role":"user","content":"other"}]}`,
+				want: replay.CacheUsage{Read: system, Uncached: again},
+			},
+		},
+		"no mark, nothing": {
+			{body: `{"model":"m","system":"LONG","messages":[{"role":"user","content":"hi"}]}`, want: replay.CacheUsage{Uncached: system + hi}},
+			{body: `{"model":"m","system":"LONG","messages":[{"role":"user","content":"hi"}]}`, want: replay.CacheUsage{Uncached: system + hi}},
+		},
+		"too little to be cached": {
+			{body: `{"model":"m","messages":[{"role":"user","content":[{"type":"text","text":"hi",MARK}]}]}`, want: replay.CacheUsage{Uncached: hi}},
+			{body: `{"model":"m","messages":[{"role":"user","content":[{"type":"text","text":"hi",MARK}]}]}`, want: replay.CacheUsage{Uncached: hi}},
+		},
+		"five minutes, renewed by use; an hour": {
+			{
+				body: `{"model":"m","system":[{"type":"text","text":"LONG",HOUR}],"messages":[{"role":"user","content":[{"type":"text","text":"hi",MARK}]}]}`,
+				want: replay.CacheUsage{Created1h: system, Created5m: hi},
+			},
+			{
+				after: 4 * time.Minute, body: `{"model":"m","system":[{"type":"text","text":"LONG",HOUR}],"messages":[{"role":"user","content":[{"type":"text","text":"hi",MARK}]}]}`,
+				want: replay.CacheUsage{Read: system + hi},
+			},
+			{
+				after: 4 * time.Minute, body: `{"model":"m","system":[{"type":"text","text":"LONG",HOUR}],"messages":[{"role":"user","content":[{"type":"text","text":"hi",MARK}]}]}`,
+				want: replay.CacheUsage{Read: system + hi},
+			},
+			{
+				after: 6 * time.Minute, body: `{"model":"m","system":[{"type":"text","text":"LONG",HOUR}],"messages":[{"role":"user","content":[{"type":"text","text":"hi",MARK}]}]}`,
+				want: replay.CacheUsage{Read: system, Created5m: hi},
+			},
+			{
+				after: 2 * time.Hour, body: `{"model":"m","system":[{"type":"text","text":"LONG",HOUR}],"messages":[{"role":"user","content":"hi"}]}`,
+				want: replay.CacheUsage{Created1h: system, Uncached: hi},
+			},
+		},
+		"a mark of the whole request": {
+			{body: `{"model":"m",MARK,"system":"LONG","messages":[{"role":"user","content":"hi"}]}`, want: replay.CacheUsage{Created5m: system + hi}},
+			{body: `{"model":"m",MARK,"system":"LONG","messages":[{"role":"user","content":"hi"}]}`, want: replay.CacheUsage{Read: system + hi}},
+		},
+		"other tools, another prompt": {
+			{
+				body: `{"model":"m","tools":[{"name":"A"}],"system":[{"type":"text","text":"LONG",MARK}],"messages":[{"role":"user","content":"hi"}]}`,
+				want: replay.CacheUsage{Created5m: 12 + system, Uncached: hi},
+			},
+			{
+				body: `{"model":"m","tools":[{"name":"B"}],"system":[{"type":"text","text":"LONG",MARK}],"messages":[{"role":"user","content":"hi"}]}`,
+				want: replay.CacheUsage{Created5m: 12 + system, Uncached: hi},
+			},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m, now := replay.NewPromptCache(100), time.Unix(0, 0)
+			for i, s := range steps {
+				now = now.Add(s.after)
+				if diff := cmp.Diff(s.want, m.Lookup(request(t, s.body), now)); diff != "" {
+					t.Errorf("request %d (-want +got):\n%s", i, diff)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,125 @@
+package debugcmd
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/claudeless/claudeless/internal/debug"
+	"github.com/claudeless/claudeless/simulator/protocol"
+)
+
+// hookGate is the debugger as a hook uses it. A hook runs as one process before a call
+// and another after it, so the call is identified by the agent's own ids. If Before
+// returns an error with a call id, the call was stopped.
+type hookGate interface {
+	Before(ctx context.Context, c debug.Call) (callID string, d debug.Decision, err error)
+	AfterUse(ctx context.Context, session, toolUseID string, o debug.Outcome) (debug.Decision, error)
+}
+
+// input holds the fields of a hook event that are used here.
+type input struct {
+	Event     string          `json:"hook_event_name"`
+	SessionID string          `json:"session_id"`
+	ToolName  string          `json:"tool_name"`
+	ToolInput json.RawMessage `json:"tool_input"`
+	ToolUseID string          `json:"tool_use_id"`
+	Response  json.RawMessage `json:"tool_response"`
+	Error     string          `json:"error"`
+	CWD       string          `json:"cwd"`
+	Path      string          `json:"transcript_path"`
+}
+
+// maxInput bounds the JSON of one event.
+const maxInput = 64 << 20
+
+// answerHook makes the debugger a command hook of an agent CLI. It reads one event
+// (PreToolUse, PostToolUse or PostToolUseFailure; others are ignored), asks the
+// debugger, and prints the decision. If the debugger changes nothing, it prints
+// nothing, so that the CLI's own permission rules apply.
+func answerHook(ctx context.Context, g hookGate, stdin io.Reader, stdout io.Writer) error {
+	data, err := io.ReadAll(io.LimitReader(stdin, maxInput+1))
+	if err != nil {
+		return fmt.Errorf("reading the hook's input: %w", err)
+	}
+	if len(data) > maxInput {
+		return fmt.Errorf("the hook's input is over %d bytes", maxInput)
+	}
+	var in input
+	if err := json.Unmarshal(data, &in); err != nil {
+		return fmt.Errorf("the hook's input is not a JSON object: %w", err)
+	}
+	var out *protocol.HookOutput
+	switch in.Event {
+	case "PreToolUse":
+		out, err = before(ctx, g, in)
+	case "PostToolUse", "PostToolUseFailure":
+		out, err = after(ctx, g, in)
+	}
+	if err != nil || out == nil {
+		return err
+	}
+	line, err := protocol.Marshal(out)
+	if err != nil {
+		return fmt.Errorf("encoding the hook's output: %w", err)
+	}
+	_, err = fmt.Fprintf(stdout, "%s\n", line)
+	return err
+}
+
+func before(ctx context.Context, g hookGate, in input) (nothing *protocol.HookOutput, err error) {
+	site, err := protocol.Marshal(map[string]string{"cwd": in.CWD, "transcript_path": in.Path})
+	if err != nil {
+		return nil, err
+	}
+	callID, d, err := g.Before(ctx, debug.Call{
+		Tool: in.ToolName, Input: in.ToolInput, Session: in.SessionID, ToolUseID: in.ToolUseID, Client: debug.ClientHook, CallSite: site,
+	})
+	switch {
+	case err != nil && (callID == "" || ctx.Err() != nil):
+		return nil, err
+	case err != nil: // the call was stopped, and the debugger is no longer reachable
+		d = debug.Decision{Action: debug.ActionRaise, Message: "debugger: " + err.Error()}
+	}
+	specific := &protocol.HookSpecificOutput{HookEventName: in.Event}
+	var o debug.Outcome
+	switch d.Action {
+	case debug.ActionModify:
+		specific.UpdatedInput = d.Input
+		return &protocol.HookOutput{Specific: specific}, nil
+	case debug.ActionRaise:
+		specific.PermissionDecisionReason = d.Message
+		o = debug.Outcome{Failed: true, Error: d.Message, ErrorType: d.Type}
+	case debug.ActionSkip:
+		// A hook cannot return a result: the agent receives it as the reason why
+		// the tool did not run.
+		specific.PermissionDecisionReason = debug.ResultText(d.Result)
+		o = debug.Outcome{Result: d.Result}
+	default:
+		return nothing, nil
+	}
+	specific.PermissionDecision = "deny"
+	// No other event follows a denial, so the call is completed here. An error does
+	// not change the decision.
+	_, _ = g.AfterUse(ctx, in.SessionID, in.ToolUseID, o)
+	return &protocol.HookOutput{Specific: specific}, nil
+}
+
+func after(ctx context.Context, g hookGate, in input) (nothing *protocol.HookOutput, err error) {
+	o := debug.Outcome{Result: in.Response, Failed: in.Event == "PostToolUseFailure", Error: in.Error}
+	d, err := g.AfterUse(ctx, in.SessionID, in.ToolUseID, o)
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case d.Action == debug.ActionModify && strings.HasPrefix(in.ToolName, "mcp__"):
+		return &protocol.HookOutput{Specific: &protocol.HookSpecificOutput{HookEventName: in.Event, UpdatedMCPToolOutput: d.Result}}, nil
+	case d.Action == debug.ActionModify:
+		return &protocol.HookOutput{Specific: &protocol.HookSpecificOutput{HookEventName: in.Event, UpdatedToolOutput: d.Result}}, nil
+	case d.Action == debug.ActionRaise:
+		return &protocol.HookOutput{Decision: "block", Reason: d.Message}, nil
+	}
+	return nothing, nil
+}

@@ -1,0 +1,413 @@
+package debugcmd
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/claudeless/claudeless/internal/base/proc"
+	"github.com/claudeless/claudeless/internal/debug"
+	"github.com/claudeless/claudeless/mcp"
+	"github.com/claudeless/claudeless/simulator/protocol"
+)
+
+// proxyOptions configure a proxy. Gate, Name, Command, Stdin and Stdout must be set.
+type proxyOptions struct {
+	Gate    debug.Gate
+	Name    string // tools are named mcp__Name__tool in the debugger
+	Command proc.Command
+	Stdin   io.Reader
+	Stdout  io.Writer
+	Stderr  io.Writer // the server's standard error; nil = discarded
+	PID     int       // of this process
+	Started float64   // of this process, Unix seconds
+}
+
+// finishTime is how long running calls may take after the end of input.
+const finishTime = time.Second
+
+// maxMessage bounds one message in either direction.
+const maxMessage = 96 << 20
+
+// runProxy forwards messages between an MCP client and a stdio server, which it
+// starts, and pauses tool calls at the debugger's breakpoints. All other messages
+// pass unchanged and in order, and a paused call does not delay them. It ends when
+// the client's input ends, the server exits or ctx ends. The server has exited when
+// runProxy returns, but a read from Stdin may still be blocked.
+func runProxy(ctx context.Context, o proxyOptions) error {
+	if !mcp.ValidName(o.Name) {
+		return fmt.Errorf("invalid server name %q: use letters, digits, _ and -", o.Name)
+	}
+	child, err := proc.Start(ctx, proc.Options{Command: o.Command, Stderr: o.Stderr, StdinLimit: 2 * maxMessage, Grace: finishTime})
+	if err != nil {
+		return err
+	}
+	p := &proxy{o: o, child: child, calls: map[string]*call{}, pendingLists: map[string]bool{}, tools: map[string]tool{}}
+	calls, stopCalls := context.WithCancel(ctx)
+	defer stopCalls()
+
+	input := make(chan error, 1)
+	go func() { input <- p.readClient(calls) }() // ends with Stdin
+	output := make(chan error, 1)
+	go func() { output <- p.readServer(calls) }() // ends with the server
+
+	serverEnded := false
+	select {
+	case err = <-input:
+		p.finish(stopCalls)
+	case err = <-output:
+		serverEnded = true
+		if err == nil {
+			err = errors.New("the server ended")
+		}
+	case <-ctx.Done():
+	}
+	stopCalls()
+	child.Stop(ctx)
+	if !serverEnded {
+		if e := <-output; e != nil && err == nil {
+			err = e
+		}
+	}
+	p.handlers.Wait()
+	if serverEnded {
+		if exit, ok := child.Exit(); ok {
+			err = fmt.Errorf("%w (%s)", err, exit)
+		}
+	}
+	return err
+}
+
+// proxy is one running pair of client and server.
+type proxy struct {
+	o        proxyOptions
+	child    *proc.Process
+	handlers sync.WaitGroup // of tool calls
+
+	out sync.Mutex // held while a message is written to the client
+
+	mu           sync.Mutex
+	closing      bool             // no new handlers may start
+	calls        map[string]*call // by request id as written
+	pendingLists map[string]bool  // ids of tools/list requests
+	tools        map[string]tool  // by canonical name
+}
+
+// tool describes one tool from the server's list.
+type tool struct {
+	name   string // the server's own name
+	output outputSchema
+}
+
+// call is a running tool call.
+type call struct {
+	sent   bool // the call was sent to the server
+	answer chan json.RawMessage
+	cancel context.CancelFunc
+}
+
+// message holds the fields of a JSON-RPC message that are used here.
+type message struct {
+	ID     json.RawMessage `json:"id"`
+	Method string          `json:"method"`
+	Params json.RawMessage `json:"params"`
+	Result json.RawMessage `json:"result"`
+	Error  json.RawMessage `json:"error"`
+}
+
+// finish waits a limited time for running calls and cancels the rest.
+func (p *proxy) finish(cancel context.CancelFunc) {
+	p.mu.Lock()
+	p.closing = true
+	p.mu.Unlock()
+	done := make(chan struct{})
+	go func() { // ends when the calls end, which cancel ensures
+		p.handlers.Wait()
+		close(done)
+	}()
+	timer := time.NewTimer(finishTime)
+	defer timer.Stop()
+	select {
+	case <-done:
+	case <-timer.C:
+		cancel()
+		<-done
+	}
+}
+
+// eachLine calls each with every line of r, without copying.
+func eachLine(r io.Reader, each func(line []byte) error) error {
+	s := bufio.NewScanner(r)
+	s.Buffer(make([]byte, 0, 64<<10), maxMessage)
+	for s.Scan() {
+		if err := each(s.Bytes()); err != nil {
+			return err
+		}
+	}
+	return s.Err()
+}
+
+func (p *proxy) readClient(ctx context.Context) error {
+	return eachLine(p.o.Stdin, func(line []byte) error {
+		var m message
+		if json.Unmarshal(line, &m) != nil {
+			return p.writeServer(line)
+		}
+		switch {
+		case m.Method == "tools/call" && len(m.ID) > 0:
+			p.startCall(ctx, m, append([]byte(nil), line...))
+			return nil
+		case m.Method == "tools/list" && len(m.ID) > 0:
+			p.mu.Lock()
+			p.pendingLists[string(m.ID)] = true
+			p.mu.Unlock()
+		case m.Method == "notifications/cancelled" && p.cancelCall(m.Params):
+			return nil
+		}
+		return p.writeServer(line)
+	})
+}
+
+// startCall handles a tool call without delaying other messages.
+func (p *proxy) startCall(ctx context.Context, m message, line []byte) {
+	ctx, cancel := context.WithCancel(ctx)
+	c := &call{answer: make(chan json.RawMessage, 1), cancel: cancel}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closing {
+		cancel()
+		return
+	}
+	p.calls[string(m.ID)] = c
+	p.handlers.Go(func() { // ends with the call or with ctx
+		defer cancel()
+		p.handle(ctx, c, m, line)
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		delete(p.calls, string(m.ID))
+	})
+}
+
+// cancelCall ends a call that the client cancelled, and reports whether the server
+// does not need the notification.
+func (p *proxy) cancelCall(params json.RawMessage) bool {
+	var in struct {
+		ID json.RawMessage `json:"requestId"`
+	}
+	if json.Unmarshal(params, &in) != nil {
+		return false
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	c, ok := p.calls[string(in.ID)]
+	if !ok {
+		return false
+	}
+	c.cancel()
+	return !c.sent
+}
+
+// handle runs one tool call through the gate.
+func (p *proxy) handle(ctx context.Context, c *call, m message, line []byte) {
+	var in params
+	if err := json.Unmarshal(m.Params, &in); err != nil { // the server reports invalid parameters itself
+		p.forward(ctx, c, m, line)
+		return
+	}
+	name := mcp.CanonicalName(p.o.Name, in.Name)
+	id, d, err := p.o.Gate.Before(ctx, debug.Call{
+		Tool: name, Input: in.Arguments, ToolUseID: in.Meta.ToolUseID,
+		Client: debug.ClientProxy, PID: p.o.PID, Started: p.o.Started,
+	})
+	if ctx.Err() != nil {
+		return
+	}
+	if err != nil {
+		p.reply(m.ID, errorResult("debugger: "+err.Error()))
+		return
+	}
+	var answer json.RawMessage
+	if d.Action == debug.ActionSkip {
+		answer = encode(m.ID, p.shapeResult(name, d.Result, protocol.Content{Text: debug.ResultText(d.Result)}))
+	} else {
+		answer = p.runDecided(ctx, c, m, line, d)
+	}
+	o := outcomeOf(answer)
+	if answer == nil {
+		o = debug.Outcome{Failed: true, Error: "cancelled"}
+	}
+	d, err = p.o.Gate.After(ctx, id, o)
+	switch {
+	case answer == nil || ctx.Err() != nil:
+	case err != nil || d.Action == debug.ActionContinue:
+		p.writeClient(answer)
+	case d.Action == debug.ActionRaise:
+		p.reply(m.ID, errorResult(d.Message))
+	case d.Action == debug.ActionModify:
+		p.reply(m.ID, p.shapeResult(name, d.Result, debug.EditedContent(d.Result)))
+	}
+}
+
+// params are the parameters of tools/call.
+type params struct {
+	Name      string          `json:"name"`
+	Arguments json.RawMessage `json:"arguments"`
+	Meta      struct {
+		ToolUseID string `json:"claudecode/toolUseId"`
+	} `json:"_meta"`
+}
+
+// runDecided runs a call that is not skipped, as the decision says, and returns the
+// response for the client; nil = none.
+func (p *proxy) runDecided(ctx context.Context, c *call, m message, line []byte, d debug.Decision) json.RawMessage {
+	var err error
+	switch d.Action {
+	case debug.ActionRaise:
+		return encode(m.ID, errorResult(d.Message))
+	case debug.ActionModify:
+		line, err = replaceParam(line, "arguments", d.Input)
+	case debug.ActionReplace:
+		name, ok := p.rawName(d.Tool)
+		if !ok {
+			return encode(m.ID, errorResult(fmt.Sprintf("debugger: server %s has no tool %s to run instead", p.o.Name, d.Tool)))
+		}
+		var quoted []byte
+		if quoted, err = json.Marshal(name); err == nil {
+			line, err = replaceParam(line, "name", quoted)
+		}
+	default: // the call runs unchanged
+	}
+	if err != nil {
+		return encode(m.ID, errorResult("debugger: "+err.Error()))
+	}
+	return p.callServer(ctx, c, m, line)
+}
+
+// shapeResult builds a tool result from the value of a decision.
+func (p *proxy) shapeResult(canonical string, value json.RawMessage, c protocol.Content) toolResult {
+	p.mu.Lock()
+	schema := p.tools[canonical].output
+	p.mu.Unlock()
+	return schema.shapeResult(value, c)
+}
+
+// rawName returns the server's own name of a tool.
+func (p *proxy) rawName(canonical string) (string, bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if t, ok := p.tools[canonical]; ok {
+		return t.name, true
+	}
+	return strings.CutPrefix(canonical, mcp.CanonicalName(p.o.Name, ""))
+}
+
+// forward sends a call to the server and its response to the client, unchanged.
+func (p *proxy) forward(ctx context.Context, c *call, m message, line []byte) {
+	if answer := p.callServer(ctx, c, m, line); answer != nil {
+		p.writeClient(answer)
+	}
+}
+
+// callServer sends a call to the server and waits for the response; nil = there will
+// be no response.
+func (p *proxy) callServer(ctx context.Context, c *call, m message, line []byte) json.RawMessage {
+	p.mu.Lock()
+	c.sent = true
+	p.mu.Unlock()
+	if err := p.writeServer(line); err != nil {
+		return encode(m.ID, errorResult("debugger: "+err.Error()))
+	}
+	select {
+	case answer := <-c.answer:
+		return answer
+	case <-ctx.Done():
+		return nil
+	}
+}
+
+func (p *proxy) readServer(ctx context.Context) error {
+	err := eachLine(p.child.Stdout(), func(line []byte) error {
+		var m message
+		if json.Unmarshal(line, &m) != nil || m.Method != "" || len(m.ID) == 0 {
+			p.writeClient(line)
+			return nil
+		}
+		p.mu.Lock()
+		c, isCall := p.calls[string(m.ID)]
+		isCall = isCall && c.sent
+		isList := p.pendingLists[string(m.ID)]
+		delete(p.pendingLists, string(m.ID))
+		p.mu.Unlock()
+		switch {
+		case isCall:
+			select {
+			case c.answer <- append(json.RawMessage(nil), line...):
+			default: // a second response to the same call
+			}
+			return nil
+		case isList:
+			p.register(ctx, m.Result)
+		}
+		p.writeClient(line)
+		return nil
+	})
+	if errors.Is(err, io.ErrClosedPipe) || p.stopped() {
+		return nil
+	}
+	return err
+}
+
+func (p *proxy) stopped() bool {
+	_, ended := p.child.Exit()
+	return ended
+}
+
+// register reports the server's tools to the debugger. If that fails, the client
+// still gets the tools: the calls will show the error.
+func (p *proxy) register(ctx context.Context, result json.RawMessage) {
+	var list struct {
+		Tools []struct {
+			Name        string          `json:"name"`
+			Title       string          `json:"title"`
+			Description string          `json:"description"`
+			InputSchema json.RawMessage `json:"inputSchema"`
+
+			OutputSchema json.RawMessage `json:"outputSchema"`
+		} `json:"tools"`
+	}
+	if json.Unmarshal(result, &list) != nil {
+		return
+	}
+	var tools []protocol.Tool
+	p.mu.Lock()
+	for _, t := range list.Tools {
+		name := mcp.CanonicalName(p.o.Name, t.Name)
+		p.tools[name] = tool{name: t.Name, output: outputSchemaOf(t.OutputSchema)}
+		tools = append(tools, protocol.Tool{
+			Name: name, Title: t.Title, Description: t.Description, InputSchema: t.InputSchema, Server: p.o.Name, RawName: t.Name,
+		})
+	}
+	p.mu.Unlock()
+	if err := p.o.Gate.Register(ctx, tools); err != nil && p.o.Stderr != nil {
+		fmt.Fprintf(p.o.Stderr, "debugger: %v\n", err)
+	}
+}
+
+func (p *proxy) writeServer(line []byte) error {
+	_, err := p.child.Stdin().Write(append(append(make([]byte, 0, len(line)+1), line...), '\n'))
+	return err
+}
+
+func (p *proxy) writeClient(line []byte) {
+	p.out.Lock()
+	defer p.out.Unlock()
+	_, _ = p.o.Stdout.Write(append(append(make([]byte, 0, len(line)+1), line...), '\n')) // if the write fails, the client's input ends too
+}
+
+func (p *proxy) reply(id json.RawMessage, r toolResult) { p.writeClient(encode(id, r)) }

@@ -1,0 +1,162 @@
+package debugcmd
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"strings"
+
+	"github.com/claudeless/claudeless/internal/debug"
+	"github.com/claudeless/claudeless/simulator/protocol"
+)
+
+// toolResult is a result built by the proxy.
+type toolResult struct {
+	Content    protocol.Content
+	Structured json.RawMessage // an object; nil = none
+	IsError    bool
+}
+
+func errorResult(text string) toolResult {
+	return toolResult{Content: protocol.Content{Text: text}, IsError: true}
+}
+
+// encode encodes the response to a request.
+func encode(id json.RawMessage, r toolResult) json.RawMessage {
+	var content any = r.Content
+	if r.Content.Blocks == nil {
+		content = []protocol.Block{protocol.Text(r.Content.Text)}
+	}
+	result := map[string]any{"content": content}
+	if r.Structured != nil {
+		result["structuredContent"] = r.Structured
+	}
+	if r.IsError {
+		result["isError"] = true
+	}
+	line, err := protocol.Marshal(map[string]any{"jsonrpc": "2.0", "id": id, "result": result})
+	if err != nil { // the content is not valid JSON, although it was parsed from JSON
+		line = []byte(`{"jsonrpc":"2.0","id":` + string(id) + `,"error":{"code":-32603,"message":"result cannot be encoded"}}`)
+	}
+	return line
+}
+
+// outputSchema holds the parts of a tool's output schema that are used here.
+type outputSchema struct {
+	declared bool
+	// wrapped is the schema of the property "result", in which servers wrap values
+	// that are not objects; nil = the schema has other properties.
+	wrapped *struct{ Type any }
+}
+
+func outputSchemaOf(raw json.RawMessage) outputSchema {
+	var in struct {
+		Properties map[string]*struct{ Type any }
+	}
+	if json.Unmarshal(raw, &in) != nil || !isObject(raw) {
+		return outputSchema{}
+	}
+	s := outputSchema{declared: true}
+	if len(in.Properties) == 1 {
+		s.wrapped = in.Properties["result"]
+	}
+	return s
+}
+
+// shapeResult builds the result of a decision: its value as content, and also as
+// structuredContent if it is an object or the tool declares an output schema.
+// Clients refuse results without structuredContent from such tools.
+func (s outputSchema) shapeResult(value json.RawMessage, c protocol.Content) toolResult {
+	r := toolResult{Content: c}
+	plain := json.RawMessage(c.Plain())
+	switch {
+	case s.wrapped != nil:
+		r.Structured = s.wrap(value, c)
+	case isObject(value):
+		r.Structured = value
+	case s.declared && isObject(plain) && json.Valid(plain):
+		r.Structured = plain
+	case s.declared:
+		return errorResult("debugger: the output schema of the tool requires a JSON object; got " + c.Plain())
+	}
+	return r
+}
+
+// wrap puts a value into the object of a wrapping schema, unless it already is one.
+func (s outputSchema) wrap(value json.RawMessage, c protocol.Content) json.RawMessage {
+	var members map[string]json.RawMessage
+	if json.Unmarshal(value, &members) == nil && len(members) == 1 && members["result"] != nil {
+		return value
+	}
+	var inner any = value
+	if s.wrapped.Type == "string" || len(value) == 0 {
+		inner = c.Plain()
+	}
+	wrapped, err := protocol.Marshal(map[string]any{"result": inner})
+	if err != nil {
+		return nil
+	}
+	return wrapped
+}
+
+func isObject(v json.RawMessage) bool { return bytes.HasPrefix(bytes.TrimSpace(v), []byte("{")) }
+
+// replaceParam changes one member of a request's params.
+func replaceParam(line []byte, key string, value json.RawMessage) ([]byte, error) {
+	var whole, in map[string]json.RawMessage
+	if err := json.Unmarshal(line, &whole); err != nil {
+		return nil, err
+	}
+	if err := json.Unmarshal(whole["params"], &in); err != nil {
+		return nil, err
+	}
+	if in == nil {
+		return nil, errors.New("the request has no params")
+	}
+	in[key] = value
+	var err error
+	if whole["params"], err = protocol.Marshal(in); err != nil {
+		return nil, err
+	}
+	return protocol.Marshal(whole)
+}
+
+// outcomeOf converts a server's response for the hub: a single text as a string,
+// other content unchanged.
+func outcomeOf(answer json.RawMessage) debug.Outcome {
+	var m struct {
+		Result struct {
+			Content json.RawMessage `json:"content"`
+			IsError bool            `json:"isError"`
+		} `json:"result"`
+		Error *struct {
+			Message string `json:"message"`
+		} `json:"error"`
+	}
+	if json.Unmarshal(answer, &m) != nil {
+		return debug.Outcome{Failed: true, Error: "the server's answer cannot be read"}
+	}
+	if m.Error != nil {
+		return debug.Outcome{Failed: true, Error: m.Error.Message, ErrorType: "Error"}
+	}
+	o := debug.Outcome{Failed: m.Result.IsError, Result: m.Result.Content}
+	var blocks []struct{ Type, Text string }
+	var text strings.Builder
+	if json.Unmarshal(m.Result.Content, &blocks) == nil {
+		for i, b := range blocks {
+			if i > 0 {
+				text.WriteString("\n")
+			}
+			text.WriteString(b.Text)
+		}
+		if len(blocks) == 1 && blocks[0].Type == "text" {
+			if quoted, err := protocol.Marshal(text.String()); err == nil {
+				o.Result = quoted
+			}
+		}
+	}
+	if o.Failed {
+		o.Error = text.String()
+	}
+	return o
+}

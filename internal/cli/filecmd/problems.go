@@ -1,0 +1,238 @@
+package filecmd
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/claudeless/claudeless/executor/builtin"
+	"github.com/claudeless/claudeless/fixtures"
+	"github.com/claudeless/claudeless/internal/base/diag"
+	"github.com/claudeless/claudeless/internal/exec/scaffold"
+	"github.com/claudeless/claudeless/mcp"
+	"github.com/claudeless/claudeless/scenarios"
+	"github.com/claudeless/claudeless/scenarios/lint"
+)
+
+// CheckOptions configure a check. The zero value works.
+type CheckOptions struct {
+	Dir     string   // working directory, absolute; "" = relative paths stay relative
+	Environ []string // for variables in MCP configurations
+	Target  string   // "api" also reports the scenario keys that claudeless serve ignores
+	Strict  bool     // warnings count as errors
+	// Explain are prompts of one session: for each, report which rule answers it,
+	// or why none does.
+	Explain []string
+}
+
+// Report is the result for some files. Diagnostics are never null in JSON.
+type Report struct {
+	OK    bool   `json:"ok"`
+	Files []File `json:"files"`
+}
+
+// File is the result for one file.
+type File struct {
+	File        string    `json:"file"`
+	Kind        string    `json:"kind"` // scenario, fixture or mcp
+	OK          bool      `json:"ok"`   // warnings do not count, unless CheckOptions.Strict is set
+	Diagnostics diag.List `json:"diagnostics"`
+	// Explained are lines about the prompts of CheckOptions.Explain.
+	Explained []string `json:"explained,omitempty"`
+}
+
+// Files checks files of all three kinds.
+func Files(ctx context.Context, names []string, o CheckOptions) Report {
+	r := Report{OK: true}
+	for _, name := range names {
+		f := o.file(ctx, name)
+		r.OK = r.OK && f.OK
+		r.Files = append(r.Files, f)
+	}
+	return r
+}
+
+func (o CheckOptions) file(ctx context.Context, name string) File {
+	file := File{File: name, Kind: "scenario", Diagnostics: diag.List{}}
+	answered := true
+	src, err := diag.ReadFile(name)
+	if err == nil {
+		index := indexFile(name, src)
+		file.Kind = fileKind(index.Keys(nil))
+		switch file.Kind {
+		case "mcp":
+			file.Diagnostics = append(file.Diagnostics, o.configuration(name, index)...)
+		case "fixture":
+			var fixture *fixtures.Fixture
+			if fixture, err = fixtures.Load(name); err == nil {
+				file.Diagnostics = append(file.Diagnostics, fixture.Warnings...)
+			}
+		default:
+			var scenario *scenarios.Scenario
+			if scenario, err = scenarios.Load(name, scenarios.LoadOptions{}); err == nil {
+				file.Diagnostics = append(file.Diagnostics, lint.Check(scenario, lint.Options{
+					Tools: builtin.Definitions(), Placeholder: scaffold.Placeholder, Server: func(server string, entry map[string]any) []string { return o.entry(name, server, entry) },
+				})...)
+				if o.Target == "api" {
+					file.Diagnostics = append(file.Diagnostics, scenario.UnsupportedByAPI()...)
+				}
+				answered = o.explain(ctx, scenario, &file)
+			}
+		}
+	}
+	file.Diagnostics = append(file.Diagnostics, diagnosticsOf(name, err)...)
+	file.OK = answered && file.Diagnostics.Err() == nil && (!o.Strict || len(file.Diagnostics) == 0)
+	return file
+}
+
+// explain answers the prompts one after another, without running tools. It reports
+// whether each has an answer.
+func (o CheckOptions) explain(ctx context.Context, s *scenarios.Scenario, file *File) bool {
+	answered := true
+	e := scenarios.NewEngine(s, scenarios.EngineOptions{Env: o.Environ, CWD: o.Dir})
+	for _, prompt := range o.Explain {
+		reply, err := e.Next(ctx, scenarios.Request{Prompt: prompt})
+		switch {
+		case err != nil:
+			answered = false
+			file.Explained = append(file.Explained, err.Error())
+		case reply.Rule.Name == "":
+			answered = false
+			file.Explained = append(file.Explained, e.ExplainAll(scenarios.Request{Prompt: prompt})...)
+			file.Explained = append(file.Explained, "a rule to paste:", scaffold.Rule(prompt))
+		default:
+			file.Explained = append(file.Explained, fmt.Sprintf("%s answers the prompt %q", reply.Rule, prompt))
+		}
+	}
+	return answered
+}
+
+// diagnosticsOf returns the diagnostics of a loader's error.
+func diagnosticsOf(name string, err error) diag.List {
+	if err == nil {
+		return nil
+	}
+	if list, ok := errors.AsType[diag.List](err); ok {
+		return list
+	}
+	if path, ok := errors.AsType[*fs.PathError](err); ok && path.Path == name {
+		err = path.Err
+	}
+	return diag.List{{Pos: diag.Position{File: name}, Message: err.Error()}}
+}
+
+// entry returns the problems of an entry of a scenario's [mcp.servers].
+func (o CheckOptions) entry(scenario, server string, entry map[string]any) []string {
+	fixture, served := entry["fixture"].(string)
+	_, command := entry["command"]
+	_, url := entry["url"]
+	switch {
+	case served && (command || url):
+		return []string{"the server has a `fixture` and a `command` or `url`: the fixture is served, the other is not used"}
+	case command && url:
+		return []string{"the server has a `command` and a `url`"}
+	case served:
+		return checkFixture(scenario, fixture)
+	}
+	value, err := json.Marshal(map[string]any{"mcpServers": map[string]any{server: entry}})
+	if err != nil {
+		return nil
+	}
+	config, err := mcp.LoadConfigs(mcp.ConfigOptions{Values: []string{string(value)}, CWD: filepath.Dir(scenario), Environ: o.Environ, ValuesOnly: true})
+	if err != nil {
+		return []string{err.Error()}
+	}
+	var wrong []string
+	for _, bad := range config.Errors {
+		wrong = append(wrong, bad.Message)
+	}
+	return wrong
+}
+
+// checkFixture looks for the fixture of a scenario's server: a file relative to the
+// scenario, or a library fixture by name.
+func checkFixture(scenario, name string) []string {
+	if filepath.Base(name) != name || filepath.Ext(name) != "" {
+		if !filepath.IsAbs(name) {
+			name = filepath.Join(filepath.Dir(scenario), name)
+		}
+	}
+	if _, err := fixtures.Open(name); err != nil {
+		return []string{"the fixture cannot be served: " + err.Error()}
+	}
+	return nil
+}
+
+func indexFile(name string, src []byte) *diag.Index {
+	if strings.EqualFold(filepath.Ext(name), ".json") {
+		return diag.IndexJSON(name, src)
+	}
+	return diag.IndexTOML(name, src)
+}
+
+// fileKind detects the kind of a file from its top-level keys. An ambiguous file is
+// a scenario.
+func fileKind(keys []string) string {
+	has := func(names ...string) bool {
+		return slices.ContainsFunc(names, func(name string) bool { return slices.Contains(keys, name) })
+	}
+	switch {
+	case has("mcpServers"):
+		return "mcp"
+	case has("responses", "default_response", "tool_execution", "breakpoints", "expect"):
+		return "scenario"
+	case has("tools", "resources", "resource_templates", "prompts", "completions", "instructions", "envelope", "meta_dir", "backend", "faults"):
+		return "fixture"
+	case has("servers"):
+		return "mcp"
+	default:
+		return "scenario"
+	}
+}
+
+// configuration reads name as the value of --mcp-config.
+func (o CheckOptions) configuration(name string, index *diag.Index) diag.List {
+	path := name
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(o.Dir, path)
+	}
+	config, err := mcp.LoadConfigs(mcp.ConfigOptions{Values: []string{path}, CWD: filepath.Dir(path), Environ: o.Environ, ValuesOnly: true})
+	if broken, ok := errors.AsType[*mcp.ConfigError](err); ok {
+		return invalidMCP(name, index, broken.Details)
+	}
+	list := diagnosticsOf(name, err)
+	for _, entry := range config.Errors {
+		list = append(list, index.At(serverPath(index, entry.Name), entry.Message))
+	}
+	for _, text := range config.Warnings {
+		list = append(list, diag.Diagnostic{Pos: diag.Position{File: name}, Message: text, Warning: true})
+	}
+	return list
+}
+
+// invalidMCP reports the position of the JSON error instead of the CLI's message,
+// which has none.
+func invalidMCP(name string, index *diag.Index, details []string) diag.List {
+	if doubt := index.FirstProblem(); doubt != nil {
+		return diag.List{*doubt}
+	}
+	var list diag.List
+	for _, text := range details {
+		list = append(list, diag.Diagnostic{Pos: diag.Position{File: name}, Message: text})
+	}
+	return list
+}
+
+func serverPath(index *diag.Index, server string) diag.Path {
+	for _, table := range []string{"mcpServers", "servers"} {
+		if _, ok := index.Lookup(diag.Path{table, server}); ok {
+			return diag.Path{table, server}
+		}
+	}
+	return diag.Path{"mcpServers"}
+}

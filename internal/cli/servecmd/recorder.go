@@ -1,0 +1,150 @@
+package servecmd
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httputil"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/claudeless/claudeless/internal/record/journal"
+)
+
+// RecorderOptions configure a Recorder. All are required.
+type RecorderOptions struct {
+	// Upstream is the base address of the API, without /v1.
+	Upstream string
+	Journal  *journal.Journal
+	Now      func() time.Time
+}
+
+// Recorder forwards requests to a Messages API and records both directions in the
+// journal. Client and API receive each other's bytes unchanged; the journal gets
+// the assembled and redacted messages, without headers that could contain
+// credentials. It is safe for concurrent use.
+type Recorder struct {
+	options RecorderOptions
+	proxy   *httputil.ReverseProxy
+}
+
+// maxBody is the maximum size of a request; the API's limit is lower.
+const maxBody = 64 << 20
+
+// NewRecorder makes a handler; it starts nothing.
+func NewRecorder(o RecorderOptions) (*Recorder, error) {
+	upstream, err := url.Parse(o.Upstream)
+	if err != nil || upstream.Host == "" || upstream.Scheme != "http" && upstream.Scheme != "https" {
+		return nil, fmt.Errorf("invalid API address %q: expected http://… or https://…", o.Upstream)
+	}
+	h := &Recorder{options: o}
+	h.proxy = &httputil.ReverseProxy{
+		FlushInterval: -1, // forward tokens immediately
+		Rewrite: func(r *httputil.ProxyRequest) {
+			r.SetURL(upstream)
+			r.Out.Header.Set("Accept-Encoding", "identity") // compressed responses could not be recorded
+		},
+		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, err error) {
+			w.Header().Set("Content-Type", "application/json")
+			w.WriteHeader(http.StatusBadGateway)
+			body, _ := json.Marshal(apiError{Type: "error", Error: errorBody{"api_error", "forwarding: " + err.Error()}}) // two strings cannot fail
+			_, _ = w.Write(body)                                                                                          // the client may have disconnected
+		},
+	}
+	return h, nil
+}
+
+// Err returns the first error of writing the journal.
+func (h *Recorder) Err() error { return h.options.Journal.Err() }
+
+type apiError struct {
+	Type  string    `json:"type"`
+	Error errorBody `json:"error"`
+}
+
+type errorBody struct {
+	Type    string `json:"type"`
+	Message string `json:"message"`
+}
+
+// ServeHTTP forwards one request and records it after the response.
+func (h *Recorder) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	began := h.options.Now()
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+	if err != nil {
+		status := http.StatusBadRequest
+		if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
+			status = http.StatusRequestEntityTooLarge
+		}
+		http.Error(w, err.Error(), status)
+		return
+	}
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	seen := &responseRecorder{ResponseWriter: w, status: http.StatusOK}
+	h.proxy.ServeHTTP(seen, r)
+	ms := float64(h.options.Now().Sub(began).Microseconds()) / 1000
+	if r.Method != http.MethodPost || !strings.HasSuffix(r.URL.Path, "/v1/messages") {
+		h.options.Journal.Write(journal.SideRequest{Session: sessionID(r), Kind: requestKind(r.URL.Path), Path: r.URL.Path, Status: seen.status, MS: ms})
+		return
+	}
+	line := journal.Exchange{
+		Session: sessionID(r), Agent: r.Header.Get("X-Claude-Code-Agent-Id"), Client: r.UserAgent(), Path: r.URL.Path,
+		Status: seen.status, MS: ms, Response: seen.message(),
+	}
+	if json.Valid(body) {
+		line.Request = body
+	}
+	h.options.Journal.Write(line)
+}
+
+func sessionID(r *http.Request) string { return r.Header.Get("X-Claude-Code-Session-Id") }
+
+func requestKind(path string) string {
+	switch {
+	case strings.HasSuffix(path, "/count_tokens"):
+		return "count_tokens"
+	case strings.Contains(path, "/v1/models"):
+		return "models"
+	}
+	return "other"
+}
+
+// responseRecorder keeps a copy of the response.
+type responseRecorder struct {
+	http.ResponseWriter
+
+	status int
+	body   bytes.Buffer
+}
+
+// WriteHeader records the status.
+func (a *responseRecorder) WriteHeader(status int) {
+	if status >= http.StatusOK { // 1xx statuses precede it
+		a.status = status
+	}
+	a.ResponseWriter.WriteHeader(status)
+}
+
+// Write records a copy.
+func (a *responseRecorder) Write(p []byte) (int, error) {
+	a.body.Write(p)
+	return a.ResponseWriter.Write(p)
+}
+
+// Unwrap lets the proxy flush.
+func (a *responseRecorder) Unwrap() http.ResponseWriter { return a.ResponseWriter }
+
+// message returns the body, assembled if it was streamed; nil = it is not JSON.
+func (a *responseRecorder) message() json.RawMessage {
+	if strings.HasPrefix(a.Header().Get("Content-Type"), "text/event-stream") {
+		return joinStream(a.body.Bytes())
+	}
+	if json.Valid(a.body.Bytes()) {
+		return a.body.Bytes()
+	}
+	return nil
+}

@@ -1,0 +1,167 @@
+package compat
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"unicode/utf8"
+
+	"github.com/claudeless/claudeless/internal/base/plainjson"
+	"github.com/claudeless/claudeless/internal/debug/compat/pickle"
+)
+
+// Limits of an inspection.
+const (
+	inspectDepth   = 3
+	inspectMembers = 100
+)
+
+// Inspection is a stored value in readable form.
+type Inspection struct {
+	CID  string `json:"cid"`
+	Type string `json:"type"`
+	Repr string `json:"repr"` // truncated
+	Size int    `json:"size"` // bytes
+	// Attributes are the members of a container or the state of an object, at most
+	// 100 on each of 3 levels; "…" counts the omitted ones.
+	Attributes map[string]any `json:"attributes"`
+	// ItemError is "deserialization_failed" if the bytes are not in the declared
+	// format; empty = no error.
+	Error string `json:"error,omitempty"`
+}
+
+// Inspect describes stored bytes: JSON, a pickle, or other data.
+func Inspect(cid string, data []byte) Inspection {
+	in := Inspection{CID: cid, Size: len(data), Attributes: map[string]any{}}
+	if v, err := plainjson.Decode(data); json.Valid(data) && err == nil {
+		in.Type, in.Repr = jsonType(v), truncate(string(data))
+		in.Attributes = jsonMembers(v, 1)
+		return in
+	}
+	p, err := pickle.Read(data)
+	switch {
+	case err == nil:
+		in.Type, in.Repr = cmp.Or(pickle.TypeName(p), "object"), pickle.Repr(p, maxRepr) // a class may have no name
+		in.Attributes = Attributes(p, 1)
+	case len(data) > 1 && data[0] == 0x80 && data[1] <= 5: // starts like a pickle
+		in.Type, in.Error = "unknown", "deserialization_failed"
+		in.Repr = fmt.Sprintf("<deserialization failed: %v>", err)
+	case utf8.Valid(data):
+		in.Type, in.Repr, in.Error = "unknown", truncate(string(data)), "deserialization_failed"
+	default:
+		in.Type = "bytes"
+		in.Repr = fmt.Sprintf("%d bytes, the first: % x", len(data), data[:min(len(data), 32)])
+	}
+	return in
+}
+
+func truncate(s string) string {
+	if len(s) <= maxRepr {
+		return s
+	}
+	end := maxRepr
+	for !utf8.RuneStart(s[end]) {
+		end--
+	}
+	return s[:end] + "…"
+}
+
+func jsonType(v any) string {
+	switch v.(type) {
+	case nil:
+		return "null"
+	case bool:
+		return "boolean"
+	case json.Number:
+		return "number"
+	case string:
+		return "string"
+	case []any:
+		return "list"
+	default:
+		return "object"
+	}
+}
+
+func jsonMembers(v any, depth int) map[string]any {
+	out := map[string]any{}
+	switch x := v.(type) {
+	case map[string]any:
+		for _, key := range limited(slices.Sorted(maps.Keys(x)), out) {
+			out[key] = jsonMember(x[key], depth)
+		}
+	case []any:
+		for i, e := range limited(x, out) {
+			out[strconv.Itoa(i)] = jsonMember(e, depth)
+		}
+	}
+	return out
+}
+
+func jsonMember(v any, depth int) any {
+	switch x := v.(type) {
+	case string:
+		return truncate(x)
+	case map[string]any, []any:
+		if depth < inspectDepth {
+			return jsonMembers(v, depth+1)
+		}
+		return "<" + jsonType(v) + ">"
+	default:
+		return x
+	}
+}
+
+// limited drops members over the limit and records their number in out.
+func limited[T any](all []T, out map[string]any) []T {
+	if len(all) <= inspectMembers {
+		return all
+	}
+	out["…"] = fmt.Sprintf("%d more", len(all)-inspectMembers)
+	return all[:inspectMembers]
+}
+
+// Attributes returns the members of a value from a pickle, by key, index or name.
+func Attributes(v any, depth int) map[string]any {
+	out := map[string]any{}
+	switch x := v.(type) {
+	case *pickle.Dict:
+		for i, key := range limited(x.Keys, out) {
+			name, ok := key.(string)
+			if !ok {
+				name = pickle.Repr(key, maxRepr)
+			}
+			out[truncate(name)] = member(x.Values[i], depth)
+		}
+	case *pickle.List:
+		indexed(x.Items, out, depth)
+	case *pickle.Tuple:
+		indexed(x.Items, out, depth)
+	case *pickle.Set:
+		indexed(x.Items, out, depth)
+	case *pickle.Object:
+		if x.State != nil {
+			return Attributes(x.State, depth)
+		}
+	}
+	return out
+}
+
+func indexed(items []any, out map[string]any, depth int) {
+	for i, e := range limited(items, out) {
+		out[strconv.Itoa(i)] = member(e, depth)
+	}
+}
+
+func member(v any, depth int) any {
+	switch v.(type) {
+	case *pickle.Dict, *pickle.List, *pickle.Tuple:
+		if depth < inspectDepth {
+			return Attributes(v, depth+1)
+		}
+	}
+	return plain(v)
+}

@@ -1,0 +1,269 @@
+package compat
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/big"
+	"strings"
+
+	"github.com/claudeless/claudeless/internal/base/cas"
+	"github.com/claudeless/claudeless/internal/base/plainjson"
+	"github.com/claudeless/claudeless/internal/debug/compat/pickle"
+)
+
+// Format is the encoding of an item's bytes.
+type Format string
+
+// The formats; an item without a format is Dill.
+const (
+	Dill Format = "dill" // a Python pickle; data is its base64
+	JSON Format = "json" // data is the JSON text itself
+)
+
+// Valid reports whether f is a known format.
+func (f Format) Valid() bool { return f == Dill || f == JSON }
+
+// Item is one value on the wire: content-addressed bytes, either pickled or JSON,
+// which are stored unchanged and never executed. Data is absent if the receiver already has the
+// bytes.
+type Item struct {
+	CID       string          `json:"cid"`
+	ClientRef json.RawMessage `json:"client_ref,omitempty"`
+	Data      *string         `json:"data,omitempty"`
+	Format    Format          `json:"serialization_format,omitempty"`
+}
+
+// Size returns the bytes that it occupies.
+func (it Item) Size() int {
+	n := len(it.CID) + len(it.ClientRef)
+	if it.Data != nil {
+		n += len(*it.Data)
+	}
+	return n
+}
+
+// ItemError is an item that cannot be accepted; Code is one of cid_not_found,
+// cid_mismatch, invalid_serialization_format, invalid_json, invalid_dill and
+// invalid_payload. A value too large for the store is not an error: only its CID is
+// kept, because a client may exit when a value is refused.
+type ItemError struct {
+	Code               string
+	Message            string
+	Expected, Provided string   // of cid_mismatch: CIDs of the bytes and of the item
+	Missing            []string // of cid_not_found: all missing values of a request
+}
+
+func (e *ItemError) Error() string { return e.Code + ": " + e.Message }
+
+// StoreItem checks an item against its CID and stores its bytes. An item without bytes
+// must already be in the store; cid_not_found names it in Provided.
+func StoreItem(store *cas.Store, it Item) error {
+	if it.CID == "" {
+		return &ItemError{Code: "invalid_payload", Message: "an item has no cid"}
+	}
+	if it.Format != "" && !it.Format.Valid() {
+		return &ItemError{Code: "invalid_serialization_format", Message: fmt.Sprintf("unknown serialization_format %q", it.Format)}
+	}
+	if it.Data == nil {
+		if _, ok := store.Get(it.CID); !ok {
+			return &ItemError{Code: "cid_not_found", Message: "no data for " + it.CID, Provided: it.CID}
+		}
+		return nil
+	}
+	data, err := it.bytes()
+	if err != nil {
+		return err
+	}
+	if cid := cas.CID(data); cid != it.CID {
+		return &ItemError{Code: "cid_mismatch", Message: "the cid is not the SHA-512 of the data", Expected: cid, Provided: it.CID}
+	}
+	_, err = store.Put(data)
+	if _, ok := errors.AsType[*cas.TooLargeError](err); ok {
+		return nil
+	}
+	return err
+}
+
+// bytes returns the bytes that the CID is computed from. For an item without a
+// format whose CID is that of its text, these are the text.
+func (it Item) bytes() ([]byte, error) {
+	if it.Format == "" && cas.CID([]byte(*it.Data)) == it.CID {
+		it.Format = JSON
+	}
+	if it.Format == JSON {
+		if !json.Valid([]byte(*it.Data)) {
+			return nil, &ItemError{Code: "invalid_json", Message: "data is not JSON"}
+		}
+		return []byte(*it.Data), nil
+	}
+	data, err := base64.StdEncoding.DecodeString(strings.TrimSpace(*it.Data))
+	if err != nil {
+		return nil, &ItemError{Code: "invalid_dill", Message: "data is not base64: " + err.Error()}
+	}
+	return data, nil
+}
+
+// EncodeItem converts a JSON value to an item in a client's format. An object with a
+// cid is already an item and is passed on unchanged.
+func EncodeItem(value json.RawMessage, f Format) (Item, error) {
+	var ready Item
+	if json.Unmarshal(value, &ready) == nil && cas.IsCID(ready.CID) {
+		return ready, nil
+	}
+	if f == JSON {
+		text, err := cas.Canonical(value)
+		if err != nil {
+			return Item{}, err
+		}
+		data := string(text)
+		return Item{CID: cas.CID(text), Data: &data, Format: JSON}, nil
+	}
+	raw, err := pickle.FromJSON(value)
+	if err != nil {
+		return Item{}, err
+	}
+	data := base64.StdEncoding.EncodeToString(raw)
+	return Item{CID: cas.CID(raw), Data: &data, Format: Dill}, nil
+}
+
+// maxRepr is the number of bytes of a representation that is displayed.
+const maxRepr = 500
+
+// PrettyItem returns the displayed form of an item: a JSON value unchanged, a pickle as
+// the text of its representation, and a placeholder for an unpicklable object or an
+// exception as an object that says so.
+func PrettyItem(store *cas.Store, it Item) json.RawMessage {
+	data, ok := store.Get(it.CID)
+	if !ok {
+		return plainText("<cid:" + it.CID + " missing>")
+	}
+	if it.Format == JSON {
+		return data
+	}
+	v, err := pickle.Read(data)
+	if err != nil {
+		if it.Format == "" && json.Valid(data) {
+			return data
+		}
+		return plainText(fmt.Sprintf("<%d bytes that are not a pickle: %v>", len(data), err))
+	}
+	return PrettyPickle(v)
+}
+
+// ItemText returns [PrettyItem] as text: JSON unchanged, a representation without the
+// quotes.
+func ItemText(store *cas.Store, it Item) string {
+	pretty := PrettyItem(store, it)
+	var s string
+	if it.Format != JSON && json.Unmarshal(pretty, &s) == nil {
+		return s
+	}
+	return string(pretty)
+}
+
+// PrettyPickle returns [PrettyItem] of a parsed pickle.
+func PrettyPickle(v any) json.RawMessage {
+	o, ok := v.(*pickle.Object)
+	if !ok {
+		return plainText(pickle.Repr(v, maxRepr))
+	}
+	g, ok := o.Callee.(*pickle.Global)
+	if !ok {
+		return plainText(pickle.Repr(v, maxRepr))
+	}
+	switch {
+	case g.Name == "_reconstruct_placeholder":
+		if d := firstDict(o.Args); d != nil {
+			return placeholder(d)
+		}
+	case isException(g):
+		return exception(g, o)
+	}
+	return plainText(pickle.Repr(v, maxRepr))
+}
+
+func firstDict(args any) *pickle.Dict {
+	t, ok := args.(*pickle.Tuple)
+	if !ok || len(t.Items) == 0 {
+		return nil
+	}
+	d, _ := t.Items[0].(*pickle.Dict)
+	return d
+}
+
+func placeholder(d *pickle.Dict) json.RawMessage {
+	out := map[string]any{"__cideldill_placeholder__": true}
+	for _, key := range []string{
+		"type_name", "module", "qualname", "object_name", "object_path", "object_id", "repr_text", "str_text", "pickle_error", "pickle_attempts", "depth",
+	} {
+		if v, ok := d.Get(key); ok {
+			out[key] = plain(v)
+		}
+	}
+	if attrs, ok := d.Get("attributes"); ok {
+		out["attributes"] = Attributes(attrs, 1)
+	}
+	summary, _ := out["repr_text"].(string)
+	if summary == "" {
+		summary, _ = out["type_name"].(string)
+	}
+	out["summary"] = summary
+	return encode(out)
+}
+
+func isException(g *pickle.Global) bool {
+	for _, end := range []string{"Error", "Exception", "Warning", "Interrupt", "Exit", "StopIteration"} {
+		if strings.HasSuffix(g.Name, end) {
+			return true
+		}
+	}
+	return false
+}
+
+func exception(g *pickle.Global, o *pickle.Object) json.RawMessage {
+	args := []any{}
+	if t, ok := o.Args.(*pickle.Tuple); ok {
+		for _, a := range t.Items {
+			args = append(args, plain(a))
+		}
+	}
+	message := ""
+	if len(args) == 1 {
+		message = fmt.Sprint(args[0])
+	} else if len(args) > 1 {
+		message = pickle.Repr(o.Args, maxRepr)
+	}
+	return encode(map[string]any{
+		"__cideldill_exception__": true, "summary": strings.TrimSuffix(g.Name+": "+message, ": "),
+		"type_name": g.Name, "module": g.Module, "qualname": g.Name, "message": message,
+		"repr_text": pickle.Repr(o, maxRepr), "args": args, "attributes": Attributes(o.State, 1),
+	})
+}
+
+// plain returns a scalar unchanged and everything else as its representation.
+func plain(v any) any {
+	switch x := v.(type) {
+	case nil, bool, float64:
+		return x
+	case string:
+		return x[:min(len(x), maxRepr)]
+	case *big.Int:
+		if x.IsInt64() {
+			return x.Int64()
+		}
+	}
+	return pickle.Repr(v, maxRepr)
+}
+
+func plainText(s string) json.RawMessage { return encode(s) }
+
+// encode encodes a value; what JSON cannot represent becomes text.
+func encode(v any) json.RawMessage {
+	raw, err := plainjson.Marshal(v)
+	if err != nil {
+		return encode(fmt.Sprint(v))
+	}
+	return raw
+}

@@ -1,0 +1,338 @@
+package rest
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/claudeless/claudeless/internal/debug"
+	"github.com/claudeless/claudeless/simulator/protocol"
+)
+
+// ClientOptions configure a Client. URL must be set.
+type ClientOptions struct {
+	URL   string // of the debugger, such as http://127.0.0.1:5174
+	Token string // bearer token; empty = none
+	// Client is the kind of caller for calls that do not set their own; "" =
+	// debug.ClientRun.
+	Client debug.Client
+	// OnLost decides what happens to a paused call if the debugger becomes
+	// unreachable: PolicyFail (also "") or PolicyContinue.
+	OnLost debug.Policy
+}
+
+// Timeouts and retry intervals.
+const (
+	pollWait       = 4 * time.Second // one long poll; the debugger answers within this time
+	requestTimeout = 6 * time.Second
+	lostTimeout    = time.Second // for requests to a debugger that is already known to be unreachable
+	retryFor       = 3 * time.Second
+	retryEvery     = 200 * time.Millisecond
+)
+
+// Client reports the tool calls of one caller to a debugger over HTTP and waits
+// for its decisions. No method waits longer than about 12 seconds for a server
+// that has gone away; it waits as long as needed for one that is reachable. All
+// methods may be called from many goroutines.
+type Client struct {
+	o           ClientOptions
+	base        string
+	http        *http.Client
+	unreachable atomic.Bool // the last request failed
+}
+
+// NewClient checks the address; it sends nothing.
+func NewClient(o ClientOptions) (*Client, error) {
+	u, err := url.Parse(o.URL)
+	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+		return nil, fmt.Errorf("invalid debugger address %q: expected http://HOST:PORT", o.URL)
+	}
+	switch o.OnLost {
+	case "", debug.PolicyFail, debug.PolicyContinue:
+	default:
+		return nil, fmt.Errorf("unknown policy %q for a lost debugger: expected fail or continue", o.OnLost)
+	}
+	o.Client = cmp.Or(o.Client, debug.ClientRun)
+	dialer := &net.Dialer{Timeout: 2 * time.Second}
+	return &Client{o: o, base: strings.TrimSuffix(u.String(), "/"), http: &http.Client{
+		Transport: &http.Transport{DialContext: dialer.DialContext, MaxIdleConnsPerHost: 64, IdleConnTimeout: time.Minute},
+	}}, nil
+}
+
+// Close closes idle connections; do not use the client afterwards.
+func (c *Client) Close() { c.http.CloseIdleConnections() }
+
+// LostError reports a debugger that cannot be reached.
+type LostError struct {
+	URL string
+	Err error
+}
+
+func (e *LostError) Error() string {
+	return fmt.Sprintf("cannot reach the debugger at %s: %v", e.URL, e.Err)
+}
+
+func (e *LostError) Unwrap() error { return e.Err }
+
+// Register sends tools and their schemas to the debugger. Without tools it only
+// checks that the debugger answers.
+func (c *Client) Register(ctx context.Context, tools []protocol.Tool) error {
+	if err := c.send(ctx, http.MethodGet, "/api/status", nil, nil); err != nil {
+		return err
+	}
+	for _, t := range tools {
+		in := map[string]any{
+			"function_name": t.Name, "signature": string(t.InputSchema),
+			"function_metadata": toolMetadata{Server: t.Server, Original: t.RawName, Description: t.Description, InputSchema: t.InputSchema},
+		}
+		if t.Server != "" {
+			in["alias"] = t.Server + "/" + t.RawName
+		}
+		if err := c.send(ctx, http.MethodPost, "/api/functions", in, nil); err != nil {
+			return fmt.Errorf("registering %s: %w", t.Name, err)
+		}
+	}
+	return nil
+}
+
+type toolMetadata struct {
+	Server      string          `json:"server,omitempty"`
+	Original    string          `json:"original_name,omitempty"`
+	Description string          `json:"description,omitempty"`
+	InputSchema json.RawMessage `json:"input_schema,omitempty"`
+}
+
+// callReply is the debugger's response to call/start and call/complete.
+type callReply struct {
+	CallID   string `json:"call_id"`
+	Action   string `json:"action"`
+	PollURL  string `json:"poll_url"`
+	Function string `json:"function_name"`
+}
+
+// Before reports a call that is about to run and waits for the decision. When ctx
+// ends, the pause is abandoned.
+func (c *Client) Before(ctx context.Context, call debug.Call) (string, debug.Decision, error) {
+	call.Client = cmp.Or(call.Client, c.o.Client)
+	var a callReply
+	// The request ignores the end of ctx, so that a pause it starts is known and
+	// can be abandoned.
+	err := c.send(context.WithoutCancel(ctx), http.MethodPost, "/api/call/start", map[string]any{
+		"method_name": call.Tool, "input": orEmpty(call.Input), "client": call.Client, "session_id": call.Session, "tool_use_id": call.ToolUseID,
+		"call_site": call.CallSite, "process_pid": call.PID, "process_start_time": call.Started, "call_type": "proxy", "preferred_format": "json",
+	}, &a)
+	if err != nil {
+		return "", debug.Decision{}, err
+	}
+	switch a.Action {
+	case "poll":
+		d, err := c.await(ctx, a.PollURL)
+		return a.CallID, d, err
+	case "replace":
+		return a.CallID, debug.Decision{Action: debug.ActionReplace, Tool: a.Function}, nil
+	}
+	return a.CallID, debug.Decision{Action: debug.ActionContinue}, nil
+}
+
+func orEmpty(input json.RawMessage) json.RawMessage {
+	if len(input) == 0 {
+		return json.RawMessage("{}")
+	}
+	return input
+}
+
+// After reports the outcome of a call and waits for the decision about it. The call
+// is completed even when ctx has ended.
+func (c *Client) After(ctx context.Context, callID string, o debug.Outcome) (debug.Decision, error) {
+	return c.complete(ctx, map[string]any{"call_id": callID}, o)
+}
+
+// AfterUse is After for a caller that knows only the agent's session and tool use
+// id.
+func (c *Client) AfterUse(ctx context.Context, session, toolUseID string, o debug.Outcome) (debug.Decision, error) {
+	return c.complete(ctx, map[string]any{"session_id": session, "tool_use_id": toolUseID}, o)
+}
+
+func (c *Client) complete(ctx context.Context, in map[string]any, o debug.Outcome) (debug.Decision, error) {
+	in["status"] = "success"
+	if o.Failed {
+		in["status"], in["exception_message"], in["exception_type"] = "exception", o.Error, o.ErrorType
+	}
+	if len(o.Result) > 0 {
+		in["result"] = o.Result
+	}
+	var a callReply
+	if err := c.send(context.WithoutCancel(ctx), http.MethodPost, "/api/call/complete", in, &a); err != nil {
+		return debug.Decision{}, err
+	}
+	if a.Action != "poll" {
+		return debug.Decision{Action: debug.ActionContinue}, nil
+	}
+	return c.await(ctx, a.PollURL)
+}
+
+// wireDecision is the JSON form of a decision.
+type wireDecision struct {
+	Action         debug.Action    `json:"action"`
+	ModifiedInput  json.RawMessage `json:"modified_input"`
+	ModifiedResult json.RawMessage `json:"modified_result"`
+	FakeResult     json.RawMessage `json:"fake_result"`
+	Type           string          `json:"exception_type"`
+	Message        string          `json:"exception_message"`
+	Function       string          `json:"function_name"`
+}
+
+// pollPath is the route, followed by a pause id, that returns a decision.
+const pollPath = "/api/poll/"
+
+// await polls until a decision arrives.
+func (c *Client) await(ctx context.Context, pollURL string) (debug.Decision, error) {
+	var patience <-chan time.Time // runs while the debugger does not answer
+	for {
+		d, err := c.poll(ctx, pollURL)
+		if ctx.Err() != nil {
+			c.abandonPause(ctx, pollURL)
+			return debug.Decision{}, ctx.Err()
+		}
+		var refused *debug.Error
+		switch {
+		case err == nil && d == nil:
+			patience = nil
+			continue
+		case err == nil && d.Action == debug.ActionAbandon:
+			return c.onLost(errors.New("it abandoned the pause"))
+		case err == nil:
+			d.Pause = strings.TrimPrefix(pollURL, pollPath)
+			return *d, nil
+		case errors.As(err, &refused): // the debugger was restarted
+			return c.onLost(err)
+		}
+		if patience == nil {
+			patience = time.After(retryFor)
+		}
+		select {
+		case <-patience:
+			return c.onLost(err)
+		case <-time.After(retryEvery):
+		case <-ctx.Done():
+		}
+	}
+}
+
+// poll makes one long poll; nil, nil = not decided yet.
+func (c *Client) poll(ctx context.Context, pollURL string) (none *debug.Decision, err error) {
+	var out struct {
+		Status string        `json:"status"`
+		Action *wireDecision `json:"action"`
+	}
+	if err := c.send(ctx, http.MethodGet, pollURL+"?wait="+pollWait.String(), nil, &out); err != nil {
+		return nil, err
+	}
+	if out.Status != "ready" || out.Action == nil {
+		return none, nil
+	}
+	w := out.Action
+	d := &debug.Decision{Action: w.Action, Input: w.ModifiedInput, Result: w.FakeResult, Type: w.Type, Message: w.Message, Tool: w.Function}
+	if len(w.ModifiedResult) > 0 {
+		d.Result = w.ModifiedResult
+	}
+	return d, nil
+}
+
+func (c *Client) onLost(err error) (debug.Decision, error) {
+	if c.o.OnLost == debug.PolicyContinue {
+		return debug.Decision{Action: debug.ActionContinue}, nil
+	}
+	if lost, ok := errors.AsType[*LostError](err); ok {
+		return debug.Decision{}, lost
+	}
+	return debug.Decision{}, &LostError{URL: c.base, Err: err}
+}
+
+// abandonPause ends a pause that this client no longer waits for.
+func (c *Client) abandonPause(ctx context.Context, pollURL string) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lostTimeout)
+	defer cancel()
+	_ = c.send(ctx, http.MethodDelete, pollURL, nil, nil) // on failure the lease ends the pause
+}
+
+// send makes one request. The error is a *LostError, a *debug.Error if the debugger
+// refused, or the error of ctx.
+func (c *Client) send(ctx context.Context, method, path string, in, out any) error {
+	limit := requestTimeout
+	if c.unreachable.Load() {
+		limit = lostTimeout
+	}
+	bound, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	status, body, err := c.roundTrip(bound, method, path, in)
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	c.unreachable.Store(err != nil)
+	if err != nil {
+		return &LostError{URL: c.base, Err: err}
+	}
+	if status >= http.StatusBadRequest {
+		return refusal(status, body)
+	}
+	if out == nil {
+		return nil
+	}
+	if err := json.Unmarshal(body, out); err != nil {
+		return &LostError{URL: c.base, Err: fmt.Errorf("its answer is not JSON: %w", err)}
+	}
+	return nil
+}
+
+func (c *Client) roundTrip(ctx context.Context, method, path string, in any) (status int, body []byte, err error) {
+	var payload io.Reader
+	if in != nil {
+		data, err := protocol.Marshal(in)
+		if err != nil {
+			return 0, nil, fmt.Errorf("encoding the request: %w", err)
+		}
+		payload = bytes.NewReader(data)
+	}
+	req, err := http.NewRequestWithContext(ctx, method, c.base+path, payload)
+	if err != nil {
+		return 0, nil, err
+	}
+	if in != nil {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	if c.o.Token != "" {
+		req.Header.Set("Authorization", "Bearer "+c.o.Token)
+	}
+	res, err := c.http.Do(req)
+	if err != nil {
+		if u, ok := errors.AsType[*url.Error](err); ok {
+			err = u.Err // without the address, which the caller knows
+		}
+		return 0, nil, err
+	}
+	defer res.Body.Close()
+	body, err = io.ReadAll(res.Body)
+	return res.StatusCode, body, err
+}
+
+func refusal(status int, body []byte) error {
+	var e struct {
+		Error   string `json:"error"`
+		Message string `json:"message"`
+	}
+	if json.Unmarshal(body, &e) != nil || e.Error == "" {
+		return &debug.Error{Code: "http_error", Message: fmt.Sprintf("status %d", status)}
+	}
+	return &debug.Error{Code: e.Error, Message: e.Message}
+}

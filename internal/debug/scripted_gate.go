@@ -1,0 +1,163 @@
+package debug
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/claudeless/claudeless/internal/base/cas"
+
+	"github.com/claudeless/claudeless/scenarios"
+	"github.com/claudeless/claudeless/simulator/protocol"
+)
+
+// ScriptedGateOptions configure a ScriptedGate. Breakpoints and Now must be set.
+type ScriptedGateOptions struct {
+	Breakpoints []scenarios.Breakpoint // as a loaded or compiled scenario holds them
+	Now         func() time.Time
+	// Resolve returns the canonical name of a replacement tool. If it is nil, names
+	// must be canonical or "server/tool".
+	Resolve func(ctx context.Context, name string) string
+}
+
+// ScriptedGate is a [Gate] whose decisions come from a scenario. All methods may be
+// called from many goroutines.
+type ScriptedGate struct {
+	hub        *Hub
+	resolve    func(context.Context, string) string
+	byRuleName map[string]*scenarios.Breakpoint // by rule name
+}
+
+// NewScriptedGate returns a gate with its own hub, which Close closes.
+func NewScriptedGate(o ScriptedGateOptions) (*ScriptedGate, error) {
+	if o.Now == nil {
+		return nil, errors.New("script: Now must be set")
+	}
+	// The ids of this run are only displayed; no request looks one up later.
+	var pauses atomic.Int64
+	hub, err := New(Options{
+		Now: o.Now, NewID: func() string { return fmt.Sprintf("scripted-%d", pauses.Add(1)) },
+		Store: cas.New(cas.Options{MaxBytes: 1, MaxValue: 1}), MaxRecords: 1,
+	})
+	if err != nil {
+		return nil, err
+	}
+	g := &ScriptedGate{hub: hub, resolve: o.Resolve, byRuleName: map[string]*scenarios.Breakpoint{}}
+	if g.resolve == nil {
+		g.resolve = func(_ context.Context, name string) string { return name }
+	}
+	for i := range o.Breakpoints {
+		b := &o.Breakpoints[i]
+		name := b.Place()
+		if _, taken := g.byRuleName[name]; taken { // several breakpoints on one line
+			name = fmt.Sprintf("%s (%d)", name, i+1)
+		}
+		rule := Rule{Name: name, Tools: b.Names(), Phase: Phase(b.Phase), When: b.When, MaxPauses: -1}
+		if b.MaxHits != nil {
+			rule.MaxPauses = *b.MaxHits
+		}
+		if err := hub.AddRule(rule); err != nil {
+			hub.Close()
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+		g.byRuleName[name] = b
+	}
+	return g, nil
+}
+
+// Close closes the hub.
+func (g *ScriptedGate) Close() { g.hub.Close() }
+
+// Warnings returns one message for each condition that could not be evaluated.
+func (g *ScriptedGate) Warnings() []string {
+	var all []string
+	for _, r := range g.hub.Rules() {
+		if r.ConditionError != "" {
+			all = append(all, fmt.Sprintf("%s: the condition of the breakpoint could not be evaluated and counts as false: %s", r.Name, r.ConditionError))
+		}
+	}
+	return all
+}
+
+// HasLimitedRule reports whether a breakpoint with a limited number of pauses
+// matches a tool. The order of such calls matters.
+func (g *ScriptedGate) HasLimitedRule(tool string) bool { return g.hub.HasLimitedRule(tool) }
+
+// Register adds tools, so that "server/tool" names can be resolved.
+func (g *ScriptedGate) Register(ctx context.Context, tools []protocol.Tool) error {
+	return g.hub.Register(ctx, tools)
+}
+
+// Before returns the decision about a call that is about to run.
+func (g *ScriptedGate) Before(ctx context.Context, c Call) (string, Decision, error) {
+	begun, err := g.hub.Start(ctx, c)
+	if err != nil || begun.PauseID == "" {
+		return begun.CallID, begun.Decision, err
+	}
+	d, err := g.decide(ctx, begun.PauseID)
+	return begun.CallID, d, err
+}
+
+// After returns the decision about a call that has run.
+func (g *ScriptedGate) After(ctx context.Context, callID string, o Outcome) (Decision, error) {
+	pauseID, err := g.hub.Complete(ctx, Completion{CallID: callID, Outcome: o})
+	if err != nil || pauseID == "" {
+		return Decision{Action: ActionContinue}, err
+	}
+	return g.decide(ctx, pauseID)
+}
+
+// decide answers a pause as its breakpoint says. If the breakpoint's action cannot
+// be carried out, the call fails with the reason.
+func (g *ScriptedGate) decide(ctx context.Context, pauseID string) (Decision, error) {
+	p, err := g.hub.Pause(pauseID)
+	if err != nil {
+		return Decision{}, err
+	}
+	name := p.CallData.Breakpoint
+	answer, err := g.resumeRequest(ctx, g.byRuleName[name], pauseID)
+	if err == nil {
+		err = g.hub.Resume(ctx, pauseID, answer)
+	}
+	if err != nil {
+		text := fmt.Sprintf("breakpoint at %s: %v", name, err)
+		if err := g.hub.Resume(ctx, pauseID, ResumeRequest{Action: string(ActionRaise), ExceptionMessage: text}); err != nil {
+			return Decision{}, err
+		}
+	}
+	d, _, err := g.hub.Wait(ctx, pauseID)
+	d.Breakpoint = name
+	return d, err
+}
+
+// resumeRequest builds the decision that a breakpoint makes about one of its
+// pauses.
+func (g *ScriptedGate) resumeRequest(ctx context.Context, b *scenarios.Breakpoint, pauseID string) (ResumeRequest, error) {
+	names, err := g.hub.Variables(pauseID)
+	if err != nil {
+		return ResumeRequest{}, err
+	}
+	// Template evaluation is bounded in steps; cancelling the caller must not
+	// change its values.
+	filled, err := b.Fill(context.WithoutCancel(ctx), names)
+	if err != nil {
+		return ResumeRequest{}, err
+	}
+	r := ResumeRequest{Action: filled.Action}
+	switch {
+	case filled.Action == scenarios.BreakModify && filled.Phase == scenarios.BreakAfter:
+		r.ModifiedResult = filled.Result
+	case filled.Action == scenarios.BreakModify:
+		r.ModifiedArgs = &[]json.RawMessage{filled.Input}
+	case filled.Action == scenarios.BreakSkip:
+		r.FakeResult = filled.Result
+	case filled.Action == scenarios.BreakFail:
+		r.Action, r.ExceptionMessage = string(ActionRaise), filled.Message
+	case filled.Action == scenarios.BreakReplace:
+		r.ReplacementFunction = g.resolve(ctx, filled.Replacement)
+	}
+	return r, nil
+}

@@ -1,0 +1,140 @@
+package debug
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/claudeless/claudeless/mcp"
+)
+
+// ParseServerEntry parses the configuration of one server: transport, then command, args,
+// env and cwd, or url; timeout_s and auto_reconnect. Other members and wrong types
+// are errors that name the field.
+func ParseServerEntry(name string, entry json.RawMessage) (mcp.ServerConfig, error) {
+	if !mcp.ValidName(name) {
+		return mcp.ServerConfig{}, badName(name)
+	}
+	var fields map[string]json.RawMessage
+	if json.Unmarshal(entry, &fields) != nil || fields == nil {
+		return mcp.ServerConfig{}, fmt.Errorf("server %q: its entry must be an object", name)
+	}
+	if _, ok := fields["transport"]; !ok {
+		return mcp.ServerConfig{}, fmt.Errorf("server %q: transport is missing", name)
+	}
+	doc, err := json.Marshal(map[string]any{"servers": map[string]any{name: fields}})
+	if err != nil {
+		return mcp.ServerConfig{}, err
+	}
+	config, err := mcp.LoadConfigs(mcp.ConfigOptions{Values: []string{string(doc)}, ValuesOnly: true})
+	if err != nil {
+		return mcp.ServerConfig{}, fmt.Errorf("server %q: %w", name, err)
+	}
+	if len(config.Errors) > 0 {
+		return mcp.ServerConfig{}, fmt.Errorf("server %q: %s", name, config.Errors[0].Message)
+	}
+	if len(config.Servers) != 1 {
+		return mcp.ServerConfig{}, fmt.Errorf("server %q: invalid entry", name)
+	}
+	cfg := config.Servers[0]
+	if transports := []string{"stdio", "sse", "http"}; !slices.Contains(transports, cfg.Type) {
+		return mcp.ServerConfig{}, fmt.Errorf("server %q: transport %q is not one of stdio, sse, http", name, cfg.Type)
+	}
+	cfg.Source = runtimeSource
+	return cfg, nil
+}
+
+// ParseServerConfig parses a configuration file: {"servers": {NAME: ENTRY}}. The error
+// lists every problem in it.
+func ParseServerConfig(file string, data []byte) ([]mcp.ServerConfig, error) {
+	var doc struct {
+		Servers *json.RawMessage `json:"servers"`
+	}
+	if err := json.Unmarshal(data, &doc); err != nil {
+		return nil, fmt.Errorf("%s%s: %w", file, syntaxErrorPosition(data, err), err)
+	}
+	if doc.Servers == nil {
+		return nil, fmt.Errorf(`%s: there is no "servers"`, file)
+	}
+	dec := json.NewDecoder(bytes.NewReader(*doc.Servers))
+	if t, err := dec.Token(); err != nil || t != json.Delim('{') {
+		return nil, fmt.Errorf(`%s: "servers" must be an object`, file)
+	}
+	var all []mcp.ServerConfig
+	var wrong []error
+	for dec.More() {
+		var entry json.RawMessage
+		key, err := dec.Token()
+		if err == nil {
+			err = dec.Decode(&entry)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", file, err)
+		}
+		name, _ := key.(string)
+		cfg, err := ParseServerEntry(name, entry)
+		if err != nil {
+			wrong = append(wrong, fmt.Errorf("%s: %w", file, err))
+			continue
+		}
+		cfg.Source = ""
+		all = MergeServers(all, []mcp.ServerConfig{cfg})
+	}
+	return all, errors.Join(wrong...)
+}
+
+// syntaxErrorPosition returns ":LINE:COL" of a syntax error.
+func syntaxErrorPosition(data []byte, err error) string {
+	syntax, ok := errors.AsType[*json.SyntaxError](err)
+	if !ok {
+		return ""
+	}
+	before := data[:min(int(syntax.Offset), len(data))]
+	line := bytes.Count(before, []byte("\n")) + 1
+	return fmt.Sprintf(":%d:%d", line, max(1, len(before)-bytes.LastIndexByte(before, '\n')-1))
+}
+
+// ParseInlineServers parses "NAME:VALUE": a URL is a server reached by SSE, anything else
+// a command and its arguments, separated by white space.
+func ParseInlineServers(text string) (mcp.ServerConfig, error) {
+	name, value, ok := strings.Cut(text, ":")
+	value = strings.TrimSpace(value)
+	switch {
+	case !ok:
+		return mcp.ServerConfig{}, fmt.Errorf("invalid server %q: expected NAME:COMMAND or NAME:URL", text)
+	case name == "":
+		return mcp.ServerConfig{}, fmt.Errorf("invalid server %q: the name is empty", text)
+	case value == "":
+		return mcp.ServerConfig{}, fmt.Errorf("invalid server %q: the command or URL is empty", text)
+	case !mcp.ValidName(name):
+		return mcp.ServerConfig{}, badName(name)
+	}
+	on := true
+	cfg := mcp.ServerConfig{Name: name, AutoReconnect: &on, Timeout: 30 * time.Second, Literal: true}
+	if strings.HasPrefix(value, "http://") || strings.HasPrefix(value, "https://") {
+		cfg.Type, cfg.URL = "sse", value
+		return cfg, nil
+	}
+	words := strings.Fields(value)
+	cfg.Type, cfg.Command, cfg.Args = "stdio", words[0], words[1:]
+	return cfg, nil
+}
+
+// MergeServers adds servers to a list. A server with the name of an earlier one
+// replaces it.
+func MergeServers(list, more []mcp.ServerConfig) []mcp.ServerConfig {
+	list = slices.Clone(list)
+	for _, cfg := range more {
+		at := slices.IndexFunc(list, func(c mcp.ServerConfig) bool { return c.Name == cfg.Name })
+		if at >= 0 {
+			list[at] = cfg
+			continue
+		}
+		list = append(list, cfg)
+	}
+	return list
+}

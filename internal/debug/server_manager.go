@@ -1,0 +1,446 @@
+package debug
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/claudeless/claudeless/internal/base/cas"
+
+	"github.com/claudeless/claudeless/mcp"
+	"github.com/claudeless/claudeless/simulator/protocol"
+)
+
+// Error codes, in addition to those of package debug.
+const (
+	CodeServerNotFound     = "server_not_found"
+	CodeServerNotConnected = "server_not_connected"
+	CodeToolNotFound       = "tool_not_found"
+	CodeInvalidToolName    = "invalid_tool_name"
+	CodeCallTimeout        = "call_timeout"
+	CodeCallFailed         = "call_failed"
+	CodeDuplicateName      = "duplicate_name"
+	CodeInvalidName        = "invalid_name"
+	CodeInvalidConfig      = "invalid_config"
+	CodeConnectFailed      = "connect_failed"
+	CodeResourceNotFound   = "resource_not_found"
+)
+
+// connectTimeout bounds one connection attempt.
+const connectTimeout = 30 * time.Second
+
+// ServerManagerOptions configure a ServerManager. Hub and Now must be set.
+type ServerManagerOptions struct {
+	Hub     *Hub
+	Now     func() time.Time
+	Servers []mcp.ServerConfig // connected by Start
+	Environ []string           // environment of stdio servers
+	CWD     string
+	Version string // clientInfo.version
+}
+
+// ServerManager connects additional MCP servers to the debugger, at start-up or
+// later, so that users of the debugger can call their tools and read their
+// resources. These calls are recorded and never paused. A server that fails
+// affects only calls to it, which return an error with a code. All methods may be
+// called from many goroutines.
+type ServerManager struct {
+	hub *Hub
+	now func() time.Time
+	mcp *mcp.Manager
+
+	addMu sync.Mutex // held while a server is added
+
+	mu            sync.Mutex
+	runtime       []mcp.ServerConfig   // added at run time
+	connected     map[string]time.Time // connection time, as far as it was observed
+	everConnected map[string]bool      // servers that have been connected at least once
+}
+
+// NewServerManager makes a manager. It connects to no server before Start.
+func NewServerManager(o ServerManagerOptions) (*ServerManager, error) {
+	if o.Hub == nil || o.Now == nil {
+		return nil, errors.New("external: Hub and Now must be set")
+	}
+	for _, s := range o.Servers {
+		if !mcp.ValidName(s.Name) {
+			return nil, badName(s.Name)
+		}
+	}
+	m, err := mcp.New(mcp.Options{
+		Servers: o.Servers, ClientVersion: o.Version, Environ: o.Environ, CWD: o.CWD, ConnectTimeout: connectTimeout,
+		Batch: mcp.Batch{Local: 64, Remote: 64}, // no server waits for another
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &ServerManager{hub: o.Hub, now: o.Now, mcp: m, connected: map[string]time.Time{}, everConnected: map[string]bool{}}, nil
+}
+
+func badName(name string) error {
+	return NewError(CodeInvalidName, fmt.Sprintf("invalid server name %q: use letters, digits, _ and -", name), "name", name)
+}
+
+// Start connects the configured servers and returns when each is connected or
+// has failed. ctx bounds only the waiting.
+func (m *ServerManager) Start(ctx context.Context) error {
+	err := m.mcp.Start(ctx)
+	m.statuses()
+	return err
+}
+
+// Close closes all connections and ends all server processes. It may be called more
+// than once.
+func (m *ServerManager) Close(ctx context.Context) error { return m.mcp.Close(ctx) }
+
+// The states of a server.
+const (
+	StatusConnecting   = "connecting"
+	StatusConnected    = "connected"
+	StatusDisconnected = "disconnected"
+	StatusError        = "error"  // the connection attempt failed
+	StatusFailed       = "failed" // the connection was lost and could not be restored
+)
+
+// ExternalServer is one server as front ends show it.
+type ExternalServer struct {
+	Name        string   `json:"-"`
+	Status      string   `json:"status"`
+	Transport   string   `json:"transport"`
+	Tools       []string `json:"tools"` // "server/tool"
+	ConnectedAt *float64 `json:"connected_at,omitempty"`
+	Error       string   `json:"error,omitempty"`
+}
+
+// Servers lists the servers in the order of their configuration.
+func (m *ServerManager) Servers() []ExternalServer {
+	all := []ExternalServer{}
+	for _, s := range m.statuses() {
+		all = append(all, m.server(s))
+	}
+	return all
+}
+
+func (m *ServerManager) server(s mcp.ServerStatus) ExternalServer {
+	c := ExternalServer{Name: s.Name, Transport: s.Config.Type, Tools: []string{}, Status: m.status(s)}
+	c.Transport = cmp.Or(c.Transport, "stdio")
+	if c.Status != StatusConnected {
+		c.Error = s.Error
+		return c
+	}
+	for _, t := range m.callableTools(s.Name) {
+		c.Tools = append(c.Tools, t.Server+"/"+t.RawName)
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	at := float64(m.connected[s.Name].UnixMicro()) / 1e6
+	c.ConnectedAt = &at
+	return c
+}
+
+// callableTools lists a server's tools, without those whose canonical name another
+// tool already has.
+func (m *ServerManager) callableTools(server string) []protocol.Tool {
+	return slices.DeleteFunc(m.mcp.Tools(), func(t protocol.Tool) bool { return t.Server != server })
+}
+
+// status translates the state of a server to the words of this API.
+func (m *ServerManager) status(s mcp.ServerStatus) string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	switch s.State {
+	case mcp.StateConnected:
+		return StatusConnected
+	case mcp.StateConfigured, mcp.StateConnecting:
+		return StatusConnecting
+	case mcp.StateFailed, mcp.StateNeedsAuth:
+		if m.everConnected[s.Name] {
+			return StatusFailed
+		}
+		return StatusError
+	default:
+		return StatusDisconnected
+	}
+}
+
+// statuses returns the states of the servers and records since when each is
+// connected.
+func (m *ServerManager) statuses() []mcp.ServerStatus {
+	all := m.mcp.Servers()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, s := range all {
+		_, known := m.connected[s.Name]
+		switch {
+		case s.State != mcp.StateConnected:
+			delete(m.connected, s.Name)
+		case !known:
+			m.connected[s.Name] = m.now()
+			m.everConnected[s.Name] = true
+		}
+	}
+	return all
+}
+
+func (m *ServerManager) find(name string) (mcp.ServerStatus, bool) {
+	all := m.statuses()
+	i := slices.IndexFunc(all, func(s mcp.ServerStatus) bool { return s.Name == name })
+	if i < 0 {
+		return mcp.ServerStatus{}, false
+	}
+	return all[i], true
+}
+
+// checkConnected returns an error that says why a server cannot be called; nil = it
+// is connected.
+func (m *ServerManager) checkConnected(name string) error {
+	s, ok := m.find(name)
+	switch {
+	case !ok:
+		return NewError(CodeServerNotFound, "", "server", name)
+	case s.State != mcp.StateConnected:
+		return NewError(CodeServerNotConnected, s.Error, "server", name)
+	}
+	return nil
+}
+
+// Connect adds a server under an unused name and returns its tools. config is its
+// entry in the configuration format. A server that cannot be reached stays
+// configured.
+func (m *ServerManager) Connect(ctx context.Context, name string, config json.RawMessage) ([]string, error) {
+	if !mcp.ValidName(name) {
+		return nil, badName(name)
+	}
+	m.addMu.Lock()
+	defer m.addMu.Unlock()
+	if _, ok := m.find(name); ok {
+		return nil, NewError(CodeDuplicateName, "", "name", name)
+	}
+	cfg, err := ParseServerEntry(name, config)
+	if err != nil {
+		return nil, NewError(CodeInvalidConfig, err.Error(), "name", name)
+	}
+	m.mu.Lock()
+	m.runtime = append(m.runtime, cfg)
+	desired := slices.Clone(m.runtime)
+	m.mu.Unlock()
+	change, err := m.mcp.SetServers(ctx, runtimeSource, desired)
+	m.hub.PublishChange(TopicServers)
+	if err != nil {
+		return nil, NewError(CodeConnectFailed, err.Error(), "name", name)
+	}
+	if reason, failed := change.Errors[name]; failed {
+		return nil, NewError(CodeConnectFailed, reason, "name", name)
+	}
+	return m.toolNames(name), nil
+}
+
+const runtimeSource = "runtime"
+
+func (m *ServerManager) toolNames(name string) []string {
+	s, ok := m.find(name)
+	if !ok {
+		return []string{}
+	}
+	return m.server(s).Tools
+}
+
+// Disconnect closes a server's connection and keeps its configuration.
+func (m *ServerManager) Disconnect(ctx context.Context, name string) error {
+	if _, ok := m.find(name); !ok {
+		return NewError(CodeServerNotFound, "", "name", name)
+	}
+	err := m.mcp.Disconnect(ctx, name)
+	m.statuses()
+	m.hub.PublishChange(TopicServers)
+	return err
+}
+
+// Reconnect connects a server that is not connected and returns its tools.
+func (m *ServerManager) Reconnect(ctx context.Context, name string) ([]string, error) {
+	if _, ok := m.find(name); !ok {
+		return nil, NewError(CodeServerNotFound, "", "name", name)
+	}
+	err := m.mcp.Connect(ctx, name)
+	m.hub.PublishChange(TopicServers)
+	if err != nil {
+		return nil, NewError(CodeConnectFailed, err.Error(), "name", name)
+	}
+	return m.toolNames(name), nil
+}
+
+// ExternalTool is one external tool.
+type ExternalTool struct {
+	Name        string          `json:"name"` // "server/tool"
+	Server      string          `json:"server"`
+	Original    string          `json:"original_name"`
+	Description string          `json:"description"`
+	InputSchema json.RawMessage `json:"input_schema"` // as the server sent it; null = none
+}
+
+// Tools lists the tools of all connected servers, or of one.
+func (m *ServerManager) Tools(server string) ([]ExternalTool, error) {
+	if server != "" {
+		if _, ok := m.find(server); !ok {
+			return nil, NewError(CodeServerNotFound, "", "server", server)
+		}
+	}
+	all := []ExternalTool{}
+	for _, s := range m.statuses() {
+		if s.State != mcp.StateConnected || server != "" && s.Name != server {
+			continue
+		}
+		for _, t := range m.callableTools(s.Name) {
+			all = append(all, ExternalTool{
+				Name: t.Server + "/" + t.RawName, Server: t.Server, Original: t.RawName,
+				Description: t.Description, InputSchema: t.InputSchema,
+			})
+		}
+	}
+	return all, nil
+}
+
+// Call runs a tool and returns its result as the server sent it. The call is
+// recorded and its result stored, also when it fails.
+func (m *ServerManager) Call(ctx context.Context, name string, arguments json.RawMessage) (json.RawMessage, error) {
+	server, tool, err := m.splitToolName(name)
+	if err != nil {
+		return nil, err
+	}
+	if len(arguments) == 0 {
+		arguments = json.RawMessage("{}")
+	}
+	rec := Record{Ending: Ending{Source: "mcp_client", Server: server, Status: "success"}}
+	cid, _, _ := m.hub.Store().PutJSON(arguments)
+	rec.MethodName, rec.Client, rec.Values = name, ClientExternal, JSONInput{JSON: arguments, CID: cid}
+	rec.StartedAt = float64(m.now().UnixMicro()) / 1e6
+	result, err := m.call(ctx, server, tool, arguments)
+	if err != nil {
+		rec.Status, rec.Error, rec.ErrorType = "exception", err.Error(), "Error"
+		if e, ok := errors.AsType[*Error](err); ok {
+			rec.ErrorType = e.Code
+		}
+		rec.Exception, _ = protocol.Marshal(err.Error())
+	} else {
+		var meta struct {
+			IsError bool `json:"isError"`
+		}
+		if json.Unmarshal(result, &meta) == nil && meta.IsError {
+			rec.Status = "exception"
+		}
+		rec.ResultCID, err = m.hub.Store().Put(result)
+		if _, tooLarge := errors.AsType[*cas.TooLargeError](err); tooLarge {
+			err = nil
+		}
+		rec.PrettyResult = result
+	}
+	m.hub.AddRecord(rec)
+	return result, err
+}
+
+// splitToolName splits "server/tool", using the names of the configured servers.
+func (m *ServerManager) splitToolName(name string) (server, tool string, err error) {
+	for i := range len(name) {
+		if name[i] != '/' {
+			continue
+		}
+		server, tool = name[:i], name[i+1:]
+		if err := m.checkConnected(server); err != nil {
+			return "", "", err
+		}
+		if !slices.ContainsFunc(m.callableTools(server), func(t protocol.Tool) bool { return t.RawName == tool }) {
+			return "", "", NewError(CodeToolNotFound, "", "tool", name)
+		}
+		return server, tool, nil
+	}
+	return "", "", NewError(CodeInvalidToolName, "a tool is named server/tool", "tool", name)
+}
+
+func (m *ServerManager) call(ctx context.Context, server, tool string, arguments json.RawMessage) (json.RawMessage, error) {
+	name := server + "/" + tool
+	result, err := m.mcp.CallRaw(ctx, mcp.CallRequest{Tool: name, Input: arguments})
+	if err == nil {
+		return result, nil
+	}
+	e := NewError(CodeCallFailed, err.Error(), "tool", name)
+	timeout, isTimeout := errors.AsType[*mcp.TimeoutError](err)
+	rpc, isRPC := errors.AsType[*mcp.RPCError](err)
+	switch {
+	case isTimeout:
+		e.Code, e.Message = CodeCallTimeout, fmt.Sprintf("no answer within %s", timeout.Limit)
+	case isRPC:
+		e.Message = fmt.Sprintf("%s (JSON-RPC error %d)", rpc.Message, rpc.Code)
+		e.Detail["code"] = rpc.Code
+	case errors.Is(err, mcp.ErrUnknownServer):
+		e.Code = CodeServerNotFound
+	case errors.Is(err, mcp.ErrUnknownTool):
+		e.Code = CodeToolNotFound
+	case errors.Is(err, mcp.ErrNotConnected), errors.Is(err, mcp.ErrDisabled):
+		e.Code = CodeServerNotConnected
+		e.Detail["server"] = server
+	case errors.Is(err, context.DeadlineExceeded):
+		e.Code = CodeCallTimeout
+	}
+	return nil, e
+}
+
+// ExternalResource is one external resource.
+type ExternalResource struct {
+	URI         string `json:"uri"`
+	Server      string `json:"server"`
+	Name        string `json:"name"`
+	Description string `json:"description"`
+	MIMEType    string `json:"mime_type"`
+}
+
+// Resources lists the resources of all connected servers, or of one.
+func (m *ServerManager) Resources(server string) ([]ExternalResource, error) {
+	found, err := m.mcp.Resources(server)
+	if err != nil {
+		return nil, NewError(CodeServerNotFound, "", "server", server)
+	}
+	all := []ExternalResource{}
+	for _, r := range found {
+		all = append(all, ExternalResource{URI: r.URI, Server: r.Server, Name: r.Name, Description: r.Description, MIMEType: r.MIMEType})
+	}
+	return all, nil
+}
+
+// ExternalContents is the content of a resource.
+type ExternalContents struct {
+	Content  string `json:"content"` // base64 for binary contents
+	MIMEType string `json:"mime_type"`
+}
+
+// Read reads one resource. If the server returns several contents, Read returns the
+// first.
+func (m *ServerManager) Read(ctx context.Context, server, uri string) (ExternalContents, error) {
+	if err := m.checkConnected(server); err != nil {
+		return ExternalContents{}, err
+	}
+	raw, err := m.mcp.ReadResource(ctx, server, uri)
+	if err != nil {
+		return ExternalContents{}, NewError(CodeResourceNotFound, err.Error(), "uri", uri, "server", server)
+	}
+	var result struct {
+		Contents []struct {
+			Text     *string `json:"text"`
+			Blob     string  `json:"blob"`
+			MIMEType string  `json:"mimeType"`
+		} `json:"contents"`
+	}
+	if err := json.Unmarshal(raw, &result); err != nil || len(result.Contents) == 0 {
+		return ExternalContents{}, NewError(CodeResourceNotFound, "the server sent no contents", "uri", uri)
+	}
+	first := result.Contents[0]
+	c := ExternalContents{Content: first.Blob, MIMEType: first.MIMEType}
+	if first.Text != nil {
+		c.Content = *first.Text
+	}
+	return c, nil
+}

@@ -1,0 +1,69 @@
+package verdict
+
+import (
+	"crypto/sha256"
+	_ "embed"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"html/template"
+	"io"
+
+	"github.com/claudeless/claudeless/internal/record/journal"
+)
+
+//go:embed page.html
+var pageTemplate string
+
+//go:embed page.css
+var style string
+
+//go:embed page.js
+var script string
+
+// HTMLInput is the data of a report. Entries and Verdict should have been redacted.
+type HTMLInput struct {
+	// Entries are the lines of one or more journals, ordered by time.
+	Entries []journal.Entry
+	// Verdict is the judgement of the same entries.
+	Verdict Report
+	// ReadFile returns the contents of a scenario file, of which the report shows the
+	// lines around a rule; nil = no source is shown.
+	ReadFile func(name string) ([]byte, error)
+}
+
+// page is the data of the template.
+type page struct {
+	document
+	Policy string
+	Style  template.CSS
+	Script template.JS
+	Data   template.JS
+}
+
+// WriteHTML writes the HTML report of a run: one self-contained page with the
+// verdict, its causes, and everything that each claude process did. The page loads
+// nothing from a network, and its Content-Security-Policy allows only the style and
+// the script that are part of it. Without JavaScript it shows the verdict and the
+// causes.
+func WriteHTML(w io.Writer, in HTMLInput) error {
+	t, err := template.New("report").Parse(pageTemplate)
+	if err != nil {
+		return fmt.Errorf("making the report: %w", err)
+	}
+	d := build(in)
+	data, err := json.Marshal(d.Runs) // escapes <, > and &
+	if err != nil {
+		return fmt.Errorf("making the report: %w", err)
+	}
+	return t.Execute(w, page{
+		document: d, Style: template.CSS(style), Script: template.JS(script), Data: template.JS(data),
+		Policy: "default-src 'none'; style-src '" + digest(style) + "'; script-src '" + digest(script) + "'; img-src data:; base-uri 'none'; form-action 'none'",
+	})
+}
+
+// digest returns the source expression that allows a text in a Content-Security-Policy.
+func digest(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return "sha256-" + base64.StdEncoding.EncodeToString(sum[:])
+}

@@ -1,0 +1,70 @@
+package verdict
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/claudeless/claudeless/internal/record/journal"
+	"github.com/claudeless/claudeless/internal/record/redact"
+)
+
+// OutputFiles are the output files of a verdict; empty = not written.
+type OutputFiles struct {
+	JUnit, JSON string
+	// HTML is the file of the self-contained page.
+	HTML    string
+	Summary string // file to which Markdown is appended (GITHUB_STEP_SUMMARY)
+	GitHub  bool   // annotations on stderr
+	// Environ is the environment whose secret values are redacted in all reports.
+	Environ []string
+}
+
+// Write writes the lines of a verdict to stderr and then the files, all without secrets. entries are the journal lines
+// that were judged, for the HTML page; nil = they are not known. If one file cannot be written, the others still are.
+func (f OutputFiles) Write(r *Report, entries []journal.Entry, stderr io.Writer) error {
+	r, err := r.Redacted(f.Environ)
+	if err != nil {
+		return err
+	}
+	errs := []error{r.Write(stderr, Lines)}
+	if f.GitHub {
+		errs = append(errs, r.Write(stderr, Annotations))
+	}
+	for _, out := range []struct {
+		name string
+		how  int
+		as   Format
+	}{{f.Summary, os.O_APPEND, Markdown}, {f.JUnit, os.O_TRUNC, JUnit}, {f.JSON, os.O_TRUNC, JSON}} {
+		if out.name != "" {
+			errs = append(errs, toFile(out.name, out.how, func(w io.Writer) error { return r.Write(w, out.as) }))
+		}
+	}
+	if f.HTML != "" {
+		errs = append(errs, f.WritePage(r, entries))
+	}
+	return errors.Join(errs...)
+}
+
+// WritePage writes the HTML page of a redacted verdict.
+func (f OutputFiles) WritePage(r *Report, entries []journal.Entry) error {
+	hide := redact.New(redact.Options{Environ: f.Environ})
+	return toFile(f.HTML, os.O_TRUNC, func(w io.Writer) error {
+		return WriteHTML(w, HTMLInput{Entries: entries, Verdict: *r, ReadFile: func(name string) ([]byte, error) {
+			text, err := os.ReadFile(name)
+			return []byte(hide.String(string(text))), err
+		}})
+	})
+}
+
+func toFile(name string, how int, write func(io.Writer) error) error {
+	file, err := os.OpenFile(name, os.O_CREATE|os.O_WRONLY|how, 0o644)
+	if err != nil {
+		return fmt.Errorf("writing a report: %w", err)
+	}
+	if err := errors.Join(write(file), file.Close()); err != nil {
+		return fmt.Errorf("writing the report %s: %w", name, err)
+	}
+	return nil
+}

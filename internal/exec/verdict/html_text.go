@@ -1,0 +1,97 @@
+package verdict
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strings"
+)
+
+func plural(n int, noun string) string {
+	if n != 1 {
+		noun += "s"
+	}
+	return fmt.Sprintf("%d %s", n, noun)
+}
+
+// exitText says how a process ended; a nil code means that the end was not recorded.
+func exitText(code *int, signal string) string {
+	switch {
+	case code == nil:
+		return "did not record its end"
+	case signal != "":
+		return fmt.Sprintf("ended by %s (exit code %d)", signal, *code)
+	}
+	return fmt.Sprintf("exited with code %d", *code)
+}
+
+func milliseconds(ms float64) string {
+	if ms >= 1000 {
+		return fmt.Sprintf("%.2f s", ms/1000)
+	}
+	return fmt.Sprintf("%.1f ms", ms)
+}
+
+func statusOf(failed bool) string {
+	if failed {
+		return "error"
+	}
+	return "ok"
+}
+
+// bounded cuts a long text.
+func bounded(s string) string {
+	if len(s) <= maxText {
+		return s
+	}
+	return strings.ToValidUTF8(s[:maxText], "") + fmt.Sprintf("\n… (%d more bytes; the journal has all of them)", len(s)-maxText)
+}
+
+// firstLine returns the first line, cut to the width of a row.
+func firstLine(s string) string {
+	const most = 160
+	s, _, more := strings.Cut(strings.TrimSpace(s), "\n")
+	if r := []rune(s); len(r) > most {
+		return string(r[:most]) + "…"
+	}
+	if more {
+		s += " …"
+	}
+	return s
+}
+
+// indented formats JSON; other text is returned unchanged.
+func indented(raw json.RawMessage) string {
+	if len(raw) == 0 || string(raw) == "null" {
+		return ""
+	}
+	var v any
+	if json.Unmarshal(raw, &v) != nil {
+		return string(raw)
+	}
+	if text, ok := v.(string); ok {
+		return text
+	}
+	var b bytes.Buffer
+	if json.Indent(&b, raw, "", "  ") != nil {
+		return string(raw)
+	}
+	return b.String()
+}
+
+// summary returns the values of a tool input on one line.
+func summary(raw json.RawMessage) string {
+	var fields map[string]any
+	if json.Unmarshal(raw, &fields) != nil {
+		return firstLine(string(raw))
+	}
+	for _, name := range []string{"command", "file_path", "pattern", "path", "url", "query", "description", "prompt"} {
+		if text, ok := fields[name].(string); ok {
+			return firstLine(text)
+		}
+	}
+	if len(fields) == 0 {
+		return ""
+	}
+	return firstLine(string(raw))
+}

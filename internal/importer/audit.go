@@ -1,0 +1,148 @@
+package importer
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"path"
+	"strconv"
+	"strings"
+	"unicode"
+
+	"github.com/claudeless/claudeless/internal/record/redact"
+)
+
+// Leak is a secret in a file.
+type Leak struct {
+	Rule    string `json:"rule"`
+	File    string `json:"file"`
+	Line    int    `json:"line"`
+	Column  int    `json:"column"`  // in bytes, from 1
+	Context string `json:"context"` // the first four characters of the secret
+}
+
+func (l Leak) String() string {
+	return fmt.Sprintf("%s:%d:%d: %s: %s…", l.File, l.Line, l.Column, l.Rule, l.Context)
+}
+
+// auditReader lists known secrets and texts that can only be secrets.
+func auditReader(name string, r io.Reader, secret *redact.Redactor) ([]Leak, error) {
+	const chunk = 256 << 10
+	a := newAudit(name, secret)
+	in := bufio.NewReaderSize(r, chunk)
+	var text []byte
+	for {
+		part, err := in.ReadSlice('\n')
+		text = append(text, part...)
+		done := err != nil && !errors.Is(err, bufio.ErrBufferFull)
+		if done || len(text) >= chunk && err == nil {
+			a.lines(string(text))
+			text = text[:0]
+		}
+		switch {
+		case errors.Is(err, io.EOF):
+			return a.found, nil
+		case done:
+			return a.found, err
+		}
+	}
+}
+
+// audit searches one file, some lines at a time.
+type audit struct {
+	name    string
+	escapes bool // strings in the file have JSON escapes
+	secret  *redact.Redactor
+	line    int    // line number at which tail begins
+	tail    string // the end of the text so far: a secret may continue in the next part
+	seen    int    // offset in tail of the last secret found; -1 = before tail
+	found   []Leak
+}
+
+func newAudit(name string, secret *redact.Redactor) *audit {
+	ext := path.Ext(name)
+	return &audit{name: name, escapes: ext == ".toml" || ext == ".json" || ext == ".jsonl", secret: secret, line: 1, seen: -1}
+}
+
+func (a *audit) lines(more string) {
+	raw := a.tail + more
+	text, at := raw, []int32(nil)
+	if a.escapes && strings.Contains(raw, `\`) {
+		text, at = unescaped(raw)
+	}
+	place := func(i int) int {
+		if at == nil {
+			return i
+		}
+		return int(at[i])
+	}
+	line, counted, last := a.line, 0, a.seen
+	for _, f := range a.secret.Find(text) {
+		start := place(f.Start)
+		if !f.Certain || start <= a.seen {
+			continue
+		}
+		line += strings.Count(raw[counted:start], "\n")
+		counted, last = start, start
+		a.found = append(a.found, Leak{
+			Rule: strings.ToLower(strings.ReplaceAll(f.Kind, "_", "-")), File: a.name, Line: line,
+			Column: start - strings.LastIndexByte(raw[:start], '\n'), Context: firstCharacters(text[f.Start:f.End]),
+		})
+	}
+	const overlap = 4 << 10
+	cut := max(len(raw)-overlap, 0)
+	cut += strings.IndexByte(raw[cut:], '\n') + 1
+	a.line += strings.Count(raw[:cut], "\n")
+	a.tail, a.seen = raw[cut:], last-cut
+}
+
+// firstCharacters returns the first four characters of a secret.
+func firstCharacters(secret string) string {
+	var b strings.Builder
+	n := 0
+	for _, r := range secret {
+		if n++; n > 4 {
+			break
+		}
+		if !unicode.IsPrint(r) {
+			r = ' '
+		}
+		b.WriteRune(r)
+	}
+	return b.String()
+}
+
+// unescaped resolves the escapes of JSON strings in a text; at maps each byte of the result to its offset in raw.
+func unescaped(raw string) (text string, at []int32) {
+	b := make([]byte, 0, len(raw))
+	at = make([]int32, 0, len(raw))
+	put := func(i int, s string) {
+		for range len(s) {
+			at = append(at, int32(i))
+		}
+		b = append(b, s...)
+	}
+	for i := 0; i < len(raw); i++ {
+		if raw[i] != '\\' || i+1 == len(raw) {
+			b, at = append(b, raw[i]), append(at, int32(i))
+			continue
+		}
+		c := raw[i+1]
+		switch short := strings.IndexByte(`btnfr"\/`, c); {
+		case short >= 0:
+			put(i, "\b\t\n\f\r\"\\/"[short:short+1])
+			i++
+		case c == 'u' && i+6 <= len(raw):
+			if n, err := strconv.ParseUint(raw[i+2:i+6], 16, 16); err == nil {
+				put(i, string(rune(n)))
+				i += 5
+				continue
+			}
+			put(i, `\`)
+		default:
+			put(i, `\`)
+		}
+	}
+	return string(b), at
+}

@@ -1,0 +1,212 @@
+package importer
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/claudeless/claudeless/internal/base/proc"
+	"github.com/claudeless/claudeless/internal/record/redact"
+)
+
+// Kit writes a set of files into a directory, all or none: each file is written to
+// a temporary name, searched for secrets, and moved into place at the end. Existing
+// files are kept unless overwriting is allowed. It is for one goroutine.
+type Kit struct {
+	dir        string        // temporary location
+	out        string        // destination; empty = none
+	createdDir string        // output directory that NewKit created
+	temp       *proc.TempDir // owns dir; nil = dir is inside out
+	names      []string      // with slashes, in the order of creation
+	stamps     map[string]string
+	force      bool
+	secret     *redact.Redactor // nil = files are not searched
+	leaks      []Leak
+	err        error // the first failure
+}
+
+// KitOptions configure a Kit.
+type KitOptions struct {
+	Out   string // directory; empty = the files stay in the kit
+	Force bool   // overwrite existing files
+	Raw   bool   // do not search for secrets
+}
+
+// NewKit starts a kit. The caller must call Discard at the end.
+func NewKit(o KitOptions) (*Kit, error) {
+	k := &Kit{out: o.Out, force: o.Force, stamps: map[string]string{}}
+	if !o.Raw {
+		k.secret = redact.New(redact.Options{})
+	}
+	out := o.Out
+	if out == "" {
+		var err error
+		if k.temp, err = proc.MakeTempDir("claudeless-import-"); err != nil {
+			return nil, err
+		}
+		k.dir = k.temp.Path
+		return k, nil
+	}
+	if _, err := os.Lstat(out); errors.Is(err, fs.ErrNotExist) {
+		k.createdDir = out
+	}
+	if err := os.MkdirAll(out, 0o755); err != nil {
+		return nil, err
+	}
+	var err error
+	k.dir, err = os.MkdirTemp(out, ".import-")
+	return k, err
+}
+
+// Discard removes everything that was not committed; further calls do nothing.
+func (k *Kit) Discard() {
+	if k.temp == nil {
+		_ = os.RemoveAll(k.dir) // best effort: the directory belongs to the kit
+	}
+	_ = k.temp.Remove()
+	if k.createdDir != "" {
+		_ = os.Remove(k.createdDir) // fails if it is not empty
+	}
+}
+
+// File writes a complete file. Err reports a failure.
+func (k *Kit) File(name string, data []byte) {
+	k.stamps[name] = stamp(string(data))
+	f := k.Create(name)
+	f.Write(data)
+	f.Close()
+}
+
+// Err returns the first write failure.
+func (k *Kit) Err() error { return k.err }
+
+func (k *Kit) fail(name string, err error) {
+	if err != nil && k.err == nil {
+		k.err = fmt.Errorf("writing %s: %w", name, err)
+	}
+}
+
+// Create starts a file; name uses slashes and is relative to the kit.
+func (k *Kit) Create(name string) *KitFile {
+	k.names = append(k.names, name)
+	f := &KitFile{kit: k, name: name}
+	path := k.path(name)
+	err := os.MkdirAll(filepath.Dir(path), 0o755)
+	if err == nil {
+		f.file, err = os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	}
+	k.fail(name, err)
+	if err == nil && k.secret != nil {
+		f.search(newAudit(name, k.secret))
+	}
+	return f
+}
+
+func (k *Kit) path(name string) string { return filepath.Join(k.dir, filepath.FromSlash(name)) }
+
+// KitFile is a file that is being written. [Kit.Err] reports failures.
+type KitFile struct {
+	kit        *Kit
+	name       string
+	file       *os.File    // nil = could not be created
+	parts      chan string // to be searched; nil = no search
+	done       chan []Leak
+	unsearched []byte // not searched yet
+}
+
+// search searches the parts of the file concurrently with writing, until Close.
+func (f *KitFile) search(a *audit) {
+	f.parts, f.done = make(chan string, 1), make(chan []Leak)
+	go func() {
+		for part := range f.parts {
+			a.lines(part)
+		}
+		f.done <- a.found
+	}()
+}
+
+// part is the amount of text that is searched at once.
+const part = 256 << 10
+
+// Write adds whole lines.
+func (f *KitFile) Write(data []byte) {
+	if f.file == nil {
+		return
+	}
+	_, err := f.file.Write(data)
+	f.kit.fail(f.name, err)
+	if f.parts == nil {
+		return
+	}
+	f.unsearched = append(f.unsearched, data...)
+	for len(f.unsearched) > part {
+		n := part + bytes.IndexByte(f.unsearched[part:], '\n') + 1
+		if n == part { // a long line
+			n = len(f.unsearched)
+		}
+		f.parts <- string(f.unsearched[:n])
+		f.unsearched = append(f.unsearched[:0], f.unsearched[n:]...)
+	}
+}
+
+// Close finishes the file.
+func (f *KitFile) Close() {
+	if f.file == nil {
+		return
+	}
+	f.kit.fail(f.name, f.file.Close())
+	if f.parts != nil {
+		f.parts <- string(f.unsearched)
+		close(f.parts)
+		f.kit.leaks = append(f.kit.leaks, <-f.done...)
+	}
+	f.file, f.parts = nil, nil
+}
+
+// Leaks returns the secrets found so far.
+func (k *Kit) Leaks() []Leak { return k.leaks }
+
+// CopyTo copies the files into a new directory.
+func (k *Kit) CopyTo(dir string) error { return os.CopyFS(dir, os.DirFS(k.dir)) }
+
+// Send copies one of the files to w.
+func (k *Kit) Send(name string, w io.Writer) error {
+	f, err := os.Open(k.path(name))
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	_, err = io.Copy(w, f)
+	return err
+}
+
+// Commit moves the files to their destination. An existing file is an error unless Force is set.
+func (k *Kit) Commit() (written []string, err error) {
+	if k.err != nil {
+		return nil, k.err
+	}
+	for _, name := range k.names {
+		to := filepath.Join(k.out, filepath.FromSlash(name))
+		if _, err := os.Lstat(to); err == nil && !k.force {
+			return nil, fmt.Errorf("%s already exists; use --force to overwrite it", to)
+		} else if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, err
+		}
+		written = append(written, to)
+	}
+	for _, to := range written {
+		if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
+			return nil, err
+		}
+	}
+	for i, to := range written {
+		if err := os.Rename(k.path(k.names[i]), to); err != nil {
+			return nil, err
+		}
+	}
+	return written, nil
+}

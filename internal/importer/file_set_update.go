@@ -1,0 +1,198 @@
+package importer
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// Stamped returns a section of a text: a comment with a title and a digest of the body, by which a later import
+// detects edits.
+func Stamped(title, body string) string {
+	return "# " + title + "; import " + stamp(body) + "\n" + body
+}
+
+// stamp returns a digest of a text, without surrounding blank lines.
+func stamp(text string) string {
+	sum := sha256.Sum256([]byte(strings.TrimSpace(text)))
+	return hex.EncodeToString(sum[:6])
+}
+
+// section is the part of a text below a stamped title.
+type section struct {
+	key, title, stamp, body string
+	line                    int
+}
+
+func (s *section) edited() bool { return stamp(s.body) != s.stamp }
+
+func (s *section) text() string { return "# " + s.title + "; import " + s.stamp + "\n" + s.body }
+
+var stampedTitle = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?m)^# (.*); import ([0-9a-f]{12})\r?\n`) })
+
+// sections splits a text at the titles. The key of a section is its title up to a colon or blank, and a number if
+// that repeats.
+func sections(text string) (before string, all []section) {
+	places := stampedTitle().FindAllStringSubmatchIndex(text, -1)
+	if places == nil {
+		return text, nil
+	}
+	seen := map[string]int{}
+	for i, m := range places {
+		end := len(text)
+		if i+1 < len(places) {
+			end = places[i+1][0]
+		}
+		title := text[m[2]:m[3]]
+		key := title[:max(strings.IndexAny(title+" ", ": "), 0)]
+		seen[key]++
+		all = append(all, section{
+			key: fmt.Sprintf("%s %d", key, seen[key]), title: title, stamp: text[m[4]:m[5]], body: text[m[1]:end],
+			line: 1 + strings.Count(text[:m[0]], "\n"),
+		})
+	}
+	return text[:places[0][0]], all
+}
+
+// merge adds new sections to a text and keeps edited ones; notes lists what was kept although it changed, and what
+// was removed.
+func merge(name, old, fresh string) (merged string, notes []string) {
+	before, had := sections(old)
+	_, has := sections(fresh)
+	byKey := map[string]*section{}
+	for i := range had {
+		byKey[had[i].key] = &had[i]
+	}
+	var b strings.Builder
+	b.WriteString(before)
+	var last *section // sections about tools and files stay after the rules
+	for i := range has {
+		s := &has[i]
+		o := byKey[s.key]
+		delete(byKey, s.key)
+		if o != nil && o.edited() {
+			if o.stamp != s.stamp {
+				notes = append(notes, fmt.Sprintf("%s:%d: edited by hand and different in the new session (%s); your version is kept", name, o.line, s.title))
+			}
+			s = o
+		}
+		if last == nil && s.afterRules() {
+			last = s
+			b.WriteString(keepEdited(name, byKey, had, &notes))
+		}
+		b.WriteString(s.text())
+	}
+	if last == nil {
+		b.WriteString(keepEdited(name, byKey, had, &notes))
+	}
+	return b.String(), notes
+}
+
+// afterRules reports whether a section is not about a prompt.
+func (s *section) afterRules() bool {
+	return slices.ContainsFunc([]string{"tools ", "calls ", "files "}, func(word string) bool { return strings.HasPrefix(s.key, word) })
+}
+
+// keepEdited returns the edited ones of the sections that the new text no longer has, and notes what happens to all.
+func keepEdited(name string, left map[string]*section, order []section, notes *[]string) string {
+	var b strings.Builder
+	for i := range order {
+		s := &order[i]
+		switch {
+		case left[s.key] == nil || s.afterRules():
+		case s.edited():
+			*notes = append(*notes, fmt.Sprintf("%s:%d: not in the new session but edited by hand; kept", name, s.line))
+			b.WriteString(s.text())
+		default:
+			*notes = append(*notes, fmt.Sprintf("%s:%d: not in the new session; removed", name, s.line))
+		}
+	}
+	return b.String()
+}
+
+// Update merges the kit with the existing files: the sections of main by their stamps, and the other files by the
+// stamps in its section "files". Edits are kept; notes lists where that hides new content.
+func (k *Kit) Update(main string) (notes []string, err error) {
+	if k.err != nil {
+		return nil, k.err
+	}
+	at := func(name string) string { return filepath.Join(k.out, filepath.FromSlash(name)) }
+	old, err := os.ReadFile(at(main))
+	if err != nil {
+		return nil, err
+	}
+	fresh, err := os.ReadFile(k.path(main))
+	if err != nil {
+		return nil, err
+	}
+	base, now := stampsIn(string(old)), stampsIn(string(fresh))
+	if len(base) == 0 {
+		return nil, fmt.Errorf("%s was not written by this version of import; use --force to overwrite it", at(main))
+	}
+	merged, notes := merge(at(main), string(old), string(fresh))
+	if err := os.WriteFile(k.path(main), []byte(merged), 0o644); err != nil {
+		return nil, err
+	}
+	for _, name := range slices.Sorted(maps.Keys(now)) {
+		if name == "" {
+			continue
+		}
+		theirs, err := os.ReadFile(at(name))
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		if stamp(string(theirs)) == base[name] {
+			continue
+		}
+		if base[name] != now[name] && stamp(string(theirs)) != now[name] {
+			notes = append(notes, fmt.Sprintf("%s: edited by hand and different in the new session; your version is kept", at(name)))
+		}
+		if err := os.WriteFile(k.path(name), theirs, 0o644); err != nil {
+			return nil, err
+		}
+	}
+	k.force = true // the edits are merged in
+	return notes, nil
+}
+
+// Stamps returns the body of the section "files": the stamp of each file so far.
+func (k *Kit) Stamps() string {
+	var b strings.Builder
+	for _, name := range k.names {
+		if sum, ok := k.stamps[name]; ok {
+			fmt.Fprintf(&b, "# %s %s\n", sum, name)
+		}
+	}
+	return b.String()
+}
+
+var stampLine = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?m)^# ([0-9a-f]{12}) (.+?)\r?$`) })
+
+// stampsIn parses the section "files"; a text without it has no stamps.
+func stampsIn(text string) map[string]string {
+	_, all := sections(text)
+	out := map[string]string{}
+	for i := range all {
+		if strings.HasPrefix(all[i].key, "files ") {
+			for _, m := range stampLine().FindAllStringSubmatch(all[i].body, -1) {
+				out[m[2]] = m[1]
+			}
+		}
+	}
+	if len(all) > 0 {
+		out[""] = "" // the text has sections
+	}
+	return out
+}

@@ -1,0 +1,240 @@
+package importer
+
+import (
+	"errors"
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/claudeless/claudeless/internal/base/proc"
+
+	"github.com/claudeless/claudeless/internal/importer/session"
+	"github.com/claudeless/claudeless/internal/record/redact"
+)
+
+// Placeholders for directories until a text is written, where they become templates if possible.
+const (
+	HomePlaceholder = "\uE100"
+	CWDPlaceholder  = "\uE101"
+)
+
+// Environment describes where the import runs.
+type Environment struct {
+	Dir     string   // working directory
+	Home    string   // of the user
+	Environ []string // K=V
+}
+
+// Hidden counts the replacements of one kind.
+type Hidden struct {
+	Kind  string `json:"kind"`
+	Times int    `json:"times"`
+	First string `json:"first"` // file:line
+}
+
+// Redactor replaces secrets and personal data in sessions. The same value always
+// gets the same replacement, and keys, types and decisions do not change.
+type Redactor struct {
+	redact *redact.Redactor
+	number redact.Numbered
+	at     session.Place
+	seen   []Hidden
+}
+
+// Placeholder implements [redact.Label].
+func (h *Redactor) Placeholder(kind, secret string) string {
+	i := slices.IndexFunc(h.seen, func(s Hidden) bool { return s.Kind == kind })
+	if i < 0 {
+		h.seen = append(h.seen, Hidden{Kind: kind, First: h.at.String()})
+		i = len(h.seen) - 1
+	}
+	h.seen[i].Times++
+	switch kind {
+	case "HOME":
+		return HomePlaceholder
+	case "CWD":
+		return CWDPlaceholder
+	}
+	return h.number.Placeholder(kind, secret)
+}
+
+// Report returns the replacements by kind.
+func (h *Redactor) Report() []Hidden {
+	slices.SortFunc(h.seen, func(a, b Hidden) int { return strings.Compare(a.Kind, b.Kind) })
+	return h.seen
+}
+
+var accountHome = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^(?:/home|/Users|/var/home)/([^/]+)|^/root\b|^[A-Za-z]:\\Users\\([^\\]+)`)
+})
+
+// NewRedactor returns a Redactor that knows the secrets in the environment and in the sessions, and recognizes others by
+// their form.
+func NewRedactor(place Environment, sessions []*session.Session) *Redactor {
+	h := &Redactor{}
+	p := redact.Personal{Hosts: []string{hostOf(place.Environ)}}
+	environ := slices.Clone(place.Environ)
+	homes := []string{place.Home}
+	for _, s := range sessions {
+		p.CWDs = append(p.CWDs, s.CWD)
+		p.IDs = append(p.IDs, s.IDs...)
+		environ = append(environ, s.Environ...)
+		homes = append(homes, proc.Getenv(s.Environ, "HOME"))
+		for _, file := range append([]string{s.CWD}, s.Files...) {
+			if abs, err := filepath.Abs(file); err == nil {
+				homes = append(homes, accountHome().FindString(abs))
+			}
+		}
+	}
+	for _, home := range homes {
+		if home == "" || home == "/" || home == "/root" {
+			continue
+		}
+		p.Homes = append(p.Homes, home)
+		p.Users = append(p.Users, path.Base(filepath.ToSlash(home)))
+	}
+	for _, name := range []string{"USER", "LOGNAME", "USERNAME"} {
+		p.Users = append(p.Users, proc.Getenv(environ, name))
+	}
+	more, values := knownFiles(place, sessions)
+	h.redact = redact.New(redact.Options{Environ: append(environ, more...), Values: values, Personal: &p, Label: h})
+	return h
+}
+
+func hostOf(environ []string) string {
+	if name := proc.Getenv(environ, "HOSTNAME"); name != "" {
+		return name
+	}
+	name, err := os.Hostname()
+	if err != nil {
+		return ""
+	}
+	return name
+}
+
+// Hide replaces secrets in the sessions.
+func (h *Redactor) Hide(sessions []*session.Session) {
+	for _, s := range sessions {
+		for _, p := range s.Prompts {
+			h.at = p.At
+			p.Text = h.redact.String(p.Text)
+			for i := range p.Hooks {
+				p.Hooks[i].Name = h.redact.String(p.Hooks[i].Name)
+			}
+			h.messages(p.Messages)
+		}
+		for i, name := range s.Tools {
+			s.Tools[i] = h.redact.String(name)
+		}
+	}
+}
+
+func (h *Redactor) messages(messages []*session.Message) {
+	for _, m := range messages {
+		h.at = m.At
+		if m.Failure != nil {
+			m.Failure.Text = h.redact.String(m.Failure.Text)
+		}
+		h.texts(m)
+		for i := range m.Blocks {
+			if c := m.Blocks[i].Call; c != nil {
+				h.call(c)
+			}
+		}
+	}
+}
+
+// texts redacts the texts of a message. They are joined first, because a secret may be split between two of them.
+func (h *Redactor) texts(m *session.Message) {
+	var joined strings.Builder
+	var starts, which []int
+	for i, b := range m.Blocks {
+		if b.Call == nil {
+			starts, which = append(starts, joined.Len()), append(which, i)
+			joined.WriteString(b.Text)
+		}
+	}
+	whole := joined.String()
+	if len(which) < 2 {
+		for _, i := range which {
+			m.Blocks[i].Text = h.redact.String(whole)
+		}
+		return
+	}
+	split := map[int]string{} // by block index
+	for n, i := range which {
+		start, end := starts[n], len(whole)
+		if n+1 < len(starts) {
+			end = starts[n+1]
+		}
+		split[i] = whole[start:end]
+	}
+	for _, f := range h.redact.Find(whole) {
+		if !f.Certain {
+			continue
+		}
+		n, _ := slices.BinarySearch(starts, f.Start+1)
+		n-- // the block in which it begins
+		if n+1 >= len(starts) || f.End <= starts[n+1] {
+			continue
+		}
+		name := h.Placeholder(f.Kind, whole[f.Start:f.End])
+		for j := n; j < len(starts) && starts[j] < f.End; j++ {
+			piece := whole[max(f.Start, starts[j]):f.End]
+			if j+1 < len(starts) {
+				piece = whole[max(f.Start, starts[j]):min(f.End, starts[j+1])]
+			}
+			split[which[j]] = strings.Replace(split[which[j]], piece, name, 1)
+			name = ""
+		}
+	}
+	for _, i := range which {
+		m.Blocks[i].Text = h.redact.String(split[i])
+	}
+}
+
+func (h *Redactor) call(c *session.Call) {
+	h.at = c.At
+	c.Input = h.redact.JSON(c.Input)
+	if c.Result != nil {
+		h.at = c.Result.At
+		c.Result.Text = h.redact.String(c.Result.Text)
+		if c.Result.Raw != nil {
+			c.Result.Raw = h.redact.JSON(c.Result.Raw)
+		}
+		if f := c.Result.File; f != nil {
+			f.Path, f.Content = h.redact.String(f.Path), h.redact.String(f.Content)
+		}
+	}
+	if c.Agent != nil {
+		c.Agent.Prompt = h.redact.String(c.Agent.Prompt)
+		h.messages(c.Agent.Messages)
+	}
+}
+
+// Audit lists the secrets in files: those known from the environment, and texts that can only be secrets. A file that
+// cannot be read is an error, but the others are still checked.
+func Audit(files []string, p Environment) ([]Leak, error) {
+	more, values := knownFiles(p, nil)
+	r := redact.New(redact.Options{Environ: append(slices.Clone(p.Environ), more...), Values: values})
+	var all []Leak
+	var errs []error
+	for _, name := range files {
+		leaks, err := auditFile(name, r)
+		all, errs = append(all, leaks...), append(errs, err)
+	}
+	return all, errors.Join(errs...)
+}
+
+func auditFile(name string, r *redact.Redactor) ([]Leak, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return auditReader(name, f, r)
+}

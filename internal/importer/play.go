@@ -1,0 +1,213 @@
+package importer
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/claudeless/claudeless/internal/base/proc"
+
+	"github.com/claudeless/claudeless/internal/importer/session"
+)
+
+// CompareOptions select what is compared.
+type CompareOptions struct {
+	Thinking bool // compare the model's reasoning
+	Longest  int  // number of bytes of a result to compare; 0 = all
+}
+
+// Player plays a kit with this program.
+type Player struct {
+	Self    string        // the binary, run under the name claude
+	Environ []string      // only PATH is passed on
+	Timeout time.Duration // for the whole run; 0 = one minute plus a second per prompt
+}
+
+// Prepare copies a kit to a temporary directory; done removes it.
+func (p *Player) Prepare(k *Kit) (at Stage, done func(), err error) {
+	tmp, err := proc.MakeTempDir("claudeless-import-")
+	if err != nil {
+		return at, nil, err
+	}
+	done = func() { _ = tmp.Remove() } // best effort: a leftover directory is removed later
+	dir, err := filepath.EvalSymlinks(tmp.Path)
+	if err == nil {
+		at = Stage{dir: dir, kit: filepath.Join(dir, "kit"), home: filepath.Join(dir, "home"), claude: filepath.Join(dir, "claude")}
+		err = errors.Join(k.CopyTo(at.kit), os.MkdirAll(at.home, 0o755), os.Symlink(p.Self, at.claude))
+	}
+	if err != nil {
+		done()
+	}
+	return at, done, err
+}
+
+// Differences plays a kit with the recorded prompts and returns what differed; nil = nothing.
+func (p *Player) Differences(ctx context.Context, at Stage, sessions []*session.Session, o CompareOptions) ([]string, error) {
+	log, err := p.play(ctx, at, sessions)
+	if err != nil {
+		return nil, err
+	}
+	name := filepath.Join(at.dir, "log.jsonl")
+	if err := os.WriteFile(name, log, 0o600); err != nil {
+		return nil, err
+	}
+	played, err := session.Read([]string{name}, session.Options{})
+	if err != nil {
+		return nil, fmt.Errorf("reading what was played: %w", err)
+	}
+	return compare(events(sessions, recordedPaths(sessions), o), events(played, at.paths(), CompareOptions{Thinking: o.Thinking})), nil
+}
+
+// Stage is the set of directories in which a kit is played.
+type Stage struct{ dir, kit, home, claude string }
+
+func (d Stage) paths() map[string]string {
+	return map[string]string{d.kit + "/files": "<cwd>", d.kit: "<cwd>", d.home: "<home>", "REDACTED_CWD_1": "<cwd>", "REDACTED_HOME_1": "<home>"}
+}
+
+func recordedPaths(sessions []*session.Session) map[string]string {
+	paths := map[string]string{CWDPlaceholder: "<cwd>", HomePlaceholder: "<home>"}
+	for _, s := range sessions {
+		paths[s.CWD] = "<cwd>"
+	}
+	return paths
+}
+
+// play sends the prompts one after another and returns the stream.
+func (p *Player) play(ctx context.Context, at Stage, sessions []*session.Session) ([]byte, error) {
+	env := []string{"CLAUDELESS_SCENARIO=scenario.toml", "HOME=" + at.home, "CLAUDELESS_RETRY_SCALE=0", "ANTHROPIC_API_KEY=none"}
+	for _, kv := range p.Environ {
+		if strings.HasPrefix(kv, "PATH=") || strings.HasPrefix(kv, "GORACE=") || strings.HasPrefix(kv, "GOCOVERDIR=") {
+			env = append(env, kv)
+		}
+	}
+	child, err := proc.Start(ctx, proc.Options{Command: proc.Command{Path: at.claude, Env: env, Dir: at.kit, Args: []string{
+		"-p", "--input-format", "stream-json", "--output-format", "stream-json", "--verbose",
+		"--mcp-config", "mcp.json", "--strict-mcp-config",
+	}}})
+	if err != nil {
+		return nil, err
+	}
+	limit := p.Timeout
+	if limit == 0 {
+		limit = time.Minute
+		for _, s := range sessions {
+			limit += time.Duration(len(s.Prompts)) * time.Second
+		}
+	}
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	stop := context.AfterFunc(ctx, func() { child.Stop(context.WithoutCancel(ctx)) })
+	defer stop()
+	defer child.Stop(context.WithoutCancel(ctx))
+	log, err := converse(child.Stdin(), child.Stdout(), at, sessions)
+	if ctx.Err() != nil {
+		return nil, fmt.Errorf("playing the scenario: did not finish within %v", limit)
+	}
+	if tail := strings.TrimSpace(child.StderrTail()); err == nil && len(log) == 0 && tail != "" {
+		return nil, fmt.Errorf("playing the scenario: %s", session.Visible(tail))
+	}
+	return log, err
+}
+
+// converse sends each prompt and waits for its result. After the last prompt it also waits for background work.
+func converse(in io.WriteCloser, out io.Reader, at Stage, sessions []*session.Session) ([]byte, error) {
+	r := &results{lines: make(chan []byte)}
+	done := make(chan struct{})
+	defer close(done)
+	go r.read(bufio.NewReaderSize(out, 1<<20), done) // ends with the output, or at the next line
+	expand := strings.NewReplacer(CWDPlaceholder, at.kit, HomePlaceholder, at.home)
+	for _, s := range sessions {
+		for _, p := range s.Prompts {
+			if p.Notice {
+				const patience = 3 * time.Second // the prompt may have joined the turn before
+				r.wait(patience)
+				continue
+			}
+			text := expand.Replace(p.Text)
+			if p.Unrecorded || text == "" {
+				text = "(the prompt was not recorded)"
+			}
+			frame, err := userFrame(text)
+			if err != nil {
+				return nil, err
+			}
+			if _, err := in.Write(frame); err != nil {
+				return r.log, nil // the process has ended; missing output is reported as a difference
+			}
+			if !r.wait(0) {
+				return r.log, nil
+			}
+		}
+	}
+	err := in.Close()
+	for r.wait(0) {
+	}
+	if errors.Is(err, os.ErrClosed) { // the process ended before
+		err = nil
+	}
+	return r.log, err
+}
+
+// results collects the stream up to each result.
+type results struct {
+	lines chan []byte
+	log   []byte
+}
+
+func (r *results) read(out *bufio.Reader, done <-chan struct{}) {
+	defer close(r.lines)
+	for {
+		line, err := out.ReadBytes('\n')
+		select {
+		case r.lines <- line:
+		case <-done:
+			return
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+// wait collects lines up to the next result; it returns false if none came within limit (0 = no limit).
+func (r *results) wait(limit time.Duration) bool {
+	var late <-chan time.Time
+	if limit > 0 {
+		late = time.After(limit)
+	}
+	for {
+		select {
+		case line, ok := <-r.lines:
+			if !ok {
+				return false
+			}
+			r.log = append(r.log, line...)
+			var head struct{ Type string }
+			if json.Unmarshal(line, &head) == nil && head.Type == "result" {
+				return true
+			}
+		case <-late:
+			return false
+		}
+	}
+}
+
+func userFrame(text string) ([]byte, error) {
+	type message struct {
+		Role    string `json:"role"`
+		Content string `json:"content"`
+	}
+	frame, err := json.Marshal(struct {
+		Type    string  `json:"type"`
+		Message message `json:"message"`
+	}{"user", message{"user", text}})
+	return append(frame, '\n'), err
+}

@@ -1,0 +1,195 @@
+package parity
+
+import (
+	"bytes"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/claudeless/claudeless/internal/base/diag"
+	"github.com/claudeless/claudeless/scenarios"
+)
+
+// file is one file of an archive.
+type file struct {
+	archive string
+	name    string
+	line    int // of its first line, in the archive
+	data    []byte
+}
+
+// inArchive converts a position in the file to one in the archive.
+func (f *file) inArchive(d diag.Diagnostic) diag.Diagnostic {
+	d.Pos.File, d.Pos.Line = f.archive, f.line+max(d.Pos.Line, 1)-1
+	d.Message = f.name + ": " + d.Message
+	return d
+}
+
+func (f *file) errorf(line int, format string, args ...any) diag.Diagnostic {
+	return f.inArchive(diag.Diagnostic{Pos: diag.Position{Line: line}, Message: fmt.Sprintf(format, args...)})
+}
+
+// fileNames returns the file names with a meaning; numbered files of a run without
+// their number.
+func fileNames() []string {
+	return []string{"scenario.toml", "argv", "stdin", "dialogue", "settings.json", "mcp.json", "env", "servers", "refuses", "default-url"}
+}
+
+// split parses a txtar archive and records the line at which each file begins. (The
+// txtar libraries do not record lines.)
+func split(archive string, src []byte) []*file {
+	var files []*file
+	n := 0
+	for text := range bytes.Lines(bytes.ReplaceAll(src, []byte("\r\n"), []byte("\n"))) {
+		n++
+		line := strings.TrimSuffix(string(text), "\n")
+		inner, begins := strings.CutPrefix(line, "-- ")
+		inner, ends := strings.CutSuffix(inner, " --")
+		if name := strings.TrimSpace(inner); begins && ends && name != "" {
+			files = append(files, &file{archive, name, n + 1, []byte{}})
+			continue
+		}
+		if len(files) > 0 {
+			last := files[len(files)-1]
+			last.data = append(append(last.data, line...), '\n')
+		}
+	}
+	return files
+}
+
+// archive reads a case from a txtar archive.
+func (c *Case) archive(src []byte) (problems diag.List) {
+	defer func() { problems.Sort() }()
+	var argv, stdin, steps [10]*file
+	for _, f := range split(c.File, src) {
+		name, n := splitNumber(f.name)
+		switch {
+		case strings.HasPrefix(f.name, "cwd/"), strings.HasPrefix(f.name, "home/"):
+			problems = append(problems, c.addFile(f)...)
+		case name == "argv":
+			argv[n] = f
+		case name == "stdin":
+			stdin[n] = f
+		case name == "dialogue":
+			steps[n] = f
+		default:
+			problems = append(problems, c.readFile(f)...)
+		}
+	}
+	if c.Scenario == nil && len(problems) == 0 {
+		problems = append(problems, diag.Diagnostic{Pos: diag.Position{File: c.File, Line: 1}, Message: "the case has no scenario.toml", Hint: "add one; it may be empty if the case never asks the model"})
+	}
+	if argv[1] == nil && len(problems) == 0 {
+		problems = append(problems, diag.Diagnostic{Pos: diag.Position{File: c.File, Line: 1}, Message: "the case has no argv", Hint: "one argument a line, without the program"})
+	}
+	for i := range argv {
+		problems = append(problems, c.addRun(argv[i], stdin[i], steps[i])...)
+	}
+	return problems
+}
+
+// splitNumber splits a name such as argv.2; without a number it is 1.
+func splitNumber(name string) (of string, n int) {
+	if of, digit, ok := strings.Cut(name, "."); ok && len(digit) == 1 && digit[0] >= '1' && digit[0] <= '9' {
+		return of, int(digit[0] - '0')
+	}
+	return name, 1
+}
+
+// readFile reads a file that may occur only once.
+func (c *Case) readFile(f *file) (problems diag.List) {
+	switch f.name {
+	case "scenario.toml":
+		c.Scenario, c.ScenarioLine = f.data, f.line
+		s, err := scenarios.Parse(c.Dir+"/scenario.toml", f.data, scenarios.LoadOptions{})
+		if err == nil {
+			c.findIncomparable(s)
+			break
+		}
+		for _, d := range listOf(f.name, err) {
+			problems = append(problems, f.inArchive(d))
+		}
+	case "settings.json":
+		c.Settings = f.data
+		checkJSON(f, &problems)
+	case "mcp.json":
+		c.MCP = f.data
+		checkJSON(f, &problems)
+	case "refuses":
+		c.Refuses = true
+	case "default-url":
+		c.DefaultURL = true
+	case "env":
+		for i, text := range lines(f.data) {
+			if key, _, ok := strings.Cut(text, "="); !ok || key == "" {
+				problems = append(problems, f.errorf(i+1, "invalid line %q: expected KEY=VALUE", text))
+			}
+			c.Env = append(c.Env, text)
+		}
+	case "servers":
+		for i, text := range lines(f.data) {
+			words := strings.Fields(text)
+			if len(words) != 2 {
+				problems = append(problems, f.errorf(i+1, `invalid server line %q: expected "NAME FIXTURE"`, text))
+				continue
+			}
+			c.Servers = append(c.Servers, CaseServer{words[0], words[1]})
+		}
+	default:
+		d := f.inArchive(diag.Diagnostic{Message: "unknown file in a case"})
+		d.Pos.Line-- // the line with its name
+		d.Hint = diag.NameHint(f.name, fileNames())
+		if d.Hint == "" {
+			d.Hint = "a case has " + strings.Join(fileNames(), ", ") + ", and files below cwd/ and home/"
+		}
+		problems = append(problems, d)
+	}
+	return problems
+}
+
+// addFile adds a file of the working or the home directory.
+func (c *Case) addFile(f *file) diag.List {
+	root, rel, _ := strings.Cut(f.name, "/")
+	if clean := path.Clean(rel); clean != rel || clean == "." || strings.HasPrefix(clean, "..") || path.IsAbs(clean) {
+		return diag.List{f.errorf(0, "the path leads out of %s/", root)}
+	}
+	if root == "cwd" {
+		c.Files[rel] = f.data
+	} else {
+		c.Home[rel] = f.data
+	}
+	return nil
+}
+
+// addRun adds a run.
+func (c *Case) addRun(argv, stdin, steps *file) (problems diag.List) {
+	var r CaseRun
+	if stdin != nil {
+		r.Stdin = stdin.data
+	}
+	if steps != nil {
+		r.Steps, problems = parseSteps(steps)
+	}
+	switch {
+	case argv != nil && stdin != nil && steps != nil:
+		problems = append(problems, steps.errorf(0, "a run has stdin or a dialogue, not both"))
+	case argv != nil:
+		r.Args = lines(argv.data)
+		c.Runs = append(c.Runs, r)
+	case stdin != nil:
+		problems = append(problems, stdin.errorf(0, "this needs an argv file"))
+	case steps != nil:
+		problems = append(problems, steps.errorf(0, "this needs an argv file"))
+	}
+	return problems
+}
+
+// lines returns the lines of a text, without an empty last line.
+func lines(data []byte) []string {
+	text := strings.TrimSuffix(string(data), "\n")
+	if text == "" {
+		return nil
+	}
+	return slices.Collect(strings.SplitSeq(text, "\n"))
+}

@@ -1,0 +1,187 @@
+package parity
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/claudeless/claudeless/internal/base/diag"
+	"github.com/claudeless/claudeless/scenarios"
+)
+
+// Case is one test that both lanes execute.
+type Case struct {
+	// Name is the path below the directory argument, without the extension; the
+	// base name for a file argument.
+	Name string `json:"name"`
+	// File is the path of the case, as given.
+	File string `json:"file"`
+	// Scenario is the scripted model; ScenarioLine is its first line in File.
+	Scenario     []byte `json:"scenario"`
+	ScenarioLine int    `json:"scenario_line"`
+	// Dir is the directory for files that the scenario names.
+	Dir string `json:"dir"`
+	// Runs are executed in order in the same directories.
+	Runs []CaseRun `json:"runs"`
+	// Settings are the user's settings, MCP the servers of --mcp-config; nil =
+	// none.
+	Settings []byte `json:"settings,omitempty"`
+	MCP      []byte `json:"mcp,omitempty"`
+	// Files and Home are files in the working and in the home directory, by path.
+	Files map[string][]byte `json:"files,omitempty"`
+	Home  map[string][]byte `json:"home,omitempty"`
+	// Env holds additional variables, K=V.
+	Env []string `json:"env,omitempty"`
+	// Refuses says that the case is about a command line that claude rejects.
+	Refuses bool `json:"refuses,omitempty"`
+	// DefaultURL lets the programs reach the API at its default URL.
+	DefaultURL bool `json:"default_url,omitempty"`
+	// InertShell replaces bash by a program that does nothing, so that permissions
+	// of commands are decided but the commands do not run.
+	InertShell bool `json:"inert_shell,omitempty"`
+	// Servers are fixtures served over HTTP.
+	Servers []CaseServer `json:"servers,omitempty"`
+	// Incomparable lists what claudeless serve does not support; nil = nothing.
+	Incomparable []string `json:"incomparable,omitempty"`
+}
+
+// CaseRun is one execution of claude.
+type CaseRun struct {
+	Args []string `json:"args"`
+	// Stdin is the complete input, followed by end of file. Steps replace it.
+	Stdin []byte     `json:"stdin,omitempty"`
+	Steps []CaseStep `json:"steps,omitempty"`
+}
+
+// CaseServer is a fixture of the case, served over HTTP. The variable NAME_URL contains
+// its base URL.
+type CaseServer struct {
+	Name    string `json:"name"`
+	Fixture string `json:"fixture"`
+}
+
+// Area returns the directory of the case.
+func (c *Case) Area() string {
+	if dir := filepath.Base(filepath.Dir(c.File)); dir != "." && dir != string(filepath.Separator) {
+		return dir
+	}
+	return "cases"
+}
+
+// LoadCases reads cases from files and directories. Cases that cannot be read are
+// omitted and reported in problems.
+func LoadCases(names []string) (all []*Case, problems diag.List) {
+	add := func(c *Case, wrong diag.List) {
+		problems = append(problems, wrong...)
+		if wrong.Err() == nil && c != nil {
+			all = append(all, c)
+		}
+	}
+	for _, name := range names {
+		info, err := os.Stat(name)
+		switch {
+		case err != nil:
+			problems = append(problems, unreadable(name, err))
+		case !info.IsDir():
+			add(read(name, stem(name), false))
+		default:
+			n := len(all) + len(problems)
+			err := filepath.WalkDir(name, func(path string, d fs.DirEntry, err error) error {
+				if err != nil || d.IsDir() || !isCase(path) {
+					return err
+				}
+				rel, err := filepath.Rel(name, path)
+				add(read(path, trimExt(filepath.ToSlash(rel)), true))
+				return err
+			})
+			if err != nil {
+				problems = append(problems, unreadable(name, err))
+			} else if len(all)+len(problems) == n {
+				problems = append(problems, diag.Diagnostic{Pos: diag.Position{File: name}, Message: "the directory contains no case", Hint: "a case is a .txtar file, or a scenario with [parity]"})
+			}
+		}
+	}
+	return all, problems
+}
+
+func isCase(path string) bool {
+	return slices.Contains([]string{".txtar", ".toml"}, filepath.Ext(path))
+}
+
+func stem(name string) string { return trimExt(filepath.Base(name)) }
+
+func trimExt(name string) string { return strings.TrimSuffix(name, filepath.Ext(name)) }
+
+func unreadable(name string, err error) diag.Diagnostic {
+	if path, ok := errors.AsType[*fs.PathError](err); ok {
+		err = path.Err
+	}
+	return diag.Diagnostic{Pos: diag.Position{File: name}, Message: "cannot read the case: " + err.Error()}
+}
+
+// read reads one file. In a directory, scenarios without [parity] are not cases.
+func read(file, name string, listed bool) (*Case, diag.List) {
+	src, err := os.ReadFile(file)
+	if err != nil {
+		return nil, diag.List{unreadable(file, err)}
+	}
+	c := &Case{Name: name, File: file, Dir: filepath.Dir(file), Files: map[string][]byte{}, Home: map[string][]byte{}}
+	if c.Dir, err = filepath.Abs(c.Dir); err != nil {
+		return nil, diag.List{unreadable(file, err)}
+	}
+	if filepath.Ext(file) == ".txtar" {
+		return c, c.archive(src)
+	}
+	s, err := scenarios.Parse(file, src, scenarios.LoadOptions{})
+	switch {
+	case err != nil && listed && !strings.Contains(string(src), "[parity]"):
+		return nil, nil // a fixture, or another file with this extension
+	case err != nil:
+		return nil, listOf(file, err)
+	case len(s.Parity.Argv) == 0 && listed:
+		return nil, nil
+	case len(s.Parity.Argv) == 0:
+		return nil, diag.List{{Pos: diag.Position{File: file}, Message: "the scenario has no [parity] table", Hint: `argv = ["-p", "hello"] below [parity] says how claude is called`}}
+	}
+	c.Scenario, c.ScenarioLine = src, 1
+	c.Runs, c.Refuses = []CaseRun{{Args: s.Parity.Argv, Stdin: []byte(s.Parity.Stdin)}}, s.Parity.Refuses
+	c.findIncomparable(s)
+	return c, nil
+}
+
+func listOf(file string, err error) diag.List {
+	if list, ok := errors.AsType[diag.List](err); ok {
+		return list
+	}
+	return diag.List{{Pos: diag.Position{File: file}, Message: err.Error()}}
+}
+
+// findIncomparable records what claudeless serve does not support. Servers are
+// given to the real CLI.
+func (c *Case) findIncomparable(s *scenarios.Scenario) {
+	for _, d := range s.UnsupportedByAPI() {
+		if !strings.HasPrefix(d.Message, "mcp") {
+			c.Incomparable = append(c.Incomparable, fmt.Sprintf("line %d: %s", d.Pos.Line+c.ScenarioLine-1, d.Message))
+		}
+	}
+}
+
+// checkJSON requires valid JSON in settings.json and mcp.json; invalid files can be
+// tested below cwd/ or home/.
+func checkJSON(f *file, list *diag.List) {
+	if json.Valid(f.data) {
+		return
+	}
+	ix := diag.IndexJSON(f.name, f.data)
+	d := diag.Diagnostic{Message: "invalid JSON"}
+	if doubt := ix.FirstProblem(); doubt != nil {
+		d = *doubt
+		d.Message = "invalid JSON: " + d.Message
+	}
+	*list = append(*list, f.inArchive(d))
+}

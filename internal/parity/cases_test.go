@@ -1,0 +1,145 @@
+package parity_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/claudeless/claudeless/internal/parity"
+)
+
+const whole = `What it is about.
+-- scenario.toml --
+[[responses]]
+pattern = { type = "any" }
+response = "hi"
+-- argv --
+-p
+two words
+-- stdin --
+one
+-- settings.json --
+{"model":"haiku"}
+-- mcp.json --
+{"mcpServers":{}}
+-- env --
+A=b
+-- servers --
+DESK desk.toml
+-- cwd/a/b.txt --
+b
+-- home/.x --
+x
+-- argv.2 --
+-p
+-- dialogue.2 --
+# a comment
+prompt go on
+
+wait result/success is_error=false
+allow
+deny not now
+request {"subtype":"interrupt"}
+signal INT
+close
+`
+
+func write(t *testing.T, name, text string) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+// P1: a case has the files of section 13.
+func TestLoad(t *testing.T) {
+	file := write(t, "whole.txtar", whole)
+	got, problems := parity.LoadCases([]string{file})
+	if problems != nil || len(got) != 1 {
+		t.Fatalf("%d cases, %v", len(got), problems)
+	}
+	want := &parity.Case{
+		Name: "whole", File: file, Dir: filepath.Dir(file), ScenarioLine: 3,
+		Scenario: []byte("[[responses]]\npattern = { type = \"any\" }\nresponse = \"hi\"\n"),
+		Settings: []byte("{\"model\":\"haiku\"}\n"), MCP: []byte("{\"mcpServers\":{}}\n"),
+		Files: map[string][]byte{"a/b.txt": []byte("b\n")}, Home: map[string][]byte{".x": []byte("x\n")},
+		Env: []string{"A=b"}, Servers: []parity.CaseServer{{Name: "DESK", Fixture: "desk.toml"}},
+		Runs: []parity.CaseRun{
+			{Args: []string{"-p", "two words"}, Stdin: []byte("one\n")},
+			{Args: []string{"-p"}, Steps: []parity.CaseStep{
+				{Verb: "prompt", Text: "go on", Line: 27},
+				{Verb: "wait", Text: "result/success", Where: []string{"is_error=false"}, Line: 29},
+				{Verb: "allow", Line: 30},
+				{Verb: "deny", Text: "not now", Line: 31},
+				{Verb: "request", Text: `{"subtype":"interrupt"}`, Line: 32},
+				{Verb: "signal", Text: "INT", Line: 33},
+				{Verb: "close", Line: 34},
+			}},
+		},
+	}
+	if diff := cmp.Diff(want, got[0]); diff != "" {
+		t.Errorf("case (-want +got):\n%s", diff)
+	}
+}
+
+// All mistakes of a case are reported at once, each with its line in the archive.
+func TestProblems(t *testing.T) {
+	const good = "-- scenario.toml --\n-- argv --\n-p\n"
+	tests := []struct{ name, text, want string }{
+		{"nothing", "", ":1: the case has no scenario.toml"},
+		{"no argv", "-- scenario.toml --\n", ":1: the case has no argv"},
+		{"scenario", "-- scenario.toml --\n\nresponse = 1\n-- argv --\n", ":3:1: scenario.toml: unknown key `response`"},
+		{"both", good + "-- stdin --\n-- dialogue --\nclose\n", ":6: dialogue: a run has stdin or a dialogue, not both"},
+		{"orphan", good + "-- stdin.2 --\nx\n", ":5: stdin.2: this needs an argv file"},
+		{"env", good + "-- env --\nA=1\nB\n", `:6: env: invalid line "B": expected KEY=VALUE`},
+		{"servers", good + "-- servers --\nA\n", `:5: servers: invalid server line "A": expected "NAME FIXTURE"`},
+		{"outside", good + "-- cwd/../x --\n", ":5: cwd/../x: the path leads out of cwd/"},
+		{"absolute", good + "-- home//x --\n", ":5: home//x: the path leads out of home/"},
+		{"json", good + "-- mcp.json --\n{\n\"a\": tru }\n", ":6:6: mcp.json: invalid JSON: `tru` is not a JSON value"},
+		{
+			"steps", good + "-- dialogue --\nwait\nallow {\nsignal KILL\nclose now\nwait x y\n",
+			":5: dialogue: wait needs a kind\n:6: dialogue: allow needs JSON, not {\n:7: dialogue: signal needs INT, TERM or HUP\n:8: dialogue: close takes nothing\n:9: dialogue: wait has conditions PATH=VALUE, not y",
+		},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			file := write(t, "case.txtar", test.text)
+			got, problems := parity.LoadCases([]string{file})
+			if len(got) > 0 {
+				t.Errorf("%d cases", len(got))
+			}
+			for i := range problems {
+				problems[i].Pos.File = ""
+			}
+			var said strings.Builder
+			for i, d := range problems {
+				if i > 0 {
+					said.WriteString("\n")
+				}
+				at := d
+				at.Pos.File = "x"
+				said.WriteString(at.String()[1:])
+			}
+			if diff := cmp.Diff(test.want, said.String()); diff != "" {
+				t.Errorf("problems (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// FuzzArchive: no archive makes the reader panic, and an accepted one can be run.
+func FuzzArchive(f *testing.F) {
+	f.Add([]byte(whole))
+	f.Add([]byte("-- argv.9 --\n-- dialogue --\nwait\n"))
+	f.Fuzz(func(t *testing.T, src []byte) {
+		all, problems := parity.LoadCases([]string{write(t, "x.txtar", string(src))})
+		if problems.Err() == nil && (len(all) != 1 || len(all[0].Runs) == 0 || all[0].Scenario == nil) {
+			t.Fatalf("no problem, and no case that can be run: %v", all)
+		}
+	})
+}

@@ -1,0 +1,53 @@
+package scenarios
+
+import "strings"
+
+// toolGlobs returns globs for the canonical names that a tool name in a scenario
+// matches: the name itself, server/tool, or the bare name of an MCP tool.
+func toolGlobs(name string) []string {
+	if name == "" {
+		return nil
+	}
+	if server, tool, ok := strings.Cut(name, "/"); ok {
+		return []string{name, "mcp__" + canonicalToolPart(server) + "__" + canonicalToolPart(tool)}
+	}
+	if strings.HasPrefix(name, "mcp__") {
+		return []string{name}
+	}
+	return []string{name, "mcp__*__" + name}
+}
+
+// canonicalTool returns the canonical name of a tool written as server/tool; other
+// names are unchanged.
+func canonicalTool(name string) string {
+	if server, tool, ok := strings.Cut(name, "/"); ok {
+		return "mcp__" + wordName(server) + "__" + wordName(tool)
+	}
+	return name
+}
+
+// wordName replaces all characters except word characters and hyphens.
+func wordName(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r < 0x80 && (isWordByte(byte(r)) || r == '-') {
+			return r
+		}
+		return '_'
+	}, s)
+}
+
+// canonicalToolPart converts a server or tool name to a part of a canonical name. Glob
+// characters are unchanged.
+func canonicalToolPart(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r < 0x80 && (isWordByte(byte(r)) || strings.ContainsRune("-*?[]!", r)) {
+			return r
+		}
+		return '_'
+	}, s)
+}
+
+// isWordByte reports whether c is a letter, a digit or an underscore.
+func isWordByte(c byte) bool {
+	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '_'
+}
