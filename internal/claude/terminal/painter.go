@@ -96,7 +96,7 @@ func (p *painter) paintFull(f frame, cols, rows int) error {
 	var b strings.Builder
 	for i, text := range all {
 		if i >= len(p.last) || p.last[i] != text {
-			fmt.Fprintf(&b, "\x1b[%d;1H%s\x1b[K", i+1, cut(text, cols))
+			fmt.Fprintf(&b, "\x1b[%d;1H\x1b[K%s", i+1, cut(text, cols)) // after a full row, the sequence would erase its last column
 		}
 	}
 	if b.Len() == 0 && p.row == row && p.col == f.col {

@@ -153,7 +153,9 @@ func (c *Exec) Run(ctx context.Context, s *process.System) error {
 		if setup.Real.Path, err = runner.FindReal(c.Real.path, s.Getenv, setup.Self); err != nil {
 			return err
 		}
-		if setup.Real.FirstStart, err = c.firstStart(s); err != nil {
+	}
+	if c.Real.chosen || terminal != nil {
+		if setup.FirstStart, err = c.firstStart(s); err != nil {
 			return err
 		}
 	}

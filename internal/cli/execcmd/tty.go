@@ -10,25 +10,23 @@ import (
 
 // Terminal are the flags of exec for the interactive claude.
 type Terminal struct {
-	TTY      bool     `name:"tty" help:"Run the command in a pseudo-terminal of its own, for the interactive claude (with --real)"`
+	TTY      bool     `name:"tty" help:"Run the command in a pseudo-terminal of its own, for an interactive claude"`
 	Size     string   `placeholder:"COLSxROWS" help:"Size of the pseudo-terminal, 20x5 to 500x200 (default: that of this terminal, or 110x36)"`
-	Renderer string   `placeholder:"inline|fullscreen" help:"How the real claude draws: inline, or fullscreen (default)"`
-	Fresh    []string `placeholder:"DIALOG,…|all" help:"Show these dialogs of the first start: trust, key, mcp, bypass, auto (with --real)"`
-	Trust    []string `sep:"none" placeholder:"DIR" help:"Also trust this directory; the working directory is always trusted (with --real)"`
+	Renderer string   `placeholder:"inline|fullscreen" help:"How claude draws: inline, or fullscreen (default)"`
+	Fresh    []string `placeholder:"DIALOG,…|all" help:"Show these dialogs of the first start: trust, key, mcp, bypass, auto (with --tty or --real)"`
+	Trust    []string `sep:"none" placeholder:"DIR" help:"Also trust this directory; the working directory is always trusted (with --tty or --real)"`
 	Screens  string   `placeholder:"DIR" help:"Write the screens and a recording (asciicast) to DIR, with secrets masked (with --tty)"`
 }
 
 // terminal checks the flags and returns the pseudo-terminal of the command; nil = none.
 func (f *Terminal) terminal(s *process.System, withReal, withFaults bool) (*runner.Terminal, error) {
 	switch {
-	case f.TTY && !withReal:
-		return nil, usageError("--tty needs --real", "--tty runs the real claude interactively with the scenario as its model: exec -s FILE --real --tty -- claude")
 	case f.TTY && withFaults:
 		return nil, usageError("--tty cannot be used with --faults", "run the command once without --faults")
 	case !f.TTY && (f.Size != "" || f.Screens != ""):
 		return nil, usageError("--size and --screens need --tty", "add --tty")
-	case !withReal && (f.Renderer != "" || len(f.Fresh) > 0 || len(f.Trust) > 0):
-		return nil, usageError("--renderer, --fresh and --trust need --real", "add --real")
+	case !withReal && !f.TTY && (f.Renderer != "" || len(f.Fresh) > 0 || len(f.Trust) > 0):
+		return nil, usageError("--renderer, --fresh and --trust need --tty or --real", "add --tty to run claude in a pseudo-terminal, or --real to run the real one")
 	case f.Renderer != "" && f.Renderer != "inline" && f.Renderer != "fullscreen":
 		return nil, usageError(fmt.Sprintf("unknown renderer %q", f.Renderer), "use --renderer=inline or --renderer=fullscreen")
 	case !f.TTY:
@@ -49,13 +47,13 @@ func (f *Terminal) terminal(s *process.System, withReal, withFaults bool) (*runn
 	return t, nil
 }
 
-// firstStart returns which dialogs the real claude shows.
-func (f *Terminal) firstStart(s *process.System) (runner.FirstStart, error) {
+// firstStart returns which dialogs claude shows.
+func (f *Terminal) firstStart(s *process.System) (*runner.FirstStart, error) {
 	cwd, err := s.Getwd()
 	if err != nil {
-		return runner.FirstStart{}, fmt.Errorf("finding the working directory: %w", err)
+		return nil, fmt.Errorf("finding the working directory: %w", err)
 	}
-	start := runner.FirstStart{Fresh: f.Fresh, Inline: f.Renderer == "inline", Trust: []string{cwd}}
+	start := &runner.FirstStart{Fresh: f.Fresh, Inline: f.Renderer == "inline", Trust: []string{cwd}}
 	for _, dir := range f.Trust {
 		if !filepath.IsAbs(dir) {
 			dir = filepath.Join(cwd, dir)
@@ -63,7 +61,7 @@ func (f *Terminal) firstStart(s *process.System) (runner.FirstStart, error) {
 		start.Trust = append(start.Trust, dir)
 	}
 	if err := runner.CheckFresh(f.Fresh); err != nil {
-		return start, &process.ExitError{Code: exitUsage, Err: err}
+		return nil, &process.ExitError{Code: exitUsage, Err: err}
 	}
 	return start, nil
 }

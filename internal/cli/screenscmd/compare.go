@@ -22,6 +22,7 @@ import (
 type Diff struct {
 	JSON   bool   `name:"json" help:"Print the changes as JSON"`
 	GitHub bool   `name:"github" help:"Also write GitHub Actions annotations to stderr"`
+	Cells  bool   `help:"Print for each page how many of its cells are the same, without those that are empty in both"`
 	Before string `arg:"" help:"Version or directory"`
 	After  string `arg:"" help:"Version or directory"`
 }
@@ -36,13 +37,21 @@ func (c *Diff) Run(s *process.System) error {
 	if err != nil {
 		return err
 	}
-	changes, compared := []diff.Change{}, 0
+	changes, cells, compared := []diff.Change{}, []diff.CellCount{}, 0
 	for _, a := range before {
 		for _, b := range after {
 			if k := b.Key; k.Renderer != a.Renderer || k.Tmux != a.Tmux || k.Cols != a.Cols || k.Rows != a.Rows {
 				continue
 			}
 			compared++
+			if c.Cells {
+				counts, err := diff.Cells(a, b)
+				if err != nil {
+					return err
+				}
+				cells = append(cells, counts...)
+				continue
+			}
 			found, err := diff.Books(a, b)
 			if err != nil {
 				return err
@@ -53,10 +62,46 @@ func (c *Diff) Run(s *process.System) error {
 	if compared == 0 {
 		return badInput("the two have no book of the same renderer and size", "claudeless screens list shows what is captured")
 	}
+	if c.Cells {
+		return c.printCells(s, cells)
+	}
 	if err := c.print(s, changes); err != nil {
 		return err
 	}
 	if len(changes) > 0 {
+		return &process.ExitError{Code: exitDifferent}
+	}
+	return nil
+}
+
+// printCells prints a line for each page and each state, and exits with 1 if a cell differs.
+func (c *Diff) printCells(s *process.System, counts []diff.CellCount) error {
+	if c.JSON {
+		if err := writeJSON(s, counts); err != nil {
+			return err
+		}
+	}
+	var total diff.CellCount
+	kinds, states := map[string]diff.CellCount{}, []string{}
+	for _, n := range counts {
+		total = total.Plus(n)
+		kind, _, _ := strings.Cut(n.State, "/")
+		if _, known := kinds[kind]; !known {
+			states = append(states, kind)
+		}
+		kinds[kind] = kinds[kind].Plus(n)
+		if !c.JSON {
+			fmt.Fprintf(s.Stdout, "%-36s %-20s %s\n", n.Page, n.State, n)
+		}
+	}
+	if !c.JSON {
+		slices.Sort(states)
+		for _, kind := range states {
+			fmt.Fprintf(s.Stdout, "%-57s %s\n", kind, kinds[kind])
+		}
+		fmt.Fprintf(s.Stdout, "%-57s %s\n", fmt.Sprintf("%d pages", len(counts)), total)
+	}
+	if total.Same < total.All {
 		return &process.ExitError{Code: exitDifferent}
 	}
 	return nil

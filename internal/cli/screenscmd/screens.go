@@ -49,7 +49,7 @@ func fail(code int, err error) error { return &process.ExitError{Code: code, Err
 
 // Capture plays tapes.
 type Capture struct {
-	Claude   string   `placeholder:"PATH|npm:VERSION" help:"The claude to capture: a program, or a version from npm (default: CLAUDE_BIN, or the one on PATH)"`
+	Claude   string   `placeholder:"PATH|npm:VERSION|simulated" help:"The claude to capture: a program, a version from npm, or the simulated claude (default: CLAUDE_BIN, or the one on PATH)"`
 	Size     []string `default:"110x36" placeholder:"COLSxROWS,…" help:"Sizes of the terminal (default 110x36)"`
 	Renderer string   `default:"fullscreen" enum:"fullscreen,inline,both" help:"How claude draws: fullscreen (default), inline or both"`
 	In       string   `default:"terminal" enum:"terminal,tmux,both" help:"Where claude believes it runs: terminal (default), tmux or both"`
@@ -90,9 +90,16 @@ func (c *Capture) Run(ctx context.Context, s *process.System) error {
 	return c.print(s, results, program.Version, s.Now().Sub(began).Seconds())
 }
 
+// simulated names the claude of this binary, and the version of its books.
+const simulated = "simulated"
+
+// findClaude returns the claude that is captured; the simulated one has no path.
 func findClaude(ctx context.Context, s *process.System, given, self string) (suite.Program, error) {
 	if version, ok := strings.CutPrefix(given, "npm:"); ok {
 		return suite.Fetch(ctx, s, version)
+	}
+	if given == simulated {
+		return suite.Program{Version: simulated}, nil
 	}
 	return suite.Find(ctx, s, given, self)
 }

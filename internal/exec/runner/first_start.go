@@ -12,7 +12,7 @@ import (
 	"github.com/claudeless/claudeless/internal/base/process"
 )
 
-// FirstStart says which dialogs a real claude shows when it starts on a terminal. The zero value shows none, except
+// FirstStart says which dialogs claude shows when it starts on a terminal. The zero value shows none, except
 // that no directory is trusted.
 type FirstStart struct {
 	// Fresh names the dialogs that appear: trust, key, mcp, bypass, auto, all.

@@ -41,12 +41,8 @@ func FindReal(given string, getenv func(string) string, self string) (string, er
 // serverRecords returns the directory of [procio.ServerRecords].
 func (r *run) serverRecords() string { return filepath.Join(r.dir, "mcp") }
 
-// seed prepares the private directory for a real claude: it answers the dialogs of the first start, adds the servers
-// of the scenario as a further configuration, and records the exit code if an expectation needs it.
+// seed prepares the private directory for a real claude: it adds the servers of the scenario as a further configuration, and records the exit code if an expectation needs it.
 func (r *run) seed() error {
-	if err := r.Setup.Real.FirstStart.write(r.Setup.Config, r.Setup.Real.Key); err != nil {
-		return fmt.Errorf("preparing the real claude: %w", err)
-	}
 	if r.Setup.Scenario == "" {
 		return errors.New("--real needs a scenario: -s FILE")
 	}

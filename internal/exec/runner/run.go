@@ -95,6 +95,11 @@ func (r *run) files() error {
 // shims installs claude on the PATH: the simulated or the real one.
 func (r *run) shims() error {
 	r.Setup.Real.BaseURL, r.Setup.Real.Key = r.api.url, r.key
+	if r.Setup.FirstStart != nil {
+		if err := r.Setup.FirstStart.write(r.Setup.Config, r.key); err != nil {
+			return fmt.Errorf("preparing the configuration of claude: %w", err)
+		}
+	}
 	if r.Setup.Real.Path != "" {
 		if err := r.seed(); err != nil {
 			return err

@@ -37,6 +37,8 @@ type Setup struct {
 	Fault string
 	// Real is the real claude that runs instead of the simulated one.
 	Real Real
+	// FirstStart says which dialogs claude shows on a terminal; nil = its configuration is not prepared.
+	FirstStart *FirstStart
 	// Extra are further variables for claude, as "K=V".
 	Extra []string
 }
@@ -49,8 +51,6 @@ type Real struct {
 	BaseURL, Key string
 	// Attended is set if the exit code is expected: this binary stays and waits for the end.
 	Attended bool
-	// FirstStart says which dialogs it shows on a terminal.
-	FirstStart FirstStart
 }
 
 // variables returns the variables for claude: forced ones are always set, defaults only if the caller has not set

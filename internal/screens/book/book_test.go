@@ -85,7 +85,7 @@ func TestMask(t *testing.T) {
 	var p Page
 	p.SetScreen(screen("in /tmp/x/y and /tmp/x\n✻ Thinking… (3s · ↓ 1.2k tokens)\n✻ Thought for 12s\nat 10:42 AM\n  Tip: press a key"),
 		map[string]string{"dir": "/tmp/x", "file": "/tmp/x/y", "none": ""})
-	want := []string{"in <file> and <dir>", "<spinner>", "<spinner>", "at <time>", "  <tip>"}
+	want := []string{"in <file> and <dir>", "<spinner>", "<spinner>", "at <time>", ""}
 	if diff := cmp.Diff(want, p.Masked()[:5]); diff != "" {
 		t.Errorf("masked (-want +got):\n%s", diff)
 	}

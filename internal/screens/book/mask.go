@@ -33,7 +33,9 @@ func volatiles() []volatile {
 		{"spinner", `^\s*([✢✳✶✻✼✽·*] \S+ for \d.*)$`},
 		{"key", `sk-ant-\.\.\.([0-9a-f]{20})`},
 		{"glyph", `([◐◑◒◓]) `},
-		{"tip", `(Tip: .*)$`},
+		{"tip", `^\s*(?:⎿\s+)?(Tip: .*)$`},
+		{"hint", `( · ← for agents)`},
+		{"hint", `^ {20,}([◐◑◒◓○●◉] \S+ · /effort)$`},
 		{"time", `\b(\d{1,2}:\d\d(?::\d\d)?(?: ?[AaPp][Mm])?)\b`},
 		{"duration", `\b((?:\d+h ?)?(?:\d+m ?)?\d+(?:\.\d+)?m?s)\b`},
 		{"tokens", `([↑↓] [\d.]+k? tokens)`},
@@ -103,9 +105,25 @@ func longestFirst(texts map[string]string) []string {
 	return names
 }
 
-// Masked returns the lines of the page with each slot replaced by its name.
+// Masked returns the lines of the page with each slot replaced by its name. What comes and
+// goes by itself is removed: the logo, tips and hints.
 func (p *Page) Masked() []string {
-	return Fill(p.Lines(), p.Slots, func(s Slot) string { return "<" + s.Name + ">" })
+	lines := Fill(p.Lines(), p.Slots, func(s Slot) string {
+		switch s.Name {
+		case "logo":
+			return strings.Repeat(" ", utf8.RuneCountInString(s.Value))
+		case "tip", "hint":
+			return ""
+		}
+		return "<" + s.Name + ">"
+	})
+	for i := range lines {
+		lines[i] = strings.TrimRight(lines[i], " ")
+		if strings.TrimSpace(lines[i]) == "⎿" { // of a tip
+			lines[i] = ""
+		}
+	}
+	return lines
 }
 
 // Fill returns lines in which each slot has another value.

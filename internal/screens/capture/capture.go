@@ -1,4 +1,5 @@
-// Package capture plays tapes with the real CLI and keeps their pages in books. Each
+// Package capture plays tapes with the real CLI, or with the simulated one, and keeps
+// their pages in books. Each
 // tape runs as claudeless exec --real --tty: in a network of its own, with the tape's
 // scenario as the model and a private directory as its home.
 package capture
@@ -16,10 +17,10 @@ import (
 	"github.com/claudeless/claudeless/internal/screens/tape"
 )
 
-// Options say what is captured. All fields but Progress and Parallel are required.
+// Options say what is captured. All fields but Claude, Progress and Parallel are required.
 type Options struct {
 	Self    string // the path of this binary
-	Claude  string // the path of the real CLI
+	Claude  string // the path of the real CLI; empty = the simulated one
 	Root    string // of the books
 	Environ []string
 	Books   []book.Key

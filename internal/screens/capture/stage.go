@@ -100,7 +100,10 @@ func (s *stage) fresh(dialog string) bool {
 // command returns how the tape's program is started.
 func (s *stage) command() proc.Command {
 	const start = `eval "$1"; cat "$0" >"$CLAUDE_CONFIG_DIR/settings.json"; shift; exec env "$@"`
-	args := []string{"exec", "--guard=strict", "--real=" + s.Claude, "--tty", "--size=" + pty.Size{Cols: s.book.Cols, Rows: s.book.Rows}.String(), "--capture", s.path("journal.jsonl"), "--allow-no-runs", "--lenient"}
+	args := []string{"exec", "--guard=strict", "--tty", "--size=" + pty.Size{Cols: s.book.Cols, Rows: s.book.Rows}.String(), "--capture", s.path("journal.jsonl"), "--allow-no-runs", "--lenient"}
+	if s.Claude != "" {
+		args = append(args, "--real="+s.Claude)
+	}
 	if s.book.Renderer == book.Inline {
 		args = append(args, "--renderer=inline")
 	}
@@ -128,7 +131,7 @@ func (s *stage) command() proc.Command {
 		Path: s.Self, Args: args, Dir: s.dir(),
 		Env: []string{
 			"PATH=" + proc.Getenv(s.Environ, "PATH"), "HOME=" + s.path("home"), "TERM=xterm-256color", "LANG=C.UTF-8",
-			"CLAUDELESS_GATES=" + s.path("gates"), "TMPDIR=" + os.TempDir(), "SHELL=/bin/sh",
+			"CLAUDELESS_GATES=" + s.path("gates"), "CLAUDELESS_SCREENS=" + proc.Getenv(s.Environ, "CLAUDELESS_SCREENS"), "TMPDIR=" + os.TempDir(), "SHELL=/bin/sh",
 		},
 	}
 }

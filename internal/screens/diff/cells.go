@@ -1,0 +1,94 @@
+package diff
+
+import (
+	"fmt"
+
+	"github.com/claudeless/claudeless/internal/screens/book"
+)
+
+// CellCount says how many cells of a page are the same in two books, after masking. Cells
+// that are empty in both are not counted.
+type CellCount struct {
+	Page  string `json:"page"` // TAPE.PAGE
+	State string `json:"state"`
+	Same  int    `json:"same"`
+	All   int    `json:"all"`
+	Rows  []int  `json:"rows,omitempty"` // that differ, from 0
+}
+
+// Plus returns the sum of two counts.
+func (c CellCount) Plus(d CellCount) CellCount {
+	return CellCount{Same: c.Same + d.Same, All: c.All + d.All}
+}
+
+// String returns the cells and their part in percent; 100 % means all of them.
+func (c CellCount) String() string {
+	percent := 100.0
+	if c.All > 0 {
+		percent = float64(1000*c.Same/c.All) / 10
+	}
+	return fmt.Sprintf("%5d/%5d %5.1f %%", c.Same, c.All, percent)
+}
+
+// Cells compares the pages that both books have, cell by cell.
+func Cells(a, b book.Book) ([]CellCount, error) {
+	before, err := a.Pages()
+	if err != nil {
+		return nil, err
+	}
+	after, err := b.Pages()
+	if err != nil {
+		return nil, err
+	}
+	byName := map[string]*book.Page{}
+	for i := range after {
+		byName[after[i].FullName()] = &after[i]
+	}
+	var counts []CellCount
+	for i := range before {
+		if p := byName[before[i].FullName()]; p != nil {
+			counts = append(counts, cells(&before[i], p))
+		}
+	}
+	return counts, nil
+}
+
+func cells(a, b *book.Page) CellCount {
+	c := CellCount{Page: a.FullName(), State: a.State}
+	before, after := a.Masked(), b.Masked()
+	for row := range max(len(before), len(after)) {
+		x, y := runes(before, row), runes(after, row)
+		differs := false
+		for col := range max(len(x), len(y)) {
+			m, n := runeAt(x, col), runeAt(y, col)
+			switch {
+			case m == ' ' && n == ' ':
+				continue
+			case m == n:
+				c.Same++
+			default:
+				differs = true
+			}
+			c.All++
+		}
+		if differs {
+			c.Rows = append(c.Rows, row)
+		}
+	}
+	return c
+}
+
+func runes(lines []string, row int) []rune {
+	if row < len(lines) {
+		return []rune(lines[row])
+	}
+	return nil
+}
+
+// runeAt returns the character in a column; a row that is shorter continues with spaces.
+func runeAt(row []rune, col int) rune {
+	if col < len(row) {
+		return row[col]
+	}
+	return ' '
+}
