@@ -42,86 +42,89 @@ func (e *plainEvents) Read(p []byte) (int, error) {
 	return kept, err
 }
 
-// event is one server-sent event.
+// event is one server-sent event, or a piece of one that exceeds the limit.
 type event struct {
-	name, data string
-	// tooLong reports that the data exceeded the limit; id is then that of the request that the message answers, nil
-	// = none.
-	tooLong *TooLongError
-	id      []byte
+	name string
+	data []byte // valid until the next event is read
+	more bool   // the data continues in the next piece
 }
 
 // eventReader splits a stream of [PlainEvents] into events.
 type eventReader struct {
 	in    *bufio.Reader
-	limit int // of the data of one event, in bytes
+	limit int // of the data of one piece, in bytes
 
-	// the event being read
-	ev      event
-	data    []byte
-	lines   int
-	size    int64
-	scanner idScanner // scans data that is not kept
+	ev     event
+	lines  int  // data lines of the event
+	inLine bool // the start of a line was read, but not its end
+	isData bool // that line is data
 }
 
-// next reads one event: data lines are joined by newlines; comments and other fields are skipped. An incomplete event
-// at the end is dropped.
+// next reads one event; comments and other fields are skipped. Data lines are joined by carriage returns: in JSON they
+// mean the same as newlines, and the message stays one line. An incomplete event at the end is dropped.
 func (r *eventReader) next() (event, error) {
-	r.ev, r.data, r.lines, r.size, r.scanner = event{}, nil, 0, 0, idScanner{}
-	begins, isData := true, false
-	for {
+	if !r.ev.more {
+		r.ev.name, r.lines = "", 0
+	}
+	r.ev.data = r.ev.data[:0]
+	for r.ev.more = true; len(r.ev.data) <= r.limit; {
 		piece, err := r.in.ReadSlice('\n')
-		ended := err == nil
 		if err != nil && !errors.Is(err, bufio.ErrBufferFull) {
 			return event{}, err
 		}
+		begins := !r.inLine
+		r.inLine = err != nil
 		piece = bytes.TrimSuffix(piece, []byte{'\n'})
 		switch {
-		case begins && ended && len(piece) == 0 && r.lines > 0:
-			return r.finish(), nil
+		case begins && !r.inLine && len(piece) == 0 && r.lines > 0:
+			r.ev.more = false
+			return r.ev, nil
 		case begins:
-			isData = r.field(piece)
-		case isData:
-			r.add(piece)
+			r.field(piece)
+		case r.isData:
+			r.ev.data = append(r.ev.data, piece...)
 		}
-		begins = ended
 	}
+	return r.ev, nil
 }
 
-// field reads a line, or the first part of a long one; it reports whether the rest is data.
-func (r *eventReader) field(line []byte) bool {
+// field reads a line, or the first part of a long one.
+func (r *eventReader) field(line []byte) {
 	name, value, _ := bytes.Cut(line, []byte{':'})
 	value = bytes.TrimPrefix(value, []byte{' '})
-	switch string(name) {
-	case "event":
+	r.isData = string(name) == "data"
+	switch {
+	case string(name) == "event":
 		r.ev.name = string(value)
-	case "data":
+	case r.isData:
 		if r.lines++; r.lines > 1 {
-			r.add([]byte{'\n'})
+			r.ev.data = append(r.ev.data, '\r')
 		}
-		r.add(value)
-		return true
+		r.ev.data = append(r.ev.data, value...)
 	}
-	return false
 }
 
-func (r *eventReader) add(p []byte) {
-	if r.size += int64(len(p)); r.size <= int64(r.limit) {
-		r.data = append(r.data, p...)
-		return
-	}
-	if r.ev.tooLong == nil {
-		r.ev.tooLong = &TooLongError{Limit: r.limit}
-		r.scanner.write(r.data)
-		r.data = nil
-	}
-	r.scanner.write(p)
+// messageLines is a reader of the messages of an event stream, one per line.
+type messageLines struct {
+	events *eventReader
+	ready  []byte // the next bytes that Read returns
 }
 
-func (r *eventReader) finish() event {
-	r.ev.data = string(r.data)
-	if r.ev.tooLong != nil {
-		r.ev.tooLong.Size, r.ev.id = r.size, r.scanner.responseID()
+// Read implements io.Reader.
+func (m *messageLines) Read(p []byte) (int, error) {
+	for len(m.ready) == 0 {
+		ev, err := m.events.next()
+		if err != nil {
+			return 0, err
+		}
+		if ev.name != "" && ev.name != "message" {
+			continue
+		}
+		if m.ready = ev.data; !ev.more {
+			m.ready = append(m.ready, '\n')
+		}
 	}
-	return r.ev
+	n := copy(p, m.ready)
+	m.ready = m.ready[n:]
+	return n, nil
 }

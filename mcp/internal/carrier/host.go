@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"sync"
 
 	"github.com/mark3labs/mcp-go/client/transport"
 	wire "github.com/mark3labs/mcp-go/mcp"
@@ -15,9 +16,12 @@ type Send func(ctx context.Context, server string, message json.RawMessage) (jso
 
 // Host is a transport to one server inside the SDK host of a session.
 type Host struct {
-	handlers
 	name string
 	send Send
+
+	mu       sync.Mutex
+	notified func(wire.JSONRPCNotification)
+	handler  transport.RequestHandler
 }
 
 // NewHost returns a transport to the named server; nothing is sent.
@@ -31,6 +35,20 @@ func (t *Host) Close() error { return nil }
 
 // GetSessionId returns "": there are no sessions.
 func (t *Host) GetSessionId() string { return "" }
+
+// SetNotificationHandler sets the handler of notifications.
+func (t *Host) SetNotificationHandler(f func(wire.JSONRPCNotification)) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.notified = f
+}
+
+// SetRequestHandler sets the handler of requests that the server sends.
+func (t *Host) SetRequestHandler(f transport.RequestHandler) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.handler = f
+}
 
 // SendRequest sends a request and waits for its response.
 func (t *Host) SendRequest(ctx context.Context, req transport.JSONRPCRequest) (*transport.JSONRPCResponse, error) {
@@ -62,7 +80,9 @@ func (t *Host) Deliver(ctx context.Context, message json.RawMessage) error {
 	if err := json.Unmarshal(message, &req); err != nil {
 		return fmt.Errorf("reading a message of MCP server %q: %w", t.name, err)
 	}
-	notified, handler := t.get()
+	t.mu.Lock()
+	notified, handler := t.notified, t.handler
+	t.mu.Unlock()
 	if req.ID.IsNil() {
 		var n wire.JSONRPCNotification
 		if err := json.Unmarshal(message, &n); err != nil {

@@ -9,7 +9,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"sync"
+	"sync/atomic"
 
 	"github.com/mark3labs/mcp-go/client/transport"
 	wire "github.com/mark3labs/mcp-go/mcp"
@@ -19,9 +19,8 @@ import (
 type SSEOptions struct {
 	URL    string
 	Client *http.Client
-	Limit  int             // of one event, in bytes
-	Owner  TransportOwner  // called on the reading goroutine
-	Tasks  *sync.WaitGroup // counts that goroutine
+	Limit  int            // of one message, in bytes
+	Owner  TransportOwner // called on the reading goroutine
 }
 
 // StatusError is a response to the GET that is not an event stream.
@@ -30,144 +29,67 @@ type StatusError struct{ Code int }
 func (e *StatusError) Error() string { return fmt.Sprintf("HTTP %d from the event stream", e.Code) }
 
 // SSE is one open stream of the older HTTP transport (HTTP+SSE): everything that the server sends arrives on it, and
-// messages are posted to the endpoint that it announces. mcp-go's implementation cannot answer requests of the server
-// and lets calls hang when the stream ends.
+// messages are posted to the endpoint that it announces. The stream is read by mcp-go's transport over pipes: its
+// transport over SSE cannot answer requests of the server and lets calls hang when the stream ends.
 type SSE struct {
-	handlers
+	*transport.Stdio
 	options  SSEOptions
 	endpoint *url.URL
-	stop     context.CancelFunc // ends the stream
-
-	mu      sync.Mutex
-	version string // of the protocol; empty before the handshake
-	closed  bool
-	pending map[string]chan *transport.JSONRPCResponse
+	stop     context.CancelFunc
+	version  atomic.Value // string: the protocol version; empty before the handshake
 }
 
-// OpenSSE opens the stream and waits for the endpoint event. Opening ends when limit does. The stream and the
-// goroutine that reads it end with life.
+// OpenSSE opens the stream and waits for the endpoint event. Opening ends when limit does. The stream ends with life.
 func OpenSSE(life, limit context.Context, o SSEOptions) (*SSE, error) {
-	t := &SSE{options: o, pending: map[string]chan *transport.JSONRPCResponse{}}
 	stream, stop := context.WithCancel(life)
-	t.stop = stop
-	opened := make(chan error, 1)
-	o.Tasks.Go(func() {
-		defer stop()
-		t.read(stream, opened)
-	})
-	select {
-	case err := <-opened:
-		return t, err
-	case <-limit.Done():
+	defer context.AfterFunc(limit, stop)()
+	t := &SSE{options: o, stop: stop}
+	if err := t.open(stream); err != nil {
 		stop()
-		return nil, limit.Err()
+		o.Owner.End()
+		if limit.Err() != nil {
+			err = limit.Err()
+		}
+		return nil, err
 	}
+	return t, nil
 }
 
-// read opens the stream and handles its events until it ends. It sends the outcome of opening, including the endpoint
-// event, to opened.
-func (t *SSE) read(ctx context.Context, opened chan<- error) {
-	defer t.fail()
+func (t *SSE) open(ctx context.Context) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, t.options.URL, http.NoBody)
 	if err != nil {
-		opened <- errors.New("the url cannot be read")
-		return
+		return errors.New("the url cannot be read")
 	}
 	req.Header.Set("Accept", "text/event-stream")
 	resp, err := t.options.Client.Do(req)
 	if err != nil {
-		opened <- err
-		return
+		return err
 	}
-	defer resp.Body.Close()
+	context.AfterFunc(ctx, func() { resp.Body.Close() })
 	if resp.StatusCode != http.StatusOK {
-		opened <- &StatusError{Code: resp.StatusCode}
-		return
+		return &StatusError{Code: resp.StatusCode}
 	}
-	in := eventReader{in: bufio.NewReader(PlainEvents(resp.Body)), limit: t.options.Limit}
-	for {
-		ev, err := in.next()
-		switch {
-		case err != nil:
-			if t.endpoint == nil {
-				opened <- errors.New("the event stream ended before it named an endpoint")
-			}
-			return
-		case ev.tooLong != nil:
-			t.refuse(ctx, ev)
-		case ev.name == "endpoint" && t.endpoint == nil:
-			endpoint, err := req.URL.Parse(ev.data)
-			if err != nil || endpoint.Host != req.URL.Host || endpoint.Scheme != req.URL.Scheme {
-				opened <- fmt.Errorf("endpoint %q is on another server", ev.data)
-				return
-			}
-			t.endpoint = endpoint
-			opened <- nil
-		case ev.name == "" || ev.name == "message":
-			t.receive(ctx, []byte(ev.data))
+	events := &eventReader{in: bufio.NewReader(PlainEvents(resp.Body)), limit: t.options.Limit}
+	var first event
+	for first.name != "endpoint" {
+		if first, err = events.next(); err != nil {
+			return errors.New("the event stream ended before it named an endpoint")
 		}
 	}
+	t.endpoint, err = req.URL.Parse(string(first.data))
+	if err != nil || t.endpoint.Host != req.URL.Host || t.endpoint.Scheme != req.URL.Scheme {
+		return fmt.Errorf("endpoint %q is on another server", first.data)
+	}
+	lines := NewFilter(FilterOptions{Source: &messageLines{events: events}, Limit: t.options.Limit, Owner: t.options.Owner})
+	t.Stdio = transport.NewIO(lines, discard{}, nil)
+	return nil
 }
 
-// refuse fails the request whose response is too long.
-func (t *SSE) refuse(ctx context.Context, ev event) {
-	if ev.id == nil || !json.Valid(ev.id) {
-		return
-	}
-	t.options.Owner.TooLong(ev.id, ev.tooLong)
-	t.receive(ctx, tooLongResponse(ev.id, ev.tooLong))
-}
+// discard is the pipe to the server, which has none: messages are posted.
+type discard struct{}
 
-// receive passes one message to its receiver: a waiting call or a handler.
-func (t *SSE) receive(ctx context.Context, data []byte) {
-	var m struct {
-		ID     wire.RequestId `json:"id"`
-		Method string         `json:"method"`
-	}
-	if json.Unmarshal(data, &m) != nil {
-		return
-	}
-	t.mu.Lock()
-	waiting := t.pending[m.ID.String()]
-	t.mu.Unlock()
-	notified, handler := t.get()
-	switch {
-	case m.Method != "" && m.ID.IsNil():
-		var n wire.JSONRPCNotification
-		if json.Unmarshal(data, &n) == nil && notified != nil {
-			notified(n)
-		}
-	case m.Method != "":
-		var req transport.JSONRPCRequest
-		if json.Unmarshal(data, &req) == nil && handler != nil {
-			go func() { // ends with ctx at the latest
-				if resp, err := handler(ctx, req); err == nil {
-					_ = t.post(ctx, resp) // a lost server is noticed on the stream
-				}
-			}()
-		}
-	case waiting != nil:
-		resp := &transport.JSONRPCResponse{}
-		if json.Unmarshal(data, resp) == nil {
-			select {
-			case waiting <- resp:
-			default: // a second response to the same request
-			}
-		}
-	}
-}
-
-// fail ends all calls in progress.
-func (t *SSE) fail() {
-	t.mu.Lock()
-	t.closed = true
-	for _, waiting := range t.pending {
-		close(waiting)
-	}
-	t.pending = nil
-	t.mu.Unlock()
-	t.options.Owner.End()
-}
+func (discard) Write(p []byte) (int, error) { return len(p), nil }
+func (discard) Close() error                { return nil }
 
 func (t *SSE) post(ctx context.Context, message any) error {
 	body, err := json.Marshal(message)
@@ -180,7 +102,7 @@ func (t *SSE) post(ctx context.Context, message any) error {
 	}
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("Accept", "application/json, text/event-stream")
-	if version := t.protocolVersion(); version != "" {
+	if version, ok := t.version.Load().(string); ok {
 		req.Header.Set(VersionHeader, version)
 	}
 	resp, err := t.options.Client.Do(req)
@@ -198,57 +120,41 @@ func (t *SSE) post(ctx context.Context, message any) error {
 const VersionHeader = "Mcp-Protocol-Version"
 
 // SetProtocolVersion sets the version for VersionHeader.
-func (t *SSE) SetProtocolVersion(version string) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.version = version
-}
-
-func (t *SSE) protocolVersion() string {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.version
-}
-
-// Start does nothing: OpenSSE has opened the stream.
-func (t *SSE) Start(context.Context) error { return nil }
-
-// GetSessionId returns "": the endpoint URL identifies the session.
-func (t *SSE) GetSessionId() string { return "" }
+func (t *SSE) SetProtocolVersion(version string) { t.version.Store(version) }
 
 // Close ends the stream.
 func (t *SSE) Close() error {
 	t.stop()
-	return nil
+	return t.Stdio.Close()
+}
+
+// SetRequestHandler sets the handler of requests that the server sends; its responses are posted.
+func (t *SSE) SetRequestHandler(handle transport.RequestHandler) {
+	t.Stdio.SetRequestHandler(func(ctx context.Context, req transport.JSONRPCRequest) (*transport.JSONRPCResponse, error) {
+		if resp, err := handle(ctx, req); err == nil {
+			_ = t.post(ctx, resp) // a lost server is noticed on the stream
+		}
+		return nil, nil
+	})
 }
 
 // SendRequest posts a request and waits for its response on the stream.
 func (t *SSE) SendRequest(ctx context.Context, req transport.JSONRPCRequest) (*transport.JSONRPCResponse, error) {
-	key, waiting := req.ID.String(), make(chan *transport.JSONRPCResponse, 1)
-	t.mu.Lock()
-	if t.closed {
-		t.mu.Unlock()
-		return nil, transport.ErrTransportClosed
-	}
-	t.pending[key] = waiting
-	t.mu.Unlock()
-	defer func() {
-		t.mu.Lock()
-		defer t.mu.Unlock()
-		delete(t.pending, key)
-	}()
-	if err := t.post(ctx, req); err != nil {
-		return nil, err
-	}
-	select {
-	case resp, ok := <-waiting:
-		if !ok {
-			return nil, transport.ErrTransportClosed
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	posted := make(chan error, 1)
+	go func() { // ends with ctx at the latest
+		err := t.post(ctx, req)
+		if err != nil {
+			stop()
 		}
-		return resp, nil
-	case <-ctx.Done():
-		return nil, ctx.Err()
+		posted <- err
+	}()
+	resp, err := t.Stdio.SendRequest(ctx, req)
+	if postError := <-posted; postError != nil {
+		return nil, postError
 	}
+	return resp, err
 }
 
 // SendNotification posts a notification.

@@ -11,7 +11,7 @@ import (
 )
 
 // events reads a whole stream, both byte by byte and in one piece.
-func events(t *testing.T, stream string, limit int) (all []event) {
+func events(t *testing.T, stream string, limit int) (all []string) {
 	t.Helper()
 	for _, r := range []io.Reader{strings.NewReader(stream), iotest.OneByteReader(strings.NewReader(stream))} {
 		in := eventReader{in: bufio.NewReader(PlainEvents(r)), limit: limit}
@@ -24,39 +24,49 @@ func events(t *testing.T, stream string, limit int) (all []event) {
 				}
 				break
 			}
-			all = append(all, ev)
+			text := ev.name + "[" + string(ev.data)
+			if !ev.more {
+				text += "]"
+			}
+			all = append(all, text)
 		}
 	}
 	return all
 }
 
-// TestEvents: all line endings, a byte order mark, several data lines. An event over the limit still yields the id of
-// its answer, and later events are read.
+// TestEvents: all line endings, a byte order mark, several data lines. An event over the limit comes in pieces.
 func TestEvents(t *testing.T) {
 	for stream, want := range map[string]string{
-		"data: a\n\ndata: b\n\n":                                 "[a][b]",
-		"data: a\r\n\r\ndata: b\r\n\r\n":                         "[a][b]",
-		"data: a\r\rdata: b\r\r":                                 "[a][b]",
-		"data: a\rdata: c\n\ndata: b\r\n\n":                      "[a\nc][b]",
-		"\ufeffdata: a\n\n":                                      "[a]",
-		"\ufeff\r\rdata: a\r\n\rdata: \ufeffb\r\r":               "[a][\ufeffb]",
-		": c\nevent: x\ndata:a\n\ndata\n\n":                      "x[a][]",
-		"data: cut":                                              "",
-		"data: 123456789\ndata: 12345678901\n\ndata: b\n\n":      "<21 of 20, id >[b]",
-		"data: {\"id\":7,\"result\":{\"id\":8}}\n\n":             "<26 of 20, id 7>",
-		"data: {\"result\":{\"id\":8},\ndata: \"id\":\"x\"}\n\n": "<29 of 20, id \"x\">",
-		"data: {\"id\":7,\"method\":\"ping\",\"a\":\"b\"}\n\n":   "<32 of 20, id >",
+		"data: a\n\ndata: b\n\n":                            "[a][b]",
+		"data: a\r\n\r\ndata: b\r\n\r\n":                    "[a][b]",
+		"data: a\r\rdata: b\r\r":                            "[a][b]",
+		"data: a\rdata: c\n\ndata: b\r\n\n":                 "[a\rc][b]",
+		"\ufeffdata: a\n\n":                                 "[a]",
+		"\ufeff\r\rdata: a\r\n\rdata: \ufeffb\r\r":          "[a][\ufeffb]",
+		": c\nevent: x\ndata:a\n\ndata\n\n":                 "x[a][]",
+		"data: cut":                                         "",
+		"data: 123456789\ndata: 12345678901\n\ndata: b\n\n": "[123456789\r12345678901[][b]",
 	} {
-		var got strings.Builder
-		for _, ev := range events(t, stream, 20) {
-			if ev.tooLong != nil {
-				fmt.Fprintf(&got, "<%d of %d, id %s>", ev.tooLong.Size, ev.tooLong.Limit, ev.id)
-				continue
-			}
-			got.WriteString(ev.name + "[" + ev.data + "]")
+		if got := strings.Join(events(t, stream, 20), ""); got != want {
+			t.Errorf("%q: got %q, want %q", stream, got, want)
 		}
-		if got.String() != want {
-			t.Errorf("%q: got %q, want %q", stream, got.String(), want)
+	}
+}
+
+// TestMessageLines: a message is one line, whatever its data lines; one over the limit becomes an error with its id,
+// and later messages are read.
+func TestMessageLines(t *testing.T) {
+	const tooLong = `{"jsonrpc":"2.0","id":%s,"error":{"code":-32603,"message":"the message of the server is %d bytes; the limit is 20 (maxLineBytes in the server's entry)"}}`
+	for stream, want := range map[string]string{
+		"data: {\ndata: }\n\nevent: x\ndata: {}\n\nevent: message\ndata: {\"a\":1}\n\n": "{\r}\n{\"a\":1}\n",
+		"data: {\"id\":7,\"result\":{\"id\":8}}\n\ndata: {}\n\n":                        fmt.Sprintf(tooLong, "7", 26) + "\n{}\n",
+		"data: {\"result\":{\"id\":8},\ndata: \"id\":\"x\"}\n\n":                        fmt.Sprintf(tooLong, `"x"`, 29) + "\n",
+		"data: {\"id\":7,\"method\":\"ping\",\"a\":\"b\"}\n\n":                          "",
+	} {
+		lines := &messageLines{events: &eventReader{in: bufio.NewReader(PlainEvents(strings.NewReader(stream))), limit: 20}}
+		got, err := io.ReadAll(NewFilter(FilterOptions{Source: lines, Limit: 20}))
+		if err != nil || string(got) != want {
+			t.Errorf("%q: got %q, want %q (%v)", stream, got, want, err)
 		}
 	}
 }

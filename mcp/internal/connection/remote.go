@@ -72,7 +72,7 @@ type endpoint struct {
 // openStream opens the stream of the SSE transport and waits for its endpoint event.
 func (e *endpoint) openStream(life, limit context.Context, t Remote) (transport.Interface, messageTransport, error) {
 	sse, err := carrier.OpenSSE(life, limit, carrier.SSEOptions{
-		URL: t.URL, Client: &http.Client{Transport: e.roundTripper}, Limit: t.MaxMessage, Owner: e, Tasks: e.tasks,
+		URL: t.URL, Client: &http.Client{Transport: e.roundTripper}, Limit: t.MaxMessage, Owner: e,
 	})
 	var status *carrier.StatusError
 	switch {
