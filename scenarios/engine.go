@@ -40,12 +40,11 @@ type Engine struct {
 	o   EngineOptions
 	env map[string]string
 
-	turns         int             // number of user prompts so far
-	counts        map[int]int     // matches by rule
-	active        *activeSequence // nil = no turn is expected
-	endedSequence *activeSequence // the sequence that the last prompt ended; nil = none
-	running       *activeResponse // nil = no response to continue
-	record        RunRecord
+	turns         int                 // number of user prompts so far
+	counts        map[int]int         // matches by rule
+	active        *activeSequence     // nil = no turn is expected
+	endedSequence *activeSequence     // the sequence that the last prompt ended; nil = none
+	running       *activeResponse     // nil = no response to continue
 	unmetResults  []ExpectationResult // results that did not match the `expect` of their call
 	script        *matchedRule        // answers the first prompt of a sub-agent; nil = the rules do
 	agents        agents
@@ -391,29 +390,6 @@ func (e *Engine) checkResult(c expectedResult, r Result) {
 			Text: fmt.Sprintf("expected the result of %s to match %s: %s; the result is %s", c.tool, c.pattern, t.Explain(r.Text, e.s.excerpts), e.s.excerpts.clip(r.Text)),
 		})
 	}
-}
-
-// ObserveCall records a tool call of the run, by its canonical name.
-func (e *Engine) ObserveCall(name string, input json.RawMessage) { e.record.Call(name, input) }
-
-// ObservePrompt records a prompt of the run.
-func (e *Engine) ObservePrompt(text string) { e.record.Prompt(text) }
-
-// RunRecord returns the record of the run; events that the engine cannot observe may be
-// added to it.
-func (e *Engine) RunRecord() *RunRecord { return &e.record }
-
-// Unmet describes the expectations that the run has not met so far: results that
-// did not match the `expect` of their call, then the [[expect]] blocks in file
-// order. Each is one line, with its position if known.
-func (e *Engine) Unmet() []string {
-	var unmet []string
-	for _, j := range append(e.UnmetResults(), e.s.CheckExpectations(&e.record)...) {
-		if !j.Met {
-			unmet = append(unmet, j.String())
-		}
-	}
-	return unmet
 }
 
 // agents holds the engines of sub-agents, whose unmet expectations are collected.

@@ -650,13 +650,19 @@ tool = "forecast_get"
 times = 1
 `)
 	run := func(calls ...string) []string {
-		e := NewEngine(s, EngineOptions{})
-		e.ObservePrompt("hi there")
+		var record RunRecord
+		record.Prompt("hi there")
 		for _, c := range calls {
 			name, input, _ := strings.Cut(c, " ")
-			e.ObserveCall(name, json.RawMessage(input))
+			record.Call(name, json.RawMessage(input))
 		}
-		return e.Unmet()
+		var unmet []string
+		for _, j := range s.CheckExpectations(&record) {
+			if !j.Met {
+				unmet = append(unmet, j.String())
+			}
+		}
+		return unmet
 	}
 	oslo := `mcp__weather__forecast_get {"city":"Oslo","days":1}`
 	if diff := cmp.Diff([]string{`s.toml:20:1: expected a call to forecast_get (exactly once), but there were 2`}, run(oslo, oslo, `Read {}`, `Write {}`)); diff != "" {
@@ -673,7 +679,7 @@ times = 1
 
 	e := NewEngine(s, EngineOptions{})
 	talk(t, e, "hi", "=> broken b")
-	if got := e.Unmet()[0]; got != `s.toml:4:53: expected the result of A to match contains "fine": it does not contain "fine"; the result is "broken"` {
+	if got := e.UnmetResults()[0].String(); got != `s.toml:4:53: expected the result of A to match contains "fine": it does not contain "fine"; the result is "broken"` {
 		t.Error(got)
 	}
 }

@@ -71,16 +71,16 @@ func (s *RunRecord) ServerCall(server, tool string) {
 // Notification records what an MCP server said while it worked.
 func (s *RunRecord) Notification(n NotificationSeen) { s.notified = append(s.notified, n) }
 
-// Request records a request to the model.
-func (s *RunRecord) Request(r ModelRequest) { s.requests = append(s.requests, r) }
-
-// ContinueResponse records that the response to the last request continues after some retries:
-// steps without tool calls are one message of the API.
-func (s *RunRecord) ContinueResponse(retries int) {
-	if n := len(s.requests); n > 0 {
-		s.requests[n-1].Retries += retries
-	}
+// Request records a request to the model, and returns its number for RetryRequest.
+func (s *RunRecord) Request(r ModelRequest) int {
+	s.requests = append(s.requests, r)
+	return len(s.requests) - 1
 }
+
+// RetryRequest records that a request, by its number, was sent again, or that the
+// response to it continues after some retries: steps without tool calls are one
+// message of the API.
+func (s *RunRecord) RetryRequest(number, times int) { s.requests[number].Retries += times }
 
 // ReadFixtures says that what fixtures write was read too. Without it expectations
 // of OAuth are not judged: a process by itself knows nothing of them.

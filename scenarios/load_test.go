@@ -271,7 +271,7 @@ func FuzzLoad(f *testing.F) {
 			_, _ = e.Next(t.Context(), Request{Prompt: "weather in Oslo"})
 			_, _ = e.Next(t.Context(), Request{Results: []Result{{}}})
 			e.Explain(Request{Prompt: "x"})
-			e.Unmet()
+			e.UnmetResults()
 		}
 		compareTrees(t, src, isJSON)
 	})

@@ -48,8 +48,8 @@ func TestSubagent(t *testing.T) {
 	if diff := cmp.Diff([]string{"responses[0]: text main work done", "responses[1]: text ruled"}, talk(t, e, "=> done", "once")); diff != "" {
 		t.Errorf("main conversation (-want +got):\n%s", diff)
 	}
-	if unmet := e.Unmet(); len(unmet) != 1 || !strings.Contains(unmet[0], "expected the result of Bash") {
-		t.Errorf("unmet %q", unmet)
+	if unmet := e.UnmetResults(); len(unmet) != 1 || !strings.Contains(unmet[0].String(), "expected the result of Bash") {
+		t.Errorf("unmet %v", unmet)
 	}
 }
 

@@ -50,7 +50,7 @@ var packageTable = []row{
 	{1, "simulator/task", "background work of a session: what runs, what it has to show", "simulator/protocol"},
 	{1, "internal/debug/compat/pickle", "Python pickles written and read without running them", ""},
 	{1, "internal/claude/checkpoint", "what files were when each prompt came, to put them back", "simulator/protocol internal/base/textdiff"},
-	{1, "internal/record/journal", "the capture file: one redacted JSON line per thing received or done", "simulator/protocol internal/record/redact"},
+	{1, "internal/record/journal", "the capture file: one redacted JSON line per thing received or done; the one summary of a run", "simulator/protocol internal/record/redact scenarios"},
 	{1, "internal/claudecode", "what Claude Code is, as data: init event, commands, models, versions", "simulator/protocol internal/base/ordered"},
 	{1, "internal/claude/catalog", "agents, commands, skills, styles and plugins found on disk", "simulator/protocol internal/base/match internal/claudecode"},
 	{1, "simulator/settings", "settings files by source", "simulator/protocol internal/base/diag internal/base/ordered internal/claudecode"},

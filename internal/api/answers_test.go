@@ -18,6 +18,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/claudeless/claudeless/internal/api"
+	"github.com/claudeless/claudeless/internal/record/journal"
+	"github.com/claudeless/claudeless/scenarios"
 	"github.com/claudeless/claudeless/simulator/model"
 )
 
@@ -416,5 +418,42 @@ func TestAddedPromptIsRecorded(t *testing.T) {
 	}
 	if unmet := s.UnmetExpectations(""); len(unmet) != 0 {
 		t.Errorf("an expected prompt was not counted: %q", unmet)
+	}
+}
+
+// What the server says about expectations while it runs is what a verdict on its journal says: a call that an MCP
+// server received counts, and the results of a prompt do not match its rule again.
+func TestStateAgreesWithJournal(t *testing.T) {
+	var capture bytes.Buffer
+	const file = "[[responses]]\npattern = { type = \"any\" }\nresponse = \"x\"\n" +
+		"[[expect]]\nmcp = { server = \"weather\", tool = \"get\" }\n[[expect]]\nrule = 1\ntimes = 1\n[[expect]]\nrequest = { model = \"*\" }\ntimes = 2\n[[expect]]\nprompt = { type = \"exact\", text = \"never sent\" }\n"
+	s := newServer(t, file, func(o *api.Options) { o.Capture = &capture })
+	const call = `{"role":"assistant","content":[{"type":"tool_use","id":"toolu_1","name":"mcp__weather__get","input":{}}]}`
+	const result = `{"role":"user","content":[{"type":"tool_result","tool_use_id":"toolu_1","content":"sunny"}]}`
+	for _, messages := range [][]string{{hi}, {hi, call, result}} {
+		if w := postMessages(t, s, requestBody(false, messages...)); w.Code != http.StatusOK {
+			t.Fatalf("%d %s", w.Code, w.Body)
+		}
+	}
+	x, err := scenarios.Parse("scenario.toml", []byte(file), scenarios.LoadOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var entries []journal.Entry
+	for e, err := range journal.Read(&capture) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		entries = append(entries, e)
+	}
+	var judged []string
+	for _, j := range journal.Summarize(entries).Check(x) {
+		if !j.Met {
+			judged = append(judged, j.Text)
+		}
+	}
+	unmet := s.UnmetExpectations("")
+	if len(judged) != 1 || len(unmet) != 1 || !strings.Contains(unmet[0], judged[0]) || !strings.Contains(unmet[0], "never sent") {
+		t.Errorf("the server says %q, the journal %q", unmet, judged)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/claudeless/claudeless/internal/api/wire"
+	"github.com/claudeless/claudeless/internal/record/journal"
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
@@ -28,7 +29,7 @@ type namespaceState struct {
 	// Unmet lists the expectations of the scenario that are not met yet.
 	Unmet []string `json:"unmet"`
 	// Gates are the gates that answers have reached.
-	Gates []gateState `json:"gates"`
+	Gates []journal.GateState `json:"gates"`
 	// Dropped is the number of journal lines that are no longer available here.
 	Dropped int `json:"dropped_lines"`
 }
@@ -96,8 +97,8 @@ func (s *service) journalLines(ns *namespace) []byte {
 func (s *service) namespaceState(ns *namespace) namespaceState {
 	ns.mu.Lock()
 	defer ns.mu.Unlock()
-	c := namespaceState{Namespace: ns.name, Requests: ns.requests, Unmet: []string{}, Dropped: ns.dropped, Gates: append([]gateState{}, ns.gateStates...)}
-	for _, j := range append(slices.Clip(ns.misses), s.Scenario.CheckExpectations(&ns.seen)...) {
+	c := namespaceState{Namespace: ns.name, Requests: ns.requests, Unmet: []string{}, Dropped: ns.dropped, Gates: append([]journal.GateState{}, ns.summary.Gates()...)}
+	for _, j := range append(slices.Clip(ns.misses), ns.summary.Check(s.Scenario)...) {
 		if !j.Met {
 			c.Unmet = append(c.Unmet, j.String())
 		}

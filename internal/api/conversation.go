@@ -3,7 +3,6 @@ package api
 import (
 	"errors"
 	"net/http"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -199,41 +198,26 @@ func (x *exchange) waitAtGates(held []replay.PendingGate) error {
 		if errors.Is(err, gate.ErrTimeout) {
 			x.recordGate(at, "timeout")
 		}
-		x.findings = append(x.findings, "the gate "+at+" was not released: "+err.Error())
-		x.service.record(x.namespace, journal.Finding{
-			ID: "T01", Level: "error", Text: "the gate " + at + " was not released: " + err.Error(),
-			Advice: "release it: POST /_claudeless/gates/" + at + "/release", File: h.Rule.File, Line: h.Rule.Line,
-		})
+		found := journal.UnreleasedGate(at, err.Error(), "POST /_claudeless/gates/"+at+"/release", h.Rule.File, h.Rule.Line)
+		x.findings = append(x.findings, found.Text)
+		x.service.record(x.namespace, found)
 	}
 	return nil
 }
 
 // recordGate writes a gate event to the journal.
 func (x *exchange) recordGate(name, event string) {
-	x.namespace.mu.Lock()
-	i := slices.IndexFunc(x.namespace.gateStates, func(g gateState) bool { return g.Name == name })
-	if i < 0 {
-		x.namespace.gateStates, i = append(x.namespace.gateStates, gateState{Name: name}), len(x.namespace.gateStates)
-	}
-	x.namespace.gateStates[i].Reached = x.namespace.gateStates[i].Reached || event == "reached"
-	x.namespace.gateStates[i].Waiting = event == "reached"
-	x.namespace.mu.Unlock()
 	x.service.record(x.namespace, journal.Gate{Name: name, Event: event})
 }
 
-// recordEvents records the conversation's events for expectations; repeated requests are
-// recorded once.
+// recordEvents adds to the journal line what the request tells of the conversation: results that did not match, prompts
+// and executed calls. Repeated requests tell nothing new.
 func (x *exchange) recordEvents(t *conversationTurn) {
 	x.namespace.mu.Lock()
 	defer x.namespace.mu.Unlock()
 	x.namespace.requests++
 	if t.replay.Attempt() > 1 {
 		return
-	}
-	seen := x.runRecord()
-	seen.Request(scenarios.ModelRequest{Model: t.request.Model, AfterMS: float64(x.began.Sub(x.service.began)) / float64(time.Millisecond)})
-	if t.reply.Rule.Name != "" {
-		seen.Rule(t.reply.Rule)
 	}
 	for _, m := range t.replay.UnmetExpectations() {
 		x.namespace.misses = append(x.namespace.misses, m)
@@ -244,29 +228,16 @@ func (x *exchange) recordEvents(t *conversationTurn) {
 		if step.Kind == history.AddedPrompt {
 			x.line.Added = append(x.line.Added, step.Text)
 		}
-		if step.Kind == history.Prompt || step.Kind == history.AddedPrompt {
-			seen.Prompt(step.Text)
-		}
 		for _, r := range step.Results {
-			x.recordCall(r, uses, seen, step.Kind)
+			x.recordCall(r, uses, step.Kind)
 		}
 	}
-}
-
-// runRecord returns the record for expectations. Without expectations nothing is
-// recorded, so that a long-running server does not grow.
-func (x *exchange) runRecord() *scenarios.RunRecord {
-	if len(x.service.Scenario.Expect) == 0 {
-		return &scenarios.RunRecord{}
-	}
-	return &x.namespace.seen
 }
 
 // recordCall records a call whose result has arrived.
-func (x *exchange) recordCall(r *history.Result, uses []history.ToolUse, seen *scenarios.RunRecord, as history.Kind) {
+func (x *exchange) recordCall(r *history.Result, uses []history.ToolUse, as history.Kind) {
 	for _, u := range uses {
 		if u.ID == r.ID {
-			seen.Call(u.Name, u.Input)
 			x.line.Calls = append(x.line.Calls, journal.ExecutedCall{
 				Tool: u.Name, ToolUseID: u.ID, Input: u.Input, Result: r.Text, IsError: r.IsError, Unasked: as == history.ClosedResults,
 			})

@@ -79,13 +79,6 @@ func (o *localGates) await(ctx context.Context, name string) error {
 	}
 }
 
-// gateState is the state of a gate in a namespace.
-type gateState struct {
-	Name    string `json:"name"`
-	Reached bool   `json:"reached"`
-	Waiting bool   `json:"waiting"`
-}
-
 // serveGate handles the control route of a gate.
 func (s *service) serveGate(w http.ResponseWriter, ns *namespace, route string) {
 	name, ok := strings.CutSuffix(route, "/release")

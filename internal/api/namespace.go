@@ -16,14 +16,13 @@ type namespace struct {
 	gates  gates
 
 	mu          sync.Mutex
-	unknown     map[string]bool     // keys that were reported
-	lines       []journalLine       // the latest lines
-	dropped     int                 // number of older lines
-	requests    int                 // number of conversation requests
-	sideAnswers int                 // number of side answers, for their ids
-	seen        scenarios.RunRecord // what the conversations did, for expectations
+	unknown     map[string]bool // keys that were reported
+	lines       []journalLine   // the latest lines
+	dropped     int             // number of older lines
+	requests    int             // number of conversation requests
+	sideAnswers int             // number of side answers, for their ids
+	summary     journal.Summary // what the conversations did, for expectations; gates
 	misses      []scenarios.ExpectationResult
-	gateStates  []gateState // gates that answers have reached
 }
 
 func newNamespace(name string, memory int, g gates) *namespace {

@@ -143,9 +143,14 @@ func (s *service) resetNamespace(name string) error {
 	return os.RemoveAll(s.attemptClaims(name).Dir)
 }
 
-// record writes a journal line.
+// record writes a journal line, and adds it to the summary of the namespace. Without
+// expectations only gates are added, so that a long-running server does not grow.
 func (s *service) record(ns *namespace, b journal.Body) {
-	ns.keepLine(journalLine{s.Clock.Now(), b})
+	now := s.Clock.Now()
+	if _, isGate := b.(journal.Gate); isGate || len(s.Scenario.Expect) > 0 {
+		ns.summary.Add(journal.Writer{PID: s.PID, AfterMS: float64(now.Sub(s.began)) / float64(time.Millisecond)}, b)
+	}
+	ns.keepLine(journalLine{now, b})
 	if s.journal != nil {
 		s.journal.Write(b)
 	}

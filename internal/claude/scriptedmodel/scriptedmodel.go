@@ -163,8 +163,5 @@ func (p *Model) wait(ctx context.Context, name string, own bool) error {
 // reportUnopened reports that the gate was not opened: the message is sent anyway, and the run has a finding.
 func (p *Model) reportUnopened(name string, rule scenarios.RuleRef, err error) {
 	p.o.Records.Warn("gate " + name + ": " + err.Error())
-	p.o.Records.Note(journal.Finding{
-		ID: "T01", Level: "error", Text: "the gate " + name + " was not released: " + err.Error(),
-		Advice: "release it: claudeless gates release " + name, File: rule.File, Line: rule.Line,
-	})
+	p.o.Records.Note(journal.UnreleasedGate(name, err.Error(), "claudeless gates release "+name, rule.File, rule.Line))
 }

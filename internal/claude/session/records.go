@@ -10,7 +10,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -20,7 +19,6 @@ import (
 	"github.com/claudeless/claudeless/internal/claude/launch"
 	"github.com/claudeless/claudeless/internal/record/journal"
 	"github.com/claudeless/claudeless/internal/record/redact"
-	"github.com/claudeless/claudeless/mcp/record"
 	"github.com/claudeless/claudeless/scenarios"
 	"github.com/claudeless/claudeless/simulator/protocol"
 	"github.com/claudeless/claudeless/simulator/transcript"
@@ -66,7 +64,7 @@ func openRecords(plan launch.Plan, t transcript.ContextSource) (*recorder, error
 		return nil, err // a missing conversation keeps its type, because it has a result
 	}
 	plan.Scenario.HideSecrets(redact.NewFinder(redact.Options{Environ: plan.Environ}))
-	r.scenario = &scenarioProgress{Engine: scenarios.NewEngine(plan.Scenario.Scenario, plan.Scenario.Engine), scenario: plan.Scenario.Scenario, clock: plan.Clock, started: plan.Clock.Now(), lastMessage: map[string]string{}}
+	r.scenario = &scenarioProgress{Engine: scenarios.NewEngine(plan.Scenario.Scenario, plan.Scenario.Engine), scenario: plan.Scenario.Scenario, clock: plan.Clock, started: plan.Clock.Now()}
 	if state := r.transcript.ScenarioState(); state != nil {
 		if err := r.scenario.Restore(state); err != nil {
 			r.Warn("the state of the scenario was not restored: " + err.Error())
@@ -126,8 +124,8 @@ func (r *recorder) record(ctx context.Context, ev protocol.Event) {
 			r.Warn("keeping a checkpoint: " + err.Error())
 		}
 	}
-	if r.journal != nil {
-		r.journal.Event(ev)
+	if r.journal != nil || r.scenario.hasExpectations() {
+		r.note(journal.Lines(ev))
 	}
 }
 
@@ -260,79 +258,51 @@ func (r *recorder) Hint(text string) {
 	}
 }
 
-// Note writes to the journal, if there is one. A screen is also recorded for the
+// Note writes to the journal, if there is one, and to the summary for the
 // expectations.
-func (r *recorder) Note(b journal.Body) {
-	if seen, ok := b.(journal.Screen); ok {
-		r.scenario.RunRecord().Screen(scenarios.ScreenSeen{State: seen.State, Kind: seen.Kind, Answer: seen.Answer})
-	}
+func (r *recorder) Note(b journal.Body) { r.note([]journal.Body{b}, nil) }
+
+// note writes lines, unless they could not be made.
+func (r *recorder) note(lines []journal.Body, err error) {
+	r.scenario.summarize(lines...)
 	if r.journal != nil {
-		r.journal.Write(b)
+		r.journal.WriteAll(lines, err)
 	}
 }
 
 // Warn writes a warning to stderr.
 func (r *recorder) Warn(text string) { fmt.Fprintf(r.stderr, "claudeless: warning: %s\n", text) }
 
-// scenarioProgress is the scenario as this process plays it, together with observations for its
-// expectations that the engine does not make. It must agree with what internal/exec/verdict derives
-// from a journal.
+// scenarioProgress is the scenario as this process plays it, together with what happened, for its
+// expectations.
 type scenarioProgress struct {
 	*scenarios.Engine
 	scenario       *scenarios.Scenario
 	clock          *clock.Source
 	started        time.Time
-	lastMessage    map[string]string // id of the model's last message, by agent
-	retries        int               // resumed the next one
-	missesReported int               // unexpected results that are already in the journal
-	injectedPrompt string            // the last prompt that the CLI itself wrote
-
-	mu            sync.Mutex // servers work at the same time
-	serverCalls   []record.Call
-	notifications []record.Notification
+	summary        journal.Summary // empty if there are no expectations
+	missesReported int             // unexpected results that are already in the journal
+	injectedPrompt string          // the last prompt that the CLI itself wrote
 }
 
-// observe records an event for the expectations.
+// observe records what the engine does not see.
 func (p *scenarioProgress) observe(ev protocol.Event) {
-	switch ev := ev.(type) {
-	case *protocol.RuleMatched:
-		if ev.Rule != "" {
-			p.RunRecord().Rule(scenarios.RuleRef{Name: ev.Rule, File: ev.File, Line: ev.Line})
-		}
-	case *protocol.PromptAccepted:
-		if ev.Injected {
-			p.injectedPrompt = ev.Content.Plain()
-		}
-		p.ObservePrompt(ev.Content.Plain())
-	case *protocol.ToolExecuted:
-		p.ObserveCall(ev.Use.Name, ev.Use.Input)
-	case *protocol.CLIRetry:
-		p.retries = ev.Attempt
-	case *protocol.HiddenEvent:
-		p.observe(ev.Event)
-	case *protocol.Assistant:
-		p.observeAssistant(ev)
+	if prompt, ok := ev.(*protocol.PromptAccepted); ok && prompt.Injected {
+		p.injectedPrompt = prompt.Content.Plain()
 	}
 }
 
-// observeAssistant records a block of the model: the first block of a message answers a request,
-// unless the message continues the one before.
-func (p *scenarioProgress) observeAssistant(ev *protocol.Assistant) {
-	agent := ""
-	if ev.ParentToolUseID != nil {
-		agent = *ev.ParentToolUseID
-	}
-	if p.lastMessage[agent] == ev.Message.ID {
+func (p *scenarioProgress) hasExpectations() bool { return len(p.scenario.Expect) > 0 }
+
+// summarize adds lines of the journal, which need not be written, to what expectations are judged by.
+func (p *scenarioProgress) summarize(lines ...journal.Body) {
+	if !p.hasExpectations() {
 		return
 	}
-	p.lastMessage[agent] = ev.Message.ID
-	if ev.Final != nil && ev.Final.ContinuesPrevious {
-		p.RunRecord().ContinueResponse(p.retries)
-	} else {
-		after := float64(p.clock.Now().Sub(p.started)) / float64(time.Millisecond)
-		p.RunRecord().Request(scenarios.ModelRequest{Model: ev.Message.Model, Retries: p.retries, AfterMS: after})
+	at := journal.Writer{AfterMS: float64(p.clock.Now().Sub(p.started)) / float64(time.Millisecond)}
+	for _, l := range lines {
+		p.summary.Add(at, l)
 	}
-	p.retries = 0
 }
 
 // repliesSilently reports whether a prompt that no rule answers gets an empty reply without an
@@ -351,20 +321,6 @@ func (p *scenarioProgress) expectsServerCalls() bool {
 	return false
 }
 
-// observeServerCall records a call of a server.
-func (p *scenarioProgress) observeServerCall(c record.Call) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.serverCalls = append(p.serverCalls, c)
-}
-
-// observeNotification records a notification of a server for the expectations.
-func (p *scenarioProgress) observeNotification(n record.Notification) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.notifications = append(p.notifications, n)
-}
-
 // newMisses returns the unexpected results since the last call.
 func (p *scenarioProgress) newMisses() []scenarios.ExpectationResult {
 	all := p.UnmetResults()
@@ -375,17 +331,8 @@ func (p *scenarioProgress) newMisses() []scenarios.ExpectationResult {
 
 // judge evaluates the expectations when the process exits with a code.
 func (p *scenarioProgress) judge(code int) []scenarios.ExpectationResult {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for _, c := range p.serverCalls {
-		p.RunRecord().ServerCall(c.Server, c.RawTool)
-	}
-	for _, n := range p.notifications {
-		p.RunRecord().Notification(scenarios.NotificationSeen{Server: n.Server, Tool: n.RawTool, Level: n.Level, Text: n.Text})
-	}
-	p.serverCalls, p.notifications = nil, nil
-	p.RunRecord().Exit(code)
-	return p.scenario.CheckExpectations(p.RunRecord())
+	p.summarize(journal.Exit{Code: code})
+	return p.summary.Check(p.scenario)
 }
 
 // expectationRecord converts the outcome of an expectation to a journal line.

@@ -334,14 +334,12 @@ type serverObserver struct {
 
 // Called implements record.Observer.
 func (o *serverObserver) Called(c record.Call) {
-	o.records.scenario.observeServerCall(c)
 	c.Input, c.Result = o.whole(c.Input, c.InputCID), o.whole(c.Result, c.ResultCID)
 	o.records.Note(journal.MCPCall(c))
 }
 
 // Notified implements record.Observer.
 func (o *serverObserver) Notified(n record.Notification) {
-	o.records.scenario.observeNotification(n)
 	o.records.Note(journal.MCPNotification(n))
 }
 

@@ -49,7 +49,7 @@ func (l *findings) reported(f Finding) bool {
 // unusedRules is S13. A scenario that defines itself when an unused rule is a problem has expectations for it.
 func (l *findings) unusedRules(warnings diag.List) []Finding {
 	var all []Finding
-	for _, rule := range l.in.Scenario.UnusedRules(seen(l.in.Entries)) {
+	for _, rule := range journal.Summarize(l.in.Entries).UnusedRules(l.in.Scenario) {
 		all = append(all, Finding{
 			ID: "S13", Level: l.warning(), Text: rule.Name + " answered no prompt", File: rule.File, Line: rule.Line,
 			Advice: "send a prompt that it matches, or remove the rule",

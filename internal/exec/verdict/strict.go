@@ -237,9 +237,9 @@ func (l *findings) requestedCalls() {
 		}
 		for _, c := range e.Request.Calls {
 			switch {
-			case noSuchToolResult(c):
+			case c.NoSuchTool():
 				add(e, noSuchTool, c.Tool)
-			case deniedResult(c):
+			case c.Denied():
 				add(e, notAllowed, c.Tool)
 			case c.IsError && noFixtureCase(c.Result):
 				f := unknownArguments(c.Tool, c.Result)

@@ -65,7 +65,7 @@ func (p *playback) requested(e journal.Entry, q *journal.Request) {
 		p.findings = append(p.findings, s.unplayed()...)
 	}
 	s.abandoned = journal.Entry{}
-	if q.NextStep != nil && !failed(q) {
+	if q.NextStep != nil && !q.Failed() {
 		s.abandoned = e
 	}
 	if next {

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/claudeless/claudeless/internal/record/journal"
 	"github.com/claudeless/claudeless/internal/record/redact"
 )
 
@@ -104,7 +105,7 @@ func expectations(in Input) []Expectation {
 	if in.Scenario == nil {
 		return list
 	}
-	for _, j := range in.Scenario.CheckExpectations(seen(in.Entries)) {
+	for _, j := range journal.Summarize(in.Entries).Check(in.Scenario) {
 		list = append(list, Expectation{File: j.At.File, Line: j.At.Line, Text: j.Text, Met: j.Met, Got: j.Got})
 	}
 	return list

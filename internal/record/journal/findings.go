@@ -35,3 +35,12 @@ func MissingServer(server, reason string) Finding {
 		Advice: "correct its configuration or its program; `[[expect]] mcp = { server = \"" + server + "\" }` with `never = true` accepts a server that fails",
 	}
 }
+
+// UnreleasedGate returns the finding about a gate at which a step waited in vain;
+// release says how it is released.
+func UnreleasedGate(gate, reason, release, file string, line int) Finding {
+	return Finding{
+		ID: "T01", Level: "error", Text: "the gate " + gate + " was not released: " + reason, File: file, Line: line,
+		Advice: "release it: " + release,
+	}
+}

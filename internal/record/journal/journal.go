@@ -83,7 +83,11 @@ func SecretFinder(environ []string) *redact.Finder {
 	return redact.NewFinder(redact.Options{Environ: environ})
 }
 
-func (j *Journal) fail(err error) {
+// WriteAll writes lines; after an error of making them, nothing more is written.
+func (j *Journal) WriteAll(lines []Body, err error) {
+	for _, l := range lines {
+		j.Write(l)
+	}
 	if err == nil {
 		return
 	}
@@ -94,34 +98,33 @@ func (j *Journal) fail(err error) {
 	}
 }
 
-// Event writes the lines of one event; most events have none.
-func (j *Journal) Event(ev protocol.Event) {
+// Lines returns the lines of one event; most events have none.
+func Lines(ev protocol.Event) ([]Body, error) {
 	switch ev := ev.(type) {
 	case *protocol.PromptAccepted:
-		l, err := promptLine(ev)
-		j.fail(err)
-		j.Write(l)
+		return one(promptLine(ev))
 	case *protocol.AttachmentAdded:
-		j.Write(Attachment{ev.Attachment})
+		return []Body{Attachment{ev.Attachment}}, nil
 	case *protocol.ContextAdded:
-		j.Write(Context{ev.Texts})
+		return []Body{Context{ev.Texts}}, nil
 	case *protocol.RuleMatched:
-		j.Write(Match{Rule: ev.Rule, File: ev.File, Line: ev.Line, Prompt: ev.Prompt, Injected: ev.Injected, Nearest: ev.Nearest})
+		return []Body{Match{Rule: ev.Rule, File: ev.File, Line: ev.Line, Prompt: ev.Prompt, Injected: ev.Injected, Nearest: ev.Nearest}}, nil
 	case *protocol.Assistant:
-		l, err := modelLine(ev)
-		j.fail(err)
-		j.Write(l)
+		return one(modelLine(ev))
 	case *protocol.HiddenEvent:
 		if said, ok := ev.Event.(*protocol.Assistant); ok {
-			j.Event(said)
+			return Lines(said)
 		}
 	case *protocol.ToolExecuted:
-		j.tool(ev)
+		return toolLines(ev)
 	case *protocol.CLIRetry:
-		j.Write(Retry{Attempt: ev.Attempt, Status: ev.Status, Message: ev.Message})
+		return []Body{Retry{Attempt: ev.Attempt, Status: ev.Status, Message: ev.Message}}, nil
 	case *protocol.Warning:
-		j.Write(Warning{Text: ev.Text})
+		return []Body{Warning{Text: ev.Text}}, nil
 	case *protocol.Result:
-		j.Write(resultLine(ev))
+		return []Body{resultLine(ev)}, nil
 	}
+	return nil, nil
 }
+
+func one[B Body](line B, err error) ([]Body, error) { return []Body{line}, err }

@@ -211,6 +211,17 @@ func (e *Entry) newBody() any {
 	return field.Interface()
 }
 
+// Body returns the content of the line; nil = the type of the line is unknown.
+func (l *Line) Body() Body {
+	for _, field := range reflect.ValueOf(l).Elem().Fields() {
+		if !field.IsNil() {
+			body, _ := field.Elem().Interface().(Body) // each field is one
+			return body
+		}
+	}
+	return nil
+}
+
 // Runs returns for each entry the number of the process run that wrote it, from 0
 // in the order of first entries. A process id that appears in two journals, or
 // starts twice, belongs to different runs.

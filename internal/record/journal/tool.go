@@ -128,10 +128,11 @@ func (MCPCall) kind() string    { return "mcp_call" }
 
 func (MCPNotification) kind() string { return "mcp_notification" }
 
-// tool writes the lines of a call: the decisions about it, then the call.
-func (j *Journal) tool(ev *protocol.ToolExecuted) {
+// toolLines returns the lines of a call: the decisions about it, then the call.
+func toolLines(ev *protocol.ToolExecuted) ([]Body, error) {
+	var lines []Body
 	if d := ev.Result.Decision; d != nil {
-		j.Write(Permission{Tool: ev.Use.Name, ToolUseID: ev.Use.ID, Decision: d.Decision, Source: d.Source, ReasonType: d.ReasonType})
+		lines = append(lines, Permission{Tool: ev.Use.Name, ToolUseID: ev.Use.ID, Decision: d.Decision, Source: d.Source, ReasonType: d.ReasonType})
 	}
 	l := Tool{
 		Tool: ev.Use.Name, ToolUseID: ev.Use.ID, Server: ev.Result.Server, Input: ev.Use.Input, Result: ev.Result.Content.Plain(),
@@ -141,7 +142,7 @@ func (j *Journal) tool(ev *protocol.ToolExecuted) {
 		if b.Phase == "before" && (b.Action == "skip" || b.Action == "fail") {
 			l.Executed = false
 		}
-		j.Write(Breakpoint{
+		lines = append(lines, Breakpoint{
 			Tool: ev.Use.Name, ToolUseID: ev.Use.ID, Phase: b.Phase, Action: b.Action, Breakpoint: b.Breakpoint, PauseID: b.Pause,
 			Input: b.Input, Replacement: b.Replacement,
 		})
@@ -150,7 +151,6 @@ func (j *Journal) tool(ev *protocol.ToolExecuted) {
 		l.RanWith = ran
 	}
 	blocks, err := blocksOf(ev.Result.Content)
-	j.fail(err)
 	l.Blocks = blocks
-	j.Write(l)
+	return append(lines, l), err
 }

@@ -1,0 +1,238 @@
+package journal
+
+import (
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/claudeless/claudeless/scenarios"
+)
+
+// Writer says which process wrote a line, and when.
+type Writer struct {
+	// Source numbers the journals that are read together, see Entry.
+	Source int
+	// PID of the process.
+	PID int
+	// AfterMS is the time since the beginning of the run.
+	AfterMS float64
+}
+
+// Summary is what happened in a run: it collects the facts that expectations and gates are judged by from lines of
+// journals, which need not be written to a file. A session, the Messages API and the verdict about a run all feed one,
+// so that they judge alike. All methods may be called from many goroutines; the zero value is an empty run.
+type Summary struct {
+	mu       sync.Mutex
+	run      scenarios.RunRecord
+	messages map[modelSource]lastMessage  // of each model
+	retries  map[processKey]int           // of the request that the next message answers
+	requests map[conversation]lastRequest // to the Messages API
+	gates    []GateState
+}
+
+// GateState is the state of a gate at which a step has arrived.
+type GateState struct {
+	Name    string `json:"name"`
+	Reached bool   `json:"reached"`
+	Waiting bool   `json:"waiting"`
+}
+
+// processKey identifies a process among several journals.
+type processKey struct{ source, pid int }
+
+// modelSource identifies the model of a process or of a sub-agent in it.
+type modelSource struct {
+	process processKey
+	agent   string
+}
+
+// lastMessage is the last message of a model.
+type lastMessage struct {
+	id      string
+	request int // that it answers, in the record of the run
+}
+
+// conversation identifies a conversation over the API: by session and agent if the client names them, otherwise by the
+// prompt.
+type conversation struct{ session, agent, prompt string }
+
+// lastRequest is the last request of a conversation.
+type lastRequest struct {
+	index  int // in the record of the run
+	failed bool
+}
+
+// Summarize returns the summary of journals that were read, ordered by time. It is complete: lines of fixtures are part
+// of it.
+func Summarize(entries []Entry) *Summary {
+	var s Summary
+	s.run.ReadFixtures()
+	for i := range entries {
+		if body := entries[i].Body(); body != nil {
+			after := float64(entries[i].When.Sub(entries[0].When).Microseconds()) / 1000
+			s.Add(Writer{Source: entries[i].Source, PID: entries[i].PID, AfterMS: after}, body)
+		}
+	}
+	return &s
+}
+
+// Add adds a line.
+func (s *Summary) Add(w Writer, b Body) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	by := processKey{w.Source, w.PID}
+	switch b := b.(type) {
+	case Prompt:
+		s.run.Prompt(b.Prompt)
+	case Tool:
+		s.run.Call(b.Tool, b.Input)
+	case Start:
+		if b.Cache != "" {
+			s.run.ReadReal()
+		}
+	case Screen:
+		s.run.Screen(scenarios.ScreenSeen{State: b.State, Kind: b.Kind, Answer: b.Answer})
+	case OAuth:
+		s.run.OAuth(scenarios.OAuthSeen{Request: b.Request, Grant: b.Grant, Client: b.Client, Scopes: b.Granted, Result: b.Result})
+	case MCPCall:
+		s.run.ServerCall(b.Server, b.RawTool)
+	case MCPNotification:
+		s.run.Notification(scenarios.NotificationSeen{Server: b.Server, Tool: b.RawTool, Level: b.Level, Text: b.Text})
+	case Match:
+		s.rule(b.Rule, b.File, b.Line)
+	case Exit:
+		s.run.Exit(b.Code)
+	case Retry:
+		setIn(&s.retries, by, b.Attempt)
+	case Model:
+		s.message(modelSource{by, b.Agent}, b, w.AfterMS)
+	case Request:
+		s.request(b, w.AfterMS)
+	case Gate:
+		s.gate(b)
+	}
+}
+
+// Check compares the run with the [[expect]] blocks of a scenario, in file order.
+func (s *Summary) Check(x *scenarios.Scenario) []scenarios.ExpectationResult {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return x.CheckExpectations(&s.run)
+}
+
+// UnusedRules returns the rules of a scenario that answered no prompt, see [scenarios.Scenario.UnusedRules].
+func (s *Summary) UnusedRules(x *scenarios.Scenario) []scenarios.RuleRef {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return x.UnusedRules(&s.run)
+}
+
+// Gates returns the gates that steps have reached, in the order in which they were first reached.
+func (s *Summary) Gates() []GateState {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.gates)
+}
+
+func (s *Summary) rule(name, file string, line int) {
+	if name != "" {
+		s.run.Rule(scenarios.RuleRef{Name: name, File: file, Line: line})
+	}
+}
+
+// message adds a block of a message: the first one answers a request, unless the message continues the one before.
+func (s *Summary) message(from modelSource, m Model, afterMS float64) {
+	last, known := s.messages[from]
+	if last.id == m.MessageID {
+		return
+	}
+	retries := s.retries[from.process]
+	delete(s.retries, from.process)
+	last.id = m.MessageID
+	if m.Continued && known {
+		s.run.RetryRequest(last.request, retries)
+	} else {
+		last.request = s.run.Request(scenarios.ModelRequest{Model: m.Model, Retries: retries, AfterMS: afterMS})
+	}
+	setIn(&s.messages, from, last)
+}
+
+// request adds a request to the Messages API. A retry counts as the same request.
+func (s *Summary) request(q Request, afterMS float64) {
+	by := conversation{session: q.Session, agent: q.Agent}
+	if q.Session == "" {
+		by = conversation{prompt: q.Prompt}
+	}
+	before, again := s.requests[by]
+	// A client without a session that starts over looks like one that retries, except for the messages it sends.
+	again = again && q.Attempt > 1 && (q.Session != "" || before.failed)
+	this := lastRequest{index: before.index, failed: q.Failed()}
+	if again {
+		s.run.RetryRequest(this.index, 1)
+	} else {
+		this.index = s.run.Request(scenarios.ModelRequest{Model: q.Model, AfterMS: afterMS})
+	}
+	setIn(&s.requests, by, this)
+	for _, c := range q.Calls {
+		s.run.Call(c.Tool, c.Input)
+		if server, tool, ok := c.serverTool(); ok {
+			s.run.ServerCall(server, tool)
+		}
+	}
+	for _, prompt := range q.Added {
+		s.run.Prompt(prompt)
+	}
+	if q.Prompt == "" || again {
+		return
+	}
+	s.run.Prompt(q.Prompt)
+	s.rule(q.Rule, q.File, q.Line)
+}
+
+// gate adds an event at a gate.
+func (s *Summary) gate(g Gate) {
+	i := slices.IndexFunc(s.gates, func(state GateState) bool { return state.Name == g.Name })
+	if i < 0 {
+		s.gates, i = append(s.gates, GateState{Name: g.Name}), len(s.gates)
+	}
+	s.gates[i].Reached = s.gates[i].Reached || g.Event == "reached"
+	s.gates[i].Waiting = g.Event == "reached"
+}
+
+// setIn sets an entry of a map that may be nil.
+func setIn[K comparable, V any](m *map[K]V, k K, v V) {
+	if *m == nil {
+		*m = map[K]V{}
+	}
+	(*m)[k] = v
+}
+
+// Failed reports whether the client had to repeat the request, or gave it up.
+func (q *Request) Failed() bool {
+	return q.Status != 200 || q.Error != "" || slices.ContainsFunc(q.Findings, func(f string) bool { return strings.HasPrefix(f, "aborted: ") })
+}
+
+// serverTool returns the server and tool of a call that an MCP server received.
+func (c *ExecutedCall) serverTool() (server, tool string, ok bool) {
+	name, ok := strings.CutPrefix(c.Tool, "mcp__")
+	if !ok || c.NoSuchTool() || c.Denied() {
+		return "", "", false
+	}
+	return strings.Cut(name, "__")
+}
+
+// NoSuchTool recognizes by the text of Claude Code that the tool of the call does not exist.
+func (c *ExecutedCall) NoSuchTool() bool {
+	return c.IsError && strings.Contains(c.Result, "No such tool available: "+c.Tool)
+}
+
+// Denied recognizes by the texts of Claude Code that the call was not allowed. Calls denied by a rule have another
+// text.
+func (c *ExecutedCall) Denied() bool {
+	if !c.IsError {
+		return false
+	}
+	use := "Permission to use " + c.Tool + " has been denied because "
+	return strings.HasPrefix(c.Result, "Claude requested permissions to ") ||
+		strings.HasPrefix(c.Result, use+"Claude Code is running in don't ask mode") || strings.HasPrefix(c.Result, use+"this session shows no permission prompts")
+}
