@@ -36,10 +36,10 @@ var wide = map[string]int{ // constant: only read
 	"internal/cli/filecmd":    12, // it reads files of every format of our own
 	"internal/parity/lane":    9,  // a case in its environment, with the API that plays the model
 	"fixtures":                9,  // everything that a file can ask for
-	"simtest":                 9,  // the binary and the verdict in one test process
+	"simtest":                 10, // the binary, its terminal and the verdict in one test process
 	"internal/cli/debugcmd":   9,  // it puts the faces of the hub together, and is two of them
 	"internal/exec/runner":    9,  // guard, API, terminal and verdict of one command
-	"internal/cli/screenscmd": 12, // it puts books, tapes, comparisons and checks together
+	"internal/cli/screenscmd": 14, // it puts books, tapes, comparisons, checks and the terminal of tests together
 	"internal/claude/host":    18, // it answers about every part of a session
 	"internal/claude/launch":  16, // all precedence, of whatever there is
 	"internal/claude/session": 33, // the one place where parts are put together

@@ -38,12 +38,13 @@ func TestOrchestratorsGuide(t *testing.T) {
 		t.Fatal(out)
 	}
 	commands := map[string]struct{ typed, prints string }{ // typed is what stands for the command here
-		"claudeless exec -s triage.toml --real --tty --screens shown -- claude": {"claudeless exec -s triage.toml --allow-no-runs --real=./claude1 --tty --screens shown -- claude --version", "1.0.0"},
-		"claudeless screens capture --claude npm:2.1.330 --in tmux":             {"claudeless screens capture --claude ./claude2 --in tmux go.toml", "captured 3 pages of 2.0.0"},
-		"claudeless screens list 2.1.330":                                       {"claudeless screens list 2.0.0", "go.ask"},
-		"claudeless screens show permission.bash":                               {"claudeless screens show go.ask", "1. No"},
-		"claudeless screens check --detector detector.toml":                     {"claudeless screens check --detector detector.toml", "1.0.0  0/1  0/1  0/2"},
-		"claudeless screens diff 2.1.197 2.1.330":                               {"claudeless screens diff 1.0.0 2.0.0 || test $? = 1", "options: go.ask"},
+		"claudeless exec -s triage.toml --real --tty --screens shown -- claude":                                                   {"claudeless exec -s triage.toml --allow-no-runs --real=./claude1 --tty --screens shown -- claude --version", "1.0.0"},
+		`echo '{"wait": "? for shortcuts", "screen": true}' | CLAUDELESS_SCENARIO=triage.toml claudeless screens drive -- claude`: {`echo '{"wait": "? for shortcuts", "screen": true}' | CLAUDELESS_SCENARIO=triage.toml claudeless screens drive -- claude`, `"title":"✳ Claude Code"`},
+		"claudeless screens capture --claude npm:2.1.330 --in tmux":                                                               {"claudeless screens capture --claude ./claude2 --in tmux go.toml", "captured 3 pages of 2.0.0"},
+		"claudeless screens list 2.1.330":                                                                                         {"claudeless screens list 2.0.0", "go.ask"},
+		"claudeless screens show permission.bash":                                                                                 {"claudeless screens show go.ask", "1. No"},
+		"claudeless screens check --detector detector.toml":                                                                       {"claudeless screens check --detector detector.toml", "1.0.0  0/1  0/1  0/2"},
+		"claudeless screens diff 2.1.197 2.1.330":                                                                                 {"claudeless screens diff 1.0.0 2.0.0 || test $? = 1", "options: go.ask"},
 	}
 	for _, block := range fence.FindAllStringSubmatch(readFile(t, "docs/orchestrators.md"), -1) {
 		if name, ok := strings.CutPrefix(block[2], "# detector.toml\n"); ok {

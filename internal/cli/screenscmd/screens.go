@@ -30,6 +30,7 @@ type Screens struct {
 	Where   Where   `cmd:"" help:"Print the directory of the books"`
 	Diff    Diff    `cmd:"" help:"Compare the screens of two versions"`
 	Check   Check   `cmd:"" help:"Check a program that reads the state of claude off its screen"`
+	Drive   Drive   `cmd:"" help:"Run a program in a pseudo-terminal for a test, which sends requests as lines of JSON"`
 	Anchors Anchors `cmd:"" help:"List the short labels by which the screens of a version are recognized"`
 }
 

@@ -44,8 +44,8 @@ func (f FirstStart) shows(dialog string) bool {
 	return slices.Contains(f.Fresh, dialog) || slices.Contains(f.Fresh, "all")
 }
 
-// write writes .claude.json and settings.json for a claude with this API key.
-func (f FirstStart) write(dir, key string) error {
+// Write writes .claude.json and settings.json for a claude with this API key.
+func (f FirstStart) Write(dir, key string) error {
 	config := map[string]any{"hasCompletedOnboarding": true, "lastOnboardingVersion": "9.9.9", "theme": "dark"}
 	settings := map[string]any{"tui": "fullscreen"}
 	if f.Inline {

@@ -96,7 +96,7 @@ func (r *run) files() error {
 func (r *run) shims() error {
 	r.Setup.Real.BaseURL, r.Setup.Real.Key = r.api.url, r.key
 	if r.Setup.FirstStart != nil {
-		if err := r.Setup.FirstStart.write(r.Setup.Config, r.key); err != nil {
+		if err := r.Setup.FirstStart.Write(r.Setup.Config, r.key); err != nil {
 			return fmt.Errorf("preparing the configuration of claude: %w", err)
 		}
 	}

@@ -202,10 +202,7 @@ func enterEffect(options []book.Option) string {
 func (s *stage) details(step *tape.StepError) string {
 	var b strings.Builder
 	if step != nil {
-		b.WriteString("the screen was:\n")
-		for _, line := range step.Screen.Lines() {
-			b.WriteString("  | " + line + "\n")
-		}
+		b.WriteString("the screen was:\n" + step.Screen.Frame())
 	}
 	lines := strings.Split(strings.TrimRight(readFile(s.path("journal.jsonl")), "\n"), "\n")
 	if len(lines) > 0 && lines[0] != "" {

@@ -4,13 +4,14 @@ import "strings"
 
 // Screen is the content of a terminal at one moment.
 type Screen struct {
-	Cols, Rows int
-	Cursor     Cursor
-	Title      string
-	Alternate  bool // the alternate screen is shown
+	Cols      int    `json:"cols"`
+	Rows      int    `json:"rows"`
+	Cursor    Cursor `json:"cursor"`
+	Title     string `json:"title"`
+	Alternate bool   `json:"alternate"` // the alternate screen is shown
 	// Cells has Rows rows. A wide character is one cell of width 2, so a row may
 	// have fewer than Cols cells.
-	Cells [][]Cell
+	Cells [][]Cell `json:"cells"`
 }
 
 // Cursor is a position on the screen, counted from 0.
@@ -22,9 +23,9 @@ type Cursor struct {
 
 // Cell is one character on the screen.
 type Cell struct {
-	Text  string // one grapheme; a space for an empty cell
-	Width int    // columns: 1 or 2
-	Style string // the SGR sequence that selects its style; empty = none
+	Text  string `json:"text"`  // one grapheme; a space for an empty cell
+	Width int    `json:"width"` // columns: 1 or 2
+	Style string `json:"style"` // the SGR sequence that selects its style; empty = none
 }
 
 // Line returns a row as text, without the spaces at its end.
@@ -48,6 +49,15 @@ func (s Screen) Lines() []string {
 // Text returns the screen as tmux capture-pane -p prints it: a line for each row.
 func (s Screen) Text() string {
 	return strings.Join(s.Lines(), "\n") + "\n"
+}
+
+// Frame returns the rows down to the last one that is not empty, each behind a bar, for messages.
+func (s Screen) Frame() string {
+	lines := s.Lines()
+	for len(lines) > 0 && lines[len(lines)-1] == "" {
+		lines = lines[:len(lines)-1]
+	}
+	return "  | " + strings.Join(lines, "\n  | ") + "\n"
 }
 
 // ANSI returns the screen as text with SGR sequences: a line for each row, each of

@@ -88,13 +88,13 @@ func (e *StepError) Error() string {
 // Play plays a tape to its end. The program may still run then. The error is a
 // [*StepError], or that of ctx, Page or OpenGate.
 func (p *Player) Play(ctx context.Context, t *Tape) error {
-	r := &playback{Player: p, began: p.Clock.Now(), changed: make(chan struct{}, 1)}
-	go r.read() // ends when the program has closed its terminal
+	b := p.Begin()
 	for i := range t.Steps {
 		s := &t.Steps[i]
-		err := r.step(ctx, s)
-		if reason, ok := errors.AsType[failure](err); ok {
-			return &StepError{Tape: t.Name, Step: i + 1, Line: s.Line, Reason: string(reason), Screen: p.Screen.Screen()}
+		err := b.Do(ctx, s)
+		if failed, ok := errors.AsType[*StepError](err); ok {
+			failed.Tape, failed.Step, failed.Line = t.Name, i+1, s.Line
+			return failed
 		}
 		if err != nil {
 			return fmt.Errorf("tape %s: step %d (line %d): %w", t.Name, i+1, s.Line, err)
@@ -103,8 +103,26 @@ func (p *Player) Play(ctx context.Context, t *Tape) error {
 	return nil
 }
 
-// playback is the state of one Play.
-type playback struct {
+// Begin reads the output of the program until the program has closed its terminal, and
+// returns what does steps with it. It may be called once.
+func (p *Player) Begin() *Playback {
+	r := &Playback{Player: p, began: p.Clock.Now(), changed: make(chan struct{}, 1)}
+	go r.read() // ends when the program has closed its terminal
+	return r
+}
+
+// Do does one step, of a tape or of [NewStep]. The error is a [*StepError] without a place, or that of
+// ctx, Page or OpenGate.
+func (r *Playback) Do(ctx context.Context, s *Step) error {
+	err := r.step(ctx, s)
+	if reason, ok := errors.AsType[failure](err); ok {
+		return &StepError{Reason: string(reason), Screen: r.Screen.Screen()}
+	}
+	return err
+}
+
+// Playback does steps with a running program. It is used by one goroutine at a time.
+type Playback struct {
 	*Player
 	began   time.Time
 	changed chan struct{} // has an element when output arrived since it was emptied
@@ -117,7 +135,7 @@ type playback struct {
 
 // read passes output of the program to the screen, and what the terminal replies to
 // the program.
-func (r *playback) read() {
+func (r *Playback) read() {
 	buf := make([]byte, 32<<10)
 	for {
 		n, err := r.Program.Read(buf)
@@ -147,14 +165,14 @@ func (r *playback) read() {
 }
 
 // record passes an event on; the caller holds mu.
-func (r *playback) record(input bool, data []byte) {
+func (r *Playback) record(input bool, data []byte) {
 	if r.Recorder != nil {
 		r.Recorder.Record(Event{At: r.Clock.Now().Sub(r.began), Input: input, Data: data})
 	}
 }
 
 // send types bytes.
-func (r *playback) send(text string) error {
+func (r *Playback) send(text string) error {
 	r.mu.Lock()
 	r.record(true, []byte(text))
 	r.mu.Unlock()
@@ -165,7 +183,7 @@ func (r *playback) send(text string) error {
 }
 
 // quietSince returns when the last output arrived, and whether more can come.
-func (r *playback) quietSince() (last time.Time, closed bool) {
+func (r *Playback) quietSince() (last time.Time, closed bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.last, r.closed
@@ -175,7 +193,7 @@ var errTimeout = errors.New("timeout")
 
 // until waits until ok; it is called again after each output. The error is errTimeout
 // after the limit, io.EOF if the program ended before, or that of ctx.
-func (r *playback) until(ctx context.Context, limit time.Duration, ok func() bool) error {
+func (r *Playback) until(ctx context.Context, limit time.Duration, ok func() bool) error {
 	deadline := r.Clock.After(limit)
 	for {
 		_, closed := r.quietSince()
@@ -196,7 +214,7 @@ func (r *playback) until(ctx context.Context, limit time.Duration, ok func() boo
 }
 
 // settle waits until no output has arrived for a time, at most for limit.
-func (r *playback) settle(ctx context.Context, quiet, limit time.Duration) error {
+func (r *Playback) settle(ctx context.Context, quiet, limit time.Duration) error {
 	deadline, began := r.Clock.After(limit), r.Clock.Now()
 	for {
 		last, closed := r.quietSince()

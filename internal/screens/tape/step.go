@@ -16,7 +16,7 @@ type failure string
 func (f failure) Error() string { return string(f) }
 
 // step does one step. The error is a failure, or of another kind.
-func (r *playback) step(ctx context.Context, s *Step) error {
+func (r *Playback) step(ctx context.Context, s *Step) error {
 	err := r.wait(ctx, s)
 	if err == nil && s.SettleMS > 0 && s.Snapshot == "" {
 		err = r.settle(ctx, s.settle(), settleLimit)
@@ -53,9 +53,9 @@ func (s *Step) settle() time.Duration {
 	return settleTime
 }
 
-func (r *playback) text() string { return r.Screen.Screen().Text() }
+func (r *Playback) text() string { return r.Screen.Screen().Text() }
 
-func (r *playback) wait(ctx context.Context, s *Step) error {
+func (r *Playback) wait(ctx context.Context, s *Step) error {
 	for _, w := range []struct {
 		given string
 		what  string
@@ -76,7 +76,7 @@ func (r *playback) wait(ctx context.Context, s *Step) error {
 }
 
 // explain turns the error of until into a failure.
-func (r *playback) explain(err error, what string, s *Step) error {
+func (r *Playback) explain(err error, what string, s *Step) error {
 	switch {
 	case errors.Is(err, errTimeout):
 		return failure(fmt.Sprintf("%s for %s", what, s.timeout()))
@@ -87,7 +87,7 @@ func (r *playback) explain(err error, what string, s *Step) error {
 	return err
 }
 
-func (r *playback) sleep(ctx context.Context, s *Step) error {
+func (r *Playback) sleep(ctx context.Context, s *Step) error {
 	if s.SleepMS == 0 {
 		return nil
 	}
@@ -100,7 +100,7 @@ func (r *playback) sleep(ctx context.Context, s *Step) error {
 }
 
 // input types, pastes and presses keys.
-func (r *playback) input(ctx context.Context, s *Step) error {
+func (r *Playback) input(ctx context.Context, s *Step) error {
 	if s.Type != "" {
 		if err := r.typeText(ctx, s.Type); err != nil {
 			return err
@@ -138,7 +138,7 @@ func (r *playback) input(ctx context.Context, s *Step) error {
 }
 
 // selectOption presses Down until an option is selected; lists of options are circles.
-func (r *playback) selectOption(ctx context.Context, s *Step) error {
+func (r *Playback) selectOption(ctx context.Context, s *Step) error {
 	const most = 20
 	for range most {
 		if s.option.MatchString(r.text()) {
@@ -157,7 +157,7 @@ func (r *playback) selectOption(ctx context.Context, s *Step) error {
 
 // typeText types a text and waits until the program has echoed its end. A program
 // that shows something else is not waited for longer than echoTimeout.
-func (r *playback) typeText(ctx context.Context, text string) error {
+func (r *Playback) typeText(ctx context.Context, text string) error {
 	const most = 20 // runes: an echo may be wrapped
 	tail := []rune(text)
 	tail = tail[max(0, len(tail)-most):]
@@ -172,14 +172,14 @@ func (r *playback) typeText(ctx context.Context, text string) error {
 	return err
 }
 
-func (r *playback) openGate(name string) error {
+func (r *Playback) openGate(name string) error {
 	if r.OpenGate == nil {
 		return failure("there is no scenario with gates")
 	}
 	return r.OpenGate(name)
 }
 
-func (r *playback) takePage(ctx context.Context, s *Step) error {
+func (r *Playback) takePage(ctx context.Context, s *Step) error {
 	if err := r.settle(ctx, s.settle(), max(settleLimit, s.settle())); err != nil {
 		return err
 	}
@@ -192,7 +192,7 @@ func (r *playback) takePage(ctx context.Context, s *Step) error {
 	return r.Page(page)
 }
 
-func (r *playback) awaitExit(ctx context.Context, s *Step) error {
+func (r *Playback) awaitExit(ctx context.Context, s *Step) error {
 	select {
 	case <-r.Program.Done():
 	case <-r.Clock.After(s.timeout()):

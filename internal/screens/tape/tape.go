@@ -7,6 +7,7 @@
 package tape
 
 import (
+	"errors"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -138,18 +139,7 @@ func (c *check) tape(t *Tape) {
 }
 
 func (c *check) step(s *Step, i int) {
-	var err error
-	if s.pattern, err = regexp.Compile(s.WaitRE); err != nil {
-		c.add("", "`wait_re`: "+err.Error(), "steps", i, "wait_re")
-	}
-	s.option = regexp.MustCompile(`❯ (\d+\. )?` + regexp.QuoteMeta(s.Select))
-	for name := range strings.FieldsSeq(s.Key) {
-		sends, ok := Key(name)
-		if !ok {
-			c.add(diag.DidYouMean(name, KeyNames()), "unknown key name "+quote(name), "steps", i, "key")
-		}
-		s.keys = append(s.keys, sends)
-	}
+	s.prepare(func(key, hint, message string) { c.add(hint, message, "steps", i, key) })
 	if s.Snapshot != "" && !regexp.MustCompile(`^[a-z0-9][a-z0-9-]*$`).MatchString(s.Snapshot) {
 		c.add(`use a-z, 0-9 and "-"`, "invalid name of a page: "+quote(s.Snapshot), "steps", i, "snapshot")
 	}
@@ -162,6 +152,34 @@ func (c *check) step(s *Step, i int) {
 	case s.State != "" && !slices.Contains(States(), kind):
 		c.add(diag.NameHint(kind, States()), "unknown state "+quote(s.State), "steps", i, "state")
 	}
+}
+
+// prepare compiles the expressions and keys of a step; add receives what is wrong with a key of the file.
+func (s *Step) prepare(add func(key, hint, message string)) {
+	var err error
+	if s.pattern, err = regexp.Compile(s.WaitRE); err != nil {
+		add("wait_re", "", "`wait_re`: "+err.Error())
+	}
+	s.option = regexp.MustCompile(`❯ (\d+\. )?` + regexp.QuoteMeta(s.Select))
+	for name := range strings.FieldsSeq(s.Key) {
+		sends, ok := Key(name)
+		if !ok {
+			add("key", diag.DidYouMean(name, KeyNames()), "unknown key name "+quote(name))
+		}
+		s.keys = append(s.keys, sends)
+	}
+}
+
+// NewStep returns a step that is in no file, for [Playback.Do].
+func NewStep(s Step) (*Step, error) {
+	var err error
+	s.prepare(func(_, hint, message string) {
+		if hint != "" {
+			message += "; " + hint
+		}
+		err = errors.Join(err, errors.New(message))
+	})
+	return &s, err
 }
 
 func quote(s string) string { return "`" + s + "`" }

@@ -9,6 +9,7 @@ import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { findBinary, findClaude } from "./binary.js";
 import { calls, entries, tools, type Call, type Entry, type ToolRun } from "./journal.js";
+import { Terminal, type TerminalOptions } from "./terminal.js";
 import { trapURL } from "./trap.js";
 import { messages, patternOf, scenario, type Place, type Rule, type Step } from "./steps.js";
 
@@ -84,6 +85,7 @@ export class ScriptedClaude implements AsyncDisposable {
   #guard: ChildProcess | undefined;
   #url: string | undefined;
   #holds = 0;
+  #terminals: Terminal[] = [];
   #kept: Entry[] | undefined;
 
   constructor(script: string | ReadonlyArray<Step> | undefined, options: ScriptedClaudeOptions, place: Place) {
@@ -177,6 +179,15 @@ export class ScriptedClaude implements AsyncDisposable {
     return new Hold(first["gate"] as string, () => ({ ...process.env, ...this.env }));
   }
 
+  /** Starts the interactive claude, with these arguments, in a pseudo-terminal. It is closed with this claude. */
+  terminal(args: string[] = [], options: TerminalOptions = {}): Terminal {
+    const { cols = 110, rows = 36, env, cwd } = options;
+    const command = ["screens", "drive", "--size", `${cols}x${rows}`, ...(this.#lane === "real" ? ["--real"] : []), "--", this.path, ...args];
+    const terminal = new Terminal(findBinary(), command, { ...process.env, ...this.env, ...env }, cwd);
+    this.#terminals.push(terminal);
+    return terminal;
+  }
+
   /** The prompts that were asked, in order. */
   get calls(): Call[] {
     return calls(this.#entries());
@@ -202,8 +213,9 @@ export class ScriptedClaude implements AsyncDisposable {
     return JSON.parse(readFileSync(report, "utf8")) as Verdict;
   }
 
-  /** All that is wrong at the end, a text each. A claude that is left running is wrong, and is ended. */
+  /** All that is wrong at the end, a text each. A claude that is left running is wrong, and is ended. Terminals are closed before. */
   async problems(): Promise<string[]> {
+    await Promise.all(this.#terminals.splice(0).map((terminal) => terminal.close()));
     const verdict = await this.#verify("--sweep", this.#run);
     const found = verdict.expectations.filter((x) => !x.met).map((x) => this.#at(x) + x.text + (x.got ? `: ${x.got}` : ""));
     for (const f of verdict.findings) {
@@ -224,6 +236,7 @@ export class ScriptedClaude implements AsyncDisposable {
   /** Ends the server and removes the directory. `calls` and `tools` can still be read. */
   close(): void {
     if (!open.delete(this)) return;
+    for (const terminal of this.#terminals.splice(0)) terminal.kill();
     this.#kept = this.#entries();
     this.#server?.kill();
     rmSync(this.directory, { recursive: true, force: true });

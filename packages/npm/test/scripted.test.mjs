@@ -1,7 +1,7 @@
 // scriptedClaude, as tests use it. `npm test` wants CLAUDELESS_BIN or a platform package.
 import assert from "node:assert/strict";
 import { execFile, spawn, spawnSync } from "node:child_process";
-import { mkdtempSync, writeFileSync } from "node:fs";
+import { existsSync, mkdtempSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
@@ -153,4 +153,40 @@ test("a claude of others is refused at once", async () => {
   assert.equal(answer.status, 403);
   assert.match((await answer.json()).error.message, /claude\.options\(/);
   await assert.rejects(claude[Symbol.asyncDispose](), /a real claude was started instead of this one: claude-cli\/2\.1\.329 \[G01\]/);
+});
+
+test("a terminal", async () => {
+  const cwd = mkdtempSync(join(tmpdir(), "terminal-"));
+  const claude = await scriptedClaude([call("Bash", { command: "mkdir seen" }), "Done."]);
+  let terminal;
+  await using(claude, async () => {
+    terminal = claude.terminal(["--permission-mode", "default"], { cols: 90, rows: 30, cwd });
+    await terminal.waitFor("? for shortcuts", 60_000);
+    assert.equal((await terminal.screen()).title, "✳ Claude Code");
+    await terminal.type("make it");
+    await terminal.press("Enter");
+    await terminal.waitFor("Do you want to proceed?", 60_000);
+    const screen = await terminal.screen();
+    assert.deepEqual([screen.cols, screen.rows, screen.cells.length], [90, 30, 30]);
+    assert.match(screen.text, /❯ 1\. Yes/);
+    assert.ok(screen.cells.some((row) => row.some((cell) => cell.text === "❯")));
+    await terminal.resize(80, 24);
+    await terminal.press("Down", "Up", "Enter");
+    await terminal.waitFor("Done.", 60_000);
+    assert.equal((await terminal.screen()).cols, 80);
+  });
+  assert.deepEqual(claude.tools, [{ name: "Bash", input: { command: "mkdir seen" } }]);
+  assert.ok(existsSync(join(cwd, "seen")));
+  await assert.rejects(terminal.press("Enter"), /closed/);
+});
+
+test("a terminal fails with the screen", async () => {
+  const claude = await scriptedClaude(undefined, { strict: false });
+  const terminal = claude.terminal();
+  await terminal.waitFor("? for shortcuts", 60_000);
+  await assert.rejects(terminal.waitFor("nothing", 50), /waited for the text `nothing` for 50ms; the screen shows[^]*\? for shortcuts/);
+  await assert.rejects(terminal.press("Entr"), /unknown key name `Entr`; did you mean `Enter`/);
+  await assert.rejects(claude.terminal([], { cols: 1 }).waitFor("x"), /20x5 to 500x200/);
+  await claude.assertComplete();
+  claude.close();
 });

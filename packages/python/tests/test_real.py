@@ -32,3 +32,17 @@ def test_second_prompt(lane: str, tmp_path: Path) -> None:
     with pytest.raises(AssertionError, match="again"), ScriptedClaude(["Once."], lane=lane) as claude:
         assert ask(claude, tmp_path, "first") == "Once."
         ask(claude, tmp_path, "again")
+
+
+@pytest.mark.parametrize("lane", ["fake", "real"])
+def test_terminal(lane: str, tmp_path: Path) -> None:
+    with ScriptedClaude([call("Bash", command="mkdir seen"), "It is done."], lane=lane) as claude:
+        terminal = claude.terminal("--permission-mode", "default", env={"HOME": str(tmp_path)}, cwd=tmp_path)
+        terminal.wait_for("? for shortcuts", timeout=60)
+        terminal.type("make it")
+        terminal.press("Enter")
+        terminal.wait_for("Do you want to proceed?", timeout=60)
+        terminal.press("Enter")
+        terminal.wait_for("It is done.", timeout=60)
+    assert (tmp_path / "seen").is_dir()
+    assert claude.tools == [("Bash", {"command": "mkdir seen"})]

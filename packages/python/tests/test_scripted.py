@@ -9,6 +9,7 @@ import sys
 import time
 import urllib.request
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 
@@ -238,3 +239,36 @@ def test_no_binary(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_command() -> None:
     done = subprocess.run([sys.executable, "-m", "claudeless", "--version"], capture_output=True, text=True)
     assert "Claude Code" in done.stdout, done.stderr
+
+
+def test_terminal(tmp_path: Path) -> None:
+    with ScriptedClaude([call("Bash", command="mkdir seen"), "Done."]) as claude:
+        terminal = claude.terminal("--permission-mode", "default", cols=90, rows=30, cwd=tmp_path)
+        terminal.wait_for("? for shortcuts", timeout=60)
+        assert terminal.screen.title == "✳ Claude Code"
+        terminal.type("make it")
+        terminal.press("Enter")
+        terminal.wait_for("Do you want to proceed?", timeout=60)
+        screen = terminal.screen
+        assert (screen.cols, screen.rows, len(screen.cells)) == (90, 30, 30)
+        assert "❯ 1. Yes" in screen and any(cell.text == "❯" for row in screen.cells for cell in row)
+        terminal.resize(80, 24)
+        terminal.press("Down", "Up", "Enter")
+        terminal.wait_for("Done.", timeout=60)
+        assert (terminal.screen.cols, len(terminal.screen.text.splitlines())) == (80, 24)
+    assert claude.tools == [("Bash", {"command": "mkdir seen"})]
+    assert (tmp_path / "seen").is_dir()
+    with pytest.raises(RuntimeError, match="closed"):
+        terminal.press("Enter")
+
+
+def test_terminal_fails_with_the_screen() -> None:
+    with ScriptedClaude(strict=False) as claude:
+        terminal = claude.terminal()
+        terminal.wait_for("? for shortcuts", timeout=60)
+        with pytest.raises(AssertionError, match=r"(?s)waited for the text `nothing` for 50ms; the screen shows.*\? for shortcuts"):
+            terminal.wait_for("nothing", timeout=0.05)
+        with pytest.raises(AssertionError, match="unknown key name `Entr`; did you mean `Enter`"):
+            terminal.press("Entr")
+        with pytest.raises(RuntimeError, match="20x5 to 500x200"):
+            claude.terminal(cols=1).wait_for("x")

@@ -20,6 +20,7 @@ from typing import Any, Mapping, Sequence
 from . import _binary, _journal, _steps, _trap
 from ._journal import Call
 from ._steps import Rule, Step
+from ._terminal import Terminal
 
 LANES = ("fake", "real")
 
@@ -63,6 +64,7 @@ class ScriptedClaude:
         self._guard: subprocess.Popen[bytes] | None = None
         self._url: str | None = None
         self._holds = 0
+        self._terminals: list[Terminal] = []
         self._place = _caller()
         if script is not None:
             steps = [script] if isinstance(script, str) else script
@@ -162,6 +164,15 @@ class ScriptedClaude:
         given: Mapping[str, str] = options.pop("env", None) or {}
         return ClaudeAgentOptions(cli_path=self.path, env={**self.env, **given}, **options)
 
+    def terminal(self, *args: str, cols: int = 110, rows: int = 36, env: Mapping[str, str] | None = None, cwd: str | os.PathLike[str] | None = None) -> Terminal:
+        """Starts the interactive claude, with these arguments, in a pseudo-terminal. It is closed with this claude."""
+        command = [_binary.find(), "screens", "drive", "--size", f"{cols}x{rows}"]
+        if self._lane == "real":
+            command.append("--real")
+        terminal = Terminal([*command, "--", self.path, *args], {**os.environ, **self.env, **(env or {})}, os.fspath(cwd) if cwd is not None else None)
+        self._terminals.append(terminal)
+        return terminal
+
     # What happened.
 
     @property
@@ -198,7 +209,9 @@ class ScriptedClaude:
             raise AssertionError(text)
 
     def complaint(self) -> str:
-        """All that is wrong at the end, a problem a line; empty = nothing. A claude that is left running is one, and is ended."""
+        """All that is wrong at the end, a problem a line; empty = nothing. A claude that is left running is one, and is ended.
+        Terminals are closed before."""
+        self._close_terminals()
         problems = self._problems("--sweep", self._run)
         return "\n".join([f"claudeless: {len(problems)} problem{'s' if len(problems) > 1 else ''}", *problems]) if problems else ""
 
@@ -228,6 +241,7 @@ class ScriptedClaude:
     def close(self) -> None:
         """Ends the server and removes the directory. `calls` and `tools` can still be read."""
         open_claudes.pop(id(self), None)
+        self._close_terminals()
         if self._server is not None:
             self._server.terminate()
             self._server.wait(timeout=10)
@@ -241,6 +255,10 @@ class ScriptedClaude:
             self._guard = None
 
     # Inside.
+
+    def _close_terminals(self) -> None:
+        while self._terminals:
+            self._terminals.pop().close()
 
     def _open(self) -> None:
         if self._dir is not None:

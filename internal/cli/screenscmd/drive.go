@@ -1,0 +1,76 @@
+package screenscmd
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/claudeless/claudeless/internal/base/process"
+	"github.com/claudeless/claudeless/internal/exec/runner"
+	"github.com/claudeless/claudeless/internal/screens/driver"
+	"github.com/claudeless/claudeless/internal/screens/pty"
+)
+
+// Drive runs a program in a pseudo-terminal for a test.
+type Drive struct {
+	Size    string   `default:"110x36" placeholder:"COLSxROWS" help:"Size of the terminal (default 110x36)"`
+	Real    bool     `help:"The program is the real claude: write settings that skip the dialogs of its first start into CLAUDE_CONFIG_DIR"`
+	Command []string `arg:"" passthrough:"" help:"The program and its arguments"`
+}
+
+// Run does the requests on stdin, a line of JSON each, and ends the program at the end of stdin.
+func (c *Drive) Run(ctx context.Context, s *process.System) error {
+	size, err := pty.ParseSize(c.Size)
+	if err != nil {
+		return badInput("--size: "+err.Error(), "for example --size 110x36")
+	}
+	command := c.Command
+	if len(command) > 0 && command[0] == "--" {
+		command = command[1:]
+	}
+	if len(command) == 0 {
+		return badInput("no command is given", "claudeless screens drive -- claude")
+	}
+	if c.Real {
+		if err := seed(s); err != nil {
+			return err
+		}
+	}
+	ctx, signals := s.Watch(ctx)
+	defer signals.Stop()
+	t, err := driver.Start(ctx, driver.Options{
+		Path: command[0], Args: command[1:], Env: s.Environ, Cols: size.Cols, Rows: size.Rows, Clock: machineClock{s},
+	})
+	if err != nil {
+		return fail(exitDifferent, fmt.Errorf("starting %s: %w", command[0], err))
+	}
+	defer t.Stop()
+	served := make(chan error, 1)
+	go func() { served <- driver.Serve(ctx, t, s.Stdin, s.Stdout) }() // ends with stdin, or with this process
+	select {
+	case err = <-served:
+	case <-ctx.Done():
+	}
+	return process.OrSignal(ctx, err)
+}
+
+// seed writes the settings of a real claude that has been started before and trusts the
+// working directory. Settings that exist are kept.
+func seed(s *process.System) error {
+	dir := s.Getenv("CLAUDE_CONFIG_DIR")
+	if dir == "" {
+		return badInput("--real needs CLAUDE_CONFIG_DIR", "set it to an empty directory")
+	}
+	if _, err := os.Stat(filepath.Join(dir, ".claude.json")); err == nil {
+		return nil
+	}
+	cwd, err := s.Getwd()
+	if err != nil {
+		return fmt.Errorf("finding the working directory: %w", err)
+	}
+	if err := (runner.FirstStart{Trust: []string{cwd}}).Write(dir, s.Getenv("ANTHROPIC_API_KEY")); err != nil {
+		return fmt.Errorf("writing the settings of claude: %w", err)
+	}
+	return nil
+}

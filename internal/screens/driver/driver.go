@@ -1,0 +1,110 @@
+// Package driver runs a program in a pseudo-terminal for a test, which waits for
+// what the screen shows, types and presses keys. Errors show the last screen.
+//
+// [Start] is for Go tests; [Serve] does the same for tests in other languages, with
+// requests and answers that are lines of JSON.
+package driver
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/claudeless/claudeless/internal/base/proc"
+	"github.com/claudeless/claudeless/internal/screens/emulator"
+	"github.com/claudeless/claudeless/internal/screens/pty"
+	"github.com/claudeless/claudeless/internal/screens/tape"
+)
+
+// Options describe a program. TMUX and TMUX_PANE are removed from its environment,
+// because its terminal is not one of tmux.
+type Options struct {
+	Path       string   // of the program, or its name on PATH
+	Args       []string // without the program's name
+	Env        []string // the complete environment
+	Cols, Rows int      // the size of the terminal
+	Clock      tape.Clock
+}
+
+// Terminal is a running program and its screen. It is used by one goroutine at a time;
+// the caller must call Stop.
+type Terminal struct {
+	program  *pty.Program
+	screen   *emulator.Emulator
+	playback *tape.Playback
+}
+
+// Start starts a program. ctx bounds only the start.
+func Start(ctx context.Context, o Options) (*Terminal, error) {
+	size := pty.Size{Cols: o.Cols, Rows: o.Rows}
+	command := proc.Command{Path: o.Path, Args: o.Args}
+	command.Env = slices.DeleteFunc(slices.Clone(o.Env), func(kv string) bool {
+		name, _, _ := strings.Cut(kv, "=")
+		return name == "TMUX" || name == "TMUX_PANE" || name == "TERM"
+	})
+	command.Env = append(command.Env, "TERM=xterm-256color")
+	program, err := pty.Start(ctx, pty.Options{Command: command, Size: size})
+	if err != nil {
+		return nil, err
+	}
+	t := &Terminal{program: program, screen: emulator.New(o.Cols, o.Rows)}
+	player := tape.Player{Program: program, Screen: t.screen, Clock: o.Clock}
+	t.playback = player.Begin()
+	return t, nil
+}
+
+// settleMS is how long no output must have arrived before keys are sent: the real CLI
+// ignores those that follow the appearance of a dialog at once.
+const settleMS = 150
+
+// WaitFor waits until the screen contains this text.
+func (t *Terminal) WaitFor(ctx context.Context, text string, limit time.Duration) error {
+	return t.do(ctx, tape.Step{Wait: text, TimeoutMS: int(limit.Milliseconds())})
+}
+
+// Type types a text, and waits until the screen shows it, for 3 seconds at most.
+func (t *Terminal) Type(ctx context.Context, text string) error {
+	return t.do(ctx, tape.Step{Type: text})
+}
+
+// Press presses keys, as a tape does: "Down Enter".
+func (t *Terminal) Press(ctx context.Context, keys string) error {
+	return t.do(ctx, tape.Step{Key: keys})
+}
+
+// do does a step: it waits, types, or presses keys. The error shows the screen.
+func (t *Terminal) do(ctx context.Context, s tape.Step) error {
+	if s.Type+s.Paste+s.Key != "" {
+		s.SettleMS = settleMS
+	}
+	step, err := tape.NewStep(s)
+	if err != nil {
+		return err
+	}
+	err = t.playback.Do(ctx, step)
+	if failed, ok := errors.AsType[*tape.StepError](err); ok {
+		return errors.New(failed.Reason + "; the screen shows\n" + strings.TrimRight(failed.Screen.Frame(), "\n"))
+	}
+	return err
+}
+
+// Screen returns what the screen shows now.
+func (t *Terminal) Screen() emulator.Screen { return t.screen.Screen() }
+
+// Resize changes the size of the terminal and tells the program so.
+func (t *Terminal) Resize(cols, rows int) error {
+	size := pty.Size{Cols: cols, Rows: rows}
+	if err := t.program.Resize(size); err != nil {
+		return err
+	}
+	t.screen.Resize(cols, rows)
+	return nil
+}
+
+// Stop ends the program.
+func (t *Terminal) Stop() {
+	const grace = 3 * time.Second
+	t.program.Stop(grace)
+}

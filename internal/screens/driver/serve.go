@@ -1,0 +1,87 @@
+package driver
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/claudeless/claudeless/internal/screens/emulator"
+	"github.com/claudeless/claudeless/internal/screens/pty"
+	"github.com/claudeless/claudeless/internal/screens/tape"
+)
+
+// request is one line of a test. Its parts are done in the order of the fields; all are optional.
+type request struct {
+	Wait      string `json:"wait"`       // wait until the screen contains this text
+	Gone      string `json:"gone"`       // wait until the screen does not contain this text
+	Type      string `json:"type"`       // type this text, and wait for its echo
+	Paste     string `json:"paste"`      // paste this text
+	Press     string `json:"press"`      // press these keys: "Down Enter"
+	Resize    string `json:"resize"`     // change the size: COLSxROWS
+	Exit      *int   `json:"exit"`       // wait until the program ends, with this exit code
+	TimeoutMS int    `json:"timeout_ms"` // bounds each wait; 0 = 15000
+	Screen    bool   `json:"screen"`     // answer with the screen
+}
+
+// answer is the answer to a request.
+type answer struct {
+	Error  string  `json:"error,omitempty"`
+	Screen *screen `json:"screen,omitempty"`
+}
+
+// screen is what the terminal shows, with its rows as text.
+type screen struct {
+	emulator.Screen
+	Text string `json:"text"`
+}
+
+// Serve does the requests that in has, a line of JSON each, and writes a line for each answer to out.
+// It returns at the end of in.
+func Serve(ctx context.Context, t *Terminal, in io.Reader, out io.Writer) error {
+	lines := bufio.NewReader(in)
+	enc := json.NewEncoder(out)
+	enc.SetEscapeHTML(false)
+	for {
+		line, err := lines.ReadBytes('\n')
+		if len(bytes.TrimSpace(line)) > 0 {
+			if err := enc.Encode(t.answer(ctx, line)); err != nil {
+				return fmt.Errorf("writing the answer: %w", err)
+			}
+		}
+		if errors.Is(err, io.EOF) || ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if err != nil {
+			return fmt.Errorf("reading requests: %w", err)
+		}
+	}
+}
+
+func (t *Terminal) answer(ctx context.Context, line []byte) answer {
+	var r request
+	dec := json.NewDecoder(bytes.NewReader(line))
+	dec.DisallowUnknownFields()
+	err := dec.Decode(&r)
+	if err == nil {
+		err = t.do(ctx, tape.Step{Wait: r.Wait, Gone: r.Gone, Type: r.Type, Paste: r.Paste, Key: r.Press, Exit: r.Exit, TimeoutMS: r.TimeoutMS})
+	}
+	if err == nil && r.Resize != "" {
+		var size pty.Size
+		if size, err = pty.ParseSize(r.Resize); err == nil {
+			err = t.Resize(size.Cols, size.Rows)
+		}
+	}
+	var a answer
+	if err != nil {
+		a.Error = err.Error()
+	}
+	if r.Screen {
+		s := t.Screen()
+		a.Screen = &screen{s, s.Text()}
+	}
+	return a
+}

@@ -1,0 +1,109 @@
+package simtest
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/claudeless/claudeless/internal/screens/driver"
+)
+
+// Terminal is a pseudo-terminal in which the interactive claude runs; see [Claude.Terminal].
+// Its methods fail the test, with what the screen shows, if they cannot do what they say.
+type Terminal struct {
+	tb       testing.TB
+	terminal *driver.Terminal
+}
+
+// Screen is what a terminal shows at one moment.
+type Screen struct {
+	// Text is a line for each row, without the spaces at its end.
+	Text string
+	// Cells has an element for each row; a wide character is one cell of width 2.
+	Cells      [][]Cell
+	Title      string
+	Cols, Rows int
+	// CursorCol and CursorRow are counted from 0.
+	CursorCol, CursorRow int
+	CursorVisible        bool
+	Alternate            bool // the alternate screen is shown
+}
+
+// Cell is one character on the screen.
+type Cell struct {
+	Text  string // a space for an empty cell
+	Width int    // columns: 1 or 2
+	Style string // the escape sequence that selects its style; empty = none
+}
+
+// Terminal starts the interactive claude, with these arguments, in a pseudo-terminal of 110 columns
+// and 36 rows. It is closed at the end of the test.
+func (c *Claude) Terminal(args ...string) *Terminal {
+	tb := c.script.tb
+	tb.Helper()
+	terminal, err := driver.Start(tb.Context(), driver.Options{
+		Path: c.Path, Args: args, Env: c.Env(), Cols: 110, Rows: 36, Clock: machineClock{},
+	})
+	if err != nil {
+		tb.Fatalf("simtest: starting claude in a terminal: %v", err)
+	}
+	tb.Cleanup(func() { terminal.Stop() }) // before the verdict
+	return &Terminal{tb: tb, terminal: terminal}
+}
+
+// WaitFor waits until the screen contains this text, for 30 seconds at most.
+func (t *Terminal) WaitFor(text string) {
+	t.tb.Helper()
+	t.check(t.terminal.WaitFor(t.tb.Context(), text, 30*time.Second))
+}
+
+// Type types a text, and waits until the screen shows it, for 3 seconds at most.
+func (t *Terminal) Type(text string) {
+	t.tb.Helper()
+	t.check(t.terminal.Type(t.tb.Context(), text))
+}
+
+// Press presses keys: "Enter", "Down", "Esc", "C-c", "BTab", or a character.
+func (t *Terminal) Press(keys ...string) {
+	t.tb.Helper()
+	t.check(t.terminal.Press(t.tb.Context(), strings.Join(keys, " ")))
+}
+
+// Resize changes the size of the terminal.
+func (t *Terminal) Resize(cols, rows int) {
+	t.tb.Helper()
+	t.check(t.terminal.Resize(cols, rows))
+}
+
+// Screen returns what the terminal shows now.
+func (t *Terminal) Screen() Screen {
+	s := t.terminal.Screen()
+	screen := Screen{
+		Text: s.Text(), Title: s.Title, Cols: s.Cols, Rows: s.Rows, Alternate: s.Alternate,
+		CursorCol: s.Cursor.Col, CursorRow: s.Cursor.Row, CursorVisible: s.Cursor.Visible,
+	}
+	for _, row := range s.Cells {
+		cells := make([]Cell, len(row))
+		for i, c := range row {
+			cells[i] = Cell(c)
+		}
+		screen.Cells = append(screen.Cells, cells)
+	}
+	return screen
+}
+
+func (t *Terminal) check(err error) {
+	t.tb.Helper()
+	if err != nil {
+		t.tb.Fatalf("simtest: terminal: %v", err)
+	}
+}
+
+// machineClock is the clock of the machine.
+type machineClock struct{}
+
+// Now returns the current time.
+func (machineClock) Now() time.Time { return time.Now() }
+
+// After sends the time after d.
+func (machineClock) After(d time.Duration) <-chan time.Time { return time.After(d) }
