@@ -20,6 +20,7 @@ import (
 // exchange asks the model and emits its reply, or plays a scripted failure.
 type exchange struct {
 	*turnContext
+	round     *toolRound
 	current   *message // the message being streamed; nil between messages
 	lastReply replyInfo
 	// wholeReply says that a stream broke off and the next reply arrives without streaming.
@@ -253,7 +254,7 @@ func (x *exchange) startMessage(sp replyUsage, stream *scenarios.Stream) *messag
 	stream = cmp.Or(stream, &x.sim.options.Display.Stream)
 	name := x.sim.modelName()
 	x.current = &message{
-		turnContext: x.turnContext, pace: scenarios.NewPace(*stream, x.sim.options.Rand),
+		turnContext: x.turnContext, round: x.round, pace: scenarios.NewPace(*stream, x.sim.options.Rand),
 		messageHead: messageHead{id: x.out.apiID("msg"), request: x.out.apiID("req"), modelName: name, wireModel: model.Wire(name), replyUsage: sp},
 	}
 	return x.current

@@ -21,6 +21,7 @@ type message struct {
 	pace  scenarios.Pace
 	due   time.Time // when the previous chunk was due; zero before the first
 	calls []call
+	round *toolRound            // emits the refusals that come while the message is streamed
 	final protocol.MessageFinal // metadata of the current block
 
 	text            strings.Builder // streamed part of the open text block
@@ -29,6 +30,8 @@ type message struct {
 	singleBlock     bool            // the message has one block; if it is an empty text, it is not shown
 	receivedChars   int             // streamed characters of all blocks, without signatures
 	openIndex       int             // index of the open block; -1 if none
+	refusalPoint    RefusalPoint    // when the refusal of the last call comes; AfterMessage if it was taken
+	refused         *refusedCall    // the refusal that is being emitted; nil if none
 	assistantEvents int             // number of assistant events so far
 }
 
@@ -50,6 +53,7 @@ type call struct {
 	// readOnly allows the call to run in parallel even if its tool is not read-only.
 	readOnly bool
 	refusal  *executor.Result // result that replaces the run; nil means the call may run
+	early    *executedCall    // the refusal that was emitted while the message was streamed; nil means none
 }
 
 // stream emits the message block by block in the order of the real CLI: the assistant event of a
@@ -71,9 +75,59 @@ func (m *message) stream(ctx context.Context, blocks []protocol.Block) error {
 			return err
 		}
 		m.stopBlock(i)
+		if err := m.takeRefusal(ctx, InNextBlock); err != nil {
+			return err
+		}
 	}
 	m.end()
 	return m.out.checkOpen()
+}
+
+// takeRefusal gets the refusal of the last call if it comes at this point of the stream. A denied permission is shown in
+// two steps, between the events that follow ([message.advanceRefusal]).
+func (m *message) takeRefusal(ctx context.Context, at RefusalPoint) error {
+	if m.refusalPoint == AfterMessage || m.refusalPoint > at {
+		return nil
+	}
+	point := m.refusalPoint
+	m.refusalPoint = AfterMessage
+	c := &m.calls[len(m.calls)-1]
+	r, err := m.round.refuse(ctx, c, len(m.final.Calls)-1)
+	if err != nil {
+		return err
+	}
+	m.refused = &refusedCall{call: *c, executedCall: r}
+	if point < InNextBlock {
+		m.flushRefusal()
+	}
+	return m.out.checkOpen()
+}
+
+// refusedCall is a refusal whose events are not all emitted yet.
+type refusedCall struct {
+	call call
+	executedCall
+	denied bool // permission_denied was emitted
+}
+
+// advanceRefusal emits the next part of a refusal: permission_denied, then the result.
+func (m *message) advanceRefusal() {
+	switch r := m.refused; {
+	case r == nil:
+	case r.denied:
+		m.refused = nil
+		m.round.emitOutcome(r.call, r.executedCall)
+	default:
+		r.denied = true
+		m.round.emitDenial(r.executedCall)
+	}
+}
+
+// flushRefusal emits what is left of a refusal.
+func (m *message) flushRefusal() {
+	for m.refused != nil {
+		m.advanceRefusal()
+	}
 }
 
 func (m *message) start(ctx context.Context) error {
@@ -127,7 +181,9 @@ func (m *message) end() {
 		{"delta", object{{"stop_reason", m.stopReason}, {"stop_sequence", nil}}},
 		{"usage", usage},
 	}, "")
+	m.advanceRefusal()
 	m.emitStreamEvent(object{{"type", "message_stop"}}, "")
+	m.advanceRefusal()
 }
 
 // streamBlock emits a block up to its content_block_stop.
@@ -279,12 +335,17 @@ func (m *message) streamToolUse(ctx context.Context, i int, b protocol.ToolUse) 
 		c.use.Name, c.writtenName = prepared.RunAs, b.Name
 	}
 	c.tool, _ = m.index.Tool(c.use.Name)
+	inOrder := len(m.calls) == 0 || m.calls[len(m.calls)-1].early != nil
 	m.calls = append(m.calls, c)
-	return nil
+	if inOrder && !m.unstreamed && (c.use.Name != structuredTool || m.structured.schema == nil) {
+		m.refusalPoint = m.sim.options.Tools.EarlyRefusal(ctx, c.use)
+	}
+	return m.takeRefusal(ctx, BeforeBlockStop)
 }
 
 // emitAssistant emits the complete block.
 func (m *message) emitAssistant(b protocol.Block, more func(*protocol.Assistant)) {
+	m.flushRefusal()
 	ev := m.assistantEvent(b, more)
 	m.assistantEvents++
 	m.out.emit(ev)
@@ -375,6 +436,7 @@ func (m *message) emitAbandonedStop() {
 func (m *message) startBlock(i int, b protocol.Block, display string) {
 	m.openIndex = i
 	m.emitStreamEvent(object{{"type", "content_block_start"}, {"index", i}, {"content_block", b}}, display)
+	m.advanceRefusal()
 }
 
 // emitDelta emits a chunk of a block; key is the field of the delta that holds it.
@@ -387,6 +449,7 @@ func (m *message) emitDelta(i int, key, chunk, display string) {
 		m.receivedChars += utf8.RuneCountInString(chunk)
 	}
 	m.emitStreamEvent(object{{"type", "content_block_delta"}, {"index", i}, {"delta", object{{"type", kind}, {key, chunk}}}}, display)
+	m.advanceRefusal()
 }
 
 func (m *message) stopBlock(i int) {

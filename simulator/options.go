@@ -267,7 +267,20 @@ type Tools interface {
 	Prepare(call protocol.ToolUse) PreparedCall
 	// Precheck inspects a call right before it runs, before hooks and the permission check.
 	Precheck(ctx context.Context, call protocol.ToolUse) Precheck
+	// EarlyRefusal says when the refusal of a call comes while its message is still being streamed.
+	EarlyRefusal(ctx context.Context, call protocol.ToolUse) RefusalPoint
 }
+
+// RefusalPoint is the point of a message's stream at which the refusal of a call is emitted.
+type RefusalPoint int
+
+// The points of a message's stream. A refusal that needs a hook, an answer or a file comes after the message.
+const (
+	AfterMessage    RefusalPoint = iota
+	BeforeBlockStop              // right after the call: the tool is unknown or its input has the wrong form
+	AfterBlockStop               // before the next block begins: the tool refuses the input
+	InNextBlock                  // after the next block has begun: permission is denied
+)
 
 // An InstructionSource lists the instruction files (CLAUDE.md, rules) that apply after tool calls.
 // Tools may implement it.
@@ -306,6 +319,9 @@ type uncheckedTools struct{ executor.Executor }
 
 func (uncheckedTools) Prepare(protocol.ToolUse) PreparedCall               { return PreparedCall{} }
 func (uncheckedTools) Precheck(context.Context, protocol.ToolUse) Precheck { return Precheck{} }
+func (uncheckedTools) EarlyRefusal(context.Context, protocol.ToolUse) RefusalPoint {
+	return AfterMessage
+}
 
 // unknownLocation is the default Location.
 type unknownLocation struct{}

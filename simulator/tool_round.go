@@ -52,7 +52,11 @@ func (d *toolRound) runCalls(ctx context.Context, calls []call) ([]scenarios.Res
 	for i := range calls {
 		calls[i].use.Siblings, calls[i].use.Round = len(calls)-1, round
 	}
-	for start := 0; start < len(calls); {
+	start := 0
+	for ; start < len(calls) && calls[start].early != nil; start++ {
+		shown[start], results[start] = true, scenarioResult(calls[start].use, calls[start].early.result.ToolResult)
+	}
+	for start < len(calls) {
 		end := start + 1
 		for calls[start].parallel() && end < len(calls) && calls[end].parallel() {
 			end++
@@ -72,6 +76,16 @@ func (d *toolRound) runCalls(ctx context.Context, calls []call) ([]scenarios.Res
 	}
 	d.running = false
 	return results, d.structured.end()
+}
+
+// refuse gets the refusal of a call of the message that is being streamed; siblings is the number of its other calls.
+func (d *toolRound) refuse(ctx context.Context, c *call, siblings int) (executedCall, error) {
+	c.use.Siblings, c.use.Round = siblings, d.sim.history.rounds+1
+	ready := d.sim.options.Tools.Precheck(ctx, c.use)
+	c.use.ObservedInput, c.refusal = ready.ObservedInput, ready.Refusal
+	r := d.execute(ctx, 0, *c)
+	c.early = &r
+	return r, r.err
 }
 
 // parallel reports whether the call may run at the same time as adjacent calls.
@@ -199,16 +213,30 @@ func (e *UnansweredError) Unwrap() error { return e.Err }
 
 // emitResult emits the events of one finished call.
 func (d *toolRound) emitResult(c call, r executedCall) {
+	d.emitDenial(r)
+	d.emitOutcome(c, r)
+}
+
+// emitDenial emits what precedes the result of a call: above all, that it was denied.
+func (d *toolRound) emitDenial(r executedCall) {
 	res := r.result
 	d.background.emitTaskEvents(task.InTurn)
 	d.out.emitAll(res.Before)
 	d.prompts.context = append(d.prompts.context, res.Context...)
 	if res.Stop != nil && res.Stop.Deferred != nil {
-		return // a deferred call has no result
+		return
 	}
 	if no := res.Denied; no != nil {
 		no.Type, no.Subtype, no.UUID, no.SessionID = "system", "permission_denied", d.sim.options.Clock.NewID(), d.sim.options.State.SessionID()
 		d.out.emit(no)
+	}
+}
+
+// emitOutcome emits the result of a call.
+func (d *toolRound) emitOutcome(c call, r executedCall) {
+	res := r.result
+	if res.Stop != nil && res.Stop.Deferred != nil {
+		return // a deferred call has no result
 	}
 	if res.CountDenial {
 		d.totals.recordDenial(c.use, c.use.DisplayInput())

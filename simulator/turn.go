@@ -49,8 +49,9 @@ type turn struct {
 }
 
 func newTurn(st *turnContext) *turn {
-	x := &exchange{turnContext: st}
-	return &turn{turnContext: st, exchange: x, round: &toolRound{turnContext: st}, continuation: &continuation{turnContext: st, exchange: x}, commands: &localCommands{st}}
+	round := &toolRound{turnContext: st}
+	x := &exchange{turnContext: st, round: round}
+	return &turn{turnContext: st, exchange: x, round: round, continuation: &continuation{turnContext: st, exchange: x}, commands: &localCommands{st}}
 }
 
 // run runs the turn and emits its result. After an interrupt it ignores ctx.

@@ -29,6 +29,11 @@ func (t toolbox) Precheck(ctx context.Context, call protocol.ToolUse) simulator.
 	return t.sessionTools.Precheck(ctx, call)
 }
 
+func (t toolbox) EarlyRefusal(ctx context.Context, call protocol.ToolUse) simulator.RefusalPoint {
+	call.Agent = &t.ref
+	return t.sessionTools.EarlyRefusal(ctx, call)
+}
+
 func (t toolbox) NewInstructions(agent *protocol.AgentRef, calls []protocol.ToolUse) []simulator.InstructionFile {
 	if known, ok := t.sessionTools.(simulator.InstructionSource); ok {
 		return known.NewInstructions(agent, calls)

@@ -198,6 +198,13 @@ func (r *Runner) Has(event string) bool {
 	return len(r.entries[event]) > 0
 }
 
+// Matches reports whether a hook is registered for the event whose matcher matches the subject.
+func (r *Runner) Matches(event, subject string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.ContainsFunc(r.entries[event], func(e *entry) bool { return e.matches(event, subject) })
+}
+
 // Close waits for asynchronous hooks until they have ended or ctx ends, then ends
 // the remaining ones. Later events run no hooks.
 func (r *Runner) Close(ctx context.Context) {

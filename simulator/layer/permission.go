@@ -13,6 +13,7 @@ import (
 
 	"github.com/claudeless/claudeless/executor"
 	"github.com/claudeless/claudeless/simulator"
+	"github.com/claudeless/claudeless/simulator/hook"
 	"github.com/claudeless/claudeless/simulator/permission"
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
@@ -84,6 +85,30 @@ func Permission(o PermitOptions) executor.Middleware {
 		result.Before = append(before, result.Before...)
 		return result, err
 	})
+}
+
+// RefusesAtOnce reports whether a call is denied without running a hook, without a classifier and without a question to
+// the prompter, who may be nil.
+func RefusesAtOnce(p *permission.Policy, hooks *hook.Runner, asked permission.Prompter, use protocol.ToolUse) bool {
+	if hooks.Matches("PreToolUse", hookName(use.Name)) {
+		return false
+	}
+	v := p.Decide(use)
+	switch {
+	case v.Behavior == permission.Allow:
+		return false
+	case v.DenyRule:
+		return true
+	case p.Mode() == protocol.ModePlan || p.Mode() == protocol.ModeAuto:
+		return false
+	}
+	return v.Behavior == permission.Deny || asked == nil && !hooks.Matches("PermissionRequest", hookName(use.Name))
+}
+
+// IsInputError reports whether a refusal says that the input of a call does not fit the tool's schema.
+func IsInputError(refusal executor.Result) bool {
+	_, schema := issueOf(refusal)
+	return schema
 }
 
 // Denial returns the result of a call that a verdict denies.

@@ -36,6 +36,7 @@ type toolbox struct {
 	aliases           map[string]string // tools that the host substitutes for others
 	sequentialAgents  bool              // agents run one after another, for a repeatable run
 	options           builtin.Options   // of the built-in tools
+	refusesAtOnce     func(protocol.ToolUse) bool
 	isolated          isolatedTools
 }
 
@@ -78,7 +79,11 @@ func (t *toolbox) buildChain(plan launch.Plan, p toolParts) {
 	base = append(base, t.servers.tools()...)
 	base = append(base, t.toolSearch(append(slices.Clone(base), t.builtin)), builtinCalls{t})
 	around := layer.HookOptions{Runner: p.hooks.Runner, Live: p.state, Here: t, Tools: t, Frames: plan.Output.HookEvents}
-	permit := layer.PermitOptions{Policy: t.policy.Policy, Ask: layer.AskHooks(around, t.policy.prompter(p.host)), Tools: t, Clock: plan.Clock}
+	host := t.policy.prompter(p.host)
+	permit := layer.PermitOptions{Policy: t.policy.Policy, Ask: layer.AskHooks(around, host), Tools: t, Clock: plan.Clock}
+	t.refusesAtOnce = func(call protocol.ToolUse) bool {
+		return layer.RefusesAtOnce(t.policy.Policy, p.hooks.Runner, host, call)
+	}
 	t.Executor = executor.Chain(base,
 		layer.Hooks(around), layer.Permission(permit), t.callGates.layer(plan, t.servers.records), executor.Canned(t.policy.canned))
 }
@@ -118,15 +123,6 @@ func (t *toolbox) Prepare(call protocol.ToolUse) simulator.PreparedCall {
 	return p
 }
 
-// WaitReady looks at a call that is about to run. What is answered without a tool is not checked.
-func (t *toolbox) Precheck(ctx context.Context, call protocol.ToolUse) simulator.Precheck {
-	ready := simulator.Precheck{ObservedInput: t.builtinTools(call).ObservedInput(call)}
-	if !t.policy.canned.Answers(call) {
-		ready.Refusal = t.refuse(ctx, call)
-	}
-	return ready
-}
-
 // Server returns the MCP server of a tool; nil = none.
 func (t *toolbox) Server(tool string) *protocol.ServerRef {
 	if def, ok := t.Tool(tool); ok && def.Server != "" {
@@ -152,29 +148,6 @@ func (t *toolbox) Tool(name string) (protocol.Tool, bool) {
 		return def, true
 	}
 	return t.builtin.Tool(name)
-}
-
-// refuse returns the error for a call that no tool of the session accepts, or nil.
-func (t *toolbox) refuse(ctx context.Context, call protocol.ToolUse) *executor.Result {
-	if v, refused := t.policy.Refuses(call); refused {
-		return new(layer.Denial(v))
-	}
-	if text, refused := t.inventory.refusal(call); refused {
-		result := executor.Unavailable(text)
-		result.UnknownTool = t.inventory.remains(call.Name) // else the user has taken it away
-		return new(executor.Plain(result))
-	}
-	if refused := t.builtinTools(call).Check(ctx, call); refused != nil {
-		return new(executor.Plain(*refused))
-	}
-	if _, known := t.Tool(call.Name); known {
-		return nil
-	}
-	names := t.inventory.listed(t.servers.hasResources())
-	if i := slices.Index(names, "Task"); i >= 0 {
-		names[i] = "Agent" // as calls name it
-	}
-	return new(executor.Plain(executor.Unknown(call.Name, names)))
 }
 
 // toolSearch returns the tool ToolSearch for the tools that init lists.
