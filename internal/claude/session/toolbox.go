@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 
@@ -88,24 +87,6 @@ func (t *toolbox) buildChain(plan launch.Plan, p toolParts) {
 		layer.Hooks(around), layer.Permission(permit), t.callGates.layer(plan, t.servers.records), executor.Canned(t.policy.canned))
 }
 
-// shellEnviron returns the environment of the commands that the model runs (observed with 2.1.329).
-func shellEnviron(plan launch.Plan, level, id string) []string {
-	env := append(slices.Clone(plan.Environ),
-		"AI_AGENT="+agentName(plan.Version, "agent"),
-		"CLAUDE_CODE_CHILD_SESSION=1",
-		"CLAUDE_CODE_SESSION_ATTENDED=0",
-		"CLAUDE_CODE_SESSION_ID="+id,
-		"CLAUDE_EFFORT="+level,
-		"CLAUDE_PID="+strconv.Itoa(plan.PID),
-		"COREPACK_ENABLE_AUTO_PIN=0",
-		"NoDefaultCurrentDirectoryInExePath=1",
-	)
-	if plan.Executable != "" {
-		env = append(env, "CLAUDE_CODE_EXECPATH="+plan.Executable)
-	}
-	return env
-}
-
 // Dir returns the shell's current directory.
 func (t *toolbox) Dir() string { return t.builtin.Dir() }
 
@@ -121,6 +102,60 @@ func (t *toolbox) Prepare(call protocol.ToolUse) simulator.PreparedCall {
 	}
 	p.ReadOnly = !t.callGates.countsHits(call.Name) && (builtin.ReadOnlyCall(call) || agent.IsCall(call.Name) && !t.sequentialAgents)
 	return p
+}
+
+// Precheck looks at a call that is about to run. What is answered without a tool is not checked.
+func (t *toolbox) Precheck(ctx context.Context, call protocol.ToolUse) simulator.Precheck {
+	ready := simulator.Precheck{ObservedInput: t.builtinTools(call).ObservedInput(call)}
+	if !t.policy.canned.Answers(call) {
+		ready.Refusal = t.refuse(ctx, call)
+	}
+	return ready
+}
+
+// EarlyRefusal says when the refusal of a call comes while its message is still being streamed. Tools that write
+// files look at them first.
+func (t *toolbox) EarlyRefusal(ctx context.Context, call protocol.ToolUse) simulator.RefusalPoint {
+	if t.policy.canned.Answers(call) {
+		return simulator.AfterMessage
+	}
+	call.ObservedInput = t.builtinTools(call).ObservedInput(call)
+	writes := call.Name == "Edit" || call.Name == "Write"
+	refused := t.refuse(ctx, call)
+	_, missing := t.inventory.refusal(call)
+	switch {
+	case refused != nil && (missing || refused.UnknownTool || layer.IsInputError(*refused)):
+		return simulator.BeforeBlockStop
+	case writes:
+	case refused != nil:
+		return simulator.AfterBlockStop
+	case t.refusesAtOnce(call):
+		return simulator.InNextBlock
+	}
+	return simulator.AfterMessage
+}
+
+// refuse returns the error for a call that no tool of the session accepts, or nil.
+func (t *toolbox) refuse(ctx context.Context, call protocol.ToolUse) *executor.Result {
+	if v, refused := t.policy.Refuses(call); refused {
+		return new(layer.Denial(v))
+	}
+	if text, refused := t.inventory.refusal(call); refused {
+		result := executor.Unavailable(text)
+		result.UnknownTool = t.inventory.remains(call.Name) // else the user has taken it away
+		return new(executor.Plain(result))
+	}
+	if refused := t.builtinTools(call).Check(ctx, call); refused != nil {
+		return new(executor.Plain(*refused))
+	}
+	if _, known := t.Tool(call.Name); known {
+		return nil
+	}
+	names := t.inventory.listed(t.servers.hasResources())
+	if i := slices.Index(names, "Task"); i >= 0 {
+		names[i] = "Agent" // as calls name it
+	}
+	return new(executor.Plain(executor.Unknown(call.Name, names)))
 }
 
 // Server returns the MCP server of a tool; nil = none.
