@@ -308,23 +308,6 @@ func (t *toolbox) canonical(ctx context.Context, name string) string {
 	return executor.NewIndex(tools).Canonical(name)
 }
 
-// serializedHits runs calls that count as hits of a breakpoint one after another, so that the
-// breakpoint stops the first of them.
-type serializedHits struct {
-	executor.Executor
-	script *debug.ScriptedGate
-}
-
-// Tools returns the tools; those that count as hits are not read-only.
-func (c serializedHits) Tools(ctx context.Context) ([]protocol.Tool, error) {
-	tools, err := c.Executor.Tools(ctx)
-	tools = slices.Clone(tools)
-	for i := range tools {
-		tools[i].ReadOnly = tools[i].ReadOnly && !c.script.HasLimitedRule(tools[i].Name)
-	}
-	return tools, err
-}
-
 // callObserver gives a debugger access to the session's calls.
 type callObserver struct{ *recorder }
 

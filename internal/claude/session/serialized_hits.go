@@ -1,0 +1,27 @@
+package session
+
+import (
+	"context"
+	"slices"
+
+	"github.com/claudeless/claudeless/executor"
+	"github.com/claudeless/claudeless/internal/debug"
+	"github.com/claudeless/claudeless/simulator/protocol"
+)
+
+// serializedHits runs calls that count as hits of a breakpoint one after another, so that the
+// breakpoint stops the first of them.
+type serializedHits struct {
+	executor.Executor
+	script *debug.ScriptedGate
+}
+
+// Tools returns the tools; those that count as hits are not read-only.
+func (c serializedHits) Tools(ctx context.Context) ([]protocol.Tool, error) {
+	tools, err := c.Executor.Tools(ctx)
+	tools = slices.Clone(tools)
+	for i := range tools {
+		tools[i].ReadOnly = tools[i].ReadOnly && !c.script.HasLimitedRule(tools[i].Name)
+	}
+	return tools, err
+}
