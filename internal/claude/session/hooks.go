@@ -79,11 +79,6 @@ func hookEnviron(plan launch.Plan, id string) []string {
 	return env
 }
 
-// agentName names the program for the commands that it runs as one of its parts.
-func agentName(version, part string) string {
-	return "claude-code_" + strings.ReplaceAll(version, ".", "-") + "_" + part
-}
-
 // pluginHooks returns the hooks of a plugin, which get its directory in their environment.
 func pluginHooks(parts catalog.PluginParts) hook.Source {
 	return hook.Source{Name: "plugin " + parts.Name, Plugin: parts.Name, Raw: parts.Hooks, Environ: []string{"CLAUDE_PLUGIN_ROOT=" + parts.Dir}}

@@ -3,6 +3,7 @@ package session
 import (
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/claudeless/claudeless/internal/claude/launch"
 )
@@ -23,4 +24,9 @@ func shellEnviron(plan launch.Plan, level, id string) []string {
 		env = append(env, "CLAUDE_CODE_EXECPATH="+plan.Executable)
 	}
 	return env
+}
+
+// agentName names the program for the commands that it runs as one of its parts.
+func agentName(version, part string) string {
+	return "claude-code_" + strings.ReplaceAll(version, ".", "-") + "_" + part
 }
