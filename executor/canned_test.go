@@ -51,7 +51,7 @@ func TestCanned(t *testing.T) {
 		{name: "own result", call: protocol.ToolUse{Name: "mcp__s__t", Script: own}, want: text("of the call"), answer: true},
 		{name: "tool result", call: protocol.ToolUse{Name: "mcp__s__t"}, want: text("of the tool"), answer: true},
 		{name: "live", call: protocol.ToolUse{Name: "Read"}, want: text("ran Read"), calls: 1},
-		{name: "raw name is no key", call: protocol.ToolUse{Name: "t"}, want: text("ran t"), calls: 1},
+		{name: "the raw tool name does not select a result", call: protocol.ToolUse{Name: "t"}, want: text("ran t"), calls: 1},
 		{name: "error", call: protocol.ToolUse{Name: "Bash"}, want: protocol.ErrorResult("Permission denied: not here"), answer: true},
 		{name: "error wins over result", call: protocol.ToolUse{Name: "Both", Script: own}, want: protocol.ErrorResult("Permission denied: no"), answer: true},
 		{name: "auto_approve lifts error", call: protocol.ToolUse{Name: "Write"}, want: text("ran Write"), calls: 1},

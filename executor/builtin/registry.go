@@ -144,7 +144,7 @@ func Shape(call protocol.ToolUse, s string) protocol.ToolResult {
 func agentTool(name string) tool.Tool {
 	return tool.Tool{
 		Name:        name,
-		Description: "Starts an agent that works on a task of its own and reports back.",
+		Description: "Starts an agent that works on a separate task and reports back.",
 		Input: tool.OpenObject(
 			tool.Req("description", tool.Str("The task in three to five words")),
 			tool.Req("prompt", tool.Str("What the agent is to do")),

@@ -21,7 +21,7 @@ type parityCmd struct {
 	JSON          string        `placeholder:"FILE" help:"Write the report as JSON to FILE"`
 	JUnit         string        `name:"junit" placeholder:"FILE" help:"Write the report as JUnit XML to FILE"`
 	Verbose       bool          `short:"v" help:"Print every difference, and figures by area and surface"`
-	ShowNormal    bool          `help:"Print both sides in the normalized form that is compared"`
+	ShowNormal    bool          `help:"Print the normalized output of both sides, as it is compared"`
 	DefaultURL    bool          `name:"default-url" help:"Let both sides reach the API at its default URL instead of ANTHROPIC_BASE_URL (Linux)"`
 	Protocol      string        `placeholder:"REVISION,…" help:"Let the fixtures of all cases speak only these revisions of MCP"`
 	Timeout       time.Duration `default:"30s" help:"Time-out for one run of claude"`

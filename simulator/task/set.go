@@ -38,7 +38,7 @@ const (
 // Killer identifies who stopped a task.
 type Killer int
 
-const nobody Killer = 0
+const notKilled Killer = 0
 
 // A task is stopped by the model that started it, by the host, or by the end of the
 // session.
@@ -191,7 +191,7 @@ func (s *Set) Stop(id string, by Killer) bool {
 }
 
 func (s *Set) kill(t *Task, by Killer) {
-	if t.killer == nobody {
+	if t.killer == notKilled {
 		t.killer = by
 	}
 	t.stop()

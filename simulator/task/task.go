@@ -211,7 +211,7 @@ func (t *Task) finish(e End) {
 	if t.ended {
 		return
 	}
-	if t.killer != nobody {
+	if t.killer != notKilled {
 		e.Status = Killed
 	}
 	if t.killer == BySystem { // progress is not reported
@@ -235,7 +235,7 @@ func (t *Task) finish(e End) {
 		return
 	}
 	s.post(t, t.inBackground, s.changedFrame())
-	if t.killer == nobody && !e.ModelKnows {
+	if t.killer == notKilled && !e.ModelKnows {
 		s.notices = append(s.notices, t.notice(e))
 	}
 }

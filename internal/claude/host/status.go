@@ -99,7 +99,7 @@ func suggestFiles(_ context.Context, r *requestServer, in request) (control.Answ
 	return control.Answer{Payload: answer}, nil
 }
 
-// rateMessage checks the user's opinion of a message, which nobody keeps.
+// rateMessage checks the user's rating of a message. The rating is not stored.
 func rateMessage(_ context.Context, _ *requestServer, in request) (control.Answer, error) {
 	_, named := jsvalue.Text(in.keys["messageUuid"])
 	sentiment, _ := jsvalue.Text(in.keys["sentiment"])

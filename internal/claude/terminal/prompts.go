@@ -11,7 +11,7 @@ import (
 // takes prompts from between its tool rounds.
 type promptQueue struct {
 	wake  chan struct{} // cap 1: a prompt was added
-	inbox *mailbox      // is told which prompts a running turn has taken
+	inbox *mailbox      // receives the prompts that a running turn has taken
 
 	mu      sync.Mutex
 	waiting []string

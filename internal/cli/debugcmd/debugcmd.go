@@ -46,7 +46,7 @@ type Serve struct {
 	Port             *int          `placeholder:"N" help:"Port to listen on (default 5174, or a free port if 5174 is in use)"`
 	PortFile         string        `placeholder:"FILE" help:"Write the port to FILE"`
 	PauseTimeout     time.Duration `placeholder:"DURATION" help:"How long a paused call waits for a decision"`
-	OnTimeout        string        `enum:"wait,continue,fail" default:"wait" help:"What to do with a call when --pause-timeout expires: ${enum}"`
+	OnTimeout        string        `enum:"wait,continue,fail" default:"wait" placeholder:"ACTION" help:"What to do with a paused call when --pause-timeout expires: wait (default), continue or fail"`
 	MCPClients       bool          `name:"mcp-clients" help:"Connect the external MCP servers of the default configuration file"`
 	MCPClientsConfig string        `name:"mcp-clients-config" placeholder:"FILE" help:"Connect the external MCP servers of this configuration file"`
 	MCPClient        []string      `name:"mcp-client" sep:"none" placeholder:"NAME:VALUE" help:"Connect this external MCP server: a command, or the URL of an SSE endpoint"`
@@ -218,7 +218,7 @@ func (c *Serve) configured(s *process.System) ([]mcp.ServerConfig, error) {
 // debuggerFlags select a debugger.
 type debuggerFlags struct {
 	Debugger string `required:"" placeholder:"URL" help:"Address of the breakpoint server (claudeless debug)"`
-	OnLost   string `enum:"fail,continue" default:"fail" help:"What to do with a paused call when the debugger disconnects: ${enum}"`
+	OnLost   string `enum:"fail,continue" default:"fail" placeholder:"ACTION" help:"What to do with a paused call when the debugger disconnects: fail (default) or continue"`
 }
 
 func (d debuggerFlags) connect(s *process.System, kind debug.Client) (*rest.Client, error) {

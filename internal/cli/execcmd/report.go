@@ -24,7 +24,7 @@ type Report struct {
 type reportPage struct {
 	Journals []string `arg:"" name:"journal" help:"Journals of one run or of its shards, in any order"`
 	Output   string   `short:"o" default:"report.html" placeholder:"FILE" help:"File to write (default: report.html)"`
-	Scenario string   `short:"s" placeholder:"FILE" help:"Judge every run by this scenario (default: each by its own)"`
+	Scenario string   `short:"s" placeholder:"FILE" help:"Judge every run by this scenario (default: the scenario of each run)"`
 	Strict   bool     `help:"Count warnings about the scenario as errors"`
 	Lenient  bool     `help:"Leave out set-up findings (S01, S02, …)"`
 }
@@ -51,7 +51,7 @@ func (c *reportPage) Run(s *process.System) error {
 type reportMerge struct {
 	Shards   []string `arg:"" name:"shard" help:"Directory of a shard's journals (*.jsonl), or a journal"`
 	Expect   int      `name:"expect-shards" placeholder:"N" help:"Fail unless N shards are given"`
-	Scenario string   `short:"s" placeholder:"FILE" help:"Judge every run by this scenario (default: each by its own)"`
+	Scenario string   `short:"s" placeholder:"FILE" help:"Judge every run by this scenario (default: the scenario of each run)"`
 	Strict   bool     `help:"Also fail on warnings about the scenario, such as a rule that answered no prompt"`
 	Lenient  bool     `help:"Do not report set-up findings (S01, S02, …)"`
 	NoRuns   bool     `name:"allow-no-runs" help:"Accept shards in which claude was never started"`

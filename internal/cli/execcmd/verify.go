@@ -12,7 +12,7 @@ import (
 // Verify judges existing journals.
 type Verify struct {
 	Journals []string `arg:"" name:"journal" help:"Journals of one run or of its shards, in any order"`
-	Scenario string   `short:"s" placeholder:"FILE" help:"Judge every run by this scenario (default: each by its own)"`
+	Scenario string   `short:"s" placeholder:"FILE" help:"Judge every run by this scenario (default: the scenario of each run)"`
 	Runs     int      `placeholder:"N" help:"Fail unless the journals hold N runs of claude"`
 	Shards   int      `placeholder:"N" help:"Fail unless N different journals are given"`
 	Strict   bool     `help:"Also fail on warnings about the scenario, such as a rule that answered no prompt"`

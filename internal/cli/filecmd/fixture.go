@@ -208,7 +208,7 @@ func (c *FixtureList) Run(s *process.System) error {
 // FixtureToken prints a token for programs that only send a header.
 type FixtureToken struct {
 	Fixture   string   `arg:"" help:"Fixture file, or the name of a library fixture"`
-	Scope     []string `placeholder:"SCOPE" help:"Scopes of the token; default all of the fixture"`
+	Scope     []string `placeholder:"SCOPE" help:"Scopes of the token (default: all scopes of the fixture)"`
 	TokenFile string   `placeholder:"FILE" help:"Token file of the server, if it was started with one"`
 }
 
@@ -236,7 +236,7 @@ func (c *FixtureToken) Run(s *process.System) error {
 type FixtureClone struct {
 	Out     string            `arg:"" help:"File to write"`
 	Command []string          `arg:"" optional:"" passthrough:"" help:"Command that starts the server, after --"`
-	URL     string            `name:"url" help:"Streamable HTTP endpoint of the server"`
+	URL     string            `name:"url" placeholder:"URL" help:"Streamable HTTP endpoint of the server, instead of a command"`
 	Header  map[string]string `help:"Header to send with every request to --url"`
 	Call    []string          `placeholder:"NAME=JSON" sep:"none" help:"Also call this tool and record its answer"`
 	Force   bool              `help:"Overwrite an existing file"`

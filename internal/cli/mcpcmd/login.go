@@ -110,7 +110,7 @@ func (o *Options) browserLogin(ctx context.Context, client *oauth.Client, server
 	if err != nil {
 		return err
 	}
-	defer func() { _ = listener.Close() }() // nobody connects any more
+	defer func() { _ = listener.Close() }() // the login is over; no further connection is accepted
 	l, err := client.Login(ctx, redirectTo(listener.Addr().(*net.TCPAddr).Port), "")
 	if err != nil {
 		return setupError(err)

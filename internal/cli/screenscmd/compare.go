@@ -136,12 +136,12 @@ func (c *Diff) print(s *process.System, changes []diff.Change) error {
 // Check checks a detector.
 type Check struct {
 	Detector string   `required:"" placeholder:"FILE" help:"TOML file that says how the detector is run"`
-	In       string   `default:"tmux" enum:"terminal,tmux" help:"Pages that were captured inside tmux (default), or outside; the others are taken if there are none"`
+	In       string   `default:"tmux" enum:"terminal,tmux" placeholder:"PLACE" help:"Prefer pages captured inside tmux (tmux, default) or outside it (terminal); use the other ones if none exist"`
 	JSON     bool     `name:"json" help:"Print the report as JSON"`
 	JUnit    string   `name:"junit" placeholder:"FILE" help:"Write the report as JUnit XML to FILE"`
 	GitHub   bool     `name:"github" help:"Also write GitHub Actions annotations to stderr"`
 	Markdown bool     `help:"Print the table only, as Markdown"`
-	Versions []string `arg:"" optional:"" name:"version" help:"Versions or directories (default: all that are captured)"`
+	Versions []string `arg:"" optional:"" name:"version" help:"Versions or directories (default: all captured versions)"`
 }
 
 // Run prints the misjudged pages and exits with 3 if there are any.

@@ -52,8 +52,8 @@ func fail(code int, err error) error { return &process.ExitError{Code: code, Err
 type Capture struct {
 	Claude   string   `placeholder:"PATH|npm:VERSION|simulated" help:"The claude to capture: a program, a version from npm, or the simulated claude (default: CLAUDE_BIN, or the one on PATH)"`
 	Size     []string `default:"110x36" placeholder:"COLSxROWS,…" help:"Sizes of the terminal (default 110x36)"`
-	Renderer string   `default:"fullscreen" enum:"fullscreen,inline,both" help:"How claude draws: fullscreen (default), inline or both"`
-	In       string   `default:"terminal" enum:"terminal,tmux,both" help:"Where claude believes it runs: terminal (default), tmux or both"`
+	Renderer string   `default:"fullscreen" enum:"fullscreen,inline,both" placeholder:"MODE" help:"Rendering mode of claude: fullscreen (default), inline or both"`
+	In       string   `default:"terminal" enum:"terminal,tmux,both" placeholder:"PLACE" help:"Environment that claude detects: terminal (default), tmux or both"`
 	Jobs     int      `default:"2" help:"Tapes to play at the same time (default 2)"`
 	JSON     bool     `name:"json" help:"Print the results as JSON"`
 	Tapes    []string `arg:"" optional:"" name:"tape" help:"Names of tapes, or files that end in .toml (default: all tapes)"`
@@ -276,9 +276,9 @@ func findBooks(s *process.System, name string) ([]book.Book, error) {
 
 // Show prints a page.
 type Show struct {
-	ANSI    bool   `name:"ansi" help:"Print it with its styles"`
-	Version string `placeholder:"VERSION" help:"Version or directory (default: the newest that is captured)"`
-	Page    string `arg:"" help:"The page, TAPE.PAGE, or a file of one"`
+	ANSI    bool   `name:"ansi" help:"Print the page with its colours and styles"`
+	Version string `placeholder:"VERSION" help:"Version or directory (default: the newest captured version)"`
+	Page    string `arg:"" help:"Page to print: TAPE.PAGE, or the file of a page"`
 }
 
 // Run prints the page of the newest book that has it.

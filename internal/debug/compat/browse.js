@@ -1,5 +1,5 @@
-// What the pages beside the first one do in the browser: evaluating in an open
-// session, and listing the routes.
+// The script of the pages other than the first one: it evaluates expressions in
+// an open session and lists the routes.
 
 const field = (form, name) => form.querySelector(`[data-field="${name}"]`);
 
@@ -26,7 +26,7 @@ for (const form of document.querySelectorAll("form[data-session]")) {
   expr.focus();
 }
 
-// send returns what was wrong; undefined = nothing.
+// send returns the error message, or undefined if the request succeeded.
 async function send(path, body) {
   try {
     const r = await fetch(path, { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body) });

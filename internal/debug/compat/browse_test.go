@@ -120,7 +120,7 @@ func TestPages(t *testing.T) {
 		"/callstack/" + ids["pause"]:                 {"Call Stack", "paused", "/frame/" + ids["pause"] + "/1", "&lt;module&gt;"},
 		"/callstack/nosuch":                          {"404", "No call is paused"},
 		"/frame/" + ids["pause"] + "/0":              {"main", "/home/a.py:3", "outer(&lt;1&gt;)", "/frame/" + ids["pause"] + "/1"},
-		"/frame/" + ids["outer"] + "/1":              {"&lt;module&gt;", "nearer"},
+		"/frame/" + ids["outer"] + "/1":              {"&lt;module&gt;", "previous frame"},
 		"/frame/" + ids["outer"] + "/2":              {"404"},
 		"/frame/" + ids["outer"] + "/-1":             {"404"},
 		"/frame/" + ids["outer"] + "/x":              {"404"},
@@ -129,7 +129,7 @@ func TestPages(t *testing.T) {
 		"/breakpoint/fs%2F*/history/" + ids["agent"]: {"fs/read", "success"},
 		"/breakpoint/fs%2F*/history/nosuch":          {"404", "has no record nosuch"},
 		"/docs":                                      {`data-openapi="/openapi.json"`},
-		"/object/1.250000+9:7":                       {"Where it was", "arg 0", "inner", "&lt;cid:nosuch missing&gt;"},
+		"/object/1.250000+9:7":                       {"Occurrences", "arg 0", "inner", "&lt;cid:nosuch missing&gt;"},
 		"/object/other":                              {"404"},
 	} {
 		status, body := 200, visit(t, older, path)

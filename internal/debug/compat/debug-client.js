@@ -1,17 +1,17 @@
 const SERVER_URL = ""; // the debugger puts its own address here
 
-// The breakpoint client for JavaScript. A call that goes through it stops at
-// the breakpoints of the debugger it was loaded from, in a page as in Node, which
-// takes modules from files only:
+// The breakpoint client for JavaScript. Calls through it pause at the breakpoints
+// of the debugger that the client was loaded from. It works in web pages and in
+// Node, which loads modules only from files:
 //
 //   import { withDebug, debugCall } from "http://127.0.0.1:5174/api/debug-client.js";
 //   withDebug("ON");
 //   await debugCall(add, 1, 2); // or debugCall("name", add, 1, 2)
 //   const shop = withDebug(["shop", object]); // each method is a call "shop.method"
 //
-// What happens around a call is written once, as a generator of steps. A step
-// can be done now, with XMLHttpRequest, or later, with fetch; debugCallSync and
-// debugCall differ in who does the steps. Values travel as JSON.
+// The protocol around a call is implemented once, as a generator of steps.
+// debugCallSync executes the steps with XMLHttpRequest, debugCall with fetch.
+// Values are sent as JSON.
 
 const state = {
   on: false,
@@ -26,7 +26,7 @@ const state = {
 const maxSent = 10_000;
 const patience = 60_000; // ms that a pause outlives a debugger that does not answer
 
-// --- steps and who does them
+// --- steps and their execution
 
 const run = (f) => ({ now: f, later: async () => f() });
 const sleep = (ms) => ({ now() {}, later: () => new Promise((done) => setTimeout(done, ms)) });
@@ -63,7 +63,7 @@ function now(steps) {
 
 // --- requests
 
-// DebugServerError is a refusal of the debugger; code is its word for why.
+// DebugServerError is an error response of the debugger; code is its error code.
 class DebugServerError extends Error {
   constructor(method, path, status, answer) {
     super(`${answer?.message ?? answer?.error ?? `HTTP status ${status}`} (${method} ${path})`);
@@ -88,7 +88,7 @@ function request(method, path, body) {
       throw error;
     },
     now() {
-      if (!globalThis.XMLHttpRequest) throw new Error("calls without waiting need XMLHttpRequest, which is not here: use debugCall and withDebug");
+      if (!globalThis.XMLHttpRequest) throw new Error("synchronous calls need XMLHttpRequest, which is not available here: use debugCall and withDebug");
       const r = new XMLHttpRequest();
       r.open(method, url, false);
       for (const [name, value] of Object.entries(headers)) r.setRequestHeader(name, value);
@@ -104,7 +104,7 @@ function request(method, path, body) {
 
 const attempt = (f) => { try { return f(); } catch { return undefined; } };
 
-// report lets the debugger show what went wrong between it and this client.
+// report sends a communication error to the debugger, which shows it.
 function report(error, method, path, status) {
   const again = error.code === "cid_not_found" || path === "/api/report-com-error";
   if (again) return run(() => undefined);
@@ -123,7 +123,7 @@ function server() {
 const seconds = () => Date.now() / 1000;
 const pageURL = () => globalThis.window?.location?.href ?? globalThis.location?.href;
 
-// A page has no process: its number is 0 and it began when it was loaded.
+// A page has no process: its pid is 0, and its start time is when it was loaded.
 const identity = () => ({
   process_pid: globalThis.window ? 0 : (globalThis.process?.pid ?? 0),
   process_start_time: (globalThis.performance?.timeOrigin || state.onSince) / 1000,
@@ -135,8 +135,8 @@ const identity = () => ({
 const maxDepth = 50;
 const maxAttributes = 100;
 
-// jsonText writes any value. What JSON has no form for becomes a text; a value
-// that cannot be written is described in its place.
+// jsonText encodes any value as JSON. A value that JSON cannot represent becomes
+// a string; a value that cannot be encoded is replaced by a description.
 function jsonText(value) {
   try {
     return JSON.stringify(plain(value, []));
@@ -181,7 +181,7 @@ const wordsOf = (error) => ({
   message: String(error?.message ?? error),
 });
 
-// described stands for a value that has no JSON form of its own.
+// described returns a description for a value without a JSON form.
 function described(v, error) {
   const attributes = {}, failed = {};
   const set = (name, get) => {
@@ -202,7 +202,7 @@ function described(v, error) {
   };
 }
 
-// item is a value as it travels: with the SHA-512 of its text as its name.
+// item is a value as it is sent, identified by the SHA-512 of its text.
 function* item(value) {
   const data = jsonText(value);
   const cid = yield { now: () => sha512(data), later: () => digest(data) };
@@ -238,8 +238,8 @@ async function digest(text) {
   return Array.from(new Uint8Array(sum), (b) => b.toString(16).padStart(2, "0")).join("");
 }
 
-// constants are those of SHA-512, high and low halves in turn: the first 64 bits
-// behind the point of the roots of the first primes.
+// constants are the constants of SHA-512, with high and low halves alternating:
+// the first 64 fractional bits of the roots of the first primes.
 let constants;
 function rootsOfPrimes() {
   const primes = [];
@@ -261,7 +261,7 @@ function rootsOfPrimes() {
   };
 }
 
-// sha512 is the sum of a text, as hexadecimal digits, at once.
+// sha512 returns the digest of a text in hexadecimal, synchronously.
 function sha512(text) {
   constants ??= rootsOfPrimes();
   const { square, cube } = constants;
@@ -272,8 +272,8 @@ function sha512(text) {
   padded.setUint32(padded.byteLength - 8, Math.floor(bytes.length / 2 ** 29));
   padded.setUint32(padded.byteLength - 4, (bytes.length * 8) >>> 0);
   const sum = Int32Array.from(square), w = new Int32Array(160), s = new Int32Array(16);
-  // high is the upper half of a word that is turned to the right; with its halves
-  // exchanged it is the lower one.
+  // high returns the upper half of a word rotated to the right. With the halves
+  // exchanged, it returns the lower half.
   const high = (h, l, r) => (r < 32 ? (h >>> r) | (l << (32 - r)) : (l >>> (r - 32)) | (h << (64 - r)));
   const mix = (h, l, a, b, c) => high(h, l, a) ^ high(h, l, b) ^ high(h, l, c);
   for (let block = 0; block < padded.byteLength; block += 128) {
@@ -311,8 +311,8 @@ function sha512(text) {
 
 // --- a call
 
-// A call is { name, fn, source, self, args }: fn is what runs, source the
-// function that a person wrote.
+// A call is { name, fn, source, self, args }: fn is the function that runs, source the
+// function as the program wrote it.
 
 function* debugged(call) {
   yield* register(call.source, call.name);
@@ -364,11 +364,11 @@ function* start(call) {
     begun = yield request("POST", "/api/call/start", told((it) => it)); // the debugger lost them
   }
   remember([target, ...args]);
-  if (!begun.call_id) throw new Error("the debugger gave the call no id");
+  if (!begun.call_id) throw new Error("the debugger returned no call id");
   return begun;
 }
 
-// decision waits at a pause; what is no pause is its own decision.
+// decision waits for the decision of a pause. An answer that is not a pause is returned unchanged.
 function* decision(action, call) {
   let since, asked = false;
   while (action?.action === "poll") {
@@ -414,16 +414,16 @@ function* perform(action, call) {
     case "replace": {
       const other = state.replacements.get(action.function_name);
       if (other?.length === call.source.length) return yield run(() => other(...call.args));
-      console.warn(`${call.name}: ${other ? "takes another number of arguments than" : "there is no replacement"} ${action.function_name}; the call runs as it is`);
+      console.warn(`${call.name}: ${other ? "takes a different number of arguments than" : "no registered replacement"} ${action.function_name}; the original function runs`);
       return yield run(() => call.fn(...call.args));
     }
     default:
-      throw new Error(`the debugger wants what this client cannot do: ${action.action}`);
+      throw new Error(`this client does not support the action ${action.action}`);
   }
 }
 
-// modified are a call's new arguments: a new list, or the old one, with those
-// that are given by name put in their places.
+// modified returns the new arguments of a call: a new list, or the old list in
+// which named arguments are replaced.
 function* modified(action, call) {
   let args = [...call.args];
   if (action.modified_args) {
@@ -473,8 +473,8 @@ function* answerQuestions(pause, call) {
   } catch { /* evaluation is a help; the pause goes on without it */ }
 }
 
-// evaluate runs an expression as if it stood in the function: $args, $this and
-// the parameters have the values of the call.
+// evaluate runs an expression as if it were written in the function: $args, $this
+// and the parameters have the values of the call.
 function evaluate(expr, call) {
   const known = parameters(call.source).map((p, i) => [p.name, p.rest ? call.args.slice(i) : call.args[i]]);
   const names = known.filter(([name]) => name && !["$args", "$this", "expr"].includes(name));
@@ -482,8 +482,8 @@ function evaluate(expr, call) {
   return f(call.args, call.self, ...names.map(([, value]) => value), String(expr));
 }
 
-// parameters reads the names of a function's parameters from its source; one
-// that is taken apart ({ a, b }) has none.
+// parameters reads the names of a function's parameters from its source. A
+// destructured parameter ({ a, b }) has no name.
 function parameters(f) {
   const source = Function.prototype.toString.call(f).replace(/\/\*[\s\S]*?\*\/|\/\/.*$/gm, "");
   const single = /^\s*(?:async\s+)?([A-Za-z_$][\w$]*)\s*=>/.exec(source);
@@ -504,7 +504,7 @@ function parameters(f) {
   });
 }
 
-// frames are the callers, the nearest first, as the engines write them:
+// frames parses a stack trace, innermost caller first. Engines write a frame as
 // "at f (file:line:column)" or "f@file:line:column".
 function frames(stack = new Error().stack ?? "") {
   const all = [];
@@ -516,7 +516,7 @@ function frames(stack = new Error().stack ?? "") {
   return all.filter((f) => f.filename !== own);
 }
 
-// --- what programs use
+// --- public functions
 
 function parse(first, rest) {
   const [name, fn, args] = typeof first === "string" ? [first, rest[0], rest.slice(1)] : [first?.name || "anonymous", first, rest];
@@ -530,18 +530,18 @@ async function debugCall(first, ...rest) {
   return state.on ? later(debugged(call)) : call.fn(...call.args);
 }
 
-// debugCallSync is debugCall for code that cannot wait: the page stands still
-// while the call is paused.
+// debugCallSync is debugCall for synchronous code: the page is blocked while the
+// call is paused.
 function debugCallSync(first, ...rest) {
   const call = parse(first, rest);
   return state.on ? now(debugged(call)) : call.fn(...call.args);
 }
 
 // withDebug switches debugging on or off ("ON", "OFF"), or returns an object
-// whose methods are debugged; they become asynchronous.
+// whose methods pause at breakpoints and return promises.
 const withDebug = (what) => command(what) ?? wrap(what, (call) => later(debugged(call)));
 
-// withDebugSync is withDebug whose methods stay as they are.
+// withDebugSync is like withDebug, but the methods stay synchronous.
 const withDebugSync = (what) => command(what) ?? wrap(what, (call) => now(debugged(call)));
 
 function command(what) {
@@ -551,8 +551,8 @@ function command(what) {
   return { enabled: state.on, serverUrl: attempt(server), isEnabled: () => state.on };
 }
 
-// The language itself calls these and cannot wait for a decision: they are
-// recorded and never stopped.
+// The language calls these functions itself and cannot wait for a decision. They
+// are recorded and never paused.
 const unstoppable = new Set(["valueOf", "toString", "toJSON", Symbol.toPrimitive, Symbol.iterator, Symbol.asyncIterator, Symbol.hasInstance, Symbol.toStringTag]);
 
 function wrap(what, perform) {
@@ -575,7 +575,7 @@ function wrap(what, perform) {
   });
 }
 
-// recorded runs a call and tells the debugger of it afterwards.
+// recorded runs a call and then reports it to the debugger.
 function recorded(call) {
   const result = call.fn(...call.args);
   later((function* () {
@@ -586,14 +586,14 @@ function recorded(call) {
   return result;
 }
 
-// configure sets the debugger's address, and the token if it demands one.
+// configure sets the address of the debugger, and the token if it requires one.
 function configure({ serverUrl, token } = {}) {
   if (serverUrl) state.server = serverUrl;
   if (token) state.token = token;
 }
 
-// registerReplacement names a function that may run in place of another one
-// with as many parameters.
+// registerReplacement registers a function that can replace another one with the
+// same number of parameters.
 function registerReplacement(name, fn) {
   state.replacements.set(name, fn);
 }

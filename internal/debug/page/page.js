@@ -1,12 +1,12 @@
-// The page of the debugger. It asks the REST routes, and asks again when
-// /api/events says that something changed. Cards are made once and changed in
-// place, so what somebody is typing stays.
+// The page of the debugger. It reads the REST routes, and reads them again when
+// /api/events reports a change. Cards are created once and updated in place, so
+// that text being typed is not lost.
 
 const one = (selector, root = document) => root.querySelector(selector);
 const field = (card, name) => one(`[data-field="${name}"]`, card);
 const action = (card, name) => one(`[data-action="${name}"]`, card);
 
-// Whole numbers that JavaScript cannot hold travel as marked strings.
+// Integers that JavaScript cannot represent are sent as marked strings.
 const mark = "\u0000n";
 const numbers = /("(?:[^"\\]|\\.)*")|-?\d{16,}(?:\.\d+)?(?:[eE][+-]?\d+)?|-?\d+\.\d{15,}(?:[eE][+-]?\d+)?/g;
 const read = (text) => {
@@ -37,7 +37,7 @@ function complain(card, message) {
   p.textContent = message ?? "";
 }
 
-// tell says below a control what is wrong with it, and shows where.
+// tell shows an error below a control and marks its position.
 function tell(control, error) {
   const label = control.closest("label");
   let p = label.nextElementSibling?.matches(".error") ? label.nextElementSibling : undefined;
@@ -57,8 +57,8 @@ function tell(control, error) {
   if (column && control === document.activeElement) control.setSelectionRange(column - 1, column - 1);
 }
 
-// reconcile makes the cards of a list those of items: cards of items that are
-// gone are removed, new ones are made, and the rest stays as it is.
+// reconcile updates the cards of a list to match items: it removes cards without
+// an item, creates missing ones and leaves the others unchanged.
 function reconcile(section, items, { key, make, update = () => {} }) {
   const list = one(`#${section} .list`);
   const wanted = new Set(items.map(key));
@@ -83,14 +83,14 @@ function reconcile(section, items, { key, make, update = () => {} }) {
 }
 const clone = (id) => one(`#${id}`).content.firstElementChild.cloneNode(true);
 
-// What of the state more than one part of the page needs.
+// State that several parts of the page share.
 let functions = { functions: [], function_signatures: {}, function_metadata: {} };
 
 // --- paused calls
 
 const foreign = (data) => data.evaluator === "client";
 const inputOf = (data) => (foreign(data) ? { args: data.pretty_args, kwargs: data.pretty_kwargs } : (data.input ?? data.pretty_kwargs ?? {}));
-// A text is shown as it is, anything else as JSON.
+// plain returns a string unchanged and any other value as JSON.
 const plain = (v) => (v === undefined ? "" : typeof v === "string" && !v.startsWith(mark) ? v : show(v));
 
 function schemaOf(data) {
@@ -127,13 +127,13 @@ function makePause(pause) {
   result.rows = Math.min(16, Math.max(2, first.result.split("\n").length));
   input.readOnly = after || !can("modify");
   result.readOnly = after ? !can("modify") : !can("skip");
-  if (!after) one('[data-label="result"]', card).textContent = "Result, if the call is skipped";
+  if (!after) one('[data-label="result"]', card).textContent = "Result to return if you skip the call";
   message.placeholder = "the call was failed by the debugger";
   action(card, "skip").hidden = !can("skip");
   action(card, "fail").hidden = message.parentElement.hidden = !can("raise");
   one(".replace", card).hidden = !can("replace");
 
-  // The text of each decision, or what is wrong with it.
+  // Each decision as JSON text; throws a Refusal if it is not valid.
   const decisions = {
     continue() {
       if (!after && input.value !== first.input) return edited(data, input);
@@ -144,7 +144,7 @@ function makePause(pause) {
     fail: () => JSON.stringify({ action: "raise", exception_message: message.value || message.placeholder }),
     replace() {
       const tool = field(card, "replacement");
-      if (!tool.value.trim()) throw new Refusal(tool, "Name the tool that is to run instead.");
+      if (!tool.value.trim()) throw new Refusal(tool, "Enter the tool to run instead.");
       return JSON.stringify({ replacement_function: tool.value.trim() });
     },
   };
@@ -161,7 +161,7 @@ function makePause(pause) {
   return card;
 }
 
-// Refusal is a decision that is not sent.
+// Refusal is the error for a decision that is not valid and therefore not sent.
 class Refusal extends Error {
   constructor(where, message) {
     super(message);
@@ -169,7 +169,7 @@ class Refusal extends Error {
   }
 }
 
-// edited is the decision with a new input, which must be right first.
+// edited returns the decision with the edited input. It throws a Refusal if the input is not valid.
 function edited(data, input) {
   let value;
   try {
@@ -181,7 +181,7 @@ function edited(data, input) {
   if (foreign(data)) return `{"action":"modify","modified_args":${show(value.args ?? [], 0)},"modified_kwargs":${show(value.kwargs ?? {}, 0)}}`;
   const schema = schemaOf(data);
   const wrong = isObject(schema) ? faults(value, schema, "input", schema) : [];
-  if (wrong.length) throw new Refusal(input, `The tool's schema does not allow this input:\n${wrong.join("\n")}`);
+  if (wrong.length) throw new Refusal(input, `The input does not match the tool's schema:\n${wrong.join("\n")}`);
   return `{"action":"modify","modified_kwargs":${input.value}}`;
 }
 function jsonOrText(text) {
@@ -209,8 +209,8 @@ async function decide(card, id, decision) {
   refresh.paused();
 }
 
-// faults lists what a JSON Schema forbids in a value, as far as its keywords
-// are known here; what is not known is left to the tool.
+// faults lists the violations of a JSON Schema in a value. It checks the keywords
+// that it knows; the tool checks the others.
 function faults(value, schema, at, root, depth = 0) {
   if (schema === false) return [`${at} is not allowed`];
   if (!isObject(schema) || depth > 32) return [];
@@ -252,14 +252,14 @@ function faults(value, schema, at, root, depth = 0) {
     for (const [name, v] of Object.entries(value)) {
       if (Object.hasOwn(known, name)) out.push(...deeper(v, known[name], `${at}.${name}`));
       else if (!Object.keys(schema.patternProperties ?? {}).some((p) => matches(p, name))) {
-        if (schema.additionalProperties === false) rule(true, `has ${name}, which the tool does not know`);
+        if (schema.additionalProperties === false) rule(true, `has ${name}, which is not a parameter of the tool`);
         else out.push(...deeper(v, schema.additionalProperties, `${at}.${name}`));
       }
     }
   }
   for (const s of schema.allOf ?? []) out.push(...deeper(value, s, at));
   const some = schema.anyOf ?? schema.oneOf;
-  rule(some?.every((s) => deeper(value, s, at).length), "fits none of the forms that are allowed");
+  rule(some?.every((s) => deeper(value, s, at).length), "matches none of the allowed schemas");
   return out;
 }
 function matches(pattern, text) {
@@ -270,7 +270,7 @@ function matches(pattern, text) {
   }
 }
 
-// evaluator lets expressions be evaluated at a pause; it returns what does so.
+// evaluator sets up the evaluation of expressions at a pause and returns the function that evaluates.
 function evaluator(card, pause) {
   const data = pause.call_data;
   const names = {
@@ -310,7 +310,7 @@ function evaluator(card, pause) {
 const attempt = (f) => { try { return f(); } catch { return undefined; } };
 const pretty = (text) => attempt(() => show(read(text))) ?? text;
 
-// complete offers the names that may follow at the end of what was typed.
+// complete offers the names that can follow the text typed so far.
 function complete(input, list, names) {
   let chosen = 0;
   list.id = `names-${Math.random().toString(36).slice(2)}`;
@@ -421,12 +421,12 @@ function updateCall(card, call) {
   badge.textContent = call.action && call.action !== "continue" ? `${status}, ${call.action}` : status;
   badge.classList.toggle("good", !failed);
   badge.classList.toggle("bad", failed);
-  field(card, "after").textContent = { modify: "result changed", raise: "failed afterwards" }[call.after_action] ?? "";
+  field(card, "after").textContent = { modify: "result changed", raise: "failed by the debugger" }[call.after_action] ?? "";
   if (card.open) facts(card, call);
 }
 
-// facts fills in what is told of a call once it is opened. Of what was changed
-// both forms are there.
+// facts fills in the details of a call when it is opened. For a changed value it
+// shows the value before and after the change.
 function facts(card, call) {
   const list = field(card, "facts");
   list.replaceChildren();
@@ -437,19 +437,19 @@ function facts(card, call) {
   ]) {
     if ((value === undefined || value === "") && changed === undefined) continue;
     const dt = document.createElement("dt"), dd = document.createElement("dd");
-    dt.textContent = changed === undefined ? title : `${title}, before and after it was changed`;
+    dt.textContent = changed === undefined ? title : `${title}, before and after the change`;
     if (changed === undefined) dd.textContent = plain(value);
     else dd.append(...diff(plain(value).split("\n"), plain(changed).split("\n")));
     list.append(dt, dd);
   }
   const more = document.createElement("a");
   more.href = `call/${encodeURIComponent(call.call_id)}`;
-  more.textContent = "all about this call";
+  more.textContent = "all details of this call";
   list.append(more);
 }
 
-// diff shows lines that went and lines that came around those that stayed: what
-// both begin and end with stays, what is between is compared line by line.
+// diff shows removed and added lines. The common first and last lines are kept;
+// the lines between them are compared one by one.
 function diff(before, after) {
   const line = (kind, text) => Object.assign(document.createElement(kind), { textContent: text });
   const out = [];
@@ -459,7 +459,7 @@ function diff(before, after) {
   const a = before.slice(head, before.length - tail), b = after.slice(head, after.length - tail);
   const stay = (text) => out.push(line("div", text));
   before.slice(0, head).forEach(stay);
-  // Longest common sequences of what is left, unless that is too much.
+  // Longest common subsequence of the remaining lines, unless there are too many.
   const common = a.length * b.length < 250_000 ? a.map(() => new Uint16Array(b.length + 1)) : [];
   common.push(new Uint16Array(b.length + 1));
   if (common.length > 1) for (let i = a.length - 1; i >= 0; i--) for (let k = b.length - 1; k >= 0; k--) common[i][k] = a[i] === b[k] ? common[i + 1][k + 1] + 1 : Math.max(common[i + 1][k], common[i][k + 1]);
@@ -475,7 +475,7 @@ function diff(before, after) {
   return out;
 }
 
-// --- what keeps it all up to date
+// --- updates
 
 const load = {
   async paused() {
@@ -517,10 +517,10 @@ const load = {
   },
 };
 
-// showOlder shows the links to pages about clients of the older debugger, once there is one.
+// showOlder shows the links to the pages for older clients after one has connected.
 const showOlder = () => { one("#older").hidden = false; };
 
-// attached folds up how to attach an agent once one has come.
+// attached closes the section "Connect an agent" after the first agent has connected.
 function attached(yes) {
   const how = one("#attach");
   if (yes && !how.dataset.folded) {
@@ -529,8 +529,8 @@ function attached(yes) {
   }
 }
 
-// refresh asks for a part again, one request at a time: what is asked for
-// meanwhile is done once, afterwards.
+// refresh reads a part again, one request at a time. Requests during a refresh
+// cause a single one after it.
 const refresh = Object.fromEntries(Object.entries(load).map(([name, f]) => {
   let running = false, again = false;
   const go = async () => {
@@ -557,7 +557,7 @@ function follow() {
   const events = new EventSource("/api/events");
   const state = (text, lost) => { one("#state").textContent = text; one("#state").classList.toggle("lost", lost); };
   events.onopen = () => { state("live", false); notice(); all(); };
-  events.onerror = () => state("The debugger does not answer.", true);
+  events.onerror = () => state("Disconnected: the debugger does not respond. Reconnecting…", true);
   events.addEventListener("execution_paused", refresh.paused);
   events.addEventListener("execution_resumed", () => { refresh.paused(); refresh.history(); });
   events.addEventListener("call_completed", refresh.history);

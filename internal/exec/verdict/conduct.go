@@ -25,7 +25,7 @@ func (l *findings) conduct(runs []*process, killed []int) {
 
 // streams is C01: how the caller treats stdout.
 func (l *findings) streams(p *process) {
-	const advice = "read stdout to its end, in a thread or task of its own, also after the result"
+	const advice = "read stdout to its end in a separate thread or task, also after the result"
 	if h := p.hostAction("stdout_closed"); h != nil && h.Results == 0 {
 		l.add(p, "C01", levelError, "stdout was closed before the result was written", advice)
 	} else if p.hostAction("stdout_blocked") != nil {
@@ -63,7 +63,7 @@ func (l *findings) ending(p *process, killed []int) {
 	ended := p.exit != nil
 	if open && (!ended || signal != nil && signal.Signal == "SIGTERM" && signal.StdinOpen) {
 		l.add(p, "C04", levelWarn, "stdin was left open after the last result until the process was killed",
-			"close stdin when nothing more will be asked: claude then ends by itself")
+			"close stdin after the last prompt: claude then exits")
 	}
 	switch {
 	case ended || p.setup == nil:

@@ -1,5 +1,5 @@
 "use strict";
-// Shows the runs of a report. The data is that of run.go.
+// Shows the runs of a report. run.go writes the data.
 (() => {
   const runs = JSON.parse(document.getElementById("data").textContent) || [];
   const make = (tag, name, text) => {
@@ -39,7 +39,7 @@
       part.append(make("b", "", p.name), make("pre", "", p.text));
       parts.append(part);
     }
-    if (!parts.children.length) parts.append(make("p", "soft", "Nothing more is recorded about this event."));
+    if (!parts.children.length) parts.append(make("p", "soft", "No further details were recorded."));
     row.append(parts);
   }
 

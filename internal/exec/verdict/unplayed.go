@@ -190,7 +190,7 @@ func (l *findings) endedEarly(p *process) {
 	}
 	f := p.attribute(Finding{
 		ID: "S05", Level: levelError, Text: fmt.Sprintf("claude was ended by %s before %s was played to its end", signal, rule.Rule),
-		Advice: fmt.Sprintf("let claude exit by itself; `[[expect]] exit = %d` accepts the signal", code),
+		Advice: fmt.Sprintf("wait until claude exits; `[[expect]] exit = %d` accepts the signal", code),
 	})
 	f.File, f.Line = rule.File, rule.Line
 	l.list = append(l.list, f)

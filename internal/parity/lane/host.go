@@ -44,7 +44,7 @@ func (h *host) step(s parity.CaseStep, text string) string {
 		}
 	case "allow", "deny":
 		if !h.wait("control_request/can_use_tool") {
-			return "nobody asks for permission"
+			return "claude asked for no permission within the time limit"
 		}
 		h.answer(h.decision(s.Verb, text))
 	case "refuse":

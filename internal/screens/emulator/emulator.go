@@ -19,7 +19,7 @@ import (
 	"github.com/charmbracelet/x/vt"
 )
 
-// mostReplies bounds the replies that nobody has read yet, in bytes.
+// mostReplies limits the unread replies, in bytes.
 const mostReplies = 4 << 10
 
 // Emulator is a terminal without a display. All methods may be called from many
