@@ -94,7 +94,7 @@ func TestPages(t *testing.T) {
 	older, ids := filled(t)
 	for path, want := range map[string][]string{
 		"/com-errors":                                {"Communication errors", html.EscapeString(hostile), "GET /api/poll/x · status 500"},
-		"/com-errors?search=nosuch":                  {"No failure of communication"},
+		"/com-errors?search=nosuch":                  {"No communication errors"},
 		"/objects":                                   {"the file", "result of", "input of", "/object/"},
 		"/objects?search=running":                    {"&lt;cid:inside missing&gt;", "/call/" + ids["running"]},
 		"/call/" + ids["running"]:                    {"running", "inside"},
@@ -125,7 +125,7 @@ func TestPages(t *testing.T) {
 		"/frame/" + ids["outer"] + "/-1":             {"404"},
 		"/frame/" + ids["outer"] + "/x":              {"404"},
 		"/breakpoint/fs%2F*/history":                 {"History of fs/*", "the file", "/breakpoint/fs%2F%2A/history/" + ids["agent"]},
-		"/breakpoint/none/history":                   {"No call was recorded"},
+		"/breakpoint/none/history":                   {"No recorded calls"},
 		"/breakpoint/fs%2F*/history/" + ids["agent"]: {"fs/read", "success"},
 		"/breakpoint/fs%2F*/history/nosuch":          {"404", "has no record nosuch"},
 		"/docs":                                      {`data-openapi="/openapi.json"`},
