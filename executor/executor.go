@@ -22,8 +22,8 @@ var ErrUnknownTool = errors.New("unknown tool")
 type Executor interface {
 	// Tools lists the available tools, in a stable order.
 	Tools(ctx context.Context) ([]protocol.Tool, error)
-	// Execute runs one call by its canonical name. When ctx ends the call is
-	// cancelled and the result says so.
+	// Execute runs one call by its canonical name. When ctx ends, the call is cancelled and the result is an error
+	// with the reason.
 	Execute(ctx context.Context, call protocol.ToolUse) (Result, error)
 }
 
@@ -71,7 +71,7 @@ func Unknown(name string, names []string) protocol.ToolResult {
 	return Unavailable(text)
 }
 
-// Unavailable returns the result of a call of a tool that is not there, with a text that says so.
+// Unavailable returns the error result for a call of a tool that does not exist.
 func Unavailable(text string) protocol.ToolResult {
 	r := protocol.UsageError(text)
 	r.UnknownTool = true

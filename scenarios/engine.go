@@ -27,8 +27,7 @@ type EngineOptions struct {
 	Args []string
 	// CWD is `cwd` in expressions.
 	CWD string
-	// Claims is shared with the other engines of the run; nil = there are no
-	// others.
+	// Claims is shared by all engines of the run; nil = this is the only one.
 	Claims Claims
 	// Failure applies to every answer without its own failure; nil = none.
 	Failure *Failure
@@ -155,9 +154,8 @@ func (e *Engine) keepText(r Request, reply Reply) {
 	}
 }
 
-// isEndless counts the texts of the CLI that a rule answers with tool calls, and reports
-// whether the rule goes on answering them: the calls cause the next text. A rule with a
-// limit of its own is never endless.
+// isEndless counts the texts of the CLI that a rule answers with tool calls, and reports whether this would continue
+// for ever, because the calls cause the next text. A rule with max_matches is never endless.
 func (e *Engine) isEndless(r Request, h *matchedRule) bool {
 	if !r.Notification || h.ref.Name == "" || h.rule >= 0 && (e.s.Responses[h.rule].Once || e.s.Responses[h.rule].MaxMatches != nil) {
 		return false

@@ -475,8 +475,7 @@ func TestStateGoesOn(t *testing.T) {
 		t.Error(diff)
 	}
 
-	// A response whose calls were put off goes on when their results come, twice
-	// if need be.
+	// A response whose calls were deferred continues when their results arrive, also if they are deferred twice.
 	steps := parse(t, `[[responses]]
 pattern = { type = "regex", pattern = '^run (?P<what>\w+)$' }
 [[responses.response.steps]]

@@ -35,7 +35,7 @@ type observedCall struct {
 	input any
 }
 
-// NotificationSeen is what an MCP server said while it worked.
+// NotificationSeen is a progress or log notification from an MCP server.
 type NotificationSeen struct {
 	Server string // by its name in the configuration
 	// Tool is the server's own name of the tool whose progress it is.
@@ -82,8 +82,8 @@ func (s *RunRecord) Request(r ModelRequest) int {
 // message of the API.
 func (s *RunRecord) RetryRequest(number, times int) { s.requests[number].Retries += times }
 
-// ReadFixtures says that what fixtures write was read too. Without it expectations
-// of OAuth are not judged: a process by itself knows nothing of them.
+// ReadFixtures reports that the journal lines of fixtures were read. Without them expectations of OAuth are not
+// evaluated, because a single process does not see OAuth requests.
 func (s *RunRecord) ReadFixtures() { s.fixtures = true }
 
 // OAuth records a request to an authorization server.
@@ -100,7 +100,7 @@ type ExpectationResult struct {
 	At   diag.Position // zero = unknown
 	Text string        // what is expected: "expected a call to Bash"
 	Met  bool
-	Got  string // what happened instead; empty if met
+	Got  string // the actual outcome; empty if met
 }
 
 // String returns the line that reports an unmet expectation.
@@ -217,8 +217,8 @@ func (s *Scenario) AcceptsMissingServer(name string) bool {
 	})
 }
 
-// UnusedRules returns the rules that answered no prompt. It returns nothing for a
-// scenario with `[[expect]] unused = …`, which judges them itself.
+// UnusedRules returns the rules that answered no prompt. It returns nothing if the scenario has `[[expect]] unused =
+// …`, which checks them.
 func (s *Scenario) UnusedRules(seen *RunRecord) []RuleRef {
 	var unused []RuleRef
 	if slices.ContainsFunc(s.Expect, func(x Expectation) bool { return x.Unused != "" }) {

@@ -35,7 +35,7 @@ func (x *ExpectOAuth) subject() string {
 	return text.String()
 }
 
-// almost tells which requests there were instead.
+// almost lists the actual requests.
 func (x *ExpectOAuth) almost(seen []OAuthSeen) string {
 	var others []string
 	for _, r := range seen {

@@ -26,7 +26,7 @@ func (m *ExpectMCP) describes(n NotificationSeen) bool {
 	return (m.Level == "" || m.Level == n.Level) && (m.Log == "" || globMatches(m.Log, n.Text))
 }
 
-// subject is what the expectation speaks of.
+// subject describes what the expectation is about.
 func (m *ExpectMCP) subject() string {
 	of := "the MCP server " + m.Server
 	if m.Tool != "" {
@@ -45,7 +45,7 @@ func (m *ExpectMCP) subject() string {
 	return "a call to " + of
 }
 
-// others tells what the server said instead.
+// others lists the actual notifications of the server.
 func (m *ExpectMCP) others(notified []NotificationSeen) string {
 	const most = 3
 	var texts []string

@@ -8,9 +8,9 @@ import (
 // nearestRules is the number of rules that [Engine.Explain] lists.
 const nearestRules = 3
 
-// Explain says why no rule matches a prompt: one line that says so, one for the
-// expected turn if there is one, then the nearest rules, best first, each with its
-// position, the reason, and where its pattern stopped matching.
+// Explain returns lines that explain why no rule matches a prompt: a summary, the expected turn if a sequence is
+// active, then the nearest rules, best first, each with its position, the reason, and where its pattern stopped
+// matching.
 func (e *Engine) Explain(r Request) []string { return e.explain(r.Prompt, nearestRules) }
 
 // ExplainAll is [Engine.Explain] with all rules of the scenario.

@@ -2,9 +2,8 @@ package scenarios
 
 // Claims counts the matches of rules with `once` or `max_matches` over a run.
 type Claims interface {
-	// Next claims, permanently, the next match of a rule that nobody has claimed,
-	// and returns its number, which is higher than after: that of the matches in
-	// the session. The rule is given by its name and position.
+	// Next permanently claims the next free match of a rule and returns its number. The number is greater than after,
+	// the number of matches in the session. The rule is identified by its name and position.
 	Next(rule string, after int) (int, error)
 }
 

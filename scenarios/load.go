@@ -294,8 +294,8 @@ func Open(name string) (*Scenario, error) {
 	return LoadLibrary(name)
 }
 
-// Greeting returns the scenario of a run without one: it answers every prompt with
-// a text that says so.
+// Greeting returns the scenario for a run without a scenario: it answers every prompt with a text that explains how
+// to choose one.
 func Greeting() *Scenario {
 	return &Scenario{Templates: new(false), DefaultResponse: &Response{Text: greeting}}
 }

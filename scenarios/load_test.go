@@ -23,9 +23,9 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the expected diagnostics in testdata")
 
-// TestDiagnostics runs testdata/*.txtar: the first file of an archive is the
-// scenario, "want" is what Load says about it as [diag.Render] writes it, the
-// other files are those it refers to. -update rewrites "want".
+// TestDiagnostics runs testdata/*.txtar: the first file of an archive is the scenario, "want" has the diagnostics of
+// Load as [diag.Render] prints them, and the other files are those that the scenario refers to. -update rewrites
+// "want".
 func TestDiagnostics(t *testing.T) {
 	paths, err := filepath.Glob("testdata/*.txtar")
 	if err != nil || len(paths) == 0 {
@@ -241,8 +241,8 @@ func TestFailures(t *testing.T) {
 	}
 }
 
-// FuzzLoad: loading never panics, a loaded scenario answers, and the index agrees with the TOML decoder wherever the
-// index is certain.
+// FuzzLoad: loading never panics, a loaded scenario answers, and the index agrees with the TOML decoder unless the
+// index is uncertain.
 func FuzzLoad(f *testing.F) {
 	for _, name := range Library() {
 		src, err := libraryFiles.ReadFile("library/" + name + ".toml")

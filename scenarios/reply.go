@@ -22,9 +22,8 @@ type Request struct {
 	// sequence. Unless it is a notification too, it asks for the rest of a reply
 	// that was cut, and is matched against the rules like a prompt.
 	Injected bool
-	// Notification marks an injected text that tells something (the end of a
-	// background task, feedback of a hook, a reminder): only rules and turns that
-	// ask for such texts answer it.
+	// Notification marks a text that the CLI injected (the end of a background task, feedback of a hook, a reminder).
+	// Only rules and turns for notifications answer it.
 	Notification bool
 	// Added marks a prompt that arrived while another one was being answered: only
 	// a rule that matches it answers; otherwise the reply is unmatched and must be
@@ -68,8 +67,8 @@ type Vars struct {
 	Call           Call
 }
 
-// Call describes the request itself for expressions, in JSON form where it has one.
-// Only claudeless serve sets more than Attempt.
+// Call has the properties of the request for expressions, as JSON values. Only claudeless serve sets more than
+// Attempt.
 type Call struct {
 	MaxTokens                                    int
 	Stream                                       bool

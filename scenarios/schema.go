@@ -104,11 +104,9 @@ type Scenario struct {
 type Rule struct {
 	// Pattern is what the prompt must match.
 	Pattern Pattern `toml:"pattern,required"`
-	// Source says whose prompts the rule answers: `user` those of the user and of
-	// programs, `notification` the texts that the CLI writes itself (the notice
-	// that a background task has ended, feedback of hooks, reminders), `any` both.
-	// A pattern that names such a text (`<task-notification>`, `Stop hook feedback`)
-	// answers both unless `source` says otherwise.
+	// Source selects the prompts that the rule answers: `user` for prompts of users and programs, `notification` for
+	// texts that the CLI generates (the end of a background task, feedback of hooks, reminders), `any` for both. The
+	// default is `any` for a pattern that contains such a text (`<task-notification>`, `Stop hook feedback`).
 	Source string `toml:"source" enum:"user,notification,any" default:"user"`
 	// When is a condition that must also be true.
 	When string `toml:"when" empty:"no"`

@@ -25,7 +25,7 @@ type ToolExecution struct {
 type ToolConfig struct {
 	// AutoApprove allows the tool in every permission mode.
 	AutoApprove bool `toml:"auto_approve"`
-	// Result is the canned result of calls without one of their own.
+	// Result is the canned result of calls that define none.
 	Result *string `toml:"result"`
 	// Error denies the tool with this text.
 	Error *string `toml:"error"`
@@ -126,7 +126,7 @@ type Expectation struct {
 	// `permission`, `question`, `plan` or `dialog`, or with its kind `permission/bash`
 	// or `dialog/trust`. It is not judged with --real.
 	Screen string `toml:"screen" empty:"no"`
-	// Answered is how such a screen must have been answered; absent = any way.
+	// Answered is the required answer to such a screen; absent = any answer.
 	Answered string `toml:"answered" enum:"yes,no"`
 	// Unused says how to report rules that have answered no prompt: `warn` mentions
 	// them, `error` makes each an unmet expectation.
@@ -148,7 +148,7 @@ type ExpectMCP struct {
 	Tool string `toml:"tool" empty:"no"`
 	// Progress is a glob for the message of progress of a call; `*` = any progress.
 	Progress string `toml:"progress" empty:"no"`
-	// Log is a glob for the text of a log message; what is not text is compared as JSON.
+	// Log is a glob for the text of a log message; other values are compared as JSON.
 	Log string `toml:"log" empty:"no"`
 	// Level is that of the log message; absent = any.
 	Level string `toml:"level" enum:"debug,info,notice,warning,error,critical,alert,emergency"`
@@ -168,7 +168,7 @@ type ExpectRequest struct {
 // ExpectOAuth is a request to the authorization server of a fixture, or one that
 // the fixture refused.
 type ExpectOAuth struct {
-	// Request is what was asked for; default `token`.
+	// Request is the kind of request; default `token`.
 	Request string `toml:"request" enum:"register,authorize,token,access" default:"token"`
 	// Grant is the grant type of a token request; absent = any.
 	Grant string `toml:"grant" enum:"authorization_code,refresh_token,client_credentials"`

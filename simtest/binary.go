@@ -9,7 +9,7 @@ import (
 // playClaude is the variable that makes a test binary claude.
 const playClaude = "CLAUDELESS_SIMTEST"
 
-func init() { //nolint:gochecknoinits // it is what makes importing the package enough
+func init() { //nolint:gochecknoinits // so that importing the package is enough
 	if os.Getenv(playClaude) != "" {
 		os.Exit(cli.Main(nil))
 	}

@@ -17,8 +17,9 @@ import (
 const refusalAdvice = "start claude.Path, or \"claude\" with the variables of claude.Env(), and name claude.Path in the host's option for the executable; " +
 	"a client of the Messages API takes the URL of simtest.Server"
 
-// newRefusals starts the server behind the base URL of a Claude, for the caller to close. The scripted claude asks no
-// server, so a client that asks this one does not use the scripted claude: it is refused at once, and G01 is in the journal.
+// newRefusals starts the server behind the base URL of a Claude, for the caller to close. The scripted claude sends
+// no requests, so a client of this server is not the scripted claude. It is refused immediately, and the journal gets
+// finding G01.
 func newRefusals(s *script) *httptest.Server {
 	var mu sync.Mutex
 	var seen []string // the texts that are in the journal

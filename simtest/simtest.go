@@ -37,13 +37,11 @@ type Prompt struct {
 	PID       int
 }
 
-// New makes a claude that answers one prompt with these steps, whichever process
-// asks: a string is a text, the others are made by [Call], [Say] and [Fail].
-// Without steps it has the rules of [Claude.On].
+// New makes a claude that answers one prompt of any process with these steps: a string is a text, and [Call], [Say]
+// and [Fail] make the other steps. Without steps it has the rules of [Claude.On].
 //
-// The test's environment has it first on PATH, with a home directory, a
-// configuration directory and its own key; in a test that is parallel
-// already nothing is set, and [Claude.Env] is for its commands.
+// New puts it first on PATH in the environment of the test, and sets a home directory, a configuration directory and
+// an API key. In a parallel test it does not change the environment; pass [Claude.Env] to commands instead.
 func New(tb testing.TB, steps ...any) *Claude {
 	tb.Helper()
 	c := open(tb, newScript(tb, caller(), ""))

@@ -67,8 +67,7 @@ func usual(kind string) map[string]any {
 // Message is one message of the model; see [Say].
 type Message []any
 
-// Say makes one message of several parts: texts are the preamble of the calls
-// behind them.
+// Say makes one message of several parts: texts, and calls after them.
 func Say(parts ...any) Message { return parts }
 
 // steps returns the steps of a scenario: one per message of the model. A failure belongs to the message after it.

@@ -64,7 +64,7 @@ func (b *backgroundWork) settle(ctx context.Context) {
 	if tasks == nil || !tasks.Live() || b.sim.main.Prompts == nil || !tasks.Agents() {
 		return
 	}
-	_ = b.sleepWhile(ctx, settleTime, func() bool { return tasks.Active() }) // the turn is over in any case
+	_ = b.sleepWhile(ctx, settleTime, func() bool { return tasks.Active() }) // the turn ends in either case
 	b.emitTaskEvents(task.InTurn)
 }
 
@@ -96,8 +96,8 @@ func (b *backgroundWork) taskEvents() <-chan struct{} {
 	return b.sim.main.Tasks.Ready()
 }
 
-// absorbNotices adds the notices of tasks that have ended to the running turn, so that they do not
-// start a turn of their own.
+// absorbNotices adds the notices of tasks that have ended to the running turn, so that they do not start a separate
+// turn.
 func (b *backgroundWork) absorbNotices() {
 	tasks := b.sim.main.Tasks
 	if tasks == nil || !tasks.Live() {

@@ -44,8 +44,7 @@ type continuation struct {
 	stopPrevented   bool // a Stop hook answered continue: false
 }
 
-// nextRequest returns the request that follows a reply without tool calls, or nil when the turn is
-// over.
+// nextRequest returns the request that follows a reply without tool calls, or nil at the end of the turn.
 func (a *continuation) nextRequest(ctx context.Context) (*scenarios.Request, error) {
 	text, err := a.handleTruncation()
 	if err = cmp.Or(err, a.out.checkOpen()); err != nil {

@@ -139,8 +139,8 @@ func TestFailuresAsTheRealCLIShowsThem(t *testing.T) {
 	}
 }
 
-// A failure with times = 2 is over at the third request: after a retry if the CLI retries, otherwise at a later
-// prompt.
+// A failure with times = 2 no longer occurs at the third request: after a retry if the CLI retries, otherwise at a
+// later prompt.
 func TestFailureThatEnds(t *testing.T) {
 	failing := func(status int) []scenarios.Reply {
 		r := text("back")

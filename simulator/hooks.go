@@ -223,8 +223,8 @@ func (p *hookPoints) sessionStart(ctx context.Context) error {
 	return p.out.checkOpen()
 }
 
-// runSessionStart runs the SessionStart hooks. When a session is resumed, what they say reaches the
-// model and the transcript unless the conversation already holds it (observed with 2.1.330).
+// runSessionStart runs the SessionStart hooks. When a session is resumed, their texts are added to the context and
+// the transcript unless the conversation already contains them (observed with 2.1.330).
 func (p *hookPoints) runSessionStart(ctx context.Context, source string) (hook.Outcome, error) {
 	if source != "resume" && source != "fork" {
 		return p.run(ctx, p.sessionStartInput(source))
@@ -295,8 +295,8 @@ type submission struct {
 	end     *turnEndError    // not nil if the prompt was refused
 }
 
-// submit runs the hooks of the prompt and of the command in it, before init, and emits the prompt's
-// trace. A hook that ends the session ends the turn at once, without an init event.
+// submit runs the hooks of the prompt and of the command in it, before init, and emits the prompt's trace. If a hook
+// ends the session, the turn ends immediately, without an init event.
 func (p *hookPoints) submit(ctx context.Context, c slash.Call, x *slash.Expansion) (s submission, err error) {
 	var out, expansion hook.Outcome
 	if p.prompts.in.Source != sourceSystem && !p.prompts.in.NoQuery {
@@ -383,8 +383,8 @@ func (p *hookPoints) injectedText(text protocol.Content) *protocol.PromptAccepte
 	}
 }
 
-// absorbPrompts makes prompts that arrived during the tool round part of the turn: the model reads
-// them together with the tool results, and they get no result of their own.
+// absorbPrompts makes prompts that arrived during the tool round part of the turn: the model reads them together with
+// the tool results, and they get no separate result.
 func (p *hookPoints) absorbPrompts(ctx context.Context) error {
 	if p.sim.main.Prompts == nil {
 		return nil

@@ -135,15 +135,15 @@ type SessionStart struct {
 	Setup   string // trigger of the Setup hooks; empty means none
 	Agent   string // the agent that the session runs as; empty means none
 	Title   string // title of the session at its start; may be empty
-	// CustomizationsDisabled makes the session tell hosts with a screen that customizations are off
-	// (--bare, --safe-mode).
+	// CustomizationsDisabled makes the session report to hosts with a screen that customizations are off (--bare,
+	// --safe-mode).
 	CustomizationsDisabled bool
 	// PreviousReply is the last reply of a resumed conversation; nil if there was none.
 	PreviousReply *PreviousReply
 	// Continue says that the session was looked up, not named (--continue). Events before it is found
 	// have a temporary session id.
 	Continue bool
-	// HookTexts are what SessionStart hooks have said in the resumed conversation.
+	// HookTexts are the texts of SessionStart hooks in the resumed conversation.
 	HookTexts []string
 	// Instructions are the instruction files that were read, for hooks.
 	Instructions []protocol.InstructionsLoadedHook
@@ -154,7 +154,7 @@ type PreviousReply struct {
 	At        time.Time
 	Model     string
 	Tokens    int  // of the whole context up to it
-	LongCache bool // its prompt cache lives for an hour, not for five minutes
+	LongCache bool // its prompt cache lasts an hour, not five minutes
 
 	UUID    string // of its last line in the transcript
 	Replies int    // number of replies in the conversation up to it

@@ -308,7 +308,7 @@ func parseMention(s string) Mention {
 		return Mention{Path: s}
 	}
 	m := Mention{Path: strings.TrimSuffix(s, found[0]), Lines: 1}
-	m.First, _ = strconv.Atoi(found[1]) // digits; too many of them are no line
+	m.First, _ = strconv.Atoi(found[1]) // digits; a number with more digits is not a line number
 	if last, err := strconv.Atoi(found[2]); err == nil {
 		m.Lines = max(1, last-m.First+1)
 	}

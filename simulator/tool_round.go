@@ -325,8 +325,8 @@ func (d *toolRound) rejectRest(ctx context.Context, calls []call, shown []bool, 
 	return cause
 }
 
-// endMidMessage ends the turn before all calls of a message have run. If the user refused a call
-// for good, each remaining call gets its own result, which does not count as a denial.
+// endMidMessage ends the turn before all calls of a message have run. If the user refused a call and stopped the
+// turn, each remaining call gets a result that does not count as a denial.
 func (d *toolRound) endMidMessage(rest []call, begun int, stop executor.StopTurn) error {
 	if stop.Interrupted {
 		for i, c := range rest {
@@ -349,7 +349,7 @@ func (d *toolRound) stopEnd(stop executor.StopTurn) error {
 	return end
 }
 
-// abortedEnd returns the end of a turn whose call was interrupted or refused for good. The results
+// abortedEnd returns the end of a turn whose call was interrupted, or refused with the end of the turn. The results
 // of the calls were emitted before.
 func (d *toolRound) abortedEnd() *turnEndError {
 	d.out.emitInjected("[Request interrupted by user for tool use]", false)

@@ -176,7 +176,7 @@ func (t *turn) answerDeferred(ctx context.Context) error {
 	return t.converse(ctx, scenarios.Request{Results: results})
 }
 
-// converse asks the model until the turn is over.
+// converse sends requests to the model until the turn ends.
 func (t *turn) converse(ctx context.Context, req scenarios.Request) error {
 	if err := t.totals.budgetEnd(); err != nil {
 		return err
@@ -200,7 +200,7 @@ func (t *turn) converse(ctx context.Context, req scenarios.Request) error {
 	}
 }
 
-// afterReply returns the request that follows a reply, or nil when the turn is over.
+// afterReply returns the request that follows a reply, or nil at the end of the turn.
 func (t *turn) afterReply(ctx context.Context, calls []call) (*scenarios.Request, error) {
 	if len(calls) == 0 {
 		return t.continuation.nextRequest(ctx)
@@ -368,8 +368,8 @@ func (s *Simulator) Busy() bool {
 	return s.main.Tasks != nil && (s.main.Tasks.Busy() || s.main.Tasks.Pending())
 }
 
-// OwesTurn reports whether a turn is to follow from background work: an agent is running, or the model has not been told
-// of the end of a task.
+// OwesTurn reports whether background work will cause another turn: an agent is running, or the model was not yet
+// notified of the end of a task.
 func (s *Simulator) OwesTurn() bool {
 	return s.main.Tasks != nil && (s.main.Tasks.Agents() || s.main.Tasks.Pending())
 }

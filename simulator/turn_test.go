@@ -387,7 +387,7 @@ func TestSignalInTool(t *testing.T) {
 	})
 }
 
-// asking is a tool about whose calls somebody is asked when the turn ends.
+// asking is a tool whose permission question is open when the turn ends.
 type asking struct {
 	fakeTools
 	end context.CancelFunc

@@ -179,7 +179,7 @@ func (d *driven) until(text string) {
 	}
 }
 
-// memory is what the process has in use, in bytes.
+// memory is the heap in use, in bytes.
 func (d *driven) memory() float64 {
 	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", d.cmd.Process.Pid))
 	if err != nil {

@@ -18,9 +18,8 @@ import (
 	"time"
 )
 
-// The benchmarks print ratios measured inside one run (docs/performance.md). A
-// figure is the median of several runs, taken by turns so that a busy moment
-// of the machine meets both sides.
+// The benchmarks print ratios measured inside one run (docs/performance.md). A figure is the median of several runs,
+// with the sides alternating, so that other load affects both.
 
 const rounds = 21
 

@@ -9,8 +9,8 @@ import (
 	"github.com/claudeless/claudeless/internal/base/diag"
 )
 
-// followed returns the documents with commands, each with the test that runs them.
-// What such a test passes over, it says with a reason.
+// followed returns the documents with commands, each with the test that runs them. A test that skips a command states
+// the reason.
 func followed() map[string]string {
 	return map[string]string{
 		"README.md":                    "TestPages, TestReadme",

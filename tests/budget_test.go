@@ -29,7 +29,7 @@ const (
 // wide are the packages that import more, and why.
 var wide = map[string]int{ // constant: only read
 	"mcp":                     9,  // connections, entries, results, records and logins of servers
-	"internal/cli":            23, // it has everything built
+	"internal/cli":            23, // it builds every part
 	"executor/builtin":        10, // every family of tools, with their table
 	"internal/exec/verdict":   9,  // reports in every form, with the table of hook events
 	"internal/cli/execcmd":    10, // the runner, the verdict, reports, journals and gates, with the tools of a session
@@ -41,7 +41,7 @@ var wide = map[string]int{ // constant: only read
 	"internal/exec/runner":    9,  // guard, API, terminal and verdict of one command
 	"internal/cli/screenscmd": 14, // it puts books, tapes, comparisons, checks and the terminal of tests together
 	"internal/claude/host":    18, // it answers about every part of a session
-	"internal/claude/launch":  16, // all precedence, of whatever there is
+	"internal/claude/launch":  16, // it resolves the precedence of all options
 	"internal/claude/session": 33, // the one place where parts are put together
 }
 
@@ -140,8 +140,8 @@ func total(t *testing.T, what string, n, budget int) {
 	ratchet(t, what, n, budget)
 }
 
-// ratcheting is off while several changes are under way, each of which makes figures
-// smaller: what is left unused then is taken at the end.
+// ratcheting makes unused budget an error. It is off while several changes reduce the figures at the same time; the
+// budgets are lowered afterwards.
 var ratcheting = flag.Bool("ratchet", false, "budgets with more than a tenth of slack fail")
 
 // ratchet fails for a budget that has more than a tenth of slack.
@@ -152,9 +152,8 @@ func ratchet(t *testing.T, what string, n, budget int) {
 	}
 }
 
-// excepted holds packages that have a budget of their own to it, and returns the
-// figures of the others. An exception is for what the common budget does not
-// cover.
+// excepted checks the packages that have a separate budget, and returns the figures of the others. Separate budgets
+// are exceptions from the common one.
 func excepted(t *testing.T, what string, measured, own map[string]int, common int) []figure {
 	t.Helper()
 	var others []figure

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// The cast of the README: what somebody types, and what the commands really print.
+// The recording in the README: typed commands, and their real output.
 const (
 	castFile    = "docs/cast.svg"
 	castColumns = 104

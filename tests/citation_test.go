@@ -62,9 +62,8 @@ func TestCitations(t *testing.T) {
 	}
 }
 
-// unresolved is the first place of a citation that is not there; "" = all are.
-// Places follow each other with commas and "and"; one that is a number alone is
-// in the document named before it; what follows a semicolon is a remark.
+// unresolved returns the first reference of a citation that does not exist; "" = all exist. References are separated
+// by commas and "and". A number alone refers to the document named before it. Text after a semicolon is a remark.
 func unresolved(places string, docs map[string]wireDoc, shapes string) string {
 	places, _, _ = strings.Cut(places, ";")
 	doc := ""

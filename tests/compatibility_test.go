@@ -16,9 +16,9 @@ import (
 // stateRow is a row of the first table of docs/compatibility.md.
 var stateRow = regexp.MustCompile(`(?m)^\| (.+?) \| (full|partial|absent|extension) \| (–|` + "(?:`[^`|]+` ?)+" + `) \| .*\|$`)
 
-// P6: the states of docs/compatibility.md claim no more than was compared. A row that
-// is "full" has no difference left that known.toml excuses in its cases in particular;
-// every case of the corpus belongs to a row, and what a row names is there.
+// P6: the states in docs/compatibility.md claim only what was compared. In the cases of a "full" row, known.toml
+// excuses no difference that is specific to them. Every case of the corpus belongs to a row, and every case of a row
+// exists.
 func TestCompatibilityStates(t *testing.T) {
 	t.Parallel()
 	text, _, _ := strings.Cut(readFile(t, "docs/compatibility.md"), "\n## ")
@@ -79,8 +79,8 @@ func parityCases(t *testing.T) (names []string) {
 	return names
 }
 
-// excused is what known.toml excuses in this case and not in every one, transcripts
-// and estimated tokens (which have a row of their own) aside; empty = nothing.
+// excused returns the differences that known.toml excuses in this case but not in all cases; empty = none. It ignores
+// transcripts and estimated tokens, which have separate rows.
 func excused(all *parity.KnownFile, name string) string {
 	for _, k := range all.Known {
 		one := &parity.KnownFile{Known: []*parity.KnownDifference{{Path: parity.Globs{"*"}, Case: k.Case, Reason: k.Reason}}}

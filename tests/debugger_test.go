@@ -83,11 +83,9 @@ func (d *debugger) ask(method, path, body string) (answer map[string]any, text s
 	return answer, string(data)
 }
 
-// Real servers in processes of their own, from the command line and from a file
-// (C95, C149), over stdio (C141, C152) and SSE (C142, C153): connected when the
-// port is reported, each with its own tools (C143), called (C145), joined by one
-// at run time (C147) and left by one (C148); a clean stop leaves no process
-// (C96, C150).
+// Real servers in separate processes, from the command line and from a file (C95, C149), over stdio (C141, C152) and
+// SSE (C142, C153): connected when the port is reported, each with its own tools (C143), called (C145), joined by one
+// at run time (C147) and left by one (C148); a clean stop leaves no process (C96, C150).
 func TestDebuggerServers(t *testing.T) {
 	t.Parallel()
 	peer := startDebugger(t, nil, "--mcp-sse")
@@ -161,11 +159,10 @@ func (d *debugger) status(path string) int {
 	return res.StatusCode
 }
 
-// The two flags that make it an MCP server (S112, S115, S116), each alone and
-// both (S118): over stdio beside HTTP (S113), whose end is not that of HTTP
-// (S119) and where nothing but JSON-RPC is written (S121); over HTTP with stdio
-// left alone (S117, S120); and without a flag not at all (S114). What one side
-// sets the other sees (S128).
+// The two flags that make the debugger an MCP server (S112, S115, S116), each alone and both (S118): over stdio in
+// addition to HTTP (S113), where HTTP continues after the end of stdin (S119) and stdout has only JSON-RPC (S121);
+// over HTTP without using stdio (S117, S120); and without a flag no MCP server (S114). Changes over one transport are
+// visible over the other (S128).
 func TestDebuggerMCPFlags(t *testing.T) {
 	t.Parallel()
 	const hello = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`

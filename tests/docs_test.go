@@ -170,8 +170,7 @@ func TestDocumentLinks(t *testing.T) {
 	}
 }
 
-// TestNamedFiles wants every path of the tree that a document puts in
-// backquotes to exist: `simulator/turn.go` is a promise.
+// TestNamedFiles checks that every path in backquotes in a document exists in the tree, such as `simulator/turn.go`.
 func TestNamedFiles(t *testing.T) {
 	files := treeFiles(t)
 	known := map[string]bool{}

@@ -30,10 +30,9 @@ func exampleProjects() []example {
 	}
 }
 
-// TestExamples copies each project of examples/ and does what its README says: a
-// line that begins with "$ " is a command, and the lines below it are what it
-// prints, in which "…" is anything. A README shows a green and a red run in at
-// most 15 lines.
+// TestExamples copies each project of examples/ and runs the commands of its README: a line that begins with "$ " is
+// a command, and the lines below it are its output, in which "…" matches any text. A README shows a passing and a
+// failing run in at most 15 lines.
 func TestExamples(t *testing.T) {
 	t.Parallel()
 	projects := exampleProjects()

@@ -19,9 +19,8 @@ import (
 // goldenVersion is the version of the real CLI that the captured runs are of.
 const goldenVersion = "2.1.329"
 
-// golden is one captured run of the real CLI: `# command`, `< stdout`, `> stdin`,
-// `! stderr`, `# exit N`. Ids, times, paths, costs and long texts are in it as
-// placeholders. A golden is evidence: nothing rewrites it.
+// golden is one captured run of the real CLI: `# command`, `< stdout`, `> stdin`, `! stderr`, `# exit N`. Ids, times,
+// paths, costs and long texts are placeholders. Goldens are evidence and are never rewritten.
 type golden struct {
 	env    []string
 	args   []string // without the program
@@ -168,8 +167,8 @@ func (f *filler) input(raw json.RawMessage) json.RawMessage {
 	})
 }
 
-// scenario is the scripted model that says what the model behind the golden
-// said: one step per assistant message, one rule per time it was asked again.
+// scenario is the scripted model with the replies of the captured model: one step per assistant message, one rule for
+// each repeated request.
 func (g *golden) scenario(fill *filler) []byte {
 	rules := []map[string]any{}
 	var steps []map[string]any
@@ -245,8 +244,7 @@ func (g *golden) block(step map[string]any, i int, fill *filler) {
 	}
 }
 
-// agentSteps is what the agent of a call said: its last text is in the
-// call's result.
+// agentSteps are the replies of a call's agent; the last text is in the call's result.
 func (g *golden) agentSteps(id string) []map[string]any {
 	for _, e := range g.stdout {
 		if at(e, "message.content.0.tool_use_id") == id && at(e, "tool_use_result.agentId") != nil {
@@ -302,9 +300,8 @@ func compareRuns(want, got []any, bound map[string]string) []string {
 	return m.problems
 }
 
-// compareOrder wants the keys of each kind of event in the captured order, as
-// far as they are the same. Results of turns that never reached the model have
-// an order of their own, which is not kept, and so has the notice with isMeta.
+// compareOrder checks that the common keys of each kind of event are in the captured order. Results of turns that did
+// not reach the model, and the notice with isMeta, have a different order and are not checked.
 func compareOrder(want []json.RawMessage, stdout string) (problems []string) {
 	seen := map[string][]string{}
 	for _, raw := range want {
@@ -400,9 +397,8 @@ func kindsOf(events []any) []string {
 	return kinds
 }
 
-// matcher compares a value with one that holds placeholders. A numbered
-// placeholder represents one value throughout. What no two runs have in common is
-// what the table of package parity replaces.
+// matcher compares a value with one that contains placeholders. A numbered placeholder always represents the same
+// value. Values that differ in every run are replaced as in package parity.
 type matcher struct {
 	bound    map[string]string // placeholder → value
 	taken    map[string]string // value → placeholder

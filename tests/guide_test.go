@@ -75,7 +75,7 @@ func shown(output string) *regexp.Regexp {
 	return regexp.MustCompile("(?s)" + strings.ReplaceAll(regexp.QuoteMeta(strings.TrimSpace(output)), "…", ".*"))
 }
 
-// shell is a sh that somebody types into.
+// shell is an interactive sh.
 type shell struct {
 	t     *testing.T
 	dir   string
@@ -83,7 +83,7 @@ type shell struct {
 	out   printed // stdout and stderr
 }
 
-// printed is what programs have printed so far.
+// printed is the output so far.
 type printed struct {
 	mu  sync.Mutex
 	out strings.Builder

@@ -12,8 +12,8 @@ import (
 	"testing"
 )
 
-// row is one package of the tree: what it is for and what it may import from
-// this module. A package has a row as soon as it has a file, and not before.
+// row is one package of the tree: its purpose, and the packages of this module that it may import. A package has a
+// row exactly if it has a file.
 type row struct {
 	layer int
 	path  string

@@ -154,8 +154,8 @@ func readFileAt(t *testing.T, name string) string {
 	return string(data)
 }
 
-// tapeOf is what an SDK's transport would have written of a log: the frames of
-// both directions, each prompt when the one before has its result.
+// tapeOf converts a log to an SDK recording: the frames of both directions, each prompt after the result of the
+// previous one.
 func tapeOf(t *testing.T, prompts []string, log string) string {
 	t.Helper()
 	var b strings.Builder
@@ -174,7 +174,7 @@ func tapeOf(t *testing.T, prompts []string, log string) string {
 	return b.String()
 }
 
-// recordedTraffic is what serve --record writes between a client and serve.
+// recordedTraffic returns the recording of serve --record between a client and serve.
 func recordedTraffic(t *testing.T, dir string, prompts []string, r *rand.Rand) string {
 	t.Helper()
 	api, _ := serving(t, dir, "s.toml")

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestImportGuide types the five commands of docs/import.md into a shell, as
-// written there, and compares what they print with what is shown.
+// TestImportGuide types the five commands of docs/import.md into a shell, as written there, and compares the output
+// with the page.
 func TestImportGuide(t *testing.T) {
 	t.Parallel()
 	_, walk, _ := strings.Cut(readFile(t, "docs/import.md"), "## Five commands\n")

@@ -11,10 +11,9 @@ import (
 	"time"
 )
 
-// mcpServer is the MCP server behind the captured runs: server `srv`, one tool
-// per kind of result. It knows JSON-RPC over lines and no MCP library, so that
-// it and the client under test cannot share a mistake. Scripts start it as
-// `mcpsrv`; the environment steers it:
+// mcpServer is the MCP server behind the captured runs: server `srv`, one tool per kind of result. It implements
+// JSON-RPC over lines without an MCP library, so that it cannot share a bug with the tested client. Scripts start it
+// as `mcpsrv`; environment variables control it:
 //
 //	MODE    ok (default); crash: exit 1 at once; everything: the names of the public reference server
 //	TOOLS   names of further tools, separated by blanks; they answer like echo

@@ -10,8 +10,8 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 )
 
-// TestOrchestratorsGuide types the commands of docs/orchestrators.md. Scripts take the place of the versions of claude,
-// because npm may not be there, and one short tape takes the place of all of them.
+// TestOrchestratorsGuide runs the commands of docs/orchestrators.md. Scripts replace the versions of claude, because
+// npm may be missing, and one short tape replaces the others.
 func TestOrchestratorsGuide(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS != "linux" {
@@ -37,7 +37,7 @@ func TestOrchestratorsGuide(t *testing.T) {
 	if out := p.run(t, "claudeless screens capture --claude ./claude1 --in tmux go.toml"); !strings.Contains(out, "captured 3 pages of 1.0.0") {
 		t.Fatal(out)
 	}
-	commands := map[string]struct{ typed, prints string }{ // typed is what stands for the command here
+	commands := map[string]struct{ typed, prints string }{ // typed is the replacement for the command in this test
 		"claudeless exec -s triage.toml --real --tty --screens shown -- claude":                                                   {"claudeless exec -s triage.toml --allow-no-runs --real=./claude1 --tty --screens shown -- claude --version", "1.0.0"},
 		`echo '{"wait": "? for shortcuts", "screen": true}' | CLAUDELESS_SCENARIO=triage.toml claudeless screens drive -- claude`: {`echo '{"wait": "? for shortcuts", "screen": true}' | CLAUDELESS_SCENARIO=triage.toml claudeless screens drive -- claude`, `"title":"✳ Claude Code"`},
 		"claudeless screens capture --claude npm:2.1.330 --in tmux":                                                               {"claudeless screens capture --claude ./claude2 --in tmux go.toml", "captured 3 pages of 2.0.0"},

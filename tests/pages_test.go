@@ -96,7 +96,7 @@ func TestPages(t *testing.T) {
 		name, file string
 		sections   bool
 		least      int    // commands, without those that may be passed over
-		files      string // of examples/, what the blocks test
+		files      string // the files of examples/ that the blocks test
 	}{
 		{name: "cookbook", file: "docs/cookbook.md", sections: true, least: 8},
 		{name: "go", file: "docs/go.md"},

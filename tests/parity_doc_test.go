@@ -17,7 +17,7 @@ case "$*" in *stream-json*) CLAUDELESS_SCENARIO=$PWD/../../scenario.json exec cl
 CLAUDELESS_CLAUDE_VERSION=@V@ CLAUDELESS_SCENARIO=$PWD/../scenario.toml CLAUDELESS_CAPTURE=$PWD/../rec/api.jsonl claude "$@" | sed 's/^hello$/@G@/'
 `
 
-// P6: docs/parity.md, block by block, with stand-ins in the cache of versions.
+// P6: runs the blocks of docs/parity.md, with stand-ins for the cached versions.
 func TestParityPage(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS == "windows" {

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestReleaseVersion holds a release to the version of the tree, and the packages to having no version of their own.
+// TestReleaseVersion checks that a release has the version of the tree, and that the packages define no version.
 func TestReleaseVersion(t *testing.T) {
 	t.Parallel()
 	bash, err := exec.LookPath("bash")

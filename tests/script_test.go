@@ -61,7 +61,7 @@ func TestScripts(t *testing.T) {
 	})
 }
 
-// TestGoldensArePlayed wants every captured run to be played back by a script.
+// TestGoldensArePlayed checks that a script plays back every captured run.
 func TestGoldensArePlayed(t *testing.T) {
 	scripts, err := filepath.Glob("testdata/script/*.txtar")
 	if err != nil {
@@ -199,8 +199,8 @@ func cmdEvent(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// holds evaluates one condition: PATH=VALUE (JSON, or else text), PATH~REGEXP,
-// PATH (is there), each with ! in front for the opposite.
+// holds evaluates one condition: PATH=VALUE (JSON, or else text), PATH~REGEXP, PATH (exists), each with ! in front
+// for the opposite.
 func holds(condition string, e any) (bool, error) {
 	c, negated := strings.CutPrefix(condition, "!")
 	ok := false
@@ -249,8 +249,7 @@ func cmdAlone(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// processesWith lists processes whose environment has the entry. Where there
-// is no /proc it finds none.
+// processesWith lists processes whose environment has the entry. Without /proc it finds none.
 func processesWith(entry string) []string {
 	var found []string
 	dirs, _ := filepath.Glob("/proc/[0-9]*")

@@ -12,9 +12,10 @@ import (
 	"testing"
 )
 
-// TestRecordsKeepSecretsToThemselves: a run in which every part knows a secret of every kind (the command line, settings, the
-// environment, prompts, replies, commands and their output, servers, hooks), plain and encoded. Neither the capture file nor the
-// trace of MCP messages nor the debug log has one of them. What is planted is put together here, so that no scanner finds it.
+// TestRecordsKeepSecretsToThemselves: a run with secrets of every kind, plain and encoded, in every part (the command
+// line, settings, the environment, prompts, replies, commands and their output, servers, hooks). None of them is in
+// the capture file, the trace of MCP messages or the debug log. The secrets are assembled here, so that no scanner
+// reports them.
 func TestRecordsKeepSecretsToThemselves(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -162,8 +163,8 @@ const (
 	knownPassword = "knownWithoutAnyShape"
 )
 
-// plantedSecrets are what must not be found in a record, each with how it is written. They are put together here, so that no scanner
-// finds them.
+// plantedSecrets are the secrets that no record may contain, each with its forms. They are assembled here, so that no
+// scanner reports them.
 func plantedSecrets() map[string]string {
 	return map[string]string{
 		"pa55w0rdInUrl":             "postgres://me:pa55w0rdInUrl@db.example/x",

@@ -54,8 +54,7 @@ func lineKind(line any) string {
 	}
 }
 
-// check holds every event of a run to its shape: all keys that are always
-// there, with their type, and no key that was never seen.
+// check compares every event of a run with its shape: all required keys with their types, and no unknown key.
 func (sh *shapes) check(events []any) error {
 	var errs []error
 	toolOf := map[string]string{}
@@ -154,7 +153,7 @@ func mismatches(shape, value any, path string) []string {
 	return []string{fmt.Sprintf("%s: the shapes file has a %T", path, shape)}
 }
 
-// isElision tells the "<10 more>" with which a recording cuts a long list.
+// isElision reports whether a value is the "<10 more>" that replaces the rest of a long list in a recording.
 func isElision(v any) bool {
 	text, ok := v.(string)
 	return ok && strings.HasPrefix(text, "<") && strings.HasSuffix(text, " more>")
@@ -183,7 +182,7 @@ func objectMismatches(shape map[string]any, value any, path string) []string {
 			continue
 		}
 		switch key {
-		case "structured_output", "structuredContent", "tool_response", "toolUseResult": // whatever the tool or the schema says
+		case "structured_output", "structuredContent", "tool_response", "toolUseResult": // for every tool and schema
 		default:
 			all = append(all, mismatches(inner, object[key], path+"."+key)...)
 		}
@@ -226,8 +225,7 @@ func parseEvents(text string) ([]any, error) {
 	}
 }
 
-// at follows a dotted path; numbers are array indexes, negative ones count from
-// the end. nil = not there (or null).
+// at follows a dotted path; numbers are array indexes, negative ones count from the end. nil = missing or null.
 func at(v any, path string) any {
 	for key := range strings.SplitSeq(path, ".") {
 		switch x := v.(type) {

@@ -295,8 +295,8 @@ func (g fileArrows) components() [][]string {
 	return out
 }
 
-// back counts the arrows that run back up in the best order of the files that
-// local search finds, and all arrows.
+// back counts the references that point upwards in the best order of the files that a local search finds, and all
+// references.
 func (g fileArrows) back() (back, arrows int) {
 	order := slices.Sorted(maps.Keys(g))
 	for _, to := range g {

@@ -28,7 +28,7 @@ type typed struct {
 // file is the name of the file that a position is in.
 func (p typed) file(pos token.Pos) string { return filepath.Base(p.fset.Position(pos).Filename) }
 
-// listed is what `go list` says of a package.
+// listed is the output of `go list` for a package.
 type listed struct {
 	ImportPath, Dir, Export string
 	GoFiles                 []string

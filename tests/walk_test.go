@@ -10,8 +10,7 @@ import (
 	"testing"
 )
 
-// TestWalks holds the walks of docs/architecture.md to the tree: what they name
-// is declared, and in the file that they name behind it.
+// TestWalks checks the walk-throughs of docs/architecture.md: every name exists and is declared in the given file.
 func TestWalks(t *testing.T) {
 	t.Parallel()
 	_, walks, found := strings.Cut(readFile(t, "docs/architecture.md"), "\n## Three walks\n")

@@ -1,5 +1,5 @@
-// Package parity carries the list of known differences between the double and
-// the real CLI, so that the binary has it outside this repository too.
+// Package parity carries the list of known differences between the double and the real CLI, so that the installed
+// binary contains it.
 package parity
 
 import _ "embed"

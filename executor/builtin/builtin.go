@@ -149,8 +149,7 @@ func newShell(o Options) *shell.Shell {
 	return shell.New(s)
 }
 
-// Close ends the processes that commands have left behind. It may be called more
-// than once; later commands fail.
+// Close ends the background processes of finished commands. It may be called more than once; later commands fail.
 func (t *Tools) Close() { t.shell.Close() }
 
 // Tools lists the tools of this session by name, including those that are not

@@ -383,7 +383,7 @@ func TestEditTellsWhatIsKnown(t *testing.T) {
 		name   string
 		before []in
 		last   in
-		want   string // what the result ends or goes on with
+		want   string // suffix, or text that follows, of the expected result
 	}{
 		{"not read", nil, edit, plain},
 		{"read", []in{read}, edit, known},

@@ -175,7 +175,7 @@ func notSimulated(name string) tool.Tool {
 	return t
 }
 
-// describeMessage adds the keys that the CLI shows beside those of a message: who gets it, and what it says.
+// describeMessage adds the keys that the CLI derives from a message: its recipient and its text.
 func describeMessage(in *tool.Keys) bool {
 	var to, text string
 	if json.Unmarshal(in.Get("to"), &to) != nil || json.Unmarshal(in.Get("message"), &text) != nil {

@@ -80,9 +80,8 @@ func (s *Shell) SetRoot(root, dir string) {
 	s.root, s.dir = root, dir
 }
 
-// Close ends the processes that commands have left behind. Running commands must be
-// stopped by their callers. It may be called more than once; a closed shell starts
-// no commands.
+// Close ends the background processes of finished commands. Running commands must be stopped by their callers. It may
+// be called more than once; a closed shell starts no commands.
 func (s *Shell) Close() {
 	s.mu.Lock()
 	left := s.leftJobs
@@ -93,8 +92,8 @@ func (s *Shell) Close() {
 	}
 }
 
-// Command is a command that runs or has ended. Its caller waits for Done or calls
-// Stop, then calls End once and, if the output is not needed any more, Discard.
+// Command is a command that runs or has ended. Its caller waits for Done or calls Stop, then calls End once and, if
+// the output is no longer needed, Discard.
 type Command struct {
 	shell  *Shell
 	job    *proc.Job
@@ -233,8 +232,8 @@ func (c *Command) End() int {
 	return exitCode(exit)
 }
 
-// addLeftJob stores the processes that a command has left behind and drops those that
-// have ended; false = the shell is closed.
+// addLeftJob stores the background processes of a finished command and drops those that have ended. It returns false
+// if the shell is closed.
 func (s *Shell) addLeftJob(left *proc.Job) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

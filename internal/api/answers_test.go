@@ -380,7 +380,7 @@ func TestLargestBody(t *testing.T) {
 	}
 }
 
-// The state lists each gate that an answer reached, once, in the order of the first answers.
+// The state lists each gate that an answer reached, once, ordered by the first answer.
 func TestStateOfGates(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer(t, gated+"[[responses]]\npattern = { type = \"exact\", text = \"third\" }\n[[responses.response.steps]]\ntext = \"three\"\ngate = \"other\"\n")

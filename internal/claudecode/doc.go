@@ -1,6 +1,5 @@
-// Package claudecode is what Claude Code is, as data: its tools, commands and
-// models, what its init event says, and what each version changed. The tables
-// were measured with the real CLI ([OldestMeasured] to [NewestMeasured]).
+// Package claudecode describes Claude Code as data: its tools, commands and models, what its init event says, and
+// what each version changed. The tables were measured with the real CLI ([OldestMeasured] to [NewestMeasured]).
 //
 // [ProfileFor] answers every question about a version. No other package holds the
 // number of a version or compares two of them.

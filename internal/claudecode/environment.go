@@ -18,10 +18,9 @@ const (
 	NoLogin    Credential = "none"
 )
 
-// Environment is what the environment variables of a session say about its
-// account and its network. The zero value is the environment in which the real
-// CLI is recorded: an API key, another base URL than the default one, and no
-// traffic but requests to the model.
+// Environment is the account and network configuration that the environment variables of a session define. The zero
+// value is the environment in which the real CLI is recorded: an API key, another base URL than the default one, and
+// no traffic but requests to the model.
 type Environment struct {
 	Credential  Credential // empty = APIKey
 	DefaultURL  bool       // requests go to the vendor

@@ -6,8 +6,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// Init returns the init event of a session before anything of a run is filled
-// in, as the version has it.
+// Init returns the init event of a version, without the values of a particular run.
 func (p Profile) Init() protocol.Init {
 	ev := protocol.Init{
 		SlashCommands:          p.builtinNames(func(Builtin) bool { return true }),

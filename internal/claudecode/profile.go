@@ -44,7 +44,7 @@ func (p Profile) Environment() Environment { return p.env }
 // Version returns the requested version.
 func (p Profile) Version() string { return p.version }
 
-// IsMeasured reports whether the version lies in the range that was measured.
+// IsMeasured reports whether the version is in the measured range.
 func (p Profile) IsMeasured() bool {
 	return p.isAtLeast(OldestMeasured) && slices.Compare(p.numbers, versionNumbers(NewestMeasured)) <= 0
 }
@@ -98,7 +98,7 @@ func featureRows() []versionRow {
 // Has reports whether the version has a feature.
 func (p Profile) Has(f Feature) bool { return p.includes(featureRows(), string(f)) }
 
-// includes reports whether the version has something; what no row is about is in every version.
+// includes reports whether the version has a feature. A feature without a row is in every version.
 func (p Profile) includes(rows []versionRow, name string) bool {
 	i := slices.IndexFunc(rows, func(r versionRow) bool { return r.name == name })
 	return i < 0 || p.isAtLeast(rows[i].since)

@@ -27,7 +27,7 @@ const (
 	ByDefault                    // always
 	OnRequest                    // if --tools or --allowedTools names it
 	WithTaskList                 // on request, and for models that are offered the task list
-	WithUser                     // if somebody answers questions to the user
+	WithUser                     // if questions to the user are answered
 	WithResources                // if an MCP server has resources
 )
 
@@ -40,7 +40,7 @@ type Tool struct {
 	Listing Listing
 	// Subject is the parameter that rules in parentheses are about; empty = none.
 	Subject string
-	// ReadOnly tools run beside others. For those of ClassShell it depends on the command.
+	// ReadOnly tools can run concurrently with others. For tools of ClassShell this depends on the command.
 	ReadOnly bool
 	// Deferred tools are found by search: the model sees only their names.
 	Deferred bool

@@ -73,7 +73,7 @@ func runDebugger(t *testing.T, change func(*process.System), words ...string) (u
 		}
 	})
 	for range 1000 {
-		if data, err := os.ReadFile(file); err == nil && stderr.String() != "" { // it says where it is behind the file
+		if data, err := os.ReadFile(file); err == nil && stderr.String() != "" { // its address follows the file name
 			return "http://127.0.0.1:" + strings.TrimSpace(string(data)), stderr
 		}
 		select {
@@ -336,7 +336,7 @@ func TestDebugOnBoth(t *testing.T) {
 	stdio, web := streams.peer(t), overHTTP(t, url)
 	both(t, stdio, url, "stdio")
 	both(t, web, url, "web")
-	// S90: all at once, nothing is lost.
+	// S90: concurrent changes are not lost.
 	for i := range 20 {
 		ask(t, "POST", url+"/api/breakpoints", fmt.Sprintf(`{"function_name":"gone-%d"}`, i))
 	}

@@ -57,7 +57,7 @@ func (c *versionCmd) Run(s *process.System) error {
 	return err
 }
 
-// versionReport is what is known of a version of claude.
+// versionReport is the output of version --of.
 type versionReport struct {
 	Claude   string   `json:"claude"`
 	Measured bool     `json:"measured"`

@@ -46,7 +46,8 @@ func holds(text, part string) bool {
 	return (part == "") == (text == "") && strings.Contains(text, part)
 }
 
-// design "state directory": a variable moves the file; otherwise it is where the real CLI has it (cli-observed 6).
+// design "state directory": a variable sets the path of the file; the default is the path of the real CLI
+// (cli-observed 6).
 func TestMCPFile(t *testing.T) {
 	for variable, want := range map[string]string{
 		"":                      "home/.claude.json",

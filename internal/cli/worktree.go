@@ -12,8 +12,8 @@ import (
 	"github.com/claudeless/claudeless/internal/claude/launch"
 )
 
-// enterWorktree makes the worktree of --worktree and moves the run into it; nil = the flag is not there. The worktree stays
-// when the run ends.
+// enterWorktree makes the worktree of --worktree and moves the run into it; it returns nil without the flag. The
+// worktree is kept when the run ends.
 func enterWorktree(ctx context.Context, sys *process.System, f *flags.Flags) (*launch.Worktree, error) {
 	if !f.Has("worktree") {
 		return nil, nil

@@ -344,10 +344,9 @@ func (b *breakpoint) stops(phase Phase, failed bool, fallback Behavior) bool {
 	return own == BehaviorStop || own == BehaviorStopException
 }
 
-// Rule is a breakpoint on one phase of calls, for front ends that decide by a
-// script. Rules are checked in the order in which they were added, before all named
-// breakpoints. The first rule that matches stops the call, whatever the behaviours
-// are.
+// Rule is a breakpoint on one phase of calls, for front ends that decide by a script. Rules are checked in the order
+// in which they were added, before all named breakpoints. The first rule that matches stops the call, independently
+// of the behaviours.
 type Rule struct {
 	Name      string   // shown as the breakpoint of its pauses
 	Tools     []string // names as in Breakpoint.Name; at least one must match the tool

@@ -139,8 +139,7 @@ type Completion struct {
 	Outcome
 }
 
-// Decision is what a caller does with its call. The fields that are set depend on
-// Action.
+// Decision says how a caller continues with its call. The fields that are set depend on Action.
 type Decision struct {
 	Action Action
 	Input  json.RawMessage // modify before the call: the complete new input

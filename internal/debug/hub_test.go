@@ -107,7 +107,7 @@ func TestBreakpoints(t *testing.T) {
 	if err := h.SetBreakpoint(BreakpointChange{}); code(err) != CodeMissingParameter { // S10
 		t.Errorf("no name: %v", err)
 	}
-	for _, c := range []BreakpointChange{ // S11, B9: refused, and none is left behind
+	for _, c := range []BreakpointChange{ // S11, B9: refused, and no breakpoint remains
 		{Name: "c", Before: new("sometimes")},
 		{Name: "c", Before: new("exception")},
 		{Name: "c", After: new("")},

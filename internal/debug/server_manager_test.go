@@ -358,7 +358,7 @@ func TestAtTheSameTime(t *testing.T) {
 	}
 }
 
-// C56: disconnecting a server ends its calls at once, with an error that says so.
+// C56: disconnecting a server ends its calls immediately, with an error that gives the reason.
 func TestDisconnectDuringACall(t *testing.T) {
 	log := filepath.Join(t.TempDir(), "log")
 	self, err := os.Executable()

@@ -134,8 +134,7 @@ func mergeObjects(parts ...any) ([]byte, error) {
 // referenced by their CID.
 const maxInRecord = 64 << 10
 
-// TruncationMarker replaces a value that is too large for a record with an object
-// that says so.
+// TruncationMarker returns the object that replaces a value that is too large for a record.
 func TruncationMarker(v json.RawMessage, cid string) json.RawMessage {
 	if len(v) <= maxInRecord {
 		return v

@@ -37,7 +37,7 @@ type Options struct {
 	Exact    bool // patterns match whole prompts
 	Link     bool // texts refer to the results that they repeat
 	Thinking bool // keep the model's reasoning
-	Reads    bool // write the files that were read, and read them live
+	Reads    bool // write the files that the session read, and let Read calls run
 	Big      bool // keep results of more than 200 KB whole
 	Raw      bool // redact nothing
 	Force    bool // overwrite
@@ -76,8 +76,8 @@ type Unknown struct {
 // ErrRefused reports that nothing was written.
 var ErrRefused = errors.New("nothing was written")
 
-// Run imports the files. Inputs that cannot be read are [*session.Error]s; the outcome contains what was found even
-// if there is an error.
+// Run imports the files. Inputs that cannot be read are [*session.Error]s; the outcome is complete except for these
+// inputs, also with an error.
 func Run(ctx context.Context, o Options) (Outcome, error) {
 	var out Outcome
 	sessions, err := session.Read(o.Files, session.Options{Branch: o.Branch, Contents: o.Reads, Progress: o.Progress})

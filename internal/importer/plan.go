@@ -221,8 +221,8 @@ func (p *plans) inKit(file string) (name string, content *string) {
 
 var lineNumber = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^\d+[:-]`) })
 
-// containsLines reports whether found lines occur in the file as the kit has it; the file may have changed during the
-// session.
+// containsLines reports whether found lines occur in the kit's version of the file; the file may have changed during
+// the session.
 func containsLines(found, content string) bool {
 	for line := range strings.Lines(found) {
 		line = strings.TrimSuffix(line, "\n")

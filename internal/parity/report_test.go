@@ -153,7 +153,7 @@ func TestNormaliser(t *testing.T) {
 	}
 }
 
-// A problem is reported on the side that has it.
+// A problem is reported for the side where it occurs.
 func TestCompareSides(t *testing.T) {
 	problem := &parity.Recording{Problems: []parity.Problem{{Kind: "timeout", Text: "too slow"}}}
 	for _, got := range [][]parity.Difference{parity.Compare(problem, &parity.Recording{}), parity.Compare(&parity.Recording{}, problem)} {

@@ -156,7 +156,7 @@ func captures(src string) int {
 	return re.NumSubexp()
 }
 
-// trie holds texts by their bytes, each with the first rule that has it.
+// trie maps texts to the first rule that contains each of them.
 type trie struct {
 	next  map[transition]int // next node
 	rules map[int]int        // of the texts that end at a node

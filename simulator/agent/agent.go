@@ -90,7 +90,8 @@ type Agents struct {
 
 	mu      sync.Mutex
 	workers []*agentRun // in start order
-	// told holds the round in which a conversation ("" = that of the session) first called a tool or read that an agent had.
+	// told maps a conversation ("" = the main one) to the tools it has used or has seen an agent use, each with the
+	// round of the first use.
 	told map[string]map[string]int
 }
 

@@ -121,7 +121,7 @@ func (kinds) Denied(name string) (rule, source string) {
 	return rule, source
 }
 
-// around is the session of the agents and the model that plays them.
+// around is the test session: the agents, and the scripted model that plays them.
 type around struct {
 	options simulator.Options
 	shown   bool
@@ -348,7 +348,7 @@ func TestToolsUsedAreToldOnce(t *testing.T) {
 	})
 }
 
-// Checklist row 62, cli-contract 9.5: the call returns at once, the agent's texts are shown, and a separate turn
+// Checklist row 62, cli-contract 9.5: the call returns immediately, the agent's texts are shown, and a separate turn
 // reports the end to the model.
 func TestBackground(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -667,7 +667,7 @@ func TestStartIsTheSessions(t *testing.T) {
 	}
 }
 
-// told is a session of which there is nothing to say.
+// told is a context provider without content.
 type told struct{}
 
 func (told) Init(context.Context) protocol.Init           { return protocol.Init{} }

@@ -202,7 +202,7 @@ type keptWorktree struct {
 	Branch string `json:"worktreeBranch,omitempty"`
 }
 
-// lines are what the result of the call tells the model of it.
+// lines are the lines about it in the result of the call.
 func (k keptWorktree) lines() string {
 	if k.Path == "" {
 		return ""

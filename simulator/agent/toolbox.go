@@ -41,7 +41,7 @@ func (t toolbox) NewInstructions(agent *protocol.AgentRef, calls []protocol.Tool
 	return nil
 }
 
-// withAgentRef tells the middlewares which agent a call belongs to.
+// withAgentRef attaches the agent of a call to the context, for the middlewares.
 func withAgentRef(ref protocol.AgentRef) executor.Middleware {
 	return executor.Func(func(ctx context.Context, call protocol.ToolUse, next executor.Executor) (executor.Result, error) {
 		call.Agent = &ref

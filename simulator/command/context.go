@@ -7,7 +7,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/slash"
 )
 
-// loaded is what takes up room in the context in addition to the conversation.
+// loaded lists the parts of the context other than the conversation.
 func loaded(o Options) slash.LoadedContext {
 	tokens := func(text string) int { return (len(text) + 3) / 4 }
 	var l slash.LoadedContext

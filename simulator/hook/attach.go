@@ -102,8 +102,8 @@ func (a *hookResult) complaint() string {
 	return "Failed with non-blocking status code: " + text
 }
 
-// attachBlock records in the transcript that a hook refused, unless a message to
-// the user or the model already says so.
+// attachBlock records the refusal of a hook in the transcript, unless a message to the user or the model already
+// contains it.
 func (t *Trace) attachBlock(c *call, a *hookResult, reason string) {
 	switch c.event {
 	case "PreToolUse", "PermissionRequest", "UserPromptSubmit", "UserPromptExpansion", "PreCompact":
@@ -178,8 +178,8 @@ func (t *Trace) attachContext(c *call, text string) {
 	t.render(named.name + " hook additional context: " + text)
 }
 
-// FileChanged returns the context and the event that tell of a file which a PostToolUse hook changed
-// after a call had written it.
+// FileChanged returns the context and the event for a file that a PostToolUse hook changed after a call had written
+// it.
 func FileChanged(name, toolUseID, file string) (string, protocol.Event) {
 	var t Trace
 	text := "PostToolUse hook modified " + file + " after your edit (likely a formatter). Your next Edit will not fail with a stale-file error, " +

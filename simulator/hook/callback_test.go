@@ -240,7 +240,7 @@ func TestEventsAreApart(t *testing.T) {
 		Event:     protocol.PostToolUseFailureHook{ToolName: "Bash", ToolInput: json.RawMessage(`{}`), ToolUseID: "t", Error: "Exit code 1"},
 		ToolUseID: "t",
 	})
-	// The host hears nothing of other events.
+	// Other events are not sent to the host.
 	r.Run(t.Context(), Input{Event: protocol.SessionStartHook{Source: "startup"}})
 	r.Run(t.Context(), Input{Event: protocol.SetupHook{Trigger: "init"}})
 	r.Run(t.Context(), Input{Event: protocol.InstructionsLoadedHook{LoadReason: "session_start"}})

@@ -154,8 +154,7 @@ func (a *hookResult) judge(event, label string, code int) {
 	}
 }
 
-// detach lets a hook run in the background until it ends, its time is over or the
-// runner is closed.
+// detach lets a hook run in the background until it ends, its time-out expires or the runner is closed.
 func (r *Runner) detach(ctx context.Context, p *proc.Process, out *outputWatcher, timer *time.Timer) hookResult {
 	ctx = context.WithoutCancel(ctx)
 	job := func() {

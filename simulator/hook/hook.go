@@ -23,10 +23,9 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// Callback asks the host to run one of its hooks and returns the output object
-// unchanged. An error says that the host reported a failure, or, if it wraps
-// [ErrGone], that the host is gone. It must return soon after ctx ends, and must
-// then tell the host to stop.
+// Callback asks the host to run one of its hooks and returns the output object unchanged. It returns an error if the
+// host reports a failure, and one that wraps [ErrGone] if the host has disconnected. When ctx ends it must return
+// soon and ask the host to stop.
 type Callback func(ctx context.Context, callbackID string, input json.RawMessage, toolUseID string) (json.RawMessage, error)
 
 // ErrGone says that the host can no longer respond.
@@ -191,7 +190,7 @@ func (r *Runner) register(event string, matchers []protocol.HookMatcher) {
 	}
 }
 
-// Has reports whether any hook is registered for the event, whatever its matcher.
+// Has reports whether a hook with any matcher is registered for the event.
 func (r *Runner) Has(event string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

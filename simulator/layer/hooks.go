@@ -351,7 +351,7 @@ func (a *racingAsker) Ask(ctx context.Context, r protocol.PermissionRequest) (pr
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	byHook := make(chan hook.Outcome, 1)
-	go func() { // ends with its hooks, which ctx ends
+	go func() { // ends when its hooks end; ctx ends them
 		byHook <- a.hooks.run(ctx, r.Use, protocol.PermissionRequestHook{
 			ToolName: hookName(r.Use.Name), ToolInput: r.Use.Input, Suggestions: forHooks(r.Suggestions), MCPServer: r.Server,
 		})

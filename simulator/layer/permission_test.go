@@ -135,7 +135,7 @@ func TestQuestionNamesTool(t *testing.T) {
 	}
 }
 
-// noting allows everything and stores the last question.
+// noting allows every call and stores the last question.
 type noting struct{ asked *protocol.PermissionRequest }
 
 func (n noting) Ask(_ context.Context, r protocol.PermissionRequest) (protocol.PermissionAnswer, error) {

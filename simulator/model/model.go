@@ -10,7 +10,7 @@ import (
 // Default is the model of a run that names none.
 const Default = "claude-opus-5-5"
 
-// Facts are what the CLI knows about a model (observed with 2.1.329).
+// Facts are the CLI's data about a model (observed with 2.1.329).
 type Facts struct {
 	// Name is the model without date, provider or variant; unknown models keep
 	// theirs.

@@ -26,8 +26,7 @@ import (
 // Schema is the compiled schema of an output. It is made by [Compile].
 type Schema struct{ compiled *jsonschema.Schema }
 
-// Compile reads the text of --json-schema. What is wrong with it is said in the
-// real CLI's words.
+// Compile reads the text of --json-schema. Its errors have the texts of the real CLI.
 func Compile(text string) (*Schema, error) {
 	schema, err := jsonschema.UnmarshalJSON(strings.NewReader(text))
 	if err != nil {
@@ -184,8 +183,7 @@ type wording struct {
 	lines   []string
 }
 
-// walk words what lies below an error, then the error itself where it demands
-// something itself.
+// walk renders the nested errors of an error, then the error itself if it has its own requirement.
 func (w *wording) walk(e *jsonschema.ValidationError) {
 	slices.SortStableFunc(e.Causes, func(a, b *jsonschema.ValidationError) int {
 		return slices.Compare(a.InstanceLocation, b.InstanceLocation)

@@ -13,7 +13,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// call is what rules and modes want to know of one tool call.
+// call has the properties of a tool call that rules and modes check.
 type call struct {
 	*judge
 	use    protocol.ToolUse
@@ -35,7 +35,7 @@ type call struct {
 	subject  string // agent type, skill name
 }
 
-// judge is what decides a call: the mode, the rules and the places in force.
+// judge decides about a call with the current mode, rules and directories.
 type judge struct {
 	mode  protocol.PermissionMode
 	rules *ruleset
@@ -188,7 +188,7 @@ func (s *ruleset) first(behavior string, c *call) *rule {
 	return &s.all[i]
 }
 
-// Behavior is what happens to a call.
+// Behavior is the decision about a call: allow, ask or deny.
 type Behavior int
 
 // The zero value is Ask: a verdict that was not filled in lets nothing run.
@@ -318,8 +318,8 @@ func (r *rule) covers(c *call) bool {
 	case c.kind == claudecode.ClassWrite && r.content != "" && r.Behavior == BehaviorAllow && r.tool != "Edit", r.idle():
 		return false // paths to write are the matter of Edit rules only
 	case c.name == "Monitor" && (r.tool == "Monitor" || r.tool == "Bash"):
-		// What is forbidden to Bash is forbidden here; what is allowed to it is when
-		// the rule names the command (observed with 2.1.329).
+		// A rule that denies a Bash command denies it here, too. A rule that allows one applies only if it names the
+		// command (observed with 2.1.329).
 		return r.Behavior != BehaviorAllow || (r.tool == "Monitor") == (r.content == "")
 	case r.tool == c.name:
 		return true

@@ -103,7 +103,7 @@ func (d decider) decide(c *call) Verdict {
 		return v
 	}
 	if d.mode == protocol.ModePlan && c.server != "" && !c.readOnly {
-		return c.ask(c.requested(), "", "") // whatever rules allow (observed with 2.1.330)
+		return c.ask(c.requested(), "", "") // even if rules allow it (observed with 2.1.330)
 	}
 	if d.rules.anyRule(BehaviorAllow, c) {
 		return c.allowByRule()

@@ -115,8 +115,8 @@ func (c line) nested(depth int) []line {
 // fileOperand is a word of a command line that names files.
 type fileOperand struct {
 	text string // as written, or as it is when nothing is left to resolve
-	// paths are the files that it names, with the home directory put in: a glob
-	// is the directory that it begins in, itself, and what it matches now.
+	// paths are the files that it names, with ~ expanded. For a glob they are its base directory, the glob itself,
+	// and its current matches.
 	paths []string
 	known bool // paths are all that it can name
 	glob  bool
@@ -167,7 +167,7 @@ func (l lookup) operands(cmd shellcmd.Command) []fileOperand {
 	if len(cmd.Args) == 0 || cmd.Name() == "tr" {
 		return nil
 	}
-	skip := 0 // leading operands that are no paths: patterns, programs
+	skip := 0 // leading operands that are not paths: patterns, programs
 	named, ownPattern := l.optionFiles(cmd)
 	switch cmd.Name() {
 	case "grep", "egrep", "fgrep", "rg", "jq", "git", "sed":
@@ -260,7 +260,7 @@ func fileOptions() []string {
 	}
 }
 
-// unclearPath asks about an operand of which it cannot be told where it leads.
+// unclearPath asks about an operand whose target cannot be determined.
 func (l lookup) unclearPath(op fileOperand) *approval {
 	switch {
 	case op.tilde || slices.ContainsFunc(op.paths, func(p string) bool { return len(p) > 1 && p[0] == '~' && p[1] != '/' }):

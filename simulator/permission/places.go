@@ -6,12 +6,11 @@ import (
 	"strings"
 )
 
-// Disk is what paths lead to. It changes nothing.
+// Disk resolves paths in the file system. It is read-only.
 type Disk interface {
 	// Resolve follows the symbolic links of an absolute path as far as it exists.
 	Resolve(path string) string
-	// Glob finds what an absolute pattern of the shell matches; what it finds
-	// beyond that does no harm.
+	// Glob returns the matches of an absolute shell pattern; additional matches are harmless.
 	Glob(pattern string) []string
 	IsDir(path string) bool
 }

@@ -26,15 +26,13 @@ type Options struct {
 	AdditionalDirs []Directory             // further working directories, absolute or relative to CWD
 	Home           string                  // what ~/ in path patterns means; empty = such patterns match nothing
 	Rules          []Rule
-	// AutoApprove names tools that a scenario lets run whatever modes and rules
-	// say; nil = none.
+	// AutoApprove names the tools that the scenario allows in every mode and against all rules; nil = none.
 	AutoApprove func(tool string) bool
 	// Tool finds a tool's definition by canonical name. A tool it does not know
 	// is let through without a decision, so that the executor can say so. Nil =
 	// every name is known.
 	Tool func(name string) (protocol.Tool, bool)
-	// Disk is what paths lead to; nil = they are compared as written, and no one
-	// can tell what globs represent.
+	// Disk resolves paths; nil = paths are compared as written, and globs are not expanded.
 	Disk Disk
 	// Dir is the directory that relative paths of calls start from, which a
 	// shell may have changed; nil = CWD.

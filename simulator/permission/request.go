@@ -83,7 +83,7 @@ func (p *Policy) describe(use protocol.ToolUse) string {
 	return ""
 }
 
-// shortened returns the first 50 characters of a quoted text; the last one is an ellipsis if there are more.
+// shortened returns the first 50 characters of a quoted text; of a longer text the last one is an ellipsis.
 func shortened(s string) string {
 	const most = 50
 	if runes := []rune(s); len(runes) > most {

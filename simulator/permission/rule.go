@@ -97,8 +97,8 @@ func parseRule(r Rule) (rule, error) {
 	return out, nil
 }
 
-// compileStars makes an expression of a text in which stars represent any text.
-// Bytes that are no UTF-8 are what JSON makes of them.
+// compileStars compiles a text in which * matches any text to a regular expression. Invalid UTF-8 is replaced as in
+// JSON.
 func compileStars(text string) (*regexp.Regexp, error) {
 	text = strings.ToValidUTF8(text, "\uFFFD")
 	return regexp.Compile(`(?s)^` + strings.ReplaceAll(regexp.QuoteMeta(text), `\*`, `.*`) + `$`)

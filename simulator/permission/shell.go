@@ -77,7 +77,7 @@ type commandVerdict struct {
 	allowed bool
 	byMode  bool      // nothing but the mode allows it
 	byRule  bool      // an allow rule that names this very command
-	moved   bool      // it changes files wherever a cd next to it leads
+	moved   bool      // it changes files in the directory that a cd in the same line selects
 	about   *approval // what is asked when it is not allowed; nil = for approval, no more
 }
 
@@ -154,7 +154,7 @@ func plainSubstitution(args []string) bool {
 		!slices.ContainsFunc(args, func(a string) bool { return strings.HasPrefix(a, "-") })
 }
 
-// join makes one verdict of those on the parts.
+// join combines the verdicts on the parts into one.
 func (c line) join(parts []commandVerdict) Verdict {
 	var refused []commandVerdict
 	for _, x := range parts {

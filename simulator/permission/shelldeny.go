@@ -8,11 +8,10 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// deniedPath refuses a command line that reaches a path which a deny rule for
-// reading or for editing is about; nil = it reaches none. After a cd, paths are
-// looked up where it goes, too, and that refusal comes first. What is matched is
-// what the real CLI matches (observed with 2.1.330): plain names of files, not
-// globs, braces, redirections of compound commands, or anything in a line with a list in a subshell.
+// deniedPath refuses a command line that uses a path with a deny rule for reading or editing; nil = it uses none.
+// After a cd, paths are also resolved in the new directory, and that refusal comes first. It checks what the real CLI
+// checks (observed with 2.1.330): plain file names, but not globs, braces, redirections of compound commands, or
+// anything in a line with a list in a subshell.
 func (c line) deniedPath() *Verdict {
 	if !c.rules.deniesPaths() || c.script.SubshellList || hidesPaths(c.script.Obstacle.Kind) {
 		return nil

@@ -31,7 +31,7 @@ func TestVerdictAndItsText(t *testing.T) {
 		want      string
 		beginning string // of the text
 	}{
-		// A Glob reads where its pattern begins, other patterns are no paths.
+		// A Glob call reads the base directory of its pattern; other patterns are not paths.
 		{"", "", "Glob", `{"pattern":"/etc/*"}`, "ask workingDir", "Claude requested permissions to read from /etc, "},
 		{"", "", "Grep", `{"pattern":"/etc/"}`, "allow mode", ""},
 

@@ -85,8 +85,7 @@ func (c *call) allow(reason string) Verdict {
 	}
 }
 
-// allowByRule lets the call run for a rule; one in a file of the user's is a
-// permission given for good.
+// allowByRule allows the call because of a rule. A rule in the user's settings is a permanent permission.
 func (c *call) allowByRule() Verdict {
 	v := c.allow("rule")
 	for _, r := range c.rules.all {
@@ -103,8 +102,7 @@ func (c *call) allowByRule() Verdict {
 	return v
 }
 
-// ask puts the question; message and reasonType are shown when no one is there
-// to answer.
+// ask asks for permission. message and reasonType are shown if no host can answer.
 func (c *call) ask(message, reasonType, reason string) Verdict {
 	return Verdict{
 		Behavior:         Ask,

@@ -135,7 +135,7 @@ type MessageFinal struct {
 	Calls                      []string // names of the tools that the message calls
 	InputStreamMS              *int     // time that the input of a call took to stream; nil for other blocks
 	Displayed                  *string  // text shown instead of the block's text; nil means no change
-	ContinuesPrevious, HasMore bool     // it goes on with the message before, which had no calls: over the API both are one; another one follows
+	ContinuesPrevious, HasMore bool     // it continues the previous message, which had no calls, as one API message; another one follows
 }
 
 // LocalCommand is a slash command that ran without the model.
@@ -381,7 +381,7 @@ type CompactMetadata struct {
 	PostTokens int    `json:"post_tokens"`
 	DurationMS int    `json:"duration_ms"`
 	Dropped    int    `json:"cumulative_dropped_tokens"`
-	// What goes on after the summary as it was; nil = nothing does.
+	// The messages that are kept unchanged after the summary; nil = none.
 	Segment  *PreservedSegment  `json:"preserved_segment,omitempty"`
 	Messages *PreservedMessages `json:"preserved_messages,omitempty"`
 }

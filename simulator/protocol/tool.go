@@ -33,7 +33,7 @@ type ToolResult struct {
 	Output any
 	// Server is the configured name of the MCP server that answered; it may be empty.
 	Server string
-	// MCP is what transcripts keep of an MCP result instead of Output; nil means Output.
+	// MCP is the form of an MCP result in transcripts; nil = the transcript contains Output.
 	MCP *MCPResult
 
 	// How the call was permitted, as tool_result_meta shows it.

@@ -60,7 +60,7 @@ type ContextWindow struct {
 const CompactBuffer = 33_000
 
 const (
-	manualBuffer       = 3000 // for a summary that somebody asks for
+	manualBuffer       = 3000 // for a requested summary
 	systemPromptTokens = 1000
 	emptyTokens        = 100 // of a conversation in which nothing was said
 )

@@ -18,8 +18,8 @@ type Call struct {
 
 var name = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^/([A-Za-z0-9][A-Za-z0-9_:.-]*)(?:\s+|$)`) })
 
-// Parse reads a prompt; ok is false for plain text. A path is not a command, nor is
-// one behind white space.
+// Parse reads a prompt; ok is false for plain text. A path is not a command, and neither is a text that begins with
+// white space.
 func Parse(prompt string) (Call, bool) {
 	if !strings.HasPrefix(prompt, "/") {
 		return Call{}, false
@@ -81,7 +81,7 @@ type Outcome struct {
 	Failed bool
 	// Unsaid says that the result leaves the text out.
 	Unsaid bool
-	// Result is what the result names the command; empty = as it was typed.
+	// Result is the command's name in the result; empty = as it was typed.
 	Result string
 }
 

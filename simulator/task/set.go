@@ -88,9 +88,8 @@ func New(o Options) *Set {
 	return &Set{o: o, ready: make(chan struct{}, 1), seen: make(chan struct{}), stats: protocol.SubagentStats{ByType: map[string]int{}}}
 }
 
-// Reserve returns an id and an output file for work that may become a task;
-// [Set.Start] uses them for a task with this id. An empty path means that there are
-// no output files.
+// Reserve returns an id and an output file for work that may become a task; [Set.Start] uses them for a task with
+// this id. An empty path means that output files are off.
 func (s *Set) Reserve(k Kind) (id, output string) {
 	id = s.newID(k)
 	return id, s.outputFile(id)

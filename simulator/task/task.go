@@ -67,7 +67,7 @@ type End struct {
 	Report     string // the report of a background agent; empty = none
 	Usage      *Usage // agents only
 	Error      string // the error for observers; empty = none
-	ModelKnows bool   // the model has already been told
+	ModelKnows bool   // the model was already notified
 	Event      string // the last event, reported with the end; empty = none
 }
 

@@ -17,8 +17,8 @@ type agent struct {
 	Parent      string `json:"parentAgentId,omitempty"`
 }
 
-// attribution tracks what the model's next lines are attributed to: a skill after its text, and an
-// MCP server after its last call in a round.
+// attribution determines the attribution keys of the model's next lines: a skill after its text was loaded, and an
+// MCP server after a call to it was the last of a round.
 type attribution struct {
 	protocol.Attribution
 	asked bool // the model has written since the last result

@@ -13,7 +13,7 @@ import (
 type listing struct {
 	th     *conversation
 	pen    *lineWriter
-	listed bool // the model was told its surroundings
+	listed bool // the model has received the description of its environment
 	asked  bool // what the model sees with the first request is still to come
 }
 

@@ -35,7 +35,7 @@ type Options struct {
 	ResumeAt  string  // --resume-session-at: uuid of the last line to keep
 	DropsTurn *string // --resume-drops-turn: uuid of the prompt after ResumeAt; nil = not given
 	Continue  bool    // --continue: the most recent session of CWD, or a fresh one
-	Fork      bool    // --fork-session: go on in a copy under a new id
+	Fork      bool    // --fork-session: continue in a copy with a new id
 	NoPersist bool    // --no-session-persistence: write nothing
 
 	Version    string // of the simulated CLI; empty = the default one
@@ -85,7 +85,8 @@ type Machine struct {
 type SessionContext struct {
 	Model     string
 	ModelName string // as people call it; empty = unknown
-	// ShellMode is the permission mode if the model has Bash and Edit; in some modes it is told to prefer Bash. Empty without them.
+	// ShellMode is the permission mode if the model has Bash and Edit; in some modes the model is asked to prefer
+	// Bash. Empty without these tools.
 	ShellMode protocol.PermissionMode
 	Deferred  []string  // tools of which the model knows only the names
 	Agents    []Listing // of the tool Agent
@@ -207,7 +208,7 @@ type candidate struct {
 
 // candidates lists the transcripts of a folder, the last changed first.
 func candidates(dir string) []candidate {
-	entries, _ := os.ReadDir(dir) // a folder that is not there holds no session
+	entries, _ := os.ReadDir(dir) // a missing folder contains no session
 	var out []candidate
 	for _, e := range entries {
 		if !isID(strings.TrimSuffix(e.Name(), ".jsonl")) || filepath.Ext(e.Name()) != ".jsonl" {

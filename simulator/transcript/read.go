@@ -35,11 +35,11 @@ type parsedTranscript struct {
 	prompt    string                  // of the last last-prompt line
 	costs     *protocol.CostStateLine // last one; nil = none
 	ended     bool                    // the file ends in a newline, or is empty
-	deferred  string                  // id of the call that was put off last
+	deferred  string                  // id of the last deferred call
 	turns     int                     // prompts, as the lines count them
-	listed    bool                    // the model was told its surroundings
+	listed    bool                    // the model has received the description of its environment
 	asked     bool                    // and the rest is still to come
-	told      []string                // files of instructions that it was told of between calls
+	told      []string                // instruction files that were added between calls
 	hookTexts []string                // what SessionStart hooks have said
 }
 
@@ -79,7 +79,7 @@ func readTranscript(path string) (*parsedTranscript, error) {
 	}
 	t := parseTranscript(data)
 	if info, err := os.Stat(path); err == nil && info.Size() != int64(len(data)) {
-		t.ended = true // somebody is writing: the end that was seen is none
+		t.ended = true // another process is writing: the end of the file has moved
 	}
 	return t, nil
 }
@@ -269,7 +269,7 @@ func (e entry) content() (protocol.Content, bool) {
 type PreviousReply struct {
 	At        time.Time
 	Model     string
-	Tokens    int  // of the whole context behind it
+	Tokens    int  // of the complete context after it
 	LongCache bool // its cache is kept for an hour, not for five minutes
 
 	UUID    string // of its last line

@@ -31,7 +31,7 @@ type Transcript struct {
 	told      []string          // files of instructions that came between its calls
 	hookTexts []string          // what SessionStart hooks have said in it
 	files     []json.RawMessage // lines about copies of files, of the resumed transcript
-	deferred  string            // id of the call that was put off last
+	deferred  string            // id of the last deferred call
 	state     []byte
 	closed    bool // by [Transcript.Close]
 }

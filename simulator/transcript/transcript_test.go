@@ -177,7 +177,7 @@ func answer(id string) protocol.ToolResultBlock {
 	return protocol.ToolResultBlock{ToolUseID: id, Type: "tool_result", Content: protocol.Content{Text: "x"}}
 }
 
-// told are the surroundings of a model with low effort.
+// told is the environment description for a model with low effort.
 type told transcript.SessionContext
 
 func (t told) Surroundings() transcript.SessionContext { return transcript.SessionContext(t) }

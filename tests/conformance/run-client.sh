@@ -23,7 +23,7 @@ export CLAUDELESS CONFORMANCE_HOME="$tmp/home"
 mkdir "$CONFORMANCE_HOME"
 main=$("$here/install.sh")
 
-# client runs scenarios; what the suite prints is shown only if they fail.
+# client runs scenarios and shows the suite's output only if they fail.
 client() {
 	node "$main" client --command "$here/client.sh" "$@" -o "$tmp/out" >"$tmp/log" 2>&1 || {
 		tail -60 "$tmp/log"

@@ -125,8 +125,7 @@ func TestNeighbourPage(t *testing.T) {
 	}
 }
 
-// TestBrowse: from the live page to the others: a session that evaluates, and
-// the list of routes.
+// TestBrowse: the pages that the live page links to: a session with an evaluator, and the list of routes.
 func TestBrowse(t *testing.T) {
 	d := startDebugger(t)
 	d.breakpoint("Tool")

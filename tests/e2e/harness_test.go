@@ -175,7 +175,7 @@ func (d *debugger) decision(id string) object {
 	return action
 }
 
-// page is the page in its own tab.
+// page is a page in a separate browser tab.
 type page struct {
 	context.Context
 	t *testing.T
@@ -202,8 +202,8 @@ func (d *debugger) open(width, height int64) *page {
 	return p
 }
 
-// openPage shows the page at url, and fails the test for whatever reaches the console
-// or leaves the directory of url. mistakes accepts refused requests.
+// openPage opens the page at url. The test fails if the page writes to the console or requests a URL outside the
+// directory of url. mistakes allows refused requests.
 func openPage(t *testing.T, url string, width, height int64, mistakes bool) *page {
 	t.Helper()
 	origin := url[:strings.LastIndex(url, "/")+1]

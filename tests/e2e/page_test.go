@@ -83,7 +83,7 @@ func TestEditedRun(t *testing.T) {
 	p.wait(`document.querySelector("#history [data-field=status]")?.textContent === "success, modify"`)
 	p.click("#history summary")
 	p.wait(`document.querySelector("#history dl").innerText.includes("echo two")`)
-	// What was changed is shown with what it was.
+	// A changed value is shown together with the old one.
 	p.wait(`[...document.querySelectorAll("#history dl del")].map(e => e.textContent.trim()).join("|") === '"command": "echo one",|"description": "Say one"|two'`)
 	p.wait(`[...document.querySelectorAll("#history dl ins")].map(e => e.textContent.trim()).join("|") === '"command": "echo two",|"timeout": 12345|three'`)
 	if got := p.text(`#history [data-field="after"]`); got != "result changed" {
@@ -156,8 +156,7 @@ func TestTypingStays(t *testing.T) {
 	if got := p.value(field); got != `{"x": 2, "y": 3}` {
 		t.Errorf("the field holds %q", got)
 	}
-	// The keyboard is enough: Ctrl+Enter continues, and the focus goes on to the
-	// next call.
+	// Keyboard use: Ctrl+Enter continues the call, and the focus moves to the next one.
 	p.do(chromedp.KeyEvent(kb.Enter, chromedp.KeyModifiers(chromedp.ModifierCtrl)))
 	if got := d.decision(mine)["modified_input"]; got.(object)["y"] != 3.0 {
 		t.Errorf("decided: %v", got)
@@ -225,8 +224,7 @@ func TestOlderClient(t *testing.T) {
 	}
 }
 
-// TestEvaluator: names are completed, values shown, errors told; values of :=
-// are names from then on.
+// TestEvaluator: names are completed, values and errors are shown, and := defines names for later expressions.
 func TestEvaluator(t *testing.T) {
 	d := startDebugger(t)
 	d.breakpoint("*")
@@ -287,9 +285,8 @@ func TestSettings(t *testing.T) {
 	}
 }
 
-// TestNewcomer: a page to which no agent has come says how one does, with the
-// address it was loaded from; that goes once one has. Choices are shown in words,
-// a mistake at the field that has it.
+// TestNewcomer: before the first agent connects, the page explains how to connect one, with the page's own address.
+// The explanation disappears afterwards. Options have readable labels, and errors appear at their field.
 func TestNewcomer(t *testing.T) {
 	d := startDebugger(t)
 	d.mistakes = true

@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// inNamespace runs the real CLI where there is no network but the machine's own:
-// behind serve, and behind a recorder. $1 is the scenario, the rest the command.
+// inNamespace runs the real CLI in a network with loopback only, with serve and a recorder as its API. $1 is the
+// scenario, the rest is the command.
 const inNamespace = `
 set -u
 ip link set lo up 2>/dev/null || ifconfig lo up
@@ -31,8 +31,8 @@ kill -INT $recorder $api; wait
 exit $code
 `
 
-// R4: sessions of the real CLI, of the newest version and of an older one, become
-// scenarios that play the same; each record by itself, and all of them joined.
+// R4: sessions of the real CLI, of the newest version and of an older one, become scenarios that play the same; each
+// recording alone, and all of them together.
 func TestRealSessionsAreImported(t *testing.T) {
 	modules, bin := realCLI(t)
 	scripted, err := filepath.Abs("real/scenario.toml")

@@ -21,8 +21,8 @@ import (
 	"time"
 )
 
-// half is one SDK or library: its pinned packages, how they are installed into a
-// directory of the cache, and what runs a program there.
+// half is one SDK or library: its pinned packages, the command that installs them into a cache directory, and the
+// command that runs a program with them.
 type half struct {
 	name, programs string
 	tool           string // without which there is no such half; "" = it must be there
@@ -58,7 +58,7 @@ func halves() []half {
 				return run(ctx, dir, "npm", "install", "--silent", "--omit=optional", "--no-audit", "--no-fund")
 			},
 			command: func(dir, program string) []string {
-				// Packages are looked up from where a program lies.
+				// Packages are resolved from the directory of the program.
 				here := filepath.Join(dir, filepath.Base(program))
 				if err := copyFile(here, program); err != nil {
 					return []string{"false"}
@@ -114,7 +114,7 @@ func TestInterop(t *testing.T) {
 	if err := run(t.Context(), ".", "go", "build", "-o", binary, "../../cmd/claudeless"); err != nil {
 		t.Fatal(err)
 	}
-	// Our own commands are there under our own name only.
+	// Our own commands exist only under the name claudeless.
 	if err := os.Link(binary, filepath.Join(filepath.Dir(binary), "claudeless")); err != nil {
 		t.Fatal(err)
 	}
@@ -177,14 +177,14 @@ func served(t *testing.T, binary string) (url string) {
 	return ""
 }
 
-// withAPI tells a program where the Messages API is.
+// withAPI passes the address of the Messages API to a program.
 func withAPI(command func(dir, program string) []string, url string) func(dir, program string) []string {
 	return func(dir, program string) []string {
 		return append([]string{"env", "API=" + url, "LITELLM_LOCAL_MODEL_COST_MAP=True"}, command(dir, program)...)
 	}
 }
 
-// run runs one program; what it prints is shown when it fails.
+// run runs one program and shows its output if it fails.
 func (h half) run(t *testing.T, dir, program, binary, scenario string) {
 	t.Helper()
 	abs, err := filepath.Abs(program)

@@ -192,7 +192,7 @@ func (l runs) one(ctx context.Context, d dice, cmd *exec.Cmd) error {
 	return err
 }
 
-// attached are runs whose calls the debugger stops; some die while they wait.
+// attached are runs whose calls the debugger pauses; some are killed during the pause.
 type attached struct {
 	g   *ground
 	url string
@@ -238,7 +238,7 @@ func (l attached) run(ctx context.Context, d dice) {
 	}
 }
 
-// decisions let calls go on that wait at the debugger, each in its own way.
+// decisions resume calls that are paused in the debugger, with each kind of decision.
 type decisions struct {
 	g   *ground
 	url string

@@ -150,7 +150,7 @@ func (g *ground) count(what string) {
 	g.counts[what]++
 }
 
-// counted is what was done, by name; something that was never done fails.
+// counted counts the operations by name; the test fails if one was never done.
 func (g *ground) counted() string {
 	var parts []string
 	for what := range strings.FieldsSeq("request cut mcp call turn interrupt run eof signal kill attached decision") {

@@ -24,7 +24,7 @@ const (
 	maxSlack      = 24  // MB
 	maxMore       = 12  // open files, threads
 	maxChildren   = 3   // more than before
-	maxGoroutines = 60  // when nothing is asked any more
+	maxGoroutines = 60  // after the last request
 )
 
 // program is something that runs as long as the soak does.

@@ -121,8 +121,7 @@ type notebookFile struct {
 	Cells    []notebookCell `json:"cells"`
 }
 
-// readNotebook shows a notebook cell by cell. If the file is not a notebook, it
-// returns false and the result says so.
+// readNotebook shows a notebook cell by cell. If the file is not a notebook, it returns false and an error result.
 func readNotebook(path string, data []byte) (protocol.ToolResult, bool) {
 	nb, err := parseNotebook(data)
 	if err != nil {

@@ -12,7 +12,7 @@ type stepClaims struct {
 	replay *Replay
 	key    history.Digest // of the history up to the step
 	prompt string
-	asked  bool // the step is what the request asks, not what an earlier one asked
+	asked  bool // the step answers this request, not an earlier one
 }
 
 // Next claims the next match of a rule. A session that was forked begins with steps of another one,

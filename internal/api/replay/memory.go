@@ -16,13 +16,13 @@ type Memory struct {
 	states   history.BoundedMap[history.Digest, *state]             // after a replayed prefix of the history
 	attempts history.BoundedMap[history.Digest, attemptCount]       // of a history
 	last     history.BoundedMap[conversationKey, *lastConversation] // last state of each conversation
-	roots    history.BoundedMap[history.Digest, historyRoot]        // by first group: what the summaries of cut histories replace
+	roots    history.BoundedMap[history.Digest, historyRoot]        // by first group: the messages that the summaries of compacted histories replace
 	scripts  history.BoundedMap[scriptKey, []*subagentScript]       // sub-agents that are about to start
 	agents   history.BoundedMap[conversationKey, *scenarios.Engine]
 	prompts  *PromptCache
 	counter  AttemptCounter // shared with other servers; nil = this server is the only one
 
-	claims  scenarios.Claims       // of the run; nil = each session counts by itself
+	claims  scenarios.Claims       // of the run; nil = each session counts separately
 	claimed map[history.Digest]int // numbers of the matches that steps of histories claimed
 }
 

@@ -13,7 +13,7 @@ import (
 	"github.com/claudeless/claudeless/internal/api/replay"
 )
 
-// request reads a body in which each word stands for a long text.
+// request reads a body in which each word is an abbreviation of a long text.
 func request(t *testing.T, body string) *history.Request {
 	t.Helper()
 	body = strings.NewReplacer("LONG", strings.Repeat("long ", 2000), "MARK", `"cache_control":{"type":"ephemeral"}`, "HOUR", `"cache_control":{"type":"ephemeral","ttl":"1h"}`).Replace(body)

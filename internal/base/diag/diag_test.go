@@ -58,7 +58,7 @@ func TestIndexPos(t *testing.T) {
 		{Path{"rules", 1}, "f.toml:20:1"},
 		{Path{"rules", 1, "pattern", "type"}, "f.toml:21:9"},
 		{Path{"other", "table"}, "f.toml:22:8"},
-		// The nearest known parent represents what is not there.
+		// A missing key is reported at the position of its nearest existing parent.
 		{Path{"rules", 1, "pattern", "nope", 3}, "f.toml:21:1"},
 		{Path{"rules", 7}, "f.toml:9:3"},
 		{Path{"nope"}, "f.toml:1:1"},

@@ -38,8 +38,8 @@ type Value struct {
 	table *table // of a Table
 	off   int32  // byte offset of the value
 
-	// Kind is the type of the value. It stands last, because the size of a Value
-	// matters in files with thousands of rules.
+	// Kind is the type of the value. It is the last field, because the size of a Value matters in files with
+	// thousands of rules.
 	Kind Kind
 }
 

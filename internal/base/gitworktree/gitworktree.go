@@ -45,7 +45,8 @@ func (f failure) Error() string { return string(f) }
 
 func failuref(format string, args ...any) error { return failure(fmt.Sprintf(format, args...)) }
 
-// run runs git in a directory and returns what it prints without the last line end. The error of a git that fails is what it says.
+// run runs git in a directory and returns what it prints without the last line end. If git fails, the error is its
+// message.
 func (g Git) run(ctx context.Context, dir string, args ...string) (string, error) {
 	res, err := proc.Run(ctx, proc.RunOptions{
 		Command: proc.Command{Path: "git", Args: args, Dir: dir, Env: append(slices.Clone(g.Environ), "PWD="+dir)},
@@ -85,7 +86,7 @@ func CheckName(name string) string {
 	return ""
 }
 
-// Add makes the worktree of a name, or takes up the one that has it. Its error is what the real CLI says.
+// Add creates the worktree with a name, or reuses the existing one. Its errors have the texts of the real CLI.
 func (g Git) Add(ctx context.Context, o Options) (Worktree, error) {
 	name := strings.ReplaceAll(o.Name, "/", "+")
 	w := Worktree{Top: o.Top, Path: filepath.Join(Dir(o.Top), name), Branch: "worktree-" + name}
@@ -145,7 +146,7 @@ func inside(dir, path string) bool {
 	return err == nil && filepath.IsLocal(rel)
 }
 
-// copyFile copies a regular file; others stay behind, and so does a file whose copy exists.
+// copyFile copies a regular file. It skips other files, and files whose copy exists.
 func copyFile(from, to string) error {
 	info, err := os.Lstat(from)
 	if err != nil || !info.Mode().IsRegular() {
@@ -204,7 +205,7 @@ func (g Git) Unlock(ctx context.Context, w Worktree) {
 	_, _ = g.run(ctx, w.Top, "worktree", "unlock", w.Path)
 }
 
-// Remove removes a worktree with its branch, whatever is in it.
+// Remove removes a worktree and its branch, even with uncommitted changes.
 func (g Git) Remove(ctx context.Context, w Worktree) error {
 	if _, err := g.run(ctx, w.Top, "worktree", "remove", "--force", "--force", w.Path); err != nil {
 		return err

@@ -23,8 +23,7 @@ type Access struct {
 	Token string
 	// CookieName is the name of that cookie; empty = no cookie.
 	CookieName string
-	// TokenHeader is another header that may contain the token, for clients that send a
-	// key of their own; empty = none.
+	// TokenHeader is another header that may contain the token, for clients that send their own key; empty = none.
 	TokenHeader string
 	// Delegated leaves it to the handler to require the token where it is needed.
 	Delegated bool

@@ -17,8 +17,7 @@ type Miss struct {
 	Pattern string
 }
 
-// FirstMiss returns the position where matching s fails; ok is false without such a
-// position.
+// FirstMiss returns the position where matching s fails. ok is false if no single position explains the failure.
 func (t Text) FirstMiss(s string) (m Miss, ok bool) {
 	switch p := t.m.(type) {
 	case exact:

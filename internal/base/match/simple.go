@@ -79,7 +79,7 @@ func (s *simpleScan) step() bool {
 	return true
 }
 
-// isMeta reports whether c has a meaning of its own in an expression.
+// isMeta reports whether c is a metacharacter in an expression.
 func isMeta(c byte) bool {
 	switch c {
 	case '\\', '.', '+', '*', '?', '(', ')', '|', '[', ']', '{', '}', '^', '$':

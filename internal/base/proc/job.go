@@ -23,9 +23,8 @@ type JobOptions struct {
 	NoteFD int
 }
 
-// Job is a command whose output goes to a file, so that it needs no reader and may
-// outlive the call that started it, as may the processes it leaves behind. The
-// caller must end it with [Job.Stop], or call [Job.Leave] after its end.
+// Job is a command whose output goes to a file, so that it needs no reader and may outlive the call that started it,
+// and so can its background processes. The caller must end it with [Job.Stop], or call [Job.Leave] after its end.
 type Job struct {
 	pid   int
 	done  <-chan struct{}
@@ -37,9 +36,9 @@ type Job struct {
 	stopped bool // Stop has ended the remaining processes
 }
 
-// StartJob starts a command whose input is an empty line. The line is written once
-// a guard runs, and never if this program is killed before that. A command that
-// must not leave processes behind reads the line first. ctx bounds only the start.
+// StartJob starts a command whose input is an empty line. The line is written after a guard process has started, and
+// never if this program is killed before. A command that must not leave processes running reads the line first. ctx
+// bounds only the start.
 //
 // If the program cannot be found, the error wraps [fs.ErrNotExist].
 func StartJob(ctx context.Context, o JobOptions) (*Job, error) {
@@ -69,9 +68,8 @@ func StartJob(ctx context.Context, o JobOptions) (*Job, error) {
 // run.
 func (j *Job) Done() <-chan struct{} { return j.done }
 
-// Stop ends the command and all processes that it left behind, with SIGTERM and 500
-// ms later SIGKILL, and returns when they have ended. After the end of the command
-// there is no grace period. It may be called while Leave runs.
+// Stop ends the command and all its background processes, with SIGTERM and 500 ms later SIGKILL, and returns when
+// they have ended. After the end of the command there is no grace period. It may be called while Leave runs.
 func (j *Job) Stop() {
 	j.mu.Lock()
 	j.stopped = true
@@ -106,9 +104,8 @@ func (j *Job) Leave() (exit Exit, note []byte, left bool) {
 	return exitOf(j.state()), note, left
 }
 
-// AllEnded reports that all processes that the command left behind have ended. Nothing
-// of the job remains, and Stop must not be called any more. Call it after
-// [Job.Leave].
+// AllEnded reports that all background processes of the command have ended. Then the job is complete, and Stop must
+// not be called. Call it after [Job.Leave].
 func (j *Job) AllEnded() bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()

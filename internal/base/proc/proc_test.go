@@ -17,7 +17,7 @@ import (
 	"go.uber.org/goleak"
 )
 
-// TestMain makes the test binary a child when PROC_CHILD says so.
+// TestMain makes the test binary a child process if PROC_CHILD is set.
 func TestMain(m *testing.M) {
 	mode := os.Getenv("PROC_CHILD")
 	if mode == "" {
@@ -125,8 +125,7 @@ func TestStop(t *testing.T) {
 	}
 }
 
-// TestExit: the status and stderr of a child that exits by itself are known without Stop, and it does not become a
-// zombie.
+// TestExit: the status and stderr of a child that exits are known without Stop, and it does not become a zombie.
 func TestExit(t *testing.T) {
 	p := launch(t, "exit3")
 	<-p.Done()

@@ -66,7 +66,7 @@ func startSession(attr *syscall.SysProcAttr) {
 func takeForeground(terminal *os.File) {
 	signal.Ignore(syscall.SIGTTOU) // otherwise a background process would be stopped by this call
 	defer signal.Reset(syscall.SIGTTOU)
-	// The call fails harmlessly if there is no terminal any more.
+	// The call fails harmlessly if the terminal is already closed.
 	_ = unix.IoctlSetPointerInt(int(terminal.Fd()), unix.TIOCSPGRP, syscall.Getpgrp())
 }
 

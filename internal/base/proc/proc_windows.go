@@ -30,7 +30,7 @@ func signalGroup(pid int, _ syscall.Signal) bool {
 	if err != nil {
 		return false
 	}
-	defer func() { _ = p.Release() }() // the handle is not needed any more
+	defer func() { _ = p.Release() }() // the handle is no longer needed
 	return p.Kill() == nil
 }
 

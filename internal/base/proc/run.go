@@ -45,9 +45,8 @@ type Result struct {
 	Note           []byte // what the command wrote to NoteFD, at most 4 KB
 }
 
-// Run runs a command to its end. When Timeout or ctx ends first, the whole group
-// gets SIGTERM and, after KillAfter, SIGKILL. Background processes that the command
-// left behind are killed when it ends. The error says that the command could not be
+// Run runs a command to its end. When Timeout or ctx ends first, the whole group gets SIGTERM and, after KillAfter,
+// SIGKILL. Background processes of the command are killed when it ends. The error says that the command could not be
 // started, or is the error of ctx; the exit status of the command is Result.Exit.
 func Run(ctx context.Context, o RunOptions) (Result, error) {
 	if err := ctx.Err(); err != nil {
@@ -134,12 +133,12 @@ func noteOf(aside *os.File) []byte {
 	}
 	defer time.AfterFunc(groupWaitLimit, func() { aside.Close() }).Stop()
 	left := make([]byte, noteLimit)
-	n, _ := aside.Read(left) // an error means that there is no note
+	n, _ := aside.Read(left) // an error means that the command wrote no note
 	return left[:n]
 }
 
-// supervise waits for the end of a command and terminates it when its time is over.
-// It reports whether Timeout was the reason.
+// supervise waits for the end of a command and terminates it after its time-out. It reports whether Timeout was the
+// reason.
 func (o RunOptions) supervise(ctx context.Context, pid int, done <-chan struct{}) (timedOut bool) {
 	var timeout <-chan time.Time
 	if o.Timeout > 0 {

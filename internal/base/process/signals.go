@@ -93,8 +93,7 @@ func (processLifetime) Kill(sig syscall.Signal) error {
 	return syscall.Exec("/bin/sh", []string{"sh", "-c", script}, os.Environ())
 }
 
-// Notify relays signals to c until the returned function is called. Without a
-// [Lifetime] there are no signals.
+// Notify relays signals to c until the returned function is called. Without a [Lifetime] it does nothing.
 func (s *System) Notify(c chan<- os.Signal, signals ...os.Signal) (stop func()) {
 	if s.Lifetime == nil {
 		return func() {}

@@ -7,9 +7,8 @@ import (
 	"unicode"
 )
 
-// textObstacle checks the plain text, ignoring quotes and comments: some forms are
-// interpreted differently by different shells, wherever they occur (observed with
-// 2.1.330).
+// textObstacle checks the plain text, ignoring quotes and comments: some forms are interpreted differently by
+// different shells at every position (observed with 2.1.330).
 func textObstacle(cmd string) Obstacle {
 	switch {
 	case strings.ContainsFunc(cmd, foreignSpace):

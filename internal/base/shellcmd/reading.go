@@ -199,8 +199,8 @@ func (c *coverage) wordsAdjacent(call *syntax.CallExpr, redirects []*syntax.Redi
 	return true
 }
 
-// continuedComment returns the position of a backslash at the end of a comment
-// line; -1 = none. A comment ends at the end of its line, whatever precedes it.
+// continuedComment returns the position of a backslash at the end of a comment line; -1 = none. A comment always ends
+// at the end of its line.
 func (c *coverage) continuedComment() int {
 	for i := 0; i < len(c.text); i++ {
 		if c.words[i] || c.text[i] != '#' {

@@ -60,7 +60,7 @@ func TestSecondReading(t *testing.T) {
 		want           bool
 	}{
 		{"ls; rm x", "ls; rm x", true},
-		{"ls ## x\\\nrm x", "ls ## x\\\nrm x", false}, // what the parser reads by itself
+		{"ls ## x\\\nrm x", "ls ## x\\\nrm x", false}, // the parser's result without the confirmation
 		{"ls     ", "ls; rm x"[:7], false},
 		{"ls;ls", "ls#ls", true},
 		{"ls  -la", "ls;#-la", false},

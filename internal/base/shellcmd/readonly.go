@@ -63,8 +63,8 @@ func harmlessVariable(name string) bool {
 	return strings.HasPrefix(name, "LC_")
 }
 
-// alwaysReadOnly reports whether a command cannot write, whatever its arguments are.
-// Arguments that test evaluates are an obstacle of the script.
+// alwaysReadOnly reports whether a command cannot write with any arguments. Arguments that the test command evaluates
+// are handled as an obstacle of the script.
 func alwaysReadOnly(name string) bool {
 	switch name {
 	case "ls", "cat", "echo", "pwd", "head", "tail", "wc", "true", "false", "test", "[", "which", "type", "stat",

@@ -125,7 +125,7 @@ func search(a, b []string) (trace [][]int, ok bool) {
 	return nil, false
 }
 
-// diagonalAt reads diagonal k of a front; there is no path outside it.
+// diagonalAt returns the end of the path on diagonal k, or a marker if k is outside the front.
 func diagonalAt(front []int, edits, k int) int {
 	if i := k + edits; i >= 0 && i < len(front) {
 		return front[i]

@@ -32,8 +32,8 @@ type Options struct {
 	// Open returns the file tree of an absolute directory; nil = there is
 	// nothing on disk.
 	Open func(dir string) fs.FS
-	// Disabled leaves out everything that is not built in, but for the names of plugins, and the agent that is there to
-	// customise (--safe-mode).
+	// Disabled omits everything that is not built in, except the names of plugins, and omits the agent for
+	// customization (--safe-mode).
 	Disabled bool
 }
 
@@ -277,7 +277,7 @@ type loader struct {
 	files    []Command
 	parts    []PluginParts
 	warnings []string
-	// While a plugin is read: its directory and what precedes its names.
+	// While a plugin is being read: its directory and the prefix of its names.
 	root, prefix string
 }
 
@@ -297,7 +297,7 @@ func (l *loader) folders(tree fs.FS, dir, source string) {
 	for _, file := range l.walk(tree, "commands") {
 		l.command(tree, file, source)
 	}
-	entries, _ := fs.ReadDir(tree, "skills") // a folder that is not there holds none
+	entries, _ := fs.ReadDir(tree, "skills") // a missing folder has no entries
 	for _, e := range entries {
 		l.skill(tree, e.Name(), dir, source)
 	}

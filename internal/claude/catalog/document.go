@@ -15,10 +15,9 @@ type document struct {
 	body  string
 }
 
-// parseDocument splits a file at its front matter. As for the real CLI the white
-// space behind front matter is not part of the body, that at the end is. Front matter that is no
-// YAML (a description with a colon in it, mostly) is read line by line as
-// "key: value"; a file without any is all body.
+// parseDocument splits a file at its front matter. Like in the real CLI, white space after the front matter is not
+// part of the body, white space at the end is. Front matter that is not valid YAML (usually a description with a
+// colon) is read line by line as "key: value". Without front matter the whole file is the body.
 func parseDocument(data []byte) document {
 	text := strings.ReplaceAll(strings.TrimPrefix(string(data), "\ufeff"), "\r\n", "\n")
 	rest, ok := strings.CutPrefix(text, "---\n")

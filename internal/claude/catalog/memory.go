@@ -30,14 +30,14 @@ type Memory struct {
 	Parent string // that imports it; empty = it was looked for
 	Text   string // without front matter and comments
 	Raw    string // the file verbatim; empty = the text is all of it
-	Rule   bool   // it lies in a directory of rules
+	Rule   bool   // it is in a rules directory
 	// Globs are the paths below Base that it is about, patterns as in .gitignore;
 	// nil = it always counts.
 	Globs []string
 	Base  string
 }
 
-// Heading is what precedes a file's text where the model reads it.
+// Heading returns the heading that precedes the text of a file in the model's context.
 func (m Memory) Heading() string {
 	about := map[string]string{
 		"User":    "user's private global instructions for all projects",
@@ -140,14 +140,14 @@ func parentDirs(dir string) []string {
 
 const (
 	maxImports = 5       // files between the first and the last
-	maxMemory  = 1 << 20 // bytes of a file; what is longer is left out
+	maxMemory  = 1 << 20 // bytes of a file; longer files are omitted
 )
 
 // memoryReader reads files once, in the order in which they count.
 type memoryReader struct {
 	home  string
 	seen  map[string]bool
-	about string // what is looked for is about this file; empty = it always counts
+	about string // the file whose instructions are searched; empty = those that always apply
 	found []Memory
 }
 

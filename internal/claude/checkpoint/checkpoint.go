@@ -75,8 +75,7 @@ func New(o Options) *History {
 	return &History{o: o, store: store{memory: map[string][]byte{}}, uses: map[string]string{}}
 }
 
-// Load takes up the history that a transcript holds; its copies lie in dir.
-// Lines that make no sense are left out.
+// Load restores the history from a transcript; the copies of files are in dir. Invalid lines are ignored.
 func (h *History) Load(lines []json.RawMessage, dir string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

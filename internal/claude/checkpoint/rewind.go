@@ -18,8 +18,7 @@ import (
 type Change struct {
 	Files                 []string // absolute, sorted
 	Insertions, Deletions int      // of lines
-	// Skipped counts files that were left alone because a link is where a
-	// plain file was.
+	// Skipped counts files that were not restored because a link has replaced the regular file.
 	Skipped int
 }
 

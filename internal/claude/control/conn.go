@@ -27,7 +27,7 @@ type Conn struct {
 	hostServers     hostServers
 	initialConnect  initialConnect
 	session         Session // set by Serve before it starts reading
-	idleOwed        bool    // the host was not told of the idle state, because a turn was to follow; of playPrompts
+	idleOwed        bool    // the idle state was not reported because another turn was expected; used by playPrompts
 }
 
 // New returns a connection. It reads and writes nothing before [Conn.Serve].
@@ -136,7 +136,7 @@ func (p *Conn) closeInput() {
 	p.scheduler.closeInput()
 }
 
-// playPrompts plays one prompt after the other until there are no more.
+// playPrompts plays the queued prompts one after the other until the queue is empty and closed.
 func (p *Conn) playPrompts(ctx context.Context) error {
 	for {
 		in, err := p.nextPrompt(ctx)

@@ -104,7 +104,7 @@ func (f flooding) Turn(ctx, _ context.Context, _ protocol.UserMessage) (bool, er
 	return true, context.Cause(ctx)
 }
 
-// stuck never returns from Write, like a pipe without a reader.
+// stuck is a writer whose Write blocks until release, like a pipe without a reader.
 type stuck struct{ release chan struct{} }
 
 func (s stuck) Write(p []byte) (int, error) {

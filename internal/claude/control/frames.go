@@ -49,7 +49,7 @@ type requestFrame struct {
 	Request   any    `json:"request"`
 }
 
-// cancelFrame tells the host that its answer to a request is not needed any more.
+// cancelFrame withdraws a request: the host need not answer it.
 type cancelFrame struct {
 	Type      string `json:"type"` // "control_cancel_request"
 	RequestID string `json:"request_id"`

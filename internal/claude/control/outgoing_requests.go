@@ -95,7 +95,7 @@ func (qs *outgoingRequests) await(ctx context.Context, q *outgoingRequest) (json
 	}
 }
 
-// withdraw tells the host that a request no longer needs an answer, at most once; qs.mu is held.
+// withdraw cancels a request to the host, at most once. The caller holds qs.mu.
 func (qs *outgoingRequests) withdraw(id string) {
 	q, waits := qs.pending[id]
 	if !waits {

@@ -77,14 +77,13 @@ type PromptPlayer interface {
 
 // BackgroundWorker gives access to work that continues between turns.
 type BackgroundWorker interface {
-	// Background reports whether work is running or a turn is to follow from it, and whether a turn is
-	// certain to follow: until then the host is not told that the session is idle.
+	// Background reports whether background work is running or needs a turn, and whether a turn is certain to follow:
+	// until then the idle state is not reported to the host.
 	Background() (busy, owesTurn bool)
-	// StreamBackground writes the events of background work to [Conn.Events] until the work needs a
-	// turn, no work is left, or until ends. When ctx ends, it gives up.
+	// StreamBackground writes the events of background work to [Conn.Events] until the work needs a turn, no work is
+	// left, or until ends. It returns early when ctx ends.
 	StreamBackground(ctx, until context.Context) error
-	// TakeNotice returns the prompt of a turn that follows from background work, or false if there
-	// is none.
+	// TakeNotice returns the prompt of a turn that background work needs, or false if it needs none.
 	TakeNotice() (protocol.UserMessage, bool)
 }
 

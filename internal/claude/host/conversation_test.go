@@ -161,7 +161,7 @@ func (c *conversation) send(line string) {
 	synctest.Wait()
 }
 
-// heard returns what arrived since the last call, as lines of the script. Equal consecutive lines are counted.
+// heard returns the frames since the last call, as lines of the script. Equal consecutive lines are counted.
 func (c *conversation) heard() string {
 	var b strings.Builder
 	if !c.deaf {

@@ -18,7 +18,7 @@ type planAnswer struct {
 	Exists bool `json:"exists"`
 }
 
-// statusAnswer is what /status shows, as data.
+// statusAnswer is the data that /status shows.
 type statusAnswer struct {
 	Sections []statusSection `json:"sections"`
 }

@@ -17,11 +17,11 @@ import (
 	"github.com/claudeless/claudeless/scenarios"
 )
 
-// Resolve decides what a run is. After an error the plan is as far as it got; with a clock, the error can be told in an
-// event. Faults and warnings are in the real CLI's words where it has some; warnings go to stderr.
+// Resolve computes the plan of a run from its flags, environment, settings and scenario. With an error it returns the
+// incomplete plan; if the plan has a clock, the caller can report the error as an event. Errors and warnings use the
+// texts of the real CLI where it has them; warnings are written to stderr.
 //
-// Nil flags are those of a command that runs no session: its plan says where things are, what the settings are and how
-// servers are reached.
+// A command that runs no session passes nil flags: its plan contains directories, settings and servers.
 func Resolve(sys *process.System, f *flags.Flags) (Plan, error) {
 	r := &resolver{sys: sys, flags: f, plan: &Plan{}}
 	steps := []func(*resolver) error{
@@ -99,7 +99,7 @@ func (r *resolver) transcript() error {
 	return nil
 }
 
-// hostAndLimits is what follows from flags and environment alone.
+// hostAndLimits sets the parts of the plan that depend only on flags and environment.
 func (r *resolver) hostAndLimits() error {
 	if r.flags.InputFormat == "stream-json" {
 		r.plan.Host = Host{

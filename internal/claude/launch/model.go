@@ -11,7 +11,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/model"
 )
 
-// Name puts the model that the environment has for a short name in its place; no name at all is the default model.
+// Name resolves an alias to the model that the environment defines for it. An empty name is the default model.
 func (a Aliases) Name(name string) string {
 	switch name {
 	case "", "default":

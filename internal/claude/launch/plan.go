@@ -83,7 +83,7 @@ type Identity struct {
 	Version      string             // of claude
 	Profile      claudecode.Profile // what that version does
 	Entrypoint   string
-	AsClaude     bool   // our name is claude: only what the real CLI has is there, and hints of our own are not told
+	AsClaude     bool   // the program runs under the name claude: it offers only what the real CLI has and prints no hints of its own
 	Compat       bool   // the habits of the older tool are kept
 	APIKeySource string // "none" or the variable
 }
@@ -123,7 +123,7 @@ type Servers struct {
 	Hosted          []mcp.ServerConfig        // those inside the host, which can be reached only after it has introduced itself
 	Errors          []protocol.MCPServerError // entries that were skipped
 	Client          mcp.Options               // how they are reached, without its callbacks
-	Required        bool                      // the run ends when one of them is not there
+	Required        bool                      // the run ends if one of them is missing
 	NoPluginServers bool                      // --strict-mcp-config: plugins bring none
 }
 
@@ -163,7 +163,7 @@ type Limits struct {
 	Gateway           string // host of the API where it is not the vendor's; empty = it is
 	HookTimeout       time.Duration
 	CompactDelay      time.Duration
-	BackgroundCeiling time.Duration // how long background work may go on after the last prompt
+	BackgroundCeiling time.Duration // how long background work may continue after the last prompt
 }
 
 // Tools is which built-in tools there are.

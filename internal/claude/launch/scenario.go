@@ -57,8 +57,9 @@ func collectionPercent(size int64) int {
 	return int(min(smallest+size*perMiB>>20, largest))
 }
 
-// findScenario looks for the scenario: flag or variable, then claudeless.toml in the working and in the state directory. A
-// name that is no file and has no slash is one of the library; an empty path = none at all.
+// findScenario looks for the scenario: flag or variable, then claudeless.toml in the working and in the state
+// directory. A name without a slash that is not a file selects a library scenario. An empty path means that there is
+// no scenario.
 func findScenario(name string, at Directories) (path string, library bool) {
 	if name != "" {
 		path = at.Abs(name)

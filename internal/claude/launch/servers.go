@@ -169,7 +169,7 @@ func (r *resolver) addPluginServers() {
 	}
 }
 
-// PluginServers are the servers of a plugin, under names of their own. What cannot be read is left out.
+// PluginServers returns the servers of a plugin with prefixed names. Invalid entries are ignored.
 func (p *Plan) PluginServers(parts catalog.PluginParts) []mcp.ServerConfig {
 	if parts.Servers == nil {
 		return nil

@@ -18,8 +18,7 @@ import (
 // Events is the ordered stream of a run; an error is its last pair.
 type Events = iter.Seq2[protocol.Event, error]
 
-// Encoder writes a whole run to w. It returns the stream's error, or the first
-// error of w; what was written before stays written.
+// Encoder writes a whole run to w. It returns the stream's error, or the first error of w.
 type Encoder func(w io.Writer, events Events) error
 
 // publicEvent is an event as it is shown; false = it is not.

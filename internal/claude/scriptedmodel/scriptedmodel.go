@@ -25,7 +25,7 @@ type Options struct {
 	Failure *scenarios.Failure
 	// Fault is a fault of the whole run by its name; empty = none.
 	Fault string
-	// Stdout is what faults of a reply spoil.
+	// Stdout is the output that faults of a reply corrupt.
 	Stdout io.Writer
 	// Gates is the directory of the gates; empty = none.
 	Gates   string
@@ -108,8 +108,8 @@ func (m failingModel) Next(context.Context, scenarios.Request) (scenarios.Reply,
 	return scenarios.Reply{Failure: m.failure, Rule: scenarios.RuleRef{Name: "--failure"}}, nil
 }
 
-// Next is the engine's reply, when it may go on: it may want to wait at a gate, and
-// the output spoiled.
+// Next returns the reply of the engine. Before that it waits at the gate of the step, if any, and starts the step's
+// fault in the output.
 func (p *Model) Next(ctx context.Context, r scenarios.Request) (scenarios.Reply, error) {
 	reply, err := p.o.Engine.Next(ctx, r)
 	p.report(ctx, reply, err)

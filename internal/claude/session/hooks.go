@@ -68,8 +68,8 @@ func newHooks(plan launch.Plan, live *simulator.SessionState, b workspace, p *po
 	return h
 }
 
-// hookEnviron returns what hooks find beside the environment of the run (observed with 2.1.330): the
-// program, and the socket of the session with its token.
+// hookEnviron returns the variables that hooks get in addition to the environment of the run (observed with 2.1.330):
+// the program, and the socket of the session with its token.
 func hookEnviron(plan launch.Plan, id string) []string {
 	env := []string{"AI_AGENT=" + agentName(plan.Version, "harness")}
 	if socket := MessagingSocket(plan); socket != "" {

@@ -21,7 +21,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/task"
 )
 
-// A session as its host sees it: what it may be asked, and what of it may be changed while it runs.
+// This file has the methods for the host of a session: queries, and changes while the session runs.
 
 // ID returns the session id that was shown last.
 func (s *Session) ID() string { return s.records.shownID() }
@@ -84,8 +84,7 @@ func (s *Session) BackgroundEvents(ctx context.Context) Events {
 	return s.recordEvents(s.conversation.sim.BackgroundEvents(ctx))
 }
 
-// TakeNotice returns the prompt of a turn that follows from background work, or false if there is
-// none.
+// TakeNotice returns the prompt of a turn that background work needs, or false if it needs none.
 func (s *Session) TakeNotice() (protocol.UserMessage, bool) { return s.conversation.sim.NextNotice() }
 
 // HostConfiguration are options that a host may set before the first turn and that flags set

@@ -15,7 +15,7 @@ type isolatedTools struct {
 	gitLock sync.Mutex // git reads the list of worktrees while another git changes it
 
 	mu     sync.Mutex
-	agents map[string]isolatedAgent // by id; kept until the session ends, for agents that go on
+	agents map[string]isolatedAgent // by id; kept until the session ends, for agents that continue
 }
 
 type isolatedAgent struct {

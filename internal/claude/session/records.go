@@ -70,7 +70,7 @@ func openRecords(plan launch.Plan, t transcript.ContextSource) (*recorder, error
 			r.Warn("the state of the scenario was not restored: " + err.Error())
 		}
 	}
-	if plan.Host.Checkpoints { // a resumed session goes on with its copies
+	if plan.Host.Checkpoints { // a resumed session continues with its copies
 		r.checkpoints = checkpoint.New(checkpoint.Options{CWD: plan.CWD, Transcript: r.transcript, Clock: plan.Clock})
 		r.checkpoints.Load(r.transcript.FileHistory())
 	}
@@ -155,7 +155,7 @@ func (r *recorder) recordUnplayed(ctx context.Context) {
 	}
 	last := r.lastResult.Load()
 	if last.Subtype == "error_during_execution" || strings.HasPrefix(last.TerminalReason, "aborted") || last.DeferredToolUse != nil {
-		return // somebody wanted the turn to end there
+		return // the turn was ended on request
 	}
 	if text, at, ok := r.scenario.Unplayed(ctx); ok {
 		r.journal.Write(journal.Unplayed{Text: text, File: at.File, Line: at.Line})

@@ -57,7 +57,7 @@ func ruleGrammar() map[string][]string {
 type underRules struct {
 	name string
 	mode protocol.PermissionMode
-	// wrong says what must not have come of a line that may run unasked.
+	// wrong returns the forbidden effect of a command that ran without permission; "" = none.
 	wrong func(before, after map[string]string, said string) string
 }
 
@@ -99,7 +99,7 @@ func changed(before, after map[string]string, but string) string {
 	return ""
 }
 
-// tells finds a secret in the output, or in a file that did not contain it before.
+// tells reports whether a secret is in the output, or in a file that did not contain it before.
 func tells(after map[string]string, said string, secrets ...string) string {
 	for _, secret := range secrets {
 		word := canary + secret

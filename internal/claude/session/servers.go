@@ -242,7 +242,7 @@ func (a serverRequests) elicit(ctx context.Context, q mcp.ElicitRequest) mcp.Eli
 	return answer
 }
 
-// setRoots tells the servers the new working directories.
+// setRoots reports the new working directories to the servers.
 func (v *servers) setRoots(dirs []string) {
 	if v.manager != nil {
 		v.manager.SetRoots(v.callContext, dirs)
@@ -322,7 +322,7 @@ func (r resultStore) callLog(capture bool) *record.Log {
 		return nil
 	}
 	o := &serverObserver{records: r.records}
-	o.log = record.New(record.Options{Max: 1, Bytes: 64 << 20, Now: r.clock.Now, Observer: o}) // what is there is written at once
+	o.log = record.New(record.Options{Max: 1, Bytes: 64 << 20, Now: r.clock.Now, Observer: o}) // a complete line is written immediately
 	return o.log
 }
 

@@ -2,8 +2,7 @@ package terminal
 
 import "slices"
 
-// screenCommands are slash commands of the real CLI that open a screen or a menu of their
-// own.
+// screenCommands are slash commands for which the real CLI opens a separate screen or menu.
 func screenCommands() []string {
 	return []string{
 		"/add-dir", "/background", "/branch", "/bug", "/desktop", "/export", "/feedback", "/help", "/hooks", "/ide", "/install-github-app", "/keybindings",

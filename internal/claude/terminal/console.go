@@ -31,8 +31,8 @@ const escapeDelay = 30 * time.Millisecond
 // ErrQuit ends a run because the user refused to start it.
 var ErrQuit = errors.New("the user has quit")
 
-// OpenConsole switches the terminal of sys to raw mode. The caller closes the console.
-// Keys are read until the terminal ends; a read that waits then is left behind.
+// OpenConsole switches the terminal of sys to raw mode. The caller closes the console. Keys are read until the
+// terminal closes. A read that blocks at Close is abandoned.
 func OpenConsole(sys *process.System, signals *process.Signals, faults *Faults) (*Console, error) {
 	restore, err := sys.Terminal.Raw()
 	if err != nil {

@@ -8,8 +8,7 @@ import (
 	"github.com/claudeless/claudeless/internal/record/journal"
 )
 
-// State is what an interactive claude waits for, in the words of the screens that
-// programs tell apart.
+// State is the state of an interactive claude, with the names that package state uses for screens.
 type State string
 
 // The states of a screen that asks something.
@@ -147,7 +146,7 @@ func (d *dialog) typed(text string) {
 	}
 }
 
-// toggled tells the owner that a check box has changed.
+// toggled notifies the owner of a changed check box.
 func (d *dialog) toggled() {
 	if pages, ok := d.owner.(formOwner); ok {
 		pages.toggled(d)
@@ -189,7 +188,7 @@ func (d *dialog) number(i int) string {
 	return strconv.Itoa(n)
 }
 
-// numbered returns the option with a number; -1 = none has it.
+// numbered returns the index of the option with a number, or -1.
 func (d *dialog) numbered(digit string) int {
 	for i := range d.options {
 		if d.number(i) == digit {

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// faultSet are the defects of screens that programs which read them have met.
+// faultSet contains the screen defects to simulate.
 type faultSet struct {
 	dialogLate  time.Duration // a dialog appears so late, and the input field is shown meanwhile
 	optionOrder bool          // the first and the last option have changed places
@@ -13,7 +13,7 @@ type faultSet struct {
 	modeOption  bool          // there is one more option that switches the mode
 	draftBack   bool          // a prompt that was sent stays in the input field
 	footerGone  bool          // the row of hints is empty
-	titleOnly   bool          // only the title tells that a turn is running
+	titleOnly   bool          // only the title shows that a turn is running
 	smallPane   bool          // only 80 columns and 11 rows are used
 	retryLong   bool          // the line about a retry fills several rows
 	echoLate    time.Duration // keys have their effect so late

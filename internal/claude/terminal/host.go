@@ -9,8 +9,8 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// host is what the session sees of the terminal: it answers permission questions and has
-// the prompts that wait. It implements [session.Host].
+// host connects the session to the terminal: it answers permission questions and holds the queued prompts. It
+// implements [session.Host].
 type host struct {
 	*promptQueue
 	inbox *mailbox

@@ -41,8 +41,7 @@ type keyReader struct {
 	paste   []byte
 }
 
-// maxPending limits an escape sequence, and maxPaste a pasted text. What is longer is
-// dropped.
+// maxPending limits an escape sequence, and maxPaste a pasted text. Longer input is dropped.
 const (
 	maxPending = 64
 	maxPaste   = 1 << 20

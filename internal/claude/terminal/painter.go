@@ -13,7 +13,7 @@ type painter struct {
 	full  bool // the alternate screen is on
 	title string
 
-	last     []string // full: the rows of the screen; else the live rows
+	last     []string // the rows of the screen if full, otherwise the live rows
 	row, col int      // of the cursor in last
 }
 

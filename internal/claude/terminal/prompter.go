@@ -62,7 +62,7 @@ func (a *prompter) showNext() {
 	}
 }
 
-// answer answers a question. word is what the user has chosen.
+// answer answers a question. word is the user's choice.
 func (a *prompter) answer(q *pendingQuestion, d *dialog, word string, answer protocol.PermissionAnswer) {
 	a.remove(q)
 	a.player.session.Log().Note(d.record(word, answer.Allow))

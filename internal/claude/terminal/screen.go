@@ -12,14 +12,14 @@ type entry struct {
 	close       bool // no empty row precedes it
 }
 
-// screen is what is shown, without how. It belongs to the goroutine of [Terminal.Run].
+// screen is the content of the screen, independent of the renderer. It belongs to the goroutine of [Terminal.Run].
 type screen struct {
 	cols, rows int
 	inline     bool // the renderer that has the composer after the text
 	inTmux     bool
 	header     []string
 	entries    []entry
-	settled    int // entries that the inline renderer has drawn for good; -1 = not even the header
+	settled    int // entries that the inline renderer will not redraw; -1 = the header is not drawn yet
 	composer   composer
 	queued     []string
 	dialog     *dialog
@@ -51,7 +51,7 @@ func (s *screen) title() string {
 
 // frame is a drawn screen.
 type frame struct {
-	done     []string // rows that do not change any more; the inline renderer lets them scroll away
+	done     []string // rows that no longer change; the inline renderer lets them scroll off
 	live     []string
 	bottom   int // index in live of the rows at the bottom of a full screen; -1 = none
 	row, col int // of the cursor in live

@@ -103,7 +103,7 @@ const spinnerPeriod = 120 * time.Millisecond
 // exitWindow is how long the second press of a key ends the run.
 const exitWindow = 2 * time.Second
 
-// lateInput is what was typed some time ago.
+// lateInput is typed text whose processing is delayed.
 type lateInput struct{ data []byte }
 
 // errLeave ends the loop because the user has ended the run.
@@ -312,8 +312,7 @@ func (t *Terminal) cycleMode() {
 	t.console.screen.mode = string(policy.Mode())
 }
 
-// ResumeHint returns the lines that tell how to go on with the session; empty if nothing
-// was said in it.
+// ResumeHint returns the lines that explain how to resume the session; empty if it had no prompt.
 func (t *Terminal) ResumeHint() string {
 	if t.player.session.LastResult() == nil || t.plan.Transcript.NoPersist {
 		return ""

@@ -19,7 +19,7 @@ import (
 	"github.com/claudeless/claudeless/mcp/mcptest"
 )
 
-// TestMain makes the test binary a server when MCPTEST_MODE says so.
+// TestMain makes the test binary a server if MCPTEST_MODE is set.
 func TestMain(m *testing.M) {
 	if os.Getenv("MCPTEST_MODE") == "schemas" {
 		serveSchemas(os.Stdin, os.Stdout)

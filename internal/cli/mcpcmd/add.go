@@ -212,7 +212,7 @@ func saveEntry(o *Options, scope, name string, entry json.RawMessage) error {
 	return o.Store.put(scope, name, entry)
 }
 
-// saveEntryWithSecret is saveEntry, and stores the client secret that the user gives if there is one.
+// saveEntryWithSecret calls saveEntry and stores the client secret, if the user gives one.
 func saveEntryWithSecret(o *Options, scope, name string, entry json.RawMessage, withSecret bool) error {
 	if !withSecret {
 		return saveEntry(o, scope, name, entry)

@@ -182,7 +182,7 @@ func get(ctx context.Context, o *Options, words []string) error {
 	return nil
 }
 
-// configuredLogin tells what is configured for the login to a server.
+// configuredLogin returns the configuration for the login to a server, as text.
 func (o *Options) configuredLogin(s mcp.ServerConfig) string {
 	var parts []string
 	if s.OAuth.ClientID != "" {

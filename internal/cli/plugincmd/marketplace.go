@@ -82,7 +82,7 @@ func (m marketplace) plugin(name string) (plugin, bool) {
 		return plugin{}, false
 	}
 	p.folder = filepath.Join(m.dir, source)
-	own, _ := readManifest(p.folder) // the entry of the marketplace may stand for it
+	own, _ := readManifest(p.folder) // the entry of the marketplace can replace it
 	p.version = cmp.Or(own.Version, p.Version, "unknown")
 	return p, true
 }

@@ -33,7 +33,7 @@ var ErrUnknown = errors.New("not simulated")
 // ErrFailed is returned for a command whose failure has been printed.
 var ErrFailed = errors.New("the plugin command failed")
 
-// Run runs one command of claude plugin, without that word.
+// Run runs one subcommand of claude plugin. words are the arguments after "plugin".
 func Run(o Options, words []string) error {
 	c := &command{Options: o}
 	words = slices.DeleteFunc(slices.Clone(words), func(w string) bool {
@@ -149,7 +149,7 @@ func quote(value any) json.RawMessage {
 
 // object returns the object under a key; empty = none.
 func object(of ordered.Object, key string) ordered.Object {
-	inner, _ := ordered.Parse(of.Get(key)) // what is no object counts as none
+	inner, _ := ordered.Parse(of.Get(key)) // a value that is not an object counts as missing
 	return inner
 }
 

@@ -34,7 +34,7 @@ type Screens struct {
 	Anchors Anchors `cmd:"" help:"List the short labels by which the screens of a version are recognized"`
 }
 
-// The exit codes beside 0.
+// The exit codes other than 0.
 const (
 	exitDifferent = 1
 	exitBadInput  = 2
@@ -168,7 +168,7 @@ func (c *Capture) keys(version string) ([]book.Key, error) {
 	return keys, nil
 }
 
-// print prints what was captured; failures come with the screen and the journal.
+// print prints the captured pages. A failure is printed with the screen and the journal.
 func (c *Capture) print(s *process.System, results []capture.Result, version string, seconds float64) error {
 	pages, failed := 0, 0
 	for i := range results {

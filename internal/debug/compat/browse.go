@@ -46,10 +46,9 @@ type missingError string
 
 func (n missingError) Error() string { return string(n) }
 
-// Pages serves the pages of the older debugger, for all callers, and passes all
-// other paths to next. The pages show the current state of the hub and change
-// nothing; text from callers is escaped. They use the style of the live page, so
-// serve them together with it.
+// Pages serves the pages of the older debugger for callers of all kinds, and passes all other paths to next. The
+// pages show the current state of the hub and change nothing; text from callers is escaped. They use the style of the
+// live page, so serve them together with it.
 func (c *Clients) Pages(next http.Handler) http.Handler {
 	mux := http.NewServeMux()
 	b := &browser{hub: c.hub, clients: c}

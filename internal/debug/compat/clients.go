@@ -26,10 +26,10 @@ const defaultLease = 5 * time.Minute
 // Clients serves all older clients of a hub. Its methods may be called from many
 // goroutines.
 type Clients struct {
-	hub      *debug.Hub
-	lease    time.Duration
-	question question
-	relay    relay
+	hub    *debug.Hub
+	lease  time.Duration
+	resent resendSet
+	relay  relay
 
 	connected atomic.Bool // a client has sent a request
 

@@ -180,7 +180,7 @@ func TestInspect(t *testing.T) {
 			t.Errorf("%q: %v", cid, err)
 		}
 	}
-	for data, want := range map[string][2]string{ // S73: what is not JSON; S74: what does not decode
+	for data, want := range map[string][2]string{ // S73: values that are not JSON; S74: values that cannot be decoded
 		"\x00\x01\xff":              {"bytes", ""},
 		"\x80\x04K\x03.":            {"int", ""},
 		"cdatetime\ndate\n(I1\ntR.": {"datetime.date", ""},

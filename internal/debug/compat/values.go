@@ -9,7 +9,7 @@ import (
 	"github.com/claudeless/claudeless/internal/debug"
 )
 
-// keep stores an item where missing bytes are no reason to refuse.
+// keep stores an item whose bytes may be missing.
 func (c *Clients) keep(it Item) error {
 	err := StoreItem(c.hub.Store(), it)
 	if e, ok := errors.AsType[*ItemError](err); ok && e.Code == "cid_not_found" {
@@ -18,8 +18,8 @@ func (c *Clients) keep(it Item) error {
 	return err
 }
 
-// kept stores one of the items that are sent flat, by their members, and returns
-// how it is shown; nil = none, or shown when its bytes are not there.
+// kept stores an item whose fields are separate keys of the request, and returns its displayed form. It returns nil
+// if the item or its bytes are missing.
 func (c *Clients) kept(it Item, shown json.RawMessage) (*Item, json.RawMessage, error) {
 	if it.CID == "" {
 		return nil, shown, nil
@@ -34,8 +34,8 @@ func (c *Clients) kept(it Item, shown json.RawMessage) (*Item, json.RawMessage, 
 	return &it, shown, nil
 }
 
-// metadata is what is known of a registered function, always an object: what its
-// value tells or else what was given, with the number it has in its process.
+// metadata returns the metadata of a registered function as an object: that of its value if available, else the given
+// one, with the function's number in its process.
 func (c *Clients) metadata(it Item, given json.RawMessage) (json.RawMessage, error) {
 	var ref any
 	if json.Unmarshal(it.ClientRef, &ref) != nil {
@@ -85,16 +85,15 @@ func setDefault(m map[string]any, key string, value any) {
 // maxAsked bounds the values that are remembered as asked for.
 const maxAsked = 10_000
 
-// question are the values that clients were told to send again. Some write an
-// object again for that, and not always in the same bytes; such a value is taken
-// under the name of the bytes that came.
-type question struct {
+// resendSet holds the values that clients were asked to send again. Some clients serialize the object again, not
+// always to the same bytes; such a value is stored under the digest of the received bytes.
+type resendSet struct {
 	mu    sync.Mutex
 	known map[string]struct{} // process and CID
 	order []string
 }
 
-func (a *question) add(process, cid string) {
+func (a *resendSet) add(process, cid string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	key := process + " " + cid
@@ -112,7 +111,7 @@ func (a *question) add(process, cid string) {
 	}
 }
 
-func (a *question) has(process, cid string) bool {
+func (a *resendSet) has(process, cid string) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	_, ok := a.known[process+" "+cid]
@@ -129,9 +128,9 @@ func (c *Clients) takeAll(process string, items []*Item) error {
 		switch {
 		case ok && e.Code == "cid_not_found":
 			missing = append(missing, it.CID)
-			c.question.add(process, it.CID)
+			c.resent.add(process, it.CID)
 			continue
-		case ok && e.Code == "cid_mismatch" && c.question.has(process, it.CID):
+		case ok && e.Code == "cid_mismatch" && c.resent.has(process, it.CID):
 			it.CID = e.Expected
 			err = StoreItem(c.hub.Store(), *it)
 		}

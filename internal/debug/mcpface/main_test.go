@@ -120,7 +120,7 @@ func (f *hubAccess) dialHTTP(t *testing.T) *client.Client {
 
 func dialHTTP(t *testing.T, url string) *client.Client {
 	t.Helper()
-	c, err := client.NewStreamableHttpClient(url+"/mcp", transport.WithContinuousListening()) //nolint:staticcheck // the standing GET of 2025-11-25 is what is tried
+	c, err := client.NewStreamableHttpClient(url+"/mcp", transport.WithContinuousListening()) //nolint:staticcheck // the test uses the open GET stream of 2025-11-25
 	if err != nil {
 		t.Fatal(err)
 	}

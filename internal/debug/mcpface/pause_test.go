@@ -316,11 +316,11 @@ func TestRecords(t *testing.T) {
 		t.Errorf("calls %v", calls)
 	}
 
-	// S71: the value behind a record.
+	// S71: the value of a record.
 	_, calls = records(`{"limit":1,"function_name":"A"}`)
 	cid := fmt.Sprint(calls[0].(object)["input_cid"])
 	expect(t, ask(t, c, "breakpoint_inspect_object", `{"cid":"`+cid+`"}`), `{"cid":"`+cid+`","type":"object","repr":"{\"i\":101}","attributes":{"i":101}}`)
-	// S73, S74: bytes that are no JSON, bytes that are not a pickle.
+	// S73, S74: bytes that are not JSON, and bytes that are not a pickle.
 	binary, _ := f.hub.Store().Put([]byte{0xff, 0x00, 0x01})
 	expect(t, ask(t, c, "breakpoint_inspect_object", `{"cid":"`+binary+`"}`), `{"type":"bytes","size":3}`)
 	broken, _ := f.hub.Store().Put([]byte{0x80, 0x04, 'X'})

@@ -155,8 +155,7 @@ type content struct {
 	Meta    *meta    `json:"_meta,omitempty"`
 }
 
-// meta tells a client how many notifications were dropped because it did not fetch
-// them.
+// meta reports how many notifications were dropped because the client did not fetch them.
 type meta struct {
 	Missed int `json:"claudeless/missedNotifications"`
 }

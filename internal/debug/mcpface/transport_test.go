@@ -260,7 +260,7 @@ func begin(t *testing.T, f *hubAccess) string {
 const ping = `{"jsonrpc":"2.0","id":2,"method":"ping"}`
 
 // TestIdleSessions: a silent client over streamable HTTP is removed after half an hour, whether or not another one
-// connects, and its next request says so. A client that listens is kept.
+// connects, and its next request gets the reason. A client with an open stream is kept.
 func TestIdleSessions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFace(t, mcpface.Options{})
@@ -311,7 +311,7 @@ func TestMemory(t *testing.T) {
 	for range events {
 		f.hub.AddRecord(debug.Record{CallData: debug.CallData{MethodName: name}})
 		select {
-		case <-came: // so the others have been told too, or are about to be
+		case <-came: // so the other clients were notified or will be soon
 		case <-time.After(30 * time.Second):
 			t.Fatal("no event within 30 s")
 		}

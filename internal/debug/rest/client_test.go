@@ -267,7 +267,7 @@ func TestCancelledInPause(t *testing.T) {
 	if _, _, err := c.Before(ctx, debug.Call{Tool: "Bash"}); !errors.Is(err, context.Canceled) {
 		t.Errorf("%v", err)
 	}
-	if e := <-sub.C; e.Action != string(debug.ActionAbandon) { // at once, not by the lease
+	if e := <-sub.C; e.Action != string(debug.ActionAbandon) { // immediately, not after the lease expires
 		t.Errorf("%+v", e)
 	}
 }

@@ -30,7 +30,7 @@ import (
 	"github.com/claudeless/claudeless/mcp/mcptest"
 )
 
-// TestMain makes the test binary an MCP server when MCPTEST_MODE says so.
+// TestMain makes the test binary an MCP server if MCPTEST_MODE is set.
 func TestMain(m *testing.M) {
 	if mode := os.Getenv("MCPTEST_MODE"); mode != "" {
 		os.Exit(mcptest.Serve(mcptest.Options{Mode: mode, In: os.Stdin, Out: os.Stdout, Err: os.Stderr}))

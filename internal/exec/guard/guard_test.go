@@ -313,7 +313,7 @@ func TestResolverBounds(t *testing.T) {
 	}
 }
 
-// A shim is recognised by the marker in its first 256 bytes, whatever its length.
+// A shim of any length is recognised by the marker in its first 256 bytes.
 func TestIsShim(t *testing.T) {
 	const marker = "Made by claudeless"
 	for text, want := range map[string]bool{

@@ -70,8 +70,7 @@ func isCLIProgram(name string) bool {
 	return strings.HasPrefix(name, "claude") || strings.HasPrefix(name, "cli.") || strings.HasPrefix(name, "cli-wrapper.")
 }
 
-// isReal reports whether a file is a program of the real CLI, judged by its path or by its content, wherever it was
-// copied to.
+// isReal reports whether a file is a program of the real CLI, judged by its path or, for a copy, by its content.
 func (p *programs) isReal(own Own, file string) bool {
 	is, known := p.known[file]
 	if known {

@@ -101,7 +101,7 @@ func program(t *testing.T, section, script string) string {
 	return path
 }
 
-// TestSigned: a program is recognised by its embedded script, wherever the file is.
+// TestSigned: a program is recognised by its embedded script in any directory.
 func TestSigned(t *testing.T) {
 	self, err := os.Executable()
 	if err != nil {

@@ -14,9 +14,9 @@ type Fault struct {
 	Name string `json:"name"`
 	// Bug is the source of the report.
 	Bug string `json:"bug"`
-	// Real is what the real CLI did.
+	// Real describes what the real CLI did.
 	Real string `json:"real"`
-	// Caller is what a caller should do.
+	// Caller describes what a caller should do.
 	Caller string `json:"caller"`
 	// Face is "cli", "api" or "screen"; the second kind needs the Messages API, the third an interactive terminal.
 	Face string `json:"face"`
@@ -51,7 +51,7 @@ type FaultEffects struct {
 	ExitCode        *int    `json:"exit_code"`    // instead of the real one
 	Failure         string  `json:"failure"`      // of every request, as in --failure
 	ZeroUsage       bool    `json:"zero_usage"`   // the result has no output tokens
-	Stream          string  `json:"stream"`       // effect on the streams of the API, instead of the above where there is one: the fault of a stream_fault
+	Stream          string  `json:"stream"`       // effect on API streams (a stream_fault), which replaces the effects above if set
 }
 
 //go:embed faults

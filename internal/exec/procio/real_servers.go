@@ -28,8 +28,8 @@ type ServerRecords struct {
 	Began time.Time
 }
 
-// Write appends to the journal, as the process s, what the fixtures have said, and a finding for each server that did not
-// start, which the real claude's own logs tell.
+// Write appends the messages of the fixtures to the journal, as process s, and a finding for each server that did not
+// start according to the real claude's logs.
 func (r ServerRecords) Write(s *process.System) error {
 	lines, err := failedServers(r.Journal, r.Began)
 	for _, dir := range subdirectories(r.Dir) {

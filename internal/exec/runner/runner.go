@@ -66,8 +66,8 @@ func Run(ctx context.Context, o Options) (*verdict.Report, *verdict.Input, error
 	return report, in, judgeErr
 }
 
-// command runs the command to its end; left lists the processes that it left running, and seen what its terminal has
-// shown, if it has one of its own.
+// command runs the command to its end; left lists the processes that it left running, and seen is the content of its
+// pseudo-terminal, if it has one.
 func (r *run) command(ctx context.Context) (exit proc.Exit, left []leftoverProcess, seen *verdict.Terminal, err error) {
 	attach := proc.AttachOptions{Stdin: r.System.Stdin, Stdout: r.System.Stdout, Stderr: r.System.Stderr, Terminal: r.System.StdinIsTTY}
 	var terminal *console.Console

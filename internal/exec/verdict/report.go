@@ -24,13 +24,13 @@ type Report struct {
 	Guard string `json:"guard,omitempty"`
 	// Faults are the results of --faults; nil = not used.
 	Faults []Fault `json:"faults,omitempty"`
-	// Terminal is what the terminal of --tty has shown; nil = the command had none of its own.
+	// Terminal is the content of the pseudo-terminal of --tty; nil without --tty.
 	Terminal *Terminal `json:"terminal,omitempty"`
 	// Command is how the command ended; nil = no command was run.
 	Command *Command `json:"command,omitempty"`
 }
 
-// Terminal is what a terminal has shown.
+// Terminal is the recorded content of a pseudo-terminal.
 type Terminal struct {
 	// Screens counts the distinct screens that were visible for some time.
 	Screens int `json:"screens"`

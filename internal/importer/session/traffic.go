@@ -164,7 +164,7 @@ func (w *trafficWriter) step(s *history.Step) {
 			return
 		}
 		w.prompt(&Prompt{At: w.at, Text: s.Text, Other: len(s.Files), Notice: s.Kind == history.Notice})
-	case history.AddedPrompt, history.InjectedText, history.RetryText, history.ResumeText, history.Interrupt, history.Summary: // none of them starts a turn
+	case history.AddedPrompt, history.InjectedText, history.RetryText, history.ResumeText, history.Interrupt, history.Summary: // none of these messages starts a turn
 	}
 }
 

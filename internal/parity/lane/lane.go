@@ -32,7 +32,7 @@ type Job struct {
 	Self string `json:"self"`
 	// Timeout bounds each run of a program.
 	Timeout time.Duration `json:"timeout"`
-	// DefaultURL lets the programs reach the API at its default URL, in a network of their own.
+	// DefaultURL lets the programs reach the API at its default URL, in a separate network.
 	DefaultURL bool `json:"default_url,omitempty"`
 	// Protocol lists the revisions of MCP that the fixtures speak; empty = those of their files.
 	Protocol string `json:"protocol,omitempty"`

@@ -33,7 +33,7 @@ func (p *laneRun) run(ctx context.Context, r *parity.CaseRun) bool {
 		p.problem("start", err.Error())
 		return false
 	}
-	errs := &bytes.Buffer{} // read after Stop, when nothing is written any more
+	errs := &bytes.Buffer{} // read after Stop, when all writers have ended
 	child, err := proc.Start(ctx, proc.Options{
 		Command: proc.Command{Path: program, Args: args, Env: p.env, Dir: p.path("cwd")},
 		Stderr:  errs, Grace: time.Millisecond,

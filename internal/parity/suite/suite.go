@@ -33,7 +33,7 @@ type Options struct {
 	Timeout time.Duration
 	// Jobs is the number of parallel cases; 0 = one per processor, at least two.
 	Jobs int
-	// DefaultURL plays the cases with the API at its default URL, which needs a network of their own.
+	// DefaultURL plays the cases with the API at its default URL, which needs a separate network.
 	DefaultURL bool
 	// Protocol lists the revisions of MCP that the fixtures of all cases speak; empty = those of their files.
 	Protocol string

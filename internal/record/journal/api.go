@@ -37,7 +37,7 @@ type Request struct {
 	Rule string `json:"rule,omitempty"`
 	File string `json:"file,omitempty"`
 	Line int    `json:"line,omitempty"`
-	// Unmet are expectations of results that were not met, the first time.
+	// Unmet lists unmet expectations of results, each once.
 	Unmet []Expectation `json:"unmet,omitempty"`
 	// NextStep is the step of the script that the next request will get; absent = none.
 	NextStep *Unplayed `json:"left,omitempty"`
@@ -64,8 +64,8 @@ type ExecutedCall struct {
 	Input     json.RawMessage `json:"input"`
 	Result    string          `json:"result"`
 	IsError   bool            `json:"is_error"`
-	// Unasked says that the turn had ended with the call: its result first arrives
-	// in this request, together with another prompt.
+	// Unasked reports that the turn ended with the call, so that the result arrives only in this request, together
+	// with another prompt.
 	Unasked bool `json:"unasked,omitempty"`
 }
 

@@ -6,8 +6,8 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// beyond returns the locked byte. It lies far after the end of the file, because
-// Windows locks also prevent reading and writing.
+// beyond returns the locked byte. It is far after the end of the file, because Windows locks also prevent reading and
+// writing.
 func beyond() *windows.Overlapped { return &windows.Overlapped{OffsetHigh: 1 << 30} }
 
 // share waits while another process removes a partial line. If the file cannot be

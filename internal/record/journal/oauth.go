@@ -8,8 +8,7 @@ import (
 // OAuth is a request to the authorization server of a fixture, or one that the
 // fixture refused for want of a token or a scope. Values of tokens are not in it.
 type OAuth struct {
-	// Request is what was asked for: a client registration, an authorization, a token,
-	// or access to the server.
+	// Request is the kind of request: a client registration, an authorization, a token, or access to the server.
 	Request string `json:"request" enum:"register,authorize,token,access"`
 	// Grant is the grant type of a token request.
 	Grant string `json:"grant,omitempty"`
@@ -21,9 +20,9 @@ type OAuth struct {
 	Granted []string `json:"granted,omitempty"`
 	// Result is `ok` or the error code.
 	Result string `json:"result"`
-	// AccessDigest tells the access token that was issued or presented from others.
+	// AccessDigest identifies the access token that was issued or presented.
 	AccessDigest string `json:"access_digest,omitempty"`
-	// RefreshDigest tells the refresh token that was issued, or refused, from others.
+	// RefreshDigest identifies the refresh token that was issued or refused.
 	RefreshDigest string `json:"refresh_digest,omitempty"`
 }
 

@@ -98,10 +98,9 @@ type MCPCall struct {
 	DurationMS int64 `json:"duration_ms"`
 }
 
-// MCPNotification is what a server said while it worked: progress of a call, or a
-// log message.
+// MCPNotification is a notification from a server: progress of a call, or a log message.
 type MCPNotification struct {
-	// Source is `mcp_client`, or `mcp_server` where a fixture server tells of itself.
+	// Source is `mcp_client`, or `mcp_server` if a fixture server wrote the line.
 	Source string `json:"source"`
 	// Server is its name in the configuration.
 	Server string `json:"server"`

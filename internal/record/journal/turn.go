@@ -26,9 +26,8 @@ type Attachment struct {
 	Attachment any `json:"attachment"`
 }
 
-// Context is what a request tells the model in addition to its prompt or results,
-// and what no earlier request contained: instruction files, an output style,
-// instructions of MCP servers, texts of hooks, files that a prompt mentions.
+// Context is the new text of a request in addition to its prompt or results, which no earlier request contained:
+// instruction files, an output style, instructions of MCP servers, texts of hooks, files that a prompt mentions.
 // Expressions see it as `context`.
 type Context struct {
 	// Texts as the model receives them.

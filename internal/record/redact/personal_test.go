@@ -83,7 +83,7 @@ func TestPersonal(t *testing.T) {
 	}
 }
 
-// Without known ids no id is found, and values that are too short to identify somebody are not searched.
+// Without known ids no id is found, and values that are too short to be identifying are not searched.
 func TestPersonalWithout(t *testing.T) {
 	p := newPersonal(&Personal{Users: []string{"", "me"}, Hosts: []string{"/"}})
 	if got := p.find("me and xyz-abc"); got != nil {

@@ -23,7 +23,7 @@ type volatile struct {
 	pattern *regexp.Regexp
 }
 
-// volatiles returns what moves by itself on the pages of the CLI.
+// volatiles returns the parts of the CLI's pages that change without input, such as spinners.
 func volatiles() []volatile {
 	patterns := []struct{ name, pattern string }{
 		{"logo", `^( ?[▐▝▘▗▖▛▜█▙▟▌▀▄ ]*[▐▝▘▗▖▛▜█▙▟▌▀▄]+)`},

@@ -1,7 +1,6 @@
-// Package capture plays tapes with the real CLI, or with the simulated one, and keeps
-// their pages in books. Each
-// tape runs as claudeless exec --real --tty: in a network of its own, with the tape's
-// scenario as the model and a private directory as its home.
+// Package capture plays tapes with the real CLI, or with the simulated one, and keeps their pages in books. Each tape
+// runs as claudeless exec --real --tty: in a separate network, with the tape's scenario as the model and a private
+// directory as its home.
 package capture
 
 import (

@@ -17,7 +17,7 @@ import (
 type Detector struct {
 	Name    string `toml:"name,required"`
 	Command string `toml:"command,required"` // a shell command, run in Dir
-	// Input is what the command gets: text, ansi or raw on stdin; tmux: a pane that shows the page.
+	// Input is the input of the command: text, ansi or raw on stdin; tmux: a pane that shows the page.
 	Input string `toml:"input" enum:"text,ansi,raw,tmux"`
 	// Each says how often it runs: a process for each page, or one that answers a line for each.
 	Each string `toml:"each" enum:"process,lines"`
@@ -89,9 +89,8 @@ func (d *Detector) state(answer string) string {
 	return ""
 }
 
-// accepts returns the states that are right for a page; asked is false if the detector
-// need not tell it. A rule for a finer kind (permission/bash) goes before that for its
-// state.
+// accepts returns the correct states for a page. asked is false if the detector need not recognize the page. A rule
+// for a subkind (permission/bash) takes precedence over the rule for its state.
 func (d *Detector) accepts(state string) (right []string, asked bool) {
 	if right, asked = d.Accept[state]; asked {
 		return right, true

@@ -82,7 +82,7 @@ func Run(ctx context.Context, d *Detector, books []book.Book, environ []string) 
 	return r, nil
 }
 
-// reply is what a detector wrote about a page, or why it wrote nothing.
+// reply is the detector's answer for a page, or the error.
 type reply struct{ text, cause string }
 
 func (d *Detector) judge(p *book.Page, a reply) Verdict {
@@ -177,8 +177,7 @@ func runCommand(ctx context.Context, d *Detector, stdin []byte, env []string, li
 	return a, nil
 }
 
-// askLines runs the detector once for all pages: it reads a line of base64 for each and
-// writes a line of its own.
+// askLines runs the detector once for all pages: it reads one line of base64 per page and writes one line in return.
 func askLines(ctx context.Context, d *Detector, b book.Book, pages []book.Page, environ []string) ([]reply, error) {
 	var all strings.Builder
 	for i := range pages {
@@ -207,7 +206,7 @@ func askLines(ctx context.Context, d *Detector, b book.Book, pages []book.Page, 
 	return answers, nil
 }
 
-// inTmux shows a page in a tmux server of its own and runs the detector beside it.
+// inTmux shows a page in a separate tmux server and runs the detector with access to it.
 func inTmux(ctx context.Context, d *Detector, p *book.Page, raw []byte, env []string) (reply, error) {
 	temp, err := proc.MakeTempDir("claudeless-tmux-")
 	if err != nil {

@@ -33,7 +33,7 @@ func ParseSize(text string) (pty.Size, error) { return pty.ParseSize(text) }
 // Options configure a console. Clock and Display are required.
 type Options struct {
 	Settings
-	// Keys is what is typed; nil = nothing.
+	// Keys is the typed input; nil = no input.
 	Keys io.Reader
 	// Display receives the output.
 	Display io.Writer

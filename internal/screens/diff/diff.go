@@ -22,7 +22,7 @@ const (
 	Options Kind = "options" // of a dialog: its options, their order, the selected one, the effect of Enter
 	Label   Kind = "label"   // the state of the page, or its title
 	Text    Kind = "text"
-	Page    Kind = "page" // one of the books does not have it
+	Page    Kind = "page" // the page is missing in one of the books
 )
 
 // Change is one difference.

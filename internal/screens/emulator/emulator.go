@@ -22,9 +22,8 @@ import (
 // mostReplies limits the unread replies, in bytes.
 const mostReplies = 4 << 10
 
-// Emulator is a terminal without a display. All methods may be called from many
-// goroutines. Its memory is bounded, whatever is written: lines that scroll off the
-// main screen are not kept, and the library keeps at most 10,000 of the alternate
+// Emulator is a terminal without a display. All methods may be called concurrently. Its memory is bounded for any
+// input: lines that scroll off the main screen are not kept, and the library keeps at most 10,000 of the alternate
 // screen.
 type Emulator struct {
 	mu       sync.Mutex
@@ -40,7 +39,7 @@ func New(cols, rows int) *Emulator {
 	e := &Emulator{terminal: vt.NewEmulator(cols, rows), modes: map[ansi.Mode]bool{}, visible: true}
 	e.terminal.SetScrollbackSize(1)
 	if replies, ok := e.terminal.InputPipe().(io.Closer); ok {
-		_ = replies.Close() // the library's replies would block until somebody reads them
+		_ = replies.Close() // the library blocks until its replies are read
 	}
 	e.terminal.SetCallbacks(vt.Callbacks{
 		CursorVisibility: func(visible bool) { e.visible = visible },

@@ -139,8 +139,7 @@ func (f *filter) afterEscape(b byte) {
 	}
 }
 
-// inside handles a byte of a control string. Like in tmux, ESC ends it, whatever
-// follows.
+// inside handles a byte of a control string. Like in tmux, ESC always ends it.
 func (f *filter) inside(b byte) {
 	switch {
 	case b == esc:

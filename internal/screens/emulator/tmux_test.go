@@ -42,7 +42,7 @@ func TestLikeTmux(t *testing.T) {
 			if _, err := fmt.Sscan(cursor, &col, &row); err != nil {
 				t.Fatal(err)
 			}
-			col = min(col, server.cols-1) // tmux puts a cursor that waits to wrap behind the last column
+			col = min(col, server.cols-1) // tmux reports a cursor that is about to wrap after the last column
 			if got.Cursor.Col != col || got.Cursor.Row != row {
 				t.Errorf("cursor %+v, in tmux %s", got.Cursor, cursor)
 			}
@@ -50,7 +50,7 @@ func TestLikeTmux(t *testing.T) {
 	}
 }
 
-// tmuxServer is a tmux server of its own.
+// tmuxServer is a separate tmux server.
 type tmuxServer struct {
 	dir        string
 	cols, rows int

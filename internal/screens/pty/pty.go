@@ -61,7 +61,7 @@ func Open(size Size) (Pair, error) {
 	return p, nil
 }
 
-// Resize changes the size of the terminal and tells the program so.
+// Resize changes the size of the terminal and notifies the program.
 func (p Pair) Resize(size Size) error {
 	if size.Cols < 1 || size.Rows < 1 || size.Cols > MaxCols || size.Rows > MaxRows {
 		return fmt.Errorf("the size %s is out of bounds", size)
@@ -124,8 +124,7 @@ func Start(ctx context.Context, o Options) (*Program, error) {
 	return &Program{attached: attached, pair: pair}, nil
 }
 
-// Read returns output. Its error says that no process has the terminal open any
-// more, or that Stop was called.
+// Read returns output. It returns an error after every process has closed the terminal, or after Stop.
 func (p *Program) Read(b []byte) (int, error) { return p.pair.Controller.Read(b) }
 
 // Write types b.
@@ -140,9 +139,8 @@ func (p *Program) Done() <-chan struct{} { return p.attached.Done() }
 // Exit waits for the end of the program and returns its exit status.
 func (p *Program) Exit() proc.Exit { return p.attached.Exit() }
 
-// Stop ends the program and its process group: SIGTERM, and SIGKILL after grace.
-// Then it closes the terminal, which tells processes of other groups to end
-// (SIGHUP).
+// Stop ends the program and its process group: SIGTERM, and SIGKILL after grace. Then it closes the terminal, which
+// sends SIGHUP to processes of other groups.
 func (p *Program) Stop(grace time.Duration) {
 	p.attached.Stop(grace)
 	_ = p.pair.Close() // nothing uses it any more

@@ -24,7 +24,7 @@ import (
 )
 
 const (
-	standing = 200 * time.Millisecond // how long a screen stands before it is kept
+	standing = 200 * time.Millisecond // how long a screen is unchanged before it is recorded
 	frame    = 50 * time.Millisecond  // the least time between two frames of the recording
 )
 
@@ -134,7 +134,7 @@ func (r *Recorder) Input(p []byte) {
 	}
 }
 
-// isReport reports whether input is what a terminal answers to a query of the program.
+// isReport reports whether input is the answer of a terminal to a query of the program.
 func isReport(p []byte) bool {
 	last := p[len(p)-1]
 	return bytes.HasPrefix(p, []byte("\x1b]")) || bytes.HasPrefix(p, []byte("\x1bP")) || bytes.HasPrefix(p, []byte("\x1b[")) && bytes.IndexByte([]byte("cnRytuIO"), last) >= 0

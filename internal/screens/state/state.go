@@ -1,6 +1,5 @@
-// Package state tells which state of the CLI a screen shows: idle, busy, a dialog …
-// It knows short labels only, and is used where no label was given: for screens that
-// were recorded, and to check labels at a capture.
+// Package state tells which state of the CLI a screen shows: idle, busy, a dialog … It uses only short labels. It
+// classifies screens without a given label, such as recorded ones, and checks given labels during a capture.
 package state
 
 import (
@@ -89,8 +88,8 @@ func ofDialog(lines []string, options []book.Option) string {
 	return "menu"
 }
 
-// Check returns what speaks against the label of a page; empty = nothing. A dialog
-// needs options, and busy needs a title or a row that says so.
+// Check returns why the label of a page is implausible; empty = it is plausible. A dialog needs options, and a busy
+// page needs a title or a row that indicates it.
 func Check(p *book.Page) string {
 	waiting := []string{"permission", "question", "plan", "dialog"}
 	kind := p.Kind()

@@ -52,8 +52,7 @@ type Player struct {
 	Program Program
 	Screen  *emulator.Emulator
 	Clock   Clock
-	// Recorder receives what passes between player and program, from one goroutine at a
-	// time; nil = nobody.
+	// Recorder receives the input and output of the program, from one goroutine at a time; nil = no recording.
 	Recorder Recorder
 	// Page receives each page; an error ends the tape.
 	Page func(Page) error

@@ -152,8 +152,7 @@ func (f *format) typeOf(t ast.Expr) object {
 	return object{}
 }
 
-// named is a type of the package: a table, or what it is made of. What is
-// neither can be any value.
+// named returns the schema of a type of the package: a table, or its underlying type. Other types allow any value.
 func (f *format) named(name string) object {
 	if len(f.fields(name)) > 0 {
 		if name == f.root {

@@ -10,9 +10,8 @@ import (
 	"strings"
 )
 
-// writers are what writes the files of a format, by their paths. With a head the
-// root is not a table but a list of lines: the name of a field is the type of a line,
-// its type is what such a line holds beyond the head.
+// writers returns the generators of a format's files, by path. With a head, the format is a list of lines instead of
+// a table: each field of the root is one type of line, and its type has the keys that follow the head.
 func (f *format) writers(head string, to [2]string) map[string]func() ([]byte, error) {
 	f.schemaFile = filepath.Base(to[0])
 	if head == "" {

@@ -56,7 +56,7 @@ func FuzzFilter(f *testing.F) {
 	})
 }
 
-// owner counts the ends that it hears of.
+// owner counts the reported ends.
 type owner int
 
 func (o *owner) End()                          { *o++ }

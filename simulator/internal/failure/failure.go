@@ -23,7 +23,7 @@ type API struct {
 	Text       string        // what people read
 	Terminal   string        // empty = api_error
 	Limit      int           // retries at the most; 0 = the session's
-	Silent     int           // how often it is asked again at once, without telling
+	Silent     int           // number of immediate retries that are not reported
 	After      time.Duration // retry-after; 0 = back off
 	Message    string        // of the API itself
 	Stop       string        // stop_reason; empty = stop_sequence
@@ -74,8 +74,7 @@ func (api API) Fallback() string {
 // MediaRemoved is the Connection of a picture that the API cannot read.
 const MediaRemoved = "media_removed"
 
-// Severed is what the model sees after a reply that was cut off when all that
-// had come of it is kept.
+// Severed is the request text after an interrupted reply whose received part is kept.
 const Severed = "Your response above was cut off mid-stream. Go on from where it stops, without an apology or a recap; " +
 	"if nothing of it is left, answer the request from the start."
 
@@ -112,7 +111,7 @@ func Describe(f *scenarios.Failure, w Where) API {
 		return api
 	case scenarios.FailStreamError:
 		api := w.describeStatus(f.APIError())
-		api.Silent = max(1, api.Silent) // asked again at once, without a stream
+		api.Silent = max(1, api.Silent) // retried immediately, without streaming
 		return api
 	case scenarios.FailMalformedJSON:
 		return malformed(f.Raw)
@@ -169,8 +168,7 @@ func (w Where) describeStatus(e scenarios.APIError) API {
 const (
 	// overloadLimit is how many retries a 529 of the vendor's own API gets at the most.
 	overloadLimit = 2
-	// silentTries is how often a refused request is made again at once, each time
-	// with less of what is optional in it.
+	// silentTries is the number of immediate retries of a refused request, each with fewer optional parts.
 	silentTries = 5
 )
 

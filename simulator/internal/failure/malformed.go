@@ -11,9 +11,8 @@ import (
 	"unicode/utf8"
 )
 
-// malformed is a reply that is not a message. What is not JSON is reported in the words of
-// the engine that the real CLI runs on, and the reader of the stream says on stderr
-// what it was given.
+// malformed is a reply that is not a message. Invalid JSON is reported with the error text of the real CLI's
+// JavaScript engine, and the stream reader prints the received data on stderr.
 func malformed(raw string) API {
 	api := API{Class: "unknown", Message: raw}
 	if fault := jsonFault(raw); fault != "" {

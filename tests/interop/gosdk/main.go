@@ -1,6 +1,5 @@
-// Command gosdk is an MCP server made with the official Go SDK, as a peer for
-// tests of the client. It is a separate module so that the SDK is no
-// dependency of the one under test.
+// Command gosdk is an MCP server made with the official Go SDK, as a peer for tests of the client. It is a separate
+// module so that the tested module does not depend on the SDK.
 //
 //	gosdk                   serves stdio
 //	gosdk http ADDRESS      serves streamable HTTP at /mcp

@@ -119,8 +119,8 @@ func TestOAuthSessions_N23N30N31(t *testing.T) {
 }
 
 var (
-	// The real CLI connects once more when its model calls a tool of a server that is not
-	// connected, and tells the model; the double does not. Both refuse the call.
+	// If the model calls a tool of a server that is not connected, the real CLI tries to connect once more and
+	// reports this to the model; claudeless does not. Both refuse the call.
 	withoutReconnects = regexp.MustCompile(`\. Claude Code (connected to|tried to connect to) MCP server [^<]*`)
 	refusals          = regexp.MustCompile(`(?m)^access invalid_token\n?`)
 	// The double compares the issuer in the metadata with where they are, which conformance

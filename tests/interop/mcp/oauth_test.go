@@ -69,10 +69,9 @@ func TestOAuthClients(t *testing.T) {
 		want          []string
 	}{
 		{"typescript-sdk-2", "rotate", npmDir("client", typescript2Version, node), both, slices.Concat(first, refresh, forbidden, wider)},
-		// Version 1 answers a step-up with a refresh, which gives no more scopes, where
-		// there is a refresh token.
+		// Version 1 answers a step-up with a refresh if it has a refresh token, which gives no more scopes.
 		{"typescript-sdk-1", "none", npmDir("sdk", typescript1Version, node), older, slices.Concat(first, login, forbidden, wider)},
-		// It refreshes by its own clock only; after a 401 it logs in again.
+		// It refreshes only when its own clock says that the token has expired; after a 401 it logs in again.
 		{"python-sdk-2", "rotate", pythonClient(python2Version), both, slices.Concat(first, login, forbidden, wider)},
 		// It logs in before the server asks, and again after a 401.
 		{"mcp-go", "rotate", goPeer("mcpgo"), both, slices.Concat(register, login, challenge, login, forbidden, wider)},

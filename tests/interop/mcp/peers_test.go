@@ -27,7 +27,7 @@ const (
 	python2Version    = "2.3.0"
 )
 
-// peer is a server of somebody else and the ways to reach it.
+// peer is a third-party server and its transports.
 type peer struct {
 	name  string
 	setUp func(t *testing.T) (commandOf, error) // the error = it cannot be had here

@@ -48,8 +48,8 @@ tool_calls = [{ tool = "mcp__p__echo", input = {} }]
 text = "the end"
 `
 
-// session runs one program with the server behind a tap. Over HTTP the tap is started
-// first and ended last.
+// session runs one program whose connection to the server goes through a tap. Over HTTP the tap starts first and ends
+// last.
 const session = `
 if [ -n "$INTEROP_TAP_LISTEN" ]; then
   "$TAP_BINARY" & tap=$!
@@ -65,8 +65,8 @@ code=$?
 exit $code
 `
 
-// TestSequences_N1N2 compares, for servers that others wrote, what the double sends with
-// what the real CLI sends: methods, headers, parameters, in their order.
+// TestSequences_N1N2 compares the requests of claudeless and of the real CLI to third-party servers: methods, headers
+// and parameters, in order.
 func TestSequences_N1N2(t *testing.T) {
 	binary := build(t)
 	real, err := realCLI(t)
@@ -149,8 +149,8 @@ func tapped(t *testing.T, binary, real, transport string, command commandOf) []s
 	return sequence(string(sent))
 }
 
-// playIsolated runs session.sh of a directory with the double, or with the real CLI at a
-// path, whose model is s.toml, where there is no network but the machine's own.
+// playIsolated runs session.sh of a directory with claudeless, or with the real CLI at a path and s.toml as its
+// model, in a network with loopback only.
 func playIsolated(t *testing.T, binary, real, dir string, env []string) (output []byte) {
 	t.Helper()
 	words := []string{"-n", "--", "sh", "-c", "ip link set lo up 2>/dev/null || ifconfig lo up\nexec \"$@\"", "sh", binary, "exec", "-s", "s.toml", "--fresh-home", "--guard=off", "--lenient"}
@@ -178,7 +178,7 @@ func environ(list []string) map[string]string {
 	return table
 }
 
-// goPeer builds a server of a module beside this package.
+// goPeer builds a server from a module next to this package.
 func goPeer(name string) func(*testing.T) (commandOf, error) {
 	return func(t *testing.T) (commandOf, error) {
 		t.Helper()
@@ -200,7 +200,7 @@ func goPeer(name string) func(*testing.T) (commandOf, error) {
 	}
 }
 
-// stateless tells the server of the Go SDK to do without sessions.
+// stateless makes the Go SDK server run without sessions.
 func stateless(setUp func(*testing.T) (commandOf, error)) func(*testing.T) (commandOf, error) {
 	return func(t *testing.T) (commandOf, error) {
 		t.Helper()

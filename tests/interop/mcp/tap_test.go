@@ -20,8 +20,8 @@ import (
 	"sync"
 )
 
-// A tap is this test binary between a client and a server that somebody else wrote: it
-// appends what the client sends to a file. Its arguments are in the environment.
+// A tap is this test binary between a client and a third-party server: it appends the client's messages to a file.
+// Its arguments are environment variables.
 //
 //	INTEROP_TAP=FILE                      the file
 //	INTEROP_TAP_SERVER=COMMAND LINE       is started; words have no spaces
@@ -50,7 +50,7 @@ func runTap(file string) error {
 			r.Out.Host = target.Host
 		}}
 		return http.ListenAndServe(listen, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			body, _ := io.ReadAll(r.Body) // the server notices what is missing
+			body, _ := io.ReadAll(r.Body) // the server rejects a truncated body
 			r.Body = io.NopCloser(bytes.NewReader(body))
 			t.note(r.Method, r.Header, body)
 			proxy.ServeHTTP(w, r)
@@ -108,12 +108,11 @@ func (t *tap) note(method string, header http.Header, body []byte) {
 	fmt.Fprintln(t.log, strings.TrimSpace(strings.Join(append(words, string(m.Params)), " ")))
 }
 
-// volatile is what differs between two runs of one program.
+// volatile matches the values that differ between two runs of a program.
 var volatile = regexp.MustCompile(`"(claudecode/toolUseId|progressToken)":("[^"]*"|\d+)|(Mcp-Session-Id)=\S+`)
 
-// sequence is what a tap wrote, made comparable: the keys of parameters are sorted, and
-// requests that are sent at the same time (the lists, and over HTTP the stream that GET
-// opens) are brought into an order.
+// sequence is a tap's recording in comparable form: keys of parameters are sorted, and concurrent requests (the
+// lists, and over HTTP the GET stream) are in a fixed order.
 func sequence(text string) []string {
 	var all []string
 	for line := range strings.Lines(text) {
@@ -141,7 +140,7 @@ func sequence(text string) []string {
 	return all
 }
 
-// methods are those of a sequence, without what comes with them.
+// methods returns only the methods of a sequence.
 func methods(all []string) string {
 	var names []string
 	for _, line := range all {

@@ -1,5 +1,5 @@
-// Command mcpgo is an MCP server and an OAuth client made with mcp-go, as peers for
-// tests. It is a separate module because such programs are what its users write.
+// Command mcpgo is an MCP server and an OAuth client made with mcp-go, as peers for tests. It is a separate module,
+// like the programs of mcp-go's users.
 //
 //	mcpgo                   serves stdio
 //	mcpgo http ADDRESS      serves streamable HTTP at /mcp
@@ -110,9 +110,8 @@ func connect(ctx context.Context, to, clientID string, scopes ...string) (*sessi
 	return s, s.attempt(ctx, func() error { _, err := c.Initialize(ctx, hello); return err })
 }
 
-// runClient calls, calls again after the token expired, and steps up: mcp-go only tells
-// that the scope is insufficient. Sessions end with the process, because mcp-go ends them
-// without their token.
+// runClient calls, calls again after the token expired, and steps up: mcp-go only reports that the scope is
+// insufficient. Sessions end with the process, because mcp-go ends them without their token.
 func runClient(ctx context.Context, to string) error {
 	s, err := connect(ctx, to, "", "mcp:read")
 	if err != nil {

@@ -48,7 +48,7 @@ func (g *Global) String() string {
 	return g.Module + "." + g.Name
 }
 
-// Object is what Python would create by calling Callee with Args.
+// Object is the object that Python would create by calling Callee with Args.
 type Object struct {
 	Callee any // usually *Global
 	Args   any // usually *Tuple

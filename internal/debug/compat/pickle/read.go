@@ -365,7 +365,7 @@ func (m *reader) popMark() []any {
 	return nil
 }
 
-// take reads n bytes; nil if there are fewer.
+// take reads n bytes, or returns nil if fewer remain.
 func (m *reader) take(n int) []byte {
 	if m.err != nil || n < 0 || n > len(m.data)-m.pos {
 		m.fail(errShort)

@@ -47,7 +47,7 @@ def fail(type: str, /, **options: Any) -> Failure:
     return Failure(type, options)
 
 
-# What a failure needs to be told, where a test does not care.
+# Default values for required keys of a failure.
 USUAL: dict[str, dict[str, Any]] = {
     "rate_limit": {"retry_after": 1},
     "auth_error": {"message": "Invalid API key"},

@@ -65,7 +65,7 @@ func (p *place) options(more ...claude.ClientOption) []claude.ClientOption {
 	}, more...)
 }
 
-// turn is what a prompt brought.
+// turn is the outcome of a prompt.
 type turn struct {
 	texts, tools []string
 	result       *claude.ResultMessage
