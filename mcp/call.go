@@ -45,7 +45,7 @@ type Progress = connection.Progress
 
 // Call runs one tool and returns the result as the model sees it. If the tool or the server fails, the result has
 // IsError set. Call returns an error only for routing errors, in which case nothing was sent. A lost stdio server is
-// restarted first. When ctx ends, the call is cancelled and the result is an error with the reason.
+// restarted first. When ctx ends, the call is cancelled and the result says so.
 func (m *Manager) Call(ctx context.Context, c CallRequest) (protocol.ToolResult, error) {
 	tool, result, err := m.call(ctx, c)
 	if isRoutingError(err) {

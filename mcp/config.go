@@ -115,7 +115,7 @@ type ConfigOptions struct {
 	ValuesOnly bool
 	// NoProject leaves out only .mcp.json.
 	NoProject bool
-	// Disabled lists the names of disabled servers from all sources.
+	// Disabled lists the names of disabled servers, whatever their source.
 	Disabled []string
 	// DisabledProject lists the names of servers of .mcp.json that are left out.
 	DisabledProject []string

@@ -63,7 +63,7 @@ func TestKilled(t *testing.T) {
 	eventually(t, 1500*time.Millisecond, func() bool { return onlyZombies(pid) }, "server %d lives on", pid)
 }
 
-// TestQuiet: servers cannot cause output to the program's log, which mcp-go writes to by default.
+// TestQuiet: nothing is written to the program's log, whatever servers do; mcp-go alone would.
 func TestQuiet(t *testing.T) {
 	var log logBuffer
 	before := slog.Default()
@@ -147,7 +147,7 @@ func TestServerKilled(t *testing.T) {
 	on := true
 	for _, test := range []struct {
 		name, mode string
-		heard      string // the messages it has received when it is killed
+		heard      string // what it has heard when it is killed
 		want       State
 		connected  bool // before that
 		reconnect  bool
@@ -203,7 +203,7 @@ func TestServerKilled(t *testing.T) {
 			}
 			eventually(t, 10*time.Second, func() bool { return strings.Contains(read1(log), test.heard) }, "never heard %s", test.heard)
 			kill(first)
-			if test.reconnect { // and the new connection as soon as it is open
+			if test.reconnect { // and the next one as soon as it is there
 				kill(pid(1))
 			}
 			if !test.connected {

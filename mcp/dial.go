@@ -22,8 +22,8 @@ type dialResult struct {
 	err   error
 }
 
-// connect makes one attempt to connect, which retries transient failures of a remote server up to retries times. life
-// is the lifetime of the connection; the attempt ends with ctx or after the connect time-out.
+// connect makes one attempt to connect, which retries transient failures of a remote server up to retries times. The
+// connection lives as long as life; the attempt ends with ctx or after the connect time-out.
 func (s *server) connect(life, ctx context.Context, retries int) dialResult {
 	release, err := s.acquireSlot(ctx, s.cfg.Type)
 	if err != nil {

@@ -56,7 +56,7 @@ func greeter(_ context.Context, _ string, message json.RawMessage) (json.RawMess
 	case "tools/call":
 		result = fmt.Sprintf(`{"content":[{"type":"text","text":"hello %s"}]}`, m.Params.Arguments.Name)
 	default: // a notification has no answer
-		return nil, nil //nolint:nilnil // as the protocol requires
+		return nil, nil //nolint:nilnil // which is what the protocol wants
 	}
 	return fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"result":%s}`, m.ID, result), nil
 }

@@ -20,7 +20,7 @@ import (
 	"github.com/claudeless/claudeless/mcp/mcptest"
 )
 
-// TestMain makes the test binary a server if MCPTEST_MODE is set.
+// TestMain makes the test binary a server when MCPTEST_MODE says so.
 func TestMain(m *testing.M) {
 	mode := os.Getenv("MCPTEST_MODE")
 	if os.Getenv("MCPTEST_CLIENT") != "" && mode == "" {

@@ -152,8 +152,8 @@ func (m *Manager) findServer(name string) (*server, error) {
 	return nil, fmt.Errorf("%w: %s", ErrUnknownServer, name)
 }
 
-// Connect connects a server that is not connected and waits for the outcome. It returns nil or the reason for the
-// failure, and ErrUnknownServer for an unknown name.
+// Connect connects a server that is not connected, for whatever reason, and waits for the outcome: nil, or why it
+// failed. Unknown names are ErrUnknownServer.
 func (m *Manager) Connect(ctx context.Context, name string) error {
 	s, err := m.findServer(name)
 	if err != nil {

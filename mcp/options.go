@@ -128,7 +128,8 @@ type ElicitRequest struct {
 // ElicitAnswer is the user's answer. The zero value cancels.
 type ElicitAnswer struct {
 	Action string // Content is the content of an accepted request; missing members are filled in from the defaults of the requested schema.
-	// Content is used with accept; missing values are filled in from the defaults of the requested schema.
+	// Content goes with accept; what it leaves out is filled in from the
+	// defaults of the requested schema.
 	Content json.RawMessage
 }
 

@@ -30,8 +30,8 @@ func (m *Manager) Resources(server string) ([]Resource, error) {
 }
 
 // ReadResource reads one resource of the server with this raw name and returns the result as the server sent it. A
-// lost server is restarted first. The server has 60 s to answer, or its Timeout if that is shorter. The error is a
-// routing error (nothing was sent), an [*RPCError], [ErrConnectionClosed], or reports that no answer came. The same
+// lostC server is restarted first. The server has 60 s to answer, or its Timeout if that is shorter. The error is a
+// isRoutingError error (nothing was sent), an [*RPCError], [ErrConnectionClosed], or reports that no answer came. The same
 // holds for the other requests that are not tool calls.
 func (m *Manager) ReadResource(ctx context.Context, server, uri string) (result json.RawMessage, err error) {
 	err = m.withConnection(ctx, server, func(ctx context.Context, c *connection.Conn) (err error) {
@@ -99,8 +99,8 @@ func (m *Manager) withConnection(ctx context.Context, server string, request fun
 // ErrNoSubscriptions reports that a server does not support resource subscriptions.
 var ErrNoSubscriptions = errors.New("MCP server has no resource subscriptions")
 
-// Ping pings a connected server. For a server that is not connected it returns an error and does not start it.
-// Protocol version 2026-07-28 has no ping: for its servers a live connection is enough.
+// Ping pings a connected server. A server that is not connected is an error at once and is not started. Protocol
+// version 2026-07-28 has no ping: for its servers a live connection is enough.
 func (m *Manager) Ping(ctx context.Context, server string) error {
 	s, err := m.openServer(server)
 	if err != nil {

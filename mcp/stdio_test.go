@@ -216,8 +216,8 @@ func TestCrashRespawn(t *testing.T) {
 	assertGone(t, pid)
 }
 
-// TestAutoReconnect: with autoReconnect a lost stdio server is reconnected after the first pause (M38, M39, C57, C58,
-// C59).
+// TestAutoReconnect: with autoReconnect a lost stdio server reconnects by itself after the first pause (M38, M39,
+// C57, C58, C59).
 func TestAutoReconnect(t *testing.T) {
 	t.Parallel()
 	on := true
@@ -596,8 +596,8 @@ func TestDescriptors(t *testing.T) {
 	eventually(t, 5*time.Second, func() bool { return count() <= before }, "%d descriptors, were %d", count(), before)
 }
 
-// TestProgressExtendsNothing: if a server has no limit for the whole call, its time-out ends the call in spite of
-// progress (M22).
+// TestProgressExtendsNothing: without a limit of its own for the whole call, the time-out of a server
+// ends a call whatever progress it reports (M22).
 func TestProgressExtendsNothing(t *testing.T) {
 	t.Parallel()
 	cfg := config(t, "s", "progress", "MCPTEST_COUNT=100")

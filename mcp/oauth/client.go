@@ -95,7 +95,7 @@ func (e *ScopeError) Error() string {
 
 // Renew returns another Authorization header after a refused request: that of another process, or a refreshed one. It
 // returns a [*ScopeError] for a request that needs more scopes, which the next login asks for, and [ErrNeedsLogin] if
-// only a login helps. It stores the metadata of the authorization server.
+// only a login helps. What it finds out about the authorization server is stored.
 func (c *Client) Renew(ctx context.Context, r Refusal) (string, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -200,7 +200,7 @@ func (c *Client) refresh(ctx context.Context, ch challenge) error {
 	return fmt.Errorf("refreshing the token of MCP server %q: %w", c.options.Server.Name, c.flowError(err))
 }
 
-// flow returns the authorization server for a refresh. Without a challenge, the stored metadata is used.
+// flow returns the authorization server for a refresh. Without a challenge, what is stored about it is good enough.
 func (c *Client) flow(ctx context.Context, ch challenge) (*flow, error) {
 	if ch == (challenge{}) && c.held.Discovery != nil && c.held.Discovery.ResourceURL != "" {
 		return c.options.resume(ctx, c.held.Discovery)
@@ -211,7 +211,7 @@ func (c *Client) flow(ctx context.Context, ch challenge) (*flow, error) {
 // tokenStore implements transport.TokenStore. The file is locked.
 type tokenStore struct{ *Client }
 
-// GetToken returns no token. mcp-go asks for one, but package oauth adds the Authorization header itself.
+// GetToken returns no token: requests of mcp-go are made for one that is known.
 func (s tokenStore) GetToken(ctx context.Context) (*transport.Token, error) {
 	return nil, cmp.Or(ctx.Err(), transport.ErrNoToken)
 }

@@ -206,7 +206,7 @@ func (f *flow) findServer(ctx context.Context) error {
 	return nil
 }
 
-// check refuses endpoints that are not web addresses, and authorization servers without PKCE.
+// check refuses endpoints that are no web addresses, and authorization servers without PKCE.
 func (m serverMetadata) check() error {
 	for _, endpoint := range []string{m.Authorization, m.Token, m.Registration} {
 		u, err := url.Parse(endpoint)

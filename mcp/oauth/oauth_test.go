@@ -444,7 +444,7 @@ func (l loop) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	l.next.ServeHTTP(w, r)
 }
 
-// TestErrorsHideTokens: the error of a failed refresh contains no token, for any answer of the server.
+// TestErrorsHideTokens: a failed refresh shows no token, whatever the server answers.
 func TestErrorsHideTokens(t *testing.T) {
 	b := newBench(t)
 	b.mustLogin()

@@ -28,7 +28,7 @@ type refusal struct {
 	Timestamp int64 `json:"timestamp"` // ms
 }
 
-// Refused reports that the server refused a request without a token, and that no login followed.
+// Refused reports that the server refused a request without a token, and that nobody has logged in since.
 func (c *Client) Refused() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

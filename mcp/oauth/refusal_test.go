@@ -12,7 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// refuse simulates a connection attempt that is refused without a token.
+// refuse is what a connect does that is refused without a token.
 func (b *bench) refuse() {
 	b.Helper()
 	if _, err := b.client().Renew(b.Context(), Refusal{Status: http.StatusUnauthorized}); !errors.Is(err, ErrNeedsLogin) {
@@ -29,8 +29,8 @@ func (b *bench) refusals() string {
 	return string(data)
 }
 
-// TestRefusals_N31: a server that refused a request without a token is not contacted until a login or logout. The
-// state is in the real CLI's file, where other programs see it.
+// TestRefusals_N31: a server that refused a request without a token is left alone until somebody logs in or out. The
+// file in which other programs see it is the real CLI's.
 func TestRefusals_N31(t *testing.T) {
 	b := newBench(t)
 	if b.client().Refused() {

@@ -49,7 +49,7 @@ type credentials struct {
 	RefreshToken string     `json:"refreshToken,omitempty"`
 	ExpiresAt    int64      `json:"expiresAt,omitempty"` // ms; 0 = never
 	Scope        string     `json:"scope,omitempty"`
-	// StepUpScope is the scope that the next login requests, because a call was refused without it.
+	// StepUpScope is what the next login asks for, because a call was refused without it.
 	StepUpScope string `json:"stepUpScope,omitempty"`
 }
 

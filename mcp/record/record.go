@@ -53,7 +53,7 @@ type Options struct {
 // An Observer receives calls and notifications, without locks held; its methods may be called from many goroutines.
 type Observer interface {
 	Called(c Call)
-	// Notified is called while the server waits. Notifications of a call are reported before the call itself.
+	// Notified is called while the server waits; what belongs to a call comes before that call.
 	Notified(n Notification)
 }
 

@@ -47,7 +47,7 @@ type Filter struct {
 	ready    []byte // the next bytes that Read returns
 	line     []byte // buffer for the next line; ready may be a part of it
 	ended    bool
-	notified bool // the owner was notified of the end
+	notified bool // the owner knows of the end
 
 	mu    sync.Mutex
 	junk  int

@@ -56,7 +56,7 @@ func FuzzFilter(f *testing.F) {
 	})
 }
 
-// owner counts the reported ends.
+// owner counts the ends that it hears of.
 type owner int
 
 func (o *owner) End()                          { *o++ }

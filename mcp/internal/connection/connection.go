@@ -52,7 +52,7 @@ type Conn struct {
 	session      session
 	initResult   InitializeResult
 	timeoutError *DialError
-	released     <-chan struct{} // closed when the connection is no longer needed
+	released     <-chan struct{} // closed when the connection is not needed any more
 	options      Options
 	// subscription receives the notifications of revision 2026-07-28; nil = notifications come without a
 	// subscription. stopListening ends it.

@@ -88,8 +88,8 @@ func unwrapClientError(err error) error {
 	return err
 }
 
-// isTransient reports whether a first connect to a remote server should be retried: it was refused or broken, or the
-// server reported an error.
+// isTransient reports whether a first connect to a remote server should be retried: it was refused, broke off, or met
+// an error of the server.
 func isTransient(err error) bool {
 	var op *net.OpError
 	if errors.As(err, &op) && op.Op == "dial" {
