@@ -2,7 +2,9 @@ package tests
 
 import (
 	"cmp"
+	"fmt"
 	"go/ast"
+	"go/parser"
 	"go/token"
 	"go/types"
 	"maps"
@@ -26,14 +28,26 @@ const (
 	maxKnot         = 5  // files of a package that need each other in a circle
 	maxBackArrows   = 7  // percent of the arrows between files, in the best order found
 	maxNolint       = 5
+	maxMethodSet    = 60  // methods of a type, promoted ones too
+	maxSpread       = 4   // files over which the methods of most types are spread
+	spreadTypes     = 17  // types over more files
+	maxPackages     = 130 // with sources, without those of tests
+	smallPackages   = 50  // packages of one or two files
+	oneImplementer  = 11  // percent of the interfaces that one type implements, doubles in tests counted
 )
 
 func TestStructure(t *testing.T) {
 	t.Parallel()
-	var fields, funcs, methods, spread, knots, values []figure
-	sumFuncs, sumValues, back, arrows, nolint, untyped := 0, 0, 0, 0, 0, 0
+	var fields, funcs, methods, sets, spread, knots, values []figure
+	sumFuncs, sumValues, back, arrows, nolint, untyped, packages, small, wider := 0, 0, 0, 0, 0, 0, 0, 0, 0
 	faces := []string{"internal/claude/control", "internal/claude/host", "internal/cli"}
-	for _, p := range typedPackages(t) {
+	all := typedPackages(t)
+	for _, p := range all {
+		packages += min(1, len(p.files))
+		if n := len(p.files); n == 1 || n == 2 {
+			small++
+		}
+		sets = append(sets, methodSetsOf(p)...)
 		for _, s := range structsOf(p) {
 			if !s.format {
 				fields = append(fields, figure{s.fields, s.where})
@@ -44,6 +58,9 @@ func TestStructure(t *testing.T) {
 		for _, m := range methodsOf(p) {
 			methods = append(methods, figure{m.n, m.where})
 			spread = append(spread, figure{m.files, m.where})
+			if m.files > maxSpread {
+				wider++
+			}
 		}
 		n := methodValuesOf(p)
 		values = append(values, figure{n, p.path})
@@ -60,7 +77,14 @@ func TestStructure(t *testing.T) {
 	limit(t, "fields of a struct", fields, maxFields)
 	limit(t, "func fields of a struct", funcs, maxFuncFields)
 	limit(t, "methods of a type", methods, maxMethods)
+	limit(t, "methods of a type, promoted ones too", sets, maxMethodSet)
 	limit(t, "files that hold one type's methods", spread, maxTypeFiles)
+	total(t, fmt.Sprintf("types over more than %d files", maxSpread), wider, spreadTypes)
+	total(t, "packages", packages, maxPackages)
+	total(t, "packages of one or two files", small, smallPackages)
+	one, of := singleImplementations(t, all)
+	t.Logf("  interfaces with one implementation: %s", strings.Join(one, " "))
+	total(t, "percent of interfaces with one implementation", len(one)*100/max(of, 1), oneImplementer)
 	limit(t, "files in a knot", knots, maxKnot)
 	total(t, "func fields", sumFuncs, allFuncFields)
 	total(t, "method values handed along", sumValues, methodValues)
@@ -156,6 +180,97 @@ func methodsOf(p typed) []typeMethods {
 	var all []typeMethods
 	for _, name := range slices.Sorted(maps.Keys(n)) {
 		all = append(all, typeMethods{p.path + "." + name, n[name], len(files[name])})
+	}
+	return all
+}
+
+// methodSetsOf measures the types of a package with everything that they embed.
+func methodSetsOf(p typed) []figure {
+	var all []figure
+	for _, name := range p.pkg.Scope().Names() {
+		if def, ok := p.pkg.Scope().Lookup(name).(*types.TypeName); ok && !def.IsAlias() && !types.IsInterface(def.Type()) {
+			all = append(all, figure{types.NewMethodSet(types.NewPointer(def.Type())).Len(), p.path + "." + name})
+		}
+	}
+	return all
+}
+
+// singleImplementations returns the interfaces of the tree that exactly one type
+// implements, and the number of all interfaces. A type of a test counts if it has
+// methods of the same names: it is the reason for the interface.
+func singleImplementations(t *testing.T, ps []typed) (one []string, all int) {
+	t.Helper()
+	var implementers []map[string]string // method name → signature; "" = any
+	doubles := map[string]map[string]string{}
+	for _, s := range sources(t, parser.SkipObjectResolution) {
+		for _, d := range s.file.Decls {
+			if fn, ok := d.(*ast.FuncDecl); ok && fn.Recv != nil && s.isTest() {
+				key := s.pkg + "." + receiver(fn)
+				if doubles[key] == nil {
+					doubles[key] = map[string]string{}
+				}
+				doubles[key][fn.Name.Name] = ""
+			}
+		}
+	}
+	implementers = slices.AppendSeq(implementers, maps.Values(doubles))
+	interfaces := map[string]map[string]string{}
+	for _, p := range ps {
+		for _, name := range p.pkg.Scope().Names() {
+			def, ok := p.pkg.Scope().Lookup(name).(*types.TypeName)
+			if !ok || def.IsAlias() {
+				continue
+			}
+			named, ok := def.Type().(*types.Named)
+			if !ok || named.TypeParams().Len() > 0 {
+				continue
+			}
+			if it, ok := named.Underlying().(*types.Interface); !ok {
+				implementers = append(implementers, signatures(types.NewMethodSet(types.NewPointer(named))))
+			} else if it.IsMethodSet() && it.NumMethods() > 0 {
+				interfaces[p.path+"."+name] = signatures(types.NewMethodSet(named))
+			}
+		}
+	}
+	for _, where := range sortedKeys(interfaces) {
+		n := 0
+		for _, has := range implementers {
+			if implementsAll(has, interfaces[where]) {
+				n++
+			}
+		}
+		if n == 1 {
+			one = append(one, where)
+		}
+	}
+	return one, len(interfaces)
+}
+
+func implementsAll(has, wants map[string]string) bool {
+	for name, signature := range wants {
+		if s, ok := has[name]; !ok || s != "" && s != signature {
+			return false
+		}
+	}
+	return true
+}
+
+// signatures are the methods of a set in a form that does not depend on the names of parameters.
+func signatures(set *types.MethodSet) map[string]string {
+	all := map[string]string{}
+	for m := range set.Methods() {
+		sig, ok := m.Obj().Type().(*types.Signature)
+		if !ok {
+			continue
+		}
+		var b strings.Builder
+		for _, tuple := range []*types.Tuple{sig.Params(), sig.Results()} {
+			for v := range tuple.Variables() {
+				b.WriteString(types.TypeString(v.Type(), nil) + ",")
+			}
+			b.WriteString(";")
+		}
+		all[m.Obj().Name()] = fmt.Sprint(b.String(), sig.Variadic())
 	}
 	return all
 }

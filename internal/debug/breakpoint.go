@@ -242,7 +242,7 @@ type BreakpointLists struct {
 	Replacements, Conditions, Errors map[string]string
 }
 
-// BreakpointLists returns [Hub.Breakpoints] keyed by name.
+// BreakpointLists returns Breakpoints keyed by name.
 func (p *breakpointSet) BreakpointLists() BreakpointLists {
 	l := BreakpointLists{
 		[]string{}, map[string]Behavior{}, map[string]Behavior{}, map[string]string{}, map[string]string{}, map[string]string{},

@@ -112,7 +112,7 @@ func TestModifiedInputIsRecorded(t *testing.T) {
 	if _, err := h.Complete(t.Context(), Completion{CallID: b.CallID}); err != nil {
 		t.Fatal(err)
 	}
-	calls, err := h.Calls("", nil)
+	calls, err := h.Records.Calls("", nil)
 	if err != nil || len(calls.Calls) != 1 {
 		t.Fatalf("%+v, %v", calls, err)
 	}
@@ -192,7 +192,7 @@ func TestAfter(t *testing.T) {
 	if d, _, _ := h.Wait(t.Context(), id); d.Action != ActionModify || string(d.Result) != `"new"` {
 		t.Errorf("decision %+v", d)
 	}
-	if got, err := h.Calls("", nil); err != nil || got.Calls[0].AfterAction != ActionModify || string(got.Calls[0].PrettyResult) != `"out"` {
+	if got, err := h.Records.Calls("", nil); err != nil || got.Calls[0].AfterAction != ActionModify || string(got.Calls[0].PrettyResult) != `"out"` {
 		t.Errorf("%+v, %v", got, err)
 	}
 	id = complete(Outcome{Failed: true, Result: json.RawMessage(`"boom"`), Error: "boom"})
@@ -280,7 +280,7 @@ func TestRecordTellsThePause(t *testing.T) {
 		if _, err := h.Complete(t.Context(), Completion{CallID: b.CallID}); err != nil {
 			t.Fatal(err)
 		}
-		all, err := h.Calls("", nil)
+		all, err := h.Records.Calls("", nil)
 		if err != nil || len(all.Calls) != 1 || all.Calls[0].PausedFor != 3 {
 			t.Errorf("%+v, %v", all, err)
 		}
@@ -331,10 +331,10 @@ func TestManyPauses(t *testing.T) {
 					t.Error(err)
 				}
 				name := fmt.Sprintf("other-%d", c)
-				if err := h.SetBreakpoint(BreakpointChange{Name: name}); err != nil {
+				if err := h.Points.SetBreakpoint(BreakpointChange{Name: name}); err != nil {
 					t.Error(err)
 				}
-				h.RemoveBreakpoint(name)
+				h.Points.RemoveBreakpoint(name)
 			}
 		})
 	}

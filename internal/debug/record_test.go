@@ -28,14 +28,14 @@ func TestFunctions(t *testing.T) {
 	if err := json.Unmarshal(got[0].Metadata, &meta); err != nil || meta.Server != "t" || meta.Description != "about add" {
 		t.Errorf("metadata %s, %v", got[0].Metadata, err)
 	}
-	if len(h.Breakpoints()) != 0 {
+	if len(h.Points.Breakpoints()) != 0 {
 		t.Error("registering set a breakpoint")
 	}
 }
 
 func TestCalls(t *testing.T) {
 	h := newHub(t, func(o *Options) { o.MaxRecords = 200 })
-	if got, err := h.Calls("", nil); err != nil || got.Calls == nil || len(got.Calls) != 0 || got.Total != 0 { // S53
+	if got, err := h.Records.Calls("", nil); err != nil || got.Calls == nil || len(got.Calls) != 0 || got.Total != 0 { // S53
 		t.Errorf("%+v, %v", got, err)
 	}
 	for i := range 150 {
@@ -52,7 +52,7 @@ func TestCalls(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	all, err := h.Calls("", nil)
+	all, err := h.Records.Calls("", nil)
 	if err != nil || len(all.Calls) != 100 || all.Total != 150 || !all.Truncated { // S58 S59 S60
 		t.Fatalf("%d of %d, truncated %v, %v", len(all.Calls), all.Total, all.Truncated, err)
 	}
@@ -60,21 +60,21 @@ func TestCalls(t *testing.T) {
 	if string(last.Input()) != `{"n":149}` || last.Status != "exception" || string(last.Exception) != `"OSError: boom"` || last.Error != "boom" {
 		t.Errorf("last %+v", last)
 	}
-	if got, err := h.Calls("", new(1000)); err != nil || len(got.Calls) != 150 || got.Truncated { // S54 S60
+	if got, err := h.Records.Calls("", new(1000)); err != nil || len(got.Calls) != 150 || got.Truncated { // S54 S60
 		t.Errorf("%d, %v", len(got.Calls), err)
 	}
-	if got, err := h.Calls("Read", new(2)); err != nil || len(got.Calls) != 2 || got.Total != 50 || string(got.Calls[1].Input()) != `{"n":147}` { // S55 S56
+	if got, err := h.Records.Calls("Read", new(2)); err != nil || len(got.Calls) != 2 || got.Total != 50 || string(got.Calls[1].Input()) != `{"n":147}` { // S55 S56
 		t.Errorf("%+v, %v", got, err)
 	}
 	for _, n := range []int{0, -1} { // S61
-		if _, err := h.Calls("", &n); code(err) != CodeInvalidLimit {
+		if _, err := h.Records.Calls("", &n); code(err) != CodeInvalidLimit {
 			t.Errorf("limit %d: %v", n, err)
 		}
 	}
 	for range 300 {
-		h.AddRecord(Record{CallData: CallData{MethodName: "more"}, Ending: Ending{Status: "success"}})
+		h.Records.AddRecord(Record{CallData: CallData{MethodName: "more"}, Ending: Ending{Status: "success"}})
 	}
-	if got, err := h.Calls("", new(1000)); err != nil || len(got.Calls) != 200 || got.Total != 450 || h.Status().DroppedCalls == 0 {
+	if got, err := h.Records.Calls("", new(1000)); err != nil || len(got.Calls) != 200 || got.Total != 450 || h.Status().DroppedCalls == 0 {
 		t.Errorf("%d of %d, %v", len(got.Calls), got.Total, err)
 	}
 }
@@ -93,11 +93,11 @@ func TestHistory(t *testing.T) {
 	run("Bash")
 	run("Read")
 	run("Bash")
-	got := h.History("B*", 0)
+	got := h.Records.History("B*", 0)
 	if len(got) != 2 || got[0].CompletedAt < got[1].CompletedAt || got[0].FunctionName != "Bash" {
 		t.Errorf("%+v", got)
 	}
-	if got := h.History("B*", 1); len(got) != 1 {
+	if got := h.Records.History("B*", 1); len(got) != 1 {
 		t.Errorf("limit 1: %d", len(got))
 	}
 }
@@ -202,7 +202,7 @@ func TestEvents(t *testing.T) {
 	}
 	two.Close() // S104 S106
 	two.Close() // S107
-	h.SetDefault("go")
+	h.Points.SetDefault("go")
 	one.Close()
 	var got []Event
 	for e := range one.C {
@@ -247,8 +247,8 @@ func TestObserverReadsState(t *testing.T) {
 		for e := range sub.C {
 			n++
 			h.Status()
-			h.Breakpoints()
-			if _, err := h.Calls("", nil); err != nil {
+			h.Points.Breakpoints()
+			if _, err := h.Records.Calls("", nil); err != nil {
 				t.Error(err)
 			}
 			if e.Kind == EventPaused { // and act: the one who runs the call waits for it
@@ -301,10 +301,10 @@ func TestBytesKept(t *testing.T) {
 	h := newHub(t)
 	value := json.RawMessage(`"` + strings.Repeat("x", maxInRecord-2) + `"`)
 	for range 2000 {
-		h.AddRecord(Record{CallData: CallData{MethodName: "T", Values: JSONInput{JSON: value}}})
+		h.Records.AddRecord(Record{CallData: CallData{MethodName: "T", Values: JSONInput{JSON: value}}})
 	}
 	kept := len(value) * 2000
-	all, err := h.Calls("", new(5000))
+	all, err := h.Records.Calls("", new(5000))
 	if n := len(all.Calls); err != nil || n*len(value) > maxRecordBytes || n*len(value) < maxRecordBytes/2 || all.Total != 2000 || h.Status().DroppedCalls != 2000-n {
 		t.Errorf("%d records of %d bytes are kept (%d at first), %v", n, len(value), kept, err)
 	}
@@ -324,7 +324,7 @@ func TestBytesKept(t *testing.T) {
 	h.mu.Unlock()
 
 	for i := range 2 {
-		if err := h.SetBreakpoint(BreakpointChange{Name: "T"}); err != nil {
+		if err := h.Points.SetBreakpoint(BreakpointChange{Name: "T"}); err != nil {
 			t.Fatal(err)
 		}
 		b := start(t, h, "T", `{}`)
@@ -355,7 +355,7 @@ func TestChangedValues(t *testing.T) {
 		"failed":    {ResumeRequest{}, ResumeRequest{Action: "raise", ExceptionMessage: "no"}, "", `"no"`},
 	} {
 		h := newHub(t)
-		if err := h.SetBreakpoint(BreakpointChange{Name: "T"}); err != nil {
+		if err := h.Points.SetBreakpoint(BreakpointChange{Name: "T"}); err != nil {
 			t.Fatal(err)
 		}
 		b := start(t, h, "T", `{"n":1}`)
@@ -369,7 +369,7 @@ func TestChangedValues(t *testing.T) {
 		if err := h.Resume(t.Context(), after, c.after); err != nil {
 			t.Fatal(err)
 		}
-		all, err := h.Calls("", nil)
+		all, err := h.Records.Calls("", nil)
 		if err != nil || string(all.Calls[0].OriginalInput) != c.original || string(all.Calls[0].FinalResult) != c.final {
 			t.Errorf("%s: %s, %s, %v", name, all.Calls[0].OriginalInput, all.Calls[0].FinalResult, err)
 		}

@@ -339,7 +339,7 @@ func (m *ServerManager) Call(ctx context.Context, name string, arguments json.Ra
 		}
 		rec.PrettyResult = result
 	}
-	m.hub.AddRecord(rec)
+	m.hub.Records.AddRecord(rec)
 	return result, err
 }
 

@@ -238,7 +238,7 @@ func TestCall(t *testing.T) {
 	if err != nil || string(result) != `{"content":[{"text":"echo: hü`+"\\u2028"+`","type":"text"}]}` && !strings.Contains(string(result), "echo: hü") {
 		t.Errorf("%s, %v", result, err)
 	}
-	calls, err := hub.Calls("a/echo", nil)
+	calls, err := hub.Records.Calls("a/echo", nil)
 	if err != nil || len(calls.Calls) != 1 {
 		t.Fatalf("%+v, %v", calls, err)
 	}
@@ -279,7 +279,7 @@ func TestCall(t *testing.T) {
 	if _, err := m.Call(t.Context(), "slow/sleep", json.RawMessage(`{"ms":5000}`)); errorCode(err) != CodeCallTimeout { // C36 C138
 		t.Errorf("%v", err)
 	}
-	calls, err = hub.Calls("slow/sleep", nil)
+	calls, err = hub.Records.Calls("slow/sleep", nil)
 	if err != nil || len(calls.Calls) != 1 || calls.Calls[0].Status != "exception" || calls.Calls[0].ErrorType != CodeCallTimeout { // C45
 		t.Errorf("%+v, %v", calls, err)
 	}

@@ -22,7 +22,7 @@ func (h *Hub) Start(ctx context.Context, c Call) (StartedCall, error) {
 		return StartedCall{}, err
 	}
 	begun := StartedCall{CallID: k.data.CallID, Decision: Decision{Action: ActionContinue}}
-	hit, stopped := h.matchBreakpoint(ctx, k, PhaseBefore, nil)
+	hit, stopped := h.Points.matchBreakpoint(ctx, k, PhaseBefore, nil)
 	if hit == nil {
 		return begun, nil
 	}
@@ -114,7 +114,7 @@ func (h *Hub) Complete(ctx context.Context, c Completion) (pauseID string, err e
 	if k == nil || k.deniedByHook() {
 		return "", nil
 	}
-	hit, stopped := h.matchBreakpoint(ctx, k, PhaseAfter, &r)
+	hit, stopped := h.Points.matchBreakpoint(ctx, k, PhaseAfter, &r)
 	if !stopped {
 		return "", nil
 	}
@@ -141,7 +141,7 @@ func (h *Hub) completeCall(c Completion, r Outcome) *call {
 		h.closePause(k.pause, Decision{Action: ActionAbandon})
 	}
 	h.calls.remove(k)
-	h.record(k, r)
+	h.Records.record(k, r)
 	return k
 }
 

@@ -15,7 +15,7 @@ import (
 
 // call has the properties of a tool call that rules and modes check.
 type call struct {
-	*judge
+	judge  *judge
 	use    protocol.ToolUse
 	name   string // canonical: "Agent" for "Task"
 	server string // "mcp__server" of an MCP tool
@@ -265,22 +265,22 @@ func (s *ruleset) namesCommands(c *call) bool {
 // one below the folder of the rule's settings, all else one below the working
 // directory. From there on it is a gitignore pattern.
 func (r *rule) matchesPath(c *call) bool {
-	root := c.at.cwd
+	root := c.judge.at.cwd
 	switch {
 	case r.glob == nil:
 		return false
 	case strings.HasPrefix(r.content, "//"):
 		root = "/"
 	case strings.HasPrefix(r.content, "~/"):
-		root = c.at.home
+		root = c.judge.at.home
 	case strings.HasPrefix(r.content, "/") && r.Root != "":
 		root = r.Root
 	}
 	if root == "" {
 		return false
 	}
-	for _, root := range []string{root, c.at.resolve(root)} {
-		for _, path := range []string{c.path, c.at.resolve(c.path)} {
+	for _, root := range []string{root, c.judge.at.resolve(root)} {
+		for _, path := range []string{c.path, c.judge.at.resolve(c.path)} {
 			if under(root, path) && r.glob.MatchString(strings.TrimPrefix(path[len(root):], "/")) {
 				return true
 			}

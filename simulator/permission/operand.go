@@ -78,11 +78,11 @@ type lookup struct{ *pathResolver }
 // line is a call that runs a command line.
 type line struct {
 	*call
-	lookup
+	lookup lookup
 	starts []string // directories that it may begin in
 }
 
-func newLine(c *call) line { return line{c, lookup{c.at}, []string{c.at.callPath("")}} }
+func newLine(c *call) line { return line{c, lookup{c.judge.at}, []string{c.judge.at.callPath("")}} }
 
 // all are the command line itself and those nested in it.
 func (c line) all() []line { return append([]line{c}, c.nested(maxNested)...) }
@@ -97,7 +97,7 @@ func (c line) nested(depth int) []line {
 	places := c.starts
 	for _, cmd := range c.script.Commands {
 		if inner := cmd.Innermost(); inner.Name() == "cd" {
-			places = c.moved(slices.Clip(places), c.reaches(inner).read)
+			places = c.lookup.moved(slices.Clip(places), c.lookup.reaches(inner).read)
 		}
 		script, _, ok := cmd.Nested()
 		if !ok || strings.TrimSpace(script) == "" {

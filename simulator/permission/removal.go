@@ -171,7 +171,7 @@ func (c line) dangerousTarget(name, target string, moves bool) *approval {
 		return dangerous("Dangerous "+name+" operation detected: a variable in the target may be unset or empty, so that it becomes `/`, `/*` or a top-level path.",
 			"Dangerous "+name+" operation on a variable expansion")
 	}
-	home := c.at.home
+	home := c.judge.at.home
 	switch {
 	case target == "~" || strings.HasPrefix(target, "~/"):
 		target = home + target[1:]
@@ -195,7 +195,7 @@ func (c line) dangerousTarget(name, target string, moves bool) *approval {
 			"Dangerous "+name+" operation after a change of directory")
 	}
 	if relative {
-		target, dir = joined(c.at.callPath(""), target), joined(c.at.callPath(""), dir)
+		target, dir = joined(c.judge.at.callPath(""), target), joined(c.judge.at.callPath(""), dir)
 	}
 	what := c.critical(target)
 	if relative {
@@ -285,10 +285,12 @@ func allIn(target string) (dir string, all bool) {
 // none.
 func (c line) critical(abs string) string {
 	clean := filepath.Clean(abs)
-	if !slices.Contains(strings.Split(abs, "/"), "..") && (filepath.Dir(clean) == "/" || c.at.home != "" && clean == filepath.Clean(c.at.home)) {
+	if !slices.Contains(strings.Split(abs, "/"), "..") && (filepath.Dir(clean) == "/" || c.judge.at.home != "" && clean == filepath.Clean(c.judge.at.home)) {
 		return "a critical system directory"
 	}
-	if slices.ContainsFunc(c.at.dirs, func(work string) bool { return under(clean, work) || under(c.at.resolve(clean), c.at.resolve(work)) }) {
+	if slices.ContainsFunc(c.judge.at.dirs, func(work string) bool {
+		return under(clean, work) || under(c.judge.at.resolve(clean), c.judge.at.resolve(work))
+	}) {
 		return "a workspace directory (the working directory, one added to it, or one around them)"
 	}
 	return ""

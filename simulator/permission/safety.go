@@ -94,9 +94,9 @@ func (c line) sensitiveChange() *approval {
 	for _, cmd := range c.script.Commands {
 		inner := cmd.Innermost()
 		if name := inner.Name(); (isFileCommand(name) || name == "tee") && !cmd.ReadOnly() {
-			for _, path := range pathsOf(c.operands(inner)) {
-				if q := c.sensitive(c.at.reached(path)); q != nil {
-					q.suggestions = append([]protocol.PermissionUpdate{c.addDirectory(c.at.reached(path))}, c.editSuggestion()...)
+			for _, path := range pathsOf(c.lookup.operands(inner)) {
+				if q := c.sensitive(c.judge.at.reached(path)); q != nil {
+					q.suggestions = append([]protocol.PermissionUpdate{c.addDirectory(c.judge.at.reached(path))}, c.editSuggestion()...)
 					return q
 				}
 			}
@@ -107,9 +107,9 @@ func (c line) sensitiveChange() *approval {
 		if !r.Writes {
 			continue
 		}
-		for _, path := range c.operand(r.Target, r.Word).paths {
-			if q := c.sensitive(c.at.reached(path)); q != nil {
-				q.suggestions = []protocol.PermissionUpdate{c.addDirectory(c.at.reached(path))}
+		for _, path := range c.lookup.operand(r.Target, r.Word).paths {
+			if q := c.sensitive(c.judge.at.reached(path)); q != nil {
+				q.suggestions = []protocol.PermissionUpdate{c.addDirectory(c.judge.at.reached(path))}
 				return q
 			}
 		}

@@ -56,7 +56,7 @@ func (c line) ownQuestion(r *rule) *Verdict {
 
 // askedFor reports whether an ask rule names the command.
 func (c line) askedFor(cmd shellcmd.Command) bool {
-	return slices.ContainsFunc(c.rules.all, func(r rule) bool {
+	return slices.ContainsFunc(c.judge.rules.all, func(r rule) bool {
 		return r.Behavior == BehaviorAsk && r.content != "" && r.covers(c.call) && r.forbidsPart(cmd)
 	})
 }
@@ -108,12 +108,12 @@ func (c line) part(i int) commandVerdict {
 	case match:
 		out.allowed, out.byRule = true, exact
 	case cmd.ReadOnly():
-		out.allowed = !readsGiven(cmd) || c.script.InputListsFiles(i) || !c.rules.deniesPaths()
-	case c.editsAllowed() && (editing(cmd) || onlyRedirects(cmd)):
+		out.allowed = !readsGiven(cmd) || c.script.InputListsFiles(i) || !c.judge.rules.deniesPaths()
+	case c.judge.editsAllowed() && (editing(cmd) || onlyRedirects(cmd)):
 		out.allowed, out.byMode = true, true
 	case onlyRedirects(cmd) && c.redirections() == nil:
 		out.allowed = true
-	case c.editsAllowed() && cmd.Name() == "sed":
+	case c.judge.editsAllowed() && cmd.Name() == "sed":
 		out.about = sedQuestion()
 	default:
 		out.about = inside
@@ -167,7 +167,7 @@ func (c line) join(parts []commandVerdict) Verdict {
 		return c.put(*other(needsApproval))
 	case len(refused) == 0 && len(parts) == 1 && parts[0].byRule:
 		return c.allowByRule()
-	case len(refused) == 0 && len(parts) == 1 && parts[0].byMode && c.mode == protocol.ModeAuto:
+	case len(refused) == 0 && len(parts) == 1 && parts[0].byMode && c.judge.mode == protocol.ModeAuto:
 		return c.allow("mode")
 	case len(refused) == 0:
 		return c.allow("subcommandResults")
@@ -240,7 +240,7 @@ func (c line) allowedByRule(cmd shellcmd.Command) (exact, match bool) {
 	if len(cmd.Args) > 0 && cmd.AssignsHarmless() && !slices.Contains(cmd.Args[:own], "env") {
 		from(own)
 	}
-	for _, r := range c.rules.all {
+	for _, r := range c.judge.rules.all {
 		if r.Behavior != BehaviorAllow || !r.covers(c.call) {
 			continue
 		}

@@ -13,26 +13,26 @@ import (
 // checks (observed with 2.1.330): plain file names, but not globs, braces, redirections of compound commands, or
 // anything in a line with a list in a subshell.
 func (c line) deniedPath() *Verdict {
-	if !c.rules.deniesPaths() || c.script.SubshellList || hidesPaths(c.script.Obstacle.Kind) {
+	if !c.judge.rules.deniesPaths() || c.script.SubshellList || hidesPaths(c.script.Obstacle.Kind) {
 		return nil
 	}
 	var refused *Verdict
 	places := slices.Clip(c.starts)
 	for _, cmd := range c.script.Commands {
 		inner := cmd.UnwrappedForRemoval()
-		to := c.reaches(inner)
+		to := c.lookup.reaches(inner)
 		if v := c.deniedAfter(places[1:], inner.Name(), to.read); v != nil {
 			return v
 		}
 		switch inner.Name() {
 		case "cd":
-			places = c.moved(places, to.read)
+			places = c.lookup.moved(places, to.read)
 		case "pushd":
-			places = c.moved(places, c.operands(inner))
+			places = c.lookup.moved(places, c.lookup.operands(inner))
 		case "popd": // wherever it was before
 			places = append(places, c.starts...)
 		}
-		to = c.redirected(to, cmd.Redirects)
+		to = c.lookup.redirected(to, cmd.Redirects)
 		if refused == nil && c.deniedIn(places, to) {
 			refused = new(c.denyText("subcommandResults", c.partOf(cmd)))
 		}
@@ -57,8 +57,8 @@ func (c line) deniedIn(places []string, to fileAccess) bool {
 	denied := func(tool string) func(string) bool {
 		return func(path string) bool {
 			return slices.ContainsFunc(places, func(place string) bool {
-				return c.rules.byRule(BehaviorDeny, tool, c.at.from(place, path))
-			}) || stepsBack(path) && c.rules.byRule(BehaviorDeny, tool, c.at.walked(path))
+				return c.judge.rules.byRule(BehaviorDeny, tool, c.judge.at.from(place, path))
+			}) || stepsBack(path) && c.judge.rules.byRule(BehaviorDeny, tool, c.judge.at.walked(path))
 		}
 	}
 	return slices.ContainsFunc(plainPaths(to.read), denied("Read")) || slices.ContainsFunc(plainPaths(to.changed), denied("Edit"))
@@ -69,9 +69,9 @@ func (c line) deniedIn(places []string, to fileAccess) bool {
 func (c line) deniedAfter(places []string, name string, read []fileOperand) *Verdict {
 	for _, place := range places {
 		for _, path := range plainPaths(read) {
-			if abs := c.at.from(place, path); c.rules.byRule(BehaviorDeny, "Read", abs) {
+			if abs := c.judge.at.from(place, path); c.judge.rules.byRule(BehaviorDeny, "Read", abs) {
 				v := c.deny("rule", name+" from '"+abs+"' was blocked by a deny rule.")
-				v.DenyRule, v.Decision.Source = true, c.rules.refuser(func(r rule) bool {
+				v.DenyRule, v.Decision.Source = true, c.judge.rules.refuser(func(r rule) bool {
 					return r.matches(&call{judge: c.judge, name: "Read", kind: claudecode.ClassRead, path: abs})
 				})
 				return &v
@@ -83,11 +83,11 @@ func (c line) deniedAfter(places []string, name string, read []fileOperand) *Ver
 
 // deniedInside asks about a script in a shell argument in which a rule denies a command; nil = none.
 func (c line) deniedInside() *approval {
-	if c.kind != claudecode.ClassShell || !c.rules.namesCommands(c.call) {
+	if c.kind != claudecode.ClassShell || !c.judge.rules.namesCommands(c.call) {
 		return nil
 	}
 	for _, inner := range c.shellScripts(maxNested) {
-		if c.rules.anyRule(BehaviorDeny, inner.call) {
+		if c.judge.rules.anyRule(BehaviorDeny, inner.call) {
 			return &approval{
 				message:    "A permission rule denies a command inside this shell -c script. Approving runs the whole script, including that command.",
 				reasonType: "safetyCheck", reason: "A denied command in a shell -c script", safety: protocol.SafetyDangerous,

@@ -52,7 +52,7 @@ func (c line) movedWrite(inner shellcmd.Command) *approval {
 		message: "Commands that change directories and perform write operations" + ensurePaths, reasonType: "other",
 		reason: "Compound command contains cd with write operation" + pathResolution, suggestions: []protocol.PermissionUpdate{},
 	}
-	if !c.editsAllowed() {
+	if !c.judge.editsAllowed() {
 		q.suggestions = append(q.suggestions, prefixRule(c.command), acceptEdits())
 	}
 	return q
@@ -69,15 +69,15 @@ func (c line) redirections() *approval {
 		if !r.Writes && !r.Reads || r.Target == "/dev/null" {
 			continue
 		}
-		op := c.operand(r.Target, r.Word)
+		op := c.lookup.operand(r.Target, r.Word)
 		if r.Writes && r.Word.Dynamic && (!op.known || op.glob || len(op.paths) != 1) {
 			return other("Shell expansion syntax in paths requires manual approval")
 		}
-		if q := c.unclearPath(op); q != nil {
+		if q := c.lookup.unclearPath(op); q != nil {
 			return q
 		}
 		for _, path := range op.paths {
-			if q := c.redirection(r, c.at.reached(path)); q != nil {
+			if q := c.redirection(r, c.judge.at.reached(path)); q != nil {
 				return q
 			}
 		}
@@ -87,7 +87,7 @@ func (c line) redirections() *approval {
 
 // redirection asks about one file that is read or written.
 func (c line) redirection(r shellcmd.Redirect, abs string) *approval {
-	if r.Reads && !c.open("Read", abs) {
+	if r.Reads && !c.judge.open("Read", abs) {
 		return c.reading("Input redirection from '"+abs+"' was blocked.", "read files in", abs)
 	}
 	if !r.Writes {
@@ -97,8 +97,8 @@ func (c line) redirection(r shellcmd.Redirect, abs string) *approval {
 		q.suggestions = []protocol.PermissionUpdate{c.addDirectory(abs)}
 		return q
 	}
-	inside := c.at.inside(abs)
-	if inside && c.editsAllowed() || c.rules.byRule(BehaviorAllow, "Edit", abs) {
+	inside := c.judge.at.inside(abs)
+	if inside && c.judge.editsAllowed() || c.judge.rules.byRule(BehaviorAllow, "Edit", abs) {
 		return nil
 	}
 	return c.writing("Output redirection to '"+abs+"'", abs, inside, false)
@@ -117,12 +117,12 @@ func (c line) paths(cmd shellcmd.Command) (outside, inside *approval) {
 		verb = "edit files in"
 	}
 	if verb != "" {
-		for _, op := range c.operands(inner) {
-			if q := c.unclearPath(op); q != nil {
+		for _, op := range c.lookup.operands(inner) {
+			if q := c.lookup.unclearPath(op); q != nil {
 				return q, nil
 			}
 			for _, path := range op.paths {
-				if abs := c.at.reached(path); !c.open("Read", abs) {
+				if abs := c.judge.at.reached(path); !c.judge.open("Read", abs) {
 					return c.reading(name+" in '"+abs+"' was blocked.", verb, abs), nil
 				}
 			}
@@ -137,7 +137,7 @@ func (c line) paths(cmd shellcmd.Command) (outside, inside *approval) {
 // changes looks at the paths of a command that creates, changes or removes
 // files.
 func (c line) changes(inner shellcmd.Command) (outside, inside *approval) {
-	name, ops := inner.Name(), c.operands(inner)
+	name, ops := inner.Name(), c.lookup.operands(inner)
 	if (name == "cp" || name == "mv") && slices.ContainsFunc(inner.Args[1:], func(a string) bool { return strings.HasPrefix(a, "-") }) {
 		return c.flagged(name), nil
 	}
@@ -152,15 +152,15 @@ func (c line) changes(inner shellcmd.Command) (outside, inside *approval) {
 		}
 	}
 	for _, path := range paths {
-		if !c.open("Edit", strings.TrimSuffix(path, "/")) {
+		if !c.judge.open("Edit", strings.TrimSuffix(path, "/")) {
 			return c.writing(name+" in '"+path+"'", path, false, true), nil
 		}
 	}
-	if len(paths) == 0 || c.editsAllowed() {
+	if len(paths) == 0 || c.judge.editsAllowed() {
 		return nil, nil
 	}
 	for _, path := range paths {
-		if !c.rules.byRule(BehaviorAllow, "Edit", strings.TrimSuffix(path, "/")) {
+		if !c.judge.rules.byRule(BehaviorAllow, "Edit", strings.TrimSuffix(path, "/")) {
 			return nil, c.writing(name+" in '"+path+"'", path, true, true)
 		}
 	}
@@ -178,11 +178,11 @@ func (c line) targets(ops []fileOperand) ([]string, *approval) {
 		if op.glob {
 			return nil, c.globbed(op.text)
 		}
-		if q := c.unclearPath(op); q != nil {
+		if q := c.lookup.unclearPath(op); q != nil {
 			return nil, q
 		}
 		for _, path := range op.paths {
-			abs := c.at.reached(path)
+			abs := c.judge.at.reached(path)
 			if strings.HasSuffix(path, "/") && abs != "/" {
 				abs += "/"
 			}
@@ -226,7 +226,7 @@ func (c line) globbed(path string) *approval {
 	const reason = "Glob patterns are not allowed in write operations. Please specify an exact file path."
 	return &approval{
 		message: reason, reasonType: "other", reason: reason, blocked: path,
-		suggestions: append([]protocol.PermissionUpdate{prefixRule(c.command), c.addDirectory(c.at.callPath(path))}, c.editSuggestion()...),
+		suggestions: append([]protocol.PermissionUpdate{prefixRule(c.command), c.addDirectory(c.judge.at.callPath(path))}, c.editSuggestion()...),
 	}
 }
 
@@ -236,7 +236,7 @@ func (c line) flagged(name string) *approval {
 		message:    name + " with flags requires manual approval to ensure path safety. For security, Claude Code cannot automatically validate " + name + " commands that use flags, as some flags like --target-directory=PATH can bypass path validation.",
 		reasonType: "other", reason: name + " command with flags requires manual approval", suggestions: []protocol.PermissionUpdate{},
 	}
-	if !c.editsAllowed() {
+	if !c.judge.editsAllowed() {
 		q.suggestions = append(q.suggestions, prefixRule(c.command), acceptEdits())
 	}
 	return q

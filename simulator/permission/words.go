@@ -55,7 +55,7 @@ func sedQuestion() *approval {
 // path itself when it is one.
 func (c *call) directoryOf(path string) string {
 	path = filepath.Clean(path)
-	if disk := c.at.disk; disk != nil && disk.IsDir(path) {
+	if disk := c.judge.at.disk; disk != nil && disk.IsDir(path) {
 		return path
 	}
 	return filepath.Dir(path)
@@ -67,7 +67,7 @@ func (c *call) addDirectory(path string) protocol.PermissionUpdate {
 
 // editSuggestion offers acceptEdits where it is not in force.
 func (c *call) editSuggestion() []protocol.PermissionUpdate {
-	if c.editsAllowed() {
+	if c.judge.editsAllowed() {
 		return nil
 	}
 	return []protocol.PermissionUpdate{acceptEdits()}
@@ -88,7 +88,7 @@ func (c *call) allow(reason string) Verdict {
 // allowByRule allows the call because of a rule. A rule in the user's settings is a permanent permission.
 func (c *call) allowByRule() Verdict {
 	v := c.allow("rule")
-	for _, r := range c.rules.all {
+	for _, r := range c.judge.rules.all {
 		if r.Behavior != BehaviorAllow || !r.covers(c) {
 			continue
 		}
@@ -166,19 +166,19 @@ func (c *call) unreadable() *Verdict {
 		wholeTool := r.content == "" && r.Source == "cliArg" // --disallowedTools Read takes the tool away, not the files
 		return r.Behavior == BehaviorDeny && r.tool == "Read" && !wholeTool && r.matches(reading)
 	}
-	if !slices.ContainsFunc(c.rules.all, hides) {
+	if !slices.ContainsFunc(c.judge.rules.all, hides) {
 		return nil
 	}
 	done := "edited"
 	if c.name == "Write" {
 		done = "written"
 	}
-	return new(c.denyFile("File is covered by a Read deny rule in your permission settings and cannot be "+done+".", c.rules.refuser(hides)))
+	return new(c.denyFile("File is covered by a Read deny rule in your permission settings and cannot be "+done+".", c.judge.rules.refuser(hides)))
 }
 
 // denyByRule refuses for a deny rule.
 func (c *call) denyByRule() Verdict {
-	for _, r := range c.rules.all {
+	for _, r := range c.judge.rules.all {
 		if r.Behavior == BehaviorDeny && r.hasParam(c) {
 			v := c.deny("rule", "Permission to use "+c.use.Name+" with "+r.content+" has been denied.")
 			v.DenyRule, v.Decision.Source = true, c.refuser()
@@ -201,7 +201,7 @@ func (c *call) denyByRule() Verdict {
 	if c.kind == claudecode.ClassSkill {
 		message = "Skill execution blocked by permission rules"
 	}
-	if c.kind == claudecode.ClassFetch && c.domain != "" && slices.ContainsFunc(c.rules.all, func(r rule) bool {
+	if c.kind == claudecode.ClassFetch && c.domain != "" && slices.ContainsFunc(c.judge.rules.all, func(r rule) bool {
 		return r.Behavior == BehaviorDeny && r.content != "" && r.forbids(c)
 	}) {
 		message = c.use.Name + " denied access to domain:" + c.domain + "."
@@ -214,7 +214,7 @@ func (c *call) denyByRule() Verdict {
 // refuser is the source of a denial: a rule in a file of the user's own is a
 // refusal of the user's.
 func (c *call) refuser() string {
-	return c.rules.refuser(func(r rule) bool { return r.forbids(c) })
+	return c.judge.rules.refuser(func(r rule) bool { return r.forbids(c) })
 }
 
 // denyCommand refuses a command line: for its own text, or for one of its
@@ -222,7 +222,7 @@ func (c *call) refuser() string {
 func (c *call) denyCommand() Verdict {
 	reasonType, command := "subcommandResults", c.command
 	single := len(c.script.Commands) == 1
-	for _, r := range c.rules.all {
+	for _, r := range c.judge.rules.all {
 		if r.Behavior != BehaviorDeny || !r.covers(c) {
 			continue
 		}
@@ -262,7 +262,7 @@ func (c *call) event(message, reasonType, reason string) *protocol.PermissionDen
 	}
 }
 
-func (c *call) dirList() string { return strings.Join(c.at.dirs, "', '") }
+func (c *call) dirList() string { return strings.Join(c.judge.at.dirs, "', '") }
 
 // needsApproval is the question about a command of which nothing is known.
 const needsApproval = "This command requires approval"
@@ -370,7 +370,7 @@ func (c *call) requested() string {
 
 // suggestions are the updates that a host may hand back to be asked less.
 func (c *call) suggestions() []protocol.PermissionUpdate {
-	outside := !c.at.inside(c.path)
+	outside := !c.judge.at.inside(c.path)
 	dir := filepath.Dir(c.path)
 	switch c.kind {
 	case claudecode.ClassShell:
@@ -386,7 +386,7 @@ func (c *call) suggestions() []protocol.PermissionUpdate {
 		u.Destination = "session"
 		return []protocol.PermissionUpdate{u}
 	case claudecode.ClassWrite:
-		if c.mode == protocol.ModePlan {
+		if c.judge.mode == protocol.ModePlan {
 			return nil // planning ends first
 		}
 		updates := append([]protocol.PermissionUpdate{}, c.editSuggestion()...)

@@ -82,7 +82,7 @@ type FeedbackMode struct {
 
 // describe builds the answer to initialize (spec: cli-contract 4.2).
 func (h *hostedSession) describe() Description {
-	plan := h.Plan()
+	plan := h.session.Plan()
 	said := plan.Profile.Init()
 	plan.Catalog.Fill(&said)
 	env := plan.Profile.Environment()
@@ -101,7 +101,7 @@ func (h *hostedSession) describe() Description {
 	if plan.State != "" {
 		d.UserOutputStylesDir = filepath.Join(plan.State, "output-styles")
 	}
-	d.OutputStyle = h.State().Snapshot().OutputStyle
+	d.OutputStyle = h.session.State().Snapshot().OutputStyle
 	for _, name := range said.SlashCommands {
 		if c, ok := plan.Catalog.Command(name); ok {
 			listed := Command{Name: c.Name, Description: c.Description, ArgumentHint: c.Hint}
@@ -126,7 +126,7 @@ func (h *hostedSession) skillCommands() []Command {
 	list := []Command{}
 	for _, c := range h.describe().Commands {
 		b, builtin := claudecode.BuiltinNamed(c.Name)
-		k, custom := h.Plan().Catalog.Command(c.Name)
+		k, custom := h.session.Plan().Catalog.Command(c.Name)
 		if custom && k.Skill || builtin && !custom && b.Skill {
 			list = append(list, c)
 		}

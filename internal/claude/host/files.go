@@ -21,7 +21,7 @@ import (
 
 // restore restores the files of a prompt, or with rehearse reports what that would change.
 func (h *hostedSession) restore(uuid string, rehearse bool) (checkpoint.Change, error) {
-	history := h.Checkpoints()
+	history := h.session.Checkpoints()
 	switch {
 	case history == nil:
 		return checkpoint.Change{}, errNoRewind
@@ -36,7 +36,7 @@ func (h *hostedSession) restore(uuid string, rehearse bool) (checkpoint.Change, 
 func (h *hostedSession) ReadFile(path string) (string, []byte, error) {
 	abs := path
 	if !filepath.IsAbs(abs) {
-		abs = filepath.Join(h.Plan().CWD, abs)
+		abs = filepath.Join(h.session.Plan().CWD, abs)
 	}
 	input, err := protocol.Marshal(struct {
 		Path string `json:"file_path"`
@@ -44,7 +44,7 @@ func (h *hostedSession) ReadFile(path string) (string, []byte, error) {
 	if err != nil {
 		return "", nil, err
 	}
-	if h.Policy().Decide(protocol.ToolUse{Type: "tool_use", Name: "Read", Input: input}).Behavior != permission.Allow {
+	if h.session.Policy().Decide(protocol.ToolUse{Type: "tool_use", Name: "Read", Input: input}).Behavior != permission.Allow {
 		return "", nil, fs.ErrPermission
 	}
 	// Later requests wait for this one, so files that may block (pipes, devices) are not opened.

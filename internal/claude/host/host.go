@@ -39,7 +39,7 @@ func Open(plan launch.Plan, sys *process.System, signals *process.Signals) (*Hos
 		return nil, err
 	}
 	marks.session = s
-	h := &hostedSession{Session: s}
+	h := &hostedSession{session: s}
 	p := promptPlayer{s, peer, signals}
 	return &Host{session: s, conn: peer, driver: controlSession{PromptPlayer: p, BackgroundWorker: p, requestServer: &requestServer{
 		conn: peer, metadata: marks, session: s, identity: s, initializer: h, settings: h, files: h, tasks: h, describer: h,

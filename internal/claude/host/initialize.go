@@ -116,7 +116,7 @@ func parkHandshakes(in request, names []string, connected func(name string) bool
 }
 
 // Interrupt ends the agents in the background.
-func (h *hostedSession) Interrupt() { h.Tasks().Interrupt() }
+func (h *hostedSession) Interrupt() { h.session.Tasks().Interrupt() }
 
 // Initialize applies the host's settings. Those that a turn is built from apply only before the
 // first turn.
@@ -127,21 +127,21 @@ func (h *hostedSession) Initialize(_ context.Context, in InitializeOptions) (Des
 		}
 	}
 	if jsvalue.IsSet(in.Agents) {
-		if err := h.Plan().Catalog.DefineAgents(in.Agents, "flagSettings"); err != nil {
-			h.Log().Hint(err.Error()) // one invalid agent drops all of them
+		if err := h.session.Plan().Catalog.DefineAgents(in.Agents, "flagSettings"); err != nil {
+			h.session.Log().Hint(err.Error()) // one invalid agent drops all of them
 		}
 	}
 	if in.ForwardSubagent {
-		h.ShowAgents()
+		h.session.ShowAgents()
 	}
 	if in.Hooks != nil {
-		h.Hooks().Callbacks(in.Hooks)
+		h.session.Hooks().Callbacks(in.Hooks)
 	}
 	if in.Title != "" {
-		h.Rename(in.Title)
+		h.session.Rename(in.Title)
 	}
 	if in.Skills != nil {
-		h.AllowSkills(in.Skills)
+		h.session.AllowSkills(in.Skills)
 	}
 	var plugins *bool
 	if len(in.Plugins) > 0 {
@@ -151,7 +151,7 @@ func (h *hostedSession) Initialize(_ context.Context, in InitializeOptions) (Des
 	d.PluginsApplied = plugins
 	d.HooksApplied = in.Hooks != nil
 	if jsvalue.IsSet(in.MCPServers) {
-		d.MCPServersApplied = new(h.Plan().Host.AwaitInitialize)
+		d.MCPServersApplied = new(h.session.Plan().Host.AwaitInitialize)
 	}
 	return d, nil
 }
@@ -165,7 +165,7 @@ func (h *hostedSession) configure(in InitializeOptions) error {
 	if in.SystemPrompt != nil {
 		c.SystemPrompt = new(strings.Join(in.SystemPrompt, "\n"))
 	}
-	return h.Configure(c)
+	return h.session.Configure(c)
 }
 
 // addPlugins loads the plugins that initialize names, if the process waits for initialize and no
@@ -181,23 +181,23 @@ func (h *hostedSession) addPlugins(in InitializeOptions) bool {
 		if json.Unmarshal(raw, &p) != nil || p.Path == "" {
 			continue
 		}
-		abs := h.Plan().Abs(p.Path)
+		abs := h.session.Plan().Abs(p.Path)
 		dirs = append(dirs, abs)
 		withServers[abs] = !p.SkipMCP
 	}
-	if h.Plan().Host.AwaitInitialize && !in.TurnStarted {
-		h.AddPlugins(dirs, withServers)
+	if h.session.Plan().Host.AwaitInitialize && !in.TurnStarted {
+		h.session.AddPlugins(dirs, withServers)
 	}
-	return h.Plan().Catalog.HasPlugins(dirs...)
+	return h.session.Plan().Catalog.HasPlugins(dirs...)
 }
 
 // Connect connects the servers that initialize names. A server that fails has the status failed.
 func (h *hostedSession) Connect(ctx context.Context, in InitializeOptions) {
-	err := h.Session.Connect(ctx, in.SDKMCPServers)
-	if err == nil && h.Plan().Host.AwaitInitialize && jsvalue.IsSet(in.MCPServers) {
-		_, err = h.SetServers(ctx, in.MCPServers)
+	err := h.session.Connect(ctx, in.SDKMCPServers)
+	if err == nil && h.session.Plan().Host.AwaitInitialize && jsvalue.IsSet(in.MCPServers) {
+		_, err = h.session.SetServers(ctx, in.MCPServers)
 	}
 	if err != nil && ctx.Err() == nil {
-		h.Log().Warn("connecting the host's servers: " + err.Error())
+		h.session.Log().Warn("connecting the host's servers: " + err.Error())
 	}
 }

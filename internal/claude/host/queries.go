@@ -10,27 +10,27 @@ import (
 
 // CLIVersion returns the version of the CLI and its build time.
 func (h *hostedSession) CLIVersion() (version, built string) {
-	return h.Plan().Version, claudecode.BuildTime
+	return h.session.Plan().Version, claudecode.BuildTime
 }
 
 // Directory returns the directory of the session.
-func (h *hostedSession) Directory() string { return h.Plan().CWD }
+func (h *hostedSession) Directory() string { return h.session.Plan().CWD }
 
 // Describe answers requests that only read the session's state.
 func (h *hostedSession) Describe(subtype string) (any, bool) {
 	switch subtype {
 	case "get_context_usage":
-		return contextUsageFor(h.Session), true
+		return contextUsageFor(h.session), true
 	case "get_settings":
 		return h.settings(), true
 	case "get_usage":
-		return usageFor(h.Session), true
+		return usageFor(h.session), true
 	case "list_permission_rules":
-		return permissionRules(h.Session), true
+		return permissionRules(h.session), true
 	case "list_models":
-		return modelsAnswer{h.Plan().Profile.Environment().Models()}, true
+		return modelsAnswer{h.session.Plan().Profile.Environment().Models()}, true
 	case "get_session_cost":
-		return costAnswer{h.Cost().Text()}, true
+		return costAnswer{h.session.Cost().Text()}, true
 	case "get_hooks_listing":
 		return h.hooks(), true
 	case "reload_skills":
@@ -38,11 +38,11 @@ func (h *hostedSession) Describe(subtype string) (any, bool) {
 	case "reload_plugins":
 		return h.reloadPlugins(), true
 	case "get_plan":
-		return planAnswer{h.PlanText() != ""}, true
+		return planAnswer{h.session.PlanText() != ""}, true
 	case "get_status":
-		return statusAnswer{statusSections(h.Session)}, true
+		return statusAnswer{statusSections(h.session)}, true
 	case "reload_output_styles":
-		return stylesAnswer{h.Plan().Catalog.Styles()}, true
+		return stylesAnswer{h.session.Plan().Catalog.Styles()}, true
 	}
 	return nil, false
 }
@@ -78,11 +78,11 @@ type serverState struct {
 }
 
 func (h *hostedSession) reloadPlugins() reloadAnswer {
-	said := h.Plan().Profile.Init()
-	h.Plan().Catalog.Fill(&said)
+	said := h.session.Plan().Profile.Init()
+	h.session.Plan().Catalog.Fill(&said)
 	d := h.describe()
 	servers := []serverState{}
-	for _, st := range h.ServerStatuses() {
+	for _, st := range h.session.ServerStatuses() {
 		servers = append(servers, serverState{st.Name, st.Status})
 	}
 	return reloadAnswer{Agents: d.Agents, Commands: d.Commands, Errors: len(said.PluginErrors), Servers: servers, Plugins: said.Plugins}

@@ -30,7 +30,7 @@ import (
 // hostedSession adds to a session the settings that its host has changed. The run itself keeps the
 // settings that it started with.
 type hostedSession struct {
-	*session.Session
+	session *session.Session
 
 	mu           sync.Mutex                 // guards what follows
 	hostSettings map[string]json.RawMessage // set by the host; they override --settings
@@ -42,12 +42,12 @@ func (h *hostedSession) currentSettings() *settings.Settings {
 	if h.reloaded != nil {
 		return h.reloaded
 	}
-	return &h.Plan().Settings.Settings
+	return &h.session.Plan().Settings.Settings
 }
 
 // reloadSettings reads all settings again; h.mu is held.
 func (h *hostedSession) reloadSettings() error {
-	o := h.Plan().Settings.Options
+	o := h.session.Plan().Settings.Options
 	o.Host = h.hostSettings
 	loaded, err := settings.Load(o)
 	if err == nil {
@@ -71,25 +71,25 @@ func (h *hostedSession) ApplySettings(in map[string]json.RawMessage) (wrong []st
 	now := *h.currentSettings()
 	h.mu.Unlock()
 	if err != nil { // the file of --settings no longer exists
-		h.Log().Warn(err.Error())
+		h.session.Log().Warn(err.Error())
 		return nil
 	}
 	if in["model"] != nil {
-		h.SetModel(stringValue(in["model"]))
+		h.session.SetModel(stringValue(in["model"]))
 	}
 	if in["outputStyle"] != nil {
 		style := cmp.Or(now.OutputStyle, "default")
-		h.State().SetOutputStyle(style)
+		h.session.State().SetOutputStyle(style)
 	}
 	if in["effortLevel"] != nil {
-		h.State().SetEffort(cmp.Or(stringValue(in["effortLevel"]), h.Plan().Model.Effort))
+		h.session.State().SetEffort(cmp.Or(stringValue(in["effortLevel"]), h.session.Plan().Model.Effort))
 	}
 	if in["permissions"] != nil {
-		h.Policy().Replace(string(settings.Flag), launch.RulesFrom(now, settings.Flag))
-		h.Policy().ReplaceDirectories(launch.SettingsDirSource, h.Plan().ExistingDirs(now.Permissions.Directories))
+		h.session.Policy().Replace(string(settings.Flag), launch.RulesFrom(now, settings.Flag))
+		h.session.Policy().ReplaceDirectories(launch.SettingsDirSource, h.session.Plan().ExistingDirs(now.Permissions.Directories))
 	}
 	if in["hooks"] != nil && !now.DisableAllHooks {
-		h.Hooks().Replace(hook.Source{Name: string(settings.Flag), Raw: hooksFrom(now, settings.Flag)})
+		h.session.Hooks().Replace(hook.Source{Name: string(settings.Flag), Raw: hooksFrom(now, settings.Flag)})
 	}
 	return nil
 }
@@ -113,11 +113,11 @@ func hooksFrom(s settings.Settings, source settings.Source) json.RawMessage {
 // UpdateSettings writes settings to the user's or the project's file. A changed output style
 // applies at once.
 func (h *hostedSession) UpdateSettings(source string, in map[string]string) error {
-	path, name := filepath.Join(h.Plan().CWD, ".claude", "settings.local.json"), "local"
+	path, name := filepath.Join(h.session.Plan().CWD, ".claude", "settings.local.json"), "local"
 	if source == string(settings.User) {
-		path, name = filepath.Join(h.Plan().State, "settings.json"), "user"
+		path, name = filepath.Join(h.session.Plan().State, "settings.json"), "user"
 	}
-	if !h.Plan().Settings.HasSource(name) || h.Plan().State == "" {
+	if !h.session.Plan().Settings.HasSource(name) || h.session.Plan().State == "" {
 		return fmt.Errorf("update_settings: the %s source is disabled for this session (--setting-sources)", source)
 	}
 	file, err := readObject(path)
@@ -128,7 +128,7 @@ func (h *hostedSession) UpdateSettings(source string, in map[string]string) erro
 		file = file.With("outputStyle", jsonString(style))
 	}
 	if level, ok := in["effortLevel"]; ok && level != "max" {
-		if file, err = withDefaultEffort(file, h.Model(), level); err != nil {
+		if file, err = withDefaultEffort(file, h.session.Model(), level); err != nil {
 			return err
 		}
 	}
@@ -147,7 +147,7 @@ func (h *hostedSession) UpdateSettings(source string, in map[string]string) erro
 		return err
 	}
 	if style, ok := in["outputStyle"]; ok {
-		h.State().SetOutputStyle(style)
+		h.session.State().SetOutputStyle(style)
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -194,28 +194,28 @@ func (h *hostedSession) RegisterRoot(given string) (string, error) {
 	refuse := func(text string) (string, error) { return "", errors.New("register_repo_root: " + text) }
 	path := given
 	if !filepath.IsAbs(path) {
-		path = filepath.Join(h.Plan().CWD, path)
+		path = filepath.Join(h.session.Plan().CWD, path)
 	}
 	dir, err := filepath.EvalSymlinks(path)
 	if err != nil {
 		return refuse("target path could not be resolved")
 	}
-	below := h.Plan().CWD != dir && strings.HasPrefix(dir, h.Plan().CWD+string(filepath.Separator))
-	for _, d := range h.Policy().Added() {
+	below := h.session.Plan().CWD != dir && strings.HasPrefix(dir, h.session.Plan().CWD+string(filepath.Separator))
+	for _, d := range h.session.Policy().Added() {
 		if d.Path == dir {
 			return refuse(given + " is already a registered working directory")
 		}
 		below = below || d.Source == "cliArg" && strings.HasPrefix(dir, d.Path+string(filepath.Separator))
 	}
 	switch {
-	case dir == h.Plan().CWD:
+	case dir == h.session.Plan().CWD:
 		return refuse(given + " is the session's working directory, which is already registered; pass the cloned repo's own directory instead")
 	case !below:
 		return refuse(given + " is not a subdirectory of the session's working directory or of a launch-time --add-dir root that still leads where it first did")
 	case !isDirectory(dir):
 		return refuse(given + " is not a directory")
 	}
-	h.Policy().Apply([]protocol.PermissionUpdate{{Type: "addDirectories", Directories: []string{dir}, Destination: session.FromSession}})
+	h.session.Policy().Apply([]protocol.PermissionUpdate{{Type: "addDirectories", Directories: []string{dir}, Destination: session.FromSession}})
 	return dir, nil
 }
 
@@ -329,10 +329,10 @@ type settingsResult struct {
 }
 
 func (h *hostedSession) settings() settingsAnswer {
-	live := h.State().Snapshot()
+	live := h.session.State().Snapshot()
 	out := settingsAnswer{
 		Served: "ineligible", Sources: []settingsSource{},
-		Applied: settingsResult{Model: h.Model(), UltracodeAvailable: model.Of(h.Model()).Ultracode},
+		Applied: settingsResult{Model: h.session.Model(), UltracodeAvailable: model.Of(h.session.Model()).Ultracode},
 	}
 	if live.Effort != "" {
 		out.Applied.Effort = &live.Effort

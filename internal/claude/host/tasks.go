@@ -10,20 +10,20 @@ import (
 )
 
 // StopTask ends a task in the background.
-func (h *hostedSession) StopTask(id string) { h.Tasks().Stop(id, task.ByUser) }
+func (h *hostedSession) StopTask(id string) { h.session.Tasks().Stop(id, task.ByUser) }
 
 // TaskOutput returns the output so far of a command in the background.
 func (h *hostedSession) TaskOutput(id string) ([]byte, bool) {
-	if work, ok := h.Tasks().Find(id); !ok || work.Kind != task.Bash {
+	if work, ok := h.session.Tasks().Find(id); !ok || work.Kind != task.Bash {
 		return nil, false
 	}
-	data, err := h.Tasks().Output(id)
+	data, err := h.session.Tasks().Output(id)
 	return data, err == nil
 }
 
 // SideQuestion asks the model outside the conversation and converts its reply to text.
 func (h *hostedSession) SideQuestion(ctx context.Context, question string) (sideAnswer, error) {
-	reply, failed, err := h.AskSideQuestion(ctx, question)
+	reply, failed, err := h.session.AskSideQuestion(ctx, question)
 	if err != nil {
 		return sideAnswer{}, err
 	}

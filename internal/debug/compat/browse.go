@@ -222,7 +222,7 @@ func (b *browser) session(r *http.Request) (pageData, error) {
 func (b *browser) history(r *http.Request) (pageData, error) {
 	name := r.PathValue("name")
 	var entries []debug.HistoryEntry
-	for _, e := range b.hub.History(name, 0) {
+	for _, e := range b.hub.Records.History(name, 0) {
 		if matchesStatus(r, e.CallData.Status) && matchesSearch(r, e) {
 			entries = append(entries, e)
 		}
@@ -237,7 +237,7 @@ func (b *browser) history(r *http.Request) (pageData, error) {
 }
 
 func (b *browser) execution(r *http.Request) (pageData, error) {
-	for _, e := range b.hub.History(r.PathValue("name"), 0) {
+	for _, e := range b.hub.Records.History(r.PathValue("name"), 0) {
 		if e.ID == r.PathValue("record") {
 			return b.record(e.CallData), nil
 		}

@@ -50,11 +50,11 @@ func filled(t *testing.T) (older *compat.Clients, ids map[string]string) {
 		}
 	}
 	for _, name := range []string{"fs/*", "paused"} {
-		if err := hub.SetBreakpoint(debug.BreakpointChange{Name: name, After: new("go")}); err != nil {
+		if err := hub.Points.SetBreakpoint(debug.BreakpointChange{Name: name, After: new("go")}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if _, err := hub.ChangeBreakpoint(debug.BreakpointChange{Name: "fs/*", Before: new("go")}); err != nil {
+	if _, err := hub.Points.ChangeBreakpoint(debug.BreakpointChange{Name: "fs/*", Before: new("go")}); err != nil {
 		t.Fatal(err)
 	}
 	start("agent", debug.Call{Tool: "fs/read", Client: debug.ClientRun, Session: "s 1", Input: json.RawMessage(`{"path":"` + hostile + `"}`), CallSite: json.RawMessage(`{"turn":3}`)})
@@ -221,7 +221,7 @@ func FuzzPages(f *testing.F) {
 		for id, v := range map[string]debug.Values{
 			"c": debug.JSONInput{JSON: raw, CID: text}, "o": &compat.CallData{PrettyArgs: []json.RawMessage{raw}, PrettyKwargs: raw, PageURL: text},
 		} {
-			hub.AddRecord(debug.Record{Ending: debug.Ending{Status: text, ResultCID: text}, CallData: debug.CallData{
+			hub.Records.AddRecord(debug.Record{Ending: debug.Ending{Status: text, ResultCID: text}, CallData: debug.CallData{
 				MethodName: text, CallID: id, CallSite: raw, PrettyResult: raw, Exception: raw, Values: v,
 				Process: debug.Process{ProcessKey: text}, StartedAt: float64(len(text)) * 1e9,
 			}})

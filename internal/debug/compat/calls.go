@@ -17,7 +17,7 @@ import (
 
 // records returns all records, oldest first.
 func (b *browser) records() []debug.Record {
-	calls, err := b.hub.Calls("", new(math.MaxInt))
+	calls, err := b.hub.Records.Calls("", new(math.MaxInt))
 	if err != nil {
 		return nil // the limit is valid
 	}

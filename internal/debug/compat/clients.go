@@ -186,7 +186,7 @@ func (c *Clients) event(_ context.Context, r Request) (any, error) {
 	if more != (Ending{}) {
 		rec.ExtraFields = more
 	}
-	c.hub.AddRecord(rec)
+	c.hub.Records.AddRecord(rec)
 	return OK(), nil
 }
 

@@ -22,7 +22,7 @@ func breakpointTools() []tool {
 			{name: "when", kind: text, doc: "condition over tool, phase, input, result, error, session, call"},
 		}},
 		{name: "breakpoint_remove", doc: "Remove a breakpoint and all its settings.", params: []param{name}, run: func(_ context.Context, f *hubAccess, a arguments) (any, error) {
-			f.hub.RemoveBreakpoint(a.text("function_name"))
+			f.hub.Points.RemoveBreakpoint(a.text("function_name"))
 			return fields{"status": "ok", "function_name": a.text("function_name")}, nil
 		}},
 		{
@@ -38,7 +38,7 @@ func breakpointTools() []tool {
 			params: []param{name, {name: "replacement_function", kind: text, required: true, doc: "a tool with the same schema; empty = none"}},
 		},
 		{name: "breakpoint_get_default_behavior", doc: "Get the behavior that yield uses.", run: func(_ context.Context, f *hubAccess, _ arguments) (any, error) {
-			return fields{"behavior": f.hub.Default()}, nil
+			return fields{"behavior": f.hub.Points.Default()}, nil
 		}},
 		{
 			name: "breakpoint_set_default_behavior", doc: "Set the behavior that yield uses.", run: setDefault,
@@ -55,24 +55,24 @@ func (f *hubAccess) breakpoints() any {
 		Replacements map[string]string         `json:"replacements"`
 		Conditions   map[string]string         `json:"conditions"`
 		Errors       map[string]string         `json:"condition_errors,omitempty"`
-	}(f.hub.BreakpointLists())
+	}(f.hub.Points.BreakpointLists())
 }
 
 func addBreakpoint(_ context.Context, f *hubAccess, a arguments) (any, error) {
 	name := a.text("function_name")
-	err := f.hub.SetBreakpoint(debug.BreakpointChange{
+	err := f.hub.Points.SetBreakpoint(debug.BreakpointChange{
 		Name: name, Before: a.optional("behavior"), After: a.optional("after_behavior"), When: a.optional("when"),
 	})
 	return fields{"status": "ok", "function_name": name}, err
 }
 
 func changeBreakpoint(_ context.Context, f *hubAccess, a arguments) (any, error) {
-	b, err := f.hub.ChangeBreakpoint(debug.BreakpointChange{Name: a.text("function_name"), Before: a.optional("behavior")})
+	b, err := f.hub.Points.ChangeBreakpoint(debug.BreakpointChange{Name: a.text("function_name"), Before: a.optional("behavior")})
 	return fields{"status": "ok", "function_name": b.Name, "behavior": b.Before}, err
 }
 
 func changeAfter(_ context.Context, f *hubAccess, a arguments) (any, error) {
-	b, err := f.hub.ChangeBreakpoint(debug.BreakpointChange{Name: a.text("function_name"), After: a.optional("behavior")})
+	b, err := f.hub.Points.ChangeBreakpoint(debug.BreakpointChange{Name: a.text("function_name"), After: a.optional("behavior")})
 	return fields{"status": "ok", "function_name": b.Name, "behavior": b.After}, err
 }
 
@@ -80,18 +80,18 @@ func setReplacement(_ context.Context, f *hubAccess, a arguments) (any, error) {
 	name, tool := a.text("function_name"), a.text("replacement_function")
 	// A missing breakpoint is reported before schemas are compared; the routes of
 	// the older clients check in the opposite order.
-	if !slices.ContainsFunc(f.hub.Breakpoints(), func(b debug.Breakpoint) bool { return b.Name == name }) {
+	if !slices.ContainsFunc(f.hub.Points.Breakpoints(), func(b debug.Breakpoint) bool { return b.Name == name }) {
 		return nil, &debug.Error{Code: debug.CodeBreakpointNotFound, Detail: fields{"function_name": name}}
 	}
 	out := fields{"status": "ok", "function_name": name, "replacement_function": nil}
 	if tool != "" && tool != name {
 		out["replacement_function"] = tool
 	}
-	return out, f.hub.SetReplacement(name, tool)
+	return out, f.hub.Points.SetReplacement(name, tool)
 }
 
 func setDefault(_ context.Context, f *hubAccess, a arguments) (any, error) {
-	b, err := f.hub.SetDefault(a.text("behavior"))
+	b, err := f.hub.Points.SetDefault(a.text("behavior"))
 	return fields{"status": "ok", "behavior": b}, err
 }
 

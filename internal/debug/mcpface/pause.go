@@ -75,7 +75,7 @@ func resume(ctx context.Context, f *hubAccess, a arguments) (any, error) {
 }
 
 func (f *hubAccess) calls(function string, limit *int) (any, error) {
-	return f.hub.Calls(function, limit)
+	return f.hub.Records.Calls(function, limit)
 }
 
 func calls(_ context.Context, f *hubAccess, a arguments) (any, error) {

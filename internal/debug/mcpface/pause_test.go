@@ -410,21 +410,21 @@ func TestAtOnce(t *testing.T) {
 	for i := range 20 {
 		wg.Go(func() { ask(t, c, "breakpoint_add", fmt.Sprintf(`{"function_name":"m%d"}`, i)) })
 		wg.Go(func() {
-			if err := f.hub.SetBreakpoint(debug.BreakpointChange{Name: fmt.Sprintf("h%d", i)}); err != nil {
+			if err := f.hub.Points.SetBreakpoint(debug.BreakpointChange{Name: fmt.Sprintf("h%d", i)}); err != nil {
 				t.Error(err)
 			}
 		})
 	}
 	wg.Wait()
-	if n := len(ask(t, c, "breakpoint_list_breakpoints", "")["breakpoints"].([]any)); n != 40 || len(f.hub.Breakpoints()) != 40 {
-		t.Errorf("%d and %d breakpoints, want 40", n, len(f.hub.Breakpoints()))
+	if n := len(ask(t, c, "breakpoint_list_breakpoints", "")["breakpoints"].([]any)); n != 40 || len(f.hub.Points.Breakpoints()) != 40 {
+		t.Errorf("%d and %d breakpoints, want 40", n, len(f.hub.Points.Breakpoints()))
 	}
 	for i := range 20 {
 		wg.Go(func() { ask(t, c, "breakpoint_remove", fmt.Sprintf(`{"function_name":"h%d"}`, i)) })
-		wg.Go(func() { f.hub.RemoveBreakpoint(fmt.Sprintf("m%d", i)) })
+		wg.Go(func() { f.hub.Points.RemoveBreakpoint(fmt.Sprintf("m%d", i)) })
 	}
 	wg.Wait()
-	if n := len(f.hub.Breakpoints()); n != 0 {
+	if n := len(f.hub.Points.Breakpoints()); n != 0 {
 		t.Errorf("%d breakpoints are left", n)
 	}
 	inARow(t, f.hub)
@@ -436,7 +436,7 @@ func inARow(t *testing.T, hub *debug.Hub) {
 	t.Helper()
 	const others, each, workers = 500, 2_000, 4
 	for i := range others {
-		if err := hub.SetBreakpoint(debug.BreakpointChange{Name: fmt.Sprintf("o%d", i)}); err != nil {
+		if err := hub.Points.SetBreakpoint(debug.BreakpointChange{Name: fmt.Sprintf("o%d", i)}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -445,16 +445,16 @@ func inARow(t *testing.T, hub *debug.Hub) {
 		changes.Go(func() {
 			own := debug.BreakpointChange{Name: fmt.Sprintf("r%d", w)}
 			for range each {
-				err := hub.SetBreakpoint(own)
+				err := hub.Points.SetBreakpoint(own)
 				if err == nil {
-					_, err = hub.ChangeBreakpoint(own)
+					_, err = hub.Points.ChangeBreakpoint(own)
 				}
 				if err != nil {
 					t.Errorf("the breakpoint %s is lost: %v", own.Name, err)
 					return
 				}
-				hub.RemoveBreakpoint(own.Name)
-				if _, err := hub.ChangeBreakpoint(own); err == nil {
+				hub.Points.RemoveBreakpoint(own.Name)
+				if _, err := hub.Points.ChangeBreakpoint(own); err == nil {
 					t.Errorf("the breakpoint %s is there again", own.Name)
 					return
 				}
@@ -464,7 +464,7 @@ func inARow(t *testing.T, hub *debug.Hub) {
 	over := make(chan struct{})
 	looks.Go(func() {
 		for {
-			if n := len(hub.Breakpoints()); n < others {
+			if n := len(hub.Points.Breakpoints()); n < others {
 				t.Errorf("%d of %d breakpoints are seen", n, others)
 				return
 			}

@@ -309,7 +309,7 @@ func TestMemory(t *testing.T) {
 		f.Handler().ServeHTTP(&counter{httptest.NewRecorder(), came}, get)
 	}()
 	for range events {
-		f.hub.AddRecord(debug.Record{CallData: debug.CallData{MethodName: name}})
+		f.hub.Records.AddRecord(debug.Record{CallData: debug.CallData{MethodName: name}})
 		select {
 		case <-came: // so the other clients were notified or will be soon
 		case <-time.After(30 * time.Second):

@@ -70,7 +70,7 @@ func newClient(tb testing.TB, o ClientOptions) *Client {
 
 func breakOn(tb testing.TB, h *debug.Hub, name string) {
 	tb.Helper()
-	if err := h.SetBreakpoint(debug.BreakpointChange{Name: name}); err != nil {
+	if err := h.Points.SetBreakpoint(debug.BreakpointChange{Name: name}); err != nil {
 		tb.Fatal(err)
 	}
 }
@@ -97,7 +97,7 @@ func TestRegister(t *testing.T) {
 		{Name: "Bash", Metadata: json.RawMessage(`{}`)},
 		{Name: "mcp__t__echo", Alias: "t/echo", Signature: `{"type":"object"}`, Metadata: json.RawMessage(`{"server":"t","original_name":"echo","description":"d","input_schema":{"type":"object"}}`)},
 	}
-	if diff := cmp.Diff(want, h.Functions()); diff != "" || len(h.Breakpoints()) != 0 {
+	if diff := cmp.Diff(want, h.Functions()); diff != "" || len(h.Points.Breakpoints()) != 0 {
 		t.Error(diff)
 	}
 	if err := newClient(t, ClientOptions{URL: url}).Register(t.Context(), nil); err == nil {
@@ -276,7 +276,7 @@ func TestCancelledInPause(t *testing.T) {
 func TestManyPauses(t *testing.T) {
 	h := newClientHub(t)
 	url, _ := debugger(t, Options{Hub: h})
-	if err := h.SetBreakpoint(debug.BreakpointChange{Name: "Bash", After: new("go")}); err != nil {
+	if err := h.Points.SetBreakpoint(debug.BreakpointChange{Name: "Bash", After: new("go")}); err != nil {
 		t.Fatal(err)
 	}
 	sub := h.Subscribe(10_000)

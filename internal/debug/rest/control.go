@@ -24,7 +24,7 @@ func controlRoutes() []route {
 		{method: "GET", path: "/api/breakpoints/{name}/history", summary: "List the calls a breakpoint was on", answer: (*api).history},
 		{method: "GET", path: "/api/functions", summary: "List what can be called", answer: (*api).functions},
 		{method: "GET", path: "/api/behavior", summary: "Tell the default behavior", answer: func(a *api, _ *http.Request) (any, error) {
-			return fields{"behavior": a.Hub.Default()}, nil
+			return fields{"behavior": a.Hub.Points.Default()}, nil
 		}},
 		{method: "POST", path: "/api/behavior", summary: "Set the default behavior", answer: (*api).setDefault},
 		{method: "GET", path: "/api/paused", client: true, summary: "List paused calls", answer: func(a *api, _ *http.Request) (any, error) {
@@ -46,7 +46,7 @@ func (a *api) breakpoints(*http.Request) (any, error) {
 		Replacements map[string]string         `json:"breakpoint_replacements"`
 		Conditions   map[string]string         `json:"breakpoint_conditions"`
 		Errors       map[string]string         `json:"breakpoint_condition_errors"`
-	}(a.Hub.BreakpointLists()), nil
+	}(a.Hub.Points.BreakpointLists()), nil
 }
 
 func (a *api) setBreakpoint(r *http.Request) (any, error) {
@@ -60,7 +60,7 @@ func (a *api) setBreakpoint(r *http.Request) (any, error) {
 	if err := read(r, &in); err != nil {
 		return nil, err
 	}
-	if err := a.Hub.SetBreakpoint(debug.BreakpointChange{Name: in.Name, Before: in.Before, After: in.After, When: in.When}); err != nil {
+	if err := a.Hub.Points.SetBreakpoint(debug.BreakpointChange{Name: in.Name, Before: in.Before, After: in.After, When: in.When}); err != nil {
 		return nil, err
 	}
 	var err error
@@ -71,7 +71,7 @@ func (a *api) setBreakpoint(r *http.Request) (any, error) {
 }
 
 func (a *api) removeBreakpoint(r *http.Request) (any, error) {
-	a.Hub.RemoveBreakpoint(r.PathValue("name"))
+	a.Hub.Points.RemoveBreakpoint(r.PathValue("name"))
 	return compat.OK("function_name", r.PathValue("name")), nil
 }
 
@@ -88,7 +88,7 @@ func (a *api) setBefore(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	b, err := a.Hub.ChangeBreakpoint(debug.BreakpointChange{Name: r.PathValue("name"), Before: word})
+	b, err := a.Hub.Points.ChangeBreakpoint(debug.BreakpointChange{Name: r.PathValue("name"), Before: word})
 	return compat.OK("function_name", b.Name, "behavior", b.Before), err
 }
 
@@ -97,7 +97,7 @@ func (a *api) setAfter(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	b, err := a.Hub.ChangeBreakpoint(debug.BreakpointChange{Name: r.PathValue("name"), After: word})
+	b, err := a.Hub.Points.ChangeBreakpoint(debug.BreakpointChange{Name: r.PathValue("name"), After: word})
 	return compat.OK("function_name", b.Name, "behavior", b.After), err
 }
 
@@ -116,7 +116,7 @@ func (a *api) setReplacement(r *http.Request) (any, error) {
 	if tool != "" {
 		out["replacement_function"] = tool
 	}
-	return out, a.Hub.SetReplacement(name, tool)
+	return out, a.Hub.Points.SetReplacement(name, tool)
 }
 
 // number parses an integer of the query; nil = missing.
@@ -144,7 +144,7 @@ func (a *api) history(r *http.Request) (any, error) {
 		}
 	}
 	name := r.PathValue("name")
-	return fields{"function_name": name, "history": a.Hub.History(name, n)}, nil
+	return fields{"function_name": name, "history": a.Hub.Records.History(name, n)}, nil
 }
 
 func (a *api) functions(*http.Request) (any, error) {
@@ -157,7 +157,7 @@ func (a *api) setDefault(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	b, err := a.Hub.SetDefault(*word)
+	b, err := a.Hub.Points.SetDefault(*word)
 	return compat.OK("behavior", b), err
 }
 
@@ -177,7 +177,7 @@ func (a *api) calls(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return a.Hub.Calls(r.URL.Query().Get("function_name"), limit)
+	return a.Hub.Records.Calls(r.URL.Query().Get("function_name"), limit)
 }
 
 func (a *api) value(w http.ResponseWriter, r *http.Request) {
