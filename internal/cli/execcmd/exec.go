@@ -117,22 +117,8 @@ func (l *realFlag) Decode(ctx *kong.DecodeContext) error {
 
 // Run runs the command to its end and exits with the verdict.
 func (c *Exec) Run(ctx context.Context, s *process.System) error {
-	if words := afterDashes(c.Command); c.Inside && len(words) > 1 {
-		enter := runner.Inside
-		if c.OwnNetwork {
-			enter = runner.InsideNetwork
-		}
-		if err := enter(words, s.Environ); err != nil {
-			return err
-		}
-		return &process.ExitError{Code: process.ExitFailed}
-	}
-	if c.Spoil != "" {
-		code, err := supervise.Relay(ctx, s, c.Spoil, afterDashes(c.Command))
-		if code != 0 || err != nil {
-			return &process.ExitError{Code: cmp.Or(code, process.ExitFailed), Err: err}
-		}
-		return nil
+	if done, err := c.asOwnHelper(ctx, s); done || err != nil {
+		return err
 	}
 	if err := c.checkJudgeLater(); err != nil {
 		return err
@@ -180,6 +166,30 @@ func (c *Exec) Run(ctx context.Context, s *process.System) error {
 		return &process.ExitError{Code: code, Err: err}
 	}
 	return err
+}
+
+// asOwnHelper does what exec starts itself for: it enters the namespace of a run, or
+// relays the output of a claude with a fault. done = there is nothing else to do.
+func (c *Exec) asOwnHelper(ctx context.Context, s *process.System) (done bool, err error) {
+	words := afterDashes(c.Command)
+	if c.Inside && len(words) > 1 {
+		enter := runner.Inside
+		if c.OwnNetwork {
+			enter = runner.InsideNetwork
+		}
+		if err := enter(words, s.Environ); err != nil {
+			return true, err
+		}
+		return true, &process.ExitError{Code: process.ExitFailed}
+	}
+	if c.Spoil == "" {
+		return false, nil
+	}
+	code, err := supervise.Relay(ctx, s, c.Spoil, words)
+	if code != 0 || err != nil {
+		return true, &process.ExitError{Code: cmp.Or(code, process.ExitFailed), Err: err}
+	}
+	return true, nil
 }
 
 // checkJudgeLater refuses --judge-later together with flags that need a verdict

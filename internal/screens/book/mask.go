@@ -56,39 +56,52 @@ func FindSlots(lines []string, texts map[string]string) []Slot {
 	sorted := longestFirst(texts)
 	all := volatiles()
 	for row, line := range lines {
-		found := make([]*Slot, len(line)) // by byte
-		add := func(name string, from, to int) {
-			if from >= to || slices.ContainsFunc(found[from:to], func(s *Slot) bool { return s != nil }) {
-				return
-			}
-			s := &Slot{Name: name, Value: line[from:to], Row: row, Col: utf8.RuneCountInString(line[:from])}
-			for i := from; i < to; i++ {
-				found[i] = s
-			}
-		}
+		l := lineSlots{line: line, row: row, at: make([]*Slot, len(line))}
 		for _, name := range sorted {
-			value := texts[name]
-			for at := 0; ; {
-				i := strings.Index(line[at:], value)
-				if i < 0 {
-					break
-				}
-				add(name, at+i, at+i+len(value))
-				at += i + len(value)
-			}
+			l.addText(name, texts[name])
 		}
 		for _, v := range all {
 			for _, m := range v.pattern.FindAllStringSubmatchIndex(line, -1) {
-				add(v.name, m[2], m[3])
+				l.add(v.name, m[2], m[3])
 			}
 		}
-		for _, s := range slices.Compact(found) {
+		for _, s := range slices.Compact(l.at) {
 			if s != nil {
 				slots = append(slots, *s)
 			}
 		}
 	}
 	return slots
+}
+
+// lineSlots are the slots of a line.
+type lineSlots struct {
+	line string
+	row  int
+	at   []*Slot // by byte; nil = no slot
+}
+
+// addText adds a slot wherever the line has the text.
+func (l *lineSlots) addText(name, text string) {
+	for from := 0; ; {
+		i := strings.Index(l.line[from:], text)
+		if i < 0 {
+			return
+		}
+		l.add(name, from+i, from+i+len(text))
+		from += i + len(text)
+	}
+}
+
+// add adds the slot from:to, unless it is empty or overlaps another.
+func (l *lineSlots) add(name string, from, to int) {
+	if from >= to || slices.ContainsFunc(l.at[from:to], func(s *Slot) bool { return s != nil }) {
+		return
+	}
+	s := &Slot{Name: name, Value: l.line[from:to], Row: l.row, Col: utf8.RuneCountInString(l.line[:from])}
+	for i := from; i < to; i++ {
+		l.at[i] = s
+	}
 }
 
 // longestFirst returns the names of the texts that are not empty, by the length of the text, then by name.
