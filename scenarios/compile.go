@@ -234,6 +234,7 @@ func (c *compiler) expectation(s *Scenario, e *Expectation) {
 		{"mcp", e.MCP != nil},
 		{"request", e.Request != nil},
 		{"oauth", e.OAuth != nil},
+		{"otel", e.Otel != ""},
 		{"exit", e.Exit != nil},
 		{"rule", e.Rule != nil},
 		{"screen", e.Screen != ""},
@@ -278,6 +279,7 @@ func (c *compiler) expectation(s *Scenario, e *Expectation) {
 	if e.Request != nil {
 		c.WithStep("request", func() { c.glob("model", e.Request.Model) })
 	}
+	c.glob("otel", e.Otel)
 	for _, form := range toolGlobs(e.Tool) {
 		t, err := match.Glob(form)
 		if err != nil {

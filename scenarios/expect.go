@@ -26,7 +26,8 @@ type RunRecord struct {
 	fixtures bool // oauth is complete
 	exits    []int
 	screens  []ScreenSeen
-	real     bool // the screens are those of a real claude, which records none
+	otel     []string // names that a collector has accepted, one for each time
+	real     bool     // the screens are those of a real claude, which records none
 	rules    []RuleRef
 }
 
@@ -89,6 +90,11 @@ func (s *RunRecord) ReadFixtures() { s.fixtures = true }
 // OAuth records a request to an authorization server.
 func (s *RunRecord) OAuth(r OAuthSeen) { s.oauth = append(s.oauth, r) }
 
+// Telemetry records how often a collector has accepted a name.
+func (s *RunRecord) Telemetry(name string, count int) {
+	s.otel = append(s.otel, slices.Repeat([]string{name}, count)...)
+}
+
 // Exit records the exit code of a process.
 func (s *RunRecord) Exit(code int) { s.exits = append(s.exits, code) }
 
@@ -120,7 +126,7 @@ func (s *Scenario) CheckExpectations(seen *RunRecord) []ExpectationResult {
 	judged := make([]ExpectationResult, 0, len(s.Expect))
 	for i := range s.Expect {
 		x := &s.Expect[i]
-		if x.OAuth != nil && !seen.fixtures || x.Screen != "" && seen.real {
+		if x.OAuth != nil && !seen.fixtures || (x.Screen != "" || x.Otel != "") && seen.real {
 			continue
 		}
 		j := ExpectationResult{At: x.at}
@@ -273,6 +279,8 @@ func (x *Expectation) matchingEvents(seen *RunRecord) []int {
 		return indexesWhere(seen.requests, func(r ModelRequest) bool { return x.Request.Model == "" || globMatches(x.Request.Model, r.Model) })
 	case x.OAuth != nil:
 		return indexesWhere(seen.oauth, func(r OAuthSeen) bool { return x.OAuth.matches(r) })
+	case x.Otel != "":
+		return indexesWhere(seen.otel, func(name string) bool { return globMatches(x.Otel, name) })
 	case x.Exit != nil:
 		return indexesWhere(seen.exits, func(code int) bool { return code == *x.Exit })
 	case x.Screen != "":
@@ -419,6 +427,8 @@ func (x *Expectation) subject() string {
 		return "a request to the model " + x.Request.Model
 	case x.OAuth != nil:
 		return x.OAuth.subject()
+	case x.Otel != "":
+		return "telemetry with the name " + x.Otel
 	case x.Exit != nil:
 		return "a process that exits with " + strconv.Itoa(*x.Exit)
 	case x.Screen != "" && x.Answered != "":

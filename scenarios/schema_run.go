@@ -95,7 +95,7 @@ type Timeouts struct {
 }
 
 // Expectation states what the run must have done. It has one of `tool`, `prompt`,
-// `mcp`, `request`, `oauth`, `exit`, `rule` and `unused`. With `claudeless exec` the run
+// `mcp`, `request`, `oauth`, `otel`, `exit`, `rule` and `unused`. With `claudeless exec` the run
 // is the whole command with all its processes, otherwise one process.
 type Expectation struct {
 	// Tool is the name, or a glob, of a tool that must have been called.
@@ -118,6 +118,10 @@ type Expectation struct {
 	// is judged under `claudeless exec` and by `claudeless verify`, which read what
 	// fixtures write.
 	OAuth *ExpectOAuth `toml:"oauth"`
+	// Otel is the name, or a glob, of a metric, an event or a span that a collector of
+	// OpenTelemetry must have accepted; `times` counts data points, events and spans. It
+	// is not judged with --real.
+	Otel string `toml:"otel" empty:"no"`
 	// Exit is the exit code that a claude process must have ended with.
 	Exit *int `toml:"exit" min:"0" max:"255"`
 	// Rule is the line of this file at which a rule begins that must have answered.

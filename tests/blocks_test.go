@@ -30,6 +30,7 @@ func followed() map[string]string {
 		"docs/parity.md":               "TestParityPage",
 		"docs/serve.md":                "TestServeClients",
 		"docs/shards.md":               "TestPages, TestShards",
+		"docs/telemetry.md":            "TestTelemetryGuide",
 		"docs/testing-your-program.md": "TestTestingGuide",
 	}
 }

@@ -23,7 +23,7 @@ const (
 	maxInterfaceMethods = 6
 	maxDepth            = 12 // packages on the longest import path
 	maxNesting          = 4
-	maxLines            = 133_000 // of the whole tree, without tests
+	maxLines            = 134_800 // of the whole tree, without tests
 )
 
 // wide are the packages that import more, and why.
@@ -41,8 +41,8 @@ var wide = map[string]int{ // constant: only read
 	"internal/exec/runner":    9,  // guard, API, terminal and verdict of one command
 	"internal/cli/screenscmd": 14, // it puts books, tapes, comparisons, checks and the terminal of tests together
 	"internal/claude/host":    18, // it answers about every part of a session
-	"internal/claude/launch":  16, // it resolves the precedence of all options
-	"internal/claude/session": 33, // the one place where parts are put together
+	"internal/claude/launch":  17, // it resolves the precedence of all options
+	"internal/claude/session": 34, // the one place where parts are put together
 }
 
 // figure is one measured thing, for the report and the limit.

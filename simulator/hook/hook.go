@@ -59,6 +59,9 @@ type Options struct {
 	// nil = the rule is a tool name.
 	MatchRule func(rule string, use protocol.ToolUse) bool
 
+	// Reports keeps what [Runner.TakeReports] returns.
+	Reports bool
+
 	NewID func() string    // nil = ""
 	Now   func() time.Time // nil = durations are 0
 	// DefaultTimeout bounds hooks without a timeout; 0 = 600 s.
@@ -102,6 +105,7 @@ type Runner struct {
 	mu      sync.Mutex
 	entries map[string][]*entry // by event; settings first, then callbacks
 	closed  bool
+	reports []Report
 }
 
 // New reads the hooks of the settings. Invalid entries are omitted, each with a

@@ -37,6 +37,7 @@ func (r *Runner) Run(ctx context.Context, in Input) Outcome {
 		})
 	}
 	wg.Wait()
+	r.report(c, answers)
 	if ctx.Err() != nil {
 		return Outcome{Trace: Trace{Frames: frames(c, answers)}}
 	}

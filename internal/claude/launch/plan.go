@@ -10,6 +10,7 @@ import (
 	"github.com/claudeless/claudeless/internal/base/process"
 	"github.com/claudeless/claudeless/internal/claude/catalog"
 	"github.com/claudeless/claudeless/internal/claude/flags"
+	"github.com/claudeless/claudeless/internal/claude/telemetry"
 	"github.com/claudeless/claudeless/internal/claudecode"
 	"github.com/claudeless/claudeless/internal/cli/mcpcmd"
 	"github.com/claudeless/claudeless/internal/record/journal"
@@ -210,6 +211,7 @@ type Records struct {
 	DebugToStderr bool
 	DebuggerURL   string // empty = no debugger
 	DebuggerToken string
+	Telemetry     telemetry.Config
 }
 
 // Host has the options for a host on stdin and stdout. The zero value is a run without a host.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/claudeless/claudeless/internal/base/process"
 	"github.com/claudeless/claudeless/internal/claude/flags"
+	"github.com/claudeless/claudeless/internal/claude/telemetry"
 	"github.com/claudeless/claudeless/internal/exec/gate"
 	"github.com/claudeless/claudeless/internal/record/journal"
 	"github.com/claudeless/claudeless/simulator/model"
@@ -26,6 +27,11 @@ func recordOptions(sys *process.System, f *flags.Flags, p *Plan) Records {
 	}
 	if f.DebugFile != "" {
 		o.DebugFile = p.Abs(f.DebugFile)
+	}
+	var warnings []string
+	o.Telemetry, warnings = telemetry.ReadConfig(func(name string) string { return sys.Getenv(name) })
+	for _, text := range warnings {
+		p.warn(text)
 	}
 	return o
 }

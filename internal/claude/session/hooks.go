@@ -43,6 +43,7 @@ func newHooks(plan launch.Plan, live *simulator.SessionState, b workspace, p *po
 		DefaultTimeout: plan.Limits.HookTimeout, MCPTool: p.servers.hookTool, MatchRule: p.Covers,
 		EnvDir: filepath.Join(plan.State, "session-env", id),
 	}
+	o.Reports = plan.Records.Telemetry.Enabled()
 	if plan.Clock.Repeatable() {
 		o.ProgressEvery = -1
 	}

@@ -7,8 +7,10 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -35,6 +37,7 @@ type recorder struct {
 	journal     *journal.Journal                // nil = no --capture
 	journalFile io.Closer                       // closed with the journal
 	debug       *debugLog                       // nil = no --debug
+	telemetry   *telemetryExport                // nil = none is sent
 	checkpoints *checkpoint.History             // nil = files are not kept
 	lastInit    atomic.Pointer[protocol.Init]   // the init event that was yielded last
 	lastResult  atomic.Pointer[protocol.Result] // the result that was yielded last
@@ -166,6 +169,10 @@ func (r *recorder) recordUnplayed(ctx context.Context) {
 // the outcome to the journal. It returns one line for each expectation that was not met, unexpected
 // results first.
 func (r *recorder) judgeExpectations(code int) (unmet []string) {
+	sent, _ := r.telemetry.close() // closeLogs reports the error
+	for name, n := range sent {
+		r.scenario.summarize(journal.Telemetry{Name: name, Count: n})
+	}
 	judged := r.scenario.judge(code)
 	if r.journal != nil {
 		whole := r.journal.Process()
@@ -243,6 +250,15 @@ func (r *recorder) close() {
 
 // closeLogs closes journal and debug log after everything else has ended.
 func (r *recorder) closeLogs() {
+	sent, err := r.telemetry.close()
+	if err != nil {
+		r.debug.printf("telemetry: %v", err)
+	}
+	for _, name := range slices.Sorted(maps.Keys(sent)) {
+		if r.journal != nil {
+			r.journal.Process().Write(journal.Telemetry{Name: name, Count: sent[name]})
+		}
+	}
 	r.debug.close()
 	if r.journal != nil {
 		if err := errors.Join(r.journal.Err(), r.journalFile.Close()); err != nil {

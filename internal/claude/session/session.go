@@ -170,6 +170,7 @@ func slashCommands(s *Session) *command.Set {
 // no more events are yielded.
 func (s *Session) Start(ctx context.Context) error {
 	s.conversation.endCause = func() error { return context.Cause(ctx) }
+	s.records.telemetry = startTelemetry(s.plan, s.records.transcript, s.state, s.hooks.Runner)
 	if s.servers.requests.host != nil {
 		return s.servers.startInBackground(ctx)
 	}
@@ -301,6 +302,7 @@ func (s *Session) recordEvents(events Events) Events {
 			}
 			if err == nil {
 				s.records.record(s.servers.callContext, ev)
+				s.records.telemetry.record(ev, s.tools.Mode())
 			}
 			for _, frame := range s.records.mirror.take() {
 				if !yield(frame, nil) {

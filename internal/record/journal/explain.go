@@ -72,6 +72,8 @@ func (e *Entry) aboutOther() string {
 		return e.Unplayed.Text + location(e.Unplayed.File, e.Unplayed.Line)
 	case e.Screen != nil:
 		return e.Screen.State + "/" + e.Screen.Kind + " " + e.Screen.Answer + ": " + truncate(e.Screen.Option)
+	case e.Telemetry != nil:
+		return fmt.Sprintf("%s ×%d", e.Telemetry.Name, e.Telemetry.Count)
 	case e.Gate != nil:
 		return e.Gate.Name + " " + e.Gate.Event
 	case e.Expectation != nil:

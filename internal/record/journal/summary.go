@@ -102,6 +102,8 @@ func (s *Summary) Add(w Writer, b Body) {
 		s.rule(b.Rule, b.File, b.Line)
 	case Exit:
 		s.run.Exit(b.Code)
+	case Telemetry:
+		s.run.Telemetry(b.Name, b.Count)
 	case Retry:
 		setIn(&s.retries, by, b.Attempt)
 	case Model:

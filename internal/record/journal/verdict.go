@@ -61,6 +61,15 @@ type Screen struct {
 	Option string `json:"option"`
 }
 
+// Telemetry is what a collector has accepted from the session, by name.
+type Telemetry struct {
+	// Name of a metric, an event or a span: `claude_code.token.usage`.
+	Name string `json:"name"`
+	// Count of the data points, events or spans.
+	Count int `json:"count"`
+}
+
+func (Telemetry) kind() string   { return "telemetry" }
 func (Screen) kind() string      { return "screen" }
 func (Expectation) kind() string { return "expectation" }
 func (Finding) kind() string     { return "finding" }

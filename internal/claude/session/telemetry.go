@@ -1,0 +1,95 @@
+package session
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"os"
+	"runtime"
+	"strings"
+	"sync"
+
+	"github.com/claudeless/claudeless/internal/claude/launch"
+	"github.com/claudeless/claudeless/internal/claude/telemetry"
+	"github.com/claudeless/claudeless/simulator"
+	"github.com/claudeless/claudeless/simulator/hook"
+	"github.com/claudeless/claudeless/simulator/model"
+	"github.com/claudeless/claudeless/simulator/protocol"
+	"github.com/claudeless/claudeless/simulator/transcript"
+)
+
+// telemetryExport sends the telemetry of a session.
+type telemetryExport struct {
+	recorder *telemetry.Recorder
+	hooks    *hook.Runner
+	state    *simulator.SessionState
+	quit     chan struct{} // closed to end the goroutine that sends at intervals
+	stopped  chan struct{} // closed when it has ended
+	once     sync.Once
+}
+
+// startTelemetry starts to send what the environment asks for; nil = nothing.
+func startTelemetry(plan launch.Plan, t *transcript.Transcript, state *simulator.SessionState, hooks *hook.Runner) *telemetryExport {
+	if !plan.Records.Telemetry.Enabled() {
+		return nil
+	}
+	e := &telemetryExport{hooks: hooks, state: state, quit: make(chan struct{}), stopped: make(chan struct{}), recorder: telemetry.Open(telemetry.Options{
+		Config: plan.Records.Telemetry, Clock: plan.Clock, Version: plan.Version, Machine: machine(plan), SessionID: t.ID(), Resumed: t.Resumed(),
+		CustomBaseURL: !plan.Profile.Environment().DefaultURL, Interactive: plan.Records.Run.Interactive, Hooks: registeredHooks(plan),
+	})}
+	go func() {
+		defer close(e.stopped)
+		e.recorder.Run(e.quit)
+	}()
+	return e
+}
+
+// machine describes the machine for telemetry.
+func machine(plan launch.Plan) telemetry.Machine {
+	user := sha256.Sum256([]byte("user of " + plan.State))
+	m := telemetry.Machine{Arch: runtime.GOARCH, OS: runtime.GOOS, UserID: hex.EncodeToString(user[:])}
+	if release, err := os.ReadFile("/proc/sys/kernel/osrelease"); err == nil { // elsewhere it is left out
+		m.Release = strings.TrimSpace(string(release))
+	}
+	return m
+}
+
+// registeredHooks lists the hooks of the settings for telemetry.
+func registeredHooks(plan launch.Plan) (list []telemetry.Hook) {
+	if plan.Settings.DisableAllHooks || plan.Custom.HooksDisabled() {
+		return nil
+	}
+	var sources []hook.Source
+	for _, h := range plan.Settings.Hooks {
+		sources = append(sources, hook.Source{Name: string(h.Source), Raw: h.Raw})
+	}
+	for _, h := range hook.List(sources, hook.Policy{}).Hooks {
+		list = append(list, telemetry.Hook{Event: h.Event, Kind: h.Type, Source: h.Source, Matcher: h.Matcher})
+	}
+	return list
+}
+
+// record passes on an event, and before it the hooks that ran. Mode is that of the moment.
+func (e *telemetryExport) record(ev protocol.Event, mode protocol.PermissionMode) {
+	if e == nil {
+		return
+	}
+	for _, ran := range e.hooks.TakeReports() {
+		e.recorder.HooksRan(telemetry.HookRun(ran))
+	}
+	now := e.state.Snapshot()
+	e.recorder.Record(ev, telemetry.Moment{Mode: mode, Effort: now.Effort, Model: model.Resolve(now.Model)})
+}
+
+// close ends the goroutine, sends the rest and returns what the collector has accepted, by name.
+func (e *telemetryExport) close() (map[string]int, error) {
+	if e == nil {
+		return nil, nil
+	}
+	e.once.Do(func() {
+		close(e.quit)
+		<-e.stopped
+		e.recorder.Close(context.Background())
+	})
+	return e.recorder.Sent(), e.recorder.Err()
+}

@@ -1,0 +1,183 @@
+package telemetry
+
+import (
+	"cmp"
+	"encoding/json"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/claudeless/claudeless/internal/base/shellcmd"
+	"github.com/claudeless/claudeless/simulator/protocol"
+)
+
+// call is what telemetry says of a tool call.
+type call struct {
+	name, rawTool        string
+	input                string // as JSON
+	command, path, skill string
+	edits                bool
+	all                  values
+	output               fileOutput // of editing tools
+}
+
+// fileOutput is what an editing tool reports.
+type fileOutput struct {
+	Type    string `json:"type"` // "create", or another one
+	Content string `json:"content"`
+	Patch   []struct {
+		OldStart int      `json:"oldStart"`
+		OldLines int      `json:"oldLines"`
+		NewStart int      `json:"newStart"`
+		NewLines int      `json:"newLines"`
+		Lines    []string `json:"lines"`
+	} `json:"structuredPatch"`
+}
+
+// describeCall reads a call.
+func (r *Recorder) describeCall(ev *protocol.ToolExecuted) call {
+	use := ev.Use
+	var in struct {
+		Command      string `json:"command"`
+		Description  string `json:"description"`
+		FilePath     string `json:"file_path"`
+		NotebookPath string `json:"notebook_path"`
+		Skill        string `json:"skill"`
+		SubagentType string `json:"subagent_type"`
+	}
+	_ = json.Unmarshal(use.Input, &in) // a call with other inputs has none of these
+	c := call{name: use.Name, command: in.Command, path: cmp.Or(in.FilePath, in.NotebookPath), skill: in.Skill, input: string(use.Input)}
+	c.edits = use.Name == "Edit" || use.Name == "Write" || use.Name == "NotebookEdit"
+	if use.Name != "Skill" {
+		c.skill = ""
+	}
+	name, source := use.Name, "builtin"
+	v := values{
+		"tool_use_id": use.ID, "tool_name_safe": use.Name, "gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": use.Name, "gen_ai.tool.call.id": use.ID, "duration_ms": ms(ev.Duration),
+	}
+	parameters := [][2]string{}
+	if rest, ok := strings.CutPrefix(use.Name, "mcp__"); ok {
+		server, tool, _ := strings.Cut(rest, "__")
+		name, source, c.rawTool = "mcp_tool", "mcp", tool
+		v["tool_name_safe"], v["gen_ai.tool.name"], v["anthropic.mcp.server.name"] = "mcp_other", tool, server
+		parameters = [][2]string{{"mcp_server_name", server}, {"mcp_tool_name", tool}}
+	}
+	switch use.Name {
+	case "Bash":
+		word, _, _ := strings.Cut(strings.TrimSpace(in.Command), " ")
+		v["bash_command_class"], v["bash_argv0"] = commandClass(in.Command)
+		parameters = [][2]string{{"bash_command", word}, {"full_command", in.Command}, {"description", in.Description}}
+	case "Skill":
+		parameters = [][2]string{{"skill_name", in.Skill}}
+	case "Agent", "Task":
+		parameters = [][2]string{{"subagent_type", in.SubagentType}}
+	}
+	v["tool_name"], v["tool_source"] = name, source
+	if r.o.ToolDetails {
+		if len(parameters) > 0 {
+			v["tool_parameters"] = object(parameters)
+		}
+		v["full_command"], v["file_path"], v["skill_name"], v["subagent_type"] = in.Command, c.path, c.skill, in.SubagentType
+	}
+	if raw, err := json.Marshal(ev.Result.Output); err == nil && c.edits {
+		_ = json.Unmarshal(raw, &c.output) // the output of a failed call is a text
+	}
+	c.all = v
+	return c
+}
+
+// errorText is what a failed call has told the model, as the real CLI reports it.
+func (c call) errorText(ev *protocol.ToolExecuted) string {
+	if c.name == "Bash" {
+		return "Shell command failed"
+	}
+	text := ev.Result.Content.Plain()
+	return strings.TrimSuffix(strings.TrimPrefix(text, "<tool_use_error>"), "</tool_use_error>")
+}
+
+// content is what a call has read or written, as an event of its span.
+func (c call) content(ev *protocol.ToolExecuted, now time.Time) []spanEvent {
+	var list []attribute
+	switch {
+	case c.name == "Bash":
+		list = []attribute{{"bash_command", newValue(c.command)}, {"output", newValue(ev.Result.Content.Plain())}}
+	case c.rawTool != "":
+		list = []attribute{{"output", newValue(ev.Result.Content.Plain())}}
+	case c.edits:
+		patch, _ := json.Marshal(c.output.Patch)
+		list = []attribute{{"file_path", newValue(c.path)}, {"diff", newValue(string(patch))}}
+		if c.output.Type == "create" {
+			list[1] = attribute{"content", newValue(c.output.Content)}
+		}
+	default:
+		return nil
+	}
+	return []spanEvent{{Name: "tool.output", Time: unix(now), Attributes: list}}
+}
+
+// errorType is the kind of error that a failed call of this tool ends with.
+func (c call) errorType() string {
+	switch {
+	case c.name == "Bash":
+		return "ShellError"
+	case strings.HasPrefix(c.name, "mcp__"):
+		return "McpToolCallError"
+	}
+	return "TelemetrySafeError"
+}
+
+// object writes pairs as a JSON object, in their order.
+func object(pairs [][2]string) string {
+	var b strings.Builder
+	for i, pair := range pairs {
+		b.WriteString([]string{"{", ","}[min(i, 1)])
+		key, _ := json.Marshal(pair[0])
+		text, _ := json.Marshal(pair[1])
+		b.Write(key)
+		b.WriteByte(':')
+		b.Write(text)
+	}
+	return b.String() + "}"
+}
+
+func commitCommand() *regexp.Regexp {
+	return regexp.MustCompile(`\bgit(?:\s+-[cC]\s+\S+|\s+--\S+)*\s+commit\b`)
+}
+
+func pullRequestCommand() *regexp.Regexp { return regexp.MustCompile(`\bgh\s+pr\s+create\b`) }
+
+// language is the language of a file by its extension; empty = unknown.
+func language(path string) string {
+	return map[string]string{
+		".go": "Go", ".py": "Python", ".js": "JavaScript", ".jsx": "JavaScript", ".mjs": "JavaScript", ".ts": "TypeScript", ".tsx": "TypeScript",
+		".rs": "Rust", ".java": "Java", ".rb": "Ruby", ".c": "C", ".h": "C", ".cpp": "C++", ".cs": "C#", ".sh": "Shell", ".md": "Markdown",
+		".json": "JSON", ".yaml": "YAML", ".yml": "YAML", ".html": "HTML", ".css": "CSS", ".sql": "SQL", ".kt": "Kotlin", ".swift": "Swift", ".php": "PHP",
+	}[strings.ToLower(filepath.Ext(path))]
+}
+
+// commandClass returns the class and the name of the first command of a command line; both are
+// "other" for programs that the real CLI does not know (observed with 2.1.330).
+func commandClass(line string) (class, name string) {
+	script, err := shellcmd.Parse(line)
+	if err != nil || len(script.Commands) == 0 {
+		return "other", "other"
+	}
+	name = filepath.Base(script.Commands[0].Name())
+	if strings.HasPrefix(name, "python") {
+		name = "python"
+	}
+	for _, row := range [][2]string{
+		{"vcs", "git hg svn"}, {"github_cli", "gh"}, {"shell_builtin", "echo cd pwd true false export test printf set unset exit source type"},
+		{"file_search", "ls find grep rg fd cat head tail"}, {"fs_mutation", "rm mv cp mkdir touch chmod ln rmdir"},
+		{"lang_runtime", "python node ruby perl deno bun go java"}, {"package_manager", "npm pnpm yarn pip brew apt apt-get cargo"}, {"build_test", "make cmake pytest jest"},
+	} {
+		if slices.Contains(strings.Fields(row[1]), name) {
+			return row[0], name
+		}
+	}
+	return "other", "other"
+}
+
+func ms(d time.Duration) int { return max(int(d.Milliseconds()), 0) }

@@ -1,0 +1,146 @@
+package telemetry
+
+import (
+	"cmp"
+	"fmt"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// The values of OTEL_EXPORTER_OTLP_PROTOCOL.
+const (
+	httpJSON     = "http/json"
+	httpProtobuf = "http/protobuf"
+	grpc         = "grpc"
+)
+
+// The signals, by the word that their variables contain.
+const (
+	metricSignal = "METRICS"
+	logSignal    = "LOGS"
+	traceSignal  = "TRACES"
+)
+
+// Config is what the environment says about telemetry. The zero value is off.
+type Config struct {
+	// Metrics, Logs and Traces say where each signal goes; nil = nowhere.
+	Metrics, Logs, Traces *Target
+
+	Prompts     bool        // OTEL_LOG_USER_PROMPTS: texts of prompts are not redacted
+	Responses   bool        // OTEL_LOG_ASSISTANT_RESPONSES: nor are those of the model
+	ToolDetails bool        // OTEL_LOG_TOOL_DETAILS: inputs of tools, and names that the user gave
+	ToolContent bool        // OTEL_LOG_TOOL_CONTENT: what tools read and wrote, in spans
+	Resource    [][2]string // OTEL_RESOURCE_ATTRIBUTES
+	Cumulative  bool        // OTEL_EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE
+	NoSessionID bool        // OTEL_METRICS_INCLUDE_SESSION_ID=false
+	AppVersion  bool        // OTEL_METRICS_INCLUDE_VERSION=true
+	Flush       time.Duration
+	Terminal    string // terminal.type; empty = unknown
+}
+
+// Target is where the exporter of one signal sends.
+type Target struct {
+	Protocol string
+	URL      string // for grpc without a path
+	Headers  [][2]string
+	Interval time.Duration
+}
+
+// ReadConfig returns the configuration that variables describe. The warnings name what the real CLI
+// takes and this one does not.
+func ReadConfig(getenv func(string) string) (c Config, warnings []string) {
+	if !isTrue(getenv("CLAUDE_CODE_ENABLE_TELEMETRY")) {
+		return Config{}, nil
+	}
+	read := func(signal, interval string, fallback time.Duration) *Target {
+		target, warning := readTarget(getenv, signal)
+		if warning != "" {
+			warnings = append(warnings, warning)
+		}
+		if target != nil {
+			target.Interval = millis(getenv(interval), fallback)
+		}
+		return target
+	}
+	c.Metrics = read(metricSignal, "OTEL_METRIC_EXPORT_INTERVAL", time.Minute)
+	c.Logs = read(logSignal, "OTEL_LOGS_EXPORT_INTERVAL", 5*time.Second)
+	if isTrue(getenv("CLAUDE_CODE_ENHANCED_TELEMETRY_BETA")) || isTrue(getenv("ENABLE_ENHANCED_TELEMETRY_BETA")) {
+		c.Traces = read(traceSignal, "OTEL_TRACES_EXPORT_INTERVAL", 5*time.Second)
+	}
+	c.Prompts, c.Responses = isTrue(getenv("OTEL_LOG_USER_PROMPTS")), isTrue(getenv("OTEL_LOG_ASSISTANT_RESPONSES"))
+	c.ToolDetails, c.ToolContent = isTrue(getenv("OTEL_LOG_TOOL_DETAILS")), isTrue(getenv("OTEL_LOG_TOOL_CONTENT"))
+	c.Resource = splitPairs(getenv("OTEL_RESOURCE_ATTRIBUTES"))
+	c.Cumulative = strings.EqualFold(getenv("OTEL_EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE"), "cumulative")
+	c.NoSessionID = strings.EqualFold(getenv("OTEL_METRICS_INCLUDE_SESSION_ID"), "false")
+	c.AppVersion = isTrue(getenv("OTEL_METRICS_INCLUDE_VERSION"))
+	c.Flush = millis(getenv("CLAUDE_CODE_OTEL_SHUTDOWN_TIMEOUT_MS"), 2*time.Second)
+	c.Terminal = cmp.Or(getenv("TERM_PROGRAM"), getenv("TERM"))
+	return c, warnings
+}
+
+// Enabled reports whether anything is sent.
+func (c Config) Enabled() bool { return c.Metrics != nil || c.Logs != nil || c.Traces != nil }
+
+// readTarget returns where a signal goes; nil = nowhere.
+func readTarget(getenv func(string) string, signal string) (*Target, string) {
+	name := "OTEL_" + signal + "_EXPORTER"
+	wanted := false
+	for word := range strings.SplitSeq(getenv(name), ",") {
+		switch strings.TrimSpace(word) {
+		case "", "none":
+		case "otlp":
+			wanted = true
+		default:
+			return nil, fmt.Sprintf("%s: the exporter %q is not simulated; use otlp", name, word)
+		}
+	}
+	if !wanted {
+		return nil, ""
+	}
+	setting := func(suffix string) (own, shared string) {
+		return getenv("OTEL_EXPORTER_OTLP_" + signal + "_" + suffix), getenv("OTEL_EXPORTER_OTLP_" + suffix)
+	}
+	own, shared := setting("PROTOCOL")
+	t := &Target{Protocol: cmp.Or(own, shared, httpProtobuf)}
+	if !slices.Contains([]string{httpJSON, httpProtobuf, grpc}, t.Protocol) {
+		return nil, fmt.Sprintf("OTEL_EXPORTER_OTLP_PROTOCOL: unknown protocol %q: expected http/json, http/protobuf or grpc", t.Protocol)
+	}
+	own, shared = setting("ENDPOINT")
+	switch {
+	case t.Protocol == grpc:
+		t.URL = cmp.Or(own, shared, "http://localhost:4317")
+		if !strings.Contains(t.URL, "://") {
+			t.URL = "http://" + t.URL
+		}
+	case own != "":
+		t.URL = own
+	default:
+		t.URL = strings.TrimSuffix(cmp.Or(shared, "http://localhost:4318"), "/") + "/v1/" + strings.ToLower(signal)
+	}
+	own, shared = setting("HEADERS")
+	t.Headers = slices.Concat(splitPairs(shared), splitPairs(own))
+	return t, ""
+}
+
+func isTrue(value string) bool {
+	return slices.Contains([]string{"1", "true", "yes", "on"}, strings.ToLower(strings.TrimSpace(value)))
+}
+
+func millis(text string, fallback time.Duration) time.Duration {
+	n, err := strconv.Atoi(text)
+	if err != nil || n <= 0 {
+		return fallback
+	}
+	return time.Duration(n) * time.Millisecond
+}
+
+// percentDecode decodes a value; one that is not encoded stays.
+func percentDecode(text string) string {
+	if decoded, err := url.PathUnescape(text); err == nil {
+		return decoded
+	}
+	return text
+}

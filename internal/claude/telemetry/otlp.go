@@ -1,0 +1,282 @@
+package telemetry
+
+import (
+	"encoding/binary"
+	"encoding/hex"
+	"encoding/json"
+	"math"
+	"reflect"
+	"strconv"
+	"strings"
+)
+
+// The messages of OTLP 1.x, as far as the CLI sends them. The tag json is the name in OTLP/JSON, the
+// tag pb the number of the field in OTLP/protobuf; the order is that of the real CLI's JSON.
+type (
+	exportRequest struct {
+		Logs    []signal[scopeLogs]    `json:"resourceLogs,omitempty" pb:"1"`
+		Metrics []signal[scopeMetrics] `json:"resourceMetrics,omitempty" pb:"1"`
+		Spans   []signal[scopeSpans]   `json:"resourceSpans,omitempty" pb:"1"`
+	}
+	// signal is what one process reports of one signal. Only one of its lists is encoded: the JSON
+	// name of the list depends on the signal.
+	signal[T any] struct {
+		Resource resource `pb:"1"`
+		Scopes   []T      `pb:"2"`
+	}
+	resource struct {
+		Attributes []attribute `json:"attributes" pb:"1"`
+		Dropped    uint32      `json:"droppedAttributesCount" pb:"2"`
+	}
+	scope struct {
+		Name    string `json:"name" pb:"1"`
+		Version string `json:"version" pb:"2"`
+	}
+	scopeLogs struct {
+		Scope   scope       `json:"scope" pb:"1"`
+		Records []logRecord `json:"logRecords" pb:"2"`
+	}
+	scopeMetrics struct {
+		Scope   scope        `json:"scope" pb:"1"`
+		Metrics []metricData `json:"metrics" pb:"2"`
+	}
+	scopeSpans struct {
+		Scope scope      `json:"scope" pb:"1"`
+		Spans []spanData `json:"spans" pb:"2"`
+	}
+	logRecord struct {
+		Time       nanos       `json:"timeUnixNano" pb:"1"`
+		Observed   nanos       `json:"observedTimeUnixNano" pb:"11"`
+		Body       value       `json:"body" pb:"5"`
+		Attributes []attribute `json:"attributes" pb:"6"`
+		Dropped    uint32      `json:"droppedAttributesCount" pb:"7"`
+		Flags      fixed32     `json:"flags,omitempty" pb:"8"`
+		TraceID    hexID       `json:"traceId,omitempty" pb:"9"`
+		SpanID     hexID       `json:"spanId,omitempty" pb:"10"`
+	}
+	metricData struct {
+		Name        string  `json:"name" pb:"1"`
+		Description string  `json:"description" pb:"2"`
+		Unit        string  `json:"unit" pb:"3"`
+		Sum         sumData `json:"sum" pb:"7"`
+	}
+	sumData struct {
+		Temporality uint32      `json:"aggregationTemporality" pb:"2"`
+		Monotonic   bool        `json:"isMonotonic" pb:"3"`
+		Points      []dataPoint `json:"dataPoints" pb:"1"`
+	}
+	dataPoint struct {
+		Attributes []attribute `json:"attributes" pb:"7"`
+		Start      nanos       `json:"startTimeUnixNano" pb:"2"`
+		Time       nanos       `json:"timeUnixNano" pb:"3"`
+		Value      *float64    `json:"asDouble" pb:"4"`
+	}
+	spanData struct {
+		TraceID       hexID       `json:"traceId" pb:"1"`
+		SpanID        hexID       `json:"spanId" pb:"2"`
+		Parent        hexID       `json:"parentSpanId,omitempty" pb:"4"`
+		Name          string      `json:"name" pb:"5"`
+		Kind          uint32      `json:"kind" pb:"6"`
+		Start         nanos       `json:"startTimeUnixNano" pb:"7"`
+		End           nanos       `json:"endTimeUnixNano" pb:"8"`
+		Attributes    []attribute `json:"attributes" pb:"9"`
+		Dropped       uint32      `json:"droppedAttributesCount" pb:"10"`
+		Events        []spanEvent `json:"events" pb:"11"`
+		DroppedEvents uint32      `json:"droppedEventsCount" pb:"12"`
+		Status        status      `json:"status" pb:"15"`
+		Links         []struct{}  `json:"links" pb:"13"`
+		DroppedLinks  uint32      `json:"droppedLinksCount" pb:"14"`
+		Flags         fixed32     `json:"flags,omitempty" pb:"16"`
+	}
+	spanEvent struct {
+		Attributes []attribute `json:"attributes" pb:"3"`
+		Name       string      `json:"name" pb:"2"`
+		Time       nanos       `json:"timeUnixNano" pb:"1"`
+		Dropped    uint32      `json:"droppedAttributesCount" pb:"4"`
+	}
+	status struct {
+		Code    uint32 `json:"code" pb:"3"`
+		Message string `json:"message,omitempty" pb:"2"`
+	}
+	attribute struct {
+		Key   string `json:"key" pb:"1"`
+		Value value  `json:"value" pb:"2"`
+	}
+	// value has exactly one of its fields.
+	value struct {
+		String *string    `json:"stringValue,omitempty" pb:"1"`
+		Bool   *bool      `json:"boolValue,omitempty" pb:"2"`
+		Int    *int64     `json:"intValue,omitempty" pb:"3"`
+		Double *float64   `json:"doubleValue,omitempty" pb:"4"`
+		Array  *arrayData `json:"arrayValue,omitempty" pb:"5"`
+	}
+	arrayData struct {
+		Values []value `json:"values" pb:"1"`
+	}
+
+	nanos   uint64 // Unix time; a string in JSON, fixed64 in protobuf
+	fixed32 uint32
+	hexID   []byte // hexadecimal in JSON
+)
+
+// MarshalJSON writes the time as a string, because JSON numbers lose its digits.
+func (n nanos) MarshalJSON() ([]byte, error) {
+	return strconv.AppendQuote(nil, strconv.FormatUint(uint64(n), 10)), nil
+}
+
+// MarshalJSON writes the id in hexadecimal.
+func (h hexID) MarshalJSON() ([]byte, error) {
+	return json.Marshal(hex.EncodeToString(h))
+}
+
+// MarshalJSON writes the scopes under the name that their signal has.
+func (s signal[T]) MarshalJSON() ([]byte, error) {
+	r, err := json.Marshal(s.Resource)
+	if err != nil {
+		return nil, err
+	}
+	list, err := json.Marshal(s.Scopes)
+	if err != nil {
+		return nil, err
+	}
+	name := "scopeLogs"
+	switch any(s.Scopes).(type) {
+	case []scopeMetrics:
+		name = "scopeMetrics"
+	case []scopeSpans:
+		name = "scopeSpans"
+	}
+	return []byte(`{"resource":` + string(r) + `,"` + name + `":` + string(list) + `}`), nil
+}
+
+// newValue converts a value of Go; other types than those of the attributes become their JSON.
+func newValue(v any) value {
+	switch v := v.(type) {
+	case string:
+		return value{String: &v}
+	case bool:
+		return value{Bool: &v}
+	case int:
+		n := int64(v)
+		return value{Int: &n}
+	case float64:
+		return value{Double: &v}
+	case []string:
+		list := &arrayData{Values: []value{}}
+		for _, s := range v {
+			list.Values = append(list.Values, newValue(s))
+		}
+		return value{Array: list}
+	default:
+		text, _ := json.Marshal(v)
+		return newValue(string(text))
+	}
+}
+
+// appendProto appends the protobuf encoding of a message: a struct whose fields have the tag pb.
+// Fields with a zero value are left out, except behind pointers.
+func appendProto(b []byte, message reflect.Value) []byte {
+	for i := range message.NumField() {
+		number, err := strconv.Atoi(message.Type().Field(i).Tag.Get("pb"))
+		if err != nil {
+			continue
+		}
+		field := message.Field(i)
+		switch {
+		case field.Kind() == reflect.Pointer:
+			if !field.IsNil() {
+				b = appendField(b, number, field.Elem())
+			}
+		case field.Kind() == reflect.Slice && field.Type().Elem().Kind() == reflect.Struct:
+			for j := range field.Len() {
+				b = appendField(b, number, field.Index(j))
+			}
+		case field.Kind() == reflect.Struct || !field.IsZero():
+			b = appendField(b, number, field)
+		}
+	}
+	return b
+}
+
+// appendField appends one field with its tag.
+func appendField(b []byte, number int, v reflect.Value) []byte {
+	const varint, fixed8, counted, fixed4 = 0, 1, 2, 5
+	tag := func(wireType int) []byte { return binary.AppendUvarint(b, uint64(number<<3|wireType)) }
+	bytes := func(p []byte) []byte { return append(binary.AppendUvarint(tag(counted), uint64(len(p))), p...) }
+	switch x := v.Interface().(type) {
+	case nanos:
+		return binary.LittleEndian.AppendUint64(tag(fixed8), uint64(x))
+	case fixed32:
+		return binary.LittleEndian.AppendUint32(tag(fixed4), uint32(x))
+	case float64:
+		return binary.LittleEndian.AppendUint64(tag(fixed8), math.Float64bits(x))
+	case uint32:
+		return binary.AppendUvarint(tag(varint), uint64(x))
+	case int64:
+		return binary.AppendUvarint(tag(varint), uint64(x))
+	case bool:
+		n := uint64(0)
+		if x {
+			n = 1
+		}
+		return binary.AppendUvarint(tag(varint), n)
+	case string:
+		return bytes([]byte(x))
+	case hexID:
+		return bytes(x)
+	default:
+		return bytes(appendProto(nil, v))
+	}
+}
+
+// contents counts what a request contains, by name.
+func (q exportRequest) contents() map[string]int {
+	names := map[string]int{}
+	for _, s := range q.Logs {
+		for _, scope := range s.Scopes {
+			for _, l := range scope.Records {
+				names[*l.Body.String]++
+			}
+		}
+	}
+	for _, s := range q.Metrics {
+		for _, scope := range s.Scopes {
+			for _, m := range scope.Metrics {
+				names[m.Name] += len(m.Sum.Points)
+			}
+		}
+	}
+	for _, s := range q.Spans {
+		for _, scope := range s.Scopes {
+			for _, span := range scope.Spans {
+				names[span.Name]++
+			}
+		}
+	}
+	return names
+}
+
+// encode returns the body of a request in the protocol.
+func encode(request exportRequest, protocol string) ([]byte, error) {
+	if protocol == httpJSON {
+		return json.Marshal(request)
+	}
+	body := appendProto(nil, reflect.ValueOf(request))
+	if protocol == grpc { // one message that is not compressed
+		body = append(binary.BigEndian.AppendUint32([]byte{0}, uint32(len(body))), body...)
+	}
+	return body, nil
+}
+
+// splitPairs reads "a=b,c=d" as the OpenTelemetry variables write it, in its order; values are
+// percent-decoded.
+func splitPairs(text string) (pairs [][2]string) {
+	for item := range strings.SplitSeq(text, ",") {
+		key, val, ok := strings.Cut(strings.TrimSpace(item), "=")
+		if !ok || strings.TrimSpace(key) == "" {
+			continue
+		}
+		pairs = append(pairs, [2]string{strings.TrimSpace(key), percentDecode(strings.TrimSpace(val))})
+	}
+	return pairs
+}

@@ -1,0 +1,330 @@
+package telemetry
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/claudeless/claudeless/internal/base/clock"
+	"github.com/claudeless/claudeless/simulator/protocol"
+)
+
+// Options configures a [Recorder].
+type Options struct {
+	Config
+	Version       string // of claude
+	Machine       Machine
+	SessionID     string
+	Resumed       bool
+	CustomBaseURL bool
+	Interactive   bool
+	Clock         *clock.Source
+	Hooks         []Hook // of the settings
+}
+
+// Moment is what holds when an event happens.
+type Moment struct {
+	Mode   protocol.PermissionMode
+	Effort string
+	Model  string
+}
+
+// Hook is a hook of the settings.
+type Hook struct{ Event, Kind, Source, Matcher string }
+
+// HookRun counts the hooks that ran for one event.
+type HookRun struct {
+	Event, Name string // Name has the matched subject: "PreToolUse:Read"
+	Hooks       int
+	Blocked     int
+	Failed      int // without blocking
+	Cancelled   int
+	Took        time.Duration // of the slowest
+	Output      int           // bytes on standard output
+	Context     int           // bytes of additional context
+}
+
+// Machine describes the machine in the resource.
+type Machine struct {
+	Arch, OS, Release string // as uname gives them; an empty one is left out
+	UserID            string // what identifies the installation
+}
+
+// Recorder turns events into telemetry. Its methods may be called from several goroutines.
+type Recorder struct {
+	o         Options
+	exporters map[string]*exporter
+	common    []attribute // of events and metrics
+	tables    map[string][]row
+	resource  resource
+
+	mu      sync.Mutex // guards what follows
+	state   state
+	moment  Moment
+	lastErr error          // of the last request that was not sent
+	sent    map[string]int // what the collector has accepted, by full name
+	records []logRecord
+	sums    []*counter
+	spans   []spanData
+	ids     int // made so far
+}
+
+// counter is the sum of one metric with one set of attributes.
+type counter struct {
+	metric     string
+	attributes []attribute
+	start      time.Time
+	sum        float64
+}
+
+// Open returns a recorder that has not sent anything; nil if nothing is to be sent.
+func Open(o Options) *Recorder {
+	if !o.Enabled() {
+		return nil
+	}
+	r := &Recorder{
+		o: o, exporters: map[string]*exporter{}, sent: map[string]int{}, state: newState(),
+		tables: map[string][]row{metricSignal: metricTable(), logSignal: eventTable(), traceSignal: spanTable()},
+	}
+	for signal, target := range map[string]*Target{metricSignal: o.Metrics, logSignal: o.Logs, traceSignal: o.Traces} {
+		if target != nil {
+			r.exporters[signal] = newExporter(*target, signal)
+		}
+	}
+	var given []attribute
+	for _, pair := range o.Resource {
+		given = append(given, attribute{pair[0], newValue(pair[1])})
+	}
+	r.resource.Attributes = slices.Concat(given, all(
+		"host.arch", o.Machine.Arch, "os.type", o.Machine.OS, "os.version", o.Machine.Release, "service.name", "claude-code", "service.version", o.Version,
+	))
+	session, version := o.SessionID, ""
+	if o.NoSessionID {
+		session = ""
+	}
+	if o.AppVersion {
+		version = o.Version
+	}
+	r.common = slices.Concat(given, all("user.id", o.Machine.UserID, "session.id", session, "app.version", version, "anthropic.provider", "firstParty"))
+	if o.CustomBaseURL {
+		r.common = append(r.common, attribute{"anthropic.custom_base_url", newValue(true)})
+	}
+	r.common = append(r.common, all("terminal.type", o.Terminal)...)
+	return r
+}
+
+// all makes attributes of keys and values; empty ones are left out.
+func all(pairs ...string) (list []attribute) {
+	for i := 0; i < len(pairs); i += 2 {
+		if pairs[i+1] != "" {
+			list = append(list, attribute{pairs[i], newValue(pairs[i+1])})
+		}
+	}
+	return list
+}
+
+// Run sends at the intervals of the configuration until quit is closed.
+func (r *Recorder) Run(quit <-chan struct{}) {
+	ctx, cancel := context.WithCancel(context.Background())
+	var wait sync.WaitGroup
+	for signal, e := range r.exporters {
+		wait.Go(func() {
+			ticker := time.NewTicker(e.target.Interval)
+			defer ticker.Stop()
+			for {
+				select {
+				case <-quit:
+					return
+				case <-ticker.C:
+					r.export(ctx, signal)
+				}
+			}
+		})
+	}
+	<-quit
+	cancel()
+	wait.Wait()
+}
+
+// Close sends what was not sent yet, for as long as the configuration allows.
+func (r *Recorder) Close(ctx context.Context) {
+	r.disconnect()
+	ctx, cancel := context.WithTimeout(ctx, r.o.Flush)
+	defer cancel()
+	for _, signal := range []string{traceSignal, logSignal, metricSignal} { // as the real CLI does
+		r.export(ctx, signal)
+		if e := r.exporters[signal]; e != nil {
+			e.close()
+		}
+	}
+}
+
+// Sent returns how many data points, events and spans of each name the collector has accepted.
+func (r *Recorder) Sent() map[string]int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return maps.Clone(r.sent)
+}
+
+// Err returns why the last request that failed was not accepted; nil = none failed.
+func (r *Recorder) Err() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.lastErr
+}
+
+// export sends one signal, if there is anything to send.
+func (r *Recorder) export(ctx context.Context, signal string) {
+	e := r.exporters[signal]
+	if e == nil {
+		return
+	}
+	request, ok := r.take(signal)
+	if !ok {
+		return
+	}
+	err := e.send(ctx, request)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if err != nil {
+		r.lastErr = err
+		return
+	}
+	for name, n := range request.contents() {
+		r.sent[name] += n
+	}
+}
+
+// take returns what is to be sent of a signal, and forgets it.
+func (r *Recorder) take(signal string) (request exportRequest, ok bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	own := scope{"com.anthropic.claude_code", r.o.Version}
+	switch signal {
+	case logSignal:
+		own.Name += ".events"
+		request.Logs = oneSignal(r.resource, scopeLogs{own, r.records})
+		ok, r.records = len(r.records) > 0, nil
+	case traceSignal:
+		own = scope{own.Name + ".tracing", "1.0.0"}
+		request.Spans = oneSignal(r.resource, scopeSpans{own, r.spans})
+		ok, r.spans = len(r.spans) > 0, nil
+	default:
+		metrics := r.metrics()
+		request.Metrics, ok = oneSignal(r.resource, scopeMetrics{own, metrics}), len(metrics) > 0
+		if !r.o.Cumulative {
+			r.sums = nil
+		}
+	}
+	return request, ok
+}
+
+func oneSignal[T any](r resource, s T) []signal[T] { return []signal[T]{{r, []T{s}}} }
+
+// metrics returns the sums, in the order of the table.
+func (r *Recorder) metrics() (list []metricData) {
+	const delta, cumulative = 1, 2
+	for _, row := range r.tables[metricSignal] {
+		m := metricData{Name: prefix + row.name, Description: row.description, Unit: row.unit, Sum: sumData{Temporality: delta, Monotonic: true}}
+		if r.o.Cumulative {
+			m.Sum.Temporality = cumulative
+		}
+		for _, c := range r.sums {
+			if c.metric == row.name {
+				sum := c.sum
+				m.Sum.Points = append(m.Sum.Points, dataPoint{Attributes: c.attributes, Start: unix(c.start), Time: unix(r.o.Clock.Now()), Value: &sum})
+			}
+		}
+		if len(m.Sum.Points) > 0 {
+			list = append(list, m)
+		}
+	}
+	return list
+}
+
+// add adds to a metric.
+func (r *Recorder) add(name string, n float64, v values) {
+	row, _ := find(r.tables[metricSignal], name)
+	attributes := slices.Concat(r.common, row.fill(v))
+	for _, c := range r.sums {
+		if c.metric == name && slices.EqualFunc(c.attributes, attributes, attribute.equal) {
+			c.sum += n
+			return
+		}
+	}
+	r.sums = append(r.sums, &counter{metric: name, attributes: attributes, start: r.o.Clock.Now(), sum: n})
+}
+
+func (a attribute) equal(b attribute) bool {
+	return a.Key == b.Key && (a.Value.String == nil || b.Value.String == nil || *a.Value.String == *b.Value.String)
+}
+
+// emit records an event; span is the span that it belongs to, if spans are sent.
+func (r *Recorder) emit(name string, span hexID, v values) {
+	if r.exporters[logSignal] == nil {
+		return
+	}
+	now := r.o.Clock.Now()
+	own := []attribute{
+		{"event.name", newValue(name)},
+		{"event.timestamp", newValue(now.UTC().Format("2006-01-02T15:04:05.000Z"))},
+		{"event.sequence", newValue(r.state.sequence)},
+	}
+	r.state.sequence++
+	if r.state.promptID != "" {
+		own = append(own, attribute{"prompt.id", newValue(r.state.promptID)})
+	}
+	row, _ := find(r.tables[logSignal], name)
+	record := logRecord{Time: unix(now), Observed: unix(now), Body: newValue(prefix + name), Attributes: slices.Concat(r.common, own, row.fill(v))}
+	if r.o.Traces != nil && span != nil {
+		record.TraceID, record.SpanID, record.Flags = r.state.trace, span, 1
+	}
+	r.records = append(r.records, record)
+}
+
+// end records a span that has ended.
+func (r *Recorder) end(name string, s spanData, v values) {
+	if r.o.Traces == nil {
+		return
+	}
+	row, _ := find(r.tables[traceSignal], name)
+	v["gen_ai.conversation.id"] = r.o.SessionID
+	s.TraceID, s.Name, s.Kind, s.Flags = r.state.trace, prefix+name, 1, 257
+	s.Attributes = slices.Concat(r.common, all("gen_ai.provider.name", "anthropic", "span.type", name), row.fill(v))
+	s.Links = []struct{}{}
+	if s.Events == nil {
+		s.Events = []spanEvent{}
+	}
+	r.spans = append(r.spans, s)
+}
+
+// newID makes the id of a trace or a span. Ids depend on the session only, because a run with a
+// seed is repeatable.
+func (r *Recorder) newID(size int) hexID {
+	r.ids++
+	sum := sha256.Sum256(binary.BigEndian.AppendUint64([]byte(r.o.SessionID), uint64(r.ids)))
+	return sum[:size]
+}
+
+// unix is a time with the milliseconds that the real CLI measures.
+func unix(t time.Time) nanos { return nanos(t.Truncate(time.Millisecond).UnixNano()) }
+
+// hash shortens a name that is not sent itself.
+func hash(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return hex.EncodeToString(sum[:8])
+}
+
+// orElse returns a text, or a word that stands for it if it is not to be sent.
+func orElse(sent bool, text, word string) string {
+	if sent {
+		return text
+	}
+	return cmp.Or(word, "<REDACTED>")
+}

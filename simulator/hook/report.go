@@ -1,0 +1,51 @@
+package hook
+
+import "time"
+
+// Report counts the hooks that ran for one event.
+type Report struct {
+	Event, Name string // Name has the matched subject: "PreToolUse:Read"
+	Hooks       int
+	Blocked     int
+	Failed      int // without blocking
+	Cancelled   int
+	Took        time.Duration // of the slowest
+	Output      int           // bytes on standard output
+	Context     int           // bytes of additional context
+}
+
+// report keeps which hooks ran, if somebody wants to know.
+func (r *Runner) report(c *call, answers []hookResult) {
+	if !r.o.Reports {
+		return
+	}
+	out := Report{Event: c.event, Name: c.name, Hooks: len(answers)}
+	for i := range answers {
+		a := &answers[i]
+		switch _, _, refused := a.refusal(c); {
+		case refused:
+			out.Blocked++
+		case a.outcome == failed:
+			out.Failed++
+		case a.outcome == cancelled:
+			out.Cancelled++
+		}
+		out.Took = max(out.Took, a.took)
+		out.Output += len(a.stdout)
+		if own := a.output.Specific; own != nil {
+			out.Context += len(own.AdditionalContext)
+		}
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.reports = append(r.reports, out)
+}
+
+// TakeReports returns the hooks that ran since the last call, in the order in which they ended.
+func (r *Runner) TakeReports() []Report {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	taken := r.reports
+	r.reports = nil
+	return taken
+}
