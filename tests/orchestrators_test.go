@@ -2,6 +2,7 @@ package tests
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strings"
@@ -46,9 +47,20 @@ func TestOrchestratorsGuide(t *testing.T) {
 		"claudeless screens check --detector detector.toml":                                                                       {"claudeless screens check --detector detector.toml", "1.0.0  0/1  0/1  0/2"},
 		"claudeless screens diff 2.1.197 2.1.330":                                                                                 {"claudeless screens diff 1.0.0 2.0.0 || test $? = 1", "options: go.ask"},
 	}
+	commands["claudeless screens capture --claude simulated"] = struct{ typed, prints string }{"claudeless screens capture --claude simulated trust", "captured 3 pages of simulated"}
+	commands["claudeless screens diff --cells 2.1.330 simulated"] = struct{ typed, prints string }{"claudeless screens diff --cells simulated simulated", "3 pages"}
+	red := `claudeless exec -s session.toml -- sh orchestrator.sh "No, and tell Claude what to do differently"`
+	green := `claudeless exec -s session.toml -- sh orchestrator.sh "Do you want to proceed?"`
+	commands[red] = struct{ typed, prints string }{red + " || test $? = 1", "unmet: expected the screen permission/bash to be answered with yes (exactly once), but there was none"}
+	commands[green] = struct{ typed, prints string }{green, "claudeless: verdict: ok: 1 run of claude, 1 of 1 expectation met, 0 errors"}
+	if _, err := exec.LookPath("tmux"); err != nil {
+		t.Log("without tmux the orchestrator of the page is not run")
+		commands[red], commands[green] = struct{ typed, prints string }{"true", ""}, struct{ typed, prints string }{"true", ""}
+	}
 	for _, block := range fence.FindAllStringSubmatch(readFile(t, "docs/orchestrators.md"), -1) {
-		if name, ok := strings.CutPrefix(block[2], "# detector.toml\n"); ok {
-			write("detector.toml", name)
+		if m := fileName.FindStringSubmatch(block[2]); m != nil {
+			write(m[1], block[2])
+			continue
 		}
 		if block[1] != "sh" {
 			continue
