@@ -144,32 +144,33 @@ func (c *collector) add(at string, tree any) {
 		if name != "" {
 			at += " " + name
 		}
-		line := at + ":"
+		var line strings.Builder
+		line.WriteString(at + ":")
 		for _, key := range slices.Sorted(maps.Keys(tree)) {
 			if key == "attributes" || key == "unit" || key == "aggregationTemporality" || key == "isMonotonic" {
 				continue
 			}
-			line += " " + key
+			line.WriteString(" " + key)
 			c.add(at+" "+key, tree[key])
 		}
 		for _, key := range []string{"unit", "aggregationTemporality", "isMonotonic"} {
 			if value, ok := tree[key]; ok {
 				text, _ := json.Marshal(value)
-				line += " " + key + "=" + string(text)
+				line.WriteString(" " + key + "=" + string(text))
 			}
 		}
 		attributes, ok := tree["attributes"].([]any)
 		if ok {
-			line += " |"
+			line.WriteString(" |")
 		}
 		for _, item := range attributes {
 			pair, _ := item.(map[string]any)
 			value, _ := pair["value"].(map[string]any)
 			key, _ := pair["key"].(string)
-			line += " " + key + ":" + strings.TrimSuffix(strings.Join(slices.Sorted(maps.Keys(value)), ","), "Value")
+			line.WriteString(" " + key + ":" + strings.TrimSuffix(strings.Join(slices.Sorted(maps.Keys(value)), ","), "Value"))
 		}
 		if ok || tree["unit"] != nil || tree["aggregationTemporality"] != nil {
-			c.shapes[line] = true
+			c.shapes[line.String()] = true
 		}
 	}
 }

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 
@@ -81,10 +82,20 @@ func command(s *process.System, word string) runner {
 			return c.run
 		}
 	}
+	run := statusCommands()[word]
 	if slices.Contains(realCommands(), word) {
-		return func(context.Context, *process.System, []string) error { return notSimulated(word) }
+		run = func(context.Context, *process.System, []string) error { return notSimulated(word) }
 	}
-	return statusCommands()[word]
+	if run == nil {
+		return nil
+	}
+	return func(ctx context.Context, s *process.System, words []string) error {
+		if text := commandHelp(slices.Concat([]string{word}, words)); text != "" {
+			_, err := io.WriteString(s.Stdout, text)
+			return err
+		}
+		return run(ctx, s, words)
+	}
 }
 
 // kongCommand runs the Run method of a kong struct. The methods may take a

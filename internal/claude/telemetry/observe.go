@@ -2,6 +2,7 @@ package telemetry
 
 import (
 	"encoding/json"
+	"maps"
 	"math"
 	"strconv"
 	"strings"
@@ -184,14 +185,12 @@ func (r *Recorder) answered(ev *protocol.Assistant, l *lineOfWork, agent string)
 	l.requestID = ev.RequestID
 	v := r.source(l, agent)
 	v["model"], v["effort"] = name, r.moment.Effort
-	for key, x := range map[string]any{
+	maps.Copy(v, map[string]any{
 		"input_tokens": u.InputTokens, "output_tokens": u.OutputTokens, "cache_read_tokens": u.CacheReadInputTokens, "cache_creation_tokens": u.CacheCreationInputTokens,
 		"cache_creation_5m_tokens": u.CacheCreation.Ephemeral5m, "cache_creation_1h_tokens": u.CacheCreation.Ephemeral1h,
 		"cost_usd": cost, "cost_usd_micros": int(math.Round(cost * 1e6)), "duration_ms": ms(now.Sub(l.asked)), "ttft_ms": ms(l.first.Sub(l.asked)),
 		"request_id": ev.RequestID, "speed": "normal", "message.uuid": ev.UUID,
-	} {
-		v[key] = x
-	}
+	})
 	r.emit("api_request", r.state.interaction.SpanID, v)
 	if text := l.text.String(); text != "" {
 		v["response_length"], v["response"] = len([]rune(text)), orElse(r.o.Responses, text, "")
@@ -222,9 +221,7 @@ func (r *Recorder) request(ev *protocol.Assistant, l *lineOfWork, of values) {
 		"success": true, "attempt": l.attempts + 1, "gen_ai.response.id": of["request_id"], "first_content_ms": of["ttft_ms"],
 		"stop_reason": ev.Final.StopReason, "gen_ai.response.finish_reasons": []string{ev.Final.StopReason},
 	}
-	for key, x := range of {
-		v[key] = x
-	}
+	maps.Copy(v, of)
 	r.end("llm_request", spanData{
 		SpanID: r.newID(8), Parent: r.state.interaction.SpanID, Start: unix(l.asked), End: unix(r.o.Clock.Now()),
 		Events: []spanEvent{{Name: "gen_ai.request.attempt", Time: unix(l.asked), Attributes: []attribute{{"attempt", newValue(l.attempts + 1)}}}},
