@@ -23,6 +23,8 @@ type option struct {
 // answers are the answers of the scenario, by question.
 type answers map[string]string
 
+func (a answers) tools() []tool.Tool { return []tool.Tool{askUserQuestionTool(a)} }
+
 func askUserQuestionTool(a answers) tool.Tool {
 	return tool.Tool{
 		Name:        "AskUserQuestion",

@@ -35,6 +35,8 @@ const (
 	maxCategory     = 40
 )
 
+func findingTools() []tool.Tool { return []tool.Tool{reportFindingsTool()} }
+
 func reportFindingsTool() tool.Tool {
 	found := tool.List("What was found, the worst first", tool.Object(
 		tool.Req("file", tool.Str("The file, from the root of the repository")),

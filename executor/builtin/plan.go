@@ -24,6 +24,10 @@ type planTools struct {
 	file  func() string // path of the plan file; nil or empty = none
 }
 
+func (p *planTools) tools() []tool.Tool {
+	return []tool.Tool{enterPlanModeTool(p), exitPlanModeTool(p)}
+}
+
 func enterPlanModeTool(p *planTools) tool.Tool {
 	return tool.Tool{
 		Name:        "EnterPlanMode",

@@ -41,39 +41,13 @@ func (f toolStates) all() []tool.Tool {
 	return list
 }
 
-// running returns the tools that run.
+// running returns the tools that run. Each family lists its own, so that a tool of an
+// existing family is added in the file of the family only.
 func (f toolStates) running() []tool.Tool {
-	return []tool.Tool{
-		agentTool("Agent"),
-		askUserQuestionTool(f.answers),
-		bash.Bash(f.commands),
-		cronCreateTool(f.jobs),
-		cronDeleteTool(f.jobs),
-		cronListTool(f.jobs),
-		f.trees.withinWorktree(files.Edit(f.files)),
-		enterPlanModeTool(f.plans),
-		enterWorktreeTool(f.trees),
-		exitPlanModeTool(f.plans),
-		exitWorktreeTool(f.trees),
-		search.Glob(f.finder),
-		search.Grep(f.finder),
-		bash.Monitor(f.commands),
-		files.NotebookEdit(f.files),
-		files.Read(f.files),
-		reportFindingsTool(),
-		scheduleWakeupTool(f.jobs),
-		skillTool(f.skills),
-		agentTool("Task"),
-		taskCreateTool(f.tasks),
-		taskGetTool(f.tasks),
-		taskListTool(f.tasks),
-		bash.Stop(f.commands),
-		taskUpdateTool(f.tasks),
-		todoWriteTool(f.todos),
-		webFetchTool(),
-		webSearchTool(),
-		f.trees.withinWorktree(files.Write(f.files)),
-	}
+	return slices.Concat(
+		agentTools(), f.answers.tools(), bash.Tools(f.commands), f.jobs.tools(), f.trees.tools(), f.trees.withinWorktree(files.Tools(f.files)),
+		f.plans.tools(), search.Tools(f.finder), findingTools(), skillTools(f.skills), f.tasks.tools(), f.todos.tools(), webTools(),
+	)
 }
 
 // canonical returns the current name of a tool that older clients call by another
@@ -139,6 +113,8 @@ func Shape(call protocol.ToolUse, s string) protocol.ToolResult {
 	}
 	return r
 }
+
+func agentTools() []tool.Tool { return []tool.Tool{agentTool("Agent"), agentTool("Task")} }
 
 // agentTool returns the definition of a tool that the agent executor runs.
 func agentTool(name string) tool.Tool {

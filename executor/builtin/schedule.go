@@ -36,6 +36,10 @@ type cronInput struct {
 	Durable   bool   `json:"durable"`
 }
 
+func (s *cronJobs) tools() []tool.Tool {
+	return []tool.Tool{cronCreateTool(s), cronListTool(s), cronDeleteTool(s), scheduleWakeupTool(s)}
+}
+
 func cronCreateTool(s *cronJobs) tool.Tool {
 	return tool.Tool{
 		Name:        "CronCreate",

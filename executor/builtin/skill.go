@@ -30,6 +30,8 @@ type skillInput struct {
 	Args  string `json:"args"`
 }
 
+func skillTools(s Skills) []tool.Tool { return []tool.Tool{skillTool(s)} }
+
 func skillTool(s Skills) tool.Tool {
 	return tool.Tool{
 		Name:        "Skill",

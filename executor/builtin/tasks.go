@@ -54,6 +54,10 @@ func (l *checklist) task(id string) *checklistTask {
 	return nil
 }
 
+func (l *checklist) tools() []tool.Tool {
+	return []tool.Tool{taskCreateTool(l), taskGetTool(l), taskListTool(l), taskUpdateTool(l)}
+}
+
 func taskCreateTool(l *checklist) tool.Tool {
 	return tool.Tool{
 		Name:        "TaskCreate",

@@ -21,6 +21,8 @@ type todoList struct {
 	todos []todo
 }
 
+func (l *todoList) tools() []tool.Tool { return []tool.Tool{todoWriteTool(l)} }
+
 func todoWriteTool(l *todoList) tool.Tool {
 	return tool.Tool{
 		Name:        "TodoWrite",

@@ -17,6 +17,8 @@ type fetchInput struct {
 	URL string `json:"url"`
 }
 
+func webTools() []tool.Tool { return []tool.Tool{webFetchTool(), webSearchTool()} }
+
 func webFetchTool() tool.Tool {
 	return tool.Tool{
 		Name: "WebFetch", ReadOnly: true,

@@ -14,6 +14,7 @@ import (
 	"github.com/claudeless/claudeless/executor/internal/tool"
 	"github.com/claudeless/claudeless/executor/shell"
 	"github.com/claudeless/claudeless/internal/base/gitworktree"
+	"github.com/claudeless/claudeless/internal/claudecode"
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
@@ -74,8 +75,18 @@ func (s *worktrees) checkInWorktree(path string) *protocol.ToolResult {
 	return new(tool.Refuse("This "+who+" is isolated in the worktree %s. Edit the worktree copy of this file instead of the shared-checkout path.", w.Path))
 }
 
-// withinWorktree wraps a tool that changes files, so that it stays within the work tree.
-func (s *worktrees) withinWorktree(t tool.Tool) tool.Tool {
+// withinWorktree wraps the tools that change the file of a parameter file_path, so that they stay
+// within the work tree.
+func (s *worktrees) withinWorktree(tools []tool.Tool) []tool.Tool {
+	for i, t := range tools {
+		if row := claudecode.ToolNamed(t.Name); row.Class == claudecode.ClassWrite && row.Subject == "file_path" {
+			tools[i] = s.wrap(t)
+		}
+	}
+	return tools
+}
+
+func (s *worktrees) wrap(t tool.Tool) tool.Tool {
 	check := t.Check
 	t.Check = func(ctx context.Context, raw json.RawMessage) *protocol.ToolResult {
 		in, err := tool.Decode[struct {
@@ -107,6 +118,10 @@ func (s *worktrees) enter(w worktree) {
 type enterWorktreeInput struct {
 	Name *string `json:"name"`
 	Path *string `json:"path"`
+}
+
+func (s *worktrees) tools() []tool.Tool {
+	return []tool.Tool{enterWorktreeTool(s), exitWorktreeTool(s)}
 }
 
 func enterWorktreeTool(s *worktrees) tool.Tool {

@@ -12,6 +12,9 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
+// Tools returns the tools of this package.
+func Tools(c *Commands) []tool.Tool { return []tool.Tool{Bash(c), Monitor(c), Stop(c)} }
+
 // Bash returns the tool that runs a command line.
 func Bash(c *Commands) tool.Tool {
 	return tool.Tool{

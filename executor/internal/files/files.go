@@ -34,6 +34,9 @@ type Options struct {
 	Access Access     // nil = all files may be read
 }
 
+// Tools returns the tools of this package.
+func Tools(f *Files) []tool.Tool { return []tool.Tool{Edit(f), NotebookEdit(f), Read(f), Write(f)} }
+
 // Files holds what a session knows about files. Its methods may be called from many
 // goroutines.
 type Files struct {

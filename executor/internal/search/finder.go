@@ -30,6 +30,9 @@ type Options struct {
 	Access Access     // nil = nothing is hidden
 }
 
+// Tools returns the tools of this package.
+func Tools(f *Finder) []tool.Tool { return []tool.Tool{Glob(f), Grep(f)} }
+
 // Finder searches files for a session. Its methods may be called from many
 // goroutines.
 type Finder struct{ o Options }
