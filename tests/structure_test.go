@@ -33,7 +33,7 @@ const (
 	spreadTypes     = 17  // types over more files
 	maxPackages     = 130 // with sources, without those of tests
 	smallPackages   = 50  // packages of one or two files
-	oneImplementer  = 11  // percent of the interfaces that one type implements, doubles in tests counted
+	oneImplementer  = 15  // percent of the interfaces that one type implements, doubles in tests counted
 )
 
 func TestStructure(t *testing.T) {
@@ -84,7 +84,7 @@ func TestStructure(t *testing.T) {
 	total(t, "packages of one or two files", small, smallPackages)
 	one, of := singleImplementations(t, all)
 	t.Logf("  interfaces with one implementation: %s", strings.Join(one, " "))
-	total(t, "percent of interfaces with one implementation", len(one)*100/max(of, 1), oneImplementer)
+	most(t, "percent of interfaces with one implementation", []figure{{len(one) * 100 / max(of, 1), fmt.Sprint(of, " interfaces")}}, oneImplementer)
 	limit(t, "files in a knot", knots, maxKnot)
 	total(t, "func fields", sumFuncs, allFuncFields)
 	total(t, "method values handed along", sumValues, methodValues)

@@ -122,7 +122,7 @@ func New(o Options) (*Tools, error) {
 	f := toolStates{
 		files:    t.files,
 		finder:   search.New(search.Options{Paths: t.shell, Clock: o.Clock, Access: o.Access}),
-		commands: bash.New(bash.Options{Shell: t.shell, Clock: o.Clock, ReadTracker: t.files, Tasks: o.Tasks, OutputDir: o.OutputDir}),
+		commands: bash.New(bash.Options{Shell: t.shell, Clock: o.Clock, Files: t.files, Tasks: o.Tasks, OutputDir: o.OutputDir}),
 		trees:    newWorktrees(o, t.shell),
 		jobs:     &cronJobs{tasks: o.Tasks, clock: o.Clock, dir: o.CWD, session: t.shell.Getenv("CLAUDE_CODE_SESSION_ID")},
 		todos:    &todoList{},

@@ -5,23 +5,17 @@
 package bash
 
 import (
+	"github.com/claudeless/claudeless/executor/internal/files"
 	"github.com/claudeless/claudeless/executor/internal/tool"
 	"github.com/claudeless/claudeless/executor/shell"
 	"github.com/claudeless/claudeless/simulator/task"
 )
 
-// ReadTracker is notified of files whose content a command has printed.
-type ReadTracker interface {
-	// RecordPrinted records that a command has printed the content of a file, if printed
-	// is that content.
-	RecordPrinted(file, printed string)
-}
-
-// Options configure Commands. Shell, Clock and Reader are required.
+// Options configure Commands. Shell, Clock and Files are required.
 type Options struct {
-	Shell       *shell.Shell
-	Clock       tool.Clock // names saved output
-	ReadTracker ReadTracker
+	Shell *shell.Shell
+	Clock tool.Clock   // names saved output
+	Files *files.Files // told of files whose content a command has printed
 	// Tasks holds background commands; nil = no background commands.
 	Tasks *task.Set
 	// OutputDir is the directory for output that is too large to show; it is

@@ -274,7 +274,7 @@ func (r *runningCommand) result(code int, out bashOutput) protocol.ToolResult {
 	shown := tool.Text(cmp.Or(joinLines(r.c.limitOutput(output, raw, &out), note, where), noOutput), nil)
 	shown.ExplicitOK, shown.Output = true, out
 	if file := shell.PrintedFile(r.in.Command); file != "" && len(raw) <= r.c.maxOutput() {
-		r.c.o.ReadTracker.RecordPrinted(file, raw)
+		r.c.o.Files.RecordPrinted(file, raw)
 	}
 	return shown
 }

@@ -14,24 +14,17 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// PathResolver resolves paths against the working directory.
-type PathResolver interface {
-	Dir() string
-	// Path makes a path absolute.
-	Path(string) string
-}
-
 // Access says whether a file may be read without asking. A file that may not is
 // also not written or edited before it has been read.
 type Access interface {
 	Readable(path string) bool
 }
 
-// Options configure Files. Where and Clock are required.
+// Options configure Files. Paths and Clock are required.
 type Options struct {
-	Paths  PathResolver
-	Clock  tool.Clock // provides ids of new cells
-	Access Access     // nil = all files may be read
+	Paths  *shell.Shell // its working directory
+	Clock  tool.Clock   // provides ids of new cells
+	Access Access       // nil = all files may be read
 }
 
 // Tools returns the tools of this package.

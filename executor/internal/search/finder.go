@@ -8,30 +8,21 @@ import (
 	"strings"
 
 	"github.com/claudeless/claudeless/executor/internal/tool"
+	"github.com/claudeless/claudeless/executor/shell"
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
-
-// PathResolver resolves paths against the working directory.
-type PathResolver interface {
-	Dir() string
-	// Path makes a path absolute.
-	Path(string) string
-}
 
 // Access says whether a deny rule forbids reading a file.
 type Access interface {
 	Hidden(path string) bool
 }
 
-// Options configure a Finder. Where and Clock are required.
+// Options configure a Finder. Paths and Clock are required.
 type Options struct {
-	Paths  PathResolver
-	Clock  tool.Clock // measures the duration of searches
-	Access Access     // nil = nothing is hidden
+	Paths  *shell.Shell // its working directory
+	Clock  tool.Clock   // measures the duration of searches
+	Access Access       // nil = nothing is hidden
 }
-
-// Tools returns the tools of this package.
-func Tools(f *Finder) []tool.Tool { return []tool.Tool{Glob(f), Grep(f)} }
 
 // Finder searches files for a session. Its methods may be called from many
 // goroutines.

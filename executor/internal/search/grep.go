@@ -8,6 +8,9 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
+// Tools returns the tools of this package.
+func Tools(f *Finder) []tool.Tool { return []tool.Tool{Glob(f), Grep(f)} }
+
 // Grep returns the tool that searches the content of files.
 func Grep(f *Finder) tool.Tool {
 	return tool.Tool{
