@@ -97,6 +97,9 @@ func (k *localCommands) answer(ctx context.Context, c slash.Call, said slash.Out
 		k.out.emitTitle(said.Title)
 	}
 	k.prompts.emitInit(ctx)
+	if said.Model != nil {
+		k.sim.options.State.SetModel(*said.Model)
+	}
 	return k.emitReply(c, said, usage)
 }
 

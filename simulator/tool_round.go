@@ -177,7 +177,7 @@ func (d *toolRound) callResult(ctx context.Context, c call) (executor.Result, er
 		return executor.Plain(executor.Missing(c.writtenName)), nil
 	}
 	if c.use.Name == structuredTool && d.sim.main.Schema != nil {
-		return executor.Plain(d.structured.validate(c.use)), nil
+		return executor.Plain(d.structured.validate(c.use, d.sim.options.Location.Mode())), nil
 	}
 	if c.refusal != nil {
 		return *c.refusal, nil

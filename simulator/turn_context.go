@@ -67,8 +67,11 @@ func (st *structuredOutput) addCall(reply scenarios.Reply) []protocol.Block {
 }
 
 // validate checks one call.
-func (st *structuredOutput) validate(use protocol.ToolUse) protocol.ToolResult {
+func (st *structuredOutput) validate(use protocol.ToolUse, mode protocol.PermissionMode) protocol.ToolResult {
 	accept := &protocol.PermissionDecision{Decision: "accept", Source: "config"}
+	if mode == protocol.ModeBypass {
+		accept.ReasonType = "mode"
+	}
 	if err := st.schema.Validate(use.Input); err != nil {
 		st.failures++
 		st.lastError = "Output does not match required schema: " + err.Error()

@@ -169,6 +169,9 @@ func (t *Tools) Tools(context.Context) ([]protocol.Tool, error) {
 // real CLI shows, and without trailing spaces in text for a file. Input for other
 // tools, or input that is not an object, is unchanged.
 func (t *Tools) Prepare(call protocol.ToolUse) json.RawMessage {
+	if !t.allowed(call.Name) {
+		return call.Input
+	}
 	return t.registry[call.Name].Prepared(call.Input)
 }
 

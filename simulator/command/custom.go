@@ -3,8 +3,10 @@ package command
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/claudeless/claudeless/internal/claude/catalog"
+	"github.com/claudeless/claudeless/simulator"
 	"github.com/claudeless/claudeless/simulator/slash"
 )
 
@@ -13,11 +15,12 @@ type customCommand struct {
 	k      catalog.Command
 	models Models
 	shell  Shell
+	live   *simulator.SessionState
 }
 
 // Run passes its text to the model.
 func (c customCommand) Run(ctx context.Context, call slash.Call) (*slash.Outcome, *slash.Expansion) {
-	text, err := Text(ctx, c.shell, c.k, call.Args)
+	text, err := Text(ctx, c.shell, c.live, c.k, call.Args)
 	if err != nil {
 		return &slash.Outcome{Text: err.Error(), Failed: true, Result: "custom"}, nil
 	}
@@ -30,14 +33,25 @@ func (c customCommand) Run(ctx context.Context, call slash.Call) (*slash.Outcome
 
 // Text returns the text of a custom command or a skill for the model, including the
 // output of its shell commands. The error is shown to the user.
-func Text(ctx context.Context, sh Shell, k catalog.Command, args string) (string, error) {
-	text, err := slash.Run(k.Body, args, k.Arguments, func(command, pattern string) (string, error) {
+func Text(ctx context.Context, sh Shell, live *simulator.SessionState, k catalog.Command, args string) (string, error) {
+	text, err := slash.Run(withVariables(k, sh.ProjectDir(), live.Snapshot()), args, k.Arguments, func(command, pattern string) (string, error) {
 		return sh.Print(ctx, k.Tools, command, pattern)
 	})
 	if err == nil && k.Skill {
 		text = "Base directory for this skill: " + k.Dir + "\n\n" + text
 	}
 	return text, err
+}
+
+// withVariables returns the body of a command with the values of the variables that it may name in braces.
+func withVariables(k catalog.Command, project string, now simulator.Snapshot) string {
+	values := []string{
+		"${CLAUDE_SESSION_ID}", now.SessionID, "${CLAUDE_EFFORT}", now.Effort, "${CLAUDE_PROJECT_DIR}", project,
+	}
+	if k.Skill {
+		values = append(values, "${CLAUDE_SKILL_DIR}", k.Dir)
+	}
+	return strings.NewReplacer(values...).Replace(k.Body)
 }
 
 // modelOnlySkill is a skill that users cannot invoke.

@@ -8,26 +8,31 @@ import (
 	"github.com/claudeless/claudeless/simulator/model"
 )
 
-func chooseModel(o Options, name string) string {
-	if name == "" {
-		return "Current model: `" + modelText(o.Live.Model()) + "`\n" +
-			"Usage: /model <name>. Available: sonnet, opus, haiku, fable, best, sonnet[1m], opus[1m], fable[1m], opusplan, default, or a full model ID."
-	}
-	if name == "default" {
+// chooseModel returns the answer to /model and the model that it changes to; nil means no change.
+func chooseModel(o Options, name string) (text string, change *string) {
+	const usage = "Usage: /model <name>. Available: sonnet, opus, haiku, fable, best, sonnet[1m], opus[1m], fable[1m], opusplan, default, or a full model ID."
+	switch name {
+	case "", "?":
+		return "Current model: `" + modelText(o.Live.Model()) + "`\n" + usage, nil
+	case "help":
+		return usage, nil
+	case "default":
 		name = ""
 	}
-	o.Live.SetModel(name)
-	text := "Set model to `" + modelText(name) + "` for this session only"
+	text = "Set model to `" + modelText(name) + "` for this session only"
 	if full := model.Resolve(name); !strings.HasPrefix(full, "claude-") {
 		text += fmt.Sprintf("\nClaude Code doesn't recognize the model %q, so it assumes a context window of 1m tokens. "+
 			"Update Claude Code, or see https://code.claude.com/docs/en/model-config#correct-the-window-for-a-gateway-or-custom-model-id to set the window.", name)
 	}
-	return text
+	return text, &name
 }
 
 // modelText formats a model name as /model does.
 func modelText(name string) string {
 	shown := model.Display(model.Resolve(name))
+	if name == "opusplan" {
+		shown = "Opus in plan mode, else Sonnet"
+	}
 	if name == "" || name == "default" || name == model.Default {
 		shown += " (default)"
 	}

@@ -53,6 +53,8 @@ type Shell interface {
 	// returns its output. pattern is the command as written in the file; the error
 	// is shown to the user.
 	Print(ctx context.Context, rules []string, command, pattern string) (string, error)
+	// ProjectDir returns the directory of the session.
+	ProjectDir() string
 }
 
 // Models substitutes model names.

@@ -26,7 +26,7 @@ func (s *Set) Find(name string) (simulator.Command, bool) {
 	case s.o.Disabled:
 		return simulator.UnavailableCommand{}, simulator.HandlesCommand(name) || Known(name)
 	case isCustom && !k.NoUser:
-		return customCommand{k, s.o.Models, s.o.Shell}, true
+		return customCommand{k, s.o.Models, s.o.Shell, s.o.Live}, true
 	case simulator.HandlesCommand(name):
 		return nil, false
 	case isCustom:
@@ -70,7 +70,7 @@ func (c builtin) Run(_ context.Context, call slash.Call) (*slash.Outcome, *slash
 	said, o := slash.Outcome{Name: c.name}, c.s.o
 	switch c.name {
 	case "model":
-		said.Text = chooseModel(o, call.Args)
+		said.Text, said.Model = chooseModel(o, call.Args)
 	case "effort":
 		said.Text = chooseEffort(o, call.Args)
 	case "output-style":

@@ -31,7 +31,7 @@ func appendArguments(body, args string, used bool) string {
 	return body + "\n\nARGUMENTS: " + args
 }
 
-// fill replaces the placeholders in body; used reports whether there was one.
+// fill replaces the placeholders in body; used reports whether one had a value.
 func fill(body, args string, names []string) (text string, used bool) {
 	words := Words(args)
 	var b strings.Builder
@@ -49,7 +49,7 @@ func fill(body, args string, names []string) (text string, used bool) {
 		case len(before)-len(strings.TrimRight(before, `\`)) == 1: // exactly one backslash ends it
 			before, value = before[:at-1], written[:n]
 		default:
-			used = true
+			used = used || value != written[:n]
 		}
 		b.WriteString(before)
 		b.WriteString(value)

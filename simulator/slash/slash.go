@@ -77,6 +77,8 @@ type Outcome struct {
 	Absent bool
 	// Title is the new name of the session; empty = it keeps its own.
 	Title string
+	// Model is the model that the session uses from now on; nil = it keeps its own. Init still names the former one.
+	Model *string
 	// Failed is a command that could not do what it was asked for; Text says why.
 	Failed bool
 	// Unsaid says that the result leaves the text out.

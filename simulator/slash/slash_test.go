@@ -54,7 +54,7 @@ func TestFill(t *testing.T) {
 		{`$0 and \$0, $1`, "a", "a and $0, $1"},
 		{"$ARGUMENTS[1] $0", `c\ d`, "$ARGUMENTS[1] c d"},
 		{`\\$0 \\\$0 $0x`, "a", `\\a \\\a $0x`},
-		{"costs $99999999999999999999", "a", "costs $99999999999999999999"},
+		{"costs $99999999999999999999", "a", "costs $99999999999999999999\n\nARGUMENTS: a"},
 	}
 	for _, tt := range tests {
 		if got := slash.Fill(tt.body, tt.args); got != tt.want {

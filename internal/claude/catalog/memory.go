@@ -50,7 +50,7 @@ func (m Memory) Heading() string {
 // Memories finds the instruction files at the start of a session: the user's, then the project's from the root down
 // to the working directory, each followed by its imports.
 func Memories(o MemoryOptions) []Memory {
-	r := &memoryReader{home: o.Home, seen: map[string]bool{}}
+	r := &memoryReader{home: o.Home, cwd: o.CWD, seen: map[string]bool{}}
 	if o.UserDir != "" {
 		r.read(Memory{Path: filepath.Join(o.UserDir, "CLAUDE.md"), Type: "User", Base: o.CWD}, 0)
 		r.rules(filepath.Join(o.UserDir, "rules"), "User", o.CWD)
@@ -71,7 +71,7 @@ func Memories(o MemoryOptions) []Memory {
 // the user, the files of the directories between the working directory and it, and matching rules of the project
 // (observed with 2.1.329). Files in known are omitted.
 func NestedMemories(o MemoryOptions, file string, known map[string]bool) []Memory {
-	r := &memoryReader{home: o.Home, seen: maps.Clone(known), about: file}
+	r := &memoryReader{home: o.Home, cwd: o.CWD, seen: maps.Clone(known), about: file}
 	if o.UserDir != "" {
 		r.rules(filepath.Join(o.UserDir, "rules"), "User", o.CWD)
 	}
@@ -146,6 +146,7 @@ const (
 // memoryReader reads files once, in the order in which they count.
 type memoryReader struct {
 	home  string
+	cwd   string
 	seen  map[string]bool
 	about string // the file whose instructions are searched; empty = those that always apply
 	found []Memory
@@ -175,7 +176,8 @@ func (r *memoryReader) read(m Memory, depth int) {
 	r.seen[m.Path] = true
 	r.found = append(r.found, m)
 	for _, name := range imports(m.Text) {
-		if target := r.resolve(name, filepath.Dir(m.Path)); target != "" {
+		target := r.resolve(name, filepath.Dir(m.Path))
+		if target != "" && (m.Type == "User" || isBelow(r.cwd, target)) { // the project's imports from outside need an approval
 			r.read(Memory{Path: target, Type: m.Type, Parent: m.Path, Base: m.Base}, depth+1)
 		}
 	}

@@ -13,7 +13,7 @@ import (
 func TestMemories(t *testing.T) {
 	root := t.TempDir()
 	for path, text := range map[string]string{
-		"user/CLAUDE.md":            "user",
+		"user/CLAUDE.md":            "user @~/home.md",
 		"user/rules/r.md":           "user rule",
 		"up/CLAUDE.md":              "above",
 		"up/p/CLAUDE.md":            "project\n@a.md, @~/home.md\n@" + filepath.ToSlash(root) + "/abs.md\n```\n@code.md\n```\n`@code.md` mail@code.md",
@@ -37,8 +37,8 @@ func TestMemories(t *testing.T) {
 	}
 	o := MemoryOptions{UserDir: filepath.Join(root, "user"), CWD: filepath.Join(root, "up", "p"), Home: filepath.Join(root, "home"), Project: true, Local: true}
 	want := []string{
-		"User user/CLAUDE.md", "User user/rules/r.md", "Project up/CLAUDE.md", "Project up/p/CLAUDE.md", "Project up/p/a.md < up/p/CLAUDE.md",
-		"Project up/p/b.md < up/p/a.md", "Project home/home.md < up/p/CLAUDE.md", "Project abs.md < up/p/CLAUDE.md",
+		"User user/CLAUDE.md", "User home/home.md < user/CLAUDE.md", "User user/rules/r.md", "Project up/CLAUDE.md", "Project up/p/CLAUDE.md", "Project up/p/a.md < up/p/CLAUDE.md",
+		"Project up/p/b.md < up/p/a.md",
 		"Project up/p/.claude/CLAUDE.md", "Project up/p/.claude/rules/z.md", "Local up/p/CLAUDE.local.md",
 	}
 	short := func(path string) string {

@@ -170,6 +170,9 @@ func handlerFor(subtype string) (handler, bool) {
 		"mcp_set_servers":        {run: mcpSetServers, slow: true},
 		"mcp_call":               {run: mcpCall, slow: true},
 		"mcp_read_resource":      {run: mcpReadResource, slow: true},
+		"mcp_authenticate":       {run: mcpAuthenticate},
+		"mcp_clear_auth":         {run: mcpClearAuth},
+		"mcp_oauth_callback_url": {run: mcpCallbackURL},
 		"seed_read_state":        {run: acceptWithoutEffect}, // only NotebookEdit needs an earlier Read, and a Read of this session
 	}
 	h, ok := table[subtype]

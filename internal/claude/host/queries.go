@@ -3,6 +3,7 @@ package host
 import (
 	"context"
 
+	"github.com/claudeless/claudeless/internal/base/jsvalue"
 	"github.com/claudeless/claudeless/internal/claude/control"
 	"github.com/claudeless/claudeless/internal/claudecode"
 	"github.com/claudeless/claudeless/simulator/protocol"
@@ -109,14 +110,14 @@ func withCheck(check func(request) error, run serveFunc) serveFunc {
 
 func checkDetail(in request) error {
 	switch string(in.keys["detail"]) {
-	case "", `"summary"`, `"full"`:
+	case "", "null", `"summary"`, `"full"`:
 		return nil
 	}
 	return in.typeError("detail", "'summary' or 'full'")
 }
 
 func checkSkipBehaviors(in request) error {
-	if !in.has("skip_behaviors") {
+	if !jsvalue.IsSet(in.keys["skip_behaviors"]) {
 		return nil
 	}
 	_, err := in.flag("skip_behaviors")

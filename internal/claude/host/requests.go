@@ -206,7 +206,7 @@ func generateTitle(_ context.Context, _ *requestServer, in request) (control.Ans
 	if _, err := in.text("description"); err != nil {
 		return control.Answer{}, err
 	}
-	if in.has("persist") {
+	if jsvalue.IsSet(in.keys["persist"]) {
 		if _, err := in.flag("persist"); err != nil {
 			return control.Answer{}, err
 		}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 
 	"github.com/claudeless/claudeless/internal/base/jsvalue"
@@ -226,6 +227,39 @@ func (r *requestServer) canonical(name string) (mcp.ServerStatus, bool) {
 		}
 	}
 	return mcp.ServerStatus{}, false
+}
+
+// mcpAuthenticate does not log in: nothing here opens a browser. The texts about servers without a login are those of
+// the real CLI.
+func mcpAuthenticate(_ context.Context, r *requestServer, in request) (control.Answer, error) {
+	return control.Answer{}, r.refuseLogin(in, "Server type %q does not support OAuth authentication", "stdio")
+}
+
+// mcpClearAuth does not forget a login, because none is made by a host.
+func mcpClearAuth(_ context.Context, r *requestServer, in request) (control.Answer, error) {
+	return control.Answer{}, r.refuseLogin(in, "Cannot clear auth for server type %q", "undefined")
+}
+
+// refuseLogin returns why there is no login for a server; kind names the type of one that runs as a process.
+func (r *requestServer) refuseLogin(in request, format, kind string) error {
+	name, _ := jsvalue.Text(in.keys["serverName"])
+	st, err := r.server(name)
+	switch {
+	case err != nil:
+		return err
+	case st.Config.URL != "":
+		return unsupported(in.Subtype)
+	}
+	if st.Config.Type != "" && st.Config.Type != "stdio" {
+		kind = st.Config.Type
+	}
+	return &control.HostError{Text: fmt.Sprintf(format, kind)}
+}
+
+// mcpCallbackURL answers that no login waits for its callback.
+func mcpCallbackURL(_ context.Context, _ *requestServer, in request) (control.Answer, error) {
+	name, _ := jsvalue.Text(in.keys["serverName"])
+	return control.Answer{}, &control.HostError{Text: "No active OAuth flow for server: " + name}
 }
 
 func mcpReadResource(ctx context.Context, r *requestServer, in request) (control.Answer, error) {

@@ -132,6 +132,7 @@ type Servers struct {
 type Model struct {
 	Requested string // by a flag or by the agent that the session is; empty = not set
 	Name      string // at start
+	Chosen    bool   // by a flag, an agent or the environment; else a session that goes on keeps its own
 	Fallback  string // when the other is overloaded; empty = none
 	Effort    string
 	Betas     []string // of the flags, as far as they are known

@@ -103,6 +103,7 @@ type skillLibrary struct {
 	hooks      *hooks
 	allowed    atomic.Pointer[[]string] // skills that the model may load; nil = all
 	shell      command.Shell
+	state      *simulator.SessionState
 	hooksAdded sync.Map // names of the skills whose hooks are active
 }
 
@@ -119,7 +120,7 @@ func (l *skillLibrary) Skill(ctx context.Context, name, args string) (builtin.Sk
 	k, _ := l.command(name)
 	l.policy.Grant(k.Tools)
 	l.addSkillHooks(k)
-	text, err := command.Text(ctx, l.shell, k, args)
+	text, err := command.Text(ctx, l.shell, l.state, k, args)
 	return builtin.Skill{Name: k.Name, Text: text, Tools: k.Tools}, err
 }
 

@@ -65,6 +65,9 @@ func Open(plan launch.Plan, host Host) (*Session, error) {
 	s.conversation = &conversation{records: s.records, endCause: func() error { return nil }}
 	s.state.BeginConversation(s.records.ID(), s.records.transcript.Path())
 	s.state.SetModel(s.plan.Model.Name)
+	if last := s.records.transcript.PreviousReply(); last != nil && !plan.Model.Chosen {
+		s.state.SetModel(last.Model)
+	}
 	s.state.SetEffort(s.plan.Model.Effort)
 	s.state.SetOutputStyle(s.plan.Settings.OutputStyleName())
 	s.state.SetTitle(s.plan.Custom.Title)
@@ -87,7 +90,7 @@ func (s *Session) build(host Host) error {
 		return err
 	}
 	s.hooks = newHooks(plan, s.state, s.tools, s.policy)
-	s.library = &skillLibrary{catalog: plan.Catalog, policy: s.policy, hooks: s.hooks, shell: s.tools}
+	s.library = &skillLibrary{catalog: plan.Catalog, policy: s.policy, hooks: s.hooks, shell: s.tools, state: s.state}
 	s.background = newBackground(plan, s.state, s.policy, s.tools)
 	parts := toolParts{host: host, state: s.state, hooks: s.hooks, library: s.library, background: s.background}
 	if err := s.tools.build(plan, parts, s.servers, s.policy); err != nil {

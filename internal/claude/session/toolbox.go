@@ -90,6 +90,9 @@ func (t *toolbox) buildChain(plan launch.Plan, p toolParts) {
 // Dir returns the shell's current directory.
 func (t *toolbox) Dir() string { return t.builtin.Dir() }
 
+// ProjectDir returns the directory of the session.
+func (t *toolbox) ProjectDir() string { return t.options.CWD }
+
 // Mode returns the permission mode.
 func (t *toolbox) Mode() protocol.PermissionMode { return t.policy.Mode() }
 
