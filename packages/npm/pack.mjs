@@ -1,6 +1,6 @@
 // Packs what is published to npm: claudeless itself, and a package with the binary for each platform.
 //   node pack.mjs OUT BINARIES      BINARIES holds linux_amd64/claudeless, windows_arm64/claudeless.exe and so on
-// The version is the one of the binaries' source, so package.json has none of its own.
+// The version is the one of the binaries' source, so package.json has no version.
 import { execFileSync } from "node:child_process";
 import { chmodSync, cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";

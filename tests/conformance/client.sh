@@ -5,7 +5,7 @@
 # without one gets client/default.toml, which connects and says goodbye.
 #
 # Scenarios about authorization log in first, and once more when a call needs more
-# permissions. Each has a home directory of its own.
+# permissions. Each has a separate home directory.
 #
 # CLAUDELESS is the binary (default: claudeless in PATH), CONFORMANCE_HOME an
 # empty directory in place of the user's own.

@@ -1,4 +1,4 @@
-// Where the binary is: named by CLAUDELESS_BIN, or in the platform package, or on PATH.
+// Finds the binary: CLAUDELESS_BIN, the platform package, or PATH.
 import { spawnSync } from "node:child_process";
 import { accessSync, constants, openSync, readSync, closeSync, realpathSync } from "node:fs";
 import { createRequire } from "node:module";
@@ -6,7 +6,7 @@ import { delimiter, join } from "node:path";
 
 const exe = process.platform === "win32" ? ".exe" : "";
 
-/** The path of the binary: CLAUDELESS_BIN wins, as in Python. Throws with what to do when there is none for this machine. */
+/** Returns the path of the binary: CLAUDELESS_BIN, else the platform package. Throws, with advice, if this platform has none. */
 export function findBinary(): string {
   const given = process.env["CLAUDELESS_BIN"];
   if (given) {
@@ -17,7 +17,7 @@ export function findBinary(): string {
   try {
     return createRequire(import.meta.url).resolve(`${platform}/bin/claudeless${exe}`);
   } catch {
-    // not installed: it is optional, and there is none for some machines
+    // not installed: the package is optional, and some platforms have none
   }
   const found = onPath("claudeless", (file) => !isScript(file));
   if (found) return found;
@@ -27,7 +27,7 @@ export function findBinary(): string {
   );
 }
 
-/** The real claude: CLAUDE_BIN, or the first on PATH that is no claudeless. */
+/** Returns the real claude: CLAUDE_BIN, or the first claude on PATH that is not claudeless. */
 export function findClaude(): string {
   const found = process.env["CLAUDE_BIN"] || onPath("claude", (file) => !isOurs(file));
   if (!found) throw new Error('lane "real" needs a real claude: name it in CLAUDE_BIN, or put it on PATH');
@@ -56,7 +56,7 @@ function isOurs(claude: string): boolean {
   return (stdout ?? "").includes("claudeless");
 }
 
-/** Whether a file is a script, such as the one of this package, which would look for itself for ever. */
+/** Reports whether a file is a script. The script of this package would find and call itself for ever. */
 function isScript(file: string): boolean {
   const fd = openSync(file, "r");
   try {

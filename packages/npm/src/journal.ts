@@ -1,7 +1,7 @@
-// What the journal tells: the prompts that came and the tools that ran.
+// Reads prompts and tool runs from a journal.
 import { existsSync, readFileSync } from "node:fs";
 
-/** One prompt that the model was asked. */
+/** One prompt to the model. */
 export interface Call {
   prompt: string;
   sessionId: string;
@@ -19,7 +19,7 @@ export interface Entry {
   [key: string]: unknown;
 }
 
-/** The lines of a journal; half a line, of a process that was killed, is left out. */
+/** Returns the lines of a journal. A truncated last line, from a killed process, is skipped. */
 export function entries(journal: string): Entry[] {
   if (!existsSync(journal)) return [];
   return readFileSync(journal, "utf8")
@@ -33,15 +33,15 @@ export function entries(journal: string): Entry[] {
     });
 }
 
-/** What was asked of a claude, and over the Messages API; a request that is made again counts once. */
+/** Returns the prompts of a claude and of the Messages API. A repeated request counts once. */
 export const calls = (all: Entry[]): Call[] =>
   all
     .filter((e) => (e.type === "prompt" && !e["injected"]) || (e.type === "request" && e["prompt"] && (e["attempt"] ?? 1) === 1))
     .map((e) => ({ prompt: e["prompt"] as string, sessionId: (e["session_id"] || e["session"] || "") as string, pid: e["pid"] as number }));
 
 /**
- * What ran in a claude, and what a client of the Messages API has run, in the order of the model's calls: those of one
- * message run at the same time.
+ * Returns the tools that ran in a claude or in a client of the Messages API, in the order of the model's calls. Calls of
+ * one message run concurrently.
  */
 export function tools(all: Entry[]): ToolRun[] {
   const order = new Map(all.flatMap((e) => (e.type === "model" ? ((e["blocks"] ?? []) as Entry[]) : [])).map((block, i) => [block["id"], i]));

@@ -7,7 +7,7 @@ interface Outcome {
   message: () => string;
 }
 
-/** Whether `want` is a part of `got`: objects may have more keys, everything else is equal. */
+/** Reports whether `got` contains `want`: objects can have additional keys, all other values must be equal. */
 function within(want: unknown, got: unknown): boolean {
   if (typeof want !== "object" || want === null || Array.isArray(want)) return isDeepStrictEqual(want, got);
   return typeof got === "object" && got !== null && Object.entries(want).every(([k, v]) => within(v, (got as Record<string, unknown>)[k]));
@@ -19,20 +19,20 @@ function scripted(received: unknown): ScriptedClaude {
 }
 
 export const matchers = {
-  /** A tool of this name was called, with at least these keys of its input. */
+  /** A tool of this name was called, and its input contains these keys and values. */
   toHaveCalledTool(received: unknown, name: string, input: Record<string, unknown> = {}): Outcome {
     const tools = scripted(received).tools;
     const pass = tools.some((t) => t.name === name && within(input, t.input));
     const list = tools.map((t) => `  ${t.name} ${JSON.stringify(t.input)}`).join("\n") || "  none";
     return { pass, message: () => `expected ${pass ? "no " : "a "}call of ${name} ${JSON.stringify(input)}; there were\n${list}` };
   },
-  /** The model was asked this prompt. */
+  /** The model received this prompt. */
   toHaveBeenAsked(received: unknown, prompt: string | RegExp): Outcome {
     const prompts = scripted(received).calls.map((c) => c.prompt);
     const pass = prompts.some((p) => (typeof prompt === "string" ? p === prompt : prompt.test(p)));
     return { pass, message: () => `expected ${pass ? "no " : "a "}prompt ${String(prompt)}; there were\n  ${prompts.join("\n  ") || "none"}` };
   },
-  /** Every step was played, every prompt had a rule, and claude was treated well. */
+  /** Every step was played, a rule matched every prompt, and there are no conduct findings. */
   async toBeComplete(received: unknown): Promise<Outcome> {
     const problems = await scripted(received).problems();
     return { pass: problems.length === 0, message: () => problems.join("\n") || "expected something to be wrong" };
@@ -46,7 +46,7 @@ export interface ClaudelessMatchers<R> {
   toBeComplete(): Promise<R>;
 }
 
-/** Verifies and closes every claude that a test has left open. */
+/** Verifies and closes every claude that a test did not close. */
 export async function verifyOpen(): Promise<void> {
   const problems: unknown[] = [];
   for (const claude of [...open]) {

@@ -14,16 +14,16 @@ import { trapURL } from "./trap.js";
 import { messages, patternOf, scenario, type Place, type Rule, type Step } from "./steps.js";
 
 export interface ScriptedClaudeOptions {
-  /** A scenario instead of a script, with everything that TOML can say. */
+  /** A scenario file instead of a script. It can use every key of the TOML format. */
   file?: string | { readonly href: string };
-  /** Prompts without a rule and steps that are not played fail the test; default true. */
+  /** Fail the test for prompts without a rule and for steps that were not played; default true. */
   strict?: boolean;
   /** `real` runs the real claude (CLAUDE_BIN, or on PATH) against the same script as the Messages API. */
   lane?: "fake" | "real";
   seed?: number;
 }
 
-/** The verdict, as `claudeless verify --json` gives it. */
+/** The verdict, in the form of `claudeless verify --json`. */
 export interface Verdict {
   verdict: "ok" | "failed";
   findings: { id: string; level: "error" | "warn" | "info"; text: string; advice: string; file: string; line: number; time: string; pid: number }[];
@@ -36,13 +36,13 @@ const run = promisify(execFile);
 const here = fileURLToPath(new URL(".", import.meta.url));
 const exe = process.platform === "win32" ? ".exe" : "";
 
-/** Every claude that was made and not closed: what `afterEach` of the runners verifies. */
+/** All claudes that are not closed yet; `afterEach` of the test runners verifies them. */
 export const open = new Set<ScriptedClaude>();
 
 /**
- * A claude that says what a script says; the script answers one prompt, whichever process asks, and `on` adds rules
- * for prompts. With `await using` the end of the block rejects for steps that were not played, prompts without a
- * rule, unmet expectations, and conduct that breaks with the real claude.
+ * Creates a claude with a scripted model. The script answers one prompt from any process, and `on` adds rules for more
+ * prompts. With `await using`, the end of the block rejects if steps were not played, prompts had no rule, expectations
+ * were not met, or the program used claude in a way that fails with the real one.
  */
 export async function scriptedClaude(script?: string | ReadonlyArray<Step>, options: ScriptedClaudeOptions = {}): Promise<ScriptedClaude> {
   const claude = new ScriptedClaude(script, options, caller());
@@ -51,7 +51,7 @@ export async function scriptedClaude(script?: string | ReadonlyArray<Step>, opti
   return claude;
 }
 
-/** Under vitest, which ends its workers without an exit: a claude that is open when its test has finished fails the test. */
+/** vitest ends its workers without an exit event, so a claude that is still open at the end of its test fails the test. */
 async function atTestEnd(claude: ScriptedClaude): Promise<void> {
   try {
     const { onTestFinished } = await import("vitest");
@@ -59,7 +59,7 @@ async function atTestEnd(claude: ScriptedClaude): Promise<void> {
       if (open.has(claude)) throw await claude.forgotten();
     });
   } catch {
-    // no test runs: a hook of the suite has made it, and closes it
+    // no test is running: a hook of the suite created it and closes it
   }
 }
 
@@ -72,7 +72,7 @@ process.on("exit", () => {
 });
 
 export class ScriptedClaude implements AsyncDisposable {
-  /** The private directory; it goes with `close`. */
+  /** The private directory; `close` removes it. */
   readonly directory: string;
   readonly #strict: boolean;
   readonly #lane: "fake" | "real";
@@ -111,12 +111,12 @@ export class ScriptedClaude implements AsyncDisposable {
     open.add(this);
   }
 
-  /** The program that is claude. */
+  /** The path of the claude program. */
   get path(): string {
     return join(this.directory, "bin", `claude${exe}`);
   }
 
-  /** The scenario, to be kept as a file once a script grows. */
+  /** The scenario as TOML, for example to save a long script as a file. */
   get toml(): string {
     if (this.#file !== undefined) return readFileSync(this.#file, "utf8");
     const { text, places } = scenario(this.#rules, { strict: this.#strict, seed: this.#seed });
@@ -153,13 +153,13 @@ export class ScriptedClaude implements AsyncDisposable {
     return (this.#url ??= this.#serve());
   }
 
-  /** Options of the Agent SDK's `query` with claude in place; what is given goes on to it. */
+  /** Returns options for `query` of the Agent SDK that use this claude; the given options are kept. */
   options<T extends { env?: Record<string, string | undefined> }>(given?: T): Omit<T, "env"> & { pathToClaudeCodeExecutable: string; env: Record<string, string | undefined> } {
     const { env, ...rest } = (given ?? {}) as T;
     return { ...(rest as Omit<T, "env">), pathToClaudeCodeExecutable: this.path, env: { ...process.env, ...this.env, ...env } };
   }
 
-  /** A prompt that contains this text, or matches this expression, is answered by these steps. */
+  /** Answers prompts that contain this text, or match this expression, with these steps. */
   on(prompt: string | RegExp, ...steps: Step[]): this {
     this.#noFile("on");
     if (steps.length === 0) throw new TypeError("on: what does the model answer? Give it a step");
@@ -168,7 +168,7 @@ export class ScriptedClaude implements AsyncDisposable {
     return this;
   }
 
-  /** Makes the answer to a prompt wait: the one of `on(prompt)`, or of the script. */
+  /** Holds back the answer to a prompt: that of `on(prompt)`, or of the script. */
   hold(prompt?: string | RegExp): Hold {
     this.#noFile("hold");
     const pattern = patternOf(prompt);
@@ -188,7 +188,7 @@ export class ScriptedClaude implements AsyncDisposable {
     return terminal;
   }
 
-  /** The prompts that were asked, in order. */
+  /** The prompts so far, in order. */
   get calls(): Call[] {
     return calls(this.#entries());
   }
@@ -213,7 +213,7 @@ export class ScriptedClaude implements AsyncDisposable {
     return JSON.parse(readFileSync(report, "utf8")) as Verdict;
   }
 
-  /** All that is wrong at the end, a text each. A claude that is left running is wrong, and is ended. Terminals are closed before. */
+  /** Returns all problems at the end, one text each. A claude that still runs is a problem and is ended. Terminals are closed first. */
   async problems(): Promise<string[]> {
     await Promise.all(this.#terminals.splice(0).map((terminal) => terminal.close()));
     const verdict = await this.#verify("--sweep", this.#run);
@@ -227,7 +227,7 @@ export class ScriptedClaude implements AsyncDisposable {
     return found;
   }
 
-  /** Rejects with all that is wrong so far. */
+  /** Rejects if there are problems so far, with all of them. */
   async assertComplete(): Promise<void> {
     const found = await this.problems();
     if (found.length > 0) throw new ClaudelessError(found, this.#place);
@@ -252,19 +252,19 @@ export class ScriptedClaude implements AsyncDisposable {
     }
   }
 
-  /** What is said of a claude that nobody has closed. */
+  /** The error for a claude that was not closed. */
   get neverClosed(): string {
     return `${this.#placeOf(0)}this scripted claude was never closed: use \`await using\`, or import "claudeless/vitest", "/jest" or "/node-test"`;
   }
 
-  /** Closes a claude that nobody has closed, and says all that is wrong. */
+  /** Closes a claude that the test did not close, and returns all problems. */
   async forgotten(): Promise<ClaudelessError> {
     const found = await this.problems().catch((error: Error) => [error.message]);
     this.close();
     return new ClaudelessError([this.neverClosed, ...found], this.#place);
   }
 
-  /** Rejects when the scenario's file has mistakes, and shows them as `claudeless check` does. */
+  /** Rejects if the scenario file has errors, and prints them like `claudeless check`. */
   async check(): Promise<void> {
     const text = this.#mistakes();
     if (!text) return;
@@ -272,7 +272,7 @@ export class ScriptedClaude implements AsyncDisposable {
     throw new ClaudelessError([`the scenario has mistakes\n${text}`], this.#place);
   }
 
-  /** The mark of the processes of this claude. */
+  /** The value of the environment variable that marks the processes of this claude. */
   get #run(): string {
     return join(this.directory, "run");
   }
@@ -316,7 +316,7 @@ export class ScriptedClaude implements AsyncDisposable {
     throw new ClaudelessError([`claudeless serve did not start: ${this.#mistakes()}`], this.#place);
   }
 
-  /** What is wrong with the script, as `claudeless check` says it, with the lines of the test; empty = nothing. */
+  /** Returns the errors of the script like `claudeless check`, but with the lines of the test; empty = no errors. */
   #mistakes(): string {
     const { status, stdout, stderr } = spawnSync(findBinary(), ["check", this.#scenario], { encoding: "utf8" });
     if (status === 0) return "";
@@ -326,7 +326,7 @@ export class ScriptedClaude implements AsyncDisposable {
     return parts.map((part, i) => (i === 0 ? part : part.replace(/^(?::(\d+)(?::\d+)?)?(?:: )?/, (_, line: string | undefined) => this.#placeOf(Number(line ?? 0))))).join("");
   }
 
-  /** Where a finding stands: the line of the test that wrote the rule, or that of the file. */
+  /** Returns the position of a finding: the line of the test that added the rule, or the line of the file. */
   #at(found: { file: string; line: number }): string {
     if (!found.file) return "";
     if (this.#file === undefined && basename(found.file) === "scenario.toml") return this.#placeOf(found.line);
@@ -339,7 +339,7 @@ export class ScriptedClaude implements AsyncDisposable {
   }
 }
 
-/** What is wrong with a run. Runners show the frame of the test: the stack is the place that made the claude. */
+/** The error for a failed run. Its stack is the place that created the claude, because test runners show that frame. */
 export class ClaudelessError extends Error {
   override name = "ClaudelessError";
   constructor(
@@ -352,7 +352,7 @@ export class ClaudelessError extends Error {
   }
 }
 
-/** An answer that waits. */
+/** An answer that is held back. */
 export class Hold {
   readonly #gate: string;
   readonly #env: () => Record<string, string | undefined>;
@@ -362,7 +362,7 @@ export class Hold {
     this.#env = env;
   }
 
-  /** Waits until the answer was asked for; rejects when it was not in time (milliseconds). */
+  /** Waits until the prompt of this answer arrives; rejects after the time-out (milliseconds). */
   async reached(timeout = 30_000): Promise<true> {
     await run(findBinary(), ["gates", "wait", this.#gate, "--timeout", `${timeout}ms`], { env: this.#env() }).catch((error: { stderr?: string }) => {
       throw new Error(`no request for the answer within ${timeout} ms: ${error.stderr?.trim() ?? ""}`);
@@ -370,23 +370,23 @@ export class Hold {
     return true;
   }
 
-  /** Lets the answer go out, now or when it is asked for. */
+  /** Releases the answer, now or for a later prompt. */
   async release(): Promise<void> {
     await run(findBinary(), ["gates", "release", this.#gate], { env: this.#env() });
   }
 }
 
-/** A shell that removes the directory when this program is killed and cannot. */
+/** Starts a shell that removes the directory if this program is killed. */
 function guard(directory: string): ChildProcess | undefined {
   if (exe) return undefined;
   const shell = spawn("/bin/sh", ["-c", 'read -r _; rm -rf -- "$1"', "sh", directory], { stdio: ["pipe", "ignore", "ignore"], detached: true });
-  shell.on("error", () => {}); // without a shell nobody cleans up after a kill
+  shell.on("error", () => {}); // without a shell the directory remains after a kill
   shell.unref();
   (shell.stdin as unknown as { unref?: () => void } | null)?.unref?.();
   return shell;
 }
 
-/** The file and line outside of this package that called it. */
+/** Returns the file and line of the caller outside this package. */
 function caller(): Place {
   const limit = Error.stackTraceLimit;
   Error.stackTraceLimit = 30;

@@ -26,15 +26,15 @@ export function call(tool: string, input: Record<string, unknown> = {}): ToolCal
 }
 
 /**
- * The request fails. `times` says how often, before the next step is the answer; the other options are the keys of
- * a scenario's failure (`retry_after`, `status`, `message`, …).
+ * The model request fails. After `times` failures the next step answers; the other options are the keys of
+ * a failure in a scenario (`retry_after`, `status`, `message`, …).
  */
 export function fail(type: string, options: Record<string, unknown> = {}): Failure {
   if (typeof type !== "string" || type === "") throw new TypeError(`fail: the first argument is the name of a failure, not ${show(type)}`);
   return new Failure(type, options);
 }
 
-/** What a failure needs to be told, where a test does not care. */
+/** Default values for the required keys of a failure. */
 const usual: Readonly<Record<string, Record<string, unknown>>> = {
   rate_limit: { retry_after: 1 },
   auth_error: { message: "Invalid API key" },
@@ -44,7 +44,7 @@ const usual: Readonly<Record<string, Record<string, unknown>>> = {
   api_error: { status: 500 },
 };
 
-/** Where in a test something was written. */
+/** A position in a test file. */
 export interface Place {
   file: string;
   line: number;
@@ -69,7 +69,7 @@ export function patternOf(prompt: string | RegExp | undefined): string {
   throw new TypeError(`on: a prompt is a text or a regular expression, not ${show(prompt)}`);
 }
 
-/** The steps of a scenario: one per message of the model. A failure goes with the message behind it. */
+/** The steps of a scenario: one per message of the model. A failure belongs to the message after it. */
 export function messages(script: ReadonlyArray<Step>): Record<string, unknown>[] {
   const steps: Record<string, unknown>[] = [];
   let failure: Record<string, unknown> | undefined;
@@ -95,7 +95,7 @@ function messageOf(step: Exclude<Step, Failure>, index: number): Record<string, 
   throw new TypeError(`step ${index + 1} is ${show(step)}: ${notAStep(step)}`);
 }
 
-/** A list is one message: texts are the preamble of the calls behind them. */
+/** A list is one message: texts, and calls after them. */
 function oneMessage(parts: ReadonlyArray<unknown>, index: number): Record<string, unknown> {
   const texts: string[] = [];
   const calls: unknown[] = [];
@@ -122,7 +122,7 @@ function show(value: unknown): string {
   return JSON.stringify(value) ?? String(value);
 }
 
-/** A value as TOML on one line. */
+/** Encodes a value as TOML on one line. */
 export function toml(value: unknown): string {
   // TOML's basic strings are JSON's, but for DEL.
   if (typeof value === "string") return JSON.stringify(value).replaceAll("\x7f", "\\u007f");
@@ -138,7 +138,7 @@ export function toml(value: unknown): string {
 
 const key = (name: string) => (/^[A-Za-z0-9_-]+$/.test(name) ? name : toml(name));
 
-/** The TOML of a script, and for each of its lines the place in the test that it comes from. */
+/** Returns the TOML of a script and, for each line, the position in the test that caused it. */
 export function scenario(rules: ReadonlyArray<Rule>, options: { strict: boolean; seed?: number | undefined }): { text: string; places: Map<number, Place> } {
   const lines: string[] = [];
   const places = new Map<number, Place>();

@@ -11,11 +11,11 @@ export interface Cell {
   style: string;
 }
 
-/** What a terminal shows at one moment. */
+/** The content of a terminal at one moment. */
 export interface Screen {
-  /** A line for each row, without the spaces at its end. */
+  /** One string per row, without trailing spaces. */
   text: string;
-  /** An array for each row; a wide character is one cell of width 2. */
+  /** One array of cells per row; a wide character is one cell of width 2. */
   cells: Cell[][];
   title: string;
   cols: number;
@@ -61,7 +61,7 @@ export class Terminal implements AsyncDisposable {
     });
   }
 
-  /** Waits until the screen contains this text; rejects with the screen when it does not in time (milliseconds). */
+  /** Waits until the screen contains this text; rejects with the screen after the time-out (milliseconds). */
   async waitFor(text: string, timeout = 15_000): Promise<void> {
     await this.#request({ wait: text, timeout_ms: timeout });
   }
@@ -81,7 +81,7 @@ export class Terminal implements AsyncDisposable {
     await this.#request({ resize: `${cols}x${rows}` });
   }
 
-  /** What the terminal shows now. */
+  /** Returns the current content of the terminal. */
   async screen(): Promise<Screen> {
     return (await this.#request({ screen: true })).screen!;
   }
@@ -92,7 +92,7 @@ export class Terminal implements AsyncDisposable {
     await this.#ended;
   }
 
-  /** Ends claude without waiting for its end. */
+  /** Kills claude without waiting for its end. */
   kill(): void {
     this.#driver.stdin!.end();
     this.#driver.kill();

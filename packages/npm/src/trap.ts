@@ -1,10 +1,10 @@
-// The base URL of claudes that were not given ours: it answers at once and says what to pass.
+// A server for clients that do not use the scripted claude: it refuses each request immediately and explains which options to pass.
 import { tmpdir } from "node:os";
 import { Worker } from "node:worker_threads";
 
 const advice = "pass options: claude.options(…) to the Agent SDK's query, or pathToClaudeCodeExecutable: claude.path; a client of the Messages API takes baseURL: claude.baseURL";
 
-// A thread of its own answers also while the test waits for a child process. It writes the finding G01 into the journal
+// It runs in a separate thread, so that it answers even while the test waits for a child process. It writes the finding G01 into the journal
 // of the claude whose directory the URL names.
 const code = `
 const { workerData, parentPort } = require("node:worker_threads");

@@ -10,7 +10,7 @@ from pathlib import Path
 
 
 class BinaryNotFound(RuntimeError):
-    """No claudeless for this machine; the text says what to do."""
+    """No claudeless binary was found; the message gives advice."""
 
 
 def find() -> str:
@@ -33,7 +33,7 @@ def find() -> str:
 
 
 def is_python(found: Path, own_script: Path) -> bool:
-    """Whether what is on PATH is the script of this package, which would look for itself for ever."""
+    """Reports whether the program on PATH is the script of this package, which would find and call itself for ever."""
     if found.resolve() == own_script:
         return True
     with found.open("rb") as file:

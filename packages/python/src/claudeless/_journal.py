@@ -1,4 +1,4 @@
-"""What the journal tells: the prompts that came and the tools that ran."""
+"""Reads prompts and tool runs from a journal."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def entries(journal: Path) -> Iterator[dict[str, Any]]:
 
 
 def calls(journal: Path) -> list[Call]:
-    """What was asked of a claude, and over the Messages API; a request that is made again counts once."""
+    """Returns the prompts of a claude and of the Messages API. A repeated request counts once."""
     found = []
     for e in entries(journal):
         if e.get("type") == "prompt" and not e.get("injected"):
@@ -43,8 +43,8 @@ def calls(journal: Path) -> list[Call]:
 
 
 def tools(journal: Path) -> list[tuple[str, dict[str, Any]]]:
-    """What ran in a claude, and what a client of the Messages API has run, in the order of the model's calls:
-    those of one message run at the same time."""
+    """Returns the tools that ran in a claude or in a client of the Messages API, in the order of the model's
+    calls. Calls of one message run concurrently."""
     found: list[dict[str, Any]] = []
     order: dict[str, int] = {}
     for e in entries(journal):

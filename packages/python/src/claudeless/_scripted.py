@@ -26,15 +26,15 @@ LANES = ("fake", "real")
 
 
 class ScriptedClaude:
-    """A claude that says what a script says.
+    """A claude with a scripted model.
 
-    `script` answers one prompt, whichever process asks; `on` adds rules for
-    prompts. `file` is a scenario instead, with everything that TOML can say.
+    `script` answers one prompt from any process; `on` adds rules for more
+    prompts. `file` is a scenario file instead, with all keys of the TOML format.
 
     Use it as a context manager, sync or async. Leaving the block raises
     AssertionError for steps that were not played, prompts without a rule, unmet
-    expectations and conduct that breaks with the real claude; `strict=False`
-    keeps to expectations and conduct.
+    expectations, and uses of claude that fail with the real one. With
+    `strict=False` it checks only expectations and conduct.
 
     `lane="real"` runs the real claude (CLAUDE_BIN, or on PATH) against the same
     script as the Messages API: no tokens, no key.
@@ -82,7 +82,7 @@ class ScriptedClaude:
         return self
 
     def hold(self, prompt: str | None = None) -> Hold:
-        """Makes the answer to a prompt wait: the one of `on(prompt)`, or of the script.
+        """Holds back the answer to a prompt: that of `on(prompt)`, or of the script.
         `.reached()` waits until it was asked, `.release()` lets it go on."""
         self._no_file("hold")
         pattern = _steps.pattern_of(prompt)
@@ -156,7 +156,7 @@ class ScriptedClaude:
         return self._url
 
     def options(self, **options: Any) -> Any:
-        """`ClaudeAgentOptions` of the Agent SDK with claude in place; what is given goes on to it."""
+        """Returns `ClaudeAgentOptions` of the Agent SDK that use this claude; the given options are kept."""
         try:
             from claude_agent_sdk import ClaudeAgentOptions
         except ImportError:
@@ -209,7 +209,7 @@ class ScriptedClaude:
             raise AssertionError(text)
 
     def complaint(self) -> str:
-        """All that is wrong at the end, a problem a line; empty = nothing. A claude that is left running is one, and is ended.
+        """Returns all problems at the end, one per line; empty = none. A claude that still runs is a problem and is ended.
         Terminals are closed before."""
         self._close_terminals()
         problems = self._problems("--sweep", self._run)
@@ -330,7 +330,7 @@ class ScriptedClaude:
             raise ScenarioError(text)
 
     def mistakes(self) -> str:
-        """What is wrong with the script, as `claudeless check` says it, with the lines of the test; empty = nothing."""
+        """Returns the errors of the script like `claudeless check`, but with the lines of the test; empty = no errors."""
         if self._dir is None:
             return ""
         done = subprocess.run([_binary.find(), "check", str(self._scenario)], capture_output=True, text=True, check=False)
@@ -371,7 +371,7 @@ class ScriptedClaude:
         return problems
 
     def _at(self, found: Mapping[str, Any]) -> str:
-        """Where a finding stands: the line of the test that wrote the rule, or that of the file."""
+        """Returns the position of a finding: the line of the test that added the rule, or the line of the file."""
         file, line = found.get("file") or "", found.get("line") or 0
         if not file:
             return ""
@@ -389,7 +389,7 @@ open_claudes: dict[int, ScriptedClaude] = {}
 
 
 def close_forgotten() -> list[str]:
-    """Closes the claudes that nobody has closed, and says what is wrong with each."""
+    """Closes the claudes that were not closed, and returns the problems of each."""
     texts = []
     for claude in list(open_claudes.values()):
         file, line = claude._place

@@ -40,7 +40,7 @@ def call(tool: str, /, **input: Any) -> ToolCall:
 
 
 def fail(type: str, /, **options: Any) -> Failure:
-    """The request fails. `times` says how often, before the next step is the answer;
+    """The model request fails. After `times` failures the next step answers;
     the other options are the keys of a scenario's failure (`retry_after`, `status`, `message`, …)."""
     if not isinstance(type, str) or not type:
         raise TypeError(f"fail: the first argument is the name of a failure, not {type!r}")

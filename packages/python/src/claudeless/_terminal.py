@@ -21,7 +21,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class Screen:
-    """What a terminal shows at one moment."""
+    """The content of a terminal at one moment."""
 
     text: str
     """A line for each row, without the spaces at its end."""
@@ -70,7 +70,7 @@ class Terminal:
 
     @property
     def screen(self) -> Screen:
-        """What the terminal shows now."""
+        """Returns the current content of the terminal."""
         s = self._request(screen=True)["screen"]
         return Screen(
             text=s["text"], cells=[[Cell(**cell) for cell in row] for row in s["cells"]], title=s["title"], cols=s["cols"], rows=s["rows"],

@@ -1,4 +1,4 @@
-"""The base URL of claudes that were not given ours: it answers at once and says what to pass."""
+"""A server for clients that do not use the scripted claude: it refuses requests and explains which options to pass."""
 
 from __future__ import annotations
 

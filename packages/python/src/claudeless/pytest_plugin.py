@@ -53,7 +53,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 
 def mistakes(file: Path, checked: dict[Path, str]) -> str:
-    """What is wrong with a scenario, each file is checked once; empty = nothing."""
+    """Returns the errors of a scenario file, which is checked once; empty = no errors."""
     if file not in checked:
         checked[file] = "" if file.exists() else f"{file} does not exist"
         if not checked[file]:
@@ -103,7 +103,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_testnodedown(node: Any) -> None:
-    """What a worker of pytest-xdist has found."""
+    """The problems that a worker of pytest-xdist found."""
     node.config.stash.setdefault(FORGOTTEN, []).extend((getattr(node, "workeroutput", None) or {}).get("claudeless", []))
 
 
@@ -114,7 +114,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
 
 
 def judge(scripted: ScriptedClaude) -> None:
-    """Fails with what is wrong, and without the lines of this package."""
+    """Fails with the problems, and without stack frames of this package."""
     try:
         text = scripted.complaint()
     except ScenarioError as error:
