@@ -57,7 +57,7 @@ var packageTable = []row{
 	{1, "simulator/settings", "settings files by source", "simulator/protocol internal/base/diag internal/base/ordered internal/claudecode"},
 	{1, "scenarios", "load, validate, match: the scripted model", "simulator/protocol internal/base/match internal/base/diag internal/base/eval scenarios/internal/fill internal/base/plainjson"},
 	{0, "scenarios/internal/fill", "the language of a scenario: expressions and templates, compiled and filled in", "internal/base/diag internal/base/eval internal/base/plainjson"},
-	{2, "scenarios/lint", "what is valid in a scenario and cannot be meant", "simulator/protocol scenarios internal/base/match internal/base/diag internal/base/eval"},
+	{2, "scenarios/lint", "warnings about valid scenarios that probably contain a mistake", "simulator/protocol scenarios internal/base/match internal/base/diag internal/base/eval"},
 	{1, "simulator/permission", "modes and rules → allow, deny, ask", "simulator/protocol internal/base/match internal/base/shellcmd internal/claudecode"},
 	{1, "simulator/outputschema", "the schema of --json-schema, in the words of the real CLI's validator", "internal/base/match internal/base/ordered"},
 	{1, "simulator/transcript", "session ids, transcripts, resume, fork", "simulator/protocol internal/base/ordered internal/claudecode"},

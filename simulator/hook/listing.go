@@ -104,7 +104,7 @@ func listed(event string, sources []Source) []ListedHook {
 				first[g.Matcher] = i
 			}
 			for _, raw := range g.Hooks {
-				rows = append(rows, row(event, g.Matcher, s.Name, raw))
+				rows = append(rows, listedHook(event, g.Matcher, s.Name, raw))
 			}
 		}
 	}
@@ -114,7 +114,7 @@ func listed(event string, sources []Source) []ListedHook {
 	return rows
 }
 
-func row(event, matcher, source string, raw json.RawMessage) ListedHook {
+func listedHook(event, matcher, source string, raw json.RawMessage) ListedHook {
 	var c protocol.HookConfig
 	_ = json.Unmarshal(raw, &c) // valid fields are shown
 	text := (&entry{config: c}).label()

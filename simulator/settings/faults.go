@@ -382,10 +382,10 @@ func truncate(text string) string {
 }
 
 // guardHint explains why an invalid hook of some events makes its file ignored.
-const guardHint = " — it may be what guards the permissions beside it, so all that it stands in is left out until it is mended or taken away."
+const guardHint = " — it may protect the permissions in the same file, so the whole file is ignored until the hook is fixed or removed."
 
-// unfitHooks reports hooks because of which the whole file is ignored, in the form
-// for hooks and in the general form.
+// unfitHooks reports invalid hooks that make the CLI ignore the whole file: first in the format for hooks, then in
+// the general format.
 func unfitHooks(v any) (first, second []Fault) {
 	events, _ := v.(map[string]any)
 	for _, known := range claudecode.HookEvents() {

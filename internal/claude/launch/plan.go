@@ -59,11 +59,11 @@ type Worktree struct {
 // Directories are the working directory of the run and the directories where it stores files.
 type Directories struct {
 	CWD        string // absolute
-	Start      string // where the program was started, which given paths count from; empty = CWD
-	State      string // directory for what is kept; empty = nothing is
+	Start      string // where the program was started: the base of relative paths in flags; empty = CWD
+	State      string // state directory; empty = no state is kept
 	Home       string
 	Temp       string // for sockets
-	TaskTemp   string // for the output of tasks; empty = a directory that goes with the run
+	TaskTemp   string // for the output of tasks; empty = a directory that is removed at the end of the run
 	Store      mcpcmd.Store
 	Executable string // this very program; empty = unknown
 	UID, PID   int

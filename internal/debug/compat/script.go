@@ -20,8 +20,7 @@ func file(name string) []byte {
 	return body
 }
 
-// script is the older JavaScript client, with the address that it was asked for
-// as that of its debugger.
+// script serves the older JavaScript client, which connects to the address that it was loaded from.
 func script(w http.ResponseWriter, r *http.Request) {
 	body := file("debug-client.js")
 	address := fmt.Sprintf("const SERVER_URL = %q;", "http://"+r.Host) // a host of this machine
