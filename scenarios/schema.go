@@ -92,7 +92,7 @@ type Scenario struct {
 	// LaunchTimestamp is the start time of the run (RFC 3339 with a zone); together
 	// with `seed` it makes two runs equal byte for byte.
 	LaunchTimestamp string `toml:"launch_timestamp" empty:"no"`
-	// Timeouts override timeouts and delays.
+	// Timeouts sets time-outs and delays of the CLI.
 	Timeouts Timeouts `toml:"timeouts"`
 	// Compat keeps behaviour that older scenarios rely on.
 	Compat Compat `toml:"compat"`
@@ -117,9 +117,8 @@ type Rule struct {
 	// Fault adds a defect to the program's output from this rule on, as observed
 	// with the real CLI; `claudeless exec --faults all` tries all of them.
 	Fault string `toml:"fault" enum:"hang-after-result,lying-success,stdout-stall,no-result,json-array,silent-json,late-result,giant-line,split-utf8,u2028,crlf,key-order-shuffled,sigterm-ignored,stderr-flood,half-last-line,duplicate-result,exit-code-wrong,stall-mid-stream,529-storm,ping-silence,tool-json-truncated,usage-in-start-only,dialog-late,draft-back,echo-late,footer-gone,mode-option,numbers-gone,option-order,retry-long,small-pane,title-only"`
-	// MaxMatches is how often the rule may match in the whole run (of `claudeless
-	// exec`, of one test), in whichever process, and outside of a run in a session;
-	// 0 = never, absent = always.
+	// MaxMatches limits how often the rule may match in the whole run (of `claudeless exec` or of one test), over all
+	// processes; outside a run it applies to a session. 0 = never, absent = no limit.
 	MaxMatches *int `toml:"max_matches" min:"0"`
 	// Once says that the rule answers one prompt of the whole run (of `claudeless
 	// exec`, of one test), in whichever process. Outside of a run, as with claudeless

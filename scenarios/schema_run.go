@@ -75,8 +75,8 @@ type Sampling struct {
 	compiledRule
 }
 
-// Timeouts override timeouts and delays, in milliseconds. Each takes precedence
-// over its environment variable.
+// Timeouts sets time-outs and delays of the CLI, in milliseconds. Each takes precedence over its environment
+// variable.
 type Timeouts struct {
 	// ExitHintMS is how long the exit hint is shown
 	// (CLAUDELESS_EXIT_HINT_TIMEOUT_MS).

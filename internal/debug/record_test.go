@@ -215,7 +215,7 @@ func TestEvents(t *testing.T) {
 	want := []Event{
 		{Kind: EventPaused, PauseID: id.PauseID, MethodName: "Bash", Reason: "breakpoint"}, // S93 S96 S97 S98 S108
 		{Kind: EventResumed, PauseID: id.PauseID, MethodName: "Bash", Action: "skip"},      // S94 S99 S109
-		{Kind: EventCompleted, CallID: id.CallID, MethodName: "Bash", Status: "exception"}, // S95 S100 S110; before the after-pause
+		{Kind: EventCompleted, CallID: id.CallID, MethodName: "Bash", Status: "exception"}, // S95 S100 S110; recorded before the pause after the call
 		{Kind: EventPaused, PauseID: after, MethodName: "Bash", Reason: "exception"},
 		{Kind: EventChanged, Topic: TopicBehavior},
 	}

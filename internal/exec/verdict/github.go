@@ -29,15 +29,15 @@ func annotate(b *strings.Builder, level, file string, line int, text string) {
 	b.WriteString("::" + map[string]string{levelError: "error", levelWarn: "warning", levelInfo: "notice"}[level])
 	switch {
 	case file != "" && line > 0:
-		fmt.Fprintf(b, " file=%s,line=%d", property(file), line)
+		fmt.Fprintf(b, " file=%s,line=%d", escapeProperty(file), line)
 	case file != "":
-		fmt.Fprintf(b, " file=%s", property(file))
+		fmt.Fprintf(b, " file=%s", escapeProperty(file))
 	}
 	data := strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A")
 	b.WriteString("::" + data.Replace(text) + "\n")
 }
 
-func property(s string) string {
+func escapeProperty(s string) string {
 	return strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A", ":", "%3A", ",", "%2C").Replace(s)
 }
 
