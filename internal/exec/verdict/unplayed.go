@@ -25,7 +25,7 @@ func unplayed(in Input) []Finding {
 		case e.Match != nil && !e.Match.Injected:
 			p.matched(e, e.SessionID+"\x00"+homes[keyOf(e)], e.Match.Rule)
 		case e.Request != nil && e.Request.Session != "":
-			p.requested(e, e.Request)
+			p.applyRequest(e, e.Request)
 		}
 	}
 	return p.end()
@@ -56,8 +56,8 @@ func (p *playback) session(id string) *sequenceProgress {
 	return p.progress[id]
 }
 
-// requested applies a request to the API.
-func (p *playback) requested(e journal.Entry, q *journal.Request) {
+// applyRequest applies a request to the API.
+func (p *playback) applyRequest(e journal.Entry, q *journal.Request) {
 	session := q.Session + "/" + q.Agent
 	s := p.session(session)
 	next := q.Prompt != "" && !q.Injected && q.Attempt <= 1
