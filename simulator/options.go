@@ -333,11 +333,11 @@ func (unknownLocation) Mode() protocol.PermissionMode { return protocol.ModeDefa
 func (o Options) filled() (Options, error) {
 	switch {
 	case o.Model == nil, o.Tools == nil, o.Clock == nil, o.State == nil:
-		return o, errors.New("simulator: Model, Tools, Clock and Live are required")
+		return o, errors.New("simulator: Model, Tools, Clock and State are required")
 	case o.State.SessionID() == "":
-		return o, errors.New("simulator: Live has no session")
+		return o, errors.New("simulator: State has no session")
 	case o.Main != nil && o.Main.Context == nil:
-		return o, errors.New("simulator: Main.Said is required")
+		return o, errors.New("simulator: Main.Context is required")
 	}
 	if o.Location == nil {
 		o.Location = unknownLocation{}
