@@ -46,6 +46,8 @@ func TestOrchestratorsGuide(t *testing.T) {
 		"claudeless screens show permission.bash":                                                                                 {"claudeless screens show go.ask", "1. No"},
 		"claudeless screens check --detector detector.toml":                                                                       {"claudeless screens check --detector detector.toml", "1.0.0  0/1  0/1  0/2"},
 		"claudeless screens diff 2.1.197 2.1.330":                                                                                 {"claudeless screens diff 1.0.0 2.0.0 || test $? = 1", "options: go.ask"},
+		"claudeless screens capture --claude simulated":                                                                           {"claudeless screens capture --claude simulated trust-no", "captured 1 pages of simulated"},
+		"claudeless screens diff --cells 2.1.330 simulated":                                                                       {"claudeless screens diff --cells simulated simulated", "1 pages"},
 	}
 	commands["claudeless screens capture --claude simulated"] = struct{ typed, prints string }{"claudeless screens capture --claude simulated trust", "captured 3 pages of simulated"}
 	commands["claudeless screens diff --cells 2.1.330 simulated"] = struct{ typed, prints string }{"claudeless screens diff --cells simulated simulated", "3 pages"}

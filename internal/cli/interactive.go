@@ -34,7 +34,7 @@ func runInteractive(ctx context.Context, sys *process.System, f *flags.Flags) (e
 	if err != nil {
 		return writeWarnings(sys, &warnings, err)
 	}
-	console, err := terminal.OpenConsole(sys, signals, faults)
+	console, err := terminal.OpenConsole(sys, signals, faults, &plan)
 	if err != nil {
 		return err
 	}

@@ -183,6 +183,12 @@ const (
 
 const talk = `
 [[responses]]
+pattern = { type = "contains", text = "rule" }
+[[responses.response.steps]]
+tool_calls = [ { tool = "Bash", input = { command = "sh -c true", description = "Run a command" } } ]
+[[responses.response.steps]]
+text = "Ran: {{ results[0].is_error }}"
+[[responses]]
 pattern = { type = "contains", text = "slow" }
 [[responses.response.steps]]
 gate = "one"
@@ -254,13 +260,22 @@ func TestInteractivePermission(t *testing.T) {
 func TestInteractiveRule(t *testing.T) {
 	r := startInteractive(t, talk, nil, "--permission-mode", "default")
 	r.wait("? for shortcuts")
+	r.say("rule please")
+	r.wait("don’t ask again for: sh -c true")
+	r.press("2")
+	r.wait("● Ran: false")
+	r.wait("? for shortcuts")
+	r.say("rule again")
+	r.until("has two results", func(s emulator.Screen) bool { return strings.Count(s.Text(), "● Ran: false") == 2 })
+
+	// A command that changes files adds the directory, as in the real CLI: the next one is asked about, too.
 	r.say("bash please")
-	r.wait("Do you want to proceed?")
+	r.wait("always allow access to " + r.dir)
 	r.press("2")
 	r.wait("● Made: false")
 	r.wait("? for shortcuts")
 	r.say("bash again")
-	r.until("has two results", func(s emulator.Screen) bool { return strings.Count(s.Text(), "● Made: false") == 2 })
+	r.wait("Do you want to proceed?")
 }
 
 // TestInteractiveInterrupt: Esc before the first reply returns the prompt, and the queue can be
@@ -344,10 +359,10 @@ func TestInteractiveQuestions(t *testing.T) {
 		"a digit":      {"one", "Which colour?", []string{"2"}, `● Chosen Your questions have been answered: "Which colour?"="Blue".`},
 		"own words":    {"one", "Which colour?", []string{"3", "Green", "\r"}, `● Chosen The user answered: "Which colour?"="Green".`},
 		"chat":         {"one", "Which colour?", []string{"4"}, "● Chosen The user wants to talk about the questions"},
-		"Esc":          {"one", "Which colour?", []string{keyEsc}, "Interrupted · What should Claude do instead?"},
+		"Esc":          {"one", "Which colour?", []string{keyEsc}, "Declined to answer Claude's questions:"},
 		"several":      {"many", "Which colours?", []string{"\r", keyDown, " ", keyDown, keyDown, "\r", "2", "1"}, `● Chosen Your questions have been answered: "Which colours?"="Red, Blue", "Which size?"="Small".`},
 		"tabs":         {"many", "Which colours?", []string{"1", "\t", "1", "\r"}, `● Chosen Your questions have been answered: "Which colours?"="Red", "Which size?"="Big".`},
-		"cancel":       {"many", "Which colours?", []string{"1", "\t", "1", "2"}, "Interrupted · What should Claude do instead?"},
+		"cancel":       {"many", "Which colours?", []string{"1", "\t", "1", "2"}, "Declined to answer Claude's questions:"},
 		"ticked twice": {"many", "Which colours?", []string{"1", "1", "2", "\t", "1", "1"}, `● Chosen Your questions have been answered: "Which colours?"="Blue", "Which size?"="Big".`},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -378,7 +393,7 @@ text = "Next: {{ results[0].text }}"
 		"manually": {[]string{"2"}, []string{"Next: User has approved your plan.", "manual mode on"}},
 		"auto":     {[]string{"\r"}, []string{"Next: User has approved your plan.", "auto mode on"}},
 		"feedback": {[]string{"3", "a second step", "\r"}, []string{"Next: a second step", "plan mode on"}},
-		"Esc":      {[]string{keyEsc}, []string{"Interrupted · What should Claude do instead?", "plan mode on"}},
+		"Esc":      {[]string{keyEsc}, []string{"Rejected Claude's plan:", "plan mode on"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := startInteractive(t, scenario, nil, "--permission-mode", "plan")
@@ -392,6 +407,23 @@ text = "Next: {{ results[0].text }}"
 			}
 		})
 	}
+}
+
+// TestInteractivePlanFile: the model learns where the plan is to be written, and may write it.
+func TestInteractivePlanFile(t *testing.T) {
+	r := startInteractive(t, `
+[[responses]]
+pattern = { type = "any" }
+[[responses.response.steps]]
+tool_calls = [ { tool = "Write", input = { file_path = "{{ last(split(filter(context, # contains '/plans/')[0], ' ')) }}", content = "1. First step\\n" } } ]
+[[responses.response.steps]]
+tool_calls = [ { tool = "ExitPlanMode", input = {} } ]
+`, nil, "--permission-mode", "plan")
+	r.wait("plan mode on")
+	r.say("plan it")
+	r.wait("● Updated plan")
+	r.wait("1. First step")
+	r.wait("Would you like to proceed?")
 }
 
 // TestInteractiveServers: the servers of .mcp.json are asked about, and the answer is written

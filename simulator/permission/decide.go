@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"maps"
+	"path/filepath"
 	"slices"
 
 	"github.com/claudeless/claudeless/internal/base/shellcmd"
@@ -96,6 +97,9 @@ func (d decider) decide(c *call) Verdict {
 	}
 	if q := c.safety(); q != nil {
 		return c.put(*q)
+	}
+	if d.mode == protocol.ModePlan && c.kind == claudecode.ClassWrite && d.o.PlanDir != "" && filepath.Dir(c.path) == d.o.PlanDir {
+		return c.allow("mode")
 	}
 	if d.mode == protocol.ModePlan && c.kind == claudecode.ClassWrite {
 		v := c.ask("Cannot write to "+c.path+" while in plan mode.", "mode", "")

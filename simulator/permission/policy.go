@@ -47,6 +47,8 @@ type Options struct {
 	// AskSkill reports whether loading a skill needs permission, because it brings
 	// some; nil = none does.
 	AskSkill func(name string) bool
+	// PlanDir is the directory of plans, whose files may be written in plan mode; empty = none.
+	PlanDir string
 	// NoBypass and NoAuto say that the settings forbid these modes.
 	NoBypass, NoAuto bool
 	// OnDirectories receives the working directories, CWD first, when an update

@@ -39,7 +39,8 @@ func (h *hostedSession) Describe(subtype string) (any, bool) {
 	case "reload_plugins":
 		return h.reloadPlugins(), true
 	case "get_plan":
-		return planAnswer{h.session.PlanText() != ""}, true
+		_, plan := h.session.PlanFile()
+		return planAnswer{plan != ""}, true
 	case "get_status":
 		return statusAnswer{statusSections(h.session)}, true
 	case "reload_output_styles":

@@ -3,6 +3,7 @@ package launch
 import (
 	"fmt"
 	"io"
+	"path/filepath"
 	"time"
 
 	"github.com/claudeless/claudeless/internal/base/clock"
@@ -229,4 +230,12 @@ type resolver struct {
 	sys   *process.System // with the environment of the settings once these are read
 	flags *flags.Flags
 	plan  *Plan
+}
+
+// PlanFile returns the file of the plan of a session, or "" if nothing is saved.
+func (p *Plan) PlanFile(session string) string {
+	if p.Transcript.NoPersist {
+		return ""
+	}
+	return filepath.Join(p.State, "plans", session+".md")
 }

@@ -67,12 +67,7 @@ func (b *background) dir() string {
 }
 
 // planFile returns the file of the session's plan, or "" if nothing is saved.
-func (b *background) planFile() string {
-	if b.plan.Transcript.NoPersist {
-		return ""
-	}
-	return filepath.Join(b.plan.State, "plans", b.records.ID()+".md")
-}
+func (b *background) planFile() string { return b.plan.PlanFile(b.records.ID()) }
 
 // close ends the tasks that are still running.
 func (b *background) close() {

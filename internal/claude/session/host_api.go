@@ -47,17 +47,14 @@ func (s *Session) Tasks() *task.Set { return s.background.tasks }
 // Checkpoints returns the copies of files; nil = the session keeps none.
 func (s *Session) Checkpoints() *checkpoint.History { return s.records.checkpoints }
 
-// PlanText returns the plan that was written in plan mode; empty = none.
-func (s *Session) PlanText() string {
-	path := s.background.planFile()
-	if path == "" {
-		return ""
+// PlanFile returns the file of the plan, empty = none is saved, and the plan that was written in
+// plan mode, empty = none.
+func (s *Session) PlanFile() (path, plan string) {
+	path = s.background.planFile()
+	if text, err := os.ReadFile(path); path != "" && err == nil {
+		plan = string(text)
 	}
-	text, err := os.ReadFile(path)
-	if err != nil {
-		return ""
-	}
-	return string(text)
+	return path, plan
 }
 
 // Log returns the log of the run, for warnings, hints and lines of the journal. A hint is a

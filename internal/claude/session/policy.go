@@ -55,6 +55,7 @@ func newPolicy(plan launch.Plan, b workspace, v *servers) (*policy, error) {
 		NoAuto:        plan.Settings.Permissions.DisableAuto,
 		OnDirectories: v.setRoots,
 		AskSkill:      p.skillNeedsPermission,
+		PlanDir:       filepath.Join(plan.State, "plans"),
 	})
 	if err != nil {
 		return nil, err

@@ -74,7 +74,8 @@ func (s *sessionContext) Init(context.Context) protocol.Init {
 }
 
 // FirstPromptContext returns the texts that the model sees in addition to the first prompt, as the real CLI sends
-// them: instruction files, then the output of hooks, the output style, and the instructions of MCP servers.
+// them: instruction files, then the output of hooks, the output style, the instructions of MCP servers, and in plan mode
+// the path of the plan file.
 func (s *sessionContext) FirstPromptContext() (before, after []string) {
 	if text := instructionText(s.plan.Custom.Memories); text != "" {
 		before = append(before, text)
@@ -90,6 +91,9 @@ func (s *sessionContext) FirstPromptContext() (before, after []string) {
 	}
 	if servers.Len() > 0 {
 		after = append(after, "# MCP Server Instructions"+servers.String())
+	}
+	if file := s.plan.PlanFile(s.records.ID()); file != "" && s.tools.policy.Mode() == protocol.ModePlan {
+		after = append(after, "Plan mode is active. The plan file is "+file)
 	}
 	return before, after
 }

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/claudeless/claudeless/internal/base/process"
+	"github.com/claudeless/claudeless/internal/claude/launch"
+	"github.com/claudeless/claudeless/internal/screens/book"
 )
 
 // Console is the terminal in raw mode: its keys and its screen.
@@ -33,7 +35,11 @@ var ErrQuit = errors.New("the user has quit")
 
 // OpenConsole switches the terminal of sys to raw mode. The caller closes the console. Keys are read until the
 // terminal closes. A read that blocks at Close is abandoned.
-func OpenConsole(sys *process.System, signals *process.Signals, faults *Faults) (*Console, error) {
+func OpenConsole(sys *process.System, signals *process.Signals, faults *Faults, plan *launch.Plan) (*Console, error) {
+	texts, err := loadLabels(plan.Version)
+	if err != nil {
+		return nil, err
+	}
 	restore, err := sys.Terminal.Raw()
 	if err != nil {
 		return nil, err
@@ -44,10 +50,18 @@ func OpenConsole(sys *process.System, signals *process.Signals, faults *Faults) 
 		terminal: sys.Terminal, restore: restore, faults: faults, input: make(chan []byte), resized: make(chan os.Signal, 1),
 		paint: painter{w: signals.Streams(&out).Stdout}, escape: time.NewTimer(time.Hour),
 	}
+	c.screen.labels, c.screen.inTmux = texts, sys.Getenv("TMUX") != ""
+	c.measure()
+	key := book.Key{Renderer: book.Fullscreen, Tmux: c.screen.inTmux, Cols: c.screen.cols, Rows: c.screen.rows}
+	if plan.Settings.Merged()["tui"] == "default" {
+		key.Renderer = book.Inline
+	}
+	if c.screen.labels.pages, err = loadPages(sys, plan.Version, key); err != nil {
+		return nil, errors.Join(err, restore())
+	}
 	c.escape.Stop()
 	c.stop = sys.Notify(c.resized, process.ResizeSignals()...)
 	faults.ArmFault(sys.Getenv("CLAUDELESS_SCREEN_FAULT"))
-	c.screen.inTmux = sys.Getenv("TMUX") != ""
 	go c.readInput() // ends with the terminal
 	return c, c.paint.open()
 }

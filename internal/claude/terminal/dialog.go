@@ -27,6 +27,7 @@ type option struct {
 	input  bool // its label is replaced by what is typed on it
 	action bool // it has no number: Next, Submit
 	apart  bool // a rule precedes it
+	oneRow bool // its label is cut, not wrapped
 }
 
 // tick is the state of a check box.
@@ -70,6 +71,10 @@ type dialog struct {
 	indent   int    // columns before the options
 	rule     string // glyph of the line above; empty = none
 	owner    dialogOwner
+	// values replace the parts of a captured page that depend on the run, by the names of
+	// their slots.
+	values map[string]string
+	about  []string // rows with the description of the tool
 }
 
 // dialogOwner decides what an answer means.
@@ -250,7 +255,11 @@ func (d *dialog) rows(cols int) (rows []string, at int) {
 		} else if o.action {
 			prefix = "   "
 		}
-		rows = append(rows, indent(margin+pointer+prefix+o.tick.String(), label, cols)...)
+		if before := margin + pointer + prefix + o.tick.String(); o.oneRow {
+			rows = append(rows, cut(before+label, cols))
+		} else {
+			rows = append(rows, indent(before, label, cols)...)
+		}
 		if o.detail != "" && !o.input {
 			deeper := fmt.Sprintf("%*s", textWidth(margin+pointer+prefix+o.tick.String()), "")
 			rows = append(rows, indent(deeper, o.detail, cols)...)

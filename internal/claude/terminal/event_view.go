@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -20,6 +21,8 @@ type eventView struct {
 	chance *rand.Rand // of the verbs; nil = the run has no seed
 	verb   int        // of the turn
 	cwd    string
+	calls  []*callView // that run
+	silent bool        // the turn ends with a refusal that the transcript shows already
 }
 
 // receive changes the screen by a message. Messages about questions are ignored.
@@ -46,7 +49,7 @@ func (v *eventView) beginTurn(prompt string) {
 	all := verbs()
 	v.verb = v.nextVerb(len(all))
 	s.busy = &progress{began: v.clock.Now(), verb: all[v.verb], prompt: prompt}
-	s.hint = ""
+	s.hint, v.silent = "", false
 	if prompt != "" {
 		s.entries = append(s.entries, entry{glyph: promptGlyph + " ", text: prompt})
 	}
@@ -77,15 +80,15 @@ func (v *eventView) endTurn() {
 			s.entries = s.entries[:last]
 		}
 		s.composer.set(busy.prompt)
-	case interrupted:
-		v.note(textInterrupted)
+	case interrupted && !v.silent:
+		v.note("Interrupted · What should Claude do instead?")
 	}
 }
 
 // note adds a line under the last entry.
 func (v *eventView) note(text string) {
 	s := v.screen
-	s.entries = append(s.entries, entry{glyph: "  " + resultGlyph + "  ", text: text, close: true})
+	s.entries = append(s.entries, entry{glyph: resultPrefix, text: text, close: true})
 }
 
 // showEvent shows an event of the session.
@@ -130,15 +133,19 @@ func (v *eventView) showMessage(ev *protocol.Assistant) {
 				continue
 			}
 			if ev.Error != "" || ev.IsAPIErrorMessage {
-				s.hint = hintResend
+				if !strings.HasPrefix(block.Text, "API Error") {
+					s.hint = "Once fixed, resend your message"
+					v.note(block.Text)
+					continue
+				}
+				if !strings.Contains(block.Text, "limit of this workspace") {
+					s.hint = "Resend your message to try again"
+				}
 			}
 			s.entries = append(s.entries, entry{glyph: answerGlyph + " ", text: block.Text})
 		case protocol.ToolUse:
 			v.replied()
-			if block.Name == "AskUserQuestion" || block.Name == "ExitPlanMode" {
-				continue // the dialog speaks for itself
-			}
-			s.entries = append(s.entries, entry{glyph: answerGlyph + " ", text: v.callTitle(block)})
+			s.entries = append(s.entries, v.beginCall(block)...)
 		}
 	}
 }
@@ -156,15 +163,10 @@ func (v *eventView) showResults(ev *protocol.User) {
 		if !ok {
 			continue
 		}
-		text := shortResult(result.Content.Plain())
-		for _, meta := range ev.ToolResultMeta {
-			if meta.NonExecutionKind == "user-rejected" {
-				text = "" // the end of the turn says it
-			}
-		}
-		if text != "" {
-			v.note(text)
-		}
+		refused := slices.ContainsFunc(ev.ToolResultMeta, func(m protocol.ToolResultMeta) bool {
+			return m.ID == result.ToolUseID && m.NonExecutionKind == "user-rejected"
+		})
+		v.endCall(result, refused)
 	}
 }
 
@@ -177,27 +179,6 @@ func shortResult(text string) string {
 		return text
 	}
 	return strings.Join(lines[:most], "\n") + fmt.Sprintf("\n… +%d lines", len(lines)-most)
-}
-
-// callTitle returns the line that announces a call.
-func (v *eventView) callTitle(use protocol.ToolUse) string {
-	in := readCall(use.DisplayInput())
-	switch {
-	case use.Name == "Bash":
-		return "Bash(" + in.Command + ")"
-	case use.Name == "Edit":
-		return "Update(" + shortPath(v.cwd, in.FilePath) + ")"
-	case use.Name == "WebFetch":
-		return "Fetch(" + in.URL + ")"
-	case in.FilePath != "":
-		return use.Name + "(" + shortPath(v.cwd, in.FilePath) + ")"
-	case use.Name == "Agent":
-		return "Agent(" + in.Description + ")"
-	}
-	if server, tool, ok := strings.Cut(strings.TrimPrefix(use.Name, "mcp__"), "__"); ok && strings.HasPrefix(use.Name, "mcp__") {
-		return server + " - " + tool + " (MCP)"
-	}
-	return use.Name
 }
 
 // shortPath returns a path as people see it: relative to the working directory if it lies
@@ -265,7 +246,7 @@ func (v *eventView) showSystem(ev *protocol.System) {
 	s := v.screen
 	switch ev.Subtype {
 	case "compact_boundary":
-		v.note(textCompacted)
+		v.note("Compacted (ctrl+o to see full summary)")
 	case "status":
 		for _, f := range ev.Fields {
 			if mode, ok := f.Value.(protocol.PermissionMode); ok && f.Key == "permissionMode" {

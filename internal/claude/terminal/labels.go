@@ -1,73 +1,112 @@
 package terminal
 
-// Labels that programs look for on the screen of claude 2.1.330: option labels, footer
-// hints and glyphs. Everything else on the screen is worded here.
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/claudeless/claudeless/internal/screens/anchors"
+	"github.com/claudeless/claudeless/internal/screens/book"
+)
+
+// Glyphs of the screen of claude.
 const (
 	promptGlyph   = "❯"
 	noBreakSpace  = "\u00a0"
 	answerGlyph   = "●"
 	resultGlyph   = "⎿"
+	resultPrefix  = "  ⎿ \u00a0"
 	waitingTitle  = "✳ Claude Code"
 	ruleGlyph     = "─"
 	thinRuleGlyph = "╌"
-
-	labelYes            = "Yes"
-	labelNo             = "No"
-	labelAutoMode       = "Yes, and switch to auto mode · auto mode handles these prompts for you"
-	labelAcceptEdits    = "Yes, and switch to accept edits (auto-approve file edits and common file commands) for this session (shift+tab)"
-	labelTellDifferent  = "No, and tell Claude what to do differently (esc)"
-	labelProceed        = "Do you want to proceed?"
-	labelFetch          = "Do you want to allow Claude to fetch this content?"
-	labelTrustYes       = "Yes, I trust this folder"
-	labelExit           = "No, exit"
-	labelAccept         = "Yes, I accept"
-	labelKeyNo          = "No (recommended)"
-	labelUseServer      = "Use this MCP server"
-	labelUseServers     = "Use this and all future MCP servers in this project"
-	labelSkipServer     = "Continue without using this MCP server"
-	labelEnableSelected = "Enable selected"
-	labelPlanQuestion   = "Would you like to proceed?"
-	labelPlanAuto       = "Yes, and use auto mode"
-	labelPlanManual     = "Yes, manually approve edits"
-	labelPlanFeedback   = "Tell Claude what to change"
-	labelTypeSomething  = "Type something"
-	labelChat           = "Chat about this"
-	labelNext           = "Next"
-	labelSubmit         = "Submit"
-	labelReview         = "Review your answers"
-	labelSubmitAnswers  = "Submit answers"
-	labelCancel         = "Cancel"
-
-	footPermission = "Esc to cancel · Tab to amend"
-	footConfirm    = "Enter to confirm · Esc to cancel"
-	footServers    = "Space to select · Esc to reject all"
-	footQuestion   = "Enter to select · ↑/↓ to navigate · Esc to cancel"
-	footQuestions  = "Enter to select · Tab/Arrow keys to navigate · Esc to cancel"
-
-	hintShortcuts   = "? for shortcuts"
-	hintInterrupt   = "esc to interrupt"
-	hintCycle       = "(shift+tab to cycle)"
-	hintQueue       = "Press up to edit queued messages"
-	hintResend      = "Resend your message to try again"
-	textInterrupted = "Interrupted · What should Claude do instead?"
-	textCompacted   = "Compacted (ctrl+o to see full summary)"
 )
 
-// modeLabels are the footer's words for the permission modes.
-func modeLabel(mode string) string {
+// labels are the texts of a version's screen that programs look for: option labels and
+// footer hints. All of them are anchors (package anchors); everything else on the screen is
+// worded in this package, or comes from the captured pages.
+type labels struct {
+	anchors []anchors.Anchor
+	pages   *pages // have the labels in full; nil = no pages
+}
+
+// loadLabels returns the labels of a version: those of the newest one that is not newer, or
+// else of the oldest.
+func loadLabels(version string) (labels, error) {
+	all, err := anchors.Load()
+	if err != nil || len(all) == 0 {
+		return labels{}, err
+	}
+	chosen := all[0]
+	for _, v := range all {
+		if book.CompareVersions(v.Version, version) <= 0 {
+			chosen = v
+		}
+	}
+	return labels{anchors: chosen.Anchors}, nil
+}
+
+// text returns the label of a state that begins with some words; without one, the words. An
+// empty state means any.
+func (l *labels) text(state, begin string) string {
+	if full := l.pages.option(state, begin); full != "" {
+		return full
+	}
+	var found string
+	for _, a := range l.anchors {
+		switch inState := state == "" || a.State == state || strings.HasPrefix(a.State, state+"/"); {
+		case inState && a.Label == begin:
+			return begin
+		case inState && found == "" && strings.HasPrefix(a.Label, begin):
+			found = a.Label
+		}
+	}
+	return cmp.Or(found, begin)
+}
+
+// refuses reports whether an option does not do what a dialog asks for.
+func refuses(label string) bool {
+	return strings.HasPrefix(label, "No") || strings.HasPrefix(label, "Continue without")
+}
+
+// arrange puts options into the order of the version, and selects the one that it selects.
+func (l *labels) arrange(d *dialog, state string) {
+	row := func(label string) *anchors.Anchor {
+		for i, a := range l.anchors {
+			if a.State == state && strings.HasPrefix(label, a.Label) {
+				return &l.anchors[i]
+			}
+		}
+		return nil
+	}
+	slices.SortStableFunc(d.options, func(a, b option) int {
+		if x, y := row(a.label), row(b.label); x != nil && y != nil {
+			return y.Row - x.Row
+		}
+		return 0
+	})
+	for i, o := range d.options {
+		if a := row(o.label); a != nil && a.Selected {
+			d.selected = i
+		}
+	}
+}
+
+// mode returns the footer's words for a permission mode.
+func (l *labels) mode(mode string) string {
+	const cycle = " (shift+tab to cycle)"
 	switch mode {
 	case "acceptEdits":
-		return "⏵⏵ accept edits on " + hintCycle
+		return l.text("idle", "⏵⏵ accept edits on") + cycle
 	case "plan":
-		return "⏸ plan mode on " + hintCycle
+		return l.text("idle", "⏸ plan mode on") + cycle
 	case "bypassPermissions":
-		return "⏵⏵ bypass permissions on " + hintCycle
+		return l.text("idle", "⏵⏵ bypass permissions on") + cycle
 	case "auto":
-		return "⏵⏵ auto mode on " + hintCycle
+		return l.text("idle", "⏵⏵ auto mode on") + cycle
 	case "dontAsk":
-		return "⏵⏵ don't ask on " + hintCycle
+		return "⏵⏵ don't ask on" + cycle
 	}
-	return "⏸ manual mode on"
+	return l.text("idle", "⏸ manual mode on")
 }
 
 // spinnerGlyphs are shown one after the other while a turn runs.

@@ -31,36 +31,43 @@ type grant struct {
 	answer protocol.PermissionAnswer
 }
 
+// label returns a label of the screen.
+func (a *prompter) label(state, begin string) string { return a.screen.labels.text(state, begin) }
+
 // refusal is the answer of No and of Esc: it ends the turn.
 func refusal() protocol.PermissionAnswer { return protocol.PermissionAnswer{Interrupt: true} }
 
 // permissionDialog asks whether a call may run.
 func (a *prompter) permissionDialog(q *pendingQuestion) *dialog {
 	r := q.request
-	d := &dialog{state: Permission, indent: 1, numbers: true, rule: ruleGlyph, foot: []string{"", " " + footPermission}}
+	d := &dialog{state: Permission, indent: 1, numbers: true, rule: ruleGlyph, foot: []string{"", " " + a.label("", "Esc to cancel") + " · Tab to amend"}}
 	in := readCall(r.Use.DisplayInput())
-	yes := grant{labelYes, protocol.PermissionAnswer{Allow: true}}
+	yes := grant{a.label("permission", "Yes"), protocol.PermissionAnswer{Allow: true}}
 	always := grant{answer: protocol.PermissionAnswer{Allow: true, UpdatedPermissions: r.Suggestions}}
-	no := grant{labelNo, refusal()}
+	no := grant{a.label("permission", "No"), refusal()}
 	grants := []grant{yes}
 	switch {
 	case r.Use.Name == "Bash":
+		d.values = map[string]string{"dir": a.cwd, "command": in.Command, "description": in.Description}
 		d.kind, d.head = "bash", []string{" Bash command"}
 		if in.Description != "" {
 			d.head = append(d.head, " "+in.Description)
 		}
-		d.body, d.question = strings.Split(" "+in.Command, "\n"), []string{" " + labelProceed}
+		d.body, d.question = strings.Split(" "+in.Command, "\n"), []string{" Do you want to proceed?"}
 		always.answer.UpdatedPermissions = slices.DeleteFunc(slices.Clone(r.Suggestions), func(u protocol.PermissionUpdate) bool { return u.Type == "setMode" })
+		if changesFiles(in.Command) {
+			always.answer.UpdatedPermissions = []protocol.PermissionUpdate{{Type: "addDirectories", Directories: []string{a.cwd}, Destination: "session"}}
+		}
 		if always.label = bashGrant(always.answer.UpdatedPermissions); always.label != "" {
 			grants = append(grants, always)
 		}
-		grants = append(grants, grant{labelAutoMode, setMode(protocol.ModeAuto)})
+		grants = append(grants, grant{a.label("permission/bash", "Yes, and switch to auto mode"), setMode(protocol.ModeAuto)})
 	case in.FilePath != "":
 		a.fileDialog(d, r.Use.Name, in)
 		if len(always.answer.UpdatedPermissions) == 0 {
 			always.answer = setMode(protocol.ModeAcceptEdits)
 		}
-		always.label = labelAcceptEdits
+		always.label = a.label("permission/edit", "Yes, and switch to accept edits")
 		if r.Use.Name == "Read" {
 			always.label = "Yes, allow reading from " + filepath.Base(filepath.Dir(in.FilePath)) + "/ during this session"
 		}
@@ -70,9 +77,10 @@ func (a *prompter) permissionDialog(q *pendingQuestion) *dialog {
 		if u, err := url.Parse(in.URL); err == nil && u.Host != "" {
 			host = u.Hostname()
 		}
+		d.values = map[string]string{"host": host, "url": in.URL}
 		d.kind, d.head, d.foot = "webfetch", []string{" Fetch", " Claude wants to fetch content from " + host}, nil
-		d.body, d.question = []string{" url: " + in.URL, " prompt: " + in.Prompt}, []string{" " + labelFetch}
-		always.label, no.label = "Yes, and don't ask again for "+host, labelTellDifferent
+		d.body, d.question = []string{" url: " + in.URL, " prompt: " + in.Prompt}, []string{" Do you want to allow Claude to fetch this content?"}
+		always.label, no.label = "Yes, and don't ask again for "+host, a.label("permission/webfetch", "No, and tell Claude what to do differently (esc)")
 		grants = append(grants, always)
 	default:
 		name := r.DisplayName
@@ -80,10 +88,12 @@ func (a *prompter) permissionDialog(q *pendingQuestion) *dialog {
 		if r.Server != nil {
 			name, d.kind = r.Server.Name+" — "+r.DisplayName, "mcp"
 			d.head = append(d.head, " "+name+" Tool: (MCP)")
+			d.values = map[string]string{"dir": a.cwd, "tool": name}
+			d.about = a.describe(r.Use.Name)
 		} else {
 			d.head = append(d.head, " "+name)
 		}
-		d.body, d.question = inputRows(r.Use.DisplayInput()), []string{" " + labelProceed}
+		d.body, d.question = inputRows(r.Use.DisplayInput()), []string{" Do you want to proceed?"}
 		always.label = "Yes, and don't ask again for " + name + " commands in " + a.cwd
 		if len(r.Suggestions) > 0 {
 			grants = append(grants, always)
@@ -93,10 +103,21 @@ func (a *prompter) permissionDialog(q *pendingQuestion) *dialog {
 	return d
 }
 
+// describe returns the description of an MCP tool, as rows.
+func (a *prompter) describe(tool string) []string {
+	for _, t := range a.player.session.Servers().Tools() {
+		if t.Name == tool && t.Description != "" {
+			rows := numbered(" │ ", t.Description)
+			return slices.DeleteFunc(rows, func(row string) bool { return row == " │ " })
+		}
+	}
+	return nil
+}
+
 // fill adds the options to a permission dialog.
 func (a *prompter) fill(q *pendingQuestion, d *dialog, grants []grant) {
 	for _, g := range grants {
-		d.options = append(d.options, option{label: g.label})
+		d.options = append(d.options, option{label: g.label, oneRow: d.kind == "mcp"})
 	}
 	a.spoil(d, &grants)
 	d.owner = chooser(func(c choice) *dialog {
@@ -112,6 +133,13 @@ func (a *prompter) fill(q *pendingQuestion, d *dialog, grants []grant) {
 
 func setMode(mode protocol.PermissionMode) protocol.PermissionAnswer {
 	return protocol.PermissionAnswer{Allow: true, UpdatedPermissions: []protocol.PermissionUpdate{{Type: "setMode", Mode: mode, Destination: "session"}}}
+}
+
+// changesFiles reports whether a command belongs to those about which the real CLI asks by
+// directory: the answer adds the directory, and the next such command is asked about again.
+func changesFiles(command string) bool {
+	name, _, _ := strings.Cut(strings.TrimSpace(command), " ")
+	return slices.Contains([]string{"touch", "mkdir", "rm", "rmdir", "mv", "cp", "sed"}, name)
 }
 
 // bashGrant returns the label of the option that makes a command's suggested rules or
@@ -136,15 +164,16 @@ func bashGrant(suggestions []protocol.PermissionUpdate) string {
 // fileDialog describes a call that reads or changes a file.
 func (a *prompter) fileDialog(d *dialog, tool string, in callInput) {
 	path := shortPath(a.cwd, in.FilePath)
+	d.values = map[string]string{"dir": a.cwd, "file": path}
 	switch tool {
 	case "Write":
 		d.kind, d.head, d.question = "write", []string{" Create file", " " + path}, []string{" Do you want to create " + filepath.Base(path) + "?"}
-		d.body = numbered("  ", in.Content)
+		d.body = numbered("  ", strings.Join(numberedRows(in.Content), "\n"))
 	case "Edit":
 		d.kind, d.head, d.question = "edit", []string{" Edit file", " " + path}, []string{" Do you want to make this edit to " + filepath.Base(path) + "?"}
-		d.body = append(numbered(" -", in.OldString), numbered(" +", in.NewString)...)
+		d.body = numbered(" ", strings.Join(editRows(in), "\n"))
 	default:
-		d.kind, d.head, d.question = strings.ToLower(tool), []string{" " + tool + " file", " " + path}, []string{" " + labelProceed}
+		d.kind, d.head, d.question = strings.ToLower(tool), []string{" " + tool + " file", " " + path}, []string{" Do you want to proceed?"}
 	}
 }
 
@@ -182,19 +211,20 @@ func inputRows(raw json.RawMessage) []string {
 // planDialog asks whether a plan may be carried out.
 func (a *prompter) planDialog(q *pendingQuestion) *dialog {
 	d := &dialog{state: Plan, kind: "approval", indent: 3, numbers: true, rule: ruleGlyph, head: []string{"   Ready to code?", ""}}
-	plan := cmp.Or(readCall(q.request.Use.DisplayInput()).Plan, a.player.session.PlanText())
+	_, saved := a.player.session.PlanFile()
+	plan := cmp.Or(readCall(q.request.Use.DisplayInput()).Plan, saved)
 	if plan == "" {
 		return a.emptyPlanDialog(q, d)
 	}
 	d.body = numbered("   ", plan)
-	d.question = []string{"", "   Claude has written up a plan and is ready to execute. " + labelPlanQuestion, ""}
-	d.options = []option{{label: labelPlanAuto}, {label: labelPlanManual}, {label: labelPlanFeedback, input: true}}
+	d.question = []string{"", "   Claude has written up a plan and is ready to execute. Would you like to proceed?", ""}
+	d.options = []option{{label: a.label("plan", "Yes, and use auto mode")}, {label: a.label("plan", "Yes, manually approve edits")}, {label: a.label("plan", "Tell Claude what to change"), input: true}}
 	d.owner = chooser(func(c choice) *dialog {
 		switch {
 		case c.cancelled:
 			a.answer(q, d, "cancelled", refusal())
 		case c.index == 2:
-			a.answer(q, d, labelPlanFeedback, protocol.PermissionAnswer{Message: c.text})
+			a.answer(q, d, d.options[2].label, protocol.PermissionAnswer{Message: c.text})
 		default:
 			a.answer(q, d, d.options[c.index].label, setMode([]protocol.PermissionMode{protocol.ModeAuto, protocol.ModeDefault}[c.index]))
 		}
@@ -206,7 +236,7 @@ func (a *prompter) planDialog(q *pendingQuestion) *dialog {
 // emptyPlanDialog asks whether plan mode may end although no plan was written.
 func (a *prompter) emptyPlanDialog(q *pendingQuestion, d *dialog) *dialog {
 	d.kind, d.head, d.question = "exit", []string{"   Exit plan mode?", ""}, []string{"   Claude wants to exit plan mode", ""}
-	a.fill(q, d, []grant{{labelYes, setMode(protocol.ModeDefault)}, {labelNo, refusal()}})
+	a.fill(q, d, []grant{{a.label("permission", "Yes"), setMode(protocol.ModeDefault)}, {a.label("permission", "No"), refusal()}})
 	return d
 }
 

@@ -17,6 +17,7 @@ type player struct {
 	mu          sync.Mutex
 	cut         context.CancelFunc // interrupts the running turn; nil = none is running
 	interrupted bool               // the user has ended the running turn, or the last one
+	refused     bool               // by the answer of a dialog
 }
 
 // Messages of the mailbox, besides events of the session.
@@ -42,7 +43,14 @@ func (p *player) interrupt() {
 func (p *player) refuse() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.interrupted = true
+	p.interrupted, p.refused = true, true
+}
+
+// wasRefused reports whether the answer of a dialog has ended the running turn, or the last one.
+func (p *player) wasRefused() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.refused
 }
 
 // wasInterrupted reports whether the user has ended the running turn, or the last one.
@@ -106,7 +114,7 @@ func (p *player) playTurn(ctx context.Context, in protocol.UserMessage, shown st
 	turn, cut := context.WithCancel(ctx)
 	defer cut()
 	p.mu.Lock()
-	p.cut, p.interrupted = cut, false
+	p.cut, p.interrupted, p.refused = cut, false, false
 	p.mu.Unlock()
 	p.inbox.put(turnStarted{shown})
 	if err := p.session.WaitReady(turn); err != nil && ctx.Err() == nil {

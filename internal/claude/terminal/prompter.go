@@ -57,6 +57,7 @@ func (a *prompter) showNext() {
 		return
 	}
 	a.screen.dialog = a.dialogFor(a.pending[0])
+	a.screen.labels.pages.dress(a.screen.dialog)
 	if a.screen.busy != nil {
 		a.screen.busy.replied = true
 	}

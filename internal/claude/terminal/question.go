@@ -47,6 +47,9 @@ func newForm(a *prompter, q *pendingQuestion) *form {
 	return f
 }
 
+// label returns a label of questions.
+func (f *form) label(begin string) string { return f.prompter.screen.labels.text("question", begin) }
+
 // single reports whether the form is one question with one answer, which needs no review.
 func (f *form) single() bool { return len(f.questions) == 1 && !f.questions[0].Multi }
 
@@ -78,27 +81,27 @@ func (f *form) tabs() string {
 
 func (f *form) newPage(i int) *dialog {
 	q := f.questions[i]
-	d := &dialog{state: Question, kind: "single", numbers: true, rule: ruleGlyph, foot: []string{"", footQuestion}}
+	d := &dialog{state: Question, kind: "single", numbers: true, rule: ruleGlyph, foot: []string{"", f.label("Enter to select") + " · ↑/↓ to navigate · Esc to cancel"}}
 	box := noTick
 	if q.Multi {
-		d.kind, box = "multiple", unticked
+		d.kind, box = "multi", unticked
 	}
 	if len(f.questions) > 1 {
-		d.foot[1] = footQuestions
+		d.foot[1] = f.label("Enter to select") + " · Tab/Arrow keys to navigate · Esc to cancel"
 	}
 	for _, o := range q.Options {
 		d.options = append(d.options, option{label: o.Label, detail: o.Description, tick: box})
 	}
 	if q.Multi {
-		next := labelNext
+		next := "Next"
 		if i == len(f.questions)-1 {
-			next = labelSubmit
+			next = "Submit"
 		}
-		d.options = append(d.options, option{label: labelTypeSomething, input: true, tick: box}, option{label: next, action: true})
+		d.options = append(d.options, option{label: "Type something", input: true, tick: box}, option{label: next, action: true})
 	} else {
-		d.options = append(d.options, option{label: labelTypeSomething + ".", input: true})
+		d.options = append(d.options, option{label: f.label("Type something."), input: true})
 	}
-	d.options = append(d.options, option{label: labelChat, apart: true})
+	d.options = append(d.options, option{label: f.label("Chat about this"), apart: true})
 	d.owner = f
 	if f.single() {
 		d.owner = chooser(func(c choice) *dialog { return f.choose(d, c) })
@@ -147,7 +150,7 @@ func (f *form) choose(d *dialog, c choice) *dialog {
 	case c.cancelled:
 		return f.end(d, "cancelled", refusal())
 	case c.index == len(d.options)-1:
-		return f.end(d, labelChat, protocol.PermissionAnswer{Message: "The user wants to talk about the questions before answering them."})
+		return f.end(d, d.options[c.index].label, protocol.PermissionAnswer{Message: "The user wants to talk about the questions before answering them."})
 	case !q.Multi && d.options[c.index].input:
 		f.answers[i] = c.text
 	case !q.Multi:
@@ -161,14 +164,14 @@ func (f *form) choose(d *dialog, c choice) *dialog {
 
 // review shows the answers and asks whether they are sent.
 func (f *form) review() *dialog {
-	d := &dialog{state: Question, kind: "review", numbers: true, rule: ruleGlyph, head: []string{f.tabs(), "", labelReview, ""}}
+	d := &dialog{state: Question, kind: "review", numbers: true, rule: ruleGlyph, head: []string{f.tabs(), "", "Review your answers", ""}}
 	for i, q := range f.questions {
 		if f.answers[i] != "" {
 			d.head = append(d.head, " ● "+q.Question, "   → "+f.answers[i])
 		}
 	}
 	d.head = append(d.head, "")
-	d.options = []option{{label: labelSubmitAnswers}, {label: labelCancel}}
+	d.options = []option{{label: "Submit answers"}, {label: "Cancel"}}
 	d.owner = f
 	return d
 }

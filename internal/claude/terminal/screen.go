@@ -2,14 +2,19 @@ package terminal
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 )
 
+// answerMargin is how many columns an answer leaves empty.
+const answerMargin = 8
+
 // entry is a paragraph of the transcript: glyph precedes its first row.
 type entry struct {
 	glyph, text string
-	close       bool // no empty row precedes it
+	close       bool   // no empty row precedes it
+	call        string // id of the running call that it announces; empty = none
 }
 
 // screen is the content of the screen, independent of the renderer. It belongs to the goroutine of [Terminal.Run].
@@ -29,6 +34,7 @@ type screen struct {
 	hint       string // in the empty composer; empty = none
 	effort     string
 	faults     faultSet
+	labels     labels
 }
 
 // progress is the running turn as the screen shows it.
@@ -61,7 +67,10 @@ type frame struct {
 func (s *screen) draw(now time.Time) frame {
 	f := frame{bottom: -1}
 	last := len(s.entries)
-	if s.busy != nil && !s.busy.replied && last > 0 {
+	if at := slices.IndexFunc(s.entries, func(e entry) bool { return e.call != "" }); at >= 0 {
+		last = at // the result changes it
+	}
+	if s.busy != nil && !s.busy.replied && last == len(s.entries) && last > 0 {
 		last-- // an interrupt may take the prompt back
 	}
 	if s.settled < 0 {
@@ -72,7 +81,11 @@ func (s *screen) draw(now time.Time) frame {
 		if !e.close {
 			rows = append(rows, "")
 		}
-		rows = append(rows, indent(e.glyph, e.text, s.cols)...)
+		cols := s.cols
+		if e.glyph == answerGlyph+" " {
+			cols -= answerMargin
+		}
+		rows = append(rows, indent(e.glyph, e.text, cols)...)
 		switch {
 		case i < s.settled:
 		case i < last:
@@ -84,10 +97,16 @@ func (s *screen) draw(now time.Time) frame {
 	s.settled = max(s.settled, last)
 	if s.dialog != nil {
 		rows, at := s.dialog.rows(s.cols)
-		f.live = append(f.live, "")
+		if s.dialog.state != Question {
+			f.live = append(f.live, "")
+		}
 		f.row, f.col = len(f.live)+at, s.dialog.indent
 		f.live = append(f.live, rows...)
 		return f
+	}
+	f.live = append(f.live, s.queue()...)
+	if !s.inline {
+		f.bottom = len(f.live)
 	}
 	f.live = append(f.live, s.activity(now)...)
 	if s.inline {
@@ -97,22 +116,23 @@ func (s *screen) draw(now time.Time) frame {
 	return f
 }
 
-// activity returns the rows about the running turn and the queue.
-func (s *screen) activity(now time.Time) []string {
+// queue returns the rows of the prompts that wait.
+func (s *screen) queue() []string {
 	var rows []string
 	for _, text := range s.queued {
 		rows = append(rows, "")
 		rows = append(rows, indent(promptGlyph+" ", text, s.cols)...)
-		keys := "ctrl+enter"
-		if s.inTmux {
-			keys = "ctrl+x ctrl+s"
-		}
-		rows = append(rows, "  "+resultGlyph+"  Queued · "+keys+" to send now")
+		rows = append(rows, "  "+resultGlyph+"  Queued · ctrl+x ctrl+s to send now")
 	}
+	return rows
+}
+
+// activity returns the rows about the running turn.
+func (s *screen) activity(now time.Time) []string {
 	if s.busy == nil {
-		return rows
+		return nil
 	}
-	rows = append(rows, "")
+	rows := []string{""}
 	glyphs := spinnerGlyphs()
 	switch elapsed := now.Sub(s.busy.began).Truncate(time.Second); {
 	case s.faults.titleOnly:
@@ -129,13 +149,16 @@ func (s *screen) activity(now time.Time) []string {
 	default:
 		rows = append(rows, fmt.Sprintf("%s %s…", glyphs[s.busy.frame%len(glyphs)], s.busy.verb[0]))
 	}
+	calls := slices.ContainsFunc(s.entries, func(e entry) bool { return e.call != "" })
+	if tip := s.labels.pages.tip(); tip != "" && s.busy.retry == "" && !calls {
+		rows = append(rows, cut(tip, s.cols))
+	}
 	return rows
 }
 
 // drawComposer appends the input field and the footer.
 func (s *screen) drawComposer(f *frame) {
 	rule := strings.Repeat(ruleGlyph, s.cols)
-	f.bottom = len(f.live)
 	if !s.inline {
 		effort := "◐ " + s.effort + " · /effort"
 		f.live = append(f.live, strings.Repeat(" ", max(0, s.cols-textWidth(effort)-2))+effort)
@@ -164,7 +187,7 @@ func (s *screen) drawComposer(f *frame) {
 // placeholder returns what an empty composer shows.
 func (s *screen) placeholder() string {
 	if len(s.queued) > 0 {
-		return hintQueue
+		return "Press up to edit queued messages"
 	}
 	return s.hint
 }
@@ -177,14 +200,14 @@ func (s *screen) footer() string {
 	if s.faults.footerGone {
 		return ""
 	}
-	text := modeLabel(s.mode)
+	text := s.labels.mode(s.mode)
 	switch {
 	case s.busy != nil && !s.faults.titleOnly:
-		text += " · " + hintInterrupt
+		text += " · " + s.labels.text("busy", "esc to interrupt")
 	case !s.composer.empty():
 		return text
 	case s.mode == "default" || s.mode == "":
-		text += " · " + hintShortcuts
+		text += " · ? for shortcuts"
 	}
 	return text + " · ← for agents"
 }

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/claudeless/claudeless/internal/base/ordered"
@@ -72,6 +73,8 @@ func Startup(ctx context.Context, c *Console, plan *launch.Plan, apiKey string) 
 			continue
 		}
 		d.state, d.rule = Before, ruleGlyph
+		c.screen.labels.arrange(d, "dialog/"+d.kind)
+		c.screen.labels.pages.dress(d)
 		d.owner = &recordedAnswer{startup: s, owner: d.owner}
 		if err := c.ask(ctx, d); err != nil {
 			return s.answers, err
@@ -98,7 +101,7 @@ func (r *recordedAnswer) choose(d *dialog, c choice) *dialog {
 	if !c.cancelled {
 		label = d.options[c.index].label
 	}
-	agreed := !c.cancelled && !slices.Contains([]string{labelExit, labelKeyNo, labelSkipServer}, label)
+	agreed := !c.cancelled && !refuses(label)
 	r.startup.answers.lines = append(r.startup.answers.lines, d.record(label, agreed))
 	return r.owner.choose(d, c)
 }
@@ -132,14 +135,14 @@ func (s *startup) trust() *dialog {
 	if !needsTrust(s.plan, s.seeded()) || s.trustedFolder() {
 		return nil
 	}
-	d := &dialog{kind: "trust", indent: 1, selected: 0, head: []string{
+	d := &dialog{kind: "trust", indent: 1, values: map[string]string{"dir": s.plan.CWD}, head: []string{
 		" Accessing workspace:", "", " " + s.plan.CWD, "",
 		" Quick safety check: Is this a project you created or one you trust?", "",
 	}}
-	d.options = []option{{label: labelExit}, {label: labelTrustYes}}
-	d.foot = []string{"", " " + footConfirm}
+	d.options = s.options("trust", "No, exit", "Yes, I trust")
+	d.foot = []string{"", " " + s.confirm()}
 	d.owner = chooser(func(c choice) *dialog {
-		if c.cancelled || c.index == 0 {
+		if c.cancelled || refuses(d.options[c.index].label) {
 			s.err = ErrQuit
 			return nil
 		}
@@ -167,6 +170,20 @@ func (s *startup) trustedFolder() bool {
 	}
 }
 
+// options returns the options of a dialog with these beginnings.
+func (s *startup) options(kind string, begins ...string) []option {
+	options := make([]option, len(begins))
+	for i, begin := range begins {
+		options[i].label = s.console.screen.labels.text("dialog/"+kind, begin)
+	}
+	return options
+}
+
+// confirm returns the row under a dialog.
+func (s *startup) confirm() string {
+	return s.console.screen.labels.text("dialog", "Enter to confirm") + " · Esc to cancel"
+}
+
 func (s *startup) approveKey() *dialog {
 	const shown = 20
 	if s.key == "" || !s.seeded() {
@@ -178,15 +195,15 @@ func (s *startup) approveKey() *dialog {
 	if slices.Contains(known.Approved, tail) || slices.Contains(known.Rejected, tail) {
 		return nil
 	}
-	d := &dialog{kind: "key", indent: 2, selected: 1, head: []string{
+	d := &dialog{kind: "key", indent: 2, values: map[string]string{"key": strings.Repeat("*", len(tail))}, head: []string{
 		"  Detected a custom API key in your environment", "", "  ANTHROPIC_API_KEY: sk-ant-..." + strings.Repeat("*", len(tail)), "",
 		"  Do you want to use this API key?", "",
 	}}
-	d.options = []option{{label: labelYes}, {label: labelKeyNo}}
-	d.foot = []string{"", "  " + footConfirm}
+	d.options = s.options("key", "Yes", "No (recommended)")
+	d.foot = []string{"", "  " + s.confirm()}
 	d.owner = chooser(func(c choice) *dialog {
 		list, value := &known.Rejected, tail
-		if !c.cancelled && c.index == 0 {
+		if !c.cancelled && !refuses(d.options[c.index].label) {
 			list = &known.Approved
 		}
 		*list = append(*list, value)
@@ -216,14 +233,14 @@ func (s *startup) approveServers() *dialog {
 	case 1:
 		return s.approveServer(names[0])
 	}
-	d := &dialog{kind: "mcp", indent: 2, head: []string{
+	d := &dialog{kind: "mcp", indent: 2, values: map[string]string{"count": strconv.Itoa(len(names))}, head: []string{
 		fmt.Sprintf("  %d new MCP servers found in this project", len(names)), "  Select any you wish to enable.", "",
 	}}
 	for _, name := range names {
 		d.options = append(d.options, option{label: name, tick: ticked})
 	}
-	d.options = append(d.options, option{label: labelEnableSelected, action: true})
-	d.foot = []string{"", "  " + footServers}
+	d.options = append(d.options, option{label: "Enable selected", action: true})
+	d.foot = []string{" " + s.console.screen.labels.text("dialog/mcp", "Space to select") + " · Esc to reject all"}
 	d.owner = chooser(func(c choice) *dialog {
 		var on, off []string
 		for i, name := range names {
@@ -240,14 +257,15 @@ func (s *startup) approveServers() *dialog {
 }
 
 func (s *startup) approveServer(name string) *dialog {
-	d := &dialog{kind: "mcp", indent: 2, selected: 2, head: []string{"  New MCP server found in this project: " + name, ""}}
-	d.options = []option{{label: labelUseServer}, {label: labelUseServers}, {label: labelSkipServer}}
-	d.foot = []string{"", "  " + footConfirm}
+	d := &dialog{kind: "mcp", indent: 2, values: map[string]string{"server": name}, head: []string{"  New MCP server found in this project: " + name, ""}}
+	d.options = s.options("mcp", "Use this MCP server", "Use this and all", "Continue without")
+	all := d.options[1].label
+	d.foot = []string{"", "  " + s.confirm()}
 	d.owner = chooser(func(c choice) *dialog {
 		switch {
-		case c.cancelled || c.index == 2:
+		case c.cancelled || refuses(d.options[c.index].label):
 			s.saveServers(nil, []string{name})
-		case c.index == 1:
+		case d.options[c.index].label == all:
 			s.updateLocal(func(o ordered.Object) ordered.Object {
 				return withNames(o.With("enableAllProjectMcpServers", json.RawMessage("true")), "enabledMcpjsonServers", []string{name})
 			})
@@ -276,10 +294,10 @@ func (s *startup) bypass() *dialog {
 		return nil
 	}
 	d := &dialog{kind: "bypass", indent: 2, head: []string{"  WARNING: Claude Code running in Bypass Permissions mode", ""}}
-	d.options = []option{{label: labelExit}, {label: labelAccept}}
-	d.foot = []string{"", "  " + footConfirm}
+	d.options = s.options("bypass", "No, exit", "Yes, I accept")
+	d.foot = []string{"", "  " + s.confirm()}
 	d.owner = chooser(func(c choice) *dialog {
-		if c.cancelled || c.index == 0 {
+		if c.cancelled || refuses(d.options[c.index].label) {
 			s.err = ErrQuit
 			return nil
 		}

@@ -53,8 +53,11 @@ func Open(plan launch.Plan, console *Console, words []string, before Answers) (*
 	if screen.effort == "" {
 		screen.effort = "medium"
 	}
-	screen.header = []string{
-		"", " Claude Code v" + plan.Version, " " + s.Model() + " · API Usage Billing", " " + plan.CWD, "",
+	screen.header = screen.labels.pages.header(map[string]string{"version": plan.Version, "dir": plan.CWD, "model": modelName(s.Model())})
+	if screen.header == nil {
+		screen.header = []string{
+			"", " Claude Code v" + plan.Version, " " + modelName(s.Model()) + " · API Usage Billing", " " + plan.CWD, "",
+		}
 	}
 	return t, nil
 }
@@ -278,7 +281,7 @@ func (t *Terminal) submit(text string) {
 		return
 	}
 	if said, refused := refuseCommand(word); refused {
-		s.entries = append(s.entries, entry{glyph: promptGlyph + " ", text: text}, entry{glyph: "  " + resultGlyph + "  ", text: said, close: true})
+		s.entries = append(s.entries, entry{glyph: promptGlyph + " ", text: text}, entry{glyph: resultPrefix, text: said, close: true})
 		return
 	}
 	t.player.prompts.push(text)

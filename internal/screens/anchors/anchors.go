@@ -74,9 +74,7 @@ func FromPages(version string, pages []book.Page) Version {
 			}
 		}
 		label = strings.TrimSpace(label)
-		if r := []rune(label); len(r) > MostCharacters {
-			label = strings.TrimSpace(string(r[:MostCharacters]))
-		}
+		label = shorten(label)
 		id := p.State + "\x00" + label
 		if label == "" || seen[id] || len(v.Anchors) >= MostAnchors {
 			return
@@ -85,7 +83,9 @@ func FromPages(version string, pages []book.Page) Version {
 		v.Anchors = append(v.Anchors, Anchor{Page: p.FullName(), State: p.State, Row: lastRow(p) - row, Label: label, Selected: selected})
 	}
 	for _, p := range byImportance(pages) {
-		if p.Kind() != "menu" {
+		if p.Kind() != "menu" && !slices.ContainsFunc(pages, func(q book.Page) bool { // a key has changed the selection
+			return q.Tape == p.Tape && q.State == p.State && q.Offset < p.Offset
+		}) {
 			for _, o := range p.Options {
 				add(p, o.Row, o.Label, o.Selected)
 			}
@@ -102,6 +102,21 @@ func FromPages(version string, pages []book.Page) Version {
 		}
 	}
 	return v
+}
+
+// shorten cuts a label that is too long, where a part of it begins.
+func shorten(label string) string {
+	r := []rune(label)
+	if len(r) <= MostCharacters {
+		return label
+	}
+	label = string(r[:MostCharacters])
+	for _, part := range []string{" · ", " (", " "} {
+		if at := strings.LastIndex(label, part); at > 0 {
+			return label[:at]
+		}
+	}
+	return label
 }
 
 // byImportance orders pages by their state: the anchors of the first ones are kept.

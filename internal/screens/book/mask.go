@@ -27,15 +27,19 @@ type volatile struct {
 func volatiles() []volatile {
 	patterns := []struct{ name, pattern string }{
 		{"logo", `^( ?[▐▝▘▗▖▛▜█▙▟▌▀▄ ]*[▐▝▘▗▖▛▜█▙▟▌▀▄]+)`},
-		{"dir", `(\S*/claudeless-screens-\d*…?(?:/project)?)`},
+		{"dir", `(\S*/claudeless-screens-\d*(?:/[a-z]*)?…?)`},
 		{"version", `Claude Code v?(\d+\.\d+\.\d+)`},
 		{"spinner", `^\s*([✢✳✶✻✼✽·*●] \S+…(?: \(.*\))?)`},
 		{"spinner", `^\s*([✢✳✶✻✼✽·*] \S+ for \d.*)$`},
-		{"key", `sk-ant-\.\.\.([0-9a-f]{20})`},
-		{"glyph", `([◐◑◒◓]) `},
-		{"tip", `^\s*(?:⎿\s+)?(Tip: .*)$`},
+		{"key", `sk-ant-\.\.\.([0-9a-f*]{20})`},
 		{"hint", `( · ← for agents)`},
+		{"hint", `^  ⏸ manual mode on( · \? for shortcuts)`},
+		{"hint", `( \(shift\+tab to cycle\))`},
 		{"hint", `^ {20,}([◐◑◒◓○●◉] \S+ · /effort)$`},
+		{"glyph", `([◐◑◒◓]) `},
+		{"dot", `^([● ] )[A-Z][a-z]+ing\b`},
+		{"count", `^\s*(\d+) new MCP servers`},
+		{"tip", `^[\s\x{a0}]*(?:⎿[\s\x{a0}]+)?(Tip: .*)$`},
 		{"time", `\b(\d{1,2}:\d\d(?::\d\d)?(?: ?[AaPp][Mm])?)\b`},
 		{"duration", `\b((?:\d+h ?)?(?:\d+m ?)?\d+(?:\.\d+)?m?s)\b`},
 		{"tokens", `([↑↓] [\d.]+k? tokens)`},
@@ -47,6 +51,18 @@ func volatiles() []volatile {
 		list[i] = volatile{p.name, regexp.MustCompile(p.pattern)}
 	}
 	return list
+}
+
+// namedTexts returns the texts of the slots that a tape has named.
+func namedTexts(slots []Slot) map[string]string {
+	all := volatiles()
+	texts := map[string]string{}
+	for _, s := range slots {
+		if s.Name == "dir" || !slices.ContainsFunc(all, func(v volatile) bool { return v.name == s.Name }) {
+			texts[s.Name] = s.Value
+		}
+	}
+	return texts
 }
 
 // FindSlots returns the parts of lines that are one of texts, by name, or that move by
@@ -132,7 +148,7 @@ func (p *Page) Masked() []string {
 	})
 	for i := range lines {
 		lines[i] = strings.TrimRight(lines[i], " ")
-		if strings.TrimSpace(lines[i]) == "⎿" { // of a tip
+		if strings.Trim(lines[i], " \u00a0") == "⎿" { // of a tip
 			lines[i] = ""
 		}
 	}

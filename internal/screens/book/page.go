@@ -92,6 +92,7 @@ func (b Book) Read(name string) (Page, error) {
 		return p, fmt.Errorf("reading the page %s: %w", name, err)
 	}
 	p.Text, p.ANSI = string(text), string(ansi)
+	p.Slots = FindSlots(p.Lines(), namedTexts(p.Slots)) // what moves by itself is better known today
 	return p, nil
 }
 

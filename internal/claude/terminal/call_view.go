@@ -1,0 +1,297 @@
+package terminal
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/claudeless/claudeless/simulator/protocol"
+)
+
+// callView is how the transcript shows a tool call.
+type callView struct {
+	use   protocol.ToolUse
+	in    callInput
+	count int      // rows that follow the announcement
+	rows  []string // of the file that it changes
+}
+
+// beginCall announces a call. A command is shown until its result arrives.
+func (v *eventView) beginCall(use protocol.ToolUse) []entry {
+	c := &callView{use: use, in: readCall(use.DisplayInput())}
+	dot := answerGlyph + " "
+	planFile, _ := v.player.session.PlanFile()
+	at := entry{glyph: dot, call: use.ID}
+	v.calls = append(v.calls, c)
+	switch {
+	case use.Name == "AskUserQuestion" || use.Name == "ExitPlanMode":
+		return nil // the dialog speaks for itself
+	case use.Name == "Bash":
+		c.count = 1
+		at.text = inProgress(c.in.Description)
+		return []entry{at, {glyph: "  " + resultGlyph + "  ", text: "$ " + c.in.Command, close: true}}
+	case use.Name == "Edit":
+		c.rows = editRows(c.in)
+		at.text = "Update(" + shortPath(v.cwd, c.in.FilePath) + ")"
+	case use.Name == "Write" && c.in.FilePath == planFile:
+		at.text = "Updated plan"
+	case use.Name == "Write":
+		c.rows = numberedRows(c.in.Content)
+		at.text = "Write(" + shortPath(v.cwd, c.in.FilePath) + ")"
+	case use.Name == "WebFetch":
+		at.text = "Fetch(" + c.in.URL + ")"
+	case use.Name == "Read":
+		at.text = "Reading 1 file…"
+	case use.Name == "Agent":
+		at.text = "Agent(" + c.in.Description + ")"
+	case c.server() != "":
+		at.text = "Calling " + c.server() + "…"
+	case c.in.FilePath != "":
+		at.text = use.Name + "(" + shortPath(v.cwd, c.in.FilePath) + ")"
+	default:
+		at.text = use.Name
+	}
+	return []entry{at}
+}
+
+// server returns the MCP server of the call; empty = it is a built-in tool.
+func (c *callView) server() string {
+	server, _, ok := strings.Cut(strings.TrimPrefix(c.use.Name, "mcp__"), "__")
+	if !ok || !strings.HasPrefix(c.use.Name, "mcp__") {
+		return ""
+	}
+	return server
+}
+
+// title returns what a call is, for one that did not run.
+func (c *callView) title() string {
+	if server := c.server(); server != "" {
+		var in []string
+		for _, row := range inputRows(c.use.DisplayInput()) {
+			in = append(in, strings.TrimSpace(row))
+		}
+		_, tool, _ := strings.Cut(strings.TrimPrefix(c.use.Name, "mcp__"), "__")
+		return server + " - " + tool + " (MCP)(" + strings.Join(in, ", ") + ")"
+	}
+	return "$ " + c.in.Command
+}
+
+// endCall shows the result of a call under its announcement.
+func (v *eventView) endCall(result protocol.ToolResultBlock, refused bool) {
+	s := v.screen
+	known := slices.IndexFunc(v.calls, func(c *callView) bool { return c.use.ID == result.ToolUseID })
+	if known < 0 {
+		return
+	}
+	c := v.calls[known]
+	v.calls = slices.Delete(v.calls, known, known+1)
+	at := slices.IndexFunc(s.entries, func(e entry) bool { return e.call == result.ToolUseID })
+	if at < 0 {
+		v.endQuestion(c, result, refused)
+		return
+	}
+	e := &s.entries[at]
+	e.call = ""
+	failed := result.IsError != nil && *result.IsError
+	quiet := entry{glyph: "  "}
+	rows := []entry{*e}
+	under := func(text string) { rows = append(rows, entry{glyph: resultPrefix, text: text, close: true}) }
+	text := shortResult(result.Content.Plain())
+	name := shortPath(v.cwd, c.in.FilePath)
+	cut := strings.HasPrefix(text, "[Request interrupted")
+	switch collapses := c.use.Name == "Bash" || c.server() != ""; {
+	case collapses && (refused || v.player.wasInterrupted()):
+		quiet.text = "No result recorded for 1 call"
+		if v.player.wasRefused() {
+			quiet.text = "Did not run 1 call"
+		}
+		rows = []entry{quiet}
+		under(c.title())
+	case c.use.Name == "Bash":
+		quiet.text = "Ran 1 shell command"
+		rows = []entry{quiet}
+	case collapses:
+		quiet.text = "Called " + c.server()
+		rows = []entry{quiet}
+	case c.use.Name == "Read" && !failed && !refused:
+		quiet.text = "Read 1 file"
+		rows = []entry{quiet}
+	case e.text == "Updated plan":
+		under("/plan to preview")
+	case (c.use.Name == "Edit" || c.use.Name == "Write") && (refused || !failed):
+		verb := map[string]string{"Edit": "update", "Write": "write"}[c.use.Name]
+		switch {
+		case refused:
+			v.silent = true
+			under("Rejected " + verb + " to " + name)
+		case c.use.Name == "Write":
+			under(fmt.Sprintf("Wrote %s to %s", count(len(c.rows), "line"), name))
+		default:
+			under(changed(c.rows))
+		}
+		for _, row := range c.rows {
+			rows = append(rows, entry{glyph: "      ", text: row, close: true})
+		}
+	case refused || cut: // the end of the turn says it
+	case c.use.Name == "Agent" && strings.HasPrefix(text, "Async agent launched"):
+		under("Backgrounded agent (↓ to manage · ctrl+o to expand)")
+	case text != "":
+		under(text)
+	}
+	s.entries = slices.Replace(s.entries, at, at+1+c.count, rows...)
+}
+
+// endQuestion shows the result of a call that a dialog has asked about.
+func (v *eventView) endQuestion(c *callView, result protocol.ToolResultBlock, refused bool) {
+	text := result.Content.Plain()
+	failed := result.IsError != nil && *result.IsError
+	var title string
+	var rows []string
+	switch file, plan := v.player.session.PlanFile(); {
+	case c.use.Name == "ExitPlanMode" && refused:
+		v.silent = true
+		v.note("Rejected Claude's plan:\n" + plan)
+		return
+	case c.use.Name == "ExitPlanMode" && !failed:
+		title = "Approved Claude's plan"
+		rows = append(rows, "Plan saved to: "+file+" · /plan to edit")
+		for line := range strings.SplitSeq(strings.TrimSpace(cmp.Or(c.in.Plan, plan)), "\n") {
+			if line != "" {
+				rows = append(rows, strings.TrimLeft(line, "# "))
+			}
+		}
+	case c.use.Name == "AskUserQuestion" && refused:
+		v.silent = true
+		title, rows = "Declined to answer Claude's questions:", questionRows(c.use.DisplayInput(), nil)
+	case c.use.Name == "AskUserQuestion" && !failed:
+		answers := map[string]string{}
+		for _, m := range regexp.MustCompile(`"([^"]*)"="([^"]*)"`).FindAllStringSubmatch(text, -1) {
+			answers[m[1]] = m[2]
+		}
+		title, rows = "Answered Claude's questions:", questionRows(c.use.DisplayInput(), answers)
+	default:
+		return
+	}
+	v.screen.entries = append(v.screen.entries, entry{glyph: answerGlyph + " ", text: title})
+	v.note(strings.Join(rows, "\n"))
+}
+
+// count returns a number with a noun.
+func count(n int, noun string) string {
+	if n != 1 {
+		noun += "s"
+	}
+	return fmt.Sprintf("%d %s", n, noun)
+}
+
+// changed summarizes the rows of an edit.
+func changed(rows []string) string {
+	var added, removed int
+	for _, row := range rows {
+		switch _, text, _ := strings.Cut(row, " "); {
+		case strings.HasPrefix(text, "+"):
+			added++
+		case strings.HasPrefix(text, "-"):
+			removed++
+		}
+	}
+	switch {
+	case added == 0:
+		return "Removed " + count(removed, "line")
+	case removed == 0:
+		return "Added " + count(added, "line")
+	}
+	return "Added " + count(added, "line") + ", removed " + count(removed, "line")
+}
+
+// numberedRows returns the lines of a text with their numbers, at most as many as a dialog shows.
+func numberedRows(text string) []string {
+	lines := numbered("", text)
+	for i := range lines {
+		lines[i] = fmt.Sprintf("%*d %s", len(fmt.Sprint(len(lines))), i+1, lines[i])
+	}
+	return lines
+}
+
+// editRows returns the lines that an edit changes, with their numbers and those around them.
+func editRows(in callInput) []string {
+	const around = 3
+	raw, err := os.ReadFile(in.FilePath)
+	before := string(raw)
+	if at := strings.Index(before, in.OldString); err != nil || at < 0 || in.OldString == "" {
+		if at = strings.Index(before, in.NewString); err != nil || at < 0 {
+			before = in.OldString
+		} else { // it was carried out already
+			before = before[:at] + in.OldString + before[at+len(in.NewString):]
+		}
+	}
+	from := strings.Index(before, in.OldString)
+	after := before[:from] + in.NewString + before[from+len(in.OldString):]
+	first := strings.Count(before[:from], "\n")
+	old, changed := strings.Split(strings.TrimSuffix(before, "\n"), "\n"), strings.Split(strings.TrimSuffix(after, "\n"), "\n")
+	last := first + strings.Count(in.OldString, "\n")
+	lastNew := first + strings.Count(in.NewString, "\n")
+	width := len(fmt.Sprint(max(len(old), len(changed))))
+	var rows []string
+	add := func(n int, mark string, lines []string) {
+		if n < len(lines) {
+			rows = append(rows, fmt.Sprintf("%*d %s%s", width, n+1, mark, lines[n]))
+		}
+	}
+	for n := max(0, first-around); n < first; n++ {
+		add(n, " ", old)
+	}
+	for n := first; n <= last; n++ {
+		add(n, "-", old)
+	}
+	for n := first; n <= lastNew; n++ {
+		add(n, "+", changed)
+	}
+	for n := lastNew + 1; n <= lastNew+around; n++ {
+		add(n, " ", changed)
+	}
+	return rows
+}
+
+// inProgress returns a description as work in progress: "Making the directory" for "Make the
+// directory".
+func inProgress(description string) string {
+	word, rest, _ := strings.Cut(description, " ")
+	if word == "" {
+		return "Running a command"
+	}
+	last := word[len(word)-1]
+	switch {
+	case strings.HasSuffix(word, "ing"):
+	case last == 'e' && !strings.HasSuffix(word, "ee"):
+		word = word[:len(word)-1] + "ing"
+	case len(word) == 3 && strings.ContainsRune("aeiou", rune(word[1])) && !strings.ContainsRune("aeiouwxy", rune(last)):
+		word += string(last) + "ing"
+	default:
+		word += "ing"
+	}
+	return strings.TrimSpace(word + " " + rest)
+}
+
+// questionRows returns the questions of a call with their answers, or with their choices.
+func questionRows(input json.RawMessage, answers map[string]string) []string {
+	var in struct{ Questions []formQuestion }
+	_ = json.Unmarshal(input, &in) // without questions there are no rows
+	var rows []string
+	for _, q := range in.Questions {
+		var choices []string
+		for _, o := range q.Options {
+			choices = append(choices, o.Label)
+		}
+		if answer, ok := answers[q.Question]; ok {
+			rows = append(rows, "· "+q.Question+" → "+answer)
+			continue
+		}
+		rows = append(rows, "· "+q.Question+" ("+strings.Join(choices, " / ")+")")
+	}
+	return rows
+}

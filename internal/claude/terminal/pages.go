@@ -1,0 +1,229 @@
+package terminal
+
+import (
+	"cmp"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"unicode"
+
+	"github.com/claudeless/claudeless/internal/base/process"
+	"github.com/claudeless/claudeless/internal/screens/book"
+)
+
+// pages are captured pages of the real CLI. The screen takes what does not depend on the
+// run from the page of the same state. A nil pages has none.
+type pages struct{ list []book.Page }
+
+// ScreensVariable names the book that the screen plays: a version, or a directory.
+const ScreensVariable = "CLAUDELESS_SCREENS"
+
+// loadPages returns the pages for a terminal: those of the book that the variable names, or
+// else of this version of claude, or else of the newest version that was captured.
+func loadPages(sys *process.System, version string, k book.Key) (*pages, error) {
+	root, name := book.Root(sys.Environ), sys.Getenv(ScreensVariable)
+	books, err := book.Find(root, cmp.Or(name, version))
+	if err != nil {
+		return nil, err
+	}
+	if name != "" && len(books) == 0 {
+		return nil, process.Hinted(fmt.Sprintf("%s: no screens of %s are captured", ScreensVariable, name), "claudeless screens capture --claude npm:"+name)
+	}
+	if len(books) == 0 {
+		if books, err = newestBooks(root); err != nil {
+			return nil, err
+		}
+	}
+	nearest, ok := book.Nearest(books, k)
+	if !ok {
+		return nil, nil
+	}
+	list, err := nearest.Pages()
+	return &pages{list}, err
+}
+
+// newestBooks returns the books of the newest version of the real CLI.
+func newestBooks(root string) ([]book.Book, error) {
+	all, err := book.List(root)
+	all = slices.DeleteFunc(all, func(b book.Book) bool { return !unicode.IsDigit(rune(b.Version[0])) })
+	if len(all) > 0 {
+		newest := all[len(all)-1].Version
+		all = slices.DeleteFunc(all, func(b book.Book) bool { return b.Version != newest })
+	}
+	return all, err
+}
+
+// page returns the page of a state that has most of the slots; nil = none.
+func (p *pages) page(state string, values map[string]string) *book.Page {
+	if p == nil {
+		return nil
+	}
+	var found *book.Page
+	most := -1
+	for i := range p.list {
+		if p.list[i].State != state {
+			continue
+		}
+		names := map[string]bool{}
+		for _, s := range p.list[i].Slots {
+			if _, ok := values[slotName(s)]; ok {
+				names[slotName(s)] = true
+			}
+		}
+		if len(names) > most {
+			found, most = &p.list[i], len(names)
+		}
+	}
+	return found
+}
+
+// slotName returns the name of the value of a slot. A tape that uses two values of a kind
+// numbers them: file, file-2.
+func slotName(s book.Slot) string {
+	name, _, _ := strings.Cut(s.Name, "-")
+	return name
+}
+
+// dropped marks a row whose slot has no value.
+const dropped = "\x00"
+
+// fill returns the rows of a page with other values in its slots. Rows with a slot that has no
+// value are marked.
+func fill(p *book.Page, values map[string]string) []string {
+	return book.Fill(p.Lines(), p.Slots, func(s book.Slot) string {
+		value, ok := values[slotName(s)]
+		switch {
+		case ok && value != "":
+			return value
+		case !ok && (s.Name == "tip" || s.Name == "logo" || s.Name == "duration" || s.Name == "time"):
+			return s.Value
+		}
+		return dropped
+	})
+}
+
+// option returns the full label of the option that begins with some words; empty = no page
+// has it.
+func (p *pages) option(state, begin string) string {
+	if p == nil {
+		return ""
+	}
+	for i := range p.list {
+		page := &p.list[i]
+		if page.State != state {
+			continue
+		}
+		rows := page.Lines()
+		for _, o := range page.Options {
+			if !strings.HasPrefix(o.Label, begin) || strings.Contains(o.Label, "\u2026") {
+				continue
+			}
+			label := o.Label
+			if column := strings.Index(rows[o.Row], o.Label); o.Row+1 < len(rows) && column >= 0 && !isOption(page, o.Row+1) {
+				label += " " + strings.TrimSpace(rows[o.Row+1])
+			}
+			return strings.TrimSpace(label)
+		}
+	}
+	return ""
+}
+
+func isOption(p *book.Page, row int) bool {
+	return slices.ContainsFunc(p.Options, func(o book.Option) bool { return o.Row == row })
+}
+
+// dress replaces what a dialog says around its options by what the captured page says.
+func (p *pages) dress(d *dialog) {
+	page := p.page(string(d.state)+"/"+d.kind, d.values)
+	if page == nil || len(page.Options) == 0 || d.state == Question {
+		return
+	}
+	rows, first, last := fill(page, d.values), page.Options[0].Row, page.Options[len(page.Options)-1].Row
+	top := first - 1
+	for top >= 0 && !strings.HasPrefix(rows[top], strings.Repeat(ruleGlyph, 3)) {
+		top--
+	}
+	if top < 0 {
+		return
+	}
+	head, question := rows[top+1:first], []string(nil)
+	thin := func(row string) bool { return strings.HasPrefix(row, strings.Repeat(thinRuleGlyph, 3)) }
+	if from := slices.IndexFunc(head, thin); from >= 0 {
+		rest := head[from+1:]
+		head, question = head[:from], rest[slices.IndexFunc(rest, thin)+1:]
+		if at := slices.IndexFunc(question, quoted); at >= 0 { // the description of a tool
+			question = slices.DeleteFunc(slices.Clone(question), quoted)
+			question = slices.Insert(question, at, d.about...)
+		}
+	}
+	foot := rows[last+1:]
+	for _, o := range d.options {
+		if o.action && len(foot) > 0 {
+			foot = foot[1:]
+		}
+	}
+	for len(foot) > 0 && foot[len(foot)-1] == "" {
+		foot = foot[:len(foot)-1]
+	}
+	d.head, d.question = kept(head), kept(question)
+	if d.foot != nil { // a fault may have removed it
+		d.foot = kept(foot)
+	}
+}
+
+// quoted reports whether a row quotes the program that a dialog is about.
+func quoted(row string) bool { return strings.HasPrefix(row, " │") }
+
+// kept returns the rows that have values, as they fit the run.
+func kept(rows []string) []string {
+	return slices.DeleteFunc(slices.Clone(rows), func(row string) bool { return strings.Contains(row, dropped) })
+}
+
+// header returns the rows at the top of a session; nil = no page has them.
+func (p *pages) header(values map[string]string) []string {
+	page := p.page("idle/start", values)
+	if page == nil {
+		return nil
+	}
+	rows := fill(page, values)
+	end := slices.IndexFunc(rows, func(row string) bool { return strings.HasPrefix(row, strings.Repeat(ruleGlyph, 3)) })
+	if end < 1 {
+		return nil
+	}
+	rows = rows[:end-1] // the row above the input field has a hint
+	for len(rows) > 0 && strings.TrimSpace(rows[len(rows)-1]) == "" {
+		rows = rows[:len(rows)-1]
+	}
+	return append(kept(rows), "")
+}
+
+// tip returns the row under the spinner; empty = none.
+func (p *pages) tip() string {
+	page := p.page("busy/turn", nil)
+	if page == nil {
+		return ""
+	}
+	for _, row := range page.Lines() {
+		if strings.HasPrefix(row, resultPrefix+"Tip: ") {
+			return row
+		}
+	}
+	return ""
+}
+
+// modelName returns the name of a model as people see it: Opus 5.5 for claude-opus-5-5.
+func modelName(model string) string {
+	m := regexp.MustCompile(`^claude-([a-z]+)-(\d+)(?:-(\d{1,2}))?(?:-\d{8})?(\[1m\])?$`).FindStringSubmatch(model)
+	if m == nil {
+		return model
+	}
+	name := strings.ToUpper(m[1][:1]) + m[1][1:] + " " + m[2]
+	if m[3] != "" {
+		name += "." + m[3]
+	}
+	if m[4] != "" {
+		name += " (1M context)"
+	}
+	return name
+}

@@ -1,0 +1,89 @@
+package terminal
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/claudeless/claudeless/internal/base/process"
+	"github.com/claudeless/claudeless/internal/screens/book"
+)
+
+// captured returns a page as it is captured.
+func captured(name, state, text string, slots map[string]string) book.Page {
+	p := book.Page{Tape: "t", Name: name, State: state, Text: text, Key: book.Key{Version: "1.0.0", Renderer: book.Fullscreen, Cols: 110, Rows: 36}}
+	p.Slots, p.Options = book.FindSlots(p.Lines(), slots), book.FindOptions(p.Lines())
+	return p
+}
+
+// TestPages: what does not depend on the run comes from the page of the same state, and what
+// does from the session.
+func TestPages(t *testing.T) {
+	const (
+		start = "\n ▐▛█   Claude Code v1.0.0\n ▝▜█   /tmp/x\n\n      hint\n──────\n❯ \n──────\n  footer\n"
+		ask   = "❯ earlier\n──────\n Command\n Be careful.\n Look around\n╌╌╌╌╌╌\n ls\n╌╌╌╌╌╌\n Run it in /tmp/x?\n ❯ 1. Yes\n   2. Yes, and do so\n      always\n   3. No\n\n Esc leaves\n\n"
+	)
+	slots := map[string]string{"dir": "/tmp/x", "description": "Look around", "command": "ls"}
+	root := t.TempDir()
+	for _, p := range []book.Page{captured("start", "idle/start", start, slots), captured("ask", "permission/bash", ask, slots)} {
+		if err := book.New(root+"/claudeless/screens", p.Key).Write(&p); err != nil {
+			t.Fatal(err)
+		}
+	}
+	sys := &process.System{Environ: []string{"XDG_CACHE_HOME=" + root}}
+	p, err := loadPages(sys, "9.9.9", book.Key{Renderer: book.Fullscreen, Cols: 80, Rows: 24}) // the newest, if the version has none
+	if err != nil || p == nil {
+		t.Fatalf("%v, %v", p, err)
+	}
+	header := p.header(map[string]string{"version": "2.0.0", "dir": "/home/me"})
+	if diff := cmp.Diff([]string{"", " ▐▛█   Claude Code v2.0.0", " ▝▜█   /home/me", ""}, header); diff != "" {
+		t.Errorf("header (-want +got):\n%s", diff)
+	}
+	d := &dialog{state: Permission, kind: "bash", foot: []string{"own"}, values: map[string]string{"dir": "/home/me", "command": "make", "description": ""}}
+	p.dress(d)
+	want := &dialog{head: []string{" Command", " Be careful."}, question: []string{" Run it in /home/me?"}, foot: []string{"", " Esc leaves"}}
+	if !cmp.Equal(d.head, want.head) || !cmp.Equal(d.question, want.question) || !cmp.Equal(d.foot, want.foot) {
+		t.Errorf("head %q, question %q, foot %q", d.head, d.question, d.foot)
+	}
+	l := labels{pages: p}
+	if got := l.text("permission/bash", "Yes, and"); got != "Yes, and do so always" {
+		t.Errorf("label %q", got)
+	}
+	sys.Environ = append(sys.Environ, ScreensVariable+"=3.3.3")
+	if _, err := loadPages(sys, "9.9.9", book.Key{}); err == nil {
+		t.Error("a version without pages is accepted")
+	}
+}
+
+// TestLabels: labels, order and selection are those of the anchors.
+func TestLabels(t *testing.T) {
+	l, err := loadLabels("2.1.330")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct{ state, begin, want string }{
+		{"dialog/trust", "Yes, I trust", "Yes, I trust this folder"},
+		{"permission", "No", "No"},
+		{"permission/bash", "Yes, and switch", "Yes, and switch to auto mode"},
+		{"permission/bash", "Nothing", "Nothing"},
+	} {
+		if got := l.text(tt.state, tt.begin); got != tt.want {
+			t.Errorf("%s, %s: %q, want %q", tt.state, tt.begin, got, tt.want)
+		}
+	}
+	d := &dialog{options: []option{{label: "Yes, I trust this folder"}, {label: "No, exit"}}, selected: 0}
+	l.arrange(d, "dialog/trust")
+	if d.options[0].label != "No, exit" || d.selected != 0 {
+		t.Errorf("%+v", d)
+	}
+}
+
+func TestInProgress(t *testing.T) {
+	for description, want := range map[string]string{
+		"Make the directory": "Making the directory", "Wait": "Waiting", "Run tests": "Running tests", "See it": "Seeing it", "": "Running a command",
+	} {
+		if got := inProgress(description); got != want {
+			t.Errorf("%q: %q, want %q", description, got, want)
+		}
+	}
+}
