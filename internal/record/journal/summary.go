@@ -210,7 +210,7 @@ func setIn[K comparable, V any](m *map[K]V, k K, v V) {
 }
 
 // Failed reports whether the client had to repeat the request, or gave it up.
-func (q *Request) Failed() bool {
+func (q Request) Failed() bool {
 	return q.Status != 200 || q.Error != "" || slices.ContainsFunc(q.Findings, func(f string) bool { return strings.HasPrefix(f, "aborted: ") })
 }
 
