@@ -173,7 +173,7 @@ func slashCommands(s *Session) *command.Set {
 // no more events are yielded.
 func (s *Session) Start(ctx context.Context) error {
 	s.conversation.endCause = func() error { return context.Cause(ctx) }
-	s.records.telemetry = startTelemetry(s.plan, s.records.transcript, s.state, s.hooks.Runner)
+	s.records.telemetry = startTelemetry(ctx, s.plan, s.records.transcript, s.state, s.hooks.Runner)
 	if s.servers.requests.host != nil {
 		return s.servers.startInBackground(ctx)
 	}

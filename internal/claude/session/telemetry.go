@@ -26,20 +26,21 @@ type telemetryExport struct {
 	quit     chan struct{} // closed to end the goroutine that sends at intervals
 	stopped  chan struct{} // closed when it has ended
 	once     sync.Once
+	ctx      context.Context // of the start, without its cancellation
 }
 
 // startTelemetry starts to send what the environment asks for; nil = nothing.
-func startTelemetry(plan launch.Plan, t *transcript.Transcript, state *simulator.SessionState, hooks *hook.Runner) *telemetryExport {
+func startTelemetry(ctx context.Context, plan launch.Plan, t *transcript.Transcript, state *simulator.SessionState, hooks *hook.Runner) *telemetryExport {
 	if !plan.Records.Telemetry.Enabled() {
 		return nil
 	}
-	e := &telemetryExport{hooks: hooks, state: state, quit: make(chan struct{}), stopped: make(chan struct{}), recorder: telemetry.Open(telemetry.Options{
+	e := &telemetryExport{ctx: context.WithoutCancel(ctx), hooks: hooks, state: state, quit: make(chan struct{}), stopped: make(chan struct{}), recorder: telemetry.Open(telemetry.Options{
 		Config: plan.Records.Telemetry, Clock: plan.Clock, Version: plan.Version, Machine: machine(plan), SessionID: t.ID(), Resumed: t.Resumed(),
 		CustomBaseURL: !plan.Profile.Environment().DefaultURL, Interactive: plan.Records.Run.Interactive, Hooks: registeredHooks(plan),
 	})}
 	go func() {
 		defer close(e.stopped)
-		e.recorder.Run(e.quit)
+		e.recorder.Run(e.ctx, e.quit)
 	}()
 	return e
 }
@@ -89,7 +90,7 @@ func (e *telemetryExport) close() (map[string]int, error) {
 	e.once.Do(func() {
 		close(e.quit)
 		<-e.stopped
-		e.recorder.Close(context.Background())
+		e.recorder.Close(e.ctx)
 	})
 	return e.recorder.Sent(), e.recorder.Err()
 }

@@ -169,9 +169,14 @@ func commandClass(line string) (class, name string) {
 		name = "python"
 	}
 	for _, row := range [][2]string{
-		{"vcs", "git hg svn"}, {"github_cli", "gh"}, {"shell_builtin", "echo cd pwd true false export test printf set unset exit source type"},
-		{"file_search", "ls find grep rg fd cat head tail"}, {"fs_mutation", "rm mv cp mkdir touch chmod ln rmdir"},
-		{"lang_runtime", "python node ruby perl deno bun go java"}, {"package_manager", "npm pnpm yarn pip brew apt apt-get cargo"}, {"build_test", "make cmake pytest jest"},
+		{"vcs", "git hg svn"},
+		{"github_cli", "gh"},
+		{"shell_builtin", "echo cd pwd true false export test printf set unset exit source type"},
+		{"file_search", "ls find grep rg fd cat head tail"},
+		{"fs_mutation", "rm mv cp mkdir touch chmod ln rmdir"},
+		{"lang_runtime", "python node ruby perl deno bun go java"},
+		{"package_manager", "npm pnpm yarn pip brew apt apt-get cargo"},
+		{"build_test", "make cmake pytest jest"},
 	} {
 		if slices.Contains(strings.Fields(row[1]), name) {
 			return row[0], name

@@ -130,8 +130,8 @@ func all(pairs ...string) (list []attribute) {
 }
 
 // Run sends at the intervals of the configuration until quit is closed.
-func (r *Recorder) Run(quit <-chan struct{}) {
-	ctx, cancel := context.WithCancel(context.Background())
+func (r *Recorder) Run(ctx context.Context, quit <-chan struct{}) {
+	ctx, cancel := context.WithCancel(ctx)
 	var wait sync.WaitGroup
 	for signal, e := range r.exporters {
 		wait.Go(func() {
@@ -250,7 +250,7 @@ func (r *Recorder) metrics() (list []metricData) {
 
 // add adds to a metric.
 func (r *Recorder) add(name string, n float64, v values) {
-	row, _ := find(r.tables[metricSignal], name)
+	row := find(r.tables[metricSignal], name)
 	attributes := slices.Concat(r.common, row.fill(v))
 	for _, c := range r.sums {
 		if c.metric == name && slices.EqualFunc(c.attributes, attributes, attribute.equal) {
@@ -280,7 +280,7 @@ func (r *Recorder) emit(name string, span hexID, v values) {
 	if r.state.promptID != "" {
 		own = append(own, attribute{"prompt.id", newValue(r.state.promptID)})
 	}
-	row, _ := find(r.tables[logSignal], name)
+	row := find(r.tables[logSignal], name)
 	record := logRecord{Time: unix(now), Observed: unix(now), Body: newValue(prefix + name), Attributes: slices.Concat(r.common, own, row.fill(v))}
 	if r.o.Traces != nil && span != nil {
 		record.TraceID, record.SpanID, record.Flags = r.state.trace, span, 1
@@ -293,7 +293,7 @@ func (r *Recorder) end(name string, s spanData, v values) {
 	if r.o.Traces == nil {
 		return
 	}
-	row, _ := find(r.tables[traceSignal], name)
+	row := find(r.tables[traceSignal], name)
 	v["gen_ai.conversation.id"] = r.o.SessionID
 	s.TraceID, s.Name, s.Kind, s.Flags = r.state.trace, prefix+name, 1, 257
 	s.Attributes = slices.Concat(r.common, all("gen_ai.provider.name", "anthropic", "span.type", name), row.fill(v))

@@ -86,12 +86,12 @@ func (r row) fill(v values) []attribute {
 	return list
 }
 
-// find returns the row of a name; ok is false if there is none.
-func find(table []row, name string) (r row, ok bool) {
-	for _, r = range table {
+// find returns the row of a name; the zero value if there is none.
+func find(table []row, name string) row {
+	for _, r := range table {
 		if r.name == name {
-			return r, true
+			return r
 		}
 	}
-	return row{}, false
+	return row{}
 }

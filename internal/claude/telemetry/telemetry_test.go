@@ -48,11 +48,13 @@ func TestReadConfig(t *testing.T) {
 		{"none", []string{on, "OTEL_LOGS_EXPORTER=none"}, nil, ""},
 		{"default", []string{on, all}, &Target{Protocol: httpProtobuf, URL: "http://localhost:4318/v1/logs", Interval: 5 * time.Second}, ""},
 		{
-			"endpoint and headers", []string{on, all, "OTEL_EXPORTER_OTLP_PROTOCOL=http/json", "OTEL_EXPORTER_OTLP_ENDPOINT=http://a:1/", "OTEL_EXPORTER_OTLP_HEADERS=x=1, y=a%20b", "OTEL_LOGS_EXPORT_INTERVAL=10"},
+			"endpoint and headers",
+			[]string{on, all, "OTEL_EXPORTER_OTLP_PROTOCOL=http/json", "OTEL_EXPORTER_OTLP_ENDPOINT=http://a:1/", "OTEL_EXPORTER_OTLP_HEADERS=x=1, y=a%20b", "OTEL_LOGS_EXPORT_INTERVAL=10"},
 			&Target{Protocol: httpJSON, URL: "http://a:1/v1/logs", Headers: [][2]string{{"x", "1"}, {"y", "a b"}}, Interval: 10 * time.Millisecond}, "",
 		},
 		{
-			"of the signal", []string{on, all, "OTEL_EXPORTER_OTLP_PROTOCOL=grpc", "OTEL_EXPORTER_OTLP_LOGS_PROTOCOL=http/json", "OTEL_EXPORTER_OTLP_LOGS_ENDPOINT=http://b/x"},
+			"of the signal",
+			[]string{on, all, "OTEL_EXPORTER_OTLP_PROTOCOL=grpc", "OTEL_EXPORTER_OTLP_LOGS_PROTOCOL=http/json", "OTEL_EXPORTER_OTLP_LOGS_ENDPOINT=http://b/x"},
 			&Target{Protocol: httpJSON, URL: "http://b/x", Interval: 5 * time.Second}, "",
 		},
 		{"grpc", []string{on, all, "OTEL_EXPORTER_OTLP_PROTOCOL=grpc", "OTEL_EXPORTER_OTLP_ENDPOINT=c:4317"}, &Target{Protocol: grpc, URL: "http://c:4317", Interval: 5 * time.Second}, ""},
@@ -225,7 +227,7 @@ func TestIntervals(t *testing.T) {
 		}
 		quit := make(chan struct{})
 		time.AfterFunc(150*time.Second, func() { close(quit) })
-		r.Run(quit)
+		r.Run(t.Context(), quit)
 		if calls[logSignal] != 1 || calls[metricSignal] != 1 {
 			t.Errorf("requests: %v, want one of each: nothing was recorded after the first", calls)
 		}
