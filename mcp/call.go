@@ -119,6 +119,10 @@ func (m *Manager) call(ctx context.Context, c CallRequest) (protocol.Tool, json.
 	if refused, ok := errors.AsType[*connection.DialError](err); ok && refused.NeedsLogin {
 		err = fmt.Errorf("MCP server %q needs you to sign in again (run /mcp to re-authenticate)", tool.Server)
 	}
+	if errors.Is(err, connection.ErrBroken) {
+		err = fmt.Errorf("MCP server %q connection closed before the tool call was answered. "+
+			"The tool may have run: check whether it did before running it again.", tool.Server)
+	}
 	if unserved, ok := errors.AsType[*connection.UnservedError](err); ok {
 		err = fmt.Errorf("MCP server %q %w", tool.Server, unserved)
 	}

@@ -213,7 +213,7 @@ func TestRouting(t *testing.T) {
 		{"nope", "unknown MCP tool: nope"},
 		{"mcp__x__nope", "unknown MCP tool: mcp__x__nope"},
 		{"mcp__zz__t", "unknown MCP server: mcp__zz__t"},
-		{"mcp__bad__t", "MCP server is not connected: bad"},
+		{"mcp__bad__t", `MCP server "bad" is not connected`},
 		{"off/echo", "MCP server is disabled: off"},
 	} {
 		tool, err := m.Resolve(test.name)

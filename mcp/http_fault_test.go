@@ -2,11 +2,13 @@ package mcp
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -138,6 +140,40 @@ func serveFaults(t *testing.T, mode string) ServerConfig {
 	s := httptest.NewServer(faultyHTTP{mode})
 	t.Cleanup(func() { s.CloseClientConnections(); s.Close() })
 	return ServerConfig{Name: "s", Type: "http", URL: s.URL + "/mcp"}
+}
+
+// TestHTTPServerEnds: a call whose server ends, and a call when nobody listens any more, fail in the words of the real
+// CLI 2.1.330, and so does the call after it.
+func TestHTTPServerEnds(t *testing.T) {
+	t.Parallel()
+	for tool, want := range map[string]string{
+		"silent stream": "MCP server \"s\" connection closed before the tool call was answered. The tool may have run: check whether it did before running it again.",
+		"fine":          "ECONNREFUSED: Unable to connect. Is the computer able to access the url?",
+	} {
+		var ends atomic.Bool
+		var s *httptest.Server
+		s = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if ends.Load() {
+				s.Listener.Close()
+			}
+			faultyHTTP{}.ServeHTTP(w, r)
+		}))
+		s.Config.SetKeepAlivesEnabled(false)
+		t.Cleanup(s.Close)
+		m := start(t, Options{
+			Servers: []ServerConfig{{Name: "s", Type: "http", URL: s.URL + "/mcp"}}, Pauses: Pauses{Reconnect: time.Hour, Reopen: time.Millisecond},
+		})
+		if ends.Store(tool != "fine"); tool == "fine" {
+			s.Listener.Close()
+		}
+		res, err := m.Call(t.Context(), CallRequest{Tool: "s/" + tool})
+		if err != nil || !res.IsError || res.Content.Plain() != want {
+			t.Errorf("%s: got %+v, %v", tool, res, err)
+		}
+		if _, err := m.Call(t.Context(), CallRequest{Tool: "s/" + tool}); !errors.Is(err, ErrNotConnected) || err.Error() != `MCP server "s" is not connected` {
+			t.Errorf("%s: the next call: %v", tool, err)
+		}
+	}
 }
 
 // TestHTTPMisbehaving has a row for every fault of an HTTP server, in a call and in the handshake. Each ends within

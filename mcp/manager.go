@@ -207,7 +207,7 @@ func (m *Manager) Deliver(ctx context.Context, server string, message json.RawMe
 	}
 	st, _ := s.snapshot()
 	if st.conn == nil || !st.conn.Hosted() {
-		return fmt.Errorf("%w: %s", ErrNotConnected, server)
+		return notConnectedError{server}
 	}
 	return st.conn.Deliver(ctx, message)
 }

@@ -111,7 +111,7 @@ func (m *Manager) Ping(ctx context.Context, server string) error {
 	case st.state == StateDisabled:
 		return fmt.Errorf("%w: %s", ErrDisabled, server)
 	case st.conn == nil || st.conn.IsLost():
-		return fmt.Errorf("%w: %s", ErrNotConnected, server)
+		return notConnectedError{server}
 	}
 	return unwrapRPCError(st.conn.Ping(ctx))
 }

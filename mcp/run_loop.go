@@ -149,11 +149,15 @@ func (l *loopState) handleDialFailure(err error) {
 		l.retryLater(d.Reason, d.Wire)
 		return
 	}
+	wasConnected := l.attempt > 0
 	l.attempt = 0
 	l.update(func(st *status) {
 		st.state, st.err, st.wireErr = StateFailed, d.Reason, d.Wire
-		if d.NeedsAuth {
+		switch {
+		case d.NeedsAuth:
 			st.state = StateNeedsAuth
+		case wasConnected:
+			st.state = StateLost
 		}
 	})
 }

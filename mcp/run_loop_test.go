@@ -90,8 +90,11 @@ func TestBackoff(t *testing.T) {
 		byHand()
 		attempts(1, 2, 4, 8, 16) // all five again
 		time.Sleep(time.Hour)
-		if st := m.Servers()[0]; st.State != StateFailed || handshakes.Load() != 5 {
+		if st := m.Servers()[0]; st.State != StateLost || st.Status != "failed" || handshakes.Load() != 5 {
 			t.Errorf("at the end: %s, %d handshakes", st.State, handshakes.Load())
+		}
+		if _, err := m.Call(t.Context(), CallRequest{Tool: "mcp__s__foo"}); err == nil || err.Error() != `MCP server "s" is not connected` || handshakes.Load() == 5 {
+			t.Errorf("a call: %v, %d handshakes", err, handshakes.Load())
 		}
 		byHand()
 		attempts(1)

@@ -23,11 +23,21 @@ var (
 	ErrClosed        = errors.New("MCP manager is closed") // permanent
 )
 
+// notConnectedError is ErrNotConnected for one server, in the words of the real CLI.
+type notConnectedError struct{ server string }
+
+func (e notConnectedError) Error() string {
+	return fmt.Sprintf("MCP server %q is not connected", e.server)
+}
+
+// Unwrap makes errors.Is find ErrNotConnected.
+func (notConnectedError) Unwrap() error { return ErrNotConnected }
+
 // State is the connection state of a server.
 type State string
 
 // The states: configured → connecting → connected → reconnecting → … . Lost is the state of a stdio server
-// whose process ended; the next call restarts it.
+// whose process ended, and of a remote server after the last attempt to reconnect; the next call connects again.
 const (
 	StateConfigured   State = "configured"
 	StateConnecting   State = "connecting"
@@ -203,7 +213,7 @@ func (s *server) connectTimeout() time.Duration {
 	return orDefault(s.cfg.ConnectTimeout, s.options.ConnectTimeout)
 }
 
-// acquire returns the server's connection; it restarts a lost server.
+// acquire returns the server's connection; it connects a lost server again.
 func (s *server) acquire(ctx context.Context) (*connection.Conn, error) {
 	st, err := s.currentStatus(ctx)
 	if err != nil {
@@ -211,7 +221,7 @@ func (s *server) acquire(ctx context.Context) (*connection.Conn, error) {
 	}
 	if st.state == StateLost {
 		if err := s.requestState(ctx, StateConnected); err != nil {
-			return nil, fmt.Errorf("%w: %s: %v", ErrNotConnected, s.cfg.Name, err)
+			return nil, fmt.Errorf("%w: %v", notConnectedError{s.cfg.Name}, err)
 		}
 		if st, err = s.settle(ctx); err != nil {
 			return nil, err
@@ -221,7 +231,7 @@ func (s *server) acquire(ctx context.Context) (*connection.Conn, error) {
 	case st.state == StateDisabled:
 		return nil, fmt.Errorf("%w: %s", ErrDisabled, s.cfg.Name)
 	case st.conn == nil:
-		return nil, fmt.Errorf("%w: %s", ErrNotConnected, s.cfg.Name)
+		return nil, notConnectedError{s.cfg.Name}
 	}
 	return st.conn, nil
 }

@@ -87,7 +87,7 @@ func resolveError(name string, servers []*server) error {
 		case StateDisabled:
 			return fmt.Errorf("%w: %s", ErrDisabled, s.cfg.Name)
 		default:
-			return fmt.Errorf("%w: %s", ErrNotConnected, s.cfg.Name)
+			return notConnectedError{s.cfg.Name}
 		}
 	}
 	if qualified {

@@ -2,10 +2,14 @@ package carrier
 
 import (
 	"context"
+	"errors"
 	"io"
 	"mime"
 	"net/http"
 )
+
+// ErrBroken reports that the connection broke before the end of an event stream.
+var ErrBroken = errors.New("the event stream broke off")
 
 // Bound makes reading the body of a response fail when a message in it exceeds limit bytes. An event stream is
 // normalized (see [PlainEvents]). Closing the body calls stop.
@@ -15,17 +19,22 @@ func Bound(ctx context.Context, resp *http.Response, limit int, stop context.Can
 	if body.events {
 		body.from = PlainEvents(resp.Body)
 	}
-	body.onTooLong, _ = ctx.Value(tooLongKey{}).(func(error))
+	onFailure, observed := ctx.Value(failureKey{}).(func(error))
+	body.onFailure = func(why error) {
+		if observed && ctx.Err() == nil {
+			onFailure(why)
+		}
+	}
 	resp.Body = body
 }
 
-// OnTooLong stores a callback in a request's context that is called if the response is too long; mcp-go does not
-// report why a body could not be read.
-func OnTooLong(ctx context.Context, long func(why error)) context.Context {
-	return context.WithValue(ctx, tooLongKey{}, long)
+// OnFailure stores a callback in a request's context that is called if the response is too long, or is an event stream
+// that breaks off: mcp-go does not report why a body could not be read.
+func OnFailure(ctx context.Context, failed func(why error)) context.Context {
+	return context.WithValue(ctx, failureKey{}, failed)
 }
 
-type tooLongKey struct{}
+type failureKey struct{}
 
 // boundedBody fails when a message exceeds limit bytes. A message is the whole body, or in an event stream everything
 // before an empty line.
@@ -35,7 +44,7 @@ type boundedBody struct {
 	limit     int64
 	events    bool
 	stop      context.CancelFunc
-	onTooLong func(error) // nil = no callback
+	onFailure func(why error)
 
 	run    int64 // bytes of the message so far
 	inLine bool  // the line is not empty
@@ -45,6 +54,9 @@ func (b *boundedBody) Read(p []byte) (int, error) {
 	n, err := b.from.Read(p)
 	size, ended := b.count(p[:n])
 	if size <= b.limit {
+		if b.events && err != nil && !errors.Is(err, io.EOF) {
+			b.onFailure(ErrBroken)
+		}
 		return n, err
 	}
 	why := &TooLongError{Limit: int(b.limit)}
@@ -56,9 +68,7 @@ func (b *boundedBody) Read(p []byte) (int, error) {
 	if why.Size = size; size/2 > b.limit {
 		why.Size, why.More = 2*b.limit, true
 	}
-	if b.onTooLong != nil {
-		b.onTooLong(why)
-	}
+	b.onFailure(why)
 	return 0, why
 }
 

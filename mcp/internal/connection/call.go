@@ -1,12 +1,14 @@
 package connection
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"io"
 	"net"
 	"net/url"
+	"syscall"
 	"time"
 
 	"github.com/mark3labs/mcp-go/client/transport"
@@ -76,9 +78,18 @@ func (c *Conn) callError(ctx context.Context, err error) error {
 	if errors.Is(err, ErrClosed) && !c.Remote() {
 		c.Lose()
 	}
-	if c.Remote() && ctx.Err() == nil && connectionBroken(err) {
-		c.Lose()
-		err = ErrClosed
+	if e, is := c.transport.(*endpoint); is && ctx.Err() == nil {
+		switch {
+		case errors.Is(err, errNoAnswer) && e.gone(ctx, cmp.Or(c.options.Reopen, reopenPause)):
+			err = ErrBroken
+		case connectionBroken(err) && errors.Is(err, syscall.ECONNREFUSED):
+			err = errRefused
+		case connectionBroken(err):
+			err = ErrClosed
+		}
+		if errors.Is(err, ErrBroken) || errors.Is(err, errRefused) || errors.Is(err, ErrClosed) {
+			c.Lose()
+		}
 	}
 	if f := new(DialError); errors.As(err, &f) && f.NeedsAuth {
 		c.closeReason.authRequired.Store(true)

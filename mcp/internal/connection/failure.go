@@ -10,6 +10,8 @@ import (
 
 	"github.com/mark3labs/mcp-go/client/transport"
 	wire "github.com/mark3labs/mcp-go/mcp"
+
+	"github.com/claudeless/claudeless/mcp/internal/carrier"
 )
 
 // Error is a JSON-RPC error, received from the server or sent to it.
@@ -36,6 +38,10 @@ func (closedError) Error() string { return "Connection closed" }
 var (
 	// ErrClosed reports that the server went away.
 	ErrClosed error = closedError{}
+	// ErrBroken reports that the connection broke while a call waited for its answer.
+	ErrBroken = carrier.ErrBroken
+	// errRefused has the text that the real CLI shows if nobody listens at the address of a server.
+	errRefused = errors.New("ECONNREFUSED: Unable to connect. Is the computer able to access the url?")
 	// ErrLegacy reports that a server does not support revision 2026-07-28.
 	ErrLegacy = errors.New("server knows initialize only")
 	// ErrNoEndpoint reports that the URL does not exist or does not accept messages.

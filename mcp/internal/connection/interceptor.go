@@ -178,7 +178,7 @@ func (l *interceptor) sendTracked(ctx context.Context, req transport.JSONRPCRequ
 	if !subscription { // a subscription stays open and does not count as activity
 		l.track(req.ID)
 	}
-	resp, err := l.inner.SendRequest(carrier.OnTooLong(ctx, func(why error) { l.setProblem(idText(req.ID), why) }), req)
+	resp, err := l.inner.SendRequest(carrier.OnFailure(ctx, func(why error) { l.setProblem(idText(req.ID), why) }), req)
 	if why := l.untrack(req.ID); why != nil {
 		err = why
 	}

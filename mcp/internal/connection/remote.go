@@ -1,12 +1,14 @@
 package connection
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"net"
 	"net/http"
 	"net/url"
+	"syscall"
 	"time"
 
 	"github.com/mark3labs/mcp-go/client/transport"
@@ -30,7 +32,7 @@ type Remote struct {
 
 // dial creates the transport.
 func (t Remote) dial(life, limit context.Context, b *transportBase) (transport.Interface, messageTransport, error) {
-	e := &endpoint{transportBase: b, roundTripper: t.roundTripper()}
+	e := &endpoint{transportBase: b, roundTripper: t.roundTripper(), address: t.address()}
 	if t.SSE {
 		return e.openStream(life, limit, t)
 	}
@@ -47,6 +49,15 @@ func (t Remote) dial(life, limit context.Context, b *transportBase) (transport.I
 		return nil, nil, fmt.Errorf("url of MCP server %q cannot be read", t.Server) // the text of the parser would repeat the URL
 	}
 	return inner, e, nil
+}
+
+// address returns the host and the port of the server; empty = the URL is invalid.
+func (t Remote) address() string {
+	u, err := url.Parse(t.URL)
+	if err != nil {
+		return ""
+	}
+	return net.JoinHostPort(u.Hostname(), cmp.Or(u.Port(), map[string]string{"http": "80", "https": "443"}[u.Scheme]))
 }
 
 func (t Remote) roundTripper() *roundTripper {
@@ -66,7 +77,8 @@ func (t Remote) roundTripper() *roundTripper {
 type endpoint struct {
 	*transportBase
 	roundTripper *roundTripper
-	listens      bool // a listening stream is opened
+	address      string // host and port
+	listens      bool   // a listening stream is opened
 }
 
 // openStream opens the stream of the SSE transport and waits for its endpoint event.
@@ -102,6 +114,19 @@ func (e *endpoint) opened(version string) {
 		s.version = version
 		close(s.ready)
 	}
+}
+
+// gone reports whether nobody listens at the address of the server any more. It looks after a pause, because a server
+// that ends closes its streams before its port.
+func (e *endpoint) gone(ctx context.Context, pause time.Duration) bool {
+	if !sleep(ctx, pause) {
+		return false
+	}
+	conn, err := e.roundTripper.base.DialContext(ctx, "tcp", e.address)
+	if err == nil {
+		conn.Close()
+	}
+	return errors.Is(err, syscall.ECONNREFUSED)
 }
 
 // listenLimit is how long the listening stream may take to open before the server counts as connected anyway. Servers
