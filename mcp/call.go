@@ -89,6 +89,9 @@ func (m *Manager) call(ctx context.Context, c CallRequest) (protocol.Tool, json.
 		m.waitFresh(ctx, listWait)
 		tool, err = m.Resolve(c.Tool)
 	}
+	if failed, ok := errors.AsType[notConnectedError](err); ok && m.revive(ctx, failed.server) {
+		tool, err = m.Resolve(c.Tool)
+	}
 	if err != nil {
 		return tool, nil, err
 	}
@@ -131,6 +134,20 @@ func (m *Manager) call(ctx context.Context, c CallRequest) (protocol.Tool, json.
 		m.options.Records.Add(callRecord(tool, k, began, result, err))
 	}
 	return tool, result, err
+}
+
+// revive connects a remote server that has failed once more, because its tool is called, as the real CLI does. It
+// reports whether the server is connected.
+func (m *Manager) revive(ctx context.Context, server string) bool {
+	s, err := m.findServer(server)
+	if err != nil || !s.remote() {
+		return false
+	}
+	if st, _ := s.snapshot(); st.state != StateFailed {
+		return false
+	}
+	st, err := s.connectAgain(ctx)
+	return err == nil && st.state == StateConnected
 }
 
 // unwrapRPCError returns the *RPCError that err wraps, or err itself.

@@ -159,7 +159,7 @@ func (m *Manager) Connect(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	if err := s.requestState(ctx, StateConnected); err != nil {
+	if err := s.requestState(ctx, stateRequest{target: StateConnected}); err != nil {
 		return err
 	}
 	st, err := s.settle(ctx)
@@ -187,7 +187,7 @@ func (m *Manager) requestState(ctx context.Context, name string, want State) err
 	if err != nil {
 		return err
 	}
-	return s.requestState(ctx, want)
+	return s.requestState(ctx, stateRequest{target: want})
 }
 
 // Reconnect closes the connection of a server, if any, and opens a new one.

@@ -22,6 +22,7 @@ type loopState struct {
 	refreshed  chan refreshResult // nil = no refresh in progress
 	nextUpdate *time.Timer        // nil = a refresh may start immediately
 	attempt    int
+	once       bool // the next attempt is made without retries
 }
 
 // run connects, reconnects and refreshes the server until ctx ends.
@@ -38,7 +39,7 @@ func (l *loopState) run(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case o := <-l.stateRequests:
-			l.applyState(ctx, o.target)
+			l.applyState(ctx, o)
 			close(o.accepted)
 		case r := <-l.dialed:
 			l.handleDialResult(ctx, r)
@@ -80,11 +81,11 @@ func (l *loopState) refreshReady() <-chan struct{} {
 	return l.conn.ListsChanged()
 }
 
-func (l *loopState) applyState(ctx context.Context, want State) {
-	switch want {
+func (l *loopState) applyState(ctx context.Context, r stateRequest) {
+	switch r.target {
 	case StateConnected:
 		if l.conn == nil && l.dialed == nil {
-			l.attempt = 0
+			l.attempt, l.once = 0, r.once
 			l.dial(ctx)
 		}
 	case StateDisabled:
@@ -110,9 +111,10 @@ func (l *loopState) dial(ctx context.Context) {
 	result := make(chan dialResult, 1)
 	l.dialed, l.stopDial = result, stop
 	retries := maxRetries
-	if l.attempt > 0 { // when reconnecting, the attempts themselves are the retries
+	if l.attempt > 0 || l.once { // when reconnecting, the attempts themselves are the retries
 		retries = 0
 	}
+	l.once = false
 	l.tasks.Go(func() { // ends with the attempt, which has a time limit
 		result <- l.connect(ctx, dialCtx, retries)
 	})

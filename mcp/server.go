@@ -125,6 +125,7 @@ type status struct {
 // stateRequest asks the run goroutine to bring a server into a state.
 type stateRequest struct {
 	target   State // StateConnected, StateDisconnected or StateDisabled
+	once     bool  // a connect is one attempt, without retries
 	accepted chan struct{}
 }
 
@@ -187,11 +188,11 @@ func (s *server) settle(ctx context.Context) (status, error) {
 }
 
 // requestState sends a state request and returns when the run goroutine has accepted it.
-func (s *server) requestState(ctx context.Context, want State) error {
-	o := stateRequest{target: want, accepted: make(chan struct{})}
+func (s *server) requestState(ctx context.Context, r stateRequest) error {
+	r.accepted = make(chan struct{})
 	select {
-	case s.stateRequests <- o:
-		<-o.accepted
+	case s.stateRequests <- r:
+		<-r.accepted
 		return nil
 	case <-s.done:
 		return ErrClosed
@@ -205,8 +206,11 @@ func (s *server) autoReconnect() bool {
 	if s.cfg.AutoReconnect != nil {
 		return *s.cfg.AutoReconnect
 	}
-	return s.cfg.Type == typeHTTP || s.cfg.Type == typeSSE
+	return s.remote()
 }
+
+// remote reports whether the server is reached at a URL.
+func (s *server) remote() bool { return s.cfg.Type == typeHTTP || s.cfg.Type == typeSSE }
 
 // connectTimeout bounds one connect.
 func (s *server) connectTimeout() time.Duration {
@@ -220,10 +224,7 @@ func (s *server) acquire(ctx context.Context) (*connection.Conn, error) {
 		return nil, err
 	}
 	if st.state == StateLost {
-		if err := s.requestState(ctx, StateConnected); err != nil {
-			return nil, fmt.Errorf("%w: %v", notConnectedError{s.cfg.Name}, err)
-		}
-		if st, err = s.settle(ctx); err != nil {
+		if st, err = s.connectAgain(ctx); err != nil {
 			return nil, err
 		}
 	}
@@ -234,6 +235,14 @@ func (s *server) acquire(ctx context.Context) (*connection.Conn, error) {
 		return nil, notConnectedError{s.cfg.Name}
 	}
 	return st.conn, nil
+}
+
+// connectAgain makes one attempt to connect, for a call, and waits for the outcome.
+func (s *server) connectAgain(ctx context.Context) (status, error) {
+	if err := s.requestState(ctx, stateRequest{target: StateConnected, once: true}); err != nil {
+		return status{}, fmt.Errorf("%w: %v", notConnectedError{s.cfg.Name}, err)
+	}
+	return s.settle(ctx)
 }
 
 // currentStatus returns the status after a loss of the connection has been noticed and explained, which takes a

@@ -12,10 +12,10 @@ import (
 var ErrBroken = errors.New("the event stream broke off")
 
 // Bound makes reading the body of a response fail when a message in it exceeds limit bytes. An event stream is
-// normalized (see [PlainEvents]). Closing the body calls stop.
-func Bound(ctx context.Context, resp *http.Response, limit int, stop context.CancelFunc) {
+// normalized (see [PlainEvents]).
+func Bound(ctx context.Context, resp *http.Response, limit int) {
 	media, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
-	body := &boundedBody{Closer: resp.Body, from: resp.Body, limit: int64(limit), events: media == "text/event-stream", stop: stop}
+	body := &boundedBody{Closer: resp.Body, from: resp.Body, limit: int64(limit), events: media == "text/event-stream"}
 	if body.events {
 		body.from = PlainEvents(resp.Body)
 	}
@@ -43,7 +43,6 @@ type boundedBody struct {
 	from      io.Reader
 	limit     int64
 	events    bool
-	stop      context.CancelFunc
 	onFailure func(why error)
 
 	run    int64 // bytes of the message so far
@@ -93,10 +92,4 @@ func (b *boundedBody) count(p []byte) (size int64, ended bool) {
 		}
 	}
 	return b.run, false
-}
-
-// Close implements io.Closer.
-func (b *boundedBody) Close() error {
-	defer b.stop()
-	return b.Closer.Close()
 }

@@ -12,7 +12,6 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/claudeless/claudeless/mcp/internal/carrier"
 )
@@ -35,8 +34,8 @@ type Renewer interface {
 	Renew(ctx context.Context, r Refusal) (headers map[string]string, err error)
 }
 
-// roundTripper adds the configured headers to every request, including DELETE, bounds the size of messages, and turns
-// refusals into errors.
+// roundTripper adds the configured headers to every request, bounds the size of messages, and turns refusals into
+// errors. It sends no DELETE, with which mcp-go ends a session: the real CLI leaves that to the server.
 type roundTripper struct {
 	base   *http.Transport
 	limit  int
@@ -96,34 +95,31 @@ func (p *requestHeaders) renew(ctx context.Context, refusal *http.Response, used
 // sessionHeader carries the session id that the server assigned.
 const sessionHeader = "Mcp-Session-Id"
 
-// deleteLimit bounds the DELETE that ends a session.
-const deleteLimit = time.Second
+var errNoDelete = errors.New("sessions are not ended with DELETE")
 
 // RoundTrip implements http.RoundTripper.
 func (t *roundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
-	ctx, stop := req.Context(), context.CancelFunc(func() {})
+	if req.Method == http.MethodDelete {
+		return nil, errNoDelete
+	}
+	ctx := req.Context()
 	standing := req.Method == http.MethodGet && t.standing != nil
-	switch {
-	case standing: // must not be sent before the handshake
+	if standing { // must not be sent before the handshake
 		select {
 		case <-t.standing.ready:
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		}
-	case req.Method == http.MethodDelete:
-		ctx, stop = context.WithTimeout(ctx, deleteLimit)
 	}
 	headers := t.requestHeaders.current(ctx)
 	resp, err := t.send(ctx, req, headers)
-	optional := req.Method == http.MethodDelete || standing
-	if err == nil && unauthorized(resp) && t.requestHeaders.renewer != nil && !optional && originOf(req.URL) == t.origin {
+	if err == nil && unauthorized(resp) && t.requestHeaders.renewer != nil && !standing && originOf(req.URL) == t.origin {
 		resp, err = t.sendAgain(ctx, req, resp, headers)
 	}
 	if standing {
 		t.standing.once.Do(func() { close(t.standing.answered) })
 	}
 	if err != nil {
-		stop()
 		return nil, err
 	}
 	t.status.Store(int64(resp.StatusCode))
@@ -131,7 +127,7 @@ func (t *roundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
 	if req.Method == http.MethodGet && !standing {
 		limit = math.MaxInt // the reader of the stream bounds it
 	}
-	carrier.Bound(ctx, resp, limit, stop)
+	carrier.Bound(ctx, resp, limit)
 	if !unauthorized(resp) {
 		t.requestHeaders.accepted.Store(true)
 		return resp, nil
