@@ -89,7 +89,7 @@ func (m *Manager) call(ctx context.Context, c CallRequest) (protocol.Tool, json.
 		m.waitFresh(ctx, listWait)
 		tool, err = m.Resolve(c.Tool)
 	}
-	if failed, ok := errors.AsType[notConnectedError](err); ok && m.revive(ctx, failed.server) {
+	if err != nil && m.Revive(ctx, c.Tool) {
 		tool, err = m.Resolve(c.Tool)
 	}
 	if err != nil {
@@ -136,18 +136,26 @@ func (m *Manager) call(ctx context.Context, c CallRequest) (protocol.Tool, json.
 	return tool, result, err
 }
 
-// revive connects a remote server that has failed once more, because its tool is called, as the real CLI does. It
-// reports whether the server is connected.
-func (m *Manager) revive(ctx context.Context, server string) bool {
-	s, err := m.findServer(server)
+// Revive makes one attempt to connect the remote server of a tool if the server has failed, as the real CLI does when
+// the tool is called. It reports whether the tool can be called then.
+func (m *Manager) Revive(ctx context.Context, tool string) bool {
+	_, err := m.Resolve(tool)
+	failed, ok := errors.AsType[notConnectedError](err)
+	if !ok {
+		return err == nil
+	}
+	s, err := m.findServer(failed.server)
 	if err != nil || !s.remote() {
 		return false
 	}
 	if st, _ := s.snapshot(); st.state != StateFailed {
 		return false
 	}
-	st, err := s.connectAgain(ctx)
-	return err == nil && st.state == StateConnected
+	if _, err := s.connectAgain(ctx); err != nil {
+		return false
+	}
+	_, err = m.Resolve(tool)
+	return err == nil
 }
 
 // unwrapRPCError returns the *RPCError that err wraps, or err itself.

@@ -201,6 +201,15 @@ func (v *servers) tool(name string) (protocol.Tool, bool) {
 	return protocol.Tool{}, false
 }
 
+// revive connects the failed server of a tool that is called, and reports whether the tool is there then.
+func (v *servers) revive(ctx context.Context, name string) bool {
+	if v.manager == nil || !v.manager.Revive(ctx, name) {
+		return false
+	}
+	_, known := v.tool(name)
+	return known
+}
+
 // toolNames returns the canonical names of all tools of servers, including hidden ones.
 func (v *servers) toolNames() []string {
 	var names []string

@@ -151,7 +151,7 @@ func (t *toolbox) refuse(ctx context.Context, call protocol.ToolUse) *executor.R
 	if refused := t.builtinTools(call).Check(ctx, call); refused != nil {
 		return new(executor.Plain(*refused))
 	}
-	if _, known := t.Tool(call.Name); known {
+	if _, known := t.Tool(call.Name); known || t.servers.revive(ctx, call.Name) {
 		return nil
 	}
 	names := t.inventory.listed(t.servers.hasResources())
