@@ -171,7 +171,7 @@ func (m *Manager) Connect(ctx context.Context, name string) error {
 
 // Disconnect ends a server's connection and keeps its configuration.
 func (m *Manager) Disconnect(ctx context.Context, name string) error {
-	return m.requestState(ctx, name, StateDisconnected)
+	return requestState(ctx, m, name, StateDisconnected)
 }
 
 // Enable enables a disabled server and connects it; see Connect.
@@ -179,10 +179,11 @@ func (m *Manager) Enable(ctx context.Context, name string) error { return m.Conn
 
 // Disable disconnects a server and hides its tools until Enable is called.
 func (m *Manager) Disable(ctx context.Context, name string) error {
-	return m.requestState(ctx, name, StateDisabled)
+	return requestState(ctx, m, name, StateDisabled)
 }
 
-func (m *Manager) requestState(ctx context.Context, name string, want State) error {
+// requestState brings a server into a state.
+func requestState(ctx context.Context, m *Manager, name string, want State) error {
 	s, err := m.findServer(name)
 	if err != nil {
 		return err
