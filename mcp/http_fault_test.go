@@ -142,7 +142,7 @@ func serveFaults(t *testing.T, mode string) ServerConfig {
 	return ServerConfig{Name: "s", Type: "http", URL: s.URL + "/mcp"}
 }
 
-// TestHTTPServerEnds: a call whose server ends, and a call when nobody listens any more, fail in the words of the real
+// TestHTTPServerEnds: a call whose server ends, and a call to a port that is closed, fail in the words of the real
 // CLI 2.1.330, and so does the call after it.
 func TestHTTPServerEnds(t *testing.T) {
 	t.Parallel()

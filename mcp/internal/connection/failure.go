@@ -40,7 +40,7 @@ var (
 	ErrClosed error = closedError{}
 	// ErrBroken reports that the connection broke while a call waited for its answer.
 	ErrBroken = carrier.ErrBroken
-	// errRefused has the text that the real CLI shows if nobody listens at the address of a server.
+	// errRefused has the text that the real CLI shows if a server has closed its port.
 	errRefused = errors.New("ECONNREFUSED: Unable to connect. Is the computer able to access the url?")
 	// ErrLegacy reports that a server does not support revision 2026-07-28.
 	ErrLegacy = errors.New("server knows initialize only")

@@ -116,7 +116,7 @@ func (e *endpoint) opened(version string) {
 	}
 }
 
-// gone reports whether nobody listens at the address of the server any more. It looks after a pause, because a server
+// gone reports whether the server has closed its port. It looks after a pause, because a server
 // that ends closes its streams before its port.
 func (e *endpoint) gone(ctx context.Context, pause time.Duration) bool {
 	if !sleep(ctx, pause) {
