@@ -112,7 +112,7 @@ func (e *Entry) aboutAPI() string {
 }
 
 // about describes the request, its answer, and its problems.
-func (q *Request) about() string {
+func (q Request) about() string {
 	what := []string{}
 	if q.Prompt != "" {
 		what = append(what, fmt.Sprintf("prompt %q", truncate(q.Prompt)))
