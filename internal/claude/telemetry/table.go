@@ -60,16 +60,6 @@ func spanTable() []row {
 	}
 }
 
-// Names lists what is sent, with the prefix that all names have: metrics, events, spans.
-func Names() (names []string) {
-	for _, table := range [][]row{metricTable(), eventTable(), spanTable()} {
-		for _, r := range table {
-			names = append(names, prefix+r.name)
-		}
-	}
-	return names
-}
-
 const prefix = "claude_code."
 
 // values are the attributes of one metric, event or span, by key.
