@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"net/http"
 	"net/http/httptest"
@@ -18,6 +19,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/mark3labs/mcp-go/client/transport"
 )
 
 // authServer is an authorization server and its MCP server on one port. It issues numbered tokens and rotates refresh
@@ -479,6 +481,68 @@ func FuzzChallenge(f *testing.F) {
 	f.Fuzz(func(t *testing.T, header string) {
 		if c := parseChallenge(header); strings.ContainsRune(c.scope+c.code+c.resourceURL, '"') {
 			t.Errorf("%q: %+v", header, c)
+		}
+	})
+}
+
+// TestTokenStore_N35: mcp-go's handler refreshes a token and stores it through its token store interface. It gets no
+// token from there, because requests are made for a token that is known.
+func TestTokenStore_N35(t *testing.T) {
+	b := newBench(t)
+	b.mustLogin()
+	c := b.client()
+	before := b.header(c)
+	f, err := c.options.discover(t.Context(), challenge{}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	unlock, err := c.options.Store.lock()
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := c.handler(f, c.held.ClientID, c.held.ClientSecret, "", nil)
+	token, err := h.RefreshToken(t.Context(), c.held.RefreshToken)
+	unlock()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := b.header(b.client()); got != "Bearer "+token.AccessToken || got == before {
+		t.Errorf("stored %q, got %q, before it was %q", got, token.AccessToken, before)
+	}
+	if _, err := (tokenStore{c}).GetToken(t.Context()); !errors.Is(err, transport.ErrNoToken) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// FuzzToken: after any answer of a token endpoint, no error of a refresh shows the refresh token, and a login that stays
+// has an access token.
+func FuzzToken(f *testing.F) {
+	f.Add(200, "application/json", `{"access_token":"a","token_type":"Bearer","expires_in":3600,"refresh_token":"b"}`)
+	f.Add(400, "application/json", `{"error":"invalid_grant","error_description":"refresh-1"}`)
+	f.Add(200, "text/html", "<html>")
+	f.Fuzz(func(t *testing.T, status int, media, body string) {
+		if status < 200 || status > 599 {
+			return
+		}
+		b := newBench(t)
+		b.mustLogin()
+		b.server.token = func(w http.ResponseWriter, r *http.Request) {
+			w.Header()["Content-Type"] = []string{"text/plain"}
+			if !strings.ContainsAny(media, "\r\n") {
+				w.Header()["Content-Type"] = []string{media}
+			}
+			w.WriteHeader(status)
+			_, _ = io.WriteString(w, body+r.Form.Get("refresh_token"))
+		}
+		c := b.client()
+		secret := c.held.RefreshToken
+		used := b.header(c)
+		_, err := c.Renew(t.Context(), Refusal{Status: 401, Used: used})
+		if secret != "" && err != nil && strings.Contains(err.Error(), secret) {
+			t.Errorf("the token is shown: %v", err)
+		}
+		if c.held.RefreshToken != "" && c.held.AccessToken == "" {
+			t.Errorf("a login without a token: %+v", c.held)
 		}
 	})
 }
