@@ -80,15 +80,24 @@ func (c *callView) title() string {
 	return "$ " + c.in.Command
 }
 
+// takeCall returns a running call and forgets it; nil = it is not known.
+func (v *eventView) takeCall(id string) *callView {
+	at := slices.IndexFunc(v.calls, func(c *callView) bool { return c.use.ID == id })
+	if at < 0 {
+		return nil
+	}
+	c := v.calls[at]
+	v.calls = slices.Delete(v.calls, at, at+1)
+	return c
+}
+
 // endCall shows the result of a call under its announcement.
 func (v *eventView) endCall(result protocol.ToolResultBlock, refused bool) {
 	s := v.screen
-	known := slices.IndexFunc(v.calls, func(c *callView) bool { return c.use.ID == result.ToolUseID })
-	if known < 0 {
+	c := v.takeCall(result.ToolUseID)
+	if c == nil {
 		return
 	}
-	c := v.calls[known]
-	v.calls = slices.Delete(v.calls, known, known+1)
 	at := slices.IndexFunc(s.entries, func(e entry) bool { return e.call == result.ToolUseID })
 	if at < 0 {
 		v.endQuestion(c, result, refused)
@@ -96,13 +105,9 @@ func (v *eventView) endCall(result protocol.ToolResultBlock, refused bool) {
 	}
 	e := &s.entries[at]
 	e.call = ""
-	failed := result.IsError != nil && *result.IsError
-	quiet := entry{glyph: "  "}
-	rows := []entry{*e}
+	failed, quiet, rows := result.IsError != nil && *result.IsError, entry{glyph: "  "}, []entry{*e}
 	under := func(text string) { rows = append(rows, entry{glyph: resultPrefix, text: text, close: true}) }
 	text := shortResult(result.Content.Plain())
-	name := shortPath(v.cwd, c.in.FilePath)
-	cut := strings.HasPrefix(text, "[Request interrupted")
 	switch collapses := c.use.Name == "Bash" || c.server() != ""; {
 	case collapses && (refused || v.player.wasInterrupted()):
 		quiet.text = "No result recorded for 1 call"
@@ -123,26 +128,31 @@ func (v *eventView) endCall(result protocol.ToolResultBlock, refused bool) {
 	case e.text == "Updated plan":
 		under("/plan to preview")
 	case (c.use.Name == "Edit" || c.use.Name == "Write") && (refused || !failed):
-		verb := map[string]string{"Edit": "update", "Write": "write"}[c.use.Name]
-		switch {
-		case refused:
-			v.silent = true
-			under("Rejected " + verb + " to " + name)
-		case c.use.Name == "Write":
-			under(fmt.Sprintf("Wrote %s to %s", count(len(c.rows), "line"), name))
-		default:
-			under(changed(c.rows))
-		}
+		v.silent = v.silent || refused
+		under(c.changeTitle(shortPath(v.cwd, c.in.FilePath), refused))
 		for _, row := range c.rows {
 			rows = append(rows, entry{glyph: "      ", text: row, close: true})
 		}
-	case refused || cut: // the end of the turn says it
+	case refused || strings.HasPrefix(text, "[Request interrupted"): // the end of the turn says it
 	case c.use.Name == "Agent" && strings.HasPrefix(text, "Async agent launched"):
 		under("Backgrounded agent (↓ to manage · ctrl+o to expand)")
 	case text != "":
 		under(text)
 	}
 	s.entries = slices.Replace(s.entries, at, at+1+c.count, rows...)
+}
+
+// changeTitle says what a call has done to a file.
+func (c *callView) changeTitle(name string, refused bool) string {
+	switch {
+	case refused && c.use.Name == "Edit":
+		return "Rejected update to " + name
+	case refused:
+		return "Rejected write to " + name
+	case c.use.Name == "Write":
+		return "Wrote " + lineCount(len(c.rows)) + " to " + name
+	}
+	return changed(c.rows)
 }
 
 // endQuestion shows the result of a call that a dialog has asked about.
@@ -180,12 +190,12 @@ func (v *eventView) endQuestion(c *callView, result protocol.ToolResultBlock, re
 	v.note(strings.Join(rows, "\n"))
 }
 
-// count returns a number with a noun.
-func count(n int, noun string) string {
-	if n != 1 {
-		noun += "s"
+// lineCount returns a number of lines in words.
+func lineCount(n int) string {
+	if n == 1 {
+		return "1 line"
 	}
-	return fmt.Sprintf("%d %s", n, noun)
+	return fmt.Sprintf("%d lines", n)
 }
 
 // changed summarizes the rows of an edit.
@@ -201,11 +211,11 @@ func changed(rows []string) string {
 	}
 	switch {
 	case added == 0:
-		return "Removed " + count(removed, "line")
+		return "Removed " + lineCount(removed)
 	case removed == 0:
-		return "Added " + count(added, "line")
+		return "Added " + lineCount(added)
 	}
-	return "Added " + count(added, "line") + ", removed " + count(removed, "line")
+	return "Added " + lineCount(added) + ", removed " + lineCount(removed)
 }
 
 // numberedRows returns the lines of a text with their numbers, at most as many as a dialog shows.

@@ -83,17 +83,7 @@ func (a *prompter) permissionDialog(q *pendingQuestion) *dialog {
 		always.label, no.label = "Yes, and don't ask again for "+host, a.label("permission/webfetch", "No, and tell Claude what to do differently (esc)")
 		grants = append(grants, always)
 	default:
-		name := r.DisplayName
-		d.kind, d.head = "tool", []string{" Tool use"}
-		if r.Server != nil {
-			name, d.kind = r.Server.Name+" — "+r.DisplayName, "mcp"
-			d.head = append(d.head, " "+name+" Tool: (MCP)")
-			d.values = map[string]string{"dir": a.cwd, "tool": name}
-			d.about = a.describe(r.Use.Name)
-		} else {
-			d.head = append(d.head, " "+name)
-		}
-		d.body, d.question = inputRows(r.Use.DisplayInput()), []string{" Do you want to proceed?"}
+		name := a.toolDialog(d, r)
 		always.label = "Yes, and don't ask again for " + name + " commands in " + a.cwd
 		if len(r.Suggestions) > 0 {
 			grants = append(grants, always)
@@ -101,6 +91,22 @@ func (a *prompter) permissionDialog(q *pendingQuestion) *dialog {
 	}
 	a.fill(q, d, append(grants, no))
 	return d
+}
+
+// toolDialog describes a call of an MCP server, or of a tool without a dialog of its own. It returns the name of the tool.
+func (a *prompter) toolDialog(d *dialog, r protocol.PermissionRequest) (name string) {
+	name = r.DisplayName
+	d.kind, d.head = "tool", []string{" Tool use"}
+	if r.Server != nil {
+		name, d.kind = r.Server.Name+" — "+r.DisplayName, "mcp"
+		d.head = append(d.head, " "+name+" Tool: (MCP)")
+		d.values = map[string]string{"dir": a.cwd, "tool": name}
+		d.about = a.describe(r.Use.Name)
+	} else {
+		d.head = append(d.head, " "+name)
+	}
+	d.body, d.question = inputRows(r.Use.DisplayInput()), []string{" Do you want to proceed?"}
+	return name
 }
 
 // describe returns the description of an MCP tool, as rows.
