@@ -82,7 +82,7 @@ func (p *hookPoints) loadInstructions(ctx context.Context, calls []protocol.Tool
 		if in.Attachment == nil {
 			continue
 		}
-		p.out.emit(&protocol.AttachmentAdded{Attachment: in.Attachment, Role: "user"})
+		p.out.emit(&protocol.AttachmentAdded{Attachment: in.Attachment, Role: "user", Rendered: protocol.Reminder(in.Text)})
 	}
 	return nil
 }

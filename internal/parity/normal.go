@@ -128,7 +128,9 @@ var keyPlaceholders = [...]struct{ key, word string }{
 	{"taskId", ""},
 	{"backgroundTaskId", ""},
 	{"requestDigest", ""}, // a hash over ids and times
-	{"tail", ""},          // a list of such hashes
+	{"tail", ""},          // a list of hashes
+	{"hash", ""},
+	{"shapeHash", ""},
 	{"timestamp", "<time>"},
 	{"time", "<time>"},
 	{"date", "<time>"}, // midnight may fall between the lanes

@@ -31,6 +31,8 @@ type Facts struct {
 	DefaultEffort string
 	// Ultracode says that the mode ultracode is available.
 	Ultracode bool
+	// Cutoff is the month up to which the model knows the world; empty = unknown.
+	Cutoff string
 }
 
 const window, million = 200_000, 1_000_000
@@ -39,24 +41,24 @@ const window, million = 200_000, 1_000_000
 // newest models take an effort for each turn.
 func known() []Facts {
 	return []Facts{
-		{"claude-opus-5-5", 4, 20, million, 128_000, true, true, true, false, "medium", true},
-		{"claude-opus-5", 5, 25, million, 64_000, true, true, false, false, "high", true},
-		{"claude-sonnet-5-5", 2, 10, million, 128_000, true, true, true, false, "medium", true},
-		{"claude-sonnet-5", 2, 10, million, 64_000, true, true, false, false, "high", true},
-		{"claude-haiku-5-5", 0.1, 0.5, million, 128_000, true, true, true, false, "medium", true},
-		{"claude-fable-5-2", 8, 40, million, 128_000, true, true, true, false, "medium", true},
-		{"claude-fable-5", 10, 50, million, 64_000, true, true, false, false, "high", true},
-		{"claude-opus-4-7", 5, 25, million, 64_000, true, true, false, true, "xhigh", true},
-		{"claude-opus-4-6", 5, 25, window, 64_000, true, true, false, true, "high", false},
-		{"claude-opus-4-5", 5, 25, window, 32_000, true, true, false, true, "high", false},
-		{"claude-sonnet-4-6", 3, 15, window, 32_000, true, true, false, true, "", false},
-		{"claude-sonnet-4-5", 3, 15, window, 32_000, true, true, false, true, "", false},
-		{"claude-sonnet-4-0", 3, 15, window, 32_000, true, true, false, true, "", false},
-		{"claude-haiku-4-5", 1, 5, window, 32_000, true, true, false, true, "", false},
-		{"claude-3-7-sonnet", 3, 15, window, 32_000, true, true, false, true, "", false},
-		{"claude-3-5-sonnet", 3, 15, window, 8192, true, true, false, true, "", false},
-		{"claude-3-5-haiku", 0.8, 4, window, 8192, true, true, false, true, "", false},
-		{"claude-3-opus", 4, 20, window, 4096, true, false, false, true, "", false},
+		{"claude-opus-5-5", 4, 20, million, 128_000, true, true, true, false, "medium", true, "June 2026"},
+		{"claude-opus-5", 5, 25, million, 64_000, true, true, false, false, "high", true, "May 2026"},
+		{"claude-sonnet-5-5", 2, 10, million, 128_000, true, true, true, false, "medium", true, "June 2026"},
+		{"claude-sonnet-5", 2, 10, million, 64_000, true, true, false, false, "high", true, "January 2026"},
+		{"claude-haiku-5-5", 0.1, 0.5, million, 128_000, true, true, true, false, "medium", true, "June 2026"},
+		{"claude-fable-5-2", 8, 40, million, 128_000, true, true, true, false, "medium", true, "June 2026"},
+		{"claude-fable-5", 10, 50, million, 64_000, true, true, false, false, "high", true, "January 2026"},
+		{"claude-opus-4-7", 5, 25, million, 64_000, true, true, false, true, "xhigh", true, "January 2026"},
+		{"claude-opus-4-6", 5, 25, window, 64_000, true, true, false, true, "high", false, "May 2025"},
+		{"claude-opus-4-5", 5, 25, window, 32_000, true, true, false, true, "high", false, "May 2025"},
+		{"claude-sonnet-4-6", 3, 15, window, 32_000, true, true, false, true, "", false, "August 2025"},
+		{"claude-sonnet-4-5", 3, 15, window, 32_000, true, true, false, true, "", false, "January 2025"},
+		{"claude-sonnet-4-0", 3, 15, window, 32_000, true, true, false, true, "", false, "January 2025"},
+		{"claude-haiku-4-5", 1, 5, window, 32_000, true, true, false, true, "", false, "February 2025"},
+		{"claude-3-7-sonnet", 3, 15, window, 32_000, true, true, false, true, "", false, ""},
+		{"claude-3-5-sonnet", 3, 15, window, 8192, true, true, false, true, "", false, ""},
+		{"claude-3-5-haiku", 0.8, 4, window, 8192, true, true, false, true, "", false, ""},
+		{"claude-3-opus", 4, 20, window, 4096, true, false, false, true, "", false, ""},
 	}
 }
 
@@ -74,6 +76,17 @@ func Of(name string) Facts {
 		}
 	}
 	return Facts{Name: name, In: 4, Out: 20, ContextWindow: million, MaxOutput: 32_000, DefaultEffort: "high", Ultracode: true}
+}
+
+// Thinking returns how the model may think: "adaptive", "enabled" with a budget of tokens, or "" if it does not.
+func (f Facts) Thinking() string {
+	switch {
+	case strings.HasPrefix(f.Name, "claude-3-"):
+		return ""
+	case strings.HasSuffix(f.Name, "-4-5"), strings.HasSuffix(f.Name, "-4-0"):
+		return "enabled"
+	}
+	return "adaptive"
 }
 
 // Known lists the models of the CLI, the newest first.

@@ -107,6 +107,7 @@ type LineDecision struct {
 	Decision   string `json:"decision"`
 	Source     string `json:"source"`
 	ReasonType string `json:"reasonType,omitempty"`
+	ReasonCode string `json:"reasonCode,omitempty"` // of a rejection, such as "hook:PreToolUse"
 	RuleSource string `json:"ruleSource,omitempty"` // source of the deciding rule: "cliArg", "userSettings"…
 }
 
@@ -121,6 +122,7 @@ type AssistantLine struct {
 	ToolInputStreamMS  *int        `json:"toolInputStreamMs,omitempty"`
 	APIBlockIndex      int         `json:"apiBlockIndex"`
 	RequestID          string      `json:"requestId,omitempty"`
+	RequestRef         string      `json:"requestRef,omitempty"` // id of the [RequestLine]
 	RequestedModel     string      `json:"requestedModel,omitempty"`
 	PromptCache        string      `json:"promptCacheRequested,omitempty"` // "5m"
 	Attribution

@@ -79,9 +79,9 @@ func newAgent(kind, description, toolUseID string) agent {
 	return a
 }
 
-// write appends a line to a sub-agent's transcript and makes the .meta.json file before the first
+// write appends lines to a sub-agent's transcript and makes the .meta.json file before the first
 // one.
-func (a *agents) write(id string, meta agent, line any) error {
+func (a *agents) write(id string, meta agent, lines ...any) error {
 	if a.meta[id] == nil {
 		if a.meta == nil {
 			a.meta = map[string]*agent{}
@@ -91,7 +91,7 @@ func (a *agents) write(id string, meta agent, line any) error {
 			return err
 		}
 	}
-	return a.th.writer.writeLines(a.th.agentPath(id), line)
+	return a.th.writer.writeLines(a.th.agentPath(id), lines...)
 }
 
 // recordUser records a user line of a sub-agent. The first one is its prompt, a string, followed by its

@@ -194,6 +194,7 @@ func TestMembersOfLines(t *testing.T) {
 	want := []map[string]any{
 		there(map[string]any{"toolEndsTurn": true}),
 		there(map[string]any{"queueSkipAttachments": true}),
+		there(map[string]any{}), // the prompt of the failed request
 		there(map[string]any{"error": []any{"529 {}", "529 Overloaded", "req_1"}}),
 		there(map[string]any{}),
 		there(map[string]any{"error": "billing_error", "resendCannotCure": true, "madeBy": "model", "perTurnEffort": "low"}),

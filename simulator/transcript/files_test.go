@@ -195,7 +195,7 @@ func TestSubagent(t *testing.T) {
 	lines := readLines(t, filepath.Join(dir, "agent-a1.jsonl"))
 	want := []string{
 		"user", "attachment:environment", "attachment:model", "attachment:session_context", "attachment:date",
-		"attachment:remote_session_change", "assistant",
+		"attachment:remote_session_change", "attachment:prompt_snapshot", "api-request-shape", "api-request-blob", "api-request", "assistant",
 	}
 	if diff := cmp.Diff(want, kinds(lines)); diff != "" {
 		t.Errorf("lines (-want +got):\n%s", diff)
@@ -215,7 +215,7 @@ func TestSubagent(t *testing.T) {
 	if diff := cmp.Diff(wantMeta, meta); diff != "" {
 		t.Errorf("meta (-want +got):\n%s", diff)
 	}
-	attached := slices.Repeat([]string{"attachment"}, 5)
+	attached := append(slices.Repeat([]string{"attachment"}, 6), "api-request-shape", "api-request-blob", "api-request")
 	if diff := cmp.Diff(slices.Concat([]string{"agent_metadata", "user"}, attached, []string{"assistant", "agent_metadata"}), mirrored); diff != "" {
 		t.Errorf("mirrored (-want +got):\n%s", diff)
 	}

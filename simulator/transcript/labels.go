@@ -117,15 +117,16 @@ func (l *sessionLabels) lastPrompt(ev *protocol.PromptAccepted) {
 	}
 }
 
-// newTools records the tools that a message calls, at its first block.
-func (l *sessionLabels) newTools(ev *protocol.Assistant) bool {
+// newTools records the tools that a message calls, at its first block. Names of tools that the model was not offered do
+// not count.
+func (l *sessionLabels) newTools(ev *protocol.Assistant, offered RequestContext) bool {
 	before := len(l.tools)
 	var calls []string
 	if ev.Final != nil {
 		calls = ev.Final.Calls
 	}
 	for _, name := range calls {
-		if !slices.Contains(l.tools, name) {
+		if !slices.Contains(l.tools, name) && offered.has(name) {
 			l.tools = append(l.tools, name)
 		}
 	}

@@ -115,7 +115,8 @@ func (l *listing) environment() error {
 	now := l.surroundings()
 	lines := append(l.place("", now), l.lists("", now, true)...)
 	if bypass := now.ShellMode == protocol.ModeBypass; bypass || now.ShellMode == protocol.ModeAuto {
-		lines = append(lines, l.th.attachment("", "system", autoMode{Type: "auto_mode", BashFirst: true, Steer: "relaxed", SteerOnly: true, Bypass: bypass}))
+		lines = append(lines, l.th.reminder("", autoMode{Type: "auto_mode", BashFirst: true, Steer: "relaxed", SteerOnly: true, Bypass: bypass},
+			"In this permission mode Bash is welcome wherever it is the simpler tool."))
 	}
 	return l.pen.write(lines...)
 }
@@ -169,12 +170,16 @@ func (l *listing) place(agentID string, now SessionContext) []any {
 		told.Identity.MarketingName = &now.ModelName
 		told.Text = "You are powered by the model named " + now.ModelName + ". The exact model ID is " + now.Model + "."
 	}
+	if now.Cutoff != "" {
+		told.Identity.KnowledgeCutoff = &now.Cutoff
+		told.Text += " Assistant knowledge cutoff is " + now.Cutoff + "."
+	}
 	return []any{
-		l.th.attachment(agentID, "system", environment{"environment", snapshot{
+		l.th.reminder(agentID, environment{"environment", snapshot{
 			WorkingDirectory: dir, IsWorktree: isWorktree, IsGitRepo: m.IsGitRepo, AdditionalDirs: dirs,
 			Platform: m.Platform, Shell: m.Shell, OSVersion: m.OSVersion,
-		}}),
-		l.th.attachment(agentID, "system", told),
+		}}, "# Environment\n - Working directory: "+dir+"\n - Platform: "+m.Platform+"\n - Shell: "+m.Shell+"\n - System: "+m.OSVersion),
+		l.th.reminder(agentID, told, told.Text),
 	}
 }
 
@@ -190,7 +195,7 @@ func (l *listing) lists(agentID string, now SessionContext, start bool) []any {
 		if start {
 			tools.Pending, tools.NeedsAuth, tools.Failed = &[]string{}, &[]string{}, &[]string{}
 		}
-		lines = append(lines, l.th.attachment(agentID, "system", tools))
+		lines = append(lines, l.th.reminder(agentID, tools, "Tools that ToolSearch loads:\n"+strings.Join(tools.AddedLines, "\n")))
 	}
 	if now.Agents != nil {
 		agents := agentListing{
@@ -202,7 +207,7 @@ func (l *listing) lists(agentID string, now SessionContext, start bool) []any {
 				agents.BuiltIn = append(agents.BuiltIn, a.Name)
 			}
 		}
-		lines = append(lines, l.th.attachment(agentID, "system", agents))
+		lines = append(lines, l.th.reminder(agentID, agents, "Agents of the Agent tool:\n"+strings.Join(agents.AddedLines, "\n")))
 	}
 	if now.Skills != nil {
 		skills := skillListing{Type: "skill_listing", Count: len(now.Skills), IsInitial: true}
@@ -213,7 +218,7 @@ func (l *listing) lists(agentID string, now SessionContext, start bool) []any {
 			skills.Digests = append(skills.Digests, hex.EncodeToString(sum[:8]))
 		}
 		skills.Content = strings.Join(texts, "\n")
-		lines = append(lines, l.th.attachment(agentID, "system", skills))
+		lines = append(lines, l.th.reminder(agentID, skills, "Skills of the Skill tool:\n"+skills.Content))
 	}
 	return lines
 }
@@ -226,19 +231,21 @@ func (l *listing) firstRequestLines(agentID string, now SessionContext) []any {
 // opening returns the context that only the session itself has. It does not include the state of
 // the repository.
 func (l *listing) opening(agentID string) []any {
+	today := l.th.opts.Clock.Now().Format("2006-01-02")
 	return []any{
 		l.th.attachment(agentID, "", sessionContext{"session_context", map[string]string{}}),
-		l.th.attachment(agentID, "system", date{"date", l.th.opts.Clock.Now().Format("2006-01-02")}),
+		l.th.reminder(agentID, date{"date", today}, "Today's date is "+today+"."),
 	}
 }
 
 // change returns how commits are signed.
 func (l *listing) change(agentID string, now SessionContext) any {
 	author := cmp.Or(now.ModelName, now.Model)
-	line := l.th.attachment(agentID, "user", sessionChange{
+	signed := sessionChange{
 		Type: "remote_session_change", Commit: "Co-Authored-By: Claude " + author + " <noreply@anthropic.com>",
 		PR: "🤖 Generated with [Claude Code](https://claude.com/claude-code)",
-	})
-	line.WithToolResult = true
+	}
+	line := l.th.reminder(agentID, signed, "Commits end with:\n"+signed.Commit+"\nPull requests end with:\n"+signed.PR)
+	line.RenderedRole, line.WithToolResult = "user", true
 	return line
 }

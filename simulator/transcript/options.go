@@ -66,6 +66,27 @@ type ContextSource interface {
 	Moved() string
 	// AgentDir is the worktree that an agent works in; empty = the directory of the session.
 	AgentDir(agentID string) string
+	// Request is what requests to the model contain besides messages; kind is the type of the sub-agent that sends
+	// them, empty for the session itself.
+	Request(kind string) RequestContext
+}
+
+// RequestContext describes the requests to the model.
+type RequestContext struct {
+	Params protocol.RequestParams
+	// Tools are those that the model may call at once, sorted by name; Deferred are the names of those that it can look up.
+	Tools    []protocol.Tool
+	Deferred []string
+	// SystemTurns says that the model takes reminders as messages of their own instead of texts in those of the user.
+	SystemTurns bool
+	// VendorAPI says that the requests go to the vendor's own address, where they are cached more widely.
+	VendorAPI bool
+}
+
+// has reports whether the model knows a tool by name. Nothing is known of an empty context.
+func (c RequestContext) has(name string) bool {
+	return c.Tools == nil || slices.Contains(c.Deferred, name) ||
+		slices.ContainsFunc(c.Tools, func(t protocol.Tool) bool { return t.Name == name })
 }
 
 // Machine describes the computer in the environment attachment of a transcript.
@@ -85,6 +106,7 @@ type Machine struct {
 type SessionContext struct {
 	Model     string
 	ModelName string // as people call it; empty = unknown
+	Cutoff    string // month up to which the model knows the world; empty = unknown
 	// ShellMode is the permission mode if the model has Bash and Edit; in some modes the model is asked to prefer
 	// Bash. Empty without these tools.
 	ShellMode protocol.PermissionMode

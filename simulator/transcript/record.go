@@ -11,17 +11,20 @@ import (
 
 // recorder converts events to transcript lines.
 type recorder struct {
-	th      *conversation
-	labels  *sessionLabels
-	pen     *lineWriter
-	listing *listing
-	agents  *agents
-	costs   costs
-	credit  attribution      // on whose behalf the model writes
-	turns   int              // prompts so far
-	kept    []string         // what the last compaction has kept, by uuid
-	lost    []unansweredCall // at the end of the history
-	mute    bool             // the history ends without an answer
+	th       *conversation
+	labels   *sessionLabels
+	pen      *lineWriter
+	listing  *listing
+	agents   *agents
+	requests *requestLog
+	costs    costs
+	credit   attribution      // on whose behalf the model writes
+	turns    int              // prompts so far
+	kept     []string         // what the last compaction has kept, by uuid
+	lost     []unansweredCall // at the end of the history
+	mute     bool             // the history ends without an answer
+
+	structured structuredOutput // of the last call
 }
 
 // newRecorder makes a recorder for a conversation without lines.
@@ -30,11 +33,20 @@ func newRecorder(th *conversation) *recorder {
 	r.pen = &lineWriter{th: th, labels: r.labels}
 	r.listing = &listing{th: th, pen: r.pen}
 	r.agents = &agents{th: th, listing: r.listing}
+	r.requests = &requestLog{th: th}
+	th.writer.written = nil
 	return r
 }
 
 // record appends the lines for an event.
 func (r *recorder) record(ev protocol.Event) error {
+	if endsReply(ev) && r.pen.opened {
+		if lines := r.requests.snapshotWithTools(""); lines != nil {
+			if err := r.pen.write(lines...); err != nil {
+				return err
+			}
+		}
+	}
 	switch ev := ev.(type) {
 	case *protocol.PromptQueued:
 		return r.recordQueued(ev)
@@ -54,6 +66,10 @@ func (r *recorder) record(ev protocol.Event) error {
 		return r.retry(ev)
 	case *protocol.ToolExecuted:
 		r.costs.addTool(ev)
+		r.structured = structuredOutput{"structured_output", ev.ExecutedInput, ev.Use.ID}
+		if r.structured.Data == nil {
+			r.structured.Data = ev.Use.Input
+		}
 	case *protocol.ConversationCompacted:
 		return r.recordCompaction(ev)
 	case *protocol.StopHooks:
@@ -75,6 +91,20 @@ func (r *recorder) record(ev protocol.Event) error {
 		}
 	}
 	return nil
+}
+
+// endsReply reports whether an event of the main conversation follows the results of a reply, with the reports of hooks
+// about them.
+func endsReply(ev protocol.Event) bool {
+	switch ev := ev.(type) {
+	case *protocol.StopHooks, *protocol.PromptAccepted:
+		return true
+	case *protocol.AttachmentAdded:
+		return ev.Role == "user" && ev.AgentID == ""
+	case *protocol.User:
+		return ev.ParentToolUseID == nil && !hasToolResult(ev.Message.Content) && ev.IsReplay == nil && !ev.Summary
+	}
+	return false
 }
 
 // recordQueued records that a prompt was queued and taken; the lines are written together with the next
@@ -230,12 +260,17 @@ func (r *recorder) assistant(ev *protocol.Assistant) error {
 	}
 	agentID := agentID(ev.ParentToolUseID, ev.AgentID)
 	r.labels.talked = true
+	lines := r.requests.request(agentID, ev)
 	line := r.assistantLine(agentID, ev)
 	if agentID != "" {
-		return r.agents.write(agentID, newAgent(ev.SubagentType, ev.TaskDescription, *ev.ParentToolUseID), line)
+		if r.labels.newTools(ev, r.requests.of(agentID).context) && r.pen.opened {
+			if err := r.pen.write(r.labels.toolsUsed()); err != nil {
+				return err
+			}
+		}
+		return r.agents.write(agentID, newAgent(ev.SubagentType, ev.TaskDescription, *ev.ParentToolUseID), append(lines, line)...)
 	}
-	var lines []any
-	if r.labels.newTools(ev) {
+	if r.labels.newTools(ev, r.requests.of("").context) {
 		lines = append(lines, r.labels.toolsUsed())
 	}
 	lines = append(lines, line)
@@ -270,7 +305,7 @@ func (r *recorder) assistantLine(agentID string, ev *protocol.Assistant) any {
 			StopReason: m.StopReason, StopSequence: m.StopSequence, Usage: m.Usage,
 		},
 		ThinkingDurationMS: ev.ThinkingDurationMS, ThinkingDisplay: ev.ThinkingDisplay, IsAbortedMidStream: ev.Aborted,
-		RequestID: ev.RequestID, RequestedModel: m.Model, PromptCache: "5m",
+		RequestID: ev.RequestID, RequestRef: r.requests.ref(agentID), RequestedModel: m.Model, PromptCache: "5m",
 		Attribution: r.credit.forMessage(agentID, ev),
 		Type:        "assistant", LineID: e.LineID, Effort: level, PerTurnEffort: perTurn, MadeBy: "model", LineFoot: e.LineFoot,
 	}
@@ -307,6 +342,13 @@ func (r *recorder) user(ev *protocol.User) error {
 		return nil // what it repeats has its line
 	}
 	agentID := agentID(ev.ParentToolUseID, ev.AgentID)
+	ran := len(ev.ToolResultMeta) > 0 && ev.ToolResultMeta[0].NonExecutionKind == ""
+	endsTurn := ran && ev.Tool == "StructuredOutput" && !isError(ev)
+	if endsTurn && agentID == "" {
+		if err := r.pen.write(r.th.attachment("", "", r.structured)); err != nil {
+			return err
+		}
+	}
 	e := r.th.envelope(agentID, ev.UUID, ev.Timestamp)
 	e.PromptID = r.th.promptID
 	if ev.SourceUUID != "" {
@@ -316,16 +358,18 @@ func (r *recorder) user(ev *protocol.User) error {
 		LineHead: e.LineHead, Type: "user", Message: ev.Message, IsMeta: ev.IsSynthetic, LineID: e.LineID, SourceToolUseID: ev.ToolUseID, RefusedMessageID: ev.RefusedMessageID,
 		ToolUseResult: ev.ToolUseResult, SourceToolAssistantUUID: ev.SourceUUID, LineFoot: e.LineFoot,
 	}
-	ran := len(ev.ToolResultMeta) > 0 && ev.ToolResultMeta[0].NonExecutionKind == ""
 	if ran && ev.Tool == "Bash" {
 		line.Sandboxed = new(bool)
 	}
-	line.ToolEndsTurn = ran && ev.Tool == "StructuredOutput" && !isError(ev)
+	line.ToolEndsTurn = endsTurn
 	if len(ev.ToolResultMeta) > 0 {
 		meta := ev.ToolResultMeta[0]
 		line.ToolDenialKind = meta.NonExecutionKind
 		if d := meta.PermissionDecision; d != nil {
 			line.PermissionDecision = &protocol.LineDecision{Decision: d.Decision, Source: d.Source, ReasonType: d.ReasonType, RuleSource: d.RuleSource}
+			if d.Decision == "reject" && d.Source == "hook" {
+				line.PermissionDecision.ReasonCode = "hook:PreToolUse"
+			}
 		}
 	}
 	if agentID == "" && ev.Tool != "" {
@@ -354,6 +398,13 @@ func (r *recorder) user(ev *protocol.User) error {
 	return r.recordExpansion(ev.Expansion)
 }
 
+// structuredOutput is the attachment with the output that a schema asked for.
+type structuredOutput struct {
+	Type      string          `json:"type"` // "structured_output"
+	Data      json.RawMessage `json:"data"`
+	ToolUseID string          `json:"toolUseID"`
+}
+
 // isError reports whether an event contains the result of a failed call.
 func isError(ev *protocol.User) bool {
 	for _, b := range ev.Message.Content.Blocks {
@@ -378,6 +429,9 @@ func (r *recorder) setTitle(title string) error {
 
 // close writes the closing lines of the conversation.
 func (r *recorder) close() error {
+	if err := r.pen.write(r.requests.snapshotWithTools("")...); err != nil {
+		return err
+	}
 	if leaf := r.th.leaf[""]; leaf != "" && leaf != r.labels.told {
 		if err := r.pen.write(r.labels.closing()...); err != nil {
 			return err

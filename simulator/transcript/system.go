@@ -38,7 +38,7 @@ func (r *recorder) attachmentLine(ev *protocol.AttachmentAdded) protocol.Attachm
 // result records the costs and the limit or hook that ended the turn.
 func (r *recorder) result(ev *protocol.Result) error {
 	r.costs.addTurn(ev)
-	var lines []any
+	lines := r.requests.snapshotWithTools("")
 	if limit, hit := maxTurns(ev); hit && r.th.hasStarted() {
 		lines = append(lines, r.th.attachment("", "", maxTurnsReached{Type: "max_turns_reached", MaxTurns: limit, TurnCount: ev.NumTurns}))
 	}
@@ -80,12 +80,13 @@ func (r *recorder) retry(ev *protocol.CLIRetry) error {
 	if c := failure.Connection; c != nil && c.Code == "ECONNRESET" {
 		failure.Message, failure.Formatted, source = "Connection error.", "Connection dropped (ECONNRESET)", "connection_retry"
 	}
+	lines := r.requests.request("", &protocol.Assistant{IsAPIErrorMessage: true})
 	e := r.th.envelope("", "", "")
-	return r.pen.write(protocol.APIErrorLine{
+	return r.pen.write(append(lines, protocol.APIErrorLine{
 		LineHead: e.LineHead, Type: "system", Subtype: "api_error", Level: "error", Source: source,
 		Error: failure, RetryAttempt: ev.Attempt, RetryInMS: ev.RetryInMS, MaxRetries: ev.MaxRetries,
 		SystemLineID: protocol.SystemLineID{Timestamp: e.Timestamp, UUID: e.UUID}, LineFoot: e.LineFoot,
-	})
+	})...)
 }
 
 // connectionCode finds the errno name in a message, such as "(ECONNREFUSED)".

@@ -126,7 +126,7 @@ func TestCompactedTranscript(t *testing.T) {
 			found[id] = l
 		}
 	}
-	if b := found[boundary]; b["parentUuid"] != nil || b["logicalParentUuid"] != before[len(before)-1] || b["compactMetadata"].(map[string]any)["preTokens"] != 7.0 {
+	if b := found[boundary]; b["parentUuid"] != nil || b["logicalParentUuid"] == before[len(before)-1] || found[b["logicalParentUuid"].(string)]["type"] != "attachment" || b["compactMetadata"].(map[string]any)["preTokens"] != 7.0 {
 		t.Errorf("boundary %v", b)
 	}
 	if l := found[summary]; l["parentUuid"] != boundary || l["isCompactSummary"] != true {

@@ -90,6 +90,13 @@ func (th *conversation) attachment(agentID, role string, value any) protocol.Att
 	return protocol.AttachmentLine{LineHead: e.LineHead, Attachment: value, Type: "attachment", LineID: e.LineID, RenderedRole: role, LineFoot: e.LineFoot}
 }
 
+// reminder makes the line of an attachment that the model reads as a text between its messages.
+func (th *conversation) reminder(agentID string, value any, text string) protocol.AttachmentLine {
+	line := th.attachment(agentID, "system", value)
+	line.Rendered = []protocol.RenderedText{{Content: protocol.Reminder(text)}}
+	return line
+}
+
 func (th *conversation) latchLine() protocol.LatchLine {
 	return protocol.LatchLine{Type: "atis-latch", SessionID: th.id}
 }

@@ -165,6 +165,7 @@ func (s *Transcript) resume(path string) error {
 	if s.deferred == "" {
 		rec.lost = unansweredCalls(s.history)
 	}
+	rec.requests.restore(t, leaf, th.forked)
 	rec.mute, rec.turns, rec.listing.listed, rec.listing.asked = t.endsMute(leaf), t.turns, t.listed, t.asked
 	th.leaf = map[string]string{"": leaf}
 	rec.labels.title, rec.labels.tools, rec.labels.prompt = t.title, t.tools, t.prompt

@@ -183,6 +183,7 @@ type told transcript.SessionContext
 func (t told) Surroundings() transcript.SessionContext { return transcript.SessionContext(t) }
 func (told) Effort() (string, bool)                    { return "low", true }
 func (told) Moved() string                             { return "" }
+func (told) Request(string) transcript.RequestContext  { return transcript.RequestContext{} }
 func (told) AgentDir(string) string                    { return "" }
 
 // elsewhere returns the directory to which a command has changed.
@@ -193,7 +194,10 @@ type elsewhere struct {
 
 func (e *elsewhere) Moved() string { return e.dir }
 
+func (e *elsewhere) Request(string) transcript.RequestContext { return transcript.RequestContext{} }
+
 func (e *elsewhere) AgentDir(id string) string {
+
 	if id == "" {
 		return ""
 	}
@@ -230,7 +234,8 @@ func TestTranscript(t *testing.T) {
 		"queue-operation:enqueue", "queue-operation:dequeue", "user", "attachment:environment", "attachment:model",
 		"attachment:deferred_tools_delta", "attachment:agent_listing_delta", "attachment:skill_listing", "atis-latch",
 		"attachment:session_context", "attachment:date", "attachment:remote_session_change",
-		"tools-used", "assistant", "last-prompt", "atis-latch", "user", "assistant",
+		"attachment:prompt_snapshot", "api-request-shape", "api-request-blob", "api-request",
+		"tools-used", "assistant", "last-prompt", "atis-latch", "user", "assistant", "attachment:prompt_snapshot",
 		"queue-operation:enqueue", "queue-operation:dequeue", "user", "assistant", "last-prompt", "atis-latch", "cost-state",
 	}
 	if diff := cmp.Diff(want, kinds(lines)); diff != "" {
@@ -329,6 +334,18 @@ func TestLineShapes(t *testing.T) {
 }
 
 // compareShape checks keys: `key?` is optional, "*" any.
+// lastLine returns the uuid of the last line that later lines may follow.
+func lastLine(t *testing.T, path string) any {
+	t.Helper()
+	for _, l := range slices.Backward(readLines(t, path)) {
+		if l["uuid"] != nil && l["parentUuid"] != nil {
+			return l["uuid"]
+		}
+	}
+	t.Fatal("no line has a parent")
+	return nil
+}
+
 func compareShape(t *testing.T, at string, shape, got line) {
 	t.Helper()
 	if _, free := shape["*"]; free {
@@ -361,7 +378,7 @@ func compareShape(t *testing.T, at string, shape, got line) {
 func TestResume(t *testing.T) {
 	w := newWorld(t)
 	s := w.mustOpen(t, transcript.Options{})
-	ids := w.turn(t, s, "one")
+	w.turn(t, s, "one")
 	if err := s.Record(&protocol.System{Subtype: "session_title_changed", Fields: []protocol.Field{{Key: "title", Value: "My Title"}}}); err != nil {
 		t.Fatal(err)
 	}
@@ -370,7 +387,7 @@ func TestResume(t *testing.T) {
 	}
 	closed(t, s)
 	appendLine(t, s.Path(), `{"type":"tag","tag":"t","sessionId":"`+s.ID()+`","uuid":"6f0b2f9e-0000-4000-8000-00000000000d"}`) // as the SDKs do
-	last := ids[len(ids)-1]
+	last := lastLine(t, s.Path())
 	for name, o := range map[string]transcript.Options{
 		"id":                {Resume: s.ID()},
 		"upper case":        {Resume: strings.ToUpper(s.ID())},
@@ -400,8 +417,8 @@ func TestResume(t *testing.T) {
 			if prompt["uuid"] != next[0] || prompt["parentUuid"] != last {
 				t.Errorf("prompt %v follows %v, want %s", prompt["uuid"], prompt["parentUuid"], last)
 			}
-			last = next[1]
 			closed(t, r)
+			last = lastLine(t, s.Path())
 		})
 	}
 	if got := kinds(readLines(t, s.Path())); slices.Index(got, "mode") < 0 || strings.Count(strings.Join(got, " "), "attachment:environment") != 1 {

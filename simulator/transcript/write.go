@@ -17,8 +17,10 @@ type writer struct {
 	off    bool
 	made   string // directory known to exist
 	onLine func(path string, line []byte)
-	filter *claudecode.KeyFilter // keys that the simulated version does not write
-	open   appendFile            // the file that was written to last
+	// written are the values since the last request to the model.
+	written []any
+	filter  *claudecode.KeyFilter // keys that the simulated version does not write
+	open    appendFile            // the file that was written to last
 }
 
 // appendFile is a file that stays open between lines. The zero value has no file.
@@ -36,6 +38,7 @@ func (w *writer) writeLines(path string, values ...any) error {
 	var all []byte
 	var ends []int
 	for _, value := range values {
+		w.written = append(w.written, value)
 		data, err := protocol.Marshal(value)
 		if err != nil {
 			return w.recordFailure(err)

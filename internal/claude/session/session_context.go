@@ -13,6 +13,7 @@ import (
 	"github.com/claudeless/claudeless/executor"
 	"github.com/claudeless/claudeless/internal/claude/catalog"
 	"github.com/claudeless/claudeless/internal/claude/launch"
+	"github.com/claudeless/claudeless/internal/claudecode"
 	"github.com/claudeless/claudeless/simulator"
 	"github.com/claudeless/claudeless/simulator/model"
 	"github.com/claudeless/claudeless/simulator/permission"
@@ -166,7 +167,7 @@ func MessagingSocket(plan launch.Plan) string {
 // Surroundings returns the context that the model sees in addition to the first prompt.
 func (s *sessionContext) Surroundings() transcript.SessionContext {
 	name := model.Resolve(s.state.Model())
-	now := transcript.SessionContext{Model: name, Deferred: s.tools.deferredNames(s.tools.servers.callContext)}
+	now := transcript.SessionContext{Model: name, Cutoff: model.Of(name).Cutoff, Deferred: s.tools.deferredNames(s.tools.servers.callContext)}
 	if shown := model.Display(name); shown != name {
 		now.ModelName = shown
 	}
@@ -236,6 +237,51 @@ func (s *sessionContext) AgentDir(agentID string) string {
 func (s *sessionContext) Effort() (level string, perTurn bool) {
 	now := s.state.Snapshot()
 	return now.Effort, now.Effort != "" && model.Of(model.Resolve(s.state.Model())).Effort
+}
+
+// Request returns what requests to the model contain besides messages.
+func (s *sessionContext) Request(kind string) transcript.RequestContext {
+	name := model.Resolve(s.state.Model())
+	facts := model.Of(name)
+	deferred := s.tools.deferredNames(s.tools.servers.callContext)
+	now := transcript.RequestContext{Deferred: deferred, SystemTurns: !facts.Tasks, VendorAPI: s.plan.Profile.UsesVendorAPI()}
+	updates := kind == "" && s.plan.Output.Format == "stream-json"
+	now.Params = protocol.RequestParams{Model: name, MaxTokens: facts.MaxOutput, Betas: s.plan.Profile.RequestBetas(claudecode.RequestFeatures{
+		Model: facts.Name, Thinking: facts.Thinking() != "", PerTurn: facts.Effort, SystemTurns: now.SystemTurns,
+		ToolSearch: len(deferred) > 0, Effort: facts.DefaultEffort != "", Updates: updates,
+	})}
+	if how := facts.Thinking(); how != "" {
+		now.Params.Thinking = &protocol.RequestThinking{Type: how, Display: "omitted"}
+		if how == "enabled" {
+			now.Params.Thinking.BudgetTokens = facts.MaxOutput - 1
+		}
+		if updates {
+			now.Params.Thinking.Display = "updates"
+		}
+		now.Params.ContextManagement = &protocol.ContextManagement{Edits: []protocol.ContextEdit{{Type: "clear_thinking_20251015", Keep: "all"}}}
+	}
+	if level, _ := s.Effort(); level != "" {
+		now.Params.OutputConfig = &protocol.OutputConfig{Effort: level}
+	}
+	defined := map[string]protocol.Tool{}
+	tools, _ := s.tools.Tools(s.tools.servers.callContext) // without definitions the names remain
+	for _, t := range tools {
+		defined[t.Name] = t
+		if t.Server != "" && !slices.Contains(deferred, t.Name) {
+			now.Tools = append(now.Tools, t)
+		}
+	}
+	for _, name := range s.tools.inventory.listed(false) {
+		if name == "Task" {
+			name = "Agent"
+		}
+		if t := defined[name]; !slices.Contains(deferred, name) {
+			t.Name = name
+			now.Tools = append(now.Tools, t)
+		}
+	}
+	slices.SortFunc(now.Tools, func(a, b protocol.Tool) int { return compareNames(a.Name, b.Name) })
+	return now
 }
 
 // FromSession is the source of directories that hosts add.

@@ -207,7 +207,7 @@ func (t *toolbox) deferredNames(ctx context.Context) []string {
 	if err != nil {
 		return nil
 	}
-	exists := t.inventory.listed(false)
+	exists := t.inventory.listed(t.servers.hasResources())
 	names := []string{}
 	for _, def := range tools {
 		untold := def.Name == "ListAgents" || def.Name == "ScheduleWakeup"

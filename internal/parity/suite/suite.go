@@ -154,6 +154,10 @@ func (r *caseRunner) runCase(ctx context.Context, i int, c *parity.Case, before 
 		v.Status = parity.StatusNotCompared
 		return v
 	}
+	if r.Left.Path == "" {
+		left.MaskProse()
+		right.MaskProse()
+	}
 	v.Differences = append(v.Differences, parity.Compare(left, right)...)
 	if r.Normal {
 		r.normal[i] = parity.Show(c.Name, left, right)

@@ -1,0 +1,248 @@
+package parity
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"github.com/claudeless/claudeless/internal/base/plainjson"
+	"github.com/claudeless/claudeless/internal/claudecode"
+)
+
+// proseValue is a value of transcript lines that holds the real CLI's own words. claudeless has words of its own in its
+// place, so that only the form of the value can be compared.
+type proseValue struct {
+	kind   string // of the line
+	path   string // of the value in it; "[]" after a key selects every element of a list
+	reason string
+}
+
+// proseValues lists the values that [Recording.MaskProse] replaces.
+func proseValues() []proseValue {
+	const (
+		reminder = "reminders to the model are part of the real CLI's prompt"
+		prompt   = "the real CLI's prompt"
+		tools    = "the real CLI tells its model how to use its tools"
+	)
+	return []proseValue{
+		{"attachment/environment", "rendered[].content", reminder},
+		{"attachment/deferred_tools_delta", "rendered[].content", reminder},
+		{"attachment/agent_listing_delta", "rendered[].content", reminder},
+		{"attachment/skill_listing", "rendered[].content", reminder},
+		{"attachment/remote_session_change", "rendered[].content", reminder},
+		{"attachment/auto_mode", "rendered[].content", reminder},
+		{"attachment/silent_turn_reminder", "rendered[].content", reminder},
+		{"attachment/silent_turn_reminder", "attachment.text", reminder},
+		{"attachment/skill_listing", "attachment.digests[]", "hashes over texts that hold the CLI's own words"},
+		{"attachment/prompt_snapshot", "attachment.systemPrompt", prompt},
+		{"attachment/prompt_snapshot", "attachment.cliPrefix", prompt},
+		{"attachment/prompt_snapshot", "attachment.tools[].description", tools},
+		{"attachment/prompt_snapshot", "attachment.tools[].schema.description", tools},
+		{"attachment/prompt_snapshot", "attachment.tools[].schema.input_schema", tools},
+		{"api-request-shape", "shape.system[].text", prompt},
+		{"api-request-shape", "shape.tools[].description", tools},
+		{"api-request-shape", "shape.tools[].input_schema", tools},
+		{"api-request-blob", "message.content[].text", reminder},
+	}
+}
+
+// Words that stand for masked values.
+const (
+	proseWord     = "<prose>"
+	reminderStart = "<system-reminder>\n"
+)
+
+// MaskProse replaces the values in transcripts that hold the words of the program that wrote them. A text becomes
+// [proseWord], and keeps the tag of a reminder; a list and an object become those of any length. Descriptions
+// of the built-in agents and skills are masked in lists that also hold those of the project.
+func (r *Recording) MaskProse() {
+	for i := range r.Runs {
+		r.Runs[i].Stdout = maskDescriptions(r.Runs[i].Stdout)
+	}
+	for _, list := range r.Transcripts {
+		for i, raw := range list {
+			kind, _ := kindOf(raw)
+			if masked := maskLine(kind, raw); masked != nil {
+				list[i] = masked
+			}
+		}
+	}
+}
+
+// maskDescriptions masks what the answer to an initialize request tells of the built-in agents, commands and models.
+func maskDescriptions(stdout string) string {
+	var b strings.Builder
+	for text := range strings.Lines(stdout) {
+		if !strings.Contains(text, `"type":"control_response"`) || !strings.Contains(text, `"commands":[`) {
+			b.WriteString(text)
+			continue
+		}
+		value, err := plainjson.Decode([]byte(text))
+		line, ok := value.(map[string]any)
+		if err != nil || !ok {
+			b.WriteString(text)
+			continue
+		}
+		response, _ := line["response"].(map[string]any)
+		inner, _ := response["response"].(map[string]any)
+		for _, key := range []string{"agents", "commands", "models"} {
+			list, _ := inner[key].([]any)
+			for _, item := range list {
+				if entry, ok := item.(map[string]any); ok && (key == "models" || isBuiltIn(key, textOf(entry["name"]))) {
+					entry["description"] = maskValue(entry["description"])
+				}
+			}
+		}
+		masked, err := json.Marshal(line)
+		if err != nil {
+			b.WriteString(text)
+			continue
+		}
+		b.Write(append(masked, '\n'))
+	}
+	return b.String()
+}
+
+// isBuiltIn reports whether the CLI itself has an agent or a command of that name.
+func isBuiltIn(list, name string) bool {
+	if list == "agents" {
+		return slices.Contains([]string{"claude", "Explore", "general-purpose", "Plan", "statusline-setup"}, name)
+	}
+	_, ok := claudecode.BuiltinNamed(name)
+	return ok
+}
+
+// maskLine returns a line without prose; nil = it has none.
+func maskLine(kind string, raw json.RawMessage) json.RawMessage {
+	rows := proseValues()
+	rows = slices.DeleteFunc(rows, func(row proseValue) bool { return row.kind != kind })
+	lists := kind == "attachment/agent_listing_delta" || kind == "attachment/skill_listing"
+	if len(rows) == 0 && !lists {
+		return nil
+	}
+	value, err := plainjson.Decode(raw)
+	line, ok := value.(map[string]any)
+	if err != nil || !ok {
+		return nil
+	}
+	for _, row := range rows {
+		if kind == "api-request-blob" && !isSystemMessage(line) {
+			maskReminders(line)
+			continue
+		}
+		maskAt(line, strings.Split(row.path, "."))
+	}
+	if attachment, ok := line["attachment"].(map[string]any); ok && lists {
+		maskBuiltInAgents(attachment)
+		maskBuiltInSkills(attachment)
+	}
+	masked, err := json.Marshal(line)
+	if err != nil {
+		return nil
+	}
+	return masked
+}
+
+// isSystemMessage reports whether the message of a line holds reminders only.
+func isSystemMessage(line map[string]any) bool {
+	message, _ := line["message"].(map[string]any)
+	return message["role"] == "system"
+}
+
+// maskReminders masks the reminders in the message of a line, not the words of the user.
+func maskReminders(line map[string]any) {
+	message, _ := line["message"].(map[string]any)
+	content, _ := message["content"].([]any)
+	for _, item := range content {
+		if block, ok := item.(map[string]any); ok && strings.HasPrefix(textOf(block["text"]), reminderStart) {
+			block["text"] = maskValue(block["text"])
+		}
+	}
+}
+
+// maskAt masks the values at a path below an object.
+func maskAt(object map[string]any, path []string) {
+	key, each := strings.CutSuffix(path[0], "[]")
+	value, found := object[key]
+	if !found {
+		return
+	}
+	list, isList := value.([]any)
+	switch {
+	case each && !isList:
+	case each && len(path) == 1:
+		for i := range list {
+			list[i] = maskValue(list[i])
+		}
+	case each:
+		for _, item := range list {
+			if inner, ok := item.(map[string]any); ok {
+				maskAt(inner, path[1:])
+			}
+		}
+	case len(path) == 1:
+		object[key] = maskValue(value)
+	default:
+		if inner, ok := value.(map[string]any); ok {
+			maskAt(inner, path[1:])
+		}
+	}
+}
+
+func maskValue(value any) any {
+	switch v := value.(type) {
+	case string:
+		switch {
+		case v == "":
+			return v
+		case strings.HasPrefix(v, reminderStart):
+			return reminderStart + proseWord
+		}
+		return proseWord
+	case []any:
+		return []any{proseWord}
+	case map[string]any:
+		return map[string]any{}
+	}
+	return value
+}
+
+// maskBuiltInAgents masks the lines of the agents that the attachment itself calls built-in.
+func maskBuiltInAgents(attachment map[string]any) {
+	names, _ := attachment["addedTypes"].([]any)
+	builtIn, _ := attachment["builtInTypes"].([]any)
+	texts, _ := attachment["addedLines"].([]any)
+	for i := range min(len(names), len(texts)) {
+		if slices.Contains(builtIn, names[i]) {
+			texts[i] = "- " + textOf(names[i]) + ": " + proseWord
+		}
+	}
+}
+
+// maskBuiltInSkills masks the descriptions of the CLI's own skills.
+func maskBuiltInSkills(attachment map[string]any) {
+	builtIn := map[string]bool{"schedule": true}
+	for _, skill := range claudecode.BuiltInSkills() {
+		builtIn[skill.Name] = true
+	}
+	content, ok := attachment["content"].(string)
+	if !ok {
+		return
+	}
+	var kept []string
+	masked := false // the last entry was masked, and so is what follows it
+	for line := range strings.SplitSeq(content, "\n") {
+		entry, starts := strings.CutPrefix(line, "- ")
+		name, _, _ := strings.Cut(entry, ": ")
+		if starts {
+			masked = builtIn[name]
+		}
+		switch {
+		case starts && masked:
+			kept = append(kept, "- "+name+": "+proseWord)
+		case !masked:
+			kept = append(kept, line)
+		}
+	}
+	attachment["content"] = strings.Join(kept, "\n")
+}

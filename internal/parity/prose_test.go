@@ -1,0 +1,61 @@
+package parity_test
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/claudeless/claudeless/internal/parity"
+)
+
+// P2: the real CLI's own words are compared by form, and what belongs to a user or a project by value.
+func TestMaskProse(t *testing.T) {
+	skills := func(text string) string {
+		return `{"type":"attachment","attachment":{"type":"skill_listing","content":"` + text + `"}}`
+	}
+	agents := func(lines string) string {
+		return `{"type":"attachment","attachment":{"type":"agent_listing_delta","addedTypes":["Plan","mine"],"builtInTypes":["Plan"],"addedLines":[` + lines + `]}}`
+	}
+	blob := func(role, text string) string {
+		return `{"type":"api-request-blob","message":{"role":"` + role + `","content":[{"type":"text","text":"` + text + `"}]}}`
+	}
+	for _, test := range []struct {
+		name, ours, real string
+		differs          bool
+	}{
+		{"a built-in skill", skills("- loop"), skills("- loop: Runs it.\\nAgain."), false},
+		{"a skill of the project", skills("- mine: Works."), skills("- mine: Sleeps."), true},
+		{"another built-in skill", skills("- loop"), skills("- init: Begins."), true},
+		{"a built-in agent", agents(`"- Plan: a","- mine: b"`), agents(`"- Plan: c","- mine: b"`), false},
+		{"an agent of the project", agents(`"- Plan: a","- mine: b"`), agents(`"- Plan: a","- mine: c"`), true},
+		{"a reminder", blob("user", "<system-reminder>\\na"), blob("user", "<system-reminder>\\nb"), false},
+		{"a prompt", blob("user", "a"), blob("user", "b"), true},
+		{"a message of the system", blob("system", "a"), blob("system", "b"), false},
+		{"a message of the system that is empty", blob("system", ""), blob("system", "b"), true},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			recording := func(line string) *parity.Recording {
+				r := &parity.Recording{Transcripts: map[string][]json.RawMessage{"a.jsonl": {json.RawMessage(line)}}}
+				r.MaskProse()
+				return r
+			}
+			if found := parity.Compare(recording(test.ours), recording(test.real)); (len(found) > 0) != test.differs {
+				t.Errorf("differences %v, want some: %v", found, test.differs)
+			}
+		})
+	}
+}
+
+// P2: the answer to an initialize request describes built-in commands in words that are not compared.
+func TestMaskDescriptions(t *testing.T) {
+	answer := func(name, text string) *parity.Recording {
+		r := eventMessage(`{"type":"control_response","response":{"subtype":"success","response":{"commands":[{"name":"` + name + `","description":"` + text + `"}]}}}`)
+		r.MaskProse()
+		return r
+	}
+	if found := parity.Compare(answer("clear", "a"), answer("clear", "b")); len(found) > 0 {
+		t.Errorf("a built-in command differs: %v", found)
+	}
+	if found := parity.Compare(answer("mine", "a"), answer("mine", "b")); len(found) != 1 {
+		t.Errorf("a command of the project: %v", found)
+	}
+}

@@ -1,0 +1,101 @@
+package protocol
+
+import "encoding/json"
+
+// RequestShapeLine is api-request-shape: the system prompt and the tools of the requests that follow.
+type RequestShapeLine struct {
+	Type      string       `json:"type"` // "api-request-shape"
+	SessionID string       `json:"sessionId"`
+	AgentID   string       `json:"agentId,omitempty"`
+	ShapeHash string       `json:"shapeHash"`
+	Timestamp string       `json:"timestamp"`
+	Version   string       `json:"version"`
+	Shape     RequestShape `json:"shape"`
+}
+
+// RequestShape is the part of a request to the model that seldom changes.
+type RequestShape struct {
+	System []TextBlock   `json:"system"`
+	Tools  []RequestTool `json:"tools,omitempty"`
+}
+
+// RequestTool is a tool of a request.
+type RequestTool struct {
+	Name         string          `json:"name"`
+	Description  string          `json:"description"`
+	InputSchema  json.RawMessage `json:"input_schema"`
+	DeferLoading bool            `json:"defer_loading,omitempty"`
+}
+
+// RequestBlobLine is api-request-blob: a message of a request that no single line of the transcript holds.
+type RequestBlobLine struct {
+	Type      string         `json:"type"` // "api-request-blob"
+	SessionID string         `json:"sessionId"`
+	AgentID   string         `json:"agentId,omitempty"`
+	Hash      string         `json:"hash"`
+	Message   RequestMessage `json:"message"`
+}
+
+// RequestMessage is a message of a request.
+type RequestMessage struct {
+	Role         string            `json:"role"` // "user", "assistant" or "system"
+	Content      []json.RawMessage `json:"content"`
+	OutputConfig *OutputConfig     `json:"output_config,omitempty"` // of the first system message
+}
+
+// OutputConfig sets the effort of the model.
+type OutputConfig struct {
+	Effort string `json:"effort"`
+}
+
+// RequestLine is api-request: one request to the model.
+type RequestLine struct {
+	Type          string        `json:"type"` // "api-request"
+	SessionID     string        `json:"sessionId"`
+	AgentID       string        `json:"agentId,omitempty"`
+	ID            string        `json:"id"`
+	Timestamp     string        `json:"timestamp"`
+	Version       string        `json:"version"`
+	QuerySource   string        `json:"querySource"` // "sdk", "agent:builtin:…" or "agent:custom"
+	ShapeHash     string        `json:"shapeHash"`
+	Params        RequestParams `json:"params"`
+	Base          string        `json:"base,omitempty"` // the request before, in the same process
+	Keep          int           `json:"keep"`           // messages that Base already had
+	Tail          []string      `json:"tail"`           // hashes of the others
+	CacheControl  []CacheMark   `json:"cacheControl"`
+	RequestDigest string        `json:"requestDigest"`
+}
+
+// CacheMark is a place in a request up to which the API may cache it.
+type CacheMark struct {
+	Path  []any             `json:"path"`
+	Value map[string]string `json:"value"`
+}
+
+// RequestParams are the parameters of a request besides its messages.
+type RequestParams struct {
+	Model             string             `json:"model"`
+	Betas             []string           `json:"betas"`
+	MaxTokens         int                `json:"max_tokens"`
+	Thinking          *RequestThinking   `json:"thinking,omitempty"`
+	ContextManagement *ContextManagement `json:"context_management,omitempty"`
+	OutputConfig      *OutputConfig      `json:"output_config,omitempty"`
+}
+
+// RequestThinking says whether the model may think, and what is shown of it.
+type RequestThinking struct {
+	BudgetTokens int    `json:"budget_tokens,omitempty"`
+	Type         string `json:"type"`              // "adaptive" or "enabled"
+	Display      string `json:"display,omitempty"` // "updates" or "omitted"
+}
+
+// ContextManagement says what the API removes from a conversation that becomes long.
+type ContextManagement struct {
+	Edits []ContextEdit `json:"edits"`
+}
+
+// ContextEdit is one rule of a [ContextManagement].
+type ContextEdit struct {
+	Type string `json:"type"`
+	Keep string `json:"keep"`
+}

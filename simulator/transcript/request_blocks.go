@@ -1,0 +1,39 @@
+package transcript
+
+import (
+	"encoding/json"
+
+	"github.com/claudeless/claudeless/simulator/protocol"
+)
+
+// blocksOf returns the content as a request contains it.
+func blocksOf(c protocol.Content) []json.RawMessage {
+	if c.Blocks == nil {
+		return []json.RawMessage{textBlock(c.Text)}
+	}
+	var blocks []json.RawMessage
+	for _, b := range c.Blocks {
+		if raw, err := protocol.Marshal(b); err == nil {
+			blocks = append(blocks, raw)
+		}
+	}
+	return blocks
+}
+
+func textBlock(text string) json.RawMessage {
+	return json.RawMessage(`{"type":"text","text":` + string(quoteText(text)) + `}`)
+}
+
+func isType(block json.RawMessage, kind string) bool {
+	var b struct{ Type string }
+	return json.Unmarshal(block, &b) == nil && b.Type == kind
+}
+
+// endLine ends a text that another text follows with a newline.
+func endLine(block, next json.RawMessage) json.RawMessage {
+	var b protocol.TextBlock
+	if !isType(next, "text") || json.Unmarshal(block, &b) != nil || b.Type != "text" {
+		return block
+	}
+	return textBlock(b.Text + "\n")
+}

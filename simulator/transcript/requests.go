@@ -1,0 +1,472 @@
+package transcript
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"github.com/claudeless/claudeless/simulator/protocol"
+)
+
+// requestLog writes the lines about requests to the model: the system prompt, the tools, the messages that no other
+// line holds, and the requests themselves. The words of the system prompt are claudeless's own.
+type requestLog struct {
+	th            *conversation
+	conversations map[string]*modelInput // by agent; "" = the main one
+	written       map[string]bool        // hashes of shapes and messages, by file
+}
+
+// modelInput is a conversation as the model reads it.
+type modelInput struct {
+	messages  []inputMessage
+	sent      int            // messages of the last request
+	request   string         // id of the last request of this process
+	reply     string         // id of the message that answered it
+	context   RequestContext // of the last request
+	snapshots int            // prompt_snapshot attachments so far
+	effort    bool           // the model was told its effort
+	silent    int            // replies in a row that hold calls and no text
+}
+
+// inputMessage is a message of a request. A message that is not exactly one line of the transcript is kept in a blob.
+type inputMessage struct {
+	role, id string // id of a reply
+	content  []json.RawMessage
+	lines    int
+	hash     string // of a message that was sent
+	blocks   int    // of content, which is dropped then
+	rendered bool   // it contains what no line contains so
+}
+
+// The attachment that keeps the prompt: first the texts, and after the first reply also the tools.
+type (
+	promptSnapshot struct {
+		Type         string   `json:"type"` // "prompt_snapshot"
+		SystemPrompt []string `json:"systemPrompt"`
+		*snapshotTools
+		ReminderFold bool `json:"reminderFold"`
+		*snapshotFlags
+		EchoInputs       bool   `json:"echoWireToolInputs"`
+		ContextRendering string `json:"contextRendering"`
+	}
+	snapshotTools struct {
+		Tools     []snapshotTool `json:"tools"`
+		CLIPrefix string         `json:"cliPrefix"`
+	}
+	snapshotFlags struct {
+		SystemTurns      bool `json:"systemTurns"`
+		ToolChangeHeader bool `json:"toolChangeHeader"`
+		InlineTools      bool `json:"inlineTools"`
+		KeptReminders    bool `json:"keptReminders"`
+	}
+	snapshotTool struct {
+		Name        string               `json:"name"`
+		Description string               `json:"description"`
+		Schema      protocol.RequestTool `json:"schema"`
+	}
+)
+
+// silentTurn reminds the model that it has called tools for some time without a word to the user.
+type silentTurn struct {
+	Type string `json:"type"` // "silent_turn_reminder"
+	Text string `json:"text"`
+}
+
+// silentTurns is the number of replies without text after which the model is reminded (observed with 2.1.330).
+const silentTurns = 5
+
+const silentText = "Say a word to the user about the state of the work."
+
+const (
+	promptIntroduction = "You are a scripted model."
+	promptText         = "Answer as the scenario says."
+	toolPlaceholder    = "DeferredToolPlaceholder"
+)
+
+func (l *requestLog) of(agentID string) *modelInput {
+	if l.conversations == nil {
+		l.conversations, l.written = map[string]*modelInput{}, map[string]bool{}
+	}
+	c := l.conversations[agentID]
+	if c == nil {
+		c = &modelInput{}
+		l.conversations[agentID] = c
+	}
+	return c
+}
+
+// observe keeps what the model reads of a line.
+func (l *requestLog) observe(value any) {
+	switch line := value.(type) {
+	case protocol.UserLine:
+		l.of(line.AgentID).addUser(blocksOf(line.Message.Content), line.TurnOrigin == noticeOrigin)
+	case protocol.AssistantLine:
+		l.of(line.AgentID).add("assistant", line.Message.ID, blocksOf(protocol.Content{Blocks: line.Message.Content}), false)
+	case protocol.SyntheticLine:
+		if !line.IsAPIErrorMessage {
+			l.of(line.AgentID).add("assistant", line.Message.ID, blocksOf(protocol.Content{Blocks: line.Message.Content}), false)
+		}
+	case protocol.AttachmentLine:
+		if _, known := line.Attachment.(silentTurn); !known {
+			l.of(line.AgentID).attach(line.RenderedRole, line.Rendered)
+		}
+	case protocol.CompactBoundaryLine:
+		c := l.of(line.AgentID)
+		c.messages, c.sent, c.request = nil, 0, ""
+	}
+}
+
+// noticeOrigin is the origin of turns that a notice about a background task begins.
+const noticeOrigin = "task_notification"
+
+// restore reads the conversation of a resumed transcript. The copy of a fork begins without requests of its own.
+func (l *requestLog) restore(t *parsedTranscript, leaf string, forked bool) {
+	c := l.of("")
+	for _, e := range t.branch(leaf) {
+		var line struct {
+			Subtype, TurnOrigin, RenderedRole string
+			Message                           struct {
+				ID      string
+				Content json.RawMessage
+			}
+			Attachment        struct{ Type string }
+			Rendered          []protocol.RenderedText
+			IsAPIErrorMessage bool
+		}
+		if e.side || json.Unmarshal(e.raw, &line) != nil {
+			continue
+		}
+		switch e.kind {
+		case "user":
+			c.addUser(storedBlocks(line.Message.Content), line.TurnOrigin == noticeOrigin)
+		case "assistant":
+			if !line.IsAPIErrorMessage {
+				c.add("assistant", line.Message.ID, storedBlocks(line.Message.Content), false)
+			}
+		case "attachment":
+			c.attach(line.RenderedRole, line.Rendered)
+			if line.Attachment.Type == "prompt_snapshot" {
+				c.snapshots++
+				c.effort, c.reply = true, "resumed"
+			}
+		case "system":
+			if line.Subtype == "compact_boundary" {
+				c.messages = nil
+			}
+		}
+	}
+	for _, e := range t.entries {
+		var line struct{ Hash, ShapeHash string }
+		if !forked && strings.HasPrefix(e.kind, "api-request-") && json.Unmarshal(e.raw, &line) == nil {
+			l.first("", cmp.Or(line.Hash, line.ShapeHash))
+		}
+	}
+}
+
+// storedBlocks returns the blocks of a message that was read from a transcript.
+func storedBlocks(content json.RawMessage) []json.RawMessage {
+	var blocks []json.RawMessage
+	if json.Unmarshal(content, &blocks) == nil {
+		return blocks
+	}
+	return []json.RawMessage{json.RawMessage(`{"type":"text","text":` + string(content) + `}`)}
+}
+
+// addUser appends a line of the user. Blank texts are left out, and a notice is marked as one.
+func (c *modelInput) addUser(content []json.RawMessage, notice bool) {
+	kept := slices.DeleteFunc(slices.Clone(content), func(raw json.RawMessage) bool {
+		var b protocol.TextBlock
+		return len(content) > 1 && json.Unmarshal(raw, &b) == nil && b.Type == "text" && strings.TrimSpace(b.Text) == ""
+	})
+	if notice && len(kept) == 1 {
+		var b protocol.TextBlock
+		if json.Unmarshal(kept[0], &b) == nil {
+			kept[0] = textBlock(protocol.Reminder(b.Text))
+		}
+	}
+	c.add("user", "", kept, notice || len(kept) != len(content))
+}
+
+// add appends a line of a role. Lines of the same message, or of the same role, become one message.
+func (c *modelInput) add(role, id string, content []json.RawMessage, rendered bool) {
+	if n := len(c.messages); n > c.sent && c.messages[n-1].role == role && c.messages[n-1].id == id {
+		last := &c.messages[n-1]
+		if k := len(last.content); role == "user" && k > 0 && len(content) > 0 {
+			last.content[k-1] = endLine(last.content[k-1], content[0])
+		}
+		last.content, last.lines, last.rendered = append(last.content, content...), last.lines+1, last.rendered || rendered
+		return
+	}
+	c.messages = append(c.messages, inputMessage{role: role, id: id, content: content, lines: 1, rendered: rendered})
+}
+
+// attach adds the text of an attachment: as a message of its own, or in the message of the user.
+func (c *modelInput) attach(role string, rendered []protocol.RenderedText) {
+	for _, text := range rendered {
+		if role != "system" {
+			c.insertReminder(len(c.messages), text.Content)
+			continue
+		}
+		c.add(role, "", []json.RawMessage{textBlock(text.Content)}, true)
+	}
+}
+
+// insertReminder adds a reminder to the last message of the user before index end that was not sent yet.
+func (c *modelInput) insertReminder(end int, text string) {
+	for i := end - 1; i >= c.sent; i-- {
+		if m := &c.messages[i]; m.role == "user" {
+			at := m.reminders()
+			if len(m.content) > 0 && isType(m.content[0], "tool_result") {
+				at = len(m.content)
+			}
+			m.content, m.rendered = slices.Insert(m.content, at, textBlock(text+"\n")), true
+			return
+		}
+	}
+}
+
+// countSilence counts the replies without text among the messages that were not sent yet.
+func (c *modelInput) countSilence() {
+	for _, m := range c.messages[c.sent:] {
+		isText := func(b json.RawMessage) bool { return isType(b, "text") }
+		switch {
+		case m.role == "system":
+		case slices.ContainsFunc(m.content, isText):
+			c.silent = 0
+		case m.role == "assistant":
+			c.silent++
+		}
+	}
+}
+
+// placeReminders brings the reminders of a request into the form that the model takes: a single text behind each message
+// of the user, or texts in it.
+func (c *modelInput) placeReminders(systemTurns bool) {
+	var texts []string
+	messages := c.messages[c.sent:]
+	c.messages = slices.Clone(c.messages[:c.sent])
+	flush := func() {
+		if len(texts) > 0 && systemTurns {
+			var plain []string
+			for _, text := range texts {
+				plain = append(plain, strings.TrimSuffix(strings.TrimPrefix(text, "<system-reminder>\n"), "\n</system-reminder>"))
+			}
+			c.add("system", "", []json.RawMessage{textBlock(strings.Join(plain, "\n\n"))}, true)
+		} else {
+			for _, text := range texts {
+				c.insertReminder(len(c.messages), text)
+			}
+		}
+		texts = nil
+	}
+	for i, m := range messages {
+		if m.role == "system" {
+			for _, raw := range m.content {
+				var b protocol.TextBlock
+				if json.Unmarshal(raw, &b) == nil {
+					texts = append(texts, b.Text)
+				}
+			}
+			continue
+		}
+		if i > 0 && len(c.messages) > c.sent {
+			flush()
+		}
+		c.messages = append(c.messages, m)
+	}
+	flush()
+}
+
+// reminders returns the number of texts of attachments at the head of a message.
+func (m *inputMessage) reminders() int {
+	const start = `{"type":"text","text":"<system-reminder>`
+	n := slices.IndexFunc(m.content, func(b json.RawMessage) bool { return !strings.HasPrefix(string(b), start) })
+	return max(n, 0)
+}
+
+// request returns the lines about the request that a message of the model answers; nil if there are none, or they were
+// written for an earlier block of the message.
+func (l *requestLog) request(agentID string, ev *protocol.Assistant) []any {
+	c := l.of(agentID)
+	failed := ev.IsAPIErrorMessage
+	if l.th.writer.off || ev.Message.Model == protocol.SyntheticModel && !failed || ev.Message.ID == c.reply && !failed {
+		return nil
+	}
+	for _, value := range l.th.writer.written {
+		l.observe(value)
+	}
+	l.th.writer.written = nil
+	var now RequestContext
+	if l.th.opts.Teller != nil {
+		now = l.th.opts.Teller.Request(ev.SubagentType)
+	}
+	c.context = now
+	var lines []any
+	if c.snapshots == 0 {
+		c.snapshots++
+		lines = append(lines, l.th.attachment(agentID, "", promptSnapshot{
+			Type: "prompt_snapshot", SystemPrompt: []string{promptText}, ContextRendering: "announced",
+		}))
+	} else {
+		lines = l.snapshotWithTools(agentID)
+	}
+	if c.countSilence(); c.silent == silentTurns && agentID == "" {
+		line := l.th.reminder("", silentTurn{"silent_turn_reminder", silentText}, silentText)
+		c.attach(line.RenderedRole, line.Rendered)
+		lines = append(lines, line)
+	}
+	c.placeReminders(now.SystemTurns)
+	shape := requestShape(now)
+	names := make([]string, len(shape.Tools))
+	for i, t := range shape.Tools {
+		names[i] = t.Name
+	}
+	at := l.th.at("")
+	shapeHash := hashOf(agentID, strings.Join(names, " "))
+	if l.first(agentID, shapeHash) {
+		lines = append(lines, protocol.RequestShapeLine{
+			Type: "api-request-shape", SessionID: l.th.id, AgentID: agentID, ShapeHash: shapeHash, Timestamp: at, Version: l.th.opts.Version, Shape: shape,
+		})
+	}
+	for i := range c.messages {
+		if line := l.blob(agentID, c, i, now.Params.OutputConfig); line != nil {
+			lines = append(lines, line)
+		}
+	}
+	line := protocol.RequestLine{
+		Type: "api-request", SessionID: l.th.id, AgentID: agentID, ID: l.th.opts.Clock.NewID(), Timestamp: at, Version: l.th.opts.Version,
+		QuerySource: querySource(ev.SubagentType), ShapeHash: shapeHash, Params: now.Params, Base: c.request, CacheControl: cacheMarks(c.messages, now.VendorAPI),
+	}
+	if c.request != "" {
+		line.Keep = c.sent
+	}
+	for _, m := range c.messages[line.Keep:] {
+		line.Tail = append(line.Tail, m.hash)
+	}
+	line.RequestDigest = hashOf(line.ID, shapeHash)
+	c.request, c.sent = line.ID, len(c.messages)
+	if !failed {
+		c.reply = ev.Message.ID
+	}
+	return append(lines, line)
+}
+
+// requestShape returns the prompt and the tools of requests.
+func requestShape(now RequestContext) protocol.RequestShape {
+	shape := protocol.RequestShape{
+		System: []protocol.TextBlock{protocol.Text(promptIntroduction), protocol.Text(promptText)}, Tools: requestTools(now.Tools),
+	}
+	if now.VendorAPI {
+		shape.System = append(shape.System, protocol.Text(promptText))
+	}
+	if len(now.Deferred) > 0 {
+		placeholder := protocol.RequestTool{Name: toolPlaceholder, Description: "Stands for the tools that ToolSearch loads.", InputSchema: json.RawMessage(anyObject), DeferLoading: true}
+		shape.Tools = slices.Insert(shape.Tools, max(len(shape.Tools)-1, 0), placeholder)
+	}
+	return shape
+}
+
+// ref returns the id of the last request of a conversation.
+func (l *requestLog) ref(agentID string) string {
+	if l.th.writer.off {
+		return ""
+	}
+	return l.of(agentID).request
+}
+
+// blob closes a message that is sent, and returns its line if it needs one.
+func (l *requestLog) blob(agentID string, c *modelInput, i int, effort *protocol.OutputConfig) any {
+	m := &c.messages[i]
+	if m.hash != "" {
+		return nil
+	}
+	message := protocol.RequestMessage{Role: m.role, Content: m.content}
+	m.hash, m.blocks, m.content = hashOf(m.role, string(slices.Concat(m.content...))), len(m.content), nil
+	if m.role == "system" && !c.effort {
+		c.effort, message.OutputConfig = true, effort
+	}
+	if !m.needsBlob(message.Content) || !l.first(agentID, m.hash) {
+		return nil
+	}
+	return protocol.RequestBlobLine{Type: "api-request-blob", SessionID: l.th.id, AgentID: agentID, Hash: m.hash, Message: message}
+}
+
+// needsBlob reports whether lines of the transcript do not make up the message. Those of a reply do, and so do the
+// results of parallel calls.
+func (m *inputMessage) needsBlob(content []json.RawMessage) bool {
+	return m.rendered || m.role == "user" && m.lines > 1 && slices.ContainsFunc(content, func(b json.RawMessage) bool { return !isType(b, "tool_result") })
+}
+
+// first reports whether a hash is new in the file of an agent.
+func (l *requestLog) first(agentID, hash string) bool {
+	known := l.written[agentID+hash]
+	l.written[agentID+hash] = true
+	return !known
+}
+
+// cacheMarks returns the places up to which a request with these messages may be cached.
+func cacheMarks(messages []inputMessage, vendor bool) []protocol.CacheMark {
+	value := map[string]string{"type": "ephemeral"}
+	marks := []protocol.CacheMark{{Path: []any{"system", 0}, Value: value}, {Path: []any{"system", 1}, Value: value}}
+	if vendor {
+		marks = []protocol.CacheMark{
+			{Path: []any{"system", 1}, Value: map[string]string{"type": "ephemeral", "scope": "global"}}, {Path: []any{"system", 2}, Value: value},
+		}
+	}
+	if n := len(messages); n > 0 {
+		marks = append(marks, protocol.CacheMark{Path: []any{"messages", n - 1, "content", max(messages[n-1].blocks-1, 0)}, Value: value})
+	}
+	return marks
+}
+
+// snapshotWithTools returns the attachment with the prompt and the tools, once after the first reply.
+func (l *requestLog) snapshotWithTools(agentID string) []any {
+	c := l.of(agentID)
+	if l.th.writer.off || c.snapshots != 1 || c.reply == "" {
+		return nil
+	}
+	c.snapshots++
+	snapshot := promptSnapshot{
+		Type: "prompt_snapshot", SystemPrompt: []string{promptText}, ContextRendering: "announced",
+		snapshotTools: &snapshotTools{CLIPrefix: promptIntroduction},
+		snapshotFlags: &snapshotFlags{SystemTurns: c.context.SystemTurns, ToolChangeHeader: c.context.SystemTurns, KeptReminders: c.context.VendorAPI},
+	}
+	for _, t := range requestTools(c.context.Tools) {
+		snapshot.Tools = append(snapshot.Tools, snapshotTool{t.Name, t.Description, t})
+	}
+	return []any{l.th.attachment(agentID, "", snapshot)}
+}
+
+// anyObject is the schema of a tool without one.
+const anyObject = `{"type":"object"}`
+
+func requestTools(list []protocol.Tool) []protocol.RequestTool {
+	var tools []protocol.RequestTool
+	for _, t := range list {
+		schema := t.InputSchema
+		if schema == nil {
+			schema = json.RawMessage(anyObject)
+		}
+		tools = append(tools, protocol.RequestTool{Name: t.Name, Description: cmp.Or(t.Description, "The tool "+t.Name+"."), InputSchema: schema})
+	}
+	return tools
+}
+
+// querySource says who sends a request.
+func querySource(kind string) string {
+	switch {
+	case kind == "":
+		return "sdk"
+	case newAgent(kind, "", "").IsBuiltIn:
+		return "agent:builtin:" + kind
+	}
+	return "agent:custom"
+}
+
+func hashOf(kind, text string) string {
+	sum := sha256.Sum256([]byte(kind + "\n" + text))
+	return hex.EncodeToString(sum[:])
+}
