@@ -37,12 +37,12 @@ func TestNames(t *testing.T) {
 
 func TestFacts(t *testing.T) {
 	tests := map[string]model.Facts{
-		"claude-haiku-5-5":               {"claude-haiku-5-5", 0.1, 0.5, 1_000_000, 128_000, true, true, true, false, "medium", true},
-		"claude-haiku-4-5-20251001":      {"claude-haiku-4-5", 1, 5, 200_000, 32_000, true, true, false, true, "", false},
-		"claude-sonnet-4-5-20250929[1m]": {"claude-sonnet-4-5", 3, 15, 1_000_000, 32_000, true, true, false, true, "", false},
-		"claude-3-opus-20240229":         {"claude-3-opus", 4, 20, 200_000, 4096, true, false, false, true, "", false},
-		"claude-haiku-5":                 {"claude-haiku-5", 4, 20, 1_000_000, 32_000, false, false, false, false, "high", true},
-		"made-up":                        {"made-up", 4, 20, 1_000_000, 32_000, false, false, false, false, "high", true},
+		"claude-haiku-5-5":               {"claude-haiku-5-5", 0.1, 0.5, 1_000_000, 128_000, true, true, true, false, "medium", true, "June 2026"},
+		"claude-haiku-4-5-20251001":      {"claude-haiku-4-5", 1, 5, 200_000, 32_000, true, true, false, true, "", false, "February 2025"},
+		"claude-sonnet-4-5-20250929[1m]": {"claude-sonnet-4-5", 3, 15, 1_000_000, 32_000, true, true, false, true, "", false, "January 2025"},
+		"claude-3-opus-20240229":         {"claude-3-opus", 4, 20, 200_000, 4096, true, false, false, true, "", false, ""},
+		"claude-haiku-5":                 {"claude-haiku-5", 4, 20, 1_000_000, 32_000, false, false, false, false, "high", true, ""},
+		"made-up":                        {"made-up", 4, 20, 1_000_000, 32_000, false, false, false, false, "high", true, ""},
 	}
 	for name, want := range tests {
 		if diff := cmp.Diff(want, model.Of(name)); diff != "" {
