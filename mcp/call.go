@@ -123,8 +123,7 @@ func (m *Manager) call(ctx context.Context, c CallRequest) (protocol.Tool, json.
 		err = fmt.Errorf("MCP server %q needs you to sign in again (run /mcp to re-authenticate)", tool.Server)
 	}
 	if errors.Is(err, connection.ErrBroken) {
-		err = fmt.Errorf("MCP server %q connection closed before the tool call was answered. "+
-			"The tool may have run: check whether it did before running it again.", tool.Server)
+		err = &unansweredError{tool.Server}
 	}
 	if unserved, ok := errors.AsType[*connection.UnservedError](err); ok {
 		err = fmt.Errorf("MCP server %q %w", tool.Server, unserved)
@@ -134,6 +133,14 @@ func (m *Manager) call(ctx context.Context, c CallRequest) (protocol.Tool, json.
 		m.options.Records.Add(callRecord(tool, k, began, result, err))
 	}
 	return tool, result, err
+}
+
+// unansweredError says that the connection closed during a call, in the words of the real CLI.
+type unansweredError struct{ server string }
+
+func (e *unansweredError) Error() string {
+	return fmt.Sprintf("MCP server %q connection closed before the tool call was answered. "+
+		"The tool may have run: check whether it did before running it again.", e.server)
 }
 
 // Revive makes one attempt to connect the remote server of a tool if the server has failed, as the real CLI does when

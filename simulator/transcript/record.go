@@ -362,16 +362,7 @@ func (r *recorder) user(ev *protocol.User) error {
 		line.Sandboxed = new(bool)
 	}
 	line.ToolEndsTurn = endsTurn
-	if len(ev.ToolResultMeta) > 0 {
-		meta := ev.ToolResultMeta[0]
-		line.ToolDenialKind = meta.NonExecutionKind
-		if d := meta.PermissionDecision; d != nil {
-			line.PermissionDecision = &protocol.LineDecision{Decision: d.Decision, Source: d.Source, ReasonType: d.ReasonType, RuleSource: d.RuleSource}
-			if d.Decision == "reject" && d.Source == "hook" {
-				line.PermissionDecision.ReasonCode = "hook:PreToolUse"
-			}
-		}
-	}
+	line.ToolDenialKind, line.PermissionDecision = outcomeOf(ev.ToolResultMeta)
 	if agentID == "" && ev.Tool != "" {
 		call := ev.MCP
 		if len(ev.ToolResultMeta) > 0 && ev.ToolResultMeta[0].NonExecutionKind != "" {
@@ -396,6 +387,20 @@ func (r *recorder) user(ev *protocol.User) error {
 		return err
 	}
 	return r.recordExpansion(ev.Expansion)
+}
+
+// outcomeOf returns why a call did not run, and who decided about it; both are empty if nobody was asked.
+func outcomeOf(metas []protocol.ToolResultMeta) (denial string, decision *protocol.LineDecision) {
+	if len(metas) == 0 {
+		return "", nil
+	}
+	if d := metas[0].PermissionDecision; d != nil {
+		decision = &protocol.LineDecision{Decision: d.Decision, Source: d.Source, ReasonType: d.ReasonType, RuleSource: d.RuleSource}
+		if d.Decision == "reject" && d.Source == "hook" {
+			decision.ReasonCode = "hook:PreToolUse"
+		}
+	}
+	return metas[0].NonExecutionKind, decision
 }
 
 // structuredOutput is the attachment with the output that a schema asked for.

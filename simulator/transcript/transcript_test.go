@@ -197,7 +197,6 @@ func (e *elsewhere) Moved() string { return e.dir }
 func (e *elsewhere) Request(string) transcript.RequestContext { return transcript.RequestContext{} }
 
 func (e *elsewhere) AgentDir(id string) string {
-
 	if id == "" {
 		return ""
 	}

@@ -124,7 +124,7 @@ func (e *endpoint) gone(ctx context.Context, pause time.Duration) bool {
 	}
 	conn, err := e.roundTripper.base.DialContext(ctx, "tcp", e.address)
 	if err == nil {
-		conn.Close()
+		_ = conn.Close()
 	}
 	return errors.Is(err, syscall.ECONNREFUSED)
 }
