@@ -196,6 +196,7 @@ func TestSubagent(t *testing.T) {
 	want := []string{
 		"user", "attachment:environment", "attachment:model", "attachment:session_context", "attachment:date",
 		"attachment:remote_session_change", "attachment:prompt_snapshot", "api-request-shape", "api-request-blob", "api-request", "assistant",
+		"attachment:prompt_snapshot",
 	}
 	if diff := cmp.Diff(want, kinds(lines)); diff != "" {
 		t.Errorf("lines (-want +got):\n%s", diff)
@@ -216,7 +217,7 @@ func TestSubagent(t *testing.T) {
 		t.Errorf("meta (-want +got):\n%s", diff)
 	}
 	attached := append(slices.Repeat([]string{"attachment"}, 6), "api-request-shape", "api-request-blob", "api-request")
-	if diff := cmp.Diff(slices.Concat([]string{"agent_metadata", "user"}, attached, []string{"assistant", "agent_metadata"}), mirrored); diff != "" {
+	if diff := cmp.Diff(slices.Concat([]string{"agent_metadata", "user"}, attached, []string{"assistant", "attachment", "agent_metadata"}), mirrored); diff != "" {
 		t.Errorf("mirrored (-want +got):\n%s", diff)
 	}
 	if got := len(readLines(t, s.Path())); got != main {

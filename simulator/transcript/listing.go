@@ -1,7 +1,6 @@
 package transcript
 
 import (
-	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"strings"
@@ -131,7 +130,7 @@ func (l *listing) context() error {
 	if !l.th.resumed {
 		lines = append(lines, l.th.latchLine())
 	}
-	return l.pen.write(append(lines, l.firstRequestLines("", l.surroundings())...)...)
+	return l.pen.write(append(lines, l.firstRequestLines("")...)...)
 }
 
 // writeChanges writes the context again after a compaction; part of it follows with the next prompt.
@@ -154,7 +153,7 @@ func (l *listing) agentListings(id string) []any {
 	lists := l.lists(id, SessionContext{Deferred: now.Deferred}, false)
 	lists = append(lists, l.place(id, now)...)
 	lists = append(lists, l.lists(id, SessionContext{Skills: now.Skills}, false)...)
-	return append(lists, l.firstRequestLines(id, now)...)
+	return append(lists, l.firstRequestLines(id)...)
 }
 
 // place returns the directory and model of the agent.
@@ -224,8 +223,8 @@ func (l *listing) lists(agentID string, now SessionContext, start bool) []any {
 }
 
 // firstRequestLines returns what the first request adds.
-func (l *listing) firstRequestLines(agentID string, now SessionContext) []any {
-	return append(l.opening(agentID), l.change(agentID, now))
+func (l *listing) firstRequestLines(agentID string) []any {
+	return append(l.opening(agentID), l.change(agentID))
 }
 
 // opening returns the context that only the session itself has. It does not include the state of
@@ -239,8 +238,11 @@ func (l *listing) opening(agentID string) []any {
 }
 
 // change returns how commits are signed.
-func (l *listing) change(agentID string, now SessionContext) any {
-	author := cmp.Or(now.ModelName, now.Model)
+func (l *listing) change(agentID string) any {
+	author := ""
+	if l.th.opts.Teller != nil {
+		author = l.th.opts.Teller.Author()
+	}
 	signed := sessionChange{
 		Type: "remote_session_change", Commit: "Co-Authored-By: Claude " + author + " <noreply@anthropic.com>",
 		PR: "🤖 Generated with [Claude Code](https://claude.com/claude-code)",

@@ -59,6 +59,8 @@ type Clock interface {
 // ContextSource returns the current context of the model.
 type ContextSource interface {
 	Surroundings() SessionContext
+	// Author is the name of the model as commits name it.
+	Author() string
 	// Effort is its level, and whether it can change from turn to turn; empty = it
 	// has none.
 	Effort() (level string, perTurn bool)

@@ -41,10 +41,8 @@ func newRecorder(th *conversation) *recorder {
 // record appends the lines for an event.
 func (r *recorder) record(ev protocol.Event) error {
 	if endsReply(ev) && r.pen.opened {
-		if lines := r.requests.snapshotWithTools(""); lines != nil {
-			if err := r.pen.write(lines...); err != nil {
-				return err
-			}
+		if err := r.recordSnapshot(""); err != nil {
+			return err
 		}
 	}
 	switch ev := ev.(type) {
@@ -75,11 +73,7 @@ func (r *recorder) record(ev protocol.Event) error {
 	case *protocol.StopHooks:
 		return r.recordStopHooks(ev)
 	case *protocol.AttachmentAdded:
-		if line := r.attachmentLine(ev); ev.AgentID == "" {
-			return r.pen.write(line)
-		} else if r.agents.meta[ev.AgentID] != nil {
-			return r.th.writer.writeLines(r.th.agentPath(ev.AgentID), line)
-		}
+		return r.recordAttachment(ev)
 	case *protocol.System:
 		return r.system(ev)
 	case *protocol.HiddenEvent:
@@ -105,6 +99,42 @@ func endsReply(ev protocol.Event) bool {
 		return ev.ParentToolUseID == nil && !hasToolResult(ev.Message.Content) && ev.IsReplay == nil && !ev.Summary
 	}
 	return false
+}
+
+// recordSnapshot writes the prompt and the tools of the first request of the main conversation (agentID = "") or of a
+// sub-agent, unless that is done.
+func (r *recorder) recordSnapshot(agentID string) error {
+	if agentID != "" && r.agents.meta[agentID] == nil {
+		return nil
+	}
+	lines := r.requests.snapshotWithTools(agentID)
+	if lines == nil {
+		return nil
+	}
+	return r.writeTo(agentID, lines...)
+}
+
+// writeTo writes lines to the transcript of the main conversation (agentID = "") or of a sub-agent.
+func (r *recorder) writeTo(agentID string, lines ...any) error {
+	if agentID == "" {
+		return r.pen.write(lines...)
+	}
+	return r.th.writer.writeLines(r.th.agentPath(agentID), lines...)
+}
+
+// recordAttachment writes an attachment. Those of a sub-agent that is not known are not recorded.
+func (r *recorder) recordAttachment(ev *protocol.AttachmentAdded) error {
+	if ev.AgentID != "" {
+		if r.agents.meta[ev.AgentID] == nil {
+			return nil
+		}
+		if ev.Role == "user" {
+			if err := r.recordSnapshot(ev.AgentID); err != nil {
+				return err
+			}
+		}
+	}
+	return r.writeTo(ev.AgentID, r.attachmentLine(ev))
 }
 
 // recordQueued records that a prompt was queued and taken; the lines are written together with the next
@@ -273,11 +303,18 @@ func (r *recorder) assistant(ev *protocol.Assistant) error {
 	if r.labels.newTools(ev, r.requests.of("").context) {
 		lines = append(lines, r.labels.toolsUsed())
 	}
-	lines = append(lines, line)
-	if !r.labels.listed && (ev.Final == nil || ev.Final.BlocksAfter == 0) {
-		lines = append(lines, r.labels.closing()...)
+	if err := r.pen.write(append(lines, line)...); err != nil {
+		return err
 	}
-	return r.pen.write(lines...)
+	if r.labels.listed || ev.Final != nil && ev.Final.BlocksAfter > 0 {
+		return nil
+	}
+	if ev.Final != nil && len(ev.Final.Calls) == 0 {
+		if err := r.recordSnapshot(""); err != nil { // the closing lines name the last line of the conversation
+			return err
+		}
+	}
+	return r.pen.write(r.labels.closing()...)
 }
 
 func (r *recorder) assistantLine(agentID string, ev *protocol.Assistant) any {
@@ -434,7 +471,7 @@ func (r *recorder) setTitle(title string) error {
 
 // close writes the closing lines of the conversation.
 func (r *recorder) close() error {
-	if err := r.pen.write(r.requests.snapshotWithTools("")...); err != nil {
+	if err := r.recordSnapshot(""); err != nil {
 		return err
 	}
 	if leaf := r.th.leaf[""]; leaf != "" && leaf != r.labels.told {

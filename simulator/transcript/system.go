@@ -38,7 +38,10 @@ func (r *recorder) attachmentLine(ev *protocol.AttachmentAdded) protocol.Attachm
 // result records the costs and the limit or hook that ended the turn.
 func (r *recorder) result(ev *protocol.Result) error {
 	r.costs.addTurn(ev)
-	lines := r.requests.snapshotWithTools("")
+	if err := r.recordSnapshot(""); err != nil {
+		return err
+	}
+	var lines []any
 	if limit, hit := maxTurns(ev); hit && r.th.hasStarted() {
 		lines = append(lines, r.th.attachment("", "", maxTurnsReached{Type: "max_turns_reached", MaxTurns: limit, TurnCount: ev.NumTurns}))
 	}
@@ -119,6 +122,9 @@ func (r *recorder) system(ev *protocol.System) error {
 	case "task_started":
 		return r.agents.recordStart(ev)
 	case "task_notification":
+		if err := r.recordSnapshot(text(ev.Fields, "task_id")); err != nil {
+			return err
+		}
 		return r.agents.recordEnd(ev)
 	}
 	return nil
@@ -214,7 +220,7 @@ func (r *recorder) recordCompactionInTurn(ev *protocol.ConversationCompacted, li
 		line.TurnPosition.TurnIndex--
 	}
 	lines = append(append(lines, line), r.listing.repeatListings()...)
-	return r.pen.write(append(lines, r.listing.change("", r.listing.surroundings()))...)
+	return r.pen.write(append(lines, r.listing.change(""))...)
 }
 
 // localCommand writes the output of a command of the CLI itself.

@@ -180,6 +180,7 @@ func answer(id string) protocol.ToolResultBlock {
 // told is the environment description for a model with low effort.
 type told transcript.SessionContext
 
+func (t told) Author() string                          { return t.ModelName }
 func (t told) Surroundings() transcript.SessionContext { return transcript.SessionContext(t) }
 func (told) Effort() (string, bool)                    { return "low", true }
 func (told) Moved() string                             { return "" }

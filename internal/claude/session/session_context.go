@@ -164,6 +164,9 @@ func MessagingSocket(plan launch.Plan) string {
 	return filepath.Join(plan.Temp, "cc-socks", strconv.Itoa(pid)+".sock")
 }
 
+// Author returns the name of the model as commits name it.
+func (s *sessionContext) Author() string { return model.Display(model.Resolve(s.state.Model())) }
+
 // Surroundings returns the context that the model sees in addition to the first prompt.
 func (s *sessionContext) Surroundings() transcript.SessionContext {
 	name := model.Resolve(s.state.Model())
@@ -243,7 +246,8 @@ func (s *sessionContext) Effort() (level string, perTurn bool) {
 func (s *sessionContext) Request(kind string) transcript.RequestContext {
 	name := model.Resolve(s.state.Model())
 	facts := model.Of(name)
-	deferred := s.tools.deferredNames(s.tools.servers.callContext)
+	tools, _ := s.tools.Tools(s.tools.servers.callContext) // without definitions the names remain
+	deferred := s.tools.deferred(tools)
 	now := transcript.RequestContext{Deferred: deferred, SystemTurns: !facts.Tasks, VendorAPI: s.plan.Profile.UsesVendorAPI()}
 	updates := kind == "" && s.plan.Output.Format == "stream-json"
 	now.Params = protocol.RequestParams{Model: name, MaxTokens: facts.MaxOutput, Betas: s.plan.Profile.RequestBetas(claudecode.RequestFeatures{
@@ -264,7 +268,6 @@ func (s *sessionContext) Request(kind string) transcript.RequestContext {
 		now.Params.OutputConfig = &protocol.OutputConfig{Effort: level}
 	}
 	defined := map[string]protocol.Tool{}
-	tools, _ := s.tools.Tools(s.tools.servers.callContext) // without definitions the names remain
 	for _, t := range tools {
 		defined[t.Name] = t
 		if t.Server != "" && !slices.Contains(deferred, t.Name) {

@@ -207,6 +207,11 @@ func (t *toolbox) deferredNames(ctx context.Context) []string {
 	if err != nil {
 		return nil
 	}
+	return t.deferred(tools)
+}
+
+// deferred returns the names of the tools that the model must search for, of all.
+func (t *toolbox) deferred(tools []protocol.Tool) []string {
 	exists := t.inventory.listed(t.servers.hasResources())
 	names := []string{}
 	for _, def := range tools {
