@@ -7,10 +7,10 @@ type RequestFeatures struct {
 	Model       string // without date and provider
 	Thinking    bool   // the model may think
 	PerTurn     bool   // its effort can change from turn to turn
-	SystemTurns bool   // it takes reminders as messages of their own
+	SystemTurns bool   // it takes reminders as separate messages
 	ToolSearch  bool   // there are tools to look up
 	Effort      bool   // it has effort levels
-	Updates     bool   // its thinking is reported while it goes on
+	Updates     bool   // its thinking is reported as it is written
 }
 
 // UsesVendorAPI reports whether requests go to the vendor's own address.

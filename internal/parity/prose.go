@@ -9,7 +9,7 @@ import (
 	"github.com/claudeless/claudeless/internal/claudecode"
 )
 
-// proseValue is a value of transcript lines that holds the real CLI's own words. claudeless has words of its own in its
+// proseValue is a value of transcript lines that holds the real CLI's own words. claudeless has different words in its
 // place, so that only the form of the value can be compared.
 type proseValue struct {
 	kind   string // of the line
@@ -46,7 +46,7 @@ func proseValues() []proseValue {
 	}
 }
 
-// Words that stand for masked values.
+// Words that replace masked values.
 const (
 	proseWord     = "<prose>"
 	reminderStart = "<system-reminder>\n"

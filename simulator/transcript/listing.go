@@ -241,7 +241,7 @@ func (l *listing) opening(agentID string) []any {
 func (l *listing) change(agentID string) any {
 	author := ""
 	if l.th.opts.Teller != nil {
-		author = l.th.opts.Teller.Author()
+		author = l.th.opts.Teller.CurrentModel().Name
 	}
 	signed := sessionChange{
 		Type: "remote_session_change", Commit: "Co-Authored-By: Claude " + author + " <noreply@anthropic.com>",

@@ -59,11 +59,7 @@ type Clock interface {
 // ContextSource returns the current context of the model.
 type ContextSource interface {
 	Surroundings() SessionContext
-	// Author is the name of the model as commits name it.
-	Author() string
-	// Effort is its level, and whether it can change from turn to turn; empty = it
-	// has none.
-	Effort() (level string, perTurn bool)
+	CurrentModel() ModelContext
 	// Moved is the directory in which commands run now; empty = that of the start.
 	Moved() string
 	// AgentDir is the worktree that an agent works in; empty = the directory of the session.
@@ -73,13 +69,20 @@ type ContextSource interface {
 	Request(kind string) RequestContext
 }
 
+// ModelContext describes the current model.
+type ModelContext struct {
+	Name          string // as commits name it
+	Effort        string // level; empty = the model has none
+	PerTurnEffort bool   // the level can change from turn to turn
+}
+
 // RequestContext describes the requests to the model.
 type RequestContext struct {
 	Params protocol.RequestParams
 	// Tools are those that the model may call at once, sorted by name; Deferred are the names of those that it can look up.
 	Tools    []protocol.Tool
 	Deferred []string
-	// SystemTurns says that the model takes reminders as messages of their own instead of texts in those of the user.
+	// SystemTurns says that the model takes reminders as separate messages instead of texts in those of the user.
 	SystemTurns bool
 	// VendorAPI says that the requests go to the vendor's own address, where they are cached more widely.
 	VendorAPI bool

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
-	"slices"
 
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
@@ -99,42 +98,6 @@ func endsReply(ev protocol.Event) bool {
 		return ev.ParentToolUseID == nil && !hasToolResult(ev.Message.Content) && ev.IsReplay == nil && !ev.Summary
 	}
 	return false
-}
-
-// recordSnapshot writes the prompt and the tools of the first request of the main conversation (agentID = "") or of a
-// sub-agent, unless that is done.
-func (r *recorder) recordSnapshot(agentID string) error {
-	if agentID != "" && r.agents.meta[agentID] == nil {
-		return nil
-	}
-	lines := r.requests.snapshotWithTools(agentID)
-	if lines == nil {
-		return nil
-	}
-	return r.writeTo(agentID, lines...)
-}
-
-// writeTo writes lines to the transcript of the main conversation (agentID = "") or of a sub-agent.
-func (r *recorder) writeTo(agentID string, lines ...any) error {
-	if agentID == "" {
-		return r.pen.write(lines...)
-	}
-	return r.th.writer.writeLines(r.th.agentPath(agentID), lines...)
-}
-
-// recordAttachment writes an attachment. Those of a sub-agent that is not known are not recorded.
-func (r *recorder) recordAttachment(ev *protocol.AttachmentAdded) error {
-	if ev.AgentID != "" {
-		if r.agents.meta[ev.AgentID] == nil {
-			return nil
-		}
-		if ev.Role == "user" {
-			if err := r.recordSnapshot(ev.AgentID); err != nil {
-				return err
-			}
-		}
-	}
-	return r.writeTo(ev.AgentID, r.attachmentLine(ev))
 }
 
 // recordQueued records that a prompt was queued and taken; the lines are written together with the next
@@ -367,11 +330,11 @@ func (r *recorder) effort() (level string, perTurn *string) {
 	if r.th.opts.Teller == nil {
 		return "", nil
 	}
-	level, changes := r.th.opts.Teller.Effort()
-	if !changes {
-		return level, nil
+	now := r.th.opts.Teller.CurrentModel()
+	if !now.PerTurnEffort {
+		return now.Effort, nil
 	}
-	return level, &level
+	return now.Effort, &now.Effort
 }
 
 func (r *recorder) user(ev *protocol.User) error {
@@ -426,7 +389,7 @@ func (r *recorder) user(ev *protocol.User) error {
 	return r.recordExpansion(ev.Expansion)
 }
 
-// outcomeOf returns why a call did not run, and who decided about it; both are empty if nobody was asked.
+// outcomeOf returns why a call did not run, and who decided about it; both are empty if the host was not asked.
 func outcomeOf(metas []protocol.ToolResultMeta) (denial string, decision *protocol.LineDecision) {
 	if len(metas) == 0 {
 		return "", nil
@@ -491,48 +454,4 @@ func (r *recorder) recordEnd() error {
 		return err
 	}
 	return r.th.writer.writeLines(r.th.path, r.costs.line(r.th.id))
-}
-
-// unansweredCall is a call whose result an earlier process did not record.
-type unansweredCall struct{ id, message string }
-
-// unansweredCalls returns the calls without a result.
-func unansweredCalls(history []Message) (calls []unansweredCall) {
-	for _, m := range history {
-		for _, b := range m.Content.Blocks {
-			switch b := b.(type) {
-			case protocol.ToolUse:
-				calls = append(calls, unansweredCall{b.ID, m.UUID})
-			case protocol.ToolResultBlock:
-				calls = slices.DeleteFunc(calls, func(c unansweredCall) bool { return c.id == b.ToolUseID })
-			}
-		}
-	}
-	return calls
-}
-
-const lostText = "[Tool call interrupted: the session ended before this call's result was recorded, so its outcome is unknown. " +
-	"Check whether it took effect before relying on it or running it again.]"
-
-// lostResultLines returns the lines that complete the conversation of an earlier process before the next
-// prompt: results for interrupted calls, and an empty reply if the model had not answered yet.
-func (r *recorder) lostResultLines(promptID string) []any {
-	var lines []any
-	for _, c := range r.lost {
-		e := r.th.envelope("", "", "")
-		e.PromptID, e.ParentUUID = promptID, &c.message
-		result := protocol.ToolResultBlock{Type: "tool_result", ToolUseID: c.id, Content: protocol.Content{Text: lostText}, IsError: new(true)}
-		lines = append(lines, protocol.UserLine{
-			LineHead: e.LineHead, Type: "user", LineID: e.LineID, ToolUseResult: lostText, ToolDenialKind: "interrupted", SourceToolAssistantUUID: c.message,
-			Message: protocol.UserContent{Role: "user", Content: protocol.Content{Blocks: []protocol.Block{result}}}, LineFoot: e.LineFoot,
-		})
-	}
-	if len(lines) > 0 || r.mute {
-		e, sequence := r.th.envelope("", "", ""), ""
-		message := protocol.SyntheticMessage(r.th.opts.Clock.NewID(), "No response requested.", "stop_sequence")
-		message.StopSequence = &sequence
-		lines = append(lines, protocol.SyntheticLine{LineHead: e.LineHead, Type: "assistant", LineID: e.LineID, Message: message, MadeBy: "other", LineFoot: e.LineFoot})
-	}
-	r.lost, r.mute = nil, false
-	return lines
 }

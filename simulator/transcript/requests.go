@@ -122,7 +122,7 @@ func (l *requestLog) observe(value any) {
 // noticeOrigin is the origin of turns that a notice about a background task begins.
 const noticeOrigin = "task_notification"
 
-// restore reads the conversation of a resumed transcript. The copy of a fork begins without requests of its own.
+// restore reads the conversation of a resumed transcript. The copy of a fork begins without requests.
 func (l *requestLog) restore(t *parsedTranscript, leaf string, forked bool) {
 	c := l.of("")
 	for _, e := range t.branch(leaf) {
@@ -203,7 +203,7 @@ func (c *modelInput) add(role, id string, content []json.RawMessage, rendered bo
 	c.messages = append(c.messages, inputMessage{role: role, id: id, content: content, lines: 1, rendered: rendered})
 }
 
-// attach adds the text of an attachment: as a message of its own, or in the message of the user.
+// attach adds the text of an attachment: as a separate message, or in the message of the user.
 func (c *modelInput) attach(role string, rendered []protocol.RenderedText) {
 	for _, text := range rendered {
 		if role != "system" {

@@ -26,15 +26,6 @@ type (
 	}
 )
 
-// attachmentLine returns the line of an attachment.
-func (r *recorder) attachmentLine(ev *protocol.AttachmentAdded) protocol.AttachmentLine {
-	line := r.th.attachment(ev.AgentID, ev.Role, ev.Attachment)
-	if ev.Rendered != "" {
-		line.Rendered = []protocol.RenderedText{{Content: ev.Rendered}}
-	}
-	return line
-}
-
 // result records the costs and the limit or hook that ended the turn.
 func (r *recorder) result(ev *protocol.Result) error {
 	r.costs.addTurn(ev)

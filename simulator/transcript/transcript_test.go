@@ -180,12 +180,13 @@ func answer(id string) protocol.ToolResultBlock {
 // told is the environment description for a model with low effort.
 type told transcript.SessionContext
 
-func (t told) Author() string                          { return t.ModelName }
 func (t told) Surroundings() transcript.SessionContext { return transcript.SessionContext(t) }
-func (told) Effort() (string, bool)                    { return "low", true }
-func (told) Moved() string                             { return "" }
-func (told) Request(string) transcript.RequestContext  { return transcript.RequestContext{} }
-func (told) AgentDir(string) string                    { return "" }
+func (t told) CurrentModel() transcript.ModelContext {
+	return transcript.ModelContext{Name: t.ModelName, Effort: "low", PerTurnEffort: true}
+}
+func (told) Moved() string                            { return "" }
+func (told) Request(string) transcript.RequestContext { return transcript.RequestContext{} }
+func (told) AgentDir(string) string                   { return "" }
 
 // elsewhere returns the directory to which a command has changed.
 type elsewhere struct {

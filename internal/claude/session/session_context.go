@@ -164,9 +164,6 @@ func MessagingSocket(plan launch.Plan) string {
 	return filepath.Join(plan.Temp, "cc-socks", strconv.Itoa(pid)+".sock")
 }
 
-// Author returns the name of the model as commits name it.
-func (s *sessionContext) Author() string { return model.Display(model.Resolve(s.state.Model())) }
-
 // Surroundings returns the context that the model sees in addition to the first prompt.
 func (s *sessionContext) Surroundings() transcript.SessionContext {
 	name := model.Resolve(s.state.Model())
@@ -235,11 +232,12 @@ func (s *sessionContext) AgentDir(agentID string) string {
 	return a.tree.Path
 }
 
-// Effort returns the effort level and whether the model can change it per turn; empty = the model
-// has none.
-func (s *sessionContext) Effort() (level string, perTurn bool) {
-	now := s.state.Snapshot()
-	return now.Effort, now.Effort != "" && model.Of(model.Resolve(s.state.Model())).Effort
+// CurrentModel returns the name and the effort of the current model.
+func (s *sessionContext) CurrentModel() transcript.ModelContext {
+	name, effort := model.Resolve(s.state.Model()), s.state.Snapshot().Effort
+	return transcript.ModelContext{
+		Name: model.Display(name), Effort: effort, PerTurnEffort: effort != "" && model.Of(name).Effort,
+	}
 }
 
 // Request returns what requests to the model contain besides messages.
@@ -264,7 +262,7 @@ func (s *sessionContext) Request(kind string) transcript.RequestContext {
 		}
 		now.Params.ContextManagement = &protocol.ContextManagement{Edits: []protocol.ContextEdit{{Type: "clear_thinking_20251015", Keep: "all"}}}
 	}
-	if level, _ := s.Effort(); level != "" {
+	if level := s.CurrentModel().Effort; level != "" {
 		now.Params.OutputConfig = &protocol.OutputConfig{Effort: level}
 	}
 	defined := map[string]protocol.Tool{}

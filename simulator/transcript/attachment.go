@@ -1,0 +1,48 @@
+package transcript
+
+import "github.com/claudeless/claudeless/simulator/protocol"
+
+// recordSnapshot writes the prompt and the tools of the first request of the main conversation (agentID = "") or of a
+// sub-agent, unless that is done.
+func (r *recorder) recordSnapshot(agentID string) error {
+	if agentID != "" && r.agents.meta[agentID] == nil {
+		return nil
+	}
+	lines := r.requests.snapshotWithTools(agentID)
+	if lines == nil {
+		return nil
+	}
+	return r.writeTo(agentID, lines...)
+}
+
+// writeTo writes lines to the transcript of the main conversation (agentID = "") or of a sub-agent.
+func (r *recorder) writeTo(agentID string, lines ...any) error {
+	if agentID == "" {
+		return r.pen.write(lines...)
+	}
+	return r.th.writer.writeLines(r.th.agentPath(agentID), lines...)
+}
+
+// recordAttachment writes an attachment. Those of a sub-agent that is not known are not recorded.
+func (r *recorder) recordAttachment(ev *protocol.AttachmentAdded) error {
+	if ev.AgentID != "" {
+		if r.agents.meta[ev.AgentID] == nil {
+			return nil
+		}
+		if ev.Role == "user" {
+			if err := r.recordSnapshot(ev.AgentID); err != nil {
+				return err
+			}
+		}
+	}
+	return r.writeTo(ev.AgentID, r.attachmentLine(ev))
+}
+
+// attachmentLine returns the line of an attachment.
+func (r *recorder) attachmentLine(ev *protocol.AttachmentAdded) protocol.AttachmentLine {
+	line := r.th.attachment(ev.AgentID, ev.Role, ev.Attachment)
+	if ev.Rendered != "" {
+		line.Rendered = []protocol.RenderedText{{Content: ev.Rendered}}
+	}
+	return line
+}

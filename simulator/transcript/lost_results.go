@@ -1,0 +1,51 @@
+package transcript
+
+import (
+	"slices"
+
+	"github.com/claudeless/claudeless/simulator/protocol"
+)
+
+// unansweredCall is a call whose result an earlier process did not record.
+type unansweredCall struct{ id, message string }
+
+// unansweredCalls returns the calls without a result.
+func unansweredCalls(history []Message) (calls []unansweredCall) {
+	for _, m := range history {
+		for _, b := range m.Content.Blocks {
+			switch b := b.(type) {
+			case protocol.ToolUse:
+				calls = append(calls, unansweredCall{b.ID, m.UUID})
+			case protocol.ToolResultBlock:
+				calls = slices.DeleteFunc(calls, func(c unansweredCall) bool { return c.id == b.ToolUseID })
+			}
+		}
+	}
+	return calls
+}
+
+const lostText = "[Tool call interrupted: the session ended before this call's result was recorded, so its outcome is unknown. " +
+	"Check whether it took effect before relying on it or running it again.]"
+
+// lostResultLines returns the lines that complete the conversation of an earlier process before the next
+// prompt: results for interrupted calls, and an empty reply if the model had not answered yet.
+func (r *recorder) lostResultLines(promptID string) []any {
+	var lines []any
+	for _, c := range r.lost {
+		e := r.th.envelope("", "", "")
+		e.PromptID, e.ParentUUID = promptID, &c.message
+		result := protocol.ToolResultBlock{Type: "tool_result", ToolUseID: c.id, Content: protocol.Content{Text: lostText}, IsError: new(true)}
+		lines = append(lines, protocol.UserLine{
+			LineHead: e.LineHead, Type: "user", LineID: e.LineID, ToolUseResult: lostText, ToolDenialKind: "interrupted", SourceToolAssistantUUID: c.message,
+			Message: protocol.UserContent{Role: "user", Content: protocol.Content{Blocks: []protocol.Block{result}}}, LineFoot: e.LineFoot,
+		})
+	}
+	if len(lines) > 0 || r.mute {
+		e, sequence := r.th.envelope("", "", ""), ""
+		message := protocol.SyntheticMessage(r.th.opts.Clock.NewID(), "No response requested.", "stop_sequence")
+		message.StopSequence = &sequence
+		lines = append(lines, protocol.SyntheticLine{LineHead: e.LineHead, Type: "assistant", LineID: e.LineID, Message: message, MadeBy: "other", LineFoot: e.LineFoot})
+	}
+	r.lost, r.mute = nil, false
+	return lines
+}
