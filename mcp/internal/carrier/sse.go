@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"sync"
 	"sync/atomic"
 
 	"github.com/mark3labs/mcp-go/client/transport"
@@ -37,6 +38,7 @@ type SSE struct {
 	endpoint *url.URL
 	stop     context.CancelFunc
 	version  atomic.Value // string: the protocol version; empty before the handshake
+	expected sync.Map     // id of a request to a chan struct{} that is closed when its response can be received
 }
 
 // OpenSSE opens the stream and waits for the endpoint event. Opening ends when limit does. The stream ends with life.
@@ -81,15 +83,27 @@ func (t *SSE) open(ctx context.Context) error {
 		return fmt.Errorf("endpoint %q is on another server", first.data)
 	}
 	lines := NewFilter(FilterOptions{Source: &messageLines{events: events}, Limit: t.options.Limit, Owner: t.options.Owner})
-	t.Stdio = transport.NewIO(lines, discard{}, nil)
+	t.Stdio = transport.NewIO(lines, unpostedLines{t}, nil)
 	return nil
 }
 
-// discard is the pipe to the server, which has none: messages are posted.
-type discard struct{}
+// unpostedLines replaces the pipe to the server, because messages are posted. mcp-go's transport writes a request to it
+// once it can receive the response; only then may the request be posted.
+type unpostedLines struct{ t *SSE }
 
-func (discard) Write(p []byte) (int, error) { return len(p), nil }
-func (discard) Close() error                { return nil }
+// Write implements io.Writer. Each call has one message.
+func (w unpostedLines) Write(p []byte) (int, error) {
+	var m struct{ ID wire.RequestId }
+	if err := json.Unmarshal(p, &m); err != nil {
+		return 0, err
+	}
+	if expected, ok := w.t.expected.LoadAndDelete(m.ID.String()); ok {
+		close(expected.(chan struct{}))
+	}
+	return len(p), nil
+}
+
+func (unpostedLines) Close() error { return nil }
 
 func (t *SSE) post(ctx context.Context, message any) error {
 	body, err := json.Marshal(message)
@@ -142,8 +156,14 @@ func (t *SSE) SetRequestHandler(handle transport.RequestHandler) {
 func (t *SSE) SendRequest(ctx context.Context, req transport.JSONRPCRequest) (*transport.JSONRPCResponse, error) {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	posted := make(chan error, 1)
+	id, expected, posted := req.ID.String(), make(chan struct{}), make(chan error, 1)
+	t.expected.Store(id, expected)
 	go func() { // ends with ctx at the latest
+		select {
+		case <-expected:
+		case <-ctx.Done():
+			return
+		}
 		err := t.post(ctx, req)
 		if err != nil {
 			stop()
@@ -151,6 +171,9 @@ func (t *SSE) SendRequest(ctx context.Context, req transport.JSONRPCRequest) (*t
 		posted <- err
 	}()
 	resp, err := t.Stdio.SendRequest(ctx, req)
+	if _, unposted := t.expected.LoadAndDelete(id); unposted {
+		return nil, err
+	}
 	if postError := <-posted; postError != nil {
 		return nil, postError
 	}

@@ -2,12 +2,19 @@ package carrier
 
 import (
 	"bufio"
+	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"strings"
 	"testing"
 	"testing/iotest"
+	"time"
+
+	"github.com/mark3labs/mcp-go/client/transport"
+	wire "github.com/mark3labs/mcp-go/mcp"
 )
 
 // events reads a whole stream, both byte by byte and in one piece.
@@ -70,6 +77,40 @@ func TestMessageLines(t *testing.T) {
 		}
 	}
 }
+
+// TestResponseComesAtOnce: a response that is on the stream before the POST has returned is received.
+func TestResponseComesAtOnce(t *testing.T) {
+	stream, server := io.Pipe()
+	client := &http.Client{Transport: roundTrip(func(req *http.Request) (*http.Response, error) {
+		if req.Method == http.MethodGet {
+			go fmt.Fprint(server, "event: endpoint\ndata: /messages\n\n")
+			return &http.Response{StatusCode: http.StatusOK, Body: stream}, nil
+		}
+		var m struct{ ID int }
+		err := json.NewDecoder(req.Body).Decode(&m)
+		fmt.Fprintf(server, "data: {\"jsonrpc\":\"2.0\",\"id\":%d,\"result\":{}}\n\n", m.ID)
+		return &http.Response{StatusCode: http.StatusAccepted, Body: http.NoBody}, err
+	})}
+	sse, err := OpenSSE(t.Context(), t.Context(), SSEOptions{URL: "http://127.0.0.1/sse", Client: client, Limit: 1000, Owner: new(owner)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer sse.Close()
+	if err := sse.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	limit, stop := context.WithTimeout(t.Context(), time.Minute)
+	defer stop()
+	for id := range 5000 {
+		if _, err := sse.SendRequest(limit, transport.JSONRPCRequest{JSONRPC: "2.0", ID: wire.NewRequestId(int64(id)), Method: "ping"}); err != nil {
+			t.Fatalf("request %d: %v", id, err)
+		}
+	}
+}
+
+type roundTrip func(*http.Request) (*http.Response, error)
+
+func (f roundTrip) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }
 
 func FuzzNextEvent(f *testing.F) {
 	f.Add("event: x\r\ndata: a\ndata:b\n\n")
