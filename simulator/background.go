@@ -17,8 +17,7 @@ type backgroundWork struct {
 	totals *turnTotals
 }
 
-// emitTaskEvents emits the events that tasks have queued for this phase and adds what sub-agents
-// spent to the totals.
+// emitTaskEvents emits the events that tasks have queued for this phase.
 func (b *backgroundWork) emitTaskEvents(p task.Phase) {
 	if b.sim.main.Tasks == nil || b.out.stopped {
 		return
@@ -28,6 +27,11 @@ func (b *backgroundWork) emitTaskEvents(p task.Phase) {
 		return
 	}
 	defer b.sim.main.Tasks.Shown()
+	b.emitOf(events)
+}
+
+// emitOf emits events of tasks and adds what sub-agents spent to the totals.
+func (b *backgroundWork) emitOf(events []protocol.Event) {
 	for _, ev := range events {
 		if spent, ok := ev.(*protocol.AgentUsage); ok {
 			b.sim.totals.addModels(spent.Models)

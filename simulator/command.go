@@ -8,6 +8,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/hook"
 	"github.com/claudeless/claudeless/simulator/protocol"
 	"github.com/claudeless/claudeless/simulator/slash"
+	"github.com/claudeless/claudeless/simulator/task"
 )
 
 // localCommands answers prompts without the model: the conversation's own slash commands, and blank
@@ -87,7 +88,7 @@ func (k *localCommands) refuseBlank(ctx context.Context) error {
 // answer ends the turn with the output of a command: it emits init and a synthetic assistant
 // message.
 func (k *localCommands) answer(ctx context.Context, c slash.Call, said slash.Outcome, usage *slash.Context) error {
-	if !said.Absent {
+	if !said.Absent && said.Work == nil {
 		k.prompts.recorded = protocol.Content{Text: c.LocalTags(cmp.Or(said.Name, c.Name))}
 	}
 	if err := k.hooks.beginCommand(ctx, said.Absent); err != nil {
@@ -96,11 +97,53 @@ func (k *localCommands) answer(ctx context.Context, c slash.Call, said slash.Out
 	if said.Title != "" {
 		k.out.emitTitle(said.Title)
 	}
+	var work []protocol.Event
+	if said.Work != nil {
+		var err error
+		if said.Text, work, err = k.runWork(ctx, said.Work); err != nil {
+			return err
+		}
+	}
 	k.prompts.emitInit(ctx)
+	k.background.emitOf(work)
 	if said.Model != nil {
 		k.sim.options.State.SetModel(*said.Model)
 	}
 	return k.emitReply(c, said, usage)
+}
+
+// runWork runs the agent of a skill. The frames of its task are emitted at once; the returned events
+// follow init.
+func (k *localCommands) runWork(ctx context.Context, work func(context.Context) (string, error)) (text string, held []protocol.Event, err error) {
+	tasks := k.sim.main.Tasks
+	if tasks == nil {
+		text, err = work(ctx)
+		return text, nil, err
+	}
+	take := func() {
+		for _, ev := range tasks.Take(task.InTurn) {
+			if frame, ok := ev.(*protocol.System); ok {
+				k.out.emit(k.out.assignIDs(frame))
+				continue
+			}
+			held = append(held, ev)
+		}
+		tasks.Shown()
+	}
+	done := make(chan struct{})
+	go func() { // ends with the work
+		defer close(done)
+		text, err = work(ctx)
+	}()
+	for {
+		select {
+		case <-tasks.Ready():
+			take()
+		case <-done:
+			take()
+			return text, held, err
+		}
+	}
 }
 
 func (k *localCommands) emitReply(c slash.Call, said slash.Outcome, usage *slash.Context) error {
@@ -111,6 +154,9 @@ func (k *localCommands) emitReply(c slash.Call, said slash.Outcome, usage *slash
 	if said.Failed {
 		ev.LocalCommandSource = slash.ErrorOutput(said.Text)
 		ev.LocalCommandOutcome = &protocol.CommandOutcome{Kind: "failed"}
+	}
+	if said.Work != nil {
+		ev.LocalCommandRun = nil
 	}
 	if usage != nil {
 		raw, err := protocol.Marshal(usage)

@@ -71,12 +71,13 @@ type Session interface {
 	Shown() bool
 }
 
-// Options configures [New]. Everything but CWD is required.
+// Options configures [New]. Everything but CWD and Skills is required.
 type Options struct {
 	Tasks   *task.Set
 	Kinds   Kinds
 	Models  Models
 	Session Session
+	Skills  Skills // nil = no skill runs in an agent
 	// Model is that of agents of which neither the call nor the kind names one; empty or "inherit" = that of the session.
 	Model string
 	// CWD is removed from the start of paths in progress messages; empty = nothing
@@ -117,7 +118,7 @@ type input struct {
 }
 
 // Execute runs an Agent call to its end, or starts the agent in the background. It
-// also runs ListAgents and SendMessage. For other calls it returns
+// also runs ListAgents, SendMessage and skills that run in an agent. For other calls it returns
 // [executor.ErrUnknownTool].
 func (a *Agents) Execute(ctx context.Context, call protocol.ToolUse) (executor.Result, error) {
 	a.noteTool(conversationOf(call), call.Name, call.Round)
@@ -126,6 +127,8 @@ func (a *Agents) Execute(ctx context.Context, call protocol.ToolUse) (executor.R
 		return executor.Plain(a.list()), nil
 	case call.Name == "SendMessage":
 		return executor.Plain(a.send(ctx, call)), nil
+	case call.Name == "Skill" && a.o.Skills != nil:
+		return a.runSkill(ctx, call)
 	case !IsCall(call.Name):
 		return executor.Result{}, executor.ErrUnknownTool
 	}
@@ -238,3 +241,83 @@ func background(in input, def Definition, script *protocol.SubagentScript) bool 
 }
 
 func (a *Agents) now() time.Time { return a.o.Session.Options().Clock.Now() }
+
+// Skills provides the skills that run in an agent.
+type Skills interface {
+	// ForkedSkill returns the work of a skill that runs in an agent; ok is false for
+	// skills that are loaded into the conversation, and for unknown ones.
+	ForkedSkill(ctx context.Context, name, args string) (s ForkedSkill, ok bool, err error)
+}
+
+// ForkedSkill is the work of a skill that runs in an agent.
+type ForkedSkill struct {
+	Name        string
+	Description string
+	Prompt      string
+	AgentType   string // empty or unknown = general-purpose
+	Model       string // empty = that of the agent type
+}
+
+// runSkill runs a skill in an agent. For other skills it returns
+// [executor.ErrUnknownTool].
+func (a *Agents) runSkill(ctx context.Context, call protocol.ToolUse) (executor.Result, error) {
+	var in struct {
+		Skill string `json:"skill"`
+		Args  string `json:"args"`
+	}
+	if json.Unmarshal(call.Input, &in) != nil {
+		return executor.Result{}, executor.ErrUnknownTool
+	}
+	skill, ok, err := a.o.Skills.ForkedSkill(ctx, in.Skill, in.Args)
+	switch {
+	case !ok:
+		return executor.Result{}, executor.ErrUnknownTool
+	case err != nil:
+		return failed(err.Error()), nil
+	}
+	w := a.forkedRun(skill, call)
+	w.begin(ctx)
+	if _, err := w.wait(ctx); err != nil {
+		return executor.Result{}, err
+	}
+	if ctx.Err() != nil {
+		return executor.Plain(executor.Interrupted()), ctx.Err()
+	}
+	return executor.Plain(w.forked(in.Skill)), nil
+}
+
+// RunSkill runs a skill that the user typed, and returns the answer of its agent.
+func (a *Agents) RunSkill(ctx context.Context, skill ForkedSkill) (string, error) {
+	w := a.forkedRun(skill, protocol.ToolUse{})
+	w.caller = "forked-command-" + skill.Name
+	w.begin(ctx)
+	if _, err := w.wait(ctx); err != nil {
+		return "", err
+	}
+	return w.text(), ctx.Err()
+}
+
+// forkedRun makes the run of a skill, for a call of the Skill tool or for a prompt.
+func (a *Agents) forkedRun(skill ForkedSkill, call protocol.ToolUse) *agentRun {
+	def, ok := a.kind(skill.AgentType)
+	if !ok {
+		def, _ = a.kind("general-purpose")
+	}
+	depth, parent := 1, ""
+	if call.Agent != nil {
+		depth, parent = call.Agent.Depth+1, call.Agent.ID
+	}
+	t := a.o.Tasks.Start(task.Info{
+		Kind: task.Agent, ToolUseID: call.ID, Description: "/" + skill.Name, AgentType: def.Name, Prompt: skill.Prompt,
+		Depth: depth, ParentID: parent, Ambient: true,
+	})
+	w := &agentRun{
+		a: a, t: t, def: def, caller: call.ID, call: call, started: a.now(), skill: skill.Name,
+		in: input{Description: skill.Description, Prompt: skill.Prompt, Model: skill.Model},
+	}
+	a.mu.Lock()
+	w.runs = true
+	a.workers = append(a.workers, w)
+	a.mu.Unlock()
+	return w
+}

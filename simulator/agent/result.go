@@ -301,3 +301,26 @@ func (w *agentRun) launched() protocol.ToolResult {
 		}{true, "async_launched", w.t.ID, w.t.Description, w.model, w.in.Prompt, w.t.OutputFile, true, true},
 	}
 }
+
+// forkedResult is the tool_use_result of a skill that ran in an agent.
+type forkedResult struct {
+	Success  bool   `json:"success"`
+	Name     string `json:"commandName"`
+	Status   string `json:"status"`
+	AgentID  string `json:"agentId"`
+	Result   string `json:"result"`
+	UsedLine string `json:"toolsUsedLine,omitempty"`
+}
+
+// forked returns the result of the call of a skill.
+func (w *agentRun) forked(name string) protocol.ToolResult {
+	used := w.usedLine()
+	text := `Skill "` + name + "\" completed (forked execution).\n\nResult:\n" + w.text()
+	if used != "" {
+		text = used + "\n" + text
+	}
+	return protocol.ToolResult{
+		Content: protocol.Content{Text: text},
+		Output:  forkedResult{Success: true, Name: name, Status: "forked", AgentID: w.t.ID, Result: w.text(), UsedLine: used},
+	}
+}

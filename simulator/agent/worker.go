@@ -32,6 +32,7 @@ type agentRun struct {
 	call   protocol.ToolUse // that started it
 	caller string           // the Agent call that started it, also when another call continues it
 	dir    string           // of its worktree; empty = none
+	skill  string           // that it runs; empty = none
 	sim    *simulator.Simulator
 
 	// Guarded by Agents.mu.
@@ -58,8 +59,7 @@ func (w *agentRun) ref() string {
 
 // start runs the agent, or starts it as a background task.
 func (w *agentRun) start(ctx context.Context) (executor.Result, error) {
-	w.model = model.Resolve(w.modelName())
-	w.hooks(ctx, protocol.SubagentStartHook{AgentType: w.t.AgentType})
+	w.begin(ctx)
 	if w.t.Background {
 		if ctx.Err() != nil { // interrupted before it began
 			end := w.stopped()
@@ -71,16 +71,31 @@ func (w *agentRun) start(ctx context.Context) (executor.Result, error) {
 		w.a.o.Tasks.Go(ctx, w.t, w.run)
 		return executor.Plain(w.launched()), nil
 	}
-	t := w.t
-	end := w.run(ctx)
-	t.End(end)
-	if w.crash != nil {
-		return executor.Result{}, w.crash
+	end, err := w.wait(ctx)
+	if err != nil {
+		return executor.Result{}, err
 	}
 	if ctx.Err() != nil {
 		return executor.Plain(executor.Interrupted()), ctx.Err()
 	}
 	return executor.Plain(w.completed(end)), nil
+}
+
+// wait runs a foreground agent to its end. The error is a crash of the process that the scenario asked for.
+func (w *agentRun) wait(ctx context.Context) (task.End, error) {
+	t := w.t
+	end := w.run(ctx)
+	t.End(end)
+	if w.crash != nil {
+		return end, w.crash
+	}
+	return end, nil
+}
+
+// begin resolves the model and runs the start hooks.
+func (w *agentRun) begin(ctx context.Context) {
+	w.model = model.Resolve(w.modelName())
+	w.hooks(ctx, protocol.SubagentStartHook{AgentType: w.t.AgentType})
 }
 
 func (w *agentRun) modelName() string {
@@ -234,7 +249,7 @@ func (w *agentRun) summary(end string) string {
 // own changes.
 func (w *agentRun) options() simulator.Options {
 	s := w.a.o.Session.Options()
-	ref := protocol.AgentRef{ID: w.t.ID, Type: w.t.AgentType, Depth: w.t.Depth, Dir: w.dir}
+	ref := protocol.AgentRef{ID: w.t.ID, Type: w.t.AgentType, Depth: w.t.Depth, Dir: w.dir, Unasked: w.skill != "" && w.call.ID == ""}
 	chain := executor.Chain(s.Tools, withAgentRef(ref), reportMissing(s.Tools), executor.Hide(func(t protocol.Tool) bool { return !w.def.allowed(t) }))
 	return simulator.Options{
 		Model: w.a.o.Models.AgentModel(w.script), Tools: toolbox{chain, s.Tools, ref}, Hooks: s.Hooks, Clock: waitingClock{s.Clock, w},
@@ -368,7 +383,7 @@ func (w *agentRun) assistant(ev *protocol.Assistant) {
 // claim marks a block as the agent's.
 func (w *agentRun) claim(ev *protocol.Assistant) {
 	ev.ParentToolUseID = new(w.caller)
-	ev.AgentID, ev.SubagentType, ev.TaskDescription = w.t.ID, w.t.AgentType, w.t.Description
+	ev.AgentID, ev.SubagentType, ev.TaskDescription = w.t.ID, w.t.AgentType, w.in.Description
 	ev.ThinkingDisplay, ev.ThinkingDurationMS, ev.APIErrorStatus = "", nil, 0
 }
 
@@ -388,13 +403,16 @@ func (w *agentRun) prompt(text string) *protocol.User {
 	ev := &protocol.User{
 		Message: protocol.UserContent{Role: "user", Content: protocol.Content{Blocks: []protocol.Block{protocol.Text(text)}}},
 	}
+	if w.skill != "" {
+		ev.Expansion = &protocol.Expansion{Name: w.skill}
+	}
 	w.address(ev)
 	return ev
 }
 
 func (w *agentRun) address(ev *protocol.User) {
 	ev.ParentToolUseID = new(w.caller)
-	ev.AgentID, ev.SubagentType, ev.TaskDescription = w.t.ID, w.t.AgentType, w.t.Description
+	ev.AgentID, ev.SubagentType, ev.TaskDescription = w.t.ID, w.t.AgentType, w.in.Description
 }
 
 // stop runs the SubagentStop hooks; if one blocks, the agent continues with the

@@ -15,6 +15,7 @@ type customCommand struct {
 	k      catalog.Command
 	models Models
 	shell  Shell
+	agents Agents
 	live   *simulator.SessionState
 }
 
@@ -23,6 +24,9 @@ func (c customCommand) Run(ctx context.Context, call slash.Call) (*slash.Outcome
 	text, err := Text(ctx, c.shell, c.live, c.k, call.Args)
 	if err != nil {
 		return &slash.Outcome{Text: err.Error(), Failed: true, Result: "custom"}, nil
+	}
+	if c.k.Forks {
+		return &slash.Outcome{Result: "custom", Work: func(ctx context.Context) (string, error) { return c.agents.RunSkill(ctx, c.k, text) }}, nil
 	}
 	x := &slash.Expansion{Text: text, Kind: "slash_command", Source: c.k.Source, Tools: c.k.Tools}
 	if c.k.Model != "" {

@@ -23,6 +23,7 @@ type Options struct {
 	Session  Session
 	Models   Models
 	Shell    Shell
+	Agents   Agents
 	Memory   string // memory file of the project; empty = it is not read
 	Disabled bool   // commands are disabled (--disable-slash-commands)
 }
@@ -55,6 +56,12 @@ type Shell interface {
 	Print(ctx context.Context, rules []string, command, pattern string) (string, error)
 	// ProjectDir returns the directory of the session.
 	ProjectDir() string
+}
+
+// Agents runs skills in agents.
+type Agents interface {
+	// RunSkill runs a skill with its text for the model, and returns the answer.
+	RunSkill(ctx context.Context, skill catalog.Command, text string) (string, error)
 }
 
 // Models substitutes model names.

@@ -26,7 +26,7 @@ func (s *Set) Find(name string) (simulator.Command, bool) {
 	case s.o.Disabled:
 		return simulator.UnavailableCommand{}, simulator.HandlesCommand(name) || Known(name)
 	case isCustom && !k.NoUser:
-		return customCommand{k, s.o.Models, s.o.Shell, s.o.Live}, true
+		return customCommand{k, s.o.Models, s.o.Shell, s.o.Agents, s.o.Live}, true
 	case simulator.HandlesCommand(name):
 		return nil, false
 	case isCustom:

@@ -52,6 +52,10 @@ func Permission(o PermitOptions) executor.Middleware {
 		switch {
 		case v.Behavior == permission.Allow:
 			return accepted(ctx, use, next, v.Decision, now)
+		case use.Agent != nil && use.Agent.Unasked:
+			r := denial(v)
+			r.Denied = nil
+			return r, nil
 		case v.Behavior == permission.Deny || ask == nil:
 			return denial(v), nil
 		}

@@ -67,6 +67,9 @@ type AgentRef struct {
 	Type  string // "general-purpose", …
 	Depth int    // 1 = started by the main conversation
 	Dir   string // of the worktree that it works in; empty = it works where the session does
+	// Unasked says that questions about its calls are denials which no event reports: it is the agent
+	// of a skill that the user typed.
+	Unasked bool
 }
 
 // HookVerdict is the permission decision of a PreToolUse hook. "allow" skips the question but not

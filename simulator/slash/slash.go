@@ -3,6 +3,7 @@
 package slash
 
 import (
+	"context"
 	"fmt"
 	"regexp"
 	"strconv"
@@ -83,6 +84,8 @@ type Outcome struct {
 	Failed bool
 	// Unsaid says that the result leaves the text out.
 	Unsaid bool
+	// Work is the agent of a skill, whose answer is the text; nil = the command has none.
+	Work func(context.Context) (string, error)
 	// Result is the command's name in the result; empty = as it was typed.
 	Result string
 }

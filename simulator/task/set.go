@@ -124,7 +124,7 @@ func (s *Set) Start(i Info) *Task {
 		starter, t.inBackground = true, true
 	}
 	s.tasks = append(s.tasks, t)
-	if i.Kind == Agent && !again {
+	if i.Kind == Agent && !again && !i.Ambient {
 		s.spawned(t)
 	}
 	if i.Background {
@@ -457,7 +457,7 @@ func (s *Set) spawned(t *Task) {
 }
 
 func (s *Set) count(t *Task, status Status) {
-	if t.Kind != Agent {
+	if t.Kind != Agent || t.Ambient {
 		return
 	}
 	switch {

@@ -40,6 +40,7 @@ type Info struct {
 	Depth       int    // agents only; 1 = started by the main conversation
 	ParentID    string // task that started this one; empty = the main conversation
 	Background  bool   // the tool call does not wait for it
+	Ambient     bool   // it is shown only at its start and its end, and not counted: the agent of a skill
 
 	// ID is the id of a task that continues after its end; empty = Start makes one:
 	// "a" and 16 characters, or "b" and 8.
@@ -139,6 +140,9 @@ func (t *Task) Settle(ctx context.Context) {
 
 // Progress queues a task_progress frame; tool is the tool that is about to run.
 func (t *Task) Progress(description, tool string, u Usage) {
+	if t.Ambient {
+		return
+	}
 	fields := []protocol.Field{{Key: "task_id", Value: t.ID}, {Key: "run_id", Value: t.RunID}}
 	fields = append(fields, optional("tool_use_id", t.ToolUseID)...)
 	fields = append(fields, protocol.Field{Key: "description", Value: description})
@@ -217,8 +221,11 @@ func (t *Task) finish(e End) {
 	if t.killer == BySystem { // progress is not reported
 		e.Summary, e.Usage = t.Description, nil
 	}
+	if t.Ambient {
+		e.Summary, e.Usage = t.Description, nil
+	}
 	s.count(t, e.Status)
-	if t.Background || t.Kind == Agent {
+	if t.Background || t.Kind == Agent && !t.Ambient {
 		s.post(t, t.inBackground, t.updated(struct {
 			Status  Status `json:"status"`
 			EndTime int64  `json:"end_time"`
@@ -268,7 +275,7 @@ func (t *Task) startedFrame() *protocol.System {
 	}
 	fields = append(fields, optional("parent_task_id", t.ParentID)...)
 	fields = append(fields, protocol.Field{Key: "task_type", Value: t.Kind})
-	fields = append(fields, optional("prompt", t.Prompt)...)
+	fields = append(append(fields, optional("prompt", t.Prompt)...), t.ambient()...)
 	return &protocol.System{Subtype: "task_started", Fields: fields}
 }
 
@@ -294,7 +301,15 @@ func (t *Task) notification(e End) *protocol.System {
 	if e.Usage != nil {
 		fields = append(fields, protocol.Field{Key: "usage", Value: *e.Usage})
 	}
-	return &protocol.System{Subtype: "task_notification", Fields: fields}
+	return &protocol.System{Subtype: "task_notification", Fields: append(fields, t.ambient()...)}
+}
+
+// ambient returns the keys by which hosts know a task that they need not show.
+func (t *Task) ambient() []protocol.Field {
+	if !t.Ambient {
+		return nil
+	}
+	return []protocol.Field{{Key: "skip_transcript", Value: true}, {Key: "ambient", Value: true}}
 }
 
 // wireStatus returns the status for task_notification, where killed is called

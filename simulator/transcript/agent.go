@@ -21,7 +21,16 @@ type agent struct {
 // MCP server after a call to it was the last of a round.
 type attribution struct {
 	protocol.Attribution
-	asked bool // the model has written since the last result
+	asked  bool              // the model has written since the last result
+	agents map[string]string // sub-agents that run a skill, with its name
+}
+
+// recordFork records that a sub-agent runs a skill.
+func (c *attribution) recordFork(agentID, skill string) {
+	if c.agents == nil {
+		c.agents = map[string]string{}
+	}
+	c.agents[agentID] = skill
 }
 
 // recordSkill records the skill whose text the turn continues with. The part of its name before a colon
@@ -35,6 +44,11 @@ func (c *attribution) recordSkill(name string) {
 
 // forMessage returns the attribution of a line of the model.
 func (c *attribution) forMessage(agentID string, ev *protocol.Assistant) protocol.Attribution {
+	if skill := c.agents[agentID]; skill != "" {
+		var of attribution
+		of.recordSkill(skill)
+		return of.Attribution
+	}
 	if agentID != "" {
 		return protocol.Attribution{Agent: ev.SubagentType}
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
+	"strings"
 
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
@@ -139,7 +140,7 @@ func (r *recorder) recordPrompt(ev *protocol.PromptAccepted) error {
 		}
 		return r.recordExpansion(ev.Expansion)
 	}
-	r.credit = attribution{}
+	r.credit = attribution{agents: r.credit.agents}
 	r.labels.lastPrompt(ev)
 	r.turns++
 	line.PermissionMode, line.PromptSource, line.TurnOrigin = ev.PermissionMode, cmp.Or(ev.Source, "sdk"), "sdk"
@@ -211,6 +212,9 @@ func (r *recorder) command(ev *protocol.PromptAccepted) error {
 			SystemLineID: protocol.SystemLineID{Timestamp: e.Timestamp, UUID: e.UUID}, SubmitUUID: ev.HostID, LineFoot: e.LineFoot,
 		})
 	}
+	if !strings.HasPrefix(ev.Content.Text, "<command-name>") {
+		r.labels.lastPrompt(ev) // a skill that runs in an agent is recorded as it was typed
+	}
 	var lines []any
 	for _, text := range []struct {
 		uuid string
@@ -252,7 +256,7 @@ func (r *recorder) assistant(ev *protocol.Assistant) error {
 		return r.localCommand(ev)
 	}
 	agentID := agentID(ev.ParentToolUseID, ev.AgentID)
-	r.labels.talked = true
+	r.labels.talked = r.labels.talked || agentID == ""
 	lines := r.requests.request(agentID, ev)
 	line := r.assistantLine(agentID, ev)
 	if agentID != "" {
@@ -379,6 +383,10 @@ func (r *recorder) user(ev *protocol.User) error {
 	line.Companion = ev.Companion || ev.Expansion != nil
 	if ev.IsSynthetic && ev.Expansion == nil && agentID == "" {
 		line.Message = userText(ev.Message.Content.Plain()) // what the CLI itself says is not a list there
+	}
+	if agentID != "" && ev.Expansion != nil {
+		line.IsMeta, line.Companion = true, false
+		r.credit.recordFork(agentID, ev.Expansion.Name)
 	}
 	if agentID != "" {
 		return r.agents.recordUser(agentID, ev, line)

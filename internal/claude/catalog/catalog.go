@@ -66,6 +66,9 @@ type Command struct {
 	Title string
 	Tools []string // what it may do unasked
 	Model string   // that answers it; empty = that of the session
+	// Forks says that it runs in an agent of the type Agent; empty or unknown = general-purpose.
+	Forks bool
+	Agent string
 	// NoModel keeps it from the model, NoUser from the user.
 	NoModel, NoUser bool
 	Described       bool // its front matter says what it is for
@@ -375,6 +378,7 @@ func (l *loader) withMetadata(doc document, k Command) Command {
 	k.Arguments = doc.names("arguments")
 	k.Described = doc.text("description") != ""
 	k.Tools, k.Model = doc.list("allowed-tools"), doc.text("model")
+	k.Forks, k.Agent = doc.text("context") == "fork", doc.text("agent")
 	noModel, user := doc.bool("disable-model-invocation"), doc.bool("user-invocable")
 	k.NoModel, k.NoUser = noModel != nil && *noModel, user != nil && !*user
 	return k

@@ -1,12 +1,14 @@
 package session
 
 import (
+	"context"
 	"fmt"
 	"path/filepath"
 	"sync"
 	"sync/atomic"
 
 	"github.com/claudeless/claudeless/internal/base/proc"
+	"github.com/claudeless/claudeless/internal/claude/catalog"
 	"github.com/claudeless/claudeless/internal/claude/launch"
 	"github.com/claudeless/claudeless/internal/claude/scriptedmodel"
 	"github.com/claudeless/claudeless/simulator"
@@ -37,14 +39,14 @@ type tempDir struct {
 }
 
 // newBackground prepares agents and tasks. It starts nothing.
-func newBackground(plan launch.Plan, live *simulator.SessionState, p *policy, t *toolbox) *background {
+func newBackground(plan launch.Plan, live *simulator.SessionState, p *policy, t *toolbox, l *skillLibrary) *background {
 	b := &background{plan: plan, tools: t, policy: p, records: p.records, state: live}
 	b.tasks = task.New(task.Options{NewID: plan.Clock.NewID, Now: plan.Clock.Now, Dir: b.dir, Ordered: plan.Clock.Repeatable()})
 	b.model = scriptedmodel.New(scriptedmodel.Options{
 		Engine: p.records.scenario.Engine, Failure: plan.Scenario.Failure, Fault: plan.Scenario.Fault, Stdout: plan.Stdout,
 		Gates: plan.Records.Gates, Names: plan.Model.Aliases, Records: p.records,
 	})
-	b.agents = agent.New(agent.Options{Tasks: b.tasks, Kinds: b, Models: b.model, Session: b, CWD: plan.CWD, Model: plan.Model.Subagents})
+	b.agents = agent.New(agent.Options{Tasks: b.tasks, Kinds: b, Models: b.model, Session: b, Skills: l, CWD: plan.CWD, Model: plan.Model.Subagents})
 	b.showAgentText.Store(plan.Output.AgentText)
 	return b
 }
@@ -95,6 +97,11 @@ func (b *background) Find(name string) (agent.Definition, bool) {
 		Name: a.Name, Prompt: a.Prompt, Tools: a.Tools, Disallowed: a.Disallowed,
 		Model: a.Model, MaxTurns: a.MaxTurns, Background: a.Background, Isolated: a.Isolation == "worktree",
 	}, ok
+}
+
+// RunSkill runs a skill that the user typed in an agent, and returns its answer.
+func (b *background) RunSkill(ctx context.Context, skill catalog.Command, text string) (string, error) {
+	return b.agents.RunSkill(ctx, forkedSkill(skill, text))
 }
 
 // Names lists the kinds of agents.

@@ -17,6 +17,7 @@ import (
 	"github.com/claudeless/claudeless/internal/claude/launch"
 	"github.com/claudeless/claudeless/internal/claudecode"
 	"github.com/claudeless/claudeless/simulator"
+	"github.com/claudeless/claudeless/simulator/agent"
 	"github.com/claudeless/claudeless/simulator/command"
 	"github.com/claudeless/claudeless/simulator/hook"
 	"github.com/claudeless/claudeless/simulator/protocol"
@@ -122,6 +123,20 @@ func (l *skillLibrary) Skill(ctx context.Context, name, args string) (builtin.Sk
 	l.addSkillHooks(k)
 	text, err := command.Text(ctx, l.shell, l.state, k, args)
 	return builtin.Skill{Name: k.Name, Text: text, Tools: k.Tools}, err
+}
+
+// ForkedSkill returns the work of a skill that runs in an agent.
+func (l *skillLibrary) ForkedSkill(ctx context.Context, name, args string) (s agent.ForkedSkill, ok bool, err error) {
+	k, ok := l.command(name)
+	if !ok || !k.Forks || l.Check(name) != nil {
+		return s, false, nil
+	}
+	loaded, err := l.Skill(ctx, name, args)
+	return forkedSkill(k, loaded.Text), true, err
+}
+
+func forkedSkill(k catalog.Command, text string) agent.ForkedSkill {
+	return agent.ForkedSkill{Name: k.Name, Description: k.Description, Prompt: text, AgentType: k.Agent, Model: k.Model}
 }
 
 // Check returns the real CLI's error for a skill that the model cannot load.

@@ -91,7 +91,7 @@ func (s *Session) build(host Host) error {
 	}
 	s.hooks = newHooks(plan, s.state, s.tools, s.policy)
 	s.library = &skillLibrary{catalog: plan.Catalog, policy: s.policy, hooks: s.hooks, shell: s.tools, state: s.state}
-	s.background = newBackground(plan, s.state, s.policy, s.tools)
+	s.background = newBackground(plan, s.state, s.policy, s.tools, s.library)
 	parts := toolParts{host: host, state: s.state, hooks: s.hooks, library: s.library, background: s.background}
 	if err := s.tools.build(plan, parts, s.servers, s.policy); err != nil {
 		return err
@@ -157,7 +157,7 @@ func (s *Session) simulatorOptions(prompt launch.Prompt) (simulator.Options, err
 // slashCommands returns the slash commands of a session.
 func slashCommands(s *Session) *command.Set {
 	o := command.Options{
-		Live: s.state, Catalog: s.plan.Catalog, Rules: s.policy, Session: s.records, Models: s.plan.Model.Aliases, Shell: s.tools, Disabled: s.plan.Custom.NoCommands,
+		Live: s.state, Catalog: s.plan.Catalog, Rules: s.policy, Session: s.records, Models: s.plan.Model.Aliases, Shell: s.tools, Agents: s.background, Disabled: s.plan.Custom.NoCommands,
 	}
 	if s.servers.manager != nil {
 		o.Servers = s.servers.manager
