@@ -533,10 +533,10 @@ turns = [{ expect = { type = "any" }, response = "{{ match.dir }}" }]
 	}
 }
 
-// shelf counts the claims of engines.
-type shelf map[string]int
+// claimCounts counts the claims of engines.
+type claimCounts map[string]int
 
-func (s shelf) Next(rule string, after int) (int, error) {
+func (s claimCounts) Next(rule string, after int) (int, error) {
 	s[rule] = max(s[rule], after) + 1
 	return s[rule], nil
 }
@@ -553,7 +553,7 @@ pattern = { type = "contains", text = "two" }
 once = true
 response = "never"
 `)
-	claims := shelf{}
+	claims := claimCounts{}
 	first, second := NewEngine(s, EngineOptions{Claims: claims}), NewEngine(s, EngineOptions{Claims: claims})
 	if diff := cmp.Diff([]string{"responses[0]: text mine"}, talk(t, first, "one")); diff != "" {
 		t.Error(diff)
@@ -565,7 +565,7 @@ response = "never"
 			t.Errorf("%+v, %v, want %q", reply, err, want)
 		}
 	}
-	if _, err := NewEngine(s, EngineOptions{Claims: broken{}}).Next(t.Context(), Request{Prompt: "two"}); err == nil || !strings.Contains(err.Error(), "responses[1]: the shelf is broken") {
+	if _, err := NewEngine(s, EngineOptions{Claims: brokenPattern{}}).Next(t.Context(), Request{Prompt: "two"}); err == nil || !strings.Contains(err.Error(), "responses[1]: the shelf is broken") {
 		t.Error(err)
 	}
 }
@@ -573,21 +573,21 @@ response = "never"
 // A rule with max_matches counts the prompts of all engines of a run; a request with its own claims counts there.
 func TestMatchesOfARun(t *testing.T) {
 	s := parse(t, rule(`any`, `"a"`, `max_matches = 2`)+rule(`any`, `"b"`))
-	claims := shelf{}
+	claims := claimCounts{}
 	first, second := NewEngine(s, EngineOptions{Claims: claims}), NewEngine(s, EngineOptions{Claims: claims})
 	got := slices.Concat(talk(t, first, "x"), talk(t, second, "x", "x"), talk(t, first, "x"))
 	if diff := cmp.Diff([]string{"responses[0]: text a", "responses[0]: text a", "responses[1]: text b", "responses[1]: text b"}, got); diff != "" {
 		t.Error(diff)
 	}
-	reply, err := first.Next(t.Context(), Request{Prompt: "x", Claims: shelf{}})
+	reply, err := first.Next(t.Context(), Request{Prompt: "x", Claims: claimCounts{}})
 	if err != nil || reply.Rule.Name != "responses[0]" {
 		t.Errorf("%v, %v", reply.Rule, err)
 	}
 }
 
-type broken struct{}
+type brokenPattern struct{}
 
-func (broken) Next(string, int) (int, error) { return 0, errors.New("the shelf is broken") }
+func (brokenPattern) Next(string, int) (int, error) { return 0, errors.New("the shelf is broken") }
 
 // unmatched = "error" gives the nearest rules and why they do not match.
 func TestNearMisses(t *testing.T) {

@@ -21,9 +21,9 @@ type conformance struct {
 	Name     string            `json:"name"`
 	Script   []json.RawMessage `json:"script"`
 	On       []answer          `json:"on"`
-	Runs     []asked           `json:"runs"`
+	Runs     []recordedRequest `json:"runs"`
 	Prompts  *[]string         `json:"prompts"`
-	Tools    *[]ran            `json:"tools"`
+	Tools    *[]recordedRun    `json:"tools"`
 	Problems []string          `json:"problems"`
 }
 
@@ -40,7 +40,7 @@ func (a *answer) prompt() any {
 	return a.Prompt.Text
 }
 
-type asked struct {
+type recordedRequest struct {
 	Args    []string `json:"args"`
 	API     string   `json:"api"`
 	Exit    int      `json:"exit"`
@@ -50,13 +50,13 @@ type asked struct {
 	Status  int      `json:"status"`
 }
 
-type ran struct {
+type recordedRun struct {
 	Name  string `json:"name"`
 	Input any    `json:"input"`
 }
 
-// scripted is the common interface of Claude and API.
-type scripted interface {
+// scriptedClaude is the common interface of Claude and API.
+type scriptedClaude interface {
 	Prompts() []simtest.Prompt
 	Tools() []simtest.Tool
 }
@@ -74,7 +74,7 @@ func TestConformance(t *testing.T) {
 	for _, c := range scripts {
 		t.Run(c.Name, func(t *testing.T) {
 			t.Parallel()
-			f := &fake{TB: t}
+			f := &recordingTB{TB: t}
 			got := c.play(t, f)
 			if got != nil && c.Prompts != nil {
 				var prompts []string
@@ -86,9 +86,9 @@ func TestConformance(t *testing.T) {
 				}
 			}
 			if got != nil && c.Tools != nil {
-				var tools []ran
+				var tools []recordedRun
 				for _, tool := range got.Tools() {
-					tools = append(tools, ran{tool.Name, decoded(t, tool.Input)})
+					tools = append(tools, recordedRun{tool.Name, decoded(t, tool.Input)})
 				}
 				if diff := cmp.Diff(*c.Tools, tools); diff != "" {
 					t.Errorf("tools (-want +got):\n%s", diff)
@@ -108,7 +108,7 @@ func TestConformance(t *testing.T) {
 }
 
 // play plays a script with claude or the Messages API, as its runs require.
-func (c *conformance) play(t *testing.T, f *fake) scripted {
+func (c *conformance) play(t *testing.T, f *recordingTB) scriptedClaude {
 	t.Helper()
 	script := steps(t, c.Script)
 	if len(c.Runs) > 0 && c.Runs[0].API != "" {
@@ -165,7 +165,7 @@ func step(t *testing.T, form any) any {
 	return form
 }
 
-func (a *asked) ask(t *testing.T, claude *simtest.Claude, directory string) {
+func (a *recordedRequest) ask(t *testing.T, claude *simtest.Claude, directory string) {
 	t.Helper()
 	cmd := exec.Command(claude.Path, append([]string{"-p"}, a.Args...)...)
 	cmd.Env, cmd.Dir = append(claude.Env(), "CLAUDELESS_RETRY_SCALE=0"), directory
@@ -183,7 +183,7 @@ func (a *asked) ask(t *testing.T, claude *simtest.Claude, directory string) {
 	}
 }
 
-func (a *asked) overAPI(t *testing.T, api *simtest.API) {
+func (a *recordedRequest) overAPI(t *testing.T, api *simtest.API) {
 	t.Helper()
 	prompt, _ := json.Marshal(a.API)
 	resp, err := http.Post(api.URL+"/v1/messages", "application/json", strings.NewReader(

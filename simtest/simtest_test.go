@@ -141,21 +141,21 @@ func post(t *testing.T, url, agent string) (status int, body string) {
 	return answer.StatusCode, string(text)
 }
 
-// fake is a test whose failures are checked.
-type fake struct {
+// recordingTB is a test whose failures are checked.
+type recordingTB struct {
 	testing.TB
 	errors  []string
 	fatal   string
 	cleanup []func()
 }
 
-func (f *fake) Helper()                           {}
-func (f *fake) Failed() bool                      { return false }
-func (f *fake) Fatalf(format string, args ...any) { f.fatal = fmt.Sprintf(format, args...) }
-func (f *fake) Error(args ...any)                 { f.errors = append(f.errors, args[0].(string)) }
-func (f *fake) Cleanup(c func())                  { f.cleanup = append(f.cleanup, c) }
+func (f *recordingTB) Helper()                           {}
+func (f *recordingTB) Failed() bool                      { return false }
+func (f *recordingTB) Fatalf(format string, args ...any) { f.fatal = fmt.Sprintf(format, args...) }
+func (f *recordingTB) Error(args ...any)                 { f.errors = append(f.errors, args[0].(string)) }
+func (f *recordingTB) Cleanup(c func())                  { f.cleanup = append(f.cleanup, c) }
 
-func (f *fake) end() []string {
+func (f *recordingTB) end() []string {
 	for i := len(f.cleanup) - 1; i >= 0; i-- {
 		f.cleanup[i]()
 	}
@@ -167,17 +167,17 @@ func TestVerdict(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name string
-		body func(f *fake)
+		body func(f *recordingTB)
 		want string
 	}{
-		{"a rule that nobody asked for", func(f *fake) { simtest.New(f).On("never", "x") }, `^simtest_test\.go:\d+: `},
-		{"a script that nobody asked for", func(f *fake) { simtest.New(f, "x") }, `^simtest_test\.go:\d+: `},
-		{"a second prompt", func(f *fake) {
+		{"a rule that nobody asked for", func(f *recordingTB) { simtest.New(f).On("never", "x") }, `^simtest_test\.go:\d+: `},
+		{"a script that nobody asked for", func(f *recordingTB) { simtest.New(f, "x") }, `^simtest_test\.go:\d+: `},
+		{"a second prompt", func(f *recordingTB) {
 			claude := simtest.New(f, "x")
 			ask(t, claude, "first")
 			ask(t, claude, "again")
 		}, `^simtest_test\.go:\d+: .*"again"`},
-		{"a claude that is left running", func(f *fake) {
+		{"a claude that is left running", func(f *recordingTB) {
 			claude := simtest.New(f, "x")
 			cmd := exec.Command(claude.Path, "-p", "--input-format", "stream-json", "--output-format", "stream-json", "--verbose")
 			cmd.Env = claude.Env()
@@ -197,7 +197,7 @@ func TestVerdict(t *testing.T) {
 			for lines := bufio.NewScanner(out); lines.Scan() && !strings.Contains(lines.Text(), `"type":"result"`); {
 			}
 		}, `claude was left running.*\[C06\]`},
-		{"a claude of others", func(f *fake) {
+		{"a claude of others", func(f *recordingTB) {
 			base := baseURL(simtest.New(f))
 			for range 2 { // it is reported once
 				status, said := post(t, base+"/v1/messages?beta=true", "claude-cli/2.1.329")
@@ -206,12 +206,12 @@ func TestVerdict(t *testing.T) {
 				}
 			}
 		}, `^simtest_test\.go:\d+: a real claude was started instead of this one: claude-cli/2\.1\.329 \[G01\]\n\tstart claude\.Path`},
-		{"a client of the Messages API", func(f *fake) {
+		{"a client of the Messages API", func(f *recordingTB) {
 			if status, said := post(t, baseURL(simtest.New(f))+"/v1/messages", "Anthropic/Go"); status != http.StatusForbidden || !strings.Contains(said, "the URL of simtest.Server") {
 				t.Errorf("%d %s", status, said)
 			}
 		}, `a program used the base URL that belongs to claude: Anthropic/Go \[G01\]`},
-		{"a prompt without a rule", func(f *fake) {
+		{"a prompt without a rule", func(f *recordingTB) {
 			claude := simtest.New(f).On("triage", "x")
 			ask(t, claude, "triage")
 			cmd := exec.Command(claude.Path, "-p", "Triage")
@@ -221,7 +221,7 @@ func TestVerdict(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			f := &fake{TB: t}
+			f := &recordingTB{TB: t}
 			c.body(f)
 			errors := f.end()
 			if len(errors) == 0 || !regexp.MustCompile(c.want).MatchString(errors[0]) || slices.Contains(errors[1:], errors[0]) {
@@ -277,7 +277,7 @@ func TestHoldAPI(t *testing.T) {
 // The script of New waits too, and a hold that is never reached is reported.
 func TestHoldScript(t *testing.T) {
 	t.Parallel()
-	f := &fake{TB: t}
+	f := &recordingTB{TB: t}
 	claude := simtest.New(f, "x")
 	held := claude.Hold(nil)
 	for what, want := range map[string]func(){

@@ -77,28 +77,28 @@ func (fakeCommands) Find(name string) (simulator.Command, bool) {
 	case "help":
 		return simulator.UnavailableCommand{}, true
 	case "name":
-		return saying(func(c slash.Call) *slash.Outcome { return &slash.Outcome{Name: "rename", Text: "named", Title: c.Args} }), true
+		return textCommand(func(c slash.Call) *slash.Outcome { return &slash.Outcome{Name: "rename", Text: "named", Title: c.Args} }), true
 	case "mcp__s__p":
-		return saying(func(slash.Call) *slash.Outcome {
+		return textCommand(func(slash.Call) *slash.Outcome {
 			return &slash.Outcome{Name: "s:p (MCP)", Result: "mcp", Text: "Error: the server is gone", Failed: true}
 		}), true
 	case "fix":
-		return fix{}, true
+		return customCommand{}, true
 	}
 	return nil, false
 }
 
-// saying is a command that answers with text.
-type saying func(slash.Call) *slash.Outcome
+// textCommand is a command that answers with text.
+type textCommand func(slash.Call) *slash.Outcome
 
-func (f saying) Run(_ context.Context, c slash.Call) (*slash.Outcome, *slash.Expansion) {
+func (f textCommand) Run(_ context.Context, c slash.Call) (*slash.Outcome, *slash.Expansion) {
 	return f(c), nil
 }
 
-// fix is a custom command.
-type fix struct{}
+// customCommand is a custom command.
+type customCommand struct{}
 
-func (fix) Run(_ context.Context, c slash.Call) (*slash.Outcome, *slash.Expansion) {
+func (customCommand) Run(_ context.Context, c slash.Call) (*slash.Outcome, *slash.Expansion) {
 	return nil, &slash.Expansion{Text: "Fix the issue " + c.Args, Kind: "slash_command", Source: "projectSettings"}
 }
 

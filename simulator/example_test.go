@@ -12,12 +12,15 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// noon is a clock that does not advance, so that the run is repeatable.
-type noon struct{ ids int }
+// fixedClock is a clock that does not advance, so that the run is repeatable.
+type fixedClock struct{ ids int }
 
-func (*noon) Now() time.Time                             { return time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC) }
-func (*noon) Sleep(context.Context, time.Duration) error { return nil }
-func (n *noon) NewID() string                            { n.ids++; return fmt.Sprintf("%08d-0000-4000-8000-000000000000", n.ids) }
+func (*fixedClock) Now() time.Time                             { return time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC) }
+func (*fixedClock) Sleep(context.Context, time.Duration) error { return nil }
+func (n *fixedClock) NewID() string {
+	n.ids++
+	return fmt.Sprintf("%08d-0000-4000-8000-000000000000", n.ids)
+}
 
 // forecast is the only tool of the example.
 type forecast struct{}
@@ -48,7 +51,7 @@ func ExampleSimulator_Turn() {
 				}},
 			}},
 		}, scenarios.EngineOptions{}),
-		Tools: simulator.WithoutChecks(forecast{}), Clock: &noon{}, State: live,
+		Tools: simulator.WithoutChecks(forecast{}), Clock: &fixedClock{}, State: live,
 	})
 	if err != nil {
 		panic(err)

@@ -130,8 +130,8 @@ func (d *toolRound) runBatch(ctx context.Context, calls []call, start, end int, 
 	return stop, nil
 }
 
-// simultaneous is the time within which calls count as ending at once.
-const simultaneous = time.Millisecond
+// mergeWindow is the time within which calls count as ending at once.
+const mergeWindow = time.Millisecond
 
 // nextFinished waits for the next calls to end, and emits task events and heartbeats meanwhile.
 // Calls that end at once are sorted, denied ones first and then in call order, so that quick calls
@@ -143,7 +143,7 @@ func (d *toolRound) nextFinished(done <-chan executedCall, left int, alive *hear
 		select {
 		case r := <-done:
 			if batch = append(batch, r); len(batch) == 1 && !d.sim.options.Display.InOrder {
-				late = time.After(simultaneous)
+				late = time.After(mergeWindow)
 			}
 		case <-d.background.taskEvents():
 			d.background.emitTaskEvents(task.InTurn)

@@ -12,10 +12,10 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// refusing denies the first call of Write and interrupts.
-type refusing struct{ fakeTools }
+// refusingTools denies the first call of Write and interrupts.
+type refusingTools struct{ fakeTools }
 
-func (r refusing) Execute(ctx context.Context, call protocol.ToolUse) (executor.Result, error) {
+func (r refusingTools) Execute(ctx context.Context, call protocol.ToolUse) (executor.Result, error) {
 	if call.Name != "Write" {
 		return r.fakeTools.Execute(ctx, call)
 	}
@@ -29,7 +29,7 @@ func (r refusing) Execute(ctx context.Context, call protocol.ToolUse) (executor.
 // denied one counts as a denial.
 func TestRefusedForGood(t *testing.T) {
 	model := &fakeModel{replies: []scenarios.Reply{calls(`Read {}`, `Write {"n":1}`, `Write {"n":2}`, `Read {}`)}}
-	s := newSimulator(t, simulator.Options{Model: model, Tools: simulator.WithoutChecks(refusing{})})
+	s := newSimulator(t, simulator.Options{Model: model, Tools: simulator.WithoutChecks(refusingTools{})})
 	got, result := turn(t.Context(), t, s, "hi")
 	rejected := `user tool_result "` + executor.Interrupted().Content.Plain() + `" error=true`
 	want := []string{
@@ -44,10 +44,10 @@ func TestRefusedForGood(t *testing.T) {
 	}
 }
 
-// denying denies a call, which takes no time.
-type denying struct{ fakeTools }
+// denyingTools denies a call, which takes no time.
+type denyingTools struct{ fakeTools }
 
-func (d denying) Execute(ctx context.Context, call protocol.ToolUse) (executor.Result, error) {
+func (d denyingTools) Execute(ctx context.Context, call protocol.ToolUse) (executor.Result, error) {
 	r, err := d.fakeTools.Execute(ctx, call)
 	if string(call.Input) == `{"no":1}` {
 		r.Denied = &protocol.PermissionDenied{ToolName: call.Name}
@@ -58,7 +58,7 @@ func (d denying) Execute(ctx context.Context, call protocol.ToolUse) (executor.R
 // Of calls that end immediately, the denied ones come first.
 func TestDeniedFirst(t *testing.T) {
 	model := &fakeModel{replies: []scenarios.Reply{calls(`Read {}`, `Read {"no":1}`, `Read {}`), text("after")}}
-	s := newSimulator(t, simulator.Options{Model: model, Tools: simulator.WithoutChecks(denying{}), Display: simulator.DisplayOptions{InOrder: true}})
+	s := newSimulator(t, simulator.Options{Model: model, Tools: simulator.WithoutChecks(denyingTools{}), Display: simulator.DisplayOptions{InOrder: true}})
 	var got []string
 	for ev := range s.Turn(t.Context(), protocol.UserMessage{Content: protocol.Content{Text: "hi"}}) {
 		switch ev := ev.(type) {

@@ -107,11 +107,11 @@ func (c *fakeClock) NewID() string {
 	return fmt.Sprintf("%08d-0000-4000-8000-000000000000", c.ids)
 }
 
-// told is a context provider with fixed texts.
-type told struct{ before, after []string }
+// fixedContext is a context provider with fixed texts.
+type fixedContext struct{ before, after []string }
 
-func (told) Init(context.Context) protocol.Init             { return protocol.Init{} }
-func (t told) FirstPromptContext() (before, after []string) { return t.before, t.after }
+func (fixedContext) Init(context.Context) protocol.Init             { return protocol.Init{} }
+func (t fixedContext) FirstPromptContext() (before, after []string) { return t.before, t.after }
 
 func newSimulator(t *testing.T, o simulator.Options) *simulator.Simulator {
 	t.Helper()
@@ -121,7 +121,7 @@ func newSimulator(t *testing.T, o simulator.Options) *simulator.Simulator {
 		o.Main = &simulator.MainOptions{}
 	}
 	if o.Main.Context == nil {
-		o.Main.Context = told{}
+		o.Main.Context = fixedContext{}
 	}
 	if o.Tools == nil {
 		o.Tools = simulator.WithoutChecks(fakeTools{})
@@ -387,13 +387,13 @@ func TestSignalInTool(t *testing.T) {
 	})
 }
 
-// asking is a tool whose permission question is open when the turn ends.
-type asking struct {
+// askingTool is a tool whose permission question is open when the turn ends.
+type askingTool struct {
 	fakeTools
 	end context.CancelFunc
 }
 
-func (a asking) Execute(ctx context.Context, use protocol.ToolUse) (executor.Result, error) {
+func (a askingTool) Execute(ctx context.Context, use protocol.ToolUse) (executor.Result, error) {
 	a.end()
 	return executor.Result{}, &simulator.UnansweredError{Call: use.ID, Err: ctx.Err()}
 }
@@ -402,7 +402,7 @@ func (a asking) Execute(ctx context.Context, use protocol.ToolUse) (executor.Res
 func TestInterruptQuestion(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	s := newSimulator(t, simulator.Options{
-		Model: &fakeModel{replies: []scenarios.Reply{calls(`Write {}`), text("after")}}, Tools: simulator.WithoutChecks(asking{end: cancel}),
+		Model: &fakeModel{replies: []scenarios.Reply{calls(`Write {}`), text("after")}}, Tools: simulator.WithoutChecks(askingTool{end: cancel}),
 	})
 	_, result := turn(ctx, t, s, "hi")
 	if len(result.PermissionDenials) != 1 || result.PermissionDenials[0].ToolName != "Write" || result.TerminalReason != "aborted_tools" {

@@ -22,7 +22,7 @@ import (
 // the answer of a process that runs already.
 func BenchmarkInitialize(b *testing.B) {
 	bin, hello := build(b, root, "./cmd/claudeless"), buildHello(b)
-	run := lab{b, b.TempDir()}
+	run := benchDir{b, b.TempDir()}
 	scenario := run.write("s.toml", "default_response = \"hi\"\n")
 	for b.Loop() {
 		var base, first, again []float64
@@ -50,7 +50,7 @@ func BenchmarkInitialize(b *testing.B) {
 // one before, and compares the memory in use near the beginning and at the end.
 func BenchmarkTurns(b *testing.B) {
 	bin := build(b, root, "./cmd/claudeless")
-	run := lab{b, b.TempDir()}
+	run := benchDir{b, b.TempDir()}
 	scenario := run.write("s.toml", "default_response = \"hi\"\n")
 	const turns, early = 1_000, 200
 	for b.Loop() {
@@ -76,7 +76,7 @@ func BenchmarkTurns(b *testing.B) {
 // BenchmarkProcesses compares 100 runs at once with 100 hello worlds at once.
 func BenchmarkProcesses(b *testing.B) {
 	bin, hello := build(b, root, "./cmd/claudeless"), buildHello(b)
-	run := lab{b, b.TempDir()}
+	run := benchDir{b, b.TempDir()}
 	scenario := run.write("s.toml", "default_response = \"hi\"\n")
 	together := func(program string, args ...string) float64 {
 		var group sync.WaitGroup
@@ -107,7 +107,7 @@ func BenchmarkProcesses(b *testing.B) {
 // are, on average, against the scenario's pace.
 func BenchmarkPace(b *testing.B) {
 	bin := build(b, root, "./cmd/claudeless")
-	run := lab{b, b.TempDir()}
+	run := benchDir{b, b.TempDir()}
 	const tokens, perSecond = 400, 200
 	scenario := run.write("s.toml", fmt.Sprintf(
 		"default_response = %q\n[stream]\nchunk = \"word\"\ntokens_per_second = %d\n", strings.TrimSpace(strings.Repeat("w ", tokens)), perSecond))
@@ -129,8 +129,8 @@ func BenchmarkPace(b *testing.B) {
 	}
 }
 
-// driven is a program that a benchmark speaks with over stdin and stdout.
-type driven struct {
+// drivenProgram is a program that a benchmark speaks with over stdin and stdout.
+type drivenProgram struct {
 	b    *testing.B
 	cmd  *exec.Cmd
 	in   io.WriteCloser
@@ -138,7 +138,7 @@ type driven struct {
 	last []byte
 }
 
-func (l lab) host(bin string, args ...string) *driven {
+func (l benchDir) host(bin string, args ...string) *drivenProgram {
 	l.b.Helper()
 	cmd := l.command(bin, append([]string{"--input-format", "stream-json", "--output-format", "stream-json", "--verbose"}, args...)...)
 	in, err := cmd.StdinPipe()
@@ -152,16 +152,16 @@ func (l lab) host(bin string, args ...string) *driven {
 	if err := cmd.Start(); err != nil {
 		l.b.Fatal(err)
 	}
-	return &driven{b: l.b, cmd: cmd, in: in, out: bufio.NewReaderSize(out, 1<<20)}
+	return &drivenProgram{b: l.b, cmd: cmd, in: in, out: bufio.NewReaderSize(out, 1<<20)}
 }
 
-func (d *driven) send(line string) {
+func (d *drivenProgram) send(line string) {
 	if _, err := io.WriteString(d.in, line+"\n"); err != nil {
 		d.b.Fatal(err)
 	}
 }
 
-func (d *driven) line() []byte {
+func (d *drivenProgram) line() []byte {
 	line, err := d.out.ReadBytes('\n')
 	if err != nil {
 		d.b.Fatal(err)
@@ -171,7 +171,7 @@ func (d *driven) line() []byte {
 }
 
 // until reads up to the line that holds a text.
-func (d *driven) until(text string) {
+func (d *drivenProgram) until(text string) {
 	for !bytes.Contains(d.line(), []byte(text)) {
 	}
 	if !json.Valid(d.last) {
@@ -180,7 +180,7 @@ func (d *driven) until(text string) {
 }
 
 // memory is the heap in use, in bytes.
-func (d *driven) memory() float64 {
+func (d *drivenProgram) memory() float64 {
 	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", d.cmd.Process.Pid))
 	if err != nil {
 		d.b.Skip("no figure of another process's memory here")
@@ -197,7 +197,7 @@ func (d *driven) memory() float64 {
 	return 0
 }
 
-func (d *driven) end() {
+func (d *drivenProgram) end() {
 	d.in.Close()
 	if _, err := io.Copy(io.Discard, d.out); err != nil {
 		d.b.Fatal(err)

@@ -25,7 +25,7 @@ const rounds = 21
 
 func BenchmarkStart(b *testing.B) {
 	bin, hello := build(b, root, "./cmd/claudeless"), buildHello(b)
-	run := lab{b, b.TempDir()}
+	run := benchDir{b, b.TempDir()}
 	scenario := run.write("s.toml", "default_response = \"hi\"\n")
 	for b.Loop() {
 		var base, ours, memory []float64
@@ -45,7 +45,7 @@ func BenchmarkStart(b *testing.B) {
 // the same server, shaking hands and listing its tools.
 func BenchmarkServer(b *testing.B) {
 	bin, self := build(b, root, "./cmd/claudeless"), mcpsrv(b)
-	run := lab{b, b.TempDir()}
+	run := benchDir{b, b.TempDir()}
 	scenario := run.write("s.toml", "default_response = \"hi\"\n")
 	config := run.write("m.json", fmt.Sprintf(`{"mcpServers":{"s":{"command":%q}}}`, self))
 	for b.Loop() {
@@ -66,7 +66,7 @@ func BenchmarkServer(b *testing.B) {
 // the bare pipe.
 func BenchmarkCall(b *testing.B) {
 	bin, self := build(b, root, "./cmd/claudeless"), mcpsrv(b)
-	run := lab{b, b.TempDir()}
+	run := benchDir{b, b.TempDir()}
 	config := run.write("m.json", fmt.Sprintf(`{"mcpServers":{"s":{"command":%q}}}`, self))
 	const calls = 200
 	few, many := run.write("few.toml", calling(1)), run.write("many.toml", calling(calls+1))
@@ -87,7 +87,7 @@ func BenchmarkCall(b *testing.B) {
 
 func BenchmarkRules(b *testing.B) {
 	bin := build(b, root, "./cmd/claudeless")
-	run := lab{b, b.TempDir()}
+	run := benchDir{b, b.TempDir()}
 	patterns := map[string]string{
 		"contains": `{ type = "contains", text = "needle %d" }`,
 		"regex":    `{ type = "regex", pattern = '^needle (?P<n>%d) [a-z]+ (on|off)$' }`,
@@ -113,7 +113,7 @@ func BenchmarkRules(b *testing.B) {
 // messages of one long text) with that of 1,000.
 func BenchmarkEvents(b *testing.B) {
 	bin := build(b, root, "./cmd/claudeless")
-	run := lab{b, b.TempDir()}
+	run := benchDir{b, b.TempDir()}
 	long := func(events int) string {
 		return fmt.Sprintf("[stream]\nchunk = \"word\"\n[[responses]]\npattern = { type = \"any\" }\nresponse = \"%s\"\n", strings.Repeat("w ", events))
 	}
@@ -129,13 +129,13 @@ func BenchmarkEvents(b *testing.B) {
 	}
 }
 
-// lab runs programs in a separate directory.
-type lab struct {
+// benchDir runs programs in a separate directory.
+type benchDir struct {
 	b   *testing.B
 	dir string
 }
 
-func (l lab) write(name, text string) string {
+func (l benchDir) write(name, text string) string {
 	path := filepath.Join(l.dir, name)
 	if err := os.WriteFile(path, []byte(text), 0o666); err != nil {
 		l.b.Fatal(err)
@@ -143,7 +143,7 @@ func (l lab) write(name, text string) string {
 	return path
 }
 
-func (l lab) command(program string, args ...string) *exec.Cmd {
+func (l benchDir) command(program string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(l.b.Context(), program, args...)
 	cmd.Dir = l.dir
 	cmd.Env = []string{"HOME=" + l.dir, "TMPDIR=" + l.dir, "PATH=" + os.Getenv("PATH"), "ANTHROPIC_API_KEY=dummy", "CLAUDELESS_ENVIRONMENT=base-url,no-traffic"}
@@ -151,7 +151,7 @@ func (l lab) command(program string, args ...string) *exec.Cmd {
 }
 
 // exec runs a program to its end and gives the seconds and the peak bytes.
-func (l lab) exec(stdout io.Writer, program string, args ...string) (seconds, peak float64) {
+func (l benchDir) exec(stdout io.Writer, program string, args ...string) (seconds, peak float64) {
 	l.b.Helper()
 	start := time.Now()
 	state := l.run(stdout, program, args...)
@@ -164,13 +164,13 @@ func (l lab) exec(stdout io.Writer, program string, args ...string) (seconds, pe
 
 // processorTime runs a program to its end and gives the seconds that its threads ran. Other work on the machine changes them
 // less than the time on the clock.
-func (l lab) processorTime(program string, args ...string) float64 {
+func (l benchDir) processorTime(program string, args ...string) float64 {
 	l.b.Helper()
 	state := l.run(nil, program, args...)
 	return (state.UserTime() + state.SystemTime()).Seconds()
 }
 
-func (l lab) run(stdout io.Writer, program string, args ...string) *os.ProcessState {
+func (l benchDir) run(stdout io.Writer, program string, args ...string) *os.ProcessState {
 	l.b.Helper()
 	cmd := l.command(program, args...)
 	var stderr strings.Builder
@@ -182,14 +182,14 @@ func (l lab) run(stdout io.Writer, program string, args ...string) *os.ProcessSt
 }
 
 // handshake spawns a server, initializes it, lists its tools and ends it.
-func (l lab) handshake(server string) float64 {
+func (l benchDir) handshake(server string) float64 {
 	start := time.Now()
 	l.dialogue(server, nil)
 	return time.Since(start).Seconds()
 }
 
 // roundTrips measures n calls on the bare pipe, without start and end.
-func (l lab) roundTrips(server string, n int) float64 {
+func (l benchDir) roundTrips(server string, n int) float64 {
 	var seconds float64
 	l.dialogue(server, func(ask func(method string, params any)) {
 		start := time.Now()
@@ -201,7 +201,7 @@ func (l lab) roundTrips(server string, n int) float64 {
 	return seconds
 }
 
-func (l lab) dialogue(server string, then func(ask func(method string, params any))) {
+func (l benchDir) dialogue(server string, then func(ask func(method string, params any))) {
 	l.b.Helper()
 	cmd := l.command(server)
 	in, err := cmd.StdinPipe()

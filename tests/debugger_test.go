@@ -21,7 +21,7 @@ type debugger struct {
 	url    string
 	cmd    *exec.Cmd
 	stdin  io.WriteCloser
-	stdout printed
+	stdout outputWatcher
 }
 
 // startDebugger starts one with environment entries and words; it ends with

@@ -39,7 +39,7 @@ func TestDocLinks(t *testing.T) {
 
 // scopeOf is where a dotted name begins: the package itself, or one that the
 // file imports, which the rest leaves out; nil = it is not a name of Go.
-func scopeOf(p typed, f *ast.File, name string) (scope *types.Scope, rest []string) {
+func scopeOf(p checkedPackage, f *ast.File, name string) (scope *types.Scope, rest []string) {
 	parts := strings.Split(name, ".")
 	switch other := imported(p, f, parts[0]); {
 	case strings.ToUpper(parts[len(parts)-1]) == parts[len(parts)-1]:
@@ -64,7 +64,7 @@ func resolves(scope *types.Scope, parts []string) bool {
 }
 
 // imported is the package that a file knows by that name.
-func imported(p typed, f *ast.File, name string) *types.Package {
+func imported(p checkedPackage, f *ast.File, name string) *types.Package {
 	for _, i := range f.Imports {
 		path := strings.Trim(i.Path.Value, `"`)
 		for _, other := range p.pkg.Imports() {

@@ -121,15 +121,15 @@ func cmdGolden(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// filler puts values in place of placeholders: ids by their name, paths and
+// placeholderFiller puts values in place of placeholders: ids by their name, paths and
 // texts of tool inputs one after the other.
-type filler struct {
+type placeholderFiller struct {
 	queue map[string][]string
 	bound map[string]string
 }
 
-func newFiller(args []string) *filler {
-	f := &filler{queue: map[string][]string{}, bound: map[string]string{}}
+func newFiller(args []string) *placeholderFiller {
+	f := &placeholderFiller{queue: map[string][]string{}, bound: map[string]string{}}
 	for _, a := range args {
 		name, value, _ := strings.Cut(a, "=")
 		if strings.Contains(name, "-") {
@@ -141,7 +141,7 @@ func newFiller(args []string) *filler {
 	return f
 }
 
-func (f *filler) ids(s string) string {
+func (f *placeholderFiller) ids(s string) string {
 	for name, value := range f.bound {
 		s = strings.ReplaceAll(s, name, value)
 	}
@@ -150,7 +150,7 @@ func (f *filler) ids(s string) string {
 
 // input replaces the placeholders inside the JSON of a tool input; the last
 // value of a kind repeats. The order of the keys stays.
-func (f *filler) input(raw json.RawMessage) json.RawMessage {
+func (f *placeholderFiller) input(raw json.RawMessage) json.RawMessage {
 	return inputHole.ReplaceAllFunc(raw, func(name []byte) []byte {
 		values := f.queue[string(name)]
 		if len(values) == 0 {
@@ -169,7 +169,7 @@ func (f *filler) input(raw json.RawMessage) json.RawMessage {
 
 // scenario is the scripted model with the replies of the captured model: one step per assistant message, one rule for
 // each repeated request.
-func (g *golden) scenario(fill *filler) []byte {
+func (g *golden) scenario(fill *placeholderFiller) []byte {
 	rules := []map[string]any{}
 	var steps []map[string]any
 	add := func() {
@@ -218,7 +218,7 @@ func (g *golden) scenario(fill *filler) []byte {
 }
 
 // block adds the content block of event i to a step.
-func (g *golden) block(step map[string]any, i int, fill *filler) {
+func (g *golden) block(step map[string]any, i int, fill *placeholderFiller) {
 	block := at(g.stdout[i], "message.content.0")
 	if at(block, "type") == "tool_use" {
 		var raw struct {
@@ -256,7 +256,7 @@ func (g *golden) agentSteps(id string) []map[string]any {
 
 // stepsOfResult guesses the model's steps where only the result was captured:
 // the calls that were denied, then the text.
-func (g *golden) stepsOfResult(fill *filler) []map[string]any {
+func (g *golden) stepsOfResult(fill *placeholderFiller) []map[string]any {
 	var steps []map[string]any
 	for i := 0; ; i++ {
 		denial := at(g.stdout[0], fmt.Sprintf("permission_denials.%d", i))

@@ -80,22 +80,22 @@ type shell struct {
 	t     *testing.T
 	dir   string
 	stdin io.Writer
-	out   printed // stdout and stderr
+	out   outputWatcher // stdout and stderr
 }
 
-// printed is the output so far.
-type printed struct {
+// outputWatcher is the output so far.
+type outputWatcher struct {
 	mu  sync.Mutex
 	out strings.Builder
 }
 
-func (p *printed) Write(b []byte) (int, error) {
+func (p *outputWatcher) Write(b []byte) (int, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.out.Write(b)
 }
 
-func (p *printed) String() string {
+func (p *outputWatcher) String() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.out.String()

@@ -12,16 +12,16 @@ import (
 	"testing"
 )
 
-// row is one package of the tree: its purpose, and the packages of this module that it may import. A package has a
+// packageRow is one package of the tree: its purpose, and the packages of this module that it may import. A package has a
 // row exactly if it has a file.
-type row struct {
+type packageRow struct {
 	layer int
 	path  string
 	job   string
 	may   string // space-separated package paths; "*" = every package above it
 }
 
-var packageTable = []row{
+var packageTable = []packageRow{
 	{0, "simulator/protocol", "the types of everything that crosses the process boundary; JSON tags, no behaviour", "internal/base/plainjson"},
 	{0, "docs/parity", "the list of known differences, for the binary", ""},
 	{0, "internal/base/match", "compiled matchers for text and JSON, and the regular expressions of JavaScript", ""},
@@ -208,7 +208,7 @@ var never = []struct{ from, to, why string }{
 }
 
 func TestImports(t *testing.T) {
-	rows := map[string]row{}
+	rows := map[string]packageRow{}
 	for _, r := range packageTable {
 		rows[r.path] = r
 	}
@@ -216,7 +216,7 @@ func TestImports(t *testing.T) {
 		r, ok := rows[s.pkg]
 		if !ok {
 			t.Errorf("%s: package %s has no row in the package table (tests/import_test.go)", s.path, s.pkg)
-			rows[s.pkg] = row{path: s.pkg, may: "*"}
+			rows[s.pkg] = packageRow{path: s.pkg, may: "*"}
 			continue
 		}
 		for _, spec := range s.file.Imports {
@@ -242,7 +242,7 @@ func TestImports(t *testing.T) {
 }
 
 // checkImport returns why a package may not import imp, or "".
-func checkImport(r row, imp string, isTest bool) string {
+func checkImport(r packageRow, imp string, isTest bool) string {
 	for _, n := range never {
 		if imp == "log" && r.path == "internal/base/process" {
 			continue // it says where the standard library logs to
@@ -291,7 +291,7 @@ func TestPackageTable(t *testing.T) {
 	const begin, end = "<!-- packages:begin -->\n", "<!-- packages:end -->"
 	var b strings.Builder
 	b.WriteString("| layer | package | job | may import |\n|---|---|---|---|\n")
-	byLayer := slices.SortedStableFunc(slices.Values(packageTable), func(a, b row) int { return cmp.Compare(a.layer, b.layer) })
+	byLayer := slices.SortedStableFunc(slices.Values(packageTable), func(a, b packageRow) int { return cmp.Compare(a.layer, b.layer) })
 	for _, r := range byLayer {
 		may := "–"
 		if r.may == "*" {

@@ -119,7 +119,7 @@ type structType struct {
 	format        bool // its fields are named by tags: a wire or file format
 }
 
-func structsOf(p typed) []structType {
+func structsOf(p checkedPackage) []structType {
 	var all []structType
 	for _, f := range p.files {
 		if ast.IsGenerated(f) {
@@ -161,7 +161,7 @@ type typeMethods struct {
 	n, files int
 }
 
-func methodsOf(p typed) []typeMethods {
+func methodsOf(p checkedPackage) []typeMethods {
 	n, files := map[string]int{}, map[string]map[string]bool{}
 	for _, f := range p.files {
 		for _, d := range f.Decls {
@@ -185,7 +185,7 @@ func methodsOf(p typed) []typeMethods {
 }
 
 // methodSetsOf measures the types of a package with everything that they embed.
-func methodSetsOf(p typed) []figure {
+func methodSetsOf(p checkedPackage) []figure {
 	var all []figure
 	for _, name := range p.pkg.Scope().Names() {
 		if def, ok := p.pkg.Scope().Lookup(name).(*types.TypeName); ok && !def.IsAlias() && !types.IsInterface(def.Type()) {
@@ -198,7 +198,7 @@ func methodSetsOf(p typed) []figure {
 // singleImplementations returns the interfaces of the tree that exactly one type
 // implements, and the number of all interfaces. A type of a test counts if it has
 // methods of the same names: it is the reason for the interface.
-func singleImplementations(t *testing.T, ps []typed) (one []string, all int) {
+func singleImplementations(t *testing.T, ps []checkedPackage) (one []string, all int) {
 	t.Helper()
 	var implementers []map[string]string // method name → signature; "" = any
 	doubles := map[string]map[string]string{}
@@ -290,7 +290,7 @@ func receiver(fn *ast.FuncDecl) string {
 }
 
 // methodValuesOf counts methods that are not called where they are named.
-func methodValuesOf(p typed) int {
+func methodValuesOf(p checkedPackage) int {
 	n := 0
 	for _, f := range p.files {
 		called := map[ast.Expr]bool{}
@@ -309,7 +309,7 @@ func methodValuesOf(p typed) int {
 	return n
 }
 
-func nolints(p typed) int {
+func nolints(p checkedPackage) int {
 	n := 0
 	for _, f := range p.files {
 		for _, g := range f.Comments {
@@ -324,7 +324,7 @@ func nolints(p typed) int {
 }
 
 // untypedMaps counts the maps of anything, where a type could say what is in them.
-func untypedMaps(p typed) int {
+func untypedMaps(p checkedPackage) int {
 	n := 0
 	for _, f := range p.files {
 		ast.Inspect(f, func(node ast.Node) bool {
@@ -340,7 +340,7 @@ func untypedMaps(p typed) int {
 // graph of files: which file uses what another one declares.
 type fileArrows map[string]map[string]bool
 
-func fileGraph(p typed) fileArrows {
+func fileGraph(p checkedPackage) fileArrows {
 	g := fileArrows{}
 	for _, f := range p.files {
 		g[p.file(f.Pos())] = map[string]bool{}

@@ -16,8 +16,8 @@ import (
 	"testing"
 )
 
-// typed is one type-checked package of the tree, without its tests.
-type typed struct {
+// checkedPackage is one type-checked package of the tree, without its tests.
+type checkedPackage struct {
 	path  string // from the root
 	fset  *token.FileSet
 	files []*ast.File
@@ -26,20 +26,22 @@ type typed struct {
 }
 
 // file is the name of the file that a position is in.
-func (p typed) file(pos token.Pos) string { return filepath.Base(p.fset.Position(pos).Filename) }
+func (p checkedPackage) file(pos token.Pos) string {
+	return filepath.Base(p.fset.Position(pos).Filename)
+}
 
-// listed is the output of `go list` for a package.
-type listed struct {
+// goListPackage is the output of `go list` for a package.
+type goListPackage struct {
 	ImportPath, Dir, Export string
 	GoFiles                 []string
 }
 
 // typedPackages type-checks every package of the tree against the export data
 // that the build cache holds.
-func typedPackages(t *testing.T) []typed {
+func typedPackages(t *testing.T) []checkedPackage {
 	t.Helper()
 	exports := map[string]string{}
-	var ours []listed
+	var ours []goListPackage
 	for _, p := range goList(t) {
 		exports[p.ImportPath] = p.Export
 		if p.ImportPath == module || strings.HasPrefix(p.ImportPath, module+"/") {
@@ -48,14 +50,14 @@ func typedPackages(t *testing.T) []typed {
 	}
 	fset := token.NewFileSet()
 	imp := importer.ForCompiler(fset, "gc", func(path string) (io.ReadCloser, error) { return os.Open(exports[path]) })
-	var all []typed
+	var all []checkedPackage
 	for _, p := range ours {
 		all = append(all, check(t, fset, imp, p))
 	}
 	return all
 }
 
-func goList(t *testing.T) []listed {
+func goList(t *testing.T) []goListPackage {
 	t.Helper()
 	cmd := exec.Command("go", "list", "-export", "-deps", "-json=ImportPath,Dir,Export,GoFiles", "./...")
 	cmd.Dir = root
@@ -64,9 +66,9 @@ func goList(t *testing.T) []listed {
 	if err != nil {
 		t.Fatalf("go list: %v", err)
 	}
-	var all []listed
+	var all []goListPackage
 	for dec := json.NewDecoder(strings.NewReader(string(out))); ; {
-		var p listed
+		var p goListPackage
 		if err := dec.Decode(&p); err == io.EOF {
 			return all
 		} else if err != nil {
@@ -76,10 +78,10 @@ func goList(t *testing.T) []listed {
 	}
 }
 
-func check(t *testing.T, fset *token.FileSet, imp types.Importer, p listed) typed {
+func check(t *testing.T, fset *token.FileSet, imp types.Importer, p goListPackage) checkedPackage {
 	t.Helper()
 	rel := strings.TrimPrefix(strings.TrimPrefix(p.ImportPath, module), "/")
-	out := typed{path: rel, fset: fset, info: &types.Info{
+	out := checkedPackage{path: rel, fset: fset, info: &types.Info{
 		Defs: map[*ast.Ident]types.Object{}, Uses: map[*ast.Ident]types.Object{}, Selections: map[*ast.SelectorExpr]*types.Selection{}, Types: map[ast.Expr]types.TypeAndValue{},
 	}}
 	for _, name := range p.GoFiles {

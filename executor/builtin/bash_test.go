@@ -44,7 +44,7 @@ func TestBash(t *testing.T) {
 	tools := newTools(t, Options{Environ: append(os.Environ(), "MINE=mine")})
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			r := call(t, tools, "Bash", in{"command": tt.command})
+			r := call(t, tools, "Bash", toolInput{"command": tt.command})
 			wantText(t, r, tt.isError, tt.want)
 			if r.ExplicitOK == tt.isError {
 				t.Errorf("ExplicitOK = %v", r.ExplicitOK)
@@ -55,9 +55,9 @@ func TestBash(t *testing.T) {
 
 func TestBashOutput(t *testing.T) {
 	tools := newTools(t, Options{})
-	wantOutput(t, call(t, tools, "Bash", in{"command": "mkdir x && touch x/y"}),
+	wantOutput(t, call(t, tools, "Bash", toolInput{"command": "mkdir x && touch x/y"}),
 		`{"stdout":"","stderr":"","interrupted":false,"isImage":false,"noOutputExpected":true}`)
-	wantOutput(t, call(t, tools, "Bash", in{"command": "diff a.txt b.txt; grep x <<< y"}),
+	wantOutput(t, call(t, tools, "Bash", toolInput{"command": "diff a.txt b.txt; grep x <<< y"}),
 		`{"stdout":"diff: a.txt: No such file or directory\ndiff: b.txt: No such file or directory","stderr":"","interrupted":false,"isImage":false,`+
 			`"noOutputExpected":false,"returnCodeInterpretation":"No matches found"}`)
 }
@@ -66,7 +66,7 @@ func TestBashOutput(t *testing.T) {
 func TestBashTimeout(t *testing.T) {
 	tools := newTools(t, Options{})
 	start := time.Now()
-	wantText(t, call(t, tools, "Bash", in{"command": "echo begun; sleep 30", "timeout": 1000}), true,
+	wantText(t, call(t, tools, "Bash", toolInput{"command": "echo begun; sleep 30", "timeout": 1000}), true,
 		"Exit code 143\nCommand timed out after 1s\nbegun")
 	if d := time.Since(start); d > 10*time.Second {
 		t.Errorf("took %v", d)
@@ -99,20 +99,20 @@ func TestBashDirectory(t *testing.T) {
 	tools := newTools(t, Options{CWD: dir, AdditionalDirs: []string{other}})
 	run := func(command, want string) {
 		t.Helper()
-		wantText(t, call(t, tools, "Bash", in{"command": command}), false, want)
+		wantText(t, call(t, tools, "Bash", toolInput{"command": command}), false, want)
 	}
 	run("cd sub && pwd", dir+"/sub")
 	run("pwd", dir+"/sub")
-	wantText(t, call(t, tools, "Read", in{"file_path": "a.txt"}), false, "1\tx")
+	wantText(t, call(t, tools, "Read", toolInput{"file_path": "a.txt"}), false, "1\tx")
 	run("(cd ..)", "(Bash completed with no output)")
 	run("pwd", dir+"/sub")
-	call(t, tools, "Bash", in{"command": "cd ..; false"})
+	call(t, tools, "Bash", toolInput{"command": "cd ..; false"})
 	run("pwd", dir+"/sub")
 	run("cd "+other+" && pwd", other)
 	run("pwd", other)
-	r := call(t, tools, "Bash", in{"command": "cd / && pwd"})
+	r := call(t, tools, "Bash", toolInput{"command": "cd / && pwd"})
 	wantText(t, r, false, "/\nShell cwd was reset to "+dir)
-	if got := output[ran](t, r).Stderr; got != "\nShell cwd was reset to "+dir {
+	if got := output[commandOutput](t, r).Stderr; got != "\nShell cwd was reset to "+dir {
 		t.Errorf("stderr = %q", got)
 	}
 	run("pwd", dir)
@@ -131,7 +131,7 @@ func TestBashSymlinkedDirectory(t *testing.T) {
 		t.Fatal(err)
 	}
 	tools := newTools(t, Options{CWD: link})
-	call(t, tools, "Bash", in{"command": "cd sub"})
+	call(t, tools, "Bash", toolInput{"command": "cd sub"})
 	if got := tools.Dir(); got != filepath.Join(link, "sub") {
 		t.Errorf("directory is %s, want the one below the link", got)
 	}
@@ -141,7 +141,7 @@ func TestBashSymlinkedDirectory(t *testing.T) {
 func TestBashLargeOutput(t *testing.T) {
 	kept := filepath.Join(t.TempDir(), "tool-results")
 	tools := newTools(t, Options{OutputDir: kept, Clock: fakeClock{id: "id"}})
-	r := call(t, tools, "Bash", in{"command": "yes 0123456789abcde | head -n 12800"})
+	r := call(t, tools, "Bash", toolInput{"command": "yes 0123456789abcde | head -n 12800"})
 	path := filepath.Join(kept, task.ID(task.Bash, "id")+".txt")
 	if got := len(fileText(t, path)); got != 12800*16 {
 		t.Errorf("kept %d bytes", got)
@@ -149,7 +149,7 @@ func TestBashLargeOutput(t *testing.T) {
 	want := "<persisted-output>\nOutput too large (200KB). Full output saved to: " + path + "\n\nPreview (first 2KB):\n" +
 		strings.TrimSuffix(strings.Repeat("0123456789abcde\n", 125), "\n") + "\n...\n</persisted-output>"
 	wantText(t, r, false, want)
-	out := output[ran](t, r)
+	out := output[commandOutput](t, r)
 	if out.PersistedPath != path || out.PersistedSize != 12800*16 || len(out.Stdout) != 29_999 { // without its line end
 		t.Errorf("output %s, %d bytes, stdout %d bytes", out.PersistedPath, out.PersistedSize, len(out.Stdout))
 	}
@@ -164,7 +164,7 @@ func TestBashOutputLength(t *testing.T) {
 	}{{"10", false}, {"0", true}, {"many", true}, {"1000000", true}} {
 		kept := t.TempDir()
 		tools := newTools(t, Options{OutputDir: kept, Clock: fakeClock{id: "id"}, Environ: append(os.Environ(), "BASH_MAX_OUTPUT_LENGTH="+tt.value)})
-		r := call(t, tools, "Bash", in{"command": "yes abcd | head -n 20 | tr -d '\\n'; echo; echo abc"})
+		r := call(t, tools, "Bash", toolInput{"command": "yes abcd | head -n 20 | tr -d '\\n'; echo; echo abc"})
 		if tt.whole {
 			wantText(t, r, false, strings.Repeat("abcd", 20)+"\nabc")
 			continue
@@ -195,7 +195,7 @@ func TestBashStays(t *testing.T) {
 }
 
 func TestBashLargeOutputWithoutStore(t *testing.T) {
-	r := call(t, newTools(t, Options{}), "Bash", in{"command": "yes 0123456789abcde | head -n 12800"})
+	r := call(t, newTools(t, Options{}), "Bash", toolInput{"command": "yes 0123456789abcde | head -n 12800"})
 	if !strings.HasSuffix(r.Content.Text, "... [10925 lines truncated] ...") || r.IsError {
 		t.Errorf("ends with %q", r.Content.Text[len(r.Content.Text)-60:])
 	}
@@ -234,7 +234,7 @@ func TestClosedShellRunsNothing(t *testing.T) {
 	for range 2 {
 		tools.Close()
 	}
-	if r := call(t, tools, "Bash", in{"command": "true"}); !r.IsError {
+	if r := call(t, tools, "Bash", toolInput{"command": "true"}); !r.IsError {
 		t.Error("a command ran after Close")
 	}
 }
@@ -242,13 +242,13 @@ func TestClosedShellRunsNothing(t *testing.T) {
 // A command may print a picture.
 func TestBashImage(t *testing.T) {
 	const pixel = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
-	r := call(t, newTools(t, Options{}), "Bash", in{"command": "echo 'data:image/png;base64," + pixel + "'"})
+	r := call(t, newTools(t, Options{}), "Bash", toolInput{"command": "echo 'data:image/png;base64," + pixel + "'"})
 	want := protocol.Content{Blocks: []protocol.Block{protocol.Image("image/png", pixel)}}
 	if diff := cmp.Diff(want, r.Content); diff != "" {
 		t.Errorf("content (-want +got):\n%s", diff)
 	}
 	wantOutput(t, r, `{"stdout":"data:image/png;base64,`+pixel+`","stderr":"","interrupted":false,"isImage":true,"noOutputExpected":false}`)
-	r = call(t, newTools(t, Options{}), "Bash", in{"command": "echo 'data:image/svg+xml;base64,aGk='"})
+	r = call(t, newTools(t, Options{}), "Bash", toolInput{"command": "echo 'data:image/svg+xml;base64,aGk='"})
 	if !r.IsError || !strings.HasPrefix(r.Content.Text, "Unable to resize image") {
 		t.Errorf("not a picture: %+v", r)
 	}
@@ -260,7 +260,7 @@ func TestBashMovesToBackground(t *testing.T) {
 	tools := newTools(t, Options{Tasks: tasks})
 	dir := t.TempDir()
 	gate := filepath.Join(dir, "gate")
-	r := call(t, tools, "Bash", in{
+	r := call(t, tools, "Bash", toolInput{
 		"command": "cd /; echo begun; until test -e " + gate + "; do read -rt 0.01 <> <(:); done; echo done", "timeout": 2000,
 	})
 	running := tasks.Running()
@@ -292,7 +292,7 @@ func TestBashMovesToBackground(t *testing.T) {
 // A command that ends right after its time limit is reported as the result of its call.
 func TestBashEndsBeforeTheAnswer(t *testing.T) {
 	tasks := newTasks(t)
-	r := call(t, newTools(t, Options{Tasks: tasks}), "Bash", in{"command": "echo a; read -rt 0.3 <> <(:); echo b", "timeout": 100})
+	r := call(t, newTools(t, Options{Tasks: tasks}), "Bash", toolInput{"command": "echo a; read -rt 0.3 <> <(:); echo b", "timeout": 100})
 	if !strings.HasPrefix(r.Content.Text, "a\nb\nCommand running in background with ID: ") {
 		t.Errorf("text %q", r.Content.Text)
 	}
@@ -313,7 +313,7 @@ func TestBashIsStopped(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			tasks := newTasks(t)
 			tools := newTools(t, Options{Tasks: tasks, Environ: append(os.Environ(), tt.environ...)})
-			wantText(t, call(t, tools, "Bash", in{"command": tt.command, "timeout": 1000}), true, "Exit code 143\nCommand timed out after 1s")
+			wantText(t, call(t, tools, "Bash", toolInput{"command": tt.command, "timeout": 1000}), true, "Exit code 143\nCommand timed out after 1s")
 			if n := len(tasks.Running()); n > 0 {
 				t.Errorf("%d tasks run", n)
 			}

@@ -88,8 +88,8 @@ func output[T any](t *testing.T, r executor.Result) (out T) {
 	return out
 }
 
-// ran is the structured result of a command.
-type ran struct {
+// commandOutput is the structured result of a command.
+type commandOutput struct {
 	Stdout, Stderr string
 	TaskID         string `json:"backgroundTaskId"`
 	PersistedPath  string `json:"persistedOutputPath"`
@@ -135,7 +135,7 @@ func call(t *testing.T, tools *Tools, name string, input any) executor.Result {
 	return r
 }
 
-type in map[string]any
+type toolInput map[string]any
 
 func wantText(t *testing.T, r executor.Result, isError bool, want string) {
 	t.Helper()
@@ -183,7 +183,7 @@ func TestUnknownTool(t *testing.T) {
 func TestDisabledTool(t *testing.T) {
 	tools := newTools(t, Options{Allowed: func(name string) bool { return name != "Bash" }})
 	want := protocol.UsageError("Error: No such tool available: Bash. Bash is disabled for this session, in subagents as well as here.")
-	if diff := cmp.Diff(want, call(t, tools, "Bash", in{"command": "true"}).ToolResult); diff != "" {
+	if diff := cmp.Diff(want, call(t, tools, "Bash", toolInput{"command": "true"}).ToolResult); diff != "" {
 		t.Errorf("result (-want +got):\n%s", diff)
 	}
 	if r := tools.Check(t.Context(), protocol.ToolUse{Name: "Bash"}); r == nil {
@@ -368,14 +368,14 @@ func TestCheckLetsGoodCallsPass(t *testing.T) {
 func TestNotSimulated(t *testing.T) {
 	tools := newTools(t, Options{})
 	for _, name := range []string{"Agent", "Task", "Workflow", "WebFetch", "WebSearch"} {
-		input := in{"anything": 1}
+		input := toolInput{"anything": 1}
 		switch name {
 		case "Agent", "Task":
-			input = in{"description": "d", "prompt": "p"}
+			input = toolInput{"description": "d", "prompt": "p"}
 		case "WebFetch":
-			input = in{"url": "http://x.y", "prompt": "p"}
+			input = toolInput{"url": "http://x.y", "prompt": "p"}
 		case "WebSearch":
-			input = in{"query": "qq"}
+			input = toolInput{"query": "qq"}
 		}
 		r := call(t, tools, name, input)
 		if !r.IsError || !strings.HasPrefix(r.Content.Text, name+" ") || !strings.Contains(r.Content.Text, "tool_execution.tools."+name) {

@@ -48,38 +48,38 @@ func TestReadText(t *testing.T) {
 	writeFile(t, dir, "large.txt", strings.Repeat("0123456789abcde\n", 17<<10))
 	tests := []struct {
 		name    string
-		input   in
+		input   toolInput
 		isError bool
 		want    string
 	}{
-		{"whole", in{"file_path": "five.txt"}, false, "1\t1\n2\t2\n3\t3\n4\t4\n5\t5"},
-		{"absolute", in{"file_path": filepath.Join(dir, "five.txt"), "limit": 1}, false, "1\t1"},
-		{"offset and limit", in{"file_path": "five.txt", "offset": 2, "limit": 2}, false, "2\t2\n3\t3"},
-		{"offset 0", in{"file_path": "five.txt", "offset": 0, "limit": 2}, false, "0\t1\n1\t2"},
-		{"offset below 0", in{"file_path": "five.txt", "offset": -1, "limit": 1}, false, "1\t1"},
-		{"limit 0", in{"file_path": "five.txt", "limit": 0}, false, "1\t1\n2\t2\n3\t3\n4\t4\n5\t5"},
-		{"byte-order mark", in{"file_path": "bom.txt"}, false, "1\ta"},
-		{"utf-16", in{"file_path": "utf16.txt"}, false, "1\tab"},
-		{"similar", in{"file_path": "five.tx"}, true, "File does not exist. Note: your current working directory is " + dir + ". Did you mean five.txt?"},
-		{"NUL", in{"file_path": "nul"}, false, "1\ta\x00" + "\n\n[This file " + nulBytes + refusedLater},
-		{"offset only", in{"file_path": "five.txt", "offset": 4}, false, "4\t4\n5\t5"},
-		{"crlf", in{"file_path": "crlf.txt"}, false, "1\ta\n2\tb\n3\t"},
-		{"empty", in{"file_path": "empty.txt"}, false, "<system-reminder>Warning: the file exists but the contents are empty.</system-reminder>"},
+		{"whole", toolInput{"file_path": "five.txt"}, false, "1\t1\n2\t2\n3\t3\n4\t4\n5\t5"},
+		{"absolute", toolInput{"file_path": filepath.Join(dir, "five.txt"), "limit": 1}, false, "1\t1"},
+		{"offset and limit", toolInput{"file_path": "five.txt", "offset": 2, "limit": 2}, false, "2\t2\n3\t3"},
+		{"offset 0", toolInput{"file_path": "five.txt", "offset": 0, "limit": 2}, false, "0\t1\n1\t2"},
+		{"offset below 0", toolInput{"file_path": "five.txt", "offset": -1, "limit": 1}, false, "1\t1"},
+		{"limit 0", toolInput{"file_path": "five.txt", "limit": 0}, false, "1\t1\n2\t2\n3\t3\n4\t4\n5\t5"},
+		{"byte-order mark", toolInput{"file_path": "bom.txt"}, false, "1\ta"},
+		{"utf-16", toolInput{"file_path": "utf16.txt"}, false, "1\tab"},
+		{"similar", toolInput{"file_path": "five.tx"}, true, "File does not exist. Note: your current working directory is " + dir + ". Did you mean five.txt?"},
+		{"NUL", toolInput{"file_path": "nul"}, false, "1\ta\x00" + "\n\n[This file " + nulBytes + refusedLater},
+		{"offset only", toolInput{"file_path": "five.txt", "offset": 4}, false, "4\t4\n5\t5"},
+		{"crlf", toolInput{"file_path": "crlf.txt"}, false, "1\ta\n2\tb\n3\t"},
+		{"empty", toolInput{"file_path": "empty.txt"}, false, "<system-reminder>Warning: the file exists but the contents are empty.</system-reminder>"},
 		{
 			"beyond",
-			in{"file_path": "five.txt", "offset": 9},
+			toolInput{"file_path": "five.txt", "offset": 9},
 			false,
 			"<system-reminder>Warning: the file exists but is shorter than the provided offset (9). The file has 5 lines.</system-reminder>",
 		},
-		{"wide", in{"file_path": "wide.txt"}, false, "1\t" + strings.Repeat("é", 5000)},
-		{"missing", in{"file_path": "nosuch"}, true, "File does not exist. Note: your current working directory is " + dir + "."},
-		{"directory", in{"file_path": "."}, true, "EISDIR: illegal operation on a directory, read '" + dir + "'"},
-		{"device", in{"file_path": "/dev/zero"}, true, "Cannot read '/dev/zero': this device file would block or produce infinite output."},
-		{"large", in{"file_path": "large.txt"}, true, "File content (272KB) exceeds maximum allowed size (256KB). Use offset and limit parameters to read " +
+		{"wide", toolInput{"file_path": "wide.txt"}, false, "1\t" + strings.Repeat("é", 5000)},
+		{"missing", toolInput{"file_path": "nosuch"}, true, "File does not exist. Note: your current working directory is " + dir + "."},
+		{"directory", toolInput{"file_path": "."}, true, "EISDIR: illegal operation on a directory, read '" + dir + "'"},
+		{"device", toolInput{"file_path": "/dev/zero"}, true, "Cannot read '/dev/zero': this device file would block or produce infinite output."},
+		{"large", toolInput{"file_path": "large.txt"}, true, "File content (272KB) exceeds maximum allowed size (256KB). Use offset and limit parameters to read " +
 			"specific portions of the file, or search for specific content instead of reading the whole file. To read it anyway, up to what " +
 			"still fits in your context, call Read again with allow_large: true — only if you genuinely need all of it or the user asked " +
 			"for the whole file."},
-		{"large by limit", in{"file_path": "large.txt", "offset": 3, "limit": 1}, false, "3\t0123456789abcde"},
+		{"large by limit", toolInput{"file_path": "large.txt", "offset": 3, "limit": 1}, false, "3\t0123456789abcde"},
 	}
 	tools := newTools(t, Options{CWD: dir})
 	for _, tt := range tests {
@@ -94,7 +94,7 @@ func TestReadOutput(t *testing.T) {
 	path := writeFile(t, dir, "five.txt", "1\n2\n3\n4\n5")
 	tools := newTools(t, Options{CWD: dir})
 	for _, name := range []string{path, "five.txt"} { // named as the call names it
-		r := call(t, tools, "Read", in{"file_path": name, "offset": 2, "limit": 2})
+		r := call(t, tools, "Read", toolInput{"file_path": name, "offset": 2, "limit": 2})
 		wantOutput(t, r, fmt.Sprintf(`{"type":"text","file":{"filePath":%q,"content":"2\n3","numLines":2,"startLine":2,"totalLines":5}}`, name))
 	}
 }
@@ -111,13 +111,13 @@ func TestReadImage(t *testing.T) {
 	writeFile(t, dir, "p.png", string(data))
 	writeFile(t, dir, "none.png", "")
 	tools := newTools(t, Options{CWD: dir})
-	r := call(t, tools, "Read", in{"file_path": "p.png"})
+	r := call(t, tools, "Read", toolInput{"file_path": "p.png"})
 	if diff := cmp.Diff(protocol.Content{Blocks: []protocol.Block{protocol.Image("image/png", pixel)}}, r.Content); diff != "" {
 		t.Errorf("content (-want +got):\n%s", diff)
 	}
 	wantOutput(t, r, fmt.Sprintf(`{"type":"image","file":{"base64":%q,"type":"image/png","originalSize":%d,`+
 		`"dimensions":{"originalWidth":1,"originalHeight":1,"displayWidth":1,"displayHeight":1}}}`, pixel, len(data)))
-	wantText(t, call(t, tools, "Read", in{"file_path": "none.png"}), true, "Image file is empty: "+filepath.Join(dir, "none.png"))
+	wantText(t, call(t, tools, "Read", toolInput{"file_path": "none.png"}), true, "Image file is empty: "+filepath.Join(dir, "none.png"))
 }
 
 const exampleNotebook = `{"cells":[{"cell_type":"markdown","metadata":{},"source":["# T\n","x"]},` +
@@ -128,7 +128,7 @@ func TestReadNotebook(t *testing.T) {
 	dir := t.TempDir()
 	writeFile(t, dir, "n.ipynb", exampleNotebook)
 	tools := newTools(t, Options{CWD: dir})
-	r := call(t, tools, "Read", in{"file_path": "n.ipynb"})
+	r := call(t, tools, "Read", toolInput{"file_path": "n.ipynb"})
 	wantText(t, r, false, "<cell id=\"cell-0\"><cell_type>markdown</cell_type># T\nx</cell id=\"cell-0\">\n"+
 		"<cell id=\"abc\">print('hi')</cell id=\"abc\">\n\nhi\n")
 	wantOutput(t, r, `{"type":"notebook","file":{"filePath":"n.ipynb","cells":[{"cellType":"markdown","source":"# T\nx","cell_id":"cell-0"},`+
@@ -141,12 +141,12 @@ func TestReadNotebook(t *testing.T) {
 		`{"cells":[{"cell_type":"code"}]}`: none, `{"cells":[{"source":5}]}`: none, `{"cells":[{"source":["a",1]}]}`: none,
 	} {
 		writeFile(t, dir, "broken.ipynb", text)
-		wantText(t, call(t, tools, "Read", in{"file_path": "broken.ipynb"}), true, want)
+		wantText(t, call(t, tools, "Read", toolInput{"file_path": "broken.ipynb"}), true, want)
 	}
-	wantText(t, call(t, tools, "NotebookEdit", in{"notebook_path": "broken.ipynb", "cell_id": "cell-0", "new_source": "x"}), true,
+	wantText(t, call(t, tools, "NotebookEdit", toolInput{"notebook_path": "broken.ipynb", "cell_id": "cell-0", "new_source": "x"}), true,
 		"<tool_use_error>File has not been read yet. Read it first before writing to it.</tool_use_error>")
 	writeFile(t, dir, "bare.ipynb", `{"cells":[{"source":"x"}]}`)
-	r = call(t, tools, "Read", in{"file_path": "bare.ipynb"})
+	r = call(t, tools, "Read", toolInput{"file_path": "bare.ipynb"})
 	wantText(t, r, false, `<cell id="cell-0"><cell_type>undefined</cell_type>x</cell id="cell-0">`)
 	wantOutput(t, r, `{"type":"notebook","file":{"filePath":"bare.ipynb","cells":[{"source":"x","cell_id":"cell-0"}]}}`)
 }
@@ -171,26 +171,26 @@ func TestNotebookEdit(t *testing.T) {
 	}
 	tests := []struct {
 		name  string
-		input in
+		input toolInput
 		text  string
 		cells []string
 	}{
-		{"replace", in{"cell_id": "abc", "new_source": "y"}, "Updated cell abc with y", []string{"markdown:# T\nx", "code:y"}},
-		{"replace by number", in{"cell_id": "cell-0", "new_source": "y"}, "Updated cell cell-0 with y", []string{"markdown:y", "code:print('hi')"}},
-		{"change type", in{"cell_id": "0", "new_source": "y", "cell_type": "code"}, "Updated cell 0 with y", []string{"code:y", "code:print('hi')"}},
+		{"replace", toolInput{"cell_id": "abc", "new_source": "y"}, "Updated cell abc with y", []string{"markdown:# T\nx", "code:y"}},
+		{"replace by number", toolInput{"cell_id": "cell-0", "new_source": "y"}, "Updated cell cell-0 with y", []string{"markdown:y", "code:print('hi')"}},
+		{"change type", toolInput{"cell_id": "0", "new_source": "y", "cell_type": "code"}, "Updated cell 0 with y", []string{"code:y", "code:print('hi')"}},
 		{
 			"insert first",
-			in{"new_source": "y", "cell_type": "code", "edit_mode": "insert"},
+			toolInput{"new_source": "y", "cell_type": "code", "edit_mode": "insert"},
 			"Inserted cell 12345678 with y",
 			[]string{"code:y", "markdown:# T\nx", "code:print('hi')"},
 		},
 		{
 			"insert after",
-			in{"cell_id": "abc", "new_source": "y", "cell_type": "markdown", "edit_mode": "insert"},
+			toolInput{"cell_id": "abc", "new_source": "y", "cell_type": "markdown", "edit_mode": "insert"},
 			"Inserted cell 12345678 with y",
 			[]string{"markdown:# T\nx", "code:print('hi')", "markdown:y"},
 		},
-		{"delete", in{"cell_id": "cell-0", "new_source": "", "edit_mode": "delete"}, "Deleted cell cell-0", []string{"code:print('hi')"}},
+		{"delete", toolInput{"cell_id": "cell-0", "new_source": "", "edit_mode": "delete"}, "Deleted cell cell-0", []string{"code:print('hi')"}},
 	}
 	for _, tt := range tests {
 		for _, end := range []string{"", "\n"} {
@@ -199,7 +199,7 @@ func TestNotebookEdit(t *testing.T) {
 				path := writeFile(t, dir, "n.ipynb", exampleNotebook+end)
 				tt.input["notebook_path"] = path
 				tools := newTools(t, Options{CWD: dir, Clock: fakeClock{id: "1234-56789"}})
-				call(t, tools, "Read", in{"file_path": path})
+				call(t, tools, "Read", toolInput{"file_path": path})
 				wantText(t, call(t, tools, "NotebookEdit", tt.input), false, tt.text)
 				if diff := cmp.Diff(tt.cells, sources(t, path)); diff != "" {
 					t.Errorf("cells (-want +got):\n%s", diff)
@@ -221,24 +221,24 @@ func TestNotebookEditRefusals(t *testing.T) {
 	tools := newTools(t, Options{CWD: dir})
 	for _, name := range []string{"n.ipynb", "gone.ipynb", "changed.ipynb"} {
 		writeFile(t, dir, name, exampleNotebook)
-		call(t, tools, "Read", in{"file_path": name})
+		call(t, tools, "Read", toolInput{"file_path": name})
 	}
 	writeFile(t, dir, "changed.ipynb", exampleNotebook+" ")
 	if err := os.Remove(filepath.Join(dir, "gone.ipynb")); err != nil {
 		t.Fatal(err)
 	}
 	for _, tt := range []struct {
-		input in
+		input toolInput
 		want  string
 	}{
-		{in{"notebook_path": "a.txt", "new_source": ""}, "File must be a Jupyter notebook (.ipynb file). For editing other file types, use the FileEdit tool."},
-		{in{"notebook_path": "n.ipynb", "new_source": "x"}, "Cell ID must be specified when not inserting a new cell."},
-		{in{"notebook_path": "n.ipynb", "new_source": "x", "edit_mode": "insert"}, "Cell type is required when using edit_mode=insert."},
-		{in{"notebook_path": "no.ipynb", "new_source": "x", "cell_id": "a"}, "File has not been read yet. Read it first before writing to it."},
-		{in{"notebook_path": "gone.ipynb", "new_source": "x", "cell_id": "a"}, "Notebook file does not exist."},
-		{in{"notebook_path": "changed.ipynb", "new_source": "x", "cell_id": "a"}, modifiedSince},
-		{in{"notebook_path": "n.ipynb", "new_source": "x", "cell_id": "cell-2"}, `Cell with index 2 does not exist in notebook.`},
-		{in{"notebook_path": "n.ipynb", "new_source": "x", "cell_id": "nosuch"}, `Cell with ID "nosuch" not found in notebook.`},
+		{toolInput{"notebook_path": "a.txt", "new_source": ""}, "File must be a Jupyter notebook (.ipynb file). For editing other file types, use the FileEdit tool."},
+		{toolInput{"notebook_path": "n.ipynb", "new_source": "x"}, "Cell ID must be specified when not inserting a new cell."},
+		{toolInput{"notebook_path": "n.ipynb", "new_source": "x", "edit_mode": "insert"}, "Cell type is required when using edit_mode=insert."},
+		{toolInput{"notebook_path": "no.ipynb", "new_source": "x", "cell_id": "a"}, "File has not been read yet. Read it first before writing to it."},
+		{toolInput{"notebook_path": "gone.ipynb", "new_source": "x", "cell_id": "a"}, "Notebook file does not exist."},
+		{toolInput{"notebook_path": "changed.ipynb", "new_source": "x", "cell_id": "a"}, modifiedSince},
+		{toolInput{"notebook_path": "n.ipynb", "new_source": "x", "cell_id": "cell-2"}, `Cell with index 2 does not exist in notebook.`},
+		{toolInput{"notebook_path": "n.ipynb", "new_source": "x", "cell_id": "nosuch"}, `Cell with ID "nosuch" not found in notebook.`},
 	} {
 		if diff := cmp.Diff(tool.Refuse("%s", tt.want), call(t, tools, "NotebookEdit", tt.input).ToolResult); diff != "" {
 			t.Errorf("%v (-want +got):\n%s", tt.input, diff)
@@ -253,7 +253,7 @@ func TestWriteUpdate(t *testing.T) {
 	if err := os.Chmod(path, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	r := call(t, newTools(t, Options{CWD: dir}), "Write", in{"file_path": path, "content": "new\n"})
+	r := call(t, newTools(t, Options{CWD: dir}), "Write", toolInput{"file_path": path, "content": "new\n"})
 	wantText(t, r, false, "The file "+path+" has been updated successfully. (file state is current in your context — no need to Read it back)")
 	wantOutput(t, r, fmt.Sprintf(`{"type":"update","filePath":%q,"content":"new\n","structuredPatch":[{"oldStart":1,"oldLines":1,"newStart":1,"newLines":1,`+
 		`"lines":["-old","+new"]}],"originalFile":"old\n","userModified":false}`, path))
@@ -267,7 +267,7 @@ func TestWriteUpdate(t *testing.T) {
 
 func TestWriteMakesDirectories(t *testing.T) {
 	dir := t.TempDir()
-	r := call(t, newTools(t, Options{CWD: dir}), "Write", in{"file_path": "x/y/z.txt", "content": "c"})
+	r := call(t, newTools(t, Options{CWD: dir}), "Write", toolInput{"file_path": "x/y/z.txt", "content": "c"})
 	if r.IsError || fileText(t, filepath.Join(dir, "x/y/z.txt")) != "c" {
 		t.Errorf("result %+v", r)
 	}
@@ -278,7 +278,7 @@ func TestWriteErrors(t *testing.T) {
 	writeFile(t, dir, "file", "")
 	tools := newTools(t, Options{CWD: dir})
 	for _, path := range []string{".", "file/below", "/dev/zero"} {
-		if r := call(t, tools, "Write", in{"file_path": path, "content": "x"}); !r.IsError {
+		if r := call(t, tools, "Write", toolInput{"file_path": path, "content": "x"}); !r.IsError {
 			t.Errorf("%s: no error: %+v", path, r)
 		}
 	}
@@ -289,27 +289,27 @@ func TestEdit(t *testing.T) {
 	const known = fileIsKnown
 	tests := []struct {
 		name, before  string
-		input         in
+		input         toolInput
 		after         string
 		want, refusal string // FILE represents the path
 	}{
-		{"one", "a b c", in{"old_string": "b", "new_string": "X"}, "a X c", "The file FILE has been updated successfully." + known, ""},
+		{"one", "a b c", toolInput{"old_string": "b", "new_string": "X"}, "a X c", "The file FILE has been updated successfully." + known, ""},
 		{
 			"all", "a b a",
-			in{"old_string": "a", "new_string": "X", "replace_all": true},
+			toolInput{"old_string": "a", "new_string": "X", "replace_all": true},
 			"X b X",
 			"The file FILE has been updated. All occurrences were successfully replaced." + known, "",
 		},
-		{"delete", "a\nb\n", in{"old_string": "a\n", "new_string": ""}, "b\n", "The file FILE has been updated successfully." + known, ""},
-		{"crlf", "a\r\nb\r\n", in{"old_string": "a\nb", "new_string": "x\ny"}, "x\r\ny\r\n", "The file FILE has been updated successfully." + known, ""},
-		{"crlf in input", "a\r\nb\r\n", in{"old_string": "a\r\nb", "new_string": "x\r\ny"}, "a\r\nb\r\n", "", "String to replace not found in file.\nString: a\r\nb"},
-		{"mixed line ends stay", "a\r\nb\n", in{"old_string": "b", "new_string": "x"}, "a\r\nx\n", "The file FILE has been updated successfully." + known, ""},
-		{"fill empty", " \n", in{"old_string": "", "new_string": "x"}, "x", "The file FILE has been updated successfully." + known, ""},
-		{"no match", "a", in{"old_string": "zzz", "new_string": "x"}, "a", "", "String to replace not found in file.\nString: zzz"},
-		{"several", "a a a", in{"old_string": "a", "new_string": "x"}, "a a a", "", "Found 3 matches of the string to replace, but replace_all is false. " +
+		{"delete", "a\nb\n", toolInput{"old_string": "a\n", "new_string": ""}, "b\n", "The file FILE has been updated successfully." + known, ""},
+		{"crlf", "a\r\nb\r\n", toolInput{"old_string": "a\nb", "new_string": "x\ny"}, "x\r\ny\r\n", "The file FILE has been updated successfully." + known, ""},
+		{"crlf in input", "a\r\nb\r\n", toolInput{"old_string": "a\r\nb", "new_string": "x\r\ny"}, "a\r\nb\r\n", "", "String to replace not found in file.\nString: a\r\nb"},
+		{"mixed line ends stay", "a\r\nb\n", toolInput{"old_string": "b", "new_string": "x"}, "a\r\nx\n", "The file FILE has been updated successfully." + known, ""},
+		{"fill empty", " \n", toolInput{"old_string": "", "new_string": "x"}, "x", "The file FILE has been updated successfully." + known, ""},
+		{"no match", "a", toolInput{"old_string": "zzz", "new_string": "x"}, "a", "", "String to replace not found in file.\nString: zzz"},
+		{"several", "a a a", toolInput{"old_string": "a", "new_string": "x"}, "a a a", "", "Found 3 matches of the string to replace, but replace_all is false. " +
 			"To replace all occurrences, set replace_all to true. To replace only one occurrence, please provide more context to uniquely identify the instance.\nString: a"},
-		{"same", "a", in{"old_string": "a", "new_string": "a"}, "a", "", "No changes to make: old_string and new_string are exactly the same."},
-		{"exists", "a", in{"old_string": "", "new_string": "x"}, "a", "", "Cannot create new file - file already exists."},
+		{"same", "a", toolInput{"old_string": "a", "new_string": "a"}, "a", "", "No changes to make: old_string and new_string are exactly the same."},
+		{"exists", "a", toolInput{"old_string": "", "new_string": "x"}, "a", "", "Cannot create new file - file already exists."},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -317,7 +317,7 @@ func TestEdit(t *testing.T) {
 			path := writeFile(t, dir, "f.txt", tt.before)
 			tt.input["file_path"] = path
 			tools := newTools(t, Options{CWD: dir})
-			call(t, tools, "Read", in{"file_path": path})
+			call(t, tools, "Read", toolInput{"file_path": path})
 			r := call(t, tools, "Edit", tt.input)
 			if tt.refusal != "" {
 				if diff := cmp.Diff(tool.Refuse("%s", tt.refusal), r.ToolResult); diff != "" {
@@ -341,7 +341,7 @@ func TestEdit(t *testing.T) {
 func TestEditUnreadFile(t *testing.T) {
 	dir := t.TempDir()
 	path := writeFile(t, dir, "a.txt", "a\n")
-	r := call(t, newTools(t, Options{CWD: dir}), "Edit", in{"file_path": path, "old_string": "a", "new_string": "b"})
+	r := call(t, newTools(t, Options{CWD: dir}), "Edit", toolInput{"file_path": path, "old_string": "a", "new_string": "b"})
 	wantText(t, r, false, "The file "+path+" has been updated successfully.")
 	if out := output[edited](t, r); !out.NotInContext {
 		t.Errorf("output %+v does not tell that the model has not read the file", r.Output)
@@ -351,7 +351,7 @@ func TestEditUnreadFile(t *testing.T) {
 func TestEditNewFile(t *testing.T) {
 	dir := t.TempDir()
 	tools := newTools(t, Options{CWD: dir})
-	r := call(t, tools, "Edit", in{"file_path": "sub/n.txt", "old_string": "", "new_string": "x\n"})
+	r := call(t, tools, "Edit", toolInput{"file_path": "sub/n.txt", "old_string": "", "new_string": "x\n"})
 	path := filepath.Join(dir, "sub/n.txt")
 	if r.IsError || fileText(t, path) != "x\n" {
 		t.Fatalf("result %+v", r)
@@ -360,7 +360,7 @@ func TestEditNewFile(t *testing.T) {
 	if diff := cmp.Diff(want, output[edited](t, r).StructuredPatch); diff != "" {
 		t.Errorf("patch (-want +got):\n%s", diff)
 	}
-	r = call(t, tools, "Edit", in{"file_path": "nosuch", "old_string": "a", "new_string": "b"})
+	r = call(t, tools, "Edit", toolInput{"file_path": "nosuch", "old_string": "a", "new_string": "b"})
 	if diff := cmp.Diff(tool.Refuse("File does not exist. Note: your current working directory is %s.", dir), r.ToolResult); diff != "" {
 		t.Errorf("result (-want +got):\n%s", diff)
 	}
@@ -370,35 +370,35 @@ func TestHomePath(t *testing.T) {
 	home := t.TempDir()
 	writeFile(t, home, "a.txt", "x")
 	tools := newTools(t, Options{Environ: []string{"HOME=/nowhere", "HOME=" + home}})
-	wantText(t, call(t, tools, "Read", in{"file_path": "~/a.txt"}), false, "1\tx")
+	wantText(t, call(t, tools, "Read", toolInput{"file_path": "~/a.txt"}), false, "1\tx")
 }
 
 // The session's knowledge of a file and the model's are distinct (observed with 2.1.329).
 func TestEditTellsWhatIsKnown(t *testing.T) {
-	read, part, cat := in{"file_path": "a.txt"}, in{"file_path": "a.txt", "limit": 1}, in{"command": "cat a.txt"}
-	edit, write := in{"file_path": "a.txt", "old_string": "one", "new_string": "1"}, in{"file_path": "a.txt", "content": "x"}
-	change := in{"command": "echo more >>a.txt"}
+	read, part, cat := toolInput{"file_path": "a.txt"}, toolInput{"file_path": "a.txt", "limit": 1}, toolInput{"command": "cat a.txt"}
+	edit, write := toolInput{"file_path": "a.txt", "old_string": "one", "new_string": "1"}, toolInput{"file_path": "a.txt", "content": "x"}
+	change := toolInput{"command": "echo more >>a.txt"}
 	const known, plain, stale, refused = fileIsKnown, "", " (note: the file had been modified on disk", "<tool_use_error>" + modifiedSince
 	for _, tt := range []struct {
 		name   string
-		before []in
-		last   in
+		before []toolInput
+		last   toolInput
 		want   string // suffix, or text that follows, of the expected result
 	}{
 		{"not read", nil, edit, plain},
-		{"read", []in{read}, edit, known},
-		{"read in part", []in{part}, edit, plain},
-		{"shown by a command", []in{cat}, edit, known},
-		{"changed", []in{read, change}, edit, stale},
-		{"changed, to be overwritten", []in{read, change}, write, refused},
-		{"changed and edited, then overwritten", []in{read, change, edit}, write, known},
-		{"edited without reading, then overwritten", []in{edit}, write, known},
+		{"read", []toolInput{read}, edit, known},
+		{"read in part", []toolInput{part}, edit, plain},
+		{"shown by a command", []toolInput{cat}, edit, known},
+		{"changed", []toolInput{read, change}, edit, stale},
+		{"changed, to be overwritten", []toolInput{read, change}, write, refused},
+		{"changed and edited, then overwritten", []toolInput{read, change, edit}, write, known},
+		{"edited without reading, then overwritten", []toolInput{edit}, write, known},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			dir := t.TempDir()
 			writeFile(t, dir, "a.txt", "one\ntwo\n")
 			tools := newTools(t, Options{CWD: dir})
-			do := func(input in) protocol.ToolResult {
+			do := func(input toolInput) protocol.ToolResult {
 				switch {
 				case input["command"] != nil:
 					return call(t, tools, "Bash", input).ToolResult
@@ -431,11 +431,11 @@ func TestForeignEncodings(t *testing.T) {
 	writeFile(t, dir, "nul", "a\x00\n")
 	tools := newTools(t, Options{CWD: dir})
 	for name, why := range map[string]string{"latin": legacyBytes, "nul": nulBytes} {
-		wantText(t, call(t, tools, "Write", in{"file_path": name, "content": "x"}), true, "File "+why+" "+notWritten)
-		wantText(t, call(t, tools, "Edit", in{"file_path": name, "old_string": "a", "new_string": "b"}), true,
+		wantText(t, call(t, tools, "Write", toolInput{"file_path": name, "content": "x"}), true, "File "+why+" "+notWritten)
+		wantText(t, call(t, tools, "Edit", toolInput{"file_path": name, "old_string": "a", "new_string": "b"}), true,
 			"<tool_use_error>File "+why+" "+notWritten+"</tool_use_error>")
 	}
-	wantText(t, call(t, tools, "Read", in{"file_path": "latin"}), false,
+	wantText(t, call(t, tools, "Read", toolInput{"file_path": "latin"}), false,
 		"1\tcaf\xe9\n2\t\n\n[This file "+legacyBytes+" Its undecodable bytes show above as U+FFFD."+refusedLater)
 }
 

@@ -34,7 +34,7 @@ func TestMonitor(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			set := newTasks(t)
-			r := call(t, newTools(t, Options{Tasks: set}), "Monitor", in{"command": tt.command, "description": "d", "timeout_ms": 1000})
+			r := call(t, newTools(t, Options{Tasks: set}), "Monitor", toolInput{"command": tt.command, "description": "d", "timeout_ms": 1000})
 			id := output[struct{ TaskID string }](t, r).TaskID
 			if !strings.HasPrefix(r.Content.Text, "Monitor started (task "+id+", expires in 1s unless the source ends first; ") {
 				t.Errorf("text %q", r.Content.Text)

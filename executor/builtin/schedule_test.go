@@ -29,49 +29,49 @@ func newScheduler(t *testing.T, dir string) *Tools {
 // Texts observed with 2.1.329.
 func TestCrons(t *testing.T) {
 	tools := newScheduler(t, t.TempDir())
-	r := call(t, tools, "CronList", in{})
+	r := call(t, tools, "CronList", toolInput{})
 	wantText(t, r, false, "No scheduled jobs.")
 	wantOutput(t, r, `{"jobs":[]}`)
 
-	r = call(t, tools, "CronCreate", in{"cron": "0 9 * * 1-5", "prompt": strings.Repeat("y", 81)})
+	r = call(t, tools, "CronCreate", toolInput{"cron": "0 9 * * 1-5", "prompt": strings.Repeat("y", 81)})
 	wantText(t, r, false, "Scheduled recurring job 00000001 (Weekdays at 9:00 AM). Next run: Nov 23 9:00am. "+
 		"Session-only (not written to disk, dies when Claude exits). Auto-expires after 30 days. Use CronDelete to cancel sooner.")
-	r = call(t, tools, "CronCreate", in{"cron": "7 9 * * *", "prompt": "one\ntwo", "recurring": false})
+	r = call(t, tools, "CronCreate", toolInput{"cron": "7 9 * * *", "prompt": "one\ntwo", "recurring": false})
 	wantText(t, r, false, "Scheduled one-shot task 00000002 (Every day at 9:07 AM). Next run: Nov 22 9:07am. "+
 		"Session-only (not written to disk, dies when Claude exits). It will fire once then auto-delete.")
 	wantOutput(t, r, `{"id":"00000002","humanSchedule":"Every day at 9:07 AM","recurring":false,"durable":false,"nextFireAt":1795338420000}`)
 
-	wantText(t, call(t, tools, "CronList", in{}), false,
+	wantText(t, call(t, tools, "CronList", toolInput{}), false,
 		"00000001 — Weekdays at 9:00 AM (recurring) [session-only], next run Nov 23 9:00am: "+strings.Repeat("y", 79)+"…\n"+
 			"00000002 — Every day at 9:07 AM (one-shot) [session-only], next run Nov 22 9:07am: one…")
-	r = call(t, tools, "CronDelete", in{"id": "00000001"})
+	r = call(t, tools, "CronDelete", toolInput{"id": "00000001"})
 	wantText(t, r, false, "Cancelled job 00000001.")
 	wantOutput(t, r, `{"id":"00000001"}`)
-	wantOutput(t, call(t, tools, "CronList", in{}),
+	wantOutput(t, call(t, tools, "CronList", toolInput{}),
 		`{"jobs":[{"id":"00000002","cron":"7 9 * * *","humanSchedule":"Every day at 9:07 AM","prompt":"one\ntwo","durable":false,"nextFireAt":1795338420000}]}`)
 }
 
 func TestCronRefusals(t *testing.T) {
 	tools := newScheduler(t, t.TempDir())
-	refused := func(name string, input in, want string) {
+	refused := func(name string, input toolInput, want string) {
 		t.Helper()
 		r := call(t, tools, name, input)
 		wantText(t, r, true, "<tool_use_error>"+want+"</tool_use_error>")
 		wantOutput(t, r, `"Error: `+want+`"`)
 	}
-	refused("CronCreate", in{"cron": "99 * * * *", "prompt": "x"}, "Invalid cron expression '99 * * * *'. Expected 5 fields: M H DoM Mon DoW.")
-	refused("CronCreate", in{"cron": "0 9 31 2 *", "prompt": "x"}, "Cron expression '0 9 31 2 *' does not match any calendar date in the next year.")
-	refused("CronDelete", in{"id": "nope"}, "No scheduled job with id 'nope'")
+	refused("CronCreate", toolInput{"cron": "99 * * * *", "prompt": "x"}, "Invalid cron expression '99 * * * *'. Expected 5 fields: M H DoM Mon DoW.")
+	refused("CronCreate", toolInput{"cron": "0 9 31 2 *", "prompt": "x"}, "Cron expression '0 9 31 2 *' does not match any calendar date in the next year.")
+	refused("CronDelete", toolInput{"id": "nope"}, "No scheduled job with id 'nope'")
 	for range maxJobs {
-		call(t, tools, "CronCreate", in{"cron": "* * * * *", "prompt": "x"})
+		call(t, tools, "CronCreate", toolInput{"cron": "* * * * *", "prompt": "x"})
 	}
-	refused("CronCreate", in{"cron": "* * * * *", "prompt": "x"}, "Too many scheduled jobs (max 50). Cancel one first.")
+	refused("CronCreate", toolInput{"cron": "* * * * *", "prompt": "x"}, "Too many scheduled jobs (max 50). Cancel one first.")
 }
 
 // A durable job is saved in a file, and later sessions load it.
 func TestDurableCrons(t *testing.T) {
 	dir := t.TempDir()
-	r := call(t, newScheduler(t, dir), "CronCreate", in{"cron": "7 9 * * *", "prompt": "a < b", "durable": true})
+	r := call(t, newScheduler(t, dir), "CronCreate", toolInput{"cron": "7 9 * * *", "prompt": "a < b", "durable": true})
 	wantText(t, r, false, "Scheduled recurring job 00000001 (Every day at 9:07 AM). Next run: Nov 22 9:07am. "+
 		"Persisted to .claude/scheduled_tasks.json. Auto-expires after 30 days. Use CronDelete to cancel sooner.")
 	file := filepath.Join(dir, ".claude", "scheduled_tasks.json")
@@ -94,16 +94,16 @@ func TestDurableCrons(t *testing.T) {
 		t.Errorf("file (-want +got):\n%s", diff)
 	}
 	later := newScheduler(t, dir)
-	r = call(t, later, "CronList", in{})
+	r = call(t, later, "CronList", toolInput{})
 	wantText(t, r, false, "00000001 — Every day at 9:07 AM (recurring), next run Nov 22 9:07am: a < b")
-	call(t, later, "CronDelete", in{"id": "00000001"})
+	call(t, later, "CronDelete", toolInput{"id": "00000001"})
 	if diff := cmp.Diff("{\n  \"tasks\": []\n}\n", fileText(t, file)); diff != "" {
 		t.Errorf("file (-want +got):\n%s", diff)
 	}
 	if err := os.WriteFile(file, []byte("{"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	wantText(t, call(t, later, "CronList", in{}), false, "No scheduled jobs.")
+	wantText(t, call(t, later, "CronList", toolInput{}), false, "No scheduled jobs.")
 }
 
 // Texts observed with 2.1.329.
@@ -120,21 +120,21 @@ func TestScheduleWakeup(t *testing.T) {
 		{120, "11:32:00 (in 159s).", `{"scheduledFor":1795260720000,"clampedDelaySeconds":120,"wasClamped":false}`},
 	} {
 		tools := newScheduler(t, t.TempDir())
-		call(t, tools, "ScheduleWakeup", in{"delaySeconds": 100, "reason": "", "prompt": "first"}) // the next one takes its place
-		r := call(t, tools, "ScheduleWakeup", in{"delaySeconds": tt.delay, "reason": "r", "prompt": "p", "noop": true})
+		call(t, tools, "ScheduleWakeup", toolInput{"delaySeconds": 100, "reason": "", "prompt": "first"}) // the next one takes its place
+		r := call(t, tools, "ScheduleWakeup", toolInput{"delaySeconds": tt.delay, "reason": "r", "prompt": "p", "noop": true})
 		wantText(t, r, false, "Next wakeup scheduled for "+tt.text+rest)
 		wantOutput(t, r, tt.out)
-		if jobs := output[struct{ Jobs []struct{ Prompt string } }](t, call(t, tools, "CronList", in{})).Jobs; len(jobs) != 1 || jobs[0].Prompt != "p" {
+		if jobs := output[struct{ Jobs []struct{ Prompt string } }](t, call(t, tools, "CronList", toolInput{})).Jobs; len(jobs) != 1 || jobs[0].Prompt != "p" {
 			t.Errorf("scheduled: %+v", jobs)
 		}
-		r = call(t, tools, "ScheduleWakeup", in{"stop": true})
+		r = call(t, tools, "ScheduleWakeup", toolInput{"stop": true})
 		wantOutput(t, r, `{"scheduledFor":0,"clampedDelaySeconds":0,"wasClamped":false,"stopped":true,"cancelledWakeups":1}`)
-		r = call(t, tools, "ScheduleWakeup", in{"stop": true})
+		r = call(t, tools, "ScheduleWakeup", toolInput{"stop": true})
 		wantOutput(t, r, `{"scheduledFor":0,"clampedDelaySeconds":0,"wasClamped":false,"stopped":true,"cancelledWakeups":0}`)
 	}
 	tools := newScheduler(t, t.TempDir())
-	wantText(t, call(t, tools, "ScheduleWakeup", in{"delaySeconds": 100}), true, "`delaySeconds` and `reason` are required when `stop` is not true.")
-	wantText(t, call(t, tools, "ScheduleWakeup", in{"delaySeconds": 100, "reason": "r"}), true, "`prompt` is required when `stop` is not true.")
+	wantText(t, call(t, tools, "ScheduleWakeup", toolInput{"delaySeconds": 100}), true, "`delaySeconds` and `reason` are required when `stop` is not true.")
+	wantText(t, call(t, tools, "ScheduleWakeup", toolInput{"delaySeconds": 100, "reason": "r"}), true, "`prompt` is required when `stop` is not true.")
 }
 
 func TestReportFindings(t *testing.T) {
@@ -151,11 +151,11 @@ func TestWebRefusals(t *testing.T) {
 	tools := newTools(t, Options{})
 	for _, tt := range []struct {
 		name  string
-		input in
+		input toolInput
 		want  string
 	}{
-		{"WebFetch", in{"url": "http://localhost/x", "prompt": "p"}, "WebFetch cannot fetch localhost or other hostnames without a dot. To reach a local server, use Bash with curl instead."},
-		{"WebFetch", in{"url": "http://user:pw@example.com/x", "prompt": "p"}, "Invalid URL"},
+		{"WebFetch", toolInput{"url": "http://localhost/x", "prompt": "p"}, "WebFetch cannot fetch localhost or other hostnames without a dot. To reach a local server, use Bash with curl instead."},
+		{"WebFetch", toolInput{"url": "http://user:pw@example.com/x", "prompt": "p"}, "Invalid URL"},
 	} {
 		wantText(t, call(t, tools, tt.name, tt.input), true, tt.want)
 	}

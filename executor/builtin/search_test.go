@@ -44,7 +44,7 @@ func TestGlob(t *testing.T) {
 	}
 	tools := newTools(t, Options{CWD: dir})
 	for _, tt := range tests {
-		input := in{"pattern": tt.pattern}
+		input := toolInput{"pattern": tt.pattern}
 		if tt.path != "" {
 			input["path"] = tt.path
 		}
@@ -56,7 +56,7 @@ func TestGlob(t *testing.T) {
 
 func TestGlobOutside(t *testing.T) {
 	other := tree(t, "a.go")
-	r := call(t, newTools(t, Options{}), "Glob", in{"pattern": "*.go", "path": other})
+	r := call(t, newTools(t, Options{}), "Glob", toolInput{"pattern": "*.go", "path": other})
 	wantText(t, r, false, filepath.Join(other, "a.go"))
 }
 
@@ -66,7 +66,7 @@ func TestGlobTruncates(t *testing.T) {
 	for i := range most + 3 {
 		writeFile(t, dir, fmt.Sprintf("f%03d", i), "")
 	}
-	r := call(t, newTools(t, Options{CWD: dir}), "Glob", in{"pattern": "*"})
+	r := call(t, newTools(t, Options{CWD: dir}), "Glob", toolInput{"pattern": "*"})
 	out := output[struct {
 		NumFiles, TotalMatches int
 		Truncated              bool
@@ -84,12 +84,12 @@ func TestSearchRefusals(t *testing.T) {
 	tools := newTools(t, Options{CWD: dir})
 	for _, tt := range []struct {
 		tool  string
-		input in
+		input toolInput
 		want  string
 	}{
-		{"Glob", in{"pattern": "*", "path": "nosuch"}, "Directory does not exist: nosuch. Note: your current working directory is " + dir + "."},
-		{"Glob", in{"pattern": "*", "path": "a.go"}, "Path is not a directory: a.go"},
-		{"Grep", in{"pattern": "x", "path": "nosuch"}, "Path does not exist: nosuch. Note: your current working directory is " + dir + "."},
+		{"Glob", toolInput{"pattern": "*", "path": "nosuch"}, "Directory does not exist: nosuch. Note: your current working directory is " + dir + "."},
+		{"Glob", toolInput{"pattern": "*", "path": "a.go"}, "Path is not a directory: a.go"},
+		{"Grep", toolInput{"pattern": "x", "path": "nosuch"}, "Path does not exist: nosuch. Note: your current working directory is " + dir + "."},
 	} {
 		if diff := cmp.Diff(tool.Fail("%s", tt.want), call(t, tools, tt.tool, tt.input).ToolResult); diff != "" {
 			t.Errorf("%s %v (-want +got):\n%s", tt.tool, tt.input, diff)
@@ -98,14 +98,14 @@ func TestSearchRefusals(t *testing.T) {
 	const rejected = "Search failed — ripgrep rejected the pattern, glob, or file type without searching:\nrg: "
 	for _, tt := range []struct {
 		tool  string
-		input in
+		input toolInput
 		want  string
 	}{
-		{"Glob", in{"pattern": "a/[x"}, "error parsing glob 'a/[x': unclosed character class; missing ']'"},
-		{"Glob", in{"pattern": "{a,b"}, "error parsing glob '{a,b': unclosed alternate group; missing '}' (maybe escape '{' with '[{]'?)"},
-		{"Grep", in{"pattern": "x", "glob": "["}, "error parsing glob '[': unclosed character class; missing ']'"},
-		{"Grep", in{"pattern": "("}, "regex parse error:\n    (?:()\n    ^\nerror: unclosed group"},
-		{"Grep", in{"pattern": "x", "type": "cobol"}, "unrecognized file type: cobol"},
+		{"Glob", toolInput{"pattern": "a/[x"}, "error parsing glob 'a/[x': unclosed character class; missing ']'"},
+		{"Glob", toolInput{"pattern": "{a,b"}, "error parsing glob '{a,b': unclosed alternate group; missing '}' (maybe escape '{' with '[{]'?)"},
+		{"Grep", toolInput{"pattern": "x", "glob": "["}, "error parsing glob '[': unclosed character class; missing ']'"},
+		{"Grep", toolInput{"pattern": "("}, "regex parse error:\n    (?:()\n    ^\nerror: unclosed group"},
+		{"Grep", toolInput{"pattern": "x", "type": "cobol"}, "unrecognized file type: cobol"},
 	} {
 		wantText(t, call(t, tools, tt.tool, tt.input), true, rejected+tt.want)
 	}
@@ -121,12 +121,12 @@ func TestSearchHidden(t *testing.T) {
 		return filepath.Base(path) == ".env" || strings.Contains(path, "/secret")
 	}}})
 	for _, mode := range []string{"content", "files_with_matches", "count"} {
-		if got := call(t, tools, "Grep", in{"pattern": "needle", "output_mode": mode}).Content.Text; strings.Contains(got, ".env") || strings.Contains(got, "secret") || !strings.Contains(got, "a.txt") {
+		if got := call(t, tools, "Grep", toolInput{"pattern": "needle", "output_mode": mode}).Content.Text; strings.Contains(got, ".env") || strings.Contains(got, "secret") || !strings.Contains(got, "a.txt") {
 			t.Errorf("Grep %s: %q", mode, got)
 		}
 	}
 	for _, pattern := range []string{"*", "**/*", ".env", "secret/*", filepath.Join(dir, "secret", "*")} {
-		if got := call(t, tools, "Glob", in{"pattern": pattern}).Content.Text; strings.Contains(got, ".env") || strings.Contains(got, "secret") {
+		if got := call(t, tools, "Glob", toolInput{"pattern": pattern}).Content.Text; strings.Contains(got, ".env") || strings.Contains(got, "secret") {
 			t.Errorf("Glob %s: %q", pattern, got)
 		}
 	}
@@ -141,42 +141,42 @@ func TestGrepContent(t *testing.T) {
 	writeFile(t, dir, ".git/c.txt", "needle\n")
 	tests := []struct {
 		name  string
-		input in
+		input toolInput
 		want  string
 	}{
-		{"plain", in{"pattern": "needle", "glob": "!wide*"}, "a.txt:2:two needle needle\nb.go:2:needle"},
-		{"end of line", in{"pattern": "needle$", "type": "go"}, "b.go:2:needle"},
-		{"no numbers", in{"pattern": "^three", "-n": false}, "a.txt:three"},
-		{"ignore case", in{"pattern": "needle", "-i": true, "glob": "a.*"}, "a.txt:2:two needle needle\na.txt:6:six NEEDLE"},
-		{"only matching", in{"pattern": "need.e", "-o": true, "glob": "a.txt"}, "a.txt:2:needle\na.txt:2:needle"},
+		{"plain", toolInput{"pattern": "needle", "glob": "!wide*"}, "a.txt:2:two needle needle\nb.go:2:needle"},
+		{"end of line", toolInput{"pattern": "needle$", "type": "go"}, "b.go:2:needle"},
+		{"no numbers", toolInput{"pattern": "^three", "-n": false}, "a.txt:three"},
+		{"ignore case", toolInput{"pattern": "needle", "-i": true, "glob": "a.*"}, "a.txt:2:two needle needle\na.txt:6:six NEEDLE"},
+		{"only matching", toolInput{"pattern": "need.e", "-o": true, "glob": "a.txt"}, "a.txt:2:needle\na.txt:2:needle"},
 		{
 			"context",
-			in{"pattern": "needle", "-i": true, "-C": 1, "glob": "a.txt"},
+			toolInput{"pattern": "needle", "-i": true, "-C": 1, "glob": "a.txt"},
 			"a.txt-1-one\na.txt:2:two needle needle\na.txt-3-three\n--\na.txt-5-five\na.txt:6:six NEEDLE\na.txt-7-seven",
 		},
 		{
 			"context meets",
-			in{"pattern": "needle", "-i": true, "context": 2, "glob": "a.txt"},
+			toolInput{"pattern": "needle", "-i": true, "context": 2, "glob": "a.txt"},
 			"a.txt-1-one\na.txt:2:two needle needle\na.txt-3-three\na.txt-4-four\na.txt-5-five\na.txt:6:six NEEDLE\na.txt-7-seven",
 		},
-		{"before", in{"pattern": "three", "-B": 5, "glob": "a.txt"}, "a.txt-1-one\na.txt-2-two needle needle\na.txt:3:three"},
-		{"after", in{"pattern": "six", "-A": 5, "glob": "a.txt"}, "a.txt:6:six NEEDLE\na.txt-7-seven"},
-		{"between files", in{"pattern": "needle", "-A": 1, "glob": "a.txt b.go"}, "a.txt:2:two needle needle\na.txt-3-three\n--\nb.go:2:needle"},
-		{"one file", in{"pattern": "needle", "path": "a.txt"}, "2:two needle needle"},
-		{"multiline", in{"pattern": "three.four", "multiline": true}, "a.txt:3:three\na.txt:4:four"},
-		{"multiline only matching", in{"pattern": "ree.fo", "multiline": true, "-o": true}, "a.txt:3:ree\na.txt:4:fo"},
-		{"not multiline", in{"pattern": "three.four"}, "No matches found"},
-		{"long line", in{"pattern": "wide needle"}, "wide.txt:1:[Omitted long matching line]"},
-		{"glob list", in{"pattern": "needle", "glob": "*.{go,rs}"}, "b.go:2:needle"},
-		{"glob commas", in{"pattern": "needle", "glob": "*.go,*.rs"}, "b.go:2:needle"},
+		{"before", toolInput{"pattern": "three", "-B": 5, "glob": "a.txt"}, "a.txt-1-one\na.txt-2-two needle needle\na.txt:3:three"},
+		{"after", toolInput{"pattern": "six", "-A": 5, "glob": "a.txt"}, "a.txt:6:six NEEDLE\na.txt-7-seven"},
+		{"between files", toolInput{"pattern": "needle", "-A": 1, "glob": "a.txt b.go"}, "a.txt:2:two needle needle\na.txt-3-three\n--\nb.go:2:needle"},
+		{"one file", toolInput{"pattern": "needle", "path": "a.txt"}, "2:two needle needle"},
+		{"multiline", toolInput{"pattern": "three.four", "multiline": true}, "a.txt:3:three\na.txt:4:four"},
+		{"multiline only matching", toolInput{"pattern": "ree.fo", "multiline": true, "-o": true}, "a.txt:3:ree\na.txt:4:fo"},
+		{"not multiline", toolInput{"pattern": "three.four"}, "No matches found"},
+		{"long line", toolInput{"pattern": "wide needle"}, "wide.txt:1:[Omitted long matching line]"},
+		{"glob list", toolInput{"pattern": "needle", "glob": "*.{go,rs}"}, "b.go:2:needle"},
+		{"glob commas", toolInput{"pattern": "needle", "glob": "*.go,*.rs"}, "b.go:2:needle"},
 		{
 			"head_limit",
-			in{"pattern": "e", "glob": "a.txt", "head_limit": 2},
+			toolInput{"pattern": "e", "glob": "a.txt", "head_limit": 2},
 			"a.txt:1:one\na.txt:2:two needle needle\n\n[Showing results with pagination = limit: 2]",
 		},
 		{
 			"offset",
-			in{"pattern": "e", "glob": "a.txt", "head_limit": 1, "offset": 1},
+			toolInput{"pattern": "e", "glob": "a.txt", "head_limit": 1, "offset": 1},
 			"a.txt:2:two needle needle\n\n[Showing results with pagination = limit: 1, offset: 1]",
 		},
 	}
@@ -192,13 +192,13 @@ func TestGrepContent(t *testing.T) {
 func TestGrepFiles(t *testing.T) {
 	dir := tree(t, "z.go", "a.go", "sub/m.go")
 	tools := newTools(t, Options{CWD: dir})
-	r := call(t, tools, "Grep", in{"pattern": "needle"})
+	r := call(t, tools, "Grep", toolInput{"pattern": "needle"})
 	wantText(t, r, false, "Found 3 files\nz.go\na.go\nsub/m.go")
 	wantOutput(t, r, `{"mode":"files_with_matches","filenames":["z.go","a.go","sub/m.go"],"numFiles":3,"totalFiles":3}`)
-	r = call(t, tools, "Grep", in{"pattern": "needle", "head_limit": 1, "glob": "/*.go"})
+	r = call(t, tools, "Grep", toolInput{"pattern": "needle", "head_limit": 1, "glob": "/*.go"})
 	wantText(t, r, false, "Found 1 file limit: 1\nz.go")
 	wantOutput(t, r, `{"mode":"files_with_matches","filenames":["z.go"],"numFiles":1,"totalFiles":2,"appliedLimit":1}`)
-	wantText(t, call(t, tools, "Grep", in{"pattern": "nosuch"}), false, "No files found")
+	wantText(t, call(t, tools, "Grep", toolInput{"pattern": "nosuch"}), false, "No files found")
 }
 
 // The position of a syntax error is marked as ripgrep marks it (texts observed with 2.1.329).
@@ -243,7 +243,7 @@ func TestGrepFaults(t *testing.T) {
 		`(?<!a)b`:         "    (?:(?<!a)b)\n       ^^^^\nerror: look-around, including look-ahead and look-behind, is not supported" + pcre,
 		"a\nb(":           strings.Repeat("~", 79) + "\n1: (?:a\n   ^\n2: b()\n" + strings.Repeat("~", 79) + "\nerror: unclosed group",
 	} {
-		wantText(t, call(t, tools, "Grep", in{"pattern": pattern}), true,
+		wantText(t, call(t, tools, "Grep", toolInput{"pattern": pattern}), true,
 			"Search failed — ripgrep rejected the pattern, glob, or file type without searching:\nrg: regex parse error:\n"+want)
 	}
 }
@@ -252,7 +252,7 @@ func TestGrepFaults(t *testing.T) {
 func TestGrepBraces(t *testing.T) {
 	tools := newTools(t, Options{})
 	for _, pattern := range []string{`[{]a`, `\{`, `a}`, `a{2}`, `a{2,}`, `a{2,3}`, `\x{41}`, `\p{L}`, `(?P<x>a){3}`, `[^]{]`, `a{ 2}`} {
-		wantText(t, call(t, tools, "Grep", in{"pattern": pattern}), false, "No files found")
+		wantText(t, call(t, tools, "Grep", toolInput{"pattern": pattern}), false, "No files found")
 	}
 }
 
@@ -266,7 +266,7 @@ func TestGrepDialect(t *testing.T) {
 		`^(?P<n>z){2500}?$`: "1", `(a{1000}){3}`: "0", `^(?:z{50}){50}$`: "1", `^(?:z{100}){10,200}$`: "1", `a**`: "6", `a+*`: "6", `a?+`: "6", `^a++$`: "2", `^a{1}{3}$`: "1", `^(a|b)**$`: "2",
 		`^a*?+$`: "2", `(?i)^A**$`: "2", `^a{ 3}$`: "1", `\<hel`: "1", `lo\>`: "1", `\<ello`: "0", `\b{start}h`: "1", `\u{61}{3}`: "1", `é**`: "6", `[*]*`: "6", `\**`: "6",
 	} {
-		got := call(t, tools, "Grep", in{"pattern": pattern, "output_mode": "content"}).Content.Text
+		got := call(t, tools, "Grep", toolInput{"pattern": pattern, "output_mode": "content"}).Content.Text
 		n := strings.Count(got, "f.txt:")
 		if strconv.Itoa(n) != want || n == 0 && got != "No matches found" {
 			t.Errorf("%s: %d lines, want %s: %.300s", pattern, n, want, got)
@@ -278,12 +278,12 @@ func TestGrepCount(t *testing.T) {
 	dir := tree(t, "a.go", "b.go")
 	writeFile(t, dir, "b.go", "needle\nx\nneedle needle\n")
 	tools := newTools(t, Options{CWD: dir})
-	r := call(t, tools, "Grep", in{"pattern": "needle", "output_mode": "count"})
+	r := call(t, tools, "Grep", toolInput{"pattern": "needle", "output_mode": "count"})
 	wantText(t, r, false, "a.go:1\nb.go:2\n\nFound 3 total occurrences across 2 files.")
 	wantOutput(t, r, `{"mode":"count","numFiles":2,"filenames":[],"content":"a.go:1\nb.go:2","numMatches":3}`)
-	r = call(t, tools, "Grep", in{"pattern": "needle", "output_mode": "count", "head_limit": 1}) // what is not shown counts
+	r = call(t, tools, "Grep", toolInput{"pattern": "needle", "output_mode": "count", "head_limit": 1}) // what is not shown counts
 	wantText(t, r, false, "a.go:1\n\nFound 3 total occurrences across 2 files. with pagination = limit: 1")
 	wantOutput(t, r, `{"mode":"count","numFiles":2,"filenames":[],"content":"a.go:1","numMatches":3,"appliedLimit":1}`)
-	wantText(t, call(t, tools, "Grep", in{"pattern": "nosuch", "output_mode": "count"}), false,
+	wantText(t, call(t, tools, "Grep", toolInput{"pattern": "nosuch", "output_mode": "count"}), false,
 		"No matches found\n\nFound 0 total occurrences across 0 files.")
 }

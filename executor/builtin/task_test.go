@@ -67,8 +67,8 @@ func frame(ev protocol.Event) string {
 func TestBashInBackground(t *testing.T) {
 	set := newTasks(t)
 	tools := newTools(t, Options{Tasks: set})
-	r := call(t, tools, "Bash", in{"command": "echo bgdone; exit 3", "run_in_background": true})
-	id := output[ran](t, r).TaskID
+	r := call(t, tools, "Bash", toolInput{"command": "echo bgdone; exit 3", "run_in_background": true})
+	id := output[commandOutput](t, r).TaskID
 	if r.IsError || !r.ExplicitOK || !strings.HasPrefix(r.Content.Text, "Command running in background with ID: "+id+". Output is being written to: ") {
 		t.Errorf("result %+v", r)
 	}
@@ -90,12 +90,12 @@ func TestBashInBackground(t *testing.T) {
 func TestTaskStop(t *testing.T) {
 	set := newTasks(t)
 	tools := newTools(t, Options{Tasks: set})
-	id := output[ran](t, call(t, tools, "Bash", in{"command": "sleep 100", "run_in_background": true, "description": "wait"})).TaskID
+	id := output[commandOutput](t, call(t, tools, "Bash", toolInput{"command": "sleep 100", "run_in_background": true, "description": "wait"})).TaskID
 	if r := tools.Check(t.Context(), protocol.ToolUse{Name: "KillShell", Input: []byte("{}")}); r == nil ||
 		r.Content.Text != "<tool_use_error>Missing required parameter: task_id</tool_use_error>" {
 		t.Errorf("KillShell without a task: %+v", r)
 	}
-	r := call(t, tools, "TaskStop", in{"task_id": id})
+	r := call(t, tools, "TaskStop", toolInput{"task_id": id})
 	if want := `{"message":"Successfully stopped task: ` + id + ` (sleep 100)","task_id":"` + id + `","task_type":"local_bash","command":"sleep 100"}`; r.IsError || r.Content.Text != want {
 		t.Errorf("result %+v", r)
 	}
@@ -110,7 +110,7 @@ func TestTaskStop(t *testing.T) {
 	if _, ok := set.NextNotice(); ok {
 		t.Error("the model is told of a task that it stopped itself")
 	}
-	for _, input := range []in{{"task_id": "nosuch"}, {"shell_id": id}, {}} {
+	for _, input := range []toolInput{{"task_id": "nosuch"}, {"shell_id": id}, {}} {
 		if r := call(t, tools, "TaskStop", input); !r.IsError {
 			t.Errorf("%v: %+v", input, r)
 		}
@@ -129,17 +129,17 @@ func TestPlanModeSwitches(t *testing.T) {
 	if r := tools.Check(t.Context(), exit); r == nil || !strings.HasPrefix(r.Content.Text, "<tool_use_error>You are not in plan mode. ") {
 		t.Errorf("before planning: %+v", r)
 	}
-	r := call(t, tools, "EnterPlanMode", in{})
+	r := call(t, tools, "EnterPlanMode", toolInput{})
 	if m.mode != protocol.ModePlan || len(r.Before) != 1 {
 		t.Fatalf("mode %s, %+v", m.mode, r)
 	}
-	if r = call(t, tools, "EnterPlanMode", in{}); len(r.Before) != 0 {
+	if r = call(t, tools, "EnterPlanMode", toolInput{}); len(r.Before) != 0 {
 		t.Errorf("a mode that is in force is announced: %+v", r)
 	}
 	if r := tools.Check(t.Context(), exit); r != nil {
 		t.Errorf("while planning: %+v", r)
 	}
-	r = call(t, tools, "ExitPlanMode", in{"plan": "1. think"})
+	r = call(t, tools, "ExitPlanMode", toolInput{"plan": "1. think"})
 	data, err := protocol.Marshal(r.Before[0])
 	if want := `{"type":"system","subtype":"status","status":null,"permissionMode":"default","uuid":"","session_id":""}`; m.mode != protocol.ModeDefault || err != nil || string(data) != want {
 		t.Errorf("mode %s, status %s, %v", m.mode, data, err)
@@ -151,11 +151,11 @@ func TestPlanModeSwitches(t *testing.T) {
 		t.Errorf("plan file %q", plan)
 	}
 	m.mode = protocol.ModeAcceptEdits // a host's choice stays
-	if r = call(t, tools, "ExitPlanMode", in{}); len(r.Before) != 0 || !strings.HasSuffix(r.Content.Text, "## Approved Plan:\n1. think") {
+	if r = call(t, tools, "ExitPlanMode", toolInput{}); len(r.Before) != 0 || !strings.HasSuffix(r.Content.Text, "## Approved Plan:\n1. think") {
 		t.Errorf("mode %s, %+v", m.mode, r)
 	}
 	tools = newTools(t, Options{Modes: &fakeModes{err: errors.New("no")}})
-	if r = call(t, tools, "EnterPlanMode", in{}); len(r.Before) != 0 {
+	if r = call(t, tools, "EnterPlanMode", toolInput{}); len(r.Before) != 0 {
 		t.Errorf("a mode that was not set is announced: %+v", r)
 	}
 }
@@ -179,7 +179,7 @@ func (fakeSkills) Check(name string) error {
 
 func TestSkill(t *testing.T) {
 	tools := newTools(t, Options{Skills: fakeSkills{}})
-	r := call(t, tools, "Skill", in{"skill": "known", "args": "it"})
+	r := call(t, tools, "Skill", toolInput{"skill": "known", "args": "it"})
 	if r.IsError || r.Content.Text != "Launching skill: known" || len(r.After) != 1 {
 		t.Fatalf("result %+v", r)
 	}
@@ -190,19 +190,19 @@ func TestSkill(t *testing.T) {
 		t.Errorf("output %s, %v", text, err)
 	}
 	for name, refused := range map[string]bool{"reserved": true, "known": false} {
-		raw, _ := protocol.Marshal(in{"skill": name})
+		raw, _ := protocol.Marshal(toolInput{"skill": name})
 		if r := tools.Check(context.Background(), protocol.ToolUse{Name: "Skill", Input: raw}); (r != nil) != refused {
 			t.Errorf("check of %s: %+v", name, r)
 		}
 	}
-	if r = call(t, tools, "Skill", in{"skill": "nosuch"}); r.Content.Text != "<tool_use_error>Unknown skill: nosuch</tool_use_error>" {
+	if r = call(t, tools, "Skill", toolInput{"skill": "nosuch"}); r.Content.Text != "<tool_use_error>Unknown skill: nosuch</tool_use_error>" {
 		t.Errorf("result %+v", r)
 	}
 }
 
 func TestTaskStopNeedsTasks(t *testing.T) {
 	tools := newTools(t, Options{})
-	for name, input := range map[string]in{
+	for name, input := range map[string]toolInput{
 		"TaskStop": {"task_id": "x"}, "Bash": {"command": "true", "run_in_background": true},
 	} {
 		raw, _ := protocol.Marshal(input)

@@ -22,8 +22,8 @@ func TestWriteReplaces(t *testing.T) {
 		t.Fatal(err)
 	}
 	tools := newTools(t, Options{CWD: dir})
-	call(t, tools, "Read", in{"file_path": filepath.Join(dir, "soft")})
-	if r := call(t, tools, "Write", in{"file_path": filepath.Join(dir, "soft"), "content": "new\n"}); r.IsError {
+	call(t, tools, "Read", toolInput{"file_path": filepath.Join(dir, "soft")})
+	if r := call(t, tools, "Write", toolInput{"file_path": filepath.Join(dir, "soft"), "content": "new\n"}); r.IsError {
 		t.Fatalf("Write: %+v", r)
 	}
 	for name, want := range map[string]string{"file": "new\n", "soft": "new\n", "hard": "old\n"} {

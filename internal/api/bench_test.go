@@ -17,12 +17,12 @@ import (
 	"github.com/claudeless/claudeless/internal/base/clock"
 )
 
-// discard is a ResponseWriter that drops the response.
-type discard struct{ header http.Header }
+// discardResponse is a ResponseWriter that drops the response.
+type discardResponse struct{ header http.Header }
 
-func (d *discard) Header() http.Header         { return d.header }
-func (d *discard) Write(p []byte) (int, error) { return len(p), nil }
-func (d *discard) WriteHeader(int)             {}
+func (d *discardResponse) Header() http.Header         { return d.header }
+func (d *discardResponse) Write(p []byte) (int, error) { return len(p), nil }
+func (d *discardResponse) WriteHeader(int)             {}
 
 // request is a body that is sent repeatedly.
 func serveBody(b *testing.B, server http.Handler, body []byte) {
@@ -34,7 +34,7 @@ func serveBody(b *testing.B, server http.Handler, body []byte) {
 			b.Fatal(err)
 		}
 		r.RemoteAddr = "127.0.0.1:1"
-		server.ServeHTTP(&discard{http.Header{}}, r)
+		server.ServeHTTP(&discardResponse{http.Header{}}, r)
 	}
 }
 
@@ -153,7 +153,7 @@ func BenchmarkOpenStreams(b *testing.B) {
 				r, err := http.NewRequestWithContext(ctx, http.MethodPost, "/v1/messages", bytes.NewReader(body))
 				if err == nil {
 					r.RemoteAddr = "127.0.0.1:1"
-					server.ServeHTTP(&discard{http.Header{}}, r)
+					server.ServeHTTP(&discardResponse{http.Header{}}, r)
 				}
 				done <- struct{}{}
 			}()

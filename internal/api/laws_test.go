@@ -274,8 +274,8 @@ func converse(t *testing.T, r *rand.Rand, src string, stops int) []modelRequest 
 	return c.requests
 }
 
-// rendering is a way to write a history.
-type rendering func(r *rand.Rand, history []turnMessage) []block
+// historyFormat is a way to write a history.
+type historyFormat func(r *rand.Rand, history []turnMessage) []block
 
 // joinUserMessages adds Claude Code's answer to an empty reply to the user message before it, as Claude Code does:
 // the text before it gets a newline.
@@ -446,7 +446,7 @@ func TestLawsHold(t *testing.T) {
 		src := randomScenario(r, true)
 		talk := converse(t, r, src, r.IntN(2))
 		forgetful := newServer(t, src, func(o *api.Options) { o.Memory = -1 })
-		for name, render := range map[string]rendering{"new": asNewModels, "old": asOldModels, "varyForm": varyForm} {
+		for name, render := range map[string]historyFormat{"new": asNewModels, "old": asOldModels, "varyForm": varyForm} {
 			server := newServer(t, src)
 			for n, a := range talk {
 				history := render(r, a.history)

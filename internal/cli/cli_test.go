@@ -25,7 +25,7 @@ func TestVersion(t *testing.T) {
 		{"claudeless", "-v --claude-version=3.0.0", "", "3.0.0 (Claude Code)\n"},
 	} {
 		s, stdout, stderr := fakeSystem(t, words(tt.args)...)
-		s.Args[0], s.Environ, s.Stdin = tt.program, []string{tt.env}, untouchable{t}
+		s.Args[0], s.Environ, s.Stdin = tt.program, []string{tt.env}, forbiddenStdin{t}
 		if code := Run(context.Background(), s); code != 0 || stderr.Len() > 0 || stdout.String() != tt.want {
 			t.Errorf("%s %s: exit code %d, stderr %q, stdout %q, want %q", tt.program, tt.args, code, stderr, stdout, tt.want)
 		}

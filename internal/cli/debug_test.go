@@ -209,13 +209,13 @@ func (s *stdioStreams) attach(sys *process.System) {
 	inRead, inWrite := io.Pipe()
 	outRead, outWrite := io.Pipe()
 	s.in, s.out, s.ended = inWrite, bufio.NewScanner(outRead), make(chan struct{})
-	sys.Stdin, sys.Stdout = io.MultiReader(inRead, tellsEnd{s.ended}), outWrite
+	sys.Stdin, sys.Stdout = io.MultiReader(inRead, eofNotifier{s.ended}), outWrite
 }
 
-// tellsEnd is an empty input that reports when its end was read.
-type tellsEnd struct{ ended chan struct{} }
+// eofNotifier is an empty input that reports when its end was read.
+type eofNotifier struct{ ended chan struct{} }
 
-func (e tellsEnd) Read([]byte) (int, error) {
+func (e eofNotifier) Read([]byte) (int, error) {
 	close(e.ended)
 	return 0, io.EOF
 }
@@ -292,7 +292,7 @@ func TestDebugLeavesStdio(t *testing.T) {
 			words = append(words, "--mcp-sse")
 		}
 		var stdout lockedBuffer
-		url, _ := runDebugger(t, func(s *process.System) { s.Stdin, s.Stdout = untouchable{t}, &stdout }, words...)
+		url, _ := runDebugger(t, func(s *process.System) { s.Stdin, s.Stdout = forbiddenStdin{t}, &stdout }, words...)
 		if sse {
 			both(t, overHTTP(t, url), url, "http")
 			if line := sseEndpoint(t, url); !strings.HasPrefix(line, "data: /mcp/messages") {

@@ -26,21 +26,21 @@ func fakeSystem(t *testing.T, args ...string) (s *process.System, stdout, stderr
 		Now:        func() time.Time { return time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC) },
 		NewID:      func() string { return "00000000-0000-4000-8000-000000000001" },
 		UID:        1000,
-		Lifetime:   calm{},
+		Lifetime:   noSignals{},
 	}, stdout, stderr
 }
 
-// calm receives no signal.
-type calm struct{ process.Lifetime }
+// noSignals receives no signal.
+type noSignals struct{ process.Lifetime }
 
-func (calm) Notify(chan<- os.Signal, ...os.Signal) func() { return func() {} }
+func (noSignals) Notify(chan<- os.Signal, ...os.Signal) func() { return func() {} }
 
-func (calm) Parent() int { return 1 }
+func (noSignals) Parent() int { return 1 }
 
-// untouchable is a stdin that must not be read.
-type untouchable struct{ t *testing.T }
+// forbiddenStdin is a stdin that must not be read.
+type forbiddenStdin struct{ t *testing.T }
 
-func (u untouchable) Read([]byte) (int, error) {
+func (u forbiddenStdin) Read([]byte) (int, error) {
 	u.t.Error("stdin was read")
 	return 0, io.EOF
 }

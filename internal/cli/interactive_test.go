@@ -61,8 +61,8 @@ func (f *fakeTerminal) screen() emulator.Screen {
 	return f.emu.Screen()
 }
 
-// interactive is an interactive run of a test.
-type interactive struct {
+// interactiveRun is an interactive run of a test.
+type interactiveRun struct {
 	t              *testing.T
 	term           *fakeTerminal
 	stdout, stderr *bytes.Buffer
@@ -73,11 +73,11 @@ type interactive struct {
 
 // startInteractive starts claude on a fake terminal with a scenario. prepare may write files
 // and change the process before.
-func startInteractive(t *testing.T, scenario string, prepare func(r *interactive, s *process.System), args ...string) *interactive {
+func startInteractive(t *testing.T, scenario string, prepare func(r *interactiveRun, s *process.System), args ...string) *interactiveRun {
 	t.Helper()
 	s, stdout, stderr := fakeSystem(t, args...)
 	dir, _ := s.Getwd()
-	r := &interactive{t: t, term: newFakeTerminal(), stdout: stdout, stderr: stderr, dir: dir, config: filepath.Join(dir, "config"), code: make(chan int, 1)}
+	r := &interactiveRun{t: t, term: newFakeTerminal(), stdout: stdout, stderr: stderr, dir: dir, config: filepath.Join(dir, "config"), code: make(chan int, 1)}
 	file := filepath.Join(t.TempDir(), "s.toml")
 	r.write(file, scenario)
 	s.Terminal, s.StdinIsTTY, s.StdoutIsTTY = r.term, true, true
@@ -101,7 +101,7 @@ func startInteractive(t *testing.T, scenario string, prepare func(r *interactive
 	return r
 }
 
-func (r *interactive) write(path, text string) {
+func (r *interactiveRun) write(path, text string) {
 	r.t.Helper()
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		r.t.Fatal(err)
@@ -112,18 +112,18 @@ func (r *interactive) write(path, text string) {
 }
 
 // wait waits until the screen has a text.
-func (r *interactive) wait(text string) {
+func (r *interactiveRun) wait(text string) {
 	r.t.Helper()
 	r.until("has "+text, func(s emulator.Screen) bool { return strings.Contains(s.Text(), text) })
 }
 
 // gone waits until the screen has a text no more.
-func (r *interactive) gone(text string) {
+func (r *interactiveRun) gone(text string) {
 	r.t.Helper()
 	r.until("lacks "+text, func(s emulator.Screen) bool { return !strings.Contains(s.Text(), text) })
 }
 
-func (r *interactive) until(what string, ok func(emulator.Screen) bool) {
+func (r *interactiveRun) until(what string, ok func(emulator.Screen) bool) {
 	r.t.Helper()
 	limit := time.After(20 * time.Second)
 	for {
@@ -140,14 +140,14 @@ func (r *interactive) until(what string, ok func(emulator.Screen) bool) {
 }
 
 // press sends keys, one read each.
-func (r *interactive) press(keys ...string) {
+func (r *interactiveRun) press(keys ...string) {
 	for _, k := range keys {
 		r.term.keys <- []byte(k)
 	}
 }
 
 // say types a prompt and sends it.
-func (r *interactive) say(prompt string) {
+func (r *interactiveRun) say(prompt string) {
 	r.t.Helper()
 	r.press(prompt)
 	r.wait("❯\u00a0" + prompt)
@@ -155,7 +155,7 @@ func (r *interactive) say(prompt string) {
 }
 
 // exit waits for the end of the run, whose exit code must be this one.
-func (r *interactive) exit(want int) {
+func (r *interactiveRun) exit(want int) {
 	r.t.Helper()
 	select {
 	case code := <-r.code:
@@ -442,7 +442,7 @@ func TestInteractiveServers(t *testing.T) {
 		"two, Esc":         {two, "❯ [✔] weather", []string{keyEsc}, `{"disabledMcpjsonServers":["weather","second"]}`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := startInteractive(t, talk, func(r *interactive, _ *process.System) { r.write(filepath.Join(r.dir, ".mcp.json"), tt.config) })
+			r := startInteractive(t, talk, func(r *interactiveRun, _ *process.System) { r.write(filepath.Join(r.dir, ".mcp.json"), tt.config) })
 			r.wait(tt.wait)
 			r.press(tt.keys...)
 			r.wait("? for shortcuts")
@@ -461,7 +461,7 @@ func TestInteractiveServers(t *testing.T) {
 // TestInteractiveKey: the key of the environment is refused by default, and its end is
 // remembered but not shown.
 func TestInteractiveKey(t *testing.T) {
-	r := startInteractive(t, "trusted = true\n"+talk, func(r *interactive, s *process.System) {
+	r := startInteractive(t, "trusted = true\n"+talk, func(r *interactiveRun, s *process.System) {
 		s.Environ = append(s.Environ, "ANTHROPIC_API_KEY=sk-ant-aaaabbbbccccddddeeee")
 		r.write(filepath.Join(r.config, ".claude.json"), `{"hasCompletedOnboarding":true}`)
 	})
@@ -504,7 +504,7 @@ never = true
 	}
 
 	journal := filepath.Join(t.TempDir(), "journal.jsonl")
-	r = startInteractive(t, "trusted = false\n"+talk, func(_ *interactive, s *process.System) {
+	r = startInteractive(t, "trusted = false\n"+talk, func(_ *interactiveRun, s *process.System) {
 		s.Environ = append(s.Environ, "CLAUDELESS_CAPTURE="+journal)
 	})
 	r.wait("❯ No, exit")
@@ -518,32 +518,32 @@ never = true
 
 // TestInteractiveFaults: each fault of screens changes what is shown.
 func TestInteractiveFaults(t *testing.T) {
-	for name, check := range map[string]func(r *interactive){
-		"numbers-gone": func(r *interactive) { r.askBash(); r.wait("❯ Yes\n") },
-		"option-order": func(r *interactive) { r.askBash(); r.wait("❯ 1. No") },
-		"mode-option":  func(r *interactive) { r.askBash(); r.wait("2. Yes, and switch to bypass permissions") },
-		"footer-gone": func(r *interactive) {
+	for name, check := range map[string]func(r *interactiveRun){
+		"numbers-gone": func(r *interactiveRun) { r.askBash(); r.wait("❯ Yes\n") },
+		"option-order": func(r *interactiveRun) { r.askBash(); r.wait("❯ 1. No") },
+		"mode-option":  func(r *interactiveRun) { r.askBash(); r.wait("2. Yes, and switch to bypass permissions") },
+		"footer-gone": func(r *interactiveRun) {
 			r.wait("/effort")
 			r.gone("shortcuts")
 		},
-		"draft-back": func(r *interactive) {
+		"draft-back": func(r *interactiveRun) {
 			r.wait("/effort")
 			r.say("hello")
 			r.wait("● Hello there.")
 			r.wait("❯\u00a0hello")
 		},
-		"small-pane": func(r *interactive) {
+		"small-pane": func(r *interactiveRun) {
 			r.until("has the footer in row 11", func(s emulator.Screen) bool { return strings.Contains(s.Line(10), "shortcuts") })
 		},
-		"title-only": func(r *interactive) {
+		"title-only": func(r *interactiveRun) {
 			r.wait("/effort")
 			r.say("a slow one")
 			r.until("has the title of a turn", func(s emulator.Screen) bool { return strings.HasPrefix(s.Title, "◐") })
 			r.gone("esc to interrupt")
 		},
-		"echo-late":   func(r *interactive) { r.wait("/effort"); r.press("late"); r.wait("❯\u00a0late") },
-		"dialog-late": func(r *interactive) { r.askBash(); r.wait("Esc to cancel") },
-		"retry-long": func(r *interactive) {
+		"echo-late":   func(r *interactiveRun) { r.wait("/effort"); r.press("late"); r.wait("❯\u00a0late") },
+		"dialog-late": func(r *interactiveRun) { r.askBash(); r.wait("Esc to cancel") },
+		"retry-long": func(r *interactiveRun) {
 			r.wait("/effort")
 			r.say("overload")
 			r.until("has a long retry", func(s emulator.Screen) bool { return strings.Count(s.Text(), "attempt 1/") > 1 })
@@ -552,7 +552,7 @@ func TestInteractiveFaults(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			scenario := "[[responses]]\npattern = { type = \"contains\", text = \"overload\" }\nfailure = { type = \"overloaded\" }\n" + talk
-			check(startInteractive(t, scenario, func(_ *interactive, s *process.System) {
+			check(startInteractive(t, scenario, func(_ *interactiveRun, s *process.System) {
 				s.Environ = append(s.Environ, "CLAUDELESS_FAILURE="+name)
 			}, "--permission-mode", "default"))
 		})
@@ -560,7 +560,7 @@ func TestInteractiveFaults(t *testing.T) {
 }
 
 // askBash has the model call Bash, and waits for the dialog.
-func (r *interactive) askBash() {
+func (r *interactiveRun) askBash() {
 	r.t.Helper()
 	r.wait("manual mode on")
 	r.say("bash please")
@@ -602,7 +602,7 @@ func TestInteractiveKeys(t *testing.T) {
 
 // TestInteractiveInline: the inline renderer leaves its text on the terminal.
 func TestInteractiveInline(t *testing.T) {
-	r := startInteractive(t, talk, func(r *interactive, _ *process.System) {
+	r := startInteractive(t, talk, func(r *interactiveRun, _ *process.System) {
 		r.write(filepath.Join(r.config, "settings.json"), `{"tui":"default"}`)
 	}, "--permission-mode", "default")
 	r.wait("? for shortcuts")

@@ -55,7 +55,7 @@ func TestReadPrompt(t *testing.T) {
 			s, _, stderr := fakeSystem(t)
 			s.Stdin, s.StdinIsTTY = strings.NewReader(tt.stdin), tt.tty
 			if tt.tty {
-				s.Stdin = untouchable{t}
+				s.Stdin = forbiddenStdin{t}
 			}
 			f, err := flags.Parse(s, words(tt.args))
 			if err != nil {

@@ -62,7 +62,7 @@ func TestUsageErrors(t *testing.T) {
 			t.Run(filepath.Base(program)+" "+tt.args, func(t *testing.T) {
 				s, stdout, stderr := fakeSystem(t, words(tt.args)...)
 				s.Args[0] = program
-				s.Stdin = untouchable{t}
+				s.Stdin = forbiddenStdin{t}
 				code := Run(context.Background(), s)
 				dir, _ := s.Getwd()
 				got := strings.ReplaceAll(stderr.String(), dir, "DIR")

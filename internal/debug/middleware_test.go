@@ -117,10 +117,10 @@ func (fakeRun) ShapeResult(_ protocol.ToolUse, text string) protocol.ToolResult 
 	return protocol.ToolResult{Content: protocol.Content{Text: text}}
 }
 
-// shapely creates results as the tool itself would.
-type shapely struct{ fakeRun }
+// structuredTools creates results as the tool itself would.
+type structuredTools struct{ fakeRun }
 
-func (shapely) ShapeResult(use protocol.ToolUse, text string) protocol.ToolResult {
+func (structuredTools) ShapeResult(use protocol.ToolUse, text string) protocol.ToolResult {
 	return protocol.ToolResult{Content: protocol.Content{Text: text}, Output: use.Name + ": " + text, ExplicitOK: true}
 }
 
@@ -142,7 +142,7 @@ func TestShape(t *testing.T) {
 		{"mended", "fail", fakeGate{before: goOn, after: Decision{Action: ActionModify, Result: raw(`"y"`)}}, "fail: y"},
 		{"failed", "echo", fakeGate{before: goOn, after: Decision{Action: ActionRaise, Message: "no"}}, nil},
 	} {
-		chain := executor.Chain(&fakeTools{}, Middleware(&tt.gate, MiddlewareOptions{Run: shapely{}}))
+		chain := executor.Chain(&fakeTools{}, Middleware(&tt.gate, MiddlewareOptions{Run: structuredTools{}}))
 		got, err := chain.Execute(t.Context(), protocol.ToolUse{Name: tt.tool, Input: raw(`{"x":1}`)})
 		if err != nil || got.Output != tt.want || got.ExplicitOK != (tt.want != nil) {
 			t.Errorf("%s: %v (explicit %v), %v; want %v", tt.name, got.Output, got.ExplicitOK, err, tt.want)

@@ -109,8 +109,8 @@ func (s *authServer) requests() []string {
 	return log
 }
 
-// bench is a client with a clock.
-type bench struct {
+// testClient is a client with a clock.
+type testClient struct {
 	*testing.T
 	server *authServer
 	now    time.Time
@@ -118,22 +118,22 @@ type bench struct {
 	config Config
 }
 
-func newBench(t *testing.T) *bench {
+func newBench(t *testing.T) *testClient {
 	t.Helper()
-	return &bench{T: t, server: newAuthServer(t), now: time.Unix(1_700_000_000, 0), path: filepath.Join(t.TempDir(), "state", ".credentials.json")}
+	return &testClient{T: t, server: newAuthServer(t), now: time.Unix(1_700_000_000, 0), path: filepath.Join(t.TempDir(), "state", ".credentials.json")}
 }
 
-func (b *bench) client() *Client {
+func (b *testClient) client() *Client {
 	return NewClient(Options{
 		Server: Server{Name: "s", Type: "http", URL: b.server.URL + "/mcp"}, Config: b.config, Store: Store{Path: b.path}, Clock: b,
 	})
 }
 
 // Now implements Clock.
-func (b *bench) Now() time.Time { return b.now }
+func (b *testClient) Now() time.Time { return b.now }
 
 // login logs in without a browser.
-func (b *bench) login() error {
+func (b *testClient) login() error {
 	b.Helper()
 	l, err := b.client().Login(b.Context(), "http://localhost:3118/callback", "")
 	if err != nil {
@@ -146,7 +146,7 @@ func (b *bench) login() error {
 	return l.Finish(b.Context(), answer)
 }
 
-func (b *bench) mustLogin() {
+func (b *testClient) mustLogin() {
 	b.Helper()
 	if err := b.login(); err != nil {
 		b.Fatal(err)
@@ -154,7 +154,7 @@ func (b *bench) mustLogin() {
 	b.server.requests()
 }
 
-func (b *bench) header(c *Client) string {
+func (b *testClient) header(c *Client) string {
 	b.Helper()
 	value, err := c.Authorization(b.Context())
 	if err != nil {
@@ -163,7 +163,7 @@ func (b *bench) header(c *Client) string {
 	return value
 }
 
-func (b *bench) stored() map[string]json.RawMessage {
+func (b *testClient) stored() map[string]json.RawMessage {
 	b.Helper()
 	data, err := os.ReadFile(b.path)
 	if err != nil {

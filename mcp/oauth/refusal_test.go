@@ -13,14 +13,14 @@ import (
 )
 
 // refuse is what a connect does that is refused without a token.
-func (b *bench) refuse() {
+func (b *testClient) refuse() {
 	b.Helper()
 	if _, err := b.client().Renew(b.Context(), Refusal{Status: http.StatusUnauthorized}); !errors.Is(err, ErrNeedsLogin) {
 		b.Fatal(err)
 	}
 }
 
-func (b *bench) refusals() string {
+func (b *testClient) refusals() string {
 	b.Helper()
 	data, err := os.ReadFile(filepath.Join(filepath.Dir(b.path), "mcp-needs-auth-cache.json"))
 	if err != nil {

@@ -100,10 +100,10 @@ func (c *fakeClock) NewID() string {
 	return fmt.Sprintf("%08d-0000-4000-8000-%012d", c.n.Load(), c.n.Add(1))
 }
 
-// kinds are the agent types of the tests; one of them is denied.
-type kinds struct{}
+// agentTypes are the agent types of the tests; one of them is denied.
+type agentTypes struct{}
 
-func (kinds) Find(name string) (agent.Definition, bool) {
+func (agentTypes) Find(name string) (agent.Definition, bool) {
 	d, ok := map[string]agent.Definition{
 		"general-purpose": {Name: "general-purpose"},
 		"banned":          {Name: "banned"},
@@ -112,41 +112,41 @@ func (kinds) Find(name string) (agent.Definition, bool) {
 	return d, ok
 }
 
-func (kinds) Names() []string { return []string{"general-purpose", "reader"} }
+func (agentTypes) Names() []string { return []string{"general-purpose", "reader"} }
 
-func (kinds) Denied(name string) (rule, source string) {
+func (agentTypes) Denied(name string) (rule, source string) {
 	if name == "banned" {
 		rule, source = "Agent(banned)", "userSettings"
 	}
 	return rule, source
 }
 
-// around is the test session: the agents, and the scripted model that plays them.
-type around struct {
+// testSession is the test session: the agents, and the scripted model that plays them.
+type testSession struct {
 	options simulator.Options
 	shown   bool
 
 	isolation error // of Isolate
 }
 
-func (a *around) Options() simulator.Options { return a.options }
-func (a *around) Name() string               { return "session" }
-func (a *around) Shown() bool                { return a.shown }
+func (a *testSession) Options() simulator.Options { return a.options }
+func (a *testSession) Name() string               { return "session" }
+func (a *testSession) Shown() bool                { return a.shown }
 
-func (a *around) Isolate(_ context.Context, id string) (string, error) {
+func (a *testSession) Isolate(_ context.Context, id string) (string, error) {
 	return "/trees/" + id, a.isolation
 }
 
-func (a *around) Release(_ context.Context, id string) (path, branch string) {
+func (a *testSession) Release(_ context.Context, id string) (path, branch string) {
 	return "/trees/" + id, "worktree-" + id
 }
 
-// players play agents by their script if the call has none.
-type players struct{ s script }
+// scriptPlayer plays agents by their script if the call has none.
+type scriptPlayer struct{ s script }
 
-func (players) Name(name string) string { return name }
+func (scriptPlayer) Name(name string) string { return name }
 
-func (p players) AgentModel(own *protocol.SubagentScript) simulator.Model {
+func (p scriptPlayer) AgentModel(own *protocol.SubagentScript) simulator.Model {
 	if own != nil {
 		return &model{s: own.Steps.(script)}
 	}
@@ -158,15 +158,15 @@ func newSession(t *testing.T, s script, shown bool, change func(*simulator.Optio
 	clock := &fakeClock{}
 	tasks := task.New(task.Options{NewID: clock.NewID, Now: time.Now})
 	t.Cleanup(tasks.Close)
-	around := &around{shown: shown}
-	agents := agent.New(agent.Options{Tasks: tasks, Kinds: kinds{}, Models: players{s}, Session: around})
+	around := &testSession{shown: shown}
+	agents := agent.New(agent.Options{Tasks: tasks, Kinds: agentTypes{}, Models: scriptPlayer{s}, Session: around})
 	callers := make(chan string, 10)
 	live := &simulator.SessionState{}
 	live.BeginConversation("S", "")
 	options := &around.options
 	*options = simulator.Options{
 		Model: &model{s: s}, Tools: simulator.WithoutChecks(executor.Composite{agents, &tools{callers}}), Clock: clock, State: live,
-		Main: &simulator.MainOptions{Tasks: tasks, Context: told{}},
+		Main: &simulator.MainOptions{Tasks: tasks, Context: emptyContext{}},
 	}
 	if change != nil {
 		change(options)
@@ -444,10 +444,10 @@ func TestHandBack(t *testing.T) {
 func TestMessageBeforeTheStart(t *testing.T) {
 	clock := &fakeClock{}
 	tasks := task.New(task.Options{NewID: clock.NewID, Now: time.Now, Ordered: true})
-	around := &around{}
+	around := &testSession{}
 	around.options = simulator.Options{Tools: simulator.WithoutChecks(&tools{}), Clock: clock, State: &simulator.SessionState{}}
 	around.options.State.BeginConversation("S", "")
-	agents := agent.New(agent.Options{Tasks: tasks, Kinds: kinds{}, Models: players{}, Session: around})
+	agents := agent.New(agent.Options{Tasks: tasks, Kinds: agentTypes{}, Models: scriptPlayer{}, Session: around})
 	run := func(ctx context.Context, name, input string) string {
 		r, _ := agents.Execute(ctx, protocol.ToolUse{ID: name, Name: name, Input: json.RawMessage(input)}) // an interrupt is not a result
 		return r.Content.Plain()
@@ -667,8 +667,8 @@ func TestStartIsTheSessions(t *testing.T) {
 	}
 }
 
-// told is a context provider without content.
-type told struct{}
+// emptyContext is a context provider without content.
+type emptyContext struct{}
 
-func (told) Init(context.Context) protocol.Init           { return protocol.Init{} }
-func (told) FirstPromptContext() (before, after []string) { return nil, nil }
+func (emptyContext) Init(context.Context) protocol.Init           { return protocol.Init{} }
+func (emptyContext) FirstPromptContext() (before, after []string) { return nil, nil }

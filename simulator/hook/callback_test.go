@@ -15,15 +15,15 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// answering is a host that answers every callback with the same answer and records the calls.
-type answering struct {
+// fixedHost is a host that answers every callback with the same answer and records the calls.
+type fixedHost struct {
 	mu    sync.Mutex
 	calls []string
 	reply string
 	err   error
 }
 
-func (h *answering) call(_ context.Context, id string, input json.RawMessage, toolUseID string) (json.RawMessage, error) {
+func (h *fixedHost) call(_ context.Context, id string, input json.RawMessage, toolUseID string) (json.RawMessage, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.calls = append(h.calls, id+" "+toolUseID+" "+string(input))
@@ -32,7 +32,7 @@ func (h *answering) call(_ context.Context, id string, input json.RawMessage, to
 
 // Checklist row 19: the round trip, with the input of the golden ctl-hooks.
 func TestCallbackInput(t *testing.T) {
-	h := &answering{reply: `{}`}
+	h := &fixedHost{reply: `{}`}
 	r := runner(t, `{}`, func(o *Options) { o.Callback, o.CWD = h.call, "/w" })
 	for _, event := range []string{"PreToolUse", "Stop", "PostToolBatch"} {
 		r.Register(event, []protocol.HookMatcher{{HookCallbackIDs: []string{event}}})
@@ -65,7 +65,7 @@ func TestCallbackAnswers(t *testing.T) {
 		reply     string
 		err       error
 		onFailure string
-		want      decision
+		want      expectedOutcome
 		notices   []string
 	}{
 		{name: "empty", event: bash, reply: ``},
@@ -74,7 +74,7 @@ func TestCallbackAnswers(t *testing.T) {
 		{
 			name: "deny", event: bash,
 			reply: `{"hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"deny","permissionDecisionReason":"sdk hook deny"}}`,
-			want:  decision{Block: true, Decision: "deny", Reason: "sdk hook deny", Texts: []string{"PreToolUse:Bash hook error: sdk hook deny"}},
+			want:  expectedOutcome{Block: true, Decision: "deny", Reason: "sdk hook deny", Texts: []string{"PreToolUse:Bash hook error: sdk hook deny"}},
 		},
 		{
 			name: "error response", event: bash, err: errors.New("boom"),
@@ -82,16 +82,16 @@ func TestCallbackAnswers(t *testing.T) {
 		},
 		{
 			name: "error response that must not be", event: bash, err: errors.New("boom"), onFailure: "block",
-			want: decision{
+			want: expectedOutcome{
 				Block: true, Decision: "deny", Reason: failedHook,
 				Texts: []string{"PreToolUse:Bash hook error: " + failedHook},
 			},
 			notices: []string{`"subtype":"informational","content":"PreToolUse: Hook callback hook_0 failed: the SDK host replied with an error or an invalid answer. onFailure is \"block\", so this failure counts as a block.","level":"warning","tag":"hook_callback_failed"`},
 		},
-		{name: "wrong name, PreToolUse", event: bash, reply: wrong, want: decision{NotExecuted: unexpectedError}},
+		{name: "wrong name, PreToolUse", event: bash, reply: wrong, want: expectedOutcome{NotExecuted: unexpectedError}},
 		{
 			name: "wrong name, UserPromptSubmit", event: prompt, reply: wrong,
-			want: decision{CrashError: "Hook returned incorrect event name: expected 'UserPromptSubmit' but got 'SessionStart'. Full stdout: " + full},
+			want: expectedOutcome{CrashError: "Hook returned incorrect event name: expected 'UserPromptSubmit' but got 'SessionStart'. Full stdout: " + full},
 		},
 		{name: "no name", event: bash, reply: `{"hookSpecificOutput":{}}`, notices: []string{asEmpty}},
 		{name: "unknown name", event: bash, reply: `{"hookSpecificOutput":{"hookEventName":"Nope"}}`, notices: []string{asEmpty}},
@@ -104,7 +104,7 @@ func TestCallbackAnswers(t *testing.T) {
 		},
 		{
 			name: "prompt that must be seen", event: prompt, err: errors.New("boom"), onFailure: "block",
-			want: decision{Block: true, Reason: failedHook, Texts: []string{"UserPromptSubmit operation blocked by hook:\n" + failedHook}},
+			want: expectedOutcome{Block: true, Reason: failedHook, Texts: []string{"UserPromptSubmit operation blocked by hook:\n" + failedHook}},
 			notices: []string{
 				`"subtype":"informational","content":"UserPromptSubmit: Hook callback hook_0 failed: the SDK host replied with an error or an invalid answer. onFailure is \"block\", so this failure counts as a block.","level":"warning","tag":"hook_callback_failed"`,
 				`"subtype":"informational","content":"UserPromptSubmit operation blocked by hook:\n[callback]: failed; blocking because onFailure is \"block\"\nHook callback hook_0 failed: the SDK host replied with an error or an invalid answer.","level":"warning","prevent_continuation":true,"prompt_submit_outcome":{"kind":"no_verdict","prompt_kept":false,"no_verdict_kind":"hook_failed","reason":"[callback]: failed; blocking because onFailure is \"block\""}`,
@@ -116,7 +116,7 @@ func TestCallbackAnswers(t *testing.T) {
 		},
 		{
 			name: "Stop block", event: protocol.StopHook{}, reply: `{"decision":"block","reason":"more"}`,
-			want: decision{Block: true, Reason: "more", Texts: []string{"Stop hook feedback:\nmore"}},
+			want: expectedOutcome{Block: true, Reason: "more", Texts: []string{"Stop hook feedback:\nmore"}},
 		},
 		{
 			name: "failure at the end, which cannot be refused that way", event: protocol.StopHook{}, err: errors.New("x"), onFailure: "block",
@@ -125,7 +125,7 @@ func TestCallbackAnswers(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			h := &answering{reply: tt.reply, err: tt.err}
+			h := &fixedHost{reply: tt.reply, err: tt.err}
 			r := runner(t, `{}`, func(o *Options) { o.Callback = h.call })
 			event, _ := protocol.HookEvent(tt.event)
 			r.Register(event, []protocol.HookMatcher{{HookCallbackIDs: []string{"hook_0"}, OnFailure: tt.onFailure}})
@@ -172,14 +172,14 @@ func TestCallbackTimeout(t *testing.T) {
 // Checklist row 53: after the host has disconnected, a call that needs its answer must not run; other events
 // continue.
 func TestCallbackHostGone(t *testing.T) {
-	h := &answering{err: fmt.Errorf("asking: %w", ErrGone)}
+	h := &fixedHost{err: fmt.Errorf("asking: %w", ErrGone)}
 	r := runner(t, `{}`, func(o *Options) { o.Callback = h.call })
 	for _, event := range []string{"PreToolUse", "Stop"} {
 		r.Register(event, []protocol.HookMatcher{{HookCallbackIDs: []string{"hook_0"}}})
 	}
 	for _, in := range []protocol.HookInput{bash, protocol.StopHook{}} {
 		got := r.Run(t.Context(), Input{Event: in})
-		if !got.Gone || !cmp.Equal(decided(got), decision{}) || got.Notices != nil {
+		if !got.Gone || !cmp.Equal(decided(got), expectedOutcome{}) || got.Notices != nil {
 			t.Errorf("%T: %+v", in, got)
 		}
 	}
@@ -197,14 +197,14 @@ func TestSeveralHooks(t *testing.T) {
 	}
 	tests := []struct {
 		ids  []string
-		want decision
+		want expectedOutcome
 	}{
-		{[]string{"allow", "none"}, decision{Decision: "allow", Reason: "a", UpdatedInput: `{"n":1}`}},
-		{[]string{"allow", "ask"}, decision{Decision: "ask", Reason: "b", UpdatedInput: `{"n":2}`}},
-		{[]string{"ask", "allow"}, decision{Decision: "ask", Reason: "b", UpdatedInput: `{"n":1}`}},
-		{[]string{"ask", "defer"}, decision{Decision: "defer", Reason: "c", UpdatedInput: `{"n":2}`}},
-		{[]string{"deny", "defer"}, decision{Block: true, Decision: "deny", Reason: "d", Texts: []string{"PreToolUse:Bash hook error: d"}}},
-		{[]string{"none", "deny", "deny2"}, decision{
+		{[]string{"allow", "none"}, expectedOutcome{Decision: "allow", Reason: "a", UpdatedInput: `{"n":1}`}},
+		{[]string{"allow", "ask"}, expectedOutcome{Decision: "ask", Reason: "b", UpdatedInput: `{"n":2}`}},
+		{[]string{"ask", "allow"}, expectedOutcome{Decision: "ask", Reason: "b", UpdatedInput: `{"n":1}`}},
+		{[]string{"ask", "defer"}, expectedOutcome{Decision: "defer", Reason: "c", UpdatedInput: `{"n":2}`}},
+		{[]string{"deny", "defer"}, expectedOutcome{Block: true, Decision: "deny", Reason: "d", Texts: []string{"PreToolUse:Bash hook error: d"}}},
+		{[]string{"none", "deny", "deny2"}, expectedOutcome{
 			Block: true, Decision: "deny", Reason: "d",
 			Texts: []string{"PreToolUse:Bash hook error: d", "PreToolUse:Bash hook error: e"},
 		}},
@@ -231,7 +231,7 @@ func TestSeveralHooks(t *testing.T) {
 
 // Checklist row 56: the failure event has its own hooks; row 22: several events.
 func TestEventsAreApart(t *testing.T) {
-	h := &answering{reply: `{}`}
+	h := &fixedHost{reply: `{}`}
 	r := runner(t, `{}`, func(o *Options) { o.Callback = h.call })
 	for _, event := range []string{"PostToolUse", "PostToolUseFailure", "SessionStart", "SessionEnd", "Setup", "InstructionsLoaded"} {
 		r.Register(event, []protocol.HookMatcher{{HookCallbackIDs: []string{event}}})
@@ -260,14 +260,14 @@ func TestEventsAreApart(t *testing.T) {
 func TestCallbackSilent(t *testing.T) {
 	tests := []struct {
 		event   protocol.HookInput
-		want    decision
+		want    expectedOutcome
 		notices []string
 	}{
-		{event: bash, want: decision{NotExecuted: notInTime}},
+		{event: bash, want: expectedOutcome{NotExecuted: notInTime}},
 		{event: protocol.PostToolUseHook{ToolName: "Bash"}},
 		{
 			event: protocol.UserPromptSubmitHook{Prompt: "hi"},
-			want: decision{
+			want: expectedOutcome{
 				Block: true, Reason: "UserPromptSubmit hook callback timed out after 1ms",
 				Texts: []string{"UserPromptSubmit operation blocked by hook:\nUserPromptSubmit hook callback timed out after 1ms"},
 			},
@@ -354,7 +354,7 @@ func TestPermissionRequest(t *testing.T) {
 // A new set of callbacks replaces the previous one, and the hooks of a file replace those of the same source; others
 // are kept (observed with 2.1.329).
 func TestReplace(t *testing.T) {
-	h := &answering{reply: `{}`}
+	h := &fixedHost{reply: `{}`}
 	r := runner(t, `{}`, func(o *Options) {
 		o.Callback = h.call
 		o.Settings = []Source{

@@ -78,8 +78,8 @@ func lines(t *testing.T, events []protocol.Event) []string {
 	return out
 }
 
-// decision is the part of an outcome that most tests check.
-type decision struct {
+// expectedOutcome is the part of an outcome that most tests check.
+type expectedOutcome struct {
 	Block             bool
 	Reason            string
 	Texts             []string
@@ -93,8 +93,8 @@ type decision struct {
 	CrashError        string
 }
 
-func decided(o Outcome) decision {
-	return decision{
+func decided(o Outcome) expectedOutcome {
+	return expectedOutcome{
 		o.Block, o.Reason, o.Texts, o.Decision, string(o.UpdatedInput), string(o.UpdatedOutput), o.AdditionalContext,
 		o.StopTurn, o.StopReason, o.NotExecuted, o.CrashError,
 	}
@@ -109,20 +109,20 @@ func TestCommandVerdicts(t *testing.T) {
 		name    string
 		event   protocol.HookInput
 		cmd     string
-		want    decision
+		want    expectedOutcome
 		notices []string
 	}{
 		{name: "exit 0", event: bash, cmd: "cat >/dev/null"},
 		{
 			name: "PreToolUse exit 2", event: bash, cmd: "echo blocked by hook >&2; exit 2",
-			want: decision{
+			want: expectedOutcome{
 				Block: true, Decision: "deny", Reason: "[echo blocked by hook >&2; exit 2]: blocked by hook\n",
 				Texts: []string{"PreToolUse:Bash hook error: [echo blocked by hook >&2; exit 2]: blocked by hook\n"},
 			},
 		},
 		{
 			name: "exit 2 without stderr", event: bash, cmd: "exit 2",
-			want: decision{
+			want: expectedOutcome{
 				Block: true, Decision: "deny", Reason: "[exit 2]: No stderr output",
 				Texts: []string{"PreToolUse:Bash hook error: [exit 2]: No stderr output"},
 			},
@@ -131,39 +131,39 @@ func TestCommandVerdicts(t *testing.T) {
 		{
 			name: "deny", event: bash,
 			cmd:  `echo '{"hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"deny","permissionDecisionReason":"no"}}'`,
-			want: decision{Block: true, Decision: "deny", Reason: "no", Texts: []string{"PreToolUse:Bash hook error: no"}},
+			want: expectedOutcome{Block: true, Decision: "deny", Reason: "no", Texts: []string{"PreToolUse:Bash hook error: no"}},
 		},
 		{
 			name: "decision block", event: bash, cmd: `echo '{"decision":"block","reason":"no"}'`,
-			want: decision{Block: true, Decision: "deny", Reason: "no", Texts: []string{"PreToolUse:Bash hook error: no"}},
+			want: expectedOutcome{Block: true, Decision: "deny", Reason: "no", Texts: []string{"PreToolUse:Bash hook error: no"}},
 		},
-		{name: "decision approve", event: bash, cmd: `echo '{"decision":"approve","reason":"ok"}'`, want: decision{Decision: "allow", Reason: "ok"}},
+		{name: "decision approve", event: bash, cmd: `echo '{"decision":"approve","reason":"ok"}'`, want: expectedOutcome{Decision: "allow", Reason: "ok"}},
 		{
 			name: "allow with input and context", event: bash,
 			cmd:  `echo '{"hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"allow","updatedInput":{"command":"ls"},"additionalContext":"ctx"}}'`,
-			want: decision{Decision: "allow", UpdatedInput: `{"command":"ls"}`, AdditionalContext: []string{"ctx"}},
+			want: expectedOutcome{Decision: "allow", UpdatedInput: `{"command":"ls"}`, AdditionalContext: []string{"ctx"}},
 		},
 		{
 			name: "ask", event: bash,
 			cmd:  `echo '{"hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"ask","permissionDecisionReason":"sure?"}}'`,
-			want: decision{Decision: "ask", Reason: "sure?"},
+			want: expectedOutcome{Decision: "ask", Reason: "sure?"},
 		},
 		{
 			name: "defer", event: bash,
 			cmd:  `echo '{"hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"defer"}}'`,
-			want: decision{Decision: "defer"},
+			want: expectedOutcome{Decision: "defer"},
 		},
 		{
 			name: "plain text is ignored for tools", event: bash, cmd: "echo hello",
 		},
-		{name: "broken JSON is plain text", event: prompt, cmd: "echo '{nope'", want: decision{AdditionalContext: []string{"{nope\n"}}},
+		{name: "broken JSON is plain text", event: prompt, cmd: "echo '{nope'", want: expectedOutcome{AdditionalContext: []string{"{nope\n"}}},
 		{
 			name: "continue false", event: post, cmd: `echo '{"continue":false,"stopReason":"enough"}'`,
-			want: decision{StopTurn: true, StopReason: "enough"},
+			want: expectedOutcome{StopTurn: true, StopReason: "enough"},
 		},
 		{
 			name: "PostToolUse exit 2", event: post, cmd: "echo bad >&2; exit 2",
-			want: decision{
+			want: expectedOutcome{
 				Block: true, Reason: "[echo bad >&2; exit 2]: bad\n",
 				Texts:             []string{"PostToolUse:Bash hook error: [echo bad >&2; exit 2]: bad\n"},
 				AdditionalContext: []string{"PostToolUse:Bash hook blocking error from command: \"echo bad >&2; exit 2\": [echo bad >&2; exit 2]: bad\n"},
@@ -172,7 +172,7 @@ func TestCommandVerdicts(t *testing.T) {
 		{
 			name: "updatedToolOutput", event: post,
 			cmd:  `echo '{"hookSpecificOutput":{"hookEventName":"PostToolUse","updatedToolOutput":{"stdout":"x"}}}'`,
-			want: decision{UpdatedOutput: `{"stdout":"x"}`},
+			want: expectedOutcome{UpdatedOutput: `{"stdout":"x"}`},
 		},
 		{
 			name: "systemMessage", event: post, cmd: `echo '{"systemMessage":"look"}'`,
@@ -180,7 +180,7 @@ func TestCommandVerdicts(t *testing.T) {
 		},
 		{
 			name: "prompt exit 2", event: prompt, cmd: "echo blocked by hook >&2; exit 2",
-			want: decision{
+			want: expectedOutcome{
 				Block: true, Reason: "[echo blocked by hook >&2; exit 2]: blocked by hook\n",
 				Texts: []string{"UserPromptSubmit operation blocked by hook:\n[echo blocked by hook >&2; exit 2]: blocked by hook\n\n\nOriginal prompt: hi"},
 			},
@@ -188,15 +188,15 @@ func TestCommandVerdicts(t *testing.T) {
 		},
 		{
 			name: "prompt decision block", event: prompt, cmd: `echo '{"decision":"block","reason":"not now"}'`,
-			want:    decision{Block: true, Reason: "not now", Texts: []string{"UserPromptSubmit operation blocked by hook:\nnot now\n\nOriginal prompt: hi"}},
+			want:    expectedOutcome{Block: true, Reason: "not now", Texts: []string{"UserPromptSubmit operation blocked by hook:\nnot now\n\nOriginal prompt: hi"}},
 			notices: []string{`"subtype":"informational","content":"UserPromptSubmit operation blocked by hook:\nnot now\n\nOriginal prompt: hi","level":"warning","prevent_continuation":true,"prompt_submit_outcome":{"kind":"blocked_by_hook","prompt_kept":false,"reason":"not now"}`},
 		},
-		{name: "prompt plain text", event: prompt, cmd: "echo remember this", want: decision{AdditionalContext: []string{"remember this\n"}}},
-		{name: "session start plain text", event: protocol.SessionStartHook{Source: "startup"}, cmd: "echo ctx", want: decision{AdditionalContext: []string{"ctx\n"}}},
+		{name: "prompt plain text", event: prompt, cmd: "echo remember this", want: expectedOutcome{AdditionalContext: []string{"remember this\n"}}},
+		{name: "session start plain text", event: protocol.SessionStartHook{Source: "startup"}, cmd: "echo ctx", want: expectedOutcome{AdditionalContext: []string{"ctx\n"}}},
 		{name: "session start never blocks", event: protocol.SessionStartHook{Source: "startup"}, cmd: "echo no >&2; exit 2"},
 		{
 			name: "Stop exit 2", event: protocol.StopHook{}, cmd: "echo do more >&2; exit 2",
-			want: decision{
+			want: expectedOutcome{
 				Block: true, Reason: "[echo do more >&2; exit 2]: do more\n",
 				Texts: []string{"Stop hook feedback:\n[echo do more >&2; exit 2]: do more\n"},
 			},
@@ -331,7 +331,7 @@ func TestCommandTimeout(t *testing.T) {
 	if diff := cmp.Diff(want, lines(t, got.Notices)); diff != "" {
 		t.Errorf("notices (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff(decision{}, decided(got)); diff != "" {
+	if diff := cmp.Diff(expectedOutcome{}, decided(got)); diff != "" {
 		t.Errorf("decision (-want +got):\n%s", diff)
 	}
 	frames := lines(t, got.Frames)
@@ -355,7 +355,7 @@ func TestInterrupt(t *testing.T) {
 	defer cancel()
 	got := r.Run(ctx, Input{Event: bash})
 	<-told
-	if diff := cmp.Diff(decision{}, decided(got)); diff != "" || len(got.Notices) > 0 {
+	if diff := cmp.Diff(expectedOutcome{}, decided(got)); diff != "" || len(got.Notices) > 0 {
 		t.Errorf("an interrupted run decides: %s%v", diff, got.Notices)
 	}
 }
@@ -439,13 +439,13 @@ func TestHTTPHook(t *testing.T) {
 	t.Cleanup(server.Close)
 	tests := []struct {
 		name, url string
-		want      decision
+		want      expectedOutcome
 	}{
-		{"output", server.URL + "/block", decision{Block: true, Decision: "deny", Reason: "over http", Texts: []string{"PreToolUse:Bash hook error: over http"}}},
-		{"empty", server.URL + "/", decision{}},
-		{"status", server.URL + "/fail", decision{}},
-		{"unreachable", "http://127.0.0.1:1/", decision{}},
-		{"no URL", "::", decision{}},
+		{"output", server.URL + "/block", expectedOutcome{Block: true, Decision: "deny", Reason: "over http", Texts: []string{"PreToolUse:Bash hook error: over http"}}},
+		{"empty", server.URL + "/", expectedOutcome{}},
+		{"status", server.URL + "/fail", expectedOutcome{}},
+		{"unreachable", "http://127.0.0.1:1/", expectedOutcome{}},
+		{"no URL", "::", expectedOutcome{}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

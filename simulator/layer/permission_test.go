@@ -17,10 +17,10 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// answering is a prompter with one answer.
-type answering func(context.Context) (protocol.PermissionAnswer, error)
+// fixedPrompter is a prompter with one answer.
+type fixedPrompter func(context.Context) (protocol.PermissionAnswer, error)
 
-func (a answering) Ask(ctx context.Context, _ protocol.PermissionRequest) (protocol.PermissionAnswer, error) {
+func (a fixedPrompter) Ask(ctx context.Context, _ protocol.PermissionRequest) (protocol.PermissionAnswer, error) {
 	return a(ctx)
 }
 
@@ -47,10 +47,10 @@ func (echo) Execute(_ context.Context, use protocol.ToolUse) (executor.Result, e
 	return executor.Plain(protocol.ToolResult{Content: protocol.Content{Text: string(use.Input)}}), nil
 }
 
-// noFives rejects inputs that contain a five.
-type noFives struct{}
+// fivesValidator rejects inputs that contain a five.
+type fivesValidator struct{}
 
-func (noFives) Precheck(_ context.Context, use protocol.ToolUse) simulator.Precheck {
+func (fivesValidator) Precheck(_ context.Context, use protocol.ToolUse) simulator.Precheck {
 	if !strings.Contains(string(use.Input), "5") {
 		return simulator.Precheck{}
 	}
@@ -91,8 +91,8 @@ func TestAnswers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	call := func(ctx context.Context, ask answering) (executor.Result, error) {
-		chain := executor.Chain(echo{}, layer.Permission(layer.PermitOptions{Policy: policy, Ask: ask, Tools: noFives{}, Clock: clock{}}))
+	call := func(ctx context.Context, ask fixedPrompter) (executor.Result, error) {
+		chain := executor.Chain(echo{}, layer.Permission(layer.PermitOptions{Policy: policy, Ask: ask, Tools: fivesValidator{}, Clock: clock{}}))
 		return chain.Execute(ctx, protocol.ToolUse{ID: "toolu-1", Name: "Bash", Input: json.RawMessage(`{"command":"ls"}`)})
 	}
 	policyAsks(t, policy)
@@ -126,7 +126,7 @@ func TestQuestionNamesTool(t *testing.T) {
 		t.Fatal(err)
 	}
 	var asked protocol.PermissionRequest
-	chain := executor.Chain(echo{}, layer.Permission(layer.PermitOptions{Policy: policy, Ask: noting{&asked}, Clock: clock{}}))
+	chain := executor.Chain(echo{}, layer.Permission(layer.PermitOptions{Policy: policy, Ask: recordingPrompter{&asked}, Clock: clock{}}))
 	if _, err := chain.Execute(t.Context(), protocol.ToolUse{Name: "mcp__s__make_it", Input: json.RawMessage("{}")}); err != nil {
 		t.Fatal(err)
 	}
@@ -135,10 +135,10 @@ func TestQuestionNamesTool(t *testing.T) {
 	}
 }
 
-// noting allows every call and stores the last question.
-type noting struct{ asked *protocol.PermissionRequest }
+// recordingPrompter allows every call and stores the last question.
+type recordingPrompter struct{ asked *protocol.PermissionRequest }
 
-func (n noting) Ask(_ context.Context, r protocol.PermissionRequest) (protocol.PermissionAnswer, error) {
+func (n recordingPrompter) Ask(_ context.Context, r protocol.PermissionRequest) (protocol.PermissionAnswer, error) {
 	*n.asked = r
 	return protocol.PermissionAnswer{Allow: true}, nil
 }
@@ -156,7 +156,7 @@ func TestShownPath(t *testing.T) {
 		`{"file_path":"/w/b"}`:               `{"file_path":"/w/b"}`,
 		`{"content":"x"}`:                    `{"content":"x"}`,
 	} {
-		ask := answering(func(context.Context) (protocol.PermissionAnswer, error) {
+		ask := fixedPrompter(func(context.Context) (protocol.PermissionAnswer, error) {
 			answer := protocol.PermissionAnswer{Allow: true}
 			if answered != "null" {
 				answer.UpdatedInput = json.RawMessage(answered)
@@ -186,7 +186,7 @@ func TestInterruptQuestion(t *testing.T) {
 	}
 	policyAsks(t, policy)
 	ctx, cancel := context.WithCancel(t.Context())
-	ask := answering(func(ctx context.Context) (protocol.PermissionAnswer, error) {
+	ask := fixedPrompter(func(ctx context.Context) (protocol.PermissionAnswer, error) {
 		cancel()
 		<-ctx.Done()
 		return protocol.PermissionAnswer{}, ctx.Err()

@@ -262,22 +262,22 @@ func TestVerdictTellsRulesFromModes(t *testing.T) {
 	}
 }
 
-// linked is a file system that has only links.
-type linked map[string]string
+// linkFS is a file system that has only links.
+type linkFS map[string]string
 
-func (l linked) Resolve(path string) string {
+func (l linkFS) Resolve(path string) string {
 	if to, found := l[path]; found {
 		return to
 	}
 	return path
 }
 
-func (linked) Glob(string) []string { return nil }
-func (linked) IsDir(string) bool    { return false }
+func (linkFS) Glob(string) []string { return nil }
+func (linkFS) IsDir(string) bool    { return false }
 
 // Working directories are compared by their real paths.
 func TestResolve(t *testing.T) {
-	links := linked{cwd + "/link/f": "/elsewhere/f", "/alias/f": cwd + "/f"}
+	links := linkFS{cwd + "/link/f": "/elsewhere/f", "/alias/f": cwd + "/f"}
 	o := permission.Options{Mode: protocol.ModeAcceptEdits, Disk: links}
 	p := policy(t, o)
 	if got := outcome(p.Decide(use("Write", cwd+"/link/f"))); got != "ask workingDir" {

@@ -60,8 +60,8 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// recorded is one call and the events about its permission.
-type recorded struct {
+// recordedCall is one call and the events about its permission.
+type recordedCall struct {
 	use  protocol.ToolUse
 	want display
 }
@@ -115,14 +115,14 @@ func tree(t *testing.T, v any) map[string]any {
 	return out
 }
 
-func readCalls(t *testing.T, name string) []recorded {
+func readCalls(t *testing.T, name string) []recordedCall {
 	t.Helper()
 	f, err := os.Open(filepath.Join("testdata", "golden", name+".txt"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	var out []recorded
+	var out []recordedCall
 	events := map[string]map[string]any{}
 	uses := map[string]protocol.ToolUse{}
 	lines := bufio.NewScanner(f)
@@ -161,7 +161,7 @@ func readCalls(t *testing.T, name string) []recorded {
 				case protocol.ToolUse:
 					uses[b.ID] = b
 				case protocol.ToolResultBlock:
-					r := recorded{use: uses[b.ToolUseID]}
+					r := recordedCall{use: uses[b.ToolUseID]}
 					r.want.Event = events[b.ToolUseID]
 					r.want.Meta = ev.Meta[0]
 					delete(r.want.Meta, "id")

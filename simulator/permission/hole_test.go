@@ -10,10 +10,10 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// small is a file system of links and glob results.
-type small struct{}
+// testFS is a file system of links and glob results.
+type testFS struct{}
 
-func (small) Resolve(p string) string {
+func (testFS) Resolve(p string) string {
 	links := map[string]string{cwd + "/out": "/else", cwd + "/link": "/else/secret", cwd + "/dangling": "/else/none", cwd + "/env": cwd + "/.env"}
 	for link, target := range links {
 		if p == link || strings.HasPrefix(p, link+"/") {
@@ -23,7 +23,7 @@ func (small) Resolve(p string) string {
 	return p
 }
 
-func (small) Glob(pattern string) (found []string) {
+func (testFS) Glob(pattern string) (found []string) {
 	for _, name := range []string{".env", "link", "env", "a", "f"} {
 		if ok, err := path.Match(path.Clean(pattern), cwd+"/"+name); ok && err == nil {
 			found = append(found, cwd+"/"+name)
@@ -32,11 +32,11 @@ func (small) Glob(pattern string) (found []string) {
 	return found
 }
 
-func (small) IsDir(string) bool { return false }
+func (testFS) IsDir(string) bool { return false }
 
 // files creates policies that use the small file system.
 func files(o permission.Options) permission.Options {
-	o.Home, o.Disk = "/home/me", small{}
+	o.Home, o.Disk = "/home/me", testFS{}
 	return o
 }
 

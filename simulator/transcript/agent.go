@@ -69,7 +69,7 @@ func (c *attribution) addResult(call *protocol.MCPCall) {
 // agents writes the transcripts of sub-agents, one file each.
 type agents struct {
 	th      *conversation
-	listing *listing
+	listing *contextAttachments
 	meta    map[string]*agent
 }
 

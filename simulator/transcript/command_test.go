@@ -158,8 +158,8 @@ func TestCommandLines(t *testing.T) {
 // and background notices.
 func TestMembersOfLines(t *testing.T) {
 	w := newWorld(t)
-	where := &elsewhere{}
-	s := w.mustOpen(t, transcript.Options{Teller: where})
+	where := &movedContext{}
+	s := w.mustOpen(t, transcript.Options{Context: where})
 	failed := protocol.ToolResultBlock{ToolUseID: "t1", Type: "tool_result", IsError: new(true)}
 	result := func(id string, block protocol.ToolResultBlock) *protocol.User {
 		return &protocol.User{

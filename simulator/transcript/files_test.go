@@ -76,7 +76,7 @@ func TestConcurrentAppend(t *testing.T) {
 	first := w.mustOpen(t, transcript.Options{})
 	w.turn(t, first, "one")
 	const runs, prompts = 6, 40
-	worlds, sessions := make([]world, runs), make([]*transcript.Transcript, runs)
+	worlds, sessions := make([]testEnvironment, runs), make([]*transcript.Transcript, runs)
 	for i := range runs {
 		worlds[i] = *w
 		worlds[i].n = 1000 * (i + 1)
@@ -287,7 +287,7 @@ func FuzzReadTranscript(f *testing.F) {
 		if err := os.WriteFile(path, data, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		w := &world{state: dir, cwd: dir}
+		w := &testEnvironment{state: dir, cwd: dir}
 		for _, fork := range []bool{false, true} {
 			s, err := w.open(transcript.Options{Resume: id, Fork: fork})
 			if err != nil {

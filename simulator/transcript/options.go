@@ -43,7 +43,7 @@ type Options struct {
 	Agent      string // --agent; empty = none
 	Title      string // --name; empty = none
 	Machine    Machine
-	Teller     ContextSource // nil = nothing is known of the model
+	Context    ContextSource // nil = nothing is known of the model
 	Clock      Clock         // required
 	// OnLine receives every line after it was written, in order and without its
 	// newline (--session-mirror); nil = none. Not called with NoPersist.

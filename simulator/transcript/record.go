@@ -14,7 +14,7 @@ type recorder struct {
 	th       *conversation
 	labels   *sessionLabels
 	pen      *lineWriter
-	listing  *listing
+	listing  *contextAttachments
 	agents   *agents
 	requests *requestLog
 	costs    costs
@@ -31,7 +31,7 @@ type recorder struct {
 func newRecorder(th *conversation) *recorder {
 	r := &recorder{th: th, labels: &sessionLabels{th: th}}
 	r.pen = &lineWriter{th: th, labels: r.labels}
-	r.listing = &listing{th: th, pen: r.pen}
+	r.listing = &contextAttachments{th: th, pen: r.pen}
 	r.agents = &agents{th: th, listing: r.listing}
 	r.requests = &requestLog{th: th}
 	th.writer.written = nil
@@ -331,10 +331,10 @@ func (r *recorder) assistantLine(agentID string, ev *protocol.Assistant) any {
 
 // effort returns the effort level and the per-turn effort; nil if the model has none.
 func (r *recorder) effort() (level string, perTurn *string) {
-	if r.th.opts.Teller == nil {
+	if r.th.opts.Context == nil {
 		return "", nil
 	}
-	now := r.th.opts.Teller.CurrentModel()
+	now := r.th.opts.Context.CurrentModel()
 	if !now.PerTurnEffort {
 		return now.Effort, nil
 	}

@@ -300,8 +300,8 @@ func (l *requestLog) request(agentID string, ev *protocol.Assistant) []any {
 	}
 	l.th.writer.written = nil
 	var now RequestContext
-	if l.th.opts.Teller != nil {
-		now = l.th.opts.Teller.Request(ev.SubagentType)
+	if l.th.opts.Context != nil {
+		now = l.th.opts.Context.Request(ev.SubagentType)
 	}
 	c.context = now
 	var lines []any

@@ -67,14 +67,14 @@ func (th *conversation) envelope(agentID, uuid, timestamp string) protocol.Envel
 
 // dirOf returns the current directory of the agent.
 func (th *conversation) dirOf(agentID string) string {
-	if th.opts.Teller == nil {
+	if th.opts.Context == nil {
 		return th.opts.CWD
 	}
 	own := ""
 	if agentID != "" {
-		own = th.opts.Teller.AgentDir(agentID)
+		own = th.opts.Context.AgentDir(agentID)
 	}
-	return cmp.Or(own, th.opts.Teller.Moved(), th.opts.CWD)
+	return cmp.Or(own, th.opts.Context.Moved(), th.opts.CWD)
 }
 
 // at returns the timestamp of a line: that of its event, or the current time.

@@ -19,35 +19,35 @@ import (
 	"github.com/claudeless/claudeless/simulator/transcript"
 )
 
-// world has a state directory, a working directory and a source of ids.
-type world struct {
+// testEnvironment has a state directory, a working directory and a source of ids.
+type testEnvironment struct {
 	state, cwd string
 	n          int
 	now        time.Time
 }
 
-func newWorld(t *testing.T) *world {
+func newWorld(t *testing.T) *testEnvironment {
 	t.Helper()
 	dir, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &world{state: filepath.Join(dir, "state"), cwd: filepath.Join(dir, "my.project"), now: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}
+	w := &testEnvironment{state: filepath.Join(dir, "state"), cwd: filepath.Join(dir, "my.project"), now: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}
 	if err := os.Mkdir(w.cwd, 0o700); err != nil {
 		t.Fatal(err)
 	}
 	return w
 }
 
-func (w *world) id() string {
+func (w *testEnvironment) id() string {
 	w.n++
 	return fmt.Sprintf("00000000-0000-4000-8000-%012d", w.n)
 }
 
-func (w *world) NewID() string  { return w.id() }
-func (w *world) Now() time.Time { return w.now }
+func (w *testEnvironment) NewID() string  { return w.id() }
+func (w *testEnvironment) Now() time.Time { return w.now }
 
-func (w *world) open(o transcript.Options) (*transcript.Transcript, error) {
+func (w *testEnvironment) open(o transcript.Options) (*transcript.Transcript, error) {
 	o.StateDir = w.state
 	if o.CWD == "" {
 		o.CWD = w.cwd
@@ -56,7 +56,7 @@ func (w *world) open(o transcript.Options) (*transcript.Transcript, error) {
 	return transcript.Open(o)
 }
 
-func (w *world) mustOpen(t *testing.T, o transcript.Options) *transcript.Transcript {
+func (w *testEnvironment) mustOpen(t *testing.T, o transcript.Options) *transcript.Transcript {
 	t.Helper()
 	s, err := w.open(o)
 	if err != nil {
@@ -67,7 +67,7 @@ func (w *world) mustOpen(t *testing.T, o transcript.Options) *transcript.Transcr
 
 // turn records a prompt, the answers and a result, and returns the uuids of
 // the messages.
-func (w *world) turn(t *testing.T, s *transcript.Transcript, prompt string, blocks ...protocol.Block) []string {
+func (w *testEnvironment) turn(t *testing.T, s *transcript.Transcript, prompt string, blocks ...protocol.Block) []string {
 	t.Helper()
 	const at = "2026-01-02T03:04:05.000Z"
 	ids := []string{w.id()}
@@ -177,28 +177,30 @@ func answer(id string) protocol.ToolResultBlock {
 	return protocol.ToolResultBlock{ToolUseID: id, Type: "tool_result", Content: protocol.Content{Text: "x"}}
 }
 
-// told is the environment description for a model with low effort.
-type told transcript.SessionContext
+// lowEffortContext is the environment description for a model with low effort.
+type lowEffortContext transcript.SessionContext
 
-func (t told) Surroundings() transcript.SessionContext { return transcript.SessionContext(t) }
-func (t told) CurrentModel() transcript.ModelContext {
+func (t lowEffortContext) Surroundings() transcript.SessionContext {
+	return transcript.SessionContext(t)
+}
+func (t lowEffortContext) CurrentModel() transcript.ModelContext {
 	return transcript.ModelContext{Name: t.ModelName, Effort: "low", PerTurnEffort: true}
 }
-func (told) Moved() string                            { return "" }
-func (told) Request(string) transcript.RequestContext { return transcript.RequestContext{} }
-func (told) AgentDir(string) string                   { return "" }
+func (lowEffortContext) Moved() string                            { return "" }
+func (lowEffortContext) Request(string) transcript.RequestContext { return transcript.RequestContext{} }
+func (lowEffortContext) AgentDir(string) string                   { return "" }
 
-// elsewhere returns the directory to which a command has changed.
-type elsewhere struct {
-	told
+// movedContext returns the directory to which a command has changed.
+type movedContext struct {
+	lowEffortContext
 	dir, agentDir string
 }
 
-func (e *elsewhere) Moved() string { return e.dir }
+func (e *movedContext) Moved() string { return e.dir }
 
-func (e *elsewhere) Request(string) transcript.RequestContext { return transcript.RequestContext{} }
+func (e *movedContext) Request(string) transcript.RequestContext { return transcript.RequestContext{} }
 
-func (e *elsewhere) AgentDir(id string) string {
+func (e *movedContext) AgentDir(id string) string {
 	if id == "" {
 		return ""
 	}
@@ -210,7 +212,7 @@ func TestTranscript(t *testing.T) {
 	w := newWorld(t)
 	s := w.mustOpen(t, transcript.Options{
 		Machine: transcript.Machine{GitBranch: "main"},
-		Teller: told{
+		Context: lowEffortContext{
 			Model: "claude-opus-5-5", ModelName: "Opus 5.5", Deferred: []string{"WebFetch"},
 			Agents: []transcript.Listing{{Name: "Explore", Text: "- Explore: looks", BuiltIn: true}, {Name: "mine", Text: "- mine: works"}},
 			Skills: []transcript.Listing{{Name: "loop", Text: "- loop"}, {Name: "run", Text: "- run"}},

@@ -81,7 +81,7 @@ func realCLI(t *testing.T) (modules, bin string) {
 	if mode == "" {
 		t.Skip("CLAUDELESS_INTEROP is not set; make interop does it")
 	}
-	h := half{name: "real", pins: "real/package.json", install: func(ctx context.Context, dir, pins string) error {
+	h := sdkProject{name: "real", pins: "real/package.json", install: func(ctx context.Context, dir, pins string) error {
 		if err := copyFile(filepath.Join(dir, "package.json"), pins); err != nil {
 			return err
 		}

@@ -21,9 +21,9 @@ import (
 	"time"
 )
 
-// half is one SDK or library: its pinned packages, the command that installs them into a cache directory, and the
+// sdkProject is one SDK or library: its pinned packages, the command that installs them into a cache directory, and the
 // command that runs a program with them.
-type half struct {
+type sdkProject struct {
 	name, programs string
 	tool           string // without which there is no such half; "" = it must be there
 	api            bool   // its programs ask the Messages API, whose address is API
@@ -32,9 +32,9 @@ type half struct {
 	command        func(dir, program string) []string
 }
 
-func halves() []half {
-	inPython := func(name string) half {
-		return half{
+func halves() []sdkProject {
+	inPython := func(name string) sdkProject {
+		return sdkProject{
 			name: name, programs: name + "/*.py", pins: name + "/requirements.txt",
 			install: func(ctx context.Context, dir, pins string) error {
 				return errors.Join(
@@ -47,8 +47,8 @@ func halves() []half {
 			},
 		}
 	}
-	inNode := func(name, dir string) half {
-		return half{
+	inNode := func(name, dir string) sdkProject {
+		return sdkProject{
 			name: name, programs: dir + "/*.mjs", pins: dir + "/package.json",
 			install: func(ctx context.Context, dir, pins string) error {
 				if err := copyFile(filepath.Join(dir, "package.json"), pins); err != nil {
@@ -67,8 +67,8 @@ func halves() []half {
 			},
 		}
 	}
-	inGo := func(name string) half {
-		return half{
+	inGo := func(name string) sdkProject {
+		return sdkProject{
 			name: name, programs: name + "/main.go", pins: name + "/go.sum",
 			install: func(ctx context.Context, _, pins string) error {
 				return run(ctx, filepath.Dir(pins), "go", "mod", "download")
@@ -79,8 +79,8 @@ func halves() []half {
 	cargo := func(verb, dir, manifest string) []string {
 		return []string{"cargo", verb, "--quiet", "--locked", "--manifest-path", manifest, "--target-dir", filepath.Join(dir, "target")}
 	}
-	asking := func(h half) half { h.api = true; return h }
-	return []half{
+	asking := func(h sdkProject) sdkProject { h.api = true; return h }
+	return []sdkProject{
 		inPython("python"),
 		inPython("debugger"),
 		inNode("typescript", "ts"),
@@ -185,7 +185,7 @@ func withAPI(command func(dir, program string) []string, url string) func(dir, p
 }
 
 // run runs one program and shows its output if it fails.
-func (h half) run(t *testing.T, dir, program, binary, scenario string) {
+func (h sdkProject) run(t *testing.T, dir, program, binary, scenario string) {
 	t.Helper()
 	abs, err := filepath.Abs(program)
 	if err != nil {
@@ -222,7 +222,7 @@ func toolchains() []string {
 
 // installed returns the cached directory for the pinned versions, after filling
 // it if need be. A half-filled directory is never taken for a whole one.
-func (h half) installed(ctx context.Context) (string, error) {
+func (h sdkProject) installed(ctx context.Context) (string, error) {
 	pins, err := filepath.Abs(h.pins)
 	if err != nil {
 		return "", err

@@ -16,7 +16,7 @@ import (
 
 const pause = 60 * time.Millisecond // of a load, at most, between two steps
 
-func claudeArgs(g *ground) []string {
+func claudeArgs(g *soakDir) []string {
 	return []string{
 		"--input-format", "stream-json", "--output-format", "stream-json", "--verbose", "--scenario", g.file("scenario.toml"),
 		"--mcp-config", g.file("mcp.json"), "--allowedTools", "Bash,mcp__near,mcp__far",
@@ -49,11 +49,11 @@ func ask(ctx context.Context, url, body string, header http.Header, whole bool) 
 
 // requests are those of clients of the Messages API; some go away in the middle.
 type requests struct {
-	g   *ground
+	g   *soakDir
 	url string
 }
 
-func (l requests) run(ctx context.Context, d dice) {
+func (l requests) run(ctx context.Context, d randomSource) {
 	for ; ctx.Err() == nil; d.rest(ctx, pause) {
 		prompt := []string{"hi", "shell", "long"}[d.IntN(3)]
 		body := fmt.Sprintf(`{"model":"claude-sonnet-5-5","max_tokens":1000,"stream":%t,"messages":[{"role":"user","content":"%s %d"}]}`, d.IntN(2) == 0, prompt, d.IntN(1000))
@@ -71,11 +71,11 @@ func (l requests) run(ctx context.Context, d dice) {
 
 // mcpCalls are sessions over HTTP that mostly end without being closed.
 type mcpCalls struct {
-	g         *ground
+	g         *soakDir
 	url, tool string
 }
 
-func (l mcpCalls) run(ctx context.Context, d dice) {
+func (l mcpCalls) run(ctx context.Context, d randomSource) {
 	for ; ctx.Err() == nil; d.rest(ctx, pause) {
 		header, err := ask(ctx, l.url, `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"soak","version":"1"}}}`, nil, true)
 		session := http.Header{"Mcp-Session-Id": {header.Get("Mcp-Session-Id")}, "Mcp-Protocol-Version": {"2025-06-18"}}
@@ -95,11 +95,11 @@ func (l mcpCalls) run(ctx context.Context, d dice) {
 
 // turns are those of one session that never ends; some are interrupted.
 type turns struct {
-	g *ground
+	g *soakDir
 	p *program
 }
 
-func (l turns) run(ctx context.Context, d dice) {
+func (l turns) run(ctx context.Context, d randomSource) {
 	out := bufio.NewReaderSize(l.p.out, 1<<20)
 	for i := 0; ctx.Err() == nil; d.rest(ctx, pause) {
 		i++
@@ -136,9 +136,9 @@ func next(out *bufio.Reader) (kind string, err error) {
 }
 
 // runs are sessions that end at any moment: of themselves, by a signal, killed.
-type runs struct{ g *ground }
+type runs struct{ g *soakDir }
 
-func (l runs) run(ctx context.Context, d dice) {
+func (l runs) run(ctx context.Context, d randomSource) {
 	for ; ctx.Err() == nil; d.rest(ctx, pause) {
 		dir := l.g.room("run")
 		if err := l.one(ctx, d, l.g.command(dir, claudeArgs(l.g)...)); err != nil {
@@ -153,7 +153,7 @@ func (l runs) run(ctx context.Context, d dice) {
 	}
 }
 
-func (l runs) one(ctx context.Context, d dice, cmd *exec.Cmd) error {
+func (l runs) one(ctx context.Context, d randomSource, cmd *exec.Cmd) error {
 	in, err := cmd.StdinPipe()
 	if err != nil {
 		return err
@@ -192,13 +192,13 @@ func (l runs) one(ctx context.Context, d dice, cmd *exec.Cmd) error {
 	return err
 }
 
-// attached are runs whose calls the debugger pauses; some are killed during the pause.
-type attached struct {
-	g   *ground
+// debuggedRuns are runs whose calls the debugger pauses; some are killed during the pause.
+type debuggedRuns struct {
+	g   *soakDir
 	url string
 }
 
-func (l attached) run(ctx context.Context, d dice) {
+func (l debuggedRuns) run(ctx context.Context, d randomSource) {
 	if _, err := ask(ctx, l.url+"/api/breakpoints", `{"function_name":"Bash","behavior":"stop","after_behavior":"go"}`, nil, true); err != nil {
 		l.g.t.Error(err)
 		return
@@ -240,11 +240,11 @@ func (l attached) run(ctx context.Context, d dice) {
 
 // decisions resume calls that are paused in the debugger, with each kind of decision.
 type decisions struct {
-	g   *ground
+	g   *soakDir
 	url string
 }
 
-func (l decisions) run(ctx context.Context, d dice) {
+func (l decisions) run(ctx context.Context, d randomSource) {
 	for ; ctx.Err() == nil; d.rest(ctx, pause) {
 		r, err := http.NewRequestWithContext(ctx, http.MethodGet, l.url+"/api/paused", nil)
 		if err != nil {

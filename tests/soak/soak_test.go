@@ -54,12 +54,12 @@ func TestSoak(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), length)
 	defer cancel()
 	var loads sync.WaitGroup
-	for i, load := range []func(context.Context, dice){
+	for i, load := range []func(context.Context, randomSource){
 		requests{ground, served.url}.run, mcpCalls{ground, fixture.url + "/mcp", "load_echo"}.run,
-		mcpCalls{ground, debugger.url + "/mcp", "breakpoint_list"}.run, attached{ground, debugger.url}.run,
+		mcpCalls{ground, debugger.url + "/mcp", "breakpoint_list"}.run, debuggedRuns{ground, debugger.url}.run,
 		decisions{ground, debugger.url}.run, turns{ground, session}.run, runs{ground}.run, runs{ground}.run,
 	} {
-		loads.Go(func() { load(ctx, dice{rand.New(rand.NewPCG(seed, uint64(i)))}) })
+		loads.Go(func() { load(ctx, randomSource{rand.New(rand.NewPCG(seed, uint64(i)))}) })
 	}
 	watch(ctx, t, long, length/60)
 	loads.Wait()
@@ -77,11 +77,11 @@ func TestSoak(t *testing.T) {
 	ground.alone("", 10*time.Second)
 }
 
-// dice are those of one load: never shared.
-type dice struct{ *rand.Rand }
+// randomSource belongs to one load and is never shared.
+type randomSource struct{ *rand.Rand }
 
 // rest is a pause of up to a time, or until ctx ends.
-func (d dice) rest(ctx context.Context, most time.Duration) {
+func (d randomSource) rest(ctx context.Context, most time.Duration) {
 	timer := time.NewTimer(time.Duration(d.Int64N(int64(most))))
 	defer timer.Stop()
 	select {
@@ -90,8 +90,8 @@ func (d dice) rest(ctx context.Context, most time.Duration) {
 	}
 }
 
-// ground is the directory and the binary of a soak, and its counts.
-type ground struct {
+// soakDir is the directory and the binary of a soak, and its counts.
+type soakDir struct {
 	t        *testing.T
 	bin, dir string
 	mark     string // in the environment of everything that is started here
@@ -100,10 +100,10 @@ type ground struct {
 	serial   atomic.Int64
 }
 
-func newGround(t *testing.T) *ground {
+func newGround(t *testing.T) *soakDir {
 	t.Helper()
 	dir := t.TempDir()
-	g := &ground{t: t, dir: dir, bin: filepath.Join(dir, "claudeless"), mark: "CLAUDELESS_SOAK_GROUND=" + dir, counts: map[string]int{}}
+	g := &soakDir{t: t, dir: dir, bin: filepath.Join(dir, "claudeless"), mark: "CLAUDELESS_SOAK_GROUND=" + dir, counts: map[string]int{}}
 	cmd := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-o", g.bin, "../../cmd/claudeless")
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
@@ -119,16 +119,16 @@ func newGround(t *testing.T) *ground {
 	return g
 }
 
-func (g *ground) file(name string) string { return filepath.Join(g.dir, name) }
+func (g *soakDir) file(name string) string { return filepath.Join(g.dir, name) }
 
-func (g *ground) write(name, text string) {
+func (g *soakDir) write(name, text string) {
 	if err := os.WriteFile(g.file(name), []byte(text), 0o600); err != nil {
 		g.t.Fatal(err)
 	}
 }
 
 // command is the binary in its own directory, which is its home, too.
-func (g *ground) command(dir string, args ...string) *exec.Cmd {
+func (g *soakDir) command(dir string, args ...string) *exec.Cmd {
 	cmd := exec.Command(g.bin, args...)
 	cmd.Dir = dir
 	cmd.Env = []string{"HOME=" + dir, "TMPDIR=" + dir, "PATH=" + os.Getenv("PATH"), "ANTHROPIC_API_KEY=dummy", "CLAUDELESS_ENVIRONMENT=base-url,no-traffic", g.mark, "CLAUDELESS_SOAK_RUN=" + dir}
@@ -136,7 +136,7 @@ func (g *ground) command(dir string, args ...string) *exec.Cmd {
 }
 
 // room is a new directory.
-func (g *ground) room(name string) string {
+func (g *soakDir) room(name string) string {
 	dir := g.file(name + "-" + strconv.FormatInt(g.serial.Add(1), 10))
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		g.t.Error(err)
@@ -144,14 +144,14 @@ func (g *ground) room(name string) string {
 	return dir
 }
 
-func (g *ground) count(what string) {
+func (g *soakDir) count(what string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.counts[what]++
 }
 
 // counted counts the operations by name; the test fails if one was never done.
-func (g *ground) counted() string {
+func (g *soakDir) counted() string {
 	var parts []string
 	for what := range strings.FieldsSeq("request cut mcp call turn interrupt run eof signal kill attached decision") {
 		parts = append(parts, fmt.Sprintf("%s %d", what, g.counts[what]))
@@ -164,7 +164,7 @@ func (g *ground) counted() string {
 
 // alone wants no process of a run's directory to be left, or of the whole
 // ground with ""; it ends those that are.
-func (g *ground) alone(run string, within time.Duration) {
+func (g *soakDir) alone(run string, within time.Duration) {
 	mark := g.mark
 	if run != "" {
 		mark = "CLAUDELESS_SOAK_RUN=" + run

@@ -39,7 +39,7 @@ type program struct {
 
 type sample struct{ memory, files, threads, children float64 }
 
-func (g *ground) start(name string, args ...string) *program {
+func (g *soakDir) start(name string, args ...string) *program {
 	g.t.Helper()
 	p := &program{name: name, cmd: g.command(g.room(name), args...)}
 	p.stderr = filepath.Join(p.cmd.Dir, "stderr")
@@ -68,7 +68,7 @@ func (g *ground) start(name string, args ...string) *program {
 }
 
 // serve starts a server and waits for its port.
-func (g *ground) serve(args ...string) *program {
+func (g *soakDir) serve(args ...string) *program {
 	g.t.Helper()
 	port := filepath.Join(g.dir, args[0]+".port")
 	for i, arg := range args {

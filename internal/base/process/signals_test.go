@@ -13,13 +13,13 @@ import (
 	"github.com/claudeless/claudeless/internal/base/process"
 )
 
-// relayed records the effect of signals that the test sends.
-type relayed struct {
+// signalEffects records the effect of signals that the test sends.
+type signalEffects struct {
 	process.Lifetime
 	to *chan<- os.Signal
 }
 
-func (r relayed) Notify(c chan<- os.Signal, _ ...os.Signal) func() {
+func (r signalEffects) Notify(c chan<- os.Signal, _ ...os.Signal) func() {
 	*r.to = c
 	return func() {}
 }
@@ -31,7 +31,7 @@ func TestStreamsGiveUpAfterASignal(t *testing.T) {
 		var relay chan<- os.Signal
 		r, w := io.Pipe()
 		var stderr bytes.Buffer
-		system := &process.System{Stdout: w, Stderr: &stderr, Lifetime: relayed{to: &relay}}
+		system := &process.System{Stdout: w, Stderr: &stderr, Lifetime: signalEffects{to: &relay}}
 		_, signals := system.Watch(t.Context())
 		defer signals.Stop()
 		defer r.Close()

@@ -110,10 +110,10 @@ func (f fakeTranscript) Record(ev protocol.Event) error {
 	return nil
 }
 
-// still is a clock that does not advance.
-type still struct{}
+// fixedClock is a clock that does not advance.
+type fixedClock struct{}
 
-func (still) Now() time.Time { return time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC) }
+func (fixedClock) Now() time.Time { return time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC) }
 
 // Checklist row 68: the history is in the transcript and in copies next to it. A process that resumes the session
 // continues the history; a fork copies it.
@@ -129,7 +129,7 @@ func TestResume(t *testing.T) {
 	}
 	var lines []json.RawMessage
 	open := func(id string) *History {
-		return New(Options{CWD: cwd, Transcript: fakeTranscript{filepath.Join(state, id), &lines}, Clock: still{}})
+		return New(Options{CWD: cwd, Transcript: fakeTranscript{filepath.Join(state, id), &lines}, Clock: fixedClock{}})
 	}
 	h := open("S")
 	see(t, h, &protocol.PromptAccepted{UUID: "u-1"})

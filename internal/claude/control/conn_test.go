@@ -57,45 +57,47 @@ func TestReadAnswer(t *testing.T) {
 
 // A request before Serve fails at once instead of waiting forever.
 func TestAskBeforeServe(t *testing.T) {
-	p := New(Options{In: strings.NewReader(""), Out: io.Discard, Metadata: &counted{}})
+	p := New(Options{In: strings.NewReader(""), Out: io.Discard, Metadata: &sequentialIDs{}})
 	if _, err := p.Callback(t.Context(), "hook_0", nil, ""); !errors.Is(err, ErrClosed) {
 		t.Errorf("got %v", err)
 	}
 }
 
-// counted returns distinct ids and times.
-type counted struct{ ids atomic.Int64 }
+// sequentialIDs returns distinct ids and times.
+type sequentialIDs struct{ ids atomic.Int64 }
 
-func (c *counted) NewID() string   { return strconv.FormatInt(c.ids.Add(1), 10) }
-func (*counted) SessionID() string { return "s-1" }
-func (*counted) Timestamp() string { return "now" }
+func (c *sequentialIDs) NewID() string   { return strconv.FormatInt(c.ids.Add(1), 10) }
+func (*sequentialIDs) SessionID() string { return "s-1" }
+func (*sequentialIDs) Timestamp() string { return "now" }
 
-// bare is a session without output. The conversations of internal/claude/host show the effect of prompts and
+// silentSession is a session without output. The conversations of internal/claude/host show the effect of prompts and
 // requests.
-type bare struct{}
+type silentSession struct{}
 
-func (bare) FirstPrompt() *protocol.UserMessage                      { return nil }
-func (bare) WaitReady(context.Context) error                         { return nil }
-func (bare) Background() (busy, owesTurn bool)                       { return false, false }
-func (bare) StreamBackground(context.Context, context.Context) error { return nil }
-func (bare) TakeNotice() (protocol.UserMessage, bool)                { return protocol.UserMessage{}, false }
+func (silentSession) FirstPrompt() *protocol.UserMessage                      { return nil }
+func (silentSession) WaitReady(context.Context) error                         { return nil }
+func (silentSession) Background() (busy, owesTurn bool)                       { return false, false }
+func (silentSession) StreamBackground(context.Context, context.Context) error { return nil }
+func (silentSession) TakeNotice() (protocol.UserMessage, bool)                { return protocol.UserMessage{}, false }
 
-func (bare) IsSlow(subtype string) bool                                     { return subtype == "slow" }
-func (bare) Serve(context.Context, Request) (Answer, error)                 { return Answer{}, nil }
-func (bare) Initialize(context.Context, *InitializeRequest) (Answer, error) { return Answer{}, nil }
-func (bare) Interrupt()                                                     {}
+func (silentSession) IsSlow(subtype string) bool                     { return subtype == "slow" }
+func (silentSession) Serve(context.Context, Request) (Answer, error) { return Answer{}, nil }
+func (silentSession) Initialize(context.Context, *InitializeRequest) (Answer, error) {
+	return Answer{}, nil
+}
+func (silentSession) Interrupt() {}
 
-func (bare) Turn(context.Context, context.Context, protocol.UserMessage) (bool, error) {
+func (silentSession) Turn(context.Context, context.Context, protocol.UserMessage) (bool, error) {
 	return true, nil
 }
 
-// flooding is a session whose turns write more than the pipe to a host that does not read can hold.
-type flooding struct {
-	bare
+// floodingSession is a session whose turns write more than the pipe to a host that does not read can hold.
+type floodingSession struct {
+	silentSession
 	peer *Conn
 }
 
-func (f flooding) Turn(ctx, _ context.Context, _ protocol.UserMessage) (bool, error) {
+func (f floodingSession) Turn(ctx, _ context.Context, _ protocol.UserMessage) (bool, error) {
 	for range 5000 {
 		if _, err := io.WriteString(f.peer.Events(), "{"+strings.Repeat("x", 1024)+"}\n"); err != nil {
 			return false, err
@@ -104,10 +106,10 @@ func (f flooding) Turn(ctx, _ context.Context, _ protocol.UserMessage) (bool, er
 	return true, context.Cause(ctx)
 }
 
-// stuck is a writer whose Write blocks until release, like a pipe without a reader.
-type stuck struct{ release chan struct{} }
+// blockedWriter is a writer whose Write blocks until release, like a pipe without a reader.
+type blockedWriter struct{ release chan struct{} }
 
-func (s stuck) Write(p []byte) (int, error) {
+func (s blockedWriter) Write(p []byte) (int, error) {
 	<-s.release
 	return len(p), nil
 }
@@ -117,12 +119,12 @@ func TestEndWithDeafHost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		in, host := io.Pipe()
 		defer host.Close()
-		out := stuck{release: make(chan struct{})}
+		out := blockedWriter{release: make(chan struct{})}
 		defer close(out.release)
-		peer := New(Options{In: in, Out: out, Metadata: &counted{}})
+		peer := New(Options{In: in, Out: out, Metadata: &sequentialIDs{}})
 		ctx, cancel := context.WithCancelCause(t.Context())
 		done := make(chan error, 1)
-		go func() { done <- peer.Serve(ctx, flooding{peer: peer}) }()
+		go func() { done <- peer.Serve(ctx, floodingSession{peer: peer}) }()
 		go io.WriteString(host, `{"type":"user","message":{"role":"user","content":"go"}}`+"\n") // ends when it is read
 		synctest.Wait()
 		started := time.Now()
@@ -137,19 +139,19 @@ func TestEndWithDeafHost(t *testing.T) {
 	})
 }
 
-// failing is a stdout whose writes fail.
-type failing struct{ err error }
+// failingWriter is a stdout whose writes fail.
+type failingWriter struct{ err error }
 
-func (w failing) Write([]byte) (int, error) { return 0, w.err }
+func (w failingWriter) Write([]byte) (int, error) { return 0, w.err }
 
 // A write error of stdout ends the run and is its error.
 func TestBrokenStdout(t *testing.T) {
 	broken := errors.New("broken pipe")
 	peer := New(Options{
 		In:  strings.NewReader(strings.Repeat(`{"type":"user","message":{"role":"user","content":"go"}}`+"\n", 3)),
-		Out: failing{broken}, Metadata: &counted{},
+		Out: failingWriter{broken}, Metadata: &sequentialIDs{},
 	})
-	if err := peer.Serve(t.Context(), flooding{peer: peer}); !errors.Is(err, broken) {
+	if err := peer.Serve(t.Context(), floodingSession{peer: peer}); !errors.Is(err, broken) {
 		t.Errorf("got %v", err)
 	}
 }
@@ -166,8 +168,8 @@ func FuzzReceive(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, line []byte) {
-		peer := New(Options{In: strings.NewReader(strings.ReplaceAll(string(line), "\n", " ")), Out: io.Discard, Metadata: &counted{}})
-		if err := peer.Serve(t.Context(), bare{}); err != nil {
+		peer := New(Options{In: strings.NewReader(strings.ReplaceAll(string(line), "\n", " ")), Out: io.Discard, Metadata: &sequentialIDs{}})
+		if err := peer.Serve(t.Context(), silentSession{}); err != nil {
 			if _, documented := errors.AsType[*InputError](err); !documented {
 				t.Errorf("%v", err)
 			}
@@ -175,24 +177,24 @@ func FuzzReceive(f *testing.F) {
 	})
 }
 
-// speaking is a session that connects a server of the host.
-type speaking struct {
-	bare
+// mcpSession is a session that connects a server of the host.
+type mcpSession struct {
+	silentSession
 	connect func(ctx context.Context)
 }
 
-func (s speaking) Initialize(_ context.Context, g *InitializeRequest) (Answer, error) {
+func (s mcpSession) Initialize(_ context.Context, g *InitializeRequest) (Answer, error) {
 	g.Connect(s.connect)
 	return Answer{}, nil
 }
 
-// eager answers every message to a server as soon as it is written.
-type eager struct {
+// instantReplies answers every message to a server as soon as it is written.
+type instantReplies struct {
 	peer  *Conn
 	lines []string
 }
 
-func (e *eager) Write(b []byte) (int, error) {
+func (e *instantReplies) Write(b []byte) (int, error) {
 	for line := range strings.Lines(string(b)) {
 		var frame struct {
 			Type      string `json:"type"`
@@ -212,11 +214,11 @@ func (e *eager) Write(b []byte) (int, error) {
 func TestInitializeIsAnsweredFirst(t *testing.T) {
 	for range 200 {
 		in, host := io.Pipe()
-		out := &eager{}
-		peer := New(Options{In: in, Out: out, Metadata: &counted{}})
+		out := &instantReplies{}
+		peer := New(Options{In: in, Out: out, Metadata: &sequentialIDs{}})
 		out.peer = peer
 		connected := make(chan struct{})
-		s := speaking{bare{}, func(ctx context.Context) {
+		s := mcpSession{silentSession{}, func(ctx context.Context) {
 			defer close(connected)
 			for range 2 {
 				if _, err := peer.Message(ctx, "s", json.RawMessage(`{"jsonrpc":"2.0","id":0,"method":"m"}`)); err != nil {

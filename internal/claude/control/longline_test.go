@@ -10,10 +10,10 @@ import (
 	"testing"
 )
 
-// endless is a line without an end.
-type endless struct{ read int }
+// endlessLine is a line without an end.
+type endlessLine struct{ read int }
 
-func (e *endless) Read(p []byte) (int, error) {
+func (e *endlessLine) Read(p []byte) (int, error) {
 	clear(p)
 	e.read += len(p)
 	return len(p), nil
@@ -31,7 +31,7 @@ func TestLongLine(t *testing.T) {
 	}
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	source := &endless{}
+	source := &endlessLine{}
 	line, err := readLine(bufio.NewReaderSize(source, 64<<10))
 	runtime.ReadMemStats(&after)
 	if fault := new(InputError); !errors.As(err, &fault) || !strings.HasPrefix(fault.Text, "Error: stream-json input carried over 256M characters with no newline.") || line != nil {

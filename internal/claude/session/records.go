@@ -48,7 +48,7 @@ type recorder struct {
 func openRecords(plan launch.Plan, t transcript.ContextSource) (*recorder, error) {
 	r := &recorder{stderr: plan.Stderr, noHints: plan.AsClaude, clock: plan.Clock}
 	o := plan.Transcript
-	o.Teller = t
+	o.Context = t
 	if w := plan.Worktree; w != nil {
 		o.Machine.Worktree = &protocol.WorktreeSession{
 			Original: w.Former, BeforeEntering: w.Former, Path: w.Path, Name: w.Name, Branch: w.Branch,

@@ -53,8 +53,8 @@ func ruleGrammar() map[string][]string {
 	}
 }
 
-// underRules are the settings under which a command line is decided.
-type underRules struct {
+// ruleSettings are the settings under which a command line is decided.
+type ruleSettings struct {
 	name string
 	mode protocol.PermissionMode
 	// wrong returns the forbidden effect of a command that ran without permission; "" = none.
@@ -67,8 +67,8 @@ const canary = "CANARY-"
 // changed or shown unless a rule allows it. Deny rules are not included, because the real CLI lets some command lines
 // bypass them, such as `eval` and `find -exec`, and claudeless must decide alike; TestDenyRules and
 // tests/parity/calls test those decisions.
-func ruleSets() []underRules {
-	return []underRules{
+func ruleSets() []ruleSettings {
+	return []ruleSettings{
 		{"nothing is allowed", protocol.ModeDefault, func(before, after map[string]string, said string) string {
 			if file := changed(before, after, ""); file != "" {
 				return "changes " + file
@@ -115,16 +115,16 @@ func tells(after map[string]string, said string, secrets ...string) string {
 	return ""
 }
 
-// yard is the private directory in which command lines run.
-type yard struct{ top string }
+// privateDir is the private directory in which command lines run.
+type privateDir struct{ top string }
 
-func newYard(t *testing.T) yard {
+func newYard(t *testing.T) privateDir {
 	t.Helper()
 	top, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
-	y := yard{filepath.Join(top, "a", "b", "c", "d")} // ".." stays in what is the test's
+	y := privateDir{filepath.Join(top, "a", "b", "c", "d")} // ".." stays in what is the test's
 	for name, text := range map[string]string{
 		"work/f": "b\na\n", "work/.env": canary + "env\n", "work/kept": "a\n", "work/list": "touched\n", "work/sub/g": "x\n", "out/o": canary + "out\n", "home/h": canary + "home\n",
 	} {
@@ -145,7 +145,7 @@ func newYard(t *testing.T) yard {
 }
 
 // look returns the existing files by path.
-func (y yard) look(t *testing.T) map[string]string {
+func (y privateDir) look(t *testing.T) map[string]string {
 	t.Helper()
 	all := map[string]string{}
 	err := filepath.WalkDir(y.top, func(path string, d fs.DirEntry, err error) error {
@@ -171,7 +171,7 @@ func (y yard) look(t *testing.T) map[string]string {
 }
 
 // run runs a command line and returns its output.
-func (y yard) run(t *testing.T, bash, line string) string {
+func (y privateDir) run(t *testing.T, bash, line string) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 	defer cancel()
@@ -211,7 +211,7 @@ func expand(r *rand.Rand) string {
 
 // tryRules runs a command line that some rules and modes allow without asking, and checks that it did nothing that
 // they should prevent. The decision is made in one directory, and the command runs in copies of it.
-func tryRules(t *testing.T, bash, line string, judged yard) (ran int) {
+func tryRules(t *testing.T, bash, line string, judged privateDir) (ran int) {
 	t.Helper()
 	input, err := protocol.Marshal(map[string]string{"command": line})
 	if err != nil {

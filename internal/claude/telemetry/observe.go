@@ -22,14 +22,14 @@ type state struct {
 	turns       int
 	trace       hexID
 	turnStart   time.Time
-	prompts     values                 // of the interaction
-	lines       map[string]*lineOfWork // by agent; "" = the main conversation
-	servers     map[string]string      // sources of MCP servers
-	connected   map[string]time.Time   // since when they are
+	prompts     values                        // of the interaction
+	lines       map[string]*conversationState // by agent; "" = the main conversation
+	servers     map[string]string             // sources of MCP servers
+	connected   map[string]time.Time          // since when they are
 }
 
-// lineOfWork is the main conversation or an agent.
-type lineOfWork struct {
+// conversationState is the main conversation or an agent.
+type conversationState struct {
 	asked     time.Time // when the running request was sent, at the latest
 	first     time.Time // when the answer began
 	message   string    // id of the answer
@@ -47,7 +47,7 @@ type lineOfWork struct {
 }
 
 func newState() state {
-	return state{lines: map[string]*lineOfWork{}, servers: map[string]string{}, connected: map[string]time.Time{}}
+	return state{lines: map[string]*conversationState{}, servers: map[string]string{}, connected: map[string]time.Time{}}
 }
 
 // Record takes an event of the session. A nil recorder ignores it.
@@ -90,11 +90,11 @@ func (r *Recorder) observe(ev protocol.Event) {
 }
 
 // line returns the line of work of an agent.
-func (r *Recorder) line(agent, kind string) *lineOfWork {
+func (r *Recorder) line(agent, kind string) *conversationState {
 	l := r.state.lines[agent]
 	if l == nil {
 		now := r.o.Clock.Now()
-		l = &lineOfWork{agent: kind, asked: now, began: now}
+		l = &conversationState{agent: kind, asked: now, began: now}
 		r.state.lines[agent] = l
 	}
 	return l
@@ -178,7 +178,7 @@ func (r *Recorder) assistant(ev *protocol.Assistant) {
 }
 
 // answered records a request that the model has answered.
-func (r *Recorder) answered(ev *protocol.Assistant, l *lineOfWork, agent string) {
+func (r *Recorder) answered(ev *protocol.Assistant, l *conversationState, agent string) {
 	now, u, name := r.o.Clock.Now(), ev.Final.Usage, ev.Message.Model
 	facts := model.Of(name)
 	cost := facts.Cost(u.InputTokens, u.OutputTokens) + facts.CacheCost(u.CacheReadInputTokens, u.CacheCreationInputTokens)
@@ -215,7 +215,7 @@ func (r *Recorder) answered(ev *protocol.Assistant, l *lineOfWork, agent string)
 }
 
 // request records the span of a request.
-func (r *Recorder) request(ev *protocol.Assistant, l *lineOfWork, of values) {
+func (r *Recorder) request(ev *protocol.Assistant, l *conversationState, of values) {
 	v := values{
 		"gen_ai.system": "anthropic", "gen_ai.request.model": of["model"], "llm_request.context": "interaction", "query_source_safe": of["query_source"],
 		"success": true, "attempt": l.attempts + 1, "gen_ai.response.id": of["request_id"], "first_content_ms": of["ttft_ms"],
@@ -229,7 +229,7 @@ func (r *Recorder) request(ev *protocol.Assistant, l *lineOfWork, of values) {
 }
 
 // source returns the attributes that say who sent a request.
-func (r *Recorder) source(l *lineOfWork, agent string) values {
+func (r *Recorder) source(l *conversationState, agent string) values {
 	v := values{"query_source": "sdk", "skill.name": l.skill}
 	if r.o.Interactive {
 		v["query_source"] = "repl_main_thread"
@@ -244,7 +244,7 @@ func (r *Recorder) source(l *lineOfWork, agent string) values {
 }
 
 // failure records a request that failed for good.
-func (r *Recorder) failure(ev *protocol.Assistant, l *lineOfWork) {
+func (r *Recorder) failure(ev *protocol.Assistant, l *conversationState) {
 	now := r.o.Clock.Now()
 	v := r.source(l, ev.AgentID)
 	v["model"], v["effort"], v["error"], v["speed"] = r.moment.Model, r.moment.Effort, apiError(ev), "normal"

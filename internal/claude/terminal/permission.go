@@ -25,8 +25,8 @@ func (a *prompter) dialogFor(q *pendingQuestion) *dialog {
 	return a.permissionDialog(q)
 }
 
-// grant is an option of a permission dialog and what it answers.
-type grant struct {
+// permissionOption is an option of a permission dialog and what it answers.
+type permissionOption struct {
 	label  string
 	answer protocol.PermissionAnswer
 }
@@ -42,10 +42,10 @@ func (a *prompter) permissionDialog(q *pendingQuestion) *dialog {
 	r := q.request
 	d := &dialog{state: Permission, indent: 1, numbers: true, rule: ruleGlyph, foot: []string{"", " " + a.label("", "Esc to cancel") + " · Tab to amend"}}
 	in := readCall(r.Use.DisplayInput())
-	yes := grant{a.label("permission", "Yes"), protocol.PermissionAnswer{Allow: true}}
-	always := grant{answer: protocol.PermissionAnswer{Allow: true, UpdatedPermissions: r.Suggestions}}
-	no := grant{a.label("permission", "No"), refusal()}
-	grants := []grant{yes}
+	yes := permissionOption{a.label("permission", "Yes"), protocol.PermissionAnswer{Allow: true}}
+	always := permissionOption{answer: protocol.PermissionAnswer{Allow: true, UpdatedPermissions: r.Suggestions}}
+	no := permissionOption{a.label("permission", "No"), refusal()}
+	grants := []permissionOption{yes}
 	switch {
 	case r.Use.Name == "Bash":
 		d.values = map[string]string{"dir": a.cwd, "command": in.Command, "description": in.Description}
@@ -61,7 +61,7 @@ func (a *prompter) permissionDialog(q *pendingQuestion) *dialog {
 		if always.label = bashGrant(always.answer.UpdatedPermissions); always.label != "" {
 			grants = append(grants, always)
 		}
-		grants = append(grants, grant{a.label("permission/bash", "Yes, and switch to auto mode"), setMode(protocol.ModeAuto)})
+		grants = append(grants, permissionOption{a.label("permission/bash", "Yes, and switch to auto mode"), setMode(protocol.ModeAuto)})
 	case in.FilePath != "":
 		a.fileDialog(d, r.Use.Name, in)
 		if len(always.answer.UpdatedPermissions) == 0 {
@@ -121,7 +121,7 @@ func (a *prompter) describe(tool string) []string {
 }
 
 // fill adds the options to a permission dialog.
-func (a *prompter) fill(q *pendingQuestion, d *dialog, grants []grant) {
+func (a *prompter) fill(q *pendingQuestion, d *dialog, grants []permissionOption) {
 	for _, g := range grants {
 		d.options = append(d.options, option{label: g.label, oneRow: d.kind == "mcp"})
 	}
@@ -242,12 +242,12 @@ func (a *prompter) planDialog(q *pendingQuestion) *dialog {
 // emptyPlanDialog asks whether plan mode may end although no plan was written.
 func (a *prompter) emptyPlanDialog(q *pendingQuestion, d *dialog) *dialog {
 	d.kind, d.head, d.question = "exit", []string{"   Exit plan mode?", ""}, []string{"   Claude wants to exit plan mode", ""}
-	a.fill(q, d, []grant{{a.label("permission", "Yes"), setMode(protocol.ModeDefault)}, {a.label("permission", "No"), refusal()}})
+	a.fill(q, d, []permissionOption{{a.label("permission", "Yes"), setMode(protocol.ModeDefault)}, {a.label("permission", "No"), refusal()}})
 	return d
 }
 
 // spoil applies the faults of dialogs.
-func (a *prompter) spoil(d *dialog, grants *[]grant) {
+func (a *prompter) spoil(d *dialog, grants *[]permissionOption) {
 	f := a.screen.faults
 	d.numbers = d.numbers && !f.numbersGone
 	if f.optionOrder {
@@ -256,7 +256,7 @@ func (a *prompter) spoil(d *dialog, grants *[]grant) {
 		d.options[0], d.options[last] = d.options[last], d.options[0]
 	}
 	if f.modeOption {
-		*grants = append((*grants)[:1:1], append([]grant{{"Yes, and switch to bypass permissions", setMode(protocol.ModeBypass)}}, (*grants)[1:]...)...)
+		*grants = append((*grants)[:1:1], append([]permissionOption{{"Yes, and switch to bypass permissions", setMode(protocol.ModeBypass)}}, (*grants)[1:]...)...)
 		d.options = append(d.options[:1:1], append([]option{{label: (*grants)[1].label}}, d.options[1:]...)...)
 	}
 	if f.footerGone {

@@ -117,14 +117,14 @@ type secretTerminal string
 
 func (s secretTerminal) ReadSecret(string) (string, error) { return string(s), nil }
 
-// screen collects the output of several goroutines and reports the URL of a login.
-type screen struct {
+// sharedOutput collects the output of several goroutines and reports the URL of a login.
+type sharedOutput struct {
 	mu   sync.Mutex
 	text bytes.Buffer
 	url  chan string
 }
 
-func (s *screen) Write(p []byte) (int, error) {
+func (s *sharedOutput) Write(p []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	lines := bufio.NewScanner(bytes.NewReader(p))
@@ -149,7 +149,7 @@ func TestBrowserLogin_N30(t *testing.T) {
 			}
 			stdin, keyboard := io.Pipe()
 			defer keyboard.Close()
-			shown := &screen{url: make(chan string, 1)}
+			shown := &sharedOutput{url: make(chan string, 1)}
 			b.o.Terminal, b.o.Stdin, b.o.Stdout = secretTerminal(""), stdin, shown
 			if how == "nobody" {
 				b.o.LoginWait = time.Millisecond

@@ -30,8 +30,8 @@ func TestMain(m *testing.M) {
 	os.Exit(status)
 }
 
-// bench is a home directory and a project in it.
-type bench struct {
+// testHome is a home directory and a project in it.
+type testHome struct {
 	t       *testing.T
 	o       Options
 	home    string
@@ -40,10 +40,10 @@ type bench struct {
 	stderr  bytes.Buffer
 }
 
-func newBench(t *testing.T) *bench {
+func newBench(t *testing.T) *testHome {
 	t.Helper()
 	dir := t.TempDir()
-	b := &bench{t: t, home: dir, project: filepath.Join(dir, "p")}
+	b := &testHome{t: t, home: dir, project: filepath.Join(dir, "p")}
 	if err := os.Mkdir(b.project, 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -57,7 +57,7 @@ func newBench(t *testing.T) *bench {
 
 // run returns the stdout of a command, its stderr or error text, and whether it succeeded. Directories are replaced
 // by $HOME and $PROJECT.
-func (b *bench) run(words ...string) (stdout, stderr string, ok bool) {
+func (b *testHome) run(words ...string) (stdout, stderr string, ok bool) {
 	b.t.Helper()
 	b.stdout.Reset()
 	b.stderr.Reset()
@@ -84,7 +84,7 @@ func (b *bench) run(words ...string) (stdout, stderr string, ok bool) {
 }
 
 // add configures a server of mcptest.
-func (b *bench) add(mode string, flags ...string) {
+func (b *testHome) add(mode string, flags ...string) {
 	b.t.Helper()
 	words := append([]string{"add", mode, "-e", "MCPTEST_MODE=" + mode}, flags...)
 	if _, stderr, ok := b.run(append(words, "--", "$SELF")...); !ok {
@@ -99,7 +99,7 @@ type step struct {
 	fails  bool
 }
 
-func (b *bench) steps(all []step) {
+func (b *testHome) steps(all []step) {
 	b.t.Helper()
 	for _, s := range all {
 		stdout, stderr, ok := b.run(s.words...)

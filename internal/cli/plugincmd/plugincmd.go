@@ -198,8 +198,8 @@ type installation struct {
 	LastUpdated string `json:"lastUpdated"`
 }
 
-// listed is one plugin of plugin list --json.
-type listed struct {
+// pluginListEntry is one plugin of plugin list --json.
+type pluginListEntry struct {
 	ID             string `json:"id"`
 	Version        string `json:"version"`
 	Scope          string `json:"scope"`
@@ -213,7 +213,7 @@ type listed struct {
 }
 
 // installed returns the installed plugins in the order of the file.
-func (c *command) installed() ([]listed, error) {
+func (c *command) installed() ([]pluginListEntry, error) {
 	file, err := c.read(installedFile)
 	if err != nil {
 		return nil, err
@@ -223,14 +223,14 @@ func (c *command) installed() ([]listed, error) {
 		return nil, err
 	}
 	enabled := object(settings, "enabledPlugins")
-	list := []listed{}
+	list := []pluginListEntry{}
 	for _, f := range object(file, "plugins") {
 		var entries []installation
 		if json.Unmarshal(f.Value, &entries) != nil || len(entries) == 0 {
 			continue
 		}
 		e := entries[0]
-		one := listed{
+		one := pluginListEntry{
 			ID: f.Key, Version: e.Version, Scope: e.Scope, Enabled: string(enabled.Get(f.Key)) == "true", Path: e.Path,
 			InstalledAt: e.InstalledAt, LastUpdated: e.LastUpdated,
 		}
@@ -277,14 +277,14 @@ func (c *command) list() error {
 }
 
 // find returns the installed plugin with a name, with or without its marketplace.
-func (c *command) find(name string) (listed, bool, error) {
+func (c *command) find(name string) (pluginListEntry, bool, error) {
 	list, err := c.installed()
-	i := slices.IndexFunc(list, func(p listed) bool {
+	i := slices.IndexFunc(list, func(p pluginListEntry) bool {
 		short, _, _ := strings.Cut(p.ID, "@")
 		return p.ID == name || short == name
 	})
 	if i < 0 {
-		return listed{}, false, err
+		return pluginListEntry{}, false, err
 	}
 	return list[i], true, err
 }

@@ -92,7 +92,7 @@ func (f *hubAccess) dialStdio(t *testing.T) *client.Client {
 		served <- f.ServeStdio(context.Background(), inRead, outWrite)
 		outWrite.Close()
 	}()
-	c := client.NewClient(transport.NewIO(outRead, inWrite, io.NopCloser(eof{})))
+	c := client.NewClient(transport.NewIO(outRead, inWrite, io.NopCloser(emptyReader{})))
 	t.Cleanup(func() {
 		c.Close()
 		if err := <-served; err != nil {
@@ -102,9 +102,9 @@ func (f *hubAccess) dialStdio(t *testing.T) *client.Client {
 	return hello(t, c)
 }
 
-type eof struct{}
+type emptyReader struct{}
 
-func (eof) Read([]byte) (int, error) { return 0, io.EOF }
+func (emptyReader) Read([]byte) (int, error) { return 0, io.EOF }
 
 func (f *hubAccess) listen(t *testing.T) string {
 	t.Helper()
@@ -223,7 +223,7 @@ func (agentRun) ShapeResult(_ protocol.ToolUse, text string) protocol.ToolResult
 func (f *hubAccess) run(t *testing.T, tool, input string) <-chan executor.Result {
 	t.Helper()
 	done := make(chan executor.Result, 1)
-	agent := debug.Middleware(f.hub, debug.MiddlewareOptions{Run: agentRun{}})(echo{})
+	agent := debug.Middleware(f.hub, debug.MiddlewareOptions{Run: agentRun{}})(echoTool{})
 	go func() {
 		r, err := agent.Execute(context.Background(), protocol.ToolUse{ID: "toolu_1", Name: tool, Input: json.RawMessage(input)})
 		if err != nil {
@@ -274,12 +274,12 @@ func result(t *testing.T, done <-chan executor.Result) (text string, failed bool
 	}
 }
 
-// echo answers with the tool's name and its input; the tool "fails" fails.
-type echo struct{}
+// echoTool answers with the tool's name and its input; the tool "fails" fails.
+type echoTool struct{}
 
-func (echo) Tools(context.Context) ([]protocol.Tool, error) { return nil, nil }
+func (echoTool) Tools(context.Context) ([]protocol.Tool, error) { return nil, nil }
 
-func (echo) Execute(_ context.Context, use protocol.ToolUse) (executor.Result, error) {
+func (echoTool) Execute(_ context.Context, use protocol.ToolUse) (executor.Result, error) {
 	if use.Name == "fails" {
 		return executor.Plain(protocol.ErrorResult("it broke")), nil
 	}

@@ -28,15 +28,15 @@ func transports() map[string]func(*hubAccess, *testing.T) *client.Client {
 	}
 }
 
-// note is a notification, reduced to what is the same in each run.
-type note struct{ Method, Name, Reason, Action, Status, Pause string }
+// notificationSummary is a notification, reduced to what is the same in each run.
+type notificationSummary struct{ Method, Name, Reason, Action, Status, Pause string }
 
 // listen collects a client's notifications.
-func listen(c *client.Client) <-chan note {
-	notes := make(chan note, 1000)
+func listen(c *client.Client) <-chan notificationSummary {
+	notes := make(chan notificationSummary, 1000)
 	c.OnNotification(func(n mcp.JSONRPCNotification) {
 		get := func(key string) string { s, _ := n.Params.AdditionalFields[key].(string); return s }
-		notes <- note{
+		notes <- notificationSummary{
 			Method: strings.TrimPrefix(n.Method, "notifications/breakpoint/"), Name: get("method_name"),
 			Reason: get("pause_reason"), Action: get("action"), Status: get("status"), Pause: get("pause_id"),
 		}
@@ -44,9 +44,9 @@ func listen(c *client.Client) <-chan note {
 	return notes
 }
 
-func take(t *testing.T, notes <-chan note, n int) []note {
+func take(t *testing.T, notes <-chan notificationSummary, n int) []notificationSummary {
 	t.Helper()
-	var all []note
+	var all []notificationSummary
 	deadline := time.After(10 * time.Second)
 	for len(all) < n {
 		select {
@@ -88,7 +88,7 @@ func TestTransports(t *testing.T) {
 				t.Fatal(err)
 			}
 			result(t, done)
-			want := []note{
+			want := []notificationSummary{
 				{Method: "execution_paused", Name: "fails", Reason: "breakpoint", Pause: first},
 				{Method: "execution_resumed", Name: "fails", Action: "modify", Pause: first},
 				{Method: "call_completed", Name: "fails", Status: "exception"},
@@ -115,7 +115,7 @@ func TestShared(t *testing.T) {
 	clients := map[string]*client.Client{
 		"stdio": f.dialStdio(t), "streamable 1": dialHTTP(t, url), "streamable 2": dialHTTP(t, url), "sse 1": dialSSE(t, url), "sse 2": dialSSE(t, url),
 	}
-	notes := map[string]<-chan note{}
+	notes := map[string]<-chan notificationSummary{}
 	for name, c := range clients {
 		notes[name] = listen(c)
 		ask(t, c, "breakpoint_list_paused", "")

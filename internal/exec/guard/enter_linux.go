@@ -171,7 +171,7 @@ func Loopback() error { return bringUp("lo") }
 func ServeName(name string) (io.Closer, error) {
 	r := newResolver()
 	r.addrs[name], r.fixed = netip.AddrFrom4([4]byte{127, 0, 0, 1}), true
-	var sockets nameSockets
+	var sockets dnsSockets
 	for _, server := range nameServers() {
 		if !server.IsLoopback() {
 			if err := addAddress("lo", server); err != nil {
@@ -188,11 +188,11 @@ func ServeName(name string) (io.Closer, error) {
 	return sockets, nil
 }
 
-// nameSockets are the sockets of a name server.
-type nameSockets []net.PacketConn
+// dnsSockets are the sockets of a name server.
+type dnsSockets []net.PacketConn
 
 // Close closes all sockets.
-func (s nameSockets) Close() error {
+func (s dnsSockets) Close() error {
 	var errs []error
 	for _, conn := range s {
 		errs = append(errs, conn.Close())

@@ -124,10 +124,10 @@ func TestSigned(t *testing.T) {
 	}
 }
 
-// pieces is a reader that returns its content in pieces of any size.
-type pieces struct{ rest []string }
+// piecewiseReader is a reader that returns its content in pieces of any size.
+type piecewiseReader struct{ rest []string }
 
-func (p *pieces) Read(b []byte) (int, error) {
+func (p *piecewiseReader) Read(b []byte) (int, error) {
 	if len(p.rest) == 0 {
 		return 0, io.EOF
 	}
@@ -149,7 +149,7 @@ func TestHolds(t *testing.T) {
 		{[]string{"ab", "def"}, false},
 		{nil, false},
 	} {
-		if got := contains(&pieces{tt.pieces}, "abcdef"); got != tt.want {
+		if got := contains(&piecewiseReader{tt.pieces}, "abcdef"); got != tt.want {
 			t.Errorf("%q: %v", tt.pieces, got)
 		}
 	}

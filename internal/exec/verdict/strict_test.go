@@ -12,8 +12,8 @@ import (
 	"github.com/claudeless/claudeless/scenarios"
 )
 
-// finds is a run with its expected findings: one run with a finding, and a correct one without.
-type finds struct {
+// findingCase is a run with its expected findings: one run with a finding, and a correct one without.
+type findingCase struct {
 	id, name string
 	scenario string // TOML; empty = none to judge by
 	lines    string
@@ -42,7 +42,7 @@ func TestStrictness(t *testing.T) {
 		return fmt.Sprintf(`{"type":"match","session_id":"S","rule":"responses[9]","prompt":%q}`+"\n", prompt)
 	}
 	rule := func(rule, prompt string) string { return fmt.Sprintf(match, rule, prompt) }
-	all := []finds{
+	all := []findingCase{
 		{"S01", "no scenario", "", started + greeting + turn + closed, true},
 		{"S01", "a scenario", "", setup + turn + closed, false},
 		{"S02", "a prompt without a rule", "", setup + strings.ReplaceAll(turn, "default_response", "") + closed, true},
@@ -106,7 +106,7 @@ func TestStrictness(t *testing.T) {
 	}
 }
 
-func (f *finds) check(t *testing.T) {
+func (f *findingCase) check(t *testing.T) {
 	t.Helper()
 	var in verdict.Input
 	for e, err := range journal.Read(strings.NewReader(complete(f.lines))) {

@@ -67,18 +67,18 @@ func pick(r *rand.Rand, ranges []rune) rune {
 	return some[r.IntN(len(some))]
 }
 
-// plant is a text with a secret in it.
-type plant struct{ text, secret string }
+// plantedSecret is a text with a secret in it.
+type plantedSecret struct{ text, secret string }
 
 // plants generates texts that one rule finds without context; none if this is not possible for the rule.
-func plants(t *testing.T, r *rand.Rand, s *formFinder, n, wanted int) []plant {
+func plants(t *testing.T, r *rand.Rand, s *formFinder, n, wanted int) []plantedSecret {
 	t.Helper()
 	rule := s.rules[n]
 	re, err := syntax.Parse(rule.expr, syntax.Perl)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var out []plant
+	var out []plantedSecret
 	const tries = 400
 	for range tries {
 		if len(out) == wanted {
@@ -103,7 +103,7 @@ func plants(t *testing.T, r *rand.Rand, s *formFinder, n, wanted int) []plant {
 		if len(secret) < minSecretText || isPlaceholder(secret) || rule.entropy > 0 && entropy(secret) < rule.entropy || rule.guess && s.harmless(rule, text[m[0]:m[1]], secret) {
 			continue
 		}
-		out = append(out, plant{text, secret})
+		out = append(out, plantedSecret{text, secret})
 	}
 	return out
 }

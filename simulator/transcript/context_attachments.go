@@ -8,8 +8,8 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// listing writes the attachments with the [SessionContext].
-type listing struct {
+// contextAttachments writes the attachments with the [SessionContext].
+type contextAttachments struct {
 	th     *conversation
 	pen    *lineWriter
 	listed bool // the model has received the description of its environment
@@ -98,15 +98,15 @@ type (
 	}
 )
 
-func (l *listing) surroundings() SessionContext {
-	if l.th.opts.Teller == nil {
+func (l *contextAttachments) surroundings() SessionContext {
+	if l.th.opts.Context == nil {
 		return SessionContext{}
 	}
-	return l.th.opts.Teller.Surroundings()
+	return l.th.opts.Context.Surroundings()
 }
 
 // environment writes the environment with the first prompt of a conversation.
-func (l *listing) environment() error {
+func (l *contextAttachments) environment() error {
 	if l.listed {
 		return nil
 	}
@@ -121,7 +121,7 @@ func (l *listing) environment() error {
 }
 
 // context writes the remaining context with the first request.
-func (l *listing) context() error {
+func (l *contextAttachments) context() error {
 	if !l.asked {
 		return nil
 	}
@@ -134,20 +134,20 @@ func (l *listing) context() error {
 }
 
 // writeChanges writes the context again after a compaction; part of it follows with the next prompt.
-func (l *listing) writeChanges() error {
+func (l *contextAttachments) writeChanges() error {
 	l.asked = true
 	return l.pen.write(l.repeatListings()...)
 }
 
 // repeatListings returns the context that a compaction has removed from the conversation.
-func (l *listing) repeatListings() []any {
+func (l *contextAttachments) repeatListings() []any {
 	l.listed = true
 	now := l.surroundings()
 	return append(l.lists("", now, false), l.place("", now)...)
 }
 
 // agentListings returns the context of a sub-agent's prompt.
-func (l *listing) agentListings(id string) []any {
+func (l *contextAttachments) agentListings(id string) []any {
 	now := l.surroundings()
 	now.Agents = nil
 	lists := l.lists(id, SessionContext{Deferred: now.Deferred}, false)
@@ -157,11 +157,11 @@ func (l *listing) agentListings(id string) []any {
 }
 
 // place returns the directory and model of the agent.
-func (l *listing) place(agentID string, now SessionContext) []any {
+func (l *contextAttachments) place(agentID string, now SessionContext) []any {
 	m := l.th.opts.Machine
 	dirs, dir, isWorktree := append([]string{}, m.AdditionalDirs...), l.th.opts.CWD, m.IsWorktree
-	if agentID != "" && l.th.opts.Teller != nil && l.th.opts.Teller.AgentDir(agentID) != "" {
-		dir, isWorktree = l.th.opts.Teller.AgentDir(agentID), true
+	if agentID != "" && l.th.opts.Context != nil && l.th.opts.Context.AgentDir(agentID) != "" {
+		dir, isWorktree = l.th.opts.Context.AgentDir(agentID), true
 		dirs = append(dirs, dir)
 	}
 	told := model{Type: "model", Identity: identity{ModelID: now.Model}, Text: "You are powered by the model " + now.Model + "."}
@@ -184,7 +184,7 @@ func (l *listing) place(agentID string, now SessionContext) []any {
 
 // lists returns the tools, agents and skills. Servers that are still starting are listed only at
 // the start.
-func (l *listing) lists(agentID string, now SessionContext, start bool) []any {
+func (l *contextAttachments) lists(agentID string, now SessionContext, start bool) []any {
 	var lines []any
 	if now.Deferred != nil {
 		tools := deferredTools{
@@ -223,13 +223,13 @@ func (l *listing) lists(agentID string, now SessionContext, start bool) []any {
 }
 
 // firstRequestLines returns what the first request adds.
-func (l *listing) firstRequestLines(agentID string) []any {
+func (l *contextAttachments) firstRequestLines(agentID string) []any {
 	return append(l.opening(agentID), l.change(agentID))
 }
 
 // opening returns the context that only the session itself has. It does not include the state of
 // the repository.
-func (l *listing) opening(agentID string) []any {
+func (l *contextAttachments) opening(agentID string) []any {
 	today := l.th.opts.Clock.Now().Format("2006-01-02")
 	return []any{
 		l.th.attachment(agentID, "", sessionContext{"session_context", map[string]string{}}),
@@ -238,10 +238,10 @@ func (l *listing) opening(agentID string) []any {
 }
 
 // change returns how commits are signed.
-func (l *listing) change(agentID string) any {
+func (l *contextAttachments) change(agentID string) any {
 	author := ""
-	if l.th.opts.Teller != nil {
-		author = l.th.opts.Teller.CurrentModel().Name
+	if l.th.opts.Context != nil {
+		author = l.th.opts.Context.CurrentModel().Name
 	}
 	signed := sessionChange{
 		Type: "remote_session_change", Commit: "Co-Authored-By: Claude " + author + " <noreply@anthropic.com>",

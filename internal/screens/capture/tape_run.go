@@ -21,8 +21,8 @@ import (
 	"github.com/claudeless/claudeless/internal/screens/tape"
 )
 
-// stage holds the directories of one tape and what it has shown.
-type stage struct {
+// tapeRun holds the directories of one tape and what it has shown.
+type tapeRun struct {
 	*Options
 	job
 	temp *proc.TempDir
@@ -30,12 +30,12 @@ type stage struct {
 }
 
 // newStage makes the directories and files of a tape.
-func newStage(o *Options, j job) (*stage, error) {
+func newStage(o *Options, j job) (*tapeRun, error) {
 	temp, err := proc.MakeTempDir("claudeless-screens-")
 	if err != nil {
 		return nil, fmt.Errorf("making a directory for the tape: %w", err)
 	}
-	s := &stage{Options: o, job: j, temp: temp, cast: castWriter{cols: j.book.Cols, rows: j.book.Rows}}
+	s := &tapeRun{Options: o, job: j, temp: temp, cast: castWriter{cols: j.book.Cols, rows: j.book.Rows}}
 	if err := s.write(); err != nil {
 		s.remove()
 		return nil, fmt.Errorf("tape %s: %w", j.tape.Name, err)
@@ -43,16 +43,16 @@ func newStage(o *Options, j job) (*stage, error) {
 	return s, nil
 }
 
-func (s *stage) remove() { _ = s.temp.Remove() } // a directory left in /tmp does no harm
+func (s *tapeRun) remove() { _ = s.temp.Remove() } // a directory left in /tmp does no harm
 
-func (s *stage) path(parts ...string) string {
+func (s *tapeRun) path(parts ...string) string {
 	return filepath.Join(append([]string{s.temp.Path}, parts...)...)
 }
 
 // dir is the working directory.
-func (s *stage) dir() string { return s.path("project") }
+func (s *tapeRun) dir() string { return s.path("project") }
 
-func (s *stage) write() error {
+func (s *tapeRun) write() error {
 	files := map[string]string{s.path("settings.json"): s.settings()}
 	if strings.Contains(s.tape.Scenario, "\n") {
 		files[s.scenario()] = s.tape.Scenario
@@ -70,9 +70,9 @@ func (s *stage) write() error {
 	return err
 }
 
-func (s *stage) expand(text string) string { return strings.ReplaceAll(text, "$BIN", s.Self) }
+func (s *tapeRun) expand(text string) string { return strings.ReplaceAll(text, "$BIN", s.Self) }
 
-func (s *stage) scenario() string {
+func (s *tapeRun) scenario() string {
 	if strings.Contains(s.tape.Scenario, "\n") {
 		return s.path("scenario.toml")
 	}
@@ -80,7 +80,7 @@ func (s *stage) scenario() string {
 }
 
 // settings returns settings.json: what exec seeds, and the settings of the tape.
-func (s *stage) settings() string {
+func (s *tapeRun) settings() string {
 	all := map[string]any{"tui": "fullscreen"}
 	if s.book.Renderer == book.Inline {
 		all["tui"] = "default"
@@ -93,12 +93,12 @@ func (s *stage) settings() string {
 	return string(raw)
 }
 
-func (s *stage) fresh(dialog string) bool {
+func (s *tapeRun) fresh(dialog string) bool {
 	return slices.Contains(s.tape.Fresh, dialog) || slices.Contains(s.tape.Fresh, "all")
 }
 
 // command returns how the tape's program is started.
-func (s *stage) command() proc.Command {
+func (s *tapeRun) command() proc.Command {
 	const start = `eval "$1"; cat "$0" >"$CLAUDE_CONFIG_DIR/settings.json"; shift; exec env "$@"`
 	args := []string{"exec", "--guard=strict", "--tty", "--size=" + pty.Size{Cols: s.book.Cols, Rows: s.book.Rows}.String(), "--capture", s.path("journal.jsonl"), "--allow-no-runs", "--lenient"}
 	if s.Claude != "" {
@@ -137,7 +137,7 @@ func (s *stage) command() proc.Command {
 }
 
 // play runs the program, plays the tape, and keeps pages and output.
-func (s *stage) play(ctx context.Context, r *Result) error {
+func (s *tapeRun) play(ctx context.Context, r *Result) error {
 	if err := s.book.Forget(s.tape.Name); err != nil {
 		return err
 	}
@@ -163,7 +163,7 @@ func (s *stage) play(ctx context.Context, r *Result) error {
 }
 
 // keep writes a page to the book, or aside if its label does not hold.
-func (s *stage) keep(taken tape.Page, r *Result) error {
+func (s *tapeRun) keep(taken tape.Page, r *Result) error {
 	p := book.Page{Tape: s.tape.Name, Name: taken.Name, State: taken.State, Enter: taken.Enter, Key: s.book.Key, Offset: taken.Offset}
 	texts := map[string]string{"dir": s.dir()}
 	maps.Copy(texts, s.tape.Slots)
@@ -199,7 +199,7 @@ func enterEffect(options []book.Option) string {
 
 // details returns what helps to understand a failure: the screen, the end of the
 // journal, and what exec said.
-func (s *stage) details(step *tape.StepError) string {
+func (s *tapeRun) details(step *tape.StepError) string {
 	var b strings.Builder
 	if step != nil {
 		b.WriteString("the screen was:\n" + step.Screen.Frame())
