@@ -25,7 +25,7 @@ var ErrSignalled = errors.New("a signal has come")
 
 // ErrSuperseded is the cause of a turn's end when another prompt must be answered at once. The
 // model does not read that the turn was interrupted.
-var ErrSuperseded = errors.New("another prompt is to be answered now")
+var ErrSuperseded = errors.New("a newer prompt replaced this one")
 
 // prompts holds what a turn answers: its first prompt, the context added to it, and the prompts
 // that joined the turn later.

@@ -49,7 +49,7 @@ var wide = map[string]int{ // constant: only read
 // figure is one measured thing, for the report and the limit.
 type figure struct {
 	n     int
-	where string
+	place string
 }
 
 func TestBudgets(t *testing.T) {
@@ -122,10 +122,10 @@ func limit(t *testing.T, what string, figures []figure, budget int) {
 func most(t *testing.T, what string, figures []figure, budget int) int {
 	t.Helper()
 	largest := slices.MaxFunc(figures, byN)
-	t.Logf("%s: at most %d (budget %d): %s", what, largest.n, budget, largest.where)
+	t.Logf("%s: at most %d (budget %d): %s", what, largest.n, budget, largest.place)
 	for _, f := range figures {
 		if f.n > budget {
-			t.Errorf("%s: %s: %d, budget %d", f.where, what, f.n, budget)
+			t.Errorf("%s: %s: %d, budget %d", f.place, what, f.n, budget)
 		}
 	}
 	return largest.n

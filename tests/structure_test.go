@@ -65,7 +65,7 @@ func TestStructure(t *testing.T) {
 		n := methodValuesOf(p)
 		values = append(values, figure{n, p.path})
 		sumValues += n
-		g := fileGraph(p)
+		g := fileReferenceGraph(p)
 		knots = append(knots, figure{g.knot(), p.path})
 		b, a := g.back()
 		back, arrows = back+b, arrows+a
@@ -89,7 +89,7 @@ func TestStructure(t *testing.T) {
 	total(t, "func fields", sumFuncs, allFuncFields)
 	total(t, "method values handed along", sumValues, methodValues)
 	for _, v := range values {
-		if v.where == "internal/cli" {
+		if v.place == "internal/cli" {
 			total(t, "method values handed along in internal/cli", v.n, cliMethodValues)
 		}
 	}
@@ -108,7 +108,7 @@ func top(t *testing.T, what string, figures []figure) {
 	t.Helper()
 	slices.SortStableFunc(figures, func(a, b figure) int { return cmp.Compare(b.n, a.n) })
 	for _, f := range figures[:min(8, len(figures))] {
-		t.Logf("  %s: %d %s", what, f.n, f.where)
+		t.Logf("  %s: %d %s", what, f.n, f.place)
 	}
 }
 
@@ -338,10 +338,10 @@ func untypedMaps(p checkedPackage) int {
 }
 
 // graph of files: which file uses what another one declares.
-type fileArrows map[string]map[string]bool
+type fileReferences map[string]map[string]bool
 
-func fileGraph(p checkedPackage) fileArrows {
-	g := fileArrows{}
+func fileReferenceGraph(p checkedPackage) fileReferences {
+	g := fileReferences{}
 	for _, f := range p.files {
 		g[p.file(f.Pos())] = map[string]bool{}
 	}
@@ -361,7 +361,7 @@ func fileGraph(p checkedPackage) fileArrows {
 }
 
 // knot is the size of the largest set of files that need each other.
-func (g fileArrows) knot() int {
+func (g fileReferences) knot() int {
 	largest := 0
 	for _, c := range g.components() {
 		largest = max(largest, len(c))
@@ -370,7 +370,7 @@ func (g fileArrows) knot() int {
 }
 
 // components are the strongly connected components, by Tarjan.
-func (g fileArrows) components() [][]string {
+func (g fileReferences) components() [][]string {
 	var (
 		out      [][]string
 		stack    []string
@@ -412,7 +412,7 @@ func (g fileArrows) components() [][]string {
 
 // back counts the references that point upwards in the best order of the files that a local search finds, and all
 // references.
-func (g fileArrows) back() (back, arrows int) {
+func (g fileReferences) back() (back, arrows int) {
 	order := slices.Sorted(maps.Keys(g))
 	for _, to := range g {
 		arrows += len(to)
@@ -442,7 +442,7 @@ func (g fileArrows) back() (back, arrows int) {
 }
 
 // best is the place at which file i of the order has the fewest back arrows.
-func (g fileArrows) best(order []string, i int) int {
+func (g fileReferences) best(order []string, i int) int {
 	v, best, at := order[i], 0, i
 	for _, dir := range []int{-1, 1} {
 		gain := 0

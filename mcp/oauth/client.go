@@ -28,9 +28,9 @@ import (
 type Client struct {
 	options Options
 
-	mu     sync.Mutex
-	loaded bool
-	held   credentials
+	mu          sync.Mutex
+	loaded      bool
+	credentials credentials
 }
 
 // NewClient returns a client; it reads nothing yet.
@@ -53,10 +53,10 @@ func (c *Client) Authorization(ctx context.Context) (string, error) {
 			return "", err
 		}
 	}
-	used := c.held
+	used := c.credentials
 	if c.expiring() {
 		if err := c.refresh(ctx, challenge{}); err == nil {
-			used = c.held
+			used = c.credentials
 		}
 	}
 	return used.header(), nil
@@ -64,7 +64,7 @@ func (c *Client) Authorization(ctx context.Context) (string, error) {
 
 // expiring reports whether the token must be refreshed.
 func (c *Client) expiring() bool {
-	return c.held.RefreshToken != "" && c.held.ExpiresAt > 0 && !c.options.Clock.Now().Add(margin).Before(time.UnixMilli(c.held.ExpiresAt))
+	return c.credentials.RefreshToken != "" && c.credentials.ExpiresAt > 0 && !c.options.Clock.Now().Add(margin).Before(time.UnixMilli(c.credentials.ExpiresAt))
 }
 
 func (h credentials) header() string {
@@ -75,8 +75,8 @@ func (h credentials) header() string {
 }
 
 func (c *Client) load() error {
-	c.held, c.loaded = credentials{}, true
-	return c.options.Store.load(tokensKey, c.options.Server.key(), &c.held)
+	c.credentials, c.loaded = credentials{}, true
+	return c.options.Store.load(tokensKey, c.options.Server.key(), &c.credentials)
 }
 
 // Refusal is a response that asks for authorization.
@@ -99,8 +99,8 @@ func (e *ScopeError) Error() string {
 func (c *Client) Renew(ctx context.Context, r Refusal) (string, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.held.header() != r.Used { // another request has renewed it
-		return c.held.header(), nil
+	if c.credentials.header() != r.Used { // another request has renewed it
+		return c.credentials.header(), nil
 	}
 	ch := parseChallenge(r.Challenge)
 	if r.Status == http.StatusForbidden {
@@ -115,12 +115,12 @@ func (c *Client) Renew(ctx context.Context, r Refusal) (string, error) {
 	if err := c.refresh(ctx, ch); err != nil {
 		return "", err
 	}
-	return c.held.header(), nil
+	return c.credentials.header(), nil
 }
 
 // stepUp stores the scopes that the next login asks for.
 func (c *Client) stepUp(ctx context.Context, ch challenge) error {
-	f, err := c.options.discover(ctx, ch, c.held.Discovery)
+	f, err := c.options.discover(ctx, ch, c.credentials.Discovery)
 	if err != nil {
 		return err
 	}
@@ -146,14 +146,14 @@ func (c *Client) change(apply func(h *credentials)) error {
 	if err := c.load(); err != nil {
 		return err
 	}
-	apply(&c.held)
+	apply(&c.credentials)
 	return c.save()
 }
 
 // save stores what is held. The file is locked.
 func (c *Client) save() error {
-	c.held.ServerName, c.held.ServerURL = c.options.Server.Name, c.options.Server.URL
-	return c.options.Store.save(tokensKey, c.options.Server.key(), c.held)
+	c.credentials.ServerName, c.credentials.ServerURL = c.options.Server.Name, c.options.Server.URL
+	return c.options.Store.save(tokensKey, c.options.Server.key(), c.credentials)
 }
 
 // refresh replaces the token that is held. Other processes that use the same file wait meanwhile, and then use what
@@ -164,11 +164,11 @@ func (c *Client) refresh(ctx context.Context, ch challenge) error {
 		return err
 	}
 	defer unlock()
-	old := c.held.AccessToken
+	old := c.credentials.AccessToken
 	if err := c.load(); err != nil {
 		return err
 	}
-	if c.held.AccessToken != old && c.held.AccessToken != "" {
+	if c.credentials.AccessToken != old && c.credentials.AccessToken != "" {
 		return nil
 	}
 	f, err := c.flow(ctx, ch)
@@ -178,22 +178,22 @@ func (c *Client) refresh(ctx context.Context, ch challenge) error {
 		}
 		return err
 	}
-	c.held.Discovery = f.state
-	if old == "" && c.held.RefreshToken == "" {
+	c.credentials.Discovery = f.state
+	if old == "" && c.credentials.RefreshToken == "" {
 		return errors.Join(c.refuse(ctx, f), ErrNeedsLogin)
 	}
-	if c.held.RefreshToken == "" || c.held.Issuer != "" && c.held.Issuer != f.issuer() {
-		c.held.AccessToken, c.held.RefreshToken, c.held.ExpiresAt = "", "", 0
+	if c.credentials.RefreshToken == "" || c.credentials.Issuer != "" && c.credentials.Issuer != f.issuer() {
+		c.credentials.AccessToken, c.credentials.RefreshToken, c.credentials.ExpiresAt = "", "", 0
 		return cmp.Or(c.save(), ErrNeedsLogin)
 	}
-	h := c.handler(f, c.held.ClientID, cmp.Or(c.held.ClientSecret, c.ClientSecret()), "", nil)
-	if _, err = h.RefreshToken(ctx, c.held.RefreshToken); err == nil {
+	h := c.handler(f, c.credentials.ClientID, cmp.Or(c.credentials.ClientSecret, c.ClientSecret()), "", nil)
+	if _, err = h.RefreshToken(ctx, c.credentials.RefreshToken); err == nil {
 		return nil // it was saved by tokenStore
 	}
 	if refused, ok := errors.AsType[transport.OAuthError](err); ok { // trying again would not help
-		c.held = credentials{Discovery: f.state, ClientID: c.held.ClientID, ClientSecret: c.held.ClientSecret, Issuer: c.held.Issuer, RedirectURI: c.held.RedirectURI}
+		c.credentials = credentials{Discovery: f.state, ClientID: c.credentials.ClientID, ClientSecret: c.credentials.ClientSecret, Issuer: c.credentials.Issuer, RedirectURI: c.credentials.RedirectURI}
 		if refused.ErrorCode == "invalid_client" {
-			c.held.ClientID, c.held.ClientSecret, c.held.Issuer = "", "", ""
+			c.credentials.ClientID, c.credentials.ClientSecret, c.credentials.Issuer = "", "", ""
 		}
 		return cmp.Or(c.save(), ErrNeedsLogin)
 	}
@@ -202,10 +202,10 @@ func (c *Client) refresh(ctx context.Context, ch challenge) error {
 
 // flow returns the authorization server for a refresh. Without a challenge, what is stored about it is good enough.
 func (c *Client) flow(ctx context.Context, ch challenge) (*flow, error) {
-	if ch == (challenge{}) && c.held.Discovery != nil && c.held.Discovery.ResourceURL != "" {
-		return c.options.resume(ctx, c.held.Discovery)
+	if ch == (challenge{}) && c.credentials.Discovery != nil && c.credentials.Discovery.ResourceURL != "" {
+		return c.options.resume(ctx, c.credentials.Discovery)
 	}
-	return c.options.discover(ctx, ch, c.held.Discovery)
+	return c.options.discover(ctx, ch, c.credentials.Discovery)
 }
 
 // tokenStore implements transport.TokenStore. The file is locked.
@@ -224,11 +224,11 @@ func (s tokenStore) SaveToken(ctx context.Context, t *transport.Token) error {
 	if t.AccessToken == "" {
 		return errors.New("the authorization server sent no access token")
 	}
-	s.held.AccessToken, s.held.RefreshToken = t.AccessToken, t.RefreshToken
-	s.held.Scope = cmp.Or(t.Scope, s.held.Scope)
-	s.held.ExpiresAt = 0
+	s.credentials.AccessToken, s.credentials.RefreshToken = t.AccessToken, t.RefreshToken
+	s.credentials.Scope = cmp.Or(t.Scope, s.credentials.Scope)
+	s.credentials.ExpiresAt = 0
 	if t.ExpiresIn > 0 {
-		s.held.ExpiresAt = s.options.Clock.Now().Add(time.Duration(t.ExpiresIn) * time.Second).UnixMilli()
+		s.credentials.ExpiresAt = s.options.Clock.Now().Add(time.Duration(t.ExpiresIn) * time.Second).UnixMilli()
 	}
 	return s.save()
 }
@@ -258,7 +258,7 @@ func (c *Client) flowError(err error) error {
 	}
 	if refused, ok := errors.AsType[transport.OAuthError](err); ok {
 		text := refused.Error()
-		for _, secret := range []string{c.held.AccessToken, c.held.RefreshToken, c.held.ClientSecret, c.ClientSecret()} {
+		for _, secret := range []string{c.credentials.AccessToken, c.credentials.RefreshToken, c.credentials.ClientSecret, c.ClientSecret()} {
 			if len(secret) > 3 {
 				text = strings.ReplaceAll(text, secret, "[hidden]")
 			}

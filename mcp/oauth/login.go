@@ -36,7 +36,7 @@ func (c *Client) Check(ctx context.Context) error {
 	if err := errors.Join(c.load(), c.forgetRefusal()); err != nil {
 		return err
 	}
-	_, err := c.options.discover(ctx, challenge{}, c.held.Discovery)
+	_, err := c.options.discover(ctx, challenge{}, c.credentials.Discovery)
 	return c.flowError(err)
 }
 
@@ -47,7 +47,7 @@ func (c *Client) RedirectURI() string {
 	if c.load() != nil {
 		return ""
 	}
-	return c.held.RedirectURI
+	return c.credentials.RedirectURI
 }
 
 // Login begins a login. It registers a client at the authorization server if none is stored. header is the
@@ -62,12 +62,12 @@ func (c *Client) Login(ctx context.Context, redirectURI, header string) (*Login,
 		return nil, err
 	}
 	ch := parseChallenge(header)
-	f, err := c.options.discover(ctx, ch, c.held.Discovery)
+	f, err := c.options.discover(ctx, ch, c.credentials.Discovery)
 	if err != nil {
 		return nil, c.flowError(err)
 	}
 	scopes := f.resource.Scopes
-	for _, wanted := range []string{ch.scope, c.options.Config.Scopes, c.held.StepUpScope} {
+	for _, wanted := range []string{ch.scope, c.options.Config.Scopes, c.credentials.StepUpScope} {
 		if wanted != "" {
 			scopes = strings.Fields(wanted)
 		}
@@ -102,8 +102,8 @@ func (c *Client) clientFor(ctx context.Context, f *flow, redirectURI string, sco
 	switch {
 	case c.options.Config.ClientID != "":
 		return c.options.Config.ClientID, c.ClientSecret(), nil
-	case c.held.ClientID != "" && c.held.Issuer == f.issuer() && c.held.RedirectURI == redirectURI:
-		return c.held.ClientID, c.held.ClientSecret, nil
+	case c.credentials.ClientID != "" && c.credentials.Issuer == f.issuer() && c.credentials.RedirectURI == redirectURI:
+		return c.credentials.ClientID, c.credentials.ClientSecret, nil
 	case f.metadata.ClientDocument:
 		return clientMetadataURL, "", nil
 	}
@@ -134,7 +134,7 @@ func (l *Login) Finish(ctx context.Context, q url.Values) error {
 	if err != nil {
 		return err
 	}
-	c.held.Scope = strings.Join(l.scopes, " ") // unless the answer names others
+	c.credentials.Scope = strings.Join(l.scopes, " ") // unless the answer names others
 	err = l.handler.ProcessAuthorizationResponse(ctx, q.Get("code"), q.Get("state"), l.verifier)
 	unlock()
 	if err != nil {

@@ -500,8 +500,8 @@ func TestTokenStore_N35(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := c.handler(f, c.held.ClientID, c.held.ClientSecret, "", nil)
-	token, err := h.RefreshToken(t.Context(), c.held.RefreshToken)
+	h := c.handler(f, c.credentials.ClientID, c.credentials.ClientSecret, "", nil)
+	token, err := h.RefreshToken(t.Context(), c.credentials.RefreshToken)
 	unlock()
 	if err != nil {
 		t.Fatal(err)
@@ -535,14 +535,14 @@ func FuzzToken(f *testing.F) {
 			_, _ = io.WriteString(w, body+r.Form.Get("refresh_token"))
 		}
 		c := b.client()
-		secret := c.held.RefreshToken
+		secret := c.credentials.RefreshToken
 		used := b.header(c)
 		_, err := c.Renew(t.Context(), Refusal{Status: 401, Used: used})
 		if secret != "" && err != nil && strings.Contains(err.Error(), secret) {
 			t.Errorf("the token is shown: %v", err)
 		}
-		if c.held.RefreshToken != "" && c.held.AccessToken == "" {
-			t.Errorf("a login without a token: %+v", c.held)
+		if c.credentials.RefreshToken != "" && c.credentials.AccessToken == "" {
+			t.Errorf("a login without a token: %+v", c.credentials)
 		}
 	})
 }

@@ -32,10 +32,10 @@ type refusal struct {
 func (c *Client) Refused() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.load() != nil || c.held.AccessToken != "" || c.held.RefreshToken != "" {
+	if c.load() != nil || c.credentials.AccessToken != "" || c.credentials.RefreshToken != "" {
 		return false
 	}
-	if d := c.held.Discovery; d != nil && d.MetadataFound && d.RefusedAt > 0 {
+	if d := c.credentials.Discovery; d != nil && d.MetadataFound && d.RefusedAt > 0 {
 		return true
 	}
 	var last refusal
@@ -47,10 +47,10 @@ func (c *Client) Refused() bool {
 // for a client at once, as the real CLI does. The file is locked.
 func (c *Client) refuse(ctx context.Context, f *flow) error {
 	f.state.RefusedAt = c.options.Clock.Now().UnixMilli()
-	if !f.state.MetadataFound && c.options.Config.ClientID == "" && c.held.ClientID == "" {
+	if !f.state.MetadataFound && c.options.Config.ClientID == "" && c.credentials.ClientID == "" {
 		id, secret, err := c.options.register(ctx, f, earlyRedirect, f.resource.Scopes)
 		if err == nil { // else the login tries it again
-			c.held.ClientID, c.held.ClientSecret, c.held.Issuer, c.held.RedirectURI = id, secret, f.issuer(), earlyRedirect
+			c.credentials.ClientID, c.credentials.ClientSecret, c.credentials.Issuer, c.credentials.RedirectURI = id, secret, f.issuer(), earlyRedirect
 		}
 	}
 	return errors.Join(c.save(), c.options.Store.addRefusal(c.options.Server.Name, c.options.Clock.Now()))

@@ -91,9 +91,9 @@ type Agents struct {
 
 	mu      sync.Mutex
 	workers []*agentRun // in start order
-	// told maps a conversation ("" = the main one) to the tools it has used or has seen an agent use, each with the
+	// announced maps a conversation ("" = the main one) to the tools it has used or has seen an agent use, each with the
 	// round of the first use.
-	told map[string]map[string]int
+	announced map[string]map[string]int
 }
 
 var _ executor.Executor = (*Agents)(nil)
@@ -195,15 +195,15 @@ func conversationOf(call protocol.ToolUse) string {
 func (a *Agents) noteTool(conversation, tool string, round int) (isNew bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.told == nil {
-		a.told = map[string]map[string]int{}
+	if a.announced == nil {
+		a.announced = map[string]map[string]int{}
 	}
-	if a.told[conversation] == nil {
-		a.told[conversation] = map[string]int{}
+	if a.announced[conversation] == nil {
+		a.announced[conversation] = map[string]int{}
 	}
-	first, known := a.told[conversation][tool]
+	first, known := a.announced[conversation][tool]
 	if !known {
-		a.told[conversation][tool] = round
+		a.announced[conversation][tool] = round
 	}
 	return !known || first >= round
 }

@@ -119,7 +119,7 @@ func (w *agentRun) run(ctx context.Context) task.End {
 	w.a.mu.Lock()
 	w.sim = sim
 	w.a.mu.Unlock()
-	w.say(w.in.Prompt)
+	w.showPrompt(w.in.Prompt)
 	return w.continueWith(ctx, w.in.Prompt)
 }
 
@@ -387,8 +387,8 @@ func (w *agentRun) claim(ev *protocol.Assistant) {
 	ev.ThinkingDisplay, ev.ThinkingDurationMS, ev.APIErrorStatus = "", nil, 0
 }
 
-// say shows a prompt of the agent.
-func (w *agentRun) say(text string) {
+// showPrompt shows a prompt of the agent.
+func (w *agentRun) showPrompt(text string) {
 	if w.t.Background || w.t.Depth > 1 {
 		w.postHidden(text)
 		return

@@ -45,7 +45,7 @@ type hookResult struct {
 	timedOut       bool
 	killed         bool // by a signal
 	detached       bool // still running in the background; no verdict
-	took           time.Duration
+	duration       time.Duration
 }
 
 // partialOutput is the output of a command at one moment.

@@ -66,7 +66,7 @@ func (t *Trace) attach(c *call, a *hookResult) {
 		return
 	}
 	command := protocol.Field{Key: "command", Value: a.entry.shown()}
-	took := protocol.Field{Key: "durationMs", Value: a.took.Milliseconds()}
+	took := protocol.Field{Key: "durationMs", Value: a.duration.Milliseconds()}
 	stdout := protocol.Field{Key: "stdout", Value: a.stdout}
 	code := protocol.Field{Key: "exitCode", Value: 1}
 	if a.exit != nil {
@@ -229,7 +229,7 @@ func (o *Outcome) summarizeStop(c *call, answers []hookResult) {
 			sum.Errors = append(sum.Errors, a.complaint())
 		}
 		if !refused {
-			info.DurationMS = new(a.took.Milliseconds())
+			info.DurationMS = new(a.duration.Milliseconds())
 		}
 		sum.Hooks = append(sum.Hooks, info)
 		sum.HasOutput = sum.HasOutput || strings.TrimSpace(a.stdout+a.stderr) != "" || refused || a.outcome == failed

@@ -30,7 +30,7 @@ func (r *Runner) report(c *call, answers []hookResult) {
 		case a.outcome == cancelled:
 			out.Cancelled++
 		}
-		out.Took = max(out.Took, a.took)
+		out.Took = max(out.Took, a.duration)
 		out.Output += len(a.stdout)
 		if own := a.output.Specific; own != nil {
 			out.Context += len(own.AdditionalContext)

@@ -33,7 +33,7 @@ func (r *Runner) Run(ctx context.Context, in Input) Outcome {
 			started := r.o.Now()
 			answers[i] = r.runOne(ctx, c, e, i)
 			answers[i].entry, answers[i].id = e, id
-			answers[i].took = r.o.Now().Sub(started)
+			answers[i].duration = r.o.Now().Sub(started)
 		})
 	}
 	wg.Wait()

@@ -60,8 +60,8 @@ func (l lookup) redirected(to fileAccess, redirects []shellcmd.Redirect) fileAcc
 	return to
 }
 
-// moved returns the directories in which the shell may be after it changes to one of the operands.
-func (l lookup) moved(places []string, to []fileOperand) []string {
+// directoriesAfterCD returns the directories in which the shell may be after it changes to one of the operands.
+func (l lookup) directoriesAfterCD(places []string, to []fileOperand) []string {
 	for _, place := range slices.Clone(places) {
 		for _, path := range pathsOf(to) {
 			if next := l.from(place, path); !slices.Contains(places, next) && len(places) < maxPlaces {
@@ -97,7 +97,7 @@ func (c line) nested(depth int) []line {
 	places := c.starts
 	for _, cmd := range c.script.Commands {
 		if inner := cmd.Innermost(); inner.Name() == "cd" {
-			places = c.lookup.moved(slices.Clip(places), c.lookup.reaches(inner).read)
+			places = c.lookup.directoriesAfterCD(slices.Clip(places), c.lookup.reaches(inner).read)
 		}
 		script, _, ok := cmd.Nested()
 		if !ok || strings.TrimSpace(script) == "" {

@@ -108,7 +108,7 @@ func (c line) shellScripts(depth int) []line {
 // removes asks about one command; moves says that the command line changes the directory.
 func (c line) removes(cmd shellcmd.Command, moves bool) *approval {
 	if inner := cmd.Innermost(); baseName(inner) == "rm" && !throughInput(cmd) {
-		operands, recursive := removed(inner)
+		operands, recursive := removalOperands(inner)
 		if recursive && slices.ContainsFunc(operands, onlyOutput) {
 			return dangerous("Dangerous rm operation detected: the target is the output of a command substitution (`$(...)` or backticks) and cannot be checked before the command runs.",
 				"Dangerous rm operation on command substitution output")
@@ -119,7 +119,7 @@ func (c line) removes(cmd shellcmd.Command, moves bool) *approval {
 	if name != "rm" && name != "rmdir" {
 		return nil
 	}
-	operands, _ := removed(cmd)
+	operands, _ := removalOperands(cmd)
 	for _, target := range operands {
 		if q := c.dangerousTarget(name, target, moves); q != nil {
 			return q
@@ -140,8 +140,8 @@ func throughInput(cmd shellcmd.Command) bool {
 	return slices.ContainsFunc(cmd.Args, func(a string) bool { return filepath.Base(a) == "xargs" })
 }
 
-// removed returns the shapes of the operands of rm and rmdir, and whether they are removed recursively.
-func removed(cmd shellcmd.Command) (operands []string, recursive bool) {
+// removalOperands returns the shapes of the operands of rm and rmdir, and whether they are removed recursively.
+func removalOperands(cmd shellcmd.Command) (operands []string, recursive bool) {
 	ended := false
 	for _, word := range cmd.Words[1:] {
 		switch arg := word.Shape; {

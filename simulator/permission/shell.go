@@ -95,7 +95,7 @@ func (c line) part(i int) commandVerdict {
 		out.about = q
 		return out
 	}
-	if q := c.movedWrite(inner); q != nil {
+	if q := c.approvalForMovedWrite(inner); q != nil {
 		out.about, out.moved = q, true
 		return out
 	}

@@ -26,9 +26,9 @@ func (c line) deniedPath() *Verdict {
 		}
 		switch inner.Name() {
 		case "cd":
-			places = c.lookup.moved(places, to.read)
+			places = c.lookup.directoriesAfterCD(places, to.read)
 		case "pushd":
-			places = c.lookup.moved(places, c.lookup.operands(inner))
+			places = c.lookup.directoriesAfterCD(places, c.lookup.operands(inner))
 		case "popd": // wherever it was before
 			places = append(places, c.starts...)
 		}

@@ -41,9 +41,9 @@ const (
 	ensurePaths    = " require explicit approval to ensure paths are evaluated correctly. For security, Claude Code cannot automatically determine the final working directory when 'cd' is used in compound commands."
 )
 
-// movedWrite asks about a command that changes files in a command line that also changes the directory; it returns
+// approvalForMovedWrite asks about a command that changes files in a command line that also changes the directory; it returns
 // nil for other commands.
-func (c line) movedWrite(inner shellcmd.Command) *approval {
+func (c line) approvalForMovedWrite(inner shellcmd.Command) *approval {
 	moves := slices.ContainsFunc(c.script.Commands, func(cmd shellcmd.Command) bool { return cmd.Unwrapped().Name() == "cd" })
 	if !moves || !isFileCommand(inner.Name()) {
 		return nil

@@ -206,8 +206,8 @@ func ToolPatternError(name string) string {
 	if !isToolPattern(name) {
 		return ""
 	}
-	return fmt.Sprintf("Wildcard tool name %q is not supported in allow rules. Name what it widens: here a wildcard may stand behind "+
-		"mcp__<server>__ only, in deny and ask rules anywhere", name)
+	return fmt.Sprintf("Wildcard tool name %q is not supported in allow rules. Name the tools in full: a wildcard is allowed only after "+
+		"mcp__<server>__, and anywhere in deny and ask rules", name)
 }
 
 // pruneHooks removes invalid hooks from a hooks table and reports them.

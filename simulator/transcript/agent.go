@@ -21,8 +21,8 @@ type agent struct {
 // MCP server after a call to it was the last of a round.
 type attribution struct {
 	protocol.Attribution
-	asked  bool              // the model has written since the last result
-	agents map[string]string // sub-agents that run a skill, with its name
+	modelReplied bool              // the model has written since the last result
+	agents       map[string]string // sub-agents that run a skill, with its name
 }
 
 // recordFork records that a sub-agent runs a skill.
@@ -52,14 +52,14 @@ func (c *attribution) forMessage(agentID string, ev *protocol.Assistant) protoco
 	if agentID != "" {
 		return protocol.Attribution{Agent: ev.SubagentType}
 	}
-	c.asked = true
+	c.modelReplied = true
 	return c.Attribution
 }
 
 // addResult records the result of a call; nil if it is not of an MCP server.
 func (c *attribution) addResult(call *protocol.MCPCall) {
-	if c.asked {
-		c.asked, c.MCPServer, c.MCPTool = false, "", ""
+	if c.modelReplied {
+		c.modelReplied, c.MCPServer, c.MCPTool = false, "", ""
 	}
 	if call != nil {
 		c.MCPServer, c.MCPTool = call.Server, call.Tool
@@ -68,9 +68,9 @@ func (c *attribution) addResult(call *protocol.MCPCall) {
 
 // agents writes the transcripts of sub-agents, one file each.
 type agents struct {
-	th      *conversation
-	listing *contextAttachments
-	meta    map[string]*agent
+	conversation *conversation
+	attachments  *contextAttachments
+	meta         map[string]*agent
 }
 
 // agentID returns the id of the sub-agent that an event belongs to; it may be empty.
@@ -105,7 +105,7 @@ func (a *agents) write(id string, meta agent, lines ...any) error {
 			return err
 		}
 	}
-	return a.th.writer.writeLines(a.th.agentPath(id), lines...)
+	return a.conversation.writer.writeLines(a.conversation.agentPath(id), lines...)
 }
 
 // recordUser records a user line of a sub-agent. The first one is its prompt, a string, followed by its
@@ -120,7 +120,7 @@ func (a *agents) recordUser(id string, ev *protocol.User, line protocol.UserLine
 	if err := a.write(id, newAgent(ev.SubagentType, ev.TaskDescription, *ev.ParentToolUseID), line); err != nil || !first {
 		return err
 	}
-	return a.th.writer.writeLines(a.th.agentPath(id), a.listing.agentListings(id)...)
+	return a.conversation.writer.writeLines(a.conversation.agentPath(id), a.attachments.agentListings(id)...)
 }
 
 // writeMeta writes the .meta.json file. A mirror receives it as a line of the transcript (spec:
@@ -131,11 +131,11 @@ func (a *agents) writeMeta(id string) error {
 	if err != nil {
 		return err
 	}
-	path := a.th.agentPath(id)
-	if err := a.th.writer.replace(path[:len(path)-len(".jsonl")]+".meta.json", data, 0o644); err != nil {
+	path := a.conversation.agentPath(id)
+	if err := a.conversation.writer.replace(path[:len(path)-len(".jsonl")]+".meta.json", data, 0o644); err != nil {
 		return err
 	}
-	if a.th.writer.onLine == nil || a.th.writer.off {
+	if a.conversation.writer.onLine == nil || a.conversation.writer.disabled {
 		return nil
 	}
 	entry, err := protocol.Marshal(struct {
@@ -145,7 +145,7 @@ func (a *agents) writeMeta(id string) error {
 	if err != nil {
 		return err
 	}
-	a.th.writer.onLine(path, entry)
+	a.conversation.writer.onLine(path, entry)
 	return nil
 }
 

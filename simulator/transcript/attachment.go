@@ -18,9 +18,9 @@ func (r *recorder) recordSnapshot(agentID string) error {
 // writeTo writes lines to the transcript of the main conversation (agentID = "") or of a sub-agent.
 func (r *recorder) writeTo(agentID string, lines ...any) error {
 	if agentID == "" {
-		return r.pen.write(lines...)
+		return r.lines.write(lines...)
 	}
-	return r.th.writer.writeLines(r.th.agentPath(agentID), lines...)
+	return r.conversation.writer.writeLines(r.conversation.agentPath(agentID), lines...)
 }
 
 // recordAttachment writes an attachment. Those of a sub-agent that is not known are not recorded.
@@ -40,7 +40,7 @@ func (r *recorder) recordAttachment(ev *protocol.AttachmentAdded) error {
 
 // attachmentLine returns the line of an attachment.
 func (r *recorder) attachmentLine(ev *protocol.AttachmentAdded) protocol.AttachmentLine {
-	line := r.th.attachment(ev.AgentID, ev.Role, ev.Attachment)
+	line := r.conversation.attachment(ev.AgentID, ev.Role, ev.Attachment)
 	if ev.Rendered != "" {
 		line.Rendered = []protocol.RenderedText{{Content: ev.Rendered}}
 	}

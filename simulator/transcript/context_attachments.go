@@ -10,10 +10,10 @@ import (
 
 // contextAttachments writes the attachments with the [SessionContext].
 type contextAttachments struct {
-	th     *conversation
-	pen    *lineWriter
-	listed bool // the model has received the description of its environment
-	asked  bool // what the model sees with the first request is still to come
+	conversation       *conversation
+	lines              *lineWriter
+	environmentWritten bool // the model has received the description of its environment
+	contextPending     bool // what the model sees with the first request is still to come
 }
 
 // The attachments of transcripts for [SessionContext].
@@ -99,49 +99,49 @@ type (
 )
 
 func (l *contextAttachments) surroundings() SessionContext {
-	if l.th.opts.Context == nil {
+	if l.conversation.opts.Context == nil {
 		return SessionContext{}
 	}
-	return l.th.opts.Context.Surroundings()
+	return l.conversation.opts.Context.Surroundings()
 }
 
 // environment writes the environment with the first prompt of a conversation.
 func (l *contextAttachments) environment() error {
-	if l.listed {
+	if l.environmentWritten {
 		return nil
 	}
-	l.listed, l.asked = true, true
+	l.environmentWritten, l.contextPending = true, true
 	now := l.surroundings()
 	lines := append(l.place("", now), l.lists("", now, true)...)
 	if bypass := now.ShellMode == protocol.ModeBypass; bypass || now.ShellMode == protocol.ModeAuto {
-		lines = append(lines, l.th.reminder("", autoMode{Type: "auto_mode", BashFirst: true, Steer: "relaxed", SteerOnly: true, Bypass: bypass},
+		lines = append(lines, l.conversation.reminder("", autoMode{Type: "auto_mode", BashFirst: true, Steer: "relaxed", SteerOnly: true, Bypass: bypass},
 			"In this permission mode Bash is welcome wherever it is the simpler tool."))
 	}
-	return l.pen.write(lines...)
+	return l.lines.write(lines...)
 }
 
 // context writes the remaining context with the first request.
 func (l *contextAttachments) context() error {
-	if !l.asked {
+	if !l.contextPending {
 		return nil
 	}
-	l.asked = false
+	l.contextPending = false
 	var lines []any
-	if !l.th.resumed {
-		lines = append(lines, l.th.latchLine())
+	if !l.conversation.resumed {
+		lines = append(lines, l.conversation.latchLine())
 	}
-	return l.pen.write(append(lines, l.firstRequestLines("")...)...)
+	return l.lines.write(append(lines, l.firstRequestLines("")...)...)
 }
 
 // writeChanges writes the context again after a compaction; part of it follows with the next prompt.
 func (l *contextAttachments) writeChanges() error {
-	l.asked = true
-	return l.pen.write(l.repeatListings()...)
+	l.contextPending = true
+	return l.lines.write(l.repeatListings()...)
 }
 
 // repeatListings returns the context that a compaction has removed from the conversation.
 func (l *contextAttachments) repeatListings() []any {
-	l.listed = true
+	l.environmentWritten = true
 	now := l.surroundings()
 	return append(l.lists("", now, false), l.place("", now)...)
 }
@@ -158,10 +158,10 @@ func (l *contextAttachments) agentListings(id string) []any {
 
 // place returns the directory and model of the agent.
 func (l *contextAttachments) place(agentID string, now SessionContext) []any {
-	m := l.th.opts.Machine
-	dirs, dir, isWorktree := append([]string{}, m.AdditionalDirs...), l.th.opts.CWD, m.IsWorktree
-	if agentID != "" && l.th.opts.Context != nil && l.th.opts.Context.AgentDir(agentID) != "" {
-		dir, isWorktree = l.th.opts.Context.AgentDir(agentID), true
+	m := l.conversation.opts.Machine
+	dirs, dir, isWorktree := append([]string{}, m.AdditionalDirs...), l.conversation.opts.CWD, m.IsWorktree
+	if agentID != "" && l.conversation.opts.Context != nil && l.conversation.opts.Context.AgentDir(agentID) != "" {
+		dir, isWorktree = l.conversation.opts.Context.AgentDir(agentID), true
 		dirs = append(dirs, dir)
 	}
 	told := model{Type: "model", Identity: identity{ModelID: now.Model}, Text: "You are powered by the model " + now.Model + "."}
@@ -174,11 +174,11 @@ func (l *contextAttachments) place(agentID string, now SessionContext) []any {
 		told.Text += " Assistant knowledge cutoff is " + now.Cutoff + "."
 	}
 	return []any{
-		l.th.reminder(agentID, environment{"environment", snapshot{
+		l.conversation.reminder(agentID, environment{"environment", snapshot{
 			WorkingDirectory: dir, IsWorktree: isWorktree, IsGitRepo: m.IsGitRepo, AdditionalDirs: dirs,
 			Platform: m.Platform, Shell: m.Shell, OSVersion: m.OSVersion,
 		}}, "# Environment\n - Working directory: "+dir+"\n - Platform: "+m.Platform+"\n - Shell: "+m.Shell+"\n - System: "+m.OSVersion),
-		l.th.reminder(agentID, told, told.Text),
+		l.conversation.reminder(agentID, told, told.Text),
 	}
 }
 
@@ -194,7 +194,7 @@ func (l *contextAttachments) lists(agentID string, now SessionContext, start boo
 		if start {
 			tools.Pending, tools.NeedsAuth, tools.Failed = &[]string{}, &[]string{}, &[]string{}
 		}
-		lines = append(lines, l.th.reminder(agentID, tools, "Tools that ToolSearch loads:\n"+strings.Join(tools.AddedLines, "\n")))
+		lines = append(lines, l.conversation.reminder(agentID, tools, "Tools that ToolSearch loads:\n"+strings.Join(tools.AddedLines, "\n")))
 	}
 	if now.Agents != nil {
 		agents := agentListing{
@@ -206,7 +206,7 @@ func (l *contextAttachments) lists(agentID string, now SessionContext, start boo
 				agents.BuiltIn = append(agents.BuiltIn, a.Name)
 			}
 		}
-		lines = append(lines, l.th.reminder(agentID, agents, "Agents of the Agent tool:\n"+strings.Join(agents.AddedLines, "\n")))
+		lines = append(lines, l.conversation.reminder(agentID, agents, "Agents of the Agent tool:\n"+strings.Join(agents.AddedLines, "\n")))
 	}
 	if now.Skills != nil {
 		skills := skillListing{Type: "skill_listing", Count: len(now.Skills), IsInitial: true}
@@ -217,7 +217,7 @@ func (l *contextAttachments) lists(agentID string, now SessionContext, start boo
 			skills.Digests = append(skills.Digests, hex.EncodeToString(sum[:8]))
 		}
 		skills.Content = strings.Join(texts, "\n")
-		lines = append(lines, l.th.reminder(agentID, skills, "Skills of the Skill tool:\n"+skills.Content))
+		lines = append(lines, l.conversation.reminder(agentID, skills, "Skills of the Skill tool:\n"+skills.Content))
 	}
 	return lines
 }
@@ -230,24 +230,24 @@ func (l *contextAttachments) firstRequestLines(agentID string) []any {
 // opening returns the context that only the session itself has. It does not include the state of
 // the repository.
 func (l *contextAttachments) opening(agentID string) []any {
-	today := l.th.opts.Clock.Now().Format("2006-01-02")
+	today := l.conversation.opts.Clock.Now().Format("2006-01-02")
 	return []any{
-		l.th.attachment(agentID, "", sessionContext{"session_context", map[string]string{}}),
-		l.th.reminder(agentID, date{"date", today}, "Today's date is "+today+"."),
+		l.conversation.attachment(agentID, "", sessionContext{"session_context", map[string]string{}}),
+		l.conversation.reminder(agentID, date{"date", today}, "Today's date is "+today+"."),
 	}
 }
 
 // change returns how commits are signed.
 func (l *contextAttachments) change(agentID string) any {
 	author := ""
-	if l.th.opts.Context != nil {
-		author = l.th.opts.Context.CurrentModel().Name
+	if l.conversation.opts.Context != nil {
+		author = l.conversation.opts.Context.CurrentModel().Name
 	}
 	signed := sessionChange{
 		Type: "remote_session_change", Commit: "Co-Authored-By: Claude " + author + " <noreply@anthropic.com>",
 		PR: "🤖 Generated with [Claude Code](https://claude.com/claude-code)",
 	}
-	line := l.th.reminder(agentID, signed, "Commits end with:\n"+signed.Commit+"\nPull requests end with:\n"+signed.PR)
+	line := l.conversation.reminder(agentID, signed, "Commits end with:\n"+signed.Commit+"\nPull requests end with:\n"+signed.PR)
 	line.RenderedRole, line.WithToolResult = "user", true
 	return line
 }

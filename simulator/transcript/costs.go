@@ -11,14 +11,14 @@ import (
 
 // costs adds up the costs of the session, in this process and earlier ones.
 type costs struct {
-	totals protocol.CostStateLine
-	before map[string]protocol.ModelUsage // by model, of earlier processes
-	waited int                            // ms for the model, in earlier processes
+	totals     protocol.CostStateLine
+	before     map[string]protocol.ModelUsage // by model, of earlier processes
+	waitMillis int                            // ms for the model, in earlier processes
 }
 
 // restore adds the costs recorded by an earlier process.
 func (c *costs) restore(line protocol.CostStateLine) {
-	c.totals, c.waited = line, line.TotalAPIDuration
+	c.totals, c.waitMillis = line, line.TotalAPIDuration
 	c.before = make(map[string]protocol.ModelUsage, len(line.ModelUsage))
 	for model, u := range line.ModelUsage {
 		c.before[model] = usageOf(u)
@@ -36,7 +36,7 @@ func (c *costs) addTool(ev *protocol.ToolExecuted) {
 // addTurn adds the costs of a turn.
 func (c *costs) addTurn(ev *protocol.Result) {
 	c.totals.TotalCostUSD = ev.TotalCostUSD
-	c.totals.TotalAPIDuration = c.waited + ev.DurationAPIMS
+	c.totals.TotalAPIDuration = c.waitMillis + ev.DurationAPIMS
 	c.totals.TotalAPIDurationWithoutRetries = c.totals.TotalAPIDuration
 	c.totals.TotalDuration += ev.DurationMS
 	c.totals.ModelUsage = make(map[string]protocol.LineCost, len(ev.ModelUsage))

@@ -10,36 +10,36 @@ import (
 
 // sessionLabels are the lines that lists of sessions read: titles, the last prompt, the tools used.
 type sessionLabels struct {
-	th     *conversation
-	title  string // empty = none
-	named  bool   // this process gave the title
-	tools  []string
-	typed  protocol.Content // the prompt as it came
-	prompt string           // text of the last prompt, as lists of sessions show it
-	told   string           // leaf that the last last-prompt line names
-	listed bool             // a last-prompt line was written by this process
-	talked bool             // this process has kept a message of the model, not commands alone
+	conversation      *conversation
+	title             string // empty = none
+	titleGiven        bool   // this process gave the title
+	tools             []string
+	rawPrompt         protocol.Content // the prompt as it came
+	prompt            string           // text of the last prompt, as lists of sessions show it
+	lastPromptLeaf    string           // leaf that the last last-prompt line names
+	lastPromptWritten bool             // a last-prompt line was written by this process
+	hasReply          bool             // this process has kept a message of the model, not commands alone
 }
 
 // opening returns the lines with which a process begins its part of a transcript.
 func (l *sessionLabels) opening() []any {
 	var lines []any
-	if !l.th.resumed {
+	if !l.conversation.resumed {
 		lines = l.worktree()
 	}
-	if l.named || l.th.forked || l.th.cleared {
+	if l.titleGiven || l.conversation.forked || l.conversation.cleared {
 		lines = append(lines, l.titles()...)
 	}
-	if !l.th.resumed {
+	if !l.conversation.resumed {
 		lines = append(lines, l.agentSetting()...)
 	}
-	if l.th.forked || l.th.cleared {
+	if l.conversation.forked || l.conversation.cleared {
 		lines = append(lines, l.mode())
 	}
-	if l.th.forked {
-		lines = append(lines, l.th.latchLine())
+	if l.conversation.forked {
+		lines = append(lines, l.conversation.latchLine())
 	}
-	if l.th.resumed && len(l.tools) > 0 {
+	if l.conversation.resumed && len(l.tools) > 0 {
 		lines = append(lines, l.toolsUsed())
 	}
 	return lines
@@ -47,31 +47,31 @@ func (l *sessionLabels) opening() []any {
 
 // closing returns the lines that describe the conversation so far. They repeat the opening lines.
 func (l *sessionLabels) closing() []any {
-	l.listed, l.told = true, l.th.leaf[""]
-	lines := []any{protocol.LastPromptLine{Type: "last-prompt", LastPrompt: l.prompt, LeafUUID: l.told, SessionID: l.th.id}}
-	if !l.talked && !l.th.forked {
+	l.lastPromptWritten, l.lastPromptLeaf = true, l.conversation.leaf[""]
+	lines := []any{protocol.LastPromptLine{Type: "last-prompt", LastPrompt: l.prompt, LeafUUID: l.lastPromptLeaf, SessionID: l.conversation.id}}
+	if !l.hasReply && !l.conversation.forked {
 		return lines
 	}
-	appended := l.th.resumed && !l.th.forked
+	appended := l.conversation.resumed && !l.conversation.forked
 	if !appended {
 		lines = append(append(lines, l.titles()...), l.agentSetting()...)
 	}
-	if l.th.resumed || l.th.cleared {
+	if l.conversation.resumed || l.conversation.cleared {
 		lines = append(lines, l.mode())
 	}
 	if !appended {
-		lines = append(lines, l.th.latchLine())
+		lines = append(lines, l.conversation.latchLine())
 	}
 	return append(lines, l.worktree()...)
 }
 
 func (l *sessionLabels) worktree() []any {
-	if l.th.opts.Machine.Worktree == nil {
+	if l.conversation.opts.Machine.Worktree == nil {
 		return nil
 	}
-	w := *l.th.opts.Machine.Worktree
-	w.SessionID = l.th.id
-	return []any{protocol.WorktreeStateLine{Type: "worktree-state", Worktree: w, SessionID: l.th.id}}
+	w := *l.conversation.opts.Machine.Worktree
+	w.SessionID = l.conversation.id
+	return []any{protocol.WorktreeStateLine{Type: "worktree-state", Worktree: w, SessionID: l.conversation.id}}
 }
 
 func (l *sessionLabels) titles() []any {
@@ -79,31 +79,31 @@ func (l *sessionLabels) titles() []any {
 		return nil
 	}
 	return []any{
-		protocol.CustomTitleLine{Type: "custom-title", CustomTitle: l.title, SessionID: l.th.id},
-		protocol.AgentNameLine{Type: "agent-name", AgentName: l.title, SessionID: l.th.id},
+		protocol.CustomTitleLine{Type: "custom-title", CustomTitle: l.title, SessionID: l.conversation.id},
+		protocol.AgentNameLine{Type: "agent-name", AgentName: l.title, SessionID: l.conversation.id},
 	}
 }
 
 func (l *sessionLabels) agentSetting() []any {
-	if l.th.opts.Agent == "" {
+	if l.conversation.opts.Agent == "" {
 		return nil
 	}
-	return []any{protocol.AgentSettingLine{Type: "agent-setting", AgentSetting: l.th.opts.Agent, SessionID: l.th.id}}
+	return []any{protocol.AgentSettingLine{Type: "agent-setting", AgentSetting: l.conversation.opts.Agent, SessionID: l.conversation.id}}
 }
 
 func (l *sessionLabels) mode() protocol.ModeLine {
-	return protocol.ModeLine{Type: "mode", Mode: "normal", SessionID: l.th.id}
+	return protocol.ModeLine{Type: "mode", Mode: "normal", SessionID: l.conversation.id}
 }
 
 func (l *sessionLabels) toolsUsed() protocol.ToolsUsedLine {
-	return protocol.ToolsUsedLine{Type: "tools-used", Tools: slices.Clone(l.tools), SessionID: l.th.id}
+	return protocol.ToolsUsedLine{Type: "tools-used", Tools: slices.Clone(l.tools), SessionID: l.conversation.id}
 }
 
 // lastPrompt records the prompt that lists of sessions show. A fork begins with the first prompt of
 // its source.
 func (l *sessionLabels) lastPrompt(ev *protocol.PromptAccepted) {
-	typed := l.typed
-	l.typed = protocol.Content{}
+	typed := l.rawPrompt
+	l.rawPrompt = protocol.Content{}
 	if ev.Expansion != nil && !strings.Contains(ev.Content.Text, "<command-args>") {
 		return
 	}
@@ -111,7 +111,7 @@ func (l *sessionLabels) lastPrompt(ev *protocol.PromptAccepted) {
 		typed = protocol.Content{Text: call}
 	}
 	text := cmp.Or(firstLine(typed), firstLine(ev.Content))
-	inherited := l.th.forked && !l.listed && l.prompt != ""
+	inherited := l.conversation.forked && !l.lastPromptWritten && l.prompt != ""
 	if text != "" && !inherited && ev.Source != "system" {
 		l.prompt = text
 	}

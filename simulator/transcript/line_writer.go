@@ -4,11 +4,11 @@ import "cmp"
 
 // lineWriter writes the lines of the session's own conversation in order.
 type lineWriter struct {
-	th     *conversation
-	labels *sessionLabels
-	opened bool  // the lines at the head of the file are written
-	cutOff bool  // the transcript ends within a line
-	held   []any // lines that wait for the next ones
+	conversation *conversation
+	labels       *sessionLabels
+	opened       bool  // the lines at the head of the file are written
+	cutOff       bool  // the transcript ends within a line
+	waiting      []any // lines that wait for the next ones
 	// pending gives the history to be copied before the first line of a fork, under
 	// the id of its first prompt; nil = nothing.
 	pending func(promptID string) []byte
@@ -25,18 +25,18 @@ func (p *lineWriter) write(lines ...any) error {
 	}
 	if copied := p.pending; copied != nil {
 		p.pending = nil
-		if err := p.th.writer.writeCopy(p.th.path, copied(cmp.Or(p.th.promptID, p.th.opts.Clock.NewID()))); err != nil {
+		if err := p.conversation.writer.writeCopy(p.conversation.path, copied(cmp.Or(p.conversation.promptID, p.conversation.opts.Clock.NewID()))); err != nil {
 			return err
 		}
 	}
-	return p.th.writer.writeLines(p.th.path, lines...)
+	return p.conversation.writer.writeLines(p.conversation.path, lines...)
 }
 
 // flush writes the lines that were held back.
 func (p *lineWriter) flush() error {
-	held := p.held
-	p.held = nil
-	return p.th.writer.writeLines(p.th.path, held...)
+	held := p.waiting
+	p.waiting = nil
+	return p.conversation.writer.writeLines(p.conversation.path, held...)
 }
 
 // open writes, once, the lines with which a process begins its part of a transcript.
@@ -46,9 +46,9 @@ func (p *lineWriter) open() error {
 	}
 	p.opened = true
 	if p.cutOff {
-		if err := p.th.writer.writeBytes(p.th.path, []byte("\n")); err != nil {
+		if err := p.conversation.writer.writeBytes(p.conversation.path, []byte("\n")); err != nil {
 			return err
 		}
 	}
-	return p.th.writer.writeLines(p.th.path, p.labels.opening()...)
+	return p.conversation.writer.writeLines(p.conversation.path, p.labels.opening()...)
 }

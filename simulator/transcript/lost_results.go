@@ -31,8 +31,8 @@ const lostText = "[Tool call interrupted: the session ended before this call's r
 // prompt: results for interrupted calls, and an empty reply if the model had not answered yet.
 func (r *recorder) lostResultLines(promptID string) []any {
 	var lines []any
-	for _, c := range r.lost {
-		e := r.th.envelope("", "", "")
+	for _, c := range r.unanswered {
+		e := r.conversation.envelope("", "", "")
 		e.PromptID, e.ParentUUID = promptID, &c.message
 		result := protocol.ToolResultBlock{Type: "tool_result", ToolUseID: c.id, Content: protocol.Content{Text: lostText}, IsError: new(true)}
 		lines = append(lines, protocol.UserLine{
@@ -40,12 +40,12 @@ func (r *recorder) lostResultLines(promptID string) []any {
 			Message: protocol.UserContent{Role: "user", Content: protocol.Content{Blocks: []protocol.Block{result}}}, LineFoot: e.LineFoot,
 		})
 	}
-	if len(lines) > 0 || r.mute {
-		e, sequence := r.th.envelope("", "", ""), ""
-		message := protocol.SyntheticMessage(r.th.opts.Clock.NewID(), "No response requested.", "stop_sequence")
+	if len(lines) > 0 || r.lacksReply {
+		e, sequence := r.conversation.envelope("", "", ""), ""
+		message := protocol.SyntheticMessage(r.conversation.opts.Clock.NewID(), "No response requested.", "stop_sequence")
 		message.StopSequence = &sequence
 		lines = append(lines, protocol.SyntheticLine{LineHead: e.LineHead, Type: "assistant", LineID: e.LineID, Message: message, MadeBy: "other", LineFoot: e.LineFoot})
 	}
-	r.lost, r.mute = nil, false
+	r.unanswered, r.lacksReply = nil, false
 	return lines
 }

@@ -163,7 +163,7 @@ func (o Options) find() (string, error) {
 		return o.findResume()
 	case o.Continue:
 		for _, c := range candidates(o.projectDir()) {
-			if t, err := readTranscript(c.path); err == nil && t.spoken {
+			if t, err := readTranscript(c.path); err == nil && t.hasConversation {
 				return c.path, nil
 			}
 		}
@@ -180,7 +180,7 @@ func (o Options) findResume() (string, error) {
 		if !filepath.IsAbs(path) {
 			path = filepath.Join(o.CWD, path)
 		}
-		if t, err := readTranscript(path); err != nil || !t.spoken {
+		if t, err := readTranscript(path); err != nil || !t.hasConversation {
 			return "", &NotFoundError{ID: o.Clock.NewID()}
 		}
 		return path, nil
@@ -192,7 +192,7 @@ func (o Options) findResume() (string, error) {
 func (o Options) findTitle() (string, error) {
 	var named []candidate
 	for _, c := range candidates(o.projectDir()) {
-		if t, err := readTranscript(c.path); err == nil && t.spoken && strings.EqualFold(cmp.Or(t.title, t.aiTitle), strings.TrimSpace(o.Resume)) {
+		if t, err := readTranscript(c.path); err == nil && t.hasConversation && strings.EqualFold(cmp.Or(t.title, t.aiTitle), strings.TrimSpace(o.Resume)) {
 			named = append(named, c)
 		}
 	}
@@ -221,7 +221,7 @@ func (o Options) findID(id string) (string, error) {
 		paths = append(paths, filepath.Join(projects, e.Name(), name))
 	}
 	for _, path := range paths {
-		if t, err := readTranscript(path); err == nil && t.spoken {
+		if t, err := readTranscript(path); err == nil && t.hasConversation {
 			return path, nil
 		}
 	}

@@ -25,22 +25,22 @@ const deferredType = "hook_deferred_tool"
 
 // parsedTranscript is the content of a transcript file. Lines that are not JSON objects are ignored.
 type parsedTranscript struct {
-	entries   []entry
-	leaf      string // uuid of the last line of the conversation
-	spoken    bool   // there is a conversation
-	sessionID string // of the last line that has one
-	title     string
-	aiTitle   string
-	tools     []string
-	prompt    string                  // of the last last-prompt line
-	costs     *protocol.CostStateLine // last one; nil = none
-	ended     bool                    // the file ends in a newline, or is empty
-	deferred  string                  // id of the last deferred call
-	turns     int                     // prompts, as the lines count them
-	listed    bool                    // the model has received the description of its environment
-	asked     bool                    // and the rest is still to come
-	told      []string                // instruction files that were added between calls
-	hookTexts []string                // what SessionStart hooks have said
+	entries            []entry
+	leaf               string // uuid of the last line of the conversation
+	hasConversation    bool   // there is a conversation
+	sessionID          string // of the last line that has one
+	title              string
+	aiTitle            string
+	tools              []string
+	prompt             string                  // of the last last-prompt line
+	costs              *protocol.CostStateLine // last one; nil = none
+	ended              bool                    // the file ends in a newline, or is empty
+	deferred           string                  // id of the last deferred call
+	turns              int                     // prompts, as the lines count them
+	environmentWritten bool                    // the model has received the description of its environment
+	contextPending     bool                    // and the rest is still to come
+	instructionFiles   []string                // instruction files that were added between calls
+	hookTexts          []string                // what SessionStart hooks have said
 }
 
 // entry is one line of a transcript.
@@ -140,7 +140,7 @@ func (t *parsedTranscript) add(line []byte, keys map[string]json.RawMessage) {
 			t.costs = &costs
 		}
 	}
-	t.spoken = t.spoken || e.isMessage()
+	t.hasConversation = t.hasConversation || e.isMessage()
 	if e.canBeParent() {
 		t.leaf = e.uuid
 	}
@@ -164,11 +164,11 @@ func (t *parsedTranscript) attachment(keys map[string]json.RawMessage) {
 	case deferredType:
 		t.deferred = a.ToolUseID
 	case "environment":
-		t.listed, t.asked = true, true
+		t.environmentWritten, t.contextPending = true, true
 	case "session_context":
-		t.asked = false
+		t.contextPending = false
 	case "nested_memory":
-		t.told = append(t.told, a.Path)
+		t.instructionFiles = append(t.instructionFiles, a.Path)
 	}
 }
 

@@ -11,36 +11,36 @@ import (
 
 // recorder converts events to transcript lines.
 type recorder struct {
-	th       *conversation
-	labels   *sessionLabels
-	pen      *lineWriter
-	listing  *contextAttachments
-	agents   *agents
-	requests *requestLog
-	costs    costs
-	credit   attribution      // on whose behalf the model writes
-	turns    int              // prompts so far
-	kept     []string         // what the last compaction has kept, by uuid
-	lost     []unansweredCall // at the end of the history
-	mute     bool             // the history ends without an answer
+	conversation *conversation
+	labels       *sessionLabels
+	lines        *lineWriter
+	attachments  *contextAttachments
+	agents       *agents
+	requests     *requestLog
+	costs        costs
+	attribution  attribution      // on whose behalf the model writes
+	turns        int              // prompts so far
+	keptUUIDs    []string         // what the last compaction has kept, by uuid
+	unanswered   []unansweredCall // at the end of the history
+	lacksReply   bool             // the history ends without an answer
 
 	structured structuredOutput // of the last call
 }
 
 // newRecorder makes a recorder for a conversation without lines.
 func newRecorder(th *conversation) *recorder {
-	r := &recorder{th: th, labels: &sessionLabels{th: th}}
-	r.pen = &lineWriter{th: th, labels: r.labels}
-	r.listing = &contextAttachments{th: th, pen: r.pen}
-	r.agents = &agents{th: th, listing: r.listing}
-	r.requests = &requestLog{th: th}
+	r := &recorder{conversation: th, labels: &sessionLabels{conversation: th}}
+	r.lines = &lineWriter{conversation: th, labels: r.labels}
+	r.attachments = &contextAttachments{conversation: th, lines: r.lines}
+	r.agents = &agents{conversation: th, attachments: r.attachments}
+	r.requests = &requestLog{conversation: th}
 	th.writer.written = nil
 	return r
 }
 
 // record appends the lines for an event.
 func (r *recorder) record(ev protocol.Event) error {
-	if endsReply(ev) && r.pen.opened {
+	if endsReply(ev) && r.lines.opened {
 		if err := r.recordSnapshot(""); err != nil {
 			return err
 		}
@@ -53,7 +53,7 @@ func (r *recorder) record(ev protocol.Event) error {
 	case *protocol.PromptAbsorbed:
 		return r.recordAbsorbed(ev)
 	case *protocol.Init:
-		return r.listing.context()
+		return r.attachments.context()
 	case *protocol.Assistant:
 		return r.assistant(ev)
 	case *protocol.User:
@@ -81,7 +81,7 @@ func (r *recorder) record(ev protocol.Event) error {
 	case *protocol.CustomLine:
 		var line bytes.Buffer
 		if json.Compact(&line, ev.Line) == nil {
-			return r.pen.write(json.RawMessage(line.Bytes()))
+			return r.lines.write(json.RawMessage(line.Bytes()))
 		}
 	}
 	return nil
@@ -104,14 +104,14 @@ func endsReply(ev protocol.Event) bool {
 // recordQueued records that a prompt was queued and taken; the lines are written together with the next
 // ones.
 func (r *recorder) recordQueued(ev *protocol.PromptQueued) error {
-	in := protocol.QueueLine{Type: "queue-operation", Operation: "enqueue", Timestamp: r.th.at(ev.Timestamp), SessionID: r.th.id}
+	in := protocol.QueueLine{Type: "queue-operation", Operation: "enqueue", Timestamp: r.conversation.at(ev.Timestamp), SessionID: r.conversation.id}
 	out := in
 	out.Operation = "dequeue"
 	if ev.Content.Blocks == nil {
 		in.Content = &ev.Content.Text
 	}
-	r.pen.held = append(r.pen.held, in, out)
-	r.labels.typed = ev.Content
+	r.lines.waiting = append(r.lines.waiting, in, out)
+	r.labels.rawPrompt = ev.Content
 	return nil
 }
 
@@ -120,12 +120,12 @@ func (r *recorder) recordPrompt(ev *protocol.PromptAccepted) error {
 	case ev.LocalCommand:
 		return r.command(ev)
 	case ev.Blocked:
-		r.th.promptID = ev.PromptID
+		r.conversation.promptID = ev.PromptID
 		return nil
 	}
 	mended := r.lostResultLines(ev.PromptID)
-	e := r.th.envelope("", ev.UUID, ev.Timestamp)
-	e.PromptID = r.th.promptOf(ev)
+	e := r.conversation.envelope("", ev.UUID, ev.Timestamp)
+	e.PromptID = r.conversation.promptOf(ev)
 	line := protocol.UserLine{
 		LineHead: e.LineHead, LineID: e.LineID, LineFoot: e.LineFoot, Type: "user",
 		Message: protocol.UserContent{Role: "user", Content: ev.Content}, IsMeta: ev.Injected,
@@ -135,12 +135,12 @@ func (r *recorder) recordPrompt(ev *protocol.PromptAccepted) error {
 		if n := countTexts(ev.Content); n > 1 && ev.Expansion != nil {
 			line.CommandBlocks = &protocol.CommandBlocks{All: n, Own: 1}
 		}
-		if err := r.pen.write(append(mended, line)...); err != nil || ev.Expansion == nil {
+		if err := r.lines.write(append(mended, line)...); err != nil || ev.Expansion == nil {
 			return err
 		}
 		return r.recordExpansion(ev.Expansion)
 	}
-	r.credit = attribution{agents: r.credit.agents}
+	r.attribution = attribution{agents: r.attribution.agents}
 	r.labels.lastPrompt(ev)
 	r.turns++
 	line.PermissionMode, line.PromptSource, line.TurnOrigin = ev.PermissionMode, cmp.Or(ev.Source, "sdk"), "sdk"
@@ -155,13 +155,13 @@ func (r *recorder) recordPrompt(ev *protocol.PromptAccepted) error {
 		line.PermissionMode, line.PromptSource = "", ""
 	}
 	line.AttributionKey, line.MergedUUIDs, line.ImageIDs = ev.HostID, ev.Merged, imageIDs(ev.Content)
-	if err := r.pen.write(append(mended, line)...); err != nil {
+	if err := r.lines.write(append(mended, line)...); err != nil {
 		return err
 	}
 	if ev.Expansion != nil {
 		return nil // the text comes first
 	}
-	return r.listing.environment()
+	return r.attachments.environment()
 }
 
 // commandPermissions is the attachment with the permission rules that a command or a skill grants.
@@ -172,11 +172,11 @@ type commandPermissions struct {
 
 // recordExpansion writes the lines that follow the text of a command or skill.
 func (r *recorder) recordExpansion(x *protocol.Expansion) error {
-	r.credit.recordSkill(x.Name)
-	if err := r.listing.environment(); err != nil {
+	r.attribution.recordSkill(x.Name)
+	if err := r.attachments.environment(); err != nil {
 		return err
 	}
-	return r.pen.write(r.th.attachment("", "", commandPermissions{"command_permissions", append([]string{}, x.Tools...)}))
+	return r.lines.write(r.conversation.attachment("", "", commandPermissions{"command_permissions", append([]string{}, x.Tools...)}))
 }
 
 // countTexts counts the text blocks of a content.
@@ -206,8 +206,8 @@ const caveat = "<local-command-caveat>The command below was run directly in Clau
 // command records a slash command that the CLI itself runs.
 func (r *recorder) command(ev *protocol.PromptAccepted) error {
 	if ev.UnknownCommand {
-		e := r.th.envelope("", "", ev.Timestamp)
-		return r.pen.write(protocol.LocalCommandLine{
+		e := r.conversation.envelope("", "", ev.Timestamp)
+		return r.lines.write(protocol.LocalCommandLine{
 			LineHead: e.LineHead, Type: "system", Subtype: "local_command", Content: ev.Content.Plain(), Level: "info",
 			SystemLineID: protocol.SystemLineID{Timestamp: e.Timestamp, UUID: e.UUID}, SubmitUUID: ev.HostID, LineFoot: e.LineFoot,
 		})
@@ -223,32 +223,32 @@ func (r *recorder) command(ev *protocol.PromptAccepted) error {
 		{line: protocol.UserLine{Message: userText(caveat), IsMeta: true}},
 		{ev.UUID, protocol.UserLine{Message: protocol.UserContent{Role: "user", Content: ev.Content}, AttributionKey: ev.HostID}},
 	} {
-		e := r.th.envelope("", text.uuid, ev.Timestamp)
+		e := r.conversation.envelope("", text.uuid, ev.Timestamp)
 		line := text.line
 		line.LineHead, line.LineID, line.LineFoot, line.Type = e.LineHead, e.LineID, e.LineFoot, "user"
-		line.PromptID = r.th.promptOf(ev)
+		line.PromptID = r.conversation.promptOf(ev)
 		lines = append(lines, line)
 	}
-	return r.pen.write(lines...)
+	return r.lines.write(lines...)
 }
 
 // recordAbsorbed records a prompt that became part of the running turn.
 func (r *recorder) recordAbsorbed(ev *protocol.PromptAbsorbed) error {
-	in := protocol.QueueLine{Type: "queue-operation", Operation: "enqueue", Timestamp: ev.Timestamp, SessionID: r.th.id}
+	in := protocol.QueueLine{Type: "queue-operation", Operation: "enqueue", Timestamp: ev.Timestamp, SessionID: r.conversation.id}
 	if ev.Content.Blocks == nil {
 		in.Content = &ev.Content.Text
 	}
 	out := in
-	out.Operation, out.Reason, out.CommandUUID, out.DeliveryID = "remove", "absorbed_mid_turn", ev.UUID, r.th.opts.Clock.NewID()
+	out.Operation, out.Reason, out.CommandUUID, out.DeliveryID = "remove", "absorbed_mid_turn", ev.UUID, r.conversation.opts.Clock.NewID()
 	mode := "prompt"
 	if ev.Notice {
 		mode = "task-notification"
 	}
-	line := r.th.attachment("", "user", protocol.QueuedCommand{
+	line := r.conversation.attachment("", "user", protocol.QueuedCommand{
 		Type: "queued_command", Prompt: ev.Content, SourceUUID: ev.UUID, DeliveryID: out.DeliveryID, Mode: mode,
 		Origin: ev.Origin, Timestamp: ev.Timestamp,
 	})
-	return r.pen.write(in, line, out)
+	return r.lines.write(in, line, out)
 }
 
 func (r *recorder) assistant(ev *protocol.Assistant) error {
@@ -256,12 +256,12 @@ func (r *recorder) assistant(ev *protocol.Assistant) error {
 		return r.localCommand(ev)
 	}
 	agentID := agentID(ev.ParentToolUseID, ev.AgentID)
-	r.labels.talked = r.labels.talked || agentID == ""
+	r.labels.hasReply = r.labels.hasReply || agentID == ""
 	lines := r.requests.request(agentID, ev)
 	line := r.assistantLine(agentID, ev)
 	if agentID != "" {
-		if r.labels.newTools(ev, r.requests.of(agentID).context) && r.pen.opened {
-			if err := r.pen.write(r.labels.toolsUsed()); err != nil {
+		if r.labels.newTools(ev, r.requests.of(agentID).context) && r.lines.opened {
+			if err := r.lines.write(r.labels.toolsUsed()); err != nil {
 				return err
 			}
 		}
@@ -270,10 +270,10 @@ func (r *recorder) assistant(ev *protocol.Assistant) error {
 	if r.labels.newTools(ev, r.requests.of("").context) {
 		lines = append(lines, r.labels.toolsUsed())
 	}
-	if err := r.pen.write(append(lines, line)...); err != nil {
+	if err := r.lines.write(append(lines, line)...); err != nil {
 		return err
 	}
-	if r.labels.listed || ev.Final != nil && ev.Final.BlocksAfter > 0 {
+	if r.labels.lastPromptWritten || ev.Final != nil && ev.Final.BlocksAfter > 0 {
 		return nil
 	}
 	if ev.Final != nil && len(ev.Final.Calls) == 0 {
@@ -281,11 +281,11 @@ func (r *recorder) assistant(ev *protocol.Assistant) error {
 			return err
 		}
 	}
-	return r.pen.write(r.labels.closing()...)
+	return r.lines.write(r.labels.closing()...)
 }
 
 func (r *recorder) assistantLine(agentID string, ev *protocol.Assistant) any {
-	e := r.th.envelope(agentID, ev.UUID, ev.Timestamp)
+	e := r.conversation.envelope(agentID, ev.UUID, ev.Timestamp)
 	level, perTurn := r.effort()
 	if ev.Message.Model == protocol.SyntheticModel {
 		madeBy := "other"
@@ -310,7 +310,7 @@ func (r *recorder) assistantLine(agentID string, ev *protocol.Assistant) any {
 		},
 		ThinkingDurationMS: ev.ThinkingDurationMS, ThinkingDisplay: ev.ThinkingDisplay, IsAbortedMidStream: ev.Aborted,
 		RequestID: ev.RequestID, RequestRef: r.requests.ref(agentID), RequestedModel: m.Model, PromptCache: "5m",
-		Attribution: r.credit.forMessage(agentID, ev),
+		Attribution: r.attribution.forMessage(agentID, ev),
 		Type:        "assistant", LineID: e.LineID, Effort: level, PerTurnEffort: perTurn, MadeBy: "model", LineFoot: e.LineFoot,
 	}
 	if m.StopReason == nil { // it came as a stream
@@ -331,10 +331,10 @@ func (r *recorder) assistantLine(agentID string, ev *protocol.Assistant) any {
 
 // effort returns the effort level and the per-turn effort; nil if the model has none.
 func (r *recorder) effort() (level string, perTurn *string) {
-	if r.th.opts.Context == nil {
+	if r.conversation.opts.Context == nil {
 		return "", nil
 	}
-	now := r.th.opts.Context.CurrentModel()
+	now := r.conversation.opts.Context.CurrentModel()
 	if !now.PerTurnEffort {
 		return now.Effort, nil
 	}
@@ -349,12 +349,12 @@ func (r *recorder) user(ev *protocol.User) error {
 	ran := len(ev.ToolResultMeta) > 0 && ev.ToolResultMeta[0].NonExecutionKind == ""
 	endsTurn := ran && ev.Tool == "StructuredOutput" && !isError(ev)
 	if endsTurn && agentID == "" {
-		if err := r.pen.write(r.th.attachment("", "", r.structured)); err != nil {
+		if err := r.lines.write(r.conversation.attachment("", "", r.structured)); err != nil {
 			return err
 		}
 	}
-	e := r.th.envelope(agentID, ev.UUID, ev.Timestamp)
-	e.PromptID = r.th.promptID
+	e := r.conversation.envelope(agentID, ev.UUID, ev.Timestamp)
+	e.PromptID = r.conversation.promptID
 	if ev.SourceUUID != "" {
 		e.ParentUUID = &ev.SourceUUID
 	}
@@ -372,7 +372,7 @@ func (r *recorder) user(ev *protocol.User) error {
 		if len(ev.ToolResultMeta) > 0 && ev.ToolResultMeta[0].NonExecutionKind != "" {
 			call = nil
 		}
-		r.credit.addResult(call)
+		r.attribution.addResult(call)
 	}
 	if call := ev.MCP; call != nil {
 		line.MCPNotReadOnly = call.NotReadOnly
@@ -386,12 +386,12 @@ func (r *recorder) user(ev *protocol.User) error {
 	}
 	if agentID != "" && ev.Expansion != nil {
 		line.IsMeta, line.Companion = true, false
-		r.credit.recordFork(agentID, ev.Expansion.Name)
+		r.attribution.recordFork(agentID, ev.Expansion.Name)
 	}
 	if agentID != "" {
 		return r.agents.recordUser(agentID, ev, line)
 	}
-	if err := r.pen.write(line); err != nil || ev.Expansion == nil {
+	if err := r.lines.write(line); err != nil || ev.Expansion == nil {
 		return err
 	}
 	return r.recordExpansion(ev.Expansion)
@@ -433,11 +433,11 @@ func (r *recorder) setTitle(title string) error {
 	if title == r.labels.title {
 		return nil
 	}
-	r.labels.title, r.labels.named = title, true
-	if !r.pen.opened {
+	r.labels.title, r.labels.titleGiven = title, true
+	if !r.lines.opened {
 		return nil
 	}
-	return r.pen.write(r.labels.titles()...)
+	return r.lines.write(r.labels.titles()...)
 }
 
 // close writes the closing lines of the conversation.
@@ -445,8 +445,8 @@ func (r *recorder) close() error {
 	if err := r.recordSnapshot(""); err != nil {
 		return err
 	}
-	if leaf := r.th.leaf[""]; leaf != "" && leaf != r.labels.told {
-		if err := r.pen.write(r.labels.closing()...); err != nil {
+	if leaf := r.conversation.leaf[""]; leaf != "" && leaf != r.labels.lastPromptLeaf {
+		if err := r.lines.write(r.labels.closing()...); err != nil {
 			return err
 		}
 	}
@@ -455,11 +455,11 @@ func (r *recorder) close() error {
 
 // recordEnd writes the costs of the conversation, if there was one.
 func (r *recorder) recordEnd() error {
-	if !r.pen.opened {
+	if !r.lines.opened {
 		return nil
 	}
-	if err := r.pen.flush(); err != nil {
+	if err := r.lines.flush(); err != nil {
 		return err
 	}
-	return r.th.writer.writeLines(r.th.path, r.costs.line(r.th.id))
+	return r.conversation.writer.writeLines(r.conversation.path, r.costs.line(r.conversation.id))
 }

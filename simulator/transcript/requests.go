@@ -14,21 +14,21 @@ import (
 // requestLog writes the lines about requests to the model: the system prompt, the tools, the messages that no other
 // line holds, and the requests themselves. The words of the system prompt are claudeless's own.
 type requestLog struct {
-	th            *conversation
+	conversation  *conversation
 	conversations map[string]*modelInput // by agent; "" = the main one
 	written       map[string]bool        // hashes of shapes and messages, by file
 }
 
 // modelInput is a conversation as the model reads it.
 type modelInput struct {
-	messages  []inputMessage
-	sent      int            // messages of the last request
-	request   string         // id of the last request of this process
-	reply     string         // id of the message that answered it
-	context   RequestContext // of the last request
-	snapshots int            // prompt_snapshot attachments so far
-	effort    bool           // the model was told its effort
-	silent    int            // replies in a row that hold calls and no text
+	messages      []inputMessage
+	sent          int            // messages of the last request
+	request       string         // id of the last request of this process
+	reply         string         // id of the message that answered it
+	context       RequestContext // of the last request
+	snapshots     int            // prompt_snapshot attachments so far
+	effortSent    bool           // the model was told its effort
+	silentReplies int            // replies in a row that hold calls and no text
 }
 
 // inputMessage is a message of a request. A message that is not exactly one line of the transcript is kept in a blob.
@@ -150,7 +150,7 @@ func (l *requestLog) restore(t *parsedTranscript, leaf string, forked bool) {
 			c.attach(line.RenderedRole, line.Rendered)
 			if line.Attachment.Type == "prompt_snapshot" {
 				c.snapshots++
-				c.effort, c.reply = true, "resumed"
+				c.effortSent, c.reply = true, "resumed"
 			}
 		case "system":
 			if line.Subtype == "compact_boundary" {
@@ -235,9 +235,9 @@ func (c *modelInput) countSilence() {
 		switch {
 		case m.role == "system":
 		case slices.ContainsFunc(m.content, isText):
-			c.silent = 0
+			c.silentReplies = 0
 		case m.role == "assistant":
-			c.silent++
+			c.silentReplies++
 		}
 	}
 }
@@ -292,29 +292,29 @@ func (m *inputMessage) reminders() int {
 func (l *requestLog) request(agentID string, ev *protocol.Assistant) []any {
 	c := l.of(agentID)
 	failed := ev.IsAPIErrorMessage
-	if l.th.writer.off || ev.Message.Model == protocol.SyntheticModel && !failed || ev.Message.ID == c.reply && !failed {
+	if l.conversation.writer.disabled || ev.Message.Model == protocol.SyntheticModel && !failed || ev.Message.ID == c.reply && !failed {
 		return nil
 	}
-	for _, value := range l.th.writer.written {
+	for _, value := range l.conversation.writer.written {
 		l.observe(value)
 	}
-	l.th.writer.written = nil
+	l.conversation.writer.written = nil
 	var now RequestContext
-	if l.th.opts.Context != nil {
-		now = l.th.opts.Context.Request(ev.SubagentType)
+	if l.conversation.opts.Context != nil {
+		now = l.conversation.opts.Context.Request(ev.SubagentType)
 	}
 	c.context = now
 	var lines []any
 	if c.snapshots == 0 {
 		c.snapshots++
-		lines = append(lines, l.th.attachment(agentID, "", promptSnapshot{
+		lines = append(lines, l.conversation.attachment(agentID, "", promptSnapshot{
 			Type: "prompt_snapshot", SystemPrompt: []string{promptText}, ContextRendering: "announced",
 		}))
 	} else {
 		lines = l.snapshotWithTools(agentID)
 	}
-	if c.countSilence(); c.silent == silentTurns && agentID == "" {
-		line := l.th.reminder("", silentTurn{"silent_turn_reminder", silentText}, silentText)
+	if c.countSilence(); c.silentReplies == silentTurns && agentID == "" {
+		line := l.conversation.reminder("", silentTurn{"silent_turn_reminder", silentText}, silentText)
 		c.attach(line.RenderedRole, line.Rendered)
 		lines = append(lines, line)
 	}
@@ -324,11 +324,11 @@ func (l *requestLog) request(agentID string, ev *protocol.Assistant) []any {
 	for i, t := range shape.Tools {
 		names[i] = t.Name
 	}
-	at := l.th.at("")
+	at := l.conversation.at("")
 	shapeHash := hashOf(agentID, strings.Join(names, " "))
 	if l.first(agentID, shapeHash) {
 		lines = append(lines, protocol.RequestShapeLine{
-			Type: "api-request-shape", SessionID: l.th.id, AgentID: agentID, ShapeHash: shapeHash, Timestamp: at, Version: l.th.opts.Version, Shape: shape,
+			Type: "api-request-shape", SessionID: l.conversation.id, AgentID: agentID, ShapeHash: shapeHash, Timestamp: at, Version: l.conversation.opts.Version, Shape: shape,
 		})
 	}
 	for i := range c.messages {
@@ -337,7 +337,7 @@ func (l *requestLog) request(agentID string, ev *protocol.Assistant) []any {
 		}
 	}
 	line := protocol.RequestLine{
-		Type: "api-request", SessionID: l.th.id, AgentID: agentID, ID: l.th.opts.Clock.NewID(), Timestamp: at, Version: l.th.opts.Version,
+		Type: "api-request", SessionID: l.conversation.id, AgentID: agentID, ID: l.conversation.opts.Clock.NewID(), Timestamp: at, Version: l.conversation.opts.Version,
 		QuerySource: querySource(ev.SubagentType), ShapeHash: shapeHash, Params: now.Params, Base: c.request, CacheControl: cacheMarks(c.messages, now.VendorAPI),
 	}
 	if c.request != "" {
@@ -371,7 +371,7 @@ func requestShape(now RequestContext) protocol.RequestShape {
 
 // ref returns the id of the last request of a conversation.
 func (l *requestLog) ref(agentID string) string {
-	if l.th.writer.off {
+	if l.conversation.writer.disabled {
 		return ""
 	}
 	return l.of(agentID).request
@@ -385,13 +385,13 @@ func (l *requestLog) blob(agentID string, c *modelInput, i int, effort *protocol
 	}
 	message := protocol.RequestMessage{Role: m.role, Content: m.content}
 	m.hash, m.blocks, m.content = hashOf(m.role, string(slices.Concat(m.content...))), len(m.content), nil
-	if m.role == "system" && !c.effort {
-		c.effort, message.OutputConfig = true, effort
+	if m.role == "system" && !c.effortSent {
+		c.effortSent, message.OutputConfig = true, effort
 	}
 	if !m.needsBlob(message.Content) || !l.first(agentID, m.hash) {
 		return nil
 	}
-	return protocol.RequestBlobLine{Type: "api-request-blob", SessionID: l.th.id, AgentID: agentID, Hash: m.hash, Message: message}
+	return protocol.RequestBlobLine{Type: "api-request-blob", SessionID: l.conversation.id, AgentID: agentID, Hash: m.hash, Message: message}
 }
 
 // needsBlob reports whether lines of the transcript do not make up the message. Those of a reply do, and so do the
@@ -425,7 +425,7 @@ func cacheMarks(messages []inputMessage, vendor bool) []protocol.CacheMark {
 // snapshotWithTools returns the attachment with the prompt and the tools, once after the first reply.
 func (l *requestLog) snapshotWithTools(agentID string) []any {
 	c := l.of(agentID)
-	if l.th.writer.off || c.snapshots != 1 || c.reply == "" {
+	if l.conversation.writer.disabled || c.snapshots != 1 || c.reply == "" {
 		return nil
 	}
 	c.snapshots++
@@ -437,7 +437,7 @@ func (l *requestLog) snapshotWithTools(agentID string) []any {
 	for _, t := range requestTools(c.context.Tools) {
 		snapshot.Tools = append(snapshot.Tools, snapshotTool{t.Name, t.Description, t})
 	}
-	return []any{l.th.attachment(agentID, "", snapshot)}
+	return []any{l.conversation.attachment(agentID, "", snapshot)}
 }
 
 // anyObject is the schema of a tool without one.

@@ -33,19 +33,19 @@ func (r *recorder) result(ev *protocol.Result) error {
 		return err
 	}
 	var lines []any
-	if limit, hit := maxTurns(ev); hit && r.th.hasStarted() {
-		lines = append(lines, r.th.attachment("", "", maxTurnsReached{Type: "max_turns_reached", MaxTurns: limit, TurnCount: ev.NumTurns}))
+	if limit, hit := maxTurns(ev); hit && r.conversation.hasStarted() {
+		lines = append(lines, r.conversation.attachment("", "", maxTurnsReached{Type: "max_turns_reached", MaxTurns: limit, TurnCount: ev.NumTurns}))
 	}
 	if d := ev.DeferredToolUse; d != nil {
-		lines = append(lines, r.th.attachment("", "", deferredTool{deferredType, d.ID, d.Name, d.Input}))
+		lines = append(lines, r.conversation.attachment("", "", deferredTool{deferredType, d.ID, d.Name, d.Input}))
 	}
-	if !r.labels.listed && r.th.hasStarted() {
+	if !r.labels.lastPromptWritten && r.conversation.hasStarted() {
 		lines = append(lines, r.labels.closing()...)
 	}
 	if len(lines) == 0 {
 		return nil
 	}
-	return r.pen.write(lines...)
+	return r.lines.write(lines...)
 }
 
 func maxTurns(ev *protocol.Result) (limit int, hit bool) {
@@ -61,7 +61,7 @@ func maxTurns(ev *protocol.Result) (limit int, hit bool) {
 }
 
 func (r *recorder) retry(ev *protocol.CLIRetry) error {
-	if !r.th.hasStarted() {
+	if !r.conversation.hasStarted() {
 		return nil
 	}
 	failure := protocol.RequestError{Message: ev.Body, Formatted: ev.Message, Status: ev.Status, RequestID: ev.RequestID}
@@ -75,8 +75,8 @@ func (r *recorder) retry(ev *protocol.CLIRetry) error {
 		failure.Message, failure.Formatted, source = "Connection error.", "Connection dropped (ECONNRESET)", "connection_retry"
 	}
 	lines := r.requests.request("", &protocol.Assistant{IsAPIErrorMessage: true})
-	e := r.th.envelope("", "", "")
-	return r.pen.write(append(lines, protocol.APIErrorLine{
+	e := r.conversation.envelope("", "", "")
+	return r.lines.write(append(lines, protocol.APIErrorLine{
 		LineHead: e.LineHead, Type: "system", Subtype: "api_error", Level: "error", Source: source,
 		Error: failure, RetryAttempt: ev.Attempt, RetryInMS: ev.RetryInMS, MaxRetries: ev.MaxRetries,
 		SystemLineID: protocol.SystemLineID{Timestamp: e.Timestamp, UUID: e.UUID}, LineFoot: e.LineFoot,
@@ -102,8 +102,8 @@ func (r *recorder) system(ev *protocol.System) error {
 		if ev.StreamOnly {
 			return nil
 		}
-		e := r.th.envelope("", ev.UUID, "")
-		return r.pen.write(protocol.InformationalLine{
+		e := r.conversation.envelope("", ev.UUID, "")
+		return r.lines.write(protocol.InformationalLine{
 			LineHead: e.LineHead, Type: "system", Subtype: "informational", SystemLineID: protocol.SystemLineID{Timestamp: e.Timestamp, UUID: e.UUID},
 			Content: text(ev.Fields, "content"), Level: text(ev.Fields, "level"),
 			PreventContinuing: field(ev.Fields, "prevent_continuation") == true, Ending: promptOutcome(ev.Fields), LineFoot: e.LineFoot,
@@ -134,8 +134,8 @@ func promptOutcome(fields []protocol.Field) *protocol.LinePromptOutcome {
 
 // recordStopHooks records the outcome of the hooks at the end of a turn.
 func (r *recorder) recordStopHooks(ev *protocol.StopHooks) error {
-	e := r.th.envelope("", "", "")
-	return r.pen.write(protocol.StopHookLine{
+	e := r.conversation.envelope("", "", "")
+	return r.lines.write(protocol.StopHookLine{
 		LineHead: e.LineHead, Type: "system", Subtype: "stop_hook_summary", StopHookSummary: ev.Summary, Level: "suggestion",
 		SystemLineID: protocol.SystemLineID{Timestamp: e.Timestamp, UUID: e.UUID}, ToolUseID: ev.ToolUseID, LineFoot: e.LineFoot,
 	})
@@ -144,10 +144,10 @@ func (r *recorder) recordStopHooks(ev *protocol.StopHooks) error {
 // recordBoundary starts the conversation again: the boundary has no parent and is the parent of the next
 // message.
 func (r *recorder) recordBoundary(ev *protocol.System) error {
-	before := r.th.leaf[""]
+	before := r.conversation.leaf[""]
 	meta, _ := field(ev.Fields, "compact_metadata").(protocol.CompactMetadata)
-	delete(r.th.leaf, "")
-	e := r.th.envelope("", ev.UUID, "")
+	delete(r.conversation.leaf, "")
+	e := r.conversation.envelope("", ev.UUID, "")
 	e.LogicalParentUUID = before
 	line := protocol.CompactBoundaryLine{
 		LineHead: e.LineHead, Type: "system", Subtype: "compact_boundary", Content: "Conversation compacted",
@@ -156,9 +156,9 @@ func (r *recorder) recordBoundary(ev *protocol.System) error {
 			Trigger: meta.Trigger, PreTokens: meta.PreTokens, PostTokens: meta.PostTokens, DurationMS: meta.DurationMS, Dropped: meta.Dropped,
 		},
 	}
-	r.kept = nil
+	r.keptUUIDs = nil
 	if meta.Segment != nil {
-		r.kept = meta.Messages.UUIDs
+		r.keptUUIDs = meta.Messages.UUIDs
 		segment, messages := protocol.LinePreservedSegment(*meta.Segment), protocol.LinePreservedMessages(*meta.Messages)
 		line.Metadata.Segment, line.Metadata.Messages = &segment, &messages
 	}
@@ -167,7 +167,7 @@ func (r *recorder) recordBoundary(ev *protocol.System) error {
 	} else {
 		line.IsMeta = new(bool)
 	}
-	return r.pen.write(line)
+	return r.lines.write(line)
 }
 
 // recordCompaction writes what follows the boundary: the summary, the command that requested it, and the
@@ -180,44 +180,44 @@ func (r *recorder) recordCompaction(ev *protocol.ConversationCompacted) error {
 	if ev.Command == nil {
 		return r.recordCompactionInTurn(ev, line)
 	}
-	e := r.th.envelope("", ev.Summary.UUID, ev.Summary.Timestamp)
-	e.PromptID = r.th.promptOf(ev.Command)
+	e := r.conversation.envelope("", ev.Summary.UUID, ev.Summary.Timestamp)
+	e.PromptID = r.conversation.promptOf(ev.Command)
 	line.LineHead, line.LineID, line.LineFoot = e.LineHead, e.LineID, e.LineFoot
-	if err := r.pen.write(line); err != nil {
+	if err := r.lines.write(line); err != nil {
 		return err
 	}
 	if err := r.command(ev.Command); err != nil {
 		return err
 	}
-	e = r.th.envelope("", ev.Output.UUID, ev.Output.Timestamp)
+	e = r.conversation.envelope("", ev.Output.UUID, ev.Output.Timestamp)
 	e.PromptID = ev.Command.PromptID
-	if err := r.pen.write(protocol.UserLine{
+	if err := r.lines.write(protocol.UserLine{
 		LineHead: e.LineHead, Type: "user", Message: ev.Output.Message, RepeatsSummary: ev.HasHookReports, LineID: e.LineID, LineFoot: e.LineFoot,
 	}); err != nil {
 		return err
 	}
-	return r.listing.writeChanges()
+	return r.attachments.writeChanges()
 }
 
 // recordCompactionInTurn writes what follows the boundary in the middle of a turn, with all context at
 // once. A preserved prompt is not listed as summarized.
 func (r *recorder) recordCompactionInTurn(ev *protocol.ConversationCompacted, line protocol.UserLine) error {
-	lines := r.listing.opening("")
-	e := r.th.envelope("", ev.Summary.UUID, ev.Summary.Timestamp)
-	e.PromptID = r.th.promptID
+	lines := r.attachments.opening("")
+	e := r.conversation.envelope("", ev.Summary.UUID, ev.Summary.Timestamp)
+	e.PromptID = r.conversation.promptID
 	line.LineHead, line.LineID, line.LineFoot = e.LineHead, e.LineID, e.LineFoot
 	line.TurnOrigin, line.SummarizedPrompts = "sdk", []string{ev.Prompt}
-	if slices.Contains(r.kept, ev.Prompt) {
+	if slices.Contains(r.keptUUIDs, ev.Prompt) {
 		line.TurnPosition.TurnIndex--
 	}
-	lines = append(append(lines, line), r.listing.repeatListings()...)
-	return r.pen.write(append(lines, r.listing.change(""))...)
+	lines = append(append(lines, line), r.attachments.repeatListings()...)
+	return r.lines.write(append(lines, r.attachments.change(""))...)
 }
 
 // localCommand writes the output of a command of the CLI itself.
 func (r *recorder) localCommand(ev *protocol.Assistant) error {
-	e := r.th.envelope("", ev.UUID, ev.Timestamp)
-	return r.pen.write(protocol.LocalCommandLine{
+	e := r.conversation.envelope("", ev.UUID, ev.Timestamp)
+	return r.lines.write(protocol.LocalCommandLine{
 		LineHead: e.LineHead, Type: "system", Subtype: "local_command", Content: ev.LocalCommandSource, Level: "info",
 		SystemLineID: protocol.SystemLineID{Timestamp: e.Timestamp, UUID: e.UUID}, CommandRun: ev.LocalCommandRun, ContextUsage: ev.ContextUsage,
 		Outcome: ev.LocalCommandOutcome, LineFoot: e.LineFoot,

@@ -24,16 +24,16 @@ import (
 // Transcript is the transcript of an open session. Record, SetScenarioState and Reset must not be
 // called concurrently.
 type Transcript struct {
-	th        *conversation
-	rec       *recorder
-	history   []Message
-	heard     *PreviousReply    // the last reply in it; nil = none
-	told      []string          // files of instructions that came between its calls
-	hookTexts []string          // what SessionStart hooks have said in it
-	files     []json.RawMessage // lines about copies of files, of the resumed transcript
-	deferred  string            // id of the last deferred call
-	state     []byte
-	closed    bool // by [Transcript.Close]
+	conversation     *conversation
+	recorder         *recorder
+	history          []Message
+	previousReply    *PreviousReply    // the last reply in it; nil = none
+	instructionFiles []string          // files of instructions that came between its calls
+	hookTexts        []string          // what SessionStart hooks have said in it
+	files            []json.RawMessage // lines about copies of files, of the resumed transcript
+	deferred         string            // id of the last deferred call
+	state            []byte
+	closed           bool // by [Transcript.Close]
 }
 
 // Open finds or creates the session described by o. Nothing is written before the first
@@ -55,8 +55,8 @@ func Open(o Options) (*Transcript, error) {
 	} else if path, err := filepath.EvalSymlinks(o.Project); err == nil {
 		o.Project = path
 	}
-	th := &conversation{opts: o, writer: writer{off: o.NoPersist, onLine: o.OnLine, filter: claudecode.ProfileFor(o.Version).TranscriptLines()}}
-	s := &Transcript{th: th, rec: newRecorder(th)}
+	th := &conversation{opts: o, writer: writer{disabled: o.NoPersist, onLine: o.OnLine, filter: claudecode.ProfileFor(o.Version).TranscriptLines()}}
+	s := &Transcript{conversation: th, recorder: newRecorder(th)}
 	path, err := o.find()
 	if err != nil {
 		return nil, err
@@ -65,13 +65,13 @@ func Open(o Options) (*Transcript, error) {
 		if err := s.resume(path); err != nil {
 			return nil, err
 		}
-	} else if err := s.th.startSession(); err != nil {
+	} else if err := s.conversation.startSession(); err != nil {
 		return nil, err
 	}
 	if o.Title != "" {
-		s.rec.labels.title, s.rec.labels.named = o.Title, true
+		s.recorder.labels.title, s.recorder.labels.titleGiven = o.Title, true
 	}
-	if totals := &s.rec.costs.totals; totals.StartTime == 0 {
+	if totals := &s.recorder.costs.totals; totals.StartTime == 0 {
 		totals.StartTime = o.Clock.Now().UnixMilli()
 	}
 	return s, nil
@@ -136,37 +136,37 @@ func (s *Transcript) resume(path string) error {
 	if err != nil {
 		return err
 	}
-	s.th.source = strings.TrimSuffix(filepath.Base(path), ".jsonl")
-	if !isID(s.th.source) && t.sessionID != "" {
-		s.th.source = t.sessionID
+	s.conversation.source = strings.TrimSuffix(filepath.Base(path), ".jsonl")
+	if !isID(s.conversation.source) && t.sessionID != "" {
+		s.conversation.source = t.sessionID
 	}
 	leaf := t.leaf
-	if s.th.opts.ResumeAt != "" {
-		if err := t.cut(s.th.opts.ResumeAt, s.th.opts.DropsTurn); err != nil {
-			return &RefusedError{SessionID: s.th.source, Message: err.Error()}
+	if s.conversation.opts.ResumeAt != "" {
+		if err := t.cut(s.conversation.opts.ResumeAt, s.conversation.opts.DropsTurn); err != nil {
+			return &RefusedError{SessionID: s.conversation.source, Message: err.Error()}
 		}
-		leaf = s.th.opts.ResumeAt
+		leaf = s.conversation.opts.ResumeAt
 	}
-	th, rec := s.th, s.rec
+	th, rec := s.conversation, s.recorder
 	th.resumed, th.id, th.path = true, th.source, path
 	if th.opts.Fork && th.opts.ID != th.source {
 		if err := th.startSession(); err != nil {
 			return err
 		}
-		th.forked, rec.pen.pending = true, func(promptID string) []byte { return t.copyAs(th.id, leaf, promptID) }
+		th.forked, rec.lines.pending = true, func(promptID string) []byte { return t.copyAs(th.id, leaf, promptID) }
 	}
-	rec.pen.cutOff = !th.forked && !t.ended
-	s.history, s.heard, s.deferred, s.told, s.hookTexts = t.chain(leaf), t.previousReply(leaf), t.deferred, t.told, t.hookTexts
+	rec.lines.cutOff = !th.forked && !t.ended
+	s.history, s.previousReply, s.deferred, s.instructionFiles, s.hookTexts = t.chain(leaf), t.previousReply(leaf), t.deferred, t.instructionFiles, t.hookTexts
 	for _, e := range t.entries {
 		if strings.HasPrefix(e.kind, "file-history-") {
 			s.files = append(s.files, e.raw)
 		}
 	}
 	if s.deferred == "" {
-		rec.lost = unansweredCalls(s.history)
+		rec.unanswered = unansweredCalls(s.history)
 	}
 	rec.requests.restore(t, leaf, th.forked)
-	rec.mute, rec.turns, rec.listing.listed, rec.listing.asked = t.endsMute(leaf), t.turns, t.listed, t.asked
+	rec.lacksReply, rec.turns, rec.attachments.environmentWritten, rec.attachments.contextPending = t.endsMute(leaf), t.turns, t.environmentWritten, t.contextPending
 	th.leaf = map[string]string{"": leaf}
 	rec.labels.title, rec.labels.tools, rec.labels.prompt = t.title, t.tools, t.prompt
 	if th.forked {
@@ -180,65 +180,69 @@ func (s *Transcript) resume(path string) error {
 
 // Record appends the lines for an event. It is called before the event is shown. It returns the
 // first write error only; nothing is written after that.
-func (s *Transcript) Record(ev protocol.Event) error { return s.rec.record(ev) }
+func (s *Transcript) Record(ev protocol.Event) error { return s.recorder.record(ev) }
 
 // SetTitle sets the title of the session. An unchanged title writes nothing.
-func (s *Transcript) SetTitle(title string) error { return s.rec.setTitle(title) }
+func (s *Transcript) SetTitle(title string) error { return s.recorder.setTitle(title) }
 
 // Close writes the closing lines and the costs of the conversation, if there was one. Nothing may
 // be recorded after it. Calling it again has no effect.
 func (s *Transcript) Close() error {
-	if !s.rec.pen.opened || s.closed {
-		return s.th.writer.close()
+	if !s.recorder.lines.opened || s.closed {
+		return s.conversation.writer.close()
 	}
 	s.closed = true
-	return errors.Join(s.rec.close(), s.th.writer.close())
+	return errors.Join(s.recorder.close(), s.conversation.writer.close())
 }
 
 // ID returns the session id.
-func (s *Transcript) ID() string { return s.th.id }
+func (s *Transcript) ID() string { return s.conversation.id }
 
 // Path returns the transcript's path, whether or not it exists yet.
-func (s *Transcript) Path() string { return s.th.path }
+func (s *Transcript) Path() string { return s.conversation.path }
 
 // ToolResultsDir returns the directory for large tool results. It may not exist yet.
-func (s *Transcript) ToolResultsDir() string { return filepath.Join(s.th.dir(), "tool-results") }
+func (s *Transcript) ToolResultsDir() string {
+	return filepath.Join(s.conversation.dir(), "tool-results")
+}
 
 // HistoryDir returns the directory for copies of changed files; empty if none are kept. It may not
 // exist yet.
 func (s *Transcript) HistoryDir() string {
-	if s.th.writer.off {
+	if s.conversation.writer.disabled {
 		return ""
 	}
-	return s.historyOf(s.th.id)
+	return s.historyOf(s.conversation.id)
 }
 
 // historyOf returns the directory for file copies of any session.
 func (s *Transcript) historyOf(id string) string {
-	return filepath.Join(s.th.opts.StateDir, "file-history", id)
+	return filepath.Join(s.conversation.opts.StateDir, "file-history", id)
 }
 
 // FileHistory returns the records of file copies in the resumed transcript, and the directory of
 // the copies. There may be no records.
 func (s *Transcript) FileHistory() (lines []json.RawMessage, dir string) {
-	return s.files, s.historyOf(s.th.source)
+	return s.files, s.historyOf(s.conversation.source)
 }
 
 // Resumed reports whether the session continues an earlier conversation.
-func (s *Transcript) Resumed() bool { return s.th.resumed }
+func (s *Transcript) Resumed() bool { return s.conversation.resumed }
 
 // Title returns the session's title; it may be empty.
-func (s *Transcript) Title() string { return s.rec.labels.title }
+func (s *Transcript) Title() string { return s.recorder.labels.title }
 
 // Lines returns how many lines of files the session has added and removed.
 func (s *Transcript) Lines() (added, removed int) {
-	return s.rec.costs.totals.TotalLinesAdded, s.rec.costs.totals.TotalLinesRemoved
+	return s.recorder.costs.totals.TotalLinesAdded, s.recorder.costs.totals.TotalLinesRemoved
 }
 
 // Costs returns the usage by model of the earlier runs. A transcript does not
 // keep what is known of the model itself: ContextWindow, MaxOutputTokens,
 // CanonicalModel, Provider and CostBasis are empty.
-func (s *Transcript) Costs() map[string]protocol.ModelUsage { return maps.Clone(s.rec.costs.before) }
+func (s *Transcript) Costs() map[string]protocol.ModelUsage {
+	return maps.Clone(s.recorder.costs.before)
+}
 
 // History returns the messages of the resumed conversation, oldest first; nil in a new session. The
 // caller must not change it.
@@ -246,11 +250,11 @@ func (s *Transcript) History() []Message { return s.history }
 
 // PreviousReply returns the last reply of the conversation that is continued, or nil in a
 // fresh session.
-func (s *Transcript) PreviousReply() *PreviousReply { return s.heard }
+func (s *Transcript) PreviousReply() *PreviousReply { return s.previousReply }
 
 // InstructionFiles lists the instruction files that the model read between the calls of the resumed
 // conversation.
-func (s *Transcript) InstructionFiles() []string { return s.told }
+func (s *Transcript) InstructionFiles() []string { return s.instructionFiles }
 
 // HookTexts lists what SessionStart hooks have said in the resumed conversation.
 func (s *Transcript) HookTexts() []string { return s.hookTexts }
@@ -274,8 +278,8 @@ func (s *Transcript) Deferred() (use protocol.ToolUse, message string, ok bool) 
 // by any process; nil if none exists. A fork starts with the state of its source. The caller must
 // not change it.
 func (s *Transcript) ScenarioState() []byte {
-	if s.state == nil && s.th.resumed {
-		for _, id := range []string{s.th.id, s.th.source} {
+	if s.state == nil && s.conversation.resumed {
+		for _, id := range []string{s.conversation.id, s.conversation.source} {
 			if data, err := os.ReadFile(s.statePath(id)); err == nil {
 				s.state = data
 				break
@@ -289,25 +293,25 @@ func (s *Transcript) ScenarioState() []byte {
 // once per session, here or by [Transcript.Record].
 func (s *Transcript) SetScenarioState(state []byte) error {
 	s.state = bytes.Clone(state)
-	return s.th.writer.replace(s.statePath(s.th.id), state, 0o600)
+	return s.conversation.writer.replace(s.statePath(s.conversation.id), state, 0o600)
 }
 
 func (s *Transcript) statePath(id string) string {
-	return filepath.Join(s.th.opts.StateDir, "claudeless", id+".json")
+	return filepath.Join(s.conversation.opts.StateDir, "claudeless", id+".json")
 }
 
 // Reset ends the conversation and starts one with a new id, as /clear does. It returns the id and
 // the path of the new transcript.
 func (s *Transcript) Reset() (id, path string, err error) {
-	err = s.rec.recordEnd()
-	err = errors.Join(err, s.th.writer.close())
-	before, named := s.th, s.rec.labels
+	err = s.recorder.recordEnd()
+	err = errors.Join(err, s.conversation.writer.close())
+	before, named := s.conversation, s.recorder.labels
 	before.opts.ID = ""
-	s.th = &conversation{opts: before.opts, id: before.opts.Clock.NewID(), cleared: true, writer: before.writer}
-	s.th.path = filepath.Join(filepath.Dir(before.path), s.th.id+".jsonl")
-	s.rec = newRecorder(s.th)
-	s.rec.labels.title, s.rec.labels.named = named.title, named.named
-	s.rec.costs.totals.StartTime = before.opts.Clock.Now().UnixMilli()
+	s.conversation = &conversation{opts: before.opts, id: before.opts.Clock.NewID(), cleared: true, writer: before.writer}
+	s.conversation.path = filepath.Join(filepath.Dir(before.path), s.conversation.id+".jsonl")
+	s.recorder = newRecorder(s.conversation)
+	s.recorder.labels.title, s.recorder.labels.titleGiven = named.title, named.titleGiven
+	s.recorder.costs.totals.StartTime = before.opts.Clock.Now().UnixMilli()
 	s.history, s.files, s.state, s.deferred = nil, nil, nil, ""
-	return s.th.id, s.th.path, err
+	return s.conversation.id, s.conversation.path, err
 }

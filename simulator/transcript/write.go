@@ -14,9 +14,9 @@ import (
 // writer appends lines. After the first failure it writes nothing more, because a gap in a
 // transcript is worse than a truncated one.
 type writer struct {
-	off    bool
-	made   string // directory known to exist
-	onLine func(path string, line []byte)
+	disabled  bool
+	directory string // directory known to exist
+	onLine    func(path string, line []byte)
 	// written are the values since the last request to the model.
 	written []any
 	filter  *claudecode.KeyFilter // keys that the simulated version does not write
@@ -32,7 +32,7 @@ type appendFile struct {
 
 // writeLines appends the lines of one event to the file at path, in a single write.
 func (w *writer) writeLines(path string, values ...any) error {
-	if w.off || len(values) == 0 {
+	if w.disabled || len(values) == 0 {
 		return nil
 	}
 	var all []byte
@@ -65,7 +65,7 @@ func (w *writer) writeCopy(path string, data []byte) error {
 	if len(data) == 0 {
 		return nil
 	}
-	if err := w.writeBytes(path, data); err != nil || w.onLine == nil || w.off {
+	if err := w.writeBytes(path, data); err != nil || w.onLine == nil || w.disabled {
 		return err
 	}
 	for line := range bytes.Lines(data) {
@@ -76,7 +76,7 @@ func (w *writer) writeCopy(path string, data []byte) error {
 
 // writeBytes appends data in a single write, so that lines of several processes do not mix.
 func (w *writer) writeBytes(path string, data []byte) error {
-	if w.off {
+	if w.disabled {
 		return nil
 	}
 	if err := w.openFile(path); err != nil {
@@ -95,16 +95,16 @@ func (w *writer) openFile(path string) error {
 		if info, err := os.Stat(path); err == nil && os.SameFile(info, w.open.info) {
 			return nil
 		}
-		w.made = ""
+		w.directory = ""
 	}
 	if err := w.close(); err != nil {
 		return err
 	}
-	if dir := filepath.Dir(path); dir != w.made {
+	if dir := filepath.Dir(path); dir != w.directory {
 		if err := os.MkdirAll(dir, 0o755); err != nil {
 			return err
 		}
-		w.made = dir
+		w.directory = dir
 	}
 	file, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -130,7 +130,7 @@ func (w *writer) close() error {
 
 // replace writes a whole file atomically.
 func (w *writer) replace(path string, data []byte, mode os.FileMode) error {
-	if w.off {
+	if w.disabled {
 		return nil
 	}
 	dir := filepath.Dir(path)
@@ -159,7 +159,7 @@ func (w *writer) replace(path string, data []byte, mode os.FileMode) error {
 }
 
 func (w *writer) recordFailure(err error) error {
-	w.off = true
+	w.disabled = true
 	_ = w.close() // the failure is reported already
 	return fmt.Errorf("saving the session: %w", err)
 }

@@ -9,10 +9,10 @@ import (
 // stepClaims claims the matches of rules for one step of a history. When the step is replayed, it
 // gets the numbers that it got the first time.
 type stepClaims struct {
-	replay *Replay
-	key    history.Digest // of the history up to the step
-	prompt string
-	asked  bool // the step answers this request, not an earlier one
+	replay  *Replay
+	key     history.Digest // of the history up to the step
+	prompt  string
+	current bool // the step answers this request, not an earlier one
 }
 
 // Next claims the next match of a rule. A session that was forked begins with steps of another one,
@@ -30,7 +30,7 @@ func (c stepClaims) Next(rule string, after int) (int, error) {
 		return n, nil
 	}
 	n, known := m.claimed[anyone]
-	if !known || c.asked {
+	if !known || c.current {
 		var err error
 		if n, err = m.claims.Next(rule, after); err != nil {
 			return 0, err

@@ -142,7 +142,7 @@ func (f *Replay) claimsOf(g *replayedGroup, prompt string) scenarios.Claims {
 	if f.memory.claims == nil {
 		return nil
 	}
-	return stepClaims{replay: f, key: g.key, prompt: prompt, asked: g == &f.groups[len(f.groups)-1]}
+	return stepClaims{replay: f, key: g.key, prompt: prompt, current: g == &f.groups[len(f.groups)-1]}
 }
 
 // recordMissingValues records the paths in templates of a reply that had no value.

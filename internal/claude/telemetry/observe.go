@@ -30,20 +30,20 @@ type state struct {
 
 // conversationState is the main conversation or an agent.
 type conversationState struct {
-	asked     time.Time // when the running request was sent, at the latest
-	first     time.Time // when the answer began
-	message   string    // id of the answer
-	text      strings.Builder
-	requestID string // of the last answer
-	attempts  int    // failed ones of the running request
-	attempted time.Time
-	skill     string // last skill that the turn has loaded
-	server    string // MCP server and tool whose result the running request has
-	tool      string
-	agent     string // type; empty = the main conversation
-	messages  int
-	tools     int
-	began     time.Time
+	requestSent time.Time // when the running request was sent, at the latest
+	first       time.Time // when the answer began
+	message     string    // id of the answer
+	text        strings.Builder
+	requestID   string // of the last answer
+	attempts    int    // failed ones of the running request
+	attempted   time.Time
+	skill       string // last skill that the turn has loaded
+	server      string // MCP server and tool whose result the running request has
+	tool        string
+	agent       string // type; empty = the main conversation
+	messages    int
+	tools       int
+	began       time.Time
 }
 
 func newState() state {
@@ -94,7 +94,7 @@ func (r *Recorder) line(agent, kind string) *conversationState {
 	l := r.state.lines[agent]
 	if l == nil {
 		now := r.o.Clock.Now()
-		l = &conversationState{agent: kind, asked: now, began: now}
+		l = &conversationState{agent: kind, requestSent: now, began: now}
 		r.state.lines[agent] = l
 	}
 	return l
@@ -109,7 +109,7 @@ func (r *Recorder) beginTurn(ev *protocol.PromptAccepted) {
 	r.state.turnStart = r.o.Clock.Now()
 	r.state.prompt = ev
 	main := r.line("", "")
-	main.asked, main.skill, main.server, main.tool = r.state.turnStart, "", "", ""
+	main.requestSent, main.skill, main.server, main.tool = r.state.turnStart, "", "", ""
 	if r.state.started {
 		r.user()
 	}
@@ -188,7 +188,7 @@ func (r *Recorder) answered(ev *protocol.Assistant, l *conversationState, agent 
 	maps.Copy(v, map[string]any{
 		"input_tokens": u.InputTokens, "output_tokens": u.OutputTokens, "cache_read_tokens": u.CacheReadInputTokens, "cache_creation_tokens": u.CacheCreationInputTokens,
 		"cache_creation_5m_tokens": u.CacheCreation.Ephemeral5m, "cache_creation_1h_tokens": u.CacheCreation.Ephemeral1h,
-		"cost_usd": cost, "cost_usd_micros": int(math.Round(cost * 1e6)), "duration_ms": ms(now.Sub(l.asked)), "ttft_ms": ms(l.first.Sub(l.asked)),
+		"cost_usd": cost, "cost_usd_micros": int(math.Round(cost * 1e6)), "duration_ms": ms(now.Sub(l.requestSent)), "ttft_ms": ms(l.first.Sub(l.requestSent)),
 		"request_id": ev.RequestID, "speed": "normal", "message.uuid": ev.UUID,
 	})
 	r.emit("api_request", r.state.interaction.SpanID, v)
@@ -211,7 +211,7 @@ func (r *Recorder) answered(ev *protocol.Assistant, l *conversationState, agent 
 	}
 	l.server, l.tool, l.attempts = "", "", 0
 	l.messages++
-	l.asked = now
+	l.requestSent = now
 }
 
 // request records the span of a request.
@@ -223,8 +223,8 @@ func (r *Recorder) request(ev *protocol.Assistant, l *conversationState, of valu
 	}
 	maps.Copy(v, of)
 	r.end("llm_request", spanData{
-		SpanID: r.newID(8), Parent: r.state.interaction.SpanID, Start: unix(l.asked), End: unix(r.o.Clock.Now()),
-		Events: []spanEvent{{Name: "gen_ai.request.attempt", Time: unix(l.asked), Attributes: []attribute{{"attempt", newValue(l.attempts + 1)}}}},
+		SpanID: r.newID(8), Parent: r.state.interaction.SpanID, Start: unix(l.requestSent), End: unix(r.o.Clock.Now()),
+		Events: []spanEvent{{Name: "gen_ai.request.attempt", Time: unix(l.requestSent), Attributes: []attribute{{"attempt", newValue(l.attempts + 1)}}}},
 	}, v)
 }
 
@@ -248,7 +248,7 @@ func (r *Recorder) failure(ev *protocol.Assistant, l *conversationState) {
 	now := r.o.Clock.Now()
 	v := r.source(l, ev.AgentID)
 	v["model"], v["effort"], v["error"], v["speed"] = r.moment.Model, r.moment.Effort, apiError(ev), "normal"
-	v["duration_ms"], v["attempt"], v["request_id"] = ms(now.Sub(l.asked)), l.attempts+1, ev.RequestID
+	v["duration_ms"], v["attempt"], v["request_id"] = ms(now.Sub(l.requestSent)), l.attempts+1, ev.RequestID
 	if ev.APIStatus != 0 {
 		v["status_code"] = ev.APIStatus
 	}
@@ -257,7 +257,7 @@ func (r *Recorder) failure(ev *protocol.Assistant, l *conversationState) {
 		v["total_attempts"], v["total_retry_duration_ms"] = l.attempts+1, ms(now.Sub(l.attempted))
 		r.emit("api_retries_exhausted", r.state.interaction.SpanID, v)
 	}
-	l.attempts, l.asked = 0, now
+	l.attempts, l.requestSent = 0, now
 }
 
 // apiError is the message of the API in a text of the CLI: "API Error: 529 Overloaded. …".
@@ -338,7 +338,7 @@ func (r *Recorder) tool(ev *protocol.ToolExecuted) {
 		span.Events = c.content(ev, now)
 	}
 	r.end("tool", span, c.all)
-	l.asked = now
+	l.requestSent = now
 	l.tools++
 }
 

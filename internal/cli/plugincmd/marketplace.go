@@ -120,7 +120,7 @@ func (c *command) add(given string) error {
 	case err != nil:
 		return c.fail("Path does not exist: %s", dir)
 	}
-	if err := c.say("Adding marketplace…"); err != nil {
+	if err := c.printf("Adding marketplace…"); err != nil {
 		return err
 	}
 	m, err := readMarketplace(dir)
@@ -132,9 +132,9 @@ func (c *command) add(given string) error {
 		return err
 	}
 	if known.Get(m.Name) != nil {
-		return c.say("✔ Marketplace '%s' already on disk — declared in user settings\n", m.Name)
+		return c.printf("✔ Marketplace '%s' already on disk — declared in user settings\n", m.Name)
 	}
-	if err := c.know(known, m.Name, source{"directory", dir}); err != nil {
+	if err := c.saveKnownMarketplace(known, m.Name, source{"directory", dir}); err != nil {
 		return err
 	}
 	entry := quote(struct {
@@ -143,11 +143,11 @@ func (c *command) add(given string) error {
 	if err := c.changeSettings("extraKnownMarketplaces", func(o ordered.Object) ordered.Object { return o.With(m.Name, entry) }); err != nil {
 		return err
 	}
-	return c.say("✔ Successfully added marketplace: %s (declared in user settings)\n", m.Name)
+	return c.printf("✔ Successfully added marketplace: %s (declared in user settings)\n", m.Name)
 }
 
-// know writes an entry of the known marketplaces, updated now.
-func (c *command) know(known ordered.Object, name string, from source) error {
+// saveKnownMarketplace writes an entry of the known marketplaces, updated now.
+func (c *command) saveKnownMarketplace(known ordered.Object, name string, from source) error {
 	return c.write(marketplacesFile, known.With(name, quote(knownMarketplace{from, from.Path, c.timestamp()})))
 }
 
@@ -174,13 +174,13 @@ func (c *command) listMarketplaces() error {
 		text.WriteString("  ❯ " + f.Key + "\n    Source: Folder (" + entry.Source.Path + ")\n\n")
 	}
 	if !c.json {
-		return c.say("%s", text.String())
+		return c.printf("%s", text.String())
 	}
 	list, err := indented(rows)
 	if err != nil {
 		return err
 	}
-	return c.say("%s\n", list)
+	return c.printf("%s\n", list)
 }
 
 // update reads marketplaces again; the empty name means all of them.
@@ -198,19 +198,19 @@ func (c *command) update(name string) error {
 		if name != "" && f.Key != name || json.Unmarshal(f.Value, &entry) != nil {
 			continue
 		}
-		if err := c.know(known, f.Key, entry.Source); err != nil {
+		if err := c.saveKnownMarketplace(known, f.Key, entry.Source); err != nil {
 			return err
 		}
 		n++
 	}
 	if name != "" {
-		return c.say("Updating marketplace: %s...Validating local marketplace\n✔ Successfully updated marketplace: %[1]s\n", name)
+		return c.printf("Updating marketplace: %s...Validating local marketplace\n✔ Successfully updated marketplace: %[1]s\n", name)
 	}
 	noun := "marketplaces"
 	if n == 1 {
 		noun = "marketplace"
 	}
-	return c.say("Updating marketplaces...Anthropic Directory (built in) could not be refreshed and was skipped (see --debug)\n"+
+	return c.printf("Updating marketplaces...Anthropic Directory (built in) could not be refreshed and was skipped (see --debug)\n"+
 		"✔ Successfully updated %d %s\n", n, noun)
 }
 
@@ -232,7 +232,7 @@ func (c *command) removeMarketplace(name string) error {
 	if err := c.changeSettings("extraKnownMarketplaces", func(o ordered.Object) ordered.Object { return o.Without(name) }); err != nil {
 		return err
 	}
-	return c.say("✔ Successfully removed marketplace: %s\n", name)
+	return c.printf("✔ Successfully removed marketplace: %s\n", name)
 }
 
 // validate checks the manifest of a marketplace or of a plugin.
@@ -283,14 +283,14 @@ func manifestWarnings(m manifest, where string) []string {
 func (c *command) report(kind, file, problem string, warnings []string) error {
 	text := "Validating " + kind + " manifest: " + file + "\n\n"
 	if problem != "" {
-		return errors.Join(c.say("%s✘ Found 1 error:\n\n  ❯ %s\n\n✘ Validation failed\n", text, problem), ErrFailed)
+		return errors.Join(c.printf("%s✘ Found 1 error:\n\n  ❯ %s\n\n✘ Validation failed\n", text, problem), ErrFailed)
 	}
 	if len(warnings) == 0 {
-		return c.say("%s✔ Validation passed\n", text)
+		return c.printf("%s✔ Validation passed\n", text)
 	}
 	noun := "warnings"
 	if len(warnings) == 1 {
 		noun = "warning"
 	}
-	return c.say("%s⚠ Found %d %s:\n\n  ❯ %s\n\n✔ Validation passed with warnings\n", text, len(warnings), noun, strings.Join(warnings, "\n  ❯ "))
+	return c.printf("%s⚠ Found %d %s:\n\n  ❯ %s\n\n✔ Validation passed with warnings\n", text, len(warnings), noun, strings.Join(warnings, "\n  ❯ "))
 }

@@ -87,7 +87,7 @@ func (c *command) fail(format string, args ...any) error {
 	return ErrFailed
 }
 
-func (c *command) say(format string, args ...any) error {
+func (c *command) printf(format string, args ...any) error {
 	_, err := fmt.Fprintf(c.Stdout, format, args...)
 	return err
 }
@@ -255,10 +255,10 @@ func (c *command) list() error {
 		if err != nil {
 			return err
 		}
-		return c.say("%s\n", text)
+		return c.printf("%s\n", text)
 	}
 	if len(list) == 0 {
-		return c.say("No plugins installed. Use `claude plugin install` to install a plugin.\n")
+		return c.printf("No plugins installed. Use `claude plugin install` to install a plugin.\n")
 	}
 	var text strings.Builder
 	text.WriteString("Installed plugins:\n\n")
@@ -273,7 +273,7 @@ func (c *command) list() error {
 		}
 		fmt.Fprintf(&text, "    Scope: %s\n    Status: %s\n\n", p.Scope, status)
 	}
-	return c.say("%s", text.String())
+	return c.printf("%s", text.String())
 }
 
 // find returns the installed plugin with a name, with or without its marketplace.
@@ -290,7 +290,7 @@ func (c *command) find(name string) (pluginListEntry, bool, error) {
 }
 
 func (c *command) install(name string) error {
-	if err := c.say("Installing plugin %q...", name); err != nil {
+	if err := c.printf("Installing plugin %q...", name); err != nil {
 		return err
 	}
 	short, shop, _ := strings.Cut(name, "@")
@@ -338,7 +338,7 @@ func (c *command) installFrom(m marketplace, p plugin) error {
 	if err := c.setEnabled(id, true); err != nil {
 		return err
 	}
-	return c.say("✔ Successfully installed plugin: %s (scope: user)\n", id)
+	return c.printf("✔ Successfully installed plugin: %s (scope: user)\n", id)
 }
 
 func (c *command) setEnabled(id string, enabled bool) error {
@@ -359,7 +359,7 @@ func (c *command) enable(name, verb string) error {
 		return err
 	}
 	short, _, _ := strings.Cut(p.ID, "@")
-	return c.say("✔ Successfully %sd plugin: %s (scope: user)\n", verb, short)
+	return c.printf("✔ Successfully %sd plugin: %s (scope: user)\n", verb, short)
 }
 
 // uninstall forgets a plugin. Its files stay, marked with the time, as the real CLI leaves them.
@@ -390,5 +390,5 @@ func (c *command) uninstall(name string) error {
 		return err
 	}
 	short, _, _ := strings.Cut(p.ID, "@")
-	return c.say("✔ Successfully uninstalled plugin: %s (scope: %s)\n", short, cmp.Or(p.Scope, "user"))
+	return c.printf("✔ Successfully uninstalled plugin: %s (scope: %s)\n", short, cmp.Or(p.Scope, "user"))
 }

@@ -33,14 +33,14 @@ type Options struct {
 
 // Result is the outcome of one tape.
 type Result struct {
-	Tape    string        `json:"tape"`
-	Book    string        `json:"book"`
-	Pages   int           `json:"pages"`
-	Seconds float64       `json:"seconds"`
-	Wrong   []string      `json:"wrong,omitempty"` // pages whose label does not hold
-	Failure string        `json:"failure,omitempty"`
-	Details string        `json:"-"` // the screen and the end of the journal
-	took    time.Duration // of the tape
+	Tape     string        `json:"tape"`
+	Book     string        `json:"book"`
+	Pages    int           `json:"pages"`
+	Seconds  float64       `json:"seconds"`
+	Wrong    []string      `json:"wrong,omitempty"` // pages whose label does not hold
+	Failure  string        `json:"failure,omitempty"`
+	Details  string        `json:"-"` // the screen and the end of the journal
+	duration time.Duration // of the tape
 }
 
 // Failed reports whether the tape did not come to its end, or a label does not hold.
@@ -107,14 +107,14 @@ func (o *Options) report(r *Result, done, all int) {
 func (o *Options) run(ctx context.Context, j job) (Result, error) {
 	r := Result{Tape: j.tape.Name, Book: j.book.String()}
 	began := o.Clock.Now()
-	s, err := newStage(o, j)
+	s, err := newTapeRun(o, j)
 	if err != nil {
 		return r, err
 	}
 	defer s.remove()
 	err = s.play(ctx, &r)
-	r.took = o.Clock.Now().Sub(began)
-	r.Seconds = r.took.Seconds()
+	r.duration = o.Clock.Now().Sub(began)
+	r.Seconds = r.duration.Seconds()
 	if step, ok := errors.AsType[*tape.StepError](err); ok {
 		r.Failure, r.Details = step.Error(), s.details(step)
 		return r, nil

@@ -29,8 +29,8 @@ type tapeRun struct {
 	cast castWriter
 }
 
-// newStage makes the directories and files of a tape.
-func newStage(o *Options, j job) (*tapeRun, error) {
+// newTapeRun makes the directories and files of a tape.
+func newTapeRun(o *Options, j job) (*tapeRun, error) {
 	temp, err := proc.MakeTempDir("claudeless-screens-")
 	if err != nil {
 		return nil, fmt.Errorf("making a directory for the tape: %w", err)

@@ -36,7 +36,7 @@ func (t Remote) dial(life, limit context.Context, b *transportBase) (transport.I
 	if t.SSE {
 		return e.openStream(life, limit, t)
 	}
-	e.roundTripper.standing = &sessionStream{ready: make(chan struct{}), answered: make(chan struct{})}
+	e.roundTripper.sessionStream = &sessionStream{ready: make(chan struct{}), answered: make(chan struct{})}
 	options := []transport.StreamableHTTPCOption{
 		transport.WithHTTPBasicClient(&http.Client{Transport: e.roundTripper}), transport.WithHTTPLogger(discardLogger),
 	}
@@ -110,7 +110,7 @@ func (e *endpoint) End() {
 func (e *endpoint) close(context.Context) { e.roundTripper.base.CloseIdleConnections() }
 
 func (e *endpoint) opened(version string) {
-	if s := e.roundTripper.standing; s != nil {
+	if s := e.roundTripper.sessionStream; s != nil {
 		s.version = version
 		close(s.ready)
 	}
@@ -140,7 +140,7 @@ func (e *endpoint) waitListening(ctx context.Context) {
 	timer := time.NewTimer(listenLimit)
 	defer timer.Stop()
 	select {
-	case <-e.roundTripper.standing.answered:
+	case <-e.roundTripper.sessionStream.answered:
 	case <-timer.C:
 	case <-ctx.Done():
 	}

@@ -41,8 +41,8 @@ type roundTripper struct {
 	limit  int
 	origin string // origin of the server; headers are not sent to other origins
 	agent  string // User-Agent
-	// standing is the optional stream that GET opens; nil = GET opens an SSE stream whose reader bounds its size.
-	standing       *sessionStream
+	// sessionStream is the optional stream that GET opens; nil = GET opens an SSE stream whose reader bounds its size.
+	sessionStream  *sessionStream
 	requestHeaders requestHeaders
 	status         atomic.Int64 // of the last response
 	issuer         atomic.Value // string: the origin that issued the session id
@@ -103,10 +103,10 @@ func (t *roundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
 		return nil, errNoDelete
 	}
 	ctx := req.Context()
-	standing := req.Method == http.MethodGet && t.standing != nil
+	standing := req.Method == http.MethodGet && t.sessionStream != nil
 	if standing { // must not be sent before the handshake
 		select {
-		case <-t.standing.ready:
+		case <-t.sessionStream.ready:
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		}
@@ -117,7 +117,7 @@ func (t *roundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
 		resp, err = t.sendAgain(ctx, req, resp, headers)
 	}
 	if standing {
-		t.standing.once.Do(func() { close(t.standing.answered) })
+		t.sessionStream.once.Do(func() { close(t.sessionStream.answered) })
 	}
 	if err != nil {
 		return nil, err
@@ -166,8 +166,8 @@ func originOf(u *url.URL) string { return u.Scheme + "://" + u.Host }
 func (t *roundTripper) send(ctx context.Context, req *http.Request, headers map[string]string) (*http.Response, error) {
 	req = req.Clone(ctx)
 	get := req.Method == http.MethodGet
-	if get && t.standing != nil && t.standing.version != "" {
-		req.Header.Set(carrier.VersionHeader, t.standing.version)
+	if get && t.sessionStream != nil && t.sessionStream.version != "" {
+		req.Header.Set(carrier.VersionHeader, t.sessionStream.version)
 	}
 	req.Header.Set("User-Agent", t.agent)
 	req.Header.Set("Accept-Encoding", "identity")
