@@ -109,9 +109,9 @@ func (v *eventView) endCall(result protocol.ToolResultBlock, refused bool) {
 	under := func(text string) { rows = append(rows, entry{glyph: resultPrefix, text: text, close: true}) }
 	text := shortResult(result.Content.Plain())
 	switch collapses := c.use.Name == "Bash" || c.server() != ""; {
-	case collapses && (refused || v.player.wasInterrupted()):
+	case collapses && (refused || s.interrupted()):
 		quiet.text = "No result recorded for 1 call"
-		if v.player.wasRefused() {
+		if s.busy != nil && s.busy.refused {
 			quiet.text = "Did not run 1 call"
 		}
 		rows = []entry{quiet}
@@ -164,16 +164,13 @@ func (v *eventView) endQuestion(c *callView, result protocol.ToolResultBlock, re
 	switch file, plan := v.player.session.PlanFile(); {
 	case c.use.Name == "ExitPlanMode" && refused:
 		v.silent = true
-		v.note("Rejected Claude's plan:\n" + plan)
+		title := "Rejected Claude's plan:"
+		v.note(title + "\n" + strings.Join(boxed(planRows("", plan), textWidth(title)), "\n"))
 		return
 	case c.use.Name == "ExitPlanMode" && !failed:
 		title = "Approved Claude's plan"
 		rows = append(rows, "Plan saved to: "+file+" · /plan to edit")
-		for line := range strings.SplitSeq(strings.TrimSpace(cmp.Or(c.in.Plan, plan)), "\n") {
-			if line != "" {
-				rows = append(rows, strings.TrimLeft(line, "# "))
-			}
-		}
+		rows = append(rows, planRows("", cmp.Or(c.in.Plan, plan))...)
 	case c.use.Name == "AskUserQuestion" && refused:
 		v.silent = true
 		title, rows = "Declined to answer Claude's questions:", questionRows(c.use.DisplayInput(), nil)
@@ -188,6 +185,20 @@ func (v *eventView) endQuestion(c *callView, result protocol.ToolResultBlock, re
 	}
 	v.screen.entries = append(v.screen.entries, entry{glyph: answerGlyph + " ", text: title})
 	v.note(strings.Join(rows, "\n"))
+}
+
+// boxed draws a box of at least this width around rows.
+func boxed(rows []string, width int) []string {
+	const sides = 4
+	inner := width - sides
+	for _, row := range rows {
+		inner = max(inner, textWidth(row))
+	}
+	box := []string{"╭" + strings.Repeat(ruleGlyph, inner+2) + "╮"}
+	for _, row := range rows {
+		box = append(box, "│ "+row+strings.Repeat(" ", inner-textWidth(row))+" │")
+	}
+	return append(box, "╰"+strings.Repeat(ruleGlyph, inner+2)+"╯")
 }
 
 // lineCount returns a number of lines in words.

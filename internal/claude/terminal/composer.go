@@ -1,8 +1,10 @@
 package terminal
 
 import (
+	"fmt"
 	"slices"
 	"strings"
+	"unicode"
 )
 
 // composer is the input field: a draft and the position of the cursor in it, in
@@ -10,14 +12,32 @@ import (
 type composer struct {
 	draft  []rune
 	cursor int
+	killed []rune   // what Ctrl-Y inserts
+	pastes []string // long pasted texts; the draft has a placeholder for each
+
+	earlier []string // drafts that were sent or cleared, the oldest first
+	at      int      // index in earlier of the draft; len(earlier) = it is a new one
+	kept    string   // the new draft while an earlier one is shown
 }
 
 // maxDraft limits a draft, in characters. More text is dropped.
 const maxDraft = 1 << 20
 
+// maxEarlier limits the drafts that are kept.
+const maxEarlier = 100
+
 func (c *composer) text() string { return string(c.draft) }
 
 func (c *composer) empty() bool { return len(c.draft) == 0 }
+
+// full returns the draft with the pasted texts in place of their placeholders.
+func (c *composer) full() string {
+	text := c.text()
+	for i, paste := range c.pastes {
+		text = strings.ReplaceAll(text, placeholder(i+1, paste), paste)
+	}
+	return text
+}
 
 // set replaces the draft and moves the cursor to its end.
 func (c *composer) set(text string) {
@@ -28,35 +48,194 @@ func (c *composer) set(text string) {
 // insert puts a text at the cursor.
 func (c *composer) insert(text string) {
 	text = strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(text)
-	runes := []rune(printable(text))
+	c.insertRunes([]rune(printable(text)))
+}
+
+func (c *composer) insertRunes(runes []rune) {
 	runes = runes[:min(len(runes), maxDraft-len(c.draft))]
 	c.draft = slices.Insert(c.draft, c.cursor, runes...)
 	c.cursor += len(runes)
 }
 
-// backspace removes the character before the cursor.
-func (c *composer) backspace() {
-	if c.cursor > 0 {
-		c.cursor--
-		c.draft = slices.Delete(c.draft, c.cursor, c.cursor+1)
+// paste puts a pasted text at the cursor. A text of more than three lines or 800 characters is
+// shown as a placeholder, and if it is the one that was pasted before, in full. paste returns the
+// text if a placeholder is shown for it.
+func (c *composer) paste(text, before string) (shortened string) {
+	const mostLines, mostText = 3, 800
+	text = printable(strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(text))
+	if len(text) <= mostText && strings.Count(text, "\n") < mostLines {
+		c.insert(text)
+		return ""
 	}
+	if text == before {
+		c.remove(c.cursor-len([]rune(placeholder(len(c.pastes), text))), c.cursor)
+		c.insert(text)
+		return ""
+	}
+	c.pastes = append(c.pastes, text)
+	c.insert(placeholder(len(c.pastes), text))
+	return text
+}
+
+// placeholder returns what is shown for the pasted text with a number.
+func placeholder(n int, text string) string {
+	if lines := strings.Count(text, "\n"); lines > 0 {
+		return fmt.Sprintf("[Pasted text #%d +%d lines]", n, lines)
+	}
+	return fmt.Sprintf("[Pasted text #%d]", n)
+}
+
+// remove deletes the characters between two positions and returns them.
+func (c *composer) remove(from, to int) []rune {
+	removed := slices.Clone(c.draft[from:to])
+	c.draft = slices.Delete(c.draft, from, to)
+	c.cursor = from
+	return removed
+}
+
+// kill removes the characters between two positions; Ctrl-Y inserts them again.
+func (c *composer) kill(from, to int) bool {
+	if from == to {
+		return false
+	}
+	c.killed = c.remove(from, to)
+	return true
+}
+
+// backspace removes the character before the cursor.
+func (c *composer) backspace() { c.remove(max(c.cursor-1, 0), c.cursor) }
+
+// deleteForward removes the character at the cursor.
+func (c *composer) deleteForward() { c.remove(c.cursor, min(c.cursor+1, len(c.draft))) }
+
+// lineStart and lineEnd are the ends of the cursor's line.
+func (c *composer) lineStart() int {
+	at := c.cursor
+	for at > 0 && c.draft[at-1] != '\n' {
+		at--
+	}
+	return at
+}
+
+func (c *composer) lineEnd() int {
+	if at := slices.Index(c.draft[c.cursor:], '\n'); at >= 0 {
+		return c.cursor + at
+	}
+	return len(c.draft)
+}
+
+// wordStart and wordEnd are the ends of the word before and after the cursor.
+func (c *composer) wordStart() int {
+	at := c.cursor
+	for at > 0 && unicode.IsSpace(c.draft[at-1]) {
+		at--
+	}
+	for at > 0 && !unicode.IsSpace(c.draft[at-1]) {
+		at--
+	}
+	return at
+}
+
+func (c *composer) wordEnd() int {
+	at := c.cursor
+	for at < len(c.draft) && unicode.IsSpace(c.draft[at]) {
+		at++
+	}
+	for at < len(c.draft) && !unicode.IsSpace(c.draft[at]) {
+		at++
+	}
+	return at
 }
 
 // clearLine removes what precedes the cursor on its line, and the line break if nothing
-// does.
-func (c *composer) clearLine() {
-	start := c.cursor
-	for start > 0 && c.draft[start-1] != '\n' {
-		start--
-	}
+// does. It reports whether there was something.
+func (c *composer) clearLine() bool {
+	start := c.lineStart()
 	if start == c.cursor && start > 0 {
-		start--
+		c.backspace()
+		return true
 	}
-	c.draft = slices.Delete(c.draft, start, c.cursor)
-	c.cursor = start
+	return c.kill(start, c.cursor)
 }
 
 func (c *composer) move(by int) { c.cursor = min(max(c.cursor+by, 0), len(c.draft)) }
+
+// moveLine moves the cursor to the line above or below. It returns false on the first or the last line.
+func (c *composer) moveLine(by int) bool {
+	column := c.cursor - c.lineStart()
+	switch {
+	case by < 0 && c.lineStart() > 0:
+		c.cursor = c.lineStart() - 1
+		c.cursor = c.lineStart()
+	case by > 0 && c.lineEnd() < len(c.draft):
+		c.cursor = c.lineEnd() + 1
+	default:
+		return false
+	}
+	c.cursor = min(c.cursor+column, c.lineEnd())
+	return true
+}
+
+// press edits the draft by a key. Keys without a meaning are ignored.
+func (c *composer) press(k keyName) {
+	switch k {
+	case keyNewline:
+		c.insert("\n")
+	case keyBackspace:
+		c.backspace()
+	case keyDelete:
+		c.deleteForward()
+	case keyLeft:
+		c.move(-1)
+	case keyRight:
+		c.move(1)
+	case keyWordLeft:
+		c.cursor = c.wordStart()
+	case keyWordRight:
+		c.cursor = c.wordEnd()
+	case keyHome:
+		c.cursor = c.lineStart()
+	case keyEnd:
+		c.cursor = c.lineEnd()
+	case keyCtrlK:
+		c.kill(c.cursor, c.lineEnd())
+	case keyCtrlW:
+		c.kill(c.wordStart(), c.cursor)
+	case keyCtrlY:
+		c.insertRunes(c.killed)
+	}
+}
+
+// remember keeps the draft for [composer.recall] and empties the field.
+func (c *composer) remember() {
+	if text := c.full(); strings.TrimSpace(text) != "" && (len(c.earlier) == 0 || c.earlier[len(c.earlier)-1] != text) {
+		c.earlier = append(c.earlier, text)
+		c.earlier = c.earlier[max(0, len(c.earlier)-maxEarlier):]
+	}
+	c.at, c.kept = len(c.earlier), ""
+	c.set("")
+}
+
+// recall shows the draft before or after the current one, with the cursor at its end or at
+// its beginning. Only the new draft is kept when it has been changed.
+func (c *composer) recall(by int) {
+	at := c.at + by
+	if at < 0 || at > len(c.earlier) {
+		return
+	}
+	if c.at == len(c.earlier) {
+		c.kept = c.text()
+	}
+	c.at = at
+	if c.set(""); at == len(c.earlier) {
+		c.insertRunes([]rune(c.kept)) // it has its placeholders already
+	} else {
+		c.paste(c.earlier[at], "")
+	}
+	if by > 0 {
+		c.cursor = 0
+	}
+}
 
 // rows returns the draft as rows and the position of the cursor in them.
 func (c *composer) rows(cols int) (rows []string, row, col int) {

@@ -24,11 +24,15 @@ type option struct {
 	label  string
 	detail string // under the label; empty = none
 	tick   tick
-	input  bool // its label is replaced by what is typed on it
-	action bool // it has no number: Next, Submit
-	apart  bool // a rule precedes it
-	oneRow bool // its label is cut, not wrapped
+	input  bool   // its label is replaced by what is typed on it
+	action bool   // it has no number: Next, Submit
+	apart  bool   // a rule precedes it
+	oneRow bool   // its label is cut, not wrapped
+	under  string // is always shown under the label; empty = nothing is
 }
+
+// amendHint is a part of the last row while Yes or No is selected.
+const amendHint = " · Tab to amend"
 
 // tick is the state of a check box.
 type tick int
@@ -75,6 +79,9 @@ type dialog struct {
 	// their slots.
 	values map[string]string
 	about  []string // rows with the description of the tool
+	// overlay makes the dialog fill a full screen: the rows between body and question are empty.
+	overlay bool
+	height  int // of an overlay; 0 = it has the rows that it needs
 }
 
 // dialogOwner decides what an answer means.
@@ -219,6 +226,9 @@ func (d *dialog) pick(i int) (next *dialog, done bool) {
 
 // rows draws the dialog. It returns the row of the selected option, too.
 func (d *dialog) rows(cols int) (rows []string, at int) {
+	if d.overlay {
+		return d.overlayRows(cols)
+	}
 	if d.rule != "" {
 		rows = append(rows, strings.Repeat(d.rule, cols))
 	}
@@ -226,13 +236,42 @@ func (d *dialog) rows(cols int) (rows []string, at int) {
 		rows = append(rows, wrap(text, cols)...)
 	}
 	if d.body != nil {
-		thin := strings.Repeat(thinRuleGlyph, cols)
-		rows = append(rows, thin)
-		for _, text := range d.body {
-			rows = append(rows, cut(printable(text), cols))
-		}
-		rows = append(rows, thin)
+		rows = append(rows, framed(strings.Repeat(thinRuleGlyph, cols), d.body, cols)...)
 	}
+	choices, at := d.choices(cols)
+	return append(rows, choices...), len(rows) + at
+}
+
+// framed returns rows between two rules. Rows are cut, not wrapped.
+func framed(rule string, body []string, cols int) []string {
+	rows := []string{rule}
+	for _, text := range body {
+		rows = append(rows, cut(printable(text), cols))
+	}
+	return append(rows, rule)
+}
+
+// overlayRows draws a dialog that fills the screen.
+func (d *dialog) overlayRows(cols int) (rows []string, at int) {
+	const margin = "  "
+	inner := max(1, cols-2*len(margin))
+	rule := margin + strings.Repeat(ruleGlyph, inner)
+	rows = append([]string{strings.Repeat("▔", cols), "", rule}, d.head...)
+	choices, at := d.choices(cols)
+	choices, at = append([]string{rule}, choices...), at+1
+	body := framed(margin+strings.Repeat(thinRuleGlyph, inner), d.body, cols)
+	if room := d.height - len(rows) - len(choices); d.height > 0 && len(body) > room { // the last rule stays
+		body = append(body[:max(1, min(room-1, len(body)-1))], body[len(body)-1])
+	} else if d.height > 0 {
+		body = append(body, make([]string, room-len(body))...)
+	}
+	rows = append(rows, body...)
+	return append(rows, choices...), len(rows) + at
+}
+
+// choices draws the question, the options and the foot. It returns the row of the selected option,
+// too.
+func (d *dialog) choices(cols int) (rows []string, at int) {
 	for _, text := range d.question {
 		rows = append(rows, wrap(text, cols)...)
 	}
@@ -256,16 +295,26 @@ func (d *dialog) rows(cols int) (rows []string, at int) {
 			prefix = "   "
 		}
 		if before := margin + pointer + prefix + o.tick.String(); o.oneRow {
-			rows = append(rows, cut(before+label, cols))
+			rows = append(rows, cut(before+label, cols-answerMargin))
 		} else {
 			rows = append(rows, indent(before, label, cols)...)
 		}
+		deeper := fmt.Sprintf("%*s", textWidth(margin+pointer+prefix+o.tick.String()), "")
 		if o.detail != "" && !o.input {
-			deeper := fmt.Sprintf("%*s", textWidth(margin+pointer+prefix+o.tick.String()), "")
 			rows = append(rows, indent(deeper, o.detail, cols)...)
+		}
+		if o.under != "" {
+			rows = append(rows, indent(deeper, o.under, cols)...)
 		}
 	}
 	for _, text := range d.foot {
+		if label := d.options[d.selected].label; d.state == Permission && label != "Yes" && label != "No" {
+			text = strings.TrimSuffix(text, amendHint)
+		}
+		if d.overlay {
+			rows = append(rows, cut(text, cols))
+			continue
+		}
 		rows = append(rows, wrap(text, cols)...)
 	}
 	return rows, at

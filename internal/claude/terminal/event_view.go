@@ -30,7 +30,7 @@ func (v *eventView) receive(message any) {
 	s := v.screen
 	switch m := message.(type) {
 	case turnStarted:
-		v.beginTurn(m.prompt)
+		v.beginTurn(m.prompt, m.turn)
 	case turnEnded:
 		v.endTurn()
 	case absorbed:
@@ -43,12 +43,12 @@ func (v *eventView) receive(message any) {
 	}
 }
 
-func (v *eventView) beginTurn(prompt string) {
+func (v *eventView) beginTurn(prompt string, turn int) {
 	s := v.screen
 	s.queued = v.player.prompts.list()
 	all := verbs()
 	v.verb = v.nextVerb(len(all))
-	s.busy = &progress{began: v.clock.Now(), verb: all[v.verb], prompt: prompt}
+	s.busy = &progress{began: v.clock.Now(), verb: all[v.verb], prompt: prompt, turn: turn}
 	s.hint, v.silent = "", false
 	if prompt != "" {
 		s.entries = append(s.entries, entry{glyph: promptGlyph + " ", text: prompt})
@@ -72,10 +72,10 @@ func (v *eventView) endTurn() {
 	if busy == nil {
 		return
 	}
+	interrupted := s.interrupted()
 	s.busy = nil
-	interrupted := v.player.wasInterrupted()
 	switch last := len(s.entries) - 1; {
-	case interrupted && !busy.replied && busy.prompt != "" && s.composer.empty():
+	case interrupted && !busy.replied && !busy.queued && busy.prompt != "" && s.composer.empty():
 		if last >= 0 && s.entries[last].text == busy.prompt {
 			s.entries = s.entries[:last]
 		}
@@ -135,7 +135,7 @@ func (v *eventView) showMessage(ev *protocol.Assistant) {
 			if ev.Error != "" || ev.IsAPIErrorMessage {
 				if !strings.HasPrefix(block.Text, "API Error") {
 					s.hint = "Once fixed, resend your message"
-					v.note(block.Text)
+					v.note(interactiveError(block.Text))
 					continue
 				}
 				if !strings.Contains(block.Text, "limit of this workspace") {
@@ -148,6 +148,17 @@ func (v *eventView) showMessage(ev *protocol.Assistant) {
 			s.entries = append(s.entries, v.beginCall(block)...)
 		}
 	}
+}
+
+// interactiveError returns an error of the API as an interactive session words it.
+func interactiveError(text string) string {
+	switch {
+	case text == "Credit balance is too low":
+		return "Credit balance too low · Add funds: https://platform.claude.com/settings/billing"
+	case strings.HasPrefix(text, "Prompt is too long"):
+		return text + " · /clear to start fresh"
+	}
+	return text
 }
 
 func (v *eventView) replied() {
@@ -260,8 +271,7 @@ func (v *eventView) showSystem(ev *protocol.System) {
 func (v *eventView) showResult(ev *protocol.Result) {
 	s := v.screen
 	s.mode = string(v.player.session.Policy().Mode())
-	interrupted := v.player.wasInterrupted()
-	if s.busy == nil || interrupted || ev.IsError || ev.LocalCommand != "" || ev.NumTurns == 0 {
+	if s.busy == nil || s.interrupted() || ev.IsError || ev.LocalCommand != "" || ev.NumTurns == 0 {
 		return
 	}
 	now := v.clock.Now()

@@ -31,6 +31,14 @@ const (
 	keyCtrlC
 	keyCtrlD
 	keyCtrlU
+	keyCtrlK
+	keyCtrlW
+	keyCtrlY
+	keyHome
+	keyEnd
+	keyDelete
+	keyWordLeft
+	keyWordRight
 )
 
 // keyReader splits the bytes of a terminal into keys. Incomplete sequences are kept until
@@ -140,6 +148,20 @@ func controlKey(c byte) keyName {
 		return keyTab
 	case 0x7f, 0x08:
 		return keyBackspace
+	case 0x01:
+		return keyHome
+	case 0x02:
+		return keyLeft
+	case 0x05:
+		return keyEnd
+	case 0x06:
+		return keyRight
+	case 0x0b:
+		return keyCtrlK
+	case 0x17:
+		return keyCtrlW
+	case 0x19:
+		return keyCtrlY
 	case 0x03:
 		return keyCtrlC
 	case 0x04:
@@ -166,6 +188,10 @@ func nextEscape(data []byte) (k key, n int) {
 		return key{name: keyEscape}, 1
 	case '\r':
 		return key{name: keyNewline}, 2
+	case 'b':
+		return key{name: keyWordLeft}, 2
+	case 'f':
+		return key{name: keyWordRight}, 2
 	default: // Alt and a character
 		if _, n := nextKey(data[1:]); n > 0 {
 			return key{}, n + 1
@@ -177,16 +203,28 @@ func nextEscape(data []byte) (k key, n int) {
 			continue
 		}
 		if i > 0 && c != 'Z' { // with parameters: modified keys, mouse, paste
-			return key{name: plainOnly(data[2:2+i], c)}, i + 3
+			return key{name: withParameters(string(data[2:2+i]), c)}, i + 3
 		}
 		return key{name: cursorKey(c)}, i + 3
 	}
 	return key{}, 0
 }
 
-// plainOnly returns the key of a sequence with parameters that no modifier changes.
-func plainOnly(params []byte, final byte) keyName {
-	if string(params) == "1" {
+// withParameters returns the key of a sequence with parameters.
+func withParameters(params string, final byte) keyName {
+	switch params + string(final) {
+	case "1~", "7~":
+		return keyHome
+	case "3~":
+		return keyDelete
+	case "4~", "8~":
+		return keyEnd
+	case "1;3D", "1;5D":
+		return keyWordLeft
+	case "1;3C", "1;5C":
+		return keyWordRight
+	}
+	if params == "1" {
 		return cursorKey(final)
 	}
 	return keyUnknown
@@ -202,6 +240,10 @@ func cursorKey(c byte) keyName {
 		return keyRight
 	case 'D':
 		return keyLeft
+	case 'F':
+		return keyEnd
+	case 'H':
+		return keyHome
 	case 'Z':
 		return keyBackTab
 	}

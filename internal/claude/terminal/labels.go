@@ -109,6 +109,18 @@ func (l *labels) mode(mode string) string {
 	return l.text("idle", "⏸ manual mode on")
 }
 
+// shortcuts returns the list of keys that ? shows.
+func (l *labels) shortcuts(cols int) []string {
+	if rows := l.pages.below("idle/shortcuts"); rows != nil {
+		return rows
+	}
+	return []string{
+		"  / for commands                   shift+tab to cycle modes",
+		"  esc esc to clear input           ctrl+c to interrupt or clear",
+		cut("  backslash (\\) then enter for a newline", cols),
+	}
+}
+
 // spinnerGlyphs are shown one after the other while a turn runs.
 func spinnerGlyphs() []string { return []string{"✢", "✳", "✶", "✻", "✽", "*", "·"} }
 

@@ -198,6 +198,25 @@ func (p *pages) header(values map[string]string) []string {
 	return append(kept(rows), "")
 }
 
+// below returns the rows under the input field of a page; nil = no page has them.
+func (p *pages) below(state string) []string {
+	page := p.page(state, nil)
+	if page == nil {
+		return nil
+	}
+	rows := page.Lines()
+	for i, row := range slices.Backward(rows) {
+		if strings.HasPrefix(row, strings.Repeat(ruleGlyph, 3)) {
+			rows = rows[i+1:]
+			break
+		}
+	}
+	for len(rows) > 0 && rows[len(rows)-1] == "" {
+		rows = rows[:len(rows)-1]
+	}
+	return rows
+}
+
 // tip returns the row under the spinner; empty = none.
 func (p *pages) tip() string {
 	page := p.page("busy/turn", nil)

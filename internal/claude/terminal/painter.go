@@ -87,6 +87,9 @@ func (p *painter) paintFull(f frame, cols, rows int) error {
 	}
 	if over := len(all) - rows; over > 0 {
 		all, row = all[over:], max(0, row-over)
+		if f.blankTop && (strings.HasPrefix(all[0], answerGlyph) || strings.HasPrefix(all[0], promptGlyph)) {
+			all[0] = "" // as the real CLI draws it
+		}
 	} else {
 		if row >= bottom {
 			row -= over

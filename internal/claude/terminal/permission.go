@@ -40,7 +40,7 @@ func refusal() protocol.PermissionAnswer { return protocol.PermissionAnswer{Inte
 // permissionDialog asks whether a call may run.
 func (a *prompter) permissionDialog(q *pendingQuestion) *dialog {
 	r := q.request
-	d := &dialog{state: Permission, indent: 1, numbers: true, rule: ruleGlyph, foot: []string{"", " " + a.label("", "Esc to cancel") + " · Tab to amend"}}
+	d := &dialog{state: Permission, indent: 1, numbers: true, rule: ruleGlyph, foot: []string{"", " " + a.label("", "Esc to cancel") + amendHint}}
 	in := readCall(r.Use.DisplayInput())
 	yes := permissionOption{a.label("permission", "Yes"), protocol.PermissionAnswer{Allow: true}}
 	always := permissionOption{answer: protocol.PermissionAnswer{Allow: true, UpdatedPermissions: r.Suggestions}}
@@ -217,14 +217,18 @@ func inputRows(raw json.RawMessage) []string {
 // planDialog asks whether a plan may be carried out.
 func (a *prompter) planDialog(q *pendingQuestion) *dialog {
 	d := &dialog{state: Plan, kind: "approval", indent: 3, numbers: true, rule: ruleGlyph, head: []string{"   Ready to code?", ""}}
-	_, saved := a.player.session.PlanFile()
+	file, saved := a.player.session.PlanFile()
 	plan := cmp.Or(readCall(q.request.Use.DisplayInput()).Plan, saved)
 	if plan == "" {
 		return a.emptyPlanDialog(q, d)
 	}
-	d.body = numbered("   ", plan)
-	d.question = []string{"", "   Claude has written up a plan and is ready to execute. Would you like to proceed?", ""}
-	d.options = []option{{label: a.label("plan", "Yes, and use auto mode")}, {label: a.label("plan", "Yes, manually approve edits")}, {label: a.label("plan", "Tell Claude what to change"), input: true}}
+	d.overlay, d.head, d.body = true, append(d.head, "   Here is Claude's plan:"), planRows("   ", plan)
+	d.question = []string{"   Claude has written up a plan and is ready to execute. Would you like to proceed?", ""}
+	change, _, _ := strings.Cut(a.label("plan", "Tell Claude what to change"), " shift+tab")
+	d.options = []option{{label: a.label("plan", "Yes, and use auto mode")}, {label: a.label("plan", "Yes, manually approve edits")}, {label: change, input: true, under: "shift+tab to approve with this feedback"}}
+	if d.foot = []string{"", "   ctrl+g to edit in Vim · " + file}; a.screen.faults.footerGone || file == "" {
+		d.foot = nil
+	}
 	d.owner = chooser(func(c choice) *dialog {
 		switch {
 		case c.cancelled:
@@ -237,6 +241,18 @@ func (a *prompter) planDialog(q *pendingQuestion) *dialog {
 		return nil
 	})
 	return d
+}
+
+// planRows returns the rows of a plan, without the marks of its headings.
+func planRows(margin, plan string) []string {
+	var rows []string
+	for line := range strings.SplitSeq(strings.TrimSpace(plan), "\n") {
+		if heading := strings.TrimLeft(line, "#"); heading != line {
+			line = strings.TrimSpace(heading)
+		}
+		rows = append(rows, strings.TrimRight(margin+line, " "))
+	}
+	return rows
 }
 
 // emptyPlanDialog asks whether plan mode may end although no plan was written.

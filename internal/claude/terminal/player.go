@@ -14,50 +14,32 @@ type player struct {
 	prompts *promptQueue
 	inbox   *mailbox
 
-	mu          sync.Mutex
-	cut         context.CancelFunc // interrupts the running turn; nil = none is running
-	interrupted bool               // the user has ended the running turn, or the last one
-	refused     bool               // by the answer of a dialog
+	mu   sync.Mutex
+	turn int                // number of the last turn
+	cut  context.CancelFunc // interrupts the running turn; nil = none is running
 }
 
 // Messages of the mailbox, besides events of the session.
 type (
-	turnStarted struct{ prompt string } // empty = it follows from background work
-	turnEnded   struct{}
-	absorbed    struct{ prompts []string }
-	runFailed   struct{ err error }
-	withdrawn   struct{ question *pendingQuestion }
+	turnStarted struct {
+		prompt string // empty = it follows from background work
+		turn   int    // its number
+	}
+	turnEnded struct{}
+	absorbed  struct{ prompts []string }
+	runFailed struct{ err error }
+	withdrawn struct{ question *pendingQuestion }
 )
 
-// interrupt ends the running turn.
-func (p *player) interrupt() {
+// interrupt ends the running turn. It returns its number; 0 = none is running.
+func (p *player) interrupt() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.cut != nil {
-		p.interrupted = true
-		p.cut()
+	if p.cut == nil {
+		return 0
 	}
-}
-
-// refuse records that an answer of the user ends the turn.
-func (p *player) refuse() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.interrupted, p.refused = true, true
-}
-
-// wasRefused reports whether the answer of a dialog has ended the running turn, or the last one.
-func (p *player) wasRefused() bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.refused
-}
-
-// wasInterrupted reports whether the user has ended the running turn, or the last one.
-func (p *player) wasInterrupted() bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.interrupted
+	p.cut()
+	return p.turn
 }
 
 // play runs the turns of the prompts, one after the other, until ctx ends.
@@ -114,9 +96,10 @@ func (p *player) playTurn(ctx context.Context, in protocol.UserMessage, shown st
 	turn, cut := context.WithCancel(ctx)
 	defer cut()
 	p.mu.Lock()
-	p.cut, p.interrupted, p.refused = cut, false, false
+	p.cut = cut
+	p.turn++
+	p.inbox.put(turnStarted{shown, p.turn})
 	p.mu.Unlock()
-	p.inbox.put(turnStarted{shown})
 	if err := p.session.WaitReady(turn); err != nil && ctx.Err() == nil {
 		p.inbox.put(runFailed{err})
 		return false

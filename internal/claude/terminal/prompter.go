@@ -58,6 +58,9 @@ func (a *prompter) showNext() {
 	}
 	a.screen.dialog = a.dialogFor(a.pending[0])
 	a.screen.labels.pages.dress(a.screen.dialog)
+	if kind := a.screen.dialog.kind; kind == "edit" || kind == "write" || kind == "approval" {
+		a.screen.effort = "" // the real CLI says it no more
+	}
 	if a.screen.busy != nil {
 		a.screen.busy.replied = true
 	}
@@ -67,8 +70,8 @@ func (a *prompter) showNext() {
 func (a *prompter) answer(q *pendingQuestion, d *dialog, word string, answer protocol.PermissionAnswer) {
 	a.remove(q)
 	a.player.session.Log().Note(d.record(word, answer.Allow))
-	if answer.Interrupt {
-		a.player.refuse()
+	if answer.Interrupt && a.screen.busy != nil {
+		a.screen.busy.refused = true
 	}
 	q.answers <- answer
 }

@@ -30,11 +30,22 @@ type screen struct {
 	dialog     *dialog
 	busy       *progress // nil = no turn is running
 	mode       string
-	notice     string // replaces the footer
-	hint       string // in the empty composer; empty = none
-	effort     string
-	faults     faultSet
-	labels     labels
+	hints
+	menu   menu
+	cut    int    // number of the turn that the user has interrupted
+	hint   string // in the empty composer; empty = none
+	effort string
+	faults faultSet
+	labels labels
+}
+
+// hints are what the rows around the input field say about keys.
+type hints struct {
+	notice    string    // replaces the footer
+	aside     string    // replaces what is said above the input field
+	deleted   time.Time // when Ctrl-U has removed something
+	shortcuts bool      // the list of keys is shown
+	pasted    string    // a placeholder was shown for this text by the last key; empty = none
 }
 
 // progress is the running turn as the screen shows it.
@@ -45,7 +56,13 @@ type progress struct {
 	retry   string    // replaces the verb; empty = no retry
 	replied bool      // the model has answered something
 	prompt  string
+	turn    int  // number of the turn
+	queued  bool // prompts waited when it was interrupted
+	refused bool // an answer of the user ends it
 }
+
+// interrupted reports whether the user has ended the running turn.
+func (s *screen) interrupted() bool { return s.busy != nil && (s.busy.refused || s.busy.turn == s.cut) }
 
 // title returns the title of the window. Inside tmux it does not show the state.
 func (s *screen) title() string {
@@ -59,8 +76,9 @@ func (s *screen) title() string {
 type frame struct {
 	done     []string // rows that no longer change; the inline renderer lets them scroll off
 	live     []string
-	bottom   int // index in live of the rows at the bottom of a full screen; -1 = none
-	row, col int // of the cursor in live
+	bottom   int  // index in live of the rows at the bottom of a full screen; -1 = none
+	row, col int  // of the cursor in live
+	blankTop bool // the first row of a full screen is empty if rows do not fit
 }
 
 // draw lays the screen out. Settled entries are left out, and others may settle.
@@ -96,10 +114,14 @@ func (s *screen) draw(now time.Time) frame {
 	}
 	s.settled = max(s.settled, last)
 	if s.dialog != nil {
+		if s.dialog.height = 0; !s.inline {
+			s.dialog.height = s.rows - 2
+		}
 		rows, at := s.dialog.rows(s.cols)
-		if s.dialog.state != Question {
+		if s.dialog.state != Question && !s.dialog.overlay {
 			f.live = append(f.live, "")
 		}
+		f.blankTop = s.dialog.state != Question
 		f.row, f.col = len(f.live)+at, s.dialog.indent
 		f.live = append(f.live, rows...)
 		return f
@@ -112,7 +134,7 @@ func (s *screen) draw(now time.Time) frame {
 	if s.inline {
 		f.live = append(f.live, "")
 	}
-	s.drawComposer(&f)
+	s.drawComposer(&f, now)
 	return f
 }
 
@@ -122,10 +144,18 @@ func (s *screen) queue() []string {
 	for _, text := range s.queued {
 		rows = append(rows, "")
 		rows = append(rows, indent(promptGlyph+" ", text, s.cols)...)
+	}
+	if rows != nil {
 		rows = append(rows, "  "+resultGlyph+"  Queued · ctrl+x ctrl+s to send now")
 	}
 	return rows
 }
+
+// deletedShown is how long the screen offers to insert a deleted text again.
+const deletedShown = 6 * time.Second
+
+// secondsShown is how long a turn runs until the screen shows its seconds.
+const secondsShown = 30 * time.Second
 
 // activity returns the rows about the running turn.
 func (s *screen) activity(now time.Time) []string {
@@ -144,7 +174,7 @@ func (s *screen) activity(now time.Time) []string {
 			break
 		}
 		rows = append(rows, cut("✻ "+s.busy.retry, s.cols))
-	case elapsed >= 2*time.Second:
+	case elapsed >= secondsShown:
 		rows = append(rows, fmt.Sprintf("%s %s… (%s)", glyphs[s.busy.frame%len(glyphs)], s.busy.verb[0], elapsed))
 	default:
 		rows = append(rows, fmt.Sprintf("%s %s…", glyphs[s.busy.frame%len(glyphs)], s.busy.verb[0]))
@@ -157,11 +187,16 @@ func (s *screen) activity(now time.Time) []string {
 }
 
 // drawComposer appends the input field and the footer.
-func (s *screen) drawComposer(f *frame) {
+func (s *screen) drawComposer(f *frame, now time.Time) {
 	rule := strings.Repeat(ruleGlyph, s.cols)
-	if !s.inline {
-		effort := "◐ " + s.effort + " · /effort"
-		f.live = append(f.live, strings.Repeat(" ", max(0, s.cols-textWidth(effort)-2))+effort)
+	menu := s.menu.open()
+	switch {
+	case s.inline:
+	case menu:
+		f.live = append(f.live, s.menu.rows(&s.labels, s.cols)...)
+	default:
+		aside := s.asideText(now)
+		f.live = append(f.live, strings.TrimRight(strings.Repeat(" ", max(0, s.cols-textWidth(aside)-2))+aside, " "))
 	}
 	f.live = append(f.live, rule)
 	const margin = 2
@@ -181,7 +216,30 @@ func (s *screen) drawComposer(f *frame) {
 		}
 		f.live = append(f.live, glyph+text)
 	}
-	f.live = append(f.live, rule, cut("  "+s.footer(), s.cols))
+	f.live = append(f.live, rule)
+	switch {
+	case menu && s.inline:
+		f.live = append(f.live, s.menu.rows(&s.labels, s.cols)...)
+	case s.shortcuts:
+		f.live = append(f.live, s.labels.shortcuts(s.cols)...)
+	default:
+		f.live = append(f.live, cut("  "+s.footer(), s.cols))
+	}
+}
+
+// asideText returns the row above the input field of a full screen.
+func (s *screen) asideText(now time.Time) string {
+	switch {
+	case s.aside != "":
+		return s.aside
+	case slices.Contains(s.composer.draft, '\n'):
+		return "ctrl+g to edit in Vim"
+	case now.Sub(s.deleted) < deletedShown:
+		return "ctrl+y to paste deleted text"
+	case s.effort == "":
+		return ""
+	}
+	return "◐ " + s.effort + " · /effort"
 }
 
 // placeholder returns what an empty composer shows.
@@ -202,10 +260,12 @@ func (s *screen) footer() string {
 	}
 	text := s.labels.mode(s.mode)
 	switch {
-	case s.busy != nil && !s.faults.titleOnly:
-		text += " · " + s.labels.text("busy", "esc to interrupt")
+	case s.pasted != "":
+		return "paste again to expand"
 	case !s.composer.empty():
 		return text
+	case s.busy != nil && !s.faults.titleOnly:
+		text += " · " + s.labels.text("busy", "esc to interrupt")
 	case s.mode == "default" || s.mode == "":
 		text += " · ? for shortcuts"
 	}

@@ -23,8 +23,8 @@ type Terminal struct {
 	plan     launch.Plan
 	words    []string // of the command line, for the hint how to resume
 	ticks    *time.Ticker
-	exitBy   keyName     // the key that ends the run if it is pressed again; 0 = none
-	disarm   *time.Timer // forgets exitBy
+	armed    keyName     // the key that has another effect if it is pressed again; 0 = none
+	disarm   *time.Timer // forgets armed
 	quit     bool
 }
 
@@ -48,7 +48,7 @@ func Open(plan launch.Plan, console *Console, words []string, before Answers) (*
 	}
 	screen.inline = plan.Settings.Merged()["tui"] == "default"
 	screen.mode = string(plan.Permission.Mode)
-	screen.settled = -1
+	screen.settled, screen.menu.all = -1, slashCommands(&plan)
 	screen.effort = plan.Model.Effort
 	if screen.effort == "" {
 		screen.effort = "medium"
@@ -103,8 +103,12 @@ func (t *Terminal) Run(ctx context.Context, first string) error {
 // spinnerPeriod is the time between two pictures of the spinner.
 const spinnerPeriod = 120 * time.Millisecond
 
-// exitWindow is how long the second press of a key ends the run.
-const exitWindow = 2 * time.Second
+// exitWindow is how long the second press of a key ends the run, and clearWindow how long that of
+// Esc clears the draft.
+const (
+	exitWindow  = 2 * time.Second
+	clearWindow = time.Second
+)
 
 // lateInput is typed text whose processing is delayed.
 type lateInput struct{ data []byte }
@@ -154,7 +158,7 @@ func (t *Terminal) loop(ctx context.Context) error {
 		case <-ticks:
 			c.screen.busy.frame++
 		case <-t.disarm.C:
-			t.exitBy, c.screen.notice = 0, ""
+			t.armed, c.screen.notice, c.screen.aside = 0, "", ""
 		case <-c.resized:
 			c.paint.forget()
 		}
@@ -196,78 +200,139 @@ func (t *Terminal) press(k key) {
 		}
 		return
 	}
-	if armed := t.exitBy; armed != 0 {
-		t.exitBy, s.notice = 0, ""
+	again := t.armed == k.name && t.armed != 0
+	if t.armed != 0 {
+		t.armed, s.notice, s.aside = 0, "", ""
 		t.disarm.Stop()
-		if armed == k.name {
-			t.quit = true
+	}
+	if s.shortcuts && (k.name == keyBackspace || k.name == keyEscape) {
+		s.shortcuts = false
+		return
+	}
+	completed, handled := s.menu.press(k.name)
+	if completed != "" {
+		s.composer.set(completed)
+	}
+	if !handled {
+		t.pressInField(k, again)
+	}
+	s.menu.update(s.composer.text())
+}
+
+// pressInField handles a key that neither a dialog nor the menu takes. again reports that the
+// key before was the same, and was announced to have another effect if it is pressed again.
+func (t *Terminal) pressInField(k key, again bool) {
+	s := &t.console.screen
+	pasted := s.pasted
+	s.shortcuts, s.pasted = false, ""
+	switch k.name {
+	case keyText:
+		if k.text == "?" && s.composer.empty() {
+			s.shortcuts = true
 			return
 		}
-	}
-	switch k.name {
-	case keyText, keyPaste:
 		s.composer.insert(k.text)
-	case keyNewline:
-		s.composer.insert("\n")
-	case keyBackspace:
-		s.composer.backspace()
-	case keyCtrlU:
-		s.composer.clearLine()
-	case keyLeft:
-		s.composer.move(-1)
-	case keyRight:
-		s.composer.move(1)
-	case keyUp:
-		t.takeBack()
+	case keyPaste:
+		s.pasted = s.composer.paste(k.text, pasted)
 	case keyEnter:
 		t.enter()
+	case keyUp:
+		t.pressUp()
+	case keyDown:
+		if !s.composer.moveLine(1) {
+			s.composer.recall(1)
+		}
+	case keyCtrlU:
+		const worth = 3 // characters that the real CLI offers to insert again
+		if s.composer.clearLine() && len(s.composer.killed) >= worth {
+			s.deleted = t.plan.Clock.Now()
+		}
 	case keyEscape:
-		t.player.interrupt()
+		t.pressEscape(again)
 	case keyBackTab:
 		t.cycleMode()
 	case keyCtrlC:
-		t.pressCtrlC()
+		t.pressCtrlC(again)
 	case keyCtrlD:
-		if s.composer.empty() {
-			t.armExit(keyCtrlD, "Press Ctrl-D again to exit")
+		switch {
+		case again:
+			t.quit = true
+		case s.composer.empty():
+			t.announce(keyCtrlD, exitWindow).notice = "Press Ctrl-D again to exit"
+		default:
+			s.composer.deleteForward()
 		}
-	case keyUnknown, keyTab, keyDown:
+	default:
+		s.composer.press(k.name)
 	}
 }
 
-// pressCtrlC interrupts the turn, else clears the draft, else announces the end.
-func (t *Terminal) pressCtrlC() {
+// pressUp moves up in the draft, else takes the queue back, else shows the draft before.
+func (t *Terminal) pressUp() {
+	c := &t.console.screen.composer
+	if !c.moveLine(-1) && !t.takeBack() {
+		c.recall(-1)
+	}
+}
+
+// pressEscape interrupts the turn, else clears the draft when it is pressed twice.
+func (t *Terminal) pressEscape(again bool) {
 	switch s := &t.console.screen; {
 	case s.busy != nil:
-		t.player.interrupt()
+		t.interrupt()
+	case again:
+		s.composer.remember()
 	case !s.composer.empty():
-		s.composer.set("")
-	default:
-		t.armExit(keyCtrlC, "Press Ctrl-C again to exit")
+		t.announce(keyEscape, clearWindow).aside = "esc again to clear"
 	}
 }
 
-// armExit makes the next press of a key end the run.
-func (t *Terminal) armExit(by keyName, notice string) {
-	t.exitBy, t.console.screen.notice = by, notice
-	t.disarm.Reset(exitWindow)
+// pressCtrlC interrupts the turn, else clears the draft and announces the end.
+func (t *Terminal) pressCtrlC(again bool) {
+	s := &t.console.screen
+	switch {
+	case again:
+		t.quit = true
+	case s.busy != nil:
+		t.interrupt()
+	default:
+		s.composer.remember()
+		t.announce(keyCtrlC, exitWindow).notice = "Press Ctrl-C again to exit"
+	}
+}
+
+// interrupt ends the running turn.
+func (t *Terminal) interrupt() {
+	s := &t.console.screen
+	s.busy.queued = len(s.queued) > 0
+	s.cut = t.player.interrupt()
+}
+
+// announce gives the next press of a key another effect, for a while. It returns the screen, which
+// says so.
+func (t *Terminal) announce(by keyName, window time.Duration) *screen {
+	t.armed = by
+	t.disarm.Reset(window)
+	return &t.console.screen
 }
 
 // enter sends the draft.
 func (t *Terminal) enter() {
 	s := &t.console.screen
-	text := strings.TrimSpace(s.composer.text())
+	c := &s.composer
+	if c.cursor > 0 && c.draft[c.cursor-1] == '\\' { // a backslash before Enter is a new line
+		c.backspace()
+		c.insert("\n")
+		return
+	}
+	text := strings.TrimSpace(c.full())
 	if text == "" {
 		return
 	}
-	if rest, ok := strings.CutSuffix(text, `\`); ok { // a backslash before Enter is a new line
-		s.composer.set(rest + "\n")
-		return
-	}
-	s.composer.set("")
+	c.remember()
 	t.submit(text)
 	if s.faults.draftBack {
-		s.composer.set(text)
+		c.set(text)
 	}
 }
 
@@ -288,18 +353,19 @@ func (t *Terminal) submit(text string) {
 	s.queued = t.player.prompts.list()
 }
 
-// takeBack returns the queued prompts to the input field.
-func (t *Terminal) takeBack() {
+// takeBack returns the queued prompts to the input field. It returns false if the queue is empty.
+func (t *Terminal) takeBack() bool {
 	s := &t.console.screen
 	texts := t.player.prompts.takeBack()
 	s.queued = nil
 	if len(texts) == 0 {
-		return
+		return false
 	}
 	if draft := s.composer.text(); draft != "" {
 		texts = append(texts, draft)
 	}
 	s.composer.set(strings.Join(texts, "\n"))
+	return true
 }
 
 // cycleMode switches to the next permission mode.

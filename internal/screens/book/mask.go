@@ -26,8 +26,9 @@ type volatile struct {
 // volatiles returns the parts of the CLI's pages that change without input, such as spinners.
 func volatiles() []volatile {
 	patterns := []struct{ name, pattern string }{
-		{"logo", `^( ?[▐▝▘▗▖▛▜█▙▟▌▀▄ ]*[▐▝▘▗▖▛▜█▙▟▌▀▄]+)`},
+		{"logo", `^( ?[▐▝▘▗▖▛▜█▙▟▌▀▄▁▂ ]*[▐▝▘▗▖▛▜█▙▟▌▀▄▁▂]+)`},
 		{"dir", `(\S*/claudeless-screens-\d*(?:/[a-z]*)?…?)`},
+		{"plan", `(\S+/plans/[\w-]+\.md)`},
 		{"version", `Claude Code v?(\d+\.\d+\.\d+)`},
 		{"spinner", `^\s*([✢✳✶✻✼✽·*●] \S+…(?: \(.*\))?)`},
 		{"spinner", `^\s*([✢✳✶✻✼✽·*] \S+ for \d.*)$`},

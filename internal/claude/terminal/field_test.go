@@ -1,0 +1,190 @@
+package terminal
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/claudeless/claudeless/internal/base/clock"
+	"github.com/claudeless/claudeless/internal/claude/launch"
+)
+
+// idleTerminal returns a terminal without a session, as it is before the first prompt.
+func idleTerminal(t *testing.T) *Terminal {
+	t.Helper()
+	inbox := newMailbox()
+	c := &Console{faults: &Faults{}}
+	c.screen = screen{cols: 60, rows: 20, effort: "medium", mode: "default", settled: -1}
+	c.screen.menu.all = []slashCommand{{"/clear", "Start again"}, {"/compact", "Summarize"}, {"/config", ""}, {"/fast-compact", ""}, {"/help", ""}}
+	disarm := time.NewTimer(time.Hour)
+	t.Cleanup(func() { disarm.Stop() })
+	return &Terminal{
+		console: c, player: &player{inbox: inbox, prompts: newPromptQueue(inbox)}, disarm: disarm,
+		plan: launch.Plan{Clock: clock.New(clock.Options{Now: func() time.Time { return time.Unix(1000, 0) }})},
+	}
+}
+
+// TestFieldKeys: each row is a key of the input field with the effect that claude 2.1.330 was seen to have.
+func TestFieldKeys(t *testing.T) {
+	const (
+		esc, up, down, left, paste = "\x1b\x00", "\x1b[A", "\x1b[B", "\x1b[D", "\x1b[200~"
+		four                       = paste + "1\r2\r3\r4" + "\x1b[201~"
+	)
+	for name, tt := range map[string]struct {
+		typed string
+		want  string // the draft; | is the cursor
+		says  string // footer or the row above the field
+		quit  bool
+	}{
+		"Home, End":                    {typed: "b\x1b[Ha\x1b[Fc", want: "abc|"},
+		"Ctrl-A, Ctrl-E":               {typed: "b\x01a\x05c", want: "abc|"},
+		"Ctrl-B, Ctrl-F":               {typed: "abc\x02\x02\x06", want: "ab|c"},
+		"Ctrl-W and Ctrl-Y":            {typed: "one two\x17\x19\x19", want: "one twotwo|"},
+		"Ctrl-K":                       {typed: "abc" + left + left + "\x0b", want: "a|"},
+		"Ctrl-U":                       {typed: "one two\x15", want: "|", says: "ctrl+y to paste deleted text"},
+		"Ctrl-U joins lines":           {typed: "a\nb\x15\x15", want: "a|"},
+		"Alt-B, Alt-F":                 {typed: "x y\x1bbZ\x1bfW", want: "x ZyW|"},
+		"Ctrl-D in a draft":            {typed: "abc\x01\x04", want: "|bc"},
+		"Ctrl-D":                       {typed: "\x04", want: "|", says: "Press Ctrl-D again to exit"},
+		"Ctrl-D twice":                 {typed: "\x04\x04", want: "|", quit: true},
+		"Ctrl-C":                       {typed: "\x03", want: "|", says: "Press Ctrl-C again to exit"},
+		"Ctrl-C clears and announces":  {typed: "abc\x03", want: "|", says: "Press Ctrl-C again to exit"},
+		"Ctrl-C twice":                 {typed: "abc\x03\x03", want: "|", quit: true},
+		"Ctrl-C, another key, Ctrl-C":  {typed: "\x03a\x15\x03", want: "|", says: "Press Ctrl-C again to exit"},
+		"Esc with a draft":             {typed: "abc" + esc, want: "abc|", says: "esc again to clear"},
+		"Esc Esc clears":               {typed: "abc" + esc + esc, want: "|", says: "? for shortcuts"},
+		"what was cleared is kept":     {typed: "abc" + esc + esc + up, want: "abc|"},
+		"Up moves in the draft":        {typed: "ab\nc" + up + "X", want: "aX|b\nc"},
+		"backslash and Enter":          {typed: "a\\\rb", want: "a\nb|", says: "ctrl+g to edit in Vim"},
+		"Enter sends, Up shows it":     {typed: "a\rb\r\x00" + up + up, want: "a|"},
+		"Down shows the new draft":     {typed: "a\r\x00draft" + up + down, want: "|draft"},
+		"a short paste":                {typed: paste + "1\r2\x1b[201~", want: "1\n2|"},
+		"a long paste":                 {typed: four, want: "[Pasted text #1 +3 lines]|", says: "paste again to expand"},
+		"a long paste again":           {typed: four + four, want: "1\n2\n3\n4|"},
+		"the second paste":             {typed: four + " " + four, want: "[Pasted text #1 +3 lines] [Pasted text #2 +3 lines]|"},
+		"?":                            {typed: "?", want: "|", says: "shift+tab to cycle modes"},
+		"? and Backspace":              {typed: "?\x7f", want: "|", says: "? for shortcuts"},
+		"? in a draft":                 {typed: "a?", want: "a?|"},
+		"/ lists commands":             {typed: "/", want: "/|", says: promptGlyph + " /clear                      Start again"},
+		"/ and a word":                 {typed: "/comp", want: "/comp|", says: promptGlyph + " /compact"},
+		"a menu's Down and Tab":        {typed: "/co" + down + "\t", want: "/compact |"},
+		"a menu's Esc":                 {typed: "/comp" + esc, want: "/comp|", says: "manual mode on"},
+		"a menu without a match":       {typed: "/zzz", want: "/zzz|", says: `No commands match "/zzz"`},
+		"a menu is closed by a space":  {typed: "/compact x", want: "/compact x|", says: "manual mode on"},
+		"Enter sends what is selected": {typed: "/hel\r\x00" + up, want: "/help|"},
+		"Esc in an empty field":        {typed: esc + esc, want: "|", says: "? for shortcuts"},
+		"/exit":                        {typed: "/exit\r", want: "|", quit: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			term := idleTerminal(t)
+			s := &term.console.screen
+			for i, part := range strings.Split(tt.typed, "\x00") {
+				if i > 0 { // a lone Esc is a key now, and the prompts are played
+					term.pressAll(term.console.keys.flush())
+					term.player.prompts.takeBack()
+				}
+				term.pressAll(term.console.keys.read([]byte(part)))
+			}
+			term.pressAll(term.console.keys.flush())
+			draft := string(s.composer.draft[:s.composer.cursor]) + "|" + string(s.composer.draft[s.composer.cursor:])
+			if diff := cmp.Diff(tt.want, draft); diff != "" {
+				t.Errorf("draft (-want +got):\n%s", diff)
+			}
+			if shown := strings.Join(s.draw(time.Unix(1000, 0)).live, "\n"); !strings.Contains(shown, tt.says) {
+				t.Errorf("%q is not shown:\n%s", tt.says, shown)
+			}
+			if term.quit != tt.quit {
+				t.Errorf("quit: %v", term.quit)
+			}
+		})
+	}
+}
+
+// TestPastedTextIsSent: the model receives the pasted text, not its placeholder.
+func TestPastedTextIsSent(t *testing.T) {
+	term := idleTerminal(t)
+	term.pressAll(term.console.keys.read([]byte("see \x1b[200~1\r2\r3\r4\x1b[201~\r")))
+	if diff := cmp.Diff([]string{"see 1\n2\n3\n4"}, term.player.prompts.list()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// TestInterrupt: a prompt returns to the field if nothing was answered and nothing waits.
+func TestInterrupt(t *testing.T) {
+	for name, tt := range map[string]struct {
+		queued, draft string
+		want, entry   string
+	}{
+		"alone":        {want: "first"},
+		"with a queue": {queued: "next", entry: "Interrupted · What should Claude do instead?"},
+		"with a draft": {draft: "abc", want: "abc", entry: "Interrupted · What should Claude do instead?"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			term := idleTerminal(t)
+			s := &term.console.screen
+			view := &eventView{screen: s, player: term.player, clock: term.plan.Clock}
+			term.player.cut, term.player.turn = func() {}, 1
+			view.receive(turnStarted{"first", 1})
+			if tt.queued != "" {
+				term.submit(tt.queued)
+			}
+			s.composer.insert(tt.draft)
+			term.press(key{name: keyEscape})
+			view.receive(turnEnded{})
+			last := s.entries
+			if tt.entry != "" && (len(last) == 0 || last[len(last)-1].text != tt.entry) {
+				t.Errorf("entries %+v", last)
+			}
+			if s.composer.text() != tt.want {
+				t.Errorf("draft %q, want %q", s.composer.text(), tt.want)
+			}
+		})
+	}
+}
+
+// TestPlanDialog: the dialog fills a full screen, and its last row is that of the screen.
+func TestPlanDialog(t *testing.T) {
+	d := &dialog{
+		state: Plan, overlay: true, indent: 3, numbers: true, head: []string{" head"}, body: planRows("   ", "# The plan\n\n1. One"), question: []string{"   Proceed?"},
+		options: []option{{label: "Yes"}, {label: "Change", input: true, under: "below"}}, foot: []string{"", "   foot"},
+	}
+	s := &screen{cols: 40, rows: 24, dialog: d, entries: []entry{{text: "x"}}, settled: -1}
+	live := s.draw(time.Time{}).live
+	if len(live) != s.rows-2 || live[0] != strings.Repeat("▔", 40) || strings.TrimSpace(live[len(live)-1]) != "foot" {
+		t.Errorf("%d rows:\n%s", len(live), strings.Join(live, "\n"))
+	}
+	if text := strings.Join(live, "\n"); !strings.Contains(text, "   The plan\n\n   1. One\n  ╌") || !strings.Contains(text, "     2. Change\n        below") {
+		t.Errorf("%s", text)
+	}
+	for _, rows := range []int{5, 11, 16} { // a plan that does not fit is cut
+		s.rows = rows
+		if live := s.draw(time.Time{}).live; rows == 16 && len(live) != rows-2 {
+			t.Errorf("%d rows on %d", len(live), rows)
+		}
+	}
+}
+
+// TestAmendHint: the last row of a permission dialog offers to amend Yes and No only.
+func TestAmendHint(t *testing.T) {
+	d := &dialog{state: Permission, options: []option{{label: "Yes"}, {label: "Yes, always"}}, foot: []string{" Esc to cancel" + amendHint}}
+	for selected, want := range []string{" Esc to cancel" + amendHint, " Esc to cancel"} {
+		d.selected = selected
+		if rows, _ := d.rows(60); rows[len(rows)-1] != want {
+			t.Errorf("%d: %q", selected, rows)
+		}
+	}
+}
+
+// TestSpilledDialog: an entry whose first row is that of a full screen loses it while a dialog is shown.
+func TestSpilledDialog(t *testing.T) {
+	var out strings.Builder
+	p := painter{w: &out, full: true}
+	if err := p.paint(frame{done: []string{"gone", "● first", "below"}, live: []string{"a", "b"}, bottom: -1, blankTop: true}, 20, 4); err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(out.String(), "first") || !strings.Contains(out.String(), "below") {
+		t.Errorf("%q", out.String())
+	}
+}

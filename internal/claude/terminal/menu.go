@@ -1,0 +1,133 @@
+package terminal
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/claudeless/claudeless/internal/claude/launch"
+	"github.com/claudeless/claudeless/internal/claudecode"
+)
+
+// slashCommand is a row of the menu.
+type slashCommand struct {
+	name        string // with the slash
+	description string
+}
+
+// slashCommands returns the commands of a session by name, with those that only a terminal has.
+func slashCommands(plan *launch.Plan) []slashCommand {
+	init := plan.Profile.Init()
+	plan.Catalog.Fill(&init)
+	var all []slashCommand
+	for _, name := range append(init.SlashCommands, claudecode.Unavailable()...) {
+		if strings.HasPrefix(name, "_") {
+			continue // not for people
+		}
+		c := slashCommand{name: "/" + name}
+		if custom, ok := plan.Catalog.Command(name); ok {
+			c.description = custom.Description
+		} else if b, ok := claudecode.BuiltinNamed(name); ok {
+			c.description = b.Description
+		}
+		all = append(all, c)
+	}
+	slices.SortFunc(all, func(a, b slashCommand) int { return strings.Compare(a.name, b.name) })
+	return slices.CompactFunc(all, func(a, b slashCommand) bool { return a.name == b.name })
+}
+
+// refuseCommand returns what is said about a command for which the real CLI opens a separate screen.
+func refuseCommand(word string) (said string, refused bool) {
+	name, ok := strings.CutPrefix(word, "/")
+	if !ok || name == "exit" || name == "quit" || !slices.Contains(claudecode.Unavailable(), name) {
+		return "", false
+	}
+	return word + " is not simulated by claudeless", true
+}
+
+// menu is the list of slash commands that match the draft.
+type menu struct {
+	all      []slashCommand
+	closed   bool // by Esc, until the draft is another one
+	draft    string
+	shown    []slashCommand
+	selected int
+}
+
+// update filters the list after a change of the draft.
+func (m *menu) update(draft string) {
+	if draft == m.draft {
+		return
+	}
+	m.draft, m.closed, m.selected, m.shown = draft, false, 0, nil
+	word, ok := strings.CutPrefix(draft, "/")
+	if !ok || strings.ContainsAny(word, " \n") {
+		return
+	}
+	for _, c := range m.all {
+		if strings.Contains(c.name[1:], strings.ToLower(word)) {
+			m.shown = append(m.shown, c)
+		}
+	}
+	if word == "" {
+		return
+	}
+	later := func(c slashCommand) int { // those that begin with the word come first, the shortest of them at the top
+		if strings.HasPrefix(c.name, m.draft) {
+			return len(c.name)
+		}
+		return maxDraft
+	}
+	slices.SortStableFunc(m.shown, func(a, b slashCommand) int { return cmp.Compare(later(a), later(b)) })
+}
+
+// open reports whether the menu is shown.
+func (m *menu) open() bool {
+	return !m.closed && strings.HasPrefix(m.draft, "/") && !strings.ContainsAny(m.draft, " \n")
+}
+
+// press handles a key while the menu is open. It returns the completed draft, empty = none, and
+// whether the key was one of the menu's.
+func (m *menu) press(k keyName) (completed string, handled bool) {
+	if !m.open() || len(m.shown) == 0 && k != keyEscape {
+		return "", false
+	}
+	switch k {
+	case keyUp:
+		m.selected = (m.selected + len(m.shown) - 1) % len(m.shown)
+	case keyDown:
+		m.selected = (m.selected + 1) % len(m.shown)
+	case keyEscape:
+		m.closed = true
+	case keyTab:
+		return m.shown[m.selected].name + " ", true
+	case keyEnter:
+		return m.shown[m.selected].name, false // and is sent
+	default:
+		return "", false
+	}
+	return "", true
+}
+
+// rows draws the menu: some commands around the selected one.
+func (m *menu) rows(l *labels, cols int) []string {
+	const most = 5
+	if len(m.shown) == 0 {
+		return []string{cut(fmt.Sprintf("  No commands match %q", m.draft), cols)}
+	}
+	from := min(max(0, m.selected-most/2), max(0, len(m.shown)-most))
+	var rows []string
+	for i, c := range m.shown[from:min(from+most, len(m.shown))] {
+		pointer := "  "
+		if from+i == m.selected {
+			pointer = promptGlyph + " "
+		}
+		row := fmt.Sprintf("%-28s%s", c.name, c.description)
+		if full := l.pages.option("menu/slash", c.name+" "); full != "" {
+			row = full
+		}
+		rows = append(rows, cut(strings.TrimRight("  "+pointer+row, " "), cols))
+	}
+	return rows
+}
