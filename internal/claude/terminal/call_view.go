@@ -301,7 +301,7 @@ func inProgress(description string) string {
 // questionRows returns the questions of a call with their answers, or with their choices.
 func questionRows(input json.RawMessage, answers map[string]string) []string {
 	var in struct{ Questions []formQuestion }
-	_ = json.Unmarshal(input, &in) // without questions there are no rows
+	_ = json.Unmarshal(input, &in) // an input without questions has no rows
 	var rows []string
 	for _, q := range in.Questions {
 		var choices []string

@@ -93,7 +93,7 @@ func (a *prompter) permissionDialog(q *pendingQuestion) *dialog {
 	return d
 }
 
-// toolDialog describes a call of an MCP server, or of a tool without a dialog of its own. It returns the name of the tool.
+// toolDialog describes a call of an MCP server, or of a tool without its own dialog. It returns the name of the tool.
 func (a *prompter) toolDialog(d *dialog, r protocol.PermissionRequest) (name string) {
 	name = r.DisplayName
 	d.kind, d.head = "tool", []string{" Tool use"}

@@ -308,8 +308,8 @@ func (t *Terminal) interrupt() {
 	s.cut = t.player.interrupt()
 }
 
-// announce gives the next press of a key another effect, for a while. It returns the screen, which
-// says so.
+// announce gives the next press of a key another effect, for a while. It returns the screen
+// for the words that announce it.
 func (t *Terminal) announce(by keyName, window time.Duration) *screen {
 	t.armed = by
 	t.disarm.Reset(window)

@@ -92,7 +92,7 @@ func (b Book) Read(name string) (Page, error) {
 		return p, fmt.Errorf("reading the page %s: %w", name, err)
 	}
 	p.Text, p.ANSI = string(text), string(ansi)
-	p.Slots = FindSlots(p.Lines(), namedTexts(p.Slots)) // what moves by itself is better known today
+	p.Slots = FindSlots(p.Lines(), namedTexts(p.Slots)) // the patterns are newer than the page
 	return p, nil
 }
 

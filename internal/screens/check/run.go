@@ -29,7 +29,7 @@ type Verdict struct {
 	Answer string `json:"answer"`          // what the detector wrote
 	Means  string `json:"means,omitempty"` // the state that this is
 	Wrong  bool   `json:"wrong,omitempty"`
-	Cause  string `json:"cause,omitempty"` // why there is no answer
+	Cause  string `json:"cause,omitempty"` // why the detector gave no answer
 }
 
 // Count counts the pages of one state.

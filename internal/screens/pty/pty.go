@@ -143,5 +143,5 @@ func (p *Program) Exit() proc.Exit { return p.attached.Exit() }
 // sends SIGHUP to processes of other groups.
 func (p *Program) Stop(grace time.Duration) {
 	p.attached.Stop(grace)
-	_ = p.pair.Close() // nothing uses it any more
+	_ = p.pair.Close() // nothing uses it now
 }
