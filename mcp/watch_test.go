@@ -18,7 +18,7 @@ import (
 )
 
 // TestPings: an idle server that answers no pings is lost and reconnects, and no call is blamed; a server that
-// answers is not disturbed (S40; U178–U180, C65). Package health tests the times.
+// answers is not disturbed (S40; U178–U180, C65). TestWatch of package connection tests the times.
 func TestPings(t *testing.T) {
 	t.Parallel()
 	const every = 300 * time.Millisecond // a sixth of it is the patience with one ping

@@ -9,7 +9,6 @@ import (
 	wire "github.com/mark3labs/mcp-go/mcp"
 
 	"github.com/claudeless/claudeless/internal/base/ordered"
-	"github.com/claudeless/claudeless/mcp/internal/health"
 )
 
 // rawRequest runs one request of the client and returns the result as the server sent it.
@@ -155,7 +154,8 @@ func (c *Conn) Watch(ctx context.Context, every time.Duration) {
 	ctx, stop := context.WithCancel(ctx)
 	c.tasks.Go(func() { // ends with the connection
 		defer stop()
-		if health.Watch(ctx, health.Options{Every: every, Limit: every / 6, Server: idleProbe{c}}) {
+		busy := func() bool { return c.interceptor.inFlight.Load() > 0 }
+		if watchIdle(ctx, every, busy, func(ctx context.Context) error { return c.legacy().Ping(ctx) }) {
 			c.closeReason.unresponsive.Store(true)
 			c.Lose()
 		}
@@ -168,12 +168,3 @@ func (c *Conn) Watch(ctx context.Context, every time.Duration) {
 		}
 	})
 }
-
-// idleProbe adapts a connection to health.Server.
-type idleProbe struct{ c *Conn }
-
-// Ping implements health.Server.
-func (i idleProbe) Ping(ctx context.Context) error { return i.c.legacy().Ping(ctx) }
-
-// Busy implements health.Server.
-func (i idleProbe) Busy() bool { return i.c.interceptor.inFlight.Load() > 0 }

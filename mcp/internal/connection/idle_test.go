@@ -1,4 +1,4 @@
-package health
+package connection
 
 import (
 	"context"
@@ -7,15 +7,6 @@ import (
 	"testing/synctest"
 	"time"
 )
-
-// server is implemented by functions; a nil busy means never.
-type server struct {
-	ping func(context.Context) error
-	busy func() bool
-}
-
-func (s server) Ping(ctx context.Context) error { return s.ping(ctx) }
-func (s server) Busy() bool                     { return s.busy != nil && s.busy() }
 
 // TestWatch: pings are 30 s apart with a limit of 5 s. Three misses in a row are a loss; an answer or a running call
 // resets the count; a refusal counts as an answer; the end of the context is not a loss (S40).
@@ -46,12 +37,10 @@ func TestWatch(t *testing.T) {
 				ctx, stop := context.WithTimeout(t.Context(), time.Hour)
 				defer stop()
 				pings, looks := 0, 0
-				s := server{ping: func(ctx context.Context) error { pings++; return test.ping(pings - 1)(ctx) }}
-				if test.busy != nil {
-					s.busy = func() bool { looks++; return test.busy(looks - 1) }
-				}
+				ping := func(ctx context.Context) error { pings++; return test.ping(pings - 1)(ctx) }
+				busy := func() bool { looks++; return test.busy != nil && test.busy(looks-1) }
 				before := time.Now()
-				lost := Watch(ctx, Options{Server: s})
+				lost := watchIdle(ctx, 0, busy, ping)
 				want := test.lost
 				if want == 0 {
 					want = time.Hour
@@ -70,13 +59,13 @@ func TestNoStorm(t *testing.T) {
 		ctx, stop := context.WithTimeout(t.Context(), 11*time.Hour)
 		defer stop()
 		var at []time.Time
-		Watch(ctx, Options{Server: server{ping: func(context.Context) error {
+		watchIdle(ctx, 0, func() bool { return false }, func(context.Context) error {
 			at = append(at, time.Now())
 			if len(at) == 1 {
 				time.Sleep(10 * time.Hour) // the machine sleeps
 			}
 			return nil
-		}}})
+		})
 		if gap := at[2].Sub(at[1]); gap != 30*time.Second {
 			t.Errorf("next ping after %v", gap)
 		}

@@ -1,0 +1,46 @@
+package connection
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+// How an idle connection is watched: a ping every defaultPing, which may take a sixth of that. After maxMisses pings
+// without an answer the connection counts as lost.
+const (
+	defaultPing = 30 * time.Second
+	pingShare   = 6
+	maxMisses   = 3
+)
+
+// watchIdle pings a server until too many pings remain unanswered (it returns true) or ctx ends (false). every is the
+// time between the end of one ping and the next, so a machine that was suspended does not send a burst; 0 =
+// defaultPing. Any error of ping except the end of its context counts as an answer: a server that refuses is alive.
+// No ping is sent while another request is in progress (busy).
+func watchIdle(ctx context.Context, every time.Duration, busy func() bool, ping func(context.Context) error) (lost bool) {
+	if every == 0 {
+		every = defaultPing
+	}
+	answers := func() bool {
+		limit, stop := context.WithTimeout(ctx, every/pingShare)
+		defer stop()
+		err := ping(limit)
+		return err == nil || limit.Err() == nil || !errors.Is(err, limit.Err())
+	}
+	timer := time.NewTimer(every)
+	defer timer.Stop()
+	for missed := 0; missed < maxMisses; timer.Reset(every) {
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			return false
+		}
+		if busy() || answers() {
+			missed = 0
+		} else {
+			missed++
+		}
+	}
+	return ctx.Err() == nil
+}
