@@ -90,8 +90,7 @@ var packageTable = []packageRow{
 	{4, "internal/claude/control", "the SDK control protocol on stdin and stdout: frames, the queue of prompts, questions to the host", "internal/base/jsvalue internal/base/ordered internal/base/process mcp simulator simulator/hook simulator/permission simulator/protocol"},
 	{4, "internal/debug", "breakpoint hub, decided by people or by a scenario, and its external MCP servers; REST, page and MCP are three views of it", "simulator/protocol executor internal/base/match internal/base/eval internal/base/cas mcp internal/base/plainjson scenarios"},
 	{0, "mcp/oauth", "OAuth logins of MCP servers: the flow and the credential store", "internal/base/ordered internal/base/plainjson"},
-	{0, "mcp/internal/carrier", "transports that mcp-go lacks or loses data in", "internal/base/proc"},
-	{1, "mcp/internal/connection", "one live connection to a server: transport, client, handshake, running requests", "internal/base/ordered internal/base/proc mcp/internal/carrier"},
+	{1, "mcp/internal/connection", "one live connection to a server: transport, client, handshake, running requests, pings", "internal/base/ordered internal/base/proc"},
 	{0, "mcp/internal/entry", "one entry of a configuration: members and variables", "internal/base/ordered"},
 	{0, "mcp/internal/helper", "headers that a command of the configuration makes", "internal/base/proc"},
 	{1, "mcp/internal/shown", "what the model sees of the result of a call", "simulator/protocol internal/base/ordered"},
@@ -171,8 +170,8 @@ var thirdParty = map[string]string{
 	"github.com/creack/pty":                    "internal/screens/pty",
 	"github.com/google/uuid":                   "internal/base/process internal/base/clock scenarios simulator/transcript",
 	"github.com/rogpeppe/go-internal":          "mcp/oauth",
-	"github.com/mark3labs/mcp-go":              "mcp mcp/oauth mcp/internal/carrier mcp/internal/connection fixtures/clone fixtures internal/debug/mcpface", // the last: as a peer in tests
-	"github.com/santhosh-tekuri/jsonschema/v6": "fixtures executor/builtin simulator/outputschema scenarios internal/debug/mcpface",                         // the last two: in tests
+	"github.com/mark3labs/mcp-go":              "mcp mcp/oauth mcp/internal/connection fixtures/clone fixtures internal/debug/mcpface", // the last: as a peer in tests
+	"github.com/santhosh-tekuri/jsonschema/v6": "fixtures executor/builtin simulator/outputschema scenarios internal/debug/mcpface",    // the last two: in tests
 	"github.com/tailscale/hujson":              "mcp",
 	"golang.org/x/sys":                         "internal/exec/guard internal/base/proc executor/builtin internal/record/journal simulator/transcript",
 	"golang.org/x/text":                        "simulator/outputschema",

@@ -78,9 +78,9 @@ func (c *Conn) callError(ctx context.Context, err error) error {
 	if errors.Is(err, ErrClosed) && !c.Remote() {
 		c.Lose()
 	}
-	if e, is := c.transport.(*endpoint); is && ctx.Err() == nil {
+	if c.Remote() && ctx.Err() == nil {
 		switch {
-		case errors.Is(err, errNoAnswer) && e.gone(ctx, cmp.Or(c.options.Reopen, reopenPause)):
+		case errors.Is(err, errNoAnswer) && c.endpoint.gone(ctx, cmp.Or(c.options.Reopen, reopenPause)):
 			err = ErrBroken
 		case connectionBroken(err) && errors.Is(err, syscall.ECONNREFUSED):
 			err = errRefused

@@ -1,6 +1,11 @@
 // Package connection manages one live connection to an MCP server: its
 // transport, its client, the handshake and the requests in progress.
 //
+// The transports are mcp-go's; the package adds what they lack or lose: lines
+// that are not messages, a bound on the size of messages, all line ends of event
+// streams, requests of the server over the older HTTP transport, and servers in
+// an SDK host.
+//
 // Results and definitions are returned as the server sent them, and all waiting
 // callers are notified as soon as the connection ends. A lost connection is not
 // reused; reconnecting creates a new one.
@@ -47,8 +52,13 @@ type Options struct {
 type Conn struct {
 	transportBase
 
-	client       *client.Client
-	transport    messageTransport
+	client *client.Client
+	// transport is one of the three; the others are nil.
+	transport messageTransport
+	process   *process
+	endpoint  *endpoint
+	host      *host
+
 	session      session
 	initResult   InitializeResult
 	timeoutError *DialError
@@ -86,6 +96,9 @@ func Dial(life, limit context.Context, o Options) (*Conn, error) {
 	if c.interceptor.inner, c.transport, err = o.Target.dial(life, limit, &c.transportBase); err != nil {
 		return nil, err
 	}
+	c.process, _ = c.transport.(*process)
+	c.endpoint, _ = c.transport.(*endpoint)
+	c.host, _ = c.transport.(*host)
 	c.interceptor.negotiation.remote = c.Remote()
 	options := []client.ClientOption{client.WithClientCapabilities(c.capabilities(o.Sampling))}
 	if o.Negotiation == Legacy {
@@ -139,7 +152,7 @@ func (c *Conn) Open(ctx, limit context.Context) error {
 			return err
 		}
 	}
-	c.transport.opened(c.initResult.ProtocolVersion)
+	c.endpoint.opened(c.initResult.ProtocolVersion)
 	return nil
 }
 
@@ -199,11 +212,10 @@ func (c *Conn) Abandon(life, limit context.Context, err error) error {
 
 // endpointMissing reports whether the last HTTP response said that the URL does not accept messages.
 func (c *Conn) endpointMissing() bool {
-	e, is := c.transport.(*endpoint)
-	if !is {
+	if !c.Remote() {
 		return false
 	}
-	status := e.roundTripper.status.Load()
+	status := c.endpoint.roundTripper.status.Load()
 	return status == http.StatusNotFound || status == http.StatusMethodNotAllowed
 }
 
@@ -241,51 +253,36 @@ func (c *Conn) InitializeResult() InitializeResult { return c.initResult }
 func (c *Conn) Modern() bool { return c.interceptor.modern.Load() }
 
 // Hosted reports whether the server runs inside an SDK host.
-func (c *Conn) Hosted() bool {
-	_, is := c.transport.(*hostTransport)
-	return is
-}
+func (c *Conn) Hosted() bool { return c.host != nil }
 
 // Remote reports whether the server is reached over HTTP, so that no process exit reports its end.
-func (c *Conn) Remote() bool {
-	_, is := c.transport.(*endpoint)
-	return is
-}
-
-// process returns the process of the server, or nil.
-func (c *Conn) process() *process {
-	p, _ := c.transport.(*process)
-	return p
-}
+func (c *Conn) Remote() bool { return c.endpoint != nil }
 
 // PID returns the process id of a local server; 0 = none.
-func (c *Conn) PID() int { return c.process().pid() }
+func (c *Conn) PID() int { return c.process.pid() }
 
 // Reason explains a lost connection ("exit status 3: boom"). It waits at most patience; empty = unknown.
-func (c *Conn) Reason(patience time.Duration) string { return c.process().reason(patience) }
+func (c *Conn) Reason(patience time.Duration) string { return c.process.reason(patience) }
 
 // StderrTail returns the last lines of standard error.
-func (c *Conn) StderrTail() []string { return c.process().tail() }
+func (c *Conn) StderrTail() []string { return c.process.tail() }
 
 // SkippedLines reports how many lines of output were not messages, and the first of them.
-func (c *Conn) SkippedLines() (n int, first string) { return c.process().skipped() }
+func (c *Conn) SkippedLines() (n int, first string) { return c.process.skipped() }
 
 // WaitListening waits until the listening stream of an HTTP server is open. A server that finds it opened during a
 // call may send the answer there, where it would be lost.
 func (c *Conn) WaitListening(ctx context.Context) {
-	if e, is := c.transport.(*endpoint); is {
-		e.waitListening(ctx)
-	}
+	c.endpoint.waitListening(ctx)
 }
 
 // Deliver passes on a message that an SDK server sent on its own initiative; it fails with ErrNotHosted for other
 // servers.
 func (c *Conn) Deliver(ctx context.Context, message json.RawMessage) error {
-	h, is := c.transport.(*hostTransport)
-	if !is {
+	if !c.Hosted() {
 		return ErrNotHosted
 	}
-	return h.host.Deliver(ctx, message)
+	return c.host.deliver(ctx, message)
 }
 
 // RootsChanged notifies the server that the roots changed. A remote server is notified in the background, until the

@@ -10,8 +10,6 @@ import (
 
 	"github.com/mark3labs/mcp-go/client/transport"
 	wire "github.com/mark3labs/mcp-go/mcp"
-
-	"github.com/claudeless/claudeless/mcp/internal/carrier"
 )
 
 // Error is a JSON-RPC error, received from the server or sent to it.
@@ -39,7 +37,7 @@ var (
 	// ErrClosed reports that the server went away.
 	ErrClosed error = closedError{}
 	// ErrBroken reports that the connection broke while a call waited for its answer.
-	ErrBroken = carrier.ErrBroken
+	ErrBroken = errors.New("the event stream broke off")
 	// errRefused has the text that the real CLI shows if a server has closed its port.
 	errRefused = errors.New("ECONNREFUSED: Unable to connect. Is the computer able to access the url?")
 	// ErrLegacy reports that a server does not support revision 2026-07-28.

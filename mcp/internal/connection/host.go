@@ -2,29 +2,86 @@ package connection
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
 
 	"github.com/mark3labs/mcp-go/client/transport"
-
-	"github.com/claudeless/claudeless/mcp/internal/carrier"
+	wire "github.com/mark3labs/mcp-go/mcp"
 )
 
-// Hosted is a server inside an SDK host.
+// Send sends one JSON-RPC message to a server of the host and returns the response (the result for notifications is
+// ignored).
+type Send func(ctx context.Context, server string, message json.RawMessage) (json.RawMessage, error)
+
+// Hosted is a server inside an SDK host, which starts and ends it.
 type Hosted struct {
 	Server string
-	Send   carrier.Send // nil = no host
+	Send   Send // nil = no host
 }
 
-func (t Hosted) dial(context.Context, context.Context, *transportBase) (transport.Interface, messageTransport, error) {
+func (t Hosted) dial(_, _ context.Context, b *transportBase) (transport.Interface, messageTransport, error) {
 	if t.Send == nil {
 		return nil, nil, errors.New("no SDK host is connected")
 	}
-	h := carrier.NewHost(t.Server, t.Send)
-	return h, &hostTransport{h}, nil
+	h := &host{Hosted: t, transportBase: b}
+	return h, h, nil
 }
 
-// hostTransport sends messages through the SDK host, which ends the server itself.
-type hostTransport struct{ host *carrier.Host }
+// host is the transport to a server inside an SDK host. There is nothing to start, to close or to keep a session with,
+// and what the server sends on its own initiative goes to the interceptor (see deliver).
+type host struct {
+	Hosted
+	*transportBase
+}
 
-func (*hostTransport) opened(string)         {}
-func (*hostTransport) close(context.Context) {}
+func (*host) close(context.Context)                                 {}
+func (*host) Start(context.Context) error                           { return nil }
+func (*host) Close() error                                          { return nil }
+func (*host) GetSessionId() string                                  { return "" }
+func (*host) SetNotificationHandler(func(wire.JSONRPCNotification)) {}
+func (t *host) SendNotification(ctx context.Context, n wire.JSONRPCNotification) error {
+	_, err := t.roundTrip(ctx, n)
+	return err
+}
+
+// SendRequest sends a request and waits for its response.
+func (t *host) SendRequest(ctx context.Context, req transport.JSONRPCRequest) (*transport.JSONRPCResponse, error) {
+	answer, err := t.roundTrip(ctx, req)
+	if err != nil {
+		return nil, err
+	}
+	resp := &transport.JSONRPCResponse{}
+	return resp, json.Unmarshal(answer, resp)
+}
+
+func (t *host) roundTrip(ctx context.Context, v any) (json.RawMessage, error) {
+	message, err := json.Marshal(v)
+	if err != nil {
+		return nil, err
+	}
+	return t.Send(ctx, t.Server, message)
+}
+
+// deliver handles a notification or a request of the server; a request is answered.
+func (t *host) deliver(ctx context.Context, message json.RawMessage) error {
+	var req transport.JSONRPCRequest
+	var n wire.JSONRPCNotification
+	err := json.Unmarshal(message, &req)
+	if err == nil && req.ID.IsNil() {
+		err = json.Unmarshal(message, &n)
+	}
+	switch {
+	case err != nil:
+		return fmt.Errorf("reading a message of MCP server %q: %w", t.Server, err)
+	case req.ID.IsNil():
+		t.notifications.receive(n)
+		return nil
+	}
+	resp, err := t.interceptor.handle(ctx, req)
+	if err != nil {
+		return err
+	}
+	_, err = t.roundTrip(ctx, resp)
+	return err
+}

@@ -16,8 +16,6 @@ import (
 
 	"github.com/mark3labs/mcp-go/client/transport"
 	wire "github.com/mark3labs/mcp-go/mcp"
-
-	"github.com/claudeless/claudeless/mcp/internal/carrier"
 )
 
 var (
@@ -178,7 +176,7 @@ func (l *interceptor) sendTracked(ctx context.Context, req transport.JSONRPCRequ
 	if !subscription { // a subscription stays open and does not count as activity
 		l.track(req.ID)
 	}
-	resp, err := l.inner.SendRequest(carrier.OnFailure(ctx, func(why error) { l.setProblem(idText(req.ID), why) }), req)
+	resp, err := l.inner.SendRequest(onFailure(ctx, func(why error) { l.setProblem(idText(req.ID), why) }), req)
 	if why := l.untrack(req.ID); why != nil {
 		err = why
 	}
@@ -301,11 +299,6 @@ func (l *interceptor) setProblem(id string, problem error) {
 	}
 }
 
-// TooLong records that the response to a request was dropped because of its size.
-func (l *interceptor) TooLong(id []byte, why *carrier.TooLongError) {
-	l.setProblem(strings.Trim(string(id), `"`), why)
-}
-
 // onlyPending returns the id of the only request in progress; ok is false if none exists or more than one.
 func (l *interceptor) onlyPending() (id wire.RequestId, ok bool) {
 	l.mu.Lock()
@@ -366,10 +359,7 @@ func (l *interceptor) SendNotification(ctx context.Context, n wire.JSONRPCNotifi
 // SetNotificationHandler installs the interceptor's own handler instead of the client's, which would run its
 // listeners on the read loop.
 func (l *interceptor) SetNotificationHandler(func(wire.JSONRPCNotification)) {
-	l.inner.SetNotificationHandler(func(n wire.JSONRPCNotification) {
-		l.debug.Message("<-", n.Method, "")
-		l.notifications.handleNotification(n.Method, n.Params.AdditionalFields)
-	})
+	l.inner.SetNotificationHandler(func(n wire.JSONRPCNotification) { l.notifications.receive(n) })
 }
 
 // SetRequestHandler installs the interceptor's own handler instead of the client's, which answers unknown methods
@@ -408,9 +398,9 @@ func errorResponse(id wire.RequestId, err error) *transport.JSONRPCResponse {
 	return transport.NewJSONRPCErrorResponse(id, e.Code, e.Message, e.Data)
 }
 
-// Repair adds the id of the only request in progress to an error response without id. With several requests in
+// repair adds the id of the only request in progress to an error response without id. With several requests in
 // progress it is left unchanged.
-func (l *interceptor) Repair(line []byte) []byte {
+func (l *interceptor) repair(line []byte) []byte {
 	const small = 64 << 10
 	if len(line) > small || !bytes.Contains(line, []byte(`"error"`)) || !bytes.Contains(line, []byte("null")) {
 		return line

@@ -47,9 +47,10 @@ type notificationHandler struct {
 	acknowledged chan struct{}
 }
 
-// handleNotification runs on the transport's read loop and must not call the client.
-func (i *notificationHandler) handleNotification(method string, params map[string]any) {
-	switch method {
+// receive runs on the transport's read loop and must not call the client.
+func (i *notificationHandler) receive(n wire.JSONRPCNotification) {
+	i.debug.Message("<-", n.Method, "")
+	switch method, params := n.Method, n.Params.AdditionalFields; method {
 	case string(wire.MethodNotificationToolsListChanged):
 		i.lists.add(Tools)
 	case string(wire.MethodNotificationPromptsListChanged):

@@ -11,7 +11,6 @@ import (
 	"github.com/mark3labs/mcp-go/client/transport"
 
 	"github.com/claudeless/claudeless/internal/base/proc"
-	"github.com/claudeless/claudeless/mcp/internal/carrier"
 )
 
 // Process is a server that is started as a child process and speaks over its pipes.
@@ -43,11 +42,10 @@ func (t Process) dial(_, limit context.Context, b *transportBase) (transport.Int
 	if err != nil {
 		return nil, nil, err
 	}
-	w := &process{Process: p, transportBase: b, hider: t.Redactor}
-	w.filter = carrier.NewFilter(carrier.FilterOptions{Source: p.Stdout(), Limit: t.MaxLine, Owner: w})
-	pipes := transport.NewIO(w.filter, stdin{p.Stdin()}, nil)
+	lines := newFilter(filterOptions{Source: p.Stdout(), Limit: t.MaxLine, Owner: b, Repair: true})
+	pipes := transport.NewIO(lines, stdin{p.Stdin()}, nil)
 	transport.WithCommandLogger(discardLogger)(pipes) // mcp-go would log to standard error
-	w.pipes = pipes
+	w := &process{Process: p, transportBase: b, filter: lines, pipes: pipes, hider: t.Redactor}
 	b.tasks.Go(w.watch)
 	return pipes, w, nil
 }
@@ -59,12 +57,11 @@ var discardLogger = slog.New(slog.DiscardHandler)
 type process struct {
 	*proc.Process
 	*transportBase
-	filter *carrier.Filter
+	filter *filter
 	pipes  transport.Interface
 	hider  Redactor
 }
 
-func (p *process) opened(string)             {}
 func (p *process) close(ctx context.Context) { p.Stop(ctx) }
 
 // watch waits for the end of the process or of the connection, and then closes the pipes.
@@ -81,18 +78,6 @@ func (p *process) watch() {
 	case <-p.closeReason.lost:
 	}
 }
-
-// End implements carrier.Owner.
-func (p *process) End() { p.Lose() }
-
-// TooLong implements carrier.Owner.
-func (p *process) TooLong(id []byte, why *carrier.TooLongError) { p.interceptor.TooLong(id, why) }
-
-// Junk implements carrier.Lines.
-func (p *process) Junk(first string) { p.debug.Printf("not a message, skipped: %s", first) }
-
-// Repair implements carrier.Lines.
-func (p *process) Repair(line []byte) []byte { return p.interceptor.Repair(line) }
 
 func (p *process) pid() int {
 	if p == nil {

@@ -12,8 +12,6 @@ import (
 	"time"
 
 	"github.com/mark3labs/mcp-go/client/transport"
-
-	"github.com/claudeless/claudeless/mcp/internal/carrier"
 )
 
 // Remote is a server at a URL: a streamable HTTP endpoint (up to 2025-11-25 with a listening GET stream for messages
@@ -32,9 +30,10 @@ type Remote struct {
 
 // dial creates the transport.
 func (t Remote) dial(life, limit context.Context, b *transportBase) (transport.Interface, messageTransport, error) {
-	e := &endpoint{transportBase: b, roundTripper: t.roundTripper(), address: t.address()}
+	e := &endpoint{roundTripper: t.roundTripper(), address: t.address()}
 	if t.SSE {
-		return e.openStream(life, limit, t)
+		sse, err := e.openSSE(life, limit, t, b)
+		return sse, e, err
 	}
 	e.roundTripper.sessionStream = &sessionStream{ready: make(chan struct{}), answered: make(chan struct{})}
 	options := []transport.StreamableHTTPCOption{
@@ -73,46 +72,19 @@ func (t Remote) roundTripper() *roundTripper {
 	return trip
 }
 
-// endpoint is the transport to a server over HTTP.
+// endpoint is a server over HTTP. A nil endpoint belongs to a server that is not.
 type endpoint struct {
-	*transportBase
 	roundTripper *roundTripper
 	address      string // host and port
 	listens      bool   // a listening stream is opened
 }
 
-// openStream opens the stream of the SSE transport and waits for its endpoint event.
-func (e *endpoint) openStream(life, limit context.Context, t Remote) (transport.Interface, messageTransport, error) {
-	sse, err := carrier.OpenSSE(life, limit, carrier.SSEOptions{
-		URL: t.URL, Client: &http.Client{Transport: e.roundTripper}, Limit: t.MaxMessage, Owner: e,
-	})
-	var status *carrier.StatusError
-	switch {
-	case err == nil:
-		return sse, e, nil
-	case errors.As(err, &status) && status.Code < http.StatusInternalServerError:
-		return nil, nil, &DialError{Reason: err.Error(), Wire: err.Error()}
-	case isTransient(err):
-		return nil, nil, TransientError{err}
-	}
-	return nil, nil, err
-}
-
-// TooLong implements carrier.TransportOwner.
-func (e *endpoint) TooLong(id []byte, why *carrier.TooLongError) { e.interceptor.TooLong(id, why) }
-
-// End implements carrier.TransportOwner.
-func (e *endpoint) End() {
-	e.roundTripper.base.CloseIdleConnections()
-	e.Lose()
-}
-
 func (e *endpoint) close(context.Context) { e.roundTripper.base.CloseIdleConnections() }
 
 func (e *endpoint) opened(version string) {
-	if s := e.roundTripper.sessionStream; s != nil {
-		s.version = version
-		close(s.ready)
+	if e != nil && e.roundTripper.sessionStream != nil {
+		e.roundTripper.sessionStream.version = version
+		close(e.roundTripper.sessionStream.ready)
 	}
 }
 
@@ -134,7 +106,7 @@ func (e *endpoint) gone(ctx context.Context, pause time.Duration) bool {
 const listenLimit = time.Second
 
 func (e *endpoint) waitListening(ctx context.Context) {
-	if !e.listens {
+	if e == nil || !e.listens {
 		return
 	}
 	timer := time.NewTimer(listenLimit)

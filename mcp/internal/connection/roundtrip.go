@@ -12,8 +12,6 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
-
-	"github.com/claudeless/claudeless/mcp/internal/carrier"
 )
 
 // Refusal is a response that requires authorization.
@@ -127,7 +125,7 @@ func (t *roundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
 	if req.Method == http.MethodGet && !standing {
 		limit = math.MaxInt // the reader of the stream bounds it
 	}
-	carrier.Bound(ctx, resp, limit)
+	bound(ctx, resp, limit)
 	if !unauthorized(resp) {
 		t.requestHeaders.accepted.Store(true)
 		return resp, nil
@@ -167,7 +165,7 @@ func (t *roundTripper) send(ctx context.Context, req *http.Request, headers map[
 	req = req.Clone(ctx)
 	get := req.Method == http.MethodGet
 	if get && t.sessionStream != nil && t.sessionStream.version != "" {
-		req.Header.Set(carrier.VersionHeader, t.sessionStream.version)
+		req.Header.Set(versionHeader, t.sessionStream.version)
 	}
 	req.Header.Set("User-Agent", t.agent)
 	req.Header.Set("Accept-Encoding", "identity")

@@ -1,4 +1,4 @@
-package carrier
+package connection
 
 import (
 	"bufio"
@@ -21,7 +21,7 @@ import (
 func events(t *testing.T, stream string, limit int) (all []string) {
 	t.Helper()
 	for _, r := range []io.Reader{strings.NewReader(stream), iotest.OneByteReader(strings.NewReader(stream))} {
-		in := eventReader{in: bufio.NewReader(PlainEvents(r)), limit: limit}
+		in := eventReader{in: bufio.NewReader(newPlainEvents(r)), limit: limit}
 		all = nil
 		for {
 			ev, err := in.next()
@@ -70,8 +70,8 @@ func TestMessageLines(t *testing.T) {
 		"data: {\"result\":{\"id\":8},\ndata: \"id\":\"x\"}\n\n":                        fmt.Sprintf(tooLong, `"x"`, 29) + "\n",
 		"data: {\"id\":7,\"method\":\"ping\",\"a\":\"b\"}\n\n":                          "",
 	} {
-		lines := &messageLines{events: &eventReader{in: bufio.NewReader(PlainEvents(strings.NewReader(stream))), limit: 20}}
-		got, err := io.ReadAll(NewFilter(FilterOptions{Source: lines, Limit: 20}))
+		lines := &messageLines{events: &eventReader{in: bufio.NewReader(newPlainEvents(strings.NewReader(stream))), limit: 20}}
+		got, err := io.ReadAll(newFilter(filterOptions{Source: lines, Limit: 20, Owner: testBase()}))
 		if err != nil || string(got) != want {
 			t.Errorf("%q: got %q, want %q (%v)", stream, got, want, err)
 		}
@@ -91,8 +91,9 @@ func TestResponseComesAtOnce(t *testing.T) {
 		fmt.Fprintf(server, "data: {\"jsonrpc\":\"2.0\",\"id\":%d,\"result\":{}}\n\n", m.ID)
 		return &http.Response{StatusCode: http.StatusAccepted, Body: http.NoBody}, err
 	})}
-	sse, err := OpenSSE(t.Context(), t.Context(), SSEOptions{URL: "http://127.0.0.1/sse", Client: client, Limit: 1000, Owner: new(owner)})
-	if err != nil {
+	ctx, cancel := context.WithCancel(t.Context())
+	sse := &sseClient{client: client, stop: cancel}
+	if err := sse.open(ctx, Remote{URL: "http://127.0.0.1/sse", MaxMessage: 1000}, testBase()); err != nil {
 		t.Fatal(err)
 	}
 	defer sse.Close()

@@ -1,18 +1,18 @@
-package carrier
+package connection
 
 import (
 	"bytes"
 	"fmt"
 )
 
-// TooLongError reports a message beyond the limit. It was dropped.
-type TooLongError struct {
+// tooLongError reports a message beyond the limit. It was dropped.
+type tooLongError struct {
 	Size  int64 // bytes
 	More  bool  // reading stopped at Size
 	Limit int   // bytes
 }
 
-func (e *TooLongError) Error() string {
+func (e *tooLongError) Error() string {
 	size := "is"
 	if e.More {
 		size = "has more than"
@@ -20,8 +20,9 @@ func (e *TooLongError) Error() string {
 	return fmt.Sprintf("the message of the server %s %d bytes; the limit is %d (maxLineBytes in the server's entry)", size, e.Size, e.Limit)
 }
 
-// idScanner finds the id of a message that is dropped, while its bytes are read.
+// idScanner finds the id and the size of a message that is dropped, while its bytes are read.
 type idScanner struct {
+	size   int64
 	id     []byte // as written; nil = not found
 	method bool   // the message has a method, so it is not a response
 
@@ -35,6 +36,7 @@ type idScanner struct {
 const longestID = 64
 
 func (e *idScanner) write(p []byte) {
+	e.size += int64(len(p))
 	for _, c := range p {
 		if e.quoted {
 			e.inString(c)

@@ -10,14 +10,12 @@ import (
 
 // Target is a server and how to reach it: [Process], [Remote] or [Hosted].
 type Target interface {
-	// dial creates the transport before limit ends; the transport ends with life.
+	// dial creates the transport before limit ends; it ends with life.
 	dial(life, limit context.Context, b *transportBase) (transport.Interface, messageTransport, error)
 }
 
-// messageTransport is the part of a connection below the client: a process, an HTTP endpoint or an SDK host.
+// messageTransport is the part of a connection below the client: a process, an endpoint or a host.
 type messageTransport interface {
-	// opened is called after the handshake with the negotiated version.
-	opened(version string)
 	// close closes the transport within its own time limit.
 	close(ctx context.Context)
 }

@@ -1,4 +1,4 @@
-package carrier
+package connection
 
 import (
 	"bufio"
@@ -16,62 +16,57 @@ import (
 	wire "github.com/mark3labs/mcp-go/mcp"
 )
 
-// SSEOptions configure an SSE transport. All of them are required.
-type SSEOptions struct {
-	URL    string
-	Client *http.Client
-	Limit  int            // of one message, in bytes
-	Owner  TransportOwner // called on the reading goroutine
-}
-
-// StatusError is a response to the GET that is not an event stream.
-type StatusError struct{ Code int }
-
-func (e *StatusError) Error() string { return fmt.Sprintf("HTTP %d from the event stream", e.Code) }
-
-// SSE is one open stream of the older HTTP transport (HTTP+SSE): everything that the server sends arrives on it, and
-// messages are posted to the endpoint that it announces. The stream is read by mcp-go's transport over pipes: its
+// sseClient is one open stream of the older HTTP transport (HTTP+SSE): everything that the server sends arrives on it,
+// and messages are posted to the endpoint that it announces. The stream is read by mcp-go's transport over pipes: its
 // transport over SSE cannot answer requests of the server and lets calls hang when the stream ends.
-type SSE struct {
+type sseClient struct {
 	*transport.Stdio
-	options  SSEOptions
+	client   *http.Client
 	endpoint *url.URL
 	stop     context.CancelFunc
 	version  atomic.Value // string: the protocol version; empty before the handshake
 	expected sync.Map     // id of a request to a chan struct{} that is closed when its response can be received
 }
 
-// OpenSSE opens the stream and waits for the endpoint event. Opening ends when limit does. The stream ends with life.
-func OpenSSE(life, limit context.Context, o SSEOptions) (*SSE, error) {
+// openSSE opens the stream and waits for its endpoint event. Opening ends when limit does. The stream ends with life.
+func (e *endpoint) openSSE(life, limit context.Context, to Remote, b *transportBase) (*sseClient, error) {
 	stream, stop := context.WithCancel(life)
 	defer context.AfterFunc(limit, stop)()
-	t := &SSE{options: o, stop: stop}
-	if err := t.open(stream); err != nil {
-		stop()
-		o.Owner.End()
-		if limit.Err() != nil {
-			err = limit.Err()
-		}
-		return nil, err
+	sse := &sseClient{client: &http.Client{Transport: e.roundTripper}, stop: stop}
+	err := sse.open(stream, to, b)
+	if err == nil {
+		return sse, nil
 	}
-	return t, nil
+	stop()
+	e.roundTripper.base.CloseIdleConnections()
+	if limit.Err() != nil {
+		err = limit.Err()
+	}
+	if isTransient(err) {
+		err = TransientError{err}
+	}
+	return nil, err
 }
 
-func (t *SSE) open(ctx context.Context) error {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, t.options.URL, http.NoBody)
+func (t *sseClient) open(ctx context.Context, to Remote, base *transportBase) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, to.URL, http.NoBody)
 	if err != nil {
 		return errors.New("the url cannot be read")
 	}
 	req.Header.Set("Accept", "text/event-stream")
-	resp, err := t.options.Client.Do(req)
+	resp, err := t.client.Do(req)
 	if err != nil {
 		return err
 	}
 	context.AfterFunc(ctx, func() { resp.Body.Close() })
 	if resp.StatusCode != http.StatusOK {
-		return &StatusError{Code: resp.StatusCode}
+		err := fmt.Errorf("HTTP %d from the event stream", resp.StatusCode)
+		if resp.StatusCode < http.StatusInternalServerError {
+			return &DialError{Reason: err.Error(), Wire: err.Error()}
+		}
+		return err
 	}
-	events := &eventReader{in: bufio.NewReader(PlainEvents(resp.Body)), limit: t.options.Limit}
+	events := &eventReader{in: bufio.NewReader(newPlainEvents(resp.Body)), limit: to.MaxMessage}
 	var first event
 	for first.name != "endpoint" {
 		if first, err = events.next(); err != nil {
@@ -82,14 +77,14 @@ func (t *SSE) open(ctx context.Context) error {
 	if err != nil || t.endpoint.Host != req.URL.Host || t.endpoint.Scheme != req.URL.Scheme {
 		return fmt.Errorf("endpoint %q is on another server", first.data)
 	}
-	lines := NewFilter(FilterOptions{Source: &messageLines{events: events}, Limit: t.options.Limit, Owner: t.options.Owner})
+	lines := newFilter(filterOptions{Source: &messageLines{events: events}, Limit: to.MaxMessage, Owner: base})
 	t.Stdio = transport.NewIO(lines, unpostedLines{t}, nil)
 	return nil
 }
 
 // unpostedLines replaces the pipe to the server, because messages are posted. mcp-go's transport writes a request to it
 // once it can receive the response; only then may the request be posted.
-type unpostedLines struct{ t *SSE }
+type unpostedLines struct{ t *sseClient }
 
 // Write implements io.Writer. Each call has one message.
 func (w unpostedLines) Write(p []byte) (int, error) {
@@ -105,7 +100,7 @@ func (w unpostedLines) Write(p []byte) (int, error) {
 
 func (unpostedLines) Close() error { return nil }
 
-func (t *SSE) post(ctx context.Context, message any) error {
+func (t *sseClient) post(ctx context.Context, message any) error {
 	body, err := json.Marshal(message)
 	if err != nil {
 		return err
@@ -117,9 +112,9 @@ func (t *SSE) post(ctx context.Context, message any) error {
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("Accept", "application/json, text/event-stream")
 	if version, ok := t.version.Load().(string); ok {
-		req.Header.Set(VersionHeader, version)
+		req.Header.Set(versionHeader, version)
 	}
-	resp, err := t.options.Client.Do(req)
+	resp, err := t.client.Do(req)
 	if err != nil {
 		return err
 	}
@@ -130,20 +125,20 @@ func (t *SSE) post(ctx context.Context, message any) error {
 	return nil
 }
 
-// VersionHeader carries the negotiated protocol version.
-const VersionHeader = "Mcp-Protocol-Version"
+// versionHeader carries the negotiated protocol version.
+const versionHeader = "Mcp-Protocol-Version"
 
 // SetProtocolVersion sets the version for VersionHeader.
-func (t *SSE) SetProtocolVersion(version string) { t.version.Store(version) }
+func (t *sseClient) SetProtocolVersion(version string) { t.version.Store(version) }
 
 // Close ends the stream.
-func (t *SSE) Close() error {
+func (t *sseClient) Close() error {
 	t.stop()
 	return t.Stdio.Close()
 }
 
 // SetRequestHandler sets the handler of requests that the server sends; its responses are posted.
-func (t *SSE) SetRequestHandler(handle transport.RequestHandler) {
+func (t *sseClient) SetRequestHandler(handle transport.RequestHandler) {
 	t.Stdio.SetRequestHandler(func(ctx context.Context, req transport.JSONRPCRequest) (*transport.JSONRPCResponse, error) {
 		if resp, err := handle(ctx, req); err == nil {
 			_ = t.post(ctx, resp) // a lost server is noticed on the stream
@@ -153,7 +148,7 @@ func (t *SSE) SetRequestHandler(handle transport.RequestHandler) {
 }
 
 // SendRequest posts a request and waits for its response on the stream.
-func (t *SSE) SendRequest(ctx context.Context, req transport.JSONRPCRequest) (*transport.JSONRPCResponse, error) {
+func (t *sseClient) SendRequest(ctx context.Context, req transport.JSONRPCRequest) (*transport.JSONRPCResponse, error) {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	id, expected, posted := req.ID.String(), make(chan struct{}), make(chan error, 1)
@@ -181,6 +176,6 @@ func (t *SSE) SendRequest(ctx context.Context, req transport.JSONRPCRequest) (*t
 }
 
 // SendNotification posts a notification.
-func (t *SSE) SendNotification(ctx context.Context, n wire.JSONRPCNotification) error {
+func (t *sseClient) SendNotification(ctx context.Context, n wire.JSONRPCNotification) error {
 	return t.post(ctx, n)
 }

@@ -1,4 +1,4 @@
-package carrier
+package connection
 
 import (
 	"bufio"
@@ -30,7 +30,7 @@ func TestFilter(t *testing.T) {
 		"{\"id\":3,\"method\":\"" + strings.Repeat("x", 100) + "\"}\n{}": {"{}\n", 1},
 		"": {"", 0},
 	} {
-		f := NewFilter(FilterOptions{Source: strings.NewReader(in), Limit: 50})
+		f := newFilter(filterOptions{Source: strings.NewReader(in), Limit: 50, Owner: testBase()})
 		out, err := io.ReadAll(f)
 		if n, _ := f.Skipped(); err != nil || string(out) != want.out || n != want.junk {
 			t.Errorf("%q: got %q, %d dropped, %v", in, out, n, err)
@@ -43,37 +43,36 @@ func FuzzFilter(f *testing.F) {
 	f.Add([]byte("[\n]\n\xff{}\n"))
 	f.Fuzz(func(t *testing.T, in []byte) {
 		const limit = 64
-		var owner owner
-		all := bufio.NewScanner(NewFilter(FilterOptions{Source: bytes.NewReader(in), Limit: limit, Owner: &owner}))
+		owner := testBase()
+		all := bufio.NewScanner(newFilter(filterOptions{Source: bytes.NewReader(in), Limit: limit, Owner: owner}))
 		for all.Scan() {
 			if line := all.Bytes(); !json.Valid(line) || line[0] != '{' || len(line) > limit && !bytes.Contains(line, []byte("maxLineBytes")) {
 				t.Errorf("%q came through", line)
 			}
 		}
-		if all.Err() != nil || owner != 1 {
-			t.Errorf("%v, ended %d times", all.Err(), owner)
+		if all.Err() != nil || !owner.IsLost() {
+			t.Errorf("%v, lost: %v", all.Err(), owner.IsLost())
 		}
 	})
 }
 
-// owner counts the ends that it hears of.
-type owner int
+// testBase returns what a transport needs, without a debug log.
+func testBase() *transportBase {
+	return &transportBase{interceptor: newInterceptor(nil, nil), closeReason: &closeReason{lost: make(chan struct{})}}
+}
 
-func (o *owner) End()                          { *o++ }
-func (o *owner) TooLong([]byte, *TooLongError) {}
-
-// The last message of a server that ends without a newline is read before the owner is notified of the end, once.
+// The last message of a server that ends without a newline is read before the connection counts as lost.
 func TestFilterEndsAfterTheLastMessage(t *testing.T) {
-	var ends owner
-	f := NewFilter(FilterOptions{Source: strings.NewReader(`{"id":1}`), Owner: &ends, Limit: 100})
+	owner := testBase()
+	f := newFilter(filterOptions{Source: strings.NewReader(`{"id":1}`), Owner: owner, Limit: 100})
 	buf := make([]byte, 100)
 	n, err := f.Read(buf)
-	if got := string(buf[:n]); got != "{\"id\":1}\n" || err != nil || ends != 0 {
-		t.Fatalf("read %q, %v; the owner was told %d times", got, err, ends)
+	if got := string(buf[:n]); got != "{\"id\":1}\n" || err != nil || owner.IsLost() {
+		t.Fatalf("read %q, %v; lost: %v", got, err, owner.IsLost())
 	}
 	for range 2 {
-		if n, err := f.Read(buf); n != 0 || !errors.Is(err, io.EOF) || ends != 1 {
-			t.Fatalf("at the end: read %d, %v; the owner was told %d times", n, err, ends)
+		if n, err := f.Read(buf); n != 0 || !errors.Is(err, io.EOF) || !owner.IsLost() {
+			t.Fatalf("at the end: read %d, %v; lost: %v", n, err, owner.IsLost())
 		}
 	}
 }

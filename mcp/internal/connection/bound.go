@@ -1,4 +1,4 @@
-package carrier
+package connection
 
 import (
 	"context"
@@ -8,16 +8,13 @@ import (
 	"net/http"
 )
 
-// ErrBroken reports that the connection broke before the end of an event stream.
-var ErrBroken = errors.New("the event stream broke off")
-
-// Bound makes reading the body of a response fail when a message in it exceeds limit bytes. An event stream is
-// normalized (see [PlainEvents]).
-func Bound(ctx context.Context, resp *http.Response, limit int) {
+// bound makes reading the body of a response fail when a message in it exceeds limit bytes. An event stream is
+// normalized (see [newPlainEvents]).
+func bound(ctx context.Context, resp *http.Response, limit int) {
 	media, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
 	body := &boundedBody{Closer: resp.Body, from: resp.Body, limit: int64(limit), events: media == "text/event-stream"}
 	if body.events {
-		body.from = PlainEvents(resp.Body)
+		body.from = newPlainEvents(resp.Body)
 	}
 	onFailure, observed := ctx.Value(failureKey{}).(func(error))
 	body.onFailure = func(why error) {
@@ -28,9 +25,9 @@ func Bound(ctx context.Context, resp *http.Response, limit int) {
 	resp.Body = body
 }
 
-// OnFailure stores a callback in a request's context that is called if the response is too long, or is an event stream
+// onFailure stores a callback in a request's context that is called if the response is too long, or is an event stream
 // that breaks off: mcp-go does not report why a body could not be read.
-func OnFailure(ctx context.Context, failed func(why error)) context.Context {
+func onFailure(ctx context.Context, failed func(why error)) context.Context {
 	return context.WithValue(ctx, failureKey{}, failed)
 }
 
@@ -58,7 +55,7 @@ func (b *boundedBody) Read(p []byte) (int, error) {
 		}
 		return n, err
 	}
-	why := &TooLongError{Limit: int(b.limit)}
+	why := &tooLongError{Limit: int(b.limit)}
 	// report the actual size if it is only slightly larger
 	for !ended && err == nil && size/2 <= b.limit {
 		n, err = b.from.Read(p)

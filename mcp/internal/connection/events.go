@@ -1,4 +1,4 @@
-package carrier
+package connection
 
 import (
 	"bufio"
@@ -7,9 +7,9 @@ import (
 	"io"
 )
 
-// PlainEvents normalizes an event stream: all three kinds of line ends become newlines, and a byte order mark is
+// newPlainEvents normalizes an event stream: all three kinds of line ends become newlines, and a byte order mark is
 // removed.
-func PlainEvents(r io.Reader) io.Reader { return &plainEvents{r: r} }
+func newPlainEvents(r io.Reader) io.Reader { return &plainEvents{r: r} }
 
 type plainEvents struct {
 	r    io.Reader
@@ -49,7 +49,7 @@ type event struct {
 	more bool   // the data continues in the next piece
 }
 
-// eventReader splits a stream of [PlainEvents] into events.
+// eventReader splits a stream of [newPlainEvents] into events.
 type eventReader struct {
 	in    *bufio.Reader
 	limit int // of the data of one piece, in bytes

@@ -1,0 +1,175 @@
+package connection
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+)
+
+// filterOptions configure a filter. Source, Limit and Owner are required.
+type filterOptions struct {
+	Source io.Reader
+	Limit  int            // longest message in bytes
+	Owner  *transportBase // is lost at the end of the input, and hears of responses that are too long
+	Repair bool           // error responses without an id get one, and the first few dropped lines are logged
+}
+
+// filter passes on the lines of a server that are JSON objects and drops the rest: text, blank lines and messages
+// longer than the limit. A response that is too long is replaced by an error with its id. A batch is split into its
+// elements, one per line. A missing last newline is added. Memory use stays near the limit.
+type filter struct {
+	options filterOptions
+	src     *bufio.Reader
+	ready   []byte // the next bytes that Read returns
+	line    []byte // buffer for the next line; ready may be a part of it
+	ended   bool
+
+	mu    sync.Mutex
+	junk  int
+	first string
+}
+
+// newFilter returns a filter; it reads nothing yet.
+func newFilter(o filterOptions) *filter {
+	const buffer = 32 << 10
+	return &filter{options: o, src: bufio.NewReaderSize(o.Source, buffer)}
+}
+
+// Read implements io.Reader for one goroutine. A last line without a newline is returned before the end, so that its
+// reader has the message before the connection counts as lost.
+func (f *filter) Read(p []byte) (int, error) {
+	for len(f.ready) == 0 {
+		if f.ended {
+			f.options.Owner.Lose()
+			return 0, io.EOF
+		}
+		f.fill()
+	}
+	n := copy(p, f.ready)
+	f.ready = f.ready[n:]
+	return n, nil
+}
+
+// fill reads one line into ready; ready stays empty if the line is not a message.
+func (f *filter) fill() {
+	f.ready = nil
+	line, tooLong, err := f.readLine()
+	if err != nil {
+		f.ended = true
+	}
+	if tooLong != nil {
+		f.ready = f.tooLongReply(tooLong)
+		return
+	}
+	trimmed := bytes.TrimSpace(line)
+	switch {
+	case len(trimmed) == 0:
+	case trimmed[0] == '{' && json.Valid(trimmed):
+		f.ready = f.object(trimmed)
+	case trimmed[0] == '[':
+		f.ready = f.batch(trimmed)
+	default:
+		f.drop(string(trimmed[:min(len(trimmed), 200)]))
+	}
+}
+
+func (f *filter) object(line []byte) []byte {
+	if f.options.Repair {
+		line = f.options.Owner.interceptor.repair(line)
+	}
+	return append(bytes.TrimRight(line, "\n"), '\n')
+}
+
+// batch splits a JSON-RPC batch. The current protocol forbids batches, but old servers send them.
+func (f *filter) batch(line []byte) []byte {
+	var elements []json.RawMessage
+	if json.Unmarshal(line, &elements) != nil {
+		f.drop(string(line[:min(len(line), 200)]))
+		return nil
+	}
+	var out []byte
+	for _, e := range elements {
+		var compact bytes.Buffer
+		if len(e) == 0 || e[0] != '{' || json.Compact(&compact, e) != nil {
+			f.drop(string(e[:min(len(e), 200)]))
+			continue
+		}
+		out = append(out, f.object(compact.Bytes())...)
+	}
+	return out
+}
+
+// tooLongReply returns the error that replaces a line that is too long.
+func (f *filter) tooLongReply(l *idScanner) []byte {
+	why := &tooLongError{Size: l.size, Limit: f.options.Limit}
+	id := l.responseID()
+	if id == nil || !json.Valid(id) {
+		f.drop(why.Error())
+		return nil
+	}
+	f.options.Owner.interceptor.setProblem(strings.Trim(string(id), `"`), why)
+	return fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"error":{"code":%d,"message":%q}}`+"\n", id, CodeInternalError, why.Error())
+}
+
+// readLine returns the next line, which is valid until the next call. For a line beyond the limit it returns tooLong
+// instead.
+func (f *filter) readLine() (line []byte, tooLong *idScanner, err error) {
+	const kept = 1 << 20 // larger buffers are released
+	line = f.line[:0]
+	for {
+		part, err := f.src.ReadSlice('\n')
+		if tooLong == nil && len(line)+len(part) > f.options.Limit {
+			tooLong = &idScanner{}
+			tooLong.write(line)
+			line = nil
+		}
+		if tooLong != nil {
+			tooLong.write(bytes.TrimSuffix(part, []byte{'\n'}))
+		} else {
+			line = append(f.grow(line, len(part)), part...)
+		}
+		if !errors.Is(err, bufio.ErrBufferFull) {
+			if f.line = line; cap(line) > kept {
+				f.line = nil
+			}
+			return line, tooLong, err
+		}
+	}
+}
+
+// grow makes room for n more bytes of a line. It doubles the buffer, up to the size that the longest message needs,
+// which causes less garbage than append.
+func (f *filter) grow(line []byte, n int) []byte {
+	if len(line)+n <= cap(line) {
+		return line
+	}
+	const newline = 1 // added by object
+	grown := make([]byte, len(line), max(min(2*cap(line), f.options.Limit+newline), len(line)+n+newline))
+	copy(grown, line)
+	return grown
+}
+
+func (f *filter) drop(what string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	const shown = 10
+	f.junk++
+	if f.junk == 1 {
+		f.first = what
+	}
+	if f.junk <= shown && f.options.Repair {
+		f.options.Owner.debug.Printf("not a message, skipped: %s", what)
+	}
+}
+
+// Skipped returns how many lines were dropped, and the first of them.
+func (f *filter) Skipped() (n int, first string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.junk, f.first
+}
