@@ -10,7 +10,6 @@ import (
 
 	"github.com/claudeless/claudeless/internal/base/ordered"
 	"github.com/claudeless/claudeless/mcp/internal/connection"
-	"github.com/claudeless/claudeless/mcp/internal/shown"
 	"github.com/claudeless/claudeless/mcp/record"
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
@@ -53,7 +52,7 @@ func (m *Manager) Call(ctx context.Context, c CallRequest) (protocol.ToolResult,
 	}
 	var res protocol.ToolResult
 	if err != nil {
-		res = shown.Failure(errorText(err))
+		res = failedResult(errorText(err))
 	} else {
 		res = m.view(tool.Server).Result(tool, c.ToolUseID, result)
 	}

@@ -18,7 +18,6 @@ import (
 	"github.com/tailscale/hujson"
 
 	"github.com/claudeless/claudeless/internal/base/ordered"
-	"github.com/claudeless/claudeless/mcp/internal/entry"
 	"github.com/claudeless/claudeless/mcp/oauth"
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
@@ -74,7 +73,7 @@ type Authorization struct {
 type entryError struct{ kind, message string }
 
 // expandConfig expands command, arguments, environment, url and headers.
-func expandConfig(cfg ServerConfig, vars entry.Variables) (ServerConfig, []string) {
+func expandConfig(cfg ServerConfig, vars variables) (ServerConfig, []string) {
 	if cfg.Literal {
 		return cfg, nil
 	}
@@ -149,7 +148,7 @@ func (e *ConfigError) Error() string {
 // LoadConfigs reads and merges all configuration. It returns a *ConfigError for a broken value in Values, lists
 // broken entries in Config.Errors, and ignores a broken .mcp.json.
 func LoadConfigs(o ConfigOptions) (Config, error) {
-	l := loader{options: o, vars: entry.NewVariables(o.Environ, o.CWD)}
+	l := loader{options: o, vars: newVariables(o.Environ, o.CWD)}
 	if !o.ValuesOnly {
 		l.loadScopes()
 	}
@@ -163,7 +162,7 @@ func LoadConfigs(o ConfigOptions) (Config, error) {
 
 type loader struct {
 	options ConfigOptions
-	vars    entry.Variables
+	vars    variables
 	config  Config
 }
 
@@ -263,7 +262,7 @@ func (l *loader) loadDocument(doc json.RawMessage, source string) (problem strin
 }
 
 func hasTransport(servers json.RawMessage) bool {
-	entries, _ := entry.Members(servers)
+	entries, _ := distinctMembers(servers)
 	return slices.ContainsFunc(entries, func(e ordered.Member) bool {
 		var m map[string]json.RawMessage
 		return json.Unmarshal(e.Value, &m) == nil && m["transport"] != nil
@@ -274,8 +273,8 @@ func hasTransport(servers json.RawMessage) bool {
 var reservedNames = [...]string{"workspace", "claude-in-chrome", "computer-use", "Claude Preview", "Claude Browser"}
 
 // loadEntries adds the servers of one JSON object.
-func (l *loader) loadEntries(servers json.RawMessage, source string, parse func(*entry.Fields) (ServerConfig, *entryError)) {
-	all, err := entry.Members(servers)
+func (l *loader) loadEntries(servers json.RawMessage, source string, parse func(*entryFields) (ServerConfig, *entryError)) {
+	all, err := distinctMembers(servers)
 	if err != nil {
 		return
 	}
@@ -287,7 +286,7 @@ func (l *loader) loadEntries(servers json.RawMessage, source string, parse func(
 			l.skipEntry(m.Key, &entryError{"reserved_name", fmt.Sprintf("Skipped — %q is a reserved MCP server name", m.Key)})
 			continue
 		}
-		f := entry.Read(m.Value)
+		f := readEntry(m.Value)
 		var cfg ServerConfig
 		var problem *entryError
 		if !f.None() {
@@ -333,7 +332,7 @@ func (l *loader) addServer(cfg ServerConfig) {
 
 // claudeEntry parses an entry of mcpServers and ignores unknown members. The members cwd, connectTimeout, maxTotal,
 // shutdownGrace (ms), maxLineBytes, autoReconnect, disabled and timeoutMs are extensions of claudeless.
-func claudeEntry(f *entry.Fields) (ServerConfig, *entryError) {
+func claudeEntry(f *entryFields) (ServerConfig, *entryError) {
 	if !f.Has("type") && f.Has("url") && !f.Has("command") {
 		return ServerConfig{}, &entryError{
 			"url_missing_type",
@@ -375,7 +374,7 @@ func knownType(t *string) bool {
 }
 
 // readTransport reads the members that describe how to reach the server.
-func readTransport(f *entry.Fields, cfg *ServerConfig) {
+func readTransport(f *entryFields, cfg *ServerConfig) {
 	switch cfg.Type {
 	case typeStdio:
 		cfg.Command = f.Required("command")
@@ -393,7 +392,7 @@ func readTransport(f *entry.Fields, cfg *ServerConfig) {
 }
 
 // readOAuth reads the member oauth.
-func readOAuth(f *entry.Fields) oauth.Config {
+func readOAuth(f *entryFields) oauth.Config {
 	o := f.Object("oauth")
 	if o == nil {
 		return oauth.Config{}
@@ -413,7 +412,7 @@ func readOAuth(f *entry.Fields) oauth.Config {
 
 // Expand returns the entry with the variables in it replaced.
 func (cfg ServerConfig) Expand(o Options) ServerConfig {
-	cfg, _ = expandConfig(cfg, entry.NewVariables(o.Environ, o.CWD))
+	cfg, _ = expandConfig(cfg, newVariables(o.Environ, o.CWD))
 	return cfg
 }
 
@@ -427,7 +426,7 @@ func (cfg ServerConfig) OAuthClient(o Options) *oauth.Client {
 }
 
 // editorEntry parses an entry of an editor's mcp.json (servers without "transport").
-func editorEntry(f *entry.Fields) (ServerConfig, *entryError) {
+func editorEntry(f *entryFields) (ServerConfig, *entryError) {
 	cfg := ServerConfig{Type: f.Text("type")}
 	if cfg.Type == "" && f.Has("url") {
 		cfg.Type = typeHTTP
@@ -447,7 +446,7 @@ func ValidName(name string) bool { return strictName().MatchString(name) }
 
 // strictEntry parses an entry of the servers dialect with "transport": unknown members are errors and values are not
 // expanded.
-func strictEntry(f *entry.Fields) (ServerConfig, *entryError) {
+func strictEntry(f *entryFields) (ServerConfig, *entryError) {
 	on := true
 	cfg := ServerConfig{Type: f.Required("transport"), AutoReconnect: &on, Literal: true}
 	if len(f.Problems) == 0 && !knownType(&cfg.Type) {

@@ -8,8 +8,6 @@ import (
 	"net/http"
 
 	"github.com/claudeless/claudeless/mcp/internal/connection"
-	"github.com/claudeless/claudeless/mcp/internal/helper"
-	"github.com/claudeless/claudeless/mcp/internal/trace"
 	"github.com/claudeless/claudeless/mcp/oauth"
 )
 
@@ -66,7 +64,7 @@ func (s *server) connect(life, ctx context.Context, retries int) dialResult {
 type dialer struct {
 	*server
 	cfg ServerConfig // expanded
-	log *trace.Log
+	log *debugLog
 }
 
 // negotiate connects with the protocol revision and transport that the server supports.
@@ -196,7 +194,7 @@ func (h helperHeaders) Renew(ctx context.Context, r connection.Refusal) (map[str
 
 // headers runs the helper and merges its headers over the configured ones.
 func (h helperHeaders) headers(ctx context.Context) (map[string]string, error) {
-	headers, err := helper.Headers(ctx, helper.Options{
+	headers, err := runHeadersHelper(ctx, helperOptions{
 		Command: h.cfg.HeadersHelper, Dir: h.options.CWD, Environ: h.options.Environ, Server: h.cfg.Name, URL: h.cfg.URL,
 	})
 	if err != nil {

@@ -11,16 +11,12 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
-
-	"github.com/claudeless/claudeless/mcp/internal/entry"
-	"github.com/claudeless/claudeless/mcp/internal/shown"
-	"github.com/claudeless/claudeless/mcp/internal/trace"
 )
 
 // shared is the state that all servers of a manager share.
 type shared struct {
 	options     Options       // without Servers: Manager.servers replaces it
-	debug       *trace.Sink   // nil = off
+	debug       *debugSink    // nil = off
 	localSlots  chan struct{} // one slot for each local server that may connect at the same time
 	remoteSlots chan struct{} // the same for remote ones
 
@@ -34,7 +30,7 @@ func newShared(o Options) *shared {
 	o.Servers = nil
 	return &shared{
 		options:     o,
-		debug:       trace.NewSink(o.Debug, o.Environ),
+		debug:       newDebugSink(o.Debug, o.Environ),
 		localSlots:  make(chan struct{}, o.Batch.Local),
 		remoteSlots: make(chan struct{}, o.Batch.Remote),
 		roots:       roots{dirs: slices.Clone(o.Roots)},
@@ -56,8 +52,8 @@ func (c *shared) acquireSlot(ctx context.Context, kind string) (release func(), 
 }
 
 // variables returns the variables that entries may refer to.
-func (c *shared) variables() entry.Variables {
-	return entry.NewVariables(c.options.Environ, c.options.CWD)
+func (c *shared) variables() variables {
+	return newVariables(c.options.Environ, c.options.CWD)
 }
 
 // sameConfig reports whether two entries of one name describe the same server after expansion.
@@ -70,8 +66,8 @@ func (c *shared) sameConfig(old, desired ServerConfig) bool {
 }
 
 // view returns the converter for the results of a server.
-func (c *shared) view(server string) shown.View {
-	return shown.View{Files: c.options.Files, MaxTokens: c.options.MaxOutputTokens, Log: c.debug.Log(server)}
+func (c *shared) view(server string) resultView {
+	return resultView{Files: c.options.Files, MaxTokens: c.options.MaxOutputTokens, Log: c.debug.Log(server)}
 }
 
 // environ returns the environment of a stdio server, without the telemetry settings of the CLI.

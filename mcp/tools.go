@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/claudeless/claudeless/mcp/internal/trace"
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
@@ -46,7 +45,7 @@ func newCatalogue(servers []*server, version int64) *catalogue {
 }
 
 // logHidden logs the hidden tools if they differ from those of the previous table.
-func (c *catalogue) logHidden(before *catalogue, debug *trace.Sink) {
+func (c *catalogue) logHidden(before *catalogue, debug *debugSink) {
 	if before != nil && len(before.hidden) == len(c.hidden) {
 		return
 	}

@@ -28,7 +28,6 @@ const (
 
 // wide are the packages that import more, and why.
 var wide = map[string]int{ // constant: only read
-	"mcp":                      9,  // connections, entries, results, records and logins of servers
 	"internal/cli":             23, // it builds every part
 	"executor/builtin":         10, // every family of tools, with their table
 	"internal/exec/verdict":    9,  // reports in every form, with the table of hook events

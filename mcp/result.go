@@ -1,9 +1,4 @@
-// Package shown converts the result of an MCP call into what the model and the
-// event stream show.
-//
-// No part of a result is lost silently: oversized or binary content is saved to
-// a file, or its size is reported.
-package shown
+package mcp
 
 import (
 	"bytes"
@@ -57,29 +52,19 @@ type resourceLink struct {
 	MIMEType    string `json:"mimeType,omitempty"`
 }
 
-// Files stores content that is not shown and returns the path.
-type Files interface {
-	SaveBlob(server, mime string, data []byte) (path string, err error)
-	SaveText(tool protocol.Tool, name, text string) (path string, err error)
-}
-
-// Log receives a line about each large result.
-type Log interface {
-	Printf(format string, args ...any)
-}
-
-// View converts results.
-type View struct {
-	Files     Files // nil = nothing is stored
-	MaxTokens int   // MAX_MCP_OUTPUT_TOKENS; 0 = not set
-	Log       Log   // required
+// resultView converts the result of a call into what the model and the event stream show. No part of a result is lost
+// silently: oversized or binary content is saved to a file, or its size is reported.
+type resultView struct {
+	Files     Files     // nil = nothing is stored
+	MaxTokens int       // MAX_MCP_OUTPUT_TOKENS; 0 = not set
+	Log       *debugLog // required
 }
 
 // Result converts the result of a call into the one for the model and the event stream.
-func (v View) Result(tool protocol.Tool, useID string, result json.RawMessage) protocol.ToolResult {
+func (v resultView) Result(tool protocol.Tool, useID string, result json.RawMessage) protocol.ToolResult {
 	var r callResult
 	if err := json.Unmarshal(result, &r); err != nil {
-		return Failure(fmt.Sprintf("MCP server %q tool %q: the result cannot be read: %v", tool.Server, tool.RawName, err))
+		return failedResult(fmt.Sprintf("MCP server %q tool %q: the result cannot be read: %v", tool.Server, tool.RawName, err))
 	}
 	if old := nilIfNull(r.ToolResult); old != nil && r.Content == nil {
 		text := plainOrJSON(old)
@@ -91,7 +76,7 @@ func (v View) Result(tool protocol.Tool, useID string, result json.RawMessage) p
 		_ = json.Unmarshal(r.Content, &items) // the message was valid JSON
 	case "undefined":
 	default:
-		return Failure(malformed(tool.Server, kind))
+		return failedResult(malformed(tool.Server, kind))
 	}
 	b := blockBuilder{files: v.Files, server: tool.Server}
 	for _, item := range items {
@@ -109,7 +94,7 @@ func (b *blockBuilder) failure(structured json.RawMessage) protocol.ToolResult {
 	if text == "" && structured != nil {
 		text = compact(structured)
 	}
-	return Failure(cmp.Or(text, "Unknown error"))
+	return failedResult(cmp.Or(text, "Unknown error"))
 }
 
 // success returns the tool result of any other result, before its size is limited.
@@ -149,8 +134,8 @@ func malformed(server, kind string) string {
 ]`, server, kind)
 }
 
-// Failure returns a failed tool result; the middle of a long text is left out.
-func Failure(text string) protocol.ToolResult {
+// failedResult returns a failed tool result; the middle of a long text is left out.
+func failedResult(text string) protocol.ToolResult {
 	if runes := []rune(text); len(runes) > errorAbove {
 		const half = errorShown / 2
 		text = fmt.Sprintf("%s\n\n... [%d characters truncated] ...\n\n%s",
@@ -159,14 +144,6 @@ func Failure(text string) protocol.ToolResult {
 	r := protocol.ErrorResult(text)
 	r.Output = "Error: " + text
 	return r
-}
-
-// nilIfNull returns nil for a member that is absent or null.
-func nilIfNull(v json.RawMessage) json.RawMessage {
-	if len(v) == 0 || bytes.Equal(v, []byte("null")) {
-		return nil
-	}
-	return v
 }
 
 // plainOrJSON returns a JSON string's value, and any other value as JSON.
@@ -189,7 +166,7 @@ func compact(v json.RawMessage) string {
 
 // limitSize replaces a result that is too long: by the path of a file with the whole result if it exceeds the token
 // limit, otherwise by a preview. Results with an image are not limited.
-func (v View) limitSize(tool protocol.Tool, useID string, r protocol.ToolResult) protocol.ToolResult {
+func (v resultView) limitSize(tool protocol.Tool, useID string, r protocol.ToolResult) protocol.ToolResult {
 	text := r.Content.Plain()
 	if tokens := len(text) / bytesPerWord; tokens > warnAbove {
 		v.Log.Printf("result of %s is large: about %d tokens", tool.RawName, tokens)
@@ -215,7 +192,7 @@ func (v View) limitSize(tool protocol.Tool, useID string, r protocol.ToolResult)
 }
 
 // replaceByPath saves a result and returns a result that refers to the file.
-func (v View) replaceByPath(tool protocol.Tool, r protocol.ToolResult) protocol.ToolResult {
+func (v resultView) replaceByPath(tool protocol.Tool, r protocol.ToolResult) protocol.ToolResult {
 	text, single := r.Content.Text, len(r.Content.Blocks) == 1
 	switch {
 	case single:
@@ -251,7 +228,7 @@ func howToRead(plain bool) string {
 }
 
 // saveText stores a text and returns its path; "" = not stored.
-func (v View) saveText(tool protocol.Tool, name, text string) string {
+func (v resultView) saveText(tool protocol.Tool, name, text string) string {
 	if v.Files == nil {
 		return ""
 	}

@@ -1,6 +1,4 @@
-// Package trace writes the debug log of MCP connections. It never writes
-// payloads, headers or environment variables.
-package trace
+package mcp
 
 import (
 	"fmt"
@@ -13,37 +11,38 @@ import (
 	"github.com/claudeless/claudeless/internal/record/redact"
 )
 
-// Sink is a writer shared by the logs of many servers. A nil sink discards everything.
-type Sink struct {
+// debugSink is a writer that the debug logs of many servers share. Payloads, headers and environment variables are never
+// written to it. A nil sink discards everything.
+type debugSink struct {
 	redact *redact.Redactor
 
 	mu sync.Mutex
 	w  io.Writer
 }
 
-// NewSink returns a sink, or nil if w is nil. Secrets in the environment are redacted.
-func NewSink(w io.Writer, environ []string) *Sink {
+// newDebugSink returns a sink, or nil if w is nil. Secrets in the environment are redacted.
+func newDebugSink(w io.Writer, environ []string) *debugSink {
 	if w == nil {
 		return nil
 	}
-	return &Sink{redact: redact.New(redact.Options{Environ: environ}), w: w}
+	return &debugSink{redact: redact.New(redact.Options{Environ: environ}), w: w}
 }
 
-// Log is the log of one server. A nil log discards everything.
-type Log struct {
+// debugLog is the log of one server. A nil log discards everything.
+type debugLog struct {
 	server string
-	sink   *Sink
+	sink   *debugSink
 
 	mu     sync.Mutex
 	hidden []string
 }
 
-// Log returns the log of a server, or nil if s is nil. The values of tables are redacted in it.
-func (s *Sink) Log(server string, tables ...map[string]string) *Log {
+// debugLog returns the log of a server, or nil if s is nil. The values of tables are redacted in it.
+func (s *debugSink) Log(server string, tables ...map[string]string) *debugLog {
 	if s == nil {
 		return nil
 	}
-	l := &Log{server: server, sink: s}
+	l := &debugLog{server: server, sink: s}
 	for _, t := range tables {
 		l.Hide(t)
 	}
@@ -51,7 +50,7 @@ func (s *Sink) Log(server string, tables ...map[string]string) *Log {
 }
 
 // Hide redacts the values of a table in everything written from now on.
-func (l *Log) Hide(table map[string]string) {
+func (l *debugLog) Hide(table map[string]string) {
 	if l == nil {
 		return
 	}
@@ -63,7 +62,7 @@ func (l *Log) Hide(table map[string]string) {
 }
 
 // Message logs a message that was sent ("->") or received ("<-"); id is empty for notifications.
-func (l *Log) Message(direction, what, id string) {
+func (l *debugLog) Message(direction, what, id string) {
 	switch {
 	case l == nil:
 	case id == "":
@@ -74,7 +73,7 @@ func (l *Log) Message(direction, what, id string) {
 }
 
 // Printf writes one line.
-func (l *Log) Printf(format string, args ...any) {
+func (l *debugLog) Printf(format string, args ...any) {
 	if l == nil {
 		return
 	}
@@ -86,7 +85,7 @@ func (l *Log) Printf(format string, args ...any) {
 
 // Redact redacts hidden values, except short ones, which are too common to be secrets, and anything that looks like a
 // secret. A nil log redacts nothing.
-func (l *Log) Redact(text string) string {
+func (l *debugLog) Redact(text string) string {
 	const tooShort = 4
 	if l == nil {
 		return text
@@ -102,7 +101,7 @@ func (l *Log) Redact(text string) string {
 }
 
 // Stderr returns a writer, for one goroutine, that copies lines to the log; it is nil if l is nil.
-func (l *Log) Stderr() io.Writer {
+func (l *debugLog) Stderr() io.Writer {
 	if l == nil {
 		return nil
 	}
@@ -110,7 +109,7 @@ func (l *Log) Stderr() io.Writer {
 }
 
 type lineWriter struct {
-	log   *Log
+	log   *debugLog
 	lines redact.Lines
 	line  []byte
 }

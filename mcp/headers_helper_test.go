@@ -1,12 +1,12 @@
-package helper
+package mcp
 
 import (
 	"testing"
 	"time"
 )
 
-// TestFailures: failures of a helper are reported without its output (S5).
-func TestFailures(t *testing.T) {
+// TestHelperFailures: failures of a helper are reported without its output (S5).
+func TestHelperFailures(t *testing.T) {
 	for command, want := range map[string]string{
 		"echo secret; exit 3":     "headersHelper ended with exit status 3",
 		"echo secret":             "headersHelper did not print a JSON object of strings",
@@ -14,18 +14,18 @@ func TestFailures(t *testing.T) {
 		`echo '{"k":["secret"]}'`: "headersHelper did not print a JSON object of strings",
 		"sleep 10":                "headersHelper gave no answer in 100ms",
 	} {
-		_, err := Headers(t.Context(), Options{Command: command, Environ: []string{"PATH=/bin:/usr/bin"}, Timeout: 100 * time.Millisecond})
+		_, err := runHeadersHelper(t.Context(), helperOptions{Command: command, Environ: []string{"PATH=/bin:/usr/bin"}, Timeout: 100 * time.Millisecond})
 		if err == nil || err.Error() != want {
 			t.Errorf("%s: %v", command, err)
 		}
 	}
 }
 
-func FuzzParse(f *testing.F) {
+func FuzzParseHeaders(f *testing.F) {
 	f.Add(`{"Authorization":"x"}`)
 	f.Add(`[]`)
 	f.Fuzz(func(t *testing.T, out string) {
-		if headers, err := parse([]byte(out)); (headers == nil) != (err != nil) {
+		if headers, err := parseHeaders([]byte(out)); (headers == nil) != (err != nil) {
 			t.Errorf("%q: %v, %v", out, headers, err)
 		}
 	})

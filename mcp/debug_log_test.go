@@ -1,14 +1,14 @@
-package trace
+package mcp
 
 import (
 	"strings"
 	"testing"
 )
 
-// TestLog: one line per message, secrets unreadable; without a log nothing is written (M2).
-func TestLog(t *testing.T) {
+// TestDebugLog: one line per message, secrets unreadable; without a log nothing is written (M2).
+func TestDebugLog(t *testing.T) {
 	var out strings.Builder
-	l := NewSink(&out, nil).Log("s", map[string]string{"A": "hunter2", "B": "on"})
+	l := newDebugSink(&out, nil).Log("s", map[string]string{"A": "hunter2", "B": "on"})
 	l.Message("->", "initialize", "0")
 	l.Message("<-", "notifications/x", "")
 	l.Printf("the password is %s, on", "hunter2")
@@ -20,11 +20,11 @@ func TestLog(t *testing.T) {
 	if out.String() != want {
 		t.Errorf("got\n%s", out.String())
 	}
-	var none *Sink
+	var none *debugSink
 	silent := none.Log("s")
 	silent.Message("->", "x", "")
 	silent.Hide(nil)
-	if silent.Redact("hunter2") != "hunter2" || silent.Stderr() != nil || NewSink(nil, nil) != nil {
+	if silent.Redact("hunter2") != "hunter2" || silent.Stderr() != nil || newDebugSink(nil, nil) != nil {
 		t.Error("a log where there is none")
 	}
 }

@@ -1,7 +1,4 @@
-// Package helper runs a headersHelper: a shell command of the user that prints
-// HTTP headers for a server as a JSON object of strings. Values that a helper
-// prints never appear in errors.
-package helper
+package mcp
 
 import (
 	"context"
@@ -13,8 +10,8 @@ import (
 	"github.com/claudeless/claudeless/internal/base/proc"
 )
 
-// Options describe one run of a helper. Command is required.
-type Options struct {
+// helperOptions describe one run of a helper. Command is required.
+type helperOptions struct {
 	Command     string // for sh -c
 	Dir         string
 	Environ     []string // "K=V"
@@ -22,13 +19,13 @@ type Options struct {
 	Timeout     time.Duration
 }
 
-// defaultTimeout is the time-out of the real CLI.
-const defaultTimeout = 10 * time.Second
+// helperTimeout is the time-out of the real CLI.
+const helperTimeout = 10 * time.Second
 
-// Headers runs the helper once and returns the headers that it prints. Errors never contain its output.
-func Headers(ctx context.Context, o Options) (map[string]string, error) {
+// runHeadersHelper runs the helper once and returns the headers that it prints. Errors never contain its output.
+func runHeadersHelper(ctx context.Context, o helperOptions) (map[string]string, error) {
 	if o.Timeout <= 0 {
-		o.Timeout = defaultTimeout
+		o.Timeout = helperTimeout
 	}
 	const longest = 64 << 10
 	res, err := proc.Run(ctx, proc.RunOptions{
@@ -47,15 +44,15 @@ func Headers(ctx context.Context, o Options) (map[string]string, error) {
 	case res.Exit.Code != 0 || res.Exit.Signal != "":
 		return nil, fmt.Errorf("headersHelper ended with %s", res.Exit)
 	}
-	return parse(res.Stdout)
+	return parseHeaders(res.Stdout)
 }
 
-var errShape = errors.New("headersHelper did not print a JSON object of strings")
+var errHeadersShape = errors.New("headersHelper did not print a JSON object of strings")
 
-func parse(out []byte) (map[string]string, error) {
+func parseHeaders(out []byte) (map[string]string, error) {
 	var headers map[string]string
 	if err := json.Unmarshal(out, &headers); err != nil || headers == nil {
-		return nil, errShape
+		return nil, errHeadersShape
 	}
 	return headers, nil
 }

@@ -1,6 +1,4 @@
-// Package entry reads one server entry of an MCP configuration and expands the
-// variables in it. All errors of an entry are reported, not only the first.
-package entry
+package mcp
 
 import (
 	"encoding/json"
@@ -13,16 +11,16 @@ import (
 	"github.com/claudeless/claudeless/internal/base/ordered"
 )
 
-// Fields reads the members of one entry and collects the problems in them.
-type Fields struct {
+// entryFields reads the members of one entry of a configuration and collects all problems in them, not only the first.
+type entryFields struct {
 	members  map[string]json.RawMessage
 	Problems []string // one line each
 	seen     map[string]bool
 }
 
-// Read parses an entry. An entry that is not an object is a problem.
-func Read(entry json.RawMessage) *Fields {
-	f := &Fields{seen: map[string]bool{}}
+// readEntry parses an entry. An entry that is not an object is a problem.
+func readEntry(entry json.RawMessage) *entryFields {
+	f := &entryFields{seen: map[string]bool{}}
 	if ordered.TypeOf(entry) != "object" {
 		f.problem("", "object", entry)
 		return f
@@ -34,20 +32,20 @@ func Read(entry json.RawMessage) *Fields {
 }
 
 // None reports whether the entry was not an object and so has no members.
-func (f *Fields) None() bool { return f.members == nil }
+func (f *entryFields) None() bool { return f.members == nil }
 
 // Has reports whether the member exists, even with the value null.
-func (f *Fields) Has(name string) bool {
+func (f *entryFields) Has(name string) bool {
 	_, has := f.members[name]
 	return has
 }
 
 // AddProblem records a problem.
-func (f *Fields) AddProblem(format string, args ...any) {
+func (f *entryFields) AddProblem(format string, args ...any) {
 	f.Problems = append(f.Problems, fmt.Sprintf(format, args...))
 }
 
-func (f *Fields) problem(field, want string, got json.RawMessage) {
+func (f *entryFields) problem(field, want string, got json.RawMessage) {
 	text := fmt.Sprintf("expected %s, received %s", want, ordered.TypeOf(got))
 	if field != "" {
 		text = field + ": " + text
@@ -55,7 +53,7 @@ func (f *Fields) problem(field, want string, got json.RawMessage) {
 	f.Problems = append(f.Problems, text)
 }
 
-func (f *Fields) get(name, kind string) (json.RawMessage, bool) {
+func (f *entryFields) get(name, kind string) (json.RawMessage, bool) {
 	f.seen[name] = true
 	v, ok := f.members[name]
 	if !ok {
@@ -72,7 +70,7 @@ func (f *Fields) get(name, kind string) (json.RawMessage, bool) {
 	return v, true
 }
 
-func read[T any](f *Fields, name, kind string) (v T) {
+func readField[T any](f *entryFields, name, kind string) (v T) {
 	if raw, ok := f.get(name, kind); ok {
 		if err := json.Unmarshal(raw, &v); err != nil {
 			f.Problems = append(f.Problems, name+": "+err.Error())
@@ -82,16 +80,16 @@ func read[T any](f *Fields, name, kind string) (v T) {
 }
 
 // Text returns a string member; "" if absent.
-func (f *Fields) Text(name string) string { return read[string](f, name, "string") }
+func (f *entryFields) Text(name string) string { return readField[string](f, name, "string") }
 
 // Flag returns a boolean member; false if absent.
-func (f *Fields) Flag(name string) bool { return read[bool](f, name, "boolean") }
+func (f *entryFields) Flag(name string) bool { return readField[bool](f, name, "boolean") }
 
 // Number returns a number member; 0 if absent.
-func (f *Fields) Number(name string) float64 { return read[float64](f, name, "number") }
+func (f *entryFields) Number(name string) float64 { return readField[float64](f, name, "number") }
 
 // Required is like Text, but an absent member is a problem.
-func (f *Fields) Required(name string) string {
+func (f *entryFields) Required(name string) string {
 	if !f.Has(name) {
 		f.problem(name, "string", nil)
 	}
@@ -99,12 +97,12 @@ func (f *Fields) Required(name string) string {
 }
 
 // Duration returns a number member in the given unit.
-func (f *Fields) Duration(name string, unit time.Duration) time.Duration {
+func (f *entryFields) Duration(name string, unit time.Duration) time.Duration {
 	return time.Duration(f.Number(name) * float64(unit))
 }
 
 // OptionalFlag returns a boolean member, or nil if absent.
-func (f *Fields) OptionalFlag(name string) *bool {
+func (f *entryFields) OptionalFlag(name string) *bool {
 	if !f.Has(name) {
 		return nil
 	}
@@ -113,7 +111,7 @@ func (f *Fields) OptionalFlag(name string) *bool {
 }
 
 // StringList returns an array of strings.
-func (f *Fields) StringList(name string) []string {
+func (f *entryFields) StringList(name string) []string {
 	raw, ok := f.get(name, "array")
 	if !ok {
 		return nil
@@ -130,13 +128,13 @@ func (f *Fields) StringList(name string) []string {
 }
 
 // StringMap returns an object whose values are strings.
-func (f *Fields) StringMap(name string) map[string]string {
+func (f *entryFields) StringMap(name string) map[string]string {
 	raw, ok := f.get(name, "object")
 	if !ok {
 		return nil
 	}
 	all := map[string]string{}
-	entries, _ := Members(raw) // get has checked that it is an object
+	entries, _ := distinctMembers(raw) // get has checked that it is an object
 	for _, e := range entries {
 		var v string
 		if json.Unmarshal(e.Value, &v) != nil || ordered.TypeOf(e.Value) != "string" {
@@ -148,16 +146,16 @@ func (f *Fields) StringMap(name string) map[string]string {
 }
 
 // Object returns the members of an object; nil if absent. Its problems are its own.
-func (f *Fields) Object(name string) *Fields {
+func (f *entryFields) Object(name string) *entryFields {
 	raw, ok := f.get(name, "object")
 	if !ok {
 		return nil
 	}
-	return Read(raw)
+	return readEntry(raw)
 }
 
 // Unknown returns the names of the members that were not read.
-func (f *Fields) Unknown() []string {
+func (f *entryFields) Unknown() []string {
 	var names []string
 	for name := range maps.Keys(f.members) {
 		if !f.seen[name] {
@@ -170,8 +168,8 @@ func (f *Fields) Unknown() []string {
 
 var errNotObject = errors.New("not an object")
 
-// Members lists an object's members in file order, each name once.
-func Members(object json.RawMessage) (ordered.Object, error) {
+// distinctMembers lists an object's members in file order, each name once.
+func distinctMembers(object json.RawMessage) (ordered.Object, error) {
 	all, err := ordered.Parse(object)
 	if err != nil {
 		return nil, errNotObject
