@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/claudeless/claudeless/internal/api/history"
-	"github.com/claudeless/claudeless/internal/api/replay"
 	"github.com/claudeless/claudeless/internal/api/wire"
 	"github.com/claudeless/claudeless/internal/exec/gate"
 	"github.com/claudeless/claudeless/internal/record/journal"
@@ -26,7 +25,7 @@ func (x *exchange) serveMessages() {
 // conversationTurn is the state of an answer to a conversation request.
 type conversationTurn struct {
 	request *history.Request
-	replay  *replay.Replay
+	replay  *replay
 	asked   scenarios.Request
 	reply   scenarios.Reply
 	pace    scenarios.Stream
@@ -140,7 +139,7 @@ func (x *exchange) explainUnmatched(t *conversationTurn) []string {
 
 // recordTemplateErrors writes errors and missing values of an answer's templates to
 // the journal.
-func (x *exchange) recordTemplateErrors(f *replay.Replay, err error) {
+func (x *exchange) recordTemplateErrors(f *replay, err error) {
 	note := func(found journal.Finding) {
 		x.findings = append(x.findings, found.Text)
 		x.service.record(x.namespace, found)
@@ -176,7 +175,7 @@ func (x *exchange) waitDelay(t *conversationTurn) error {
 // waitAtGates waits at the gates of an answer: first at those of other steps, then
 // at its own. The error is that of the context; at a timeout the answer continues
 // and the run gets a finding.
-func (x *exchange) waitAtGates(held []replay.PendingGate) error {
+func (x *exchange) waitAtGates(held []pendingGate) error {
 	for _, h := range held {
 		at := h.After
 		var err error

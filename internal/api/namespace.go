@@ -4,7 +4,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/claudeless/claudeless/internal/api/replay"
 	"github.com/claudeless/claudeless/internal/record/journal"
 	"github.com/claudeless/claudeless/scenarios"
 )
@@ -12,7 +11,7 @@ import (
 // namespace is the state that requests with one namespace name share.
 type namespace struct {
 	name   string
-	memory *replay.Memory
+	memory *memory
 	gates  gates
 
 	mu          sync.Mutex
@@ -26,7 +25,7 @@ type namespace struct {
 }
 
 func newNamespace(name string, memory int, g gates) *namespace {
-	return &namespace{name: name, unknown: map[string]bool{}, memory: replay.NewMemory(memory), gates: g}
+	return &namespace{name: name, unknown: map[string]bool{}, memory: newMemory(memory), gates: g}
 }
 
 // journalLine is a journal line with its time.

@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/claudeless/claudeless/internal/api/history"
-	"github.com/claudeless/claudeless/internal/api/replay"
 	"github.com/claudeless/claudeless/internal/exec/gate"
 	"github.com/claudeless/claudeless/internal/record/journal"
 	"github.com/claudeless/claudeless/scenarios"
@@ -67,7 +66,7 @@ type service struct {
 	Options
 
 	began    time.Time
-	replayer *replay.Replayer
+	replayer *replayer
 	reader   *history.Reader
 	journal  *journal.Journal // nil = no journal
 
@@ -78,7 +77,7 @@ type service struct {
 func newService(o Options) *service {
 	o.Memory = cmp.Or(o.Memory, 4096)
 	o.Scenario.HideSecrets(journal.SecretFinder(o.Environ))
-	var ids replay.IDs
+	var ids idSource
 	if o.Scenario.Seed != nil {
 		ids.Seed = history.Digest{}.Chain("seed", strconv.FormatInt(*o.Scenario.Seed, 10))
 	} else {
@@ -86,7 +85,7 @@ func newService(o Options) *service {
 	}
 	s := &service{
 		Options: o, began: o.Clock.Now(), namespaces: map[string]*namespace{}, reader: history.NewReader(4 * o.Memory),
-		replayer: replay.New(replay.Options{Scenario: o.Scenario, Environ: o.Environ, Args: o.Args, CWD: o.CWD, IDs: ids, Failure: o.Failure}),
+		replayer: newReplayer(o, ids),
 	}
 	if o.Capture != nil {
 		s.journal = s.newJournal(o.Capture, o.Clock.Now)

@@ -14,7 +14,6 @@ import (
 	"github.com/claudeless/claudeless/internal/cli/execcmd"
 	"github.com/claudeless/claudeless/internal/cli/filecmd"
 	"github.com/claudeless/claudeless/internal/cli/help"
-	"github.com/claudeless/claudeless/internal/cli/importcmd"
 	"github.com/claudeless/claudeless/internal/cli/screenscmd"
 	"github.com/claudeless/claudeless/internal/cli/servecmd"
 )
@@ -35,7 +34,7 @@ func commandTable() []commandEntry {
 		{name: "fixture", usage: "fixture serve|check|clone|list", help: "Run an MCP server that a TOML file describes", run: kongCommand[filecmd.Fixture]("fixture")},
 		{name: "serve", usage: "serve SCENARIO | --record URL", help: "Run a scenario as the Messages API, for the real claude and for SDKs", run: kongCommand[servecmd.Serve]("serve")},
 		{name: "debug", usage: "debug [serve|hook|proxy]", help: "Pause, inspect and change tool calls", run: kongCommand[debugcmd.Debug]("debug")},
-		{name: "import", usage: "import FILE…", help: "Turn recorded sessions into a scenario, with secrets removed", run: kongCommand[importcmd.Import]("import")},
+		{name: "import", usage: "import FILE…", help: "Turn recorded sessions into a scenario, with secrets removed", run: kongCommand[importCmd]("import")},
 		{name: "exec", usage: "exec [-s FILE] -- CMD…", help: "Run a command with claudeless in place of claude, and check the run", run: kongCommand[execcmd.Exec]("exec")},
 		{name: "verify", usage: "verify JOURNAL…", help: "Check journals of earlier runs", run: kongCommand[execcmd.Verify]("verify")},
 		{name: "report", usage: "report JOURNAL… | report merge DIR…", help: "Write the HTML report of a run, or judge the shards of a run together", run: kongCommand[execcmd.Report]("report")},

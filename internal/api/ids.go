@@ -1,4 +1,4 @@
-package replay
+package api
 
 import (
 	"encoding/base32"
@@ -7,12 +7,12 @@ import (
 	"github.com/claudeless/claudeless/internal/api/history"
 )
 
-// IDs derives ids in the API's form from a seed and a history: the same answer to the same history
+// idSource derives ids in the API's form from a seed and a history: the same answer to the same history
 // has the same ids on every server with the same seed.
-type IDs struct{ Seed history.Digest }
+type idSource struct{ Seed history.Digest }
 
 // ID returns an id with a prefix such as "msg_".
-func (s IDs) ID(prefix string, key history.Digest, parts ...string) string {
+func (s idSource) ID(prefix string, key history.Digest, parts ...string) string {
 	sum := s.Seed.Chain(append([]string{prefix, string(key[:])}, parts...)...)
 	return prefix + "_01" + strings.ToLower(idText.EncodeToString(sum[:]))[:22]
 }

@@ -1,4 +1,4 @@
-package replay
+package api
 
 import (
 	"context"
@@ -13,8 +13,8 @@ import (
 )
 
 // NewReplay returns the replay of a validated request with the memory of its namespace.
-func (s *Replayer) NewReplay(m *Memory, r *history.Request) *Replay {
-	f := &Replay{replayer: s, memory: m, request: r}
+func (s *replayer) NewReplay(m *memory, r *history.Request) *replay {
+	f := &replay{replayer: s, memory: m, request: r}
 	messages := r.Messages
 	for n := len(messages); n > 0 && messages[n-1].Role == "assistant"; n-- {
 		f.prefill = messages[n-1].Text + f.prefill
@@ -30,7 +30,7 @@ func (s *Replayer) NewReplay(m *Memory, r *history.Request) *Replay {
 
 // Run replays the history. It changes nothing but the memory. The error comes from an expression or
 // from ctx, or is a [*history.RefusalError].
-func (f *Replay) Run(ctx context.Context) error {
+func (f *replay) Run(ctx context.Context) error {
 	last := len(f.groups) - 1
 	var err error
 	if f.attempt, err = f.memory.countAttempt(f.conversation(), f.Key(), f.request.Retries); err != nil {
@@ -64,7 +64,7 @@ func (f *Replay) Run(ctx context.Context) error {
 	return nil
 }
 
-func (f *Replay) memoKey(i int) history.Digest {
+func (f *replay) memoKey(i int) history.Digest {
 	k := f.groups[i].key
 	for j := range k {
 		k[j] ^= f.salt[j]
@@ -73,7 +73,7 @@ func (f *Replay) memoKey(i int) history.Digest {
 }
 
 // applyGroup returns the state after st and group i.
-func (f *Replay) applyGroup(ctx context.Context, st *state, i int) (*state, error) {
+func (f *replay) applyGroup(ctx context.Context, st *state, i int) (*state, error) {
 	g := &f.groups[i]
 	if g.Assistant {
 		return f.checkAnswer(st, g)
@@ -92,7 +92,7 @@ func (f *Replay) applyGroup(ctx context.Context, st *state, i int) (*state, erro
 }
 
 // applyStep passes one step to the engine and adds its reply to the answer.
-func (f *Replay) applyStep(ctx context.Context, st *state, g *replayedGroup, in history.Step) error {
+func (f *replay) applyStep(ctx context.Context, st *state, g *replayedGroup, in history.Step) error {
 	req := scenarios.Request{Prompt: in.Text}
 	switch in.Kind {
 	case history.Summary, history.ClosedResults: // removed by a cut, or never sent to the model
@@ -138,7 +138,7 @@ func (f *Replay) applyStep(ctx context.Context, st *state, g *replayedGroup, in 
 }
 
 // claimsOf returns the claims of a step of a group; nil = the engine counts alone.
-func (f *Replay) claimsOf(g *replayedGroup, prompt string) scenarios.Claims {
+func (f *replay) claimsOf(g *replayedGroup, prompt string) scenarios.Claims {
 	if f.memory.claims == nil {
 		return nil
 	}
@@ -146,9 +146,9 @@ func (f *Replay) claimsOf(g *replayedGroup, prompt string) scenarios.Claims {
 }
 
 // recordMissingValues records the paths in templates of a reply that had no value.
-func (f *Replay) recordMissingValues(reply scenarios.Reply) {
+func (f *replay) recordMissingValues(reply scenarios.Reply) {
 	for _, path := range reply.Missing {
-		f.missingValues = append(f.missingValues, MissingValue{reply.Rule, path})
+		f.missingValues = append(f.missingValues, missingValue{reply.Rule, path})
 	}
 }
 
@@ -165,7 +165,7 @@ func applyAPIFault(reply *scenarios.Reply) {
 
 // continueAnswer adds the steps that the CLI would request on its own: those after a message
 // without calls, and the replies to prompts that arrived meanwhile.
-func (f *Replay) continueAnswer(ctx context.Context, st *state, g *replayedGroup) error {
+func (f *replay) continueAnswer(ctx context.Context, st *state, g *replayedGroup) error {
 	a := st.answer
 	for !a.hasCalls && a.stop == "" {
 		req := scenarios.Request{Results: []scenarios.Result{}}
@@ -201,7 +201,7 @@ func (f *Replay) continueAnswer(ctx context.Context, st *state, g *replayedGroup
 }
 
 // orderResults returns tool results in the order of their calls.
-func (f *Replay) orderResults(came []*history.Result, uses []history.ToolUse) []scenarios.Result {
+func (f *replay) orderResults(came []*history.Result, uses []history.ToolUse) []scenarios.Result {
 	out := make([]scenarios.Result, 0, len(came))
 	for _, u := range uses {
 		for _, r := range came {
@@ -220,7 +220,7 @@ func (f *Replay) orderResults(came []*history.Result, uses []history.ToolUse) []
 
 // checkAnswer takes an assistant message of the history and records a finding if the scenario would
 // have answered differently.
-func (f *Replay) checkAnswer(st *state, g *replayedGroup) (*state, error) {
+func (f *replay) checkAnswer(st *state, g *replayedGroup) (*state, error) {
 	a := st.answer
 	if a == nil {
 		return st, nil

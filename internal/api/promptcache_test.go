@@ -1,4 +1,4 @@
-package replay_test
+package api
 
 import (
 	"encoding/json"
@@ -10,11 +10,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/claudeless/claudeless/internal/api/history"
-	"github.com/claudeless/claudeless/internal/api/replay"
 )
 
-// request reads a body in which each word is an abbreviation of a long text.
-func request(t *testing.T, body string) *history.Request {
+// cacheRequest reads a body in which each word is an abbreviation of a long text.
+func cacheRequest(t *testing.T, body string) *history.Request {
 	t.Helper()
 	body = strings.NewReplacer("LONG", strings.Repeat("long ", 2000), "MARK", `"cache_control":{"type":"ephemeral"}`, "HOUR", `"cache_control":{"type":"ephemeral","ttl":"1h"}`).Replace(body)
 	if !json.Valid([]byte(body)) {
@@ -32,74 +31,74 @@ func TestAsk(t *testing.T) {
 	type step struct {
 		body  string
 		after time.Duration
-		want  replay.CacheUsage
+		want  cacheUsage
 	}
 	const system, hi, answer, again = 10025, 27, 28, 30 // bytes of the blocks
 	for name, steps := range map[string][]step{
 		"read what was marked, wherever the marks are now": {
 			{
 				body: `{"model":"m","system":[{"type":"text","text":"LONG",MARK}],"messages":[{"role":"user","content":[{"type":"text","text":"hi",MARK}]}]}`,
-				want: replay.CacheUsage{Created5m: system + hi},
+				want: cacheUsage{Created5m: system + hi},
 			},
 			{
 				body: `{"model":"m","system":[{"type":"text","text":"LONG"}],"messages":[{"role":"user","content":"hi"},{"role":"assistant","content":"you"},{"role":"user","content":[{"type":"text","text":"again",MARK}]}]}`,
-				want: replay.CacheUsage{Read: system + hi, Created5m: answer + again},
+				want: cacheUsage{Read: system + hi, Created5m: answer + again},
 			},
 			{
 				body: `{"model":"m","system":[{"type":"text","text":"LONG",MARK}],"messages":[{"role":"user","content":"other"}]}`,
-				want: replay.CacheUsage{Read: system, Uncached: again},
+				want: cacheUsage{Read: system, Uncached: again},
 			},
 		},
 		"no mark, nothing": {
-			{body: `{"model":"m","system":"LONG","messages":[{"role":"user","content":"hi"}]}`, want: replay.CacheUsage{Uncached: system + hi}},
-			{body: `{"model":"m","system":"LONG","messages":[{"role":"user","content":"hi"}]}`, want: replay.CacheUsage{Uncached: system + hi}},
+			{body: `{"model":"m","system":"LONG","messages":[{"role":"user","content":"hi"}]}`, want: cacheUsage{Uncached: system + hi}},
+			{body: `{"model":"m","system":"LONG","messages":[{"role":"user","content":"hi"}]}`, want: cacheUsage{Uncached: system + hi}},
 		},
 		"too little to be cached": {
-			{body: `{"model":"m","messages":[{"role":"user","content":[{"type":"text","text":"hi",MARK}]}]}`, want: replay.CacheUsage{Uncached: hi}},
-			{body: `{"model":"m","messages":[{"role":"user","content":[{"type":"text","text":"hi",MARK}]}]}`, want: replay.CacheUsage{Uncached: hi}},
+			{body: `{"model":"m","messages":[{"role":"user","content":[{"type":"text","text":"hi",MARK}]}]}`, want: cacheUsage{Uncached: hi}},
+			{body: `{"model":"m","messages":[{"role":"user","content":[{"type":"text","text":"hi",MARK}]}]}`, want: cacheUsage{Uncached: hi}},
 		},
 		"five minutes, renewed by use; an hour": {
 			{
 				body: `{"model":"m","system":[{"type":"text","text":"LONG",HOUR}],"messages":[{"role":"user","content":[{"type":"text","text":"hi",MARK}]}]}`,
-				want: replay.CacheUsage{Created1h: system, Created5m: hi},
+				want: cacheUsage{Created1h: system, Created5m: hi},
 			},
 			{
 				after: 4 * time.Minute, body: `{"model":"m","system":[{"type":"text","text":"LONG",HOUR}],"messages":[{"role":"user","content":[{"type":"text","text":"hi",MARK}]}]}`,
-				want: replay.CacheUsage{Read: system + hi},
+				want: cacheUsage{Read: system + hi},
 			},
 			{
 				after: 4 * time.Minute, body: `{"model":"m","system":[{"type":"text","text":"LONG",HOUR}],"messages":[{"role":"user","content":[{"type":"text","text":"hi",MARK}]}]}`,
-				want: replay.CacheUsage{Read: system + hi},
+				want: cacheUsage{Read: system + hi},
 			},
 			{
 				after: 6 * time.Minute, body: `{"model":"m","system":[{"type":"text","text":"LONG",HOUR}],"messages":[{"role":"user","content":[{"type":"text","text":"hi",MARK}]}]}`,
-				want: replay.CacheUsage{Read: system, Created5m: hi},
+				want: cacheUsage{Read: system, Created5m: hi},
 			},
 			{
 				after: 2 * time.Hour, body: `{"model":"m","system":[{"type":"text","text":"LONG",HOUR}],"messages":[{"role":"user","content":"hi"}]}`,
-				want: replay.CacheUsage{Created1h: system, Uncached: hi},
+				want: cacheUsage{Created1h: system, Uncached: hi},
 			},
 		},
 		"a mark of the whole request": {
-			{body: `{"model":"m",MARK,"system":"LONG","messages":[{"role":"user","content":"hi"}]}`, want: replay.CacheUsage{Created5m: system + hi}},
-			{body: `{"model":"m",MARK,"system":"LONG","messages":[{"role":"user","content":"hi"}]}`, want: replay.CacheUsage{Read: system + hi}},
+			{body: `{"model":"m",MARK,"system":"LONG","messages":[{"role":"user","content":"hi"}]}`, want: cacheUsage{Created5m: system + hi}},
+			{body: `{"model":"m",MARK,"system":"LONG","messages":[{"role":"user","content":"hi"}]}`, want: cacheUsage{Read: system + hi}},
 		},
 		"other tools, another prompt": {
 			{
 				body: `{"model":"m","tools":[{"name":"A"}],"system":[{"type":"text","text":"LONG",MARK}],"messages":[{"role":"user","content":"hi"}]}`,
-				want: replay.CacheUsage{Created5m: 12 + system, Uncached: hi},
+				want: cacheUsage{Created5m: 12 + system, Uncached: hi},
 			},
 			{
 				body: `{"model":"m","tools":[{"name":"B"}],"system":[{"type":"text","text":"LONG",MARK}],"messages":[{"role":"user","content":"hi"}]}`,
-				want: replay.CacheUsage{Created5m: 12 + system, Uncached: hi},
+				want: cacheUsage{Created5m: 12 + system, Uncached: hi},
 			},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			m, now := replay.NewPromptCache(100), time.Unix(0, 0)
+			m, now := newPromptCache(100), time.Unix(0, 0)
 			for i, s := range steps {
 				now = now.Add(s.after)
-				if diff := cmp.Diff(s.want, m.Lookup(request(t, s.body), now)); diff != "" {
+				if diff := cmp.Diff(s.want, m.Lookup(cacheRequest(t, s.body), now)); diff != "" {
 					t.Errorf("request %d (-want +got):\n%s", i, diff)
 				}
 			}

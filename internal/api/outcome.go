@@ -1,4 +1,4 @@
-package replay
+package api
 
 import (
 	"context"
@@ -8,10 +8,10 @@ import (
 )
 
 // Key returns the digest of the whole history.
-func (f *Replay) Key() history.Digest { return f.groups[len(f.groups)-1].key }
+func (f *replay) Key() history.Digest { return f.groups[len(f.groups)-1].key }
 
 // StepKinds lists the kinds of the history's steps.
-func (f *Replay) StepKinds() []string {
+func (f *replay) StepKinds() []string {
 	out := make([]string, 0, 2*len(f.groups))
 	for i := range f.groups {
 		g := &f.groups[i]
@@ -30,21 +30,21 @@ func (f *Replay) StepKinds() []string {
 }
 
 // Attempt returns how often this history was requested, from 1. It is known after Run.
-func (f *Replay) Attempt() int { return f.attempt }
+func (f *replay) Attempt() int { return f.attempt }
 
 // TakeFindings returns and clears the findings about the request.
-func (f *Replay) TakeFindings() []string {
+func (f *replay) TakeFindings() []string {
 	found := f.findings
 	f.findings = nil
 	return found
 }
 
 // MissingValues returns the paths in templates that had no value.
-func (f *Replay) MissingValues() []MissingValue { return f.missingValues }
+func (f *replay) MissingValues() []missingValue { return f.missingValues }
 
 // Reply returns, after Run, the first request of the last group and the scenario's reply to it. It
 // returns false if the scenario gave no answer.
-func (f *Replay) Reply() (asked scenarios.Request, reply scenarios.Reply, ok bool) {
+func (f *replay) Reply() (asked scenarios.Request, reply scenarios.Reply, ok bool) {
 	if f.final == nil || f.final.answer == nil {
 		return asked, reply, false
 	}
@@ -53,38 +53,38 @@ func (f *Replay) Reply() (asked scenarios.Request, reply scenarios.Reply, ok boo
 
 // NextStep returns the next step of the script and its place in the file. The text is empty if
 // it has none.
-func (f *Replay) NextStep(ctx context.Context) (text, file string, line int) {
+func (f *replay) NextStep(ctx context.Context) (text, file string, line int) {
 	text, at, _ := f.final.engine.Fork().Unplayed(ctx)
 	return text, at.File, at.Line
 }
 
 // UnofferedTools returns the tools that the answer calls and the request does not offer. It is
 // known after Compose, and empty for Claude Code, which does not offer all of its tools.
-func (f *Replay) UnofferedTools() []string { return f.unofferedTools }
+func (f *replay) UnofferedTools() []string { return f.unofferedTools }
 
 // PendingGates returns the gates that the answer waits at, in order.
-func (f *Replay) PendingGates() []PendingGate { return f.final.answer.pendingGates }
+func (f *replay) PendingGates() []pendingGate { return f.final.answer.pendingGates }
 
 // ShouldFail reports whether the scripted failure happens for this attempt.
-func (f *Replay) ShouldFail() bool {
+func (f *replay) ShouldFail() bool {
 	a := f.final.answer
 	fail := a.reply.Failure
 	return fail != nil && (fail.Times == 0 || f.beforeLast.failureCounts[a.reply.Rule.Name]+f.attempt-1 < fail.Times)
 }
 
 // RecordSuccess records that the attempt was answered.
-func (f *Replay) RecordSuccess() { f.memory.recordOutcome(f.conversation(), f.Key(), f.attempt, false) }
+func (f *replay) RecordSuccess() { f.memory.recordOutcome(f.conversation(), f.Key(), f.attempt, false) }
 
 // RecordFailure records that the attempt failed: the client will ask again.
-func (f *Replay) RecordFailure() { f.memory.recordOutcome(f.conversation(), f.Key(), f.attempt, true) }
+func (f *replay) RecordFailure() { f.memory.recordOutcome(f.conversation(), f.Key(), f.attempt, true) }
 
 // LastMessage returns the steps of the last user message and the calls that it may answer.
-func (f *Replay) LastMessage() ([]history.Step, []history.ToolUse) {
+func (f *replay) LastMessage() ([]history.Step, []history.ToolUse) {
 	g := &f.groups[len(f.groups)-1]
 	return g.Steps, g.Uses
 }
 
 // UnmetExpectations returns the expectations about results that the last group did not meet.
-func (f *Replay) UnmetExpectations() []scenarios.ExpectationResult {
+func (f *replay) UnmetExpectations() []scenarios.ExpectationResult {
 	return f.final.engine.UnmetResults()[len(f.beforeLast.engine.UnmetResults()):]
 }

@@ -1,4 +1,4 @@
-package replay
+package api
 
 import (
 	"encoding/hex"
@@ -9,9 +9,9 @@ import (
 	"github.com/claudeless/claudeless/scenarios"
 )
 
-// Memory holds what the requests of one namespace share. Losing it is harmless: a request can be
+// memory holds what the requests of one namespace share. Losing it is harmless: a request can be
 // answered from its history alone.
-type Memory struct {
+type memory struct {
 	mu       sync.Mutex
 	states   history.BoundedMap[history.Digest, *state]             // after a replayed prefix of the history
 	attempts history.BoundedMap[history.Digest, attemptCount]       // of a history
@@ -19,20 +19,20 @@ type Memory struct {
 	roots    history.BoundedMap[history.Digest, historyRoot]        // by first group: the messages that the summaries of compacted histories replace
 	scripts  history.BoundedMap[scriptKey, []*subagentScript]       // sub-agents that are about to start
 	agents   history.BoundedMap[conversationKey, *scenarios.Engine]
-	prompts  *PromptCache
-	counter  AttemptCounter // shared with other servers; nil = this server is the only one
+	prompts  *promptCache
+	counter  attemptCounter // shared with other servers; nil = this server is the only one
 
 	claims  scenarios.Claims       // of the run; nil = each session counts separately
 	claimed map[history.Digest]int // numbers of the matches that steps of histories claimed
 }
 
-// NewMemory returns a memory with room for n entries of each kind; with n <= 0 it stores nothing.
-func NewMemory(n int) *Memory {
-	return &Memory{
+// newMemory returns a memory with room for n entries of each kind; with n <= 0 it stores nothing.
+func newMemory(n int) *memory {
+	return &memory{
 		states: history.NewBoundedMap[history.Digest, *state](n), attempts: history.NewBoundedMap[history.Digest, attemptCount](n), last: history.NewBoundedMap[conversationKey, *lastConversation](n),
 		roots:   history.NewBoundedMap[history.Digest, historyRoot](n),
 		scripts: history.NewBoundedMap[scriptKey, []*subagentScript](n), agents: history.NewBoundedMap[conversationKey, *scenarios.Engine](n),
-		prompts: NewPromptCache(n), claimed: map[history.Digest]int{},
+		prompts: newPromptCache(n), claimed: map[history.Digest]int{},
 	}
 }
 
@@ -88,23 +88,23 @@ func (t conversationKey) attemptKey(key history.Digest) history.Digest {
 	return key.Chain("talk", t.session, t.agent)
 }
 
-// AttemptCounter counts attempts for several servers.
-type AttemptCounter interface {
+// attemptCounter counts attempts for several servers.
+type attemptCounter interface {
 	// Next returns the number of the next attempt for that name, which is higher
 	// than after.
 	Next(name string, after int) (int, error)
 }
 
 // UseAttemptCounter makes the memory count attempts together with other servers.
-func (m *Memory) UseAttemptCounter(c AttemptCounter) { m.counter = c }
+func (m *memory) UseAttemptCounter(c attemptCounter) { m.counter = c }
 
 // UseClaims makes rules with a limit count over the run whose claims these are.
-func (m *Memory) UseClaims(c scenarios.Claims) { m.claims = c }
+func (m *memory) UseClaims(c scenarios.Claims) { m.claims = c }
 
 // countAttempt counts one more attempt at a history. Retries is how many earlier attempts the
 // client reports, which may have gone to another server. If the shared counter fails, the returned
 // number is this server's.
-func (m *Memory) countAttempt(by conversationKey, key history.Digest, retries int) (int, error) {
+func (m *memory) countAttempt(by conversationKey, key history.Digest, retries int) (int, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	key = by.attemptKey(key)
@@ -122,7 +122,7 @@ func (m *Memory) countAttempt(by conversationKey, key history.Digest, retries in
 }
 
 // recordOutcome records whether the attempt with this number failed.
-func (m *Memory) recordOutcome(by conversationKey, key history.Digest, attempt int, failed bool) {
+func (m *memory) recordOutcome(by conversationKey, key history.Digest, attempt int, failed bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if known, ok := m.last.Get(by); ok && failed {

@@ -1,4 +1,4 @@
-package replay
+package api
 
 import (
 	"context"
@@ -12,7 +12,7 @@ import (
 // startState returns the state from which the history continues, and the first group that is not
 // part of it. The state is the beginning, the script of a sub-agent, or the last state of a session
 // whose history was cut.
-func (f *Replay) startState() (*state, int) {
+func (f *replay) startState() (*state, int) {
 	start := &state{engine: f.initialEngine()}
 	if f.request.Session == "" {
 		return start, 0
@@ -55,7 +55,7 @@ func (f *Replay) startState() (*state, int) {
 
 // findCut finds out what a history replaces that does not start like its session, and returns the
 // index of the group that continues it, which is the last. Requests that had failed are made again.
-func (f *Replay) findCut(known *lastConversation) (historyRoot, int) {
+func (f *replay) findCut(known *lastConversation) (historyRoot, int) {
 	r := historyRoot{firstGroup: f.groups[0].firstKey, state: known.state}
 	from := len(f.groups) - 1
 	if from > 0 {
@@ -69,7 +69,7 @@ func (f *Replay) findCut(known *lastConversation) (historyRoot, int) {
 
 // recordContinuation records that the history continues after a cut. States that depend on a
 // session are stored separately from those that do not.
-func (f *Replay) recordContinuation(r historyRoot) {
+func (f *replay) recordContinuation(r historyRoot) {
 	if r.failures > 0 && r.retryKey == f.Key() {
 		f.attempt += r.failures
 		f.vars.Call.Attempt = f.attempt
@@ -89,12 +89,12 @@ func (g *replayedGroup) questionKey() history.Digest {
 }
 
 // conversation identifies the conversation that the request belongs to.
-func (f *Replay) conversation() conversationKey {
+func (f *replay) conversation() conversationKey {
 	return conversationKey{f.request.Session, f.request.Agent}
 }
 
 // groupAfter returns the index of the group after the one with that key, or a negative number.
-func (f *Replay) groupAfter(at history.Digest) int {
+func (f *replay) groupAfter(at history.Digest) int {
 	if at == (history.Digest{}) {
 		return 0
 	}
@@ -107,7 +107,7 @@ func (f *Replay) groupAfter(at history.Digest) int {
 }
 
 // rememberConversation stores the current state of the session.
-func (f *Replay) rememberConversation(st *state) {
+func (f *replay) rememberConversation(st *state) {
 	if f.request.Session == "" {
 		return
 	}
@@ -123,7 +123,7 @@ func (f *Replay) rememberConversation(st *state) {
 
 // Summarize returns the scenario's summary of a conversation that is to be compacted. It returns
 // false if the session is not known.
-func (m *Memory) Summarize(ctx context.Context, c *history.Client) (string, bool) {
+func (m *memory) Summarize(ctx context.Context, c *history.Client) (string, bool) {
 	m.mu.Lock()
 	known, ok := m.last.Get(conversationKey{c.Session, c.Agent})
 	m.mu.Unlock()

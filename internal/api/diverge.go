@@ -1,4 +1,4 @@
-package replay
+package api
 
 import (
 	"encoding/json"

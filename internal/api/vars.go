@@ -1,4 +1,4 @@
-package replay
+package api
 
 import (
 	"fmt"
@@ -9,7 +9,7 @@ import (
 
 // bindRequestVars sets the variables that expressions can read from the request, if the scenario
 // uses any.
-func (f *Replay) bindRequestVars() {
+func (f *replay) bindRequestVars() {
 	r, scenario := f.request, f.replayer.scenario
 	var volatile []string
 	is := func(value string, names ...string) bool {

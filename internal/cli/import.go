@@ -1,6 +1,4 @@
-// Package importcmd implements the command claudeless import on top of package
-// importer.
-package importcmd
+package cli
 
 import (
 	"context"
@@ -22,8 +20,8 @@ const (
 	exitSecret  = 3
 )
 
-// Import creates a scenario from recorded sessions.
-type Import struct {
+// importCmd creates a scenario from recorded sessions.
+type importCmd struct {
 	Files    []string `arg:"" name:"file" help:"Recorded sessions: transcripts, stream-json logs, journals, SDK recordings or API traffic; the format is detected"`
 	Out      string   `short:"o" placeholder:"DIR" help:"Directory to write to (default ./NAME, or the scenario to stdout if stdout is a pipe)"`
 	Name     string   `placeholder:"NAME" help:"Name of the scenario (default: the name of the first file)"`
@@ -43,7 +41,7 @@ type Import struct {
 }
 
 // Run imports or audits.
-func (c *Import) Run(ctx context.Context, s *process.System) error {
+func (c *importCmd) Run(ctx context.Context, s *process.System) error {
 	dir, err := s.Getwd()
 	if err != nil {
 		return err
@@ -96,7 +94,7 @@ func outcome(out *importer.Outcome, err error) error {
 }
 
 // out returns the directory to write to; empty = write the scenario to stdout.
-func (c *Import) out(s *process.System) string {
+func (c *importCmd) out(s *process.System) string {
 	if c.Out != "" || !s.StdoutIsTTY && c.Name == "" {
 		return c.Out
 	}
@@ -106,7 +104,7 @@ func (c *Import) out(s *process.System) string {
 	return importer.DefaultName(c.Files)
 }
 
-func (c *Import) report(s *process.System, out *importer.Outcome) error {
+func (c *importCmd) report(s *process.System, out *importer.Outcome) error {
 	if c.JSON == "" {
 		return nil
 	}
@@ -121,7 +119,7 @@ func (c *Import) report(s *process.System, out *importer.Outcome) error {
 	return os.WriteFile(filepath.Clean(c.JSON), append(data, '\n'), 0o644)
 }
 
-func (c *Import) audit(s *process.System, place importer.Environment) error {
+func (c *importCmd) audit(s *process.System, place importer.Environment) error {
 	leaks, err := importer.Audit(c.Files, place)
 	for _, leak := range leaks {
 		fmt.Fprintln(s.Stdout, leak)

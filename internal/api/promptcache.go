@@ -1,4 +1,4 @@
-package replay
+package api
 
 import (
 	"sync"
@@ -7,26 +7,26 @@ import (
 	"github.com/claudeless/claudeless/internal/api/history"
 )
 
-// PromptCache computes how many tokens of a request the API's prompt cache would
+// promptCache computes how many tokens of a request the API's prompt cache would
 // have read and written. It stores digests, not prompts, and is safe for
 // concurrent use.
 //
 // A prefix is a hit if the same tools, system prompt and blocks came before a
 // cache mark of an earlier request that has not expired. The position of the
 // marks in the current request does not matter.
-type PromptCache struct {
+type promptCache struct {
 	mu      sync.Mutex
 	expires history.BoundedMap[history.Digest, time.Time]
 }
 
-// NewPromptCache makes a cache of the last n prefixes; with n <= 0 it stores nothing.
-func NewPromptCache(n int) *PromptCache {
-	return &PromptCache{expires: history.NewBoundedMap[history.Digest, time.Time](n)}
+// newPromptCache makes a cache of the last n prefixes; with n <= 0 it stores nothing.
+func newPromptCache(n int) *promptCache {
+	return &promptCache{expires: history.NewBoundedMap[history.Digest, time.Time](n)}
 }
 
-// CacheUsage holds the bytes of a request that were read from the cache, written for
+// cacheUsage holds the bytes of a request that were read from the cache, written for
 // five minutes, written for an hour, and not cached.
-type CacheUsage struct{ Read, Created5m, Created1h, Uncached int }
+type cacheUsage struct{ Read, Created5m, Created1h, Uncached int }
 
 const (
 	minPrefixBytes = 4 * 1024 // the API caches prefixes of at least 1,024 tokens
@@ -34,12 +34,12 @@ const (
 )
 
 // Lookup computes the usage of a request and stores its marked prefixes.
-func (m *PromptCache) Lookup(r *history.Request, now time.Time) CacheUsage {
+func (m *promptCache) Lookup(r *history.Request, now time.Time) cacheUsage {
 	prefixes := r.Prefixes()
 	if len(prefixes) == 0 {
-		return CacheUsage{}
+		return cacheUsage{}
 	}
-	s := CacheUsage{Uncached: prefixes[len(prefixes)-1].Size}
+	s := cacheUsage{Uncached: prefixes[len(prefixes)-1].Size}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	last := -1 // mark

@@ -1,4 +1,4 @@
-package replay
+package api
 
 import (
 	"encoding/json"
@@ -16,7 +16,7 @@ import (
 const structuredTool = "StructuredOutput"
 
 // Compose builds the API's message from the scripted answer. The prompt cache uses the time now.
-func (f *Replay) Compose(now time.Time) *wire.Message {
+func (f *replay) Compose(now time.Time) *wire.Message {
 	a, key := f.final.answer, f.Key()
 	m := &wire.Message{ID: f.replayer.ID("msg", key), Model: f.request.Model, StopReason: a.stop, HideThinking: f.thinkingHidden()}
 	for _, b := range a.blocks {
@@ -64,7 +64,7 @@ func estimateTokens(bytes int) int {
 }
 
 // thinkingHidden reports whether the client asks for thinking blocks without text.
-func (f *Replay) thinkingHidden() bool {
+func (f *replay) thinkingHidden() bool {
 	var thinking struct {
 		Display string `json:"display"`
 	}
@@ -73,7 +73,7 @@ func (f *Replay) thinkingHidden() bool {
 
 // completeCall completes a scripted call for this request: the offered tool name, an id and a
 // complete input.
-func (f *Replay) completeCall(b protocol.ToolUse, at int, key history.Digest) protocol.ToolUse {
+func (f *replay) completeCall(b protocol.ToolUse, at int, key history.Digest) protocol.ToolUse {
 	b.Type = "tool_use"
 	b.Name = f.toolName(b.Name)
 	if b.ID == "" {
@@ -94,7 +94,7 @@ func (f *Replay) completeCall(b protocol.ToolUse, at int, key history.Digest) pr
 }
 
 // toolName returns the name under which the request offers a tool of the scenario.
-func (f *Replay) toolName(name string) string {
+func (f *replay) toolName(name string) string {
 	offered := f.request.Tools.Names
 	canonical := scenarios.CanonicalTool(name)
 	if slices.Contains(offered, canonical) {
@@ -120,7 +120,7 @@ func (f *Replay) toolName(name string) string {
 }
 
 // addStructuredOutput adds the scripted structured output in the form that the request asks for.
-func (f *Replay) addStructuredOutput(m *wire.Message, a *answer) {
+func (f *replay) addStructuredOutput(m *wire.Message, a *answer) {
 	if a.structured == nil {
 		return
 	}

@@ -1,4 +1,4 @@
-package replay
+package api
 
 import (
 	"slices"
@@ -9,7 +9,7 @@ import (
 // splitter divides the messages of a request into groups and gives each a key that covers all
 // messages before it.
 type splitter struct {
-	memory       *Memory
+	memory       *memory
 	conversation conversationKey // who asks
 	client       *history.Client
 	context      bool // texts that accompany prompts are part of the key

@@ -1,4 +1,4 @@
-package replay
+package api
 
 import (
 	"encoding/json"
@@ -27,7 +27,7 @@ type answer struct {
 	stop         string // scripted stop reason
 	usage        *scenarios.Usage
 	structured   json.RawMessage
-	pendingGates []PendingGate
+	pendingGates []pendingGate
 	continues    bool // a step follows that needs no results
 	hasCalls     bool
 }
@@ -37,14 +37,14 @@ func (a *answer) isEmpty() bool {
 	return !slices.ContainsFunc(a.blocks, func(b protocol.Block) bool { text, ok := b.(protocol.TextBlock); return !ok || text.Text != "" })
 }
 
-// PendingGate is a gate that part of an answer waits at, either its own or that of another step.
-type PendingGate struct {
+// pendingGate is a gate that part of an answer waits at, either its own or that of another step.
+type pendingGate struct {
 	Gate, After string // one of them is set
 	Rule        scenarios.RuleRef
 }
 
-// MissingValue is a path in a template that had no value.
-type MissingValue struct {
+// missingValue is a path in a template that had no value.
+type missingValue struct {
 	Rule scenarios.RuleRef
 	Path string
 }
@@ -60,10 +60,10 @@ func (a *answer) append(reply scenarios.Reply) {
 		a.structured = reply.StructuredOutput
 	}
 	if reply.After != "" {
-		a.pendingGates = append(a.pendingGates, PendingGate{After: reply.After, Rule: reply.Rule})
+		a.pendingGates = append(a.pendingGates, pendingGate{After: reply.After, Rule: reply.Rule})
 	}
 	if reply.Gate != "" {
-		a.pendingGates = append(a.pendingGates, PendingGate{Gate: reply.Gate, Rule: reply.Rule})
+		a.pendingGates = append(a.pendingGates, pendingGate{Gate: reply.Gate, Rule: reply.Rule})
 	}
 	if u := reply.Usage; u != nil {
 		sum := *u

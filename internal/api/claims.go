@@ -1,4 +1,4 @@
-package replay
+package api
 
 import (
 	"strconv"
@@ -9,7 +9,7 @@ import (
 // stepClaims claims the matches of rules for one step of a history. When the step is replayed, it
 // gets the numbers that it got the first time.
 type stepClaims struct {
-	replay  *Replay
+	replay  *replay
 	key     history.Digest // of the history up to the step
 	prompt  string
 	current bool // the step answers this request, not an earlier one

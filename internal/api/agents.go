@@ -1,4 +1,4 @@
-package replay
+package api
 
 import (
 	"fmt"
@@ -9,7 +9,7 @@ import (
 )
 
 // initialEngine returns the scenario engine at the beginning of the conversation.
-func (f *Replay) initialEngine() *scenarios.Engine {
+func (f *replay) initialEngine() *scenarios.Engine {
 	if f.request.Agent != "" {
 		if e := f.subagentEngine(); e != nil {
 			f.salt = f.salt.Chain("agent", f.request.Session, f.request.Agent)
@@ -21,7 +21,7 @@ func (f *Replay) initialEngine() *scenarios.Engine {
 
 // subagentEngine returns the engine that plays the scripted sub-agent of this conversation. It
 // returns nil if the call that started the sub-agent has no script or was forgotten.
-func (f *Replay) subagentEngine() *scenarios.Engine {
+func (f *replay) subagentEngine() *scenarios.Engine {
 	t := conversationKey{f.request.Session, f.request.Agent}
 	f.memory.mu.Lock()
 	defer f.memory.mu.Unlock()
@@ -50,7 +50,7 @@ func (f *Replay) subagentEngine() *scenarios.Engine {
 }
 
 // rememberSubagent stores the script of a sub-agent that a call is about to start.
-func (f *Replay) rememberSubagent(call, prompt string, e *scenarios.Engine) {
+func (f *replay) rememberSubagent(call, prompt string, e *scenarios.Engine) {
 	f.memory.mu.Lock()
 	defer f.memory.mu.Unlock()
 	key := scriptKey{f.request.Session, prompt}
