@@ -277,7 +277,7 @@ func (d *toolRound) resultEvent(c call, res protocol.ToolResult) *protocol.User 
 		ev.MCP = &protocol.MCPCall{Server: c.tool.Server, Tool: c.tool.RawName, Result: res.MCP, NotReadOnly: notReadOnly(c.tool, res)}
 	}
 	if res.Decision != nil || res.NonExecutionKind != "" {
-		ev.ToolResultMeta = []protocol.ToolResultMeta{{ID: c.use.ID, NonExecutionKind: res.NonExecutionKind, PermissionDecision: res.Decision}}
+		ev.ToolResultMeta = []protocol.ToolResultMeta{{ID: c.use.ID, NonExecutionKind: res.NonExecutionKind, PermissionDecision: res.Decision, DeniedBeforeRun: res.DeniedBeforeRun}}
 	}
 	return ev
 }
@@ -312,6 +312,7 @@ func (d *toolRound) rejectRest(ctx context.Context, calls []call, shown []bool, 
 		unanswered, ok := errors.AsType[*UnansweredError](cause)
 		waits := ok && unanswered.Call == c.use.ID // for a permission decision
 		result.CountDenial = waits && !superseded
+		result.DeniedBeforeRun = result.CountDenial
 		switch {
 		case superseded && i < begun:
 			result.ToolResult = executor.Aborted()

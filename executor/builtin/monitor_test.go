@@ -53,6 +53,14 @@ func TestMonitor(t *testing.T) {
 	}
 }
 
+// The key persistent is accepted and ignored (observed with 2.1.330).
+func TestMonitorPersistent(t *testing.T) {
+	input := []byte(`{"description":"d","command":"true","persistent":true}`)
+	if r := newTools(t, Options{}).Check(t.Context(), protocol.ToolUse{Name: "Monitor", Input: input}); r != nil {
+		t.Errorf("refused: %+v", r)
+	}
+}
+
 func TestMonitorRefusals(t *testing.T) {
 	for input, want := range map[string]string{
 		`{"description":"d"}`: "exactly one of command or ws",

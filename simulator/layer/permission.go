@@ -26,6 +26,13 @@ type PermitOptions struct {
 	// Tools validates inputs that a prompter has changed; nil = no validation.
 	Tools Checker
 	Clock simulator.Clock
+	// Files keeps updates that are to outlast the session; nil = nothing does.
+	Files Files
+}
+
+// Files are the settings files of a session.
+type Files interface {
+	Save(updates []protocol.PermissionUpdate)
 }
 
 // Checker validates calls that are about to run.
@@ -67,7 +74,7 @@ func Permission(o PermitOptions) executor.Middleware {
 			return executor.Result{}, &simulator.UnansweredError{Call: use.ID, Err: err}
 		}
 		if answer.Undecided || !answer.Allow {
-			result := refused(use, answer)
+			result := refused(use, answer, v.Decision)
 			if answer.Undecided {
 				result = denial(v)
 			}
@@ -80,10 +87,16 @@ func Permission(o PermitOptions) executor.Middleware {
 				return badUpdate(use, *bad, answer.Before), nil
 			}
 		}
-		before := append(answer.Before, applyUpdates(p, answer.UpdatedPermissions)...)
-		decision := protocol.PermissionDecision{Decision: "accept", Source: cmp.Or(answer.Source, "user_temporary")}
+		before := append(answer.Before, applyUpdates(o, answer.UpdatedPermissions)...)
+		decision := v.Decision // with the reason of the question
+		decision.Decision, decision.Source, decision.ReasonType = "accept", cmp.Or(answer.Source, "user_temporary"), ""
 		if answer.Source == byHook {
 			decision.ReasonType = byHook
+		} else {
+			if decision.ReasonCode == askedByHook {
+				decision.ReasonCode = ""
+			}
+			decision.GrantScope = grantScope(answer.UpdatedPermissions)
 		}
 		result, err := accepted(ctx, use, next, decision, now)
 		result.Before = append(before, result.Before...)
@@ -198,7 +211,7 @@ func withHookVerdict(use protocol.ToolUse, v permission.Verdict) permission.Verd
 		message := cmp.Or(h.Reason, "Hook PreToolUse:"+use.Name+" asked for confirmation for this tool")
 		v.Reason, v.ReasonType = h.Reason, "hook"
 		v.Message, v.CountDenial, v.NonExecutionKind = message, true, "user-rejected"
-		v.Decision = protocol.PermissionDecision{Decision: "reject", Source: "config"}
+		v.Decision = protocol.PermissionDecision{Decision: "reject", Source: "config", ReasonCode: askedByHook}
 		v.Event = &protocol.PermissionDenied{
 			ToolName: use.Name, ToolUseID: use.ID, DecisionReasonType: "hook", DecisionReason: h.Reason, Message: message,
 		}
@@ -223,9 +236,24 @@ func accepted(
 	return result, err
 }
 
+// grantScope returns how long a permission of a host is valid; empty = a file keeps it.
+func grantScope(updates []protocol.PermissionUpdate) string {
+	scope := "once"
+	for _, u := range updates {
+		switch {
+		case u.Type != "setMode" && u.Type != "addDirectories" && u.Behavior != permission.BehaviorAllow:
+		case u.Destination == "session":
+			scope = "session"
+		default:
+			return ""
+		}
+	}
+	return scope
+}
+
 // refused returns the result of a call that a person or a hook denied (spec:
 // cli-contract 6.3).
-func refused(use protocol.ToolUse, a protocol.PermissionAnswer) executor.Result {
+func refused(use protocol.ToolUse, a protocol.PermissionAnswer, why protocol.PermissionDecision) executor.Result {
 	var r executor.Result
 	message := a.Message
 	if a.Source == byHook {
@@ -239,18 +267,20 @@ func refused(use protocol.ToolUse, a protocol.PermissionAnswer) executor.Result 
 	case a.Interrupt:
 		r = executor.Plain(executor.Interrupted())
 		r.Stop = &executor.StopTurn{TerminalReason: "aborted_tools", Interrupted: true}
+		r.DeniedBeforeRun = true
 	default:
 		r = failed(message)
 	}
 	r.NonExecutionKind = cmp.Or(r.NonExecutionKind, "permission-rule")
 	switch {
 	case a.AskFailure != "":
-		r.Decision = &protocol.PermissionDecision{Decision: "reject", Source: "config", ReasonType: "other"}
+		r.Decision = &protocol.PermissionDecision{Decision: "reject", Source: "config", ReasonType: "other", ReasonCode: "unknown"}
 	case a.Interrupt:
 	case a.Source == byHook:
-		r.Decision = &protocol.PermissionDecision{Decision: "reject", Source: byHook, ReasonType: byHook}
+		r.Decision = &protocol.PermissionDecision{Decision: "reject", Source: byHook, ReasonType: byHook, ReasonCode: "hook:PermissionRequest"}
 	default:
-		r.Decision = &protocol.PermissionDecision{Decision: "reject", Source: cmp.Or(a.Source, "user_reject")}
+		why.Decision, why.Source, why.ReasonType = "reject", cmp.Or(a.Source, "user_reject"), ""
+		r.Decision = &why
 	}
 	if a.Source == byHook {
 		r.Denied = &protocol.PermissionDenied{
@@ -284,19 +314,25 @@ func issueOf(bad executor.Result) (issue string, schema bool) {
 	return strings.CutPrefix(issue, "InputValidationError: ")
 }
 
+// askedByHook is the reason code of a question that a PreToolUse hook wants.
+const askedByHook = "hook:PreToolUse"
+
 // byHook is the source of decisions by hooks.
 const byHook = "hook"
 
 // applyUpdates changes the session's rules and returns the status event if the mode
 // changed.
-func applyUpdates(p *permission.Policy, updates []protocol.PermissionUpdate) []protocol.Event {
+func applyUpdates(o PermitOptions, updates []protocol.PermissionUpdate) []protocol.Event {
 	if len(updates) == 0 {
 		return nil
 	}
-	before := p.Mode()
-	p.Apply(updates)
-	if p.Mode() == before {
+	before := o.Policy.Mode()
+	o.Policy.Apply(updates)
+	if o.Files != nil {
+		o.Files.Save(updates)
+	}
+	if o.Policy.Mode() == before {
 		return nil
 	}
-	return []protocol.Event{protocol.ModeChanged(p.Mode())}
+	return []protocol.Event{protocol.ModeChanged(o.Policy.Mode())}
 }

@@ -63,6 +63,13 @@ func TestAnswers(t *testing.T) {
 	reject := func(source, reason string) *protocol.PermissionDecision {
 		return &protocol.PermissionDecision{Decision: "reject", Source: source, ReasonType: reason}
 	}
+	ruled := func(d protocol.PermissionDecision) *protocol.PermissionDecision {
+		d.ReasonCode, d.RuleSource = "rule:session", "session"
+		return &d
+	}
+	accepted := func() *protocol.PermissionDecision {
+		return ruled(protocol.PermissionDecision{Decision: "accept", Source: "user_temporary", GrantScope: "once"})
+	}
 	tests := []struct {
 		name     string
 		answer   protocol.PermissionAnswer
@@ -70,11 +77,11 @@ func TestAnswers(t *testing.T) {
 		decision *protocol.PermissionDecision
 		denial   bool
 	}{
-		{"allow", protocol.PermissionAnswer{Allow: true}, `{"command":"ls"}`, &protocol.PermissionDecision{Decision: "accept", Source: "user_temporary"}, false},
+		{"allow", protocol.PermissionAnswer{Allow: true}, `{"command":"ls"}`, accepted(), false},
 		{
 			"keys that the tool does not have are left out",
 			protocol.PermissionAnswer{Allow: true, UpdatedInput: json.RawMessage(`{"command":"pwd","x":1}`)},
-			`{"command":"pwd"}`, &protocol.PermissionDecision{Decision: "accept", Source: "user_temporary"}, false,
+			`{"command":"pwd"}`, accepted(), false,
 		},
 		{
 			"an input that the tool does not take",
@@ -82,8 +89,8 @@ func TestAnswers(t *testing.T) {
 			"<tool_use_error>The permission handler returned updatedInput for Bash that failed schema validation: Bash failed due to the following issue:\nbad\nThis is a configuration issue",
 			reject("permission_updated_input_invalid", ""), false,
 		},
-		{"deny", protocol.PermissionAnswer{Message: "no"}, "no", reject("user_reject", ""), true},
-		{"failure", protocol.PermissionAnswer{AskFailure: "broken"}, "broken", reject("config", "other"), true},
+		{"deny", protocol.PermissionAnswer{Message: "no"}, "no", ruled(*reject("user_reject", "")), true},
+		{"failure", protocol.PermissionAnswer{AskFailure: "broken"}, "broken", &protocol.PermissionDecision{Decision: "reject", Source: "config", ReasonType: "other", ReasonCode: "unknown"}, true},
 		{"deny and interrupt", protocol.PermissionAnswer{Message: "no", Interrupt: true}, "The user doesn't want to proceed", nil, true},
 	}
 	bash := protocol.Tool{Name: "Bash", InputSchema: json.RawMessage(`{"properties":{"command":{"type":"string"}}}`)}

@@ -412,3 +412,17 @@ func (s *ruleset) refuser(about func(rule) bool) string {
 	}
 	return "config"
 }
+
+// because sets the reason code.
+func (v Verdict) because(code string) Verdict {
+	v.Decision.ReasonCode = code
+	return v
+}
+
+// deniedBy names the source of the rule that refuses.
+func (v Verdict) deniedBy(source string) Verdict {
+	if source != "" {
+		v.Decision.RuleSource, v.Decision.ReasonCode = source, ruleCode(source)
+	}
+	return v
+}

@@ -176,7 +176,7 @@ func (d decider) byKind(c *call) Verdict {
 func (d decider) denyWithoutPrompt(c *call, v Verdict) Verdict {
 	switch {
 	case d.mode == protocol.ModeDontAsk:
-		return c.deny("mode", "Permission to use "+c.use.Name+" has been denied because Claude Code is running in don't ask mode. Only calls that a rule or the mode allows run here; do not try to reach the same end another way.")
+		return c.deny("mode", "Permission to use "+c.use.Name+" has been denied because Claude Code is running in don't ask mode. Only calls that a rule or the mode allows run here; do not try to reach the same end another way.").because("mode:dontAsk")
 	case d.o.NoPrompts:
 		return c.deny("asyncAgent", "Permission to use "+c.use.Name+" has been denied because this session shows no permission prompts.")
 	case v.AskRule || v.RequiresUser || d.o.HasAsker:
@@ -191,6 +191,7 @@ func (d decider) denyWithoutPrompt(c *call, v Verdict) Verdict {
 		v.NonExecutionKind = "automode-unavailable"
 		v.Event.DecisionReasonCode = "auto_mode_no_check_in_session"
 		v.Event.DecisionReason = "Classifier unavailable"
+		v.Decision.ReasonCode = "classifier:auto-mode:unavailable"
 		return v
 	}
 	return v

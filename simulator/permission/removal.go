@@ -219,6 +219,7 @@ func dangerous(message, reason string) *approval {
 	return &approval{
 		message:    message + " This requires explicit approval and cannot be auto-allowed by permission rules.",
 		reasonType: "safetyCheck", reason: reason, safety: protocol.SafetyDangerous, suggestions: []protocol.PermissionUpdate{},
+		breaker: "dangerousRemoval",
 	}
 }
 

@@ -205,3 +205,25 @@ func matchCommand(content, text string, kind textKind) bool {
 	matched, err := regexp.MatchString(`(?s)^`+expr+`$`, text)
 	return err == nil && matched
 }
+
+func ruleCode(source string) string { return "rule:" + source }
+
+// denySource returns the source of the first deny rule about a call; empty = none.
+func (s *ruleset) denySource(c *call) string {
+	for _, r := range s.all {
+		if r.Behavior == BehaviorDeny && r.forbids(c) {
+			return r.Source
+		}
+	}
+	return ""
+}
+
+// pathSource returns the source of the first deny rule about files; empty = none.
+func (s *ruleset) pathSource() string {
+	for _, r := range s.all {
+		if r.Behavior == BehaviorDeny && r.content != "" && (r.tool == "Read" || r.tool == "Edit") {
+			return r.Source
+		}
+	}
+	return ""
+}

@@ -28,7 +28,11 @@ func (c *call) sensitive(abs string) *approval {
 				continue
 			}
 			if ownSettings(below) {
-				return ask("Claude requested permissions to write to " + abs + ", but you haven't granted it yet.")
+				q := ask("Claude requested permissions to write to " + abs + ", but you haven't granted it yet.")
+				if len(below) == 1 && strings.HasPrefix(below[0], "settings.") {
+					q.breaker = "claudeSettingsFile"
+				}
+				return q
 			}
 			return ask("Claude requested permissions to edit " + abs + " which is a sensitive file.")
 		case sensitiveDirectory(part), part == ".config" && len(below) > 0 && below[0] == "git", len(below) == 0 && sensitiveName(part):

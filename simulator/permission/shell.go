@@ -15,7 +15,7 @@ import (
 func (c line) shell() Verdict {
 	q := obstacleQuestion(c.script.Obstacle, c.harmless())
 	if c.parseErr != nil && (q == nil || !c.script.Obstacle.InText()) {
-		q = new(unclear("Parse error"))
+		q = unclear("Parse error").withCode(missTooComplex)
 	}
 	if q != nil {
 		return c.put(*q)
@@ -54,11 +54,14 @@ func (c line) ownQuestion(r *rule) *Verdict {
 	return &v
 }
 
-// askedFor reports whether an ask rule names the command.
-func (c line) askedFor(cmd shellcmd.Command) bool {
-	return slices.ContainsFunc(c.judge.rules.all, func(r rule) bool {
-		return r.Behavior == BehaviorAsk && r.content != "" && r.covers(c.call) && r.forbidsPart(cmd)
-	})
+// askedFor returns the source of an ask rule that names the command; false = none does.
+func (c line) askedFor(cmd shellcmd.Command) (source string, asked bool) {
+	for _, r := range c.judge.rules.all {
+		if r.Behavior == BehaviorAsk && r.content != "" && r.covers(c.call) && r.forbidsPart(cmd) {
+			return r.Source, true
+		}
+	}
+	return "", false
 }
 
 // harmless reports whether each command alone would be allowed.
@@ -86,8 +89,8 @@ type commandVerdict struct {
 func (c line) part(i int) commandVerdict {
 	cmd := c.script.Commands[i]
 	out := commandVerdict{cmd: cmd}
-	if c.askedFor(cmd) {
-		out.about = &approval{message: c.requested(), reasonType: "rule"}
+	if source, asked := c.askedFor(cmd); asked {
+		out.about = &approval{message: c.requested(), reasonType: "rule", code: ruleCode(source)}
 		return out
 	}
 	inner := cmd.Unwrapped()
@@ -178,7 +181,11 @@ func (c line) join(parts []commandVerdict) Verdict {
 		q.suggestions = append(q.suggestions, prefixRule(c.command))
 		return c.put(q)
 	}
-	return c.put(several(refused))
+	q := several(refused)
+	if strings.Contains(c.command, "\\\n") {
+		q.code = missTooComplex // of a line that goes on in the next one (observed with 2.1.330)
+	}
+	return c.put(q)
 }
 
 // several asks about the parts of a longer command line.
@@ -211,8 +218,30 @@ func several(refused []commandVerdict) approval {
 	}
 	return approval{
 		message:    "This Bash command contains multiple operations. " + what + strings.Join(texts, ", "),
-		reasonType: "subcommandResults", suggestions: out,
+		reasonType: "subcommandResults", suggestions: out, code: codeOf(refused),
 	}
+}
+
+// codeOf returns the reason code of a command line of several parts. Paths have none of their own.
+func codeOf(refused []commandVerdict) string {
+	var codes []string
+	for _, x := range refused {
+		code := missNoRule
+		if x.about != nil {
+			code = x.about.code
+		}
+		if code != "" && !slices.Contains(codes, code) {
+			codes = append(codes, code)
+		}
+	}
+	switch len(codes) {
+	case 0:
+		return "subcommandResults"
+	case 1:
+		return codes[0]
+	}
+	slices.Sort(codes)
+	return "subcommands:" + strings.Join(codes, "+")
 }
 
 // onlyRedirects reports whether the command writes only through redirections.
@@ -254,3 +283,17 @@ func (c line) allowedByRule(cmd shellcmd.Command) (exact, match bool) {
 	}
 	return exact, match
 }
+
+// The reason codes of shell commands (observed with 2.1.330).
+const (
+	unknownReason   = "unknown"
+	missNoRule      = "bashMiss:no-rule-match"
+	missTooComplex  = "bashMiss:too-complex"
+	missSemantics   = "bashMiss:semantics"
+	missOperators   = "bashMiss:shell-operators"
+	missManyMoves   = "bashMiss:multi-cd"
+	missMovedGit    = "bashMiss:cd-git-compound"
+	missMovedOutput = "bashMiss:cd-compound-redirect"
+	missMovedWrite  = "bashMiss:cd-compound-write"
+	missFlags       = "bashMiss:flag-validation"
+)

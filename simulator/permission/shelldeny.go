@@ -34,7 +34,7 @@ func (c line) deniedPath() *Verdict {
 		}
 		to = c.lookup.redirected(to, cmd.Redirects)
 		if refused == nil && c.deniedIn(places, to) {
-			refused = new(c.denyText("subcommandResults", c.partOf(cmd)))
+			refused = new(c.denyText("subcommandResults", c.partOf(cmd)).deniedBy(c.judge.rules.pathSource()))
 		}
 	}
 	return refused
@@ -74,7 +74,7 @@ func (c line) deniedAfter(places []string, name string, read []fileOperand) *Ver
 				v.DenyRule, v.Decision.Source = true, c.judge.rules.refuser(func(r rule) bool {
 					return r.matches(&call{judge: c.judge, name: "Read", kind: claudecode.ClassRead, path: abs})
 				})
-				return &v
+				return new(v.deniedBy(c.judge.rules.pathSource()))
 			}
 		}
 	}

@@ -24,12 +24,12 @@ func (c line) moves() *approval {
 	switch {
 	case cds == 0:
 	case cds > 1:
-		return other("Multiple directory changes in one command require approval for clarity")
+		return other("Multiple directory changes in one command require approval for clarity").withCode(missManyMoves)
 	case git:
-		return other("This command changes directory before running a version-control command, which can pick up untrusted hooks or repository configuration from the target directory. Approve only if you trust it.")
+		return other("This command changes directory before running a version-control command, which can pick up untrusted hooks or repository configuration from the target directory. Approve only if you trust it.").withCode(missMovedGit)
 	case redirected:
 		return &approval{
-			message: "Commands that change directories and write via output redirection" + ensurePaths, reasonType: "other",
+			message: "Commands that change directories and write via output redirection" + ensurePaths, reasonType: "other", code: missMovedOutput,
 			reason: "Compound command contains cd with output redirection" + pathResolution,
 		}
 	}
@@ -49,7 +49,7 @@ func (c line) approvalForMovedWrite(inner shellcmd.Command) *approval {
 		return nil
 	}
 	q := &approval{
-		message: "Commands that change directories and perform write operations" + ensurePaths, reasonType: "other",
+		message: "Commands that change directories and perform write operations" + ensurePaths, reasonType: "other", code: missMovedWrite,
 		reason: "Compound command contains cd with write operation" + pathResolution, suggestions: []protocol.PermissionUpdate{},
 	}
 	if !c.judge.editsAllowed() {
@@ -225,7 +225,7 @@ func (c line) writing(what, abs string, inside, command bool) *approval {
 func (c line) globbed(path string) *approval {
 	const reason = "Glob patterns are not allowed in write operations. Please specify an exact file path."
 	return &approval{
-		message: reason, reasonType: "other", reason: reason, blocked: path,
+		message: reason, reasonType: "other", reason: reason, blocked: path, code: "other",
 		suggestions: append([]protocol.PermissionUpdate{prefixRule(c.command), c.addDirectory(c.judge.at.callPath(path))}, c.editSuggestion()...),
 	}
 }
@@ -234,7 +234,7 @@ func (c line) globbed(path string) *approval {
 func (c line) flagged(name string) *approval {
 	q := &approval{
 		message:    name + " with flags requires manual approval to ensure path safety. For security, Claude Code cannot automatically validate " + name + " commands that use flags, as some flags like --target-directory=PATH can bypass path validation.",
-		reasonType: "other", reason: name + " command with flags requires manual approval", suggestions: []protocol.PermissionUpdate{},
+		reasonType: "other", reason: name + " command with flags requires manual approval", code: missFlags, suggestions: []protocol.PermissionUpdate{},
 	}
 	if !c.judge.editsAllowed() {
 		q.suggestions = append(q.suggestions, prefixRule(c.command), acceptEdits())

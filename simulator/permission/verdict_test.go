@@ -74,7 +74,7 @@ func TestVerdictAndItsText(t *testing.T) {
 		// An ask rule about the tool leaves the text to the command line, one about the command has its own.
 		{"", "ask Bash", "Bash", "touch /elsewhere/x", "ask", "touch in '/elsewhere/x' needs approval. "},
 		{"", "ask Bash(touch:*)", "Bash", "touch /elsewhere/x", "ask rule", "Claude requested permissions to use Bash, but you haven't granted it yet."},
-		{"", "ask Bash(echo:*)", "Bash", "echo $'a'", "ask other", "A coded text"},
+		{"", "ask Bash(echo:*)", "Bash", "echo $'a'", "ask other", "Text with escape codes in this command can't be checked before it runs"},
 
 		{edits, "", "Bash", "sed -e 's/a/b/w x' f", "ask other", sed},
 		{edits, "", "Bash", "sed", "ask other", sed},

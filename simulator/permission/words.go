@@ -20,6 +20,8 @@ type approval struct {
 	reason     string
 	blocked    string // the path in question; empty = none
 	safety     protocol.SafetyFinding
+	code       string // reason code; empty = unknown
+	breaker    string // the circuit breaker; empty = none
 	// suggestions are nil when a host is shown none at all.
 	suggestions []protocol.PermissionUpdate
 }
@@ -41,7 +43,21 @@ func (q *approval) reads() []protocol.PermissionRule {
 func (c *call) put(q approval) Verdict {
 	v := c.ask(q.message, q.reasonType, q.reason)
 	v.BlockedPath, v.Suggestions, v.Safety = q.blocked, q.suggestions, q.safety
+	v.Decision.CircuitBreaker = q.breaker
+	switch {
+	case q.code != "":
+		v.Decision.ReasonCode = q.code
+	case q.reasonType == "safetyCheck":
+		v.Decision.ReasonCode = q.reasonType
+	case q.message == needsApproval:
+		v.Decision.ReasonCode = missNoRule
+	}
 	return v
+}
+
+func (q approval) withCode(code string) *approval {
+	q.code = code
+	return &q
 }
 
 func sedQuestion() *approval {
@@ -106,7 +122,7 @@ func (c *call) allowByRule() Verdict {
 func (c *call) ask(message, reasonType, reason string) Verdict {
 	return Verdict{
 		Behavior:         Ask,
-		Decision:         protocol.PermissionDecision{Decision: "reject", Source: "config"},
+		Decision:         protocol.PermissionDecision{Decision: "reject", Source: "config", ReasonCode: unknownReason},
 		NonExecutionKind: "user-rejected",
 		Message:          message,
 		Event:            c.event(message, reasonType, reason),
@@ -127,18 +143,24 @@ func (c *call) askByRule(r *rule) Verdict {
 		}
 	}
 	v.AskRule, v.RuleSource = true, r.Source
+	if r.content == "" || !strings.HasPrefix(v.Decision.ReasonCode, "subcommands:") {
+		v.Decision.ReasonCode = ruleCode(r.Source)
+	}
+	v.Decision.RuleSource = r.Source
 	return v
 }
 
 func (c *call) askOutside(message string) Verdict {
-	return c.ask(message, "workingDir", "Path is outside allowed working directories")
+	v := c.ask(message, "workingDir", "Path is outside allowed working directories")
+	v.Decision.ReasonCode = "workingDir"
+	return v
 }
 
 // deny refuses without a question.
 func (c *call) deny(reasonType, message string) Verdict {
 	return Verdict{
 		Behavior:         Deny,
-		Decision:         protocol.PermissionDecision{Decision: "reject", Source: "config", ReasonType: reasonType},
+		Decision:         protocol.PermissionDecision{Decision: "reject", Source: "config", ReasonType: reasonType, ReasonCode: reasonType},
 		NonExecutionKind: "permission-rule",
 		Message:          message,
 		Event:            c.event(message, reasonType, ""),
@@ -166,14 +188,16 @@ func (c *call) unreadable() *Verdict {
 		wholeTool := r.content == "" && r.Source == "cliArg" // --disallowedTools Read takes the tool away, not the files
 		return r.Behavior == BehaviorDeny && r.tool == "Read" && !wholeTool && r.matches(reading)
 	}
-	if !slices.ContainsFunc(c.judge.rules.all, hides) {
+	at := slices.IndexFunc(c.judge.rules.all, hides)
+	if at < 0 {
 		return nil
 	}
 	done := "edited"
 	if c.name == "Write" {
 		done = "written"
 	}
-	return new(c.denyFile("File is covered by a Read deny rule in your permission settings and cannot be "+done+".", c.judge.rules.refuser(hides)))
+	v := c.denyFile("File is covered by a Read deny rule in your permission settings and cannot be "+done+".", c.judge.rules.refuser(hides))
+	return new(v.deniedBy(c.judge.rules.all[at].Source))
 }
 
 // denyByRule refuses for a deny rule.
@@ -182,12 +206,12 @@ func (c *call) denyByRule() Verdict {
 		if r.Behavior == BehaviorDeny && r.hasParam(c) {
 			v := c.deny("rule", "Permission to use "+c.use.Name+" with "+r.content+" has been denied.")
 			v.DenyRule, v.Decision.Source = true, c.refuser()
-			return v
+			return v.deniedBy(r.Source)
 		}
 	}
 	switch c.name {
 	case "Read", "Write", "Edit", "MultiEdit", "NotebookEdit":
-		return c.denyFile("File is in a directory that is denied by your permission settings.", c.refuser())
+		return c.denyFile("File is in a directory that is denied by your permission settings.", c.refuser()).deniedBy(c.judge.rules.denySource(c))
 	}
 	what := "use " + c.use.Name
 	switch c.kind {
@@ -208,7 +232,7 @@ func (c *call) denyByRule() Verdict {
 	}
 	v := c.deny("rule", message)
 	v.DenyRule, v.Decision.Source = true, c.refuser()
-	return v
+	return v.deniedBy(c.judge.rules.denySource(c))
 }
 
 // refuser is the source of a denial: a rule in a file of the user's own is a
@@ -229,7 +253,7 @@ func (c *call) denyCommand() Verdict {
 		if r.content == "" { // the tool as a whole
 			v := c.deny("rule", "Permission to use "+c.use.Name+" has been denied.")
 			v.DenyRule = true
-			return v
+			return v.deniedBy(r.Source)
 		}
 		if r.matches(c) || c.parseErr != nil || c.script.Obstacle.Kind != shellcmd.NoObstacle && c.script.Obstacle.Kind != shellcmd.Background ||
 			single && slices.Contains(c.script.Commands[0].Programs(), r.content) {
@@ -245,7 +269,7 @@ func (c *call) denyCommand() Verdict {
 	if reasonType == "rule" {
 		v.Decision.Source = c.refuser()
 	}
-	return v
+	return v.deniedBy(c.judge.rules.denySource(c))
 }
 
 func (c *call) denyText(reasonType, command string) Verdict {
@@ -292,17 +316,23 @@ func obstacleQuestion(o shellcmd.Obstacle, harmless bool) *approval {
 	case shellcmd.NoObstacle:
 		return nil
 	case shellcmd.Subshell:
-		return other("This command uses shell operators that require approval for safety")
+		return other("This command uses shell operators that require approval for safety").withCode(missOperators)
 	case shellcmd.Background:
 		if !harmless {
 			return other(needsApproval)
 		}
 		q := other("This command uses the `&` background operator, which defers execution past approval-time safety checks. Approve only if you trust it.")
-		q.reasonType, q.safety = "safetyCheck", protocol.SafetyDangerous
+		q.reasonType, q.safety, q.breaker = "safetyCheck", protocol.SafetyDangerous, "backgroundOperator"
 		return q
 	default:
+		code := missTooComplex
+		switch o.Kind {
+		case shellcmd.Evaluates, shellcmd.ArithmeticTest, shellcmd.SubscriptTest:
+			code = missSemantics
+		default:
+		}
 		const unknown = " in this command can't be checked before it runs"
-		return new(unclear(cmp.Or(map[shellcmd.ObstacleKind]string{
+		return unclear(cmp.Or(map[shellcmd.ObstacleKind]string{
 			shellcmd.Braces:              "Brace expansion",
 			shellcmd.EscapedSpace:        "Contains backslash-escaped whitespace",
 			shellcmd.ForeignSpace:        "Contains Unicode whitespace",
@@ -313,8 +343,8 @@ func obstacleQuestion(o shellcmd.Obstacle, harmless bool) *approval {
 			shellcmd.Arithmetic:          "Arithmetic expansion references variable or non-literal: " + o.Text,
 			shellcmd.ArithmeticTest:      "'" + o.Text + "' operand is non-numeric — `[[` arithmetically evaluates identifiers/subscripts (may run $(cmd))",
 			shellcmd.SubscriptTest:       "'" + o.Text + "' operand contains array subscript or runtime-determined value — bash evaluates $(cmd) in subscripts",
-			shellcmd.CodedText:           "A coded text",
-			shellcmd.LoneDollar:          "A dollar sign",
+			shellcmd.CodedText:           "Text with escape codes" + unknown,
+			shellcmd.LoneDollar:          "This command can't be checked before it runs",
 			shellcmd.ClosedDescriptor:    "A closed file descriptor",
 			shellcmd.HiddenLine:          "A quoted line that begins with #",
 			shellcmd.Subscript:           "This command can't be checked before it runs",
@@ -332,14 +362,14 @@ func obstacleQuestion(o shellcmd.Obstacle, harmless bool) *approval {
 			shellcmd.BracedVariable:      "A variable in braces" + unknown,
 			shellcmd.Assignments:         "Variable assignments" + unknown,
 			shellcmd.HeredocRedirect:     "A file redirect" + unknown,
-		}[o.Kind], "A variable"+unknown)))
+		}[o.Kind], "A variable"+unknown)).withCode(code)
 	}
 }
 
 // formQuestion asks about a command that runs others, even if a rule allows it; nil = it does not run others.
 func formQuestion(cmd shellcmd.Command) *approval {
 	if cmd.Name() == "awk" && strings.Contains(strings.Join(cmd.Args, " "), "system(") {
-		return new(unclear("awk program contains system() which executes arbitrary commands"))
+		return unclear("awk program contains system() which executes arbitrary commands").withCode(missSemantics)
 	}
 	if cmd.Name() != "find" {
 		return nil
@@ -347,7 +377,7 @@ func formQuestion(cmd shellcmd.Command) *approval {
 	for _, arg := range cmd.Args {
 		switch arg {
 		case "-exec", "-execdir", "-ok", "-okdir", "-delete", "-fls", "-fprint", "-fprint0", "-fprintf":
-			return new(unclear("find with '" + arg + "' executes commands or modifies files — cannot be auto-allowed by a Bash(find:*) prefix rule"))
+			return unclear("find with '" + arg + "' executes commands or modifies files — cannot be auto-allowed by a Bash(find:*) prefix rule").withCode(missSemantics)
 		}
 	}
 	return nil

@@ -204,6 +204,7 @@ type ToolResultMeta struct {
 	ID                 string              `json:"id"`
 	NonExecutionKind   string              `json:"non_execution_kind,omitempty"`
 	PermissionDecision *PermissionDecision `json:"permission_decision,omitempty"`
+	DeniedBeforeRun    bool                `json:"-"` // only in transcripts
 }
 
 // Result ends a turn; each prompt has exactly one. The success subtype has Result, the error

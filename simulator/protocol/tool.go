@@ -39,6 +39,7 @@ type ToolResult struct {
 	// How the call was permitted, as tool_result_meta shows it.
 	Decision         *PermissionDecision // nil if the permission check was not reached
 	NonExecutionKind string              // empty if the tool ran
+	DeniedBeforeRun  bool                // the user interrupted the turn at the question about the call
 	UnknownTool      bool                // the tool does not exist, or its server is gone
 }
 
@@ -78,7 +79,11 @@ type PermissionDecision struct {
 	Decision   string `json:"decision"` // "accept" or "reject"
 	Source     string `json:"source"`   // "config", "hook", "user_temporary", "user_permanent", "user_reject"
 	ReasonType string `json:"reason_type,omitempty"`
-	RuleSource string `json:"-"` // source of the deciding rule; only in transcripts
+	// The following are only in transcripts.
+	RuleSource     string `json:"-"` // source of the deciding rule
+	ReasonCode     string `json:"-"` // why it was refused or asked about: "rule:userSettings", "bashMiss:no-rule-match"…
+	GrantScope     string `json:"-"` // of a permission that a host gave: "once" or "session"; empty = saved in a file
+	CircuitBreaker string `json:"-"` // the check that no rule and no mode overrules: "dangerousRemoval"…
 }
 
 // PermissionMode is the session's permission mode in the real CLI's spelling.

@@ -93,6 +93,10 @@ type UserLine struct {
 	SourceToolAssistantUUID string        `json:"sourceToolAssistantUUID,omitempty"`
 	SourceToolUseID         string        `json:"sourceToolUseID,omitempty"` // for the text of a skill
 	PermissionDecision      *LineDecision `json:"permissionDecision,omitempty"`
+	// DeniedBeforeRun marks the call at which an interrupt met its question, PersonsWords a refusal
+	// in the words of a host.
+	DeniedBeforeRun bool `json:"toolDenialBeforeRun,omitempty"`
+	PersonsWords    bool `json:"holdsPersonsWords,omitempty"`
 	LineFoot
 }
 
@@ -107,8 +111,11 @@ type LineDecision struct {
 	Decision   string `json:"decision"`
 	Source     string `json:"source"`
 	ReasonType string `json:"reasonType,omitempty"`
-	ReasonCode string `json:"reasonCode,omitempty"` // of a rejection, such as "hook:PreToolUse"
+	ReasonCode string `json:"reasonCode,omitempty"` // of a rejection or a question, such as "hook:PreToolUse"
 	RuleSource string `json:"ruleSource,omitempty"` // source of the deciding rule: "cliArg", "userSettings"…
+	// GrantScope is "once" or "session" for a permission that a host gave and that no file keeps.
+	GrantScope     string `json:"grantScope,omitempty"`
+	CircuitBreaker string `json:"circuitBreaker,omitempty"`
 }
 
 // AssistantLine is one block of a model message, with the message's final stop reason and usage.

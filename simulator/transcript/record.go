@@ -362,11 +362,13 @@ func (r *recorder) user(ev *protocol.User) error {
 		LineHead: e.LineHead, Type: "user", Message: ev.Message, IsMeta: ev.IsSynthetic, LineID: e.LineID, SourceToolUseID: ev.ToolUseID, RefusedMessageID: ev.RefusedMessageID,
 		ToolUseResult: ev.ToolUseResult, SourceToolAssistantUUID: ev.SourceUUID, LineFoot: e.LineFoot,
 	}
-	if ran && ev.Tool == "Bash" {
-		line.Sandboxed = new(bool)
-	}
 	line.ToolEndsTurn = endsTurn
 	line.ToolDenialKind, line.PermissionDecision = outcomeOf(ev.ToolResultMeta)
+	line.DeniedBeforeRun = len(ev.ToolResultMeta) > 0 && ev.ToolResultMeta[0].DeniedBeforeRun
+	line.PersonsWords = line.PermissionDecision != nil && line.PermissionDecision.Source == "user_reject" && line.PermissionDecision.RuleSource == ""
+	if ran && ev.Tool == "Bash" && (line.PermissionDecision == nil || line.PermissionDecision.Decision == "accept") {
+		line.Sandboxed = new(bool)
+	}
 	if agentID == "" && ev.Tool != "" {
 		call := ev.MCP
 		if len(ev.ToolResultMeta) > 0 && ev.ToolResultMeta[0].NonExecutionKind != "" {
@@ -403,8 +405,8 @@ func outcomeOf(metas []protocol.ToolResultMeta) (denial string, decision *protoc
 		return "", nil
 	}
 	if d := metas[0].PermissionDecision; d != nil {
-		decision = &protocol.LineDecision{Decision: d.Decision, Source: d.Source, ReasonType: d.ReasonType, RuleSource: d.RuleSource}
-		if d.Decision == "reject" && d.Source == "hook" {
+		decision = &protocol.LineDecision{Decision: d.Decision, Source: d.Source, ReasonType: d.ReasonType, RuleSource: d.RuleSource, ReasonCode: d.ReasonCode, GrantScope: d.GrantScope, CircuitBreaker: d.CircuitBreaker}
+		if d.Decision == "reject" && d.Source == "hook" && d.ReasonCode == "" {
 			decision.ReasonCode = "hook:PreToolUse"
 		}
 	}

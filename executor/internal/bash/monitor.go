@@ -48,6 +48,7 @@ func Monitor(c *Commands) tool.Tool {
 			tool.Req("description", tool.Str("What is watched")),
 			tool.Opt("timeout_ms", tool.Num("Most milliseconds to watch (default 300000, at most 600000)")),
 			tool.Opt("command", tool.Str("The command; its lines are events")),
+			tool.Opt("persistent", tool.Boolean("Accepted and ignored: every watch has a limit")),
 			tool.Opt("ws", tool.Schema{Type: "object", Desc: "A WebSocket in a command's place", AllowsOthers: true}),
 		),
 		Check: tool.TypedCheck(c, func(_ context.Context, _ *Commands, in monitorInput) *protocol.ToolResult {

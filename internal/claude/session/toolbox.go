@@ -79,7 +79,7 @@ func (t *toolbox) buildChain(plan launch.Plan, p toolParts) {
 	base = append(base, t.toolSearch(append(slices.Clone(base), t.builtin)), builtinCalls{t})
 	around := layer.HookOptions{Runner: p.hooks.Runner, Live: p.state, Here: t, Tools: t, Frames: plan.Output.HookEvents}
 	host := t.policy.prompter(p.host)
-	permit := layer.PermitOptions{Policy: t.policy.Policy, Ask: layer.AskHooks(around, host), Tools: t, Clock: plan.Clock}
+	permit := layer.PermitOptions{Policy: t.policy.Policy, Ask: layer.AskHooks(around, host), Tools: t, Clock: plan.Clock, Files: newSettingsFiles(plan, t.servers.records)}
 	t.refusesAtOnce = func(call protocol.ToolUse) bool {
 		return layer.RefusesAtOnce(t.policy.Policy, p.hooks.Runner, host, call)
 	}

@@ -1,0 +1,87 @@
+package settings
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/claudeless/claudeless/internal/base/ordered"
+	"github.com/claudeless/claudeless/simulator/protocol"
+)
+
+// SaveUpdate writes a permission update to a settings file, which keeps everything else that it has. The rules are
+// those of the update as settings files have them.
+func SaveUpdate(path string, u protocol.PermissionUpdate, rules []string) error {
+	raw, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		raw, err = []byte("{}"), nil
+	}
+	if err != nil {
+		return err
+	}
+	file, err := ordered.Parse(raw)
+	if err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	var permissions ordered.Object
+	if old := file.Get("permissions"); old != nil {
+		if permissions, err = ordered.Parse(old); err != nil {
+			return fmt.Errorf("%s: permissions: %w", path, err)
+		}
+	}
+	if permissions, err = withUpdate(permissions, u, rules); err != nil {
+		return fmt.Errorf("%s: permissions: %w", path, err)
+	}
+	value, err := permissions.MarshalJSON()
+	if err != nil {
+		return err
+	}
+	if raw, err = file.With("permissions", value).MarshalJSON(); err != nil {
+		return err
+	}
+	var text bytes.Buffer
+	if err := json.Indent(&text, raw, "", "  "); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return err
+	}
+	return os.WriteFile(path, append(text.Bytes(), '\n'), 0o644)
+}
+
+// withUpdate returns the permissions of a settings file with an update.
+func withUpdate(o ordered.Object, u protocol.PermissionUpdate, rules []string) (ordered.Object, error) {
+	key, values := u.Behavior, rules
+	switch u.Type {
+	case "setMode":
+		mode, err := protocol.Marshal(u.Mode)
+		return o.With("defaultMode", mode), err
+	case "addDirectories", "removeDirectories":
+		key, values = "additionalDirectories", u.Directories
+	}
+	var list []string
+	if old := o.Get(key); old != nil {
+		if err := json.Unmarshal(old, &list); err != nil {
+			return o, err
+		}
+	}
+	switch u.Type {
+	case "removeRules", "removeDirectories":
+		list = slices.DeleteFunc(list, func(v string) bool { return slices.Contains(values, v) })
+	case "replaceRules":
+		list = values
+	default:
+		for _, v := range values {
+			if !slices.Contains(list, v) {
+				list = append(list, v)
+			}
+		}
+	}
+	raw, err := protocol.Marshal(list)
+	return o.With(key, raw), err
+}
