@@ -11,7 +11,7 @@ import (
 	"slices"
 	"strings"
 
-	list "github.com/claudeless/claudeless/docs/parity"
+	"github.com/claudeless/claudeless/docs"
 	"github.com/claudeless/claudeless/internal/base/diag"
 )
 
@@ -71,7 +71,7 @@ func LoadKnown(name string) (*KnownFile, error) {
 		if name != DefaultKnown {
 			return f, nil
 		}
-		src, err = list.Known, nil
+		src, err = docs.KnownDifferences, nil
 	}
 	if err != nil {
 		return nil, fmt.Errorf("reading the known differences: %w", err)

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"os"
 
-	"github.com/claudeless/claudeless/docs/schema"
+	"github.com/claudeless/claudeless/docs"
 	"github.com/claudeless/claudeless/internal/base/process"
 	"github.com/claudeless/claudeless/internal/record/journal"
 )
@@ -20,7 +20,7 @@ type journalSchema struct{}
 
 // Run prints the schema.
 func (journalSchema) Run(s *process.System) error {
-	text, _ := schema.Open("journal") // it is embedded
+	text, _ := docs.Schema("journal") // it is embedded
 	_, err := s.Stdout.Write(text)
 	return err
 }

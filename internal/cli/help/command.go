@@ -6,7 +6,7 @@ import (
 	"runtime"
 	"strings"
 
-	"github.com/claudeless/claudeless/docs/schema"
+	"github.com/claudeless/claudeless/docs"
 	"github.com/claudeless/claudeless/internal/base/process"
 )
 
@@ -34,9 +34,9 @@ type Schema struct {
 
 // Run prints the schema.
 func (c *Schema) Run(s *process.System) error {
-	text, ok := schema.Open(c.Format)
+	text, ok := docs.Schema(c.Format)
 	if !ok {
-		return process.Hinted(fmt.Sprintf("unknown schema %q", c.Format), "choose one of "+strings.Join(schema.Names(), ", "))
+		return process.Hinted(fmt.Sprintf("unknown schema %q", c.Format), "choose one of "+strings.Join(docs.SchemaNames(), ", "))
 	}
 	_, err := s.Stdout.Write(text)
 	return err
