@@ -15,9 +15,9 @@ import (
 type Mode int
 
 const (
-	// Live runs them.
+	// Live runs such calls.
 	Live Mode = iota
-	// Mock answers them with an error: no server and no built-in tool is called.
+	// Mock answers such calls with an error: no server and no built-in tool is called.
 	Mock
 )
 

@@ -102,7 +102,7 @@ func expandConfig(cfg ServerConfig, vars variables) (ServerConfig, []string) {
 
 // ConfigOptions are the sources that LoadConfigs reads.
 type ConfigOptions struct {
-	// Values are those of --mcp-config, in order: JSON text or a file.
+	// Values are the values of --mcp-config, in order: JSON text or a file.
 	Values []string
 	CWD    string
 	// Environ provides the variables that are checked; they are expanded later.

@@ -30,9 +30,9 @@ func (m *Manager) Resources(server string) ([]Resource, error) {
 }
 
 // ReadResource reads one resource of the server with this raw name and returns the result as the server sent it. A
-// lostC server is restarted first. The server has 60 s to answer, or its Timeout if that is shorter. The error is a
-// isRoutingError error (nothing was sent), an [*RPCError], [ErrConnectionClosed], or reports that no answer came. The same
-// holds for the other requests that are not tool calls.
+// server that was lost is started again first. The server has 60 s to answer, or its Timeout if that is shorter. The
+// error is a routing error (nothing was sent), an [*RPCError], [ErrConnectionClosed], or reports that no answer came.
+// The same holds for the other requests that are not tool calls.
 func (m *Manager) ReadResource(ctx context.Context, server, uri string) (result json.RawMessage, err error) {
 	err = m.withConnection(ctx, server, func(ctx context.Context, c *connection.Conn) (err error) {
 		result, err = c.ReadResource(ctx, uri)

@@ -41,7 +41,7 @@ type NotificationSeen struct {
 	Server string // by its name in the configuration
 	// Tool is the server's own name of the tool whose progress it is.
 	Tool string
-	// Level is that of a log message; empty = progress.
+	// Level is the level of a log message; empty = progress.
 	Level string
 	Text  string
 }

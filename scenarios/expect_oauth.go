@@ -15,7 +15,7 @@ type OAuthSeen struct {
 	Result                 string
 }
 
-// matches reports whether the expectation speaks of a request.
+// matches reports whether the expectation is about a request.
 func (x *ExpectOAuth) matches(r OAuthSeen) bool {
 	return r.Request == cmp.Or(x.Request, "token") && (x.Grant == "" || x.Grant == r.Grant) && (x.Client == "" || globMatches(x.Client, r.Client)) &&
 		(x.Scope == "" || slices.Contains(r.Scopes, x.Scope)) && (x.Result == "" || x.Result == r.Result)

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// names reports whether the expectation speaks of a call, "server/tool".
+// names reports whether the expectation is about a call, "server/tool".
 func (m *ExpectMCP) names(c observedCall) bool {
 	server, tool, _ := strings.Cut(c.name, "/")
 	return matchesToolName(server, m.Server) && (m.Tool == "" || matchesToolName(tool, m.Tool))
@@ -15,7 +15,7 @@ func (m *ExpectMCP) names(c observedCall) bool {
 // notification reports whether the expectation is about what the server says, not about calls.
 func (m *ExpectMCP) notification() bool { return m.Progress != "" || m.Log != "" || m.Level != "" }
 
-// describes reports whether the expectation speaks of a notification.
+// describes reports whether the expectation is about a notification.
 func (m *ExpectMCP) describes(n NotificationSeen) bool {
 	if !matchesToolName(n.Server, m.Server) || (n.Level == "") != (m.Progress != "") {
 		return false

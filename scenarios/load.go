@@ -222,7 +222,7 @@ func (l *loader) bind(path, src string, s *Scenario) (*diag.Index, bool) {
 		l.list = append(l.list, *d)
 		return ix, false
 	}
-	// The index accepts only simple syntax; the decoder decides.
+	// The index understands only simple syntax; the decoder decides whether a file is valid.
 	var tree map[string]any
 	if _, err := toml.Decode(src, &tree); err != nil {
 		l.list = append(l.list, syntaxError(ix, *d, err))

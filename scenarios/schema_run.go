@@ -154,7 +154,7 @@ type ExpectMCP struct {
 	Progress string `toml:"progress" empty:"no"`
 	// Log is a glob for the text of a log message; other values are compared as JSON.
 	Log string `toml:"log" empty:"no"`
-	// Level is that of the log message; absent = any.
+	// Level is the level of the log message; absent = any.
 	Level string `toml:"level" enum:"debug,info,notice,warning,error,critical,alert,emergency"`
 }
 

@@ -54,7 +54,7 @@ func (h *Hold) Release() {
 	}
 }
 
-// gates is the directory in which all that plays a script looks for gates.
+// gates returns the directory in which every process that plays the script looks for gates.
 func (s *script) gates() string {
 	return gate.Dir([]string{"CLAUDELESS_CAPTURE=" + s.journal()})
 }

@@ -24,7 +24,7 @@ const (
 	triggerAuto   = "auto"
 )
 
-// blockingBuffer is the number of tokens that must be free for a request to be sent at all.
+// blockingBuffer is the number of tokens that must be free before a request is sent.
 const blockingBuffer = 23_000
 
 // makeRoom compacts the conversation if the context is nearly full, and reports whether the request

@@ -14,8 +14,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// maxStopBlocks is how many times in a row Stop hooks may continue a turn before it ends anyway
-// (spec: cli-observed 11).
+// maxStopBlocks is how many times in a row Stop hooks may continue a turn (spec: cli-observed 11).
 const maxStopBlocks = 8
 
 // maxTruncations is how many times in a turn the model is asked to continue after a truncated
@@ -228,7 +227,7 @@ func (a *continuation) runStopHooks(ctx context.Context) (feedback string, again
 	return strings.Join(out.Texts, "\n"), true, nil
 }
 
-// emitStopCapReached reports that Stop hooks blocked too often and the turn ends anyway.
+// emitStopCapReached reports that the turn ends because Stop hooks blocked it too often.
 func (a *continuation) emitStopCapReached() {
 	text := fmt.Sprintf("A hook blocked the turn from ending %d consecutive times—overriding and ending turn. "+
 		"For Stop/SubagentStop hooks, check stop_hook_active in the input and return success while it's true. "+

@@ -129,7 +129,7 @@ func BenchmarkPace(b *testing.B) {
 	}
 }
 
-// drivenProgram is a program that a benchmark speaks with over stdin and stdout.
+// drivenProgram is a program that a benchmark controls over stdin and stdout.
 type drivenProgram struct {
 	b    *testing.B
 	cmd  *exec.Cmd

@@ -84,8 +84,7 @@ func checkVars(t *testing.T, s source, d *ast.GenDecl) {
 	}
 }
 
-// mayBeAssigned goes by the written type or the literal: maps, slices, channels
-// and everything of package sync.
+// mayBeAssigned decides by the written type or the literal: maps, slices, channels and everything of package sync.
 func mayBeAssigned(v *ast.ValueSpec) bool {
 	types := []ast.Expr{v.Type}
 	for _, val := range v.Values {

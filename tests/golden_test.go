@@ -525,7 +525,7 @@ func (m *matcher) text(path, want, got string) bool {
 	return true
 }
 
-// formOf is the pattern of what a placeholder represents.
+// formOf returns the pattern of the values that a placeholder represents.
 func formOf(name string) string {
 	switch {
 	case strings.HasPrefix(name, "<uuid"):

@@ -42,8 +42,7 @@ func telemetryCases() []telemetryCase {
 	}
 }
 
-// TestTelemetryShapes compares what claudeless sends to a collector with what was recorded of the
-// real CLI 2.1.330.
+// TestTelemetryShapes compares the telemetry of claudeless with the recorded telemetry of the real CLI 2.1.330.
 func TestTelemetryShapes(t *testing.T) {
 	t.Parallel()
 	for _, c := range telemetryCases() {
@@ -67,7 +66,7 @@ func TestTelemetryShapes(t *testing.T) {
 	}
 }
 
-// runTelemetry runs a case beside a collector and returns the shape of what it sends.
+// runTelemetry runs a case with a collector and returns the shape of the telemetry that it sends.
 func runTelemetry(t *testing.T, c telemetryCase) string {
 	t.Helper()
 	received := &collector{shapes: map[string]bool{}}
@@ -97,7 +96,7 @@ func runTelemetry(t *testing.T, c telemetryCase) string {
 	return received.String()
 }
 
-// collector is an OTLP/HTTP collector that keeps the shape of what it receives.
+// collector is an OTLP/HTTP collector that stores the shape of the received data.
 type collector struct {
 	mu     sync.Mutex
 	shapes map[string]bool

@@ -10,12 +10,12 @@ type Builtin struct {
 	Description string
 	Hint        string
 	Aliases     []string
-	Skill       bool                 // init lists it among the skills
+	Skill       bool                 // init lists the command among the skills
 	offered     environmentCondition // nil = in every environment
 }
 
-// Builtins lists them in the order of init. The texts of skills for the model belong to the vendor, so a scenario
-// sees the prompt as it was typed.
+// Builtins lists the built-in commands and skills in the order of init. The texts of skills for the model belong to
+// the vendor, so a scenario sees the prompt as it was typed.
 func Builtins() []Builtin {
 	skill := func(name, description, hint string, aliases ...string) Builtin {
 		return Builtin{name, description, hint, aliases, true, nil}
@@ -116,7 +116,7 @@ func Unavailable() []string {
 // Style is a built-in output style of the CLI.
 type Style struct{ Name, Description string }
 
-// Styles lists them, with the descriptions of /output-style.
+// Styles lists the built-in output styles, with the descriptions that /output-style shows.
 func Styles() []Style {
 	return []Style{
 		{"default", ""},
@@ -145,7 +145,7 @@ func (p Profile) ListedSkills() []string {
 	return names
 }
 
-// BuiltInSkills lists them with the tokens that /context shows.
+// BuiltInSkills lists the built-in skills with the number of tokens that /context shows.
 func BuiltInSkills() []BuiltInSkill {
 	return []BuiltInSkill{
 		{"dataviz", 482},

@@ -12,8 +12,8 @@ type HookEvent struct {
 	// Blocks says that hooks can block something, or give feedback, with exit
 	// status 2. For other events that status is an ordinary error.
 	Blocks bool
-	// Guards says that hooks may guard permissions: one that is faulty leaves out
-	// all that it is in.
+	// Guards says that hooks of the event may guard permissions. If one of them is invalid, its whole settings file
+	// is left out.
 	Guards bool
 	// Decides says that hooks give a permission decision.
 	Decides bool

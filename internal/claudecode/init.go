@@ -78,7 +78,7 @@ func hostCapabilities() []string {
 	}
 }
 
-// HostCapabilities returns those that the answer to initialize names.
+// HostCapabilities returns the capabilities in the answer to initialize.
 func (p Profile) HostCapabilities() []string {
 	return slices.DeleteFunc(hostCapabilities(), func(name string) bool { return !p.includes(capabilities(), name) })
 }

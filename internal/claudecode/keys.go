@@ -136,8 +136,8 @@ func removeKey(raw json.RawMessage, path []string) (json.RawMessage, bool) {
 	return out, err == nil
 }
 
-// Writer returns a writer for output in which each call of Write is one JSON object, with what
-// separates it from its neighbours. A nil filter returns w itself.
+// Writer returns a writer that removes keys from output. Each call of Write must pass one JSON object, with its
+// separators. A nil filter returns w itself.
 func (f *KeyFilter) Writer(w io.Writer) io.Writer {
 	if f == nil {
 		return w
@@ -150,7 +150,7 @@ type filterWriter struct {
 	w      io.Writer
 }
 
-// Write removes keys from the object in b. It reports the length of b, not of what it wrote.
+// Write removes keys from the object in b. It returns the length of b, not the number of bytes written.
 func (w *filterWriter) Write(b []byte) (int, error) {
 	start := bytes.IndexByte(b, '{')
 	end := bytes.LastIndexByte(b, '}') + 1

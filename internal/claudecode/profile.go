@@ -25,9 +25,8 @@ type Profile struct {
 	env     Environment
 }
 
-// ProfileFor returns the profile of a version. A version newer than all that were
-// measured has everything, one that is not a list of numbers has only what every
-// version has.
+// ProfileFor returns the profile of a version. A version newer than all measured ones has every feature. A version
+// that is not a list of numbers has only the features that all versions share.
 func ProfileFor(version string) Profile {
 	return Profile{version: version, numbers: versionNumbers(version)}
 }
@@ -67,7 +66,7 @@ func versionNumbers(version string) []int {
 	return list
 }
 
-// Feature is a behaviour that came with a version.
+// Feature is a behaviour that a version introduced.
 type Feature string
 
 // The features.
@@ -82,7 +81,7 @@ const (
 	DefaultModeDefault Feature = "sessions start in permission mode default"
 )
 
-// versionRow is something that came with a version.
+// versionRow is a feature and the version that introduced it.
 type versionRow struct {
 	name, since string
 }

@@ -147,7 +147,7 @@ func InitName(name string) string {
 	}
 }
 
-// toolRows are the tools that came with a version.
+// toolRows are the tools that a version introduced.
 func toolRows() []versionRow {
 	var rows []versionRow
 	for i := range tools {

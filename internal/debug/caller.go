@@ -148,9 +148,8 @@ type Decision struct {
 	Result        json.RawMessage
 	Type, Message string // raise
 	Tool          string // replace: canonical name
-	// Pause is the id of the pause that this decision ended, and Breakpoint the
-	// name of what stopped the call, if the gate reports it. Both empty = the call
-	// was not stopped.
+	// Pause is the id of the pause that this decision ended, and Breakpoint the name of the breakpoint that stopped
+	// the call, if the gate reports it. If both are empty, the call was not stopped.
 	Pause, Breakpoint string
 	// Wire is the decision in the caller's format.
 	Wire json.RawMessage

@@ -160,8 +160,7 @@ type HistoryEntry struct {
 	CompletedAt  float64 `json:"completed_at"`
 }
 
-// History returns the calls that matched a breakpoint, newest first; limit 0 = all
-// that are kept.
+// History returns the calls that matched a breakpoint, newest first; limit 0 = all that are stored.
 func (r *records) History(name string, limit int) []HistoryEntry {
 	r.mu.Lock()
 	defer r.mu.Unlock()

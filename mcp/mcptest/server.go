@@ -60,7 +60,7 @@ type server struct {
 	extra            bool       // the list of tools has changed
 	calls            sync.WaitGroup
 	responses        []string // responses to the server's own requests (mode s2c)
-	pendingResponses int      // number of responses still to come
+	pendingResponses int      // number of responses that are not sent yet
 	pending          json.RawMessage
 }
 

@@ -93,9 +93,9 @@ func (e *ScopeError) Error() string {
 	return fmt.Sprintf(`MCP server %q needs additional permissions (scope: %q) — run /mcp to re-authenticate`, e.Server, e.Scope)
 }
 
-// Renew returns another Authorization header after a refused request: that of another process, or a refreshed one. It
-// returns a [*ScopeError] for a request that needs more scopes, which the next login asks for, and [ErrNeedsLogin] if
-// only a login helps. What it finds out about the authorization server is stored.
+// Renew returns another Authorization header after a refused request. The token is one that another process has
+// stored, or a refreshed one. If the request needs more scopes, the error is a [*ScopeError], and the next login asks
+// for them. If only a login helps, it is [ErrNeedsLogin]. Renew stores the metadata of the authorization server.
 func (c *Client) Renew(ctx context.Context, r Refusal) (string, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

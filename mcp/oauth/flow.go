@@ -97,8 +97,7 @@ type realError string
 
 func (e realError) Error() string { return string(e) }
 
-// IsIncompatible reports that a login is impossible because of what a server or its authorization server says about
-// itself.
+// IsIncompatible reports that the metadata of a server or its authorization server make a login impossible.
 func IsIncompatible(err error) bool {
 	_, is := errors.AsType[realError](err)
 	return is

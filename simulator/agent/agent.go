@@ -64,7 +64,8 @@ type Session interface {
 	Name() string
 	// Isolate makes a git worktree for an agent, in which its calls work until Release. Its error is the answer of the call.
 	Isolate(ctx context.Context, id string) (dir string, err error)
-	// Release ends that. A worktree in which nothing has changed is removed; of another its path and branch are returned.
+	// Release ends the isolation of the agent. It removes the worktree if nothing has changed in it, else it returns
+	// its path and branch.
 	Release(ctx context.Context, id string) (path, branch string)
 	// Shown reports whether texts of agents that the caller waits for are shown on
 	// stdout.
@@ -78,7 +79,8 @@ type Options struct {
 	Models  Models
 	Session Session
 	Skills  Skills // nil = no skill runs in an agent
-	// Model is that of agents of which neither the call nor the kind names one; empty or "inherit" = that of the session.
+	// Model is the model of agents for which neither the call nor the agent type names one; empty or "inherit" = the
+	// model of the session.
 	Model string
 	// CWD is removed from the start of paths in progress messages; empty = nothing
 	// is removed.

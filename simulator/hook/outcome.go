@@ -16,8 +16,8 @@ type Outcome struct {
 	// Block: the action is refused (PreToolUse, UserPromptSubmit, …), the turn
 	// continues (Stop, SubagentStop), or the model sees the reason (PostToolUse).
 	Block bool
-	// Reason is that of the first hook that blocked or, for a decision other than
-	// deny, of the hook that won; a command's is "[command]: stderr".
+	// Reason is the reason of the first hook that blocked. For a decision other than deny it is that of the hook
+	// whose decision is used. The reason of a command is "[command]: stderr".
 	Reason string
 	// Texts are the complete texts of all blocks in order, as the event shows them:
 	// the tool result of PreToolUse, the result of UserPromptSubmit, the user

@@ -309,7 +309,7 @@ func (r *rule) hasParam(c *call) bool {
 	return r.value.MatchString(text)
 }
 
-// covers reports whether the rule is about the tool of the call at all.
+// covers reports whether the rule is about the tool of the call.
 func (r *rule) covers(c *call) bool {
 	switch {
 	case r.toolRE != nil:

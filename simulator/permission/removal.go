@@ -261,8 +261,7 @@ func systemDirectory(name string) bool {
 	}, name)
 }
 
-// allIn is the directory of which a target removes all that is in it; all =
-// there is one.
+// allIn returns the directory whose whole content a target such as dir/* removes; all = there is such a directory.
 func allIn(target string) (dir string, all bool) {
 	steps := strings.Split(strings.TrimRight(target, "/"), "/")
 	end := len(steps)

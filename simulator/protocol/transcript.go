@@ -56,7 +56,7 @@ type UserLine struct {
 	Type    string      `json:"type"` // "user"
 	Message UserContent `json:"message"`
 	IsMeta  bool        `json:"isMeta,omitempty"`
-	// Companion marks text that the CLI adds to the turn of a prompt.
+	// Companion marks a message that the CLI adds next to a prompt, in the same turn.
 	Companion bool `json:"turnCompanion,omitempty"`
 	// CommandBlocks is set if a command's line has text blocks before the command's own.
 	CommandBlocks *CommandBlocks `json:"commandTextBlocks,omitempty"`

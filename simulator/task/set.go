@@ -273,8 +273,8 @@ func (s *Set) Shown() {
 	s.seen = make(chan struct{})
 }
 
-// Launched records that the reply to the results of the calls so far was shown, or
-// that it is waited for: the events of the tasks that the calls started follow.
+// Launched records that the model has replied to the results of the calls so far, or that the session waits for this
+// reply. Now the events of the tasks that these calls started may be shown.
 func (s *Set) Launched() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

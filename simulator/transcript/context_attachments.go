@@ -13,7 +13,7 @@ type contextAttachments struct {
 	conversation       *conversation
 	lines              *lineWriter
 	environmentWritten bool // the model has received the description of its environment
-	contextPending     bool // what the model sees with the first request is still to come
+	contextPending     bool // the attachments of the first request are not written yet
 }
 
 // The attachments of transcripts for [SessionContext].

@@ -14,11 +14,11 @@ type sessionLabels struct {
 	title             string // empty = none
 	titleGiven        bool   // this process gave the title
 	tools             []string
-	rawPrompt         protocol.Content // the prompt as it came
+	rawPrompt         protocol.Content // the prompt as the user wrote it
 	prompt            string           // text of the last prompt, as lists of sessions show it
-	lastPromptLeaf    string           // leaf that the last last-prompt line names
+	lastPromptLeaf    string           // uuid in the last line of type last-prompt
 	lastPromptWritten bool             // a last-prompt line was written by this process
-	hasReply          bool             // this process has kept a message of the model, not commands alone
+	hasReply          bool             // this process has written a message of the model, not only commands
 }
 
 // opening returns the lines with which a process begins its part of a transcript.

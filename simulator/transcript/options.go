@@ -79,7 +79,8 @@ type ModelContext struct {
 // RequestContext describes the requests to the model.
 type RequestContext struct {
 	Params protocol.RequestParams
-	// Tools are those that the model may call at once, sorted by name; Deferred are the names of those that it can look up.
+	// Tools are the tools in the request, sorted by name. Deferred are the names of tools that the model must look up
+	// first.
 	Tools    []protocol.Tool
 	Deferred []string
 	// SystemTurns says that the model takes reminders as separate messages instead of texts in those of the user.

@@ -38,9 +38,9 @@ type parsedTranscript struct {
 	deferred           string                  // id of the last deferred call
 	turns              int                     // prompts, as the lines count them
 	environmentWritten bool                    // the model has received the description of its environment
-	contextPending     bool                    // and the rest is still to come
+	contextPending     bool                    // the attachments of the first request are not written yet
 	instructionFiles   []string                // instruction files that were added between calls
-	hookTexts          []string                // what SessionStart hooks have said
+	hookTexts          []string                // the texts of SessionStart hooks
 }
 
 // entry is one line of a transcript.

@@ -19,7 +19,7 @@ type conversation struct {
 	cleared bool // begun by /clear
 
 	leaf     map[string]string // last line by agent; "" = the main conversation
-	promptID string            // of the prompt that the lines to come belong to
+	promptID string            // of the prompt to which the next lines belong
 	writer   writer
 }
 

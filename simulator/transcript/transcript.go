@@ -28,8 +28,8 @@ type Transcript struct {
 	recorder         *recorder
 	history          []Message
 	previousReply    *PreviousReply    // the last reply in it; nil = none
-	instructionFiles []string          // files of instructions that came between its calls
-	hookTexts        []string          // what SessionStart hooks have said in it
+	instructionFiles []string          // instruction files that were loaded between its calls
+	hookTexts        []string          // the texts of SessionStart hooks in it
 	files            []json.RawMessage // lines about copies of files, of the resumed transcript
 	deferred         string            // id of the last deferred call
 	state            []byte

@@ -164,7 +164,7 @@ func (d *debugger) call(tool string, input any) string {
 	return id
 }
 
-// decision waits for what was decided about a pause.
+// decision waits for the decision about a pause.
 func (d *debugger) decision(id string) object {
 	d.t.Helper()
 	out := d.rest("GET", "/api/poll/"+id+"?wait=20s", nil)
@@ -322,7 +322,7 @@ func quote(text string) string {
 // in is the selector of something in the card of a pause.
 func in(pause, rest string) string { return `[data-pause-id="` + pause + `"] ` + rest }
 
-// text is the body of an answer as it came.
+// text is the body of an answer, unchanged.
 func (d *debugger) text(path string) string {
 	d.t.Helper()
 	r, err := http.Get(d.url + path)

@@ -220,8 +220,8 @@ func toolchains() []string {
 	return env
 }
 
-// installed returns the cached directory for the pinned versions, after filling
-// it if need be. A half-filled directory is never taken for a whole one.
+// installed returns the cached directory for the pinned versions, and fills it first if necessary. A directory that
+// was filled only in part is not used.
 func (h sdkProject) installed(ctx context.Context) (string, error) {
 	pins, err := filepath.Abs(h.pins)
 	if err != nil {

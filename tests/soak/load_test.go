@@ -47,7 +47,7 @@ func ask(ctx context.Context, url, body string, header http.Header, whole bool) 
 	return res.Header, err
 }
 
-// requests are those of clients of the Messages API; some go away in the middle.
+// requests is a load of Messages API clients; some disconnect during a response.
 type requests struct {
 	g   *soakDir
 	url string
@@ -93,7 +93,7 @@ func (l mcpCalls) run(ctx context.Context, d randomSource) {
 	}
 }
 
-// turns are those of one session that never ends; some are interrupted.
+// turns is a load of prompts in one session that never ends; some turns are interrupted.
 type turns struct {
 	g *soakDir
 	p *program

@@ -25,7 +25,7 @@ type Access struct {
 	CookieName string
 	// TokenHeader is another header that may contain the token, for clients that send their own key; empty = none.
 	TokenHeader string
-	// Delegated leaves it to the handler to require the token where it is needed.
+	// Delegated means that the handler itself requires the token where it is needed.
 	Delegated bool
 	// OwnOriginOnly refuses pages of all other origins, including other servers on this
 	// machine, except Origins.

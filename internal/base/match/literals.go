@@ -33,7 +33,7 @@ func (c contains) requiredLiterals() []string { return oneLiteral(string(c)) }
 func (r *regex) requiredLiterals() []string   { return oneLiteral(r.literal) }
 func (g glob) requiredLiterals() []string     { return oneLiteral(g.literal()) }
 
-// requiredLiterals returns those of the part whose shortest literal is the longest.
+// requiredLiterals returns the literals of the part whose shortest literal is the longest.
 func (a all) requiredLiterals() (best []string) {
 	for _, part := range a {
 		if n := part.requiredLiterals(); shortest(n) > shortest(best) {
@@ -54,7 +54,7 @@ func shortest(literals []string) int {
 	return least
 }
 
-// requiredLiterals returns those of all parts, if every part has some.
+// requiredLiterals returns the literals of all parts, if every part has some.
 func (a anyOf) requiredLiterals() (each []string) {
 	for _, part := range a {
 		n := part.requiredLiterals()

@@ -57,7 +57,7 @@ func TestText(t *testing.T) {
 	}
 }
 
-// Globs are those of Rust's glob crate: scenario-compat 1.3.1.
+// The globs are those of Rust's glob crate: scenario-compat 1.3.1.
 func TestGlob(t *testing.T) {
 	for pattern, cases := range map[string]struct{ yes, no []string }{
 		"*.txt":     {[]string{".txt", "a.txt", "a/b/c.txt", "l1\nl2.txt"}, []string{"a.txt ", "a.TXT", "a.txtx"}},

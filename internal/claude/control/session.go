@@ -89,7 +89,7 @@ type BackgroundWorker interface {
 
 // RequestServer answers the host's control requests.
 type RequestServer interface {
-	// Serve answers a request of any subtype except those of [Initializer].
+	// Serve answers a request of every subtype except those of [Initializer].
 	Serve(ctx context.Context, r Request) (Answer, error)
 	// IsSlow reports whether requests of a subtype may block. Others are served by the goroutine
 	// that reads stdin and are answered before the next line is read.

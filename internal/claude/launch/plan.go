@@ -99,7 +99,7 @@ type Scenario struct {
 	Failure *scenarios.Failure // every request fails so; nil = as the scenario says
 }
 
-// Settings are those that the run begins with, and how they were read.
+// Settings are the settings at the start of the run, and the options with which they were read.
 type Settings struct {
 	settings.Settings
 	Options settings.Options

@@ -34,7 +34,7 @@ func result(change func(*protocol.Result)) *protocol.Result {
 	return r
 }
 
-// Texts are those of cli-observed section 2.
+// The texts are those of cli-observed section 2.
 func TestText(t *testing.T) {
 	limits := output.Limits{MaxTurns: 2, MaxBudgetUSD: 0.5}
 	tests := []struct {

@@ -21,7 +21,7 @@ import (
 // Options configure a Model. Engine, Names and Records are required.
 type Options struct {
 	Engine *scenarios.Engine
-	// Failure is that of every reply; nil = the scenario answers.
+	// Failure is the failure of every reply; nil = the scenario answers.
 	Failure *scenarios.Failure
 	// Fault is a fault of the whole run by its name; empty = none.
 	Fault string
@@ -40,7 +40,7 @@ type ModelNames interface{ Name(name string) string }
 type RunLog interface {
 	Note(b journal.Body)
 	Warn(text string)
-	// Hint is Warn for what the real CLI would not say.
+	// Hint writes a warning of claudeless, which the real CLI does not have.
 	Hint(text string)
 }
 

@@ -289,8 +289,7 @@ func (r *recorder) note(lines []journal.Body, err error) {
 // Warn writes a warning to stderr.
 func (r *recorder) Warn(text string) { fmt.Fprintf(r.stderr, "claudeless: warning: %s\n", text) }
 
-// scenarioProgress is the scenario as this process plays it, together with what happened, for its
-// expectations.
+// scenarioProgress is the scenario that this process plays, and the record by which its expectations are judged.
 type scenarioProgress struct {
 	*scenarios.Engine
 	scenario       *scenarios.Scenario
@@ -310,7 +309,7 @@ func (p *scenarioProgress) observe(ev protocol.Event) {
 
 func (p *scenarioProgress) hasExpectations() bool { return len(p.scenario.Expect) > 0 }
 
-// summarize adds lines of the journal, which need not be written, to what expectations are judged by.
+// summarize adds lines of the journal to the summary by which expectations are judged. The lines need not be written.
 func (p *scenarioProgress) summarize(lines ...journal.Body) {
 	if !p.hasExpectations() {
 		return

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// userAgent is that of the SDK that the real CLI sends with (observed with 2.1.330).
+// userAgent is the user agent of the SDK with which the real CLI sends (observed with 2.1.330).
 const userAgent = "OTel-OTLP-Exporter-JavaScript/0.208.0"
 
 // exporter sends the requests of one signal.

@@ -133,7 +133,7 @@ func isOption(p *book.Page, row int) bool {
 	return slices.ContainsFunc(p.Options, func(o book.Option) bool { return o.Row == row })
 }
 
-// dress replaces what a dialog says around its options by what the captured page says.
+// dress replaces the texts around the options of a dialog with those of the captured page.
 func (p *pages) dress(d *dialog) {
 	page := p.page(string(d.state)+"/"+d.kind, d.values)
 	if page == nil || len(page.Options) == 0 || d.state == Question {

@@ -30,7 +30,7 @@ type startup struct {
 	err     error // of writing an answer, or ErrQuit
 }
 
-// Answers are those to the questions of [Startup].
+// Answers are the answers to the questions of [Startup].
 type Answers struct {
 	// Changed reports that a file was written, and that the plan must be resolved again.
 	Changed bool

@@ -320,7 +320,7 @@ func (c *Show) Run(s *process.System) error {
 // Where prints the directory of the books.
 type Where struct{}
 
-// Run prints it.
+// Run prints the directory of the books.
 func (Where) Run(s *process.System) error {
 	root := book.Root(s.Environ)
 	if _, err := os.Stat(root); err != nil {

@@ -77,8 +77,8 @@ func (in *Input) Started() bool {
 	})
 }
 
-// repeatedOnceRules is S02 for rules with once: later prompts that they answered anyway, because the Messages
-// API does not know runs.
+// repeatedOnceRules returns an S02 finding for each rule with once that answered a second prompt. This is possible
+// because the Messages API does not know runs.
 func (l *findings) repeatedOnceRules() {
 	if l.in.Scenario == nil {
 		return

@@ -109,7 +109,7 @@ type modelRequest struct {
 	IsError bool            `json:"is_error,omitempty"`
 }
 
-// requests reads them from the journal of claudeless, as server or as claude.
+// requests reads the model requests from the journal of claudeless, which ran as the server or as claude.
 func requests(name string, err error) ([]json.RawMessage, error) {
 	file, openErr := os.Open(name)
 	if errors.Is(openErr, fs.ErrNotExist) || err != nil {

@@ -173,8 +173,8 @@ func (o *output) next(ctx context.Context, i int, holds func(line string) bool) 
 	}
 }
 
-// runDialogue executes the host's side. It returns a description of what did not
-// happen.
+// runDialogue executes the host's side. It returns a description of the expected event that did not happen; empty =
+// success.
 func (p *laneRun) runDialogue(ctx context.Context, child *proc.Process, out *output, r *parity.CaseRun) string {
 	stdin := child.Stdin()
 	defer stdin.CloseWhenSent()

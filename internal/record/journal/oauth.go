@@ -16,7 +16,7 @@ type OAuth struct {
 	Client string `json:"client,omitempty"`
 	// Requested are the scopes that the request named.
 	Requested []string `json:"requested,omitempty"`
-	// Granted are the scopes of what was issued or presented.
+	// Granted are the scopes of the token that was issued or presented.
 	Granted []string `json:"granted,omitempty"`
 	// Result is `ok` or the error code.
 	Result string `json:"result"`

@@ -112,7 +112,7 @@ type MCPNotification struct {
 	Progress float64 `json:"progress,omitempty"`
 	// Total is where it ends; absent = unknown.
 	Total float64 `json:"total,omitempty"`
-	// Level is that of a log message; absent = it is progress.
+	// Level is the level of a log message; absent = the line is progress.
 	Level string `json:"level,omitempty"`
 	// Logger is the name that the server gives the source of a log message.
 	Logger string `json:"logger,omitempty"`

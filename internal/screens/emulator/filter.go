@@ -43,7 +43,7 @@ const (
 	sub = 0x1a
 )
 
-// write filters p and passes on what is complete.
+// write filters p and passes on all complete characters and sequences.
 func (f *filter) write(p []byte) {
 	for _, b := range p {
 		switch f.state {
@@ -58,7 +58,7 @@ func (f *filter) write(p []byte) {
 	f.pass()
 }
 
-// flush passes on what was held back, except an incomplete character or sequence.
+// flush passes on the bytes that were held back, except an incomplete character or sequence.
 func (f *filter) flush() {
 	f.text = append(f.text, f.held...)
 	f.held = f.held[:0]
@@ -114,8 +114,8 @@ func (f *filter) hold(b byte) {
 	}
 }
 
-// release passes on what was held back, because a character follows that does not
-// combine with it, and drops an incomplete character.
+// release passes on the characters that were held back, because the next character does not combine with them. It
+// drops an incomplete character.
 func (f *filter) release() {
 	f.partial = f.partial[:0]
 	if len(f.held) > 0 {

@@ -35,7 +35,7 @@ func (s Size) String() string { return fmt.Sprintf("%dx%d", s.Cols, s.Rows) }
 func ParseSize(text string) (Size, error) {
 	var s Size
 	var rest string
-	n, _ := fmt.Sscanf(text+" ", "%dx%d%s", &s.Cols, &s.Rows, &rest) // n says how far it came
+	n, _ := fmt.Sscanf(text+" ", "%dx%d%s", &s.Cols, &s.Rows, &rest) // n is the number of values that were read
 	if n != 2 || text != s.String() || s.Cols < MinCols || s.Rows < MinRows || s.Cols > MaxCols || s.Rows > MaxRows {
 		return Size{}, fmt.Errorf("invalid size %q: write COLSxROWS, from %dx%d to %dx%d", text, MinCols, MinRows, MaxCols, MaxRows)
 	}

@@ -48,7 +48,7 @@ type Summary struct {
 	Screens int      // that stood for a moment and differ from the one before
 	States  []string // in the order of their first appearance
 	Dialogs []Dialog
-	// LostKeys counts the keys that came before anything on the screen could take them.
+	// LostKeys counts the keys that were pressed before the screen could accept input.
 	LostKeys int
 }
 

@@ -17,7 +17,7 @@ import (
 
 // Call is one tool call.
 type Call struct {
-	Tool      string          // rawRequest name
+	Tool      string          // name of the tool, without the prefix of the server
 	UseID     string          // sent as _meta["claudecode/toolUseId"]; empty = left out
 	Arguments json.RawMessage // an object
 	// Idle bounds the time between two messages of the server, Total the whole call (0 = no bound).

@@ -249,7 +249,7 @@ func (c *Conn) Close(ctx context.Context) {
 // InitializeResult returns the result of the handshake; it is zero before Open.
 func (c *Conn) InitializeResult() InitializeResult { return c.initResult }
 
-// Modern reports whether the server speaks revision 2026-07-28.
+// Modern reports whether the connection uses revision 2026-07-28.
 func (c *Conn) Modern() bool { return c.interceptor.modern.Load() }
 
 // Hosted reports whether the server runs inside an SDK host.

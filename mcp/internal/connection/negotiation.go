@@ -51,7 +51,7 @@ type negotiation struct {
 }
 
 // probeAgain reports whether the probe is worth a second try after a server refused it or the handshake: it knows the
-// revision of the probe anyway, or it knows only newer ones and was slow to start.
+// revision of the probe, or it knows only newer ones and was slow to start.
 func (n *negotiation) probeAgain(refusal error) bool {
 	if !n.handshakeStarted {
 		return n.mode != Legacy && slices.Contains(supportedVersions(refusal), ModernVersion)

@@ -15,7 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// oauthFaults are those of N23, and none.
+// oauthFaults are the faults of N23, and the case without a fault.
 var oauthFaults = []string{
 	"ok", "401-once", "403-always", "expires-early", "issuer-wrong", "metadata-404", "refresh-invalid-grant", "refresh-race",
 	"refresh-scope-lost", "registration-refused", "resource-mismatch", "slow-token", "token-endpoint-html",
@@ -128,7 +128,7 @@ var (
 	loginDetails = regexp.MustCompile(`(?m)^(authorize ok.*|(login-\d: .*Couldn't complete authentication for "rows": ).*)\n?`)
 )
 
-// oauthOutcome plays the session and returns what came of it.
+// oauthOutcome plays the session and returns its outcome.
 func oauthOutcome(t *testing.T, binary, real, fault string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -195,11 +195,10 @@ func toolResults(stream string) (all []string) {
 	return all
 }
 
-// escapes are those of a terminal.
+// escapes matches escape sequences of terminals.
 var escapes = regexp.MustCompile(`\x1b(\[[0-9;?]*[A-Za-z]|\][^\x07\x1b]*(\x07|\x1b\\))`)
 
-// lastLine is the last line of what a terminal shows that has words, without the
-// question before them.
+// lastLine returns the last line of a terminal that has words, without the question before them.
 func lastLine(text string) string {
 	last := ""
 	for line := range bytes.Lines([]byte(escapes.ReplaceAllString(text, ""))) {
