@@ -85,7 +85,7 @@ func (c *parityCmd) compare(ctx context.Context, o suite.Options) (result, error
 		return suite.Run(ctx, o)
 	}
 	if len(o.Cases) > 0 {
-		return nil, process.Hinted("--permissions takes no cases: "+o.Cases[0], "repeat --permissions for several files")
+		return nil, process.Hinted("--permissions cannot be combined with the case "+o.Cases[0], "to compare several files, repeat --permissions")
 	}
 	o.Cases = c.Permissions
 	return suite.CompareDecisions(ctx, o)

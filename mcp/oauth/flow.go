@@ -155,7 +155,7 @@ func (o Options) discover(ctx context.Context, ch challenge, known *discovery) (
 	if at := o.Config.AuthServerMetadataURL; at != "" {
 		found, err := f.documents.read(ctx, at, &f.metadata)
 		if err == nil && !found {
-			err = fmt.Errorf("no metadata at %s (authServerMetadataUrl)", at)
+			err = fmt.Errorf("no metadata at %s: check authServerMetadataUrl", at)
 		}
 		f.state.MetadataFound = found
 		return f, cmp.Or(err, f.metadata.check())

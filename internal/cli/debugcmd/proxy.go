@@ -64,7 +64,7 @@ func runProxy(ctx context.Context, o proxyOptions) error {
 	case err = <-output:
 		serverEnded = true
 		if err == nil {
-			err = errors.New("the server ended")
+			err = errors.New("the MCP server ended before its input did")
 		}
 	case <-ctx.Done():
 	}

@@ -199,7 +199,7 @@ func (c *Exec) checkJudgeLater() error {
 	case !c.JudgeLater:
 		return nil
 	case c.Capture == "":
-		return process.Hinted("--judge-later needs the journal", "add --capture FILE, and run claudeless verify FILE later")
+		return process.Hinted("--judge-later needs --capture", "add --capture FILE, and run claudeless verify FILE later")
 	case c.JUnit != "" || c.JSON != "" || c.HTML != "" || c.GitHub || c.Accept.Accept || len(c.Faults) > 0:
 		return process.Hinted("--judge-later postpones the verdict, so there is nothing to report yet", "give --junit, --json, --html, --github and --accept to claudeless verify; --faults judges at once")
 	}

@@ -29,7 +29,7 @@ func (g gatesDir) dir(s *process.System) (string, error) {
 	if dir := gate.Dir(s.Environ); dir != "" {
 		return dir, nil
 	}
-	return "", process.Hinted("which gates?", "run it inside of claudeless exec, or name a directory with --dir or CLAUDELESS_GATES")
+	return "", process.Hinted("no directory of gates is known", "run the command inside claudeless exec, or name the directory with --dir or CLAUDELESS_GATES")
 }
 
 type gatesList struct {

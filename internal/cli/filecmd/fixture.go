@@ -167,7 +167,7 @@ func (c *FixtureServe) serve(ctx context.Context, s *process.System, srv *fixtur
 		},
 	})
 	if errors.Is(err, localhttp.ErrNoToken) {
-		err = fmt.Errorf("%w; --token-file FILE makes one", err)
+		err = fmt.Errorf("%w; use --token-file FILE to create one", err)
 	}
 	return err
 }

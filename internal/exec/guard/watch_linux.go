@@ -131,7 +131,7 @@ func (w *watch) start(n *Network, files []*os.File, watched bool) error {
 // listen turns the sockets of a network namespace into listeners.
 func (w *watch) listen(n *Network, files []*os.File) error {
 	if len(files) < 2 {
-		return errors.New("the network has no sockets")
+		return errors.New("the process in the network namespace sent no sockets")
 	}
 	var err error
 	for i, to := range []*net.Listener{&n.API, &n.Proxy} {

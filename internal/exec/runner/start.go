@@ -112,7 +112,7 @@ func (r *run) startGuarded(ctx context.Context, c *startedCommand, o proc.Attach
 	c.Attached, err = proc.Attach(ctx, o)
 	theirs.Close()
 	if err != nil {
-		return errors.Join(fmt.Errorf("%w: %w; it requires user namespaces or root", errSetUp, err), ours.Close())
+		return errors.Join(fmt.Errorf("%w: %w; it needs user namespaces or root, --guard=path does not", errSetUp, err), ours.Close())
 	}
 	c.network, err = guard.Join(ours, guard.WatchOptions{
 		PID: c.PID(), Log: &r.api.log, Own: r.own(), Real: r.Setup.Real.Path != "", OwnNetwork: o.Network, Cut: guard.Cut(),

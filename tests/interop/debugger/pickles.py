@@ -48,7 +48,7 @@ def http(url, method, path, body=None):
 
 @contextlib.contextmanager
 def debugger():
-    """A claudeless debug of our own, ended by its process."""
+    """A claudeless debug process, which ends with this one."""
     with tempfile.TemporaryDirectory() as home:
         port = os.path.join(home, "port")
         with subprocess.Popen(
@@ -112,7 +112,7 @@ class Client:
             result = self.perform(action, f, args, kwargs)
         except Exception as error:
             cid, data = pickled(error)
-            # The pause that may be the answer is not looked at.
+            # The answer may be another pause; the client ignores it.
             self.post("/api/call/complete", call_id=begun["call_id"], timestamp=time.time(), status="exception", exception_type=type(error).__name__,
                       exception_message=str(error), exception_traceback=traceback.format_exc(), exception_cid=cid, exception_data=data,
                       exception_client_ref=1, exception_serialization_format="dill")
@@ -173,7 +173,7 @@ class Client:
 
 
 class Person:
-    """Who decides at the pauses."""
+    """The user who decides about pauses."""
 
     def __init__(self, url):
         self.url = url
@@ -191,7 +191,7 @@ class Person:
         return pause["call_data"]
 
     def while_calling(self, act, f, *args, **kwargs):
-        """The result of a call during which act is done, and what act gave."""
+        """Returns the result of a call, and the result of act, which runs during the call."""
         done = []
         def run():
             try:
@@ -238,7 +238,7 @@ def json_like(dice, depth=0):
 
 
 def same(a, b):
-    """Equal, and of the same types all the way down."""
+    """Reports whether two values are equal and have the same types at every level."""
     return repr(a) == repr(b) and type(a) is type(b)
 
 
@@ -251,7 +251,7 @@ def main(url, fresh):
     http(url, "POST", "/api/breakpoints/other/behavior", {"behavior": "go"})
     http(url, "POST", "/api/breakpoints/fails/behavior", {"behavior": "go"})
 
-    # Values of Python as they are shown.
+    # How values of Python are shown.
     dice = random.Random(7)
     shown = [
         (), (1,), (1, "a"), {2}, set(), frozenset({1}), b"a'\x00\xff", [[]], {}, {1: 2, (1, 2): None}, 10**30, "it's", 'a "quote"', "both ' and \"", "\ud800".encode("utf-8", "surrogatepass"),
@@ -261,7 +261,7 @@ def main(url, fresh):
     for value, pretty in zip(shown, data["pretty_args"]):
         assert pretty == repr(value), (pretty, repr(value))
     assert data["pretty_target"] == "'echo'"
-    # Others are described, and never run.
+    # Other values are described and never executed.
     odd = [datetime.date(2026, 1, 2), Thing(), lambda x: x + 1, Thing, range(3), KeyError("k"), os.system, 1j, "x" * 2000, b"\x80" * (10 << 20)]
     ((args, _), error), data = person.while_calling(person.decide, client.call, echo, *odd)
     assert error is None
@@ -270,14 +270,14 @@ def main(url, fresh):
         assert want in text, (want, text[:200])
     assert max(map(len, texts)) < 600, [len(t) for t in texts]
 
-    # Values of the debugger as dill reads them.
+    # How dill reads values of the debugger.
     new = [json_like(dice) for _ in range(300)] + [2**63, -(2**63), 2**64, -(2**2000), 1e300, "", "x" * (10 << 20), [[[[]]]], {"": {"": []}}]
     ((args, kwargs), error), _ = person.while_calling(lambda: person.decide(modified_args=new, modified_kwargs={"b": new[:50], "ü": None}), client.call, echo, 1, b=2)
     assert error is None and len(args) == len(new)
     for value, want in zip(args, new):
         assert same(value, want), (value, want)
     assert same(kwargs, {"b": new[:50], "ü": None})
-    # A value by its name is the living object of this process.
+    # A value that is sent by its name is the live object of this process.
     thing = Thing()
     def swap():
         pause = person.pause()
@@ -303,7 +303,7 @@ def main(url, fresh):
     (got, error), _ = person.while_calling(lambda: person.decide(replacement_function="other"), client.call, echo, 1)
     assert got == ("other", (1,)) and error is None
 
-    # An exception of the function itself, and the pause after it that nobody looks at.
+    # An exception of the function itself, and the pause after it, which the client ignores.
     http(url, "POST", "/api/breakpoints/fails/after_behavior", {"behavior": "exception"})
     try:
         client.call(fails, "k", 2)
@@ -333,7 +333,7 @@ def main(url, fresh):
     assert dill.loads(kept) == {1: [1, {"k": (None,)}]}
     assert after["phase"] == "after" and "Thing" in after["pretty_result"]
 
-    # A debugger that has lost all values gets them again.
+    # The client sends all values again to a debugger that has lost them.
     client.url, person.url = fresh, fresh
     assert client.call(echo, *shown) == (tuple(shown), {})
     assert person.last("echo")["pretty_args"] == [repr(v) for v in shown]

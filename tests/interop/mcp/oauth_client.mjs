@@ -37,7 +37,7 @@ const provider = {
   },
 };
 
-// attempt runs what may need an authorization, finishes it, and tries again once.
+// attempt runs a function. If it needs an authorization, attempt completes the login and runs it once more.
 async function attempt(what, transport) {
   code = undefined;
   try {

@@ -1,4 +1,4 @@
-"""Drives claudeless with the public API of the Python Agent SDK alone: the checklist of the protocol, row by row."""
+"""Drives claudeless with only the public API of the Python Agent SDK: the checklist of docs/wire/cli-contract.md, row by row."""
 
 import anyio
 from claude_agent_sdk import (
@@ -28,7 +28,7 @@ async def one_prompt(p):
     assert isinstance(r.total_cost_usd, float) and r.total_cost_usd > 0, r.total_cost_usd
 
 
-# Checklist rows 10, 16 and 65: prompts as a stream, drained after the end of stdin; what waits shares a turn.
+# Checklist rows 10, 16 and 65: prompts as a stream, finished after the end of stdin; prompts that wait share a turn.
 @check
 async def prompt_stream(p):
     async def prompts():
@@ -49,7 +49,7 @@ async def conversation(p):
     equal(result(first).session_id, result(second).session_id)
 
 
-# Checklist row 8: what initialize tells.
+# Checklist row 8: the answer to initialize.
 @check
 async def server_info(p):
     async with ClaudeSDKClient(p.options()) as client:
@@ -102,7 +102,7 @@ async def dynamic_control(p):
             raise AssertionError("bypassPermissions was accepted")
 
 
-# Checklist rows 23, 24, 25: the host decides; allowed calls really act.
+# Checklist rows 23, 24, 25: the host decides; allowed calls really run.
 @check
 async def permission_allow(p):
     asked = []
@@ -134,7 +134,7 @@ async def permission_changed(p):
     equal((other.read_text(), (p.dir / "out.txt").exists()), ("changed", False))
 
 
-# Checklist rows 23 and 53: refused, refused for good, failed.
+# Checklist rows 23 and 53: denied, denied with an interrupt, failed.
 @check
 async def permission_refused(p):
     verdicts = [PermissionResultDeny(message="host says no"), PermissionResultDeny(message="stop", interrupt=True), RuntimeError("boom")]
@@ -156,7 +156,7 @@ async def permission_refused(p):
     assert not (p.dir / "a").exists()
 
 
-# Checklist row 53: a rule given with the verdict spares later questions.
+# Checklist row 53: a rule in the answer prevents later questions.
 @check
 async def permission_remembered(p):
     asked = []
@@ -172,7 +172,7 @@ async def permission_remembered(p):
     equal(messages[0].data["permissionMode"], "acceptEdits")
 
 
-# Checklist rows 53 and 57: a PermissionRequest hook and the host are asked at once; the first verdict counts, the other
+# Checklist rows 53 and 57: a PermissionRequest hook and the host are asked at once; the first decision is used, the other
 # question is withdrawn.
 @check
 async def permission_race(p):
@@ -273,7 +273,7 @@ async def sdk_server(p):
         equal((server["name"], server["status"], sorted(t["name"] for t in server["tools"])), ("words", "connected", ["fail", "shout"]))
 
 
-# Checklist row 26: granted, not granted, taken away.
+# Checklist row 26: allowed, not allowed, removed.
 @check
 async def sdk_server_permissions(p):
     shout = "mcp__words__shout"
@@ -288,7 +288,7 @@ async def sdk_server_permissions(p):
         equal((calls, shout in messages[0].data["tools"]), ([], listed))
 
 
-# Checklist row 59: servers switched off and on, facts, tasks.
+# Checklist row 59: servers turned off and on, status, tasks.
 @check
 async def client_methods(p):
     calls = []
@@ -312,7 +312,7 @@ async def client_methods(p):
             raise AssertionError("an unknown server was reconnected")
 
 
-# Checklist row 68: files go back to what they were.
+# Checklist row 68: files are restored.
 @check
 async def rewind(p):
     file = p.dir / "a.txt"

@@ -1,4 +1,4 @@
-"""A program as a stranger writes it after the SDK's documentation: one check for each thing it offers."""
+"""A program written from the documentation of the SDK: one check for each of its features."""
 
 import json
 
@@ -128,7 +128,7 @@ async def allow(name, data, context):
     return PermissionResultAllow()
 
 
-# Checklist rows 23, 53 and 66: what the host is asked, and questions to the user.
+# Checklist rows 23, 53 and 66: questions to the host, and questions to the user.
 @check
 async def permission_context(p):
     asked = []
@@ -231,7 +231,7 @@ async def session_changes(p):
         equal(texts(await ask(client, "say on")), ["on"])
 
 
-# Checklist row 62: work in the background is told about, and has a turn of its own.
+# Checklist row 62: work in the background is reported, and has a turn of its own.
 @check
 async def background(p):
     messages = await all_of(p, "start sleep 0.3", allowed_tools=["Bash"])
@@ -279,7 +279,7 @@ async def rich_prompts(p):
     equal([(r.result, r.origin) for r in results], [("seen", {"kind": "human"}), ("plain", None)])
 
 
-# Several programs at once do not meet.
+# Several programs that run at once do not affect each other.
 @check
 async def side_by_side(p):
     answers = {}
@@ -295,7 +295,7 @@ async def side_by_side(p):
     equal(len({a[1] for a in answers.values()}), 8)
 
 
-# What is wrong with a program's own options is said by the SDK's own errors.
+# Wrong options of a program give the errors of the SDK.
 @check
 async def own_errors(p):
     options = p.options()

@@ -32,7 +32,7 @@ from harness import ask, check, equal, result, run, texts
 
 
 def here(p):
-    """The SDK's own functions look where this variable says."""
+    """Points the functions of the SDK to the directory in this variable."""
     os.environ["CLAUDE_CONFIG_DIR"] = str(p.dir / "config")
     return str(p.dir)
 
@@ -43,7 +43,7 @@ async def turn(p, prompt, **options):
 
 
 def conversation(messages):
-    """Roles and texts of what get_session_messages gives."""
+    """Returns the roles and texts of the messages of get_session_messages."""
     out = []
     for m in messages:
         content = m.message["content"]
@@ -53,7 +53,7 @@ def conversation(messages):
     return out
 
 
-# Checklist rows 35 and 36: what a session says about itself, and its messages.
+# Checklist rows 35 and 36: the description of a session, and its messages.
 @check
 async def reading(p):
     dir = here(p)
@@ -75,7 +75,7 @@ async def reading(p):
     equal({m.session_id for m in messages}, {first})
 
 
-# Checklist rows 35 and 36: titles, tags, copies and deletion are the SDK's; the CLI goes on with what it left.
+# Checklist rows 35 and 36: the SDK changes titles and tags, copies and deletes sessions; the CLI resumes the result.
 @check
 async def changing(p):
     dir = here(p)
@@ -108,7 +108,7 @@ async def changing(p):
         raise AssertionError("a deleted session was resumed")
 
 
-# Checklist row 36: forks of the CLI's own, --continue, and history that is cut.
+# Checklist row 36: forks by the CLI, --continue, and a history that is cut.
 @check
 async def resuming(p):
     dir = here(p)
@@ -169,7 +169,7 @@ async def store(p):
     equal(conversation(await get_session_messages_from_store(other, local, dir)), [("user", "say local"), ("assistant", "local")])
 
 
-# Checklist row 68: checkpoints outlive the process and go with a fork.
+# Checklist row 68: checkpoints remain after the process ends, and a fork has them.
 @check
 async def checkpoints(p):
     here(p)

@@ -1,4 +1,4 @@
-// What a reader of transcripts adds up of a configuration directory is what the results of its runs said, token for token.
+// The sums that a reader of transcripts computes for a configuration directory equal the results of its runs, token for token.
 
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';

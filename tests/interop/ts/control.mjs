@@ -1,4 +1,4 @@
-// Drives claudeless with the public API of the TypeScript Agent SDK alone.
+// Drives claudeless with only the public API of the TypeScript Agent SDK.
 //
 // CLAUDELESS_BIN is the binary, CLAUDELESS_SCENARIO the scenario. Each check runs in a directory of its own, prints one
 // line and fails the program when it fails; stderr of the CLI must stay empty.
@@ -120,7 +120,7 @@ const checks = {
     assert.deepEqual({ subtype, is_error, num_turns, result }, { subtype: 'success', is_error: false, num_turns: 1, result: 'hello' });
   },
 
-  // Checklist row 58: the system prompt comes with initialize.
+  // Checklist row 58: the system prompt is part of initialize.
   async systemPrompt(p) {
     const messages = await all(query({ prompt: 'which system prompt', options: p.options({ systemPrompt: 'Be brief.' }) }));
     assert.deepEqual(textsOf(messages), ['Be brief.']);
@@ -134,7 +134,7 @@ const checks = {
     await talk.end();
   },
 
-  // Checklist rows 8 and 69: what the session says about itself.
+  // Checklist rows 8 and 69: the description of the session.
   async facts(p) {
     const agents = { mine: { description: 'An agent', prompt: 'x' } };
     const talk = new Talk(p.options({ agents }));
@@ -251,7 +251,7 @@ const checks = {
     await talk.end();
   },
 
-  // Checklist rows 65 and 68: files go back to what they were at a prompt.
+  // Checklist rows 65 and 68: files are restored to their content at a prompt.
   async rewind(p) {
     const talk = new Talk(p.options({ enableFileCheckpointing: true, permissionMode: 'acceptEdits' }));
     const ids = ['11111111-1111-4111-8111-111111111111', '22222222-2222-4222-8222-222222222222'];
@@ -279,7 +279,7 @@ const checks = {
     setTimeout(() => abortController.abort(), 300);
     await assert.rejects(all(query({ prompt: 'count slowly', options: p.options({ abortController }) })), /abort/i);
   },
-  // Checklist row 65: prompts that wait share a turn and are all named; one that is to be answered now ends the turn.
+  // Checklist row 65: prompts that wait share a turn, which names all of them; a prompt with priority "now" ends the turn.
   async waiting(p) {
     const talk = new Talk(p.options());
     talk.send('take time', { uuid: randomUUID() });
@@ -327,7 +327,7 @@ const checks = {
     const inside = await getSubagentMessages(delegated, agent, { dir });
     assert.deepEqual(inside.map((m) => m.type), ['user', 'assistant']);
   },
-  // Checklist row 68: checkpoints outlive the process and go with a fork.
+  // Checklist row 68: checkpoints remain after the process ends, and a fork has them.
   async checkpoints(p) {
     const file = join(p.dir, 'a.txt');
     const options = { enableFileCheckpointing: true, permissionMode: 'acceptEdits' };
@@ -349,7 +349,7 @@ const checks = {
       await talk.end();
     }
   },
-  // Checklist rows 42 to 45, 49, 51 and 58: what a program brings along; plugins and servers go with initialize.
+  // Checklist rows 42 to 45, 49, 51 and 58: the agents, tools and prompts of a program; plugins and servers are part of initialize.
   async surroundings(p) {
     const plugin = join(p.dir, 'plug');
     for (const [name, text] of Object.entries({

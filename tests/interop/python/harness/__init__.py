@@ -1,4 +1,4 @@
-"""What the programs here share: checks, a place for each, and the loop that runs them.
+"""Shared code of the programs here: the checks, a directory for each, and the loop that runs them.
 
 CLAUDELESS_BIN is the binary, CLAUDELESS_SCENARIO the scenario. Each check runs in a directory of its own, prints one line
 and fails the program when it fails; stderr of the CLI must stay empty wherever the run is clean.
@@ -22,7 +22,7 @@ def check(function):
 
 
 class Place:
-    """A fresh directory, the options for it, and what the CLI wrote to stderr."""
+    """A fresh directory, the options for it, and the stderr of the CLI."""
 
     scenario = os.environ["CLAUDELESS_SCENARIO"]
 
