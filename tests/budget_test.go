@@ -38,7 +38,7 @@ var wide = map[string]int{ // constant: only read
 	"simtest":                  10, // the binary, its terminal and the verdict in one test process
 	"internal/cli/debugcmd":    9,  // it puts the faces of the hub together, and is two of them
 	"internal/exec/runner":     9,  // guard, API, terminal and verdict of one command
-	"internal/claude/terminal": 12, // a session, its commands, the labels and the pages of its screen
+	"internal/claude/terminal": 13, // a session, its commands, the labels and the pages of its screen
 	"internal/cli/screenscmd":  14, // it puts books, tapes, comparisons, checks and the terminal of tests together
 	"internal/claude/host":     18, // it answers about every part of a session
 	"internal/claude/launch":   17, // it resolves the precedence of all options

@@ -131,17 +131,12 @@ func (h *hostedSession) Initialize(_ context.Context, in InitializeOptions) (Des
 			h.session.Log().Hint(err.Error()) // one invalid agent drops all of them
 		}
 	}
-	if in.ForwardSubagent {
-		h.session.ShowAgents()
-	}
+	h.session.Apply(session.HostOptions{AgentTexts: in.ForwardSubagent, Skills: in.Skills})
 	if in.Hooks != nil {
 		h.session.Hooks().Callbacks(in.Hooks)
 	}
 	if in.Title != "" {
 		h.session.Rename(in.Title)
-	}
-	if in.Skills != nil {
-		h.session.AllowSkills(in.Skills)
 	}
 	var plugins *bool
 	if len(in.Plugins) > 0 {

@@ -79,10 +79,13 @@ type agentModel struct {
 	*scenarios.Engine
 }
 
-// Next is the reply of the agent's engine.
+// Next is the reply of the agent's engine. Before that it waits at the gate of the step, if any.
 func (a agentModel) Next(ctx context.Context, r scenarios.Request) (scenarios.Reply, error) {
 	reply, err := a.Engine.Next(ctx, r)
 	a.p.report(ctx, reply, err)
+	if err == nil {
+		err = a.p.waitAtGates(ctx, reply)
+	}
 	return reply, err
 }
 
@@ -119,6 +122,11 @@ func (p *Model) Next(ctx context.Context, r scenarios.Request) (scenarios.Reply,
 	if name := procio.ArmOutput(p.o.Stdout, reply.Fault); name != "" && reply.Failure == nil {
 		reply.Failure = scenarios.FailureByName(name)
 	}
+	return reply, p.waitAtGates(ctx, reply)
+}
+
+// waitAtGates holds a reply back until its gates are released.
+func (p *Model) waitAtGates(ctx context.Context, reply scenarios.Reply) error {
 	for _, g := range []struct {
 		name string
 		own  bool
@@ -131,13 +139,13 @@ func (p *Model) Next(ctx context.Context, r scenarios.Request) (scenarios.Reply,
 			err = p.wait(ctx, g.name, g.own)
 		}
 		if ctx.Err() != nil {
-			return reply, ctx.Err()
+			return ctx.Err()
 		}
 		if err != nil {
 			p.reportUnopened(g.name, reply.Rule, err)
 		}
 	}
-	return reply, nil
+	return nil
 }
 
 var errNoGates = errors.New("gates need claudeless exec, or a directory in CLAUDELESS_GATES")

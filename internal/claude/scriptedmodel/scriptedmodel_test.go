@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -68,6 +69,7 @@ func TestGates(t *testing.T) {
 		{"never", true, 0, gate.Patience, []journal.Body{
 			journal.Gate{Name: "door", Event: "reached"}, journal.Gate{Name: "door", Event: "timeout"}, finding(gate.ErrTimeout.Error()),
 		}, 1},
+		{"released for an agent", true, time.Second, time.Second, []journal.Body{journal.Gate{Name: "door", Event: "reached"}, journal.Gate{Name: "door", Event: "released"}}, 0},
 		{"no gates", false, 0, 0, []journal.Body{finding("gates need claudeless exec, or a directory in CLAUDELESS_GATES")}, 1},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -86,7 +88,11 @@ func TestGates(t *testing.T) {
 					})
 				}
 				began := time.Now()
-				reply, err := p.SessionModel().Next(t.Context(), scenarios.Request{Prompt: "x"})
+				next := p.SessionModel().Next
+				if strings.HasSuffix(test.name, "agent") {
+					next = p.AgentModel(nil).Next
+				}
+				reply, err := next(t.Context(), scenarios.Request{Prompt: "x"})
 				if err != nil || len(reply.Blocks) != 1 {
 					t.Fatal(reply, err)
 				}

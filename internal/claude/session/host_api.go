@@ -19,6 +19,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 	"github.com/claudeless/claudeless/simulator/slash"
 	"github.com/claudeless/claudeless/simulator/task"
+	"github.com/claudeless/claudeless/simulator/transcript"
 )
 
 // This file has the methods for the host of a session: queries, and changes while the session runs.
@@ -111,11 +112,24 @@ func (s *Session) Configure(c HostConfiguration) error {
 	return s.rebuildSimulator(prompt)
 }
 
-// ShowAgents shows the texts of agents that a turn waits for.
-func (s *Session) ShowAgents() { s.background.showAgentText.Store(true) }
+// HostOptions are options that a host may set at any time.
+type HostOptions struct {
+	AgentTexts bool     // shows the texts of agents that a turn waits for
+	Skills     []string // that the model may load; nil = unchanged
+}
 
-// AllowSkills restricts the skills that the model may load to these.
-func (s *Session) AllowSkills(names []string) { s.library.allowed.Store(&names) }
+// Apply sets options of a host.
+func (s *Session) Apply(o HostOptions) {
+	if o.AgentTexts {
+		s.background.showAgentText.Store(true)
+	}
+	if o.Skills != nil {
+		s.library.allowed.Store(&o.Skills)
+	}
+}
+
+// History returns the conversation that this session continues.
+func (s *Session) History() []transcript.Message { return s.records.transcript.History() }
 
 // AddPlugins loads the plugins of these directories. The map says for each whether its servers are
 // added, too; [Session.Connect] connects them.

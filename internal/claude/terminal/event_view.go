@@ -256,6 +256,8 @@ func retryName(status int) string {
 func (v *eventView) showSystem(ev *protocol.System) {
 	s := v.screen
 	switch ev.Subtype {
+	case "task_started", "task_notification":
+		v.showTask(ev)
 	case "compact_boundary":
 		v.note("Compacted (ctrl+o to see full summary)")
 	case "status":
@@ -275,8 +277,13 @@ func (v *eventView) showResult(ev *protocol.Result) {
 		return
 	}
 	now := v.clock.Now()
-	s.entries = append(s.entries, entry{
-		glyph: "✻ ",
-		text:  fmt.Sprintf("%s for %s · done %s", s.busy.verb[1], now.Sub(s.busy.began).Truncate(time.Second), now.Format("3:04 PM")),
-	})
+	text := fmt.Sprintf("%s for %s · done %s", s.busy.verb[1], now.Sub(s.busy.began).Truncate(time.Second), now.Format("3:04 PM"))
+	agents := len(s.background.agents())
+	switch shells := len(s.background.tasks) - agents; {
+	case agents > 0:
+		text = "Waiting for " + counted(agents, "background agent") + " to finish"
+	case shells > 0:
+		text += " · " + counted(shells, "shell") + " still running"
+	}
+	s.entries = append(s.entries, entry{glyph: "✻ ", text: text})
 }

@@ -91,9 +91,12 @@ func (l *labels) arrange(d *dialog, state string) {
 	}
 }
 
+// cycleHint follows a mode that is not the default.
+const cycleHint = " (shift+tab to cycle)"
+
 // mode returns the footer's words for a permission mode.
 func (l *labels) mode(mode string) string {
-	const cycle = " (shift+tab to cycle)"
+	const cycle = cycleHint
 	switch mode {
 	case "acceptEdits":
 		return l.text("idle", "⏵⏵ accept edits on") + cycle

@@ -31,12 +31,13 @@ type screen struct {
 	busy       *progress // nil = no turn is running
 	mode       string
 	hints
-	menu   menu
-	cut    int    // number of the turn that the user has interrupted
-	hint   string // in the empty composer; empty = none
-	effort string
-	faults faultSet
-	labels labels
+	background backgroundView
+	menu       menu
+	cut        int    // number of the turn that the user has interrupted
+	hint       string // in the empty composer; empty = none
+	effort     string
+	faults     faultSet
+	labels     labels
 }
 
 // hints are what the rows around the input field say about keys.
@@ -66,8 +67,11 @@ func (s *screen) interrupted() bool { return s.busy != nil && (s.busy.refused ||
 
 // title returns the title of the window. Inside tmux it does not show the state.
 func (s *screen) title() string {
-	if s.busy == nil || s.dialog != nil || s.inTmux {
+	if s.busy == nil && len(s.background.agents()) == 0 || s.dialog != nil || s.inTmux {
 		return waitingTitle
+	}
+	if s.busy == nil {
+		return "◑ Claude Code"
 	}
 	return []string{"◐", "◑"}[s.busy.frame/4%2] + " Claude Code"
 }
@@ -224,6 +228,7 @@ func (s *screen) drawComposer(f *frame, now time.Time) {
 		f.live = append(f.live, s.labels.shortcuts(s.cols)...)
 	default:
 		f.live = append(f.live, cut("  "+s.footer(), s.cols))
+		f.live = append(f.live, s.background.rows(s.cols, now)...)
 	}
 }
 
@@ -259,6 +264,11 @@ func (s *screen) footer() string {
 		return ""
 	}
 	text := s.labels.mode(s.mode)
+	shells, tasks, manage := s.background.footer()
+	if shells != "" {
+		text = strings.TrimSuffix(text, cycleHint) + shells
+	}
+	text += tasks
 	switch {
 	case s.pasted != "":
 		return "paste again to expand"
@@ -269,5 +279,5 @@ func (s *screen) footer() string {
 	case s.mode == "default" || s.mode == "":
 		text += " · ? for shortcuts"
 	}
-	return text + " · ← for agents"
+	return text + " · ← for agents" + manage
 }

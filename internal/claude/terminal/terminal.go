@@ -46,6 +46,9 @@ func Open(plan launch.Plan, console *Console, words []string, before Answers) (*
 		view:     &eventView{screen: screen, player: p, clock: plan.Clock, chance: plan.Clock.Rand(), cwd: plan.CWD},
 		prompter: &prompter{screen: screen, player: p, cwd: plan.CWD},
 	}
+	for _, m := range s.History() {
+		t.view.restore(m.Role, m.Content)
+	}
 	screen.inline = plan.Settings.Merged()["tui"] == "default"
 	screen.mode = string(plan.Permission.Mode)
 	screen.settled, screen.menu.all = -1, slashCommands(&plan)

@@ -1,0 +1,107 @@
+package terminal
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/claudeless/claudeless/simulator/protocol"
+	"github.com/claudeless/claudeless/simulator/task"
+)
+
+// backgroundTask is an agent or a command that runs in the background.
+type backgroundTask struct {
+	id, name, kind string // kind of an agent; empty = it is a command
+	began          time.Time
+}
+
+// backgroundView is what the screen shows of background work.
+type backgroundView struct {
+	tasks   []backgroundTask
+	hadTask bool // an agent has ended
+}
+
+// agents returns the agents that run.
+func (b *backgroundView) agents() []backgroundTask {
+	var agents []backgroundTask
+	for _, t := range b.tasks {
+		if t.kind != "" {
+			agents = append(agents, t)
+		}
+	}
+	return agents
+}
+
+// footer returns what the last row says about commands and agents.
+func (b *backgroundView) footer() (shells, tasks, manage string) {
+	if n := len(b.tasks) - len(b.agents()); n > 0 {
+		shells = " · " + counted(n, "shell")
+	}
+	if b.hadTask {
+		tasks = " · /tasks to see subagents"
+	}
+	if len(b.tasks) > 0 {
+		manage = " · ↓ to manage"
+	}
+	return shells, tasks, manage
+}
+
+// rows returns the list of the agents, under the last row.
+func (b *backgroundView) rows(cols int, now time.Time) []string {
+	agents := b.agents()
+	if len(agents) == 0 {
+		return nil
+	}
+	rows := []string{"", "  " + answerGlyph + " main"}
+	for _, t := range agents {
+		left, right := "  ◯ "+t.kind+"  "+t.name, now.Sub(t.began).Truncate(time.Second).String()
+		rows = append(rows, cut(left+strings.Repeat(" ", max(1, cols-textWidth(left)-textWidth(right)-2))+right, cols))
+	}
+	return rows
+}
+
+// counted returns a number of things in words.
+func counted(n int, thing string) string {
+	if n != 1 {
+		thing += "s"
+	}
+	return fmt.Sprintf("%d %s", n, thing)
+}
+
+// showTask follows the work in the background.
+func (v *eventView) showTask(ev *protocol.System) {
+	fields := map[string]any{}
+	for _, f := range ev.Fields {
+		fields[f.Key] = f.Value
+	}
+	text := func(key string) string {
+		if value, ok := fields[key].(string); ok {
+			return value
+		}
+		return ""
+	}
+	b := &v.screen.background
+	switch ev.Subtype {
+	case "task_started":
+		if background, ok := fields["is_backgrounded"].(bool); ok && background && text("parent_task_id") == "" {
+			t := backgroundTask{id: text("task_id"), name: text("description"), began: v.clock.Now()}
+			if fields["task_type"] == task.Agent {
+				t.kind = text("subagent_type")
+			}
+			b.tasks = append(b.tasks, t)
+		}
+	case "task_notification":
+		for i, t := range b.tasks {
+			if t.id != text("task_id") {
+				continue
+			}
+			b.tasks = append(b.tasks[:i:i], b.tasks[i+1:]...)
+			if t.kind != "" {
+				b.hadTask = true
+				elapsed := v.clock.Now().Sub(t.began).Truncate(time.Second)
+				v.screen.entries = append(v.screen.entries, entry{glyph: answerGlyph + " ", text: fmt.Sprintf("Agent %q finished · %s", t.name, elapsed)})
+			}
+			return
+		}
+	}
+}

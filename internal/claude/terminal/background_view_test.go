@@ -1,0 +1,69 @@
+package terminal
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/claudeless/claudeless/simulator/protocol"
+	"github.com/claudeless/claudeless/simulator/task"
+)
+
+// TestBackgroundWork: an agent in the background keeps the title busy and has a row until it ends; a command is counted.
+func TestBackgroundWork(t *testing.T) {
+	term := idleTerminal(t)
+	s := &term.console.screen
+	v := &eventView{screen: s, player: term.player, clock: term.plan.Clock}
+	event := func(subtype string, kv ...any) {
+		ev := &protocol.System{Subtype: subtype}
+		for pair := range slices.Chunk(kv, 2) {
+			ev.Fields = append(ev.Fields, protocol.Field{Key: pair[0].(string), Value: pair[1]})
+		}
+		v.showSystem(ev)
+	}
+	shown := func() string { return strings.Join(s.draw(time.Unix(1002, 0)).live, "\n") }
+
+	event("task_started", "task_id", "a", "description", "Count files", "subagent_type", "general-purpose", "is_backgrounded", true, "task_type", task.Agent)
+	if s.title() != "◑ Claude Code" {
+		t.Errorf("title %q", s.title())
+	}
+	if text := shown(); !strings.Contains(text, "◯ general-purpose  Count files") || !strings.Contains(text, "2s") || !strings.Contains(text, "↓ to") {
+		t.Errorf("%s", text)
+	}
+	event("task_started", "task_id", "b", "description", "Wait", "is_backgrounded", true, "task_type", task.Bash)
+	if text := shown(); !strings.Contains(text, " · 1 shell") {
+		t.Errorf("%s", text)
+	}
+	event("task_notification", "task_id", "a")
+	event("task_notification", "task_id", "b")
+	if s.title() != waitingTitle {
+		t.Errorf("title %q", s.title())
+	}
+	last := s.entries[len(s.entries)-1]
+	if diff := cmp.Diff(`Agent "Count files" finished · 0s`, last.text); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if text := shown(); strings.Contains(text, "general-purpose") || !strings.Contains(text, "/tasks to see subagents") || strings.Contains(text, "shell") {
+		t.Errorf("%s", text)
+	}
+}
+
+// TestRestore: a continued conversation is shown as it was, without the texts that only the model sees.
+func TestRestore(t *testing.T) {
+	term := idleTerminal(t)
+	s := &term.console.screen
+	v := &eventView{screen: s, player: term.player, clock: term.plan.Clock}
+	v.restore("user", protocol.Content{Text: "hello"})
+	v.restore("user", protocol.Content{Blocks: []protocol.Block{protocol.Text("<system-reminder>x</system-reminder>"), protocol.Text("more")}})
+	v.restore("assistant", protocol.Content{Blocks: []protocol.Block{protocol.Text("Hello there.")}})
+	var got []string
+	for _, e := range s.entries {
+		got = append(got, e.glyph+e.text)
+	}
+	if diff := cmp.Diff([]string{"❯ hello", "❯ more", "● Hello there."}, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
