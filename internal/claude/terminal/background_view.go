@@ -68,8 +68,8 @@ func counted(n int, thing string) string {
 	return fmt.Sprintf("%d %s", n, thing)
 }
 
-// showTask follows the work in the background.
-func (v *eventView) showTask(ev *protocol.System) {
+// receive follows an event of a task. It returns what is said about the end of an agent; empty = nothing.
+func (b *backgroundView) receive(ev *protocol.System, now time.Time) string {
 	fields := map[string]any{}
 	for _, f := range ev.Fields {
 		fields[f.Key] = f.Value
@@ -80,11 +80,10 @@ func (v *eventView) showTask(ev *protocol.System) {
 		}
 		return ""
 	}
-	b := &v.screen.background
 	switch ev.Subtype {
 	case "task_started":
 		if background, ok := fields["is_backgrounded"].(bool); ok && background && text("parent_task_id") == "" {
-			t := backgroundTask{id: text("task_id"), name: text("description"), began: v.clock.Now()}
+			t := backgroundTask{id: text("task_id"), name: text("description"), began: now}
 			if fields["task_type"] == task.Agent {
 				t.kind = text("subagent_type")
 			}
@@ -98,10 +97,10 @@ func (v *eventView) showTask(ev *protocol.System) {
 			b.tasks = append(b.tasks[:i:i], b.tasks[i+1:]...)
 			if t.kind != "" {
 				b.hadTask = true
-				elapsed := v.clock.Now().Sub(t.began).Truncate(time.Second)
-				v.screen.entries = append(v.screen.entries, entry{glyph: answerGlyph + " ", text: fmt.Sprintf("Agent %q finished · %s", t.name, elapsed)})
+				return fmt.Sprintf("Agent %q finished · %s", t.name, now.Sub(t.began).Truncate(time.Second))
 			}
-			return
+			return ""
 		}
 	}
+	return ""
 }

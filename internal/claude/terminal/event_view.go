@@ -257,7 +257,9 @@ func (v *eventView) showSystem(ev *protocol.System) {
 	s := v.screen
 	switch ev.Subtype {
 	case "task_started", "task_notification":
-		v.showTask(ev)
+		if text := s.background.receive(ev, v.clock.Now()); text != "" {
+			s.entries = append(s.entries, entry{glyph: answerGlyph + " ", text: text})
+		}
 	case "compact_boundary":
 		v.note("Compacted (ctrl+o to see full summary)")
 	case "status":
@@ -286,4 +288,28 @@ func (v *eventView) showResult(ev *protocol.Result) {
 		text += " · " + counted(shells, "shell") + " still running"
 	}
 	s.entries = append(s.entries, entry{glyph: "✻ ", text: text})
+}
+
+// restore shows a message of the conversation that the session continues.
+func (v *eventView) restore(role string, content protocol.Content) {
+	blocks := content.Blocks
+	if blocks == nil {
+		blocks = []protocol.Block{protocol.Text(content.Text)}
+	}
+	if role == "assistant" {
+		reply := &protocol.Assistant{}
+		reply.Message.Content = blocks
+		v.showMessage(reply)
+		return
+	}
+	for _, block := range blocks {
+		switch block := block.(type) {
+		case protocol.TextBlock:
+			if text := strings.TrimSpace(block.Text); text != "" && !strings.HasPrefix(text, "<") { // texts for the model begin with a tag
+				v.screen.entries = append(v.screen.entries, entry{glyph: promptGlyph + " ", text: text})
+			}
+		case protocol.ToolResultBlock:
+			v.endCall(block, false)
+		}
+	}
 }

@@ -7,9 +7,6 @@ import (
 	"time"
 )
 
-// answerMargin is how many columns an answer leaves empty.
-const answerMargin = 8
-
 // entry is a paragraph of the transcript: glyph precedes its first row.
 type entry struct {
 	glyph, text string

@@ -7,6 +7,9 @@ import (
 	"github.com/clipperhouse/displaywidth"
 )
 
+// answerMargin is how many columns an answer, or a label that is cut, leaves empty.
+const answerMargin = 8
+
 // runeWidth returns the number of columns of a character.
 func runeWidth(r rune) int {
 	switch {
