@@ -131,9 +131,14 @@ func (a *Agents) Execute(ctx context.Context, call protocol.ToolUse) (executor.R
 		return executor.Plain(a.send(ctx, call)), nil
 	case call.Name == "Skill" && a.o.Skills != nil:
 		return a.runSkill(ctx, call)
-	case !IsCall(call.Name):
-		return executor.Result{}, executor.ErrUnknownTool
+	case IsCall(call.Name):
+		return a.runAgent(ctx, call)
 	}
+	return executor.Result{}, executor.ErrUnknownTool
+}
+
+// runAgent runs a call of the Agent tool.
+func (a *Agents) runAgent(ctx context.Context, call protocol.ToolUse) (executor.Result, error) {
 	var in input
 	if err := json.Unmarshal(call.Input, &in); err != nil {
 		return executor.Plain(protocol.UsageError(fmt.Sprintf("InputValidationError: %s failed due to the following issue:\n%v", call.Name, err))), nil

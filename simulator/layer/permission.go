@@ -88,17 +88,7 @@ func Permission(o PermitOptions) executor.Middleware {
 			}
 		}
 		before := append(answer.Before, applyUpdates(o, answer.UpdatedPermissions)...)
-		decision := v.Decision // with the reason of the question
-		decision.Decision, decision.Source, decision.ReasonType = "accept", cmp.Or(answer.Source, "user_temporary"), ""
-		if answer.Source == byHook {
-			decision.ReasonType = byHook
-		} else {
-			if decision.ReasonCode == askedByHook {
-				decision.ReasonCode = ""
-			}
-			decision.GrantScope = grantScope(answer.UpdatedPermissions)
-		}
-		result, err := accepted(ctx, use, next, decision, now)
+		result, err := accepted(ctx, use, next, permitted(v.Decision, answer), now)
 		result.Before = append(before, result.Before...)
 		return result, err
 	})
@@ -234,6 +224,20 @@ func accepted(
 		result.Decision = &d
 	}
 	return result, err
+}
+
+// permitted returns the decision about a call that an answer permits. It has the reason of the question.
+func permitted(d protocol.PermissionDecision, a protocol.PermissionAnswer) protocol.PermissionDecision {
+	d.Decision, d.Source, d.ReasonType = "accept", cmp.Or(a.Source, "user_temporary"), ""
+	if a.Source == byHook {
+		d.ReasonType = byHook
+		return d
+	}
+	if d.ReasonCode == askedByHook {
+		d.ReasonCode = ""
+	}
+	d.GrantScope = grantScope(a.UpdatedPermissions)
+	return d
 }
 
 // grantScope returns how long a permission of a host is valid; empty = a file keeps it.

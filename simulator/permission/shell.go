@@ -177,7 +177,7 @@ func (c line) join(parts []commandVerdict) Verdict {
 	case len(refused) == 1 && refused[0].about != nil && !c.script.Pipeline:
 		return c.put(*refused[0].about)
 	case len(parts) == 1:
-		q := unclear(needsApproval)
+		q := *unclear(needsApproval)
 		q.suggestions = append(q.suggestions, prefixRule(c.command))
 		return c.put(q)
 	}

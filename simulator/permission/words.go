@@ -55,9 +55,9 @@ func (c *call) put(q approval) Verdict {
 	return v
 }
 
-func (q approval) withCode(code string) *approval {
+func (q *approval) withCode(code string) *approval {
 	q.code = code
-	return &q
+	return q
 }
 
 func sedQuestion() *approval {
@@ -292,14 +292,14 @@ func (c *call) dirList() string { return strings.Join(c.judge.at.dirs, "', '") }
 const needsApproval = "This command requires approval"
 
 // unclear asks for a reason that is also the message; nothing is suggested.
-func unclear(reason string) approval {
-	return approval{message: reason, reasonType: "other", reason: reason, suggestions: []protocol.PermissionUpdate{}}
+func unclear(reason string) *approval {
+	return &approval{message: reason, reasonType: "other", reason: reason, suggestions: []protocol.PermissionUpdate{}}
 }
 
 // uncertain asks about a command line that the shell may read differently, in
 // every mode.
 func uncertain() approval {
-	q := unclear("This command could not be checked for dangerous rm operations: the shell may read it differently than it was parsed. This requires explicit approval.")
+	q := *unclear("This command could not be checked for dangerous rm operations: the shell may read it differently than it was parsed. This requires explicit approval.")
 	q.reasonType, q.safety = "safetyCheck", protocol.SafetyDangerous
 	return q
 }

@@ -25,7 +25,8 @@ func TestSaveUpdate(t *testing.T) {
 	}
 	for _, u := range []protocol.PermissionUpdate{
 		rule("addRules", "touch a"), rule("addRules", "touch b"), rule("addRules", "touch a"), rule("removeRules", "touch b"),
-		{Type: "addDirectories", Directories: []string{"/d"}}, {Type: "setMode", Mode: protocol.ModeAcceptEdits},
+		{Type: "addDirectories", Directories: []string{"/d"}},
+		{Type: "setMode", Mode: protocol.ModeAcceptEdits},
 	} {
 		if err := settings.SaveUpdate(path, u, rules(u)); err != nil {
 			t.Fatal(err)

@@ -363,12 +363,7 @@ func (r *recorder) user(ev *protocol.User) error {
 		ToolUseResult: ev.ToolUseResult, SourceToolAssistantUUID: ev.SourceUUID, LineFoot: e.LineFoot,
 	}
 	line.ToolEndsTurn = endsTurn
-	line.ToolDenialKind, line.PermissionDecision = outcomeOf(ev.ToolResultMeta)
-	line.DeniedBeforeRun = len(ev.ToolResultMeta) > 0 && ev.ToolResultMeta[0].DeniedBeforeRun
-	line.PersonsWords = line.PermissionDecision != nil && line.PermissionDecision.Source == "user_reject" && line.PermissionDecision.RuleSource == ""
-	if ran && ev.Tool == "Bash" && (line.PermissionDecision == nil || line.PermissionDecision.Decision == "accept") {
-		line.Sandboxed = new(bool)
-	}
+	addOutcome(&line, ev)
 	if agentID == "" && ev.Tool != "" {
 		call := ev.MCP
 		if len(ev.ToolResultMeta) > 0 && ev.ToolResultMeta[0].NonExecutionKind != "" {
@@ -399,18 +394,26 @@ func (r *recorder) user(ev *protocol.User) error {
 	return r.recordExpansion(ev.Expansion)
 }
 
-// outcomeOf returns why a call did not run, and who decided about it; both are empty if the host was not asked.
-func outcomeOf(metas []protocol.ToolResultMeta) (denial string, decision *protocol.LineDecision) {
-	if len(metas) == 0 {
-		return "", nil
+// addOutcome adds why a call did not run, and who decided about it; nothing if the host was not asked.
+func addOutcome(line *protocol.UserLine, ev *protocol.User) {
+	if len(ev.ToolResultMeta) == 0 {
+		return
 	}
-	if d := metas[0].PermissionDecision; d != nil {
-		decision = &protocol.LineDecision{Decision: d.Decision, Source: d.Source, ReasonType: d.ReasonType, RuleSource: d.RuleSource, ReasonCode: d.ReasonCode, GrantScope: d.GrantScope, CircuitBreaker: d.CircuitBreaker}
+	meta := ev.ToolResultMeta[0]
+	line.ToolDenialKind, line.DeniedBeforeRun = meta.NonExecutionKind, meta.DeniedBeforeRun
+	rejected := false
+	if d := meta.PermissionDecision; d != nil {
+		rejected = d.Decision != "accept"
+		decision := &protocol.LineDecision{Decision: d.Decision, Source: d.Source, ReasonType: d.ReasonType, RuleSource: d.RuleSource, ReasonCode: d.ReasonCode, GrantScope: d.GrantScope, CircuitBreaker: d.CircuitBreaker}
 		if d.Decision == "reject" && d.Source == "hook" && d.ReasonCode == "" {
 			decision.ReasonCode = "hook:PreToolUse"
 		}
+		line.PermissionDecision = decision
+		line.PersonsWords = d.Source == "user_reject" && d.RuleSource == ""
 	}
-	return metas[0].NonExecutionKind, decision
+	if ev.Tool == "Bash" && meta.NonExecutionKind == "" && !rejected {
+		line.Sandboxed = new(bool)
+	}
 }
 
 // structuredOutput is the attachment with the output that a schema asked for.
