@@ -208,7 +208,7 @@ func (v resultView) replaceByPath(tool protocol.Tool, r protocol.ToolResult) pro
 	}
 	refusal := "Error: result (" + size + ") exceeds maximum allowed tokens."
 	if path := v.saveText(tool, "", text); path != "" {
-		refusal += " Output has been saved to " + path + ".\n" + howToRead(single)
+		refusal += " Output has been saved to " + path + ".\n" + readingHint(single)
 	}
 	r.Content = protocol.Content{Text: refusal}
 	if o, ok := r.Output.(structuredOutput); ok {
@@ -220,7 +220,7 @@ func (v resultView) replaceByPath(tool protocol.Tool, r protocol.ToolResult) pro
 	return r
 }
 
-func howToRead(plain bool) string {
+func readingHint(plain bool) string {
 	if plain {
 		return "Format: Plain text\nRead all of the file in parts before you say anything about it, or say which part you have read.\n"
 	}

@@ -79,7 +79,7 @@ type Limits struct {
 	// not fit are refused.
 	ContextWindow int
 	NoCompact     bool
-	// NoCompactCommand takes the command /compact away.
+	// NoCompactCommand removes the command /compact.
 	NoCompactCommand bool
 	// GatewayHost is the host of an API gateway; empty means the vendor's API.
 	GatewayHost string

@@ -15,8 +15,8 @@ func unsimulated() []versionRow {
 	}
 }
 
-// Unsimulated describes in words what the version is known to do otherwise and what is nevertheless
-// played as in the newest version, in the order of the versions.
+// Unsimulated describes the known behaviour of the version that is not simulated, because it is played as in the
+// newest version. The lines are in the order of the versions.
 func (p Profile) Unsimulated() []string {
 	var lines []string
 	for _, r := range unsimulated() {

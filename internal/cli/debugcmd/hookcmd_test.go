@@ -90,7 +90,7 @@ func (g *deafGate) AfterUse(context.Context, string, string, debug.Outcome) (deb
 }
 
 // A denial is effective even if the debugger disconnects before the call is completed: the tool must not run.
-func TestDeniedAllTheSame(t *testing.T) {
+func TestDenialSurvivesDisconnect(t *testing.T) {
 	for _, action := range []debug.Action{debug.ActionRaise, debug.ActionSkip} {
 		var out strings.Builder
 		gate := &deafGate{fakeGate{before: debug.Decision{Action: action, Message: "no", Result: json.RawMessage(`"no"`)}}}

@@ -19,7 +19,7 @@ import (
 
 // ServerRecords are the files with data about the MCP servers of a real claude.
 type ServerRecords struct {
-	// Journal is the one of the run.
+	// Journal is the journal of the run.
 	Journal string
 	// Dir has a directory for each fixture of the scenario, under its escaped name, in which its processes record
 	// their messages.

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// OAuth is a request to the authorization server of a fixture, or one that the
-// fixture refused for want of a token or a scope. Values of tokens are not in it.
+// OAuth is a request to the authorization server of a fixture, or a request that the fixture refused because a token
+// or a scope was missing. It does not contain the values of tokens.
 type OAuth struct {
 	// Request is the kind of request: a client registration, an authorization, a token, or access to the server.
 	Request string `json:"request" enum:"register,authorize,token,access"`

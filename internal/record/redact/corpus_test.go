@@ -71,7 +71,7 @@ func pick(r *rand.Rand, ranges []rune) rune {
 type plantedSecret struct{ text, secret string }
 
 // plants generates texts that one rule finds without context; none if this is not possible for the rule.
-func plants(t *testing.T, r *rand.Rand, s *formFinder, n, wanted int) []plantedSecret {
+func plants(t *testing.T, r *rand.Rand, s *secretFormFinder, n, wanted int) []plantedSecret {
 	t.Helper()
 	rule := s.rules[n]
 	re, err := syntax.Parse(rule.expr, syntax.Perl)

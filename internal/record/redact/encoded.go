@@ -10,7 +10,7 @@ import (
 
 // findEncoded finds secrets in encoded form: in base64 texts and in words with percent
 // escapes.
-func findEncoded(s string, known knownValues, shapes *formFinder) []Finding {
+func findEncoded(s string, known knownValues, shapes *secretFormFinder) []Finding {
 	var found []Finding
 	for _, w := range encodedWords(s) {
 		plain, ok := decode(s[w[0]:w[1]])

@@ -40,7 +40,7 @@ type Redactor struct {
 	personal  *personalFinder // nil = personal data is kept
 
 	mu     sync.Mutex
-	shapes *formFinder // made on first use, so that a run without records does not pay for it
+	shapes *secretFormFinder // made on first use, so that a run without records does not pay for it
 }
 
 // New makes a redactor.
@@ -108,7 +108,7 @@ func (f *Finder) Places(text string) (places [][2]int) {
 }
 
 // rules returns the forms of secrets, made on first use.
-func (r *Redactor) rules() *formFinder {
+func (r *Redactor) rules() *secretFormFinder {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.shapes == nil {

@@ -47,9 +47,9 @@ var additionalRules = [...]rule{
 // ends.
 const gap = `(?:\s|\\[nt]){1,9}`
 
-// formFinder finds secrets by their form. Expressions are compiled when their keywords
+// secretFormFinder finds secrets by their form. Expressions are compiled when their keywords
 // first occur.
-type formFinder struct {
+type secretFormFinder struct {
 	rules  []rule
 	words  *wordFinder
 	byWord []keyword
@@ -59,8 +59,8 @@ type formFinder struct {
 	guess *guesses
 }
 
-func newShapes() *formFinder {
-	s := &formFinder{rules: slices.Concat(additionalRules[:], maintained[:]), words: newNeedles(true)}
+func newShapes() *secretFormFinder {
+	s := &secretFormFinder{rules: slices.Concat(additionalRules[:], maintained[:]), words: newNeedles(true)}
 	for i, r := range s.rules {
 		for word := range strings.SplitSeq(r.keywords, "|") {
 			for _, part := range expandKeyword(word) {
@@ -108,7 +108,7 @@ func expandKeyword(keyword string) []string {
 
 // candidateSpans returns the parts of a text to match rules on, by rule, in order, without
 // overlaps.
-func (s *formFinder) candidateSpans(text string) map[int][][2]int {
+func (s *secretFormFinder) candidateSpans(text string) map[int][][2]int {
 	var spans map[int][][2]int
 	s.words.each(text, func(word, start, end int) {
 		k := s.byWord[word]
@@ -129,17 +129,17 @@ func (s *formFinder) candidateSpans(text string) map[int][][2]int {
 	return spans
 }
 
-func (s *formFinder) find(text string) []Finding {
+func (s *secretFormFinder) find(text string) []Finding {
 	return append(s.findMatching(text, func(rule) bool { return true }), findDiscordTokens(text)...)
 }
 
 // findInCommandLine finds secrets that options of a command mark.
-func (s *formFinder) findInCommandLine(text string) []Finding {
+func (s *secretFormFinder) findInCommandLine(text string) []Finding {
 	return s.findMatching(text, func(r rule) bool { return r.line })
 }
 
 // findMatching applies the chosen rules.
-func (s *formFinder) findMatching(text string, chosen func(rule) bool) []Finding {
+func (s *secretFormFinder) findMatching(text string, chosen func(rule) bool) []Finding {
 	spans := s.candidateSpans(text)
 	var found []Finding
 	for _, n := range slices.Sorted(maps.Keys(spans)) {
@@ -154,7 +154,7 @@ func (s *formFinder) findMatching(text string, chosen func(rule) bool) []Finding
 }
 
 // matchIn applies a rule to a part of the text.
-func (s *formFinder) matchIn(text string, n int, span [2]int) []Finding {
+func (s *secretFormFinder) matchIn(text string, n int, span [2]int) []Finding {
 	r, part := s.rules[n], text[span[0]:span[1]]
 	var found []Finding
 	for _, m := range s.compiled(n).FindAllStringSubmatchIndex(part, -1) {
@@ -218,7 +218,7 @@ func (r rule) secretSpan(m []int) (start, end int) {
 	return m[0], m[1]
 }
 
-func (s *formFinder) compiled(n int) *regexp.Regexp {
+func (s *secretFormFinder) compiled(n int) *regexp.Regexp {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.exprs[n] == nil {
@@ -256,7 +256,7 @@ type guesses struct {
 }
 
 // harmless reports whether a guess is not a secret: a reference, a call, or a word.
-func (s *formFinder) harmless(r rule, match, secret string) bool {
+func (s *secretFormFinder) harmless(r rule, match, secret string) bool {
 	if strings.ContainsAny(secret, "(){}[]<>$") || !strings.ContainsAny(secret, "0123456789") && r.id != "password" {
 		return true
 	}

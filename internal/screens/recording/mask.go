@@ -7,15 +7,15 @@ import (
 	"github.com/claudeless/claudeless/internal/screens/emulator"
 )
 
-// fragment is the length from which a part of a known secret is masked, because
+// fragmentLength is the length from which a part of a known secret is masked, because
 // screens wrap and abbreviate.
-const fragment = 8
+const fragmentLength = 8
 
 // mask replaces secrets on screens and in input. It remembers the secrets that it
 // has found.
 type mask struct {
 	redactor *redact.Redactor
-	known    map[string]bool // parts of secrets, of the length fragment
+	known    map[string]bool // parts of secrets, of the length fragmentLength
 }
 
 func newMask(o redact.Options, values []string) *mask {
@@ -28,8 +28,8 @@ func newMask(o redact.Options, values []string) *mask {
 
 func (m *mask) remember(secret string) {
 	const most = 10_000 // fragments
-	for i := 0; i+fragment <= len(secret) && len(m.known) < most; i++ {
-		m.known[secret[i:i+fragment]] = true
+	for i := 0; i+fragmentLength <= len(secret) && len(m.known) < most; i++ {
+		m.known[secret[i:i+fragmentLength]] = true
 	}
 }
 
@@ -47,9 +47,9 @@ func (m *mask) places(text string) []bool {
 		}
 		hide(f.Start, f.End)
 	}
-	for i := 0; i+fragment <= len(text); i++ {
-		if m.known[text[i:i+fragment]] {
-			hide(i, i+fragment)
+	for i := 0; i+fragmentLength <= len(text); i++ {
+		if m.known[text[i:i+fragmentLength]] {
+			hide(i, i+fragmentLength)
 		}
 	}
 	return secret

@@ -77,7 +77,7 @@ func States() []string {
 	return []string{"idle", "busy", "permission", "question", "plan", "dialog", "menu", "error", "ended"}
 }
 
-// FirstStartDialogs returns the names that fresh may contain.
+// FirstStartDialogs returns the names of the dialogs of a first start, which the key fresh of a tape may list.
 func FirstStartDialogs() []string { return []string{"trust", "key", "mcp", "bypass", "auto"} }
 
 // Parse reads a tape. The list holds everything that is wrong with it; tapes are
