@@ -37,8 +37,8 @@ func TestDocLinks(t *testing.T) {
 	}
 }
 
-// scopeOf is where a dotted name begins: the package itself, or one that the
-// file imports, which the rest leaves out; nil = it is not a name of Go.
+// scopeOf returns the scope of a dotted name: that of the package itself, or of an imported package whose name the
+// rest then leaves out; nil = it is not a Go name.
 func scopeOf(p checkedPackage, f *ast.File, name string) (scope *types.Scope, rest []string) {
 	parts := strings.Split(name, ".")
 	switch other := imported(p, f, parts[0]); {

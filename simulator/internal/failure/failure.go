@@ -32,8 +32,7 @@ type API struct {
 	Stderr     string        // what the reader of the reply says of it; empty = nothing
 }
 
-// Body is the answer as clients of the API quote it; of one that is not JSON, its
-// message.
+// Body is the answer as clients of the API quote it. If the answer is not JSON, Body is its message.
 func (api API) Body(requestID string) string {
 	if api.Kind == "" {
 		return api.Message
