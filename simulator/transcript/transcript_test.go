@@ -183,9 +183,11 @@ type lowEffortContext transcript.SessionContext
 func (t lowEffortContext) Surroundings() transcript.SessionContext {
 	return transcript.SessionContext(t)
 }
+
 func (t lowEffortContext) CurrentModel() transcript.ModelContext {
 	return transcript.ModelContext{Name: t.ModelName, Effort: "low", PerTurnEffort: true}
 }
+
 func (lowEffortContext) Moved() string                            { return "" }
 func (lowEffortContext) Request(string) transcript.RequestContext { return transcript.RequestContext{} }
 func (lowEffortContext) AgentDir(string) string                   { return "" }
