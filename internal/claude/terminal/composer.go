@@ -203,6 +203,7 @@ func (c *composer) press(k keyName) {
 		c.kill(c.wordStart(), c.cursor)
 	case keyCtrlY:
 		c.insertRunes(c.killed)
+	default: // the screen handles the other keys
 	}
 }
 

@@ -275,37 +275,14 @@ func (d *dialog) choices(cols int) (rows []string, at int) {
 	for _, text := range d.question {
 		rows = append(rows, wrap(text, cols)...)
 	}
-	margin := strings.Repeat(" ", d.indent)
-	for i, o := range d.options {
-		if o.apart {
+	for i := range d.options {
+		if d.options[i].apart {
 			rows = append(rows, strings.Repeat(ruleGlyph, cols))
 		}
-		pointer := "  "
 		if i == d.selected {
-			pointer, at = promptGlyph+" ", len(rows)
+			at = len(rows)
 		}
-		label := o.label
-		if o.input && o.detail != "" {
-			label = o.detail
-		}
-		prefix := ""
-		if n := d.number(i); n != "" {
-			prefix = n + ". "
-		} else if o.action {
-			prefix = "   "
-		}
-		if before := margin + pointer + prefix + o.tick.String(); o.oneRow {
-			rows = append(rows, cut(before+label, cols-answerMargin))
-		} else {
-			rows = append(rows, indent(before, label, cols)...)
-		}
-		deeper := fmt.Sprintf("%*s", textWidth(margin+pointer+prefix+o.tick.String()), "")
-		if o.detail != "" && !o.input {
-			rows = append(rows, indent(deeper, o.detail, cols)...)
-		}
-		if o.under != "" {
-			rows = append(rows, indent(deeper, o.under, cols)...)
-		}
+		rows = append(rows, d.optionRows(i, cols)...)
 	}
 	for _, text := range d.foot {
 		if label := d.options[d.selected].label; d.state == Permission && label != "Yes" && label != "No" {
@@ -318,4 +295,37 @@ func (d *dialog) choices(cols int) (rows []string, at int) {
 		rows = append(rows, wrap(text, cols)...)
 	}
 	return rows, at
+}
+
+// optionRows draws option i with its detail, without the rule that may precede it.
+func (d *dialog) optionRows(i, cols int) (rows []string) {
+	o := d.options[i]
+	pointer := "  "
+	if i == d.selected {
+		pointer = promptGlyph + " "
+	}
+	label := o.label
+	if o.input && o.detail != "" {
+		label = o.detail
+	}
+	prefix := ""
+	if n := d.number(i); n != "" {
+		prefix = n + ". "
+	} else if o.action {
+		prefix = "   "
+	}
+	before := strings.Repeat(" ", d.indent) + pointer + prefix + o.tick.String()
+	if o.oneRow {
+		rows = append(rows, cut(before+label, cols-answerMargin))
+	} else {
+		rows = append(rows, indent(before, label, cols)...)
+	}
+	deeper := fmt.Sprintf("%*s", textWidth(before), "")
+	if o.detail != "" && !o.input {
+		rows = append(rows, indent(deeper, o.detail, cols)...)
+	}
+	if o.under != "" {
+		rows = append(rows, indent(deeper, o.under, cols)...)
+	}
+	return rows
 }
