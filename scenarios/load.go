@@ -114,9 +114,29 @@ func Load(path string, o LoadOptions) (*Scenario, error) {
 	l := newLoader(o)
 	src, err := l.read(path)
 	if err != nil {
-		return nil, diag.List{{Pos: diag.Position{File: path}, Message: "cannot read the scenario: " + fill.Reason(err)}}
+		return nil, diag.List{{Pos: diag.Position{File: path}, Message: "cannot read the scenario: " + fill.Reason(err), Hint: l.nearestFile(path)}}
 	}
 	return l.load(path, src)
+}
+
+// nearestFile returns a hint that names the file most similar to path in its directory, or
+// "". Files that come from [LoadOptions.ReadFile] have no directory to list.
+func (l *loader) nearestFile(path string) string {
+	if l.ReadFile != nil {
+		return ""
+	}
+	return diag.DidYouMean(filepath.Base(path), filesNear(path))
+}
+
+// filesNear returns the names of the scenario files in the directory of path.
+func filesNear(path string) (names []string) {
+	entries, _ := os.ReadDir(filepath.Dir(path)) // no names without a directory
+	for _, e := range entries {
+		if ext := filepath.Ext(e.Name()); !e.IsDir() && (ext == ".toml" || ext == ".json") {
+			names = append(names, e.Name())
+		}
+	}
+	return names
 }
 
 // Parse is [Load] for source text; path is used in messages and to resolve relative
@@ -276,7 +296,7 @@ func LoadLibrary(name string) (*Scenario, error) {
 	src, err := libraryFiles.ReadFile(file)
 	if err != nil {
 		names := Library()
-		hint := diag.DidYouMean(name, names)
+		hint := diag.DidYouMean(name, append(names, filesNear(name)...))
 		if hint == "" {
 			hint = "the library has " + strings.Join(names, ", ")
 		}

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/alecthomas/kong"
@@ -120,7 +121,7 @@ func (c *Exec) Run(ctx context.Context, s *process.System) error {
 	if done, err := c.asOwnHelper(ctx, s); done || err != nil {
 		return err
 	}
-	if err := c.checkJudgeLater(); err != nil {
+	if err := errors.Join(c.checkJudgeLater(), c.checkCommand()); err != nil {
 		return err
 	}
 	level, err := runner.ParseGuard(c.Guard)
@@ -190,6 +191,14 @@ func (c *Exec) asOwnHelper(ctx context.Context, s *process.System) (done bool, e
 		return true, &process.ExitError{Code: cmp.Or(code, process.ExitFailed), Err: err}
 	}
 	return true, nil
+}
+
+// checkCommand refuses a scenario in the place of the command.
+func (c *Exec) checkCommand() error {
+	if len(c.Command) == 0 || c.Scenario != "" || !slices.Contains([]string{".toml", ".json"}, filepath.Ext(c.Command[0])) {
+		return nil
+	}
+	return process.Hinted(fmt.Sprintf("%s is a scenario, not a command", c.Command[0]), "name the scenario with -s: exec -s "+c.Command[0]+" -- CMD…")
 }
 
 // checkJudgeLater refuses --judge-later together with flags that need a verdict
