@@ -24,6 +24,7 @@ const (
 	maxBody        = 1 << 20
 	maxRedirects   = 5
 	requestTimeout = 30 * time.Second
+	lastPage       = time.Second // how long the end of a login waits for the browser to receive its page
 )
 
 // metadataVersion is the revision of MCP that requests for metadata name (observed with 2.1.330).

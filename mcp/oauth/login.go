@@ -187,7 +187,8 @@ func loopback(host string) bool {
 }
 
 // Listen waits for the browser at the redirect URI until ctx ends, and calls answer with the query of each request
-// that answers the login; it shows the browser the error that answer returns. The port is closed when Listen returns.
+// that answers the login; it shows the browser the error that answer returns. After the end of ctx it still sends the
+// pages that browsers wait for. The port is closed when Listen returns.
 func (l *Login) Listen(ctx context.Context, at net.Listener, answer func(url.Values) error) error {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /callback", func(w http.ResponseWriter, r *http.Request) {
@@ -205,12 +206,23 @@ func (l *Login) Listen(ctx context.Context, at net.Listener, answer func(url.Val
 		fmt.Fprintln(w, "<!DOCTYPE html><title>claudeless</title><h1>Authentication successful</h1><p>You can close this tab.</p>")
 	})
 	server := &http.Server{Handler: mux, ReadHeaderTimeout: requestTimeout}
-	stop := context.AfterFunc(ctx, func() { _ = server.Close() })
-	defer stop()
-	if err := server.Serve(at); !errors.Is(err, http.ErrServerClosed) {
-		return err
+	closed := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		defer close(closed)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastPage)
+		defer cancel()
+		if server.Shutdown(ctx) != nil {
+			_ = server.Close()
+		}
+	})
+	err := server.Serve(at)
+	if !stop() {
+		<-closed
 	}
-	return nil
+	if errors.Is(err, http.ErrServerClosed) {
+		return nil
+	}
+	return err
 }
 
 // Probe sends the server a request without credentials and returns the WWW-Authenticate header of its refusal; empty =

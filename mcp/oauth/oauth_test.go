@@ -1,11 +1,13 @@
 package oauth
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"maps"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -232,6 +234,39 @@ func TestLogin_N30N32N35(t *testing.T) {
 }
 
 // TestServerKey_N32: the key of an entry is that of the real CLI 2.1.330.
+// The browser gets its page although the login ends as soon as it has been answered.
+func TestListen_N30(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, end := context.WithCancel(t.Context())
+	login, served := &Login{state: "s"}, make(chan error, 1)
+	go func() {
+		served <- login.Listen(ctx, listener, func(url.Values) error {
+			end()
+			for { // until the port is closed
+				c, err := net.Dial("tcp", listener.Addr().String())
+				if err != nil {
+					return nil
+				}
+				c.Close()
+			}
+		})
+	}()
+	resp, err := http.Get("http://" + listener.Addr().String() + "/callback?code=c&state=s")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if page, err := io.ReadAll(resp.Body); err != nil || !strings.Contains(string(page), "Authentication successful") {
+		t.Errorf("page %q, %v", page, err)
+	}
+	if err := <-served; err != nil {
+		t.Error(err)
+	}
+}
+
 func TestServerKey_N32(t *testing.T) {
 	got := Server{Name: "o", Type: "http", URL: "http://127.0.0.1:9071/mcp"}.key()
 	if got != "o|466fc169a3cec119" {
