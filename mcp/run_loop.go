@@ -188,7 +188,7 @@ func (l *loopState) handleLoss(ctx context.Context) {
 	l.conn = nil
 	reason := "no answer to pings"
 	if !c.Unresponsive() {
-		reason = cmp.Or(c.Reason(2*connection.ExitLinger), ErrConnectionClosed.Error())
+		reason = cmp.Or(c.Reason(connection.ExitWait), ErrConnectionClosed.Error())
 	}
 	if c.PID() != 0 {
 		tail := c.StderrTail()

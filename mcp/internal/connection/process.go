@@ -30,8 +30,12 @@ type Redactor interface {
 	Redact(text string) string
 }
 
-// ExitLinger is how long output of an ended process may still arrive.
-const ExitLinger = 50 * time.Millisecond
+// exitLinger is how long output of an ended process may still arrive.
+const exitLinger = 50 * time.Millisecond
+
+// ExitWait is how long the exit of a process that closed its output is awaited. Only a process that goes on running
+// takes that long.
+const ExitWait = time.Second
 
 // dial starts the process.
 func (t Process) dial(_, limit context.Context, b *transportBase) (transport.Interface, messageTransport, error) {
@@ -72,7 +76,7 @@ func (p *process) watch() {
 		return
 	}
 	select { // descendants may keep the pipe open for a long time
-	case <-time.After(ExitLinger):
+	case <-time.After(exitLinger):
 		_ = p.pipes.Close() // fails the requests in progress
 		p.Lose()
 	case <-p.closeReason.lost:
