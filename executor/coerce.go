@@ -9,7 +9,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/claudeless/claudeless/internal/base/ordered"
+	"github.com/claudeless/claudeless/internal/base/plainjson"
 )
 
 // Coerce converts strings in a call's input to the types of the tool's JSON Schema.
@@ -18,8 +18,8 @@ import (
 // unchanged if the schema accepts one or if it does not fit. Input or a schema that
 // is not an object changes nothing.
 func Coerce(input, schema json.RawMessage) json.RawMessage {
-	in, err := ordered.Parse(input)
-	if err != nil || !slices.ContainsFunc(in, func(m ordered.Member) bool { return strings.HasPrefix(string(m.Value), `"`) }) {
+	in, err := plainjson.Parse(input)
+	if err != nil || !slices.ContainsFunc(in, func(m plainjson.Member) bool { return strings.HasPrefix(string(m.Value), `"`) }) {
 		return input
 	}
 	var s struct {

@@ -8,7 +8,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/claudeless/claudeless/internal/base/ordered"
+	"github.com/claudeless/claudeless/internal/base/plainjson"
 	"github.com/claudeless/claudeless/mcp/internal/connection"
 	"github.com/claudeless/claudeless/mcp/record"
 	"github.com/claudeless/claudeless/simulator/protocol"
@@ -188,7 +188,7 @@ func callRecord(tool protocol.Tool, k connection.Call, began time.Time, result j
 
 // toolArguments returns the input in the form of the request: always a JSON object.
 func toolArguments(input json.RawMessage) json.RawMessage {
-	if ordered.TypeOf(input) == "object" && json.Valid(input) {
+	if plainjson.TypeOf(input) == "object" && json.Valid(input) {
 		return input
 	}
 	return json.RawMessage(`{}`)

@@ -17,7 +17,7 @@ import (
 
 	"github.com/tailscale/hujson"
 
-	"github.com/claudeless/claudeless/internal/base/ordered"
+	"github.com/claudeless/claudeless/internal/base/plainjson"
 	"github.com/claudeless/claudeless/mcp/oauth"
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
@@ -237,7 +237,7 @@ var errNotConfiguration = errors.New("not a configuration")
 func (l *loader) loadDocument(doc json.RawMessage, source string) (problem string, err error) {
 	var top map[string]json.RawMessage
 	if json.Unmarshal(doc, &top) != nil || top == nil {
-		return "Invalid input: expected object, received " + ordered.TypeOf(doc), errNotConfiguration
+		return "Invalid input: expected object, received " + plainjson.TypeOf(doc), errNotConfiguration
 	}
 	servers, claude := top["mcpServers"]
 	other, ours := top["servers"]
@@ -245,8 +245,8 @@ func (l *loader) loadDocument(doc json.RawMessage, source string) (problem strin
 	case claude && ours:
 		return "mcpServers and servers cannot both be given", errNotConfiguration
 	case ours:
-		if ordered.TypeOf(other) != "object" {
-			return "servers: Invalid input: expected record, received " + ordered.TypeOf(other), errNotConfiguration
+		if plainjson.TypeOf(other) != "object" {
+			return "servers: Invalid input: expected record, received " + plainjson.TypeOf(other), errNotConfiguration
 		}
 		parse := editorEntry
 		if hasTransport(other) {
@@ -254,8 +254,8 @@ func (l *loader) loadDocument(doc json.RawMessage, source string) (problem strin
 		}
 		l.loadEntries(other, source, parse)
 		return "", nil
-	case ordered.TypeOf(servers) != "object":
-		return "mcpServers: Invalid input: expected record, received " + ordered.TypeOf(servers), errNotConfiguration
+	case plainjson.TypeOf(servers) != "object":
+		return "mcpServers: Invalid input: expected record, received " + plainjson.TypeOf(servers), errNotConfiguration
 	}
 	l.loadEntries(servers, source, claudeEntry)
 	return "", nil
@@ -263,7 +263,7 @@ func (l *loader) loadDocument(doc json.RawMessage, source string) (problem strin
 
 func hasTransport(servers json.RawMessage) bool {
 	entries, _ := distinctMembers(servers)
-	return slices.ContainsFunc(entries, func(e ordered.Member) bool {
+	return slices.ContainsFunc(entries, func(e plainjson.Member) bool {
 		var m map[string]json.RawMessage
 		return json.Unmarshal(e.Value, &m) == nil && m["transport"] != nil
 	})

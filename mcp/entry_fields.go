@@ -8,7 +8,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/claudeless/claudeless/internal/base/ordered"
+	"github.com/claudeless/claudeless/internal/base/plainjson"
 )
 
 // entryFields reads the members of one entry of a configuration and collects all problems in them, not only the first.
@@ -21,7 +21,7 @@ type entryFields struct {
 // readEntry parses an entry. An entry that is not an object is a problem.
 func readEntry(entry json.RawMessage) *entryFields {
 	f := &entryFields{seen: map[string]bool{}}
-	if ordered.TypeOf(entry) != "object" {
+	if plainjson.TypeOf(entry) != "object" {
 		f.problem("", "object", entry)
 		return f
 	}
@@ -46,7 +46,7 @@ func (f *entryFields) AddProblem(format string, args ...any) {
 }
 
 func (f *entryFields) problem(field, want string, got json.RawMessage) {
-	text := fmt.Sprintf("expected %s, received %s", want, ordered.TypeOf(got))
+	text := fmt.Sprintf("expected %s, received %s", want, plainjson.TypeOf(got))
 	if field != "" {
 		text = field + ": " + text
 	}
@@ -59,7 +59,7 @@ func (f *entryFields) get(name, kind string) (json.RawMessage, bool) {
 	if !ok {
 		return nil, false
 	}
-	if k := ordered.TypeOf(v); k != kind {
+	if k := plainjson.TypeOf(v); k != kind {
 		want := kind
 		if kind == "object" {
 			want = "record"
@@ -120,7 +120,7 @@ func (f *entryFields) StringList(name string) []string {
 	_ = json.Unmarshal(raw, &elements) // get has checked that it is an array
 	all := make([]string, len(elements))
 	for i, e := range elements {
-		if json.Unmarshal(e, &all[i]) != nil || ordered.TypeOf(e) != "string" {
+		if json.Unmarshal(e, &all[i]) != nil || plainjson.TypeOf(e) != "string" {
 			f.problem(fmt.Sprintf("%s.%d", name, i), "string", e)
 		}
 	}
@@ -137,7 +137,7 @@ func (f *entryFields) StringMap(name string) map[string]string {
 	entries, _ := distinctMembers(raw) // get has checked that it is an object
 	for _, e := range entries {
 		var v string
-		if json.Unmarshal(e.Value, &v) != nil || ordered.TypeOf(e.Value) != "string" {
+		if json.Unmarshal(e.Value, &v) != nil || plainjson.TypeOf(e.Value) != "string" {
 			f.problem(name+"."+e.Key, "string", e.Value)
 		}
 		all[e.Key] = v
@@ -169,8 +169,8 @@ func (f *entryFields) Unknown() []string {
 var errNotObject = errors.New("not an object")
 
 // distinctMembers lists an object's members in file order, each name once.
-func distinctMembers(object json.RawMessage) (ordered.Object, error) {
-	all, err := ordered.Parse(object)
+func distinctMembers(object json.RawMessage) (plainjson.Object, error) {
+	all, err := plainjson.Parse(object)
 	if err != nil {
 		return nil, errNotObject
 	}

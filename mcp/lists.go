@@ -12,7 +12,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/claudeless/claudeless/internal/base/ordered"
+	"github.com/claudeless/claudeless/internal/base/plainjson"
 	"github.com/claudeless/claudeless/mcp/internal/connection"
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
@@ -252,8 +252,8 @@ func parseTool(cfg ServerConfig, title string, r json.RawMessage) (t protocol.To
 	switch {
 	case d.Name == "":
 		return t, "a tool has no name"
-	case t.InputSchema != nil && ordered.TypeOf(t.InputSchema) != "object":
-		return t, fmt.Sprintf("tool %q has %s as input schema", d.Name, ordered.TypeOf(t.InputSchema))
+	case t.InputSchema != nil && plainjson.TypeOf(t.InputSchema) != "object":
+		return t, fmt.Sprintf("tool %q has %s as input schema", d.Name, plainjson.TypeOf(t.InputSchema))
 	case len(t.Name) > maxName:
 		return t, fmt.Sprintf("tool name %s is longer than %d characters", t.Name, maxName)
 	}

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/claudeless/claudeless/internal/base/ordered"
+	"github.com/claudeless/claudeless/internal/base/plainjson"
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
@@ -71,7 +71,7 @@ func (v resultView) Result(tool protocol.Tool, useID string, result json.RawMess
 		return protocol.ToolResult{Content: protocol.Content{Text: text}, Output: text}
 	}
 	var items []json.RawMessage
-	switch kind := ordered.TypeOf(r.Content); kind {
+	switch kind := plainjson.TypeOf(r.Content); kind {
 	case "array":
 		_ = json.Unmarshal(r.Content, &items) // the message was valid JSON
 	case "undefined":
@@ -318,7 +318,7 @@ func (b *blockBuilder) add(item json.RawMessage) {
 		b.binary("Audio from "+b.server, c.MIMEType, c.Data)
 	case c.Type == "resource_link" && c.URI != "":
 		b.link(resourceLink{URI: c.URI, Name: c.Name, Description: c.Description, MIMEType: c.MIMEType})
-	case c.Type == "resource" && ordered.TypeOf(c.Resource) == "object":
+	case c.Type == "resource" && plainjson.TypeOf(c.Resource) == "object":
 		b.resource(c.Resource)
 	default:
 		b.text("%s", compact(item))

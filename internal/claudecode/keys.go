@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/claudeless/claudeless/internal/base/ordered"
+	"github.com/claudeless/claudeless/internal/base/plainjson"
 )
 
 // eventKeyRows are the keys of events that came with a version: type and subtype of the
@@ -113,7 +113,7 @@ func (f *KeyFilter) Apply(object []byte) []byte {
 
 // removeKey removes the key at a path; false = no such key.
 func removeKey(raw json.RawMessage, path []string) (json.RawMessage, bool) {
-	object, err := ordered.Parse(raw)
+	object, err := plainjson.Parse(raw)
 	if err != nil {
 		return nil, false
 	}

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/claudeless/claudeless/internal/base/ordered"
+	"github.com/claudeless/claudeless/internal/base/plainjson"
 	"github.com/claudeless/claudeless/internal/base/tomltext"
 )
 
@@ -46,9 +46,9 @@ func key(s string) string {
 // inline converts a JSON value to an inline TOML value; ok is false for values that TOML does not have: null, and
 // integers beyond 64 bits.
 func inline(raw json.RawMessage) (s string, ok bool) {
-	switch ordered.TypeOf(raw) {
+	switch plainjson.TypeOf(raw) {
 	case "object":
-		o, err := ordered.Parse(raw)
+		o, err := plainjson.Parse(raw)
 		if err != nil {
 			return "", false
 		}

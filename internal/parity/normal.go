@@ -13,7 +13,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/claudeless/claudeless/internal/base/ordered"
+	"github.com/claudeless/claudeless/internal/base/plainjson"
 )
 
 // Options describe a run. The zero value works.
@@ -177,7 +177,7 @@ func (n *Normaliser) JSON(raw json.RawMessage) string {
 }
 
 func (n *Normaliser) value(b *strings.Builder, raw json.RawMessage) error {
-	switch ordered.TypeOf(raw) {
+	switch plainjson.TypeOf(raw) {
 	case "object":
 		return n.object(b, raw)
 	case "array":
@@ -216,11 +216,11 @@ func (n *Normaliser) value(b *strings.Builder, raw json.RawMessage) error {
 }
 
 func (n *Normaliser) object(b *strings.Builder, raw json.RawMessage) error {
-	o, err := ordered.Parse(raw)
+	o, err := plainjson.Parse(raw)
 	if err != nil {
 		return err
 	}
-	slices.SortStableFunc(o, func(x, y ordered.Member) int { return strings.Compare(x.Key, y.Key) })
+	slices.SortStableFunc(o, func(x, y plainjson.Member) int { return strings.Compare(x.Key, y.Key) })
 	b.WriteByte('{')
 	for i, m := range o {
 		if i > 0 {
@@ -239,8 +239,8 @@ func (n *Normaliser) object(b *strings.Builder, raw json.RawMessage) error {
 	return nil
 }
 
-func (n *Normaliser) keyPlaceholder(m ordered.Member) (word string, ok bool) {
-	if kind := ordered.TypeOf(m.Value); kind == "object" || kind == "array" || kind == "null" {
+func (n *Normaliser) keyPlaceholder(m plainjson.Member) (word string, ok bool) {
+	if kind := plainjson.TypeOf(m.Value); kind == "object" || kind == "array" || kind == "null" {
 		return "", false
 	}
 	word, ok = wordFor(m.Key)

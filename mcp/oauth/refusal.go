@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/claudeless/claudeless/internal/base/ordered"
 	"github.com/claudeless/claudeless/internal/base/plainjson"
 )
 
@@ -70,12 +69,12 @@ func (c *Client) forgetRefusal() error {
 }
 
 // refusals returns the file of refusals; one that cannot be read is empty.
-func (s Store) refusals() ordered.Object {
+func (s Store) refusals() plainjson.Object {
 	data, err := os.ReadFile(filepath.Join(filepath.Dir(s.Path), refusalsFile))
 	if err != nil || s.Path == "" {
 		return nil
 	}
-	doc, _ := ordered.Parse(data) // it is a cache
+	doc, _ := plainjson.Parse(data) // it is a cache
 	return doc
 }
 
@@ -89,7 +88,7 @@ func (s Store) addRefusal(server string, now time.Time) error {
 }
 
 // writeRefusals replaces the file of refusals, and removes an empty one. The store is locked.
-func (s Store) writeRefusals(doc ordered.Object) error {
+func (s Store) writeRefusals(doc plainjson.Object) error {
 	if s.Path == "" {
 		return nil
 	}

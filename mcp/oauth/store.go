@@ -12,7 +12,6 @@ import (
 
 	"github.com/rogpeppe/go-internal/lockedfile"
 
-	"github.com/claudeless/claudeless/internal/base/ordered"
 	"github.com/claudeless/claudeless/internal/base/plainjson"
 )
 
@@ -99,7 +98,7 @@ func (s Store) lock() (unlock func(), err error) {
 }
 
 // read returns the file as an object; a missing file is an empty one.
-func (s Store) read() (ordered.Object, error) {
+func (s Store) read() (plainjson.Object, error) {
 	data, err := os.ReadFile(s.Path)
 	if errors.Is(err, fs.ErrNotExist) || s.Path == "" {
 		return nil, nil
@@ -107,7 +106,7 @@ func (s Store) read() (ordered.Object, error) {
 	if err != nil {
 		return nil, err
 	}
-	doc, err := ordered.Parse(data)
+	doc, err := plainjson.Parse(data)
 	if err != nil {
 		return nil, fmt.Errorf("%s is not a JSON object\nhint: delete the file and log in again", s.Path) // an error of the parser would quote it
 	}
@@ -139,9 +138,9 @@ func (s Store) save(member, key string, entry any) error {
 	if err != nil {
 		return err
 	}
-	var entries ordered.Object
+	var entries plainjson.Object
 	if raw := doc.Get(member); raw != nil {
-		if entries, err = ordered.Parse(raw); err != nil {
+		if entries, err = plainjson.Parse(raw); err != nil {
 			return fmt.Errorf("%s of %s is not a JSON object", member, s.Path)
 		}
 	}

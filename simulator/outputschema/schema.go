@@ -20,7 +20,7 @@ import (
 	"golang.org/x/text/message"
 
 	"github.com/claudeless/claudeless/internal/base/match"
-	"github.com/claudeless/claudeless/internal/base/ordered"
+	"github.com/claudeless/claudeless/internal/base/plainjson"
 )
 
 // Schema is the compiled schema of an output. It is made by [Compile].
@@ -30,7 +30,7 @@ type Schema struct{ compiled *jsonschema.Schema }
 func Compile(text string) (*Schema, error) {
 	schema, err := jsonschema.UnmarshalJSON(strings.NewReader(text))
 	if err != nil {
-		return nil, fmt.Errorf("--json-schema is not valid JSON: %w", ordered.SyntaxError([]byte(text)))
+		return nil, fmt.Errorf("--json-schema is not valid JSON: %w", plainjson.SyntaxError([]byte(text)))
 	}
 	if _, ok := schema.(map[string]any); !ok {
 		return nil, errors.New("--json-schema must be a JSON object")

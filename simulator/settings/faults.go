@@ -8,7 +8,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/claudeless/claudeless/internal/base/ordered"
+	"github.com/claudeless/claudeless/internal/base/plainjson"
 	"github.com/claudeless/claudeless/internal/claudecode"
 )
 
@@ -142,7 +142,7 @@ func kindOf(v any) string {
 	if err != nil {
 		return "undefined"
 	}
-	return ordered.TypeOf(raw)
+	return plainjson.TypeOf(raw)
 }
 
 // ruleFault reports why a permission rule of a file is ignored; empty = it is
@@ -212,15 +212,15 @@ func ToolPatternError(name string) string {
 
 // pruneHooks removes invalid hooks from a hooks table and reports them.
 func pruneHooks(raw json.RawMessage) (json.RawMessage, []Fault) {
-	events, err := ordered.Parse(raw)
+	events, err := plainjson.Parse(raw)
 	if err != nil {
 		return json.RawMessage("{}"), []Fault{{
 			Key: "hooks",
-			Text: `"hooks" must be an object mapping event names to matcher arrays; received ` + ordered.TypeOf(raw) +
+			Text: `"hooks" must be an object mapping event names to matcher arrays; received ` + plainjson.TypeOf(raw) +
 				". This field was ignored.",
 		}}
 	}
-	var kept ordered.Object
+	var kept plainjson.Object
 	var found []Fault
 	for _, m := range events {
 		key := "hooks." + m.Key
@@ -231,7 +231,7 @@ func pruneHooks(raw json.RawMessage) (json.RawMessage, []Fault) {
 			continue
 		case json.Unmarshal(m.Value, &groups) != nil || groups == nil:
 			found = append(found, Fault{
-				Key: key, Text: fmt.Sprintf("Hook event %q must be an array of matchers; received %s. This entry was ignored.", m.Key, ordered.TypeOf(m.Value)),
+				Key: key, Text: fmt.Sprintf("Hook event %q must be an array of matchers; received %s. This entry was ignored.", m.Key, plainjson.TypeOf(m.Value)),
 			})
 			continue
 		}
@@ -248,7 +248,7 @@ func pruneHooks(raw json.RawMessage) (json.RawMessage, []Fault) {
 		}
 		list, err := json.Marshal(good)
 		if err == nil {
-			kept = append(kept, ordered.Member{Key: m.Key, Value: list})
+			kept = append(kept, plainjson.Member{Key: m.Key, Value: list})
 		}
 	}
 	out, err := kept.MarshalJSON()
@@ -302,21 +302,21 @@ func (o invalidHook) value() (Fault, bool) {
 
 // pruneGroup is pruneHooks for one matcher; nil = nothing is left.
 func pruneGroup(at string, raw json.RawMessage) (json.RawMessage, []invalidHook) {
-	group, err := ordered.Parse(raw)
+	group, err := plainjson.Parse(raw)
 	matcher, hooks := group.Get("matcher"), group.Get("hooks")
 	var list []json.RawMessage
 	odd := invalidHook{at: at, what: "matcher"}
 	switch {
 	case err != nil:
-		odd.why = "Hook matcher must be an object; received a " + ordered.TypeOf(raw)
+		odd.why = "Hook matcher must be an object; received a " + plainjson.TypeOf(raw)
 	case hooks == nil || json.Unmarshal(hooks, &list) != nil || list == nil:
-		got := ordered.TypeOf(hooks)
+		got := plainjson.TypeOf(hooks)
 		if hooks != nil {
 			got = "a " + got
 		}
 		odd.why = `Hook matcher "hooks" must be an array of hook entries; received ` + got
-	case matcher != nil && ordered.TypeOf(matcher) != "string":
-		odd.field, odd.got = "matcher", ordered.TypeOf(matcher)
+	case matcher != nil && plainjson.TypeOf(matcher) != "string":
+		odd.field, odd.got = "matcher", plainjson.TypeOf(matcher)
 		odd.why = "Invalid hook matcher (matcher: Invalid input: expected string, received " + odd.got + ")"
 	}
 	if odd.why != "" {

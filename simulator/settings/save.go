@@ -10,7 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 
-	"github.com/claudeless/claudeless/internal/base/ordered"
+	"github.com/claudeless/claudeless/internal/base/plainjson"
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
@@ -24,13 +24,13 @@ func SaveUpdate(path string, u protocol.PermissionUpdate, rules []string) error 
 	if err != nil {
 		return err
 	}
-	file, err := ordered.Parse(raw)
+	file, err := plainjson.Parse(raw)
 	if err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}
-	var permissions ordered.Object
+	var permissions plainjson.Object
 	if old := file.Get("permissions"); old != nil {
-		if permissions, err = ordered.Parse(old); err != nil {
+		if permissions, err = plainjson.Parse(old); err != nil {
 			return fmt.Errorf("%s: permissions: %w", path, err)
 		}
 	}
@@ -55,7 +55,7 @@ func SaveUpdate(path string, u protocol.PermissionUpdate, rules []string) error 
 }
 
 // withUpdate returns the permissions of a settings file with an update.
-func withUpdate(o ordered.Object, u protocol.PermissionUpdate, rules []string) (ordered.Object, error) {
+func withUpdate(o plainjson.Object, u protocol.PermissionUpdate, rules []string) (plainjson.Object, error) {
 	key, values := u.Behavior, rules
 	switch u.Type {
 	case "setMode":

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/claudeless/claudeless/internal/base/ordered"
+	"github.com/claudeless/claudeless/internal/base/plainjson"
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
@@ -355,7 +355,7 @@ func (t *parsedTranscript) cut(at string, drops *string) error {
 func (t *parsedTranscript) copyAs(id, leaf, promptID string) []byte {
 	var out bytes.Buffer
 	for _, e := range t.branch(leaf) {
-		line, err := ordered.Parse(e.raw)
+		line, err := plainjson.Parse(e.raw)
 		if err != nil {
 			continue
 		}

@@ -7,7 +7,7 @@ import (
 	"sync"
 
 	"github.com/claudeless/claudeless/executor/internal/tool"
-	"github.com/claudeless/claudeless/internal/base/ordered"
+	"github.com/claudeless/claudeless/internal/base/plainjson"
 	"github.com/claudeless/claudeless/internal/base/textdiff"
 )
 
@@ -49,7 +49,7 @@ var lineEnds = sync.OnceValue(func() *regexp.Regexp {
 
 // trimTrailingSpace removes trailing spaces from the lines of a text that is written
 // to a file, except in Markdown, where they have a meaning.
-func trimTrailingSpace(in *ordered.Object, key string) bool {
+func trimTrailingSpace(in *plainjson.Object, key string) bool {
 	var path, text string
 	if json.Unmarshal(in.Get("file_path"), &path) != nil || json.Unmarshal(in.Get(key), &text) != nil {
 		return false

@@ -13,7 +13,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/claudeless/claudeless/executor/internal/tool"
-	"github.com/claudeless/claudeless/internal/base/ordered"
+	"github.com/claudeless/claudeless/internal/base/plainjson"
 	"github.com/claudeless/claudeless/internal/base/textdiff"
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
@@ -221,7 +221,7 @@ func shortKeys(in *tool.Keys) bool {
 
 // withReplaceAll adds the default of replace_all to a complete call, as the first
 // key, like the CLI.
-func withReplaceAll(in *ordered.Object) bool {
+func withReplaceAll(in *plainjson.Object) bool {
 	for _, key := range []string{"file_path", "old_string", "new_string"} {
 		if in.Get(key) == nil {
 			return false
@@ -230,11 +230,11 @@ func withReplaceAll(in *ordered.Object) bool {
 	if in.Get("replace_all") != nil || len(*in) != 3 {
 		return false
 	}
-	switch ordered.TypeOf(in.Get("old_string")) {
+	switch plainjson.TypeOf(in.Get("old_string")) {
 	case "string", "array": // values that have a length
 	default:
 		return false
 	}
-	*in = append(ordered.Object{{Key: "replace_all", Value: json.RawMessage("false")}}, *in...)
+	*in = append(plainjson.Object{{Key: "replace_all", Value: json.RawMessage("false")}}, *in...)
 	return true
 }

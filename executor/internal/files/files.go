@@ -10,7 +10,7 @@ import (
 
 	"github.com/claudeless/claudeless/executor/internal/tool"
 	"github.com/claudeless/claudeless/executor/shell"
-	"github.com/claudeless/claudeless/internal/base/ordered"
+	"github.com/claudeless/claudeless/internal/base/plainjson"
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
@@ -113,9 +113,9 @@ func (f *Files) ObservedInput(call protocol.ToolUse) json.RawMessage {
 		return nil
 	}
 	const key = "file_path"
-	in, err := ordered.Parse(call.Input)
+	in, err := plainjson.Parse(call.Input)
 	var path string
-	if err != nil || ordered.TypeOf(in.Get(key)) != "string" || json.Unmarshal(in.Get(key), &path) != nil {
+	if err != nil || plainjson.TypeOf(in.Get(key)) != "string" || json.Unmarshal(in.Get(key), &path) != nil {
 		return nil
 	}
 	whole := f.o.Paths.Path(path)

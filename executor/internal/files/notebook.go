@@ -12,20 +12,20 @@ import (
 	"sync"
 
 	"github.com/claudeless/claudeless/executor/internal/tool"
-	"github.com/claudeless/claudeless/internal/base/ordered"
+	"github.com/claudeless/claudeless/internal/base/plainjson"
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
 // notebook is a Jupyter notebook; unknown keys are kept.
 type notebook struct {
-	keys    ordered.Object
-	cells   []ordered.Object
+	keys    plainjson.Object
+	cells   []plainjson.Object
 	newline bool // the file ends with a newline
 }
 
 func parseNotebook(data []byte) (*notebook, error) {
 	nb := &notebook{newline: bytes.HasSuffix(data, []byte("\n"))}
-	if err := ordered.SyntaxError(data); err != nil {
+	if err := plainjson.SyntaxError(data); err != nil {
 		return nil, notebookError("not valid JSON (it may be truncated, corrupted, or still being written): " + err.Error())
 	}
 	if json.Unmarshal(data, &nb.keys) != nil || json.Unmarshal(nb.keys.Get("cells"), &nb.cells) != nil || slices.ContainsFunc(nb.cells, isInvalidCell) {
@@ -41,7 +41,7 @@ type notebookError string
 func (e notebookError) Error() string { return "Notebook file is " + string(e) }
 
 // isInvalidCell reports whether a cell is invalid: it has no source.
-func isInvalidCell(cell ordered.Object) bool {
+func isInvalidCell(cell plainjson.Object) bool {
 	var line string
 	var lines []string
 	source := cell.Get("source")

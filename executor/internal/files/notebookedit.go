@@ -11,7 +11,7 @@ import (
 	"strings"
 
 	"github.com/claudeless/claudeless/executor/internal/tool"
-	"github.com/claudeless/claudeless/internal/base/ordered"
+	"github.com/claudeless/claudeless/internal/base/plainjson"
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
@@ -175,8 +175,8 @@ func (nb *notebook) edit(in notebookEditInput, newID func() string) (notebookEdi
 	return out, nil
 }
 
-func newCell(in notebookEditInput, id string) ordered.Object {
-	cell := ordered.Object{{Key: "cell_type", Value: tool.Quote(in.CellType)}}
+func newCell(in notebookEditInput, id string) plainjson.Object {
+	cell := plainjson.Object{{Key: "cell_type", Value: tool.Quote(in.CellType)}}
 	if id != "" {
 		cell = cell.With("id", tool.Quote(id))
 	}

@@ -10,7 +10,7 @@ import (
 	"encoding/json"
 	"time"
 
-	"github.com/claudeless/claudeless/internal/base/ordered"
+	"github.com/claudeless/claudeless/internal/base/plainjson"
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
@@ -39,7 +39,7 @@ type (
 	// Check refuses an input; nil = accepted.
 	Check func(context.Context, json.RawMessage) *protocol.ToolResult
 	// Keys are the keys of an input, in order.
-	Keys = ordered.Object
+	Keys = plainjson.Object
 )
 
 // Clock provides the time and ids.
@@ -61,7 +61,7 @@ func (t Tool) Prepared(input json.RawMessage) json.RawMessage {
 	if t.Prepare == nil {
 		return input
 	}
-	in, err := ordered.Parse(input)
+	in, err := plainjson.Parse(input)
 	if err != nil || !t.Prepare(&in) {
 		return input
 	}
@@ -78,7 +78,7 @@ func (t Tool) WithAliases(input json.RawMessage) (known json.RawMessage, note st
 	if t.Alias == nil {
 		return input, ""
 	}
-	in, err := ordered.Parse(input)
+	in, err := plainjson.Parse(input)
 	if err != nil {
 		return input, ""
 	}
@@ -109,7 +109,7 @@ func Drop(in *Keys, names ...string) bool {
 }
 
 // IsText reports whether a value is a string.
-func IsText(raw json.RawMessage) bool { return ordered.TypeOf(raw) == "string" }
+func IsText(raw json.RawMessage) bool { return plainjson.TypeOf(raw) == "string" }
 
 // RenameAny is Rename for values of any type.
 func RenameAny(in *Keys, from, to string) bool {

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"unicode/utf16"
 
-	"github.com/claudeless/claudeless/internal/base/ordered"
+	"github.com/claudeless/claudeless/internal/base/plainjson"
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
@@ -29,7 +29,7 @@ func (s Schema) Validate(call protocol.ToolUse) *protocol.ToolResult {
 
 // issues validates a value; nil = the value is missing.
 func (s Schema) issues(path []any, raw json.RawMessage) []Issue {
-	got, want := ordered.TypeOf(raw), s.Type
+	got, want := plainjson.TypeOf(raw), s.Type
 	if want == "integer" {
 		want = "number"
 	}
@@ -104,7 +104,7 @@ func isURL(s string) bool {
 }
 
 func (s Schema) propIssues(path []any, raw json.RawMessage) []Issue {
-	value, _ := ordered.Parse(raw) // it is an object
+	value, _ := plainjson.Parse(raw) // it is an object
 	var found []Issue
 	known := make(map[string]bool, len(s.Props))
 	for _, p := range s.Props {

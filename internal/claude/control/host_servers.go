@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 	"sync"
 
-	"github.com/claudeless/claudeless/internal/base/jsvalue"
+	"github.com/claudeless/claudeless/internal/base/plainjson"
 )
 
 // Handshake holds the answers that a host has already received from one of its own servers (the
@@ -36,7 +36,7 @@ func (g *hostServers) parkHandshakes(handshakes map[string]Handshake) {
 // answerParked answers a message from the stored handshake. It returns false if the server has to
 // be asked.
 func (g *hostServers) answerParked(server string, message json.RawMessage) (json.RawMessage, bool) {
-	in := jsvalue.Read[struct {
+	in := plainjson.Read[struct {
 		ID     json.RawMessage `json:"id"`
 		Method string          `json:"method"`
 	}](message)

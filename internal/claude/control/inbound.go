@@ -11,7 +11,7 @@ import (
 	"sync"
 	"unicode/utf16"
 
-	"github.com/claudeless/claudeless/internal/base/jsvalue"
+	"github.com/claudeless/claudeless/internal/base/plainjson"
 	"github.com/claudeless/claudeless/internal/base/process"
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
@@ -65,7 +65,7 @@ func (p *Conn) handleLine(ctx context.Context, line []byte) error {
 		}
 		p.scheduler.enqueue(in)
 	case "control_request":
-		if jsvalue.Falsy(f.Request) {
+		if plainjson.Falsy(f.Request) {
 			return inputErrorf("Error: Missing request on control_request")
 		}
 		p.dispatch(ctx, f)
@@ -96,7 +96,7 @@ func guessType(line []byte) string {
 // dispatch handles one request of the host, either at once or in a goroutine that ends with its
 // handler.
 func (p *Conn) dispatch(ctx context.Context, f incomingFrame) {
-	switch jsvalue.Read[struct {
+	switch plainjson.Read[struct {
 		Subtype string `json:"subtype"`
 	}](f.Request).Subtype {
 	case "interrupt":
@@ -122,8 +122,8 @@ func (p *Conn) serveRequest(ctx context.Context, f incomingFrame) {
 }
 
 func requestOf(f incomingFrame) Request {
-	keys := jsvalue.Read[map[string]json.RawMessage](f.Request) // a value that is not an object has no keys
-	return Request{ID: f.RequestID, Subtype: jsvalue.String(keys["subtype"]), Body: f.Request}
+	keys := plainjson.Read[map[string]json.RawMessage](f.Request) // a value that is not an object has no keys
+	return Request{ID: f.RequestID, Subtype: plainjson.String(keys["subtype"]), Body: f.Request}
 }
 
 // serveSlow runs a slow handler in a goroutine, answers the request and then calls then. A request
@@ -168,7 +168,7 @@ type interruptResult struct {
 // in the background. Requests to the host are withdrawn first, then the answer is written, then the
 // remaining events of the turn (spec: cli-contract 4.4).
 func (p *Conn) interrupt(f incomingFrame) {
-	in := jsvalue.Read[struct {
+	in := plainjson.Read[struct {
 		CancelQueued bool `json:"cancel_queued"`
 	}](f.Request)
 	defer p.out.lines.hold()()

@@ -8,8 +8,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/claudeless/claudeless/internal/base/jsvalue"
-	"github.com/claudeless/claudeless/internal/base/ordered"
+	"github.com/claudeless/claudeless/internal/base/plainjson"
 	"github.com/claudeless/claudeless/mcp"
 	"github.com/claudeless/claudeless/simulator/hook"
 	"github.com/claudeless/claudeless/simulator/permission"
@@ -124,10 +123,10 @@ func (p *Conn) Message(ctx context.Context, server string, message json.RawMessa
 	if err != nil {
 		return nil, err
 	}
-	answer := jsvalue.Read[struct {
+	answer := plainjson.Read[struct {
 		Response json.RawMessage `json:"mcp_response"`
 	}](raw).Response
-	if jsvalue.Read[struct {
+	if plainjson.Read[struct {
 		ID json.RawMessage `json:"id"`
 	}](message).ID == nil {
 		return nil, nil
@@ -163,7 +162,7 @@ func (p *Conn) Elicit(ctx context.Context, q mcp.ElicitRequest) mcp.ElicitAnswer
 	if err != nil {
 		return mcp.ElicitAnswer{}
 	}
-	a := jsvalue.Read[struct {
+	a := plainjson.Read[struct {
 		Action  string          `json:"action"`
 		Content json.RawMessage `json:"content"`
 	}](raw)
@@ -177,11 +176,11 @@ func (p *Conn) Elicit(ctx context.Context, q mcp.ElicitRequest) mcp.ElicitAnswer
 // propertyOrder lists the properties of a schema in their original order. It returns nil if there
 // are no properties.
 func propertyOrder(schema json.RawMessage) []string {
-	s, err := ordered.Parse(schema)
+	s, err := plainjson.Parse(schema)
 	if err != nil {
 		return nil
 	}
-	properties, err := ordered.Parse(s.Get("properties"))
+	properties, err := plainjson.Parse(s.Get("properties"))
 	if err != nil {
 		return nil
 	}

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/claudeless/claudeless/internal/base/jsvalue"
+	"github.com/claudeless/claudeless/internal/base/plainjson"
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
@@ -160,7 +160,7 @@ func hostText(raw json.RawMessage) string {
 	if len(raw) == 0 {
 		return ""
 	}
-	return jsvalue.String(raw)
+	return plainjson.String(raw)
 }
 
 // pendingPermissions returns the unanswered permission requests as they were sent; never nil.

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/claudeless/claudeless/internal/base/jsvalue"
+	"github.com/claudeless/claudeless/internal/base/plainjson"
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
@@ -228,7 +228,7 @@ func readPrompt(line []byte) (*prompt, error) {
 
 // readContent reads a text or a list of objects. Missing content is the empty text.
 func readContent(raw json.RawMessage) (content protocol.Content, ok bool) {
-	if !jsvalue.IsSet(raw) {
+	if !plainjson.IsSet(raw) {
 		return content, true
 	}
 	var blocks []map[string]json.RawMessage

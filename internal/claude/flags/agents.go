@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/claudeless/claudeless/internal/base/ordered"
+	"github.com/claudeless/claudeless/internal/base/plainjson"
 	"github.com/claudeless/claudeless/internal/base/process"
 	"github.com/claudeless/claudeless/internal/claudecode"
 )
@@ -39,18 +39,18 @@ func checkAgents(s *process.System, f *Flags) error {
 
 // agentsFaults describes problems of agents, by name, in the words of the real CLI.
 func agentsFaults(raw json.RawMessage) []string {
-	if err := ordered.SyntaxError(raw); err != nil {
+	if err := plainjson.SyntaxError(raw); err != nil {
 		return []string{"invalid JSON: " + err.Error()}
 	}
-	agents, err := ordered.Parse(raw)
+	agents, err := plainjson.Parse(raw)
 	if err != nil {
-		return []string{"Invalid input: expected record, received " + ordered.TypeOf(raw)}
+		return []string{"Invalid input: expected record, received " + plainjson.TypeOf(raw)}
 	}
 	var faults []string
 	for _, a := range agents {
-		agent, err := ordered.Parse(a.Value)
+		agent, err := plainjson.Parse(a.Value)
 		if err != nil {
-			faults = append(faults, a.Key+": Invalid input: expected object, received "+ordered.TypeOf(a.Value))
+			faults = append(faults, a.Key+": Invalid input: expected object, received "+plainjson.TypeOf(a.Value))
 			continue
 		}
 		faults = append(faults, agentFaults(a.Key, agent)...)
@@ -60,7 +60,7 @@ func agentsFaults(raw json.RawMessage) []string {
 
 // agentFaults validates the keys of one agent in the order in which the real CLI
 // reports them.
-func agentFaults(name string, agent ordered.Object) []string {
+func agentFaults(name string, agent plainjson.Object) []string {
 	var faults []string
 	for _, key := range []struct {
 		name  string
@@ -95,7 +95,7 @@ func agentFaults(name string, agent ordered.Object) []string {
 
 func typeFault(want string) func(json.RawMessage) string {
 	return func(value json.RawMessage) string {
-		got := ordered.TypeOf(value)
+		got := plainjson.TypeOf(value)
 		if got == want || got == "object" && want == "record" {
 			return ""
 		}
@@ -106,7 +106,7 @@ func typeFault(want string) func(json.RawMessage) string {
 func stringWith(fault string, good func(string) bool) func(json.RawMessage) string {
 	return func(value json.RawMessage) string {
 		var text string
-		if err := json.Unmarshal(value, &text); err == nil && ordered.TypeOf(value) == "string" && !good(text) {
+		if err := json.Unmarshal(value, &text); err == nil && plainjson.TypeOf(value) == "string" && !good(text) {
 			return ": " + fault
 		}
 		return typeFault("string")(value)
@@ -147,7 +147,7 @@ func choiceFault(options ...string) func(json.RawMessage) string {
 func effortFault(value json.RawMessage) string {
 	var name string
 	var amount int
-	if json.Unmarshal(value, &name) == nil && slices.Contains(claudecode.EffortLevels(), name) || json.Unmarshal(value, &amount) == nil && ordered.TypeOf(value) == "number" {
+	if json.Unmarshal(value, &name) == nil && slices.Contains(claudecode.EffortLevels(), name) || json.Unmarshal(value, &amount) == nil && plainjson.TypeOf(value) == "number" {
 		return ""
 	}
 	return ": Invalid input"

@@ -12,7 +12,7 @@ import (
 	"strconv"
 	"unicode/utf8"
 
-	"github.com/claudeless/claudeless/internal/base/jsvalue"
+	"github.com/claudeless/claudeless/internal/base/plainjson"
 	"github.com/claudeless/claudeless/internal/claude/checkpoint"
 	"github.com/claudeless/claudeless/internal/claude/control"
 	"github.com/claudeless/claudeless/simulator/permission"
@@ -56,8 +56,8 @@ func (h *hostedSession) ReadFile(path string) (string, []byte, error) {
 }
 
 func rewind(_ context.Context, r *requestServer, in request) (control.Answer, error) {
-	id, _ := jsvalue.Text(in.keys["user_message_id"])
-	dryRun := !jsvalue.Falsy(in.keys["dry_run"])
+	id, _ := plainjson.StringValue(in.keys["user_message_id"])
+	dryRun := !plainjson.Falsy(in.keys["dry_run"])
 	done, err := r.files.restore(id, dryRun)
 	switch {
 	case err != nil && dryRun:
@@ -87,7 +87,7 @@ const maxReadBytes = 1 << 20
 
 // readFile sends the contents of a file. Every failure gets the same error text.
 func readFile(_ context.Context, r *requestServer, in request) (control.Answer, error) {
-	path, _ := jsvalue.Text(in.keys["path"])
+	path, _ := plainjson.StringValue(in.keys["path"])
 	abs, data, err := r.files.ReadFile(path)
 	if err != nil {
 		return control.Answer{}, errors.New("read denied: " + path)
@@ -104,7 +104,7 @@ func readFile(_ context.Context, r *requestServer, in request) (control.Answer, 
 	if out.Truncated = len(data) > limit; out.Truncated {
 		data = data[:limit]
 	}
-	if encoding, _ := jsvalue.Text(in.keys["encoding"]); encoding == "base64" {
+	if encoding, _ := plainjson.StringValue(in.keys["encoding"]); encoding == "base64" {
 		out.Contents, out.Encoding = base64.StdEncoding.EncodeToString(data), encoding
 	} else {
 		out.Contents, out.Lossy = string(data), new(!utf8.Valid(data))

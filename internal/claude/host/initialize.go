@@ -6,7 +6,7 @@ import (
 	"errors"
 	"strings"
 
-	"github.com/claudeless/claudeless/internal/base/jsvalue"
+	"github.com/claudeless/claudeless/internal/base/plainjson"
 	"github.com/claudeless/claudeless/internal/claude/control"
 	"github.com/claudeless/claudeless/internal/claude/session"
 	"github.com/claudeless/claudeless/mcp"
@@ -16,9 +16,9 @@ import (
 // Initialize answers the host's first request.
 func (r *requestServer) Initialize(ctx context.Context, g *control.InitializeRequest) (control.Answer, error) {
 	sent := readRequest(g.Request)
-	in := jsvalue.Read[InitializeOptions](g.Body)
+	in := plainjson.Read[InitializeOptions](g.Body)
 	in.TurnStarted = g.TurnStarted
-	if text, is := jsvalue.Text(sent.keys["systemPrompt"]); is {
+	if text, is := plainjson.StringValue(sent.keys["systemPrompt"]); is {
 		in.SystemPrompt = []string{text}
 	}
 	in.Title = strings.TrimSpace(in.Title)
@@ -50,14 +50,14 @@ func (r *requestServer) Interrupt() { r.initializer.Interrupt() }
 // validateInitialize returns an error for the keys of initialize that the real CLI validates. Other
 // keys of the wrong type are ignored.
 func validateInitialize(sent request, in *InitializeOptions) error {
-	if servers := sent.keys["sdkMcpServers"]; jsvalue.IsSet(servers) && json.Unmarshal(servers, &in.SDKMCPServers) != nil {
+	if servers := sent.keys["sdkMcpServers"]; plainjson.IsSet(servers) && json.Unmarshal(servers, &in.SDKMCPServers) != nil {
 		return errors.New("initialize: sdkMcpServers and webSearchIsolationExemptMcpServers must be arrays of strings")
 	}
-	if skills := sent.keys["skills"]; jsvalue.IsSet(skills) && json.Unmarshal(skills, &in.Skills) != nil {
+	if skills := sent.keys["skills"]; plainjson.IsSet(skills) && json.Unmarshal(skills, &in.Skills) != nil {
 		return errors.New("initialize: skills must be an array of strings")
 	}
 	hooks := sent.keys["hooks"]
-	if !jsvalue.IsSet(hooks) {
+	if !plainjson.IsSet(hooks) {
 		return nil
 	}
 	bad := errors.New("initialize: hooks must map hook events to arrays of matchers carrying hookCallbackIds arrays and string matchers")
@@ -85,7 +85,7 @@ func validateInitialize(sent request, in *InitializeOptions) error {
 // for each server what happened to its handshake; it is nil if the request contains none.
 func parkHandshakes(in request, names []string, connected func(name string) bool) (became map[string]string, parked map[string]control.Handshake) {
 	raw := in.keys["sdkMcpServerManifests"]
-	if !jsvalue.IsSet(raw) || len(names) == 0 {
+	if !plainjson.IsSet(raw) || len(names) == 0 {
 		return nil, nil
 	}
 	var entries map[string]json.RawMessage
@@ -96,12 +96,12 @@ func parkHandshakes(in request, names []string, connected func(name string) bool
 		if whole && !sent {
 			continue
 		}
-		one := jsvalue.Read[control.Handshake](entry)
-		hello := jsvalue.Read[struct {
+		one := plainjson.Read[control.Handshake](entry)
+		hello := plainjson.Read[struct {
 			Version *string `json:"protocolVersion"`
 		}](one.InitializeResult)
 		switch {
-		case !jsvalue.IsObjectOfObjects(entry) || hello.Version == nil:
+		case !plainjson.IsObjectOfObjects(entry) || hello.Version == nil:
 			became[name] = "malformed"
 		case connected(name):
 			became[name] = "already_connected"
@@ -126,7 +126,7 @@ func (h *hostedSession) Initialize(_ context.Context, in InitializeOptions) (Des
 			return Description{}, err
 		}
 	}
-	if jsvalue.IsSet(in.Agents) {
+	if plainjson.IsSet(in.Agents) {
 		if err := h.session.Plan().Catalog.DefineAgents(in.Agents, "flagSettings"); err != nil {
 			h.session.Log().Hint(err.Error()) // one invalid agent drops all of them
 		}
@@ -145,7 +145,7 @@ func (h *hostedSession) Initialize(_ context.Context, in InitializeOptions) (Des
 	d := h.describe()
 	d.PluginsApplied = plugins
 	d.HooksApplied = in.Hooks != nil
-	if jsvalue.IsSet(in.MCPServers) {
+	if plainjson.IsSet(in.MCPServers) {
 		d.MCPServersApplied = new(h.session.Plan().Host.AwaitInitialize)
 	}
 	return d, nil
@@ -189,7 +189,7 @@ func (h *hostedSession) addPlugins(in InitializeOptions) bool {
 // Connect connects the servers that initialize names. A server that fails has the status failed.
 func (h *hostedSession) Connect(ctx context.Context, in InitializeOptions) {
 	err := h.session.Connect(ctx, in.SDKMCPServers)
-	if err == nil && h.session.Plan().Host.AwaitInitialize && jsvalue.IsSet(in.MCPServers) {
+	if err == nil && h.session.Plan().Host.AwaitInitialize && plainjson.IsSet(in.MCPServers) {
 		_, err = h.session.SetServers(ctx, in.MCPServers)
 	}
 	if err != nil && ctx.Err() == nil {

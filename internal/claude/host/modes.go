@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/claudeless/claudeless/internal/base/jsvalue"
+	"github.com/claudeless/claudeless/internal/base/plainjson"
 	"github.com/claudeless/claudeless/internal/claude/control"
 	"github.com/claudeless/claudeless/simulator/model"
 	"github.com/claudeless/claudeless/simulator/permission"
@@ -15,7 +15,7 @@ import (
 )
 
 func setPermissionMode(_ context.Context, r *requestServer, in request) (control.Answer, error) {
-	name, _ := jsvalue.Text(in.keys["mode"])
+	name, _ := plainjson.StringValue(in.keys["mode"])
 	mode := protocol.PermissionMode(name)
 	if mode == "manual" {
 		mode = protocol.ModeDefault
@@ -38,9 +38,9 @@ func setPermissionMode(_ context.Context, r *requestServer, in request) (control
 // names the model that stays in use.
 func setModel(_ context.Context, r *requestServer, in request) (control.Answer, error) {
 	name := ""
-	if raw := in.keys["model"]; jsvalue.IsSet(raw) {
+	if raw := in.keys["model"]; plainjson.IsSet(raw) {
 		var ok bool
-		if name, ok = jsvalue.Text(raw); !ok {
+		if name, ok = plainjson.StringValue(raw); !ok {
 			return control.Answer{}, &control.RefusalError{Code: "invalid_request", Text: in.typeError("model", "a string").Error(), Model: r.identity.Model()}
 		}
 		if code, text := refusedModel(name); code != "" {
@@ -87,7 +87,7 @@ func (r *requestServer) modelChanged(before, asked string) {
 // setThinking validates a thinking budget and display mode. Neither affects a scripted model.
 func setThinking(_ context.Context, _ *requestServer, in request) (control.Answer, error) {
 	whole := true
-	if tokens := in.keys["max_thinking_tokens"]; jsvalue.IsSet(tokens) {
+	if tokens := in.keys["max_thinking_tokens"]; plainjson.IsSet(tokens) {
 		_, err := strconv.ParseInt(string(tokens), 10, 64)
 		whole = err == nil
 	}
@@ -108,7 +108,7 @@ func overrideMode(_ context.Context, r *requestServer, in request) (control.Answ
 		return control.Answer{}, err
 	}
 	raw := in.keys["mode"]
-	mode, _ := jsvalue.Text(raw)
+	mode, _ := plainjson.StringValue(raw)
 	switch string(raw) {
 	case "null", `"default"`, `"auto"`:
 	default:

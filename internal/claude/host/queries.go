@@ -3,7 +3,7 @@ package host
 import (
 	"context"
 
-	"github.com/claudeless/claudeless/internal/base/jsvalue"
+	"github.com/claudeless/claudeless/internal/base/plainjson"
 	"github.com/claudeless/claudeless/internal/claude/control"
 	"github.com/claudeless/claudeless/internal/claudecode"
 	"github.com/claudeless/claudeless/simulator/protocol"
@@ -118,7 +118,7 @@ func checkDetail(in request) error {
 }
 
 func checkSkipBehaviors(in request) error {
-	if !jsvalue.IsSet(in.keys["skip_behaviors"]) {
+	if !plainjson.IsSet(in.keys["skip_behaviors"]) {
 		return nil
 	}
 	_, err := in.flag("skip_behaviors")

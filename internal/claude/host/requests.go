@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/claudeless/claudeless/internal/base/jsvalue"
+	"github.com/claudeless/claudeless/internal/base/plainjson"
 	"github.com/claudeless/claudeless/internal/claude/checkpoint"
 	"github.com/claudeless/claudeless/internal/claude/control"
 	"github.com/claudeless/claudeless/mcp"
@@ -140,12 +140,12 @@ type request struct {
 }
 
 func readRequest(r control.Request) request {
-	return request{r, jsvalue.Read[map[string]json.RawMessage](r.Body)} // a value that is not an object has no keys
+	return request{r, plainjson.Read[map[string]json.RawMessage](r.Body)} // a value that is not an object has no keys
 }
 
 // text reads a key that must be a string.
 func (r request) text(key string) (string, error) {
-	value, ok := jsvalue.Text(r.keys[key])
+	value, ok := plainjson.StringValue(r.keys[key])
 	if !ok {
 		return "", r.typeError(key, "a string")
 	}
@@ -190,7 +190,7 @@ func unsupported(subtype string) error {
 
 // cancelMessage removes a prompt that has not started.
 func cancelMessage(_ context.Context, r *requestServer, in request) (control.Answer, error) {
-	id, _ := jsvalue.Text(in.keys["message_uuid"])
+	id, _ := plainjson.StringValue(in.keys["message_uuid"])
 	shown, gone := r.conn.CancelPrompt(id)
 	return control.Answer{Payload: cancelAnswer{gone}, After: shown}, nil
 }
@@ -206,7 +206,7 @@ func generateTitle(_ context.Context, _ *requestServer, in request) (control.Ans
 	if _, err := in.text("description"); err != nil {
 		return control.Answer{}, err
 	}
-	if jsvalue.IsSet(in.keys["persist"]) {
+	if plainjson.IsSet(in.keys["persist"]) {
 		if _, err := in.flag("persist"); err != nil {
 			return control.Answer{}, err
 		}
@@ -249,7 +249,7 @@ func renameSession(_ context.Context, r *requestServer, in request) (control.Ans
 		return control.Answer{}, in.typeError("source", "'remote' or 'host'")
 	case title == "":
 		return control.Answer{}, &control.HostError{Text: "title must be non-empty"}
-	case jsvalue.IsSet(session) && jsvalue.String(session) != r.metadata.SessionID():
+	case plainjson.IsSet(session) && plainjson.String(session) != r.metadata.SessionID():
 		return control.Answer{}, &control.HostError{Text: "session_id is not the current session"}
 	}
 	r.identity.Rename(title)

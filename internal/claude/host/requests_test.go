@@ -10,7 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/claudeless/claudeless/internal/base/jsvalue"
+	"github.com/claudeless/claudeless/internal/base/plainjson"
 	"github.com/claudeless/claudeless/internal/claude/control"
 	"github.com/claudeless/claudeless/simulator/permission"
 )
@@ -49,7 +49,7 @@ func FuzzRequests(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
-		if !json.Valid(body) || jsvalue.Falsy(bytes.TrimSpace(body)) {
+		if !json.Valid(body) || plainjson.Falsy(bytes.TrimSpace(body)) {
 			return
 		}
 		in := `{"type":"control_request","request_id":"r","request":` + strings.ReplaceAll(string(body), "\n", " ") + "}"

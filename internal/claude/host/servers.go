@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/claudeless/claudeless/internal/base/jsvalue"
+	"github.com/claudeless/claudeless/internal/base/plainjson"
 	"github.com/claudeless/claudeless/internal/claude/control"
 	"github.com/claudeless/claudeless/mcp"
 )
@@ -86,7 +86,7 @@ func describeServer(st mcp.ServerStatus) serverStatus {
 	out.ServerInfo, out.Tools = new(st.Info), []serverTool{}
 	for _, t := range st.Tools {
 		tool := serverTool{Name: t.RawName}
-		hints := jsvalue.Read[struct {
+		hints := plainjson.Read[struct {
 			ReadOnly    bool `json:"readOnlyHint"`
 			Destructive bool `json:"destructiveHint"`
 			OpenWorld   bool `json:"openWorldHint"`
@@ -158,7 +158,7 @@ func mcpToggle(ctx context.Context, r *requestServer, in request) (control.Answe
 // messages only after the answer.
 func mcpSetServers(ctx context.Context, r *requestServer, in request) (control.Answer, error) {
 	servers := in.keys["servers"]
-	if !jsvalue.IsObjectOfObjects(servers) {
+	if !plainjson.IsObjectOfObjects(servers) {
 		return control.Answer{}, in.typeError("servers", "an object of config objects")
 	}
 	release := r.conn.HoldServerMessages(r.connected)
@@ -181,7 +181,7 @@ func mcpSetServers(ctx context.Context, r *requestServer, in request) (control.A
 // mcpMessage delivers a message that a server inside the host sent on its own initiative. The
 // answer is always success.
 func mcpMessage(ctx context.Context, r *requestServer, in request) (control.Answer, error) {
-	server, _ := jsvalue.Text(in.keys["server_name"])
+	server, _ := plainjson.StringValue(in.keys["server_name"])
 	message := in.keys["message"]
 	var a control.Answer
 	if _, err := r.server(server); err == nil {
@@ -242,7 +242,7 @@ func mcpClearAuth(_ context.Context, r *requestServer, in request) (control.Answ
 
 // refuseLogin returns why there is no login for a server; kind names the type of one that runs as a process.
 func (r *requestServer) refuseLogin(in request, format, kind string) error {
-	name, _ := jsvalue.Text(in.keys["serverName"])
+	name, _ := plainjson.StringValue(in.keys["serverName"])
 	st, err := r.server(name)
 	switch {
 	case err != nil:
@@ -258,7 +258,7 @@ func (r *requestServer) refuseLogin(in request, format, kind string) error {
 
 // mcpCallbackURL answers that no login waits for its callback.
 func mcpCallbackURL(_ context.Context, _ *requestServer, in request) (control.Answer, error) {
-	name, _ := jsvalue.Text(in.keys["serverName"])
+	name, _ := plainjson.StringValue(in.keys["serverName"])
 	return control.Answer{}, &control.HostError{Text: "No active OAuth flow for server: " + name}
 }
 

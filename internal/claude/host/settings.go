@@ -15,8 +15,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/claudeless/claudeless/internal/base/jsvalue"
-	"github.com/claudeless/claudeless/internal/base/ordered"
+	"github.com/claudeless/claudeless/internal/base/plainjson"
 	"github.com/claudeless/claudeless/internal/claude/control"
 	"github.com/claudeless/claudeless/internal/claude/launch"
 	"github.com/claudeless/claudeless/internal/claude/session"
@@ -155,7 +154,7 @@ func (h *hostedSession) UpdateSettings(source string, in map[string]string) erro
 }
 
 // readObject reads a file that contains a JSON object. A missing file counts as an empty object.
-func readObject(path string) (ordered.Object, error) {
+func readObject(path string) (plainjson.Object, error) {
 	raw, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -163,13 +162,13 @@ func readObject(path string) (ordered.Object, error) {
 	if err != nil {
 		return nil, err
 	}
-	return ordered.Parse(raw)
+	return plainjson.Parse(raw)
 }
 
 // withDefaultEffort sets the default effort level of a model in a settings file.
-func withDefaultEffort(file ordered.Object, model, level string) (ordered.Object, error) {
-	models, _ := ordered.Parse(file.Get("modelSettings")) // a missing or invalid value is replaced
-	one, _ := ordered.Parse(models.Get(model))
+func withDefaultEffort(file plainjson.Object, model, level string) (plainjson.Object, error) {
+	models, _ := plainjson.Parse(file.Get("modelSettings")) // a missing or invalid value is replaced
+	one, _ := plainjson.Parse(models.Get(model))
 	raw, err := one.With("effortLevel", jsonString(level)).MarshalJSON()
 	if err != nil {
 		return nil, err
@@ -247,7 +246,7 @@ func (r request) settings() (map[string]json.RawMessage, error) {
 	if json.Unmarshal(raw, &settings) == nil && settings != nil {
 		return settings, nil
 	}
-	kind := ordered.TypeOf(raw)
+	kind := plainjson.TypeOf(raw)
 	if kind == "array" {
 		kind = "an array"
 	}
@@ -261,7 +260,7 @@ func updateSettings(_ context.Context, r *requestServer, in request) (control.An
 	if err != nil {
 		return control.Answer{}, err
 	}
-	source := jsvalue.String(in.keys["source"])
+	source := plainjson.String(in.keys["source"])
 	key, ok := map[string]string{"localSettings": "outputStyle", "userSettings": "effortLevel"}[source]
 	switch {
 	case !ok:
@@ -274,7 +273,7 @@ func updateSettings(_ context.Context, r *requestServer, in request) (control.An
 			return control.Answer{}, fmt.Errorf("%s keys not allowed: %s", in.Subtype, name)
 		}
 	}
-	value, ok := jsvalue.Text(settings[key])
+	value, ok := plainjson.StringValue(settings[key])
 	switch {
 	case !ok:
 		return control.Answer{}, fmt.Errorf("%s values must be strings (deletion is not supported): %s", in.Subtype, key)
@@ -289,7 +288,7 @@ func updateSettings(_ context.Context, r *requestServer, in request) (control.An
 
 // registerRoot adds a working directory below those of the start.
 func registerRoot(_ context.Context, r *requestServer, in request) (control.Answer, error) {
-	given, ok := jsvalue.Text(in.keys["directory"])
+	given, ok := plainjson.StringValue(in.keys["directory"])
 	if !ok {
 		return control.Answer{}, errors.New(in.Subtype + ": target path could not be resolved")
 	}

@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/claudeless/claudeless/internal/base/jsvalue"
+	"github.com/claudeless/claudeless/internal/base/plainjson"
 	"github.com/claudeless/claudeless/internal/claude/control"
 	"github.com/claudeless/claudeless/internal/claude/session"
 	"github.com/claudeless/claudeless/simulator/model"
@@ -78,7 +78,7 @@ type suggestion struct {
 func suggestFiles(_ context.Context, r *requestServer, in request) (control.Answer, error) {
 	cwd := r.describer.Directory()
 	answer := suggestionsAnswer{Suggestions: []suggestion{}, CWD: cwd}
-	query, ok := jsvalue.Text(in.keys["query"])
+	query, ok := plainjson.StringValue(in.keys["query"])
 	dir, prefix := filepath.Split(strings.TrimPrefix(query, "./"))
 	if !ok || dir == "" && prefix != "" || dir != "" && prefix == "" {
 		return control.Answer{Payload: answer}, nil
@@ -101,9 +101,9 @@ func suggestFiles(_ context.Context, r *requestServer, in request) (control.Answ
 
 // rateMessage checks the user's rating of a message. The rating is not stored.
 func rateMessage(_ context.Context, _ *requestServer, in request) (control.Answer, error) {
-	_, named := jsvalue.Text(in.keys["messageUuid"])
-	sentiment, _ := jsvalue.Text(in.keys["sentiment"])
-	surface, _ := jsvalue.Text(in.keys["surface"])
+	_, named := plainjson.StringValue(in.keys["messageUuid"])
+	sentiment, _ := plainjson.StringValue(in.keys["sentiment"])
+	surface, _ := plainjson.StringValue(in.keys["surface"])
 	var cleared bool
 	switch {
 	case !named, sentiment != "positive" && sentiment != "negative",

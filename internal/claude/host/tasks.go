@@ -4,7 +4,7 @@ import (
 	"context"
 	"strings"
 
-	"github.com/claudeless/claudeless/internal/base/jsvalue"
+	"github.com/claudeless/claudeless/internal/base/plainjson"
 	"github.com/claudeless/claudeless/internal/claude/control"
 	"github.com/claudeless/claudeless/simulator/protocol"
 	"github.com/claudeless/claudeless/simulator/task"
@@ -57,7 +57,7 @@ func stopTask(_ context.Context, r *requestServer, in request) (control.Answer, 
 // backgroundTask answers a request to move work of the running turn to the background. Nothing is
 // moved: commands move there only after their time-out.
 func backgroundTask(_ context.Context, _ *requestServer, in request) (control.Answer, error) {
-	if id := in.keys["tool_use_id"]; !jsvalue.IsSet(id) || string(id) == `""` {
+	if id := in.keys["tool_use_id"]; !plainjson.IsSet(id) || string(id) == `""` {
 		return control.Answer{Payload: struct{}{}}, nil
 	}
 	if _, err := in.text("tool_use_id"); err != nil {

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/claudeless/claudeless/internal/base/ordered"
+	"github.com/claudeless/claudeless/internal/base/plainjson"
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
@@ -183,18 +183,18 @@ func (f *form) end(d *dialog, word string, a protocol.PermissionAnswer) *dialog 
 
 // allow returns the answer that lets the call run with the answers in its input.
 func (f *form) allow() protocol.PermissionAnswer {
-	answers := ordered.Object{}
+	answers := plainjson.Object{}
 	for i, q := range f.questions {
 		if value, err := json.Marshal(f.answers[i]); err == nil && f.answers[i] != "" {
 			answers = answers.With(q.Question, value)
 		}
 	}
 	raw, err := answers.MarshalJSON()
-	in, parsed := ordered.Parse(f.input)
+	in, parsed := plainjson.Parse(f.input)
 	if err != nil || parsed != nil {
 		return protocol.PermissionAnswer{Allow: true}
 	}
-	in = slices.DeleteFunc(in, func(m ordered.Member) bool { return m.Key == "answers" }).With("answers", raw)
+	in = slices.DeleteFunc(in, func(m plainjson.Member) bool { return m.Key == "answers" }).With("answers", raw)
 	updated, err := in.MarshalJSON()
 	if err != nil {
 		return protocol.PermissionAnswer{Allow: true}

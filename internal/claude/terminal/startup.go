@@ -12,7 +12,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/claudeless/claudeless/internal/base/ordered"
+	"github.com/claudeless/claudeless/internal/base/plainjson"
 	"github.com/claudeless/claudeless/internal/base/process"
 	"github.com/claudeless/claudeless/internal/claude/launch"
 	"github.com/claudeless/claudeless/internal/record/journal"
@@ -25,7 +25,7 @@ type startup struct {
 	console *Console
 	plan    *launch.Plan
 	key     string // of the API; empty = none
-	global  ordered.Object
+	global  plainjson.Object
 	answers Answers
 	err     error // of writing an answer, or ErrQuit
 }
@@ -65,7 +65,7 @@ func Startup(ctx context.Context, c *Console, plan *launch.Plan, apiKey string) 
 	s := &startup{console: c, plan: plan, key: apiKey}
 	raw, err := os.ReadFile(plan.Store.File)
 	if err == nil {
-		s.global, _ = ordered.Parse(raw) // a broken file was refused before
+		s.global, _ = plainjson.Parse(raw) // a broken file was refused before
 	}
 	for step := range startupSteps {
 		d := s.dialogOf(step)
@@ -146,7 +146,7 @@ func (s *startup) trust() *dialog {
 			s.err = ErrQuit
 			return nil
 		}
-		s.update(s.plan.Store.File, func(o ordered.Object) ordered.Object {
+		s.update(s.plan.Store.File, func(o plainjson.Object) plainjson.Object {
 			return withMember(o, []string{"projects", s.plan.CWD, "hasTrustDialogAccepted"}, json.RawMessage("true"))
 		})
 		return nil
@@ -156,12 +156,12 @@ func (s *startup) trust() *dialog {
 
 // trustedFolder reports whether the working directory or one above it is trusted.
 func (s *startup) trustedFolder() bool {
-	projects, err := ordered.Parse(s.global.Get("projects"))
+	projects, err := plainjson.Parse(s.global.Get("projects"))
 	if err != nil {
 		return false
 	}
 	for dir := s.plan.CWD; ; dir = filepath.Dir(dir) {
-		if project, err := ordered.Parse(projects.Get(dir)); err == nil && string(project.Get("hasTrustDialogAccepted")) == "true" {
+		if project, err := plainjson.Parse(projects.Get(dir)); err == nil && string(project.Get("hasTrustDialogAccepted")) == "true" {
 			return true
 		}
 		if dir == filepath.Dir(dir) {
@@ -212,7 +212,7 @@ func (s *startup) approveKey() *dialog {
 			s.err = err
 			return nil
 		}
-		s.update(s.plan.Store.File, func(o ordered.Object) ordered.Object { return o.With("customApiKeyResponses", raw) })
+		s.update(s.plan.Store.File, func(o plainjson.Object) plainjson.Object { return o.With("customApiKeyResponses", raw) })
 		return nil
 	})
 	return d
@@ -266,7 +266,7 @@ func (s *startup) approveServer(name string) *dialog {
 		case c.cancelled || refuses(d.options[c.index].label):
 			s.saveServers(nil, []string{name})
 		case d.options[c.index].label == all:
-			s.updateLocal(func(o ordered.Object) ordered.Object {
+			s.updateLocal(func(o plainjson.Object) plainjson.Object {
 				return withNames(o.With("enableAllProjectMcpServers", json.RawMessage("true")), "enabledMcpjsonServers", []string{name})
 			})
 		default:
@@ -278,13 +278,13 @@ func (s *startup) approveServer(name string) *dialog {
 }
 
 func (s *startup) saveServers(on, off []string) {
-	s.updateLocal(func(o ordered.Object) ordered.Object {
+	s.updateLocal(func(o plainjson.Object) plainjson.Object {
 		return withNames(withNames(o, "enabledMcpjsonServers", on), "disabledMcpjsonServers", off)
 	})
 }
 
 // updateLocal changes the settings of this project that are not shared.
-func (s *startup) updateLocal(change func(ordered.Object) ordered.Object) {
+func (s *startup) updateLocal(change func(plainjson.Object) plainjson.Object) {
 	s.update(filepath.Join(s.plan.CWD, ".claude", "settings.local.json"), change)
 }
 
@@ -301,7 +301,7 @@ func (s *startup) bypass() *dialog {
 			s.err = ErrQuit
 			return nil
 		}
-		s.update(filepath.Join(s.plan.State, "settings.json"), func(o ordered.Object) ordered.Object {
+		s.update(filepath.Join(s.plan.State, "settings.json"), func(o plainjson.Object) plainjson.Object {
 			return o.With("skipDangerousModePermissionPrompt", json.RawMessage("true"))
 		})
 		return nil
@@ -310,22 +310,22 @@ func (s *startup) bypass() *dialog {
 }
 
 // update changes a JSON file. What else is in it stays.
-func (s *startup) update(path string, change func(ordered.Object) ordered.Object) {
+func (s *startup) update(path string, change func(plainjson.Object) plainjson.Object) {
 	s.answers.Changed = true
 	s.err = updateFile(path, change)
 	if path == s.plan.Store.File && s.err == nil {
 		if raw, err := os.ReadFile(path); err == nil {
-			s.global, _ = ordered.Parse(raw) // it was written just now
+			s.global, _ = plainjson.Parse(raw) // it was written just now
 		}
 	}
 }
 
-func updateFile(path string, change func(ordered.Object) ordered.Object) error {
+func updateFile(path string, change func(plainjson.Object) plainjson.Object) error {
 	raw, err := os.ReadFile(path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	object, err := ordered.Parse(raw)
+	object, err := plainjson.Parse(raw)
 	if err != nil && len(strings.TrimSpace(string(raw))) > 0 {
 		return fmt.Errorf("reading %s: %w", path, err)
 	}
@@ -344,13 +344,13 @@ func updateFile(path string, change func(ordered.Object) ordered.Object) error {
 }
 
 // withMember sets a value inside nested objects.
-func withMember(o ordered.Object, path []string, value json.RawMessage) ordered.Object {
+func withMember(o plainjson.Object, path []string, value json.RawMessage) plainjson.Object {
 	if len(path) == 1 {
 		return o.With(path[0], value)
 	}
-	inner, err := ordered.Parse(o.Get(path[0]))
+	inner, err := plainjson.Parse(o.Get(path[0]))
 	if err != nil {
-		inner = ordered.Object{}
+		inner = plainjson.Object{}
 	}
 	raw, err := withMember(inner, path[1:], value).MarshalJSON()
 	if err != nil {
@@ -360,7 +360,7 @@ func withMember(o ordered.Object, path []string, value json.RawMessage) ordered.
 }
 
 // withNames adds names to a list.
-func withNames(o ordered.Object, key string, names []string) ordered.Object {
+func withNames(o plainjson.Object, key string, names []string) plainjson.Object {
 	if len(names) == 0 {
 		return o
 	}

@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/claudeless/claudeless/internal/base/argv"
-	"github.com/claudeless/claudeless/internal/base/ordered"
+	"github.com/claudeless/claudeless/internal/base/plainjson"
 	"github.com/claudeless/claudeless/internal/base/proc"
 	"github.com/claudeless/claudeless/mcp"
 	"github.com/claudeless/claudeless/simulator/protocol"
@@ -138,21 +138,21 @@ func (f *addFlags) addRemote(o *Options, name, transport, url string) error {
 		headers, masked = headers.With(key, jsonString(value)), masked.With(key, jsonString(mask))
 	}
 	if len(headers) > 0 {
-		entry = append(entry, ordered.Member{Key: "headers", Value: compact(headers)})
+		entry = append(entry, plainjson.Member{Key: "headers", Value: compact(headers)})
 	}
 	oauth := object{}
 	if f.clientID != "" {
-		oauth = append(oauth, ordered.Member{Key: "clientId", Value: jsonString(f.clientID)})
+		oauth = append(oauth, plainjson.Member{Key: "clientId", Value: jsonString(f.clientID)})
 	}
 	if f.callbackPort != "" {
 		port, err := strconv.Atoi(f.callbackPort)
 		if err != nil || port < 1 || port > 65535 {
 			return errorf("Error: --callback-port must be a whole number from 1 to 65535")
 		}
-		oauth = append(oauth, ordered.Member{Key: "callbackPort", Value: json.RawMessage(f.callbackPort)})
+		oauth = append(oauth, plainjson.Member{Key: "callbackPort", Value: json.RawMessage(f.callbackPort)})
 	}
 	if len(oauth) > 0 {
-		entry = append(entry, ordered.Member{Key: "oauth", Value: compact(oauth)})
+		entry = append(entry, plainjson.Member{Key: "oauth", Value: compact(oauth)})
 	}
 	if err := saveEntryWithSecret(o, f.scope, name, compact(entry), f.clientSecret && f.clientID != ""); err != nil {
 		return err

@@ -6,12 +6,12 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/claudeless/claudeless/internal/base/ordered"
+	"github.com/claudeless/claudeless/internal/base/plainjson"
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
 // object is a JSON object that keeps the order and the exact bytes of its members.
-type object = ordered.Object
+type object = plainjson.Object
 
 var errNoObject = errors.New("not an object")
 
@@ -22,7 +22,7 @@ func parseObject(data []byte) (object, error) {
 		var syntax any
 		return nil, json.Unmarshal(data, &syntax)
 	}
-	o, err := ordered.Parse(data)
+	o, err := plainjson.Parse(data)
 	if err != nil {
 		return nil, errNoObject
 	}

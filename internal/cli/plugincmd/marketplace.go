@@ -10,7 +10,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/claudeless/claudeless/internal/base/ordered"
+	"github.com/claudeless/claudeless/internal/base/plainjson"
 )
 
 // marketplace is the file of a marketplace that is a directory.
@@ -140,14 +140,14 @@ func (c *command) add(given string) error {
 	entry := quote(struct {
 		Source source `json:"source"`
 	}{source{"directory", dir}})
-	if err := c.changeSettings("extraKnownMarketplaces", func(o ordered.Object) ordered.Object { return o.With(m.Name, entry) }); err != nil {
+	if err := c.changeSettings("extraKnownMarketplaces", func(o plainjson.Object) plainjson.Object { return o.With(m.Name, entry) }); err != nil {
 		return err
 	}
 	return c.printf("✔ Successfully added marketplace: %s (declared in user settings)\n", m.Name)
 }
 
 // saveKnownMarketplace writes an entry of the known marketplaces, updated now.
-func (c *command) saveKnownMarketplace(known ordered.Object, name string, from source) error {
+func (c *command) saveKnownMarketplace(known plainjson.Object, name string, from source) error {
 	return c.write(marketplacesFile, known.With(name, quote(knownMarketplace{from, from.Path, c.timestamp()})))
 }
 
@@ -224,12 +224,12 @@ func (c *command) removeMarketplace(name string) error {
 	}
 	left := known.Without(name)
 	if left == nil {
-		left = ordered.Object{}
+		left = plainjson.Object{}
 	}
 	if err := c.write(marketplacesFile, left); err != nil {
 		return err
 	}
-	if err := c.changeSettings("extraKnownMarketplaces", func(o ordered.Object) ordered.Object { return o.Without(name) }); err != nil {
+	if err := c.changeSettings("extraKnownMarketplaces", func(o plainjson.Object) plainjson.Object { return o.Without(name) }); err != nil {
 		return err
 	}
 	return c.printf("✔ Successfully removed marketplace: %s\n", name)

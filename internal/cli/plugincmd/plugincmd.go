@@ -15,7 +15,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/claudeless/claudeless/internal/base/ordered"
+	"github.com/claudeless/claudeless/internal/base/plainjson"
 )
 
 // Options configure [Run]. All of them are required.
@@ -100,7 +100,7 @@ const (
 )
 
 // read returns an object of a file; empty = there is none.
-func (c *command) read(file string) (ordered.Object, error) {
+func (c *command) read(file string) (plainjson.Object, error) {
 	data, err := os.ReadFile(filepath.Join(c.Dir, file))
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, nil
@@ -108,7 +108,7 @@ func (c *command) read(file string) (ordered.Object, error) {
 	if err != nil {
 		return nil, err
 	}
-	object, err := ordered.Parse(data)
+	object, err := plainjson.Parse(data)
 	if err != nil {
 		return nil, fmt.Errorf("reading %s: %w", file, err)
 	}
@@ -116,7 +116,7 @@ func (c *command) read(file string) (ordered.Object, error) {
 }
 
 // write writes an object into a file; that of the settings ends with a new line.
-func (c *command) write(file string, object ordered.Object) error {
+func (c *command) write(file string, object plainjson.Object) error {
 	text, err := indented(object)
 	if err != nil {
 		return err
@@ -148,14 +148,14 @@ func quote(value any) json.RawMessage {
 }
 
 // object returns the object under a key; empty = none.
-func object(of ordered.Object, key string) ordered.Object {
-	inner, _ := ordered.Parse(of.Get(key)) // a value that is not an object counts as missing
+func object(of plainjson.Object, key string) plainjson.Object {
+	inner, _ := plainjson.Parse(of.Get(key)) // a value that is not an object counts as missing
 	return inner
 }
 
 // changeSettings changes the object under a key of the settings. The real CLI writes the keys that
 // were there in the order of its schema, and a new one last.
-func (c *command) changeSettings(key string, change func(ordered.Object) ordered.Object) error {
+func (c *command) changeSettings(key string, change func(plainjson.Object) plainjson.Object) error {
 	settings, err := c.read(settingsFile)
 	if err != nil {
 		return err
@@ -174,7 +174,7 @@ func (c *command) changeSettings(key string, change func(ordered.Object) ordered
 	}
 	inner := change(object(settings, key))
 	if inner == nil {
-		inner = ordered.Object{}
+		inner = plainjson.Object{}
 	}
 	return c.write(settingsFile, settings.With(key, quote(inner)))
 }
@@ -332,7 +332,7 @@ func (c *command) installFrom(m marketplace, p plugin) error {
 	}
 	now := c.timestamp()
 	plugins := object(file, "plugins").With(id, quote([]installation{{Scope: "user", Path: dir, Version: p.version, InstalledAt: now, LastUpdated: now}}))
-	if err := c.write(installedFile, ordered.Object{{Key: "version", Value: quote(2)}, {Key: "plugins", Value: quote(plugins)}}); err != nil {
+	if err := c.write(installedFile, plainjson.Object{{Key: "version", Value: quote(2)}, {Key: "plugins", Value: quote(plugins)}}); err != nil {
 		return err
 	}
 	if err := c.setEnabled(id, true); err != nil {
@@ -342,7 +342,7 @@ func (c *command) installFrom(m marketplace, p plugin) error {
 }
 
 func (c *command) setEnabled(id string, enabled bool) error {
-	return c.changeSettings("enabledPlugins", func(o ordered.Object) ordered.Object { return o.With(id, quote(enabled)) })
+	return c.changeSettings("enabledPlugins", func(o plainjson.Object) plainjson.Object { return o.With(id, quote(enabled)) })
 }
 
 func (c *command) enable(name, verb string) error {
@@ -377,12 +377,12 @@ func (c *command) uninstall(name string) error {
 	}
 	left := object(file, "plugins").Without(p.ID)
 	if left == nil {
-		left = ordered.Object{}
+		left = plainjson.Object{}
 	}
 	if err := c.write(installedFile, file.With("plugins", quote(left))); err != nil {
 		return err
 	}
-	if err := c.changeSettings("enabledPlugins", func(o ordered.Object) ordered.Object { return o.Without(p.ID) }); err != nil {
+	if err := c.changeSettings("enabledPlugins", func(o plainjson.Object) plainjson.Object { return o.Without(p.ID) }); err != nil {
 		return err
 	}
 	mark := fmt.Append(nil, c.Now().UnixMilli())

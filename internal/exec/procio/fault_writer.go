@@ -13,7 +13,6 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/claudeless/claudeless/internal/base/ordered"
 	"github.com/claudeless/claudeless/internal/base/plainjson"
 	"github.com/claudeless/claudeless/internal/base/process"
 )
@@ -169,7 +168,7 @@ func (s *faultWriter) beforeResult(do *FaultEffects) error {
 		return nil
 	}
 	text := strings.Repeat(do.Insert, max(do.InsertTimes, 1))
-	event, err := ordered.Object{
+	event, err := plainjson.Object{
 		{Key: "type", Value: json.RawMessage(`"system"`)},
 		{Key: "subtype", Value: json.RawMessage(`"informational"`)},
 		{Key: "content", Value: rawString(text)},
@@ -239,7 +238,7 @@ func replaceResult(do *FaultEffects, line []byte) []byte {
 	if do.Lie == "" && !do.ZeroUsage {
 		return line
 	}
-	o, err := ordered.Parse(bytes.TrimSpace(line))
+	o, err := plainjson.Parse(bytes.TrimSpace(line))
 	if err != nil {
 		if do.Lie == "" {
 			return line
@@ -249,7 +248,7 @@ func replaceResult(do *FaultEffects, line []byte) []byte {
 	if do.Lie != "" {
 		o = o.With("subtype", rawString("success")).With("is_error", json.RawMessage("false")).With("result", rawString(do.Lie))
 	}
-	if usage, err := ordered.Parse(o.Get("usage")); do.ZeroUsage && err == nil {
+	if usage, err := plainjson.Parse(o.Get("usage")); do.ZeroUsage && err == nil {
 		if zero, err := usage.With("output_tokens", json.RawMessage("0")).MarshalJSON(); err == nil {
 			o = o.With("usage", zero)
 		}
@@ -263,7 +262,7 @@ func replaceResult(do *FaultEffects, line []byte) []byte {
 
 // reverseKeys returns the line with its keys in reverse order.
 func reverseKeys(line []byte) []byte {
-	o, err := ordered.Parse(bytes.TrimSpace(line))
+	o, err := plainjson.Parse(bytes.TrimSpace(line))
 	if err != nil {
 		return line
 	}

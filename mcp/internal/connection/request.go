@@ -8,7 +8,7 @@ import (
 
 	wire "github.com/mark3labs/mcp-go/mcp"
 
-	"github.com/claudeless/claudeless/internal/base/ordered"
+	"github.com/claudeless/claudeless/internal/base/plainjson"
 )
 
 // rawRequest runs one request of the client and returns the result as the server sent it.
@@ -55,7 +55,7 @@ func (c *Conn) List(ctx context.Context, list List) (all []json.RawMessage, warn
 			return all, "", fmt.Errorf("reading the list of %s: %w", list, err)
 		}
 		if v := p[string(list)]; v != nil && json.Unmarshal(v, &elements) != nil {
-			return all, fmt.Sprintf("the list of %s is %s, not an array", list, ordered.TypeOf(v)), nil
+			return all, fmt.Sprintf("the list of %s is %s, not an array", list, plainjson.TypeOf(v)), nil
 		}
 		all = append(all, elements...)
 		next := wire.Cursor("")

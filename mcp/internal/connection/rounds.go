@@ -9,7 +9,7 @@ import (
 
 	wire "github.com/mark3labs/mcp-go/mcp"
 
-	"github.com/claudeless/claudeless/internal/base/ordered"
+	"github.com/claudeless/claudeless/internal/base/plainjson"
 )
 
 // A server of revision 2026-07-28 that needs input answers a request with questions; the client repeats the request
@@ -90,7 +90,7 @@ func (r *inputRounds) next(ctx context.Context, result json.RawMessage) (map[str
 // answers returns the answers of the handler in the order of the questions; nil = no questions. Unless all of them
 // can be answered, none is asked.
 func (r *inputRounds) answers(ctx context.Context, requests json.RawMessage) (json.RawMessage, error) {
-	all, _ := ordered.Parse(requests) // anything but an object has no questions
+	all, _ := plainjson.Parse(requests) // anything but an object has no questions
 	if len(all) == 0 {
 		return nil, nil
 	}

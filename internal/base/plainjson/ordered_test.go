@@ -1,4 +1,4 @@
-package ordered
+package plainjson
 
 import (
 	"encoding/json"

@@ -1,13 +1,8 @@
-// Package jsvalue reads JSON values as leniently as a JavaScript program that
-// does not check types: a value of the wrong type counts as absent and is never
-// an error.
-package jsvalue
+package plainjson
 
 import (
 	"encoding/json"
 	"strconv"
-
-	"github.com/claudeless/claudeless/internal/base/ordered"
 )
 
 // IsSet reports whether a value was sent and is not null.
@@ -21,8 +16,8 @@ func Read[T any](raw json.RawMessage) T {
 	return in
 }
 
-// Text returns the content of a JSON string; ok is false for other values.
-func Text(raw json.RawMessage) (string, bool) {
+// StringValue returns the content of a JSON string; ok is false for other values.
+func StringValue(raw json.RawMessage) (string, bool) {
 	var value *string
 	if json.Unmarshal(raw, &value) != nil || value == nil {
 		return "", false
@@ -32,10 +27,10 @@ func Text(raw json.RawMessage) (string, bool) {
 
 // String formats a value as JavaScript does in a template string.
 func String(raw json.RawMessage) string {
-	if text, ok := Text(raw); ok {
+	if text, ok := StringValue(raw); ok {
 		return text
 	}
-	if ordered.TypeOf(raw) == "object" {
+	if TypeOf(raw) == "object" {
 		return "[object Object]"
 	}
 	if len(raw) == 0 {
@@ -61,7 +56,7 @@ func IsObjectOfObjects(raw json.RawMessage) bool {
 		return false
 	}
 	for _, value := range values {
-		if ordered.TypeOf(value) != "object" {
+		if TypeOf(value) != "object" {
 			return false
 		}
 	}

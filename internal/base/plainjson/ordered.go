@@ -1,6 +1,4 @@
-// Package ordered reads and writes JSON objects and keeps the order of their keys.
-// Unchanged values keep their bytes, except for white space between them.
-package ordered
+package plainjson
 
 import (
 	"bytes"
