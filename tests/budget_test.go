@@ -31,18 +31,18 @@ var wide = map[string]int{ // constant: only read
 	"internal/cli":             23, // it builds every part
 	"executor/builtin":         10, // every family of tools, with their table
 	"internal/exec/verdict":    9,  // reports in every form, with the table of hook events
-	"internal/cli/execcmd":     10, // the runner, the verdict, reports, journals and gates, with the tools of a session
+	"internal/cli/execcmd":     9,  // the runner, the verdict, reports, journals and gates, with the tools of a session
 	"internal/cli/filecmd":     12, // it reads files of every format of our own
-	"internal/parity/lane":     9,  // a case in its environment, with the API that plays the model
+	"internal/parity/suite":    12, // programs in their environment, with the API that plays the model
 	"fixtures":                 9,  // everything that a file can ask for
 	"simtest":                  10, // the binary, its terminal and the verdict in one test process
 	"internal/cli/debugcmd":    9,  // it puts the faces of the hub together, and is two of them
 	"internal/exec/runner":     9,  // guard, API, terminal and verdict of one command
-	"internal/claude/terminal": 13, // a session, its commands, the labels and the pages of its screen
+	"internal/claude/terminal": 12, // a session, its commands, the labels and the pages of its screen
 	"internal/cli/screenscmd":  14, // it puts books, tapes, comparisons, checks and the terminal of tests together
-	"internal/claude/host":     18, // it answers about every part of a session
+	"internal/claude/host":     17, // it answers about every part of a session
 	"internal/claude/launch":   17, // it resolves the precedence of all options
-	"internal/claude/session":  34, // the one place where parts are put together
+	"internal/claude/session":  33, // the one place where parts are put together
 }
 
 // figure is one measured thing, for the report and the limit.

@@ -11,7 +11,6 @@ import (
 
 	"github.com/claudeless/claudeless/internal/base/proc"
 	"github.com/claudeless/claudeless/internal/parity"
-	"github.com/claudeless/claudeless/internal/parity/lane"
 )
 
 // laneRunner plays cases with both programs.
@@ -28,7 +27,7 @@ func newLaneRunner(o Options) laneRunner {
 // checkIsolation finds out whether the lanes can have their own network namespace,
 // and warns if they cannot.
 func (r *laneRunner) checkIsolation(ctx context.Context) {
-	err := lane.CheckIsolation(ctx, r.System, r.Self, r.Isolated...)
+	err := CheckIsolation(ctx, r.System, r.Self, r.Isolated...)
 	if r.isolates = err == nil; err != nil && ctx.Err() == nil {
 		fmt.Fprintf(r.System.Stderr, "claudeless: warning: the lanes share this machine's network: %v\n", err)
 	}
@@ -71,14 +70,14 @@ func (r *laneRunner) play(ctx context.Context, timeout time.Duration, makeCase f
 	if err != nil {
 		return nil, err
 	}
-	job := &lane.Job{Case: c, Dir: dir.Path, Self: r.Self, Timeout: timeout, DefaultURL: r.DefaultURL || c.DefaultURL, Protocol: r.Protocol, Lanes: []lane.Lane{
+	job := &Job{Case: c, Dir: dir.Path, Self: r.Self, Timeout: timeout, DefaultURL: r.DefaultURL || c.DefaultURL, Protocol: r.Protocol, Lanes: []Lane{
 		{Program: r.Left.Path, Version: r.Right.Version}, {Program: r.Right.Path},
 	}}
 	if !r.isolates {
 		if job.DefaultURL {
-			return nil, lane.ErrNotIsolated
+			return nil, ErrNotIsolated
 		}
-		return lane.Play(ctx, r.System, job)
+		return Play(ctx, r.System, job)
 	}
-	return lane.PlayIsolated(ctx, r.System, job, r.Isolated...)
+	return PlayIsolated(ctx, r.System, job, r.Isolated...)
 }

@@ -13,7 +13,6 @@ import (
 	"github.com/claudeless/claudeless/internal/base/diag"
 	"github.com/claudeless/claudeless/internal/base/process"
 	"github.com/claudeless/claudeless/internal/parity"
-	"github.com/claudeless/claudeless/internal/parity/lane"
 	"github.com/claudeless/claudeless/internal/parity/permissions"
 )
 
@@ -71,7 +70,7 @@ func different(v *permissions.Verdict) bool { return v.Status != permissions.Sta
 func (r *laneRunner) compareGroup(ctx context.Context, g *permissions.Group) []*permissions.Verdict {
 	const each = time.Second // additional time for each call of a session
 	recordings, err := r.play(ctx, r.Timeout+time.Duration(len(g.Calls))*each, func(dir string) (*parity.Case, error) {
-		cwd, home := lane.Directories(dir)
+		cwd, home := Directories(dir)
 		c, err := g.Case(filepath.Join(dir, "scenario.json"), cwd, home)
 		if err != nil {
 			return nil, err

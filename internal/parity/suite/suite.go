@@ -1,6 +1,10 @@
 // Package suite runs parity cases with claudeless and the real claude and
 // reports the differences. Every readable case gets a verdict, even if others
 // fail.
+//
+// A lane is one program in its own environment: only the listed environment
+// variables are passed on, and when a run returns, its processes have ended and
+// its files are removed.
 package suite
 
 import (
@@ -16,7 +20,6 @@ import (
 	"github.com/claudeless/claudeless/internal/base/diag"
 	"github.com/claudeless/claudeless/internal/base/process"
 	"github.com/claudeless/claudeless/internal/parity"
-	"github.com/claudeless/claudeless/internal/parity/lane"
 )
 
 // Options configure a comparison. System, Self and Cases are required.
@@ -110,9 +113,6 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 	}
 	return res, nil
 }
-
-// Serve runs the job that it reads from stdin. Options.Isolated are the arguments with which the suite starts it in a namespace.
-func Serve(ctx context.Context, s *process.System) error { return lane.Serve(ctx, s) }
 
 // caseRunner is the state of a comparison.
 type caseRunner struct {

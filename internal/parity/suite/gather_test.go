@@ -1,4 +1,4 @@
-package lane_test
+package suite_test
 
 import (
 	"encoding/json"
@@ -7,7 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/claudeless/claudeless/internal/parity/lane"
+	"github.com/claudeless/claudeless/internal/parity/suite"
 )
 
 // P1: the requests to the model are read from claudeless's journal; a result that the model never received is not
@@ -33,7 +33,7 @@ func TestRequests(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			list, err := lane.Requests(strings.NewReader(strings.Join(test.lines, "\n") + "\n"))
+			list, err := suite.Requests(strings.NewReader(strings.Join(test.lines, "\n") + "\n"))
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -1,9 +1,4 @@
-// Package lane runs a parity case with one program, claudeless or the real claude,
-// in equal environments, and records all observable behaviour.
-//
-// Only the listed environment variables are passed on. When a run returns, its
-// processes have ended and its files are removed.
-package lane
+package suite
 
 import (
 	"context"

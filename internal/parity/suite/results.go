@@ -1,4 +1,4 @@
-package lane
+package suite
 
 import (
 	"bytes"
