@@ -9,7 +9,6 @@ import (
 
 	"github.com/claudeless/claudeless/scenarios"
 	"github.com/claudeless/claudeless/simulator/hook"
-	"github.com/claudeless/claudeless/simulator/internal/failure"
 	"github.com/claudeless/claudeless/simulator/model"
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
@@ -124,8 +123,8 @@ func (a *continuation) companionMessage(text string) *protocol.User {
 }
 
 // outputLimitFailure describes the end of a turn whose replies were truncated too often.
-func (a *continuation) outputLimitFailure(stop string) failure.API {
-	api := failure.API{Connection: "max_output_tokens", Class: "max_output_tokens", Cut: "context_window"}
+func (a *continuation) outputLimitFailure(stop string) apiFailure {
+	api := apiFailure{Connection: "max_output_tokens", Class: "max_output_tokens", Cut: "context_window"}
 	api.Text = "API Error: The model has reached its context window limit."
 	if stop == "max_tokens" {
 		most := model.Of(a.sim.modelName()).MaxOutput
@@ -154,7 +153,7 @@ func (a *continuation) endRefused() error {
 		protocol.Field{Key: "refused_user_message_uuid", Value: a.prompts.uuid()},
 		protocol.Field{Key: "content", Value: ""})
 	family := a.modelName()
-	return a.exchange.endWithFailure(failure.API{
+	return a.exchange.endWithFailure(apiFailure{
 		Class: "invalid_request", Stop: "refusal", Refused: a.exchange.lastReply.messageID,
 		Text: "API Error: " + family + "'s safeguards flagged this message (https://www.anthropic.com/legal/aup). This sometimes happens with " +
 			"safe, normal conversations. Claude Code can't respond to this message with " + family + ".\n\nTry rephrasing the request in a " +

@@ -11,7 +11,6 @@ import (
 
 	"github.com/claudeless/claudeless/executor"
 	"github.com/claudeless/claudeless/scenarios"
-	"github.com/claudeless/claudeless/simulator/internal/failure"
 	"github.com/claudeless/claudeless/simulator/model"
 	"github.com/claudeless/claudeless/simulator/protocol"
 	"github.com/claudeless/claudeless/simulator/task"
@@ -67,7 +66,7 @@ func (x *exchange) request(ctx context.Context, req scenarios.Request) ([]call, 
 	if fits, err := (&compaction{x.turnContext}).makeRoom(ctx, req); err != nil {
 		return nil, err
 	} else if !fits {
-		return nil, x.endWithFailure(failure.API{Class: "invalid_request", Terminal: "blocking_limit", Text: "Prompt is too long"})
+		return nil, x.endWithFailure(apiFailure{Class: "invalid_request", Terminal: "blocking_limit", Text: "Prompt is too long"})
 	}
 	tools, err := x.sim.options.Tools.Tools(ctx)
 	if err != nil {
@@ -302,7 +301,7 @@ func (x *exchange) playFailure(ctx context.Context, rule string, f *scenarios.Fa
 	}
 	if f.Whole {
 		x.sim.history.failures[rule]++
-		x.out.emitInjected(failure.Severed, true)
+		x.out.emitInjected(failureSevered, true)
 		return nil
 	}
 	api := x.sim.describeFailure(f)
@@ -360,7 +359,7 @@ func (x *exchange) switchToFallback(trigger string) {
 // retry repeats a failed request as often as the real CLI would and reports whether it succeeded.
 // Failures that a smaller request may avoid are first retried at once and without an event (spec:
 // cli-observed 9).
-func (x *exchange) retry(ctx context.Context, f *scenarios.Failure, api failure.API, rule string) (bool, error) {
+func (x *exchange) retry(ctx context.Context, f *scenarios.Failure, api apiFailure, rule string) (bool, error) {
 	x.sim.history.failures[rule]++
 	for range api.Silent {
 		if x.sim.failureUsedUp(rule, f) {
@@ -425,7 +424,7 @@ func (x *exchange) backoff(n int, after time.Duration) time.Duration {
 }
 
 // endWithFailure emits the synthetic message that replaces the failed reply, and ends the turn.
-func (x *exchange) endWithFailure(api failure.API) error {
+func (x *exchange) endWithFailure(api apiFailure) error {
 	stop, sequence := cmp.Or(api.Stop, "stop_sequence"), ""
 	ev := &protocol.Assistant{
 		Type: "assistant", Message: protocol.SyntheticMessage(x.sim.options.Clock.NewID(), api.Text, stop),
@@ -448,7 +447,7 @@ func (x *exchange) endWithFailure(api failure.API) error {
 	if api.Cut != "" {
 		ev.APIErrorParams = map[string]string{"cut": api.Cut}
 	}
-	if api.Connection == failure.MediaRemoved {
+	if api.Connection == failureMediaRemoved {
 		ev.APIErrorParams = map[string]string{"media": "image", "media_reason": "unprocessable"}
 	}
 	x.prompts.labelMessage(ev)

@@ -18,7 +18,6 @@ import (
 
 	"github.com/claudeless/claudeless/scenarios"
 	"github.com/claudeless/claudeless/simulator/hook"
-	"github.com/claudeless/claudeless/simulator/internal/failure"
 	"github.com/claudeless/claudeless/simulator/model"
 	"github.com/claudeless/claudeless/simulator/protocol"
 	"github.com/claudeless/claudeless/simulator/slash"
@@ -207,8 +206,8 @@ func (s *Simulator) Cost() slash.Cost {
 // FailureText returns the error message of the real CLI for a scripted failure.
 func (s *Simulator) FailureText(f *scenarios.Failure) string { return s.describeFailure(f).Text }
 
-func (s *Simulator) describeFailure(f *scenarios.Failure) failure.API {
-	return failure.Describe(f, failure.Where{Model: s.modelName(), Retries: s.options.Limits.Retries, Answered: s.history.lastMessage != "", Gateway: s.options.Limits.GatewayHost})
+func (s *Simulator) describeFailure(f *scenarios.Failure) apiFailure {
+	return describeFailure(f, failureContext{Model: s.modelName(), Retries: s.options.Limits.Retries, Answered: s.history.lastMessage != "", Gateway: s.options.Limits.GatewayHost})
 }
 
 // DeferredPrompt returns the message for the turn that answers the call in [MainOptions.Deferred],

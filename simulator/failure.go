@@ -1,7 +1,4 @@
-// Package failure describes failed model requests as the real CLI does: the
-// message, whether the request is retried, and whether a fallback model is
-// used.
-package failure
+package simulator
 
 import (
 	"encoding/json"
@@ -12,9 +9,9 @@ import (
 	"github.com/claudeless/claudeless/scenarios"
 )
 
-// API is a failed request in the words of the real CLI (spec: cli-observed 10,
+// apiFailure is a failed request in the words of the real CLI (spec: cli-observed 10,
 // cli-contract 3.5).
-type API struct {
+type apiFailure struct {
 	Status     int           // HTTP status; 0 = no response
 	Kind       string        // error type of the answer; empty without a response
 	Connection string        // api_error; empty with a response
@@ -33,7 +30,7 @@ type API struct {
 }
 
 // Body is the answer as clients of the API quote it. If the answer is not JSON, Body is its message.
-func (api API) Body(requestID string) string {
+func (api apiFailure) Body(requestID string) string {
 	if api.Kind == "" {
 		return api.Message
 	}
@@ -49,7 +46,7 @@ func (api API) Body(requestID string) string {
 
 // ErrorType is the api_error_type that the CLI reports: to it, a 4xx that the API
 // has no specific type for is an invalid request (observed with 2.1.330).
-func (api API) ErrorType() string {
+func (api apiFailure) ErrorType() string {
 	if api.Kind == "api_error" && api.Status >= 400 && api.Status < 500 {
 		return "invalid_request_error"
 	}
@@ -57,7 +54,7 @@ func (api API) ErrorType() string {
 }
 
 // Fallback is why another model is asked; empty = no other model would help.
-func (api API) Fallback() string {
+func (api apiFailure) Fallback() string {
 	switch {
 	case api.Status == 529:
 		return "overloaded"
@@ -70,11 +67,11 @@ func (api API) Fallback() string {
 	}
 }
 
-// MediaRemoved is the Connection of a picture that the API cannot read.
-const MediaRemoved = "media_removed"
+// failureMediaRemoved is the Connection of a picture that the API cannot read.
+const failureMediaRemoved = "media_removed"
 
-// Severed is the request text after an interrupted reply whose received part is kept.
-const Severed = "Your response above was cut off mid-stream. Go on from where it stops, without an apology or a recap; " +
+// failureSevered is the request text after an interrupted reply whose received part is kept.
+const failureSevered = "Your response above was cut off mid-stream. Go on from where it stops, without an apology or a recap; " +
 	"if nothing of it is left, answer the request from the start."
 
 const (
@@ -86,20 +83,20 @@ const (
 	busyText     = "API Error: Repeated 529 Overloaded errors. The API is at capacity — this is usually temporary. Try again in a moment."
 )
 
-// Where says at which request a failure occurs. The zero value is the first request of a
+// failureContext says at which request a failure occurs. The zero value is the first request of a
 // session without retries.
-type Where struct {
+type failureContext struct {
 	Model    string // full name of the one that was asked
 	Retries  int    // that the session makes of a failed request
 	Answered bool   // the conversation has a reply: there is something to compact
 	Gateway  string // host of the API where it is not the vendor's; empty = it is
 }
 
-// Describe puts a scripted failure into the words of the real CLI.
-func Describe(f *scenarios.Failure, w Where) API {
+// describeFailure puts a scripted failure into the words of the real CLI.
+func describeFailure(f *scenarios.Failure, w failureContext) apiFailure {
 	switch f.Type {
 	case scenarios.FailNotLoggedIn:
-		return API{Class: "authentication_failed", Text: "Not logged in · Please run /login"}
+		return apiFailure{Class: "authentication_failed", Text: "Not logged in · Please run /login"}
 	case scenarios.FailNetworkUnreachable:
 		return socket(refusedText)
 	case scenarios.FailConnectionTimeout:
@@ -121,14 +118,14 @@ func Describe(f *scenarios.Failure, w Where) API {
 	}
 }
 
-func socket(text string) API {
-	return API{Connection: "connection_failed", Class: "server_error", RetryClass: "unknown", Text: text, Message: "Connection error."}
+func socket(text string) apiFailure {
+	return apiFailure{Connection: "connection_failed", Class: "server_error", RetryClass: "unknown", Text: text, Message: "Connection error."}
 }
 
 // describeStatus is a failure the API answers with an HTTP status.
-func (w Where) describeStatus(e scenarios.APIError) API {
+func (w failureContext) describeStatus(e scenarios.APIError) apiFailure {
 	status, message := e.Status, e.Message
-	api := API{Status: status, Kind: e.Type, Message: message}
+	api := apiFailure{Status: status, Kind: e.Type, Message: message}
 	lower := strings.ToLower(message)
 	switch {
 	case status == 400:
@@ -171,7 +168,7 @@ const (
 	silentTries = 5
 )
 
-func (w Where) serverText(status int, message string) string {
+func (w failureContext) serverText(status int, message string) string {
 	text := fmt.Sprintf("API Error: %d %s. This is a server-side issue, usually temporary — try again in a moment.", status, strings.TrimSuffix(message, "."))
 	if w.Gateway != "" {
 		text += " If it persists, check your inference gateway (" + w.Gateway + ")."
@@ -180,12 +177,12 @@ func (w Where) serverText(status int, message string) string {
 }
 
 // describeRefused is a 400: some the CLI knows by their message.
-func (w Where) describeRefused(api *API, lower string) {
+func (w failureContext) describeRefused(api *apiFailure, lower string) {
 	known := []struct{ part, class, connection, terminal, text string }{
 		{"credit balance", "billing_error", "", "", "Credit balance is too low"},
 		{"prompt is too long", "invalid_request", "", "prompt_too_long", w.tooLongText()},
 		{"exceed context limit", "invalid_request", "", "prompt_too_long", w.tooLongText()},
-		{"could not process image", "invalid_request", MediaRemoved, "image_error", removedText},
+		{"could not process image", "invalid_request", failureMediaRemoved, "image_error", removedText},
 		{"image exceeds", "invalid_request", "", "image_error", "Image was too large. Try resizing the image or using a different approach."},
 		{"pdf specified was not valid", "invalid_request", "", "image_error", "The PDF file was not valid. Try converting it to text first (e.g., pdftotext)."},
 		{"`tool_use` ids were found without `tool_result`", "invalid_request", "tool_history_mismatch", "", "API Error: 400 due to tool use concurrency issues."},
@@ -204,7 +201,7 @@ func (w Where) describeRefused(api *API, lower string) {
 }
 
 // tooLongText depends on whether there is anything to compact.
-func (w Where) tooLongText() string {
+func (w failureContext) tooLongText() string {
 	if w.Answered {
 		return "Prompt is too long"
 	}

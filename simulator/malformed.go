@@ -1,4 +1,4 @@
-package failure
+package simulator
 
 import (
 	"bytes"
@@ -13,8 +13,8 @@ import (
 
 // malformed is a reply that is not a message. Invalid JSON is reported with the error text of the real CLI's
 // JavaScript engine, and the stream reader prints the received data on stderr.
-func malformed(raw string) API {
-	api := API{Class: "unknown", Message: raw}
+func malformed(raw string) apiFailure {
+	api := apiFailure{Class: "unknown", Message: raw}
 	if fault := jsonFault(raw); fault != "" {
 		api.Text = "API Error: JSON Parse error: " + fault
 	} else {

@@ -1,11 +1,10 @@
-package failure_test
+package simulator
 
 import (
 	"strings"
 	"testing"
 
 	"github.com/claudeless/claudeless/scenarios"
-	"github.com/claudeless/claudeless/simulator/internal/failure"
 )
 
 // Replies that are not a message, with the texts of the real CLI (observed with 2.1.329 and 2.1.330).
@@ -22,7 +21,7 @@ func TestMalformed(t *testing.T) {
 		"null":     proxy,
 	} {
 		t.Run(raw, func(t *testing.T) {
-			api := failure.Describe(&scenarios.Failure{Type: scenarios.FailMalformedJSON, Raw: raw}, failure.Where{})
+			api := describeFailure(&scenarios.Failure{Type: scenarios.FailMalformedJSON, Raw: raw}, failureContext{})
 			if api.Text != "API Error: "+want || api.Connection != "" || api.Class != "unknown" {
 				t.Errorf("%+v", api)
 			}
@@ -39,9 +38,9 @@ func TestMalformed(t *testing.T) {
 
 // With a gateway, errors name its host, and an overload is retried like other server errors.
 func TestGateway(t *testing.T) {
-	w := failure.Where{Retries: 5, Gateway: "llm.example:8080"}
+	w := failureContext{Retries: 5, Gateway: "llm.example:8080"}
 	for _, f := range []scenarios.Failure{{Type: scenarios.FailServerError, Status: 500, Message: "boom"}, {Type: scenarios.FailOverloaded}} {
-		api := failure.Describe(&f, w)
+		api := describeFailure(&f, w)
 		if !strings.HasSuffix(api.Text, "try again in a moment. If it persists, check your inference gateway (llm.example:8080).") || api.Limit != 0 {
 			t.Errorf("%+v", api)
 		}
