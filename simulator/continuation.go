@@ -7,9 +7,9 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/claudeless/claudeless/internal/claudecode"
 	"github.com/claudeless/claudeless/scenarios"
 	"github.com/claudeless/claudeless/simulator/hook"
-	"github.com/claudeless/claudeless/simulator/model"
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
@@ -127,7 +127,7 @@ func (a *continuation) outputLimitFailure(stop string) apiFailure {
 	api := apiFailure{Connection: "max_output_tokens", Class: "max_output_tokens", Cut: "context_window"}
 	api.Text = "API Error: The model has reached its context window limit."
 	if stop == "max_tokens" {
-		most := model.Of(a.sim.modelName()).MaxOutput
+		most := claudecode.FactsOfModel(a.sim.modelName()).MaxOutput
 		api.Cut = "output_limit"
 		api.Text = "API Error: Claude's response exceeded the " + strconv.Itoa(most) + " output token maximum. To configure this behavior, " +
 			"set the CLAUDE_CODE_MAX_OUTPUT_TOKENS environment variable."
@@ -163,7 +163,7 @@ func (a *continuation) endRefused() error {
 }
 
 // modelName returns the display name of the model.
-func (a *continuation) modelName() string { return model.Display(a.sim.modelName()) }
+func (a *continuation) modelName() string { return claudecode.DisplayModel(a.sim.modelName()) }
 
 // emitHookTrace records the Stop hooks and their outcome for the transcript.
 func (a *continuation) emitHookTrace(out hook.Outcome) {

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/claudeless/claudeless/executor"
+	"github.com/claudeless/claudeless/internal/claudecode"
 	"github.com/claudeless/claudeless/scenarios"
-	"github.com/claudeless/claudeless/simulator/model"
 	"github.com/claudeless/claudeless/simulator/protocol"
 	"github.com/claudeless/claudeless/simulator/task"
 )
@@ -254,7 +254,7 @@ func (x *exchange) startMessage(sp replyUsage, stream *scenarios.Stream) *messag
 	name := x.sim.modelName()
 	x.current = &message{
 		turnContext: x.turnContext, round: x.round, pace: scenarios.NewPace(*stream, x.sim.options.Rand),
-		messageHead: messageHead{id: x.out.apiID("msg"), request: x.out.apiID("req"), modelName: name, wireModel: model.Wire(name), replyUsage: sp},
+		messageHead: messageHead{id: x.out.apiID("msg"), request: x.out.apiID("req"), modelName: name, wireModel: claudecode.WireModel(name), replyUsage: sp},
 	}
 	return x.current
 }
@@ -312,7 +312,7 @@ func (x *exchange) playFailure(ctx context.Context, rule string, f *scenarios.Fa
 	if err != nil || recovered {
 		return err
 	}
-	if trigger := api.Fallback(); trigger != "" && x.sim.options.Limits.FallbackModel != "" && model.Resolve(x.sim.options.Limits.FallbackModel) != x.sim.modelName() {
+	if trigger := api.Fallback(); trigger != "" && x.sim.options.Limits.FallbackModel != "" && claudecode.ResolveModel(x.sim.options.Limits.FallbackModel) != x.sim.modelName() {
 		x.switchToFallback(trigger)
 		return nil
 	}
@@ -343,11 +343,11 @@ func (s *Simulator) failureUsedUp(rule string, f *scenarios.Failure) bool {
 
 // switchToFallback changes to the fallback model, which answers (spec: cli-observed 10).
 func (x *exchange) switchToFallback(trigger string) {
-	original, name := x.sim.modelName(), model.Resolve(x.sim.options.Limits.FallbackModel)
+	original, name := x.sim.modelName(), claudecode.ResolveModel(x.sim.options.Limits.FallbackModel)
 	x.sim.options.State.SetModel(x.sim.options.Limits.FallbackModel)
-	content := fmt.Sprintf("Switched to %s due to high demand for %s", model.Display(name), model.Display(original))
+	content := fmt.Sprintf("Switched to %s due to high demand for %s", claudecode.DisplayModel(name), claudecode.DisplayModel(original))
 	if trigger == "model_not_found" {
-		content = fmt.Sprintf("Switched to %s because %s is not available", model.Display(name), model.Display(original))
+		content = fmt.Sprintf("Switched to %s because %s is not available", claudecode.DisplayModel(name), claudecode.DisplayModel(original))
 	}
 	x.out.emitSystem("model_fallback",
 		protocol.Field{Key: "trigger", Value: trigger},

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/claudeless/claudeless/internal/claudecode"
 	"github.com/claudeless/claudeless/simulator/hook"
-	"github.com/claudeless/claudeless/simulator/model"
 	"github.com/claudeless/claudeless/simulator/protocol"
 	"github.com/claudeless/claudeless/simulator/slash"
 )
@@ -266,7 +266,7 @@ func (h PreviousReply) fillInput(in *protocol.SessionStartHook, now time.Time) {
 		kept, factor = longCacheLifetime, longCacheWriteFactor
 	}
 	price := 5. // of an unknown model
-	if facts := model.Of(h.Model); facts.Known {
+	if facts := claudecode.FactsOfModel(h.Model); facts.Known {
 		price = facts.In
 	}
 	const million, places = 1e6, 1e4

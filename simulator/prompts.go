@@ -11,7 +11,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/claudeless/claudeless/simulator/model"
+	"github.com/claudeless/claudeless/internal/claudecode"
 	"github.com/claudeless/claudeless/simulator/protocol"
 	"github.com/claudeless/claudeless/simulator/slash"
 )
@@ -119,7 +119,7 @@ func (p *prompts) emitInit(ctx context.Context) {
 	init.Type, init.Subtype = "system", "init"
 	init.SessionID, init.UUID = p.sim.options.State.SessionID(), p.sim.options.Clock.NewID()
 	init.Model, init.PermissionMode = p.sim.modelName(), p.sim.options.Location.Mode()
-	init.PerTurnEffortActive = model.Of(init.Model).Effort
+	init.PerTurnEffortActive = claudecode.FactsOfModel(init.Model).Effort
 	init.UserMessageUUIDs = p.in.UUIDs
 	p.out.emit(&init)
 }

@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"sync"
 
-	"github.com/claudeless/claudeless/simulator/model"
+	"github.com/claudeless/claudeless/internal/claudecode"
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
@@ -44,7 +44,7 @@ func (l *SessionState) Snapshot() Snapshot {
 
 // effortLevel returns the effort in use; it is empty for models without effort levels.
 func (n Snapshot) effortLevel() string {
-	own := model.Of(model.Resolve(cmp.Or(n.Model, model.Default))).DefaultEffort
+	own := claudecode.FactsOfModel(claudecode.ResolveModel(cmp.Or(n.Model, claudecode.DefaultModel))).DefaultEffort
 	if own == "" {
 		return ""
 	}
@@ -69,7 +69,7 @@ func (l *SessionState) Model() string {
 	if name := l.Snapshot().Model; name != "" {
 		return name
 	}
-	return model.Default
+	return claudecode.DefaultModel
 }
 
 // SetModel sets the model of the following requests; empty means the default model.

@@ -16,9 +16,9 @@ import (
 	"slices"
 	"time"
 
+	"github.com/claudeless/claudeless/internal/claudecode"
 	"github.com/claudeless/claudeless/scenarios"
 	"github.com/claudeless/claudeless/simulator/hook"
-	"github.com/claudeless/claudeless/simulator/model"
 	"github.com/claudeless/claudeless/simulator/protocol"
 	"github.com/claudeless/claudeless/simulator/slash"
 )
@@ -133,11 +133,11 @@ func New(o Options) (*Simulator, error) {
 }
 
 // modelName returns the full name of the model of the next request.
-func (s *Simulator) modelName() string { return model.Resolve(s.options.State.Model()) }
+func (s *Simulator) modelName() string { return claudecode.ResolveModel(s.options.State.Model()) }
 
 // contextWindow returns the number of tokens that the conversation may reach.
 func (s *Simulator) contextWindow() int {
-	own := model.Of(s.modelName()).ContextWindow
+	own := claudecode.FactsOfModel(s.modelName()).ContextWindow
 	if s.options.Limits.ContextWindow > 0 {
 		return min(own, s.options.Limits.ContextWindow)
 	}

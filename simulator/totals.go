@@ -8,8 +8,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/claudeless/claudeless/internal/claudecode"
 	"github.com/claudeless/claudeless/scenarios"
-	"github.com/claudeless/claudeless/simulator/model"
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
@@ -160,7 +160,7 @@ type replyUsage struct {
 func (b *sessionTotals) start(costs map[string]protocol.ModelUsage) {
 	b.costs, b.sinceResult = map[string]protocol.ModelUsage{}, map[string]protocol.ModelUsage{}
 	for name, m := range costs {
-		f := model.Of(name)
+		f := claudecode.FactsOfModel(name)
 		m.ContextWindow, m.MaxOutputTokens = f.ContextWindow, f.MaxOutput
 		b.costs[name] = m
 	}
@@ -180,7 +180,7 @@ func (b *sessionTotals) addReply(name string, sp replyUsage) {
 	b.addModels(map[string]protocol.ModelUsage{name: withModelFacts(name, protocol.ModelUsage{
 		InputTokens: u.InputTokens, OutputTokens: u.OutputTokens, ThinkingTokens: sp.thinking,
 		CacheReadInputTokens: u.CacheReadInputTokens, CacheCreationInputTokens: u.CacheCreationInputTokens, CacheCreation5m: u.CacheCreationInputTokens,
-		CostUSD: model.Of(name).Cost(u.InputTokens, u.OutputTokens) + model.Of(name).CacheCost(u.CacheReadInputTokens, u.CacheCreationInputTokens),
+		CostUSD: claudecode.FactsOfModel(name).Cost(u.InputTokens, u.OutputTokens) + claudecode.FactsOfModel(name).CacheCost(u.CacheReadInputTokens, u.CacheCreationInputTokens),
 	})})
 	b.requests++
 	if sp.scripted {
@@ -229,7 +229,7 @@ func (b *sessionTotals) takeSince() map[string]protocol.ModelUsage {
 
 // withModelFacts adds the model's limits, canonical name and cost basis to its usage.
 func withModelFacts(name string, m protocol.ModelUsage) protocol.ModelUsage {
-	f := model.Of(name)
+	f := claudecode.FactsOfModel(name)
 	m.ContextWindow, m.MaxOutputTokens = f.ContextWindow, f.MaxOutput
 	m.CanonicalModel, m.Provider, m.CostBasis = f.Name, "firstParty", "unknown"
 	if f.Listed {

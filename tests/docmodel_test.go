@@ -11,7 +11,7 @@ import (
 // C7: examples name the models that are current, so that they still run against the real
 // API when older models have been retired.
 func TestModelsInDocs(t *testing.T) {
-	source, err := os.ReadFile(filepath.Join(root, "simulator/model/model.go"))
+	source, err := os.ReadFile(filepath.Join(root, "internal/claudecode/model.go"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,9 +18,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/claudeless/claudeless/internal/api"
+	"github.com/claudeless/claudeless/internal/claudecode"
 	"github.com/claudeless/claudeless/internal/record/journal"
 	"github.com/claudeless/claudeless/scenarios"
-	"github.com/claudeless/claudeless/simulator/model"
 )
 
 // sleepClock records how long it was asked to wait.
@@ -84,7 +84,7 @@ const hi = `{"role":"user","content":"hi"}`
 // A page of the model list has 20 models, or the number of the request, after or before a given model.
 func TestModelPages(t *testing.T) {
 	var all []string
-	for _, f := range model.Known() {
+	for _, f := range claudecode.KnownModels() {
 		all = append(all, f.Name)
 	}
 	n := len(all)

@@ -8,9 +8,9 @@ import (
 
 	"github.com/claudeless/claudeless/internal/api/history"
 	"github.com/claudeless/claudeless/internal/api/wire"
+	"github.com/claudeless/claudeless/internal/claudecode"
 	"github.com/claudeless/claudeless/internal/record/journal"
 	"github.com/claudeless/claudeless/scenarios"
-	"github.com/claudeless/claudeless/simulator/model"
 )
 
 // route selects the endpoint.
@@ -74,7 +74,7 @@ func (x *exchange) serveModels() {
 		limit = n
 	}
 	var all []string
-	for _, f := range model.Known() {
+	for _, f := range claudecode.KnownModels() {
 		all = append(all, f.Name)
 	}
 	from, to := 0, len(all)

@@ -10,9 +10,9 @@ import (
 	"time"
 
 	"github.com/claudeless/claudeless/executor"
+	"github.com/claudeless/claudeless/internal/claudecode"
 	"github.com/claudeless/claudeless/simulator"
 	"github.com/claudeless/claudeless/simulator/hook"
-	"github.com/claudeless/claudeless/simulator/model"
 	"github.com/claudeless/claudeless/simulator/protocol"
 	"github.com/claudeless/claudeless/simulator/task"
 )
@@ -94,7 +94,7 @@ func (w *agentRun) wait(ctx context.Context) (task.End, error) {
 
 // begin resolves the model and runs the start hooks.
 func (w *agentRun) begin(ctx context.Context) {
-	w.model = model.Resolve(w.modelName())
+	w.model = claudecode.ResolveModel(w.modelName())
 	w.hooks(ctx, protocol.SubagentStartHook{AgentType: w.t.AgentType})
 }
 
@@ -228,7 +228,7 @@ func (w *agentRun) refused() task.End {
 	if ev.APIStatus != 0 {
 		why += fmt.Sprintf(", HTTP %d, request id %s", ev.APIStatus, ev.RequestID)
 	}
-	why += ", model sent to the API: " + model.Wire(w.model) + ")"
+	why += ", model sent to the API: " + claudecode.WireModel(w.model) + ")"
 	return task.End{Status: task.Failed, Summary: why, Notice: w.summary("failed: " + why), Error: why}
 }
 

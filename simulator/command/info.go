@@ -6,7 +6,6 @@ import (
 
 	"github.com/claudeless/claudeless/internal/claudecode"
 	"github.com/claudeless/claudeless/mcp"
-	"github.com/claudeless/claudeless/simulator/model"
 )
 
 // fixedText returns the text of commands without effect; empty = the command is a
@@ -19,7 +18,7 @@ func fixedText(o Options, name string) string {
 			"or edit the files directly:\n  • .claude/agents/       (this project)\n  • ~/.claude/agents/     (all projects)\n\n" +
 			"Docs: https://code.claude.com/docs/en/sub-agents"
 	case "autocompact":
-		return "Auto-compact window for " + model.Display(model.Resolve(o.Live.Model())) + ": 1m tokens (default for this model)"
+		return "Auto-compact window for " + claudecode.DisplayModel(claudecode.ResolveModel(o.Live.Model())) + ": 1m tokens (default for this model)"
 	case "config":
 		return "Usage: /config key=value [key=value ...]"
 	case "fast":

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/claudeless/claudeless/simulator/model"
+	"github.com/claudeless/claudeless/internal/claudecode"
 )
 
 // chooseModel returns the answer to /model and the model that it changes to; nil means no change.
@@ -20,7 +20,7 @@ func chooseModel(o Options, name string) (text string, change *string) {
 		name = ""
 	}
 	text = "Set model to `" + modelText(name) + "` for this session only"
-	if full := model.Resolve(name); !strings.HasPrefix(full, "claude-") {
+	if full := claudecode.ResolveModel(name); !strings.HasPrefix(full, "claude-") {
 		text += fmt.Sprintf("\nClaude Code doesn't recognize the model %q, so it assumes a context window of 1m tokens. "+
 			"Update Claude Code, or see https://code.claude.com/docs/en/model-config#correct-the-window-for-a-gateway-or-custom-model-id to set the window.", name)
 	}
@@ -29,11 +29,11 @@ func chooseModel(o Options, name string) (text string, change *string) {
 
 // modelText formats a model name as /model does.
 func modelText(name string) string {
-	shown := model.Display(model.Resolve(name))
+	shown := claudecode.DisplayModel(claudecode.ResolveModel(name))
 	if name == "opusplan" {
 		shown = "Opus in plan mode, else Sonnet"
 	}
-	if name == "" || name == "default" || name == model.Default {
+	if name == "" || name == "default" || name == claudecode.DefaultModel {
 		shown += " (default)"
 	}
 	return shown

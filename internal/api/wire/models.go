@@ -3,7 +3,7 @@ package wire
 import (
 	"strings"
 
-	"github.com/claudeless/claudeless/simulator/model"
+	"github.com/claudeless/claudeless/internal/claudecode"
 )
 
 // ModelInfo is an entry of the list of models.
@@ -76,10 +76,10 @@ type thinkingTypes struct {
 // ModelInfoFor describes any model; for an unknown one it uses the CLI's
 // assumptions.
 func ModelInfoFor(id string) ModelInfo {
-	f, yes := model.Of(id), support{true}
+	f, yes := claudecode.FactsOfModel(id), support{true}
 	efforts := support{f.Effort}
 	return ModelInfo{
-		Type: "model", ID: id, DisplayName: "Claude " + model.Display(model.Bare(id)), CreatedAt: "1970-01-01T00:00:00Z",
+		Type: "model", ID: id, DisplayName: "Claude " + claudecode.DisplayModel(claudecode.BareModel(id)), CreatedAt: "1970-01-01T00:00:00Z",
 		MaxInput: f.ContextWindow, MaxTokens: f.MaxOutput, Lifecycle: "active", Line: modelFamily(id), Fallbacks: []string{},
 		Capabilities: capabilities{
 			Batch: yes, Citations: yes, CodeExecution: yes, ImageInput: yes, PDFInput: yes, StructuredOutputs: yes,

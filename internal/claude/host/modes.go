@@ -9,7 +9,7 @@ import (
 
 	"github.com/claudeless/claudeless/internal/base/plainjson"
 	"github.com/claudeless/claudeless/internal/claude/control"
-	"github.com/claudeless/claudeless/simulator/model"
+	"github.com/claudeless/claudeless/internal/claudecode"
 	"github.com/claudeless/claudeless/simulator/permission"
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
@@ -49,7 +49,7 @@ func setModel(_ context.Context, r *requestServer, in request) (control.Answer, 
 	}
 	before := r.identity.Model()
 	r.identity.SetModel(name)
-	r.modelChanged(before, model.Asked(name))
+	r.modelChanged(before, claudecode.AskedModel(name))
 	return control.Answer{Payload: modelAnswer{r.identity.Model()}}, nil
 }
 

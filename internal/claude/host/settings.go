@@ -21,7 +21,6 @@ import (
 	"github.com/claudeless/claudeless/internal/claude/session"
 	"github.com/claudeless/claudeless/internal/claudecode"
 	"github.com/claudeless/claudeless/simulator/hook"
-	"github.com/claudeless/claudeless/simulator/model"
 	"github.com/claudeless/claudeless/simulator/protocol"
 	"github.com/claudeless/claudeless/simulator/settings"
 )
@@ -331,7 +330,7 @@ func (h *hostedSession) settings() settingsAnswer {
 	live := h.session.State().Snapshot()
 	out := settingsAnswer{
 		Served: "ineligible", Sources: []settingsSource{},
-		Applied: settingsResult{Model: h.session.Model(), UltracodeAvailable: model.Of(h.session.Model()).Ultracode},
+		Applied: settingsResult{Model: h.session.Model(), UltracodeAvailable: claudecode.FactsOfModel(h.session.Model()).Ultracode},
 	}
 	if live.Effort != "" {
 		out.Applied.Effort = &live.Effort

@@ -11,7 +11,7 @@ import (
 	"github.com/claudeless/claudeless/internal/base/plainjson"
 	"github.com/claudeless/claudeless/internal/claude/control"
 	"github.com/claudeless/claudeless/internal/claude/session"
-	"github.com/claudeless/claudeless/simulator/model"
+	"github.com/claudeless/claudeless/internal/claudecode"
 )
 
 type planAnswer struct {
@@ -44,7 +44,7 @@ func statusSections(s *session.Session) []statusSection {
 	if plan.APIKeySource != "none" {
 		rows = append(rows, statusRow{"API key", plan.APIKeySource})
 	}
-	environment := []statusRow{{"Model", model.Resolve(s.State().Model())}}
+	environment := []statusRow{{"Model", claudecode.ResolveModel(s.State().Model())}}
 	if url := baseURL(plan.Environ); url != "" {
 		rows = append(rows, statusRow{"Anthropic base URL", url})
 		environment = append(environment, statusRow{"Managed settings (remote)", "not fetched — not available with a custom ANTHROPIC_BASE_URL"},

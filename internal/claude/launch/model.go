@@ -8,14 +8,13 @@ import (
 	"github.com/claudeless/claudeless/internal/base/process"
 	"github.com/claudeless/claudeless/internal/claude/flags"
 	"github.com/claudeless/claudeless/internal/claudecode"
-	"github.com/claudeless/claudeless/simulator/model"
 )
 
 // Name resolves an alias to the model that the environment defines for it. An empty name is the default model.
 func (a Aliases) Name(name string) string {
 	switch name {
 	case "", "default":
-		return cmp.Or(a.Default, model.Default)
+		return cmp.Or(a.Default, claudecode.DefaultModel)
 	case "opus":
 		return cmp.Or(a.Opus, name)
 	case "sonnet":

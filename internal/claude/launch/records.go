@@ -10,9 +10,9 @@ import (
 	"github.com/claudeless/claudeless/internal/base/process"
 	"github.com/claudeless/claudeless/internal/claude/flags"
 	"github.com/claudeless/claudeless/internal/claude/telemetry"
+	"github.com/claudeless/claudeless/internal/claudecode"
 	"github.com/claudeless/claudeless/internal/exec/gate"
 	"github.com/claudeless/claudeless/internal/record/journal"
-	"github.com/claudeless/claudeless/simulator/model"
 	"github.com/claudeless/claudeless/simulator/transcript"
 )
 
@@ -38,7 +38,7 @@ func recordOptions(sys *process.System, f *flags.Flags, p *Plan) Records {
 
 func journalRun(sys *process.System, f *flags.Flags, p *Plan) journal.Run {
 	line := journal.Run{
-		Argv: sys.Args, CWD: p.CWD, Env: map[string]string{}, Model: model.Resolve(p.Model.Name),
+		Argv: sys.Args, CWD: p.CWD, Env: map[string]string{}, Model: claudecode.ResolveModel(p.Model.Name),
 		PermissionMode: string(p.Permission.Mode), Scenario: p.Scenario.Name, ScenarioFile: p.Scenario.Path,
 		InputFormat: f.InputFormat, Interactive: f.Interactive, SkipsPermissions: f.DangerouslySkipPermissions && !process.Enabled(sys.Getenv("IS_SANDBOX")), Settings: []string{},
 	}

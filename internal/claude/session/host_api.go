@@ -9,11 +9,11 @@ import (
 	"github.com/claudeless/claudeless/internal/claude/checkpoint"
 	"github.com/claudeless/claudeless/internal/claude/launch"
 	"github.com/claudeless/claudeless/internal/claude/scriptedmodel"
+	"github.com/claudeless/claudeless/internal/claudecode"
 	"github.com/claudeless/claudeless/mcp"
 	"github.com/claudeless/claudeless/scenarios"
 	"github.com/claudeless/claudeless/simulator"
 	"github.com/claudeless/claudeless/simulator/hook"
-	"github.com/claudeless/claudeless/simulator/model"
 	"github.com/claudeless/claudeless/simulator/outputschema"
 	"github.com/claudeless/claudeless/simulator/permission"
 	"github.com/claudeless/claudeless/simulator/protocol"
@@ -167,7 +167,7 @@ func (s *Session) ServerStatuses() []mcp.ServerStatus { return s.servers.statuse
 func (s *Session) Rename(title string) { s.conversation.addTitle(title) }
 
 // Model returns the current model, as the API names it.
-func (s *Session) Model() string { return model.Resolve(s.state.Model()) }
+func (s *Session) Model() string { return claudecode.ResolveModel(s.state.Model()) }
 
 // SetModel changes the model. The environment may map the name to another model.
 func (s *Session) SetModel(name string) { s.state.SetModel(s.plan.Model.Aliases.Name(name)) }

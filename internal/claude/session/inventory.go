@@ -12,7 +12,6 @@ import (
 	"github.com/claudeless/claudeless/mcp"
 	"github.com/claudeless/claudeless/simulator"
 	"github.com/claudeless/claudeless/simulator/agent"
-	"github.com/claudeless/claudeless/simulator/model"
 	"github.com/claudeless/claudeless/simulator/permission"
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
@@ -65,7 +64,7 @@ func (v *inventory) listing(resources bool) toolListing {
 	return toolListing{
 		Tools: v.plan.Named, Given: v.plan.Restricted, Allowed: v.plan.Allowed, Disallowed: v.denied, Bare: v.custom.Bare,
 		Host: v.promptTool != "", NoSkills: v.custom.NoCommands, Schema: v.schemaFlag, HostSchema: v.hostSchema.Load(),
-		Resources: resources, Profile: v.profile, Tasks: model.Of(model.Resolve(v.state.Model())).Tasks, NoTasks: v.plan.NoTasks,
+		Resources: resources, Profile: v.profile, Tasks: claudecode.FactsOfModel(claudecode.ResolveModel(v.state.Model())).Tasks, NoTasks: v.plan.NoTasks,
 	}
 }
 

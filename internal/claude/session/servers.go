@@ -17,13 +17,13 @@ import (
 	"github.com/claudeless/claudeless/internal/base/clock"
 	"github.com/claudeless/claudeless/internal/base/process"
 	"github.com/claudeless/claudeless/internal/claude/launch"
+	"github.com/claudeless/claudeless/internal/claudecode"
 	"github.com/claudeless/claudeless/internal/cli/mcpcmd"
 	"github.com/claudeless/claudeless/internal/record/journal"
 	"github.com/claudeless/claudeless/mcp"
 	"github.com/claudeless/claudeless/mcp/record"
 	"github.com/claudeless/claudeless/scenarios"
 	"github.com/claudeless/claudeless/simulator"
-	"github.com/claudeless/claudeless/simulator/model"
 	"github.com/claudeless/claudeless/simulator/permission"
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
@@ -289,7 +289,7 @@ func (a serverRequests) sampler() func(context.Context, string, json.RawMessage)
 		}
 		return protocol.Marshal(map[string]any{
 			"role": "assistant", "content": map[string]any{"type": "text", "text": answer.Text},
-			"model":      cmp.Or(answer.Model, model.Resolve(a.model)),
+			"model":      cmp.Or(answer.Model, claudecode.ResolveModel(a.model)),
 			"stopReason": cmp.Or(answer.StopReason, "endTurn"),
 		})
 	}

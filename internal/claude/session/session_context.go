@@ -15,7 +15,6 @@ import (
 	"github.com/claudeless/claudeless/internal/claude/launch"
 	"github.com/claudeless/claudeless/internal/claudecode"
 	"github.com/claudeless/claudeless/simulator"
-	"github.com/claudeless/claudeless/simulator/model"
 	"github.com/claudeless/claudeless/simulator/permission"
 	"github.com/claudeless/claudeless/simulator/protocol"
 	"github.com/claudeless/claudeless/simulator/settings"
@@ -138,7 +137,7 @@ func (s *sessionContext) shownDirs(added []permission.Directory) []string {
 // cli-observed 1). Models of scenarios may have any name.
 func (s *sessionContext) warnModel() {
 	name := s.state.Model()
-	if model.Of(model.Resolve(name)).Known || name == s.plan.Scenario.DefaultModel || slices.Contains(s.warnedModels, name) {
+	if claudecode.FactsOfModel(claudecode.ResolveModel(name)).Known || name == s.plan.Scenario.DefaultModel || slices.Contains(s.warnedModels, name) {
 		return
 	}
 	s.warnedModels = append(s.warnedModels, name)
@@ -166,9 +165,9 @@ func MessagingSocket(plan launch.Plan) string {
 
 // Surroundings returns the context that the model sees in addition to the first prompt.
 func (s *sessionContext) Surroundings() transcript.SessionContext {
-	name := model.Resolve(s.state.Model())
-	now := transcript.SessionContext{Model: name, Cutoff: model.Of(name).Cutoff, Deferred: s.tools.deferredNames(s.tools.servers.callContext)}
-	if shown := model.Display(name); shown != name {
+	name := claudecode.ResolveModel(s.state.Model())
+	now := transcript.SessionContext{Model: name, Cutoff: claudecode.FactsOfModel(name).Cutoff, Deferred: s.tools.deferredNames(s.tools.servers.callContext)}
+	if shown := claudecode.DisplayModel(name); shown != name {
 		now.ModelName = shown
 	}
 	listed := s.tools.inventory.listed(false)
@@ -234,16 +233,16 @@ func (s *sessionContext) AgentDir(agentID string) string {
 
 // CurrentModel returns the name and the effort of the current model.
 func (s *sessionContext) CurrentModel() transcript.ModelContext {
-	name, effort := model.Resolve(s.state.Model()), s.state.Snapshot().Effort
+	name, effort := claudecode.ResolveModel(s.state.Model()), s.state.Snapshot().Effort
 	return transcript.ModelContext{
-		Name: model.Display(name), Effort: effort, PerTurnEffort: effort != "" && model.Of(name).Effort,
+		Name: claudecode.DisplayModel(name), Effort: effort, PerTurnEffort: effort != "" && claudecode.FactsOfModel(name).Effort,
 	}
 }
 
 // Request returns what requests to the model contain besides messages.
 func (s *sessionContext) Request(kind string) transcript.RequestContext {
-	name := model.Resolve(s.state.Model())
-	facts := model.Of(name)
+	name := claudecode.ResolveModel(s.state.Model())
+	facts := claudecode.FactsOfModel(name)
 	tools, _ := s.tools.Tools(s.tools.servers.callContext) // without definitions the names remain
 	deferred := s.tools.deferred(tools)
 	now := transcript.RequestContext{Deferred: deferred, SystemTurns: !facts.Tasks, VendorAPI: s.plan.Profile.UsesVendorAPI()}

@@ -11,9 +11,9 @@ import (
 
 	"github.com/claudeless/claudeless/internal/claude/launch"
 	"github.com/claudeless/claudeless/internal/claude/telemetry"
+	"github.com/claudeless/claudeless/internal/claudecode"
 	"github.com/claudeless/claudeless/simulator"
 	"github.com/claudeless/claudeless/simulator/hook"
-	"github.com/claudeless/claudeless/simulator/model"
 	"github.com/claudeless/claudeless/simulator/protocol"
 	"github.com/claudeless/claudeless/simulator/transcript"
 )
@@ -79,7 +79,7 @@ func (e *telemetryExport) record(ev protocol.Event, mode protocol.PermissionMode
 		e.recorder.HooksRan(telemetry.HookRun(ran))
 	}
 	now := e.state.Snapshot()
-	e.recorder.Record(ev, telemetry.Moment{Mode: mode, Effort: now.Effort, Model: model.Resolve(now.Model)})
+	e.recorder.Record(ev, telemetry.Moment{Mode: mode, Effort: now.Effort, Model: claudecode.ResolveModel(now.Model)})
 }
 
 // close ends the goroutine, sends the rest and returns what the collector has accepted, by name.

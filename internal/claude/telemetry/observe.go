@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/claudeless/claudeless/simulator/model"
+	"github.com/claudeless/claudeless/internal/claudecode"
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
@@ -180,7 +180,7 @@ func (r *Recorder) assistant(ev *protocol.Assistant) {
 // answered records a request that the model has answered.
 func (r *Recorder) answered(ev *protocol.Assistant, l *conversationState, agent string) {
 	now, u, name := r.o.Clock.Now(), ev.Final.Usage, ev.Message.Model
-	facts := model.Of(name)
+	facts := claudecode.FactsOfModel(name)
 	cost := facts.Cost(u.InputTokens, u.OutputTokens) + facts.CacheCost(u.CacheReadInputTokens, u.CacheCreationInputTokens)
 	l.requestID = ev.RequestID
 	v := r.source(l, agent)

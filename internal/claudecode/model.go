@@ -1,17 +1,15 @@
-// Package model knows the models by name: aliases, limits and list prices. An
-// unknown name has the values that the real CLI assumes.
-package model
+package claudecode
 
 import (
 	"slices"
 	"strings"
 )
 
-// Default is the model of a run that names none.
-const Default = "claude-opus-5-5"
+// DefaultModel is the model of a run that names none.
+const DefaultModel = "claude-opus-5-5"
 
-// Facts are the CLI's data about a model (observed with 2.1.329).
-type Facts struct {
+// ModelFacts are the CLI's data about a model (observed with 2.1.329).
+type ModelFacts struct {
 	// Name is the model without date, provider or variant; unknown models keep
 	// theirs.
 	Name string
@@ -39,8 +37,8 @@ const window, million = 200_000, 1_000_000
 
 // known are the models of the CLI. A new generation needs no task list, its
 // newest models take an effort for each turn.
-func known() []Facts {
-	return []Facts{
+func known() []ModelFacts {
+	return []ModelFacts{
 		{"claude-opus-5-5", 4, 20, million, 128_000, true, true, true, false, "medium", true, "June 2026"},
 		{"claude-opus-5", 5, 25, million, 64_000, true, true, false, false, "high", true, "May 2026"},
 		{"claude-sonnet-5-5", 2, 10, million, 128_000, true, true, true, false, "medium", true, "June 2026"},
@@ -62,11 +60,11 @@ func known() []Facts {
 	}
 }
 
-// Of gives the facts of a model by its full name, with or without date,
+// FactsOfModel gives the facts of a model by its full name, with or without date,
 // provider and variant.
-func Of(name string) Facts {
+func FactsOfModel(name string) ModelFacts {
 	base, long := strings.CutSuffix(name, "[1m]")
-	bare := Bare(base)
+	bare := BareModel(base)
 	for _, f := range known() {
 		if f.Name == bare {
 			if long {
@@ -75,11 +73,11 @@ func Of(name string) Facts {
 			return f
 		}
 	}
-	return Facts{Name: name, In: 4, Out: 20, ContextWindow: million, MaxOutput: 32_000, DefaultEffort: "high", Ultracode: true}
+	return ModelFacts{Name: name, In: 4, Out: 20, ContextWindow: million, MaxOutput: 32_000, DefaultEffort: "high", Ultracode: true}
 }
 
 // Thinking returns how the model may think: "adaptive", "enabled" with a budget of tokens, or "" if it does not.
-func (f Facts) Thinking() string {
+func (f ModelFacts) Thinking() string {
 	switch {
 	case strings.HasPrefix(f.Name, "claude-3-"):
 		return ""
@@ -89,24 +87,24 @@ func (f Facts) Thinking() string {
 	return "adaptive"
 }
 
-// Known lists the models of the CLI, the newest first.
-func Known() []Facts { return known() }
+// KnownModels lists the models of the CLI, the newest first.
+func KnownModels() []ModelFacts { return known() }
 
 // Cost is the price of a reply in dollars, summed in the order in which the
 // real CLI does: the digits of a float64 depend on it.
-func (f Facts) Cost(inputTokens, outputTokens int) float64 {
+func (f ModelFacts) Cost(inputTokens, outputTokens int) float64 {
 	return float64(inputTokens)/million*f.In + float64(outputTokens)/million*f.Out
 }
 
 // CacheCost is the price of input tokens read from the prompt cache, a tenth of the others, and of those
 // written to it for five minutes, which cost a quarter more.
-func (f Facts) CacheCost(read, created int) float64 {
+func (f ModelFacts) CacheCost(read, created int) float64 {
 	return float64(read)/million*f.In*0.1 + float64(created)/million*f.In*1.25
 }
 
-// Bare is a name without provider, date and version of the deployment:
+// BareModel is a name without provider, date and version of the deployment:
 // claude-sonnet-4-5 for us.anthropic.claude-sonnet-4-5-20250929-v1:0.
-func Bare(name string) string {
+func BareModel(name string) string {
 	at := strings.LastIndex(strings.ToLower(name), "claude-")
 	if at < 0 {
 		return name
@@ -122,14 +120,14 @@ func Bare(name string) string {
 	return "claude-sonnet-4-0"
 }
 
-// Resolve is the model that a name given by a user represents: short names in
+// ResolveModel is the model that a name given by a user represents: short names in
 // any case, and models that a newer one has taken the place of. Other names
 // stay.
-func Resolve(name string) string {
+func ResolveModel(name string) string {
 	name = strings.TrimSpace(name)
 	switch strings.TrimSuffix(strings.ToLower(name), "[1m]") {
 	case "", "default", "opus", "best":
-		return Default
+		return DefaultModel
 	case "sonnet", "opusplan":
 		return "claude-sonnet-5-5"
 	case "haiku":
@@ -137,19 +135,19 @@ func Resolve(name string) string {
 	case "fable":
 		return "claude-fable-5-2"
 	}
-	switch Bare(strings.TrimSuffix(name, "[1m]")) {
+	switch BareModel(strings.TrimSuffix(name, "[1m]")) {
 	case "claude-opus-4", "claude-opus-4-0", "claude-opus-4-1":
-		return Default
+		return DefaultModel
 	}
-	if base, long := strings.CutSuffix(name, "[1m]"); long && Of(base).Known && Of(base).ContextWindow == million {
+	if base, long := strings.CutSuffix(name, "[1m]"); long && FactsOfModel(base).Known && FactsOfModel(base).ContextWindow == million {
 		return base // it is not a variant
 	}
 	return name
 }
 
-// Asked is a name given by a user as it is shown along with the model that it
+// AskedModel is a name given by a user as it is shown along with the model that it
 // represents; empty = the default one was asked for.
-func Asked(name string) string {
+func AskedModel(name string) string {
 	name = strings.TrimSpace(name)
 	lower := strings.ToLower(name)
 	switch strings.TrimSuffix(lower, "[1m]") {
@@ -161,13 +159,13 @@ func Asked(name string) string {
 	return name
 }
 
-// Wire is the name under which a resolved model is asked and answers: a
+// WireModel is the name under which a resolved model is asked and answers: a
 // variant is a matter of the request.
-func Wire(resolved string) string { return strings.TrimSuffix(resolved, "[1m]") }
+func WireModel(resolved string) string { return strings.TrimSuffix(resolved, "[1m]") }
 
-// Display is a model as the CLI words it: "Opus 5.5" for claude-opus-5-5; any
+// DisplayModel is a model as the CLI words it: "Opus 5.5" for claude-opus-5-5; any
 // other name stays as it is.
-func Display(name string) string {
+func DisplayModel(name string) string {
 	family, version, ok := strings.Cut(strings.TrimPrefix(name, "claude-"), "-")
 	if !ok || !strings.HasPrefix(name, "claude-") || strings.Trim(version, "0123456789-") != "" {
 		return name

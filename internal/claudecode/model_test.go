@@ -1,9 +1,9 @@
-package model_test
+package claudecode_test
 
 import (
 	"testing"
 
-	"github.com/claudeless/claudeless/simulator/model"
+	"github.com/claudeless/claudeless/internal/claudecode"
 	"github.com/google/go-cmp/cmp"
 )
 
@@ -27,8 +27,8 @@ func TestNames(t *testing.T) {
 		{"sonnet-4-5", "sonnet-4-5", "sonnet-4-5", "sonnet-4-5"},
 	}
 	for _, tt := range tests {
-		resolved := model.Resolve(tt.given)
-		got := []string{resolved, model.Wire(resolved), model.Of(resolved).Name}
+		resolved := claudecode.ResolveModel(tt.given)
+		got := []string{resolved, claudecode.WireModel(resolved), claudecode.FactsOfModel(resolved).Name}
 		if diff := cmp.Diff([]string{tt.resolved, tt.wire, tt.bare}, got); diff != "" {
 			t.Errorf("%q (-want +got):\n%s", tt.given, diff)
 		}
@@ -36,7 +36,7 @@ func TestNames(t *testing.T) {
 }
 
 func TestFacts(t *testing.T) {
-	tests := map[string]model.Facts{
+	tests := map[string]claudecode.ModelFacts{
 		"claude-haiku-5-5":               {"claude-haiku-5-5", 0.1, 0.5, 1_000_000, 128_000, true, true, true, false, "medium", true, "June 2026"},
 		"claude-haiku-4-5-20251001":      {"claude-haiku-4-5", 1, 5, 200_000, 32_000, true, true, false, true, "", false, "February 2025"},
 		"claude-sonnet-4-5-20250929[1m]": {"claude-sonnet-4-5", 3, 15, 1_000_000, 32_000, true, true, false, true, "", false, "January 2025"},
@@ -45,7 +45,7 @@ func TestFacts(t *testing.T) {
 		"made-up":                        {"made-up", 4, 20, 1_000_000, 32_000, false, false, false, false, "high", true, ""},
 	}
 	for name, want := range tests {
-		if diff := cmp.Diff(want, model.Of(name)); diff != "" {
+		if diff := cmp.Diff(want, claudecode.FactsOfModel(name)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
@@ -53,7 +53,7 @@ func TestFacts(t *testing.T) {
 
 func TestDisplay(t *testing.T) {
 	for name, want := range map[string]string{"claude-opus-5-5": "Opus 5.5", "claude-3-opus": "claude-3-opus", "made-up": "made-up"} {
-		if got := model.Display(name); got != want {
+		if got := claudecode.DisplayModel(name); got != want {
 			t.Errorf("%s: %q, want %q", name, got, want)
 		}
 	}
@@ -64,7 +64,7 @@ func TestAsked(t *testing.T) {
 	for given, want := range map[string]string{
 		"": "", " default": "", "Sonnet": "sonnet", "opus[1m]": "opus[1m]", "claude-opus-4-1": "claude-opus-4-1", "nosuch": "nosuch",
 	} {
-		if got := model.Asked(given); got != want {
+		if got := claudecode.AskedModel(given); got != want {
 			t.Errorf("%q: %q, want %q", given, got, want)
 		}
 	}
@@ -72,7 +72,7 @@ func TestAsked(t *testing.T) {
 
 // The cost equals that of CLI 2.1.329 to the last digit.
 func TestCost(t *testing.T) {
-	if got := model.Of("claude-opus-5-5").Cost(10, 5); got != 0.00014000000000000001 {
+	if got := claudecode.FactsOfModel("claude-opus-5-5").Cost(10, 5); got != 0.00014000000000000001 {
 		t.Errorf("got %v", got)
 	}
 }
