@@ -36,7 +36,7 @@ var wide = map[string]int{ // constant: only read
 	"internal/parity/suite":    12, // programs in their environment, with the API that plays the model
 	"fixtures":                 9,  // everything that a file can ask for
 	"simtest":                  10, // the binary, its terminal and the verdict in one test process
-	"internal/cli/debugcmd":    9,  // it puts the faces of the hub together, and is two of them
+	"internal/cli/debugcmd":    8,  // it puts the faces of the hub together, and is two of them
 	"internal/exec/runner":     9,  // guard, API, terminal and verdict of one command
 	"internal/claude/terminal": 12, // a session, its commands, the labels and the pages of its screen
 	"internal/cli/screenscmd":  14, // it puts books, tapes, comparisons, checks and the terminal of tests together

@@ -22,7 +22,6 @@ import (
 	"github.com/claudeless/claudeless/internal/debug"
 
 	"github.com/claudeless/claudeless/internal/debug/mcpface"
-	"github.com/claudeless/claudeless/internal/debug/page"
 
 	"github.com/claudeless/claudeless/internal/debug/rest"
 	"github.com/claudeless/claudeless/mcp"
@@ -111,7 +110,7 @@ func (c *Serve) Run(ctx context.Context, s *process.System, v Version) (err erro
 	if c.MCP {
 		tasks.Go(func() { c.stdio(ctx, s, face) }) // ends with ctx or stdin
 	}
-	o := rest.Options{Hub: hub, External: servers, Fallback: c.handler(face, page.Options{Servers: servers != nil})}
+	o := rest.Options{Hub: hub, External: servers, Fallback: c.handler(face, debug.PageOptions{Servers: servers != nil})}
 	return c.serve(ctx, s, access, rest.Handler(o))
 }
 
@@ -123,9 +122,9 @@ func (c *Serve) stdio(ctx context.Context, s *process.System, face *mcpface.Serv
 }
 
 // handler returns the handler of the page and, if requested, MCP over HTTP.
-func (c *Serve) handler(face *mcpface.Server, o page.Options) http.Handler {
+func (c *Serve) handler(face *mcpface.Server, o debug.PageOptions) http.Handler {
 	mux := http.NewServeMux()
-	mux.Handle("/", page.Handler(o))
+	mux.Handle("/", debug.PageHandler(o))
 	mcpHandler := http.NotFoundHandler()
 	if c.MCPSSE {
 		mcpHandler = face.Handler()

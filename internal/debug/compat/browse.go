@@ -15,7 +15,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/claudeless/claudeless/internal/debug"
-	"github.com/claudeless/claudeless/internal/debug/page"
 )
 
 // browser renders the pages that show the current state of the hub.
@@ -75,7 +74,7 @@ func (c *Clients) Pages(next http.Handler) http.Handler {
 		mux.HandleFunc("GET "+path, b.serve(f))
 	}
 	mux.HandleFunc("GET /browse.js", func(w http.ResponseWriter, _ *http.Request) {
-		page.WritePage(w, http.StatusOK, page.Script, file("browse.js"))
+		debug.WritePage(w, http.StatusOK, debug.PageScript, file("browse.js"))
 	})
 	mux.Handle("/", next)
 	return mux
@@ -129,7 +128,7 @@ func (b *browser) serve(f func(*browser, *http.Request) (pageData, error)) http.
 			http.Error(w, "writing the page: "+err.Error(), http.StatusInternalServerError)
 			return
 		}
-		page.WritePage(w, status, page.HTML, buf.Bytes())
+		debug.WritePage(w, status, debug.PageHTML, buf.Bytes())
 	}
 }
 

@@ -14,7 +14,6 @@ import (
 
 	"github.com/claudeless/claudeless/internal/debug"
 	"github.com/claudeless/claudeless/internal/debug/compat"
-	"github.com/claudeless/claudeless/internal/debug/page"
 )
 
 const hostile = `<script>alert(1)</script>`
@@ -150,7 +149,7 @@ func TestPages(t *testing.T) {
 func visit(t *testing.T, older *compat.Clients, path string) *httptest.ResponseRecorder {
 	t.Helper()
 	w := httptest.NewRecorder()
-	older.Pages(page.Handler(page.Options{})).ServeHTTP(w, httptest.NewRequest(http.MethodGet, path, nil))
+	older.Pages(debug.PageHandler(debug.PageOptions{})).ServeHTTP(w, httptest.NewRequest(http.MethodGet, path, nil))
 	if strings.Contains(w.Body.String(), hostile) {
 		t.Errorf("%s runs what a caller sent", path)
 	}

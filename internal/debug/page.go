@@ -1,18 +1,4 @@
-// Package page serves the hub as a live web page. Its files are embedded and
-// need no build step.
-//
-// The page connects only to its own origin, which its Content-Security-Policy
-// enforces, and shows only the state of the hub, never a file that a client
-// names. It uses the routes of package rest, in particular /api/events, and must
-// be served together with them. The older pages that it links to are in package
-// compat.
-//
-// # Mounting
-//
-// [Handler] answers / and the files of the page, and 404 to everything else, so it
-// can serve as the fallback handler behind the other front ends. The server checks
-// Host and Origin, see package serve.
-package page
+package debug
 
 import (
 	"bytes"
@@ -23,8 +9,8 @@ import (
 //go:embed page.html page.css page.js
 var files embed.FS
 
-// Options configure a Handler. The zero value works.
-type Options struct {
+// PageOptions configure a Handler. The zero value works.
+type PageOptions struct {
 	// Servers says whether the routes of external servers are served. Without them
 	// the page shows no list of servers.
 	Servers bool
@@ -37,17 +23,17 @@ const (
 
 // The content types of the pages.
 const (
-	HTML   = "text/html; charset=utf-8"
-	Script = "text/javascript; charset=utf-8"
+	PageHTML   = "text/html; charset=utf-8"
+	PageScript = "text/javascript; charset=utf-8"
 )
 
-// Handler answers the paths of the pages.
-func Handler(o Options) http.Handler {
+// PageHandler answers the paths of the pages.
+func PageHandler(o PageOptions) http.Handler {
 	mux := http.NewServeMux()
 	for path, f := range map[string]struct{ name, kind string }{
-		"/{$}":      {"page.html", HTML},
+		"/{$}":      {"page.html", PageHTML},
 		"/page.css": {"page.css", "text/css; charset=utf-8"},
-		"/page.js":  {"page.js", Script},
+		"/page.js":  {"page.js", PageScript},
 	} {
 		body := read(f.name)
 		if !o.Servers {
