@@ -3,8 +3,8 @@
 // records all calls.
 //
 // A pause is decided exactly once, by the first decision that arrives. All front
-// ends show the same state because they call the methods of one [Hub]. HTTP, MCP
-// and the web page are packages below this one.
+// ends show the same state because they call the methods of one [Hub]. HTTP and MCP
+// are packages below this one; [PageHandler] serves the web page.
 //
 // # Callers
 //

@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"github.com/claudeless/claudeless/internal/base/process"
-	"github.com/claudeless/claudeless/internal/exec/scaffold"
 	"github.com/claudeless/claudeless/internal/exec/verdict"
 )
 
@@ -38,7 +37,7 @@ func (f *Accept) write(ctx context.Context, s *process.System, unmatched []verdi
 
 // writeRules adds a rule for each prompt to one scenario.
 func writeRules(ctx context.Context, s *process.System, file string, prompts []string) error {
-	if err := scaffold.Rules(ctx, file, prompts); err != nil {
+	if err := verdict.WriteMissingRules(ctx, file, prompts); err != nil {
 		return fmt.Errorf("--accept: %w", err)
 	}
 	for _, prompt := range prompts {

@@ -13,7 +13,7 @@ import (
 	"github.com/claudeless/claudeless/executor/builtin"
 	"github.com/claudeless/claudeless/fixtures"
 	"github.com/claudeless/claudeless/internal/base/diag"
-	"github.com/claudeless/claudeless/internal/exec/scaffold"
+	"github.com/claudeless/claudeless/internal/exec/verdict"
 	"github.com/claudeless/claudeless/mcp"
 	"github.com/claudeless/claudeless/scenarios"
 	"github.com/claudeless/claudeless/scenarios/lint"
@@ -76,7 +76,7 @@ func (o CheckOptions) file(ctx context.Context, name string) File {
 			var scenario *scenarios.Scenario
 			if scenario, err = scenarios.Load(name, scenarios.LoadOptions{}); err == nil {
 				file.Diagnostics = append(file.Diagnostics, lint.Check(scenario, lint.Options{
-					Tools: builtin.Definitions(), Placeholder: scaffold.Placeholder, Server: func(server string, entry map[string]any) []string { return o.entry(name, server, entry) },
+					Tools: builtin.Definitions(), Placeholder: verdict.AnswerPlaceholder, Server: func(server string, entry map[string]any) []string { return o.entry(name, server, entry) },
 				})...)
 				if o.Target == "api" {
 					file.Diagnostics = append(file.Diagnostics, scenario.UnsupportedByAPI()...)
@@ -104,7 +104,7 @@ func (o CheckOptions) explain(ctx context.Context, s *scenarios.Scenario, file *
 		case reply.Rule.Name == "":
 			answered = false
 			file.Explained = append(file.Explained, e.ExplainAll(scenarios.Request{Prompt: prompt})...)
-			file.Explained = append(file.Explained, "a rule to paste:", scaffold.Rule(prompt))
+			file.Explained = append(file.Explained, "a rule to paste:", verdict.MissingRule(prompt))
 		default:
 			file.Explained = append(file.Explained, fmt.Sprintf("%s answers the prompt %q", reply.Rule, prompt))
 		}

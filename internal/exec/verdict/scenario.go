@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/claudeless/claudeless/internal/base/diag"
-	"github.com/claudeless/claudeless/internal/exec/scaffold"
 	"github.com/claudeless/claudeless/internal/record/journal"
 	"github.com/claudeless/claudeless/scenarios/lint"
 )
@@ -15,7 +14,7 @@ import (
 // scenario adds findings about the scenario itself: inputs that a tool rejected (S12), placeholder answers (S16),
 // rules that answered nothing (S13), and the other warnings of `claudeless check` (S09).
 func (l *findings) scenario(runs []*process) {
-	warnings := lint.Check(l.in.Scenario, lint.Options{Tools: l.in.Tools, Placeholder: scaffold.Placeholder})
+	warnings := lint.Check(l.in.Scenario, lint.Options{Tools: l.in.Tools, Placeholder: AnswerPlaceholder})
 	l.rejectedInputs(runs, warnings)
 	unused := l.unusedRules(warnings)
 	for _, w := range warnings {

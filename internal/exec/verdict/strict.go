@@ -8,7 +8,6 @@ import (
 
 	"github.com/claudeless/claudeless/internal/base/diag"
 	"github.com/claudeless/claudeless/internal/claudecode"
-	"github.com/claudeless/claudeless/internal/exec/scaffold"
 	"github.com/claudeless/claudeless/internal/record/journal"
 )
 
@@ -150,7 +149,7 @@ func (l *findings) unansweredRequests() {
 }
 
 func (l *findings) unanswered(prompt string, nearest []string, f Finding) {
-	u := Unmatched{Prompt: prompt, Nearest: append([]string{}, nearest...), Rule: scaffold.Rule(prompt)}
+	u := Unmatched{Prompt: prompt, Nearest: append([]string{}, nearest...), Rule: MissingRule(prompt)}
 	if l.in.Scenario != nil {
 		u.File = l.in.Scenario.File()
 	}

@@ -1,6 +1,4 @@
-// Package scaffold adds rules for unmatched prompts to a scenario file. The
-// rest of the file stays as it is, and each added rule matches its prompt.
-package scaffold
+package verdict
 
 import (
 	"cmp"
@@ -18,16 +16,16 @@ import (
 	"github.com/claudeless/claudeless/scenarios"
 )
 
-// Placeholder is the response in a rule of [Rule], until the user replaces it.
-const Placeholder = "write the answer here"
+// AnswerPlaceholder is the response in a rule of [Rule], until the user replaces it.
+const AnswerPlaceholder = "write the answer here"
 
-// Rule returns a rule for an unmatched prompt in TOML.
-func Rule(prompt string) string {
-	return fmt.Sprintf("[[responses]]\npattern = { type = \"exact\", text = %s }\nresponse = %s\n", tomltext.Quote(prompt), tomltext.Quote(Placeholder))
+// MissingRule returns a rule for an unmatched prompt in TOML.
+func MissingRule(prompt string) string {
+	return fmt.Sprintf("[[responses]]\npattern = { type = \"exact\", text = %s }\nresponse = %s\n", tomltext.Quote(prompt), tomltext.Quote(AnswerPlaceholder))
 }
 
-// Rules adds rules for prompts to a scenario file atomically, after checking that they match.
-func Rules(ctx context.Context, file string, prompts []string) error {
+// WriteMissingRules adds rules for prompts to a scenario file atomically, after checking that they match.
+func WriteMissingRules(ctx context.Context, file string, prompts []string) error {
 	info, err := os.Stat(file)
 	if err != nil {
 		return fmt.Errorf("rules can only be added to a scenario file: %w", err)
@@ -110,7 +108,7 @@ func insertRules(file string, src []byte, prompts []string) ([]byte, error) {
 		if written := b.String(); i > 0 || written != "" && !strings.HasSuffix(written, "\n\n") {
 			b.WriteString("\n")
 		}
-		b.WriteString(Rule(prompt))
+		b.WriteString(MissingRule(prompt))
 	}
 	if len(rest) > 0 && strings.Join(rest, "") != "" {
 		b.WriteString("\n")
