@@ -20,7 +20,7 @@ import (
 
 	"github.com/claudeless/claudeless/internal/base/process"
 	"github.com/claudeless/claudeless/internal/claude/flags"
-	"github.com/claudeless/claudeless/internal/exec/supervise"
+	"github.com/claudeless/claudeless/internal/exec/procio"
 )
 
 // Main runs the program in the real process and returns its exit code. early holds
@@ -38,15 +38,15 @@ func Main(early chan os.Signal) int {
 // Run runs the program. It returns the exit code when everything it started has
 // ended, except possibly a blocked read from Stdin.
 func Run(ctx context.Context, s *process.System) int {
-	s = supervise.ApplyShimSettings(s)
-	if argv, fault := supervise.RealCommand(s); argv != nil {
-		code, err := supervise.Relay(ctx, s, fault, argv)
+	s = procio.ApplyShimSettings(s)
+	if argv, fault := procio.RealCommand(s); argv != nil {
+		code, err := procio.Relay(ctx, s, fault, argv)
 		return max(code, process.Exit(s.Stderr, err))
 	}
 	if !actsAsClaude(s) {
 		return process.Exit(s.Stderr, dispatch(ctx, s))
 	}
-	s, end := supervise.Watch(s, commandNames())
+	s, end := procio.Watch(s, commandNames())
 	return end(dispatch(ctx, s))
 }
 
@@ -121,5 +121,5 @@ func misspelledCommand(s *process.System, words []string, refused bool) string {
 	if slices.ContainsFunc(words, isSentence) || !refused && slices.ContainsFunc(words, isFlag) {
 		return ""
 	}
-	return supervise.MeantCommand(s, commandNames())
+	return procio.MeantCommand(s, commandNames())
 }

@@ -18,8 +18,8 @@ import (
 	"github.com/claudeless/claudeless/executor/builtin"
 	"github.com/claudeless/claudeless/internal/base/process"
 
+	"github.com/claudeless/claudeless/internal/exec/procio"
 	"github.com/claudeless/claudeless/internal/exec/runner"
-	"github.com/claudeless/claudeless/internal/exec/supervise"
 	"github.com/claudeless/claudeless/internal/exec/verdict"
 )
 
@@ -186,7 +186,7 @@ func (c *Exec) asOwnHelper(ctx context.Context, s *process.System) (done bool, e
 	if c.Spoil == "" {
 		return false, nil
 	}
-	code, err := supervise.Relay(ctx, s, c.Spoil, words)
+	code, err := procio.Relay(ctx, s, c.Spoil, words)
 	if code != 0 || err != nil {
 		return true, &process.ExitError{Code: cmp.Or(code, process.ExitFailed), Err: err}
 	}

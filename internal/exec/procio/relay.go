@@ -1,4 +1,4 @@
-package supervise
+package procio
 
 import (
 	"bytes"
@@ -14,15 +14,14 @@ import (
 
 	"github.com/claudeless/claudeless/internal/base/proc"
 	"github.com/claudeless/claudeless/internal/base/process"
-	"github.com/claudeless/claudeless/internal/exec/procio"
 )
 
 // Relay runs a command, the real claude, in place of this process and records its start in the journal. Under a
 // process fault this process stays as the parent and alters the output, signals and exit of the command; if the exit
 // is expected, it stays too but changes nothing. It returns the exit code.
 func Relay(ctx context.Context, s *process.System, fault string, argv []string) (int, error) {
-	f := procio.FaultByName(fault)
-	if f == nil && fault != "" && fault != procio.NoFault && fault != procio.Attended || len(argv) == 0 {
+	f := FaultByName(fault)
+	if f == nil && fault != "" && fault != NoFault && fault != Attended || len(argv) == 0 {
 		return 0, fmt.Errorf("unknown fault %q, or no command", fault)
 	}
 	if f != nil && f.Face != "cli" {
@@ -35,12 +34,12 @@ func Relay(ctx context.Context, s *process.System, fault string, argv []string) 
 	if w.file != nil {
 		defer w.file.Close()
 	}
-	if f == nil && fault != procio.Attended {
+	if f == nil && fault != Attended {
 		if err := proc.Replace(proc.Command{Path: argv[0], Args: argv[1:], Env: s.Environ}); !errors.Is(err, errors.ErrUnsupported) {
 			return 0, err
 		}
 	}
-	e := procio.New(procio.Options{System: s, Journal: w.journal, Fault: f})
+	e := New(Options{System: s, Journal: w.journal, Fault: f})
 	if f == nil {
 		return runAttended(ctx, s, e, argv)
 	}
@@ -62,7 +61,7 @@ func realCache(s *process.System) string {
 
 // runAttended runs the command as a child with the streams of this process, and ends as the child does, including by a
 // signal.
-func runAttended(ctx context.Context, s *process.System, e *procio.Wrapper, argv []string) (int, error) {
+func runAttended(ctx context.Context, s *process.System, e *Wrapper, argv []string) (int, error) {
 	a, err := proc.Attach(ctx, proc.AttachOptions{
 		Command: proc.Command{Path: argv[0], Args: argv[1:], Env: s.Environ}, Stdin: s.Stdin, Stdout: s.Stdout, Stderr: s.Stderr, Terminal: s.StdinIsTTY,
 	})
@@ -98,7 +97,7 @@ func waitWithSignals(a *proc.Attached, s *process.System) proc.Exit {
 }
 
 // relayThroughWrapper runs the command as a child and passes its streams through a wrapper.
-func relayThroughWrapper(ctx context.Context, s *process.System, e *procio.Wrapper, argv []string) (int, error) {
+func relayThroughWrapper(ctx context.Context, s *process.System, e *Wrapper, argv []string) (int, error) {
 	inner := e.System()
 	from, to, err := os.Pipe()
 	if err != nil {

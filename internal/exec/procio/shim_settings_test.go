@@ -1,4 +1,4 @@
-package supervise_test
+package procio_test
 
 import (
 	"os"
@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/claudeless/claudeless/internal/base/process"
-	"github.com/claudeless/claudeless/internal/exec/supervise"
+	"github.com/claudeless/claudeless/internal/exec/procio"
 )
 
 // The settings that a shim without a shell stores next to the binary apply to a process called claude, and to no
@@ -24,7 +24,7 @@ func TestApplyShimSettings(t *testing.T) {
 			Executable: func() (string, error) { return filepath.Join(dir, "claude.exe"), nil },
 		}
 	}
-	s := supervise.ApplyShimSettings(system("claude.exe"))
+	s := procio.ApplyShimSettings(system("claude.exe"))
 	got := map[string]string{}
 	for _, name := range []string{"A", "B", "C", "D"} {
 		got[name] = s.Getenv(name)
@@ -33,14 +33,14 @@ func TestApplyShimSettings(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("environment (-want +got):\n%s", diff)
 	}
-	argv, fault := supervise.RealCommand(s)
+	argv, fault := procio.RealCommand(s)
 	if diff := cmp.Diff([]string{"C:\\real.exe", "--mcp-config=one", "--mcp-config=two", "-p", "hi"}, argv); diff != "" || fault != "" {
 		t.Errorf("the real claude, under %q (-want +got):\n%s", fault, diff)
 	}
-	if other := supervise.ApplyShimSettings(system("claudeless.exe")); other.Getenv("A") != "caller" {
+	if other := procio.ApplyShimSettings(system("claudeless.exe")); other.Getenv("A") != "caller" {
 		t.Error("a process of another name got it, too")
 	}
-	if argv, _ := supervise.RealCommand(system("claude")); argv != nil {
+	if argv, _ := procio.RealCommand(system("claude")); argv != nil {
 		t.Errorf("without a file there is a real claude: %q", argv)
 	}
 }

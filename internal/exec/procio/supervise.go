@@ -1,10 +1,4 @@
-// Package supervise runs a claude process, simulated or real, inside a [procio]
-// wrapper: it writes the journal of the process, applies its fault, and in
-// strict mode checks its set-up at the end.
-//
-// The exit code is that of the process, unless it was 0 and the set-up check
-// failed.
-package supervise
+package procio
 
 import (
 	"cmp"
@@ -18,7 +12,6 @@ import (
 	"github.com/claudeless/claudeless/internal/base/argv"
 	"github.com/claudeless/claudeless/internal/base/proc"
 	"github.com/claudeless/claudeless/internal/base/process"
-	"github.com/claudeless/claudeless/internal/exec/procio"
 	"github.com/claudeless/claudeless/internal/exec/verdict"
 	"github.com/claudeless/claudeless/internal/record/journal"
 )
@@ -30,7 +23,7 @@ func Watch(s *process.System, commands []string) (watched *process.System, end f
 	fault, s := faultOf(s)
 	w := &supervisor{sys: s, path: captureOf(s), strict: isStrict(s)}
 	w.open(commands, fault)
-	w.wrapper = procio.New(procio.Options{
+	w.wrapper = New(Options{
 		System: w.sys, Journal: w.journal, Fault: fault,
 		RecordOutput: w.journal != nil && process.Enabled(s.Getenv("CLAUDELESS_CAPTURE_OUTPUT")),
 	})
@@ -44,7 +37,7 @@ type supervisor struct {
 	path    string // of the journal; empty = none
 	strict  bool   // the process judges its own set-up
 	cache   string // where a real claude keeps logs; empty = it is the simulated one
-	wrapper *procio.Wrapper
+	wrapper *Wrapper
 	watched *process.System // sys seen through the wrapper
 	file    *os.File
 	journal *journal.Journal // nil = none
@@ -53,7 +46,7 @@ type supervisor struct {
 
 // open opens the journal. A strict process needs one even if none was requested. Errors are ignored here; the run
 // reports them.
-func (w *supervisor) open(commands []string, fault *procio.Fault) {
+func (w *supervisor) open(commands []string, fault *Fault) {
 	if w.path == "" && w.strict {
 		dir, err := proc.MakeTempDir("claudeless-strict-")
 		if err != nil {
@@ -71,7 +64,7 @@ func (w *supervisor) open(commands []string, fault *procio.Fault) {
 		return
 	}
 	w.journal = journal.New(journal.Options{W: w.file, Now: w.sys.Now, PID: w.sys.PID, Environ: w.sys.Environ})
-	line := procio.Describe(w.sys, commands)
+	line := Describe(w.sys, commands)
 	line.Cache = w.cache
 	if fault != nil {
 		line.Fault = fault.Name
@@ -117,7 +110,7 @@ func isStrict(s *process.System) bool {
 
 // faultOf returns the fault that the command line or the environment requests (nil = none), and a system that
 // requests the model failure belonging to the fault, if any.
-func faultOf(s *process.System) (*procio.Fault, *process.System) {
+func faultOf(s *process.System) (*Fault, *process.System) {
 	name, at := s.Getenv(failureVariable), -1
 	for i, word := range s.Args {
 		if value, found := strings.CutPrefix(word, "--failure="); found {
@@ -126,7 +119,7 @@ func faultOf(s *process.System) (*procio.Fault, *process.System) {
 			name, at = s.Args[i+1], i
 		}
 	}
-	fault := procio.FaultByName(name)
+	fault := FaultByName(name)
 	if fault == nil {
 		return nil, s
 	}
@@ -160,11 +153,6 @@ func refusal(err error) string {
 		return strings.TrimSpace(verbatim.Text)
 	}
 	return ""
-}
-
-// MeantCommand returns the subcommand that the first word of the command line almost spells; empty = it is a prompt.
-func MeantCommand(s *process.System, commands []string) string {
-	return procio.MeantCommand(s, commands)
 }
 
 // captureOf returns the journal that the command line or the environment requests. It is determined before the
