@@ -10,7 +10,6 @@ import (
 	"github.com/claudeless/claudeless/internal/base/proc"
 	"github.com/claudeless/claudeless/internal/claude/catalog"
 	"github.com/claudeless/claudeless/internal/claude/launch"
-	"github.com/claudeless/claudeless/internal/claude/scriptedmodel"
 	"github.com/claudeless/claudeless/simulator"
 	"github.com/claudeless/claudeless/simulator/agent"
 	"github.com/claudeless/claudeless/simulator/command"
@@ -21,7 +20,7 @@ import (
 type background struct {
 	tasks         *task.Set
 	agents        *agent.Agents
-	model         *scriptedmodel.Model // of the main conversation and of agents
+	model         *scriptedModel // of the main conversation and of agents
 	plan          launch.Plan
 	tools         *toolbox
 	policy        *policy
@@ -42,7 +41,7 @@ type tempDir struct {
 func newBackground(plan launch.Plan, live *simulator.SessionState, p *policy, t *toolbox, l *skillLibrary) *background {
 	b := &background{plan: plan, tools: t, policy: p, records: p.records, state: live}
 	b.tasks = task.New(task.Options{NewID: plan.Clock.NewID, Now: plan.Clock.Now, Dir: b.dir, Ordered: plan.Clock.Repeatable()})
-	b.model = scriptedmodel.New(scriptedmodel.Options{
+	b.model = newScriptedModel(scriptedModelOptions{
 		Engine: p.records.scenario.Engine, Failure: plan.Scenario.Failure, Fault: plan.Scenario.Fault, Stdout: plan.Stdout,
 		Gates: plan.Records.Gates, Names: plan.Model.Aliases, Records: p.records,
 	})

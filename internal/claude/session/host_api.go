@@ -8,7 +8,6 @@ import (
 
 	"github.com/claudeless/claudeless/internal/claude/checkpoint"
 	"github.com/claudeless/claudeless/internal/claude/launch"
-	"github.com/claudeless/claudeless/internal/claude/scriptedmodel"
 	"github.com/claudeless/claudeless/internal/claudecode"
 	"github.com/claudeless/claudeless/mcp"
 	"github.com/claudeless/claudeless/scenarios"
@@ -60,7 +59,7 @@ func (s *Session) PlanFile() (path, plan string) {
 
 // Log returns the log of the run, for warnings, hints and lines of the journal. A hint is a
 // warning about something that is ignored; it is not written under the name claude.
-func (s *Session) Log() scriptedmodel.RunLog { return s.records }
+func (s *Session) Log() runLog { return s.records }
 
 // WaitReady waits until a turn may start.
 func (s *Session) WaitReady(ctx context.Context) error { return s.servers.waitSettled(ctx) }

@@ -1,4 +1,4 @@
-package scriptedmodel_test
+package session
 
 import (
 	"context"
@@ -12,7 +12,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/claudeless/claudeless/internal/claude/scriptedmodel"
 	"github.com/claudeless/claudeless/internal/exec/gate"
 	"github.com/claudeless/claudeless/internal/record/journal"
 	"github.com/claudeless/claudeless/scenarios"
@@ -38,7 +37,7 @@ type names struct{}
 
 func (names) Name(name string) string { return name }
 
-func newPlayer(t *testing.T, o scriptedmodel.Options) (*scriptedmodel.Model, *records) {
+func newPlayer(t *testing.T, o scriptedModelOptions) (*scriptedModel, *records) {
 	t.Helper()
 	s, err := scenarios.Parse("s.toml", []byte(gated), scenarios.LoadOptions{})
 	if err != nil {
@@ -46,7 +45,7 @@ func newPlayer(t *testing.T, o scriptedmodel.Options) (*scriptedmodel.Model, *re
 	}
 	r := &records{}
 	o.Engine, o.Names, o.Records = scenarios.NewEngine(s, scenarios.EngineOptions{}), names{}, r
-	return scriptedmodel.New(o), r
+	return newScriptedModel(o), r
 }
 
 // A message waits at its gate, and the end of the wait is reported.
@@ -75,7 +74,7 @@ func TestGates(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			dir := t.TempDir()
 			synctest.Test(t, func(t *testing.T) {
-				o := scriptedmodel.Options{}
+				o := scriptedModelOptions{}
 				if test.dir {
 					o.Gates = dir
 				}
@@ -114,7 +113,7 @@ func TestGates(t *testing.T) {
 func TestInterruptedAtGate(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
-		p, r := newPlayer(t, scriptedmodel.Options{Gates: dir})
+		p, r := newPlayer(t, scriptedModelOptions{Gates: dir})
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		if _, err := p.SessionModel().Next(ctx, scenarios.Request{Prompt: "x"}); !errors.Is(err, context.DeadlineExceeded) || r.warnings > 0 {
@@ -126,7 +125,7 @@ func TestInterruptedAtGate(t *testing.T) {
 // A failure of the whole run applies to the session and its agents.
 func TestFailure(t *testing.T) {
 	failure := scenarios.FailureByName("rate_limit")
-	p, _ := newPlayer(t, scriptedmodel.Options{Failure: failure})
+	p, _ := newPlayer(t, scriptedModelOptions{Failure: failure})
 	for _, m := range []interface {
 		Next(context.Context, scenarios.Request) (scenarios.Reply, error)
 	}{p.SessionModel(), p.AgentModel(&protocol.SubagentScript{})} {

@@ -1,9 +1,4 @@
-// Package scriptedmodel implements the model of a session and its agents: the
-// scenario, or a model that fails every request.
-//
-// A reply that waits at a gate is delivered when the gate is released or after
-// [gate.Patience], and the wait is reported.
-package scriptedmodel
+package session
 
 import (
 	"context"
@@ -18,8 +13,8 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// Options configure a Model. Engine, Names and Records are required.
-type Options struct {
+// scriptedModelOptions configure a scriptedModel. Engine, Names and Records are required.
+type scriptedModelOptions struct {
 	Engine *scenarios.Engine
 	// Failure is the failure of every reply; nil = the scenario answers.
 	Failure *scenarios.Failure
@@ -29,32 +24,32 @@ type Options struct {
 	Stdout io.Writer
 	// Gates is the directory of the gates; empty = none.
 	Gates   string
-	Names   ModelNames
-	Records RunLog
+	Names   modelNames
+	Records runLog
 }
 
-// ModelNames maps model names by the environment.
-type ModelNames interface{ Name(name string) string }
+// modelNames maps model names by the environment.
+type modelNames interface{ Name(name string) string }
 
-// RunLog receives the findings and gate events of a run.
-type RunLog interface {
+// runLog receives the findings and gate events of a run.
+type runLog interface {
 	Note(b journal.Body)
 	Warn(text string)
 	// Hint writes a warning of claudeless, which the real CLI does not have.
 	Hint(text string)
 }
 
-// Model is the model of a session.
-type Model struct{ o Options }
+// scriptedModel is the model of a session.
+type scriptedModel struct{ o scriptedModelOptions }
 
-// New makes the model of a session. It starts nothing.
-func New(o Options) *Model { return &Model{o} }
+// newScriptedModel makes the model of a session. It starts nothing.
+func newScriptedModel(o scriptedModelOptions) *scriptedModel { return &scriptedModel{o} }
 
 // Name returns the model name after the mapping of the environment.
-func (p *Model) Name(name string) string { return p.o.Names.Name(name) }
+func (p *scriptedModel) Name(name string) string { return p.o.Names.Name(name) }
 
 // SessionModel is the model of the session's conversation.
-func (p *Model) SessionModel() simulator.Model {
+func (p *scriptedModel) SessionModel() simulator.Model {
 	failure := p.o.Failure
 	if name := procio.ArmOutput(p.o.Stdout, p.o.Fault); name != "" && failure == nil {
 		failure = scenarios.FailureByName(name)
@@ -66,7 +61,7 @@ func (p *Model) SessionModel() simulator.Model {
 }
 
 // AgentModel is the model of one agent.
-func (p *Model) AgentModel(script *protocol.SubagentScript) simulator.Model {
+func (p *scriptedModel) AgentModel(script *protocol.SubagentScript) simulator.Model {
 	if p.o.Failure != nil {
 		return failingModel{p.o.Failure}
 	}
@@ -75,7 +70,7 @@ func (p *Model) AgentModel(script *protocol.SubagentScript) simulator.Model {
 
 // agentModel is the model of one agent.
 type agentModel struct {
-	p *Model
+	p *scriptedModel
 	*scenarios.Engine
 }
 
@@ -90,7 +85,7 @@ func (a agentModel) Next(ctx context.Context, r scenarios.Request) (scenarios.Re
 }
 
 // report writes into the journal what failed or had no value in the templates of a reply.
-func (p *Model) report(ctx context.Context, reply scenarios.Reply, err error) {
+func (p *scriptedModel) report(ctx context.Context, reply scenarios.Reply, err error) {
 	if broken, ok := errors.AsType[*scenarios.ScriptError](err); ok && ctx.Err() == nil {
 		p.o.Records.Note(journal.BrokenScript(broken.Rule.File, broken.Rule.Line, broken.Err.Error()))
 	}
@@ -113,7 +108,7 @@ func (m failingModel) Next(context.Context, scenarios.Request) (scenarios.Reply,
 
 // Next returns the reply of the engine. Before that it waits at the gate of the step, if any, and starts the step's
 // fault in the output.
-func (p *Model) Next(ctx context.Context, r scenarios.Request) (scenarios.Reply, error) {
+func (p *scriptedModel) Next(ctx context.Context, r scenarios.Request) (scenarios.Reply, error) {
 	reply, err := p.o.Engine.Next(ctx, r)
 	p.report(ctx, reply, err)
 	if err != nil {
@@ -126,7 +121,7 @@ func (p *Model) Next(ctx context.Context, r scenarios.Request) (scenarios.Reply,
 }
 
 // waitAtGates holds a reply back until its gates are released.
-func (p *Model) waitAtGates(ctx context.Context, reply scenarios.Reply) error {
+func (p *scriptedModel) waitAtGates(ctx context.Context, reply scenarios.Reply) error {
 	for _, g := range []struct {
 		name string
 		own  bool
@@ -151,7 +146,7 @@ func (p *Model) waitAtGates(ctx context.Context, reply scenarios.Reply) error {
 var errNoGates = errors.New("gates need claudeless exec, or a directory in CLAUDELESS_GATES")
 
 // wait holds a message back until its own gate, or that of another step, is released.
-func (p *Model) wait(ctx context.Context, name string, own bool) error {
+func (p *scriptedModel) wait(ctx context.Context, name string, own bool) error {
 	if own {
 		if err := gate.Reach(p.o.Gates, name); err != nil {
 			return err
@@ -169,7 +164,7 @@ func (p *Model) wait(ctx context.Context, name string, own bool) error {
 }
 
 // reportUnopened reports that the gate was not opened: the message is sent anyway, and the run has a finding.
-func (p *Model) reportUnopened(name string, rule scenarios.RuleRef, err error) {
+func (p *scriptedModel) reportUnopened(name string, rule scenarios.RuleRef, err error) {
 	p.o.Records.Warn("gate " + name + ": " + err.Error())
 	p.o.Records.Note(journal.UnreleasedGate(name, err.Error(), "claudeless gates release "+name, rule.File, rule.Line))
 }
