@@ -8,7 +8,6 @@ import (
 	wire "github.com/mark3labs/mcp-go/mcp"
 
 	"github.com/claudeless/claudeless/mcp/internal/connection"
-	"github.com/claudeless/claudeless/mcp/record"
 )
 
 // RPCError is a JSON-RPC error response of a server. Code and Message are those of the response; Data is any JSON
@@ -32,8 +31,8 @@ func (a serverRequestHandler) Notified(n connection.Notification) {
 }
 
 // notificationRecord returns the record of a notification. Members of a wrong type are left out.
-func notificationRecord(server string, n connection.Notification) record.Notification {
-	r := record.Notification{Source: record.Source, Server: server, RawTool: n.Tool, ToolUseID: n.UseID}
+func notificationRecord(server string, n connection.Notification) NotificationRecord {
+	r := NotificationRecord{Source: RecordSource, Server: server, RawTool: n.Tool, ToolUseID: n.UseID}
 	if n.Method == string(wire.MethodNotificationProgress) {
 		r.Progress, _ = n.Params["progress"].(float64)
 		r.Total, _ = n.Params["total"].(float64)

@@ -10,7 +10,6 @@ import (
 
 	"github.com/claudeless/claudeless/internal/base/plainjson"
 	"github.com/claudeless/claudeless/mcp/internal/connection"
-	"github.com/claudeless/claudeless/mcp/record"
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
@@ -173,8 +172,8 @@ func unwrapRPCError(err error) error {
 }
 
 // callRecord returns the record of a finished call.
-func callRecord(tool protocol.Tool, k connection.Call, began time.Time, result json.RawMessage, err error) record.Call {
-	c := record.Call{
+func callRecord(tool protocol.Tool, k connection.Call, began time.Time, result json.RawMessage, err error) CallRecord {
+	c := CallRecord{
 		Server: tool.Server, Tool: tool.Name, RawTool: k.Tool, ToolUseID: k.UseID,
 		Input: k.Arguments, Result: result, StartedAt: began,
 	}

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/claudeless/claudeless/mcp/internal/connection"
-	"github.com/claudeless/claudeless/mcp/record"
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
@@ -56,7 +55,7 @@ type Options struct {
 	// once. nil = changes are ignored.
 	ResourceUpdated func(server, uri string)
 	// Records stores every call; nil = calls are not recorded.
-	Records *record.Log
+	Records *CallLog
 	// Sample answers sampling/createMessage with a result; an error is sent as an error response. nil = the
 	// capability is not declared and requests are refused.
 	Sample func(ctx context.Context, server string, params json.RawMessage) (result json.RawMessage, err error)

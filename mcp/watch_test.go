@@ -13,8 +13,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
-
-	"github.com/claudeless/claudeless/mcp/record"
 )
 
 // TestPings: an idle server that answers no pings is lost and reconnects, and no call is blamed; a server that
@@ -85,7 +83,7 @@ func TestNoPings(t *testing.T) {
 func TestRecords(t *testing.T) {
 	var mu sync.Mutex
 	now, observed := time.Unix(1000, 0), &observer{}
-	log := record.New(record.Options{
+	log := NewCallLog(CallLogOptions{
 		Now: func() time.Time {
 			mu.Lock()
 			defer mu.Unlock()
@@ -105,7 +103,7 @@ func TestRecords(t *testing.T) {
 		_, _ = m.Call(t.Context(), c)
 	}
 	got, total := log.Calls()
-	want := []record.Call{
+	want := []CallRecord{
 		{Server: "s", Tool: "mcp__s__echo", RawTool: "echo", ToolUseID: "toolu_1", Input: json.RawMessage(`{"text": "x"}`), Result: json.RawMessage(`{"content":[{"text":"echo: x","type":"text"}]}`)},
 		{Server: "e", Tool: "mcp__e__echo", RawTool: "echo", Input: json.RawMessage(`{}`), Error: "quota used up", ErrorCode: -32050},
 		{Server: "s", Tool: "mcp__s__fail", RawTool: "fail", Input: json.RawMessage(`{}`), Result: json.RawMessage(`{"content":[{"text":"it failed","type":"text"}],"isError":true}`)},
@@ -114,7 +112,7 @@ func TestRecords(t *testing.T) {
 	for i := range want {
 		want[i].Source, want[i].DurationMS = "mcp_client", 5
 	}
-	if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(record.Call{}, "InputCID", "ResultCID", "StartedAt")); diff != "" || total != 4 || len(observed.calls) != 4 {
+	if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(CallRecord{}, "InputCID", "ResultCID", "StartedAt")); diff != "" || total != 4 || len(observed.calls) != 4 {
 		t.Errorf("%d, %d observed: %s", total, len(observed.calls), diff)
 	}
 	for cid, want := range map[string]string{got[0].InputCID: `{"text":"x"}`, got[0].ResultCID: `{"content":[{"text":"echo: x","type":"text"}]}`} {
@@ -127,17 +125,17 @@ func TestRecords(t *testing.T) {
 // observer stores what it is notified of.
 type observer struct {
 	mu            sync.Mutex
-	calls         []record.Call
-	notifications []record.Notification
+	calls         []CallRecord
+	notifications []NotificationRecord
 }
 
-func (o *observer) Called(c record.Call) {
+func (o *observer) Called(c CallRecord) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.calls = append(o.calls, c)
 }
 
-func (o *observer) Notified(n record.Notification) {
+func (o *observer) Notified(n NotificationRecord) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if len(o.calls) == 0 { // what belongs to a call comes before it
@@ -148,7 +146,7 @@ func (o *observer) Notified(n record.Notification) {
 // TestNotifications: progress is recorded with its call, log messages with their level.
 func TestNotifications(t *testing.T) {
 	o := &observer{}
-	m := start(t, Options{Servers: []ServerConfig{config(t, "s", "progress")}, Records: record.New(record.Options{Observer: o})})
+	m := start(t, Options{Servers: []ServerConfig{config(t, "s", "progress")}, Records: NewCallLog(CallLogOptions{Observer: o})})
 	for _, tool := range m.Tools() {
 		_, _ = m.Call(t.Context(), CallRequest{Tool: tool.Name, ToolUseID: "toolu_1", Input: json.RawMessage(`{}`)})
 		break
@@ -159,7 +157,7 @@ func TestNotifications(t *testing.T) {
 		t.Fatal("no notifications")
 	}
 	got := o.notifications[0]
-	want := record.Notification{Source: "mcp_client", Server: "s", RawTool: got.RawTool, ToolUseID: "toolu_1", Progress: 1, Total: got.Total, Text: "step"}
+	want := NotificationRecord{Source: "mcp_client", Server: "s", RawTool: got.RawTool, ToolUseID: "toolu_1", Progress: 1, Total: got.Total, Text: "step"}
 	if diff := cmp.Diff(want, got); diff != "" || got.RawTool == "" {
 		t.Error(diff)
 	}

@@ -42,7 +42,7 @@ var wide = map[string]int{ // constant: only read
 	"internal/cli/screenscmd":  14, // it puts books, tapes, comparisons, checks and the terminal of tests together
 	"internal/claude/host":     16, // it answers about every part of a session
 	"internal/claude/launch":   16, // it resolves the precedence of all options
-	"internal/claude/session":  33, // the one place where parts are put together
+	"internal/claude/session":  32, // the one place where parts are put together
 }
 
 // figure is one measured thing, for the report and the limit.

@@ -21,7 +21,6 @@ import (
 	"github.com/claudeless/claudeless/internal/cli/mcpcmd"
 	"github.com/claudeless/claudeless/internal/record/journal"
 	"github.com/claudeless/claudeless/mcp"
-	"github.com/claudeless/claudeless/mcp/record"
 	"github.com/claudeless/claudeless/scenarios"
 	"github.com/claudeless/claudeless/simulator"
 	"github.com/claudeless/claudeless/simulator/permission"
@@ -326,29 +325,29 @@ type resultStore struct {
 
 // callLog returns a log that records the calls of servers for --capture and expectations; nil =
 // nothing needs it.
-func (r resultStore) callLog(capture bool) *record.Log {
+func (r resultStore) callLog(capture bool) *mcp.CallLog {
 	if !capture {
 		return nil
 	}
 	o := &serverObserver{records: r.records}
-	o.log = record.New(record.Options{Max: 1, Bytes: 64 << 20, Now: r.clock.Now, Observer: o}) // a complete line is written immediately
+	o.log = mcp.NewCallLog(mcp.CallLogOptions{Max: 1, Bytes: 64 << 20, Now: r.clock.Now, Observer: o}) // a complete line is written immediately
 	return o.log
 }
 
-// serverObserver records what servers do for the expectations and in the journal. It implements record.Observer.
+// serverObserver records what servers do for the expectations and in the journal. It implements mcp.CallObserver.
 type serverObserver struct {
 	records *recorder
-	log     *record.Log
+	log     *mcp.CallLog
 }
 
-// Called implements record.Observer.
-func (o *serverObserver) Called(c record.Call) {
+// Called implements mcp.CallObserver.
+func (o *serverObserver) Called(c mcp.CallRecord) {
 	c.Input, c.Result = o.whole(c.Input, c.InputCID), o.whole(c.Result, c.ResultCID)
 	o.records.Note(journal.MCPCall(c))
 }
 
-// Notified implements record.Observer.
-func (o *serverObserver) Notified(n record.Notification) {
+// Notified implements mcp.CallObserver.
+func (o *serverObserver) Notified(n mcp.NotificationRecord) {
 	o.records.Note(journal.MCPNotification(n))
 }
 

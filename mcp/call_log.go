@@ -1,7 +1,4 @@
-// Package record stores the calls to MCP servers and their outcome. The content
-// that a call's CIDs refer to is available until the store drops it to make
-// room.
-package record
+package mcp
 
 import (
 	"encoding/json"
@@ -12,11 +9,11 @@ import (
 	"github.com/claudeless/claudeless/internal/base/cas"
 )
 
-// Source is the Source of every call in a Log, which distinguishes them from calls of other kinds.
-const Source = "mcp_client"
+// RecordSource is the Source of every call in a Log, which distinguishes them from calls of other kinds.
+const RecordSource = "mcp_client"
 
-// Call is one finished call.
-type Call struct {
+// CallRecord is one finished call.
+type CallRecord struct {
 	Source    string `json:"source"`        // always "mcp_client"
 	Server    string `json:"server"`        // raw name
 	Tool      string `json:"tool"`          // canonical name
@@ -36,8 +33,8 @@ type Call struct {
 	DurationMS int64     `json:"duration_ms"`
 }
 
-// Options configure a Log. The zero value keeps calls without times.
-type Options struct {
+// CallLogOptions configure a Log. The zero value keeps calls without times.
+type CallLogOptions struct {
 	// Store keeps inputs and results; nil = a store of the log's own, of at most Bytes (0 = the default of the
 	// store).
 	Store *cas.Store
@@ -47,19 +44,19 @@ type Options struct {
 	// Now returns the current time; nil = calls have no times.
 	Now func() time.Time
 	// Observer receives each finished call and each notification; nil = none.
-	Observer Observer
+	Observer CallObserver
 }
 
 // An Observer receives calls and notifications, without locks held; its methods may be called from many goroutines.
-type Observer interface {
-	Called(c Call)
+type CallObserver interface {
+	Called(c CallRecord)
 	// Notified is called while the server waits; what belongs to a call comes before that call.
-	Notified(n Notification)
+	Notified(n NotificationRecord)
 }
 
-// Notification is a message of a server during its work: progress of a call, or a log message. A Log passes it to the
+// NotificationRecord is a message of a server during its work: progress of a call, or a log message. A Log passes it to the
 // observer and does not keep it.
-type Notification struct {
+type NotificationRecord struct {
 	Source    string `json:"source"` // always "mcp_client"
 	Server    string `json:"server"` // raw name
 	RawTool   string `json:"original_name,omitempty"`
@@ -77,31 +74,31 @@ type Notification struct {
 const (
 	defaultMax = 1000
 	// MaxInline is the size up to which a Call contains the values themselves.
-	MaxInline = 64 << 10
+	MaxInlineRecord = 64 << 10
 )
 
-// Log keeps the newest calls. All methods may be called from many goroutines.
-type Log struct {
-	options Options
+// CallLog keeps the newest calls. All methods may be called from many goroutines.
+type CallLog struct {
+	options CallLogOptions
 
 	mu    sync.Mutex
-	calls []Call
+	calls []CallRecord
 	total int
 }
 
-// New returns an empty log.
-func New(o Options) *Log {
+// NewCallLog returns an empty log.
+func NewCallLog(o CallLogOptions) *CallLog {
 	if o.Store == nil {
 		o.Store = cas.New(cas.Options{MaxBytes: o.Bytes})
 	}
 	if o.Max <= 0 {
 		o.Max = defaultMax
 	}
-	return &Log{options: o}
+	return &CallLog{options: o}
 }
 
 // Now returns the time of the log's clock; zero without a clock.
-func (l *Log) Now() time.Time {
+func (l *CallLog) Now() time.Time {
 	if l.options.Now == nil {
 		return time.Time{}
 	}
@@ -110,8 +107,8 @@ func (l *Log) Now() time.Time {
 
 // Add stores a call. It fills in Source, both CIDs and, from StartedAt, DurationMS. The caller must not change Input
 // and Result afterwards.
-func (l *Log) Add(c Call) {
-	c.Source = Source
+func (l *CallLog) Add(c CallRecord) {
+	c.Source = RecordSource
 	if !c.StartedAt.IsZero() {
 		c.DurationMS = l.Now().Sub(c.StartedAt).Milliseconds()
 	}
@@ -130,7 +127,7 @@ func (l *Log) Add(c Call) {
 }
 
 // Notify passes a notification to the observer.
-func (l *Log) Notify(n Notification) {
+func (l *CallLog) Notify(n NotificationRecord) {
 	if l.options.Observer != nil {
 		l.options.Observer.Notified(n)
 	}
@@ -138,7 +135,7 @@ func (l *Log) Notify(n Notification) {
 
 // put stores a value and returns its CID; inline is nil if the value is too large for a Call. A value that the store
 // refuses because of its size still has a CID.
-func (l *Log) put(v json.RawMessage) (inline json.RawMessage, cid string) {
+func (l *CallLog) put(v json.RawMessage) (inline json.RawMessage, cid string) {
 	if len(v) == 0 {
 		return nil, ""
 	}
@@ -146,18 +143,18 @@ func (l *Log) put(v json.RawMessage) (inline json.RawMessage, cid string) {
 	if cid == "" && err != nil { // not JSON: stored as raw bytes
 		cid, _ = l.options.Store.Put(v)
 	}
-	if len(v) > MaxInline {
+	if len(v) > MaxInlineRecord {
 		return nil, cid
 	}
 	return v, cid
 }
 
 // Calls returns the stored calls in the order in which they ended, and how many there were in total.
-func (l *Log) Calls() (calls []Call, total int) {
+func (l *CallLog) Calls() (calls []CallRecord, total int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return slices.Clone(l.calls[max(0, len(l.calls)-l.options.Max):]), l.total
 }
 
 // Value returns the bytes that a CID refers to.
-func (l *Log) Value(cid string) (data []byte, ok bool) { return l.options.Store.Get(cid) }
+func (l *CallLog) Value(cid string) (data []byte, ok bool) { return l.options.Store.Get(cid) }

@@ -1,4 +1,4 @@
-package record
+package mcp
 
 import (
 	"encoding/json"
@@ -12,12 +12,12 @@ import (
 // TestLog: the newest calls are kept and all are counted. A large value is found only by its CID; a value that the
 // store refuses still has one (S27).
 func TestLog(t *testing.T) {
-	l := New(Options{Max: 4, Store: cas.New(cas.Options{MaxValue: 100_000})})
+	l := NewCallLog(CallLogOptions{Max: 4, Store: cas.New(cas.Options{MaxValue: 100_000})})
 	for i := range 99 {
-		l.Add(Call{Tool: fmt.Sprint(i)})
+		l.Add(CallRecord{Tool: fmt.Sprint(i)})
 	}
-	large := json.RawMessage(`"` + strings.Repeat("x", MaxInline) + `"`)
-	l.Add(Call{Result: large, Input: json.RawMessage(`"` + strings.Repeat("x", 100_000) + `"`)})
+	large := json.RawMessage(`"` + strings.Repeat("x", MaxInlineRecord) + `"`)
+	l.Add(CallRecord{Result: large, Input: json.RawMessage(`"` + strings.Repeat("x", 100_000) + `"`)})
 	calls, total := l.Calls()
 	if len(calls) != 4 || total != 100 || calls[0].Tool != "96" {
 		t.Errorf("%d of %d, the first %s", len(calls), total, calls[0].Tool)
@@ -33,10 +33,10 @@ func TestLog(t *testing.T) {
 
 // TestNotJSON: bytes that are not JSON are kept too.
 func TestNotJSON(t *testing.T) {
-	l := New(Options{})
-	l.Add(Call{Result: json.RawMessage(`{broken`)})
+	l := NewCallLog(CallLogOptions{})
+	l.Add(CallRecord{Result: json.RawMessage(`{broken`)})
 	calls, _ := l.Calls()
-	if v, ok := l.Value(calls[0].ResultCID); !ok || string(v) != "{broken" || calls[0].Source != Source {
+	if v, ok := l.Value(calls[0].ResultCID); !ok || string(v) != "{broken" || calls[0].Source != RecordSource {
 		t.Errorf("%q %v", v, ok)
 	}
 }
