@@ -17,7 +17,6 @@ import (
 	"github.com/claudeless/claudeless/internal/screens/book"
 	"github.com/claudeless/claudeless/internal/screens/emulator"
 	"github.com/claudeless/claudeless/internal/screens/pty"
-	"github.com/claudeless/claudeless/internal/screens/state"
 	"github.com/claudeless/claudeless/internal/screens/tape"
 )
 
@@ -173,7 +172,7 @@ func (s *tapeRun) keep(taken tape.Page, r *Result) error {
 	}
 	s.cast.mark(p.FullName() + " " + p.State)
 	r.Pages++
-	if wrong := state.Check(&p); wrong != "" {
+	if wrong := book.CheckState(&p); wrong != "" {
 		r.Wrong = append(r.Wrong, fmt.Sprintf("%s is labelled %s: %s", p.FullName(), p.State, wrong))
 		return s.book.Reject(&p)
 	}

@@ -20,7 +20,6 @@ import (
 	"github.com/claudeless/claudeless/internal/record/redact"
 	"github.com/claudeless/claudeless/internal/screens/book"
 	"github.com/claudeless/claudeless/internal/screens/emulator"
-	"github.com/claudeless/claudeless/internal/screens/state"
 )
 
 const (
@@ -192,7 +191,7 @@ func (r *Recorder) look(now time.Time) {
 	r.frame(screen)
 	var p book.Page
 	p.SetScreen(screen, r.o.Texts)
-	masked := strings.Join(p.Masked(), "\n") + state.Of(screen)
+	masked := strings.Join(p.Masked(), "\n") + book.StateOf(screen)
 	if masked != r.candidate {
 		r.candidate, r.since = masked, r.lastOutput
 	}
@@ -206,7 +205,7 @@ func (r *Recorder) look(now time.Time) {
 // keep adds a screen to the summary and writes its files.
 func (r *Recorder) keep(p *book.Page, screen emulator.Screen) {
 	r.summary.Screens++
-	r.current = state.Of(screen)
+	r.current = book.StateOf(screen)
 	p.State, p.Tape, p.Name = r.current, "session", fmt.Sprintf("%03d", r.summary.Screens)
 	if r.current != "" && !slices.Contains(r.summary.States, r.current) {
 		r.summary.States = append(r.summary.States, r.current)

@@ -1,18 +1,8 @@
-package state
+package book
 
 import (
-	"strings"
 	"testing"
-
-	"github.com/claudeless/claudeless/internal/screens/book"
-	"github.com/claudeless/claudeless/internal/screens/emulator"
 )
-
-func screen(text string) emulator.Screen {
-	e := emulator.New(60, 12)
-	_, _ = e.Write([]byte(strings.ReplaceAll(text, "\n", "\r\n")))
-	return e.Screen()
-}
 
 func TestOf(t *testing.T) {
 	t.Parallel()
@@ -28,7 +18,7 @@ func TestOf(t *testing.T) {
 		"Which?\n❯ 1. A\n  2. B\nEnter to select":  "question",
 		" ❯ /add\n   /bug":                         "menu",
 	} {
-		if got := Of(screen(text)); got != want {
+		if got := StateOf(screen(text)); got != want {
 			t.Errorf("%q is %q, want %q", text, got, want)
 		}
 	}
@@ -49,9 +39,9 @@ func TestCheck(t *testing.T) {
 		{"permission/bash", "x", false, true},
 		{"permission/bash", " ❯ 1. Yes\n   2. No", false, false},
 	} {
-		p := book.Page{State: c.state, Key: book.Key{Tmux: c.tmux}}
+		p := Page{State: c.state, Key: Key{Tmux: c.tmux}}
 		p.SetScreen(screen(c.text), nil)
-		if got := Check(&p); (got != "") != c.wrong {
+		if got := CheckState(&p); (got != "") != c.wrong {
 			t.Errorf("%s with %q: %q", c.state, c.text, got)
 		}
 	}

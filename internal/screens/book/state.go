@@ -1,18 +1,15 @@
-// Package state tells which state of the CLI a screen shows: idle, busy, a dialog … It uses only short labels. It
-// classifies screens without a given label, such as recorded ones, and checks given labels during a capture.
-package state
+package book
 
 import (
 	"regexp"
 	"slices"
 	"strings"
 
-	"github.com/claudeless/claudeless/internal/screens/book"
 	"github.com/claudeless/claudeless/internal/screens/emulator"
 )
 
-// Busy reports whether a title says that claude works. Inside tmux it never does.
-func Busy(title string) bool {
+// IsBusy reports whether a title says that claude works. Inside tmux it never does.
+func IsBusy(title string) bool {
 	return strings.HasPrefix(title, "◐") || strings.HasPrefix(title, "◑") || strings.HasPrefix(title, "◒") || strings.HasPrefix(title, "◓") ||
 		strings.ContainsFunc(firstRune(title), func(r rune) bool { return r >= 0x2801 && r <= 0x28ff }) // a Braille spinner, in older versions
 }
@@ -50,14 +47,14 @@ func dialogs() []label {
 	}
 }
 
-// Of returns the state of a screen; empty = unknown, such as an empty screen.
-func Of(s emulator.Screen) string {
+// StateOf returns the state of a screen; empty = unknown, such as an empty screen.
+func StateOf(s emulator.Screen) string {
 	lines := s.Lines()
-	options := book.FindOptions(lines)
+	options := FindOptions(lines)
 	switch {
 	case len(options) > 1:
 		return ofDialog(lines, options)
-	case Busy(s.Title) || slices.ContainsFunc(lines, busyLine):
+	case IsBusy(s.Title) || slices.ContainsFunc(lines, busyLine):
 		return "busy"
 	case slices.ContainsFunc(lines, func(line string) bool { return strings.Contains(line, "API Error") }):
 		return "error"
@@ -76,7 +73,7 @@ func composer(line string) bool {
 }
 
 // ofDialog returns the state of a dialog. Rows far above it belong to the conversation.
-func ofDialog(lines []string, options []book.Option) string {
+func ofDialog(lines []string, options []Option) string {
 	const most = 20 // rows of a dialog above its options
 	first, last := options[0].Row, options[len(options)-1].Row
 	text := strings.Join(lines[max(0, first-most):min(len(lines), last+4)], "\n")
@@ -88,21 +85,21 @@ func ofDialog(lines []string, options []book.Option) string {
 	return "menu"
 }
 
-// Check returns why the label of a page is implausible; empty = it is plausible. A dialog needs options, and a busy
+// CheckState returns why the label of a page is implausible; empty = it is plausible. A dialog needs options, and a busy
 // page needs a title or a row that indicates it.
-func Check(p *book.Page) string {
+func CheckState(p *Page) string {
 	waiting := []string{"permission", "question", "plan", "dialog"}
 	kind := p.Kind()
-	working := Busy(p.Title) || slices.ContainsFunc(p.Lines(), busyLine)
+	working := IsBusy(p.Title) || slices.ContainsFunc(p.Lines(), busyLine)
 	spinner := regexp.MustCompile(`(?m)^\s*[✢✳✶✻✼✽·*●] (\S+…|Waiting for )`)
 	switch {
 	case slices.Contains(waiting, kind) && len(p.Options) == 0 && !strings.Contains(p.Text, "[ ]") && !strings.Contains(p.Text, "[✔]"):
 		return "a dialog without options"
 	case kind == "busy" && p.Tmux && !working && !spinner.MatchString(p.Text):
 		return "busy, but nothing on the screen says so"
-	case kind == "busy" && !p.Tmux && !Busy(p.Title):
+	case kind == "busy" && !p.Tmux && !IsBusy(p.Title):
 		return "busy, but the title does not say so: " + p.Title
-	case kind == "idle" && Busy(p.Title):
+	case kind == "idle" && IsBusy(p.Title):
 		return "idle, but the title says otherwise: " + p.Title
 	}
 	return ""
