@@ -15,7 +15,6 @@ import (
 	"github.com/claudeless/claudeless/internal/screens/anchors"
 	"github.com/claudeless/claudeless/internal/screens/book"
 	"github.com/claudeless/claudeless/internal/screens/check"
-	"github.com/claudeless/claudeless/internal/screens/diff"
 )
 
 // Diff compares two versions.
@@ -37,7 +36,7 @@ func (c *Diff) Run(s *process.System) error {
 	if err != nil {
 		return err
 	}
-	changes, cells, compared := []diff.Change{}, []diff.CellCount{}, 0
+	changes, cells, compared := []book.Change{}, []book.CellCount{}, 0
 	for _, a := range before {
 		for _, b := range after {
 			if k := b.Key; k.Renderer != a.Renderer || k.Tmux != a.Tmux || k.Cols != a.Cols || k.Rows != a.Rows {
@@ -45,14 +44,14 @@ func (c *Diff) Run(s *process.System) error {
 			}
 			compared++
 			if c.Cells {
-				counts, err := diff.Cells(a, b)
+				counts, err := book.CompareCells(a, b)
 				if err != nil {
 					return err
 				}
 				cells = append(cells, counts...)
 				continue
 			}
-			found, err := diff.Books(a, b)
+			found, err := book.Compare(a, b)
 			if err != nil {
 				return err
 			}
@@ -75,14 +74,14 @@ func (c *Diff) Run(s *process.System) error {
 }
 
 // printCells prints a line for each page and each state, and exits with 1 if a cell differs.
-func (c *Diff) printCells(s *process.System, counts []diff.CellCount) error {
+func (c *Diff) printCells(s *process.System, counts []book.CellCount) error {
 	if c.JSON {
 		if err := writeJSON(s, counts); err != nil {
 			return err
 		}
 	}
-	var total diff.CellCount
-	kinds, states := map[string]diff.CellCount{}, []string{}
+	var total book.CellCount
+	kinds, states := map[string]book.CellCount{}, []string{}
 	for _, n := range counts {
 		total = total.Plus(n)
 		kind, _, _ := strings.Cut(n.State, "/")
@@ -107,10 +106,10 @@ func (c *Diff) printCells(s *process.System, counts []diff.CellCount) error {
 	return nil
 }
 
-func (c *Diff) print(s *process.System, changes []diff.Change) error {
+func (c *Diff) print(s *process.System, changes []book.Change) error {
 	if c.GitHub {
 		for _, x := range changes {
-			if x.Kind == diff.Options || x.Kind == diff.Label {
+			if x.Kind == book.ChangedOptions || x.Kind == book.ChangedLabel {
 				fmt.Fprintf(s.Stderr, "::warning title=%s::%s\n", x.Page, strings.ReplaceAll(x.Text, "\n", "%0A"))
 			}
 		}
@@ -118,18 +117,18 @@ func (c *Diff) print(s *process.System, changes []diff.Change) error {
 	if c.JSON {
 		return writeJSON(s, changes)
 	}
-	counts, pages := map[diff.Kind]int{}, map[string]bool{}
+	counts, pages := map[book.ChangeKind]int{}, map[string]bool{}
 	for _, x := range changes {
 		counts[x.Kind]++
 		pages[x.Page] = true
 		text := x.Text
-		if x.Kind == diff.Text {
+		if x.Kind == book.ChangedText {
 			text = "\n  " + strings.ReplaceAll(text, "\n", "\n  ")
 		}
 		fmt.Fprintf(s.Stdout, "%s: %s (%s): %s\n", x.Kind, x.Page, x.Book, text)
 	}
 	_, err := fmt.Fprintf(s.Stdout, "%d pages differ: %d changes of options, %d of labels, %d of texts, %d pages of one version only\n",
-		len(pages), counts[diff.Options], counts[diff.Label], counts[diff.Text], counts[diff.Page])
+		len(pages), counts[book.ChangedOptions], counts[book.ChangedLabel], counts[book.ChangedText], counts[book.ChangedPages])
 	return err
 }
 

@@ -1,7 +1,4 @@
-// Package diff compares the pages of two books. It reports first what programs
-// that read screens must know: changes of options, of the one that is selected, and of what
-// Enter does.
-package diff
+package book
 
 import (
 	"cmp"
@@ -11,30 +8,29 @@ import (
 	"unicode/utf8"
 
 	"github.com/claudeless/claudeless/internal/base/textdiff"
-	"github.com/claudeless/claudeless/internal/screens/book"
 )
 
-// Kind is how much a change matters.
-type Kind string
+// ChangeKind is how much a change matters.
+type ChangeKind string
 
 // The kinds of changes, the most important ones first.
 const (
-	Options Kind = "options" // of a dialog: its options, their order, the selected one, the effect of Enter
-	Label   Kind = "label"   // the state of the page, or its title
-	Text    Kind = "text"
-	Page    Kind = "page" // the page is missing in one of the books
+	ChangedOptions ChangeKind = "options" // of a dialog: its options, their order, the selected one, the effect of Enter
+	ChangedLabel   ChangeKind = "label"   // the state of the page, or its title
+	ChangedText    ChangeKind = "text"
+	ChangedPages   ChangeKind = "page" // the page is missing in one of the books
 )
 
 // Change is one difference.
 type Change struct {
-	Kind Kind   `json:"kind"`
-	Page string `json:"page"` // TAPE.PAGE
-	Book string `json:"book"` // renderer and size
-	Text string `json:"text"`
+	Kind ChangeKind `json:"kind"`
+	Page string     `json:"page"` // TAPE.PAGE
+	Book string     `json:"book"` // renderer and size
+	Text string     `json:"text"`
 }
 
-// Books compares two books, page by page, after masking what depends on the run.
-func Books(a, b book.Book) ([]Change, error) {
+// Compare compares two books, page by page, after masking what depends on the run.
+func Compare(a, b Book) ([]Change, error) {
 	before, err := a.Pages()
 	if err != nil {
 		return nil, err
@@ -46,7 +42,7 @@ func Books(a, b book.Book) ([]Change, error) {
 	c := comparison{book: strings.TrimPrefix(b.String(), b.Version+"/")}
 	c.pages(before, after)
 	var ordered []Change
-	for _, kind := range []Kind{Options, Label, Page, Text} {
+	for _, kind := range []ChangeKind{ChangedOptions, ChangedLabel, ChangedPages, ChangedText} {
 		for _, change := range c.changes {
 			if change.Kind == kind {
 				ordered = append(ordered, change)
@@ -62,12 +58,12 @@ type comparison struct {
 	changes []Change
 }
 
-func (c *comparison) add(kind Kind, p *book.Page, format string, args ...any) {
+func (c *comparison) add(kind ChangeKind, p *Page, format string, args ...any) {
 	c.changes = append(c.changes, Change{Kind: kind, Page: p.FullName(), Book: c.book, Text: fmt.Sprintf(format, args...)})
 }
 
-func (c *comparison) pages(before, after []book.Page) {
-	byName := map[string]*book.Page{}
+func (c *comparison) pages(before, after []Page) {
+	byName := map[string]*Page{}
 	for i := range after {
 		byName[after[i].FullName()] = &after[i]
 	}
@@ -76,31 +72,31 @@ func (c *comparison) pages(before, after []book.Page) {
 		b := byName[a.FullName()]
 		delete(byName, a.FullName())
 		if b == nil {
-			c.add(Page, a, "only the first version has this page")
+			c.add(ChangedPages, a, "only the first version has this page")
 			continue
 		}
 		c.page(a, b)
 	}
 	for i := range after {
 		if p := &after[i]; byName[p.FullName()] != nil {
-			c.add(Page, p, "only the second version has this page")
+			c.add(ChangedPages, p, "only the second version has this page")
 		}
 	}
 }
 
-func (c *comparison) page(a, b *book.Page) {
+func (c *comparison) page(a, b *Page) {
 	c.options(a, b)
 	if a.Enter != b.Enter {
-		c.add(Options, b, "Enter %s, before it %s", cmp.Or(b.Enter, "has no label"), cmp.Or(a.Enter, "had none"))
+		c.add(ChangedOptions, b, "Enter %s, before it %s", cmp.Or(b.Enter, "has no label"), cmp.Or(a.Enter, "had none"))
 	}
 	if a.State != b.State {
-		c.add(Label, b, "the state is %s, before it was %s", b.State, a.State)
+		c.add(ChangedLabel, b, "the state is %s, before it was %s", b.State, a.State)
 	}
 	if titleState(a.Title) != titleState(b.Title) {
-		c.add(Label, b, "the title is %q, before it was %q", b.Title, a.Title)
+		c.add(ChangedLabel, b, "the title is %q, before it was %q", b.Title, a.Title)
 	}
 	if before, after := maskedText(a), maskedText(b); before != after {
-		c.add(Text, b, "%s", strings.TrimRight(hunks(before, after), "\n"))
+		c.add(ChangedText, b, "%s", strings.TrimRight(hunks(before, after), "\n"))
 	}
 }
 
@@ -115,7 +111,7 @@ func titleState(title string) string {
 
 // maskedText returns the rows of a page without the empty ones, which depend on the
 // height of other rows.
-func maskedText(p *book.Page) string {
+func maskedText(p *Page) string {
 	lines := slices.DeleteFunc(p.Masked(), func(line string) bool { return strings.TrimSpace(line) == "" })
 	return strings.Join(lines, "\n") + "\n"
 }
@@ -132,17 +128,17 @@ func hunks(before, after string) string {
 }
 
 // options compares the options of a dialog.
-func (c *comparison) options(a, b *book.Page) {
+func (c *comparison) options(a, b *Page) {
 	if len(a.Options) == 0 && len(b.Options) == 0 {
 		return
 	}
-	mask := func(label string, p *book.Page) string {
+	mask := func(label string, p *Page) string {
 		for _, s := range p.Slots {
 			label = strings.ReplaceAll(label, s.Value, "<"+s.Name+">")
 		}
 		return label
 	}
-	before, after := map[string]book.Option{}, map[string]book.Option{}
+	before, after := map[string]Option{}, map[string]Option{}
 	var order, common []string
 	for _, o := range a.Options {
 		before[mask(o.Label, a)] = o
@@ -153,9 +149,9 @@ func (c *comparison) options(a, b *book.Page) {
 		old, ok := before[label]
 		switch {
 		case !ok:
-			c.add(Options, b, "option %q is new%s", label, numbered(o))
+			c.add(ChangedOptions, b, "option %q is new%s", label, numbered(o))
 		case old.Number != o.Number:
-			c.add(Options, b, "option %q has%s, before it had%s", label, orNo(o), orNo(old))
+			c.add(ChangedOptions, b, "option %q has%s, before it had%s", label, orNo(o), orNo(old))
 		}
 		if ok {
 			order = append(order, label)
@@ -169,30 +165,30 @@ func (c *comparison) options(a, b *book.Page) {
 		if _, ok := after[label]; ok {
 			common = append(common, label)
 		} else {
-			c.add(Options, b, "option %q is gone%s", label, numbered(o))
+			c.add(ChangedOptions, b, "option %q is gone%s", label, numbered(o))
 		}
 	}
 	if !slices.Equal(order, common) {
-		c.add(Options, b, "the order of the options is %q, before it was %q", order, common)
+		c.add(ChangedOptions, b, "the order of the options is %q, before it was %q", order, common)
 	}
 }
 
-func (c *comparison) selected(a, b *book.Page, label string, mask func(string, *book.Page) string) {
+func (c *comparison) selected(a, b *Page, label string, mask func(string, *Page) string) {
 	for _, o := range a.Options {
 		if old := mask(o.Label, a); o.Selected && old != label {
-			c.add(Options, b, "option %q is selected when the dialog appears, before it was %q", label, old)
+			c.add(ChangedOptions, b, "option %q is selected when the dialog appears, before it was %q", label, old)
 		}
 	}
 }
 
-func numbered(o book.Option) string {
+func numbered(o Option) string {
 	if o.Number == "" {
 		return ""
 	}
 	return " (number " + o.Number + ")"
 }
 
-func orNo(o book.Option) string {
+func orNo(o Option) string {
 	if o.Number == "" {
 		return " no number"
 	}

@@ -1,29 +1,27 @@
-package diff
+package book
 
 import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-
-	"github.com/claudeless/claudeless/internal/screens/book"
 )
 
-// Cells that are empty in both pages do not count, and neither does what depends on the run.
+// CompareCells that are empty in both pages do not count, and neither does what depends on the run.
 func TestCells(t *testing.T) {
 	t.Parallel()
-	books := make([]book.Book, 2)
+	books := make([]Book, 2)
 	for i, text := range []string{
 		"one  two\n /tmp/claudeless-screens-1/project\n" + "x\n",
 		"one\n /tmp/claudeless-screens-22/project\n" + "  ⎿  Tip: ask\ny\n",
 	} {
-		books[i] = book.New(t.TempDir(), book.Key{Version: "1", Renderer: book.Inline, Cols: 40, Rows: 5})
-		p := book.Page{Tape: "t", Name: "p", State: "idle/start", Text: text}
-		p.Slots = book.FindSlots(p.Lines(), nil)
+		books[i] = New(t.TempDir(), Key{Version: "1", Renderer: Inline, Cols: 40, Rows: 5})
+		p := Page{Tape: "t", Name: "p", State: "idle/start", Text: text}
+		p.Slots = FindSlots(p.Lines(), nil)
 		if err := books[i].Write(&p); err != nil {
 			t.Fatal(err)
 		}
 	}
-	got, err := Cells(books[0], books[1])
+	got, err := CompareCells(books[0], books[1])
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -32,7 +30,7 @@ func TestCells(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if got, err := Cells(books[0], books[0]); err != nil || got[0].Same != got[0].All {
+	if got, err := CompareCells(books[0], books[0]); err != nil || got[0].Same != got[0].All {
 		t.Errorf("a book against itself: %v, %v", got, err)
 	}
 	if text := want[0].String(); text != "    8/   13  61.5 %" {

@@ -1,9 +1,7 @@
-package diff
+package book
 
 import (
 	"fmt"
-
-	"github.com/claudeless/claudeless/internal/screens/book"
 )
 
 // CellCount says how many cells of a page are the same in two books, after masking. Cells
@@ -30,8 +28,8 @@ func (c CellCount) String() string {
 	return fmt.Sprintf("%5d/%5d %5.1f %%", c.Same, c.All, percent)
 }
 
-// Cells compares the pages that both books have, cell by cell.
-func Cells(a, b book.Book) ([]CellCount, error) {
+// CompareCells compares the pages that both books have, cell by cell.
+func CompareCells(a, b Book) ([]CellCount, error) {
 	before, err := a.Pages()
 	if err != nil {
 		return nil, err
@@ -40,7 +38,7 @@ func Cells(a, b book.Book) ([]CellCount, error) {
 	if err != nil {
 		return nil, err
 	}
-	byName := map[string]*book.Page{}
+	byName := map[string]*Page{}
 	for i := range after {
 		byName[after[i].FullName()] = &after[i]
 	}
@@ -53,7 +51,7 @@ func Cells(a, b book.Book) ([]CellCount, error) {
 	return counts, nil
 }
 
-func cells(a, b *book.Page) CellCount {
+func cells(a, b *Page) CellCount {
 	c := CellCount{Page: a.FullName(), State: a.State}
 	before, after := a.Masked(), b.Masked()
 	for row := range max(len(before), len(after)) {
