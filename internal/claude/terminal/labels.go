@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/claudeless/claudeless/internal/screens/anchors"
 	"github.com/claudeless/claudeless/internal/screens/book"
 )
 
@@ -25,14 +24,14 @@ const (
 // footer hints. All of them are anchors (package anchors); everything else on the screen is
 // worded in this package, or comes from the captured pages.
 type labels struct {
-	anchors []anchors.Anchor
+	anchors []book.Anchor
 	pages   *pages // have the labels in full; nil = no pages
 }
 
 // loadLabels returns the labels of a version: those of the newest one that is not newer, or
 // else of the oldest.
 func loadLabels(version string) (labels, error) {
-	all, err := anchors.Load()
+	all, err := book.LoadAnchors()
 	if err != nil || len(all) == 0 {
 		return labels{}, err
 	}
@@ -70,7 +69,7 @@ func refuses(label string) bool {
 
 // arrange puts options into the order of the version, and selects the one that it selects.
 func (l *labels) arrange(d *dialog, state string) {
-	row := func(label string) *anchors.Anchor {
+	row := func(label string) *book.Anchor {
 		for i, a := range l.anchors {
 			if a.State == state && strings.HasPrefix(label, a.Label) {
 				return &l.anchors[i]

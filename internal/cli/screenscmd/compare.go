@@ -12,7 +12,6 @@ import (
 	"github.com/claudeless/claudeless/internal/base/diag"
 	"github.com/claudeless/claudeless/internal/base/junit"
 	"github.com/claudeless/claudeless/internal/base/process"
-	"github.com/claudeless/claudeless/internal/screens/anchors"
 	"github.com/claudeless/claudeless/internal/screens/book"
 	"github.com/claudeless/claudeless/internal/screens/check"
 )
@@ -286,20 +285,20 @@ func table(r *check.Report, begin, between, end string) string {
 
 // Anchors lists or writes anchors.
 type Anchors struct {
-	Write   string `placeholder:"FILE" help:"Add the anchors of the captured pages to FILE, such as internal/screens/anchors/anchors.toml"`
+	Write   string `placeholder:"FILE" help:"Add the anchors of the captured pages to FILE, such as internal/screens/book/anchors.toml"`
 	Version string `arg:"" optional:"" help:"Version or directory (default: the newest)"`
 }
 
 // Run prints the anchors of a version, or takes them from its pages.
 func (c *Anchors) Run(s *process.System) error {
-	known, err := anchors.Load()
+	known, err := book.LoadAnchors()
 	if err != nil {
 		return err
 	}
 	if c.Write == "" {
 		for i, v := range slices.Backward(known) {
 			if v.Version == c.Version || c.Version == "" && i == len(known)-1 {
-				_, err := fmt.Fprint(s.Stdout, anchors.Write([]anchors.Version{v}))
+				_, err := fmt.Fprint(s.Stdout, book.WriteAnchors([]book.VersionAnchors{v}))
 				return err
 			}
 		}
@@ -318,15 +317,15 @@ func (c *Anchors) Run(s *process.System) error {
 		return err
 	}
 	if text, err := os.ReadFile(c.Write); err == nil {
-		if known, err = anchors.Parse(c.Write, string(text)); err != nil {
+		if known, err = book.ParseAnchors(c.Write, string(text)); err != nil {
 			return err
 		}
 	}
-	v := anchors.FromPages(b.Version, pages)
+	v := book.AnchorsOf(b.Version, pages)
 	if err := v.Check(); err != nil {
 		return err
 	}
-	if err := os.WriteFile(c.Write, []byte(anchors.Write(anchors.Merge(known, v))), 0o644); err != nil {
+	if err := os.WriteFile(c.Write, []byte(book.WriteAnchors(book.MergeAnchors(known, v))), 0o644); err != nil {
 		return fmt.Errorf("writing the anchors: %w", err)
 	}
 	_, err = fmt.Fprintf(s.Stdout, "%d anchors of %s\n", len(v.Anchors), v.Version)

@@ -1,8 +1,4 @@
-// Package anchors has short labels of the screens of the CLI: option labels, footer
-// hints and glyphs, by which a screen is recognized. They are the only text of
-// captured pages that is part of this repository, at most 80 of at most 60 characters
-// for each version.
-package anchors
+package book
 
 import (
 	_ "embed"
@@ -14,7 +10,6 @@ import (
 
 	"github.com/claudeless/claudeless/internal/base/diag"
 	"github.com/claudeless/claudeless/internal/base/tomltext"
-	"github.com/claudeless/claudeless/internal/screens/book"
 )
 
 // The bounds of the anchors of a version.
@@ -37,19 +32,19 @@ type Anchor struct {
 	Selected bool `toml:"selected"`
 }
 
-// Version has the anchors of one version.
-type Version struct {
+// VersionAnchors has the anchors of one version.
+type VersionAnchors struct {
 	Version string   `toml:"version"`
 	Anchors []Anchor `toml:"anchors"`
 }
 
-// Load returns the anchors of all versions that this binary knows, oldest first.
-func Load() ([]Version, error) { return Parse("anchors.toml", source) }
+// LoadAnchors returns the anchors of all versions that this binary knows, oldest first.
+func LoadAnchors() ([]VersionAnchors, error) { return ParseAnchors("anchors.toml", source) }
 
-// Parse reads anchors.
-func Parse(file, text string) ([]Version, error) {
+// ParseAnchors reads anchors.
+func ParseAnchors(file, text string) ([]VersionAnchors, error) {
 	var all struct {
-		Versions []Version `toml:"versions"`
+		Versions []VersionAnchors `toml:"versions"`
 	}
 	ix := diag.IndexTOML(file, []byte(text))
 	if problem := ix.FirstProblem(); problem != nil {
@@ -61,13 +56,13 @@ func Parse(file, text string) ([]Version, error) {
 	return all.Versions, nil
 }
 
-// FromPages chooses the anchors of a book: of each kind of page the options, the mode in the
+// AnchorsOf chooses the anchors of a book: of each kind of page the options, the mode in the
 // last row, and what it says keys do.
-func FromPages(version string, pages []book.Page) Version {
-	v := Version{Version: version}
+func AnchorsOf(version string, pages []Page) VersionAnchors {
+	v := VersionAnchors{Version: version}
 	seen := map[string]bool{}
 	hint := regexp.MustCompile(`(?i)((ctrl|shift)[-+ ])?\w+ to (confirm|cancel|amend|interrupt|select|reject|cycle|exit|edit|save|approve)\b`)
-	add := func(p *book.Page, row int, label string, selected bool) {
+	add := func(p *Page, row int, label string, selected bool) {
 		for _, s := range p.Slots {
 			if strings.Contains(label, s.Value) {
 				label, _, _ = strings.Cut(label, s.Value) // only what does not depend on the run
@@ -83,7 +78,7 @@ func FromPages(version string, pages []book.Page) Version {
 		v.Anchors = append(v.Anchors, Anchor{Page: p.FullName(), State: p.State, Row: lastRow(p) - row, Label: label, Selected: selected})
 	}
 	for _, p := range byImportance(pages) {
-		if p.Kind() != "menu" && !slices.ContainsFunc(pages, func(q book.Page) bool { // a key has changed the selection
+		if p.Kind() != "menu" && !slices.ContainsFunc(pages, func(q Page) bool { // a key has changed the selection
 			return q.Tape == p.Tape && q.State == p.State && q.Offset < p.Offset
 		}) {
 			for _, o := range p.Options {
@@ -120,8 +115,8 @@ func shorten(label string) string {
 }
 
 // byImportance orders pages by their state: the anchors of the first ones are kept.
-func byImportance(pages []book.Page) []*book.Page {
-	var ordered []*book.Page
+func byImportance(pages []Page) []*Page {
+	var ordered []*Page
 	for _, kind := range []string{"dialog", "permission", "plan", "question", "busy", "idle", "error", "menu", "ended"} {
 		for i := range pages {
 			if pages[i].Kind() == kind {
@@ -133,7 +128,7 @@ func byImportance(pages []book.Page) []*book.Page {
 }
 
 // lastRow returns the last row that is not empty.
-func lastRow(p *book.Page) int {
+func lastRow(p *Page) int {
 	lines := p.Lines()
 	for row := len(lines) - 1; row > 0; row-- {
 		if strings.TrimSpace(lines[row]) != "" {
@@ -143,18 +138,18 @@ func lastRow(p *book.Page) int {
 	return 0
 }
 
-// Merge replaces the anchors of a version, or adds them.
-func Merge(all []Version, v Version) []Version {
-	all = slices.DeleteFunc(slices.Clone(all), func(old Version) bool { return old.Version == v.Version })
-	at := slices.IndexFunc(all, func(old Version) bool { return book.CompareVersions(old.Version, v.Version) > 0 })
+// MergeAnchors replaces the anchors of a version, or adds them.
+func MergeAnchors(all []VersionAnchors, v VersionAnchors) []VersionAnchors {
+	all = slices.DeleteFunc(slices.Clone(all), func(old VersionAnchors) bool { return old.Version == v.Version })
+	at := slices.IndexFunc(all, func(old VersionAnchors) bool { return CompareVersions(old.Version, v.Version) > 0 })
 	if at < 0 {
 		at = len(all)
 	}
 	return slices.Insert(all, at, v)
 }
 
-// Write returns the file.
-func Write(all []Version) string {
+// WriteAnchors returns the file.
+func WriteAnchors(all []VersionAnchors) string {
 	var b strings.Builder
 	b.WriteString("# Short labels of the screens of the CLI, written by `claudeless screens anchors --write`.\n")
 	for _, v := range all {
@@ -172,7 +167,7 @@ func Write(all []Version) string {
 }
 
 // Check returns what breaks the bounds.
-func (v Version) Check() error {
+func (v VersionAnchors) Check() error {
 	if len(v.Anchors) > MostAnchors {
 		return fmt.Errorf("%d anchors of %s, at most %d are kept", len(v.Anchors), v.Version, MostAnchors)
 	}

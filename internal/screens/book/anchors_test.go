@@ -1,18 +1,16 @@
-package anchors
+package book
 
 import (
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-
-	"github.com/claudeless/claudeless/internal/screens/book"
 )
 
 // Nothing of the pages but few short labels is part of this repository.
 func TestKnownAnchorsAreFewAndShort(t *testing.T) {
 	t.Parallel()
-	all, err := Load()
+	all, err := LoadAnchors()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -24,18 +22,18 @@ func TestKnownAnchorsAreFewAndShort(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if again, err := Parse("again", Write(all)); err != nil || !cmp.Equal(all, again) {
+	if again, err := ParseAnchors("again", WriteAnchors(all)); err != nil || !cmp.Equal(all, again) {
 		t.Errorf("written and read again they differ: %v\n%s", err, cmp.Diff(all, again))
 	}
 }
 
 func TestFromPages(t *testing.T) {
 	t.Parallel()
-	ask := book.Page{Tape: "t", Name: "ask", State: "permission/shell", Text: " Go on in /tmp/x?\n ❯ 1. Yes\n   2. Yes, in /tmp/x\n\n Esc to cancel\n\n"}
-	ask.Options, ask.Slots = book.FindOptions(ask.Lines()), book.FindSlots(ask.Lines(), map[string]string{"dir": "/tmp/x"})
-	idle := book.Page{Tape: "t", Name: "idle", State: "idle", Text: "a secret answer\n❯\n  careful mode (shift+tab to cycle) · more\n"}
-	got := FromPages("1.0.0", []book.Page{idle, ask})
-	want := Version{Version: "1.0.0", Anchors: []Anchor{
+	ask := Page{Tape: "t", Name: "ask", State: "permission/shell", Text: " Go on in /tmp/x?\n ❯ 1. Yes\n   2. Yes, in /tmp/x\n\n Esc to cancel\n\n"}
+	ask.Options, ask.Slots = FindOptions(ask.Lines()), FindSlots(ask.Lines(), map[string]string{"dir": "/tmp/x"})
+	idle := Page{Tape: "t", Name: "idle", State: "idle", Text: "a secret answer\n❯\n  careful mode (shift+tab to cycle) · more\n"}
+	got := AnchorsOf("1.0.0", []Page{idle, ask})
+	want := VersionAnchors{Version: "1.0.0", Anchors: []Anchor{
 		{Page: "t.ask", State: "permission/shell", Row: 3, Label: "Yes", Selected: true},
 		{Page: "t.ask", State: "permission/shell", Row: 2, Label: "Yes, in"},
 		{Page: "t.ask", State: "permission/shell", Row: 0, Label: "Esc to cancel"},
@@ -45,7 +43,7 @@ func TestFromPages(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("anchors (-want +got):\n%s", diff)
 	}
-	long := Version{Version: "1", Anchors: []Anchor{{Label: strings.Repeat("x", MostCharacters+1)}}}
+	long := VersionAnchors{Version: "1", Anchors: []Anchor{{Label: strings.Repeat("x", MostCharacters+1)}}}
 	if long.Check() == nil {
 		t.Error("a long label is accepted")
 	}
