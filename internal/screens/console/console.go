@@ -15,7 +15,6 @@ import (
 
 	"github.com/claudeless/claudeless/internal/screens/emulator"
 	"github.com/claudeless/claudeless/internal/screens/pty"
-	"github.com/claudeless/claudeless/internal/screens/recording"
 )
 
 // Settings are the options that a user chooses.
@@ -37,7 +36,7 @@ type Options struct {
 	Keys io.Reader
 	// Display receives the output.
 	Display io.Writer
-	Clock   recording.Clock
+	Clock   Clock
 	// Environ and Secrets say what is secret, Texts which parts of screens depend on the run.
 	Environ, Secrets []string
 	Texts            map[string]string
@@ -51,7 +50,7 @@ const lastOutput = 200 * time.Millisecond
 type Console struct {
 	o        Options
 	pair     pty.Pair
-	recorder *recording.Recorder
+	recorder *recorder
 	follows  bool          // the size of this program's terminal
 	keys     *os.File      // the terminal in raw mode; nil = none
 	before   *term.State   // of keys
@@ -71,7 +70,7 @@ func Open(o Options) (*Console, error) {
 		}
 	}
 	var err error
-	c.recorder, err = recording.New(recording.Options{
+	c.recorder, err = newRecorder(recorderOptions{
 		Cols: size.Cols, Rows: size.Rows, Clock: o.Clock, Dir: o.Screens, Environ: o.Environ, Secrets: o.Secrets, Texts: o.Texts,
 	})
 	if err != nil {
@@ -168,7 +167,7 @@ func (c *Console) Resize() {
 
 // Stop closes the pseudo-terminal after the last output, restores this program's terminal, and returns what was
 // recorded.
-func (c *Console) Stop() (recording.Summary, error) {
+func (c *Console) Stop() (Summary, error) {
 	if c.output == nil {
 		summary, err := c.recorder.Close()
 		return summary, errors.Join(err, c.pair.Close())

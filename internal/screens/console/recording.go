@@ -1,9 +1,4 @@
-// Package recording keeps the screens of a program on a terminal: a file for each
-// screen that stood for a moment, and a recording (asciicast v2) of all of them.
-//
-// Secrets are masked before anything is written. The recording is therefore made
-// from screens, not from the bytes of the program.
-package recording
+package console
 
 import (
 	"bytes"
@@ -30,8 +25,8 @@ const (
 // Clock is the time of a recorder.
 type Clock interface{ Now() time.Time }
 
-// Options configure a recorder. Cols, Rows and Clock are required.
-type Options struct {
+// recorderOptions configure a recorder. Cols, Rows and Clock are required.
+type recorderOptions struct {
 	Cols, Rows int
 	Clock      Clock
 	// Dir receives the files; empty = none are written, and only the summary is made.
@@ -57,10 +52,10 @@ type Dialog struct {
 	Answer string // the label of the option that was chosen, or the key; empty = still open at the end
 }
 
-// Recorder watches the terminal of one program. Its methods may be called from many
+// recorder watches the terminal of one program. Its methods may be called from many
 // goroutines. The caller must call Close.
-type Recorder struct {
-	o       Options
+type recorder struct {
+	o       recorderOptions
 	mu      sync.Mutex
 	screen  *emulator.Emulator
 	mask    *mask
@@ -86,9 +81,9 @@ type openDialog struct {
 	key     string // the last one
 }
 
-// New returns a recorder for a program that starts now.
-func New(o Options) (*Recorder, error) {
-	r := &Recorder{
+// newRecorder returns a recorder for a program that starts now.
+func newRecorder(o recorderOptions) (*recorder, error) {
+	r := &recorder{
 		o: o, screen: emulator.New(o.Cols, o.Rows), began: o.Clock.Now(),
 		mask: newMask(redact.Options{Environ: o.Environ, Values: o.Secrets}, o.Secrets),
 	}
@@ -107,7 +102,7 @@ func New(o Options) (*Recorder, error) {
 }
 
 // Output records output of the program.
-func (r *Recorder) Output(p []byte) {
+func (r *recorder) Output(p []byte) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	now := r.o.Clock.Now()
@@ -117,7 +112,7 @@ func (r *Recorder) Output(p []byte) {
 }
 
 // Input records what was typed.
-func (r *Recorder) Input(p []byte) {
+func (r *recorder) Input(p []byte) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.look(r.o.Clock.Now())
@@ -141,7 +136,7 @@ func isReport(p []byte) bool {
 
 // flushInput writes the input since the last control key as one event, because a
 // secret that is typed key by key could not be recognized.
-func (r *Recorder) flushInput() {
+func (r *recorder) flushInput() {
 	if len(r.typed) > 0 {
 		r.event("i", r.mask.text(string(r.typed)))
 		r.typed = nil
@@ -149,7 +144,7 @@ func (r *Recorder) flushInput() {
 }
 
 // Resize records another size.
-func (r *Recorder) Resize(cols, rows int) {
+func (r *recorder) Resize(cols, rows int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.look(r.o.Clock.Now())
@@ -159,11 +154,11 @@ func (r *Recorder) Resize(cols, rows int) {
 }
 
 // Screen returns the terminal as it is now.
-func (r *Recorder) Screen() *emulator.Emulator { return r.screen }
+func (r *recorder) Screen() *emulator.Emulator { return r.screen }
 
 // Close keeps the last screen and returns the summary. The error is the first of all
 // writes.
-func (r *Recorder) Close() (Summary, error) {
+func (r *recorder) Close() (Summary, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.lastFrame, r.since = time.Time{}, time.Time{}
@@ -182,7 +177,7 @@ func (r *Recorder) Close() (Summary, error) {
 }
 
 // look examines the screen as it was until now, before it changes.
-func (r *Recorder) look(now time.Time) {
+func (r *recorder) look(now time.Time) {
 	if r.lastOutput.IsZero() || now.Sub(r.lastFrame) < frame && now.Sub(r.lastOutput) < standing {
 		return
 	}
@@ -203,7 +198,7 @@ func (r *Recorder) look(now time.Time) {
 }
 
 // keep adds a screen to the summary and writes its files.
-func (r *Recorder) keep(p *book.Page, screen emulator.Screen) {
+func (r *recorder) keep(p *book.Page, screen emulator.Screen) {
 	r.summary.Screens++
 	r.current = book.StateOf(screen)
 	p.State, p.Tape, p.Name = r.current, "session", fmt.Sprintf("%03d", r.summary.Screens)
@@ -219,7 +214,7 @@ func (r *Recorder) keep(p *book.Page, screen emulator.Screen) {
 }
 
 // follow keeps track of the dialog on the screen.
-func (r *Recorder) follow(p *book.Page) {
+func (r *recorder) follow(p *book.Page) {
 	dialog := slices.Contains([]string{"permission", "question", "plan", "dialog"}, p.Kind())
 	if r.open != nil && (!dialog || p.State != r.open.state || len(p.Options) != len(r.open.options)) {
 		r.closeDialog()
@@ -232,7 +227,7 @@ func (r *Recorder) follow(p *book.Page) {
 	}
 }
 
-func (r *Recorder) closeDialog() {
+func (r *recorder) closeDialog() {
 	r.summary.Dialogs = append(r.summary.Dialogs, Dialog{State: r.open.state, Answer: r.open.answer()})
 	r.open = nil
 }
@@ -274,7 +269,7 @@ func (d *openDialog) answer() string {
 }
 
 // frame adds the rows that changed to the recording.
-func (r *Recorder) frame(screen emulator.Screen) {
+func (r *recorder) frame(screen emulator.Screen) {
 	if r.cast == nil {
 		return
 	}
@@ -292,20 +287,20 @@ func (r *Recorder) frame(screen emulator.Screen) {
 	}
 }
 
-func (r *Recorder) event(kind, data string) {
+func (r *recorder) event(kind, data string) {
 	if r.cast != nil {
 		at := float64(r.o.Clock.Now().Sub(r.began).Microseconds()) / 1e6
 		r.write([]any{at, kind, data})
 	}
 }
 
-func (r *Recorder) write(line any) {
+func (r *recorder) write(line any) {
 	enc := json.NewEncoder(io.Writer(r.cast))
 	enc.SetEscapeHTML(false)
 	r.note(enc.Encode(line))
 }
 
-func (r *Recorder) note(err error) {
+func (r *recorder) note(err error) {
 	if r.failed == nil && err != nil {
 		r.failed = fmt.Errorf("recording screens: %w", err)
 	}
