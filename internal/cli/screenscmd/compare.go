@@ -13,7 +13,6 @@ import (
 	"github.com/claudeless/claudeless/internal/base/junit"
 	"github.com/claudeless/claudeless/internal/base/process"
 	"github.com/claudeless/claudeless/internal/screens/book"
-	"github.com/claudeless/claudeless/internal/screens/check"
 )
 
 // Diff compares two versions.
@@ -152,7 +151,7 @@ func (c *Check) Run(ctx context.Context, s *process.System) error {
 	if err != nil {
 		return err
 	}
-	d, list := check.ParseDetector(path, text)
+	d, list := parseDetector(path, text)
 	if list.Err() != nil {
 		diag.Render(s.Stderr, list)
 		return fail(exitBadInput, fmt.Errorf("%d errors in %s", len(list), c.Detector))
@@ -161,7 +160,7 @@ func (c *Check) Run(ctx context.Context, s *process.System) error {
 	if err != nil {
 		return err
 	}
-	report, err := check.Run(ctx, d, books, s.Environ)
+	report, err := checkPages(ctx, d, books, s.Environ)
 	if err != nil {
 		return err
 	}
@@ -201,7 +200,7 @@ func (c *Check) books(s *process.System) ([]book.Book, error) {
 	return chosen, nil
 }
 
-func (c *Check) print(s *process.System, r *check.Report) error {
+func (c *Check) print(s *process.System, r *checkReport) error {
 	if c.JUnit != "" {
 		if err := writeJUnit(c.JUnit, r); err != nil {
 			return fmt.Errorf("writing the JUnit report: %w", err)
@@ -231,7 +230,7 @@ func (c *Check) print(s *process.System, r *check.Report) error {
 }
 
 // meaning says what a detector took a page for.
-func meaning(v check.Verdict) string {
+func meaning(v checkVerdict) string {
 	const most = 60
 	answer := v.Answer
 	if r := []rune(answer); len(r) > most {
@@ -249,7 +248,7 @@ func meaning(v check.Verdict) string {
 }
 
 // table returns wrong/asked by version and state.
-func table(r *check.Report, begin, between, end string) string {
+func table(r *checkReport, begin, between, end string) string {
 	states := []string{"dialog", "permission", "plan", "question", "busy", "idle", "menu", "error", "ended"}
 	states = slices.DeleteFunc(states, func(state string) bool {
 		for _, counts := range r.Versions {
@@ -332,7 +331,7 @@ func (c *Anchors) Run(s *process.System) error {
 	return err
 }
 
-func writeJUnit(file string, r *check.Report) error {
+func writeJUnit(file string, r *checkReport) error {
 	suite := junit.Suite{Name: r.Detector}
 	for _, v := range r.Verdicts {
 		c := junit.Case{Class: v.Book, Name: v.Page + " " + v.State}

@@ -1,4 +1,4 @@
-package check
+package screenscmd
 
 import (
 	"context"
@@ -21,8 +21,8 @@ const (
 	mostBytes = 1 << 20
 )
 
-// Verdict is the judgement of one page.
-type Verdict struct {
+// checkVerdict is the judgement of one page.
+type checkVerdict struct {
 	Page   string `json:"page"` // TAPE.PAGE
 	Book   string `json:"book"`
 	State  string `json:"state"`
@@ -32,23 +32,23 @@ type Verdict struct {
 	Cause  string `json:"cause,omitempty"` // why the detector gave no answer
 }
 
-// Count counts the pages of one state.
-type Count struct {
+// checkCount counts the pages of one state.
+type checkCount struct {
 	Asked int `json:"asked"`
 	Wrong int `json:"wrong"`
 }
 
-// Report is the outcome of a check.
-type Report struct {
+// checkReport is the outcome of a check.
+type checkReport struct {
 	Detector string `json:"detector"`
 	// Versions has the counts by version and state (without finer kinds).
-	Versions map[string]map[string]Count `json:"versions"`
-	Verdicts []Verdict                   `json:"verdicts"`
+	Versions map[string]map[string]checkCount `json:"versions"`
+	Verdicts []checkVerdict                   `json:"verdicts"`
 }
 
 // Total returns the counts of a version over all states; of all versions for "".
-func (r *Report) Total(version string) Count {
-	var sum Count
+func (r *checkReport) Total(version string) checkCount {
+	var sum checkCount
 	for v, states := range r.Versions {
 		for _, c := range states {
 			if version == "" || v == version {
@@ -59,9 +59,9 @@ func (r *Report) Total(version string) Count {
 	return sum
 }
 
-// Run runs a detector over all pages of books.
-func Run(ctx context.Context, d *Detector, books []book.Book, environ []string) (*Report, error) {
-	r := &Report{Detector: d.Name, Versions: map[string]map[string]Count{}, Verdicts: []Verdict{}}
+// checkPages runs a detector over all pages of books.
+func checkPages(ctx context.Context, d *detector, books []book.Book, environ []string) (*checkReport, error) {
+	r := &checkReport{Detector: d.Name, Versions: map[string]map[string]checkCount{}, Verdicts: []checkVerdict{}}
 	for _, b := range books {
 		pages, err := b.Pages()
 		if err != nil {
@@ -85,8 +85,8 @@ func Run(ctx context.Context, d *Detector, books []book.Book, environ []string) 
 // reply is the detector's answer for a page, or the error.
 type reply struct{ text, cause string }
 
-func (d *Detector) judge(p *book.Page, a reply) Verdict {
-	v := Verdict{Page: p.FullName(), Book: p.String(), State: p.State, Answer: a.text, Cause: a.cause}
+func (d *detector) judge(p *book.Page, a reply) checkVerdict {
+	v := checkVerdict{Page: p.FullName(), Book: p.String(), State: p.State, Answer: a.text, Cause: a.cause}
 	right, _ := d.accepts(p.State)
 	if a.cause == "" {
 		v.Means = d.state(a.text)
@@ -98,9 +98,9 @@ func (d *Detector) judge(p *book.Page, a reply) Verdict {
 	return v
 }
 
-func (r *Report) add(v Verdict, p *book.Page) {
+func (r *checkReport) add(v checkVerdict, p *book.Page) {
 	if r.Versions[p.Version] == nil {
-		r.Versions[p.Version] = map[string]Count{}
+		r.Versions[p.Version] = map[string]checkCount{}
 	}
 	c := r.Versions[p.Version][p.Kind()]
 	c.Asked++
@@ -112,7 +112,7 @@ func (r *Report) add(v Verdict, p *book.Page) {
 }
 
 // ask gives the pages of a book to the detector.
-func ask(ctx context.Context, d *Detector, b book.Book, pages []book.Page, environ []string) ([]reply, error) {
+func ask(ctx context.Context, d *detector, b book.Book, pages []book.Page, environ []string) ([]reply, error) {
 	if d.Each == "lines" {
 		return askLines(ctx, d, b, pages, environ)
 	}
@@ -136,7 +136,7 @@ func ask(ctx context.Context, d *Detector, b book.Book, pages []book.Page, envir
 }
 
 // input returns what the detector reads on stdin.
-func input(d *Detector, b book.Book, p *book.Page) ([]byte, error) {
+func input(d *detector, b book.Book, p *book.Page) ([]byte, error) {
 	switch d.Input {
 	case "ansi":
 		return []byte(p.ANSI), nil
@@ -155,7 +155,7 @@ func variables(b book.Book, p *book.Page) []string {
 }
 
 // runCommand runs the detector once.
-func runCommand(ctx context.Context, d *Detector, stdin []byte, env []string, limit time.Duration) (reply, error) {
+func runCommand(ctx context.Context, d *detector, stdin []byte, env []string, limit time.Duration) (reply, error) {
 	res, err := proc.Run(ctx, proc.RunOptions{
 		Command: proc.Command{Path: proc.Shell, Args: []string{"-c", d.Command}, Env: env, Dir: d.Dir}, Stdin: stdin, Limit: mostBytes, Timeout: limit,
 	})
@@ -178,7 +178,7 @@ func runCommand(ctx context.Context, d *Detector, stdin []byte, env []string, li
 }
 
 // askLines runs the detector once for all pages: it reads one line of base64 per page and writes one line in return.
-func askLines(ctx context.Context, d *Detector, b book.Book, pages []book.Page, environ []string) ([]reply, error) {
+func askLines(ctx context.Context, d *detector, b book.Book, pages []book.Page, environ []string) ([]reply, error) {
 	var all strings.Builder
 	for i := range pages {
 		text, err := input(d, b, &pages[i])
@@ -207,7 +207,7 @@ func askLines(ctx context.Context, d *Detector, b book.Book, pages []book.Page, 
 }
 
 // inTmux shows a page in a separate tmux server and runs the detector with access to it.
-func inTmux(ctx context.Context, d *Detector, p *book.Page, raw []byte, env []string) (reply, error) {
+func inTmux(ctx context.Context, d *detector, p *book.Page, raw []byte, env []string) (reply, error) {
 	temp, err := proc.MakeTempDir("claudeless-tmux-")
 	if err != nil {
 		return reply{}, err

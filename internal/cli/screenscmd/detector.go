@@ -1,6 +1,4 @@
-// Package check runs a detector, which is a program that reads the state of claude
-// off its screen, over the pages of books, and counts the pages it misjudges.
-package check
+package screenscmd
 
 import (
 	"fmt"
@@ -13,8 +11,8 @@ import (
 	"github.com/claudeless/claudeless/internal/screens/tape"
 )
 
-// Detector is a file that says how a detector is run and what its answers mean.
-type Detector struct {
+// detector is a file that says how a detector is run and what its answers mean.
+type detector struct {
 	Name    string `toml:"name,required"`
 	Command string `toml:"command,required"` // a shell command, run in Dir
 	// Input is the input of the command: text, ansi or raw on stdin; tmux: a pane that shows the page.
@@ -37,13 +35,13 @@ type answer struct {
 	state   string
 }
 
-// ParseDetector reads a file. The list holds everything that is wrong with it.
-func ParseDetector(file string, text []byte) (*Detector, diag.List) {
+// parseDetector reads a file. The list holds everything that is wrong with it.
+func parseDetector(file string, text []byte) (*detector, diag.List) {
 	ix := diag.IndexTOML(file, text)
 	if problem := ix.FirstProblem(); problem != nil {
 		return nil, diag.List{*problem}
 	}
-	d := &Detector{Dir: filepath.Dir(file), Input: "text", Each: "process"}
+	d := &detector{Dir: filepath.Dir(file), Input: "text", Each: "process"}
 	list := ix.Bind(d)
 	add := func(hint, message string, path ...any) {
 		p := ix.At(path, message)
@@ -80,7 +78,7 @@ func checkState(state string, add func(hint, message string)) {
 }
 
 // state returns the state that an answer of the detector means; empty = none.
-func (d *Detector) state(answer string) string {
+func (d *detector) state(answer string) string {
 	for _, a := range d.answers {
 		if a.pattern.MatchString(answer) {
 			return a.state
@@ -91,7 +89,7 @@ func (d *Detector) state(answer string) string {
 
 // accepts returns the correct states for a page. asked is false if the detector need not recognize the page. A rule
 // for a subkind (permission/bash) takes precedence over the rule for its state.
-func (d *Detector) accepts(state string) (right []string, asked bool) {
+func (d *detector) accepts(state string) (right []string, asked bool) {
 	if right, asked = d.Accept[state]; asked {
 		return right, true
 	}
