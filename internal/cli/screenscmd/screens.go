@@ -19,7 +19,6 @@ import (
 	"github.com/claudeless/claudeless/internal/screens/capture"
 	"github.com/claudeless/claudeless/internal/screens/pty"
 	"github.com/claudeless/claudeless/internal/screens/tape"
-	"github.com/claudeless/claudeless/internal/screens/tapes"
 )
 
 // Screens is the command.
@@ -109,13 +108,13 @@ func findClaude(ctx context.Context, s *process.System, given, self string) (sui
 func (c *Capture) load(s *process.System) ([]*tape.Tape, error) {
 	names := c.Tapes
 	if len(names) == 0 {
-		names = tapes.Names()
+		names = capture.TapeNames()
 	}
 	var all []*tape.Tape
 	var problems diag.List
 	for _, name := range names {
 		if !strings.HasSuffix(name, ".toml") {
-			t, err := tapes.Load(name)
+			t, err := capture.LoadTape(name)
 			if err != nil {
 				return nil, fail(exitBadInput, err)
 			}

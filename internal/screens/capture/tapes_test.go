@@ -1,4 +1,4 @@
-package tapes
+package capture
 
 import (
 	"testing"
@@ -10,11 +10,11 @@ import (
 // Every tape, and the scenario in it, is valid.
 func TestTapes(t *testing.T) {
 	t.Parallel()
-	if n := len(Names()); n < 25 || n > 32 {
+	if n := len(TapeNames()); n < 25 || n > 32 {
 		t.Errorf("%d tapes, want 25 to 32", n)
 	}
-	for _, name := range Names() {
-		tp, err := Load(name)
+	for _, name := range TapeNames() {
+		tp, err := LoadTape(name)
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 			continue
