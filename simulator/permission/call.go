@@ -5,8 +5,10 @@ import (
 	"net/url"
 	"path"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/claudeless/claudeless/internal/base/shellcmd"
 	"github.com/claudeless/claudeless/internal/claudecode"
@@ -83,7 +85,7 @@ func (j *judge) inspect(use protocol.ToolUse, tool protocol.Tool) *call {
 		c.path = j.at.callPath(path)
 	case claudecode.ClassFetch:
 		if u, err := url.Parse(firstString(in.URL)); err == nil {
-			c.domain, c.page = u.Hostname(), path.Join("/", u.Path)
+			c.domain, c.page = strings.Map(narrow, u.Hostname()), path.Join("/", u.Path)
 		}
 	case claudecode.ClassAgent:
 		c.subject = firstString(in.SubagentType)
@@ -92,6 +94,18 @@ func (j *judge) inspect(use protocol.ToolUse, tool protocol.Tool) *call {
 	default: // the name is all that matters
 	}
 	return c
+}
+
+// narrow maps characters of a host name that represent ASCII characters, as browsers do: full-width forms and
+// ideographic dots.
+func narrow(r rune) rune {
+	switch {
+	case r == '\u3002' || r == '\uff61':
+		return '.'
+	case r >= '\uff01' && r <= '\uff5e':
+		return r - '\uff01' + '!'
+	}
+	return r
 }
 
 // documentation reports whether the page to fetch needs no permission (observed with 2.1.329).
@@ -281,6 +295,7 @@ func (r *rule) matchesPath(c *call) bool {
 	}
 	for _, root := range []string{root, c.judge.at.resolve(root)} {
 		for _, path := range []string{c.path, c.judge.at.resolve(c.path)} {
+			path = strings.TrimRight(path, " ") // observed with 2.1.330
 			if under(root, path) && r.glob.MatchString(strings.TrimPrefix(path[len(root):], "/")) {
 				return true
 			}
@@ -343,7 +358,9 @@ func (r *rule) matches(c *call) bool {
 		return false
 	}
 	if r.content == "" {
-		return true
+		// Read(*) and Write(*) allow only what is in a working directory (observed with 2.1.330).
+		files := c.kind == claudecode.ClassRead || c.kind == claudecode.ClassWrite
+		return !r.starred || r.Behavior != BehaviorAllow || !files || c.judge.at.inside(c.path)
 	}
 	switch c.kind {
 	case claudecode.ClassShell:
@@ -376,13 +393,17 @@ func (r *rule) forbids(c *call) bool {
 	})
 }
 
+// assignedItem matches assignments to items of lists before a command, which the parser refuses.
+var assignedItem = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^\s*(\w+(\[[^\]]*\])?=\S*\s+)+`) })
+
 // pieces returns the parts of an unparsable text that may be commands.
 func pieces(text string) []string {
+	text = assignedItem().ReplaceAllString(strings.ReplaceAll(text, "\\\n", " "), "")
 	return append(strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune("\n;&|(){}`", r) }), text)
 }
 
 func (r *rule) forbidsPart(cmd shellcmd.Command) bool {
-	return matchCommand(r.content, cmd.Text, onePart) || slices.ContainsFunc(cmd.Programs(), func(text string) bool {
+	return matchCommand(r.content, strings.ReplaceAll(cmd.Text, "\\\n", " "), onePart) || slices.ContainsFunc(cmd.Programs(), func(text string) bool {
 		return matchCommand(r.content, text, onePart)
 	})
 }

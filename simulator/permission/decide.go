@@ -109,6 +109,9 @@ func (d decider) decide(c *call) Verdict {
 	if d.mode == protocol.ModePlan && c.server != "" && !c.readOnly {
 		return c.ask(c.requested(), "", "") // even if rules allow it (observed with 2.1.330)
 	}
+	if q := c.suspiciousRead(); q != nil {
+		return *q
+	}
 	if d.rules.anyRule(BehaviorAllow, c) {
 		return c.allowByRule()
 	}

@@ -1,6 +1,7 @@
 package permission
 
 import (
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -20,15 +21,20 @@ type fileAccess struct{ read, changed []fileOperand }
 
 // reaches returns the files that a command reads and changes, without its redirections.
 func (l lookup) reaches(cmd shellcmd.Command) fileAccess {
+	name := cmd.Name()
+	if base := path.Base(name); isFileCommand(base) && base != "sed" || base == "tee" {
+		name = base
+	}
+	if name == "git" {
+		return fileAccess{read: l.gitOperands(cmd)}
+	}
 	ops := l.operands(cmd)
-	switch name := cmd.Name(); {
+	switch {
 	case name == "cp" || name == "mv":
 		if slices.ContainsFunc(cmd.Args, func(a string) bool { return strings.HasPrefix(a, "-t") || strings.HasPrefix(a, "--t") }) {
 			return fileAccess{ops, ops} // the last one is not a target
 		}
 		return fileAccess{ops[:max(0, len(ops)-1)], ops}
-	case name == "git" && (len(cmd.Args) < 2 || cmd.Args[1] == "add"):
-		return fileAccess{}
 	case name == "sed":
 		return fileAccess{ops, ops}
 	case isFileCommand(name) || name == "tee":
@@ -41,10 +47,39 @@ func (l lookup) reaches(cmd shellcmd.Command) fileAccess {
 	return fileAccess{read: ops}
 }
 
+// gitOperands returns the files that git diff and git grep read, from the current directory and from those of -C. Deny
+// rules are not matched with the files of other subcommands (observed with 2.1.330).
+func (l lookup) gitOperands(cmd shellcmd.Command) (out []fileOperand) {
+	at, dirs := 1, []string{}
+	for ; at < len(cmd.Args) && strings.HasPrefix(cmd.Args[at], "-"); at++ {
+		if cmd.Args[at] == "-C" && at+1 < len(cmd.Args) {
+			dirs = append(dirs, cmd.Args[at+1])
+		}
+		if cmd.Args[at] == "-C" || cmd.Args[at] == "-c" {
+			at++
+		}
+	}
+	if at >= len(cmd.Args) || cmd.Args[at] != "diff" && cmd.Args[at] != "grep" {
+		return nil
+	}
+	if cmd.Args, cmd.Words = cmd.Args[at:], cmd.Words[at:]; cmd.Args[0] == "diff" {
+		cmd.Args, cmd.Words = append([]string{"git"}, cmd.Args...), append([]shellcmd.Word{{}}, cmd.Words...)
+	}
+	for _, op := range l.operands(cmd) {
+		out = append(out, op)
+		for _, dir := range dirs {
+			for _, name := range op.paths {
+				out = append(out, valueOf(joined(dir, name)))
+			}
+		}
+	}
+	return out
+}
+
 // showsFiles names commands that print files, and are not asked about them by
 // name.
 func showsFiles(name string) bool {
-	return slices.Contains([]string{"awk", "gawk", "mawk", "zcat", "bat", "mapfile", "split", "shuf", "join"}, name)
+	return name == "awk" || name == "gawk" || name == "mawk"
 }
 
 // redirected adds the files of redirections.
@@ -183,18 +218,20 @@ func (l lookup) operands(cmd shellcmd.Command) []fileOperand {
 	ended := false
 	for i, arg := range cmd.Args[1:] {
 		if strings.HasPrefix(arg, "-") && !ended {
-			if cmd.Name() == "find" && len(out) > 0 {
+			if cmd.Name() == "find" && (len(out) > 0 || arg == "-files0-from") {
 				break
 			}
 			ended = arg == "--"
+			continue
+		}
+		if arg == "" && cmd.Name() == "sed" { // an empty word is not an operand (observed with 2.1.330)
 			continue
 		}
 		if skip > 0 {
 			skip--
 			continue
 		}
-		op := l.operand(arg, cmd.Words[i+1])
-		out = append(out, op)
+		out = append(out, l.operand(arg, cmd.Words[i+1]))
 	}
 	return append(out, named...)
 }
@@ -211,7 +248,7 @@ func (l lookup) optionFiles(cmd shellcmd.Command) (files []fileOperand, ownPatte
 			if len(arg) > 2 && strings.HasPrefix(arg, "-f") && arg[1] != '-' && cmd.Name() != "sed" {
 				files = append(files, valueOf(arg[2:]))
 			}
-		case cmd.Name() == "find" && slices.Contains([]string{"-newer", "-anewer", "-cnewer", "-samefile", "-files0-from"}, arg):
+		case cmd.Name() == "find" && slices.Contains([]string{"-newer", "-anewer", "-cnewer", "-samefile"}, arg):
 			files = append(files, l.operand(cmd.Args[next], cmd.Words[next]))
 		case cmd.Name() == "cp" || cmd.Name() == "mv":
 			if _, into, glued := strings.Cut(arg, "t"); glued && into != "" && len(arg) > 1 && arg[0] == '-' && arg[1] != '-' {

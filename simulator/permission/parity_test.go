@@ -65,6 +65,55 @@ func TestRealVerdicts(t *testing.T) {
 				},
 			},
 		},
+		{
+			"a rule that names the command completely",
+			[]string{"allow Bash(touch x)"},
+			map[string][]string{
+				"allow": {
+					"nice touch x", "nice -n 5 touch x", "nice -5 touch x", "nohup touch x", "stdbuf -oL -e0 touch x", "timeout --signal=KILL 5 touch x",
+					"timeout -k 1 5s touch x", "time touch x", "touch x > /dev/null", "touch x <a",
+				},
+				"ask": {
+					"nice -n5 touch x", "nice --adjustment=5 touch x", "nice -- touch x", "ionice touch x", "setsid touch x", "nohup -- touch x", "time -p touch x",
+					"stdbuf touch x", "stdbuf -o L touch x", "stdbuf -o1M touch x", "timeout -- 5 touch x", "timeout -p 5 touch x", "xargs touch x",
+					"<a touch x", ">/dev/null touch x", "touch <a x", "touch 2>&1 x", "touch x <<<a", "LANG=C >/dev/null touch x",
+				},
+			},
+		},
+		{
+			"forms without rules", nil,
+			map[string][]string{
+				"allow": {
+					"! ! ls", "grep x [f]", "grep -r x a*", "echo $((16#ff + 0x1f))", "jq --arg a b .", "xargs -I {} echo {}", "xargs -n 1 -s 9 wc", "cat </dev/stdin",
+					">/dev/null ls", "tree -L 2", "base64 -b 5", "grep -A 5 x f", "grep -A5 x f", "git log -S x", "git diff -u", "git blame -L 5 f", "ls 3>&1",
+					"cat <<\\E\nx\nE", "cat \"$PWD/a\"",
+				},
+				"ask": {
+					"ls <>/dev/null", "ls 10>/dev/null", "ls 01>/dev/null", "ls {fd}>/dev/null", "ls && # c\nls", "ls ||\n# c\nls", "cat <<E''\n$(ls)\nE", "cat <<\"E\"F\nx\nEF",
+					"cat <<E\\F\nx\nEF", "cd \"$PWD\"", "ls \"$PWD\"", "[ a \\> b ]", "[ a '<' b ]", "ls >/dev/null -la", ">/dev/null LANG=C ls", "xargs -I % echo %", "xargs -n1 echo",
+					"xargs -n echo", "grep -e", "grep -A x y", "grep -5 x", "help -m", "ps -M", "base64 -w x", "jq -1 .", "git log -M", "git diff -q", "rg x *", "sort *",
+				},
+			},
+		},
+		{
+			"denied in other words",
+			[]string{"allow Bash", "deny Bash(rm:*)", "deny Read(.env)", "deny Edit(kept)"},
+			map[string][]string{
+				"deny": {
+					"`true` rm a", "A[0]=1 rm a", "export A=rm; $A a", "A=rm; B=$A; $B a", "A=r; $A\"m\" a", "! ! rm a", "rm\\\na", "xargs rm -f", "sudo xargs rm", "nice -5 rm a",
+					"cat .ENV", "cat '.env '", "A=.env; cat $A", "declare A=.env; cat \"$A\"", "A=sub; cat $A/../.env", "A=cat; $A .env", "git -C sub diff .env", "git -C sub diff ../.env",
+					"git grep x .env", "bin/tee kept", "/bin/cp a kept", "echo a > KEPT", "tee 'kept '", "coproc ls > kept", "/usr/bin/env cat .env",
+				},
+				"allow": {
+					"nice -n5 rm a", "nice --adjustment 5 rm a", "xargs env rm", "xargs /bin/rm", "xargs sh -c 'rm a'", "A=b; A=.env; cat $A", "A=.env B=x; cat $A", "A=.env; cat < $A",
+					"A='.e*'; cat $A", "/bin/cat .env", "git show .env", "git blame .env", "git grep .env", "join .env a", "split .env", "sed '' .env", "find -files0-from .env",
+					"cat .env <>x", "cat .env {fd}>x", "(cd sub && cat ../.env)", "export $(cat .env)", "cat < \"$PWD/.env\"", "cat <<E > kept\nx\nE", "echo a > ' kept'",
+				},
+				"ask": {
+					"sh -c -- 'rm a'", "bash -c -x 'rm a'", "echo a > x.", "tee x.", "touch x.txt..", "echo a > x~1", "echo a > x.CON", "echo a > sub./x",
+				},
+			},
+		},
 	}
 	for _, tt := range tests {
 		p := policy(t, files(permission.Options{HasAsker: true}), tt.rules...)
@@ -118,6 +167,49 @@ func TestRulesThatDoNotReach(t *testing.T) {
 	} {
 		if v := p.Decide(protocol.ToolUse{Name: "WebFetch", Input: []byte(`{"url":"` + url + `","prompt":"x"}`)}); v.Behavior != want {
 			t.Errorf("%s: %s", url, outcome(v))
+		}
+	}
+}
+
+// Modes and tools of files, as the real CLI 2.1.330 decides (security point A11).
+func TestRealVerdictsOnFiles(t *testing.T) {
+	accepting := policy(t, files(permission.Options{HasAsker: true, Mode: protocol.ModeAcceptEdits}))
+	for command, want := range map[string]string{
+		"sed -E -i s/a/b/ kept": "allow", "sed --in-place s/a/b/m kept": "allow", "sed -Ei --posix s/a/b/ kept": "allow", "sed -z s/a/b/ kept": "ask", "ls > kept": "allow",
+		"if ls; then ls; fi > kept": "ask", "while ls; do ls; done 2>&1": "ask", "[[ -f a ]] > /dev/null": "ask", "[ a ] > kept": "ask", ">kept ls": "ask", "ls >kept -la": "ask",
+		"echo x <> kept": "ask", "'touch' x": "ask", "touch x": "allow",
+	} {
+		if got, _, _ := strings.Cut(outcome(accepting.Decide(use("Bash", command))), " "); got != want {
+			t.Errorf("%q: %s, want %s", command, got, want)
+		}
+	}
+	for _, tt := range []struct {
+		rules            []string
+		tool, path, want string
+	}{
+		{[]string{"deny Read(.env)"}, "Read", ".ENV", "deny"},
+		{[]string{"deny Edit(KEPT)", "allow Edit"}, "Write", "kept", "deny"},
+		{[]string{"allow Read(*)"}, "Read", "/else/x", "ask"},
+		{[]string{"allow Read(*)"}, "Read", "a", "allow"},
+		{[]string{"allow Write(*)"}, "Write", "a", "allow"},
+		{[]string{"allow Write(*)"}, "Write", "../a", "ask"},
+		{nil, "Read", "a.txt.", "ask"},
+		{nil, "Read", "GIT~1", "ask"},
+		{[]string{"allow Read(//**)"}, "Read", "GIT~1", "ask"},
+		{[]string{"allow Read"}, "Read", "GIT~1", "allow"},
+		{[]string{"allow WebFetch(domain:example.*)"}, "WebFetch", "https://example.org", "allow"},
+		{[]string{"allow WebFetch(domain:example.*)"}, "WebFetch", "https://example.co.uk", "ask"},
+		{[]string{"allow WebFetch(domain:*example.com)"}, "WebFetch", "https://xexample.com", "allow"},
+		{[]string{"allow WebFetch(domain:*example.com)"}, "WebFetch", "https://x.example.com", "ask"},
+		{[]string{"allow WebFetch(domain:e?ample.com)"}, "WebFetch", "https://example.com", "ask"},
+		{[]string{"allow WebFetch(domain:*.example.com)"}, "WebFetch", "https://.example.com", "ask"},
+		{[]string{"allow WebFetch(domain:*)"}, "WebFetch", "data:text/plain,x", "allow"},
+		{[]string{"allow WebFetch", "deny WebFetch(domain:*.evil.com)"}, "WebFetch", "https://example.com\u3002evil.com", "deny"},
+		{[]string{"allow WebFetch", "deny WebFetch(domain:evil.com)"}, "WebFetch", "https://\uff45vil.com", "deny"},
+	} {
+		p := policy(t, files(permission.Options{HasAsker: true}), tt.rules...)
+		if got, _, _ := strings.Cut(outcome(p.Decide(use(tt.tool, tt.path))), " "); got != tt.want {
+			t.Errorf("%q: %s %s: %s, want %s", tt.rules, tt.tool, tt.path, got, tt.want)
 		}
 	}
 }

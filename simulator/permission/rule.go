@@ -37,6 +37,7 @@ type rule struct {
 	toolRE  *regexp.Regexp // set when tool holds a *
 	content string         // without the parentheses; empty = the whole tool
 	glob    *regexp.Regexp // set when content is a path pattern
+	starred bool           // content was a single star
 	// value is set when content may be "param:value": a deny or ask rule is about
 	// calls with this input, a star in its value represents any text.
 	param string
@@ -68,6 +69,7 @@ func parseRule(r Rule) (rule, error) {
 		out.content = unescape(body)
 		if out.content == "*" {
 			out.content = ""
+			out.starred = true
 		}
 	}
 	out.tool = canonicalName(name)
@@ -93,6 +95,8 @@ func parseRule(r Rule) (rule, error) {
 		if out.glob, err = match.Path(strings.TrimPrefix(strings.TrimPrefix(out.content, "~"), "./")); err != nil {
 			return fail(err.Error())
 		}
+		// Upper and lower case are the same (observed with 2.1.330).
+		out.glob = regexp.MustCompile("(?i)" + out.glob.String())
 	}
 	return out, nil
 }
@@ -146,21 +150,21 @@ func (r *rule) idle() bool {
 	return r.Behavior != BehaviorAllow && r.glob != nil && r.value == nil && (r.tool == "Write" || r.tool == "MultiEdit")
 }
 
-// matchDomain matches "domain:example.com"; a leading "*." matches subdomains. Dots at the end of the host are
-// ignored.
+// matchDomain matches "domain:example.com"; a leading "*." matches subdomains, other stars match a part of a label.
+// Dots at the end of the host are ignored. "domain:*" also matches addresses without a host (observed with 2.1.330).
 func matchDomain(content, host string) bool {
 	want, found := strings.CutPrefix(content, "domain:")
-	if !found || host == "" {
-		return false
-	}
 	want, host = strings.ToLower(want), strings.ToLower(strings.TrimRight(host, "."))
-	if want == "*" {
-		return true
+	if !found || want == "*" || !strings.Contains(want, "*") {
+		return found && (want == "*" || want == host && host != "")
 	}
-	if base, wild := strings.CutPrefix(want, "*."); wild {
-		return strings.HasSuffix(host, "."+base)
+	base, wild := strings.CutPrefix(want, "*.")
+	pattern := strings.ReplaceAll(regexp.QuoteMeta(base), `\*`, `[^.]*`) + "$"
+	if wild {
+		pattern = `([^.]+\.)+` + pattern
 	}
-	return want == host
+	matched, err := regexp.MatchString("^"+pattern, host)
+	return err == nil && matched
 }
 
 // matchSkill matches a name or a prefix: "name:*", "name *".

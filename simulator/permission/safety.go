@@ -1,8 +1,10 @@
 package permission
 
 import (
+	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/claudeless/claudeless/internal/claudecode"
 	"github.com/claudeless/claudeless/simulator/protocol"
@@ -14,7 +16,7 @@ func (c *call) sensitive(abs string) *approval {
 	ask := func(message string) *approval {
 		return &approval{message: message, reasonType: "safetyCheck", reason: message, blocked: abs, safety: protocol.SafetySensitive}
 	}
-	if strings.HasSuffix(abs, "...") || strings.Contains(abs, ".../") {
+	if windowsName().MatchString(abs) {
 		q := ask("Claude requested permissions to write to " + abs + ", which contains a suspicious Windows path pattern that requires manual approval.")
 		q.safety = protocol.SafetyDangerous
 		return q
@@ -40,6 +42,24 @@ func (c *call) sensitive(abs string) *approval {
 		}
 	}
 	return nil
+}
+
+// windowsName matches names that Windows reads as other ones: dots at the end, short names, devices (observed with
+// 2.1.330).
+var windowsName = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?i)^//|\.\.\.(/|$)|[^/.]\.+(/|$)|~\d|\.(con|prn|aux|nul|com\d|lpt\d)$`)
+})
+
+// suspiciousRead asks about a file to read whose name Windows reads differently, unless a rule allows the whole tool;
+// nil = the name is not one of these.
+func (c *call) suspiciousRead() *Verdict {
+	if c.kind != claudecode.ClassRead || !windowsName().MatchString(c.path) ||
+		slices.ContainsFunc(c.judge.rules.all, func(r rule) bool { return r.Behavior == BehaviorAllow && r.content == "" && !r.starred && r.matches(c) }) {
+		return nil
+	}
+	v := c.ask("Claude requested permissions to read from "+c.path+", which contains a suspicious Windows path pattern that requires manual approval.", "safetyCheck", "")
+	v.Safety = protocol.SafetyDangerous
+	return &v
 }
 
 // ownSettings reports whether the CLI itself reads this part of .claude.
@@ -91,6 +111,15 @@ func (c *call) safety() *approval {
 	return nil
 }
 
+// sensitivePath is sensitive for a path of the command line.
+func (c line) sensitivePath(path string) *approval {
+	abs := c.judge.at.reached(path)
+	if strings.HasPrefix(path, "//") { // a host, for Windows
+		abs = "/" + abs
+	}
+	return c.sensitive(abs)
+}
+
 // sensitiveChange asks about the first sensitive file that the command line
 // changes.
 func (c line) sensitiveChange() *approval {
@@ -99,7 +128,7 @@ func (c line) sensitiveChange() *approval {
 		inner := cmd.Innermost()
 		if name := inner.Name(); (isFileCommand(name) || name == "tee") && !cmd.ReadOnly() {
 			for _, path := range pathsOf(c.lookup.operands(inner)) {
-				if q := c.sensitive(c.judge.at.reached(path)); q != nil {
+				if q := c.sensitivePath(path); q != nil {
 					q.suggestions = append([]protocol.PermissionUpdate{c.addDirectory(c.judge.at.reached(path))}, c.editSuggestion()...)
 					return q
 				}
@@ -112,7 +141,7 @@ func (c line) sensitiveChange() *approval {
 			continue
 		}
 		for _, path := range c.lookup.operand(r.Target, r.Word).paths {
-			if q := c.sensitive(c.judge.at.reached(path)); q != nil {
+			if q := c.sensitivePath(path); q != nil {
 				q.suggestions = []protocol.PermissionUpdate{c.addDirectory(c.judge.at.reached(path))}
 				return q
 			}

@@ -134,7 +134,7 @@ func readsGiven(cmd shellcmd.Command) bool {
 
 // editing reports whether acceptEdits allows the command as it is written.
 func editing(cmd shellcmd.Command) bool {
-	if len(cmd.Assigns) > 0 || cmd.Timed || !isFileCommand(cmd.Name()) || slices.ContainsFunc(cmd.Words, func(w shellcmd.Word) bool { return w.Dynamic }) {
+	if len(cmd.Assigns) > 0 || cmd.Timed || len(cmd.Words) > 0 && cmd.Words[0].Source != cmd.Args[0] || !isFileCommand(cmd.Name()) || slices.ContainsFunc(cmd.Words, func(w shellcmd.Word) bool { return w.Dynamic }) {
 		return false
 	}
 	switch cmd.Name() {
@@ -146,11 +146,13 @@ func editing(cmd shellcmd.Command) bool {
 	return true
 }
 
-var substitution = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^s/[^/]*/[^/]*/[gI0-9]*$`) })
+var substitution = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^s/[^/]*/[^/]*/[gIm0-9]*$`) })
+
+var sedOptions = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(-[Er]*i?|--in-place|--regexp-extended|--posix)$`) })
 
 // plainSubstitution allows `sed s/a/b/ FILE…`, in place or not.
 func plainSubstitution(args []string) bool {
-	if len(args) > 0 && args[0] == "-i" {
+	for len(args) > 0 && sedOptions().MatchString(args[0]) {
 		args = args[1:]
 	}
 	return len(args) > 0 && substitution().MatchString(args[0]) &&
@@ -248,8 +250,15 @@ func codeOf(refused []commandVerdict) string {
 func onlyRedirects(cmd shellcmd.Command) bool {
 	written := writes(cmd.Redirects)
 	cmd.Redirects = nil
-	return written && len(cmd.Args) > 0 && cmd.ReadOnly()
+	return written && !cmd.Redirected && len(cmd.Args) > 0 && cmd.Args[0] != "[" && cmd.ReadOnly()
 }
+
+// transparent matches programs that only run another, with the options with which a rule that allows the other counts
+// (observed with 2.1.330).
+var transparent = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^ ?(nohup |nice (-n -?\d+ |-\d+ )?|stdbuf (-[ioe](L|\d+) )+|(command|builtin) (-\S+ )*|` +
+		`timeout ((--foreground|--preserve-status|--verbose|-v|--(signal|kill-after)[= ]\S+|-[sk] ?\S+) )*\d+(\.\d+)?[smhd]? )*$`)
+})
 
 // allowedByRule reports whether an allow rule is about the command, and whether it names it completely.
 func (c line) allowedByRule(cmd shellcmd.Command) (exact, match bool) {
@@ -262,19 +271,22 @@ func (c line) allowedByRule(cmd shellcmd.Command) (exact, match bool) {
 		text, spaced := cmd.SourceFrom(i)
 		texts = append(texts, spelling{text, spaced})
 	}
-	if len(cmd.Args) > 1 && cmd.Args[0] == "xargs" {
-		from(1)
-	}
 	own := len(cmd.Args) - len(cmd.Wrapped().Args)
-	if len(cmd.Args) > 0 && cmd.AssignsHarmless() && !slices.Contains(cmd.Args[:own], "env") {
+	switch {
+	case cmd.Redirected || cmd.Interleaved:
+	case len(cmd.Args) > 1 && cmd.Args[0] == "xargs":
+		from(1)
+		texts[1].spaced = true
+	case len(cmd.Args) > 0 && cmd.AssignsHarmless() && transparent().MatchString(strings.Join(cmd.Args[:own], " ")+" "):
 		from(own)
 	}
+	hereString := slices.ContainsFunc(cmd.Redirects, func(r shellcmd.Redirect) bool { return r.Op == "<<<" })
 	for _, r := range c.judge.rules.all {
 		if r.Behavior != BehaviorAllow || !r.covers(c.call) {
 			continue
 		}
 		for _, text := range texts {
-			if text.spaced && !strings.Contains(r.content, "*") {
+			if (text.spaced || hereString) && !strings.Contains(r.content, "*") {
 				continue
 			}
 			exact = exact || r.content == text.text

@@ -19,12 +19,19 @@ func (c line) deniedPath() *Verdict {
 	var refused *Verdict
 	places := slices.Clip(c.starts)
 	for _, cmd := range c.script.Commands {
+		if len(cmd.Words) > 0 && cmd.Words[0].Value != "" {
+			cmd.Args = append([]string{cmd.Words[0].Value}, cmd.Args[1:]...)
+		}
 		inner := cmd.UnwrappedForRemoval()
 		to := c.lookup.reaches(inner)
 		if v := c.deniedAfter(places[1:], inner.Name(), to.read); v != nil {
 			return v
 		}
-		switch inner.Name() {
+		name := inner.Name()
+		if c.script.Obstacle.Kind == shellcmd.Subshell {
+			name = "" // a cd in a subshell is not followed (observed with 2.1.330)
+		}
+		switch name {
 		case "cd":
 			places = c.lookup.directoriesAfterCD(places, to.read)
 		case "pushd":
@@ -45,7 +52,7 @@ func (c line) deniedPath() *Verdict {
 func hidesPaths(k shellcmd.ObstacleKind) bool {
 	switch k {
 	case shellcmd.Nested, shellcmd.NestedInQuotes, shellcmd.ProcessSubstitution, shellcmd.Group, shellcmd.Function, shellcmd.Case,
-		shellcmd.BareVariable, shellcmd.BracedVariable, shellcmd.OpenHeredoc, shellcmd.EscapedSpace, shellcmd.CodedText:
+		shellcmd.BareVariable, shellcmd.BracedVariable, shellcmd.OpenHeredoc, shellcmd.HiddenRedirect, shellcmd.EscapedSpace, shellcmd.CodedText:
 		return true
 	default:
 		return false

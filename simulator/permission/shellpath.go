@@ -66,11 +66,11 @@ func (c line) redirections() *approval {
 		redirects = append(redirects, cmd.Redirects...)
 	}
 	for _, r := range redirects {
-		if !r.Writes && !r.Reads || r.Target == "/dev/null" {
+		if !r.Writes && !r.Reads || r.Target == "/dev/null" || !r.Writes && ownInput(r.Target) {
 			continue
 		}
 		op := c.lookup.operand(r.Target, r.Word)
-		if r.Writes && r.Word.Dynamic && (!op.known || op.glob || len(op.paths) != 1) {
+		if r.Word.Dynamic && (!op.known || op.glob || len(op.paths) != 1) {
 			return other("Shell expansion syntax in paths requires manual approval")
 		}
 		if q := c.lookup.unclearPath(op); q != nil {
@@ -83,6 +83,11 @@ func (c line) redirections() *approval {
 		}
 	}
 	return nil
+}
+
+// ownInput reports whether a file is the input that the command has anyway.
+func ownInput(name string) bool {
+	return slices.Contains([]string{"/dev/stdin", "/dev/fd/0", "/dev/tty"}, name)
 }
 
 // redirection asks about one file that is read or written.

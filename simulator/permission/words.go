@@ -361,7 +361,8 @@ func obstacleQuestion(o shellcmd.Obstacle, harmless bool) *approval {
 			shellcmd.AssignedVariable:    "A variable set" + unknown,
 			shellcmd.BracedVariable:      "A variable in braces" + unknown,
 			shellcmd.Assignments:         "Variable assignments" + unknown,
-			shellcmd.HeredocRedirect:     "A file redirect" + unknown,
+			shellcmd.UnclearRedirect:     "A file redirect" + unknown,
+			shellcmd.HiddenRedirect:      "A file redirect" + unknown,
 		}[o.Kind], "A variable"+unknown)).withCode(code)
 	}
 }

@@ -16,7 +16,7 @@ var update = flag.Bool("update", false, "rewrite what testdata/facts.txtar expec
 // obstacleNames lists the names of the constants in order.
 func obstacleNames() []string {
 	return strings.Fields(`NoObstacle Subshell Background Group Function Case Nested NestedInQuotes ProcessSubstitution BareVariable
-		AssignedVariable BracedVariable Assignments Arithmetic Braces EscapedSpace OpenHeredoc HeredocRedirect Evaluates ArithmeticTest
+		AssignedVariable BracedVariable Assignments Arithmetic Braces EscapedSpace OpenHeredoc UnclearRedirect HiddenRedirect Evaluates ArithmeticTest
 		SubscriptTest List Subscript CountingLoop DescriptorVariable ForeignSpace NamedDirectory EqualsExpansion QuotedBrace CodedText
 		LoneDollar ClosedDescriptor HiddenLine`)
 }

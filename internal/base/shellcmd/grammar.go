@@ -10,8 +10,9 @@ import (
 // effect may change in a later version.
 type grammar struct {
 	flags          string // letters without a value; they may be combined
-	valued         string // letters whose value is the next word
-	number         string // letters whose value is a number in the same word
+	valued         string // letters whose value is the rest of the word or the next word
+	number         string // letters whose value is a number, in the same word or in the next
+	counts         string // letters whose value is a number in the next word
 	long           string // long names, separated by spaces; they may have a value after =
 	longWithValue  string // long names whose value may be the next word
 	digits         bool   // -5 is an option
@@ -49,12 +50,14 @@ func (g grammar) operands(args []string) (rest []string, ok bool) {
 				return nil, false
 			}
 		case len(a) > 1 && a[0] == '-':
-			known, takesNext := g.cluster(a[1:])
+			known, value := g.cluster(a[1:])
 			if !known {
 				return nil, false
 			}
-			if takesNext {
-				i++
+			if value != "" {
+				if i++; i == len(args) || strings.Contains(g.number+g.counts, value) && !isNumber(args[i]) {
+					return nil, false
+				}
 			}
 		case g.stopsAtOperand:
 			return append(rest, args[i:]...), true
@@ -65,23 +68,23 @@ func (g grammar) operands(args []string) (rest []string, ok bool) {
 	return rest, true
 }
 
-// cluster parses the letters of one word of options.
-func (g grammar) cluster(letters string) (known, takesNext bool) {
+// cluster parses the letters of one word of options. value is the option whose value is the next word; empty = none.
+func (g grammar) cluster(letters string) (known bool, value string) {
 	if g.digits && isNumber(letters) {
-		return true, false
+		return true, ""
 	}
 	for i := range len(letters) {
 		letter, rest := letters[i:i+1], letters[i+1:]
 		switch {
 		case strings.Contains(g.number, letter) && isNumber(rest):
-			return true, false
-		case strings.Contains(g.valued, letter):
-			return rest == "", true
+			return true, ""
+		case strings.Contains(g.valued+g.number+g.counts, letter):
+			return rest == "", letter
 		case !strings.Contains(g.flags, letter):
-			return false, false
+			return false, ""
 		}
 	}
-	return true, false
+	return true, ""
 }
 
 // grammarOf returns the known options of a command (observed with 2.1.329, which
@@ -103,20 +106,20 @@ func grammarOf(name string) (g grammar, ok bool) {
 		}, true
 	case "tree":
 		return grammar{
-			flags: "adfilpsuhCDFgnQrtvA", long: " dirsfirst noreport gitignore prune help version ", longWithValue: " filelimit ",
+			flags: "adfilpsuhCDFgnQrtvAJNSUXcqx", valued: "HILPT", long: " dirsfirst fromfile noreport gitignore prune help version ", longWithValue: " filelimit ",
 		}, true
 	case "file":
 		return grammar{
-			flags: "bchiknpprsvL0", valued: "F",
+			flags: "bchiklnprsvL0", valued: "F",
 			long:          " brief mime mime-type mime-encoding dereference no-dereference list special-files help version ",
 			longWithValue: " exclude separator ",
 		}, true
 	case "base64":
-		return grammar{flags: "diD", valued: "w", long: " decode ignore-garbage help version ", longWithValue: " wrap "}, true
+		return grammar{flags: "diD", counts: "wb", long: " decode ignore-garbage help version ", longWithValue: " wrap "}, true
 	case "uniq":
 		return grammar{flags: "cdDiuz", valued: "fsw", maxOperands: -1, long: " count repeated unique ignore-case zero-terminated "}, true
 	case "ps":
-		return grammar{flags: "aAcdeflFjHLmMNTVwy", valued: "CGgpqstUu", long: " forest no-headers headers ", longWithValue: " pid sort user "}, true
+		return grammar{flags: "aAcdeflFjHLmnNTVwy", valued: "CGgpqstUu", long: " forest no-headers headers ", longWithValue: " pid sort user "}, true
 	case "lsof":
 		return grammar{flags: "nPtlaRU", valued: "i"}, true
 	case "netstat":
@@ -126,13 +129,13 @@ func grammarOf(name string) (g grammar, ok bool) {
 	case "man":
 		return grammar{flags: "kfwa", long: " apropos whatis all "}, true
 	case "help":
-		return grammar{flags: "dms"}, true
+		return grammar{flags: "d"}, true
 	case "tput":
 		return grammar{flags: "V", maxOperands: -1}, true
 	case "hostname":
 		return grammar{flags: "fsiIdA", maxOperands: -1}, true
 	case "ifconfig":
-		return grammar{maxOperands: 1, flags: "a"}, true
+		return grammar{maxOperands: 1}, true
 	default:
 		return searchGrammar(name)
 	}
@@ -143,7 +146,7 @@ func searchGrammar(name string) (g grammar, ok bool) {
 	switch name {
 	case "grep", "egrep", "fgrep":
 		return grammar{
-			flags: "EFGPwxzsvVcolLqhHnabuTrRiIUZ", valued: "ABCmefdD", number: "ABCm", digits: true,
+			flags: "EFGPwxzsvVcolLqhHnabuTrRiIUZ", valued: "efdD", number: "ABCm",
 			long: " extended-regexp fixed-strings basic-regexp perl-regexp ignore-case no-ignore-case invert-match word-regexp " +
 				"line-regexp count color colour files-without-match files-with-matches only-matching quiet silent no-messages " +
 				"byte-offset with-filename no-filename line-number initial-tab null null-data text recursive dereference-recursive " +
@@ -153,14 +156,14 @@ func searchGrammar(name string) (g grammar, ok bool) {
 		}, true
 	case "rg":
 		return grammar{
-			flags: "iSwvclnouFLH", valued: "tTgeABCf", number: "ABC",
+			flags: "iSwvclnouFLHaq", valued: "tTgef", number: "ABCm",
 			long: " ignore-case smart-case case-sensitive word-regexp invert-match count count-matches files-with-matches " +
-				"line-number no-line-number only-matching fixed-strings hidden no-ignore json stats follow with-filename no-filename ",
-			longWithValue: " type type-not glob regexp file max-depth color after-context before-context context ",
+				"line-number no-line-number only-matching fixed-strings hidden no-ignore json stats follow with-filename no-filename no-heading type-list debug ",
+			longWithValue: " max-count type type-not glob regexp file max-depth color after-context before-context context ",
 		}, true
 	case "fd":
 		return grammar{
-			flags: "HIagcpsL1i", valued: "etE",
+			flags: "HIagcpsL1i0FVq", valued: "etESdoj",
 			long:          " hidden no-ignore absolute-path glob case-sensitive ignore-case full-path follow ",
 			longWithValue: " extension type max-depth min-depth exclude color ",
 		}, true

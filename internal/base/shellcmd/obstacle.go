@@ -14,6 +14,10 @@ func (r *reader) obstacle(node syntax.Node) Obstacle {
 	switch n := node.(type) {
 	case *syntax.Stmt:
 		return statementObstacle(n)
+	case *syntax.BinaryCmd:
+		if n.Op != syntax.Pipe && n.Op != syntax.PipeAll && strings.Contains(r.source[n.OpPos.Offset():max(n.OpPos.Offset(), n.Y.Pos().Offset())], "#") {
+			return Obstacle{Kind: HiddenLine}
+		}
 	case *syntax.Subshell:
 		return Obstacle{Kind: Subshell}
 	case *syntax.Block, *syntax.ArithmCmd:
@@ -65,37 +69,49 @@ func statementObstacle(s *syntax.Stmt) Obstacle {
 		switch redir.Op {
 		case syntax.Hdoc, syntax.DashHdoc:
 			heredoc = true
-			open = open || len(redir.Word.Parts) == 1 && isLit(redir.Word.Parts[0])
+			open = open || !quotedDelimiter(redir.Word)
 		case syntax.RdrOut, syntax.AppOut, syntax.RdrClob, syntax.AppClob, syntax.RdrAll, syntax.AppAll:
 			writesAfter = writesAfter || heredoc
 		default:
 		}
 	}
 	switch {
-	case writesAfter:
-		return Obstacle{Kind: HeredocRedirect}
 	case open:
 		return Obstacle{Kind: OpenHeredoc}
+	case writesAfter, len(s.Redirs) > 0 && isCompound(s.Cmd):
+		return Obstacle{Kind: UnclearRedirect}
 	case s.Background:
 		return Obstacle{Kind: Background}
 	}
 	return Obstacle{}
 }
 
-func isLit(p syntax.WordPart) bool {
-	lit, ok := p.(*syntax.Lit)
-	return ok && !strings.Contains(lit.Value, `\`)
+// quotedDelimiter reports whether the whole word that ends a here-document is quoted, so that its text is not expanded.
+// For the real CLI, a word that is quoted in part is not quoted (observed with 2.1.330).
+func quotedDelimiter(w *syntax.Word) bool {
+	lit, ok := w.Parts[0].(*syntax.Lit)
+	return len(w.Parts) == 1 && (!ok || strings.LastIndexByte(lit.Value, '\\') == 0)
+}
+
+func isCompound(cmd syntax.Command) bool {
+	switch cmd.(type) {
+	case *syntax.IfClause, *syntax.WhileClause, *syntax.TestClause:
+		return true
+	}
+	return false
 }
 
 // substitution depends on the context: a substitution in the value of an assignment
 // is judged by its commands.
 func (r *reader) substitution() Obstacle {
 	for i := len(r.parents) - 1; i >= 0; i-- {
-		switch r.parents[i].(type) {
+		switch n := r.parents[i].(type) {
 		case *syntax.DblQuoted:
 			return Obstacle{Kind: NestedInQuotes}
 		case *syntax.Assign:
-			return Obstacle{}
+			if !n.Naked {
+				return Obstacle{}
+			}
 		case *syntax.Stmt:
 			return Obstacle{Kind: Nested}
 		}
@@ -107,7 +123,7 @@ func (r *reader) variable(n *syntax.ParamExp) Obstacle {
 	switch {
 	case !n.Short:
 		return Obstacle{Kind: BracedVariable}
-	case n.Param.Value == "HOME" && !r.setsHome, n.Param.Value == "PWD" && r.quoted() && !r.assigned["PWD"]:
+	case n.Param.Value == "HOME" && !r.setsHome, n.Param.Value == "PWD" && r.quoted() && !r.assigned["PWD"] && !r.onlyVariable():
 		return Obstacle{}
 	case r.assigned[n.Param.Value]:
 		return Obstacle{Kind: AssignedVariable}
@@ -115,13 +131,24 @@ func (r *reader) variable(n *syntax.ParamExp) Obstacle {
 	return Obstacle{Kind: BareVariable}
 }
 
+// onlyVariable reports whether the current variable is a whole argument in double quotes.
+func (r *reader) onlyVariable() bool {
+	last := len(r.parents) - 1
+	quotes, quoted := r.parents[last].(*syntax.DblQuoted)
+	word, ok := r.parents[max(0, last-1)].(*syntax.Word)
+	return quoted && ok && len(quotes.Parts) == 1 && len(word.Parts) == 1
+}
+
+// numberLiteral matches numbers of arithmetic, in any base.
+var numberLiteral = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^([0-9]+|0x[0-9a-fA-F]+|[0-9]+#[0-9a-zA-Z]+)$`) })
+
 func arithmetic(n *syntax.ArithmExp) (found Obstacle) {
 	if n.Bracket {
 		return Obstacle{Kind: Arithmetic, Text: "$["}
 	}
 	syntax.Walk(n.X, func(node syntax.Node) bool {
 		if w, ok := node.(*syntax.Word); ok && found.Kind == NoObstacle {
-			if lit := w.Lit(); lit == "" || strings.Trim(lit, "0123456789") != "" {
+			if lit := w.Lit(); !numberLiteral().MatchString(lit) {
 				found = Obstacle{Kind: Arithmetic, Text: lit}
 			}
 		}
@@ -207,6 +234,5 @@ func quotesText(n *syntax.CmdSubst) bool {
 	redir := n.Stmts[0].Redirs[0]
 	call, ok := n.Stmts[0].Cmd.(*syntax.CallExpr)
 	return ok && len(call.Args) == 1 && len(call.Assigns) == 0 && call.Args[0].Lit() == "cat" &&
-		(redir.Op == syntax.Hdoc || redir.Op == syntax.DashHdoc) &&
-		(len(redir.Word.Parts) != 1 || !isLit(redir.Word.Parts[0]))
+		(redir.Op == syntax.Hdoc || redir.Op == syntax.DashHdoc) && quotedDelimiter(redir.Word)
 }

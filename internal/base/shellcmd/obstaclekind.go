@@ -22,7 +22,8 @@ const (
 	Braces                           // {a,b}
 	EscapedSpace                     // a\ b, or a continued line inside a word
 	OpenHeredoc                      // << EOF, whose text is expanded
-	HeredocRedirect                  // << followed by > FILE
+	UnclearRedirect                  // of a compound command, << followed by > FILE, or a descriptor above 9
+	HiddenRedirect                   // <> FILE or {name}> FILE
 	Evaluates                        // eval and similar commands; Text = the command
 	ArithmeticTest                   // [[ a -eq b ]]; Text = "[[ ... -eq ..."
 	SubscriptTest                    // test -v a[x]; Text = "test -v"

@@ -18,7 +18,7 @@ func (s Script) ReadOnly() bool {
 
 // ReadOnly reports that this command is known to only read.
 func (c Command) ReadOnly() bool {
-	if anyWrites(c.Redirects) || len(c.Args) == 0 || c.Timed || c.Continued || c.Words[0].Dynamic || !c.AssignsHarmless() {
+	if anyWrites(c.Redirects) || len(c.Args) == 0 || c.Timed || c.Interleaved || c.Continued || c.Words[0].Dynamic || !c.AssignsHarmless() {
 		return false
 	}
 	inner := c.Unwrapped()
@@ -32,6 +32,8 @@ func (c Command) ReadOnly() bool {
 		return len(c.Args) == 1
 	case "test", "which", "pgrep":
 		return !expands
+	case "[":
+		return !slices.ContainsFunc(c.Args, func(a string) bool { return strings.ContainsAny(a, "<>(") })
 	}
 	if c.Args[0] == "cd" {
 		return len(c.Args) == 1 || len(c.Args) == 2 && (c.Args[1] == "-" || !strings.HasPrefix(c.Args[1], "-"))
@@ -44,12 +46,14 @@ func (c Command) ReadOnly() bool {
 		// it is quoted (observed with 2.1.330).
 		return false
 	}
-	if slices.ContainsFunc(c.Words, func(w Word) bool { return w.Dynamic }) {
+	if slices.ContainsFunc(c.Words, func(w Word) bool { return w.Dynamic && (!isGrep(c.Args[0]) || !w.isGlob()) }) {
 		// An expansion may become an option that makes these commands write.
 		return false
 	}
 	return readOnlyWith(c.Args[0], c.Args[1:])
 }
+
+func isGrep(name string) bool { return name == "grep" || name == "egrep" || name == "fgrep" }
 
 func anyWrites(rs []Redirect) bool {
 	return slices.ContainsFunc(rs, func(r Redirect) bool { return r.Writes })
@@ -86,7 +90,8 @@ func readOnlyWith(name string, args []string) bool {
 	case "find":
 		return !anyOf(args, "-exec", "-execdir", "-ok", "-okdir", "-delete", "-fls", "-fprint", "-fprint0", "-fprintf", "-files0-from")
 	case "jq":
-		return !hasOption(args, "fL", "--from-file", "--library-path", "--rawfile", "--slurpfile", "--argfile", "--run-tests") &&
+		args = slices.DeleteFunc(slices.Clone(args), func(a string) bool { return a == "--arg" || a == "--argjson" })
+		return !hasOption(args, "fL0123456789", "--from-file", "--library-path", "--rawfile", "--slurpfile", "--argfile", "--run-tests") &&
 			!slices.ContainsFunc(args, func(a string) bool { return jqReadsMore().MatchString(a) })
 	case "ip":
 		return slices.Equal(args, []string{"addr"})
@@ -124,8 +129,13 @@ func showsEnvironment(args []string) bool {
 // harmlessXargs allows xargs without a command, or with a command that only prints
 // its input.
 func harmlessXargs(args []string) bool {
-	g := grammar{flags: "0rtx", valued: "nPLdI", stopsAtOperand: true}
+	g := grammar{flags: "0rtx", counts: "nPLs", valued: "dI", stopsAtOperand: true}
 	rest, ok := g.operands(args)
+	for i, a := range args[:max(0, len(args)-1)] {
+		if a == "-I" && args[i+1] != "{}" || a == "-d" && len(args[i+1]) > 2 {
+			return false
+		}
+	}
 	if !ok || len(rest) == 0 {
 		return ok
 	}

@@ -46,6 +46,8 @@ func repair(text string, mistake error) (string, bool) {
 		return text[:at] + "; " + rest, true
 	}
 	switch wrong.Text {
+	case "cannot negate a command multiple times":
+		return text[:at] + " " + text[at+1:], true
 	case "reached EOF without closing quote `'`":
 		return text + "'", true
 	case "reached EOF without closing quote `\"`":

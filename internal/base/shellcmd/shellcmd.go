@@ -4,6 +4,7 @@
 package shellcmd
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -48,8 +49,11 @@ type Command struct {
 	Redirects []Redirect
 	// Words describes each argument.
 	Words []Word
-	// Timed says that the command follows the word time.
-	Timed bool
+	// Timed says that the command follows the word time, and Interleaved that a redirection precedes one of its words
+	// other than the first, or that time has an option. Text then contains the option, or the redirections before the last word.
+	Timed, Interleaved bool
+	// Redirected says that the command begins with a redirection.
+	Redirected bool
 	// Continued says that a line continuation separates the command from its pipe.
 	// Text then contains the backslash.
 	Continued bool
@@ -151,6 +155,9 @@ func (r *reader) visit(node syntax.Node) bool {
 		r.declaration(n)
 	case *syntax.CoprocClause:
 		r.script.Opaque = true
+		for _, redir := range n.Stmt.Redirs {
+			r.script.Commands = append(r.script.Commands, Command{Redirects: []Redirect{r.redirect(redir)}})
+		}
 		return false // its commands are not checked (observed with 2.1.330)
 	case *syntax.TimeClause:
 		r.script.Opaque = r.script.Opaque || n.Stmt == nil
@@ -191,6 +198,12 @@ func (r *reader) continued(n *syntax.BinaryCmd) {
 func (r *reader) declaration(n *syntax.DeclClause) {
 	r.script.Opaque = true
 	c := Command{Text: r.text(n)}
+	for _, a := range n.Args {
+		if a.Name != nil {
+			r.assign(a)
+			r.assigned[a.Name.Value] = true
+		}
+	}
 	for word := range strings.FieldsSeq(c.Text) {
 		c.Args, c.Words = append(c.Args, word), append(c.Words, Word{Source: word})
 	}
@@ -198,12 +211,12 @@ func (r *reader) declaration(n *syntax.DeclClause) {
 }
 
 // timed reports whether the current statement follows the word time.
-func (r *reader) timed() bool {
+func (r *reader) timed() (timed, option bool) {
 	if len(r.parents) == 0 {
-		return false
+		return false, false
 	}
-	_, ok := r.parents[len(r.parents)-1].(*syntax.TimeClause)
-	return ok
+	clause, ok := r.parents[len(r.parents)-1].(*syntax.TimeClause)
+	return ok, ok && clause.PosixFormat
 }
 
 func (r *reader) statement(s *syntax.Stmt) {
@@ -226,13 +239,17 @@ func (r *reader) statement(s *syntax.Stmt) {
 		r.script.Redirects = append(r.script.Redirects, redirects...)
 		return
 	}
-	c := Command{Redirects: redirects, Timed: r.timed()}
+	c := Command{Redirects: redirects}
+	c.Timed, c.Interleaved = r.timed()
 	var parts []string
+	if c.Interleaved {
+		parts = append(parts, "-p")
+	}
 	for _, a := range call.Assigns {
 		if a.Name != nil {
 			c.Assigns = append(c.Assigns, a.Name.Value)
-			if a.Value != nil && len(call.Args) == 0 {
-				r.values[a.Name.Value] = literalText(a.Value)
+			if len(call.Args) == 0 && len(call.Assigns) == 1 {
+				r.assign(a)
 			}
 		}
 		parts = append(parts, r.text(a))
@@ -247,15 +264,48 @@ func (r *reader) statement(s *syntax.Stmt) {
 		c.Words = append(c.Words, known)
 		parts = append(parts, r.text(w))
 	}
-	c.Text = r.continuedBefore[s] + strings.Join(parts, " ") + r.continuedAfter[s]
+	c.Text = strings.Join(parts, " ")
+	r.interleave(&c, call, s.Redirs)
+	c.Text = r.continuedBefore[s] + c.Text + r.continuedAfter[s]
 	c.Continued = r.continuedBefore[s] != "" || r.continuedAfter[s] != ""
 	r.script.Commands = append(r.script.Commands, c)
+}
+
+// assign records the value of a variable if it is a constant text. A variable that is set twice is unknown, as in the
+// real CLI (observed with 2.1.330).
+func (r *reader) assign(a *syntax.Assign) {
+	if _, again := r.values[a.Name.Value]; again || a.Value == nil || a.Append {
+		r.values[a.Name.Value] = ""
+		return
+	}
+	r.values[a.Name.Value] = cmp.Or(literalText(a.Value), r.value(a.Value))
+}
+
+// interleave adds the redirections that precede a word to the text of the command.
+func (r *reader) interleave(c *Command, call *syntax.CallExpr, redirects []*syntax.Redirect) {
+	if len(redirects) == 0 || len(call.Args) == 0 {
+		return
+	}
+	at, last := redirects[0].Pos().Offset(), call.Args[len(call.Args)-1]
+	if at > last.Pos().Offset() {
+		return
+	}
+	first := call.Pos().Offset()
+	c.Redirected = at < first
+	c.Interleaved = c.Interleaved || slices.ContainsFunc(redirects, func(n *syntax.Redirect) bool {
+		return n.Pos().Offset() > first && n.Pos().Offset() < last.Pos().Offset()
+	}) ||
+		c.Redirected && len(call.Assigns) > 0
+	c.Text = r.source[min(at, first):last.End().Offset()]
 }
 
 func (r *reader) redirect(n *syntax.Redirect) Redirect {
 	out := Redirect{Op: n.Op.String()}
 	if n.Word != nil {
+		values := r.values
+		r.values = nil // the real CLI does not know them here (observed with 2.1.330)
 		out.Target, out.Word = r.word(n.Word)
+		r.values = values
 	}
 	switch n.Op {
 	case syntax.RdrIn:

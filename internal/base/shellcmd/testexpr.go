@@ -120,8 +120,14 @@ func assignObstacle(n *syntax.Assign) Obstacle {
 // receives a descriptor. The parser reads it as a separate word.
 func (r *reader) descriptor(n *syntax.Redirect) Obstacle {
 	at := min(int(n.OpPos.Offset()), len(r.source))
-	if before := r.source[:at]; strings.HasSuffix(before, "]}") || n.N != nil && strings.ContainsAny(n.N.Value, "{[") {
+	if before := r.source[:at]; strings.HasSuffix(before, "]}") || n.N != nil && strings.Contains(n.N.Value, "[") {
 		return Obstacle{Kind: DescriptorVariable}
+	}
+	switch {
+	case n.Op == syntax.RdrInOut, n.N != nil && strings.HasPrefix(n.N.Value, "{"):
+		return Obstacle{Kind: HiddenRedirect}
+	case n.N != nil && len(n.N.Value) > 1:
+		return Obstacle{Kind: UnclearRedirect}
 	}
 	return Obstacle{}
 }

@@ -1,6 +1,7 @@
 package shellcmd
 
 import (
+	"slices"
 	"strings"
 
 	"mvdan.cc/sh/v3/expand"
@@ -26,8 +27,8 @@ type Word struct {
 	Source string
 	// Spaced says that more than one space, or a tab, precedes the word.
 	Spaced bool
-	// Value is the text of the variable that the word consists of, if the script
-	// set it before; otherwise empty.
+	// Value is the text of the word if all its variables were set to a text before,
+	// in the same script; empty = it has none, or others.
 	Value string
 	// Shape is the word without its quoting, with placeholders such as [Output] for
 	// expansions.
@@ -52,6 +53,7 @@ func (r *reader) word(w *syntax.Word) (text string, known Word) {
 	for _, part := range w.Parts {
 		known.DollarQuoted = known.DollarQuoted || isDollarQuoted(part)
 	}
+	known.Value = r.value(w)
 	if p, ok := w.Parts[0].(*syntax.ParamExp); ok && len(w.Parts) == 1 && plainExpansion(p) {
 		known.Value = r.values[p.Param.Value]
 	}
@@ -62,6 +64,25 @@ func (r *reader) word(w *syntax.Word) (text string, known Word) {
 		}
 	}
 	return b.String(), known
+}
+
+// value returns the text of a word whose variables the script has set; empty = it has none, or others.
+func (r *reader) value(w *syntax.Word) string {
+	s := wordExpander{values: r.values}
+	for _, part := range w.Parts {
+		if !s.part(part, false) {
+			return ""
+		}
+	}
+	if !s.usesValues || s.globs {
+		return ""
+	}
+	return s.name.String()
+}
+
+// isGlob reports whether the word expands only to names of files.
+func (w Word) isGlob() bool {
+	return len(w.Paths) > 0 && !slices.ContainsFunc(w.Paths, func(p Path) bool { return p.Glob == "" })
 }
 
 // isDollarQuoted reports whether the part is $'…' or $"…".
@@ -98,7 +119,7 @@ func (r *reader) expandBraces(w *syntax.Word) []Path {
 	}
 	var out []Path
 	for _, one := range words {
-		s := wordExpander{home: !r.setsHome}
+		s := wordExpander{home: !r.setsHome, values: r.values}
 		for i, part := range one.Parts {
 			if !s.part(part, i == 0) {
 				return nil
@@ -111,12 +132,14 @@ func (r *reader) expandBraces(w *syntax.Word) []Path {
 
 // wordExpander expands one word.
 type wordExpander struct {
-	home      bool // $HOME is the home directory
-	inHome    bool // the word begins with it
-	inWorkDir bool // the word begins with the working directory
-	globs     bool
-	name      strings.Builder
-	pattern   strings.Builder
+	home       bool              // $HOME is the home directory
+	values     map[string]string // of variables
+	usesValues bool              // the word has one of them
+	inHome     bool              // the word begins with it
+	inWorkDir  bool              // the word begins with the working directory
+	globs      bool
+	name       strings.Builder
+	pattern    strings.Builder
 }
 
 func (s *wordExpander) path() Path {
@@ -170,10 +193,17 @@ func (s *wordExpander) part(part syntax.WordPart, first bool) bool {
 	}
 }
 
-// variable accepts only $HOME and "$PWD" at the beginning of a word.
+// variable accepts variables that the script has set, and $HOME and "$PWD" at the beginning of a word.
 func (s *wordExpander) variable(part syntax.WordPart, first, quoted bool) bool {
 	p, ok := part.(*syntax.ParamExp)
-	if ok && first && quoted && p.Param != nil && p.Param.Value == "PWD" && plainExpansion(p) {
+	if ok && p.Short && plainExpansion(p) {
+		if value := s.values[p.Param.Value]; value != "" && !strings.ContainsAny(value, " \t\n*?[") {
+			s.usesValues = true
+			s.plain(value)
+			return true
+		}
+	}
+	if ok && first && quoted && s.values != nil && p.Param.Value == "PWD" && plainExpansion(p) {
 		s.inWorkDir = true
 		return true
 	}
@@ -272,7 +302,7 @@ func unescape(b *strings.Builder, s string) bool {
 		case '*', '?', '[', '{', '~':
 			// A single bracket is the test command; a tilde inside a word is
 			// literal.
-			if s != "[" && s != "{" && (s[i] != '~' || i == 0) {
+			if s != "[" && s != "{" && s != "{}" && (s[i] != '~' || i == 0) {
 				return false
 			}
 			b.WriteByte(s[i])

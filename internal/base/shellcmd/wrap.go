@@ -127,10 +127,14 @@ func (c Command) UnwrappedForRemoval() Command {
 
 func (c Command) unwrap(wrappers ...string) Command {
 	for len(c.Args) > 0 {
-		if !slices.Contains(wrappers, c.Args[0]) {
+		name := c.Args[0]
+		if path.Base(name) == "env" {
+			name = "env"
+		}
+		if !slices.Contains(wrappers, name) {
 			return c
 		}
-		w, _ := wrapperOf(c.Args[0])
+		w, _ := wrapperOf(name)
 		rest := w.operandsAfter(c.Args[1:])
 		if len(rest) == 0 || opaqueWrapper(c.Args[0], c.Words[1:len(c.Words)-len(rest)]) {
 			return c
@@ -198,8 +202,14 @@ func (c Command) Programs() []string {
 		if words[0].DollarQuoted {
 			return out
 		}
+		if len(out) > 0 && isXargs(out[len(out)-1]) {
+			return append(out, strings.Join(args, " ")) // observed with 2.1.330
+		}
 		args[0] = strings.TrimSuffix(path.Base(args[0]), ".exe")
 		out = append(out, strings.Join(args, " "))
+		if strings.HasPrefix(words[0].Source, "`") && words[0].Shape == string(Output) {
+			out = append(out, strings.Join(args[1:], " ")) // the output may be empty
+		}
 		if script := scriptOption(args); script != "" {
 			return append(out, script)
 		}
@@ -221,6 +231,8 @@ func (c Command) Programs() []string {
 	return out
 }
 
+func isXargs(text string) bool { return strings.HasPrefix(text, "xargs ") }
+
 // isOpaqueRunner reports whether rules do not look through a program that runs others,
 // or through this use of it.
 func isOpaqueRunner(args []string) bool {
@@ -233,6 +245,8 @@ func isOpaqueRunner(args []string) bool {
 		return true
 	case "xargs":
 		return option != ""
+	case "nice":
+		return option != "" && option != "-n" && option != "--" && !isNumber(option[1:])
 	case "stdbuf":
 		return len(option) == 2 || strings.HasPrefix(option, "--")
 	case "command":
@@ -260,6 +274,9 @@ func scriptOption(args []string) string {
 // as bash -c does; known = its text is constant.
 func (c Command) ShellScript() (script string, known, ok bool) {
 	inner := c.Innermost()
+	if slices.Contains(c.Args, "xargs") {
+		return "", false, false
+	}
 	switch inner.Name() {
 	case "bash", "sh", "dash", "zsh", "ksh", "ash":
 		if script, known, ok = c.Nested(); ok && len(inner.Args) > 1 {
@@ -284,13 +301,11 @@ func (c Command) Nested() (script string, known, ok bool) {
 	case "eval":
 		return strings.Join(inner.Args[1:], " "), !dynamic(inner.Words), true
 	case "bash", "sh", "dash", "zsh", "ksh", "ash":
-		for i, a := range inner.Args[1:] {
-			if strings.HasPrefix(a, "-") && !strings.HasPrefix(a, "--") && strings.Contains(a, "c") && i+2 < len(inner.Args) {
-				if inner.Words[i+2].Dynamic {
-					return strings.Trim(inner.Args[i+2], `"`), false, true
-				}
-				return inner.Args[i+2], true, true
+		if i := scriptArgument(inner.Args); i > 0 {
+			if inner.Words[i].Dynamic {
+				return strings.Trim(inner.Args[i], `"`), false, true
 			}
+			return inner.Args[i], true, true
 		}
 		return "", false, len(inner.Args) == 1 // it reads its input
 	case "trap":
@@ -299,6 +314,25 @@ func (c Command) Nested() (script string, known, ok bool) {
 		return foundScript(inner)
 	}
 	return "", true, false
+}
+
+// scriptArgument returns the index of the script in the arguments of a shell; 0 = there is no script.
+func scriptArgument(args []string) int {
+	isOption := func(a string) bool { return len(a) > 1 && strings.ContainsAny(a[:1], "-+") }
+	for i, a := range args {
+		if i == 0 || !isOption(a) || strings.HasPrefix(a, "--") || !strings.Contains(a, "c") {
+			if a == "-" || a == "--" {
+				return 0
+			}
+			continue
+		}
+		for i++; i < len(args); i++ {
+			if !isOption(args[i]) {
+				return i
+			}
+		}
+	}
+	return 0
 }
 
 // foundScript returns the script that find runs for each file.
@@ -313,7 +347,7 @@ func foundScript(c Command) (script string, known, ok bool) {
 			}
 			quoted := make([]string, len(line))
 			for j, w := range line {
-				if c.Words[i+1+j].Dynamic { // expanded before find sees it
+				if c.Words[i+1+j].Dynamic || w == "{}" { // expanded before find sees it
 					quoted[j] = w
 					continue
 				}

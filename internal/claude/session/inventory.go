@@ -143,8 +143,9 @@ func (v *inventory) remains(name string) bool {
 // isHidden reports whether a deny rule removes an MCP tool.
 func (v *inventory) isHidden(t protocol.Tool) bool {
 	for _, rule := range v.denied {
+		match, _ := path.Match(rule, t.Name) // as in remains
 		rule = strings.TrimSuffix(rule, "__*")
-		if rule == t.Name || rule == strings.TrimSuffix(mcp.CanonicalName(t.Server, ""), "__") {
+		if match || rule == strings.TrimSuffix(mcp.CanonicalName(t.Server, ""), "__") {
 			return true
 		}
 	}
