@@ -30,9 +30,9 @@ const (
 var wide = map[string]int{ // constant: only read
 	"internal/cli":             23, // it builds every part
 	"executor/builtin":         10, // every family of tools, with their table
-	"internal/exec/verdict":    9,  // reports in every form, with the table of hook events
+	"internal/exec/verdict":    8,  // reports in every form, with the table of hook events
 	"internal/cli/execcmd":     8,  // the runner, the verdict, reports, journals and gates, with the tools of a session
-	"internal/cli/filecmd":     12, // it reads files of every format of our own
+	"internal/cli/filecmd":     11, // it reads files of every format of our own
 	"internal/parity/suite":    12, // programs in their environment, with the API that plays the model
 	"fixtures":                 9,  // everything that a file can ask for
 	"simtest":                  10, // the binary, its terminal and the verdict in one test process

@@ -9,7 +9,6 @@ import (
 
 	"github.com/claudeless/claudeless/executor/builtin"
 	"github.com/claudeless/claudeless/scenarios"
-	"github.com/claudeless/claudeless/scenarios/lint"
 )
 
 // The library and the scripts have no findings, except those that a script provokes.
@@ -19,7 +18,7 @@ func TestNoFalseAlarms(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if found := lint.Check(s, lint.Options{Tools: builtin.Definitions()}); len(found) > 0 {
+		if found := scenarios.Lint(s, scenarios.LintOptions{Tools: builtin.Definitions()}); len(found) > 0 {
 			t.Errorf("%s: %v", name, found)
 		}
 	}
@@ -42,7 +41,7 @@ func TestNoFalseAlarms(t *testing.T) {
 			if err != nil {
 				continue
 			}
-			for _, found := range lint.Check(s, lint.Options{Tools: builtin.Definitions()}) {
+			for _, found := range scenarios.Lint(s, scenarios.LintOptions{Tools: builtin.Definitions()}) {
 				if !strings.Contains(found.Message, "cannot be met") { // as it is meant to in scripts about that
 					t.Errorf("%s: %v", name, found)
 				}

@@ -16,7 +16,6 @@ import (
 	"github.com/claudeless/claudeless/internal/exec/verdict"
 	"github.com/claudeless/claudeless/mcp"
 	"github.com/claudeless/claudeless/scenarios"
-	"github.com/claudeless/claudeless/scenarios/lint"
 )
 
 // CheckOptions configure a check. The zero value works.
@@ -75,7 +74,7 @@ func (o CheckOptions) file(ctx context.Context, name string) File {
 		default:
 			var scenario *scenarios.Scenario
 			if scenario, err = scenarios.Load(name, scenarios.LoadOptions{}); err == nil {
-				file.Diagnostics = append(file.Diagnostics, lint.Check(scenario, lint.Options{
+				file.Diagnostics = append(file.Diagnostics, scenarios.Lint(scenario, scenarios.LintOptions{
 					Tools: builtin.Definitions(), Placeholder: verdict.AnswerPlaceholder, Server: func(server string, entry map[string]any) []string { return o.entry(name, server, entry) },
 				})...)
 				if o.Target == "api" {

@@ -8,18 +8,18 @@ import (
 
 	"github.com/claudeless/claudeless/internal/base/diag"
 	"github.com/claudeless/claudeless/internal/record/journal"
-	"github.com/claudeless/claudeless/scenarios/lint"
+	"github.com/claudeless/claudeless/scenarios"
 )
 
 // scenario adds findings about the scenario itself: inputs that a tool rejected (S12), placeholder answers (S16),
 // rules that answered nothing (S13), and the other warnings of `claudeless check` (S09).
 func (l *findings) scenario(runs []*process) {
-	warnings := lint.Check(l.in.Scenario, lint.Options{Tools: l.in.Tools, Placeholder: AnswerPlaceholder})
+	warnings := scenarios.Lint(l.in.Scenario, scenarios.LintOptions{Tools: l.in.Tools, Placeholder: AnswerPlaceholder})
 	l.rejectedInputs(runs, warnings)
 	unused := l.unusedRules(warnings)
 	for _, w := range warnings {
 		f := placed(Finding{ID: "S09", Level: l.warning(), Text: w.Message, Advice: w.Hint}, w.Pos)
-		if strings.HasPrefix(w.Message, lint.PlaceholderAnswer) {
+		if strings.HasPrefix(w.Message, scenarios.PlaceholderAnswer) {
 			f.ID, f.Level, f.Advice = "S16", levelError, "write the answer of the rule"
 		}
 		told := slices.ContainsFunc(unused, func(u Finding) bool { return u.Advice == w.Message })
@@ -55,7 +55,7 @@ func (l *findings) unusedRules(warnings diag.List) []Finding {
 		})
 	}
 	for _, w := range warnings {
-		if !strings.HasPrefix(w.Message, lint.NeverAnswers) {
+		if !strings.HasPrefix(w.Message, scenarios.NeverAnswers) {
 			continue
 		}
 		for i := range slices.Backward(all) { // the last rule that begins before the warning
@@ -113,7 +113,7 @@ func (l *findings) rejected(c scriptedCall, f Finding, warnings diag.List) {
 	var keys map[string]json.RawMessage
 	_ = json.Unmarshal(c.input, &keys) // anything but an object has no keys
 	for _, w := range warnings {
-		if key, ok := lint.UnknownInput(w.Message, c.tool); ok && keys[key] != nil && w.Pos.File == f.File {
+		if key, ok := scenarios.UnknownInput(w.Message, c.tool); ok && keys[key] != nil && w.Pos.File == f.File {
 			f.Text, f.Line = fmt.Sprintf("the tool %s rejected its scripted input: it has no input `%s`", c.tool, key), w.Pos.Line
 			if w.Hint != "" {
 				f.Advice = w.Hint

@@ -1,7 +1,4 @@
-// Package lint finds mistakes in valid scenarios: rules that never match, and
-// references to tools and results that do not exist. It reports only what is
-// certain from the scenario alone.
-package lint
+package scenarios
 
 import (
 	"encoding/json"
@@ -13,12 +10,11 @@ import (
 	"github.com/claudeless/claudeless/internal/base/diag"
 	"github.com/claudeless/claudeless/internal/base/eval"
 	"github.com/claudeless/claudeless/internal/base/match"
-	"github.com/claudeless/claudeless/scenarios"
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// Options hold information that is not in the scenario.
-type Options struct {
+// LintOptions hold information that is not in the scenario.
+type LintOptions struct {
 	// Tools are the built-in tools; nil = calls of them are not checked.
 	Tools []protocol.Tool
 	// Server returns the problems of an entry of [mcp.servers]; nil = they are not
@@ -28,8 +24,8 @@ type Options struct {
 	Placeholder string
 }
 
-// Check returns its findings, all of them warnings, in file order.
-func Check(s *scenarios.Scenario, o Options) diag.List {
+// Lint returns its findings, all of them warnings, in file order.
+func Lint(s *Scenario, o LintOptions) diag.List {
 	l := &linter{s: s, o: o, tools: toolsOf(o.Tools), templates: s.Templates == nil || *s.Templates}
 	l.rules()
 	if l.s.DefaultResponse != nil {
@@ -59,8 +55,8 @@ func UnknownInput(message, tool string) (key string, ok bool) {
 }
 
 type linter struct {
-	s         *scenarios.Scenario
-	o         Options
+	s         *Scenario
+	o         LintOptions
 	tools     map[string]inputKeys // by name; nil = unknown
 	templates bool
 	called    []string // tools that an answer calls
@@ -130,17 +126,17 @@ func (l *linter) rules() {
 			l.report(p.child("when"), 0, "", NeverAnswers+": its condition is false")
 		}
 		l.backspaces(p.child("pattern"), &r.Pattern)
-		l.answer(p, groupsOf(&r.Pattern), answer{r.When, r.Response, r.Failure})
+		l.answer(p, countGroups(&r.Pattern), answer{r.When, r.Response, r.Failure})
 		for t := range r.Turns {
 			turn := &r.Turns[t]
-			l.answer(p.child("turns", t), groupsOf(&turn.Expect), answer{turn.When, turn.Response, turn.Failure})
+			l.answer(p.child("turns", t), countGroups(&turn.Expect), answer{turn.When, turn.Response, turn.Failure})
 		}
 	}
 }
 
 // backspaces warns of a pattern with a control character, which "\b" is in a basic
 // TOML string.
-func (l *linter) backspaces(p location, pattern *scenarios.Pattern) {
+func (l *linter) backspaces(p location, pattern *Pattern) {
 	if strings.Contains(pattern.Text+pattern.Pattern, "\b") {
 		l.report(p, 0, `write '\b' in single quotes, or "\\b", for a word boundary`, `the pattern contains a backspace: "\b" in double quotes is one`)
 	}
@@ -158,12 +154,12 @@ type visibleLists struct {
 	groups  int // numbered captures; -1 = unknown
 }
 
-// groupsOf counts the numbered captures of a pattern.
-func groupsOf(p *scenarios.Pattern) int {
+// countGroups counts the numbered captures of a pattern.
+func countGroups(p *Pattern) int {
 	switch p.Type {
-	case scenarios.PatternRegex:
+	case PatternRegex:
 		return captures(p.Pattern)
-	case scenarios.PatternExact, scenarios.PatternContains, scenarios.PatternAny, scenarios.PatternNot:
+	case PatternExact, PatternContains, PatternAny, PatternNot:
 		return 0
 	default:
 		return -1
@@ -172,8 +168,8 @@ func groupsOf(p *scenarios.Pattern) int {
 
 type answer struct {
 	when     string
-	response *scenarios.Response
-	failure  *scenarios.Failure
+	response *Response
+	failure  *Failure
 }
 
 func (l *linter) answer(p location, groups int, a answer) {
@@ -188,14 +184,14 @@ func (l *linter) answer(p location, groups int, a answer) {
 	}
 }
 
-func (l *linter) response(p location, see visibleLists, r *scenarios.Response) {
+func (l *linter) response(p location, see visibleLists, r *Response) {
 	l.calls(p.child("tool_calls"), see, r.ToolCalls)
 	see.results += len(r.ToolCalls)
 	l.text(p.child("text"), see, r.Text)
 	l.steps(p.child("steps"), see, r.Steps)
 }
 
-func (l *linter) steps(p location, see visibleLists, steps []scenarios.Step) {
+func (l *linter) steps(p location, see visibleLists, steps []Step) {
 	for i := range steps {
 		s, sp := &steps[i], p.child(i)
 		l.condition(sp.child("when"), see, s.When)
@@ -207,7 +203,7 @@ func (l *linter) steps(p location, see visibleLists, steps []scenarios.Step) {
 			block, bp := &s.Blocks[b], sp.child("blocks", b)
 			l.text(bp.child("text"), see, block.Text)
 			l.text(bp.child("thinking"), see, block.Thinking)
-			if block.Type == scenarios.BlockToolUse {
+			if block.Type == BlockToolUse {
 				l.call(bp, see, &block.ToolCall)
 				calls++
 			}
@@ -216,13 +212,13 @@ func (l *linter) steps(p location, see visibleLists, steps []scenarios.Step) {
 	}
 }
 
-func (l *linter) calls(p location, see visibleLists, calls []scenarios.ToolCall) {
+func (l *linter) calls(p location, see visibleLists, calls []ToolCall) {
 	for i := range calls {
 		l.call(p.child(i), see, &calls[i])
 	}
 }
 
-func (l *linter) call(p location, see visibleLists, c *scenarios.ToolCall) {
+func (l *linter) call(p location, see visibleLists, c *ToolCall) {
 	l.called = append(l.called, c.Tool)
 	l.input(p.child("input"), see, c.Input)
 	if c.Result != nil {
@@ -341,7 +337,7 @@ func (l *linter) indices(p location, see visibleLists, all []eval.Index) {
 		case x.Name == "results" && x.Unconditional && (x.N >= see.results || -x.N > see.results):
 			l.report(p, x.Offset, "", "`results[%d]` is out of reach: %s", x.N, priorResults(see.results))
 		case x.Name == "match" && see.groups >= 0 && x.N > see.groups:
-			l.report(p, x.Offset, "", "`match[%d]` is always empty: the pattern has %s", x.N, count(see.groups, "group"))
+			l.report(p, x.Offset, "", "`match[%d]` is always empty: the pattern has %s", x.N, plural(see.groups, "group"))
 		}
 	}
 }
@@ -350,10 +346,10 @@ func priorResults(n int) string {
 	if n == 0 {
 		return "no calls come before it"
 	}
-	return "there are at most " + count(n, "result") + " before it"
+	return "there are at most " + plural(n, "result") + " before it"
 }
 
-func count(n int, noun string) string {
+func plural(n int, noun string) string {
 	switch n {
 	case 0:
 		return "no " + noun + "s"

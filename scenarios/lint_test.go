@@ -1,9 +1,8 @@
-package lint_test
+package scenarios
 
 import (
 	"bytes"
 	"errors"
-	"flag"
 	"fmt"
 	"io/fs"
 	"os"
@@ -15,14 +14,10 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 
 	"github.com/claudeless/claudeless/internal/base/diag"
-	"github.com/claudeless/claudeless/scenarios"
-	"github.com/claudeless/claudeless/scenarios/lint"
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-var update = flag.Bool("update", false, "rewrite the expected findings in testdata")
-
-func options() lint.Options {
+func options() LintOptions {
 	const schema = `{"type":"object","properties":{%s},"additionalProperties":false}`
 	var tools []protocol.Tool
 	for name, keys := range map[string]string{
@@ -30,7 +25,7 @@ func options() lint.Options {
 	} {
 		tools = append(tools, protocol.Tool{Name: name, InputSchema: fmt.Appendf(nil, schema, keys)})
 	}
-	return lint.Options{Tools: tools, Server: func(name string, entry map[string]any) []string {
+	return LintOptions{Tools: tools, Server: func(name string, entry map[string]any) []string {
 		if _, ok := entry["command"]; !ok {
 			return []string{"the server " + name + " has no command"}
 		}
@@ -41,7 +36,7 @@ func options() lint.Options {
 // TestFindings: the first file of each archive is the scenario, "want" has the findings; -update rewrites it. Every
 // finding is a warning.
 func TestFindings(t *testing.T) {
-	paths, err := filepath.Glob("testdata/*.txtar")
+	paths, err := filepath.Glob("testdata/lint/*.txtar")
 	if err != nil || len(paths) == 0 {
 		t.Fatal("no archives", err)
 	}
@@ -51,7 +46,7 @@ func TestFindings(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			s, err := scenarios.Load(a.Files[0].Name, scenarios.LoadOptions{ReadFile: func(name string) ([]byte, error) {
+			s, err := Load(a.Files[0].Name, LoadOptions{ReadFile: func(name string) ([]byte, error) {
 				for _, f := range a.Files {
 					if f.Name == name {
 						return f.Data, nil
@@ -63,7 +58,7 @@ func TestFindings(t *testing.T) {
 				t.Fatal(err)
 			}
 			var got bytes.Buffer
-			found := lint.Check(s, options())
+			found := Lint(s, options())
 			diag.Render(&got, found)
 			if found.Err() != nil {
 				t.Error("a finding is an error")
@@ -111,11 +106,11 @@ func many(n int) []byte {
 // that takes (200 ms at most on an idle machine).
 func TestManyRules(t *testing.T) {
 	src, o := many(10_000), options()
-	s, err := scenarios.Parse("many.toml", src, scenarios.LoadOptions{})
+	s, err := Parse("many.toml", src, LoadOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if found := lint.Check(s, o); len(found) > 0 {
+	if found := Lint(s, o); len(found) > 0 {
 		t.Errorf("%d findings, the first: %v", len(found), found[0])
 	}
 }
@@ -124,18 +119,18 @@ func BenchmarkCheck(b *testing.B) {
 	src, o := many(10_000), options()
 	b.Run("load", func(b *testing.B) {
 		for b.Loop() {
-			if _, err := scenarios.Parse("many.toml", src, scenarios.LoadOptions{}); err != nil {
+			if _, err := Parse("many.toml", src, LoadOptions{}); err != nil {
 				b.Fatal(err)
 			}
 		}
 	})
 	b.Run("load and lint", func(b *testing.B) {
 		for b.Loop() {
-			s, err := scenarios.Parse("many.toml", src, scenarios.LoadOptions{})
+			s, err := Parse("many.toml", src, LoadOptions{})
 			if err != nil {
 				b.Fatal(err)
 			}
-			lint.Check(s, o)
+			Lint(s, o)
 		}
 	})
 }

@@ -1,4 +1,4 @@
-package lint
+package scenarios
 
 import (
 	"regexp"
@@ -7,14 +7,13 @@ import (
 	"strings"
 
 	"github.com/claudeless/claudeless/internal/base/match"
-	"github.com/claudeless/claudeless/scenarios"
 )
 
 // hiddenRules finds rules that an earlier rule hides. Only rules that always answer the
 // prompts they match hide others: those without a condition and without a limit of
 // matches.
 type hiddenRules struct {
-	rules         []scenarios.Rule
+	rules         []Rule
 	any           int            // the first that matches every text; len(rules) = none
 	same          map[string]int // the first rule of each pattern
 	parts         trie           // texts of `contains` patterns
@@ -33,7 +32,7 @@ const (
 	maxComparisons   = 20_000
 )
 
-func newShadows(rules []scenarios.Rule) *hiddenRules {
+func newShadows(rules []Rule) *hiddenRules {
 	s := &hiddenRules{rules: rules, any: len(rules), same: make(map[string]int, len(rules)), parts: trie{next: map[transition]int{}, rules: map[int]int{}}, comparisons: maxComparisons}
 	for i := range rules {
 		r := &rules[i]
@@ -48,9 +47,9 @@ func newShadows(rules []scenarios.Rule) *hiddenRules {
 			s.same[key] = i
 		}
 		switch r.Pattern.Type {
-		case scenarios.PatternContains:
+		case PatternContains:
 			s.parts.add(r.Pattern.Text, i)
-		case scenarios.PatternRegex, scenarios.PatternGlob:
+		case PatternRegex, PatternGlob:
 			if len(s.otherPatterns) < maxOtherPatterns {
 				s.otherPatterns = append(s.otherPatterns, otherPattern{i, r.Matcher()})
 			}
@@ -72,13 +71,13 @@ func (s *hiddenRules) hiddenBy(i int) (by int, how string) {
 	if first, ok := s.same[p.String()]; ok && first < i {
 		return first, "has the same pattern"
 	}
-	if p.Type != scenarios.PatternExact && p.Type != scenarios.PatternContains {
+	if p.Type != PatternExact && p.Type != PatternContains {
 		return 0, ""
 	}
 	if by, ok := s.parts.findSubstring(p.Text, i); ok {
 		return by, "matches all that this one does"
 	}
-	if p.Type != scenarios.PatternExact {
+	if p.Type != PatternExact {
 		return 0, ""
 	}
 	for _, w := range s.otherPatterns {
@@ -93,22 +92,22 @@ func (s *hiddenRules) hiddenBy(i int) (by int, how string) {
 }
 
 // matchesEverything reports whether a pattern certainly matches every text.
-func matchesEverything(p *scenarios.Pattern) bool {
+func matchesEverything(p *Pattern) bool {
 	switch p.Type {
-	case scenarios.PatternAny:
+	case PatternAny:
 		return true
-	case scenarios.PatternContains:
+	case PatternContains:
 		return p.Text == ""
-	case scenarios.PatternRegex:
+	case PatternRegex:
 		return matchesAnywhere(p.Pattern)
-	case scenarios.PatternAnyOf:
+	case PatternAnyOf:
 		for i := range p.Patterns {
 			if matchesEverything(&p.Patterns[i]) {
 				return true
 			}
 		}
 		return false
-	case scenarios.PatternAll:
+	case PatternAll:
 		for i := range p.Patterns {
 			if !matchesEverything(&p.Patterns[i]) {
 				return false
