@@ -34,7 +34,7 @@ var wide = map[string]int{ // constant: only read
 	"internal/cli/execcmd":     8,  // the runner, the verdict, reports, journals and gates, with the tools of a session
 	"internal/cli/filecmd":     11, // it reads files of every format of our own
 	"internal/parity/suite":    12, // programs in their environment, with the API that plays the model
-	"fixtures":                 9,  // everything that a file can ask for
+	"fixtures":                 8,  // everything that a file can ask for
 	"simtest":                  10, // the binary, its terminal and the verdict in one test process
 	"internal/cli/debugcmd":    8,  // it puts the faces of the hub together, and is two of them
 	"internal/exec/runner":     9,  // guard, API, terminal and verdict of one command
