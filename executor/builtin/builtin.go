@@ -23,7 +23,6 @@ import (
 	"github.com/claudeless/claudeless/executor/internal/files"
 	"github.com/claudeless/claudeless/executor/internal/search"
 	"github.com/claudeless/claudeless/executor/internal/tool"
-	"github.com/claudeless/claudeless/executor/shell"
 	"github.com/claudeless/claudeless/simulator/protocol"
 	"github.com/claudeless/claudeless/simulator/task"
 )
@@ -99,7 +98,7 @@ type Tools struct {
 	registry    map[string]tool.Tool
 	definitions func() []protocol.Tool // sorted by name, computed when first needed
 
-	shell *shell.Shell
+	shell *tool.Shell
 	files *files.Files
 }
 
@@ -139,14 +138,14 @@ func New(o Options) (*Tools, error) {
 	return t, nil
 }
 
-func newShell(o Options) *shell.Shell {
-	s := shell.Options{
+func newShell(o Options) *tool.Shell {
+	s := tool.ShellOptions{
 		CWD: o.CWD, Dirs: slices.Clone(o.AdditionalDirs), Environ: append(slices.Clone(o.Environ), "CLAUDECODE=1", "GIT_EDITOR=true"),
 	}
 	if o.Hooks != nil {
 		s.Script = o.Hooks.Script
 	}
-	return shell.New(s)
+	return tool.NewShell(s)
 }
 
 // Close ends the background processes of finished commands. It may be called more than once; later commands fail.

@@ -12,7 +12,6 @@ import (
 	"sync"
 
 	"github.com/claudeless/claudeless/executor/internal/tool"
-	"github.com/claudeless/claudeless/executor/shell"
 	"github.com/claudeless/claudeless/internal/base/gitworktree"
 	"github.com/claudeless/claudeless/internal/claudecode"
 	"github.com/claudeless/claudeless/simulator/protocol"
@@ -28,7 +27,7 @@ type worktree struct {
 
 // worktrees moves the session into work trees and back.
 type worktrees struct {
-	shell *shell.Shell
+	shell *tool.Shell
 	git   gitworktree.Git
 	clock tool.Clock // provides names of work trees
 	dir   string     // initial directory of the session
@@ -44,7 +43,7 @@ type Worktree struct {
 	Agent  bool   // an agent works in it, not the session
 }
 
-func newWorktrees(o Options, sh *shell.Shell) *worktrees {
+func newWorktrees(o Options, sh *tool.Shell) *worktrees {
 	s := &worktrees{shell: sh, git: gitworktree.Git{Environ: o.Environ}, clock: o.Clock, dir: o.CWD}
 	if w := o.Worktree; w != nil {
 		s.tree, s.dir = &worktree{Worktree: w.Worktree, former: w.Former, owned: !w.Resumed, agent: w.Agent}, w.Former

@@ -7,7 +7,6 @@ import (
 	"unicode"
 
 	"github.com/claudeless/claudeless/executor/internal/tool"
-	"github.com/claudeless/claudeless/executor/shell"
 	"github.com/claudeless/claudeless/internal/base/shellcmd"
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
@@ -71,7 +70,7 @@ func blockSleep(in bashInput) *protocol.ToolResult {
 	if in.RunInBackground {
 		return nil
 	}
-	what := shell.DescribeLongSleep(in.Command)
+	what := tool.DescribeLongSleep(in.Command)
 	if what == "" {
 		return nil
 	}

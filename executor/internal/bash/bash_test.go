@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/claudeless/claudeless/executor/internal/tool"
-	"github.com/claudeless/claudeless/executor/shell"
 	"github.com/claudeless/claudeless/simulator/task"
 )
 
@@ -26,7 +25,7 @@ func TestTimeoutBounds(t *testing.T) {
 		{[]string{"BASH_MAX_TIMEOUT_MS=900000"}, n(10_000_000), 900 * time.Second},
 		{[]string{"BASH_MAX_TIMEOUT_MS=x"}, n(10_000_000), 600 * time.Second},
 	} {
-		c := New(Options{Shell: shell.New(shell.Options{Environ: tt.environ})})
+		c := New(Options{Shell: tool.NewShell(tool.ShellOptions{Environ: tt.environ})})
 		if got := c.timeout(bashInput{Timeout: tt.given}); got != tt.want {
 			t.Errorf("%v %v: %v, want %v", tt.environ, tt.given, got, tt.want)
 		}

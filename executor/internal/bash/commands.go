@@ -7,13 +7,12 @@ package bash
 import (
 	"github.com/claudeless/claudeless/executor/internal/files"
 	"github.com/claudeless/claudeless/executor/internal/tool"
-	"github.com/claudeless/claudeless/executor/shell"
 	"github.com/claudeless/claudeless/simulator/task"
 )
 
 // Options configure Commands. Shell, Clock and Files are required.
 type Options struct {
-	Shell *shell.Shell
+	Shell *tool.Shell
 	Clock tool.Clock   // names saved output
 	Files *files.Files // told of files whose content a command has printed
 	// Tasks holds background commands; nil = no background commands.

@@ -9,7 +9,6 @@ import (
 
 	"github.com/claudeless/claudeless/executor"
 	"github.com/claudeless/claudeless/executor/internal/tool"
-	"github.com/claudeless/claudeless/executor/shell"
 	"github.com/claudeless/claudeless/simulator/protocol"
 	"github.com/claudeless/claudeless/simulator/task"
 )
@@ -21,7 +20,7 @@ type runningCommand struct {
 	info  task.Info
 	limit time.Duration
 	stays bool // it does not move the shell: one of an agent
-	cmd   *shell.Command
+	cmd   *tool.ShellCommand
 	done  <-chan struct{} // closed at the end of cmd
 	shown *task.Task      // nil = not shown as a task
 }
@@ -60,7 +59,7 @@ func (r *runningCommand) foreground(ctx context.Context) protocol.ToolResult {
 	default:
 		// A command that begins with a sleep is not worth continuing in the
 		// background.
-		if r.c.o.Tasks != nil && r.c.o.Shell.Getenv(noBackground) == "" && !shell.BeginsWithSleep(r.in.Command) {
+		if r.c.o.Tasks != nil && r.c.o.Shell.Getenv(noBackground) == "" && !tool.BeginsWithSleep(r.in.Command) {
 			return r.moveToBackground(ctx)
 		}
 		output := r.stopAndRead()
@@ -159,7 +158,7 @@ func (r *runningCommand) moveToBackground(ctx context.Context) protocol.ToolResu
 			"can keep the output file empty until the command finishes. "
 	}
 	out.TimedOutMS = int(r.limit / time.Millisecond)
-	if shell.ChangesDirectory(r.in.Command) {
+	if tool.ChangesDirectory(r.in.Command) {
 		out.CWDHint = "Session cwd remains " + r.c.o.Shell.Dir() + "; directory changes made by the backgrounded command do not apply to subsequent commands."
 	}
 	moved := fmt.Sprintf("Command did not complete within its %.0fs timeout and was moved to the background (ID: %s).",
@@ -258,9 +257,9 @@ func (r *runningCommand) result(code int, out bashOutput) protocol.ToolResult {
 		note = "Shell cwd was reset to " + r.c.o.Shell.Dir()
 		out.Stderr = "\n" + note
 	}
-	out.NoOutputExpected = shell.PrintsNothing(r.in.Command)
+	out.NoOutputExpected = tool.PrintsNothing(r.in.Command)
 	if code != 0 {
-		if out.CodeMeaning = shell.CodeMeaning(r.in.Command, code); out.CodeMeaning == "" {
+		if out.CodeMeaning = tool.CodeMeaning(r.in.Command, code); out.CodeMeaning == "" {
 			return tool.Fail("%s", joinLines(fmt.Sprintf("Exit code %d", code), cutAt(output, r.c.maxOutput()), note))
 		}
 	}
@@ -273,7 +272,7 @@ func (r *runningCommand) result(code int, out bashOutput) protocol.ToolResult {
 	}
 	shown := tool.Text(cmp.Or(joinLines(r.c.limitOutput(output, raw, &out), note, where), noOutput), nil)
 	shown.ExplicitOK, shown.Output = true, out
-	if file := shell.PrintedFile(r.in.Command); file != "" && len(raw) <= r.c.maxOutput() {
+	if file := tool.PrintedFile(r.in.Command); file != "" && len(raw) <= r.c.maxOutput() {
 		r.c.o.Files.RecordPrinted(file, raw)
 	}
 	return shown

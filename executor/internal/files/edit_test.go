@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/claudeless/claudeless/executor/shell"
+	"github.com/claudeless/claudeless/executor/internal/tool"
 )
 
 func FuzzEdit(f *testing.F) {
@@ -21,7 +21,7 @@ func FuzzEdit(f *testing.F) {
 		if err := os.WriteFile(path, []byte(before), 0o644); err != nil {
 			t.Fatal(err)
 		}
-		r := edit(t.Context(), New(Options{Paths: shell.New(shell.Options{CWD: dir})}), editInput{path, old, replacement, replaceAll})
+		r := edit(t.Context(), New(Options{Paths: tool.NewShell(tool.ShellOptions{CWD: dir})}), editInput{path, old, replacement, replaceAll})
 		data, err := os.ReadFile(path)
 		if err != nil {
 			t.Fatal(err)

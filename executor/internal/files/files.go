@@ -9,7 +9,6 @@ import (
 	"encoding/json"
 
 	"github.com/claudeless/claudeless/executor/internal/tool"
-	"github.com/claudeless/claudeless/executor/shell"
 	"github.com/claudeless/claudeless/internal/base/plainjson"
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
@@ -22,9 +21,9 @@ type Access interface {
 
 // Options configure Files. Paths and Clock are required.
 type Options struct {
-	Paths  *shell.Shell // its working directory
-	Clock  tool.Clock   // provides ids of new cells
-	Access Access       // nil = all files may be read
+	Paths  *tool.Shell // its working directory
+	Clock  tool.Clock  // provides ids of new cells
+	Access Access      // nil = all files may be read
 }
 
 // Tools returns the tools of this package.
@@ -96,7 +95,7 @@ func (f *Files) TargetFile(call protocol.ToolUse) string {
 	case "NotebookEdit":
 		path = in.Notebook
 	case "Bash":
-		path = shell.ViewedFile(in.Command)
+		path = tool.ViewedFile(in.Command)
 	}
 	if path == "" {
 		return ""

@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/claudeless/claudeless/executor/internal/tool"
-	"github.com/claudeless/claudeless/executor/shell"
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
@@ -19,9 +18,9 @@ type Access interface {
 
 // Options configure a Finder. Paths and Clock are required.
 type Options struct {
-	Paths  *shell.Shell // its working directory
-	Clock  tool.Clock   // measures the duration of searches
-	Access Access       // nil = nothing is hidden
+	Paths  *tool.Shell // its working directory
+	Clock  tool.Clock  // measures the duration of searches
+	Access Access      // nil = nothing is hidden
 }
 
 // Finder searches files for a session. Its methods may be called from many

@@ -1,4 +1,4 @@
-package shell
+package tool
 
 import (
 	"os"
@@ -38,7 +38,7 @@ func TestNothingUnguarded(t *testing.T) {
 
 // Background processes that have ended are forgotten; otherwise a long session would keep a guard for each.
 func TestLeftIsForgotten(t *testing.T) {
-	s := New(Options{CWD: t.TempDir(), Environ: os.Environ()})
+	s := NewShell(ShellOptions{CWD: t.TempDir(), Environ: os.Environ()})
 	defer s.Close()
 	behind := func(line string) {
 		c, err := s.Start(t.Context(), line, "")

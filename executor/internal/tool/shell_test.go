@@ -1,4 +1,4 @@
-package shell_test
+package tool_test
 
 import (
 	"io"
@@ -7,10 +7,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/claudeless/claudeless/executor/shell"
+	"github.com/claudeless/claudeless/executor/internal/tool"
 )
 
-func start(t *testing.T, s *shell.Shell, line string) *shell.Command {
+func start(t *testing.T, s *tool.Shell, line string) *tool.ShellCommand {
 	t.Helper()
 	c, err := s.Start(t.Context(), line, "")
 	if err != nil {
@@ -19,7 +19,7 @@ func start(t *testing.T, s *shell.Shell, line string) *shell.Command {
 	return c
 }
 
-func output(t *testing.T, s *shell.Shell, line string) string {
+func output(t *testing.T, s *tool.Shell, line string) string {
 	t.Helper()
 	c := start(t, s, line)
 	c.End()
@@ -30,7 +30,7 @@ func output(t *testing.T, s *shell.Shell, line string) string {
 // A process that a command leaves in the background runs while the shell is open, and prints to the same place.
 func TestLeftBehind(t *testing.T) {
 	dir := t.TempDir()
-	s := shell.New(shell.Options{CWD: dir, Environ: os.Environ()})
+	s := tool.NewShell(tool.ShellOptions{CWD: dir, Environ: os.Environ()})
 	defer s.Close()
 	kept := filepath.Join(dir, "out")
 	c, err := s.Start(t.Context(), "mkfifo go; { read x <go; echo late; } & echo $! now", kept)
@@ -62,7 +62,7 @@ func TestLeftBehind(t *testing.T) {
 func TestClose(t *testing.T) {
 	tmp := t.TempDir()
 	t.Setenv("TMPDIR", tmp)
-	s := shell.New(shell.Options{CWD: tmp, Environ: os.Environ()})
+	s := tool.NewShell(tool.ShellOptions{CWD: tmp, Environ: os.Environ()})
 	if got := output(t, s, "echo hi"); got != "hi\n" {
 		t.Errorf("printed %q", got)
 	}
@@ -79,7 +79,7 @@ func TestClose(t *testing.T) {
 
 // Closing the shell does not end a running command; its caller does.
 func TestStop(t *testing.T) {
-	s := shell.New(shell.Options{CWD: t.TempDir(), Environ: os.Environ()})
+	s := tool.NewShell(tool.ShellOptions{CWD: t.TempDir(), Environ: os.Environ()})
 	c := start(t, s, "sleep 1000")
 	s.Close()
 	select {

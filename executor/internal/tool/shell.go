@@ -1,9 +1,4 @@
-// Package shell runs the shell commands of a session one after another. Each
-// command starts in the directory in which the previous one ended. Background
-// processes of earlier commands keep running.
-//
-// [Shell.Close] ends all processes that the shell has started.
-package shell
+package tool
 
 import (
 	"context"
@@ -21,8 +16,8 @@ import (
 	"github.com/claudeless/claudeless/internal/base/proc"
 )
 
-// Options configure a Shell. CWD is required.
-type Options struct {
+// ShellOptions configure a Shell. CWD is required.
+type ShellOptions struct {
 	CWD string // initial directory; absolute
 	// Dirs are other directories that the shell may stay in.
 	Dirs    []string
@@ -35,7 +30,7 @@ type Options struct {
 // Shell is the shell of one session. Its methods may be called from many
 // goroutines.
 type Shell struct {
-	o Options
+	o ShellOptions
 
 	mu       sync.Mutex
 	root     string // the directory that the shell returns to
@@ -44,8 +39,8 @@ type Shell struct {
 	closed   bool
 }
 
-// New makes a shell. It starts nothing and touches no file.
-func New(o Options) *Shell { return &Shell{o: o, root: o.CWD, dir: o.CWD} }
+// NewShell makes a shell. It starts nothing and touches no file.
+func NewShell(o ShellOptions) *Shell { return &Shell{o: o, root: o.CWD, dir: o.CWD} }
 
 // Dir returns the current directory.
 func (s *Shell) Dir() string {
@@ -92,9 +87,9 @@ func (s *Shell) Close() {
 	}
 }
 
-// Command is a command that runs or has ended. Its caller waits for Done or calls Stop, then calls End once and, if
+// ShellCommand is a command that runs or has ended. Its caller waits for Done or calls Stop, then calls End once and, if
 // the output is no longer needed, Discard.
-type Command struct {
+type ShellCommand struct {
 	shell  *Shell
 	job    *proc.Job
 	output *os.File
@@ -114,7 +109,7 @@ const wrapper = `read -r __claudeless_go || exit; exec </dev/null; __claudeless_
 
 // Start runs a command line in the shell's directory. Its output goes to the file
 // output, which is created; empty = a private file. ctx bounds only the start.
-func (s *Shell) Start(ctx context.Context, line, output string) (*Command, error) {
+func (s *Shell) Start(ctx context.Context, line, output string) (*ShellCommand, error) {
 	if err := checkSystem(runtime.GOOS); err != nil {
 		return nil, err
 	}
@@ -134,7 +129,7 @@ func (s *Shell) Start(ctx context.Context, line, output string) (*Command, error
 		file.Close()
 		return nil, err
 	}
-	return &Command{shell: s, job: job, output: file}, nil
+	return &ShellCommand{shell: s, job: job, output: file}, nil
 }
 
 func (s *Shell) isClosed() bool {
@@ -210,20 +205,20 @@ func create(path string) (*os.File, error) {
 }
 
 // Done is closed when the command has ended.
-func (c *Command) Done() <-chan struct{} { return c.job.Done() }
+func (c *ShellCommand) Done() <-chan struct{} { return c.job.Done() }
 
 // Stop ends the command and all processes that it has started.
-func (c *Command) Stop() { c.job.Stop() }
+func (c *ShellCommand) Stop() { c.job.Stop() }
 
 // Output returns the first limit bytes of the output so far.
-func (c *Command) Output(limit int64) string {
+func (c *ShellCommand) Output(limit int64) string {
 	data, _ := io.ReadAll(io.NewSectionReader(c.output, 0, limit)) // as much as can be read
 	return string(data)
 }
 
 // End waits for the end of the command and returns its exit code. Processes that
 // the command has started run until the shell is closed.
-func (c *Command) End() int {
+func (c *ShellCommand) End() int {
 	exit, note, left := c.job.Leave()
 	c.dir = strings.TrimSuffix(string(note), "\n") // empty: the command failed or replaced the shell
 	if left && !c.shell.addLeftJob(c.job) {
@@ -245,10 +240,10 @@ func (s *Shell) addLeftJob(left *proc.Job) bool {
 }
 
 // Close closes the output file without removing it.
-func (c *Command) Close() { c.output.Close() }
+func (c *ShellCommand) Close() { c.output.Close() }
 
 // Discard removes the output.
-func (c *Command) Discard() {
+func (c *ShellCommand) Discard() {
 	c.output.Close()
 	_ = os.Remove(c.output.Name()) // it may be gone
 }
@@ -269,7 +264,7 @@ func exitCode(e proc.Exit) int {
 // that is one of its directories. Otherwise the shell returns to its root, and
 // reset is true. A command that failed changes nothing. Call it only for commands
 // that the session has waited for.
-func (c *Command) Follow() (reset bool) {
+func (c *ShellCommand) Follow() (reset bool) {
 	if c.dir == "" {
 		return false
 	}
