@@ -5,14 +5,14 @@ import (
 	"testing"
 	"time"
 
-	"github.com/claudeless/claudeless/internal/screens/driver"
+	"github.com/claudeless/claudeless/internal/screens/tape"
 )
 
 // Terminal is a pseudo-terminal in which the interactive claude runs; see [Claude.Terminal].
 // Its methods fail the test, with what the screen shows, if they cannot do what they say.
 type Terminal struct {
 	tb       testing.TB
-	terminal *driver.Terminal
+	terminal *tape.Terminal
 }
 
 // Screen is what a terminal shows at one moment.
@@ -41,7 +41,7 @@ type Cell struct {
 func (c *Claude) Terminal(args ...string) *Terminal {
 	tb := c.script.tb
 	tb.Helper()
-	terminal, err := driver.Start(tb.Context(), driver.Options{
+	terminal, err := tape.StartTerminal(tb.Context(), tape.TerminalOptions{
 		Path: c.Path, Args: args, Env: c.Env(), Cols: 110, Rows: 36, Clock: machineClock{},
 	})
 	if err != nil {

@@ -39,7 +39,7 @@ var wide = map[string]int{ // constant: only read
 	"internal/cli/debugcmd":    8,  // it puts the faces of the hub together, and is two of them
 	"internal/exec/runner":     9,  // guard, API, terminal and verdict of one command
 	"internal/claude/terminal": 11, // a session, its commands, the labels and the pages of its screen
-	"internal/cli/screenscmd":  11, // it puts books, tapes, comparisons, checks and the terminal of tests together
+	"internal/cli/screenscmd":  10, // it puts books, tapes, comparisons, checks and the terminal of tests together
 	"internal/claude/host":     16, // it answers about every part of a session
 	"internal/claude/launch":   16, // it resolves the precedence of all options
 	"internal/claude/session":  32, // the one place where parts are put together

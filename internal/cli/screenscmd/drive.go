@@ -8,8 +8,8 @@ import (
 
 	"github.com/claudeless/claudeless/internal/base/process"
 	"github.com/claudeless/claudeless/internal/exec/runner"
-	"github.com/claudeless/claudeless/internal/screens/driver"
 	"github.com/claudeless/claudeless/internal/screens/pty"
+	"github.com/claudeless/claudeless/internal/screens/tape"
 )
 
 // Drive runs a program in a pseudo-terminal for a test.
@@ -39,7 +39,7 @@ func (c *Drive) Run(ctx context.Context, s *process.System) error {
 	}
 	ctx, signals := s.Watch(ctx)
 	defer signals.Stop()
-	t, err := driver.Start(ctx, driver.Options{
+	t, err := tape.StartTerminal(ctx, tape.TerminalOptions{
 		Path: command[0], Args: command[1:], Env: s.Environ, Cols: size.Cols, Rows: size.Rows, Clock: machineClock{s},
 	})
 	if err != nil {
@@ -47,7 +47,7 @@ func (c *Drive) Run(ctx context.Context, s *process.System) error {
 	}
 	defer t.Stop()
 	served := make(chan error, 1)
-	go func() { served <- driver.Serve(ctx, t, s.Stdin, s.Stdout) }() // ends with stdin, or with this process
+	go func() { served <- tape.ServeTerminal(ctx, t, s.Stdin, s.Stdout) }() // ends with stdin, or with this process
 	select {
 	case err = <-served:
 	case <-ctx.Done():

@@ -1,4 +1,4 @@
-package driver
+package tape
 
 import (
 	"bufio"
@@ -11,7 +11,6 @@ import (
 
 	"github.com/claudeless/claudeless/internal/screens/emulator"
 	"github.com/claudeless/claudeless/internal/screens/pty"
-	"github.com/claudeless/claudeless/internal/screens/tape"
 )
 
 // request is one line of a test. Its parts are done in the order of the fields; all are optional.
@@ -39,9 +38,9 @@ type screen struct {
 	Text string `json:"text"`
 }
 
-// Serve does the requests that in has, a line of JSON each, and writes a line for each answer to out.
+// ServeTerminal does the requests that in has, a line of JSON each, and writes a line for each answer to out.
 // It returns at the end of in.
-func Serve(ctx context.Context, t *Terminal, in io.Reader, out io.Writer) error {
+func ServeTerminal(ctx context.Context, t *Terminal, in io.Reader, out io.Writer) error {
 	lines := bufio.NewReader(in)
 	enc := json.NewEncoder(out)
 	enc.SetEscapeHTML(false)
@@ -67,7 +66,7 @@ func (t *Terminal) answer(ctx context.Context, line []byte) answer {
 	dec.DisallowUnknownFields()
 	err := dec.Decode(&r)
 	if err == nil {
-		err = t.do(ctx, tape.Step{Wait: r.Wait, Gone: r.Gone, Type: r.Type, Paste: r.Paste, Key: r.Press, Exit: r.Exit, TimeoutMS: r.TimeoutMS})
+		err = t.do(ctx, Step{Wait: r.Wait, Gone: r.Gone, Type: r.Type, Paste: r.Paste, Key: r.Press, Exit: r.Exit, TimeoutMS: r.TimeoutMS})
 	}
 	if err == nil && r.Resize != "" {
 		var size pty.Size

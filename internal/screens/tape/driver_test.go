@@ -1,4 +1,4 @@
-package driver
+package tape
 
 import (
 	"encoding/json"
@@ -6,24 +6,17 @@ import (
 	"runtime"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/claudeless/claudeless/internal/screens/emulator"
 )
 
-type machineClock struct{}
-
-func (machineClock) Now() time.Time                         { return time.Now() }
-func (machineClock) After(d time.Duration) <-chan time.Time { return time.After(d) }
-
-// Serve answers each request with a line; the screen has the cells and the text of every row.
 func TestServe(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("no pseudo-terminals")
 	}
-	terminal, err := Start(t.Context(), Options{
+	terminal, err := StartTerminal(t.Context(), TerminalOptions{
 		Path: "/bin/sh", Args: []string{"-c", `printf '\033]0;name\033\\\033[1mA\033[m中%s' "$TMUX$TERM"; read -r x`},
 		Env: append(os.Environ(), "TMUX=server", "TERM=dumb"), Cols: 20, Rows: 5, Clock: machineClock{},
 	})
@@ -32,7 +25,7 @@ func TestServe(t *testing.T) {
 	}
 	defer terminal.Stop()
 	var out strings.Builder
-	if err := Serve(t.Context(), terminal, strings.NewReader("{\"wait\": \"256color\", \"timeout_ms\": 60000}\n\n{\"screen\": true}"), &out); err != nil {
+	if err := ServeTerminal(t.Context(), terminal, strings.NewReader("{\"wait\": \"256color\", \"timeout_ms\": 60000}\n\n{\"screen\": true}"), &out); err != nil {
 		t.Fatal(err)
 	}
 	first, second, _ := strings.Cut(out.String(), "\n")

@@ -1,9 +1,4 @@
-// Package driver runs a program in a pseudo-terminal for a test, which waits for
-// what the screen shows, types and presses keys. Errors show the last screen.
-//
-// [Start] is for Go tests; [Serve] does the same for tests in other languages, with
-// requests and answers that are lines of JSON.
-package driver
+package tape
 
 import (
 	"context"
@@ -15,17 +10,16 @@ import (
 	"github.com/claudeless/claudeless/internal/base/proc"
 	"github.com/claudeless/claudeless/internal/screens/emulator"
 	"github.com/claudeless/claudeless/internal/screens/pty"
-	"github.com/claudeless/claudeless/internal/screens/tape"
 )
 
-// Options describe a program. TMUX and TMUX_PANE are removed from its environment,
+// TerminalOptions describe a program. TMUX and TMUX_PANE are removed from its environment,
 // because its terminal is not one of tmux.
-type Options struct {
+type TerminalOptions struct {
 	Path       string   // of the program, or its name on PATH
 	Args       []string // without the program's name
 	Env        []string // the complete environment
 	Cols, Rows int      // the size of the terminal
-	Clock      tape.Clock
+	Clock      Clock
 }
 
 // Terminal is a running program and its screen. It is used by one goroutine at a time;
@@ -33,11 +27,11 @@ type Options struct {
 type Terminal struct {
 	program  *pty.Program
 	screen   *emulator.Emulator
-	playback *tape.Playback
+	playback *Playback
 }
 
-// Start starts a program. ctx bounds only the start.
-func Start(ctx context.Context, o Options) (*Terminal, error) {
+// StartTerminal starts a program. ctx bounds only the start.
+func StartTerminal(ctx context.Context, o TerminalOptions) (*Terminal, error) {
 	size := pty.Size{Cols: o.Cols, Rows: o.Rows}
 	command := proc.Command{Path: o.Path, Args: o.Args}
 	command.Env = slices.DeleteFunc(slices.Clone(o.Env), func(kv string) bool {
@@ -50,7 +44,7 @@ func Start(ctx context.Context, o Options) (*Terminal, error) {
 		return nil, err
 	}
 	t := &Terminal{program: program, screen: emulator.New(o.Cols, o.Rows)}
-	player := tape.Player{Program: program, Screen: t.screen, Clock: o.Clock}
+	player := Player{Program: program, Screen: t.screen, Clock: o.Clock}
 	t.playback = player.Begin()
 	return t, nil
 }
@@ -61,30 +55,30 @@ const settleMS = 150
 
 // WaitFor waits until the screen contains this text.
 func (t *Terminal) WaitFor(ctx context.Context, text string, limit time.Duration) error {
-	return t.do(ctx, tape.Step{Wait: text, TimeoutMS: int(limit.Milliseconds())})
+	return t.do(ctx, Step{Wait: text, TimeoutMS: int(limit.Milliseconds())})
 }
 
 // Type types a text, and waits until the screen shows it, for 3 seconds at most.
 func (t *Terminal) Type(ctx context.Context, text string) error {
-	return t.do(ctx, tape.Step{Type: text})
+	return t.do(ctx, Step{Type: text})
 }
 
 // Press presses keys, as a tape does: "Down Enter".
 func (t *Terminal) Press(ctx context.Context, keys string) error {
-	return t.do(ctx, tape.Step{Key: keys})
+	return t.do(ctx, Step{Key: keys})
 }
 
 // do does a step: it waits, types, or presses keys. The error shows the screen.
-func (t *Terminal) do(ctx context.Context, s tape.Step) error {
+func (t *Terminal) do(ctx context.Context, s Step) error {
 	if s.Type+s.Paste+s.Key != "" {
 		s.SettleMS = settleMS
 	}
-	step, err := tape.NewStep(s)
+	step, err := NewStep(s)
 	if err != nil {
 		return err
 	}
 	err = t.playback.Do(ctx, step)
-	if failed, ok := errors.AsType[*tape.StepError](err); ok {
+	if failed, ok := errors.AsType[*StepError](err); ok {
 		return errors.New(failed.Reason + "; the screen shows\n" + strings.TrimRight(failed.Screen.Frame(), "\n"))
 	}
 	return err
