@@ -62,7 +62,7 @@ var packageTable = []packageRow{
 	{1, "fixtures/wire", "JSON-RPC between an MCP server and its clients, kept raw; the list of what can be wrong with it", "internal/base/plainjson internal/base/localhttp"},
 	{1, "fixtures/backend", "tool calls that run outside the fixture server", "internal/base/proc"},
 	{1, "fixtures", "an MCP server from a TOML file", "internal/base/diag internal/base/localhttp fixtures/wire fixtures/backend fixtures/internal/oauth internal/base/plainjson internal/base/match internal/base/eval"},
-	{0, "fixtures/internal/oauth", "an authorization server whose tokens derive from a seed, and the guard of a resource", "fixtures/wire"},
+	{1, "fixtures/internal/oauth", "an authorization server whose tokens derive from a seed, and the guard of a resource", "fixtures/wire"},
 	{1, "fixtures/clone", "a fixture written from a live server, or from calls that were recorded", "internal/base/diag internal/base/plainjson internal/base/proc internal/base/tomltext internal/base/localhttp fixtures"},
 	{2, "executor", "run one tool call: the composite and the middleware chain", "simulator/protocol mcp internal/base/clock internal/base/match internal/base/plainjson internal/claudecode"},
 	{1, "executor/internal/tool", "what built-in tools share: the schema of their input, the words of their refusals, the shell of the session", "simulator/protocol internal/base/plainjson internal/base/proc internal/base/shellcmd"},
