@@ -99,13 +99,12 @@ var packageTable = []packageRow{
 	{5, "internal/importer", "real sessions become scenarios: patterns, fixtures, nothing secret, and played at once", "fixtures/clone internal/importer/session internal/base/plainjson internal/parity internal/base/proc internal/record/redact internal/base/tomltext scenarios"},
 	{3, "internal/parity/permissions", "tool calls under permission rules, and how two programs decide about them", "internal/base/diag internal/base/junit internal/parity"},
 	{5, "internal/parity/suite", "cases run with the double and a real claude, and reported", "internal/base/diag internal/exec/runner internal/parity internal/parity/permissions internal/base/proc internal/base/process internal/exec/guard internal/record/journal internal/base/clock internal/api internal/base/localhttp scenarios"},
-	{0, "internal/screens/emulator", "a terminal without a display: the output of a program becomes cells, cursor and title", ""},
-	{1, "internal/screens/pty", "a program in a pseudo-terminal", "internal/base/proc"},
-	{2, "internal/screens/tape", "tapes: scripts that lead an interactive program to its screens, read and played", "internal/base/diag internal/base/proc internal/screens/emulator internal/screens/pty"},
+	{0, "internal/screens/emulator", "a terminal without a display: it starts a program in a pseudo-terminal, and its output becomes cells, cursor and title", "internal/base/proc"},
+	{2, "internal/screens/tape", "tapes: scripts that lead an interactive program to its screens, read and played", "internal/base/diag internal/base/proc internal/screens/emulator"},
 	{1, "internal/screens/book", "the pages of one version of the CLI in files: labels, options, parts that depend on the run", "internal/base/proc internal/screens/emulator internal/base/textdiff internal/base/diag internal/base/tomltext"},
-	{4, "internal/screens/console", "the terminal of this program connected to a pseudo-terminal, and recorded", "internal/screens/emulator internal/screens/pty internal/record/redact internal/screens/book"},
-	{3, "internal/screens/capture", "tapes played with the real CLI: its pages kept in books", "internal/base/proc internal/exec/gate internal/screens/book internal/screens/emulator internal/screens/pty internal/screens/tape internal/base/diag scenarios"},
-	{6, "internal/cli/screenscmd", "the command screens, and the check of programs that read screens", "internal/base/diag internal/base/junit internal/base/process internal/exec/runner internal/parity/suite internal/screens/book internal/screens/capture internal/screens/tape internal/screens/pty internal/base/proc"},
+	{4, "internal/screens/console", "the terminal of this program connected to a pseudo-terminal, and recorded", "internal/screens/emulator internal/record/redact internal/screens/book"},
+	{3, "internal/screens/capture", "tapes played with the real CLI: its pages kept in books", "internal/base/proc internal/exec/gate internal/screens/book internal/screens/emulator internal/screens/tape internal/base/diag scenarios"},
+	{6, "internal/cli/screenscmd", "the command screens, and the check of programs that read screens", "internal/base/diag internal/base/junit internal/base/process internal/exec/runner internal/parity/suite internal/screens/book internal/screens/capture internal/screens/tape internal/screens/emulator internal/base/proc"},
 	{0, "docs", "the JSON Schemas of the file formats and the list of known differences, for the binary", ""},
 	{1, "internal/cli/help", "help, manual page, completions, schemas, first files", "docs internal/base/process"},
 	{6, "simtest", "a scripted claude for Go tests: the test binary plays it", "internal/cli internal/base/clock internal/exec/gate internal/exec/runner internal/record/journal internal/api internal/base/process internal/exec/verdict executor/builtin internal/screens/tape"},
@@ -122,7 +121,7 @@ var packageTable = []packageRow{
 	{7, "examples/go", "a program that starts claude, and its test: a project to copy", "simtest"},
 	{6, "tests/soak", "minutes of load on the binary, watched from outside: memory, files, processes that stay", ""},
 	{6, "tests/interop", "programs of the Agent SDKs and of the older breakpoint protocol, against the binary", ""},
-	{6, "tests", "the binary from outside, and the rules of the tree", "internal/cli internal/claude/flags internal/parity internal/base/diag internal/screens/pty"},
+	{6, "tests", "the binary from outside, and the rules of the tree", "internal/cli internal/claude/flags internal/parity internal/base/diag internal/screens/emulator"},
 }
 
 // thirdParty says where each foreign module may be imported, and why only
@@ -139,7 +138,7 @@ var thirdParty = map[string]string{
 	"github.com/goccy/go-yaml":                 "fixtures internal/claude/catalog tests",
 	"github.com/charmbracelet/x":               "internal/screens/emulator",
 	"github.com/clipperhouse/displaywidth":     "internal/claude/terminal",
-	"github.com/creack/pty":                    "internal/screens/pty",
+	"github.com/creack/pty":                    "internal/screens/emulator",
 	"github.com/google/uuid":                   "internal/base/process internal/base/clock scenarios simulator/transcript",
 	"github.com/rogpeppe/go-internal":          "mcp/oauth",
 	"github.com/mark3labs/mcp-go":              "mcp mcp/oauth mcp/internal/connection fixtures/clone fixtures internal/debug/mcpface", // the last: as a peer in tests

@@ -14,7 +14,7 @@ import (
 
 	"golang.org/x/term"
 
-	"github.com/claudeless/claudeless/internal/screens/pty"
+	"github.com/claudeless/claudeless/internal/screens/emulator"
 )
 
 // terminalRun is the binary in a pseudo-terminal.
@@ -44,8 +44,8 @@ func startTerminal(t *testing.T, scenario string) *terminalRun {
 		t.Fatal(err)
 	}
 	r := &terminalRun{exited: make(chan *os.ProcessState, 1), written: make(chan struct{}, 1)}
-	pair, err := pty.Open(pty.Size{Cols: 100, Rows: 30})
-	if errors.Is(err, pty.ErrUnsupported) {
+	pair, err := emulator.OpenPair(emulator.Size{Cols: 100, Rows: 30})
+	if errors.Is(err, emulator.ErrUnsupported) {
 		t.Skip(err)
 	}
 	if err != nil {

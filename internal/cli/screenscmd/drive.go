@@ -8,7 +8,7 @@ import (
 
 	"github.com/claudeless/claudeless/internal/base/process"
 	"github.com/claudeless/claudeless/internal/exec/runner"
-	"github.com/claudeless/claudeless/internal/screens/pty"
+	"github.com/claudeless/claudeless/internal/screens/emulator"
 	"github.com/claudeless/claudeless/internal/screens/tape"
 )
 
@@ -21,7 +21,7 @@ type Drive struct {
 
 // Run does the requests on stdin, a line of JSON each, and ends the program at the end of stdin.
 func (c *Drive) Run(ctx context.Context, s *process.System) error {
-	size, err := pty.ParseSize(c.Size)
+	size, err := emulator.ParseSize(c.Size)
 	if err != nil {
 		return badInput("--size: "+err.Error(), "for example --size 110x36")
 	}

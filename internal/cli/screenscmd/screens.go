@@ -17,7 +17,7 @@ import (
 	"github.com/claudeless/claudeless/internal/parity/suite"
 	"github.com/claudeless/claudeless/internal/screens/book"
 	"github.com/claudeless/claudeless/internal/screens/capture"
-	"github.com/claudeless/claudeless/internal/screens/pty"
+	"github.com/claudeless/claudeless/internal/screens/emulator"
 	"github.com/claudeless/claudeless/internal/screens/tape"
 )
 
@@ -154,7 +154,7 @@ func (c *Capture) keys(version string) ([]book.Key, error) {
 	}
 	var keys []book.Key
 	for _, text := range c.Size {
-		size, err := pty.ParseSize(text)
+		size, err := emulator.ParseSize(text)
 		if err != nil {
 			return nil, badInput("--size: "+err.Error(), "for example --size 110x36,80x24")
 		}

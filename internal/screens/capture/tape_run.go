@@ -16,7 +16,6 @@ import (
 	"github.com/claudeless/claudeless/internal/exec/gate"
 	"github.com/claudeless/claudeless/internal/screens/book"
 	"github.com/claudeless/claudeless/internal/screens/emulator"
-	"github.com/claudeless/claudeless/internal/screens/pty"
 	"github.com/claudeless/claudeless/internal/screens/tape"
 )
 
@@ -99,7 +98,7 @@ func (s *tapeRun) fresh(dialog string) bool {
 // command returns how the tape's program is started.
 func (s *tapeRun) command() proc.Command {
 	const start = `eval "$1"; cat "$0" >"$CLAUDE_CONFIG_DIR/settings.json"; shift; exec env "$@"`
-	args := []string{"exec", "--guard=strict", "--tty", "--size=" + pty.Size{Cols: s.book.Cols, Rows: s.book.Rows}.String(), "--capture", s.path("journal.jsonl"), "--allow-no-runs", "--lenient"}
+	args := []string{"exec", "--guard=strict", "--tty", "--size=" + emulator.Size{Cols: s.book.Cols, Rows: s.book.Rows}.String(), "--capture", s.path("journal.jsonl"), "--allow-no-runs", "--lenient"}
 	if s.Claude != "" {
 		args = append(args, "--real="+s.Claude)
 	}
@@ -145,7 +144,7 @@ func (s *tapeRun) play(ctx context.Context, r *Result) error {
 		return err
 	}
 	defer verdict.Close()
-	program, err := pty.Start(ctx, pty.Options{Command: s.command(), Size: pty.Size{Cols: s.book.Cols, Rows: s.book.Rows}, Stderr: verdict})
+	program, err := emulator.StartProgram(ctx, emulator.ProgramOptions{Command: s.command(), Size: emulator.Size{Cols: s.book.Cols, Rows: s.book.Rows}, Stderr: verdict})
 	if err != nil {
 		return err
 	}

@@ -14,20 +14,19 @@ import (
 	"golang.org/x/term"
 
 	"github.com/claudeless/claudeless/internal/screens/emulator"
-	"github.com/claudeless/claudeless/internal/screens/pty"
 )
 
 // Settings are the options that a user chooses.
 type Settings struct {
 	// Size is the size of the pseudo-terminal; the zero value is that of this program's terminal, which it follows, or
 	// else 110x36.
-	Size pty.Size
+	Size emulator.Size
 	// Screens is the directory that receives the screens; empty = none are kept.
 	Screens string
 }
 
-// ParseSize is [pty.ParseSize].
-func ParseSize(text string) (pty.Size, error) { return pty.ParseSize(text) }
+// ParseSize is [emulator.ParseSize].
+func ParseSize(text string) (emulator.Size, error) { return emulator.ParseSize(text) }
 
 // Options configure a console. Clock and Display are required.
 type Options struct {
@@ -49,7 +48,7 @@ const lastOutput = 200 * time.Millisecond
 // call Stop.
 type Console struct {
 	o        Options
-	pair     pty.Pair
+	pair     emulator.Pair
 	recorder *recorder
 	follows  bool          // the size of this program's terminal
 	keys     *os.File      // the terminal in raw mode; nil = none
@@ -63,8 +62,8 @@ type Console struct {
 func Open(o Options) (*Console, error) {
 	c := &Console{o: o}
 	size := o.Size
-	if size == (pty.Size{}) {
-		size = pty.Size{Cols: 110, Rows: 36}
+	if size == (emulator.Size{}) {
+		size = emulator.Size{Cols: 110, Rows: 36}
 		if own, ok := c.ownSize(); ok {
 			size, c.follows = own, true
 		}
@@ -76,7 +75,7 @@ func Open(o Options) (*Console, error) {
 	if err != nil {
 		return nil, err
 	}
-	if c.pair, err = pty.Open(size); err != nil {
+	if c.pair, err = emulator.OpenPair(size); err != nil {
 		_, closed := c.recorder.Close()
 		return nil, errors.Join(err, closed)
 	}
@@ -84,13 +83,13 @@ func Open(o Options) (*Console, error) {
 }
 
 // ownSize returns the size of this program's terminal, if the keys come from one.
-func (c *Console) ownSize() (pty.Size, bool) {
+func (c *Console) ownSize() (emulator.Size, bool) {
 	file, ok := c.o.Keys.(*os.File)
 	if !ok || !term.IsTerminal(int(file.Fd())) {
-		return pty.Size{}, false
+		return emulator.Size{}, false
 	}
-	size, ok := pty.SizeOf(file)
-	return pty.Size{Cols: min(size.Cols, pty.MaxCols), Rows: min(size.Rows, pty.MaxRows)}, ok
+	size, ok := emulator.SizeOf(file)
+	return emulator.Size{Cols: min(size.Cols, emulator.MaxCols), Rows: min(size.Rows, emulator.MaxRows)}, ok
 }
 
 // Terminal returns the terminal that the program uses.

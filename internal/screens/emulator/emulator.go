@@ -1,5 +1,6 @@
 // Package emulator interprets the output of a terminal program and keeps the
-// screen that a user would see.
+// screen that a user would see. [StartProgram] runs such a program in a
+// pseudo-terminal, as its controlling terminal.
 //
 // The terminal itself is a library, which is used in this package only: an
 // [Emulator] has five methods, so that another library can take its place. A

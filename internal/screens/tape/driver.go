@@ -9,7 +9,6 @@ import (
 
 	"github.com/claudeless/claudeless/internal/base/proc"
 	"github.com/claudeless/claudeless/internal/screens/emulator"
-	"github.com/claudeless/claudeless/internal/screens/pty"
 )
 
 // TerminalOptions describe a program. TMUX and TMUX_PANE are removed from its environment,
@@ -25,21 +24,21 @@ type TerminalOptions struct {
 // Terminal is a running program and its screen. It is used by one goroutine at a time;
 // the caller must call Stop.
 type Terminal struct {
-	program  *pty.Program
+	program  *emulator.Program
 	screen   *emulator.Emulator
 	playback *Playback
 }
 
 // StartTerminal starts a program. ctx bounds only the start.
 func StartTerminal(ctx context.Context, o TerminalOptions) (*Terminal, error) {
-	size := pty.Size{Cols: o.Cols, Rows: o.Rows}
+	size := emulator.Size{Cols: o.Cols, Rows: o.Rows}
 	command := proc.Command{Path: o.Path, Args: o.Args}
 	command.Env = slices.DeleteFunc(slices.Clone(o.Env), func(kv string) bool {
 		name, _, _ := strings.Cut(kv, "=")
 		return name == "TMUX" || name == "TMUX_PANE" || name == "TERM"
 	})
 	command.Env = append(command.Env, "TERM=xterm-256color")
-	program, err := pty.Start(ctx, pty.Options{Command: command, Size: size})
+	program, err := emulator.StartProgram(ctx, emulator.ProgramOptions{Command: command, Size: size})
 	if err != nil {
 		return nil, err
 	}
@@ -89,7 +88,7 @@ func (t *Terminal) Screen() emulator.Screen { return t.screen.Screen() }
 
 // Resize changes the size of the terminal and tells the program so.
 func (t *Terminal) Resize(cols, rows int) error {
-	size := pty.Size{Cols: cols, Rows: rows}
+	size := emulator.Size{Cols: cols, Rows: rows}
 	if err := t.program.Resize(size); err != nil {
 		return err
 	}

@@ -13,7 +13,6 @@ import (
 
 	"github.com/claudeless/claudeless/internal/base/proc"
 	"github.com/claudeless/claudeless/internal/screens/emulator"
-	"github.com/claudeless/claudeless/internal/screens/pty"
 )
 
 // fakeProgram is a program whose behaviour is a function.
@@ -161,11 +160,11 @@ func TestFailuresOfSteps(t *testing.T) {
 // The same player drives a program in a pseudo-terminal.
 func TestPlayInPseudoTerminal(t *testing.T) {
 	t.Parallel()
-	program, err := pty.Start(context.Background(), pty.Options{
+	program, err := emulator.StartProgram(context.Background(), emulator.ProgramOptions{
 		Command: proc.Command{Path: "/bin/sh", Args: []string{"-c", `stty size; tty <&0 >/dev/null && read -r x && echo "got $x" && exit 4`}, Env: []string{"PATH=/usr/bin:/bin"}},
-		Size:    pty.Size{Cols: 77, Rows: 11},
+		Size:    emulator.Size{Cols: 77, Rows: 11},
 	})
-	if errors.Is(err, pty.ErrUnsupported) {
+	if errors.Is(err, emulator.ErrUnsupported) {
 		t.Skip(err)
 	}
 	if err != nil {

@@ -10,7 +10,6 @@ import (
 	"io"
 
 	"github.com/claudeless/claudeless/internal/screens/emulator"
-	"github.com/claudeless/claudeless/internal/screens/pty"
 )
 
 // request is one line of a test. Its parts are done in the order of the fields; all are optional.
@@ -69,8 +68,8 @@ func (t *Terminal) answer(ctx context.Context, line []byte) answer {
 		err = t.do(ctx, Step{Wait: r.Wait, Gone: r.Gone, Type: r.Type, Paste: r.Paste, Key: r.Press, Exit: r.Exit, TimeoutMS: r.TimeoutMS})
 	}
 	if err == nil && r.Resize != "" {
-		var size pty.Size
-		if size, err = pty.ParseSize(r.Resize); err == nil {
+		var size emulator.Size
+		if size, err = emulator.ParseSize(r.Resize); err == nil {
 			err = t.Resize(size.Cols, size.Rows)
 		}
 	}

@@ -1,5 +1,4 @@
-// Package pty runs a program in a pseudo-terminal, as its controlling terminal.
-package pty
+package emulator
 
 import (
 	"context"
@@ -48,8 +47,8 @@ type Pair struct {
 	Terminal   *os.File // what the program has open
 }
 
-// Open makes a pseudo-terminal of this size.
-func Open(size Size) (Pair, error) {
+// OpenPair makes a pseudo-terminal of this size.
+func OpenPair(size Size) (Pair, error) {
 	controller, terminal, err := pty.Open()
 	if err != nil {
 		return Pair{}, fmt.Errorf("making a pseudo-terminal: %w", err)
@@ -91,8 +90,8 @@ func SizeOf(f *os.File) (s Size, ok bool) {
 	return Size{Cols: int(size.Cols), Rows: int(size.Rows)}, true
 }
 
-// Options describe a program for [Start].
-type Options struct {
+// ProgramOptions describe a program for [Start].
+type ProgramOptions struct {
 	proc.Command
 	Size Size
 	// Stderr receives standard error; nil = the terminal does.
@@ -106,9 +105,9 @@ type Program struct {
 	pair     Pair
 }
 
-// Start runs a program. ctx bounds only the start.
-func Start(ctx context.Context, o Options) (*Program, error) {
-	pair, err := Open(o.Size)
+// StartProgram runs a program. ctx bounds only the start.
+func StartProgram(ctx context.Context, o ProgramOptions) (*Program, error) {
+	pair, err := OpenPair(o.Size)
 	if err != nil {
 		return nil, err
 	}
