@@ -29,7 +29,7 @@ const (
 // wide are the packages that import more, and why.
 var wide = map[string]int{ // constant: only read
 	"internal/cli":             23, // it builds every part
-	"executor/builtin":         9,  // every family of tools, with their table
+	"executor/builtin":         8,  // every family of tools, with their table
 	"internal/exec/verdict":    8,  // reports in every form, with the table of hook events
 	"internal/cli/execcmd":     8,  // the runner, the verdict, reports, journals and gates, with the tools of a session
 	"internal/cli/filecmd":     11, // it reads files of every format of our own

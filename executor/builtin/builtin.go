@@ -21,7 +21,6 @@ import (
 	"github.com/claudeless/claudeless/executor"
 	"github.com/claudeless/claudeless/executor/internal/bash"
 	"github.com/claudeless/claudeless/executor/internal/files"
-	"github.com/claudeless/claudeless/executor/internal/search"
 	"github.com/claudeless/claudeless/executor/internal/tool"
 	"github.com/claudeless/claudeless/simulator/protocol"
 	"github.com/claudeless/claudeless/simulator/task"
@@ -120,7 +119,7 @@ func New(o Options) (*Tools, error) {
 	t.files = files.New(files.Options{Paths: t.shell, Clock: o.Clock, Access: o.Access})
 	f := toolStates{
 		files:    t.files,
-		finder:   search.New(search.Options{Paths: t.shell, Clock: o.Clock, Access: o.Access}),
+		finder:   files.NewFinder(files.FinderOptions{Paths: t.shell, Clock: o.Clock, Access: o.Access}),
 		commands: bash.New(bash.Options{Shell: t.shell, Clock: o.Clock, Files: t.files, Tasks: o.Tasks, OutputDir: o.OutputDir}),
 		trees:    newWorktrees(o, t.shell),
 		jobs:     &cronJobs{tasks: o.Tasks, clock: o.Clock, dir: o.CWD, session: t.shell.Getenv("CLAUDE_CODE_SESSION_ID")},

@@ -8,7 +8,6 @@ import (
 
 	"github.com/claudeless/claudeless/executor/internal/bash"
 	"github.com/claudeless/claudeless/executor/internal/files"
-	"github.com/claudeless/claudeless/executor/internal/search"
 	"github.com/claudeless/claudeless/executor/internal/tool"
 	"github.com/claudeless/claudeless/internal/claudecode"
 	"github.com/claudeless/claudeless/simulator/protocol"
@@ -18,7 +17,7 @@ import (
 // share.
 type toolStates struct {
 	files    *files.Files
-	finder   *search.Finder
+	finder   *files.Finder
 	commands *bash.Commands
 	trees    *worktrees
 	jobs     *cronJobs
@@ -46,7 +45,7 @@ func (f toolStates) all() []tool.Tool {
 func (f toolStates) running() []tool.Tool {
 	return slices.Concat(
 		agentTools(), f.answers.tools(), bash.Tools(f.commands), f.jobs.tools(), f.trees.tools(), f.trees.withinWorktree(files.Tools(f.files)),
-		f.plans.tools(), search.Tools(f.finder), findingTools(), skillTools(f.skills), f.tasks.tools(), f.todos.tools(), webTools(),
+		f.plans.tools(), files.SearchTools(f.finder), findingTools(), skillTools(f.skills), f.tasks.tools(), f.todos.tools(), webTools(),
 	)
 }
 

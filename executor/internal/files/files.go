@@ -1,5 +1,6 @@
-// Package files implements the tools that read and change a single file: Read,
-// Write, Edit and NotebookEdit.
+// Package files implements the tools that read and change a file (Read, Write,
+// Edit, NotebookEdit) and those that find files (Glob, Grep), which leave out files
+// that a permission rule hides.
 //
 // A file is changed only if the session has read its current content, or if no read
 // is required.

@@ -1,6 +1,4 @@
-// Package search implements the tools that find files: Glob by name and Grep by
-// content. Files hidden by a permission rule are left out of the results.
-package search
+package files
 
 import (
 	"os"
@@ -11,34 +9,34 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// Access says whether a deny rule forbids reading a file.
-type Access interface {
+// SearchAccess says whether a deny rule forbids reading a file.
+type SearchAccess interface {
 	Hidden(path string) bool
 }
 
-// Options configure a Finder. Paths and Clock are required.
-type Options struct {
-	Paths  *tool.Shell // its working directory
-	Clock  tool.Clock  // measures the duration of searches
-	Access Access      // nil = nothing is hidden
+// FinderOptions configure a Finder. Paths and Clock are required.
+type FinderOptions struct {
+	Paths  *tool.Shell  // its working directory
+	Clock  tool.Clock   // measures the duration of searches
+	Access SearchAccess // nil = nothing is hidden
 }
 
 // Finder searches files for a session. Its methods may be called from many
 // goroutines.
-type Finder struct{ o Options }
+type Finder struct{ o FinderOptions }
 
-// New makes a Finder; it accesses no file.
-func New(o Options) *Finder {
+// NewFinder makes a Finder; it accesses no file.
+func NewFinder(o FinderOptions) *Finder {
 	if o.Access == nil {
-		o.Access = openAccess{}
+		o.Access = openSearchAccess{}
 	}
 	return &Finder{o}
 }
 
-// openAccess hides nothing.
-type openAccess struct{}
+// openSearchAccess hides nothing.
+type openSearchAccess struct{}
 
-func (openAccess) Hidden(string) bool { return false }
+func (openSearchAccess) Hidden(string) bool { return false }
 
 // directory validates the optional directory of a search.
 func (f *Finder) directory(path string) (string, *protocol.ToolResult) {

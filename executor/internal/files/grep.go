@@ -1,4 +1,4 @@
-package search
+package files
 
 import (
 	"context"
@@ -8,8 +8,8 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// Tools returns the tools of this package.
-func Tools(f *Finder) []tool.Tool { return []tool.Tool{Glob(f), Grep(f)} }
+// SearchTools returns the tools of this package.
+func SearchTools(f *Finder) []tool.Tool { return []tool.Tool{Glob(f), Grep(f)} }
 
 // Grep returns the tool that searches the content of files.
 func Grep(f *Finder) tool.Tool {
