@@ -28,12 +28,12 @@ const (
 	maxKnot         = 5  // files of a package that need each other in a circle
 	maxBackArrows   = 7  // percent of the arrows between files, in the best order found
 	maxNolint       = 5
-	maxMethodSet    = 60  // methods of a type, promoted ones too
-	maxSpread       = 4   // files over which the methods of most types are spread
-	spreadTypes     = 17  // types over more files
+	maxMethodSet    = 60 // methods of a type, promoted ones too
+	maxSpread       = 4  // files over which the methods of most types are spread
+	spreadTypes     = 17 // types over more files
 	maxPackages     = 95 // with sources, without those of tests
-	smallPackages   = 17  // packages of one or two files
-	oneImplementer  = 10  // percent of the interfaces that one type implements, doubles in tests counted
+	smallPackages   = 17 // packages of one or two files
+	oneImplementer  = 10 // percent of the interfaces that one type implements, doubles in tests counted
 )
 
 func TestStructure(t *testing.T) {
