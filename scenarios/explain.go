@@ -16,12 +16,6 @@ func (e *Engine) Explain(r Request) []string { return e.explain(r.Prompt, neares
 // ExplainAll is [Engine.Explain] with all rules of the scenario.
 func (e *Engine) ExplainAll(r Request) []string { return e.explain(r.Prompt, len(e.s.Responses)) }
 
-// Explain says why no rule matches a prompt in a new session, like
-// [Engine.Explain].
-func (s *Scenario) Explain(prompt string) []string {
-	return NewEngine(s, EngineOptions{}).Explain(Request{Prompt: prompt})
-}
-
 func (e *Engine) explain(prompt string, most int) []string {
 	lines := []string{"no rule of the scenario matches the prompt " + e.s.excerpts.clip(prompt)}
 	if at := cmp.Or(e.active, e.endedSequence); at != nil && at.next < len(e.s.Responses[at.rule].Turns) {

@@ -40,10 +40,10 @@ response = "no"
 		want string
 	}{
 		{"the turn that was expected", e.Explain(Request{Prompt: "go on without"}), `s.toml:4: responses[0].turns[0] was expected next (exact "go on with it"): it is not "go on with it"; it fits as far as "go on with", then "out" is where " it" should`},
-		{"a regular expression", s.Explain("triage issue seven"), `s.toml:1: responses[0] (regex "^triage issue \\d+$"): the regex "^triage issue \\d+$" is not found in it; it fits as far as "triage issue ", then "seven" is where "\\d+$" should`},
-		{"a part that matches comes first", s.Explain("deploy it to stage"), `s.toml:12: responses[2] (all (contains "deploy", contains "quickly")): it does not contain "quickly"`},
-		{"a glob", s.Explain("deploy it to stage")[1:], `s.toml:8: responses[1] (glob "deploy * to prod"): the glob "deploy * to prod" does not fit all of it; it fits as far as "deploy it to ", then "stage" is where "prod" should`},
-		{"too short", s.Explain("triage issue"), `s.toml:1: responses[0] (regex "^triage issue \\d+$"): the regex "^triage issue \\d+$" is not found in it; it fits as far as "triage issue", where " \\d+$" should follow`},
+		{"a regular expression", explainPrompt(s, "triage issue seven"), `s.toml:1: responses[0] (regex "^triage issue \\d+$"): the regex "^triage issue \\d+$" is not found in it; it fits as far as "triage issue ", then "seven" is where "\\d+$" should`},
+		{"a part that matches comes first", explainPrompt(s, "deploy it to stage"), `s.toml:12: responses[2] (all (contains "deploy", contains "quickly")): it does not contain "quickly"`},
+		{"a glob", explainPrompt(s, "deploy it to stage")[1:], `s.toml:8: responses[1] (glob "deploy * to prod"): the glob "deploy * to prod" does not fit all of it; it fits as far as "deploy it to ", then "stage" is where "prod" should`},
+		{"too short", explainPrompt(s, "triage issue"), `s.toml:1: responses[0] (regex "^triage issue \\d+$"): the regex "^triage issue \\d+$" is not found in it; it fits as far as "triage issue", where " \\d+$" should follow`},
 	} {
 		if len(tt.got) < 2 || tt.got[1] != tt.want {
 			t.Errorf("%s:\n%q\nwant\n%q", tt.name, tt.got, tt.want)
@@ -52,4 +52,8 @@ response = "no"
 	if all := NewEngine(s, EngineOptions{}).ExplainAll(Request{Prompt: "x"}); len(all) != 1+len(s.Responses) {
 		t.Errorf("all misses: %q", all)
 	}
+}
+
+func explainPrompt(s *Scenario, prompt string) []string {
+	return NewEngine(s, EngineOptions{}).Explain(Request{Prompt: prompt})
 }

@@ -4,14 +4,19 @@ import (
 	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"io"
 	"iter"
+	"maps"
+	"net/url"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/claudeless/claudeless/internal/base/diag"
 	"github.com/claudeless/claudeless/internal/base/match"
+	"github.com/claudeless/claudeless/scenarios/internal/fill"
 )
 
 // Matcher returns the rule's compiled pattern; before loading it matches every
@@ -200,4 +205,31 @@ func (s *Scenario) candidates(prompt string) iter.Seq[int] {
 		x.index = match.NewIndex(texts)
 	})
 	return x.index.Candidates(prompt)
+}
+
+// ServerConfig returns the scenario's servers for the --mcp-config of a claude that
+// does not read scenarios: self serves their fixtures. Nil = it has no servers.
+// Each fixture records its messages in the directory of its escaped name in
+// records; empty = none does.
+func (s *Scenario) ServerConfig(self, records string) ([]byte, error) {
+	if len(s.MCP.ServerNames()) == 0 {
+		return nil, nil
+	}
+	servers := map[string]any{}
+	for _, name := range s.MCP.ServerNames() {
+		entry := maps.Clone(s.MCP.Servers[name])
+		if fixture, ok := entry["fixture"].(string); ok {
+			delete(entry, "fixture")
+			if strings.ContainsAny(fixture, "./") {
+				fixture = fill.Resolve(s.source.Dir, fixture)
+			}
+			args := []string{"fixture", "serve", fixture}
+			if records != "" {
+				args = append(args, "--record-dir", filepath.Join(records, url.PathEscape(name)))
+			}
+			entry["command"], entry["args"] = self, args
+		}
+		servers[name] = entry
+	}
+	return json.Marshal(map[string]any{"mcpServers": servers})
 }

@@ -2,14 +2,9 @@ package scenarios
 
 import (
 	"encoding/json"
-	"maps"
-	"net/url"
-	"path/filepath"
-	"strings"
 
 	"github.com/claudeless/claudeless/internal/base/diag"
 	"github.com/claudeless/claudeless/internal/base/match"
-	"github.com/claudeless/claudeless/scenarios/internal/fill"
 )
 
 // ToolExecution configures the execution of tool calls.
@@ -248,33 +243,6 @@ type Parity struct {
 	// Refuses says that claude is expected to reject this command line. Without it,
 	// a case that neither program accepts is not compared.
 	Refuses bool `toml:"refuses"`
-}
-
-// ServerConfig returns the scenario's servers for the --mcp-config of a claude that
-// does not read scenarios: self serves their fixtures. Nil = it has no servers.
-// Each fixture records its messages in the directory of its escaped name in
-// records; empty = none does.
-func (s *Scenario) ServerConfig(self, records string) ([]byte, error) {
-	if len(s.MCP.ServerNames()) == 0 {
-		return nil, nil
-	}
-	servers := map[string]any{}
-	for _, name := range s.MCP.ServerNames() {
-		entry := maps.Clone(s.MCP.Servers[name])
-		if fixture, ok := entry["fixture"].(string); ok {
-			delete(entry, "fixture")
-			if strings.ContainsAny(fixture, "./") {
-				fixture = fill.Resolve(s.source.Dir, fixture)
-			}
-			args := []string{"fixture", "serve", fixture}
-			if records != "" {
-				args = append(args, "--record-dir", filepath.Join(records, url.PathEscape(name)))
-			}
-			entry["command"], entry["args"] = self, args
-		}
-		servers[name] = entry
-	}
-	return json.Marshal(map[string]any{"mcpServers": servers})
 }
 
 // Fixtures returns the names of the servers that are fixtures, in file order.

@@ -30,7 +30,7 @@ const (
 	maxNolint       = 5
 	maxMethodSet    = 60 // methods of a type, promoted ones too
 	maxSpread       = 4  // files over which the methods of most types are spread
-	spreadTypes     = 17 // types over more files
+	spreadTypes     = 2  // types over more files
 	maxPackages     = 95 // with sources, without those of tests
 	smallPackages   = 17 // packages of one or two files
 	oneImplementer  = 10 // percent of the interfaces that one type implements, doubles in tests counted

@@ -134,7 +134,7 @@ func (x *exchange) explainUnmatched(t *conversationTurn) []string {
 	case t.asked.Results != nil || t.asked.Injected || !x.service.Strict && !strings.EqualFold(x.Header.Get("X-Claudeless-Strict"), "true"):
 		return nil
 	}
-	return x.service.Scenario.Explain(t.asked.Prompt)
+	return scenarios.NewEngine(x.service.Scenario, scenarios.EngineOptions{}).Explain(scenarios.Request{Prompt: t.asked.Prompt})
 }
 
 // recordTemplateErrors writes errors and missing values of an answer's templates to

@@ -99,3 +99,11 @@ func failure(ctx, limited context.Context, err error) hookResult {
 	}
 	return hookResult{outcome: failed, fault: faultFailed, stderr: err.Error()}
 }
+
+// printed returns the hook's output, without errors about its form.
+func (a *hookResult) printed() string {
+	if a.fault == faultInvalid && a.stdout != "" {
+		return a.stdout
+	}
+	return a.stdout + a.stderr
+}

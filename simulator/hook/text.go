@@ -132,14 +132,6 @@ func frames(c *call, answers []hookResult) []protocol.Event {
 	return slices.Concat(started, between, ended)
 }
 
-// printed returns the hook's output, without errors about its form.
-func (a *hookResult) printed() string {
-	if a.fault == faultInvalid && a.stdout != "" {
-		return a.stdout
-	}
-	return a.stdout + a.stderr
-}
-
 // invalidOutput describes an invalid output of a configured hook.
 func invalidOutput(object json.RawMessage, err error) string {
 	var shown bytes.Buffer

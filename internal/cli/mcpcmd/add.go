@@ -10,7 +10,6 @@ import (
 
 	"github.com/claudeless/claudeless/internal/base/argv"
 	"github.com/claudeless/claudeless/internal/base/plainjson"
-	"github.com/claudeless/claudeless/internal/base/proc"
 	"github.com/claudeless/claudeless/mcp"
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
@@ -39,17 +38,6 @@ func (f *addFlags) options() []argv.Option {
 // secretFlag is the option --client-secret of add and add-json.
 func secretFlag(to *bool) argv.Option {
 	return argv.Option{Flags: "--client-secret", Set: func(string) error { *to = true; return nil }}
-}
-
-// readClientSecret returns the secret for --client-secret.
-func (o *Options) readClientSecret() (string, error) {
-	if secret := proc.Getenv(o.Client.Environ, "MCP_CLIENT_SECRET"); secret != "" {
-		return secret, nil
-	}
-	if o.Terminal == nil {
-		return "", errorf("No TTY available to prompt for client secret. Set MCP_CLIENT_SECRET env var instead.")
-	}
-	return o.Terminal.ReadSecret("Enter OAuth client secret: ")
 }
 
 // add runs `mcp add`.

@@ -248,3 +248,14 @@ func hasAuthorization(s mcp.ServerConfig) bool {
 	}
 	return false
 }
+
+// readClientSecret returns the secret for --client-secret.
+func (o *Options) readClientSecret() (string, error) {
+	if secret := proc.Getenv(o.Client.Environ, "MCP_CLIENT_SECRET"); secret != "" {
+		return secret, nil
+	}
+	if o.Terminal == nil {
+		return "", errorf("No TTY available to prompt for client secret. Set MCP_CLIENT_SECRET env var instead.")
+	}
+	return o.Terminal.ReadSecret("Enter OAuth client secret: ")
+}

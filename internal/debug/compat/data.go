@@ -147,13 +147,3 @@ type flatItems struct {
 	ErrorData    *string         `json:"exception_data"`
 	ErrorFormat  Format          `json:"exception_serialization_format"`
 }
-
-// ending stores the items of a request and adds their displayed forms.
-func (c *Clients) ending(in flatItems, result, exception *json.RawMessage) (e Ending, err error) {
-	e.Result, *result, err = c.kept(Item{CID: in.ResultCID, ClientRef: in.ResultRef, Data: in.ResultData, Format: in.ResultFormat}, *result)
-	if err != nil {
-		return e, err
-	}
-	e.ErrorItem, *exception, err = c.kept(Item{CID: in.ErrorCID, ClientRef: in.ErrorRef, Data: in.ErrorData, Format: in.ErrorFormat}, *exception)
-	return e, err
-}

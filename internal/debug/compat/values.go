@@ -161,3 +161,13 @@ func (s *Signature) UnmarshalJSON(data []byte) error {
 	}
 	return nil
 }
+
+// ending stores the items of a request and adds their displayed forms.
+func (c *Clients) ending(in flatItems, result, exception *json.RawMessage) (e Ending, err error) {
+	e.Result, *result, err = c.kept(Item{CID: in.ResultCID, ClientRef: in.ResultRef, Data: in.ResultData, Format: in.ResultFormat}, *result)
+	if err != nil {
+		return e, err
+	}
+	e.ErrorItem, *exception, err = c.kept(Item{CID: in.ErrorCID, ClientRef: in.ErrorRef, Data: in.ErrorData, Format: in.ErrorFormat}, *exception)
+	return e, err
+}

@@ -2,6 +2,7 @@ package verdict
 
 import (
 	"cmp"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/claudeless/claudeless/internal/base/diag"
 	"github.com/claudeless/claudeless/internal/record/journal"
+	"github.com/claudeless/claudeless/internal/record/redact"
 )
 
 // Report is the verdict. Its JSON form is the output of --json; lists are never null.
@@ -221,4 +223,32 @@ func (r *Report) AppendTo(name string, now func() time.Time, pid int, environ []
 		j.Write(line)
 	}
 	return errors.Join(j.Err(), file.Close())
+}
+
+// Redacted returns the report with secrets removed from all texts, including the values of secret variables in
+// environ.
+func (r *Report) Redacted(environ []string) (*Report, error) {
+	hide := redact.New(redact.Options{Environ: environ})
+	raw, err := json.Marshal(r)
+	if err != nil {
+		return nil, fmt.Errorf("redacting the report: %w", err)
+	}
+	out := &Report{}
+	if err := json.Unmarshal(raw, out); err != nil {
+		return nil, fmt.Errorf("redacting the report: %w", err)
+	}
+	if out.Command != nil {
+		out.Command.Argv = hide.Args(out.Command.Argv)
+	}
+	for i := range out.Runs {
+		out.Runs[i].Argv = hide.Args(out.Runs[i].Argv)
+	}
+	if raw, err = json.Marshal(out); err == nil {
+		out = &Report{}
+		err = json.Unmarshal(hide.JSON(raw), out)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("redacting the report: %w", err)
+	}
+	return out, nil
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/claudeless/claudeless/internal/base/diag"
@@ -143,4 +144,237 @@ func rejection(c scriptedCall) (why string, ok bool) {
 		}
 	}
 	return "", false
+}
+
+// unplayed is S05: turns and steps that the run did not reach.
+func unplayed(in Input) []Finding {
+	p := playback{in: &in, progress: map[string]*sequenceProgress{}}
+	homes := map[processKey]string{} // configuration directory of each process
+	for _, e := range in.Entries {
+		switch {
+		case e.Run != nil:
+			homes[keyOf(e)] = e.Run.Env["CLAUDE_CONFIG_DIR"]
+		case e.Start != nil:
+			p.driven = p.driven || strings.Contains(strings.Join(e.Start.Argv, "="), "--input-format=stream-json")
+		case e.Unplayed != nil:
+			p.findings = append(p.findings, unplayedStep(e, e.Unplayed))
+		case e.Match != nil && !e.Match.Injected:
+			p.matched(e, e.SessionID+"\x00"+homes[keyOf(e)], e.Match.Rule)
+		case e.Request != nil && e.Request.Session != "":
+			p.applyRequest(e, e.Request)
+		}
+	}
+	return p.end()
+}
+
+// playback tracks how far the scripts of the sessions were played. API clients that name no session are not tracked,
+// because their requests cannot be assigned to a conversation.
+type playback struct {
+	in       *Input
+	findings []Finding
+	progress map[string]*sequenceProgress // by session id
+	order    []*sequenceProgress
+	driven   bool // a host drove one of them
+}
+
+// sequenceProgress is the progress of one session.
+type sequenceProgress struct {
+	turns     *sequence     // the remaining turns; nil = none
+	abandoned journal.Entry // a request after which the script continues, if any
+}
+
+// session returns the progress of a session.
+func (p *playback) session(id string) *sequenceProgress {
+	if p.progress[id] == nil {
+		p.progress[id] = &sequenceProgress{}
+		p.order = append(p.order, p.progress[id])
+	}
+	return p.progress[id]
+}
+
+// applyRequest applies a request to the API.
+func (p *playback) applyRequest(e journal.Entry, q *journal.Request) {
+	session := q.Session + "/" + q.Agent
+	s := p.session(session)
+	next := q.Prompt != "" && !q.Injected && q.Attempt <= 1
+	if next && !interrupted(q) {
+		p.findings = append(p.findings, s.unplayed()...)
+	}
+	s.abandoned = journal.Entry{}
+	if q.NextStep != nil && !q.Failed() {
+		s.abandoned = e
+	}
+	if next {
+		e.PID = 0 // the line was written by the server
+		p.matched(e, session, q.Rule)
+	}
+}
+
+// unplayed returns a finding for the step that the session did not reach, if any.
+func (s *sequenceProgress) unplayed() []Finding {
+	if s.abandoned.Request == nil {
+		return nil
+	}
+	f := unplayedStep(s.abandoned, s.abandoned.Request.NextStep)
+	f.PID = 0 // the line was written by the server
+	return []Finding{f}
+}
+
+// interrupted reports whether the turn before the prompt of a request was interrupted, or the whole process was
+// ended.
+func interrupted(q *journal.Request) bool {
+	for _, kind := range slices.Backward(q.Messages) {
+		if kind == "interrupt" || kind == "answer" {
+			return kind == "interrupt" || slices.ContainsFunc(q.Calls, callInterrupted)
+		}
+	}
+	return false
+}
+
+// callInterrupted reports by the text of Claude Code whether the process ended before the call did.
+func callInterrupted(c journal.ExecutedCall) bool {
+	return strings.HasPrefix(c.Result, "[Tool call interrupted: ")
+}
+
+// matched records that a rule answered a prompt of a session.
+func (p *playback) matched(e journal.Entry, session, name string) {
+	s := p.session(session)
+	rule, turn := parseRuleName(name)
+	if before := s.turns; before != nil && (rule != before.rule || turn != before.next) {
+		p.findings = append(p.findings, before.missed(e)...)
+	}
+	s.turns = p.in.sequence(rule, turn+1)
+}
+
+// end returns the findings, including those about sequences that were not finished.
+func (p *playback) end() []Finding {
+	for _, s := range p.order {
+		if s.turns != nil {
+			p.findings = append(p.findings, s.turns.missed(journal.Entry{})...)
+		}
+	}
+	for _, s := range p.order {
+		for _, f := range s.unplayed() {
+			if p.driven { // a host may have interrupted it, which only a later prompt shows
+				f.Level = levelWarn
+			}
+			p.findings = append(p.findings, f)
+		}
+	}
+	return p.findings
+}
+
+func unplayedStep(e journal.Entry, u *journal.Unplayed) Finding {
+	return Finding{
+		ID: "S05", Level: levelError, Text: "a step of the script was not played: " + u.Text, File: u.File, Line: u.Line,
+		Advice: "let the run continue, or remove the step", Time: e.Time, PID: e.PID,
+	}
+}
+
+// sequence is a rule whose turns are being played.
+type sequence struct {
+	rule int
+	next int // index of the next turn
+	all  []diag.Position
+}
+
+// parseRuleName parses the name of a rule: -1 for a rule outside [[responses]], and for the turn of a rule's own
+// response.
+func parseRuleName(name string) (rule, turn int) {
+	name, turns, _ := strings.Cut(name, ".")
+	rule, ok := indexOf(name, "responses[")
+	if !ok {
+		return -1, -1
+	}
+	if turn, ok = indexOf(turns, "turns["); !ok {
+		turn = -1
+	}
+	return rule, turn
+}
+
+// indexOf parses the number in a name such as responses[7].
+func indexOf(name, before string) (int, bool) {
+	digits, ok := strings.CutPrefix(strings.TrimSuffix(name, "]"), before)
+	n, err := strconv.Atoi(digits)
+	return n, ok && err == nil
+}
+
+// sequence returns the remaining turns of a rule; nil = none.
+func (in *Input) sequence(rule, at int) *sequence {
+	if in.Scenario == nil {
+		return nil
+	}
+	turns := in.Scenario.Turns(rule)
+	if at >= len(turns) {
+		return nil
+	}
+	return &sequence{rule: rule, next: at, all: turns}
+}
+
+// endedEarly is S05 for a process that a signal ended before the script was finished.
+func (l *findings) endedEarly(p *process) {
+	signal, code := p.endedBy()
+	if signal == "" || slices.Contains(l.in.Killed, p.PID) || p.start != nil && p.start.Fault != "" {
+		return
+	}
+	rule := p.interruptedRule()
+	if rule == nil {
+		return
+	}
+	if s := l.in.Scenario; s != nil && (s.ExpectsExitCode(code) || s.ScriptsFailure(rule.Rule)) {
+		return
+	}
+	f := p.attribute(Finding{
+		ID: "S05", Level: levelError, Text: fmt.Sprintf("claude was ended by %s before %s was played to its end", signal, rule.Rule),
+		Advice: fmt.Sprintf("wait until claude exits; `[[expect]] exit = %d` accepts the signal", code),
+	})
+	f.File, f.Line = rule.File, rule.Line
+	l.list = append(l.list, f)
+}
+
+// endedBy returns the signal that ended a process with a session, and its exit code; empty = it ended normally.
+func (p *process) endedBy() (signal string, code int) {
+	sent := p.hostAction("signal")
+	switch {
+	case p.setup == nil:
+		return "", 0
+	case p.exit == nil:
+		return "SIGKILL", 137
+	case p.exit.Signal != "":
+		return p.exit.Signal, p.exit.Code
+	case sent != nil && sent.Signal == "SIGINT" && !p.streamed:
+		return sent.Signal, p.exit.Code
+	}
+	return "", 0
+}
+
+// interruptedRule returns the rule whose answer the process had not finished; nil = none.
+func (p *process) interruptedRule() *journal.Match {
+	var rule *journal.Match
+	more := false
+	for _, e := range p.entries {
+		switch {
+		case e.Match != nil && !e.Match.Injected && e.Match.Rule != "":
+			rule, more = e.Match, true
+		case e.Model != nil && e.Model.Agent == "":
+			more = e.Model.HasMore
+		case e.Result != nil && !strings.HasPrefix(e.Result.TerminalReason, "aborted"):
+			rule = nil
+		}
+	}
+	if !more {
+		return nil
+	}
+	return rule
+}
+
+// missed returns findings for the remaining turns.
+func (s *sequence) missed(e journal.Entry) []Finding {
+	if s.next >= len(s.all) {
+		return nil
+	}
+	return []Finding{placed(Finding{
+		ID: "S05", Level: levelError, Text: fmt.Sprintf("responses[%d].turns[%d] was not played", s.rule, s.next),
+		Advice: "send the prompt that it expects in the same session, or remove the turn", Time: e.Time, PID: e.PID,
+	}, s.all[s.next])}
 }

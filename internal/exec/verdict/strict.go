@@ -9,6 +9,7 @@ import (
 	"github.com/claudeless/claudeless/internal/base/diag"
 	"github.com/claudeless/claudeless/internal/claudecode"
 	"github.com/claudeless/claudeless/internal/record/journal"
+	"github.com/claudeless/claudeless/scenarios"
 )
 
 // strictness adds findings about set-ups in which a test could pass for the wrong reason.
@@ -141,7 +142,7 @@ func (l *findings) unansweredRequests() {
 		if q := e.Request; q != nil && q.Prompt != "" && !q.Injected && q.Rule == "" && q.Status != 0 && q.Status != 401 {
 			var nearest []string
 			if l.in.Scenario != nil {
-				nearest = l.in.Scenario.Explain(q.Prompt)
+				nearest = scenarios.NewEngine(l.in.Scenario, scenarios.EngineOptions{}).Explain(scenarios.Request{Prompt: q.Prompt})
 			}
 			l.unanswered(q.Prompt, nearest, Finding{Time: e.Time})
 		}
