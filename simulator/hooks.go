@@ -64,14 +64,14 @@ func (p *hookPoints) callBase(base protocol.HookBase) protocol.HookBase {
 	return base
 }
 
-// loadInstructions reports instruction files that apply from now on to hooks, the transcript and
-// the model. They are found after tool calls, or at the start of an agent's conversation.
-func (p *hookPoints) loadInstructions(ctx context.Context, calls []protocol.ToolUse) error {
-	tools, ok := p.sim.options.Tools.(InstructionSource)
+// loadContext reports the files of a [ContextSource] to hooks, the transcript and the model. It is
+// called after tool calls, and at the start of an agent's conversation.
+func (p *hookPoints) loadContext(ctx context.Context, calls []protocol.ToolUse) error {
+	tools, ok := p.sim.options.Tools.(ContextSource)
 	if !ok {
 		return nil
 	}
-	for _, in := range tools.NewInstructions(p.sim.options.Agent, calls) {
+	for _, in := range tools.NewContext(p.sim.options.Agent, calls) {
 		if in.Hook != nil {
 			if _, err := p.run(ctx, *in.Hook); err != nil {
 				return err
@@ -82,7 +82,7 @@ func (p *hookPoints) loadInstructions(ctx context.Context, calls []protocol.Tool
 		if in.Attachment == nil {
 			continue
 		}
-		p.out.emit(&protocol.AttachmentAdded{Attachment: in.Attachment, Role: "user", Rendered: protocol.Reminder(in.Text)})
+		p.out.emit(&protocol.AttachmentAdded{Attachment: in.Attachment, Role: in.Role, Tool: in.Tool, Rendered: protocol.Reminder(in.Text)})
 	}
 	return nil
 }
@@ -175,7 +175,7 @@ func (p *hookPoints) sessionStart(ctx context.Context) error {
 	}
 	p.sim.history.sessionStarted = true
 	if p.sim.options.Agent != nil {
-		return p.loadInstructions(ctx, nil)
+		return p.loadContext(ctx, nil)
 	}
 	source := p.sim.history.startSource
 	switch {

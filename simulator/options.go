@@ -282,19 +282,20 @@ const (
 	InNextBlock                  // after the next block has begun: permission is denied
 )
 
-// An InstructionSource lists the instruction files (CLAUDE.md, rules) that apply after tool calls.
-// Tools may implement it.
-type InstructionSource interface {
-	// NewInstructions returns the instruction files that newly apply after calls have succeeded, in the
-	// session's conversation (agent is nil) or in that of an agent. It is called without calls when an
-	// agent starts.
-	NewInstructions(agent *protocol.AgentRef, calls []protocol.ToolUse) []InstructionFile
+// A ContextSource lists the files that the model reads in addition to the results of its calls: instruction files
+// (CLAUDE.md, rules) that apply from now on, and files that changed after the session had written them. Tools may
+// implement it.
+type ContextSource interface {
+	// NewContext returns the files to add after calls have succeeded, in the session's conversation
+	// (agent is nil) or in that of an agent. It is called without calls when an agent starts.
+	NewContext(agent *protocol.AgentRef, calls []protocol.ToolUse) []ContextFile
 }
 
-// InstructionFile is one instruction file that the model reads.
-type InstructionFile struct {
+// ContextFile is one file that is added to the model's context.
+type ContextFile struct {
 	Hook       *protocol.InstructionsLoadedHook // input of InstructionsLoaded hooks; nil runs none
 	Attachment any                              // as the transcript keeps it; nil if it does not
+	Role, Tool string                           // as in [protocol.AttachmentAdded]
 	Text       string                           // for the model
 }
 

@@ -374,7 +374,7 @@ func (d *toolRound) runBatchHooks(ctx context.Context, calls []call, results []s
 	}
 	d.out.emitAll(out.Notices)
 	if !out.Block && !out.StopTurn {
-		return d.hooks.loadInstructions(ctx, succeeded(calls, results))
+		return d.hooks.loadContext(ctx, succeeded(calls, results))
 	}
 	return d.stopEnd(executor.StopTurn{TerminalReason: "hook_stopped"})
 }

@@ -112,7 +112,7 @@ func (t *turn) playEvents(ctx context.Context) error {
 	}
 	reads, err := t.prompts.attachMentions(ctx, req.Prompt)
 	if err == nil && len(reads) > 0 {
-		err = t.hooks.loadInstructions(ctx, reads)
+		err = t.hooks.loadContext(ctx, reads)
 	}
 	if err != nil {
 		return err

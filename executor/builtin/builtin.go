@@ -258,6 +258,13 @@ func (t *Tools) TargetFile(call protocol.ToolUse) string { return t.files.Target
 // content; "" = none.
 func (t *Tools) Reread(call protocol.ToolUse) string { return t.files.Reread(call) }
 
+// ChangedFile is a file that was changed after the session had written it.
+type ChangedFile = files.ChangedFile
+
+// Changes returns the files that were changed after the session had written them, each once; the model has then seen
+// their content.
+func (t *Tools) Changes() []ChangedFile { return t.files.Changes() }
+
 // Open reads a file as the Read tool does, whether or not the session has that
 // tool; 0 for first and lines means the whole file. Edits may follow, as after a
 // Read.

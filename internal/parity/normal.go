@@ -131,6 +131,7 @@ var keyPlaceholders = [...]struct{ key, word string }{
 	{"tail", ""},          // a list of hashes
 	{"hash", ""},
 	{"shapeHash", ""},
+	{"contentHash", ""},
 	{"timestamp", "<time>"},
 	{"time", "<time>"},
 	{"date", "<time>"}, // midnight may fall between the lanes

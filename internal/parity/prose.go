@@ -31,6 +31,7 @@ func proseValues() []proseValue {
 		{"attachment/skill_listing", "rendered[].content", reminder},
 		{"attachment/remote_session_change", "rendered[].content", reminder},
 		{"attachment/auto_mode", "rendered[].content", reminder},
+		{"attachment/edited_text_file", "rendered[].content", reminder},
 		{"attachment/silent_turn_reminder", "rendered[].content", reminder},
 		{"attachment/silent_turn_reminder", "attachment.text", reminder},
 		{"attachment/skill_listing", "attachment.digests[]", "hashes over texts that hold the CLI's own words"},

@@ -34,9 +34,9 @@ func (t toolbox) EarlyRefusal(ctx context.Context, call protocol.ToolUse) simula
 	return t.sessionTools.EarlyRefusal(ctx, call)
 }
 
-func (t toolbox) NewInstructions(agent *protocol.AgentRef, calls []protocol.ToolUse) []simulator.InstructionFile {
-	if known, ok := t.sessionTools.(simulator.InstructionSource); ok {
-		return known.NewInstructions(agent, calls)
+func (t toolbox) NewContext(agent *protocol.AgentRef, calls []protocol.ToolUse) []simulator.ContextFile {
+	if known, ok := t.sessionTools.(simulator.ContextSource); ok {
+		return known.NewContext(agent, calls)
 	}
 	return nil
 }

@@ -91,6 +91,7 @@ type AttachmentAdded struct {
 	Attachment any    // an object with a type
 	Role       string // of the message in which the model reads it, "system" or "user"; empty if it does not
 	Rendered   string // the text for the model; empty if not kept
+	Tool       string // the built-in tool as whose use it counts; empty = none
 	AgentID    string // agent whose conversation it belongs to; empty for the session's
 }
 

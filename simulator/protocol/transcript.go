@@ -50,6 +50,12 @@ type CommandBlocks struct {
 	Own int `json:"own"`
 }
 
+// AbridgedResult is a structured result of a tool that transcripts keep in a shorter form.
+type AbridgedResult interface {
+	// Abridged returns that form; it does not change the result.
+	Abridged() any
+}
+
 // UserLine is a prompt, a tool result or injected text.
 type UserLine struct {
 	LineHead

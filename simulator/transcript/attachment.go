@@ -35,6 +35,11 @@ func (r *recorder) recordAttachment(ev *protocol.AttachmentAdded) error {
 			}
 		}
 	}
+	if ev.Tool != "" && r.labels.addTool(ev.Tool) {
+		if err := r.lines.write(r.labels.toolsUsed()); err != nil {
+			return err
+		}
+	}
 	return r.writeTo(ev.AgentID, r.attachmentLine(ev))
 }
 

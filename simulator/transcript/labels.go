@@ -120,15 +120,21 @@ func (l *sessionLabels) lastPrompt(ev *protocol.PromptAccepted) {
 // newTools records the tools that a message calls, at its first block. Names of tools that the model was not offered do
 // not count.
 func (l *sessionLabels) newTools(ev *protocol.Assistant, offered RequestContext) bool {
-	before := len(l.tools)
-	var calls []string
-	if ev.Final != nil {
-		calls = ev.Final.Calls
+	if ev.Final == nil {
+		return false
 	}
-	for _, name := range calls {
-		if !slices.Contains(l.tools, name) && offered.has(name) {
-			l.tools = append(l.tools, name)
-		}
+	added := false
+	for _, name := range ev.Final.Calls {
+		added = offered.has(name) && l.addTool(name) || added
 	}
-	return len(l.tools) > before
+	return added
+}
+
+// addTool records the use of a tool and reports whether it is the first.
+func (l *sessionLabels) addTool(name string) bool {
+	if slices.Contains(l.tools, name) {
+		return false
+	}
+	l.tools = append(l.tools, name)
+	return true
 }

@@ -341,6 +341,14 @@ func (r *recorder) effort() (level string, perTurn *string) {
 	return now.Effort, &now.Effort
 }
 
+// abridged returns the form of a structured result that transcripts keep.
+func abridged(result any) any {
+	if r, ok := result.(protocol.AbridgedResult); ok {
+		return r.Abridged()
+	}
+	return result
+}
+
 func (r *recorder) user(ev *protocol.User) error {
 	if ev.IsReplay != nil || ev.Summary {
 		return nil // what it repeats has its line
@@ -360,7 +368,7 @@ func (r *recorder) user(ev *protocol.User) error {
 	}
 	line := protocol.UserLine{
 		LineHead: e.LineHead, Type: "user", Message: ev.Message, IsMeta: ev.IsSynthetic, LineID: e.LineID, SourceToolUseID: ev.ToolUseID, RefusedMessageID: ev.RefusedMessageID,
-		ToolUseResult: ev.ToolUseResult, SourceToolAssistantUUID: ev.SourceUUID, LineFoot: e.LineFoot,
+		ToolUseResult: abridged(ev.ToolUseResult), SourceToolAssistantUUID: ev.SourceUUID, LineFoot: e.LineFoot,
 	}
 	line.ToolEndsTurn = endsTurn
 	addOutcome(&line, ev)

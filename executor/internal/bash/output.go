@@ -18,6 +18,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/claudeless/claudeless/executor/internal/files"
 	"github.com/claudeless/claudeless/executor/internal/tool"
 	"github.com/claudeless/claudeless/simulator/protocol"
 	"github.com/claudeless/claudeless/simulator/task"
@@ -44,6 +45,7 @@ type bashOutput struct {
 	PersistedPath string `json:"persistedOutputPath,omitempty"`
 	PersistedSize int    `json:"persistedOutputSize,omitempty"`
 	NoSandbox     bool   `json:"dangerouslyDisableSandbox,omitempty"` // as requested by the call
+	StaleHint     string `json:"staleReadFileStateHint,omitempty"`
 }
 
 // noOutput is shown for a command that printed nothing.
@@ -90,6 +92,29 @@ func isPicture(data []byte) bool {
 	return err == nil
 }
 
+// staleHint returns the hint about files that the session knows and a command has modified; "" = none.
+func (c *Commands) staleHint(before files.Versions) string {
+	const most = 5
+	paths := c.o.Files.Modified(before)
+	if len(paths) == 0 {
+		return ""
+	}
+	noun, more := "files", ""
+	if len(paths) == 1 {
+		noun = "file"
+	}
+	total := len(paths)
+	if total > most {
+		paths, more = paths[:most], fmt.Sprintf(" and %d more", total-most)
+	}
+	for i, path := range paths {
+		if name, err := filepath.Rel(c.o.Shell.Dir(), path); err == nil {
+			paths[i] = name
+		}
+	}
+	return fmt.Sprintf("[This command modified %d %s you've previously read: %s%s. Call Read before editing.]", total, noun, strings.Join(paths, ", "), more)
+}
+
 // maxOutput is how many characters are shown of a command's output.
 func (c *Commands) maxOutput() int {
 	if n, err := strconv.Atoi(c.o.Shell.Getenv("BASH_MAX_OUTPUT_LENGTH")); err == nil && n > 0 {
@@ -105,9 +130,9 @@ func (c *Commands) limitOutput(output, raw string, out *bashOutput) string {
 	if len(output) <= c.maxOutput() {
 		return output
 	}
-	out.Stdout = cutAt(output, c.maxOutput())
+	out.Stdout = tool.Prefix(output, c.maxOutput())
 	if c.o.OutputDir == "" {
-		return out.Stdout + fmt.Sprintf("\n\n... [%d lines truncated] ...", strings.Count(output[len(out.Stdout):], "\n")+1)
+		return tool.Truncate(output, c.maxOutput())
 	}
 	path := filepath.Join(c.o.OutputDir, task.ID(task.Bash, c.o.Clock.NewID())+".txt")
 	if err := os.MkdirAll(c.o.OutputDir, 0o755); err != nil {
@@ -118,7 +143,7 @@ func (c *Commands) limitOutput(output, raw string, out *bashOutput) string {
 	}
 	out.PersistedPath, out.PersistedSize = path, len(raw)
 	out.Stdout = strings.TrimRight(out.Stdout, "\n")
-	preview := cutAt(out.Stdout, previewBytes)
+	preview := tool.Prefix(out.Stdout, previewBytes)
 	if len(preview) < len(out.Stdout) {
 		if i := strings.LastIndexByte(preview, '\n'); i > previewBytes/2 {
 			preview = preview[:i]
@@ -127,17 +152,6 @@ func (c *Commands) limitOutput(output, raw string, out *bashOutput) string {
 	}
 	return fmt.Sprintf("<persisted-output>\nOutput too large (%s). Full output saved to: %s\n\nPreview (first 2KB):\n%s\n</persisted-output>",
 		tool.Size(len(output)), path, preview)
-}
-
-// cutAt returns the first n bytes without splitting a character.
-func cutAt(s string, n int) string {
-	if len(s) <= n {
-		return s
-	}
-	for n > 0 && s[n]&0xC0 == 0x80 {
-		n--
-	}
-	return s[:n]
 }
 
 // trim removes leading empty lines and trailing space.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/claudeless/claudeless/executor"
+	"github.com/claudeless/claudeless/executor/internal/files"
 	"github.com/claudeless/claudeless/executor/internal/tool"
 	"github.com/claudeless/claudeless/simulator/protocol"
 	"github.com/claudeless/claudeless/simulator/task"
@@ -23,6 +24,8 @@ type runningCommand struct {
 	cmd   *tool.ShellCommand
 	done  <-chan struct{} // closed at the end of cmd
 	shown *task.Task      // nil = not shown as a task
+
+	before files.Versions // of the files that the session knows, if the command edits files in place
 }
 
 // start starts the command in the shell's directory. Its output goes to the file of
@@ -31,6 +34,9 @@ func (r *runningCommand) start(ctx context.Context) (err error) {
 	output := ""
 	if r.c.o.Tasks != nil {
 		r.info.ID, output = r.c.o.Tasks.Reserve(task.Bash)
+	}
+	if tool.EditsInPlace(r.in.Command) {
+		r.before = r.c.o.Files.Versions()
 	}
 	if r.cmd, err = r.c.o.Shell.Start(ctx, r.in.Command, output); err != nil {
 		return err
@@ -63,7 +69,7 @@ func (r *runningCommand) foreground(ctx context.Context) protocol.ToolResult {
 			return r.moveToBackground(ctx)
 		}
 		output := r.stopAndRead()
-		result := tool.Fail("%s", joinLines("Exit code 143", "Command timed out after "+duration(r.limit), cutAt(trim(output), r.c.maxOutput())))
+		result := tool.Fail("%s", joinLines("Exit code 143", "Command timed out after "+duration(r.limit), tool.Prefix(trim(output), r.c.maxOutput())))
 		r.close(task.Completed, result)
 		return result
 	}
@@ -260,7 +266,7 @@ func (r *runningCommand) result(code int, out bashOutput) protocol.ToolResult {
 	out.NoOutputExpected = tool.PrintsNothing(r.in.Command)
 	if code != 0 {
 		if out.CodeMeaning = tool.CodeMeaning(r.in.Command, code); out.CodeMeaning == "" {
-			return tool.Fail("%s", joinLines(fmt.Sprintf("Exit code %d", code), cutAt(output, r.c.maxOutput()), note))
+			return tool.Fail("%s", joinLines(fmt.Sprintf("Exit code %d", code), tool.Prefix(output, r.c.maxOutput()), note))
 		}
 	}
 	if m := dataImage().FindStringSubmatch(output); m != nil {
@@ -270,10 +276,15 @@ func (r *runningCommand) result(code int, out bashOutput) protocol.ToolResult {
 	if out.TaskID != "" {
 		where = r.readHint("Command running in background with ID: "+out.TaskID+".", "")
 	}
-	shown := tool.Text(cmp.Or(joinLines(r.c.limitOutput(output, raw, &out), note, where), noOutput), nil)
+	if code == 0 {
+		out.StaleHint = r.c.staleHint(r.before)
+	}
+	shown := tool.Text(cmp.Or(joinLines(r.c.limitOutput(output, raw, &out), note, out.StaleHint, where), noOutput), nil)
 	shown.ExplicitOK, shown.Output = true, out
 	if file := tool.PrintedFile(r.in.Command); file != "" && len(raw) <= r.c.maxOutput() {
 		r.c.o.Files.RecordPrinted(file, raw)
+	} else if file := tool.ViewedFile(r.in.Command); file != "" {
+		r.c.o.Files.RecordViewed(file)
 	}
 	return shown
 }

@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"strings"
 	"sync"
+	"unicode/utf16"
 
 	"github.com/claudeless/claudeless/executor/internal/tool"
 	"github.com/claudeless/claudeless/internal/base/plainjson"
@@ -20,6 +21,15 @@ const (
 	notRead       = "File has not been read yet. Read it first before writing to it."
 	modifiedSince = "File has been modified since read, either by the user or by a linter. Read it again before attempting to write it."
 )
+
+// abridged returns the original of a changed file as transcripts keep it: nil if it is long (observed with 2.1.330).
+func abridged(original *string) *string {
+	const longest = 10_000 // UTF-16 units
+	if original != nil && len(*original) > longest && len(utf16.Encode([]rune(*original))) > longest {
+		return nil
+	}
+	return original
+}
 
 // patch returns the difference for results, with each leading tab shown as two
 // spaces.

@@ -29,7 +29,7 @@ type editOutput struct {
 	FilePath        string          `json:"filePath"`
 	OldString       string          `json:"oldString"`
 	NewString       string          `json:"newString"`
-	OriginalFile    string          `json:"originalFile"`
+	OriginalFile    *string         `json:"originalFile"`
 	StructuredPatch []textdiff.Hunk `json:"structuredPatch"`
 	UserModified    bool            `json:"userModified"`
 	ReplaceAll      bool            `json:"replaceAll"`
@@ -37,6 +37,12 @@ type editOutput struct {
 	StaleRecovered bool `json:"staleRecovered,omitempty"`
 	// NotInContext says that the model has not read the file.
 	NotInContext bool `json:"contentNotInModelContext,omitempty"`
+}
+
+// Abridged implements [protocol.AbridgedResult].
+func (o editOutput) Abridged() any {
+	o.OriginalFile = abridged(o.OriginalFile)
+	return o
 }
 
 // Edit returns the tool that replaces a text in a file.
@@ -96,14 +102,14 @@ func edit(_ context.Context, f *Files, in editInput) protocol.ToolResult {
 	}
 	name := in.FilePath
 	out := editOutput{
-		FilePath: name, OldString: p.old, NewString: in.NewString, OriginalFile: p.before,
+		FilePath: name, OldString: p.old, NewString: in.NewString, OriginalFile: &p.before,
 		StructuredPatch: patch(p.before, p.after), ReplaceAll: in.ReplaceAll,
 	}
 	message := updatedMessage(name)
 	if in.ReplaceAll {
 		message = "The file " + name + " has been updated. All occurrences were successfully replaced."
 	}
-	f.seen.record(p.path, content, p.created || p.shown)
+	f.seen.recordWritten(p.path, content, p.created || p.shown)
 	switch {
 	case p.created || p.shown:
 		return tool.Text(message+fileIsKnown, out)

@@ -8,6 +8,9 @@ package files
 
 import (
 	"encoding/json"
+	"os"
+	"slices"
+	"time"
 
 	"github.com/claudeless/claudeless/executor/internal/tool"
 	"github.com/claudeless/claudeless/internal/base/plainjson"
@@ -59,6 +62,18 @@ func (f *Files) RecordPrinted(file, printed string) {
 	}
 }
 
+// RecordViewed records that a command has printed a part of a file.
+func (f *Files) RecordViewed(file string) {
+	path := f.o.Paths.Path(file)
+	data, err := readRegular(path)
+	if err != nil {
+		return
+	}
+	if _, current, _ := f.seen.lookup(path, string(data)); !current {
+		f.seen.record(path, string(data), false)
+	}
+}
+
 // Reread returns the file that a call wrote if its content is another since, and takes note of that
 // content, which the model has not seen; "" = none.
 func (f *Files) Reread(call protocol.ToolUse) string {
@@ -74,8 +89,30 @@ func (f *Files) Reread(call protocol.ToolUse) string {
 	if !read || current {
 		return ""
 	}
-	f.seen.record(path, string(data), false)
+	f.seen.recordWritten(path, string(data), false)
 	return path
+}
+
+// Changes returns the files that were changed after the session had written them, and records that the model has seen
+// their content. A file is returned once: it counts as read from then on.
+func (f *Files) Changes() []ChangedFile { return f.seen.changes() }
+
+// Versions says when files were last modified.
+type Versions map[string]time.Time
+
+// Versions returns the files that the session has read or written and that exist.
+func (f *Files) Versions() Versions { return f.seen.versions() }
+
+// Modified returns the files that have been modified since, sorted by path. Files that are gone are left out.
+func (f *Files) Modified(since Versions) []string {
+	var paths []string
+	for path, was := range since {
+		if info, err := os.Stat(path); err == nil && !info.ModTime().Equal(was) {
+			paths = append(paths, path)
+		}
+	}
+	slices.Sort(paths)
+	return paths
 }
 
 // TargetFile returns the file that a call reads or writes, as an absolute path; empty

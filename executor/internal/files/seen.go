@@ -2,13 +2,21 @@ package files
 
 import (
 	"crypto/sha256"
+	"os"
+	"slices"
+	"strings"
 	"sync"
+	"time"
+
+	"github.com/claudeless/claudeless/executor/internal/tool"
+	"github.com/claudeless/claudeless/internal/base/textdiff"
 )
 
 // seenFiles holds the last content that the session saw of each file.
 type seenFiles struct {
-	mu     sync.Mutex
-	byPath map[string]seenContent
+	mu      sync.Mutex
+	byPath  map[string]seenContent
+	written []writtenFile // in the order in which they were written
 }
 
 // seenContent is the content of a file at one moment.
@@ -17,14 +25,37 @@ type seenContent struct {
 	shown  bool // the model has seen all of it
 }
 
+// writtenFile is a file that the session wrote, and that has not changed since.
+type writtenFile struct {
+	path     string
+	content  string
+	modified time.Time
+}
+
 // recordShown records that the model has seen the current content of a file.
 func (s *seenFiles) recordShown(path, content string) { s.record(path, content, true) }
 
-// record records the current content of a file.
+// record records the current content of a file that was read.
 func (s *seenFiles) record(path, content string, shown bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.set(path, content, shown)
+}
+
+func (s *seenFiles) set(path, content string, shown bool) {
 	s.byPath[path] = seenContent{sha256.Sum256([]byte(content)), shown}
+	s.written = slices.DeleteFunc(s.written, func(w writtenFile) bool { return w.path == path })
+}
+
+// recordWritten records the content of a file that the session wrote. [seenFiles.changes] reports when it changes.
+func (s *seenFiles) recordWritten(path, content string, shown bool) {
+	info, err := os.Stat(path)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.set(path, content, shown)
+	if err == nil {
+		s.written = append(s.written, writtenFile{path, content, info.ModTime()})
+	}
 }
 
 // lookup reports whether the session has read a file, whether the file is unchanged
@@ -35,4 +66,81 @@ func (s *seenFiles) lookup(path, content string) (read, current, shown bool) {
 	was, read := s.byPath[path]
 	current = read && was.digest == sha256.Sum256([]byte(content))
 	return read, current, current && was.shown
+}
+
+// versions implements [Files.Versions].
+func (s *seenFiles) versions() Versions {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	all := Versions{}
+	for path := range s.byPath {
+		if info, err := os.Stat(path); err == nil {
+			all[path] = info.ModTime()
+		}
+	}
+	return all
+}
+
+// ChangedFile is a file that was changed after the session had written it.
+type ChangedFile struct {
+	Path     string
+	Content  string // with "\n" between lines
+	Modified time.Time
+	Snippet  string // the changed lines with their numbers and neighbors
+}
+
+// changes implements [Files.Changes].
+func (s *seenFiles) changes() []ChangedFile {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var all []ChangedFile
+	for i, w := range slices.Clone(s.written) {
+		info, err := os.Stat(w.path)
+		if err != nil || info.ModTime().Equal(w.modified) {
+			continue
+		}
+		data, err := readRegular(w.path)
+		if err != nil {
+			continue
+		}
+		if string(data) == w.content {
+			s.written[i].modified = info.ModTime()
+			continue
+		}
+		content := strings.ReplaceAll(string(data), "\r\n", "\n")
+		if text := snippet(strings.ReplaceAll(w.content, "\r\n", "\n"), content); text != "" {
+			all = append(all, ChangedFile{w.path, content, info.ModTime(), text})
+		}
+		defer s.set(w.path, string(data), true) // after the loop, because it removes the file from the list
+	}
+	return all
+}
+
+// snippet returns the changed lines of a text with their numbers and neighbors, as the real CLI shows them; "" if only
+// the end of the text was removed and nothing precedes it.
+func snippet(before, after string) string {
+	const (
+		neighbors = 8
+		longest   = 8192 // bytes
+	)
+	var regions []string
+	for _, h := range textdiff.Hunks(before, after, neighbors) {
+		var lines []string
+		for _, line := range h.Lines {
+			if line[0] == ' ' || line[0] == '+' {
+				lines = append(lines, line[1:])
+			}
+		}
+		if len(lines) > 0 {
+			regions = append(regions, numberLines(lines, h.NewStart))
+		}
+	}
+	text := strings.Join(regions, "\n...\n")
+	if len(text) <= longest {
+		return text
+	}
+	if end := strings.LastIndexByte(tool.Prefix(text, longest), '\n'); end > 0 {
+		return text[:end] + tool.Truncated(strings.Count(text[end:], "\n")) // only whole lines
+	}
+	return tool.Truncate(text, longest)
 }

@@ -47,22 +47,28 @@ func readText(path, content string, offset, most *tool.Number) protocol.ToolResu
 		return tool.Text(fmt.Sprintf("<system-reminder>Warning: the file exists but is shorter than the provided offset (%d). "+
 			"The file has %d lines.</system-reminder>", start, len(lines)), out)
 	}
+	text := numberLines(shown, start)
+	switch {
+	case strings.ContainsRune(content[:min(len(content), binaryProbe)], 0):
+		text += "\n\n[This file " + nulBytes + refusedLater
+	case !utf8.ValidString(content):
+		text += "\n\n[This file " + legacyBytes + " Its undecodable bytes show above as U+FFFD." + refusedLater
+	}
+	return tool.Text(text, out)
+}
+
+// numberLines joins lines, each after its number.
+func numberLines(lines []string, first int) string {
 	var b strings.Builder
-	for i, l := range shown {
+	for i, line := range lines {
 		if i > 0 {
 			b.WriteByte('\n')
 		}
-		b.WriteString(strconv.Itoa(start + i))
+		b.WriteString(strconv.Itoa(first + i))
 		b.WriteByte('\t')
-		b.WriteString(l)
+		b.WriteString(line)
 	}
-	switch {
-	case strings.ContainsRune(content[:min(len(content), binaryProbe)], 0):
-		b.WriteString("\n\n[This file " + nulBytes + refusedLater)
-	case !utf8.ValidString(content):
-		b.WriteString("\n\n[This file " + legacyBytes + " Its undecodable bytes show above as U+FFFD." + refusedLater)
-	}
-	return tool.Text(b.String(), out)
+	return b.String()
 }
 
 const (

@@ -28,6 +28,12 @@ type writeOutput struct {
 	UserModified    bool            `json:"userModified"`
 }
 
+// Abridged implements [protocol.AbridgedResult].
+func (o writeOutput) Abridged() any {
+	o.OriginalFile = abridged(o.OriginalFile)
+	return o
+}
+
 // Write returns the tool that writes a whole file.
 func Write(f *Files) tool.Tool {
 	return tool.Tool{
@@ -87,7 +93,7 @@ func write(_ context.Context, f *Files, in writeInput) protocol.ToolResult {
 	if err := store(path, []byte(in.Content)); err != nil {
 		return tool.Fail("%s", describe(err, "open", path))
 	}
-	f.seen.recordShown(path, in.Content)
+	f.seen.recordWritten(path, in.Content, true)
 	name := in.FilePath
 	out := writeOutput{Type: "create", FilePath: name, Content: in.Content, StructuredPatch: []textdiff.Hunk{}}
 	if created {

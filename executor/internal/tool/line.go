@@ -1,9 +1,11 @@
 package tool
 
 import (
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/claudeless/claudeless/internal/base/shellcmd"
 )
@@ -57,6 +59,16 @@ func PrintsNothing(command string) bool {
 		return !slices.Contains([]string{"mv", "cp", "rm", "mkdir", "rmdir", "chmod", "chown", "chgrp", "touch", "ln", "cd", "export", "unset", "wait"}, c.Name())
 	})
 }
+
+// editsInPlace matches the commands that Claude Code takes for editors of files (observed with 2.1.330): sed with an
+// option i, options such as --fix, formatters, and scripts of a package that are named after them.
+var editsInPlace = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`sed\b.*\s-[A-Za-z]*i|--(fix|write|in-place)|(^|\s)(black|isort|rustfmt|swiftformat)\b|` +
+		`\b(cargo (fmt|fix)|(go|terraform|dprint) fmt|ruff format)\b|\b(run|pnpm|yarn)\s+(format|fix|lint:fix)\b`)
+})
+
+// EditsInPlace reports whether Claude Code expects that a command changes existing files.
+func EditsInPlace(command string) bool { return editsInPlace().MatchString(command) }
 
 // PrintedFile returns the file whose content the command prints unchanged, as in "cat
 // FILE"; empty = none.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
@@ -62,3 +63,26 @@ func Size(n int) string {
 	}
 	return strings.TrimSuffix(strconv.FormatFloat(f, 'f', 1, 64), ".0") + units[i]
 }
+
+// Prefix returns at most the first n bytes of a text, without a part of a character.
+func Prefix(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	for n > 0 && !utf8.RuneStart(s[n]) {
+		n--
+	}
+	return s[:n]
+}
+
+// Truncate is [Prefix] with a remark about the lines that are missing.
+func Truncate(s string, n int) string {
+	kept := Prefix(s, n)
+	if len(kept) == len(s) {
+		return s
+	}
+	return kept + Truncated(strings.Count(s[len(kept):], "\n")+1)
+}
+
+// Truncated is the remark that lines are missing from here on.
+func Truncated(lines int) string { return fmt.Sprintf("\n\n... [%d lines truncated] ...", lines) }

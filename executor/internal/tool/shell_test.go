@@ -92,3 +92,17 @@ func TestStop(t *testing.T) {
 		t.Errorf("code %d", code)
 	}
 }
+
+func TestEditsInPlace(t *testing.T) {
+	for command, want := range map[string]bool{
+		"sed -i s/a/b/ x": true, "sed -E -i.bak s/a/b/ x": true, "sed -ni p x": true, "xargs sed -i": true, "sed s/a/b/ x": false, "echo -i": false,
+		"prettier --write x": true, "eslint . --fix": true, "tool --in-place": true, "tool -w x": false, "prettier x": false,
+		"black x": true, "cd . && isort x": true, "rustfmt x": true, "gofmt -w x": false, "blackbox": false,
+		"cargo fmt": true, "cargo fix": true, "go fmt ./...": true, "terraform fmt": true, "dprint fmt": true, "ruff format": true, "ruff check": false, "zig fmt x": false,
+		"npm run format": true, "npm run format:check": true, "pnpm lint:fix": true, "yarn fix": true, "npm run fmt": false, "npm run reformat": false, "npm test": false,
+	} {
+		if got := tool.EditsInPlace(command); got != want {
+			t.Errorf("%s: %v, want %v", command, got, want)
+		}
+	}
+}

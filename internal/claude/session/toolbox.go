@@ -410,7 +410,7 @@ func (i *nestedInstructions) shownPaths(agent *protocol.AgentRef) map[string]boo
 }
 
 // newlyReached returns the instructions that apply since the model has read or written a file.
-func (i *nestedInstructions) newlyReached(agent *protocol.AgentRef, file string) []simulator.InstructionFile {
+func (i *nestedInstructions) newlyReached(agent *protocol.AgentRef, file string) []simulator.ContextFile {
 	if i.custom.Memory == nil {
 		return nil
 	}
@@ -418,7 +418,7 @@ func (i *nestedInstructions) newlyReached(agent *protocol.AgentRef, file string)
 	defer i.mu.Unlock()
 	known := i.shownPaths(agent)
 	known[file] = true // one that was read itself is known
-	var all []simulator.InstructionFile
+	var all []simulator.ContextFile
 	for _, m := range catalog.NestedMemories(*i.custom.Memory, file, known) {
 		known[m.Path] = true
 		all = append(all, i.describe(m, file))
@@ -427,7 +427,7 @@ func (i *nestedInstructions) newlyReached(agent *protocol.AgentRef, file string)
 }
 
 // describe converts an instruction file for hooks, transcripts and the model.
-func (i *nestedInstructions) describe(m catalog.Memory, file string) simulator.InstructionFile {
+func (i *nestedInstructions) describe(m catalog.Memory, file string) simulator.ContextFile {
 	in := protocol.InstructionsLoadedHook{
 		FilePath: m.Path, MemoryType: m.Type, LoadReason: "nested_traversal", Globs: m.Globs, TriggerFilePath: file, ParentFilePath: m.Parent,
 	}
@@ -453,20 +453,20 @@ func (i *nestedInstructions) describe(m catalog.Memory, file string) simulator.I
 	if err != nil {
 		shown = m.Path
 	}
-	return simulator.InstructionFile{
-		Hook: &in, Text: "Contents of " + m.Path + ":\n\n" + m.Text,
+	return simulator.ContextFile{
+		Hook: &in, Role: "user", Text: "Contents of " + m.Path + ":\n\n" + m.Text,
 		Attachment: map[string]any{"type": "nested_memory", "path": m.Path, "displayPath": shown, "content": content},
 	}
 }
 
 // initialInstructions returns what an agent receives at its start; the kinds Explore and Plan
 // receive nothing (observed with 2.1.329).
-func (i *nestedInstructions) initialInstructions(agent *protocol.AgentRef) []simulator.InstructionFile {
+func (i *nestedInstructions) initialInstructions(agent *protocol.AgentRef) []simulator.ContextFile {
 	text := instructionText(i.custom.Memories)
 	if text == "" || agent.Type == "Explore" || agent.Type == "Plan" {
 		return nil
 	}
-	return []simulator.InstructionFile{{Text: text}}
+	return []simulator.ContextFile{{Text: text}}
 }
 
 // instructionText returns the text of the instruction files for the model; empty = none.
@@ -481,12 +481,13 @@ func instructionText(memories []catalog.Memory) string {
 	return "Codebase and user instructions are shown below." + files.String()
 }
 
-// NewInstructions returns the instruction files that apply from now on.
-func (t *toolbox) NewInstructions(agent *protocol.AgentRef, calls []protocol.ToolUse) []simulator.InstructionFile {
+// NewContext returns the files that changed after the session had written them, and the instruction files that apply
+// from now on.
+func (t *toolbox) NewContext(agent *protocol.AgentRef, calls []protocol.ToolUse) []simulator.ContextFile {
 	if calls == nil && agent != nil {
 		return t.instructions.initialInstructions(agent)
 	}
-	var all []simulator.InstructionFile
+	all := t.changedFiles(agent)
 	for _, call := range calls {
 		call.Name = cmp.Or(t.aliases[call.Name], call.Name)
 		call.Agent = agent

@@ -1,0 +1,43 @@
+package session
+
+import (
+	"hash/fnv"
+	"strconv"
+
+	"github.com/claudeless/claudeless/executor/builtin"
+	"github.com/claudeless/claudeless/simulator"
+	"github.com/claudeless/claudeless/simulator/protocol"
+)
+
+// changedFile is the attachment with the changes of a file since the session wrote it.
+type changedFile struct {
+	Type     string      `json:"type"` // "edited_text_file"
+	FileName string      `json:"filename"`
+	Snippet  string      `json:"snippet"`
+	Reread   rereadEntry `json:"rereadEntry"`
+}
+
+// rereadEntry identifies the content that was read again.
+type rereadEntry struct {
+	Timestamp int64  `json:"timestamp"` // of the change, in Unix milliseconds
+	Hash      string `json:"contentHash"`
+	Length    int    `json:"contentLength"` // in bytes
+}
+
+// changedFiles tells the model about files that changed after the session, or the agent, had written them.
+func (t *toolbox) changedFiles(agent *protocol.AgentRef) []simulator.ContextFile {
+	var all []simulator.ContextFile
+	for _, file := range t.builtinTools(protocol.ToolUse{Agent: agent}).Changes() {
+		all = append(all, simulator.ContextFile{
+			Role: "system", Tool: "Read", Text: "The file " + file.Path + " was changed after you wrote it. Its changed lines, with their numbers:\n" + file.Snippet,
+			Attachment: changedFile{Type: "edited_text_file", FileName: file.Path, Snippet: file.Snippet, Reread: reread(file)},
+		})
+	}
+	return all
+}
+
+func reread(file builtin.ChangedFile) rereadEntry {
+	hash := fnv.New64a()
+	_, _ = hash.Write([]byte(file.Content))
+	return rereadEntry{Timestamp: file.Modified.UnixMilli(), Hash: strconv.FormatUint(hash.Sum64(), 36), Length: len(file.Content)}
+}
