@@ -10,7 +10,6 @@ import (
 	"encoding/json"
 	"os"
 	"slices"
-	"time"
 
 	"github.com/claudeless/claudeless/executor/internal/tool"
 	"github.com/claudeless/claudeless/internal/base/plainjson"
@@ -96,9 +95,6 @@ func (f *Files) Reread(call protocol.ToolUse) string {
 // Changes returns the files that were changed after the session had written them, and records that the model has seen
 // their content. A file is returned once: it counts as read from then on.
 func (f *Files) Changes() []ChangedFile { return f.seen.changes() }
-
-// Versions says when files were last modified.
-type Versions map[string]time.Time
 
 // Versions returns the files that the session has read or written and that exist.
 func (f *Files) Versions() Versions { return f.seen.versions() }

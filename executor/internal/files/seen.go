@@ -68,6 +68,9 @@ func (s *seenFiles) lookup(path, content string) (read, current, shown bool) {
 	return read, current, current && was.shown
 }
 
+// Versions says when files were last modified.
+type Versions map[string]time.Time
+
 // versions implements [Files.Versions].
 func (s *seenFiles) versions() Versions {
 	s.mu.Lock()

@@ -6,7 +6,6 @@ import (
 
 	"github.com/claudeless/claudeless/executor/builtin"
 	"github.com/claudeless/claudeless/simulator"
-	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
 // changedFile is the attachment with the changes of a file since the session wrote it.
@@ -24,10 +23,10 @@ type rereadEntry struct {
 	Length    int    `json:"contentLength"` // in bytes
 }
 
-// changedFiles tells the model about files that changed after the session, or the agent, had written them.
-func (t *toolbox) changedFiles(agent *protocol.AgentRef) []simulator.ContextFile {
+// changedContext tells the model about files that changed after the session, or an agent, had written them.
+func changedContext(changes []builtin.ChangedFile) []simulator.ContextFile {
 	var all []simulator.ContextFile
-	for _, file := range t.builtinTools(protocol.ToolUse{Agent: agent}).Changes() {
+	for _, file := range changes {
 		all = append(all, simulator.ContextFile{
 			Role: "system", Tool: "Read", Text: "The file " + file.Path + " was changed after you wrote it. Its changed lines, with their numbers:\n" + file.Snippet,
 			Attachment: changedFile{Type: "edited_text_file", FileName: file.Path, Snippet: file.Snippet, Reread: reread(file)},

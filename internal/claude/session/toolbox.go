@@ -487,7 +487,7 @@ func (t *toolbox) NewContext(agent *protocol.AgentRef, calls []protocol.ToolUse)
 	if calls == nil && agent != nil {
 		return t.instructions.initialInstructions(agent)
 	}
-	all := t.changedFiles(agent)
+	all := changedContext(t.builtinTools(protocol.ToolUse{Agent: agent}).Changes())
 	for _, call := range calls {
 		call.Name = cmp.Or(t.aliases[call.Name], call.Name)
 		call.Agent = agent
