@@ -261,7 +261,7 @@ func (l *linter) tool(p location, name string) {
 		names = append(names, known)
 	}
 	slices.Sort(names)
-	if near := diag.Nearest(name, names); near != "" && len(name) > 3 {
+	if near := diag.Nearest(name, names); near != "" && len(name) > 2 {
 		l.report(p, 0, "did you mean `"+near+"`?", "unknown built-in tool %q", name)
 	}
 }
@@ -438,8 +438,12 @@ func (l *linter) expectations() {
 		}
 		p := l.root("expect", i, "tool")
 		l.tool(p, x.Tool)
-		if !x.Never && (x.Times == nil || x.Times.Min > 0) && !l.isCalled(x.Tool) {
+		switch {
+		case l.isCalled(x.Tool):
+		case !x.Never && (x.Times == nil || x.Times.Min > 0):
 			l.report(p, 0, "", "the expectation cannot be met: no rule calls %s", x.Tool)
+		case len(l.s.Responses) > 0:
+			l.report(p, 0, "", "the expectation always holds: no rule calls %s", x.Tool)
 		}
 	}
 }

@@ -46,6 +46,11 @@ func Run(ctx context.Context, s *process.System) int {
 	if !actsAsClaude(s) {
 		return process.Exit(s.Stderr, dispatch(ctx, s))
 	}
+	if s.Getenv("CLAUDELESS_RUN") == "" { // else exec reports them
+		for _, name := range procio.UnknownVariables(s.Environ) {
+			fmt.Fprintln(s.Stderr, "claudeless: warning: unknown variable "+name)
+		}
+	}
 	s, end := procio.Watch(s, commandNames())
 	return end(dispatch(ctx, s))
 }

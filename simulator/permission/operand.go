@@ -222,6 +222,9 @@ func (l lookup) operands(cmd shellcmd.Command) []fileOperand {
 				break
 			}
 			ended = arg == "--"
+			if cmd.Name() == "sed" && arg == "-e" {
+				skip++ // its value is a script
+			}
 			continue
 		}
 		if arg == "" && cmd.Name() == "sed" { // an empty word is not an operand (observed with 2.1.330)

@@ -107,7 +107,7 @@ func TestRealVerdicts(t *testing.T) {
 				"allow": {
 					"nice -n5 rm a", "nice --adjustment 5 rm a", "xargs env rm", "xargs /bin/rm", "xargs sh -c 'rm a'", "A=b; A=.env; cat $A", "A=.env B=x; cat $A", "A=.env; cat < $A",
 					"A='.e*'; cat $A", "/bin/cat .env", "git show .env", "git blame .env", "git grep .env", "join .env a", "split .env", "sed '' .env", "find -files0-from .env",
-					"cat .env <>x", "cat .env {fd}>x", "(cd sub && cat ../.env)", "export $(cat .env)", "cat < \"$PWD/.env\"", "cat <<E > kept\nx\nE", "echo a > ' kept'",
+					"if ls; then ls; fi > $'kept'", "{touch,a}; sed -e 'w ../b/c' f", "cat .env <>x", "cat .env {fd}>x", "(cd sub && cat ../.env)", "export $(cat .env)", "cat < \"$PWD/.env\"", "cat <<E > kept\nx\nE", "echo a > ' kept'",
 				},
 				"ask": {
 					"sh -c -- 'rm a'", "bash -c -x 'rm a'", "echo a > x.", "tee x.", "touch x.txt..", "echo a > x~1", "echo a > x.CON", "echo a > sub./x",

@@ -13,7 +13,8 @@ type grammar struct {
 	valued         string // letters whose value is the rest of the word or the next word
 	number         string // letters whose value is a number, in the same word or in the next
 	counts         string // letters whose value is a number in the next word
-	long           string // long names, separated by spaces; they may have a value after =
+	long           string // long names without a value, separated by spaces
+	optional       string // long names that may have a value after =
 	longWithValue  string // long names whose value may be the next word
 	digits         bool   // -5 is an option
 	plusOptions    bool   // operands begin with a plus sign
@@ -46,7 +47,7 @@ func (g grammar) operands(args []string) (rest []string, ok bool) {
 				if !assigned {
 					i++
 				}
-			case !strings.Contains(g.long, name):
+			case !strings.Contains(g.optional, name) && (assigned || !strings.Contains(g.long, name)):
 				return nil, false
 			}
 		case len(a) > 1 && a[0] == '-':
@@ -101,31 +102,33 @@ func grammarOf(name string) (g grammar, ok bool) {
 	case "date":
 		return grammar{
 			flags: "IRu", valued: "dr", plusOptions: true,
-			long:          " rfc-email rfc-3339 utc universal debug help version ",
-			longWithValue: " date reference ",
+			long:          " rfc-email utc universal debug help version ",
+			longWithValue: " date reference rfc-3339 ",
 		}, true
 	case "tree":
 		return grammar{
-			flags: "adfilpsuhCDFgnQrtvAJNSUXcqx", valued: "HILPT", long: " dirsfirst fromfile noreport gitignore prune help version ", longWithValue: " filelimit ",
+			flags: "adfilpsuhCDFgnQrtvAJNSUXcqx", valued: "HILPT", long: " dirsfirst fromfile noreport gitignore prune help version info filesfirst device inodes ignore-case matchdirs fromtabfile du si " +
+				"houtro nolinks metafirst ",
+			longWithValue: " filelimit timefmt infofile charset sort gitfile hintro ",
 		}, true
 	case "file":
 		return grammar{
 			flags: "bchiklnprsvL0", valued: "F",
-			long:          " brief mime mime-type mime-encoding dereference no-dereference list special-files help version ",
-			longWithValue: " exclude separator ",
+			long:          " brief mime mime-type mime-encoding dereference no-dereference list special-files help version keep-going no-buffer preserve-date print0 raw apple ",
+			longWithValue: " exclude exclude-quiet separator ",
 		}, true
 	case "base64":
 		return grammar{flags: "diD", counts: "wb", long: " decode ignore-garbage help version ", longWithValue: " wrap "}, true
 	case "uniq":
 		return grammar{flags: "cdDiuz", valued: "fsw", maxOperands: -1, long: " count repeated unique ignore-case zero-terminated "}, true
 	case "ps":
-		return grammar{flags: "aAcdeflFjHLmnNTVwy", valued: "CGgpqstUu", long: " forest no-headers headers ", longWithValue: " pid sort user "}, true
+		return grammar{flags: "aAcdeflFjHLmnNTVwy", valued: "CGgpqstUu", long: " forest no-headers headers deselect info help version ", longWithValue: " pid sort user width sid tty quick-pid "}, true
 	case "lsof":
 		return grammar{flags: "nPtlaRU", valued: "i"}, true
 	case "netstat":
 		return grammar{flags: "lnarsi"}, true
 	case "ss":
-		return grammar{flags: "tlnpasuxemori46", maxOperands: -1, long: " tcp udp listening numeric processes all summary "}, true
+		return grammar{flags: "tlnpasuxemori46", long: " tcp udp listening numeric processes all summary extended memory options info ipv4 ipv6 no-header unix raw packet dccp sctp vsock events oneline help version ", longWithValue: " family query "}, true
 	case "man":
 		return grammar{flags: "kfwa", long: " apropos whatis all "}, true
 	case "help":
@@ -148,24 +151,27 @@ func searchGrammar(name string) (g grammar, ok bool) {
 		return grammar{
 			flags: "EFGPwxzsvVcolLqhHnabuTrRiIUZ", valued: "efdD", number: "ABCm",
 			long: " extended-regexp fixed-strings basic-regexp perl-regexp ignore-case no-ignore-case invert-match word-regexp " +
-				"line-regexp count color colour files-without-match files-with-matches only-matching quiet silent no-messages " +
+				"line-regexp count files-without-match files-with-matches only-matching quiet silent no-messages " +
 				"byte-offset with-filename no-filename line-number initial-tab null null-data text recursive dereference-recursive " +
-				"line-buffered help version ",
+				"line-buffered help version no-group-separator binary unix-byte-offsets ",
+			optional: " color colour ",
 			longWithValue: " regexp file max-count after-context before-context context include exclude exclude-from exclude-dir " +
-				"label binary-files devices directories ",
+				"label group-separator binary-files devices directories ",
 		}, true
 	case "rg":
 		return grammar{
 			flags: "iSwvclnouFLHaq", valued: "tTgef", number: "ABCm",
-			long: " ignore-case smart-case case-sensitive word-regexp invert-match count count-matches files-with-matches " +
-				"line-number no-line-number only-matching fixed-strings hidden no-ignore json stats follow with-filename no-filename no-heading type-list debug ",
-			longWithValue: " max-count type type-not glob regexp file max-depth color after-context before-context context ",
+			long: " ignore-case smart-case word-regexp invert-match count files-with-matches files-without-match line-number only-matching " +
+				"fixed-strings hidden no-ignore json stats follow no-heading heading column text quiet type-list debug help version ",
+			longWithValue: " max-count type type-not glob regexp max-depth color after-context before-context context ",
 		}, true
 	case "fd":
 		return grammar{
 			flags: "HIagcpsL1i0FVq", valued: "etESdoj",
-			long:          " hidden no-ignore absolute-path glob case-sensitive ignore-case full-path follow ",
-			longWithValue: " extension type max-depth min-depth exclude color ",
+			long: " hidden no-ignore absolute-path glob case-sensitive ignore-case full-path follow no-ignore-vcs regex fixed-strings print0 prune quiet show-errors strip-cwd-prefix " +
+				"one-file-system help version ",
+			longWithValue: " extension type max-depth min-depth exclude color and exact-depth size changed-within changed-before owner format batch-size " +
+				"ignore-file threads max-results base-directory path-separator search-path ",
 		}, true
 	}
 	return grammar{}, false

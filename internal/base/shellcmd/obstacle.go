@@ -66,6 +66,9 @@ func (r *reader) obstacle(node syntax.Node) Obstacle {
 func statementObstacle(s *syntax.Stmt) Obstacle {
 	heredoc, open, writesAfter := false, false, false
 	for _, redir := range s.Redirs {
+		if isCompound(s.Cmd) && slices.ContainsFunc(redir.Word.Parts, func(p syntax.WordPart) bool { return isDollarQuoted(p) }) {
+			return Obstacle{Kind: CodedText}
+		}
 		switch redir.Op {
 		case syntax.Hdoc, syntax.DashHdoc:
 			heredoc = true

@@ -90,8 +90,8 @@ func readOnlyWith(name string, args []string) bool {
 	case "find":
 		return !anyOf(args, "-exec", "-execdir", "-ok", "-okdir", "-delete", "-fls", "-fprint", "-fprint0", "-fprintf", "-files0-from")
 	case "jq":
-		args = slices.DeleteFunc(slices.Clone(args), func(a string) bool { return a == "--arg" || a == "--argjson" })
-		return !hasOption(args, "fL0123456789", "--from-file", "--library-path", "--rawfile", "--slurpfile", "--argfile", "--run-tests") &&
+		args = slices.DeleteFunc(slices.Clone(args), func(a string) bool { return a == "--arg" || a == "--argjson" || a == "--slurp" || a == "--raw-output" })
+		return !hasOption(args, "fL0123456789", "--from-file", "--library-path", "--rawfile", "--slurpfile", "--argfile", "--raw-output0", "--run-tests") &&
 			!slices.ContainsFunc(args, func(a string) bool { return jqReadsMore().MatchString(a) })
 	case "ip":
 		return slices.Equal(args, []string{"addr"})

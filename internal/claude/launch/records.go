@@ -45,6 +45,9 @@ func journalRun(sys *process.System, f *flags.Flags, p *Plan) journal.Run {
 	for _, layer := range p.Settings.Layers {
 		line.Settings = append(line.Settings, string(layer.Source))
 	}
+	for _, fault := range p.Settings.Faults {
+		line.SettingsFaults = append(line.SettingsFaults, fault.String())
+	}
 	for _, name := range journalEnv() {
 		if value := sys.Getenv(name); value != "" {
 			line.Env[name] = value

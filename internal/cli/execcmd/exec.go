@@ -43,7 +43,7 @@ func (f *Reports) reports(s *process.System) verdict.OutputFiles {
 type Setup struct {
 	Scenario  string   `short:"s" placeholder:"FILE" help:"Scenario that plays the model: a file, or the name of a library scenario"`
 	MCPConfig []string `name:"mcp-config" sep:"none" placeholder:"FILE" help:"MCP configuration to add to every claude: a file or JSON"`
-	Capture   string   `placeholder:"FILE" help:"Append the journal of all processes to FILE"`
+	Capture   string   `placeholder:"FILE" help:"Write the journal of all processes to FILE, which is replaced"`
 	Strict    bool     `help:"Also fail on warnings about the scenario, such as a rule that answered no prompt"`
 	Lenient   bool     `help:"Do not report set-up findings (S01, S02, …)"`
 }

@@ -20,20 +20,30 @@ func Describe(s *process.System, commands []string) journal.Start {
 	line.Parent, line.SuggestedCommand = processName(line.PPID), MeantCommand(s, commands)
 	for _, kv := range s.Environ {
 		name, value, _ := strings.Cut(kv, "=")
-		switch {
-		case value == "":
-		case slices.Contains(inherited(), name):
+		if value != "" && slices.Contains(inherited(), name) {
 			line.Leaks = append(line.Leaks, name)
-		case strings.HasPrefix(name, "CLAUDELESS_") && !slices.Contains(Variables(), name):
-			if near := diag.Nearest(name, Variables()); near != "" {
-				name += ", did you mean " + near + "?"
-			}
-			line.Unknown = append(line.Unknown, name)
 		}
 	}
+	line.Unknown = UnknownVariables(s.Environ)
 	slices.Sort(line.Leaks)
-	slices.Sort(line.Unknown)
 	return line
+}
+
+// UnknownVariables returns the variables that begin with CLAUDELESS_ and have no meaning, in order, with the name that
+// was probably meant.
+func UnknownVariables(environ []string) (unknown []string) {
+	for _, kv := range environ {
+		name, value, _ := strings.Cut(kv, "=")
+		if value == "" || !strings.HasPrefix(name, "CLAUDELESS_") || slices.Contains(Variables(), name) {
+			continue
+		}
+		if near := diag.Nearest(name, Variables()); near != "" {
+			name += ", did you mean " + near + "?"
+		}
+		unknown = append(unknown, name)
+	}
+	slices.Sort(unknown)
+	return unknown
 }
 
 // MeantCommand returns the subcommand that the first argument almost spells; empty = it is a prompt.

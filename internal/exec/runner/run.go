@@ -85,6 +85,9 @@ func (r *run) files() error {
 	}
 	defer file.Close()
 	if info, err := file.Stat(); err == nil && r.Capture != "" && info.Size() > 0 {
+		if r.JudgeLater {
+			fmt.Fprintf(r.System.Stderr, "claudeless: warning: %s held the journal of an earlier run, which is replaced: give each run a separate file\n", r.Capture)
+		}
 		if err := os.Truncate(r.journal, 0); err != nil { // each run has its own journal
 			return fmt.Errorf("opening the journal: %w", err)
 		}

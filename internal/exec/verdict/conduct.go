@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/claudeless/claudeless/internal/claudecode"
+	"github.com/claudeless/claudeless/scenarios"
 )
 
 // conduct adds findings about wrong use of claude by the caller. Only what is certain is reported, because a false
@@ -76,11 +77,26 @@ func (l *findings) ending(p *process, killed []int) {
 	}
 }
 
-// setting is C08, C09, C10 and C13: command line and environment.
+// setting is C08, C09, C10, C13, C17 and S22: command line, settings and environment.
 func (l *findings) setting(p *process) {
-	if p.exit != nil && p.exit.Refused != "" && p.setup == nil {
-		l.add(p, "C08", levelError, "claude refused the command line: "+p.exit.Refused,
+	switch x := p.exit; {
+	case x == nil:
+	case x.Refused != "" && p.setup == nil:
+		l.add(p, "C08", levelError, "claude refused the command line: "+x.Refused,
 			"give the flags that this version of claude has, in combinations that it takes")
+	case x.Code > 0 && x.Code < 128 && len(p.Prompts) == 0 && (p.start == nil || p.start.Fault == "") && !l.expectsExit(x.Code):
+		text := fmt.Sprintf("claude ended with exit code %d before it played a prompt", x.Code)
+		if x.Refused != "" {
+			text += ": " + x.Refused
+		}
+		l.add(p, "C17", levelWarn, text,
+			fmt.Sprintf("correct the files, the input or the session that its stderr names; `[[expect]] exit = %d` accepts it", x.Code))
+	}
+	if p.setup != nil {
+		for _, fault := range p.setup.SettingsFaults {
+			text, _, _ := strings.Cut(fault, " Valid events:")
+			l.add(p, "S22", l.warning(), "settings are not in effect: "+text, "correct the file: its hooks and permission rules may be missing")
+		}
 	}
 	if s := p.start; s != nil {
 		if len(s.Secrets) > 0 {
@@ -98,7 +114,12 @@ func (l *findings) setting(p *process) {
 	}
 }
 
-// hooks is C16: hooks that are too slow, or that fail instead of blocking.
+// expectsExit reports whether an expectation is about the exit code.
+func (l *findings) expectsExit(code int) bool {
+	return l.in.Scenario != nil && slices.ContainsFunc(l.in.Scenario.Expect, func(x scenarios.Expectation) bool { return x.Exit != nil && *x.Exit == code })
+}
+
+// hooks is C16: hooks that are too slow, that did not run, or that fail instead of blocking.
 func (l *findings) hooks(p *process) {
 	const advice = "a hook blocks with exit code 2; 1 is an error that claude passes over"
 	for _, e := range p.entries {
@@ -113,6 +134,8 @@ func (l *findings) hooks(p *process) {
 		case kind == "hook_cancelled":
 			l.add(p, "C16", levelWarn, "the hook "+name+" was slower than its time-out and was ended",
 				"make the hook faster, or give it a longer `timeout`")
+		case kind == "hook_non_blocking_error" && (code == 126 || code == 127):
+			l.add(p, "C16", levelWarn, fmt.Sprintf("the hook %s did not run: its command exited with %.0f", name, code), "correct the command of the hook")
 		case kind == "hook_non_blocking_error" && code == 1 && claudecode.HookEventNamed(event).Blocks:
 			l.add(p, "C16", levelWarn, "the hook "+name+" exited with 1 and blocked nothing", advice)
 		}

@@ -54,6 +54,8 @@ type Run struct {
 	InputFormat string `json:"input_format,omitempty"`
 	// Interactive says that the session ran on a terminal.
 	Interactive bool `json:"interactive,omitempty"`
+	// SettingsFaults are the parts of settings files that are not in effect, with the reason.
+	SettingsFaults []string `json:"settings_faults,omitempty"`
 	// MCPServers are the names of the configured servers.
 	MCPServers []string `json:"mcp_servers,omitempty"`
 	// SkipsPermissions says that --dangerously-skip-permissions is active outside a
