@@ -42,7 +42,7 @@ func (d Diagnostic) String() string {
 		msg = "warning: " + msg
 	}
 	if at := d.Pos.String(); at != "" {
-		return at + ": " + msg
+		return Printable(at) + ": " + msg
 	}
 	return msg
 }

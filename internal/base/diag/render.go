@@ -43,8 +43,11 @@ func excerpt(source string, col int) (line, pad string) {
 		}
 		b.WriteRune(r)
 	}
-	return strings.Map(printable, string(runes)), b.String()
+	return Printable(string(runes)), b.String()
 }
+
+// Printable replaces control characters and invalid UTF-8, which a terminal would interpret.
+func Printable(text string) string { return strings.Map(printable, text) }
 
 func printable(r rune) rune {
 	if r == utf8.RuneError || (r < ' ' && r != '\t') || r == 0x7f {

@@ -3,28 +3,45 @@ package shellcmd
 // gitGrammar returns the known options of a git subcommand.
 func gitGrammar(sub string) (g grammar, ok bool) {
 	const (
-		diffs = " stat numstat shortstat summary name-only name-status color no-color word-diff patch no-patch minimal patience " +
-			"histogram diff-filter no-ext-diff no-textconv ignore-all-space ignore-space-change ignore-blank-lines full-index binary abbrev " +
-			"inter-hunk-context no-renames find-renames find-copies exit-code quiet check ws-error-highlight dirstat "
 		commits = " oneline graph all decorate no-decorate abbrev-commit no-abbrev-commit reverse merges no-merges first-parent " +
 			"follow date format pretty topo-order date-order author-date-order left-right no-walk cherry-pick branches tags remotes " +
 			"relative-date source full-history simplify-merges ancestry-path "
 		limits = " max-count skip since until after before author committer grep "
 	)
+	const counts = " oneline decorate no-decorate abbrev-commit first-parent relative-date stat numstat shortstat name-only name-status color no-color " +
+		"patch no-patch no-ext-diff "
 	switch sub {
 	case "status":
-		return grammar{flags: "sbv", valued: "uM", optional: " short porcelain branch untracked-files ignored verbose column no-column no-renames show-stash ahead-behind long "}, true
-	case "log", "show", "shortlog":
-		g = grammar{flags: "ps", valued: "nGS", digits: true, optional: diffs + commits + limits + " summary numbered email group "}
-		switch sub {
-		case "show":
-			g.flags, g.valued = "psm", "GS"
-		case "shortlog":
-			g.flags, g.valued = "snec", ""
-		}
-		return g, true
+		return grammar{
+			flags: "sbv", valued: "uM", long: " short porcelain branch ignored verbose column no-column no-renames ahead-behind long ",
+			longWithValue: " untracked-files ignore-submodules find-renames ",
+		}, true
+	case "log":
+		return grammar{
+			flags: "ps", valued: "nGS", digits: true,
+			long: counts + " graph all reverse merges no-merges follow topo-order date-order author-date-order left-right no-walk cherry-pick cherry-mark " +
+				"branches tags remotes source full-history simplify-merges ancestry-path walk-reflogs boundary pickaxe-all pickaxe-regex ",
+			longWithValue: " date max-count skip since until after before author committer grep diff-filter format pretty ",
+		}, true
+	case "show":
+		return grammar{
+			flags: "psm", valued: "GS", digits: true, long: counts + " graph word-diff color-words raw quiet ",
+			longWithValue: " date word-diff-regex diff-filter format pretty ",
+		}, true
+	case "shortlog":
+		return grammar{
+			flags: "snec", digits: true, long: " all no-merges branches tags remotes committer summary numbered email ",
+			longWithValue: " since until after before author group ",
+		}, true
 	case "diff":
-		return grammar{flags: "pMCRsuBD", valued: "lGOS", optional: diffs + " cached staged no-index merge-base "}, true
+		return grammar{
+			flags: "pMCRsuBD", valued: "lGOS",
+			long: " stat numstat shortstat summary name-only name-status color no-color word-diff color-words minimal patience histogram " +
+				"pickaxe-all pickaxe-regex no-ext-diff ignore-all-space ignore-space-change ignore-space-at-eol ignore-blank-lines full-index binary " +
+				"function-context no-renames find-renames find-copies find-copies-harder break-rewrites irreversible-delete exit-code quiet check " +
+				"dirstat cached staged no-index ",
+			longWithValue: " word-diff-regex diff-algorithm diff-filter abbrev inter-hunk-context ws-error-highlight relative ",
+		}, true
 	case "blame":
 		return grammar{flags: "wCMlseptfn", valued: "L", optional: " porcelain line-porcelain show-name show-number show-email date color-lines color-by-age "}, true
 	case "ls-files":

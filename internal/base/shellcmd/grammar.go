@@ -45,7 +45,9 @@ func (g grammar) operands(args []string) (rest []string, ok bool) {
 			switch name = " " + name + " "; {
 			case strings.Contains(g.longWithValue, name):
 				if !assigned {
-					i++
+					if i++; i == len(args) {
+						return nil, false
+					}
 				}
 			case !strings.Contains(g.optional, name) && (assigned || !strings.Contains(g.long, name)):
 				return nil, false

@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"strings"
 
 	"github.com/claudeless/claudeless/internal/base/diag"
@@ -38,11 +39,15 @@ func (c *Check) Run(ctx context.Context, s *process.System) error {
 	} else {
 		for _, file := range report.Files {
 			diag.Render(s.Stderr, file.Diagnostics)
+			var text strings.Builder
 			for _, line := range file.Explained {
-				fmt.Fprintln(s.Stdout, strings.TrimSuffix(line, "\n"))
+				fmt.Fprintln(&text, strings.TrimSuffix(line, "\n"))
 			}
 			if file.OK {
-				fmt.Fprintf(s.Stdout, "%s: ok (%s)\n", file.File, file.Kind)
+				fmt.Fprintf(&text, "%s: ok (%s)\n", diag.Printable(file.File), file.Kind)
+			}
+			if _, err := io.WriteString(s.Stdout, text.String()); err != nil {
+				return fmt.Errorf("writing the findings: %w", err)
 			}
 		}
 	}
