@@ -92,7 +92,7 @@ func (v resultView) Result(tool protocol.Tool, useID string, result json.RawMess
 func (b *blockBuilder) failure(structured json.RawMessage) protocol.ToolResult {
 	text := b.plain()
 	if text == "" && structured != nil {
-		text = compact(structured)
+		text = string(plainjson.Compact(structured))
 	}
 	return failedResult(cmp.Or(text, "Unknown error"))
 }
@@ -103,7 +103,7 @@ func (b *blockBuilder) success(tool string, structured, meta json.RawMessage) pr
 	r := protocol.ToolResult{Content: protocol.Content{Blocks: b.all}, Output: b.all}
 	switch {
 	case structured != nil:
-		text := compact(structured)
+		text := string(plainjson.Compact(structured))
 		r.Content = protocol.Content{Text: text}
 		r.Output = structuredOutput{Content: text, StructuredContent: structured, ResourceLinks: b.links, Meta: meta}
 	case len(b.all) == 0:
@@ -150,18 +150,9 @@ func failedResult(text string) protocol.ToolResult {
 func plainOrJSON(v json.RawMessage) string {
 	var text string
 	if json.Unmarshal(v, &text) != nil {
-		return compact(v)
+		return string(plainjson.Compact(v))
 	}
 	return text
-}
-
-// compact removes white space from JSON and keeps numbers and order.
-func compact(v json.RawMessage) string {
-	var b bytes.Buffer
-	if json.Compact(&b, v) != nil {
-		return string(v)
-	}
-	return b.String()
 }
 
 // limitSize replaces a result that is too long: by the path of a file with the whole result if it exceeds the token
@@ -306,7 +297,7 @@ func (b *blockBuilder) add(item json.RawMessage) {
 		Resource    json.RawMessage `json:"resource"`
 	}
 	if json.Unmarshal(item, &c) != nil {
-		b.text("%s", compact(item))
+		b.text("%s", string(plainjson.Compact(item)))
 		return
 	}
 	switch {
@@ -321,7 +312,7 @@ func (b *blockBuilder) add(item json.RawMessage) {
 	case c.Type == "resource" && plainjson.TypeOf(c.Resource) == "object":
 		b.resource(c.Resource)
 	default:
-		b.text("%s", compact(item))
+		b.text("%s", string(plainjson.Compact(item)))
 	}
 }
 
@@ -356,7 +347,7 @@ func (b *blockBuilder) resource(raw json.RawMessage) {
 		Blob     string  `json:"blob"`
 	}
 	if json.Unmarshal(raw, &r) != nil {
-		b.text("%s", compact(raw))
+		b.text("%s", string(plainjson.Compact(raw)))
 		return
 	}
 	if r.Text != nil {

@@ -1,12 +1,12 @@
 package simulator
 
 import (
-	"encoding/json"
 	"fmt"
 	"strings"
 	"time"
 
 	"github.com/claudeless/claudeless/scenarios"
+	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
 // apiFailure is a failed request in the words of the real CLI (spec: cli-observed 10,
@@ -34,14 +34,12 @@ func (api apiFailure) Body(requestID string) string {
 	if api.Kind == "" {
 		return api.Message
 	}
-	var text strings.Builder
-	e := json.NewEncoder(&text)
-	e.SetEscapeHTML(false)
-	if e.Encode(api.Message) != nil {
+	text, err := protocol.Marshal(api.Message)
+	if err != nil {
 		return api.Message
 	}
 	return fmt.Sprintf(`%d {"type":"error","error":{"type":"%s","message":%s},"request_id":"%s"}`,
-		api.Status, api.Kind, strings.TrimSuffix(text.String(), "\n"), requestID)
+		api.Status, api.Kind, text, requestID)
 }
 
 // ErrorType is the api_error_type that the CLI reports: to it, a 4xx that the API

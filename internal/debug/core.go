@@ -94,7 +94,6 @@ const (
 	CodeInvalidArguments   = "invalid_arguments"
 	CodeInvalidLimit       = "invalid_limit"
 	CodeInvalidPayload     = "invalid_payload"
-	CodeInvalidPause       = "invalid_pause"
 	CodeInvalidSession     = "invalid_session_id"
 	CodeBreakpointNotFound = "breakpoint_not_found"
 	CodeSignatureMismatch  = "signature_mismatch"

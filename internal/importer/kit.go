@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/claudeless/claudeless/fixtures/clone"
+	"github.com/claudeless/claudeless/internal/base/plainjson"
 	"github.com/claudeless/claudeless/internal/importer/session"
 )
 
@@ -53,7 +54,7 @@ func (w *scenarioWriter) fixtures(sessions []*session.Session) error {
 				continue
 			}
 			r := server(name)
-			key := c.Tool + "\x00" + compact(c.Input)
+			key := c.Tool + "\x00" + string(plainjson.Compact(c.Input))
 			if c.Result == nil || c.Result.Denied || called[key] || w.plans.differing[key] {
 				r.Tools = append(r.Tools, tool)
 				continue

@@ -1,7 +1,6 @@
 package importer
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -12,6 +11,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/claudeless/claudeless/internal/base/plainjson"
 	"github.com/claudeless/claudeless/internal/importer/session"
 )
 
@@ -63,7 +63,7 @@ func (p *plans) note(c *session.Call) {
 	}
 	p.ran[c.Tool] = true
 	if _, _, mcp := session.Server(c.Tool); mcp {
-		key := c.Tool + "\x00" + compact(c.Input)
+		key := c.Tool + "\x00" + string(plainjson.Compact(c.Input))
 		if text, seen := p.answers[key]; seen && text != c.Result.Text {
 			p.differing[key] = true
 		}
@@ -78,14 +78,6 @@ func (p *plans) note(c *session.Call) {
 			}
 		}
 	}
-}
-
-func compact(raw json.RawMessage) string {
-	var b bytes.Buffer
-	if json.Compact(&b, raw) != nil {
-		return string(raw)
-	}
-	return b.String()
 }
 
 // below returns the path of a file relative to the working directory of a session.
@@ -235,7 +227,7 @@ func containsLines(found, content string) bool {
 
 // servable reports whether a fixture can return the result: it is always the same and contains no template syntax.
 func (p *plans) servable(c *session.Call) bool {
-	key := c.Tool + "\x00" + compact(c.Input)
+	key := c.Tool + "\x00" + string(plainjson.Compact(c.Input))
 	marked := strings.ContainsAny(string(c.Input)+c.Result.Text+string(c.Result.Raw), HomePlaceholder+CWDPlaceholder)
 	return !p.differing[key] && !marked && (c.Result.Other == 0 || c.Result.Raw != nil)
 }

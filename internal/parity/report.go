@@ -1,9 +1,7 @@
 package parity
 
 import (
-	"bytes"
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"io"
 	"slices"
@@ -12,6 +10,7 @@ import (
 	"time"
 
 	"github.com/claudeless/claudeless/internal/base/junit"
+	"github.com/claudeless/claudeless/internal/base/plainjson"
 )
 
 // Status is the outcome of a case.
@@ -92,14 +91,7 @@ func (r *Report) Count(s Status) (n int) {
 }
 
 // JSON returns the complete report.
-func (r *Report) JSON() ([]byte, error) {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	e.SetIndent("", "  ")
-	err := e.Encode(r)
-	return b.Bytes(), err
-}
+func (r *Report) JSON() ([]byte, error) { return plainjson.Indented(r) }
 
 // WriteText writes at most one screen: the cases that need attention and a summary
 // line. A verbose report lists every difference, the cases that cannot be compared,

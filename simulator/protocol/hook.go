@@ -11,12 +11,6 @@ type HookMatcher struct {
 	OnFailure       string   `json:"onFailure,omitempty"` // "continue" (default) or "block"
 }
 
-// HookGroup is one entry of an event in a settings file's "hooks" object.
-type HookGroup struct {
-	Matcher *string      `json:"matcher,omitempty"` // as in [HookMatcher]
-	Hooks   []HookConfig `json:"hooks"`
-}
-
 // HookConfig is one configured hook; Type determines which keys apply.
 type HookConfig struct {
 	Type          string  `json:"type"`              // command, http, mcp_tool, prompt, agent

@@ -60,3 +60,22 @@ func Plain(v any) any {
 	}
 	return v
 }
+
+// Indented formats a value with two spaces a level and a final newline.
+func Indented(v any) ([]byte, error) {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", "  ")
+	err := enc.Encode(v)
+	return b.Bytes(), err
+}
+
+// Compact removes the white space between the parts of JSON. Other text is unchanged.
+func Compact(raw json.RawMessage) json.RawMessage {
+	var b bytes.Buffer
+	if json.Compact(&b, raw) != nil {
+		return raw
+	}
+	return b.Bytes()
+}

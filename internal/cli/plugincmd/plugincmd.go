@@ -132,14 +132,8 @@ func (c *command) write(file string, object plainjson.Object) error {
 }
 
 func indented(value any) ([]byte, error) {
-	var raw, text bytes.Buffer
-	encoder := json.NewEncoder(&raw)
-	encoder.SetEscapeHTML(false)
-	if err := encoder.Encode(value); err != nil {
-		return nil, err
-	}
-	err := json.Indent(&text, bytes.TrimSpace(raw.Bytes()), "", "  ")
-	return text.Bytes(), err
+	text, err := plainjson.Indented(value)
+	return bytes.TrimSpace(text), err
 }
 
 func quote(value any) json.RawMessage {

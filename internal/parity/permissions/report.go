@@ -1,8 +1,6 @@
 package permissions
 
 import (
-	"bytes"
-	"encoding/json"
 	"fmt"
 	"io"
 	"slices"
@@ -12,6 +10,7 @@ import (
 
 	"github.com/claudeless/claudeless/internal/base/diag"
 	"github.com/claudeless/claudeless/internal/base/junit"
+	"github.com/claudeless/claudeless/internal/base/plainjson"
 	"github.com/claudeless/claudeless/internal/parity"
 )
 
@@ -162,14 +161,7 @@ func (o Outcome) String() string {
 }
 
 // JSON returns the complete report.
-func (r *Report) JSON() ([]byte, error) {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	e.SetIndent("", "  ")
-	err := e.Encode(r)
-	return b.Bytes(), err
-}
+func (r *Report) JSON() ([]byte, error) { return plainjson.Indented(r) }
 
 // JUnit writes a suite with a test for each call.
 func (r *Report) JUnit(w io.Writer) error {

@@ -1,7 +1,6 @@
 package book
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -9,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/claudeless/claudeless/internal/base/plainjson"
 	"github.com/claudeless/claudeless/internal/screens/emulator"
 )
 
@@ -111,17 +111,14 @@ func (b Book) write(p *Page, name, suffix string) error {
 	if err := os.MkdirAll(b.Dir, 0o755); err != nil {
 		return fmt.Errorf("writing the page %s: %w", name, err)
 	}
-	var raw bytes.Buffer
-	enc := json.NewEncoder(&raw)
-	enc.SetEscapeHTML(false)
-	enc.SetIndent("", "  ")
-	if err := enc.Encode(p); err != nil {
+	raw, err := plainjson.Indented(p)
+	if err != nil {
 		return fmt.Errorf("writing the page %s: %w", name, err)
 	}
-	err := errors.Join(
+	err = errors.Join(
 		os.WriteFile(b.file(name, textSuffix+suffix), []byte(p.Text), 0o644),
 		os.WriteFile(b.file(name, ansiSuffix+suffix), []byte(p.ANSI), 0o644),
-		os.WriteFile(b.file(name, jsonSuffix+suffix), raw.Bytes(), 0o644),
+		os.WriteFile(b.file(name, jsonSuffix+suffix), raw, 0o644),
 	)
 	if err != nil {
 		return fmt.Errorf("writing the page %s: %w", name, err)
