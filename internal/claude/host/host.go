@@ -122,8 +122,7 @@ type handler struct {
 	slow bool
 }
 
-// handlerFor returns the handler of a request subtype. Subtypes without a handler are listed in
-// [unsupportedRequests].
+// handlerFor returns the handler of a request subtype. requests_test.go lists the subtypes without one.
 func handlerFor(subtype string) (handler, bool) {
 	table := map[string]handler{
 		"set_permission_mode":     {run: setPermissionMode},

@@ -176,14 +176,6 @@ func acceptWithoutEffect(context.Context, *requestServer, request) (control.Answ
 	return control.Answer{}, nil
 }
 
-// unsupportedRequests lists the requests that the real CLI serves and claudeless answers as
-// unsupported, with the reasons. Older versions of the real CLI give hosts the same answer.
-func unsupportedRequests() map[string]string {
-	return map[string]string{
-		"set_color": "the real CLI refuses it as well without a display",
-	}
-}
-
 func unsupported(subtype string) error {
 	return &control.RefusalError{Code: "unsupported_request", Text: fmt.Sprintf("Unsupported control request subtype: %s", subtype)}
 }

@@ -89,3 +89,11 @@ func TestManifests(t *testing.T) {
 		t.Errorf("no object: %v", whole)
 	}
 }
+
+// unsupportedRequests lists the requests that the real CLI serves and claudeless answers as
+// unsupported, with the reasons. Older versions of the real CLI give hosts the same answer.
+func unsupportedRequests() map[string]string {
+	return map[string]string{
+		"set_color": "the real CLI refuses it as well without a display",
+	}
+}
