@@ -40,27 +40,13 @@ func (g grammar) operands(args []string) (rest []string, ok bool) {
 		switch a := args[i]; {
 		case a == "--":
 			return append(rest, args[i+1:]...), true
-		case strings.HasPrefix(a, "--"):
-			name, _, assigned := strings.Cut(a[2:], "=")
-			switch name = " " + name + " "; {
-			case strings.Contains(g.longWithValue, name):
-				if !assigned {
-					if i++; i == len(args) {
-						return nil, false
-					}
-				}
-			case !strings.Contains(g.optional, name) && (assigned || !strings.Contains(g.long, name)):
-				return nil, false
-			}
 		case len(a) > 1 && a[0] == '-':
-			known, value := g.cluster(a[1:])
-			if !known {
-				return nil, false
-			}
+			known, value := g.option(a)
 			if value != "" {
-				if i++; i == len(args) || strings.Contains(g.number+g.counts, value) && !isNumber(args[i]) {
-					return nil, false
-				}
+				i++
+			}
+			if !known || i == len(args) || value != "" && strings.Contains(g.number+g.counts, value) && !isNumber(args[i]) {
+				return nil, false
 			}
 		case g.stopsAtOperand:
 			return append(rest, args[i:]...), true
@@ -71,7 +57,24 @@ func (g grammar) operands(args []string) (rest []string, ok bool) {
 	return rest, true
 }
 
-// cluster parses the letters of one word of options. value is the option whose value is the next word; empty = none.
+// option parses a word of options. value is the option whose value is the next word; empty = none.
+func (g grammar) option(word string) (known bool, value string) {
+	long, isLong := strings.CutPrefix(word, "--")
+	if !isLong {
+		return g.cluster(word[1:])
+	}
+	name, _, assigned := strings.Cut(long, "=")
+	name = " " + name + " "
+	switch {
+	case !strings.Contains(g.longWithValue, name):
+		return strings.Contains(g.optional, name) || !assigned && strings.Contains(g.long, name), ""
+	case assigned:
+		return true, ""
+	}
+	return true, name
+}
+
+// cluster parses the letters of one word of options, as option does.
 func (g grammar) cluster(letters string) (known bool, value string) {
 	if g.digits && isNumber(letters) {
 		return true, ""
