@@ -83,53 +83,6 @@ func (m *message) stream(ctx context.Context, blocks []protocol.Block) error {
 	return m.out.checkOpen()
 }
 
-// takeRefusal gets the refusal of the last call if it comes at this point of the stream. A denied permission is shown in
-// two steps, between the events that follow ([message.advanceRefusal]).
-func (m *message) takeRefusal(ctx context.Context, at RefusalPoint) error {
-	if m.refusalPoint == AfterMessage || m.refusalPoint > at {
-		return nil
-	}
-	point := m.refusalPoint
-	m.refusalPoint = AfterMessage
-	c := &m.calls[len(m.calls)-1]
-	r, err := m.round.refuse(ctx, c, len(m.final.Calls)-1)
-	if err != nil {
-		return err
-	}
-	m.refused = &refusedCall{call: *c, executedCall: r}
-	if point < InNextBlock {
-		m.flushRefusal()
-	}
-	return m.out.checkOpen()
-}
-
-// refusedCall is a refusal whose events are not all emitted yet.
-type refusedCall struct {
-	call call
-	executedCall
-	denied bool // permission_denied was emitted
-}
-
-// advanceRefusal emits the next part of a refusal: permission_denied, then the result.
-func (m *message) advanceRefusal() {
-	switch r := m.refused; {
-	case r == nil:
-	case r.denied:
-		m.refused = nil
-		m.round.emitOutcome(r.call, r.executedCall)
-	default:
-		r.denied = true
-		m.round.emitDenial(r.executedCall)
-	}
-}
-
-// flushRefusal emits what is left of a refusal.
-func (m *message) flushRefusal() {
-	for m.refused != nil {
-		m.advanceRefusal()
-	}
-}
-
 func (m *message) start(ctx context.Context) error {
 	m.openIndex = -1
 	if err := m.background.sleep(ctx, m.pace.TTFT()); err != nil {
@@ -282,17 +235,21 @@ func (m *message) streamCitations(i int, list json.RawMessage) {
 func (m *message) streamThinking(ctx context.Context, i int, b protocol.ThinkingBlock) error {
 	began, display := m.sim.options.Clock.Now(), m.sim.options.Display.thinking()
 	m.startBlock(i, protocol.ThinkingBlock{Type: "thinking"}, display)
-	thought := 0
-	for _, chunk := range m.thinkingChunks(b.Thinking) {
+	chunks := []string{b.Thinking}
+	if m.pace.TokensPerSecond > 0 {
+		chunks = m.pace.Split(b.Thinking)
+	}
+	tokens := 0
+	for _, chunk := range chunks {
 		if err := m.keepPace(ctx, chunk); err != nil {
 			return err
 		}
-		if !m.unstreamed { // an unstreamed message shows no progress
-			more := scenarios.Tokens(len(chunk))
-			thought += more
-			m.out.emitSystem("thinking_tokens", protocol.Field{Key: "estimated_tokens", Value: thought}, protocol.Field{Key: "estimated_tokens_delta", Value: more})
-		}
+		tokens += scenarios.Tokens(len(chunk))
+		m.announceThinking(tokens, scenarios.Tokens(len(chunk)))
 		m.emitDelta(i, "thinking", chunk, display)
+	}
+	if hidden := signatureTokens(b.Signature); hidden > tokens {
+		m.announceThinking(hidden, hidden-tokens)
 	}
 	m.emitDelta(i, "signature", b.Signature, "")
 	took := millis(m.sim.options.Clock.Now().Sub(began))
@@ -302,14 +259,16 @@ func (m *message) streamThinking(ctx context.Context, i int, b protocol.Thinking
 	return nil
 }
 
-// thinkingChunks splits the reasoning as the pace says if it is shown, else returns it whole. Each
-// chunk is announced with its token count.
-func (m *message) thinkingChunks(text string) []string {
-	if m.sim.options.Display.Partial || m.pace.TokensPerSecond > 0 {
-		return m.pace.Split(text)
+// announceThinking tells how many tokens of reasoning there are so far, and how many are new. An unstreamed message
+// shows no progress.
+func (m *message) announceThinking(tokens, added int) {
+	if !m.unstreamed {
+		m.out.emitSystem("thinking_tokens", protocol.Field{Key: "estimated_tokens", Value: tokens}, protocol.Field{Key: "estimated_tokens_delta", Value: added})
 	}
-	return []string{text}
 }
+
+// signatureTokens estimates the tokens of reasoning from its signature, as the real CLI does: four bytes are a token.
+func signatureTokens(signature string) int { return scenarios.Tokens(len(signature) * 3 / 4) }
 
 func (m *message) streamToolUse(ctx context.Context, i int, b protocol.ToolUse) error {
 	began := m.sim.options.Clock.Now()
@@ -334,10 +293,11 @@ func (m *message) streamToolUse(ctx context.Context, i int, b protocol.ToolUse) 
 	if prepared.RunAs != "" {
 		c.use.Name, c.writtenName = prepared.RunAs, b.Name
 	}
-	c.tool, _ = m.index.Tool(c.use.Name)
-	inOrder := len(m.calls) == 0 || m.calls[len(m.calls)-1].early != nil
+	known := false
+	c.tool, known = m.index.Tool(c.use.Name)
+	early := m.refusesEarly(known)
 	m.calls = append(m.calls, c)
-	if inOrder && !m.unstreamed && (c.use.Name != structuredTool || m.structured.schema == nil) {
+	if early && !m.unstreamed && (c.use.Name != structuredTool || m.structured.schema == nil) {
 		m.refusalPoint = m.sim.options.Tools.EarlyRefusal(ctx, c.use)
 	}
 	return m.takeRefusal(ctx, BeforeBlockStop)
@@ -354,7 +314,7 @@ func (m *message) emitAssistant(b protocol.Block, more func(*protocol.Assistant)
 // assistantEvent makes the assistant event of a complete block.
 func (m *message) assistantEvent(b protocol.Block, more func(*protocol.Assistant)) *protocol.Assistant {
 	final := m.final
-	final.StopReason, final.Usage = m.stopReason, finalUsage(m.usage, 0)
+	final.StopReason, final.Usage = m.stopReason, finalUsage(m.usage, m.thinking)
 	ev := &protocol.Assistant{
 		Type: "assistant",
 		Message: protocol.AssistantMessage{

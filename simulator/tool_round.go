@@ -52,11 +52,12 @@ func (d *toolRound) runCalls(ctx context.Context, calls []call) ([]scenarios.Res
 	for i := range calls {
 		calls[i].use.Siblings, calls[i].use.Round = len(calls)-1, round
 	}
-	start := 0
-	for ; start < len(calls) && calls[start].early != nil; start++ {
-		shown[start], results[start] = true, scenarioResult(calls[start].use, calls[start].early.result.ToolResult)
+	for i, c := range calls {
+		if c.early != nil {
+			shown[i], results[i] = true, scenarioResult(c.use, c.early.result.ToolResult)
+		}
 	}
-	for start < len(calls) {
+	for start := 0; start < len(calls); {
 		end := start + 1
 		for calls[start].parallel() && end < len(calls) && calls[end].parallel() {
 			end++
@@ -88,8 +89,8 @@ func (d *toolRound) refuse(ctx context.Context, c *call, siblings int) (executed
 	return r, r.err
 }
 
-// parallel reports whether the call may run at the same time as adjacent calls.
-func (c call) parallel() bool { return c.readOnly || c.tool.ReadOnly }
+// parallel reports whether the call may run at the same time as adjacent calls, or has been refused already.
+func (c call) parallel() bool { return c.readOnly || c.tool.ReadOnly || c.early != nil }
 
 // runBatch runs calls[start:end] in parallel and shows each result when its call ends, or all in
 // call order if the output must be repeatable.
@@ -97,17 +98,22 @@ func (d *toolRound) runBatch(ctx context.Context, calls []call, start, end int, 
 	ctx, cancel := context.WithCancel(ctx)
 	done := make(chan executedCall, end-start)
 	var wg sync.WaitGroup
+	var running []call
 	for i := start; i < end; i++ {
+		if calls[i].early != nil {
+			continue
+		}
 		ready := d.sim.options.Tools.Precheck(ctx, calls[i].use)
 		calls[i].use.ObservedInput, calls[i].refusal = ready.ObservedInput, ready.Refusal
+		running = append(running, calls[i])
 		wg.Go(func() { done <- d.execute(ctx, i, calls[i]) }) // ends with its call, which ends with ctx
 	}
 	defer wg.Wait()
 	defer cancel()
-	alive := &heartbeat{ticker: time.NewTicker(heartbeatEvery), calls: slices.Clone(calls[start:end])}
+	alive := &heartbeat{ticker: time.NewTicker(heartbeatEvery), calls: running}
 	defer alive.ticker.Stop()
 	var stop *executor.StopTurn
-	for left := end - start; left > 0; {
+	for left := len(running); left > 0; {
 		ready, err := d.nextFinished(done, left, alive)
 		if err != nil {
 			return nil, err

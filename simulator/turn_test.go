@@ -226,7 +226,7 @@ func TestOrderOfEvents(t *testing.T) {
 			`assistant text "done"`, "result success error=false turns=2 completed",
 		}},
 		{"thinking", simulator.Options{}, []scenarios.Reply{{Blocks: []protocol.Block{protocol.ThinkingBlock{Thinking: "hm"}, protocol.Text("x")}}}, []string{
-			"init", "thinking_tokens", "assistant thinking", `assistant text "x"`, "result success error=false turns=1 completed",
+			"init", "thinking_tokens", "thinking_tokens", "assistant thinking", `assistant text "x"`, "result success error=false turns=1 completed",
 		}},
 		{"partial messages", simulator.Options{Display: simulator.DisplayOptions{Partial: true}}, []scenarios.Reply{
 			{Blocks: []protocol.Block{protocol.Text("word"), protocol.ToolUse{Name: "Read", Input: json.RawMessage(`{"a":1}`)}}},

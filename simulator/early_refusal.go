@@ -1,0 +1,59 @@
+package simulator
+
+import (
+	"context"
+	"slices"
+)
+
+// refusesEarly reports whether the next call may be refused during the message. Its result would come before those of
+// earlier calls that run: only an unknown tool is refused while calls run that read, and none while another one runs.
+func (m *message) refusesEarly(known bool) bool {
+	return !slices.ContainsFunc(m.calls, func(c call) bool { return c.early == nil && (known || !c.parallel()) })
+}
+
+// takeRefusal gets the refusal of the last call if it comes at this point of the stream. A denied permission is shown in
+// two steps, between the events that follow ([message.advanceRefusal]).
+func (m *message) takeRefusal(ctx context.Context, at RefusalPoint) error {
+	if m.refusalPoint == AfterMessage || m.refusalPoint > at {
+		return nil
+	}
+	point := m.refusalPoint
+	m.refusalPoint = AfterMessage
+	c := &m.calls[len(m.calls)-1]
+	r, err := m.round.refuse(ctx, c, len(m.final.Calls)-1)
+	if err != nil {
+		return err
+	}
+	m.refused = &refusedCall{call: *c, executedCall: r}
+	if point < InNextBlock {
+		m.flushRefusal()
+	}
+	return m.out.checkOpen()
+}
+
+// refusedCall is a refusal whose events are not all emitted yet.
+type refusedCall struct {
+	call call
+	executedCall
+	denied bool // permission_denied was emitted
+}
+
+// advanceRefusal emits the next part of a refusal: permission_denied, then the result.
+func (m *message) advanceRefusal() {
+	switch r := m.refused; {
+	case r == nil:
+	case r.denied:
+		m.refused = nil
+		m.round.emitOutcome(r.call, r.executedCall)
+	default:
+		r.denied = true
+		m.round.emitDenial(r.executedCall)
+	}
+}
+
+// flushRefusal emits what is left of a refusal.
+func (m *message) flushRefusal() {
+	for m.refused != nil {
+		m.advanceRefusal()
+	}
+}
