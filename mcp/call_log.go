@@ -9,7 +9,7 @@ import (
 	"github.com/claudeless/claudeless/internal/base/cas"
 )
 
-// RecordSource is the Source of every call in a Log, which distinguishes them from calls of other kinds.
+// RecordSource is the Source of every call in a CallLog, which distinguishes them from calls of other kinds.
 const RecordSource = "mcp_client"
 
 // CallRecord is one finished call.
@@ -19,7 +19,7 @@ type CallRecord struct {
 	Tool      string `json:"tool"`          // canonical name
 	RawTool   string `json:"original_name"` // the server's own name of the tool
 	ToolUseID string `json:"tool_use_id,omitempty"`
-	// Input and Result are JSON values as they were sent and received. A value above MaxInline bytes is omitted; its
+	// Input and Result are JSON values as they were sent and received. A value above MaxInlineRecord bytes is omitted; its
 	// CID refers to it.
 	Input     json.RawMessage `json:"input,omitempty"`
 	InputCID  string          `json:"input_cid,omitempty"`
@@ -33,7 +33,7 @@ type CallRecord struct {
 	DurationMS int64     `json:"duration_ms"`
 }
 
-// CallLogOptions configure a Log. The zero value keeps calls without times.
+// CallLogOptions configure a CallLog. The zero value keeps calls without times.
 type CallLogOptions struct {
 	// Store keeps inputs and results; nil = a store of the log's own, of at most Bytes (0 = the default of the
 	// store).
@@ -47,14 +47,14 @@ type CallLogOptions struct {
 	Observer CallObserver
 }
 
-// An Observer receives calls and notifications, without locks held; its methods may be called from many goroutines.
+// A CallObserver receives calls and notifications, without locks held; its methods may be called from many goroutines.
 type CallObserver interface {
 	Called(c CallRecord)
 	// Notified is called while the server waits; what belongs to a call comes before that call.
 	Notified(n NotificationRecord)
 }
 
-// NotificationRecord is a message of a server during its work: progress of a call, or a log message. A Log passes it to the
+// NotificationRecord is a message of a server during its work: progress of a call, or a log message. A CallLog passes it to the
 // observer and does not keep it.
 type NotificationRecord struct {
 	Source    string `json:"source"` // always "mcp_client"
@@ -73,7 +73,7 @@ type NotificationRecord struct {
 
 const (
 	defaultMax = 1000
-	// MaxInline is the size up to which a Call contains the values themselves.
+	// MaxInlineRecord is the size up to which a CallRecord contains the values themselves.
 	MaxInlineRecord = 64 << 10
 )
 
