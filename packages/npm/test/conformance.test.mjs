@@ -36,7 +36,7 @@ async function overAPI(claude, run) {
   const answer = await fetch(`${claude.baseURL}/v1/messages`, {
     method: "POST",
     headers: { "x-api-key": "x", "anthropic-version": "2023-06-01", "content-type": "application/json" },
-    body: JSON.stringify({ model: "claude-sonnet-4-5", max_tokens: 100, messages: [{ role: "user", content: run.api }] }),
+    body: JSON.stringify({ model: "claude-opus-5-5", max_tokens: 100, messages: [{ role: "user", content: run.api }] }),
   });
   const body = await answer.json();
   if ("text" in run) assert.equal(body.content[0].text, run.text);

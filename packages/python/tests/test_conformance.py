@@ -45,7 +45,7 @@ def asked(claude: ScriptedClaude, run: dict[str, Any], directory: Path) -> None:
 
 
 def over_api(claude: ScriptedClaude, run: dict[str, Any]) -> None:
-    body = {"model": "claude-sonnet-4-5", "max_tokens": 100, "messages": [{"role": "user", "content": run["api"]}]}
+    body = {"model": "claude-opus-5-5", "max_tokens": 100, "messages": [{"role": "user", "content": run["api"]}]}
     request = urllib.request.Request(
         claude.base_url + "/v1/messages", json.dumps(body).encode(),
         {"x-api-key": "x", "anthropic-version": "2023-06-01", "content-type": "application/json"},

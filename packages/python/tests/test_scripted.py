@@ -200,7 +200,7 @@ def test_hold_of_the_messages_api() -> None:
         claude.on("slow", "at last")
         held = claude.hold("slow")
         client = anthropic.Anthropic(base_url=claude.base_url, api_key="x")
-        asking = pool.submit(client.messages.create, model="claude-opus-4-5", max_tokens=100, messages=[{"role": "user", "content": "slow"}])
+        asking = pool.submit(client.messages.create, model="claude-opus-5-5", max_tokens=100, messages=[{"role": "user", "content": "slow"}])
         assert held.reached()
         assert not asking.done()
         held.release()
@@ -212,7 +212,7 @@ def test_messages_api() -> None:
     with ScriptedClaude() as claude:
         claude.on("hello", "hi there")
         client = anthropic.Anthropic(base_url=claude.base_url, api_key="x")
-        answer = client.messages.create(model="claude-sonnet-4-5", max_tokens=100, messages=[{"role": "user", "content": "hello"}])
+        answer = client.messages.create(model="claude-opus-5-5", max_tokens=100, messages=[{"role": "user", "content": "hello"}])
         assert answer.content[0].text == "hi there"
 
 
