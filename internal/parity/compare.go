@@ -97,6 +97,7 @@ type mcpRecordLine struct {
 // instead of the request id.
 func withMethods(list []json.RawMessage) []event {
 	events, asked := eventsFrom(list), map[string]string{}
+	streams, dropped := map[string]int{}, map[int]bool{}
 	for i, raw := range list {
 		var l mcpRecordLine
 		if json.Unmarshal(raw, &l) != nil {
@@ -113,9 +114,32 @@ func withMethods(list []json.RawMessage) []event {
 			events[i].kind = l.From + " answer to " + asked[other+" "+key]
 			events[i].key = events[i].kind
 		}
+		if events[i].kind == "client "+listen {
+			streams[l.Session]++
+		}
+		dropped[i] = streams[l.Session] > 1 && followsReopening(events[i].kind)
 	}
-	sortLists(events)
-	return events
+	kept := events[:0]
+	for i, e := range events {
+		if !dropped[i] {
+			kept = append(kept, e)
+		}
+	}
+	sortLists(kept)
+	return kept
+}
+
+const listen = "subscriptions/listen"
+
+// followsReopening reports whether a message is sent because the stream of notifications was opened again. That is done
+// after a second, so that the length of the run decides whether a lane does it.
+func followsReopening(kind string) bool {
+	for _, method := range []string{listen, "tools/list", "prompts/list", "resources/list"} {
+		if kind == "client "+method || kind == "server answer to "+method {
+			return true
+		}
+	}
+	return kind == "server notifications/subscriptions/acknowledged"
 }
 
 // sortLists brings the list requests that clients send concurrently, each over its

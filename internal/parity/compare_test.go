@@ -104,6 +104,19 @@ func TestCompare(t *testing.T) {
 			paths{"mcp.s.server answer to ping.message.result.a"},
 		},
 		{
+			"a stream of notifications that one lane opens again", &parity.Recording{MCP: map[string][]json.RawMessage{"s": lines(
+				`{"session":"1","from":"client","message":{"id":"listen:0","method":"subscriptions/listen"}}`,
+				`{"session":"1","from":"server","message":{"id":"listen:0","result":{}}}`,
+				`{"session":"1","from":"client","message":{"id":"listen:1","method":"subscriptions/listen"}}`,
+				`{"session":"1","from":"server","message":{"method":"notifications/subscriptions/acknowledged"}}`,
+				`{"session":"1","from":"client","message":{"id":2,"method":"tools/list"}}`,
+				`{"session":"1","from":"server","message":{"id":2,"result":{}}}`)}},
+			&parity.Recording{MCP: map[string][]json.RawMessage{"s": lines(
+				`{"session":"1","from":"client","message":{"id":"listen:0","method":"subscriptions/listen"}}`,
+				`{"session":"1","from":"server","message":{"id":"listen:0","result":{"a":1}}}`)}},
+			paths{"mcp.s.server answer to subscriptions/listen.message.result.a"},
+		},
+		{
 			"lists of a server that are asked for at once", exchanged("tools/list", "answer", "prompts/list", "answer"), exchanged("prompts/list", "tools/list", "answer", "answer"), nil,
 		},
 		{
