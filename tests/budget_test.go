@@ -23,7 +23,7 @@ const (
 	maxInterfaceMethods = 6
 	maxDepth            = 11 // packages on the longest import path
 	maxNesting          = 4
-	maxLines            = 138_100 // of the whole tree, without tests
+	maxLines            = 138_700 // of the whole tree, without tests
 )
 
 // wide are the packages that import more, and why.
