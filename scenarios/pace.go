@@ -67,12 +67,13 @@ func StopReason(blocks []protocol.Block) string {
 	return "end_turn"
 }
 
-// WithSignature sets a thinking block's opaque signature, which depends only on the text.
+// WithSignature sets a thinking block's opaque signature, which depends only on the text. It is short, because the real
+// CLI estimates the length of the reasoning from it.
 func WithSignature(b protocol.ThinkingBlock) protocol.ThinkingBlock {
 	b.Type = "thinking"
 	if b.Signature == "" {
 		sum := sha256.Sum256([]byte(b.Thinking))
-		b.Signature = base64.StdEncoding.EncodeToString(sum[:])
+		b.Signature = base64.StdEncoding.EncodeToString(sum[:9])
 	}
 	return b
 }

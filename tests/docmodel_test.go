@@ -15,7 +15,7 @@ func TestModelsInDocs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	current := regexp.MustCompile(`return "(claude-[a-z]+-[0-9-]+)"|Default = "(claude-[a-z]+-[0-9-]+)"`)
+	current := regexp.MustCompile(`return "(claude-[a-z]+-[0-9-]+)"|DefaultModel = "(claude-[a-z]+-[0-9-]+)"`)
 	known := map[string]bool{}
 	for _, m := range current.FindAllStringSubmatch(string(source), -1) {
 		known[m[1]+m[2]] = true

@@ -16,7 +16,7 @@ import (
 	"github.com/claudeless/claudeless/scenarios"
 )
 
-// AnswerPlaceholder is the response in a rule of [Rule], until the user replaces it.
+// AnswerPlaceholder is the response in a rule of [MissingRule], until the user replaces it.
 const AnswerPlaceholder = "write the answer here"
 
 // MissingRule returns a rule for an unmatched prompt in TOML.

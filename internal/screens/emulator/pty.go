@@ -90,7 +90,7 @@ func SizeOf(f *os.File) (s Size, ok bool) {
 	return Size{Cols: int(size.Cols), Rows: int(size.Rows)}, true
 }
 
-// ProgramOptions describe a program for [Start].
+// ProgramOptions describe a program for [StartProgram].
 type ProgramOptions struct {
 	proc.Command
 	Size Size
