@@ -15,10 +15,10 @@ import (
 type Mode int
 
 const (
-	// Live runs such calls.
-	Live Mode = iota
-	// Mock answers such calls with an error: no server and no built-in tool is called.
-	Mock
+	// ModeLive runs such calls.
+	ModeLive Mode = iota
+	// ModeMock answers such calls with an error: no server and no built-in tool is called.
+	ModeMock
 )
 
 // CannedTool is the entry of a scenario for all calls of one tool
@@ -41,14 +41,14 @@ type CannedOptions struct {
 	Shape func(call protocol.ToolUse, text string) protocol.ToolResult
 }
 
-// Answers reports whether the call is answered without a real tool, so that no tool
+// HasResult reports whether the call is answered without a real tool, so that no tool
 // checks its input.
-func (o CannedOptions) Answers(call protocol.ToolUse) bool {
+func (o CannedOptions) HasResult(call protocol.ToolUse) bool {
 	tool := o.Tools[call.Name]
-	return o.Mode == Mock || tool.refuses() || tool.Result != nil || call.Script != nil && call.Script.Result != nil
+	return o.Mode == ModeMock || tool.isRefusal() || tool.Result != nil || call.Script != nil && call.Script.Result != nil
 }
 
-func (t CannedTool) refuses() bool { return t.Error != nil && !t.AutoApprove }
+func (t CannedTool) isRefusal() bool { return t.Error != nil && !t.AutoApprove }
 
 // Canned answers calls from the scenario: the first of a refusal of the tool, the
 // call's own result, the tool's result, or what Mode says. The delay of a call
@@ -60,51 +60,51 @@ func Canned(o CannedOptions) Middleware {
 			script = *call.Script
 		}
 		if clock.Sleep(ctx, time.Duration(script.DelayMS)*time.Millisecond) != nil {
-			return Plain(Interrupted()), nil
+			return ResultOf(InterruptedResult()), nil
 		}
 		tool := o.Tools[call.Name]
-		if tool.refuses() {
-			return failed("Permission denied: " + *tool.Error), nil
+		if tool.isRefusal() {
+			return failedResult("Permission denied: " + *tool.Error), nil
 		}
 		text := cmp.Or(script.Result, tool.Result)
 		switch {
 		case text != nil && script.IsError:
-			return failed(*text), nil
+			return failedResult(*text), nil
 		case text != nil && o.Shape != nil:
-			return Plain(o.Shape(call, *text)), nil
+			return ResultOf(o.Shape(call, *text)), nil
 		case text != nil:
-			return Plain(protocol.ToolResult{Content: protocol.Content{Text: *text}}), nil
-		case o.Mode == Mock:
-			return failed(fmt.Sprintf("No mock result configured for tool '%s'", call.Name)), nil
+			return ResultOf(protocol.ToolResult{Content: protocol.Content{Text: *text}}), nil
+		case o.Mode == ModeMock:
+			return failedResult(fmt.Sprintf("No mock result configured for tool '%s'", call.Name)), nil
 		}
 		return next.Execute(ctx, call)
 	})
 }
 
-// Aborted returns the result of a call that another prompt ended while it ran.
-func Aborted() protocol.ToolResult {
+// AbortedResult returns the result of a call that another prompt ended while it ran.
+func AbortedResult() protocol.ToolResult {
 	return protocol.ErrorResult("<error>Command was aborted before completion</error>")
 }
 
-// Skipped returns the result of a call that did not start because of another
+// SkippedResult returns the result of a call that did not start because of another
 // prompt, or because the host that decides about it is gone.
-func Skipped() protocol.ToolResult {
+func SkippedResult() protocol.ToolResult {
 	const text = "The user doesn't want to take this action right now. STOP what you are doing and wait for the user to tell you how to proceed."
 	return protocol.ToolResult{Content: protocol.Content{Text: text}, IsError: true, Output: text, NonExecutionKind: "cancelled"}
 }
 
-// Stopped returns the result of a call that an interrupt ended while it ran. It
+// StoppedResult returns the result of a call that an interrupt ended while it ran. It
 // resembles the result of a refused call.
-func Stopped() protocol.ToolResult {
-	r := Interrupted()
+func StoppedResult() protocol.ToolResult {
+	r := InterruptedResult()
 	r.Content.Text += " Correction to the text above: this call was stopped while running, not refused before it ran. " +
 		"What it had done by then stays done; look before doing it again. The instruction to stop and wait still stands."
 	return r
 }
 
-// Interrupted returns the result of a call whose context ended (spec: cli-contract
+// InterruptedResult returns the result of a call whose context ended (spec: cli-contract
 // 4.4).
-func Interrupted() protocol.ToolResult {
+func InterruptedResult() protocol.ToolResult {
 	return protocol.ToolResult{
 		Content: protocol.Content{Text: "The user doesn't want to proceed with this tool use. " +
 			"The tool use was rejected (eg. if it was a file edit, the new_string was NOT written to the file). " +

@@ -23,7 +23,7 @@ func (f *fakeTools) Tools(context.Context) ([]protocol.Tool, error) { return f.t
 
 func (f *fakeTools) Execute(_ context.Context, call protocol.ToolUse) (executor.Result, error) {
 	f.calls++
-	return executor.Plain(text("ran " + call.Name)), f.err
+	return executor.ResultOf(text("ran " + call.Name)), f.err
 }
 
 func text(s string) protocol.ToolResult {
@@ -55,8 +55,8 @@ func TestCanned(t *testing.T) {
 		{name: "error", call: protocol.ToolUse{Name: "Bash"}, want: protocol.ErrorResult("Permission denied: not here"), answer: true},
 		{name: "error wins over result", call: protocol.ToolUse{Name: "Both", Script: own}, want: protocol.ErrorResult("Permission denied: no"), answer: true},
 		{name: "auto_approve lifts error", call: protocol.ToolUse{Name: "Write"}, want: text("ran Write"), calls: 1},
-		{name: "mock", mode: executor.Mock, call: protocol.ToolUse{Name: "Read"}, want: protocol.ErrorResult("No mock result configured for tool 'Read'"), answer: true},
-		{name: "mock with result", mode: executor.Mock, call: protocol.ToolUse{Name: "mcp__s__t"}, want: text("of the tool"), answer: true},
+		{name: "mock", mode: executor.ModeMock, call: protocol.ToolUse{Name: "Read"}, want: protocol.ErrorResult("No mock result configured for tool 'Read'"), answer: true},
+		{name: "mock with result", mode: executor.ModeMock, call: protocol.ToolUse{Name: "mcp__s__t"}, want: text("of the tool"), answer: true},
 		{
 			name: "canned error", call: protocol.ToolUse{Name: "X", Script: &protocol.CallScript{Result: new("boom"), IsError: true}},
 			want: protocol.ErrorResult("boom"), answer: true,
@@ -77,7 +77,7 @@ func TestCanned(t *testing.T) {
 			if base.calls != tt.calls {
 				t.Errorf("real calls = %d, want %d", base.calls, tt.calls)
 			}
-			if o.Answers(tt.call) != tt.answer {
+			if o.HasResult(tt.call) != tt.answer {
 				t.Errorf("Answers = %v, want %v", !tt.answer, tt.answer)
 			}
 		})
@@ -115,7 +115,7 @@ func TestCannedDelay(t *testing.T) {
 		if err != nil || base.calls != 0 {
 			t.Fatalf("err %v, %d calls; want an interrupted result and none", err, base.calls)
 		}
-		if diff := cmp.Diff(executor.Interrupted(), got.ToolResult); diff != "" {
+		if diff := cmp.Diff(executor.InterruptedResult(), got.ToolResult); diff != "" {
 			t.Errorf("result (-want +got):\n%s", diff)
 		}
 	})

@@ -51,7 +51,7 @@ func Coerce(input, schema json.RawMessage) json.RawMessage {
 
 // property holds the type constraints of one key.
 type property struct {
-	Type  oneOrMore       `json:"type"`
+	Type  stringOrList    `json:"type"`
 	Enum  json.RawMessage `json:"enum"`
 	Const json.RawMessage `json:"const"`
 	Ref   string          `json:"$ref"`
@@ -60,13 +60,13 @@ type property struct {
 	AllOf []property      `json:"allOf"`
 }
 
-// oneOrMore is a string or a list of strings.
-type oneOrMore []string
+// stringOrList is a string or a list of strings.
+type stringOrList []string
 
-func (o *oneOrMore) UnmarshalJSON(raw []byte) error {
+func (o *stringOrList) UnmarshalJSON(raw []byte) error {
 	var one string
 	if json.Unmarshal(raw, &one) == nil {
-		*o = oneOrMore{one}
+		*o = stringOrList{one}
 		return nil
 	}
 	return json.Unmarshal(raw, (*[]string)(o))

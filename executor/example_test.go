@@ -20,7 +20,7 @@ func (t tool) Execute(_ context.Context, call protocol.ToolUse) (executor.Result
 	if call.Name != string(t) {
 		return executor.Result{}, executor.ErrUnknownTool
 	}
-	return executor.Plain(protocol.ToolResult{Content: protocol.Content{Text: "I am " + call.Name}}), nil
+	return executor.ResultOf(protocol.ToolResult{Content: protocol.Content{Text: "I am " + call.Name}}), nil
 }
 
 // A middleware wraps every call; the first one is the outermost.

@@ -41,21 +41,21 @@ func Chain(base Executor, layers ...Middleware) Executor {
 
 // Func makes a middleware from a function around Execute; Tools passes through.
 func Func(f func(ctx context.Context, call protocol.ToolUse, next Executor) (Result, error)) Middleware {
-	return func(next Executor) Executor { return &layer{Executor: next, f: f} }
+	return func(next Executor) Executor { return &middlewareExecutor{Executor: next, f: f} }
 }
 
-type layer struct {
+type middlewareExecutor struct {
 	Executor
 	f func(context.Context, protocol.ToolUse, Executor) (Result, error)
 }
 
-func (l *layer) Execute(ctx context.Context, call protocol.ToolUse) (Result, error) {
+func (l *middlewareExecutor) Execute(ctx context.Context, call protocol.ToolUse) (Result, error) {
 	return l.f(ctx, call, l.Executor)
 }
 
-// Unknown returns the result of a call of a tool that the session does not have;
+// UnknownToolResult returns the result of a call of a tool that the session does not have;
 // names are the tools that it has.
-func Unknown(name string, names []string) protocol.ToolResult {
+func UnknownToolResult(name string, names []string) protocol.ToolResult {
 	text := "Error: No such tool available: " + name
 	same := func(other string) bool { return strings.EqualFold(other, name) }
 	switch i := slices.IndexFunc(names, same); {
@@ -64,24 +64,24 @@ func Unknown(name string, names []string) protocol.ToolResult {
 	case name == "Brief", name == "SendUserMessage":
 		text += ". " + name + " is not enabled in this session — write your message as normal assistant text instead."
 	case name == listResources, name == readResource, name == readResourceDir:
-		return Missing(name)
+		return MissingToolResult(name)
 	case slices.Contains([]string{"Artifact", "DesignSync", "LSP", "PushNotification", "RemoteTrigger"}, name): // real tools that these sessions never have
 		text += ". " + name + " is disabled for this session, in subagents as well as here."
 	}
-	return Unavailable(text)
+	return UnavailableResult(text)
 }
 
-// Unavailable returns the error result for a call of a tool that does not exist.
-func Unavailable(text string) protocol.ToolResult {
+// UnavailableResult returns the error result for a call of a tool that does not exist.
+func UnavailableResult(text string) protocol.ToolResult {
 	r := protocol.UsageError(text)
 	r.UnknownTool = true
 	return r
 }
 
-// Missing returns the result of a call of a tool that exists, but not in this
+// MissingToolResult returns the result of a call of a tool that exists, but not in this
 // conversation: an agent has only the tools of its definition. For a name that no
-// tool has it returns [Unknown].
-func Missing(name string) protocol.ToolResult {
-	return Unavailable("Error: No such tool available: " + name + ". " + name +
+// tool has it returns [UnknownToolResult].
+func MissingToolResult(name string) protocol.ToolResult {
+	return UnavailableResult("Error: No such tool available: " + name + ". " + name +
 		" is not among the tools available here. Continue with the tools you have.")
 }

@@ -16,7 +16,7 @@ func TestUnknown(t *testing.T) {
 		"LSP":                  "LSP. LSP is disabled for this session, in subagents as well as here.",
 		"ListMcpResourcesTool": "ListMcpResourcesTool. ListMcpResourcesTool is not among the tools available here. Continue with the tools you have.",
 	} {
-		r := executor.Unknown(name, []string{"Agent", "Bash"})
+		r := executor.UnknownToolResult(name, []string{"Agent", "Bash"})
 		if got := r.Content.Text; got != "<tool_use_error>"+head+want+"</tool_use_error>" || !r.IsError {
 			t.Errorf("%s: %s", name, got)
 		}

@@ -25,9 +25,9 @@ func (m MCP) Execute(ctx context.Context, call protocol.ToolUse) (Result, error)
 	result, err := m.Manager.Call(ctx, mcp.CallRequest{Tool: call.Name, ToolUseID: call.ID, Input: call.Input})
 	switch {
 	case err == nil:
-		return Plain(result), nil
-	case errors.Is(err, mcp.ErrNotConnected) && m.listed(call.Name):
-		gone := failed(err.Error())
+		return ResultOf(result), nil
+	case errors.Is(err, mcp.ErrNotConnected) && m.isListed(call.Name):
+		gone := failedResult(err.Error())
 		gone.UnknownTool = true
 		return gone, nil
 	default:
@@ -35,9 +35,9 @@ func (m MCP) Execute(ctx context.Context, call protocol.ToolUse) (Result, error)
 	}
 }
 
-// listed reports whether a tool is listed although its server cannot be called now,
+// isListed reports whether a tool is listed although its server cannot be called now,
 // for example while it reconnects.
-func (m MCP) listed(name string) bool {
+func (m MCP) isListed(name string) bool {
 	_, err := m.Manager.Resolve(name)
 	return err == nil
 }

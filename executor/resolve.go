@@ -71,20 +71,20 @@ func (x *Index) Resolve(written string) (canonical, warning string) {
 	}
 	if names := x.bare[written]; len(names) > 0 {
 		if len(names) > 1 {
-			warning = x.ambiguous(written, names)
+			warning = x.ambiguityWarning(written, names)
 		}
 		return names[0], warning
 	}
 	if _, ok := x.canonical[written]; ok {
 		return written, ""
 	}
-	if server, tool, ok := x.cut(written); ok {
+	if server, tool, ok := x.splitServer(written); ok {
 		return mcpPrefix + normalise(server) + "__" + normalise(tool), ""
 	}
 	return written, ""
 }
 
-func (x *Index) ambiguous(written string, names []string) string {
+func (x *Index) ambiguityWarning(written string, names []string) string {
 	servers := make([]string, len(names))
 	for i, n := range names {
 		servers[i] = x.canonical[n].Server
@@ -93,8 +93,8 @@ func (x *Index) ambiguous(written string, names []string) string {
 		written, strings.Join(servers, ", "), servers[0], servers[0]+"/"+written)
 }
 
-// cut splits "server/tool"; the name of a known server may contain slashes.
-func (x *Index) cut(written string) (server, tool string, ok bool) {
+// splitServer splits "server/tool"; the name of a known server may contain slashes.
+func (x *Index) splitServer(written string) (server, tool string, ok bool) {
 	for i := len(written) - 1; i > 0; i-- {
 		if written[i] == '/' && x.servers[written[:i]] {
 			return written[:i], written[i+1:], true

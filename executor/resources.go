@@ -100,9 +100,9 @@ func (r Resources) Execute(ctx context.Context, call protocol.ToolUse) (Result, 
 	}
 	in, refused := decodeResourceInput(call)
 	if refused != nil {
-		return Plain(*refused), nil
+		return ResultOf(*refused), nil
 	}
-	return Plain(run(ctx, in)), nil
+	return ResultOf(run(ctx, in)), nil
 }
 
 type resourceInput struct {
@@ -166,17 +166,17 @@ func (r Resources) list(_ context.Context, in resourceInput) protocol.ToolResult
 	if len(list) == 0 {
 		return protocol.ToolResult{Content: protocol.Content{Text: noResources}, Output: list}
 	}
-	return structured(list)
+	return structuredResult(list)
 }
 
-// noDir is the only result of the directory tool (observed with 2.1.329).
-const noDir = "Directory listing is not enabled in this build."
+// noDirectoryListing is the only result of the directory tool (observed with 2.1.329).
+const noDirectoryListing = "Directory listing is not enabled in this build."
 
 func (r Resources) dir(context.Context, resourceInput) protocol.ToolResult {
-	return protocol.ToolResult{Content: protocol.Content{Text: noDir}, Output: struct {
+	return protocol.ToolResult{Content: protocol.Content{Text: noDirectoryListing}, Output: struct {
 		Resources []Resource `json:"resources"`
 		Error     string     `json:"error"`
-	}{[]Resource{}, noDir}}
+	}{[]Resource{}, noDirectoryListing}}
 }
 
 func (r Resources) read(ctx context.Context, in resourceInput) protocol.ToolResult {
@@ -193,7 +193,7 @@ func (r Resources) read(ctx context.Context, in resourceInput) protocol.ToolResu
 	if err != nil {
 		return r.failed(in.Server, err)
 	}
-	return structured(contents)
+	return structuredResult(contents)
 }
 
 // decode decodes the result of resources/read and saves binary content.
@@ -251,8 +251,8 @@ func (r Resources) failed(server string, err error) protocol.ToolResult {
 	return protocol.ErrorResult(err.Error())
 }
 
-// structured returns a result whose text is its structure as JSON.
-func structured(v any) protocol.ToolResult {
+// structuredResult returns a result whose text is its structure as JSON.
+func structuredResult(v any) protocol.ToolResult {
 	text, err := protocol.Marshal(v)
 	if err != nil {
 		return protocol.ErrorResult(err.Error())

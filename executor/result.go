@@ -17,15 +17,15 @@ type Result struct {
 // Trace is what the middlewares report about a call. It is internal and not encoded
 // in this form.
 type Trace struct {
-	// Took is how long the tool itself ran, without questions and hooks.
-	Took          time.Duration
-	RanWith       json.RawMessage               // the input after changes by hooks and the host; nil = unchanged
-	Breakpoints   []protocol.BreakpointDecision // decisions at breakpoints, in order of time
-	Denied        *protocol.PermissionDenied    // event to show before the result; nil = none
-	CountDenial   bool                          // add to result.permission_denials
-	Context       []string                      // texts of hooks for the model, in addition to the result
-	Before, After []protocol.Event              // other events to show around the result
-	Stop          *StopTurn                     // ends the turn after this result; nil = the turn continues
+	// Duration is how long the tool itself ran, without questions and hooks.
+	Duration                  time.Duration
+	ExecutedInput             json.RawMessage               // the input after changes by hooks and the host; nil = unchanged
+	Breakpoints               []protocol.BreakpointDecision // decisions at breakpoints, in order of time
+	Denied                    *protocol.PermissionDenied    // event to show before the result; nil = none
+	CountDenial               bool                          // add to result.permission_denials
+	Context                   []string                      // texts of hooks for the model, in addition to the result
+	EventsBefore, EventsAfter []protocol.Event              // other events to show around the result
+	Stop                      *StopTurn                     // ends the turn after this result; nil = the turn continues
 }
 
 // StopTurn says why a middleware ends the turn.
@@ -37,8 +37,8 @@ type StopTurn struct {
 	Err            error             // ends the run instead of a result; nil = the turn has a result
 }
 
-// Plain returns a result to which no middleware has added anything.
-func Plain(r protocol.ToolResult) Result { return Result{ToolResult: r} }
+// ResultOf returns a result to which no middleware has added anything.
+func ResultOf(r protocol.ToolResult) Result { return Result{ToolResult: r} }
 
-// failed returns a tool error with this text.
-func failed(text string) Result { return Plain(protocol.ErrorResult(text)) }
+// failedResult returns a tool error with this text.
+func failedResult(text string) Result { return ResultOf(protocol.ErrorResult(text)) }

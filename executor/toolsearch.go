@@ -60,7 +60,7 @@ func (s ToolSearch) Execute(ctx context.Context, call protocol.ToolUse) (Result,
 	}
 	query, limit, refused := decodeSearch(call)
 	if refused != nil {
-		return Plain(*refused), nil
+		return ResultOf(*refused), nil
 	}
 	all, err := s.Catalogue(ctx)
 	if err != nil {
@@ -72,7 +72,7 @@ func (s ToolSearch) Execute(ctx context.Context, call protocol.ToolUse) (Result,
 	}
 	deferred := slices.DeleteFunc(slices.Clone(all), func(t protocol.Tool) bool { return !isDeferred(t) })
 	matches := search(query, limit, all, deferred)
-	return Plain(searchResult(SearchOutput{Matches: matches, Query: query, Total: len(deferred)})), nil
+	return ResultOf(searchResult(SearchOutput{Matches: matches, Query: query, Total: len(deferred)})), nil
 }
 
 func decodeSearch(call protocol.ToolUse) (query string, limit int, refused *protocol.ToolResult) {
@@ -112,11 +112,11 @@ func searchResult(out SearchOutput) protocol.ToolResult {
 // harmless.
 func search(query string, limit int, all, deferred []protocol.Tool) []string {
 	if names, ok := strings.CutPrefix(query, "select:"); ok {
-		return selected(names, all)
+		return selectTools(names, all)
 	}
 	words := strings.Fields(strings.ToLower(query))
 	if len(words) == 1 {
-		if t, ok := named(words[0], all); ok {
+		if t, ok := findTool(words[0], all); ok {
 			return []string{t.Name}
 		}
 	}
@@ -138,11 +138,11 @@ func search(query string, limit int, all, deferred []protocol.Tool) []string {
 	return matches
 }
 
-// selected returns the tools of a comma-separated list, in its order and each once.
-func selected(names string, all []protocol.Tool) []string {
+// selectTools returns the tools of a comma-separated list, in its order and each once.
+func selectTools(names string, all []protocol.Tool) []string {
 	matches := []string{}
 	for name := range strings.SplitSeq(names, ",") {
-		t, ok := named(strings.TrimSpace(name), all)
+		t, ok := findTool(strings.TrimSpace(name), all)
 		if ok && !slices.Contains(matches, t.Name) {
 			matches = append(matches, t.Name)
 		}
@@ -150,7 +150,7 @@ func selected(names string, all []protocol.Tool) []string {
 	return matches
 }
 
-func named(name string, all []protocol.Tool) (protocol.Tool, bool) {
+func findTool(name string, all []protocol.Tool) (protocol.Tool, bool) {
 	i := slices.IndexFunc(all, func(t protocol.Tool) bool { return t.Name == name })
 	if i < 0 {
 		i = slices.IndexFunc(all, func(t protocol.Tool) bool { return strings.EqualFold(t.Name, name) })

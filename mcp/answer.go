@@ -20,11 +20,11 @@ type serverRequestHandler struct {
 	server string
 }
 
-// Updated implements connection.Handler.
-func (a serverRequestHandler) Updated(uri string) { a.updated(a.server, uri) }
+// HandleResourceUpdate implements connection.Handler.
+func (a serverRequestHandler) HandleResourceUpdate(uri string) { a.updated(a.server, uri) }
 
-// Notified implements connection.Handler.
-func (a serverRequestHandler) Notified(n connection.Notification) {
+// HandleNotification implements connection.Handler.
+func (a serverRequestHandler) HandleNotification(n connection.Notification) {
 	if a.options.Records != nil {
 		a.options.Records.Notify(notificationRecord(a.server, n))
 	}
@@ -50,8 +50,8 @@ func notificationRecord(server string, n connection.Notification) NotificationRe
 	return r
 }
 
-// Answer implements connection.Handler.
-func (a serverRequestHandler) Answer(ctx context.Context, method string, params json.RawMessage) (any, error) {
+// HandleRequest implements connection.Handler.
+func (a serverRequestHandler) HandleRequest(ctx context.Context, method string, params json.RawMessage) (any, error) {
 	switch method {
 	case "ping":
 		return struct{}{}, nil

@@ -84,16 +84,16 @@ func (m *Manager) call(ctx context.Context, c CallRequest) (protocol.Tool, json.
 	}
 	tool, err := m.Resolve(c.Tool)
 	if err != nil { // lists that are being fetched may contain the tool
-		m.waitFresh(ctx, listWait)
+		m.waitFresh(ctx, maxListWait)
 		tool, err = m.Resolve(c.Tool)
 	}
-	if err != nil && m.Revive(ctx, c.Tool) {
+	if err != nil && m.TryReconnect(ctx, c.Tool) {
 		tool, err = m.Resolve(c.Tool)
 	}
 	if err != nil {
 		return tool, nil, err
 	}
-	s := m.catalogue().owner[tool.Name]
+	s := m.catalogue().owners[tool.Name]
 	if s == nil { // the server was removed since the name was resolved
 		return tool, nil, fmt.Errorf("%w: %s", ErrUnknownTool, c.Tool)
 	}
@@ -141,16 +141,16 @@ func (e *unansweredError) Error() string {
 		"The tool may have run: check whether it did before running it again.", e.server)
 }
 
-// Revive makes one attempt to connect the remote server of a tool if the server has failed, as the real CLI does when
+// TryReconnect makes one attempt to connect the remote server of a tool if the server has failed, as the real CLI does when
 // the tool is called. It reports whether the tool can be called then.
-func (m *Manager) Revive(ctx context.Context, tool string) bool {
+func (m *Manager) TryReconnect(ctx context.Context, tool string) bool {
 	_, err := m.Resolve(tool)
 	failed, ok := errors.AsType[notConnectedError](err)
 	if !ok {
 		return err == nil
 	}
 	s, err := m.findServer(failed.server)
-	if err != nil || !s.remote() {
+	if err != nil || !s.isRemote() {
 		return false
 	}
 	if st, _ := s.snapshot(); st.state != StateFailed {
@@ -193,10 +193,10 @@ func toolArguments(input json.RawMessage) json.RawMessage {
 	return json.RawMessage(`{}`)
 }
 
-// Loss returns why a connected server went away ("exit status 3: boom") and the last lines that it wrote to standard
+// LossReason returns why a connected server went away ("exit status 3: boom") and the last lines that it wrote to standard
 // error. It waits until they are known or ctx ends; both are empty if the server is still connected or the reason
 // stays unknown.
-func (m *Manager) Loss(ctx context.Context, server string) (reason string, stderr []string) {
+func (m *Manager) LossReason(ctx context.Context, server string) (reason string, stderr []string) {
 	s, err := m.findServer(server)
 	if err != nil {
 		return "", nil
@@ -205,5 +205,5 @@ func (m *Manager) Loss(ctx context.Context, server string) (reason string, stder
 	if err != nil {
 		return "", nil
 	}
-	return st.err, st.tail
+	return st.err, st.stderrTail
 }

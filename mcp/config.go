@@ -166,8 +166,8 @@ type loader struct {
 	config  Config
 }
 
-// loadScopes adds the entries of settings files and of .mcp.json, which takes precedence over user scope but not over
-// localSlots scope.
+// loadScopes adds the entries of settings files and of .mcp.json, which takes precedence over user scope but not
+// over local scope.
 func (l *loader) loadScopes() {
 	project := func() {
 		if l.options.NoProject {
@@ -289,7 +289,7 @@ func (l *loader) loadEntries(servers json.RawMessage, source string, parse func(
 		f := readEntry(m.Value)
 		var cfg ServerConfig
 		var problem *entryError
-		if !f.None() {
+		if !f.IsEmpty() {
 			cfg, problem = parse(f)
 		}
 		if problem == nil && len(f.Problems) > 0 {

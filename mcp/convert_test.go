@@ -244,11 +244,11 @@ func TestSetServers(t *testing.T) {
 	crash := config(t, "d", "crash-at-start")
 	for i, step := range []struct {
 		desired []ServerConfig
-		want    Change
+		want    ServerChange
 	}{
-		{[]ServerConfig{config(t, "b", "ok"), crash}, Change{Added: []string{"b", "d"}, Errors: map[string]string{"d": "exit status 3: fatal: boom"}}},
-		{[]ServerConfig{config(t, "b", "ok"), config(t, "c", "ok", "X=1")}, Change{Added: []string{"c"}, Removed: []string{"d"}, Errors: map[string]string{}}},
-		{[]ServerConfig{config(t, "b", "ok")}, Change{Removed: []string{"c"}, Errors: map[string]string{}}},
+		{[]ServerConfig{config(t, "b", "ok"), crash}, ServerChange{Added: []string{"b", "d"}, Errors: map[string]string{"d": "exit status 3: fatal: boom"}}},
+		{[]ServerConfig{config(t, "b", "ok"), config(t, "c", "ok", "X=1")}, ServerChange{Added: []string{"c"}, Removed: []string{"d"}, Errors: map[string]string{}}},
+		{[]ServerConfig{config(t, "b", "ok")}, ServerChange{Removed: []string{"c"}, Errors: map[string]string{}}},
 	} {
 		change, err := m.SetServers(t.Context(), "dynamic", step.desired)
 		if diff := cmp.Diff(step.want, change); diff != "" || err != nil {
@@ -298,7 +298,7 @@ func TestSameAfterExpansion(t *testing.T) {
 		}
 	}
 	change, err := m.SetServers(t.Context(), "dynamic", spelled("2"))
-	if diff := cmp.Diff(Change{Added: []string{"s"}, Removed: []string{"s"}, Errors: map[string]string{}}, change); diff != "" || err != nil {
+	if diff := cmp.Diff(ServerChange{Added: []string{"s"}, Removed: []string{"s"}, Errors: map[string]string{}}, change); diff != "" || err != nil {
 		t.Error(diff, err)
 	}
 	assertGone(t, pid)

@@ -37,7 +37,7 @@ type debugLog struct {
 	hidden []string
 }
 
-// debugLog returns the log of a server, or nil if s is nil. The values of tables are redacted in it.
+// Log returns the log of a server, or nil if s is nil. The values of the given tables are redacted in it.
 func (s *debugSink) Log(server string, tables ...map[string]string) *debugLog {
 	if s == nil {
 		return nil

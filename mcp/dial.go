@@ -37,7 +37,7 @@ func (s *server) connect(life, ctx context.Context, retries int) dialResult {
 	}
 	log.Printf("connecting (%s)", cmp.Or(cfg.Type, typeStdio))
 	d := dialer{server: s, cfg: cfg, log: log}
-	if d.usesOAuth() && cfg.OAuthClient(d.options).Refused() {
+	if d.usesOAuth() && cfg.OAuthClient(d.options).WasRefused() {
 		log.Printf("not asked again: it refused a request without a token")
 		return dialResult{err: d.needsLogin()}
 	}
@@ -69,17 +69,17 @@ type dialer struct {
 
 // negotiate connects with the protocol revision and transport that the server supports.
 func (d dialer) negotiate(life, limit context.Context) dialResult {
-	if n := d.negotiation(); n != connection.Legacy {
+	if n := d.negotiation(); n != connection.NegotiateLegacy {
 		r := d.dialOnce(life, limit, n)
 		if !errors.Is(r.err, connection.ErrLegacy) {
 			return r
 		}
 	}
-	r := d.dialOnce(life, limit, connection.Legacy)
+	r := d.dialOnce(life, limit, connection.NegotiateLegacy)
 	if d.cfg.FallbackToSSE && errors.Is(r.err, connection.ErrNoEndpoint) {
 		d.log.Printf("no streamable HTTP here, trying sse")
 		d.cfg.Type = typeSSE
-		return d.dialOnce(life, limit, connection.Legacy)
+		return d.dialOnce(life, limit, connection.NegotiateLegacy)
 	}
 	return r
 }
@@ -88,13 +88,13 @@ func (d dialer) negotiate(life, limit context.Context) dialResult {
 func (d dialer) negotiation() connection.Negotiation {
 	switch {
 	case d.cfg.Type == typeSDK, d.cfg.Type == typeSSE:
-		return connection.Legacy
+		return connection.NegotiateLegacy
 	case d.options.Negotiation == NegotiateAuto:
-		return connection.Auto
+		return connection.NegotiateAuto
 	case d.options.Negotiation == NegotiateModern:
-		return connection.Modern
+		return connection.NegotiateModern
 	}
-	return connection.Legacy
+	return connection.NegotiateLegacy
 }
 
 // dialOnce dials, performs the handshake and fetches the lists, without retries.

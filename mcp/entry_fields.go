@@ -31,8 +31,8 @@ func readEntry(entry json.RawMessage) *entryFields {
 	return f
 }
 
-// None reports whether the entry was not an object and so has no members.
-func (f *entryFields) None() bool { return f.members == nil }
+// IsEmpty reports whether the entry was not an object and so has no members.
+func (f *entryFields) IsEmpty() bool { return f.members == nil }
 
 // Has reports whether the member exists, even with the value null.
 func (f *entryFields) Has(name string) bool {
@@ -53,7 +53,7 @@ func (f *entryFields) problem(field, want string, got json.RawMessage) {
 	f.Problems = append(f.Problems, text)
 }
 
-func (f *entryFields) get(name, kind string) (json.RawMessage, bool) {
+func (f *entryFields) take(name, kind string) (json.RawMessage, bool) {
 	f.seen[name] = true
 	v, ok := f.members[name]
 	if !ok {
@@ -71,7 +71,7 @@ func (f *entryFields) get(name, kind string) (json.RawMessage, bool) {
 }
 
 func readField[T any](f *entryFields, name, kind string) (v T) {
-	if raw, ok := f.get(name, kind); ok {
+	if raw, ok := f.take(name, kind); ok {
 		if err := json.Unmarshal(raw, &v); err != nil {
 			f.Problems = append(f.Problems, name+": "+err.Error())
 		}
@@ -112,7 +112,7 @@ func (f *entryFields) OptionalFlag(name string) *bool {
 
 // StringList returns an array of strings.
 func (f *entryFields) StringList(name string) []string {
-	raw, ok := f.get(name, "array")
+	raw, ok := f.take(name, "array")
 	if !ok {
 		return nil
 	}
@@ -129,7 +129,7 @@ func (f *entryFields) StringList(name string) []string {
 
 // StringMap returns an object whose values are strings.
 func (f *entryFields) StringMap(name string) map[string]string {
-	raw, ok := f.get(name, "object")
+	raw, ok := f.take(name, "object")
 	if !ok {
 		return nil
 	}
@@ -147,7 +147,7 @@ func (f *entryFields) StringMap(name string) map[string]string {
 
 // Object returns the members of an object; nil if absent. Its problems are its own.
 func (f *entryFields) Object(name string) *entryFields {
-	raw, ok := f.get(name, "object")
+	raw, ok := f.take(name, "object")
 	if !ok {
 		return nil
 	}

@@ -82,7 +82,7 @@ type lists struct {
 
 // allWarnings returns the warnings of all lists.
 func (l *lists) allWarnings() []string {
-	return slices.Concat(l.warnings[connection.Tools], l.warnings[connection.Prompts], l.warnings[connection.Resources])
+	return slices.Concat(l.warnings[connection.ListTools], l.warnings[connection.ListPrompts], l.warnings[connection.ListResources])
 }
 
 // listFetcher fetches the lists of one server.
@@ -103,14 +103,14 @@ func (f listFetcher) fetch(ctx context.Context, old lists, only map[connection.L
 	if out.warnings == nil {
 		out.warnings = map[connection.List][]string{}
 	}
-	order := []connection.List{connection.Tools, connection.Prompts, connection.Resources}
-	if f.conn.Modern() {
-		order = []connection.List{connection.Prompts, connection.Resources, connection.Tools}
+	order := []connection.List{connection.ListTools, connection.ListPrompts, connection.ListResources}
+	if f.conn.IsModern() {
+		order = []connection.List{connection.ListPrompts, connection.ListResources, connection.ListTools}
 	}
 	hello := f.conn.InitializeResult()
 	out.hasResources = hello.Has("resources")
 	for _, list := range order {
-		declared := hello.Has(string(list)) || list == connection.Tools && hello.Bare()
+		declared := hello.Has(string(list)) || list == connection.ListTools && hello.IsEmpty()
 		if !declared || only != nil && !only[list] {
 			continue
 		}
@@ -124,10 +124,10 @@ func (f listFetcher) fetch(ctx context.Context, old lists, only map[connection.L
 
 // fetchList fetches one list.
 func (f listFetcher) fetchList(ctx context.Context, list connection.List, out *lists) error {
-	if list == connection.Tools {
+	if list == connection.ListTools {
 		return f.fetchTools(ctx, out)
 	}
-	if list == connection.Prompts {
+	if list == connection.ListPrompts {
 		out.prompts = decodeItems(ctx, f.conn, list, out, func(p *Prompt) bool {
 			p.Server = f.cfg.Name
 			return p.Name != ""
@@ -179,7 +179,7 @@ func (f listFetcher) fetchTools(ctx context.Context, out *lists) error {
 	hello := f.conn.InitializeResult()
 	out.tools, out.rawTools = nil, nil
 	for attempt := 0; ; attempt++ {
-		all, warning, err = f.conn.List(ctx, connection.Tools)
+		all, warning, err = f.conn.List(ctx, connection.ListTools)
 		var rpc *connection.Error
 		if err == nil {
 			break
@@ -189,7 +189,7 @@ func (f listFetcher) fetchTools(ctx context.Context, out *lists) error {
 		}
 		if attempt == maxRetries || (rpc.Code == connection.CodeMethodNotFound && !hello.Has("tools")) {
 			if hello.Has("tools") {
-				out.warn(connection.Tools, prefixWarning("tools", "", err)...)
+				out.warn(connection.ListTools, prefixWarning("tools", "", err)...)
 				out.err = err
 			}
 			return nil
@@ -198,7 +198,7 @@ func (f listFetcher) fetchTools(ctx context.Context, out *lists) error {
 			return err
 		}
 	}
-	out.warn(connection.Tools, prefixWarning("tools", warning, nil)...)
+	out.warn(connection.ListTools, prefixWarning("tools", warning, nil)...)
 	seen := map[string]bool{}
 	for _, r := range all {
 		t, problem := parseTool(f.cfg, hello.ServerInfo.Name, r)
@@ -209,7 +209,7 @@ func (f listFetcher) fetchTools(ctx context.Context, out *lists) error {
 			problem = fmt.Sprintf("tool %q cannot be called: %v", t.RawName, err)
 		}
 		if problem != "" {
-			out.warn(connection.Tools, problem+"; it was left out")
+			out.warn(connection.ListTools, problem+"; it was left out")
 			continue
 		}
 		seen[t.RawName] = true

@@ -68,7 +68,7 @@ func (m *Manager) Start(ctx context.Context) error {
 }
 
 // Settle waits, as [Manager.Start] does, for servers that are connecting now.
-func (m *Manager) Settle(ctx context.Context) error { return m.settle(ctx, m.all()) }
+func (m *Manager) Settle(ctx context.Context) error { return m.settle(ctx, m.allServers()) }
 
 // launch starts the goroutine of a server; the caller holds m.mu.
 func (m *Manager) launch(ctx context.Context, s *server) {
@@ -81,7 +81,7 @@ func (m *Manager) settle(ctx context.Context, servers []*server) error {
 	limit, stop := context.WithTimeout(ctx, m.options.ConnectTimeout+settleMargin)
 	defer stop()
 	for _, s := range servers {
-		if _, err := s.settle(limit); err != nil && ctx.Err() != nil {
+		if _, err := s.waitSettled(limit); err != nil && ctx.Err() != nil {
 			return ctx.Err()
 		}
 	}
@@ -112,12 +112,12 @@ func (m *Manager) Servers() []ServerStatus {
 	servers := slices.Clone(m.servers)
 	given := make([]string, len(servers))
 	for i, s := range servers {
-		given[i] = s.setBy
+		given[i] = s.configuredBy
 	}
 	m.mu.Unlock()
 	all := make([]ServerStatus, 0, len(servers))
 	for i, s := range servers {
-		all = append(all, s.report(given[i]))
+		all = append(all, s.statusReport(given[i]))
 	}
 	return all
 }
@@ -130,13 +130,13 @@ func (m *Manager) isClosed() bool {
 
 // HasResources reports whether any connected server offers resources.
 func (m *Manager) HasResources() bool {
-	return slices.ContainsFunc(m.all(), func(s *server) bool {
+	return slices.ContainsFunc(m.allServers(), func(s *server) bool {
 		st, _ := s.snapshot()
 		return st.state == StateConnected && st.lists.hasResources
 	})
 }
 
-func (m *Manager) all() []*server {
+func (m *Manager) allServers() []*server {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return slices.Clone(m.servers)
@@ -144,7 +144,7 @@ func (m *Manager) all() []*server {
 
 // findServer returns the server with the given name.
 func (m *Manager) findServer(name string) (*server, error) {
-	for _, s := range m.all() {
+	for _, s := range m.allServers() {
 		if s.cfg.Name == name {
 			return s, nil
 		}
@@ -162,7 +162,7 @@ func (m *Manager) Connect(ctx context.Context, name string) error {
 	if err := s.requestState(ctx, stateRequest{target: StateConnected}); err != nil {
 		return err
 	}
-	st, err := s.settle(ctx)
+	st, err := s.waitSettled(ctx)
 	if err == nil && st.state != StateConnected {
 		err = errors.New(st.err)
 	}
@@ -207,14 +207,14 @@ func (m *Manager) Deliver(ctx context.Context, server string, message json.RawMe
 		return err
 	}
 	st, _ := s.snapshot()
-	if st.conn == nil || !st.conn.Hosted() {
+	if st.conn == nil || !st.conn.IsHosted() {
 		return notConnectedError{server}
 	}
 	return st.conn.Deliver(ctx, message)
 }
 
-// Change is the outcome of SetServers.
-type Change struct {
+// ServerChange is the outcome of SetServers.
+type ServerChange struct {
 	Added, Removed []string          // names, in order
 	Errors         map[string]string // servers that did not connect, with the reason
 }
@@ -223,8 +223,8 @@ type Change struct {
 // desired. Configured servers stay, except those with a desired name, which become servers of the source permanently.
 // Servers whose expanded configuration is the same stay as they are, including their process. It waits for the new
 // servers as Start does.
-func (m *Manager) SetServers(ctx context.Context, source string, desired []ServerConfig) (Change, error) {
-	change := Change{Errors: map[string]string{}}
+func (m *Manager) SetServers(ctx context.Context, source string, desired []ServerConfig) (ServerChange, error) {
+	change := ServerChange{Errors: map[string]string{}}
 	m.mu.Lock()
 	if m.closed || !m.started {
 		m.mu.Unlock()
@@ -233,7 +233,7 @@ func (m *Manager) SetServers(ctx context.Context, source string, desired []Serve
 	var kept, gone, fresh []*server
 	known := map[string]bool{} // the servers of the source that are kept
 	for _, s := range m.servers {
-		own := s.setBy == source || source == typeSDK && s.cfg.Source == typeSDK
+		own := s.configuredBy == source || source == typeSDK && s.cfg.Source == typeSDK
 		i := slices.IndexFunc(desired, func(c ServerConfig) bool { return c.Name == s.cfg.Name })
 		switch {
 		case i < 0 && !own:
@@ -241,7 +241,7 @@ func (m *Manager) SetServers(ctx context.Context, source string, desired []Serve
 		case i >= 0 && m.sameConfig(s.cfg, desired[i]):
 			kept, known[s.cfg.Name] = append(kept, s), true
 			if !own {
-				s.setBy = source
+				s.configuredBy = source
 				change.Added = append(change.Added, s.cfg.Name)
 			}
 		default:
@@ -257,7 +257,7 @@ func (m *Manager) SetServers(ctx context.Context, source string, desired []Serve
 		}
 		cfg.Source = source
 		s := newServer(m.shared, cfg)
-		s.setBy = source
+		s.configuredBy = source
 		kept, fresh = append(kept, s), append(fresh, s)
 		change.Added = append(change.Added, cfg.Name)
 	}
@@ -332,24 +332,24 @@ func (m *Manager) Resolve(name string) (protocol.Tool, error) {
 	if t, ok := m.catalogue().find(name); ok {
 		return t, nil
 	}
-	return protocol.Tool{}, resolveError(name, m.all())
+	return protocol.Tool{}, resolveError(name, m.allServers())
 }
 
 // FreshTools is like [Manager.Tools] but first waits a short time for lists that servers have announced as changed.
 func (m *Manager) FreshTools(ctx context.Context) []protocol.Tool {
-	m.waitFresh(ctx, freshWait)
+	m.waitFresh(ctx, maxFreshWait)
 	return m.Tools()
 }
 
 func (m *Manager) waitFresh(ctx context.Context, most time.Duration) {
 	limit, stop := context.WithTimeout(ctx, most)
 	defer stop()
-	for _, s := range m.all() {
-		_, _ = s.wait(limit, func(st status) bool { return st.conn == nil || !st.conn.Stale() }) // outdated lists are better than none
+	for _, s := range m.allServers() {
+		_, _ = s.waitFor(limit, func(st status) bool { return st.conn == nil || !st.conn.HasUnfetchedChanges() }) // outdated lists are better than none
 	}
 }
 
 const (
-	listWait  = 2 * time.Second
-	freshWait = 300 * time.Millisecond
+	maxListWait  = 2 * time.Second
+	maxFreshWait = 300 * time.Millisecond
 )

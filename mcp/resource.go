@@ -10,12 +10,12 @@ import (
 	"github.com/claudeless/claudeless/mcp/internal/connection"
 )
 
-// Resources lists the resources of all connected servers in config order, or only those of the server with the given
-// rawTools name (empty = all). An unknown name is ErrUnknownServer.
+// Resources lists the resources of all connected servers in config order, or only those of the server with the
+// given raw name (empty = all). An unknown name is ErrUnknownServer.
 func (m *Manager) Resources(server string) ([]Resource, error) {
 	var all []Resource
 	found := server == ""
-	for _, s := range m.all() {
+	for _, s := range m.allServers() {
 		if server != "" && s.cfg.Name != server {
 			continue
 		}
@@ -48,7 +48,7 @@ func (m *Manager) ResourceTemplates(ctx context.Context, server string) (all []j
 		if !c.InitializeResult().Has("resources") {
 			return nil
 		}
-		all, _, err = c.List(ctx, connection.Templates)
+		all, _, err = c.List(ctx, connection.ListTemplates)
 		return err
 	})
 	return all, err
@@ -121,7 +121,7 @@ func (m *Manager) Ping(ctx context.Context, server string) error {
 // [Manager.ReadResource].
 func (m *Manager) Subscribe(ctx context.Context, server, uri string) error {
 	return m.withConnection(ctx, server, func(ctx context.Context, c *connection.Conn) error {
-		if !c.InitializeResult().Subscribable() {
+		if !c.InitializeResult().SupportsSubscriptions() {
 			return fmt.Errorf("%w: %s", ErrNoSubscriptions, server)
 		}
 		if err := c.Subscribe(ctx, uri); err != nil {

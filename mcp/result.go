@@ -16,16 +16,16 @@ import (
 )
 
 const (
-	// A result of more than persistAbove characters is saved to a file and shown in part; a result of more than
-	// refuseTokens tokens is not shown at all (observed with 2.1.329, which counts the tokens through the API).
-	persistAbove = 50_000
-	refuseTokens = 25_000
-	previewRunes = 2000
-	bytesPerWord = 4 // the usual estimate of bytes per token
-	warnAbove    = 10_000
-	// An error of more than errorAbove characters is shortened to errorShown.
-	errorAbove = 11_000
-	errorShown = 10_000
+	// A result of more than maxInlineBytes characters is saved to a file and shown in part; a result of more than
+	// maxResultTokens tokens is not shown at all (observed with 2.1.329, which counts the tokens through the API).
+	maxInlineBytes  = 50_000
+	maxResultTokens = 25_000
+	previewRunes    = 2000
+	bytesPerWord    = 4 // the usual estimate of bytes per token
+	warnBytes       = 10_000
+	// An error of more than maxErrorBytes characters is shortened to shownErrorBytes.
+	maxErrorBytes   = 11_000
+	shownErrorBytes = 10_000
 )
 
 // callResult is a tools/call result; unknown members are ignored.
@@ -67,7 +67,7 @@ func (v resultView) Result(tool protocol.Tool, useID string, result json.RawMess
 		return failedResult(fmt.Sprintf("MCP server %q tool %q: the result cannot be read: %v", tool.Server, tool.RawName, err))
 	}
 	if old := nilIfNull(r.ToolResult); old != nil && r.Content == nil {
-		text := plainOrJSON(old)
+		text := textOrJSON(old)
 		return protocol.ToolResult{Content: protocol.Content{Text: text}, Output: text}
 	}
 	var items []json.RawMessage
@@ -76,7 +76,7 @@ func (v resultView) Result(tool protocol.Tool, useID string, result json.RawMess
 		_ = json.Unmarshal(r.Content, &items) // the message was valid JSON
 	case "undefined":
 	default:
-		return failedResult(malformed(tool.Server, kind))
+		return failedResult(malformedText(tool.Server, kind))
 	}
 	b := blockBuilder{files: v.Files, server: tool.Server}
 	for _, item := range items {
@@ -100,28 +100,28 @@ func (b *blockBuilder) failure(structured json.RawMessage) protocol.ToolResult {
 // success returns the tool result of any other result, before its size is limited.
 func (b *blockBuilder) success(tool string, structured, meta json.RawMessage) protocol.ToolResult {
 	nothing := protocol.Content{Text: fmt.Sprintf("(%s completed with no output)", tool)}
-	r := protocol.ToolResult{Content: protocol.Content{Blocks: b.all}, Output: b.all}
+	r := protocol.ToolResult{Content: protocol.Content{Blocks: b.blocks}, Output: b.blocks}
 	switch {
 	case structured != nil:
 		text := string(plainjson.Compact(structured))
 		r.Content = protocol.Content{Text: text}
 		r.Output = structuredOutput{Content: text, StructuredContent: structured, ResourceLinks: b.links, Meta: meta}
-	case len(b.all) == 0:
+	case len(b.blocks) == 0:
 		return protocol.ToolResult{Content: nothing, Output: []protocol.Block{}}
 	case len(b.links) > 0 || meta != nil:
-		r.Output = structuredOutput{Content: b.all, ResourceLinks: b.links, Meta: meta}
+		r.Output = structuredOutput{Content: b.blocks, ResourceLinks: b.links, Meta: meta}
 	}
 	if out, ok := r.Output.(structuredOutput); ok {
 		r.MCP = &protocol.MCPResult{Content: out.Content, Meta: meta, Structured: structured}
 	}
-	if structured == nil && !hasImage(b.all) && b.plain() == "" {
+	if structured == nil && !hasImage(b.blocks) && b.plain() == "" {
 		r.Content = nothing
 	}
 	return r
 }
 
-// malformed returns the real CLI's error text for a result whose content is not an array.
-func malformed(server, kind string) string {
+// malformedText returns the real CLI's error text for a result whose content is not an array.
+func malformedText(server, kind string) string {
 	return fmt.Sprintf(`MCP server %q returned a malformed result that failed schema validation: Invalid result for tools/call: [
   {
     "expected": "array",
@@ -136,18 +136,18 @@ func malformed(server, kind string) string {
 
 // failedResult returns a failed tool result; the middle of a long text is left out.
 func failedResult(text string) protocol.ToolResult {
-	if runes := []rune(text); len(runes) > errorAbove {
-		const half = errorShown / 2
+	if runes := []rune(text); len(runes) > maxErrorBytes {
+		const half = shownErrorBytes / 2
 		text = fmt.Sprintf("%s\n\n... [%d characters truncated] ...\n\n%s",
-			string(runes[:half]), len(runes)-errorShown, string(runes[len(runes)-half:]))
+			string(runes[:half]), len(runes)-shownErrorBytes, string(runes[len(runes)-half:]))
 	}
 	r := protocol.ErrorResult(text)
 	r.Output = "Error: " + text
 	return r
 }
 
-// plainOrJSON returns a JSON string's value, and any other value as JSON.
-func plainOrJSON(v json.RawMessage) string {
+// textOrJSON returns a JSON string's value, and any other value as JSON.
+func textOrJSON(v json.RawMessage) string {
 	var text string
 	if json.Unmarshal(v, &text) != nil {
 		return string(plainjson.Compact(v))
@@ -159,22 +159,22 @@ func plainOrJSON(v json.RawMessage) string {
 // limit, otherwise by a preview. Results with an image are not limited.
 func (v resultView) limitSize(tool protocol.Tool, useID string, r protocol.ToolResult) protocol.ToolResult {
 	text := r.Content.Plain()
-	if tokens := len(text) / bytesPerWord; tokens > warnAbove {
+	if tokens := len(text) / bytesPerWord; tokens > warnBytes {
 		v.Log.Printf("result of %s is large: about %d tokens", tool.RawName, tokens)
 	}
 	length := utf8.RuneCountInString(text)
-	most := bytesPerWord * cmp.Or(v.MaxTokens, refuseTokens)
+	most := bytesPerWord * cmp.Or(v.MaxTokens, maxResultTokens)
 	switch {
 	case v.Files == nil && v.MaxTokens == 0:
 		return r
 	case length > most:
 		return v.replaceByPath(tool, r)
-	case length <= persistAbove || hasImage(r.Content.Blocks):
+	case length <= maxInlineBytes || hasImage(r.Content.Blocks):
 		return r
 	}
 	name := useID + ".txt"
 	if r.Content.Blocks != nil {
-		text, name = indented(r.Content.Blocks), useID+".json"
+		text, name = indentedJSON(r.Content.Blocks), useID+".json"
 	}
 	if path := v.saveText(tool, name, text); path != "" {
 		r.Content = protocol.Content{Text: previewText(text, path)}
@@ -189,7 +189,7 @@ func (v resultView) replaceByPath(tool protocol.Tool, r protocol.ToolResult) pro
 	case single:
 		text = r.Content.Plain()
 	case r.Content.Blocks != nil:
-		text = indented(r.Content.Blocks)
+		text = indentedJSON(r.Content.Blocks)
 	}
 	size := withCommas(utf8.RuneCountInString(text)) + " characters"
 	if lines := strings.Count(text, "\n") + 1; single && lines == 1 {
@@ -237,8 +237,8 @@ func hasImage(all []protocol.Block) bool {
 	})
 }
 
-// indented encodes content as the real CLI does in files.
-func indented(all []protocol.Block) string {
+// indentedJSON encodes content as the real CLI does in files.
+func indentedJSON(all []protocol.Block) string {
 	var b bytes.Buffer
 	raw, err := protocol.Marshal(all)
 	if err != nil || json.Indent(&b, raw, "", "  ") != nil {
@@ -271,17 +271,17 @@ func previewText(text, path string) string {
 type blockBuilder struct {
 	files  Files // nil = nothing is stored
 	server string
-	all    []protocol.Block
+	blocks []protocol.Block
 	links  []resourceLink
 }
 
 func (b *blockBuilder) text(format string, args ...any) {
-	b.all = append(b.all, protocol.Text(fmt.Sprintf(format, args...)))
+	b.blocks = append(b.blocks, protocol.Text(fmt.Sprintf(format, args...)))
 }
 
 // plain returns the text of an error: text blocks unchanged, others as JSON.
 func (b *blockBuilder) plain() string {
-	return protocol.Content{Blocks: b.all}.Plain()
+	return protocol.Content{Blocks: b.blocks}.Plain()
 }
 
 // add converts one content item. Unknown kinds become JSON text.
@@ -333,7 +333,7 @@ func (b *blockBuilder) image(mime, data string) {
 		b.binary("Image from "+b.server, mime, data)
 		return
 	}
-	b.all = append(b.all, protocol.Image(mime, data))
+	b.blocks = append(b.blocks, protocol.Image(mime, data))
 	if path := b.save(mime, data); path != "" {
 		b.text("[Image: source: %s]", path)
 	}

@@ -15,14 +15,14 @@ import (
 // loopState is the state of the run goroutine that is not part of the status.
 type loopState struct {
 	*server
-	conn       *connection.Conn // live, or being closed
-	stopDial   context.CancelFunc
-	dialed     chan dialResult    // nil = not connecting
-	retry      *time.Timer        // nil = not waiting to reconnect
-	refreshed  chan refreshResult // nil = no refresh in progress
-	nextUpdate *time.Timer        // nil = a refresh may start immediately
-	attempt    int
-	once       bool // the next attempt is made without retries
+	conn        *connection.Conn // live, or being closed
+	stopDial    context.CancelFunc
+	dialed      chan dialResult    // nil = not connecting
+	retry       *time.Timer        // nil = not waiting to reconnect
+	refreshed   chan refreshResult // nil = no refresh in progress
+	nextUpdate  *time.Timer        // nil = a refresh may start immediately
+	attempt     int
+	connectOnce bool // the next attempt is made without retries
 }
 
 // run connects, reconnects and refreshes the server until ctx ends.
@@ -43,14 +43,14 @@ func (l *loopState) run(ctx context.Context) {
 			close(o.accepted)
 		case r := <-l.dialed:
 			l.handleDialResult(ctx, r)
-		case <-l.lostC():
+		case <-l.connectionLost():
 			l.handleLoss(ctx)
-		case <-timerC(l.retry):
+		case <-timerChannel(l.retry):
 			l.retry = nil
 			l.dial(ctx)
 		case <-l.refreshReady():
 			l.refresh(ctx)
-		case <-timerC(l.nextUpdate):
+		case <-timerChannel(l.nextUpdate):
 			l.nextUpdate = nil
 		case fresh := <-l.refreshed:
 			l.refreshed = nil
@@ -59,14 +59,14 @@ func (l *loopState) run(ctx context.Context) {
 	}
 }
 
-func timerC(t *time.Timer) <-chan time.Time {
+func timerChannel(t *time.Timer) <-chan time.Time {
 	if t == nil {
 		return nil
 	}
 	return t.C
 }
 
-func (l *loopState) lostC() <-chan struct{} {
+func (l *loopState) connectionLost() <-chan struct{} {
 	if l.conn == nil {
 		return nil
 	}
@@ -85,7 +85,7 @@ func (l *loopState) applyState(ctx context.Context, r stateRequest) {
 	switch r.target {
 	case StateConnected:
 		if l.conn == nil && l.dialed == nil {
-			l.attempt, l.once = 0, r.once
+			l.attempt, l.connectOnce = 0, r.once
 			l.dial(ctx)
 		}
 	case StateDisabled:
@@ -111,10 +111,10 @@ func (l *loopState) dial(ctx context.Context) {
 	result := make(chan dialResult, 1)
 	l.dialed, l.stopDial = result, stop
 	retries := maxRetries
-	if l.attempt > 0 || l.once { // when reconnecting, the attempts themselves are the retries
+	if l.attempt > 0 || l.connectOnce { // when reconnecting, the attempts themselves are the retries
 		retries = 0
 	}
-	l.once = false
+	l.connectOnce = false
 	l.tasks.Go(func() { // ends with the attempt, which has a time limit
 		result <- l.connect(ctx, dialCtx, retries)
 	})
@@ -131,7 +131,7 @@ func (l *loopState) handleDialResult(ctx context.Context, r dialResult) {
 	l.attempt = 0
 	l.conn = r.conn
 	l.update(func(st *status) {
-		st.state, st.conn, st.hello, st.lists = StateConnected, r.conn, r.conn.InitializeResult(), r.lists
+		st.state, st.conn, st.initResult, st.lists = StateConnected, r.conn, r.conn.InitializeResult(), r.lists
 	})
 	if r.conn.IsLost() {
 		l.handleLoss(ctx)
@@ -187,19 +187,19 @@ func (l *loopState) handleLoss(ctx context.Context) {
 	c := l.conn
 	l.conn = nil
 	reason := "no answer to pings"
-	if !c.Unresponsive() {
-		reason = cmp.Or(c.Reason(connection.ExitWait), ErrConnectionClosed.Error())
+	if !c.IsUnresponsive() {
+		reason = cmp.Or(c.CloseReason(connection.ExitWait), ErrConnectionClosed.Error())
 	}
 	if c.PID() != 0 {
 		tail := c.StderrTail()
-		l.update(func(st *status) { st.tail = tail })
+		l.update(func(st *status) { st.stderrTail = tail })
 	}
 	l.closeLater(ctx, c)
-	if c.AuthRequired() { // another attempt would be refused too
+	if c.NeedsAuth() { // another attempt would be refused too
 		l.handleDialFailure(&connection.DialError{Reason: "authorization required", Wire: "authorization required", NeedsAuth: true})
 		return
 	}
-	if l.autoReconnect() {
+	if l.reconnectsAutomatically() {
 		l.attempt = 0
 		l.retryLater(reason, ErrConnectionClosed.Error())
 		return

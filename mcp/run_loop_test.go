@@ -63,7 +63,7 @@ func TestBackoff(t *testing.T) {
 			st, _ := s.snapshot()
 			down.Store(true)
 			handshakes.Store(0)
-			st.conn.Lose()
+			st.conn.MarkLost()
 		}
 		attempts := func(pauses ...time.Duration) {
 			lose()

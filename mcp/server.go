@@ -98,7 +98,7 @@ type ServerStatus struct {
 type server struct {
 	*shared
 	cfg           ServerConfig // immutable: a changed entry becomes a new server
-	setBy         string       // the source that set it in SetServers, "" = configured; guarded by Manager.mu
+	configuredBy  string       // the source that set it in SetServers, "" = configured; guarded by Manager.mu
 	stateRequests chan stateRequest
 	cancel        context.CancelFunc // ends run
 	done          chan struct{}      // closed when run has returned and everything is shut down
@@ -111,15 +111,15 @@ type server struct {
 
 // status is the current state of a server. Only server.update changes it.
 type status struct {
-	state    State
-	attempt  int              // of reconnecting, from 1
-	conn     *connection.Conn // nil unless connected
-	hello    connection.InitializeResult
-	lists    lists
-	err      string // why it is not connected
-	wireErr  string
-	tail     []string // last lines of standard error, after a loss
-	warnings []string
+	state      State
+	attempt    int              // of reconnecting, from 1
+	conn       *connection.Conn // nil unless connected
+	initResult connection.InitializeResult
+	lists      lists
+	err        string // why it is not connected
+	wireErr    string
+	stderrTail []string // last lines of standard error, after a loss
+	warnings   []string
 }
 
 // stateRequest asks the run goroutine to bring a server into a state.
@@ -167,8 +167,8 @@ func (s *server) snapshot() (status, <-chan struct{}) {
 	return s.current, s.changed
 }
 
-// wait waits until is accepts the status. The last status of a server is one without a connection.
-func (s *server) wait(ctx context.Context, is func(st status) bool) (status, error) {
+// waitFor waits until is accepts the status. The last status of a server is one without a connection.
+func (s *server) waitFor(ctx context.Context, is func(st status) bool) (status, error) {
 	for {
 		st, changed := s.snapshot()
 		if is(st) {
@@ -182,9 +182,9 @@ func (s *server) wait(ctx context.Context, is func(st status) bool) (status, err
 	}
 }
 
-// settle waits until the server is neither about to connect nor connecting.
-func (s *server) settle(ctx context.Context) (status, error) {
-	return s.wait(ctx, func(st status) bool { return st.state != StateConfigured && st.state != StateConnecting })
+// waitSettled waits until the server is neither about to connect nor connecting.
+func (s *server) waitSettled(ctx context.Context) (status, error) {
+	return s.waitFor(ctx, func(st status) bool { return st.state != StateConfigured && st.state != StateConnecting })
 }
 
 // requestState sends a state request and returns when the run goroutine has accepted it.
@@ -201,16 +201,16 @@ func (s *server) requestState(ctx context.Context, r stateRequest) error {
 	}
 }
 
-// autoReconnect reports whether a lost server is reconnected automatically.
-func (s *server) autoReconnect() bool {
+// reconnectsAutomatically reports whether a lost server is reconnected automatically.
+func (s *server) reconnectsAutomatically() bool {
 	if s.cfg.AutoReconnect != nil {
 		return *s.cfg.AutoReconnect
 	}
-	return s.remote()
+	return s.isRemote()
 }
 
-// remote reports whether the server is reached at a URL.
-func (s *server) remote() bool { return s.cfg.Type == typeHTTP || s.cfg.Type == typeSSE }
+// isRemote reports whether the server is reached at a URL.
+func (s *server) isRemote() bool { return s.cfg.Type == typeHTTP || s.cfg.Type == typeSSE }
 
 // connectTimeout bounds one connect.
 func (s *server) connectTimeout() time.Duration {
@@ -242,13 +242,13 @@ func (s *server) connectAgain(ctx context.Context) (status, error) {
 	if err := s.requestState(ctx, stateRequest{target: StateConnected, once: true}); err != nil {
 		return status{}, fmt.Errorf("%w: %v", notConnectedError{s.cfg.Name}, err)
 	}
-	return s.settle(ctx)
+	return s.waitSettled(ctx)
 }
 
 // currentStatus returns the status after a loss of the connection has been noticed and explained, which takes a
 // moment. Without it, a call right after a crash would get the dead connection again.
 func (s *server) currentStatus(ctx context.Context) (status, error) {
-	return s.wait(ctx, func(st status) bool { return st.conn == nil || !st.conn.IsLost() })
+	return s.waitFor(ctx, func(st status) bool { return st.conn == nil || !st.conn.IsLost() })
 }
 
 // setSubscribed records or removes a subscription and reports whether it existed before.
@@ -263,13 +263,13 @@ func (s *server) setSubscribed(uri string, want bool) (was bool) {
 	return was
 }
 
-// report builds the ServerStatus of a server; source is the source that set it, if any.
-func (s *server) report(given string) ServerStatus {
+// statusReport builds the ServerStatus of a server; source is the source that set it, if any.
+func (s *server) statusReport(given string) ServerStatus {
 	st, _ := s.snapshot()
 	out := ServerStatus{
 		Name: s.cfg.Name, State: st.state, Status: st.state.CLIStatus(), Source: cmp.Or(given, s.cfg.Source), Config: s.cfg,
-		Info: st.hello.ServerInfo, ProtocolVersion: st.hello.ProtocolVersion,
-		Capabilities: st.hello.Capabilities, Instructions: st.hello.Instructions,
+		Info: st.initResult.ServerInfo, ProtocolVersion: st.initResult.ProtocolVersion,
+		Capabilities: st.initResult.Capabilities, Instructions: st.initResult.Instructions,
 		Error: st.err, WireError: st.wireErr, Attempt: st.attempt,
 		Tools: slices.Clone(st.lists.tools), RawTools: slices.Clone(st.lists.rawTools), Prompts: slices.Clone(st.lists.prompts),
 		Warnings: slices.Concat(st.lists.allWarnings(), st.warnings),

@@ -12,32 +12,32 @@ type ShadowedTool struct {
 	Name       string `json:"name"`   // canonical
 	Server     string `json:"server"` // raw
 	Tool       string `json:"tool"`   // raw
-	ShadowedBy string `json:"by"`     // rawTools name of the server whose tool is called instead
+	ShadowedBy string `json:"by"`     // raw name of the server whose tool is called instead
 }
 
 // catalogue is the table of all callable tools. Names are looked up in it and never split.
 type catalogue struct {
 	version int64 // version of the servers from which it was built
 	tools   []protocol.Tool
-	owner   map[string]*server // by canonical name
+	owners  map[string]*server // by canonical name
 	byName  map[string]int     // canonical name → index in tools
 	hidden  []ShadowedTool
 }
 
 // newCatalogue builds the table for the current servers.
 func newCatalogue(servers []*server, version int64) *catalogue {
-	c := &catalogue{version: version, owner: map[string]*server{}, byName: map[string]int{}}
+	c := &catalogue{version: version, owners: map[string]*server{}, byName: map[string]int{}}
 	for _, s := range servers {
 		st, _ := s.snapshot()
 		if s.cfg.Name == "ide" { // connected, but its tools are not shown
 			continue
 		}
 		for _, t := range st.lists.tools {
-			if by := c.owner[t.Name]; by != nil {
+			if by := c.owners[t.Name]; by != nil {
 				c.hidden = append(c.hidden, ShadowedTool{Name: t.Name, Server: t.Server, Tool: t.RawName, ShadowedBy: by.cfg.Name})
 				continue
 			}
-			c.owner[t.Name], c.byName[t.Name] = s, len(c.tools)
+			c.owners[t.Name], c.byName[t.Name] = s, len(c.tools)
 			c.tools = append(c.tools, t)
 		}
 	}

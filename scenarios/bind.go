@@ -11,11 +11,11 @@ import (
 
 // BindValue reads a pattern and checks the keys of its type.
 func (p *Pattern) BindValue(v diag.Value, b *diag.Binding) {
-	if v.Kind == diag.String {
+	if v.Kind == diag.KindString {
 		b.Hintf(v, fmt.Sprintf("write { type = \"contains\", text = %q }", v.Text), "a pattern must be a table, not a string")
 		return
 	}
-	if p.bindPlain(v) {
+	if p.bindShorthand(v) {
 		return
 	}
 	kind, _ := v.Field("type")
@@ -37,18 +37,18 @@ func (p *Pattern) BindValue(v diag.Value, b *diag.Binding) {
 	default:
 		return // already reported
 	}
-	checkKeys(v, b, "a pattern of type `"+string(p.Type)+"`", taggedKeys{required: keys, others: []string{"text", "pattern", "patterns"}})
+	checkKeys(v, b, "a pattern of type `"+string(p.Type)+"`", taggedKeys{required: keys, knownKeys: []string{"text", "pattern", "patterns"}})
 }
 
-// bindPlain reads the most common form of a pattern, a type and its text, and
+// bindShorthand reads the most common form of a pattern, a type and its text, and
 // reports whether v has that form. It avoids reflection, because scenarios may have
 // thousands of patterns.
-func (p *Pattern) bindPlain(v diag.Value) bool {
-	if v.Kind != diag.Table {
+func (p *Pattern) bindShorthand(v diag.Value) bool {
+	if v.Kind != diag.KindTable {
 		return false
 	}
 	fields := v.Fields()
-	if len(fields) != 2 || fields[0].Key != "type" || fields[0].Value.Kind != diag.String || fields[1].Value.Kind != diag.String {
+	if len(fields) != 2 || fields[0].Key != "type" || fields[0].Value.Kind != diag.KindString || fields[1].Value.Kind != diag.KindString {
 		return false
 	}
 	kind, text := PatternType(fields[0].Value.Text), fields[1].Value.Text
@@ -76,11 +76,11 @@ func bindNot(p *Pattern, v diag.Value, b *diag.Binding) {
 
 // BindValue reads a string or a table.
 func (r *Response) BindValue(v diag.Value, b *diag.Binding) {
-	if v.Kind == diag.String {
+	if v.Kind == diag.KindString {
 		r.Text = v.Text
 		return
 	}
-	if v.Kind != diag.Table {
+	if v.Kind != diag.KindTable {
 		b.Errorf(v, "a response must be a string or a table, not %s", v.Kind)
 		return
 	}
@@ -93,7 +93,7 @@ func (r *Response) BindValue(v diag.Value, b *diag.Binding) {
 				b.KeyHintf(f, "put it into a step", "`%s` cannot be combined with `steps`", f.Key)
 			}
 		}
-		if len(steps.Items()) == 0 && steps.Kind == diag.Array {
+		if len(steps.Items()) == 0 && steps.Kind == diag.KindArray {
 			b.Errorf(steps, "`steps` is empty")
 		}
 	}
@@ -102,9 +102,9 @@ func (r *Response) BindValue(v diag.Value, b *diag.Binding) {
 // BindValue reads a string, or a table that names a file.
 func (t *Canned) BindValue(v diag.Value, b *diag.Binding) {
 	switch v.Kind {
-	case diag.String:
+	case diag.KindString:
 		t.Text = v.Text
-	case diag.Table:
+	case diag.KindTable:
 		var named struct {
 			File string `toml:"$file,required"`
 		}
@@ -252,12 +252,12 @@ func (k *Block) bindResult(v diag.Value, b *diag.Binding) {
 // BindValue reads the name of a unit or a number of characters.
 func (c *Chunk) BindValue(v diag.Value, b *diag.Binding) {
 	switch v.Kind {
-	case diag.Int:
+	case diag.KindInt:
 		if n, err := strconv.Atoi(v.Text); err == nil && n > 0 {
 			c.Size = n
 			return
 		}
-	case diag.String:
+	case diag.KindString:
 		switch v.Text {
 		case "word", "token", "line":
 			c.Unit = v.Text
@@ -272,7 +272,7 @@ func (c *Chunk) BindValue(v diag.Value, b *diag.Binding) {
 func (t *Times) BindValue(v diag.Value, b *diag.Binding) {
 	text := strings.TrimSpace(v.Text)
 	low, high := true, true
-	if v.Kind == diag.String {
+	if v.Kind == diag.KindString {
 		for _, sign := range []string{">=", "≥"} {
 			if rest, ok := strings.CutPrefix(text, sign); ok {
 				text, high = rest, false
@@ -285,7 +285,7 @@ func (t *Times) BindValue(v diag.Value, b *diag.Binding) {
 		}
 	}
 	n, err := strconv.Atoi(strings.TrimSpace(text))
-	if (v.Kind != diag.Int && v.Kind != diag.String) || err != nil || n < 0 {
+	if (v.Kind != diag.KindInt && v.Kind != diag.KindString) || err != nil || n < 0 {
 		b.Errorf(v, "`times` must be an integer, or text such as \">=2\" or \"<=3\"")
 		return
 	}

@@ -18,7 +18,7 @@ func TestBindPlain(t *testing.T) {
 		ix := diag.IndexTOML("p.toml", []byte("p = { "+src+" }\n"))
 		v, _ := ix.Root().Field("p")
 		var quick Pattern
-		if got := quick.bindPlain(v); got != plain {
+		if got := quick.bindShorthand(v); got != plain {
 			t.Errorf("%s: %v", src, got)
 			continue
 		}

@@ -111,9 +111,9 @@ func (k *Breakpoint) BindValue(v diag.Value, b *diag.Binding) {
 // Names returns the canonical tool names, or globs, that Tool matches.
 func (k *Breakpoint) Names() []string { return toolGlobs(k.Tool) }
 
-// Place returns the position of the breakpoint: "FILE:LINE", or its number if the
+// PositionText returns the position of the breakpoint: "FILE:LINE", or its number if the
 // scenario has no file.
-func (k *Breakpoint) Place() string {
+func (k *Breakpoint) PositionText() string {
 	if k.at.File == "" {
 		return fmt.Sprintf("breakpoints[%d]", k.index)
 	}

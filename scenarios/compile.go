@@ -21,7 +21,7 @@ import (
 func (s *Scenario) Compile() error {
 	var found diag.List
 	s.source = &fill.Source{Index: diag.IndexTOML("", ""), Dir: ".", Templates: s.Templates == nil || *s.Templates}
-	c := &compiler{&fill.Checker{Library: fill.NewLibrary(), Source: s.source, ReadFile: diag.ReadFile, Found: &found}}
+	c := &compiler{&fill.Checker{Library: fill.NewLibrary(), Source: s.source, ReadFile: diag.ReadFile, Diagnostics: &found}}
 	c.scenario(s)
 	s.library, s.rules = c.Library, &ruleIndex{}
 	return found.Err()
@@ -307,7 +307,7 @@ func (c *compiler) serverExpectation(m *ExpectMCP) {
 	}
 }
 
-// oauthExpectation makes count the times of an expectation of OAuth.
+// oauthExpectation checks an OAuth expectation and uses its `count` as `times`.
 func (c *compiler) oauthExpectation(e *Expectation) {
 	o := e.OAuth
 	c.glob("client", o.Client)

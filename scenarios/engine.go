@@ -27,29 +27,29 @@ type EngineOptions struct {
 	Args []string
 	// CWD is `cwd` in expressions.
 	CWD string
-	// Claims is shared by all engines of the run; nil = this is the only one.
-	Claims Claims
+	// Counter is shared by all engines of the run; nil = this is the only one.
+	Counter RuleCounter
 	// Failure applies to every answer without its own failure; nil = none.
 	Failure *Failure
 }
 
 // Engine answers the requests of one session. It is not safe for concurrent use.
 type Engine struct {
-	s   *Scenario
-	o   EngineOptions
-	env map[string]string
+	scenario *Scenario
+	options  EngineOptions
+	env      map[string]string
 
-	turns         int                 // number of user prompts so far
-	counts        map[int]int         // matches by rule
-	active        *activeSequence     // nil = no turn is expected
-	endedSequence *activeSequence     // the sequence that the last prompt ended; nil = none
-	running       *activeResponse     // nil = no response to continue
-	unmetResults  []ExpectationResult // results that did not match the `expect` of their call
-	script        *matchedRule        // answers the first prompt of a sub-agent; nil = the rules do
-	agents        agents
+	turns          int                 // number of user prompts so far
+	counts         map[int]int         // matches by rule
+	active         *activeSequence     // nil = no turn is expected
+	endedSequence  *activeSequence     // the sequence that the last prompt ended; nil = none
+	running        *activeResponse     // nil = no response to continue
+	unmetResults   []ExpectationResult // results that did not match the `expect` of their call
+	subagentScript *matchedRule        // answers the first prompt of a sub-agent; nil = the rules do
+	agents         agents
 
-	lastText  string      // of the replies so far
-	ownRounds map[int]int // since the last prompt of the user: texts of the CLI that each rule answered
+	lastText           string      // of the replies so far
+	consecutiveNotices map[int]int // number of CLI texts that each rule answered since the user's last prompt
 }
 
 // activeSequence is a rule whose next turn is expected.
@@ -67,7 +67,7 @@ func NewEngine(s *Scenario, o EngineOptions) *Engine {
 			panic("scenarios: " + err.Error())
 		}
 	}
-	e := &Engine{s: s, o: o, counts: map[int]int{}, env: make(map[string]string, len(o.Env))}
+	e := &Engine{scenario: s, options: o, counts: map[int]int{}, env: make(map[string]string, len(o.Env))}
 	for _, kv := range o.Env {
 		if key, value, ok := strings.Cut(kv, "="); ok {
 			e.env[key] = value
@@ -95,10 +95,10 @@ func (e *Engine) Next(ctx context.Context, r Request) (Reply, error) {
 	ctx = eval.WithSharedLimit(ctx)
 	reply, err := e.next(ctx, r)
 	if err == nil && reply.Failure == nil {
-		reply.Failure = e.o.Failure
+		reply.Failure = e.options.Failure
 	}
-	e.keepText(r, reply)
-	reply.Missing = eval.Missing(ctx)
+	e.recordText(r, reply)
+	reply.Missing = eval.MissingPaths(ctx)
 	return reply, err
 }
 
@@ -114,7 +114,7 @@ func (e *Engine) next(ctx context.Context, r Request) (Reply, error) {
 	}
 	if !r.Injected {
 		e.turns++
-		e.ownRounds = nil
+		e.consecutiveNotices = nil
 	}
 	e.running = nil
 	h, err := e.scripted(r), error(nil)
@@ -133,17 +133,17 @@ func (e *Engine) next(ctx context.Context, r Request) (Reply, error) {
 		return Reply{}, &ScriptError{h.ref, err}
 	}
 	if h.rule >= 0 && h.turn < 0 && reply.Fault == "" {
-		reply.Fault = e.s.Responses[h.rule].Fault
+		reply.Fault = e.scenario.Responses[h.rule].Fault
 	}
 	reply.Unmatched = h.ref.Name == "" || h.ref.Name == defaultName
-	if h.ref.Name == "" && e.s.Unmatched == "error" {
+	if h.ref.Name == "" && e.scenario.Unmatched == "error" {
 		reply.NearMisses = e.Explain(r)
 	}
 	return reply, e.fail(ctx, h, &reply)
 }
 
-// keepText keeps the text of a reply for texts of the CLI that no rule answers.
-func (e *Engine) keepText(r Request, reply Reply) {
+// recordText keeps the text of a reply. It is repeated as the answer to CLI texts that no rule answers.
+func (e *Engine) recordText(r Request, reply Reply) {
 	if r.Side != "" || reply.Failure != nil {
 		return
 	}
@@ -157,24 +157,24 @@ func (e *Engine) keepText(r Request, reply Reply) {
 // isEndless counts the texts of the CLI that a rule answers with tool calls, and reports whether this would continue
 // for ever, because the calls cause the next text. A rule with max_matches is never endless.
 func (e *Engine) isEndless(r Request, h *matchedRule) bool {
-	if !r.Notification || h.ref.Name == "" || h.rule >= 0 && (e.s.Responses[h.rule].Once || e.s.Responses[h.rule].MaxMatches != nil) {
+	if !r.Notification || h.ref.Name == "" || h.rule >= 0 && (e.scenario.Responses[h.rule].Once || e.scenario.Responses[h.rule].MaxMatches != nil) {
 		return false
 	}
 	if !slices.ContainsFunc(stepsOf(h.response), func(s Step) bool { return len(s.ToolCalls) > 0 || len(s.Blocks) > 0 }) {
 		return false
 	}
-	rounds := maps.Clone(e.ownRounds)
+	rounds := maps.Clone(e.consecutiveNotices)
 	if rounds == nil {
 		rounds = map[int]int{}
 	}
 	rounds[h.rule]++
-	e.ownRounds = rounds
-	return rounds[h.rule] > maxOwnRounds
+	e.consecutiveNotices = rounds
+	return rounds[h.rule] > maxConsecutiveNotices
 }
 
 // answerSide answers a request outside the conversation.
 func (e *Engine) answerSide(kind string) string {
-	if text, ok := e.s.API.SideText(kind); ok {
+	if text, ok := e.scenario.API.SideText(kind); ok {
 		return text
 	}
 	answered := strconv.Itoa(e.turns) + " prompts and each was"
@@ -209,12 +209,12 @@ func (e *Engine) resume(ctx context.Context, r Request) (Reply, error) {
 		}
 	}
 	vars := e.vars(r)
-	sc := run.hit.scope
+	sc := run.rule.scope
 	vars["prompt"] = sc.Vars["prompt"]
 	sc.Vars, sc.Results = vars, append(sc.Results, e.results(r.Results)...)
 	reply, err := run.next(ctx)
 	if err != nil {
-		return Reply{}, &ScriptError{run.hit.ref, err}
+		return Reply{}, &ScriptError{run.rule.ref, err}
 	}
 	return reply, nil
 }
@@ -234,9 +234,9 @@ func (e *Engine) selectAnswer(ctx context.Context, r Request) (*matchedRule, err
 			e.endedSequence, e.active = e.active, nil
 		}
 	}
-	for i := range e.s.candidates(r.Prompt) {
-		rule := &e.s.Responses[i]
-		if rule.usedUp(e.counts[i]) || !rule.answers(r.Notification) {
+	for i := range e.scenario.candidates(r.Prompt) {
+		rule := &e.scenario.Responses[i]
+		if rule.isUsedUp(e.counts[i]) || !rule.answers(r.Notification) {
 			continue
 		}
 		c, ok := rule.match.Match(r.Prompt)
@@ -256,24 +256,24 @@ func (e *Engine) selectAnswer(ctx context.Context, r Request) (*matchedRule, err
 		}
 		e.counts[i]++
 		if len(rule.Turns) > 0 && !r.Injected {
-			e.active = &activeSequence{rule: i, groups: sc.Named()}
+			e.active = &activeSequence{rule: i, groups: sc.NamedGroups()}
 		}
 		return &matchedRule{ref: e.ref(i, -1), rule: i, turn: -1, response: rule.Response, failure: rule.Failure, scope: sc}, nil
 	}
-	sc := &fill.Scope{Library: e.s.library, Source: e.s.source, Match: map[any]any{}, Vars: vars}
-	if e.s.DefaultResponse == nil {
+	sc := &fill.Scope{Library: e.scenario.library, Source: e.scenario.source, Match: map[any]any{}, Vars: vars}
+	if e.scenario.DefaultResponse == nil {
 		return &matchedRule{rule: -1, turn: -1, scope: sc}, nil
 	}
-	return &matchedRule{ref: e.defaultRef(), rule: -1, turn: -1, response: e.s.DefaultResponse, scope: sc}, nil
+	return &matchedRule{ref: e.defaultRef(), rule: -1, turn: -1, response: e.scenario.DefaultResponse, scope: sc}, nil
 }
 
-// claim claims a match of a rule that may answer a limited number of prompts in a run.
+// claim reserves a match for a rule that may answer only a limited number of prompts in a run.
 func (e *Engine) claim(r Request, rule int) (bool, error) {
-	claims := e.o.Claims
-	if r.Claims != nil {
-		claims = r.Claims
+	claims := e.options.Counter
+	if r.Counter != nil {
+		claims = r.Counter
 	}
-	limit := e.s.Responses[rule].limit()
+	limit := e.scenario.Responses[rule].limit()
 	if limit < 0 || claims == nil {
 		return true, nil
 	}
@@ -284,7 +284,7 @@ func (e *Engine) claim(r Request, rule int) (bool, error) {
 // tryTurn tries the expected turn; nil = the prompt does not match it.
 func (e *Engine) tryTurn(ctx context.Context, r Request, vars map[string]any) (*matchedRule, error) {
 	at := *e.active
-	turns := e.s.Responses[at.rule].Turns
+	turns := e.scenario.Responses[at.rule].Turns
 	turn := &turns[at.next]
 	c, ok := turn.match.Match(r.Prompt)
 	if !ok || !turn.answers(r.Notification) {
@@ -297,7 +297,7 @@ func (e *Engine) tryTurn(ctx context.Context, r Request, vars map[string]any) (*
 	} else if !ok {
 		return nil, nil
 	}
-	e.active = &activeSequence{rule: at.rule, next: at.next + 1, groups: sc.Named()}
+	e.active = &activeSequence{rule: at.rule, next: at.next + 1, groups: sc.NamedGroups()}
 	if e.active.next == len(turns) {
 		e.active = nil
 	}
@@ -314,7 +314,7 @@ func (e *Engine) scope(r *compiledRule, c match.Captures, vars map[string]any) *
 			}
 		}
 	}
-	return &fill.Scope{Library: e.s.library, Source: r.source, Groups: r.groups, Match: groups, Vars: vars}
+	return &fill.Scope{Library: e.scenario.library, Source: r.source, Groups: r.groups, Match: groups, Vars: vars}
 }
 
 // vars returns the variables of a request, without match and results.
@@ -323,17 +323,17 @@ func (e *Engine) vars(r Request) map[string]any {
 	session := v.Session
 	session.Turn = cmp.Or(session.Turn, e.turns)
 	schemas := map[string]any{}
-	if e.s.library.Mentions("schemas") {
+	if e.scenario.library.Mentions("schemas") {
 		for name, raw := range v.Schemas {
 			schemas[name] = fill.Decode(raw)
 		}
 	}
 	vars := map[string]any{
 		"prompt": r.Prompt, "turn": session.Turn, "context": v.Context, "tools": v.Tools, "model": v.Model,
-		"permission_mode": v.PermissionMode, "system_prompt": v.SystemPrompt, "cwd": cmp.Or(v.CWD, e.o.CWD), "env": e.env,
-		"args": e.o.Args, "session": map[string]any{"id": session.ID, "resumed": session.Resumed, "turn": session.Turn}, "schemas": schemas,
+		"permission_mode": v.PermissionMode, "system_prompt": v.SystemPrompt, "cwd": cmp.Or(v.CWD, e.options.CWD), "env": e.env,
+		"args": e.options.Args, "session": map[string]any{"id": session.ID, "resumed": session.Resumed, "turn": session.Turn}, "schemas": schemas,
 	}
-	if slices.ContainsFunc(fill.CallNames(), e.s.library.Mentions) {
+	if slices.ContainsFunc(fill.CallNames(), e.scenario.library.Mentions) {
 		v.Call.vars(vars)
 	}
 	vars["system"] = v.SystemPrompt
@@ -341,13 +341,13 @@ func (e *Engine) vars(r Request) map[string]any {
 }
 
 func (e *Engine) defaultRef() RuleRef {
-	pos := e.s.source.Index.Pos(diag.Path{defaultName})
+	pos := e.scenario.source.Index.Pos(diag.Path{defaultName})
 	return RuleRef{Name: defaultName, File: pos.File, Line: pos.Line}
 }
 
 // ref returns the name of a rule, or of one of its turns if turn is not negative.
 func (e *Engine) ref(rule, turn int) RuleRef {
-	r := &e.s.Responses[rule]
+	r := &e.scenario.Responses[rule]
 	ref := RuleRef{Name: ruleName(rule)}
 	path := diag.Path{"responses", r.index}
 	if turn >= 0 {
@@ -365,7 +365,7 @@ func (e *Engine) results(results []Result) []fill.Result {
 	vars := make([]fill.Result, len(results))
 	for i, r := range results {
 		vars[i] = fill.Result{Text: r.Text, IsError: r.IsError, Tool: r.Tool, ID: r.ToolUseID}
-		if !e.s.library.Mentions("results") {
+		if !e.scenario.library.Mentions("results") {
 			continue
 		}
 		vars[i].Content = fill.Decode(r.Content)
@@ -385,7 +385,7 @@ func (e *Engine) checkResult(c expectedResult, r Result) {
 	if _, ok := t.Match(r.Text); !ok {
 		e.unmetResults = append(e.unmetResults, ExpectationResult{
 			At:   c.at,
-			Text: fmt.Sprintf("expected the result of %s to match %s: %s; the result is %s", c.tool, c.pattern, t.Explain(r.Text, e.s.excerpts), e.s.excerpts.clip(r.Text)),
+			Text: fmt.Sprintf("expected the result of %s to match %s: %s; the result is %s", c.tool, c.pattern, t.Explain(r.Text, e.scenario.excerpts), e.scenario.excerpts.shorten(r.Text)),
 		})
 	}
 }
@@ -402,10 +402,10 @@ type agents struct {
 // with one without steps, the rules answer everything. It may be called from many
 // goroutines.
 func (e *Engine) Subagent(s *protocol.SubagentScript) *Engine {
-	sub := &Engine{s: e.s, o: e.o, env: e.env, counts: map[int]int{}}
+	sub := &Engine{scenario: e.scenario, options: e.options, env: e.env, counts: map[int]int{}}
 	if s != nil {
 		if sc, ok := s.Steps.(*script); ok && len(sc.steps) > 0 {
-			sub.script = &matchedRule{ref: sc.ref, response: &Response{Steps: sc.steps}, scope: sc.scope}
+			sub.subagentScript = &matchedRule{ref: sc.ref, response: &Response{Steps: sc.steps}, scope: sc.scope}
 		}
 	}
 	e.agents.mu.Lock()
@@ -429,11 +429,11 @@ func (e *Engine) UnmetResults() []ExpectationResult {
 // scripted returns the answer to the first prompt of a scripted sub-agent; nil for
 // other prompts.
 func (e *Engine) scripted(r Request) *matchedRule {
-	h := e.script
+	h := e.subagentScript
 	if h == nil {
 		return nil
 	}
-	e.script = nil
+	e.subagentScript = nil
 	h.scope.Vars = e.vars(r)
 	return h
 }
@@ -443,7 +443,7 @@ func (e *Engine) scripted(r Request) *matchedRule {
 // templates evaluated; nil = none matches. The error is for expressions that fail.
 // Sample alone may be called from many goroutines.
 func (e *Engine) Sample(ctx context.Context, server, prompt string) (answer *Sampling, err error) {
-	all := e.s.MCP.Sampling
+	all := e.scenario.MCP.Sampling
 	for i := 0; i < len(all) && answer == nil; i++ {
 		a := all[i]
 		c, ok := a.match.Match(prompt)

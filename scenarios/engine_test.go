@@ -357,7 +357,7 @@ func TestEndlessRules(t *testing.T) {
 				return endless
 			}
 			e.lastText = "before"
-			if got := ask(maxOwnRounds+5, Request{Prompt: tt.prompt, Injected: tt.injected, Notification: tt.injected}); got != tt.endless {
+			if got := ask(maxConsecutiveNotices+5, Request{Prompt: tt.prompt, Injected: tt.injected, Notification: tt.injected}); got != tt.endless {
 				t.Errorf("%d replies were stopped, want %d", got, tt.endless)
 			}
 			ask(1, Request{Prompt: "the user again"})
@@ -554,7 +554,7 @@ once = true
 response = "never"
 `)
 	claims := claimCounts{}
-	first, second := NewEngine(s, EngineOptions{Claims: claims}), NewEngine(s, EngineOptions{Claims: claims})
+	first, second := NewEngine(s, EngineOptions{Counter: claims}), NewEngine(s, EngineOptions{Counter: claims})
 	if diff := cmp.Diff([]string{"responses[0]: text mine"}, talk(t, first, "one")); diff != "" {
 		t.Error(diff)
 	}
@@ -565,7 +565,7 @@ response = "never"
 			t.Errorf("%+v, %v, want %q", reply, err, want)
 		}
 	}
-	if _, err := NewEngine(s, EngineOptions{Claims: brokenPattern{}}).Next(t.Context(), Request{Prompt: "two"}); err == nil || !strings.Contains(err.Error(), "responses[1]: the shelf is broken") {
+	if _, err := NewEngine(s, EngineOptions{Counter: brokenPattern{}}).Next(t.Context(), Request{Prompt: "two"}); err == nil || !strings.Contains(err.Error(), "responses[1]: the shelf is broken") {
 		t.Error(err)
 	}
 }
@@ -574,12 +574,12 @@ response = "never"
 func TestMatchesOfARun(t *testing.T) {
 	s := parse(t, rule(`any`, `"a"`, `max_matches = 2`)+rule(`any`, `"b"`))
 	claims := claimCounts{}
-	first, second := NewEngine(s, EngineOptions{Claims: claims}), NewEngine(s, EngineOptions{Claims: claims})
+	first, second := NewEngine(s, EngineOptions{Counter: claims}), NewEngine(s, EngineOptions{Counter: claims})
 	got := slices.Concat(talk(t, first, "x"), talk(t, second, "x", "x"), talk(t, first, "x"))
 	if diff := cmp.Diff([]string{"responses[0]: text a", "responses[0]: text a", "responses[1]: text b", "responses[1]: text b"}, got); diff != "" {
 		t.Error(diff)
 	}
-	reply, err := first.Next(t.Context(), Request{Prompt: "x", Claims: claimCounts{}})
+	reply, err := first.Next(t.Context(), Request{Prompt: "x", Counter: claimCounts{}})
 	if err != nil || reply.Rule.Name != "responses[0]" {
 		t.Errorf("%v, %v", reply.Rule, err)
 	}
@@ -650,10 +650,10 @@ times = 1
 `)
 	run := func(calls ...string) []string {
 		var record RunRecord
-		record.Prompt("hi there")
+		record.AddPrompt("hi there")
 		for _, c := range calls {
 			name, input, _ := strings.Cut(c, " ")
-			record.Call(name, json.RawMessage(input))
+			record.AddCall(name, json.RawMessage(input))
 		}
 		var unmet []string
 		for _, j := range s.CheckExpectations(&record) {

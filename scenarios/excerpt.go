@@ -8,15 +8,15 @@ import (
 	"github.com/claudeless/claudeless/internal/base/match"
 )
 
-// Secrets finds the start and end of each secret of a text, in order.
-type Secrets interface {
+// SecretFinder finds the start and end of each secret of a text, in order.
+type SecretFinder interface {
 	Places(text string) [][2]int
 }
 
 // excerpts shows parts of prompts and patterns in messages. Secrets are redacted
 // before a text is truncated, because a part of a secret is not recognised.
 type excerpts struct {
-	secrets Secrets // nil = no redaction
+	secrets SecretFinder // nil = no redaction
 }
 
 // Hide returns a text without its secrets.
@@ -58,43 +58,43 @@ func (x excerpts) split(s string, at int) (before, after string) {
 // matching fails.
 func (x excerpts) explainMiss(t match.Text, prompt string) string {
 	why := t.Explain(prompt, x)
-	m, ok := t.FirstMiss(prompt)
+	m, ok := t.FirstMismatch(prompt)
 	const few = 3 // characters that match by chance
 	if !ok || m.At < few {
 		return why
 	}
 	fitting, rest := x.split(prompt, m.At)
 	_, want := x.split(m.Pattern, len(m.Pattern)-len(m.Want))
-	switch fits := "; it fits as far as " + tail(fitting); {
+	switch fits := "; it fits as far as " + lastBytes(fitting); {
 	case rest == "":
-		return why + fits + ", where " + clip(want) + " should follow"
+		return why + fits + ", where " + shorten(want) + " should follow"
 	case m.Want == "":
-		return why + fits + ", but " + head(rest) + " follows"
+		return why + fits + ", but " + firstBytes(rest) + " follows"
 	default:
-		return why + fits + ", then " + head(rest) + " is where " + clip(want) + " should"
+		return why + fits + ", then " + firstBytes(rest) + " is where " + shorten(want) + " should"
 	}
 }
 
 // excerptLength is the length of the text shown on either side of a position.
 const excerptLength = 40
 
-func head(s string) string {
+func firstBytes(s string) string {
 	if r := []rune(s); len(r) > excerptLength {
 		return fmt.Sprintf("%q…", string(r[:excerptLength]))
 	}
 	return strconv.Quote(s)
 }
 
-func tail(s string) string {
+func lastBytes(s string) string {
 	if r := []rune(s); len(r) > excerptLength {
 		return fmt.Sprintf("…%q", string(r[len(r)-excerptLength:]))
 	}
 	return strconv.Quote(s)
 }
 
-func (x excerpts) clip(s string) string { return clip(x.Hide(s)) }
+func (x excerpts) shorten(s string) string { return shorten(x.Hide(s)) }
 
-func clip(s string) string {
+func shorten(s string) string {
 	const most = 200
 	if r := []rune(s); len(r) > most {
 		return fmt.Sprintf("%q…", string(r[:most]))

@@ -17,18 +17,18 @@ import (
 // RunRecord records what a run did, for its expectations. The zero value is an empty
 // run. It is not safe for concurrent use.
 type RunRecord struct {
-	calls    []observedCall
-	prompts  []string
-	servers  []observedCall // calls of MCP servers; name is "server/tool"
-	notified []NotificationSeen
-	requests []ModelRequest
-	oauth    []OAuthSeen
-	fixtures bool // oauth is complete
-	exits    []int
-	screens  []ScreenSeen
-	otel     []string // names that a collector has accepted, one for each time
-	real     bool     // the screens are those of a real claude, which records none
-	rules    []RuleRef
+	calls         []observedCall
+	prompts       []string
+	servers       []observedCall // calls of MCP servers; name is "server/tool"
+	notifications []ObservedNotification
+	requests      []ModelRequest
+	oauthRequests []ObservedOAuthRequest
+	fixturesRead  bool // oauth is complete
+	exitCodes     []int
+	screens       []ObservedScreen
+	telemetry     []string // names that a collector accepted; a name occurs once for each acceptance
+	realCLI       bool     // a real claude ran, which does not record its screens
+	rules         []RuleRef
 }
 
 type observedCall struct {
@@ -36,10 +36,10 @@ type observedCall struct {
 	input any
 }
 
-// NotificationSeen is a progress or log notification from an MCP server.
-type NotificationSeen struct {
+// ObservedNotification is a progress or log notification from an MCP server.
+type ObservedNotification struct {
 	Server string // by its name in the configuration
-	// Tool is the server's own name of the tool whose progress it is.
+	// Tool is the server's own name of the tool that makes the progress.
 	Tool string
 	// Level is the level of a log message; empty = progress.
 	Level string
@@ -55,51 +55,55 @@ type ModelRequest struct {
 	AfterMS float64
 }
 
-// Call records a tool call, by its canonical name.
-func (s *RunRecord) Call(name string, input json.RawMessage) {
+// AddCall records a tool call, by its canonical name.
+func (s *RunRecord) AddCall(name string, input json.RawMessage) {
 	s.calls = append(s.calls, observedCall{name: name, input: numbers(input)})
 }
 
-// Prompt records a prompt.
-func (s *RunRecord) Prompt(text string) { s.prompts = append(s.prompts, text) }
+// AddPrompt records a prompt.
+func (s *RunRecord) AddPrompt(text string) { s.prompts = append(s.prompts, text) }
 
-// ServerCall records a call to an MCP server, by the server's name in the
+// AddServerCall records a call to an MCP server, by the server's name in the
 // configuration and its own name of the tool.
-func (s *RunRecord) ServerCall(server, tool string) {
+func (s *RunRecord) AddServerCall(server, tool string) {
 	s.servers = append(s.servers, observedCall{name: server + "/" + tool})
 }
 
-// Notification records what an MCP server said while it worked.
-func (s *RunRecord) Notification(n NotificationSeen) { s.notified = append(s.notified, n) }
+// AddNotification records a progress or log notification of an MCP server.
+func (s *RunRecord) AddNotification(n ObservedNotification) {
+	s.notifications = append(s.notifications, n)
+}
 
-// Request records a request to the model, and returns its number for RetryRequest.
-func (s *RunRecord) Request(r ModelRequest) int {
+// AddRequest records a request to the model, and returns its number for AddRetries.
+func (s *RunRecord) AddRequest(r ModelRequest) int {
 	s.requests = append(s.requests, r)
 	return len(s.requests) - 1
 }
 
-// RetryRequest records that a request, by its number, was sent again, or that the
+// AddRetries records that a request, by its number, was sent again, or that the
 // response to it continues after some retries: steps without tool calls are one
 // message of the API.
-func (s *RunRecord) RetryRequest(number, times int) { s.requests[number].Retries += times }
+func (s *RunRecord) AddRetries(number, times int) { s.requests[number].Retries += times }
 
-// ReadFixtures reports that the journal lines of fixtures were read. Without them expectations of OAuth are not
+// MarkFixturesRead records that the journal lines of fixtures were read. Without them expectations of OAuth are not
 // evaluated, because a single process does not see OAuth requests.
-func (s *RunRecord) ReadFixtures() { s.fixtures = true }
+func (s *RunRecord) MarkFixturesRead() { s.fixturesRead = true }
 
-// OAuth records a request to an authorization server.
-func (s *RunRecord) OAuth(r OAuthSeen) { s.oauth = append(s.oauth, r) }
-
-// Telemetry records how often a collector has accepted a name.
-func (s *RunRecord) Telemetry(name string, count int) {
-	s.otel = append(s.otel, slices.Repeat([]string{name}, count)...)
+// AddOAuthRequest records a request to an authorization server.
+func (s *RunRecord) AddOAuthRequest(r ObservedOAuthRequest) {
+	s.oauthRequests = append(s.oauthRequests, r)
 }
 
-// Exit records the exit code of a process.
-func (s *RunRecord) Exit(code int) { s.exits = append(s.exits, code) }
+// AddTelemetry records how often a collector has accepted a name.
+func (s *RunRecord) AddTelemetry(name string, count int) {
+	s.telemetry = append(s.telemetry, slices.Repeat([]string{name}, count)...)
+}
 
-// Rule records that a rule has answered.
-func (s *RunRecord) Rule(r RuleRef) { s.rules = append(s.rules, r) }
+// AddExit records the exit code of a process.
+func (s *RunRecord) AddExit(code int) { s.exitCodes = append(s.exitCodes, code) }
+
+// AddRule records that a rule answered a prompt.
+func (s *RunRecord) AddRule(r RuleRef) { s.rules = append(s.rules, r) }
 
 // ExpectationResult is the result of one expectation.
 type ExpectationResult struct {
@@ -126,7 +130,7 @@ func (s *Scenario) CheckExpectations(seen *RunRecord) []ExpectationResult {
 	judged := make([]ExpectationResult, 0, len(s.Expect))
 	for i := range s.Expect {
 		x := &s.Expect[i]
-		if x.OAuth != nil && !seen.fixtures || (x.Screen != "" || x.Otel != "") && seen.real {
+		if x.OAuth != nil && !seen.fixturesRead || (x.Screen != "" || x.Otel != "") && seen.realCLI {
 			continue
 		}
 		j := ExpectationResult{At: x.at}
@@ -176,7 +180,7 @@ func (s *Scenario) check(x *Expectation, seen *RunRecord) (text, got string) {
 // ExpectsTool reports whether an expectation refers to a tool, by its canonical
 // name.
 func (s *Scenario) ExpectsTool(name string) bool {
-	return slices.ContainsFunc(s.Expect, func(x Expectation) bool { return x.Tool != "" && x.names(name) })
+	return slices.ContainsFunc(s.Expect, func(x Expectation) bool { return x.Tool != "" && x.matchesTool(name) })
 }
 
 // ExpectsExit reports whether an expectation refers to an exit code.
@@ -193,18 +197,18 @@ func (s *Scenario) ExpectsExitCode(code int) bool {
 // name, with an input that matches.
 func (s *Scenario) ExpectsInput(tool string, input json.RawMessage) bool {
 	var seen RunRecord
-	seen.Call(tool, input)
+	seen.AddCall(tool, input)
 	return slices.ContainsFunc(s.Expect, func(x Expectation) bool {
 		return x.Tool != "" && x.Input != nil && !x.Never && len(x.matchingEvents(&seen)) > 0
 	})
 }
 
-// UnrecordedServers are the expectations about what MCP servers say that none of the recorded servers is named by.
+// UnrecordedServers returns the expectations about MCP servers that match none of the recorded servers.
 func (s *Scenario) UnrecordedServers(recorded []string) []RuleRef {
 	var all []RuleRef
 	for i := range s.Expect {
 		x := &s.Expect[i]
-		if x.MCP == nil || !x.MCP.notification() {
+		if x.MCP == nil || !x.MCP.expectsNotification() {
 			continue
 		}
 		if !slices.ContainsFunc(recorded, func(name string) bool { return matchesToolName(name, x.MCP.Server) }) {
@@ -219,7 +223,7 @@ func (s *Scenario) UnrecordedServers(recorded []string) []RuleRef {
 func (s *Scenario) AcceptsMissingServer(name string) bool {
 	return slices.ContainsFunc(s.Expect, func(x Expectation) bool {
 		none := x.Never || x.Times != nil && x.Times.Max == 0
-		return none && x.MCP != nil && !x.MCP.notification() && matchesToolName(name, x.MCP.Server)
+		return none && x.MCP != nil && !x.MCP.expectsNotification() && matchesToolName(name, x.MCP.Server)
 	})
 }
 
@@ -271,28 +275,28 @@ func (x *Expectation) matchingEvents(seen *RunRecord) []int {
 	switch {
 	case x.Prompt != nil:
 		return indexesWhere(seen.prompts, func(p string) bool { _, ok := x.prompt.Match(p); return ok })
-	case x.MCP != nil && x.MCP.notification():
-		return indexesWhere(seen.notified, x.MCP.describes)
+	case x.MCP != nil && x.MCP.expectsNotification():
+		return indexesWhere(seen.notifications, x.MCP.matchesNotification)
 	case x.MCP != nil:
-		return indexesWhere(seen.servers, x.MCP.names)
+		return indexesWhere(seen.servers, x.MCP.matchesCall)
 	case x.Request != nil:
 		return indexesWhere(seen.requests, func(r ModelRequest) bool { return x.Request.Model == "" || globMatches(x.Request.Model, r.Model) })
 	case x.OAuth != nil:
-		return indexesWhere(seen.oauth, func(r OAuthSeen) bool { return x.OAuth.matches(r) })
+		return indexesWhere(seen.oauthRequests, func(r ObservedOAuthRequest) bool { return x.OAuth.matches(r) })
 	case x.Otel != "":
-		return indexesWhere(seen.otel, func(name string) bool { return globMatches(x.Otel, name) })
+		return indexesWhere(seen.telemetry, func(name string) bool { return globMatches(x.Otel, name) })
 	case x.Exit != nil:
-		return indexesWhere(seen.exits, func(code int) bool { return code == *x.Exit })
+		return indexesWhere(seen.exitCodes, func(code int) bool { return code == *x.Exit })
 	case x.Screen != "":
-		return indexesWhere(seen.screens, func(r ScreenSeen) bool { return x.shows(r) })
+		return indexesWhere(seen.screens, func(r ObservedScreen) bool { return x.matchesScreen(r) })
 	case x.Rule != nil:
 		return indexesWhere(seen.rules, func(r RuleRef) bool { return r.Line == *x.Rule && sameFile(r.File, x.at.File) })
 	}
 	return indexesWhere(seen.calls, func(c observedCall) bool {
-		if !x.names(c.name) {
+		if !x.matchesTool(c.name) {
 			return false
 		}
-		_, ok := match.Subset(x.input(), c.input)
+		_, ok := match.Subset(x.inputValue(), c.input)
 		return ok || x.Input == nil
 	})
 }
@@ -335,14 +339,14 @@ func (s *Scenario) nearestMiss(x *Expectation, seen *RunRecord, hits int) string
 	if x.Never || hits > 0 {
 		return ""
 	}
-	if x.MCP != nil && x.MCP.notification() {
-		return x.MCP.others(seen.notified)
+	if x.MCP != nil && x.MCP.expectsNotification() {
+		return x.MCP.describeOthers(seen.notifications)
 	}
 	if x.OAuth != nil {
-		return x.OAuth.almost(seen.oauth)
+		return x.OAuth.nearMiss(seen.oauthRequests)
 	}
-	if x.Exit != nil && len(seen.exits) > 0 {
-		return "; the exit codes were " + strings.Trim(fmt.Sprint(seen.exits), "[]")
+	if x.Exit != nil && len(seen.exitCodes) > 0 {
+		return "; the exit codes were " + strings.Trim(fmt.Sprint(seen.exitCodes), "[]")
 	}
 	if x.Prompt != nil {
 		return s.nearestPrompt(x, seen.prompts)
@@ -362,7 +366,7 @@ func (s *Scenario) nearestPrompt(x *Expectation, prompts []string) string {
 	best := slices.MinFunc(prompts, func(a, b string) int {
 		return cmp.Compare(match.Distance(want, a), match.Distance(want, b))
 	})
-	return "; of the prompt " + s.excerpts.clip(best) + ": " + s.excerpts.explainMiss(x.prompt, best)
+	return "; of the prompt " + s.excerpts.shorten(best) + ": " + s.excerpts.explainMiss(x.prompt, best)
 }
 
 // nearestCall describes how the nearest call of the right tool differs, or which
@@ -370,7 +374,7 @@ func (s *Scenario) nearestPrompt(x *Expectation, prompts []string) string {
 func (x *Expectation) nearestCall(calls []observedCall) string {
 	best, least, others := "", -1, []string{}
 	for _, c := range calls {
-		if !x.names(c.name) {
+		if !x.matchesTool(c.name) {
 			if !slices.Contains(others, c.name) {
 				others = append(others, c.name)
 			}
@@ -381,7 +385,7 @@ func (x *Expectation) nearestCall(calls []observedCall) string {
 			continue
 		}
 		if n := match.Distance(string(x.Input), string(text)); least < 0 || n < least {
-			diff, _ := match.Subset(x.input(), c.input)
+			diff, _ := match.Subset(x.inputValue(), c.input)
 			best, least = "; in a call to "+c.name+" "+diff, n
 		}
 	}
@@ -399,10 +403,10 @@ func numbers(raw json.RawMessage) any {
 	return nil
 }
 
-func (x *Expectation) input() any { return numbers(x.Input) }
+func (x *Expectation) inputValue() any { return numbers(x.Input) }
 
-// names reports whether the expectation refers to the tool.
-func (x *Expectation) names(tool string) bool {
+// matchesTool reports whether the expectation refers to the tool.
+func (x *Expectation) matchesTool(tool string) bool {
 	for _, t := range x.tools {
 		if _, ok := t.Match(tool); ok {
 			return true

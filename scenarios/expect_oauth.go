@@ -8,15 +8,15 @@ import (
 	"github.com/claudeless/claudeless/internal/base/match"
 )
 
-// OAuthSeen is a request to the authorization server of a fixture.
-type OAuthSeen struct {
+// ObservedOAuthRequest is a request to the authorization server of a fixture.
+type ObservedOAuthRequest struct {
 	Request, Grant, Client string
 	Scopes                 []string
 	Result                 string
 }
 
 // matches reports whether the expectation is about a request.
-func (x *ExpectOAuth) matches(r OAuthSeen) bool {
+func (x *ExpectOAuth) matches(r ObservedOAuthRequest) bool {
 	return r.Request == cmp.Or(x.Request, "token") && (x.Grant == "" || x.Grant == r.Grant) && (x.Client == "" || globMatches(x.Client, r.Client)) &&
 		(x.Scope == "" || slices.Contains(r.Scopes, x.Scope)) && (x.Result == "" || x.Result == r.Result)
 }
@@ -35,8 +35,8 @@ func (x *ExpectOAuth) subject() string {
 	return text.String()
 }
 
-// almost lists the actual requests.
-func (x *ExpectOAuth) almost(seen []OAuthSeen) string {
+// nearMiss lists the actual requests.
+func (x *ExpectOAuth) nearMiss(seen []ObservedOAuthRequest) string {
 	var others []string
 	for _, r := range seen {
 		text := strings.TrimSpace(r.Request+" "+r.Grant) + " -> " + r.Result
@@ -50,7 +50,7 @@ func (x *ExpectOAuth) almost(seen []OAuthSeen) string {
 	return "; there were " + strings.Join(others, ", ")
 }
 
-// globMatches is for globs that were checked when the scenario was compiled.
+// globMatches matches a glob that was checked when the scenario was compiled.
 func globMatches(glob, text string) bool {
 	g, err := match.Glob(glob)
 	if err != nil {

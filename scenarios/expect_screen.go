@@ -5,20 +5,20 @@ import (
 	"strings"
 )
 
-// ScreenSeen is a state of the interactive screen that waited for the user.
-type ScreenSeen struct {
+// ObservedScreen is a state of the interactive screen that waited for the user.
+type ObservedScreen struct {
 	State string // permission, question, plan or dialog
 	Kind  string // of the state: bash, trust
 	// Answer is yes or no.
 	Answer string
 }
 
-// Screen records a screen that was answered.
-func (s *RunRecord) Screen(seen ScreenSeen) { s.screens = append(s.screens, seen) }
+// AddScreen records a screen that was answered.
+func (s *RunRecord) AddScreen(seen ObservedScreen) { s.screens = append(s.screens, seen) }
 
-// ReadReal says that a real claude ran, whose screens are not recorded. Expectations of
+// MarkRealCLI says that a real claude ran, whose screens are not recorded. Expectations of
 // screens are then not judged.
-func (s *RunRecord) ReadReal() { s.real = true }
+func (s *RunRecord) MarkRealCLI() { s.realCLI = true }
 
 // isScreenState reports whether a text names a state of the screen, with or without a kind.
 func isScreenState(text string) bool {
@@ -26,7 +26,7 @@ func isScreenState(text string) bool {
 	return slices.Contains([]string{"permission", "question", "plan", "dialog"}, state)
 }
 
-// shows reports whether a screen is the expected one.
-func (x *Expectation) shows(seen ScreenSeen) bool {
+// matchesScreen reports whether a screen is the expected one.
+func (x *Expectation) matchesScreen(seen ObservedScreen) bool {
 	return (x.Screen == seen.State || x.Screen == seen.State+"/"+seen.Kind) && (x.Answered == "" || x.Answered == seen.Answer)
 }

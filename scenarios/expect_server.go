@@ -6,17 +6,19 @@ import (
 	"strings"
 )
 
-// names reports whether the expectation is about a call, "server/tool".
-func (m *ExpectMCP) names(c observedCall) bool {
+// matchesCall reports whether the expectation is about a call, "server/tool".
+func (m *ExpectMCP) matchesCall(c observedCall) bool {
 	server, tool, _ := strings.Cut(c.name, "/")
 	return matchesToolName(server, m.Server) && (m.Tool == "" || matchesToolName(tool, m.Tool))
 }
 
-// notification reports whether the expectation is about what the server says, not about calls.
-func (m *ExpectMCP) notification() bool { return m.Progress != "" || m.Log != "" || m.Level != "" }
+// expectsNotification reports whether the expectation is about what the server says, not about calls.
+func (m *ExpectMCP) expectsNotification() bool {
+	return m.Progress != "" || m.Log != "" || m.Level != ""
+}
 
-// describes reports whether the expectation is about a notification.
-func (m *ExpectMCP) describes(n NotificationSeen) bool {
+// matchesNotification reports whether the expectation is about a notification.
+func (m *ExpectMCP) matchesNotification(n ObservedNotification) bool {
 	if !matchesToolName(n.Server, m.Server) || (n.Level == "") != (m.Progress != "") {
 		return false
 	}
@@ -45,8 +47,8 @@ func (m *ExpectMCP) subject() string {
 	return "a call to " + of
 }
 
-// others lists the actual notifications of the server.
-func (m *ExpectMCP) others(notified []NotificationSeen) string {
+// describeOthers lists the actual notifications of the server.
+func (m *ExpectMCP) describeOthers(notified []ObservedNotification) string {
 	const most = 3
 	var texts []string
 	for _, n := range notified {

@@ -14,44 +14,46 @@ const nearestRules = 3
 func (e *Engine) Explain(r Request) []string { return e.explain(r.Prompt, nearestRules) }
 
 // ExplainAll is [Engine.Explain] with all rules of the scenario.
-func (e *Engine) ExplainAll(r Request) []string { return e.explain(r.Prompt, len(e.s.Responses)) }
+func (e *Engine) ExplainAll(r Request) []string {
+	return e.explain(r.Prompt, len(e.scenario.Responses))
+}
 
 func (e *Engine) explain(prompt string, most int) []string {
-	lines := []string{"no rule of the scenario matches the prompt " + e.s.excerpts.clip(prompt)}
-	if at := cmp.Or(e.active, e.endedSequence); at != nil && at.next < len(e.s.Responses[at.rule].Turns) {
-		turn := &e.s.Responses[at.rule].Turns[at.next]
-		why := e.s.excerpts.explainMiss(turn.match, prompt)
+	lines := []string{"no rule of the scenario matches the prompt " + e.scenario.excerpts.shorten(prompt)}
+	if at := cmp.Or(e.active, e.endedSequence); at != nil && at.next < len(e.scenario.Responses[at.rule].Turns) {
+		turn := &e.scenario.Responses[at.rule].Turns[at.next]
+		why := e.scenario.excerpts.explainMiss(turn.match, prompt)
 		if _, ok := turn.match.Match(prompt); ok {
 			why = fmt.Sprintf("it matches, but its condition %q is false", turn.When)
 		}
 		lines = append(lines, fmt.Sprintf("%s was expected next (%s): %s", e.ref(at.rule, at.next), turn.Expect.String(), why))
 	}
-	if len(e.s.Responses) == 0 {
+	if len(e.scenario.Responses) == 0 {
 		return append(lines, "the scenario has no [[responses]]")
 	}
-	for i, rule := range rankRules(e.s.Responses, prompt) {
+	for i, rule := range rankRules(e.scenario.Responses, prompt) {
 		if i == most {
-			return append(lines, fmt.Sprintf("and %d more", len(e.s.Responses)-most))
+			return append(lines, fmt.Sprintf("and %d more", len(e.scenario.Responses)-most))
 		}
-		lines = append(lines, fmt.Sprintf("%s (%s): %s", e.ref(rule, -1), e.s.Responses[rule].Pattern.String(), e.why(rule, prompt)))
+		lines = append(lines, fmt.Sprintf("%s (%s): %s", e.ref(rule, -1), e.scenario.Responses[rule].Pattern.String(), e.explainRule(rule, prompt)))
 	}
 	return lines
 }
 
-// why says why a rule did not answer.
-func (e *Engine) why(i int, prompt string) string {
-	rule := &e.s.Responses[i]
+// explainRule says why a rule did not answer.
+func (e *Engine) explainRule(i int, prompt string) string {
+	rule := &e.scenario.Responses[i]
 	_, ok := rule.match.Match(prompt)
 	switch {
 	case !ok:
-		return e.s.excerpts.explainMiss(rule.match, prompt)
+		return e.scenario.excerpts.explainMiss(rule.match, prompt)
 	case rule.MaxMatches != nil && e.counts[i] >= *rule.MaxMatches:
 		return fmt.Sprintf("it matches, but its max_matches = %d is used up", *rule.MaxMatches)
 	case rule.Once && e.counts[i] > 0:
 		return "it matches, but it answers once"
-	case rule.Once && e.o.Claims != nil:
+	case rule.Once && e.options.Counter != nil:
 		return "it matches, but it answers once in a run"
-	case rule.MaxMatches != nil && e.o.Claims != nil:
+	case rule.MaxMatches != nil && e.options.Counter != nil:
 		return fmt.Sprintf("it matches, but its max_matches = %d is used up in the run", *rule.MaxMatches)
 	case rule.When != "":
 		return fmt.Sprintf("it matches, but its condition %q is false", rule.When)

@@ -135,7 +135,7 @@ func (f *Failure) BindValue(v diag.Value, b *diag.Binding) {
 // taggedKeys are the keys of a table whose `type` selects them.
 type taggedKeys struct {
 	required, optional []string
-	others             []string // allowed for any type
+	knownKeys          []string // allowed for any type
 }
 
 // checkKeys reports missing and extra keys of a tagged table. Keys that no type has
@@ -143,7 +143,7 @@ type taggedKeys struct {
 func checkKeys(v diag.Value, b *diag.Binding, what string, t taggedKeys) {
 	known := slices.Concat(t.required, t.optional)
 	for _, f := range v.Fields() {
-		if f.Key != "type" && slices.Contains(t.others, f.Key) && !slices.Contains(known, f.Key) {
+		if f.Key != "type" && slices.Contains(t.knownKeys, f.Key) && !slices.Contains(known, f.Key) {
 			hint := "it has no keys other than `type`"
 			if len(known) > 0 {
 				hint = "its keys are " + strings.Join(known, ", ")
@@ -184,8 +184,8 @@ func FailureByName(name string) *Failure {
 	return f
 }
 
-// StreamFault reports whether a `fault` of that name applies to API streams.
-func StreamFault(name string) bool {
+// IsStreamFault reports whether a `fault` of that name applies to API streams.
+func IsStreamFault(name string) bool {
 	return slices.Contains([]string{"ping-silence", "tool-json-truncated", "usage-in-start-only", "stall-mid-stream"}, name)
 }
 

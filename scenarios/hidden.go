@@ -14,9 +14,9 @@ import (
 // matches.
 type hiddenRules struct {
 	rules         []Rule
-	any           int            // the first that matches every text; len(rules) = none
-	same          map[string]int // the first rule of each pattern
-	parts         trie           // texts of `contains` patterns
+	firstCatchAll int            // the first that matches every text; len(rules) = none
+	byPattern     map[string]int // the first rule of each pattern
+	substrings    trie           // texts of `contains` patterns
 	otherPatterns []otherPattern // the first rules with other patterns
 	comparisons   int            // remaining comparisons
 }
@@ -32,23 +32,23 @@ const (
 	maxComparisons   = 20_000
 )
 
-func newShadows(rules []Rule) *hiddenRules {
-	s := &hiddenRules{rules: rules, any: len(rules), same: make(map[string]int, len(rules)), parts: trie{next: map[transition]int{}, rules: map[int]int{}}, comparisons: maxComparisons}
+func newHiddenRules(rules []Rule) *hiddenRules {
+	s := &hiddenRules{rules: rules, firstCatchAll: len(rules), byPattern: make(map[string]int, len(rules)), substrings: trie{next: map[transition]int{}, rules: map[int]int{}}, comparisons: maxComparisons}
 	for i := range rules {
 		r := &rules[i]
 		if r.Source == "notification" || r.When != "" || r.MaxMatches != nil || r.Once {
 			continue
 		}
-		if matchesEverything(&r.Pattern) && i < s.any {
-			s.any = i
+		if matchesEverything(&r.Pattern) && i < s.firstCatchAll {
+			s.firstCatchAll = i
 		}
 		key := r.Pattern.String()
-		if _, ok := s.same[key]; !ok {
-			s.same[key] = i
+		if _, ok := s.byPattern[key]; !ok {
+			s.byPattern[key] = i
 		}
 		switch r.Pattern.Type {
 		case PatternContains:
-			s.parts.add(r.Pattern.Text, i)
+			s.substrings.add(r.Pattern.Text, i)
 		case PatternRegex, PatternGlob:
 			if len(s.otherPatterns) < maxOtherPatterns {
 				s.otherPatterns = append(s.otherPatterns, otherPattern{i, r.Matcher()})
@@ -65,16 +65,16 @@ func (s *hiddenRules) hiddenBy(i int) (by int, how string) {
 	if s.rules[i].AnswersNotifications() { // which those before it may leave to it
 		return 0, ""
 	}
-	if s.any < i {
-		return s.any, "matches every prompt"
+	if s.firstCatchAll < i {
+		return s.firstCatchAll, "matches every prompt"
 	}
-	if first, ok := s.same[p.String()]; ok && first < i {
+	if first, ok := s.byPattern[p.String()]; ok && first < i {
 		return first, "has the same pattern"
 	}
 	if p.Type != PatternExact && p.Type != PatternContains {
 		return 0, ""
 	}
-	if by, ok := s.parts.findSubstring(p.Text, i); ok {
+	if by, ok := s.substrings.findSubstring(p.Text, i); ok {
 		return by, "matches all that this one does"
 	}
 	if p.Type != PatternExact {
@@ -164,7 +164,7 @@ type trie struct {
 // transition is a transition from a node by a byte.
 type transition struct {
 	node int
-	by   byte
+	char byte
 }
 
 func (t trie) add(text string, rule int) {

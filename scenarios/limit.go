@@ -1,15 +1,14 @@
 package scenarios
 
-// Claims counts the matches of rules with `once` or `max_matches` over a run.
-type Claims interface {
+// RuleCounter counts the matches of rules with `once` or `max_matches` over a run.
+type RuleCounter interface {
 	// Next permanently claims the next free match of a rule and returns its number. The number is greater than after,
 	// the number of matches in the session. The rule is identified by its name and position.
 	Next(rule string, after int) (int, error)
 }
 
-// usedUp reports whether a rule that has answered count times in a session may not
-// answer again.
-func (r *Rule) usedUp(count int) bool {
+// isUsedUp reports whether a rule that has answered count times in a session must not answer again.
+func (r *Rule) isUsedUp(count int) bool {
 	limit := r.limit()
 	return limit >= 0 && count >= limit
 }
@@ -25,6 +24,6 @@ func (r *Rule) limit() int {
 	return -1
 }
 
-// maxOwnRounds is how many texts of the CLI a rule without a limit answers before the
+// maxConsecutiveNotices is how many texts of the CLI a rule without a limit answers before the
 // user sends the next prompt.
-const maxOwnRounds = 20
+const maxConsecutiveNotices = 20

@@ -93,17 +93,17 @@ func toolsOf(defs []protocol.Tool) map[string]inputKeys {
 
 // location is a part of a file.
 type location struct {
-	warn func(path diag.Path, offset int, message string) diag.Diagnostic
-	path diag.Path
+	diagnose func(path diag.Path, offset int, message string) diag.Diagnostic
+	path     diag.Path
 }
 
 func (p location) child(steps ...any) location {
-	return location{p.warn, append(p.path[:len(p.path):len(p.path)], steps...)}
+	return location{p.diagnose, append(p.path[:len(p.path):len(p.path)], steps...)}
 }
 
 // report adds a finding; offset is in characters within a string.
 func (l *linter) report(p location, offset int, hint, format string, args ...any) {
-	d := p.warn(p.path, offset, fmt.Sprintf(format, args...))
+	d := p.diagnose(p.path, offset, fmt.Sprintf(format, args...))
 	d.Hint, d.Warning = hint, true
 	l.list = append(l.list, d)
 }
@@ -111,10 +111,10 @@ func (l *linter) report(p location, offset int, hint, format string, args ...any
 func (l *linter) root(path ...any) location { return location{l.s.Locate, path} }
 
 func (l *linter) rules() {
-	shadows := newShadows(l.s.Responses)
+	shadows := newHiddenRules(l.s.Responses)
 	for i := range l.s.Responses {
 		r := &l.s.Responses[i]
-		p := location{warn: r.Locate}
+		p := location{diagnose: r.Locate}
 		if by, how := shadows.hiddenBy(i); how != "" {
 			at := l.s.Responses[by].Locate(nil, 0, "").Pos
 			l.report(p.child("pattern"), 0, "", NeverAnswers+": the earlier rule at %s %s", at, how)
@@ -331,13 +331,13 @@ func (l *linter) condition(p location, see visibleLists, src string) {
 	}
 }
 
-func (l *linter) indices(p location, see visibleLists, all []eval.Index) {
+func (l *linter) indices(p location, see visibleLists, all []eval.ListIndex) {
 	for _, x := range all {
 		switch {
-		case x.Name == "results" && x.Unconditional && (x.N >= see.results || -x.N > see.results):
-			l.report(p, x.Offset, "", "`results[%d]` is out of reach: %s", x.N, priorResults(see.results))
-		case x.Name == "match" && see.groups >= 0 && x.N > see.groups:
-			l.report(p, x.Offset, "", "`match[%d]` is always empty: the pattern has %s", x.N, plural(see.groups, "group"))
+		case x.Name == "results" && x.Unconditional && (x.Value >= see.results || -x.Value > see.results):
+			l.report(p, x.Offset, "", "`results[%d]` is out of reach: %s", x.Value, priorResults(see.results))
+		case x.Name == "match" && see.groups >= 0 && x.Value > see.groups:
+			l.report(p, x.Offset, "", "`match[%d]` is always empty: the pattern has %s", x.Value, plural(see.groups, "group"))
 		}
 	}
 }
@@ -377,11 +377,11 @@ func (l *linter) isCalled(name string) bool {
 	want := lastPart(name)
 	return len(l.s.Responses) == 0 && l.s.DefaultResponse == nil || want == "StructuredOutput" || slices.ContainsFunc(l.called, func(called string) bool {
 		have := lastPart(called)
-		return glob(want, have) || glob(have, want)
+		return matchesGlob(want, have) || matchesGlob(have, want)
 	})
 }
 
-func glob(pattern, name string) bool {
+func matchesGlob(pattern, name string) bool {
 	g, err := match.Glob(pattern)
 	if err != nil {
 		return true
@@ -423,7 +423,7 @@ func (l *linter) breakpoints() {
 		for j := range i {
 			earlier := &l.s.Breakpoints[j]
 			if earlier.When == "" && earlier.MaxHits == nil && earlier.Phase == k.Phase && (earlier.Tool == k.Tool || earlier.Tool == "*") {
-				l.report(p, 0, "", "the breakpoint never decides: the breakpoint at %s decides all calls of %s", earlier.Place(), k.Tool)
+				l.report(p, 0, "", "the breakpoint never decides: the breakpoint at %s decides all calls of %s", earlier.PositionText(), k.Tool)
 				break
 			}
 		}

@@ -114,7 +114,7 @@ func Load(path string, o LoadOptions) (*Scenario, error) {
 	l := newLoader(o)
 	src, err := l.read(path)
 	if err != nil {
-		return nil, diag.List{{Pos: diag.Position{File: path}, Message: "cannot read the scenario: " + fill.Reason(err), Hint: l.nearestFile(path)}}
+		return nil, diag.List{{Pos: diag.Position{File: path}, Message: "cannot read the scenario: " + fill.ErrorReason(err), Hint: l.nearestFile(path)}}
 	}
 	return l.load(path, src)
 }
@@ -148,10 +148,10 @@ func Parse(path string, src []byte, o LoadOptions) (*Scenario, error) {
 // loader reads one scenario and its includes.
 type loader struct {
 	LoadOptions
-	list   diag.List
-	lib    *fill.Library
-	loaded []string // cleaned paths of the included files so far
-	texts  []string // of all files, in the order in which they were read
+	list      diag.List
+	lib       *fill.Library
+	loaded    []string // cleaned paths of the included files so far
+	fileTexts []string // of all files, in the order in which they were read
 }
 
 func newLoader(o LoadOptions) *loader { return &loader{LoadOptions: o, lib: fill.NewLibrary()} }
@@ -171,7 +171,7 @@ func (l *loader) load(path, src string) (*Scenario, error) {
 	if err := l.list.Err(); err != nil {
 		return nil, err
 	}
-	s.library, s.rules, s.texts = l.lib, &ruleIndex{}, l.texts
+	s.library, s.rules, s.texts = l.lib, &ruleIndex{}, l.fileTexts
 	return s, nil
 }
 
@@ -179,12 +179,12 @@ func (l *loader) load(path, src string) (*Scenario, error) {
 func (l *loader) file(path, src string, stack []string) *Scenario {
 	s := &Scenario{}
 	ix, readable := l.bind(path, src, s)
-	l.texts = append(l.texts, ix.Text())
+	l.fileTexts = append(l.fileTexts, ix.Text())
 	if !readable {
 		return s
 	}
 	s.source = &fill.Source{Index: ix, Dir: filepath.Dir(path), Templates: s.Templates == nil || *s.Templates}
-	c := &compiler{&fill.Checker{Library: l.lib, Source: s.source, ReadFile: l.ReadFile, Found: &l.list}}
+	c := &compiler{&fill.Checker{Library: l.lib, Source: s.source, ReadFile: l.ReadFile, Diagnostics: &l.list}}
 	if c.ReadFile == nil {
 		c.ReadFile = diag.ReadFile
 	}
@@ -205,7 +205,7 @@ func (l *loader) include(from *fill.Source, i int, name string, stack []string) 
 		for _, p := range append(slices.Clone(stack), clean) {
 			names = append(names, filepath.Base(p))
 		}
-		l.list = append(l.list, from.Index.At(at, "include cycle: "+strings.Join(names, " → ")))
+		l.list = append(l.list, from.Index.DiagnosticAt(at, "include cycle: "+strings.Join(names, " → ")))
 		return nil
 	}
 	if slices.Contains(l.loaded, clean) {
@@ -214,7 +214,7 @@ func (l *loader) include(from *fill.Source, i int, name string, stack []string) 
 	l.loaded = append(l.loaded, clean)
 	src, err := l.read(path)
 	if err != nil {
-		l.list = append(l.list, from.Index.At(at, fmt.Sprintf("cannot read the included file %q: %s", name, fill.Reason(err))))
+		l.list = append(l.list, from.Index.DiagnosticAt(at, fmt.Sprintf("cannot read the included file %q: %s", name, fill.ErrorReason(err))))
 		return nil
 	}
 	return l.file(path, src, append(slices.Clone(stack), clean)).Responses
@@ -238,7 +238,7 @@ func (l *loader) bind(path, src string, s *Scenario) (*diag.Index, bool) {
 		l.list = append(l.list, ix.Bind(s)...)
 		return ix, true
 	}
-	if ix.Refused() {
+	if ix.IsRejected() {
 		l.list = append(l.list, *d)
 		return ix, false
 	}
@@ -265,7 +265,7 @@ func syntaxError(ix *diag.Index, doubt diag.Diagnostic, err error) diag.Diagnost
 	if message == "" {
 		message = pe.Error()
 	}
-	d := ix.AtLine(pe.Position.Line, pe.Position.Col, "")
+	d := ix.DiagnosticAtLine(pe.Position.Line, pe.Position.Col, "")
 	if gap := d.Pos.Line - doubt.Pos.Line; gap == 0 || gap == 1 {
 		d, d.Hint = doubt, doubt.Message
 	}

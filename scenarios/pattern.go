@@ -88,23 +88,22 @@ type compiledRule struct {
 
 // The values of `source`.
 const (
-	fromCLI      = "notification"
-	fromAnywhere = "any"
+	sourceNotification = "notification"
+	sourceAny          = "any"
 )
 
 // promptSources are the prompts that a rule answers. The zero value answers those of
 // the user.
 type promptSources struct {
-	from    string   // the key `source`; empty = as the pattern says
+	source  string   // the key `source`; empty = as the pattern says
 	pattern *Pattern // nil = no pattern
 }
 
-// AnswersNotifications reports whether the rule answers texts that the CLI writes
-// itself. Without `source` it does if the pattern names a text that only the CLI
-// writes.
+// AnswersNotifications reports whether the rule answers texts that the CLI writes itself. Without `source`, it
+// answers them if the pattern contains a text that only the CLI writes.
 func (a promptSources) AnswersNotifications() bool {
-	if a.from != "" || a.pattern == nil {
-		return a.from == fromCLI || a.from == fromAnywhere
+	if a.source != "" || a.pattern == nil {
+		return a.source == sourceNotification || a.source == sourceAny
 	}
 	text := a.pattern.String()
 	for _, opening := range []string{"task-notification", "Stop hook feedback", "structured-output-enforce"} {
@@ -120,7 +119,7 @@ func (a promptSources) answers(notification bool) bool {
 	if notification {
 		return a.AnswersNotifications()
 	}
-	return a.from != fromCLI
+	return a.source != sourceNotification
 }
 
 // groupsOf joins names of captures to one string, each once.

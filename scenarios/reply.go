@@ -18,17 +18,16 @@ import (
 type Request struct {
 	// Prompt is the text of a new prompt; used if Results is nil.
 	Prompt string
-	// Injected marks text that the CLI itself wrote. It does not end a turn
-	// sequence. Unless it is a notification too, it asks for the rest of a reply
-	// that was cut, and is matched against the rules like a prompt.
+	// Injected marks text that the CLI itself wrote. It does not end a turn sequence. If it is not also a
+	// notification, it asks for the rest of a truncated reply and is matched against the rules like a prompt.
 	Injected bool
 	// Notification marks a text that the CLI injected (the end of a background task, feedback of a hook, a reminder).
 	// Only rules and turns for notifications answer it.
 	Notification bool
-	// Added marks a prompt that arrived while another one was being answered: only
+	// Interjected marks a prompt that arrived while another one was being answered: only
 	// a rule that matches it answers; otherwise the reply is unmatched and must be
 	// dropped.
-	Added bool
+	Interjected bool
 	// Results are the results of the tool calls of the previous reply, in call
 	// order. Non-nil continues with the next step of that response.
 	Results []Result
@@ -37,8 +36,8 @@ type Request struct {
 	Side string
 	// Vars are additional variables of expressions.
 	Vars Vars
-	// Claims replaces the engine's; nil = the engine's.
-	Claims Claims
+	// Counter replaces the engine's; nil = the engine's.
+	Counter RuleCounter
 }
 
 // Result is the outcome of one tool call.
@@ -124,8 +123,8 @@ type Reply struct {
 	// Unmatched says that no rule matched the prompt. NearMisses explain why; they
 	// are set if the scenario makes that an error.
 	Unmatched bool
-	// Endless says that the rule would have gone on answering texts of the CLI
-	// with calls that cause the next text; the reply is the last text again.
+	// Endless says that the rule was stopped because it kept answering CLI texts with calls that cause the next
+	// text. The reply repeats the last text.
 	Endless    bool
 	NearMisses []string
 	// HasMore says that another step follows the results of this one.
@@ -164,12 +163,12 @@ type matchedRule struct {
 
 // activeResponse is an unfinished response with its remaining steps.
 type activeResponse struct {
-	hit           *matchedRule
+	rule          *matchedRule
 	steps         []Step
 	nextStep      int              // index of the next step
 	expected      []expectedResult // of the calls of the last reply, in call order
 	awaitsResults bool             // waiting for results
-	failed        bool             // a scripted failure ended it, so nothing has to follow
+	failed        bool             // a scripted failure ended it; no further step is expected
 }
 
 // expectedResult is the expectation about the result of one call.
@@ -180,7 +179,7 @@ type expectedResult struct {
 }
 
 func newResponse(h *matchedRule) *activeResponse {
-	return &activeResponse{hit: h, steps: stepsOf(h.response)}
+	return &activeResponse{rule: h, steps: stepsOf(h.response)}
 }
 
 // stepsOf converts a response to steps: its calls are one message, its text the
@@ -209,7 +208,7 @@ func (r *activeResponse) next(ctx context.Context) (Reply, error) {
 	if err != nil {
 		return Reply{}, err
 	}
-	reply := Reply{Rule: r.hit.ref}
+	reply := Reply{Rule: r.rule.ref}
 	if step == nil {
 		reply.Blocks = emptyText()
 		return reply, r.finish(ctx, &reply, nil)
@@ -220,7 +219,7 @@ func (r *activeResponse) next(ctx context.Context) (Reply, error) {
 		return Reply{}, err
 	}
 	for _, f := range step.Frames {
-		f, err := frameOf(ctx, r.hit.scope, f)
+		f, err := frameOf(ctx, r.rule.scope, f)
 		if err != nil {
 			return Reply{}, err
 		}
@@ -229,7 +228,7 @@ func (r *activeResponse) next(ctx context.Context) (Reply, error) {
 	r.awaitsResults = len(r.expected) > 0
 	if step.Failure != nil {
 		r.failed = true
-		if reply.Failure, err = failureOf(ctx, r.hit.scope, step.Failure); err != nil {
+		if reply.Failure, err = failureOf(ctx, r.rule.scope, step.Failure); err != nil {
 			return Reply{}, err
 		}
 	}
@@ -241,7 +240,7 @@ func (r *activeResponse) advance(ctx context.Context) (*Step, error) {
 	for r.nextStep < len(r.steps) {
 		step := &r.steps[r.nextStep]
 		r.nextStep++
-		ok, err := r.hit.scope.Condition(ctx, step.When)
+		ok, err := r.rule.scope.Condition(ctx, step.When)
 		if err != nil {
 			return nil, err
 		}
@@ -252,34 +251,33 @@ func (r *activeResponse) advance(ctx context.Context) (*Step, error) {
 	return nil, nil
 }
 
-// finish sets More and the structured output: that of the step, or on the last
-// message that of the response.
+// finish sets HasMore and the structured output: that of the step, or, on the last message, that of the response.
 func (r *activeResponse) finish(ctx context.Context, reply *Reply, step *Step) error {
 	var err error
-	if reply.HasMore, err = r.more(ctx); err != nil {
+	if reply.HasMore, err = r.hasMoreSteps(ctx); err != nil {
 		return err
 	}
 	var raw json.RawMessage
 	if step != nil {
 		raw = step.StructuredOutput
 	}
-	if raw == nil && !reply.HasMore && r.hit.response != nil {
-		raw = r.hit.response.StructuredOutput
+	if raw == nil && !reply.HasMore && r.rule.response != nil {
+		raw = r.rule.response.StructuredOutput
 	}
 	if raw != nil {
-		reply.StructuredOutput, err = r.hit.scope.JSON(ctx, raw)
+		reply.StructuredOutput, err = r.rule.scope.JSON(ctx, raw)
 	}
 	return err
 }
 
-// more reports whether a message follows: always after tool calls (at least the
+// hasMoreSteps reports whether a message follows: always after tool calls (at least the
 // closing one), otherwise if the condition of a later step is true.
-func (r *activeResponse) more(ctx context.Context) (bool, error) {
+func (r *activeResponse) hasMoreSteps(ctx context.Context) (bool, error) {
 	if len(r.expected) > 0 {
 		return true, nil
 	}
 	for i := r.nextStep; i < len(r.steps); i++ {
-		ok, err := r.hit.scope.Condition(ctx, r.steps[i].When)
+		ok, err := r.rule.scope.Condition(ctx, r.steps[i].When)
 		if ok || err != nil {
 			return ok, err
 		}
@@ -319,7 +317,7 @@ func (r *activeResponse) blocks(ctx context.Context, reply *Reply, step *Step) e
 
 // block builds one block; server is the call for a result without a tool_use_id.
 func (r *activeResponse) block(ctx context.Context, b *Block, server string) (protocol.Block, error) {
-	sc := r.hit.scope
+	sc := r.rule.scope
 	switch b.Type {
 	case BlockText:
 		text, err := sc.Text(ctx, b.Text)
@@ -452,16 +450,16 @@ func (r *activeResponse) subagent(s *Subagent) *protocol.SubagentScript {
 	if s == nil {
 		return nil
 	}
-	sc := r.hit.scope.Fork()
+	sc := r.rule.scope.Fork()
 	sc.Results = nil
 	return &protocol.SubagentScript{
-		Type: s.Type, Background: s.Background, Steps: &script{ref: r.hit.ref, steps: s.Steps, scope: sc},
+		Type: s.Type, Background: s.Background, Steps: &script{ref: r.rule.ref, steps: s.Steps, scope: sc},
 	}
 }
 
 // tool evaluates one call of a reply.
 func (r *activeResponse) tool(ctx context.Context, c *ToolCall) (protocol.ToolUse, error) {
-	use, err := callOf(ctx, r.hit.scope, c)
+	use, err := callOf(ctx, r.rule.scope, c)
 	if sub := r.subagent(c.Subagent); sub != nil {
 		if use.Script == nil {
 			use.Script = &protocol.CallScript{}

@@ -124,7 +124,7 @@ func (s *Scenario) Digest() string {
 
 // HideSecrets redacts the secrets of prompts and patterns in all messages about the
 // scenario. Call it before the scenario is used.
-func (s *Scenario) HideSecrets(secrets Secrets) { s.excerpts.secrets = secrets }
+func (s *Scenario) HideSecrets(secrets SecretFinder) { s.excerpts.secrets = secrets }
 
 // rankRules sorts the rules by similarity to the prompt: rules whose pattern matches,
 // then by the number of matching parts, then by edit distance. Only rules that

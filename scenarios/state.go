@@ -67,7 +67,7 @@ func (e *Engine) State() ([]byte, error) {
 }
 
 func (e *Engine) saved(r *activeResponse) *savedResponse {
-	h := r.hit
+	h := r.rule
 	out := &savedResponse{Rule: h.rule, Turn: h.turn, Step: r.nextStep, Match: map[string]string{}, Results: h.scope.Results}
 	if h.rule >= 0 {
 		out.Pattern = e.fingerprint(h.rule)
@@ -82,13 +82,13 @@ func (e *Engine) saved(r *activeResponse) *savedResponse {
 // restoreResponse makes a saved response the current one; false = it no longer fits the
 // scenario.
 func (e *Engine) restoreResponse(r *savedResponse) bool {
-	h := &matchedRule{rule: r.Rule, turn: r.Turn, response: e.s.DefaultResponse, ref: e.defaultRef()}
-	src, groups := e.s.source, ""
+	h := &matchedRule{rule: r.Rule, turn: r.Turn, response: e.scenario.DefaultResponse, ref: e.defaultRef()}
+	src, groups := e.scenario.source, ""
 	if r.Rule >= 0 {
-		if !e.isRule(r.Rule, r.Pattern) || r.Turn >= len(e.s.Responses[r.Rule].Turns) {
+		if !e.isRule(r.Rule, r.Pattern) || r.Turn >= len(e.scenario.Responses[r.Rule].Turns) {
 			return false
 		}
-		rule := &e.s.Responses[r.Rule]
+		rule := &e.scenario.Responses[r.Rule]
 		compiled := &rule.compiledRule
 		h.response, h.ref = rule.Response, e.ref(r.Rule, r.Turn)
 		if r.Turn >= 0 {
@@ -108,10 +108,10 @@ func (e *Engine) restoreResponse(r *savedResponse) bool {
 		}
 	}
 	for i := range r.Results {
-		r.Results[i].Content, r.Results[i].Structured = plainjson.Plain(r.Results[i].Content), plainjson.Plain(r.Results[i].Structured)
+		r.Results[i].Content, r.Results[i].Structured = plainjson.Normalize(r.Results[i].Content), plainjson.Normalize(r.Results[i].Structured)
 	}
 	h.scope = &fill.Scope{
-		Library: e.s.library, Source: src, Groups: groups, Results: r.Results, Match: match,
+		Library: e.scenario.library, Source: src, Groups: groups, Results: r.Results, Match: match,
 		Vars: map[string]any{"prompt": r.Prompt},
 	}
 	e.running = newResponse(h)
@@ -142,7 +142,7 @@ func (e *Engine) Restore(data []byte) error {
 		e.counts[i] = c.Matches
 	}
 	if a := st.Active; a != nil {
-		if e.isRule(a.Rule, a.Pattern) && a.Next >= 0 && a.Next < len(e.s.Responses[a.Rule].Turns) {
+		if e.isRule(a.Rule, a.Pattern) && a.Next >= 0 && a.Next < len(e.scenario.Responses[a.Rule].Turns) {
 			e.active = &activeSequence{rule: a.Rule, next: a.Next, groups: a.Groups}
 		} else {
 			stale++
@@ -158,12 +158,12 @@ func (e *Engine) Restore(data []byte) error {
 }
 
 func (e *Engine) isRule(i int, fingerprint string) bool {
-	return i >= 0 && i < len(e.s.Responses) && e.fingerprint(i) == fingerprint
+	return i >= 0 && i < len(e.scenario.Responses) && e.fingerprint(i) == fingerprint
 }
 
 func (e *Engine) fingerprint(rule int) string {
 	h := fnv.New64a()
-	fmt.Fprint(h, e.s.Responses[rule].Pattern.String())
+	fmt.Fprint(h, e.scenario.Responses[rule].Pattern.String())
 	return strconv.FormatUint(h.Sum64(), 16)
 }
 
@@ -172,20 +172,20 @@ func (e *Engine) fingerprint(rule int) string {
 // many goroutines.
 func (e *Engine) Fork() *Engine {
 	n := &Engine{
-		s: e.s, o: e.o, env: e.env, turns: e.turns, counts: maps.Clone(e.counts), active: e.active, script: e.script,
-		unmetResults: slices.Clip(e.unmetResults), lastText: e.lastText, ownRounds: e.ownRounds,
+		scenario: e.scenario, options: e.options, env: e.env, turns: e.turns, counts: maps.Clone(e.counts), active: e.active, subagentScript: e.subagentScript,
+		unmetResults: slices.Clip(e.unmetResults), lastText: e.lastText, consecutiveNotices: e.consecutiveNotices,
 	}
 	if e.running != nil {
 		run := *e.running
-		h := *run.hit
+		h := *run.rule
 		h.scope = h.scope.Fork()
-		run.hit = &h
+		run.rule = &h
 		n.running = &run
 	}
-	if e.script != nil {
-		h := *e.script
+	if e.subagentScript != nil {
+		h := *e.subagentScript
 		h.scope = h.scope.Fork()
-		n.script = &h
+		n.subagentScript = &h
 	}
 	return n
 }
@@ -195,23 +195,23 @@ func (e *Engine) Fork() *Engine {
 // response.
 func (e *Engine) Unplayed(ctx context.Context) (text string, at diag.Position, ok bool) {
 	r := e.running
-	if r == nil || r.failed || r.hit.failure != nil || r.hit.ref.Name == "" {
+	if r == nil || r.failed || r.rule.failure != nil || r.rule.ref.Name == "" {
 		return "", diag.Position{}, false
 	}
-	if more, err := r.more(ctx); err != nil || !more {
+	if more, err := r.hasMoreSteps(ctx); err != nil || !more {
 		return "", diag.Position{}, false
 	}
-	at = diag.Position{File: r.hit.ref.File, Line: r.hit.ref.Line}
+	at = diag.Position{File: r.rule.ref.File, Line: r.rule.ref.Line}
 	if r.nextStep >= len(r.steps) {
-		return r.hit.ref.Name + ": the message after the last results", at, true
+		return r.rule.ref.Name + ": the message after the last results", at, true
 	}
-	if r.hit.response != nil && len(r.hit.response.Steps) > 0 && r.hit.rule >= 0 {
-		rule := &e.s.Responses[r.hit.rule]
+	if r.rule.response != nil && len(r.rule.response.Steps) > 0 && r.rule.rule >= 0 {
+		rule := &e.scenario.Responses[r.rule.rule]
 		path := diag.Path{"responses", rule.index}
-		if r.hit.turn >= 0 {
-			path = append(path, "turns", r.hit.turn)
+		if r.rule.turn >= 0 {
+			path = append(path, "turns", r.rule.turn)
 		}
 		at = rule.source.Index.Pos(append(path, "response", "steps", r.nextStep))
 	}
-	return fmt.Sprintf("%s: step %d of %d", r.hit.ref.Name, r.nextStep+1, len(r.steps)), at, true
+	return fmt.Sprintf("%s: step %d of %d", r.rule.ref.Name, r.nextStep+1, len(r.steps)), at, true
 }

@@ -33,7 +33,7 @@ type unsupportedKeys struct {
 
 // add reports the key at path, and what happens instead.
 func (l *unsupportedKeys) add(path diag.Path, what, instead string) {
-	d := l.src.Index.At(path, what)
+	d := l.src.Index.DiagnosticAt(path, what)
 	d.Hint, d.Warning = instead, true
 	l.list = append(l.list, d)
 }
@@ -102,7 +102,7 @@ func (l *unsupportedKeys) call(path diag.Path, c *ToolCall) {
 	if c.DelayMS > 0 {
 		l.add(extendPath(path, "delay_ms"), "`delay_ms` of a call waits in the CLI face only", runs+" when it likes")
 	}
-	if bareName(c.Tool) {
+	if isPlainToolName(c.Tool) {
 		l.add(extendPath(path, "tool"), "the bare name of an MCP tool may not be offered",
 			"real clients offer such tools late or never: write server/tool, otherwise the name is sent unchanged")
 	}
@@ -111,9 +111,9 @@ func (l *unsupportedKeys) call(path diag.Path, c *ToolCall) {
 	}
 }
 
-// bareName reports whether a tool name can only be that of an MCP tool without its
+// isPlainToolName reports whether a tool name can only be that of an MCP tool without its
 // server: built-in tools begin with a capital letter.
-func bareName(name string) bool {
+func isPlainToolName(name string) bool {
 	return name != "" && !strings.Contains(name, "/") && !strings.HasPrefix(name, "mcp__") && (name[0] < 'A' || name[0] > 'Z')
 }
 
@@ -124,7 +124,7 @@ func (l *unsupportedKeys) failure(path diag.Path, f *Failure) {
 }
 
 func (l *unsupportedKeys) fault(path diag.Path, name string) {
-	if name != "" && name != "529-storm" && !StreamFault(name) {
+	if name != "" && name != "529-storm" && !IsStreamFault(name) {
 		l.add(extendPath(path, "fault"), "the `fault` "+name+" spoils the output of the CLI", "the API face answers as if it were not there")
 	}
 }

@@ -6,11 +6,11 @@ import (
 	"github.com/claudeless/claudeless/internal/cli"
 )
 
-// playClaude is the variable that makes a test binary claude.
-const playClaude = "CLAUDELESS_SIMTEST"
+// playClaudeVariable is the variable that makes a test binary claude.
+const playClaudeVariable = "CLAUDELESS_SIMTEST"
 
 func init() { //nolint:gochecknoinits // so that importing the package is enough
-	if os.Getenv(playClaude) != "" {
+	if os.Getenv(playClaudeVariable) != "" {
 		os.Exit(cli.Main(nil))
 	}
 }

@@ -10,16 +10,15 @@ import (
 	"github.com/claudeless/claudeless/internal/exec/gate"
 )
 
-// Hold is an answer that waits.
+// Hold is an answer that waits until it is released.
 type Hold struct {
 	tb   testing.TB
 	dir  string // of the gates
 	name string
 }
 
-// Hold makes the answer to a prompt wait: that of [Claude.On] for the same prompt,
-// or of the script of [New] where prompt is nil. It waits for 30 seconds at most,
-// and then fails the test.
+// Hold makes the answer to a prompt wait for [Hold.Release]. The answer is that of [Claude.On] for the same prompt
+// or, if prompt is nil, that of the script of [New]. After 30 seconds the test fails.
 func (c *Claude) Hold(prompt any) *Hold {
 	c.script.tb.Helper()
 	h := c.script.hold(prompt)
@@ -46,7 +45,7 @@ func (h *Hold) Reached(within time.Duration) {
 	}
 }
 
-// Release lets the answer go out, now or when it is asked for.
+// Release lets the answer be sent, immediately or when it is requested.
 func (h *Hold) Release() {
 	h.tb.Helper()
 	if err := gate.Release(h.dir, h.name); err != nil {
@@ -55,11 +54,11 @@ func (h *Hold) Release() {
 }
 
 // gates returns the directory in which every process that plays the script looks for gates.
-func (s *script) gates() string {
+func (s *scenarioScript) gates() string {
 	return gate.Dir([]string{"CLAUDELESS_CAPTURE=" + s.journal()})
 }
 
-func (s *script) hold(prompt any) *Hold {
+func (s *scenarioScript) hold(prompt any) *Hold {
 	s.tb.Helper()
 	pattern := map[string]any{"type": "any"}
 	if prompt != nil {

@@ -20,7 +20,7 @@ const refusalAdvice = "start claude.Path, or \"claude\" with the variables of cl
 // newRefusals starts the server behind the base URL of a Claude, for the caller to close. The scripted claude sends
 // no requests, so a client of this server is not the scripted claude. It is refused immediately, and the journal gets
 // finding G01.
-func newRefusals(s *script) *httptest.Server {
+func newRefusals(s *scenarioScript) *httptest.Server {
 	var mu sync.Mutex
 	var seen []string // the texts that are in the journal
 	return httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -35,7 +35,7 @@ func newRefusals(s *script) *httptest.Server {
 }
 
 // record appends a finding to the journal.
-func (s *script) record(f journal.Finding) {
+func (s *scenarioScript) record(f journal.Finding) {
 	out, err := os.OpenFile(s.journal(), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		s.tb.Errorf("simtest: %v", err)

@@ -19,12 +19,12 @@ import (
 	"github.com/claudeless/claudeless/internal/record/journal"
 )
 
-// script is the scenario of a test, in its own directory.
-type script struct {
-	tb    testing.TB
-	dir   string
-	file  string // of a scenario that is a file; empty = the rules are the scenario
-	place string
+// scenarioScript is the scenario of a test, in its own directory.
+type scenarioScript struct {
+	tb       testing.TB
+	dir      string
+	file     string // of a scenario that is a file; empty = the rules are the scenario
+	position string
 
 	mu    sync.Mutex
 	rules []*rule
@@ -35,40 +35,42 @@ type script struct {
 type rule struct {
 	pattern map[string]any
 	steps   []map[string]any
-	limit   limit
+	limit   ruleLimit
 	place   string
 }
 
-// limit says how often a rule answers.
-type limit int
+// ruleLimit says how often a rule answers.
+type ruleLimit int
 
 const (
-	always limit = iota
-	once         // one prompt of the test
+	unlimited ruleLimit = iota
+	onlyOnce            // one prompt of the test
 )
 
-func newScript(tb testing.TB, place, file string) *script {
+func newScript(tb testing.TB, place, file string) *scenarioScript {
 	tb.Helper()
-	return &script{tb: tb, dir: tb.TempDir(), file: file, place: place}
+	return &scenarioScript{tb: tb, dir: tb.TempDir(), file: file, position: place}
 }
 
-func (s *script) run() string      { return s.dir } // of CLAUDELESS_RUN
-func (s *script) journal() string  { return filepath.Join(s.dir, "journal.jsonl") }
-func (s *script) scenario() string { return cmp.Or(s.file, filepath.Join(s.dir, "scenario.json")) }
+func (s *scenarioScript) run() string     { return s.dir } // of CLAUDELESS_RUN
+func (s *scenarioScript) journal() string { return filepath.Join(s.dir, "journal.jsonl") }
+func (s *scenarioScript) scenario() string {
+	return cmp.Or(s.file, filepath.Join(s.dir, "scenario.json"))
+}
 
-// on adds a rule for a prompt.
-func (s *script) on(prompt any, script []any, place string) {
+// addSteps adds a rule for a prompt.
+func (s *scenarioScript) addSteps(prompt any, script []any, place string) {
 	s.tb.Helper()
 	if s.file != "" {
 		s.tb.Fatalf("simtest: On: the script of this test is the file %s; a second scenario in one test is not possible", s.file)
 	}
 	if pattern := s.pattern(prompt); pattern != nil {
-		s.add(pattern, script, always, place)
+		s.add(pattern, script, unlimited, place)
 	}
 }
 
 // pattern returns the pattern of a prompt in the form of a scenario; nil after a fatal mistake.
-func (s *script) pattern(prompt any) map[string]any {
+func (s *scenarioScript) pattern(prompt any) map[string]any {
 	s.tb.Helper()
 	switch p := prompt.(type) {
 	case string:
@@ -80,7 +82,7 @@ func (s *script) pattern(prompt any) map[string]any {
 	return nil
 }
 
-func (s *script) add(pattern map[string]any, script []any, limit limit, place string) {
+func (s *scenarioScript) add(pattern map[string]any, script []any, limit ruleLimit, place string) {
 	s.tb.Helper()
 	list, err := steps(script)
 	if err == nil && len(list) == 0 {
@@ -95,7 +97,7 @@ func (s *script) add(pattern map[string]any, script []any, limit limit, place st
 }
 
 // write writes the scenario to a temporary file and renames it, because a claude may be reading it.
-func (s *script) write() {
+func (s *scenarioScript) write() {
 	s.tb.Helper()
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -111,8 +113,8 @@ func (s *script) write() {
 	}
 }
 
-// entries are the lines of the journal so far; half a line is left out.
-func (s *script) entries() []journal.Entry {
+// entries returns the lines of the journal so far, without an incomplete last line.
+func (s *scenarioScript) entries() []journal.Entry {
 	s.tb.Helper()
 	var in verdict.Input
 	err := in.ReadFiles([]string{s.journal()}, s.scenario())
@@ -122,7 +124,7 @@ func (s *script) entries() []journal.Entry {
 	return in.Entries
 }
 
-func (s *script) prompts() []Prompt {
+func (s *scenarioScript) prompts() []Prompt {
 	var all []Prompt
 	for _, e := range s.entries() {
 		switch {
@@ -135,7 +137,7 @@ func (s *script) prompts() []Prompt {
 	return all
 }
 
-func (s *script) tools() []Tool {
+func (s *scenarioScript) tools() []Tool {
 	type call struct {
 		id string
 		Tool
@@ -146,7 +148,7 @@ func (s *script) tools() []Tool {
 		switch {
 		case e.Model != nil:
 			var blocks []struct{ ID string }
-			_ = json.Unmarshal(e.Model.Blocks, &blocks) // what is none has no calls
+			_ = json.Unmarshal(e.Model.Blocks, &blocks) // values of other types have no calls
 			for _, b := range blocks {
 				order = append(order, b.ID)
 			}
@@ -167,13 +169,13 @@ func (s *script) tools() []Tool {
 	return tools
 }
 
-// scenario is the script as a scenario, a rule a line from line 3 on.
+// scenario returns the script as a scenario, with one rule per line from line 3 on.
 func scenario(rules []*rule) ([]byte, error) {
 	var b strings.Builder
 	b.WriteString("{\"expect\": [{\"unused\": \"error\"}],\n\"responses\": [\n")
 	for i, r := range rules {
 		entry := map[string]any{"pattern": r.pattern, "response": map[string]any{"steps": r.steps}}
-		if r.limit == once {
+		if r.limit == onlyOnce {
 			entry["once"] = true
 		}
 		line, err := json.Marshal(entry)
@@ -193,7 +195,7 @@ func scenario(rules []*rule) ([]byte, error) {
 // firstRule is the line of the first rule in [scenario].
 const firstRule = 3
 
-// caller is the file and line outside of this package that called it.
+// caller returns the file and line outside this package that called into it.
 func caller() string {
 	_, here, _, _ := runtime.Caller(0)
 	for depth := 1; ; depth++ {

@@ -21,10 +21,10 @@ type API struct {
 	// ends in /v1.
 	URL string
 
-	script *script
+	script *scenarioScript
 	out    *os.File // the journal
 
-	active sync.RWMutex // read-held by requests under way
+	active sync.RWMutex // requests in progress hold it for reading
 
 	mu     sync.Mutex
 	server http.Handler // of the rules so far
@@ -45,7 +45,7 @@ func Server(tb testing.TB, steps ...any) *API {
 		s.judge()
 	})
 	if len(steps) > 0 {
-		s.add(map[string]any{"type": "any"}, steps, once, s.place)
+		s.add(map[string]any{"type": "any"}, steps, onlyOnce, s.position)
 	}
 	a.reload()
 	listener := httptest.NewServer(a)
@@ -58,7 +58,7 @@ func Server(tb testing.TB, steps ...any) *API {
 // by it as well: each request is read from its beginning.
 func (a *API) On(prompt any, steps ...any) *API {
 	a.script.tb.Helper()
-	a.script.on(prompt, steps, caller())
+	a.script.addSteps(prompt, steps, caller())
 	a.reload()
 	return a
 }
@@ -100,7 +100,7 @@ func (a *API) reload() {
 		a.script.tb.Fatalf("simtest: the script is not a valid scenario\n%v", err)
 	}
 	server, err := api.New(api.Options{
-		Scenario: loaded, Clock: clock.New(clock.Options{Now: time.Now, NewID: process.Real().NewID}), Capture: a.out, Environ: os.Environ(), PID: os.Getpid(),
+		Scenario: loaded, Clock: clock.New(clock.Options{Now: time.Now, NewID: process.NewSystem().NewID}), Capture: a.out, Environ: os.Environ(), PID: os.Getpid(),
 		CWD: filepath.Dir(a.script.scenario()), Gates: a.script.gates(),
 	})
 	if err != nil {

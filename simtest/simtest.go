@@ -20,7 +20,7 @@ type Claude struct {
 	// Path is the program: the first claude on PATH, where PATH was set.
 	Path string
 
-	script *script
+	script *scenarioScript
 	refuse string // the base URL: an address where every client is refused
 }
 
@@ -46,7 +46,7 @@ func New(tb testing.TB, steps ...any) *Claude {
 	tb.Helper()
 	c := open(tb, newScript(tb, caller(), ""))
 	if len(steps) > 0 {
-		c.script.add(map[string]any{"type": "any"}, steps, once, c.script.place)
+		c.script.add(map[string]any{"type": "any"}, steps, onlyOnce, c.script.position)
 	}
 	c.script.write()
 	return c
@@ -70,23 +70,23 @@ func File(tb testing.TB, path string) *Claude {
 // is answered by these steps.
 func (c *Claude) On(prompt any, steps ...any) *Claude {
 	c.script.tb.Helper()
-	c.script.on(prompt, steps, caller())
+	c.script.addSteps(prompt, steps, caller())
 	c.script.write()
 	return c
 }
 
-// Env are the variables of a command that starts claude: those of this process
-// and, over them, the test's own, as "K=V".
+// Env returns the environment for a command that starts claude ("K=V"): that of this process, overridden by the
+// variables of the test.
 func (c *Claude) Env() []string { return append(os.Environ(), c.variables()...) }
 
 // Prompts returns the prompts that the model has received, in order.
 func (c *Claude) Prompts() []Prompt { return c.script.prompts() }
 
-// Tools are the calls that ran so far, in the order of the model's calls: those of
-// one message run at the same time.
+// Tools returns the calls that have run, in the order of the model's messages. Calls of one message run at the same
+// time.
 func (c *Claude) Tools() []Tool { return c.script.tools() }
 
-func open(tb testing.TB, s *script) *Claude {
+func open(tb testing.TB, s *scenarioScript) *Claude {
 	tb.Helper()
 	self, err := os.Executable()
 	if err != nil {
@@ -99,7 +99,7 @@ func open(tb testing.TB, s *script) *Claude {
 	}
 	setup := runner.Setup{
 		Self: self, Scenario: s.scenario(), Journal: s.journal(), Config: filepath.Join(s.dir, "config"),
-		Run: s.run(), Extra: []string{playClaude + "=1"},
+		Run: s.run(), Extra: []string{playClaudeVariable + "=1"},
 	}
 	if err := errors.Join(runner.MakeShims(bin, setup, os.Getenv("PATH")), os.Mkdir(c.home(), 0o700)); err != nil {
 		tb.Fatalf("simtest: %v", err)

@@ -29,7 +29,7 @@ type Failure struct {
 
 // Fail makes the request fail: "rate_limit", "overloaded", … or the name of a fault. All requests fail, unless Times
 // limits their number.
-func Fail(kind string) Failure { return Failure{kind: kind, keys: usual(kind)} }
+func Fail(kind string) Failure { return Failure{kind: kind, keys: defaultKeys(kind)} }
 
 // Times sets how many requests fail before the next step answers.
 func (f Failure) Times(n int) Failure { return f.With("times", n) }
@@ -45,8 +45,8 @@ func (f Failure) With(key string, value any) Failure {
 	return Failure{kind: f.kind, keys: keys}
 }
 
-// usual returns the keys that a failure needs if a test does not set them.
-func usual(kind string) map[string]any {
+// defaultKeys returns the keys that a failure needs if a test does not set them.
+func defaultKeys(kind string) map[string]any {
 	switch kind {
 	case "rate_limit":
 		return map[string]any{"retry_after": 1}
@@ -67,7 +67,7 @@ func usual(kind string) map[string]any {
 // Message is one message of the model; see [Say].
 type Message []any
 
-// Say makes one message of several parts: texts, and calls after them.
+// Say makes one message of several parts: texts, followed by calls.
 func Say(parts ...any) Message { return parts }
 
 // steps returns the steps of a scenario: one per message of the model. A failure belongs to the message after it.

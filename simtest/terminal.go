@@ -8,14 +8,14 @@ import (
 	"github.com/claudeless/claudeless/internal/screens/tape"
 )
 
-// Terminal is a pseudo-terminal in which the interactive claude runs; see [Claude.Terminal].
-// Its methods fail the test, with what the screen shows, if they cannot do what they say.
+// Terminal is a pseudo-terminal in which the interactive claude runs; see [Claude.Terminal]. If a method cannot do
+// its work, it fails the test and shows the screen.
 type Terminal struct {
 	tb       testing.TB
 	terminal *tape.Terminal
 }
 
-// Screen is what a terminal shows at one moment.
+// Screen is the content of a terminal at one moment.
 type Screen struct {
 	// Text is a line for each row, without the spaces at its end.
 	Text string
@@ -75,7 +75,7 @@ func (t *Terminal) Resize(cols, rows int) {
 	t.check(t.terminal.Resize(cols, rows))
 }
 
-// Screen returns what the terminal shows now.
+// Screen returns the current content of the terminal.
 func (t *Terminal) Screen() Screen {
 	s := t.terminal.Screen()
 	screen := Screen{

@@ -11,8 +11,8 @@ import (
 	"github.com/claudeless/claudeless/internal/exec/verdict"
 )
 
-// judge fails the test with the verdict, unless it has failed for itself.
-func (s *script) judge() {
+// judge fails the test with the verdict, unless the test has already failed.
+func (s *scenarioScript) judge() {
 	if s.tb.Failed() || s.tb.Skipped() {
 		return
 	}
@@ -22,7 +22,7 @@ func (s *script) judge() {
 }
 
 // problems returns the problems of the run, one text each.
-func (s *script) problems() []string {
+func (s *scenarioScript) problems() []string {
 	in := verdict.Input{Rules: verdict.Rules{Tools: builtin.Definitions()}}
 	runner.Sweep(s.run(), &in)
 	if err := in.ReadFiles([]string{s.journal()}, s.scenario()); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -39,35 +39,35 @@ func (s *script) problems() []string {
 	var all []string
 	for _, x := range report.Expectations {
 		if !x.Met {
-			all = append(all, s.at(x.File, x.Line)+x.Text+suffix(": ", x.Got))
+			all = append(all, s.positionText(x.File, x.Line)+x.Text+withSuffix(": ", x.Got))
 		}
 	}
 	for _, f := range report.Findings {
 		if f.Level == "error" {
-			all = append(all, fmt.Sprintf("%s%s [%s]%s", s.at(f.File, f.Line), f.Text, f.ID, suffix("\n\t", f.Advice)))
+			all = append(all, fmt.Sprintf("%s%s [%s]%s", s.positionText(f.File, f.Line), f.Text, f.ID, withSuffix("\n\t", f.Advice)))
 		}
 	}
 	for _, u := range report.Unmatched {
 		if said := strings.Join(all, "\n"); !strings.Contains(said, u.Prompt) {
-			all = append(all, fmt.Sprintf("%s: no rule for the prompt %q%s", s.place, u.Prompt, suffix("\n\t", strings.Join(u.Nearest, "\n\t"))))
+			all = append(all, fmt.Sprintf("%s: no rule for the prompt %q%s", s.position, u.Prompt, withSuffix("\n\t", strings.Join(u.Nearest, "\n\t"))))
 		}
 	}
 	return all
 }
 
-func suffix(mark, text string) string {
+func withSuffix(mark, text string) string {
 	if text == "" {
 		return ""
 	}
 	return mark + text
 }
 
-// at is the position of a finding: the line of the test that wrote the rule, or that
-// of the file.
-func (s *script) at(file string, line int) string {
+// positionText returns the position of a finding: the line of the test that wrote the rule, or the line of the
+// file.
+func (s *scenarioScript) positionText(file string, line int) string {
 	switch {
 	case file == "":
-		return s.place + ": "
+		return s.position + ": "
 	case s.file != "":
 		return fmt.Sprintf("%s:%d: ", file, line)
 	}
@@ -76,5 +76,5 @@ func (s *script) at(file string, line int) string {
 	if i := line - firstRule; i >= 0 && i < len(s.rules) {
 		return s.rules[i].place + ": "
 	}
-	return s.place + ": "
+	return s.position + ": "
 }

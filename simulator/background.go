@@ -26,12 +26,12 @@ func (b *backgroundWork) emitTaskEvents(p task.Phase) {
 	if len(events) == 0 {
 		return
 	}
-	defer b.sim.main.Tasks.Shown()
-	b.emitOf(events)
+	defer b.sim.main.Tasks.MarkShown()
+	b.emitWithUsage(events)
 }
 
-// emitOf emits events of tasks and adds what sub-agents spent to the totals.
-func (b *backgroundWork) emitOf(events []protocol.Event) {
+// emitWithUsage emits events of tasks and adds what sub-agents spent to the totals.
+func (b *backgroundWork) emitWithUsage(events []protocol.Event) {
 	for _, ev := range events {
 		if spent, ok := ev.(*protocol.AgentUsage); ok {
 			b.sim.totals.addModels(spent.Models)
@@ -50,10 +50,10 @@ func (b *backgroundWork) sleep(ctx context.Context, d time.Duration) error {
 	if d <= 0 || b.out.stopped {
 		return cmp.Or(b.out.checkOpen(), ctx.Err())
 	}
-	if b.sim.main.Tasks == nil || !b.sim.main.Tasks.Live() || !b.sim.main.Tasks.Busy() {
+	if b.sim.main.Tasks == nil || !b.sim.main.Tasks.ShowsEventsLive() || !b.sim.main.Tasks.HasRunningTask() {
 		return b.sim.options.Clock.Sleep(ctx, d)
 	}
-	b.sim.main.Tasks.Launched()
+	b.sim.main.Tasks.MarkLaunched()
 	return b.sleepWhile(ctx, d, func() bool { return true })
 }
 
@@ -65,11 +65,11 @@ const settleTime = 300 * time.Millisecond
 // host: then the results are held back until the agents have ended.
 func (b *backgroundWork) settle(ctx context.Context) {
 	tasks := b.sim.main.Tasks
-	if tasks == nil || !tasks.Live() || b.sim.main.Prompts == nil || !tasks.Agents() {
+	if tasks == nil || !tasks.ShowsEventsLive() || b.sim.main.Prompts == nil || !tasks.HasAgent() {
 		return
 	}
-	_ = b.sleepWhile(ctx, settleTime, func() bool { return tasks.Active() }) // the turn ends in either case
-	b.emitTaskEvents(task.InTurn)
+	_ = b.sleepWhile(ctx, settleTime, func() bool { return tasks.HasActiveAgent() }) // the turn ends in either case
+	b.emitTaskEvents(task.PhaseInTurn)
 }
 
 // sleepWhile sleeps while a condition holds, and shows the events of tasks meanwhile.
@@ -83,7 +83,7 @@ func (b *backgroundWork) sleepWhile(ctx context.Context, d time.Duration, goesOn
 		case err := <-slept:
 			return cmp.Or(b.out.checkOpen(), err)
 		case <-b.taskEvents():
-			if b.emitTaskEvents(task.InTurn); b.out.stopped {
+			if b.emitTaskEvents(task.PhaseInTurn); b.out.stopped {
 				cancel()
 			}
 		}
@@ -94,17 +94,17 @@ func (b *backgroundWork) sleepWhile(ctx context.Context, d time.Duration, goesOn
 // taskEvents returns a channel that receives when tasks have queued events. It is nil if the events
 // are delivered in a fixed order.
 func (b *backgroundWork) taskEvents() <-chan struct{} {
-	if b.sim.main.Tasks == nil || !b.sim.main.Tasks.Live() {
+	if b.sim.main.Tasks == nil || !b.sim.main.Tasks.ShowsEventsLive() {
 		return nil
 	}
 	return b.sim.main.Tasks.Ready()
 }
 
-// absorbNotices adds the notices of tasks that have ended to the running turn, so that they do not start a separate
+// mergeNotices adds the notices of tasks that have ended to the running turn, so that they do not start a separate
 // turn.
-func (b *backgroundWork) absorbNotices() {
+func (b *backgroundWork) mergeNotices() {
 	tasks := b.sim.main.Tasks
-	if tasks == nil || !tasks.Live() {
+	if tasks == nil || !tasks.ShowsEventsLive() {
 		return
 	}
 	for n, ok := tasks.NextNotice(); ok && !b.out.stopped; n, ok = tasks.NextNotice() {
@@ -130,7 +130,7 @@ func (b *backgroundWork) backgroundTasks() protocol.HookList[protocol.Background
 	var list protocol.HookList[protocol.BackgroundTask]
 	for _, i := range b.sim.main.Tasks.Running() {
 		kind := "shell"
-		if i.Kind == task.Agent {
+		if i.Kind == task.KindAgent {
 			kind = "subagent"
 		}
 		list = append(list, protocol.BackgroundTask{
@@ -147,7 +147,7 @@ func (b *backgroundWork) sessionCrons() protocol.HookList[protocol.SessionCron] 
 	}
 	var list protocol.HookList[protocol.SessionCron]
 	for _, j := range b.sim.main.Tasks.Scheduled() {
-		list = append(list, protocol.SessionCron{ID: j.ID, Schedule: j.Cron.Expr(), Recurring: j.Recurring, Prompt: j.Prompt})
+		list = append(list, protocol.SessionCron{ID: j.ID, Schedule: j.Cron.Expression(), Recurring: j.Recurring, Prompt: j.Prompt})
 	}
 	return list
 }

@@ -54,19 +54,19 @@ func (k *localCommands) runSessionCommand(ctx context.Context, c slash.Call) (*s
 	return command.Run(ctx, c)
 }
 
-// runOwn runs a command that the conversation handles itself ([HandlesCommand]).
-func (k *localCommands) runOwn(ctx context.Context, c slash.Call) error {
+// runBuiltIn runs a command that the conversation handles itself ([HandlesCommand]).
+func (k *localCommands) runBuiltIn(ctx context.Context, c slash.Call) error {
 	switch c.Name {
 	case "compact":
-		if k.sim.options.Limits.NoCompactCommand {
-			return k.answer(ctx, c, slash.Unavailable(c.Name), nil)
+		if k.sim.options.Limits.DisableCompactCommand {
+			return k.emitAnswer(ctx, c, slash.Unavailable(c.Name), nil)
 		}
 		return k.compact(ctx, c)
 	case "context":
 		usage := k.sim.Context()
-		return k.answer(ctx, c, slash.Outcome{Text: usage.Text()}, &usage)
+		return k.emitAnswer(ctx, c, slash.Outcome{Text: usage.Text()}, &usage)
 	case "usage", "cost", "stats":
-		return k.answer(ctx, c, slash.Outcome{Text: k.sim.Cost().Text(), Name: "usage"}, nil)
+		return k.emitAnswer(ctx, c, slash.Outcome{Text: k.sim.Cost().Text(), Name: "usage"}, nil)
 	default:
 		return k.clear(ctx, c)
 	}
@@ -85,13 +85,13 @@ func (k *localCommands) refuseBlank(ctx context.Context) error {
 	return endWithoutModel(blankText)
 }
 
-// answer ends the turn with the output of a command: it emits init and a synthetic assistant
+// emitAnswer ends the turn with the output of a command: it emits init and a synthetic assistant
 // message.
-func (k *localCommands) answer(ctx context.Context, c slash.Call, said slash.Outcome, usage *slash.Context) error {
-	if !said.Absent && said.Work == nil {
-		k.prompts.recorded = protocol.Content{Text: c.LocalTags(cmp.Or(said.Name, c.Name))}
+func (k *localCommands) emitAnswer(ctx context.Context, c slash.Call, said slash.Outcome, usage *slash.Context) error {
+	if !said.IsUnknown && said.Work == nil {
+		k.prompts.recordedContent = protocol.Content{Text: c.LocalTags(cmp.Or(said.Name, c.Name))}
 	}
-	if err := k.hooks.beginCommand(ctx, said.Absent); err != nil {
+	if err := k.hooks.beginCommand(ctx, said.IsUnknown); err != nil {
 		return err
 	}
 	if said.Title != "" {
@@ -105,7 +105,7 @@ func (k *localCommands) answer(ctx context.Context, c slash.Call, said slash.Out
 		}
 	}
 	k.prompts.emitInit(ctx)
-	k.background.emitOf(work)
+	k.background.emitWithUsage(work)
 	if said.Model != nil {
 		k.sim.options.State.SetModel(*said.Model)
 	}
@@ -121,14 +121,14 @@ func (k *localCommands) runWork(ctx context.Context, work func(context.Context) 
 		return text, nil, err
 	}
 	take := func() {
-		for _, ev := range tasks.Take(task.InTurn) {
+		for _, ev := range tasks.Take(task.PhaseInTurn) {
 			if frame, ok := ev.(*protocol.System); ok {
 				k.out.emit(k.out.assignIDs(frame))
 				continue
 			}
 			held = append(held, ev)
 		}
-		tasks.Shown()
+		tasks.MarkShown()
 	}
 	done := make(chan struct{})
 	go func() { // ends with the work
@@ -148,7 +148,7 @@ func (k *localCommands) runWork(ctx context.Context, work func(context.Context) 
 
 func (k *localCommands) emitReply(c slash.Call, said slash.Outcome, usage *slash.Context) error {
 	ev := k.outputMessage(slash.Call{Name: cmp.Or(said.Name, c.Name), Args: c.Args}, said.Text)
-	if said.Absent {
+	if said.IsUnknown {
 		ev.LocalCommandRun, ev.LocalCommandOutcome = nil, &protocol.CommandOutcome{Kind: "unavailable_headless"}
 	}
 	if said.Failed {
@@ -166,10 +166,10 @@ func (k *localCommands) emitReply(c slash.Call, said slash.Outcome, usage *slash
 		ev.ContextUsage = raw
 	}
 	end := endWithoutModel(said.Text)
-	if said.Unsaid {
+	if said.IsSilent {
 		end = endWithoutModel("")
 	}
-	if !said.Absent {
+	if !said.IsUnknown {
 		end.localCommand = strings.Trim(strings.ReplaceAll(cmp.Or(said.Result, c.Name), "-", "_"), "_")
 	}
 	k.out.emit(ev)
@@ -219,7 +219,7 @@ func (k *localCommands) clear(ctx context.Context, c slash.Call) error {
 	if err := k.hooks.sessionStart(ctx); err != nil {
 		return err
 	}
-	k.prompts.recorded = protocol.Content{Text: c.LocalTags("clear")}
+	k.prompts.recordedContent = protocol.Content{Text: c.LocalTags("clear")}
 	k.out.emit(k.prompts.commandAccepted())
 	k.out.emit(&protocol.HiddenEvent{Event: k.outputMessage(slash.Call{Name: "clear", Args: c.Args}, "")})
 	k.prompts.emitInit(ctx)
@@ -246,12 +246,12 @@ func (k *localCommands) resetConversation() {
 // compact runs /compact, which replaces the conversation by a summary (spec: cli-contract 9.6).
 func (k *localCommands) compact(ctx context.Context, c slash.Call) error {
 	if k.sim.history.turns == 0 && !k.sim.history.resumed {
-		return k.answer(ctx, c, slash.Outcome{Text: "Error: No messages to compact", Failed: true, Unsaid: true}, nil)
+		return k.emitAnswer(ctx, c, slash.Outcome{Text: "Error: No messages to compact", Failed: true, IsSilent: true}, nil)
 	}
 	if err := k.hooks.beginTurn(ctx); err != nil {
 		return err
 	}
-	k.prompts.recorded = protocol.Content{Text: c.LocalTags(c.Name)}
+	k.prompts.recordedContent = protocol.Content{Text: c.LocalTags(c.Name)}
 	k.out.emitSystem("status", protocol.Field{Key: "status", Value: "compacting"})
 	in := protocol.PreCompactHook{Trigger: triggerManual}
 	if c.Args != "" {

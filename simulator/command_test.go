@@ -276,7 +276,7 @@ func TestSystemPrompt(t *testing.T) {
 // A session without tasks has no background.
 func TestNoBackground(t *testing.T) {
 	s := newSimulator(t, simulator.Options{Model: &fakeModel{}})
-	if _, ok := s.NextNotice(); ok || s.Busy() {
+	if _, ok := s.NextNotice(); ok || s.HasBackgroundWork() {
 		t.Error("there is background work")
 	}
 	for ev := range s.BackgroundEvents(t.Context()) {
@@ -293,7 +293,7 @@ func TestCommandsOfAgents(t *testing.T) {
 	live.BeginConversation("S", "")
 	model := &fakeModel{}
 	s, err := simulator.New(simulator.Options{
-		Model: model, Tools: simulator.WithoutChecks(fakeTools{}), Clock: &fakeClock{}, State: live.ForAgent("haiku"), Agent: &protocol.AgentRef{ID: "a"},
+		Model: model, Tools: simulator.UncheckedTools(fakeTools{}), Clock: &fakeClock{}, State: live.ForAgent("haiku"), Agent: &protocol.AgentRef{ID: "a"},
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -35,7 +35,7 @@ func (c *compaction) makeRoom(ctx context.Context, req scenarios.Request) (bool,
 	if left >= slash.CompactBuffer || c.sim.options.Main == nil || c.sim.history.retained.replies == 0 {
 		return true, nil
 	}
-	if c.sim.options.Limits.NoCompact {
+	if c.sim.options.Limits.DisableAutoCompact {
 		return !blocked, nil
 	}
 	done, err := c.compactAutomatically(ctx, blocked)
@@ -137,7 +137,7 @@ func (c *compaction) emitStatus(result, problem string) {
 // emitBoundary emits compact_boundary, which names the messages that stay after the summary.
 func (c *compaction) emitBoundary(sum summaryOutcome, summary string) {
 	past := &c.sim.history
-	parent, kept := past.retained.last(), past.retained.cut()
+	parent, kept := past.retained.lastMessageID(), past.retained.removeLast()
 	after := scenarios.Tokens(len(sum.text()))
 	past.droppedTokens += max(0, sum.tokensBefore-after)
 	meta := protocol.CompactMetadata{

@@ -50,13 +50,13 @@ func (a *continuation) nextRequest(ctx context.Context) (*scenarios.Request, err
 	}
 	paused := a.exchange.lastReply.stopReason != nil && *a.exchange.lastReply.stopReason == "pause_turn" // the real CLI does not ask the API to resume it
 	if a.exchange.lastReply.hasMore && !paused || text == emptyText {
-		a.exchange.lastReply.continues = text != emptyText
+		a.exchange.lastReply.isContinuation = text != emptyText
 		return &scenarios.Request{Results: []scenarios.Result{}}, nil
 	}
 	notification := text == ""
 	if notification {
 		if prompt, ok := a.prompts.nextUnanswered(); ok {
-			return &scenarios.Request{Prompt: prompt, Added: true}, nil
+			return &scenarios.Request{Prompt: prompt, Interjected: true}, nil
 		}
 		goesOn := false
 		if text, goesOn, err = a.continueTurn(ctx); err != nil || !goesOn {
@@ -66,8 +66,8 @@ func (a *continuation) nextRequest(ctx context.Context) (*scenarios.Request, err
 	return &scenarios.Request{Prompt: text, Injected: true, Notification: notification}, nil
 }
 
-// turnEnd returns the end of a turn that completed normally.
-func (a *continuation) turnEnd() *turnEndError {
+// normalEnd returns the end of a turn that completed normally.
+func (a *continuation) normalEnd() *turnEndError {
 	if a.stopPrevented {
 		return &turnEndError{subtype: "success", terminalReason: "stop_hook_prevented"}
 	}
@@ -167,9 +167,9 @@ func (a *continuation) modelName() string { return claudecode.DisplayModel(a.sim
 
 // emitHookTrace records the Stop hooks and their outcome for the transcript.
 func (a *continuation) emitHookTrace(out hook.Outcome) {
-	a.out.emitAll(out.Attached())
-	if out.Ended != nil {
-		a.out.emit(out.Ended)
+	a.out.emitAll(out.AttachmentEvents())
+	if out.StopHooks != nil {
+		a.out.emit(out.StopHooks)
 	}
 }
 

@@ -8,7 +8,7 @@ import (
 // refusesEarly reports whether the next call may be refused during the message. Its result would come before those of
 // earlier calls that run: only an unknown tool is refused while calls run that read, and none while another one runs.
 func (m *message) refusesEarly(known bool) bool {
-	return !slices.ContainsFunc(m.calls, func(c call) bool { return c.early == nil && (known || !c.parallel()) })
+	return !slices.ContainsFunc(m.calls, func(c preparedCall) bool { return c.earlyResult == nil && (known || !c.canRunInParallel()) })
 }
 
 // takeRefusal gets the refusal of the last call if it comes at this point of the stream. A denied permission is shown in
@@ -20,7 +20,7 @@ func (m *message) takeRefusal(ctx context.Context, at RefusalPoint) error {
 	point := m.refusalPoint
 	m.refusalPoint = AfterMessage
 	c := &m.calls[len(m.calls)-1]
-	r, err := m.round.refuse(ctx, c, len(m.final.Calls)-1)
+	r, err := m.round.refuseCall(ctx, c, len(m.final.Calls)-1)
 	if err != nil {
 		return err
 	}
@@ -33,7 +33,7 @@ func (m *message) takeRefusal(ctx context.Context, at RefusalPoint) error {
 
 // refusedCall is a refusal whose events are not all emitted yet.
 type refusedCall struct {
-	call call
+	call preparedCall
 	executedCall
 	denied bool // permission_denied was emitted
 }

@@ -33,7 +33,7 @@ func (forecast) Execute(_ context.Context, use protocol.ToolUse) (executor.Resul
 	if use.Name != "Forecast" {
 		return executor.Result{}, executor.ErrUnknownTool
 	}
-	return executor.Plain(protocol.ToolResult{Content: protocol.Content{Text: "4 degrees, rain"}}), nil
+	return executor.ResultOf(protocol.ToolResult{Content: protocol.Content{Text: "4 degrees, rain"}}), nil
 }
 
 // A conversation needs a model, tools, a clock and the session state. A turn is an iterator over its events; the last
@@ -51,7 +51,7 @@ func ExampleSimulator_Turn() {
 				}},
 			}},
 		}, scenarios.EngineOptions{}),
-		Tools: simulator.WithoutChecks(forecast{}), Clock: &fixedClock{}, State: live,
+		Tools: simulator.UncheckedTools(forecast{}), Clock: &fixedClock{}, State: live,
 	})
 	if err != nil {
 		panic(err)

@@ -22,28 +22,28 @@ type exchange struct {
 	round     *toolRound
 	current   *message // the message being streamed; nil between messages
 	lastReply replyInfo
-	// wholeReply says that a stream broke off and the next reply arrives without streaming.
-	wholeReply bool
+	// replyComplete says that a stream broke off and the next reply arrives without streaming.
+	replyComplete bool
 }
 
 // replyInfo describes the last reply of the model.
 type replyInfo struct {
-	text       string  // last text block; empty if the reply ends with a tool use
-	stopReason *string // nil if there was no reply
-	messageID  string
-	requestID  string
-	displayed  *string // text shown instead of the reply's; nil means the text
-	empty      bool    // the reply has no visible content
-	hasMore    bool    // the response has another step
-	continues  bool    // the next reply continues this one; the Messages API returns both as one
+	text           string  // last text block; empty if the reply ends with a tool use
+	stopReason     *string // nil if there was no reply
+	messageID      string
+	requestID      string
+	displayed      *string // text shown instead of the reply's; nil means the text
+	empty          bool    // the reply has no visible content
+	hasMore        bool    // the response has another step
+	isContinuation bool    // the next reply continues this one; the Messages API returns both as one
 }
 
 // record notes a reply that is about to be streamed.
 func (a *replyInfo) record(h messageHead, blocks []protocol.Block) {
 	before := *a
-	a.messageID, a.requestID, a.text, a.displayed, a.continues = h.id, h.request, "", nil, false
+	a.messageID, a.requestID, a.text, a.displayed, a.isContinuation = h.id, h.request, "", nil, false
 	a.empty = !slices.ContainsFunc(blocks, func(b protocol.Block) bool { text, ok := b.(protocol.TextBlock); return !ok || text.Text != "" })
-	if before.continues && a.empty {
+	if before.isContinuation && a.empty {
 		a.text, a.displayed, a.empty = before.text, before.displayed, before.empty
 		return
 	}
@@ -60,9 +60,9 @@ func (a *replyInfo) record(h messageHead, blocks []protocol.Block) {
 
 // request asks the model once, emits its message and returns the tool calls to run. The error may
 // be a [turnEndError].
-func (x *exchange) request(ctx context.Context, req scenarios.Request) ([]call, error) {
+func (x *exchange) request(ctx context.Context, req scenarios.Request) ([]preparedCall, error) {
 	x.totals.countLastReply()
-	x.background.emitTaskEvents(task.InTurn)
+	x.background.emitTaskEvents(task.PhaseInTurn)
 	if fits, err := (&compaction{x.turnContext}).makeRoom(ctx, req); err != nil {
 		return nil, err
 	} else if !fits {
@@ -87,20 +87,20 @@ func (x *exchange) request(ctx context.Context, req scenarios.Request) ([]call, 
 	if err != nil {
 		return nil, err
 	}
-	if req.Added && reply.Unmatched { // the model read the added prompt and has no reply to it
+	if req.Interjected && reply.Unmatched { // the model read the added prompt and has no reply to it
 		return nil, x.emitMatched(req, reply)
 	}
 	if err := x.beforeReply(ctx, req, reply); err != nil {
 		return nil, err
 	}
-	x.wholeReply = false
+	x.replyComplete = false
 	if f := reply.Failure; f != nil && !x.sim.failureUsedUp(reply.Rule.Name, f) {
 		err := x.playFailure(ctx, reply.Rule.Name, f)
 		x.totals.apiTime += x.sim.options.Clock.Now().Sub(asked)
 		if err != nil {
 			return nil, err
 		}
-		x.wholeReply = f.Type == scenarios.FailStreamError && !f.Whole
+		x.replyComplete = f.Type == scenarios.FailStreamError && !f.Whole
 	}
 	x.lastReply.hasMore = reply.HasMore
 	calls, err := x.emitMessage(ctx, req, reply, tools)
@@ -109,7 +109,7 @@ func (x *exchange) request(ctx context.Context, req scenarios.Request) ([]call, 
 	}
 	x.totals.apiTime += x.sim.options.Clock.Now().Sub(asked)
 	if x.sim.main.Tasks != nil {
-		x.sim.main.Tasks.Launched()
+		x.sim.main.Tasks.MarkLaunched()
 	}
 	return calls, nil
 }
@@ -121,7 +121,7 @@ func (x *exchange) beforeReply(ctx context.Context, req scenarios.Request, reply
 	if err := x.emitMatched(req, reply); err != nil {
 		return err
 	}
-	if err := x.background.sleep(ctx, x.delayOf(req, reply)); err != nil {
+	if err := x.background.sleep(ctx, x.replyDelay(req, reply)); err != nil {
 		return err
 	}
 	for _, f := range reply.Frames {
@@ -164,7 +164,7 @@ func (x *exchange) emitFrame(f scenarios.Frame) error {
 // emitRequesting reports that a request is sent, and for which prompts.
 func (x *exchange) emitRequesting() {
 	defer x.prompts.replayOnce()
-	if !x.sim.options.Display.Partial {
+	if !x.sim.options.Display.PartialMessages {
 		return
 	}
 	fields := []protocol.Field{{Key: "status", Value: "requesting"}}
@@ -187,7 +187,7 @@ func (x *exchange) emitMatched(req scenarios.Request, reply scenarios.Reply) err
 	return &turnEndError{subtype: "error_during_execution", isError: true, errors: reply.NearMisses}
 }
 
-func (x *exchange) delayOf(req scenarios.Request, reply scenarios.Reply) time.Duration {
+func (x *exchange) replyDelay(req scenarios.Request, reply scenarios.Reply) time.Duration {
 	d := time.Duration(reply.DelayMS) * time.Millisecond
 	if req.Results == nil {
 		d += x.sim.options.Display.ResponseDelay
@@ -196,7 +196,7 @@ func (x *exchange) delayOf(req scenarios.Request, reply scenarios.Reply) time.Du
 }
 
 // emitMessage emits one message of the model, one event a block.
-func (x *exchange) emitMessage(ctx context.Context, req scenarios.Request, reply scenarios.Reply, tools []protocol.Tool) ([]call, error) {
+func (x *exchange) emitMessage(ctx context.Context, req scenarios.Request, reply scenarios.Reply, tools []protocol.Tool) ([]preparedCall, error) {
 	blocks := slices.Clone(x.structured.addCall(reply)) // the model may return the same slice again
 	if len(blocks) == 0 {
 		blocks = []protocol.Block{protocol.Text("")}
@@ -215,9 +215,9 @@ func (x *exchange) emitMessage(ctx context.Context, req scenarios.Request, reply
 		}
 	}
 	m := x.startMessage(replyUsage{usage, scenarios.ThinkingTokens(blocks), reply.Usage != nil}, reply.Stream)
-	m.index, m.unstreamed = index, x.wholeReply
+	m.index, m.unstreamed = index, x.replyComplete
 	m.stopReason = cmp.Or(reply.StopReason, scenarios.StopReason(blocks))
-	m.final.ContinuesPrevious, m.final.HasMore = x.lastReply.continues, reply.HasMore
+	m.final.ContinuesPrevious, m.final.HasMore = x.lastReply.isContinuation, reply.HasMore
 	x.lastReply.record(m.messageHead, blocks)
 	if err := m.stream(ctx, blocks); err != nil {
 		return nil, err
@@ -316,7 +316,7 @@ func (x *exchange) playFailure(ctx context.Context, rule string, f *scenarios.Fa
 		x.switchToFallback(trigger)
 		return nil
 	}
-	if api.Terminal == "prompt_too_long" && x.sim.history.lastMessage != "" && !x.sim.options.Limits.NoCompact {
+	if api.Terminal == "prompt_too_long" && x.sim.history.lastMessage != "" && !x.sim.options.Limits.DisableAutoCompact {
 		done, err := (&compaction{x.turnContext}).compactAutomatically(ctx, true)
 		if err != nil || done && x.sim.failureUsedUp(rule, f) {
 			return err

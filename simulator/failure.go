@@ -96,11 +96,11 @@ func describeFailure(f *scenarios.Failure, w failureContext) apiFailure {
 	case scenarios.FailNotLoggedIn:
 		return apiFailure{Class: "authentication_failed", Text: "Not logged in · Please run /login"}
 	case scenarios.FailNetworkUnreachable:
-		return socket(refusedText)
+		return socketError(refusedText)
 	case scenarios.FailConnectionTimeout:
-		return socket(timeoutText)
+		return socketError(timeoutText)
 	case scenarios.FailPartialResponse:
-		api := socket(droppedText)
+		api := socketError(droppedText)
 		api.Message = resetMessage
 		return api
 	case scenarios.FailStreamError:
@@ -108,7 +108,7 @@ func describeFailure(f *scenarios.Failure, w failureContext) apiFailure {
 		api.Silent = max(1, api.Silent) // retried immediately, without streaming
 		return api
 	case scenarios.FailMalformedJSON:
-		return malformed(f.Raw)
+		return malformedResponse(f.Raw)
 	default:
 		api := w.describeStatus(f.APIError())
 		api.After = time.Duration(f.RetryAfter) * time.Second
@@ -116,7 +116,7 @@ func describeFailure(f *scenarios.Failure, w failureContext) apiFailure {
 	}
 }
 
-func socket(text string) apiFailure {
+func socketError(text string) apiFailure {
 	return apiFailure{Connection: "connection_failed", Class: "server_error", RetryClass: "unknown", Text: text, Message: "Connection error."}
 }
 
@@ -154,7 +154,7 @@ func (w failureContext) describeStatus(e scenarios.APIError) apiFailure {
 	case status == 408, status == 409:
 		api.Class, api.RetryClass, api.Text = "unknown", "server_error", fmt.Sprintf("API Error: %d %s", status, message)
 	default:
-		api.Class, api.Text, api.Silent = "unknown", fmt.Sprintf("API Error: %d %s", status, message), silentTries
+		api.Class, api.Text, api.Silent = "unknown", fmt.Sprintf("API Error: %d %s", status, message), silentRetryLimit
 	}
 	return api
 }
@@ -162,8 +162,8 @@ func (w failureContext) describeStatus(e scenarios.APIError) apiFailure {
 const (
 	// overloadLimit is how many retries a 529 of the vendor's own API gets at the most.
 	overloadLimit = 2
-	// silentTries is the number of immediate retries of a refused request, each with fewer optional parts.
-	silentTries = 5
+	// silentRetryLimit is the number of immediate retries of a refused request, each with fewer optional parts.
+	silentRetryLimit = 5
 )
 
 func (w failureContext) serverText(status int, message string) string {
@@ -195,7 +195,7 @@ func (w failureContext) describeRefused(api *apiFailure, lower string) {
 			return
 		}
 	}
-	api.Class, api.Text, api.Silent = "unknown", "API Error: 400 "+api.Message, silentTries
+	api.Class, api.Text, api.Silent = "unknown", "API Error: 400 "+api.Message, silentRetryLimit
 }
 
 // tooLongText depends on whether there is anything to compact.

@@ -22,7 +22,7 @@ const sourceCompact = "compact"
 type hookPoints struct {
 	sim           *Simulator
 	out           *emitter
-	prompts       *prompts
+	prompts       *promptState
 	temporaryID   string // session id shown while a session is looked up; empty means the session's own id
 	displayTurnID string // turn id for MessageDisplay hooks; empty until the first one
 }
@@ -78,7 +78,7 @@ func (p *hookPoints) loadContext(ctx context.Context, calls []protocol.ToolUse) 
 			}
 		}
 		p.prompts.context = append(p.prompts.context, in.Text)
-		p.sim.history.callInstructions = append(p.sim.history.callInstructions, in.Text)
+		p.sim.history.instructionTexts = append(p.sim.history.instructionTexts, in.Text)
 		if in.Attachment == nil {
 			continue
 		}
@@ -105,7 +105,7 @@ func (p *hookPoints) reloadInstructions(ctx context.Context, texts []string) err
 	if p.sim.main.Context != nil {
 		before, after = p.sim.main.Context.FirstPromptContext()
 	}
-	p.sim.history.pendingContext = slices.Concat(before, p.sim.history.callInstructions, said, after)
+	p.sim.history.pendingContext = slices.Concat(before, p.sim.history.instructionTexts, said, after)
 	return nil
 }
 
@@ -113,7 +113,7 @@ func (p *hookPoints) reloadInstructions(ctx context.Context, texts []string) err
 func (p *hookPoints) run(ctx context.Context, in protocol.HookInput) (hook.Outcome, error) {
 	out, err := p.runWithoutTrace(ctx, in)
 	if err == nil {
-		p.out.emitAll(out.Attached())
+		p.out.emitAll(out.AttachmentEvents())
 	}
 	return out, err
 }
@@ -236,7 +236,7 @@ func (p *hookPoints) runSessionStart(ctx context.Context, source string) (hook.O
 	})
 	p.prompts.context = append(told, added...)
 	if err == nil && len(added) > 0 {
-		p.out.emitAll(out.Attached())
+		p.out.emitAll(out.AttachmentEvents())
 	}
 	return out, err
 }
@@ -289,15 +289,15 @@ func (p *hookPoints) replaceSessionID(frames []protocol.Event) []protocol.Event 
 	return frames
 }
 
-// submission is the combined outcome of the hooks of a prompt.
-type submission struct {
+// promptSubmission is the combined outcome of the hooks of a prompt.
+type promptSubmission struct {
 	notices []protocol.Event // emitted after init
 	end     *turnEndError    // not nil if the prompt was refused
 }
 
 // submit runs the hooks of the prompt and of the command in it, before init, and emits the prompt's trace. If a hook
 // ends the session, the turn ends immediately, without an init event.
-func (p *hookPoints) submit(ctx context.Context, c slash.Call, x *slash.Expansion) (s submission, err error) {
+func (p *hookPoints) submit(ctx context.Context, c slash.Call, x *slash.Expansion) (s promptSubmission, err error) {
 	var out, expansion hook.Outcome
 	if p.prompts.in.Source != sourceSystem && !p.prompts.in.NoQuery {
 		out, err = p.runWithoutTrace(ctx, protocol.UserPromptSubmitHook{Prompt: hookPrompt(p.prompts.in.Content), SessionTitle: p.sim.main.Start.Title})
@@ -337,8 +337,8 @@ func (p *hookPoints) submit(ctx context.Context, c slash.Call, x *slash.Expansio
 	} else {
 		p.emitExpansion(c, x)
 	}
-	p.out.emitAll(expansion.Attached())
-	p.out.emitAll(out.Attached())
+	p.out.emitAll(expansion.AttachmentEvents())
+	p.out.emitAll(out.AttachmentEvents())
 	if title := out.Specific.SessionTitle; title != "" {
 		p.out.emitTitle(title)
 	}
@@ -373,7 +373,7 @@ func (p *hookPoints) emitRefused(out hook.Outcome, dropped bool) {
 	if !out.Block {
 		p.out.emit(p.injectedText(protocol.Content{Text: strings.Join(out.Texts, "\n")}))
 	}
-	p.out.emitAll(out.Attached())
+	p.out.emitAll(out.AttachmentEvents())
 }
 
 // injectedText makes the trace of text that the CLI adds to the prompt.

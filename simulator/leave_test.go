@@ -21,7 +21,7 @@ func TestConsumerLeavesAnywhere(t *testing.T) {
 				defer cancel()
 				kept, seen := 0, 0
 				s := newSimulator(t, simulator.Options{
-					Model: &fakeModel{replies: append([]scenarios.Reply{}, replies...)}, Display: simulator.DisplayOptions{Partial: true}, Limits: simulator.Limits{Retries: 2},
+					Model: &fakeModel{replies: append([]scenarios.Reply{}, replies...)}, Display: simulator.DisplayOptions{PartialMessages: true}, Limits: simulator.Limits{Retries: 2},
 					Main: &simulator.MainOptions{Transcript: transcriptFunc(func(protocol.Event) { kept++ })},
 				})
 				left = false

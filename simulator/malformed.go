@@ -11,11 +11,11 @@ import (
 	"unicode/utf8"
 )
 
-// malformed is a reply that is not a message. Invalid JSON is reported with the error text of the real CLI's
+// malformedResponse is a reply that is not a message. Invalid JSON is reported with the error text of the real CLI's
 // JavaScript engine, and the stream reader prints the received data on stderr.
-func malformed(raw string) apiFailure {
+func malformedResponse(raw string) apiFailure {
 	api := apiFailure{Class: "unknown", Message: raw}
-	if fault := jsonFault(raw); fault != "" {
+	if fault := jsonProblem(raw); fault != "" {
 		api.Text = "API Error: JSON Parse error: " + fault
 	} else {
 		api.Text = "API Error: API returned an empty or malformed response (HTTP 200) — check for a proxy or gateway intercepting the request."
@@ -26,8 +26,8 @@ func malformed(raw string) apiFailure {
 	return api
 }
 
-// jsonFault says why a text is not JSON; empty = it is, or it is empty.
-func jsonFault(raw string) string {
+// jsonProblem says why a text is not JSON; empty = it is, or it is empty.
+func jsonProblem(raw string) string {
 	text := strings.TrimSpace(raw)
 	if text == "" || json.Valid([]byte(text)) {
 		return ""
@@ -38,7 +38,7 @@ func jsonFault(raw string) string {
 	syntax, ok := errors.AsType[*json.SyntaxError](err)
 	switch {
 	case errors.Is(err, io.ErrUnexpectedEOF):
-		return unended(text)
+		return unendedProblem(text)
 	case err == nil:
 		return "Unable to parse JSON string" // something follows the value
 	case !ok:
@@ -61,8 +61,8 @@ func jsonFault(raw string) string {
 	return fmt.Sprintf("Unrecognized token '%c'", first)
 }
 
-// unended says what is missing at the end of a text.
-func unended(text string) string {
+// unendedProblem says what is missing at the end of a text.
+func unendedProblem(text string) string {
 	if bytes.HasSuffix([]byte(text), []byte("{")) {
 		return "Expected '}'"
 	}

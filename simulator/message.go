@@ -17,12 +17,12 @@ import (
 type message struct {
 	*turnContext
 	messageHead
-	index *executor.Index
-	pace  scenarios.Pace
-	due   time.Time // when the previous chunk was due; zero before the first
-	calls []call
-	round *toolRound            // emits the refusals that come while the message is streamed
-	final protocol.MessageFinal // metadata of the current block
+	index       *executor.Index
+	pace        scenarios.Pace
+	nextChunkAt time.Time // when the previous chunk was due; zero before the first
+	calls       []preparedCall
+	round       *toolRound              // emits the refusals that come while the message is streamed
+	final       protocol.MessageSummary // metadata of the current block
 
 	text            strings.Builder // streamed part of the open text block
 	started         bool            // message_start was emitted
@@ -44,16 +44,16 @@ type messageHead struct {
 	replyUsage
 }
 
-// call is one tool call of a message.
-type call struct {
-	use         protocol.ToolUse // with the name of the tool that runs
+// preparedCall is one tool call of a message.
+type preparedCall struct {
+	toolUse     protocol.ToolUse // with the name of the tool that runs
 	tool        protocol.Tool    // zero if the tool is unknown
 	eventID     string           // uuid of the assistant event
 	writtenName string           // the name that the model wrote, if another tool runs
 	// readOnly allows the call to run in parallel even if its tool is not read-only.
-	readOnly bool
-	refusal  *executor.Result // result that replaces the run; nil means the call may run
-	early    *executedCall    // the refusal that was emitted while the message was streamed; nil means none
+	readOnly    bool
+	refusal     *executor.Result // result that replaces the run; nil means the call may run
+	earlyResult *executedCall    // the refusal that was emitted while the message was streamed; nil means none
 }
 
 // stream emits the message block by block in the order of the real CLI: the assistant event of a
@@ -92,11 +92,11 @@ func (m *message) start(ctx context.Context) error {
 		l.firstToken = l.clock.Now()
 	}
 	m.started = true
-	if m.hidden() {
+	if m.hidesText() {
 		return nil
 	}
 	ttft := millis(m.pace.TTFT())
-	ev := m.streamEvent(object{{"type", "message_start"}, {"message", object{
+	ev := m.streamEvent(orderedObject{{"type", "message_start"}, {"message", orderedObject{
 		{"id", m.id},
 		{"type", "message"},
 		{"role", "assistant"},
@@ -120,22 +120,22 @@ func (m *message) end() {
 	}
 	m.totals.lastReply = &m.replyUsage
 	m.totals.addReply(m.modelName, m.replyUsage)
-	usage := object{
+	usage := orderedObject{
 		{"input_tokens", m.usage.InputTokens},
 		{"cache_creation_input_tokens", m.usage.CacheCreationInputTokens},
 		{"cache_read_input_tokens", m.usage.CacheReadInputTokens},
 		{"output_tokens", m.usage.OutputTokens},
 	}
 	if m.thinking > 0 {
-		usage = append(usage, pair{"output_tokens_details", protocol.OutputDetails{ThinkingTokens: m.thinking}})
+		usage = append(usage, objectPair{"output_tokens_details", protocol.OutputDetails{ThinkingTokens: m.thinking}})
 	}
-	m.emitStreamEvent(object{
+	m.emitStreamEvent(orderedObject{
 		{"type", "message_delta"},
-		{"delta", object{{"stop_reason", m.stopReason}, {"stop_sequence", nil}}},
+		{"delta", orderedObject{{"stop_reason", m.stopReason}, {"stop_sequence", nil}}},
 		{"usage", usage},
 	}, "")
 	m.advanceRefusal()
-	m.emitStreamEvent(object{{"type", "message_stop"}}, "")
+	m.emitStreamEvent(orderedObject{{"type", "message_stop"}}, "")
 	m.advanceRefusal()
 }
 
@@ -168,11 +168,11 @@ func (m *message) keepPace(ctx context.Context, chunk string) error {
 		return ctx.Err()
 	}
 	wait, now := m.pace.After(chunk), m.sim.options.Clock.Now()
-	if m.due.IsZero() || now.Sub(m.due) > time.Second { // the consumer was slow
-		m.due = now
+	if m.nextChunkAt.IsZero() || now.Sub(m.nextChunkAt) > time.Second { // the consumer was slow
+		m.nextChunkAt = now
 	}
-	m.due = m.due.Add(wait)
-	return m.background.sleep(ctx, min(wait, m.due.Sub(now)))
+	m.nextChunkAt = m.nextChunkAt.Add(wait)
+	return m.background.sleep(ctx, min(wait, m.nextChunkAt.Sub(now)))
 }
 
 // streamInput opens a tool use block and emits the chunks of its input.
@@ -227,8 +227,8 @@ func (m *message) streamCitations(i int, list json.RawMessage) {
 	var each []json.RawMessage
 	_ = json.Unmarshal(list, &each) // validated when the scenario was loaded
 	for _, c := range each {
-		delta := object{{"type", "citations_delta"}, {"citation", c}}
-		m.emitStreamEvent(object{{"type", "content_block_delta"}, {"index", i}, {"delta", delta}}, "")
+		delta := orderedObject{{"type", "citations_delta"}, {"citation", c}}
+		m.emitStreamEvent(orderedObject{{"type", "content_block_delta"}, {"index", i}, {"delta", delta}}, "")
 	}
 }
 
@@ -289,16 +289,16 @@ func (m *message) streamToolUse(ctx context.Context, i int, b protocol.ToolUse) 
 		return err
 	}
 	prepared := m.sim.options.Tools.Prepare(b)
-	c := call{use: b, eventID: id, readOnly: prepared.ReadOnly}
-	if prepared.RunAs != "" {
-		c.use.Name, c.writtenName = prepared.RunAs, b.Name
+	c := preparedCall{toolUse: b, eventID: id, readOnly: prepared.ReadOnly}
+	if prepared.ExecutedName != "" {
+		c.toolUse.Name, c.writtenName = prepared.ExecutedName, b.Name
 	}
 	known := false
-	c.tool, known = m.index.Tool(c.use.Name)
+	c.tool, known = m.index.Tool(c.toolUse.Name)
 	early := m.refusesEarly(known)
 	m.calls = append(m.calls, c)
-	if early && !m.unstreamed && (c.use.Name != structuredTool || m.structured.schema == nil) {
-		m.refusalPoint = m.sim.options.Tools.EarlyRefusal(ctx, c.use)
+	if early && !m.unstreamed && (c.toolUse.Name != structuredTool || m.structured.schema == nil) {
+		m.refusalPoint = m.sim.options.Tools.EarlyRefusal(ctx, c.toolUse)
 	}
 	return m.takeRefusal(ctx, BeforeBlockStop)
 }
@@ -350,17 +350,17 @@ func (m *message) emitAborted() {
 
 // endAbortedStream emits, with partial messages, the end of an interrupted message's stream.
 func (m *message) endAbortedStream() {
-	if !m.started || !m.sim.options.Display.Partial {
+	if !m.started || !m.sim.options.Display.PartialMessages {
 		return
 	}
 	if m.openIndex >= 0 {
 		m.stopBlock(m.openIndex)
 	}
-	m.emitStreamEvent(object{
+	m.emitStreamEvent(orderedObject{
 		{"type", "message_delta"},
 		{"context_management", nil},
-		{"delta", object{{"container", nil}, {"stop_details", nil}, {"stop_reason", nil}, {"stop_sequence", nil}}},
-		{"usage", object{
+		{"delta", orderedObject{{"container", nil}, {"stop_details", nil}, {"stop_reason", nil}, {"stop_sequence", nil}}},
+		{"usage", orderedObject{
 			{"output_tokens_details", protocol.OutputDetails{}},
 			{"cache_creation_input_tokens", m.usage.CacheCreationInputTokens},
 			{"cache_read_input_tokens", m.usage.CacheReadInputTokens},
@@ -377,7 +377,7 @@ func (m *message) endAbortedStream() {
 // endBrokenStream emits, with partial messages, the end of a message whose stream broke off. Its
 // usage counts nowhere (observed with 2.1.330).
 func (m *message) endBrokenStream() {
-	if !m.sim.options.Display.Partial {
+	if !m.sim.options.Display.PartialMessages {
 		return
 	}
 	if m.openIndex >= 0 {
@@ -388,14 +388,14 @@ func (m *message) endBrokenStream() {
 
 // emitAbandonedStop emits the message_stop of a message with missing blocks.
 func (m *message) emitAbandonedStop() {
-	stop := m.streamEvent(object{{"type", "message_stop"}}, "")
+	stop := m.streamEvent(orderedObject{{"type", "message_stop"}}, "")
 	stop.AbandonedBlocks = &protocol.AbandonedBlocks{APIMessageID: m.id, FromBlockIndex: m.assistantEvents}
 	m.out.emit(stop)
 }
 
 func (m *message) startBlock(i int, b protocol.Block, display string) {
 	m.openIndex = i
-	m.emitStreamEvent(object{{"type", "content_block_start"}, {"index", i}, {"content_block", b}}, display)
+	m.emitStreamEvent(orderedObject{{"type", "content_block_start"}, {"index", i}, {"content_block", b}}, display)
 	m.advanceRefusal()
 }
 
@@ -408,41 +408,41 @@ func (m *message) emitDelta(i int, key, chunk, display string) {
 	if key != "signature" {
 		m.receivedChars += utf8.RuneCountInString(chunk)
 	}
-	m.emitStreamEvent(object{{"type", "content_block_delta"}, {"index", i}, {"delta", object{{"type", kind}, {key, chunk}}}}, display)
+	m.emitStreamEvent(orderedObject{{"type", "content_block_delta"}, {"index", i}, {"delta", orderedObject{{"type", kind}, {key, chunk}}}}, display)
 	m.advanceRefusal()
 }
 
 func (m *message) stopBlock(i int) {
 	m.openIndex = -1
-	m.emitStreamEvent(object{{"type", "content_block_stop"}, {"index", i}}, "")
+	m.emitStreamEvent(orderedObject{{"type", "content_block_stop"}, {"index", i}}, "")
 }
 
-// hidden reports whether no stream events are shown for the message.
-func (m *message) hidden() bool { return m.unstreamed || !m.sim.options.Display.Partial }
+// hidesText reports whether no stream events are shown for the message.
+func (m *message) hidesText() bool { return m.unstreamed || !m.sim.options.Display.PartialMessages }
 
-func (m *message) emitStreamEvent(ev object, display string) {
-	if !m.hidden() {
+func (m *message) emitStreamEvent(ev orderedObject, display string) {
+	if !m.hidesText() {
 		m.out.emit(m.streamEvent(ev, display))
 	}
 }
 
-func (m *message) streamEvent(ev object, display string) *protocol.StreamEvent {
+func (m *message) streamEvent(ev orderedObject, display string) *protocol.StreamEvent {
 	return &protocol.StreamEvent{
 		Type: "stream_event", Event: ev, SessionID: m.sim.options.State.SessionID(), UUID: m.sim.options.Clock.NewID(),
 		APIMessageID: m.id, ThinkingDisplay: display,
 	}
 }
 
-// object is a JSON object with ordered keys.
-type object []pair
+// orderedObject is a JSON object with ordered keys.
+type orderedObject []objectPair
 
-type pair struct {
+type objectPair struct {
 	key   string
 	value any
 }
 
 // MarshalJSON writes the keys in order.
-func (o object) MarshalJSON() ([]byte, error) {
+func (o orderedObject) MarshalJSON() ([]byte, error) {
 	out := []byte{'{'}
 	for i, p := range o {
 		if i > 0 {

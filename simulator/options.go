@@ -17,8 +17,8 @@ import (
 	"github.com/claudeless/claudeless/simulator/task"
 )
 
-// Model answers requests. It is the scenario engine in every run; tests have their own. It is
-// called from one goroutine at a time.
+// Model answers requests. In every run it is the scenario engine; tests use their own. It is called from one
+// goroutine at a time.
 type Model interface {
 	Next(ctx context.Context, r scenarios.Request) (scenarios.Reply, error)
 }
@@ -75,30 +75,30 @@ type Limits struct {
 	MaxStopBlocks  int // blocks of Stop hooks in a row; 0 means 8
 	SchemaAttempts int // invalid structured outputs before the turn fails; 0 means 5
 	// ContextWindow is the number of tokens that the conversation may reach; 0 means the model's own
-	// limit. The conversation is compacted shortly before that, or, with NoCompact, requests that do
+	// limit. The conversation is compacted shortly before that, or, with DisableAutoCompact, requests that do
 	// not fit are refused.
-	ContextWindow int
-	NoCompact     bool
-	// NoCompactCommand removes the command /compact.
-	NoCompactCommand bool
+	ContextWindow      int
+	DisableAutoCompact bool
+	// DisableCompactCommand removes the command /compact.
+	DisableCompactCommand bool
 	// GatewayHost is the host of an API gateway; empty means the vendor's API.
 	GatewayHost string
 }
 
 // DisplayOptions says which events a conversation shows, and at which pace.
 type DisplayOptions struct {
-	Partial       bool // emit stream events and request statuses
-	ReplayPrompts bool // emit the prompt again (isReplay)
-	HookEvents    bool // emit hook_started and hook_response
-	LegacyCost    bool // add the cost_usd key of older versions
-	RateLimits    bool // report the limits of the subscription after the first reply
-	// InOrder shows results of parallel calls in call order instead of completion order, which makes
+	PartialMessages bool // emit stream events and request statuses
+	ReplayPrompts   bool // emit the prompt again (isReplay)
+	HookEvents      bool // emit hook_started and hook_response
+	LegacyCost      bool // add the cost_usd key of older versions
+	RateLimits      bool // report the limits of the subscription after the first reply
+	// OrderedResults shows results of parallel calls in call order instead of completion order, which makes
 	// the output of runs repeatable.
-	InOrder       bool
-	Thinking      string           // value of thinking_display; empty means updates
-	Stream        scenarios.Stream // pace of partial messages
-	ResponseDelay time.Duration    // wait before the first reply to each prompt
-	CompactDelay  time.Duration    // duration of a compaction
+	OrderedResults bool
+	Thinking       string           // value of thinking_display; empty means updates
+	Stream         scenarios.Stream // pace of partial messages
+	ResponseDelay  time.Duration    // wait before the first reply to each prompt
+	CompactDelay   time.Duration    // duration of a compaction
 }
 
 func (s DisplayOptions) thinking() string { return cmp.Or(s.Thinking, "updates") }
@@ -167,8 +167,8 @@ type Transcript interface {
 	Record(ev protocol.Event) error
 	// Reset begins a new conversation, for /clear, and returns its id and the path of its transcript.
 	Reset() (id, path string, err error)
-	// Lines returns how many lines of files were added and removed.
-	Lines() (added, removed int)
+	// LineChanges returns how many lines of files were added and removed.
+	LineChanges() (added, removed int)
 }
 
 // PromptQueue holds the prompts that arrive while a turn runs.
@@ -302,9 +302,9 @@ type ContextFile struct {
 // PreparedCall says how a call changes before it is shown.
 type PreparedCall struct {
 	Input json.RawMessage // replaces the input, for display and execution; nil means no change
-	// RunAs is the tool that runs instead of the one that the model named; empty means the named one.
-	RunAs    string
-	ReadOnly bool // the call may run in parallel even if its tool is not read-only
+	// ExecutedName is the tool that runs instead of the one that the model named; empty means the named one.
+	ExecutedName string
+	ReadOnly     bool // the call may run in parallel even if its tool is not read-only
 }
 
 // Precheck is the result of the inspection right before a call runs.
@@ -313,8 +313,8 @@ type Precheck struct {
 	Refusal       *executor.Result // result that replaces the run, for example for an unknown tool; nil means the call may run
 }
 
-// WithoutChecks makes Tools from an executor, without any inspection of calls.
-func WithoutChecks(x executor.Executor) Tools { return uncheckedTools{x} }
+// UncheckedTools makes Tools from an executor, without any inspection of calls.
+func UncheckedTools(x executor.Executor) Tools { return uncheckedTools{x} }
 
 type uncheckedTools struct{ executor.Executor }
 
@@ -330,8 +330,8 @@ type unknownLocation struct{}
 func (unknownLocation) Dir() string                   { return "" }
 func (unknownLocation) Mode() protocol.PermissionMode { return protocol.ModeDefault }
 
-// filled validates the options and fills in defaults.
-func (o Options) filled() (Options, error) {
+// withDefaults validates the options and fills in defaults.
+func (o Options) withDefaults() (Options, error) {
 	switch {
 	case o.Model == nil, o.Tools == nil, o.Clock == nil, o.State == nil:
 		return o, errors.New("simulator: Model, Tools, Clock and State are required")

@@ -16,8 +16,8 @@ import (
 	"github.com/claudeless/claudeless/simulator/slash"
 )
 
-// noContent replaces an empty prompt when it is replayed.
-const noContent = "(no content)"
+// noContentText replaces an empty prompt when it is replayed.
+const noContentText = "(no content)"
 
 // ErrSignalled is the cause of a turn's end by a signal. Running calls then get the same result as
 // calls that had not started.
@@ -27,59 +27,59 @@ var ErrSignalled = errors.New("a signal has come")
 // model does not read that the turn was interrupted.
 var ErrSuperseded = errors.New("a newer prompt replaced this one")
 
-// prompts holds what a turn answers: its first prompt, the context added to it, and the prompts
+// promptState holds what a turn answers: its first prompt, the context added to it, and the prompts
 // that joined the turn later.
-type prompts struct {
+type promptState struct {
 	sim *Simulator
 	out *emitter
 	in  protocol.UserMessage
 
-	id          string           // uuid of the prompt; empty until it is made
-	recorded    protocol.Content // the prompt as the transcript keeps it
-	promptID    string
-	context     []string // text that hooks and mentioned files have added for the model
-	contextSent int      // number of entries of context already sent in a request
-	unanswered  []string // text of absorbed prompts that have not been sent to the model
-	absorbedIDs []string // uuids of the absorbed prompts
+	id              string           // uuid of the prompt; empty until it is made
+	recordedContent protocol.Content // the prompt as the transcript keeps it
+	promptID        string
+	context         []string // text that hooks and mentioned files have added for the model
+	contextSent     int      // number of entries of context already sent in a request
+	unanswered      []string // text of absorbed prompts that have not been sent to the model
+	absorbedIDs     []string // uuids of the absorbed prompts
 
 	replayPending   bool // the prompt is to be replayed when the model is asked
 	messageLabelled bool // an assistant event has listed the prompts' uuids
 	startLabelled   bool // a message_start has listed them
 }
 
-func (p *prompts) emitQueued() {
+func (p *promptState) emitQueued() {
 	p.out.emit(&protocol.PromptQueued{Content: p.in.Content, Timestamp: p.out.timestamp()})
 }
 
 // emitAccepted emits the prompt's trace; refused says that a hook kept it out of the conversation.
-func (p *prompts) emitAccepted(refused bool) {
+func (p *promptState) emitAccepted(refused bool) {
 	prompt := p.accepted()
 	prompt.Blocked = refused
 	p.out.emit(prompt)
 }
 
 // commandAccepted makes the trace of a prompt that is a command of the CLI itself.
-func (p *prompts) commandAccepted() *protocol.PromptAccepted {
+func (p *promptState) commandAccepted() *protocol.PromptAccepted {
 	prompt := p.accepted()
 	prompt.LocalCommand = true
 	return prompt
 }
 
-func (p *prompts) accepted() *protocol.PromptAccepted {
+func (p *promptState) accepted() *protocol.PromptAccepted {
 	return &protocol.PromptAccepted{
-		UUID: p.uuid(), HostID: p.in.UUID, PromptID: p.promptID, Content: p.recorded, Timestamp: p.out.timestamp(), Merged: p.mergedIDs(),
+		UUID: p.uuid(), HostID: p.in.UUID, PromptID: p.promptID, Content: p.recordedContent, Timestamp: p.out.timestamp(), Merged: p.mergedIDs(),
 		PermissionMode: p.sim.options.Location.Mode(), Source: cmp.Or(p.in.Source, "sdk"), Origin: p.in.Origin,
 	}
 }
 
 // expandedContent returns the prompt with the command replaced by its text.
-func (p *prompts) expandedContent(x *slash.Expansion) protocol.Content {
+func (p *promptState) expandedContent(x *slash.Expansion) protocol.Content {
 	before, _, _ := p.in.Content.SplitTyped()
 	return protocol.Content{Blocks: append(slices.Clone(before), protocol.Text(x.Text))}
 }
 
 // uuid returns the uuid of the prompt: the host's or a new one.
-func (p *prompts) uuid() string {
+func (p *promptState) uuid() string {
 	p.id = cmp.Or(p.id, p.in.UUID)
 	if p.id == "" {
 		p.id = p.sim.options.Clock.NewID()
@@ -102,13 +102,13 @@ func promptText(c protocol.Content) string {
 		return ok && strings.TrimSpace(text.Text) == ""
 	})
 	if len(said) == 0 && len(c.Blocks) > 0 {
-		return noContent
+		return noContentText
 	}
 	return protocol.Content{Blocks: said}.Plain()
 }
 
 // emitInit emits the init event.
-func (p *prompts) emitInit(ctx context.Context) {
+func (p *promptState) emitInit(ctx context.Context) {
 	if p.out.stopped {
 		return
 	}
@@ -126,18 +126,18 @@ func (p *prompts) emitInit(ctx context.Context) {
 
 // replayOnce replays the recorded prompt the first time it is called, if the model answers the
 // prompt and the host asked for replays.
-func (p *prompts) replayOnce() {
+func (p *promptState) replayOnce() {
 	if !p.replayPending {
 		return
 	}
 	p.replayPending = false
 	in := p.in
-	in.Content = p.recorded
+	in.Content = p.recordedContent
 	p.emitReplay(in, p.uuid())
 }
 
 // emitContext emits the context that no earlier request contained.
-func (p *prompts) emitContext() {
+func (p *promptState) emitContext() {
 	if texts := p.context[p.contextSent:]; len(texts) > 0 {
 		p.contextSent = len(p.context)
 		p.out.emit(&protocol.ContextAdded{Texts: texts})
@@ -146,7 +146,7 @@ func (p *prompts) emitContext() {
 
 // attachMentions adds the files and resources that the prompt mentions to the context, and returns
 // the Read calls that this is equivalent to.
-func (p *prompts) attachMentions(ctx context.Context, text string) (reads []protocol.ToolUse, err error) {
+func (p *promptState) attachMentions(ctx context.Context, text string) (reads []protocol.ToolUse, err error) {
 	mentions := p.sim.main.Mentions
 	if mentions == nil || p.in.Verbatim || p.in.Source == sourceSystem || !strings.Contains(text, "@") {
 		return nil, nil
@@ -170,7 +170,7 @@ func (p *prompts) attachMentions(ctx context.Context, text string) (reads []prot
 }
 
 // emitAbsorbed records a prompt that joined the turn and replays it if requested.
-func (p *prompts) emitAbsorbed(in protocol.UserMessage, id string) {
+func (p *promptState) emitAbsorbed(in protocol.UserMessage, id string) {
 	p.out.emit(&protocol.PromptAbsorbed{UUID: id, Content: in.Content, Origin: in.Origin, Timestamp: p.out.timestamp()})
 	p.emitReplay(in, id)
 }
@@ -185,13 +185,13 @@ func IsReplayable(in protocol.UserMessage) bool {
 }
 
 // emitReplay sends a prompt back to the host, if the host asked for that.
-func (p *prompts) emitReplay(in protocol.UserMessage, id string) {
+func (p *promptState) emitReplay(in protocol.UserMessage, id string) {
 	if !p.sim.options.Display.ReplayPrompts || !IsReplayable(in) {
 		return
 	}
 	yes := true
 	if in.Content.Blocks == nil && in.Content.Text == "" {
-		in.Content.Text = noContent
+		in.Content.Text = noContentText
 	}
 	p.out.emit(&protocol.User{
 		Type: "user", Message: protocol.UserContent{Role: "user", Content: in.Content}, Origin: in.Origin,
@@ -200,7 +200,7 @@ func (p *prompts) emitReplay(in protocol.UserMessage, id string) {
 }
 
 // nextUnanswered takes the first absorbed prompt that has not been sent to the model.
-func (p *prompts) nextUnanswered() (text string, ok bool) {
+func (p *promptState) nextUnanswered() (text string, ok bool) {
 	if len(p.unanswered) == 0 {
 		return "", false
 	}
@@ -209,7 +209,7 @@ func (p *prompts) nextUnanswered() (text string, ok bool) {
 }
 
 // addAbsorbed adds a prompt of the host to the turn.
-func (p *prompts) addAbsorbed(in protocol.UserMessage) {
+func (p *promptState) addAbsorbed(in protocol.UserMessage) {
 	if in.UUID == "" {
 		return
 	}
@@ -225,7 +225,7 @@ func PromptsCompleted(r *protocol.Result) bool {
 }
 
 // endAbsorbed reports how the absorbed prompts ended.
-func (p *prompts) endAbsorbed(r *protocol.Result) {
+func (p *promptState) endAbsorbed(r *protocol.Result) {
 	state := "completed"
 	if !PromptsCompleted(r) {
 		state = "cancelled"
@@ -236,19 +236,19 @@ func (p *prompts) endAbsorbed(r *protocol.Result) {
 }
 
 // mergedIDs returns the uuids of the prompts that were merged into this one before the turn began.
-func (p *prompts) mergedIDs() []string {
+func (p *promptState) mergedIDs() []string {
 	if n := len(p.in.UUIDs); n > 1 {
 		return p.in.UUIDs[:n-1]
 	}
 	return nil
 }
 
-func (p *prompts) emitLifecycle(id, state string) {
+func (p *promptState) emitLifecycle(id, state string) {
 	p.out.emit(p.out.assignIDs(protocol.CommandLifecycle(id, state)))
 }
 
 // labelMessage adds the uuids of the prompts to the first assistant event of the turn.
-func (p *prompts) labelMessage(ev *protocol.Assistant) {
+func (p *promptState) labelMessage(ev *protocol.Assistant) {
 	if !p.messageLabelled && len(p.in.UUIDs) > 0 {
 		p.messageLabelled = true
 		ev.UserMessageUUID, ev.UserMessageUUIDs = p.promptIDs()
@@ -256,7 +256,7 @@ func (p *prompts) labelMessage(ev *protocol.Assistant) {
 }
 
 // labelStart adds the uuids of the prompts to the first message_start of the turn.
-func (p *prompts) labelStart(ev *protocol.StreamEvent) {
+func (p *promptState) labelStart(ev *protocol.StreamEvent) {
 	if !p.startLabelled && len(p.in.UUIDs) > 0 {
 		p.startLabelled = true
 		ev.UserMessageUUID, ev.UserMessageUUIDs = p.promptIDs()
@@ -266,7 +266,7 @@ func (p *prompts) labelStart(ev *protocol.StreamEvent) {
 
 // promptIDs returns the uuids of the turn's prompts as events list them; uuid is the first
 // prompt's, or the last one's if the first has none.
-func (p *prompts) promptIDs() (uuid string, uuids []string) {
+func (p *promptState) promptIDs() (uuid string, uuids []string) {
 	if p.in.UUID != "" || len(p.in.UUIDs) == 0 {
 		return p.in.UUID, p.in.UUIDs
 	}
@@ -274,7 +274,7 @@ func (p *prompts) promptIDs() (uuid string, uuids []string) {
 }
 
 // origin returns the origin of the turn's prompt for its result.
-func (p *prompts) origin() json.RawMessage {
+func (p *promptState) origin() json.RawMessage {
 	if p.in.Synthetic {
 		return json.RawMessage(`{"kind":"unclassified"}`)
 	}

@@ -71,7 +71,7 @@ func TestAbsorb(t *testing.T) {
 	if diff := cmp.Diff([]string{"u-1", "u-2"}, result.UserMessageUUIDs); diff != "" {
 		t.Errorf("prompts of the result (-want +got):\n%s", diff)
 	}
-	if asked := model.requests[2]; asked.Prompt != "two" || !asked.Added {
+	if asked := model.requests[2]; asked.Prompt != "two" || !asked.Interjected {
 		t.Errorf("the model was asked %+v", asked)
 	}
 }
@@ -91,7 +91,7 @@ func (q *queue) Absorb() []protocol.UserMessage {
 type transcriptFunc func(protocol.Event)
 
 func (transcriptFunc) Reset() (id, path string, err error) { return "NEW", "", nil }
-func (transcriptFunc) Lines() (added, removed int)         { return 0, 0 }
+func (transcriptFunc) LineChanges() (added, removed int)   { return 0, 0 }
 
 func (f transcriptFunc) Record(ev protocol.Event) error {
 	f(ev)
@@ -111,8 +111,8 @@ func TestSuperseded(t *testing.T) {
 		}},
 		{"tools", calls(`Slow {}`, `Write {}`), []string{
 			"init", "assistant tool_use Slow", "assistant tool_use Write",
-			fmt.Sprintf("user tool_result %q error=true", executor.Aborted().Content.Text),
-			fmt.Sprintf("user tool_result %q error=true", executor.Skipped().Content.Text),
+			fmt.Sprintf("user tool_result %q error=true", executor.AbortedResult().Content.Text),
+			fmt.Sprintf("user tool_result %q error=true", executor.SkippedResult().Content.Text),
 			"result success error=false turns=3 aborted_tools",
 		}},
 	} {

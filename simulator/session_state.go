@@ -11,7 +11,7 @@ import (
 // SessionState holds the ids and settings of a session that may change while it runs. The zero
 // value has no id and uses the default model. It is safe for concurrent use.
 type SessionState struct {
-	parent *SessionState // the session's state if this is a sub-agent's, which has its own model only; else nil
+	parent *SessionState // for a sub-agent, the state of the session, of which it overrides only the model; nil for the session itself
 
 	mu       sync.Mutex
 	snapshot Snapshot

@@ -44,7 +44,7 @@ type history struct {
 	startSource      string         // source of SessionStart; empty means startup or resume
 	lastMessage      string         // uuid of the model's last message
 	pendingContext   []string       // text that the next request adds to its prompt
-	callInstructions []string       // instructions loaded after tool calls, as the model read them
+	instructionTexts []string       // instructions loaded after tool calls, as the model read them
 	retained         retained
 	droppedTokens    int    // tokens removed by compactions
 	saveFailed       bool   // writing the transcript has failed
@@ -89,8 +89,8 @@ func (t *retained) record(ev protocol.Event) {
 	}
 }
 
-// last returns the uuid of the last message; empty if none exists.
-func (t *retained) last() string {
+// lastMessageID returns the uuid of the last message; empty if none exists.
+func (t *retained) lastMessageID() string {
 	for _, part := range [][]string{t.prompts, t.lastRound} {
 		if len(part) > 0 {
 			return part[len(part)-1]
@@ -99,9 +99,9 @@ func (t *retained) last() string {
 	return ""
 }
 
-// cut starts over after a compaction and returns the messages that are kept: the last round if
+// removeLast starts over after a compaction and returns the messages that are kept: the last round if
 // there were earlier ones, and unanswered prompts.
-func (t *retained) cut() []string {
+func (t *retained) removeLast() []string {
 	if t.replies < 2 {
 		t.replies, t.lastRound = 0, nil
 	} else {
@@ -112,7 +112,7 @@ func (t *retained) cut() []string {
 
 // New validates the options and makes a simulator. It starts no goroutines.
 func New(o Options) (*Simulator, error) {
-	o, err := o.filled()
+	o, err := o.withDefaults()
 	if err != nil {
 		return nil, err
 	}
@@ -184,14 +184,14 @@ func (s *Simulator) scenarioVars(tools []protocol.Tool) scenarios.Vars {
 // turn runs.
 func (s *Simulator) Context() slash.Context {
 	name := s.modelName()
-	return slash.NewContext(name, slash.ContextWindow{Window: s.contextWindow(), Wished: s.options.Limits.ContextWindow > 0, Manual: s.options.Limits.NoCompact}, int(s.totals.contextTokens.Load()), s.commands.Loaded())
+	return slash.NewContext(name, slash.ContextWindow{Tokens: s.contextWindow(), Requested: s.options.Limits.ContextWindow > 0, Manual: s.options.Limits.DisableAutoCompact}, int(s.totals.contextTokens.Load()), s.commands.Loaded())
 }
 
 // Cost returns what the session has cost so far. It must not be called while a turn runs.
 func (s *Simulator) Cost() slash.Cost {
 	cost := slash.Cost{USD: s.totals.totalUSD(), APIMS: millis(s.totals.apiTime), WallMS: millis(s.totals.wallTime), Requests: s.totals.requests}
 	if s.main.Transcript != nil {
-		cost.Added, cost.Removed = s.main.Transcript.Lines()
+		cost.LinesAdded, cost.LinesRemoved = s.main.Transcript.LineChanges()
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.totals.costs)) {
 		m := s.totals.costs[name]

@@ -20,7 +20,7 @@ import (
 // toolRound runs the tool calls of a message and emits their results.
 type toolRound struct {
 	*turnContext
-	running bool // calls are running or were refused
+	isRunning bool // calls are running or were refused
 }
 
 // executedCall is a call with its result.
@@ -32,8 +32,8 @@ type executedCall struct {
 	err      error
 }
 
-// rank sorts denied calls, which end quickly, before calls that ran.
-func (r *executedCall) rank() int {
+// displayRank sorts denied calls, which end quickly, before calls that ran.
+func (r *executedCall) displayRank() int {
 	if r.result.Denied != nil {
 		return 0
 	}
@@ -43,28 +43,28 @@ func (r *executedCall) rank() int {
 // runCalls runs the calls of one message as the real CLI does: adjacent read-only calls in
 // parallel, all others one after another. A failed call does not stop the others (spec:
 // cli-observed 2). Results are in call order.
-func (d *toolRound) runCalls(ctx context.Context, calls []call) ([]scenarios.Result, error) {
-	d.running = true
+func (d *toolRound) runCalls(ctx context.Context, calls []preparedCall) ([]scenarios.Result, error) {
+	d.isRunning = true
 	d.sim.history.rounds++
 	round := d.sim.history.rounds
 	results := make([]scenarios.Result, len(calls))
 	shown := make([]bool, len(calls))
 	for i := range calls {
-		calls[i].use.Siblings, calls[i].use.Round = len(calls)-1, round
+		calls[i].toolUse.Siblings, calls[i].toolUse.Round = len(calls)-1, round
 	}
 	for i, c := range calls {
-		if c.early != nil {
-			shown[i], results[i] = true, scenarioResult(c.use, c.early.result.ToolResult)
+		if c.earlyResult != nil {
+			shown[i], results[i] = true, scenarioResult(c.toolUse, c.earlyResult.result.ToolResult)
 		}
 	}
 	for start := 0; start < len(calls); {
 		end := start + 1
-		for calls[start].parallel() && end < len(calls) && calls[end].parallel() {
+		for calls[start].canRunInParallel() && end < len(calls) && calls[end].canRunInParallel() {
 			end++
 		}
 		stop, err := d.runBatch(ctx, calls, start, end, func(r executedCall) {
 			shown[r.index] = true
-			results[r.index] = scenarioResult(calls[r.index].use, r.result.ToolResult)
+			results[r.index] = scenarioResult(calls[r.index].toolUse, r.result.ToolResult)
 			d.emitResult(calls[r.index], r)
 		})
 		if err != nil {
@@ -75,36 +75,38 @@ func (d *toolRound) runCalls(ctx context.Context, calls []call) ([]scenarios.Res
 		}
 		start = end
 	}
-	d.running = false
-	return results, d.structured.end()
+	d.isRunning = false
+	return results, d.structured.endError()
 }
 
-// refuse gets the refusal of a call of the message that is being streamed; siblings is the number of its other calls.
-func (d *toolRound) refuse(ctx context.Context, c *call, siblings int) (executedCall, error) {
-	c.use.Siblings, c.use.Round = siblings, d.sim.history.rounds+1
-	ready := d.sim.options.Tools.Precheck(ctx, c.use)
-	c.use.ObservedInput, c.refusal = ready.ObservedInput, ready.Refusal
+// refuseCall gets the refusal of a call of the message that is being streamed; siblings is the number of its other calls.
+func (d *toolRound) refuseCall(ctx context.Context, c *preparedCall, siblings int) (executedCall, error) {
+	c.toolUse.Siblings, c.toolUse.Round = siblings, d.sim.history.rounds+1
+	ready := d.sim.options.Tools.Precheck(ctx, c.toolUse)
+	c.toolUse.ObservedInput, c.refusal = ready.ObservedInput, ready.Refusal
 	r := d.execute(ctx, 0, *c)
-	c.early = &r
+	c.earlyResult = &r
 	return r, r.err
 }
 
-// parallel reports whether the call may run at the same time as adjacent calls, or has been refused already.
-func (c call) parallel() bool { return c.readOnly || c.tool.ReadOnly || c.early != nil }
+// canRunInParallel reports whether the call may run at the same time as adjacent calls, or has been refused already.
+func (c preparedCall) canRunInParallel() bool {
+	return c.readOnly || c.tool.ReadOnly || c.earlyResult != nil
+}
 
 // runBatch runs calls[start:end] in parallel and shows each result when its call ends, or all in
 // call order if the output must be repeatable.
-func (d *toolRound) runBatch(ctx context.Context, calls []call, start, end int, show func(executedCall)) (*executor.StopTurn, error) {
+func (d *toolRound) runBatch(ctx context.Context, calls []preparedCall, start, end int, show func(executedCall)) (*executor.StopTurn, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	done := make(chan executedCall, end-start)
 	var wg sync.WaitGroup
-	var running []call
+	var running []preparedCall
 	for i := start; i < end; i++ {
-		if calls[i].early != nil {
+		if calls[i].earlyResult != nil {
 			continue
 		}
-		ready := d.sim.options.Tools.Precheck(ctx, calls[i].use)
-		calls[i].use.ObservedInput, calls[i].refusal = ready.ObservedInput, ready.Refusal
+		ready := d.sim.options.Tools.Precheck(ctx, calls[i].toolUse)
+		calls[i].toolUse.ObservedInput, calls[i].refusal = ready.ObservedInput, ready.Refusal
 		running = append(running, calls[i])
 		wg.Go(func() { done <- d.execute(ctx, i, calls[i]) }) // ends with its call, which ends with ctx
 	}
@@ -120,7 +122,7 @@ func (d *toolRound) runBatch(ctx context.Context, calls []call, start, end int, 
 		}
 		left -= len(ready)
 		for _, r := range ready {
-			alive.calls = slices.DeleteFunc(alive.calls, func(c call) bool { return c.eventID == calls[r.index].eventID })
+			alive.calls = slices.DeleteFunc(alive.calls, func(c preparedCall) bool { return c.eventID == calls[r.index].eventID })
 			if r.err != nil {
 				return nil, r.err
 			}
@@ -136,23 +138,23 @@ func (d *toolRound) runBatch(ctx context.Context, calls []call, start, end int, 
 	return stop, nil
 }
 
-// mergeWindow is the time within which calls count as ending at once.
+// mergeWindow is the time within which calls count as ending at the same time.
 const mergeWindow = time.Millisecond
 
-// nextFinished waits for the next calls to end, and emits task events and heartbeats meanwhile.
-// Calls that end at once are sorted, denied ones first and then in call order, so that quick calls
-// do not swap by chance. If the output must be repeatable it waits for all calls.
+// nextFinished waits for the next calls to end, and emits task events and heartbeats meanwhile. Calls that end at
+// the same time are sorted: denied ones first, then in call order. This makes the order of quick calls stable. If
+// the output must be repeatable it waits for all calls.
 func (d *toolRound) nextFinished(done <-chan executedCall, left int, alive *heartbeat) ([]executedCall, error) {
 	var batch []executedCall
 	var late <-chan time.Time // nil until a call has ended, and if all are waited for
 	for len(batch) < left {
 		select {
 		case r := <-done:
-			if batch = append(batch, r); len(batch) == 1 && !d.sim.options.Display.InOrder {
+			if batch = append(batch, r); len(batch) == 1 && !d.sim.options.Display.OrderedResults {
 				late = time.After(mergeWindow)
 			}
 		case <-d.background.taskEvents():
-			d.background.emitTaskEvents(task.InTurn)
+			d.background.emitTaskEvents(task.PhaseInTurn)
 		case <-alive.ticker.C:
 			d.emitHeartbeats(alive)
 		case <-late:
@@ -162,13 +164,13 @@ func (d *toolRound) nextFinished(done <-chan executedCall, left int, alive *hear
 			return nil, err
 		}
 	}
-	slices.SortFunc(batch, func(a, b executedCall) int { return cmp.Or(a.rank()-b.rank(), a.index-b.index) })
+	slices.SortFunc(batch, func(a, b executedCall) int { return cmp.Or(a.displayRank()-b.displayRank(), a.index-b.index) })
 	return batch, nil
 }
 
 // execute runs one call through the executor chain. Its err is set only when the turn was
 // interrupted or must end.
-func (d *toolRound) execute(ctx context.Context, i int, c call) executedCall {
+func (d *toolRound) execute(ctx context.Context, i int, c preparedCall) executedCall {
 	r := executedCall{index: i, started: d.sim.options.Clock.Now()}
 	r.result, r.err = d.callResult(ctx, c)
 	r.duration = d.sim.options.Clock.Now().Sub(r.started)
@@ -178,30 +180,30 @@ func (d *toolRound) execute(ctx context.Context, i int, c call) executedCall {
 	return r
 }
 
-func (d *toolRound) callResult(ctx context.Context, c call) (executor.Result, error) {
+func (d *toolRound) callResult(ctx context.Context, c preparedCall) (executor.Result, error) {
 	if c.writtenName != "" && c.tool.Name == "" {
-		return executor.Plain(executor.Missing(c.writtenName)), nil
+		return executor.ResultOf(executor.MissingToolResult(c.writtenName)), nil
 	}
-	if c.use.Name == structuredTool && d.sim.main.Schema != nil {
-		return executor.Plain(d.structured.validate(c.use, d.sim.options.Location.Mode())), nil
+	if c.toolUse.Name == structuredTool && d.sim.main.Schema != nil {
+		return executor.ResultOf(d.structured.validate(c.toolUse, d.sim.options.Location.Mode())), nil
 	}
 	if c.refusal != nil {
 		return *c.refusal, nil
 	}
-	result, err := d.sim.options.Tools.Execute(ctx, c.use)
+	result, err := d.sim.options.Tools.Execute(ctx, c.toolUse)
 	_, asked := errors.AsType[*UnansweredError](err)
 	_, crashes := errors.AsType[*CrashError](err) // of a sub-agent's script
 	switch {
 	case err == nil:
 		return result, nil
 	case errors.Is(err, executor.ErrUnknownTool):
-		return executor.Plain(executor.Unknown(c.use.Name, nil)), nil
+		return executor.ResultOf(executor.UnknownToolResult(c.toolUse.Name, nil)), nil
 	case ctx.Err() != nil && !asked:
 		return result, ctx.Err()
 	case ctx.Err() != nil, crashes:
 		return result, err
 	default:
-		return executor.Plain(protocol.ErrorResult(err.Error())), nil
+		return executor.ResultOf(protocol.ErrorResult(err.Error())), nil
 	}
 }
 
@@ -218,7 +220,7 @@ func (e *UnansweredError) Error() string { return "asking for permission: " + e.
 func (e *UnansweredError) Unwrap() error { return e.Err }
 
 // emitResult emits the events of one finished call.
-func (d *toolRound) emitResult(c call, r executedCall) {
+func (d *toolRound) emitResult(c preparedCall, r executedCall) {
 	d.emitDenial(r)
 	d.emitOutcome(c, r)
 }
@@ -226,8 +228,8 @@ func (d *toolRound) emitResult(c call, r executedCall) {
 // emitDenial emits what precedes the result of a call: above all, that it was denied.
 func (d *toolRound) emitDenial(r executedCall) {
 	res := r.result
-	d.background.emitTaskEvents(task.InTurn)
-	d.out.emitAll(res.Before)
+	d.background.emitTaskEvents(task.PhaseInTurn)
+	d.out.emitAll(res.EventsBefore)
 	d.prompts.context = append(d.prompts.context, res.Context...)
 	if res.Stop != nil && res.Stop.Deferred != nil {
 		return
@@ -239,30 +241,30 @@ func (d *toolRound) emitDenial(r executedCall) {
 }
 
 // emitOutcome emits the result of a call.
-func (d *toolRound) emitOutcome(c call, r executedCall) {
+func (d *toolRound) emitOutcome(c preparedCall, r executedCall) {
 	res := r.result
 	if res.Stop != nil && res.Stop.Deferred != nil {
 		return // a deferred call has no result
 	}
 	if res.CountDenial {
-		d.totals.recordDenial(c.use, c.use.DisplayInput())
+		d.totals.recordDenial(c.toolUse, c.toolUse.DisplayInput())
 	}
 	d.out.emit(&protocol.ToolExecuted{
-		Use: c.use, Result: res.ToolResult, Breakpoints: res.Breakpoints, CountDenial: res.CountDenial, ExecutedInput: res.RanWith, Started: r.started, Duration: r.duration,
+		Use: c.toolUse, Result: res.ToolResult, Breakpoints: res.Breakpoints, CountDenial: res.CountDenial, ExecutedInput: res.ExecutedInput, Started: r.started, Duration: r.duration,
 	})
 	d.out.emit(d.resultEvent(c, res.ToolResult))
-	for _, ev := range res.After {
+	for _, ev := range res.EventsAfter {
 		if text, is := ev.(*protocol.User); is && text.Expansion != nil {
-			text.ToolUseID = c.use.ID
+			text.ToolUseID = c.toolUse.ID
 		}
 	}
-	d.out.emitAll(res.After)
+	d.out.emitAll(res.EventsAfter)
 }
 
 // resultEvent makes the user event that contains a result.
-func (d *toolRound) resultEvent(c call, res protocol.ToolResult) *protocol.User {
-	block := protocol.ToolResultBlock{ToolUseID: c.use.ID, Type: "tool_result", Content: res.Content}
-	if res.IsError || res.ExplicitOK {
+func (d *toolRound) resultEvent(c preparedCall, res protocol.ToolResult) *protocol.User {
+	block := protocol.ToolResultBlock{ToolUseID: c.toolUse.ID, Type: "tool_result", Content: res.Content}
+	if res.IsError || res.ShowsIsErrorFalse {
 		block.IsError = &res.IsError
 	}
 	output := res.Output
@@ -277,19 +279,19 @@ func (d *toolRound) resultEvent(c call, res protocol.ToolResult) *protocol.User 
 		Type:      "user",
 		Message:   protocol.UserContent{Role: "user", Content: protocol.Content{Blocks: []protocol.Block{block}}},
 		SessionID: d.sim.options.State.SessionID(), UUID: d.sim.options.Clock.NewID(), Timestamp: d.out.timestamp(),
-		ToolUseResult: output, SourceUUID: c.eventID, Tool: c.use.Name,
+		ToolUseResult: output, SourceUUID: c.eventID, Tool: c.toolUse.Name,
 	}
 	if c.tool.Server != "" {
-		ev.MCP = &protocol.MCPCall{Server: c.tool.Server, Tool: c.tool.RawName, Result: res.MCP, NotReadOnly: notReadOnly(c.tool, res)}
+		ev.MCP = &protocol.MCPCall{Server: c.tool.Server, Tool: c.tool.RawName, Result: res.MCP, NotReadOnly: writeAnnotation(c.tool, res)}
 	}
 	if res.Decision != nil || res.NonExecutionKind != "" {
-		ev.ToolResultMeta = []protocol.ToolResultMeta{{ID: c.use.ID, NonExecutionKind: res.NonExecutionKind, PermissionDecision: res.Decision, DeniedBeforeRun: res.DeniedBeforeRun}}
+		ev.ToolResultMeta = []protocol.ToolResultMeta{{ID: c.toolUse.ID, NonExecutionKind: res.NonExecutionKind, PermissionDecision: res.Decision, DeniedBeforeRun: res.DeniedBeforeRun}}
 	}
 	return ev
 }
 
-// notReadOnly says why a successful call may have changed something; empty if it cannot have.
-func notReadOnly(t protocol.Tool, res protocol.ToolResult) string {
+// writeAnnotation returns why a successful call may have changed something; empty = it cannot have.
+func writeAnnotation(t protocol.Tool, res protocol.ToolResult) string {
 	var hints struct {
 		ReadOnly *bool `json:"readOnlyHint"`
 	}
@@ -305,7 +307,7 @@ func notReadOnly(t protocol.Tool, res protocol.ToolResult) string {
 
 // rejectRest emits results for the calls that were interrupted. Calls with an index of begun or
 // higher had not started.
-func (d *toolRound) rejectRest(ctx context.Context, calls []call, shown []bool, begun int, cause error) error {
+func (d *toolRound) rejectRest(ctx context.Context, calls []preparedCall, shown []bool, begun int, cause error) error {
 	if ctx.Err() == nil || d.out.stopped {
 		return cause
 	}
@@ -314,18 +316,18 @@ func (d *toolRound) rejectRest(ctx context.Context, calls []call, shown []bool, 
 		if shown[i] {
 			continue
 		}
-		result := executor.Plain(executor.Interrupted())
+		result := executor.ResultOf(executor.InterruptedResult())
 		unanswered, ok := errors.AsType[*UnansweredError](cause)
-		waits := ok && unanswered.Call == c.use.ID // for a permission decision
+		waits := ok && unanswered.Call == c.toolUse.ID // for a permission decision
 		result.CountDenial = waits && !superseded
 		result.DeniedBeforeRun = result.CountDenial
 		switch {
 		case superseded && i < begun:
-			result.ToolResult = executor.Aborted()
+			result.ToolResult = executor.AbortedResult()
 		case superseded:
-			result.ToolResult = executor.Skipped()
+			result.ToolResult = executor.SkippedResult()
 		case i < begun && !waits && !errors.Is(context.Cause(ctx), ErrSignalled):
-			result.ToolResult = executor.Stopped()
+			result.ToolResult = executor.StoppedResult()
 		}
 		d.emitResult(c, executedCall{index: i, result: result, started: d.sim.options.Clock.Now()})
 	}
@@ -334,10 +336,10 @@ func (d *toolRound) rejectRest(ctx context.Context, calls []call, shown []bool, 
 
 // endMidMessage ends the turn before all calls of a message have run. If the user refused a call and stopped the
 // turn, each remaining call gets a result that does not count as a denial.
-func (d *toolRound) endMidMessage(rest []call, begun int, stop executor.StopTurn) error {
+func (d *toolRound) endMidMessage(rest []preparedCall, begun int, stop executor.StopTurn) error {
 	if stop.Interrupted {
 		for i, c := range rest {
-			d.emitResult(c, executedCall{index: begun + i, result: executor.Plain(executor.Interrupted()), started: d.sim.options.Clock.Now()})
+			d.emitResult(c, executedCall{index: begun + i, result: executor.ResultOf(executor.InterruptedResult()), started: d.sim.options.Clock.Now()})
 		}
 	}
 	return d.stopEnd(stop)
@@ -367,11 +369,11 @@ func (d *toolRound) abortedEnd() *turnEndError {
 }
 
 // runBatchHooks runs the PostToolBatch hooks after all calls of a message.
-func (d *toolRound) runBatchHooks(ctx context.Context, calls []call, results []scenarios.Result) error {
+func (d *toolRound) runBatchHooks(ctx context.Context, calls []preparedCall, results []scenarios.Result) error {
 	in := protocol.PostToolBatchHook{}
 	for i, c := range calls {
 		in.ToolCalls = append(in.ToolCalls, protocol.HookToolCall{
-			ToolName: c.use.Name, ToolInput: c.use.Input, ToolUseID: c.use.ID, ToolResponse: results[i].Content,
+			ToolName: c.toolUse.Name, ToolInput: c.toolUse.Input, ToolUseID: c.toolUse.ID, ToolResponse: results[i].Content,
 		})
 	}
 	out, err := d.hooks.run(ctx, in)
@@ -380,17 +382,17 @@ func (d *toolRound) runBatchHooks(ctx context.Context, calls []call, results []s
 	}
 	d.out.emitAll(out.Notices)
 	if !out.Block && !out.StopTurn {
-		return d.hooks.loadContext(ctx, succeeded(calls, results))
+		return d.hooks.loadContext(ctx, succeededCalls(calls, results))
 	}
 	return d.stopEnd(executor.StopTurn{TerminalReason: "hook_stopped"})
 }
 
-// succeeded returns the calls whose result is not an error.
-func succeeded(calls []call, results []scenarios.Result) []protocol.ToolUse {
+// succeededCalls returns the calls whose result is not an error.
+func succeededCalls(calls []preparedCall, results []scenarios.Result) []protocol.ToolUse {
 	uses := make([]protocol.ToolUse, 0, len(calls))
 	for i, c := range calls {
 		if !results[i].IsError {
-			uses = append(uses, c.use)
+			uses = append(uses, c.toolUse)
 		}
 	}
 	return uses
@@ -425,7 +427,7 @@ const heartbeatEvery = 30 * time.Second
 // heartbeat tracks the calls of a batch that are still running.
 type heartbeat struct {
 	ticker *time.Ticker
-	calls  []call
+	calls  []preparedCall
 	beats  int
 }
 
@@ -434,9 +436,9 @@ func (d *toolRound) emitHeartbeats(h *heartbeat) {
 	h.beats++
 	for _, c := range h.calls {
 		d.out.emit(d.out.assignIDs(&protocol.Frame{Type: "tool_progress", Fields: []protocol.Field{
-			{Key: "tool_use_id", Value: fmt.Sprintf("%s-heartbeat-%d", c.use.ID, h.beats-1)},
-			{Key: "tool_name", Value: c.use.Name},
-			{Key: "parent_tool_use_id", Value: c.use.ID},
+			{Key: "tool_use_id", Value: fmt.Sprintf("%s-heartbeat-%d", c.toolUse.ID, h.beats-1)},
+			{Key: "tool_name", Value: c.toolUse.Name},
+			{Key: "parent_tool_use_id", Value: c.toolUse.ID},
 			{Key: "elapsed_time_seconds", Value: h.beats * int(heartbeatEvery/time.Second)},
 			{Key: "heartbeat", Value: true},
 		}}))

@@ -19,7 +19,7 @@ func (r refusingTools) Execute(ctx context.Context, call protocol.ToolUse) (exec
 	if call.Name != "Write" {
 		return r.fakeTools.Execute(ctx, call)
 	}
-	result := executor.Plain(executor.Interrupted())
+	result := executor.ResultOf(executor.InterruptedResult())
 	result.CountDenial = true
 	result.Stop = &executor.StopTurn{TerminalReason: "aborted_tools", Interrupted: true}
 	return result, nil
@@ -29,9 +29,9 @@ func (r refusingTools) Execute(ctx context.Context, call protocol.ToolUse) (exec
 // denied one counts as a denial.
 func TestRefusedForGood(t *testing.T) {
 	model := &fakeModel{replies: []scenarios.Reply{calls(`Read {}`, `Write {"n":1}`, `Write {"n":2}`, `Read {}`)}}
-	s := newSimulator(t, simulator.Options{Model: model, Tools: simulator.WithoutChecks(refusingTools{})})
+	s := newSimulator(t, simulator.Options{Model: model, Tools: simulator.UncheckedTools(refusingTools{})})
 	got, result := turn(t.Context(), t, s, "hi")
-	rejected := `user tool_result "` + executor.Interrupted().Content.Plain() + `" error=true`
+	rejected := `user tool_result "` + executor.InterruptedResult().Content.Plain() + `" error=true`
 	want := []string{
 		`user tool_result "Read ran" error=false`, rejected, rejected, rejected,
 		`user text "[Request interrupted by user for tool use]"`, "result error_during_execution error=true turns=6 aborted_tools",
@@ -58,7 +58,7 @@ func (d denyingTools) Execute(ctx context.Context, call protocol.ToolUse) (execu
 // Of calls that end immediately, the denied ones come first.
 func TestDeniedFirst(t *testing.T) {
 	model := &fakeModel{replies: []scenarios.Reply{calls(`Read {}`, `Read {"no":1}`, `Read {}`), text("after")}}
-	s := newSimulator(t, simulator.Options{Model: model, Tools: simulator.WithoutChecks(denyingTools{}), Display: simulator.DisplayOptions{InOrder: true}})
+	s := newSimulator(t, simulator.Options{Model: model, Tools: simulator.UncheckedTools(denyingTools{}), Display: simulator.DisplayOptions{OrderedResults: true}})
 	var got []string
 	for ev := range s.Turn(t.Context(), protocol.UserMessage{Content: protocol.Content{Text: "hi"}}) {
 		switch ev := ev.(type) {

@@ -78,7 +78,7 @@ func (l *turnTotals) budgetEnd() error {
 	}
 	return &turnEndError{
 		subtype: "error_max_budget_usd", terminalReason: "budget_exhausted", isError: true, excludeLastReply: true,
-		errors: []string{"Reached maximum budget ($" + protocol.Number(l.budgetUSD) + ")"},
+		errors: []string{"Reached maximum budget ($" + protocol.FormatNumber(l.budgetUSD) + ")"},
 	}
 }
 
@@ -90,10 +90,10 @@ func (l *turnTotals) fillResult(r *protocol.Result) {
 	r.TotalCostUSD, r.ModelUsage, r.Usage = b.totalUSD(), b.byModel(), finalUsage(l.usage, l.thinking)
 	r.PermissionDenials = append([]protocol.PermissionDenial{}, l.denials...)
 	b.wallTime += took
-	if l.display.Partial && l.requested {
+	if l.display.PartialMessages && l.requested {
 		r.BegunMessageIDs = new(append([]string{}, l.begunMessages...))
 	}
-	r.ModelUsageSince = new(b.takeSince())
+	r.ModelUsageSince = new(b.takeModelsSinceResult())
 	if l.display.LegacyCost {
 		r.CostUSD = &r.TotalCostUSD
 	}
@@ -126,10 +126,10 @@ func (s *Simulator) RefreshTotals(held []*protocol.Result) {
 			between.addModels(*r.ModelUsageSince)
 		}
 	}
-	between.addModels(s.totals.takeSince())
+	between.addModels(s.totals.takeModelsSinceResult())
 	for _, r := range held {
 		r.DurationAPIMS, r.TotalCostUSD, r.ModelUsage = millis(s.totals.apiTime), s.totals.totalUSD(), s.totals.byModel()
-		r.ModelUsageSince = new(between.takeSince())
+		r.ModelUsageSince = new(between.takeModelsSinceResult())
 		if s.main.Tasks != nil {
 			r.SubagentStats = new(s.main.Tasks.Stats())
 		}
@@ -141,12 +141,12 @@ type sessionTotals struct {
 	contextTokens atomic.Int64 // size of the conversation
 
 	// Owned by the running turn.
-	costs           map[string]protocol.ModelUsage // by model
-	sinceResult     map[string]protocol.ModelUsage // by model, since the last result
-	requests        int                            // replies of the model
-	apiTime         time.Duration
-	wallTime        time.Duration
-	budgetExhausted bool
+	costs             map[string]protocol.ModelUsage // by model
+	modelsSinceResult map[string]protocol.ModelUsage // by model, since the last result
+	requests          int                            // replies of the model
+	apiTime           time.Duration
+	wallTime          time.Duration
+	budgetExhausted   bool
 }
 
 // replyUsage is the usage of one reply.
@@ -158,7 +158,7 @@ type replyUsage struct {
 
 // start begins with the costs of earlier processes. Only the limits of their models are filled in.
 func (b *sessionTotals) start(costs map[string]protocol.ModelUsage) {
-	b.costs, b.sinceResult = map[string]protocol.ModelUsage{}, map[string]protocol.ModelUsage{}
+	b.costs, b.modelsSinceResult = map[string]protocol.ModelUsage{}, map[string]protocol.ModelUsage{}
 	for name, m := range costs {
 		f := claudecode.FactsOfModel(name)
 		m.ContextWindow, m.MaxOutputTokens = f.ContextWindow, f.MaxOutput
@@ -170,14 +170,14 @@ func (b *sessionTotals) start(costs map[string]protocol.ModelUsage) {
 func (b *sessionTotals) reset() {
 	b.contextTokens.Store(0)
 	clear(b.costs)
-	clear(b.sinceResult)
+	clear(b.modelsSinceResult)
 	b.budgetExhausted = false
 }
 
 // addReply adds a complete or partial reply.
 func (b *sessionTotals) addReply(name string, sp replyUsage) {
 	u := sp.usage
-	b.addModels(map[string]protocol.ModelUsage{name: withModelFacts(name, protocol.ModelUsage{
+	b.addModels(map[string]protocol.ModelUsage{name: withModelInfo(name, protocol.ModelUsage{
 		InputTokens: u.InputTokens, OutputTokens: u.OutputTokens, ThinkingTokens: sp.thinking,
 		CacheReadInputTokens: u.CacheReadInputTokens, CacheCreationInputTokens: u.CacheCreationInputTokens, CacheCreation5m: u.CacheCreationInputTokens,
 		CostUSD: claudecode.FactsOfModel(name).Cost(u.InputTokens, u.OutputTokens) + claudecode.FactsOfModel(name).CacheCost(u.CacheReadInputTokens, u.CacheCreationInputTokens),
@@ -193,7 +193,7 @@ func (b *sessionTotals) addReply(name string, sp replyUsage) {
 func (b *sessionTotals) addModels(models map[string]protocol.ModelUsage) {
 	for _, model := range slices.Sorted(maps.Keys(models)) {
 		u := models[model]
-		for _, costs := range []map[string]protocol.ModelUsage{b.costs, b.sinceResult} {
+		for _, costs := range []map[string]protocol.ModelUsage{b.costs, b.modelsSinceResult} {
 			m := costs[model]
 			m.InputTokens += u.InputTokens
 			m.OutputTokens += u.OutputTokens
@@ -220,15 +220,15 @@ func (b *sessionTotals) totalUSD() float64 {
 
 func (b *sessionTotals) byModel() map[string]protocol.ModelUsage { return maps.Clone(b.costs) }
 
-// takeSince returns the usage since the last result and resets it.
-func (b *sessionTotals) takeSince() map[string]protocol.ModelUsage {
-	since := b.sinceResult
-	b.sinceResult = map[string]protocol.ModelUsage{}
+// takeModelsSinceResult returns the usage since the last result and resets it.
+func (b *sessionTotals) takeModelsSinceResult() map[string]protocol.ModelUsage {
+	since := b.modelsSinceResult
+	b.modelsSinceResult = map[string]protocol.ModelUsage{}
 	return since
 }
 
-// withModelFacts adds the model's limits, canonical name and cost basis to its usage.
-func withModelFacts(name string, m protocol.ModelUsage) protocol.ModelUsage {
+// withModelInfo adds the model's limits, canonical name and cost basis to its usage.
+func withModelInfo(name string, m protocol.ModelUsage) protocol.ModelUsage {
 	f := claudecode.FactsOfModel(name)
 	m.ContextWindow, m.MaxOutputTokens = f.ContextWindow, f.MaxOutput
 	m.CanonicalModel, m.Provider, m.CostBasis = f.Name, "firstParty", "unknown"
@@ -238,8 +238,7 @@ func withModelFacts(name string, m protocol.ModelUsage) protocol.ModelUsage {
 	return m
 }
 
-// streamUsage is the usage in assistant events: the values of message_start, before the output is
-// known.
+// streamUsage returns the usage for assistant events: the values of message_start, before the output is known.
 func streamUsage(u scenarios.Usage) protocol.Usage {
 	return protocol.Usage{
 		InputTokens: u.InputTokens, OutputTokens: min(1, u.OutputTokens), ServiceTier: new("standard"),
@@ -248,7 +247,7 @@ func streamUsage(u scenarios.Usage) protocol.Usage {
 	}
 }
 
-// finalUsage is the usage in results and transcripts.
+// finalUsage returns the usage for results and transcripts.
 func finalUsage(u scenarios.Usage, thinking int) protocol.Usage {
 	return protocol.Usage{
 		InputTokens:          u.InputTokens,
@@ -265,5 +264,5 @@ func finalUsage(u scenarios.Usage, thinking int) protocol.Usage {
 	}
 }
 
-// ZeroUsage is the usage of a result without a run.
+// ZeroUsage returns the usage of a result without a run.
 func ZeroUsage() protocol.Usage { return finalUsage(scenarios.Usage{}, 0) }

@@ -30,7 +30,7 @@ func (s *Simulator) Turn(ctx context.Context, in protocol.UserMessage) iter.Seq2
 				t.out.fail(err)
 				return
 			}
-			if prompt = t.postponed; t.out.stopped {
+			if prompt = t.postponedPrompt; t.out.stopped {
 				return
 			}
 		}
@@ -40,12 +40,12 @@ func (s *Simulator) Turn(ctx context.Context, in protocol.UserMessage) iter.Seq2
 // turn runs one prompt from its first event to its result.
 type turn struct {
 	*turnContext
-	exchange     *exchange
-	round        *toolRound
-	continuation *continuation
-	commands     *localCommands
-	postponed    *protocol.UserMessage // the prompt that follows the message of a SessionStart hook
-	rounds       int                   // tool rounds so far
+	exchange        *exchange
+	round           *toolRound
+	continuation    *continuation
+	commands        *localCommands
+	postponedPrompt *protocol.UserMessage // the prompt that follows the message of a SessionStart hook
+	rounds          int                   // tool rounds so far
 }
 
 func newTurn(st *turnContext) *turn {
@@ -79,7 +79,7 @@ func (t *turn) playEvents(ctx context.Context) error {
 	if in.Source == sourceDeferred {
 		return t.answerDeferred(ctx)
 	}
-	t.prompts.recorded = in.Content
+	t.prompts.recordedContent = in.Content
 	if isBlank(in.Content) {
 		return t.commands.refuseBlank(ctx)
 	}
@@ -88,16 +88,16 @@ func (t *turn) playEvents(ctx context.Context) error {
 	if isCall {
 		said, expansion := t.commands.runSessionCommand(ctx, call)
 		if said != nil {
-			return t.commands.answer(ctx, call, *said, nil)
+			return t.commands.emitAnswer(ctx, call, *said, nil)
 		}
 		if expansion == nil && HandlesCommand(call.Name) {
-			return t.commands.runOwn(ctx, call)
+			return t.commands.runBuiltIn(ctx, call)
 		}
 		command = expansion
 	}
 	defer t.commands.applyExpansion(command)()
 	if command != nil {
-		t.prompts.recorded = protocol.Content{Text: call.Tags()}
+		t.prompts.recordedContent = protocol.Content{Text: call.Tags()}
 	}
 	if err := t.openTurn(ctx, call, command); err != nil {
 		return err
@@ -120,15 +120,15 @@ func (t *turn) playEvents(ctx context.Context) error {
 	return t.converse(ctx, req)
 }
 
-// openTurn emits what precedes the first request. It returns an error if hooks refuse the prompt.
+// openTurn emits the events before the first request. It returns an error if hooks refuse the prompt.
 func (t *turn) openTurn(ctx context.Context, call slash.Call, command *slash.Expansion) error {
 	if err := t.hooks.beginTurn(ctx); err != nil {
 		return err
 	}
 	if text := t.sim.history.takeInitialMessage(); text != "" && command == nil {
-		t.postponed = new(t.prompts.in)
+		t.postponedPrompt = new(t.prompts.in)
 		t.prompts.in = protocol.UserMessage{Content: protocol.Content{Text: text}}
-		t.prompts.recorded = t.prompts.in.Content
+		t.prompts.recordedContent = t.prompts.in.Content
 	}
 	sub, err := t.hooks.submit(ctx, call, command)
 	if err != nil {
@@ -162,7 +162,7 @@ func (t *turn) answerDeferred(ctx context.Context) error {
 			"CLAUDE_CODE_DROP_UNAVAILABLE_DEFERRED_TOOL=1 to drop the call and continue."
 		return &turnEndError{subtype: "success", isError: true, terminalReason: reason, stopReason: reason, deferred: &d.Use, result: &text}
 	}
-	calls := []call{{use: d.Use, tool: tools[at], eventID: d.Message}}
+	calls := []preparedCall{{toolUse: d.Use, tool: tools[at], eventID: d.Message}}
 	results, err := t.round.runCalls(ctx, calls)
 	if err != nil {
 		return err
@@ -194,14 +194,14 @@ func (t *turn) converse(ctx context.Context, req scenarios.Request) error {
 			return err
 		}
 		if next == nil {
-			return t.continuation.turnEnd()
+			return t.continuation.normalEnd()
 		}
 		req = *next
 	}
 }
 
 // afterReply returns the request that follows a reply, or nil at the end of the turn.
-func (t *turn) afterReply(ctx context.Context, calls []call) (*scenarios.Request, error) {
+func (t *turn) afterReply(ctx context.Context, calls []preparedCall) (*scenarios.Request, error) {
 	if len(calls) == 0 {
 		return t.continuation.nextRequest(ctx)
 	}
@@ -215,7 +215,7 @@ func (t *turn) afterReply(ctx context.Context, calls []call) (*scenarios.Request
 	if t.rounds++; t.sim.options.Limits.MaxTurns != 0 && t.rounds >= t.sim.options.Limits.MaxTurns {
 		return nil, t.turnLimitEnd()
 	}
-	t.background.absorbNotices()
+	t.background.mergeNotices()
 	if err := t.hooks.absorbPrompts(ctx); err != nil {
 		return nil, err
 	}
@@ -240,9 +240,9 @@ func (t *turn) handleInterrupt(superseded bool) *turnEndError {
 		open.emitAborted()
 	}
 	switch {
-	case t.round.running && superseded:
+	case t.round.isRunning && superseded:
 		return &turnEndError{subtype: "success", terminalReason: "aborted_tools", stopReason: "tool_use", result: new("")}
-	case t.round.running:
+	case t.round.isRunning:
 		return t.round.abortedEnd()
 	case !superseded:
 		t.out.emitInjected("[Request interrupted by user]", false)
@@ -338,10 +338,10 @@ func (s *Simulator) BackgroundEvents(ctx context.Context) iter.Seq2[protocol.Eve
 		o := &emitter{sim: s, yield: yield}
 		b := &backgroundWork{sim: s, out: o, totals: &turnTotals{session: &s.totals}}
 		for {
-			if b.emitTaskEvents(task.BetweenTurns); o.stopped || tasks.Pending() || !tasks.Busy() {
+			if b.emitTaskEvents(task.PhaseBetweenTurns); o.stopped || tasks.HasPendingNotice() || !tasks.HasRunningTask() {
 				break
 			}
-			tasks.Advance()
+			tasks.StartNextAgent()
 			select {
 			case <-ctx.Done():
 				return
@@ -349,7 +349,7 @@ func (s *Simulator) BackgroundEvents(ctx context.Context) iter.Seq2[protocol.Eve
 			}
 		}
 		// A task may have ended since the queue was looked at.
-		b.emitTaskEvents(task.BetweenTurns)
+		b.emitTaskEvents(task.PhaseBetweenTurns)
 	}
 }
 
@@ -363,15 +363,15 @@ func (s *Simulator) NextNotice() (protocol.UserMessage, bool) {
 	return protocol.UserMessage{Content: protocol.Content{Text: n.Text}, Origin: n.Origin, Source: sourceSystem}, ok
 }
 
-// Busy reports whether background tasks run or a notice about an ended task is pending.
-func (s *Simulator) Busy() bool {
-	return s.main.Tasks != nil && (s.main.Tasks.Busy() || s.main.Tasks.Pending())
+// HasBackgroundWork reports whether background tasks run or a notice about an ended task is pending.
+func (s *Simulator) HasBackgroundWork() bool {
+	return s.main.Tasks != nil && (s.main.Tasks.HasRunningTask() || s.main.Tasks.HasPendingNotice())
 }
 
 // OwesTurn reports whether background work will cause another turn: an agent is running, or the model was not yet
 // notified of the end of a task.
 func (s *Simulator) OwesTurn() bool {
-	return s.main.Tasks != nil && (s.main.Tasks.Agents() || s.main.Tasks.Pending())
+	return s.main.Tasks != nil && (s.main.Tasks.HasAgent() || s.main.Tasks.HasPendingNotice())
 }
 
 // WaitForBackground waits for background tasks as the real CLI does before it exits. It yields
@@ -381,7 +381,7 @@ func (s *Simulator) WaitForBackground(ctx context.Context, ceiling time.Duration
 	return func(yield func(protocol.Event, error) bool) {
 		limited, cancel := context.WithTimeout(ctx, ceiling)
 		defer cancel()
-		for limited.Err() == nil && s.Busy() {
+		for limited.Err() == nil && s.HasBackgroundWork() {
 			for ev, err := range s.BackgroundEvents(limited) {
 				if !yield(ev, err) {
 					return

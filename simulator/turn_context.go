@@ -16,7 +16,7 @@ type turnContext struct {
 	out        *emitter
 	totals     *turnTotals
 	background *backgroundWork
-	prompts    *prompts
+	prompts    *promptState
 	hooks      *hookPoints
 	structured *structuredOutput
 }
@@ -28,7 +28,7 @@ func newTurnContext(s *Simulator, in protocol.UserMessage, yield func(protocol.E
 		structured: &structuredOutput{schema: s.main.Schema, attempts: s.options.Limits.SchemaAttempts},
 	}
 	st.background = &backgroundWork{sim: s, out: st.out, totals: st.totals}
-	st.prompts = &prompts{sim: s, out: st.out, in: in}
+	st.prompts = &promptState{sim: s, out: st.out, in: in}
 	if in.UUIDs == nil && in.UUID != "" {
 		st.prompts.in.UUIDs = []string{in.UUID}
 	}
@@ -84,8 +84,8 @@ func (st *structuredOutput) validate(use protocol.ToolUse, mode protocol.Permiss
 	return protocol.ToolResult{Content: protocol.Content{Text: text}, Output: text, Decision: accept}
 }
 
-// end returns a [turnEndError] after a valid output or too many invalid ones.
-func (st *structuredOutput) end() error {
+// endError returns a [turnEndError] after a valid output or too many invalid ones.
+func (st *structuredOutput) endError() error {
 	if st.schema == nil {
 		return nil
 	}

@@ -79,14 +79,14 @@ func (f fakeTools) Execute(ctx context.Context, call protocol.ToolUse) (executor
 			return executor.Result{}, err
 		}
 	case "Fail":
-		return executor.Plain(protocol.ErrorResult("it failed")), nil
+		return executor.ResultOf(protocol.ErrorResult("it failed")), nil
 	default:
 		return executor.Result{}, executor.ErrUnknownTool
 	}
 	if f.log != nil {
 		f.log <- call.Name
 	}
-	return executor.Plain(protocol.ToolResult{Content: protocol.Content{Text: call.Name + " ran"}}), nil
+	return executor.ResultOf(protocol.ToolResult{Content: protocol.Content{Text: call.Name + " ran"}}), nil
 }
 
 // fakeClock uses the time of the test and consecutive ids.
@@ -124,7 +124,7 @@ func newSimulator(t *testing.T, o simulator.Options) *simulator.Simulator {
 		o.Main.Context = fixedContext{}
 	}
 	if o.Tools == nil {
-		o.Tools = simulator.WithoutChecks(fakeTools{})
+		o.Tools = simulator.UncheckedTools(fakeTools{})
 	}
 	s, err := simulator.New(o)
 	if err != nil {
@@ -212,7 +212,7 @@ func TestOrderOfEvents(t *testing.T) {
 			"init", "assistant tool_use Slow", "assistant tool_use Read", `user tool_result "Read ran" error=false`,
 			`user tool_result "Slow ran" error=false`, `assistant text "done"`, "result success error=false turns=3 completed",
 		}},
-		{"in call order when repeatable", simulator.Options{Display: simulator.DisplayOptions{InOrder: true}}, []scenarios.Reply{calls(`Slow {}`, `Read {}`), text("done")}, []string{
+		{"in call order when repeatable", simulator.Options{Display: simulator.DisplayOptions{OrderedResults: true}}, []scenarios.Reply{calls(`Slow {}`, `Read {}`), text("done")}, []string{
 			"init", "assistant tool_use Slow", "assistant tool_use Read", `user tool_result "Slow ran" error=false`,
 			`user tool_result "Read ran" error=false`, `assistant text "done"`, "result success error=false turns=3 completed",
 		}},
@@ -228,7 +228,7 @@ func TestOrderOfEvents(t *testing.T) {
 		{"thinking", simulator.Options{}, []scenarios.Reply{{Blocks: []protocol.Block{protocol.ThinkingBlock{Thinking: "hm"}, protocol.Text("x")}}}, []string{
 			"init", "thinking_tokens", "thinking_tokens", "assistant thinking", `assistant text "x"`, "result success error=false turns=1 completed",
 		}},
-		{"partial messages", simulator.Options{Display: simulator.DisplayOptions{Partial: true}}, []scenarios.Reply{
+		{"partial messages", simulator.Options{Display: simulator.DisplayOptions{PartialMessages: true}}, []scenarios.Reply{
 			{Blocks: []protocol.Block{protocol.Text("word"), protocol.ToolUse{Name: "Read", Input: json.RawMessage(`{"a":1}`)}}},
 			text("done"),
 		}, []string{
@@ -352,8 +352,8 @@ func TestInterruptTool(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
 		defer cancel()
 		got, result := turn(ctx, t, s, "hi")
-		stopped := fmt.Sprintf("user tool_result %q error=true", executor.Stopped().Content.Text)
-		rejected := fmt.Sprintf("user tool_result %q error=true", executor.Interrupted().Content.Text)
+		stopped := fmt.Sprintf("user tool_result %q error=true", executor.StoppedResult().Content.Text)
+		rejected := fmt.Sprintf("user tool_result %q error=true", executor.InterruptedResult().Content.Text)
 		want := []string{
 			"init", "assistant tool_use Slow", "assistant tool_use Write", stopped, rejected,
 			`user text "[Request interrupted by user for tool use]"`, "result error_during_execution error=true turns=4 aborted_tools",
@@ -378,7 +378,7 @@ func TestSignalInTool(t *testing.T) {
 		defer time.AfterFunc(500*time.Millisecond, func() { cancel(simulator.ErrSignalled) }).Stop()
 		got, _ := turn(ctx, t, s, "hi")
 		want := []string{
-			"init", "assistant tool_use Slow", fmt.Sprintf("user tool_result %q error=true", executor.Interrupted().Content.Text),
+			"init", "assistant tool_use Slow", fmt.Sprintf("user tool_result %q error=true", executor.InterruptedResult().Content.Text),
 			`user text "[Request interrupted by user for tool use]"`, "result error_during_execution error=true turns=3 aborted_tools",
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
@@ -402,7 +402,7 @@ func (a askingTool) Execute(ctx context.Context, use protocol.ToolUse) (executor
 func TestInterruptQuestion(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	s := newSimulator(t, simulator.Options{
-		Model: &fakeModel{replies: []scenarios.Reply{calls(`Write {}`), text("after")}}, Tools: simulator.WithoutChecks(askingTool{end: cancel}),
+		Model: &fakeModel{replies: []scenarios.Reply{calls(`Write {}`), text("after")}}, Tools: simulator.UncheckedTools(askingTool{end: cancel}),
 	})
 	_, result := turn(ctx, t, s, "hi")
 	if len(result.PermissionDenials) != 1 || result.PermissionDenials[0].ToolName != "Write" || result.TerminalReason != "aborted_tools" {
@@ -443,7 +443,7 @@ func TestInterruptPartial(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSimulator(t, simulator.Options{
 			Model:   &fakeModel{replies: []scenarios.Reply{text("one two three four")}},
-			Display: simulator.DisplayOptions{Stream: scenarios.Stream{TokensPerSecond: 1}, Partial: true},
+			Display: simulator.DisplayOptions{Stream: scenarios.Stream{TokensPerSecond: 1}, PartialMessages: true},
 		})
 		for _, tt := range []struct {
 			after time.Duration

@@ -30,20 +30,20 @@ func askUserQuestionTool(a answers) tool.Tool {
 		Name:        "AskUserQuestion",
 		Description: "Asks the user up to four questions with given answers to choose from.",
 		Input: tool.Object(
-			tool.Req("questions", tool.Schema{Type: "array", Desc: "The questions", Min: 1, Max: 4, Items: &tool.Schema{Type: "object", AllowsOthers: true, Props: []tool.Prop{
-				tool.Req("question", tool.Str("The question")),
-				tool.Opt("header", tool.Str("A word for it")),
-				tool.Req("options", tool.List("The answers to choose from", tool.Schema{Type: "object", AllowsOthers: true, Props: []tool.Prop{
-					tool.Req("label", tool.Str("The answer")),
-					tool.Opt("description", tool.Str("What it means")),
-					tool.Opt("preview", tool.Str("An example")),
+			tool.Required("questions", tool.Schema{Type: "array", Description: "The questions", Min: 1, Max: 4, Items: &tool.Schema{Type: "object", AllowsUnknown: true, Properties: []tool.Property{
+				tool.Required("question", tool.String("The question")),
+				tool.Optional("header", tool.String("A word for it")),
+				tool.Required("options", tool.List("The answers to choose from", tool.Schema{Type: "object", AllowsUnknown: true, Properties: []tool.Property{
+					tool.Required("label", tool.String("The answer")),
+					tool.Optional("description", tool.String("What it means")),
+					tool.Optional("preview", tool.String("An example")),
 				}})),
-				tool.Opt("multiSelect", tool.Boolean("Several answers may be chosen")),
+				tool.Optional("multiSelect", tool.Boolean("Several answers may be chosen")),
 			}}}),
-			tool.Opt("answers", tool.Schema{Type: "object", Desc: "Answers by question, filled in by the host", AllowsOthers: true}),
-			tool.Opt("annotations", tool.Schema{Type: "object", Desc: "Remarks by question, filled in by the host", AllowsOthers: true}),
-			tool.Opt("response", tool.Str("What the user said in the place of answers, filled in by the host")),
-			tool.Opt("metadata", tool.Schema{Type: "object", Desc: "Where the question comes from", AllowsOthers: true}),
+			tool.Optional("answers", tool.Schema{Type: "object", Description: "Answers by question, filled in by the host", AllowsUnknown: true}),
+			tool.Optional("annotations", tool.Schema{Type: "object", Description: "Remarks by question, filled in by the host", AllowsUnknown: true}),
+			tool.Optional("response", tool.String("What the user said in the place of answers, filled in by the host")),
+			tool.Optional("metadata", tool.Schema{Type: "object", Description: "Where the question comes from", AllowsUnknown: true}),
 		),
 		Run: tool.TypedRun(a, askUserQuestion),
 	}

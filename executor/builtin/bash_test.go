@@ -46,8 +46,8 @@ func TestBash(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			r := call(t, tools, "Bash", toolInput{"command": tt.command})
 			wantText(t, r, tt.isError, tt.want)
-			if r.ExplicitOK == tt.isError {
-				t.Errorf("ExplicitOK = %v", r.ExplicitOK)
+			if r.ShowsIsErrorFalse == tt.isError {
+				t.Errorf("ExplicitOK = %v", r.ShowsIsErrorFalse)
 			}
 		})
 	}
@@ -80,7 +80,7 @@ func TestBashCancelled(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(executor.Interrupted(), r.ToolResult); diff != "" {
+	if diff := cmp.Diff(executor.InterruptedResult(), r.ToolResult); diff != "" {
 		t.Errorf("result (-want +got):\n%s", diff)
 	}
 }
@@ -142,7 +142,7 @@ func TestBashLargeOutput(t *testing.T) {
 	kept := filepath.Join(t.TempDir(), "tool-results")
 	tools := newTools(t, Options{OutputDir: kept, Clock: fakeClock{id: "id"}})
 	r := call(t, tools, "Bash", toolInput{"command": "yes 0123456789abcde | head -n 12800"})
-	path := filepath.Join(kept, task.ID(task.Bash, "id")+".txt")
+	path := filepath.Join(kept, task.NewTaskID(task.KindBash, "id")+".txt")
 	if got := len(fileText(t, path)); got != 12800*16 {
 		t.Errorf("kept %d bytes", got)
 	}
@@ -169,7 +169,7 @@ func TestBashOutputLength(t *testing.T) {
 			wantText(t, r, false, strings.Repeat("abcd", 20)+"\nabc")
 			continue
 		}
-		want := "<persisted-output>\nOutput too large (84 bytes). Full output saved to: " + filepath.Join(kept, task.ID(task.Bash, "id")+".txt") +
+		want := "<persisted-output>\nOutput too large (84 bytes). Full output saved to: " + filepath.Join(kept, task.NewTaskID(task.KindBash, "id")+".txt") +
 			"\n\nPreview (first 2KB):\nabcdabcdab\n</persisted-output>"
 		wantText(t, r, false, want)
 	}
@@ -220,7 +220,7 @@ func TestBashSleepChains(t *testing.T) {
 		"for i in; do sleep 9; ls; done": "",
 	} {
 		use := protocol.ToolUse{Name: "Bash", Input: fmt.Appendf(nil, `{"command":%q}`, command)}
-		r := tools.Check(t.Context(), use)
+		r := tools.Precheck(t.Context(), use)
 		if (r != nil) != (blocked != "") {
 			t.Errorf("%q: %+v", command, r)
 		} else if r != nil && !strings.HasPrefix(r.Content.Text, "<tool_use_error>Blocked: "+blocked) {
@@ -278,7 +278,7 @@ func TestBashMovesToBackground(t *testing.T) {
 		`","timedOutAfterMs":2000,"backgroundCwdHint":"Session cwd remains `+tools.Dir()+
 		`; directory changes made by the backgrounded command do not apply to subsequent commands."}`)
 	writeFile(t, dir, "gate", "")
-	for tasks.Busy() {
+	for tasks.HasRunningTask() {
 		<-tasks.Ready()
 	}
 	if got, want := fileText(t, output), "begun\ndone\n\n[exited with code 0]\n"; got != want {

@@ -63,11 +63,11 @@ type Options struct {
 
 // Access says which files may be used.
 type Access interface {
-	// Readable reports whether a file may be read without asking. A file that may
+	// IsReadable reports whether a file may be read without asking. A file that may
 	// not is also not written or edited before it has been read.
-	Readable(path string) bool
-	// Hidden reports whether a deny rule forbids reading a file: searches skip it.
-	Hidden(path string) bool
+	IsReadable(path string) bool
+	// IsHidden reports whether a deny rule forbids reading a file: searches skip it.
+	IsHidden(path string) bool
 }
 
 // Clock provides the time and unique ids.
@@ -118,18 +118,18 @@ func New(o Options) (*Tools, error) {
 	}
 	t.files = files.New(files.Options{Paths: t.shell, Clock: o.Clock, Access: o.Access})
 	f := toolStates{
-		files:    t.files,
-		finder:   files.NewFinder(files.FinderOptions{Paths: t.shell, Clock: o.Clock, Access: o.Access}),
-		commands: bash.New(bash.Options{Shell: t.shell, Clock: o.Clock, Files: t.files, Tasks: o.Tasks, OutputDir: o.OutputDir}),
-		trees:    newWorktrees(o, t.shell),
-		jobs:     &cronJobs{tasks: o.Tasks, clock: o.Clock, dir: o.CWD, session: t.shell.Getenv("CLAUDE_CODE_SESSION_ID")},
-		todos:    &todoList{},
-		tasks:    &checklist{hooks: o.Hooks},
-		plans:    &planTools{modes: o.Modes, file: o.PlanFile},
-		skills:   o.Skills,
-		answers:  maps.Clone(o.Answers),
+		files:     t.files,
+		finder:    files.NewFinder(files.FinderOptions{Paths: t.shell, Clock: o.Clock, Access: o.Access}),
+		commands:  bash.New(bash.Options{Shell: t.shell, Clock: o.Clock, Files: t.files, Tasks: o.Tasks, OutputDir: o.OutputDir}),
+		worktrees: newWorktrees(o, t.shell),
+		cron:      &cronJobs{tasks: o.Tasks, clock: o.Clock, dir: o.CWD, session: t.shell.Getenv("CLAUDE_CODE_SESSION_ID")},
+		todos:     &todoList{},
+		tasks:     &checklist{hooks: o.Hooks},
+		planMode:  &planTools{modes: o.Modes, file: o.PlanFile},
+		skills:    o.Skills,
+		answers:   maps.Clone(o.Answers),
 	}
-	tools := f.all()
+	tools := f.allTools()
 	t.registry = make(map[string]tool.Tool, len(tools))
 	for _, one := range tools {
 		t.registry[one.Name] = one
@@ -173,10 +173,10 @@ func (t *Tools) Prepare(call protocol.ToolUse) json.RawMessage {
 	return t.registry[call.Name].Prepared(call.Input)
 }
 
-// Check refuses calls before permission checks: of tools that the session does not
+// Precheck refuses calls before permission checks: of tools that the session does not
 // have, and with invalid input. Nil = the call may continue; also for tools of
 // other executors.
-func (t *Tools) Check(ctx context.Context, call protocol.ToolUse) *protocol.ToolResult {
+func (t *Tools) Precheck(ctx context.Context, call protocol.ToolUse) *protocol.ToolResult {
 	b, ok := t.registry[canonical(call.Name)]
 	if !ok {
 		return nil
@@ -208,16 +208,16 @@ func (t *Tools) Execute(ctx context.Context, call protocol.ToolUse) (executor.Re
 	var note string
 	call.Input, note = b.WithAliases(call.Input)
 	if r := t.validate(b, call); r != nil {
-		return executor.Plain(*r), nil
+		return executor.ResultOf(*r), nil
 	}
 	if ctx.Err() != nil {
-		return executor.Plain(executor.Interrupted()), nil
+		return executor.ResultOf(executor.InterruptedResult()), nil
 	}
 	r := b.Run(ctx, call)
 	if note != "" && !r.IsError {
 		r.Content.Text += "\n\n" + note
 	}
-	return executor.Result{ToolResult: r.ToolResult, Trace: executor.Trace{Before: r.Before, After: r.After}}, nil
+	return executor.Result{ToolResult: r.ToolResult, Trace: executor.Trace{EventsBefore: r.EventsBefore, EventsAfter: r.EventsAfter}}, nil
 }
 
 // Tool returns a tool of this session by name.
@@ -254,8 +254,8 @@ func (t *Tools) ObservedInput(call protocol.ToolUse) json.RawMessage {
 // = none.
 func (t *Tools) TargetFile(call protocol.ToolUse) string { return t.files.TargetFile(call) }
 
-// Reread returns the file that a call wrote if its content is another since, and takes note of that
-// content; "" = none.
+// Reread returns the file that a call wrote if its content has changed since then, and records the new content; ""
+// = none.
 func (t *Tools) Reread(call protocol.ToolUse) string { return t.files.Reread(call) }
 
 // ChangedFile is a file that was changed after the session had written it.
@@ -265,9 +265,9 @@ type ChangedFile = files.ChangedFile
 // their content.
 func (t *Tools) Changes() []ChangedFile { return t.files.Changes() }
 
-// Open reads a file as the Read tool does, whether or not the session has that
+// ReadFile reads a file as the Read tool does, whether or not the session has that
 // tool; 0 for first and lines means the whole file. Edits may follow, as after a
 // Read.
-func (t *Tools) Open(ctx context.Context, path string, first, lines int) protocol.ToolResult {
-	return t.files.Open(ctx, path, first, lines)
+func (t *Tools) ReadFile(ctx context.Context, path string, first, lines int) protocol.ToolResult {
+	return t.files.ReadLines(ctx, path, first, lines)
 }

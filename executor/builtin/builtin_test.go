@@ -55,8 +55,8 @@ type fakeAccess struct {
 	hidden   func(string) bool
 }
 
-func (a fakeAccess) Readable(path string) bool { return strings.HasPrefix(path, a.readable) }
-func (a fakeAccess) Hidden(path string) bool   { return a.hidden != nil && a.hidden(path) }
+func (a fakeAccess) IsReadable(path string) bool { return strings.HasPrefix(path, a.readable) }
+func (a fakeAccess) IsHidden(path string) bool   { return a.hidden != nil && a.hidden(path) }
 
 // fakeModes has a permission mode, or returns an error when the mode is changed.
 type fakeModes struct {
@@ -173,7 +173,7 @@ func TestUnknownTool(t *testing.T) {
 		if _, err := tools.Execute(t.Context(), use); !errors.Is(err, executor.ErrUnknownTool) {
 			t.Errorf("%q: err = %v, want ErrUnknownTool", name, err)
 		}
-		if r := tools.Check(t.Context(), use); r != nil {
+		if r := tools.Precheck(t.Context(), use); r != nil {
 			t.Errorf("%q: Check refuses a tool that is none of ours: %+v", name, r)
 		}
 	}
@@ -186,7 +186,7 @@ func TestDisabledTool(t *testing.T) {
 	if diff := cmp.Diff(want, call(t, tools, "Bash", toolInput{"command": "true"}).ToolResult); diff != "" {
 		t.Errorf("result (-want +got):\n%s", diff)
 	}
-	if r := tools.Check(t.Context(), protocol.ToolUse{Name: "Bash"}); r == nil {
+	if r := tools.Precheck(t.Context(), protocol.ToolUse{Name: "Bash"}); r == nil {
 		t.Error("Check lets a disabled tool pass")
 	}
 	list, err := tools.Tools(t.Context())
@@ -344,7 +344,7 @@ func TestInputValidation(t *testing.T) {
 				tt.want = list
 			}
 			wantText(t, r, true, "<tool_use_error>InputValidationError: "+tt.want+"</tool_use_error>")
-			if tools.Check(t.Context(), protocol.ToolUse{Name: tt.tool, Input: json.RawMessage(tt.input)}) == nil {
+			if tools.Precheck(t.Context(), protocol.ToolUse{Name: tt.tool, Input: json.RawMessage(tt.input)}) == nil {
 				t.Error("Check lets the call pass")
 			}
 		})
@@ -359,7 +359,7 @@ func TestCheckLetsGoodCallsPass(t *testing.T) {
 	for name, input := range map[string]string{
 		"Read": `{"file_path":"nosuch"}`, "Bash": `{"command":"exit 1"}`, "Skill": `{"skill":"x"}`, "TaskList": `{}`, "Grep": `{"pattern":"x"}`,
 	} {
-		if r := tools.Check(t.Context(), protocol.ToolUse{Name: name, Input: json.RawMessage(input)}); r != nil {
+		if r := tools.Precheck(t.Context(), protocol.ToolUse{Name: name, Input: json.RawMessage(input)}); r != nil {
 			t.Errorf("%s: refused: %+v", name, r)
 		}
 	}
@@ -424,16 +424,16 @@ func TestReadOnlyList(t *testing.T) {
 }
 
 func TestShape(t *testing.T) {
-	r := Shape(protocol.ToolUse{Name: "Bash"}, "out")
-	wantOutput(t, executor.Plain(r), `{"stdout":"out","stderr":"","interrupted":false,"isImage":false,"noOutputExpected":false}`)
-	if !r.ExplicitOK {
+	r := ShapeResult(protocol.ToolUse{Name: "Bash"}, "out")
+	wantOutput(t, executor.ResultOf(r), `{"stdout":"out","stderr":"","interrupted":false,"isImage":false,"noOutputExpected":false}`)
+	if !r.ShowsIsErrorFalse {
 		t.Error("a canned Bash success lacks is_error:false")
 	}
-	r = Shape(protocol.ToolUse{Name: "WebFetch", Input: json.RawMessage(`{"url":"http://x","prompt":"p"}`)}, "page")
-	wantOutput(t, executor.Plain(r), `{"bytes":4,"code":200,"codeText":"OK","result":"page","durationMs":0,"url":"http://x"}`)
-	r = Shape(protocol.ToolUse{Name: "WebSearch", Input: json.RawMessage(`{"query":"q"}`)}, "hit")
-	wantOutput(t, executor.Plain(r), `{"query":"q","results":["hit"],"durationSeconds":0}`)
-	if r := Shape(protocol.ToolUse{Name: "Read"}, "x"); r.Output != nil || r.ExplicitOK {
+	r = ShapeResult(protocol.ToolUse{Name: "WebFetch", Input: json.RawMessage(`{"url":"http://x","prompt":"p"}`)}, "page")
+	wantOutput(t, executor.ResultOf(r), `{"bytes":4,"code":200,"codeText":"OK","result":"page","durationMs":0,"url":"http://x"}`)
+	r = ShapeResult(protocol.ToolUse{Name: "WebSearch", Input: json.RawMessage(`{"query":"q"}`)}, "hit")
+	wantOutput(t, executor.ResultOf(r), `{"query":"q","results":["hit"],"durationSeconds":0}`)
+	if r := ShapeResult(protocol.ToolUse{Name: "Read"}, "x"); r.Output != nil || r.ShowsIsErrorFalse {
 		t.Errorf("Read: %+v, want the text alone", r)
 	}
 }
@@ -447,7 +447,7 @@ func TestCancelledCall(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if diff := cmp.Diff(executor.Interrupted(), r.ToolResult); diff != "" {
+		if diff := cmp.Diff(executor.InterruptedResult(), r.ToolResult); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
@@ -505,7 +505,7 @@ func FuzzExecute(f *testing.F) {
 		if err != nil && !errors.Is(err, executor.ErrUnknownTool) {
 			t.Fatalf("%s %s: %v", name, input, err)
 		}
-		tools.Check(t.Context(), use)
+		tools.Precheck(t.Context(), use)
 		if _, err := protocol.Marshal(r.Output); err != nil {
 			t.Fatalf("%s %s: output: %v", name, input, err)
 		}

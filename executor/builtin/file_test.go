@@ -324,7 +324,7 @@ func TestEdit(t *testing.T) {
 					t.Errorf("result (-want +got):\n%s", diff)
 				}
 				raw, _ := protocol.Marshal(tt.input)
-				if tools.Check(t.Context(), protocol.ToolUse{Name: "Edit", Input: raw}) == nil {
+				if tools.Precheck(t.Context(), protocol.ToolUse{Name: "Edit", Input: raw}) == nil {
 					t.Error("Check lets the call pass")
 				}
 			} else {
@@ -404,7 +404,7 @@ func TestEditTellsWhatIsKnown(t *testing.T) {
 					return call(t, tools, "Bash", input).ToolResult
 				case input["content"] != nil:
 					use := protocol.ToolUse{Name: "Write", Input: []byte(`{"file_path":"a.txt","content":"x"}`)}
-					if r := tools.Check(t.Context(), use); r != nil {
+					if r := tools.Precheck(t.Context(), use); r != nil {
 						return *r
 					}
 					return call(t, tools, "Write", input).ToolResult
@@ -450,15 +450,15 @@ func TestUnreadOutside(t *testing.T) {
 		{Name: "Edit", Input: []byte(`{"file_path":"` + path + `","old_string":"none","new_string":"two"}`)},
 	}
 	for _, use := range calls {
-		if r := tools.Check(t.Context(), use); r == nil || r.Content.Plain() != notYet {
+		if r := tools.Precheck(t.Context(), use); r == nil || r.Content.Plain() != notYet {
 			t.Errorf("%s: %+v", use.Name, r)
 		}
 	}
-	if r := tools.Check(t.Context(), protocol.ToolUse{Name: "Write", Input: []byte(`{"file_path":"` + outside + `/new","content":""}`)}); r != nil {
+	if r := tools.Precheck(t.Context(), protocol.ToolUse{Name: "Write", Input: []byte(`{"file_path":"` + outside + `/new","content":""}`)}); r != nil {
 		t.Errorf("a new file: %+v", r)
 	}
 	call(t, tools, "Read", `{"file_path":"`+path+`"}`)
-	if r := tools.Check(t.Context(), calls[0]); r != nil {
+	if r := tools.Precheck(t.Context(), calls[0]); r != nil {
 		t.Errorf("once it is read: %+v", r)
 	}
 }

@@ -39,21 +39,21 @@ func findingTools() []tool.Tool { return []tool.Tool{reportFindingsTool()} }
 
 func reportFindingsTool() tool.Tool {
 	found := tool.List("What was found, the worst first", tool.Object(
-		tool.Req("file", tool.Str("The file, from the root of the repository")),
-		tool.Opt("line", tool.Integer("The line in it")),
-		tool.Req("summary", tool.Str("What is wrong")),
-		tool.Opt("short_summary", tool.Schema{Type: "string", Desc: "The same as a label", Max: maxShortSummary}),
-		tool.Req("failure_scenario", tool.Str("What leads to a wrong outcome")),
-		tool.Opt("category", tool.Schema{Type: "string", Desc: "The kind of finding", Max: maxCategory}),
-		tool.Opt("severity", tool.Str("How much it matters", "important", "pre_existing", "nit")),
-		tool.Opt("verdict", tool.Str("What a second look said", "CONFIRMED", "PLAUSIBLE")),
-		tool.Opt("outcome", tool.Str("What became of it", "fixed", "skipped", "no_change_needed")),
+		tool.Required("file", tool.String("The file, from the root of the repository")),
+		tool.Optional("line", tool.Integer("The line in it")),
+		tool.Required("summary", tool.String("What is wrong")),
+		tool.Optional("short_summary", tool.Schema{Type: "string", Description: "The same as a label", Max: maxShortSummary}),
+		tool.Required("failure_scenario", tool.String("What leads to a wrong outcome")),
+		tool.Optional("category", tool.Schema{Type: "string", Description: "The kind of finding", Max: maxCategory}),
+		tool.Optional("severity", tool.String("How much it matters", "important", "pre_existing", "nit")),
+		tool.Optional("verdict", tool.String("What a second look said", "CONFIRMED", "PLAUSIBLE")),
+		tool.Optional("outcome", tool.String("What became of it", "fixed", "skipped", "no_change_needed")),
 	))
 	found.Max = maxFindings
 	return tool.Tool{
 		Name:        "ReportFindings",
 		Description: "Hands the findings of a review to the host.",
-		Input:       tool.Object(tool.Opt("level", tool.Str("How thorough the review was", "low", "medium", "high", "xhigh", "max")), tool.Req("findings", found)),
+		Input:       tool.Object(tool.Optional("level", tool.String("How thorough the review was", "low", "medium", "high", "xhigh", "max")), tool.Required("findings", found)),
 		Run:         tool.TypedRun(struct{}{}, reportFindings),
 	}
 }

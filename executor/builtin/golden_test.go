@@ -71,7 +71,7 @@ func readCapture(t *testing.T, name string) []capturedCall {
 func shown(t *testing.T, id string, r protocol.ToolResult) (block, toolUse json.RawMessage) {
 	t.Helper()
 	b := protocol.ToolResultBlock{ToolUseID: id, Type: "tool_result", Content: r.Content}
-	if r.IsError || r.ExplicitOK {
+	if r.IsError || r.ShowsIsErrorFalse {
 		b.IsError = &r.IsError
 	}
 	var output any = r.Content

@@ -10,7 +10,7 @@ import (
 
 // notices waits until the set is idle and returns the notices for the model.
 func notices(set *task.Set) []string {
-	for set.Busy() {
+	for set.HasRunningTask() {
 		<-set.Ready()
 	}
 	var out []string
@@ -56,7 +56,7 @@ func TestMonitor(t *testing.T) {
 // The key persistent is accepted and ignored (observed with 2.1.330).
 func TestMonitorPersistent(t *testing.T) {
 	input := []byte(`{"description":"d","command":"true","persistent":true}`)
-	if r := newTools(t, Options{}).Check(t.Context(), protocol.ToolUse{Name: "Monitor", Input: input}); r != nil {
+	if r := newTools(t, Options{}).Precheck(t.Context(), protocol.ToolUse{Name: "Monitor", Input: input}); r != nil {
 		t.Errorf("refused: %+v", r)
 	}
 }
@@ -69,7 +69,7 @@ func TestMonitorRefusals(t *testing.T) {
 		`{"description":"d","command":"x","timeout_ms":99999999}`: "timeout_ms must be ≤ 3600000",
 		`{"command":"x","timeout_ms":1000}`:                       "The required parameter `description` is missing",
 	} {
-		r := newTools(t, Options{}).Check(t.Context(), protocol.ToolUse{Name: "Monitor", Input: []byte(input)})
+		r := newTools(t, Options{}).Precheck(t.Context(), protocol.ToolUse{Name: "Monitor", Input: []byte(input)})
 		if r == nil || !strings.Contains(r.Content.Text, want) {
 			t.Errorf("%s: %+v, want %q", input, r, want)
 		}

@@ -35,11 +35,11 @@ func enterPlanModeTool(p *planTools) tool.Tool {
 		Input:       tool.Object(),
 		Run: func(context.Context, protocol.ToolUse) tool.Result {
 			const message = "Entered plan mode. You should now focus on exploring the codebase and designing an implementation approach."
-			r := tool.Plain(tool.Text(message, struct {
+			r := tool.ResultOf(tool.Text(message, struct {
 				Message string `json:"message"`
 			}{message}))
 			if p.modes == nil || p.modes.Mode() != protocol.ModePlan {
-				r.Before = p.switchMode(protocol.ModePlan)
+				r.EventsBefore = p.switchMode(protocol.ModePlan)
 			}
 			return r
 		},
@@ -50,9 +50,9 @@ func exitPlanModeTool(p *planTools) tool.Tool {
 	return tool.Tool{
 		Name:        "ExitPlanMode",
 		Description: "Shows the plan to the user; when accepted, work begins.",
-		Input: tool.Schema{Type: "object", AllowsOthers: true, Props: []tool.Prop{
-			tool.Opt("plan", tool.Str("The plan")),
-			tool.Opt("allowedPrompts", tool.List("Commands the plan needs", tool.Schema{Type: "object", AllowsOthers: true})),
+		Input: tool.Schema{Type: "object", AllowsUnknown: true, Properties: []tool.Property{
+			tool.Optional("plan", tool.String("The plan")),
+			tool.Optional("allowedPrompts", tool.List("Commands the plan needs", tool.Schema{Type: "object", AllowsUnknown: true})),
 		}},
 		Check: func(context.Context, json.RawMessage) *protocol.ToolResult {
 			if p.modes == nil || p.modes.Mode() == protocol.ModePlan {
@@ -78,13 +78,13 @@ func exitPlanMode(_ context.Context, p *planTools, in struct{ Plan *string }) to
 		}
 		message += "\n\n## Approved Plan:\n" + *plan
 	}
-	r := tool.Plain(tool.Text(message, struct {
+	r := tool.ResultOf(tool.Text(message, struct {
 		Plan     *string `json:"plan"`
 		IsAgent  bool    `json:"isAgent"`
 		FilePath string  `json:"filePath,omitempty"`
 	}{plan, false, path}))
 	if p.modes != nil && p.modes.Mode() == protocol.ModePlan {
-		r.Before = p.switchMode(p.modes.ModeAfterPlan())
+		r.EventsBefore = p.switchMode(p.modes.ModeAfterPlan())
 	}
 	return r
 }

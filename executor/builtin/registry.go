@@ -16,36 +16,36 @@ import (
 // toolStates holds the tools of one session, grouped by the state that they
 // share.
 type toolStates struct {
-	files    *files.Files
-	finder   *files.Finder
-	commands *bash.Commands
-	trees    *worktrees
-	jobs     *cronJobs
-	todos    *todoList
-	tasks    *checklist
-	plans    *planTools
-	skills   Skills // nil = none
-	answers  answers
+	files     *files.Files
+	finder    *files.Finder
+	commands  *bash.Commands
+	worktrees *worktrees
+	cron      *cronJobs
+	todos     *todoList
+	tasks     *checklist
+	planMode  *planTools
+	skills    Skills // nil = none
+	answers   answers
 }
 
-// all returns the tools sorted by name: those that run, and those that have no effect here.
-func (f toolStates) all() []tool.Tool {
-	list := f.running()
+// allTools returns the tools sorted by name: those that run, and those that have no effect here.
+func (f toolStates) allTools() []tool.Tool {
+	list := f.runnable()
 	for _, t := range claudecode.Tools() {
 		if t.Unsimulated {
-			list = append(list, notSimulated(t.Name))
+			list = append(list, unsimulatedTool(t.Name))
 		}
 	}
 	slices.SortFunc(list, func(a, b tool.Tool) int { return strings.Compare(a.Name, b.Name) })
 	return list
 }
 
-// running returns the tools that run. Each family lists its own, so that a tool of an
+// runnable returns the tools that run. Each family lists its own, so that a tool of an
 // existing family is added in the file of the family only.
-func (f toolStates) running() []tool.Tool {
+func (f toolStates) runnable() []tool.Tool {
 	return slices.Concat(
-		agentTools(), f.answers.tools(), bash.Tools(f.commands), f.jobs.tools(), f.trees.tools(), f.trees.withinWorktree(files.Tools(f.files)),
-		f.plans.tools(), files.SearchTools(f.finder), findingTools(), skillTools(f.skills), f.tasks.tools(), f.todos.tools(), webTools(),
+		agentTools(), f.answers.tools(), bash.Tools(f.commands), f.cron.tools(), f.worktrees.tools(), f.worktrees.restrictToWorktree(files.Tools(f.files)),
+		f.planMode.tools(), files.SearchTools(f.finder), findingTools(), skillTools(f.skills), f.tasks.tools(), f.todos.tools(), webTools(),
 	)
 }
 
@@ -60,7 +60,7 @@ func canonical(name string) string {
 
 // Definitions returns the tools as a session lists them, sorted by name.
 func Definitions() []protocol.Tool {
-	tools := toolStates{}.all()
+	tools := toolStates{}.allTools()
 	out := make([]protocol.Tool, len(tools))
 	for i, t := range tools {
 		out[i] = t.Definition()
@@ -75,23 +75,23 @@ func ReadOnlyCall(use protocol.ToolUse) bool {
 	return use.Name == "Bash" && bash.ReadOnly(use.Input) || claudecode.ToolNamed(use.Name).ReadOnly
 }
 
-// Rewrite returns the model's view of an output that replaces a tool's own. It
+// ReplaceOutput returns the model's view of an output that replaces a tool's own. It
 // returns false if the output does not have the tool's structure, or for tools
 // other than Bash.
-func Rewrite(name string, output json.RawMessage) (protocol.Content, bool) {
+func ReplaceOutput(name string, output json.RawMessage) (protocol.Content, bool) {
 	if name != "Bash" {
 		return protocol.Content{}, false
 	}
-	return bash.Rewrite(output)
+	return bash.ReplaceOutput(output)
 }
 
-// Shape gives a canned text the structure of the tool's real result, if the text
+// ShapeResult gives a canned text the structure of the tool's real result, if the text
 // determines it (spec: cli-contract 9.8).
-func Shape(call protocol.ToolUse, s string) protocol.ToolResult {
+func ShapeResult(call protocol.ToolUse, s string) protocol.ToolResult {
 	r := tool.Text(s, nil)
 	switch call.Name {
 	case "Bash":
-		return bash.Printed(s)
+		return bash.PrintedResult(s)
 	case "WebFetch":
 		in, _ := tool.Decode[struct{ URL string }](call.Input)
 		r.Output = struct {
@@ -121,28 +121,28 @@ func agentTool(name string) tool.Tool {
 		Name:        name,
 		Description: "Starts an agent that works on a separate task and reports back.",
 		Input: tool.OpenObject(
-			tool.Req("description", tool.Str("The task in three to five words")),
-			tool.Req("prompt", tool.Str("What the agent is to do")),
-			tool.Opt("subagent_type", tool.Str("The kind of agent")),
-			tool.Opt("model", tool.Str("The model of the agent", "sonnet", "opus", "haiku", "fable")),
-			tool.Opt("effort", tool.Str("The effort of the agent")),
-			tool.Opt("run_in_background", tool.Boolean("Do not wait for the agent")),
-			tool.Opt("name", tool.Str("A name for the agent")),
-			tool.Opt("team_name", tool.Str("The team that the agent joins")),
-			tool.Opt("mode", tool.Str("The permission mode of the agent")),
-			tool.Opt("isolation", tool.Str("Where the agent works")),
+			tool.Required("description", tool.String("The task in three to five words")),
+			tool.Required("prompt", tool.String("What the agent is to do")),
+			tool.Optional("subagent_type", tool.String("The kind of agent")),
+			tool.Optional("model", tool.String("The model of the agent", "sonnet", "opus", "haiku", "fable")),
+			tool.Optional("effort", tool.String("The effort of the agent")),
+			tool.Optional("run_in_background", tool.Boolean("Do not wait for the agent")),
+			tool.Optional("name", tool.String("A name for the agent")),
+			tool.Optional("team_name", tool.String("The team that the agent joins")),
+			tool.Optional("mode", tool.String("The permission mode of the agent")),
+			tool.Optional("isolation", tool.String("Where the agent works")),
 		),
-		Run: canned("has no agents in this session"),
+		Run: cannedRun("has no agents in this session"),
 	}
 }
 
-// notSimulated returns a tool that is only listed: its effect is not simulated.
-func notSimulated(name string) tool.Tool {
+// unsimulatedTool returns a tool that is only listed: its effect is not simulated.
+func unsimulatedTool(name string) tool.Tool {
 	t := tool.Tool{
 		Name:        name,
 		Description: "Listed for completeness; not simulated. Give calls a canned result.",
-		Input:       tool.Schema{Type: "object", AllowsOthers: true},
-		Run:         canned("is not simulated"),
+		Input:       tool.Schema{Type: "object", AllowsUnknown: true},
+		Run:         cannedRun("is not simulated"),
 	}
 	if name == "SendMessage" {
 		t.Prepare = describeMessage
@@ -166,9 +166,9 @@ func describeMessage(in *tool.Keys) bool {
 	return true
 }
 
-// canned returns a Run for calls that only a scenario can answer.
-func canned(why string) tool.Run {
+// cannedRun returns a Run for calls that only a scenario can answer.
+func cannedRun(why string) tool.Run {
 	return func(_ context.Context, call protocol.ToolUse) tool.Result {
-		return tool.Plain(tool.NeedsResult(call.Name, why))
+		return tool.ResultOf(tool.NeedsResult(call.Name, why))
 	}
 }

@@ -45,10 +45,10 @@ func cronCreateTool(s *cronJobs) tool.Tool {
 		Name:        "CronCreate",
 		Description: "Schedules a prompt. Nothing here runs it when its time has come.",
 		Input: tool.Object(
-			tool.Req("cron", tool.Str("When, in five fields: minute, hour, day of the month, month, day of the week")),
-			tool.Req("prompt", tool.Str("The prompt")),
-			tool.Opt("recurring", tool.Boolean("At every such time (the default), or only at the next")),
-			tool.Opt("durable", tool.Boolean("Keep it in a file for later sessions")),
+			tool.Required("cron", tool.String("When, in five fields: minute, hour, day of the month, month, day of the week")),
+			tool.Required("prompt", tool.String("The prompt")),
+			tool.Optional("recurring", tool.Boolean("At every such time (the default), or only at the next")),
+			tool.Optional("durable", tool.Boolean("Keep it in a file for later sessions")),
 		),
 		Check: tool.TypedCheck(s, func(_ context.Context, s *cronJobs, in cronInput) *protocol.ToolResult {
 			_, refusal := s.newCron(in)
@@ -71,7 +71,7 @@ func (s *cronJobs) newCron(in cronInput) (task.Schedule, *protocol.ToolResult) {
 	if _, ok := c.Next(s.clock.Now()); !ok {
 		return no("Cron expression '%s' does not match any calendar date in the next year.", in.Cron)
 	}
-	if len(s.all()) >= maxJobs {
+	if len(s.allJobs()) >= maxJobs {
 		return no("Too many scheduled jobs (max %d). Cancel one first.", maxJobs)
 	}
 	return c, nil
@@ -85,7 +85,7 @@ func cronCreate(_ context.Context, s *cronJobs, in cronInput) protocol.ToolResul
 	case s.tasks == nil:
 		return tool.NeedsResult("CronCreate", "has no background in this session")
 	}
-	j := job{Job: s.tasks.NewJob(c, in.Prompt), durable: in.Durable}
+	j := storedCronJob{Job: s.tasks.NewJob(c, in.Prompt), durable: in.Durable}
 	j.Recurring = in.Recurring == nil || *in.Recurring
 	kept, lasts := "Session-only (not written to disk, dies when Claude exits)", "It will fire once then auto-delete."
 	kind := "one-shot task"
@@ -100,14 +100,14 @@ func cronCreate(_ context.Context, s *cronJobs, in cronInput) protocol.ToolResul
 	} else {
 		s.tasks.Schedule(j.Job)
 	}
-	return tool.Text(fmt.Sprintf("Scheduled %s %s (%s). Next run: %s. %s. %s", kind, j.ID, c, j.clock(), kept, lasts), struct {
+	return tool.Text(fmt.Sprintf("Scheduled %s %s (%s). Next run: %s. %s. %s", kind, j.ID, c, j.timeOfDay(), kept, lasts), struct {
 		ID        string  `json:"id"`
 		Human     string  `json:"humanSchedule"`
 		Recurring bool    `json:"recurring"`
 		Durable   bool    `json:"durable"`
 		Next      float64 `json:"nextFireAt"`
 		MaxAge    int64   `json:"maxAgeMs,omitempty"` // of recurring jobs
-	}{j.ID, c.String(), j.Recurring, in.Durable, j.Next(), maxAge(j.Recurring)})
+	}{j.ID, c.String(), j.Recurring, in.Durable, j.NextRun(), maxAge(j.Recurring)})
 }
 
 // maxAge returns the milliseconds after which a recurring job ends; 0 = it does not recur.
@@ -143,8 +143,8 @@ func cronList(_ context.Context, s *cronJobs, _ struct{}) protocol.ToolResult {
 		Jobs []listedJob `json:"jobs"`
 	}{[]listedJob{}}
 	var lines []string
-	for _, j := range s.all() {
-		l := listedJob{ID: j.ID, Cron: j.Cron.Expr(), Human: j.Cron.String(), Prompt: j.Prompt, Recurring: j.Recurring, Next: j.Next()}
+	for _, j := range s.allJobs() {
+		l := listedJob{ID: j.ID, Cron: j.Cron.Expression(), Human: j.Cron.String(), Prompt: j.Prompt, Recurring: j.Recurring, Next: j.NextRun()}
 		kind, kept := "one-shot", ""
 		if j.Recurring {
 			kind = "recurring"
@@ -153,7 +153,7 @@ func cronList(_ context.Context, s *cronJobs, _ struct{}) protocol.ToolResult {
 			kept, l.Durable = " [session-only]", new(bool)
 		}
 		out.Jobs = append(out.Jobs, l)
-		lines = append(lines, fmt.Sprintf("%s — %s (%s)%s, next run %s: %s", j.ID, l.Human, kind, kept, j.clock(), summary(j.Prompt)))
+		lines = append(lines, fmt.Sprintf("%s — %s (%s)%s, next run %s: %s", j.ID, l.Human, kind, kept, j.timeOfDay(), promptSummary(j.Prompt)))
 	}
 	if len(lines) == 0 {
 		return tool.Text("No scheduled jobs.", out)
@@ -161,8 +161,8 @@ func cronList(_ context.Context, s *cronJobs, _ struct{}) protocol.ToolResult {
 	return tool.Text(strings.Join(lines, "\n"), out)
 }
 
-// summary returns the first line of a prompt, truncated for a list.
-func summary(prompt string) string {
+// promptSummary returns the first line of a prompt, truncated for a list.
+func promptSummary(prompt string) string {
 	const most = 80
 	line, _, more := strings.Cut(prompt, "\n")
 	units := utf16.Encode([]rune(line))
@@ -179,9 +179,9 @@ func cronDeleteTool(s *cronJobs) tool.Tool {
 	return tool.Tool{
 		Name:        "CronDelete",
 		Description: "Cancels a scheduled prompt.",
-		Input:       tool.Object(tool.Req("id", tool.Str("The job"))),
+		Input:       tool.Object(tool.Required("id", tool.String("The job"))),
 		Check: tool.TypedCheck(s, func(_ context.Context, s *cronJobs, in struct{ ID string }) *protocol.ToolResult {
-			if slices.ContainsFunc(s.all(), func(j job) bool { return j.ID == in.ID }) {
+			if slices.ContainsFunc(s.allJobs(), func(j storedCronJob) bool { return j.ID == in.ID }) {
 				return nil
 			}
 			return new(tool.Refuse("No scheduled job with id '%s'", in.ID))
@@ -196,7 +196,7 @@ func cronDelete(_ context.Context, s *cronJobs, in struct{ ID string }) protocol
 		gone = s.tasks.Unschedule(func(j task.Job) bool { return j.ID == in.ID })
 	}
 	durable := s.durableJobs()
-	if left := slices.DeleteFunc(slices.Clone(durable), func(j job) bool { return j.ID == in.ID }); len(left) < len(durable) {
+	if left := slices.DeleteFunc(slices.Clone(durable), func(j storedCronJob) bool { return j.ID == in.ID }); len(left) < len(durable) {
 		gone++
 		if err := s.writeJobs(left); err != nil {
 			return tool.Fail("%v", err)
@@ -210,25 +210,25 @@ func cronDelete(_ context.Context, s *cronJobs, in struct{ ID string }) protocol
 	}{in.ID})
 }
 
-// job is a scheduled prompt, stored in the session or in a file.
-type job struct {
+// storedCronJob is a scheduled prompt, stored in the session or in a file.
+type storedCronJob struct {
 	task.Job
 	durable bool
 	stored  json.RawMessage // as stored in the file; nil = not stored
 }
 
-// clock returns the next time at which the job runs, to the minute.
-func (j job) clock() string {
-	at := time.UnixMilli(int64(math.Round(j.Next()))).In(j.Created.Location())
+// timeOfDay returns the next time at which the job runs, to the minute.
+func (j storedCronJob) timeOfDay() string {
+	at := time.UnixMilli(int64(math.Round(j.NextRun()))).In(j.Created.Location())
 	return at.Round(time.Minute).Format("Jan 2 3:04pm")
 }
 
-// all lists all jobs, those in the file first.
-func (s *cronJobs) all() []job {
+// allJobs lists all jobs, those in the file first.
+func (s *cronJobs) allJobs() []storedCronJob {
 	all := s.durableJobs()
 	if s.tasks != nil {
 		for _, j := range s.tasks.Scheduled() {
-			all = append(all, job{Job: j})
+			all = append(all, storedCronJob{Job: j})
 		}
 	}
 	return all
@@ -254,13 +254,13 @@ type jobFile struct {
 func (s *cronJobs) jobsPath() string { return filepath.Join(s.dir, ".claude", "scheduled_tasks.json") }
 
 // durableJobs reads the file and skips entries that are not jobs.
-func (s *cronJobs) durableJobs() []job {
+func (s *cronJobs) durableJobs() []storedCronJob {
 	var file jobFile
 	data, err := os.ReadFile(s.jobsPath())
 	if err != nil || json.Unmarshal(data, &file) != nil {
 		return nil
 	}
-	var list []job
+	var list []storedCronJob
 	for _, raw := range file.Tasks {
 		var kept storedJob
 		if json.Unmarshal(raw, &kept) != nil || kept.ID == "" {
@@ -270,19 +270,19 @@ func (s *cronJobs) durableJobs() []job {
 		if !ok {
 			continue
 		}
-		list = append(list, job{durable: true, stored: raw, Job: task.Job{
+		list = append(list, storedCronJob{durable: true, stored: raw, Job: task.Job{
 			ID: kept.ID, Cron: c, Prompt: kept.Prompt, Recurring: kept.Recurring, Created: time.UnixMilli(kept.Created).In(s.clock.Now().Location()),
 		}})
 	}
 	return list
 }
 
-func (s *cronJobs) writeJobs(list []job) error {
+func (s *cronJobs) writeJobs(list []storedCronJob) error {
 	file := jobFile{Tasks: []json.RawMessage{}}
 	for _, j := range list {
 		if j.stored == nil {
 			raw, err := protocol.Marshal(storedJob{
-				ID: j.ID, Cron: j.Cron.Expr(), Prompt: j.Prompt, Created: j.Created.UnixMilli(), Recurring: j.Recurring,
+				ID: j.ID, Cron: j.Cron.Expression(), Prompt: j.Prompt, Created: j.Created.UnixMilli(), Recurring: j.Recurring,
 				Session: s.session, Project: s.dir, SignIn: "none",
 			})
 			if err != nil {

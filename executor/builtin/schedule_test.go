@@ -171,5 +171,5 @@ func TestWebRefusals(t *testing.T) {
 
 func check(t *testing.T, tools *Tools, name, input string) *protocol.ToolResult {
 	t.Helper()
-	return tools.Check(t.Context(), protocol.ToolUse{ID: "toolu_1", Name: name, Input: json.RawMessage(input)})
+	return tools.Precheck(t.Context(), protocol.ToolUse{ID: "toolu_1", Name: name, Input: json.RawMessage(input)})
 }

@@ -130,12 +130,12 @@ func TestPlanMode(t *testing.T) {
 	leave := func(input string) protocol.ToolUse {
 		return protocol.ToolUse{Name: "ExitPlanMode", Input: []byte(input)}
 	}
-	if r := tools.Check(t.Context(), leave(`{}`)); r == nil || !strings.Contains(r.Content.Text, "You are not in plan mode.") {
+	if r := tools.Precheck(t.Context(), leave(`{}`)); r == nil || !strings.Contains(r.Content.Text, "You are not in plan mode.") {
 		t.Errorf("outside of plan mode: %+v", r)
 	}
 	r := call(t, tools, "EnterPlanMode", `{}`)
 	wantOutput(t, r, `{"message":"`+r.Content.Text+`"}`)
-	if r := tools.Check(t.Context(), leave(`{}`)); r != nil {
+	if r := tools.Precheck(t.Context(), leave(`{}`)); r != nil {
 		t.Errorf("in plan mode: %+v", r)
 	}
 	r = call(t, tools, "ExitPlanMode", `{}`)

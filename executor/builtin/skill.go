@@ -36,7 +36,7 @@ func skillTool(s Skills) tool.Tool {
 	return tool.Tool{
 		Name:        "Skill",
 		Description: "Loads a skill: instructions for a kind of work.",
-		Input:       tool.Schema{Type: "object", AllowsOthers: true, Props: []tool.Prop{tool.Req("skill", tool.Str("Name of the skill")), tool.Opt("args", tool.Str("Arguments"))}},
+		Input:       tool.Schema{Type: "object", AllowsUnknown: true, Properties: []tool.Property{tool.Required("skill", tool.String("Name of the skill")), tool.Optional("args", tool.String("Arguments"))}},
 		Run:         tool.TypedWithEvents(s, skill),
 		Check: tool.TypedCheck(s, func(_ context.Context, s Skills, in skillInput) *protocol.ToolResult {
 			if s == nil {
@@ -58,14 +58,14 @@ func skill(ctx context.Context, s Skills, in skillInput) tool.Result {
 		loaded, err = s.Skill(ctx, in.Skill, in.Args)
 	}
 	if err != nil {
-		return tool.Plain(tool.Refuse("%v", err))
+		return tool.ResultOf(tool.Refuse("%v", err))
 	}
-	r := tool.Plain(tool.Text("Launching skill: "+in.Skill, struct {
+	r := tool.ResultOf(tool.Text("Launching skill: "+in.Skill, struct {
 		Success bool     `json:"success"`
 		Name    string   `json:"commandName"`
 		Tools   []string `json:"allowedTools,omitempty"`
 	}{true, in.Skill, loaded.Tools}))
-	r.After = append(r.After, &protocol.User{
+	r.EventsAfter = append(r.EventsAfter, &protocol.User{
 		Message:     protocol.UserContent{Role: "user", Content: protocol.Content{Blocks: []protocol.Block{protocol.Text(loaded.Text)}}},
 		IsSynthetic: true, Expansion: &protocol.Expansion{Name: loaded.Name, Tools: loaded.Tools},
 	})

@@ -34,7 +34,7 @@ func frames(t *testing.T, set *task.Set, n int) []string {
 	var out []string
 	deadline := time.After(10 * time.Second)
 	for len(out) < n {
-		for _, ev := range set.Take(task.BetweenTurns) {
+		for _, ev := range set.Take(task.PhaseBetweenTurns) {
 			out = append(out, frame(ev))
 		}
 		if len(out) >= n {
@@ -69,7 +69,7 @@ func TestBashInBackground(t *testing.T) {
 	tools := newTools(t, Options{Tasks: set})
 	r := call(t, tools, "Bash", toolInput{"command": "echo bgdone; exit 3", "run_in_background": true})
 	id := output[commandOutput](t, r).TaskID
-	if r.IsError || !r.ExplicitOK || !strings.HasPrefix(r.Content.Text, "Command running in background with ID: "+id+". Output is being written to: ") {
+	if r.IsError || !r.ShowsIsErrorFalse || !strings.HasPrefix(r.Content.Text, "Command running in background with ID: "+id+". Output is being written to: ") {
 		t.Errorf("result %+v", r)
 	}
 	want := []string{
@@ -91,7 +91,7 @@ func TestTaskStop(t *testing.T) {
 	set := newTasks(t)
 	tools := newTools(t, Options{Tasks: set})
 	id := output[commandOutput](t, call(t, tools, "Bash", toolInput{"command": "sleep 100", "run_in_background": true, "description": "wait"})).TaskID
-	if r := tools.Check(t.Context(), protocol.ToolUse{Name: "KillShell", Input: []byte("{}")}); r == nil ||
+	if r := tools.Precheck(t.Context(), protocol.ToolUse{Name: "KillShell", Input: []byte("{}")}); r == nil ||
 		r.Content.Text != "<tool_use_error>Missing required parameter: task_id</tool_use_error>" {
 		t.Errorf("KillShell without a task: %+v", r)
 	}
@@ -100,7 +100,7 @@ func TestTaskStop(t *testing.T) {
 		t.Errorf("result %+v", r)
 	}
 	var got []string // everything is reported before the result
-	for _, ev := range set.Take(task.BetweenTurns) {
+	for _, ev := range set.Take(task.PhaseBetweenTurns) {
 		got = append(got, frame(ev))
 	}
 	want := []string{"background_tasks_changed", "task_started true local_bash", "task_updated", "task_notification stopped wait", "background_tasks_changed"}
@@ -126,21 +126,21 @@ func TestPlanModeSwitches(t *testing.T) {
 		Modes: &m, PlanFile: func() string { return file },
 	})
 	exit := protocol.ToolUse{Name: "ExitPlanMode", Input: []byte(`{}`)}
-	if r := tools.Check(t.Context(), exit); r == nil || !strings.HasPrefix(r.Content.Text, "<tool_use_error>You are not in plan mode. ") {
+	if r := tools.Precheck(t.Context(), exit); r == nil || !strings.HasPrefix(r.Content.Text, "<tool_use_error>You are not in plan mode. ") {
 		t.Errorf("before planning: %+v", r)
 	}
 	r := call(t, tools, "EnterPlanMode", toolInput{})
-	if m.mode != protocol.ModePlan || len(r.Before) != 1 {
+	if m.mode != protocol.ModePlan || len(r.EventsBefore) != 1 {
 		t.Fatalf("mode %s, %+v", m.mode, r)
 	}
-	if r = call(t, tools, "EnterPlanMode", toolInput{}); len(r.Before) != 0 {
+	if r = call(t, tools, "EnterPlanMode", toolInput{}); len(r.EventsBefore) != 0 {
 		t.Errorf("a mode that is in force is announced: %+v", r)
 	}
-	if r := tools.Check(t.Context(), exit); r != nil {
+	if r := tools.Precheck(t.Context(), exit); r != nil {
 		t.Errorf("while planning: %+v", r)
 	}
 	r = call(t, tools, "ExitPlanMode", toolInput{"plan": "1. think"})
-	data, err := protocol.Marshal(r.Before[0])
+	data, err := protocol.Marshal(r.EventsBefore[0])
 	if want := `{"type":"system","subtype":"status","status":null,"permissionMode":"default","uuid":"","session_id":""}`; m.mode != protocol.ModeDefault || err != nil || string(data) != want {
 		t.Errorf("mode %s, status %s, %v", m.mode, data, err)
 	}
@@ -151,11 +151,11 @@ func TestPlanModeSwitches(t *testing.T) {
 		t.Errorf("plan file %q", plan)
 	}
 	m.mode = protocol.ModeAcceptEdits // a host's choice stays
-	if r = call(t, tools, "ExitPlanMode", toolInput{}); len(r.Before) != 0 || !strings.HasSuffix(r.Content.Text, "## Approved Plan:\n1. think") {
+	if r = call(t, tools, "ExitPlanMode", toolInput{}); len(r.EventsBefore) != 0 || !strings.HasSuffix(r.Content.Text, "## Approved Plan:\n1. think") {
 		t.Errorf("mode %s, %+v", m.mode, r)
 	}
 	tools = newTools(t, Options{Modes: &fakeModes{err: errors.New("no")}})
-	if r = call(t, tools, "EnterPlanMode", toolInput{}); len(r.Before) != 0 {
+	if r = call(t, tools, "EnterPlanMode", toolInput{}); len(r.EventsBefore) != 0 {
 		t.Errorf("a mode that was not set is announced: %+v", r)
 	}
 }
@@ -180,10 +180,10 @@ func (fakeSkills) Check(name string) error {
 func TestSkill(t *testing.T) {
 	tools := newTools(t, Options{Skills: fakeSkills{}})
 	r := call(t, tools, "Skill", toolInput{"skill": "known", "args": "it"})
-	if r.IsError || r.Content.Text != "Launching skill: known" || len(r.After) != 1 {
+	if r.IsError || r.Content.Text != "Launching skill: known" || len(r.EventsAfter) != 1 {
 		t.Fatalf("result %+v", r)
 	}
-	if u := r.After[0].(*protocol.User); u.Message.Content.Plain() != "do it" || !u.IsSynthetic {
+	if u := r.EventsAfter[0].(*protocol.User); u.Message.Content.Plain() != "do it" || !u.IsSynthetic {
 		t.Errorf("after %+v", u)
 	}
 	if text, err := protocol.Marshal(r.Output); err != nil || string(text) != `{"success":true,"commandName":"known","allowedTools":["Write"]}` {
@@ -191,7 +191,7 @@ func TestSkill(t *testing.T) {
 	}
 	for name, refused := range map[string]bool{"reserved": true, "known": false} {
 		raw, _ := protocol.Marshal(toolInput{"skill": name})
-		if r := tools.Check(context.Background(), protocol.ToolUse{Name: "Skill", Input: raw}); (r != nil) != refused {
+		if r := tools.Precheck(context.Background(), protocol.ToolUse{Name: "Skill", Input: raw}); (r != nil) != refused {
 			t.Errorf("check of %s: %+v", name, r)
 		}
 	}

@@ -63,17 +63,17 @@ func taskCreateTool(l *checklist) tool.Tool {
 		Name:        "TaskCreate",
 		Description: "Adds a task to the session's task list.",
 		Input: tool.Object(
-			tool.Req("subject", tool.Str("Short title")),
-			tool.Req("description", tool.Str("What has to be done")),
-			tool.Opt("activeForm", tool.Str("The title worded as being done")),
-			tool.Opt("metadata", tool.Schema{Type: "object", Desc: "Anything to keep with the task", AllowsOthers: true}),
+			tool.Required("subject", tool.String("Short title")),
+			tool.Required("description", tool.String("What has to be done")),
+			tool.Optional("activeForm", tool.String("The title worded as being done")),
+			tool.Optional("metadata", tool.Schema{Type: "object", Description: "Anything to keep with the task", AllowsUnknown: true}),
 		),
-		Alias: func(in *tool.Keys) (string, bool) {
-			renamed := tool.Rename(in, "title", "subject")
-			renamed = tool.Rename(in, "name", "subject") || renamed
-			renamed = tool.Rename(in, "content", "description") || renamed
+		RenameAliases: func(in *tool.Keys) (string, bool) {
+			renamed := tool.RenameKey(in, "title", "subject")
+			renamed = tool.RenameKey(in, "name", "subject") || renamed
+			renamed = tool.RenameKey(in, "content", "description") || renamed
 			if subject := in.Get("subject"); tool.IsText(subject) {
-				renamed = tool.Drop(in, "title", "name") || renamed
+				renamed = tool.DropKeys(in, "title", "name") || renamed
 				if in.Get("description") == nil {
 					*in, renamed = in.With("description", subject), true
 				}
@@ -99,13 +99,13 @@ func taskCreate(ctx context.Context, l *checklist, in taskCreateInput) tool.Resu
 	}
 	l.tasks = append(l.tasks, k)
 	l.mu.Unlock()
-	feedback, shown := l.announce(ctx, protocol.TaskCreatedHook{HookTask: k.hookTask()})
+	feedback, shown := l.runTaskHooks(ctx, protocol.TaskCreatedHook{HookTask: k.hookTask()})
 	if feedback != "" {
 		l.mu.Lock()
 		k.deleted = true
 		l.mu.Unlock()
-		r := tool.Plain(tool.Fail("%s", strings.TrimSpace(feedback)))
-		r.Before = shown
+		r := tool.ResultOf(tool.Fail("%s", strings.TrimSpace(feedback)))
+		r.EventsBefore = shown
 		return r
 	}
 	type created struct {
@@ -113,10 +113,10 @@ func taskCreate(ctx context.Context, l *checklist, in taskCreateInput) tool.Resu
 		Subject     string `json:"subject"`
 		Description string `json:"description"`
 	}
-	r := tool.Plain(tool.Text(fmt.Sprintf("Task #%s created successfully: %s", k.ID, k.Subject), struct {
+	r := tool.ResultOf(tool.Text(fmt.Sprintf("Task #%s created successfully: %s", k.ID, k.Subject), struct {
 		Task created `json:"task"`
 	}{created{k.ID, k.Subject, k.Description}}))
-	r.Before = shown
+	r.EventsBefore = shown
 	return r
 }
 
@@ -125,7 +125,7 @@ func (k *checklistTask) hookTask() protocol.HookTask {
 	return protocol.HookTask{TaskID: k.ID, TaskSubject: k.Subject, TaskDescription: k.Description}
 }
 
-func (l *checklist) announce(ctx context.Context, in protocol.HookInput) (feedback string, shown []protocol.Event) {
+func (l *checklist) runTaskHooks(ctx context.Context, in protocol.HookInput) (feedback string, shown []protocol.Event) {
 	if l.hooks == nil {
 		return "", nil
 	}
@@ -136,7 +136,7 @@ func taskGetTool(l *checklist) tool.Tool {
 	return tool.Tool{
 		Name: "TaskGet", ReadOnly: true,
 		Description: "Shows one task.",
-		Input:       tool.Object(tool.Req("taskId", tool.Str("Number of the task"))),
+		Input:       tool.Object(tool.Required("taskId", tool.String("Number of the task"))),
 		Run:         tool.TypedRun(l, taskGet),
 	}
 }
@@ -156,15 +156,15 @@ func taskGet(_ context.Context, l *checklist, in struct{ TaskID string }) protoc
 	out.Task = &view
 	lines := []string{"Task #" + k.ID + ": " + k.Subject, "Status: " + k.Status, "Description: " + k.Description}
 	if len(k.BlockedBy) > 0 {
-		lines = append(lines, "Blocked by: "+numbered(k.BlockedBy))
+		lines = append(lines, "Blocked by: "+numberedList(k.BlockedBy))
 	}
 	if len(k.Blocks) > 0 {
-		lines = append(lines, "Blocks: "+numbered(k.Blocks))
+		lines = append(lines, "Blocks: "+numberedList(k.Blocks))
 	}
 	return tool.Text(strings.Join(lines, "\n"), out)
 }
 
-func numbered(ids []string) string { return "#" + strings.Join(ids, ", #") }
+func numberedList(ids []string) string { return "#" + strings.Join(ids, ", #") }
 
 func taskListTool(l *checklist) tool.Tool {
 	return tool.Tool{
@@ -202,7 +202,7 @@ func taskList(_ context.Context, l *checklist, _ struct{}) protocol.ToolResult {
 			s += " (" + k.Owner + ")"
 		}
 		if len(blocked) > 0 {
-			s += " [blocked by " + numbered(blocked) + "]"
+			s += " [blocked by " + numberedList(blocked) + "]"
 		}
 		lines = append(lines, s)
 		out.Tasks = append(out.Tasks, line{k.ID, k.Subject, k.Status, k.Owner, tool.NonNil(blocked)})
@@ -218,19 +218,19 @@ func taskUpdateTool(l *checklist) tool.Tool {
 		Name:        "TaskUpdate",
 		Description: "Changes one task.",
 		Input: tool.Object(
-			tool.Req("taskId", tool.Str("Number of the task")),
-			tool.Opt("subject", tool.Str("New title")),
-			tool.Opt("description", tool.Str("New description")),
-			tool.Opt("activeForm", tool.Str("New title worded as being done")),
-			tool.Opt("status", tool.Str("New status; deleted removes the task", "pending", "in_progress", "completed", "deleted")),
-			tool.Opt("owner", tool.Str("Who does it")),
-			tool.Opt("addBlocks", tool.List("Tasks that wait for this one", tool.Str(""))),
-			tool.Opt("addBlockedBy", tool.List("Tasks this one waits for", tool.Str(""))),
-			tool.Opt("metadata", tool.Schema{Type: "object", Desc: "Keys to set; null removes one", AllowsOthers: true}),
+			tool.Required("taskId", tool.String("Number of the task")),
+			tool.Optional("subject", tool.String("New title")),
+			tool.Optional("description", tool.String("New description")),
+			tool.Optional("activeForm", tool.String("New title worded as being done")),
+			tool.Optional("status", tool.String("New status; deleted removes the task", "pending", "in_progress", "completed", "deleted")),
+			tool.Optional("owner", tool.String("Who does it")),
+			tool.Optional("addBlocks", tool.List("Tasks that wait for this one", tool.String(""))),
+			tool.Optional("addBlockedBy", tool.List("Tasks this one waits for", tool.String(""))),
+			tool.Optional("metadata", tool.Schema{Type: "object", Description: "Keys to set; null removes one", AllowsUnknown: true}),
 		),
-		Alias: func(in *tool.Keys) (string, bool) {
-			renamed := tool.Rename(in, "task_id", "taskId")
-			return "", tool.Rename(in, "id", "taskId") || renamed
+		RenameAliases: func(in *tool.Keys) (string, bool) {
+			renamed := tool.RenameKey(in, "task_id", "taskId")
+			return "", tool.RenameKey(in, "id", "taskId") || renamed
 		},
 		Run: tool.TypedWithEvents(l, taskUpdate),
 	}
@@ -264,12 +264,12 @@ type taskUpdateOutput struct {
 func taskUpdate(ctx context.Context, l *checklist, in taskUpdateInput) tool.Result {
 	feedback, shown := l.runCompletedHooks(ctx, in)
 	if feedback != "" {
-		r := tool.Plain(tool.Text(feedback, taskUpdateOutput{TaskID: in.TaskID, UpdatedFields: []string{}, Error: feedback}))
-		r.Before = shown
+		r := tool.ResultOf(tool.Text(feedback, taskUpdateOutput{TaskID: in.TaskID, UpdatedFields: []string{}, Error: feedback}))
+		r.EventsBefore = shown
 		return r
 	}
-	r := tool.Plain(l.update(in))
-	r.Before = shown
+	r := tool.ResultOf(l.update(in))
+	r.EventsBefore = shown
 	return r
 }
 
@@ -283,7 +283,7 @@ func (l *checklist) runCompletedHooks(ctx context.Context, in taskUpdateInput) (
 	}
 	told := k.hookTask()
 	l.mu.Unlock()
-	return l.announce(ctx, protocol.TaskCompletedHook{HookTask: told})
+	return l.runTaskHooks(ctx, protocol.TaskCompletedHook{HookTask: told})
 }
 
 func (l *checklist) update(in taskUpdateInput) protocol.ToolResult {

@@ -27,10 +27,10 @@ func todoWriteTool(l *todoList) tool.Tool {
 	return tool.Tool{
 		Name:        "TodoWrite",
 		Description: "Replaces the session's list of things to do.",
-		Input: tool.Object(tool.Req("todos", tool.List("The whole new list", tool.OpenObject(
-			tool.Req("content", tool.NonEmpty("What to do", "Content cannot be empty")),
-			tool.Req("status", tool.Str("How far it is", "pending", "in_progress", "completed")),
-			tool.Req("activeForm", tool.NonEmpty("The same, worded as being done", "Active form cannot be empty")),
+		Input: tool.Object(tool.Required("todos", tool.List("The whole new list", tool.OpenObject(
+			tool.Required("content", tool.NonEmpty("What to do", "Content cannot be empty")),
+			tool.Required("status", tool.String("How far it is", "pending", "in_progress", "completed")),
+			tool.Required("activeForm", tool.NonEmpty("The same, worded as being done", "Active form cannot be empty")),
 		)))),
 		Run: tool.TypedRun(l, todoWrite),
 	}

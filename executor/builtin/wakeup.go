@@ -37,11 +37,11 @@ func scheduleWakeupTool(s *cronJobs) tool.Tool {
 		Name:        "ScheduleWakeup",
 		Description: "Says when a loop goes on. Nothing here wakes it.",
 		Input: tool.Object(
-			tool.Opt("delaySeconds", tool.Num("Seconds until then: 60 to 3600")),
-			tool.Opt("reason", tool.Str("Why then")),
-			tool.Opt("prompt", tool.Str("What the loop goes on with")),
-			tool.Opt("stop", tool.Boolean("End the loop")),
-			tool.Opt("noop", tool.Boolean("Nothing has changed")),
+			tool.Optional("delaySeconds", tool.Num("Seconds until then: 60 to 3600")),
+			tool.Optional("reason", tool.String("Why then")),
+			tool.Optional("prompt", tool.String("What the loop goes on with")),
+			tool.Optional("stop", tool.Boolean("End the loop")),
+			tool.Optional("noop", tool.Boolean("Nothing has changed")),
 		),
 		Run: tool.TypedRun(s, scheduleWakeup),
 	}

@@ -24,15 +24,15 @@ func webFetchTool() tool.Tool {
 		Name: "WebFetch", ReadOnly: true,
 		Description: "Fetches a page and answers a question about it. Needs a canned result: nothing here reaches the network.",
 		Input: tool.Object(
-			tool.Req("url", tool.Schema{Type: "string", Desc: "Address of the page", URL: true}),
-			tool.Req("prompt", tool.Str("What to find out about the page")),
-			tool.Opt("offset", tool.Schema{Type: "integer", Desc: "Where in a long page to start", NonNegative: true}),
+			tool.Required("url", tool.Schema{Type: "string", Description: "Address of the page", URL: true}),
+			tool.Required("prompt", tool.String("What to find out about the page")),
+			tool.Optional("offset", tool.Schema{Type: "integer", Description: "Where in a long page to start", NonNegative: true}),
 		),
 		Check: tool.TypedCheck(struct{}{}, func(_ context.Context, _ struct{}, in fetchInput) *protocol.ToolResult {
 			if len(in.URL) <= longestURL {
 				return nil
 			}
-			return tool.Invalid("WebFetch", []tool.Issue{tool.CustomIssue("URL is longer than 2000 characters", "url")})
+			return tool.InvalidInput("WebFetch", []tool.Issue{tool.CustomIssue("URL is longer than 2000 characters", "url")})
 		}),
 		Run: tool.TypedWithCall(struct{}{}, func(_ context.Context, _ struct{}, call protocol.ToolUse, in fetchInput) protocol.ToolResult {
 			u, err := url.Parse(in.URL)
@@ -57,9 +57,9 @@ func webSearchTool() tool.Tool {
 		Name: "WebSearch", ReadOnly: true,
 		Description: "Searches the web. Needs a canned result: nothing here reaches the network.",
 		Input: tool.Object(
-			tool.Req("query", tool.Schema{Type: "string", Desc: "What to search for", Min: 2}),
-			tool.Opt("allowed_domains", tool.List("Only results from these domains", tool.Str(""))),
-			tool.Opt("blocked_domains", tool.List("No results from these domains", tool.Str(""))),
+			tool.Required("query", tool.Schema{Type: "string", Description: "What to search for", Min: 2}),
+			tool.Optional("allowed_domains", tool.List("Only results from these domains", tool.String(""))),
+			tool.Optional("blocked_domains", tool.List("No results from these domains", tool.String(""))),
 		),
 		Check: tool.TypedCheck(struct{}{}, func(_ context.Context, _ struct{}, in searchInput) *protocol.ToolResult {
 			if len(in.Allowed) == 0 || len(in.Blocked) == 0 {

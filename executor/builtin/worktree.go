@@ -20,9 +20,9 @@ import (
 // worktree is the git work tree that the session has moved into.
 type worktree struct {
 	gitworktree.Worktree
-	former string // previous directory of the session
-	owned  bool   // created or selected by name, so it may be removed
-	agent  bool   // an agent works in it, not the session
+	previousDir string // previous directory of the session
+	isOwned     bool   // created or selected by name, so it may be removed
+	isAgents    bool   // an agent works in it, not the session
 }
 
 // worktrees moves the session into work trees and back.
@@ -39,19 +39,19 @@ type worktrees struct {
 // Worktree says that tools work in a git worktree from the start.
 type Worktree struct {
 	gitworktree.Worktree
-	Former string // where the session goes when it leaves
-	Agent  bool   // an agent works in it, not the session
+	PreviousDir string // where the session goes when it leaves
+	IsAgents    bool   // an agent works in it, not the session
 }
 
 func newWorktrees(o Options, sh *tool.Shell) *worktrees {
 	s := &worktrees{shell: sh, git: gitworktree.Git{Environ: o.Environ}, clock: o.Clock, dir: o.CWD}
 	if w := o.Worktree; w != nil {
-		s.tree, s.dir = &worktree{Worktree: w.Worktree, former: w.Former, owned: !w.Resumed, agent: w.Agent}, w.Former
+		s.tree, s.dir = &worktree{Worktree: w.Worktree, previousDir: w.PreviousDir, isOwned: !w.Resumed, isAgents: w.IsAgents}, w.PreviousDir
 	}
 	return s
 }
 
-func (s *worktrees) inWorktree() (worktree, bool) {
+func (s *worktrees) currentWorktree() (worktree, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.tree == nil {
@@ -63,29 +63,29 @@ func (s *worktrees) inWorktree() (worktree, bool) {
 // checkInWorktree refuses a change of a repository file that is outside the session's work
 // tree; nil = allowed.
 func (s *worktrees) checkInWorktree(path string) *protocol.ToolResult {
-	w, inside := s.inWorktree()
-	if !inside || within(w.Path, path) || !within(w.Top, path) {
+	w, inside := s.currentWorktree()
+	if !inside || isWithin(w.Path, path) || !isWithin(w.Top, path) {
 		return nil
 	}
 	who := "session"
-	if w.agent {
+	if w.isAgents {
 		who = "agent"
 	}
 	return new(tool.Refuse("This "+who+" is isolated in the worktree %s. Edit the worktree copy of this file instead of the shared-checkout path.", w.Path))
 }
 
-// withinWorktree wraps the tools that change the file of a parameter file_path, so that they stay
+// restrictToWorktree wraps the tools that change the file of a parameter file_path, so that they stay
 // within the work tree.
-func (s *worktrees) withinWorktree(tools []tool.Tool) []tool.Tool {
+func (s *worktrees) restrictToWorktree(tools []tool.Tool) []tool.Tool {
 	for i, t := range tools {
 		if row := claudecode.ToolNamed(t.Name); row.Class == claudecode.ClassWrite && row.Subject == "file_path" {
-			tools[i] = s.wrap(t)
+			tools[i] = s.restrictTool(t)
 		}
 	}
 	return tools
 }
 
-func (s *worktrees) wrap(t tool.Tool) tool.Tool {
+func (s *worktrees) restrictTool(t tool.Tool) tool.Tool {
 	check := t.Check
 	t.Check = func(ctx context.Context, raw json.RawMessage) *protocol.ToolResult {
 		in, err := tool.Decode[struct {
@@ -101,7 +101,7 @@ func (s *worktrees) wrap(t tool.Tool) tool.Tool {
 	return t
 }
 
-func within(dir, path string) bool {
+func isWithin(dir, path string) bool {
 	rel, err := filepath.Rel(dir, path)
 	return err == nil && filepath.IsLocal(rel)
 }
@@ -127,12 +127,12 @@ func enterWorktreeTool(s *worktrees) tool.Tool {
 	return tool.Tool{
 		Name:        "EnterWorktree",
 		Description: "Moves the session into a git work tree, a new one or one that exists.",
-		Input:       tool.Object(tool.Opt("name", tool.Str("Name of the new work tree")), tool.Opt("path", tool.Str("A work tree that exists"))),
+		Input:       tool.Object(tool.Optional("name", tool.String("Name of the new work tree")), tool.Optional("path", tool.String("A work tree that exists"))),
 		Check: tool.TypedCheck(s, func(_ context.Context, s *worktrees, in enterWorktreeInput) *protocol.ToolResult {
-			if r := tool.Invalid("EnterWorktree", in.issues()); r != nil {
+			if r := tool.InvalidInput("EnterWorktree", in.issues()); r != nil {
 				return r
 			}
-			if _, inside := s.inWorktree(); inside && in.Path == nil {
+			if _, inside := s.currentWorktree(); inside && in.Path == nil {
 				r := tool.Refuse("Already in a worktree session. Pass `path` to switch into another existing worktree, or use ExitWorktree to leave this one before creating a new worktree.")
 				return &r
 			}
@@ -157,7 +157,7 @@ func (in enterWorktreeInput) issues() []tool.Issue {
 
 func enterWorktree(ctx context.Context, s *worktrees, in enterWorktreeInput) protocol.ToolResult {
 	top, err := s.git.Top(ctx, s.shell.Dir())
-	now, inside := s.inWorktree()
+	now, inside := s.currentWorktree()
 	if inside {
 		top = now.Top
 	}
@@ -168,9 +168,9 @@ func enterWorktree(ctx context.Context, s *worktrees, in enterWorktreeInput) pro
 		return tool.Fail("Cannot create a worktree: not in a git repository and no WorktreeCreate hooks are configured. " +
 			"Configure WorktreeCreate/WorktreeRemove hooks in settings.json to use worktree isolation with other VCS systems.")
 	}
-	w := worktree{Worktree: gitworktree.Worktree{Top: top}, former: s.shell.Dir()}
+	w := worktree{Worktree: gitworktree.Worktree{Top: top}, previousDir: s.shell.Dir()}
 	if inside {
-		w.former = now.former
+		w.previousDir = now.previousDir
 	}
 	head, refusal := "", (*protocol.ToolResult)(nil)
 	if in.Path != nil {
@@ -219,7 +219,7 @@ func (s *worktrees) makeTree(ctx context.Context, w *worktree, name string) (hea
 	if err != nil {
 		return "", new(tool.Fail("%v", err))
 	}
-	w.Worktree, w.owned = made, true
+	w.Worktree, w.isOwned = made, true
 	if made.Resumed {
 		return "Resumed worktree at", nil
 	}
@@ -236,7 +236,7 @@ func (s *worktrees) findTree(ctx context.Context, w *worktree, path string) *pro
 	if err != nil {
 		return no("%s: ENOENT: no such file or directory, realpath '%[1]s'", path)
 	}
-	_, inside := s.inWorktree()
+	_, inside := s.currentWorktree()
 	trees := s.git.List(ctx, w.Top)
 	i := slices.IndexFunc(trees, func(o gitworktree.Worktree) bool { return o.Path == target })
 	managed := gitworktree.Dir(w.Top)
@@ -247,7 +247,7 @@ func (s *worktrees) findTree(ctx context.Context, w *worktree, path string) *pro
 		return no("%s is the current working directory.", target)
 	case inside && !isDir(managed):
 		return no("%s does not exist, so %s cannot be a worktree managed by Claude Code.", managed, target)
-	case i < 0 || inside && !within(managed, target):
+	case i < 0 || inside && !isWithin(managed, target):
 		return no("%s is not a registered worktree of %s. Run 'git -C %[2]s worktree list' to see registered worktrees.", target, w.Top)
 	}
 	w.Path, w.Branch = target, trees[i].Branch
@@ -269,8 +269,8 @@ func exitWorktreeTool(s *worktrees) tool.Tool {
 		Name:        "ExitWorktree",
 		Description: "Moves the session back to where it was before EnterWorktree.",
 		Input: tool.Object(
-			tool.Req("action", tool.Str("What becomes of the work tree", "keep", "remove")),
-			tool.Opt("discard_changes", tool.Boolean("Remove it even if work in it is lost")),
+			tool.Required("action", tool.String("What becomes of the work tree", "keep", "remove")),
+			tool.Optional("discard_changes", tool.Boolean("Remove it even if work in it is lost")),
 		),
 		Check: tool.TypedCheck(s, func(ctx context.Context, s *worktrees, in exitWorktreeInput) *protocol.ToolResult {
 			_, _, refusal := s.worktreeToLeave(ctx, in)
@@ -282,25 +282,25 @@ func exitWorktreeTool(s *worktrees) tool.Tool {
 
 // worktreeToLeave returns the work tree to leave and the unsaved work in it, or the result
 // that says why it cannot be left.
-func (s *worktrees) worktreeToLeave(ctx context.Context, in exitWorktreeInput) (worktree, gitworktree.Work, *protocol.ToolResult) {
-	w, inside := s.inWorktree()
-	no := func(format string, args ...any) (worktree, gitworktree.Work, *protocol.ToolResult) {
-		return w, gitworktree.Work{}, new(tool.Refuse(format, args...))
+func (s *worktrees) worktreeToLeave(ctx context.Context, in exitWorktreeInput) (worktree, gitworktree.UnsavedWork, *protocol.ToolResult) {
+	w, inside := s.currentWorktree()
+	no := func(format string, args ...any) (worktree, gitworktree.UnsavedWork, *protocol.ToolResult) {
+		return w, gitworktree.UnsavedWork{}, new(tool.Refuse(format, args...))
 	}
 	switch {
 	case !inside:
 		return no("No-op: there is no active EnterWorktree session to exit. This tool only operates on worktrees created by EnterWorktree in the current " +
 			"session — it will not touch worktrees created manually or in a previous session. No filesystem changes were made.")
 	case in.Action != "remove":
-		return w, gitworktree.Work{}, nil
-	case !w.owned:
+		return w, gitworktree.UnsavedWork{}, nil
+	case !w.isOwned:
 		return no("This session is not the owner of the worktree at “%s” — it either entered a pre-existing worktree via EnterWorktree({path}) or resumed into "+
 			"a checkout whose liveness lock another running Claude Code session still holds — so this tool will not remove it. Use action: \"keep\" to "+
 			"return to “%s”. If no other session is using it, remove it yourself with `git worktree remove`; while a live session's lock is present, git "+
-			"will refuse and name the owner.", w.Path, w.former)
+			"will refuse and name the owner.", w.Path, w.previousDir)
 	}
-	u := s.git.Unsaved(ctx, w.Worktree)
-	if u != (gitworktree.Work{}) && !in.Discard {
+	u := s.git.UnsavedWork(ctx, w.Worktree)
+	if u != (gitworktree.UnsavedWork{}) && !in.Discard {
 		commits := pluralize(u.Commits, "commit")
 		if commits != "" {
 			commits += " on “" + w.Branch + "”"
@@ -346,8 +346,8 @@ func exitWorktree(ctx context.Context, s *worktrees, in exitWorktreeInput) proto
 	if refusal != nil {
 		return *refusal
 	}
-	out := exitWorktreeOutput{Action: in.Action, Original: w.former, Path: w.Path, Branch: w.Branch, Restored: w.former}
-	if !isDir(w.former) {
+	out := exitWorktreeOutput{Action: in.Action, Original: w.previousDir, Path: w.Path, Branch: w.Branch, Restored: w.previousDir}
+	if !isDir(w.previousDir) {
 		out.Restored, out.Missing = s.dir, true
 	}
 	if in.Action == "remove" {
@@ -360,7 +360,7 @@ func exitWorktree(ctx context.Context, s *worktrees, in exitWorktreeInput) proto
 			out.Message += " Discarded " + what + "."
 		}
 	} else {
-		if w.owned {
+		if w.isOwned {
 			s.git.Unlock(ctx, w.Worktree)
 		}
 		out.Message = "Exited worktree. Your work is preserved at " + w.String() + "."

@@ -6,18 +6,18 @@ import (
 	"github.com/claudeless/claudeless/internal/api/history"
 )
 
-// stepClaims claims the matches of rules for one step of a history. When the step is replayed, it
+// stepCounter claims the matches of rules for one step of a history. When the step is replayed, it
 // gets the numbers that it got the first time.
-type stepClaims struct {
-	replay  *replay
-	key     history.Digest // of the history up to the step
-	prompt  string
-	current bool // the step answers this request, not an earlier one
+type stepCounter struct {
+	replay    *replay
+	key       history.Digest // of the history up to the step
+	prompt    string
+	isCurrent bool // the step answers this request, not an earlier one
 }
 
 // Next claims the next match of a rule. A session that was forked begins with steps of another one,
 // and has the numbers of that.
-func (c stepClaims) Next(rule string, after int) (int, error) {
+func (c stepCounter) Next(rule string, after int) (int, error) {
 	m, r := c.replay.memory, c.replay.request
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -26,16 +26,16 @@ func (c stepClaims) Next(rule string, after int) (int, error) {
 	if r.Session == "" {
 		own = anyone.ChainDigest(c.key)
 	}
-	if n, ok := m.claimed[own]; ok {
+	if n, ok := m.claimedSteps[own]; ok {
 		return n, nil
 	}
-	n, known := m.claimed[anyone]
-	if !known || c.current {
+	n, known := m.claimedSteps[anyone]
+	if !known || c.isCurrent {
 		var err error
 		if n, err = m.claims.Next(rule, after); err != nil {
 			return 0, err
 		}
 	}
-	m.claimed[own], m.claimed[anyone] = n, n
+	m.claimedSteps[own], m.claimedSteps[anyone] = n, n
 	return n, nil
 }

@@ -15,10 +15,10 @@ import (
 // structuredTool is the tool with which Claude Code receives structured output.
 const structuredTool = "StructuredOutput"
 
-// Compose builds the API's message from the scripted answer. The prompt cache uses the time now.
-func (f *replay) Compose(now time.Time) *wire.Message {
-	a, key := f.final.answer, f.Key()
-	m := &wire.Message{ID: f.replayer.ID("msg", key), Model: f.request.Model, StopReason: a.stop, HideThinking: f.thinkingHidden()}
+// BuildMessage builds the API's message from the scripted answer. The prompt cache uses the time now.
+func (f *replay) BuildMessage(now time.Time) *wire.Message {
+	a, key := f.finalState.answer, f.Key()
+	m := &wire.Message{ID: f.replayer.ID("msg", key), Model: f.request.Model, StopReason: a.stopReason, HideThinking: f.thinkingHidden()}
 	for _, b := range a.blocks {
 		switch b := b.(type) {
 		case protocol.ToolUse:
@@ -87,7 +87,7 @@ func (f *replay) completeCall(b protocol.ToolUse, at int, key history.Digest) pr
 			Prompt string `json:"prompt"`
 		}
 		if json.Unmarshal(b.Input, &input) == nil {
-			f.rememberSubagent(b.ID, input.Prompt, f.final.engine.Subagent(b.Script.Subagent))
+			f.rememberSubagent(b.ID, input.Prompt, f.finalState.engine.Subagent(b.Script.Subagent))
 		}
 	}
 	return b
@@ -112,7 +112,7 @@ func (f *replay) toolName(name string) string {
 	if name == "Task" && f.request.IsClaudeCode() { // the wire name of the tool
 		canonical = "Agent"
 	}
-	if !f.request.IsClaudeCode() { // it has tools that it does not offer, such as WebFetch; the result shows whether it knows the tool
+	if !f.request.IsClaudeCode() { // Claude Code has tools that requests do not list, such as WebFetch; the result shows whether it has the tool
 		f.findings = append(f.findings, fmt.Sprintf("the tool %s is not offered by the request", canonical))
 		f.unofferedTools = append(f.unofferedTools, canonical)
 	}

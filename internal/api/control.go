@@ -82,7 +82,7 @@ func answerJSON(w http.ResponseWriter, status int, v any) {
 // journalLines returns the journal of a namespace in the form of a file.
 func (s *service) journalLines(ns *namespace) []byte {
 	ns.mu.Lock()
-	entries := append([]journalLine(nil), ns.lines...)
+	entries := append([]journalLine(nil), ns.journalLines...)
 	ns.mu.Unlock()
 	var out bytes.Buffer
 	at := s.Clock.Now()
@@ -97,8 +97,8 @@ func (s *service) journalLines(ns *namespace) []byte {
 func (s *service) namespaceState(ns *namespace) namespaceState {
 	ns.mu.Lock()
 	defer ns.mu.Unlock()
-	c := namespaceState{Namespace: ns.name, Requests: ns.requests, Unmet: []string{}, Dropped: ns.dropped, Gates: append([]journal.GateState{}, ns.summary.Gates()...)}
-	for _, j := range append(slices.Clip(ns.misses), ns.summary.Check(s.Scenario)...) {
+	c := namespaceState{Namespace: ns.name, Requests: ns.requests, Unmet: []string{}, Dropped: ns.droppedLines, Gates: append([]journal.GateState{}, ns.summary.Gates()...)}
+	for _, j := range append(slices.Clip(ns.unmetExpectations), ns.summary.Check(s.Scenario)...) {
 		if !j.Met {
 			c.Unmet = append(c.Unmet, j.String())
 		}

@@ -33,8 +33,8 @@ type conversationTurn struct {
 	id      string // id of the answer
 }
 
-// converse answers a request that is part of a conversation, or a side request. It
-// returns errors that occurred before the answer.
+// serveConversation answers a request that is part of a conversation, or a side request. It returns errors that
+// occurred before the answer.
 func (x *exchange) serveConversation() error {
 	r, err := x.readRequest()
 	if err != nil {
@@ -102,8 +102,8 @@ func (x *exchange) replayRequest(r *history.Request) (*conversationTurn, error) 
 	x.recordTemplateErrors(t.replay, err)
 	var answered bool
 	t.asked, t.reply, answered = t.replay.Reply()
-	x.line.Messages, x.line.Attempt, x.line.Prompt, x.line.Injected = t.replay.StepKinds(), t.replay.Attempt(), t.asked.Prompt, t.asked.Injected
-	x.line.Rule, x.line.File, x.line.Line = t.reply.Rule.Name, t.reply.Rule.File, t.reply.Rule.Line
+	x.journalLine.Messages, x.journalLine.Attempt, x.journalLine.Prompt, x.journalLine.Injected = t.replay.StepKinds(), t.replay.Attempt(), t.asked.Prompt, t.asked.Injected
+	x.journalLine.Rule, x.journalLine.File, x.journalLine.Line = t.reply.Rule.Name, t.reply.Rule.File, t.reply.Rule.Line
 	if err != nil || !answered {
 		return nil, err
 	}
@@ -113,10 +113,10 @@ func (x *exchange) replayRequest(r *history.Request) (*conversationTurn, error) 
 	if t.reply.Stream != nil {
 		t.pace = *t.reply.Stream
 	}
-	t.message = t.replay.Compose(x.began)
-	x.line.NotOffered = t.replay.UnofferedTools()
+	t.message = t.replay.BuildMessage(x.startedAt)
+	x.journalLine.NotOffered = t.replay.UnofferedTools()
 	if text, file, line := t.replay.NextStep(x.r.Context()); text != "" {
-		x.line.NextStep = &journal.Unplayed{Text: text, File: file, Line: line}
+		x.journalLine.NextStep = &journal.Unplayed{Text: text, File: file, Line: line}
 	}
 	x.findings = append(x.findings, t.replay.TakeFindings()...)
 	t.id = x.service.replayer.ID("req", t.replay.Key(), strconv.Itoa(t.replay.Attempt()))
@@ -219,13 +219,13 @@ func (x *exchange) recordEvents(t *conversationTurn) {
 		return
 	}
 	for _, m := range t.replay.UnmetExpectations() {
-		x.namespace.misses = append(x.namespace.misses, m)
-		x.line.Unmet = append(x.line.Unmet, journal.Expectation{File: m.At.File, Line: m.At.Line, Text: m.Text, Got: m.Got})
+		x.namespace.unmetExpectations = append(x.namespace.unmetExpectations, m)
+		x.journalLine.Unmet = append(x.journalLine.Unmet, journal.Expectation{File: m.At.File, Line: m.At.Line, Text: m.Text, Got: m.Got})
 	}
 	steps, uses := t.replay.LastMessage()
 	for _, step := range steps {
 		if step.Kind == history.AddedPrompt {
-			x.line.Added = append(x.line.Added, step.Text)
+			x.journalLine.Added = append(x.journalLine.Added, step.Text)
 		}
 		for _, r := range step.Results {
 			x.recordCall(r, uses, step.Kind)
@@ -237,7 +237,7 @@ func (x *exchange) recordEvents(t *conversationTurn) {
 func (x *exchange) recordCall(r *history.Result, uses []history.ToolUse, as history.Kind) {
 	for _, u := range uses {
 		if u.ID == r.ID {
-			x.line.Calls = append(x.line.Calls, journal.ExecutedCall{
+			x.journalLine.Calls = append(x.journalLine.Calls, journal.ExecutedCall{
 				Tool: u.Name, ToolUseID: u.ID, Input: u.Input, Result: r.Text, IsError: r.IsError, Unasked: as == history.ClosedResults,
 			})
 		}

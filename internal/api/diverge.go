@@ -36,8 +36,8 @@ func (a *answer) difference(g *replayedGroup, tools *history.Toolset) string {
 	if ref := a.reply.Rule; ref.Line > 0 {
 		where = fmt.Sprintf("scenario line %d", ref.Line)
 	}
-	if !sameCalls(calls, g.Uses, tools) {
-		return fmt.Sprintf("%s says %s, history has %s", where, callsText(calls), callsText(g.Uses))
+	if !equalCalls(calls, g.Uses, tools) {
+		return fmt.Sprintf("%s says %s, history has %s", where, describeCalls(calls), describeCalls(g.Uses))
 	}
 	if said, has := strings.TrimSpace(text.String()), strings.TrimSpace(g.Text); said != has && (has == "" || !strings.HasPrefix(said, has)) {
 		return fmt.Sprintf("%s says %s, history has %s", where, shorten(said), shorten(has))
@@ -45,7 +45,7 @@ func (a *answer) difference(g *replayedGroup, tools *history.Toolset) string {
 	return ""
 }
 
-func sameCalls(scripted, has []history.ToolUse, tools *history.Toolset) bool {
+func equalCalls(scripted, has []history.ToolUse, tools *history.Toolset) bool {
 	return slices.EqualFunc(scripted, has, func(a, b history.ToolUse) bool {
 		return sameTool(a.Name, b.Name) && (sameJSON(a.Input, b.Input) || equalWithDefaults(a.Input, b, tools.Schemas()[b.Name]))
 	})
@@ -61,12 +61,12 @@ func equalWithDefaults(scripted json.RawMessage, has history.ToolUse, schema jso
 	if len(schema) == 0 && has.Name == "Edit" {
 		schema = json.RawMessage(`{"properties":{"replace_all":{"default":false}}}`)
 	}
-	return len(schema) > 0 && json.Unmarshal(schema, &s) == nil && withDefaults(x, y, s)
+	return len(schema) > 0 && json.Unmarshal(schema, &s) == nil && equalIgnoringDefaults(x, y, s)
 }
 
-// withDefaults reports whether y equals x, where keys that x lacks may have the default of the
+// equalIgnoringDefaults reports whether y equals x, where keys that x lacks may have the default of the
 // schema.
-func withDefaults(x, y any, schema map[string]any) bool {
+func equalIgnoringDefaults(x, y any, schema map[string]any) bool {
 	switch x := x.(type) {
 	case map[string]any:
 		y, ok := y.(map[string]any)
@@ -77,7 +77,7 @@ func withDefaults(x, y any, schema map[string]any) bool {
 			if !said {
 				given, said = property["default"]
 			}
-			ok = ok && said && withDefaults(given, value, property)
+			ok = ok && said && equalIgnoringDefaults(given, value, property)
 		}
 		for name := range x {
 			_, has := y[name]
@@ -87,9 +87,9 @@ func withDefaults(x, y any, schema map[string]any) bool {
 	case []any:
 		y, ok := y.([]any)
 		items, _ := schema["items"].(map[string]any)
-		return ok && slices.EqualFunc(x, y, func(a, b any) bool { return withDefaults(a, b, items) })
+		return ok && slices.EqualFunc(x, y, func(a, b any) bool { return equalIgnoringDefaults(a, b, items) })
 	}
-	return equal(x, y)
+	return equalJSON(x, y)
 }
 
 // sameTool reports whether a tool name of the scenario may appear as name in a request.
@@ -107,24 +107,24 @@ func sameJSON(a, b json.RawMessage) bool {
 	if len(a) == 0 {
 		a = json.RawMessage("{}")
 	}
-	return json.Unmarshal(a, &x) == nil && json.Unmarshal(b, &y) == nil && equal(x, y)
+	return json.Unmarshal(a, &x) == nil && json.Unmarshal(b, &y) == nil && equalJSON(x, y)
 }
 
-func equal(x, y any) bool {
+func equalJSON(x, y any) bool {
 	switch x := x.(type) {
 	case map[string]any:
 		y, ok := y.(map[string]any)
-		return ok && maps.EqualFunc(x, y, equal)
+		return ok && maps.EqualFunc(x, y, equalJSON)
 	case []any:
 		y, ok := y.([]any)
-		return ok && slices.EqualFunc(x, y, equal)
+		return ok && slices.EqualFunc(x, y, equalJSON)
 	}
 	return x == y
 }
 
-// callsText formats calls as Bash(echo one): the name and the only text of the input, or else the
+// describeCalls formats calls as Bash(echo one): the name and the only text of the input, or else the
 // whole input.
-func callsText(calls []history.ToolUse) string {
+func describeCalls(calls []history.ToolUse) string {
 	if len(calls) == 0 {
 		return "no call"
 	}

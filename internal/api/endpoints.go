@@ -68,7 +68,7 @@ func (x *exchange) serveModels() {
 	if text := query.Get("limit"); text != "" {
 		n, err := strconv.Atoi(text)
 		if err != nil || n < 1 || n > 1000 {
-			x.refuse(history.Invalid("limit", "Input should be between 1 and 1000"))
+			x.refuse(history.InvalidRequest("limit", "Input should be between 1 and 1000"))
 			return
 		}
 		limit = n

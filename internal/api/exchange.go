@@ -28,14 +28,14 @@ type exchange struct {
 
 	service   *service
 	namespace *namespace
-	began     time.Time
+	startedAt time.Time
 
-	findings []string
-	line     journal.Request
+	findings    []string
+	journalLine journal.Request
 }
 
 func (x *exchange) elapsedMS() float64 {
-	return float64(x.service.Clock.Now().Sub(x.began)) / float64(time.Millisecond)
+	return float64(x.service.Clock.Now().Sub(x.startedAt)) / float64(time.Millisecond)
 }
 
 // organization is the organization id in responses.
@@ -53,7 +53,7 @@ func (x *exchange) setHeaders(id string) string {
 	h := x.w.Header()
 	h["Request-Id"] = []string{id}
 	h["Anthropic-Organization-Id"] = []string{organization}
-	reset := []string{x.began.UTC().Add(time.Minute).Format(time.RFC3339)}
+	reset := []string{x.startedAt.UTC().Add(time.Minute).Format(time.RFC3339)}
 	for _, l := range rateLimits() {
 		h[l.name+"-Limit"], h[l.name+"-Remaining"], h[l.name+"-Reset"] = l.limit, l.remaining, reset
 	}
@@ -84,7 +84,7 @@ func (x *exchange) refuse(no *history.RefusalError) {
 	if no.NoRetry {
 		x.w.Header().Set("X-Should-Retry", "false")
 	}
-	x.line.Error = no.Message
+	x.journalLine.Error = no.Message
 	x.sendJSON(no.Status, wire.NewError(scenarios.APIError{Status: no.Status, Message: no.Message}, no.Code, id))
 	x.writeJournal()
 }
@@ -105,7 +105,7 @@ func (x *exchange) answerError(err error) {
 
 // writeJournal writes the journal line of the request.
 func (x *exchange) writeJournal() {
-	l := &x.line
+	l := &x.journalLine
 	l.Namespace, l.Path, l.Session, l.Agent, l.Betas = x.Namespace, x.Path, x.Session, x.Agent, x.Betas
 	l.Attempt, l.Status, l.MS, l.Findings = max(1, l.Attempt), x.status, x.elapsedMS(), append(x.findings, x.disconnects...)
 	x.service.record(x.namespace, *l)
@@ -134,7 +134,7 @@ func (x *exchange) readRequest() (*history.Request, error) {
 		return nil, &history.RefusalError{Status: http.StatusBadRequest, Message: "the request body is not valid JSON: it is not UTF-8"}
 	}
 	r, err := x.service.reader.Read(body, x.Client)
-	x.line.Model, x.line.Stream, x.line.Tools = r.Model, r.Stream, r.Tools.Names
+	x.journalLine.Model, x.journalLine.Stream, x.journalLine.Tools = r.Model, r.Stream, r.Tools.Names
 	x.reportUnknownKeys(r)
 	return r, err
 }
@@ -202,12 +202,12 @@ func (x *exchange) reportUnknownKeys(r *history.Request) {
 	x.namespace.mu.Lock()
 	defer x.namespace.mu.Unlock()
 	for _, key := range r.UnknownKeys {
-		if !x.namespace.unknown[key] {
-			x.namespace.unknown[key] = true
-			x.line.UnknownKeys = append(x.line.UnknownKeys, key)
+		if !x.namespace.unknownKeys[key] {
+			x.namespace.unknownKeys[key] = true
+			x.journalLine.UnknownKeys = append(x.journalLine.UnknownKeys, key)
 		}
 	}
-	if x.line.UnknownKeys != nil {
-		x.findings = append(x.findings, "unknown_keys: "+strings.Join(x.line.UnknownKeys, ", "))
+	if x.journalLine.UnknownKeys != nil {
+		x.findings = append(x.findings, "unknown_keys: "+strings.Join(x.journalLine.UnknownKeys, ", "))
 	}
 }

@@ -15,7 +15,7 @@ import (
 func (x *exchange) playFailure(t *conversationTurn) {
 	fail := t.reply.Failure
 	x.setHeaders(t.id)
-	x.line.Error = string(fail.Type)
+	x.journalLine.Error = string(fail.Type)
 	switch fail.Type {
 	case scenarios.FailHang:
 		x.waitForClient()
@@ -52,11 +52,11 @@ func (x *exchange) playFailure(t *conversationTurn) {
 // answerFailure sends a failure that has an HTTP status.
 func (x *exchange) answerFailure(fail *scenarios.Failure, id string) {
 	e, h, code := fail.APIError(), x.w.Header(), ""
-	x.line.Error = e.Message
+	x.journalLine.Error = e.Message
 	switch fail.Type {
 	case scenarios.FailRateLimit:
 		h.Set("Retry-After", strconv.Itoa(fail.RetryAfter))
-		reset := x.began.UTC().Add(time.Duration(fail.RetryAfter) * time.Second).Format(time.RFC3339)
+		reset := x.startedAt.UTC().Add(time.Duration(fail.RetryAfter) * time.Second).Format(time.RFC3339)
 		h.Set("Anthropic-Ratelimit-Requests-Remaining", "0")
 		h.Set("Anthropic-Ratelimit-Requests-Reset", reset)
 	case scenarios.FailSpendLimit:

@@ -14,8 +14,8 @@ type idSource struct{ Seed history.Digest }
 // ID returns an id with a prefix such as "msg_".
 func (s idSource) ID(prefix string, key history.Digest, parts ...string) string {
 	sum := s.Seed.Chain(append([]string{prefix, string(key[:])}, parts...)...)
-	return prefix + "_01" + strings.ToLower(idText.EncodeToString(sum[:]))[:22]
+	return prefix + "_01" + strings.ToLower(idEncoding.EncodeToString(sum[:]))[:22]
 }
 
-// idText writes ids; constant: only read.
-var idText = base32.HexEncoding.WithPadding(base32.NoPadding)
+// idEncoding writes ids; constant: only read.
+var idEncoding = base32.HexEncoding.WithPadding(base32.NoPadding)

@@ -6,9 +6,9 @@ import (
 	"github.com/claudeless/claudeless/internal/api/history"
 )
 
-// splitter divides the messages of a request into groups and gives each a key that covers all
+// groupSplitter divides the messages of a request into groups and gives each a key that covers all
 // messages before it.
-type splitter struct {
+type groupSplitter struct {
 	memory       *memory
 	conversation conversationKey // who asks
 	client       *history.Client
@@ -16,7 +16,7 @@ type splitter struct {
 }
 
 // split makes groups of the messages.
-func (s splitter) split(messages []*history.Message) []replayedGroup {
+func (s groupSplitter) split(messages []*history.Message) []replayedGroup {
 	var key history.Digest
 	read := s.client.Groups(messages)
 	groups := make([]replayedGroup, len(read))
@@ -35,7 +35,7 @@ func (s splitter) split(messages []*history.Message) []replayedGroup {
 
 // addKeys sets the keys of a group. Clients repeat a failed prompt together with the next one, so a
 // prompt whose first blocks failed on their own counts as two prompts.
-func (s splitter) addKeys(g *replayedGroup, key history.Digest) history.Digest {
+func (s groupSplitter) addKeys(g *replayedGroup, key history.Digest) history.Digest {
 	for i := 0; i < len(g.Steps); i++ {
 		in := &g.Steps[i]
 		if n := s.failedPieces(key, in); n > 0 {
@@ -55,7 +55,7 @@ func (s splitter) addKeys(g *replayedGroup, key history.Digest) history.Digest {
 }
 
 // failedPieces returns how many leading blocks of a prompt were a separate prompt that failed.
-func (s splitter) failedPieces(key history.Digest, in *history.Step) int {
+func (s groupSplitter) failedPieces(key history.Digest, in *history.Step) int {
 	if in.Kind != history.Prompt || len(in.Pieces) < 2 {
 		return 0
 	}

@@ -78,7 +78,7 @@ func (c *sessionModel) prompt(text string) {
 			c.t.Fatal(err)
 		}
 		var calls []block
-		if !req.Added || !reply.Unmatched {
+		if !req.Interjected || !reply.Unmatched {
 			fails += c.failures(reply)
 			calls = c.blocks(&said, reply)
 			more = reply.HasMore
@@ -109,7 +109,7 @@ func (c *sessionModel) prompt(text string) {
 		case more:
 			req = scenarios.Request{Results: []scenarios.Result{}}
 		case len(waiting) > 0:
-			req = scenarios.Request{Prompt: waiting[0], Added: true}
+			req = scenarios.Request{Prompt: waiting[0], Interjected: true}
 			waiting = waiting[1:]
 		default:
 			c.answer(begin, said, fails)

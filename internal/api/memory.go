@@ -22,8 +22,8 @@ type memory struct {
 	prompts  *promptCache
 	counter  attemptCounter // shared with other servers; nil = this server is the only one
 
-	claims  scenarios.Claims       // of the run; nil = each session counts separately
-	claimed map[history.Digest]int // numbers of the matches that steps of histories claimed
+	claims       scenarios.RuleCounter  // of the run; nil = each session counts separately
+	claimedSteps map[history.Digest]int // numbers of the matches that steps of histories claimed
 }
 
 // newMemory returns a memory with room for n entries of each kind; with n <= 0 it stores nothing.
@@ -32,7 +32,7 @@ func newMemory(n int) *memory {
 		states: history.NewBoundedMap[history.Digest, *state](n), attempts: history.NewBoundedMap[history.Digest, attemptCount](n), last: history.NewBoundedMap[conversationKey, *lastConversation](n),
 		roots:   history.NewBoundedMap[history.Digest, historyRoot](n),
 		scripts: history.NewBoundedMap[scriptKey, []*subagentScript](n), agents: history.NewBoundedMap[conversationKey, *scenarios.Engine](n),
-		prompts: newPromptCache(n), claimed: map[history.Digest]int{},
+		prompts: newPromptCache(n), claimedSteps: map[history.Digest]int{},
 	}
 }
 
@@ -98,8 +98,8 @@ type attemptCounter interface {
 // UseAttemptCounter makes the memory count attempts together with other servers.
 func (m *memory) UseAttemptCounter(c attemptCounter) { m.counter = c }
 
-// UseClaims makes rules with a limit count over the run whose claims these are.
-func (m *memory) UseClaims(c scenarios.Claims) { m.claims = c }
+// UseClaims makes rules with a limit count over the whole run, whose matches c counts.
+func (m *memory) UseClaims(c scenarios.RuleCounter) { m.claims = c }
 
 // countAttempt counts one more attempt at a history. Retries is how many earlier attempts the
 // client reports, which may have gone to another server. If the shared counter fails, the returned

@@ -14,18 +14,18 @@ type namespace struct {
 	memory *memory
 	gates  gates
 
-	mu          sync.Mutex
-	unknown     map[string]bool // keys that were reported
-	lines       []journalLine   // the latest lines
-	dropped     int             // number of older lines
-	requests    int             // number of conversation requests
-	sideAnswers int             // number of side answers, for their ids
-	summary     journal.Summary // what the conversations did, for expectations; gates
-	misses      []scenarios.ExpectationResult
+	mu                sync.Mutex
+	unknownKeys       map[string]bool // keys that were reported
+	journalLines      []journalLine   // the latest lines
+	droppedLines      int             // number of older lines
+	requests          int             // number of conversation requests
+	sideAnswers       int             // number of side answers, for their ids
+	summary           journal.Summary // what the conversations did, for expectations; gates
+	unmetExpectations []scenarios.ExpectationResult
 }
 
 func newNamespace(name string, memory int, g gates) *namespace {
-	return &namespace{name: name, unknown: map[string]bool{}, memory: newMemory(memory), gates: g}
+	return &namespace{name: name, unknownKeys: map[string]bool{}, memory: newMemory(memory), gates: g}
 }
 
 // journalLine is a journal line with its time.
@@ -42,9 +42,9 @@ const maxLines = 2000
 func (ns *namespace) keepLine(l journalLine) {
 	ns.mu.Lock()
 	defer ns.mu.Unlock()
-	if len(ns.lines) >= maxLines {
+	if len(ns.journalLines) >= maxLines {
 		cut := maxLines / 4
-		ns.lines, ns.dropped = append([]journalLine(nil), ns.lines[cut:]...), ns.dropped+cut
+		ns.journalLines, ns.droppedLines = append([]journalLine(nil), ns.journalLines[cut:]...), ns.droppedLines+cut
 	}
-	ns.lines = append(ns.lines, l)
+	ns.journalLines = append(ns.journalLines, l)
 }

@@ -45,16 +45,16 @@ func (f *replay) MissingValues() []missingValue { return f.missingValues }
 // Reply returns, after Run, the first request of the last group and the scenario's reply to it. It
 // returns false if the scenario gave no answer.
 func (f *replay) Reply() (asked scenarios.Request, reply scenarios.Reply, ok bool) {
-	if f.final == nil || f.final.answer == nil {
+	if f.finalState == nil || f.finalState.answer == nil {
 		return asked, reply, false
 	}
-	return f.final.answer.firstRequest, f.final.answer.reply, true
+	return f.finalState.answer.firstRequest, f.finalState.answer.reply, true
 }
 
 // NextStep returns the next step of the script and its place in the file. The text is empty if
 // it has none.
 func (f *replay) NextStep(ctx context.Context) (text, file string, line int) {
-	text, at, _ := f.final.engine.Fork().Unplayed(ctx)
+	text, at, _ := f.finalState.engine.Fork().Unplayed(ctx)
 	return text, at.File, at.Line
 }
 
@@ -63,13 +63,13 @@ func (f *replay) NextStep(ctx context.Context) (text, file string, line int) {
 func (f *replay) UnofferedTools() []string { return f.unofferedTools }
 
 // PendingGates returns the gates that the answer waits at, in order.
-func (f *replay) PendingGates() []pendingGate { return f.final.answer.pendingGates }
+func (f *replay) PendingGates() []pendingGate { return f.finalState.answer.pendingGates }
 
 // ShouldFail reports whether the scripted failure happens for this attempt.
 func (f *replay) ShouldFail() bool {
-	a := f.final.answer
+	a := f.finalState.answer
 	fail := a.reply.Failure
-	return fail != nil && (fail.Times == 0 || f.beforeLast.failureCounts[a.reply.Rule.Name]+f.attempt-1 < fail.Times)
+	return fail != nil && (fail.Times == 0 || f.stateBeforeLast.failureCounts[a.reply.Rule.Name]+f.attempt-1 < fail.Times)
 }
 
 // RecordSuccess records that the attempt was answered.
@@ -86,5 +86,5 @@ func (f *replay) LastMessage() ([]history.Step, []history.ToolUse) {
 
 // UnmetExpectations returns the expectations about results that the last group did not meet.
 func (f *replay) UnmetExpectations() []scenarios.ExpectationResult {
-	return f.final.engine.UnmetResults()[len(f.beforeLast.engine.UnmetResults()):]
+	return f.finalState.engine.UnmetResults()[len(f.stateBeforeLast.engine.UnmetResults()):]
 }

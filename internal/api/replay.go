@@ -26,19 +26,19 @@ func newReplayer(o Options, ids idSource) *replayer {
 
 // replay replays the history of one request. It must not be used by several goroutines.
 type replay struct {
-	replayer       *replayer
-	memory         *memory
-	request        *history.Request
-	vars           scenarios.Vars
-	salt           history.Digest // of everything except the history that answers depend on
-	findings       []string
-	unofferedTools []string // called by the answer but not offered
-	missingValues  []missingValue
-	groups         []replayedGroup
-	prefill        string // text of an assistant message at the end
-	attempt        int
-	beforeLast     *state // state before the last group
-	final          *state
+	replayer        *replayer
+	memory          *memory
+	request         *history.Request
+	vars            scenarios.Vars
+	salt            history.Digest // of everything except the history that answers depend on
+	findings        []string
+	unofferedTools  []string // called by the answer but not offered
+	missingValues   []missingValue
+	groups          []replayedGroup
+	prefill         string // text of an assistant message at the end
+	attempt         int
+	stateBeforeLast *state // state before the last group
+	finalState      *state
 }
 
 // replayedGroup is a group of the history with the digests of the history up to it.

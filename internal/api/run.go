@@ -20,7 +20,7 @@ func (s *replayer) NewReplay(m *memory, r *history.Request) *replay {
 		f.prefill = messages[n-1].Text + f.prefill
 		messages = messages[:n-1]
 	}
-	f.groups = splitter{f.memory, f.conversation(), &r.Client, f.replayer.usesContext}.split(messages)
+	f.groups = groupSplitter{f.memory, f.conversation(), &r.Client, f.replayer.usesContext}.split(messages)
 	f.bindRequestVars()
 	if m.claims != nil { // equal histories of two sessions have different answers
 		f.salt = f.salt.Chain("claims", r.Session, r.Agent)
@@ -48,7 +48,7 @@ func (f *replay) Run(ctx context.Context) error {
 	f.memory.mu.Unlock()
 	for i := from; i <= last; i++ {
 		if i == last {
-			f.beforeLast = st
+			f.stateBeforeLast = st
 		}
 		next, err := f.applyGroup(ctx, st, i)
 		if err != nil {
@@ -59,7 +59,7 @@ func (f *replay) Run(ctx context.Context) error {
 		f.memory.states.Put(f.memoKey(i), st)
 		f.memory.mu.Unlock()
 	}
-	f.final = st
+	f.finalState = st
 	f.rememberConversation(st)
 	return nil
 }
@@ -112,18 +112,18 @@ func (f *replay) applyStep(ctx context.Context, st *state, g *replayedGroup, in 
 		}
 	case history.ResumeText:
 		req = scenarios.Request{Results: []scenarios.Result{}}
-		st.nudged = true
+		st.reminded = true
 	case history.Notice:
 		req.Injected, req.Notification = true, true
-		st.pendingPrompts, st.nudged = nil, false
+		st.pendingPrompts, st.reminded = nil, false
 	default:
-		st.pendingPrompts, st.nudged = nil, false
+		st.pendingPrompts, st.reminded = nil, false
 		if f.replayer.usesContext {
 			st.context = g.Context
 		}
 		f.vars.Call.Attachments = in.Files
 	}
-	req.Vars, req.Claims = f.vars, f.claimsOf(g, in.Text)
+	req.Vars, req.Counter = f.vars, f.claimsOf(g, in.Text)
 	req.Vars.Context = st.context
 	reply, err := st.engine.Next(ctx, req)
 	if err != nil {
@@ -131,18 +131,18 @@ func (f *replay) applyStep(ctx context.Context, st *state, g *replayedGroup, in 
 	}
 	f.recordMissingValues(reply)
 	applyAPIFault(&reply)
-	req.Vars, req.Claims = scenarios.Vars{}, nil // they refer to the body, which is not kept
+	req.Vars, req.Counter = scenarios.Vars{}, nil // they refer to the body, which is not kept
 	st.answer = &answer{firstRequest: req, lastRequest: req, reply: reply}
 	st.answer.append(reply)
 	return f.continueAnswer(ctx, st, g)
 }
 
 // claimsOf returns the claims of a step of a group; nil = the engine counts alone.
-func (f *replay) claimsOf(g *replayedGroup, prompt string) scenarios.Claims {
+func (f *replay) claimsOf(g *replayedGroup, prompt string) scenarios.RuleCounter {
 	if f.memory.claims == nil {
 		return nil
 	}
-	return stepClaims{replay: f, key: g.key, prompt: prompt, current: g == &f.groups[len(f.groups)-1]}
+	return stepCounter{replay: f, key: g.key, prompt: prompt, isCurrent: g == &f.groups[len(f.groups)-1]}
 }
 
 // recordMissingValues records the paths in templates of a reply that had no value.
@@ -158,7 +158,7 @@ func applyAPIFault(reply *scenarios.Reply) {
 	case reply.Failure != nil:
 	case reply.Fault == "529-storm":
 		reply.Failure = scenarios.FailureByName(string(scenarios.FailOverloaded))
-	case scenarios.StreamFault(reply.Fault):
+	case scenarios.IsStreamFault(reply.Fault):
 		reply.Failure = &scenarios.Failure{Type: scenarios.FailStreamFault, Fault: reply.Fault}
 	}
 }
@@ -167,20 +167,20 @@ func applyAPIFault(reply *scenarios.Reply) {
 // without calls, and the replies to prompts that arrived meanwhile.
 func (f *replay) continueAnswer(ctx context.Context, st *state, g *replayedGroup) error {
 	a := st.answer
-	for !a.hasCalls && a.stop == "" {
+	for !a.hasCalls && a.stopReason == "" {
 		req := scenarios.Request{Results: []scenarios.Result{}}
 		added := false
 		switch {
-		case a.isEmpty() && !st.nudged && f.request.IsClaudeCode(): // it asks about an empty reply
+		case a.isEmpty() && !st.reminded && f.request.IsClaudeCode(): // it asks about an empty reply
 			return nil
 		case a.continues:
 		case len(st.pendingPrompts) > 0:
-			req, added = scenarios.Request{Prompt: st.pendingPrompts[0], Added: true}, true
+			req, added = scenarios.Request{Prompt: st.pendingPrompts[0], Interjected: true}, true
 			st.pendingPrompts = st.pendingPrompts[1:]
 		default:
 			return nil
 		}
-		req.Vars, req.Claims = f.vars, f.claimsOf(g, req.Prompt)
+		req.Vars, req.Counter = f.vars, f.claimsOf(g, req.Prompt)
 		req.Vars.Context = st.context
 		reply, err := st.engine.Next(ctx, req)
 		if err != nil {
@@ -193,7 +193,7 @@ func (f *replay) continueAnswer(ctx context.Context, st *state, g *replayedGroup
 		if reply.Failure != nil && a.reply.Failure == nil {
 			a.reply.Failure, a.reply.Rule = reply.Failure, reply.Rule
 		}
-		req.Vars, req.Claims = scenarios.Vars{}, nil
+		req.Vars, req.Counter = scenarios.Vars{}, nil
 		a.lastRequest = req
 		a.append(reply)
 	}

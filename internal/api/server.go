@@ -56,7 +56,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	x := &exchange{
 		Client: history.ReadClient(r, name, r.URL.Path), responseSender: responseSender{w: w, r: r, clock: s.service.Clock},
-		service: s.service, namespace: s.service.namespace(name), began: s.service.Clock.Now(),
+		service: s.service, namespace: s.service.namespace(name), startedAt: s.service.Clock.Now(),
 	}
 	x.route(path)
 }

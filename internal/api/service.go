@@ -56,8 +56,8 @@ type Options struct {
 	Strict bool
 	// Failure applies to every answer without its own failure; nil = none.
 	Failure *scenarios.Failure
-	// Run says that the requests without a namespace are part of the run whose
-	// processes share Gates, which is required: rules with a limit count over it.
+	// Run says that the requests without a namespace are part of the run whose processes share Gates, which is
+	// required: rules with a limit then count over the whole run.
 	Run bool
 }
 
@@ -65,10 +65,10 @@ type Options struct {
 type service struct {
 	Options
 
-	began    time.Time
-	replayer *replayer
-	reader   *history.Reader
-	journal  *journal.Journal // nil = no journal
+	startedAt time.Time
+	replayer  *replayer
+	reader    *history.Reader
+	journal   *journal.Journal // nil = no journal
 
 	mu         sync.Mutex
 	namespaces map[string]*namespace
@@ -84,7 +84,7 @@ func newService(o Options) *service {
 		ids.Seed = history.Digest{}.Chain("id", o.Clock.NewID())
 	}
 	s := &service{
-		Options: o, began: o.Clock.Now(), namespaces: map[string]*namespace{}, reader: history.NewReader(4 * o.Memory),
+		Options: o, startedAt: o.Clock.Now(), namespaces: map[string]*namespace{}, reader: history.NewReader(4 * o.Memory),
 		replayer: newReplayer(o, ids),
 	}
 	if o.Capture != nil {
@@ -147,7 +147,7 @@ func (s *service) resetNamespace(name string) error {
 func (s *service) record(ns *namespace, b journal.Body) {
 	now := s.Clock.Now()
 	if _, isGate := b.(journal.Gate); isGate || len(s.Scenario.Expect) > 0 {
-		ns.summary.Add(journal.Writer{PID: s.PID, AfterMS: float64(now.Sub(s.began)) / float64(time.Millisecond)}, b)
+		ns.summary.Add(journal.Writer{PID: s.PID, AfterMS: float64(now.Sub(s.startedAt)) / float64(time.Millisecond)}, b)
 	}
 	ns.keepLine(journalLine{now, b})
 	if s.journal != nil {

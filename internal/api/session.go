@@ -117,7 +117,7 @@ func (f *replay) rememberConversation(st *state) {
 	t := f.conversation()
 	if known, ok := f.memory.last.Get(t); ok {
 		next := *known
-		next.state, next.beforeAsked, next.lastAsked, next.failures = st, f.beforeLast, f.groups[len(f.groups)-1].questionKey(), 0
+		next.state, next.beforeAsked, next.lastAsked, next.failures = st, f.stateBeforeLast, f.groups[len(f.groups)-1].questionKey(), 0
 		f.memory.last.Put(t, &next)
 	}
 }

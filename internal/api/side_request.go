@@ -15,7 +15,7 @@ func (s *service) sideRequestText(kind string, last *history.Message) string {
 	}
 	switch kind {
 	case "title":
-		title, err := json.Marshal(map[string]string{"title": titleFrom(last.FirstText())})
+		title, err := json.Marshal(map[string]string{"title": titleOf(last.FirstText())})
 		if err == nil {
 			return string(title)
 		}
@@ -25,8 +25,8 @@ func (s *service) sideRequestText(kind string, last *history.Message) string {
 	return "OK"
 }
 
-// titleFrom returns the first words of a prompt as a session title.
-func titleFrom(text string) string {
+// titleOf returns the first words of a prompt as a session title.
+func titleOf(text string) string {
 	text = strings.TrimPrefix(strings.TrimSpace(text), "<session>")
 	text, _, _ = strings.Cut(text, "</session>")
 	words := strings.Fields(text)

@@ -15,7 +15,7 @@ type state struct {
 	pendingPrompts []string       // added prompts without an answer
 	context        []string       // texts that accompany the prompt and the results, for expressions
 	failureCounts  map[string]int // failures so far, by rule, since the last success
-	nudged         bool           // Claude Code has already asked about an empty reply to this prompt; it does so once
+	reminded       bool           // Claude Code has already asked about an empty reply to this prompt; it does so once
 }
 
 // answer is the scenario's answer to the last group of a history.
@@ -24,7 +24,7 @@ type answer struct {
 	lastRequest  scenarios.Request // the last request that was answered
 	reply        scenarios.Reply   // the first: its rule, failure, delay and pace count
 	blocks       []protocol.Block
-	stop         string // scripted stop reason
+	stopReason   string // scripted stop reason
 	usage        *scenarios.Usage
 	structured   json.RawMessage
 	pendingGates []pendingGate
@@ -52,9 +52,9 @@ type missingValue struct {
 // append adds a message of the scenario to the answer.
 func (a *answer) append(reply scenarios.Reply) {
 	a.blocks = append(a.blocks, reply.Blocks...)
-	a.stop, a.continues = reply.StopReason, reply.HasMore
-	if a.stop == "end_turn" {
-		a.stop = ""
+	a.stopReason, a.continues = reply.StopReason, reply.HasMore
+	if a.stopReason == "end_turn" {
+		a.stopReason = ""
 	}
 	if reply.StructuredOutput != nil {
 		a.structured = reply.StructuredOutput

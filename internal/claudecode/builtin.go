@@ -101,7 +101,7 @@ func BuiltinNamed(name string) (Builtin, bool) {
 	return all[i], true
 }
 
-// Unavailable are the commands that only a terminal has; no list names them.
+// Unavailable returns the commands that exist only on a terminal; no list contains them.
 func Unavailable() []string {
 	return []string{
 		"add-dir", "advisor", "bashes", "branch", "btw", "bug", "chrome", "copy", "desktop", "diff", "exit", "export", "extra-usage",

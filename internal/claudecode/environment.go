@@ -24,7 +24,7 @@ const (
 type Environment struct {
 	Credential  Credential // empty = APIKey
 	DefaultURL  bool       // requests go to the vendor
-	Telemetry   bool       // neither DISABLE_TELEMETRY nor what disables all traffic is set
+	Telemetry   bool       // neither DISABLE_TELEMETRY nor a variable that disables all traffic is set
 	Traffic     bool       // CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC is not set
 	TokenSource string     // variable of a token; empty = none
 }
@@ -129,7 +129,7 @@ func (e Environment) FeedbackMode() string {
 	return "bundle"
 }
 
-// HasConflict reports whether the token of a subscription is left aside for an API key.
+// HasConflict reports whether an API key is used although a subscription token is set.
 func (e Environment) HasConflict() bool {
 	return e.TokenSource == "CLAUDE_CODE_OAUTH_TOKEN" && e.Credential != OAuthToken
 }

@@ -17,7 +17,7 @@ type Model struct {
 	ThinkingOff      bool     `json:"supportsThinkingOff"`
 }
 
-// EffortLevels are the efforts that a model can be asked for, lowest first.
+// EffortLevels returns the effort levels, lowest first.
 func EffortLevels() []string { return []string{"low", "medium", "high", "xhigh", "max"} }
 
 // models lists the models in the order of the real CLI's picker.

@@ -10,9 +10,8 @@ import (
 	"github.com/claudeless/claudeless/internal/base/plainjson"
 )
 
-// eventKeyRows are the keys of events that came with a version: type and subtype of the
-// event, then the path of the key. "*" represents every key of an object, and a
-// type without subtype for all of its subtypes.
+// eventKeyRows returns the keys of events that a version introduced: type and subtype of the event, then the path
+// of the key. "*" represents every key of an object, and a type without subtype for all of its subtypes.
 func eventKeyRows() []versionRow {
 	return []versionRow{
 		{"system/init original_cwd", "2.1.301"},
@@ -32,8 +31,8 @@ func eventKeyRows() []versionRow {
 	}
 }
 
-// transcriptKeyRows are the keys of transcript lines that came with a version,
-// written like [eventKeyRows]. A type without a path is a line that came with it.
+// transcriptKeyRows returns the keys of transcript lines that a version introduced, written like [eventKeyRows]. A
+// type without a path is a new line.
 func transcriptKeyRows() []versionRow {
 	return []versionRow{
 		{"user sandboxed", "2.1.307"},
@@ -47,7 +46,7 @@ func transcriptKeyRows() []versionRow {
 	}
 }
 
-// hiddenKeyRows are the keys that sessions in the environment leave out, written like [eventKeyRows].
+// hiddenKeyRows returns the keys that sessions in the environment omit, written like [eventKeyRows].
 func hiddenKeyRows(e Environment) []versionRow {
 	if !e.usesVendorAPI() {
 		return nil
@@ -59,7 +58,7 @@ func hiddenKeyRows(e Environment) []versionRow {
 // A nil KeyFilter removes nothing.
 type KeyFilter struct {
 	paths map[string][][]string // by type, with or without subtype
-	names [][]byte              // a quoted word of each, without which an object has nothing to remove
+	names [][]byte              // a quoted word of each path; an object without any of them needs no change
 }
 
 // Events returns the filter for events; nil = the version has all keys.

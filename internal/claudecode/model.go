@@ -29,15 +29,15 @@ type ModelFacts struct {
 	DefaultEffort string
 	// Ultracode says that the mode ultracode is available.
 	Ultracode bool
-	// Cutoff is the month up to which the model knows the world; empty = unknown.
+	// Cutoff is the month of the knowledge cutoff; empty = unknown.
 	Cutoff string
 }
 
-const window, million = 200_000, 1_000_000
+const defaultWindow, million = 200_000, 1_000_000
 
-// known are the models of the CLI. A new generation needs no task list, its
-// newest models take an effort for each turn.
-func known() []ModelFacts {
+// knownModels are the models of the CLI. Models of the newest generation have no task list, and the newest of them
+// accept an effort for each turn.
+func knownModels() []ModelFacts {
 	return []ModelFacts{
 		{"claude-opus-5-5", 4, 20, million, 128_000, true, true, true, false, "medium", true, "June 2026"},
 		{"claude-opus-5", 5, 25, million, 64_000, true, true, false, false, "high", true, "May 2026"},
@@ -47,16 +47,16 @@ func known() []ModelFacts {
 		{"claude-fable-5-2", 8, 40, million, 128_000, true, true, true, false, "medium", true, "June 2026"},
 		{"claude-fable-5", 10, 50, million, 64_000, true, true, false, false, "high", true, "January 2026"},
 		{"claude-opus-4-7", 5, 25, million, 64_000, true, true, false, true, "xhigh", true, "January 2026"},
-		{"claude-opus-4-6", 5, 25, window, 64_000, true, true, false, true, "high", false, "May 2025"},
-		{"claude-opus-4-5", 5, 25, window, 32_000, true, true, false, true, "high", false, "May 2025"},
-		{"claude-sonnet-4-6", 3, 15, window, 32_000, true, true, false, true, "", false, "August 2025"},
-		{"claude-sonnet-4-5", 3, 15, window, 32_000, true, true, false, true, "", false, "January 2025"},
-		{"claude-sonnet-4-0", 3, 15, window, 32_000, true, true, false, true, "", false, "January 2025"},
-		{"claude-haiku-4-5", 1, 5, window, 32_000, true, true, false, true, "", false, "February 2025"},
-		{"claude-3-7-sonnet", 3, 15, window, 32_000, true, true, false, true, "", false, ""},
-		{"claude-3-5-sonnet", 3, 15, window, 8192, true, true, false, true, "", false, ""},
-		{"claude-3-5-haiku", 0.8, 4, window, 8192, true, true, false, true, "", false, ""},
-		{"claude-3-opus", 4, 20, window, 4096, true, false, false, true, "", false, ""},
+		{"claude-opus-4-6", 5, 25, defaultWindow, 64_000, true, true, false, true, "high", false, "May 2025"},
+		{"claude-opus-4-5", 5, 25, defaultWindow, 32_000, true, true, false, true, "high", false, "May 2025"},
+		{"claude-sonnet-4-6", 3, 15, defaultWindow, 32_000, true, true, false, true, "", false, "August 2025"},
+		{"claude-sonnet-4-5", 3, 15, defaultWindow, 32_000, true, true, false, true, "", false, "January 2025"},
+		{"claude-sonnet-4-0", 3, 15, defaultWindow, 32_000, true, true, false, true, "", false, "January 2025"},
+		{"claude-haiku-4-5", 1, 5, defaultWindow, 32_000, true, true, false, true, "", false, "February 2025"},
+		{"claude-3-7-sonnet", 3, 15, defaultWindow, 32_000, true, true, false, true, "", false, ""},
+		{"claude-3-5-sonnet", 3, 15, defaultWindow, 8192, true, true, false, true, "", false, ""},
+		{"claude-3-5-haiku", 0.8, 4, defaultWindow, 8192, true, true, false, true, "", false, ""},
+		{"claude-3-opus", 4, 20, defaultWindow, 4096, true, false, false, true, "", false, ""},
 	}
 }
 
@@ -65,7 +65,7 @@ func known() []ModelFacts {
 func FactsOfModel(name string) ModelFacts {
 	base, long := strings.CutSuffix(name, "[1m]")
 	bare := BareModel(base)
-	for _, f := range known() {
+	for _, f := range knownModels() {
 		if f.Name == bare {
 			if long {
 				f.ContextWindow = million
@@ -88,16 +88,16 @@ func (f ModelFacts) Thinking() string {
 }
 
 // KnownModels lists the models of the CLI, the newest first.
-func KnownModels() []ModelFacts { return known() }
+func KnownModels() []ModelFacts { return knownModels() }
 
-// Cost is the price of a reply in dollars, summed in the order in which the
-// real CLI does: the digits of a float64 depend on it.
+// Cost returns the price of a reply in dollars. It sums in the same order as the real CLI, because the digits of a
+// float64 depend on the order.
 func (f ModelFacts) Cost(inputTokens, outputTokens int) float64 {
 	return float64(inputTokens)/million*f.In + float64(outputTokens)/million*f.Out
 }
 
-// CacheCost is the price of input tokens read from the prompt cache, a tenth of the others, and of those
-// written to it for five minutes, which cost a quarter more.
+// CacheCost returns the price of input tokens that are read from the prompt cache (a tenth of the normal price) and
+// written to it for five minutes (a quarter more).
 func (f ModelFacts) CacheCost(read, created int) float64 {
 	return float64(read)/million*f.In*0.1 + float64(created)/million*f.In*1.25
 }

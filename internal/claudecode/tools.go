@@ -7,9 +7,9 @@ type Class int
 
 // The classes.
 const (
-	ClassAsk   Class = iota // nothing is known: ask
+	ClassAsk   Class = iota // unknown tool: ask
 	ClassFree               // never asks
-	ClassUser               // is itself a question to the user
+	ClassUser               // the tool is itself a question to the user
 	ClassShell              // runs a command line
 	ClassRead               // reads the file system
 	ClassWrite              // writes one file
@@ -147,7 +147,7 @@ func InitName(name string) string {
 	}
 }
 
-// toolRows are the tools that a version introduced.
+// toolRows returns the tools that a version introduced.
 func toolRows() []versionRow {
 	var rows []versionRow
 	for i := range tools {

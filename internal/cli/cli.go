@@ -26,7 +26,7 @@ import (
 // Main runs the program in the real process and returns its exit code. early holds
 // signals that arrived before it was called.
 func Main(early chan os.Signal) int {
-	s := process.Real()
+	s := process.NewSystem()
 	if actsAsClaude(s) {
 		s = s.WithEarly(early)
 	} else {
@@ -72,11 +72,11 @@ func dispatch(ctx context.Context, s *process.System) error {
 		}
 	}
 	if lacksSeparator(s, words) {
-		return process.Hinted(`exec needs "--" before the command that it runs`, "as in: "+s.Name()+" exec -s FILE -- claude -p PROMPT")
+		return process.WithHint(`exec needs "--" before the command that it runs`, "as in: "+s.Name()+" exec -s FILE -- claude -p PROMPT")
 	}
-	f, err := flags.Parse(s, process.DecodeWords(words))
+	f, err := flags.Parse(s, process.DecodeArguments(words))
 	if near := misspelledCommand(s, words, err != nil); near != "" {
-		return process.Hinted(fmt.Sprintf("unknown command %q", words[0]),
+		return process.WithHint(fmt.Sprintf("unknown command %q", words[0]),
 			fmt.Sprintf("did you mean %q? to send a prompt, use -p: %s -p %q", s.Name()+" "+near, s.Name(), words[0]))
 	}
 	switch {

@@ -120,7 +120,7 @@ func kongCommand[C any](name string) runner {
 		case exited: // --help; kong would have exited the process here
 			return nil
 		case err != nil:
-			return process.Hinted(err.Error(), "see "+s.Name()+" "+name+" --help")
+			return process.WithHint(err.Error(), "see "+s.Name()+" "+name+" --help")
 		}
 		return parsed.Run()
 	}

@@ -13,13 +13,12 @@ import (
 	"github.com/claudeless/claudeless/internal/cli/help"
 )
 
-// versionFile holds the version of claudeless itself: the release that comes next, or the one that was tagged. All
-// packages take theirs from this file.
+// versionFile contains the version of claudeless: the next release, or the tagged one. All packages read it from this file.
 //
 //go:embed version.txt
 var versionFile string
 
-// version is the version of claudeless itself, such as 0.2.0.
+// version returns the version of claudeless itself, such as 0.2.0.
 func version() string { return strings.TrimSpace(versionFile) }
 
 func printVersion(s *process.System, f *flags.Flags) error {
@@ -61,7 +60,7 @@ func (c *versionCmd) Run(s *process.System) error {
 type versionReport struct {
 	Claude   string   `json:"claude"`
 	Measured bool     `json:"measured"`
-	Missing  []string `json:"missing"`    // played: what newer versions have
+	Missing  []string `json:"missing"`    // differences of newer versions that are played anyway
 	Unplayed []string `json:"not_played"` // known, and nevertheless played as in newer versions
 }
 
@@ -133,7 +132,7 @@ func printHelp(s *process.System) error {
 	return err
 }
 
-// runHelp is `claudeless help [claude-flags|COMMAND]`.
+// runHelp runs `claudeless help [claude-flags|COMMAND]`.
 func runHelp(ctx context.Context, s *process.System, words []string) error {
 	switch {
 	case len(words) == 0:
@@ -144,7 +143,7 @@ func runHelp(ctx context.Context, s *process.System, words []string) error {
 	if run := command(s, words[0]); run != nil {
 		return run(ctx, s, []string{"--help"})
 	}
-	return process.Hinted(fmt.Sprintf("no help for %q", words[0]), "try: claudeless help, claudeless help claude-flags, or claudeless help COMMAND")
+	return process.WithHint(fmt.Sprintf("no help for %q", words[0]), "try: claudeless help, claudeless help claude-flags, or claudeless help COMMAND")
 }
 
 func runMan(_ context.Context, s *process.System, _ []string) error {
@@ -153,7 +152,7 @@ func runMan(_ context.Context, s *process.System, _ []string) error {
 
 func runCompletion(_ context.Context, s *process.System, words []string) error {
 	if len(words) != 1 {
-		return process.Hinted("completion needs the name of a shell", strings.Join(help.Shells(), ", "))
+		return process.WithHint("completion needs the name of a shell", strings.Join(help.Shells(), ", "))
 	}
 	return program(s).Completion(s.Stdout, words[0])
 }

@@ -15,13 +15,12 @@ import (
 	"github.com/claudeless/claudeless/simulator"
 )
 
-// isInteractive reports whether a run has a terminal and nothing asks for another kind of run.
+// isInteractive reports whether a run has a terminal and no flag requests another kind of run.
 func isInteractive(s *process.System, f *flags.Flags) bool {
 	return !f.Print && s.Terminal != nil && f.InputFormat != "stream-json"
 }
 
-// runInteractive runs claude on a terminal. What would go to stderr meanwhile is written when
-// the terminal is restored.
+// runInteractive runs claude on a terminal. Output to stderr is delayed until the terminal is restored.
 func runInteractive(ctx context.Context, sys *process.System, f *flags.Flags) (err error) {
 	ctx, signals := sys.Watch(ctx)
 	defer signals.Stop()
@@ -71,7 +70,7 @@ func exitTerminal(ctx context.Context, sys *process.System, s *session.Session, 
 	if crashed, ok := errors.AsType[*simulator.CrashError](runErr); ok {
 		return crash(context.WithoutCancel(ctx), sys, s, crashed)
 	}
-	err := process.OrSignal(ctx, runErr)
+	err := process.SignalOr(ctx, runErr)
 	unmet := s.MissedExpectations(process.Exit(io.Discard, err))
 	if runErr != nil {
 		return err
@@ -90,10 +89,10 @@ func refusedStart(ctx context.Context, err error) error {
 	if errors.Is(err, terminal.ErrQuit) {
 		return &process.ExitError{Code: process.ExitFailed}
 	}
-	return process.OrSignal(ctx, err)
+	return process.SignalOr(ctx, err)
 }
 
-// writeWarnings writes what was said while the terminal showed a screen.
+// writeWarnings writes the warnings that were delayed while the terminal showed a screen.
 func writeWarnings(sys *process.System, warnings *bytes.Buffer, err error) error {
 	_, _ = warnings.WriteTo(sys.Stderr) // the reader may be gone
 	return err

@@ -36,13 +36,13 @@ func runMCP(ctx context.Context, s *process.System, words []string) error {
 		if sig, ok := errors.AsType[*process.SignalError](context.Cause(ctx)); ok && sig.Signal == syscall.SIGINT {
 			return &process.ExitError{Code: 128 + int(syscall.SIGINT)} // an interrupted turn is not a failure, but this is
 		}
-		return process.OrSignal(ctx, ctx.Err())
+		return process.SignalOr(ctx, ctx.Err())
 	case errors.As(err, &verbatim) && verbatim.Text == "":
 		return &process.ExitError{Code: process.ExitFailed}
 	case errors.As(err, &verbatim):
 		return process.Verbatimf("%s", verbatim.Text)
 	case errors.As(err, &usage):
-		return process.Hinted(usage.Text, usage.Hint)
+		return process.WithHint(usage.Text, usage.Hint)
 	}
 	return err
 }

@@ -56,7 +56,7 @@ func (c *parityCmd) Run(ctx context.Context, s *process.System) error {
 	}
 	res, err := c.compare(ctx, o)
 	if err != nil {
-		return process.OrSignal(ctx, err)
+		return process.SignalOr(ctx, err)
 	}
 	if err := res.Write(suite.ReportFiles{JSON: c.JSON, JUnit: c.JUnit, Verbose: c.Verbose}, s); err != nil {
 		return err
@@ -85,7 +85,7 @@ func (c *parityCmd) compare(ctx context.Context, o suite.Options) (result, error
 		return suite.Run(ctx, o)
 	}
 	if len(o.Cases) > 0 {
-		return nil, process.Hinted("--permissions cannot be combined with the case "+o.Cases[0], "to compare several files, repeat --permissions")
+		return nil, process.WithHint("--permissions cannot be combined with the case "+o.Cases[0], "to compare several files, repeat --permissions")
 	}
 	o.Cases = c.Permissions
 	return suite.CompareDecisions(ctx, o)
@@ -99,7 +99,7 @@ func (c *parityCmd) programs(ctx context.Context, s *process.System, o *suite.Op
 			c.Between, o.Cases = append(c.Between, c.Cases[0]), c.Cases[1:]
 		}
 		if len(c.Between) != 2 {
-			return process.Hinted("--between takes two versions", "claudeless parity --between OLD NEW CASE…")
+			return process.WithHint("--between takes two versions", "claudeless parity --between OLD NEW CASE…")
 		}
 		if o.Left, err = suite.Fetch(ctx, s, c.Between[0]); err == nil {
 			o.Right, err = suite.Fetch(ctx, s, c.Between[1])

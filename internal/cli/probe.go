@@ -47,7 +47,7 @@ type authReport struct {
 	APIKeySource      string  `json:"apiKeySource"`
 }
 
-// auth reports the account, or forgets it; there is none to forget.
+// auth serves `auth status` and `auth logout`. There is no account, so logout has no effect.
 func auth(_ context.Context, s *process.System, words []string) error {
 	if slices.Equal(words, []string{"logout"}) {
 		_, err := fmt.Fprintln(s.Stdout, "Successfully logged out from your Anthropic account.")
@@ -77,7 +77,7 @@ func printJSON(s *process.System, value any) error {
 	return encoder.Encode(value)
 }
 
-// plugins runs the commands about plugins that need no network.
+// plugins runs the plugin commands that need no network.
 func plugins(_ context.Context, s *process.System, words []string) error {
 	plan, err := launch.Resolve(s, nil)
 	if err != nil {

@@ -39,11 +39,11 @@ func runPrint(ctx context.Context, sys *process.System, f *flags.Flags) error {
 		return err
 	}
 	if err := s.Start(ctx); err != nil {
-		return process.OrSignal(ctx, err)
+		return process.SignalOr(ctx, err)
 	}
 	turns, interrupt := context.WithCancelCause(ctx)
 	defer interrupt(nil)
-	signals.Interrupts(func() { interrupt(simulator.ErrSignalled) })
+	signals.CancelOnInterrupt(func() { interrupt(simulator.ErrSignalled) })
 	err = encoder(&plan)(sys.Stdout, s.PlayPrompts(turns, prompts))
 	return exitWithResult(ctx, turns, sessionEnd{sys, s, err})
 }
@@ -136,11 +136,11 @@ func (e *sessionEnd) exitError(ctx, turns context.Context) (err error, cut bool)
 	case errors.Is(e.err, host.ErrInterrupted):
 		return nil, true
 	case errors.Is(e.err, syscall.EPIPE), errors.Is(e.err, io.ErrClosedPipe):
-		return process.OrSignal(ctx, nil), true
+		return process.SignalOr(ctx, nil), true
 	case e.err != nil:
-		return process.OrSignal(ctx, e.err), true
+		return process.SignalOr(ctx, e.err), true
 	case turns.Err() != nil:
-		return process.OrSignal(ctx, nil), true
+		return process.SignalOr(ctx, nil), true
 	}
 	if last := e.s.LastResult(); last != nil && last.IsError {
 		err = &process.ExitError{Code: process.ExitFailed}

@@ -39,7 +39,7 @@ const (
 	maxFunctions       = 10_000
 	maxCalls           = 10_000 // started and not completed
 	maxPauses          = 10_000 // open at once
-	maxClosedPauses    = 16_384 // whose decision is remembered
+	maxClosedPauses    = 16_384 // closed pauses whose decision is stored
 	maxDecidedBytes    = 8 << 20
 	callOverhead       = 1 << 10  // size of a call without its values
 	maxCallBytes       = 16 << 20 // of the calls that have started and are not completed
@@ -205,7 +205,7 @@ type Subscription struct {
 	c   chan Event
 	hub *core
 
-	missed, totalMissed int // under hub.mu: since the last delivered event; in total
+	missed, totalMissed int // guarded by hub.mu: missed events since the last delivered one, and in total
 }
 
 const defaultQueue = 256

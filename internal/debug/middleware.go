@@ -101,7 +101,7 @@ func gateFailed(ctx context.Context, err error) executor.Result {
 	return failedResult("debugger: " + err.Error())
 }
 
-func failedResult(text string) executor.Result { return executor.Plain(protocol.ErrorResult(text)) }
+func failedResult(text string) executor.Result { return executor.ResultOf(protocol.ErrorResult(text)) }
 
 // runDecided runs a call according to a decision.
 func (o MiddlewareOptions) runDecided(ctx context.Context, use protocol.ToolUse, d Decision, next executor.Executor) (executor.Result, error) {
@@ -112,7 +112,7 @@ func (o MiddlewareOptions) runDecided(ctx context.Context, use protocol.ToolUse,
 	case ActionReplace:
 		use.Name = d.Tool
 	case ActionSkip:
-		return executor.Plain(o.shape(use, ResultText(d.Result))), nil
+		return executor.ResultOf(o.shape(use, ResultText(d.Result))), nil
 	case ActionRaise:
 		return failedResult(d.Message), nil
 	case ActionAbandon:
@@ -132,10 +132,10 @@ func (o MiddlewareOptions) runDecided(ctx context.Context, use protocol.ToolUse,
 // restoreShape gives a result that is not the tool's own the structure of the
 // tool's results.
 func (o MiddlewareOptions) restoreShape(use protocol.ToolUse, r executor.Result) executor.Result {
-	r.Output, r.ExplicitOK = nil, false
+	r.Output, r.ShowsIsErrorFalse = nil, false
 	if text, ok := plain(r.Content); ok {
 		shaped := o.shape(use, text)
-		r.Output, r.ExplicitOK = shaped.Output, shaped.ExplicitOK
+		r.Output, r.ShowsIsErrorFalse = shaped.Output, shaped.ShowsIsErrorFalse
 	}
 	return r
 }

@@ -21,11 +21,11 @@ func (f *fakeTools) Execute(_ context.Context, use protocol.ToolUse) (executor.R
 	f.ran = append(f.ran, use.Name+string(use.Input))
 	switch use.Name {
 	case "fail":
-		return executor.Plain(protocol.ErrorResult("it failed")), nil
+		return executor.ResultOf(protocol.ErrorResult("it failed")), nil
 	case "blocks":
-		return executor.Plain(protocol.ToolResult{Content: protocol.Content{Blocks: []protocol.Block{protocol.Text("a"), protocol.Image("image/png", "eA==")}}}), nil
+		return executor.ResultOf(protocol.ToolResult{Content: protocol.Content{Blocks: []protocol.Block{protocol.Text("a"), protocol.Image("image/png", "eA==")}}}), nil
 	case "echo", "loud":
-		return executor.Plain(protocol.ToolResult{Content: protocol.Content{Blocks: []protocol.Block{protocol.Text(use.Name + string(use.Input))}}}), nil
+		return executor.ResultOf(protocol.ToolResult{Content: protocol.Content{Blocks: []protocol.Block{protocol.Text(use.Name + string(use.Input))}}}), nil
 	}
 	return executor.Result{}, executor.ErrUnknownTool
 }
@@ -121,7 +121,7 @@ func (fakeRun) ShapeResult(_ protocol.ToolUse, text string) protocol.ToolResult 
 type structuredTools struct{ fakeRun }
 
 func (structuredTools) ShapeResult(use protocol.ToolUse, text string) protocol.ToolResult {
-	return protocol.ToolResult{Content: protocol.Content{Text: text}, Output: use.Name + ": " + text, ExplicitOK: true}
+	return protocol.ToolResult{Content: protocol.Content{Text: text}, Output: use.Name + ": " + text, ShowsIsErrorFalse: true}
 }
 
 // A result that the tool did not create gets the structure of the tool's own results, unless it failed or is more
@@ -144,8 +144,8 @@ func TestShape(t *testing.T) {
 	} {
 		chain := executor.Chain(&fakeTools{}, Middleware(&tt.gate, MiddlewareOptions{Run: structuredTools{}}))
 		got, err := chain.Execute(t.Context(), protocol.ToolUse{Name: tt.tool, Input: raw(`{"x":1}`)})
-		if err != nil || got.Output != tt.want || got.ExplicitOK != (tt.want != nil) {
-			t.Errorf("%s: %v (explicit %v), %v; want %v", tt.name, got.Output, got.ExplicitOK, err, tt.want)
+		if err != nil || got.Output != tt.want || got.ShowsIsErrorFalse != (tt.want != nil) {
+			t.Errorf("%s: %v (explicit %v), %v; want %v", tt.name, got.Output, got.ShowsIsErrorFalse, err, tt.want)
 		}
 	}
 }

@@ -51,7 +51,7 @@ func NewScriptedGate(o ScriptedGateOptions) (*ScriptedGate, error) {
 	}
 	for i := range o.Breakpoints {
 		b := &o.Breakpoints[i]
-		name := b.Place()
+		name := b.PositionText()
 		if _, taken := g.byRuleName[name]; taken { // several breakpoints on one line
 			name = fmt.Sprintf("%s (%d)", name, i+1)
 		}

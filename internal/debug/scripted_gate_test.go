@@ -26,9 +26,9 @@ func (scriptTools) Execute(_ context.Context, use protocol.ToolUse) (executor.Re
 	}
 	text := use.Name + string(use.Input)
 	if use.Name == "fail" {
-		return executor.Plain(protocol.ErrorResult(text)), nil
+		return executor.ResultOf(protocol.ErrorResult(text)), nil
 	}
-	return executor.Plain(protocol.ToolResult{Content: protocol.Content{Text: text}}), nil
+	return executor.ResultOf(protocol.ToolResult{Content: protocol.Content{Text: text}}), nil
 }
 
 // newGate creates a gate from the breakpoints of a scenario file.

@@ -129,7 +129,7 @@ func (f *KitFile) search(a *audit) {
 	}()
 }
 
-// part is the amount of text that is searched at once.
+// part is the number of bytes that are searched at once.
 const part = 256 << 10
 
 // Write adds whole lines.

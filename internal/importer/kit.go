@@ -39,10 +39,10 @@ func checkRawTarget(o Options) error {
 
 // fixtures adds a fixture for each MCP server in the sessions, and a configuration for them.
 func (w *scenarioWriter) fixtures(sessions []*session.Session) error {
-	servers := map[string]*clone.Recorded{}
-	server := func(name string) *clone.Recorded {
+	servers := map[string]*clone.RecordedServer{}
+	server := func(name string) *clone.RecordedServer {
 		if servers[name] == nil {
-			servers[name] = &clone.Recorded{Name: name}
+			servers[name] = &clone.RecordedServer{Name: name}
 		}
 		return servers[name]
 	}
@@ -75,7 +75,7 @@ func (w *scenarioWriter) fixtures(sessions []*session.Session) error {
 	return w.config(servers)
 }
 
-func (w *scenarioWriter) config(servers map[string]*clone.Recorded) error {
+func (w *scenarioWriter) config(servers map[string]*clone.RecordedServer) error {
 	type entry struct {
 		Command string   `json:"command"`
 		Args    []string `json:"args"`
@@ -85,7 +85,7 @@ func (w *scenarioWriter) config(servers map[string]*clone.Recorded) error {
 	}{map[string]entry{}}
 	names := map[string]bool{}
 	for _, name := range slices.Sorted(maps.Keys(servers)) {
-		data, err := clone.Write(*servers[name])
+		data, err := clone.WriteFixture(*servers[name])
 		if err != nil {
 			return fmt.Errorf("the fixture of %q: %w", name, err)
 		}

@@ -54,7 +54,7 @@ func Compare(ours, theirs *Recording) []Difference {
 	return c.found
 }
 
-// namedFiles are files by names in which ids are numbered.
+// namedFiles returns files by names in which ids are replaced by numbers.
 func namedFiles(files map[string]string, n *Normaliser) map[string]string {
 	named := make(map[string]string, len(files))
 	for _, name := range keysOf(files) {

@@ -44,7 +44,7 @@ type Globs []string
 
 // BindValue implements [diag.Binder].
 func (g *Globs) BindValue(v diag.Value, b *diag.Binding) {
-	if v.Kind == diag.String {
+	if v.Kind == diag.KindString {
 		*g = Globs{v.Text}
 		return
 	}
@@ -84,7 +84,7 @@ func LoadKnown(name string) (*KnownFile, error) {
 	for i, k := range f.Known {
 		k.line = ix.Pos(diag.Path{"known", i}).Line
 		if strings.TrimSpace(k.Reason) == "" {
-			found = append(found, ix.At(diag.Path{"known", i}, "the entry has no reason"))
+			found = append(found, ix.DiagnosticAt(diag.Path{"known", i}, "the entry has no reason"))
 		}
 	}
 	return f, found.Err()

@@ -53,9 +53,9 @@ const (
 	reminderStart = "<system-reminder>\n"
 )
 
-// MaskProse replaces the values in transcripts that hold the words of the program that wrote them. A text becomes
-// [proseWord], and keeps the tag of a reminder; a list and an object become those of any length. Descriptions
-// of the built-in agents and skills are masked in lists that also hold those of the project.
+// MaskProse replaces values in transcripts whose wording is that of the program itself. A text becomes [proseWord]
+// and keeps the tag of a reminder. Lists and objects are replaced as a whole. Descriptions of the built-in agents
+// and skills are masked in lists that also hold those of the project.
 func (r *Recording) MaskProse() {
 	for i := range r.Runs {
 		r.Runs[i].Stdout = maskDescriptions(r.Runs[i].Stdout)
@@ -70,7 +70,8 @@ func (r *Recording) MaskProse() {
 	}
 }
 
-// maskDescriptions masks what the answer to an initialize request tells of the built-in agents, commands and models.
+// maskDescriptions masks the descriptions of built-in agents, commands and models in the answer to an initialize
+// request.
 func maskDescriptions(stdout string) string {
 	var b strings.Builder
 	for text := range strings.Lines(stdout) {
@@ -231,7 +232,7 @@ func maskBuiltInSkills(attachment map[string]any) {
 		return
 	}
 	var kept []string
-	masked := false // the last entry was masked, and so is what follows it
+	masked := false // the text after a masked entry belongs to it
 	for line := range strings.SplitSeq(content, "\n") {
 		entry, starts := strings.CutPrefix(line, "- ")
 		name, _, _ := strings.Cut(entry, ": ")

@@ -14,9 +14,8 @@ const (
 	screenWidth = 160
 )
 
-// OneScreen shortens the texts of a report to one screen: it truncates long lines
-// and long texts, and counts the omitted texts.
-// without room are counted.
+// OneScreen shortens the texts of a report to one screen: it truncates long lines and long texts, and counts the
+// omitted texts.
 func OneScreen(texts []string) string {
 	if len(texts) == 0 {
 		return ""

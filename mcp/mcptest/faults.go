@@ -28,8 +28,8 @@ func (s *server) count(fallback int) int {
 	return fallback
 }
 
-// begin does what the mode does before the first message.
-func (s *server) begin() {
+// countCall does what the mode does before the first message.
+func (s *server) countCall() {
 	switch s.Mode {
 	case "crash-at-start":
 		fmt.Fprintln(s.Err, "warming up\nfatal: boom")
@@ -168,12 +168,12 @@ func (s *server) list(m message) {
 	case "names":
 		s.reply(m.ID, map[string]any{"tools": []any{tool("a.b"), tool("a/b"), tool("x__y"), tool(strings.Repeat("n", 121))}})
 	default:
-		if s.Mode == "list-breaks" && s.extra {
+		if s.Mode == "list-breaks" && s.hasExtraTool {
 			s.fail(m.ID, -32000, "no list any more")
 			return
 		}
 		tools := []any{tool("echo"), tool("sleep"), tool("fail"), tool("empty"), tool("crash")}
-		if s.extra {
+		if s.hasExtraTool {
 			tools = append(tools, tool("extra"))
 		}
 		s.reply(m.ID, map[string]any{"tools": tools})
@@ -303,7 +303,7 @@ var callFaults = map[string]func(*server, message){
 		}
 		s.reply(m.ID, text("%s: %s", m.Params.RequestState, m.Params.Responses))
 	},
-	"subscribe": func(s *server, m message) { // reports Count times that a resource changed
+	"subscribe": func(s *server, m message) { // reports a changed resource Count times
 		if m.Params.Name == "crash" {
 			s.exit = 7
 			return
@@ -320,7 +320,7 @@ var callFaults = map[string]func(*server, message){
 
 // changeList adds a tool and announces the change, Count times.
 func (s *server) changeList(m message) {
-	s.extra = true
+	s.hasExtraTool = true
 	for range s.count(1) {
 		s.notify("notifications/tools/list_changed", struct{}{})
 	}

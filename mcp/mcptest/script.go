@@ -67,9 +67,9 @@ type scriptRequest struct {
 	Params map[string]json.RawMessage `json:"params"`
 }
 
-// note logs a message: its id, its method, "modern" if it carries the metadata that revision 2026-07-28 requires, its
+// logRequest logs a message: its id, its method, "modern" if it carries the metadata that revision 2026-07-28 requires, its
 // other parameters, and some headers.
-func (s *Script) note(m scriptRequest, header http.Header) {
+func (s *Script) logRequest(m scriptRequest, header http.Header) {
 	if s.Log == nil {
 		return
 	}
@@ -126,7 +126,7 @@ func (s *Script) Serve(in io.Reader, out io.Writer) int {
 		if json.Unmarshal(line, &m) != nil || m.Method == "" {
 			continue
 		}
-		s.note(m, nil)
+		s.logRequest(m, nil)
 		if m.ID == nil {
 			continue
 		}
@@ -150,7 +150,7 @@ func (s *Script) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusMethodNotAllowed)
 		return
 	}
-	s.note(m, r.Header)
+	s.logRequest(m, r.Header)
 	if m.ID == nil {
 		w.WriteHeader(http.StatusAccepted)
 		return

@@ -57,21 +57,21 @@ type server struct {
 	exit int // exit status of the process; running = not ended
 
 	mu               sync.Mutex // serializes lines on Out
-	extra            bool       // the list of tools has changed
+	hasExtraTool     bool       // the list of tools has changed
 	calls            sync.WaitGroup
 	responses        []string // responses to the server's own requests (mode s2c)
 	pendingResponses int      // number of responses that are not sent yet
 	pending          json.RawMessage
 }
 
-// running is the status of a server that has not ended.
-const running = -1
+// exitPending is the status of a server that has not ended.
+const exitPending = -1
 
 // Serve answers messages until the input ends or the mode ends the server, and returns the exit status for the
 // process.
 func Serve(o Options) int {
-	s, in := &server{Options: o, exit: running}, bufio.NewReader(o.In)
-	for s.begin(); s.exit == running; {
+	s, in := &server{Options: o, exit: exitPending}, bufio.NewReader(o.In)
+	for s.countCall(); s.exit == exitPending; {
 		line, err := in.ReadBytes('\n')
 		if line = bytes.TrimSpace(line); len(line) > 0 {
 			if s.Log != nil {
@@ -82,7 +82,7 @@ func Serve(o Options) int {
 				s.handle(m)
 			}
 		}
-		if err != nil && s.exit == running {
+		if err != nil && s.exit == exitPending {
 			s.calls.Wait()
 			s.end()
 		}

@@ -4,7 +4,7 @@
 // Renew is for a refused request, and [Client.Login] begins a login, which the caller completes with the URL that the
 // authorization server redirected the user to. The requests of the flow are those of mcp-go; flow.go adds what it lacks.
 //
-// Credentials are in a [Store]. Errors never contain one.
+// Credentials are in a [Store]. Errors never contain a credential.
 package oauth
 
 import (
@@ -36,8 +36,8 @@ type Client struct {
 // NewClient returns a client; it reads nothing yet.
 func NewClient(o Options) *Client { return &Client{options: o} }
 
-// margin is the time before expiry at which a token is renewed (observed with 2.1.330).
-const margin = 5 * time.Minute
+// expiryMargin is the time before expiry at which a token is renewed (observed with 2.1.330).
+const expiryMargin = 5 * time.Minute
 
 // ErrNeedsLogin reports missing credentials, or none that the authorization server accepts.
 var ErrNeedsLogin = errors.New("no credentials")
@@ -54,7 +54,7 @@ func (c *Client) Authorization(ctx context.Context) (string, error) {
 		}
 	}
 	used := c.credentials
-	if c.expiring() {
+	if c.isExpiring() {
 		if err := c.refresh(ctx, challenge{}); err == nil {
 			used = c.credentials
 		}
@@ -62,9 +62,9 @@ func (c *Client) Authorization(ctx context.Context) (string, error) {
 	return used.header(), nil
 }
 
-// expiring reports whether the token must be refreshed.
-func (c *Client) expiring() bool {
-	return c.credentials.RefreshToken != "" && c.credentials.ExpiresAt > 0 && !c.options.Clock.Now().Add(margin).Before(time.UnixMilli(c.credentials.ExpiresAt))
+// isExpiring reports whether the token must be refreshed.
+func (c *Client) isExpiring() bool {
+	return c.credentials.RefreshToken != "" && c.credentials.ExpiresAt > 0 && !c.options.Clock.Now().Add(expiryMargin).Before(time.UnixMilli(c.credentials.ExpiresAt))
 }
 
 func (h credentials) header() string {
@@ -124,7 +124,7 @@ func (c *Client) stepUp(ctx context.Context, ch challenge) error {
 	if err != nil {
 		return err
 	}
-	return c.change(func(h *credentials) {
+	return c.updateCredentials(func(h *credentials) {
 		h.Discovery = f.state
 		scopes := strings.Fields(h.Scope)
 		for s := range strings.FieldsSeq(ch.scope) {
@@ -136,8 +136,8 @@ func (c *Client) stepUp(ctx context.Context, ch challenge) error {
 	})
 }
 
-// change applies a change to the stored credentials.
-func (c *Client) change(apply func(h *credentials)) error {
+// updateCredentials applies a change to the stored credentials.
+func (c *Client) updateCredentials(apply func(h *credentials)) error {
 	unlock, err := c.options.Store.lock()
 	if err != nil {
 		return err
@@ -150,14 +150,14 @@ func (c *Client) change(apply func(h *credentials)) error {
 	return c.save()
 }
 
-// save stores what is held. The file is locked.
+// save stores the credentials that the client holds. The file is locked.
 func (c *Client) save() error {
 	c.credentials.ServerName, c.credentials.ServerURL = c.options.Server.Name, c.options.Server.URL
 	return c.options.Store.save(tokensKey, c.options.Server.key(), c.credentials)
 }
 
 // refresh replaces the token that is held. Other processes that use the same file wait meanwhile, and then use what
-// this one got: a refresh token may be good for a single use.
+// this one got: a refresh token may be valid for a single use.
 func (c *Client) refresh(ctx context.Context, ch challenge) error {
 	unlock, err := c.options.Store.lock()
 	if err != nil {
@@ -173,14 +173,14 @@ func (c *Client) refresh(ctx context.Context, ch challenge) error {
 	}
 	f, err := c.flow(ctx, ch)
 	if err != nil {
-		if _, known := errors.AsType[realError](err); known {
+		if _, known := errors.AsType[cliError](err); known {
 			return errors.Join(err, c.options.Store.addRefusal(c.options.Server.Name, c.options.Clock.Now()))
 		}
 		return err
 	}
 	c.credentials.Discovery = f.state
 	if old == "" && c.credentials.RefreshToken == "" {
-		return errors.Join(c.refuse(ctx, f), ErrNeedsLogin)
+		return errors.Join(c.recordRefusal(ctx, f), ErrNeedsLogin)
 	}
 	if c.credentials.RefreshToken == "" || c.credentials.Issuer != "" && c.credentials.Issuer != f.issuer() {
 		c.credentials.AccessToken, c.credentials.RefreshToken, c.credentials.ExpiresAt = "", "", 0
@@ -200,7 +200,7 @@ func (c *Client) refresh(ctx context.Context, ch challenge) error {
 	return fmt.Errorf("refreshing the token of MCP server %q: %w", c.options.Server.Name, c.flowError(err))
 }
 
-// flow returns the authorization server for a refresh. Without a challenge, what is stored about it is good enough.
+// flow returns the authorization server for a refresh. Without a challenge, the stored data is used.
 func (c *Client) flow(ctx context.Context, ch challenge) (*flow, error) {
 	if ch == (challenge{}) && c.credentials.Discovery != nil && c.credentials.Discovery.ResourceURL != "" {
 		return c.options.resume(ctx, c.credentials.Discovery)
@@ -211,7 +211,7 @@ func (c *Client) flow(ctx context.Context, ch challenge) (*flow, error) {
 // tokenStore implements transport.TokenStore. The file is locked.
 type tokenStore struct{ *Client }
 
-// GetToken returns no token: requests of mcp-go are made for one that is known.
+// GetToken returns no token, because mcp-go is only used to get new tokens.
 func (s tokenStore) GetToken(ctx context.Context) (*transport.Token, error) {
 	return nil, cmp.Or(ctx.Err(), transport.ErrNoToken)
 }
@@ -244,7 +244,7 @@ func (c *Client) handler(f *flow, id, secret, redirect string, scopes []string) 
 	}
 	h := transport.NewOAuthHandler(transport.OAuthConfig{
 		ClientID: id, ClientSecret: secret, TokenEndpointAuthMethod: method, RedirectURI: redirect, Scopes: scopes,
-		PKCEEnabled: true, TokenStore: tokenStore{c}, HTTPClient: f.documents.client(),
+		PKCEEnabled: true, TokenStore: tokenStore{c}, HTTPClient: f.cache.client(),
 		ProtectedResourceMetadataURL: f.state.ResourceURL, AuthServerMetadataURL: c.options.Config.AuthServerMetadataURL,
 	})
 	h.SetBaseURL(cmp.Or(f.resource.Resource, f.state.Server))
@@ -269,7 +269,7 @@ func (c *Client) flowError(err error) error {
 		return failed.Err
 	}
 	if page, ok := errors.AsType[*json.SyntaxError](err); ok && strings.Contains(page.Error(), "'<'") {
-		return realError("JSON Parse error: Unrecognized token '<'")
+		return cliError("JSON Parse error: Unrecognized token '<'")
 	}
 	if text := err.Error(); strings.Contains(text, " with status ") {
 		status, _, _ := strings.Cut(text, ": ")
@@ -278,8 +278,8 @@ func (c *Client) flowError(err error) error {
 	return err
 }
 
-// replace locks the file and replaces an entry; nil removes it.
-func (c *Client) replace(member string, entry any) error {
+// replaceEntry locks the file and replaces an entry; nil removes it.
+func (c *Client) replaceEntry(member string, entry any) error {
 	if _, err := os.Stat(c.options.Store.Path); err != nil && entry == nil {
 		return nil
 	}
@@ -292,14 +292,16 @@ func (c *Client) replace(member string, entry any) error {
 }
 
 // Logout removes the tokens of the server and the client that was registered for it.
-func (c *Client) Logout() error { return errors.Join(c.replace(tokensKey, nil), c.forgetRefusal()) }
+func (c *Client) Logout() error {
+	return errors.Join(c.replaceEntry(tokensKey, nil), c.forgetRefusal())
+}
 
 // Forget removes everything about the server.
-func (c *Client) Forget() error { return errors.Join(c.Logout(), c.replace(secretsKey, nil)) }
+func (c *Client) Forget() error { return errors.Join(c.Logout(), c.replaceEntry(secretsKey, nil)) }
 
 // SetClientSecret stores the secret of a client that was registered by hand.
 func (c *Client) SetClientSecret(secret string) error {
-	return c.replace(secretsKey, clientSecret{secret})
+	return c.replaceEntry(secretsKey, clientSecret{secret})
 }
 
 // ClientSecret returns the stored secret of a client that was registered by hand; empty = none.

@@ -93,23 +93,23 @@ type serverMetadata struct {
 	SendsIssuer    bool     `json:"authorization_response_iss_parameter_supported"`
 }
 
-// realError is an error in the words of the real CLI.
-type realError string
+// cliError is an error in the words of the real CLI.
+type cliError string
 
-func (e realError) Error() string { return string(e) }
+func (e cliError) Error() string { return string(e) }
 
 // IsIncompatible reports that the metadata of a server or its authorization server make a login impossible.
 func IsIncompatible(err error) bool {
-	_, is := errors.AsType[realError](err)
+	_, is := errors.AsType[cliError](err)
 	return is
 }
 
 // flow is the authorization server of a server, as discovered.
 type flow struct {
-	state     *discovery
-	resource  resourceMetadata
-	metadata  serverMetadata
-	documents documents
+	state    *discovery
+	resource resourceMetadata
+	metadata serverMetadata
+	cache    documentCache
 }
 
 // issuer returns the identity of the authorization server.
@@ -118,7 +118,7 @@ func (f *flow) issuer() string { return cmp.Or(f.metadata.Issuer, f.state.Server
 // discover asks the server and its authorization server for their metadata. The authorization server that is known
 // already is asked first.
 func (o Options) discover(ctx context.Context, ch challenge, known *discovery) (*flow, error) {
-	f := &flow{state: &discovery{}, documents: documents{base: o.base(), known: map[string][]byte{}}}
+	f := &flow{state: &discovery{}, cache: documentCache{base: o.base(), known: map[string][]byte{}}}
 	if known != nil && ch.resourceURL != "" {
 		f.state.Server = known.Server
 		if err := f.findServer(ctx); err != nil {
@@ -129,12 +129,12 @@ func (o Options) discover(ctx context.Context, ch challenge, known *discovery) (
 	if err != nil || server.Host == "" {
 		return nil, errors.New("the URL of the server cannot be read")
 	}
-	candidates := []string{wellKnown(server, "oauth-protected-resource", true), wellKnown(server, "oauth-protected-resource", false)}
+	candidates := []string{wellKnownURL(server, "oauth-protected-resource", true), wellKnownURL(server, "oauth-protected-resource", false)}
 	if advertised, err := url.Parse(ch.resourceURL); err == nil && ch.resourceURL != "" && origin(advertised) == origin(server) {
 		candidates = []string{ch.resourceURL}
 	}
 	for _, at := range slices.Compact(candidates) {
-		found, err := f.documents.read(ctx, at, &f.resource)
+		found, err := f.cache.read(ctx, at, &f.resource)
 		if err != nil {
 			return nil, err
 		}
@@ -143,8 +143,8 @@ func (o Options) discover(ctx context.Context, ch challenge, known *discovery) (
 			break
 		}
 	}
-	if f.state.ResourceURL != "" && !binds(f.resource.Resource, o.Server.URL) {
-		return nil, realError(fmt.Sprintf("Protected resource %s does not match expected %s (or origin)", withoutPath(f.resource.Resource), origin(server)))
+	if f.state.ResourceURL != "" && !coversServer(f.resource.Resource, o.Server.URL) {
+		return nil, cliError(fmt.Sprintf("Protected resource %s does not match expected %s (or origin)", withoutPath(f.resource.Resource), origin(server)))
 	}
 	f.state.Server = origin(server)
 	if len(f.resource.Servers) > 0 {
@@ -154,7 +154,7 @@ func (o Options) discover(ctx context.Context, ch challenge, known *discovery) (
 		f.state.Resource = f.resource.Resource
 	}
 	if at := o.Config.AuthServerMetadataURL; at != "" {
-		found, err := f.documents.read(ctx, at, &f.metadata)
+		found, err := f.cache.read(ctx, at, &f.metadata)
 		if err == nil && !found {
 			err = fmt.Errorf("no metadata at %s: check authServerMetadataUrl", at)
 		}
@@ -167,13 +167,13 @@ func (o Options) discover(ctx context.Context, ch challenge, known *discovery) (
 // resume returns the flow that an earlier discovery found, asking only the authorization server again.
 func (o Options) resume(ctx context.Context, known *discovery) (*flow, error) {
 	state := *known
-	f := &flow{state: &state, documents: documents{base: o.base(), known: map[string][]byte{}}}
+	f := &flow{state: &state, cache: documentCache{base: o.base(), known: map[string][]byte{}}}
 	f.resource = resourceMetadata{Resource: cmp.Or(known.Resource, o.Server.URL), Servers: []string{known.Server}}
 	document, err := plainjson.Marshal(f.resource)
 	if err != nil {
 		return nil, err
 	}
-	f.documents.known[state.ResourceURL] = document
+	f.cache.known[state.ResourceURL] = document
 	return f, f.findServer(ctx)
 }
 
@@ -183,14 +183,14 @@ func (f *flow) findServer(ctx context.Context) error {
 	if err != nil || server.Host == "" {
 		return fmt.Errorf("the authorization server %q is not a URL", f.state.Server)
 	}
-	candidates := []string{wellKnown(server, "oauth-authorization-server", true), wellKnown(server, "openid-configuration", true)}
+	candidates := []string{wellKnownURL(server, "oauth-authorization-server", true), wellKnownURL(server, "openid-configuration", true)}
 	if path := strings.Trim(server.Path, "/"); path != "" {
 		candidates = append(candidates, origin(server)+"/"+path+"/.well-known/openid-configuration")
 	}
 	f.state.MetadataFound = false
 	for _, at := range candidates {
 		f.metadata = serverMetadata{}
-		found, err := f.documents.read(ctx, at, &f.metadata)
+		found, err := f.cache.read(ctx, at, &f.metadata)
 		if err != nil {
 			return err
 		}
@@ -206,7 +206,7 @@ func (f *flow) findServer(ctx context.Context) error {
 	return nil
 }
 
-// check refuses endpoints that are no web addresses, and authorization servers without PKCE.
+// check refuses endpoints that are not web addresses, and authorization servers without PKCE.
 func (m serverMetadata) check() error {
 	for _, endpoint := range []string{m.Authorization, m.Token, m.Registration} {
 		u, err := url.Parse(endpoint)
@@ -215,7 +215,7 @@ func (m serverMetadata) check() error {
 		}
 	}
 	if len(m.Challenges) > 0 && !slices.Contains(m.Challenges, "S256") {
-		return realError("Incompatible auth server: does not support code challenge method S256")
+		return cliError("Incompatible auth server: does not support code challenge method S256")
 	}
 	return nil
 }
@@ -228,7 +228,7 @@ func (o Options) register(ctx context.Context, f *flow, redirect string, scopes 
 		endpoint = strings.TrimSuffix(f.state.Server, "/") + "/register"
 	}
 	if endpoint == "" {
-		return "", "", realError("Incompatible auth server: does not support dynamic client registration")
+		return "", "", cliError("Incompatible auth server: does not support dynamic client registration")
 	}
 	body, err := plainjson.Marshal(struct {
 		Name        string   `json:"client_name"`
@@ -253,7 +253,7 @@ func (o Options) register(ctx context.Context, f *flow, redirect string, scopes 
 		return "", "", fmt.Errorf("the registration endpoint %q is not a URL", endpoint)
 	}
 	req.Header.Set("Content-Type", "application/json")
-	resp, err := f.documents.client().Do(req)
+	resp, err := f.cache.client().Do(req)
 	if err != nil {
 		return "", "", err
 	}
@@ -267,7 +267,7 @@ func (o Options) register(ctx context.Context, f *flow, redirect string, scopes 
 		Secret string `json:"client_secret"`
 	}
 	if resp.StatusCode != http.StatusCreated && resp.StatusCode != http.StatusOK {
-		return "", "", realError(fmt.Sprintf("Dynamic Client Registration rejected (HTTP %d): %s", resp.StatusCode, excerpt(answer)))
+		return "", "", cliError(fmt.Sprintf("Dynamic Client Registration rejected (HTTP %d): %s", resp.StatusCode, excerpt(answer)))
 	}
 	if json.Unmarshal(answer, &client) != nil || client.ID == "" {
 		return "", "", errors.New("the answer to the registration names no client_id")
@@ -275,8 +275,8 @@ func (o Options) register(ctx context.Context, f *flow, redirect string, scopes 
 	return client.ID, client.Secret, nil
 }
 
-// documents is a RoundTripper that keeps metadata, so that mcp-go does not ask for it again.
-type documents struct {
+// documentCache is a RoundTripper that keeps metadata, so that mcp-go does not ask for it again.
+type documentCache struct {
 	base  http.RoundTripper
 	known map[string][]byte // by URL; nil = none
 }
@@ -289,8 +289,8 @@ func (o Options) base() http.RoundTripper {
 	return http.DefaultTransport
 }
 
-// RoundTrip answers from memory what is known, and bounds the rest.
-func (d documents) RoundTrip(req *http.Request) (*http.Response, error) {
+// RoundTrip answers known documents from memory, and limits the size of other responses.
+func (d documentCache) RoundTrip(req *http.Request) (*http.Response, error) {
 	if body, ok := d.known[req.URL.String()]; ok && req.Method == http.MethodGet {
 		resp := &http.Response{StatusCode: http.StatusOK, ProtoMajor: 1, ProtoMinor: 1, Request: req, Header: http.Header{}, Body: io.NopCloser(bytes.NewReader(body))}
 		if body == nil {
@@ -314,8 +314,8 @@ func (d documents) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// client returns an HTTP client that does not follow redirects to other origins: what a request carries is a secret.
-func (d documents) client() *http.Client {
+// client returns an HTTP client that does not follow redirects to other origins: a request contains secrets.
+func (d documentCache) client() *http.Client {
 	return &http.Client{Transport: d, Timeout: requestTimeout, CheckRedirect: func(req *http.Request, via []*http.Request) error {
 		switch {
 		case origin(req.URL) != origin(via[0].URL):
@@ -328,7 +328,7 @@ func (d documents) client() *http.Client {
 }
 
 // read reads a metadata document; found is false if the document is missing.
-func (d documents) read(ctx context.Context, at string, into any) (found bool, err error) {
+func (d documentCache) read(ctx context.Context, at string, into any) (found bool, err error) {
 	body, ok := d.known[at]
 	if !ok {
 		req, err := http.NewRequestWithContext(ctx, http.MethodGet, at, nil)
@@ -368,8 +368,8 @@ func excerpt(text []byte) string {
 	return s
 }
 
-// wellKnown returns a well-known URL of the origin of u, followed by the path of u if inserted.
-func wellKnown(u *url.URL, name string, inserted bool) string {
+// wellKnownURL returns a well-known URL of the origin of u, followed by the path of u if inserted.
+func wellKnownURL(u *url.URL, name string, inserted bool) string {
 	at := origin(u) + "/.well-known/" + name
 	if path := strings.TrimSuffix(u.EscapedPath(), "/"); inserted {
 		at += path
@@ -391,9 +391,9 @@ func withoutPath(text string) string {
 
 func origin(u *url.URL) string { return u.Scheme + "://" + u.Host }
 
-// binds reports whether a resource identifier covers the server at addressed: it has its origin, and its path or a
+// coversServer reports whether a resource identifier covers the server at addressed: it has its origin, and its path or a
 // part of it.
-func binds(resource, addressed string) bool {
+func coversServer(resource, addressed string) bool {
 	r, err := url.Parse(resource)
 	a, err2 := url.Parse(addressed)
 	if err != nil || err2 != nil || origin(r) != origin(a) {

@@ -28,9 +28,9 @@ type Login struct {
 	scopes          []string
 }
 
-// Check finds the authorization server of the server; an error says why a login is impossible. The server counts as
-// refused no more.
-func (c *Client) Check(ctx context.Context) error {
+// CheckSupport finds the authorization server of the server; an error says why a login is impossible. Afterwards
+// the server no longer counts as refused.
+func (c *Client) CheckSupport(ctx context.Context) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if err := errors.Join(c.load(), c.forgetRefusal()); err != nil {
@@ -76,7 +76,7 @@ func (c *Client) Login(ctx context.Context, redirectURI, header string) (*Login,
 	if err != nil {
 		return nil, c.flowError(err)
 	}
-	err = c.change(func(h *credentials) {
+	err = c.updateCredentials(func(h *credentials) {
 		if h.Issuer != f.issuer() { // the tokens of one authorization server are not for another
 			h.AccessToken, h.RefreshToken, h.ExpiresAt = "", "", 0
 		}
@@ -110,8 +110,8 @@ func (c *Client) clientFor(ctx context.Context, f *flow, redirectURI string, sco
 	return c.options.register(ctx, f, redirectURI, scopes)
 }
 
-// Answers reports whether a query is an answer to this login.
-func (l *Login) Answers(q url.Values) bool {
+// IsAnswer reports whether a query is an answer to this login.
+func (l *Login) IsAnswer(q url.Values) bool {
 	return (q.Has("code") || q.Has("error")) && subtle.ConstantTimeCompare([]byte(q.Get("state")), []byte(l.state)) == 1
 }
 
@@ -121,10 +121,10 @@ func (l *Login) Finish(ctx context.Context, q url.Values) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch issuer := l.flow.issuer(); {
-	case !l.Answers(q):
-		return realError("OAuth state mismatch - possible CSRF attack")
+	case !l.IsAnswer(q):
+		return cliError("OAuth state mismatch - possible CSRF attack")
 	case q.Has("iss") && q.Get("iss") != issuer:
-		return realError(fmt.Sprintf("Issuer mismatch in authorization response (RFC 9207): expected %q, received %q", issuer, excerpt([]byte(q.Get("iss")))))
+		return cliError(fmt.Sprintf("Issuer mismatch in authorization response (RFC 9207): expected %q, received %q", issuer, excerpt([]byte(q.Get("iss")))))
 	case !q.Has("iss") && l.flow.metadata.SendsIssuer:
 		return fmt.Errorf("the answer does not name the authorization server (iss), although %q says that its answers do", issuer)
 	case q.Has("error"):
@@ -140,7 +140,7 @@ func (l *Login) Finish(ctx context.Context, q url.Values) error {
 	if err != nil {
 		return c.flowError(err)
 	}
-	if c.expiring() { // observed with 2.1.330
+	if c.isExpiring() { // observed with 2.1.330
 		return c.flowError(c.refresh(ctx, challenge{}))
 	}
 	return nil
@@ -153,10 +153,10 @@ func (l *Login) Approve(ctx context.Context) (url.Values, error) {
 	if err != nil {
 		return nil, errors.New("the authorization endpoint is not a URL")
 	}
-	client := l.flow.documents.client()
+	client := l.flow.cache.client()
 	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	for range maxRedirects + 1 {
-		if !loopback(at.Hostname()) {
+		if !isLoopback(at.Hostname()) {
 			return nil, fmt.Errorf("--auto only works with authorization servers on this machine; this login goes to %s\nhint: log in without --auto", origin(at))
 		}
 		req, err := http.NewRequestWithContext(ctx, http.MethodGet, at.String(), nil)
@@ -180,8 +180,8 @@ func (l *Login) Approve(ctx context.Context) (url.Values, error) {
 	return nil, fmt.Errorf("the authorization server sent more than %d redirects", maxRedirects)
 }
 
-// loopback reports whether only this machine has a host name.
-func loopback(host string) bool {
+// isLoopback reports whether only this machine has a host name.
+func isLoopback(host string) bool {
 	ip, err := netip.ParseAddr(host)
 	return host == "localhost" || err == nil && ip.Unmap().IsLoopback()
 }
@@ -194,7 +194,7 @@ func (l *Login) Listen(ctx context.Context, at net.Listener, answer func(url.Val
 	mux.HandleFunc("GET /callback", func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
 		w.Header().Set("Content-Security-Policy", "default-src 'none'")
-		if !l.Answers(r.URL.Query()) {
+		if !l.IsAnswer(r.URL.Query()) {
 			w.WriteHeader(http.StatusBadRequest)
 			fmt.Fprintln(w, "<!DOCTYPE html><title>claudeless</title><p>This is not the login that is waiting.</p>")
 			return

@@ -193,7 +193,7 @@ func TestLogin_N30N32N35(t *testing.T) {
 	if got := b.header(c); got != "" {
 		t.Errorf("before the login: %q", got)
 	}
-	if err := c.Check(t.Context()); err != nil {
+	if err := c.CheckSupport(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if err := b.login(); err != nil {
@@ -590,8 +590,8 @@ func FuzzMetadata(f *testing.F) {
 			t.Errorf("%q is taken", document)
 		}
 		if u, err := url.Parse(at); err == nil {
-			_ = wellKnown(u, "x", true)
+			_ = wellKnownURL(u, "x", true)
 		}
-		binds(at, string(document))
+		coversServer(at, string(document))
 	})
 }

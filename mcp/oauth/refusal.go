@@ -12,23 +12,23 @@ import (
 	"github.com/claudeless/claudeless/internal/base/plainjson"
 )
 
-// A server that refused a request without a token is not asked again before a login: for ever if the authorization
-// server is known by its metadata, else for refusalLife (observed with 2.1.330).
+// A server that refused a request without a token is not asked again before a login: not at all if the metadata of
+// its authorization server is known, else not for refusalLifetime (observed with 2.1.330).
 const (
-	refusalsFile = "mcp-needs-auth-cache.json"
-	refusalLife  = 15 * time.Minute
+	refusalsFile    = "mcp-needs-auth-cache.json"
+	refusalLifetime = 15 * time.Minute
 )
 
-// earlyRedirect is the redirect URI of a client that is registered before a login (observed with 2.1.330).
-const earlyRedirect = "http://localhost:3118/callback"
+// defaultRedirectURI is the redirect URI of a client that is registered before a login (observed with 2.1.330).
+const defaultRedirectURI = "http://localhost:3118/callback"
 
 // refusal is the entry of a server in the file of refusals.
 type refusal struct {
 	Timestamp int64 `json:"timestamp"` // ms
 }
 
-// Refused reports that the server refused a request without a token, and that nobody has logged in since.
-func (c *Client) Refused() bool {
+// WasRefused reports that the server refused a request without a token, and that nobody has logged in since.
+func (c *Client) WasRefused() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.load() != nil || c.credentials.AccessToken != "" || c.credentials.RefreshToken != "" {
@@ -39,17 +39,17 @@ func (c *Client) Refused() bool {
 	}
 	var last refusal
 	raw := c.options.Store.refusals().Get(c.options.Server.Name)
-	return json.Unmarshal(raw, &last) == nil && c.options.Clock.Now().Sub(time.UnixMilli(last.Timestamp)) < refusalLife
+	return json.Unmarshal(raw, &last) == nil && c.options.Clock.Now().Sub(time.UnixMilli(last.Timestamp)) < refusalLifetime
 }
 
-// refuse stores that the server refused a request without a token. An authorization server without metadata is asked
-// for a client at once, as the real CLI does. The file is locked.
-func (c *Client) refuse(ctx context.Context, f *flow) error {
+// recordRefusal stores that the server refused a request without a token. If the authorization server has no
+// metadata, a client is registered immediately, as the real CLI does. The file is locked.
+func (c *Client) recordRefusal(ctx context.Context, f *flow) error {
 	f.state.RefusedAt = c.options.Clock.Now().UnixMilli()
 	if !f.state.MetadataFound && c.options.Config.ClientID == "" && c.credentials.ClientID == "" {
-		id, secret, err := c.options.register(ctx, f, earlyRedirect, f.resource.Scopes)
-		if err == nil { // else the login tries it again
-			c.credentials.ClientID, c.credentials.ClientSecret, c.credentials.Issuer, c.credentials.RedirectURI = id, secret, f.issuer(), earlyRedirect
+		id, secret, err := c.options.register(ctx, f, defaultRedirectURI, f.resource.Scopes)
+		if err == nil { // on an error the login tries again
+			c.credentials.ClientID, c.credentials.ClientSecret, c.credentials.Issuer, c.credentials.RedirectURI = id, secret, f.issuer(), defaultRedirectURI
 		}
 	}
 	return errors.Join(c.save(), c.options.Store.addRefusal(c.options.Server.Name, c.options.Clock.Now()))

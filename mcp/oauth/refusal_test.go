@@ -33,7 +33,7 @@ func (b *testClient) refusals() string {
 // file in which other programs see it is the real CLI's.
 func TestRefusals_N31(t *testing.T) {
 	b := newBench(t)
-	if b.client().Refused() {
+	if b.client().WasRefused() {
 		t.Error("refused before it was asked")
 	}
 	b.refuse()
@@ -41,14 +41,14 @@ func TestRefusals_N31(t *testing.T) {
 		t.Errorf("file (-want +got):\n%s", diff)
 	}
 	b.now = b.now.Add(24 * time.Hour)
-	if !b.client().Refused() {
+	if !b.client().WasRefused() {
 		t.Error("the server is asked again, although its authorization server is known")
 	}
 	b.mustLogin()
-	if b.client().Refused() || b.refusals() != "" {
+	if b.client().WasRefused() || b.refusals() != "" {
 		t.Error("still refused after a login", b.refusals())
 	}
-	if err := b.client().Logout(); err != nil || b.client().Refused() {
+	if err := b.client().Logout(); err != nil || b.client().WasRefused() {
 		t.Error("refused after a logout", err)
 	}
 }
@@ -73,11 +73,11 @@ func TestRefusalsWithoutMetadata_N31(t *testing.T) {
 		t.Errorf("redirect URI %q", uri)
 	}
 	b.now = b.now.Add(15*time.Minute - time.Second)
-	if !b.client().Refused() {
+	if !b.client().WasRefused() {
 		t.Error("asked again after less than 15 minutes")
 	}
 	b.now = b.now.Add(time.Second)
-	if b.client().Refused() {
+	if b.client().WasRefused() {
 		t.Error("refused for longer than 15 minutes")
 	}
 	b.server.token = func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(`{"access_token":"a"}`)) }
@@ -91,7 +91,7 @@ func TestIncompatible_N31(t *testing.T) {
 	b := newBench(t)
 	b.server.resource = map[string]any{"resource": "http://other.test/mcp"}
 	_, err := b.client().Renew(t.Context(), Refusal{Status: http.StatusUnauthorized})
-	if !IsIncompatible(err) || errors.Is(err, ErrNeedsLogin) || !b.client().Refused() {
-		t.Errorf("%v, refused %t", err, b.client().Refused())
+	if !IsIncompatible(err) || errors.Is(err, ErrNeedsLogin) || !b.client().WasRefused() {
+		t.Errorf("%v, refused %t", err, b.client().WasRefused())
 	}
 }

@@ -108,7 +108,7 @@ func (s Store) read() (plainjson.Object, error) {
 	}
 	doc, err := plainjson.Parse(data)
 	if err != nil {
-		return nil, fmt.Errorf("%s is not a JSON object\nhint: delete the file and log in again", s.Path) // an error of the parser would quote it
+		return nil, fmt.Errorf("%s is not a JSON object\nhint: delete the file and log in again", s.Path) // the parser's error would quote the content
 	}
 	return doc, nil
 }

@@ -25,20 +25,20 @@ const MaxDepth = 5
 
 // Definition describes an agent type.
 type Definition struct {
-	Name       string
-	Prompt     string   // system prompt
-	Tools      []string // nil = all
-	Disallowed []string
-	Model      string // "inherit" = the session's model; empty = that of [Options]
-	MaxTurns   int    // 0 = no limit
+	Name            string
+	Prompt          string   // system prompt
+	Tools           []string // nil = all
+	DisallowedTools []string
+	Model           string // "inherit" = the session's model; empty = that of [Options]
+	MaxTurns        int    // 0 = no limit
 	// Background says whether calls that do not set run_in_background run in the
 	// background; nil = they do.
 	Background *bool
 	Isolated   bool // it works in a separate git worktree
 }
 
-// Kinds provides the available agent types.
-type Kinds interface {
+// DefinitionSource provides the available agent types.
+type DefinitionSource interface {
 	Find(name string) (Definition, bool)
 	// Names lists the types, for messages.
 	Names() []string
@@ -47,8 +47,8 @@ type Kinds interface {
 	Denied(name string) (rule, source string)
 }
 
-// Models makes the models of agents.
-type Models interface {
+// ModelSource makes the models of agents.
+type ModelSource interface {
 	// AgentModel returns the model of one agent: the script of the call, or the rules
 	// of a new conversation.
 	AgentModel(script *protocol.SubagentScript) simulator.Model
@@ -67,18 +67,18 @@ type Session interface {
 	// Release ends the isolation of the agent. It removes the worktree if nothing has changed in it, else it returns
 	// its path and branch.
 	Release(ctx context.Context, id string) (path, branch string)
-	// Shown reports whether texts of agents that the caller waits for are shown on
+	// ShowsAgentText reports whether texts of agents that the caller waits for are shown on
 	// stdout.
-	Shown() bool
+	ShowsAgentText() bool
 }
 
 // Options configures [New]. Everything but CWD and Skills is required.
 type Options struct {
-	Tasks   *task.Set
-	Kinds   Kinds
-	Models  Models
-	Session Session
-	Skills  Skills // nil = no skill runs in an agent
+	Tasks       *task.Set
+	Definitions DefinitionSource
+	Models      ModelSource
+	Session     Session
+	Skills      Skills // nil = no skill runs in an agent
 	// Model is the model of agents for which neither the call nor the agent type names one; empty or "inherit" = the
 	// model of the session.
 	Model string
@@ -89,7 +89,7 @@ type Options struct {
 
 // Agents runs the calls of the Agent tool. It is safe for concurrent use.
 type Agents struct {
-	o Options
+	options Options
 
 	mu      sync.Mutex
 	workers []*agentRun // in start order
@@ -101,7 +101,7 @@ type Agents struct {
 var _ executor.Executor = (*Agents)(nil)
 
 // New makes the executor of Agent calls; it starts nothing.
-func New(o Options) *Agents { return &Agents{o: o} }
+func New(o Options) *Agents { return &Agents{options: o} }
 
 // IsCall reports whether a tool name is one of the two names of the Agent tool.
 func IsCall(name string) bool { return name == "Agent" || name == "Task" }
@@ -123,13 +123,13 @@ type input struct {
 // also runs ListAgents, SendMessage and skills that run in an agent. For other calls it returns
 // [executor.ErrUnknownTool].
 func (a *Agents) Execute(ctx context.Context, call protocol.ToolUse) (executor.Result, error) {
-	a.noteTool(conversationOf(call), call.Name, call.Round)
+	a.recordTool(conversationOf(call), call.Name, call.Round)
 	switch {
 	case call.Name == "ListAgents":
-		return executor.Plain(a.list()), nil
+		return executor.ResultOf(a.list()), nil
 	case call.Name == "SendMessage":
-		return executor.Plain(a.send(ctx, call)), nil
-	case call.Name == "Skill" && a.o.Skills != nil:
+		return executor.ResultOf(a.send(ctx, call)), nil
+	case call.Name == "Skill" && a.options.Skills != nil:
 		return a.runSkill(ctx, call)
 	case IsCall(call.Name):
 		return a.runAgent(ctx, call)
@@ -141,7 +141,7 @@ func (a *Agents) Execute(ctx context.Context, call protocol.ToolUse) (executor.R
 func (a *Agents) runAgent(ctx context.Context, call protocol.ToolUse) (executor.Result, error) {
 	var in input
 	if err := json.Unmarshal(call.Input, &in); err != nil {
-		return executor.Plain(protocol.UsageError(fmt.Sprintf("InputValidationError: %s failed due to the following issue:\n%v", call.Name, err))), nil
+		return executor.ResultOf(protocol.UsageError(fmt.Sprintf("InputValidationError: %s failed due to the following issue:\n%v", call.Name, err))), nil
 	}
 	var script *protocol.SubagentScript
 	if call.Script != nil {
@@ -154,11 +154,11 @@ func (a *Agents) runAgent(ctx context.Context, call protocol.ToolUse) (executor.
 	case script != nil && script.Type != "":
 		name = script.Type
 	}
-	def, ok := a.kind(name)
+	def, ok := a.findDefinition(name)
 	if !ok {
-		return failed(fmt.Sprintf("Agent type '%s' not found. Available agents: %s", name, strings.Join(a.o.Kinds.Names(), ", "))), nil
+		return failed(fmt.Sprintf("Agent type '%s' not found. Available agents: %s", name, strings.Join(a.options.Definitions.Names(), ", "))), nil
 	}
-	if rule, source := a.o.Kinds.Denied(def.Name); rule != "" {
+	if rule, source := a.options.Definitions.Denied(def.Name); rule != "" {
 		return failed(fmt.Sprintf("Agent type '%s' has been denied by permission rule '%s' from %s.", def.Name, rule, source)), nil
 	}
 	depth, parent := 1, ""
@@ -167,24 +167,24 @@ func (a *Agents) runAgent(ctx context.Context, call protocol.ToolUse) (executor.
 	}
 	id, dir := "", ""
 	if isolated := def.Isolated || in.Isolation == "worktree"; isolated && depth <= MaxDepth {
-		id, _ = a.o.Tasks.Reserve(task.Agent)
+		id, _ = a.options.Tasks.Reserve(task.KindAgent)
 		var err error
-		if dir, err = a.o.Session.Isolate(ctx, id); err != nil {
+		if dir, err = a.options.Session.Isolate(ctx, id); err != nil {
 			return failed(err.Error()), nil
 		}
 	}
-	a.o.Tasks.Request(in.Background)
+	a.options.Tasks.CountRequest(in.Background)
 	if depth > MaxDepth {
-		a.o.Tasks.Refuse()
+		a.options.Tasks.CountRefusal()
 		return failed(fmt.Sprintf("Agents can start agents up to a depth of %d; this agent would exceed it.", MaxDepth)), nil
 	}
-	t := a.o.Tasks.Start(task.Info{
-		ID: id, Kind: task.Agent, ToolUseID: call.ID, Description: in.Description, AgentType: def.Name, Prompt: in.Prompt,
+	t := a.options.Tasks.Start(task.Info{
+		ID: id, Kind: task.KindAgent, ToolUseID: call.ID, Description: in.Description, AgentType: def.Name, Prompt: in.Prompt,
 		Depth: depth, ParentID: parent, Background: background(in, def, script),
 	})
-	w := &agentRun{a: a, t: t, dir: dir, def: def, in: in, script: script, caller: call.ID, call: call, started: a.now()}
+	w := &agentRun{agents: a, task: t, dir: dir, definition: def, input: in, script: script, caller: call.ID, call: call, started: a.now()}
 	a.mu.Lock()
-	w.runs = true
+	w.isRunning = true
 	a.workers = append(a.workers, w)
 	a.mu.Unlock()
 	return w.start(ctx)
@@ -198,8 +198,9 @@ func conversationOf(call protocol.ToolUse) string {
 	return call.Agent.ID
 }
 
-// noteTool records that a conversation knows that a tool is used. It reports whether this was new in the round.
-func (a *Agents) noteTool(conversation, tool string, round int) (isNew bool) {
+// recordTool records that a conversation knows about the use of a tool. It reports whether that is new in this
+// round.
+func (a *Agents) recordTool(conversation, tool string, round int) (isNew bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.announced == nil {
@@ -215,21 +216,21 @@ func (a *Agents) noteTool(conversation, tool string, round int) (isNew bool) {
 	return !known || first >= round
 }
 
-// kind finds an agent type by its name, first exactly, then ignoring case.
-func (a *Agents) kind(name string) (Definition, bool) {
-	if def, ok := a.o.Kinds.Find(name); ok {
+// findDefinition finds an agent type by its name, first exactly, then ignoring case.
+func (a *Agents) findDefinition(name string) (Definition, bool) {
+	if def, ok := a.options.Definitions.Find(name); ok {
 		return def, true
 	}
-	for _, other := range a.o.Kinds.Names() {
+	for _, other := range a.options.Definitions.Names() {
 		if strings.EqualFold(other, name) {
-			return a.o.Kinds.Find(other)
+			return a.options.Definitions.Find(other)
 		}
 	}
 	return Definition{}, false
 }
 
 // failed returns a tool error with this text.
-func failed(text string) executor.Result { return executor.Plain(protocol.ErrorResult(text)) }
+func failed(text string) executor.Result { return executor.ResultOf(protocol.ErrorResult(text)) }
 
 // background reports whether the agent runs in the background, as set by the first
 // of the input, the scenario, and the agent type; the default is yes (spec:
@@ -247,7 +248,7 @@ func background(in input, def Definition, script *protocol.SubagentScript) bool 
 	}
 }
 
-func (a *Agents) now() time.Time { return a.o.Session.Options().Clock.Now() }
+func (a *Agents) now() time.Time { return a.options.Session.Options().Clock.Now() }
 
 // Skills provides the skills that run in an agent.
 type Skills interface {
@@ -275,7 +276,7 @@ func (a *Agents) runSkill(ctx context.Context, call protocol.ToolUse) (executor.
 	if json.Unmarshal(call.Input, &in) != nil {
 		return executor.Result{}, executor.ErrUnknownTool
 	}
-	skill, ok, err := a.o.Skills.ForkedSkill(ctx, in.Skill, in.Args)
+	skill, ok, err := a.options.Skills.ForkedSkill(ctx, in.Skill, in.Args)
 	switch {
 	case !ok:
 		return executor.Result{}, executor.ErrUnknownTool
@@ -288,9 +289,9 @@ func (a *Agents) runSkill(ctx context.Context, call protocol.ToolUse) (executor.
 		return executor.Result{}, err
 	}
 	if ctx.Err() != nil {
-		return executor.Plain(executor.Interrupted()), ctx.Err()
+		return executor.ResultOf(executor.InterruptedResult()), ctx.Err()
 	}
-	return executor.Plain(w.forked(in.Skill)), nil
+	return executor.ResultOf(w.forkedSkillResult(in.Skill)), nil
 }
 
 // RunSkill runs a skill that the user typed, and returns the answer of its agent.
@@ -301,29 +302,29 @@ func (a *Agents) RunSkill(ctx context.Context, skill ForkedSkill) (string, error
 	if _, err := w.wait(ctx); err != nil {
 		return "", err
 	}
-	return w.text(), ctx.Err()
+	return w.answerText(), ctx.Err()
 }
 
 // forkedRun makes the run of a skill, for a call of the Skill tool or for a prompt.
 func (a *Agents) forkedRun(skill ForkedSkill, call protocol.ToolUse) *agentRun {
-	def, ok := a.kind(skill.AgentType)
+	def, ok := a.findDefinition(skill.AgentType)
 	if !ok {
-		def, _ = a.kind("general-purpose")
+		def, _ = a.findDefinition("general-purpose")
 	}
 	depth, parent := 1, ""
 	if call.Agent != nil {
 		depth, parent = call.Agent.Depth+1, call.Agent.ID
 	}
-	t := a.o.Tasks.Start(task.Info{
-		Kind: task.Agent, ToolUseID: call.ID, Description: "/" + skill.Name, AgentType: def.Name, Prompt: skill.Prompt,
+	t := a.options.Tasks.Start(task.Info{
+		Kind: task.KindAgent, ToolUseID: call.ID, Description: "/" + skill.Name, AgentType: def.Name, Prompt: skill.Prompt,
 		Depth: depth, ParentID: parent, Ambient: true,
 	})
 	w := &agentRun{
-		a: a, t: t, def: def, caller: call.ID, call: call, started: a.now(), skill: skill.Name,
-		in: input{Description: skill.Description, Prompt: skill.Prompt, Model: skill.Model},
+		agents: a, task: t, definition: def, caller: call.ID, call: call, started: a.now(), skill: skill.Name,
+		input: input{Description: skill.Description, Prompt: skill.Prompt, Model: skill.Model},
 	}
 	a.mu.Lock()
-	w.runs = true
+	w.isRunning = true
 	a.workers = append(a.workers, w)
 	a.mu.Unlock()
 	return w

@@ -73,7 +73,7 @@ func (f *tools) Execute(ctx context.Context, use protocol.ToolUse) (executor.Res
 	if err := new(fakeClock).Sleep(ctx, time.Second); err != nil {
 		return executor.Result{}, err
 	}
-	return executor.Plain(protocol.ToolResult{Content: protocol.Content{Text: "read"}}), nil
+	return executor.ResultOf(protocol.ToolResult{Content: protocol.Content{Text: "read"}}), nil
 }
 
 // session is a main conversation with agents.
@@ -131,7 +131,7 @@ type testSession struct {
 
 func (a *testSession) Options() simulator.Options { return a.options }
 func (a *testSession) Name() string               { return "session" }
-func (a *testSession) Shown() bool                { return a.shown }
+func (a *testSession) ShowsAgentText() bool       { return a.shown }
 
 func (a *testSession) Isolate(_ context.Context, id string) (string, error) {
 	return "/trees/" + id, a.isolation
@@ -159,13 +159,13 @@ func newSession(t *testing.T, s script, shown bool, change func(*simulator.Optio
 	tasks := task.New(task.Options{NewID: clock.NewID, Now: time.Now})
 	t.Cleanup(tasks.Close)
 	around := &testSession{shown: shown}
-	agents := agent.New(agent.Options{Tasks: tasks, Kinds: agentTypes{}, Models: scriptPlayer{s}, Session: around})
+	agents := agent.New(agent.Options{Tasks: tasks, Definitions: agentTypes{}, Models: scriptPlayer{s}, Session: around})
 	callers := make(chan string, 10)
 	live := &simulator.SessionState{}
 	live.BeginConversation("S", "")
 	options := &around.options
 	*options = simulator.Options{
-		Model: &model{s: s}, Tools: simulator.WithoutChecks(executor.Composite{agents, &tools{callers}}), Clock: clock, State: live,
+		Model: &model{s: s}, Tools: simulator.UncheckedTools(executor.Composite{agents, &tools{callers}}), Clock: clock, State: live,
 		Main: &simulator.MainOptions{Tasks: tasks, Context: emptyContext{}},
 	}
 	if change != nil {
@@ -445,9 +445,9 @@ func TestMessageBeforeTheStart(t *testing.T) {
 	clock := &fakeClock{}
 	tasks := task.New(task.Options{NewID: clock.NewID, Now: time.Now, Ordered: true})
 	around := &testSession{}
-	around.options = simulator.Options{Tools: simulator.WithoutChecks(&tools{}), Clock: clock, State: &simulator.SessionState{}}
+	around.options = simulator.Options{Tools: simulator.UncheckedTools(&tools{}), Clock: clock, State: &simulator.SessionState{}}
 	around.options.State.BeginConversation("S", "")
-	agents := agent.New(agent.Options{Tasks: tasks, Kinds: agentTypes{}, Models: scriptPlayer{}, Session: around})
+	agents := agent.New(agent.Options{Tasks: tasks, Definitions: agentTypes{}, Models: scriptPlayer{}, Session: around})
 	run := func(ctx context.Context, name, input string) string {
 		r, _ := agents.Execute(ctx, protocol.ToolUse{ID: name, Name: name, Input: json.RawMessage(input)}) // an interrupt is not a result
 		return r.Content.Plain()
@@ -581,7 +581,7 @@ func TestInterrupt(t *testing.T) {
 		if !slices.Contains(lines, "task_notification stopped fg") || slices.ContainsFunc(lines, func(line string) bool { return strings.HasPrefix(line, "general-purpose: user result") }) {
 			t.Errorf("events %q", lines)
 		}
-		if !s.Busy() {
+		if !s.HasBackgroundWork() {
 			t.Fatal("the background agent is gone")
 		}
 		var rest []string

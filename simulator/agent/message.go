@@ -59,21 +59,21 @@ func (a *Agents) send(ctx context.Context, call protocol.ToolUse) protocol.ToolR
 			Display: "Not sent — no agent named '" + in.To + "' is reachable.",
 		}.result()
 	}
-	p := &messageTarget{ID: w.t.ID, Name: w.name(), Ref: w.ref()}
-	if w.runs {
+	p := &messageTarget{ID: w.task.ID, Name: w.name(), Ref: w.ref()}
+	if w.isRunning {
 		w.inbox = append(w.inbox, in.Message)
 		a.mu.Unlock()
 		return sendMessageResult{Success: true, Pin: p, Message: "Message queued for delivery to " + p.Name + " at its next tool round. " +
 			"If it finishes first, it is resumed with the message and notifies again, so wait for that notification before resending."}.result()
 	}
-	w.runs = true
+	w.isRunning = true
 	a.mu.Unlock()
 	w.resume(ctx, call.ID, in.Message)
 	name := p.Name
-	if name == w.t.ID {
+	if name == w.task.ID {
 		name = name[:min(len(name), 7)]
 	}
-	return sendMessageResult{Success: true, Message: "Resuming agent " + name, Resumed: w.t.ID, Revived: w.t.ID, Pin: p}.result()
+	return sendMessageResult{Success: true, Message: "Resuming agent " + name, Resumed: w.task.ID, Revived: w.task.ID, Pin: p}.result()
 }
 
 // find returns an agent by its name or id, the latest first; a.mu must be held. It
@@ -83,7 +83,7 @@ func (a *Agents) find(to string) *agentRun {
 	name, ref, _ := strings.Cut(strings.TrimSuffix(to, "]"), " [")
 	for i := len(a.workers) - 1; i >= 0; i-- {
 		w := a.workers[i]
-		if (w.name() == name || w.t.ID == name) && (ref == "" || ref == w.ref()) && (w.runs || w.sim != nil) {
+		if (w.name() == name || w.task.ID == name) && (ref == "" || ref == w.ref()) && (w.isRunning || w.simulator != nil) {
 			return w
 		}
 	}
@@ -107,7 +107,7 @@ func (a *Agents) list() protocol.ToolResult {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	var text strings.Builder
-	text.WriteString("This session is " + a.o.Session.Name() +
+	text.WriteString("This session is " + a.options.Session.Name() +
 		" — the name other sessions use to message it (it is not listed below; a message to it would be a message to yourself).\n\n")
 	sections := []section{}
 	if len(a.workers) == 0 {
@@ -117,8 +117,8 @@ func (a *Agents) list() protocol.ToolResult {
 		s := section{Kind: "subagents", Total: len(a.workers)}
 		fmt.Fprintf(&text, "Subagents (%d):", s.Total)
 		for _, w := range a.workers {
-			r := row{w.name(), w.ref(), w.t.ID, w.t.AgentType, string(w.status)}
-			if w.runs {
+			r := row{w.name(), w.ref(), w.task.ID, w.task.AgentType, string(w.status)}
+			if w.isRunning {
 				r.Status = "running"
 			}
 			s.Rows = append(s.Rows, r)

@@ -16,21 +16,21 @@ import (
 type toolbox struct {
 	executor.Executor
 	sessionTools simulator.Tools
-	ref          protocol.AgentRef
+	agent        protocol.AgentRef
 }
 
 func (t toolbox) Prepare(call protocol.ToolUse) simulator.PreparedCall {
-	call.Agent = &t.ref
+	call.Agent = &t.agent
 	return t.sessionTools.Prepare(call)
 }
 
 func (t toolbox) Precheck(ctx context.Context, call protocol.ToolUse) simulator.Precheck {
-	call.Agent = &t.ref
+	call.Agent = &t.agent
 	return t.sessionTools.Precheck(ctx, call)
 }
 
 func (t toolbox) EarlyRefusal(ctx context.Context, call protocol.ToolUse) simulator.RefusalPoint {
-	call.Agent = &t.ref
+	call.Agent = &t.agent
 	return t.sessionTools.EarlyRefusal(ctx, call)
 }
 
@@ -60,17 +60,17 @@ func reportMissing(session executor.Executor) executor.Middleware {
 		if listErr != nil || !slices.ContainsFunc(tools, func(t protocol.Tool) bool { return t.Name == call.Name }) {
 			return result, err
 		}
-		return executor.Plain(executor.Missing(call.Name)), nil
+		return executor.ResultOf(executor.MissingToolResult(call.Name)), nil
 	})
 }
 
-// allowed reports whether the agent's definition permits a tool. A rule such as
+// allows reports whether the agent's definition permits a tool. A rule such as
 // Bash(git *) names its tool; mcp__server names all tools of a server.
-func (d Definition) allowed(tool protocol.Tool) bool {
+func (d Definition) allows(tool protocol.Tool) bool {
 	names := func(rule string) bool {
 		rule = claudecode.ParseRuleText(rule).Tool
 		return rule == tool.Name || rule == "*" || IsCall(rule) && IsCall(tool.Name) ||
 			strings.HasPrefix(rule, "mcp__") && strings.HasPrefix(tool.Name, strings.TrimSuffix(rule, "__*")+"__")
 	}
-	return (d.Tools == nil || slices.ContainsFunc(d.Tools, names)) && !slices.ContainsFunc(d.Disallowed, names)
+	return (d.Tools == nil || slices.ContainsFunc(d.Tools, names)) && !slices.ContainsFunc(d.DisallowedTools, names)
 }

@@ -23,67 +23,67 @@ const stopBlockCap = 8
 
 // agentRun is one run of an agent.
 type agentRun struct {
-	a      *Agents
-	t      *task.Task
-	def    Definition
-	in     input
-	script *protocol.SubagentScript
-	model  string           // canonical
-	call   protocol.ToolUse // that started it
-	caller string           // the Agent call that started it, also when another call continues it
-	dir    string           // of its worktree; empty = none
-	skill  string           // that it runs; empty = none
-	sim    *simulator.Simulator
+	agents     *Agents
+	task       *task.Task
+	definition Definition
+	input      input
+	script     *protocol.SubagentScript
+	model      string           // canonical
+	call       protocol.ToolUse // that started it
+	caller     string           // the Agent call that started it, also when another call continues it
+	dir        string           // of its worktree; empty = none
+	skill      string           // that it runs; empty = none
+	simulator  *simulator.Simulator
 
 	// Guarded by Agents.mu.
-	runs    bool
-	inbox   []string // unread messages
-	status  task.Status
-	started time.Time
+	isRunning bool
+	inbox     []string // unread messages
+	status    task.Status
+	started   time.Time
 
-	tree  keptWorktree          // what is left of its worktree
-	work  runProgress           // state of this run
-	crash *simulator.CrashError // set if the scenario ends the process
+	worktree keptWorktree          // the worktree, if it was kept
+	progress runProgress           // state of this run
+	crash    *simulator.CrashError // set if the scenario ends the process
 }
 
 // name returns the address for messages.
 func (w *agentRun) name() string {
-	return cmp.Or(w.in.Name, w.t.ID)
+	return cmp.Or(w.input.Name, w.task.ID)
 }
 
 // ref distinguishes agents with the same name.
 func (w *agentRun) ref() string {
-	sum := sha256.Sum256([]byte(w.t.ID))
+	sum := sha256.Sum256([]byte(w.task.ID))
 	return fmt.Sprintf("%.3x", sum)
 }
 
 // start runs the agent, or starts it as a background task.
 func (w *agentRun) start(ctx context.Context) (executor.Result, error) {
 	w.begin(ctx)
-	if w.t.Background {
+	if w.task.Background {
 		if ctx.Err() != nil { // interrupted before it began
-			end := w.stopped()
+			end := w.stoppedEnd()
 			w.leaveWorktree(ctx)
 			w.finish(end)
-			w.t.End(end)
-			return executor.Plain(executor.Interrupted()), ctx.Err()
+			w.task.End(end)
+			return executor.ResultOf(executor.InterruptedResult()), ctx.Err()
 		}
-		w.a.o.Tasks.Go(ctx, w.t, w.run)
-		return executor.Plain(w.launched()), nil
+		w.agents.options.Tasks.Go(ctx, w.task, w.run)
+		return executor.ResultOf(w.launchedResult()), nil
 	}
 	end, err := w.wait(ctx)
 	if err != nil {
 		return executor.Result{}, err
 	}
 	if ctx.Err() != nil {
-		return executor.Plain(executor.Interrupted()), ctx.Err()
+		return executor.ResultOf(executor.InterruptedResult()), ctx.Err()
 	}
-	return executor.Plain(w.completed(end)), nil
+	return executor.ResultOf(w.completedResult(end)), nil
 }
 
 // wait runs a foreground agent to its end. The error is a crash of the process that the scenario asked for.
 func (w *agentRun) wait(ctx context.Context) (task.End, error) {
-	t := w.t
+	t := w.task
 	end := w.run(ctx)
 	t.End(end)
 	if w.crash != nil {
@@ -95,32 +95,32 @@ func (w *agentRun) wait(ctx context.Context) (task.End, error) {
 // begin resolves the model and runs the start hooks.
 func (w *agentRun) begin(ctx context.Context) {
 	w.model = claudecode.ResolveModel(w.modelName())
-	w.hooks(ctx, protocol.SubagentStartHook{AgentType: w.t.AgentType})
+	w.runHooks(ctx, protocol.SubagentStartHook{AgentType: w.task.AgentType})
 }
 
 func (w *agentRun) modelName() string {
-	name := cmp.Or(w.in.Model, w.def.Model, w.a.o.Model, "inherit")
+	name := cmp.Or(w.input.Model, w.definition.Model, w.agents.options.Model, "inherit")
 	if name == "inherit" {
-		return w.a.o.Session.Options().State.Model()
+		return w.agents.options.Session.Options().State.Model()
 	}
-	return w.a.o.Models.Name(name)
+	return w.agents.options.Models.Name(name)
 }
 
 // run runs the agent, except for the frames of its task and the context of its
 // start hooks.
 func (w *agentRun) run(ctx context.Context) task.End {
-	sim, err := simulator.New(w.options())
+	sim, err := simulator.New(w.simulatorOptions())
 	if err != nil {
-		end := w.failed(err.Error())
+		end := w.failedEnd(err.Error())
 		w.leaveWorktree(ctx)
 		w.finish(end)
 		return end
 	}
-	w.a.mu.Lock()
-	w.sim = sim
-	w.a.mu.Unlock()
-	w.showPrompt(w.in.Prompt)
-	return w.continueWith(ctx, w.in.Prompt)
+	w.agents.mu.Lock()
+	w.simulator = sim
+	w.agents.mu.Unlock()
+	w.showPrompt(w.input.Prompt)
+	return w.continueWith(ctx, w.input.Prompt)
 }
 
 // continueWith answers a prompt and then the messages that arrive meanwhile.
@@ -140,13 +140,13 @@ func (w *agentRun) continueWith(ctx context.Context, text string) task.End {
 // finish records the end of a run, unless a message is waiting, which it returns
 // instead. A later message continues the agent in another run.
 func (w *agentRun) finish(end task.End) (message string, more bool) {
-	w.a.mu.Lock()
-	defer w.a.mu.Unlock()
-	if len(w.inbox) > 0 && end.Status == task.Completed {
+	w.agents.mu.Lock()
+	defer w.agents.mu.Unlock()
+	if len(w.inbox) > 0 && end.Status == task.StatusCompleted {
 		message, w.inbox = w.inbox[0], w.inbox[1:]
 		return message, true
 	}
-	w.runs, w.status = false, end.Status
+	w.isRunning, w.status = false, end.Status
 	return "", false
 }
 
@@ -154,82 +154,82 @@ func (w *agentRun) finish(end task.End) (message string, more bool) {
 // conversation does not show it.
 func (w *agentRun) recordMessage(message string) {
 	ev := &protocol.User{Message: protocol.UserContent{Role: "user", Content: protocol.Content{Text: message}}}
-	w.address(ev)
-	w.t.Post(&protocol.HiddenEvent{Event: ev})
+	w.setRecipient(ev)
+	w.task.Post(&protocol.HiddenEvent{Event: ev})
 }
 
 // converse runs one prompt up to the agent's answer.
 func (w *agentRun) converse(ctx context.Context, text string) task.End {
 	prompt := protocol.UserMessage{Content: protocol.Content{Text: text}}
 	for blocks := 0; ; blocks++ {
-		if err := w.turn(ctx, w.sim, prompt); err != nil {
-			return w.failed(err.Error())
+		if err := w.turn(ctx, w.simulator, prompt); err != nil {
+			return w.failedEnd(err.Error())
 		}
 		if ctx.Err() != nil {
-			return w.stopped()
+			return w.stoppedEnd()
 		}
-		feedback, again := w.stop(ctx, blocks)
+		feedback, again := w.runStopHooks(ctx, blocks)
 		if !again {
 			break
 		}
 		w.postHidden(feedback)
 		prompt = protocol.UserMessage{Content: protocol.Content{Text: feedback}, Source: "system"}
 	}
-	if text := w.text(); text != "" {
-		_, _ = w.t.Write([]byte(text + "\n")) // cannot fail
+	if text := w.answerText(); text != "" {
+		_, _ = w.task.Write([]byte(text + "\n")) // cannot fail
 	}
-	if w.work.last.IsError && w.work.last.Subtype != outOfTurns {
-		return w.refused()
+	if w.progress.lastResult.IsError && w.progress.lastResult.Subtype != maxTurnsSubtype {
+		return w.modelFailureEnd()
 	}
-	end := task.End{Status: task.Completed, Summary: w.summary(""), Usage: w.work.usage(w.t)}
-	if w.t.Background {
-		end.Report = w.text()
+	end := task.End{Status: task.StatusCompleted, Summary: w.summary(""), Usage: w.progress.usage(w.task)}
+	if w.task.Background {
+		end.Report = w.answerText()
 	}
 	return end
 }
 
 // resume continues an agent that has ended, as another run of its task.
 func (w *agentRun) resume(ctx context.Context, call, message string) {
-	t := w.a.o.Tasks.Start(task.Info{
-		ID: w.t.ID, Kind: task.Agent, ToolUseID: call, Description: w.t.Description, AgentType: w.t.AgentType, Prompt: message,
-		Depth: w.t.Depth, ParentID: w.t.ParentID, Background: true,
+	t := w.agents.options.Tasks.Start(task.Info{
+		ID: w.task.ID, Kind: task.KindAgent, ToolUseID: call, Description: w.task.Description, AgentType: w.task.AgentType, Prompt: message,
+		Depth: w.task.Depth, ParentID: w.task.ParentID, Background: true,
 	})
-	w.a.mu.Lock()
-	w.t = t
-	w.a.mu.Unlock()
-	w.work = runProgress{}
-	w.a.o.Tasks.Go(ctx, t, func(ctx context.Context) task.End {
+	w.agents.mu.Lock()
+	w.task = t
+	w.agents.mu.Unlock()
+	w.progress = runProgress{}
+	w.agents.options.Tasks.Go(ctx, t, func(ctx context.Context) task.End {
 		w.recordMessage(message)
 		return w.continueWith(ctx, message)
 	})
 }
 
-// stopped returns the end of an agent that was stopped from outside; for a
+// stoppedEnd returns the end of an agent that was stopped from outside; for a
 // foreground agent nothing is reported.
-func (w *agentRun) stopped() task.End {
-	if !w.t.Background {
-		return task.End{Status: task.Killed, Summary: w.t.Description}
+func (w *agentRun) stoppedEnd() task.End {
+	if !w.task.Background {
+		return task.End{Status: task.StatusKilled, Summary: w.task.Description}
 	}
-	return task.End{Status: task.Killed, Summary: w.summary("was stopped"), Usage: w.work.usage(w.t)}
+	return task.End{Status: task.StatusKilled, Summary: w.summary("was stopped"), Usage: w.progress.usage(w.task)}
 }
 
-func (w *agentRun) failed(why string) task.End {
-	return task.End{Status: task.Failed, Summary: w.summary("failed: " + why), Usage: w.work.usage(w.t)}
+func (w *agentRun) failedEnd(why string) task.End {
+	return task.End{Status: task.StatusFailed, Summary: w.summary("failed: " + why), Usage: w.progress.usage(w.task)}
 }
 
-// refused returns the end of an agent whose model failed or that had no result;
+// modelFailureEnd returns the end of an agent whose model failed or that had no result;
 // observers are notified.
-func (w *agentRun) refused() task.End {
-	ev := w.work.fault
+func (w *agentRun) modelFailureEnd() task.End {
+	ev := w.progress.lastError
 	if ev == nil {
-		return w.failed(w.text())
+		return w.failedEnd(w.answerText())
 	}
-	why := "Agent terminated early due to an API error: " + w.text() + " (error type " + ev.Error
+	why := "Agent terminated early due to an API error: " + w.answerText() + " (error type " + ev.Error
 	if ev.APIStatus != 0 {
 		why += fmt.Sprintf(", HTTP %d, request id %s", ev.APIStatus, ev.RequestID)
 	}
 	why += ", model sent to the API: " + claudecode.WireModel(w.model) + ")"
-	return task.End{Status: task.Failed, Summary: why, Notice: w.summary("failed: " + why), Error: why}
+	return task.End{Status: task.StatusFailed, Summary: why, Notice: w.summary("failed: " + why), Error: why}
 }
 
 // summary returns the text of the notification: the answer of a foreground agent,
@@ -237,42 +237,42 @@ func (w *agentRun) refused() task.End {
 func (w *agentRun) summary(end string) string {
 	switch {
 	case end != "":
-		return `Agent "` + w.t.Description + `" ` + end
-	case w.t.Background:
-		return `Agent "` + w.t.Description + `" finished`
+		return `Agent "` + w.task.Description + `" ` + end
+	case w.task.Background:
+		return `Agent "` + w.task.Description + `" finished`
 	default:
-		return w.text()
+		return w.answerText()
 	}
 }
 
-// options returns the simulator options of the agent: those of its session with its
+// simulatorOptions returns the simulator options of the agent: those of its session with its
 // own changes.
-func (w *agentRun) options() simulator.Options {
-	s := w.a.o.Session.Options()
-	ref := protocol.AgentRef{ID: w.t.ID, Type: w.t.AgentType, Depth: w.t.Depth, Dir: w.dir, Unasked: w.skill != "" && w.call.ID == ""}
-	chain := executor.Chain(s.Tools, withAgentRef(ref), reportMissing(s.Tools), executor.Hide(func(t protocol.Tool) bool { return !w.def.allowed(t) }))
+func (w *agentRun) simulatorOptions() simulator.Options {
+	s := w.agents.options.Session.Options()
+	ref := protocol.AgentRef{ID: w.task.ID, Type: w.task.AgentType, Depth: w.task.Depth, Dir: w.dir, NoPrompts: w.skill != "" && w.call.ID == ""}
+	chain := executor.Chain(s.Tools, withAgentRef(ref), reportMissing(s.Tools), executor.Hide(func(t protocol.Tool) bool { return !w.definition.allows(t) }))
 	return simulator.Options{
-		Model: w.a.o.Models.AgentModel(w.script), Tools: toolbox{chain, s.Tools, ref}, Hooks: s.Hooks, Clock: waitingClock{s.Clock, w},
-		State: s.State.ForAgent(w.model), Location: s.Location, System: w.def.Prompt, Agent: &ref,
-		Limits:  simulator.Limits{MaxTurns: w.def.MaxTurns, Retries: s.Limits.Retries, RetryScale: s.Limits.RetryScale, FallbackModel: s.Limits.FallbackModel, GatewayHost: s.Limits.GatewayHost},
-		Display: simulator.DisplayOptions{HookEvents: s.Display.HookEvents, InOrder: s.Display.InOrder, Thinking: s.Display.Thinking, Stream: s.Display.Stream},
+		Model: w.agents.options.Models.AgentModel(w.script), Tools: toolbox{chain, s.Tools, ref}, Hooks: s.Hooks, Clock: waitingClock{s.Clock, w},
+		State: s.State.ForAgent(w.model), Location: s.Location, System: w.definition.Prompt, Agent: &ref,
+		Limits:  simulator.Limits{MaxTurns: w.definition.MaxTurns, Retries: s.Limits.Retries, RetryScale: s.Limits.RetryScale, FallbackModel: s.Limits.FallbackModel, GatewayHost: s.Limits.GatewayHost},
+		Display: simulator.DisplayOptions{HookEvents: s.Display.HookEvents, OrderedResults: s.Display.OrderedResults, Thinking: s.Display.Thinking, Stream: s.Display.Stream},
 	}
 }
 
 // waitingClock is the clock of an agent, whose task waits while it sleeps.
 type waitingClock struct {
 	simulator.Clock
-	w *agentRun
+	run *agentRun
 }
 
 // Sleep sleeps.
 func (c waitingClock) Sleep(ctx context.Context, d time.Duration) error {
-	return c.w.t.Wait(func() error { return c.Clock.Sleep(ctx, d) })
+	return c.run.task.WhileWaiting(func() error { return c.Clock.Sleep(ctx, d) })
 }
 
 // turn runs one prompt and shows it as part of the caller's conversation.
 func (w *agentRun) turn(ctx context.Context, sim *simulator.Simulator, prompt protocol.UserMessage) error {
-	w.work.last, w.work.fault = nil, nil
+	w.progress.lastResult, w.progress.lastError = nil, nil
 	for ev, err := range sim.Turn(ctx, prompt) {
 		if err != nil {
 			if crash, ok := errors.AsType[*simulator.CrashError](err); ok {
@@ -285,10 +285,10 @@ func (w *agentRun) turn(ctx context.Context, sim *simulator.Simulator, prompt pr
 		}
 		w.show(ev)
 		if _, ok := ev.(*protocol.Assistant); ok {
-			w.t.Settle(ctx) // a call is shown before its hooks and questions
+			w.task.WaitShown(ctx) // a call is shown before its hooks and questions
 		}
 	}
-	if w.work.last == nil {
+	if w.progress.lastResult == nil {
 		return errors.New("the agent ended without a result")
 	}
 	return nil
@@ -298,51 +298,51 @@ func (w *agentRun) turn(ctx context.Context, sim *simulator.Simulator, prompt pr
 func (w *agentRun) show(ev protocol.Event) {
 	switch ev := ev.(type) {
 	case *protocol.Assistant:
-		w.assistant(ev)
+		w.showAssistant(ev)
 	case *protocol.HiddenEvent:
 		if said, ok := ev.Event.(*protocol.Assistant); ok {
-			w.claim(said)
-			w.t.Post(ev)
+			w.markAsAgents(said)
+			w.task.Post(ev)
 		}
 	case *protocol.User:
 		if ev.IsSynthetic || ev.SourceUUID == "" { // only results of its calls are shown
 			return
 		}
-		w.address(ev)
+		w.setRecipient(ev)
 		if _, failed := ev.ToolUseResult.(string); !failed { // the stream shows only the error
 			ev.ToolUseResult = nil
 		}
-		w.t.Post(ev)
+		w.task.Post(ev)
 	case *protocol.ToolExecuted:
-		w.work.tools.count(ev)
-		w.t.Post(ev)
+		w.progress.tools.count(ev)
+		w.task.Post(ev)
 	case *protocol.PermissionDenied:
-		ev.AgentID = w.t.ID
-		w.t.Post(ev)
+		ev.AgentID = w.task.ID
+		w.task.Post(ev)
 	case *protocol.Result:
-		w.t.Post(&protocol.AgentUsage{Models: *ev.ModelUsageSince, APIMS: w.work.ended(ev)})
+		w.task.Post(&protocol.AgentUsage{Models: *ev.ModelUsageSince, APIMS: w.progress.recordResult(ev)})
 	case *protocol.System:
 		if ev.Subtype != "thinking_tokens" {
-			w.t.Post(ev)
+			w.task.Post(ev)
 		}
 	case *protocol.AttachmentAdded:
-		ev.AgentID = w.t.ID
-		w.t.Post(ev)
+		ev.AgentID = w.task.ID
+		w.task.Post(ev)
 	case *protocol.APIRetry:
-		w.retries(ev)
+		w.showRetry(ev)
 	case *protocol.RuleMatched, *protocol.Warning:
-		w.t.Post(ev)
+		w.task.Post(ev)
 	}
 }
 
-// retries reports a retry of the agent's model as progress of the waiting call; for
+// showRetry reports a retry of the agent's model as progress of the waiting call; for
 // a background agent it reports nothing (observed with 2.1.329).
-func (w *agentRun) retries(ev *protocol.APIRetry) {
-	if w.t.Background {
+func (w *agentRun) showRetry(ev *protocol.APIRetry) {
+	if w.task.Background {
 		return
 	}
 	retry := map[string]any{
-		"agent_id": w.t.ID, "attempt": ev.Attempt, "max_retries": ev.MaxRetries, "retry_delay_ms": ev.RetryDelayMS,
+		"agent_id": w.task.ID, "attempt": ev.Attempt, "max_retries": ev.MaxRetries, "retry_delay_ms": ev.RetryDelayMS,
 		"error_status": ev.ErrorStatus, "error_category": ev.Error,
 	}
 	progress := func(more ...protocol.Field) *protocol.Frame {
@@ -351,76 +351,78 @@ func (w *agentRun) retries(ev *protocol.APIRetry) {
 			{Key: "tool_name", Value: "Agent"},
 			{Key: "parent_tool_use_id", Value: w.caller},
 			{Key: "elapsed_time_seconds", Value: 0},
-			{Key: "subagent_type", Value: w.t.AgentType},
+			{Key: "subagent_type", Value: w.task.AgentType},
 		}, more...)}
 	}
-	w.t.Post(progress(protocol.Field{Key: "subagent_retry", Value: retry}), progress())
+	w.task.Post(progress(protocol.Field{Key: "subagent_retry", Value: retry}), progress())
 }
 
-// assistant shows one block. Texts of foreground agents are shown only on request
+// showAssistant shows one block. Texts of foreground agents are shown only on request
 // (spec: cli-contract 9.5).
-func (w *agentRun) assistant(ev *protocol.Assistant) {
-	w.work.replied(ev)
-	w.claim(ev)
+func (w *agentRun) showAssistant(ev *protocol.Assistant) {
+	w.progress.recordReply(ev)
+	w.markAsAgents(ev)
 	if use, ok := ev.Message.Content[0].(protocol.ToolUse); ok {
-		u := w.work.calling(w.t)
-		if w.t.InBackground() {
-			w.t.Post(ev)
+		u := w.progress.usageDuringCall(w.task)
+		if w.task.InBackground() {
+			w.task.Post(ev)
 		}
-		w.t.Progress(activity(use, w.a.o.CWD, w.t.Description), use.Name, u)
-		if !w.t.InBackground() {
-			w.t.Post(ev)
+		w.task.Progress(describeActivity(use, w.agents.options.CWD, w.task.Description), use.Name, u)
+		if !w.task.InBackground() {
+			w.task.Post(ev)
 		}
 		return
 	}
-	if w.t.InBackground() || w.a.o.Session.Shown() {
-		w.t.Post(ev)
+	if w.task.InBackground() || w.agents.options.Session.ShowsAgentText() {
+		w.task.Post(ev)
 		return
 	}
-	w.t.Post(&protocol.HiddenEvent{Event: ev})
+	w.task.Post(&protocol.HiddenEvent{Event: ev})
 }
 
-// claim marks a block as the agent's.
-func (w *agentRun) claim(ev *protocol.Assistant) {
+// markAsAgents marks a block as one of the agent.
+func (w *agentRun) markAsAgents(ev *protocol.Assistant) {
 	ev.ParentToolUseID = new(w.caller)
-	ev.AgentID, ev.SubagentType, ev.TaskDescription = w.t.ID, w.t.AgentType, w.in.Description
+	ev.AgentID, ev.SubagentType, ev.TaskDescription = w.task.ID, w.task.AgentType, w.input.Description
 	ev.ThinkingDisplay, ev.ThinkingDurationMS, ev.APIErrorStatus = "", nil, 0
 }
 
 // showPrompt shows a prompt of the agent.
 func (w *agentRun) showPrompt(text string) {
-	if w.t.Background || w.t.Depth > 1 {
+	if w.task.Background || w.task.Depth > 1 {
 		w.postHidden(text)
 		return
 	}
-	w.t.Post(w.prompt(text))
+	w.task.Post(w.promptEvent(text))
 }
 
 // postHidden records a prompt of the agent that only its transcript shows.
-func (w *agentRun) postHidden(text string) { w.t.Post(&protocol.HiddenEvent{Event: w.prompt(text)}) }
+func (w *agentRun) postHidden(text string) {
+	w.task.Post(&protocol.HiddenEvent{Event: w.promptEvent(text)})
+}
 
-func (w *agentRun) prompt(text string) *protocol.User {
+func (w *agentRun) promptEvent(text string) *protocol.User {
 	ev := &protocol.User{
 		Message: protocol.UserContent{Role: "user", Content: protocol.Content{Blocks: []protocol.Block{protocol.Text(text)}}},
 	}
 	if w.skill != "" {
 		ev.Expansion = &protocol.Expansion{Name: w.skill}
 	}
-	w.address(ev)
+	w.setRecipient(ev)
 	return ev
 }
 
-func (w *agentRun) address(ev *protocol.User) {
+func (w *agentRun) setRecipient(ev *protocol.User) {
 	ev.ParentToolUseID = new(w.caller)
-	ev.AgentID, ev.SubagentType, ev.TaskDescription = w.t.ID, w.t.AgentType, w.in.Description
+	ev.AgentID, ev.SubagentType, ev.TaskDescription = w.task.ID, w.task.AgentType, w.input.Description
 }
 
-// stop runs the SubagentStop hooks; if one blocks, the agent continues with the
+// runStopHooks runs the SubagentStop hooks; if one blocks, the agent continues with the
 // feedback.
-func (w *agentRun) stop(ctx context.Context, blocks int) (feedback string, again bool) {
-	out := w.hooks(ctx, protocol.SubagentStopHook{
-		AgentType: w.t.AgentType, StopHookActive: blocks > 0, AgentTranscriptPath: w.transcript(),
-		LastAssistantMessage: w.text(),
+func (w *agentRun) runStopHooks(ctx context.Context, blocks int) (feedback string, again bool) {
+	out := w.runHooks(ctx, protocol.SubagentStopHook{
+		AgentType: w.task.AgentType, StopHookActive: blocks > 0, AgentTranscriptPath: w.transcriptPath(),
+		LastAssistantMessage: w.answerText(),
 	})
 	if !out.Block || blocks >= stopBlockCap {
 		return "", false
@@ -428,25 +430,25 @@ func (w *agentRun) stop(ctx context.Context, blocks int) (feedback string, again
 	return strings.Join(out.Texts, "\n"), true
 }
 
-// transcript is where the session keeps what the agent says.
-func (w *agentRun) transcript() string {
-	path, kept := strings.CutSuffix(w.a.o.Session.Options().State.Snapshot().TranscriptPath, ".jsonl")
+// transcriptPath returns the path of the agent's transcript.
+func (w *agentRun) transcriptPath() string {
+	path, kept := strings.CutSuffix(w.agents.options.Session.Options().State.Snapshot().TranscriptPath, ".jsonl")
 	if !kept {
 		return ""
 	}
-	return path + "/subagents/agent-" + w.t.ID + ".jsonl"
+	return path + "/subagents/agent-" + w.task.ID + ".jsonl"
 }
 
-func (w *agentRun) hooks(ctx context.Context, in protocol.HookInput) hook.Outcome {
-	o := w.a.o.Session.Options()
+func (w *agentRun) runHooks(ctx context.Context, in protocol.HookInput) hook.Outcome {
+	o := w.agents.options.Session.Options()
 	event, _ := protocol.HookEvent(in)
 	if o.Hooks == nil || !o.Hooks.Has(event) {
 		return hook.Outcome{}
 	}
-	w.t.Settle(ctx)
+	w.task.WaitShown(ctx)
 	now := o.State.Snapshot()
 	base := protocol.HookBase{
-		SessionID: now.SessionID, TranscriptPath: now.TranscriptPath, PromptID: now.PromptID, AgentID: w.t.ID, AgentType: w.t.AgentType,
+		SessionID: now.SessionID, TranscriptPath: now.TranscriptPath, PromptID: now.PromptID, AgentID: w.task.ID, AgentType: w.task.AgentType,
 	}
 	if o.Location != nil {
 		base.CWD = cmp.Or(w.dir, o.Location.Dir())
@@ -459,22 +461,22 @@ func (w *agentRun) hooks(ctx context.Context, in protocol.HookInput) hook.Outcom
 	}
 	out := o.Hooks.Run(ctx, hook.Input{Base: base, Event: in})
 	if o.Display.HookEvents {
-		w.t.Post(out.Frames...)
+		w.task.Post(out.Frames...)
 	}
-	w.t.Post(out.Notices...)
+	w.task.Post(out.Notices...)
 	return out
 }
 
-// text is the agent's answer.
-func (w *agentRun) text() string {
+// answerText returns the agent's answer.
+func (w *agentRun) answerText() string {
 	switch {
-	case w.work.last == nil:
+	case w.progress.lastResult == nil:
 		return ""
-	case w.work.last.Result != nil:
-		return *w.work.last.Result
-	case w.work.last.Subtype == outOfTurns:
-		return fmt.Sprintf("NOTE: this agent stopped at its %d-turn limit before it had a report. Send it a message (SendMessage) to continue.\n", w.def.MaxTurns)
+	case w.progress.lastResult.Result != nil:
+		return *w.progress.lastResult.Result
+	case w.progress.lastResult.Subtype == maxTurnsSubtype:
+		return fmt.Sprintf("NOTE: this agent stopped at its %d-turn limit before it had a report. Send it a message (SendMessage) to continue.\n", w.definition.MaxTurns)
 	default:
-		return strings.Join(w.work.last.Errors, "\n")
+		return strings.Join(w.progress.lastResult.Errors, "\n")
 	}
 }

@@ -12,33 +12,33 @@ import (
 
 // customCommand is a command or a skill loaded from disk.
 type customCommand struct {
-	k      catalog.Command
-	models Models
-	shell  Shell
-	agents Agents
-	live   *simulator.SessionState
+	definition catalog.Command
+	models     Models
+	shell      Shell
+	agents     Agents
+	state      *simulator.SessionState
 }
 
 // Run passes its text to the model.
 func (c customCommand) Run(ctx context.Context, call slash.Call) (*slash.Outcome, *slash.Expansion) {
-	text, err := Text(ctx, c.shell, c.live, c.k, call.Args)
+	text, err := ExpandText(ctx, c.shell, c.state, c.definition, call.Args)
 	if err != nil {
 		return &slash.Outcome{Text: err.Error(), Failed: true, Result: "custom"}, nil
 	}
-	if c.k.Forks {
-		return &slash.Outcome{Result: "custom", Work: func(ctx context.Context) (string, error) { return c.agents.RunSkill(ctx, c.k, text) }}, nil
+	if c.definition.Forks {
+		return &slash.Outcome{Result: "custom", Work: func(ctx context.Context) (string, error) { return c.agents.RunSkill(ctx, c.definition, text) }}, nil
 	}
-	x := &slash.Expansion{Text: text, Kind: "slash_command", Source: c.k.Source, Tools: c.k.Tools}
-	if c.k.Model != "" {
-		x.Model = c.models.Name(c.k.Model)
+	x := &slash.Expansion{Text: text, Kind: "slash_command", Source: c.definition.Source, Tools: c.definition.Tools}
+	if c.definition.Model != "" {
+		x.Model = c.models.Name(c.definition.Model)
 	}
 	return nil, x
 }
 
-// Text returns the text of a custom command or a skill for the model, including the
+// ExpandText returns the text of a custom command or a skill for the model, including the
 // output of its shell commands. The error is shown to the user.
-func Text(ctx context.Context, sh Shell, live *simulator.SessionState, k catalog.Command, args string) (string, error) {
-	text, err := slash.Run(withVariables(k, sh.ProjectDir(), live.Snapshot()), args, k.Arguments, func(command, pattern string) (string, error) {
+func ExpandText(ctx context.Context, sh Shell, live *simulator.SessionState, k catalog.Command, args string) (string, error) {
+	text, err := slash.FillWithShell(withVariables(k, sh.ProjectDir(), live.Snapshot()), args, k.Arguments, func(command, pattern string) (string, error) {
 		return sh.Print(ctx, k.Tools, command, pattern)
 	})
 	if err == nil && k.Skill {

@@ -18,7 +18,7 @@ func fixedText(o Options, name string) string {
 			"or edit the files directly:\n  • .claude/agents/       (this project)\n  • ~/.claude/agents/     (all projects)\n\n" +
 			"Docs: https://code.claude.com/docs/en/sub-agents"
 	case "autocompact":
-		return "Auto-compact window for " + claudecode.DisplayModel(claudecode.ResolveModel(o.Live.Model())) + ": 1m tokens (default for this model)"
+		return "Auto-compact window for " + claudecode.DisplayModel(claudecode.ResolveModel(o.State.Model())) + ": 1m tokens (default for this model)"
 	case "config":
 		return "Usage: /config key=value [key=value ...]"
 	case "fast":
@@ -34,18 +34,18 @@ func fixedText(o Options, name string) string {
 	case "reload-plugins":
 		plugins, skills := o.Catalog.Counts()
 		return fmt.Sprintf("Reloaded: %s · %s · %s · 0 hooks · 0 plugin LSP servers",
-			amount(plugins, "plugin"), amount(skills, "skill"), amount(len(o.Catalog.Agents()), "agent"))
+			pluralize(plugins, "plugin"), pluralize(skills, "skill"), pluralize(len(o.Catalog.Agents()), "agent"))
 	case "reload-skills":
 		_, skills := o.Catalog.Counts()
-		return fmt.Sprintf("Reloaded skills: %s available (none added or removed).", amount(skills+len(claudecode.BuiltInSkills()), "skill"))
+		return fmt.Sprintf("Reloaded skills: %s available (none added or removed).", pluralize(skills+len(claudecode.BuiltInSkills()), "skill"))
 	case "list-agents":
-		return "This session: " + SessionName(o.Live.Snapshot().Title, o.Session.ID()) + " (the name other sessions use to message it)\n\n" +
+		return "This session: " + SessionName(o.State.Snapshot().Title, o.Session.ID()) + " (the name other sessions use to message it)\n\n" +
 			"No subagents, teammates or other Claude sessions — no other session is running on this machine right now; peer messaging itself is available."
 	}
 	return ""
 }
 
-func servers(o Options, args string) string {
+func serversText(o Options, args string) string {
 	const usage = "Usage: /mcp [reconnect|enable|disable [<server>|all]]. With no server name, applies to all."
 	var statuses []mcp.ServerStatus
 	if o.Servers != nil {
@@ -73,5 +73,5 @@ func servers(o Options, args string) string {
 		}
 	}
 	return fmt.Sprintf("%s: %d connected, %d not connected, %d disabled. Use `/mcp` in the terminal for details.",
-		amount(len(statuses), "MCP server"), connected, len(statuses)-connected-disabled, disabled)
+		pluralize(len(statuses), "MCP server"), connected, len(statuses)-connected-disabled, disabled)
 }

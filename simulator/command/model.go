@@ -13,7 +13,7 @@ func chooseModel(o Options, name string) (text string, change *string) {
 	const usage = "Usage: /model <name>. Available: sonnet, opus, haiku, fable, best, sonnet[1m], opus[1m], fable[1m], opusplan, default, or a full model ID."
 	switch name {
 	case "", "?":
-		return "Current model: `" + modelText(o.Live.Model()) + "`\n" + usage, nil
+		return "Current model: `" + modelText(o.State.Model()) + "`\n" + usage, nil
 	case "help":
 		return usage, nil
 	case "default":
@@ -47,7 +47,7 @@ func chooseEffort(o Options, level string) string {
 	case !slices.Contains(strings.Split(options, ", ")[:6], level):
 		return "Unknown option: " + level + ". Options: " + options
 	}
-	o.Live.SetEffort(level)
+	o.State.SetEffort(level)
 	text := "Set effort level to " + level + " (this session only)"
 	if level == "high" {
 		text += ": Comprehensive implementation with extensive testing and documentation"

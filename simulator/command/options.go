@@ -16,7 +16,7 @@ import (
 
 // Options configure a Set. Everything except Servers is required.
 type Options struct {
-	Live     *simulator.SessionState
+	State    *simulator.SessionState
 	Catalog  *catalog.Catalog
 	Servers  Servers // nil = none
 	Rules    Rules
@@ -70,7 +70,7 @@ type Models interface {
 	Name(name string) string
 }
 
-func amount(n int, noun string) string {
+func pluralize(n int, noun string) string {
 	if n == 1 {
 		return "1 " + noun
 	}

@@ -11,14 +11,14 @@ import (
 	"github.com/claudeless/claudeless/simulator/slash"
 )
 
-// prompt is a prompt of an MCP server.
-type prompt struct {
-	p       mcp.Prompt
-	servers Servers
+// promptCommand is a prompt of an MCP server.
+type promptCommand struct {
+	definition mcp.Prompt
+	servers    Servers
 }
 
-// prompts lists the prompts of all connected servers.
-func prompts(servers Servers) []mcp.Prompt {
+// listPrompts lists the prompts of all connected servers.
+func listPrompts(servers Servers) []mcp.Prompt {
 	if servers == nil {
 		return nil
 	}
@@ -30,9 +30,9 @@ func prompts(servers Servers) []mcp.Prompt {
 }
 
 // Run lets the server evaluate the prompt.
-func (c prompt) Run(ctx context.Context, call slash.Call) (*slash.Outcome, *slash.Expansion) {
+func (c promptCommand) Run(ctx context.Context, call slash.Call) (*slash.Outcome, *slash.Expansion) {
 	text, err := c.text(ctx, call.Args)
-	name := c.p.Server + ":" + c.p.Name + " (MCP)"
+	name := c.definition.Server + ":" + c.definition.Name + " (MCP)"
 	if err != nil {
 		return &slash.Outcome{Text: err.Error(), Name: name, Result: "mcp", Failed: true}, nil
 	}
@@ -41,23 +41,23 @@ func (c prompt) Run(ctx context.Context, call slash.Call) (*slash.Outcome, *slas
 
 // text evaluates the prompt; words become its arguments in order, the last argument
 // takes the rest.
-func (c prompt) text(ctx context.Context, args string) (string, error) {
-	words := slash.Words(args)
+func (c promptCommand) text(ctx context.Context, args string) (string, error) {
+	words := slash.SplitWords(args)
 	given := map[string]string{}
-	for i, a := range c.p.Arguments {
+	for i, a := range c.definition.Arguments {
 		switch {
 		case i >= len(words):
 			if a.Required {
-				text := "Error: Missing required argument: " + a.Name + ". Usage: /" + c.p.Command() + " " + usage(c.p.Arguments)
+				text := "Error: Missing required argument: " + a.Name + ". Usage: /" + c.definition.Command() + " " + promptUsage(c.definition.Arguments)
 				return "", errors.New(text)
 			}
-		case i == len(c.p.Arguments)-1:
+		case i == len(c.definition.Arguments)-1:
 			given[a.Name] = strings.Join(words[i:], " ")
 		default:
 			given[a.Name] = words[i]
 		}
 	}
-	raw, err := c.servers.GetPrompt(ctx, c.p.Server, c.p.Name, given)
+	raw, err := c.servers.GetPrompt(ctx, c.definition.Server, c.definition.Name, given)
 	if err != nil {
 		return "", fmt.Errorf("%s: %w", errorName(err), err)
 	}
@@ -72,7 +72,7 @@ func (c prompt) text(ctx context.Context, args string) (string, error) {
 		} `json:"messages"`
 	}
 	if err := json.Unmarshal(raw, &result); err != nil {
-		return "", fmt.Errorf("reading the prompt %s: %w", c.p.Name, err)
+		return "", fmt.Errorf("reading the prompt %s: %w", c.definition.Name, err)
 	}
 	var texts []string
 	for _, m := range result.Messages {
@@ -83,8 +83,8 @@ func (c prompt) text(ctx context.Context, args string) (string, error) {
 	return strings.Join(texts, "\n"), nil
 }
 
-// usage lists the arguments of a prompt.
-func usage(arguments []mcp.PromptArgument) string {
+// promptUsage lists the arguments of a prompt.
+func promptUsage(arguments []mcp.PromptArgument) string {
 	names := make([]string, len(arguments))
 	for i, a := range arguments {
 		names[i] = a.Name

@@ -10,13 +10,13 @@ import (
 )
 
 func chooseStyle(o Options, name string) string {
-	current := o.Live.Snapshot().OutputStyle
+	current := o.State.Snapshot().OutputStyle
 	styles := o.Catalog.Styles()
 	switch {
 	case name != "" && !slices.Contains(styles, name):
 		return fmt.Sprintf("Unknown output style %q. Available styles: %s", name, strings.Join(styles, ", "))
 	case name != "":
-		o.Live.SetOutputStyle(name)
+		o.State.SetOutputStyle(name)
 		return "Output style set to " + name
 	}
 	about := map[string]string{}
@@ -37,12 +37,12 @@ func chooseStyle(o Options, name string) string {
 	return b.String() + "\n\nUsage: /output-style <style>"
 }
 
-// rename names the session; the caller notifies the host.
-func rename(o Options, title string) (text, told string) {
+// renameSession names the session; the caller notifies the host.
+func renameSession(o Options, title string) (text, told string) {
 	if title == "" {
 		return "Couldn't generate a name: no conversation yet. Usage: /rename <name>", ""
 	}
-	o.Live.SetTitle(title)
+	o.State.SetTitle(title)
 	o.Session.SetTitle(title)
 	return "Session renamed to: " + title, title
 }
@@ -52,8 +52,8 @@ func SessionName(title, id string) string {
 	return fmt.Sprintf("%s [%.6s]", cmp.Or(title, "session"), strings.ReplaceAll(id, "-", ""))
 }
 
-// paint sets the color of the prompt bar, or selects the next one.
-func paint(now, name string) (text, color string) {
+// chooseColor sets the color of the prompt bar, or selects the next one.
+func chooseColor(now, name string) (text, color string) {
 	colors := []string{"red", "blue", "green", "yellow", "purple", "orange", "pink", "cyan", "default"}
 	switch {
 	case name == "":

@@ -11,22 +11,22 @@ import (
 
 // Set holds the commands of one session; it is a [simulator.Commands].
 type Set struct {
-	o     Options
-	color string // color of the prompt bar; empty = none
+	options Options
+	color   string // color of the prompt bar; empty = none
 }
 
 // New makes the commands of a session.
-func New(o Options) *Set { return &Set{o: o} }
+func New(o Options) *Set { return &Set{options: o} }
 
 // Find returns a command: a custom one or a skill, one of the CLI, or an MCP
 // prompt.
 func (s *Set) Find(name string) (simulator.Command, bool) {
-	k, isCustom := s.o.Catalog.Command(name)
+	k, isCustom := s.options.Catalog.Command(name)
 	switch {
-	case s.o.Disabled:
-		return simulator.UnavailableCommand{}, simulator.HandlesCommand(name) || Known(name)
+	case s.options.Disabled:
+		return simulator.UnavailableCommand{}, simulator.HandlesCommand(name) || IsKnown(name)
 	case isCustom && !k.NoUser:
-		return customCommand{k, s.o.Models, s.o.Shell, s.o.Agents, s.o.Live}, true
+		return customCommand{k, s.options.Models, s.options.Shell, s.options.Agents, s.options.State}, true
 	case simulator.HandlesCommand(name):
 		return nil, false
 	case isCustom:
@@ -35,11 +35,11 @@ func (s *Set) Find(name string) (simulator.Command, bool) {
 		return simulator.UnavailableCommand{}, true
 	}
 	if b, ok := claudecode.BuiltinNamed(name); ok && !b.Skill {
-		return builtin{s, b.Name}, true
+		return builtinCommand{s, b.Name}, true
 	}
-	for _, p := range prompts(s.o.Servers) {
+	for _, p := range listPrompts(s.options.Servers) {
 		if p.Command() == name {
-			return prompt{p, s.o.Servers}, true
+			return promptCommand{p, s.options.Servers}, true
 		}
 	}
 	return nil, false
@@ -47,27 +47,27 @@ func (s *Set) Find(name string) (simulator.Command, bool) {
 
 // Loaded returns what occupies the context in addition to the conversation, for
 // /context.
-func (s *Set) Loaded() slash.LoadedContext { return loaded(s.o) }
+func (s *Set) Loaded() slash.LoadedContext { return loadedContext(s.options) }
 
 // Grant makes rules valid until the next call.
-func (s *Set) Grant(rules []string) { s.o.Rules.Grant(rules) }
+func (s *Set) Grant(rules []string) { s.options.Rules.Grant(rules) }
 
-// Known reports whether a command is built into the CLI, at least on a terminal.
-func Known(name string) bool {
+// IsKnown reports whether a command is built into the CLI, at least on a terminal.
+func IsKnown(name string) bool {
 	b, ok := claudecode.BuiltinNamed(name)
 	return ok && !b.Skill || slices.Contains(claudecode.Unavailable(), name)
 }
 
-// builtin is a built-in command of the CLI.
-type builtin struct {
-	s    *Set
+// builtinCommand is a built-in command of the CLI.
+type builtinCommand struct {
+	set  *Set
 	name string
 }
 
 // Run runs the command; a nil outcome means that it becomes a prompt for the model.
 // The texts are those of the real CLI.
-func (c builtin) Run(_ context.Context, call slash.Call) (*slash.Outcome, *slash.Expansion) {
-	said, o := slash.Outcome{Name: c.name}, c.s.o
+func (c builtinCommand) Run(_ context.Context, call slash.Call) (*slash.Outcome, *slash.Expansion) {
+	said, o := slash.Outcome{Name: c.name}, c.set.options
 	switch c.name {
 	case "model":
 		said.Text, said.Model = chooseModel(o, call.Args)
@@ -76,11 +76,11 @@ func (c builtin) Run(_ context.Context, call slash.Call) (*slash.Outcome, *slash
 	case "output-style":
 		said.Text = chooseStyle(o, call.Args)
 	case "rename":
-		said.Text, said.Title = rename(o, call.Args)
+		said.Text, said.Title = renameSession(o, call.Args)
 	case "mcp":
-		said.Text = servers(o, call.Args)
+		said.Text = serversText(o, call.Args)
 	case "color":
-		said.Text = c.s.paint(call.Args)
+		said.Text = c.set.paintSession(call.Args)
 	case "goal":
 		if call.Args == "" {
 			said.Text = "No goal set. Usage: `/goal <condition>`"
@@ -94,9 +94,9 @@ func (c builtin) Run(_ context.Context, call slash.Call) (*slash.Outcome, *slash
 	return &said, nil
 }
 
-// paint sets the color of the prompt bar.
-func (s *Set) paint(name string) string {
-	text, color := paint(s.color, name)
+// paintSession sets the color of the prompt bar.
+func (s *Set) paintSession(name string) string {
+	text, color := chooseColor(s.color, name)
 	s.color = color
 	return text
 }

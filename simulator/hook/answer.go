@@ -13,8 +13,8 @@ import (
 // 5.5).
 const exitBlock = 2
 
-// call is one run of the hooks of an event.
-type call struct {
+// hookCall is one run of the hooks of an event.
+type hookCall struct {
 	event     string
 	name      string // event, or event:subject
 	toolUseID string
@@ -28,24 +28,24 @@ type call struct {
 
 // hookResult is the result of one hook.
 type hookResult struct {
-	entry  *entry
+	entry  *hookEntry
 	id     string // id in its frames
 	output protocol.HookOutput
-	// plain is standard output that is not a JSON object.
-	plain string
-	// block is the reason of exit status 2 as users see it; bare is the same
+	// plainText is standard output that is not a JSON object.
+	plainText string
+	// blockReason is the reason of exit status 2 as users see it; rawReason is the same
 	// without the command.
-	block, bare    string
-	blocked        bool
-	stdout, stderr string
-	progress       []partialOutput // output while it was running
-	exit           *int            // nil = it was killed
-	outcome        outcome
-	fault          fault
-	timedOut       bool
-	killed         bool // by a signal
-	detached       bool // still running in the background; no verdict
-	duration       time.Duration
+	blockReason, rawReason string
+	blocked                bool
+	stdout, stderr         string
+	progress               []partialOutput // output while it was running
+	exit                   *int            // nil = it was killed
+	outcome                outcome
+	noVerdict              noVerdictReason
+	timedOut               bool
+	killed                 bool // by a signal
+	detached               bool // still running in the background; no verdict
+	duration               time.Duration
 }
 
 // partialOutput is the output of a command at one moment.
@@ -59,31 +59,31 @@ const (
 	cancelled outcome = "cancelled"
 )
 
-// fault says why a hook gave no verdict.
-type fault int
+// noVerdictReason says why a hook gave no verdict.
+type noVerdictReason int
 
 const (
-	noFault      fault = iota
-	faultFailed        // it ran and failed
-	faultMissing       // the command does not exist
-	faultSilent        // no answer before the timeout
-	faultInvalid       // an invalid answer; text in stderr
-	faultGone          // the host is gone
-	faultUnknown       // a hook type that is not simulated
+	reasonNone     noVerdictReason = iota
+	reasonFailed                   // it ran and failed
+	reasonMissing                  // the command does not exist
+	reasonSilent                   // no answer before the timeout
+	reasonInvalid                  // an invalid answer; text in stderr
+	reasonHostGone                 // the host is gone
+	reasonUnknown                  // a hook type that is not simulated
 )
 
-// read interprets the output of a successful configured hook: an object is its
+// readOutput interprets the output of a successful configured hook: an object is its
 // output, anything else plain text.
-func (a *hookResult) read(event string) {
+func (a *hookResult) readOutput(event string) {
 	object, ok := asObject(a.stdout)
 	if !ok {
-		a.plain = a.stdout
+		a.plainText = a.stdout
 		return
 	}
 	out, err := parseOutput(event, object)
 	if err != nil {
-		a.outcome, a.fault = failed, faultInvalid
-		a.stderr = invalidOutput(object, err)
+		a.outcome, a.noVerdict = failed, reasonInvalid
+		a.stderr = invalidOutputText(object, err)
 		if _, read := errors.AsType[*shapeError](err); !read { // as if it had not run
 			a.stdout, a.exit = "", new(1)
 		}
@@ -92,17 +92,17 @@ func (a *hookResult) read(event string) {
 	a.output = out
 }
 
-// failure returns the result of a configured hook that ended without a verdict.
-func failure(ctx, limited context.Context, err error) hookResult {
+// failedResult returns the result of a configured hook that ended without a verdict.
+func failedResult(ctx, limited context.Context, err error) hookResult {
 	if limited.Err() != nil && ctx.Err() == nil {
-		return hookResult{outcome: cancelled, fault: faultSilent, timedOut: true}
+		return hookResult{outcome: cancelled, noVerdict: reasonSilent, timedOut: true}
 	}
-	return hookResult{outcome: failed, fault: faultFailed, stderr: err.Error()}
+	return hookResult{outcome: failed, noVerdict: reasonFailed, stderr: err.Error()}
 }
 
-// printed returns the hook's output, without errors about its form.
-func (a *hookResult) printed() string {
-	if a.fault == faultInvalid && a.stdout != "" {
+// printedOutput returns the hook's output, without errors about its form.
+func (a *hookResult) printedOutput() string {
+	if a.noVerdict == reasonInvalid && a.stdout != "" {
 		return a.stdout
 	}
 	return a.stdout + a.stderr

@@ -22,12 +22,12 @@ type Trace struct {
 	Reports []string
 	// Attachments are for the transcript, in order.
 	Attachments []protocol.HookAttachment
-	// Ended describes the configured Stop hooks; nil = none ran.
-	Ended *protocol.StopHooks
+	// StopHooks describes the configured Stop hooks; nil = none ran.
+	StopHooks *protocol.StopHooks
 }
 
-// report records the result of a hook around a compaction.
-func (t *Trace) report(c *call, a *hookResult) {
+// reportResult records the result of a hook around a compaction.
+func (t *Trace) reportResult(c *hookCall, a *hookResult) {
 	if c.event != "PreCompact" && c.event != "PostCompact" || a.entry.callback != "" || a.detached {
 		return
 	}
@@ -44,7 +44,7 @@ func (t *Trace) report(c *call, a *hookResult) {
 // attachAnswer records in the transcript a hook whose verdict is not a refusal. A
 // hook after a tool that ends the turn is recorded only by that; at the end of a
 // turn the stop is recorded first.
-func (t *Trace) attachAnswer(c *call, a *hookResult) {
+func (t *Trace) attachAnswer(c *hookCall, a *hookResult) {
 	stops := a.output.Continue != nil && !*a.output.Continue
 	switch {
 	case stops && c.event == "PostToolUse":
@@ -61,11 +61,11 @@ func (t *Trace) attachAnswer(c *call, a *hookResult) {
 }
 
 // attach records in the transcript a configured hook that did not refuse.
-func (t *Trace) attach(c *call, a *hookResult) {
-	if a.entry.callback != "" || a.fault == faultUnknown {
+func (t *Trace) attach(c *hookCall, a *hookResult) {
+	if a.entry.callback != "" || a.noVerdict == reasonUnknown {
 		return
 	}
-	command := protocol.Field{Key: "command", Value: a.entry.shown()}
+	command := protocol.Field{Key: "command", Value: a.entry.displayLabel()}
 	took := protocol.Field{Key: "durationMs", Value: a.duration.Milliseconds()}
 	stdout := protocol.Field{Key: "stdout", Value: a.stdout}
 	code := protocol.Field{Key: "exitCode", Value: 1}
@@ -74,13 +74,13 @@ func (t *Trace) attach(c *call, a *hookResult) {
 	}
 	switch {
 	case a.outcome == succeeded:
-		if a.plain == "" && claudecode.HookEventNamed(c.event).Prompt || strings.TrimSpace(a.stdout+a.stderr) == "" {
+		if a.plainText == "" && claudecode.HookEventNamed(c.event).Prompt || strings.TrimSpace(a.stdout+a.stderr) == "" {
 			return
 		}
-		t.attachEnd(c, "hook_success", protocol.Field{Key: "content", Value: strings.TrimSpace(a.plain)},
+		t.attachEnd(c, "hook_success", protocol.Field{Key: "content", Value: strings.TrimSpace(a.plainText)},
 			stdout, protocol.Field{Key: "stderr", Value: a.stderr}, code, command, took)
-		if a.plain != "" && claudecode.HookEventNamed(c.event).PlainText {
-			t.render(c.name + " hook success: " + strings.TrimSpace(a.plain))
+		if a.plainText != "" && claudecode.HookEventNamed(c.event).PlainText {
+			t.setRendered(c.name + " hook success: " + strings.TrimSpace(a.plainText))
 		}
 	case a.outcome == cancelled && (c.event == "PostToolUse" || c.event == "PostToolUseFailure"):
 		t.attachEnd(c, "hook_cancelled")
@@ -89,13 +89,13 @@ func (t *Trace) attach(c *call, a *hookResult) {
 			protocol.Field{Key: "timedOut", Value: a.timedOut},
 			protocol.Field{Key: "timeoutMs", Value: int64(a.entry.timeout / time.Millisecond)})
 	case a.outcome == failed:
-		t.attachEnd(c, "hook_non_blocking_error", protocol.Field{Key: "stderr", Value: a.complaint()}, stdout, code, command, took)
+		t.attachEnd(c, "hook_non_blocking_error", protocol.Field{Key: "stderr", Value: a.errorOutput()}, stdout, code, command, took)
 	}
 }
 
-// complaint returns the error output of a failed hook for the transcript.
-func (a *hookResult) complaint() string {
-	if a.exit == nil || a.fault == faultInvalid {
+// errorOutput returns the error output of a failed hook for the transcript.
+func (a *hookResult) errorOutput() string {
+	if a.exit == nil || a.noVerdict == reasonInvalid {
 		return a.stderr
 	}
 	text := cmp.Or(strings.TrimSpace(a.stderr), "No stderr output")
@@ -104,7 +104,7 @@ func (a *hookResult) complaint() string {
 
 // attachBlock records the refusal of a hook in the transcript, unless a message to the user or the model already
 // contains it.
-func (t *Trace) attachBlock(c *call, a *hookResult, reason string) {
+func (t *Trace) attachBlock(c *hookCall, a *hookResult, reason string) {
 	switch c.event {
 	case "PreToolUse", "PermissionRequest", "UserPromptSubmit", "UserPromptExpansion", "PreCompact":
 		return
@@ -113,16 +113,16 @@ func (t *Trace) attachBlock(c *call, a *hookResult, reason string) {
 			return
 		}
 	case "PostToolBatch":
-		t.stopped(c, reason, "")
+		t.addStop(c, reason, "")
 		return
 	}
-	t.attachEnd(c, "hook_blocking_error", protocol.Field{Key: "blockingError", Value: blockingError{reason, a.entry.shown()}})
-	t.render(refusedText(c, a, reason))
+	t.attachEnd(c, "hook_blocking_error", protocol.Field{Key: "blockingError", Value: blockingError{reason, a.entry.displayLabel()}})
+	t.setRendered(refusedText(c, a, reason))
 }
 
 // refusedText returns the refusal of a hook for the model.
-func refusedText(c *call, a *hookResult, reason string) string {
-	return c.name + ` hook blocking error from command: "` + a.entry.shown() + `": ` + reason
+func refusedText(c *hookCall, a *hookResult, reason string) string {
+	return c.name + ` hook blocking error from command: "` + a.entry.displayLabel() + `": ` + reason
 }
 
 type blockingError struct {
@@ -131,40 +131,40 @@ type blockingError struct {
 }
 
 // attachDecision records in the transcript that hooks answered a permission question.
-func (t *Trace) attachDecision(c *call, allow bool) {
+func (t *Trace) attachDecision(c *hookCall, allow bool) {
 	decision := "deny"
 	if allow {
 		decision = "allow"
 	}
-	t.keep(c, "hook_permission_decision", []protocol.Field{
+	t.addAttachment(c, "hook_permission_decision", []protocol.Field{
 		{Key: "decision", Value: decision}, {Key: "toolUseID", Value: c.toolUseID}, {Key: "hookEvent", Value: c.event},
 	})
 }
 
 // attachStop records in the transcript that a hook ends the turn. For prompts the
 // user sees it instead.
-func (t *Trace) attachStop(c *call, reason string) {
+func (t *Trace) attachStop(c *hookCall, reason string) {
 	switch {
 	case c.event == "PostToolUse", c.event == "PostToolBatch":
-		t.stopped(c, reason, "Execution stopped by "+c.event+" hook")
+		t.addStop(c, reason, "Execution stopped by "+c.event+" hook")
 	case claudecode.HookEventNamed(c.event).End:
 		named := *c
 		named.name = "Stop"
-		t.stopped(&named, reason, "Stop hook prevented continuation")
+		t.addStop(&named, reason, "Stop hook prevented continuation")
 	case c.event == "PreToolUse":
-		t.stopped(c, reason, "Execution stopped by hook")
+		t.addStop(c, reason, "Execution stopped by hook")
 	}
 }
 
-func (t *Trace) stopped(c *call, reason, otherwise string) {
+func (t *Trace) addStop(c *hookCall, reason, otherwise string) {
 	reason = cmp.Or(reason, otherwise)
 	t.attachText(c, "hook_stopped_continuation", "message", reason)
-	t.render(c.name + " hook stopped continuation: " + reason)
+	t.setRendered(c.name + " hook stopped continuation: " + reason)
 }
 
 // attachContext records in the transcript the context that a hook adds for the
 // model.
-func (t *Trace) attachContext(c *call, text string) {
+func (t *Trace) attachContext(c *hookCall, text string) {
 	named := *c
 	switch {
 	case c.event == "SessionStart":
@@ -175,7 +175,7 @@ func (t *Trace) attachContext(c *call, text string) {
 		named.toolUseID = "hook-" + c.toolUseID
 	}
 	t.attachText(&named, "hook_additional_context", "content", []string{text})
-	t.render(named.name + " hook additional context: " + text)
+	t.setRendered(named.name + " hook additional context: " + text)
 }
 
 // FileChanged returns the context and the event for a file that a PostToolUse hook changed after a call had written
@@ -184,23 +184,23 @@ func FileChanged(name, toolUseID, file string) (string, protocol.Event) {
 	var t Trace
 	text := "PostToolUse hook modified " + file + " after your edit (likely a formatter). Your next Edit will not fail with a stale-file error, " +
 		"but if its old_string targets a region the hook reformatted, Read the file first."
-	c := &call{event: "PostToolUse", name: name, toolUseID: toolUseID}
-	t.keep(c, "hook_additional_context", append([]protocol.Field{{Key: "content", Value: []string{text}}, {Key: "isOwnText", Value: true}}, origin(c)...))
-	t.render(name + " hook additional context: " + text)
-	return text, t.Attached()[0]
+	c := &hookCall{event: "PostToolUse", name: name, toolUseID: toolUseID}
+	t.addAttachment(c, "hook_additional_context", append([]protocol.Field{{Key: "content", Value: []string{text}}, {Key: "isOwnText", Value: true}}, originFields(c)...))
+	t.setRendered(name + " hook additional context: " + text)
+	return text, t.AttachmentEvents()[0]
 }
 
 // attachEnd adds an attachment that says how a hook ended.
-func (t *Trace) attachEnd(c *call, kind string, fields ...protocol.Field) {
-	t.keep(c, kind, append(origin(c), fields...))
+func (t *Trace) attachEnd(c *hookCall, kind string, fields ...protocol.Field) {
+	t.addAttachment(c, kind, append(originFields(c), fields...))
 }
 
 // attachText adds an attachment with the text of a hook.
-func (t *Trace) attachText(c *call, kind, key string, value any) {
-	t.keep(c, kind, append([]protocol.Field{{Key: key, Value: value}}, origin(c)...))
+func (t *Trace) attachText(c *hookCall, kind, key string, value any) {
+	t.addAttachment(c, kind, append([]protocol.Field{{Key: key, Value: value}}, originFields(c)...))
 }
 
-func (t *Trace) keep(c *call, kind string, fields []protocol.Field) {
+func (t *Trace) addAttachment(c *hookCall, kind string, fields []protocol.Field) {
 	if c.event == "PostToolBatch" {
 		fields = append(fields, protocol.Field{Key: "accountMemoryBatch", Value: false})
 	}
@@ -208,25 +208,25 @@ func (t *Trace) keep(c *call, kind string, fields []protocol.Field) {
 }
 
 // summarizeStop records in the transcript the results of the configured Stop hooks.
-func (o *Outcome) summarizeStop(c *call, answers []hookResult) {
+func (o *Outcome) summarizeStop(c *hookCall, answers []hookResult) {
 	sum := protocol.StopHookSummary{
 		Hooks: []protocol.StopHookInfo{}, Errors: []string{}, Failed: []int{}, Context: append([]string{}, o.AdditionalContext...),
 		Prevented: o.StopTurn, Reason: o.StopReason,
 	}
 	for i := range answers {
 		a := &answers[i]
-		if a.entry.callback != "" || a.detached || a.fault == faultUnknown {
+		if a.entry.callback != "" || a.detached || a.noVerdict == reasonUnknown {
 			continue
 		}
 		sum.Count++
-		info := protocol.StopHookInfo{Command: a.entry.shown()}
+		info := protocol.StopHookInfo{Command: a.entry.displayLabel()}
 		reason, _, refused := a.refusal(c)
 		switch {
 		case refused:
 			sum.Errors = append(sum.Errors, reason)
 		case a.outcome == failed:
 			sum.Failed = append(sum.Failed, len(sum.Errors))
-			sum.Errors = append(sum.Errors, a.complaint())
+			sum.Errors = append(sum.Errors, a.errorOutput())
 		}
 		if !refused {
 			info.DurationMS = new(a.duration.Milliseconds())
@@ -235,19 +235,19 @@ func (o *Outcome) summarizeStop(c *call, answers []hookResult) {
 		sum.HasOutput = sum.HasOutput || strings.TrimSpace(a.stdout+a.stderr) != "" || refused || a.outcome == failed
 	}
 	if sum.Count > 0 {
-		o.Ended = &protocol.StopHooks{Summary: sum, ToolUseID: c.toolUseID}
+		o.StopHooks = &protocol.StopHooks{Summary: sum, ToolUseID: c.toolUseID}
 	}
 }
 
-// render sets the model's view of the last attachment.
-func (t *Trace) render(text string) { t.Attachments[len(t.Attachments)-1].Rendered = text }
+// setRendered sets the model's view of the last attachment.
+func (t *Trace) setRendered(text string) { t.Attachments[len(t.Attachments)-1].Rendered = text }
 
-func origin(c *call) []protocol.Field {
+func originFields(c *hookCall) []protocol.Field {
 	return []protocol.Field{{Key: "hookName", Value: c.name}, {Key: "toolUseID", Value: c.toolUseID}, {Key: "hookEvent", Value: c.event}}
 }
 
-// Attached returns the events that record the outcome in transcripts.
-func (t *Trace) Attached() []protocol.Event {
+// AttachmentEvents returns the events that record the outcome in transcripts.
+func (t *Trace) AttachmentEvents() []protocol.Event {
 	var events []protocol.Event
 	for _, a := range t.Attachments {
 		ev := &protocol.AttachmentAdded{Attachment: a}

@@ -88,7 +88,7 @@ func TestCallbackAnswers(t *testing.T) {
 			},
 			notices: []string{`"subtype":"informational","content":"PreToolUse: Hook callback hook_0 failed: the SDK host replied with an error or an invalid answer. onFailure is \"block\", so this failure counts as a block.","level":"warning","tag":"hook_callback_failed"`},
 		},
-		{name: "wrong name, PreToolUse", event: bash, reply: wrong, want: expectedOutcome{NotExecuted: unexpectedError}},
+		{name: "wrong name, PreToolUse", event: bash, reply: wrong, want: expectedOutcome{NotExecuted: unexpectedErrorText}},
 		{
 			name: "wrong name, UserPromptSubmit", event: prompt, reply: wrong,
 			want: expectedOutcome{CrashError: "Hook returned incorrect event name: expected 'UserPromptSubmit' but got 'SessionStart'. Full stdout: " + full},
@@ -172,7 +172,7 @@ func TestCallbackTimeout(t *testing.T) {
 // Checklist row 53: after the host has disconnected, a call that needs its answer must not run; other events
 // continue.
 func TestCallbackHostGone(t *testing.T) {
-	h := &fixedHost{err: fmt.Errorf("asking: %w", ErrGone)}
+	h := &fixedHost{err: fmt.Errorf("asking: %w", ErrHostGone)}
 	r := runner(t, `{}`, func(o *Options) { o.Callback = h.call })
 	for _, event := range []string{"PreToolUse", "Stop"} {
 		r.Register(event, []protocol.HookMatcher{{HookCallbackIDs: []string{"hook_0"}}})
@@ -263,7 +263,7 @@ func TestCallbackSilent(t *testing.T) {
 		want    expectedOutcome
 		notices []string
 	}{
-		{event: bash, want: expectedOutcome{NotExecuted: notInTime}},
+		{event: bash, want: expectedOutcome{NotExecuted: timeoutText}},
 		{event: protocol.PostToolUseHook{ToolName: "Bash"}},
 		{
 			event: protocol.UserPromptSubmitHook{Prompt: "hi"},

@@ -31,18 +31,18 @@ const drainLimit = 100 * time.Millisecond
 // outputLimit bounds the stored standard output of a command, in bytes.
 const outputLimit = 2 << 20
 
-// command runs a command hook, with its index among those of the event: it gets the
+// runCommand runs a command hook, with its index among those of the event: it gets the
 // input on standard input, and its exit status and output are the verdict (spec:
 // cli-contract 5.5).
-func (r *Runner) command(ctx context.Context, c *call, e *entry, place int) hookResult {
+func (r *Runner) runCommand(ctx context.Context, c *hookCall, e *hookEntry, place int) hookResult {
 	p, err := proc.Start(ctx, proc.Options{
-		Command: proc.Command{Path: program(e)[0], Args: program(e)[1:], Env: r.environ(c, e, place), Dir: c.cwd},
+		Command: proc.Command{Path: shellCommand(e)[0], Args: shellCommand(e)[1:], Env: r.environ(c, e, place), Dir: c.cwd},
 		Grace:   time.Nanosecond, // stdin is closed immediately, so there is nothing to wait for before SIGTERM
 	})
 	if err != nil {
-		a := hookResult{outcome: failed, fault: faultFailed, stderr: err.Error()}
+		a := hookResult{outcome: failed, noVerdict: reasonFailed, stderr: err.Error()}
 		if errors.Is(err, fs.ErrNotExist) {
-			a.fault = faultMissing
+			a.noVerdict = reasonMissing
 		}
 		return a
 	}
@@ -55,21 +55,21 @@ func (r *Runner) command(ctx context.Context, c *call, e *entry, place int) hook
 	}
 	progress, how := r.await(ctx, p, out, timer)
 	switch how {
-	case detached:
+	case waitDetached:
 		return r.detach(ctx, p, out, timer)
-	case tooLate:
+	case waitTimedOut:
 		p.Stop(ctx)
 		<-out.ended
 		return hookResult{
-			outcome: cancelled, fault: faultSilent, timedOut: true, exit: new(1),
+			outcome: cancelled, noVerdict: reasonSilent, timedOut: true, exit: new(1),
 			stdout: out.current(), stderr: p.StderrTail(), progress: progress,
 		}
-	case contextEnded:
+	case waitCancelled:
 		timer.Stop()
 		p.Stop(context.WithoutCancel(ctx)) // it may clean up
 		<-out.ended
 		return hookResult{outcome: cancelled, stdout: out.current(), stderr: p.StderrTail(), progress: progress}
-	case exitedItself:
+	case waitExited:
 		timer.Stop()
 	}
 	out.wait(drainLimit)
@@ -83,7 +83,7 @@ func (r *Runner) command(ctx context.Context, c *call, e *entry, place int) hook
 	default:
 	}
 	if writeErr != nil {
-		a.outcome, a.fault, a.stderr = failed, faultFailed, writeErr.Error()
+		a.outcome, a.noVerdict, a.stderr = failed, reasonFailed, writeErr.Error()
 		return a
 	}
 	exit, _ := p.Exit()
@@ -91,7 +91,7 @@ func (r *Runner) command(ctx context.Context, c *call, e *entry, place int) hook
 		exit.Code = 1
 		a.killed = true
 	}
-	a.judge(c.event, e.label(), exit.Code)
+	a.judgeExit(c.event, e.label(), exit.Code)
 	return a
 }
 
@@ -99,17 +99,17 @@ func (r *Runner) command(ctx context.Context, c *call, e *entry, place int) hook
 type waitResult int
 
 const (
-	exitedItself waitResult = iota
-	detached                // it continues in the background
-	tooLate
-	contextEnded
+	waitExited   waitResult = iota
+	waitDetached            // it continues in the background
+	waitTimedOut
+	waitCancelled
 )
 
 // await waits for the command and records its output in the meantime.
 func (r *Runner) await(ctx context.Context, p *proc.Process, out *outputWatcher, timer *time.Timer) ([]partialOutput, waitResult) {
 	var look <-chan time.Time
-	if r.o.ProgressEvery > 0 {
-		tick := time.NewTicker(r.o.ProgressEvery)
+	if r.options.ProgressEvery > 0 {
+		tick := time.NewTicker(r.options.ProgressEvery)
 		defer tick.Stop()
 		look = tick.C
 	}
@@ -118,16 +118,16 @@ func (r *Runner) await(ctx context.Context, p *proc.Process, out *outputWatcher,
 	for {
 		select {
 		case <-p.Done():
-			return progress, exitedItself
+			return progress, waitExited
 		case limit := <-out.async:
 			if limit > 0 {
 				timer.Reset(limit)
 			}
-			return nil, detached
+			return nil, waitDetached
 		case <-timer.C:
-			return progress, tooLate
+			return progress, waitTimedOut
 		case <-ctx.Done():
-			return progress, contextEnded
+			return progress, waitCancelled
 		case <-look:
 			if now := (partialOutput{out.current(), p.StderrTail()}); now != last {
 				progress, last = append(progress, now), now
@@ -136,25 +136,25 @@ func (r *Runner) await(ctx context.Context, p *proc.Process, out *outputWatcher,
 	}
 }
 
-// judge interprets an exit status.
-func (a *hookResult) judge(event, label string, code int) {
+// judgeExit interprets an exit status.
+func (a *hookResult) judgeExit(event, label string, code int) {
 	a.exit = &code
 	switch code {
 	case 0:
 		a.outcome = succeeded
-		a.read(event)
+		a.readOutput(event)
 	case exitBlock:
 		a.outcome, a.blocked = failed, true
-		a.bare = strings.TrimSpace(a.stderr)
+		a.rawReason = strings.TrimSpace(a.stderr)
 		text := a.stderr
-		if a.bare == "" {
+		if a.rawReason == "" {
 			text = "No stderr output"
 		}
-		a.block = "[" + label + "]: " + text
+		a.blockReason = "[" + label + "]: " + text
 	case exitNotFound:
-		a.outcome, a.fault = failed, faultMissing
+		a.outcome, a.noVerdict = failed, reasonMissing
 	default:
-		a.outcome, a.fault = failed, faultFailed
+		a.outcome, a.noVerdict = failed, reasonFailed
 	}
 }
 
@@ -167,7 +167,7 @@ func (r *Runner) detach(ctx context.Context, p *proc.Process, out *outputWatcher
 		case <-p.Done():
 			out.wait(drainLimit)
 		case <-timer.C:
-		case <-r.quit:
+		case <-r.closing:
 		}
 		p.Stop(ctx)
 		<-out.ended
@@ -186,8 +186,8 @@ func (r *Runner) detach(ctx context.Context, p *proc.Process, out *outputWatcher
 	return hookResult{outcome: succeeded, detached: true}
 }
 
-// program returns the command line: without args a script for a shell.
-func program(e *entry) []string {
+// shellCommand returns the command line: without args a script for a shell.
+func shellCommand(e *hookEntry) []string {
 	c := e.config
 	switch {
 	case c.Args != nil:
@@ -199,17 +199,17 @@ func program(e *entry) []string {
 }
 
 // environ returns the environment of a command; of duplicate names the last counts.
-func (r *Runner) environ(c *call, e *entry, place int) []string {
-	env := append(slices.Clone(r.o.Environ),
-		"CLAUDE_PROJECT_DIR="+r.o.ProjectDir,
+func (r *Runner) environ(c *hookCall, e *hookEntry, place int) []string {
+	env := append(slices.Clone(r.options.Environ),
+		"CLAUDE_PROJECT_DIR="+r.options.ProjectDir,
 		"CLAUDECODE=1",
 		"CLAUDE_CODE_CHILD_SESSION=1",
 		"CLAUDE_CODE_SESSION_ID="+c.sessionID,
 		"CLAUDE_CODE_SESSION_ATTENDED=0",
-		"CLAUDE_CODE_ENTRYPOINT="+r.o.Entrypoint,
+		"CLAUDE_CODE_ENTRYPOINT="+r.options.Entrypoint,
 	)
-	if r.o.PID != 0 {
-		env = append(env, "CLAUDE_PID="+strconv.Itoa(r.o.PID))
+	if r.options.PID != 0 {
+		env = append(env, "CLAUDE_PID="+strconv.Itoa(r.options.PID))
 	}
 	if c.effort != "" {
 		env = append(env, "CLAUDE_EFFORT="+c.effort)
@@ -284,14 +284,14 @@ var envEvents = [...]string{"Setup", "SessionStart", "CwdChanged", "FileChanged"
 
 // envFile returns the path for CLAUDE_ENV_FILE of a hook; empty = none. It removes
 // what an earlier run of a repeatable event wrote.
-func (r *Runner) envFile(c *call, place int) string {
-	if r.o.EnvDir == "" || !slices.Contains(envEvents[:], c.event) || os.MkdirAll(r.o.EnvDir, 0o700) != nil {
+func (r *Runner) envFile(c *hookCall, place int) string {
+	if r.options.EnvDir == "" || !slices.Contains(envEvents[:], c.event) || os.MkdirAll(r.options.EnvDir, 0o700) != nil {
 		return ""
 	}
-	return filepath.Join(r.o.EnvDir, envPrefix(c.event)+strconv.Itoa(place)+".sh")
+	return filepath.Join(r.options.EnvDir, envFilePrefix(c.event)+strconv.Itoa(place)+".sh")
 }
 
-func envPrefix(event string) string { return strings.ToLower(event) + "-hook-" }
+func envFilePrefix(event string) string { return strings.ToLower(event) + "-hook-" }
 
 // forgetEnv drops the files of the previous run of the event.
 func (r *Runner) forgetEnv(event string) {
@@ -305,7 +305,7 @@ func (r *Runner) forgetEnv(event string) {
 
 // envFiles returns the files that hooks of the event wrote, in configured order.
 func (r *Runner) envFiles(event string) []string {
-	files, err := filepath.Glob(filepath.Join(r.o.EnvDir, envPrefix(event)+"*.sh"))
+	files, err := filepath.Glob(filepath.Join(r.options.EnvDir, envFilePrefix(event)+"*.sh"))
 	if err != nil {
 		return nil
 	}
@@ -315,7 +315,7 @@ func (r *Runner) envFiles(event string) []string {
 
 // Script returns the shell code that hooks left for later commands; empty = none.
 func (r *Runner) Script() string {
-	if r.o.EnvDir == "" {
+	if r.options.EnvDir == "" {
 		return ""
 	}
 	var parts []string
@@ -334,44 +334,44 @@ const bodyLimit = 1 << 20
 
 // post sends the input to an HTTP hook. A 2xx body is interpreted like a command's
 // standard output; everything else is an error that does not block.
-func (r *Runner) post(ctx context.Context, c *call, e *entry) hookResult {
+func (r *Runner) post(ctx context.Context, c *hookCall, e *hookEntry) hookResult {
 	limited, cancel := context.WithTimeout(ctx, e.timeout)
 	defer cancel()
 	req, err := http.NewRequestWithContext(limited, http.MethodPost, e.config.URL, bytes.NewReader(c.stdin))
 	if err != nil {
-		return failure(ctx, limited, err)
+		return failedResult(ctx, limited, err)
 	}
 	req.Header.Set("Content-Type", "application/json")
 	for name, value := range e.config.Headers {
-		req.Header.Set(name, expandEnv(value, e.config.AllowedEnvVars, r.o.Environ))
+		req.Header.Set(name, expandEnv(value, e.config.AllowedEnvVars, r.options.Environ))
 	}
-	resp, err := r.o.HTTP.Do(req)
+	resp, err := r.options.HTTP.Do(req)
 	if err != nil {
-		return failure(ctx, limited, err)
+		return failedResult(ctx, limited, err)
 	}
 	defer resp.Body.Close()
 	body, err := io.ReadAll(io.LimitReader(resp.Body, bodyLimit))
 	if err != nil {
-		return failure(ctx, limited, err)
+		return failedResult(ctx, limited, err)
 	}
 	a := hookResult{stdout: string(body), exit: &resp.StatusCode, outcome: succeeded}
 	if resp.StatusCode < 200 || resp.StatusCode > 299 {
-		a.outcome, a.fault = failed, faultFailed
+		a.outcome, a.noVerdict = failed, reasonFailed
 		a.stderr = fmt.Sprintf("HTTP %d from %s", resp.StatusCode, e.config.URL)
 		return a
 	}
-	a.read(c.event)
+	a.readOutput(c.event)
 	return a
 }
 
-var variable = sync.OnceValue(func() *regexp.Regexp {
+var variableReference = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`\$(?:\{([A-Za-z_][A-Za-z0-9_]*)\}|([A-Za-z_][A-Za-z0-9_]*))`)
 })
 
 // expandEnv replaces $NAME and ${NAME}. A name that is not allowed becomes empty.
 // Line ends and NUL are removed from values, because they would end the header.
 func expandEnv(text string, allowed, environ []string) string {
-	return variable().ReplaceAllStringFunc(text, func(m string) string {
+	return variableReference().ReplaceAllStringFunc(text, func(m string) string {
 		name := strings.Trim(m, "${}")
 		if !slices.Contains(allowed, name) {
 			return ""

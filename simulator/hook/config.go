@@ -11,8 +11,8 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// entry is one hook of an event: a configured one, or a callback of the host.
-type entry struct {
+// hookEntry is one hook of an event: a configured one, or a callback of the host.
+type hookEntry struct {
 	match      func(subject string) bool
 	config     protocol.HookConfig // zero for a callback
 	callback   string              // id; empty for a configured hook
@@ -21,12 +21,12 @@ type entry struct {
 	source     string   // file; empty for a callback
 	plugin     string   // plugin of the hook; empty = none
 	environ    []string // from the file, for a command
-	once       bool     // it runs once per session; settings files cannot request that
-	used       bool     // already ran; guarded by Runner.mu
+	runsOnce   bool     // it runs once per session; settings files cannot request that
+	hasRun     bool     // already ran; guarded by Runner.mu
 }
 
 // label returns the name of a hook before its stderr.
-func (e *entry) label() string {
+func (e *hookEntry) label() string {
 	c := e.config
 	switch {
 	case e.callback != "":
@@ -45,25 +45,25 @@ func (e *entry) label() string {
 
 // origin returns the source of the hook for hosts; they see callbacks as settings
 // (observed with 2.1.329).
-func (e *entry) origin() string {
+func (e *hookEntry) origin() string {
 	if e.plugin != "" {
 		return protocol.PluginHookPrefix + e.plugin
 	}
 	return "settings"
 }
 
-// mustBlock reports whether a failure of the hook counts as a refusal. The end of a
-// conversation cannot be refused that way (observed with 2.1.329).
-func (e *entry) mustBlock(event string) bool {
+// blocksOnFailure reports whether a failure of the hook counts as a refusal. The end of a conversation cannot be
+// refused that way (observed with 2.1.329).
+func (e *hookEntry) blocksOnFailure(event string) bool {
 	return e.mustAnswer && !claudecode.HookEventNamed(event).End
 }
 
-// shown returns the label for transcripts, on one line.
-func (e *entry) shown() string { return strings.ReplaceAll(e.label(), "\n", "␤") }
+// displayLabel returns the label for transcripts, on one line.
+func (e *hookEntry) displayLabel() string { return strings.ReplaceAll(e.label(), "\n", "␤") }
 
 // matches compares the matcher with the subject of the event; an event without a
 // subject always matches. The agent tool has two names.
-func (e *entry) matches(event, subject string) bool {
+func (e *hookEntry) matches(event, subject string) bool {
 	switch {
 	case subject == "" && !strings.Contains(event, "Tool"):
 		return true
@@ -74,7 +74,7 @@ func (e *entry) matches(event, subject string) bool {
 }
 
 // identity is equal for equivalent hooks; empty = never equal.
-func (e *entry) identity() string {
+func (e *hookEntry) identity() string {
 	c := e.config
 	switch c.Type {
 	case "command":
@@ -85,7 +85,7 @@ func (e *entry) identity() string {
 	return ""
 }
 
-func check(c protocol.HookConfig) error {
+func checkConfig(c protocol.HookConfig) error {
 	need := func(key, value string) error {
 		if value == "" {
 			return fmt.Errorf("a %s hook needs %q", c.Type, key)
@@ -116,7 +116,7 @@ func compileMatcher(text *string) (func(subject string) bool, error) {
 	switch {
 	case text == nil || *text == "" || *text == "*":
 		return func(string) bool { return true }, nil
-	case strings.IndexFunc(*text, notPlain) < 0:
+	case strings.IndexFunc(*text, isNotPlain) < 0:
 		names := strings.FieldsFunc(*text, func(c rune) bool { return c == '|' || c == ',' || c == ' ' })
 		return func(subject string) bool { return slices.Contains(names, subject) }, nil
 	}
@@ -127,7 +127,7 @@ func compileMatcher(text *string) (func(subject string) bool, error) {
 	return re.MatchString, nil
 }
 
-func notPlain(c rune) bool {
+func isNotPlain(c rune) bool {
 	plain := c == '_' || c == '|' || c == ',' || c == ' ' || '0' <= c && c <= '9' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z'
 	return !plain
 }

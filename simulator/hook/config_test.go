@@ -88,7 +88,7 @@ func TestSettingsOrder(t *testing.T) {
 		{Name: "local", Raw: json.RawMessage(`{"Stop":[{"matcher":null,"hooks":[{"type":"command","command":"b"}]}]}`)},
 	}})
 	var got []string
-	for _, e := range r.choose("Stop", "", Input{Event: protocol.StopHook{}}) {
+	for _, e := range r.matchingHooks("Stop", "", Input{Event: protocol.StopHook{}}) {
 		got = append(got, e.config.Command)
 	}
 	if diff := cmp.Diff([]string{"a", "b"}, got); diff != "" || len(warnings) != 1 {
@@ -118,7 +118,7 @@ func TestMatches(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := (&entry{match: match}).matches(tt.event, tt.subject); got != tt.want {
+		if got := (&hookEntry{match: match}).matches(tt.event, tt.subject); got != tt.want {
 			t.Errorf("%q of %s:%s = %v", tt.matcher, tt.event, tt.subject, got)
 		}
 	}
@@ -132,7 +132,7 @@ func FuzzSettings(f *testing.F) {
 		r, _ := New(Options{Settings: []Source{{Raw: json.RawMessage(raw)}}})
 		for event, entries := range r.entries {
 			for _, e := range entries {
-				if e.timeout <= 0 || check(e.config) != nil {
+				if e.timeout <= 0 || checkConfig(e.config) != nil {
 					t.Errorf("%s: accepted %+v", event, e.config)
 				}
 				e.match(subject)
@@ -153,9 +153,9 @@ func FuzzOutput(f *testing.F) {
 			t.Errorf("accepted %s for %s", text, event)
 		}
 		isAsync(text)
-		a := hookResult{entry: &entry{}, stdout: text, outcome: succeeded}
-		a.read(event)
-		o := merge(&call{event: event, name: event, unchecked: new(sync.Once)}, []hookResult{a})
+		a := hookResult{entry: &hookEntry{}, stdout: text, outcome: succeeded}
+		a.readOutput(event)
+		o := mergeResults(&hookCall{event: event, name: event, unchecked: new(sync.Once)}, []hookResult{a})
 		for _, e := range append(o.Frames, o.Notices...) {
 			if _, err := protocol.Marshal(e); err != nil {
 				t.Error(err)

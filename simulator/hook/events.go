@@ -6,10 +6,10 @@ import (
 
 // Properties of the events.
 
-// neverToHost reports whether the event calls no callbacks: those before and after
+// isHiddenFromHost reports whether the event calls no callbacks: those before and after
 // the host's part of the session (spec: cli-contract 5.1). The host is notified of
 // cleared and compacted conversations (observed with 2.1.329).
-func neverToHost(in protocol.HookInput) bool {
+func isHiddenFromHost(in protocol.HookInput) bool {
 	switch in := in.(type) {
 	case protocol.SessionStartHook:
 		return in.Source != "clear" && in.Source != "compact"

@@ -24,12 +24,12 @@ import (
 )
 
 // Callback asks the host to run one of its hooks and returns the output object unchanged. It returns an error if the
-// host reports a failure, and one that wraps [ErrGone] if the host has disconnected. When ctx ends it must return
+// host reports a failure, and one that wraps [ErrHostGone] if the host has disconnected. When ctx ends it must return
 // soon and ask the host to stop.
 type Callback func(ctx context.Context, callbackID string, input json.RawMessage, toolUseID string) (json.RawMessage, error)
 
-// ErrGone says that the host can no longer respond.
-var ErrGone = errors.New("the host is gone")
+// ErrHostGone says that the host can no longer respond.
+var ErrHostGone = errors.New("the host is gone")
 
 // Options configures a [Runner]. The zero value runs nothing.
 type Options struct {
@@ -38,7 +38,7 @@ type Options struct {
 	Settings []Source
 
 	CWD            string // directory of commands, unless Input.Base sets another
-	ToldCWD        string // working directory reported in inputs; empty = the directory of commands
+	DisplayCWD     string // working directory reported in inputs; empty = the directory of commands
 	ProjectDir     string // CLAUDE_PROJECT_DIR; empty = CWD
 	SessionID      string
 	TranscriptPath string
@@ -96,14 +96,14 @@ type Input struct {
 // Runner holds the hooks of a session. Its methods may be called from many
 // goroutines.
 type Runner struct {
-	o    Options
-	quit chan struct{} // closed by Close to end asynchronous hooks
-	jobs sync.WaitGroup
+	options Options
+	closing chan struct{} // closed by Close to end asynchronous hooks
+	jobs    sync.WaitGroup
 
 	unchecked sync.Once // reports once per session that a call was not checked
 
 	mu      sync.Mutex
-	entries map[string][]*entry // by event; settings first, then callbacks
+	entries map[string][]*hookEntry // by event; settings first, then callbacks
 	closed  bool
 	reports []Report
 }
@@ -130,7 +130,7 @@ func New(o Options) (*Runner, []protocol.Warning) {
 		o.MatchRule = func(rule string, use protocol.ToolUse) bool { return rule == use.Name }
 	}
 	o.Environ = slices.Clone(o.Environ)
-	r := &Runner{o: o, quit: make(chan struct{}), entries: map[string][]*entry{}}
+	r := &Runner{options: o, closing: make(chan struct{}), entries: map[string][]*hookEntry{}}
 	var warnings []protocol.Warning
 	for _, s := range o.Settings {
 		warnings = append(warnings, r.load(s)...)
@@ -149,7 +149,7 @@ func (r *Runner) Add(s Source) []protocol.Warning {
 func (r *Runner) Replace(s Source) []protocol.Warning {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.remove(func(e *entry) bool { return e.callback == "" && e.source == s.Name })
+	r.remove(func(e *hookEntry) bool { return e.callback == "" && e.source == s.Name })
 	return r.load(s)
 }
 
@@ -157,14 +157,14 @@ func (r *Runner) Replace(s Source) []protocol.Warning {
 func (r *Runner) Callbacks(matchers map[string][]protocol.HookMatcher) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.remove(func(e *entry) bool { return e.callback != "" })
+	r.remove(func(e *hookEntry) bool { return e.callback != "" })
 	for _, event := range slices.Sorted(maps.Keys(matchers)) {
 		r.register(event, matchers[event])
 	}
 }
 
 // remove removes the hooks for which which returns true; r.mu must be held.
-func (r *Runner) remove(which func(*entry) bool) {
+func (r *Runner) remove(which func(*hookEntry) bool) {
 	for event, entries := range r.entries {
 		r.entries[event] = slices.DeleteFunc(slices.Clone(entries), which)
 	}
@@ -187,7 +187,7 @@ func (r *Runner) register(event string, matchers []protocol.HookMatcher) {
 			continue
 		}
 		for _, id := range m.HookCallbackIDs {
-			r.entries[event] = append(r.entries[event], &entry{
+			r.entries[event] = append(r.entries[event], &hookEntry{
 				match: match, callback: id, timeout: r.timeout(m.Timeout), mustAnswer: m.OnFailure == "block",
 			})
 		}
@@ -205,7 +205,7 @@ func (r *Runner) Has(event string) bool {
 func (r *Runner) Matches(event, subject string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return slices.ContainsFunc(r.entries[event], func(e *entry) bool { return e.matches(event, subject) })
+	return slices.ContainsFunc(r.entries[event], func(e *hookEntry) bool { return e.matches(event, subject) })
 }
 
 // Close waits for asynchronous hooks until they have ended or ctx ends, then ends
@@ -225,14 +225,14 @@ func (r *Runner) Close(ctx context.Context) {
 		case <-done:
 		case <-ctx.Done():
 		}
-		close(r.quit)
+		close(r.closing)
 	}
 	r.jobs.Wait()
 }
 
-// choose selects the hooks for an event: those whose matcher and "if" match, each
+// matchingHooks selects the hooks for an event: those whose matcher and "if" match, each
 // equivalent one once.
-func (r *Runner) choose(event, subject string, in Input) []*entry {
+func (r *Runner) matchingHooks(event, subject string, in Input) []*hookEntry {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.closed {
@@ -241,16 +241,16 @@ func (r *Runner) choose(event, subject string, in Input) []*entry {
 	if event == "FileChanged" { // matchers contain file names, not paths
 		subject = filepath.Base(subject)
 	}
-	var chosen []*entry
+	var chosen []*hookEntry
 	seen := map[string]bool{}
 	for _, e := range r.entries[event] {
 		switch key := e.identity(); {
-		case !e.matches(event, subject), e.once && e.used, !r.applies(e, in.Event):
-		case e.callback != "" && (r.o.Callback == nil || neverToHost(in.Event)):
+		case !e.matches(event, subject), e.runsOnce && e.hasRun, !r.applies(e, in.Event):
+		case e.callback != "" && (r.options.Callback == nil || isHiddenFromHost(in.Event)):
 		case key != "" && seen[key]:
 		default:
 			seen[key] = true
-			e.used = true
+			e.hasRun = true
 			chosen = append(chosen, e)
 		}
 	}
@@ -259,12 +259,12 @@ func (r *Runner) choose(event, subject string, in Input) []*entry {
 
 // applies reports whether the "if" rule of a hook matches. A hook with a rule never
 // runs for events without a tool.
-func (r *Runner) applies(e *entry, in protocol.HookInput) bool {
+func (r *Runner) applies(e *hookEntry, in protocol.HookInput) bool {
 	if e.config.If == "" {
 		return true
 	}
 	use, ok := toolOf(in)
-	return ok && r.o.MatchRule(e.config.If, use)
+	return ok && r.options.MatchRule(e.config.If, use)
 }
 
 // toolOf returns the call of an event; ok is false for events without one.
@@ -305,12 +305,12 @@ func (r *Runner) load(s Source) []protocol.Warning {
 			continue
 		}
 		for i, raw := range groups {
-			entries, err := r.group(raw)
+			entries, err := r.parseGroup(raw)
 			if err != nil {
 				warn(".%s[%d]: %v", event, i, err)
 			}
 			for _, e := range entries {
-				e.source, e.plugin, e.environ, e.once = s.Name, s.Plugin, s.Environ, s.Skill && e.config.Once
+				e.source, e.plugin, e.environ, e.runsOnce = s.Name, s.Plugin, s.Environ, s.Skill && e.config.Once
 			}
 			r.entries[event] = append(r.entries[event], entries...)
 		}
@@ -318,8 +318,8 @@ func (r *Runner) load(s Source) []protocol.Warning {
 	return warnings
 }
 
-// group parses one entry of an event. Valid hooks next to an invalid one are used.
-func (r *Runner) group(raw json.RawMessage) ([]*entry, error) {
+// parseGroup parses one entry of an event. Valid hooks next to an invalid one are used.
+func (r *Runner) parseGroup(raw json.RawMessage) ([]*hookEntry, error) {
 	var g struct {
 		Matcher *string           `json:"matcher"`
 		Hooks   []json.RawMessage `json:"hooks"`
@@ -334,13 +334,13 @@ func (r *Runner) group(raw json.RawMessage) ([]*entry, error) {
 	if g.Hooks == nil {
 		return nil, fmt.Errorf("hooks is missing")
 	}
-	var entries []*entry
+	var entries []*hookEntry
 	var fault error
 	for i, h := range g.Hooks {
 		var c protocol.HookConfig
 		err := json.Unmarshal(h, &c)
 		if err == nil {
-			err = check(c)
+			err = checkConfig(c)
 		}
 		if err != nil {
 			if fault == nil {
@@ -348,7 +348,7 @@ func (r *Runner) group(raw json.RawMessage) ([]*entry, error) {
 			}
 			continue
 		}
-		entries = append(entries, &entry{
+		entries = append(entries, &hookEntry{
 			match: match, config: c, timeout: r.timeout(c.Timeout), mustAnswer: c.OnFailure == "block",
 		})
 	}
@@ -361,5 +361,5 @@ func (r *Runner) timeout(seconds float64) time.Duration {
 	if d := milliseconds(seconds * 1000); d > 0 {
 		return d
 	}
-	return r.o.DefaultTimeout
+	return r.options.DefaultTimeout
 }

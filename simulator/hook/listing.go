@@ -71,9 +71,9 @@ type Policy struct {
 // the order of a session, matchers by the first file that contains them (observed
 // with 2.1.329). Invalid files and unknown events are omitted.
 func List(sources []Source, p Policy) Listing {
-	l := Listing{Events: []ListedEvent{}, Hooks: []ListedHook{}, Catalog: catalog(), Policy: p}
+	l := Listing{Events: []ListedEvent{}, Hooks: []ListedHook{}, Catalog: eventCatalog(), Policy: p}
 	for _, event := range l.Catalog {
-		rows := listed(event.Name, sources)
+		rows := listedHooks(event.Name, sources)
 		matched := func(h ListedHook) bool { return h.Matcher != "" }
 		for i := range rows {
 			rows[i].Disabled = p.AllDisabled
@@ -90,7 +90,7 @@ func List(sources []Source, p Policy) Listing {
 	return l
 }
 
-func listed(event string, sources []Source) []ListedHook {
+func listedHooks(event string, sources []Source) []ListedHook {
 	var rows []ListedHook
 	first := map[string]int{} // file by matcher
 	for i, s := range sources {
@@ -117,7 +117,7 @@ func listed(event string, sources []Source) []ListedHook {
 func listedHook(event, matcher, source string, raw json.RawMessage) ListedHook {
 	var c protocol.HookConfig
 	_ = json.Unmarshal(raw, &c) // valid fields are shown
-	text := (&entry{config: c}).label()
+	text := (&hookEntry{config: c}).label()
 	h := ListedHook{
 		Event: event, Matcher: matcher, Source: source, SourceLabel: source, Type: c.Type,
 		DisplayText: strings.ReplaceAll(cmp.Or(c.StatusMessage, text), "\n", "␤"), CommandText: text,
@@ -147,13 +147,13 @@ func listedHook(event, matcher, source string, raw json.RawMessage) ListedHook {
 	}
 	h.Editable = &Editable{Matcher: matcher, Config: raw}
 	if len(c.Headers) > 0 {
-		h.Editable.Config, h.Editable.Redacted = redacted(raw), true
+		h.Editable.Config, h.Editable.Redacted = redactConfig(raw), true
 	}
 	return h
 }
 
-// redacted removes the values of headers.
-func redacted(raw json.RawMessage) json.RawMessage {
+// redactConfig removes the values of headers.
+func redactConfig(raw json.RawMessage) json.RawMessage {
 	var config map[string]any
 	if json.Unmarshal(raw, &config) != nil {
 		return nil
@@ -170,7 +170,7 @@ func redacted(raw json.RawMessage) json.RawMessage {
 	return out
 }
 
-func catalog() []CatalogEvent {
+func eventCatalog() []CatalogEvent {
 	events := claudecode.HookEvents()
 	slices.SortFunc(events, func(a, b claudecode.HookEvent) int { return a.Place - b.Place })
 	list := make([]CatalogEvent, len(events))

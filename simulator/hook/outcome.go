@@ -40,7 +40,7 @@ type Outcome struct {
 	StopReason string // empty = none
 
 	Changes
-	Faults
+	Failures
 	Trace
 }
 
@@ -55,8 +55,8 @@ type Changes struct {
 	Specific protocol.HookSpecificOutput
 }
 
-// Faults are the consequences of hooks without a verdict.
-type Faults struct {
+// Failures are the consequences of hooks without a verdict.
+type Failures struct {
 	// Failed: a configured hook ended without a verdict.
 	Failed bool
 	// NotExecuted is the tool result of a call that must not run because a
@@ -70,24 +70,24 @@ type Faults struct {
 	CrashError string
 }
 
-// merge combines the answers in configured order.
-func merge(c *call, answers []hookResult) Outcome {
-	o := Outcome{Trace: Trace{Frames: frames(c, answers)}}
+// mergeResults combines the answers in configured order.
+func mergeResults(c *hookCall, answers []hookResult) Outcome {
+	o := Outcome{Trace: Trace{Frames: hookFrames(c, answers)}}
 	for i := range answers {
 		a := &answers[i]
-		o.report(c, a)
+		o.reportResult(c, a)
 		reason, bare, refused := a.refusal(c)
 		switch {
 		case a.detached:
-		case a.fault != noFault:
+		case a.noVerdict != reasonNone:
 			o.attach(c, a)
-			o.addFault(c, a)
+			o.addNoVerdict(c, a)
 		case refused:
-			o.block(c, a, reason, bare)
-			o.add(c, a)
+			o.recordRefusal(c, a, reason, bare)
+			o.mergeOutput(c, a)
 		default:
 			o.attachAnswer(c, a)
-			o.add(c, a)
+			o.mergeOutput(c, a)
 		}
 	}
 	if claudecode.HookEventNamed(c.event).Unseen {
@@ -102,11 +102,11 @@ func merge(c *call, answers []hookResult) Outcome {
 	return o
 }
 
-// block records a refusal; bare is the original reason, empty if there was none.
-func (o *Outcome) block(c *call, a *hookResult, reason, bare string) {
+// recordRefusal records a refusal; bare is the original reason, empty if there was none.
+func (o *Outcome) recordRefusal(c *hookCall, a *hookResult, reason, bare string) {
 	if !claudecode.HookEventNamed(c.event).Blocks {
 		o.attachEnd(c, "hook_non_blocking_error", protocol.Field{Key: "stderr", Value: reason}, protocol.Field{Key: "stdout", Value: ""},
-			protocol.Field{Key: "exitCode", Value: exitBlock}, protocol.Field{Key: "command", Value: a.entry.shown()})
+			protocol.Field{Key: "exitCode", Value: exitBlock}, protocol.Field{Key: "command", Value: a.entry.displayLabel()})
 		return
 	}
 	if claudecode.HookEventNamed(c.event).Prompt {
@@ -131,17 +131,17 @@ func (o *Outcome) block(c *call, a *hookResult, reason, bare string) {
 	}
 }
 
-// add merges one hook's output, except its refusal.
-func (o *Outcome) add(c *call, a *hookResult) {
+// mergeOutput merges one hook's output, except its refusal.
+func (o *Outcome) mergeOutput(c *hookCall, a *hookResult) {
 	out := a.output
-	if a.plain != "" && claudecode.HookEventNamed(c.event).PlainText {
-		o.AdditionalContext = append(o.AdditionalContext, a.plain)
+	if a.plainText != "" && claudecode.HookEventNamed(c.event).PlainText {
+		o.AdditionalContext = append(o.AdditionalContext, a.plainText)
 	}
 	if out.Async {
 		return
 	}
 	if out.SystemMessage != "" {
-		o.message(c, out.SystemMessage)
+		o.addMessage(c, out.SystemMessage)
 	}
 	if out.Continue != nil && !*out.Continue {
 		o.StopTurn = true
@@ -149,33 +149,33 @@ func (o *Outcome) add(c *call, a *hookResult) {
 		if claudecode.HookEventNamed(c.event).Prompt {
 			text := stoppedText(out.StopReason)
 			o.Texts = append(o.Texts, text)
-			o.Notices = append(o.Notices, promptRefused(c, text, protocol.PromptOutcome{Kind: "stopped_by_hook", Kept: true, Reason: out.StopReason}))
+			o.Notices = append(o.Notices, promptRefusedEvent(c, text, protocol.PromptOutcome{Kind: "stopped_by_hook", IsKept: true, Reason: out.StopReason}))
 		}
 	}
 	s := out.Specific
 	if s == nil {
 		s = &protocol.HookSpecificOutput{}
 	}
-	o.decide(c, a, s)
-	o.specific(c, s)
+	o.mergeDecision(c, a, s)
+	o.mergeSpecific(c, s)
 }
 
-// message handles a hook's message to the user. It is dropped at the start of a
+// addMessage handles a hook's message to the user. It is dropped at the start of a
 // session and for agents.
-func (o *Outcome) message(c *call, text string) {
+func (o *Outcome) addMessage(c *hookCall, text string) {
 	switch {
 	case claudecode.HookEventNamed(c.event).Unseen, c.event == "SessionStart", c.event == "SubagentStart", c.event == "SubagentStop":
 	default:
-		o.Notices = append(o.Notices, informational("notice", c.name+" says: "+text))
+		o.Notices = append(o.Notices, informationalEvent("notice", c.name+" says: "+text))
 	}
 	o.attachText(c, "hook_system_message", "content", text)
 }
 
 // refusal returns the reason of a hook that refused: as users see it, and the
 // original one, empty if there was none.
-func (a *hookResult) refusal(c *call) (reason, bare string, refused bool) {
+func (a *hookResult) refusal(c *hookCall) (reason, bare string, refused bool) {
 	if a.blocked {
-		return a.block, a.bare, true
+		return a.blockReason, a.rawReason, true
 	}
 	s := a.output.Specific
 	if s == nil {
@@ -188,8 +188,8 @@ func (a *hookResult) refusal(c *call) (reason, bare string, refused bool) {
 	return cmp.Or(bare, "Blocked by hook"), bare, true
 }
 
-// decide merges the verdict of an output that does not refuse.
-func (o *Outcome) decide(c *call, a *hookResult, s *protocol.HookSpecificOutput) {
+// mergeDecision merges the verdict of an output that does not refuse.
+func (o *Outcome) mergeDecision(c *hookCall, a *hookResult, s *protocol.HookSpecificOutput) {
 	decision := s.PermissionDecision
 	if decision == "" && a.output.Decision == "approve" {
 		decision = "allow"
@@ -227,21 +227,21 @@ func rank(decision string) int {
 	return 0
 }
 
-// specific merges the other keys of an event's hooks.
-func (o *Outcome) specific(c *call, s *protocol.HookSpecificOutput) {
+// mergeSpecific merges the other keys of an event's hooks.
+func (o *Outcome) mergeSpecific(c *hookCall, s *protocol.HookSpecificOutput) {
 	if s.AdditionalContext != "" {
 		o.AdditionalContext = append(o.AdditionalContext, s.AdditionalContext)
 		o.attachContext(c, s.AdditionalContext)
 	}
-	last(&o.UpdatedInput, nonNull(s.UpdatedInput))
-	last(&o.UpdatedOutput, nonNull(s.UpdatedToolOutput))
-	last(&o.Specific.UpdatedMCPToolOutput, nonNull(s.UpdatedMCPToolOutput))
-	last(&o.Specific.Content, nonNull(s.Content))
-	keep(&o.Specific.ClassifierContext, s.ClassifierContext)
-	keep(&o.Specific.SessionTitle, s.SessionTitle)
-	keep(&o.Specific.InitialUserMessage, s.InitialUserMessage)
-	keep(&o.Specific.Action, s.Action)
-	keep(&o.Specific.WorktreePath, s.WorktreePath)
+	overwrite(&o.UpdatedInput, nonNull(s.UpdatedInput))
+	overwrite(&o.UpdatedOutput, nonNull(s.UpdatedToolOutput))
+	overwrite(&o.Specific.UpdatedMCPToolOutput, nonNull(s.UpdatedMCPToolOutput))
+	overwrite(&o.Specific.Content, nonNull(s.Content))
+	setIfNotEmpty(&o.Specific.ClassifierContext, s.ClassifierContext)
+	setIfNotEmpty(&o.Specific.SessionTitle, s.SessionTitle)
+	setIfNotEmpty(&o.Specific.InitialUserMessage, s.InitialUserMessage)
+	setIfNotEmpty(&o.Specific.Action, s.Action)
+	setIfNotEmpty(&o.Specific.WorktreePath, s.WorktreePath)
 	if s.DisplayContent != nil {
 		o.Specific.DisplayContent = s.DisplayContent
 	}
@@ -259,75 +259,75 @@ func nonNull(raw json.RawMessage) json.RawMessage {
 	return raw
 }
 
-func last(field *json.RawMessage, value json.RawMessage) {
+func overwrite(field *json.RawMessage, value json.RawMessage) {
 	if value != nil {
 		*field = value
 	}
 }
 
-func keep(field *string, value string) {
+func setIfNotEmpty(field *string, value string) {
 	if value != "" {
 		*field = value
 	}
 }
 
-// addFault handles a hook without a verdict (spec: cli-contract 5.1 and 5.5; the rest
+// addNoVerdict handles a hook without a verdict (spec: cli-contract 5.1 and 5.5; the rest
 // was observed with 2.1.329).
-func (o *Outcome) addFault(c *call, a *hookResult) {
+func (o *Outcome) addNoVerdict(c *hookCall, a *hookResult) {
 	callback := a.entry.callback != ""
-	o.Failed = o.Failed || !callback && !a.timedOut && a.fault != faultUnknown
+	o.Failed = o.Failed || !callback && !a.timedOut && a.noVerdict != reasonUnknown
 	switch {
-	case a.fault == faultUnknown:
+	case a.noVerdict == reasonUnknown:
 		text := fmt.Sprintf("%s hook of type %s was not run: it needs a model and is not simulated", c.name, a.entry.config.Type)
-		o.Notices = append(o.Notices, informational("warning", text, protocol.Field{Key: "tag", Value: "hook_not_simulated"}))
-	case a.fault == faultGone:
+		o.Notices = append(o.Notices, informationalEvent("warning", text, protocol.Field{Key: "tag", Value: "hook_not_simulated"}))
+	case a.noVerdict == reasonHostGone:
 		o.Gone = true
-	case callback && a.fault == faultSilent:
+	case callback && a.noVerdict == reasonSilent:
 		o.addTimeout(c, a)
-	case callback && a.fault == faultInvalid:
+	case callback && a.noVerdict == reasonInvalid:
 		o.addInvalid(c, a)
 	default:
 		if callback {
-			o.Notices = append(o.Notices, callbackFailed(c, a))
+			o.Notices = append(o.Notices, callbackFailedEvent(c, a))
 		}
-		if a.entry.mustBlock(c.event) {
-			o.mustBlock(c, a)
-		} else if c.event == "PreToolUse" && !callback && (a.fault != faultFailed || a.killed) {
-			c.unchecked.Do(func() { o.Notices = append(o.Notices, noVerdict(c, a)) })
+		if a.entry.blocksOnFailure(c.event) {
+			o.blockOnFailure(c, a)
+		} else if c.event == "PreToolUse" && !callback && (a.noVerdict != reasonFailed || a.killed) {
+			c.unchecked.Do(func() { o.Notices = append(o.Notices, noVerdictEvent(c, a)) })
 		}
 	}
 }
 
 // addTimeout handles a callback that did not answer in time. Where the host decides,
 // the action does not continue.
-func (o *Outcome) addTimeout(c *call, a *hookResult) {
+func (o *Outcome) addTimeout(c *hookCall, a *hookResult) {
 	switch {
 	case c.event == "PreToolUse":
-		o.refuse(notInTime)
+		o.refuseCall(timeoutText)
 	case claudecode.HookEventNamed(c.event).Prompt:
 		reason := fmt.Sprintf("%s hook callback timed out after %dms", c.event, a.entry.timeout.Milliseconds())
 		o.refusePrompt(c, reason, "", protocol.PromptOutcome{Kind: "no_verdict", NoVerdict: "callback_timed_out"})
 	case claudecode.HookEventNamed(c.event).End:
-		o.message(c, hostSilent)
+		o.addMessage(c, hostSilentText)
 	}
 }
 
 // addInvalid handles a callback whose answer is for another event.
-func (o *Outcome) addInvalid(c *call, a *hookResult) {
+func (o *Outcome) addInvalid(c *hookCall, a *hookResult) {
 	switch c.event {
 	case "PreToolUse":
-		o.refuse(unexpectedError)
+		o.refuseCall(unexpectedErrorText)
 	case "UserPromptSubmit":
-		keepFirst(&o.CrashError, a.stderr)
+		setIfUnset(&o.CrashError, a.stderr)
 	case "Stop":
-		ev := informational("warning", "Stop hook failed: "+a.stderr)
+		ev := informationalEvent("warning", "Stop hook failed: "+a.stderr)
 		ev.StreamOnly = false
 		o.Notices = append(o.Notices, ev)
 	}
 }
 
-// mustBlock turns a failure into a refusal (onFailure "block").
-func (o *Outcome) mustBlock(c *call, a *hookResult) {
+// blockOnFailure turns a failure into a refusal (onFailure "block").
+func (o *Outcome) blockOnFailure(c *hookCall, a *hookResult) {
 	how, kind := "failed", "hook_failed"
 	if a.timedOut {
 		how, kind = "timed out", "hook_timed_out"
@@ -335,7 +335,7 @@ func (o *Outcome) mustBlock(c *call, a *hookResult) {
 	short := fmt.Sprintf("[%s]: %s; blocking because onFailure is \"block\"", a.entry.label(), how)
 	reason, detail := short, strings.TrimSpace(a.stderr)
 	if a.entry.callback != "" {
-		detail = "Hook callback " + a.entry.callback + " failed: " + badAnswer
+		detail = "Hook callback " + a.entry.callback + " failed: " + invalidAnswerText
 	}
 	if detail != "" && !a.timedOut {
 		reason += "\n" + detail
@@ -345,24 +345,24 @@ func (o *Outcome) mustBlock(c *call, a *hookResult) {
 		return
 	}
 	if claudecode.HookEventNamed(c.event).Blocks {
-		o.block(c, a, reason, reason)
+		o.recordRefusal(c, a, reason, reason)
 	}
 }
 
 // refusePrompt stops a prompt before the model; more is appended to the reason.
-func (o *Outcome) refusePrompt(c *call, reason, more string, outcome protocol.PromptOutcome) {
+func (o *Outcome) refusePrompt(c *hookCall, reason, more string, outcome protocol.PromptOutcome) {
 	if !o.Block {
 		o.Reason = reason
 	}
 	o.Block = true
 	text := c.event + " operation blocked by hook:\n" + reason + more
 	o.Texts = append(o.Texts, text)
-	o.Notices = append(o.Notices, promptRefused(c, text, outcome))
+	o.Notices = append(o.Notices, promptRefusedEvent(c, text, outcome))
 }
 
-// refuse stops a call before it runs.
-func (o *Outcome) refuse(text string) { keepFirst(&o.NotExecuted, text) }
+// refuseCall stops a call before it runs.
+func (o *Outcome) refuseCall(text string) { setIfUnset(&o.NotExecuted, text) }
 
-func keepFirst(field *string, value string) {
+func setIfUnset(field *string, value string) {
 	*field = cmp.Or(*field, value)
 }

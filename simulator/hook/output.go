@@ -75,25 +75,25 @@ const (
 	formOfDirs  = "directories!:[]string destination!:" + destinations
 
 	destinations = "userSettings|projectSettings|localSettings|session|cliArg"
-	withContext  = "additionalContext:string"
+	contextForm  = "additionalContext:string"
 )
 
-// specifics are the events with specific keys, and their form.
-var specifics = [...]struct{ event, form string }{
-	{"PreToolUse", "permissionDecision:allow|deny|ask|defer permissionDecisionReason:string updatedInput:record " + withContext},
-	{"UserPromptSubmit", withContext + " sessionTitle:string suppressOriginalPrompt:boolean"},
-	{"UserPromptExpansion", withContext + " suppressOriginalPrompt:boolean"},
-	{"SessionStart", withContext + " initialUserMessage:string sessionTitle:string watchPaths:[]string reloadSkills:boolean"},
-	{"Setup", withContext},
+// specificForms are the events with specific keys, and their form.
+var specificForms = [...]struct{ event, form string }{
+	{"PreToolUse", "permissionDecision:allow|deny|ask|defer permissionDecisionReason:string updatedInput:record " + contextForm},
+	{"UserPromptSubmit", contextForm + " sessionTitle:string suppressOriginalPrompt:boolean"},
+	{"UserPromptExpansion", contextForm + " suppressOriginalPrompt:boolean"},
+	{"SessionStart", contextForm + " initialUserMessage:string sessionTitle:string watchPaths:[]string reloadSkills:boolean"},
+	{"Setup", contextForm},
 	{"PreModelSwitch", "permissionDecision:allow|deny|ask permissionDecisionReason:string"},
-	{"PostModelSwitch", withContext},
-	{"SubagentStart", withContext},
-	{"SubagentStop", withContext},
-	{"PostToolUse", withContext + " classifierContext:string"},
-	{"PostToolUseFailure", withContext},
-	{"PostToolBatch", withContext},
-	{"Stop", withContext},
-	{"Notification", withContext},
+	{"PostModelSwitch", contextForm},
+	{"SubagentStart", contextForm},
+	{"SubagentStop", contextForm},
+	{"PostToolUse", contextForm + " classifierContext:string"},
+	{"PostToolUseFailure", contextForm},
+	{"PostToolBatch", contextForm},
+	{"Stop", contextForm},
+	{"Notification", contextForm},
 	{"PermissionRequest", "decision!:decision"},
 	{"PermissionDenied", "retry:boolean"},
 	{"Elicitation", "action:accept|decline|cancel content:record"},
@@ -207,7 +207,7 @@ func formOfSpecific(path string, object map[string]any) (string, error) {
 		return "", newShapeError(path, ` is missing required field "hookEventName"`)
 	}
 	var named []string
-	for _, s := range specifics {
+	for _, s := range specificForms {
 		if s.event == event {
 			return s.form, nil
 		}

@@ -52,11 +52,11 @@ func TestOutputForm(t *testing.T) {
 		allowed(`{"type":"addDirectories","destination":"session"}`):                         updated + `directories: expected array, received undefined`,
 	} {
 		a := hookResult{stdout: output, exit: new(0), outcome: succeeded}
-		a.read("Stop") // the form is looked at before the event
+		a.readOutput("Stop") // the form is looked at before the event
 		if got, _, _ := strings.Cut(a.stderr, "\n"); got != "Hook JSON output validation failed — "+want {
 			t.Errorf("%s\nsays %s\nwant %s", output, got, want)
 		}
-		if a.outcome != failed || a.fault != faultInvalid || *a.exit != 0 || a.stdout != output {
+		if a.outcome != failed || a.noVerdict != reasonInvalid || *a.exit != 0 || a.stdout != output {
 			t.Errorf("%s: %+v", output, a)
 		}
 	}

@@ -9,14 +9,14 @@ type Report struct {
 	Blocked     int
 	Failed      int // without blocking
 	Cancelled   int
-	Took        time.Duration // of the slowest
+	Duration    time.Duration // of the slowest
 	Output      int           // bytes on standard output
 	Context     int           // bytes of additional context
 }
 
-// report keeps which hooks ran, if somebody wants to know.
-func (r *Runner) report(c *call, answers []hookResult) {
-	if !r.o.Reports {
+// report records which hooks ran, if Options.Reports is set.
+func (r *Runner) report(c *hookCall, answers []hookResult) {
+	if !r.options.Reports {
 		return
 	}
 	out := Report{Event: c.event, Name: c.name, Hooks: len(answers)}
@@ -30,7 +30,7 @@ func (r *Runner) report(c *call, answers []hookResult) {
 		case a.outcome == cancelled:
 			out.Cancelled++
 		}
-		out.Took = max(out.Took, a.duration)
+		out.Duration = max(out.Duration, a.duration)
 		out.Output += len(a.stdout)
 		if own := a.output.Specific; own != nil {
 			out.Context += len(own.AdditionalContext)

@@ -16,7 +16,7 @@ import (
 // decision; the caller checks ctx.Err.
 func (r *Runner) Run(ctx context.Context, in Input) Outcome {
 	event, subject := protocol.HookEvent(in.Event)
-	chosen := r.choose(event, subject, in)
+	chosen := r.matchingHooks(event, subject, in)
 	if len(chosen) == 0 {
 		return Outcome{}
 	}
@@ -27,34 +27,34 @@ func (r *Runner) Run(ctx context.Context, in Input) Outcome {
 	for i, e := range chosen {
 		id := ""
 		if e.callback == "" {
-			id = r.o.NewID()
+			id = r.options.NewID()
 		}
 		wg.Go(func() { // ends with its hook, which its timeout and ctx end
-			started := r.o.Now()
+			started := r.options.Now()
 			answers[i] = r.runOne(ctx, c, e, i)
 			answers[i].entry, answers[i].id = e, id
-			answers[i].duration = r.o.Now().Sub(started)
+			answers[i].duration = r.options.Now().Sub(started)
 		})
 	}
 	wg.Wait()
 	r.report(c, answers)
 	if ctx.Err() != nil {
-		return Outcome{Trace: Trace{Frames: frames(c, answers)}}
+		return Outcome{Trace: Trace{Frames: hookFrames(c, answers)}}
 	}
-	return merge(c, answers)
+	return mergeResults(c, answers)
 }
 
-func (r *Runner) newCall(in Input, event, subject string) *call {
+func (r *Runner) newCall(in Input, event, subject string) *hookCall {
 	base := in.Base
-	fill(&base.SessionID, r.o.SessionID)
-	fill(&base.TranscriptPath, r.o.TranscriptPath)
-	fill(&base.CWD, r.o.CWD)
+	setDefault(&base.SessionID, r.options.SessionID)
+	setDefault(&base.TranscriptPath, r.options.TranscriptPath)
+	setDefault(&base.CWD, r.options.CWD)
 	base.HookEventName = event
 	cwd := base.CWD
-	if r.o.ToldCWD != "" {
-		base.CWD = r.o.ToldCWD
+	if r.options.DisplayCWD != "" {
+		base.CWD = r.options.DisplayCWD
 	}
-	c := &call{
+	c := &hookCall{
 		event: event, name: event, toolUseID: in.ToolUseID, cwd: cwd,
 		sessionID: base.SessionID, stdin: inputJSON(base, in.Event), unchecked: &r.unchecked,
 	}
@@ -65,7 +65,7 @@ func (r *Runner) newCall(in Input, event, subject string) *call {
 		c.name += ":" + subject
 	}
 	if c.toolUseID == "" {
-		c.toolUseID = r.o.NewID()
+		c.toolUseID = r.options.NewID()
 		if event == "PostToolBatch" {
 			c.toolUseID = "hook-" + c.toolUseID
 		}
@@ -81,7 +81,7 @@ func (r *Runner) newCall(in Input, event, subject string) *call {
 	return c
 }
 
-func fill(field *string, value string) {
+func setDefault(field *string, value string) {
 	*field = cmp.Or(*field, value)
 }
 
@@ -99,57 +99,57 @@ func inputJSON(base protocol.HookBase, event protocol.HookInput) []byte {
 	return append(append(head[:len(head)-1], ','), own[1:]...)
 }
 
-func (r *Runner) runOne(ctx context.Context, c *call, e *entry, place int) hookResult {
+func (r *Runner) runOne(ctx context.Context, c *hookCall, e *hookEntry, place int) hookResult {
 	switch {
 	case e.callback != "":
-		return r.ask(ctx, c, e)
+		return r.askHost(ctx, c, e)
 	case e.config.Type == "command":
-		return r.command(ctx, c, e, place)
+		return r.runCommand(ctx, c, e, place)
 	case e.config.Type == "http":
 		return r.post(ctx, c, e)
 	case e.config.Type == "mcp_tool":
-		return r.mcpTool(ctx, c, e)
+		return r.callMCPTool(ctx, c, e)
 	}
-	return hookResult{outcome: succeeded, fault: faultUnknown}
+	return hookResult{outcome: succeeded, noVerdict: reasonUnknown}
 }
 
-// ask runs a callback of the host.
-func (r *Runner) ask(ctx context.Context, c *call, e *entry) hookResult {
+// askHost runs a callback of the host.
+func (r *Runner) askHost(ctx context.Context, c *hookCall, e *hookEntry) hookResult {
 	limited, cancel := context.WithTimeout(ctx, e.timeout)
 	defer cancel()
-	raw, err := r.o.Callback(limited, e.callback, c.stdin, c.toolUseID)
+	raw, err := r.options.Callback(limited, e.callback, c.stdin, c.toolUseID)
 	switch {
 	case err != nil && limited.Err() != nil:
-		return hookResult{outcome: cancelled, fault: faultSilent, timedOut: true}
-	case errors.Is(err, ErrGone):
-		return hookResult{outcome: cancelled, fault: faultGone}
+		return hookResult{outcome: cancelled, noVerdict: reasonSilent, timedOut: true}
+	case errors.Is(err, ErrHostGone):
+		return hookResult{outcome: cancelled, noVerdict: reasonHostGone}
 	case err != nil:
-		return hookResult{outcome: failed, fault: faultFailed}
+		return hookResult{outcome: failed, noVerdict: reasonFailed}
 	}
 	out, err := parseOutput(c.event, raw)
 	switch wrong, is := errors.AsType[*eventError](err); {
 	case is:
-		return hookResult{outcome: failed, fault: faultInvalid, stderr: wrong.Error()}
+		return hookResult{outcome: failed, noVerdict: reasonInvalid, stderr: wrong.Error()}
 	case err != nil:
-		return hookResult{outcome: failed, fault: faultFailed}
+		return hookResult{outcome: failed, noVerdict: reasonFailed}
 	}
 	return hookResult{outcome: succeeded, output: out}
 }
 
-// mcpTool calls a tool of a connected server; its text is interpreted like a
+// callMCPTool calls a tool of a connected server; its text is interpreted like a
 // command's standard output.
-func (r *Runner) mcpTool(ctx context.Context, c *call, e *entry) hookResult {
-	if r.o.MCPTool == nil {
-		return hookResult{outcome: failed, fault: faultFailed, stderr: "MCP tools are not available to hooks"}
+func (r *Runner) callMCPTool(ctx context.Context, c *hookCall, e *hookEntry) hookResult {
+	if r.options.MCPTool == nil {
+		return hookResult{outcome: failed, noVerdict: reasonFailed, stderr: "MCP tools are not available to hooks"}
 	}
 	limited, cancel := context.WithTimeout(ctx, e.timeout)
 	defer cancel()
-	text, err := r.o.MCPTool(limited, e.config.Server, e.config.Tool, expandInput(e.config.Input, c.stdin))
+	text, err := r.options.MCPTool(limited, e.config.Server, e.config.Tool, expandInput(e.config.Input, c.stdin))
 	if err != nil {
-		return failure(ctx, limited, err)
+		return failedResult(ctx, limited, err)
 	}
 	a := hookResult{stdout: text, exit: new(0), outcome: succeeded}
-	a.read(c.event)
+	a.readOutput(c.event)
 	return a
 }
 

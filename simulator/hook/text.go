@@ -13,8 +13,8 @@ import (
 // Tool results of calls that were stopped because a PreToolUse hook gave no valid
 // answer.
 const (
-	notInTime       = "PreToolUse hook did not respond before its timeout (host client may be unreachable). The tool call was not executed; other configured hooks may not have completed."
-	unexpectedError = "PreToolUse hook failed with an unexpected error. The tool call was not executed; other configured hooks may not have completed."
+	timeoutText         = "PreToolUse hook did not respond before its timeout (host client may be unreachable). The tool call was not executed; other configured hooks may not have completed."
+	unexpectedErrorText = "PreToolUse hook failed with an unexpected error. The tool call was not executed; other configured hooks may not have completed."
 )
 
 // originalPrompt separates the reason of a refusal from the prompt.
@@ -22,7 +22,7 @@ const originalPrompt = "\n\nOriginal prompt: "
 
 // blockText returns the text with which an event reports a block (spec:
 // cli-contract 5.3).
-func blockText(c *call, reason string) string {
+func blockText(c *hookCall, reason string) string {
 	switch c.event {
 	case "Stop", "SubagentStop":
 		return "Stop hook feedback:\n" + reason
@@ -42,21 +42,21 @@ func StopNotification() *protocol.System {
 	}}
 }
 
-// informational returns an event that transcripts do not contain, because an
+// informationalEvent returns an event that transcripts do not contain, because an
 // attachment has the same content.
-func informational(level, content string, more ...protocol.Field) *protocol.System {
+func informationalEvent(level, content string, more ...protocol.Field) *protocol.System {
 	fields := []protocol.Field{{Key: "content", Value: content}, {Key: "level", Value: level}}
 	return &protocol.System{Subtype: "informational", Fields: append(fields, more...), StreamOnly: true}
 }
 
-// promptRefused returns the event of a prompt that a hook stopped. Hooks of its
+// promptRefusedEvent returns the event of a prompt that a hook stopped. Hooks of its
 // submission also say what happens to it.
-func promptRefused(c *call, text string, outcome protocol.PromptOutcome) *protocol.System {
+func promptRefusedEvent(c *hookCall, text string, outcome protocol.PromptOutcome) *protocol.System {
 	fields := []protocol.Field{{Key: "prevent_continuation", Value: true}}
 	if c.event == "UserPromptSubmit" {
 		fields = append(fields, protocol.Field{Key: "prompt_submit_outcome", Value: outcome})
 	}
-	ev := informational("warning", text, fields...)
+	ev := informationalEvent("warning", text, fields...)
 	ev.StreamOnly = false // nothing else reports it
 	return ev
 }
@@ -68,47 +68,47 @@ func stoppedText(reason string) string {
 	return "Operation stopped by hook: " + reason
 }
 
-// badAnswer describes a failed callback; like the real CLI, it does not repeat the
+// invalidAnswerText describes a failed callback; like the real CLI, it does not repeat the
 // host's text.
-const badAnswer = "the SDK host replied with an error or an invalid answer."
+const invalidAnswerText = "the SDK host replied with an error or an invalid answer."
 
-// hostSilent is shown if the host does not answer whether a turn may end.
-const hostSilent = "The app driving this session didn't respond, so this turn ended without it."
+// hostSilentText is shown if the host does not answer whether a turn may end.
+const hostSilentText = "The app driving this session didn't respond, so this turn ended without it."
 
-func callbackFailed(c *call, a *hookResult) *protocol.System {
+func callbackFailedEvent(c *hookCall, a *hookResult) *protocol.System {
 	so := "Its answer was treated as empty."
-	if a.entry.mustBlock(c.event) {
+	if a.entry.blocksOnFailure(c.event) {
 		so = `onFailure is "block", so this failure counts as a block.`
 	}
-	return informational("warning", fmt.Sprintf("%s: Hook callback %s failed: %s %s", c.event, a.entry.callback, badAnswer, so),
+	return informationalEvent("warning", fmt.Sprintf("%s: Hook callback %s failed: %s %s", c.event, a.entry.callback, invalidAnswerText, so),
 		protocol.Field{Key: "tag", Value: "hook_callback_failed"})
 }
 
-func noVerdict(c *call, a *hookResult) *protocol.System {
+func noVerdictEvent(c *hookCall, a *hookResult) *protocol.System {
 	text := "A hook gave no usable answer, so it didn't check this action."
 	if a.timedOut {
 		text = "A hook didn't answer in time, so it didn't check this action."
 	}
-	return informational("warning", text,
+	return informationalEvent("warning", text,
 		protocol.Field{Key: "tag", Value: "hook_no_verdict"},
-		protocol.Field{Key: "hook_no_verdict", Value: verdictMissing{c.event, c.toolUseID, a.timedOut}})
+		protocol.Field{Key: "hook_no_verdict", Value: missingVerdict{c.event, c.toolUseID, a.timedOut}})
 }
 
-type verdictMissing struct {
+type missingVerdict struct {
 	HookEvent string `json:"hook_event"`
 	ToolUseID string `json:"tool_use_id"`
 	TimedOut  bool   `json:"timed_out"`
 }
 
-// frames returns the hook_started and hook_response events of configured hooks.
-func frames(c *call, answers []hookResult) []protocol.Event {
+// hookFrames returns the hook_started and hook_response events of configured hooks.
+func hookFrames(c *hookCall, answers []hookResult) []protocol.Event {
 	if c.event == "SessionEnd" {
 		return nil
 	}
 	var started, between, ended []protocol.Event
 	for i := range answers {
 		a := &answers[i]
-		if a.entry.callback != "" || a.detached || a.fault == faultUnknown {
+		if a.entry.callback != "" || a.detached || a.noVerdict == reasonUnknown {
 			continue
 		}
 		head := []protocol.Field{{Key: "hook_id", Value: a.id}, {Key: "hook_name", Value: c.name}, {Key: "hook_event", Value: c.event}}
@@ -120,7 +120,7 @@ func frames(c *call, answers []hookResult) []protocol.Event {
 				protocol.Field{Key: "output", Value: p.stdout + p.stderr})})
 		}
 		fields := append(head[:len(head):len(head)],
-			protocol.Field{Key: "output", Value: a.printed()},
+			protocol.Field{Key: "output", Value: a.printedOutput()},
 			protocol.Field{Key: "stdout", Value: a.stdout},
 			protocol.Field{Key: "stderr", Value: a.stderr})
 		if a.exit != nil {
@@ -132,8 +132,8 @@ func frames(c *call, answers []hookResult) []protocol.Event {
 	return slices.Concat(started, between, ended)
 }
 
-// invalidOutput describes an invalid output of a configured hook.
-func invalidOutput(object json.RawMessage, err error) string {
+// invalidOutputText describes an invalid output of a configured hook.
+func invalidOutputText(object json.RawMessage, err error) string {
 	var shown bytes.Buffer
 	if bad, ok := errors.AsType[*shapeError](err); ok && json.Indent(&shown, object, "", "  ") == nil {
 		return "Hook JSON output validation failed — " + bad.Error() +

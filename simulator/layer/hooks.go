@@ -17,11 +17,11 @@ import (
 // HookOptions configures [Hooks]. Runner is required; a nil interface provides no
 // information.
 type HookOptions struct {
-	Runner *hook.Runner
-	Live   *simulator.SessionState // nil = no session state is passed to hooks
-	Here   simulator.Location
-	Tools  HookedTools
-	Frames bool // show hook_started and hook_response (--include-hook-events)
+	Runner   *hook.Runner
+	State    *simulator.SessionState // nil = no session state is passed to hooks
+	Location simulator.Location
+	Tools    HookedTools
+	Frames   bool // show hook_started and hook_response (--include-hook-events)
 }
 
 // HookedTools provides information about tools for their hooks.
@@ -32,11 +32,10 @@ type HookedTools interface {
 	// hook replaces it with. ok is false if the output does not have the tool's
 	// structure or the tool is unknown; then the result is unchanged.
 	Rewrite(tool string, output json.RawMessage) (protocol.Content, bool)
-	// Replaced returns a call with the input that a hook has set, without keys that
+	// ReplaceInput returns a call with the input that a hook has set, without keys that
 	// the tool does not have, and the result that refuses it; nil = accepted.
-	Replaced(ctx context.Context, call protocol.ToolUse) (protocol.ToolUse, *executor.Result)
-	// Reread returns the file that a call wrote if it has changed since, and takes note of its content;
-	// "" = none.
+	ReplaceInput(ctx context.Context, call protocol.ToolUse) (protocol.ToolUse, *executor.Result)
+	// Reread returns the file that a call wrote if it has changed since then, and records its content; "" = none.
 	Reread(call protocol.ToolUse) string
 }
 
@@ -49,7 +48,7 @@ func (unknownTools) Rewrite(string, json.RawMessage) (protocol.Content, bool) {
 	return protocol.Content{}, false
 }
 
-func (unknownTools) Replaced(_ context.Context, call protocol.ToolUse) (protocol.ToolUse, *executor.Result) {
+func (unknownTools) ReplaceInput(_ context.Context, call protocol.ToolUse) (protocol.ToolUse, *executor.Result) {
 	return call, nil
 }
 
@@ -71,11 +70,11 @@ func Hooks(o HookOptions) executor.Middleware {
 type hooks struct{ o HookOptions }
 
 func newHooks(o HookOptions) *hooks {
-	if o.Live == nil {
-		o.Live = &simulator.SessionState{}
+	if o.State == nil {
+		o.State = &simulator.SessionState{}
 	}
-	if o.Here == nil {
-		o.Here = unknownLocation{}
+	if o.Location == nil {
+		o.Location = unknownLocation{}
 	}
 	if o.Tools == nil {
 		o.Tools = unknownTools{}
@@ -85,10 +84,10 @@ func newHooks(o HookOptions) *hooks {
 
 // base returns the common part of hook inputs.
 func (h *hooks) base() protocol.HookBase {
-	now := h.o.Live.Snapshot()
+	now := h.o.State.Snapshot()
 	return protocol.HookBase{
 		SessionID: now.SessionID, TranscriptPath: now.TranscriptPath, PromptID: now.PromptID,
-		CWD: h.o.Here.Dir(), PermissionMode: h.o.Here.Mode(), Effort: now.HookEffort(),
+		CWD: h.o.Location.Dir(), PermissionMode: h.o.Location.Mode(), Effort: now.HookEffort(),
 	}
 }
 
@@ -99,35 +98,35 @@ func (h *hooks) execute(ctx context.Context, use protocol.ToolUse, next executor
 	if err := ctx.Err(); err != nil {
 		return executor.Result{}, err
 	}
-	shown := h.shown(before)
+	shown := h.visibleEvents(before)
 	if before.Decision == "defer" && use.Siblings > 0 {
 		before.Decision = "" // a run that continues later can answer only one call
-		shown = append(shown, deferIgnored(use.Name))
+		shown = append(shown, deferIgnoredEvent(use.Name))
 	}
-	answer := refusedByHook(use, before)
+	answer := hookRefusal(use, before)
 	if answer == nil && before.UpdatedInput != nil {
 		use, answer = h.replace(ctx, use, before.UpdatedInput)
 	}
 	if answer != nil {
-		answer.Before = append(shown, answer.Before...)
+		answer.EventsBefore = append(shown, answer.EventsBefore...)
 		answer.Context = before.AdditionalContext
 		return *answer, nil
 	}
 	if before.Decision == "allow" || before.Decision == "ask" {
 		use.Hook = &protocol.HookVerdict{Decision: before.Decision, Reason: before.Reason, Origin: before.Origin}
 	}
-	dir := h.o.Here.Dir()
+	dir := h.o.Location.Dir()
 	result, err := next.Execute(ctx, use)
 	if err != nil {
 		return result, err
 	}
 	shown, ends := splitTurnEnds(shown)
-	result.Before, result.After = append(shown, result.Before...), append(ends, result.After...)
+	result.EventsBefore, result.EventsAfter = append(shown, result.EventsBefore...), append(ends, result.EventsAfter...)
 	result.Context = append(before.AdditionalContext, result.Context...)
 	if result.NonExecutionKind == "" {
-		h.after(ctx, use, &result)
+		h.runAfter(ctx, use, &result)
 	}
-	if now := h.o.Here.Dir(); now != dir {
+	if now := h.o.Location.Dir(); now != dir {
 		h.runDirectoryHooks(ctx, use, &result, protocol.CwdChangedHook{OldCWD: dir, NewCWD: now})
 	}
 	if before.StopTurn && result.Stop == nil {
@@ -136,10 +135,10 @@ func (h *hooks) execute(ctx context.Context, use protocol.ToolUse, next executor
 	return result, nil
 }
 
-// after runs PostToolUse, or PostToolUseFailure if the tool failed.
-func (h *hooks) after(ctx context.Context, use protocol.ToolUse, result *executor.Result) {
+// runAfter runs PostToolUse, or PostToolUseFailure if the tool failed.
+func (h *hooks) runAfter(ctx context.Context, use protocol.ToolUse, result *executor.Result) {
 	var in protocol.HookInput
-	took := int(result.Took / time.Millisecond)
+	took := int(result.Duration / time.Millisecond)
 	if result.IsError {
 		in = protocol.PostToolUseFailureHook{
 			ToolName: hookName(use.Name), ToolInput: use.DisplayInput(), ToolUseID: use.ID, Error: result.Content.Plain(), DurationMS: &took,
@@ -159,13 +158,13 @@ func (h *hooks) after(ctx context.Context, use protocol.ToolUse, result *executo
 	h.rewrite(use, result, out)
 	result.Context = append(result.Context, out.AdditionalContext...)
 	if h.o.Frames {
-		result.Before = append(result.Before, out.Frames...)
+		result.EventsBefore = append(result.EventsBefore, out.Frames...)
 	}
-	result.After = append(append(result.After, out.Attached()...), out.Notices...)
+	result.EventsAfter = append(append(result.EventsAfter, out.AttachmentEvents()...), out.Notices...)
 	if event, _ := protocol.HookEvent(in); !result.IsError && h.o.Runner.Has(event) {
 		if file := h.o.Tools.Reread(use); file != "" {
 			text, ev := hook.FileChanged(event+":"+hookName(use.Name), use.ID, file)
-			result.After, result.Context = append(result.After, ev), append(result.Context, text)
+			result.EventsAfter, result.Context = append(result.EventsAfter, ev), append(result.Context, text)
 		}
 	}
 	if out.StopTurn && !result.IsError && result.Stop == nil {
@@ -201,9 +200,9 @@ func (h *hooks) runDirectoryHooks(ctx context.Context, use protocol.ToolUse, res
 	base.PermissionMode, base.Effort = "", nil
 	out := h.o.Runner.Run(ctx, hook.Input{Base: base, Event: in, ToolUseID: use.ID})
 	if h.o.Frames {
-		result.Before = append(result.Before, out.Frames...)
+		result.EventsBefore = append(result.EventsBefore, out.Frames...)
 	}
-	result.After = append(result.After, out.Notices...)
+	result.EventsAfter = append(result.EventsAfter, out.Notices...)
 }
 
 func (h *hooks) run(ctx context.Context, use protocol.ToolUse, in protocol.HookInput) hook.Outcome {
@@ -226,12 +225,12 @@ func hookName(tool string) string {
 	return tool
 }
 
-func (h *hooks) shown(out hook.Outcome) []protocol.Event {
+func (h *hooks) visibleEvents(out hook.Outcome) []protocol.Event {
 	var events []protocol.Event
 	if h.o.Frames {
 		events = append(events, out.Frames...)
 	}
-	return append(append(events, out.Attached()...), out.Notices...)
+	return append(append(events, out.AttachmentEvents()...), out.Notices...)
 }
 
 // splitTurnEnds separates the events that end the turn from the others: transcripts show
@@ -252,16 +251,16 @@ func splitTurnEnds(shown []protocol.Event) (others, ends []protocol.Event) {
 	return others, ends
 }
 
-// refusedByHook returns the result of a call that a PreToolUse hook stops; nil =
+// hookRefusal returns the result of a call that a PreToolUse hook stops; nil =
 // the call continues.
-func refusedByHook(use protocol.ToolUse, out hook.Outcome) *executor.Result {
+func hookRefusal(use protocol.ToolUse, out hook.Outcome) *executor.Result {
 	switch {
 	case out.Gone:
-		return new(executor.Plain(executor.Skipped()))
+		return new(executor.ResultOf(executor.SkippedResult()))
 	case out.NotExecuted != "":
-		return new(failed(out.NotExecuted))
+		return new(failedResult(out.NotExecuted))
 	case out.Block || out.Decision == "deny":
-		r := rejectedByHook(strings.Join(out.Texts, "\n"))
+		r := hookRejection(strings.Join(out.Texts, "\n"))
 		if out.StopTurn {
 			r.Stop = &executor.StopTurn{TerminalReason: "hook_stopped"}
 		}
@@ -275,7 +274,7 @@ func refusedByHook(use protocol.ToolUse, out hook.Outcome) *executor.Result {
 // replace sets the input from a hook, or returns the error if the tool does not
 // accept it.
 func (h *hooks) replace(ctx context.Context, use protocol.ToolUse, input json.RawMessage) (protocol.ToolUse, *executor.Result) {
-	use, bad := h.o.Tools.Replaced(ctx, withInput(use, input))
+	use, bad := h.o.Tools.ReplaceInput(ctx, withInput(use, input))
 	if bad == nil {
 		return use, nil
 	}
@@ -284,22 +283,22 @@ func (h *hooks) replace(ctx context.Context, use protocol.ToolUse, input json.Ra
 	if schema {
 		how = "failed schema validation"
 	}
-	r := rejectedByHook("PreToolUse hook for " + use.Name + " returned updatedInput that " + how + ": " + issue +
+	r := hookRejection("PreToolUse hook for " + use.Name + " returned updatedInput that " + how + ": " + issue +
 		"\nThe tool input from the model was valid; the hook's rewrite of it was not.")
 	return use, &r
 }
 
-// rejectedByHook returns the result of a call that a hook refused.
-func rejectedByHook(text string) executor.Result {
-	r := failed(text)
+// hookRejection returns the result of a call that a hook refused.
+func hookRejection(text string) executor.Result {
+	r := failedResult(text)
 	r.NonExecutionKind = "permission-rule"
-	r.Decision = &protocol.PermissionDecision{Decision: "reject", Source: byHook, ReasonType: byHook}
+	r.Decision = &protocol.PermissionDecision{Decision: "reject", Source: hookSource, ReasonType: hookSource}
 	r.CountDenial = true
 	return r
 }
 
-// deferIgnored reports that one of several parallel calls cannot be deferred.
-func deferIgnored(tool string) protocol.Event {
+// deferIgnoredEvent reports that one of several parallel calls cannot be deferred.
+func deferIgnoredEvent(tool string) protocol.Event {
 	return &protocol.System{Subtype: "informational", Fields: []protocol.Field{
 		{Key: "content", Value: "PreToolUse:" + tool + " hook asked to defer, which works only for the single call of a message; it is ignored."},
 		{Key: "level", Value: "warning"},
@@ -333,15 +332,15 @@ func compact(raw json.RawMessage) string {
 // 5.4). Without a prompter only the hooks are asked; if they give no verdict, the
 // answer is zero with Undecided set.
 func AskHooks(o HookOptions, ask permission.Prompter) permission.Prompter {
-	return &racingAsker{hooks: newHooks(o), ask: ask}
+	return &racingPrompter{hooks: newHooks(o), ask: ask}
 }
 
-type racingAsker struct {
+type racingPrompter struct {
 	hooks *hooks
 	ask   permission.Prompter
 }
 
-func (a *racingAsker) Ask(ctx context.Context, r protocol.PermissionRequest) (protocol.PermissionAnswer, error) {
+func (a *racingPrompter) Ask(ctx context.Context, r protocol.PermissionRequest) (protocol.PermissionAnswer, error) {
 	if !a.hooks.o.Runner.Has("PermissionRequest") {
 		if a.ask == nil {
 			return protocol.PermissionAnswer{Undecided: true}, nil
@@ -353,7 +352,7 @@ func (a *racingAsker) Ask(ctx context.Context, r protocol.PermissionRequest) (pr
 	byHook := make(chan hook.Outcome, 1)
 	go func() { // ends when its hooks end; ctx ends them
 		byHook <- a.hooks.run(ctx, r.Use, protocol.PermissionRequestHook{
-			ToolName: hookName(r.Use.Name), ToolInput: r.Use.Input, Suggestions: forHooks(r.Suggestions), MCPServer: r.Server,
+			ToolName: hookName(r.Use.Name), ToolInput: r.Use.Input, Suggestions: hookUpdates(r.Suggestions), MCPServer: r.Server,
 		})
 	}()
 	if a.ask == nil {
@@ -376,7 +375,7 @@ func (a *racingAsker) Ask(ctx context.Context, r protocol.PermissionRequest) (pr
 			return a.verdictOf(out), nil
 		}
 		v := <-byHost
-		v.answer.Before = a.hooks.shown(out)
+		v.answer.Before = a.hooks.visibleEvents(out)
 		return v.answer, v.err
 	case v := <-byHost:
 		cancel()
@@ -386,19 +385,19 @@ func (a *racingAsker) Ask(ctx context.Context, r protocol.PermissionRequest) (pr
 }
 
 // verdictOf returns the verdict of the hooks with their events.
-func (a *racingAsker) verdictOf(out hook.Outcome) protocol.PermissionAnswer {
+func (a *racingPrompter) verdictOf(out hook.Outcome) protocol.PermissionAnswer {
 	answer := protocol.PermissionAnswer{Undecided: true}
 	if out.Permission != nil {
 		answer = *out.Permission
 		answer.Source = cmp.Or(answer.Source, "hook")
 	}
-	answer.Before = a.hooks.shown(out)
+	answer.Before = a.hooks.visibleEvents(out)
 	return answer
 }
 
-// forHooks removes the rule for the command itself if there are other suggestions:
+// hookUpdates removes the rule for the command itself if there are other suggestions:
 // hooks get paths and modes.
-func forHooks(all []protocol.PermissionUpdate) []protocol.PermissionUpdate {
+func hookUpdates(all []protocol.PermissionUpdate) []protocol.PermissionUpdate {
 	if len(all) > 1 && all[0].Type == "addRules" && all[0].Rules[0].ToolName == "Bash" {
 		return all[1:]
 	}

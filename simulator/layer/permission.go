@@ -18,15 +18,15 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// PermitOptions configures [Permission]. Policy and Clock are required.
-type PermitOptions struct {
+// PermissionOptions configures [Permission]. Policy and Clock are required.
+type PermissionOptions struct {
 	Policy *permission.Policy
 	// Ask answers questions; nil = a question becomes a denial.
 	Ask permission.Prompter
 	// Tools validates inputs that a prompter has changed; nil = no validation.
 	Tools Checker
 	Clock simulator.Clock
-	// Files keeps updates that are to outlast the session; nil = nothing does.
+	// Files stores permission updates permanently; nil = they end with the session.
 	Files Files
 }
 
@@ -41,16 +41,16 @@ type Checker interface {
 }
 
 // Permission makes the middleware that allows a call, denies it, or asks.
-func Permission(o PermitOptions) executor.Middleware {
+func Permission(o PermissionOptions) executor.Middleware {
 	p, ask, now := o.Policy, o.Ask, o.Clock.Now
 	if o.Tools == nil {
-		o.Tools = simulator.WithoutChecks(nil)
+		o.Tools = simulator.UncheckedTools(nil)
 	}
 	var warned sync.Once
 	denial := func(v permission.Verdict) executor.Result {
 		r := Denial(v)
 		if r.Denied != nil && r.Denied.DecisionReasonCode == noClassifier {
-			warned.Do(func() { r.Before = append(r.Before, classifierMissing(now)) })
+			warned.Do(func() { r.EventsBefore = append(r.EventsBefore, classifierMissingEvent(now)) })
 		}
 		return r
 	}
@@ -58,45 +58,45 @@ func Permission(o PermitOptions) executor.Middleware {
 		v := withHookVerdict(use, p.Decide(use))
 		switch {
 		case v.Behavior == permission.Allow:
-			return accepted(ctx, use, next, v.Decision, now)
-		case use.Agent != nil && use.Agent.Unasked:
+			return runAccepted(ctx, use, next, v.Decision, now)
+		case use.Agent != nil && use.Agent.NoPrompts:
 			r := denial(v)
 			r.Denied = nil
 			return r, nil
 		case v.Behavior == permission.Deny || ask == nil:
 			return denial(v), nil
 		}
-		answer, err := ask.Ask(ctx, question(p, use, v))
+		answer, err := ask.Ask(ctx, permissionRequest(p, use, v))
 		switch {
 		case err != nil && ctx.Err() == nil:
-			return noPrompter(use, err), nil
+			return noPrompterResult(use, err), nil
 		case err != nil:
 			return executor.Result{}, &simulator.UnansweredError{Call: use.ID, Err: err}
 		}
 		if answer.Undecided || !answer.Allow {
-			result := refused(use, answer, v.Decision)
+			result := refusedResult(use, answer, v.Decision)
 			if answer.Undecided {
 				result = denial(v)
 			}
-			result.Before = append(answer.Before, result.Before...)
+			result.EventsBefore = append(answer.Before, result.EventsBefore...)
 			return result, nil
 		}
 		if answer.UpdatedInput != nil {
-			use = withInput(use, p.Known(use.Name, answer.UpdatedInput))
+			use = withInput(use, p.RemoveUnknownKeys(use.Name, answer.UpdatedInput))
 			if bad := o.Tools.Precheck(ctx, use).Refusal; bad != nil {
-				return badUpdate(use, *bad, answer.Before), nil
+				return invalidUpdateResult(use, *bad, answer.Before), nil
 			}
 		}
 		before := append(answer.Before, applyUpdates(o, answer.UpdatedPermissions)...)
-		result, err := accepted(ctx, use, next, permitted(v.Decision, answer), now)
-		result.Before = append(before, result.Before...)
+		result, err := runAccepted(ctx, use, next, permittedDecision(v.Decision, answer), now)
+		result.EventsBefore = append(before, result.EventsBefore...)
 		return result, err
 	})
 }
 
-// RefusesAtOnce reports whether a call is denied without running a hook, without a classifier and without a question to
-// the prompter, who may be nil.
-func RefusesAtOnce(p *permission.Policy, hooks *hook.Runner, asked permission.Prompter, use protocol.ToolUse) bool {
+// RefusesImmediately reports whether a call is denied without a hook, a classifier or a question to the prompter,
+// which may be nil.
+func RefusesImmediately(p *permission.Policy, hooks *hook.Runner, asked permission.Prompter, use protocol.ToolUse) bool {
 	if hooks.Matches("PreToolUse", hookName(use.Name)) {
 		return false
 	}
@@ -112,7 +112,7 @@ func RefusesAtOnce(p *permission.Policy, hooks *hook.Runner, asked permission.Pr
 	return v.Behavior == permission.Deny || asked == nil && !hooks.Matches("PermissionRequest", hookName(use.Name))
 }
 
-// IsInputError reports whether a refusal says that the input of a call does not fit the tool's schema.
+// IsInputError reports whether a call was refused because its input does not match the tool's schema.
 func IsInputError(refusal executor.Result) bool {
 	_, schema := issueOf(refusal)
 	return schema
@@ -124,10 +124,10 @@ func Denial(v permission.Verdict) executor.Result {
 	return executor.Result{ToolResult: r, Trace: executor.Trace{Denied: event, CountDenial: v.CountDenial}}
 }
 
-// noPrompter returns the result of a call for which no prompter was available, which
+// noPrompterResult returns the result of a call for which no prompter was available, which
 // ends the run (observed with 2.1.329).
-func noPrompter(use protocol.ToolUse, err error) executor.Result {
-	r := executor.Plain(failedBeforeDecision(use, err.Error()))
+func noPrompterResult(use protocol.ToolUse, err error) executor.Result {
+	r := executor.ResultOf(failedBeforeDecision(use, err.Error()))
 	r.Stop = &executor.StopTurn{Err: err}
 	return r
 }
@@ -137,9 +137,9 @@ func failedBeforeDecision(use protocol.ToolUse, why string) protocol.ToolResult 
 	return protocol.UsageError("Error calling tool (" + use.Name + "): " + why)
 }
 
-// question returns the permission request for a prompter. It shows the own name of
+// permissionRequest returns the permission request for a prompter. It shows the own name of
 // an MCP tool in readable form, not its title (observed with 2.1.329).
-func question(p *permission.Policy, use protocol.ToolUse, v permission.Verdict) protocol.PermissionRequest {
+func permissionRequest(p *permission.Policy, use protocol.ToolUse, v permission.Verdict) protocol.PermissionRequest {
 	r := p.Request(use, v)
 	if r.Server != nil {
 		r.DisplayName = executor.DisplayName(protocol.Tool{RawName: r.DisplayName})
@@ -152,7 +152,7 @@ func question(p *permission.Policy, use protocol.ToolUse, v permission.Verdict) 
 // wrote it (observed with 2.1.329).
 func withInput(use protocol.ToolUse, input json.RawMessage) protocol.ToolUse {
 	const key = "file_path"
-	written, seen, given := keysOf(use.Input), keysOf(use.ObservedInput), keysOf(input)
+	written, seen, given := objectKeys(use.Input), objectKeys(use.ObservedInput), objectKeys(input)
 	use.Input, use.ObservedInput = input, nil
 	if path := seen[key]; len(path) > 0 && bytes.Equal(path, given[key]) {
 		given[key] = written[key]
@@ -163,8 +163,8 @@ func withInput(use protocol.ToolUse, input json.RawMessage) protocol.ToolUse {
 	return use
 }
 
-// keysOf returns nil if raw is not an object.
-func keysOf(raw json.RawMessage) map[string]json.RawMessage {
+// objectKeys returns nil if raw is not an object.
+func objectKeys(raw json.RawMessage) map[string]json.RawMessage {
 	var keys map[string]json.RawMessage
 	if json.Unmarshal(raw, &keys) != nil {
 		return nil
@@ -176,7 +176,7 @@ func keysOf(raw json.RawMessage) map[string]json.RawMessage {
 // classifier. The missing classifier is reported once per session.
 const noClassifier = "auto_mode_no_check_in_session"
 
-func classifierMissing(now func() time.Time) protocol.Event {
+func classifierMissingEvent(now func() time.Time) protocol.Event {
 	return &protocol.System{Subtype: "informational", StreamOnly: true, Fields: []protocol.Field{
 		{Key: "content", Value: "Auto mode can't check actions in this session. There is no classifier here, so every call that needs its check is refused."},
 		{Key: "isMeta", Value: false},
@@ -201,7 +201,7 @@ func withHookVerdict(use protocol.ToolUse, v permission.Verdict) permission.Verd
 		message := cmp.Or(h.Reason, "Hook PreToolUse:"+use.Name+" asked for confirmation for this tool")
 		v.Reason, v.ReasonType = h.Reason, "hook"
 		v.Message, v.CountDenial, v.NonExecutionKind = message, true, "user-rejected"
-		v.Decision = protocol.PermissionDecision{Decision: "reject", Source: "config", ReasonCode: askedByHook}
+		v.Decision = protocol.PermissionDecision{Decision: "reject", Source: "config", ReasonCode: hookPromptSource}
 		v.Event = &protocol.PermissionDenied{
 			ToolName: use.Name, ToolUseID: use.ID, DecisionReasonType: "hook", DecisionReason: h.Reason, Message: message,
 		}
@@ -209,16 +209,16 @@ func withHookVerdict(use protocol.ToolUse, v permission.Verdict) permission.Verd
 	return v
 }
 
-// accepted runs the call and records its duration and the decision, unless the call
+// runAccepted runs the call and records its duration and the decision, unless the call
 // failed before the decision or an inner layer has recorded its own.
-func accepted(
+func runAccepted(
 	ctx context.Context, use protocol.ToolUse, next executor.Executor, d protocol.PermissionDecision, now func() time.Time,
 ) (executor.Result, error) {
 	began := now()
 	result, err := next.Execute(ctx, use)
-	result.Took = now().Sub(began)
-	if result.RanWith == nil {
-		result.RanWith = use.Input
+	result.Duration = now().Sub(began)
+	if result.ExecutedInput == nil {
+		result.ExecutedInput = use.Input
 	}
 	if d != (protocol.PermissionDecision{}) && result.Decision == nil {
 		result.Decision = &d
@@ -226,14 +226,14 @@ func accepted(
 	return result, err
 }
 
-// permitted returns the decision about a call that an answer permits. It has the reason of the question.
-func permitted(d protocol.PermissionDecision, a protocol.PermissionAnswer) protocol.PermissionDecision {
+// permittedDecision returns the decision about a call that an answer permits. It has the reason of the question.
+func permittedDecision(d protocol.PermissionDecision, a protocol.PermissionAnswer) protocol.PermissionDecision {
 	d.Decision, d.Source, d.ReasonType = "accept", cmp.Or(a.Source, "user_temporary"), ""
-	if a.Source == byHook {
-		d.ReasonType = byHook
+	if a.Source == hookSource {
+		d.ReasonType = hookSource
 		return d
 	}
-	if d.ReasonCode == askedByHook {
+	if d.ReasonCode == hookPromptSource {
 		d.ReasonCode = ""
 	}
 	d.GrantScope = grantScope(a.UpdatedPermissions)
@@ -255,59 +255,59 @@ func grantScope(updates []protocol.PermissionUpdate) string {
 	return scope
 }
 
-// refused returns the result of a call that a person or a hook denied (spec:
+// refusedResult returns the result of a call that a person or a hook denied (spec:
 // cli-contract 6.3).
-func refused(use protocol.ToolUse, a protocol.PermissionAnswer, why protocol.PermissionDecision) executor.Result {
+func refusedResult(use protocol.ToolUse, a protocol.PermissionAnswer, why protocol.PermissionDecision) executor.Result {
 	var r executor.Result
 	message := a.Message
-	if a.Source == byHook {
+	if a.Source == hookSource {
 		message = cmp.Or(message, "Permission denied by hook")
 	}
 	switch {
 	case a.CallFailed:
-		return executor.Plain(failedBeforeDecision(use, a.AskFailure))
+		return executor.ResultOf(failedBeforeDecision(use, a.AskFailure))
 	case a.AskFailure != "":
-		r = failed(a.AskFailure)
+		r = failedResult(a.AskFailure)
 	case a.Interrupt:
-		r = executor.Plain(executor.Interrupted())
+		r = executor.ResultOf(executor.InterruptedResult())
 		r.Stop = &executor.StopTurn{TerminalReason: "aborted_tools", Interrupted: true}
 		r.DeniedBeforeRun = true
 	default:
-		r = failed(message)
+		r = failedResult(message)
 	}
 	r.NonExecutionKind = cmp.Or(r.NonExecutionKind, "permission-rule")
 	switch {
 	case a.AskFailure != "":
 		r.Decision = &protocol.PermissionDecision{Decision: "reject", Source: "config", ReasonType: "other", ReasonCode: "unknown"}
 	case a.Interrupt:
-	case a.Source == byHook:
-		r.Decision = &protocol.PermissionDecision{Decision: "reject", Source: byHook, ReasonType: byHook, ReasonCode: "hook:PermissionRequest"}
+	case a.Source == hookSource:
+		r.Decision = &protocol.PermissionDecision{Decision: "reject", Source: hookSource, ReasonType: hookSource, ReasonCode: "hook:PermissionRequest"}
 	default:
 		why.Decision, why.Source, why.ReasonType = "reject", cmp.Or(a.Source, "user_reject"), ""
 		r.Decision = &why
 	}
-	if a.Source == byHook {
+	if a.Source == hookSource {
 		r.Denied = &protocol.PermissionDenied{
-			ToolName: use.Name, ToolUseID: use.ID, DecisionReasonType: byHook, DecisionReason: a.Message, Message: message,
+			ToolName: use.Name, ToolUseID: use.ID, DecisionReasonType: hookSource, DecisionReason: a.Message, Message: message,
 		}
 	}
 	r.CountDenial = true
 	return r
 }
 
-// failed returns a tool error with this text.
-func failed(text string) executor.Result { return executor.Plain(protocol.ErrorResult(text)) }
+// failedResult returns a tool error with this text.
+func failedResult(text string) executor.Result { return executor.ResultOf(protocol.ErrorResult(text)) }
 
-// badUpdate returns the result of a call whose changed input the tool does not
+// invalidUpdateResult returns the result of a call whose changed input the tool does not
 // accept.
-func badUpdate(use protocol.ToolUse, bad executor.Result, before []protocol.Event) executor.Result {
+func invalidUpdateResult(use protocol.ToolUse, bad executor.Result, before []protocol.Event) executor.Result {
 	issue, _ := issueOf(bad)
-	r := executor.Plain(protocol.UsageError("The permission handler returned updatedInput for " + use.Name + " that failed schema validation: " + issue +
+	r := executor.ResultOf(protocol.UsageError("The permission handler returned updatedInput for " + use.Name + " that failed schema validation: " + issue +
 		"\nThis is a configuration issue in your canUseTool callback, PermissionRequest hook, or permission-prompt tool — " +
 		"updatedInput must satisfy the tool's input schema. The tool input from the model was valid."))
 	r.Output = "InputValidationError: permission handler updatedInput failed schema for " + use.Name
 	r.Decision = &protocol.PermissionDecision{Decision: "reject", Source: "permission_updated_input_invalid"}
-	r.Before = before
+	r.EventsBefore = before
 	return r
 }
 
@@ -318,15 +318,15 @@ func issueOf(bad executor.Result) (issue string, schema bool) {
 	return strings.CutPrefix(issue, "InputValidationError: ")
 }
 
-// askedByHook is the reason code of a question that a PreToolUse hook wants.
-const askedByHook = "hook:PreToolUse"
+// hookPromptSource is the reason code of a question that a PreToolUse hook requests.
+const hookPromptSource = "hook:PreToolUse"
 
-// byHook is the source of decisions by hooks.
-const byHook = "hook"
+// hookSource is the source of decisions by hooks.
+const hookSource = "hook"
 
 // applyUpdates changes the session's rules and returns the status event if the mode
 // changed.
-func applyUpdates(o PermitOptions, updates []protocol.PermissionUpdate) []protocol.Event {
+func applyUpdates(o PermissionOptions, updates []protocol.PermissionUpdate) []protocol.Event {
 	if len(updates) == 0 {
 		return nil
 	}

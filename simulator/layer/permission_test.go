@@ -44,7 +44,7 @@ type echo struct{}
 func (echo) Tools(context.Context) ([]protocol.Tool, error) { return nil, nil }
 
 func (echo) Execute(_ context.Context, use protocol.ToolUse) (executor.Result, error) {
-	return executor.Plain(protocol.ToolResult{Content: protocol.Content{Text: string(use.Input)}}), nil
+	return executor.ResultOf(protocol.ToolResult{Content: protocol.Content{Text: string(use.Input)}}), nil
 }
 
 // fivesValidator rejects inputs that contain a five.
@@ -54,7 +54,7 @@ func (fivesValidator) Precheck(_ context.Context, use protocol.ToolUse) simulato
 	if !strings.Contains(string(use.Input), "5") {
 		return simulator.Precheck{}
 	}
-	bad := executor.Plain(protocol.UsageError("InputValidationError: Bash failed due to the following issue:\nbad"))
+	bad := executor.ResultOf(protocol.UsageError("InputValidationError: Bash failed due to the following issue:\nbad"))
 	return simulator.Precheck{Refusal: &bad}
 }
 
@@ -99,7 +99,7 @@ func TestAnswers(t *testing.T) {
 		t.Fatal(err)
 	}
 	call := func(ctx context.Context, ask fixedPrompter) (executor.Result, error) {
-		chain := executor.Chain(echo{}, layer.Permission(layer.PermitOptions{Policy: policy, Ask: ask, Tools: fivesValidator{}, Clock: clock{}}))
+		chain := executor.Chain(echo{}, layer.Permission(layer.PermissionOptions{Policy: policy, Ask: ask, Tools: fivesValidator{}, Clock: clock{}}))
 		return chain.Execute(ctx, protocol.ToolUse{ID: "toolu-1", Name: "Bash", Input: json.RawMessage(`{"command":"ls"}`)})
 	}
 	policyAsks(t, policy)
@@ -133,7 +133,7 @@ func TestQuestionNamesTool(t *testing.T) {
 		t.Fatal(err)
 	}
 	var asked protocol.PermissionRequest
-	chain := executor.Chain(echo{}, layer.Permission(layer.PermitOptions{Policy: policy, Ask: recordingPrompter{&asked}, Clock: clock{}}))
+	chain := executor.Chain(echo{}, layer.Permission(layer.PermissionOptions{Policy: policy, Ask: recordingPrompter{&asked}, Clock: clock{}}))
 	if _, err := chain.Execute(t.Context(), protocol.ToolUse{Name: "mcp__s__make_it", Input: json.RawMessage("{}")}); err != nil {
 		t.Fatal(err)
 	}
@@ -170,7 +170,7 @@ func TestShownPath(t *testing.T) {
 			}
 			return answer, nil
 		})
-		got, err := executor.Chain(echo{}, layer.Permission(layer.PermitOptions{Policy: policy, Ask: ask, Clock: clock{}})).Execute(t.Context(), protocol.ToolUse{
+		got, err := executor.Chain(echo{}, layer.Permission(layer.PermissionOptions{Policy: policy, Ask: ask, Clock: clock{}})).Execute(t.Context(), protocol.ToolUse{
 			Name: "Write", Input: json.RawMessage(`{"file_path":"a"}`), ObservedInput: json.RawMessage(`{"file_path":"/w/a"}`),
 		})
 		if err != nil || got.Content.Plain() != want {
@@ -198,7 +198,7 @@ func TestInterruptQuestion(t *testing.T) {
 		<-ctx.Done()
 		return protocol.PermissionAnswer{}, ctx.Err()
 	})
-	chain := executor.Chain(echo{}, layer.Permission(layer.PermitOptions{Policy: policy, Ask: ask, Clock: clock{}}))
+	chain := executor.Chain(echo{}, layer.Permission(layer.PermissionOptions{Policy: policy, Ask: ask, Clock: clock{}}))
 	_, err = chain.Execute(ctx, protocol.ToolUse{ID: "toolu_1", Name: "Bash", Input: json.RawMessage(`{"command":"ls"}`)})
 	if got, ok := errors.AsType[*simulator.UnansweredError](err); !ok || got.Call != "toolu_1" || !errors.Is(err, context.Canceled) {
 		t.Errorf("error %v", err)

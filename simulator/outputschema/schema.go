@@ -42,8 +42,8 @@ func Compile(text string) (*Schema, error) {
 	return &Schema{compiled: compiled}, nil
 }
 
-// Validate returns nil for a fitting value, else an error whose text is paths and
-// what must be there: "/n: must be number".
+// Validate returns nil for a valid value, otherwise an error that lists the paths and requirements: "/n: must be
+// number".
 func (s *Schema) Validate(value json.RawMessage) error {
 	instance, err := jsonschema.UnmarshalJSON(bytes.NewReader(value))
 	if err != nil {
@@ -52,8 +52,8 @@ func (s *Schema) Validate(value json.RawMessage) error {
 	return schemaError(s.compiled.Validate(instance), "")
 }
 
-// compileDraft7 compiles as the real CLI's validator does: it knows draft 7
-// alone, and a keyword that it does not know is an error.
+// compileDraft7 compiles a schema like the real CLI's validator: only draft 7 is supported, and an unknown keyword
+// is an error.
 func compileDraft7(schema any) (*jsonschema.Schema, error) {
 	const url = "mem:///schema.json"
 	if err := checkDialect(schema); err != nil {
@@ -100,8 +100,8 @@ func checkDialect(schema any) error {
 	return nil
 }
 
-// Keywords by the kind of their value: nothing to look into, a schema, a list of
-// schemas, schemas by name. Items and dependencies are more than one of these.
+// Keywords by the kind of their value: no schema, one schema, a list of schemas, schemas by name. Items and
+// dependencies are of several kinds.
 const (
 	plainKeywords = " $schema $id $ref $comment title description default examples deprecated readOnly writeOnly type nullable const enum format" +
 		" maximum minimum exclusiveMaximum exclusiveMinimum multipleOf maxLength minLength pattern contentMediaType contentEncoding" +
@@ -147,11 +147,11 @@ func checkKeywords(schema any) error {
 			}
 		}
 	}
-	return checkTogether(object)
+	return checkCombinations(object)
 }
 
-// checkTogether checks keywords that mean nothing without another.
-func checkTogether(object map[string]any) error {
+// checkCombinations checks keywords that require another keyword.
+func checkCombinations(object map[string]any) error {
 	has := func(key string) bool { _, ok := object[key]; return ok }
 	switch _, tuple := object["items"].([]any); {
 	case has("if") && !has("then") && !has("else"):
@@ -164,34 +164,33 @@ func checkTogether(object map[string]any) error {
 	return nil
 }
 
-// schemaError puts a validation error as paths and demands: "/n: must be
-// number", or "data/n must be number" below a root that has a name. They are
-// in the order of their places in the value.
+// schemaError formats a validation error as paths and requirements: "/n: must be number", or "data/n must be
+// number" below a root that has a name. They are sorted by their position in the value.
 func schemaError(err error, root string) error {
 	invalid, ok := errors.AsType[*jsonschema.ValidationError](err)
 	if !ok {
 		return err
 	}
-	w := wording{root: root, printer: message.NewPrinter(language.English)}
+	w := errorFormatter{root: root, printer: message.NewPrinter(language.English)}
 	w.walk(invalid)
 	return errors.New(strings.Join(w.lines, ", "))
 }
 
-type wording struct {
+type errorFormatter struct {
 	root    string // of a schema that is not a schema; empty for a value
 	printer *message.Printer
 	lines   []string
 }
 
 // walk renders the nested errors of an error, then the error itself if it has its own requirement.
-func (w *wording) walk(e *jsonschema.ValidationError) {
+func (w *errorFormatter) walk(e *jsonschema.ValidationError) {
 	slices.SortStableFunc(e.Causes, func(a, b *jsonschema.ValidationError) int {
 		return slices.Compare(a.InstanceLocation, b.InstanceLocation)
 	})
 	for _, cause := range e.Causes {
 		w.walk(cause)
 	}
-	for _, text := range w.demands(e) {
+	for _, text := range w.describe(e) {
 		at := strings.Join(append([]string{w.root}, e.InstanceLocation...), "/")
 		switch {
 		case w.root != "":
@@ -205,9 +204,9 @@ func (w *wording) walk(e *jsonschema.ValidationError) {
 	}
 }
 
-// demands words what a value must be as the real CLI's validator does. To a
-// fault of a value, unlike one of a schema, it adds what it got or allows.
-func (w *wording) demands(e *jsonschema.ValidationError) []string {
+// describe describes a requirement like the real CLI's validator. For an error in a value (not in a schema) it adds
+// the actual or allowed values.
+func (w *errorFormatter) describe(e *jsonschema.ValidationError) []string {
 	added := func(format string, value any) string {
 		text, err := json.Marshal(value)
 		if w.root != "" || err != nil {
@@ -251,7 +250,7 @@ func (w *wording) demands(e *jsonschema.ValidationError) []string {
 	case *kind.MaxProperties:
 		return []string{fmt.Sprintf("must NOT have more than %d properties", k.Want) + added(" (got %s)", k.Got)}
 	}
-	if text := demand(e.ErrorKind); text != "" {
+	if text := describeKeyword(e.ErrorKind); text != "" {
 		return []string{text}
 	}
 	if len(e.Causes) > 0 {
@@ -260,23 +259,23 @@ func (w *wording) demands(e *jsonschema.ValidationError) []string {
 	return []string{e.ErrorKind.LocalizedString(w.printer)}
 }
 
-// demand words the kinds that are said the same of a value and of a schema.
-func demand(k jsonschema.ErrorKind) string {
+// describeKeyword describes the kinds of errors that have the same text for values and schemas.
+func describeKeyword(k jsonschema.ErrorKind) string {
 	switch k := k.(type) {
 	case *kind.Type:
-		// The order of the schema is lost here; null is the one that is usually written last.
+		// The order of the types in the schema is not available here; null is usually written last.
 		want := slices.DeleteFunc(slices.Clone(k.Want), func(name string) bool { return name == "null" })
 		return "must be " + strings.Join(append(want, k.Want[:len(k.Want)-len(want)]...), ",")
 	case *kind.Minimum:
-		return "must be >= " + number(k.Want)
+		return "must be >= " + formatNumber(k.Want)
 	case *kind.Maximum:
-		return "must be <= " + number(k.Want)
+		return "must be <= " + formatNumber(k.Want)
 	case *kind.ExclusiveMinimum:
-		return "must be > " + number(k.Want)
+		return "must be > " + formatNumber(k.Want)
 	case *kind.ExclusiveMaximum:
-		return "must be < " + number(k.Want)
+		return "must be < " + formatNumber(k.Want)
 	case *kind.MultipleOf:
-		return "must be multiple of " + number(k.Want)
+		return "must be multiple of " + formatNumber(k.Want)
 	case *kind.Pattern:
 		return fmt.Sprintf(`must match pattern "%s"`, k.Want)
 	case *kind.AnyOf:
@@ -294,7 +293,7 @@ func demand(k jsonschema.ErrorKind) string {
 	}
 }
 
-func number(r *big.Rat) string {
+func formatNumber(r *big.Rat) string {
 	f, _ := r.Float64()
 	return strconv.FormatFloat(f, 'g', -1, 64)
 }

@@ -24,34 +24,33 @@ type call struct {
 	// readOnly says that the tool's owner declares that it changes nothing.
 	readOnly bool
 	kind     claudecode.Class
-	// complete is false when the input lacks what its kind needs: the tool
-	// itself will say so.
-	complete bool
+	// isComplete is false if the input lacks a required value; the tool itself reports that.
+	isComplete bool
 
 	command  string
 	script   shellcmd.Script
 	parseErr error
 	path     string // absolute
 	domain   string
-	page     string // path of the address to fetch
+	url      string // path of the address to fetch
 	subject  string // agent type, skill name
 }
 
 // judge decides about a call with the current mode, rules and directories.
 type judge struct {
-	mode  protocol.PermissionMode
-	rules *ruleset
-	at    *pathResolver
+	mode     protocol.PermissionMode
+	rules    *ruleset
+	resolver *pathResolver
 }
 
 // ruleset are the rules in force, in order.
 type ruleset struct {
-	all []rule
-	at  *pathResolver
+	rules    []rule
+	resolver *pathResolver
 }
 
-func (j *judge) inspect(use protocol.ToolUse, tool protocol.Tool) *call {
-	c := &call{judge: j, use: use, name: canonicalName(use.Name), readOnly: tool.ReadOnly, complete: true}
+func (j *judge) describeCall(use protocol.ToolUse, tool protocol.Tool) *call {
+	c := &call{judge: j, use: use, name: canonicalName(use.Name), readOnly: tool.ReadOnly, isComplete: true}
 	c.kind = kindOf(c.name)
 	if strings.HasPrefix(c.name, "mcp__") {
 		c.server = serverPrefix(c.name, tool)
@@ -68,30 +67,30 @@ func (j *judge) inspect(use protocol.ToolUse, tool protocol.Tool) *call {
 		CommandName  any `json:"name"`
 	}
 	if err := json.Unmarshal(use.Input, &in); err != nil {
-		c.complete = c.kind == claudecode.ClassAsk || c.kind == claudecode.ClassFree || c.kind == claudecode.ClassUser
+		c.isComplete = c.kind == claudecode.ClassAsk || c.kind == claudecode.ClassFree || c.kind == claudecode.ClassUser
 		return c
 	}
 	switch c.kind {
 	case claudecode.ClassShell:
 		c.command = firstString(in.Command)
-		c.complete = hasString(in.Command)
+		c.isComplete = hasString(in.Command)
 		c.script, c.parseErr = shellcmd.Parse(c.command)
 	case claudecode.ClassRead, claudecode.ClassWrite:
 		path := firstString(in.FilePath, in.NotebookPath, in.Path)
-		c.complete = hasString(in.FilePath, in.NotebookPath, in.Path) || c.name == "Glob" || c.name == "Grep" || c.name == "LS"
+		c.isComplete = hasString(in.FilePath, in.NotebookPath, in.Path) || c.name == "Glob" || c.name == "Grep" || c.name == "LS"
 		if pattern := firstString(in.Pattern); c.name == "Glob" && filepath.IsAbs(pattern) {
 			path, _ = filepath.Split(pattern[:strings.IndexAny(pattern+"*", "*?[{\\")])
 		}
-		c.path = j.at.callPath(path)
+		c.path = j.resolver.callPath(path)
 	case claudecode.ClassFetch:
 		if u, err := url.Parse(firstString(in.URL)); err == nil {
-			c.domain, c.page = strings.Map(narrow, u.Hostname()), path.Join("/", u.Path)
+			c.domain, c.url = strings.Map(narrow, u.Hostname()), path.Join("/", u.Path)
 		}
 	case claudecode.ClassAgent:
 		c.subject = firstString(in.SubagentType)
 	case claudecode.ClassSkill:
 		c.subject = firstString(in.Skill, in.Command, in.CommandName)
-	default: // the name is all that matters
+	default: // only the name matters
 	}
 	return c
 }
@@ -108,13 +107,13 @@ func narrow(r rune) rune {
 	return r
 }
 
-// documentation reports whether the page to fetch needs no permission (observed with 2.1.329).
-func (c *call) documentation() bool {
+// isDocumentation reports whether the page to fetch needs no permission (observed with 2.1.329).
+func (c *call) isDocumentation() bool {
 	switch strings.ToLower(c.domain) {
 	case "github.com":
-		return under("/anthropics", c.page)
+		return isBelow("/anthropics", c.url)
 	case "huggingface.co", "vercel.com":
-		return under("/docs", c.page)
+		return isBelow("/docs", c.url)
 	case "agentskills.io", "angular.io", "asp.net", "blazor.net", "bun.sh", "cloud.google.com", "code.claude.com",
 		"cypress.io", "d3js.org", "dev.mysql.com", "devcenter.heroku.com", "developer.android.com",
 		"developer.apple.com", "developer.mozilla.org", "doc.rust-lang.org", "docs.aws.amazon.com",
@@ -171,41 +170,41 @@ func normalize(s string) string {
 	}, s)
 }
 
-// checked reports whether the mode uses a classifier for calls that are not allowed.
-func (j *judge) checked() bool {
+// hasClassifier reports whether the mode uses a classifier for calls that are not allowed.
+func (j *judge) hasClassifier() bool {
 	return j.mode == protocol.ModeAuto || j.mode == protocol.ModePlan
 }
 
-// editsAllowed reports whether the mode allows changes of files inside the working directories.
-func (j *judge) editsAllowed() bool {
+// allowsEdits reports whether the mode allows changes of files inside the working directories.
+func (j *judge) allowsEdits() bool {
 	return j.mode == protocol.ModeAcceptEdits || j.mode == protocol.ModeAuto
 }
 
-func (s *ruleset) anyRule(behavior string, c *call) bool {
-	return s.first(behavior, c) != nil
+func (s *ruleset) hasRule(behavior string, c *call) bool {
+	return s.firstRule(behavior, c) != nil
 }
 
-// first is the first rule of a behavior that covers the call; nil = none does.
-func (s *ruleset) first(behavior string, c *call) *rule {
-	i := slices.IndexFunc(s.all, func(r rule) bool {
+// firstRule is the first rule of a behavior that covers the call; nil = none does.
+func (s *ruleset) firstRule(behavior string, c *call) *rule {
+	i := slices.IndexFunc(s.rules, func(r rule) bool {
 		if r.Behavior != behavior {
 			return false
 		}
 		if behavior == BehaviorAllow {
 			return r.matches(c)
 		}
-		return r.forbids(c)
+		return r.matchesCommandPart(c)
 	})
 	if i < 0 {
 		return nil
 	}
-	return &s.all[i]
+	return &s.rules[i]
 }
 
 // Behavior is the decision about a call: allow, ask or deny.
 type Behavior int
 
-// The zero value is Ask: a verdict that was not filled in lets nothing run.
+// The zero value is Ask, so that an unset verdict never allows a call.
 const (
 	Ask Behavior = iota
 	Allow
@@ -215,15 +214,15 @@ const (
 // Verdict is the outcome of [Policy.Decide], with what the stream shows of it.
 type Verdict struct {
 	Behavior Behavior
-	// Decision is shown in tool_result_meta. Of an Ask it is the decision when
-	// no one can be asked. Zero = permission checks were not reached.
+	// Decision is shown in tool_result_meta. For an Ask it is the decision that applies if no one can be asked.
+	// Zero = the call did not reach the permission checks.
 	Decision         protocol.PermissionDecision
 	NonExecutionKind string // empty when the call runs
 	Message          string // tool result of a denial
 	// Event is shown before the result of a denial, without uuid and session_id;
 	// nil = none. An Ask that a prompter answers shows none.
 	Event       *protocol.PermissionDenied
-	CountDenial bool // belongs into result.permission_denials
+	CountDenial bool // is listed in result.permission_denials
 	ToolError   bool // Message goes into <tool_use_error>
 
 	// For can_use_tool, when Behavior is Ask.
@@ -233,17 +232,17 @@ type Verdict struct {
 	Reason       string
 	ReasonType   string
 	RequiresUser bool
-	// DenyRule says that a deny rule refuses: a hook's "allow" does not overrule
-	// it, as it does a refusal by mode.
+	// DenyRule says that a deny rule refuses the call. A hook's "allow" overrules a refusal by the mode, but not by
+	// a rule.
 	DenyRule bool
-	// AskRule says that an ask rule wants the question: a hook's "allow" does
-	// not overrule it. RuleSource is where the rule comes from.
+	// AskRule says that an ask rule requires the question; a hook's "allow" does not overrule it. RuleSource is the
+	// source of the rule.
 	AskRule    bool
 	RuleSource string
 }
 
-// Denial is the result of a call that a Deny refuses, or of an Ask when no one
-// can be asked, and the event to show before it; nil = none.
+// Denial returns the result of a denied call, or of an Ask if no one can be asked, and the event to show before it;
+// nil = none.
 func (v Verdict) Denial() (protocol.ToolResult, *protocol.PermissionDenied) {
 	var r protocol.ToolResult
 	event := v.Event
@@ -262,41 +261,40 @@ func (v Verdict) Denial() (protocol.ToolResult, *protocol.PermissionDenied) {
 
 // deniesPaths reports whether there is a deny rule about paths to read or to edit.
 func (s *ruleset) deniesPaths() bool {
-	return slices.ContainsFunc(s.all, func(r rule) bool {
+	return slices.ContainsFunc(s.rules, func(r rule) bool {
 		return r.Behavior == BehaviorDeny && r.content != "" && (r.tool == "Read" || r.tool == "Edit")
 	})
 }
 
-// namesCommands reports whether there is a deny or ask rule about some commands.
-func (s *ruleset) namesCommands(c *call) bool {
-	return slices.ContainsFunc(s.all, func(r rule) bool {
-		return r.Behavior != BehaviorAllow && r.content != "" && r.covers(c)
+// hasCommandRules reports whether there is a deny or ask rule about some commands.
+func (s *ruleset) hasCommandRules(c *call) bool {
+	return slices.ContainsFunc(s.rules, func(r rule) bool {
+		return r.Behavior != BehaviorAllow && r.content != "" && r.coversTool(c)
 	})
 }
 
-// matchesPath matches the paths of a call against a path pattern, which means,
-// by its start: "//x" an absolute path, "~/x" one in the home directory, "/x"
-// one below the folder of the rule's settings, all else one below the working
-// directory. From there on it is a gitignore pattern.
+// matchesPath matches the paths of a call against a path pattern. The start of the pattern selects the base: "//x"
+// is absolute, "~/x" is in the home directory, "/x" is below the directory of the rule's settings, anything else is
+// below the working directory. The rest is a gitignore pattern.
 func (r *rule) matchesPath(c *call) bool {
-	root := c.judge.at.cwd
+	root := c.judge.resolver.cwd
 	switch {
 	case r.glob == nil:
 		return false
 	case strings.HasPrefix(r.content, "//"):
 		root = "/"
 	case strings.HasPrefix(r.content, "~/"):
-		root = c.judge.at.home
+		root = c.judge.resolver.home
 	case strings.HasPrefix(r.content, "/") && r.Root != "":
 		root = r.Root
 	}
 	if root == "" {
 		return false
 	}
-	for _, root := range []string{root, c.judge.at.resolve(root)} {
-		for _, path := range []string{c.path, c.judge.at.resolve(c.path)} {
+	for _, root := range []string{root, c.judge.resolver.resolve(root)} {
+		for _, path := range []string{c.path, c.judge.resolver.resolve(c.path)} {
 			path = strings.TrimRight(path, " ") // observed with 2.1.330
-			if under(root, path) && r.glob.MatchString(strings.TrimPrefix(path[len(root):], "/")) {
+			if isBelow(root, path) && r.glob.MatchString(strings.TrimPrefix(path[len(root):], "/")) {
 				return true
 			}
 		}
@@ -324,14 +322,14 @@ func (r *rule) hasParam(c *call) bool {
 	return r.value.MatchString(text)
 }
 
-// covers reports whether the rule is about the tool of the call.
-func (r *rule) covers(c *call) bool {
+// coversTool reports whether the rule is about the tool of the call.
+func (r *rule) coversTool(c *call) bool {
 	switch {
 	case r.toolRE != nil:
-		// What is allowed is named, but for the tools of servers.
+		// Allow rules must name tools, except the tools of MCP servers.
 		return (strings.HasPrefix(r.tool, "mcp__") || r.Behavior != BehaviorAllow) && r.toolRE.MatchString(c.name)
-	case c.kind == claudecode.ClassWrite && r.content != "" && r.Behavior == BehaviorAllow && r.tool != "Edit", r.idle():
-		return false // paths to write are the matter of Edit rules only
+	case c.kind == claudecode.ClassWrite && r.content != "" && r.Behavior == BehaviorAllow && r.tool != "Edit", r.isIneffective():
+		return false // only Edit rules decide about paths to write
 	case c.name == "Monitor" && (r.tool == "Monitor" || r.tool == "Bash"):
 		// A rule that denies a Bash command denies it here, too. A rule that allows one applies only if it names the
 		// command (observed with 2.1.329).
@@ -352,15 +350,15 @@ func (r *rule) covers(c *call) bool {
 }
 
 // matches reports whether the rule decides the call. The content of a Bash rule is matched part by part elsewhere:
-// see [rule.forbids].
+// see [rule.matchesCommandPart].
 func (r *rule) matches(c *call) bool {
-	if !r.covers(c) {
+	if !r.coversTool(c) {
 		return false
 	}
 	if r.content == "" {
 		// Read(*) and Write(*) allow only what is in a working directory (observed with 2.1.330).
 		files := c.kind == claudecode.ClassRead || c.kind == claudecode.ClassWrite
-		return !r.starred || r.Behavior != BehaviorAllow || !files || c.judge.at.inside(c.path)
+		return !r.starred || r.Behavior != BehaviorAllow || !files || c.judge.resolver.isInWorkingDir(c.path)
 	}
 	switch c.kind {
 	case claudecode.ClassShell:
@@ -376,54 +374,54 @@ func (r *rule) matches(c *call) bool {
 	}
 }
 
-// forbids reports whether a deny or ask rule is about any part of the command, with or without the variables and
+// matchesCommandPart reports whether a deny or ask rule is about any part of the command, with or without the variables and
 // wrappers before it.
-func (r *rule) forbids(c *call) bool {
+func (r *rule) matchesCommandPart(c *call) bool {
 	if r.matches(c) || r.hasParam(c) {
 		return true
 	}
-	if c.kind != claudecode.ClassShell || !r.covers(c) {
+	if c.kind != claudecode.ClassShell || !r.coversTool(c) {
 		return false
 	}
-	if c.parseErr != nil && slices.ContainsFunc(pieces(c.command), func(text string) bool { return matchCommand(r.content, text, onePart) }) {
+	if c.parseErr != nil && slices.ContainsFunc(splitUnparsable(c.command), func(text string) bool { return matchCommand(r.content, text, onePart) }) {
 		return true
 	}
 	return slices.ContainsFunc(c.script.Commands, func(part shellcmd.Command) bool {
-		return r.forbidsPart(part)
+		return r.matchesCommand(part)
 	})
 }
 
 // assignedItem matches assignments to items of lists before a command, which the parser refuses.
 var assignedItem = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^\s*(\w+(\[[^\]]*\])?=\S*\s+)+`) })
 
-// pieces returns the parts of an unparsable text that may be commands.
-func pieces(text string) []string {
+// splitUnparsable returns the parts of an unparsable text that may be commands.
+func splitUnparsable(text string) []string {
 	text = assignedItem().ReplaceAllString(strings.ReplaceAll(text, "\\\n", " "), "")
 	return append(strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune("\n;&|(){}`", r) }), text)
 }
 
-func (r *rule) forbidsPart(cmd shellcmd.Command) bool {
+func (r *rule) matchesCommand(cmd shellcmd.Command) bool {
 	return matchCommand(r.content, strings.ReplaceAll(cmd.Text, "\\\n", " "), onePart) || slices.ContainsFunc(cmd.Programs(), func(text string) bool {
 		return matchCommand(r.content, text, onePart)
 	})
 }
 
-// byRule reports whether a path rule of this behavior covers the tool's access to the path.
-func (s *ruleset) byRule(behavior, tool, path string) bool {
-	file := &call{judge: &judge{at: s.at}, name: tool, kind: kindOf(tool), path: path}
-	return slices.ContainsFunc(s.all, func(r rule) bool {
+// coversPath reports whether a path rule of this behavior covers the tool's access to the path.
+func (s *ruleset) coversPath(behavior, tool, path string) bool {
+	file := &call{judge: &judge{resolver: s.resolver}, name: tool, kind: kindOf(tool), path: path}
+	return slices.ContainsFunc(s.rules, func(r rule) bool {
 		return r.Behavior == behavior && r.tool == tool && r.content != "" && r.matches(file)
 	})
 }
 
-// open reports whether commands have the same access to a path as the tool: it is in a working directory, or a rule
+// isAccessible reports whether commands have the same access to a path as the tool: it is in a working directory, or a rule
 // allows it.
-func (j *judge) open(tool, path string) bool {
-	return j.at.inside(path) || j.rules.byRule(BehaviorAllow, tool, path)
+func (j *judge) isAccessible(tool, path string) bool {
+	return j.resolver.isInWorkingDir(path) || j.rules.coversPath(BehaviorAllow, tool, path)
 }
 
-func (s *ruleset) refuser(about func(rule) bool) string {
-	for _, r := range s.all {
+func (s *ruleset) denyingSource(about func(rule) bool) string {
+	for _, r := range s.rules {
 		if r.Behavior == BehaviorDeny && about(r) {
 			if r.Source == "userSettings" || r.Source == "localSettings" {
 				return "user_reject"
@@ -434,14 +432,14 @@ func (s *ruleset) refuser(about func(rule) bool) string {
 	return "config"
 }
 
-// because sets the reason code.
-func (v Verdict) because(code string) Verdict {
+// withReasonCode sets the reason code.
+func (v Verdict) withReasonCode(code string) Verdict {
 	v.Decision.ReasonCode = code
 	return v
 }
 
-// deniedBy names the source of the rule that refuses.
-func (v Verdict) deniedBy(source string) Verdict {
+// withRuleSource names the source of the rule that refuses.
+func (v Verdict) withRuleSource(source string) Verdict {
 	if source != "" {
 		v.Decision.RuleSource, v.Decision.ReasonCode = source, ruleCode(source)
 	}

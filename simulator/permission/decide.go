@@ -12,9 +12,8 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// Known leaves out the keys of an input that the tool does not have, if it is
-// one of the CLI's own.
-func (p *Policy) Known(tool string, input json.RawMessage) json.RawMessage {
+// RemoveUnknownKeys removes the keys that a built-in tool does not have from its input.
+func (p *Policy) RemoveUnknownKeys(tool string, input json.RawMessage) json.RawMessage {
 	if p.opts.Tool == nil {
 		return input
 	}
@@ -56,11 +55,11 @@ func (p *Policy) Decide(use protocol.ToolUse) Verdict {
 		}
 	}
 	d := decider{&p.judge, &p.opts}
-	c := d.inspect(use, tool)
+	c := d.describeCall(use, tool)
 	switch {
 	case p.opts.AutoApprove != nil && p.opts.AutoApprove(use.Name):
 		return c.allow("")
-	case !c.complete:
+	case !c.isComplete:
 		return Verdict{Behavior: Allow}
 	}
 	v := d.decide(c)
@@ -70,72 +69,72 @@ func (p *Policy) Decide(use protocol.ToolUse) Verdict {
 	return v
 }
 
-// decide is the order of precedence (spec: cli-contract 6.1).
+// decide applies the order of precedence (spec: cli-contract 6.1).
 func (d decider) decide(c *call) Verdict {
-	if v := d.forbidden(c); v != nil {
+	if v := d.denial(c); v != nil {
 		return *v
 	}
-	if asks := d.rules.first(BehaviorAsk, c); asks != nil {
+	if asks := d.rules.firstRule(BehaviorAsk, c); asks != nil {
 		return c.askByRule(asks)
 	}
 	if c.kind == claudecode.ClassUser {
-		v := c.ask(c.requested(), "", "")
+		v := c.ask(c.unansweredMessage(), "", "")
 		v.RequiresUser, v.Suggestions = true, nil
 		return v
 	}
 	if errors.Is(c.parseErr, shellcmd.ErrUncertain) {
-		return c.put(uncertain())
+		return c.verdictFor(uncertainApproval())
 	}
-	if q := newLine(c).deniedInside(); q != nil {
-		return c.put(*q)
+	if q := newCommandLine(c).nestedDenyApproval(); q != nil {
+		return c.verdictFor(*q)
 	}
-	if q := newLine(c).removal(); q != nil {
-		return c.put(*q)
+	if q := newCommandLine(c).removalApproval(); q != nil {
+		return c.verdictFor(*q)
 	}
 	if d.mode == protocol.ModeBypass {
 		return c.allow("mode")
 	}
-	if q := c.safety(); q != nil {
-		return c.put(*q)
+	if q := c.safetyApproval(); q != nil {
+		return c.verdictFor(*q)
 	}
 	if d.mode == protocol.ModePlan && c.kind == claudecode.ClassWrite && d.o.PlanDir != "" && filepath.Dir(c.path) == d.o.PlanDir {
 		return c.allow("mode")
 	}
 	if d.mode == protocol.ModePlan && c.kind == claudecode.ClassWrite {
 		v := c.ask("Cannot write to "+c.path+" while in plan mode.", "mode", "")
-		v.Suggestions = nil // nothing short of leaving the mode would help
+		v.Suggestions = nil // only another mode would help
 		return v
 	}
 	if d.mode == protocol.ModePlan && c.server != "" && !c.readOnly {
-		return c.ask(c.requested(), "", "") // even if rules allow it (observed with 2.1.330)
+		return c.ask(c.unansweredMessage(), "", "") // even if rules allow it (observed with 2.1.330)
 	}
 	if q := c.suspiciousRead(); q != nil {
 		return *q
 	}
-	if d.rules.anyRule(BehaviorAllow, c) {
+	if d.rules.hasRule(BehaviorAllow, c) {
 		return c.allowByRule()
 	}
-	return d.byKind(c)
+	return d.decideByClass(c)
 }
 
-// forbidden is the refusal of a deny rule; nil = no rule refuses.
-func (d decider) forbidden(c *call) *Verdict {
-	if d.rules.anyRule(BehaviorDeny, c) {
+// denial returns the refusal by a deny rule; nil = no rule refuses.
+func (d decider) denial(c *call) *Verdict {
+	if d.rules.hasRule(BehaviorDeny, c) {
 		return new(c.denyByRule())
 	}
 	switch c.kind {
 	case claudecode.ClassShell:
-		return newLine(c).deniedPath()
+		return newCommandLine(c).pathDenial()
 	case claudecode.ClassWrite:
-		return c.unreadable()
+		return c.denyUnreadable()
 	default:
 		return nil
 	}
 }
 
-// Refuses returns the verdict on a file that deny rules refuse before its tool checks the input; false =
+// RefuseFile returns the verdict on a file that deny rules refuse before its tool checks the input; false =
 // [Policy.Decide] must decide.
-func (p *Policy) Refuses(use protocol.ToolUse) (Verdict, bool) {
+func (p *Policy) RefuseFile(use protocol.ToolUse) (Verdict, bool) {
 	if k := kindOf(canonicalName(use.Name)); k != claudecode.ClassRead && k != claudecode.ClassWrite {
 		return Verdict{}, false
 	}
@@ -143,27 +142,27 @@ func (p *Policy) Refuses(use protocol.ToolUse) (Verdict, bool) {
 	return v, v.Behavior == Deny && v.DenyRule && v.ToolError
 }
 
-// byKind decides a call that no rule is about.
-func (d decider) byKind(c *call) Verdict {
+// decideByClass decides a call that no rule is about.
+func (d decider) decideByClass(c *call) Verdict {
 	switch c.kind {
 	case claudecode.ClassShell:
-		return newLine(c).shell()
+		return newCommandLine(c).decideShell()
 	case claudecode.ClassRead:
-		if d.at.inside(c.path) || d.checked() {
+		if d.resolver.isInWorkingDir(c.path) || d.hasClassifier() {
 			return c.allow("mode")
 		}
-		return c.askOutside(c.requested())
+		return c.askOutside(c.unansweredMessage())
 	case claudecode.ClassWrite:
-		if !d.at.inside(c.path) {
-			return c.askOutside(c.requested())
+		if !d.resolver.isInWorkingDir(c.path) {
+			return c.askOutside(c.unansweredMessage())
 		}
-		if d.editsAllowed() {
+		if d.allowsEdits() {
 			return c.allow("mode")
 		}
 	case claudecode.ClassAgent, claudecode.ClassFree:
 		return c.allow("")
 	case claudecode.ClassFetch:
-		if c.documentation() {
+		if c.isDocumentation() {
 			return c.allow("other")
 		}
 	case claudecode.ClassSkill:
@@ -172,19 +171,19 @@ func (d decider) byKind(c *call) Verdict {
 		}
 	default:
 	}
-	return c.ask(c.requested(), "", "")
+	return c.ask(c.unansweredMessage(), "", "")
 }
 
 // denyWithoutPrompt replaces a question by a denial if the mode or the options require it, without asking.
 func (d decider) denyWithoutPrompt(c *call, v Verdict) Verdict {
 	switch {
 	case d.mode == protocol.ModeDontAsk:
-		return c.deny("mode", "Permission to use "+c.use.Name+" has been denied because Claude Code is running in don't ask mode. Only calls that a rule or the mode allows run here; do not try to reach the same end another way.").because("mode:dontAsk")
+		return c.deny("mode", "Permission to use "+c.use.Name+" has been denied because Claude Code is running in don't ask mode. Only calls that a rule or the mode allows run here; do not try to reach the same end another way.").withReasonCode("mode:dontAsk")
 	case d.o.NoPrompts:
 		return c.deny("asyncAgent", "Permission to use "+c.use.Name+" has been denied because this session shows no permission prompts.")
 	case v.AskRule || v.RequiresUser || d.o.HasAsker:
 		return v
-	case d.checked() && v.Safety == protocol.SafetyDangerous:
+	case d.hasClassifier() && v.Safety == protocol.SafetyDangerous:
 		reason := v.Reason
 		v = c.deny("safetyCheck", "Permission for this command was denied by a built-in Claude Code safety check, not by the user. It stops removals that reach further than they seem to; only a person may approve one.")
 		v.Event.DecisionReason = reason
@@ -200,29 +199,29 @@ func (d decider) denyWithoutPrompt(c *call, v Verdict) Verdict {
 	return v
 }
 
-// Readable reports whether a file may be read because of its place: inside a working directory, or where a path rule
+// IsReadable reports whether a file may be read because of its place: inside a working directory, or where a path rule
 // allows it. Permission by a mode or by a rule about the whole tool does not count, except bypassPermissions
 // (observed with 2.1.329).
-func (p *Policy) Readable(path string) bool {
+func (p *Policy) IsReadable(path string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	abs := p.at.callPath(path)
-	if p.mode == protocol.ModeBypass || p.at.inside(abs) {
+	abs := p.resolver.callPath(path)
+	if p.mode == protocol.ModeBypass || p.resolver.isInWorkingDir(abs) {
 		return true
 	}
 	return slices.ContainsFunc([]string{"Read", "Edit"}, func(tool string) bool {
 		file := &call{judge: &p.judge, name: tool, kind: kindOf(tool), path: abs}
-		return slices.ContainsFunc(p.rules.all, func(r rule) bool {
+		return slices.ContainsFunc(p.rules.rules, func(r rule) bool {
 			return r.Behavior == BehaviorAllow && r.content != "" && r.matches(file)
 		})
 	})
 }
 
-// Hidden reports whether a deny rule prevents reading a file.
-func (p *Policy) Hidden(path string) bool {
+// IsHidden reports whether a deny rule prevents reading a file.
+func (p *Policy) IsHidden(path string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.rules.deniesPaths() && p.rules.byRule(BehaviorDeny, "Read", p.at.callPath(path))
+	return p.rules.deniesPaths() && p.rules.coversPath(BehaviorDeny, "Read", p.resolver.callPath(path))
 }
 
 // Covers reports whether a rule, in the syntax of settings, is about the call; each part of a shell command is
@@ -236,10 +235,10 @@ func (p *Policy) Covers(text string, use protocol.ToolUse) bool {
 	defer p.mu.Unlock()
 	var tool protocol.Tool
 	if p.opts.Tool != nil {
-		tool, _ = p.opts.Tool(use.Name) // a stranger has its name only
+		tool, _ = p.opts.Tool(use.Name) // of an unknown tool only the name is known
 	}
-	c := p.inspect(use, tool)
-	return r.forbids(c)
+	c := p.describeCall(use, tool)
+	return r.matchesCommandPart(c)
 }
 
 // DeniedAgent returns the deny rule that prevents agents of a type from starting, and its source; empty = none. The
@@ -247,7 +246,7 @@ func (p *Policy) Covers(text string, use protocol.ToolUse) bool {
 func (p *Policy) DeniedAgent(name string) (text, source string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for _, r := range p.rules.all {
+	for _, r := range p.rules.rules {
 		if r.Behavior == BehaviorDeny && r.tool == "Agent" && r.content == name {
 			return FormatRule(protocol.PermissionRule{ToolName: r.tool, RuleContent: name}), r.Source
 		}

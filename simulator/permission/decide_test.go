@@ -278,7 +278,7 @@ func (linkFS) IsDir(string) bool    { return false }
 // Working directories are compared by their real paths.
 func TestResolve(t *testing.T) {
 	links := linkFS{cwd + "/link/f": "/elsewhere/f", "/alias/f": cwd + "/f"}
-	o := permission.Options{Mode: protocol.ModeAcceptEdits, Disk: links}
+	o := permission.Options{Mode: protocol.ModeAcceptEdits, FileSystem: links}
 	p := policy(t, o)
 	if got := outcome(p.Decide(use("Write", cwd+"/link/f"))); got != "ask workingDir" {
 		t.Errorf("link out of the directory: %q", got)

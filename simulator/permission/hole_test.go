@@ -36,7 +36,7 @@ func (testFS) IsDir(string) bool { return false }
 
 // files creates policies that use the small file system.
 func files(o permission.Options) permission.Options {
-	o.Home, o.Disk = "/home/me", testFS{}
+	o.Home, o.FileSystem = "/home/me", testFS{}
 	return o
 }
 

@@ -9,18 +9,18 @@ import (
 	"github.com/claudeless/claudeless/internal/base/shellcmd"
 )
 
-// maxNested bounds how deep scripts inside of scripts are looked into, and
-// maxPlaces how many directories a command line is followed through.
+// maxNested bounds the depth at which scripts inside scripts are analysed; maxDirectories bounds the number of
+// directories that a command line may change to.
 const (
-	maxNested = 4
-	maxPlaces = 32
+	maxNested      = 4
+	maxDirectories = 32
 )
 
-// fileAccess are the files that a command reads and those that it changes.
-type fileAccess struct{ read, changed []fileOperand }
+// fileAccess holds the files that a command reads and those that it changes.
+type fileAccess struct{ read, changes []fileOperand }
 
-// reaches returns the files that a command reads and changes, without its redirections.
-func (l lookup) reaches(cmd shellcmd.Command) fileAccess {
+// fileAccess returns the files that a command reads and changes, without its redirections.
+func (l wordResolver) fileAccess(cmd shellcmd.Command) fileAccess {
 	name := cmd.Name()
 	if base := path.Base(name); isFileCommand(base) && base != "sed" || base == "tee" {
 		name = base
@@ -39,17 +39,17 @@ func (l lookup) reaches(cmd shellcmd.Command) fileAccess {
 		return fileAccess{ops, ops}
 	case isFileCommand(name) || name == "tee":
 		return fileAccess{nil, ops}
-	case readingVerb(name) == "" && !showsFiles(name):
+	case readingVerb(name) == "" && !printsFiles(name):
 		return fileAccess{}
 	case len(ops) == 0 && (name == "ls" || name == "find"):
-		return fileAccess{read: []fileOperand{valueOf(".")}}
+		return fileAccess{read: []fileOperand{optionValue(".")}}
 	}
 	return fileAccess{read: ops}
 }
 
 // gitOperands returns the files that git diff and git grep read, from the current directory and from those of -C. Deny
 // rules are not matched with the files of other subcommands (observed with 2.1.330).
-func (l lookup) gitOperands(cmd shellcmd.Command) (out []fileOperand) {
+func (l wordResolver) gitOperands(cmd shellcmd.Command) (out []fileOperand) {
 	at, dirs := 1, []string{}
 	for ; at < len(cmd.Args) && strings.HasPrefix(cmd.Args[at], "-"); at++ {
 		if cmd.Args[at] == "-C" && at+1 < len(cmd.Args) {
@@ -69,37 +69,36 @@ func (l lookup) gitOperands(cmd shellcmd.Command) (out []fileOperand) {
 		out = append(out, op)
 		for _, dir := range dirs {
 			for _, name := range op.paths {
-				out = append(out, valueOf(joined(dir, name)))
+				out = append(out, optionValue(joinUncleaned(dir, name)))
 			}
 		}
 	}
 	return out
 }
 
-// showsFiles names commands that print files, and are not asked about them by
-// name.
-func showsFiles(name string) bool {
+// printsFiles reports whether a command prints files. No question names these files.
+func printsFiles(name string) bool {
 	return name == "awk" || name == "gawk" || name == "mawk"
 }
 
-// redirected adds the files of redirections.
-func (l lookup) redirected(to fileAccess, redirects []shellcmd.Redirect) fileAccess {
+// addRedirects adds the files of redirections.
+func (l wordResolver) addRedirects(to fileAccess, redirects []shellcmd.Redirect) fileAccess {
 	for _, r := range redirects {
 		if r.Reads && !r.Writes {
 			to.read = append(slices.Clip(to.read), l.operand(r.Target, r.Word))
 		}
 		if r.Writes {
-			to.changed = append(slices.Clip(to.changed), l.operand(r.Target, r.Word))
+			to.changes = append(slices.Clip(to.changes), l.operand(r.Target, r.Word))
 		}
 	}
 	return to
 }
 
 // directoriesAfterCD returns the directories in which the shell may be after it changes to one of the operands.
-func (l lookup) directoriesAfterCD(places []string, to []fileOperand) []string {
+func (l wordResolver) directoriesAfterCD(places []string, to []fileOperand) []string {
 	for _, place := range slices.Clone(places) {
 		for _, path := range pathsOf(to) {
-			if next := l.from(place, path); !slices.Contains(places, next) && len(places) < maxPlaces {
+			if next := l.absFrom(place, path); !slices.Contains(places, next) && len(places) < maxDirectories {
 				places = append(places, next)
 			}
 		}
@@ -107,41 +106,44 @@ func (l lookup) directoriesAfterCD(places []string, to []fileOperand) []string {
 	return places
 }
 
-// lookup resolves the words of a command line to files.
-type lookup struct{ *pathResolver }
+// wordResolver resolves the words of a command line to files.
+type wordResolver struct{ *pathResolver }
 
-// line is a call that runs a command line.
-type line struct {
+// commandLine is a call that runs a command line.
+type commandLine struct {
 	*call
-	lookup lookup
-	starts []string // directories that it may begin in
+	lookup    wordResolver
+	startDirs []string // directories that it may begin in
 }
 
-func newLine(c *call) line { return line{c, lookup{c.judge.at}, []string{c.judge.at.callPath("")}} }
+func newCommandLine(c *call) commandLine {
+	return commandLine{c, wordResolver{c.judge.resolver}, []string{c.judge.resolver.callPath("")}}
+}
 
-// all are the command line itself and those nested in it.
-func (c line) all() []line { return append([]line{c}, c.nested(maxNested)...) }
+// withNested returns the command line and those nested in it.
+func (c commandLine) withNested() []commandLine {
+	return append([]commandLine{c}, c.nested(maxNested)...)
+}
 
-// nested are the calls that the command line represents when the scripts that it
-// hands to other shells are taken for its own.
-func (c line) nested(depth int) []line {
+// nested returns the command lines of the scripts that the command line passes to other shells.
+func (c commandLine) nested(depth int) []commandLine {
 	if depth == 0 {
 		return nil
 	}
-	var out []line
-	places := c.starts
+	var out []commandLine
+	places := c.startDirs
 	for _, cmd := range c.script.Commands {
 		if inner := cmd.Innermost(); inner.Name() == "cd" {
-			places = c.lookup.directoriesAfterCD(slices.Clip(places), c.lookup.reaches(inner).read)
+			places = c.lookup.directoriesAfterCD(slices.Clip(places), c.lookup.fileAccess(inner).read)
 		}
-		script, _, ok := cmd.Nested()
+		script, _, ok := cmd.NestedScript()
 		if !ok || strings.TrimSpace(script) == "" {
 			continue
 		}
 		call := *c.call
 		call.command = script
 		call.script, call.parseErr = shellcmd.Parse(script)
-		inner := line{&call, c.lookup, places}
+		inner := commandLine{&call, c.lookup, places}
 		out = append(append(out, inner), inner.nested(depth-1)...)
 	}
 	return out
@@ -149,47 +151,47 @@ func (c line) nested(depth int) []line {
 
 // fileOperand is a word of a command line that names files.
 type fileOperand struct {
-	text string // as written, or as it is when nothing is left to resolve
+	text string // as written, or the resolved text
 	// paths are the files that it names, with ~ expanded. For a glob they are its base directory, the glob itself,
 	// and its current matches.
-	paths []string
-	known bool // paths are all that it can name
-	glob  bool
-	tilde bool // ~user, ~+ or ~-
-	plain bool // one name, without braces and codes
+	paths    []string
+	isKnown  bool // paths contains all files that it can name
+	hasGlob  bool
+	hasTilde bool // ~user, ~+ or ~-
+	isPlain  bool // a single name, without braces and escapes
 }
 
-// maxGlobs bounds the special characters of a pattern that is looked up.
+// maxGlobs bounds the number of special characters of a pattern that is expanded.
 const maxGlobs = 8
 
-// fileOperand resolves one word.
-func (l lookup) operand(text string, word shellcmd.Word) fileOperand {
-	out := fileOperand{text: text, tilde: word.Tilde, known: word.Paths != nil, plain: len(word.Paths) == 1 && word.Paths[0].Glob == "" && !word.DollarQuoted}
+// operand resolves one word.
+func (l wordResolver) operand(text string, word shellcmd.Word) fileOperand {
+	out := fileOperand{text: text, hasTilde: word.StartsWithTilde, isKnown: word.Paths != nil, isPlain: len(word.Paths) == 1 && word.Paths[0].Glob == "" && !word.IsDollarQuoted}
 	for _, p := range word.Paths {
 		name, glob := p.Name, p.Glob
 		if p.Home {
 			home := l.home
 			if home == "" {
-				out.known = false
+				out.isKnown = false
 				continue
 			}
-			name, glob = joined(home, name), joined(escapeGlob(home), glob)
+			name, glob = joinUncleaned(home, name), joinUncleaned(escapeGlob(home), glob)
 		}
 		if p.Glob == "" {
 			out.paths = append(out.paths, name)
 			continue
 		}
-		out.glob = true
+		out.hasGlob = true
 		start, _ := filepath.Split(name[:strings.IndexAny(name, "*?[")])
 		out.paths = append(out.paths, filepath.Clean("./"+start), name)
 		if filepath.IsAbs(name) {
 			out.paths[len(out.paths)-2] = filepath.Clean(start)
 		}
-		if l.disk == nil || strings.Count(glob, "*")+strings.Count(glob, "?")+strings.Count(glob, "[") > maxGlobs {
-			out.known = false
+		if l.fileSystem == nil || strings.Count(glob, "*")+strings.Count(glob, "?")+strings.Count(glob, "[") > maxGlobs {
+			out.isKnown = false
 			continue
 		}
-		out.paths = append(out.paths, l.disk.Glob(l.absGlob(glob))...)
+		out.paths = append(out.paths, l.fileSystem.Glob(l.absGlob(glob))...)
 	}
 	if len(out.paths) == 1 {
 		out.text = out.paths[0]
@@ -197,8 +199,8 @@ func (l lookup) operand(text string, word shellcmd.Word) fileOperand {
 	return out
 }
 
-// operands are the arguments that name files.
-func (l lookup) operands(cmd shellcmd.Command) []fileOperand {
+// operands returns the arguments that name files.
+func (l wordResolver) operands(cmd shellcmd.Command) []fileOperand {
 	if len(cmd.Args) == 0 || cmd.Name() == "tr" {
 		return nil
 	}
@@ -211,7 +213,7 @@ func (l lookup) operands(cmd shellcmd.Command) []fileOperand {
 		}
 	case "cd":
 		if len(cmd.Args) == 1 {
-			return []fileOperand{{text: l.home, paths: []string{l.home}, known: true, plain: true}}
+			return []fileOperand{{text: l.home, paths: []string{l.home}, isKnown: true, isPlain: true}}
 		}
 	}
 	var out []fileOperand
@@ -241,21 +243,21 @@ func (l lookup) operands(cmd shellcmd.Command) []fileOperand {
 
 // optionFiles returns the files that options name, in the same word or in the next. ownPattern is true if an option
 // has the pattern, so that the first operand is not one.
-func (l lookup) optionFiles(cmd shellcmd.Command) (files []fileOperand, ownPattern bool) {
+func (l wordResolver) optionFiles(cmd shellcmd.Command) (files []fileOperand, ownPattern bool) {
 	for i, arg := range cmd.Args[1:] {
 		name, value, assigned := strings.Cut(arg, "=")
 		next := min(i+2, len(cmd.Args)-1)
 		switch {
-		case patternOption(cmd.Name(), arg):
+		case isPatternOption(cmd.Name(), arg):
 			ownPattern = true
 			if len(arg) > 2 && strings.HasPrefix(arg, "-f") && arg[1] != '-' && cmd.Name() != "sed" {
-				files = append(files, valueOf(arg[2:]))
+				files = append(files, optionValue(arg[2:]))
 			}
 		case cmd.Name() == "find" && slices.Contains([]string{"-newer", "-anewer", "-cnewer", "-samefile"}, arg):
 			files = append(files, l.operand(cmd.Args[next], cmd.Words[next]))
 		case cmd.Name() == "cp" || cmd.Name() == "mv":
 			if _, into, glued := strings.Cut(arg, "t"); glued && into != "" && len(arg) > 1 && arg[0] == '-' && arg[1] != '-' {
-				files = append(files, valueOf(into))
+				files = append(files, optionValue(into))
 			}
 		}
 		if !assigned || !strings.HasPrefix(name, "--") {
@@ -263,9 +265,9 @@ func (l lookup) optionFiles(cmd shellcmd.Command) (files []fileOperand, ownPatte
 		}
 		for _, option := range fileOptions() {
 			if len(name) > 3 && name != "--exclude" && strings.HasPrefix("--"+option, name) {
-				file := valueOf(value)
+				file := optionValue(value)
 				// Deny rules are not matched with it (observed with 2.1.330).
-				file.plain = !slices.Contains([]string{"diff", "file", "sed", "sort", "wc"}, cmd.Name())
+				file.isPlain = !slices.Contains([]string{"diff", "file", "sed", "sort", "wc"}, cmd.Name())
 				files = append(files, file)
 			}
 		}
@@ -273,13 +275,13 @@ func (l lookup) optionFiles(cmd shellcmd.Command) (files []fileOperand, ownPatte
 	return files, ownPattern
 }
 
-// valueOf is the file name that follows an option in the same word.
-func valueOf(name string) fileOperand {
-	return fileOperand{text: name, paths: []string{name}, known: true, plain: true}
+// optionValue returns the file operand for the file name that follows an option in the same word.
+func optionValue(name string) fileOperand {
+	return fileOperand{text: name, paths: []string{name}, isKnown: true, isPlain: true}
 }
 
-// patternOption reports whether an option replaces the first operand.
-func patternOption(command, arg string) bool {
+// isPatternOption reports whether an option replaces the first operand.
+func isPatternOption(command, arg string) bool {
 	switch command {
 	case "grep", "egrep", "fgrep", "rg":
 		return strings.HasPrefix(arg, "--reg") || strings.HasPrefix(arg, "--fil") && !strings.HasPrefix(arg, "--files") ||
@@ -292,7 +294,7 @@ func patternOption(command, arg string) bool {
 	return false
 }
 
-// fileOptions are long options whose value is a file that is read or written.
+// fileOptions returns the long options whose value is a file that is read or written.
 func fileOptions() []string {
 	return []string{
 		"file", "files0-from", "from-file", "to-file", "exclude-from", "ignore-file", "random-source", "magic-file", "files-from",
@@ -301,31 +303,31 @@ func fileOptions() []string {
 }
 
 // unclearPath asks about an operand whose target cannot be determined.
-func (l lookup) unclearPath(op fileOperand) *approval {
+func (l wordResolver) unclearPath(op fileOperand) *approval {
 	switch {
-	case op.tilde || slices.ContainsFunc(op.paths, func(p string) bool { return len(p) > 1 && p[0] == '~' && p[1] != '/' }):
-		return other("Tilde expansion variants (~user, ~+, ~-) in paths require manual approval")
-	case !op.known && (!op.glob || l.disk != nil), slices.ContainsFunc(op.paths, expands):
-		return other("Shell expansion syntax in paths requires manual approval")
+	case op.hasTilde || slices.ContainsFunc(op.paths, func(p string) bool { return len(p) > 1 && p[0] == '~' && p[1] != '/' }):
+		return approvalWithoutSuggestions("Tilde expansion variants (~user, ~+, ~-) in paths require manual approval")
+	case !op.isKnown && (!op.hasGlob || l.fileSystem != nil), slices.ContainsFunc(op.paths, looksExpandable):
+		return approvalWithoutSuggestions("Shell expansion syntax in paths requires manual approval")
 	}
 	for _, path := range op.paths {
-		if !stepsBack(path) {
+		if !hasParentStep(path) {
 			continue
 		}
-		if abs := l.callPath(path); l.inside(abs) && l.inside(l.walked(path)) {
-			return other("Path contains '..' traversal after a directory segment, which may follow a symlink outside the working directory")
+		if abs := l.callPath(path); l.isInWorkingDir(abs) && l.isInWorkingDir(l.followLinks(path)) {
+			return approvalWithoutSuggestions("Path contains '..' traversal after a directory segment, which may follow a symlink outside the working directory")
 		}
 	}
 	return nil
 }
 
-// expands reports whether a path looks as if the shell would expand it, although quotes prevent that (observed with
+// looksExpandable reports whether a path looks as if the shell would expand it, although quotes prevent that (observed with
 // 2.1.330).
-func expands(path string) bool {
+func looksExpandable(path string) bool {
 	return strings.HasPrefix(path, "=") || strings.ContainsAny(path, "$`")
 }
 
-// pathsOf are the files that operands name.
+// pathsOf returns the files that operands name.
 func pathsOf(ops []fileOperand) []string {
 	var out []string
 	for _, op := range ops {
@@ -334,9 +336,9 @@ func pathsOf(ops []fileOperand) []string {
 	return out
 }
 
-// plainPaths are the files that rules which deny paths are matched with.
+// plainPaths returns the files that are compared with deny rules about paths.
 func plainPaths(ops []fileOperand) []string {
-	return pathsOf(slices.DeleteFunc(slices.Clone(ops), func(op fileOperand) bool { return !op.plain }))
+	return pathsOf(slices.DeleteFunc(slices.Clone(ops), func(op fileOperand) bool { return !op.isPlain }))
 }
 
 // isFileCommand reports whether acceptEdits allows the command.
@@ -344,7 +346,7 @@ func isFileCommand(name string) bool {
 	return slices.Contains([]string{"touch", "mkdir", "rm", "rmdir", "mv", "cp", "sed"}, name)
 }
 
-func writes(rs []shellcmd.Redirect) bool {
+func hasWriteRedirect(rs []shellcmd.Redirect) bool {
 	return slices.ContainsFunc(rs, func(r shellcmd.Redirect) bool { return r.Writes })
 }
 
@@ -372,10 +374,10 @@ func readingVerb(name string) string {
 		{"od", "display octal dump of files from"},
 		{"base64", "encode/decode files from"},
 		{"nl", "number lines in files from"},
-		{"grep", searching},
-		{"egrep", searching},
-		{"fgrep", searching},
-		{"rg", searching},
+		{"grep", searchVerb},
+		{"egrep", searchVerb},
+		{"fgrep", searchVerb},
+		{"rg", searchVerb},
 		{"jq", "process JSON from files in"},
 		{"sha256sum", "compute SHA-256 checksums for files in"},
 		{"sha1sum", "compute SHA-1 checksums for files in"},
@@ -401,4 +403,4 @@ func readingVerb(name string) string {
 	return ""
 }
 
-const searching = "search for patterns in files from"
+const searchVerb = "search for patterns in files from"

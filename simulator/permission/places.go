@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Disk resolves paths in the file system. It is read-only.
-type Disk interface {
+// FileSystem resolves paths in the file system. It is read-only.
+type FileSystem interface {
 	// Resolve follows the symbolic links of an absolute path as far as it exists.
 	Resolve(path string) string
 	// Glob returns the matches of an absolute shell pattern; additional matches are harmless.
@@ -21,12 +21,12 @@ type Directory struct {
 	Source string `json:"source"` // "cliArg", "localSettings" for all settings, "session", …
 }
 
-// pathResolver are the directories of a session, and the way from a text to a path.
+// pathResolver resolves paths as written in calls and command lines. It knows the directories of the session.
 type pathResolver struct {
-	cwd  string        // where the session began
-	home string        // empty = not known
-	disk Disk          // nil = paths are compared as written
-	dir  func() string // that relative paths of calls start from; nil = cwd
+	cwd        string        // where the session began
+	home       string        // empty = not known
+	fileSystem FileSystem    // nil = paths are compared as written
+	dir        func() string // that relative paths of calls start from; nil = cwd
 
 	dirs  []string          // working directories, absolute and clean; the first is cwd
 	roots map[string]string // source by directory
@@ -40,9 +40,9 @@ func (p *pathResolver) add(d Directory) {
 	}
 }
 
-// joined puts a directory in front without tidying up, which would hide a step
-// back over a link.
-func joined(dir, name string) string {
+// joinUncleaned joins a directory and a name without cleaning the path, because cleaning would hide a ".." after a
+// symbolic link.
+func joinUncleaned(dir, name string) string {
 	if name == "" {
 		return dir
 	}
@@ -58,12 +58,12 @@ func (p *pathResolver) absGlob(pattern string) string {
 	if filepath.IsAbs(pattern) {
 		return pattern
 	}
-	return joined(escapeGlob(p.callPath("")), pattern)
+	return joinUncleaned(escapeGlob(p.callPath("")), pattern)
 }
 
-// stepsBack reports whether a path uses ".." after a directory that it names; with a symbolic link that leads to
-// another place than the text says.
-func stepsBack(path string) bool {
+// hasParentStep reports whether a path uses ".." after a directory that it names. If that directory is a symbolic
+// link, the path leads elsewhere than its text suggests.
+func hasParentStep(path string) bool {
 	down := false
 	for step := range strings.SplitSeq(path, "/") {
 		switch step {
@@ -79,9 +79,8 @@ func stepsBack(path string) bool {
 	return false
 }
 
-// walked is where a path leads when each link on it is followed before the next
-// step.
-func (p *pathResolver) walked(path string) string {
+// followLinks returns the path after following each symbolic link before the next element.
+func (p *pathResolver) followLinks(path string) string {
 	at := "/"
 	if !filepath.IsAbs(path) {
 		at = p.callPath("")
@@ -99,28 +98,28 @@ func (p *pathResolver) walked(path string) string {
 }
 
 // abs makes a path of an option absolute and clean.
-func (p *pathResolver) abs(path string) string { return p.from(p.cwd, path) }
+func (p *pathResolver) abs(path string) string { return p.absFrom(p.cwd, path) }
 
 // callPath makes a path of a call absolute and clean.
 func (p *pathResolver) callPath(path string) string {
 	if p.dir == nil {
 		return p.abs(path)
 	}
-	return p.from(p.dir(), path)
+	return p.absFrom(p.dir(), path)
 }
 
-// reached resolves a path of a command line as the shell does: it follows a link before "..".
-func (p *pathResolver) reached(path string) string {
+// shellPath resolves a path of a command line as the shell does: it follows a link before "..".
+func (p *pathResolver) shellPath(path string) string {
 	abs := p.callPath(path)
-	if stepsBack(path) {
-		if walked := p.walked(path); p.resolve(walked) != p.resolve(abs) {
+	if hasParentStep(path) {
+		if walked := p.followLinks(path); p.resolve(walked) != p.resolve(abs) {
 			return walked
 		}
 	}
 	return abs
 }
 
-func (p *pathResolver) from(dir, path string) string {
+func (p *pathResolver) absFrom(dir, path string) string {
 	if rest, found := strings.CutPrefix(path, "~/"); found && p.home != "" {
 		path = filepath.Join(p.home, rest)
 	}
@@ -130,20 +129,20 @@ func (p *pathResolver) from(dir, path string) string {
 	return filepath.Clean(path)
 }
 
-// inside reports whether the path is in a working directory. Symbolic links are followed on both sides if
-// Options.Resolve is set.
-func (p *pathResolver) inside(path string) bool {
+// isInWorkingDir reports whether the path is in a working directory. Symbolic links are followed on both sides if
+// Options.FileSystem is set.
+func (p *pathResolver) isInWorkingDir(path string) bool {
 	path = p.resolve(path)
-	return slices.ContainsFunc(p.dirs, func(dir string) bool { return under(p.resolve(dir), path) })
+	return slices.ContainsFunc(p.dirs, func(dir string) bool { return isBelow(p.resolve(dir), path) })
 }
 
 func (p *pathResolver) resolve(path string) string {
-	if p.disk == nil {
+	if p.fileSystem == nil {
 		return path
 	}
-	return p.disk.Resolve(path)
+	return p.fileSystem.Resolve(path)
 }
 
-func under(dir, path string) bool {
+func isBelow(dir, path string) bool {
 	return path == dir || strings.HasPrefix(path, strings.TrimSuffix(dir, "/")+"/")
 }

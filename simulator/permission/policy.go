@@ -28,12 +28,11 @@ type Options struct {
 	Rules          []Rule
 	// AutoApprove names the tools that the scenario allows in every mode and against all rules; nil = none.
 	AutoApprove func(tool string) bool
-	// Tool finds a tool's definition by canonical name. A tool it does not know
-	// is let through without a decision, so that the executor can say so. Nil =
-	// every name is known.
+	// Tool finds a tool's definition by canonical name. Calls of unknown tools are not decided, so that the
+	// executor can report them. Nil = every name is known.
 	Tool func(name string) (protocol.Tool, bool)
-	// Disk resolves paths; nil = paths are compared as written, and globs are not expanded.
-	Disk Disk
+	// FileSystem resolves paths; nil = paths are compared as written, and globs are not expanded.
+	FileSystem FileSystem
 	// Dir is the directory that relative paths of calls start from, which a
 	// shell may have changed; nil = CWD.
 	Dir func() string
@@ -63,7 +62,7 @@ type Policy struct {
 
 	mu sync.Mutex // guards what follows
 	judge
-	unplanned protocol.PermissionMode // the mode before plan mode; empty = it was the first
+	modeBeforePlan protocol.PermissionMode // the mode before plan mode; empty = it was the first
 }
 
 // New returns a policy. Rules that do not parse are left out and reported by
@@ -76,23 +75,23 @@ func New(o Options) (*Policy, error) {
 	}
 	o.AdditionalDirs = slices.Clone(o.AdditionalDirs)
 	o.BypassAllowed = o.BypassAllowed || mode == protocol.ModeBypass
-	at := &pathResolver{cwd: o.CWD, home: o.Home, disk: o.Disk, dir: o.Dir, roots: map[string]string{}}
+	at := &pathResolver{cwd: o.CWD, home: o.Home, fileSystem: o.FileSystem, dir: o.Dir, roots: map[string]string{}}
 	at.dirs = append(at.dirs, at.abs(o.CWD))
 	for _, d := range o.AdditionalDirs {
 		at.add(d)
 	}
-	p := &Policy{opts: o, judge: judge{mode: mode, at: at, rules: &ruleset{at: at}}}
+	p := &Policy{opts: o, judge: judge{mode: mode, resolver: at, rules: &ruleset{resolver: at}}}
 	for _, r := range o.Rules {
 		parsed, err := parseRule(r)
 		if err != nil {
 			p.warnings = append(p.warnings, err.Error())
 			continue
 		}
-		if parsed.idle() {
+		if parsed.isIneffective() {
 			p.warnings = append(p.warnings, fmt.Sprintf("permission rule %q (%s): has no effect: paths to write are the matter of Edit rules, write Edit(%s)",
 				r.Text, r.Source, parsed.content))
 		}
-		p.rules.all = append(p.rules.all, parsed)
+		p.rules.rules = append(p.rules.rules, parsed)
 	}
 	p.opts.Rules = nil
 	return p, nil
@@ -105,8 +104,8 @@ func (p *Policy) Warnings() []string { return slices.Clone(p.warnings) }
 func (p *Policy) Rules() []Rule {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	out := make([]Rule, len(p.rules.all))
-	for i, r := range p.rules.all {
+	out := make([]Rule, len(p.rules.rules))
+	for i, r := range p.rules.rules {
 		out[i] = r.Rule
 	}
 	return out
@@ -116,16 +115,16 @@ func (p *Policy) Rules() []Rule {
 func (p *Policy) Directories() []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return slices.Clone(p.at.dirs)
+	return slices.Clone(p.resolver.dirs)
 }
 
-// Added returns the working directories other than CWD.
-func (p *Policy) Added() []Directory {
+// AdditionalDirectories returns the working directories other than CWD.
+func (p *Policy) AdditionalDirectories() []Directory {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	added := []Directory{}
-	for _, dir := range p.at.dirs[1:] {
-		added = append(added, Directory{dir, p.at.roots[dir]})
+	for _, dir := range p.resolver.dirs[1:] {
+		added = append(added, Directory{dir, p.resolver.roots[dir]})
 	}
 	return added
 }
@@ -191,7 +190,7 @@ func (p *Policy) setMode(m protocol.PermissionMode) error {
 		return &ModeError{Code: "invalid_mode", Message: "Cannot set permission mode: must be one of acceptEdits, auto, bypassPermissions, default, dontAsk, plan"}
 	}
 	if m == protocol.ModePlan && p.mode != m {
-		p.unplanned = p.mode
+		p.modeBeforePlan = p.mode
 	}
 	p.mode = m
 	return nil
@@ -201,5 +200,5 @@ func (p *Policy) setMode(m protocol.PermissionMode) error {
 func (p *Policy) ModeAfterPlan() protocol.PermissionMode {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return cmp.Or(p.unplanned, protocol.ModeDefault)
+	return cmp.Or(p.modeBeforePlan, protocol.ModeDefault)
 }

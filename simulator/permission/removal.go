@@ -14,15 +14,15 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// removal asks about the removal of files that the machine or the session needs, which even bypassPermissions does
+// removalApproval asks about the removal of files that the machine or the session needs, which even bypassPermissions does
 // not allow. It also analyses scripts that are arguments of a shell. It analyses the same forms as the real CLI
 // (observed with 2.1.330).
-func (c line) removal() *approval {
+func (c commandLine) removalApproval() *approval {
 	if c.kind != claudecode.ClassShell {
 		return nil
 	}
-	for _, one := range slices.Concat([]line{c}, c.shellScripts(maxNested), c.fragments(), c.closed()) {
-		if q := one.ownRemoval(); q != nil {
+	for _, one := range slices.Concat([]commandLine{c}, c.shellScripts(maxNested), c.fragments(), c.closeQuote()) {
+		if q := one.directRemovalApproval(); q != nil {
 			return q
 		}
 	}
@@ -32,55 +32,55 @@ func (c line) removal() *approval {
 // lastWord finds a quote before the last word of a command line.
 var lastWord = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\s('[^\s;&|<>'"\\]+)$`) })
 
-// closed returns the command line whose last word has an unclosed single quote: its last character counts as the
+// closeQuote returns the command line whose last word has an unclosed single quote: its last character counts as the
 // missing quote (observed with 2.1.330). It returns nothing for other command lines.
-func (c line) closed() []line {
+func (c commandLine) closeQuote() []commandLine {
 	text := strings.TrimSpace(c.command)
 	at := lastWord().FindStringSubmatchIndex(text)
 	if at == nil || strings.ContainsAny(text, "({`$\\") || strings.Count(text[:at[2]], "'")%2+strings.Count(text[:at[2]], `"`)%2 > 0 {
 		return nil
 	}
 	_, size := utf8.DecodeLastRuneInString(text)
-	return []line{c.inner(text[:len(text)-size] + "'")}
+	return []commandLine{c.forScript(text[:len(text)-size] + "'")}
 }
 
-// fragments are the calls that a command line which does not parse is made of;
-// one with quotes or parentheses is not taken apart (observed with 2.1.330).
-func (c line) fragments() []line {
+// fragments returns the command lines in a text that cannot be parsed. A text with quotes or parentheses is not
+// split (observed with 2.1.330).
+func (c commandLine) fragments() []commandLine {
 	text := strings.TrimSpace(c.command)
 	if c.parseErr == nil || strings.ContainsAny(text, "({\"'`") || strings.HasSuffix(text, "&&") || strings.HasSuffix(text, "||") {
 		return nil
 	}
-	var out []line
+	var out []commandLine
 	for _, piece := range strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune("\n;&|)<>", r) }) {
 		words := strings.Fields(piece)
 		for len(words) > 0 && slices.Contains([]string{"then", "else", "do", "if", "while", "until"}, words[0]) {
 			words = words[1:]
 		}
-		out = append(out, c.inner(strings.Join(words, " ")))
+		out = append(out, c.forScript(strings.Join(words, " ")))
 	}
 	return out
 }
 
-// inner is the call of a script that is a part of the command line.
-func (c line) inner(script string) line {
+// forScript returns the command line of a script inside this one.
+func (c commandLine) forScript(script string) commandLine {
 	call := *c.call
 	call.command = script
 	call.script, call.parseErr = shellcmd.Parse(script)
-	return line{&call, c.lookup, c.starts}
+	return commandLine{&call, c.lookup, c.startDirs}
 }
 
-// ownRemoval is removal without the scripts inside.
-func (c line) ownRemoval() *approval {
+// directRemovalApproval is removalApproval without nested scripts.
+func (c commandLine) directRemovalApproval() *approval {
 	moves := slices.ContainsFunc(c.script.Commands, func(cmd shellcmd.Command) bool {
 		inner := cmd.UnwrappedForRemoval()
 		return slices.Contains([]string{"cd", "pushd", "popd"}, inner.Name()) && (len(inner.Args) != 2 || inner.Args[1] != ".")
 	})
 	for _, cmd := range c.script.Commands {
-		if slices.ContainsFunc(cmd.Words, func(w shellcmd.Word) bool { return w.DollarQuoted && !strings.HasPrefix(w.Source, "\\\n") }) {
+		if slices.ContainsFunc(cmd.Words, func(w shellcmd.Word) bool { return w.IsDollarQuoted && !strings.HasPrefix(w.Source, "\\\n") }) {
 			continue
 		}
-		if q := c.removes(cmd, moves); q != nil {
+		if q := c.commandRemovalApproval(cmd, moves); q != nil {
 			return q
 		}
 	}
@@ -89,28 +89,28 @@ func (c line) ownRemoval() *approval {
 
 // shellScripts returns the calls that the command line represents if scripts in shell arguments count as its own
 // commands.
-func (c line) shellScripts(depth int) []line {
+func (c commandLine) shellScripts(depth int) []commandLine {
 	if depth == 0 {
 		return nil
 	}
-	var out []line
+	var out []commandLine
 	for _, cmd := range c.script.Commands {
 		script, _, ok := cmd.ShellScript()
 		if !ok || strings.TrimSpace(script) == "" {
 			continue
 		}
-		inner := c.inner(script)
+		inner := c.forScript(script)
 		out = append(append(out, inner), inner.shellScripts(depth-1)...)
 	}
 	return out
 }
 
-// removes asks about one command; moves says that the command line changes the directory.
-func (c line) removes(cmd shellcmd.Command, moves bool) *approval {
-	if inner := cmd.Innermost(); baseName(inner) == "rm" && !throughInput(cmd) {
+// commandRemovalApproval asks about one command. moves says that the command line changes the directory.
+func (c commandLine) commandRemovalApproval(cmd shellcmd.Command, moves bool) *approval {
+	if inner := cmd.Innermost(); baseName(inner) == "rm" && !readsOperandsFromInput(cmd) {
 		operands, recursive := removalOperands(inner)
-		if recursive && slices.ContainsFunc(operands, onlyOutput) {
-			return dangerous("Dangerous rm operation detected: the target is the output of a command substitution (`$(...)` or backticks) and cannot be checked before the command runs.",
+		if recursive && slices.ContainsFunc(operands, isOnlyOutput) {
+			return dangerousApproval("Dangerous rm operation detected: the target is the output of a command substitution (`$(...)` or backticks) and cannot be checked before the command runs.",
 				"Dangerous rm operation on command substitution output")
 		}
 	}
@@ -135,8 +135,8 @@ func baseName(cmd shellcmd.Command) string {
 	return filepath.Base(cmd.Args[0])
 }
 
-// throughInput reports whether the command reads its operands from its input.
-func throughInput(cmd shellcmd.Command) bool {
+// readsOperandsFromInput reports whether the command reads its operands from its input.
+func readsOperandsFromInput(cmd shellcmd.Command) bool {
 	return slices.ContainsFunc(cmd.Args, func(a string) bool { return filepath.Base(a) == "xargs" })
 }
 
@@ -159,50 +159,50 @@ func removalOperands(cmd shellcmd.Command) (operands []string, recursive bool) {
 	return operands, recursive
 }
 
-// onlyOutput reports whether a target, or everything in it, is only the output of commands.
-func onlyOutput(target string) bool {
+// isOnlyOutput reports whether a target, or everything in it, is only the output of commands.
+func isOnlyOutput(target string) bool {
 	target = strings.TrimSuffix(strings.TrimRight(target, "*/"), "/.")
-	return target != "" && strings.Trim(target, string(shellcmd.Output)) == ""
+	return target != "" && strings.Trim(target, string(shellcmd.ShapeOutput)) == ""
 }
 
 // dangerousTarget asks about one operand.
-func (c line) dangerousTarget(name, target string, moves bool) *approval {
+func (c commandLine) dangerousTarget(name, target string, moves bool) *approval {
 	if unsetIsRoot(target) {
-		return dangerous("Dangerous "+name+" operation detected: a variable in the target may be unset or empty, so that it becomes `/`, `/*` or a top-level path.",
+		return dangerousApproval("Dangerous "+name+" operation detected: a variable in the target may be unset or empty, so that it becomes `/`, `/*` or a top-level path.",
 			"Dangerous "+name+" operation on a variable expansion")
 	}
-	home := c.judge.at.home
+	home := c.judge.resolver.home
 	switch {
 	case target == "~" || strings.HasPrefix(target, "~/"):
 		target = home + target[1:]
-	case strings.HasPrefix(target, string(shellcmd.HomeDir)):
+	case strings.HasPrefix(target, string(shellcmd.ShapeHome)):
 		target = home + target[1:]
 	}
-	target = strings.ReplaceAll(target, string(shellcmd.Output)+"/..", ".")
+	target = strings.ReplaceAll(target, string(shellcmd.ShapeOutput)+"/..", ".")
 	for i, step := range strings.Split(target, "/") { // the directory in front of the first output of a command
-		if step == string(shellcmd.Output) && i > 0 {
-			target = target[:strings.IndexByte(target, shellcmd.Output)]
+		if step == string(shellcmd.ShapeOutput) && i > 0 {
+			target = target[:strings.IndexByte(target, shellcmd.ShapeOutput)]
 			break
 		}
 	}
-	if strings.ContainsAny(target, string([]rune{shellcmd.Output, shellcmd.Variable, shellcmd.Expanded, shellcmd.HomeDir, shellcmd.NotEmpty})) {
-		return nil // it is not known, and runs
+	if strings.ContainsAny(target, string([]rune{shellcmd.ShapeOutput, shellcmd.ShapeVariable, shellcmd.ShapeExpansion, shellcmd.ShapeHome, shellcmd.ShapeNotEmpty})) {
+		return nil // an unknown target is allowed to run
 	}
 	relative := !filepath.IsAbs(target)
-	dir, all := allIn(target)
+	dir, all := directoryOfAll(target)
 	if moves && relative && (all || strings.Trim(target, "./") == "") {
-		return dangerous("Dangerous "+name+" operation detected: '"+target+"' is relative, and the command changes directories, so it can't be told what it would remove.",
+		return dangerousApproval("Dangerous "+name+" operation detected: '"+target+"' is relative, and the command changes directories, so it can't be told what it would remove.",
 			"Dangerous "+name+" operation after a change of directory")
 	}
 	if relative {
-		target, dir = joined(c.judge.at.callPath(""), target), joined(c.judge.at.callPath(""), dir)
+		target, dir = joinUncleaned(c.judge.resolver.callPath(""), target), joinUncleaned(c.judge.resolver.callPath(""), dir)
 	}
-	what := c.critical(target)
+	what := c.describeCritical(target)
 	if relative {
-		what = c.critical(filepath.Clean(target))
+		what = c.describeCritical(filepath.Clean(target))
 	}
 	if all {
-		what = cmp.Or(what, c.critical(dir))
+		what = cmp.Or(what, c.describeCritical(dir))
 		if what == "" && (slices.Contains(strings.Split(dir, "/"), "..") || strings.Contains(dir, "*")) {
 			what = "what can't be told before it runs"
 		}
@@ -210,12 +210,12 @@ func (c line) dangerousTarget(name, target string, moves bool) *approval {
 	if what == "" {
 		return nil
 	}
-	return dangerous("Dangerous "+name+" operation detected: '"+filepath.Clean(target)+"'\n\nThis command would remove "+what+".",
+	return dangerousApproval("Dangerous "+name+" operation detected: '"+filepath.Clean(target)+"'\n\nThis command would remove "+what+".",
 		"Dangerous "+name+" operation on critical path: "+filepath.Clean(target))
 }
 
-// dangerous is a question that no rule and no mode answers.
-func dangerous(message, reason string) *approval {
+// dangerousApproval returns a question that no rule and no mode answers.
+func dangerousApproval(message, reason string) *approval {
 	return &approval{
 		message:    message + " This requires explicit approval and cannot be auto-allowed by permission rules.",
 		reasonType: "safetyCheck", reason: reason, safety: protocol.SafetyDangerous, suggestions: []protocol.PermissionUpdate{},
@@ -226,13 +226,13 @@ func dangerous(message, reason string) *approval {
 // unsetIsRoot reports whether a target that begins with a variable would be the root, its content, or a system
 // directory if its variables were unset.
 func unsetIsRoot(target string) bool {
-	const variables = string(shellcmd.Variable) + string(shellcmd.HomeDir)
-	if target == "" || !strings.ContainsAny(target[:1], variables+string(shellcmd.Expanded)) {
+	const variables = string(shellcmd.ShapeVariable) + string(shellcmd.ShapeHome)
+	if target == "" || !strings.ContainsAny(target[:1], variables+string(shellcmd.ShapeExpansion)) {
 		return false
 	}
 	left := target[1:]
-	if target[0] == shellcmd.HomeDir && !strings.ContainsAny(left, variables+string(shellcmd.Output)) {
-		return false // what $HOME is is known
+	if target[0] == shellcmd.ShapeHome && !strings.ContainsAny(left, variables+string(shellcmd.ShapeOutput)) {
+		return false // the value of $HOME is known
 	}
 	for _, v := range variables {
 		left = strings.ReplaceAll(left, string(v), "")
@@ -241,28 +241,28 @@ func unsetIsRoot(target string) bool {
 	if !rooted {
 		return false
 	}
-	if target[0] == shellcmd.Expanded {
+	if target[0] == shellcmd.ShapeExpansion {
 		return strings.Trim(rest, "*") == "" && rest != ""
 	}
 	top, below, _ := strings.Cut(rest, "/")
 	switch {
-	case strings.Trim(top, "*") == "", top == string(shellcmd.Output):
+	case strings.Trim(top, "*") == "", top == string(shellcmd.ShapeOutput):
 		return true
 	default:
-		return strings.Trim(below, "*/") == "" && systemDirectory(top)
+		return strings.Trim(below, "*/") == "" && isSystemDirectory(top)
 	}
 }
 
-// systemDirectory reports whether the name is a system directory below the root.
-func systemDirectory(name string) bool {
+// isSystemDirectory reports whether the name is a system directory below the root.
+func isSystemDirectory(name string) bool {
 	return slices.Contains([]string{
 		"bin", "boot", "dev", "etc", "home", "lib", "lib32", "lib64", "mnt", "media", "nix", "opt", "proc", "root", "run", "sbin", "srv", "sys", "tmp", "usr", "var",
 		"Applications", "Library", "System", "Users", "Volumes", "private",
 	}, name)
 }
 
-// allIn returns the directory whose whole content a target such as dir/* removes; all = there is such a directory.
-func allIn(target string) (dir string, all bool) {
+// directoryOfAll returns the directory whose whole content a target such as dir/* removes; all = there is such a directory.
+func directoryOfAll(target string) (dir string, all bool) {
 	steps := strings.Split(strings.TrimRight(target, "/"), "/")
 	end := len(steps)
 	if steps[end-1] == "" || strings.Trim(steps[end-1], "*") != "" {
@@ -276,20 +276,20 @@ func allIn(target string) (dir string, all bool) {
 		dir = "/"
 	}
 	if end > 0 && end < len(steps)-1 {
-		dir += "/*" // what is in directories that are not known
+		dir += "/*" // the content of an unknown directory
 	}
 	return dir, true
 }
 
-// critical describes an absolute path that must not be removed by accident; empty =
+// describeCritical describes an absolute path that must not be removed by accident; empty =
 // none.
-func (c line) critical(abs string) string {
+func (c commandLine) describeCritical(abs string) string {
 	clean := filepath.Clean(abs)
-	if !slices.Contains(strings.Split(abs, "/"), "..") && (filepath.Dir(clean) == "/" || c.judge.at.home != "" && clean == filepath.Clean(c.judge.at.home)) {
+	if !slices.Contains(strings.Split(abs, "/"), "..") && (filepath.Dir(clean) == "/" || c.judge.resolver.home != "" && clean == filepath.Clean(c.judge.resolver.home)) {
 		return "a critical system directory"
 	}
-	if slices.ContainsFunc(c.judge.at.dirs, func(work string) bool {
-		return under(clean, work) || under(c.judge.at.resolve(clean), c.judge.at.resolve(work))
+	if slices.ContainsFunc(c.judge.resolver.dirs, func(work string) bool {
+		return isBelow(clean, work) || isBelow(c.judge.resolver.resolve(clean), c.judge.resolver.resolve(work))
 	}) {
 		return "a workspace directory (the working directory, one added to it, or one around them)"
 	}

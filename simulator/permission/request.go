@@ -11,7 +11,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// Request is the question that an Ask puts to an [Prompter].
+// Request returns the question that an Ask sends to a [Prompter].
 func (p *Policy) Request(use protocol.ToolUse, v Verdict) protocol.PermissionRequest {
 	use.Input = use.DisplayInput()
 	r := protocol.PermissionRequest{
@@ -27,7 +27,7 @@ func (p *Policy) Request(use protocol.ToolUse, v Verdict) protocol.PermissionReq
 	if v.ReasonType == "hook" {
 		r.Hook = use.Hook
 	}
-	if v.AskRule { // nothing that is proposed would change it
+	if v.AskRule { // no suggestion would change the decision
 		r.Suggestions, r.ServerAskOnly, r.RuleSource = nil, new(false), v.RuleSource
 	}
 	if p.opts.Tool == nil {
@@ -37,7 +37,7 @@ func (p *Policy) Request(use protocol.ToolUse, v Verdict) protocol.PermissionReq
 	if !found {
 		return r
 	}
-	if kindOf(use.Name) != claudecode.ClassUser && tool.Server == "" { // a question to the user speaks for itself, for MCP tools it is empty
+	if kindOf(use.Name) != claudecode.ClassUser && tool.Server == "" { // AskUserQuestion needs no description; for MCP tools it is empty
 		r.Description, _, _ = strings.Cut(tool.Description, "\n")
 		r.Description = cmp.Or(p.describe(use), r.Description)
 	}
@@ -70,21 +70,21 @@ func (p *Policy) describe(use protocol.ToolUse) string {
 	}
 	switch use.Name {
 	case "Bash":
-		return cmp.Or(input.Description, shortened(input.Command))
+		return cmp.Or(input.Description, shortenQuoted(input.Command))
 	case "Read", "Write", "Edit":
-		return p.shown(input.FilePath)
+		return p.displayPath(input.FilePath)
 	case "NotebookEdit":
-		return p.shown(input.NotebookPath)
+		return p.displayPath(input.NotebookPath)
 	case "WebFetch":
-		return shortened(input.URL)
+		return shortenQuoted(input.URL)
 	case "WebSearch":
-		return shortened(input.Query)
+		return shortenQuoted(input.Query)
 	}
 	return ""
 }
 
-// shortened returns the first 50 characters of a quoted text; of a longer text the last one is an ellipsis.
-func shortened(s string) string {
+// shortenQuoted returns the first 50 characters of a quoted text; of a longer text the last one is an ellipsis.
+func shortenQuoted(s string) string {
 	const most = 50
 	if runes := []rune(s); len(runes) > most {
 		return string(runes[:most-1]) + "…"
@@ -92,17 +92,17 @@ func shortened(s string) string {
 	return s
 }
 
-// shown returns a path in the form for people: relative to the working directory if it is inside, else to the home
+// displayPath returns a path in the form for people: relative to the working directory if it is inside, else to the home
 // directory.
-func (p *Policy) shown(path string) string {
+func (p *Policy) displayPath(path string) string {
 	if path == "" {
 		return ""
 	}
-	abs, home := p.at.abs(path), p.opts.Home
+	abs, home := p.resolver.abs(path), p.opts.Home
 	if rel, err := filepath.Rel(p.opts.CWD, abs); err == nil && filepath.IsLocal(rel) {
 		return rel
 	}
-	if home != "" && under(home, abs) && abs != home {
+	if home != "" && isBelow(home, abs) && abs != home {
 		return "~" + strings.TrimPrefix(abs, strings.TrimSuffix(home, "/"))
 	}
 	return path
@@ -126,15 +126,15 @@ func (p *Policy) apply(updates []protocol.PermissionUpdate) (modeChanged bool) {
 	for _, u := range updates {
 		switch u.Type {
 		case "addRules":
-			p.rules.all = append(p.rules.all, parseUpdate(u)...)
+			p.rules.rules = append(p.rules.rules, parseUpdate(u)...)
 		case "replaceRules":
-			p.rules.all = slices.DeleteFunc(p.rules.all, func(r rule) bool {
+			p.rules.rules = slices.DeleteFunc(p.rules.rules, func(r rule) bool {
 				return r.Behavior == u.Behavior && r.Source == cmp.Or(u.Destination, "session")
 			})
-			p.rules.all = append(p.rules.all, parseUpdate(u)...)
+			p.rules.rules = append(p.rules.rules, parseUpdate(u)...)
 		case "removeRules":
 			gone := parseUpdate(u)
-			p.rules.all = slices.DeleteFunc(p.rules.all, func(r rule) bool {
+			p.rules.rules = slices.DeleteFunc(p.rules.rules, func(r rule) bool {
 				return slices.ContainsFunc(gone, func(g rule) bool {
 					return r.Behavior == g.Behavior && r.Source == g.Source && r.tool == g.tool && r.content == g.content
 				})
@@ -145,25 +145,25 @@ func (p *Policy) apply(updates []protocol.PermissionUpdate) (modeChanged bool) {
 			}
 		case "addDirectories":
 			for _, d := range u.Directories {
-				p.at.add(Directory{d, cmp.Or(u.Destination, "session")})
+				p.resolver.add(Directory{d, cmp.Or(u.Destination, "session")})
 			}
 		case "removeDirectories":
-			p.at.dirs = slices.DeleteFunc(p.at.dirs, func(dir string) bool {
-				return dir != p.at.abs(p.at.cwd) && slices.ContainsFunc(u.Directories, func(d string) bool { return p.at.abs(d) == dir })
+			p.resolver.dirs = slices.DeleteFunc(p.resolver.dirs, func(dir string) bool {
+				return dir != p.resolver.abs(p.resolver.cwd) && slices.ContainsFunc(u.Directories, func(d string) bool { return p.resolver.abs(d) == dir })
 			})
 		}
 	}
 	return p.mode != before
 }
 
-// Replace replaces the rules of a source. Rules that do not parse are ignored.
-func (p *Policy) Replace(source string, rules []Rule) {
+// ReplaceRules replaces the rules of a source. Rules that do not parse are ignored.
+func (p *Policy) ReplaceRules(source string, rules []Rule) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.rules.all = slices.DeleteFunc(p.rules.all, func(r rule) bool { return r.Source == source })
+	p.rules.rules = slices.DeleteFunc(p.rules.rules, func(r rule) bool { return r.Source == source })
 	for _, r := range rules {
 		if parsed, err := parseRule(r); err == nil {
-			p.rules.all = append(p.rules.all, parsed)
+			p.rules.rules = append(p.rules.rules, parsed)
 		}
 	}
 }
@@ -171,7 +171,7 @@ func (p *Policy) Replace(source string, rules []Rule) {
 // ReplaceDirectories replaces the working directories of a source.
 func (p *Policy) ReplaceDirectories(source string, dirs []string) {
 	var gone []string
-	for _, d := range p.Added() {
+	for _, d := range p.AdditionalDirectories() {
 		if d.Source == source {
 			gone = append(gone, d.Path)
 		}
@@ -193,8 +193,8 @@ func parseUpdate(u protocol.PermissionUpdate) []rule {
 	return out
 }
 
-// ReadAnswer parses the answer of a host or a permission tool. An invalid one gives an answer with Failure set; an
-// allow without an input keeps the original input.
+// ReadAnswer parses the answer of a host or a permission tool. An invalid answer has AskFailure set; an allow
+// without an input keeps the original input.
 func ReadAnswer(raw json.RawMessage) protocol.PermissionAnswer {
 	var in struct {
 		Behavior    string          `json:"behavior"`
@@ -217,11 +217,11 @@ func ReadAnswer(raw json.RawMessage) protocol.PermissionAnswer {
 			if in.Input[0] != '{' {
 				return invalid
 			}
-			if string(in.Input) != "{}" { // an empty one is none
+			if string(in.Input) != "{}" { // an empty input counts as missing
 				a.UpdatedInput = in.Input
 			}
 		}
-		if isGiven(in.Permissions) && json.Unmarshal(in.Permissions, &a.UpdatedPermissions) != nil {
+		if isPresent(in.Permissions) && json.Unmarshal(in.Permissions, &a.UpdatedPermissions) != nil {
 			return invalid
 		}
 		return a
@@ -231,4 +231,4 @@ func ReadAnswer(raw json.RawMessage) protocol.PermissionAnswer {
 	return invalid
 }
 
-func isGiven(raw json.RawMessage) bool { return len(raw) > 0 && string(raw) != "null" }
+func isPresent(raw json.RawMessage) bool { return len(raw) > 0 && string(raw) != "null" }

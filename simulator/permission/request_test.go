@@ -243,7 +243,7 @@ func TestReplace(t *testing.T) {
 		Rules:          []permission.Rule{{Behavior: "deny", Source: "flagSettings", Text: "Bash"}, {Behavior: "allow", Source: "cliArg", Text: "Task(Explore)"}},
 		AdditionalDirs: []permission.Directory{{Path: "/a", Source: "cliArg"}, {Path: "/b", Source: "localSettings"}},
 	})
-	p.Replace("flagSettings", []permission.Rule{{Behavior: "ask", Source: "flagSettings", Text: "Write(*)"}, {Behavior: "ask", Source: "flagSettings", Text: "Bash("}})
+	p.ReplaceRules("flagSettings", []permission.Rule{{Behavior: "ask", Source: "flagSettings", Text: "Write(*)"}, {Behavior: "ask", Source: "flagSettings", Text: "Bash("}})
 	p.ReplaceDirectories("localSettings", []string{"/c"})
 	var rules []string
 	for _, r := range p.Rules() {
@@ -252,7 +252,7 @@ func TestReplace(t *testing.T) {
 	if diff := cmp.Diff([]string{"allow cliArg Agent(Explore)", "ask flagSettings Write"}, rules); diff != "" {
 		t.Errorf("rules (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff([]permission.Directory{{Path: "/a", Source: "cliArg"}, {Path: "/c", Source: "localSettings"}}, p.Added()); diff != "" {
+	if diff := cmp.Diff([]permission.Directory{{Path: "/a", Source: "cliArg"}, {Path: "/c", Source: "localSettings"}}, p.AdditionalDirectories()); diff != "" {
 		t.Errorf("directories (-want +got):\n%s", diff)
 	}
 }
@@ -289,11 +289,11 @@ func TestReadable(t *testing.T) {
 	}
 	p := policy(t, permission.Options{Mode: protocol.ModePlan, Rules: rules, AdditionalDirs: []permission.Directory{{Path: "/d"}}})
 	for path, want := range map[string]bool{"a": true, cwd + "/a": true, "/d/a": true, "/e/a": true, "/r/a": true, "/w/a": false} {
-		if got := p.Readable(path); got != want {
+		if got := p.IsReadable(path); got != want {
 			t.Errorf("%s: %v, want %v", path, got, want)
 		}
 	}
-	if p = policy(t, permission.Options{Mode: protocol.ModeBypass}); !p.Readable("/w/a") {
+	if p = policy(t, permission.Options{Mode: protocol.ModeBypass}); !p.IsReadable("/w/a") {
 		t.Error("bypassPermissions does not read everything")
 	}
 }

@@ -38,8 +38,8 @@ type rule struct {
 	content string         // without the parentheses; empty = the whole tool
 	glob    *regexp.Regexp // set when content is a path pattern
 	starred bool           // content was a single star
-	// value is set when content may be "param:value": a deny or ask rule is about
-	// calls with this input, a star in its value represents any text.
+	// param and value are set if content may be "param:value": a deny or ask rule then applies to calls with this
+	// input. A star in the value matches any text.
 	param string
 	value *regexp.Regexp
 }
@@ -144,9 +144,9 @@ func canonicalName(tool string) string {
 	return tool
 }
 
-// idle reports whether a deny or ask rule has no effect: it is about the paths of a tool whose paths Edit rules
+// isIneffective reports whether a deny or ask rule has no effect: it is about the paths of a tool whose paths Edit rules
 // decide (observed with 2.1.329).
-func (r *rule) idle() bool {
+func (r *rule) isIneffective() bool {
 	return r.Behavior != BehaviorAllow && r.glob != nil && r.value == nil && (r.tool == "Write" || r.tool == "MultiEdit")
 }
 
@@ -186,8 +186,8 @@ const (
 	onePart
 )
 
-// matchCommand matches one content of a Bash rule: "npm run *" and "npm:*" are
-// prefixes, other stars represent any text, all else is the exact text.
+// matchCommand matches one content of a Bash rule: "npm run *" and "npm:*" are prefixes, other stars match any
+// text, and everything else is compared exactly.
 func matchCommand(content, text string, kind textKind) bool {
 	text = strings.TrimSpace(text)
 	if content == text {
@@ -214,17 +214,17 @@ func ruleCode(source string) string { return "rule:" + source }
 
 // denySource returns the source of the first deny rule about a call; empty = none.
 func (s *ruleset) denySource(c *call) string {
-	for _, r := range s.all {
-		if r.Behavior == BehaviorDeny && r.forbids(c) {
+	for _, r := range s.rules {
+		if r.Behavior == BehaviorDeny && r.matchesCommandPart(c) {
 			return r.Source
 		}
 	}
 	return ""
 }
 
-// pathSource returns the source of the first deny rule about files; empty = none.
-func (s *ruleset) pathSource() string {
-	for _, r := range s.all {
+// pathDenySource returns the source of the first deny rule about files; empty = none.
+func (s *ruleset) pathDenySource() string {
+	for _, r := range s.rules {
 		if r.Behavior == BehaviorDeny && r.content != "" && (r.tool == "Read" || r.tool == "Edit") {
 			return r.Source
 		}

@@ -10,11 +10,11 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// sensitive asks about a file that configures what runs automatically: a mode or a
-// rule that allows edits does not reach it. Nil = the file is not one of these.
-func (c *call) sensitive(abs string) *approval {
+// sensitiveFileApproval asks about a file that configures commands which run automatically. Modes and rules that
+// allow edits do not apply to it. Nil = it is not such a file.
+func (c *call) sensitiveFileApproval(abs string) *approval {
 	ask := func(message string) *approval {
-		return &approval{message: message, reasonType: "safetyCheck", reason: message, blocked: abs, safety: protocol.SafetySensitive}
+		return &approval{message: message, reasonType: "safetyCheck", reason: message, blockedPath: abs, safety: protocol.SafetySensitive}
 	}
 	if windowsName().MatchString(abs) {
 		q := ask("Claude requested permissions to write to " + abs + ", which contains a suspicious Windows path pattern that requires manual approval.")
@@ -29,7 +29,7 @@ func (c *call) sensitive(abs string) *approval {
 			if len(below) > 0 && below[0] == "worktrees" {
 				continue
 			}
-			if ownSettings(below) {
+			if isOwnSettings(below) {
 				q := ask("Claude requested permissions to write to " + abs + ", but you haven't granted it yet.")
 				if len(below) == 1 && strings.HasPrefix(below[0], "settings.") {
 					q.breaker = "claudeSettingsFile"
@@ -37,7 +37,7 @@ func (c *call) sensitive(abs string) *approval {
 				return q
 			}
 			return ask("Claude requested permissions to edit " + abs + " which is a sensitive file.")
-		case sensitiveDirectory(part), part == ".config" && len(below) > 0 && below[0] == "git", len(below) == 0 && sensitiveName(part):
+		case isSensitiveDirectory(part), part == ".config" && len(below) > 0 && below[0] == "git", len(below) == 0 && isSensitiveName(part):
 			return ask("Claude requested permissions to edit " + abs + " which is a sensitive file.")
 		}
 	}
@@ -54,7 +54,7 @@ var windowsName = sync.OnceValue(func() *regexp.Regexp {
 // nil = the name is not one of these.
 func (c *call) suspiciousRead() *Verdict {
 	if c.kind != claudecode.ClassRead || !windowsName().MatchString(c.path) ||
-		slices.ContainsFunc(c.judge.rules.all, func(r rule) bool { return r.Behavior == BehaviorAllow && r.content == "" && !r.starred && r.matches(c) }) {
+		slices.ContainsFunc(c.judge.rules.rules, func(r rule) bool { return r.Behavior == BehaviorAllow && r.content == "" && !r.starred && r.matches(c) }) {
 		return nil
 	}
 	v := c.ask("Claude requested permissions to read from "+c.path+", which contains a suspicious Windows path pattern that requires manual approval.", "safetyCheck", "")
@@ -62,8 +62,8 @@ func (c *call) suspiciousRead() *Verdict {
 	return &v
 }
 
-// ownSettings reports whether the CLI itself reads this part of .claude.
-func ownSettings(below []string) bool {
+// isOwnSettings reports whether the CLI itself reads this part of .claude.
+func isOwnSettings(below []string) bool {
 	if len(below) == 0 {
 		return true
 	}
@@ -76,11 +76,11 @@ func ownSettings(below []string) bool {
 	return false
 }
 
-func sensitiveDirectory(name string) bool {
+func isSensitiveDirectory(name string) bool {
 	return slices.Contains([]string{".git", ".vscode", ".idea", ".husky", ".devcontainer", ".cargo", ".yarn"}, name)
 }
 
-func sensitiveName(name string) bool {
+func isSensitiveName(name string) bool {
 	switch name {
 	case ".gitconfig", ".gitmodules", ".bashrc", ".bash_profile", ".bash_login", ".bash_logout", ".bash_aliases",
 		".zshrc", ".zprofile", ".zshenv", ".zlogin", ".zlogout", ".profile", ".ripgreprc", ".mcp.json", ".claude.json",
@@ -90,19 +90,19 @@ func sensitiveName(name string) bool {
 	return false
 }
 
-// safety asks about files that no allow rule can open: those that configure what runs automatically. It analyses
-// every form of command line.
-func (c *call) safety() *approval {
+// safetyApproval asks about files that no allow rule can permit, because they configure commands that run
+// automatically. It analyses every form of command line.
+func (c *call) safetyApproval() *approval {
 	switch c.kind {
 	case claudecode.ClassWrite:
-		q := c.sensitive(c.path)
+		q := c.sensitiveFileApproval(c.path)
 		if q != nil {
-			q.blocked, q.suggestions = "", c.suggestions()
+			q.blockedPath, q.suggestions = "", c.suggestions()
 		}
 		return q
 	case claudecode.ClassShell:
-		for _, one := range newLine(c).all() {
-			if q := one.sensitiveChange(); q != nil {
+		for _, one := range newCommandLine(c).withNested() {
+			if q := one.sensitiveChangeApproval(); q != nil {
 				return q
 			}
 		}
@@ -112,24 +112,24 @@ func (c *call) safety() *approval {
 }
 
 // sensitivePath is sensitive for a path of the command line.
-func (c line) sensitivePath(path string) *approval {
-	abs := c.judge.at.reached(path)
+func (c commandLine) sensitivePath(path string) *approval {
+	abs := c.judge.resolver.shellPath(path)
 	if strings.HasPrefix(path, "//") { // a host, for Windows
 		abs = "/" + abs
 	}
-	return c.sensitive(abs)
+	return c.sensitiveFileApproval(abs)
 }
 
-// sensitiveChange asks about the first sensitive file that the command line
+// sensitiveChangeApproval asks about the first sensitive file that the command line
 // changes.
-func (c line) sensitiveChange() *approval {
+func (c commandLine) sensitiveChangeApproval() *approval {
 	redirects := slices.Clone(c.script.Redirects)
 	for _, cmd := range c.script.Commands {
 		inner := cmd.Innermost()
 		if name := inner.Name(); (isFileCommand(name) || name == "tee") && !cmd.ReadOnly() {
 			for _, path := range pathsOf(c.lookup.operands(inner)) {
 				if q := c.sensitivePath(path); q != nil {
-					q.suggestions = append([]protocol.PermissionUpdate{c.addDirectory(c.judge.at.reached(path))}, c.editSuggestion()...)
+					q.suggestions = append([]protocol.PermissionUpdate{c.addDirectory(c.judge.resolver.shellPath(path))}, c.editSuggestion()...)
 					return q
 				}
 			}
@@ -142,7 +142,7 @@ func (c line) sensitiveChange() *approval {
 		}
 		for _, path := range c.lookup.operand(r.Target, r.Word).paths {
 			if q := c.sensitivePath(path); q != nil {
-				q.suggestions = []protocol.PermissionUpdate{c.addDirectory(c.judge.at.reached(path))}
+				q.suggestions = []protocol.PermissionUpdate{c.addDirectory(c.judge.resolver.shellPath(path))}
 				return q
 			}
 		}

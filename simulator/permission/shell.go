@@ -10,42 +10,42 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// shell decides a Bash call that no whole-tool rule decided. It asks about commands that cannot be analysed, then
+// decideShell decides a Bash call that no whole-tool rule decided. It asks about commands that cannot be analysed, then
 // about changes of the directory, then about paths; the rest is decided part by part.
-func (c line) shell() Verdict {
-	q := obstacleQuestion(c.script.Obstacle, c.harmless())
+func (c commandLine) decideShell() Verdict {
+	q := obstacleApproval(c.script.Obstacle, c.isHarmless())
 	if c.parseErr != nil && (q == nil || !c.script.Obstacle.InText()) {
-		q = unclear("Parse error").withCode(missTooComplex)
+		q = unclearApproval("Parse error").withCode(missTooComplex)
 	}
 	if q != nil {
-		return c.put(*q)
+		return c.verdictFor(*q)
 	}
-	if q := c.moves(); q != nil {
-		return c.put(*q)
+	if q := c.directoryChangeApproval(); q != nil {
+		return c.verdictFor(*q)
 	}
-	if q := c.redirections(); q != nil {
-		return c.put(*q)
+	if q := c.redirectionApproval(); q != nil {
+		return c.verdictFor(*q)
 	}
 	parts := make([]commandVerdict, 0, len(c.script.Commands))
 	for i := range c.script.Commands {
-		parts = append(parts, c.part(i))
+		parts = append(parts, c.decidePart(i))
 	}
-	return c.join(parts)
+	return c.combine(parts)
 }
 
-// ownQuestion returns the question about the command line without the rule; nil = only that it is not allowed. For a
-// command line that is nothing else, a rule that names the command decides its text (observed with 2.1.330).
-func (c line) ownQuestion(r *rule) *Verdict {
+// verdictWithoutRule returns the question that the command line would cause without the ask rule; nil = only that
+// it is not allowed. In that case the rule that names the command decides the text (observed with 2.1.330).
+func (c commandLine) verdictWithoutRule(r *rule) *Verdict {
 	if r.content != "" && len(c.script.Commands) == 1 && c.script.Obstacle.Kind == shellcmd.NoObstacle {
 		return nil
 	}
-	v := c.shell()
+	v := c.decideShell()
 	if v.Behavior != Ask || v.Message == needsApproval || v.ReasonType == "rule" {
 		return nil
 	}
-	if v.ReasonType == "subcommandResults" && !c.script.Pipeline {
+	if v.ReasonType == "subcommandResults" && !c.script.IsPipeline {
 		for i := range c.script.Commands {
-			if c.part(i).about != nil {
+			if c.decidePart(i).approval != nil {
 				return &v
 			}
 		}
@@ -54,20 +54,20 @@ func (c line) ownQuestion(r *rule) *Verdict {
 	return &v
 }
 
-// askedFor returns the source of an ask rule that names the command; false = none does.
-func (c line) askedFor(cmd shellcmd.Command) (source string, asked bool) {
-	for _, r := range c.judge.rules.all {
-		if r.Behavior == BehaviorAsk && r.content != "" && r.covers(c.call) && r.forbidsPart(cmd) {
+// askRuleSource returns the source of an ask rule that names the command; false = none does.
+func (c commandLine) askRuleSource(cmd shellcmd.Command) (source string, asked bool) {
+	for _, r := range c.judge.rules.rules {
+		if r.Behavior == BehaviorAsk && r.content != "" && r.coversTool(c.call) && r.matchesCommand(cmd) {
 			return r.Source, true
 		}
 	}
 	return "", false
 }
 
-// harmless reports whether each command alone would be allowed.
-func (c line) harmless() bool {
+// isHarmless reports whether each command alone would be allowed.
+func (c commandLine) isHarmless() bool {
 	for i := range c.script.Commands {
-		if !c.part(i).allowed {
+		if !c.decidePart(i).allowed {
 			return false
 		}
 	}
@@ -76,72 +76,72 @@ func (c line) harmless() bool {
 
 // commandVerdict is the verdict on one simple command.
 type commandVerdict struct {
-	cmd     shellcmd.Command
-	allowed bool
-	byMode  bool      // nothing but the mode allows it
-	byRule  bool      // an allow rule that names this very command
-	moved   bool      // it changes files in the directory that a cd in the same line selects
-	about   *approval // what is asked when it is not allowed; nil = for approval, no more
+	cmd              shellcmd.Command
+	allowed          bool
+	byMode           bool      // only the mode allows it
+	byRule           bool      // an allow rule names exactly this command
+	changedDirectory bool      // it changes files in a directory that a cd in the same line has selected
+	approval         *approval // the question if it is not allowed; nil = a plain request for approval
 }
 
-// commandVerdict decides the simple command at i: by its form, by its paths, by rule, as
-// read-only, or as a file command that the mode allows.
-func (c line) part(i int) commandVerdict {
+// decidePart decides the simple command at i: by its form, by its paths, by rule, as read-only, or as a file
+// command that the mode allows.
+func (c commandLine) decidePart(i int) commandVerdict {
 	cmd := c.script.Commands[i]
 	out := commandVerdict{cmd: cmd}
-	if source, asked := c.askedFor(cmd); asked {
-		out.about = &approval{message: c.requested(), reasonType: "rule", code: ruleCode(source)}
+	if source, asked := c.askRuleSource(cmd); asked {
+		out.approval = &approval{message: c.unansweredMessage(), reasonType: "rule", code: ruleCode(source)}
 		return out
 	}
 	inner := cmd.Unwrapped()
-	if q := formQuestion(inner); q != nil {
-		out.about = q
+	if q := wrapperApproval(inner); q != nil {
+		out.approval = q
 		return out
 	}
 	if q := c.approvalForMovedWrite(inner); q != nil {
-		out.about, out.moved = q, true
+		out.approval, out.changedDirectory = q, true
 		return out
 	}
-	outside, inside := c.paths(cmd)
+	outside, inside := c.pathApprovals(cmd)
 	if outside != nil {
-		out.about = outside
+		out.approval = outside
 		return out
 	}
 	switch exact, match := c.allowedByRule(cmd); {
 	case match:
 		out.allowed, out.byRule = true, exact
 	case cmd.ReadOnly():
-		out.allowed = !readsGiven(cmd) || c.script.InputListsFiles(i) || !c.judge.rules.deniesPaths()
-	case c.judge.editsAllowed() && (editing(cmd) || onlyRedirects(cmd)):
+		out.allowed = !readsListedFiles(cmd) || c.script.InputListsFiles(i) || !c.judge.rules.deniesPaths()
+	case c.judge.allowsEdits() && (isAllowedEdit(cmd) || writesOnlyThroughRedirects(cmd)):
 		out.allowed, out.byMode = true, true
-	case onlyRedirects(cmd) && c.redirections() == nil:
+	case writesOnlyThroughRedirects(cmd) && c.redirectionApproval() == nil:
 		out.allowed = true
-	case c.judge.editsAllowed() && cmd.Name() == "sed":
-		out.about = sedQuestion()
+	case c.judge.allowsEdits() && cmd.Name() == "sed":
+		out.approval = sedApproval()
 	default:
-		out.about = inside
+		out.approval = inside
 	}
 	return out
 }
 
-// readsGiven reports whether the command shows files whose names come from another command.
-func readsGiven(cmd shellcmd.Command) bool {
+// readsListedFiles reports whether the command shows files whose names come from another command.
+func readsListedFiles(cmd shellcmd.Command) bool {
 	if cmd.Unwrapped().Name() != "xargs" {
 		return false
 	}
 	return !slices.Contains([]string{"", "xargs", "echo", "printf"}, cmd.Innermost().Name())
 }
 
-// editing reports whether acceptEdits allows the command as it is written.
-func editing(cmd shellcmd.Command) bool {
-	if len(cmd.Assigns) > 0 || cmd.Timed || len(cmd.Words) > 0 && cmd.Words[0].Source != cmd.Args[0] || !isFileCommand(cmd.Name()) || slices.ContainsFunc(cmd.Words, func(w shellcmd.Word) bool { return w.Dynamic }) {
+// isAllowedEdit reports whether acceptEdits allows the command as it is written.
+func isAllowedEdit(cmd shellcmd.Command) bool {
+	if len(cmd.Assignments) > 0 || cmd.IsTimed || len(cmd.Words) > 0 && cmd.Words[0].Source != cmd.Args[0] || !isFileCommand(cmd.Name()) || slices.ContainsFunc(cmd.Words, func(w shellcmd.Word) bool { return w.IsDynamic }) {
 		return false
 	}
 	switch cmd.Name() {
 	case "touch":
 		return !slices.ContainsFunc(cmd.Args, func(a string) bool { return strings.HasPrefix(a, "-") })
 	case "sed":
-		return plainSubstitution(cmd.Args[1:])
+		return isPlainSubstitution(cmd.Args[1:])
 	}
 	return true
 }
@@ -150,8 +150,8 @@ var substitution = sync.OnceValue(func() *regexp.Regexp { return regexp.MustComp
 
 var sedOptions = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(-[Er]*i?|--in-place|--regexp-extended|--posix)$`) })
 
-// plainSubstitution allows `sed s/a/b/ FILE…`, in place or not.
-func plainSubstitution(args []string) bool {
+// isPlainSubstitution allows `sed s/a/b/ FILE…`, in place or not.
+func isPlainSubstitution(args []string) bool {
 	for len(args) > 0 && sedOptions().MatchString(args[0]) {
 		args = args[1:]
 	}
@@ -159,8 +159,8 @@ func plainSubstitution(args []string) bool {
 		!slices.ContainsFunc(args, func(a string) bool { return strings.HasPrefix(a, "-") })
 }
 
-// join combines the verdicts on the parts into one.
-func (c line) join(parts []commandVerdict) Verdict {
+// combine combines the verdicts on the parts into one.
+func (c commandLine) combine(parts []commandVerdict) Verdict {
 	var refused []commandVerdict
 	for _, x := range parts {
 		if !x.allowed {
@@ -168,42 +168,42 @@ func (c line) join(parts []commandVerdict) Verdict {
 		}
 	}
 	switch {
-	case len(refused) == 0 && c.script.Opaque:
-		return c.put(*other(needsApproval))
+	case len(refused) == 0 && c.script.IsOpaque:
+		return c.verdictFor(*approvalWithoutSuggestions(needsApproval))
 	case len(refused) == 0 && len(parts) == 1 && parts[0].byRule:
 		return c.allowByRule()
 	case len(refused) == 0 && len(parts) == 1 && parts[0].byMode && c.judge.mode == protocol.ModeAuto:
 		return c.allow("mode")
 	case len(refused) == 0:
 		return c.allow("subcommandResults")
-	case len(refused) == 1 && refused[0].about != nil && !c.script.Pipeline:
-		return c.put(*refused[0].about)
+	case len(refused) == 1 && refused[0].approval != nil && !c.script.IsPipeline:
+		return c.verdictFor(*refused[0].approval)
 	case len(parts) == 1:
-		q := *unclear(needsApproval)
-		q.suggestions = append(q.suggestions, prefixRule(c.command))
-		return c.put(q)
+		q := *unclearApproval(needsApproval)
+		q.suggestions = append(q.suggestions, suggestPrefixRule(c.command))
+		return c.verdictFor(q)
 	}
-	q := several(refused)
+	q := approvalForParts(refused)
 	if strings.Contains(c.command, "\\\n") {
-		q.code = missTooComplex // of a line that goes on in the next one (observed with 2.1.330)
+		q.code = missTooComplex // the line continues in the next one (observed with 2.1.330)
 	}
-	return c.put(q)
+	return c.verdictFor(q)
 }
 
-// several asks about the parts of a longer command line.
-func several(refused []commandVerdict) approval {
+// approvalForParts asks about the parts of a longer command line.
+func approvalForParts(refused []commandVerdict) approval {
 	texts, moved := make([]string, len(refused)), false
 	var out []protocol.PermissionUpdate
 	rules := protocol.PermissionUpdate{}
 	for i, x := range refused {
 		texts[i] = x.cmd.Text
-		moved = moved || x.moved
-		if x.about != nil && len(refused) == 1 {
-			out = append(out, x.about.suggestions...)
+		moved = moved || x.changedDirectory
+		if x.approval != nil && len(refused) == 1 {
+			out = append(out, x.approval.suggestions...)
 			continue
 		}
-		rule := prefixRule(x.cmd.Text)
-		if reads := x.about.reads(); reads != nil {
+		rule := suggestPrefixRule(x.cmd.Text)
+		if reads := x.approval.readRules(); reads != nil {
 			rule.Rules = reads
 		}
 		rule.Rules = append(rules.Rules, rule.Rules...)
@@ -224,13 +224,13 @@ func several(refused []commandVerdict) approval {
 	}
 }
 
-// codeOf returns the reason code of a command line of several parts. Paths have none of their own.
+// codeOf returns the reason code of a command line of several parts. Paths have no reason code.
 func codeOf(refused []commandVerdict) string {
 	var codes []string
 	for _, x := range refused {
 		code := missNoRule
-		if x.about != nil {
-			code = x.about.code
+		if x.approval != nil {
+			code = x.approval.code
 		}
 		if code != "" && !slices.Contains(codes, code) {
 			codes = append(codes, code)
@@ -246,9 +246,9 @@ func codeOf(refused []commandVerdict) string {
 	return "subcommands:" + strings.Join(codes, "+")
 }
 
-// onlyRedirects reports whether the command writes only through redirections.
-func onlyRedirects(cmd shellcmd.Command) bool {
-	written := writes(cmd.Redirects)
+// writesOnlyThroughRedirects reports whether the command writes only through redirections.
+func writesOnlyThroughRedirects(cmd shellcmd.Command) bool {
+	written := hasWriteRedirect(cmd.Redirects)
 	cmd.Redirects = nil
 	return written && !cmd.Redirected && len(cmd.Args) > 0 && cmd.Args[0] != "[" && cmd.ReadOnly()
 }
@@ -261,12 +261,12 @@ var transparent = sync.OnceValue(func() *regexp.Regexp {
 })
 
 // allowedByRule reports whether an allow rule is about the command, and whether it names it completely.
-func (c line) allowedByRule(cmd shellcmd.Command) (exact, match bool) {
+func (c commandLine) allowedByRule(cmd shellcmd.Command) (exact, match bool) {
 	type spelling struct {
 		text   string
-		spaced bool // no text of a rule that is not a pattern
+		spaced bool // the rule is a pattern, so no text names the command completely
 	}
-	texts := []spelling{{cmd.Text, slices.ContainsFunc(cmd.Words, func(w shellcmd.Word) bool { return w.Spaced })}}
+	texts := []spelling{{cmd.Text, slices.ContainsFunc(cmd.Words, func(w shellcmd.Word) bool { return w.HasExtraSpace })}}
 	from := func(i int) {
 		text, spaced := cmd.SourceFrom(i)
 		texts = append(texts, spelling{text, spaced})
@@ -277,12 +277,12 @@ func (c line) allowedByRule(cmd shellcmd.Command) (exact, match bool) {
 	case len(cmd.Args) > 1 && cmd.Args[0] == "xargs":
 		from(1)
 		texts[1].spaced = true
-	case len(cmd.Args) > 0 && cmd.AssignsHarmless() && transparent().MatchString(strings.Join(cmd.Args[:own], " ")+" "):
+	case len(cmd.Args) > 0 && cmd.HasOnlyHarmlessAssignments() && transparent().MatchString(strings.Join(cmd.Args[:own], " ")+" "):
 		from(own)
 	}
 	hereString := slices.ContainsFunc(cmd.Redirects, func(r shellcmd.Redirect) bool { return r.Op == "<<<" })
-	for _, r := range c.judge.rules.all {
-		if r.Behavior != BehaviorAllow || !r.covers(c.call) {
+	for _, r := range c.judge.rules.rules {
+		if r.Behavior != BehaviorAllow || !r.coversTool(c.call) {
 			continue
 		}
 		for _, text := range texts {

@@ -8,23 +8,23 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// deniedPath refuses a command line that uses a path with a deny rule for reading or editing; nil = it uses none.
+// pathDenial refuses a command line that uses a path with a deny rule for reading or editing; nil = it uses none.
 // After a cd, paths are also resolved in the new directory, and that refusal comes first. It checks what the real CLI
 // checks (observed with 2.1.330): plain file names, but not globs, braces, redirections of compound commands, or
 // anything in a line with a list in a subshell.
-func (c line) deniedPath() *Verdict {
+func (c commandLine) pathDenial() *Verdict {
 	if !c.judge.rules.deniesPaths() || c.script.SubshellList || hidesPaths(c.script.Obstacle.Kind) {
 		return nil
 	}
 	var refused *Verdict
-	places := slices.Clip(c.starts)
+	places := slices.Clip(c.startDirs)
 	for _, cmd := range c.script.Commands {
 		if len(cmd.Words) > 0 && cmd.Words[0].Value != "" {
 			cmd.Args = append([]string{cmd.Words[0].Value}, cmd.Args[1:]...)
 		}
 		inner := cmd.UnwrappedForRemoval()
-		to := c.lookup.reaches(inner)
-		if v := c.deniedAfter(places[1:], inner.Name(), to.read); v != nil {
+		to := c.lookup.fileAccess(inner)
+		if v := c.denialAfterCD(places[1:], inner.Name(), to.read); v != nil {
 			return v
 		}
 		name := inner.Name()
@@ -36,12 +36,12 @@ func (c line) deniedPath() *Verdict {
 			places = c.lookup.directoriesAfterCD(places, to.read)
 		case "pushd":
 			places = c.lookup.directoriesAfterCD(places, c.lookup.operands(inner))
-		case "popd": // wherever it was before
-			places = append(places, c.starts...)
+		case "popd": // the directory before the cd is not needed
+			places = append(places, c.startDirs...)
 		}
-		to = c.lookup.redirected(to, cmd.Redirects)
-		if refused == nil && c.deniedIn(places, to) {
-			refused = new(c.denyText("subcommandResults", c.partOf(cmd)).deniedBy(c.judge.rules.pathSource()))
+		to = c.lookup.addRedirects(to, cmd.Redirects)
+		if refused == nil && c.isDeniedIn(places, to) {
+			refused = new(c.denyText("subcommandResults", c.partOf(cmd)).withRuleSource(c.judge.rules.pathDenySource()))
 		}
 	}
 	return refused
@@ -59,42 +59,42 @@ func hidesPaths(k shellcmd.ObstacleKind) bool {
 	}
 }
 
-// deniedIn reports whether one of the files is denied, from any of the directories.
-func (c line) deniedIn(places []string, to fileAccess) bool {
+// isDeniedIn reports whether one of the files is denied, from any of the directories.
+func (c commandLine) isDeniedIn(places []string, to fileAccess) bool {
 	denied := func(tool string) func(string) bool {
 		return func(path string) bool {
 			return slices.ContainsFunc(places, func(place string) bool {
-				return c.judge.rules.byRule(BehaviorDeny, tool, c.judge.at.from(place, path))
-			}) || stepsBack(path) && c.judge.rules.byRule(BehaviorDeny, tool, c.judge.at.walked(path))
+				return c.judge.rules.coversPath(BehaviorDeny, tool, c.judge.resolver.absFrom(place, path))
+			}) || hasParentStep(path) && c.judge.rules.coversPath(BehaviorDeny, tool, c.judge.resolver.followLinks(path))
 		}
 	}
-	return slices.ContainsFunc(plainPaths(to.read), denied("Read")) || slices.ContainsFunc(plainPaths(to.changed), denied("Edit"))
+	return slices.ContainsFunc(plainPaths(to.read), denied("Read")) || slices.ContainsFunc(plainPaths(to.changes), denied("Edit"))
 }
 
-// deniedAfter refuses a command that reads below a directory which a cd has gone
+// denialAfterCD refuses a command that reads below a directory which a cd has gone
 // to.
-func (c line) deniedAfter(places []string, name string, read []fileOperand) *Verdict {
+func (c commandLine) denialAfterCD(places []string, name string, read []fileOperand) *Verdict {
 	for _, place := range places {
 		for _, path := range plainPaths(read) {
-			if abs := c.judge.at.from(place, path); c.judge.rules.byRule(BehaviorDeny, "Read", abs) {
+			if abs := c.judge.resolver.absFrom(place, path); c.judge.rules.coversPath(BehaviorDeny, "Read", abs) {
 				v := c.deny("rule", name+" from '"+abs+"' was blocked by a deny rule.")
-				v.DenyRule, v.Decision.Source = true, c.judge.rules.refuser(func(r rule) bool {
+				v.DenyRule, v.Decision.Source = true, c.judge.rules.denyingSource(func(r rule) bool {
 					return r.matches(&call{judge: c.judge, name: "Read", kind: claudecode.ClassRead, path: abs})
 				})
-				return new(v.deniedBy(c.judge.rules.pathSource()))
+				return new(v.withRuleSource(c.judge.rules.pathDenySource()))
 			}
 		}
 	}
 	return nil
 }
 
-// deniedInside asks about a script in a shell argument in which a rule denies a command; nil = none.
-func (c line) deniedInside() *approval {
-	if c.kind != claudecode.ClassShell || !c.judge.rules.namesCommands(c.call) {
+// nestedDenyApproval asks about a script in a shell argument in which a rule denies a command; nil = none.
+func (c commandLine) nestedDenyApproval() *approval {
+	if c.kind != claudecode.ClassShell || !c.judge.rules.hasCommandRules(c.call) {
 		return nil
 	}
 	for _, inner := range c.shellScripts(maxNested) {
-		if c.judge.rules.anyRule(BehaviorDeny, inner.call) {
+		if c.judge.rules.hasRule(BehaviorDeny, inner.call) {
 			return &approval{
 				message:    "A permission rule denies a command inside this shell -c script. Approving runs the whole script, including that command.",
 				reasonType: "safetyCheck", reason: "A denied command in a shell -c script", safety: protocol.SafetyDangerous,

@@ -8,9 +8,9 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// moves asks about command lines that change the directory and then run a command that depends on it.
-func (c line) moves() *approval {
-	cds, git, redirected := 0, false, writes(c.script.Redirects)
+// directoryChangeApproval asks about command lines that change the directory and then run a command that depends on it.
+func (c commandLine) directoryChangeApproval() *approval {
+	cds, git, redirected := 0, false, hasWriteRedirect(c.script.Redirects)
 	for _, cmd := range c.script.Commands {
 		name := cmd.Unwrapped().Name()
 		switch name {
@@ -19,14 +19,14 @@ func (c line) moves() *approval {
 		case "git":
 			git = true
 		}
-		redirected = redirected || writes(cmd.Redirects)
+		redirected = redirected || hasWriteRedirect(cmd.Redirects)
 	}
 	switch {
 	case cds == 0:
 	case cds > 1:
-		return other("Multiple directory changes in one command require approval for clarity").withCode(missManyMoves)
+		return approvalWithoutSuggestions("Multiple directory changes in one command require approval for clarity").withCode(missManyMoves)
 	case git:
-		return other("This command changes directory before running a version-control command, which can pick up untrusted hooks or repository configuration from the target directory. Approve only if you trust it.").withCode(missMovedGit)
+		return approvalWithoutSuggestions("This command changes directory before running a version-control command, which can pick up untrusted hooks or repository configuration from the target directory. Approve only if you trust it.").withCode(missMovedGit)
 	case redirected:
 		return &approval{
 			message: "Commands that change directories and write via output redirection" + ensurePaths, reasonType: "other", code: missMovedOutput,
@@ -43,7 +43,7 @@ const (
 
 // approvalForMovedWrite asks about a command that changes files in a command line that also changes the directory; it returns
 // nil for other commands.
-func (c line) approvalForMovedWrite(inner shellcmd.Command) *approval {
+func (c commandLine) approvalForMovedWrite(inner shellcmd.Command) *approval {
 	moves := slices.ContainsFunc(c.script.Commands, func(cmd shellcmd.Command) bool { return cmd.Unwrapped().Name() == "cd" })
 	if !moves || !isFileCommand(inner.Name()) {
 		return nil
@@ -52,15 +52,15 @@ func (c line) approvalForMovedWrite(inner shellcmd.Command) *approval {
 		message: "Commands that change directories and perform write operations" + ensurePaths, reasonType: "other", code: missMovedWrite,
 		reason: "Compound command contains cd with write operation" + pathResolution, suggestions: []protocol.PermissionUpdate{},
 	}
-	if !c.judge.editsAllowed() {
-		q.suggestions = append(q.suggestions, prefixRule(c.command), acceptEdits())
+	if !c.judge.allowsEdits() {
+		q.suggestions = append(q.suggestions, suggestPrefixRule(c.command), acceptEditsUpdate())
 	}
 	return q
 }
 
-// redirections asks about the files that the command line is sent to or read
+// redirectionApproval asks about the files that the command line is sent to or read
 // from.
-func (c line) redirections() *approval {
+func (c commandLine) redirectionApproval() *approval {
 	redirects := slices.Clone(c.script.Redirects)
 	for _, cmd := range c.script.Commands {
 		redirects = append(redirects, cmd.Redirects...)
@@ -70,14 +70,14 @@ func (c line) redirections() *approval {
 			continue
 		}
 		op := c.lookup.operand(r.Target, r.Word)
-		if r.Word.Dynamic && (!op.known || op.glob || len(op.paths) != 1) {
-			return other("Shell expansion syntax in paths requires manual approval")
+		if r.Word.IsDynamic && (!op.isKnown || op.hasGlob || len(op.paths) != 1) {
+			return approvalWithoutSuggestions("Shell expansion syntax in paths requires manual approval")
 		}
 		if q := c.lookup.unclearPath(op); q != nil {
 			return q
 		}
 		for _, path := range op.paths {
-			if q := c.redirection(r, c.judge.at.reached(path)); q != nil {
+			if q := c.redirectApproval(r, c.judge.resolver.shellPath(path)); q != nil {
 				return q
 			}
 		}
@@ -90,28 +90,28 @@ func ownInput(name string) bool {
 	return slices.Contains([]string{"/dev/stdin", "/dev/fd/0", "/dev/tty"}, name)
 }
 
-// redirection asks about one file that is read or written.
-func (c line) redirection(r shellcmd.Redirect, abs string) *approval {
-	if r.Reads && !c.judge.open("Read", abs) {
-		return c.reading("Input redirection from '"+abs+"' was blocked.", "read files in", abs)
+// redirectApproval asks about one file that is read or written.
+func (c commandLine) redirectApproval(r shellcmd.Redirect, abs string) *approval {
+	if r.Reads && !c.judge.isAccessible("Read", abs) {
+		return c.readApproval("Input redirection from '"+abs+"' was blocked.", "read files in", abs)
 	}
 	if !r.Writes {
 		return nil
 	}
-	if q := c.sensitive(abs); q != nil {
+	if q := c.sensitiveFileApproval(abs); q != nil {
 		q.suggestions = []protocol.PermissionUpdate{c.addDirectory(abs)}
 		return q
 	}
-	inside := c.judge.at.inside(abs)
-	if inside && c.judge.editsAllowed() || c.judge.rules.byRule(BehaviorAllow, "Edit", abs) {
+	inside := c.judge.resolver.isInWorkingDir(abs)
+	if inside && c.judge.allowsEdits() || c.judge.rules.coversPath(BehaviorAllow, "Edit", abs) {
 		return nil
 	}
-	return c.writing("Output redirection to '"+abs+"'", abs, inside, false)
+	return c.writeApproval("Output redirection to '"+abs+"'", abs, inside, false)
 }
 
-// paths checks the paths that a command reads or writes: outside is always asked about, inside only if nothing allows
+// pathApprovals checks the paths that a command reads or writes: outside is always asked about, inside only if nothing allows
 // the command. Both are nil if no path is in question.
-func (c line) paths(cmd shellcmd.Command) (outside, inside *approval) {
+func (c commandLine) pathApprovals(cmd shellcmd.Command) (outside, inside *approval) {
 	inner := cmd.Wrapped()
 	name := inner.Name()
 	verb := readingVerb(name)
@@ -127,8 +127,8 @@ func (c line) paths(cmd shellcmd.Command) (outside, inside *approval) {
 				return q, nil
 			}
 			for _, path := range op.paths {
-				if abs := c.judge.at.reached(path); !c.judge.open("Read", abs) {
-					return c.reading(name+" in '"+abs+"' was blocked.", verb, abs), nil
+				if abs := c.judge.resolver.shellPath(path); !c.judge.isAccessible("Read", abs) {
+					return c.readApproval(name+" in '"+abs+"' was blocked.", verb, abs), nil
 				}
 			}
 		}
@@ -136,58 +136,57 @@ func (c line) paths(cmd shellcmd.Command) (outside, inside *approval) {
 	if !isFileCommand(name) && name != "tee" || cmd.ReadOnly() {
 		return nil, nil
 	}
-	return c.changes(inner)
+	return c.changeApprovals(inner)
 }
 
-// changes looks at the paths of a command that creates, changes or removes
-// files.
-func (c line) changes(inner shellcmd.Command) (outside, inside *approval) {
+// changeApprovals checks the paths of a command that creates, changes or removes files.
+func (c commandLine) changeApprovals(inner shellcmd.Command) (outside, inside *approval) {
 	name, ops := inner.Name(), c.lookup.operands(inner)
 	if (name == "cp" || name == "mv") && slices.ContainsFunc(inner.Args[1:], func(a string) bool { return strings.HasPrefix(a, "-") }) {
-		return c.flagged(name), nil
+		return c.optionApproval(name), nil
 	}
-	paths, q := c.targets(ops)
+	paths, q := c.changeTargets(ops)
 	if q != nil {
 		return q, nil
 	}
 	for _, path := range paths {
-		if q := c.sensitive(strings.TrimSuffix(path, "/")); q != nil {
+		if q := c.sensitiveFileApproval(strings.TrimSuffix(path, "/")); q != nil {
 			q.suggestions = append([]protocol.PermissionUpdate{c.addDirectory(path)}, c.editSuggestion()...)
 			return q, nil
 		}
 	}
 	for _, path := range paths {
-		if !c.judge.open("Edit", strings.TrimSuffix(path, "/")) {
-			return c.writing(name+" in '"+path+"'", path, false, true), nil
+		if !c.judge.isAccessible("Edit", strings.TrimSuffix(path, "/")) {
+			return c.writeApproval(name+" in '"+path+"'", path, false, true), nil
 		}
 	}
-	if len(paths) == 0 || c.judge.editsAllowed() {
+	if len(paths) == 0 || c.judge.allowsEdits() {
 		return nil, nil
 	}
 	for _, path := range paths {
-		if !c.judge.rules.byRule(BehaviorAllow, "Edit", strings.TrimSuffix(path, "/")) {
-			return nil, c.writing(name+" in '"+path+"'", path, true, true)
+		if !c.judge.rules.coversPath(BehaviorAllow, "Edit", strings.TrimSuffix(path, "/")) {
+			return nil, c.writeApproval(name+" in '"+path+"'", path, true, true)
 		}
 	}
 	if name == "sed" {
-		return nil, sedQuestion()
+		return nil, sedApproval()
 	}
 	return nil, nil
 }
 
-// targets are the files that operands of a command which changes them name; a
-// slash at the end stays. The question is about one that is not known.
-func (c line) targets(ops []fileOperand) ([]string, *approval) {
+// changeTargets returns the files that a changing command names; a trailing slash is kept. The approval asks about
+// an operand that cannot be resolved.
+func (c commandLine) changeTargets(ops []fileOperand) ([]string, *approval) {
 	var paths []string
 	for _, op := range ops {
-		if op.glob {
-			return nil, c.globbed(op.text)
+		if op.hasGlob {
+			return nil, c.globApproval(op.text)
 		}
 		if q := c.lookup.unclearPath(op); q != nil {
 			return nil, q
 		}
 		for _, path := range op.paths {
-			abs := c.judge.at.reached(path)
+			abs := c.judge.resolver.shellPath(path)
 			if strings.HasSuffix(path, "/") && abs != "/" {
 				abs += "/"
 			}
@@ -197,29 +196,29 @@ func (c line) targets(ops []fileOperand) ([]string, *approval) {
 	return paths, nil
 }
 
-// reading asks about a path outside that a command only reads.
-func (c line) reading(what, verb, abs string) *approval {
+// readApproval asks about a path outside the working directories that a command only reads.
+func (c commandLine) readApproval(what, verb, abs string) *approval {
 	q := &approval{
-		message: what + " For security, Claude Code may only " + verb + " the allowed working directories for this session: '" + c.dirList() + "'.",
-		blocked: abs, suggestions: []protocol.PermissionUpdate{},
+		message:     what + " For security, Claude Code may only " + verb + " the allowed working directories for this session: '" + c.dirList() + "'.",
+		blockedPath: abs, suggestions: []protocol.PermissionUpdate{},
 	}
 	if dir := c.directoryOf(abs); dir != "/" {
-		read := addRule("Read", "/"+dir+"/**")
+		read := addRuleUpdate("Read", "/"+dir+"/**")
 		read.Destination = "session"
-		q.suggestions = append(q.suggestions, prefixRule(c.command), read)
+		q.suggestions = append(q.suggestions, suggestPrefixRule(c.command), read)
 	}
 	return q
 }
 
-// writing asks about a path that a command or a redirection changes.
-func (c line) writing(what, abs string, inside, command bool) *approval {
+// writeApproval asks about a path that a command or a redirection changes.
+func (c commandLine) writeApproval(what, abs string, inside, command bool) *approval {
 	where := " needs approval. The path is inside the working directories for this session ('" + c.dirList() + "'), and Claude Code asks before a shell command creates, changes or removes files there."
 	if !inside {
 		where = " needs approval. The path is outside the working directories for this session ('" + c.dirList() + "'). Allowing runs the command as written."
 	}
 	q := &approval{
-		message: what + where, blocked: abs,
-		suggestions: []protocol.PermissionUpdate{prefixRule(c.command), c.addDirectory(abs)},
+		message: what + where, blockedPath: abs,
+		suggestions: []protocol.PermissionUpdate{suggestPrefixRule(c.command), c.addDirectory(abs)},
 	}
 	if command {
 		q.suggestions = append(q.suggestions, c.editSuggestion()...)
@@ -227,29 +226,29 @@ func (c line) writing(what, abs string, inside, command bool) *approval {
 	return q
 }
 
-func (c line) globbed(path string) *approval {
+func (c commandLine) globApproval(path string) *approval {
 	const reason = "Glob patterns are not allowed in write operations. Please specify an exact file path."
 	return &approval{
-		message: reason, reasonType: "other", reason: reason, blocked: path, code: "other",
-		suggestions: append([]protocol.PermissionUpdate{prefixRule(c.command), c.addDirectory(c.judge.at.callPath(path))}, c.editSuggestion()...),
+		message: reason, reasonType: "other", reason: reason, blockedPath: path, code: "other",
+		suggestions: append([]protocol.PermissionUpdate{suggestPrefixRule(c.command), c.addDirectory(c.judge.resolver.callPath(path))}, c.editSuggestion()...),
 	}
 }
 
-// flagged asks about cp and mv with options, which may name another target.
-func (c line) flagged(name string) *approval {
+// optionApproval asks about cp and mv with options, which may name another target.
+func (c commandLine) optionApproval(name string) *approval {
 	q := &approval{
 		message:    name + " with flags requires manual approval to ensure path safety. For security, Claude Code cannot automatically validate " + name + " commands that use flags, as some flags like --target-directory=PATH can bypass path validation.",
 		reasonType: "other", reason: name + " command with flags requires manual approval", code: missFlags, suggestions: []protocol.PermissionUpdate{},
 	}
-	if !c.judge.editsAllowed() {
-		q.suggestions = append(q.suggestions, prefixRule(c.command), acceptEdits())
+	if !c.judge.allowsEdits() {
+		q.suggestions = append(q.suggestions, suggestPrefixRule(c.command), acceptEditsUpdate())
 	}
 	return q
 }
 
 // partOf returns the part of a pipeline that a refusal names.
-func (c line) partOf(cmd shellcmd.Command) string {
-	if c.script.Pipeline {
+func (c commandLine) partOf(cmd shellcmd.Command) string {
+	if c.script.IsPipeline {
 		return cmd.Text
 	}
 	return c.command

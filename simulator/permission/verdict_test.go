@@ -191,11 +191,11 @@ func TestKnown(t *testing.T) {
 		{"Broken", `{"a":1,"x":2}`, `{"a":1,"x":2}`},
 		{"None", `{"a":1,"x":2}`, `{"a":1,"x":2}`},
 	} {
-		if got := string(p.Known(tt.tool, json.RawMessage(tt.in))); got != tt.want {
+		if got := string(p.RemoveUnknownKeys(tt.tool, json.RawMessage(tt.in))); got != tt.want {
 			t.Errorf("%s %s: %s, want %s", tt.tool, tt.in, got, tt.want)
 		}
 	}
-	if got := string(policy(t, permission.Options{}).Known("Own", json.RawMessage(`{"x":2}`))); got != `{"x":2}` {
+	if got := string(policy(t, permission.Options{}).RemoveUnknownKeys("Own", json.RawMessage(`{"x":2}`))); got != `{"x":2}` {
 		t.Errorf("without definitions: %s", got)
 	}
 }
@@ -205,7 +205,7 @@ func TestRefuses(t *testing.T) {
 	p := policy(t, permission.Options{}, "deny Read(//w/**)", "deny Edit(//w/**)", "deny Bash(rm:*)")
 	for call, want := range map[string]bool{"Read /w/a": true, "Write /w/a": true, "Read /v/a": false, "Bash rm x": false} {
 		tool, input, _ := strings.Cut(call, " ")
-		if _, got := p.Refuses(use(tool, input)); got != want {
+		if _, got := p.RefuseFile(use(tool, input)); got != want {
 			t.Errorf("%s: %v, want %v", call, got, want)
 		}
 	}

@@ -15,20 +15,20 @@ import (
 
 // approval is the reason why a command line needs permission.
 type approval struct {
-	message    string
-	reasonType string
-	reason     string
-	blocked    string // the path in question; empty = none
-	safety     protocol.SafetyFinding
-	code       string // reason code; empty = unknown
-	breaker    string // the circuit breaker; empty = none
+	message     string
+	reasonType  string
+	reason      string
+	blockedPath string // the path in question; empty = none
+	safety      protocol.SafetyFinding
+	code        string // reason code; empty = unknown
+	breaker     string // the circuit breaker; empty = none
 	// suggestions are nil when a host is shown none at all.
 	suggestions []protocol.PermissionUpdate
 }
 
-// reads are the rules that let the command read where it does; nil = the
+// readRules are the rules that let the command read where it does; nil = the
 // approval is not about that.
-func (q *approval) reads() []protocol.PermissionRule {
+func (q *approval) readRules() []protocol.PermissionRule {
 	if q == nil {
 		return nil
 	}
@@ -40,9 +40,9 @@ func (q *approval) reads() []protocol.PermissionRule {
 	return nil
 }
 
-func (c *call) put(q approval) Verdict {
+func (c *call) verdictFor(q approval) Verdict {
 	v := c.ask(q.message, q.reasonType, q.reason)
-	v.BlockedPath, v.Suggestions, v.Safety = q.blocked, q.suggestions, q.safety
+	v.BlockedPath, v.Suggestions, v.Safety = q.blockedPath, q.suggestions, q.safety
 	v.Decision.CircuitBreaker = q.breaker
 	switch {
 	case q.code != "":
@@ -60,7 +60,7 @@ func (q *approval) withCode(code string) *approval {
 	return q
 }
 
-func sedQuestion() *approval {
+func sedApproval() *approval {
 	return &approval{
 		message: "sed command requires approval (contains potentially dangerous operations)", reasonType: "other",
 		reason: "sed command contains operations that require explicit approval (e.g., write commands, execute commands)",
@@ -71,7 +71,7 @@ func sedQuestion() *approval {
 // path itself when it is one.
 func (c *call) directoryOf(path string) string {
 	path = filepath.Clean(path)
-	if disk := c.judge.at.disk; disk != nil && disk.IsDir(path) {
+	if disk := c.judge.resolver.fileSystem; disk != nil && disk.IsDir(path) {
 		return path
 	}
 	return filepath.Dir(path)
@@ -83,13 +83,13 @@ func (c *call) addDirectory(path string) protocol.PermissionUpdate {
 
 // editSuggestion offers acceptEdits where it is not in force.
 func (c *call) editSuggestion() []protocol.PermissionUpdate {
-	if c.judge.editsAllowed() {
+	if c.judge.allowsEdits() {
 		return nil
 	}
-	return []protocol.PermissionUpdate{acceptEdits()}
+	return []protocol.PermissionUpdate{acceptEditsUpdate()}
 }
 
-func acceptEdits() protocol.PermissionUpdate {
+func acceptEditsUpdate() protocol.PermissionUpdate {
 	return protocol.PermissionUpdate{Type: "setMode", Mode: protocol.ModeAcceptEdits, Destination: "session"}
 }
 
@@ -104,8 +104,8 @@ func (c *call) allow(reason string) Verdict {
 // allowByRule allows the call because of a rule. A rule in the user's settings is a permanent permission.
 func (c *call) allowByRule() Verdict {
 	v := c.allow("rule")
-	for _, r := range c.judge.rules.all {
-		if r.Behavior != BehaviorAllow || !r.covers(c) {
+	for _, r := range c.judge.rules.rules {
+		if r.Behavior != BehaviorAllow || !r.coversTool(c) {
 			continue
 		}
 		v.Decision.RuleSource = r.Source
@@ -125,7 +125,7 @@ func (c *call) ask(message, reasonType, reason string) Verdict {
 		Decision:         protocol.PermissionDecision{Decision: "reject", Source: "config", ReasonCode: unknownReason},
 		NonExecutionKind: "user-rejected",
 		Message:          message,
-		Event:            c.event(message, reasonType, reason),
+		Event:            c.denialEvent(message, reasonType, reason),
 		CountDenial:      true,
 		Suggestions:      c.suggestions(),
 		ReasonType:       reasonType,
@@ -136,9 +136,9 @@ func (c *call) ask(message, reasonType, reason string) Verdict {
 // askByRule puts the question that a rule wants: a command line that is asked
 // about for its own reason anyway is asked about in those words.
 func (c *call) askByRule(r *rule) Verdict {
-	v := c.ask(c.requested(), "rule", "")
+	v := c.ask(c.unansweredMessage(), "rule", "")
 	if c.kind == claudecode.ClassShell {
-		if own := newLine(c).ownQuestion(r); own != nil {
+		if own := newCommandLine(c).verdictWithoutRule(r); own != nil {
 			v = *own
 		}
 	}
@@ -163,7 +163,7 @@ func (c *call) deny(reasonType, message string) Verdict {
 		Decision:         protocol.PermissionDecision{Decision: "reject", Source: "config", ReasonType: reasonType, ReasonCode: reasonType},
 		NonExecutionKind: "permission-rule",
 		Message:          message,
-		Event:            c.event(message, reasonType, ""),
+		Event:            c.denialEvent(message, reasonType, ""),
 		CountDenial:      true,
 		ReasonType:       reasonType,
 	}
@@ -178,8 +178,8 @@ func (c *call) denyFile(message, source string) Verdict {
 	}
 }
 
-// unreadable refuses to change a file that a deny rule protects from reading; nil = no rule does.
-func (c *call) unreadable() *Verdict {
+// denyUnreadable refuses to change a file that a deny rule protects from reading; nil = no rule does.
+func (c *call) denyUnreadable() *Verdict {
 	if c.kind != claudecode.ClassWrite || c.name == "NotebookEdit" {
 		return nil
 	}
@@ -188,7 +188,7 @@ func (c *call) unreadable() *Verdict {
 		wholeTool := r.content == "" && r.Source == "cliArg" // --disallowedTools Read takes the tool away, not the files
 		return r.Behavior == BehaviorDeny && r.tool == "Read" && !wholeTool && r.matches(reading)
 	}
-	at := slices.IndexFunc(c.judge.rules.all, hides)
+	at := slices.IndexFunc(c.judge.rules.rules, hides)
 	if at < 0 {
 		return nil
 	}
@@ -196,22 +196,22 @@ func (c *call) unreadable() *Verdict {
 	if c.name == "Write" {
 		done = "written"
 	}
-	v := c.denyFile("File is covered by a Read deny rule in your permission settings and cannot be "+done+".", c.judge.rules.refuser(hides))
-	return new(v.deniedBy(c.judge.rules.all[at].Source))
+	v := c.denyFile("File is covered by a Read deny rule in your permission settings and cannot be "+done+".", c.judge.rules.denyingSource(hides))
+	return new(v.withRuleSource(c.judge.rules.rules[at].Source))
 }
 
 // denyByRule refuses for a deny rule.
 func (c *call) denyByRule() Verdict {
-	for _, r := range c.judge.rules.all {
+	for _, r := range c.judge.rules.rules {
 		if r.Behavior == BehaviorDeny && r.hasParam(c) {
 			v := c.deny("rule", "Permission to use "+c.use.Name+" with "+r.content+" has been denied.")
-			v.DenyRule, v.Decision.Source = true, c.refuser()
-			return v.deniedBy(r.Source)
+			v.DenyRule, v.Decision.Source = true, c.denialSource()
+			return v.withRuleSource(r.Source)
 		}
 	}
 	switch c.name {
 	case "Read", "Write", "Edit", "MultiEdit", "NotebookEdit":
-		return c.denyFile("File is in a directory that is denied by your permission settings.", c.refuser()).deniedBy(c.judge.rules.denySource(c))
+		return c.denyFile("File is in a directory that is denied by your permission settings.", c.denialSource()).withRuleSource(c.judge.rules.denySource(c))
 	}
 	what := "use " + c.use.Name
 	switch c.kind {
@@ -225,20 +225,20 @@ func (c *call) denyByRule() Verdict {
 	if c.kind == claudecode.ClassSkill {
 		message = "Skill execution blocked by permission rules"
 	}
-	if c.kind == claudecode.ClassFetch && c.domain != "" && slices.ContainsFunc(c.judge.rules.all, func(r rule) bool {
-		return r.Behavior == BehaviorDeny && r.content != "" && r.forbids(c)
+	if c.kind == claudecode.ClassFetch && c.domain != "" && slices.ContainsFunc(c.judge.rules.rules, func(r rule) bool {
+		return r.Behavior == BehaviorDeny && r.content != "" && r.matchesCommandPart(c)
 	}) {
 		message = c.use.Name + " denied access to domain:" + c.domain + "."
 	}
 	v := c.deny("rule", message)
-	v.DenyRule, v.Decision.Source = true, c.refuser()
-	return v.deniedBy(c.judge.rules.denySource(c))
+	v.DenyRule, v.Decision.Source = true, c.denialSource()
+	return v.withRuleSource(c.judge.rules.denySource(c))
 }
 
-// refuser is the source of a denial: a rule in a file of the user's own is a
+// denialSource is the source of a denial: a rule in a file of the user's own is a
 // refusal of the user's.
-func (c *call) refuser() string {
-	return c.judge.rules.refuser(func(r rule) bool { return r.forbids(c) })
+func (c *call) denialSource() string {
+	return c.judge.rules.denyingSource(func(r rule) bool { return r.matchesCommandPart(c) })
 }
 
 // denyCommand refuses a command line: for its own text, or for one of its
@@ -246,30 +246,30 @@ func (c *call) refuser() string {
 func (c *call) denyCommand() Verdict {
 	reasonType, command := "subcommandResults", c.command
 	single := len(c.script.Commands) == 1
-	for _, r := range c.judge.rules.all {
-		if r.Behavior != BehaviorDeny || !r.covers(c) {
+	for _, r := range c.judge.rules.rules {
+		if r.Behavior != BehaviorDeny || !r.coversTool(c) {
 			continue
 		}
 		if r.content == "" { // the tool as a whole
 			v := c.deny("rule", "Permission to use "+c.use.Name+" has been denied.")
 			v.DenyRule = true
-			return v.deniedBy(r.Source)
+			return v.withRuleSource(r.Source)
 		}
 		if r.matches(c) || c.parseErr != nil || c.script.Obstacle.Kind != shellcmd.NoObstacle && c.script.Obstacle.Kind != shellcmd.Background ||
 			single && slices.Contains(c.script.Commands[0].Programs(), r.content) {
 			reasonType = "rule"
 		}
 		for _, cmd := range c.script.Commands {
-			if c.script.Pipeline && reasonType != "rule" && r.forbidsPart(cmd) {
+			if c.script.IsPipeline && reasonType != "rule" && r.matchesCommand(cmd) {
 				command = cmd.Text
 			}
 		}
 	}
 	v := c.denyText(reasonType, command)
 	if reasonType == "rule" {
-		v.Decision.Source = c.refuser()
+		v.Decision.Source = c.denialSource()
 	}
-	return v.deniedBy(c.judge.rules.denySource(c))
+	return v.withRuleSource(c.judge.rules.denySource(c))
 }
 
 func (c *call) denyText(reasonType, command string) Verdict {
@@ -278,7 +278,7 @@ func (c *call) denyText(reasonType, command string) Verdict {
 	return v
 }
 
-func (c *call) event(message, reasonType, reason string) *protocol.PermissionDenied {
+func (c *call) denialEvent(message, reasonType, reason string) *protocol.PermissionDenied {
 	return &protocol.PermissionDenied{
 		Type: "system", Subtype: "permission_denied",
 		ToolName: c.use.Name, ToolUseID: c.use.ID,
@@ -286,42 +286,42 @@ func (c *call) event(message, reasonType, reason string) *protocol.PermissionDen
 	}
 }
 
-func (c *call) dirList() string { return strings.Join(c.judge.at.dirs, "', '") }
+func (c *call) dirList() string { return strings.Join(c.judge.resolver.dirs, "', '") }
 
 // needsApproval is the question about a command of which nothing is known.
 const needsApproval = "This command requires approval"
 
-// unclear asks for a reason that is also the message; nothing is suggested.
-func unclear(reason string) *approval {
+// unclearApproval asks for a reason that is also the message; nothing is suggested.
+func unclearApproval(reason string) *approval {
 	return &approval{message: reason, reasonType: "other", reason: reason, suggestions: []protocol.PermissionUpdate{}}
 }
 
-// uncertain asks about a command line that the shell may read differently, in
+// uncertainApproval asks about a command line that the shell may read differently, in
 // every mode.
-func uncertain() approval {
-	q := *unclear("This command could not be checked for dangerous rm operations: the shell may read it differently than it was parsed. This requires explicit approval.")
+func uncertainApproval() approval {
+	q := *unclearApproval("This command could not be checked for dangerous rm operations: the shell may read it differently than it was parsed. This requires explicit approval.")
 	q.reasonType, q.safety = "safetyCheck", protocol.SafetyDangerous
 	return q
 }
 
-// other is unclear for a host that is shown no suggestions at all.
-func other(reason string) *approval {
+// approvalWithoutSuggestions is unclear for a host that is shown no suggestions at all.
+func approvalWithoutSuggestions(reason string) *approval {
 	return &approval{message: reason, reasonType: "other", reason: reason}
 }
 
-// obstacleQuestion returns the question about a command line that cannot be analysed; nil = it can be. Harmless says
+// obstacleApproval returns the question about a command line that cannot be analysed; nil = it can be. Harmless says
 // that the commands themselves would be allowed.
-func obstacleQuestion(o shellcmd.Obstacle, harmless bool) *approval {
+func obstacleApproval(o shellcmd.Obstacle, harmless bool) *approval {
 	switch o.Kind {
 	case shellcmd.NoObstacle:
 		return nil
 	case shellcmd.Subshell:
-		return other("This command uses shell operators that require approval for safety").withCode(missOperators)
+		return approvalWithoutSuggestions("This command uses shell operators that require approval for safety").withCode(missOperators)
 	case shellcmd.Background:
 		if !harmless {
-			return other(needsApproval)
+			return approvalWithoutSuggestions(needsApproval)
 		}
-		q := other("This command uses the `&` background operator, which defers execution past approval-time safety checks. Approve only if you trust it.")
+		q := approvalWithoutSuggestions("This command uses the `&` background operator, which defers execution past approval-time safety checks. Approve only if you trust it.")
 		q.reasonType, q.safety, q.breaker = "safetyCheck", protocol.SafetyDangerous, "backgroundOperator"
 		return q
 	default:
@@ -332,7 +332,7 @@ func obstacleQuestion(o shellcmd.Obstacle, harmless bool) *approval {
 		default:
 		}
 		const unknown = " in this command can't be checked before it runs"
-		return unclear(cmp.Or(map[shellcmd.ObstacleKind]string{
+		return unclearApproval(cmp.Or(map[shellcmd.ObstacleKind]string{
 			shellcmd.Braces:              "Brace expansion",
 			shellcmd.EscapedSpace:        "Contains backslash-escaped whitespace",
 			shellcmd.ForeignSpace:        "Contains Unicode whitespace",
@@ -367,10 +367,10 @@ func obstacleQuestion(o shellcmd.Obstacle, harmless bool) *approval {
 	}
 }
 
-// formQuestion asks about a command that runs others, even if a rule allows it; nil = it does not run others.
-func formQuestion(cmd shellcmd.Command) *approval {
+// wrapperApproval asks about a command that runs others, even if a rule allows it; nil = it does not run others.
+func wrapperApproval(cmd shellcmd.Command) *approval {
 	if cmd.Name() == "awk" && strings.Contains(strings.Join(cmd.Args, " "), "system(") {
-		return unclear("awk program contains system() which executes arbitrary commands").withCode(missSemantics)
+		return unclearApproval("awk program contains system() which executes arbitrary commands").withCode(missSemantics)
 	}
 	if cmd.Name() != "find" {
 		return nil
@@ -378,14 +378,14 @@ func formQuestion(cmd shellcmd.Command) *approval {
 	for _, arg := range cmd.Args {
 		switch arg {
 		case "-exec", "-execdir", "-ok", "-okdir", "-delete", "-fls", "-fprint", "-fprint0", "-fprintf":
-			return unclear("find with '" + arg + "' executes commands or modifies files — cannot be auto-allowed by a Bash(find:*) prefix rule").withCode(missSemantics)
+			return unclearApproval("find with '" + arg + "' executes commands or modifies files — cannot be auto-allowed by a Bash(find:*) prefix rule").withCode(missSemantics)
 		}
 	}
 	return nil
 }
 
-// requested is the denial of a question that was not answered.
-func (c *call) requested() string {
+// unansweredMessage is the denial of a question that was not answered.
+func (c *call) unansweredMessage() string {
 	what := "use " + c.use.Name
 	switch c.kind {
 	case claudecode.ClassRead:
@@ -401,11 +401,11 @@ func (c *call) requested() string {
 
 // suggestions are the updates that a host may hand back to be asked less.
 func (c *call) suggestions() []protocol.PermissionUpdate {
-	outside := !c.judge.at.inside(c.path)
+	outside := !c.judge.resolver.isInWorkingDir(c.path)
 	dir := filepath.Dir(c.path)
 	switch c.kind {
 	case claudecode.ClassShell:
-		return []protocol.PermissionUpdate{prefixRule(c.command)}
+		return []protocol.PermissionUpdate{suggestPrefixRule(c.command)}
 	case claudecode.ClassRead:
 		if !outside {
 			return nil
@@ -413,7 +413,7 @@ func (c *call) suggestions() []protocol.PermissionUpdate {
 		if c.name != "Read" {
 			dir = c.path
 		}
-		u := addRule("Read", "/"+strings.TrimSuffix(dir, "/")+"/**")
+		u := addRuleUpdate("Read", "/"+strings.TrimSuffix(dir, "/")+"/**")
 		u.Destination = "session"
 		return []protocol.PermissionUpdate{u}
 	case claudecode.ClassWrite:
@@ -429,39 +429,39 @@ func (c *call) suggestions() []protocol.PermissionUpdate {
 		if c.domain == "" {
 			return nil
 		}
-		return []protocol.PermissionUpdate{addRule(c.name, "domain:"+c.domain)}
+		return []protocol.PermissionUpdate{addRuleUpdate(c.name, "domain:"+c.domain)}
 	case claudecode.ClassSkill:
-		return []protocol.PermissionUpdate{addRule(c.name, c.subject)}
+		return []protocol.PermissionUpdate{addRuleUpdate(c.name, c.subject)}
 	default:
-		return []protocol.PermissionUpdate{addRule(c.use.Name, "")}
+		return []protocol.PermissionUpdate{addRuleUpdate(c.use.Name, "")}
 	}
 }
 
 var subcommand = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-z][a-z0-9]*(-[a-z0-9]+)*$`) })
 
-// prefixRule suggests to allow what begins like the command line: two words
+// suggestPrefixRule suggests to allow what begins like the command line: two words
 // when the second looks like a subcommand and the first runs nothing else, or
 // the command line itself.
-func prefixRule(command string) protocol.PermissionUpdate {
+func suggestPrefixRule(command string) protocol.PermissionUpdate {
 	text, _, heredoc := strings.Cut(strings.TrimSpace(command), " <<")
 	if name, rest, found := strings.Cut(text, " "); found && strings.HasPrefix(name, "NODE_ENV=") {
 		text = rest
 	}
 	if first, _, several := strings.Cut(text, "\n"); several && !strings.Contains(first, " ") {
-		return addRule("Bash", first+" *")
+		return addRuleUpdate("Bash", first+" *")
 	}
 	words := strings.Fields(text)
 	if heredoc && len(words) > 2 {
-		return addRule("Bash", words[0]+" "+words[1]+" *")
+		return addRuleUpdate("Bash", words[0]+" "+words[1]+" *")
 	}
-	if len(words) > 1 && subcommand().MatchString(words[1]) && !runsOthers(words[0]) {
+	if len(words) > 1 && subcommand().MatchString(words[1]) && !runsOtherPrograms(words[0]) {
 		text = words[0] + " " + words[1] + " *"
 	}
-	return addRule("Bash", text)
+	return addRuleUpdate("Bash", text)
 }
 
-// runsOthers lists programs whose prefix does not say what they run.
-func runsOthers(name string) bool {
+// runsOtherPrograms lists programs whose prefix does not say what they run.
+func runsOtherPrograms(name string) bool {
 	switch name {
 	case "bash", "sh", "zsh", "sudo", "su", "env", "nice", "nohup", "time", "timeout", "xargs", "stdbuf", "exec", "eval",
 		"command", "builtin", "watch", "doas":
@@ -470,7 +470,7 @@ func runsOthers(name string) bool {
 	return strings.Contains(name, "=")
 }
 
-func addRule(tool, content string) protocol.PermissionUpdate {
+func addRuleUpdate(tool, content string) protocol.PermissionUpdate {
 	return protocol.PermissionUpdate{
 		Type:        "addRules",
 		Rules:       []protocol.PermissionRule{{ToolName: tool, RuleContent: content}},

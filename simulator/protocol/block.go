@@ -67,9 +67,9 @@ type AgentRef struct {
 	Type  string // "general-purpose", …
 	Depth int    // 1 = started by the main conversation
 	Dir   string // of the worktree that it works in; empty = it works where the session does
-	// Unasked says that questions about its calls are denials which no event reports: it is the agent
-	// of a skill that the user typed.
-	Unasked bool
+	// NoPrompts says that questions about its calls become denials without an event. This applies to the agent of a
+	// skill that the user typed.
+	NoPrompts bool
 }
 
 // HookVerdict is the permission decision of a PreToolUse hook. "allow" skips the question but not
@@ -258,8 +258,8 @@ func decodeBlock[B Block](data []byte) (Block, error) {
 	return b, err
 }
 
-// Number formats a number as JSON and the real CLI do: 0.5, 1e-7.
-func Number(f float64) string {
+// FormatNumber formats a number as JSON and the real CLI do: 0.5, 1e-7.
+func FormatNumber(f float64) string {
 	out, err := Marshal(f)
 	if err != nil { // infinite, or none
 		return "null"

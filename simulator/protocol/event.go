@@ -121,12 +121,12 @@ type Assistant struct {
 	ErrorDetails string `json:"-"`
 	// Final holds what only the transcript keeps: the message's real stop reason and usage. It is nil
 	// for synthetic messages.
-	Final *MessageFinal `json:"-"`
+	Final *MessageSummary `json:"-"`
 }
 
-// MessageFinal holds the final stop reason and usage of a message, and the position of a block in
+// MessageSummary holds the final stop reason and usage of a message, and the position of a block in
 // it.
-type MessageFinal struct {
+type MessageSummary struct {
 	StopReason                 string
 	StopSequence               *string
 	Usage                      Usage

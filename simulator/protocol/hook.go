@@ -21,7 +21,7 @@ type HookConfig struct {
 	Once          bool    `json:"once,omitempty"`
 
 	Command     string   `json:"command,omitempty"`
-	Args        []string `json:"args,omitempty"` // non-nil = no shell in between
+	Args        []string `json:"args,omitempty"` // non-nil = the command runs without a shell
 	Shell       string   `json:"shell,omitempty"`
 	Async       bool     `json:"async,omitempty"`
 	AsyncRewake bool     `json:"asyncRewake,omitempty"`
@@ -41,7 +41,7 @@ type HookConfig struct {
 
 // HookOutput is the answer of a hook (spec: cli-contract 5.3).
 type HookOutput struct {
-	Async            bool                `json:"async,omitempty"`        // no verdict is to be waited for
+	Async            bool                `json:"async,omitempty"`        // the hook's verdict is not awaited
 	AsyncTimeout     float64             `json:"asyncTimeout,omitempty"` // milliseconds
 	Continue         *bool               `json:"continue,omitempty"`     // false ends the turn
 	SuppressOutput   bool                `json:"suppressOutput,omitempty"`
@@ -101,7 +101,7 @@ func (a HookAttachment) MarshalJSON() ([]byte, error) {
 // PromptOutcome says what hooks did with a prompt: blocked_by_hook, stopped_by_hook or no_verdict.
 type PromptOutcome struct {
 	Kind      string `json:"kind"`
-	Kept      bool   `json:"prompt_kept"`
+	IsKept    bool   `json:"prompt_kept"`
 	NoVerdict string `json:"no_verdict_kind,omitempty"`
 	Reason    string `json:"reason,omitempty"`
 }

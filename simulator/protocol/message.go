@@ -93,21 +93,21 @@ func (u Usage) MarshalJSON() ([]byte, error) {
 		return Marshal(whole(u))
 	}
 	return Marshal(struct {
-		Input         int           `json:"input_tokens"`
-		CacheCreated  int           `json:"cache_creation_input_tokens"`
-		CacheRead     int           `json:"cache_read_input_tokens"`
-		CacheCreation cacheLifetime `json:"cache_creation"`
-		Output        int           `json:"output_tokens"`
-		ServiceTier   *string       `json:"service_tier"`
+		Input         int            `json:"input_tokens"`
+		CacheCreated  int            `json:"cache_creation_input_tokens"`
+		CacheRead     int            `json:"cache_read_input_tokens"`
+		CacheCreation cacheLifetimes `json:"cache_creation"`
+		Output        int            `json:"output_tokens"`
+		ServiceTier   *string        `json:"service_tier"`
 	}{
 		u.InputTokens, u.CacheCreationInputTokens, u.CacheReadInputTokens,
-		cacheLifetime{u.CacheCreation.Ephemeral5m, u.CacheCreation.Ephemeral1h},
+		cacheLifetimes{u.CacheCreation.Ephemeral5m, u.CacheCreation.Ephemeral1h},
 		u.OutputTokens, u.ServiceTier,
 	})
 }
 
-// cacheLifetime is [CacheCreation] in the API's order.
-type cacheLifetime struct {
+// cacheLifetimes is [CacheCreation] in the API's order.
+type cacheLifetimes struct {
 	Ephemeral5m int `json:"ephemeral_5m_input_tokens"`
 	Ephemeral1h int `json:"ephemeral_1h_input_tokens"`
 }

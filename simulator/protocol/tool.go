@@ -24,10 +24,10 @@ type Tool struct {
 
 // ToolResult is the result of one tool call. A failing tool sets IsError; it is not a Go error.
 type ToolResult struct {
-	Content Content // what the model sees
+	Content Content // content that the model sees
 	IsError bool
-	// ExplicitOK writes is_error:false on success, as Bash does and other tools do not.
-	ExplicitOK bool
+	// ShowsIsErrorFalse writes is_error:false on success, as Bash does and other tools do not.
+	ShowsIsErrorFalse bool
 	// Output is the structured tool_use_result. If it is nil, errors have the string "Error: <text>"
 	// and other results their content.
 	Output any
@@ -102,8 +102,7 @@ const (
 // SafetyFinding is the outcome of a safety check.
 type SafetyFinding string
 
-// The first may be approved for good by a classifier or a rule, the second
-// only one call at a time.
+// The first may be approved permanently by a classifier or a rule, the second only for one call at a time.
 const (
 	SafetySensitive SafetyFinding = "sensitive"
 	SafetyDangerous SafetyFinding = "dangerous"

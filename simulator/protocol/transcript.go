@@ -8,7 +8,7 @@ import "encoding/json"
 type Envelope struct {
 	LineHead
 	LineID
-	LineFoot
+	LineTrailer
 }
 
 // LineHead holds the first keys of a line: its place in the conversation.
@@ -34,8 +34,8 @@ type SystemLineID struct {
 	UUID      string `json:"uuid"`
 }
 
-// LineFoot holds the last keys of a line: the environment in which it was written.
-type LineFoot struct {
+// LineTrailer holds the last keys of a line: the environment in which it was written.
+type LineTrailer struct {
 	UserType   string `json:"userType"`   // "external"
 	Entrypoint string `json:"entrypoint"` // "sdk-cli", "sdk-py", "sdk-ts"
 	CWD        string `json:"cwd"`
@@ -46,8 +46,8 @@ type LineFoot struct {
 
 // CommandBlocks counts the text blocks of a line, and how many of them come from the command.
 type CommandBlocks struct {
-	All int `json:"all"`
-	Own int `json:"own"`
+	All     int `json:"all"`
+	Command int `json:"own"`
 }
 
 // AbridgedResult is a structured result of a tool that transcripts keep in a shorter form.
@@ -99,11 +99,11 @@ type UserLine struct {
 	SourceToolAssistantUUID string        `json:"sourceToolAssistantUUID,omitempty"`
 	SourceToolUseID         string        `json:"sourceToolUseID,omitempty"` // for the text of a skill
 	PermissionDecision      *LineDecision `json:"permissionDecision,omitempty"`
-	// DeniedBeforeRun marks the call at which an interrupt met its question, PersonsWords a refusal
+	// DeniedBeforeRun marks the call at which an interrupt met its question, IsHumanText a refusal
 	// in the words of a host.
 	DeniedBeforeRun bool `json:"toolDenialBeforeRun,omitempty"`
-	PersonsWords    bool `json:"holdsPersonsWords,omitempty"`
-	LineFoot
+	IsHumanText     bool `json:"holdsPersonsWords,omitempty"`
+	LineTrailer
 }
 
 // TurnPosition counts the prompts of a session from 1.
@@ -144,7 +144,7 @@ type AssistantLine struct {
 	Effort        string  `json:"effort,omitempty"` // empty if the model has no effort levels
 	PerTurnEffort *string `json:"perTurnEffort"`
 	MadeBy        string  `json:"madeBy"` // "model"
-	LineFoot
+	LineTrailer
 }
 
 // Attribution says which agent, skill, plugin or MCP server caused a line.
@@ -186,7 +186,7 @@ type SyntheticLine struct {
 	PerTurnEffort     *string          `json:"perTurnEffort,omitempty"`
 	NoToolCall        bool             `json:"failedResponseHadNoToolCall,omitempty"`
 	MadeBy            string           `json:"madeBy"` // "other"
-	LineFoot
+	LineTrailer
 }
 
 // AttachmentLine is context that the CLI gave the model in addition to the prompt. Attachment is an
@@ -199,7 +199,7 @@ type AttachmentLine struct {
 	Rendered       []RenderedText `json:"rendered,omitempty"`
 	RenderedRole   string         `json:"renderedRole,omitempty"` // "system" or "user"
 	WithToolResult bool           `json:"renderedBesideToolResult,omitempty"`
-	LineFoot
+	LineTrailer
 }
 
 // RenderedText is one text of an attachment that the model reads.
@@ -222,7 +222,7 @@ type APIErrorLine struct {
 	RetryAttempt int          `json:"retryAttempt"`
 	MaxRetries   int          `json:"maxRetries"`
 	SystemLineID
-	LineFoot
+	LineTrailer
 }
 
 // RequestError describes a failed API request.
@@ -255,7 +255,7 @@ type InformationalLine struct {
 	Level             string             `json:"level"`
 	PreventContinuing bool               `json:"preventContinuation,omitempty"`
 	Ending            *LinePromptOutcome `json:"promptSubmitEnding,omitempty"`
-	LineFoot
+	LineTrailer
 }
 
 // LinePromptOutcome is a [PromptOutcome] with the keys of transcripts. How they record no_verdict
@@ -277,7 +277,7 @@ type StopHookLine struct {
 	Level string `json:"level"` // "suggestion"
 	SystemLineID
 	ToolUseID string `json:"toolUseID"` // id used in the attachments of these hooks
-	LineFoot
+	LineTrailer
 }
 
 // StopHookSummary summarizes the configured hooks of a [StopHookLine].
@@ -310,7 +310,7 @@ type CompactBoundaryLine struct {
 	SystemLineID
 	Level    string              `json:"level"`
 	Metadata LineCompactMetadata `json:"compactMetadata"`
-	LineFoot
+	LineTrailer
 }
 
 // LineCompactMetadata is a [CompactMetadata] with the keys of transcripts. The meaning of
@@ -357,7 +357,7 @@ type LocalCommandLine struct {
 	SubmitUUID   string          `json:"submitUuid,omitempty"` // the host's id of the command
 	CommandRun   *LocalCommand   `json:"commandRun,omitempty"`
 	Outcome      *CommandOutcome `json:"commandOutcome,omitempty"`
-	LineFoot
+	LineTrailer
 }
 
 // QueueLine is queue-operation: a prompt entering or leaving the queue.

@@ -14,9 +14,9 @@ import (
 
 func (f Fault) String() string {
 	if f.Key == "" {
-		return f.Where + ": " + f.Text
+		return f.Location + ": " + f.Text
 	}
-	return f.Where + " (" + f.Key + "): " + f.Text
+	return f.Location + " (" + f.Key + "): " + f.Text
 }
 
 // Report formats faults as the real CLI prints them on stderr with text output,
@@ -30,7 +30,7 @@ func Report(faults []Fault) string {
 	return said + "Fix each problem listed, then start Claude Code again.\n"
 }
 
-// ReportByFile is Report in the words of older versions, which know files and no other sources.
+// ReportByFile is Report with the text of older versions, which mention only files, not other sources.
 func ReportByFile(faults []Fault) string {
 	return report(faults, "These settings files did not load, so nothing in them is in effect, hooks and permission rules among it, "+
 		"until what is listed is mended:", "These settings entries were skipped; the rest of each file is in effect:")
@@ -41,20 +41,20 @@ func report(faults []Fault, whole, entries string) string {
 	group := func(whole bool, head string) {
 		said := map[string]int{}
 		for _, f := range faults {
-			if f.Whole != whole {
+			if f.WholeFile != whole {
 				continue
 			}
 			if len(said) == 0 {
 				b.WriteString(head + "\n")
 			}
-			if said[f.Where]++; said[f.Where] <= maxReported {
+			if said[f.Location]++; said[f.Location] <= maxReported {
 				b.WriteString("  " + f.String() + "\n")
 			}
 		}
 		for _, f := range faults { // in the order of the files
-			if n := said[f.Where]; f.Whole == whole && n > maxReported {
-				fmt.Fprintf(&b, "  … and %d more in %s\n", n-maxReported, f.Where)
-				said[f.Where] = 0
+			if n := said[f.Location]; f.WholeFile == whole && n > maxReported {
+				fmt.Fprintf(&b, "  … and %d more in %s\n", n-maxReported, f.Location)
+				said[f.Location] = 0
 			}
 		}
 	}
@@ -66,27 +66,27 @@ func report(faults []Fault, whole, entries string) string {
 // maxReported is how many faults of a file are listed individually.
 const maxReported = 10
 
-// invalidFile reports the invalid keys because of which a file is ignored. Hooks that
+// invalidFileFaults reports the invalid keys because of which a file is ignored. Hooks that
 // may be guards are reported first, and again in their place.
-func invalidFile(bad []string, file map[string]any) []Fault {
+func invalidFileFaults(bad []string, file map[string]any) []Fault {
 	var found []Fault
-	checks := known()
+	checks := knownKeys()
 	for _, key := range bad {
 		if key == "hooks" {
-			guards, again := unfitHooks(file[key])
+			guards, again := hookFaults(file[key])
 			found = append(append(guards, found...), again...)
 			continue
 		}
-		found = append(found, invalidValue(key, checks[key], file[key])...)
+		found = append(found, invalidValueFaults(key, checks[key], file[key])...)
 	}
 	return found
 }
 
-// invalidValue reports why a value is not valid for a key. It determines the expected type
+// invalidValueFaults reports why a value is not valid for a key. It determines the expected type
 // by trying.
-func invalidValue(key string, valid check, v any) []Fault {
+func invalidValueFaults(key string, valid check, v any) []Fault {
 	if object, ok := v.(map[string]any); ok && key == "permissions" {
-		return unfitPermissions(object)
+		return permissionFaults(object)
 	}
 	for _, kind := range []struct {
 		name    string
@@ -113,7 +113,7 @@ func invalidValue(key string, valid check, v any) []Fault {
 	return []Fault{{Key: key, Text: "Invalid value"}}
 }
 
-func unfitPermissions(object map[string]any) []Fault {
+func permissionFaults(object map[string]any) []Fault {
 	var found []Fault
 	for _, key := range []string{"allow", "deny", "ask"} {
 		if v, there := object[key]; there && !isList(v) {
@@ -240,7 +240,7 @@ func pruneHooks(raw json.RawMessage) (json.RawMessage, []Fault) {
 			at := fmt.Sprintf("%s.%d", key, i)
 			one, odd := pruneGroup(at, group)
 			for _, o := range odd {
-				found = append(found, o.skipped())
+				found = append(found, o.skippedFault())
 			}
 			if one != nil {
 				good = append(good, one)
@@ -260,7 +260,7 @@ func pruneHooks(raw json.RawMessage) (json.RawMessage, []Fault) {
 
 // invalidHook is an invalid hook, or an invalid matcher with its hooks.
 type invalidHook struct {
-	at   string // its key
+	path string // its key
 	what string // "entry" or "matcher"
 	why  string
 	// types are the valid types; empty = its type is valid.
@@ -270,32 +270,32 @@ type invalidHook struct {
 	field, got string
 }
 
-// skipped returns the fault of a hook that alone is ignored.
-func (o invalidHook) skipped() Fault {
+// skippedFault returns the fault of a hook that alone is ignored.
+func (o invalidHook) skippedFault() Fault {
 	text := o.why + "; " + o.what + " ignored."
 	if o.types != nil {
 		text += " Valid types: " + strings.Join(o.types, ", ")
 	}
-	return Fault{Key: o.at, Text: text}
+	return Fault{Key: o.path, Text: text}
 }
 
-// guards returns the fault of a hook because of which its whole file is ignored.
-func (o invalidHook) guards() Fault {
+// guardFault returns the fault of an invalid hook that makes the CLI ignore the whole file.
+func (o invalidHook) guardFault() Fault {
 	text := o.why + guardHint
 	if o.types != nil {
 		text += " Valid types: " + strings.Join(o.types, ", ")
 	}
-	return Fault{Key: o.at, Text: text}
+	return Fault{Key: o.path, Text: text}
 }
 
-// value returns the fault in the general form for values; ok is false if there is
+// valueFault returns the fault in the general form for values; ok is false if there is
 // none.
-func (o invalidHook) value() (Fault, bool) {
+func (o invalidHook) valueFault() (Fault, bool) {
 	switch {
 	case o.types != nil:
-		return Fault{Key: o.at, Text: "Invalid discriminator value. Expected '" + strings.Join(o.types, "' | '") + "'"}, true
+		return Fault{Key: o.path, Text: "Invalid discriminator value. Expected '" + strings.Join(o.types, "' | '") + "'"}, true
 	case o.field != "":
-		return Fault{Key: o.at + "." + o.field, Text: "Expected string, but received " + o.got}, true
+		return Fault{Key: o.path + "." + o.field, Text: "Expected string, but received " + o.got}, true
 	}
 	return Fault{}, false
 }
@@ -305,7 +305,7 @@ func pruneGroup(at string, raw json.RawMessage) (json.RawMessage, []invalidHook)
 	group, err := plainjson.Parse(raw)
 	matcher, hooks := group.Get("matcher"), group.Get("hooks")
 	var list []json.RawMessage
-	odd := invalidHook{at: at, what: "matcher"}
+	odd := invalidHook{path: at, what: "matcher"}
 	switch {
 	case err != nil:
 		odd.why = "Hook matcher must be an object; received a " + plainjson.TypeOf(raw)
@@ -353,11 +353,11 @@ func hookFault(at string, raw json.RawMessage) *invalidHook {
 	}
 	fields, ok := value.(map[string]any)
 	if !ok {
-		return &invalidHook{at: at, what: "entry", why: "Hook entry must be an object; received a " + kindOf(value)}
+		return &invalidHook{path: at, what: "entry", why: "Hook entry must be an object; received a " + kindOf(value)}
 	}
 	kind, _ := fields["type"].(string)
 	if !slices.Contains(hookKinds(), kind) {
-		return &invalidHook{at: at + ".type", what: "entry", why: fmt.Sprintf("Unknown hook type %q", kind), types: hookKinds()}
+		return &invalidHook{path: at + ".type", what: "entry", why: fmt.Sprintf("Unknown hook type %q", kind), types: hookKinds()}
 	}
 	for _, key := range hookFields(kind) {
 		if !isText(fields[key]) {
@@ -366,12 +366,12 @@ func hookFault(at string, raw json.RawMessage) *invalidHook {
 				got = kindOf(v)
 			}
 			return &invalidHook{
-				at: at, what: "entry", field: key, got: got,
+				path: at, what: "entry", field: key, got: got,
 				why: fmt.Sprintf("Invalid %s hook (%s: Invalid input: expected string, received %s)", kind, key, got),
 			}
 		}
 	}
-	return &invalidHook{at: at, what: "entry", why: "Invalid " + kind + " hook"}
+	return &invalidHook{path: at, what: "entry", why: "Invalid " + kind + " hook"}
 }
 
 // truncate truncates a text for one line.
@@ -384,9 +384,9 @@ func truncate(text string) string {
 // guardHint explains why an invalid hook of some events makes its file ignored.
 const guardHint = " — it may protect the permissions in the same file, so the whole file is ignored until the hook is fixed or removed."
 
-// unfitHooks reports invalid hooks that make the CLI ignore the whole file: first in the format for hooks, then in
+// hookFaults reports invalid hooks that make the CLI ignore the whole file: first in the format for hooks, then in
 // the general format.
-func unfitHooks(v any) (first, second []Fault) {
+func hookFaults(v any) (first, second []Fault) {
 	events, _ := v.(map[string]any)
 	for _, known := range claudecode.HookEvents() {
 		event := known.Name
@@ -409,8 +409,8 @@ func unfitHooks(v any) (first, second []Fault) {
 			}
 			_, odd := pruneGroup(fmt.Sprintf("%s.%d", key, i), raw)
 			for _, o := range odd {
-				first = append(first, o.guards())
-				if f, ok := o.value(); ok {
+				first = append(first, o.guardFault())
+				if f, ok := o.valueFault(); ok {
 					second = append(second, f)
 				}
 			}

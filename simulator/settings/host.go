@@ -5,9 +5,9 @@ import (
 	"maps"
 )
 
-// Overlay merges settings of a host over others: each key is replaced as a whole,
+// Merge merges settings of a host over others: each key is replaced as a whole,
 // null removes it.
-func Overlay(base, more map[string]json.RawMessage) map[string]json.RawMessage {
+func Merge(base, more map[string]json.RawMessage) map[string]json.RawMessage {
 	out := maps.Clone(base)
 	if out == nil {
 		out = map[string]json.RawMessage{}
@@ -22,9 +22,9 @@ func Overlay(base, more map[string]json.RawMessage) map[string]json.RawMessage {
 	return out
 }
 
-// Invalid returns the keys with invalid values. Null is always valid (observed with
+// InvalidKeys returns the keys with invalid values. Null is always valid (observed with
 // 2.1.329).
-func Invalid(settings map[string]json.RawMessage) []string {
+func InvalidKeys(settings map[string]json.RawMessage) []string {
 	file := map[string]any{}
 	for key, raw := range settings {
 		var value any
@@ -32,5 +32,5 @@ func Invalid(settings map[string]json.RawMessage) []string {
 			file[key] = value
 		}
 	}
-	return invalid(file)
+	return invalidKeys(file)
 }

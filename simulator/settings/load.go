@@ -33,7 +33,7 @@ func Load(o Options) (Settings, error) {
 	for _, f := range o.files() {
 		s.addFile(o, f)
 	}
-	if o.FlagValue != "" || len(o.Host) > 0 {
+	if o.FlagValue != "" || len(o.HostSettings) > 0 {
 		layer, err := o.flagLayer()
 		if err != nil {
 			return Settings{}, err
@@ -54,9 +54,9 @@ func (o Options) files() []Layer {
 		name string
 		file Layer
 	}{
-		{"user", Layer{Source: User, Path: filepath.Join(o.StateDir, "settings.json"), Root: o.StateDir}},
-		{"project", Layer{Source: Project, Path: filepath.Join(o.CWD, ".claude", "settings.json"), Root: o.CWD}},
-		{"local", Layer{Source: Local, Path: filepath.Join(o.CWD, ".claude", "settings.local.json"), Root: o.CWD}},
+		{"user", Layer{Source: SourceUser, Path: filepath.Join(o.StateDir, "settings.json"), Root: o.StateDir}},
+		{"project", Layer{Source: SourceProject, Path: filepath.Join(o.CWD, ".claude", "settings.json"), Root: o.CWD}},
+		{"local", Layer{Source: SourceLocal, Path: filepath.Join(o.CWD, ".claude", "settings.local.json"), Root: o.CWD}},
 	}
 	var out []Layer
 	for _, f := range all {
@@ -84,10 +84,10 @@ func (s *Settings) addFile(o Options, file Layer) {
 
 // flagLayer returns --settings merged with the settings of the host.
 func (o Options) flagLayer() (Layer, error) {
-	layer := Layer{Source: Flag, Root: o.CWD, Raw: json.RawMessage("{}")}
+	layer := Layer{Source: SourceFlag, Root: o.CWD, Raw: json.RawMessage("{}")}
 	if o.FlagValue != "" {
 		var err error
-		if layer, err = o.flagFile(); err != nil || len(o.Host) == 0 {
+		if layer, err = o.flagFile(); err != nil || len(o.HostSettings) == 0 {
 			return layer, err
 		}
 	}
@@ -95,7 +95,7 @@ func (o Options) flagLayer() (Layer, error) {
 	if json.Unmarshal(layer.Raw, &tree) != nil || tree == nil {
 		tree = map[string]any{}
 	}
-	for key, raw := range o.Host {
+	for key, raw := range o.HostSettings {
 		var value any
 		if err := json.Unmarshal(raw, &value); err == nil {
 			mergeInto(tree, map[string]any{key: value})
@@ -112,7 +112,7 @@ func (o Options) flagLayer() (Layer, error) {
 // flagFile reads --settings: a JSON object is used directly, everything else is a
 // path.
 func (o Options) flagFile() (Layer, error) {
-	layer := Layer{Source: Flag, Root: o.CWD}
+	layer := Layer{Source: SourceFlag, Root: o.CWD}
 	value := strings.TrimSpace(o.FlagValue)
 	if strings.HasPrefix(value, "{") && strings.HasSuffix(value, "}") {
 		if !json.Valid([]byte(value)) {
@@ -137,7 +137,7 @@ func (o Options) flagFile() (Layer, error) {
 	return layer, nil
 }
 
-// add merges one valid layer over the previous ones.
+// add merges a valid layer over the previous ones.
 func (s *Settings) add(layer Layer) {
 	layer.Raw = bytes.TrimPrefix(bytes.TrimSpace(layer.Raw), []byte("\xef\xbb\xbf"))
 	var value any
@@ -152,9 +152,9 @@ func (s *Settings) add(layer Layer) {
 		s.addFaults(layer, true, Fault{Text: "Expected object, but received " + kindOf(value)})
 		return
 	}
-	if bad := invalid(file); len(bad) > 0 {
+	if bad := invalidKeys(file); len(bad) > 0 {
 		s.warn(layer, fmt.Errorf("ignored because of an invalid value of %s", strings.Join(bad, ", ")))
-		s.addFaults(layer, true, invalidFile(bad, file)...)
+		s.addFaults(layer, true, invalidFileFaults(bad, file)...)
 		return
 	}
 	s.merge(layer)
@@ -175,17 +175,17 @@ func (s *Settings) merge(layer Layer) {
 	decode(d, "disableAllHooks", &s.DisableAllHooks)
 	decode(d, "enableAllProjectMcpServers", &s.EnableAllProjectMCPServers)
 	if _, found := d.keys["availableModels"]; found {
-		s.AvailableModels = d.strings(append([]string{}, s.AvailableModels...), "availableModels")
+		s.AvailableModels = d.appendStrings(append([]string{}, s.AvailableModels...), "availableModels")
 	}
-	s.EnabledMCPJSONServers = d.strings(s.EnabledMCPJSONServers, "enabledMcpjsonServers")
-	s.DisabledMCPJSONServers = d.strings(s.DisabledMCPJSONServers, "disabledMcpjsonServers")
-	s.AllowedServers = s.AllowedServers.with(d.keys["allowedMcpServers"])
-	s.DeniedServers = s.DeniedServers.with(d.keys["deniedMcpServers"])
+	s.EnabledMCPJSONServers = d.appendStrings(s.EnabledMCPJSONServers, "enabledMcpjsonServers")
+	s.DisabledMCPJSONServers = d.appendStrings(s.DisabledMCPJSONServers, "disabledMcpjsonServers")
+	s.AllowedServers = s.AllowedServers.appendEntries(d.keys["allowedMcpServers"])
+	s.DeniedServers = s.DeniedServers.appendEntries(d.keys["deniedMcpServers"])
 	memory := !s.NoMemory
 	decode(d, "autoMemoryEnabled", &memory)
 	s.NoMemory = !memory
-	d.disables("disableAutoMode", &s.Permissions.DisableAuto)
-	d.env()
+	d.decodeDisable("disableAutoMode", &s.Permissions.DisableAuto)
+	d.decodeEnv()
 	if raw, found := d.keys["permissions"]; found {
 		s.addPermissions(layer, raw)
 	}
@@ -213,14 +213,14 @@ func (s *Settings) addPermissions(layer Layer, raw json.RawMessage) {
 	}
 	decode(d, "defaultMode", &s.Permissions.DefaultMode)
 	// Files of a checkout must not enable these modes.
-	if _, found := d.keys["defaultMode"]; found && (layer.Source == Project || layer.Source == Local) && (s.Permissions.DefaultMode == "bypassPermissions" || s.Permissions.DefaultMode == "auto") {
+	if _, found := d.keys["defaultMode"]; found && (layer.Source == SourceProject || layer.Source == SourceLocal) && (s.Permissions.DefaultMode == "bypassPermissions" || s.Permissions.DefaultMode == "auto") {
 		s.Permissions.DefaultMode = ""
 	}
-	for _, path := range d.strings(nil, "additionalDirectories") {
+	for _, path := range d.appendStrings(nil, "additionalDirectories") {
 		s.Permissions.Directories = append(s.Permissions.Directories, Directory{Path: path, Source: layer.Source})
 	}
-	d.disables("disableBypassPermissionsMode", &s.Permissions.DisableBypass)
-	d.disables("disableAutoMode", &s.Permissions.DisableAuto)
+	d.decodeDisable("disableBypassPermissionsMode", &s.Permissions.DisableBypass)
+	d.decodeDisable("disableAutoMode", &s.Permissions.DisableAuto)
 }
 
 // rules returns the valid rules of one behavior.
@@ -250,7 +250,7 @@ func (s *Settings) rules(d decoder, behavior string) []string {
 
 func (s *Settings) addFaults(layer Layer, whole bool, faults ...Fault) {
 	for _, f := range faults {
-		f.Where, f.Whole = layer.name(), whole
+		f.Location, f.WholeFile = layer.name(), whole
 		s.Faults = append(s.Faults, f)
 	}
 }
@@ -283,8 +283,8 @@ func decode[T any](d decoder, key string, into *T) {
 	}
 }
 
-// strings appends new strings of a list.
-func (d decoder) strings(have []string, key string) []string {
+// appendStrings appends new strings of a list.
+func (d decoder) appendStrings(have []string, key string) []string {
 	var list []any
 	decode(d, key, &list)
 	for _, v := range list {
@@ -299,14 +299,14 @@ func (d decoder) strings(have []string, key string) []string {
 	return have
 }
 
-// disables reads a key whose only valid value is "disable".
-func (d decoder) disables(key string, into *bool) {
+// decodeDisable reads a key whose only valid value is "disable".
+func (d decoder) decodeDisable(key string, into *bool) {
 	var value string
 	decode(d, key, &value)
 	*into = *into || value == "disable"
 }
 
-func (d decoder) env() {
+func (d decoder) decodeEnv() {
 	var vars map[string]any
 	decode(d, "env", &vars)
 	for _, name := range slices.Sorted(maps.Keys(vars)) {

@@ -21,25 +21,25 @@ func (s *Settings) addManaged(o Options) error {
 			if err != nil {
 				continue // the file does not exist
 			}
-			if !s.impose(Layer{Source: Managed, Path: path, Root: o.CWD, Raw: raw}, path, func(string) bool { return true }) {
+			if !s.applyManagedLayer(Layer{Source: SourceManaged, Path: path, Root: o.CWD, Raw: raw}, path, func(string) bool { return true }) {
 				return &ManagedError{path}
 			}
 		}
 	}
-	if len(bytes.TrimSpace(o.Managed)) > 0 && !s.impose(Layer{Source: Managed, Root: o.CWD, Raw: o.Managed}, "parent managed settings", restricts) {
+	if len(bytes.TrimSpace(o.Managed)) > 0 && !s.applyManagedLayer(Layer{Source: SourceManaged, Root: o.CWD, Raw: o.Managed}, "parent managed settings", isRestrictiveKey) {
 		s.Warnings = append(s.Warnings, "managed settings: not a JSON object")
 	}
 	return nil
 }
 
-// impose merges the valid and wanted keys of a managed layer. It reports whether
+// applyManagedLayer merges the valid and wanted keys of a managed layer. It reports whether
 // the layer is a JSON object.
-func (s *Settings) impose(layer Layer, name string, wanted func(key string) bool) bool {
+func (s *Settings) applyManagedLayer(layer Layer, name string, wanted func(key string) bool) bool {
 	var file map[string]any
 	if err := json.Unmarshal(layer.Raw, &file); err != nil || file == nil {
 		return false
 	}
-	bad := invalid(file)
+	bad := invalidKeys(file)
 	for _, key := range bad {
 		s.ManagedFaults = append(s.ManagedFaults, name+" ("+key+"): Failed schema validation. This field was ignored.")
 	}
@@ -56,9 +56,9 @@ func (s *Settings) impose(layer Layer, name string, wanted func(key string) bool
 	return true
 }
 
-// restricts reports whether a key of a host's managed settings counts: keys that
+// isRestrictiveKey reports whether a key of a host's managed settings counts: keys that
 // restrict the session do, preferences do not.
-func restricts(key string) bool {
+func isRestrictiveKey(key string) bool {
 	switch key {
 	case "allowManagedHooksOnly", "allowManagedMcpServersOnly", "allowManagedPermissionRulesOnly", "allowedMcpServers", "availableModels",
 		"deniedMcpServers", "disableAllHooks", "disableAutoMode", "env", "permissions", "sandbox":
@@ -78,17 +78,17 @@ func (s *Settings) dropUnmanaged() {
 			RulesOnly  bool `json:"allowManagedPermissionRulesOnly"`
 			DisableAll bool `json:"disableAllHooks"`
 		}
-		if layer.Source != Managed || json.Unmarshal(layer.Raw, &file) != nil {
+		if layer.Source != SourceManaged || json.Unmarshal(layer.Raw, &file) != nil {
 			continue
 		}
 		hooksOnly, all = hooksOnly || file.HooksOnly, all || file.DisableAll
 		s.Permissions.ManagedOnly = s.Permissions.ManagedOnly || file.RulesOnly
 	}
 	s.Hooks = slices.DeleteFunc(s.Hooks, func(h Hooks) bool {
-		return all || (hooksOnly || s.DisableAllHooks) && h.Source != Managed
+		return all || (hooksOnly || s.DisableAllHooks) && h.Source != SourceManaged
 	})
 	s.DisableAllHooks = s.DisableAllHooks || hooksOnly
 	if s.Permissions.ManagedOnly {
-		s.Permissions.Rules = slices.DeleteFunc(s.Permissions.Rules, func(r Rule) bool { return r.Source != Managed })
+		s.Permissions.Rules = slices.DeleteFunc(s.Permissions.Rules, func(r Rule) bool { return r.Source != SourceManaged })
 	}
 }

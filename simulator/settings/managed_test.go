@@ -64,10 +64,10 @@ func TestManagedOnly(t *testing.T) {
 		name, user, machine string
 		hooks               []settings.Source
 	}{
-		{"both", hooks, hooks, []settings.Source{settings.User, settings.Managed}},
-		{"the user switches off", `{"hooks":{"Stop":[]},"disableAllHooks":true}`, hooks, []settings.Source{settings.Managed}},
+		{"both", hooks, hooks, []settings.Source{settings.SourceUser, settings.SourceManaged}},
+		{"the user switches off", `{"hooks":{"Stop":[]},"disableAllHooks":true}`, hooks, []settings.Source{settings.SourceManaged}},
 		{"the machine switches off", hooks, `{"hooks":{"Stop":[]},"disableAllHooks":true}`, nil},
-		{"only the machine's", hooks, `{"hooks":{"Stop":[]},"allowManagedHooksOnly":true}`, []settings.Source{settings.Managed}},
+		{"only the machine's", hooks, `{"hooks":{"Stop":[]},"allowManagedHooksOnly":true}`, []settings.Source{settings.SourceManaged}},
 	}
 	for _, tt := range tests {
 		s, err := managed(map[string]string{state + "/settings.json": tt.user, etc + "/managed-settings.json": tt.machine})

@@ -14,8 +14,8 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// SaveUpdate writes a permission update to a settings file, which keeps everything else that it has. The rules are
-// those of the update as settings files have them.
+// SaveUpdate writes a permission update to a settings file and keeps the rest of the file. rules are the rules of
+// the update in the form of settings files.
 func SaveUpdate(path string, u protocol.PermissionUpdate, rules []string) error {
 	raw, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {

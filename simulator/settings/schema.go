@@ -12,12 +12,12 @@ import (
 // check validates a JSON value.
 type check func(v any) bool
 
-// invalid returns the keys of a file with values that the CLI rejects, in the order
+// invalidKeys returns the keys of a file with values that the CLI rejects, in the order
 // of its schema, as far as known. One such key makes the whole file ignored;
 // unknown keys are allowed (observed with 2.1.329).
-func invalid(file map[string]any) []string {
+func invalidKeys(file map[string]any) []string {
 	var bad []string
-	for key, valid := range known() {
+	for key, valid := range knownKeys() {
 		if v, found := file[key]; found && !valid(v) {
 			bad = append(bad, key)
 		}
@@ -39,21 +39,21 @@ func rank(key string) int {
 	return len(first)
 }
 
-// known returns the keys whose values are validated. Keys whose faults are
+// knownKeys returns the keys whose values are validated. Keys whose faults are
 // tolerated (theme, viewMode, effortLevel, the lists of MCP servers …) are not
 // included.
-func known() map[string]check {
+func knownKeys() map[string]check {
 	checks := map[string]check{
 		"$schema":                 isText,
 		"attribution":             anyOf(isBool, object(map[string]check{"commit": isText, "pr": isText})),
 		"autoMode":                object(map[string]check{"allow": listOf(isText), "soft_deny": listOf(isText), "environment": listOf(isText)}),
 		"autoUpdatesChannel":      oneOf("latest", "stable"),
-		"blockedMarketplaces":     orNull(listOf(isObject)),
+		"blockedMarketplaces":     nullable(listOf(isObject)),
 		"cleanupPeriodDays":       isPositiveInteger,
 		"defaultShell":            oneOf("bash", "powershell"),
-		"disableAutoMode":         orNull(oneOf("disable")),
+		"disableAutoMode":         nullable(oneOf("disable")),
 		"enabledPlugins":          mapOf(anyOf(isBool, listOf(isText))),
-		"feedbackSurveyRate":      isShare,
+		"feedbackSurveyRate":      isFraction,
 		"fileSuggestion":          required(object(map[string]check{"type": oneOf("command"), "command": isText}), "type", "command"),
 		"forceLoginOrgUUID":       anyOf(isText, listOf(isText)),
 		"modelOverrides":          mapOf(isText),
@@ -61,7 +61,7 @@ func known() map[string]check {
 		"remote":                  object(map[string]check{"defaultEnvironmentId": isText}),
 		"spinnerVerbs":            required(object(map[string]check{"mode": oneOf("append", "replace"), "verbs": listOf(isText)}), "mode", "verbs"),
 		"statusLine":              required(object(map[string]check{"type": oneOf("command"), "command": isText}), "type", "command"),
-		"strictKnownMarketplaces": orNull(listOf(isObject)),
+		"strictKnownMarketplaces": nullable(listOf(isObject)),
 		"tui":                     oneOf("default", "fullscreen"),
 		"worktree":                object(map[string]check{"symlinkDirectories": listOf(isText), "sparsePaths": listOf(isText)}),
 		"hooks":                   validHooks,
@@ -87,7 +87,7 @@ func known() map[string]check {
 		"includeGitInstructions", "prefersReducedMotion", "promptSuggestionEnabled", "respectGitignore", "showClearContextOnPlanAccept",
 		"showThinkingSummaries", "spinnerTipsEnabled", "syntaxHighlightingDisabled", "terminalTitleFromRename", "verbose",
 		"wslInheritsWindowsSettings")
-	set(orNull(isBool), "allowManagedHooksOnly", "allowManagedMcpServersOnly", "allowManagedPermissionRulesOnly", "channelsEnabled",
+	set(nullable(isBool), "allowManagedHooksOnly", "allowManagedMcpServersOnly", "allowManagedPermissionRulesOnly", "channelsEnabled",
 		"disableSkillShellExecution", "enableAllProjectMcpServers", "fastModePerSessionOptIn", "skipAutoPermissionPrompt",
 		"skipDangerousModePermissionPrompt", "skipWebFetchPreflight", "useAutoModeDuringPlan")
 	set(listOf(isText), "allowedHttpHookUrls", "availableModels", "claudeMdExcludes", "companyAnnouncements", "httpHookAllowedEnvVars")
@@ -107,12 +107,12 @@ func isPositiveInteger(v any) bool {
 	return ok && n > 0 && n == math.Trunc(n)
 }
 
-func isShare(v any) bool {
+func isFraction(v any) bool {
 	n, ok := v.(float64)
 	return ok && n >= 0 && n <= 1
 }
 
-func orNull(c check) check { return func(v any) bool { return v == nil || c(v) } }
+func nullable(c check) check { return func(v any) bool { return v == nil || c(v) } }
 
 func oneOf(texts ...string) check {
 	return func(v any) bool { text, ok := v.(string); return ok && slices.Contains(texts, text) }
@@ -169,16 +169,16 @@ func required(c check, keys ...string) check {
 func validHooks(v any) bool {
 	events, _ := v.(map[string]any)
 	for event, value := range events {
-		if guards(event) && !validGroups(value) {
+		if isGuardEvent(event) && !validGroups(value) {
 			return false
 		}
 	}
 	return true
 }
 
-// guards reports whether hooks of an event may protect permissions: an invalid one
+// isGuardEvent reports whether hooks of an event may protect permissions: an invalid one
 // makes the whole file ignored.
-func guards(event string) bool { return claudecode.HookEventNamed(event).Guards }
+func isGuardEvent(event string) bool { return claudecode.HookEventNamed(event).Guards }
 
 // validGroups validates the matchers of an event.
 func validGroups(v any) bool {

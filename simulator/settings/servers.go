@@ -26,8 +26,8 @@ type Server struct {
 	URL     string
 }
 
-// with adds the entries of another file; a value that is not a list is ignored.
-func (l *ServerList) with(raw json.RawMessage) *ServerList {
+// appendEntries adds the entries of another file; a value that is not a list is ignored.
+func (l *ServerList) appendEntries(raw json.RawMessage) *ServerList {
 	var entries []serverEntry
 	if raw == nil || json.Unmarshal(raw, &entries) != nil {
 		return l
@@ -41,7 +41,7 @@ func (l *ServerList) with(raw json.RawMessage) *ServerList {
 
 // Denies reports whether an entry matches the server.
 func (l *ServerList) Denies(s Server) bool {
-	return l != nil && slices.ContainsFunc(l.entries, func(e serverEntry) bool { return e.named(s) || e.started(s) || e.reached(s) })
+	return l != nil && slices.ContainsFunc(l.entries, func(e serverEntry) bool { return e.matchesName(s) || e.matchesCommand(s) || e.matchesURL(s) })
 }
 
 // Allows reports whether the server may be used. If the list has command lines, a
@@ -51,23 +51,23 @@ func (l *ServerList) Allows(s Server) bool {
 	if l == nil {
 		return true
 	}
-	has := serverEntry.named
+	has := serverEntry.matchesName
 	switch {
 	case len(s.Command) > 0 && slices.ContainsFunc(l.entries, func(e serverEntry) bool { return len(e.Command) > 0 }):
-		has = serverEntry.started
+		has = serverEntry.matchesCommand
 	case s.URL != "" && slices.ContainsFunc(l.entries, func(e serverEntry) bool { return e.URL != "" }):
-		has = serverEntry.reached
+		has = serverEntry.matchesURL
 	}
 	return slices.ContainsFunc(l.entries, func(e serverEntry) bool { return has(e, s) })
 }
 
-func (e serverEntry) named(s Server) bool { return e.Name != "" && e.Name == s.Name }
+func (e serverEntry) matchesName(s Server) bool { return e.Name != "" && e.Name == s.Name }
 
-func (e serverEntry) started(s Server) bool {
+func (e serverEntry) matchesCommand(s Server) bool {
 	return len(e.Command) > 0 && slices.Equal(e.Command, s.Command)
 }
 
-func (e serverEntry) reached(s Server) bool {
+func (e serverEntry) matchesURL(s Server) bool {
 	if e.URL == "" || s.URL == "" {
 		return false
 	}

@@ -11,11 +11,11 @@ type Source string
 
 // The sources in rising precedence.
 const (
-	User    Source = "userSettings"
-	Project Source = "projectSettings"
-	Local   Source = "localSettings"
-	Flag    Source = "flagSettings"
-	Managed Source = "policySettings"
+	SourceUser    Source = "userSettings"
+	SourceProject Source = "projectSettings"
+	SourceLocal   Source = "localSettings"
+	SourceFlag    Source = "flagSettings"
+	SourceManaged Source = "policySettings"
 )
 
 // Options say which sources to read.
@@ -26,9 +26,9 @@ type Options struct {
 	// empty = none. Flag and managed settings are always read.
 	Sources   []string
 	FlagValue string // --settings: JSON text or the path of a file; empty = none
-	// Host holds settings that the host sent later, by key, to be merged into those
+	// HostSettings holds settings that the host sent later, by key, to be merged into those
 	// of --settings; both form one source.
-	Host map[string]json.RawMessage
+	HostSettings map[string]json.RawMessage
 	// Managed are settings that a host imposes, as JSON; nil = none. Only those
 	// that restrict the session count.
 	Managed []byte
@@ -86,10 +86,10 @@ type Hooks struct {
 
 // Fault is a problem of a layer, or of one entry.
 type Fault struct {
-	Where string // the file, or a name for the layer
-	Key   string // "permissions.allow"; empty = the layer as a whole
-	Text  string
-	Whole bool // the whole layer is ignored
+	Location  string // the file, or a name for the layer
+	Key       string // "permissions.allow"; empty = the layer as a whole
+	Text      string
+	WholeFile bool // the whole layer is ignored
 }
 
 // name returns the name of a layer in messages.
@@ -97,7 +97,7 @@ func (l Layer) name() string {
 	switch {
 	case l.Path != "":
 		return l.Path
-	case l.Source == Flag:
+	case l.Source == SourceFlag:
 		return "--settings (inline JSON)"
 	default:
 		return string(l.Source)

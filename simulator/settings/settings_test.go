@@ -55,13 +55,13 @@ func TestPrecedence(t *testing.T) {
 		style   string
 		sources []settings.Source
 	}{
-		{"all", settings.Options{}, "local-test-style", []settings.Source{settings.User, settings.Project, settings.Local}},
+		{"all", settings.Options{}, "local-test-style", []settings.Source{settings.SourceUser, settings.SourceProject, settings.SourceLocal}},
 		{"none", settings.Options{Sources: []string{}}, "", nil},
-		{"user", settings.Options{Sources: []string{"user"}}, "user", []settings.Source{settings.User}},
-		{"order of the value does not matter", settings.Options{Sources: []string{"project", "user"}}, "project", []settings.Source{settings.User, settings.Project}},
-		{"flag text", settings.Options{FlagValue: `{"outputStyle":"text"}`}, "text", []settings.Source{settings.User, settings.Project, settings.Local, settings.Flag}},
-		{"flag file", settings.Options{FlagValue: "../../elsewhere/flag.json", Sources: []string{}}, "flag", []settings.Source{settings.Flag}},
-		{"managed", settings.Options{FlagValue: `{"outputStyle":"text"}`, Managed: []byte(`{"outputStyle":"boss"}`)}, "text", []settings.Source{settings.User, settings.Project, settings.Local, settings.Flag, settings.Managed}},
+		{"user", settings.Options{Sources: []string{"user"}}, "user", []settings.Source{settings.SourceUser}},
+		{"order of the value does not matter", settings.Options{Sources: []string{"project", "user"}}, "project", []settings.Source{settings.SourceUser, settings.SourceProject}},
+		{"flag text", settings.Options{FlagValue: `{"outputStyle":"text"}`}, "text", []settings.Source{settings.SourceUser, settings.SourceProject, settings.SourceLocal, settings.SourceFlag}},
+		{"flag file", settings.Options{FlagValue: "../../elsewhere/flag.json", Sources: []string{}}, "flag", []settings.Source{settings.SourceFlag}},
+		{"managed", settings.Options{FlagValue: `{"outputStyle":"text"}`, Managed: []byte(`{"outputStyle":"boss"}`)}, "text", []settings.Source{settings.SourceUser, settings.SourceProject, settings.SourceLocal, settings.SourceFlag, settings.SourceManaged}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -92,19 +92,19 @@ func TestParts(t *testing.T) {
 	})
 	want := settings.Permissions{
 		Rules: []settings.Rule{
-			{Behavior: "allow", Text: "Read", Source: settings.User, Root: state},
-			{Behavior: "deny", Text: "Bash(rm *)", Source: settings.User, Root: state},
-			{Behavior: "ask", Text: "WebFetch", Source: settings.User, Root: state},
-			{Behavior: "allow", Text: "Write", Source: settings.Local, Root: cwd},
+			{Behavior: "allow", Text: "Read", Source: settings.SourceUser, Root: state},
+			{Behavior: "deny", Text: "Bash(rm *)", Source: settings.SourceUser, Root: state},
+			{Behavior: "ask", Text: "WebFetch", Source: settings.SourceUser, Root: state},
+			{Behavior: "allow", Text: "Write", Source: settings.SourceLocal, Root: cwd},
 		},
 		DefaultMode: "acceptEdits",
-		Directories: []settings.Directory{{Path: "/a", Source: settings.User}, {Path: "/b", Source: settings.Local}, {Path: "/a", Source: settings.Local}},
+		Directories: []settings.Directory{{Path: "/a", Source: settings.SourceUser}, {Path: "/b", Source: settings.SourceLocal}, {Path: "/a", Source: settings.SourceLocal}},
 	}
 	if diff := cmp.Diff(want, s.Permissions); diff != "" {
 		t.Errorf("permissions (-want +got):\n%s", diff)
 	}
 	// Row 61: hooks of all sources, in order, as written.
-	hooks := []settings.Hooks{{Source: settings.User, Raw: []byte(`{"Stop":[]}`)}, {Source: settings.Local, Raw: []byte(`{"PreToolUse":[]}`)}}
+	hooks := []settings.Hooks{{Source: settings.SourceUser, Raw: []byte(`{"Stop":[]}`)}, {Source: settings.SourceLocal, Raw: []byte(`{"PreToolUse":[]}`)}}
 	if diff := cmp.Diff(hooks, s.Hooks); diff != "" {
 		t.Errorf("hooks (-want +got):\n%s", diff)
 	}
@@ -283,17 +283,17 @@ func TestHost(t *testing.T) {
 		}
 		return keys
 	}
-	host := settings.Overlay(nil, object(`{"env":{"B":"2"},"model":"opus","a":{"b":1}}`))
-	host = settings.Overlay(host, object(`{"permissions":{"deny":["Read"]},"model":null,"a":{"c":2}}`))
-	s := load(t, settings.Options{FlagValue: `{"env":{"A":"1"},"model":"haiku","permissions":{"allow":["Edit"]}}`, Host: host}, nil)
+	host := settings.Merge(nil, object(`{"env":{"B":"2"},"model":"opus","a":{"b":1}}`))
+	host = settings.Merge(host, object(`{"permissions":{"deny":["Read"]},"model":null,"a":{"c":2}}`))
+	s := load(t, settings.Options{FlagValue: `{"env":{"A":"1"},"model":"haiku","permissions":{"allow":["Edit"]}}`, HostSettings: host}, nil)
 	want := map[string]any{
 		"env": map[string]any{"A": "1", "B": "2"}, "model": "haiku", "a": map[string]any{"c": 2.0},
 		"permissions": map[string]any{"allow": []any{"Edit"}, "deny": []any{"Read"}},
 	}
-	if diff := cmp.Diff(want, s.Merged()); diff != "" || len(s.Layers) != 1 || s.Layers[0].Source != settings.Flag {
+	if diff := cmp.Diff(want, s.Merged()); diff != "" || len(s.Layers) != 1 || s.Layers[0].Source != settings.SourceFlag {
 		t.Errorf("%d layers, merged (-want +got):\n%s", len(s.Layers), diff)
 	}
-	if s = load(t, settings.Options{Host: object(`{"outputStyle":"x"}`)}, nil); s.OutputStyle != "x" {
+	if s = load(t, settings.Options{HostSettings: object(`{"outputStyle":"x"}`)}, nil); s.OutputStyle != "x" {
 		t.Errorf("without --settings: %q", s.OutputStyle)
 	}
 	for text, wrong := range map[string][]string{
@@ -303,7 +303,7 @@ func TestHost(t *testing.T) {
 		`{"permissions":{"deny":null}}`:             {"permissions"},
 		`{"permissions":[],"cleanupPeriodDays":""}`: {"cleanupPeriodDays", "permissions"},
 	} {
-		if diff := cmp.Diff(wrong, settings.Invalid(object(text))); diff != "" {
+		if diff := cmp.Diff(wrong, settings.InvalidKeys(object(text))); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", text, diff)
 		}
 	}

@@ -12,9 +12,9 @@ import (
 // unless the folder or a parent is trusted (spec: cli-contract 6.1).
 func (s *Settings) dropUntrusted(o Options) {
 	p := &s.Permissions
-	rule := func(r Rule) bool { return r.Source == Project && r.Behavior == "allow" }
-	dir := func(d Directory) bool { return d.Source == Project }
-	if !slices.ContainsFunc(p.Rules, rule) && !slices.ContainsFunc(p.Directories, dir) || o.trusted() {
+	rule := func(r Rule) bool { return r.Source == SourceProject && r.Behavior == "allow" }
+	dir := func(d Directory) bool { return d.Source == SourceProject }
+	if !slices.ContainsFunc(p.Rules, rule) && !slices.ContainsFunc(p.Directories, dir) || o.isTrusted() {
 		return
 	}
 	rules, dirs := len(p.Rules), len(p.Directories)
@@ -40,8 +40,8 @@ func plural(n int, one, many string) string {
 	return many
 }
 
-// trusted looks up the working directory and its parents in .claude.json.
-func (o Options) trusted() bool {
+// isTrusted looks up the working directory and its parents in .claude.json.
+func (o Options) isTrusted() bool {
 	raw, err := o.ReadFile(o.GlobalFile)
 	if err != nil {
 		return false

@@ -22,7 +22,7 @@ func appendArguments(body, args string, used bool) string {
 
 // fill replaces the placeholders in body; used reports whether one had a value.
 func fill(body, args string, names []string) (text string, used bool) {
-	words := Words(args)
+	words := SplitWords(args)
 	var b strings.Builder
 	for rest := body; ; {
 		at := strings.IndexByte(rest, '$')
@@ -87,7 +87,7 @@ var shellCommand = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile("(?m)^```!\\s*\\n((?s:.*?))\\n?```$|(?:^|[\\s])(!`([^`]+)`)")
 })
 
-// Run puts the arguments in place of $ARGUMENTS, and single ones in that
+// FillWithShell puts the arguments in place of $ARGUMENTS, and single ones in that
 // of $0, $1, … and $ARGUMENTS[0], $ARGUMENTS[1], …; those that were not given
 // stay as they are written, and so does what has one backslash in front, which
 // it loses. With names, $name is the argument in the place that the name has
@@ -96,7 +96,7 @@ var shellCommand = sync.OnceValue(func() *regexp.Regexp {
 // and blocks of code that begin with ```!. What is printed, and what arguments
 // hold, is text and nothing more. The error is that of run, which is given the
 // command and how it is written.
-func Run(body, args string, names []string, run func(command, pattern string) (string, error)) (string, error) {
+func FillWithShell(body, args string, names []string, run func(command, pattern string) (string, error)) (string, error) {
 	var printed []string
 	var failed error
 	used := false
@@ -133,10 +133,9 @@ func Run(body, args string, names []string, run func(command, pattern string) (s
 // outputMarker represents the output of a command until the arguments are filled in.
 func outputMarker(i int) string { return fmt.Sprintf("\x00%d\x00", i) }
 
-// Words splits arguments as a shell does: at blanks and operators, quotes and
-// backslashes keep them. What follows a
-// quote that is never closed is one word, quote and all.
-func Words(args string) []string {
+// SplitWords splits arguments as a shell does: at blanks and operators that are not quoted. The text from an
+// unclosed quote on is one word, including the quote.
+func SplitWords(args string) []string {
 	var words []string
 	var word strings.Builder
 	open := false

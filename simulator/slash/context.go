@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Item is an entry that uses a part of the context.
-type Item struct {
+// UsageItem is an entry that uses a part of the context.
+type UsageItem struct {
 	Name   string `json:"name"`
 	Source string `json:"source"`
 	Tokens int    `json:"tokens"`
@@ -22,10 +22,10 @@ type MemoryFile struct {
 
 // LoadedContext is what the session has loaded in addition to the conversation.
 type LoadedContext struct {
-	MCPTools    []Item
+	MCPTools    []UsageItem
 	MemoryFiles []MemoryFile
-	Agents      []Item
-	Skills      []Item
+	Agents      []UsageItem
+	Skills      []UsageItem
 }
 
 // UsageCategory is one line of the context's use.
@@ -42,35 +42,35 @@ type Context struct {
 	MaxTokens   int             `json:"raw_max_tokens"`
 	Percentage  int             `json:"percentage"`
 	Categories  []UsageCategory `json:"categories"`
-	MCPTools    []Item          `json:"mcp_tools"`
+	MCPTools    []UsageItem     `json:"mcp_tools"`
 	MemoryFiles []MemoryFile    `json:"memory_files"`
-	Agents      []Item          `json:"agents"`
-	Skills      []Item          `json:"skills"`
-	Room        ContextWindow   `json:"-"`
+	Agents      []UsageItem     `json:"agents"`
+	Skills      []UsageItem     `json:"skills"`
+	Window      ContextWindow   `json:"-"`
 }
 
 // ContextWindow is how far a conversation may grow.
 type ContextWindow struct {
-	Window int  // tokens
-	Wished bool // the window is not the model's own
-	Manual bool // a conversation that is full is not compacted automatically
+	Tokens    int  // tokens
+	Requested bool // the window is not the model's own
+	Manual    bool // a conversation that is full is not compacted automatically
 }
 
-// CompactBuffer is the room that is kept free for a summary, in tokens.
+// CompactBuffer is the number of tokens reserved for a summary.
 const CompactBuffer = 33_000
 
 const (
 	manualBuffer       = 3000 // for a requested summary
 	systemPromptTokens = 1000
-	emptyTokens        = 100 // of a conversation in which nothing was said
+	minMessageTokens   = 100 // of a conversation without messages
 )
 
 // NewContext computes the context of a session: the model, its context window, and the tokens of the conversation so
 // far.
 func NewContext(model string, room ContextWindow, messages int, l LoadedContext) Context {
-	window := room.Window
+	window := room.Tokens
 	c := Context{
-		Room: room, Model: model, MaxTokens: window, MCPTools: orEmpty(l.MCPTools), MemoryFiles: orEmpty(l.MemoryFiles),
+		Window: room, Model: model, MaxTokens: window, MCPTools: orEmpty(l.MCPTools), MemoryFiles: orEmpty(l.MemoryFiles),
 		Agents: orEmpty(l.Agents), Skills: orEmpty(l.Skills),
 	}
 	used := func(name string, tokens int) {
@@ -80,15 +80,15 @@ func NewContext(model string, room ContextWindow, messages int, l LoadedContext)
 		}
 	}
 	used("System prompt", systemPromptTokens)
-	used("MCP tools", sum(l.MCPTools))
-	used("Custom agents", sum(l.Agents))
+	used("MCP tools", totalTokens(l.MCPTools))
+	used("Custom agents", totalTokens(l.Agents))
 	memory := 0
 	for _, f := range l.MemoryFiles {
 		memory += f.Tokens
 	}
 	used("Memory files", memory)
-	used("Skills", sum(l.Skills))
-	used("Messages", emptyTokens+messages)
+	used("Skills", totalTokens(l.Skills))
+	used("Messages", minMessageTokens+messages)
 	buffer := UsageCategory{"Autocompact buffer", CompactBuffer, "buffer"}
 	if room.Manual {
 		buffer = UsageCategory{"Compact buffer", manualBuffer, "buffer"}
@@ -100,7 +100,7 @@ func NewContext(model string, room ContextWindow, messages int, l LoadedContext)
 	return c
 }
 
-func sum(items []Item) int {
+func totalTokens(items []UsageItem) int {
 	n := 0
 	for _, i := range items {
 		n += i.Tokens
@@ -121,7 +121,7 @@ func (c Context) Text() string {
 	fmt.Fprintf(&b, "## Context Usage\n\n**Model:** %s  \n**Tokens:** %s / %s (%d%%)\n", c.Model, shortNumber(c.TotalTokens), shortNumber(c.MaxTokens), c.Percentage)
 	b.WriteString("\n### Estimated usage by category\n\n| Category | Tokens | Percentage |\n|----------|--------|------------|\n")
 	rows := slices.Clone(c.Categories)
-	if n := len(rows); n > 1 { // the table ends with what is kept free
+	if n := len(rows); n > 1 { // the table ends with the reserved tokens
 		rows[n-1], rows[n-2] = rows[n-2], rows[n-1]
 	}
 	for _, k := range rows {
@@ -129,7 +129,7 @@ func (c Context) Text() string {
 	}
 	for _, part := range []struct {
 		title string
-		items []Item
+		items []UsageItem
 	}{{"MCP Tools", c.MCPTools}, {"Custom Agents", c.Agents}, {"Skills", c.Skills}} {
 		if len(part.items) == 0 {
 			continue

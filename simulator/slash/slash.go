@@ -17,7 +17,7 @@ type Call struct {
 	Args string // the rest, without the space around it
 }
 
-var name = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^/([A-Za-z0-9][A-Za-z0-9_:.-]*)(?:\s+|$)`) })
+var commandName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^/([A-Za-z0-9][A-Za-z0-9_:.-]*)(?:\s+|$)`) })
 
 // Parse reads a prompt; ok is false for plain text. A path is not a command, and neither is a text that begins with
 // white space.
@@ -25,7 +25,7 @@ func Parse(prompt string) (Call, bool) {
 	if !strings.HasPrefix(prompt, "/") {
 		return Call{}, false
 	}
-	m := name().FindStringSubmatch(prompt)
+	m := commandName().FindStringSubmatch(prompt)
 	if m == nil {
 		return Call{}, false
 	}
@@ -74,25 +74,25 @@ type Outcome struct {
 	Text string
 	// Name is the command's own name; empty = as it was typed.
 	Name string
-	// Absent says that the CLI has no such command here: the result names none.
-	Absent bool
+	// IsUnknown says that the command is not available here; the result then names no command.
+	IsUnknown bool
 	// Title is the new name of the session; empty = it keeps its own.
 	Title string
 	// Model is the model that the session uses from now on; nil = it keeps its own. Init still names the former one.
 	Model *string
-	// Failed is a command that could not do what it was asked for; Text says why.
+	// Failed says that the command failed; Text is the reason.
 	Failed bool
-	// Unsaid says that the result leaves the text out.
-	Unsaid bool
-	// Work is the agent of a skill, whose answer is the text; nil = the command has none.
+	// IsSilent says that the result does not contain the text.
+	IsSilent bool
+	// Work runs the agent of a skill and returns its answer, which becomes the text; nil = there is no agent.
 	Work func(context.Context) (string, error)
 	// Result is the command's name in the result; empty = as it was typed.
 	Result string
 }
 
-// Unavailable is the answer of a command that exists only on a terminal.
+// Unavailable returns the answer of a command that exists only on a terminal.
 func Unavailable(name string) Outcome {
-	return Outcome{Text: "/" + name + " isn't available in this environment.", Absent: true}
+	return Outcome{Text: "/" + name + " isn't available in this environment.", IsUnknown: true}
 }
 
 // Model is one model's line of /cost.
@@ -105,11 +105,11 @@ type Model struct {
 
 // Cost returns the text of /cost.
 type Cost struct {
-	USD            float64
-	APIMS, WallMS  int
-	Added, Removed int // lines of files
-	Requests       int // to the model
-	Models         []Model
+	USD                      float64
+	APIMS, WallMS            int
+	LinesAdded, LinesRemoved int // lines of files
+	Requests                 int // to the model
+	Models                   []Model
 }
 
 // Text words the costs.
@@ -118,7 +118,7 @@ func (c Cost) Text() string {
 	fmt.Fprintf(&b, "Estimated cost:        $%.4f\n", c.USD)
 	fmt.Fprintf(&b, "Total duration (API):  %s\n", duration(c.APIMS))
 	fmt.Fprintf(&b, "Total duration (wall): %s\n", duration(c.WallMS))
-	fmt.Fprintf(&b, "Total code changes:    %s added, %s removed", count(c.Added, "line"), count(c.Removed, "line"))
+	fmt.Fprintf(&b, "Total code changes:    %s added, %s removed", count(c.LinesAdded, "line"), count(c.LinesRemoved, "line"))
 	if len(c.Models) > 0 {
 		b.WriteString("\nUsage by model:")
 	} else {
@@ -139,7 +139,7 @@ func (c Cost) Text() string {
 	return b.String()
 }
 
-// duration is a time in whole seconds, as "1h 2m 3s".
+// duration formats a time in whole seconds, as "1h 2m 3s".
 func duration(ms int) string {
 	s := ms / 1000
 	switch {

@@ -45,7 +45,7 @@ func TestTags(t *testing.T) {
 // Checklist row 67.
 // fill fills a body without shell commands.
 func fill(body, args string, names ...string) string {
-	text, _ := slash.Run(body, args, names, func(string, string) (string, error) { return "", nil })
+	text, _ := slash.FillWithShell(body, args, names, func(string, string) (string, error) { return "", nil })
 	return text
 }
 
@@ -104,24 +104,24 @@ func TestRun(t *testing.T) {
 		}
 		return "<" + command + " $0>", nil
 	}
-	got, err := slash.Run("a !`x $0` b$1, not!`this`\n```!\ntwo\nlines\n```\nend", "1 '!`y`'", nil, echo)
+	got, err := slash.FillWithShell("a !`x $0` b$1, not!`this`\n```!\ntwo\nlines\n```\nend", "1 '!`y`'", nil, echo)
 	if want := "a <x 1 $0> b!`y`, not!`this`\n<two\nlines $0>\nend"; err != nil || got != want {
 		t.Errorf("got %q, error %v, want %q", got, err, want)
 	}
 	if diff := cmp.Diff([]string{"x 1 as !`x 1`", "two\nlines as ```!\ntwo\nlines\n```"}, ran); diff != "" {
 		t.Error(diff)
 	}
-	if got, err := slash.Run("!`x $who`", "me", []string{"who"}, echo); err != nil || got != "<x me $0>" {
+	if got, err := slash.FillWithShell("!`x $who`", "me", []string{"who"}, echo); err != nil || got != "<x me $0>" {
 		t.Errorf("got %q, error %v", got, err)
 	}
-	if _, err := slash.Run("!`fail` !`never`", "", nil, echo); err == nil || len(ran) != 4 {
+	if _, err := slash.FillWithShell("!`fail` !`never`", "", nil, echo); err == nil || len(ran) != 4 {
 		t.Errorf("error %v, ran %q", err, ran)
 	}
 }
 
 func TestWords(t *testing.T) {
 	want := []string{"a", "b c", "", "d'e", "f g", "h", "i", `k"l`, `"j`}
-	if diff := cmp.Diff(want, slash.Words(" a 'b c'  '' d\"'\"e f\\ g h;i \"k\\\"l\" \"j")); diff != "" {
+	if diff := cmp.Diff(want, slash.SplitWords(" a 'b c'  '' d\"'\"e f\\ g h;i \"k\\\"l\" \"j")); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -130,15 +130,15 @@ func FuzzFill(f *testing.F) {
 	f.Add("a $ARGUMENTS b $1", "x 'y z")
 	f.Add("$ARGUMENTS[0]$2", "")
 	f.Fuzz(func(_ *testing.T, body, args string) {
-		fill(body, args, slash.Words(args)...)
+		fill(body, args, slash.SplitWords(args)...)
 		slash.Parse(body)
-		slash.Words(args)
+		slash.SplitWords(args)
 	})
 }
 
 // Golden slash-context: categories and their order.
 func TestContext(t *testing.T) {
-	c := slash.NewContext("claude-opus-5-5", slash.ContextWindow{Window: 1_000_000}, 0, slash.LoadedContext{Skills: []slash.Item{{Name: "dataviz", Source: "built-in", Tokens: 2067}}})
+	c := slash.NewContext("claude-opus-5-5", slash.ContextWindow{Tokens: 1_000_000}, 0, slash.LoadedContext{Skills: []slash.UsageItem{{Name: "dataviz", Source: "built-in", Tokens: 2067}}})
 	want := []slash.UsageCategory{
 		{"System prompt", 1000, "used"},
 		{"Skills", 2067, "used"},
@@ -154,8 +154,8 @@ func TestContext(t *testing.T) {
 			t.Errorf("%q is missing in:\n%s", part, c.Text())
 		}
 	}
-	full := slash.NewContext("m", slash.ContextWindow{Window: 1000}, 5000, slash.LoadedContext{
-		MCPTools: []slash.Item{{Tokens: 1}}, Agents: []slash.Item{{Tokens: 2}}, MemoryFiles: []slash.MemoryFile{{Path: "CLAUDE.md", Type: "Project", Tokens: 3}},
+	full := slash.NewContext("m", slash.ContextWindow{Tokens: 1000}, 5000, slash.LoadedContext{
+		MCPTools: []slash.UsageItem{{Tokens: 1}}, Agents: []slash.UsageItem{{Tokens: 2}}, MemoryFiles: []slash.MemoryFile{{Path: "CLAUDE.md", Type: "Project", Tokens: 3}},
 	})
 	if full.TotalTokens != 6106 || full.Categories[len(full.Categories)-1].Tokens != 0 || !strings.Contains(full.Text(), "| Project | CLAUDE.md | 3 |") {
 		t.Errorf("%+v", full)
@@ -164,7 +164,7 @@ func TestContext(t *testing.T) {
 
 func TestCost(t *testing.T) {
 	c := slash.Cost{
-		USD: 0.0123, APIMS: 1500, WallMS: 3_723_000, Added: 1, Removed: 2, Requests: 1,
+		USD: 0.0123, APIMS: 1500, WallMS: 3_723_000, LinesAdded: 1, LinesRemoved: 2, Requests: 1,
 		Models: []slash.Model{{Name: "claude-opus-5-5", Input: 10, Output: 5, USD: 0.0123}},
 	}
 	want := "Estimated cost:        $0.0123\nTotal duration (API):  1s\nTotal duration (wall): 1h 2m 3s\n" +

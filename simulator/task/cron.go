@@ -95,11 +95,11 @@ func (c Schedule) Next(t time.Time) (time.Time, bool) {
 	t = time.Date(t.Year(), t.Month(), t.Day(), t.Hour(), t.Minute()+1, 0, 0, t.Location())
 	for t.Before(end) {
 		switch {
-		case !c.on(cronMonth, int(t.Month())) || !c.onDay(t):
+		case !c.matchesField(cronMonth, int(t.Month())) || !c.matchesDay(t):
 			t = time.Date(t.Year(), t.Month(), t.Day()+1, 0, 0, 0, 0, t.Location())
-		case !c.on(cronHour, t.Hour()):
+		case !c.matchesField(cronHour, t.Hour()):
 			t = t.Add(time.Hour - time.Duration(t.Minute())*time.Minute)
-		case !c.on(cronMinute, t.Minute()):
+		case !c.matchesField(cronMinute, t.Minute()):
 			t = t.Add(time.Minute)
 		default:
 			return t, true
@@ -108,21 +108,21 @@ func (c Schedule) Next(t time.Time) (time.Time, bool) {
 	return time.Time{}, false
 }
 
-func (c Schedule) on(field, value int) bool { return c.fields[field]>>value&1 == 1 }
+func (c Schedule) matchesField(field, value int) bool { return c.fields[field]>>value&1 == 1 }
 
-// onDay reports whether the schedule matches this day: if it limits both the day of
+// matchesDay reports whether the schedule matches this day: if it limits both the day of
 // the month and the day of the week, one of them is enough.
-func (c Schedule) onDay(t time.Time) bool {
+func (c Schedule) matchesDay(t time.Time) bool {
 	const everyDay, everyWeekday = 1<<32 - 2, 1<<7 - 1
-	day, weekday := c.on(cronDay, t.Day()), c.on(cronWeekday, int(t.Weekday()))
+	day, weekday := c.matchesField(cronDay, t.Day()), c.matchesField(cronWeekday, int(t.Weekday()))
 	if c.fields[cronDay] != everyDay && c.fields[cronWeekday] != everyWeekday {
 		return day || weekday
 	}
 	return day && weekday
 }
 
-// Expr returns the schedule as written.
-func (c Schedule) Expr() string { return c.expr }
+// Expression returns the schedule as written.
+func (c Schedule) Expression() string { return c.expr }
 
 // String describes common schedules in words; others are returned as written.
 func (c Schedule) String() string {

@@ -100,14 +100,14 @@ func TestJobNext(t *testing.T) {
 		{"33a4c3de", "*/7 3 * * *", true, 1795316442363.9019},
 		{"2fe1a250", "5,10 * * * *", true, 1795262728055.4978},
 		{"8c25e548", "0 9-17 * * *", true, 1795263385415.8345},
-		{"96d7f83d", "*/5 * * * *", true, millis(created) + 285_000},
+		{"96d7f83d", "*/5 * * * *", true, unixMillis(created) + 285_000},
 		{"b594b0c1", "0 9 * * *", false, 1795337936162.9922},
 		{"72b999eb", "30 9 * * *", false, 1795339759666.9905},
 		{"54789a0a", "7 9 * * *", false, 1795338420000},
 		{"fc3b6225", "0 0 1 1 *", false, 1798761511324.6995},
 	} {
 		c, _ := ParseCron(tt.expr)
-		got := Job{ID: tt.id, Cron: c, Recurring: tt.recurring, Created: created}.Next()
+		got := Job{ID: tt.id, Cron: c, Recurring: tt.recurring, Created: created}.NextRun()
 		if diff := cmp.Diff(tt.want, got); diff != "" {
 			t.Errorf("%s %s (-want +got):\n%s", tt.id, tt.expr, diff)
 		}

@@ -27,12 +27,12 @@ const (
 	cacheInterval = 285 * time.Second
 )
 
-// Next returns the first run time in milliseconds. Each job is shifted by an
+// NextRun returns the first run time in milliseconds. Each job is shifted by an
 // individual part of its period: recurring jobs later, others that would run at a
 // half or a full hour earlier (observed with 2.1.329).
-func (j Job) Next() float64 {
+func (j Job) NextRun() float64 {
 	if !j.At.IsZero() {
-		return millis(j.At)
+		return unixMillis(j.At)
 	}
 	first, ok := j.Cron.Next(j.Created)
 	if !ok {
@@ -40,17 +40,17 @@ func (j Job) Next() float64 {
 	}
 	switch {
 	case !j.Recurring && first.Minute()%30 == 0:
-		return max(millis(first)-j.fraction()*ms(maxAdvance), millis(j.Created))
+		return max(unixMillis(first)-j.fraction()*milliseconds(maxAdvance), unixMillis(j.Created))
 	case !j.Recurring:
-		return millis(first)
+		return unixMillis(first)
 	case j.Cron.String() == "Every 5 minutes":
-		return millis(j.Created.Add(cacheInterval))
+		return unixMillis(j.Created.Add(cacheInterval))
 	}
 	second, ok := j.Cron.Next(first)
 	if !ok {
-		return millis(first)
+		return unixMillis(first)
 	}
-	return millis(first) + min(j.fraction()*0.5*ms(second.Sub(first)), ms(maxDelay))
+	return unixMillis(first) + min(j.fraction()*0.5*milliseconds(second.Sub(first)), milliseconds(maxDelay))
 }
 
 // fraction returns the job's individual fraction below 1.
@@ -62,13 +62,13 @@ func (j Job) fraction() float64 {
 	return float64(n) / (math.MaxUint32 + 1)
 }
 
-func millis(t time.Time) float64 { return float64(t.UnixMilli()) }
+func unixMillis(t time.Time) float64 { return float64(t.UnixMilli()) }
 
-func ms(d time.Duration) float64 { return float64(d / time.Millisecond) }
+func milliseconds(d time.Duration) float64 { return float64(d / time.Millisecond) }
 
 // NewJob makes an unscheduled job, created now.
 func (s *Set) NewJob(c Schedule, prompt string) Job {
-	return Job{ID: strings.ReplaceAll(s.o.NewID(), "-", "")[:8], Cron: c, Prompt: prompt, Created: s.o.Now()}
+	return Job{ID: strings.ReplaceAll(s.options.NewID(), "-", "")[:8], Cron: c, Prompt: prompt, Created: s.options.Now()}
 }
 
 // Schedule stores a job for the session. This package does not run it.

@@ -31,8 +31,8 @@ type Phase int
 
 // The phases: during a turn, and between turns.
 const (
-	InTurn Phase = iota
-	BetweenTurns
+	PhaseInTurn Phase = iota
+	PhaseBetweenTurns
 )
 
 // Killer identifies who stopped a task.
@@ -43,26 +43,26 @@ const notKilled Killer = 0
 // A task is stopped by the model that started it, by the host, or by the end of the
 // session.
 const (
-	ByParent Killer = iota + 1
-	ByUser
-	BySystem
+	KilledByParent Killer = iota + 1
+	KilledByUser
+	KilledBySystem
 )
 
 // Set holds the tasks of one session. Its methods may be called from many
 // goroutines; only one goroutine may take events.
 type Set struct {
-	o     Options
-	ready chan struct{} // holds one token while there may be changes
-	jobs  sync.WaitGroup
+	options Options
+	ready   chan struct{} // holds one token while there may be changes
+	jobs    sync.WaitGroup
 
-	mu      sync.Mutex
-	tasks   []*Task // in start order
-	queue   []queuedEvent
-	taken   []queuedEvent // currently being shown
-	seen    chan struct{} // closed when they have been shown
-	notices []Notification
-	waiting []func() // agents that run between turns (Ordered)
-	lane    bool     // one of them is running
+	mu            sync.Mutex
+	tasks         []*Task // in start order
+	queue         []queuedEvent
+	takenEvents   []queuedEvent // currently being shown
+	shownSignal   chan struct{} // closed when they have been shown
+	notices       []Notification
+	waitingAgents []func() // agents that run between turns (Ordered)
+	agentRunning  bool     // one of them is running
 	// launching says that a call has started a background task, and that the reply to
 	// its result has not been shown yet.
 	launching bool
@@ -85,7 +85,7 @@ func New(o Options) *Set {
 	if o.Dir == nil {
 		o.Dir = func() string { return "" }
 	}
-	return &Set{o: o, ready: make(chan struct{}, 1), seen: make(chan struct{}), stats: protocol.SubagentStats{ByType: map[string]int{}}}
+	return &Set{options: o, ready: make(chan struct{}, 1), shownSignal: make(chan struct{}), stats: protocol.SubagentStats{ByType: map[string]int{}}}
 }
 
 // Reserve returns an id and an output file for work that may become a task; [Set.Start] uses them for a task with
@@ -96,7 +96,7 @@ func (s *Set) Reserve(k Kind) (id, output string) {
 }
 
 func (s *Set) outputFile(id string) string {
-	dir := s.o.Dir()
+	dir := s.options.Dir()
 	if dir == "" {
 		return ""
 	}
@@ -113,10 +113,10 @@ func (s *Set) Start(i Info) *Task {
 		i.ID = s.newID(i.Kind)
 	}
 	i.RunID = s.newRunID()
-	if i.Background || i.Kind == Agent {
+	if i.Background || i.Kind == KindAgent {
 		i.OutputFile = s.outputFile(i.ID)
 	}
-	t := &Task{Info: i, set: s, inBackground: i.Background, started: s.o.Now()}
+	t := &Task{Info: i, set: s, inBackground: i.Background, started: s.options.Now()}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	starter := false // whether the caller itself is a background task
@@ -124,11 +124,11 @@ func (s *Set) Start(i Info) *Task {
 		starter, t.inBackground = true, true
 	}
 	s.tasks = append(s.tasks, t)
-	if i.Kind == Agent && !again && !i.Ambient {
-		s.spawned(t)
+	if i.Kind == KindAgent && !again && !i.Ambient {
+		s.countSpawn(t)
 	}
 	if i.Background {
-		s.post(t, starter, s.changedFrame())
+		s.post(t, starter, s.backgroundTasksFrame())
 		if i.ParentID == "" {
 			s.launching = true
 		}
@@ -154,21 +154,21 @@ func (s *Set) Go(ctx context.Context, t *Task, f func(context.Context) End) {
 		defer cancel()
 		end := f(ctx)
 		t.End(end)
-		s.done(t)
+		s.finishTask(t)
 	}
-	if s.o.Ordered && t.Kind == Agent && !s.closed {
-		s.waiting = append(s.waiting, run)
+	if s.options.Ordered && t.Kind == KindAgent && !s.closed {
+		s.waitingAgents = append(s.waitingAgents, run)
 		s.signal()
 		return
 	}
 	go run()
 }
 
-func (s *Set) done(t *Task) {
+func (s *Set) finishTask(t *Task) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.o.Ordered && t.Kind == Agent {
-		s.lane = false
+	if s.options.Ordered && t.Kind == KindAgent {
+		s.agentRunning = false
 	}
 	s.signal()
 }
@@ -183,8 +183,8 @@ func (s *Set) Stop(id string, by Killer) bool {
 		return false
 	}
 	s.kill(t, by)
-	if t.Kind != Agent {
-		t.finish(End{Status: Killed, Summary: t.Description})
+	if t.Kind != KindAgent {
+		t.finish(End{Status: StatusKilled, Summary: t.Description})
 	}
 	return true
 }
@@ -213,9 +213,9 @@ func (s *Set) Interrupt() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, t := range s.tasks {
-		if t.Kind == Agent && !t.ended && t.stop != nil {
-			s.kill(t, BySystem)
-			t.finish(End{Status: Killed})
+		if t.Kind == KindAgent && !t.ended && t.stop != nil {
+			s.kill(t, KilledBySystem)
+			t.finish(End{Status: StatusKilled})
 		}
 	}
 }
@@ -225,12 +225,12 @@ func (s *Set) Interrupt() {
 func (s *Set) Close() {
 	s.mu.Lock()
 	s.closed = true
-	for range s.waiting {
+	for range s.waitingAgents {
 		s.jobs.Done()
 	}
-	s.waiting = nil
+	s.waitingAgents = nil
 	s.mu.Unlock()
-	s.StopAll(BySystem)
+	s.StopAll(KilledBySystem)
 	s.jobs.Wait()
 }
 
@@ -244,38 +244,38 @@ func (s *Set) Ready() <-chan struct{} { return s.ready }
 func (s *Set) Take(p Phase) []protocol.Event {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if p == BetweenTurns && s.o.Ordered && s.lane {
+	if p == PhaseBetweenTurns && s.options.Ordered && s.agentRunning {
 		return nil
 	}
 	var out []protocol.Event
 	var rest []queuedEvent
 	for _, e := range s.queue {
-		if e.inBackground && p == InTurn && (s.o.Ordered || s.launching) {
+		if e.inBackground && p == PhaseInTurn && (s.options.Ordered || s.launching) {
 			rest = append(rest, e)
 			continue
 		}
 		out = append(out, e.ev)
-		s.taken = append(s.taken, e)
+		s.takenEvents = append(s.takenEvents, e)
 	}
 	s.queue = rest
 	return out
 }
 
-// Shown records that everything taken so far has been shown; see [Task.Settle].
-func (s *Set) Shown() {
+// MarkShown records that everything taken so far has been shown; see [Task.WaitShown].
+func (s *Set) MarkShown() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, e := range s.taken {
-		e.task.unseen--
+	for _, e := range s.takenEvents {
+		e.task.unshownEvents--
 	}
-	s.taken = nil
-	close(s.seen)
-	s.seen = make(chan struct{})
+	s.takenEvents = nil
+	close(s.shownSignal)
+	s.shownSignal = make(chan struct{})
 }
 
-// Launched records that the model has replied to the results of the calls so far, or that the session waits for this
+// MarkLaunched records that the model has replied to the results of the calls so far, or that the session waits for this
 // reply. Now the events of the tasks that these calls started may be shown.
-func (s *Set) Launched() {
+func (s *Set) MarkLaunched() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.launching {
@@ -284,18 +284,18 @@ func (s *Set) Launched() {
 	}
 }
 
-// Live reports whether events are shown as they happen, not only when a call ends.
-func (s *Set) Live() bool { return !s.o.Ordered }
+// ShowsEventsLive reports whether events are shown as they happen, not only when a call ends.
+func (s *Set) ShowsEventsLive() bool { return !s.options.Ordered }
 
-// Advance starts the next waiting agent of an ordered set, if none is running.
-func (s *Set) Advance() {
+// StartNextAgent starts the next waiting agent of an ordered set, if none is running.
+func (s *Set) StartNextAgent() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.lane || len(s.waiting) == 0 {
+	if s.agentRunning || len(s.waitingAgents) == 0 {
 		return
 	}
-	run := s.waiting[0]
-	s.waiting, s.lane = s.waiting[1:], true
+	run := s.waitingAgents[0]
+	s.waitingAgents, s.agentRunning = s.waitingAgents[1:], true
 	go run() // ends with its work; Close waits for it
 }
 
@@ -304,7 +304,7 @@ func (s *Set) Advance() {
 func (s *Set) NextNotice() (Notification, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.notices) == 0 || s.lane {
+	if len(s.notices) == 0 || s.agentRunning {
 		return Notification{}, false
 	}
 	n := s.notices[0]
@@ -312,23 +312,23 @@ func (s *Set) NextNotice() (Notification, bool) {
 	return n, true
 }
 
-// Pending reports whether there is a notification that the model has not received.
+// HasPendingNotice reports whether there is a notification that the model has not received.
 // In an ordered set it becomes visible only with all events of the agent.
-func (s *Set) Pending() bool {
+func (s *Set) HasPendingNotice() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return len(s.notices) > 0 && !s.lane
+	return len(s.notices) > 0 && !s.agentRunning
 }
 
-// Busy reports whether a background task is running; an agent of an ordered set
+// HasRunningTask reports whether a background task is running; an agent of an ordered set
 // counts until all its events can be taken.
-func (s *Set) Busy() bool {
+func (s *Set) HasRunningTask() bool {
 	if len(s.Running()) > 0 {
 		return true
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.lane
+	return s.agentRunning
 }
 
 // Running lists the running background tasks, in start order.
@@ -372,19 +372,19 @@ func (s *Set) Output(id string) ([]byte, error) {
 
 // Clear ends all tasks silently, as for a new conversation.
 func (s *Set) Clear() {
-	s.StopAll(ByUser)
+	s.StopAll(KilledByUser)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, t := range s.tasks {
 		t.ended = true
 	}
-	for range s.waiting {
+	for range s.waitingAgents {
 		s.jobs.Done()
 	}
 	for _, e := range s.queue {
-		e.task.unseen--
+		e.task.unshownEvents--
 	}
-	s.queue, s.notices, s.waiting = nil, nil, nil
+	s.queue, s.notices, s.waitingAgents = nil, nil, nil
 }
 
 // Stats counts the session's sub-agents.
@@ -396,9 +396,9 @@ func (s *Set) Stats() protocol.SubagentStats {
 	return stats
 }
 
-// Request counts how an agent was requested: by run_in_background of the call, nil
+// CountRequest counts how an agent was requested: by run_in_background of the call, nil
 // = not set.
-func (s *Set) Request(background *bool) {
+func (s *Set) CountRequest(background *bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
@@ -411,8 +411,8 @@ func (s *Set) Request(background *bool) {
 	}
 }
 
-// Refuse counts an agent that was not started because of the nesting limit.
-func (s *Set) Refuse() {
+// CountRefusal counts an agent that was not started because of the nesting limit.
+func (s *Set) CountRefusal() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.stats.Refused.DepthLimit++
@@ -424,7 +424,7 @@ func (s *Set) post(t *Task, behind bool, events ...protocol.Event) {
 	for _, ev := range events {
 		s.queue = append(s.queue, queuedEvent{ev, t, behind})
 	}
-	t.unseen += len(events)
+	t.unshownEvents += len(events)
 	s.signal()
 }
 
@@ -444,7 +444,7 @@ func (s *Set) find(id string) *Task {
 	return nil
 }
 
-func (s *Set) spawned(t *Task) {
+func (s *Set) countSpawn(t *Task) {
 	s.stats.Spawned++
 	s.stats.ByType[t.AgentType]++
 	s.stats.MaxDepth = max(s.stats.MaxDepth, t.Depth)
@@ -456,25 +456,25 @@ func (s *Set) spawned(t *Task) {
 	}
 }
 
-func (s *Set) count(t *Task, status Status) {
-	if t.Kind != Agent || t.Ambient {
+func (s *Set) countEnd(t *Task, status Status) {
+	if t.Kind != KindAgent || t.Ambient {
 		return
 	}
 	switch {
-	case status == Completed:
+	case status == StatusCompleted:
 		s.stats.Completed++
-	case status == Failed:
+	case status == StatusFailed:
 		s.stats.Failed++
-	case t.killer == ByParent:
+	case t.killer == KilledByParent:
 		s.stats.Killed.Parent++
-	case t.killer == BySystem:
+	case t.killer == KilledBySystem:
 		s.stats.Killed.System++
 	default:
 		s.stats.Killed.User++
 	}
 }
 
-func (s *Set) changedFrame() *protocol.System {
+func (s *Set) backgroundTasksFrame() *protocol.System {
 	type line struct {
 		TaskID      string `json:"task_id"`
 		RunID       string `json:"run_id"`

@@ -25,8 +25,8 @@ type Kind string
 
 // The kinds of tasks.
 const (
-	Agent Kind = "local_agent"
-	Bash  Kind = "local_bash"
+	KindAgent Kind = "local_agent"
+	KindBash  Kind = "local_bash"
 )
 
 // Info describes a task at its start.
@@ -55,21 +55,21 @@ type Status string
 
 // The final statuses of a task.
 const (
-	Completed Status = "completed"
-	Failed    Status = "failed"
-	Killed    Status = "killed"
+	StatusCompleted Status = "completed"
+	StatusFailed    Status = "failed"
+	StatusKilled    Status = "killed"
 )
 
 // End describes the end of a task.
 type End struct {
-	Status     Status
-	Summary    string
-	Notice     string // the summary for the model; empty = the same
-	Report     string // the report of a background agent; empty = none
-	Usage      *Usage // agents only
-	Error      string // the error for observers; empty = none
-	ModelKnows bool   // the model was already notified
-	Event      string // the last event, reported with the end; empty = none
+	Status       Status
+	Summary      string
+	Notice       string // the summary for the model; empty = the same
+	Report       string // the report of a background agent; empty = none
+	Usage        *Usage // agents only
+	Error        string // the error for observers; empty = none
+	KnownToModel bool   // the model was already notified
+	Event        string // the last event, reported with the end; empty = none
 }
 
 // Usage is the usage of an agent so far.
@@ -87,13 +87,13 @@ type Task struct {
 	started      time.Time
 
 	// Guarded by set.mu.
-	unseen int // events that have not been shown yet
-	waits  int // scripted waits of its work that have begun and not ended
-	ended  bool
-	stop   context.CancelFunc // nil before Go
-	killer Killer
-	out    *os.File
-	outErr error
+	unshownEvents int // events that have not been shown yet
+	waitCount     int // scripted waits of its work that have begun and not ended
+	ended         bool
+	stop          context.CancelFunc // nil before Go
+	killer        Killer
+	out           *os.File
+	outErr        error
 }
 
 // Post queues events of the task. After the end of the task they are dropped.
@@ -105,8 +105,8 @@ func (t *Task) Post(events ...protocol.Event) {
 	}
 }
 
-// Wait runs f, in which the work of the task only waits.
-func (t *Task) Wait(f func() error) error {
+// WhileWaiting runs f, in which the work of the task only waits.
+func (t *Task) WhileWaiting(f func() error) error {
 	t.addWait(1)
 	defer t.addWait(-1)
 	return f()
@@ -115,17 +115,17 @@ func (t *Task) Wait(f func() error) error {
 func (t *Task) addWait(n int) {
 	t.set.mu.Lock()
 	defer t.set.mu.Unlock()
-	t.waits += n
+	t.waitCount += n
 	t.set.signal()
 }
 
-// Settle waits until all posted events have been shown, so that later ones follow
+// WaitShown waits until all posted events have been shown, so that later ones follow
 // them; the end of ctx ends the wait. In a set that shows events only at the end of
 // the work it does not wait.
-func (t *Task) Settle(ctx context.Context) {
-	for t.set.Live() {
+func (t *Task) WaitShown(ctx context.Context) {
+	for t.set.ShowsEventsLive() {
 		t.set.mu.Lock()
-		unseen, seen := t.unseen, t.set.seen
+		unseen, seen := t.unshownEvents, t.set.shownSignal
 		t.set.mu.Unlock()
 		if unseen == 0 {
 			return
@@ -144,9 +144,9 @@ func (t *Task) Progress(description, tool string, u Usage) {
 		return
 	}
 	fields := []protocol.Field{{Key: "task_id", Value: t.ID}, {Key: "run_id", Value: t.RunID}}
-	fields = append(fields, optional("tool_use_id", t.ToolUseID)...)
+	fields = append(fields, optionalField("tool_use_id", t.ToolUseID)...)
 	fields = append(fields, protocol.Field{Key: "description", Value: description})
-	fields = append(fields, optional("subagent_type", t.AgentType)...)
+	fields = append(fields, optionalField("subagent_type", t.AgentType)...)
 	t.Post(&protocol.System{Subtype: "task_progress", Fields: append(
 		fields,
 		protocol.Field{Key: "usage", Value: u},
@@ -160,7 +160,7 @@ func (t *Task) Detach() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	t.Background, t.OutputFile = true, s.outputFile(t.ID)
-	s.post(t, t.inBackground, s.changedFrame(), t.updated(struct {
+	s.post(t, t.inBackground, s.backgroundTasksFrame(), t.updatedFrame(struct {
 		Backgrounded bool `json:"is_backgrounded"`
 	}{true}))
 	t.inBackground = true
@@ -169,8 +169,8 @@ func (t *Task) Detach() {
 	}
 }
 
-// Took returns the time since the task started.
-func (t *Task) Took() time.Duration { return t.set.o.Now().Sub(t.started) }
+// Elapsed returns the time since the task started.
+func (t *Task) Elapsed() time.Duration { return t.set.options.Now().Sub(t.started) }
 
 // InBackground reports whether the conversation continues while the task runs: it
 // is a background task, or was started by one.
@@ -216,23 +216,23 @@ func (t *Task) finish(e End) {
 		return
 	}
 	if t.killer != notKilled {
-		e.Status = Killed
+		e.Status = StatusKilled
 	}
-	if t.killer == BySystem { // progress is not reported
+	if t.killer == KilledBySystem { // progress is not reported
 		e.Summary, e.Usage = t.Description, nil
 	}
 	if t.Ambient {
 		e.Summary, e.Usage = t.Description, nil
 	}
-	s.count(t, e.Status)
-	if t.Background || t.Kind == Agent && !t.Ambient {
-		s.post(t, t.inBackground, t.updated(struct {
+	s.countEnd(t, e.Status)
+	if t.Background || t.Kind == KindAgent && !t.Ambient {
+		s.post(t, t.inBackground, t.updatedFrame(struct {
 			Status  Status `json:"status"`
 			EndTime int64  `json:"end_time"`
 			Error   string `json:"error,omitempty"`
-		}{e.Status, s.o.Now().UnixMilli(), e.Error}))
+		}{e.Status, s.options.Now().UnixMilli(), e.Error}))
 	}
-	s.post(t, t.inBackground, t.notification(e))
+	s.post(t, t.inBackground, t.notificationFrame(e))
 	t.ended = true
 	if t.out != nil {
 		t.out.Close()
@@ -241,53 +241,53 @@ func (t *Task) finish(e End) {
 	if !t.Background {
 		return
 	}
-	s.post(t, t.inBackground, s.changedFrame())
-	if t.killer == notKilled && !e.ModelKnows {
-		s.notices = append(s.notices, t.notice(e))
+	s.post(t, t.inBackground, s.backgroundTasksFrame())
+	if t.killer == notKilled && !e.KnownToModel {
+		s.notices = append(s.notices, t.endNotice(e))
 	}
 }
 
-// Event reports an event to the model while the task continues.
-func (t *Task) Event(text string) {
+// ReportEvent reports an event to the model while the task continues.
+func (t *Task) ReportEvent(text string) {
 	s := t.set
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if t.ended {
 		return
 	}
-	s.notices = append(s.notices, Notification{Text: t.event(text), Origin: origin("")})
+	s.notices = append(s.notices, Notification{Text: t.notifyEvent(text), Origin: origin("")})
 	s.signal()
 }
 
-func (t *Task) event(text string) string {
+func (t *Task) notifyEvent(text string) string {
 	return "<task-notification>\n<task-id>" + t.ID + "</task-id>\n<summary>Monitor event: \"" + t.Description +
 		"\"</summary>\n<event>" + text + "</event>\n</task-notification>"
 }
 
 func (t *Task) startedFrame() *protocol.System {
 	fields := []protocol.Field{{Key: "task_id", Value: t.ID}, {Key: "run_id", Value: t.RunID}}
-	fields = append(fields, optional("tool_use_id", t.ToolUseID)...)
+	fields = append(fields, optionalField("tool_use_id", t.ToolUseID)...)
 	fields = append(fields, protocol.Field{Key: "description", Value: t.Description})
-	fields = append(fields, optional("subagent_type", t.AgentType)...)
+	fields = append(fields, optionalField("subagent_type", t.AgentType)...)
 	fields = append(fields, protocol.Field{Key: "is_backgrounded", Value: t.Background})
-	if t.Kind == Agent {
+	if t.Kind == KindAgent {
 		fields = append(fields, protocol.Field{Key: "spawn_depth", Value: t.Depth})
 	}
-	fields = append(fields, optional("parent_task_id", t.ParentID)...)
+	fields = append(fields, optionalField("parent_task_id", t.ParentID)...)
 	fields = append(fields, protocol.Field{Key: "task_type", Value: t.Kind})
-	fields = append(append(fields, optional("prompt", t.Prompt)...), t.ambient()...)
+	fields = append(append(fields, optionalField("prompt", t.Prompt)...), t.ambientFields()...)
 	return &protocol.System{Subtype: "task_started", Fields: fields}
 }
 
-func (t *Task) updated(patch any) *protocol.System {
+func (t *Task) updatedFrame(patch any) *protocol.System {
 	return &protocol.System{Subtype: "task_updated", Fields: []protocol.Field{
 		{Key: "task_id", Value: t.ID}, {Key: "run_id", Value: t.RunID}, {Key: "patch", Value: patch},
 	}}
 }
 
-func (t *Task) notification(e End) *protocol.System {
+func (t *Task) notificationFrame(e End) *protocol.System {
 	fields := []protocol.Field{{Key: "task_id", Value: t.ID}, {Key: "run_id", Value: t.RunID}}
-	fields = append(fields, optional("tool_use_id", t.ToolUseID)...)
+	fields = append(fields, optionalField("tool_use_id", t.ToolUseID)...)
 	fields = append(
 		fields,
 		protocol.Field{Key: "status", Value: wireStatus(e.Status)},
@@ -301,11 +301,11 @@ func (t *Task) notification(e End) *protocol.System {
 	if e.Usage != nil {
 		fields = append(fields, protocol.Field{Key: "usage", Value: *e.Usage})
 	}
-	return &protocol.System{Subtype: "task_notification", Fields: append(fields, t.ambient()...)}
+	return &protocol.System{Subtype: "task_notification", Fields: append(fields, t.ambientFields()...)}
 }
 
-// ambient returns the keys by which hosts know a task that they need not show.
-func (t *Task) ambient() []protocol.Field {
+// ambientFields returns the keys by which hosts know a task that they need not show.
+func (t *Task) ambientFields() []protocol.Field {
 	if !t.Ambient {
 		return nil
 	}
@@ -315,7 +315,7 @@ func (t *Task) ambient() []protocol.Field {
 // wireStatus returns the status for task_notification, where killed is called
 // stopped (spec: cli-contract 3.4).
 func wireStatus(s Status) string {
-	if s == Killed {
+	if s == StatusKilled {
 		return "stopped"
 	}
 	return string(s)
@@ -328,10 +328,10 @@ type Notification struct {
 	Origin json.RawMessage
 }
 
-func (t *Task) notice(e End) Notification {
+func (t *Task) endNotice(e End) Notification {
 	var b strings.Builder
 	if e.Event != "" {
-		b.WriteString(t.event(e.Event) + "\n")
+		b.WriteString(t.notifyEvent(e.Event) + "\n")
 	}
 	b.WriteString("<task-notification>\n<task-id>" + t.ID + "</task-id>\n")
 	if t.ToolUseID != "" {
@@ -359,60 +359,60 @@ func origin(runID string) json.RawMessage {
 	return raw
 }
 
-func optional(key, value string) []protocol.Field {
+func optionalField(key, value string) []protocol.Field {
 	if value == "" {
 		return nil
 	}
 	return []protocol.Field{{Key: key, Value: value}}
 }
 
-func (s *Set) newID(k Kind) string { return ID(k, s.o.NewID()) }
+func (s *Set) newID(k Kind) string { return NewTaskID(k, s.options.NewID()) }
 
-// ID derives an id from a uuid as the real CLI does: a1a34411e849f1b0c for an
+// NewTaskID derives an id from a uuid as the real CLI does: a1a34411e849f1b0c for an
 // agent, bgxo6nxdd for a command.
-func ID(k Kind, uuid string) string {
+func NewTaskID(k Kind, uuid string) string {
 	hex := strings.ReplaceAll(uuid, "-", "")
-	if k == Agent {
-		return "a" + hex[:min(8, len(hex))] + pad(hex, 8)
+	if k == KindAgent {
+		return "a" + hex[:min(8, len(hex))] + padOrTrim(hex, 8)
 	}
-	n, err := strconv.ParseUint(pad(hex, 12), 16, 64)
+	n, err := strconv.ParseUint(padOrTrim(hex, 12), 16, 64)
 	if err != nil {
-		return "b" + pad(hex, 8)
+		return "b" + padOrTrim(hex, 8)
 	}
-	return "b" + pad(strconv.FormatUint(n, 36), 8)
+	return "b" + padOrTrim(strconv.FormatUint(n, 36), 8)
 }
 
 // newRunID returns the start time in milliseconds and a random part:
 // 0mwprw21s-2e066cd9.
 func (s *Set) newRunID() string {
-	hex := strings.ReplaceAll(s.o.NewID(), "-", "")
-	return pad(strconv.FormatInt(max(0, s.o.Now().UnixMilli()), 36), 9) + "-" + hex[len(hex)-8:]
+	hex := strings.ReplaceAll(s.options.NewID(), "-", "")
+	return padOrTrim(strconv.FormatInt(max(0, s.options.Now().UnixMilli()), 36), 9) + "-" + hex[len(hex)-8:]
 }
 
-// pad makes text exactly n characters long, with leading zeros, or by keeping its
+// padOrTrim makes text exactly n characters long, with leading zeros, or by keeping its
 // end.
-func pad(text string, n int) string {
+func padOrTrim(text string, n int) string {
 	if len(text) >= n {
 		return text[len(text)-n:]
 	}
 	return strings.Repeat("0", n-len(text)) + text
 }
 
-// Agents reports whether a background agent is running, or its end has not been
+// HasAgent reports whether a background agent is running, or its end has not been
 // shown.
-func (s *Set) Agents() bool {
-	return containsAgent(s, func(t *Task) bool { return !t.ended || t.unseen > 0 })
+func (s *Set) HasAgent() bool {
+	return anyAgent(s, func(t *Task) bool { return !t.ended || t.unshownEvents > 0 })
 }
 
-// Active reports whether a background agent is about to continue: it is running and does
+// HasActiveAgent reports whether a background agent is about to continue: it is running and does
 // not wait.
-func (s *Set) Active() bool {
-	return containsAgent(s, func(t *Task) bool { return !t.ended && t.waits == 0 })
+func (s *Set) HasActiveAgent() bool {
+	return anyAgent(s, func(t *Task) bool { return !t.ended && t.waitCount == 0 })
 }
 
-// containsAgent reports whether a background agent has a property.
-func containsAgent(s *Set, is func(*Task) bool) bool {
+// anyAgent reports whether a background agent has a property.
+func anyAgent(s *Set, is func(*Task) bool) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return slices.ContainsFunc(s.tasks, func(t *Task) bool { return t.Background && t.Kind == Agent && is(t) })
+	return slices.ContainsFunc(s.tasks, func(t *Task) bool { return t.Background && t.Kind == KindAgent && is(t) })
 }

@@ -46,13 +46,13 @@ func wire(t *testing.T, events []protocol.Event) []string {
 // Keys and order of goldens subagent-fg and tool-bash-bg.
 func TestFrames(t *testing.T) {
 	s := newSet(task.Options{Dir: func() string { return "/tasks" }})
-	a := s.Start(task.Info{Kind: task.Agent, ToolUseID: "toolu_1", Description: "d", AgentType: "Explore", Prompt: "p", Depth: 1})
+	a := s.Start(task.Info{Kind: task.KindAgent, ToolUseID: "toolu_1", Description: "d", AgentType: "Explore", Prompt: "p", Depth: 1})
 	a.Progress("reading", "Read", task.Usage{TotalTokens: 3, ToolUses: 1, DurationMS: 2})
-	a.End(task.End{Status: task.Completed, Summary: "found", Usage: &task.Usage{TotalTokens: 5}})
-	a.End(task.End{Status: task.Failed}) // too late
+	a.End(task.End{Status: task.StatusCompleted, Summary: "found", Usage: &task.Usage{TotalTokens: 5}})
+	a.End(task.End{Status: task.StatusFailed}) // too late
 	a.Post(&protocol.Warning{Text: "too late"})
-	b := s.Start(task.Info{Kind: task.Bash, ToolUseID: "toolu_2", Description: "wait", Command: "sleep 1", Background: true})
-	b.End(task.End{Status: task.Failed, Summary: "no"})
+	b := s.Start(task.Info{Kind: task.KindBash, ToolUseID: "toolu_2", Description: "wait", Command: "sleep 1", Background: true})
+	b.End(task.End{Status: task.StatusFailed, Summary: "no"})
 	ids := fmt.Sprintf(`"task_id":"%s","run_id":"%s"`, a.ID, a.RunID)
 	bash := fmt.Sprintf(`"task_id":"%s","run_id":"%s"`, b.ID, b.RunID)
 	want := []string{
@@ -66,12 +66,12 @@ func TestFrames(t *testing.T) {
 		`"task_notification",` + bash + `,"tool_use_id":"toolu_2","status":"failed","output_file":"/tasks/` + b.ID + `.output","summary":"no"`,
 		`"background_tasks_changed","tasks":[]`,
 	}
-	got := wire(t, s.Take(task.InTurn))
+	got := wire(t, s.Take(task.PhaseInTurn))
 	if len(got) != 6 {
 		t.Errorf("%d events before the result of the call is shown", len(got))
 	}
-	s.Launched()
-	if diff := cmp.Diff(want, append(got, wire(t, s.Take(task.InTurn))...)); diff != "" {
+	s.MarkLaunched()
+	if diff := cmp.Diff(want, append(got, wire(t, s.Take(task.PhaseInTurn))...)); diff != "" {
 		t.Errorf("frames (-want +got):\n%s", diff)
 	}
 	if len(a.ID) != 17 || a.ID[0] != 'a' || len(b.ID) != 9 || b.ID[0] != 'b' {
@@ -93,12 +93,12 @@ func TestFrames(t *testing.T) {
 
 func TestNestedTaskIsBehindItsParent(t *testing.T) {
 	s := newSet(task.Options{Ordered: true})
-	parent := s.Start(task.Info{Kind: task.Agent, Background: true, Depth: 1})
-	child := s.Start(task.Info{Kind: task.Agent, ParentID: parent.ID, Depth: 2})
+	parent := s.Start(task.Info{Kind: task.KindAgent, Background: true, Depth: 1})
+	child := s.Start(task.Info{Kind: task.KindAgent, ParentID: parent.ID, Depth: 2})
 	if !child.InBackground() {
 		t.Error("the child of a background agent is in the foreground")
 	}
-	if events := s.Take(task.InTurn); len(events) != 2 {
+	if events := s.Take(task.PhaseInTurn); len(events) != 2 {
 		t.Errorf("%d events in the turn of an ordered set, want the start of the parent", len(events))
 	}
 	if stats := s.Stats(); stats.MaxDepth != 2 || stats.SpawnedBySubagents != 1 || stats.StartedInBackground != 1 {
@@ -111,11 +111,11 @@ func TestStopAndClose(t *testing.T) {
 		s := newSet(task.Options{})
 		wait := func(ctx context.Context) task.End {
 			<-ctx.Done()
-			return task.End{Status: task.Completed, Summary: "was stopped"}
+			return task.End{Status: task.StatusCompleted, Summary: "was stopped"}
 		}
-		a := s.Start(task.Info{Kind: task.Agent, Background: true, Depth: 1})
-		b := s.Start(task.Info{Kind: task.Bash, Background: true})
-		c := s.Start(task.Info{Kind: task.Agent, Background: true, Depth: 1})
+		a := s.Start(task.Info{Kind: task.KindAgent, Background: true, Depth: 1})
+		b := s.Start(task.Info{Kind: task.KindBash, Background: true})
+		c := s.Start(task.Info{Kind: task.KindAgent, Background: true, Depth: 1})
 		ctx, cancel := context.WithCancel(t.Context())
 		for _, k := range []*task.Task{a, b, c} {
 			s.Go(ctx, k, wait)
@@ -125,22 +125,22 @@ func TestStopAndClose(t *testing.T) {
 		if got := len(s.Running()); got != 3 {
 			t.Fatalf("%d tasks run", got)
 		}
-		if !s.Stop(a.ID, task.ByParent) || s.Stop("nosuch", task.ByUser) {
+		if !s.Stop(a.ID, task.KilledByParent) || s.Stop("nosuch", task.KilledByUser) {
 			t.Error("Stop of a running task is false, or that of an unknown one true")
 		}
 		synctest.Wait()
-		if s.Stop(a.ID, task.ByUser) || s.Pending() {
+		if s.Stop(a.ID, task.KilledByUser) || s.HasPendingNotice() {
 			t.Error("a stopped task runs on, or the model is told of it")
 		}
 		s.Close()
 		s.Close()
-		if s.Busy() {
+		if s.HasRunningTask() {
 			t.Error("tasks outlive the set")
 		}
 		if k := s.Stats().Killed; k != (protocol.KilledAgents{Parent: 1, System: 1}) {
 			t.Errorf("killed %+v", k)
 		}
-		s.Go(t.Context(), s.Start(task.Info{Kind: task.Bash, Background: true}), wait) // is stopped at once
+		s.Go(t.Context(), s.Start(task.Info{Kind: task.KindBash, Background: true}), wait) // is stopped at once
 		s.Close()
 	})
 }
@@ -151,33 +151,33 @@ func TestOrdered(t *testing.T) {
 		s := newSet(task.Options{Ordered: true})
 		var ran []int
 		for i := range 2 {
-			k := s.Start(task.Info{Kind: task.Agent, Background: true, Depth: 1})
+			k := s.Start(task.Info{Kind: task.KindAgent, Background: true, Depth: 1})
 			s.Go(t.Context(), k, func(context.Context) task.End {
 				ran = append(ran, i)
 				time.Sleep(time.Second)
-				return task.End{Status: task.Completed}
+				return task.End{Status: task.StatusCompleted}
 			})
 		}
 		synctest.Wait()
-		if s.Live() || len(ran) != 0 {
+		if s.ShowsEventsLive() || len(ran) != 0 {
 			t.Fatalf("ran %v before the turn was over", ran)
 		}
-		if n := len(s.Take(task.InTurn)); n != 4 {
+		if n := len(s.Take(task.PhaseInTurn)); n != 4 {
 			t.Errorf("%d events of the starts", n)
 		}
 		for i := range 2 {
-			s.Advance()
-			s.Advance() // one at a time
+			s.StartNextAgent()
+			s.StartNextAgent() // one at a time
 			synctest.Wait()
-			if len(ran) != i+1 || s.Take(task.BetweenTurns) != nil {
+			if len(ran) != i+1 || s.Take(task.PhaseBetweenTurns) != nil {
 				t.Errorf("agent %d: ran %v", i, ran)
 			}
 			time.Sleep(2 * time.Second)
-			if n := len(s.Take(task.BetweenTurns)); n != 3 {
+			if n := len(s.Take(task.PhaseBetweenTurns)); n != 3 {
 				t.Errorf("%d events of agent %d", n, i)
 			}
 		}
-		s.Go(t.Context(), s.Start(task.Info{Kind: task.Agent, Background: true}), nil) // never runs
+		s.Go(t.Context(), s.Start(task.Info{Kind: task.KindAgent, Background: true}), nil) // never runs
 		s.Close()
 	})
 }
@@ -186,15 +186,15 @@ func TestOrdered(t *testing.T) {
 func TestSettle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSet(task.Options{})
-		k := s.Start(task.Info{Kind: task.Agent})
+		k := s.Start(task.Info{Kind: task.KindAgent})
 		k.Post(&protocol.Warning{Text: "one"})
 		done := false
-		go func() { k.Settle(t.Context()); done = true }()
+		go func() { k.WaitShown(t.Context()); done = true }()
 		synctest.Wait()
-		if len(s.Take(task.InTurn)) != 2 || done {
+		if len(s.Take(task.PhaseInTurn)) != 2 || done {
 			t.Error("Settle does not wait")
 		}
-		s.Shown()
+		s.MarkShown()
 		synctest.Wait()
 		if !done {
 			t.Error("Settle waits for ever")
@@ -202,19 +202,19 @@ func TestSettle(t *testing.T) {
 		k.Post(&protocol.Warning{Text: "two"})
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		k.Settle(ctx)                                                              // ends with ctx
-		newSet(task.Options{Ordered: true}).Start(task.Info{}).Settle(t.Context()) // shows nothing before the end
+		k.WaitShown(ctx)                                                              // ends with ctx
+		newSet(task.Options{Ordered: true}).Start(task.Info{}).WaitShown(t.Context()) // shows nothing before the end
 	})
 }
 
 func TestClear(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSet(task.Options{})
-		k := s.Start(task.Info{Kind: task.Bash, Background: true})
+		k := s.Start(task.Info{Kind: task.KindBash, Background: true})
 		s.Go(t.Context(), k, func(ctx context.Context) task.End { <-ctx.Done(); return task.End{} })
 		s.Clear()
 		synctest.Wait()
-		if got := s.Take(task.BetweenTurns); got != nil || s.Busy() || s.Pending() {
+		if got := s.Take(task.PhaseBetweenTurns); got != nil || s.HasRunningTask() || s.HasPendingNotice() {
 			t.Errorf("after Clear: %v", wire(t, got))
 		}
 		s.Close()
@@ -224,7 +224,7 @@ func TestClear(t *testing.T) {
 func TestOutput(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "tasks")
 	s := newSet(task.Options{Dir: func() string { return dir }})
-	k := s.Start(task.Info{Kind: task.Bash, Background: true})
+	k := s.Start(task.Info{Kind: task.KindBash, Background: true})
 	if out, err := s.Output(k.ID); out != nil || err != nil {
 		t.Errorf("output before there is some: %q, %v", out, err)
 	}
@@ -233,7 +233,7 @@ func TestOutput(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	k.End(task.End{Status: task.Completed})
+	k.End(task.End{Status: task.StatusCompleted})
 	if out, err := s.Output(k.ID); string(out) != "one\ntwo\n" || err != nil {
 		t.Errorf("output %q, %v", out, err)
 	}
@@ -253,20 +253,20 @@ func TestOutput(t *testing.T) {
 // An agent counts until its end has been shown, and is active unless it only waits.
 func TestAgentsAreCounted(t *testing.T) {
 	s := newSet(task.Options{})
-	a := s.Start(task.Info{Kind: task.Agent, Background: true})
+	a := s.Start(task.Info{Kind: task.KindAgent, Background: true})
 	var states []string
 	note := func(when string) {
-		states = append(states, fmt.Sprint(when, " ", s.Agents(), s.Active()))
+		states = append(states, fmt.Sprint(when, " ", s.HasAgent(), s.HasActiveAgent()))
 	}
 	note("started")
-	_ = a.Wait(func() error { note("waits"); return nil })
-	s.Launched()
-	s.Take(task.InTurn)
-	s.Shown()
-	a.End(task.End{Status: task.Completed})
+	_ = a.WhileWaiting(func() error { note("waits"); return nil })
+	s.MarkLaunched()
+	s.Take(task.PhaseInTurn)
+	s.MarkShown()
+	a.End(task.End{Status: task.StatusCompleted})
 	note("ended")
-	s.Take(task.InTurn)
-	s.Shown()
+	s.Take(task.PhaseInTurn)
+	s.MarkShown()
 	note("shown")
 	want := []string{"started true true", "waits true false", "ended true false", "shown false false"}
 	if diff := cmp.Diff(want, states); diff != "" {

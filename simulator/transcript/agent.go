@@ -6,8 +6,8 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// agent is the .meta.json file of a sub-agent's transcript.
-type agent struct {
+// agentMeta is the .meta.json file of a sub-agent's transcript.
+type agentMeta struct {
 	AgentType   string `json:"agentType"`
 	IsBuiltIn   bool   `json:"isBuiltIn"`
 	Description string `json:"description"`
@@ -66,11 +66,11 @@ func (c *attribution) addResult(call *protocol.MCPCall) {
 	}
 }
 
-// agents writes the transcripts of sub-agents, one file each.
-type agents struct {
+// agentTranscripts writes the transcripts of sub-agents, one file each.
+type agentTranscripts struct {
 	conversation *conversation
 	attachments  *contextAttachments
-	meta         map[string]*agent
+	meta         map[string]*agentMeta
 }
 
 // agentID returns the id of the sub-agent that an event belongs to; it may be empty.
@@ -84,8 +84,8 @@ func agentID(parent *string, id string) string {
 	return *parent
 }
 
-func newAgent(kind, description, toolUseID string) agent {
-	a := agent{AgentType: kind, Description: description, ToolUseID: toolUseID, SpawnDepth: 1}
+func newAgent(kind, description, toolUseID string) agentMeta {
+	a := agentMeta{AgentType: kind, Description: description, ToolUseID: toolUseID, SpawnDepth: 1}
 	switch kind {
 	case "claude", "Explore", "general-purpose", "Plan", "statusline-setup":
 		a.IsBuiltIn = true
@@ -95,10 +95,10 @@ func newAgent(kind, description, toolUseID string) agent {
 
 // write appends lines to a sub-agent's transcript and makes the .meta.json file before the first
 // one.
-func (a *agents) write(id string, meta agent, lines ...any) error {
+func (a *agentTranscripts) write(id string, meta agentMeta, lines ...any) error {
 	if a.meta[id] == nil {
 		if a.meta == nil {
-			a.meta = map[string]*agent{}
+			a.meta = map[string]*agentMeta{}
 		}
 		a.meta[id] = &meta
 		if err := a.writeMeta(id); err != nil {
@@ -110,7 +110,7 @@ func (a *agents) write(id string, meta agent, lines ...any) error {
 
 // recordUser records a user line of a sub-agent. The first one is its prompt, a string, followed by its
 // context.
-func (a *agents) recordUser(id string, ev *protocol.User, line protocol.UserLine) error {
+func (a *agentTranscripts) recordUser(id string, ev *protocol.User, line protocol.UserLine) error {
 	first := line.ParentUUID == nil
 	if blocks := line.Message.Content.Blocks; first && len(blocks) == 1 {
 		if text, is := blocks[0].(protocol.TextBlock); is {
@@ -125,7 +125,7 @@ func (a *agents) recordUser(id string, ev *protocol.User, line protocol.UserLine
 
 // writeMeta writes the .meta.json file. A mirror receives it as a line of the transcript (spec:
 // cli-contract 8.5).
-func (a *agents) writeMeta(id string) error {
+func (a *agentTranscripts) writeMeta(id string) error {
 	meta := a.meta[id]
 	data, err := protocol.Marshal(meta)
 	if err != nil {
@@ -140,7 +140,7 @@ func (a *agents) writeMeta(id string) error {
 	}
 	entry, err := protocol.Marshal(struct {
 		Type string `json:"type"`
-		agent
+		agentMeta
 	}{"agent_metadata", *meta})
 	if err != nil {
 		return err
@@ -150,7 +150,7 @@ func (a *agents) writeMeta(id string) error {
 }
 
 // recordStart makes the .meta.json file of a sub-agent.
-func (a *agents) recordStart(ev *protocol.System) error {
+func (a *agentTranscripts) recordStart(ev *protocol.System) error {
 	depth, isAgent := field(ev.Fields, "spawn_depth").(int)
 	if !isAgent {
 		return nil // another kind of task
@@ -159,14 +159,14 @@ func (a *agents) recordStart(ev *protocol.System) error {
 	meta := newAgent(text(ev.Fields, "subagent_type"), text(ev.Fields, "description"), text(ev.Fields, "tool_use_id"))
 	meta.SpawnDepth, meta.Parent = depth, text(ev.Fields, "parent_task_id")
 	if a.meta == nil {
-		a.meta = map[string]*agent{}
+		a.meta = map[string]*agentMeta{}
 	}
 	a.meta[id] = &meta
 	return a.writeMeta(id)
 }
 
 // recordEnd records that a sub-agent has finished.
-func (a *agents) recordEnd(ev *protocol.System) error {
+func (a *agentTranscripts) recordEnd(ev *protocol.System) error {
 	id := text(ev.Fields, "task_id")
 	meta := a.meta[id]
 	if meta == nil || meta.Finished {

@@ -36,7 +36,7 @@ func (r *recorder) recordAttachment(ev *protocol.AttachmentAdded) error {
 		}
 	}
 	if ev.Tool != "" && r.labels.addTool(ev.Tool) {
-		if err := r.lines.write(r.labels.toolsUsed()); err != nil {
+		if err := r.lines.write(r.labels.toolsUsedLine()); err != nil {
 			return err
 		}
 	}

@@ -18,7 +18,7 @@ type contextAttachments struct {
 
 // The attachments of transcripts for [SessionContext].
 type (
-	environment struct {
+	environmentAttachment struct {
 		Type     string   `json:"type"` // "environment"
 		Snapshot snapshot `json:"snapshot"`
 	}
@@ -31,12 +31,12 @@ type (
 		Shell            string   `json:"shell"`
 		OSVersion        string   `json:"osVersion"`
 	}
-	model struct {
-		Type     string   `json:"type"` // "model"
-		Identity identity `json:"identity"`
-		Text     string   `json:"text"`
+	modelAttachment struct {
+		Type     string        `json:"type"` // "model"
+		Identity modelIdentity `json:"identity"`
+		Text     string        `json:"text"`
 	}
-	identity struct {
+	modelIdentity struct {
 		ModelID         string  `json:"modelId"`
 		MarketingName   *string `json:"marketingName"`
 		KnowledgeCutoff *string `json:"knowledgeCutoff"`
@@ -70,7 +70,7 @@ type (
 		Names     []string `json:"names"`
 		Digests   []string `json:"digests"`
 	}
-	autoMode struct {
+	autoModeAttachment struct {
 		Type      string `json:"type"` // "auto_mode"
 		Consent   bool   `json:"autoModeConsentFlow"`
 		Finish    bool   `json:"finishExposedWork"`
@@ -83,7 +83,7 @@ type (
 		Type    string            `json:"type"` // "session_context"
 		Context map[string]string `json:"context"`
 	}
-	date struct {
+	dateAttachment struct {
 		Type string `json:"type"` // "date"
 		Date string `json:"date"`
 	}
@@ -98,11 +98,11 @@ type (
 	}
 )
 
-func (l *contextAttachments) surroundings() SessionContext {
-	if l.conversation.opts.Context == nil {
+func (l *contextAttachments) sessionContext() SessionContext {
+	if l.conversation.options.Context == nil {
 		return SessionContext{}
 	}
-	return l.conversation.opts.Context.Surroundings()
+	return l.conversation.options.Context.SessionContext()
 }
 
 // environment writes the environment with the first prompt of a conversation.
@@ -111,10 +111,10 @@ func (l *contextAttachments) environment() error {
 		return nil
 	}
 	l.environmentWritten, l.contextPending = true, true
-	now := l.surroundings()
-	lines := append(l.place("", now), l.lists("", now, true)...)
+	now := l.sessionContext()
+	lines := append(l.changeAttachments("", now), l.listingAttachments("", now, true)...)
 	if bypass := now.ShellMode == protocol.ModeBypass; bypass || now.ShellMode == protocol.ModeAuto {
-		lines = append(lines, l.conversation.reminder("", autoMode{Type: "auto_mode", BashFirst: true, Steer: "relaxed", SteerOnly: true, Bypass: bypass},
+		lines = append(lines, l.conversation.reminder("", autoModeAttachment{Type: "auto_mode", BashFirst: true, Steer: "relaxed", SteerOnly: true, Bypass: bypass},
 			"In this permission mode Bash is welcome wherever it is the simpler tool."))
 	}
 	return l.lines.write(lines...)
@@ -142,29 +142,29 @@ func (l *contextAttachments) writeChanges() error {
 // repeatListings returns the context that a compaction has removed from the conversation.
 func (l *contextAttachments) repeatListings() []any {
 	l.environmentWritten = true
-	now := l.surroundings()
-	return append(l.lists("", now, false), l.place("", now)...)
+	now := l.sessionContext()
+	return append(l.listingAttachments("", now, false), l.changeAttachments("", now)...)
 }
 
 // agentListings returns the context of a sub-agent's prompt.
 func (l *contextAttachments) agentListings(id string) []any {
-	now := l.surroundings()
+	now := l.sessionContext()
 	now.Agents = nil
-	lists := l.lists(id, SessionContext{Deferred: now.Deferred}, false)
-	lists = append(lists, l.place(id, now)...)
-	lists = append(lists, l.lists(id, SessionContext{Skills: now.Skills}, false)...)
+	lists := l.listingAttachments(id, SessionContext{Deferred: now.Deferred}, false)
+	lists = append(lists, l.changeAttachments(id, now)...)
+	lists = append(lists, l.listingAttachments(id, SessionContext{Skills: now.Skills}, false)...)
 	return append(lists, l.firstRequestLines(id)...)
 }
 
-// place returns the directory and model of the agent.
-func (l *contextAttachments) place(agentID string, now SessionContext) []any {
-	m := l.conversation.opts.Machine
-	dirs, dir, isWorktree := append([]string{}, m.AdditionalDirs...), l.conversation.opts.CWD, m.IsWorktree
-	if agentID != "" && l.conversation.opts.Context != nil && l.conversation.opts.Context.AgentDir(agentID) != "" {
-		dir, isWorktree = l.conversation.opts.Context.AgentDir(agentID), true
+// changeAttachments returns the directory and model of the agent.
+func (l *contextAttachments) changeAttachments(agentID string, now SessionContext) []any {
+	m := l.conversation.options.Machine
+	dirs, dir, isWorktree := append([]string{}, m.AdditionalDirs...), l.conversation.options.CWD, m.IsWorktree
+	if agentID != "" && l.conversation.options.Context != nil && l.conversation.options.Context.AgentDir(agentID) != "" {
+		dir, isWorktree = l.conversation.options.Context.AgentDir(agentID), true
 		dirs = append(dirs, dir)
 	}
-	told := model{Type: "model", Identity: identity{ModelID: now.Model}, Text: "You are powered by the model " + now.Model + "."}
+	told := modelAttachment{Type: "model", Identity: modelIdentity{ModelID: now.Model}, Text: "You are powered by the model " + now.Model + "."}
 	if now.ModelName != "" {
 		told.Identity.MarketingName = &now.ModelName
 		told.Text = "You are powered by the model named " + now.ModelName + ". The exact model ID is " + now.Model + "."
@@ -174,7 +174,7 @@ func (l *contextAttachments) place(agentID string, now SessionContext) []any {
 		told.Text += " Assistant knowledge cutoff is " + now.Cutoff + "."
 	}
 	return []any{
-		l.conversation.reminder(agentID, environment{"environment", snapshot{
+		l.conversation.reminder(agentID, environmentAttachment{"environment", snapshot{
 			WorkingDirectory: dir, IsWorktree: isWorktree, IsGitRepo: m.IsGitRepo, AdditionalDirs: dirs,
 			Platform: m.Platform, Shell: m.Shell, OSVersion: m.OSVersion,
 		}}, "# Environment\n - Working directory: "+dir+"\n - Platform: "+m.Platform+"\n - Shell: "+m.Shell+"\n - System: "+m.OSVersion),
@@ -182,9 +182,9 @@ func (l *contextAttachments) place(agentID string, now SessionContext) []any {
 	}
 }
 
-// lists returns the tools, agents and skills. Servers that are still starting are listed only at
+// listingAttachments returns the tools, agents and skills. Servers that are still starting are listed only at
 // the start.
-func (l *contextAttachments) lists(agentID string, now SessionContext, start bool) []any {
+func (l *contextAttachments) listingAttachments(agentID string, now SessionContext, start bool) []any {
 	var lines []any
 	if now.Deferred != nil {
 		tools := deferredTools{
@@ -224,24 +224,24 @@ func (l *contextAttachments) lists(agentID string, now SessionContext, start boo
 
 // firstRequestLines returns what the first request adds.
 func (l *contextAttachments) firstRequestLines(agentID string) []any {
-	return append(l.opening(agentID), l.change(agentID))
+	return append(l.openingAttachments(agentID), l.directoryChange(agentID))
 }
 
-// opening returns the context that only the session itself has. It does not include the state of
+// openingAttachments returns the context that only the session itself has. It does not include the state of
 // the repository.
-func (l *contextAttachments) opening(agentID string) []any {
-	today := l.conversation.opts.Clock.Now().Format("2006-01-02")
+func (l *contextAttachments) openingAttachments(agentID string) []any {
+	today := l.conversation.options.Clock.Now().Format("2006-01-02")
 	return []any{
 		l.conversation.attachment(agentID, "", sessionContext{"session_context", map[string]string{}}),
-		l.conversation.reminder(agentID, date{"date", today}, "Today's date is "+today+"."),
+		l.conversation.reminder(agentID, dateAttachment{"date", today}, "Today's date is "+today+"."),
 	}
 }
 
-// change returns how commits are signed.
-func (l *contextAttachments) change(agentID string) any {
+// directoryChange returns how commits are signed.
+func (l *contextAttachments) directoryChange(agentID string) any {
 	author := ""
-	if l.conversation.opts.Context != nil {
-		author = l.conversation.opts.Context.CurrentModel().Name
+	if l.conversation.options.Context != nil {
+		author = l.conversation.options.Context.CurrentModel().Name
 	}
 	signed := sessionChange{
 		Type: "remote_session_change", Commit: "Co-Authored-By: Claude " + author + " <noreply@anthropic.com>",

@@ -11,17 +11,17 @@ import (
 
 // costs adds up the costs of the session, in this process and earlier ones.
 type costs struct {
-	totals     protocol.CostStateLine
-	before     map[string]protocol.ModelUsage // by model, of earlier processes
-	waitMillis int                            // ms for the model, in earlier processes
+	totals        protocol.CostStateLine
+	previousUsage map[string]protocol.ModelUsage // by model, of earlier processes
+	waitMillis    int                            // ms for the model, in earlier processes
 }
 
 // restore adds the costs recorded by an earlier process.
 func (c *costs) restore(line protocol.CostStateLine) {
 	c.totals, c.waitMillis = line, line.TotalAPIDuration
-	c.before = make(map[string]protocol.ModelUsage, len(line.ModelUsage))
+	c.previousUsage = make(map[string]protocol.ModelUsage, len(line.ModelUsage))
 	for model, u := range line.ModelUsage {
-		c.before[model] = usageOf(u)
+		c.previousUsage[model] = usageOf(u)
 	}
 }
 
@@ -47,8 +47,8 @@ func (c *costs) addTurn(ev *protocol.Result) {
 	}
 }
 
-// line returns the transcript line with the costs.
-func (c *costs) line(id string) protocol.CostStateLine {
+// stateLine returns the transcript line with the costs.
+func (c *costs) stateLine(id string) protocol.CostStateLine {
 	line := c.totals
 	line.Type, line.SessionID = "cost-state", id
 	if line.ModelUsage == nil {
@@ -57,9 +57,9 @@ func (c *costs) line(id string) protocol.CostStateLine {
 	return line
 }
 
-// mayPatch reports whether an output may contain the patch that changedLines counts. It avoids
+// changesFile reports whether an output may contain the patch that changedLines counts. It avoids
 // encoding a long output as JSON if its struct has no field for one.
-func mayPatch(output any) bool {
+func changesFile(output any) bool {
 	if _, ok := output.(json.Marshaler); ok {
 		return true
 	}
@@ -79,7 +79,7 @@ func changedLines(r protocol.ToolResult) (added, removed int) {
 	if r.IsError || r.Output == nil {
 		return 0, 0
 	}
-	if !mayPatch(r.Output) {
+	if !changesFile(r.Output) {
 		return 0, 0 // nothing that changes a file: the output may be long
 	}
 	raw, err := protocol.Marshal(r.Output)

@@ -12,7 +12,7 @@ import (
 type sessionLabels struct {
 	conversation      *conversation
 	title             string // empty = none
-	titleGiven        bool   // this process gave the title
+	hasUserTitle      bool   // this process gave the title
 	tools             []string
 	rawPrompt         protocol.Content // the prompt as the user wrote it
 	prompt            string           // text of the last prompt, as lists of sessions show it
@@ -21,60 +21,60 @@ type sessionLabels struct {
 	hasReply          bool             // this process has written a message of the model, not only commands
 }
 
-// opening returns the lines with which a process begins its part of a transcript.
-func (l *sessionLabels) opening() []any {
+// openingLines returns the lines with which a process begins its part of a transcript.
+func (l *sessionLabels) openingLines() []any {
 	var lines []any
 	if !l.conversation.resumed {
-		lines = l.worktree()
+		lines = l.worktreeLines()
 	}
-	if l.titleGiven || l.conversation.forked || l.conversation.cleared {
-		lines = append(lines, l.titles()...)
+	if l.hasUserTitle || l.conversation.forked || l.conversation.wasCleared {
+		lines = append(lines, l.titleLines()...)
 	}
 	if !l.conversation.resumed {
-		lines = append(lines, l.agentSetting()...)
+		lines = append(lines, l.agentSettingLines()...)
 	}
-	if l.conversation.forked || l.conversation.cleared {
-		lines = append(lines, l.mode())
+	if l.conversation.forked || l.conversation.wasCleared {
+		lines = append(lines, l.modeLine())
 	}
 	if l.conversation.forked {
 		lines = append(lines, l.conversation.latchLine())
 	}
 	if l.conversation.resumed && len(l.tools) > 0 {
-		lines = append(lines, l.toolsUsed())
+		lines = append(lines, l.toolsUsedLine())
 	}
 	return lines
 }
 
-// closing returns the lines that describe the conversation so far. They repeat the opening lines.
-func (l *sessionLabels) closing() []any {
-	l.lastPromptWritten, l.lastPromptLeaf = true, l.conversation.leaf[""]
+// closingLines returns the lines that describe the conversation so far. They repeat the opening lines.
+func (l *sessionLabels) closingLines() []any {
+	l.lastPromptWritten, l.lastPromptLeaf = true, l.conversation.leaves[""]
 	lines := []any{protocol.LastPromptLine{Type: "last-prompt", LastPrompt: l.prompt, LeafUUID: l.lastPromptLeaf, SessionID: l.conversation.id}}
 	if !l.hasReply && !l.conversation.forked {
 		return lines
 	}
 	appended := l.conversation.resumed && !l.conversation.forked
 	if !appended {
-		lines = append(append(lines, l.titles()...), l.agentSetting()...)
+		lines = append(append(lines, l.titleLines()...), l.agentSettingLines()...)
 	}
-	if l.conversation.resumed || l.conversation.cleared {
-		lines = append(lines, l.mode())
+	if l.conversation.resumed || l.conversation.wasCleared {
+		lines = append(lines, l.modeLine())
 	}
 	if !appended {
 		lines = append(lines, l.conversation.latchLine())
 	}
-	return append(lines, l.worktree()...)
+	return append(lines, l.worktreeLines()...)
 }
 
-func (l *sessionLabels) worktree() []any {
-	if l.conversation.opts.Machine.Worktree == nil {
+func (l *sessionLabels) worktreeLines() []any {
+	if l.conversation.options.Machine.Worktree == nil {
 		return nil
 	}
-	w := *l.conversation.opts.Machine.Worktree
+	w := *l.conversation.options.Machine.Worktree
 	w.SessionID = l.conversation.id
 	return []any{protocol.WorktreeStateLine{Type: "worktree-state", Worktree: w, SessionID: l.conversation.id}}
 }
 
-func (l *sessionLabels) titles() []any {
+func (l *sessionLabels) titleLines() []any {
 	if l.title == "" {
 		return nil
 	}
@@ -84,24 +84,24 @@ func (l *sessionLabels) titles() []any {
 	}
 }
 
-func (l *sessionLabels) agentSetting() []any {
-	if l.conversation.opts.Agent == "" {
+func (l *sessionLabels) agentSettingLines() []any {
+	if l.conversation.options.Agent == "" {
 		return nil
 	}
-	return []any{protocol.AgentSettingLine{Type: "agent-setting", AgentSetting: l.conversation.opts.Agent, SessionID: l.conversation.id}}
+	return []any{protocol.AgentSettingLine{Type: "agent-setting", AgentSetting: l.conversation.options.Agent, SessionID: l.conversation.id}}
 }
 
-func (l *sessionLabels) mode() protocol.ModeLine {
+func (l *sessionLabels) modeLine() protocol.ModeLine {
 	return protocol.ModeLine{Type: "mode", Mode: "normal", SessionID: l.conversation.id}
 }
 
-func (l *sessionLabels) toolsUsed() protocol.ToolsUsedLine {
+func (l *sessionLabels) toolsUsedLine() protocol.ToolsUsedLine {
 	return protocol.ToolsUsedLine{Type: "tools-used", Tools: slices.Clone(l.tools), SessionID: l.conversation.id}
 }
 
-// lastPrompt records the prompt that lists of sessions show. A fork begins with the first prompt of
+// recordPrompt records the prompt that lists of sessions show. A fork begins with the first prompt of
 // its source.
-func (l *sessionLabels) lastPrompt(ev *protocol.PromptAccepted) {
+func (l *sessionLabels) recordPrompt(ev *protocol.PromptAccepted) {
 	typed := l.rawPrompt
 	l.rawPrompt = protocol.Content{}
 	if ev.Expansion != nil && !strings.Contains(ev.Content.Text, "<command-args>") {
@@ -117,9 +117,9 @@ func (l *sessionLabels) lastPrompt(ev *protocol.PromptAccepted) {
 	}
 }
 
-// newTools records the tools that a message calls, at its first block. Names of tools that the model was not offered do
+// recordTools records the tools that a message calls, at its first block. Names of tools that the model was not offered do
 // not count.
-func (l *sessionLabels) newTools(ev *protocol.Assistant, offered RequestContext) bool {
+func (l *sessionLabels) recordTools(ev *protocol.Assistant, offered RequestContext) bool {
 	if ev.Final == nil {
 		return false
 	}

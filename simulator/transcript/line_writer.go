@@ -4,11 +4,11 @@ import "cmp"
 
 // lineWriter writes the lines of the session's own conversation in order.
 type lineWriter struct {
-	conversation *conversation
-	labels       *sessionLabels
-	opened       bool  // the lines at the head of the file are written
-	cutOff       bool  // the transcript ends within a line
-	waiting      []any // lines that wait for the next ones
+	conversation      *conversation
+	labels            *sessionLabels
+	opened            bool  // the lines at the head of the file are written
+	endsInPartialLine bool  // the transcript ends within a line
+	waitingLines      []any // lines that wait for the next ones
 	// pending gives the history to be copied before the first line of a fork, under
 	// the id of its first prompt; nil = nothing.
 	pending func(promptID string) []byte
@@ -25,7 +25,7 @@ func (p *lineWriter) write(lines ...any) error {
 	}
 	if copied := p.pending; copied != nil {
 		p.pending = nil
-		if err := p.conversation.writer.writeCopy(p.conversation.path, copied(cmp.Or(p.conversation.promptID, p.conversation.opts.Clock.NewID()))); err != nil {
+		if err := p.conversation.writer.writeCopy(p.conversation.path, copied(cmp.Or(p.conversation.promptID, p.conversation.options.Clock.NewID()))); err != nil {
 			return err
 		}
 	}
@@ -34,8 +34,8 @@ func (p *lineWriter) write(lines ...any) error {
 
 // flush writes the lines that were held back.
 func (p *lineWriter) flush() error {
-	held := p.waiting
-	p.waiting = nil
+	held := p.waitingLines
+	p.waitingLines = nil
 	return p.conversation.writer.writeLines(p.conversation.path, held...)
 }
 
@@ -45,10 +45,10 @@ func (p *lineWriter) open() error {
 		return nil
 	}
 	p.opened = true
-	if p.cutOff {
+	if p.endsInPartialLine {
 		if err := p.conversation.writer.writeBytes(p.conversation.path, []byte("\n")); err != nil {
 			return err
 		}
 	}
-	return p.conversation.writer.writeLines(p.conversation.path, p.labels.opening()...)
+	return p.conversation.writer.writeLines(p.conversation.path, p.labels.openingLines()...)
 }

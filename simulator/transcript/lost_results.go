@@ -24,7 +24,7 @@ func unansweredCalls(history []Message) (calls []unansweredCall) {
 	return calls
 }
 
-const lostText = "[Tool call interrupted: the session ended before this call's result was recorded, so its outcome is unknown. " +
+const lostResultText = "[Tool call interrupted: the session ended before this call's result was recorded, so its outcome is unknown. " +
 	"Check whether it took effect before relying on it or running it again.]"
 
 // lostResultLines returns the lines that complete the conversation of an earlier process before the next
@@ -34,18 +34,18 @@ func (r *recorder) lostResultLines(promptID string) []any {
 	for _, c := range r.unanswered {
 		e := r.conversation.envelope("", "", "")
 		e.PromptID, e.ParentUUID = promptID, &c.message
-		result := protocol.ToolResultBlock{Type: "tool_result", ToolUseID: c.id, Content: protocol.Content{Text: lostText}, IsError: new(true)}
+		result := protocol.ToolResultBlock{Type: "tool_result", ToolUseID: c.id, Content: protocol.Content{Text: lostResultText}, IsError: new(true)}
 		lines = append(lines, protocol.UserLine{
-			LineHead: e.LineHead, Type: "user", LineID: e.LineID, ToolUseResult: lostText, ToolDenialKind: "interrupted", SourceToolAssistantUUID: c.message,
-			Message: protocol.UserContent{Role: "user", Content: protocol.Content{Blocks: []protocol.Block{result}}}, LineFoot: e.LineFoot,
+			LineHead: e.LineHead, Type: "user", LineID: e.LineID, ToolUseResult: lostResultText, ToolDenialKind: "interrupted", SourceToolAssistantUUID: c.message,
+			Message: protocol.UserContent{Role: "user", Content: protocol.Content{Blocks: []protocol.Block{result}}}, LineTrailer: e.LineTrailer,
 		})
 	}
-	if len(lines) > 0 || r.lacksReply {
+	if len(lines) > 0 || r.awaitsReply {
 		e, sequence := r.conversation.envelope("", "", ""), ""
-		message := protocol.SyntheticMessage(r.conversation.opts.Clock.NewID(), "No response requested.", "stop_sequence")
+		message := protocol.SyntheticMessage(r.conversation.options.Clock.NewID(), "No response requested.", "stop_sequence")
 		message.StopSequence = &sequence
-		lines = append(lines, protocol.SyntheticLine{LineHead: e.LineHead, Type: "assistant", LineID: e.LineID, Message: message, MadeBy: "other", LineFoot: e.LineFoot})
+		lines = append(lines, protocol.SyntheticLine{LineHead: e.LineHead, Type: "assistant", LineID: e.LineID, Message: message, MadeBy: "other", LineTrailer: e.LineTrailer})
 	}
-	r.unanswered, r.lacksReply = nil, false
+	r.unanswered, r.awaitsReply = nil, false
 	return lines
 }

@@ -26,10 +26,9 @@ type Options struct {
 	// DefaultID is the id of a fresh session without ID; empty = a new one. If it
 	// exists its transcript is appended to.
 	DefaultID string
-	// Again restarts the ids of NewID, as those of the n-th run: of ids that
-	// come from a seed the first is taken by the run before. Nil = they never
-	// repeat.
-	Again func(n int)
+	// RestartIDs restarts the ids of NewID for the n-th run, because ids that derive from a seed repeat the ids of
+	// the previous run. Nil = ids never repeat.
+	RestartIDs func(n int)
 
 	Resume    string  // --resume: session id, path of a .jsonl file, or title
 	ResumeAt  string  // --resume-session-at: uuid of the last line to keep
@@ -58,15 +57,15 @@ type Clock interface {
 
 // ContextSource returns the current context of the model.
 type ContextSource interface {
-	Surroundings() SessionContext
+	SessionContext() SessionContext
 	CurrentModel() ModelContext
-	// Moved is the directory in which commands run now; empty = that of the start.
-	Moved() string
+	// PreviousDirectory returns the directory in which commands run now; empty = the directory at the start.
+	PreviousDirectory() string
 	// AgentDir is the worktree that an agent works in; empty = the directory of the session.
 	AgentDir(agentID string) string
-	// Request is what requests to the model contain besides messages; kind is the type of the sub-agent that sends
+	// RequestContext is what requests to the model contain besides messages; kind is the type of the sub-agent that sends
 	// them, empty for the session itself.
-	Request(kind string) RequestContext
+	RequestContext(kind string) RequestContext
 }
 
 // ModelContext describes the current model.
@@ -89,7 +88,7 @@ type RequestContext struct {
 	VendorAPI bool
 }
 
-// has reports whether the model knows a tool by name. Nothing is known of an empty context.
+// has reports whether the model has a tool, by name. It returns false for an empty context.
 func (c RequestContext) has(name string) bool {
 	return c.Tools == nil || slices.Contains(c.Deferred, name) ||
 		slices.ContainsFunc(c.Tools, func(t protocol.Tool) bool { return t.Name == name })
@@ -112,7 +111,7 @@ type Machine struct {
 type SessionContext struct {
 	Model     string
 	ModelName string // as people call it; empty = unknown
-	Cutoff    string // month up to which the model knows the world; empty = unknown
+	Cutoff    string // month of the knowledge cutoff; empty = unknown
 	// ShellMode is the permission mode if the model has Bash and Edit; in some modes the model is asked to prefer
 	// Bash. Empty without these tools.
 	ShellMode protocol.PermissionMode
@@ -163,7 +162,7 @@ func (o Options) find() (string, error) {
 	case o.Resume != "":
 		return o.findResume()
 	case o.Continue:
-		for _, c := range candidates(o.projectDir()) {
+		for _, c := range transcriptFiles(o.projectDir()) {
 			if t, err := readTranscript(c.path); err == nil && t.hasConversation {
 				return c.path, nil
 			}
@@ -191,8 +190,8 @@ func (o Options) findResume() (string, error) {
 
 // findTitle returns the only session of the working directory with a title.
 func (o Options) findTitle() (string, error) {
-	var named []candidate
-	for _, c := range candidates(o.projectDir()) {
+	var named []transcriptFile
+	for _, c := range transcriptFiles(o.projectDir()) {
 		if t, err := readTranscript(c.path); err == nil && t.hasConversation && strings.EqualFold(cmp.Or(t.title, t.aiTitle), strings.TrimSpace(o.Resume)) {
 			named = append(named, c)
 		}
@@ -229,24 +228,24 @@ func (o Options) findID(id string) (string, error) {
 	return "", &NotFoundError{ID: o.Resume}
 }
 
-type candidate struct {
+type transcriptFile struct {
 	path    string
 	changed time.Time
 }
 
-// candidates lists the transcripts of a folder, the last changed first.
-func candidates(dir string) []candidate {
+// transcriptFiles lists the transcripts of a folder, the last changed first.
+func transcriptFiles(dir string) []transcriptFile {
 	entries, _ := os.ReadDir(dir) // a missing folder contains no session
-	var out []candidate
+	var out []transcriptFile
 	for _, e := range entries {
 		if !isID(strings.TrimSuffix(e.Name(), ".jsonl")) || filepath.Ext(e.Name()) != ".jsonl" {
 			continue
 		}
 		if info, err := e.Info(); err == nil && info.Mode().IsRegular() {
-			out = append(out, candidate{filepath.Join(dir, e.Name()), info.ModTime()})
+			out = append(out, transcriptFile{filepath.Join(dir, e.Name()), info.ModTime()})
 		}
 	}
-	slices.SortFunc(out, func(a, b candidate) int {
+	slices.SortFunc(out, func(a, b transcriptFile) int {
 		return cmp.Or(b.changed.Compare(a.changed), cmp.Compare(a.path, b.path))
 	})
 	return out

@@ -34,7 +34,7 @@ type parsedTranscript struct {
 	tools              []string
 	prompt             string                  // of the last last-prompt line
 	costs              *protocol.CostStateLine // last one; nil = none
-	ended              bool                    // the file ends in a newline, or is empty
+	hasEnded           bool                    // the file ends in a newline, or is empty
 	deferred           string                  // id of the last deferred call
 	turns              int                     // prompts, as the lines count them
 	environmentWritten bool                    // the model has received the description of its environment
@@ -45,21 +45,21 @@ type parsedTranscript struct {
 
 // entry is one line of a transcript.
 type entry struct {
-	raw    []byte
-	kind   string // type
-	uuid   string
-	parent string
-	side   bool // of a sub-agent
-	prompt bool // a user line that is not a tool result, not injected, and no summary
+	raw         []byte
+	kind        string // type
+	uuid        string
+	parent      string
+	isSidechain bool // of a sub-agent
+	isPrompt    bool // a user line that is not a tool result, not injected, and no summary
 
-	result  bool   // a tool result
-	last    bool   // that ends its turn
-	message string // the API's id of the message
+	isResult      bool   // a tool result
+	isLastMessage bool   // that ends its turn
+	message       string // the API's id of the message
 }
 
 // isMessage reports whether the entry is a message of the main conversation.
 func (e entry) isMessage() bool {
-	return (e.kind == "user" || e.kind == "assistant") && e.uuid != "" && !e.side
+	return (e.kind == "user" || e.kind == "assistant") && e.uuid != "" && !e.isSidechain
 }
 
 // canBeParent reports whether later lines may refer to the entry as their parent. The titles and tags
@@ -67,7 +67,7 @@ func (e entry) isMessage() bool {
 func (e entry) canBeParent() bool {
 	switch e.kind {
 	case "user", "assistant", "attachment", "system":
-		return e.uuid != "" && !e.side
+		return e.uuid != "" && !e.isSidechain
 	}
 	return false
 }
@@ -79,13 +79,13 @@ func readTranscript(path string) (*parsedTranscript, error) {
 	}
 	t := parseTranscript(data)
 	if info, err := os.Stat(path); err == nil && info.Size() != int64(len(data)) {
-		t.ended = true // another process is writing: the end of the file has moved
+		t.hasEnded = true // another process is writing: the end of the file has moved
 	}
 	return t, nil
 }
 
 func parseTranscript(data []byte) *parsedTranscript {
-	t := &parsedTranscript{ended: len(data) == 0 || data[len(data)-1] == '\n'}
+	t := &parsedTranscript{hasEnded: len(data) == 0 || data[len(data)-1] == '\n'}
 	for line := range bytes.SplitSeq(data, []byte("\n")) {
 		line = bytes.TrimSpace(line)
 		var keys map[string]json.RawMessage
@@ -99,41 +99,41 @@ func parseTranscript(data []byte) *parsedTranscript {
 
 func (t *parsedTranscript) add(line []byte, keys map[string]json.RawMessage) {
 	e := entry{raw: line}
-	read(keys, "type", &e.kind)
-	read(keys, "uuid", &e.uuid)
-	read(keys, "parentUuid", &e.parent)
-	read(keys, "isSidechain", &e.side)
-	read(keys, "sessionId", &t.sessionID)
+	decodeKey(keys, "type", &e.kind)
+	decodeKey(keys, "uuid", &e.uuid)
+	decodeKey(keys, "parentUuid", &e.parent)
+	decodeKey(keys, "isSidechain", &e.isSidechain)
+	decodeKey(keys, "sessionId", &t.sessionID)
 	switch e.kind {
 	case "user":
 		_, result := keys["toolUseResult"]
 		var meta, summary bool
-		read(keys, "isMeta", &meta)
-		read(keys, "isCompactSummary", &summary)
+		decodeKey(keys, "isMeta", &meta)
+		decodeKey(keys, "isCompactSummary", &summary)
 		var message struct {
 			Content protocol.Content `json:"content"`
 		}
-		read(keys, "message", &message)
-		e.result = hasToolResult(message.Content)
-		read(keys, "toolEndsTurn", &e.last)
-		e.prompt = !result && !meta && !summary && !e.side && !e.result
+		decodeKey(keys, "message", &message)
+		e.isResult = hasToolResult(message.Content)
+		decodeKey(keys, "toolEndsTurn", &e.isLastMessage)
+		e.isPrompt = !result && !meta && !summary && !e.isSidechain && !e.isResult
 		t.count(e, keys)
 	case "assistant":
 		var message struct {
 			ID string `json:"id"`
 		}
-		read(keys, "message", &message)
+		decodeKey(keys, "message", &message)
 		e.message = message.ID
 	case "attachment":
 		t.attachment(keys)
 	case "custom-title":
-		read(keys, "customTitle", &t.title)
+		decodeKey(keys, "customTitle", &t.title)
 	case "ai-title":
-		read(keys, "aiTitle", &t.aiTitle)
+		decodeKey(keys, "aiTitle", &t.aiTitle)
 	case "last-prompt":
-		read(keys, "lastPrompt", &t.prompt)
+		decodeKey(keys, "lastPrompt", &t.prompt)
 	case "tools-used":
-		read(keys, "tools", &t.tools)
+		decodeKey(keys, "tools", &t.tools)
 	case "cost-state":
 		var costs protocol.CostStateLine
 		if json.Unmarshal(line, &costs) == nil {
@@ -156,7 +156,7 @@ func (t *parsedTranscript) attachment(keys map[string]json.RawMessage) {
 		HookEvent string          `json:"hookEvent"`
 		Content   json.RawMessage `json:"content"`
 	}
-	read(keys, "attachment", &a)
+	decodeKey(keys, "attachment", &a)
 	if a.HookEvent == "SessionStart" {
 		t.hookTexts = append(t.hookTexts, textsOf(a.Content)...)
 	}
@@ -188,16 +188,16 @@ func textsOf(content json.RawMessage) []string {
 // count counts the prompts: the numbered ones if any are numbered, else all.
 func (t *parsedTranscript) count(e entry, keys map[string]json.RawMessage) {
 	var at protocol.TurnPosition
-	switch read(keys, "turnPosition", &at); {
+	switch decodeKey(keys, "turnPosition", &at); {
 	case at.TurnIndex > 0:
 		t.turns = at.TurnIndex
-	case e.prompt && keys["promptSource"] != nil:
+	case e.isPrompt && keys["promptSource"] != nil:
 		t.turns++
 	}
 }
 
-// read decodes the value of a key if it is present and has the right type.
-func read[T any](keys map[string]json.RawMessage, key string, into *T) {
+// decodeKey decodes the value of a key if it is present and has the right type.
+func decodeKey[T any](keys map[string]json.RawMessage, key string, into *T) {
 	var value T
 	if raw, found := keys[key]; found && json.Unmarshal(raw, &value) == nil {
 		*into = value
@@ -229,13 +229,13 @@ func (t *parsedTranscript) branch(leaf string) []entry {
 			break
 		}
 		met[at] = true
-		if e.result {
+		if e.isResult {
 			answered[byID[e.parent].message] = true
 		}
 		at = e.parent
 	}
 	return slices.DeleteFunc(slices.Clone(t.entries), func(e entry) bool {
-		beside := e.result && met[e.parent] && answered[byID[e.parent].message]
+		beside := e.isResult && met[e.parent] && answered[byID[e.parent].message]
 		return !met[e.uuid] && !beside && !strings.HasPrefix(e.kind, "file-history-")
 	})
 }
@@ -270,7 +270,7 @@ type PreviousReply struct {
 	At        time.Time
 	Model     string
 	Tokens    int  // of the complete context after it
-	LongCache bool // its cache is kept for an hour, not for five minutes
+	LongCache bool // its prompt cache lasts an hour instead of five minutes
 
 	UUID    string // of its last line
 	Replies int    // of the conversation, up to it
@@ -305,17 +305,17 @@ func (t *parsedTranscript) previousReply(leaf string) *PreviousReply {
 	return last
 }
 
-// endsMute reports whether the conversation ends with a line that the model has not answered.
-func (t *parsedTranscript) endsMute(leaf string) bool {
+// endsWithoutText reports whether the conversation ends with a line that the model has not answered.
+func (t *parsedTranscript) endsWithoutText(leaf string) bool {
 	i := slices.IndexFunc(t.entries, func(e entry) bool { return e.uuid == leaf })
-	return i >= 0 && t.entries[i].kind == "user" && !t.entries[i].last
+	return i >= 0 && t.entries[i].kind == "user" && !t.entries[i].isLastMessage
 }
 
 // firstPrompt returns the first prompt of the conversation that ends with leaf, shortened for lists
 // of sessions.
 func (t *parsedTranscript) firstPrompt(leaf string) string {
 	for _, e := range t.branch(leaf) {
-		if !e.prompt {
+		if !e.isPrompt {
 			continue
 		}
 		content, _ := e.content()
@@ -330,16 +330,16 @@ type truncateError string
 
 func (e truncateError) Error() string { return string(e) }
 
-// cut drops the lines after the one with uuid at. If drops is set, the next prompt must have that
+// truncate drops the lines after the one with uuid at. If drops is set, the next prompt must have that
 // uuid; an empty value demands that no prompt follows. The recorded costs stay.
-func (t *parsedTranscript) cut(at string, drops *string) error {
+func (t *parsedTranscript) truncate(at string, drops *string) error {
 	last := slices.IndexFunc(t.entries, func(e entry) bool { return e.uuid == at && e.isMessage() })
 	if last < 0 {
 		return truncateError("No message found with message.uuid of: " + at)
 	}
 	if drops != nil {
 		next := ""
-		if i := slices.IndexFunc(t.entries[last+1:], func(e entry) bool { return e.prompt }); i >= 0 {
+		if i := slices.IndexFunc(t.entries[last+1:], func(e entry) bool { return e.isPrompt }); i >= 0 {
 			next = t.entries[last+1+i].uuid
 		}
 		if next != *drops {

@@ -11,18 +11,18 @@ import (
 
 // recorder converts events to transcript lines.
 type recorder struct {
-	conversation *conversation
-	labels       *sessionLabels
-	lines        *lineWriter
-	attachments  *contextAttachments
-	agents       *agents
-	requests     *requestLog
-	costs        costs
-	attribution  attribution      // on whose behalf the model writes
-	turns        int              // prompts so far
-	keptUUIDs    []string         // what the last compaction has kept, by uuid
-	unanswered   []unansweredCall // at the end of the history
-	lacksReply   bool             // the history ends without an answer
+	conversation  *conversation
+	labels        *sessionLabels
+	lines         *lineWriter
+	attachments   *contextAttachments
+	agents        *agentTranscripts
+	requests      *requestLog
+	costs         costs
+	attribution   attribution      // on whose behalf the model writes
+	turns         int              // prompts so far
+	retainedUUIDs []string         // what the last compaction has kept, by uuid
+	unanswered    []unansweredCall // at the end of the history
+	awaitsReply   bool             // the history ends without an answer
 
 	structured structuredOutput // of the last call
 }
@@ -32,9 +32,9 @@ func newRecorder(th *conversation) *recorder {
 	r := &recorder{conversation: th, labels: &sessionLabels{conversation: th}}
 	r.lines = &lineWriter{conversation: th, labels: r.labels}
 	r.attachments = &contextAttachments{conversation: th, lines: r.lines}
-	r.agents = &agents{conversation: th, attachments: r.attachments}
+	r.agents = &agentTranscripts{conversation: th, attachments: r.attachments}
 	r.requests = &requestLog{conversation: th}
-	th.writer.written = nil
+	th.writer.valuesSinceRequest = nil
 	return r
 }
 
@@ -55,13 +55,13 @@ func (r *recorder) record(ev protocol.Event) error {
 	case *protocol.Init:
 		return r.attachments.context()
 	case *protocol.Assistant:
-		return r.assistant(ev)
+		return r.recordAssistant(ev)
 	case *protocol.User:
-		return r.user(ev)
+		return r.recordUser(ev)
 	case *protocol.Result:
-		return r.result(ev)
+		return r.recordResult(ev)
 	case *protocol.CLIRetry:
-		return r.retry(ev)
+		return r.recordRetry(ev)
 	case *protocol.ToolExecuted:
 		r.costs.addTool(ev)
 		r.structured = structuredOutput{"structured_output", ev.ExecutedInput, ev.Use.ID}
@@ -75,7 +75,7 @@ func (r *recorder) record(ev protocol.Event) error {
 	case *protocol.AttachmentAdded:
 		return r.recordAttachment(ev)
 	case *protocol.System:
-		return r.system(ev)
+		return r.recordSystem(ev)
 	case *protocol.HiddenEvent:
 		return r.record(ev.Event)
 	case *protocol.CustomLine:
@@ -104,13 +104,13 @@ func endsReply(ev protocol.Event) bool {
 // recordQueued records that a prompt was queued and taken; the lines are written together with the next
 // ones.
 func (r *recorder) recordQueued(ev *protocol.PromptQueued) error {
-	in := protocol.QueueLine{Type: "queue-operation", Operation: "enqueue", Timestamp: r.conversation.at(ev.Timestamp), SessionID: r.conversation.id}
+	in := protocol.QueueLine{Type: "queue-operation", Operation: "enqueue", Timestamp: r.conversation.timestampOr(ev.Timestamp), SessionID: r.conversation.id}
 	out := in
 	out.Operation = "dequeue"
 	if ev.Content.Blocks == nil {
 		in.Content = &ev.Content.Text
 	}
-	r.lines.waiting = append(r.lines.waiting, in, out)
+	r.lines.waitingLines = append(r.lines.waitingLines, in, out)
 	r.labels.rawPrompt = ev.Content
 	return nil
 }
@@ -118,7 +118,7 @@ func (r *recorder) recordQueued(ev *protocol.PromptQueued) error {
 func (r *recorder) recordPrompt(ev *protocol.PromptAccepted) error {
 	switch {
 	case ev.LocalCommand:
-		return r.command(ev)
+		return r.recordCommand(ev)
 	case ev.Blocked:
 		r.conversation.promptID = ev.PromptID
 		return nil
@@ -127,13 +127,13 @@ func (r *recorder) recordPrompt(ev *protocol.PromptAccepted) error {
 	e := r.conversation.envelope("", ev.UUID, ev.Timestamp)
 	e.PromptID = r.conversation.promptOf(ev)
 	line := protocol.UserLine{
-		LineHead: e.LineHead, LineID: e.LineID, LineFoot: e.LineFoot, Type: "user",
+		LineHead: e.LineHead, LineID: e.LineID, LineTrailer: e.LineTrailer, Type: "user",
 		Message: protocol.UserContent{Role: "user", Content: ev.Content}, IsMeta: ev.Injected,
 	}
 	if ev.Injected {
 		line.Companion = ev.Expansion != nil
 		if n := countTexts(ev.Content); n > 1 && ev.Expansion != nil {
-			line.CommandBlocks = &protocol.CommandBlocks{All: n, Own: 1}
+			line.CommandBlocks = &protocol.CommandBlocks{All: n, Command: 1}
 		}
 		if err := r.lines.write(append(mended, line)...); err != nil || ev.Expansion == nil {
 			return err
@@ -141,7 +141,7 @@ func (r *recorder) recordPrompt(ev *protocol.PromptAccepted) error {
 		return r.recordExpansion(ev.Expansion)
 	}
 	r.attribution = attribution{agents: r.attribution.agents}
-	r.labels.lastPrompt(ev)
+	r.labels.recordPrompt(ev)
 	r.turns++
 	line.PermissionMode, line.PromptSource, line.TurnOrigin = ev.PermissionMode, cmp.Or(ev.Source, "sdk"), "sdk"
 	if ev.Source == "system" {
@@ -159,7 +159,7 @@ func (r *recorder) recordPrompt(ev *protocol.PromptAccepted) error {
 		return err
 	}
 	if ev.Expansion != nil {
-		return nil // the text comes first
+		return nil // the text precedes the images
 	}
 	return r.attachments.environment()
 }
@@ -199,33 +199,33 @@ func imageIDs(c protocol.Content) (ids []int) {
 	return ids
 }
 
-// caveat precedes slash commands that the CLI itself runs.
-const caveat = "<local-command-caveat>The command below was run directly in Claude Code, not sent to you as a request, and its " +
+// commandCaveat precedes slash commands that the CLI itself runs.
+const commandCaveat = "<local-command-caveat>The command below was run directly in Claude Code, not sent to you as a request, and its " +
 	"output goes straight to the user. It's recorded here as context for later messages.</local-command-caveat>"
 
-// command records a slash command that the CLI itself runs.
-func (r *recorder) command(ev *protocol.PromptAccepted) error {
+// recordCommand records a slash command that the CLI itself runs.
+func (r *recorder) recordCommand(ev *protocol.PromptAccepted) error {
 	if ev.UnknownCommand {
 		e := r.conversation.envelope("", "", ev.Timestamp)
 		return r.lines.write(protocol.LocalCommandLine{
 			LineHead: e.LineHead, Type: "system", Subtype: "local_command", Content: ev.Content.Plain(), Level: "info",
-			SystemLineID: protocol.SystemLineID{Timestamp: e.Timestamp, UUID: e.UUID}, SubmitUUID: ev.HostID, LineFoot: e.LineFoot,
+			SystemLineID: protocol.SystemLineID{Timestamp: e.Timestamp, UUID: e.UUID}, SubmitUUID: ev.HostID, LineTrailer: e.LineTrailer,
 		})
 	}
 	if !strings.HasPrefix(ev.Content.Text, "<command-name>") {
-		r.labels.lastPrompt(ev) // a skill that runs in an agent is recorded as it was typed
+		r.labels.recordPrompt(ev) // a skill that runs in an agent is recorded as it was typed
 	}
 	var lines []any
 	for _, text := range []struct {
 		uuid string
 		line protocol.UserLine
 	}{
-		{line: protocol.UserLine{Message: userText(caveat), IsMeta: true}},
+		{line: protocol.UserLine{Message: userText(commandCaveat), IsMeta: true}},
 		{ev.UUID, protocol.UserLine{Message: protocol.UserContent{Role: "user", Content: ev.Content}, AttributionKey: ev.HostID}},
 	} {
 		e := r.conversation.envelope("", text.uuid, ev.Timestamp)
 		line := text.line
-		line.LineHead, line.LineID, line.LineFoot, line.Type = e.LineHead, e.LineID, e.LineFoot, "user"
+		line.LineHead, line.LineID, line.LineTrailer, line.Type = e.LineHead, e.LineID, e.LineTrailer, "user"
 		line.PromptID = r.conversation.promptOf(ev)
 		lines = append(lines, line)
 	}
@@ -239,7 +239,7 @@ func (r *recorder) recordAbsorbed(ev *protocol.PromptAbsorbed) error {
 		in.Content = &ev.Content.Text
 	}
 	out := in
-	out.Operation, out.Reason, out.CommandUUID, out.DeliveryID = "remove", "absorbed_mid_turn", ev.UUID, r.conversation.opts.Clock.NewID()
+	out.Operation, out.Reason, out.CommandUUID, out.DeliveryID = "remove", "absorbed_mid_turn", ev.UUID, r.conversation.options.Clock.NewID()
 	mode := "prompt"
 	if ev.Notice {
 		mode = "task-notification"
@@ -251,24 +251,24 @@ func (r *recorder) recordAbsorbed(ev *protocol.PromptAbsorbed) error {
 	return r.lines.write(in, line, out)
 }
 
-func (r *recorder) assistant(ev *protocol.Assistant) error {
+func (r *recorder) recordAssistant(ev *protocol.Assistant) error {
 	if ev.LocalCommandSource != "" {
-		return r.localCommand(ev)
+		return r.recordLocalCommand(ev)
 	}
 	agentID := agentID(ev.ParentToolUseID, ev.AgentID)
 	r.labels.hasReply = r.labels.hasReply || agentID == ""
-	lines := r.requests.request(agentID, ev)
+	lines := r.requests.requestLines(agentID, ev)
 	line := r.assistantLine(agentID, ev)
 	if agentID != "" {
-		if r.labels.newTools(ev, r.requests.of(agentID).context) && r.lines.opened {
-			if err := r.lines.write(r.labels.toolsUsed()); err != nil {
+		if r.labels.recordTools(ev, r.requests.inputOf(agentID).context) && r.lines.opened {
+			if err := r.lines.write(r.labels.toolsUsedLine()); err != nil {
 				return err
 			}
 		}
 		return r.agents.write(agentID, newAgent(ev.SubagentType, ev.TaskDescription, *ev.ParentToolUseID), append(lines, line)...)
 	}
-	if r.labels.newTools(ev, r.requests.of("").context) {
-		lines = append(lines, r.labels.toolsUsed())
+	if r.labels.recordTools(ev, r.requests.inputOf("").context) {
+		lines = append(lines, r.labels.toolsUsedLine())
 	}
 	if err := r.lines.write(append(lines, line)...); err != nil {
 		return err
@@ -281,7 +281,7 @@ func (r *recorder) assistant(ev *protocol.Assistant) error {
 			return err
 		}
 	}
-	return r.lines.write(r.labels.closing()...)
+	return r.lines.write(r.labels.closingLines()...)
 }
 
 func (r *recorder) assistantLine(agentID string, ev *protocol.Assistant) any {
@@ -298,7 +298,7 @@ func (r *recorder) assistantLine(agentID string, ev *protocol.Assistant) any {
 			LineHead: e.LineHead, Type: "assistant", LineID: e.LineID, Message: ev.Message, RequestID: ev.RequestID, Error: ev.Error,
 			IsAPIErrorMessage: ev.IsAPIErrorMessage, APIErrorStatus: ev.APIStatus, APIErrorType: ev.APIErrorType, APIError: ev.APIError,
 			ErrorDetails: ev.ErrorDetails, ResendCannotCure: ev.Error == "billing_error",
-			PerTurnEffort: perTurn, NoToolCall: ev.IsAPIErrorMessage, MadeBy: madeBy, LineFoot: e.LineFoot,
+			PerTurnEffort: perTurn, NoToolCall: ev.IsAPIErrorMessage, MadeBy: madeBy, LineTrailer: e.LineTrailer,
 		}
 	}
 	m := ev.Message
@@ -309,11 +309,11 @@ func (r *recorder) assistantLine(agentID string, ev *protocol.Assistant) any {
 			StopReason: m.StopReason, StopSequence: m.StopSequence, Usage: m.Usage,
 		},
 		ThinkingDurationMS: ev.ThinkingDurationMS, ThinkingDisplay: ev.ThinkingDisplay, IsAbortedMidStream: ev.Aborted,
-		RequestID: ev.RequestID, RequestRef: r.requests.ref(agentID), RequestedModel: m.Model, PromptCache: "5m",
+		RequestID: ev.RequestID, RequestRef: r.requests.requestRef(agentID), RequestedModel: m.Model, PromptCache: "5m",
 		Attribution: r.attribution.forMessage(agentID, ev),
-		Type:        "assistant", LineID: e.LineID, Effort: level, PerTurnEffort: perTurn, MadeBy: "model", LineFoot: e.LineFoot,
+		Type:        "assistant", LineID: e.LineID, Effort: level, PerTurnEffort: perTurn, MadeBy: "model", LineTrailer: e.LineTrailer,
 	}
-	if m.StopReason == nil { // it came as a stream
+	if m.StopReason == nil { // the reply was streamed
 		line.Message.StopDetails = protocol.NullValue[protocol.StopDetails]()
 	}
 	if f := ev.Final; f != nil {
@@ -331,10 +331,10 @@ func (r *recorder) assistantLine(agentID string, ev *protocol.Assistant) any {
 
 // effort returns the effort level and the per-turn effort; nil if the model has none.
 func (r *recorder) effort() (level string, perTurn *string) {
-	if r.conversation.opts.Context == nil {
+	if r.conversation.options.Context == nil {
 		return "", nil
 	}
-	now := r.conversation.opts.Context.CurrentModel()
+	now := r.conversation.options.Context.CurrentModel()
 	if !now.PerTurnEffort {
 		return now.Effort, nil
 	}
@@ -349,9 +349,9 @@ func abridged(result any) any {
 	return result
 }
 
-func (r *recorder) user(ev *protocol.User) error {
+func (r *recorder) recordUser(ev *protocol.User) error {
 	if ev.IsReplay != nil || ev.Summary {
-		return nil // what it repeats has its line
+		return nil // the repeated text already has a line
 	}
 	agentID := agentID(ev.ParentToolUseID, ev.AgentID)
 	ran := len(ev.ToolResultMeta) > 0 && ev.ToolResultMeta[0].NonExecutionKind == ""
@@ -368,7 +368,7 @@ func (r *recorder) user(ev *protocol.User) error {
 	}
 	line := protocol.UserLine{
 		LineHead: e.LineHead, Type: "user", Message: ev.Message, IsMeta: ev.IsSynthetic, LineID: e.LineID, SourceToolUseID: ev.ToolUseID, RefusedMessageID: ev.RefusedMessageID,
-		ToolUseResult: abridged(ev.ToolUseResult), SourceToolAssistantUUID: ev.SourceUUID, LineFoot: e.LineFoot,
+		ToolUseResult: abridged(ev.ToolUseResult), SourceToolAssistantUUID: ev.SourceUUID, LineTrailer: e.LineTrailer,
 	}
 	line.ToolEndsTurn = endsTurn
 	addOutcome(&line, ev)
@@ -387,7 +387,7 @@ func (r *recorder) user(ev *protocol.User) error {
 	}
 	line.Companion = ev.Companion || ev.Expansion != nil
 	if ev.IsSynthetic && ev.Expansion == nil && agentID == "" {
-		line.Message = userText(ev.Message.Content.Plain()) // what the CLI itself says is not a list there
+		line.Message = userText(ev.Message.Content.Plain()) // texts of the CLI itself are not lists here
 	}
 	if agentID != "" && ev.Expansion != nil {
 		line.IsMeta, line.Companion = true, false
@@ -417,7 +417,7 @@ func addOutcome(line *protocol.UserLine, ev *protocol.User) {
 			decision.ReasonCode = "hook:PreToolUse"
 		}
 		line.PermissionDecision = decision
-		line.PersonsWords = d.Source == "user_reject" && d.RuleSource == ""
+		line.IsHumanText = d.Source == "user_reject" && d.RuleSource == ""
 	}
 	if ev.Tool == "Bash" && meta.NonExecutionKind == "" && !rejected {
 		line.Sandboxed = new(bool)
@@ -446,11 +446,11 @@ func (r *recorder) setTitle(title string) error {
 	if title == r.labels.title {
 		return nil
 	}
-	r.labels.title, r.labels.titleGiven = title, true
+	r.labels.title, r.labels.hasUserTitle = title, true
 	if !r.lines.opened {
 		return nil
 	}
-	return r.lines.write(r.labels.titles()...)
+	return r.lines.write(r.labels.titleLines()...)
 }
 
 // close writes the closing lines of the conversation.
@@ -458,8 +458,8 @@ func (r *recorder) close() error {
 	if err := r.recordSnapshot(""); err != nil {
 		return err
 	}
-	if leaf := r.conversation.leaf[""]; leaf != "" && leaf != r.labels.lastPromptLeaf {
-		if err := r.lines.write(r.labels.closing()...); err != nil {
+	if leaf := r.conversation.leaves[""]; leaf != "" && leaf != r.labels.lastPromptLeaf {
+		if err := r.lines.write(r.labels.closingLines()...); err != nil {
 			return err
 		}
 	}
@@ -474,5 +474,5 @@ func (r *recorder) recordEnd() error {
 	if err := r.lines.flush(); err != nil {
 		return err
 	}
-	return r.conversation.writer.writeLines(r.conversation.path, r.costs.line(r.conversation.id))
+	return r.conversation.writer.writeLines(r.conversation.path, r.costs.stateLine(r.conversation.id))
 }

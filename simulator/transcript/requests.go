@@ -38,7 +38,7 @@ type inputMessage struct {
 	lines    int
 	hash     string // of a message that was sent
 	blocks   int    // of content, which is dropped then
-	rendered bool   // it contains what no line contains so
+	rendered bool   // its content differs from every line
 }
 
 // The attachment that keeps the prompt: first the texts, and after the first reply also the tools.
@@ -69,8 +69,8 @@ type (
 	}
 )
 
-// silentTurn reminds the model that it has called tools for some time without a word to the user.
-type silentTurn struct {
+// silentTurnReminder reminds the model that it has called tools for some time without a word to the user.
+type silentTurnReminder struct {
 	Type string `json:"type"` // "silent_turn_reminder"
 	Text string `json:"text"`
 }
@@ -86,7 +86,7 @@ const (
 	toolPlaceholder    = "DeferredToolPlaceholder"
 )
 
-func (l *requestLog) of(agentID string) *modelInput {
+func (l *requestLog) inputOf(agentID string) *modelInput {
 	if l.conversations == nil {
 		l.conversations, l.written = map[string]*modelInput{}, map[string]bool{}
 	}
@@ -98,33 +98,33 @@ func (l *requestLog) of(agentID string) *modelInput {
 	return c
 }
 
-// observe keeps what the model reads of a line.
+// observe records what the model reads of a line.
 func (l *requestLog) observe(value any) {
 	switch line := value.(type) {
 	case protocol.UserLine:
-		l.of(line.AgentID).addUser(blocksOf(line.Message.Content), line.TurnOrigin == noticeOrigin)
+		l.inputOf(line.AgentID).addUser(blocksOf(line.Message.Content), line.TurnOrigin == noticeOrigin)
 	case protocol.AssistantLine:
-		l.of(line.AgentID).add("assistant", line.Message.ID, blocksOf(protocol.Content{Blocks: line.Message.Content}), false)
+		l.inputOf(line.AgentID).addMessage("assistant", line.Message.ID, blocksOf(protocol.Content{Blocks: line.Message.Content}), false)
 	case protocol.SyntheticLine:
 		if !line.IsAPIErrorMessage {
-			l.of(line.AgentID).add("assistant", line.Message.ID, blocksOf(protocol.Content{Blocks: line.Message.Content}), false)
+			l.inputOf(line.AgentID).addMessage("assistant", line.Message.ID, blocksOf(protocol.Content{Blocks: line.Message.Content}), false)
 		}
 	case protocol.AttachmentLine:
-		if _, known := line.Attachment.(silentTurn); !known {
-			l.of(line.AgentID).attach(line.RenderedRole, line.Rendered)
+		if _, known := line.Attachment.(silentTurnReminder); !known {
+			l.inputOf(line.AgentID).addRendered(line.RenderedRole, line.Rendered)
 		}
 	case protocol.CompactBoundaryLine:
-		c := l.of(line.AgentID)
+		c := l.inputOf(line.AgentID)
 		c.messages, c.sent, c.request = nil, 0, ""
 	}
 }
 
-// noticeOrigin is the origin of turns that a notice about a background task begins.
+// noticeOrigin is the origin of turns that begin with a notice about a background task.
 const noticeOrigin = "task_notification"
 
 // restore reads the conversation of a resumed transcript. The copy of a fork begins without requests.
 func (l *requestLog) restore(t *parsedTranscript, leaf string, forked bool) {
-	c := l.of("")
+	c := l.inputOf("")
 	for _, e := range t.branch(leaf) {
 		var line struct {
 			Subtype, TurnOrigin, RenderedRole string
@@ -136,7 +136,7 @@ func (l *requestLog) restore(t *parsedTranscript, leaf string, forked bool) {
 			Rendered          []protocol.RenderedText
 			IsAPIErrorMessage bool
 		}
-		if e.side || json.Unmarshal(e.raw, &line) != nil {
+		if e.isSidechain || json.Unmarshal(e.raw, &line) != nil {
 			continue
 		}
 		switch e.kind {
@@ -144,10 +144,10 @@ func (l *requestLog) restore(t *parsedTranscript, leaf string, forked bool) {
 			c.addUser(storedBlocks(line.Message.Content), line.TurnOrigin == noticeOrigin)
 		case "assistant":
 			if !line.IsAPIErrorMessage {
-				c.add("assistant", line.Message.ID, storedBlocks(line.Message.Content), false)
+				c.addMessage("assistant", line.Message.ID, storedBlocks(line.Message.Content), false)
 			}
 		case "attachment":
-			c.attach(line.RenderedRole, line.Rendered)
+			c.addRendered(line.RenderedRole, line.Rendered)
 			if line.Attachment.Type == "prompt_snapshot" {
 				c.snapshots++
 				c.effortSent, c.reply = true, "resumed"
@@ -161,7 +161,7 @@ func (l *requestLog) restore(t *parsedTranscript, leaf string, forked bool) {
 	for _, e := range t.entries {
 		var line struct{ Hash, ShapeHash string }
 		if !forked && strings.HasPrefix(e.kind, "api-request-") && json.Unmarshal(e.raw, &line) == nil {
-			l.first("", cmp.Or(line.Hash, line.ShapeHash))
+			l.isFirst("", cmp.Or(line.Hash, line.ShapeHash))
 		}
 	}
 }
@@ -187,11 +187,11 @@ func (c *modelInput) addUser(content []json.RawMessage, notice bool) {
 			kept[0] = textBlock(protocol.Reminder(b.Text))
 		}
 	}
-	c.add("user", "", kept, notice || len(kept) != len(content))
+	c.addMessage("user", "", kept, notice || len(kept) != len(content))
 }
 
-// add appends a line of a role. Lines of the same message, or of the same role, become one message.
-func (c *modelInput) add(role, id string, content []json.RawMessage, rendered bool) {
+// addMessage appends a line of a role. Lines of the same message, or of the same role, become one message.
+func (c *modelInput) addMessage(role, id string, content []json.RawMessage, rendered bool) {
 	if n := len(c.messages); n > c.sent && c.messages[n-1].role == role && c.messages[n-1].id == id {
 		last := &c.messages[n-1]
 		if k := len(last.content); role == "user" && k > 0 && len(content) > 0 {
@@ -203,14 +203,14 @@ func (c *modelInput) add(role, id string, content []json.RawMessage, rendered bo
 	c.messages = append(c.messages, inputMessage{role: role, id: id, content: content, lines: 1, rendered: rendered})
 }
 
-// attach adds the text of an attachment: as a separate message, or in the message of the user.
-func (c *modelInput) attach(role string, rendered []protocol.RenderedText) {
+// addRendered adds the text of an attachment: as a separate message, or in the message of the user.
+func (c *modelInput) addRendered(role string, rendered []protocol.RenderedText) {
 	for _, text := range rendered {
 		if role != "system" {
 			c.insertReminder(len(c.messages), text.Content)
 			continue
 		}
-		c.add(role, "", []json.RawMessage{textBlock(text.Content)}, true)
+		c.addMessage(role, "", []json.RawMessage{textBlock(text.Content)}, true)
 	}
 }
 
@@ -218,7 +218,7 @@ func (c *modelInput) attach(role string, rendered []protocol.RenderedText) {
 func (c *modelInput) insertReminder(end int, text string) {
 	for i := end - 1; i >= c.sent; i-- {
 		if m := &c.messages[i]; m.role == "user" {
-			at := m.reminders()
+			at := m.countReminders()
 			if len(m.content) > 0 && isType(m.content[0], "tool_result") {
 				at = len(m.content)
 			}
@@ -242,8 +242,8 @@ func (c *modelInput) countSilence() {
 	}
 }
 
-// placeReminders brings the reminders of a request into the form that the model takes: a single text behind each message
-// of the user, or texts in it.
+// placeReminders brings the reminders of a request into the form that the model accepts: a single text after each
+// user message, or texts inside it.
 func (c *modelInput) placeReminders(systemTurns bool) {
 	var texts []string
 	messages := c.messages[c.sent:]
@@ -254,7 +254,7 @@ func (c *modelInput) placeReminders(systemTurns bool) {
 			for _, text := range texts {
 				plain = append(plain, strings.TrimSuffix(strings.TrimPrefix(text, "<system-reminder>\n"), "\n</system-reminder>"))
 			}
-			c.add("system", "", []json.RawMessage{textBlock(strings.Join(plain, "\n\n"))}, true)
+			c.addMessage("system", "", []json.RawMessage{textBlock(strings.Join(plain, "\n\n"))}, true)
 		} else {
 			for _, text := range texts {
 				c.insertReminder(len(c.messages), text)
@@ -280,28 +280,28 @@ func (c *modelInput) placeReminders(systemTurns bool) {
 	flush()
 }
 
-// reminders returns the number of texts of attachments at the head of a message.
-func (m *inputMessage) reminders() int {
+// countReminders returns the number of texts of attachments at the head of a message.
+func (m *inputMessage) countReminders() int {
 	const start = `{"type":"text","text":"<system-reminder>`
 	n := slices.IndexFunc(m.content, func(b json.RawMessage) bool { return !strings.HasPrefix(string(b), start) })
 	return max(n, 0)
 }
 
-// request returns the lines about the request that a message of the model answers; nil if there are none, or they were
+// requestLines returns the lines about the request that a message of the model answers; nil if there are none, or they were
 // written for an earlier block of the message.
-func (l *requestLog) request(agentID string, ev *protocol.Assistant) []any {
-	c := l.of(agentID)
+func (l *requestLog) requestLines(agentID string, ev *protocol.Assistant) []any {
+	c := l.inputOf(agentID)
 	failed := ev.IsAPIErrorMessage
 	if l.conversation.writer.disabled || ev.Message.Model == protocol.SyntheticModel && !failed || ev.Message.ID == c.reply && !failed {
 		return nil
 	}
-	for _, value := range l.conversation.writer.written {
+	for _, value := range l.conversation.writer.valuesSinceRequest {
 		l.observe(value)
 	}
-	l.conversation.writer.written = nil
+	l.conversation.writer.valuesSinceRequest = nil
 	var now RequestContext
-	if l.conversation.opts.Context != nil {
-		now = l.conversation.opts.Context.Request(ev.SubagentType)
+	if l.conversation.options.Context != nil {
+		now = l.conversation.options.Context.RequestContext(ev.SubagentType)
 	}
 	c.context = now
 	var lines []any
@@ -314,8 +314,8 @@ func (l *requestLog) request(agentID string, ev *protocol.Assistant) []any {
 		lines = l.snapshotWithTools(agentID)
 	}
 	if c.countSilence(); c.silentReplies == silentTurns && agentID == "" {
-		line := l.conversation.reminder("", silentTurn{"silent_turn_reminder", silentText}, silentText)
-		c.attach(line.RenderedRole, line.Rendered)
+		line := l.conversation.reminder("", silentTurnReminder{"silent_turn_reminder", silentText}, silentText)
+		c.addRendered(line.RenderedRole, line.Rendered)
 		lines = append(lines, line)
 	}
 	c.placeReminders(now.SystemTurns)
@@ -324,20 +324,20 @@ func (l *requestLog) request(agentID string, ev *protocol.Assistant) []any {
 	for i, t := range shape.Tools {
 		names[i] = t.Name
 	}
-	at := l.conversation.at("")
+	at := l.conversation.timestampOr("")
 	shapeHash := hashOf(agentID, strings.Join(names, " "))
-	if l.first(agentID, shapeHash) {
+	if l.isFirst(agentID, shapeHash) {
 		lines = append(lines, protocol.RequestShapeLine{
-			Type: "api-request-shape", SessionID: l.conversation.id, AgentID: agentID, ShapeHash: shapeHash, Timestamp: at, Version: l.conversation.opts.Version, Shape: shape,
+			Type: "api-request-shape", SessionID: l.conversation.id, AgentID: agentID, ShapeHash: shapeHash, Timestamp: at, Version: l.conversation.options.Version, Shape: shape,
 		})
 	}
 	for i := range c.messages {
-		if line := l.blob(agentID, c, i, now.Params.OutputConfig); line != nil {
+		if line := l.blobLine(agentID, c, i, now.Params.OutputConfig); line != nil {
 			lines = append(lines, line)
 		}
 	}
 	line := protocol.RequestLine{
-		Type: "api-request", SessionID: l.conversation.id, AgentID: agentID, ID: l.conversation.opts.Clock.NewID(), Timestamp: at, Version: l.conversation.opts.Version,
+		Type: "api-request", SessionID: l.conversation.id, AgentID: agentID, ID: l.conversation.options.Clock.NewID(), Timestamp: at, Version: l.conversation.options.Version,
 		QuerySource: querySource(ev.SubagentType), ShapeHash: shapeHash, Params: now.Params, Base: c.request, CacheControl: cacheMarks(c.messages, now.VendorAPI),
 	}
 	if c.request != "" {
@@ -363,22 +363,22 @@ func requestShape(now RequestContext) protocol.RequestShape {
 		shape.System = append(shape.System, protocol.Text(promptText))
 	}
 	if len(now.Deferred) > 0 {
-		placeholder := protocol.RequestTool{Name: toolPlaceholder, Description: "Stands for the tools that ToolSearch loads.", InputSchema: json.RawMessage(anyObject), DeferLoading: true}
+		placeholder := protocol.RequestTool{Name: toolPlaceholder, Description: "Stands for the tools that ToolSearch loads.", InputSchema: json.RawMessage(anyObjectSchema), DeferLoading: true}
 		shape.Tools = slices.Insert(shape.Tools, max(len(shape.Tools)-1, 0), placeholder)
 	}
 	return shape
 }
 
-// ref returns the id of the last request of a conversation.
-func (l *requestLog) ref(agentID string) string {
+// requestRef returns the id of the last request of a conversation.
+func (l *requestLog) requestRef(agentID string) string {
 	if l.conversation.writer.disabled {
 		return ""
 	}
-	return l.of(agentID).request
+	return l.inputOf(agentID).request
 }
 
-// blob closes a message that is sent, and returns its line if it needs one.
-func (l *requestLog) blob(agentID string, c *modelInput, i int, effort *protocol.OutputConfig) any {
+// blobLine closes a message that is sent, and returns its line if it needs one.
+func (l *requestLog) blobLine(agentID string, c *modelInput, i int, effort *protocol.OutputConfig) any {
 	m := &c.messages[i]
 	if m.hash != "" {
 		return nil
@@ -388,20 +388,20 @@ func (l *requestLog) blob(agentID string, c *modelInput, i int, effort *protocol
 	if m.role == "system" && !c.effortSent {
 		c.effortSent, message.OutputConfig = true, effort
 	}
-	if !m.needsBlob(message.Content) || !l.first(agentID, m.hash) {
+	if !m.needsBlob(message.Content) || !l.isFirst(agentID, m.hash) {
 		return nil
 	}
 	return protocol.RequestBlobLine{Type: "api-request-blob", SessionID: l.conversation.id, AgentID: agentID, Hash: m.hash, Message: message}
 }
 
-// needsBlob reports whether lines of the transcript do not make up the message. Those of a reply do, and so do the
-// results of parallel calls.
+// needsBlob reports whether the message cannot be assembled from lines of the transcript. Replies and results of
+// parallel calls can.
 func (m *inputMessage) needsBlob(content []json.RawMessage) bool {
 	return m.rendered || m.role == "user" && m.lines > 1 && slices.ContainsFunc(content, func(b json.RawMessage) bool { return !isType(b, "tool_result") })
 }
 
-// first reports whether a hash is new in the file of an agent.
-func (l *requestLog) first(agentID, hash string) bool {
+// isFirst reports whether a hash is new in the file of an agent.
+func (l *requestLog) isFirst(agentID, hash string) bool {
 	known := l.written[agentID+hash]
 	l.written[agentID+hash] = true
 	return !known
@@ -424,7 +424,7 @@ func cacheMarks(messages []inputMessage, vendor bool) []protocol.CacheMark {
 
 // snapshotWithTools returns the attachment with the prompt and the tools, once after the first reply.
 func (l *requestLog) snapshotWithTools(agentID string) []any {
-	c := l.of(agentID)
+	c := l.inputOf(agentID)
 	if l.conversation.writer.disabled || c.snapshots != 1 || c.reply == "" {
 		return nil
 	}
@@ -440,15 +440,15 @@ func (l *requestLog) snapshotWithTools(agentID string) []any {
 	return []any{l.conversation.attachment(agentID, "", snapshot)}
 }
 
-// anyObject is the schema of a tool without one.
-const anyObject = `{"type":"object"}`
+// anyObjectSchema is the schema of a tool without one.
+const anyObjectSchema = `{"type":"object"}`
 
 func requestTools(list []protocol.Tool) []protocol.RequestTool {
 	var tools []protocol.RequestTool
 	for _, t := range list {
 		schema := t.InputSchema
 		if schema == nil {
-			schema = json.RawMessage(anyObject)
+			schema = json.RawMessage(anyObjectSchema)
 		}
 		tools = append(tools, protocol.RequestTool{Name: t.Name, Description: cmp.Or(t.Description, "The tool "+t.Name+"."), InputSchema: schema})
 	}

@@ -26,8 +26,8 @@ type (
 	}
 )
 
-// result records the costs and the limit or hook that ended the turn.
-func (r *recorder) result(ev *protocol.Result) error {
+// recordResult records the costs and the limit or hook that ended the turn.
+func (r *recorder) recordResult(ev *protocol.Result) error {
 	r.costs.addTurn(ev)
 	if err := r.recordSnapshot(""); err != nil {
 		return err
@@ -40,7 +40,7 @@ func (r *recorder) result(ev *protocol.Result) error {
 		lines = append(lines, r.conversation.attachment("", "", deferredTool{deferredType, d.ID, d.Name, d.Input}))
 	}
 	if !r.labels.lastPromptWritten && r.conversation.hasStarted() {
-		lines = append(lines, r.labels.closing()...)
+		lines = append(lines, r.labels.closingLines()...)
 	}
 	if len(lines) == 0 {
 		return nil
@@ -60,7 +60,7 @@ func maxTurns(ev *protocol.Result) (limit int, hit bool) {
 	return 0, true
 }
 
-func (r *recorder) retry(ev *protocol.CLIRetry) error {
+func (r *recorder) recordRetry(ev *protocol.CLIRetry) error {
 	if !r.conversation.hasStarted() {
 		return nil
 	}
@@ -74,12 +74,12 @@ func (r *recorder) retry(ev *protocol.CLIRetry) error {
 	if c := failure.Connection; c != nil && c.Code == "ECONNRESET" {
 		failure.Message, failure.Formatted, source = "Connection error.", "Connection dropped (ECONNRESET)", "connection_retry"
 	}
-	lines := r.requests.request("", &protocol.Assistant{IsAPIErrorMessage: true})
+	lines := r.requests.requestLines("", &protocol.Assistant{IsAPIErrorMessage: true})
 	e := r.conversation.envelope("", "", "")
 	return r.lines.write(append(lines, protocol.APIErrorLine{
 		LineHead: e.LineHead, Type: "system", Subtype: "api_error", Level: "error", Source: source,
 		Error: failure, RetryAttempt: ev.Attempt, RetryInMS: ev.RetryInMS, MaxRetries: ev.MaxRetries,
-		SystemLineID: protocol.SystemLineID{Timestamp: e.Timestamp, UUID: e.UUID}, LineFoot: e.LineFoot,
+		SystemLineID: protocol.SystemLineID{Timestamp: e.Timestamp, UUID: e.UUID}, LineTrailer: e.LineTrailer,
 	})...)
 }
 
@@ -93,8 +93,8 @@ func connectionCode(message string) string {
 	return "UNKNOWN"
 }
 
-// system writes the system events that transcripts record.
-func (r *recorder) system(ev *protocol.System) error {
+// recordSystem writes the system events that transcripts record.
+func (r *recorder) recordSystem(ev *protocol.System) error {
 	switch ev.Subtype {
 	case "session_title_changed":
 		return r.setTitle(text(ev.Fields, "title"))
@@ -106,7 +106,7 @@ func (r *recorder) system(ev *protocol.System) error {
 		return r.lines.write(protocol.InformationalLine{
 			LineHead: e.LineHead, Type: "system", Subtype: "informational", SystemLineID: protocol.SystemLineID{Timestamp: e.Timestamp, UUID: e.UUID},
 			Content: text(ev.Fields, "content"), Level: text(ev.Fields, "level"),
-			PreventContinuing: field(ev.Fields, "prevent_continuation") == true, Ending: promptOutcome(ev.Fields), LineFoot: e.LineFoot,
+			PreventContinuing: field(ev.Fields, "prevent_continuation") == true, Ending: promptOutcome(ev.Fields), LineTrailer: e.LineTrailer,
 		})
 	case "compact_boundary":
 		return r.recordBoundary(ev)
@@ -127,7 +127,7 @@ func promptOutcome(fields []protocol.Field) *protocol.LinePromptOutcome {
 	if !is || outcome.NoVerdict != "" {
 		return nil
 	}
-	e := &protocol.LinePromptOutcome{Kept: outcome.Kept}
+	e := &protocol.LinePromptOutcome{Kept: outcome.IsKept}
 	e.Ending.Kind, e.Ending.Reason = outcome.Kind, outcome.Reason
 	return e
 }
@@ -137,28 +137,28 @@ func (r *recorder) recordStopHooks(ev *protocol.StopHooks) error {
 	e := r.conversation.envelope("", "", "")
 	return r.lines.write(protocol.StopHookLine{
 		LineHead: e.LineHead, Type: "system", Subtype: "stop_hook_summary", StopHookSummary: ev.Summary, Level: "suggestion",
-		SystemLineID: protocol.SystemLineID{Timestamp: e.Timestamp, UUID: e.UUID}, ToolUseID: ev.ToolUseID, LineFoot: e.LineFoot,
+		SystemLineID: protocol.SystemLineID{Timestamp: e.Timestamp, UUID: e.UUID}, ToolUseID: ev.ToolUseID, LineTrailer: e.LineTrailer,
 	})
 }
 
 // recordBoundary starts the conversation again: the boundary has no parent and is the parent of the next
 // message.
 func (r *recorder) recordBoundary(ev *protocol.System) error {
-	before := r.conversation.leaf[""]
+	before := r.conversation.leaves[""]
 	meta, _ := field(ev.Fields, "compact_metadata").(protocol.CompactMetadata)
-	delete(r.conversation.leaf, "")
+	delete(r.conversation.leaves, "")
 	e := r.conversation.envelope("", ev.UUID, "")
 	e.LogicalParentUUID = before
 	line := protocol.CompactBoundaryLine{
 		LineHead: e.LineHead, Type: "system", Subtype: "compact_boundary", Content: "Conversation compacted",
-		SystemLineID: protocol.SystemLineID{Timestamp: e.Timestamp, UUID: e.UUID}, Level: "info", LineFoot: e.LineFoot,
+		SystemLineID: protocol.SystemLineID{Timestamp: e.Timestamp, UUID: e.UUID}, Level: "info", LineTrailer: e.LineTrailer,
 		Metadata: protocol.LineCompactMetadata{
 			Trigger: meta.Trigger, PreTokens: meta.PreTokens, PostTokens: meta.PostTokens, DurationMS: meta.DurationMS, Dropped: meta.Dropped,
 		},
 	}
-	r.keptUUIDs = nil
+	r.retainedUUIDs = nil
 	if meta.Segment != nil {
-		r.keptUUIDs = meta.Messages.UUIDs
+		r.retainedUUIDs = meta.Messages.UUIDs
 		segment, messages := protocol.LinePreservedSegment(*meta.Segment), protocol.LinePreservedMessages(*meta.Messages)
 		line.Metadata.Segment, line.Metadata.Messages = &segment, &messages
 	}
@@ -182,17 +182,17 @@ func (r *recorder) recordCompaction(ev *protocol.ConversationCompacted) error {
 	}
 	e := r.conversation.envelope("", ev.Summary.UUID, ev.Summary.Timestamp)
 	e.PromptID = r.conversation.promptOf(ev.Command)
-	line.LineHead, line.LineID, line.LineFoot = e.LineHead, e.LineID, e.LineFoot
+	line.LineHead, line.LineID, line.LineTrailer = e.LineHead, e.LineID, e.LineTrailer
 	if err := r.lines.write(line); err != nil {
 		return err
 	}
-	if err := r.command(ev.Command); err != nil {
+	if err := r.recordCommand(ev.Command); err != nil {
 		return err
 	}
 	e = r.conversation.envelope("", ev.Output.UUID, ev.Output.Timestamp)
 	e.PromptID = ev.Command.PromptID
 	if err := r.lines.write(protocol.UserLine{
-		LineHead: e.LineHead, Type: "user", Message: ev.Output.Message, RepeatsSummary: ev.HasHookReports, LineID: e.LineID, LineFoot: e.LineFoot,
+		LineHead: e.LineHead, Type: "user", Message: ev.Output.Message, RepeatsSummary: ev.HasHookReports, LineID: e.LineID, LineTrailer: e.LineTrailer,
 	}); err != nil {
 		return err
 	}
@@ -202,24 +202,24 @@ func (r *recorder) recordCompaction(ev *protocol.ConversationCompacted) error {
 // recordCompactionInTurn writes what follows the boundary in the middle of a turn, with all context at
 // once. A preserved prompt is not listed as summarized.
 func (r *recorder) recordCompactionInTurn(ev *protocol.ConversationCompacted, line protocol.UserLine) error {
-	lines := r.attachments.opening("")
+	lines := r.attachments.openingAttachments("")
 	e := r.conversation.envelope("", ev.Summary.UUID, ev.Summary.Timestamp)
 	e.PromptID = r.conversation.promptID
-	line.LineHead, line.LineID, line.LineFoot = e.LineHead, e.LineID, e.LineFoot
+	line.LineHead, line.LineID, line.LineTrailer = e.LineHead, e.LineID, e.LineTrailer
 	line.TurnOrigin, line.SummarizedPrompts = "sdk", []string{ev.Prompt}
-	if slices.Contains(r.keptUUIDs, ev.Prompt) {
+	if slices.Contains(r.retainedUUIDs, ev.Prompt) {
 		line.TurnPosition.TurnIndex--
 	}
 	lines = append(append(lines, line), r.attachments.repeatListings()...)
-	return r.lines.write(append(lines, r.attachments.change(""))...)
+	return r.lines.write(append(lines, r.attachments.directoryChange(""))...)
 }
 
-// localCommand writes the output of a command of the CLI itself.
-func (r *recorder) localCommand(ev *protocol.Assistant) error {
+// recordLocalCommand writes the output of a command of the CLI itself.
+func (r *recorder) recordLocalCommand(ev *protocol.Assistant) error {
 	e := r.conversation.envelope("", ev.UUID, ev.Timestamp)
 	return r.lines.write(protocol.LocalCommandLine{
 		LineHead: e.LineHead, Type: "system", Subtype: "local_command", Content: ev.LocalCommandSource, Level: "info",
 		SystemLineID: protocol.SystemLineID{Timestamp: e.Timestamp, UUID: e.UUID}, CommandRun: ev.LocalCommandRun, ContextUsage: ev.ContextUsage,
-		Outcome: ev.LocalCommandOutcome, LineFoot: e.LineFoot,
+		Outcome: ev.LocalCommandOutcome, LineTrailer: e.LineTrailer,
 	})
 }

@@ -10,21 +10,21 @@ import (
 // conversation is the state of one transcript file: its session, its origin, and the parent of its
 // next line.
 type conversation struct {
-	opts    Options
-	id      string
-	path    string
-	source  string // session that was resumed; another one than id after a fork
-	resumed bool
-	forked  bool // resumed under its own id
-	cleared bool // begun by /clear
+	options     Options
+	id          string
+	path        string
+	startSource string // session that was resumed; another one than id after a fork
+	resumed     bool
+	forked      bool // resumed under its own id
+	wasCleared  bool // begun by /clear
 
-	leaf     map[string]string // last line by agent; "" = the main conversation
+	leaves   map[string]string // last line by agent; "" = the main conversation
 	promptID string            // of the prompt to which the next lines belong
-	writer   writer
+	writer   transcriptWriter
 }
 
 // hasStarted reports whether the main conversation has a line.
-func (th *conversation) hasStarted() bool { return th.leaf[""] != "" }
+func (th *conversation) hasStarted() bool { return th.leaves[""] != "" }
 
 // dir returns the directory for other files of the session.
 func (th *conversation) dir() string { return filepath.Join(filepath.Dir(th.path), th.id) }
@@ -45,49 +45,49 @@ func (th *conversation) promptOf(ev *protocol.PromptAccepted) string {
 // envelope makes the common keys of a line that follows the agent's last line.
 func (th *conversation) envelope(agentID, uuid, timestamp string) protocol.Envelope {
 	if uuid == "" {
-		uuid = th.opts.Clock.NewID()
+		uuid = th.options.Clock.NewID()
 	}
 	e := protocol.Envelope{
 		LineHead: protocol.LineHead{IsSidechain: agentID != "", AgentID: agentID},
-		LineID:   protocol.LineID{UUID: uuid, Timestamp: th.at(timestamp)},
-		LineFoot: protocol.LineFoot{
-			UserType: "external", Entrypoint: th.opts.Entrypoint, CWD: th.dirOf(agentID), SessionID: th.id,
-			Version: th.opts.Version, GitBranch: th.opts.Machine.GitBranch,
+		LineID:   protocol.LineID{UUID: uuid, Timestamp: th.timestampOr(timestamp)},
+		LineTrailer: protocol.LineTrailer{
+			UserType: "external", Entrypoint: th.options.Entrypoint, CWD: th.dirOf(agentID), SessionID: th.id,
+			Version: th.options.Version, GitBranch: th.options.Machine.GitBranch,
 		},
 	}
-	if leaf := th.leaf[agentID]; leaf != "" {
+	if leaf := th.leaves[agentID]; leaf != "" {
 		e.ParentUUID = &leaf
 	}
-	if th.leaf == nil {
-		th.leaf = map[string]string{}
+	if th.leaves == nil {
+		th.leaves = map[string]string{}
 	}
-	th.leaf[agentID] = uuid
+	th.leaves[agentID] = uuid
 	return e
 }
 
 // dirOf returns the current directory of the agent.
 func (th *conversation) dirOf(agentID string) string {
-	if th.opts.Context == nil {
-		return th.opts.CWD
+	if th.options.Context == nil {
+		return th.options.CWD
 	}
 	own := ""
 	if agentID != "" {
-		own = th.opts.Context.AgentDir(agentID)
+		own = th.options.Context.AgentDir(agentID)
 	}
-	return cmp.Or(own, th.opts.Context.Moved(), th.opts.CWD)
+	return cmp.Or(own, th.options.Context.PreviousDirectory(), th.options.CWD)
 }
 
-// at returns the timestamp of a line: that of its event, or the current time.
-func (th *conversation) at(timestamp string) string {
+// timestampOr returns the timestamp of a line: that of its event, or the current time.
+func (th *conversation) timestampOr(timestamp string) string {
 	if timestamp != "" {
 		return timestamp
 	}
-	return th.opts.Clock.Now().UTC().Format("2006-01-02T15:04:05.000Z")
+	return th.options.Clock.Now().UTC().Format("2006-01-02T15:04:05.000Z")
 }
 
 func (th *conversation) attachment(agentID, role string, value any) protocol.AttachmentLine {
 	e := th.envelope(agentID, "", "")
-	return protocol.AttachmentLine{LineHead: e.LineHead, Attachment: value, Type: "attachment", LineID: e.LineID, RenderedRole: role, LineFoot: e.LineFoot}
+	return protocol.AttachmentLine{LineHead: e.LineHead, Attachment: value, Type: "attachment", LineID: e.LineID, RenderedRole: role, LineTrailer: e.LineTrailer}
 }
 
 // reminder makes the line of an attachment that the model reads as a text between its messages.

@@ -50,12 +50,12 @@ func Open(o Options) (*Transcript, error) {
 	if path, err := filepath.EvalSymlinks(o.CWD); err == nil {
 		o.CWD = path
 	}
-	if o.Project == given { // in most runs: each directory on the way is looked at once
+	if o.Project == given { // in most runs each directory is checked only once
 		o.Project = o.CWD
 	} else if path, err := filepath.EvalSymlinks(o.Project); err == nil {
 		o.Project = path
 	}
-	th := &conversation{opts: o, writer: writer{disabled: o.NoPersist, onLine: o.OnLine, filter: claudecode.ProfileFor(o.Version).TranscriptLines()}}
+	th := &conversation{options: o, writer: transcriptWriter{disabled: o.NoPersist, onLine: o.OnLine, filter: claudecode.ProfileFor(o.Version).TranscriptLines()}}
 	s := &Transcript{conversation: th, recorder: newRecorder(th)}
 	path, err := o.find()
 	if err != nil {
@@ -69,7 +69,7 @@ func Open(o Options) (*Transcript, error) {
 		return nil, err
 	}
 	if o.Title != "" {
-		s.recorder.labels.title, s.recorder.labels.titleGiven = o.Title, true
+		s.recorder.labels.title, s.recorder.labels.hasUserTitle = o.Title, true
 	}
 	if totals := &s.recorder.costs.totals; totals.StartTime == 0 {
 		totals.StartTime = o.Clock.Now().UnixMilli()
@@ -79,17 +79,17 @@ func Open(o Options) (*Transcript, error) {
 
 // startSession starts a new session.
 func (th *conversation) startSession() error {
-	th.id = th.opts.ID
-	if th.id == "" && !th.opts.Fork {
-		th.id = th.opts.DefaultID
+	th.id = th.options.ID
+	if th.id == "" && !th.options.Fork {
+		th.id = th.options.DefaultID
 	}
 	if th.id == "" {
-		if err := th.drawID(); err != nil {
+		if err := th.chooseID(); err != nil {
 			return err
 		}
 	}
-	th.path = filepath.Join(th.opts.projectDir(), th.id+".jsonl")
-	if th.opts.ID != "" {
+	th.path = filepath.Join(th.options.projectDir(), th.id+".jsonl")
+	if th.options.ID != "" {
 		if _, err := os.Stat(th.path); err == nil {
 			return &InUseError{ID: th.id}
 		}
@@ -97,15 +97,15 @@ func (th *conversation) startSession() error {
 	return nil
 }
 
-// drawID takes an unused id. It claims the id by making a directory, so that concurrent runs do not
+// chooseID takes an unused id. It claims the id by making a directory, so that concurrent runs do not
 // share one.
-func (th *conversation) drawID() error {
-	th.id = th.opts.Clock.NewID()
-	if th.opts.Again == nil || th.opts.NoPersist {
+func (th *conversation) chooseID() error {
+	th.id = th.options.Clock.NewID()
+	if th.options.RestartIDs == nil || th.options.NoPersist {
 		return nil
 	}
-	claims := filepath.Join(th.opts.StateDir, "claudeless", "seeded")
-	made := os.MkdirAll(claims, 0o700) // what cannot be written is reported when there is something to write
+	claims := filepath.Join(th.options.StateDir, "claudeless", "seeded")
+	made := os.MkdirAll(claims, 0o700) // write errors are reported when the first line is written
 	for n := 2; made == nil; n++ {
 		if err := os.Mkdir(filepath.Join(claims, th.id), 0o700); !errors.Is(err, fs.ErrExist) {
 			break
@@ -113,8 +113,8 @@ func (th *conversation) drawID() error {
 		if n > maxRuns {
 			return fmt.Errorf("%d runs with one seed are kept in %s; remove it, or use another seed", maxRuns, claims)
 		}
-		th.opts.Again(n)
-		th.id = th.opts.Clock.NewID()
+		th.options.RestartIDs(n)
+		th.id = th.options.Clock.NewID()
 	}
 	return nil
 }
@@ -136,26 +136,26 @@ func (s *Transcript) resume(path string) error {
 	if err != nil {
 		return err
 	}
-	s.conversation.source = strings.TrimSuffix(filepath.Base(path), ".jsonl")
-	if !isID(s.conversation.source) && t.sessionID != "" {
-		s.conversation.source = t.sessionID
+	s.conversation.startSource = strings.TrimSuffix(filepath.Base(path), ".jsonl")
+	if !isID(s.conversation.startSource) && t.sessionID != "" {
+		s.conversation.startSource = t.sessionID
 	}
 	leaf := t.leaf
-	if s.conversation.opts.ResumeAt != "" {
-		if err := t.cut(s.conversation.opts.ResumeAt, s.conversation.opts.DropsTurn); err != nil {
-			return &RefusedError{SessionID: s.conversation.source, Message: err.Error()}
+	if s.conversation.options.ResumeAt != "" {
+		if err := t.truncate(s.conversation.options.ResumeAt, s.conversation.options.DropsTurn); err != nil {
+			return &RefusedError{SessionID: s.conversation.startSource, Message: err.Error()}
 		}
-		leaf = s.conversation.opts.ResumeAt
+		leaf = s.conversation.options.ResumeAt
 	}
 	th, rec := s.conversation, s.recorder
-	th.resumed, th.id, th.path = true, th.source, path
-	if th.opts.Fork && th.opts.ID != th.source {
+	th.resumed, th.id, th.path = true, th.startSource, path
+	if th.options.Fork && th.options.ID != th.startSource {
 		if err := th.startSession(); err != nil {
 			return err
 		}
 		th.forked, rec.lines.pending = true, func(promptID string) []byte { return t.copyAs(th.id, leaf, promptID) }
 	}
-	rec.lines.cutOff = !th.forked && !t.ended
+	rec.lines.endsInPartialLine = !th.forked && !t.hasEnded
 	s.history, s.previousReply, s.deferred, s.instructionFiles, s.hookTexts = t.chain(leaf), t.previousReply(leaf), t.deferred, t.instructionFiles, t.hookTexts
 	for _, e := range t.entries {
 		if strings.HasPrefix(e.kind, "file-history-") {
@@ -166,8 +166,8 @@ func (s *Transcript) resume(path string) error {
 		rec.unanswered = unansweredCalls(s.history)
 	}
 	rec.requests.restore(t, leaf, th.forked)
-	rec.lacksReply, rec.turns, rec.attachments.environmentWritten, rec.attachments.contextPending = t.endsMute(leaf), t.turns, t.environmentWritten, t.contextPending
-	th.leaf = map[string]string{"": leaf}
+	rec.awaitsReply, rec.turns, rec.attachments.environmentWritten, rec.attachments.contextPending = t.endsWithoutText(leaf), t.turns, t.environmentWritten, t.contextPending
+	th.leaves = map[string]string{"": leaf}
 	rec.labels.title, rec.labels.tools, rec.labels.prompt = t.title, t.tools, t.prompt
 	if th.forked {
 		rec.labels.prompt = t.firstPrompt(leaf)
@@ -212,18 +212,18 @@ func (s *Transcript) HistoryDir() string {
 	if s.conversation.writer.disabled {
 		return ""
 	}
-	return s.historyOf(s.conversation.id)
+	return s.historyDirOf(s.conversation.id)
 }
 
-// historyOf returns the directory for file copies of any session.
-func (s *Transcript) historyOf(id string) string {
-	return filepath.Join(s.conversation.opts.StateDir, "file-history", id)
+// historyDirOf returns the directory for file copies of any session.
+func (s *Transcript) historyDirOf(id string) string {
+	return filepath.Join(s.conversation.options.StateDir, "file-history", id)
 }
 
 // FileHistory returns the records of file copies in the resumed transcript, and the directory of
 // the copies. There may be no records.
 func (s *Transcript) FileHistory() (lines []json.RawMessage, dir string) {
-	return s.files, s.historyOf(s.conversation.source)
+	return s.files, s.historyDirOf(s.conversation.startSource)
 }
 
 // Resumed reports whether the session continues an earlier conversation.
@@ -232,8 +232,8 @@ func (s *Transcript) Resumed() bool { return s.conversation.resumed }
 // Title returns the session's title; it may be empty.
 func (s *Transcript) Title() string { return s.recorder.labels.title }
 
-// Lines returns how many lines of files the session has added and removed.
-func (s *Transcript) Lines() (added, removed int) {
+// LineChanges returns how many lines of files the session has added and removed.
+func (s *Transcript) LineChanges() (added, removed int) {
 	return s.recorder.costs.totals.TotalLinesAdded, s.recorder.costs.totals.TotalLinesRemoved
 }
 
@@ -241,7 +241,7 @@ func (s *Transcript) Lines() (added, removed int) {
 // keep what is known of the model itself: ContextWindow, MaxOutputTokens,
 // CanonicalModel, Provider and CostBasis are empty.
 func (s *Transcript) Costs() map[string]protocol.ModelUsage {
-	return maps.Clone(s.recorder.costs.before)
+	return maps.Clone(s.recorder.costs.previousUsage)
 }
 
 // History returns the messages of the resumed conversation, oldest first; nil in a new session. The
@@ -256,7 +256,7 @@ func (s *Transcript) PreviousReply() *PreviousReply { return s.previousReply }
 // conversation.
 func (s *Transcript) InstructionFiles() []string { return s.instructionFiles }
 
-// HookTexts lists what SessionStart hooks have said in the resumed conversation.
+// HookTexts lists the texts of SessionStart hooks in the resumed conversation.
 func (s *Transcript) HookTexts() []string { return s.hookTexts }
 
 // Deferred returns the call that a hook deferred at the end of the history, and the uuid of its
@@ -279,7 +279,7 @@ func (s *Transcript) Deferred() (use protocol.ToolUse, message string, ok bool) 
 // not change it.
 func (s *Transcript) ScenarioState() []byte {
 	if s.state == nil && s.conversation.resumed {
-		for _, id := range []string{s.conversation.id, s.conversation.source} {
+		for _, id := range []string{s.conversation.id, s.conversation.startSource} {
 			if data, err := os.ReadFile(s.statePath(id)); err == nil {
 				s.state = data
 				break
@@ -297,7 +297,7 @@ func (s *Transcript) SetScenarioState(state []byte) error {
 }
 
 func (s *Transcript) statePath(id string) string {
-	return filepath.Join(s.conversation.opts.StateDir, "claudeless", id+".json")
+	return filepath.Join(s.conversation.options.StateDir, "claudeless", id+".json")
 }
 
 // Reset ends the conversation and starts one with a new id, as /clear does. It returns the id and
@@ -306,12 +306,12 @@ func (s *Transcript) Reset() (id, path string, err error) {
 	err = s.recorder.recordEnd()
 	err = errors.Join(err, s.conversation.writer.close())
 	before, named := s.conversation, s.recorder.labels
-	before.opts.ID = ""
-	s.conversation = &conversation{opts: before.opts, id: before.opts.Clock.NewID(), cleared: true, writer: before.writer}
+	before.options.ID = ""
+	s.conversation = &conversation{options: before.options, id: before.options.Clock.NewID(), wasCleared: true, writer: before.writer}
 	s.conversation.path = filepath.Join(filepath.Dir(before.path), s.conversation.id+".jsonl")
 	s.recorder = newRecorder(s.conversation)
-	s.recorder.labels.title, s.recorder.labels.titleGiven = named.title, named.titleGiven
-	s.recorder.costs.totals.StartTime = before.opts.Clock.Now().UnixMilli()
+	s.recorder.labels.title, s.recorder.labels.hasUserTitle = named.title, named.hasUserTitle
+	s.recorder.costs.totals.StartTime = before.options.Clock.Now().UnixMilli()
 	s.history, s.files, s.state, s.deferred = nil, nil, nil, ""
 	return s.conversation.id, s.conversation.path, err
 }

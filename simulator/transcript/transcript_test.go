@@ -96,7 +96,7 @@ func (w *testEnvironment) turn(t *testing.T, s *transcript.Transcript, prompt st
 		events = append(events, &protocol.Assistant{
 			Type: "assistant", UUID: ids[len(ids)-1], Timestamp: at, RequestID: "req_1",
 			Message: protocol.AssistantMessage{ID: "msg_1", Type: "message", Role: "assistant", Model: "claude-opus-5-5", Content: []protocol.Block{b}, Usage: protocol.Usage{OutputTokens: 1}},
-			Final:   &protocol.MessageFinal{StopReason: stop, Calls: calls, Usage: protocol.Usage{InputTokens: 3, OutputTokens: 7}},
+			Final:   &protocol.MessageSummary{StopReason: stop, Calls: calls, Usage: protocol.Usage{InputTokens: 3, OutputTokens: 7}},
 		})
 	}
 	events = append(events, &protocol.Result{
@@ -180,7 +180,7 @@ func answer(id string) protocol.ToolResultBlock {
 // lowEffortContext is the environment description for a model with low effort.
 type lowEffortContext transcript.SessionContext
 
-func (t lowEffortContext) Surroundings() transcript.SessionContext {
+func (t lowEffortContext) SessionContext() transcript.SessionContext {
 	return transcript.SessionContext(t)
 }
 
@@ -188,9 +188,11 @@ func (t lowEffortContext) CurrentModel() transcript.ModelContext {
 	return transcript.ModelContext{Name: t.ModelName, Effort: "low", PerTurnEffort: true}
 }
 
-func (lowEffortContext) Moved() string                            { return "" }
-func (lowEffortContext) Request(string) transcript.RequestContext { return transcript.RequestContext{} }
-func (lowEffortContext) AgentDir(string) string                   { return "" }
+func (lowEffortContext) PreviousDirectory() string { return "" }
+func (lowEffortContext) RequestContext(string) transcript.RequestContext {
+	return transcript.RequestContext{}
+}
+func (lowEffortContext) AgentDir(string) string { return "" }
 
 // movedContext returns the directory to which a command has changed.
 type movedContext struct {
@@ -198,9 +200,11 @@ type movedContext struct {
 	dir, agentDir string
 }
 
-func (e *movedContext) Moved() string { return e.dir }
+func (e *movedContext) PreviousDirectory() string { return e.dir }
 
-func (e *movedContext) Request(string) transcript.RequestContext { return transcript.RequestContext{} }
+func (e *movedContext) RequestContext(string) transcript.RequestContext {
+	return transcript.RequestContext{}
+}
 
 func (e *movedContext) AgentDir(id string) string {
 	if id == "" {
@@ -592,7 +596,7 @@ func TestFork(t *testing.T) {
 	}
 }
 
-// lastPrompt returns the text that lists of sessions show.
+// recordPrompt returns the text that lists of sessions show.
 func lastPrompt(t *testing.T, s *transcript.Transcript) (last any) {
 	t.Helper()
 	for _, l := range readLines(t, s.Path()) {

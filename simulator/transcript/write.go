@@ -11,34 +11,34 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// writer appends lines. After the first failure it writes nothing more, because a gap in a
+// transcriptWriter appends lines. After the first failure it writes nothing more, because a gap in a
 // transcript is worse than a truncated one.
-type writer struct {
+type transcriptWriter struct {
 	disabled  bool
 	directory string // directory known to exist
 	onLine    func(path string, line []byte)
-	// written are the values since the last request to the model.
-	written []any
-	filter  *claudecode.KeyFilter // keys that the simulated version does not write
-	open    appendFile            // the file that was written to last
+	// valuesSinceRequest are the values since the last request to the model.
+	valuesSinceRequest []any
+	filter             *claudecode.KeyFilter // keys that the simulated version does not write
+	open               appendFile            // the file that was written to last
 }
 
 // appendFile is a file that stays open between lines. The zero value has no file.
 type appendFile struct {
 	path string
 	file *os.File
-	info os.FileInfo // of file, by which a file that took its place is known
+	info os.FileInfo // information about file, to detect that another file has replaced it
 }
 
 // writeLines appends the lines of one event to the file at path, in a single write.
-func (w *writer) writeLines(path string, values ...any) error {
+func (w *transcriptWriter) writeLines(path string, values ...any) error {
 	if w.disabled || len(values) == 0 {
 		return nil
 	}
 	var all []byte
 	var ends []int
 	for _, value := range values {
-		w.written = append(w.written, value)
+		w.valuesSinceRequest = append(w.valuesSinceRequest, value)
 		data, err := protocol.Marshal(value)
 		if err != nil {
 			return w.recordFailure(err)
@@ -61,7 +61,7 @@ func (w *writer) writeLines(path string, values ...any) error {
 }
 
 // writeCopy appends lines that are already encoded.
-func (w *writer) writeCopy(path string, data []byte) error {
+func (w *transcriptWriter) writeCopy(path string, data []byte) error {
 	if len(data) == 0 {
 		return nil
 	}
@@ -75,7 +75,7 @@ func (w *writer) writeCopy(path string, data []byte) error {
 }
 
 // writeBytes appends data in a single write, so that lines of several processes do not mix.
-func (w *writer) writeBytes(path string, data []byte) error {
+func (w *transcriptWriter) writeBytes(path string, data []byte) error {
 	if w.disabled {
 		return nil
 	}
@@ -90,7 +90,7 @@ func (w *writer) writeBytes(path string, data []byte) error {
 
 // openFile opens the file at path unless it is open already. It creates a file that was removed or
 // replaced again, because the real CLI opens the file for each line.
-func (w *writer) openFile(path string) error {
+func (w *transcriptWriter) openFile(path string) error {
 	if w.open.file != nil && w.open.path == path {
 		if info, err := os.Stat(path); err == nil && os.SameFile(info, w.open.info) {
 			return nil
@@ -119,7 +119,7 @@ func (w *writer) openFile(path string) error {
 }
 
 // close closes the open file, if any.
-func (w *writer) close() error {
+func (w *transcriptWriter) close() error {
 	file := w.open.file
 	w.open = appendFile{}
 	if file == nil {
@@ -129,7 +129,7 @@ func (w *writer) close() error {
 }
 
 // replace writes a whole file atomically.
-func (w *writer) replace(path string, data []byte, mode os.FileMode) error {
+func (w *transcriptWriter) replace(path string, data []byte, mode os.FileMode) error {
 	if w.disabled {
 		return nil
 	}
@@ -158,7 +158,7 @@ func (w *writer) replace(path string, data []byte, mode os.FileMode) error {
 	return nil
 }
 
-func (w *writer) recordFailure(err error) error {
+func (w *transcriptWriter) recordFailure(err error) error {
 	w.disabled = true
 	_ = w.close() // the failure is reported already
 	return fmt.Errorf("saving the session: %w", err)

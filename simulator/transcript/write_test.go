@@ -9,7 +9,7 @@ import (
 // A transcript is opened once, not for each line (D1); if it was removed or replaced, it is opened again.
 func TestWriterKeepsTheFileOpen(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "made", "session.jsonl")
-	w := &writer{}
+	w := &transcriptWriter{}
 	defer w.close()
 	write := func() *os.File {
 		t.Helper()
@@ -49,7 +49,7 @@ func TestMayPatch(t *testing.T) {
 		output any
 		want   bool
 	}{{edit{}, true}, {&edit{}, true}, {struct{ edit }{}, true}, {map[string]any{}, true}, {read{}, false}, {&read{}, false}} {
-		if got := mayPatch(tt.output); got != tt.want {
+		if got := changesFile(tt.output); got != tt.want {
 			t.Errorf("%T: %v", tt.output, got)
 		}
 	}

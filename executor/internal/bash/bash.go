@@ -20,17 +20,17 @@ func Bash(c *Commands) tool.Tool {
 		Name:        "Bash",
 		Description: "Runs a shell command. The working directory stays for the next command.",
 		Input: tool.Object(
-			tool.Req("command", tool.Str("The command")),
-			tool.Opt("timeout", tool.Num("Most milliseconds to run (default 120000, at most 600000)")),
-			tool.Opt("description", tool.Str("What the command does, in a few words")),
-			tool.Opt("run_in_background", tool.Boolean("Do not wait for the command")),
-			tool.Opt("dangerouslyDisableSandbox", tool.Boolean("Run outside the sandbox; there is none here")),
+			tool.Required("command", tool.String("The command")),
+			tool.Optional("timeout", tool.Num("Most milliseconds to run (default 120000, at most 600000)")),
+			tool.Optional("description", tool.String("What the command does, in a few words")),
+			tool.Optional("run_in_background", tool.Boolean("Do not wait for the command")),
+			tool.Optional("dangerouslyDisableSandbox", tool.Boolean("Run outside the sandbox; there is none here")),
 		),
-		Prepare: tool.DecodeEscapes,
-		Alias:   func(in *tool.Keys) (string, bool) { return "", tool.RenameAny(in, "timeout_ms", "timeout") },
+		Prepare:       tool.DecodeEscapes,
+		RenameAliases: func(in *tool.Keys) (string, bool) { return "", tool.RenameAnyKey(in, "timeout_ms", "timeout") },
 		Check: tool.TypedCheck(c, func(_ context.Context, _ *Commands, in bashInput) *protocol.ToolResult {
 			if strings.ContainsFunc(in.Command, isHiddenChar) {
-				return tool.Invalid("Bash", []tool.Issue{tool.CustomIssue("command contains control characters that would be hidden in the approval dialog", "command")})
+				return tool.InvalidInput("Bash", []tool.Issue{tool.CustomIssue("command contains control characters that would be hidden in the approval dialog", "command")})
 			}
 			return blockSleep(in)
 		}),
@@ -42,15 +42,15 @@ func run(ctx context.Context, c *Commands, call protocol.ToolUse, in bashInput) 
 	if refusal := blockSleep(in); refusal != nil {
 		return *refusal
 	}
-	r := &runningCommand{c: c, in: in, stays: call.Agent != nil || on(c.o.Shell.Getenv("CLAUDE_BASH_MAINTAIN_PROJECT_WORKING_DIR")), info: describe(call, in), limit: c.timeout(in)}
+	r := &runningCommand{commands: c, in: in, staysInBackground: call.Agent != nil || isEnabled(c.options.Shell.Getenv("CLAUDE_BASH_MAINTAIN_PROJECT_WORKING_DIR")), info: describe(call, in), limit: c.timeout(in)}
 	if in.RunInBackground {
 		return r.background(ctx)
 	}
 	return r.foreground(ctx)
 }
 
-// on reports whether the value of a variable switches something on.
-func on(value string) bool { return value != "" && value != "0" && value != "false" }
+// isEnabled reports whether the value of a variable switches something on.
+func isEnabled(value string) bool { return value != "" && value != "0" && value != "false" }
 
 // isHiddenChar reports whether a character could hide part of a command from a person who
 // reviews it.

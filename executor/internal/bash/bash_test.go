@@ -48,11 +48,11 @@ func TestLongCommandIsShown(t *testing.T) {
 		want  outcome
 		shown bool
 	}{
-		{"short", showAfter - time.Millisecond, time.Minute, finished, false},
-		{"long", showAfter + time.Second, time.Minute, finished, true},
-		{"too long", 0, showAfter + time.Second, timedOut, true},
-		{"too long soon", 0, time.Second, timedOut, false},
-		{"stopped", 0, time.Hour, interrupted, true},
+		{"short", showTaskAfter - time.Millisecond, time.Minute, outcomeFinished, false},
+		{"long", showTaskAfter + time.Second, time.Minute, outcomeFinished, true},
+		{"too long", 0, showTaskAfter + time.Second, outcomeTimedOut, true},
+		{"too long soon", 0, time.Second, outcomeTimedOut, false},
+		{"stopped", 0, time.Hour, outcomeInterrupted, true},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -63,12 +63,12 @@ func TestLongCommandIsShown(t *testing.T) {
 				if tt.ends > 0 {
 					time.AfterFunc(tt.ends, func() { close(done) })
 				}
-				r := &runningCommand{c: New(Options{Tasks: task.New(task.Options{NewID: func() string { return "00000000-0000-4000-8000-000000000001" }})}), limit: tt.limit, done: done}
+				r := &runningCommand{commands: New(Options{Tasks: task.New(task.Options{NewID: func() string { return "00000000-0000-4000-8000-000000000001" }})}), limit: tt.limit, done: done}
 				if got := r.wait(ctx); got != tt.want {
 					t.Errorf("outcome %d, want %d", got, tt.want)
 				}
-				if (r.shown != nil) != tt.shown {
-					t.Errorf("shown as a task: %v", r.shown != nil)
+				if (r.task != nil) != tt.shown {
+					t.Errorf("shown as a task: %v", r.task != nil)
 				}
 			})
 		})

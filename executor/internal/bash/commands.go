@@ -14,7 +14,7 @@ import (
 type Options struct {
 	Shell *tool.Shell
 	Clock tool.Clock   // names saved output
-	Files *files.Files // told of files whose content a command has printed
+	Files *files.Files // is notified of files whose content a command has printed
 	// Tasks holds background commands; nil = no background commands.
 	Tasks *task.Set
 	// OutputDir is the directory for output that is too large to show; it is
@@ -24,7 +24,7 @@ type Options struct {
 
 // Commands runs the commands of a session. Its methods may be called from many
 // goroutines.
-type Commands struct{ o Options }
+type Commands struct{ options Options }
 
 // New returns the Commands of a session; it starts nothing.
 func New(o Options) *Commands { return &Commands{o} }

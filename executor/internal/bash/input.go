@@ -28,7 +28,7 @@ type bashInput struct {
 
 // describe returns the task information of a command.
 func describe(call protocol.ToolUse, in bashInput) task.Info {
-	info := task.Info{Kind: task.Bash, ToolUseID: call.ID, Description: cmp.Or(in.Description, in.Command), Command: in.Command}
+	info := task.Info{Kind: task.KindBash, ToolUseID: call.ID, Description: cmp.Or(in.Description, in.Command), Command: in.Command}
 	if call.Agent != nil {
 		info.ParentID = call.Agent.ID
 	}
@@ -49,7 +49,7 @@ func (c *Commands) timeout(in bashInput) time.Duration {
 }
 
 func (c *Commands) milliseconds(key string) int {
-	n, err := strconv.Atoi(c.o.Shell.Getenv(key))
+	n, err := strconv.Atoi(c.options.Shell.Getenv(key))
 	if err != nil {
 		return 0
 	}

@@ -45,14 +45,14 @@ func Monitor(c *Commands) tool.Tool {
 		Name:        "Monitor",
 		Description: "Runs a command in the background and tells of each line that it prints. Sockets are not simulated.",
 		Input: tool.Object(
-			tool.Req("description", tool.Str("What is watched")),
-			tool.Opt("timeout_ms", tool.Num("Most milliseconds to watch (default 300000, at most 600000)")),
-			tool.Opt("command", tool.Str("The command; its lines are events")),
-			tool.Opt("persistent", tool.Boolean("Accepted and ignored: every watch has a limit")),
-			tool.Opt("ws", tool.Schema{Type: "object", Desc: "A WebSocket in a command's place", AllowsOthers: true}),
+			tool.Required("description", tool.String("What is watched")),
+			tool.Optional("timeout_ms", tool.Num("Most milliseconds to watch (default 300000, at most 600000)")),
+			tool.Optional("command", tool.String("The command; its lines are events")),
+			tool.Optional("persistent", tool.Boolean("Accepted and ignored: every watch has a limit")),
+			tool.Optional("ws", tool.Schema{Type: "object", Description: "A WebSocket in a command's place", AllowsUnknown: true}),
 		),
 		Check: tool.TypedCheck(c, func(_ context.Context, _ *Commands, in monitorInput) *protocol.ToolResult {
-			return tool.Invalid("Monitor", in.issues())
+			return tool.InvalidInput("Monitor", in.issues())
 		}),
 		Run: tool.TypedWithCall(c, monitor),
 	}
@@ -79,7 +79,7 @@ func monitor(ctx context.Context, c *Commands, call protocol.ToolUse, in monitor
 	switch {
 	case in.WS != nil:
 		return tool.NeedsResult(call.Name, "opens no sockets here")
-	case c.o.Tasks == nil:
+	case c.options.Tasks == nil:
 		return tool.NeedsResult(call.Name, "has no background in this session")
 	}
 	ms := defaultMonitorMS
@@ -88,14 +88,14 @@ func monitor(ctx context.Context, c *Commands, call protocol.ToolUse, in monitor
 	}
 	info := describe(call, bashInput{Command: in.Command, Description: in.Description})
 	info.Background = true
-	m := &watcher{shown: c.o.Tasks.Start(info), limit: time.Duration(ms) * time.Millisecond, lines: make(chan string)}
-	c.o.Tasks.Go(ctx, m.shown, func(ctx context.Context) task.End {
+	m := &watcher{task: c.options.Tasks.Start(info), limit: time.Duration(ms) * time.Millisecond, lines: make(chan string)}
+	c.options.Tasks.Go(ctx, m.task, func(ctx context.Context) task.End {
 		ctx, cancel := context.WithTimeout(ctx, m.limit)
 		defer cancel()
 		go func() { // ends with the command, which ctx ends; watch waits for it
-			m.code, m.errs, m.err = c.o.Shell.Stream(ctx, in.Command, m)
-			if len(m.part) > 0 { // a last line without a line end
-				m.lines <- string(m.part)
+			m.code, m.errs, m.err = c.options.Shell.Stream(ctx, in.Command, m)
+			if len(m.partialLine) > 0 { // a last line without a line end
+				m.lines <- string(m.partialLine)
 			}
 			close(m.lines)
 		}()
@@ -103,15 +103,15 @@ func monitor(ctx context.Context, c *Commands, call protocol.ToolUse, in monitor
 	})
 	return tool.Text(fmt.Sprintf("Monitor started (task %s, expires in %s unless the source ends first; you get one notice at expiry — re-arm if "+
 		"you still need the watch). You will be notified on each event. Keep working — do not poll or sleep. Events may arrive while you are "+
-		"waiting for the user — an event is not their reply.", m.shown.ID, shortDuration(m.limit)), monitorOutput{TaskID: m.shown.ID, TimeoutMS: ms})
+		"waiting for the user — an event is not their reply.", m.task.ID, shortDuration(m.limit)), monitorOutput{TaskID: m.task.ID, TimeoutMS: ms})
 }
 
 // watcher reports the output of a command.
 type watcher struct {
-	shown *task.Task
-	limit time.Duration
-	lines chan string
-	part  []byte // of an incomplete line
+	task        *task.Task
+	limit       time.Duration
+	lines       chan string
+	partialLine []byte // of an incomplete line
 
 	// The result of the command; set before lines is closed.
 	code int
@@ -121,15 +121,15 @@ type watcher struct {
 
 // Write receives the output of the command.
 func (m *watcher) Write(p []byte) (int, error) {
-	_, _ = m.shown.Write(p) // it cannot fail
-	m.part = append(m.part, p...)
+	_, _ = m.task.Write(p) // it cannot fail
+	m.partialLine = append(m.partialLine, p...)
 	for {
-		line, rest, ok := bytes.Cut(m.part, []byte("\n"))
+		line, rest, ok := bytes.Cut(m.partialLine, []byte("\n"))
 		if !ok {
 			return len(p), nil
 		}
 		m.lines <- string(line)
-		m.part = rest
+		m.partialLine = rest
 	}
 }
 
@@ -148,7 +148,7 @@ func (m *watcher) watch(ctx context.Context) task.End {
 				due = time.After(batchTime)
 			}
 		case <-due:
-			m.shown.Event(strings.Join(batch, "\n"))
+			m.task.ReportEvent(strings.Join(batch, "\n"))
 			batch, due = nil, nil
 			told++
 		}
@@ -158,26 +158,26 @@ func (m *watcher) watch(ctx context.Context) task.End {
 // taskEnd returns the end of the task; event holds the lines that were not reported
 // yet.
 func (m *watcher) taskEnd(ctx context.Context, event string, told int) task.End {
-	_, _ = m.shown.Write([]byte(m.errs)) // it cannot fail
-	head := fmt.Sprintf("Monitor %q ", m.shown.Description)
+	_, _ = m.task.Write([]byte(m.errs)) // it cannot fail
+	head := fmt.Sprintf("Monitor %q ", m.task.Description)
 	switch {
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
 		if event != "" {
-			m.shown.Event(event)
+			m.task.ReportEvent(event)
 			told++
 		}
-		m.shown.Event(fmt.Sprintf("[Monitor expired after %s with %d events delivered. Re-arm it if you still need the watch.]", shortDuration(m.limit), told))
-		return task.End{Status: task.Killed, Summary: m.shown.Description, ModelKnows: true}
+		m.task.ReportEvent(fmt.Sprintf("[Monitor expired after %s with %d events delivered. Re-arm it if you still need the watch.]", shortDuration(m.limit), told))
+		return task.End{Status: task.StatusKilled, Summary: m.task.Description, KnownToModel: true}
 	case ctx.Err() != nil:
-		return task.End{Status: task.Killed, Summary: m.shown.Description}
+		return task.End{Status: task.StatusKilled, Summary: m.task.Description}
 	case m.err != nil:
-		return task.End{Status: task.Failed, Summary: head + "could not be started: " + m.err.Error()}
+		return task.End{Status: task.StatusFailed, Summary: head + "could not be started: " + m.err.Error()}
 	case m.code != 0:
-		return task.End{Status: task.Failed, Summary: fmt.Sprintf("%sscript failed (exit %d)", head, m.code), Event: event}
+		return task.End{Status: task.StatusFailed, Summary: fmt.Sprintf("%sscript failed (exit %d)", head, m.code), Event: event}
 	case event == "" && told == 0:
-		return task.End{Status: task.Completed, Summary: head + "ended without producing output (exit 0)"}
+		return task.End{Status: task.StatusCompleted, Summary: head + "ended without producing output (exit 0)"}
 	}
-	return task.End{Status: task.Completed, Summary: head + "stream ended", Event: event}
+	return task.End{Status: task.StatusCompleted, Summary: head + "stream ended", Event: event}
 }
 
 // shortDuration formats a duration without trailing zeros: 5m, 1m 30s, 2s.

@@ -25,10 +25,10 @@ import (
 )
 
 const (
-	defaultOutput = 30_000   // characters shown of a command's output
-	mostOutput    = 150_000  // that BASH_MAX_OUTPUT_LENGTH may ask for
-	maxCaptured   = 64 << 20 // bytes kept of it
-	previewBytes  = 2000
+	defaultOutput  = 30_000   // characters shown of a command's output
+	maxOutputLimit = 150_000  // maximum of BASH_MAX_OUTPUT_LENGTH
+	maxCaptured    = 64 << 20 // maximum number of stored bytes
+	previewBytes   = 2000
 )
 
 type bashOutput struct {
@@ -51,16 +51,16 @@ type bashOutput struct {
 // noOutput is shown for a command that printed nothing.
 const noOutput = "(Bash completed with no output)"
 
-// Printed returns the result of a command that has printed a text.
-func Printed(s string) protocol.ToolResult {
+// PrintedResult returns the result of a command that has printed a text.
+func PrintedResult(s string) protocol.ToolResult {
 	r := tool.Text(s, bashOutput{Stdout: s})
-	r.ExplicitOK = true
+	r.ShowsIsErrorFalse = true
 	return r
 }
 
-// Rewrite returns the model's view of an output that replaces Bash's own; false =
+// ReplaceOutput returns the model's view of an output that replaces Bash's own; false =
 // it does not have the structure of Bash output.
-func Rewrite(output json.RawMessage) (protocol.Content, bool) {
+func ReplaceOutput(output json.RawMessage) (protocol.Content, bool) {
 	var out struct {
 		Stdout, Stderr *string
 		Interrupted    *bool
@@ -95,7 +95,7 @@ func isPicture(data []byte) bool {
 // staleHint returns the hint about files that the session knows and a command has modified; "" = none.
 func (c *Commands) staleHint(before files.Versions) string {
 	const most = 5
-	paths := c.o.Files.Modified(before)
+	paths := c.options.Files.Modified(before)
 	if len(paths) == 0 {
 		return ""
 	}
@@ -108,17 +108,17 @@ func (c *Commands) staleHint(before files.Versions) string {
 		paths, more = paths[:most], fmt.Sprintf(" and %d more", total-most)
 	}
 	for i, path := range paths {
-		if name, err := filepath.Rel(c.o.Shell.Dir(), path); err == nil {
+		if name, err := filepath.Rel(c.options.Shell.Dir(), path); err == nil {
 			paths[i] = name
 		}
 	}
 	return fmt.Sprintf("[This command modified %d %s you've previously read: %s%s. Call Read before editing.]", total, noun, strings.Join(paths, ", "), more)
 }
 
-// maxOutput is how many characters are shown of a command's output.
+// maxOutput returns how many characters of a command's output are shown.
 func (c *Commands) maxOutput() int {
-	if n, err := strconv.Atoi(c.o.Shell.Getenv("BASH_MAX_OUTPUT_LENGTH")); err == nil && n > 0 {
-		return min(n, mostOutput)
+	if n, err := strconv.Atoi(c.options.Shell.Getenv("BASH_MAX_OUTPUT_LENGTH")); err == nil && n > 0 {
+		return min(n, maxOutputLimit)
 	}
 	return defaultOutput
 }
@@ -131,11 +131,11 @@ func (c *Commands) limitOutput(output, raw string, out *bashOutput) string {
 		return output
 	}
 	out.Stdout = tool.Prefix(output, c.maxOutput())
-	if c.o.OutputDir == "" {
+	if c.options.OutputDir == "" {
 		return tool.Truncate(output, c.maxOutput())
 	}
-	path := filepath.Join(c.o.OutputDir, task.ID(task.Bash, c.o.Clock.NewID())+".txt")
-	if err := os.MkdirAll(c.o.OutputDir, 0o755); err != nil {
+	path := filepath.Join(c.options.OutputDir, task.NewTaskID(task.KindBash, c.options.Clock.NewID())+".txt")
+	if err := os.MkdirAll(c.options.OutputDir, 0o755); err != nil {
 		return out.Stdout + "\n\n[the rest could not be kept: " + err.Error() + "]"
 	}
 	if err := os.WriteFile(path, []byte(raw), 0o644); err != nil {
@@ -151,11 +151,11 @@ func (c *Commands) limitOutput(output, raw string, out *bashOutput) string {
 		preview += "\n..."
 	}
 	return fmt.Sprintf("<persisted-output>\nOutput too large (%s). Full output saved to: %s\n\nPreview (first 2KB):\n%s\n</persisted-output>",
-		tool.Size(len(output)), path, preview)
+		tool.FormatSize(len(output)), path, preview)
 }
 
-// trim removes leading empty lines and trailing space.
-func trim(s string) string {
+// trimOutput removes leading empty lines and trailing space.
+func trimOutput(s string) string {
 	s = strings.TrimRight(s, " \t\r\n")
 	for {
 		line, rest, ok := strings.Cut(s, "\n")

@@ -16,14 +16,14 @@ import (
 
 // runningCommand is a command that a Bash call has started.
 type runningCommand struct {
-	c     *Commands
-	in    bashInput
-	info  task.Info
-	limit time.Duration
-	stays bool // it does not move the shell: one of an agent
-	cmd   *tool.ShellCommand
-	done  <-chan struct{} // closed at the end of cmd
-	shown *task.Task      // nil = not shown as a task
+	commands          *Commands
+	in                bashInput
+	info              task.Info
+	limit             time.Duration
+	staysInBackground bool // the command does not change the shell's directory, because an agent runs it
+	cmd               *tool.ShellCommand
+	done              <-chan struct{} // closed at the end of cmd
+	task              *task.Task      // nil = not shown as a task
 
 	before files.Versions // of the files that the session knows, if the command edits files in place
 }
@@ -32,13 +32,13 @@ type runningCommand struct {
 // a task, since it may become one.
 func (r *runningCommand) start(ctx context.Context) (err error) {
 	output := ""
-	if r.c.o.Tasks != nil {
-		r.info.ID, output = r.c.o.Tasks.Reserve(task.Bash)
+	if r.commands.options.Tasks != nil {
+		r.info.ID, output = r.commands.options.Tasks.Reserve(task.KindBash)
 	}
 	if tool.EditsInPlace(r.in.Command) {
-		r.before = r.c.o.Files.Versions()
+		r.before = r.commands.options.Files.Versions()
 	}
-	if r.cmd, err = r.c.o.Shell.Start(ctx, r.in.Command, output); err != nil {
+	if r.cmd, err = r.commands.options.Shell.Start(ctx, r.in.Command, output); err != nil {
 		return err
 	}
 	r.done = r.cmd.Done()
@@ -49,28 +49,28 @@ func (r *runningCommand) start(ctx context.Context) (err error) {
 func (r *runningCommand) foreground(ctx context.Context) protocol.ToolResult {
 	if err := r.start(ctx); err != nil {
 		if ctx.Err() != nil {
-			return executor.Interrupted()
+			return executor.InterruptedResult()
 		}
 		return tool.Fail("The command could not be started: %v", err)
 	}
 	switch r.wait(ctx) {
-	case finished:
+	case outcomeFinished:
 		result := r.result(r.cmd.End(), bashOutput{NoSandbox: r.in.NoSandbox})
-		r.close(task.Completed, result)
+		r.close(task.StatusCompleted, result)
 		return result
-	case interrupted:
+	case outcomeInterrupted:
 		r.stopAndRead()
-		r.close(task.Killed, protocol.ToolResult{})
-		return executor.Interrupted()
+		r.close(task.StatusKilled, protocol.ToolResult{})
+		return executor.InterruptedResult()
 	default:
 		// A command that begins with a sleep is not worth continuing in the
 		// background.
-		if r.c.o.Tasks != nil && r.c.o.Shell.Getenv(noBackground) == "" && !tool.BeginsWithSleep(r.in.Command) {
+		if r.commands.options.Tasks != nil && r.commands.options.Shell.Getenv(noBackgroundVariable) == "" && !tool.BeginsWithSleep(r.in.Command) {
 			return r.moveToBackground(ctx)
 		}
 		output := r.stopAndRead()
-		result := tool.Fail("%s", joinLines("Exit code 143", "Command timed out after "+duration(r.limit), tool.Prefix(trim(output), r.c.maxOutput())))
-		r.close(task.Completed, result)
+		result := tool.Fail("%s", joinLines("Exit code 143", "Command timed out after "+duration(r.limit), tool.Prefix(trimOutput(output), r.commands.maxOutput())))
+		r.close(task.StatusCompleted, result)
 		return result
 	}
 }
@@ -79,31 +79,31 @@ func (r *runningCommand) foreground(ctx context.Context) protocol.ToolResult {
 type outcome int
 
 const (
-	finished outcome = iota
-	interrupted
-	timedOut
+	outcomeFinished outcome = iota
+	outcomeInterrupted
+	outcomeTimedOut
 )
 
-// showAfter is the time after which a foreground command is shown as a task.
-const showAfter = 3 * time.Second
+// showTaskAfter is the time after which a foreground command is shown as a task.
+const showTaskAfter = 3 * time.Second
 
 // wait waits for the end of the command, its timeout or ctx. Hosts that receive
 // events as they happen see a task in the meantime.
 func (r *runningCommand) wait(ctx context.Context) outcome {
-	limit, show := time.NewTimer(r.limit), time.NewTimer(showAfter)
+	limit, show := time.NewTimer(r.limit), time.NewTimer(showTaskAfter)
 	defer limit.Stop()
 	defer show.Stop()
 	for {
 		select {
 		case <-r.done:
-			return finished
+			return outcomeFinished
 		case <-ctx.Done():
-			return interrupted
+			return outcomeInterrupted
 		case <-limit.C:
-			return timedOut
+			return outcomeTimedOut
 		case <-show.C:
-			if r.c.o.Tasks != nil && r.c.o.Tasks.Live() {
-				r.shown = r.c.o.Tasks.Start(r.info)
+			if r.commands.options.Tasks != nil && r.commands.options.Tasks.ShowsEventsLive() {
+				r.task = r.commands.options.Tasks.Start(r.info)
 			}
 		}
 	}
@@ -111,13 +111,13 @@ func (r *runningCommand) wait(ctx context.Context) outcome {
 
 // close ends the task that shows a foreground command.
 func (r *runningCommand) close(status task.Status, result protocol.ToolResult) {
-	if r.shown == nil {
+	if r.task == nil {
 		return
 	}
 	if result.IsError {
-		status = task.Failed
+		status = task.StatusFailed
 	}
-	r.shown.End(task.End{Status: status, Summary: r.info.Description})
+	r.task.End(task.End{Status: status, Summary: r.info.Description})
 }
 
 // stopAndRead stops the command and returns its output.
@@ -128,8 +128,8 @@ func (r *runningCommand) stopAndRead() string {
 	return r.cmd.Output(maxCaptured)
 }
 
-// noBackground is the variable that disables background commands.
-const noBackground = "CLAUDE_CODE_DISABLE_BACKGROUND_TASKS"
+// noBackgroundVariable is the variable that disables background commands.
+const noBackgroundVariable = "CLAUDE_CODE_DISABLE_BACKGROUND_TASKS"
 
 // minCallTime is the minimum duration of a call whose command is moved to the
 // background, because the command may end within that time.
@@ -137,42 +137,42 @@ const minCallTime = 2 * time.Second
 
 // moveToBackground moves the command to the background.
 func (r *runningCommand) moveToBackground(ctx context.Context) protocol.ToolResult {
-	if r.shown == nil {
+	if r.task == nil {
 		r.info.Background = true
-		r.shown = r.c.o.Tasks.Start(r.info)
+		r.task = r.commands.options.Tasks.Start(r.info)
 	} else {
-		r.shown.Detach()
+		r.task.Detach()
 	}
 	out := bashOutput{TaskID: r.info.ID, NoSandbox: r.in.NoSandbox}
 	if r.endsBefore(ctx, minCallTime-r.limit) {
 		code := r.cmd.End()
 		result, end := r.result(code, out), r.taskEnd(code)
-		end.ModelKnows = true
-		r.shown.End(end)
+		end.KnownToModel = true
+		r.task.End(end)
 		return result
 	}
 	raw := r.cmd.Output(maxCaptured) // the task closes it
-	r.c.o.Tasks.Go(ctx, r.shown, func(ctx context.Context) task.End {
+	r.commands.options.Tasks.Go(ctx, r.task, func(ctx context.Context) task.End {
 		return r.waitInBackground(ctx, defaultBackgroundMS*time.Millisecond)
 	})
 	if ctx.Err() != nil {
-		return executor.Interrupted()
+		return executor.InterruptedResult()
 	}
-	output, note := trim(raw), ""
+	output, note := trimOutput(raw), ""
 	if output == "" {
 		note = "No output had been read from it when it was moved. A program that buffers its output, or a pipe into one such as tail, " +
 			"can keep the output file empty until the command finishes. "
 	}
 	out.TimedOutMS = int(r.limit / time.Millisecond)
 	if tool.ChangesDirectory(r.in.Command) {
-		out.CWDHint = "Session cwd remains " + r.c.o.Shell.Dir() + "; directory changes made by the backgrounded command do not apply to subsequent commands."
+		out.CWDHint = "Session cwd remains " + r.commands.options.Shell.Dir() + "; directory changes made by the backgrounded command do not apply to subsequent commands."
 	}
 	moved := fmt.Sprintf("Command did not complete within its %.0fs timeout and was moved to the background (ID: %s).",
 		max(1, math.Round(r.limit.Seconds())), out.TaskID)
-	result := tool.Text(joinLines(r.c.limitOutput(output, raw, &out), r.readHint(moved, "If it is still running after 10m in the background, it will be "+
+	result := tool.Text(joinLines(r.commands.limitOutput(output, raw, &out), r.readHint(moved, "If it is still running after 10m in the background, it will be "+
 		"stopped and you will be notified. It is running now: do not start a second copy while it runs. If it is no longer needed, stop it with TaskStop. "+note),
 		out.CWDHint), nil)
-	result.ExplicitOK, result.Output = true, out
+	result.ShowsIsErrorFalse, result.Output = true, out
 	return result
 }
 
@@ -192,8 +192,8 @@ func (r *runningCommand) endsBefore(ctx context.Context, d time.Duration) bool {
 
 // readHint tells the model how to read more output of a background command.
 func (r *runningCommand) readHint(head, more string) string {
-	if r.shown.OutputFile != "" {
-		head += " Output is being written to: " + r.shown.OutputFile + "."
+	if r.task.OutputFile != "" {
+		head += " Output is being written to: " + r.task.OutputFile + "."
 	}
 	return head + " You will be notified when it completes. " + more + "To check interim output, use Read on that file path."
 }
@@ -201,20 +201,20 @@ func (r *runningCommand) readHint(head, more string) string {
 // background starts a command without waiting for it. The command starts in the
 // shell's directory and does not change it.
 func (r *runningCommand) background(ctx context.Context) protocol.ToolResult {
-	if r.c.o.Tasks == nil {
+	if r.commands.options.Tasks == nil {
 		return tool.Fail("There is no background in this session. Run the command in the foreground, or give the call a result in the scenario.")
 	}
 	r.info.Background = true
 	err := r.start(ctx)
-	r.shown = r.c.o.Tasks.Start(r.info)
-	r.c.o.Tasks.Go(ctx, r.shown, func(ctx context.Context) task.End {
+	r.task = r.commands.options.Tasks.Start(r.info)
+	r.commands.options.Tasks.Go(ctx, r.task, func(ctx context.Context) task.End {
 		if err != nil {
-			return task.End{Status: task.Failed, Summary: r.summary() + "could not be started: " + err.Error()}
+			return task.End{Status: task.StatusFailed, Summary: r.summary() + "could not be started: " + err.Error()}
 		}
 		return r.waitInBackground(ctx, r.limit)
 	})
-	result := tool.Text(r.readHint("Command running in background with ID: "+r.shown.ID+".", ""), bashOutput{TaskID: r.shown.ID})
-	result.ExplicitOK = true
+	result := tool.Text(r.readHint("Command running in background with ID: "+r.task.ID+".", ""), bashOutput{TaskID: r.task.ID})
+	result.ShowsIsErrorFalse = true
 	return result
 }
 
@@ -222,7 +222,7 @@ func (r *runningCommand) background(ctx context.Context) protocol.ToolResult {
 func (r *runningCommand) waitInBackground(ctx context.Context, limit time.Duration) task.End {
 	defer r.cmd.Close()
 	over := time.After(limit)
-	end := task.End{Status: task.Killed, Summary: r.summary() + "was stopped"}
+	end := task.End{Status: task.StatusKilled, Summary: r.summary() + "was stopped"}
 	select {
 	case <-r.done:
 		return r.taskEnd(r.cmd.End())
@@ -232,7 +232,7 @@ func (r *runningCommand) waitInBackground(ctx context.Context, limit time.Durati
 	}
 	r.cmd.Stop()
 	r.cmd.End()
-	_, _ = r.shown.Write([]byte("\n[killed]\n")) // it cannot fail
+	_, _ = r.task.Write([]byte("\n[killed]\n")) // it cannot fail
 	return end
 }
 
@@ -242,11 +242,11 @@ func (r *runningCommand) summary() string {
 
 // taskEnd returns the end of a task whose command ended normally.
 func (r *runningCommand) taskEnd(code int) task.End {
-	_, _ = fmt.Fprintf(r.shown, "\n[exited with code %d]\n", code) // it cannot fail
+	_, _ = fmt.Fprintf(r.task, "\n[exited with code %d]\n", code) // it cannot fail
 	if code != 0 {
-		return task.End{Status: task.Failed, Summary: fmt.Sprintf("%sfailed with exit code %d", r.summary(), code)}
+		return task.End{Status: task.StatusFailed, Summary: fmt.Sprintf("%sfailed with exit code %d", r.summary(), code)}
 	}
-	return task.End{Status: task.Completed, Summary: r.summary() + "completed (exit code 0)"}
+	return task.End{Status: task.StatusCompleted, Summary: r.summary() + "completed (exit code 0)"}
 }
 
 // result builds the result of a command with an exit code; out holds the fields
@@ -258,15 +258,15 @@ func (r *runningCommand) result(code int, out bashOutput) protocol.ToolResult {
 	} else {
 		r.cmd.Close()
 	}
-	output, note := trim(raw), ""
-	if out.TaskID == "" && !r.stays && r.cmd.Follow() {
-		note = "Shell cwd was reset to " + r.c.o.Shell.Dir()
+	output, note := trimOutput(raw), ""
+	if out.TaskID == "" && !r.staysInBackground && r.cmd.Follow() {
+		note = "Shell cwd was reset to " + r.commands.options.Shell.Dir()
 		out.Stderr = "\n" + note
 	}
 	out.NoOutputExpected = tool.PrintsNothing(r.in.Command)
 	if code != 0 {
-		if out.CodeMeaning = tool.CodeMeaning(r.in.Command, code); out.CodeMeaning == "" {
-			return tool.Fail("%s", joinLines(fmt.Sprintf("Exit code %d", code), tool.Prefix(output, r.c.maxOutput()), note))
+		if out.CodeMeaning = tool.ExitCodeMeaning(r.in.Command, code); out.CodeMeaning == "" {
+			return tool.Fail("%s", joinLines(fmt.Sprintf("Exit code %d", code), tool.Prefix(output, r.commands.maxOutput()), note))
 		}
 	}
 	if m := dataImage().FindStringSubmatch(output); m != nil {
@@ -277,14 +277,14 @@ func (r *runningCommand) result(code int, out bashOutput) protocol.ToolResult {
 		where = r.readHint("Command running in background with ID: "+out.TaskID+".", "")
 	}
 	if code == 0 {
-		out.StaleHint = r.c.staleHint(r.before)
+		out.StaleHint = r.commands.staleHint(r.before)
 	}
-	shown := tool.Text(cmp.Or(joinLines(r.c.limitOutput(output, raw, &out), note, out.StaleHint, where), noOutput), nil)
-	shown.ExplicitOK, shown.Output = true, out
-	if file := tool.PrintedFile(r.in.Command); file != "" && len(raw) <= r.c.maxOutput() {
-		r.c.o.Files.RecordPrinted(file, raw)
+	shown := tool.Text(cmp.Or(joinLines(r.commands.limitOutput(output, raw, &out), note, out.StaleHint, where), noOutput), nil)
+	shown.ShowsIsErrorFalse, shown.Output = true, out
+	if file := tool.PrintedFile(r.in.Command); file != "" && len(raw) <= r.commands.maxOutput() {
+		r.commands.options.Files.RecordPrinted(file, raw)
 	} else if file := tool.ViewedFile(r.in.Command); file != "" {
-		r.c.o.Files.RecordViewed(file)
+		r.commands.options.Files.RecordViewed(file)
 	}
 	return shown
 }

@@ -20,7 +20,7 @@ func Stop(c *Commands) tool.Tool {
 	return tool.Tool{
 		Name:        "TaskStop",
 		Description: "Ends a task in the background.",
-		Input:       tool.Object(tool.Opt("task_id", tool.Str("The task")), tool.Opt("shell_id", tool.Str("The task, as older clients call it"))),
+		Input:       tool.Object(tool.Optional("task_id", tool.String("The task")), tool.Optional("shell_id", tool.String("The task, as older clients call it"))),
 		Check: tool.TypedCheck(c, func(_ context.Context, c *Commands, in stopInput) *protocol.ToolResult {
 			_, refusal := c.find(in)
 			return refusal
@@ -38,10 +38,10 @@ func (c *Commands) find(in stopInput) (task.Info, *protocol.ToolResult) {
 	if id == "" {
 		return no("Missing required parameter: task_id")
 	}
-	if c.o.Tasks == nil {
+	if c.options.Tasks == nil {
 		return no("No task found with ID: %s", id)
 	}
-	info, found := c.o.Tasks.Find(id)
+	info, found := c.options.Tasks.Find(id)
 	if !found {
 		return no("No task found with ID: %s", id)
 	}
@@ -53,7 +53,7 @@ func stop(_ context.Context, c *Commands, in stopInput) protocol.ToolResult {
 	if refusal != nil {
 		return *refusal
 	}
-	if !c.o.Tasks.Stop(info.ID, task.ByParent) {
+	if !c.options.Tasks.Stop(info.ID, task.KilledByParent) {
 		return tool.Refuse("Task %s is not running", info.ID)
 	}
 	what := cmp.Or(info.Command, info.Description)

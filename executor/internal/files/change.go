@@ -15,11 +15,11 @@ import (
 // Shared by the tools that change files.
 
 const (
-	contextLines = 3
-	fileIsKnown  = " (file state is current in your context — no need to Read it back)"
+	contextLines  = 3
+	fileKnownNote = " (file state is current in your context — no need to Read it back)"
 
-	notRead       = "File has not been read yet. Read it first before writing to it."
-	modifiedSince = "File has been modified since read, either by the user or by a linter. Read it again before attempting to write it."
+	notReadText       = "File has not been read yet. Read it first before writing to it."
+	modifiedSinceText = "File has been modified since read, either by the user or by a linter. Read it again before attempting to write it."
 )
 
 // abridged returns the original of a changed file as transcripts keep it: nil if it is long (observed with 2.1.330).
@@ -31,9 +31,9 @@ func abridged(original *string) *string {
 	return original
 }
 
-// patch returns the difference for results, with each leading tab shown as two
+// structuredPatch returns the difference for results, with each leading tab shown as two
 // spaces.
-func patch(before, after string) []textdiff.Hunk {
+func structuredPatch(before, after string) []textdiff.Hunk {
 	return textdiff.Hunks(expandTabs(before), expandTabs(after), contextLines)
 }
 

@@ -51,10 +51,10 @@ func Edit(f *Files) tool.Tool {
 		Name:        "Edit",
 		Description: "Replaces a text in a file. The text must stand in it exactly once, or replace_all be set.",
 		Input: tool.Object(
-			tool.Opt("replace_all", tool.Boolean("Replace every occurrence (default false)")),
-			tool.Req("file_path", tool.Str("Path of the file")),
-			tool.Req("old_string", tool.Str("The text to replace; empty makes a new file")),
-			tool.Req("new_string", tool.Str("The text to put there")),
+			tool.Optional("replace_all", tool.Boolean("Replace every occurrence (default false)")),
+			tool.Required("file_path", tool.String("Path of the file")),
+			tool.Required("old_string", tool.String("The text to replace; empty makes a new file")),
+			tool.Required("new_string", tool.String("The text to put there")),
 		),
 		Prepare: func(in *tool.Keys) bool {
 			renamed := in.Get("file_path") != nil && shortKeys(in)
@@ -62,8 +62,8 @@ func Edit(f *Files) tool.Tool {
 			trimmed := trimTrailingSpace(in, "new_string")
 			return withReplaceAll(in) || trimmed || renamed || decoded
 		},
-		Alias: func(in *tool.Keys) (string, bool) {
-			renamed := tool.Rename(in, "path", "file_path")
+		RenameAliases: func(in *tool.Keys) (string, bool) {
+			renamed := tool.RenameKey(in, "path", "file_path")
 			renamed = shortKeys(in) || renamed
 			return "", renamed && (withReplaceAll(in) || renamed)
 		},
@@ -79,10 +79,10 @@ func Edit(f *Files) tool.Tool {
 type plannedEdit struct {
 	path, before, after string
 	old                 string // the replaced text, as in the file
-	created             bool   // the file does not exist yet
-	read, current       bool   // the session has read the file; the file is unchanged since then
-	shown               bool   // the model has seen the whole file
-	crlf                bool   // the file has \r\n line ends; before and after have \n
+	createsFile         bool   // the file does not exist yet
+	wasRead, isCurrent  bool   // the session has read the file; the file is unchanged since then
+	wasShown            bool   // the model has seen the whole file
+	usesCRLF            bool   // the file has \r\n line ends; before and after have \n
 }
 
 func edit(_ context.Context, f *Files, in editInput) protocol.ToolResult {
@@ -91,29 +91,29 @@ func edit(_ context.Context, f *Files, in editInput) protocol.ToolResult {
 		return *refusal
 	}
 	content := p.after
-	if p.crlf {
+	if p.usesCRLF {
 		content = strings.ReplaceAll(content, "\n", "\r\n")
 	}
 	if err := os.MkdirAll(filepath.Dir(p.path), 0o755); err != nil {
 		return tool.Fail("%s", describe(err, "mkdir", filepath.Dir(p.path)))
 	}
-	if err := store(p.path, []byte(content)); err != nil {
+	if err := writeFile(p.path, []byte(content)); err != nil {
 		return tool.Fail("%s", describe(err, "open", p.path))
 	}
 	name := in.FilePath
 	out := editOutput{
 		FilePath: name, OldString: p.old, NewString: in.NewString, OriginalFile: &p.before,
-		StructuredPatch: patch(p.before, p.after), ReplaceAll: in.ReplaceAll,
+		StructuredPatch: structuredPatch(p.before, p.after), ReplaceAll: in.ReplaceAll,
 	}
 	message := updatedMessage(name)
 	if in.ReplaceAll {
 		message = "The file " + name + " has been updated. All occurrences were successfully replaced."
 	}
-	f.seen.recordWritten(p.path, content, p.created || p.shown)
+	f.seen.recordWritten(p.path, content, p.createsFile || p.wasShown)
 	switch {
-	case p.created || p.shown:
-		return tool.Text(message+fileIsKnown, out)
-	case p.read && !p.current:
+	case p.createsFile || p.wasShown:
+		return tool.Text(message+fileKnownNote, out)
+	case p.wasRead && !p.isCurrent:
 		message += " (note: the file had been modified on disk since you last read it — the edit applied cleanly, but the file " +
 			"contains other changes not in your context. Read it before edits that depend on surrounding content.)"
 		out.StaleRecovered = true
@@ -125,7 +125,7 @@ func edit(_ context.Context, f *Files, in editInput) protocol.ToolResult {
 // planEdit computes the edit, or returns the result that says why it is not
 // possible.
 func (f *Files) planEdit(in editInput) (plannedEdit, *protocol.ToolResult) {
-	p := plannedEdit{path: f.o.Paths.Path(in.FilePath), old: in.OldString}
+	p := plannedEdit{path: f.options.Paths.Path(in.FilePath), old: in.OldString}
 	no := func(format string, args ...any) (plannedEdit, *protocol.ToolResult) {
 		return p, new(tool.Refuse(format, args...))
 	}
@@ -134,27 +134,27 @@ func (f *Files) planEdit(in editInput) (plannedEdit, *protocol.ToolResult) {
 	}
 	data, err := readRegular(p.path)
 	p.before = string(data)
-	p.read, p.current, p.shown = f.seen.lookup(p.path, p.before)
+	p.wasRead, p.isCurrent, p.wasShown = f.seen.lookup(p.path, p.before)
 	switch {
 	case errors.Is(err, fs.ErrNotExist) && in.OldString == "":
-		p.after, p.created = in.NewString, true
+		p.after, p.createsFile = in.NewString, true
 		return p, nil
 	case errors.Is(err, fs.ErrNotExist):
-		return no("File does not exist. Note: your current working directory is %s.", f.o.Paths.Dir())
+		return no("File does not exist. Note: your current working directory is %s.", f.options.Paths.Dir())
 	case errors.Is(err, errDirectory):
 		return p, new(protocol.UsageError("Error calling tool (Edit): " + errDirectory.Error() + ", read"))
 	case err != nil:
 		return no("%s", describe(err, "open", p.path))
 	case encodingProblem(data) != "":
-		return no("File %s %s", encodingProblem(data), notWritten)
+		return no("File %s %s", encodingProblem(data), notWrittenText)
 	case in.OldString == "" && strings.TrimSpace(string(data)) != "":
 		return no("Cannot create new file - file already exists.")
 	case strings.HasSuffix(p.path, ".ipynb"):
 		return no("File is a Jupyter Notebook. Use the NotebookEdit to edit this file.")
-	case !p.read && !f.o.Access.Readable(p.path):
-		return no(notRead)
+	case !p.wasRead && !f.options.Access.IsReadable(p.path):
+		return no(notReadText)
 	}
-	if p.crlf = endsInCRLF(p.before); p.crlf {
+	if p.usesCRLF = endsInCRLF(p.before); p.usesCRLF {
 		for _, s := range []*string{&p.before, &in.NewString} {
 			*s = strings.ReplaceAll(*s, "\r\n", "\n")
 		}
@@ -166,8 +166,8 @@ func (f *Files) planEdit(in editInput) (plannedEdit, *protocol.ToolResult) {
 	in.OldString, in.NewString = matchText(p.before, in.OldString, in.NewString)
 	p.old = in.OldString
 	switch n := strings.Count(p.before, in.OldString); {
-	case n == 0 && p.read && !p.current:
-		return no(modifiedSince)
+	case n == 0 && p.wasRead && !p.isCurrent:
+		return no(modifiedSinceText)
 	case n == 0:
 		return no("String to replace not found in file.\nString: %s", in.OldString)
 	case n > 1 && !in.ReplaceAll:
@@ -221,8 +221,8 @@ func (in editInput) apply(content string) string {
 
 // shortKeys renames old_str and new_str, the keys of other editors.
 func shortKeys(in *tool.Keys) bool {
-	old := tool.Rename(in, "old_str", "old_string")
-	return tool.RenameAny(in, "new_str", "new_string") || old
+	old := tool.RenameKey(in, "old_str", "old_string")
+	return tool.RenameAnyKey(in, "new_str", "new_string") || old
 }
 
 // withReplaceAll adds the default of replace_all to a complete call, as the first

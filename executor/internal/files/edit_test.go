@@ -48,7 +48,7 @@ func FuzzEdit(f *testing.F) {
 
 // A leading tab becomes two blanks in structuredPatch, and only there.
 func TestPatchTabs(t *testing.T) {
-	hunks := patch("a\n\tx\n", "a\n\t\ty\tz\n")
+	hunks := structuredPatch("a\n\tx\n", "a\n\t\ty\tz\n")
 	if len(hunks) != 1 || !slices.Equal(hunks[0].Lines, []string{" a", "-  x", "+    y\tz"}) {
 		t.Errorf("hunks %+v", hunks)
 	}

@@ -19,7 +19,7 @@ import (
 // Access says whether a file may be read without asking. A file that may not is
 // also not written or edited before it has been read.
 type Access interface {
-	Readable(path string) bool
+	IsReadable(path string) bool
 }
 
 // Options configure Files. Paths and Clock are required.
@@ -35,8 +35,8 @@ func Tools(f *Files) []tool.Tool { return []tool.Tool{Edit(f), NotebookEdit(f), 
 // Files holds what a session knows about files. Its methods may be called from many
 // goroutines.
 type Files struct {
-	o    Options
-	seen seenFiles
+	options Options
+	seen    seenFiles
 }
 
 // New returns the Files of a session; it accesses no file.
@@ -44,18 +44,18 @@ func New(o Options) *Files {
 	if o.Access == nil {
 		o.Access = openAccess{}
 	}
-	return &Files{o: o, seen: seenFiles{byPath: map[string]seenContent{}}}
+	return &Files{options: o, seen: seenFiles{byPath: map[string]seenContent{}}}
 }
 
 // openAccess allows reading every file.
 type openAccess struct{}
 
-func (openAccess) Readable(string) bool { return true }
+func (openAccess) IsReadable(string) bool { return true }
 
 // RecordPrinted records that a command has printed the content of a file, if printed is
 // that content.
 func (f *Files) RecordPrinted(file, printed string) {
-	path := f.o.Paths.Path(file)
+	path := f.options.Paths.Path(file)
 	if data, err := readRegular(path); err == nil && string(data) == printed {
 		f.seen.recordShown(path, printed)
 	}
@@ -63,7 +63,7 @@ func (f *Files) RecordPrinted(file, printed string) {
 
 // RecordViewed records that a command has printed a part of a file.
 func (f *Files) RecordViewed(file string) {
-	path := f.o.Paths.Path(file)
+	path := f.options.Paths.Path(file)
 	data, err := readRegular(path)
 	if err != nil {
 		return
@@ -73,8 +73,8 @@ func (f *Files) RecordViewed(file string) {
 	}
 }
 
-// Reread returns the file that a call wrote if its content is another since, and takes note of that
-// content, which the model has not seen; "" = none.
+// Reread returns the file that a call wrote if its content has changed since then, and records the new content as
+// not seen by the model; "" = none.
 func (f *Files) Reread(call protocol.ToolUse) string {
 	if call.Name != "Edit" && call.Name != "Write" {
 		return ""
@@ -134,7 +134,7 @@ func (f *Files) TargetFile(call protocol.ToolUse) string {
 	if path == "" {
 		return ""
 	}
-	return f.o.Paths.Path(path)
+	return f.options.Paths.Path(path)
 }
 
 // ObservedInput returns a call's input as hooks and hosts see it: with the path of a
@@ -151,7 +151,7 @@ func (f *Files) ObservedInput(call protocol.ToolUse) json.RawMessage {
 	if err != nil || plainjson.TypeOf(in.Get(key)) != "string" || json.Unmarshal(in.Get(key), &path) != nil {
 		return nil
 	}
-	whole := f.o.Paths.Path(path)
+	whole := f.options.Paths.Path(path)
 	if whole == path {
 		return nil
 	}

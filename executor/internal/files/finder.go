@@ -11,7 +11,7 @@ import (
 
 // SearchAccess says whether a deny rule forbids reading a file.
 type SearchAccess interface {
-	Hidden(path string) bool
+	IsHidden(path string) bool
 }
 
 // FinderOptions configure a Finder. Paths and Clock are required.
@@ -23,7 +23,7 @@ type FinderOptions struct {
 
 // Finder searches files for a session. Its methods may be called from many
 // goroutines.
-type Finder struct{ o FinderOptions }
+type Finder struct{ options FinderOptions }
 
 // NewFinder makes a Finder; it accesses no file.
 func NewFinder(o FinderOptions) *Finder {
@@ -36,16 +36,16 @@ func NewFinder(o FinderOptions) *Finder {
 // openSearchAccess hides nothing.
 type openSearchAccess struct{}
 
-func (openSearchAccess) Hidden(string) bool { return false }
+func (openSearchAccess) IsHidden(string) bool { return false }
 
 // directory validates the optional directory of a search.
 func (f *Finder) directory(path string) (string, *protocol.ToolResult) {
-	dir := f.o.Paths.Path(path)
+	dir := f.options.Paths.Path(path)
 	info, err := os.Stat(dir)
 	var r protocol.ToolResult
 	switch {
 	case err != nil:
-		r = tool.Fail("Directory does not exist: %s. Note: your current working directory is %s.", path, f.o.Paths.Dir())
+		r = tool.Fail("Directory does not exist: %s. Note: your current working directory is %s.", path, f.options.Paths.Dir())
 	case !info.IsDir():
 		r = tool.Fail("Path is not a directory: %s", path)
 	default:
@@ -56,7 +56,7 @@ func (f *Finder) directory(path string) (string, *protocol.ToolResult) {
 
 // relative returns a path relative to the working directory, if it is below it.
 func (f *Finder) relative(path string) string {
-	if rel, err := filepath.Rel(f.o.Paths.Dir(), path); err == nil && filepath.IsLocal(rel) {
+	if rel, err := filepath.Rel(f.options.Paths.Dir(), path); err == nil && filepath.IsLocal(rel) {
 		return filepath.ToSlash(rel)
 	}
 	return path

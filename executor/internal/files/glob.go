@@ -38,15 +38,15 @@ func Glob(f *Finder) tool.Tool {
 		Name: "Glob", ReadOnly: true,
 		Description: "Finds files by a pattern such as **/*.go; the oldest come first.",
 		Input: tool.Object(
-			tool.Req("pattern", tool.Str("The pattern; without a slash it is looked for at every depth")),
-			tool.Opt("path", tool.Str("Directory to look in (default the working directory)")),
+			tool.Required("pattern", tool.String("The pattern; without a slash it is looked for at every depth")),
+			tool.Optional("path", tool.String("Directory to look in (default the working directory)")),
 		),
 		Run: tool.TypedRun(f, glob),
 	}
 }
 
 func glob(ctx context.Context, f *Finder, in globInput) protocol.ToolResult {
-	start := f.o.Clock.Now()
+	start := f.options.Clock.Now()
 	root, refusal := f.directory(in.Path)
 	if refusal != nil {
 		return *refusal
@@ -75,11 +75,13 @@ func glob(ctx context.Context, f *Finder, in globInput) protocol.ToolResult {
 	found, err := globFiles(ctx, root, walked)
 	switch {
 	case ctx.Err() != nil:
-		return executor.Interrupted()
+		return executor.InterruptedResult()
 	case err != nil:
 		return tool.Fail("%v", err)
 	}
-	found = slices.DeleteFunc(found, func(d datedFile) bool { return f.o.Access.Hidden(filepath.Join(root, filepath.FromSlash(d.name))) })
+	found = slices.DeleteFunc(found, func(d datedFile) bool {
+		return f.options.Access.IsHidden(filepath.Join(root, filepath.FromSlash(d.name)))
+	})
 	if negated {
 		found = slices.DeleteFunc(found, func(d datedFile) bool { return doublestar.MatchUnvalidated(pattern, d.name) })
 	}
@@ -87,7 +89,7 @@ func glob(ctx context.Context, f *Finder, in globInput) protocol.ToolResult {
 	slices.Reverse(found)
 	out := globOutput{
 		Filenames: []string{}, TotalMatches: len(found), CountIsComplete: true,
-		Truncated: len(found) > maxGlobbed, DurationMS: f.o.Clock.Now().Sub(start).Milliseconds(),
+		Truncated: len(found) > maxGlobbed, DurationMS: f.options.Clock.Now().Sub(start).Milliseconds(),
 	}
 	for _, d := range found[:min(len(found), maxGlobbed)] {
 		out.Filenames = append(out.Filenames, f.relative(filepath.Join(root, filepath.FromSlash(d.name))))
@@ -106,7 +108,7 @@ func glob(ctx context.Context, f *Finder, in globInput) protocol.ToolResult {
 // noMatches returns the result of a search without matches.
 func noMatches(f *Finder, start time.Time) protocol.ToolResult {
 	return tool.Text("No files found", globOutput{
-		Filenames: []string{}, CountIsComplete: true, DurationMS: f.o.Clock.Now().Sub(start).Milliseconds(),
+		Filenames: []string{}, CountIsComplete: true, DurationMS: f.options.Clock.Now().Sub(start).Milliseconds(),
 	})
 }
 

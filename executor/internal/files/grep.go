@@ -17,28 +17,28 @@ func Grep(f *Finder) tool.Tool {
 		Name: "Grep", ReadOnly: true,
 		Description: "Searches files for a regular expression (RE2).",
 		Input: tool.Object(
-			tool.Req("pattern", tool.Str("The regular expression")),
-			tool.Opt("path", tool.Str("File or directory to search (default the working directory)")),
-			tool.Opt("glob", tool.Str("Only files that match, such as *.{ts,tsx}")),
-			tool.Opt("output_mode", tool.Str("What to show (default files_with_matches)", "content", "files_with_matches", "count")),
-			tool.Opt("-B", tool.Num("Lines to show before a match")),
-			tool.Opt("-A", tool.Num("Lines to show after a match")),
-			tool.Opt("-C", tool.Num("Lines to show around a match")),
-			tool.Opt("context", tool.Num("The same as -C")),
-			tool.Opt("-n", tool.Boolean("Show line numbers (default true)")),
-			tool.Opt("-i", tool.Boolean("Ignore case")),
-			tool.Opt("-o", tool.Boolean("Show only what matched")),
-			tool.Opt("type", tool.Str("Only files of a kind, such as go, js, py")),
-			tool.Opt("head_limit", tool.Num("Most lines or files to show (default 250, 0 = all)")),
-			tool.Opt("offset", tool.Num("Lines or files to pass over first")),
-			tool.Opt("multiline", tool.Boolean("A match may span lines, and . matches newlines")),
+			tool.Required("pattern", tool.String("The regular expression")),
+			tool.Optional("path", tool.String("File or directory to search (default the working directory)")),
+			tool.Optional("glob", tool.String("Only files that match, such as *.{ts,tsx}")),
+			tool.Optional("output_mode", tool.String("What to show (default files_with_matches)", "content", "files_with_matches", "count")),
+			tool.Optional("-B", tool.Num("Lines to show before a match")),
+			tool.Optional("-A", tool.Num("Lines to show after a match")),
+			tool.Optional("-C", tool.Num("Lines to show around a match")),
+			tool.Optional("context", tool.Num("The same as -C")),
+			tool.Optional("-n", tool.Boolean("Show line numbers (default true)")),
+			tool.Optional("-i", tool.Boolean("Ignore case")),
+			tool.Optional("-o", tool.Boolean("Show only what matched")),
+			tool.Optional("type", tool.String("Only files of a kind, such as go, js, py")),
+			tool.Optional("head_limit", tool.Num("Most lines or files to show (default 250, 0 = all)")),
+			tool.Optional("offset", tool.Num("Lines or files to pass over first")),
+			tool.Optional("multiline", tool.Boolean("A match may span lines, and . matches newlines")),
 		),
-		Alias: func(in *tool.Keys) (string, bool) {
+		RenameAliases: func(in *tool.Keys) (string, bool) {
 			const note = "Note: Grep's parameter for where to search is named `path`. "
 			if in.Get("path") != nil && tool.TextOf(in.Get("file_path")) == tool.TextOf(in.Get("path")) {
-				return note + "`file_path` repeated `path` and was ignored.", tool.Drop(in, "file_path")
+				return note + "`file_path` repeated `path` and was ignored.", tool.DropKeys(in, "file_path")
 			}
-			return note + "`file_path` was read as `path`.", tool.Rename(in, "file_path", "path")
+			return note + "`file_path` was read as `path`.", tool.RenameKey(in, "file_path", "path")
 		},
 		Check: tool.TypedCheck(f, func(_ context.Context, _ *Finder, in grepInput) *protocol.ToolResult {
 			if in.HeadLimit == nil || *in.HeadLimit >= 0 {
@@ -59,7 +59,7 @@ func grep(ctx context.Context, f *Finder, in grepInput) protocol.ToolResult {
 	found, err := s.run(ctx)
 	switch {
 	case ctx.Err() != nil:
-		return executor.Interrupted()
+		return executor.InterruptedResult()
 	case err != nil:
 		return tool.Fail("%v", err)
 	}

@@ -66,7 +66,7 @@ func readPDF(path, name string, data []byte) protocol.ToolResult {
 	}{"document", map[string]string{"type": "base64", "media_type": "application/pdf", "data": encoded}})
 	return protocol.ToolResult{
 		Content: protocol.Content{Blocks: []protocol.Block{
-			protocol.Text(fmt.Sprintf("PDF file read: %s (%s)", path, tool.Size(len(data)))), protocol.RawBlock{JSON: raw},
+			protocol.Text(fmt.Sprintf("PDF file read: %s (%s)", path, tool.FormatSize(len(data)))), protocol.RawBlock{JSON: raw},
 		}},
 		Output: readOutput{"pdf", pdfFile{name, encoded, len(data)}},
 	}

@@ -42,11 +42,11 @@ func NotebookEdit(f *Files) tool.Tool {
 		Name:        "NotebookEdit",
 		Description: "Replaces, inserts or deletes one cell of a Jupyter notebook.",
 		Input: tool.Object(
-			tool.Req("notebook_path", tool.Str("Path of the .ipynb file")),
-			tool.Opt("cell_id", tool.Str("Cell to change; with insert the cell to insert after, none = at the start")),
-			tool.Req("new_source", tool.Str("New source of the cell")),
-			tool.Opt("cell_type", tool.Str("Kind of cell; needed to insert", "code", "markdown")),
-			tool.Opt("edit_mode", tool.Str("What to do (default replace)", "replace", "insert", "delete")),
+			tool.Required("notebook_path", tool.String("Path of the .ipynb file")),
+			tool.Optional("cell_id", tool.String("Cell to change; with insert the cell to insert after, none = at the start")),
+			tool.Required("new_source", tool.String("New source of the cell")),
+			tool.Optional("cell_type", tool.String("Kind of cell; needed to insert", "code", "markdown")),
+			tool.Optional("edit_mode", tool.String("What to do (default replace)", "replace", "insert", "delete")),
 		),
 		Check: tool.TypedCheck(f, func(_ context.Context, f *Files, in notebookEditInput) *protocol.ToolResult {
 			_, refusal := f.planNotebook(&in)
@@ -59,14 +59,14 @@ func NotebookEdit(f *Files) tool.Tool {
 // plannedNotebook is a valid change of a notebook that is not written yet.
 type plannedNotebook struct {
 	path, before string
-	nb           *notebook
+	notebook     *notebook
 	out          notebookEditOutput
 }
 
 // planNotebook changes the cells in memory, or returns the result that says why
 // that is not possible. It sets the default edit mode.
 func (f *Files) planNotebook(in *notebookEditInput) (plannedNotebook, *protocol.ToolResult) {
-	p := plannedNotebook{path: f.o.Paths.Path(in.NotebookPath)}
+	p := plannedNotebook{path: f.options.Paths.Path(in.NotebookPath)}
 	in.EditMode = cmp.Or(in.EditMode, "replace")
 	no := func(format string, args ...any) (plannedNotebook, *protocol.ToolResult) {
 		return p, new(tool.Refuse(format, args...))
@@ -79,9 +79,9 @@ func (f *Files) planNotebook(in *notebookEditInput) (plannedNotebook, *protocol.
 	}
 	data, err := readRegular(p.path)
 	if read, current, _ := f.seen.lookup(p.path, string(data)); !read {
-		return no(notRead)
+		return no(notReadText)
 	} else if err == nil && !current {
-		return no(modifiedSince)
+		return no(modifiedSinceText)
 	}
 	if errors.Is(err, fs.ErrNotExist) {
 		return no("Notebook file does not exist.")
@@ -90,14 +90,14 @@ func (f *Files) planNotebook(in *notebookEditInput) (plannedNotebook, *protocol.
 		return no("%s", describe(err, "open", p.path))
 	}
 	p.before = string(data)
-	if p.nb, err = parseNotebook(data); err != nil {
+	if p.notebook, err = parseNotebook(data); err != nil {
 		return no("Notebook is not valid JSON.")
 	}
 	if in.EditMode != "insert" && in.CellID == "" {
 		return no("Cell ID must be specified when not inserting a new cell.")
 	}
 	var refusal *protocol.ToolResult
-	p.out, refusal = p.nb.edit(*in, f.newCellID)
+	p.out, refusal = p.notebook.edit(*in, f.newCellID)
 	return p, refusal
 }
 
@@ -106,11 +106,11 @@ func editNotebook(_ context.Context, f *Files, in notebookEditInput) protocol.To
 	if refusal != nil {
 		return *refusal
 	}
-	updated, err := p.nb.marshal()
+	updated, err := p.notebook.marshal()
 	if err != nil {
 		return tool.Fail("%v", err)
 	}
-	if err := store(p.path, updated); err != nil {
+	if err := writeFile(p.path, updated); err != nil {
 		return tool.Fail("%s", describe(err, "open", p.path))
 	}
 	f.seen.recordShown(p.path, string(updated))
@@ -126,7 +126,7 @@ func editNotebook(_ context.Context, f *Files, in notebookEditInput) protocol.To
 }
 
 func (f *Files) newCellID() string {
-	return strings.ReplaceAll(f.o.Clock.NewID(), "-", "")
+	return strings.ReplaceAll(f.options.Clock.NewID(), "-", "")
 }
 
 // edit changes the cells in memory.

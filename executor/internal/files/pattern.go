@@ -53,16 +53,16 @@ func (d *patternRewriter) rewrite() {
 			if end == 0 {
 				end = escapeEnd(d.from, i)
 			}
-			d.part(escape(d.from[i : end+1]))
+			d.rewritePart(escape(d.from[i : end+1]))
 			i = end
 		case '[':
 			end := min(classEnd(d.from, i), len(d.from)-1)
-			d.part(d.from[i : end+1])
+			d.rewritePart(d.from[i : end+1])
 			i = end
 		case '(':
 			end := groupStart(d.from, i)
 			d.openGroups = append(d.openGroups, d.to.Len())
-			d.to.WriteString(unnamed(d.from[i : end+1]))
+			d.to.WriteString(unnamedGroup(d.from[i : end+1]))
 			d.itemStart, i = -1, end
 		case ')':
 			d.itemStart, d.repeated = -1, false
@@ -78,18 +78,18 @@ func (d *patternRewriter) rewrite() {
 		case '{':
 			end, f := countEnd(d.from, i)
 			if f != nil || d.itemStart < 0 {
-				d.part("{")
+				d.rewritePart("{")
 				continue
 			}
 			i = d.repeat(strings.ReplaceAll(d.from[i:end+1], " ", ""), end)
 		default:
-			d.part(d.from[i : i+1])
+			d.rewritePart(d.from[i : i+1])
 		}
 	}
 }
 
-// part writes an item that may be repeated.
-func (d *patternRewriter) part(text string) {
+// rewritePart writes an item that may be repeated.
+func (d *patternRewriter) rewritePart(text string) {
 	if len(text) == 1 && text[0]&0xc0 == 0x80 { // continuation byte of a character
 		d.to.WriteString(text)
 		return
@@ -114,14 +114,14 @@ func (d *patternRewriter) repeat(op string, end int) int {
 		item = "(?:" + item + ")"
 	}
 	d.to.Reset()
-	d.to.WriteString(before + d.times(item, op))
+	d.to.WriteString(before + d.repetition(item, op))
 	d.repeated = true
 	return end
 }
 
-// times writes an item with a repetition, in several steps if the count is too
+// repetition writes an item with a repetition, in several steps if the count is too
 // large for Go's engine.
-func (d *patternRewriter) times(item, op string) string {
+func (d *patternRewriter) repetition(item, op string) string {
 	const most, longest = 1000, 1 << 12 // limit of one count; bytes of a pattern
 	step := most
 	if d.nested && strings.Contains(item, "{") {
@@ -166,9 +166,9 @@ func escape(text string) string {
 	return text
 }
 
-// unnamed returns the start of a group without its name, because a repetition in
+// unnamedGroup returns the start of a group without its name, because a repetition in
 // steps writes the group several times.
-func unnamed(start string) string {
+func unnamedGroup(start string) string {
 	if strings.HasPrefix(start, "(?P<") || strings.HasPrefix(start, "(?<") && !strings.HasPrefix(start, "(?<=") && !strings.HasPrefix(start, "(?<!") {
 		return "("
 	}

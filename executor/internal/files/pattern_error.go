@@ -18,17 +18,17 @@ type patternError struct {
 	what     string
 }
 
-// opening is the prefix that ripgrep adds to a pattern.
-const opening = "(?:"
+// groupOpening is the prefix that ripgrep adds to a pattern.
+const groupOpening = "(?:"
 
 // patternErrorText formats the error of a pattern as ripgrep does; empty = the pattern is
 // valid. err is the error of Go's engine, which accepts a brace without a count as
 // a literal.
 func patternErrorText(pattern string, err error) string {
-	whole := opening + pattern + ")"
-	f := brace(whole)
+	whole := groupOpening + pattern + ")"
+	f := braceError(whole)
 	if err != nil {
-		if other := find(pattern, whole, err); f == nil || other.from > 0 && other.to <= f.from {
+		if other := locateError(pattern, whole, err); f == nil || other.from > 0 && other.to <= f.from {
 			f = &other
 		}
 	}
@@ -38,8 +38,8 @@ func patternErrorText(pattern string, err error) string {
 	return "regex parse error:\n" + f.pointAt(whole) + "error: " + f.what
 }
 
-// brace finds the first brace that is not a valid repetition.
-func brace(whole string) *patternError {
+// braceError finds the first brace that is not a valid repetition.
+func braceError(whole string) *patternError {
 	item := false // an item can be repeated
 	for i := 0; i < len(whole); i++ {
 		switch whole[i] {
@@ -149,7 +149,7 @@ func countEnd(whole string, i int) (end int, f *patternError) {
 	return at, nil
 }
 
-func find(pattern, whole string, err error) patternError {
+func locateError(pattern, whole string, err error) patternError {
 	var e *syntax.Error
 	if !errors.As(err, &e) {
 		return patternError{what: err.Error()}
@@ -163,23 +163,23 @@ func find(pattern, whole string, err error) patternError {
 		_, unopened := groups(whole)
 		return at(unopened, "unopened group")
 	case syntax.ErrMissingBracket:
-		return at(len(opening)+len(pattern)-len(e.Expr), "unclosed character class")
+		return at(len(groupOpening)+len(pattern)-len(e.Expr), "unclosed character class")
 	case syntax.ErrInvalidPerlOp, syntax.ErrInvalidNamedCapture:
-		return groupError(len(opening)+max(0, strings.Index(pattern, e.Expr)), e)
+		return groupError(len(groupOpening)+max(0, strings.Index(pattern, e.Expr)), e)
 	default:
-		end := len(opening) + errorEnd(pattern, *e)
+		end := len(groupOpening) + errorEnd(pattern, *e)
 		return partError(patternError{from: max(0, end-len(e.Expr)), to: end}, e)
 	}
 }
 
-// noLookaround is ripgrep's error for syntax that only another engine supports.
-const noLookaround = "\n\nConsider enabling PCRE2 with the --pcre2 flag, which can handle backreferences\nand look-around."
+// noLookaroundHint is ripgrep's error for syntax that only another engine supports.
+const noLookaroundHint = "\n\nConsider enabling PCRE2 with the --pcre2 flag, which can handle backreferences\nand look-around."
 
 // groupError returns the error for a group that begins at from.
 func groupError(from int, e *syntax.Error) patternError {
 	for _, look := range []string{"(?=", "(?!", "(?<=", "(?<!"} {
 		if strings.HasPrefix(e.Expr, look) {
-			return patternError{from, from + len(look), "look-around, including look-ahead and look-behind, is not supported" + noLookaround}
+			return patternError{from, from + len(look), "look-around, including look-ahead and look-behind, is not supported" + noLookaroundHint}
 		}
 	}
 	if e.Code == syntax.ErrInvalidPerlOp {
@@ -206,7 +206,7 @@ func partError(f patternError, e *syntax.Error) patternError {
 	case syntax.ErrInvalidEscape:
 		switch last := e.Expr[len(e.Expr)-1]; {
 		case last >= '1' && last <= '9':
-			f.what = "backreferences are not supported" + noLookaround
+			f.what = "backreferences are not supported" + noLookaroundHint
 		case strings.HasPrefix(e.Expr, `\x`):
 			f.from, f.what = f.from+len(`\x`), "invalid hexadecimal digit"
 			f.to = f.from + 1

@@ -29,31 +29,31 @@ type grepInput struct {
 	Multiline    bool         `json:"multiline"`
 }
 
-// search is one validated and compiled Grep call.
-type search struct {
+// grepSearch is one validated and compiled Grep call.
+type grepSearch struct {
 	grepInput
-	root    string
-	single  bool // root is a file
-	re      *regexp.Regexp
-	filters []string
-	finder  *Finder
+	root       string
+	singleFile bool // root is a file
+	re         *regexp.Regexp
+	filters    []string
+	finder     *Finder
 }
 
 // checkPath refuses paths that do not exist.
 func (f *Finder) checkPath(in grepInput) *protocol.ToolResult {
-	if _, err := os.Stat(f.o.Paths.Path(in.Path)); err != nil {
-		return new(tool.Fail("Path does not exist: %s. Note: your current working directory is %s.", in.Path, f.o.Paths.Dir()))
+	if _, err := os.Stat(f.options.Paths.Path(in.Path)); err != nil {
+		return new(tool.Fail("Path does not exist: %s. Note: your current working directory is %s.", in.Path, f.options.Paths.Dir()))
 	}
 	return nil
 }
 
-func (f *Finder) newGrep(in grepInput) (*search, *protocol.ToolResult) {
+func (f *Finder) newGrep(in grepInput) (*grepSearch, *protocol.ToolResult) {
 	if refusal := f.checkPath(in); refusal != nil {
 		return nil, refusal
 	}
-	s := &search{grepInput: in, root: f.o.Paths.Path(in.Path), finder: f}
+	s := &grepSearch{grepInput: in, root: f.options.Paths.Path(in.Path), finder: f}
 	if info, err := os.Stat(s.root); err == nil {
-		s.single = !info.IsDir()
+		s.singleFile = !info.IsDir()
 	}
 	flags := ""
 	if in.IgnoreCase {

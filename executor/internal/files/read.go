@@ -36,11 +36,11 @@ func Read(f *Files) tool.Tool {
 		Name: "Read", ReadOnly: true,
 		Description: "Reads a file: text with line numbers, images, notebooks and PDF files.",
 		Input: tool.Object(
-			tool.Req("file_path", tool.Str("Path of the file")),
-			tool.Opt("offset", tool.Integer("First line to show, from 1")),
-			tool.Opt("limit", tool.Integer("Number of lines to show")),
-			tool.Opt("pages", tool.Str("Pages of a PDF file, such as 1-5")),
-			tool.Opt("allow_large", tool.Boolean("Read the file although it is large")),
+			tool.Required("file_path", tool.String("Path of the file")),
+			tool.Optional("offset", tool.Integer("First line to show, from 1")),
+			tool.Optional("limit", tool.Integer("Number of lines to show")),
+			tool.Optional("pages", tool.String("Pages of a PDF file, such as 1-5")),
+			tool.Optional("allow_large", tool.Boolean("Read the file although it is large")),
 		),
 		Check: tool.TypedCheck(f, checkReadable),
 		Run:   tool.TypedRun(f, read),
@@ -49,7 +49,7 @@ func Read(f *Files) tool.Tool {
 
 // checkReadable refuses files that Read never opens.
 func checkReadable(_ context.Context, f *Files, in readInput) *protocol.ToolResult {
-	path := f.o.Paths.Path(in.FilePath)
+	path := f.options.Paths.Path(in.FilePath)
 	if ext := strings.ToLower(filepath.Ext(path)); ext != "" && strings.Contains(binaryFormats, " "+ext[1:]+" ") {
 		return new(tool.Refuse("This tool cannot read binary files. The file appears to be a binary %s file. "+
 			"Use a skill for this file type if one is available, or a shell command or script that can read the format.", ext))
@@ -85,11 +85,11 @@ func similarName(path string) string {
 }
 
 func read(_ context.Context, f *Files, in readInput) protocol.ToolResult {
-	path := f.o.Paths.Path(in.FilePath)
+	path := f.options.Paths.Path(in.FilePath)
 	data, err := readRegular(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return tool.Fail("File does not exist. Note: your current working directory is %s.%s", f.o.Paths.Dir(), similarName(path))
+		return tool.Fail("File does not exist. Note: your current working directory is %s.%s", f.options.Paths.Dir(), similarName(path))
 	case errors.Is(err, errDevice) && path == os.DevNull:
 		data = nil
 	case errors.Is(err, errDevice):
@@ -116,7 +116,7 @@ func read(_ context.Context, f *Files, in readInput) protocol.ToolResult {
 		return tool.Fail("File content (%s) exceeds maximum allowed size (%s). Use offset and limit parameters to read specific portions "+
 			"of the file, or search for specific content instead of reading the whole file. To read it anyway, up to what still fits "+
 			"in your context, call Read again with allow_large: true — only if you genuinely need all of it or the user asked for "+
-			"the whole file.", tool.Size(len(data)), tool.Size(maxWholeFile))
+			"the whole file.", tool.FormatSize(len(data)), tool.FormatSize(maxWholeFile))
 	}
 	r := readText(in.FilePath, decodeText(data), in.Offset, in.Limit)
 	file := r.Output.(readOutput).File.(textFile)
@@ -124,10 +124,10 @@ func read(_ context.Context, f *Files, in readInput) protocol.ToolResult {
 	return r
 }
 
-// Open reads a file as the Read tool does, whether or not the session has that
+// ReadLines reads a file as the Read tool does, whether or not the session has that
 // tool; 0 for first and lines means the whole file. Edits may follow, as after a
 // Read.
-func (f *Files) Open(ctx context.Context, path string, first, lines int) protocol.ToolResult {
+func (f *Files) ReadLines(ctx context.Context, path string, first, lines int) protocol.ToolResult {
 	in := readInput{FilePath: path}
 	if first > 0 {
 		offset, limit := tool.Number(first), tool.Number(lines)

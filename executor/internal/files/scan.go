@@ -11,8 +11,8 @@ import (
 
 const maxSearched = 64 << 20 // bytes; larger files are skipped
 
-// matches is one file with at least one match.
-type matches struct {
+// fileMatches is one file with at least one match.
+type fileMatches struct {
 	datedFile
 	lines []string
 	hits  []matchedLine
@@ -20,13 +20,13 @@ type matches struct {
 
 // matchedLine is a line with a match.
 type matchedLine struct {
-	line  int      // from 0
-	parts []string // the matched texts, for -o
-	count int      // matches that begin in the line
+	number int      // from 0
+	parts  []string // the matched texts, for -o
+	count  int      // matches that begin in the line
 }
 
-func (s *search) run(ctx context.Context) ([]matches, error) {
-	var found []matches
+func (s *grepSearch) run(ctx context.Context) ([]fileMatches, error) {
+	var found []fileMatches
 	err := filepath.WalkDir(s.root, func(path string, d fs.DirEntry, err error) error {
 		switch {
 		case ctx.Err() != nil:
@@ -34,11 +34,11 @@ func (s *search) run(ctx context.Context) ([]matches, error) {
 		case err != nil:
 			return nil // unreadable files do not match
 		case d.IsDir():
-			if path != s.root && (isRepository(d.Name()) || s.finder.o.Access.Hidden(path)) {
+			if path != s.root && (isRepository(d.Name()) || s.finder.options.Access.IsHidden(path)) {
 				return fs.SkipDir
 			}
 			return nil
-		case path != s.root && (!d.Type().IsRegular() || !s.matchesFilters(path) || s.finder.o.Access.Hidden(path)):
+		case path != s.root && (!d.Type().IsRegular() || !s.matchesFilters(path) || s.finder.options.Access.IsHidden(path)):
 			return nil
 		}
 		if m, ok := s.file(path); ok {
@@ -49,7 +49,7 @@ func (s *search) run(ctx context.Context) ([]matches, error) {
 	return found, err
 }
 
-func (s *search) matchesFilters(p string) bool {
+func (s *grepSearch) matchesFilters(p string) bool {
 	rel, err := filepath.Rel(s.root, p)
 	if err != nil {
 		return false
@@ -74,16 +74,16 @@ func (s *search) matchesFilters(p string) bool {
 	return matched || !positive
 }
 
-func (s *search) file(path string) (matches, bool) {
+func (s *grepSearch) file(path string) (fileMatches, bool) {
 	info, err := os.Stat(path)
 	if err != nil || !info.Mode().IsRegular() || info.Size() > maxSearched {
-		return matches{}, false
+		return fileMatches{}, false
 	}
 	data, err := os.ReadFile(path)
 	if err != nil || len(data) == 0 || bytes.IndexByte(data[:min(len(data), 8<<10)], 0) >= 0 {
-		return matches{}, false
+		return fileMatches{}, false
 	}
-	m := matches{datedFile: datedFile{s.finder.relative(path), info.ModTime()}}
+	m := fileMatches{datedFile: datedFile{s.finder.relative(path), info.ModTime()}}
 	content := strings.ReplaceAll(string(data), "\r\n", "\n")
 	m.lines = strings.Split(strings.TrimSuffix(content, "\n"), "\n")
 	if s.Multiline {
@@ -94,13 +94,13 @@ func (s *search) file(path string) (matches, bool) {
 	return m, len(m.hits) > 0
 }
 
-func (s *search) inLines(lines []string) []matchedLine {
+func (s *grepSearch) inLines(lines []string) []matchedLine {
 	var hits []matchedLine
 	for i, l := range lines {
 		if !s.re.MatchString(l) {
 			continue
 		}
-		h := matchedLine{line: i, count: 1}
+		h := matchedLine{number: i, count: 1}
 		if s.OnlyMatching {
 			h.parts = s.re.FindAllString(l, -1)
 		}
@@ -109,7 +109,7 @@ func (s *search) inLines(lines []string) []matchedLine {
 	return hits
 }
 
-func (s *search) acrossLines(content string, lines int) []matchedLine {
+func (s *grepSearch) acrossLines(content string, lines int) []matchedLine {
 	var hits []matchedLine
 	line, counted := 0, 0
 	for _, m := range s.re.FindAllStringIndex(content, -1) {
@@ -120,8 +120,8 @@ func (s *search) acrossLines(content string, lines int) []matchedLine {
 			if n >= lines {
 				break
 			}
-			if len(hits) == 0 || hits[len(hits)-1].line != n {
-				hits = append(hits, matchedLine{line: n})
+			if len(hits) == 0 || hits[len(hits)-1].number != n {
+				hits = append(hits, matchedLine{number: n})
 			}
 			h := &hits[len(hits)-1]
 			h.parts = append(h.parts, part)

@@ -21,8 +21,8 @@ type seenFiles struct {
 
 // seenContent is the content of a file at one moment.
 type seenContent struct {
-	digest [sha256.Size]byte
-	shown  bool // the model has seen all of it
+	digest   [sha256.Size]byte
+	wasShown bool // the model has seen all of it
 }
 
 // writtenFile is a file that the session wrote, and that has not changed since.
@@ -65,7 +65,7 @@ func (s *seenFiles) lookup(path, content string) (read, current, shown bool) {
 	defer s.mu.Unlock()
 	was, read := s.byPath[path]
 	current = read && was.digest == sha256.Sum256([]byte(content))
-	return read, current, current && was.shown
+	return read, current, current && was.wasShown
 }
 
 // Versions says when files were last modified.

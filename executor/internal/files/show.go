@@ -43,7 +43,7 @@ type truncation struct {
 }
 
 // page applies offset and head_limit and records what was applied.
-func page[T any](s *search, items []T, out *truncation) []T {
+func page[T any](s *grepSearch, items []T, out *truncation) []T {
 	offset := max(0, int(s.Offset))
 	limit := defaultHeadLimit
 	if s.HeadLimit != nil {
@@ -58,8 +58,8 @@ func page[T any](s *search, items []T, out *truncation) []T {
 	return items
 }
 
-// paging describes what page applied.
-func (a truncation) paging() string {
+// pagingNote describes what page applied.
+func (a truncation) pagingNote() string {
 	var parts []string
 	if a.Limit > 0 {
 		parts = append(parts, "limit: "+strconv.Itoa(a.Limit))
@@ -70,10 +70,10 @@ func (a truncation) paging() string {
 	return strings.Join(parts, ", ")
 }
 
-func (s *search) content(found []matches) protocol.ToolResult {
+func (s *grepSearch) content(found []fileMatches) protocol.ToolResult {
 	var lines []string
 	for _, m := range found {
-		if len(lines) > 0 && s.context() {
+		if len(lines) > 0 && s.hasContext() {
 			lines = append(lines, "--")
 		}
 		lines = append(lines, s.render(m)...)
@@ -85,15 +85,15 @@ func (s *search) content(found []matches) protocol.ToolResult {
 	return tool.Text(s.withPaging(content, "No matches found", out), out)
 }
 
-func (s *search) withPaging(content, none string, out grepOutput) string {
+func (s *grepSearch) withPaging(content, none string, out grepOutput) string {
 	content = cmp.Or(content, none)
-	if p := out.paging(); p != "" {
+	if p := out.pagingNote(); p != "" {
 		content += "\n\n[Showing results with pagination = " + p + "]"
 	}
 	return content
 }
 
-func (s *search) count(found []matches) protocol.ToolResult {
+func (s *grepSearch) count(found []fileMatches) protocol.ToolResult {
 	out := grepOutput{Mode: "count", NumFiles: len(found), Filenames: []string{}}
 	total := 0
 	var lines []string
@@ -109,7 +109,7 @@ func (s *search) count(found []matches) protocol.ToolResult {
 	out.Content, out.NumMatches = &content, &total
 	summary := fmt.Sprintf("\n\nFound %d total %s across %d %s.",
 		total, plural(total, "occurrence"), len(found), plural(len(found), "file"))
-	if p := out.paging(); p != "" {
+	if p := out.pagingNote(); p != "" {
 		summary += " with pagination = " + p
 	}
 	if content == "" {
@@ -118,7 +118,7 @@ func (s *search) count(found []matches) protocol.ToolResult {
 	return tool.Text(content+summary, out)
 }
 
-func (s *search) files(found []matches) protocol.ToolResult {
+func (s *grepSearch) files(found []fileMatches) protocol.ToolResult {
 	all := make(datedFiles, len(found))
 	for i, m := range found {
 		all[i] = m.datedFile
@@ -133,7 +133,7 @@ func (s *search) files(found []matches) protocol.ToolResult {
 		return tool.Text("No files found", out)
 	}
 	head := fmt.Sprintf("Found %d %s", out.NumFiles, plural(out.NumFiles, "file"))
-	if p := out.paging(); p != "" {
+	if p := out.pagingNote(); p != "" {
 		head += " " + p
 	}
 	return tool.Text(head+"\n"+strings.Join(out.Filenames, "\n"), out)
@@ -146,10 +146,12 @@ func plural(n int, word string) string {
 	return word + "s"
 }
 
-func (s *search) context() bool { return s.Before > 0 || s.After > 0 || s.Around > 0 || s.Context > 0 }
+func (s *grepSearch) hasContext() bool {
+	return s.Before > 0 || s.After > 0 || s.Around > 0 || s.Context > 0
+}
 
 // render formats the matching lines of one file with their context.
-func (s *search) render(m matches) []string {
+func (s *grepSearch) render(m fileMatches) []string {
 	before, after := s.Before, s.After
 	if around := max(s.Around, s.Context); around > 0 {
 		before, after = around, around
@@ -157,20 +159,20 @@ func (s *search) render(m matches) []string {
 	var out []string
 	next := 0 // first line not shown yet
 	for i, h := range m.hits {
-		from := max(next, h.line-clamp(before))
-		if i > 0 && from > next && s.context() {
+		from := max(next, h.number-clamp(before))
+		if i > 0 && from > next && s.hasContext() {
 			out = append(out, "--")
 		}
-		for ; from < h.line; from++ {
+		for ; from < h.number; from++ {
 			out = append(out, s.line(m, from, "-", m.lines[from]))
 		}
 		for _, l := range h.texts(m, s.OnlyMatching) {
-			out = append(out, s.line(m, h.line, ":", l))
+			out = append(out, s.line(m, h.number, ":", l))
 		}
-		next = h.line + 1
-		last := min(h.line+clamp(after), len(m.lines)-1)
+		next = h.number + 1
+		last := min(h.number+clamp(after), len(m.lines)-1)
 		if i+1 < len(m.hits) {
-			last = min(last, m.hits[i+1].line-1)
+			last = min(last, m.hits[i+1].number-1)
 		}
 		for ; next <= last; next++ {
 			out = append(out, s.line(m, next, "-", m.lines[next]))
@@ -181,16 +183,16 @@ func (s *search) render(m matches) []string {
 
 func clamp(n tool.Number) int { return int(max(0, min(n, 1<<20))) }
 
-func (h matchedLine) texts(m matches, onlyMatching bool) []string {
+func (h matchedLine) texts(m fileMatches, onlyMatching bool) []string {
 	if !onlyMatching {
-		return []string{m.lines[h.line]}
+		return []string{m.lines[h.number]}
 	}
 	return slices.DeleteFunc(slices.Clone(h.parts), func(p string) bool { return p == "" })
 }
 
-func (s *search) line(m matches, n int, separator, content string) string {
+func (s *grepSearch) line(m fileMatches, n int, separator, content string) string {
 	var b strings.Builder
-	if !s.single {
+	if !s.singleFile {
 		b.WriteString(m.name + separator)
 	}
 	if s.Numbers == nil || *s.Numbers {

@@ -50,9 +50,9 @@ func readText(path, content string, offset, most *tool.Number) protocol.ToolResu
 	text := numberLines(shown, start)
 	switch {
 	case strings.ContainsRune(content[:min(len(content), binaryProbe)], 0):
-		text += "\n\n[This file " + nulBytes + refusedLater
+		text += "\n\n[This file " + nulBytesText + refusedLaterNote
 	case !utf8.ValidString(content):
-		text += "\n\n[This file " + legacyBytes + " Its undecodable bytes show above as U+FFFD." + refusedLater
+		text += "\n\n[This file " + legacyBytesText + " Its undecodable bytes show above as U+FFFD." + refusedLaterNote
 	}
 	return tool.Text(text, out)
 }
@@ -74,10 +74,10 @@ func numberLines(lines []string, first int) string {
 const (
 	binaryProbe = 8 << 10 // bytes of a file that are searched for NUL
 
-	nulBytes     = "has NUL bytes in its first 8 KB: binary data, UTF-16/UTF-32 without a byte-order mark, or text with embedded NULs."
-	legacyBytes  = "is not valid UTF-8: it uses a legacy encoding such as Windows-1252, Shift-JIS or GBK, or it is binary."
-	refusedLater = " Edit and Write will refuse it: change it with a shell command that keeps its encoding, or ask the user whether to convert it to UTF-8.]"
-	notWritten   = "These tools write UTF-8 (or UTF-16LE behind its byte-order mark) and never convert a file's encoding on their own, so nothing " +
+	nulBytesText     = "has NUL bytes in its first 8 KB: binary data, UTF-16/UTF-32 without a byte-order mark, or text with embedded NULs."
+	legacyBytesText  = "is not valid UTF-8: it uses a legacy encoding such as Windows-1252, Shift-JIS or GBK, or it is binary."
+	refusedLaterNote = " Edit and Write will refuse it: change it with a shell command that keeps its encoding, or ask the user whether to convert it to UTF-8.]"
+	notWrittenText   = "These tools write UTF-8 (or UTF-16LE behind its byte-order mark) and never convert a file's encoding on their own, so nothing " +
 		"was written. If the file is text, make the change with a shell command that reads and writes it in its own encoding (iconv, or PowerShell " +
 		"Get-Content/Set-Content -Encoding), or ask the user whether to convert it to UTF-8 first. To replace the whole file with new UTF-8 text " +
 		"anyway, delete it first, then Write it."
@@ -89,9 +89,9 @@ func encodingProblem(data []byte) string {
 	content := decodeText(data)
 	switch {
 	case strings.ContainsRune(content[:min(len(content), binaryProbe)], 0):
-		return nulBytes
+		return nulBytesText
 	case !utf8.ValidString(content):
-		return legacyBytes
+		return legacyBytesText
 	}
 	return ""
 }

@@ -40,15 +40,15 @@ func Write(f *Files) tool.Tool {
 		Name:        "Write",
 		Description: "Writes a file, replacing what it held. Missing directories are made.",
 		Input: tool.Object(
-			tool.Req("file_path", tool.Str("Path of the file")),
-			tool.Req("content", tool.Str("The whole new content")),
+			tool.Required("file_path", tool.String("Path of the file")),
+			tool.Required("content", tool.String("The whole new content")),
 		),
 		Prepare: func(in *tool.Keys) bool {
 			decoded := tool.DecodeEscapes(in)
 			return trimTrailingSpace(in, "content") || decoded
 		},
-		Alias: func(in *tool.Keys) (string, bool) {
-			return "Note: Write's parameters are named `file_path` and `content`. `path` was read as `file_path`.", tool.Rename(in, "path", "file_path")
+		RenameAliases: func(in *tool.Keys) (string, bool) {
+			return "Note: Write's parameters are named `file_path` and `content`. `path` was read as `file_path`.", tool.RenameKey(in, "path", "file_path")
 		},
 		Check: tool.TypedCheck(f, checkWritable),
 		Run:   tool.TypedRun(f, write),
@@ -58,7 +58,7 @@ func Write(f *Files) tool.Tool {
 // checkWritable refuses files that Write cannot replace or that the session has not
 // read.
 func checkWritable(_ context.Context, f *Files, in writeInput) *protocol.ToolResult {
-	path := f.o.Paths.Path(in.FilePath)
+	path := f.options.Paths.Path(in.FilePath)
 	old, err := readRegular(path)
 	if errors.Is(err, syscall.ENOTDIR) {
 		return new(protocol.UsageError("Error calling tool (Write): ENOTDIR: not a directory, stat '" + path + "'"))
@@ -69,38 +69,38 @@ func checkWritable(_ context.Context, f *Files, in writeInput) *protocol.ToolRes
 	read, current, _ := f.seen.lookup(path, string(old))
 	switch {
 	case err != nil:
-	case !read && !f.o.Access.Readable(path):
-		return new(tool.Refuse(notRead))
+	case !read && !f.options.Access.IsReadable(path):
+		return new(tool.Refuse(notReadText))
 	case read && !current:
-		return new(tool.Refuse(modifiedSince))
+		return new(tool.Refuse(modifiedSinceText))
 	}
 	return nil
 }
 
 func write(_ context.Context, f *Files, in writeInput) protocol.ToolResult {
-	path := f.o.Paths.Path(in.FilePath)
+	path := f.options.Paths.Path(in.FilePath)
 	old, err := readRegular(path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return tool.Fail("%s", describe(err, "open", path))
 	}
 	if why := encodingProblem(old); why != "" {
-		return tool.Fail("File %s %s", why, notWritten)
+		return tool.Fail("File %s %s", why, notWrittenText)
 	}
 	created := len(old) == 0 // an empty file counts as new
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return tool.Fail("%s", describe(err, "mkdir", filepath.Dir(path)))
 	}
-	if err := store(path, []byte(in.Content)); err != nil {
+	if err := writeFile(path, []byte(in.Content)); err != nil {
 		return tool.Fail("%s", describe(err, "open", path))
 	}
 	f.seen.recordWritten(path, in.Content, true)
 	name := in.FilePath
 	out := writeOutput{Type: "create", FilePath: name, Content: in.Content, StructuredPatch: []textdiff.Hunk{}}
 	if created {
-		return tool.Text("File created successfully at: "+name+fileIsKnown, out)
+		return tool.Text("File created successfully at: "+name+fileKnownNote, out)
 	}
 	original := strings.ReplaceAll(string(old), "\r\n", "\n")
 	out.Type, out.OriginalFile = "update", &original
-	out.StructuredPatch = patch(original, in.Content)
-	return tool.Text(updatedMessage(name)+fileIsKnown, out)
+	out.StructuredPatch = structuredPatch(original, in.Content)
+	return tool.Text(updatedMessage(name)+fileKnownNote, out)
 }

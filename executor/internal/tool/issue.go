@@ -79,7 +79,7 @@ func wrongType(want, format, got string, path []any) Issue {
 func TooSmall(origin string, least int, path []any) Issue {
 	return Issue{
 		Origin: origin, Code: "too_small", Minimum: &least, Inclusive: true, Path: path,
-		Message: fmt.Sprintf("Too small: expected %s >=%d%s", expectedTo(origin), least, unitOf(origin)),
+		Message: fmt.Sprintf("Too small: expected %s >=%d%s", expectationVerb(origin), least, unitOf(origin)),
 	}
 }
 
@@ -87,11 +87,11 @@ func TooSmall(origin string, least int, path []any) Issue {
 func tooBig(origin string, most int, path []any) Issue {
 	return Issue{
 		Origin: origin, Code: "too_big", Maximum: most, Inclusive: true, Path: path,
-		Message: fmt.Sprintf("Too big: expected %s <=%d%s", expectedTo(origin), most, unitOf(origin)),
+		Message: fmt.Sprintf("Too big: expected %s <=%d%s", expectationVerb(origin), most, unitOf(origin)),
 	}
 }
 
-func expectedTo(origin string) string {
+func expectationVerb(origin string) string {
 	if origin == "number" {
 		return "number to be"
 	}
@@ -108,15 +108,15 @@ func unitOf(origin string) string {
 	return ""
 }
 
-// Invalid returns the result for an input with issues; nil without any.
-func Invalid(name string, found []Issue) *protocol.ToolResult {
+// InvalidInput returns the result for an input with issues; nil without any.
+func InvalidInput(name string, found []Issue) *protocol.ToolResult {
 	if len(found) == 0 {
 		return nil
 	}
 	list, _ := json.MarshalIndent(found[:min(len(found), maxIssues)], "", "  ") // strings and numbers cannot fail
 	list = []byte(unescape.Replace(string(list)))
 	text := string(list)
-	if lines := sentences(found); len(lines) > 0 {
+	if lines := issueSentences(found); len(lines) > 0 {
 		noun := "issue"
 		if len(lines) > 1 {
 			noun = "issues"
@@ -134,10 +134,10 @@ var unescape = strings.NewReplacer(`\u003c`, "<", `\u003e`, ">", `\u0026`, "&")
 // maxIssues limits the issues listed in one message.
 const maxIssues = 20
 
-// sentences describes the issues that the model can fix immediately: missing
+// issueSentences describes the issues that the model can fix immediately: missing
 // values, unknown keys, wrong types. Other issues are described only together with
 // those.
-func sentences(found []Issue) []string {
+func issueSentences(found []Issue) []string {
 	var missing, extra, wrong, others []string
 	for _, i := range found {
 		switch {

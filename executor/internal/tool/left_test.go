@@ -53,13 +53,13 @@ func TestLeftIsForgotten(t *testing.T) {
 		behind("{ read -r x <go; } &")
 		behind("echo >go")
 	}
-	for deadline := time.Now().Add(10 * time.Second); len(s.leftJobs) > 2; {
+	for deadline := time.Now().Add(10 * time.Second); len(s.backgroundJobs) > 2; {
 		if time.Now().After(deadline) {
-			t.Fatalf("%d are kept", len(s.leftJobs))
+			t.Fatalf("%d are kept", len(s.backgroundJobs))
 		}
 		behind("sleep 1000 & kill $!")
 	}
-	if len(s.leftJobs) == 0 || s.leftJobs[0].AllEnded() {
+	if len(s.backgroundJobs) == 0 || s.backgroundJobs[0].AllEnded() {
 		t.Error("what runs was forgotten")
 	}
 }

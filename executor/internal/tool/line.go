@@ -13,9 +13,9 @@ import (
 // The functions below analyse the text of a command line. For a line that cannot be
 // parsed they report nothing.
 
-// longSleep is the shortest sleep, in seconds, that is refused as the first
+// longSleepSeconds is the shortest sleep, in seconds, that is refused as the first
 // command.
-const longSleep = 25
+const longSleepSeconds = 25
 
 // DescribeLongSleep describes a command that begins with a long sleep; empty = it does not.
 func DescribeLongSleep(command string) string {
@@ -25,7 +25,7 @@ func DescribeLongSleep(command string) string {
 	}
 	first := script.Commands[0]
 	seconds, err := strconv.ParseFloat(first.Args[1], 64)
-	if err != nil || seconds < longSleep || first.Text != "sleep "+first.Args[1] {
+	if err != nil || seconds < longSleepSeconds || first.Text != "sleep "+first.Args[1] {
 		return ""
 	}
 	var texts []string
@@ -74,7 +74,7 @@ func EditsInPlace(command string) bool { return editsInPlace().MatchString(comma
 // FILE"; empty = none.
 func PrintedFile(command string) string {
 	script, err := shellcmd.Parse(command)
-	if err != nil || script.Opaque || len(script.Commands) != 1 || len(script.Redirects) > 0 {
+	if err != nil || script.IsOpaque || len(script.Commands) != 1 || len(script.Redirects) > 0 {
 		return ""
 	}
 	args := script.Commands[0].Args
@@ -88,7 +88,7 @@ func PrintedFile(command string) string {
 // or "grep -n x FILE"; empty = none (observed with 2.1.329).
 func ViewedFile(command string) string {
 	script, err := shellcmd.Parse(command)
-	if err != nil || script.Opaque || len(script.Commands) != 1 || len(script.Redirects) > 0 || len(script.Commands[0].Redirects) > 0 {
+	if err != nil || script.IsOpaque || len(script.Commands) != 1 || len(script.Redirects) > 0 || len(script.Commands[0].Redirects) > 0 {
 		return ""
 	}
 	var operands []string
@@ -124,9 +124,9 @@ func ChangesDirectory(command string) bool {
 	})
 }
 
-// CodeMeaning explains exit codes of the last command that are answers rather than
+// ExitCodeMeaning explains exit codes of the last command that are answers rather than
 // failures.
-func CodeMeaning(command string, code int) string {
+func ExitCodeMeaning(command string, code int) string {
 	if code != 1 || strings.ContainsAny(command, "`") || strings.Contains(command, "$(") || strings.Contains(command, "<(") {
 		return ""
 	}

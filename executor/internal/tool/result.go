@@ -12,11 +12,11 @@ import (
 // Result is the result of a tool, with other events to show around it.
 type Result struct {
 	protocol.ToolResult
-	Before, After []protocol.Event
+	EventsBefore, EventsAfter []protocol.Event
 }
 
-// Plain returns a result without other events.
-func Plain(r protocol.ToolResult) Result { return Result{ToolResult: r} }
+// ResultOf returns a result without other events.
+func ResultOf(r protocol.ToolResult) Result { return Result{ToolResult: r} }
 
 // Text returns a successful result.
 func Text(s string, output any) protocol.ToolResult {
@@ -50,8 +50,8 @@ func NeedsResult(name, why string) protocol.ToolResult {
 	return Fail("%s %s. Give the call a result in the scenario: `result = \"…\"` on the tool call, or `[tool_execution.tools.%[1]s] result = \"…\"`.", name, why)
 }
 
-// Size formats a number of bytes: 12KB, 1.5MB.
-func Size(n int) string {
+// FormatSize formats a number of bytes: 12KB, 1.5MB.
+func FormatSize(n int) string {
 	f := float64(n) / 1024
 	if f < 1 {
 		return fmt.Sprintf("%d bytes", n)

@@ -10,21 +10,21 @@ import (
 // Schema describes one value of a tool's input. Both the JSON schema that clients
 // see and the validation are derived from it.
 type Schema struct {
-	Type         string // JSON type; "" = any
-	Desc         string
-	Enum         []string
-	Items        *Schema // of an array
-	Props        []Prop  // of an object, in the order shown
-	AllowsOthers bool    // an object that may have other keys
-	Min          int     // minimum number of items or characters
-	Max          int     // maximum number of items or characters; 0 = no limit
-	NonNegative  bool    // a number that must not be negative
-	URL          bool    // a string that must be a URL
-	EmptyMessage string  // message for an empty string; "" = it may be empty
+	Type          string // JSON type; "" = any
+	Description   string
+	Enum          []string
+	Items         *Schema    // of an array
+	Properties    []Property // of an object, in the order shown
+	AllowsUnknown bool       // an object that may have other keys
+	Min           int        // minimum number of items or characters
+	Max           int        // maximum number of items or characters; 0 = no limit
+	NonNegative   bool       // a number that must not be negative
+	URL           bool       // a string that must be a URL
+	EmptyMessage  string     // message for an empty string; "" = it may be empty
 }
 
-// Prop is one key of an object.
-type Prop struct {
+// Property is one key of an object.
+type Property struct {
 	Name     string
 	Required bool
 	Schema
@@ -33,39 +33,43 @@ type Prop struct {
 // Constructors for tool definitions.
 
 // Object returns the schema of an object with these keys and no others.
-func Object(props ...Prop) Schema { return Schema{Type: "object", Props: props} }
+func Object(props ...Property) Schema { return Schema{Type: "object", Properties: props} }
 
 // OpenObject returns the schema of an object with these keys and possibly others.
-func OpenObject(props ...Prop) Schema {
-	return Schema{Type: "object", Props: props, AllowsOthers: true}
+func OpenObject(props ...Property) Schema {
+	return Schema{Type: "object", Properties: props, AllowsUnknown: true}
 }
 
 // NonEmpty returns the schema of a string that must not be empty, with the message
 // for an empty one.
 func NonEmpty(desc, refusal string) Schema {
-	return Schema{Type: "string", Desc: desc, EmptyMessage: refusal}
+	return Schema{Type: "string", Description: desc, EmptyMessage: refusal}
 }
 
-// Req returns a required key.
-func Req(name string, s Schema) Prop { return Prop{Name: name, Required: true, Schema: s} }
+// Required returns a required key.
+func Required(name string, s Schema) Property { return Property{Name: name, Required: true, Schema: s} }
 
-// Opt returns an optional key.
-func Opt(name string, s Schema) Prop { return Prop{Name: name, Schema: s} }
+// Optional returns an optional key.
+func Optional(name string, s Schema) Property { return Property{Name: name, Schema: s} }
 
-// Str returns the schema of a string, or of an enumeration.
-func Str(desc string, enum ...string) Schema { return Schema{Type: "string", Desc: desc, Enum: enum} }
+// String returns the schema of a string, or of an enumeration.
+func String(desc string, enum ...string) Schema {
+	return Schema{Type: "string", Description: desc, Enum: enum}
+}
 
 // Num returns the schema of a number.
-func Num(desc string) Schema { return Schema{Type: "number", Desc: desc} }
+func Num(desc string) Schema { return Schema{Type: "number", Description: desc} }
 
 // Integer returns the schema of an integer.
-func Integer(desc string) Schema { return Schema{Type: "integer", Desc: desc} }
+func Integer(desc string) Schema { return Schema{Type: "integer", Description: desc} }
 
 // Boolean returns the schema of a boolean.
-func Boolean(desc string) Schema { return Schema{Type: "boolean", Desc: desc} }
+func Boolean(desc string) Schema { return Schema{Type: "boolean", Description: desc} }
 
 // List returns the schema of an array.
-func List(desc string, items Schema) Schema { return Schema{Type: "array", Desc: desc, Items: &items} }
+func List(desc string, items Schema) Schema {
+	return Schema{Type: "array", Description: desc, Items: &items}
+}
 
 // AppendJSON writes the JSON schema with its keys in a stable order. It avoids
 // reflection, because every run lists all tools.
@@ -84,7 +88,7 @@ func (s Schema) AppendJSON(b []byte) []byte {
 			b = appendString(b, value)
 		}
 	}
-	text("description", s.Desc)
+	text("description", s.Description)
 	text("type", s.Type)
 	if len(s.Enum) > 0 {
 		key("enum")
@@ -115,18 +119,18 @@ func (s Schema) AppendJSON(b []byte) []byte {
 	}
 	if s.Type == "object" {
 		key("properties")
-		b = appendProps(b, s.Props)
-		if required := requiredOf(s.Props); len(required) > 0 {
+		b = appendProps(b, s.Properties)
+		if required := requiredOf(s.Properties); len(required) > 0 {
 			key("required")
 			b = appendStrings(b, required)
 		}
 		key("additionalProperties")
-		b = strconv.AppendBool(b, s.AllowsOthers)
+		b = strconv.AppendBool(b, s.AllowsUnknown)
 	}
 	return append(b, '}')
 }
 
-func requiredOf(props []Prop) []string {
+func requiredOf(props []Property) []string {
 	var names []string
 	for _, p := range props {
 		if p.Required {
@@ -136,7 +140,7 @@ func requiredOf(props []Prop) []string {
 	return names
 }
 
-func appendProps(b []byte, props []Prop) []byte {
+func appendProps(b []byte, props []Property) []byte {
 	b = append(b, '{')
 	for i, p := range props {
 		if i > 0 {

@@ -30,17 +30,17 @@ type ShellOptions struct {
 // Shell is the shell of one session. Its methods may be called from many
 // goroutines.
 type Shell struct {
-	o ShellOptions
+	options ShellOptions
 
-	mu       sync.Mutex
-	root     string // the directory that the shell returns to
-	dir      string // the directory of the next command
-	leftJobs []*proc.Job
-	closed   bool
+	mu             sync.Mutex
+	root           string // the directory that the shell returns to
+	dir            string // the directory of the next command
+	backgroundJobs []*proc.Job
+	closed         bool
 }
 
 // NewShell makes a shell. It starts nothing and touches no file.
-func NewShell(o ShellOptions) *Shell { return &Shell{o: o, root: o.CWD, dir: o.CWD} }
+func NewShell(o ShellOptions) *Shell { return &Shell{options: o, root: o.CWD, dir: o.CWD} }
 
 // Dir returns the current directory.
 func (s *Shell) Dir() string {
@@ -66,7 +66,7 @@ func (s *Shell) Path(p string) string {
 
 // Getenv returns a variable of the environment of commands; of duplicates the last
 // counts.
-func (s *Shell) Getenv(key string) string { return proc.Getenv(s.o.Environ, key) }
+func (s *Shell) Getenv(key string) string { return proc.Getenv(s.options.Environ, key) }
 
 // SetRoot changes the current directory to dir and the root directory to root.
 func (s *Shell) SetRoot(root, dir string) {
@@ -79,16 +79,16 @@ func (s *Shell) SetRoot(root, dir string) {
 // be called more than once; a closed shell starts no commands.
 func (s *Shell) Close() {
 	s.mu.Lock()
-	left := s.leftJobs
-	s.leftJobs, s.closed = nil, true
+	left := s.backgroundJobs
+	s.backgroundJobs, s.closed = nil, true
 	s.mu.Unlock()
 	for _, j := range left {
 		j.Stop()
 	}
 }
 
-// ShellCommand is a command that runs or has ended. Its caller waits for Done or calls Stop, then calls End once and, if
-// the output is no longer needed, Discard.
+// ShellCommand is a command that runs or has ended. Its caller waits for Done or calls Stop, then calls ExitCode
+// once and, if the output is no longer needed, RemoveOutput.
 type ShellCommand struct {
 	shell  *Shell
 	job    *proc.Job
@@ -121,8 +121,8 @@ func (s *Shell) Start(ctx context.Context, line, output string) (*ShellCommand, 
 		return nil, err
 	}
 	script := ""
-	if s.o.Script != nil {
-		script = s.o.Script()
+	if s.options.Script != nil {
+		script = s.options.Script()
 	}
 	job, err := run(ctx, s.command(), file, line, fmt.Sprintf("/dev/fd/%d", cwdFD), script)
 	if err != nil {
@@ -175,7 +175,7 @@ func (s *Shell) command() proc.Command {
 	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
 		dir = root
 	}
-	return proc.Command{Env: append(slices.Clone(s.o.Environ), "PWD="+dir), Dir: dir}
+	return proc.Command{Env: append(slices.Clone(s.options.Environ), "PWD="+dir), Dir: dir}
 }
 
 // run starts the wrapper with the first available shell.
@@ -221,21 +221,21 @@ func (c *ShellCommand) Output(limit int64) string {
 func (c *ShellCommand) End() int {
 	exit, note, left := c.job.Leave()
 	c.dir = strings.TrimSuffix(string(note), "\n") // empty: the command failed or replaced the shell
-	if left && !c.shell.addLeftJob(c.job) {
+	if left && !c.shell.addBackgroundJob(c.job) {
 		c.job.Stop()
 	}
 	return exitCode(exit)
 }
 
-// addLeftJob stores the background processes of a finished command and drops those that have ended. It returns false
+// addBackgroundJob stores the background processes of a finished command and drops those that have ended. It returns false
 // if the shell is closed.
-func (s *Shell) addLeftJob(left *proc.Job) bool {
+func (s *Shell) addBackgroundJob(left *proc.Job) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
 		return false
 	}
-	s.leftJobs = append(slices.DeleteFunc(s.leftJobs, (*proc.Job).AllEnded), left)
+	s.backgroundJobs = append(slices.DeleteFunc(s.backgroundJobs, (*proc.Job).AllEnded), left)
 	return true
 }
 
@@ -271,8 +271,8 @@ func (c *ShellCommand) Follow() (reset bool) {
 	s := c.shell
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, root := range append([]string{s.root}, s.o.Dirs...) {
-		for _, base := range []string{root, resolved(root)} {
+	for _, root := range append([]string{s.root}, s.options.Dirs...) {
+		for _, base := range []string{root, resolveLinks(root)} {
 			if rel, err := filepath.Rel(base, c.dir); err == nil && filepath.IsLocal(rel) {
 				s.dir = filepath.Join(root, rel)
 				return false
@@ -283,7 +283,7 @@ func (c *ShellCommand) Follow() (reset bool) {
 	return true
 }
 
-func resolved(path string) string {
+func resolveLinks(path string) string {
 	if target, err := filepath.EvalSymlinks(path); err == nil {
 		return target
 	}

@@ -26,11 +26,11 @@ type Tool struct {
 	// Prepare changes an input before it is shown and reports whether it did; nil =
 	// no change.
 	Prepare func(*Keys) bool
-	// Alias renames alternative keys that models tend to use to the keys of the
+	// RenameAliases renames alternative keys that models tend to use to the keys of the
 	// tool, and reports whether it did; note is appended to a successful result. It
 	// runs before the input is validated, and the shown call is unchanged. Nil = no
 	// aliases.
-	Alias func(*Keys) (note string, changed bool)
+	RenameAliases func(*Keys) (note string, changed bool)
 }
 
 type (
@@ -75,14 +75,14 @@ func (t Tool) Prepared(input json.RawMessage) json.RawMessage {
 // WithAliases returns an input with the tool's own keys, and the note to append to a
 // successful result.
 func (t Tool) WithAliases(input json.RawMessage) (known json.RawMessage, note string) {
-	if t.Alias == nil {
+	if t.RenameAliases == nil {
 		return input, ""
 	}
 	in, err := plainjson.Parse(input)
 	if err != nil {
 		return input, ""
 	}
-	note, changed := t.Alias(&in)
+	note, changed := t.RenameAliases(&in)
 	if !changed {
 		return input, ""
 	}
@@ -93,16 +93,16 @@ func (t Tool) WithAliases(input json.RawMessage) (known json.RawMessage, note st
 	return out, note
 }
 
-// Rename renames a key with a non-empty string, if the new name is unused.
-func Rename(in *Keys, from, to string) bool {
+// RenameKey renames a key with a non-empty string, if the new name is unused.
+func RenameKey(in *Keys, from, to string) bool {
 	if TextOf(in.Get(from)) == "" || !IsText(in.Get(from)) {
 		return false
 	}
-	return RenameAny(in, from, to)
+	return RenameAnyKey(in, from, to)
 }
 
-// Drop removes keys from an input and reports whether there were any.
-func Drop(in *Keys, names ...string) bool {
+// DropKeys removes keys from an input and reports whether there were any.
+func DropKeys(in *Keys, names ...string) bool {
 	before := len(*in)
 	*in = in.Without(names...)
 	return len(*in) != before
@@ -111,8 +111,8 @@ func Drop(in *Keys, names ...string) bool {
 // IsText reports whether a value is a string.
 func IsText(raw json.RawMessage) bool { return plainjson.TypeOf(raw) == "string" }
 
-// RenameAny is Rename for values of any type.
-func RenameAny(in *Keys, from, to string) bool {
+// RenameAnyKey is RenameKey for values of any type.
+func RenameAnyKey(in *Keys, from, to string) bool {
 	if in.Get(from) == nil || in.Get(to) != nil {
 		return false
 	}
@@ -127,21 +127,21 @@ func RenameAny(in *Keys, from, to string) bool {
 // TypedRun makes a Run function from a function of the tool's state and the decoded
 // input.
 func TypedRun[S, In any](state S, f func(context.Context, S, In) protocol.ToolResult) Run {
-	return TypedWithEvents(state, func(ctx context.Context, state S, in In) Result { return Plain(f(ctx, state, in)) })
+	return TypedWithEvents(state, func(ctx context.Context, state S, in In) Result { return ResultOf(f(ctx, state, in)) })
 }
 
-// TypedWithEvents is Typed for tools that return additional events.
+// TypedWithEvents is TypedRun for tools that return additional events.
 func TypedWithEvents[S, In any](state S, f func(context.Context, S, In) Result) Run {
 	return func(ctx context.Context, call protocol.ToolUse) Result {
 		in, err := Decode[In](call.Input)
 		if err != nil {
-			return Plain(Refuse("InputValidationError: %s failed due to the following issue:\n%v", call.Name, err))
+			return ResultOf(Refuse("InputValidationError: %s failed due to the following issue:\n%v", call.Name, err))
 		}
 		return f(ctx, state, in)
 	}
 }
 
-// TypedWithCall is Typed for tools that need the call itself.
+// TypedWithCall is TypedRun for tools that need the call itself.
 func TypedWithCall[S, In any](state S, f func(context.Context, S, protocol.ToolUse, In) protocol.ToolResult) Run {
 	return func(ctx context.Context, call protocol.ToolUse) Result {
 		return TypedRun(state, func(ctx context.Context, state S, in In) protocol.ToolResult { return f(ctx, state, call, in) })(ctx, call)

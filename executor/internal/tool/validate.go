@@ -24,7 +24,7 @@ func (s Schema) Validate(call protocol.ToolUse) *protocol.ToolResult {
 	if !json.Valid(raw) {
 		return new(protocol.UsageError(fmt.Sprintf("InputValidationError: %s failed: the input is not valid JSON", call.Name)))
 	}
-	return Invalid(call.Name, s.issues([]any{}, raw))
+	return InvalidInput(call.Name, s.issues([]any{}, raw))
 }
 
 // issues validates a value; nil = the value is missing.
@@ -106,14 +106,14 @@ func isURL(s string) bool {
 func (s Schema) propIssues(path []any, raw json.RawMessage) []Issue {
 	value, _ := plainjson.Parse(raw) // it is an object
 	var found []Issue
-	known := make(map[string]bool, len(s.Props))
-	for _, p := range s.Props {
+	known := make(map[string]bool, len(s.Properties))
+	for _, p := range s.Properties {
 		known[p.Name] = true
 		if v := value.Get(p.Name); v != nil || p.Required {
 			found = append(found, p.issues(appendPath(path, p.Name), v)...)
 		}
 	}
-	if s.Type != "object" || s.AllowsOthers {
+	if s.Type != "object" || s.AllowsUnknown {
 		return found
 	}
 	var extra []string

@@ -13,9 +13,9 @@ func (r *Request) Check() error {
 	switch {
 	case r.Model == "": // reported below
 	case !r.hasMaxTokens:
-		return Invalid("max_tokens", "Field required")
+		return InvalidRequest("max_tokens", "Field required")
 	case r.MaxTokens < 1:
-		return Invalid("max_tokens", "Input should be greater than or equal to 1")
+		return InvalidRequest("max_tokens", "Input should be greater than or equal to 1")
 	}
 	return r.CheckCount()
 }
@@ -25,13 +25,13 @@ func (r *Request) Check() error {
 func (r *Request) CheckCount() error {
 	switch {
 	case r.Model == "":
-		return Invalid("model", "Field required")
+		return InvalidRequest("model", "Field required")
 	case r.raw == nil:
-		return Invalid("messages", "Field required")
+		return InvalidRequest("messages", "Field required")
 	case len(r.Messages) == 0:
-		return Invalid("messages", "at least one message is required")
+		return InvalidRequest("messages", "at least one message is required")
 	case r.Messages[0].Role != "user":
-		return Invalid("messages", `first message must use the "user" role`)
+		return InvalidRequest("messages", `first message must use the "user" role`)
 	}
 	if err := r.checkThinking(); err != nil {
 		return err
@@ -61,10 +61,10 @@ func (r *Request) checkThinking() error {
 			first = cmp.Or(first, p.kind)
 			switch {
 			case p.kind != "thinking" && p.kind != "redacted_thinking":
-			case p.altered, p.unsigned && !loose:
-				return Invalid(at, "Invalid `signature` in `thinking` block")
+			case p.isAltered, p.isUnsigned && !loose:
+				return InvalidRequest(at, "Invalid `signature` in `thinking` block")
 			case !loose && first != "thinking" && first != "redacted_thinking":
-				return Invalid(fmt.Sprintf("messages.%d.content.0.type", i),
+				return InvalidRequest(fmt.Sprintf("messages.%d.content.0.type", i),
 					"If an assistant message contains any thinking blocks, the first block must be `thinking` or `redacted_thinking`. Found `"+first+"`.")
 			}
 		}
@@ -89,7 +89,7 @@ func checkResults(messages []*Message) error {
 			open = append(open, m.Uses...)
 		case "user":
 			var err error
-			if open, err = m.removeAnswered(open, i); err != nil {
+			if open, err = m.removeAnsweredCalls(open, i); err != nil {
 				return err
 			}
 			if len(open) > 0 && (i+1 == len(messages) || messages[i+1].Role == "assistant") {
@@ -103,15 +103,15 @@ func checkResults(messages []*Message) error {
 	return nil
 }
 
-// removeAnswered removes the calls whose results are in the message at index i.
-func (c *Message) removeAnswered(open []ToolUse, i int) ([]ToolUse, error) {
+// removeAnsweredCalls removes the calls whose results are in the message at index i.
+func (c *Message) removeAnsweredCalls(open []ToolUse, i int) ([]ToolUse, error) {
 	for _, p := range c.parts {
 		if p.result == nil {
 			continue
 		}
 		at := slices.IndexFunc(open, func(u ToolUse) bool { return u.ID == p.result.ID })
 		if at < 0 {
-			return nil, Invalid(fmt.Sprintf("messages.%d.content.%d", i, p.result.index), "unexpected `tool_use_id` found in `tool_result` blocks: "+p.result.ID+
+			return nil, InvalidRequest(fmt.Sprintf("messages.%d.content.%d", i, p.result.index), "unexpected `tool_use_id` found in `tool_result` blocks: "+p.result.ID+
 				". Each `tool_result` block must have a corresponding `tool_use` block in the previous message.")
 		}
 		open = slices.Delete(slices.Clone(open), at, at+1)
@@ -124,6 +124,6 @@ func missingResultError(at int, open []ToolUse) error {
 	for i, u := range open {
 		ids[i] = u.ID
 	}
-	return Invalid(fmt.Sprintf("messages.%d", at), "`tool_use` ids were found without `tool_result` blocks immediately after: "+strings.Join(ids, ", ")+
+	return InvalidRequest(fmt.Sprintf("messages.%d", at), "`tool_use` ids were found without `tool_result` blocks immediately after: "+strings.Join(ids, ", ")+
 		". Each `tool_use` block must have a corresponding `tool_result` block in the next message.")
 }

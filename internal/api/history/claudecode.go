@@ -76,7 +76,7 @@ type messageReader struct {
 }
 
 // splitParts converts the parts of a message into steps and the texts that accompany them.
-func splitParts(role string, parts []part) (steps []Step, context []sideText) {
+func splitParts(role string, parts []contentPart) (steps []Step, context []sideText) {
 	var r messageReader
 	last := len(parts) - 1
 	for last > 0 && parts[last].kind != "text" {
@@ -86,7 +86,7 @@ func splitParts(role string, parts []part) (steps []Step, context []sideText) {
 		switch {
 		case p.result != nil:
 			r.results = append(r.results, p.result)
-		case p.attachments:
+		case p.hasAttachments:
 			r.files = append(r.files, p.kind)
 		case p.kind == "text" && i < last: // Claude Code ends it with a newline when it joins another one
 			r.addText(strings.TrimSuffix(p.text, "\n"))
@@ -150,7 +150,7 @@ func (r *messageReader) steps() []Step {
 // promptStep returns the step for the texts collected so far.
 func (r *messageReader) promptStep(kind Kind) Step {
 	s := Step{Kind: kind, Text: joinPieces(r.prompt), Pieces: r.prompt, Files: r.files}
-	s.digest = s.ownDigest()
+	s.digest = s.digestWithoutUses()
 	return s
 }
 

@@ -49,7 +49,7 @@ func (c *Client) VisibleHeaders() map[string]string {
 	out := make(map[string]string, len(c.Header))
 	for name, values := range c.Header {
 		name = strings.ToLower(name)
-		if secretHeader(name) {
+		if isSecretHeader(name) {
 			out[name] = "[redacted]"
 			continue
 		}
@@ -58,8 +58,8 @@ func (c *Client) VisibleHeaders() map[string]string {
 	return out
 }
 
-// secretHeader reports whether a header, in lower case, may contain a credential.
-func secretHeader(name string) bool {
+// isSecretHeader reports whether a header, in lower case, may contain a credential.
+func isSecretHeader(name string) bool {
 	switch name {
 	case "x-api-key", "authorization", "proxy-authorization", "cookie", "x-claudeless-token":
 		return true

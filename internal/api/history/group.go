@@ -160,7 +160,7 @@ func (g *Group) resolveSteps(last bool) {
 		for i := range g.Steps {
 			if in := &g.Steps[i]; in.Kind == AddedPrompt {
 				in.Kind = Prompt
-				in.digest = in.ownDigest()
+				in.digest = in.digestWithoutUses()
 			}
 		}
 	}

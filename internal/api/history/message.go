@@ -15,7 +15,7 @@ import (
 // contain the same bytes.
 type Message struct {
 	Role  string // user, assistant or system
-	parts []part
+	parts []contentPart
 	Uses  []ToolUse // calls of an assistant message
 
 	// The meaning of the message, in order, and accompanying texts.
@@ -72,14 +72,14 @@ func readMessage(raw []byte, index int) (*Message, error) {
 	var m wireMessage
 	at := fmt.Sprintf("messages.%d", index)
 	if err := json.Unmarshal(raw, &m); err != nil {
-		return nil, shapeError(at, raw, err)
+		return nil, wrongTypeError(at, raw, err)
 	}
 	switch m.Role {
 	case "user", "assistant", "system":
 	case "":
-		return nil, Invalid(at+".role", "Field required")
+		return nil, InvalidRequest(at+".role", "Field required")
 	default:
-		return nil, Invalid(at+".role", "Input should be 'user', 'assistant' or 'system'")
+		return nil, InvalidRequest(at+".role", "Input should be 'user', 'assistant' or 'system'")
 	}
 	c := &Message{Role: m.Role}
 	if err := c.readContent(m.Content, at+".content"); err != nil {
@@ -98,20 +98,20 @@ func (c *Message) readContent(raw json.RawMessage, at string) error {
 	trimmed := bytes.TrimSpace(raw)
 	switch {
 	case len(trimmed) == 0 || bytes.Equal(trimmed, []byte("null")):
-		return Invalid(at, "Field required")
+		return InvalidRequest(at, "Field required")
 	case trimmed[0] == '"':
 		var text string
 		if err := json.Unmarshal(trimmed, &text); err != nil {
-			return Invalid(at, "Input should be a valid string")
+			return InvalidRequest(at, "Input should be a valid string")
 		}
-		c.parts = []part{{kind: "text", text: text}}
+		c.parts = []contentPart{{kind: "text", text: text}}
 		return nil
 	case trimmed[0] != '[':
-		return Invalid(at, "Input should be a valid string or a list of blocks")
+		return InvalidRequest(at, "Input should be a valid string or a list of blocks")
 	}
 	var blocks []json.RawMessage
 	if err := json.Unmarshal(trimmed, &blocks); err != nil {
-		return Invalid(at, "Input should be a valid list")
+		return InvalidRequest(at, "Input should be a valid list")
 	}
 	for i, b := range blocks {
 		if err := c.readBlock(b, i, fmt.Sprintf("%s.%d", at, i)); err != nil {
@@ -125,16 +125,16 @@ func (c *Message) readContent(raw json.RawMessage, at string) error {
 func (c *Message) readBlock(raw json.RawMessage, i int, at string) error {
 	var b wireBlock
 	if err := json.Unmarshal(raw, &b); err != nil {
-		return shapeError(at, raw, err)
+		return wrongTypeError(at, raw, err)
 	}
 	switch b.Type {
 	case "":
-		return Invalid(at+".type", "Field required")
+		return InvalidRequest(at+".type", "Field required")
 	case "text":
 		if b.Text == nil {
-			return Invalid(at+".text", "Field required")
+			return InvalidRequest(at+".text", "Field required")
 		}
-		c.parts = append(c.parts, part{kind: b.Type, text: *b.Text})
+		c.parts = append(c.parts, contentPart{kind: b.Type, text: *b.Text})
 	case "tool_use":
 		return c.addToolUse(&b, at)
 	case "tool_result":
@@ -142,16 +142,16 @@ func (c *Message) readBlock(raw json.RawMessage, i int, at string) error {
 	case "thinking":
 		switch {
 		case b.Thinking == nil:
-			return Invalid(at+".thinking", "Field required")
+			return InvalidRequest(at+".thinking", "Field required")
 		case b.Signature == nil:
-			return Invalid(at+".signature", "Field required")
+			return InvalidRequest(at+".signature", "Field required")
 		}
-		c.parts = append(c.parts, part{kind: b.Type, unsigned: *b.Signature == "", altered: isAlteredThinking(*b.Thinking, *b.Signature)})
+		c.parts = append(c.parts, contentPart{kind: b.Type, isUnsigned: *b.Signature == "", isAltered: isAlteredThinking(*b.Thinking, *b.Signature)})
 	default:
 		if !isKnownBlock(b.Type) {
-			return Invalid(at, fmt.Sprintf("Input tag '%s' found using 'type' does not match any of the expected tags", b.Type))
+			return InvalidRequest(at, fmt.Sprintf("Input tag '%s' found using 'type' does not match any of the expected tags", b.Type))
 		}
-		c.parts = append(c.parts, part{kind: b.Type, attachments: b.Type == "image" || b.Type == "document"})
+		c.parts = append(c.parts, contentPart{kind: b.Type, hasAttachments: b.Type == "image" || b.Type == "document"})
 	}
 	return nil
 }
@@ -169,16 +169,16 @@ func isAlteredThinking(thinking, signature string) bool {
 func (c *Message) addToolUse(b *wireBlock, at string) error {
 	switch {
 	case c.Role != "assistant":
-		return Invalid(at, "`tool_use` blocks can only be in `assistant` messages")
+		return InvalidRequest(at, "`tool_use` blocks can only be in `assistant` messages")
 	case b.ID == "":
-		return Invalid(at+".id", "Field required")
+		return InvalidRequest(at+".id", "Field required")
 	case b.Name == "":
-		return Invalid(at+".name", "Field required")
+		return InvalidRequest(at+".name", "Field required")
 	case len(b.Input) == 0 || b.Input[0] != '{':
-		return Invalid(at+".input", "Input should be a valid dictionary")
+		return InvalidRequest(at+".input", "Input should be a valid dictionary")
 	}
 	c.Uses = append(c.Uses, ToolUse{ID: b.ID, Name: b.Name, Input: b.Input})
-	c.parts = append(c.parts, part{kind: b.Type})
+	c.parts = append(c.parts, contentPart{kind: b.Type})
 	return nil
 }
 
@@ -186,18 +186,18 @@ func (c *Message) addToolUse(b *wireBlock, at string) error {
 func (c *Message) addToolResult(b *wireBlock, i int, at string) error {
 	switch {
 	case c.Role != "user":
-		return Invalid(at, "`tool_result` blocks can only be in `user` messages")
+		return InvalidRequest(at, "`tool_result` blocks can only be in `user` messages")
 	case b.ToolUseID == "":
-		return Invalid(at+".tool_use_id", "Field required")
+		return InvalidRequest(at+".tool_use_id", "Field required")
 	}
 	r := &Result{index: i, ID: b.ToolUseID, Text: resultText(b.Content), Content: b.Content, IsError: b.IsError}
 	r.digest = Digest{}.Chain(r.Text, strconv.FormatBool(r.IsError))
-	c.parts = append(c.parts, part{kind: b.Type, result: r})
+	c.parts = append(c.parts, contentPart{kind: b.Type, result: r})
 	return nil
 }
 
-// isKnownBlock reports whether the API has blocks of this type. New server tools add block types
-// whose names end in _tool_result.
+// isKnownBlock reports whether the API has blocks of this type. Names of result blocks of server tools end in
+// _tool_result.
 func isKnownBlock(kind string) bool {
 	switch kind {
 	case "image", "document", "search_result", "redacted_thinking", "server_tool_use", "container_upload", "compaction", "fallback", "mcp_tool_use",

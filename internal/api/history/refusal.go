@@ -16,20 +16,20 @@ type RefusalError struct {
 
 func (e *RefusalError) Error() string { return strconv.Itoa(e.Status) + " " + e.Message }
 
-// Invalid returns the error for a wrong value at a place in the request.
-func Invalid(at, what string) *RefusalError {
+// InvalidRequest returns the error for a wrong value at a place in the request.
+func InvalidRequest(at, what string) *RefusalError {
 	return &RefusalError{Status: 400, Message: at + ": " + what}
 }
 
-// shapeError describes a value that could not be decoded.
-func shapeError(at string, raw []byte, err error) error {
+// wrongTypeError describes a value that could not be decoded.
+func wrongTypeError(at string, raw []byte, err error) error {
 	if !json.Valid(raw) {
 		return errSyntax
 	}
 	if e, ok := errors.AsType[*json.UnmarshalTypeError](err); ok && e.Field != "" {
-		return Invalid(at+"."+e.Field, "Input should be a valid "+jsonTypeName(e.Type.Kind().String()))
+		return InvalidRequest(at+"."+e.Field, "Input should be a valid "+jsonTypeName(e.Type.Kind().String()))
 	}
-	return Invalid(at, "Input should be a valid dictionary")
+	return InvalidRequest(at, "Input should be a valid dictionary")
 }
 
 func jsonTypeName(kind string) string {

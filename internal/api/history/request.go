@@ -44,16 +44,16 @@ type Request struct {
 type Reader struct {
 	seed maphash.Seed
 
-	mu       sync.Mutex
-	valid    BoundedMap[uint64, struct{}]
-	tools    BoundedMap[uint64, *Toolset]
-	messages BoundedMap[uint64, *Message]
+	mu          sync.Mutex
+	validBodies BoundedMap[uint64, struct{}]
+	tools       BoundedMap[uint64, *Toolset]
+	messages    BoundedMap[uint64, *Message]
 }
 
 // NewReader returns a reader that caches that many messages.
 func NewReader(memory int) *Reader {
 	return &Reader{
-		seed: maphash.MakeSeed(), valid: NewBoundedMap[uint64, struct{}](256), tools: NewBoundedMap[uint64, *Toolset](64),
+		seed: maphash.MakeSeed(), validBodies: NewBoundedMap[uint64, struct{}](256), tools: NewBoundedMap[uint64, *Toolset](64),
 		messages: NewBoundedMap[uint64, *Message](memory),
 	}
 }
@@ -115,7 +115,7 @@ func (rd *Reader) readMember(r *Request, key string, value []byte) error {
 			return nil
 		})
 		if err != nil {
-			return Invalid(key, "Input should be a valid list")
+			return InvalidRequest(key, "Input should be a valid list")
 		}
 		return nil
 	case "tools":
@@ -170,7 +170,7 @@ func decodeField(key string, value []byte, into any, what string) error {
 		if _, ok := errors.AsType[*json.SyntaxError](err); ok {
 			return errSyntax
 		}
-		return Invalid(key, "Input should be a valid "+what)
+		return InvalidRequest(key, "Input should be a valid "+what)
 	}
 	return nil
 }
@@ -186,7 +186,7 @@ func (rd *Reader) validOnce(value []byte) error {
 	}
 	sum := maphash.Bytes(rd.seed, value)
 	rd.mu.Lock()
-	_, known := rd.valid.Get(sum)
+	_, known := rd.validBodies.Get(sum)
 	rd.mu.Unlock()
 	if known {
 		return nil
@@ -195,7 +195,7 @@ func (rd *Reader) validOnce(value []byte) error {
 		return errSyntax
 	}
 	rd.mu.Lock()
-	rd.valid.Put(sum, struct{}{})
+	rd.validBodies.Put(sum, struct{}{})
 	rd.mu.Unlock()
 	return nil
 }

@@ -51,31 +51,31 @@ type ToolUse struct {
 	Input json.RawMessage
 }
 
-// part is a text block, or the position of another block.
-type part struct {
-	kind        string // type of the block
-	text        string
-	result      *Result
-	attachments bool
-	unsigned    bool // thinking without a signature
-	altered     bool // thinking with the signature of another text
+// contentPart is a text block, or the position of another block.
+type contentPart struct {
+	kind           string // type of the block
+	text           string
+	result         *Result
+	hasAttachments bool
+	isUnsigned     bool // thinking without a signature
+	isAltered      bool // thinking with the signature of another text
 }
 
 func newStep(kind Kind, text string) Step {
 	s := Step{Kind: kind, Text: text}
-	s.digest = s.ownDigest()
+	s.digest = s.digestWithoutUses()
 	return s
 }
 
-// ownDigest returns the digest of a step without its calls.
-func (s *Step) ownDigest() Digest {
+// digestWithoutUses returns the digest of a step without its calls.
+func (s *Step) digestWithoutUses() Digest {
 	return Digest{}.Chain(append([]string{string(s.Kind), s.Text}, s.Files...)...)
 }
 
 // markClosed records that the model was not asked about the results.
 func (s *Step) markClosed() {
 	s.Kind = ClosedResults
-	s.digest = s.ownDigest()
+	s.digest = s.digestWithoutUses()
 }
 
 // Digest returns the digest of a step after the given calls: results count in the order of their
@@ -107,7 +107,7 @@ func (s *Step) WithoutPieces(n int) Step {
 	tail := *s
 	tail.Pieces = s.Pieces[n:]
 	tail.Text = joinPieces(tail.Pieces)
-	tail.digest = tail.ownDigest()
+	tail.digest = tail.digestWithoutUses()
 	return tail
 }
 

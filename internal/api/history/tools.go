@@ -59,7 +59,7 @@ func parseTools(raw []byte) *Toolset {
 		Type string `json:"type"`
 	}
 	if err := json.Unmarshal(raw, &tools); err != nil {
-		if t.err = Invalid("tools", "Input should be a valid list"); !json.Valid(raw) {
+		if t.err = InvalidRequest("tools", "Input should be a valid list"); !json.Valid(raw) {
 			t.err = errSyntax
 		}
 		return t
@@ -67,11 +67,11 @@ func parseTools(raw []byte) *Toolset {
 	for i, tool := range tools {
 		switch {
 		case tool.Name == "" && (tool.Type == "" || tool.Type == "custom"):
-			t.err = Invalid(fmt.Sprintf("tools.%d.name", i), "Field required")
+			t.err = InvalidRequest(fmt.Sprintf("tools.%d.name", i), "Field required")
 			return t
 		case tool.Name == "": // a server tool set
 		case slices.Contains(t.Names, tool.Name):
-			t.err = Invalid("tools", "Tool names must be unique.")
+			t.err = InvalidRequest("tools", "Tool names must be unique.")
 			return t
 		default:
 			t.Names = append(t.Names, tool.Name)

@@ -29,9 +29,9 @@ type StreamOptions struct {
 type EventList struct {
 	StreamOptions
 
-	random func() float64
-	Events []Event
-	pause  time.Duration // pause before the next event
+	random    func() float64
+	Events    []Event
+	nextPause time.Duration // nextPause before the next event
 }
 
 // The event types, with their keys in the order of the API.
@@ -83,7 +83,7 @@ type delta struct {
 
 // Events returns the events of a message. The jitter depends only on the message.
 func (m *Message) Events(how StreamOptions) *EventList {
-	s := &EventList{StreamOptions: how, random: jitter(how.Seed), pause: time.Duration(how.Pace.TTFTMS) * time.Millisecond}
+	s := &EventList{StreamOptions: how, random: jitter(how.Seed), nextPause: time.Duration(how.Pace.TTFTMS) * time.Millisecond}
 	start := m.body([]protocol.Block{})
 	start.StopReason, start.StopSequence, start.StopDetails = nil, nil, nil
 	start.Usage.Output, start.Usage.Details = min(1, start.Usage.Output), nil
@@ -113,8 +113,8 @@ func (s *EventList) Add(name string, data any) {
 	if s.Pad {
 		body = append(append(body[:len(body)-1], strings.Repeat(" ", len(s.Events)*7%16)...), '}')
 	}
-	s.Events = append(s.Events, Event{Pause: s.pause, Name: name, Data: body})
-	s.pause = 0
+	s.Events = append(s.Events, Event{Pause: s.nextPause, Name: name, Data: body})
+	s.nextPause = 0
 }
 
 // addBlock adds the events of one block.
@@ -217,7 +217,7 @@ func (s *EventList) thinkingPieces(text string) []string {
 
 func (s *EventList) addDelta(i int, piece string, d delta) {
 	if piece != "" {
-		s.pause += s.Pace.Wait(piece, s.random)
+		s.nextPause += s.Pace.Wait(piece, s.random)
 	}
 	s.Add("content_block_delta", blockDelta{"content_block_delta", i, d})
 }

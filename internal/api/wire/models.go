@@ -22,43 +22,43 @@ type ModelInfo struct {
 	Fallbacks    []string     `json:"allowed_fallback_models"`
 }
 
-type support struct {
+type capability struct {
 	Supported bool `json:"supported"`
 }
 
 type capabilities struct {
-	Batch             support      `json:"batch"`
-	Citations         support      `json:"citations"`
-	CodeExecution     support      `json:"code_execution"`
+	Batch             capability   `json:"batch"`
+	Citations         capability   `json:"citations"`
+	CodeExecution     capability   `json:"code_execution"`
 	ContextManagement contextEdits `json:"context_management"`
 	Effort            effort       `json:"effort"`
-	ImageInput        support      `json:"image_input"`
-	PDFInput          support      `json:"pdf_input"`
+	ImageInput        capability   `json:"image_input"`
+	PDFInput          capability   `json:"pdf_input"`
 	ServerTools       serverTools  `json:"server_tools"`
-	StructuredOutputs support      `json:"structured_outputs"`
+	StructuredOutputs capability   `json:"structured_outputs"`
 	Thinking          thinking     `json:"thinking"`
 }
 
 type contextEdits struct {
-	Supported     bool    `json:"supported"`
-	ClearThinking support `json:"clear_thinking_20251015"`
-	ClearToolUses support `json:"clear_tool_uses_20250919"`
-	Compact       support `json:"compact_20260112"`
+	Supported     bool       `json:"supported"`
+	ClearThinking capability `json:"clear_thinking_20251015"`
+	ClearToolUses capability `json:"clear_tool_uses_20250919"`
+	Compact       capability `json:"compact_20260112"`
 }
 
 type effort struct {
-	Supported bool    `json:"supported"`
-	Low       support `json:"low"`
-	Medium    support `json:"medium"`
-	High      support `json:"high"`
-	XHigh     support `json:"xhigh"`
-	Max       support `json:"max"`
+	Supported bool       `json:"supported"`
+	Low       capability `json:"low"`
+	Medium    capability `json:"medium"`
+	High      capability `json:"high"`
+	XHigh     capability `json:"xhigh"`
+	Max       capability `json:"max"`
 }
 
 type serverTools struct {
-	Supported     bool    `json:"supported"`
-	CodeExecution support `json:"code_execution"`
-	WebSearch     support `json:"web_search"`
+	Supported     bool       `json:"supported"`
+	CodeExecution capability `json:"code_execution"`
+	WebSearch     capability `json:"web_search"`
 }
 
 type thinking struct {
@@ -67,17 +67,17 @@ type thinking struct {
 }
 
 type thinkingTypes struct {
-	Adaptive     support `json:"adaptive"`
-	BetweenTools support `json:"between_tools"`
-	Disabled     support `json:"disabled"`
-	Enabled      support `json:"enabled"`
+	Adaptive     capability `json:"adaptive"`
+	BetweenTools capability `json:"between_tools"`
+	Disabled     capability `json:"disabled"`
+	Enabled      capability `json:"enabled"`
 }
 
 // ModelInfoFor describes any model; for an unknown one it uses the CLI's
 // assumptions.
 func ModelInfoFor(id string) ModelInfo {
-	f, yes := claudecode.FactsOfModel(id), support{true}
-	efforts := support{f.Effort}
+	f, yes := claudecode.FactsOfModel(id), capability{true}
+	efforts := capability{f.Effort}
 	return ModelInfo{
 		Type: "model", ID: id, DisplayName: "Claude " + claudecode.DisplayModel(claudecode.BareModel(id)), CreatedAt: "1970-01-01T00:00:00Z",
 		MaxInput: f.ContextWindow, MaxTokens: f.MaxOutput, Lifecycle: "active", Line: modelFamily(id), Fallbacks: []string{},

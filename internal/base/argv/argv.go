@@ -56,11 +56,11 @@ func (o *Option) Name() string {
 // Result is a parsed command line, apart from the values passed to Set.
 type Result struct {
 	Operands []string // words that belong to no option, in order
-	// Given holds the values of every option that occurred, in order, by its Name; "" where Set got "".
-	Given map[string][]string
-	Help  bool // -h or --help occurred
-	// Swallowed is the last plain word that a variadic option took as a value.
-	Swallowed VariadicWord
+	// Options holds the values of every option that occurred, in order, by its Name; "" if the option had no value.
+	Options map[string][]string
+	Help    bool // -h or --help occurred
+	// VariadicWord is the last plain word that a variadic option took as a value.
+	VariadicWord VariadicWord
 }
 
 // VariadicWord is a word that became the value of an option although it may have been
@@ -74,8 +74,8 @@ type VariadicWord struct {
 // bad value or missing argument. An unknown option is reported only after all words
 // were read, and not at all if help was requested.
 func Parse(options []Option, args []string) (Result, error) {
-	p := &parser{specs: make(map[string]*spec, 2*len(options)), words: args}
-	p.result.Given = make(map[string][]string)
+	p := &parser{specs: make(map[string]*optionSpec, 2*len(options)), words: args}
+	p.result.Options = make(map[string][]string)
 	for i := range options {
 		s := parseFlags(options[i].Flags)
 		s.option = &options[i]
@@ -84,12 +84,12 @@ func Parse(options []Option, args []string) (Result, error) {
 		}
 	}
 	for len(p.words) > 0 {
-		if err := p.parseWord(p.shift()); err != nil {
+		if err := p.parseWord(p.nextWord()); err != nil {
 			return p.result, err
 		}
 	}
-	if p.unknown != "" && !p.result.Help {
-		return p.result, &Error{Text: fmt.Sprintf("error: unknown option '%s'%s", p.unknown, suggest(p.unknown, options))}
+	if p.unknownOption != "" && !p.result.Help {
+		return p.result, &Error{Text: fmt.Sprintf("error: unknown option '%s'%s", p.unknownOption, suggest(p.unknownOption, options))}
 	}
 	return p.result, nil
 }
@@ -102,16 +102,16 @@ const (
 	optionalValue
 )
 
-// spec is an Option with parsed Flags.
-type spec struct {
+// optionSpec is an Option with parsed Flags.
+type optionSpec struct {
 	option    *Option
 	spellings []string
 	kind      valueKind
 	variadic  bool
 }
 
-func parseFlags(flags string) *spec {
-	s := &spec{}
+func parseFlags(flags string) *optionSpec {
+	s := &optionSpec{}
 	for part := range strings.FieldsFuncSeq(flags, func(r rune) bool { return r == ' ' || r == ',' }) {
 		switch part[0] {
 		case '<':
@@ -126,14 +126,14 @@ func parseFlags(flags string) *spec {
 }
 
 type parser struct {
-	specs    map[string]*spec
-	words    []string
-	variadic *spec // the option that takes the following plain words
-	unknown  string
-	result   Result
+	specs         map[string]*optionSpec
+	words         []string
+	variadic      *optionSpec // the option that takes the following plain words
+	unknownOption string
+	result        Result
 }
 
-func (p *parser) shift() string {
+func (p *parser) nextWord() string {
 	word := p.words[0]
 	p.words = p.words[1:]
 	return word
@@ -173,19 +173,19 @@ func (p *parser) parseWord(parseWord string) error {
 			return p.set(s, value)
 		}
 	}
-	p.unknown = cmp.Or(p.unknown, parseWord)
+	p.unknownOption = cmp.Or(p.unknownOption, parseWord)
 	return nil
 }
 
 // parseOption handles a word that is exactly an option. A required value is the next
 // word, even if it starts with a dash.
-func (p *parser) parseOption(s *spec) error {
+func (p *parser) parseOption(s *optionSpec) error {
 	value := ""
 	switch {
 	case s.kind == requiredValue && len(p.words) == 0:
 		return &Error{Text: fmt.Sprintf("error: option '%s' argument missing", s.option.Flags)}
 	case s.kind == requiredValue, s.kind == optionalValue && len(p.words) > 0 && !hasDash(p.words[0]):
-		value = p.shift()
+		value = p.nextWord()
 		p.addVariadic(s, value, true)
 	}
 	if s.variadic {
@@ -195,7 +195,7 @@ func (p *parser) parseOption(s *spec) error {
 }
 
 // parseCluster handles "-pc" and "-rVALUE"; rest is the text after the first letter.
-func (p *parser) parseCluster(s *spec, rest string) error {
+func (p *parser) parseCluster(s *optionSpec, rest string) error {
 	if s.kind != noValue {
 		return p.set(s, rest)
 	}
@@ -203,18 +203,18 @@ func (p *parser) parseCluster(s *spec, rest string) error {
 	return p.set(s, "")
 }
 
-func (p *parser) addVariadic(s *spec, word string, first bool) {
+func (p *parser) addVariadic(s *optionSpec, word string, first bool) {
 	if s.variadic {
-		p.result.Swallowed = VariadicWord{Option: "--" + s.option.Name(), Word: word, First: first}
+		p.result.VariadicWord = VariadicWord{Option: "--" + s.option.Name(), Word: word, First: first}
 	}
 }
 
-func (p *parser) set(s *spec, value string) error {
+func (p *parser) set(s *optionSpec, value string) error {
 	o := s.option
-	p.result.Given[o.Name()] = append(p.result.Given[o.Name()], value)
+	p.result.Options[o.Name()] = append(p.result.Options[o.Name()], value)
 	preset := value == "" && s.kind == optionalValue
 	if len(o.Choices) > 0 && !preset && !slices.Contains(o.Choices, value) {
-		return invalid(o, value, "Allowed choices are "+strings.Join(o.Choices, ", ")+".")
+		return invalidValueError(o, value, "Allowed choices are "+strings.Join(o.Choices, ", ")+".")
 	}
 	if o.Set == nil {
 		return nil
@@ -222,11 +222,11 @@ func (p *parser) set(s *spec, value string) error {
 	if err := o.Set(value); errors.Is(err, ErrStop) {
 		return err
 	} else if err != nil {
-		return invalid(o, value, err.Error())
+		return invalidValueError(o, value, err.Error())
 	}
 	return nil
 }
 
-func invalid(o *Option, value, reason string) error {
+func invalidValueError(o *Option, value, reason string) error {
 	return &Error{Text: fmt.Sprintf("error: option '%s' argument '%s' is invalid. %s", o.Flags, value, reason)}
 }

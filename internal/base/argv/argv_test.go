@@ -139,7 +139,7 @@ func TestParseReportsTheSwallowedWord(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if s := got.Swallowed.Option + " " + got.Swallowed.Word; s != want {
+		if s := got.VariadicWord.Option + " " + got.VariadicWord.Word; s != want {
 			t.Errorf("%s: swallowed %q, want %q", args, s, want)
 		}
 	}

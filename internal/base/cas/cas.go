@@ -42,7 +42,7 @@ type Store struct {
 
 	mu      sync.Mutex
 	byCID   map[string]*list.Element // of *value
-	used    *list.List               // most recently used first
+	byUse   *list.List               // most recently used first
 	bytes   int64
 	dropped int
 }
@@ -60,7 +60,7 @@ func New(o Options) *Store {
 	if o.MaxValue <= 0 {
 		o.MaxValue = defaultMaxValue
 	}
-	return &Store{o: o, byCID: map[string]*list.Element{}, used: list.New()}
+	return &Store{o: o, byCID: map[string]*list.Element{}, byUse: list.New()}
 }
 
 // CID returns the id of data: 128 hexadecimal digits.
@@ -92,13 +92,13 @@ func (s *Store) Put(data []byte) (string, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if e, ok := s.byCID[cid]; ok {
-		s.used.MoveToFront(e)
+		s.byUse.MoveToFront(e)
 		return cid, nil
 	}
-	s.byCID[cid] = s.used.PushFront(&value{cid: cid, data: data})
+	s.byCID[cid] = s.byUse.PushFront(&value{cid: cid, data: data})
 	s.bytes += int64(len(data)) + valueOverhead
-	for s.bytes > s.o.MaxBytes && s.used.Len() > 1 {
-		oldest, ok := s.used.Remove(s.used.Back()).(*value)
+	for s.bytes > s.o.MaxBytes && s.byUse.Len() > 1 {
+		oldest, ok := s.byUse.Remove(s.byUse.Back()).(*value)
 		if !ok {
 			break
 		}
@@ -117,7 +117,7 @@ func (s *Store) Get(cid string) (data []byte, ok bool) {
 	if !ok {
 		return nil, false
 	}
-	s.used.MoveToFront(e)
+	s.byUse.MoveToFront(e)
 	v, ok := e.Value.(*value)
 	if !ok {
 		return nil, false
@@ -136,5 +136,5 @@ type Stats struct {
 func (s *Store) Stats() Stats {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return Stats{Values: s.used.Len(), Bytes: s.bytes, Dropped: s.dropped}
+	return Stats{Values: s.byUse.Len(), Bytes: s.bytes, Dropped: s.dropped}
 }

@@ -40,9 +40,9 @@ type Source struct {
 func New(o Options) *Source {
 	s := &Source{o: o}
 	if o.Seed != nil {
-		s.rand = rand.New(rand.NewChaCha8(key(*o.Seed, o.Salt)))
+		s.rand = rand.New(rand.NewChaCha8(seedKey(*o.Seed, o.Salt)))
 	}
-	if o.Start != nil && !s.frozen() {
+	if o.Start != nil && !s.isFrozen() {
 		s.offset = o.Start.Sub(o.Now())
 	}
 	return s
@@ -55,11 +55,11 @@ func (s *Source) SelectRun(n int) {
 	defer s.mu.Unlock()
 	if s.o.Seed != nil {
 		s.o.Salt = fmt.Sprintf("%s/%d", s.o.Salt, n)
-		s.rand = rand.New(rand.NewChaCha8(key(*s.o.Seed, s.o.Salt)))
+		s.rand = rand.New(rand.NewChaCha8(seedKey(*s.o.Seed, s.o.Salt)))
 	}
 }
 
-func key(seed int64, salt string) [32]byte {
+func seedKey(seed int64, salt string) [32]byte {
 	var k [32]byte
 	binary.LittleEndian.PutUint64(k[:8], uint64(seed))
 	h := uint64(14695981039346656037)
@@ -70,16 +70,16 @@ func key(seed int64, salt string) [32]byte {
 	return k
 }
 
-// Repeatable reports whether two runs see the same ids and times.
-func (s *Source) Repeatable() bool { return s.frozen() }
+// IsRepeatable reports whether two runs see the same ids and times.
+func (s *Source) IsRepeatable() bool { return s.isFrozen() }
 
-func (s *Source) frozen() bool { return s.o.Seed != nil && s.o.Start != nil }
+func (s *Source) isFrozen() bool { return s.o.Seed != nil && s.o.Start != nil }
 
 // Now returns the time of the run.
 func (s *Source) Now() time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.frozen() {
+	if s.isFrozen() {
 		return s.o.Start.Add(s.offset)
 	}
 	return s.o.Now().Add(s.offset)
@@ -89,7 +89,7 @@ func (s *Source) Now() time.Time {
 // returns the error of ctx.
 func (s *Source) Sleep(ctx context.Context, d time.Duration) error {
 	err := Sleep(ctx, d)
-	if err == nil && d > 0 && s.frozen() {
+	if err == nil && d > 0 && s.isFrozen() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.offset += d
@@ -129,5 +129,5 @@ func (s *Source) Rand() *rand.Rand {
 	if s.o.Seed == nil {
 		return nil
 	}
-	return rand.New(rand.NewChaCha8(key(*s.o.Seed, s.o.Salt+"/chance")))
+	return rand.New(rand.NewChaCha8(seedKey(*s.o.Seed, s.o.Salt+"/chance")))
 }

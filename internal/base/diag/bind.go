@@ -18,10 +18,10 @@ type Binder interface {
 
 // Binding is one run of [Bind]. It collects the problems.
 type Binding struct {
-	ix    *Index
-	list  List
-	cache map[reflect.Type]*structFields
-	top   *structFields // of the whole file; nil = not known yet
+	index     *Index
+	list      List
+	cache     map[reflect.Type]*structFields
+	topFields *structFields // of the whole file; nil = not known yet
 }
 
 // Bind decodes a generic tree, as a TOML or JSON parser returns it, into the struct
@@ -41,14 +41,14 @@ type Binding struct {
 // file order), [Value] and types with [Binder]. A wrong value leaves its field
 // unchanged.
 func Bind(tree map[string]any, target any, ix *Index) List {
-	b := &Binding{ix: ix, cache: map[reflect.Type]*structFields{}}
+	b := &Binding{index: ix, cache: map[reflect.Type]*structFields{}}
 	b.Into(fromAny(tree, ix.root), target)
 	return b.list
 }
 
 // Bind decodes the file from the index; use it only if [Index.FirstProblem] returns nil.
 func (ix *Index) Bind(target any) List {
-	b := &Binding{ix: ix, cache: map[reflect.Type]*structFields{}}
+	b := &Binding{index: ix, cache: map[reflect.Type]*structFields{}}
 	b.Into(ix.root, target)
 	return b.list
 }
@@ -64,21 +64,21 @@ func (b *Binding) Into(v Value, target any) bool {
 
 // Errorf reports a problem with v.
 func (b *Binding) Errorf(v Value, format string, args ...any) {
-	b.report(int(v.off), "", format, args...)
+	b.report(int(v.offset), "", format, args...)
 }
 
 // Hintf reports a problem with v and a hint that says what to do.
 func (b *Binding) Hintf(v Value, hint, format string, args ...any) {
-	b.report(int(v.off), hint, format, args...)
+	b.report(int(v.offset), hint, format, args...)
 }
 
 // KeyHintf reports a problem with a key.
 func (b *Binding) KeyHintf(f Field, hint, format string, args ...any) {
-	b.report(int(f.off), hint, format, args...)
+	b.report(int(f.offset), hint, format, args...)
 }
 
 func (b *Binding) report(off int, hint, format string, args ...any) {
-	d := b.ix.at(off)
+	d := b.index.diagnosticAt(off)
 	d.Message, d.Hint = fmt.Sprintf(format, args...), hint
 	b.list = append(b.list, d)
 }
@@ -117,23 +117,23 @@ func (b *Binding) bind(v Value, dst reflect.Value, key string) {
 }
 
 func (b *Binding) pointer(v Value, dst reflect.Value, key string) {
-	if v.Kind == Null {
+	if v.Kind == KindNull {
 		return
 	}
 	p := reflect.New(dst.Type().Elem())
 	before := len(b.list)
 	b.bind(v, p.Elem(), key)
-	if len(b.list) == before || v.Kind == Table {
+	if len(b.list) == before || v.Kind == KindTable {
 		dst.Set(p)
 	}
 }
 
 func (b *Binding) slice(v Value, dst reflect.Value, key string) {
-	if v.Kind == Table && v.table.header {
-		b.report(int(v.off), "write [["+key+"]]: one for each element", "`%s` must be an array, not a table", key)
+	if v.Kind == KindTable && v.table.hasHeader {
+		b.report(int(v.offset), "write [["+key+"]]: one for each element", "`%s` must be an array, not a table", key)
 		return
 	}
-	if v.Kind != Array {
+	if v.Kind != KindArray {
 		b.wrongType(v, key, "an array")
 		return
 	}
@@ -146,7 +146,7 @@ func (b *Binding) slice(v Value, dst reflect.Value, key string) {
 }
 
 func (b *Binding) mapping(v Value, dst reflect.Value, key string) {
-	if v.Kind != Table {
+	if v.Kind != KindTable {
 		b.wrongType(v, key, "a table")
 		return
 	}
@@ -160,13 +160,13 @@ func (b *Binding) mapping(v Value, dst reflect.Value, key string) {
 }
 
 func (b *Binding) structure(v Value, dst reflect.Value, key string) {
-	if v.Kind != Table {
+	if v.Kind != KindTable {
 		b.wrongType(v, key, "a table")
 		return
 	}
 	p := b.structFieldsOf(dst.Type())
-	if b.top == nil {
-		b.top = p
+	if b.topFields == nil {
+		b.topFields = p
 	}
 	var seen uint64
 	for i := range v.table.fields {
@@ -181,7 +181,7 @@ func (b *Binding) structure(v Value, dst reflect.Value, key string) {
 	}
 	for n := range p.fields {
 		if p.fields[n].required && seen&(1<<n) == 0 {
-			b.report(int(v.off), "", "missing key `%s`", p.fields[n].name)
+			b.report(int(v.offset), "", "missing key `%s`", p.fields[n].name)
 		}
 	}
 }
@@ -192,13 +192,13 @@ func (b *Binding) field(v Value, dst reflect.Value, f *field) {
 	if len(b.list) > before {
 		return
 	}
-	if f.enum != nil && v.Kind == String {
+	if f.enum != nil && v.Kind == KindString {
 		b.checkEnum(v, f)
 	}
-	if f.nonEmpty && v.Kind == String && v.Text == "" {
-		b.report(int(v.off), "", "`%s` must not be empty", f.name)
+	if f.nonEmpty && v.Kind == KindString && v.Text == "" {
+		b.report(int(v.offset), "", "`%s` must not be empty", f.name)
 	}
-	if (f.min != nil || f.max != nil) && (v.Kind == Int || v.Kind == Float) {
+	if (f.min != nil || f.max != nil) && (v.Kind == KindInt || v.Kind == KindFloat) {
 		b.checkRange(v, f)
 	}
 }
@@ -207,18 +207,18 @@ func (b *Binding) checkEnum(v Value, f *field) {
 	if slices.Contains(f.enum, v.Text) {
 		return
 	}
-	b.report(int(v.off), DidYouMean(v.Text, f.enum), "`%s` cannot be %q: expected one of %s", f.name, v.Text, strings.Join(f.enum, ", "))
+	b.report(int(v.offset), DidYouMean(v.Text, f.enum), "`%s` cannot be %q: expected one of %s", f.name, v.Text, strings.Join(f.enum, ", "))
 }
 
 func (b *Binding) checkRange(v Value, f *field) {
 	n, err := parseFloat(v.Text)
 	switch {
 	case err != nil || math.IsNaN(n):
-		b.report(int(v.off), "", "`%s` must be a finite number", f.name)
+		b.report(int(v.offset), "", "`%s` must be a finite number", f.name)
 	case f.min != nil && n < *f.min:
-		b.report(int(v.off), "", "`%s` must be at least %s", f.name, plainNumber(*f.min))
+		b.report(int(v.offset), "", "`%s` must be at least %s", f.name, plainNumber(*f.min))
 	case f.max != nil && n > *f.max:
-		b.report(int(v.off), "", "`%s` must be at most %s", f.name, plainNumber(*f.max))
+		b.report(int(v.offset), "", "`%s` must be at most %s", f.name, plainNumber(*f.max))
 	}
 }
 
@@ -230,13 +230,13 @@ func (b *Binding) unknownKey(f *Field, p *structFields) {
 		names[i] = p.fields[i].name
 	}
 	hint := DidYouMean(f.Key, names)
-	if p != b.top && b.top.find(f.Key) >= 0 {
+	if p != b.topFields && b.topFields.find(f.Key) >= 0 {
 		hint = "if it is meant for the whole file, write it above the first [table]"
 	}
 	if hint == "" && len(names) > 0 && len(names) <= 12 {
 		hint = "known keys here: " + strings.Join(names, ", ")
 	}
-	b.report(int(f.off), hint, "unknown key `%s`", f.Key)
+	b.report(int(f.offset), hint, "unknown key `%s`", f.Key)
 }
 
 // DidYouMean returns "did you mean `x`?" for the candidate nearest to name; "" if no
@@ -261,31 +261,31 @@ func NameHint(name string, candidates []string) string {
 func (b *Binding) scalar(v Value, dst reflect.Value, key string) {
 	switch k := dst.Kind(); {
 	case k == reflect.String:
-		if v.Kind != String {
+		if v.Kind != KindString {
 			b.wrongType(v, key, "a string")
 			return
 		}
 		dst.SetString(v.Text)
 	case k == reflect.Bool:
-		if v.Kind != Bool {
+		if v.Kind != KindBool {
 			b.wrongType(v, key, "a boolean")
 			return
 		}
 		dst.SetBool(v.Text == "true")
 	case dst.CanInt():
-		if v.Kind != Int {
+		if v.Kind != KindInt {
 			b.wrongType(v, key, "an integer")
 			return
 		}
 		n, err := parseInt(v.Text)
 		if err != nil || dst.OverflowInt(n) {
-			b.report(int(v.off), "", "`%s` is out of range", key)
+			b.report(int(v.offset), "", "`%s` is out of range", key)
 			return
 		}
 		dst.SetInt(n)
 	case dst.CanFloat():
 		n, err := parseFloat(v.Text)
-		if (v.Kind != Int && v.Kind != Float) || err != nil {
+		if (v.Kind != KindInt && v.Kind != KindFloat) || err != nil {
 			b.wrongType(v, key, "a number")
 			return
 		}
@@ -301,12 +301,12 @@ func (b *Binding) wrongType(v Value, key, want string) {
 		name = "`" + key + "` "
 	}
 	got := v.Kind.String()
-	if v.Kind == String && len(v.Text) <= 40 {
+	if v.Kind == KindString && len(v.Text) <= 40 {
 		got = "the string " + strconv.Quote(v.Text)
-	} else if v.Kind == Int {
+	} else if v.Kind == KindInt {
 		got = "the integer " + v.Text
 	}
-	b.report(int(v.off), "", "%smust be %s, not %s", name, want, got)
+	b.report(int(v.offset), "", "%smust be %s, not %s", name, want, got)
 }
 
 // structFields describes the fields of a struct type.

@@ -187,7 +187,7 @@ type sub2 struct {
 type either struct{ Name string }
 
 func (e *either) BindValue(v Value, b *Binding) {
-	if v.Kind == String {
+	if v.Kind == KindString {
 		e.Name = v.Text
 		return
 	}
@@ -248,7 +248,7 @@ name = "2"
 		Sub: []sub{{"1"}, {"2"}}, Mode: "on", Both: either{"short"}, sub2: sub2{"embedded"},
 		Tags: map[string]either{"a": {"x"}, "b": {"y"}},
 	}
-	if got.V.Kind != Int || got.V.Text != "3" {
+	if got.V.Kind != KindInt || got.V.Text != "3" {
 		t.Error(got.V)
 	}
 	got.V = Value{}
@@ -342,7 +342,7 @@ func FuzzIndex(f *testing.F) {
 		for _, p := range []Path{nil, {"rules", 0, "pattern"}, {"a", "b", 1}} {
 			ix.Pos(p)
 			ix.Keys(p)
-			ix.AtText(p, 3, "x")
+			ix.DiagnosticAtText(p, 3, "x")
 		}
 		var dst target
 		Render(&bytes.Buffer{}, ix.Bind(&dst))

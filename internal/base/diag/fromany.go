@@ -14,44 +14,44 @@ import (
 // fromAny converts a generic tree to a Value. Positions and the order of keys come
 // from like, the same value in the index, where available.
 func fromAny(x any, like Value) Value {
-	v := Value{off: like.off}
+	v := Value{offset: like.offset}
 	switch t := x.(type) {
 	case nil:
 	case string:
-		v.Kind, v.Text = String, t
+		v.Kind, v.Text = KindString, t
 	case bool:
-		v.Kind, v.Text = Bool, strconv.FormatBool(t)
+		v.Kind, v.Text = KindBool, strconv.FormatBool(t)
 	case int64:
-		v.Kind, v.Text = Int, strconv.FormatInt(t, 10)
+		v.Kind, v.Text = KindInt, strconv.FormatInt(t, 10)
 	case int:
-		v.Kind, v.Text = Int, strconv.Itoa(t)
+		v.Kind, v.Text = KindInt, strconv.Itoa(t)
 	case float64:
-		v.Kind, v.Text = Float, formatFloat(t)
-		if f, err := parseFloat(like.Text); like.Kind == Float && err == nil && f == t {
+		v.Kind, v.Text = KindFloat, formatFloat(t)
+		if f, err := parseFloat(like.Text); like.Kind == KindFloat && err == nil && f == t {
 			v.Text = like.Text
 		}
 	case json.Number:
-		v.Kind, v.Text = Float, t.String()
+		v.Kind, v.Text = KindFloat, t.String()
 		if plainInt().MatchString(v.Text) {
-			v.Kind = Int
+			v.Kind = KindInt
 		}
 	case time.Time:
-		v.Kind, v.Text = Time, t.Format(time.RFC3339Nano)
-		if like.Kind == Time {
+		v.Kind, v.Text = KindTime, t.Format(time.RFC3339Nano)
+		if like.Kind == KindTime {
 			v.Text = like.Text
 		}
 	case []any:
-		v.Kind, v.list = Array, &list{itemsFrom(t, like)}
+		v.Kind, v.list = KindArray, &list{itemsFrom(t, like)}
 	case []map[string]any:
 		tables := make([]any, len(t))
 		for i := range t {
 			tables[i] = t[i]
 		}
-		v.Kind, v.list = Array, &list{itemsFrom(tables, like)}
+		v.Kind, v.list = KindArray, &list{itemsFrom(tables, like)}
 	case map[string]any:
-		v.Kind, v.table = Table, tableFrom(t, like)
+		v.Kind, v.table = KindTable, tableFrom(t, like)
 	default:
-		v.Kind, v.Text = String, fmt.Sprint(t)
+		v.Kind, v.Text = KindString, fmt.Sprint(t)
 	}
 	return v
 }
@@ -59,7 +59,7 @@ func fromAny(x any, like Value) Value {
 func itemsFrom(from []any, like Value) []Value {
 	items := make([]Value, len(from))
 	for i, x := range from {
-		hint := Value{off: like.off}
+		hint := Value{offset: like.offset}
 		if known := like.Items(); i < len(known) {
 			hint = known[i]
 		}
@@ -74,12 +74,12 @@ func tableFrom(m map[string]any, like Value) *table {
 	for _, f := range like.Fields() {
 		if x, ok := m[f.Key]; ok {
 			done[f.Key] = true
-			t.add(Field{Key: f.Key, off: f.off, Value: fromAny(x, f.Value)})
+			t.add(Field{Key: f.Key, offset: f.offset, Value: fromAny(x, f.Value)})
 		}
 	}
 	for _, key := range slices.Sorted(maps.Keys(m)) {
 		if !done[key] {
-			t.add(Field{Key: key, off: like.off, Value: fromAny(m[key], Value{off: like.off})})
+			t.add(Field{Key: key, offset: like.offset, Value: fromAny(m[key], Value{offset: like.offset})})
 		}
 	}
 	return t
@@ -101,18 +101,18 @@ func formatFloat(f float64) string {
 // written, date-times as strings.
 func (v Value) AppendJSON(dst []byte) []byte {
 	switch v.Kind {
-	case Int:
+	case KindInt:
 		if n, err := parseInt(v.Text); err == nil {
 			return strconv.AppendInt(dst, n, 10)
 		}
 		return append(dst, v.Text...)
-	case Float:
+	case KindFloat:
 		return appendFloat(dst, v.Text)
-	case Bool:
+	case KindBool:
 		return append(dst, v.Text...)
-	case String, Time:
+	case KindString, KindTime:
 		return appendString(dst, v.Text)
-	case Array:
+	case KindArray:
 		dst = append(dst, '[')
 		for i, item := range v.list.items {
 			if i > 0 {
@@ -121,7 +121,7 @@ func (v Value) AppendJSON(dst []byte) []byte {
 			dst = item.AppendJSON(dst)
 		}
 		return append(dst, ']')
-	case Table:
+	case KindTable:
 		dst = append(dst, '{')
 		for i := range v.table.fields {
 			if i > 0 {

@@ -34,25 +34,25 @@ type Index struct {
 	file    string
 	src     string
 	root    Value
-	problem *problem
+	problem *syntaxProblem
 
 	once  sync.Once
 	lines []int32 // offset of the beginning of each line; see starts
 }
 
-// problem is the first text that a scanner could not read with certainty.
-type problem struct {
-	off     int
-	message string
-	refused bool // the file is refused without asking the format's parser
+// syntaxProblem is the first text that a scanner could not read with certainty.
+type syntaxProblem struct {
+	offset   int
+	message  string
+	rejected bool // the file is refused without asking the format's parser
 }
 
 func newIndex[Text string | []byte](file string, src Text) *Index {
 	return &Index{file: file, src: string(src)}
 }
 
-// starts returns the offsets of the lines, computed when first needed.
-func (ix *Index) starts() []int32 {
+// lineStarts returns the offsets of the lines, computed when first needed.
+func (ix *Index) lineStarts() []int32 {
 	ix.once.Do(func() {
 		ix.lines = make([]int32, 1, 1+strings.Count(ix.src, "\n"))
 		for i := 0; i < len(ix.src); i++ {
@@ -71,10 +71,10 @@ func (ix *Index) starts() []int32 {
 // [Index.FirstProblem] reports that.
 func IndexTOML[Text string | []byte](file string, src Text) *Index {
 	ix := newIndex(file, src)
-	s := &tomlScanner{scanner: scanner{src: ix.src}, root: &table{header: true}}
+	s := &tomlScanner{scanner: scanner{src: ix.src}, root: &table{hasHeader: true}}
 	s.scan()
 	s.refuseDeep()
-	ix.root, ix.problem = Value{Kind: Table, table: s.root}, s.problem
+	ix.root, ix.problem = Value{Kind: KindTable, table: s.root}, s.problem
 	return ix
 }
 
@@ -100,14 +100,14 @@ func (ix *Index) FirstProblem() *Diagnostic {
 	if ix.problem == nil {
 		return nil
 	}
-	d := ix.at(ix.problem.off)
+	d := ix.diagnosticAt(ix.problem.offset)
 	d.Message = ix.problem.message
 	return &d
 }
 
-// Refused reports that the file exceeds a limit, so that it must not be given to
+// IsRejected reports that the file exceeds a limit, so that it must not be given to
 // the format's parser.
-func (ix *Index) Refused() bool { return ix.problem != nil && ix.problem.refused }
+func (ix *Index) IsRejected() bool { return ix.problem != nil && ix.problem.rejected }
 
 // Pos returns the position of path: that of the key for fields of tables, that of
 // the value for elements of arrays (that of the header for [[a]]). For a path that
@@ -131,30 +131,30 @@ func (ix *Index) Keys(path Path) []string {
 	return keys
 }
 
-// At returns a diagnostic for path, with position and source line.
-func (ix *Index) At(path Path, message string) Diagnostic {
+// DiagnosticAt returns a diagnostic for path, with position and source line.
+func (ix *Index) DiagnosticAt(path Path, message string) Diagnostic {
 	off, _, _ := ix.lookup(path)
-	d := ix.at(off)
+	d := ix.diagnosticAt(off)
 	d.Message = message
 	return d
 }
 
-// AtLine returns a diagnostic for a line and column that another parser reported.
-func (ix *Index) AtLine(line, col int, message string) Diagnostic {
-	lines := ix.starts()
+// DiagnosticAtLine returns a diagnostic for a line and column that another parser reported.
+func (ix *Index) DiagnosticAtLine(line, col int, message string) Diagnostic {
+	lines := ix.lineStarts()
 	line = max(1, min(line, len(lines)))
-	d := ix.at(int(lines[line-1]))
+	d := ix.diagnosticAt(int(lines[line-1]))
 	d.Pos.Col, d.Message = max(1, min(col, 1+utf8.RuneCountInString(d.Source))), message
 	return d
 }
 
-// AtText returns a diagnostic for a position inside the string at path: offset
+// DiagnosticAtText returns a diagnostic for a position inside the string at path: offset
 // characters from its beginning. If the string contains escapes, it is the position
 // of the string.
-func (ix *Index) AtText(path Path, offset int, message string) Diagnostic {
+func (ix *Index) DiagnosticAtText(path Path, offset int, message string) Diagnostic {
 	off, v, ok := ix.lookup(path)
-	if ok && v.Kind == String {
-		off = int(v.off)
+	if ok && v.Kind == KindString {
+		off = int(v.offset)
 		for _, quotes := range []int{1, 3, 4, 5} { // ", """, """ and a line end
 			if begin := off + quotes; begin <= len(ix.src) && strings.HasPrefix(ix.src[begin:], v.Text) {
 				off = begin + byteOffset(v.Text, offset)
@@ -162,7 +162,7 @@ func (ix *Index) AtText(path Path, offset int, message string) Diagnostic {
 			}
 		}
 	}
-	d := ix.at(off)
+	d := ix.diagnosticAt(off)
 	d.Message = message
 	return d
 }
@@ -185,7 +185,7 @@ func (ix *Index) Lookup(path Path) (Value, bool) {
 
 func (ix *Index) lookup(path Path) (off int, v Value, ok bool) {
 	v = ix.root
-	off = int(v.off)
+	off = int(v.offset)
 	for _, step := range path {
 		switch s := step.(type) {
 		case string:
@@ -196,14 +196,14 @@ func (ix *Index) lookup(path Path) (off int, v Value, ok bool) {
 			if f == nil {
 				return off, v, false
 			}
-			off, v = int(f.off), f.Value
+			off, v = int(f.offset), f.Value
 		case int:
 			items := v.Items()
 			if s < 0 || s >= len(items) {
 				return off, v, false
 			}
 			v = items[s]
-			off = int(v.off)
+			off = int(v.offset)
 		default:
 			return off, v, false
 		}
@@ -214,16 +214,16 @@ func (ix *Index) lookup(path Path) (off int, v Value, ok bool) {
 // position converts a byte offset to line and column.
 func (ix *Index) position(off int) Position {
 	off = max(0, min(off, len(ix.src)))
-	lines := ix.starts()
+	lines := ix.lineStarts()
 	line := sort.Search(len(lines), func(i int) bool { return int(lines[i]) > off })
 	start := int(lines[line-1])
 	return Position{File: ix.file, Line: line, Col: 1 + utf8.RuneCountInString(ix.src[start:off])}
 }
 
-// at returns a diagnostic without a message for a byte offset.
-func (ix *Index) at(off int) Diagnostic {
+// diagnosticAt returns a diagnostic without a message for a byte offset.
+func (ix *Index) diagnosticAt(off int) Diagnostic {
 	pos := ix.position(off)
-	rest := ix.src[ix.starts()[pos.Line-1]:]
+	rest := ix.src[ix.lineStarts()[pos.Line-1]:]
 	if end := strings.IndexByte(rest, '\n'); end >= 0 {
 		rest = rest[:end]
 	}

@@ -18,42 +18,42 @@ func (s *jsonScanner) document() Value {
 		s.fail(0, "the file is not valid UTF-8")
 	}
 	v, ok := s.value()
-	s.space()
+	s.skipSpace()
 	if ok && s.pos < len(s.src) {
 		s.fail(s.pos, "expected the end of the file")
 	}
-	if ok && v.Kind != Table {
-		s.fail(int(v.off), "expected an object")
+	if ok && v.Kind != KindTable {
+		s.fail(int(v.offset), "expected an object")
 	}
-	if v.Kind != Table {
-		return Value{Kind: Table, table: &table{}}
+	if v.Kind != KindTable {
+		return Value{Kind: KindTable, table: &table{}}
 	}
 	return v
 }
 
-func (s *jsonScanner) space() {
+func (s *jsonScanner) skipSpace() {
 	for s.pos < len(s.src) && strings.IndexByte(" \t\r\n", s.src[s.pos]) >= 0 {
 		s.pos++
 	}
 }
 
 func (s *jsonScanner) value() (Value, bool) {
-	s.space()
-	v := Value{off: int32(s.pos)}
+	s.skipSpace()
+	v := Value{offset: int32(s.pos)}
 	var ok bool
 	switch s.peek() {
 	case '{':
-		v.Kind = Table
+		v.Kind = KindTable
 		v.table, ok = s.object()
 	case '[':
-		v.Kind = Array
+		v.Kind = KindArray
 		v.list = &list{}
 		v.list.items, ok = s.array()
 	case '"':
-		v.Kind = String
-		v.Text, ok = s.str()
+		v.Kind = KindString
+		v.Text, ok = s.stringValue()
 	default:
-		v.Kind, v.Text, ok = s.bare()
+		v.Kind, v.Text, ok = s.bareValue()
 	}
 	return v, ok
 }
@@ -64,7 +64,7 @@ func (s *jsonScanner) enter() bool {
 	}
 	s.depth++
 	s.pos++
-	s.space()
+	s.skipSpace()
 	return true
 }
 
@@ -79,16 +79,16 @@ func (s *jsonScanner) object() (*table, bool) {
 		return t, true
 	}
 	for {
-		s.space()
+		s.skipSpace()
 		off := s.pos
 		if s.peek() != '"' {
 			return t, s.fail(s.pos, "expected a key in double quotes")
 		}
-		key, ok := s.str()
+		key, ok := s.stringValue()
 		if !ok {
 			return t, false
 		}
-		s.space()
+		s.skipSpace()
 		if s.peek() != ':' {
 			return t, s.fail(s.pos, "expected `:` after the key")
 		}
@@ -97,11 +97,11 @@ func (s *jsonScanner) object() (*table, bool) {
 		if t.find(key) != nil {
 			return t, s.fail(off, "key `"+key+"` is defined twice")
 		}
-		t.add(Field{Key: key, Value: v, off: int32(off)})
+		t.add(Field{Key: key, Value: v, offset: int32(off)})
 		if !ok {
 			return t, false
 		}
-		s.space()
+		s.skipSpace()
 		switch s.peek() {
 		case ',':
 			s.pos++
@@ -130,7 +130,7 @@ func (s *jsonScanner) array() ([]Value, bool) {
 		if !ok {
 			return items, false
 		}
-		s.space()
+		s.skipSpace()
 		switch s.peek() {
 		case ',':
 			s.pos++
@@ -143,7 +143,7 @@ func (s *jsonScanner) array() ([]Value, bool) {
 	}
 }
 
-func (s *jsonScanner) str() (string, bool) {
+func (s *jsonScanner) stringValue() (string, bool) {
 	start := s.pos
 	plain := true
 	for i := start + 1; i < len(s.src); i++ {
@@ -168,23 +168,23 @@ func (s *jsonScanner) str() (string, bool) {
 	return "", s.fail(start, "the string is not closed")
 }
 
-func (s *jsonScanner) bare() (Kind, string, bool) {
+func (s *jsonScanner) bareValue() (Kind, string, bool) {
 	start := s.pos
-	for s.pos < len(s.src) && (isBare(s.src[s.pos]) || s.src[s.pos] == '+' || s.src[s.pos] == '.') {
+	for s.pos < len(s.src) && (isBareKeyByte(s.src[s.pos]) || s.src[s.pos] == '+' || s.src[s.pos] == '.') {
 		s.pos++
 	}
 	text := s.src[start:s.pos]
 	switch {
 	case text == "true" || text == "false":
-		return Bool, text, true
+		return KindBool, text, true
 	case text == "null":
-		return Null, "", true
+		return KindNull, "", true
 	case text == "":
-		return Null, "", s.fail(start, "expected a value")
+		return KindNull, "", s.fail(start, "expected a value")
 	case text[0] != '-' && (text[0] < '0' || text[0] > '9') || !json.Valid([]byte(text)):
-		return Null, "", s.fail(start, "`"+text+"` is not a JSON value")
+		return KindNull, "", s.fail(start, "`"+text+"` is not a JSON value")
 	case strings.ContainsAny(text, ".eE"):
-		return Float, text, true
+		return KindFloat, text, true
 	}
-	return Int, text, true
+	return KindInt, text, true
 }

@@ -47,9 +47,9 @@ func excerpt(source string, col int) (line, pad string) {
 }
 
 // Printable replaces control characters and invalid UTF-8, which a terminal would interpret.
-func Printable(text string) string { return strings.Map(printable, text) }
+func Printable(text string) string { return strings.Map(toPrintable, text) }
 
-func printable(r rune) rune {
+func toPrintable(r rune) rune {
 	if r == utf8.RuneError || (r < ' ' && r != '\t') || r == 0x7f {
 		return '?'
 	}

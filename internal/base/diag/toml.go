@@ -15,13 +15,13 @@ const tooDeep = "nested too deep: at most 100 levels"
 type scanner struct {
 	src     string
 	pos     int
-	problem *problem
+	problem *syntaxProblem
 }
 
 // fail stores the first problem; it always returns false.
 func (s *scanner) fail(off int, message string) bool {
 	if s.problem == nil {
-		s.problem = &problem{off: off, message: message}
+		s.problem = &syntaxProblem{offset: off, message: message}
 	}
 	return false
 }
@@ -39,10 +39,10 @@ func (s *scanner) peek() byte {
 // the next line, so that later positions are known.
 type tomlScanner struct {
 	scanner
-	root  *table
-	cur   *table // the table of the last header
-	depth int    // of arrays, inline tables and parts of keys
-	base  int    // number of parts of the last header
+	root       *table
+	current    *table // the table of the last header
+	depth      int    // of arrays, inline tables and parts of keys
+	tableDepth int    // number of parts of the last header
 
 	// Tables and their first fields are allocated in chunks, because big files have
 	// tens of thousands of small tables.
@@ -68,7 +68,7 @@ func (s *tomlScanner) newTable() *table {
 }
 
 func (s *tomlScanner) scan() {
-	s.cur = s.root
+	s.current = s.root
 	if !utf8.ValidString(s.src) {
 		s.fail(0, "the file is not valid UTF-8")
 	}
@@ -84,7 +84,7 @@ func (s *tomlScanner) scan() {
 		if s.src[s.pos] == '[' {
 			ok = s.header()
 		} else {
-			ok = s.keyValue(s.cur)
+			ok = s.keyValue(s.current)
 		}
 		if !ok || !s.endOfLine() {
 			s.skipLine()
@@ -95,11 +95,11 @@ func (s *tomlScanner) scan() {
 // enterLevel enters a nesting level and returns false if the limit is exceeded, which
 // hides any other problem.
 func (s *tomlScanner) enterLevel() bool {
-	if s.depth++; s.base+s.depth <= maxDepth {
+	if s.depth++; s.tableDepth+s.depth <= maxDepth {
 		return true
 	}
-	if s.problem == nil || !s.problem.refused {
-		s.problem = &problem{off: s.pos, message: tooDeep, refused: true}
+	if s.problem == nil || !s.problem.rejected {
+		s.problem = &syntaxProblem{offset: s.pos, message: tooDeep, rejected: true}
 	}
 	return false
 }
@@ -108,7 +108,7 @@ func (s *tomlScanner) enterLevel() bool {
 // format's parser. It also counts brackets in strings.
 func (s *tomlScanner) refuseDeep() {
 	const most = 5 * maxDepth
-	if s.problem == nil || s.problem.refused {
+	if s.problem == nil || s.problem.rejected {
 		return
 	}
 	depth := 0
@@ -120,7 +120,7 @@ func (s *tomlScanner) refuseDeep() {
 			depth = max(0, depth-1)
 		}
 		if depth > most {
-			s.problem = &problem{off: i, message: tooDeep, refused: true}
+			s.problem = &syntaxProblem{offset: i, message: tooDeep, rejected: true}
 			return
 		}
 	}
@@ -190,12 +190,12 @@ func (s *tomlScanner) header() bool {
 		s.pos++
 	}
 	t := s.root
-	s.base = 0
+	s.tableDepth = 0
 	for {
 		s.skipSpace()
 		off := s.pos
-		if s.base++; s.base > maxDepth {
-			s.base = maxDepth
+		if s.tableDepth++; s.tableDepth > maxDepth {
+			s.tableDepth = maxDepth
 			return s.enterLevel() && s.fail(off, tooDeep)
 		}
 		key, ok := s.key()
@@ -223,7 +223,7 @@ func (s *tomlScanner) header() bool {
 		if t == nil {
 			return false
 		}
-		s.cur = t
+		s.current = t
 		return true
 	}
 }
@@ -232,11 +232,11 @@ func (s *tomlScanner) header() bool {
 func (s *tomlScanner) descend(t *table, key string, off int) *table {
 	f := t.find(key)
 	if f == nil {
-		f = t.add(Field{Key: key, off: int32(off), Value: Value{Kind: Table, off: int32(off), table: s.newTable()}})
+		f = t.add(Field{Key: key, offset: int32(off), Value: Value{Kind: KindTable, offset: int32(off), table: s.newTable()}})
 		return f.Value.table
 	}
 	switch v := &f.Value; {
-	case v.Kind == Table && !v.table.closed:
+	case v.Kind == KindTable && !v.table.isClosed:
 		return v.table
 	case v.isArrayOfTables():
 		return v.list.items[len(v.list.items)-1].table
@@ -259,22 +259,22 @@ func (s *tomlScanner) expectedElements() int {
 // isArrayOfTables reports whether headers made the array, so that more headers may append
 // to it.
 func (v Value) isArrayOfTables() bool {
-	if v.Kind != Array || len(v.list.items) == 0 {
+	if v.Kind != KindArray || len(v.list.items) == 0 {
 		return false
 	}
 	first := v.list.items[0].table
-	return first != nil && first.header
+	return first != nil && first.hasHeader
 }
 
 func (s *tomlScanner) openTable(t *table, key string, off, start int) *table {
 	f := t.find(key)
 	if f == nil {
-		f = t.add(Field{Key: key, off: int32(off), Value: Value{Kind: Table, off: int32(start), table: s.newTable()}})
-		f.Value.table.header = true
+		f = t.add(Field{Key: key, offset: int32(off), Value: Value{Kind: KindTable, offset: int32(start), table: s.newTable()}})
+		f.Value.table.hasHeader = true
 		return f.Value.table
 	}
-	if v := f.Value; v.Kind == Table && !v.table.header && !v.table.dotted && !v.table.closed {
-		v.table.header = true
+	if v := f.Value; v.Kind == KindTable && !v.table.hasHeader && !v.table.isDotted && !v.table.isClosed {
+		v.table.hasHeader = true
 		return v.table
 	}
 	s.fail(off, "table `"+key+"` is defined twice")
@@ -284,14 +284,14 @@ func (s *tomlScanner) openTable(t *table, key string, off, start int) *table {
 func (s *tomlScanner) appendTable(t *table, key string, off, start int) *table {
 	f := t.find(key)
 	if f == nil {
-		f = t.add(Field{Key: key, off: int32(off), Value: Value{Kind: Array, off: int32(start), list: &list{items: make([]Value, 0, s.expectedElements())}}})
+		f = t.add(Field{Key: key, offset: int32(off), Value: Value{Kind: KindArray, offset: int32(start), list: &list{items: make([]Value, 0, s.expectedElements())}}})
 	} else if !f.Value.isArrayOfTables() {
 		s.fail(off, "key `"+key+"` is already defined, and not as an array of tables")
 		return nil
 	}
 	element := s.newTable()
-	element.header = true
-	f.Value.list.items = append(f.Value.list.items, Value{Kind: Table, off: int32(start), table: element})
+	element.hasHeader = true
+	f.Value.list.items = append(f.Value.list.items, Value{Kind: KindTable, offset: int32(start), table: element})
 	return element
 }
 
@@ -313,7 +313,7 @@ func (s *tomlScanner) keyValue(t *table) bool {
 			if !s.enterLevel() {
 				return false
 			}
-			if t = s.dotted(t, key, off); t == nil {
+			if t = s.dottedTable(t, key, off); t == nil {
 				return false
 			}
 			continue
@@ -328,20 +328,20 @@ func (s *tomlScanner) keyValue(t *table) bool {
 			return s.fail(off, "key `"+key+"` is defined twice")
 		}
 		// A key keeps its position even if its value cannot be read.
-		t.add(Field{Key: key, Value: v, off: int32(off)})
+		t.add(Field{Key: key, Value: v, offset: int32(off)})
 		return ok
 	}
 }
 
-// dotted follows one key of a dotted key, except the last.
-func (s *tomlScanner) dotted(t *table, key string, off int) *table {
+// dottedTable follows one key of a dotted key, except the last.
+func (s *tomlScanner) dottedTable(t *table, key string, off int) *table {
 	f := t.find(key)
 	if f == nil {
-		f = t.add(Field{Key: key, off: int32(off), Value: Value{Kind: Table, off: int32(off), table: s.newTable()}})
-		f.Value.table.dotted = true
+		f = t.add(Field{Key: key, offset: int32(off), Value: Value{Kind: KindTable, offset: int32(off), table: s.newTable()}})
+		f.Value.table.isDotted = true
 		return f.Value.table
 	}
-	if f.Value.Kind == Table && f.Value.table.dotted && !f.Value.table.closed {
+	if f.Value.Kind == KindTable && f.Value.table.isDotted && !f.Value.table.isClosed {
 		return f.Value.table
 	}
 	s.fail(off, "key `"+key+"` is already defined and cannot be added to")
@@ -358,7 +358,7 @@ func (s *tomlScanner) key() (string, bool) {
 		return s.singleLine(c)
 	}
 	start := s.pos
-	for s.pos < len(s.src) && isBare(s.src[s.pos]) {
+	for s.pos < len(s.src) && isBareKeyByte(s.src[s.pos]) {
 		s.pos++
 	}
 	if s.pos == start {
@@ -367,7 +367,7 @@ func (s *tomlScanner) key() (string, bool) {
 	return s.src[start:s.pos], true
 }
 
-func isBare(c byte) bool {
+func isBareKeyByte(c byte) bool {
 	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '_' || c == '-'
 }
 

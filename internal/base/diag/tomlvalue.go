@@ -10,25 +10,25 @@ import (
 
 // value reads one value; ok is false if it could not be read.
 func (s *tomlScanner) value() (Value, bool) {
-	v := Value{off: int32(s.pos)}
+	v := Value{offset: int32(s.pos)}
 	var ok bool
 	switch c := s.peek(); c {
 	case '"', '\'':
-		v.Kind = String
+		v.Kind = KindString
 		if strings.HasPrefix(s.src[s.pos:], `"""`) || strings.HasPrefix(s.src[s.pos:], `'''`) {
 			v.Text, ok = s.multiline(c)
 		} else {
 			v.Text, ok = s.singleLine(c)
 		}
 	case '[':
-		v.Kind = Array
+		v.Kind = KindArray
 		v.list = &list{}
 		v.list.items, ok = s.array()
 	case '{':
-		v.Kind = Table
-		v.table, ok = s.inline()
+		v.Kind = KindTable
+		v.table, ok = s.inlineTable()
 	default:
-		v.Kind, v.Text, ok = s.bare()
+		v.Kind, v.Text, ok = s.bareValue()
 	}
 	return v, ok
 }
@@ -194,7 +194,7 @@ func (s *tomlScanner) array() ([]Value, bool) {
 	}
 }
 
-func (s *tomlScanner) inline() (*table, bool) {
+func (s *tomlScanner) inlineTable() (*table, bool) {
 	t := s.newTable()
 	defer func() { s.depth-- }()
 	if !s.enterLevel() {
@@ -204,12 +204,12 @@ func (s *tomlScanner) inline() (*table, bool) {
 	s.skipSpace()
 	if s.peek() == '}' {
 		s.pos++
-		t.closed = true
+		t.isClosed = true
 		return t, true
 	}
 	for {
 		if !s.keyValue(t) {
-			t.closed = true
+			t.isClosed = true
 			return t, false
 		}
 		s.skipSpace()
@@ -221,7 +221,7 @@ func (s *tomlScanner) inline() (*table, bool) {
 			closeAll(t)
 			return t, true
 		default:
-			t.closed = true
+			t.isClosed = true
 			return t, s.fail(s.pos, "expected `,` or `}`; an inline table must be on one line")
 		}
 	}
@@ -229,9 +229,9 @@ func (s *tomlScanner) inline() (*table, bool) {
 
 // closeAll closes an inline table and the tables that its dotted keys made.
 func closeAll(t *table) {
-	t.closed = true
+	t.isClosed = true
 	for _, f := range t.fields {
-		if f.Value.Kind == Table && !f.Value.table.closed {
+		if f.Value.Kind == KindTable && !f.Value.table.isClosed {
 			closeAll(f.Value.table)
 		}
 	}
@@ -239,17 +239,17 @@ func closeAll(t *table) {
 
 // Patterns of numbers and date-times, compiled when a value is not only digits.
 var (
-	plainInt   = pattern(`^(?:[+-]?(?:0|[1-9](?:_?[0-9])*)|0x[0-9a-fA-F](?:_?[0-9a-fA-F])*|0o[0-7](?:_?[0-7])*|0b[01](?:_?[01])*)$`)
-	plainFloat = pattern(`^[+-]?(?:0|[1-9](?:_?[0-9])*)(?:\.[0-9](?:_?[0-9])*)?(?:[eE][+-]?[0-9](?:_?[0-9])*)?$`)
-	plainTime  = pattern(`^[0-9]{4}-[0-9]{2}-[0-9]{2}(?:[Tt ][0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]+)?(?:[Zz]|[+-][0-9]{2}:[0-9]{2})?)?$`)
+	plainInt   = lazyRegexp(`^(?:[+-]?(?:0|[1-9](?:_?[0-9])*)|0x[0-9a-fA-F](?:_?[0-9a-fA-F])*|0o[0-7](?:_?[0-7])*|0b[01](?:_?[01])*)$`)
+	plainFloat = lazyRegexp(`^[+-]?(?:0|[1-9](?:_?[0-9])*)(?:\.[0-9](?:_?[0-9])*)?(?:[eE][+-]?[0-9](?:_?[0-9])*)?$`)
+	plainTime  = lazyRegexp(`^[0-9]{4}-[0-9]{2}-[0-9]{2}(?:[Tt ][0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]+)?(?:[Zz]|[+-][0-9]{2}:[0-9]{2})?)?$`)
 )
 
-func pattern(expr string) func() *regexp.Regexp {
+func lazyRegexp(expr string) func() *regexp.Regexp {
 	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(expr) })
 }
 
-// bare reads a value without quotes: boolean, number or date-time.
-func (s *tomlScanner) bare() (Kind, string, bool) {
+// bareValue reads a value without quotes: boolean, number or date-time.
+func (s *tomlScanner) bareValue() (Kind, string, bool) {
 	start := s.pos
 	s.skipBare()
 	text := s.src[start:s.pos]
@@ -262,17 +262,17 @@ func (s *tomlScanner) bare() (Kind, string, bool) {
 		}
 	}
 	switch kind := bareKind(text); {
-	case kind != Null:
+	case kind != KindNull:
 		return kind, text, true
 	case text == "":
-		return Null, "", s.fail(start, "expected a value")
+		return KindNull, "", s.fail(start, "expected a value")
 	default:
-		return Null, text, s.fail(start, "`"+text+"` is not a value; put text in quotes")
+		return KindNull, text, s.fail(start, "`"+text+"` is not a value; put text in quotes")
 	}
 }
 
 func (s *tomlScanner) skipBare() {
-	for s.pos < len(s.src) && (isBare(s.src[s.pos]) || strings.IndexByte("+.:", s.src[s.pos]) >= 0) {
+	for s.pos < len(s.src) && (isBareKeyByte(s.src[s.pos]) || strings.IndexByte("+.:", s.src[s.pos]) >= 0) {
 		s.pos++
 	}
 }
@@ -280,33 +280,33 @@ func (s *tomlScanner) skipBare() {
 // bareKind returns Null for text that is not certainly a value.
 func bareKind(text string) Kind {
 	if text == "true" || text == "false" {
-		return Bool
+		return KindBool
 	}
 	if text == "" || len(text) > 64 {
-		return Null
+		return KindNull
 	}
 	if isDigits(text) {
-		return Int
+		return KindInt
 	}
 	switch strings.TrimLeft(text, "+-") {
 	case "inf", "nan":
 		if len(text) <= 4 {
-			return Float
+			return KindFloat
 		}
 	}
 	switch {
 	case plainInt().MatchString(text):
 		if _, err := parseInt(text); err == nil {
-			return Int
+			return KindInt
 		}
 	case plainFloat().MatchString(text):
-		return Float
+		return KindFloat
 	case plainTime().MatchString(text):
 		if _, bad := parseTime(strings.ToUpper(text)).(string); !bad {
-			return Time
+			return KindTime
 		}
 	}
-	return Null
+	return KindNull
 }
 
 // isDigits is a fast check for short numbers.

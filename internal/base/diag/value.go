@@ -12,14 +12,14 @@ type Kind uint8
 
 // The kinds of values in TOML and JSON files.
 const (
-	Null Kind = iota // JSON only; also the zero Value
-	String
-	Int
-	Float
-	Bool
-	Time // TOML only
-	Array
-	Table
+	KindNull Kind = iota // JSON only; also the zero Value
+	KindString
+	KindInt
+	KindFloat
+	KindBool
+	KindTime // TOML only
+	KindArray
+	KindTable
 )
 
 // String returns the kind with its article, for messages.
@@ -34,9 +34,9 @@ type Value struct {
 	// are as written.
 	Text string
 
-	list  *list  // of an Array
-	table *table // of a Table
-	off   int32  // byte offset of the value
+	list   *list  // of an Array
+	table  *table // of a Table
+	offset int32  // byte offset of the value
 
 	// Kind is the type of the value. It is the last field, because the size of a Value matters in files with
 	// thousands of rules.
@@ -48,19 +48,19 @@ type list struct{ items []Value }
 
 // Field is one key of a table.
 type Field struct {
-	Key   string
-	Value Value
-	off   int32 // byte offset of the key
+	Key    string
+	Value  Value
+	offset int32 // byte offset of the key
 }
 
 // table holds its fields in file order. The flags say which TOML construct made it,
 // which decides what may be added to it later.
 type table struct {
-	fields []Field
-	byKey  map[string]int // nil for a small table
-	header bool           // made by [a] or [[a]]
-	dotted bool           // made by a dotted key
-	closed bool           // inline: nothing may be added
+	fields    []Field
+	byKey     map[string]int // nil for a small table
+	hasHeader bool           // made by [a] or [[a]]
+	isDotted  bool           // made by a dotted key
+	isClosed  bool           // inline: nothing may be added
 }
 
 // smallTable is the size up to which keys are searched linearly.
@@ -127,27 +127,27 @@ func (v Value) Field(key string) (Value, bool) {
 // map[string]any or nil. Integers beyond 64 bits become [json.Number].
 func (v Value) Any() any {
 	switch v.Kind {
-	case String:
+	case KindString:
 		return v.Text
-	case Int:
+	case KindInt:
 		if n, err := parseInt(v.Text); err == nil {
 			return n
 		}
 		return json.Number(v.Text)
-	case Float:
+	case KindFloat:
 		f, _ := parseFloat(v.Text)
 		return f
-	case Bool:
+	case KindBool:
 		return v.Text == "true"
-	case Time:
+	case KindTime:
 		return parseTime(v.Text)
-	case Array:
+	case KindArray:
 		items := make([]any, len(v.list.items))
 		for i, item := range v.list.items {
 			items[i] = item.Any()
 		}
 		return items
-	case Table:
+	case KindTable:
 		m := make(map[string]any, len(v.table.fields))
 		for _, f := range v.table.fields {
 			m[f.Key] = f.Value.Any()

@@ -34,29 +34,29 @@ type totalKey struct{}
 
 // sharedLimit is shared by the templates of one answer.
 type sharedLimit struct {
-	left    atomic.Int64 // bytes that they may still write
-	mu      sync.Mutex
-	missing []string // paths without a value
+	remaining    atomic.Int64 // bytes that they may still write
+	mu           sync.Mutex
+	missingPaths []string // paths without a value
 }
 
 // WithSharedLimit returns a context in which all templates together, such as those
 // of one answer, write no more than a fixed number of bytes.
 func WithSharedLimit(ctx context.Context) context.Context {
 	t := new(sharedLimit)
-	t.left.Store(maxTotal)
+	t.remaining.Store(maxTotal)
 	return context.WithValue(ctx, totalKey{}, t)
 }
 
-// Missing returns the paths that had no value in the templates of a context of
+// MissingPaths returns the paths that had no value in the templates of a context of
 // [WithSharedLimit], such as `results[0].structured.nmae`, each once.
-func Missing(ctx context.Context) []string {
+func MissingPaths(ctx context.Context) []string {
 	t, ok := ctx.Value(totalKey{}).(*sharedLimit)
 	if !ok {
 		return nil
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return slices.Clone(t.missing)
+	return slices.Clone(t.missingPaths)
 }
 
 // recordMissing records a path without a value.
@@ -67,14 +67,14 @@ func recordMissing(ctx context.Context, path string) {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if !slices.Contains(t.missing, path) {
-		t.missing = append(t.missing, path)
+	if !slices.Contains(t.missingPaths, path) {
+		t.missingPaths = append(t.missingPaths, path)
 	}
 }
 
-// spend takes n bytes from the total of ctx, if it has one.
-func spend(ctx context.Context, n int) error {
-	if t, ok := ctx.Value(totalKey{}).(*sharedLimit); ok && t.left.Add(-int64(n)) < 0 {
+// spendText takes n bytes from the total of ctx, if it has one.
+func spendText(ctx context.Context, n int) error {
+	if t, ok := ctx.Value(totalKey{}).(*sharedLimit); ok && t.remaining.Add(-int64(n)) < 0 {
 		return errTotal
 	}
 	return nil
@@ -93,9 +93,9 @@ const (
 
 // budget is the remaining cost of one run.
 type budget struct {
-	done  func() error
-	steps int
-	bytes int
+	contextError func() error
+	steps        int
+	bytes        int
 }
 
 func (b *budget) step(n int) error {
@@ -104,12 +104,12 @@ func (b *budget) step(n int) error {
 		return errSteps
 	}
 	if b.steps%1024 == 0 {
-		return b.done()
+		return b.contextError()
 	}
 	return nil
 }
 
-func (b *budget) use(v any) error {
+func (b *budget) chargeValue(v any) error {
 	switch x := v.(type) {
 	case string:
 		b.bytes -= len(x)
@@ -155,11 +155,11 @@ type costPatcher struct{}
 func (l *costPatcher) Visit(node *ast.Node) {
 	switch n := (*node).(type) {
 	case *ast.PredicateNode:
-		n.Node = &ast.SequenceNode{Nodes: []ast.Node{call(tickName), n.Node}}
+		n.Node = &ast.SequenceNode{Nodes: []ast.Node{callNode(tickName), n.Node}}
 	case *ast.BuiltinNode:
 		if n.Name == "reduce" && len(n.Arguments) > 1 {
 			if p, ok := n.Arguments[1].(*ast.PredicateNode); ok {
-				p.Node = call(deepName, p.Node)
+				p.Node = callNode(deepName, p.Node)
 			}
 		}
 		chargeValue(node)
@@ -193,7 +193,7 @@ func (l *costPatcher) checkOverflow(node *ast.Node, n *ast.BinaryNode) {
 	if isScalar(left) && isScalar(right) {
 		name = intsName
 	}
-	ast.Patch(node, call(name, &ast.StringNode{Value: n.Operator}, n.Left, n.Right))
+	ast.Patch(node, callNode(name, &ast.StringNode{Value: n.Operator}, n.Left, n.Right))
 	if name == mathName {
 		chargeValue(node)
 	}
@@ -209,9 +209,9 @@ func chargeValue(node *ast.Node) {
 	switch {
 	case isScalar(t):
 	case t != nil && t.Kind() == reflect.String:
-		ast.Patch(node, call(stringName, *node))
+		ast.Patch(node, callNode(stringName, *node))
 	default:
-		ast.Patch(node, call(chargeName, *node))
+		ast.Patch(node, callNode(chargeName, *node))
 	}
 }
 
@@ -224,12 +224,12 @@ func chargeComparison(n ast.Node) ast.Node {
 	if t := n.Type(); t != nil && t.Kind() == reflect.String {
 		return n
 	}
-	wrapped := call(deepName, n)
+	wrapped := callNode(deepName, n)
 	wrapped.SetLocation(n.Location())
 	return wrapped
 }
 
-func call(name string, args ...ast.Node) ast.Node {
+func callNode(name string, args ...ast.Node) ast.Node {
 	all := append([]ast.Node{&ast.IdentifierNode{Value: budgetName}}, args...)
 	return &ast.CallNode{Callee: &ast.IdentifierNode{Value: name}, Arguments: all}
 }

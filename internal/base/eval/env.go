@@ -21,11 +21,11 @@ type Object map[string]any
 // NewEnv makes an Env from an example of each variable's value; nil is a value of any type. Elements of lists may be
 // structs, whose fields are named by the tag `expr:"name"`; a variable itself must not be a struct but an [Object].
 func NewEnv(names map[string]any) *Env {
-	return (&Env{}).With(names)
+	return (&Env{}).WithNames(names)
 }
 
-// With returns an Env with additional variables.
-func (e *Env) With(names map[string]any) *Env {
+// WithNames returns an Env with additional variables.
+func (e *Env) WithNames(names map[string]any) *Env {
 	n := &Env{types: maps.Clone(e.types), keys: e.keys, fields: slices.Clone(e.fields)}
 	if n.types == nil {
 		n.types = types.Map{budgetName: types.Any}

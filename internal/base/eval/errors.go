@@ -11,7 +11,7 @@ import (
 
 // withUnknownNames combines errors about unknown names with another error; nil = no
 // other error.
-func withUnknownNames(all Errors, other *Error) error {
+func withUnknownNames(all CompileErrors, other *Error) error {
 	if other != nil && !slices.ContainsFunc(all, func(e *Error) bool { return e.Offset == other.Offset }) {
 		all = append(all, other)
 		slices.SortStableFunc(all, func(a, b *Error) int { return a.Offset - b.Offset })
@@ -100,11 +100,11 @@ func hint(src string, e *Error) string {
 	return ""
 }
 
-// unknown returns an error for each used name that is not defined.
-func (c *nameChecker) unknown(src string) Errors {
-	var all Errors
+// unknownNames returns an error for each used name that is not defined.
+func (c *nameChecker) unknownNames(src string) CompileErrors {
+	var all CompileErrors
 	for _, id := range c.used {
-		if _, ok := c.env.types[id.Value]; ok || c.local[id.Value] || isFunction(id.Value) {
+		if _, ok := c.env.types[id.Value]; ok || c.localNames[id.Value] || isFunction(id.Value) {
 			continue
 		}
 		at := id.Location().From

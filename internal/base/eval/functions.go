@@ -22,8 +22,8 @@ func functions() []expr.Option {
 		expr.Function("join", join, new(func(any) string), new(func(any, string) string)),
 		expr.Function("replace", replace, new(func(string, string, string) string), new(func(string, string, string, int) string)),
 		// One type each: with several types the checker misses unknown names.
-		expr.Function(intsName, calculate, new(func(any, string, int, int) int)),
-		expr.Function(mathName, calculate, new(func(any, string, any, any) any)),
+		expr.Function(intsName, checkedArithmetic, new(func(any, string, int, int) int)),
+		expr.Function(mathName, checkedArithmetic, new(func(any, string, any, any) any)),
 		expr.Function(tickName, tick, new(func(any) any)),
 		expr.Function(chargeName, charge, new(func(any, any) any)),
 		expr.Function(stringName, charge, new(func(any, string) string)),
@@ -33,17 +33,17 @@ func functions() []expr.Option {
 
 func tick(args ...any) (any, error) { return nil, args[0].(*budget).step(1) }
 
-func charge(args ...any) (any, error) { return args[1], args[0].(*budget).use(args[1]) }
+func charge(args ...any) (any, error) { return args[1], args[0].(*budget).chargeValue(args[1]) }
 
 func chargeDeep(args ...any) (any, error) { return args[1], args[0].(*budget).walk(args[1]) }
 
-// calculate evaluates + - * of operands that may be integers.
-func calculate(args ...any) (any, error) {
+// checkedArithmetic evaluates + - * of operands that may be integers.
+func checkedArithmetic(args ...any) (any, error) {
 	op, a, b := args[1].(string), args[2], args[3]
 	x, xIsInt := a.(int)
 	y, yIsInt := b.(int)
 	if xIsInt && yIsInt {
-		return calculateInts(op, x, y)
+		return checkedIntArithmetic(op, x, y)
 	}
 	switch op {
 	case "+":
@@ -54,7 +54,7 @@ func calculate(args ...any) (any, error) {
 	return runtime.Multiply(a, b), nil
 }
 
-func calculateInts(op string, x, y int) (int, error) {
+func checkedIntArithmetic(op string, x, y int) (int, error) {
 	var z int
 	var fits bool
 	switch op {

@@ -8,10 +8,10 @@ import (
 	"github.com/expr-lang/expr/parser"
 )
 
-// Index is a list element that an expression accesses by number.
-type Index struct {
+// ListIndex is a list element that an expression accesses by number.
+type ListIndex struct {
 	Name   string // of the list
-	N      int    // from 0; negative = from the end
+	Value  int    // from 0; negative = from the end
 	Offset int    // of the name, in characters from the beginning of the source
 	// Unconditional says that the access is unconditional.
 	Unconditional bool
@@ -19,7 +19,7 @@ type Index struct {
 
 // Indices returns the list elements that the expressions of a template access. An
 // expression that does not compile has none.
-func Indices(template string) (all []Index) {
+func Indices(template string) (all []ListIndex) {
 	for at := 0; ; {
 		open := strings.Index(template[at:], "{{")
 		if open < 0 {
@@ -39,7 +39,7 @@ func Indices(template string) (all []Index) {
 }
 
 // IndicesOf is [Indices] for a single expression.
-func IndicesOf(src string) []Index {
+func IndicesOf(src string) []ListIndex {
 	if len(src) > maxSource {
 		return nil
 	}
@@ -49,9 +49,9 @@ func IndicesOf(src string) []Index {
 	}
 	found := &indexCollector{conditional: map[ast.Node]bool{}}
 	ast.Walk(&tree.Node, found)
-	all := make([]Index, 0, len(found.members))
+	all := make([]ListIndex, 0, len(found.members))
 	for _, m := range found.members {
-		all = append(all, Index{Name: m.list.Value, N: number(m.node.Property), Offset: m.list.Location().From, Unconditional: !found.conditional[m.node]})
+		all = append(all, ListIndex{Name: m.list.Value, Value: number(m.node.Property), Offset: m.list.Location().From, Unconditional: !found.conditional[m.node]})
 	}
 	return all
 }

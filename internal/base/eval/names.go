@@ -14,11 +14,11 @@ import (
 // type checker reports only the first unknown one, or none inside calls of some
 // functions.
 type nameChecker struct {
-	env   *Env
-	err   error
-	used  []*ast.IdentifierNode
-	local map[string]bool // names that the expression declares
-	last  ast.Node        // the node that was visited last: the whole expression
+	env        *Env
+	err        error
+	used       []*ast.IdentifierNode
+	localNames map[string]bool // names that the expression declares
+	lastNode   ast.Node        // the node that was visited last: the whole expression
 }
 
 // isMember reports whether a node accesses a member of that name.
@@ -35,7 +35,7 @@ func isMember(node ast.Node, name string) bool {
 // `results[0].structured.n`; empty for every other expression. A `?.` or `??` says
 // that the value may be missing.
 func (c *nameChecker) path(src string) string {
-	member, ok := c.last.(*ast.MemberNode)
+	member, ok := c.lastNode.(*ast.MemberNode)
 	for ok {
 		if member.Optional {
 			return ""
@@ -49,16 +49,16 @@ func (c *nameChecker) path(src string) string {
 }
 
 func (c *nameChecker) Visit(node *ast.Node) {
-	c.last = *node
+	c.lastNode = *node
 	if c.err != nil {
 		return
 	}
 	switch n := (*node).(type) {
 	case *ast.VariableDeclaratorNode:
-		if c.local == nil {
-			c.local = map[string]bool{}
+		if c.localNames == nil {
+			c.localNames = map[string]bool{}
 		}
-		c.local[n.Name] = true
+		c.localNames[n.Name] = true
 	case *ast.IdentifierNode:
 		c.used = append(c.used, n)
 		if strings.HasPrefix(n.Value, "__") || n.Value == "$env" {
@@ -67,7 +67,7 @@ func (c *nameChecker) Visit(node *ast.Node) {
 	case *ast.MemberNode:
 		if isMember(n, "structuredContent") && isMember(n.Node, "structured") { // the former name of the member; both mean the same
 			*node = n.Node
-			c.last = n.Node
+			c.lastNode = n.Node
 			return
 		}
 		owner, ok := n.Node.(*ast.IdentifierNode)

@@ -28,11 +28,11 @@ type Error struct {
 
 func (e *Error) Error() string { return e.Message }
 
-// Errors holds all problems of an expression or a template.
-type Errors []*Error
+// CompileErrors holds all problems of an expression or a template.
+type CompileErrors []*Error
 
 // Error joins the messages.
-func (l Errors) Error() string {
+func (l CompileErrors) Error() string {
 	texts := make([]string, len(l))
 	for i, e := range l {
 		texts[i] = e.Message
@@ -41,7 +41,7 @@ func (l Errors) Error() string {
 }
 
 // Unwrap returns the single errors.
-func (l Errors) Unwrap() []error {
+func (l CompileErrors) Unwrap() []error {
 	all := make([]error, len(l))
 	for i, e := range l {
 		all[i] = e
@@ -52,7 +52,7 @@ func (l Errors) Unwrap() []error {
 // ErrorsOf returns the single errors of an error of this package; nil for other
 // errors.
 func ErrorsOf(err error) []*Error {
-	if list, ok := errors.AsType[Errors](err); ok {
+	if list, ok := errors.AsType[CompileErrors](err); ok {
 		return list
 	}
 	if e, ok := errors.AsType[*Error](err); ok {
@@ -68,7 +68,7 @@ type Program struct {
 }
 
 // Compile compiles an expression over the variables of env. The error is an
-// [*Error], or [Errors] if several names are unknown.
+// [*Error], or [CompileErrors] if several names are unknown.
 func Compile(src string, env *Env) (*Program, error) { return compile(src, env, expr.AsAny()) }
 
 // CompileBool compiles a condition: its value must be a boolean.
@@ -87,7 +87,7 @@ func compile(src string, env *Env, as expr.Option) (*Program, error) {
 	if check.err != nil {
 		return nil, check.err
 	}
-	if all := check.unknown(src); len(all) > 0 || err != nil {
+	if all := check.unknownNames(src); len(all) > 0 || err != nil {
 		return nil, withUnknownNames(all, compileError(src, err, env))
 	}
 	return &Program{vm: p, path: check.path(src)}, nil
@@ -101,7 +101,7 @@ func (p *Program) Run(ctx context.Context, vars map[string]any) (any, error) {
 	}
 	all := make(map[string]any, len(vars)+1)
 	maps.Copy(all, vars)
-	all[budgetName] = &budget{done: ctx.Err, steps: maxSteps, bytes: maxBytes}
+	all[budgetName] = &budget{contextError: ctx.Err, steps: maxSteps, bytes: maxBytes}
 	v, err := vm.Run(p.vm, all)
 	if err == nil {
 		if v == nil && p.path != "" {

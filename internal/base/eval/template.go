@@ -21,7 +21,7 @@ type part struct {
 func HasTemplate(s string) bool { return strings.Contains(s, "{{") }
 
 // ParseTemplate compiles the expressions of src over the variables of env. The
-// error is [Errors], one for each problem, with offsets in src.
+// error is [CompileErrors], one for each problem, with offsets in src.
 func ParseTemplate(src string, env *Env) (*Template, error) { return NewCompiler(env).Template(src) }
 
 // Compiler compiles many templates over one Env and caches equal expressions. It is
@@ -50,7 +50,7 @@ func (c *Compiler) expression(src string) (*Program, error) {
 // Template calls [ParseTemplate] with the cache.
 func (c *Compiler) Template(src string) (*Template, error) {
 	t := &Template{}
-	var wrong Errors
+	var wrong CompileErrors
 	rest, at := src, 0 // at is the offset of rest, in bytes
 	for {
 		open := strings.Index(rest, "{{")
@@ -117,7 +117,7 @@ func (t *Template) Eval(ctx context.Context, vars map[string]any) (any, error) {
 	if len(t.parts) == 1 && t.parts[0].program != nil {
 		v, err := t.parts[0].program.Run(ctx, vars)
 		if s, ok := v.(string); ok && err == nil {
-			err = spend(ctx, len(s))
+			err = spendText(ctx, len(s))
 		}
 		return v, err
 	}
@@ -143,7 +143,7 @@ func (t *Template) Text(ctx context.Context, vars map[string]any) (string, error
 		if b.Len()+len(s) > maxText {
 			return "", errText
 		}
-		if err := spend(ctx, len(s)); err != nil {
+		if err := spendText(ctx, len(s)); err != nil {
 			return "", err
 		}
 		b.WriteString(s)

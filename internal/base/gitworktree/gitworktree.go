@@ -28,8 +28,8 @@ type Worktree struct {
 	Resumed bool   // it existed before
 }
 
-// Work is the unsaved work that would be lost with a worktree.
-type Work struct{ Files, Commits int }
+// UnsavedWork is the unsaved work that would be lost with a worktree.
+type UnsavedWork struct{ Files, Commits int }
 
 // Options describe the worktree to make.
 type Options struct {
@@ -60,7 +60,8 @@ func (g Git) run(ctx context.Context, dir string, args ...string) (string, error
 // Dir returns the directory of the named worktrees of a repository.
 func Dir(top string) string { return filepath.Join(top, ".claude", "worktrees") }
 
-// Top is the top directory of the repository around a directory, and an error outside a repository.
+// Top returns the top directory of the repository that contains a directory; outside a repository it returns an
+// error.
 func (g Git) Top(ctx context.Context, dir string) (string, error) {
 	return g.run(ctx, dir, "rev-parse", "--show-toplevel")
 }
@@ -112,11 +113,11 @@ func (g Git) Add(ctx context.Context, o Options) (Worktree, error) {
 			return w, failuref("Failed to create worktree: %v", err)
 		}
 	}
-	return w, g.include(ctx, w)
+	return w, g.copyIncluded(ctx, w)
 }
 
-// include copies the files that .worktreeinclude names and git ignores.
-func (g Git) include(ctx context.Context, w Worktree) error {
+// copyIncluded copies the files that .worktreeinclude names and git ignores.
+func (g Git) copyIncluded(ctx context.Context, w Worktree) error {
 	patterns := filepath.Join(w.Top, ".worktreeinclude")
 	if _, err := os.Stat(patterns); err != nil {
 		return nil
@@ -131,7 +132,7 @@ func (g Git) include(ctx context.Context, w Worktree) error {
 	}
 	also := strings.Split(ignored, "\x00")
 	for file := range strings.SplitSeq(named, "\x00") {
-		if file == "" || !slices.Contains(also, file) || inside(Dir(w.Top), filepath.Join(w.Top, file)) {
+		if file == "" || !slices.Contains(also, file) || isInside(Dir(w.Top), filepath.Join(w.Top, file)) {
 			continue
 		}
 		if err := copyFile(filepath.Join(w.Top, file), filepath.Join(w.Path, file)); err != nil {
@@ -141,7 +142,7 @@ func (g Git) include(ctx context.Context, w Worktree) error {
 	return nil
 }
 
-func inside(dir, path string) bool {
+func isInside(dir, path string) bool {
 	rel, err := filepath.Rel(dir, path)
 	return err == nil && filepath.IsLocal(rel)
 }
@@ -182,9 +183,9 @@ func (g Git) List(ctx context.Context, top string) []Worktree {
 	return out
 }
 
-// Unsaved counts the work in a worktree: changed files, and commits since it was made.
-func (g Git) Unsaved(ctx context.Context, w Worktree) Work {
-	var u Work
+// UnsavedWork counts the work in a worktree: changed files, and commits since it was made.
+func (g Git) UnsavedWork(ctx context.Context, w Worktree) UnsavedWork {
+	var u UnsavedWork
 	if status, err := g.run(ctx, w.Path, "status", "--porcelain"); err == nil && status != "" {
 		u.Files = strings.Count(status, "\n") + 1
 	}
@@ -194,13 +195,13 @@ func (g Git) Unsaved(ctx context.Context, w Worktree) Work {
 	return u
 }
 
-// Branch is the branch that a directory is on; empty = none.
+// Branch returns the branch of a directory; empty = none.
 func (g Git) Branch(ctx context.Context, dir string) string {
 	name, _ := g.run(ctx, dir, "branch", "--show-current")
 	return name
 }
 
-// Unlock takes the lock from a worktree, if it has one.
+// Unlock removes the lock of a worktree, if it has one.
 func (g Git) Unlock(ctx context.Context, w Worktree) {
 	_, _ = g.run(ctx, w.Top, "worktree", "unlock", w.Path)
 }
@@ -210,7 +211,7 @@ func (g Git) Remove(ctx context.Context, w Worktree) error {
 	if _, err := g.run(ctx, w.Top, "worktree", "remove", "--force", "--force", w.Path); err != nil {
 		return err
 	}
-	_, _ = g.run(ctx, w.Top, "branch", "-D", w.Branch) // git may refuse; the branch stays then
+	_, _ = g.run(ctx, w.Top, "branch", "-D", w.Branch) // if git refuses, the branch is kept
 	return nil
 }
 

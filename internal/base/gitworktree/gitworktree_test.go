@@ -82,14 +82,14 @@ func TestAdd(t *testing.T) {
 	if again, err := git.Add(t.Context(), gitworktree.Options{Top: top, Name: "a/b"}); err != nil || again != want {
 		t.Errorf("Add of a name that exists = %+v, %v; want %+v", again, err, want)
 	}
-	if got := git.Unsaved(t.Context(), w); got != (gitworktree.Work{}) {
+	if got := git.UnsavedWork(t.Context(), w); got != (gitworktree.UnsavedWork{}) {
 		t.Errorf("Unsaved of a fresh worktree = %+v", got)
 	}
 	if err := os.WriteFile(filepath.Join(w.Path, "b.txt"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	run(t, w.Path, "commit", "-q", "--allow-empty", "-m", "y")
-	if got, want := git.Unsaved(t.Context(), w), (gitworktree.Work{Files: 1, Commits: 1}); got != want {
+	if got, want := git.UnsavedWork(t.Context(), w), (gitworktree.UnsavedWork{Files: 1, Commits: 1}); got != want {
 		t.Errorf("Unsaved = %+v, want %+v", got, want)
 	}
 	if err := git.Remove(t.Context(), w); err != nil {

@@ -18,14 +18,14 @@ type Suite struct {
 
 // Case is the result of one test. A case without Failure and Skipped passed.
 type Case struct {
-	Name    string   `xml:"name,attr"`
-	Class   string   `xml:"classname,attr"`
-	File    string   `xml:"file,attr,omitempty"`
-	Line    int      `xml:"line,attr,omitempty"`
-	Time    Seconds  `xml:"time,attr,omitempty"`
-	Failure *Failure `xml:"failure,omitempty"`
-	Skipped *Skipped `xml:"skipped,omitempty"`
-	Out     *Text    `xml:"system-out,omitempty"`
+	Name    string      `xml:"name,attr"`
+	Class   string      `xml:"classname,attr"`
+	File    string      `xml:"file,attr,omitempty"`
+	Line    int         `xml:"line,attr,omitempty"`
+	Time    Seconds     `xml:"time,attr,omitempty"`
+	Failure *Failure    `xml:"failure,omitempty"`
+	Skipped *Skipped    `xml:"skipped,omitempty"`
+	Out     *OutputText `xml:"system-out,omitempty"`
 }
 
 // Failure says why a case failed.
@@ -40,8 +40,8 @@ type Skipped struct {
 	Message string `xml:"message,attr"`
 }
 
-// Text is the output of a case.
-type Text struct {
+// OutputText is the output of a case.
+type OutputText struct {
 	Text string `xml:",chardata"`
 }
 

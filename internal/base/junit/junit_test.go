@@ -13,7 +13,7 @@ import (
 func TestWrite(t *testing.T) {
 	s := junit.Suite{Name: "s", Time: 1500 * time.Millisecond, Cases: []junit.Case{
 		{Name: "a <b>", Class: "c", File: "f.toml", Line: 3, Time: junit.Seconds(time.Second)},
-		{Name: "bad", Class: "c", Failure: &junit.Failure{Message: "m", Type: "t", Text: "x\ny"}, Out: &junit.Text{Text: "said"}},
+		{Name: "bad", Class: "c", Failure: &junit.Failure{Message: "m", Type: "t", Text: "x\ny"}, Out: &junit.OutputText{Text: "said"}},
 		{Name: "left", Class: "c", Skipped: &junit.Skipped{Message: "why"}},
 	}}
 	const want = `<?xml version="1.0" encoding="UTF-8"?>

@@ -25,8 +25,8 @@ type Access struct {
 	CookieName string
 	// TokenHeader is another header that may contain the token, for clients that send their own key; empty = none.
 	TokenHeader string
-	// Delegated means that the handler itself requires the token where it is needed.
-	Delegated bool
+	// TokenCheckDelegated means that the handler itself requires the token where it is needed.
+	TokenCheckDelegated bool
 	// OwnOriginOnly refuses pages of all other origins, including other servers on this
 	// machine, except Origins.
 	OwnOriginOnly bool
@@ -47,21 +47,21 @@ func (a Access) Check(addr string) error {
 			wrong = append(wrong, fmt.Errorf("invalid origin %q: expected a form such as http://localhost:3000 (the port may be *)", o))
 		}
 	}
-	if a.Token == "" && !loopback(addr) {
+	if a.Token == "" && !isLoopback(addr) {
 		wrong = append(wrong, fmt.Errorf("other machines can reach %s: %w", addr, ErrNoToken))
 	}
 	return errors.Join(wrong...)
 }
 
-// Loopback reports whether an address of [Options] is reachable only from this
+// IsLoopback reports whether an address of [Options] is reachable only from this
 // machine.
-func Loopback(addr string) bool {
+func IsLoopback(addr string) bool {
 	addr, err := localAddr(addr)
-	return err == nil && loopback(addr)
+	return err == nil && isLoopback(addr)
 }
 
-// loopback reports whether an address is reachable only from this machine.
-func loopback(addr string) bool {
+// isLoopback reports whether an address is reachable only from this machine.
+func isLoopback(addr string) bool {
 	host, _, err := net.SplitHostPort(addr)
 	if err != nil {
 		return false
@@ -75,19 +75,19 @@ func loopback(addr string) bool {
 // allowed: a page in a browser must not reach the server by DNS rebinding or from
 // another origin. It refuses with 401 a request without the token. A request that
 // was not sent by a page has no Origin and is allowed.
-func Guard(a Access, next http.Handler) http.Handler { return guard{Access: a, next: next} }
+func Guard(a Access, next http.Handler) http.Handler { return accessGuard{Access: a, next: next} }
 
-type guard struct {
+type accessGuard struct {
 	Access
-	next   http.Handler
-	public bool // other machines can reach the server under any name, so Host is not checked
+	next     http.Handler
+	isPublic bool // other machines can reach the server under any name, so Host is not checked
 }
 
-func (g guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (g accessGuard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
-	case !g.public && !localHost(r.Host):
+	case !g.isPublic && !isLocalHost(r.Host):
 		Refuse(w, http.StatusForbidden, "forbidden", "the host is not this machine")
-	case !g.pageAllowed(r):
+	case !g.isPageAllowed(r):
 		Refuse(w, http.StatusForbidden, "forbidden", "pages of this origin may not ask")
 	case !g.hasToken(w, r):
 		w.Header().Set("WWW-Authenticate", "Bearer")
@@ -109,25 +109,25 @@ func Refuse(w http.ResponseWriter, status int, code, message string) {
 	_, _ = w.Write(append(body, '\n')) // the client may have closed the connection
 }
 
-// pageAllowed reports whether the page that sent a request may do so. For simple links
+// isPageAllowed reports whether the page that sent a request may do so. For simple links
 // browsers omit Origin; then Sec-Fetch-Site says where the request comes from.
-func (g guard) pageAllowed(r *http.Request) bool {
+func (g accessGuard) isPageAllowed(r *http.Request) bool {
 	origin := r.Header.Get("Origin")
 	switch {
 	case origin == "" && g.OwnOriginOnly:
 		site := r.Header.Get("Sec-Fetch-Site")
 		return site != "same-site" && site != "cross-site" || r.Header.Get("Sec-Fetch-Mode") == "navigate"
-	case origin == "" || OwnOrigin(r):
+	case origin == "" || IsOwnOrigin(r):
 		return true
-	case slices.ContainsFunc(g.Origins, func(o string) bool { return matches(o, origin) }):
+	case slices.ContainsFunc(g.Origins, func(o string) bool { return matchesOrigin(o, origin) }):
 		return true
 	}
-	return !g.OwnOriginOnly && localOrigin(origin)
+	return !g.OwnOriginOnly && isLocalOrigin(origin)
 }
 
-// OwnOrigin reports whether a request comes from the server's own pages, or not
+// IsOwnOrigin reports whether a request comes from the server's own pages, or not
 // from a page.
-func OwnOrigin(r *http.Request) bool {
+func IsOwnOrigin(r *http.Request) bool {
 	origin := r.Header.Get("Origin")
 	if origin == "" {
 		return true
@@ -136,7 +136,7 @@ func OwnOrigin(r *http.Request) bool {
 	return (scheme == "http" || scheme == "https") && strings.EqualFold(host, r.Host)
 }
 
-func matches(allowed, origin string) bool {
+func matchesOrigin(allowed, origin string) bool {
 	if prefix, ok := strings.CutSuffix(allowed, ":*"); ok {
 		port, ok := strings.CutPrefix(origin, prefix+":")
 		_, err := strconv.ParseUint(port, 10, 16)
@@ -147,8 +147,8 @@ func matches(allowed, origin string) bool {
 
 // hasToken reports whether a request has the required token. A preflight request of a
 // browser cannot have one.
-func (g guard) hasToken(w http.ResponseWriter, r *http.Request) bool {
-	if g.Token == "" || g.Delegated || r.Method == http.MethodOptions {
+func (g accessGuard) hasToken(w http.ResponseWriter, r *http.Request) bool {
+	if g.Token == "" || g.TokenCheckDelegated || r.Method == http.MethodOptions {
 		return true
 	}
 	right := func(s string) bool { return subtle.ConstantTimeCompare([]byte(s), []byte(g.Token)) == 1 }
@@ -169,17 +169,17 @@ func (g guard) hasToken(w http.ResponseWriter, r *http.Request) bool {
 	return err == nil && right(c.Value)
 }
 
-func localOrigin(origin string) bool {
+func isLocalOrigin(origin string) bool {
 	for _, scheme := range []string{"http://", "https://"} {
 		if host, ok := strings.CutPrefix(origin, scheme); ok {
-			return localHost(host)
+			return isLocalHost(host)
 		}
 	}
 	return false
 }
 
-// localHost reports whether host, with or without a port, is this machine.
-func localHost(host string) bool {
+// isLocalHost reports whether host, with or without a port, is this machine.
+func isLocalHost(host string) bool {
 	name := host
 	if h, port, err := net.SplitHostPort(host); err == nil {
 		if _, err := strconv.ParseUint(port, 10, 16); err != nil {

@@ -20,18 +20,18 @@ func (e *SlowBodyError) Error() string {
 	return fmt.Sprintf("the body arrives too slowly: only %d bytes were received in time", e.Read)
 }
 
-// bodyRate is the minimum rate, in bytes per second, after the first period.
-const bodyRate = 64 << 10
+// minBodyRate is the minimum rate, in bytes per second, after the first period.
+const minBodyRate = 64 << 10
 
 // limitBodyTime rejects slow bodies: the body must arrive within first, and after that at
-// bodyRate.
+// minBodyRate.
 func limitBodyTime(next http.Handler, first time.Duration) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Body != nil && r.Body != http.NoBody {
 			ctx, cancel := context.WithTimeout(r.Context(), first)
 			limit, _ := ctx.Deadline()
 			cancel()
-			b := &body{ReadCloser: r.Body, conn: http.NewResponseController(w), limit: limit}
+			b := &limitedBody{ReadCloser: r.Body, conn: http.NewResponseController(w), limit: limit}
 			b.setDeadline()
 			r.Body = b
 		}
@@ -39,7 +39,7 @@ func limitBodyTime(next http.Handler, first time.Duration) http.Handler {
 	})
 }
 
-type body struct {
+type limitedBody struct {
 	io.ReadCloser
 	conn  *http.ResponseController
 	limit time.Time // deadline of the first bytes
@@ -48,11 +48,11 @@ type body struct {
 
 // setDeadline sets the read deadline for the rest of the body. Connections of tests
 // may not support deadlines.
-func (b *body) setDeadline() {
-	_ = b.conn.SetReadDeadline(b.limit.Add(time.Duration(b.read/bodyRate) * time.Second))
+func (b *limitedBody) setDeadline() {
+	_ = b.conn.SetReadDeadline(b.limit.Add(time.Duration(b.read/minBodyRate) * time.Second))
 }
 
-func (b *body) Read(p []byte) (int, error) {
+func (b *limitedBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
 	b.read += int64(n)
 	switch {

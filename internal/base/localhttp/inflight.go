@@ -6,36 +6,36 @@ import (
 	"sync"
 )
 
-// inflight counts the requests that a handler is processing.
-type inflight struct {
+// requestCounter counts the requests that a handler is processing.
+type requestCounter struct {
 	next http.Handler
 
-	mu   sync.Mutex
-	n    int
-	idle chan struct{} // closed when the count is 0; nil = no waiter
+	mu     sync.Mutex
+	active int
+	idle   chan struct{} // closed when the count is 0; nil = no waiter
 }
 
-func (f *inflight) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (f *requestCounter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	f.mu.Lock()
-	f.n++
+	f.active++
 	f.mu.Unlock()
-	defer f.done()
+	defer f.finishRequest()
 	f.next.ServeHTTP(w, r)
 }
 
-func (f *inflight) done() {
+func (f *requestCounter) finishRequest() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.n--; f.n == 0 && f.idle != nil {
+	if f.active--; f.active == 0 && f.idle != nil {
 		close(f.idle)
 		f.idle = nil
 	}
 }
 
 // wait returns when no request is being processed or ctx has ended.
-func (f *inflight) wait(ctx context.Context) {
+func (f *requestCounter) wait(ctx context.Context) {
 	f.mu.Lock()
-	if f.n == 0 {
+	if f.active == 0 {
 		f.mu.Unlock()
 		return
 	}

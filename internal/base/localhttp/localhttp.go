@@ -76,9 +76,9 @@ func Serve(ctx context.Context, ln net.Listener, h http.Handler, o Options) erro
 	if err := o.Access.Check(ln.Addr().String()); err != nil {
 		return errors.Join(err, ln.Close())
 	}
-	running := &inflight{next: h}
+	running := &requestCounter{next: h}
 	srv := &http.Server{
-		Handler:           limitBodyTime(guard{Access: o.Access, next: running, public: !loopback(ln.Addr().String())}, cmp.Or(o.BodyTime, defaultBodyTime)),
+		Handler:           limitBodyTime(accessGuard{Access: o.Access, next: running, isPublic: !isLoopback(ln.Addr().String())}, cmp.Or(o.BodyTime, defaultBodyTime)),
 		ReadHeaderTimeout: 10 * time.Second,
 		BaseContext:       func(net.Listener) context.Context { return ctx },
 	}

@@ -18,12 +18,12 @@ func Glob(pattern string) (Text, error) {
 	if err != nil {
 		return Text{}, fmt.Errorf("invalid glob pattern: %w", err)
 	}
-	return Text{glob{pattern: pattern, deep: deep}}, nil
+	return Text{glob{pattern: pattern, hasDoubleStar: deep}}, nil
 }
 
 type glob struct {
-	pattern string
-	deep    bool // it has `**/`, which also matches an empty text
+	pattern       string
+	hasDoubleStar bool // it has `**/`, which also matches an empty text
 }
 
 func (g glob) match(s string) (Captures, bool) {
@@ -41,7 +41,7 @@ func (g glob) explain(_ string, hide Redactor) string {
 // enough, because every star can match what an earlier one could. With `**/` this
 // does not hold, and matchDeep tracks all positions.
 func (g glob) matches(s string) bool {
-	if g.deep {
+	if g.hasDoubleStar {
 		return matchDeep(g.pattern, s)
 	}
 	p, at := g.pattern, 0
@@ -72,7 +72,7 @@ func (g glob) matches(s string) bool {
 // computes the set of reachable positions in the pattern.
 func matchDeep(pattern, s string) bool {
 	reached := map[int]bool{}
-	addReachable(pattern, 0, true, reached)
+	addReachablePositions(pattern, 0, true, reached)
 	for at := 0; at < len(s); {
 		_, size := utf8.DecodeRuneInString(s[at:])
 		next := map[int]bool{}
@@ -84,13 +84,13 @@ func matchDeep(pattern, s string) bool {
 					continue // only a slash ends it
 				}
 				if strings.HasPrefix(pattern[i:], "**/") {
-					addReachable(pattern, i+3, true, next)
+					addReachablePositions(pattern, i+3, true, next)
 				} else {
-					addReachable(pattern, i, false, next)
+					addReachablePositions(pattern, i, false, next)
 				}
 			default:
 				if rest, _, ok := matchOne(pattern[i:], s[at:]); ok {
-					addReachable(pattern, len(pattern)-len(rest), true, next)
+					addReachablePositions(pattern, len(pattern)-len(rest), true, next)
 				}
 			}
 		}
@@ -99,8 +99,8 @@ func matchDeep(pattern, s string) bool {
 	return reached[len(pattern)]
 }
 
-// addReachable adds position i and those reachable from it without consuming text.
-func addReachable(pattern string, i int, first bool, places map[int]bool) {
+// addReachablePositions adds position i and those reachable from it without consuming text.
+func addReachablePositions(pattern string, i int, first bool, places map[int]bool) {
 	for {
 		places[i] = true
 		switch {

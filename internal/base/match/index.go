@@ -14,9 +14,9 @@ import (
 // its rarest piece, and scans the text once for these pieces. Matchers without a
 // literal are always candidates.
 type Index struct {
-	always []int32
-	grams  grams              // pieces of gramSize bytes
-	short  map[string][]int32 // shorter literals
+	unfiltered     []int32
+	grams          grams              // pieces of gramSize bytes
+	byShortLiteral map[string][]int32 // shorter literals
 }
 
 // gramSize is the length of a piece in bytes.
@@ -24,7 +24,7 @@ const gramSize = 4
 
 // NewIndex makes the index of matchers, which are identified by their position.
 func NewIndex(texts []Text) *Index {
-	x := &Index{short: map[string][]int32{}}
+	x := &Index{byShortLiteral: map[string][]int32{}}
 	needs := make([][]string, len(texts))
 	pieces := 0
 	for i, t := range texts {
@@ -42,7 +42,7 @@ func NewIndex(texts []Text) *Index {
 	x.grams = newGrams(len(texts))
 	for i, literals := range needs {
 		if literals == nil {
-			x.always = append(x.always, int32(i))
+			x.unfiltered = append(x.unfiltered, int32(i))
 		}
 		for _, literal := range literals {
 			x.put(int32(i), literal, common)
@@ -56,21 +56,21 @@ func (x *Index) put(i int32, literal string, common counts) {
 		x.grams.put(common.rarest(literal), i)
 		return
 	}
-	x.short[literal] = append(x.short[literal], i)
+	x.byShortLiteral[literal] = append(x.byShortLiteral[literal], i)
 }
 
 // Candidates yields the positions of the matchers that may match a text, in order;
 // all others cannot match.
 func (x *Index) Candidates(text string) iter.Seq[int] {
 	found := x.grams.find(text)
-	for literal, matchers := range x.short {
+	for literal, matchers := range x.byShortLiteral {
 		if strings.Contains(text, literal) {
 			found = append(found, matchers...)
 		}
 	}
 	slices.Sort(found)
 	return func(yield func(int) bool) {
-		found, always := slices.Compact(found), x.always
+		found, always := slices.Compact(found), x.unfiltered
 		for len(found)+len(always) > 0 {
 			from := &always
 			if len(always) == 0 || len(found) > 0 && found[0] < always[0] {
@@ -84,13 +84,13 @@ func (x *Index) Candidates(text string) iter.Seq[int] {
 	}
 }
 
-// gram returns the piece of a text at a position.
-func gram(text string, at int) uint32 {
+// gramAt returns the piece of a text at a position.
+func gramAt(text string, at int) uint32 {
 	return uint32(text[at]) | uint32(text[at+1])<<8 | uint32(text[at+2])<<16 | uint32(text[at+3])<<24
 }
 
-// slot hashes a piece for a table of size 1<<(32-shift).
-func slot(gram uint32, shift int) uint32 { return gram * 2654435761 >> shift }
+// hashSlot hashes a piece for a table of size 1<<(32-shift).
+func hashSlot(gram uint32, shift int) uint32 { return gram * 2654435761 >> shift }
 
 // shiftFor returns the shift of a table with room for n pieces.
 func shiftFor(n int) int { return 32 - bits.Len(uint(max(n, 1<<8)*2)) }
@@ -108,7 +108,7 @@ func newCounts(pieces int) counts {
 
 func (c counts) add(literal string) {
 	for at := 0; at+gramSize <= len(literal); at++ {
-		c.n[slot(gram(literal, at), c.shift)]++
+		c.n[hashSlot(gramAt(literal, at), c.shift)]++
 	}
 }
 
@@ -116,8 +116,8 @@ func (c counts) add(literal string) {
 func (c counts) rarest(literal string) (rarest uint32) {
 	least := ^uint32(0)
 	for at := 0; at+gramSize <= len(literal); at++ {
-		g := gram(literal, at)
-		if n := c.n[slot(g, c.shift)]; n < least {
+		g := gramAt(literal, at)
+		if n := c.n[hashSlot(g, c.shift)]; n < least {
 			rarest, least = g, n
 		}
 	}
@@ -145,7 +145,7 @@ func newGrams(n int) grams {
 
 // at returns the index of a piece in cells, +1; 0 = not found.
 func (g *grams) at(gram uint32) int32 {
-	c := g.heads[slot(gram, g.shift)]
+	c := g.heads[hashSlot(gram, g.shift)]
 	for c > 0 && g.cells[c-1].gram != gram {
 		c = g.cells[c-1].next
 	}
@@ -155,7 +155,7 @@ func (g *grams) at(gram uint32) int32 {
 func (g *grams) put(gram uint32, i int32) {
 	c := g.at(gram)
 	if c == 0 {
-		head := &g.heads[slot(gram, g.shift)]
+		head := &g.heads[hashSlot(gram, g.shift)]
 		g.cells = append(g.cells, cell{gram: gram, next: *head})
 		c = int32(len(g.cells))
 		*head = c
@@ -167,7 +167,7 @@ func (g *grams) put(gram uint32, i int32) {
 func (g *grams) find(text string) (found []int32) {
 	var seen []uint64 // bits of the cells whose matchers were added
 	for at := 0; at+gramSize <= len(text); at++ {
-		c := g.at(gram(text, at))
+		c := g.at(gramAt(text, at))
 		if c == 0 {
 			continue
 		}

@@ -24,9 +24,9 @@ func subset(want, got any, path string) (string, bool) {
 			sub := w[key]
 			x, ok := g[key]
 			if !ok {
-				return fmt.Sprintf("`%s` is missing", join(path, key)), false
+				return fmt.Sprintf("`%s` is missing", joinPath(path, key)), false
 			}
-			if diff, ok := subset(sub, x, join(path, key)); !ok {
+			if diff, ok := subset(sub, x, joinPath(path, key)); !ok {
 				return diff, false
 			}
 		}
@@ -50,8 +50,8 @@ func subset(want, got any, path string) (string, bool) {
 }
 
 func scalarEqual(a, b any) bool {
-	x, okA := number(a)
-	y, okB := number(b)
+	x, okA := toRational(a)
+	y, okB := toRational(b)
 	if okA || okB {
 		return okA && okB && x.Cmp(y) == 0
 	}
@@ -68,8 +68,8 @@ func scalarEqual(a, b any) bool {
 	return fmt.Sprint(a) == fmt.Sprint(b)
 }
 
-// number converts any numeric value exactly.
-func number(x any) (*big.Rat, bool) {
+// toRational converts any numeric value exactly.
+func toRational(x any) (*big.Rat, bool) {
 	switch n := x.(type) {
 	case json.Number:
 		if len(n) > 64 { // an exponent could make the number huge
@@ -90,7 +90,7 @@ func number(x any) (*big.Rat, bool) {
 	return nil, false
 }
 
-func join(path, key string) string {
+func joinPath(path, key string) string {
 	if path == "" {
 		return key
 	}
@@ -102,10 +102,10 @@ func difference(path string, want, got any) string {
 	if path != "" {
 		at = "`" + path + "`"
 	}
-	return fmt.Sprintf("%s is %s, not %s", at, format(got), format(want))
+	return fmt.Sprintf("%s is %s, not %s", at, formatJSON(got), formatJSON(want))
 }
 
-func format(x any) string {
+func formatJSON(x any) string {
 	const most = 80
 	b, err := json.Marshal(x)
 	if err != nil {

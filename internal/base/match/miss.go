@@ -6,8 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// Miss describes how much of a pattern matches a text.
-type Miss struct {
+// MismatchPoint describes how much of a pattern matches a text.
+type MismatchPoint struct {
 	// At is the position in the text, in bytes, up to which the pattern matches.
 	At int
 	// Want is the part of the pattern that does not match there; empty = the
@@ -17,31 +17,31 @@ type Miss struct {
 	Pattern string
 }
 
-// FirstMiss returns the position where matching s fails. ok is false if no single position explains the failure.
-func (t Text) FirstMiss(s string) (m Miss, ok bool) {
+// FirstMismatch returns the position where matching s fails. ok is false if no single position explains the failure.
+func (t Text) FirstMismatch(s string) (m MismatchPoint, ok bool) {
 	switch p := t.m.(type) {
 	case exact:
 		n := commonPrefix(string(p), s)
-		return Miss{At: n, Want: string(p)[n:], Pattern: string(p)}, true
+		return MismatchPoint{At: n, Want: string(p)[n:], Pattern: string(p)}, true
 	case contains:
 		at, n := longestPrefix(string(p), s)
-		return Miss{At: at + n, Want: string(p)[n:], Pattern: string(p)}, n > 0
+		return MismatchPoint{At: at + n, Want: string(p)[n:], Pattern: string(p)}, n > 0
 	case *regex:
 		at, want, ok := p.longestPrefix(s)
-		return Miss{At: at, Want: want, Pattern: p.expr}, ok
+		return MismatchPoint{At: at, Want: want, Pattern: p.expr}, ok
 	case glob:
 		at, want := p.longestPrefix(s)
-		return Miss{At: at, Want: want, Pattern: p.pattern}, true
+		return MismatchPoint{At: at, Want: want, Pattern: p.pattern}, true
 	case all:
 		for _, part := range p {
 			if _, fits := part.Match(s); !fits {
-				return part.FirstMiss(s)
+				return part.FirstMismatch(s)
 			}
 		}
 	case anyOf:
-		return furthest(p, s)
+		return furthestMiss(p, s)
 	}
-	return Miss{}, false
+	return MismatchPoint{}, false
 }
 
 // MatchedParts returns how many parts of a pattern match a text, and the number of parts.
@@ -58,10 +58,10 @@ func (t Text) MatchedParts(s string) (passed, of int) {
 	return passed, len(parts)
 }
 
-// furthest returns the miss of the part that matched the longest text.
-func furthest(parts []Text, s string) (best Miss, ok bool) {
+// furthestMiss returns the miss of the part that matched the longest text.
+func furthestMiss(parts []Text, s string) (best MismatchPoint, ok bool) {
 	for _, part := range parts {
-		if m, can := part.FirstMiss(s); can && (!ok || m.At > best.At) {
+		if m, can := part.FirstMismatch(s); can && (!ok || m.At > best.At) {
 			best, ok = m, true
 		}
 	}

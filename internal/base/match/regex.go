@@ -9,7 +9,7 @@ import (
 
 // regexInfo describes a regular expression without compiling it.
 type regexInfo struct {
-	plain   bool // it is a literal text
+	isPlain bool // it is a literal text
 	literal string
 	names   []string
 }
@@ -18,12 +18,12 @@ type regexInfo struct {
 // that RE2 lacks, including those that RE2 would interpret differently.
 func parseRegex(expr string) (regexInfo, error) {
 	if isPlain(expr) {
-		return regexInfo{plain: true}, nil
+		return regexInfo{isPlain: true}, nil
 	}
 	if info, ok := scanSimple(expr); ok {
 		return info, nil
 	}
-	if what := rustOnly(expr); what != "" {
+	if what := removeRustSyntax(expr); what != "" {
 		return regexInfo{}, fmt.Errorf("invalid regex pattern: %s is not supported by RE2", what)
 	}
 	re, err := syntax.Parse(expr, syntax.Perl)
@@ -33,7 +33,7 @@ func parseRegex(expr string) (regexInfo, error) {
 		}
 		return regexInfo{}, fmt.Errorf("invalid regex pattern: %w", err)
 	}
-	info := regexInfo{literal: literalOf(re)}
+	info := regexInfo{literal: requiredLiteral(re)}
 	for _, name := range re.CapNames() {
 		if name != "" {
 			info.names = append(info.names, name)
@@ -52,19 +52,19 @@ func isPlain(expr string) bool {
 	return true
 }
 
-// literalOf returns the longest text that every match of re contains.
-func literalOf(re *syntax.Regexp) string {
+// requiredLiteral returns the longest text that every match of re contains.
+func requiredLiteral(re *syntax.Regexp) string {
 	switch re.Op {
 	case syntax.OpLiteral:
 		if re.Flags&syntax.FoldCase == 0 {
 			return string(re.Rune)
 		}
 	case syntax.OpCapture, syntax.OpPlus:
-		return literalOf(re.Sub[0])
+		return requiredLiteral(re.Sub[0])
 	case syntax.OpConcat:
 		longest := ""
 		for _, sub := range re.Sub {
-			if lit := literalOf(sub); len(lit) > len(longest) {
+			if lit := requiredLiteral(sub); len(lit) > len(longest) {
 				longest = lit
 			}
 		}
@@ -74,9 +74,9 @@ func literalOf(re *syntax.Regexp) string {
 	return ""
 }
 
-// rustOnly returns the first construct of expr that only Rust's regex has; "" =
+// removeRustSyntax returns the first construct of expr that only Rust's regex has; "" =
 // none.
-func rustOnly(expr string) string {
+func removeRustSyntax(expr string) string {
 	inClass := false
 	for i := 0; i < len(expr); i++ {
 		rest := expr[i:]

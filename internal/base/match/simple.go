@@ -5,47 +5,47 @@ import (
 	"strings"
 )
 
-// simpleScan parses a regular expression made only of ASCII literals, `.`, \w \d
+// regexScan parses a regular expression made only of ASCII literals, `.`, \w \d
 // \s, classes, anchors, groups, alternatives and single quantifiers. Such an
 // expression is certainly valid, so scenarios with thousands of them load without a
 // full parse of each.
-type simpleScan struct {
-	expr  string
-	at    int
-	depth int
-	atom  bool // a quantifier may follow
+type regexScan struct {
+	expr    string
+	at      int
+	depth   int
+	hasAtom bool // a quantifier may follow
 
-	run         int // start of the literal run at depth 0; -1 = none
-	alternative bool
-	info        regexInfo
+	runStart       int // start of the literal run at depth 0; -1 = none
+	hasAlternative bool
+	info           regexInfo
 }
 
 // scanSimple returns what it learns about expr; ok is false if expr is not simple.
 func scanSimple(expr string) (regexInfo, bool) {
-	s := &simpleScan{expr: expr, run: -1}
+	s := &regexScan{expr: expr, runStart: -1}
 	for s.at < len(expr) {
 		if !s.step() {
 			return regexInfo{}, false
 		}
 	}
 	s.endRun(len(expr))
-	if s.alternative {
+	if s.hasAlternative {
 		s.info.literal = ""
 	}
 	return s.info, s.depth == 0
 }
 
 // step reads one element.
-func (s *simpleScan) step() bool {
+func (s *regexScan) step() bool {
 	c := s.expr[s.at]
 	switch {
 	case c >= 0x80:
 		return false
 	case !isMeta(c):
-		if s.run < 0 && s.depth == 0 {
-			s.run = s.at
+		if s.runStart < 0 && s.depth == 0 {
+			s.runStart = s.at
 		}
-		s.atom = true
+		s.hasAtom = true
 		s.at++
 		return true
 	case c == '*' || c == '+' || c == '?':
@@ -58,17 +58,17 @@ func (s *simpleScan) step() bool {
 	case '[':
 		return s.class()
 	case '.':
-		s.atom = true
+		s.hasAtom = true
 	case '^', '$':
-		s.atom = false
+		s.hasAtom = false
 	case '|':
-		s.alternative = s.alternative || s.depth == 0
-		s.atom = false
+		s.hasAlternative = s.hasAlternative || s.depth == 0
+		s.hasAtom = false
 	case '(':
 		return s.open()
 	case ')':
 		s.depth--
-		s.atom = true
+		s.hasAtom = true
 		if s.depth < 0 {
 			return false
 		}
@@ -89,42 +89,42 @@ func isMeta(c byte) bool {
 }
 
 // endRun stores the literal run that ends before end, if it is the longest.
-func (s *simpleScan) endRun(end int) {
-	if s.run >= 0 && end-s.run > len(s.info.literal) {
-		s.info.literal = s.expr[s.run:end]
+func (s *regexScan) endRun(end int) {
+	if s.runStart >= 0 && end-s.runStart > len(s.info.literal) {
+		s.info.literal = s.expr[s.runStart:end]
 	}
-	s.run = -1
+	s.runStart = -1
 }
 
-func (s *simpleScan) quantifier(c byte) bool {
-	if !s.atom {
+func (s *regexScan) quantifier(c byte) bool {
+	if !s.hasAtom {
 		return false
 	}
 	end := s.at
 	if c != '+' {
 		end-- // the last character may be optional
 	}
-	if s.run >= 0 {
+	if s.runStart >= 0 {
 		s.endRun(end)
 	}
 	s.at++
 	if s.at < len(s.expr) && s.expr[s.at] == '?' {
 		s.at++
 	}
-	s.atom = false
+	s.hasAtom = false
 	return true
 }
 
-func (s *simpleScan) escape() bool {
+func (s *regexScan) escape() bool {
 	if s.at+1 >= len(s.expr) {
 		return false
 	}
 	c := s.expr[s.at+1]
 	switch {
 	case c == 'b':
-		s.atom = false
+		s.hasAtom = false
 	case strings.IndexByte("wWdDsS", c) >= 0, strings.IndexByte(`\.+*?()|[]{}^$-/`, c) >= 0:
-		s.atom = true
+		s.hasAtom = true
 	default:
 		return false
 	}
@@ -134,7 +134,7 @@ func (s *simpleScan) escape() bool {
 
 // class parses "[a-z_]" or "[^…]" of letters, digits, ranges of them, and some
 // characters without a special meaning in a class.
-func (s *simpleScan) class() bool {
+func (s *regexScan) class() bool {
 	at := s.at + 1
 	if at < len(s.expr) && s.expr[at] == '^' {
 		at++
@@ -158,7 +158,7 @@ func (s *simpleScan) class() bool {
 		return false
 	}
 	s.at = at + 1
-	s.atom = true
+	s.hasAtom = true
 	return true
 }
 
@@ -168,10 +168,10 @@ func isAlphanumeric(c byte) bool {
 }
 
 // open parses "(", "(?:" or "(?P<name>".
-func (s *simpleScan) open() bool {
+func (s *regexScan) open() bool {
 	const deepest = 50
 	s.depth++
-	s.atom = false
+	s.hasAtom = false
 	rest := s.expr[s.at+1:]
 	switch {
 	case s.depth > deepest:

@@ -211,7 +211,7 @@ func Regex(expr string) (Text, error) {
 	if err != nil {
 		return Text{}, err
 	}
-	if info.plain {
+	if info.isPlain {
 		return Contains(expr), nil
 	}
 	return Text{&regex{expr: expr, literal: info.literal, names: info.names}}, nil

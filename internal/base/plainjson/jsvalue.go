@@ -39,8 +39,8 @@ func String(raw json.RawMessage) string {
 	return string(raw)
 }
 
-// Falsy reports whether JavaScript treats a value as false.
-func Falsy(raw json.RawMessage) bool {
+// IsFalsy reports whether JavaScript treats a value as false.
+func IsFalsy(raw json.RawMessage) bool {
 	switch string(raw) {
 	case "", "null", "false", `""`:
 		return true

@@ -31,7 +31,7 @@ func TestValues(t *testing.T) {
 	for raw, want := range tests {
 		v := json.RawMessage(raw)
 		_, text := StringValue(v)
-		got := taken{Given: IsSet(v), Falsy: Falsy(v), Objects: IsObjectOfObjects(v), IsText: text, Word: String(v)}
+		got := taken{Given: IsSet(v), Falsy: IsFalsy(v), Objects: IsObjectOfObjects(v), IsText: text, Word: String(v)}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", raw, diff)
 		}

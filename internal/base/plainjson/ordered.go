@@ -17,13 +17,13 @@ type Member struct {
 // Object is a JSON object; of duplicate keys the last one counts.
 type Object []Member
 
-var errNoObject = errors.New("not a JSON object")
+var errNotObject = errors.New("not a JSON object")
 
 // Parse parses an object. Another value, or text after the object, is an error.
 func Parse(raw json.RawMessage) (Object, error) {
 	dec := json.NewDecoder(bytes.NewReader(raw))
 	if t, err := dec.Token(); err != nil || t != json.Delim('{') {
-		return nil, errors.Join(errNoObject, err)
+		return nil, errors.Join(errNotObject, err)
 	}
 	o := Object{}
 	for dec.More() {
@@ -42,7 +42,7 @@ func Parse(raw json.RawMessage) (Object, error) {
 		return nil, err
 	}
 	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
-		return nil, errNoObject
+		return nil, errNotObject
 	}
 	return o, nil
 }

@@ -37,9 +37,9 @@ func Decode(data []byte) (v any, err error) {
 	return v, dec.Decode(&v)
 }
 
-// Plain replaces each [json.Number] of a decoded tree, in place: by an int if it
+// Normalize replaces each [json.Number] of a decoded tree, in place: by an int if it
 // fits, otherwise by a float64, otherwise by its text.
-func Plain(v any) any {
+func Normalize(v any) any {
 	switch x := v.(type) {
 	case json.Number:
 		if n, err := strconv.Atoi(x.String()); err == nil {
@@ -51,11 +51,11 @@ func Plain(v any) any {
 		return x.String()
 	case []any:
 		for i := range x {
-			x[i] = Plain(x[i])
+			x[i] = Normalize(x[i])
 		}
 	case map[string]any:
 		for k := range x {
-			x[k] = Plain(x[k])
+			x[k] = Normalize(x[k])
 		}
 	}
 	return v

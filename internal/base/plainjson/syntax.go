@@ -59,7 +59,7 @@ func (s *scanner) value() error {
 	case s.take('['):
 		return s.array()
 	case s.take('"'):
-		return s.text()
+		return s.stringValue()
 	case c == '\'':
 		return syntaxError("Single quotes (') are not allowed in JSON")
 	case c == '-' || '0' <= c && c <= '9':
@@ -67,7 +67,7 @@ func (s *scanner) value() error {
 	case strings.IndexByte("]},:.()", c) >= 0:
 		return syntaxError(fmt.Sprintf("Unexpected token '%c'", c))
 	}
-	return s.word()
+	return s.literalValue()
 }
 
 func (s *scanner) object() error {
@@ -81,7 +81,7 @@ func (s *scanner) object() error {
 		if !s.take('"') {
 			return syntaxError("Property name must be a string literal")
 		}
-		if err := s.text(); err != nil {
+		if err := s.stringValue(); err != nil {
 			return err
 		}
 		if !s.take(':') {
@@ -119,15 +119,15 @@ func (s *scanner) array() error {
 	}
 }
 
-// text reads the rest of a string, after its opening quote.
-func (s *scanner) text() error {
+// stringValue reads the rest of a string, after its opening quote.
+func (s *scanner) stringValue() error {
 	for i := 0; i < len(s.rest); i++ {
 		switch c := s.rest[i]; {
 		case c == '"':
 			s.rest = s.rest[i+1:]
 			return nil
 		case c < ' ':
-			return unterminated
+			return errUnterminated
 		case c == '\\':
 			i++
 			if err := escape(s.rest[i:]); err != nil {
@@ -135,16 +135,16 @@ func (s *scanner) text() error {
 			}
 		}
 	}
-	return unterminated
+	return errUnterminated
 }
 
-const unterminated = syntaxError("Unterminated string")
+const errUnterminated = syntaxError("Unterminated string")
 
 // escape checks the characters after a backslash.
 func escape(rest []byte) error {
 	switch {
 	case len(rest) == 0:
-		return unterminated
+		return errUnterminated
 	case strings.IndexByte(`"\/bfnrt`, rest[0]) >= 0:
 		return nil
 	case rest[0] != 'u':
@@ -188,7 +188,7 @@ func (s *scanner) digits() string {
 	return taken
 }
 
-func (s *scanner) word() error {
+func (s *scanner) literalValue() error {
 	end := bytes.IndexFunc(s.rest, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) && r != '_' && r != '$' })
 	if end < 0 {
 		end = len(s.rest)

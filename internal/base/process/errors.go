@@ -41,8 +41,8 @@ type hintError struct {
 func (e *hintError) Error() string { return e.err.Error() }
 func (e *hintError) Unwrap() error { return e.err }
 
-// Hinted returns an error with a hint that says what to do.
-func Hinted(message, hint string) error { return &hintError{err: errors.New(message), hint: hint} }
+// WithHint returns an error with a hint that says what to do.
+func WithHint(message, hint string) error { return &hintError{err: errors.New(message), hint: hint} }
 
 // ExitError ends the program with its own exit code. A nil Err means
 // nothing left to print.

@@ -26,7 +26,7 @@ import (
 )
 
 // System is the process as the program sees it. Every field except Lifetime must be
-// set; [Real] returns the real one.
+// set; [NewSystem] returns the real one.
 type System struct {
 	Args           []string // including the program's name
 	Environ        []string // KEY=value; of duplicate keys the last counts
@@ -47,10 +47,10 @@ type System struct {
 	Lifetime Lifetime
 }
 
-// Real returns the current process. From then on, writing to a closed stdout is an
+// NewSystem returns the current process. From then on, writing to a closed stdout is an
 // error and does not end the process; ignoring SIGPIPE instead would affect child
 // processes too.
-func Real() *System {
+func NewSystem() *System {
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	log.SetOutput(libraryLog{os.Stderr})
 	return &System{
@@ -88,8 +88,8 @@ func (s *System) CalledAsClaude() bool { return s.Name() == "claude" }
 // Getenv returns the value of an environment variable, "" when it is not set.
 func (s *System) Getenv(key string) string { return proc.Getenv(s.Environ, key) }
 
-// With returns the same process with additional environment variables.
-func (s *System) With(env map[string]string) *System {
+// WithEnv returns the same process with additional environment variables.
+func (s *System) WithEnv(env map[string]string) *System {
 	if len(env) == 0 {
 		return s
 	}
@@ -134,8 +134,8 @@ func (s *System) BypassError() error {
 	return nil
 }
 
-// Enabled reports whether the value of a variable enables something.
-func Enabled(value string) bool { return value != "" && value != "0" && value != "false" }
+// IsEnabled reports whether the value of a variable enables something.
+func IsEnabled(value string) bool { return value != "" && value != "0" && value != "false" }
 
 // libraryLog receives the log of the standard library. It drops messages of
 // net/http about unexpected responses of MCP servers, which do not concern the

@@ -27,7 +27,7 @@ func TestExit(t *testing.T) {
 	}{
 		"nothing":       {nil, 0, ""},
 		"ours":          {errors.New("it broke"), 1, "claudeless: error: it broke\n"},
-		"hint":          {fmt.Errorf("loading: %w", process.Hinted("it broke", "fix it")), 1, "claudeless: error: loading: it broke\nhint: fix it\n"},
+		"hint":          {fmt.Errorf("loading: %w", process.WithHint("it broke", "fix it")), 1, "claudeless: error: loading: it broke\nhint: fix it\n"},
 		"usage":         {&argv.Error{Text: "error: x"}, 1, "error: x\n"},
 		"real words":    {process.Verbatimf("Error: %d", 7), 1, "Error: 7\n"},
 		"diagnostics":   {diag.List{{Pos: diag.Position{File: "f", Line: 1, Col: 2}, Message: "bad"}}, 1, "f:1:2: bad\n"},

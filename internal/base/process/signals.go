@@ -35,7 +35,7 @@ type processLifetime struct {
 func (f processLifetime) Notify(c chan<- os.Signal, signals ...os.Signal) func() {
 	signal.Notify(c, signals...)
 	if f.early != nil && slices.Contains(signals, os.Signal(syscall.SIGINT)) {
-		for _, sig := range drain(f.early) {
+		for _, sig := range drainSignals(f.early) {
 			select {
 			case c <- sig:
 			default: // the channel is full
@@ -45,8 +45,8 @@ func (f processLifetime) Notify(c chan<- os.Signal, signals ...os.Signal) func()
 	return func() { signal.Stop(c) }
 }
 
-// drain stops receiving signals in a channel and returns the queued ones.
-func drain(early chan os.Signal) []os.Signal {
+// drainSignals stops receiving signals in a channel and returns the queued ones.
+func drainSignals(early chan os.Signal) []os.Signal {
 	signal.Stop(early)
 	var all []os.Signal
 	for {
@@ -69,7 +69,7 @@ func (s *System) WithEarly(early chan os.Signal) *System {
 
 // Redeliver gives early signals their default effect.
 func Redeliver(early chan os.Signal) {
-	for _, sig := range drain(early) {
+	for _, sig := range drainSignals(early) {
 		if self, err := os.FindProcess(os.Getpid()); err == nil {
 			_ = self.Signal(sig) // Windows has no signals
 		}
@@ -145,8 +145,8 @@ func (s *System) Watch(ctx context.Context) (context.Context, *Signals) {
 // Stop stops the relaying and cancels the context of [System.Watch].
 func (w *Signals) Stop() { w.stop() }
 
-// Interrupts makes the next SIGINT call cancel instead of ending the run.
-func (w *Signals) Interrupts(cancel context.CancelFunc) { w.interrupt.Store(&cancel) }
+// CancelOnInterrupt makes the next SIGINT call cancel instead of ending the run.
+func (w *Signals) CancelOnInterrupt(cancel context.CancelFunc) { w.interrupt.Store(&cancel) }
 
 // Interrupted reports whether that has happened; afterwards a SIGINT ends the run
 // again.
@@ -164,23 +164,23 @@ func (w *Signals) Streams(s *System) *System {
 		return s
 	}
 	out := *s
-	out.Stdout, out.Stderr = &limitedWriter{w: s.Stdout, limitStarts: w.arrived}, &limitedWriter{w: s.Stderr, limitStarts: w.arrived}
+	out.Stdout, out.Stderr = &signalLimitedWriter{w: s.Stdout, limitStart: w.arrived}, &signalLimitedWriter{w: s.Stderr, limitStart: w.arrived}
 	return &out
 }
 
-// limitedWriter is a writer with a time limit.
-type limitedWriter struct {
-	w           io.Writer
-	limitStarts <-chan struct{} // closed when the time limit of writes begins to apply
+// signalLimitedWriter is a writer with a time limit.
+type signalLimitedWriter struct {
+	w          io.Writer
+	limitStart <-chan struct{} // closed when the time limit of writes begins to apply
 
 	mu     sync.Mutex // serialises writes
 	failed bool
 }
 
 // Unwrap returns the underlying stream.
-func (m *limitedWriter) Unwrap() io.Writer { return m.w }
+func (m *signalLimitedWriter) Unwrap() io.Writer { return m.w }
 
-func (m *limitedWriter) Write(p []byte) (int, error) {
+func (m *signalLimitedWriter) Write(p []byte) (int, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.failed {
@@ -198,7 +198,7 @@ func (m *limitedWriter) Write(p []byte) (int, error) {
 	select {
 	case r := <-done:
 		return r.n, r.err
-	case <-m.limitStarts:
+	case <-m.limitStart:
 	}
 	select {
 	case r := <-done:
@@ -209,9 +209,9 @@ func (m *limitedWriter) Write(p []byte) (int, error) {
 	}
 }
 
-// OrSignal returns the signal that cancelled ctx instead of the error that resulted
+// SignalOr returns the signal that cancelled ctx instead of the error that resulted
 // from it.
-func OrSignal(ctx context.Context, err error) error {
+func SignalOr(ctx context.Context, err error) error {
 	if sig, ok := errors.AsType[*SignalError](context.Cause(ctx)); ok {
 		return sig
 	}

@@ -13,9 +13,9 @@ import (
 
 const (
 	stdinLimit = 10 << 20
-	// stdinPatience is how long a pipe may stay silent before the run continues
+	// stdinWaitLimit is how long a pipe may stay silent before the run continues
 	// without it.
-	stdinPatience = 3 * time.Second
+	stdinWaitLimit = 3 * time.Second
 )
 
 // ReadStdin returns all of stdin, decoded by [DecodeStream]; "" if it is a terminal or
@@ -27,7 +27,7 @@ func (s *System) ReadStdin(ctx context.Context) (string, error) {
 	}
 	in := &stdinReader{r: s.Stdin, started: make(chan struct{}), done: make(chan error, 1)}
 	go in.read()
-	patience := time.NewTimer(stdinPatience)
+	patience := time.NewTimer(stdinWaitLimit)
 	defer patience.Stop()
 	for started := in.started; ; {
 		select {

@@ -22,9 +22,9 @@ func DecodeStream(data []byte) []byte {
 	return out
 }
 
-// DecodeWords decodes the words of a command line as a JavaScript program does: each byte
+// DecodeArguments decodes the words of a command line as a JavaScript program does: each byte
 // that is not valid UTF-8 becomes U+FFFD.
-func DecodeWords(words []string) []string {
+func DecodeArguments(words []string) []string {
 	out := make([]string, len(words))
 	for i, word := range words {
 		out[i] = word

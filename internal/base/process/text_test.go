@@ -20,7 +20,7 @@ func TestBytesThatAreNoText(t *testing.T) {
 		{"\xf4\x90\x80\x80", "\ufffd\ufffd\ufffd\ufffd", "\ufffd\ufffd\ufffd\ufffd"},
 		{"\ufffd\x80\x80\x80", "\ufffd\ufffd\ufffd\ufffd", "\ufffd\ufffd\ufffd\ufffd"},
 	} {
-		if got := process.DecodeWords([]string{tt.in}); got[0] != tt.argv {
+		if got := process.DecodeArguments([]string{tt.in}); got[0] != tt.argv {
 			t.Errorf("%q on the command line is %+q, want %+q", tt.in, got[0], tt.argv)
 		}
 		if got := string(process.DecodeStream([]byte(tt.in))); got != tt.stream {

@@ -27,7 +27,7 @@ func wordFacts(w Word) string {
 	for _, flag := range []struct {
 		set  bool
 		name string
-	}{{w.Dynamic, "dynamic"}, {w.Tilde, "tilde"}, {w.DollarQuoted, "coded"}, {w.Spaced, "spaced"}} {
+	}{{w.IsDynamic, "dynamic"}, {w.StartsWithTilde, "tilde"}, {w.IsDollarQuoted, "coded"}, {w.HasExtraSpace, "spaced"}} {
 		if flag.set {
 			facts = append(facts, flag.name)
 		}
@@ -68,7 +68,7 @@ func commandFacts(c Command) string {
 	add("wrapped", text(c.Wrapped()))
 	add("removal", text(c.UnwrappedForRemoval()))
 	add("innermost", text(c.Innermost()))
-	if script, known, ok := c.Nested(); ok {
+	if script, known, ok := c.NestedScript(); ok {
 		add("nested", fmt.Sprintf("%q, known %v", script, known))
 	}
 	if script, known, ok := c.ShellScript(); ok {
@@ -83,7 +83,7 @@ func scriptFacts(s Script) string {
 	for _, flag := range []struct {
 		set  bool
 		name string
-	}{{s.ReadOnly(), "reads"}, {s.Opaque, "opaque"}, {s.Pipeline, "pipeline"}, {s.InputListsFiles(len(s.Commands) - 1), "listed"}} {
+	}{{s.ReadOnly(), "reads"}, {s.IsOpaque, "opaque"}, {s.IsPipeline, "pipeline"}, {s.InputListsFiles(len(s.Commands) - 1), "listed"}} {
 		if flag.set {
 			facts = append(facts, flag.name)
 		}

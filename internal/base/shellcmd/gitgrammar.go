@@ -1,7 +1,7 @@
 package shellcmd
 
 // gitGrammar returns the known options of a git subcommand.
-func gitGrammar(sub string) (g grammar, ok bool) {
+func gitGrammar(sub string) (g optionGrammar, ok bool) {
 	const (
 		commits = " oneline graph all decorate no-decorate abbrev-commit no-abbrev-commit reverse merges no-merges first-parent " +
 			"follow date format pretty topo-order date-order author-date-order left-right no-walk cherry-pick branches tags remotes " +
@@ -12,30 +12,30 @@ func gitGrammar(sub string) (g grammar, ok bool) {
 		"patch no-patch no-ext-diff "
 	switch sub {
 	case "status":
-		return grammar{
-			flags: "sbv", valued: "uM", long: " short porcelain branch ignored verbose column no-column no-renames ahead-behind long ",
+		return optionGrammar{
+			flags: "sbv", flagsWithValue: "uM", long: " short porcelain branch ignored verbose column no-column no-renames ahead-behind long ",
 			longWithValue: " untracked-files ignore-submodules find-renames ",
 		}, true
 	case "log":
-		return grammar{
-			flags: "ps", valued: "nGS", digits: true,
+		return optionGrammar{
+			flags: "ps", flagsWithValue: "nGS", allowsDigits: true,
 			long: counts + " graph all reverse merges no-merges follow topo-order date-order author-date-order left-right no-walk cherry-pick cherry-mark " +
 				"branches tags remotes source full-history simplify-merges ancestry-path walk-reflogs boundary pickaxe-all pickaxe-regex ",
 			longWithValue: " date max-count skip since until after before author committer grep diff-filter format pretty ",
 		}, true
 	case "show":
-		return grammar{
-			flags: "psm", valued: "GS", digits: true, long: counts + " graph word-diff color-words raw quiet ",
+		return optionGrammar{
+			flags: "psm", flagsWithValue: "GS", allowsDigits: true, long: counts + " graph word-diff color-words raw quiet ",
 			longWithValue: " date word-diff-regex diff-filter format pretty ",
 		}, true
 	case "shortlog":
-		return grammar{
-			flags: "snec", digits: true, long: " all no-merges branches tags remotes committer summary numbered email ",
+		return optionGrammar{
+			flags: "snec", allowsDigits: true, long: " all no-merges branches tags remotes committer summary numbered email ",
 			longWithValue: " since until after before author group ",
 		}, true
 	case "diff":
-		return grammar{
-			flags: "pMCRsuBD", valued: "lGOS",
+		return optionGrammar{
+			flags: "pMCRsuBD", flagsWithValue: "lGOS",
 			long: " stat numstat shortstat summary name-only name-status color no-color word-diff color-words minimal patience histogram " +
 				"pickaxe-all pickaxe-regex no-ext-diff ignore-all-space ignore-space-change ignore-space-at-eol ignore-blank-lines full-index binary " +
 				"function-context no-renames find-renames find-copies find-copies-harder break-rewrites irreversible-delete exit-code quiet check " +
@@ -43,31 +43,31 @@ func gitGrammar(sub string) (g grammar, ok bool) {
 			longWithValue: " word-diff-regex diff-algorithm diff-filter abbrev inter-hunk-context ws-error-highlight relative ",
 		}, true
 	case "blame":
-		return grammar{flags: "wCMlseptfn", valued: "L", optional: " porcelain line-porcelain show-name show-number show-email date color-lines color-by-age "}, true
+		return optionGrammar{flags: "wCMlseptfn", flagsWithValue: "L", optional: " porcelain line-porcelain show-name show-number show-email date color-lines color-by-age "}, true
 	case "ls-files":
-		return grammar{flags: "ocmdsiutzkvf", valued: "xX", optional: " others cached modified deleted stage ignored unmerged killed error-unmatch full-name exclude-standard directory abbrev exclude "}, true
+		return optionGrammar{flags: "ocmdsiutzkvf", flagsWithValue: "xX", optional: " others cached modified deleted stage ignored unmerged killed error-unmatch full-name exclude-standard directory abbrev exclude "}, true
 	case "rev-parse":
-		return grammar{optional: " show-toplevel abbrev-ref git-dir git-common-dir verify quiet is-inside-work-tree is-inside-git-dir is-bare-repository symbolic-full-name symbolic show-prefix show-cdup absolute-git-dir "}, true
+		return optionGrammar{optional: " show-toplevel abbrev-ref git-dir git-common-dir verify quiet is-inside-work-tree is-inside-git-dir is-bare-repository symbolic-full-name symbolic show-prefix show-cdup absolute-git-dir "}, true
 	case "rev-list":
-		return grammar{digits: true, counts: "n", optional: " count all" + commits + limits}, true
+		return optionGrammar{allowsDigits: true, counts: "n", optional: " count all" + commits + limits}, true
 	case "describe":
-		return grammar{optional: " tags always dirty long abbrev contains match exclude exact-match first-parent "}, true
+		return optionGrammar{optional: " tags always dirty long abbrev contains match exclude exact-match first-parent "}, true
 	case "cat-file":
-		return grammar{flags: "ptse", optional: " batch-check "}, true
+		return optionGrammar{flags: "ptse", optional: " batch-check "}, true
 	case "merge-base":
-		return grammar{optional: " is-ancestor all octopus independent fork-point "}, true
+		return optionGrammar{optional: " is-ancestor all octopus independent fork-point "}, true
 	case "for-each-ref":
-		return grammar{optional: " sort count "}, true
+		return optionGrammar{optional: " sort count "}, true
 	case "ls-remote": // a name may be a command line: ext::…
-		return grammar{flags: "htq", maxOperands: -1, optional: " heads tags branches refs quiet exit-code get-url symref sort "}, true
+		return optionGrammar{flags: "htq", maxOperands: -1, optional: " heads tags branches refs quiet exit-code get-url symref sort "}, true
 	case "grep":
-		return grammar{flags: "nilwEFcvhHPGqLopW", valued: "e", optional: " cached untracked no-index recurse-submodules line-number ignore-case files-with-matches name-only count word-regexp all-match and or not "}, true
+		return optionGrammar{flags: "nilwEFcvhHPGqLopW", flagsWithValue: "e", optional: " cached untracked no-index recurse-submodules line-number ignore-case files-with-matches name-only count word-regexp all-match and or not "}, true
 	case "branch":
-		return grammar{flags: "arv", maxOperands: -1, optional: " all remotes list show-current verbose no-color column merged no-merged sort ", longWithValue: " contains no-contains "}, true
+		return optionGrammar{flags: "arv", maxOperands: -1, optional: " all remotes list show-current verbose no-color column merged no-merged sort ", longWithValue: " contains no-contains "}, true
 	case "tag":
-		return grammar{flags: "l", maxOperands: -1, optional: " list sort "}, true
+		return optionGrammar{flags: "l", maxOperands: -1, optional: " list sort "}, true
 	case "remote":
-		return grammar{flags: "v", maxOperands: -1, optional: " verbose "}, true
+		return optionGrammar{flags: "v", maxOperands: -1, optional: " verbose "}, true
 	}
-	return grammar{}, false
+	return optionGrammar{}, false
 }

@@ -5,25 +5,25 @@ import (
 	"strings"
 )
 
-// grammar lists the options with which a command only reads. All other options, and
+// optionGrammar lists the options with which a command only reads. All other options, and
 // abbreviations of long ones, are unknown and therefore refused, because their
 // effect may change in a later version.
-type grammar struct {
-	flags          string // letters without a value; they may be combined
-	valued         string // letters whose value is the rest of the word or the next word
-	number         string // letters whose value is a number, in the same word or in the next
-	counts         string // letters whose value is a number in the next word
-	long           string // long names without a value, separated by spaces
-	optional       string // long names that may have a value after =
-	longWithValue  string // long names whose value may be the next word
-	digits         bool   // -5 is an option
-	plusOptions    bool   // operands begin with a plus sign
-	maxOperands    int    // maximum number of operands; 0 = any number, -1 = none
-	stopsAtOperand bool   // the first operand ends the options
+type optionGrammar struct {
+	flags           string // letters without a value; they may be combined
+	flagsWithValue  string // letters whose value is the rest of the word or the next word
+	flagsWithNumber string // letters whose value is a number, in the same word or in the next
+	counts          string // letters whose value is a number in the next word
+	long            string // long names without a value, separated by spaces
+	optional        string // long names that may have a value after =
+	longWithValue   string // long names whose value may be the next word
+	allowsDigits    bool   // -5 is an option
+	plusOptions     bool   // operands begin with a plus sign
+	maxOperands     int    // maximum number of operands; 0 = any number, -1 = none
+	stopsAtOperand  bool   // the first operand ends the options
 }
 
 // allows reports whether the command only reads with these arguments.
-func (g grammar) allows(args []string) bool {
+func (g optionGrammar) allows(args []string) bool {
 	rest, ok := g.operands(args)
 	switch {
 	case !ok, g.maxOperands < 0 && len(rest) > 0, g.maxOperands > 0 && len(rest) > g.maxOperands:
@@ -35,7 +35,7 @@ func (g grammar) allows(args []string) bool {
 }
 
 // operands returns the arguments that are not options; ok = all options are known.
-func (g grammar) operands(args []string) (rest []string, ok bool) {
+func (g optionGrammar) operands(args []string) (rest []string, ok bool) {
 	for i := 0; i < len(args); i++ {
 		switch a := args[i]; {
 		case a == "--":
@@ -45,7 +45,7 @@ func (g grammar) operands(args []string) (rest []string, ok bool) {
 			if value != "" {
 				i++
 			}
-			if !known || i == len(args) || value != "" && strings.Contains(g.number+g.counts, value) && !isNumber(args[i]) {
+			if !known || i == len(args) || value != "" && strings.Contains(g.flagsWithNumber+g.counts, value) && !isNumber(args[i]) {
 				return nil, false
 			}
 		case g.stopsAtOperand:
@@ -58,7 +58,7 @@ func (g grammar) operands(args []string) (rest []string, ok bool) {
 }
 
 // option parses a word of options. value is the option whose value is the next word; empty = none.
-func (g grammar) option(word string) (known bool, value string) {
+func (g optionGrammar) option(word string) (known bool, value string) {
 	long, isLong := strings.CutPrefix(word, "--")
 	if !isLong {
 		return g.cluster(word[1:])
@@ -75,16 +75,16 @@ func (g grammar) option(word string) (known bool, value string) {
 }
 
 // cluster parses the letters of one word of options, as option does.
-func (g grammar) cluster(letters string) (known bool, value string) {
-	if g.digits && isNumber(letters) {
+func (g optionGrammar) cluster(letters string) (known bool, value string) {
+	if g.allowsDigits && isNumber(letters) {
 		return true, ""
 	}
 	for i := range len(letters) {
 		letter, rest := letters[i:i+1], letters[i+1:]
 		switch {
-		case strings.Contains(g.number, letter) && isNumber(rest):
+		case strings.Contains(g.flagsWithNumber, letter) && isNumber(rest):
 			return true, ""
-		case strings.Contains(g.valued+g.number+g.counts, letter):
+		case strings.Contains(g.flagsWithValue+g.flagsWithNumber+g.counts, letter):
 			return rest == "", letter
 		case !strings.Contains(g.flags, letter):
 			return false, ""
@@ -95,66 +95,66 @@ func (g grammar) cluster(letters string) (known bool, value string) {
 
 // grammarOf returns the known options of a command (observed with 2.1.329, which
 // knows a few more).
-func grammarOf(name string) (g grammar, ok bool) {
+func grammarOf(name string) (g optionGrammar, ok bool) {
 	switch name {
 	case "sort":
-		return grammar{
-			flags: "bdfgiMhnRrVcCmsuz", valued: "ktS",
+		return optionGrammar{
+			flags: "bdfgiMhnRrVcCmsuz", flagsWithValue: "ktS",
 			long: " ignore-leading-blanks dictionary-order ignore-case general-numeric-sort ignore-nonprinting month-sort " +
 				"human-numeric-sort numeric-sort random-sort reverse version-sort sort check merge stable unique zero-terminated help version ",
 			longWithValue: " buffer-size batch-size field-separator key parallel ",
 		}, true
 	case "date":
-		return grammar{
-			flags: "IRu", valued: "dr", plusOptions: true,
+		return optionGrammar{
+			flags: "IRu", flagsWithValue: "dr", plusOptions: true,
 			long:          " rfc-email utc universal debug help version ",
 			longWithValue: " date reference rfc-3339 ",
 		}, true
 	case "tree":
-		return grammar{
-			flags: "adfilpsuhCDFgnQrtvAJNSUXcqx", valued: "HILPT", long: " dirsfirst fromfile noreport gitignore prune help version info filesfirst device inodes ignore-case matchdirs fromtabfile du si " +
+		return optionGrammar{
+			flags: "adfilpsuhCDFgnQrtvAJNSUXcqx", flagsWithValue: "HILPT", long: " dirsfirst fromfile noreport gitignore prune help version info filesfirst device inodes ignore-case matchdirs fromtabfile du si " +
 				"houtro nolinks metafirst ",
 			longWithValue: " filelimit timefmt infofile charset sort gitfile hintro ",
 		}, true
 	case "file":
-		return grammar{
-			flags: "bchiklnprsvL0", valued: "F",
+		return optionGrammar{
+			flags: "bchiklnprsvL0", flagsWithValue: "F",
 			long:          " brief mime mime-type mime-encoding dereference no-dereference list special-files help version keep-going no-buffer preserve-date print0 raw apple ",
 			longWithValue: " exclude exclude-quiet separator ",
 		}, true
 	case "base64":
-		return grammar{flags: "diD", counts: "wb", long: " decode ignore-garbage help version ", longWithValue: " wrap "}, true
+		return optionGrammar{flags: "diD", counts: "wb", long: " decode ignore-garbage help version ", longWithValue: " wrap "}, true
 	case "uniq":
-		return grammar{flags: "cdDiuz", valued: "fsw", maxOperands: -1, long: " count repeated unique ignore-case zero-terminated "}, true
+		return optionGrammar{flags: "cdDiuz", flagsWithValue: "fsw", maxOperands: -1, long: " count repeated unique ignore-case zero-terminated "}, true
 	case "ps":
-		return grammar{flags: "aAcdeflFjHLmnNTVwy", valued: "CGgpqstUu", long: " forest no-headers headers deselect info help version ", longWithValue: " pid sort user width sid tty quick-pid "}, true
+		return optionGrammar{flags: "aAcdeflFjHLmnNTVwy", flagsWithValue: "CGgpqstUu", long: " forest no-headers headers deselect info help version ", longWithValue: " pid sort user width sid tty quick-pid "}, true
 	case "lsof":
-		return grammar{flags: "nPtlaRU", valued: "i"}, true
+		return optionGrammar{flags: "nPtlaRU", flagsWithValue: "i"}, true
 	case "netstat":
-		return grammar{flags: "lnarsi"}, true
+		return optionGrammar{flags: "lnarsi"}, true
 	case "ss":
-		return grammar{flags: "tlnpasuxemori46", long: " tcp udp listening numeric processes all summary extended memory options info ipv4 ipv6 no-header unix raw packet dccp sctp vsock events oneline help version ", longWithValue: " family query "}, true
+		return optionGrammar{flags: "tlnpasuxemori46", long: " tcp udp listening numeric processes all summary extended memory options info ipv4 ipv6 no-header unix raw packet dccp sctp vsock events oneline help version ", longWithValue: " family query "}, true
 	case "man":
-		return grammar{flags: "kfwa", long: " apropos whatis all "}, true
+		return optionGrammar{flags: "kfwa", long: " apropos whatis all "}, true
 	case "help":
-		return grammar{flags: "d"}, true
+		return optionGrammar{flags: "d"}, true
 	case "tput":
-		return grammar{flags: "V", maxOperands: -1}, true
+		return optionGrammar{flags: "V", maxOperands: -1}, true
 	case "hostname":
-		return grammar{flags: "fsiIdA", maxOperands: -1}, true
+		return optionGrammar{flags: "fsiIdA", maxOperands: -1}, true
 	case "ifconfig":
-		return grammar{maxOperands: 1}, true
+		return optionGrammar{maxOperands: 1}, true
 	default:
 		return searchGrammar(name)
 	}
 }
 
 // searchGrammar is grammarOf for commands that search text and files.
-func searchGrammar(name string) (g grammar, ok bool) {
+func searchGrammar(name string) (g optionGrammar, ok bool) {
 	switch name {
 	case "grep", "egrep", "fgrep":
-		return grammar{
-			flags: "EFGPwxzsvVcolLqhHnabuTrRiIUZ", valued: "efdD", number: "ABCm",
+		return optionGrammar{
+			flags: "EFGPwxzsvVcolLqhHnabuTrRiIUZ", flagsWithValue: "efdD", flagsWithNumber: "ABCm",
 			long: " extended-regexp fixed-strings basic-regexp perl-regexp ignore-case no-ignore-case invert-match word-regexp " +
 				"line-regexp count files-without-match files-with-matches only-matching quiet silent no-messages " +
 				"byte-offset with-filename no-filename line-number initial-tab null null-data text recursive dereference-recursive " +
@@ -164,20 +164,20 @@ func searchGrammar(name string) (g grammar, ok bool) {
 				"label group-separator binary-files devices directories ",
 		}, true
 	case "rg":
-		return grammar{
-			flags: "iSwvclnouFLHaq", valued: "tTgef", number: "ABCm",
+		return optionGrammar{
+			flags: "iSwvclnouFLHaq", flagsWithValue: "tTgef", flagsWithNumber: "ABCm",
 			long: " ignore-case smart-case word-regexp invert-match count files-with-matches files-without-match line-number only-matching " +
 				"fixed-strings hidden no-ignore json stats follow no-heading heading column text quiet type-list debug help version ",
 			longWithValue: " max-count type type-not glob regexp max-depth color after-context before-context context ",
 		}, true
 	case "fd":
-		return grammar{
-			flags: "HIagcpsL1i0FVq", valued: "etESdoj",
+		return optionGrammar{
+			flags: "HIagcpsL1i0FVq", flagsWithValue: "etESdoj",
 			long: " hidden no-ignore absolute-path glob case-sensitive ignore-case full-path follow no-ignore-vcs regex fixed-strings print0 prune quiet show-errors strip-cwd-prefix " +
 				"one-file-system help version ",
 			longWithValue: " extension type max-depth min-depth exclude color and exact-depth size changed-within changed-before owner format batch-size " +
 				"ignore-file threads max-results base-directory path-separator search-path ",
 		}, true
 	}
-	return grammar{}, false
+	return optionGrammar{}, false
 }

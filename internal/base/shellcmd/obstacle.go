@@ -10,7 +10,7 @@ import (
 )
 
 // obstacle returns the obstacle that the node itself is.
-func (r *reader) obstacle(node syntax.Node) Obstacle {
+func (r *scriptReader) obstacle(node syntax.Node) Obstacle {
 	switch n := node.(type) {
 	case *syntax.Stmt:
 		return statementObstacle(n)
@@ -36,19 +36,19 @@ func (r *reader) obstacle(node syntax.Node) Obstacle {
 		if n.Word != nil && (n.Op == syntax.DplIn || n.Op == syntax.DplOut) && strings.HasSuffix(n.Word.Lit(), "-") {
 			return Obstacle{Kind: ClosedDescriptor}
 		}
-		return r.descriptor(n)
+		return r.descriptorObstacle(n)
 	case *syntax.LetClause:
 		return Obstacle{Kind: Evaluates, Text: "let"}
 	case *syntax.ProcSubst:
 		return Obstacle{Kind: ProcessSubstitution}
 	case *syntax.CmdSubst:
-		return r.substitution()
+		return r.substitutionObstacle()
 	case *syntax.ParamExp:
-		return r.variable(n)
+		return r.variableObstacle(n)
 	case *syntax.ArithmExp:
-		return arithmetic(n)
+		return arithmeticObstacle(n)
 	case *syntax.CallExpr:
-		return r.call(n)
+		return r.callObstacle(n)
 	case *syntax.SglQuoted, *syntax.DblQuoted:
 		if isDollarQuoted(n) {
 			return Obstacle{Kind: CodedText}
@@ -58,7 +58,7 @@ func (r *reader) obstacle(node syntax.Node) Obstacle {
 			return Obstacle{Kind: HiddenLine}
 		}
 	case *syntax.Lit:
-		return r.literal(n)
+		return r.literalObstacle(n)
 	}
 	return Obstacle{}
 }
@@ -104,9 +104,9 @@ func isCompound(cmd syntax.Command) bool {
 	return false
 }
 
-// substitution depends on the context: a substitution in the value of an assignment
+// substitutionObstacle depends on the context: a substitution in the value of an assignment
 // is judged by its commands.
-func (r *reader) substitution() Obstacle {
+func (r *scriptReader) substitutionObstacle() Obstacle {
 	for i := len(r.parents) - 1; i >= 0; i-- {
 		switch n := r.parents[i].(type) {
 		case *syntax.DblQuoted:
@@ -122,11 +122,11 @@ func (r *reader) substitution() Obstacle {
 	return Obstacle{Kind: Nested}
 }
 
-func (r *reader) variable(n *syntax.ParamExp) Obstacle {
+func (r *scriptReader) variableObstacle(n *syntax.ParamExp) Obstacle {
 	switch {
 	case !n.Short:
 		return Obstacle{Kind: BracedVariable}
-	case n.Param.Value == "HOME" && !r.setsHome, n.Param.Value == "PWD" && r.quoted() && !r.assigned["PWD"] && !r.onlyVariable():
+	case n.Param.Value == "HOME" && !r.setsHome, n.Param.Value == "PWD" && r.isQuoted() && !r.assigned["PWD"] && !r.onlyVariable():
 		return Obstacle{}
 	case r.assigned[n.Param.Value]:
 		return Obstacle{Kind: AssignedVariable}
@@ -135,7 +135,7 @@ func (r *reader) variable(n *syntax.ParamExp) Obstacle {
 }
 
 // onlyVariable reports whether the current variable is a whole argument in double quotes.
-func (r *reader) onlyVariable() bool {
+func (r *scriptReader) onlyVariable() bool {
 	last := len(r.parents) - 1
 	quotes, quoted := r.parents[last].(*syntax.DblQuoted)
 	word, ok := r.parents[max(0, last-1)].(*syntax.Word)
@@ -145,7 +145,7 @@ func (r *reader) onlyVariable() bool {
 // numberLiteral matches numbers of arithmetic, in any base.
 var numberLiteral = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^([0-9]+|0x[0-9a-fA-F]+|[0-9]+#[0-9a-zA-Z]+)$`) })
 
-func arithmetic(n *syntax.ArithmExp) (found Obstacle) {
+func arithmeticObstacle(n *syntax.ArithmExp) (found Obstacle) {
 	if n.Bracket {
 		return Obstacle{Kind: Arithmetic, Text: "$["}
 	}
@@ -160,7 +160,7 @@ func arithmetic(n *syntax.ArithmExp) (found Obstacle) {
 	return found
 }
 
-func (r *reader) call(n *syntax.CallExpr) Obstacle {
+func (r *scriptReader) callObstacle(n *syntax.CallExpr) Obstacle {
 	if len(n.Args) == 0 && len(n.Assigns) > 1 {
 		return Obstacle{Kind: Assignments}
 	}
@@ -176,7 +176,7 @@ func (r *reader) call(n *syntax.CallExpr) Obstacle {
 	case "eval", "exec", "source", ".", "alias", "trap", "hash", "unalias":
 		return Obstacle{Kind: Evaluates, Text: name}
 	case "test", "[":
-		return testWords(n.Args)
+		return testWordsObstacle(n.Args)
 	}
 	return Obstacle{}
 }
@@ -186,7 +186,7 @@ var hiddenLine = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompil
 
 // inHeredoc reports whether the word is the text of a here-document, or contains a
 // substitution, whose lines are judged separately.
-func (r *reader) inHeredoc(n *syntax.Word) bool {
+func (r *scriptReader) inHeredoc(n *syntax.Word) bool {
 	for _, part := range n.Parts {
 		found := false
 		syntax.Walk(part, func(node syntax.Node) bool {
@@ -202,9 +202,9 @@ func (r *reader) inHeredoc(n *syntax.Word) bool {
 	return ok && redirect.Hdoc == n
 }
 
-// literal checks unquoted text.
-func (r *reader) literal(n *syntax.Lit) Obstacle {
-	if redirect, ok := r.parents[max(0, len(r.parents)-2)].(*syntax.Redirect); strings.Contains(strings.ReplaceAll(n.Value, `\$`, ""), "$") && !r.quoted() && (!ok || redirect.Hdoc == nil) {
+// literalObstacle checks unquoted text.
+func (r *scriptReader) literalObstacle(n *syntax.Lit) Obstacle {
+	if redirect, ok := r.parents[max(0, len(r.parents)-2)].(*syntax.Redirect); strings.Contains(strings.ReplaceAll(n.Value, `\$`, ""), "$") && !r.isQuoted() && (!ok || redirect.Hdoc == nil) {
 		return Obstacle{Kind: LoneDollar}
 	}
 	for _, p := range r.parents {
@@ -223,8 +223,8 @@ func (r *reader) literal(n *syntax.Lit) Obstacle {
 	return Obstacle{}
 }
 
-// quoted reports whether the current node is inside double quotes.
-func (r *reader) quoted() bool {
+// isQuoted reports whether the current node is inside double quotes.
+func (r *scriptReader) isQuoted() bool {
 	return slices.ContainsFunc(r.parents, func(p syntax.Node) bool { _, ok := p.(*syntax.DblQuoted); return ok })
 }
 

@@ -7,13 +7,13 @@ import "slices"
 // ls, possibly through filters that drop lines. Any other input may contain any
 // file name.
 func (s Script) InputListsFiles(i int) bool {
-	for i--; i >= 0 && s.Pipeline; i-- {
+	for i--; i >= 0 && s.IsPipeline; i-- {
 		c := s.Commands[i].Unwrapped()
 		switch c.Name() {
 		case "ls", "fd":
 			return true
 		case "find":
-			return !anyOf(c.Args, "-printf", "-fprintf")
+			return !containsAny(c.Args, "-printf", "-fprintf")
 		case "git":
 			return len(c.Args) > 1 && c.Args[1] == "ls-files"
 		case "rg", "grep":

@@ -11,29 +11,29 @@ import (
 // different shells at every position (observed with 2.1.330).
 func textObstacle(cmd string) Obstacle {
 	switch {
-	case strings.ContainsFunc(cmd, foreignSpace):
+	case strings.ContainsFunc(cmd, isForeignSpace):
 		return Obstacle{Kind: ForeignSpace}
-	case escapesSpace(cmd):
+	case hasEscapedSpace(cmd):
 		return Obstacle{Kind: EscapedSpace}
 	case strings.Contains(cmd, "~["):
 		return Obstacle{Kind: NamedDirectory}
 	case equalsExpansion().MatchString(cmd):
 		return Obstacle{Kind: EqualsExpansion}
-	case quotedBrace(cmd):
+	case hasQuotedBrace(cmd):
 		return Obstacle{Kind: QuotedBrace}
 	}
 	return Obstacle{}
 }
 
-// foreignSpace reports whether a character looks like a space but is not one for
+// isForeignSpace reports whether a character looks like a space but is not one for
 // the shell.
-func foreignSpace(r rune) bool {
+func isForeignSpace(r rune) bool {
 	return r == '\u200b' || r == '\ufeff' || r == '\u2028' || r == '\u2029' || r > unicode.MaxASCII && unicode.Is(unicode.Zs, r)
 }
 
-// escapesSpace looks for a backslash before a space or before the end of a line. A
+// hasEscapedSpace looks for a backslash before a space or before the end of a line. A
 // usual line continuation, a single backslash after a space, is allowed.
-func escapesSpace(cmd string) bool {
+func hasEscapedSpace(cmd string) bool {
 	run := 0 // backslashes so far
 	for i := range len(cmd) {
 		switch c := cmd[i]; {
@@ -53,8 +53,8 @@ func escapesSpace(cmd string) bool {
 
 var equalsExpansion = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?:^|[\s;&|])=[a-zA-Z_]`) })
 
-// quotedBrace looks for a quote after an open, unquoted brace.
-func quotedBrace(cmd string) bool {
+// hasQuotedBrace looks for a quote after an open, unquoted brace.
+func hasQuotedBrace(cmd string) bool {
 	open := false
 	var quote byte // the current quote; 0 = none
 	for i := 0; i < len(cmd); i++ {

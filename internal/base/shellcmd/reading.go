@@ -26,7 +26,7 @@ func parse(source string) (text string, stmts []*syntax.Stmt, err error) {
 		return source, stmts, err
 	}
 	if text, stmts, ok := parseRepaired(source, err); ok {
-		if !endsOpen(source, text, stmts) {
+		if !endsUnclosed(source, text, stmts) {
 			err = nil
 		}
 		return text, stmts, err
@@ -51,9 +51,9 @@ func parseConfirmed(source string) ([]*syntax.Stmt, error) {
 			continue
 		}
 		switch {
-		case err == nil && !seen.complete(), brokenExpansion(text, err):
+		case err == nil && !seen.isComplete(), isBrokenExpansion(text, err):
 			err = ErrUncertain
-		case err == nil && seen.openEnd():
+		case err == nil && seen.hasOpenEnd():
 			err = errOpenEnd
 		}
 		return stmts, err
@@ -77,9 +77,9 @@ func statements(text string) (stmts []*syntax.Stmt, mistake error) {
 	return stmts, mistake
 }
 
-// brokenExpansion reports whether the syntax error is inside an expansion, because
+// isBrokenExpansion reports whether the syntax error is inside an expansion, because
 // shells differ in where it ends.
-func brokenExpansion(text string, mistake error) bool {
+func isBrokenExpansion(text string, mistake error) bool {
 	var at syntax.Pos
 	var wrong syntax.ParseError
 	var foreign syntax.LangError
@@ -98,22 +98,22 @@ func brokenExpansion(text string, mistake error) bool {
 	return opened > closed || strings.HasPrefix(rest, "${") || strings.HasPrefix(rest, "$(")
 }
 
-// coverage is the independent check of a parsed script: which bytes the parser
+// wordCoverage is the independent check of a parsed script: which bytes the parser
 // assigned to words, compared with separate rules. All other bytes must be spaces,
 // operators, reserved words or comments, and the words of a command may be
 // separated only by spaces.
-type coverage struct {
+type wordCoverage struct {
 	text       string
 	words      []bool   // bytes of words, quotes and expansions
 	delimiters []string // of here-documents
 	separated  bool     // the words of a command are separated by more than spaces, or an expansion is continued on another line
 }
 
-func newCoverage(text string) *coverage {
-	return &coverage{text: text, words: make([]bool, len(text))}
+func newCoverage(text string) *wordCoverage {
+	return &wordCoverage{text: text, words: make([]bool, len(text))}
 }
 
-func (c *coverage) visit(node syntax.Node) bool {
+func (c *wordCoverage) visit(node syntax.Node) bool {
 	switch n := node.(type) {
 	case *syntax.ParamExp:
 		c.mark(node, true)
@@ -144,7 +144,7 @@ func (c *coverage) visit(node syntax.Node) bool {
 }
 
 // substitution skips the content, which is checked separately.
-func (c *coverage) substitution(n syntax.Node, open int) {
+func (c *wordCoverage) substitution(n syntax.Node, open int) {
 	c.mark(n, false)
 	from, to := int(n.Pos().Offset()), int(n.End().Offset())
 	if to > len(c.words) || to-from <= open {
@@ -159,7 +159,7 @@ func (c *coverage) substitution(n syntax.Node, open int) {
 	c.words[to-1] = true
 }
 
-func (c *coverage) mark(n syntax.Node, value bool) {
+func (c *wordCoverage) mark(n syntax.Node, value bool) {
 	from, to := int(n.Pos().Offset()), int(n.End().Offset())
 	for i := from; i < min(to, len(c.words)); i++ {
 		c.words[i] = value
@@ -168,7 +168,7 @@ func (c *coverage) mark(n syntax.Node, value bool) {
 
 // wordsAdjacent reports whether the words of a simple command are separated only by
 // spaces and continued lines.
-func (c *coverage) wordsAdjacent(call *syntax.CallExpr, redirects []*syntax.Redirect) bool {
+func (c *wordCoverage) wordsAdjacent(call *syntax.CallExpr, redirects []*syntax.Redirect) bool {
 	var spans [][2]int
 	add := func(from, to syntax.Pos) { spans = append(spans, [2]int{int(from.Offset()), int(to.Offset())}) }
 	for _, a := range call.Assigns {
@@ -201,7 +201,7 @@ func (c *coverage) wordsAdjacent(call *syntax.CallExpr, redirects []*syntax.Redi
 
 // continuedComment returns the position of a backslash at the end of a comment line; -1 = none. A comment always ends
 // at the end of its line.
-func (c *coverage) continuedComment() int {
+func (c *wordCoverage) continuedComment() int {
 	for i := 0; i < len(c.text); i++ {
 		if c.words[i] || c.text[i] != '#' {
 			continue
@@ -218,8 +218,8 @@ func (c *coverage) continuedComment() int {
 	return -1
 }
 
-// openEnd reports whether the last word ends in a backslash that escapes nothing.
-func (c *coverage) openEnd() bool {
+// hasOpenEnd reports whether the last word ends in a backslash that escapes nothing.
+func (c *wordCoverage) hasOpenEnd() bool {
 	last := len(c.text) - 1
 	if last < 0 || !c.words[last] {
 		return false
@@ -227,8 +227,8 @@ func (c *coverage) openEnd() bool {
 	return (len(c.text)-len(strings.TrimRight(c.text, `\`)))%2 == 1
 }
 
-// complete reports whether every byte is explained.
-func (c *coverage) complete() bool {
+// isComplete reports whether every byte is explained.
+func (c *wordCoverage) isComplete() bool {
 	if c.separated {
 		return false
 	}
@@ -247,7 +247,7 @@ func (c *coverage) complete() bool {
 			for end < len(c.text) && !c.words[end] && strings.IndexByte(" \t\r\n;&|<>()", c.text[end]) < 0 {
 				end++
 			}
-			if word := c.text[i:end]; !reserved(word) && !c.delimiter(i, end) {
+			if word := c.text[i:end]; !isReservedWord(word) && !c.isDelimiter(i, end) {
 				return false
 			}
 			i = end
@@ -256,15 +256,15 @@ func (c *coverage) complete() bool {
 	return true
 }
 
-// delimiter reports whether the text is a line that ends a here-document.
-func (c *coverage) delimiter(from, to int) bool {
+// isDelimiter reports whether the text is a line that ends a here-document.
+func (c *wordCoverage) isDelimiter(from, to int) bool {
 	line := strings.LastIndexByte(c.text[:from], '\n') + 1
 	rest, _, _ := strings.Cut(c.text[to:], "\n")
 	return slices.Contains(c.delimiters, strings.TrimLeft(c.text[line:to]+rest, "\t"))
 }
 
-// reserved lists the words whose positions the parser does not record.
-func reserved(word string) bool {
+// isReservedWord lists the words whose positions the parser does not record.
+func isReservedWord(word string) bool {
 	switch word {
 	case "if", "then", "elif", "else", "fi", "while", "until", "for", "in", "do", "done", "case", "esac", "select", "function", "time", "coproc", "let":
 		return true

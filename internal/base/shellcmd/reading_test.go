@@ -80,7 +80,7 @@ func TestSecondReading(t *testing.T) {
 		for _, s := range stmts {
 			syntax.Walk(s, c.visit)
 		}
-		if got := c.complete(); got != tt.want {
+		if got := c.isComplete(); got != tt.want {
 			t.Errorf("%q read as %q: confirmed = %v, want %v", tt.script, tt.parsed, got, tt.want)
 		}
 	}
@@ -145,7 +145,7 @@ func TestContinuedPipe(t *testing.T) {
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("%q (-want +got):\n%s", in, diff)
 		}
-		continued := slices.ContainsFunc(s.Commands, func(c Command) bool { return c.Continued })
+		continued := slices.ContainsFunc(s.Commands, func(c Command) bool { return c.IsContinued })
 		if continued != strings.Contains(strings.Join(want, ""), `\`) || continued == s.ReadOnly() {
 			t.Errorf("%q: continued = %v, read-only = %v", in, continued, s.ReadOnly())
 		}

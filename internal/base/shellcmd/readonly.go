@@ -10,7 +10,7 @@ import (
 // ReadOnly reports that the script changes no file and no state outside its own
 // shell. It is conservative: false may also mean "unknown".
 func (s Script) ReadOnly() bool {
-	if s.Opaque || len(s.Commands) == 0 || anyWrites(s.Redirects) {
+	if s.IsOpaque || len(s.Commands) == 0 || hasWrite(s.Redirects) {
 		return false
 	}
 	return !slices.ContainsFunc(s.Commands, func(c Command) bool { return !c.ReadOnly() })
@@ -18,7 +18,7 @@ func (s Script) ReadOnly() bool {
 
 // ReadOnly reports that this command is known to only read.
 func (c Command) ReadOnly() bool {
-	if anyWrites(c.Redirects) || len(c.Args) == 0 || c.Timed || c.Interleaved || c.Continued || c.Words[0].Dynamic || !c.AssignsHarmless() {
+	if hasWrite(c.Redirects) || len(c.Args) == 0 || c.IsTimed || c.Interleaved || c.IsContinued || c.Words[0].IsDynamic || !c.HasOnlyHarmlessAssignments() {
 		return false
 	}
 	inner := c.Unwrapped()
@@ -38,7 +38,7 @@ func (c Command) ReadOnly() bool {
 	if c.Args[0] == "cd" {
 		return len(c.Args) == 1 || len(c.Args) == 2 && (c.Args[1] == "-" || !strings.HasPrefix(c.Args[1], "-"))
 	}
-	if alwaysReadOnly(c.Args[0]) {
+	if isAlwaysReadOnly(c.Args[0]) {
 		return true
 	}
 	if expands && c.Args[0] != "find" && c.Args[0] != "jq" {
@@ -46,20 +46,20 @@ func (c Command) ReadOnly() bool {
 		// it is quoted (observed with 2.1.330).
 		return false
 	}
-	if slices.ContainsFunc(c.Words, func(w Word) bool { return w.Dynamic && (!isGrep(c.Args[0]) || !w.isGlob()) }) {
+	if slices.ContainsFunc(c.Words, func(w Word) bool { return w.IsDynamic && (!isGrep(c.Args[0]) || !w.isGlob()) }) {
 		// An expansion may become an option that makes these commands write.
 		return false
 	}
-	return readOnlyWith(c.Args[0], c.Args[1:])
+	return isReadOnlyWith(c.Args[0], c.Args[1:])
 }
 
 func isGrep(name string) bool { return name == "grep" || name == "egrep" || name == "fgrep" }
 
-func anyWrites(rs []Redirect) bool {
+func hasWrite(rs []Redirect) bool {
 	return slices.ContainsFunc(rs, func(r Redirect) bool { return r.Writes })
 }
 
-func harmlessVariable(name string) bool {
+func isHarmlessVariable(name string) bool {
 	switch name {
 	case "LANG", "LANGUAGE", "TZ", "NO_COLOR", "FORCE_COLOR", "TERM", "COLUMNS", "LINES", "NODE_ENV":
 		return true
@@ -67,9 +67,9 @@ func harmlessVariable(name string) bool {
 	return strings.HasPrefix(name, "LC_")
 }
 
-// alwaysReadOnly reports whether a command cannot write with any arguments. Arguments that the test command evaluates
+// isAlwaysReadOnly reports whether a command cannot write with any arguments. Arguments that the test command evaluates
 // are handled as an obstacle of the script.
-func alwaysReadOnly(name string) bool {
+func isAlwaysReadOnly(name string) bool {
 	switch name {
 	case "ls", "cat", "echo", "pwd", "head", "tail", "wc", "true", "false", "test", "[", "which", "type", "stat",
 		"du", "df", "cut", "tr", "nl", "tac", "rev", "paste", "comm", "cmp", "diff", "basename", "dirname", "realpath",
@@ -81,14 +81,14 @@ func alwaysReadOnly(name string) bool {
 	return false
 }
 
-// readOnlyWith decides about commands whose arguments matter; all of them are literal.
-func readOnlyWith(name string, args []string) bool {
+// isReadOnlyWith decides about commands whose arguments matter; all of them are literal.
+func isReadOnlyWith(name string, args []string) bool {
 	if g, ok := grammarOf(name); ok {
-		return g.allows(args) && (name != "ps" || !showsEnvironment(args))
+		return g.allows(args) && (name != "ps" || !printsEnvironment(args))
 	}
 	switch name {
 	case "find":
-		return !anyOf(args, "-exec", "-execdir", "-ok", "-okdir", "-delete", "-fls", "-fprint", "-fprint0", "-fprintf", "-files0-from")
+		return !containsAny(args, "-exec", "-execdir", "-ok", "-okdir", "-delete", "-fls", "-fprint", "-fprint0", "-fprintf", "-files0-from")
 	case "jq":
 		args = slices.DeleteFunc(slices.Clone(args), func(a string) bool { return a == "--arg" || a == "--argjson" || a == "--slurp" || a == "--raw-output" })
 		return !hasOption(args, "fL0123456789", "--from-file", "--library-path", "--rawfile", "--slurpfile", "--argfile", "--raw-output0", "--run-tests") &&
@@ -100,16 +100,16 @@ func readOnlyWith(name string, args []string) bool {
 	case "printf":
 		return len(args) > 0 && !strings.HasPrefix(args[0], "-v")
 	case "xargs":
-		return harmlessXargs(args)
+		return isHarmlessXargs(args)
 	case "docker":
 		return len(args) > 0 && slices.Contains([]string{"ps", "images", "logs", "inspect"}, args[0]) &&
 			!slices.ContainsFunc(args, func(a string) bool {
 				return strings.HasPrefix(a, "-H") || strings.HasPrefix(a, "-c") || strings.HasPrefix(a, "--host") || strings.HasPrefix(a, "--context")
 			})
 	case "sed":
-		return printingSed(args)
+		return isPrintingSed(args)
 	case "git":
-		return gitReads(args)
+		return isReadOnlyGit(args)
 	case "node", "python", "python3":
 		return len(args) == 1 && (args[0] == "--version" || name == "node" && args[0] == "-v")
 	}
@@ -120,16 +120,16 @@ func readOnlyWith(name string, args []string) bool {
 // any argument.
 var jqReadsMore = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\b(env|include|import)\b|\$ENV|` + "`") })
 
-// showsEnvironment reports whether ps may show the variables of processes: letters
+// printsEnvironment reports whether ps may show the variables of processes: letters
 // of BSD style, in any position.
-func showsEnvironment(args []string) bool {
+func printsEnvironment(args []string) bool {
 	return slices.ContainsFunc(args, func(a string) bool { return !strings.HasPrefix(a, "-") && strings.ContainsAny(a, "eE") })
 }
 
-// harmlessXargs allows xargs without a command, or with a command that only prints
+// isHarmlessXargs allows xargs without a command, or with a command that only prints
 // its input.
-func harmlessXargs(args []string) bool {
-	g := grammar{flags: "0rtx", counts: "nPLs", valued: "dI", stopsAtOperand: true}
+func isHarmlessXargs(args []string) bool {
+	g := optionGrammar{flags: "0rtx", counts: "nPLs", flagsWithValue: "dI", stopsAtOperand: true}
 	rest, ok := g.operands(args)
 	for i, a := range args[:max(0, len(args)-1)] {
 		if a == "-I" && args[i+1] != "{}" || a == "-d" && len(args[i+1]) > 2 {
@@ -143,18 +143,18 @@ func harmlessXargs(args []string) bool {
 	case "echo", "wc", "head", "tail":
 		return true
 	case "printf":
-		return len(rest) == 1 || readOnlyWith(rest[0], rest[1:])
+		return len(rest) == 1 || isReadOnlyWith(rest[0], rest[1:])
 	case "grep", "egrep", "fgrep":
-		return readOnlyWith(rest[0], rest[1:])
+		return isReadOnlyWith(rest[0], rest[1:])
 	}
 	return false
 }
 
 var sedPrint = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(\d+(,\d+)?)?p(;(\d+(,\d+)?)?p)*$`) })
 
-// printingSed allows `sed -n 10,20p FILE…` and a substitution on the input.
-func printingSed(args []string) bool {
-	g := grammar{flags: "nErz", long: " quiet silent regexp-extended null-data "}
+// isPrintingSed allows `sed -n 10,20p FILE…` and a substitution on the input.
+func isPrintingSed(args []string) bool {
+	g := optionGrammar{flags: "nErz", long: " quiet silent regexp-extended null-data "}
 	rest, ok := g.operands(args)
 	if !ok || len(rest) == 0 {
 		return false
@@ -165,25 +165,25 @@ func printingSed(args []string) bool {
 	return silent && sedPrint().MatchString(rest[0])
 }
 
-// gitReads allows git subcommands that only read, with the options that are known.
-func gitReads(args []string) bool {
+// isReadOnlyGit allows git subcommands that only read, with the options that are known.
+func isReadOnlyGit(args []string) bool {
 	if len(args) == 0 {
 		return false
 	}
 	sub, rest := args[0], args[1:]
 	switch sub {
 	case "stash", "worktree", "config", "reflog":
-		return gitInner(sub, rest)
+		return isReadOnlyGitSubcommand(sub, rest)
 	}
 	g, ok := gitGrammar(sub)
-	if (sub == "branch" || sub == "tag") && anyOf(rest, "-l", "--list") {
+	if (sub == "branch" || sub == "tag") && containsAny(rest, "-l", "--list") {
 		g.maxOperands = 0 // a name is used as a pattern
 	}
 	return ok && g.allows(rest)
 }
 
-// gitInner allows nested subcommands that only read.
-func gitInner(sub string, args []string) bool {
+// isReadOnlyGitSubcommand allows nested subcommands that only read.
+func isReadOnlyGitSubcommand(sub string, args []string) bool {
 	inner := ""
 	if len(args) > 0 {
 		inner = args[0]
@@ -199,12 +199,12 @@ func gitInner(sub string, args []string) bool {
 	case sub == "worktree" && inner == "list":
 		return !slices.ContainsFunc(args, func(a string) bool { return !slices.Contains([]string{"--porcelain", "-v", "--verbose", "-z"}, a) })
 	case sub == "config" && inner == "--get":
-		return grammar{}.allows(args)
+		return optionGrammar{}.allows(args)
 	}
 	return false
 }
 
-func anyOf(args []string, names ...string) bool {
+func containsAny(args []string, names ...string) bool {
 	return slices.ContainsFunc(args, func(a string) bool { return slices.Contains(names, a) })
 }
 

@@ -70,9 +70,9 @@ func repair(text string, mistake error) (string, bool) {
 	return "", false
 }
 
-// endsOpen reports whether a repaired script still cannot be judged: for the real
+// endsUnclosed reports whether a repaired script still cannot be judged: for the real
 // CLI an open double quote and an open for loop are errors too.
-func endsOpen(source, text string, stmts []*syntax.Stmt) bool {
+func endsUnclosed(source, text string, stmts []*syntax.Stmt) bool {
 	open := false
 	for _, stmt := range stmts {
 		syntax.Walk(stmt, func(node syntax.Node) bool {

@@ -9,24 +9,24 @@ import (
 // Placeholders for expansions in a Shape. Command lines cannot contain these
 // characters: the tools refuse them.
 const (
-	Output   = '\x01' // $( … ), backquotes
-	Variable = '\x02' // $NAME and ${NAME}
-	Expanded = '\x03' // any other expansion
-	HomeDir  = '\x04' // $HOME, however it is expanded
-	NotEmpty = '\x05' // ${NAME:-x} and ${NAME:?}
+	ShapeOutput    = '\x01' // $( … ), backquotes
+	ShapeVariable  = '\x02' // $NAME and ${NAME}
+	ShapeExpansion = '\x03' // any other expansion
+	ShapeHome      = '\x04' // $HOME, however it is expanded
+	ShapeNotEmpty  = '\x05' // ${NAME:-x} and ${NAME:?}
 )
 
-// shape returns a word without its quoting, with a placeholder for each expansion.
+// wordShape returns a word without its quoting, with a placeholder for each expansion.
 // Globs, braces and tildes are unchanged, quoted or not.
-func shape(w *syntax.Word) string {
+func wordShape(w *syntax.Word) string {
 	var b strings.Builder
 	for _, part := range w.Parts {
-		shapePart(&b, part)
+		appendShape(&b, part)
 	}
 	return b.String()
 }
 
-func shapePart(b *strings.Builder, part syntax.WordPart) {
+func appendShape(b *strings.Builder, part syntax.WordPart) {
 	switch p := part.(type) {
 	case *syntax.Lit:
 		for i := 0; i < len(p.Value); i++ {
@@ -38,33 +38,33 @@ func shapePart(b *strings.Builder, part syntax.WordPart) {
 			b.WriteByte(p.Value[i])
 		}
 	case *syntax.SglQuoted:
-		if !literal(b, p) {
-			b.WriteByte(Expanded)
+		if !appendLiteral(b, p) {
+			b.WriteByte(ShapeExpansion)
 		}
 	case *syntax.DblQuoted:
 		for _, inner := range p.Parts {
 			if lit, ok := inner.(*syntax.Lit); ok {
-				quoted(b, lit.Value)
+				appendQuoted(b, lit.Value)
 				continue
 			}
-			shapePart(b, inner)
+			appendShape(b, inner)
 		}
 	case *syntax.CmdSubst:
-		b.WriteByte(Output)
+		b.WriteByte(ShapeOutput)
 	case *syntax.ParamExp:
 		switch {
 		case p.Param != nil && p.Param.Value == "HOME" && !p.Length && !p.Excl:
-			b.WriteByte(HomeDir)
-		case plainExpansion(p):
-			b.WriteByte(Variable)
+			b.WriteByte(ShapeHome)
+		case isPlainExpansion(p):
+			b.WriteByte(ShapeVariable)
 		case p.Exp != nil && (p.Exp.Op == syntax.DefaultUnsetOrNull || p.Exp.Op == syntax.ErrorUnsetOrNull):
-			b.WriteByte(NotEmpty)
+			b.WriteByte(ShapeNotEmpty)
 		default:
-			b.WriteByte(Expanded)
+			b.WriteByte(ShapeExpansion)
 		}
 	case *syntax.ExtGlob:
 		b.WriteString(p.Op.String() + p.Pattern.Value + ")")
 	default:
-		b.WriteByte(Expanded)
+		b.WriteByte(ShapeExpansion)
 	}
 }

@@ -22,15 +22,15 @@ type Script struct {
 	Commands []Command
 	// Redirects are redirections of compound commands: `{ a; b; } > file`.
 	Redirects []Redirect
-	// Opaque says that the script has parts whose effect the list of commands does
+	// IsOpaque says that the script has parts whose effect the list of commands does
 	// not show: function definitions, background jobs, coprocesses, declarations,
 	// arithmetic commands.
-	Opaque bool
+	IsOpaque bool
 	// Obstacle is the first construct that prevents judging the script by its
 	// commands alone.
 	Obstacle Obstacle
-	// Pipeline says that the output of a command is the input of another.
-	Pipeline bool
+	// IsPipeline says that the output of a command is the input of another.
+	IsPipeline bool
 	// SubshellList says that statements in a subshell end in a semicolon or run in
 	// the background: ( …; … ).
 	SubshellList bool
@@ -44,19 +44,19 @@ type Command struct {
 	Args []string
 	// Text is the source of assignments and words, without redirections.
 	Text string
-	// Assigns are the variables set before the command (NAME=value).
-	Assigns   []string
-	Redirects []Redirect
+	// Assignments are the variables set before the command (NAME=value).
+	Assignments []string
+	Redirects   []Redirect
 	// Words describes each argument.
 	Words []Word
-	// Timed says that the command follows the word time, and Interleaved that a redirection precedes one of its words
+	// IsTimed says that the command follows the word time, and Interleaved that a redirection precedes one of its words
 	// other than the first, or that time has an option. Text then contains the option, or the redirections before the last word.
-	Timed, Interleaved bool
+	IsTimed, Interleaved bool
 	// Redirected says that the command begins with a redirection.
 	Redirected bool
-	// Continued says that a line continuation separates the command from its pipe.
+	// IsContinued says that a line continuation separates the command from its pipe.
 	// Text then contains the backslash.
-	Continued bool
+	IsContinued bool
 }
 
 // Redirect is one redirection of a command.
@@ -86,7 +86,7 @@ func Parse(cmd string) (Script, error) {
 	if len(cmd) > maxLength {
 		return Script{}, fmt.Errorf("command is longer than %d bytes", maxLength)
 	}
-	r := reader{source: cmd, assigned: map[string]bool{}, setsHome: namesHome(cmd), values: map[string]string{}, continuedBefore: map[*syntax.Stmt]string{}, continuedAfter: map[*syntax.Stmt]string{}}
+	r := scriptReader{source: cmd, assigned: map[string]bool{}, setsHome: mentionsHome(cmd), values: map[string]string{}, continuedBefore: map[*syntax.Stmt]string{}, continuedAfter: map[*syntax.Stmt]string{}}
 	r.script.Obstacle = textObstacle(cmd)
 	text, stmts, err := parse(cmd)
 	r.source, r.end = text, len(cmd)
@@ -96,17 +96,17 @@ func Parse(cmd string) (Script, error) {
 	return r.script, err
 }
 
-// namesHome reports whether a script may change HOME: it contains the name in other
+// mentionsHome reports whether a script may change HOME: it contains the name in other
 // places than $HOME and ${HOME}.
-func namesHome(cmd string) bool {
+func mentionsHome(cmd string) bool {
 	uses := strings.Count(cmd, "$HOME") + strings.Count(cmd, "${HOME}")
 	return strings.Count(cmd, "HOME") > uses || strings.Contains(cmd, "HOME+") || strings.Contains(cmd, "HOME[")
 }
 
-// stateful are the expansions with side effects.
-var stateful = [...]syntax.ParExpOperator{syntax.AssignUnset, syntax.AssignUnsetOrNull, syntax.OtherParamOps}
+// statefulOperators are the expansions with side effects.
+var statefulOperators = [...]syntax.ParExpOperator{syntax.AssignUnset, syntax.AssignUnsetOrNull, syntax.OtherParamOps}
 
-type reader struct {
+type scriptReader struct {
 	source   string
 	end      int // end of the script in source; text after it was added
 	script   Script
@@ -119,7 +119,7 @@ type reader struct {
 }
 
 // isList reports whether a statement in a subshell ends in a semicolon or an ampersand, not only in a newline.
-func (r *reader) isList(n *syntax.Subshell) bool {
+func (r *scriptReader) isList(n *syntax.Subshell) bool {
 	for _, s := range n.Stmts {
 		at := int(s.Semicolon.Offset())
 		if s.Background || s.Semicolon.IsValid() && at < len(r.source) && r.source[at] == ';' {
@@ -130,7 +130,7 @@ func (r *reader) isList(n *syntax.Subshell) bool {
 }
 
 // visit is called with every node before its children, and with nil after them.
-func (r *reader) visit(node syntax.Node) bool {
+func (r *scriptReader) visit(node syntax.Node) bool {
 	if node == nil {
 		r.parents = r.parents[:len(r.parents)-1]
 		return true
@@ -146,41 +146,41 @@ func (r *reader) visit(node syntax.Node) bool {
 		r.script.SubshellList = r.script.SubshellList || r.isList(n)
 	case *syntax.BinaryCmd:
 		if n.Op == syntax.Pipe || n.Op == syntax.PipeAll {
-			r.script.Pipeline = true
-			r.continued(n)
+			r.script.IsPipeline = true
+			r.recordContinuation(n)
 		}
 	case *syntax.Stmt:
 		r.statement(n)
 	case *syntax.DeclClause:
 		r.declaration(n)
 	case *syntax.CoprocClause:
-		r.script.Opaque = true
+		r.script.IsOpaque = true
 		for _, redir := range n.Stmt.Redirs {
 			r.script.Commands = append(r.script.Commands, Command{Redirects: []Redirect{r.redirect(redir)}})
 		}
 		return false // its commands are not checked (observed with 2.1.330)
 	case *syntax.TimeClause:
-		r.script.Opaque = r.script.Opaque || n.Stmt == nil
+		r.script.IsOpaque = r.script.IsOpaque || n.Stmt == nil
 	case *syntax.FuncDecl, *syntax.LetClause, *syntax.ArithmCmd, *syntax.TestDecl, *syntax.ForClause:
-		r.script.Opaque = true
+		r.script.IsOpaque = true
 	case *syntax.TestClause:
-		r.script.Opaque = r.script.Opaque || !isConstantTest(n)
+		r.script.IsOpaque = r.script.IsOpaque || !isConstantTest(n)
 	case *syntax.Assign:
-		r.script.Opaque = r.script.Opaque || n.Index != nil || n.Array != nil
+		r.script.IsOpaque = r.script.IsOpaque || n.Index != nil || n.Array != nil
 	case *syntax.ParamExp:
 		// ${x:=v} sets a variable, and ${x@P} runs what the variable contains.
 		// Subscripts and slices are arithmetic, which evaluates the values of
 		// names.
-		if n.Exp != nil && slices.Contains(stateful[:], n.Exp.Op) || n.Index != nil || n.Slice != nil || n.Excl {
-			r.script.Opaque = true
+		if n.Exp != nil && slices.Contains(statefulOperators[:], n.Exp.Op) || n.Index != nil || n.Slice != nil || n.Excl {
+			r.script.IsOpaque = true
 		}
 	}
 	r.parents = append(r.parents, node)
 	return true
 }
 
-// continued records the line continuations between a pipe and its commands.
-func (r *reader) continued(n *syntax.BinaryCmd) {
+// recordContinuation records the line continuations between a pipe and its commands.
+func (r *scriptReader) recordContinuation(n *syntax.BinaryCmd) {
 	op, last := int(n.OpPos.Offset()), n.X
 	if pipe, ok := last.Cmd.(*syntax.BinaryCmd); ok {
 		last = pipe.Y
@@ -195,8 +195,8 @@ func (r *reader) continued(n *syntax.BinaryCmd) {
 }
 
 // declaration adds export, declare and similar words as commands.
-func (r *reader) declaration(n *syntax.DeclClause) {
-	r.script.Opaque = true
+func (r *scriptReader) declaration(n *syntax.DeclClause) {
+	r.script.IsOpaque = true
 	c := Command{Text: r.text(n)}
 	for _, a := range n.Args {
 		if a.Name != nil {
@@ -210,8 +210,8 @@ func (r *reader) declaration(n *syntax.DeclClause) {
 	r.script.Commands = append(r.script.Commands, c)
 }
 
-// timed reports whether the current statement follows the word time.
-func (r *reader) timed() (timed, option bool) {
+// isTimed reports whether the current statement follows the word time.
+func (r *scriptReader) isTimed() (timed, option bool) {
 	if len(r.parents) == 0 {
 		return false, false
 	}
@@ -219,12 +219,12 @@ func (r *reader) timed() (timed, option bool) {
 	return ok, ok && clause.PosixFormat
 }
 
-func (r *reader) statement(s *syntax.Stmt) {
+func (r *scriptReader) statement(s *syntax.Stmt) {
 	if int(s.Pos().Offset()) >= r.end {
 		return
 	}
 	if s.Background || s.Coprocess || s.Disown {
-		r.script.Opaque = true
+		r.script.IsOpaque = true
 	}
 	redirects := make([]Redirect, 0, len(s.Redirs))
 	for _, redir := range s.Redirs {
@@ -240,14 +240,14 @@ func (r *reader) statement(s *syntax.Stmt) {
 		return
 	}
 	c := Command{Redirects: redirects}
-	c.Timed, c.Interleaved = r.timed()
+	c.IsTimed, c.Interleaved = r.isTimed()
 	var parts []string
 	if c.Interleaved {
 		parts = append(parts, "-p")
 	}
 	for _, a := range call.Assigns {
 		if a.Name != nil {
-			c.Assigns = append(c.Assigns, a.Name.Value)
+			c.Assignments = append(c.Assignments, a.Name.Value)
 			if len(call.Args) == 0 && len(call.Assigns) == 1 {
 				r.assign(a)
 			}
@@ -258,7 +258,7 @@ func (r *reader) statement(s *syntax.Stmt) {
 		text, known := r.word(w)
 		if i > 0 {
 			gap := r.source[call.Args[i-1].End().Offset():w.Pos().Offset()]
-			known.Spaced = gap != " " && strings.Trim(gap, " \t") == ""
+			known.HasExtraSpace = gap != " " && strings.Trim(gap, " \t") == ""
 		}
 		c.Args = append(c.Args, text)
 		c.Words = append(c.Words, known)
@@ -267,13 +267,13 @@ func (r *reader) statement(s *syntax.Stmt) {
 	c.Text = strings.Join(parts, " ")
 	r.interleave(&c, call, s.Redirs)
 	c.Text = r.continuedBefore[s] + c.Text + r.continuedAfter[s]
-	c.Continued = r.continuedBefore[s] != "" || r.continuedAfter[s] != ""
+	c.IsContinued = r.continuedBefore[s] != "" || r.continuedAfter[s] != ""
 	r.script.Commands = append(r.script.Commands, c)
 }
 
 // assign records the value of a variable if it is a constant text. A variable that is set twice is unknown, as in the
 // real CLI (observed with 2.1.330).
-func (r *reader) assign(a *syntax.Assign) {
+func (r *scriptReader) assign(a *syntax.Assign) {
 	if _, again := r.values[a.Name.Value]; again || a.Value == nil || a.Append {
 		r.values[a.Name.Value] = ""
 		return
@@ -282,7 +282,7 @@ func (r *reader) assign(a *syntax.Assign) {
 }
 
 // interleave adds the redirections that precede a word to the text of the command.
-func (r *reader) interleave(c *Command, call *syntax.CallExpr, redirects []*syntax.Redirect) {
+func (r *scriptReader) interleave(c *Command, call *syntax.CallExpr, redirects []*syntax.Redirect) {
 	if len(redirects) == 0 || len(call.Args) == 0 {
 		return
 	}
@@ -299,7 +299,7 @@ func (r *reader) interleave(c *Command, call *syntax.CallExpr, redirects []*synt
 	c.Text = r.source[min(at, first):last.End().Offset()]
 }
 
-func (r *reader) redirect(n *syntax.Redirect) Redirect {
+func (r *scriptReader) redirect(n *syntax.Redirect) Redirect {
 	out := Redirect{Op: n.Op.String()}
 	if n.Word != nil {
 		values := r.values
@@ -311,14 +311,14 @@ func (r *reader) redirect(n *syntax.Redirect) Redirect {
 	case syntax.RdrIn:
 		out.Reads = true
 	case syntax.DplIn:
-		out.Reads = out.Word.Dynamic || !isDescriptor(out.Target)
+		out.Reads = out.Word.IsDynamic || !isDescriptor(out.Target)
 	case syntax.Hdoc, syntax.DashHdoc, syntax.WordHdoc:
 	case syntax.DplOut:
-		out.Writes = out.Word.Dynamic || !isDescriptor(out.Target)
+		out.Writes = out.Word.IsDynamic || !isDescriptor(out.Target)
 	case syntax.RdrInOut:
 		out.Reads, out.Writes = true, true
 	default:
-		out.Writes = out.Word.Dynamic || out.Target != "/dev/null"
+		out.Writes = out.Word.IsDynamic || out.Target != "/dev/null"
 	}
 	return out
 }
@@ -328,7 +328,7 @@ func isDescriptor(s string) bool {
 	return strings.Trim(s, "0123456789") == ""
 }
 
-func (r *reader) text(n syntax.Node) string {
+func (r *scriptReader) text(n syntax.Node) string {
 	from, to := int(n.Pos().Offset()), int(n.End().Offset())
 	if from > to || to > len(r.source) {
 		return ""

@@ -18,11 +18,11 @@ func TestParse(t *testing.T) {
 	}{
 		{"echo 'a b' \"c $x\" d\\ e > out 2>&1", Script{Commands: []Command{{
 			Args: []string{"echo", "a b", `"c $x"`, "d e"}, Text: `echo 'a b' "c $x" d\ e`,
-			Words:     []Word{named("echo"), named("a b"), {Dynamic: true, Shape: "c \x02"}, named("d e")},
+			Words:     []Word{named("echo"), named("a b"), {IsDynamic: true, Shape: "c \x02"}, named("d e")},
 			Redirects: []Redirect{{Op: ">", Target: "out", Writes: true, Word: named("out")}, {Op: ">&", Target: "1", Word: named("1")}},
 		}}, Obstacle: Obstacle{Kind: EscapedSpace}}},
 		{"A=1 npm run build", Script{Commands: []Command{{
-			Args: []string{"npm", "run", "build"}, Text: "A=1 npm run build", Assigns: []string{"A"},
+			Args: []string{"npm", "run", "build"}, Text: "A=1 npm run build", Assignments: []string{"A"},
 			Words: []Word{named("npm"), named("run"), named("build")}, Redirects: []Redirect{},
 		}}}},
 		{"{ ls; } >/dev/null", Script{

@@ -33,7 +33,7 @@ func testObstacle(x syntax.TestExpr) Obstacle {
 		return testObstacle(x.X)
 	case *syntax.UnaryTest:
 		if x.Op == syntax.TsVarSet || x.Op == syntax.TsRefVar {
-			if w, ok := x.X.(*syntax.Word); !ok || !variableName(w) {
+			if w, ok := x.X.(*syntax.Word); !ok || !isVariableName(w) {
 				return Obstacle{Kind: SubscriptTest, Text: "[[ " + x.Op.String()}
 			}
 			return Obstacle{}
@@ -42,7 +42,7 @@ func testObstacle(x syntax.TestExpr) Obstacle {
 	case *syntax.BinaryTest:
 		switch x.Op {
 		case syntax.TsEql, syntax.TsNeq, syntax.TsLeq, syntax.TsGeq, syntax.TsLss, syntax.TsGtr:
-			if !numeral(x.X) || !numeral(x.Y) {
+			if !isNumeral(x.X) || !isNumeral(x.Y) {
 				return Obstacle{Kind: ArithmeticTest, Text: "[[ ... " + x.Op.String() + " ..."}
 			}
 			return Obstacle{}
@@ -57,7 +57,7 @@ func testObstacle(x syntax.TestExpr) Obstacle {
 	}
 }
 
-func numeral(x syntax.TestExpr) bool {
+func isNumeral(x syntax.TestExpr) bool {
 	w, ok := x.(*syntax.Word)
 	return ok && isNumber(literalText(w))
 }
@@ -73,18 +73,18 @@ func isNumber(s string) bool {
 func literalText(w *syntax.Word) string {
 	var b strings.Builder
 	for _, part := range w.Parts {
-		if !literal(&b, part) {
+		if !appendLiteral(&b, part) {
 			return ""
 		}
 	}
 	return b.String()
 }
 
-func variableName(w *syntax.Word) bool { return syntax.ValidName(literalText(w)) }
+func isVariableName(w *syntax.Word) bool { return syntax.ValidName(literalText(w)) }
 
-// testWords checks the words of test and [. They evaluate less than [[ but are
+// testWordsObstacle checks the words of test and [. They evaluate less than [[ but are
 // treated alike.
-func testWords(args []*syntax.Word) Obstacle {
+func testWordsObstacle(args []*syntax.Word) Obstacle {
 	name := literalText(args[0])
 	shown := name
 	if name == "[" {
@@ -93,7 +93,7 @@ func testWords(args []*syntax.Word) Obstacle {
 	for i, w := range args {
 		switch op := literalText(w); op {
 		case "-v", "-R":
-			if i+1 < len(args) && i > 0 && literalText(args[i+1]) != "]" && !variableName(args[i+1]) {
+			if i+1 < len(args) && i > 0 && literalText(args[i+1]) != "]" && !isVariableName(args[i+1]) {
 				return Obstacle{Kind: SubscriptTest, Text: shown + " " + op}
 			}
 		case "-eq", "-ne", "-lt", "-le", "-gt", "-ge":
@@ -116,9 +116,9 @@ func assignObstacle(n *syntax.Assign) Obstacle {
 	return Obstacle{}
 }
 
-// descriptor looks for {a[x]}<file: Bash evaluates the subscript of a variable that
+// descriptorObstacle looks for {a[x]}<file: Bash evaluates the subscript of a variable that
 // receives a descriptor. The parser reads it as a separate word.
-func (r *reader) descriptor(n *syntax.Redirect) Obstacle {
+func (r *scriptReader) descriptorObstacle(n *syntax.Redirect) Obstacle {
 	at := min(int(n.OpPos.Offset()), len(r.source))
 	if before := r.source[:at]; strings.HasSuffix(before, "]}") || n.N != nil && strings.Contains(n.N.Value, "[") {
 		return Obstacle{Kind: DescriptorVariable}

@@ -14,23 +14,23 @@ const maxExpansions = 256
 
 // Word describes a word before it runs.
 type Word struct {
-	// Dynamic says that the word contains an expansion or an unquoted glob.
-	Dynamic bool
+	// IsDynamic says that the word contains an expansion or an unquoted glob.
+	IsDynamic bool
 	// Paths are the names that the word expands to, one for each brace alternative;
 	// nil = unknown.
 	Paths []Path
-	// Tilde says that the word begins with ~user, ~+ or ~-.
-	Tilde bool
-	// DollarQuoted says that the word contains $'…' or $"…", or a line end.
-	DollarQuoted bool
+	// StartsWithTilde says that the word begins with ~user, ~+ or ~-.
+	StartsWithTilde bool
+	// IsDollarQuoted says that the word contains $'…' or $"…", or a line end.
+	IsDollarQuoted bool
 	// Source is the word as written.
 	Source string
-	// Spaced says that more than one space, or a tab, precedes the word.
-	Spaced bool
+	// HasExtraSpace says that more than one space, or a tab, precedes the word.
+	HasExtraSpace bool
 	// Value is the text of the word if all its variables were set to a text before,
 	// in the same script; empty = it has none, or others.
 	Value string
-	// Shape is the word without its quoting, with placeholders such as [Output] for
+	// Shape is the word without its quoting, with placeholders such as [ShapeOutput] for
 	// expansions.
 	Shape string
 }
@@ -46,20 +46,20 @@ type Path struct {
 }
 
 // word returns the word without its quoting, or unchanged if it is dynamic.
-func (r *reader) word(w *syntax.Word) (text string, known Word) {
-	known = Word{Paths: r.expandBraces(w), Tilde: tilde(w), Shape: shape(w), Source: r.text(w)}
-	known.DollarQuoted = strings.Contains(strings.TrimSuffix(known.Source, "\\\n"), "\\\n")
+func (r *scriptReader) word(w *syntax.Word) (text string, known Word) {
+	known = Word{Paths: r.expandBraces(w), StartsWithTilde: startsWithTilde(w), Shape: wordShape(w), Source: r.text(w)}
+	known.IsDollarQuoted = strings.Contains(strings.TrimSuffix(known.Source, "\\\n"), "\\\n")
 	var b strings.Builder
 	for _, part := range w.Parts {
-		known.DollarQuoted = known.DollarQuoted || isDollarQuoted(part)
+		known.IsDollarQuoted = known.IsDollarQuoted || isDollarQuoted(part)
 	}
 	known.Value = r.value(w)
-	if p, ok := w.Parts[0].(*syntax.ParamExp); ok && len(w.Parts) == 1 && plainExpansion(p) {
+	if p, ok := w.Parts[0].(*syntax.ParamExp); ok && len(w.Parts) == 1 && isPlainExpansion(p) {
 		known.Value = r.values[p.Param.Value]
 	}
 	for _, part := range w.Parts {
-		if !literal(&b, part) {
-			known.Dynamic = true
+		if !appendLiteral(&b, part) {
+			known.IsDynamic = true
 			return r.text(w), known
 		}
 	}
@@ -67,14 +67,14 @@ func (r *reader) word(w *syntax.Word) (text string, known Word) {
 }
 
 // value returns the text of a word whose variables the script has set; empty = it has none, or others.
-func (r *reader) value(w *syntax.Word) string {
+func (r *scriptReader) value(w *syntax.Word) string {
 	s := wordExpander{values: r.values}
 	for _, part := range w.Parts {
-		if !s.part(part, false) {
+		if !s.expandPart(part, false) {
 			return ""
 		}
 	}
-	if !s.usesValues || s.globs {
+	if !s.usesValues || s.hasGlob {
 		return ""
 	}
 	return s.name.String()
@@ -97,7 +97,7 @@ func isDollarQuoted(part syntax.Node) bool {
 	}
 }
 
-func tilde(w *syntax.Word) bool {
+func startsWithTilde(w *syntax.Word) bool {
 	if len(w.Parts) == 0 {
 		return false
 	}
@@ -106,7 +106,7 @@ func tilde(w *syntax.Word) bool {
 }
 
 // expandBraces expands the braces of a word; nil = unknown.
-func (r *reader) expandBraces(w *syntax.Word) []Path {
+func (r *scriptReader) expandBraces(w *syntax.Word) []Path {
 	words := []*syntax.Word{w}
 	if split := (&syntax.Word{Parts: append([]syntax.WordPart(nil), w.Parts...)}); syntax.SplitBraces(split) {
 		words = nil
@@ -119,9 +119,9 @@ func (r *reader) expandBraces(w *syntax.Word) []Path {
 	}
 	var out []Path
 	for _, one := range words {
-		s := wordExpander{home: !r.setsHome, values: r.values}
+		s := wordExpander{startsAtHome: !r.setsHome, values: r.values}
 		for i, part := range one.Parts {
-			if !s.part(part, i == 0) {
+			if !s.expandPart(part, i == 0) {
 				return nil
 			}
 		}
@@ -132,19 +132,19 @@ func (r *reader) expandBraces(w *syntax.Word) []Path {
 
 // wordExpander expands one word.
 type wordExpander struct {
-	home       bool              // $HOME is the home directory
-	values     map[string]string // of variables
-	usesValues bool              // the word has one of them
-	inHome     bool              // the word begins with it
-	inWorkDir  bool              // the word begins with the working directory
-	globs      bool
-	name       strings.Builder
-	pattern    strings.Builder
+	startsAtHome bool              // $HOME is the home directory
+	values       map[string]string // of variables
+	usesValues   bool              // the word has one of them
+	inHome       bool              // the word begins with it
+	inWorkDir    bool              // the word begins with the working directory
+	hasGlob      bool
+	name         strings.Builder
+	pattern      strings.Builder
 }
 
 func (s *wordExpander) path() Path {
 	p := Path{Home: s.inHome, Name: s.name.String()}
-	if s.globs {
+	if s.hasGlob {
 		p.Glob = s.pattern.String()
 	}
 	if s.inHome {
@@ -152,18 +152,18 @@ func (s *wordExpander) path() Path {
 	}
 	if s.inWorkDir {
 		p.Name, p.Glob = "."+p.Name, "."+p.Glob
-		if !s.globs {
+		if !s.hasGlob {
 			p.Glob = ""
 		}
 	}
 	return p
 }
 
-// part expands one part; ok is false if its value is unknown.
-func (s *wordExpander) part(part syntax.WordPart, first bool) bool {
+// expandPart expands one part; ok is false if its value is unknown.
+func (s *wordExpander) expandPart(part syntax.WordPart, first bool) bool {
 	switch p := part.(type) {
 	case *syntax.Lit:
-		return s.literal(p.Value, first)
+		return s.expandLiteral(p.Value, first)
 	case *syntax.SglQuoted:
 		value := p.Value
 		if p.Dollar {
@@ -172,55 +172,55 @@ func (s *wordExpander) part(part syntax.WordPart, first bool) bool {
 				return false
 			}
 		}
-		s.plain(value)
+		s.appendPlain(value)
 		return true
 	case *syntax.DblQuoted:
 		for i, inner := range p.Parts {
 			lit, ok := inner.(*syntax.Lit)
 			if !ok {
-				if !s.variable(inner, first && i == 0, true) {
+				if !s.expandVariable(inner, first && i == 0, true) {
 					return false
 				}
 				continue
 			}
 			var b strings.Builder
-			quoted(&b, lit.Value)
-			s.plain(b.String())
+			appendQuoted(&b, lit.Value)
+			s.appendPlain(b.String())
 		}
 		return true
 	default:
-		return s.variable(part, first, false)
+		return s.expandVariable(part, first, false)
 	}
 }
 
-// variable accepts variables that the script has set, and $HOME and "$PWD" at the beginning of a word.
-func (s *wordExpander) variable(part syntax.WordPart, first, quoted bool) bool {
+// expandVariable accepts variables that the script has set, and $HOME and "$PWD" at the beginning of a word.
+func (s *wordExpander) expandVariable(part syntax.WordPart, first, quoted bool) bool {
 	p, ok := part.(*syntax.ParamExp)
-	if ok && p.Short && plainExpansion(p) {
+	if ok && p.Short && isPlainExpansion(p) {
 		if value := s.values[p.Param.Value]; value != "" && !strings.ContainsAny(value, " \t\n*?[") {
 			s.usesValues = true
-			s.plain(value)
+			s.appendPlain(value)
 			return true
 		}
 	}
-	if ok && first && quoted && s.values != nil && p.Param.Value == "PWD" && plainExpansion(p) {
+	if ok && first && quoted && s.values != nil && p.Param.Value == "PWD" && isPlainExpansion(p) {
 		s.inWorkDir = true
 		return true
 	}
-	if !ok || !first || !s.home || p.Param == nil || p.Param.Value != "HOME" || !plainExpansion(p) {
+	if !ok || !first || !s.startsAtHome || p.Param == nil || p.Param.Value != "HOME" || !isPlainExpansion(p) {
 		return false
 	}
 	s.inHome = true
 	return true
 }
 
-// plainExpansion reports that the expansion is only the value of the variable.
-func plainExpansion(p *syntax.ParamExp) bool {
+// isPlainExpansion reports that the expansion is only the value of the variable.
+func isPlainExpansion(p *syntax.ParamExp) bool {
 	return p.Exp == nil && p.Repl == nil && p.Slice == nil && p.Index == nil && !p.Length && !p.Excl && !p.Width && p.Names == 0
 }
 
-// plain adds text without special meaning.
-func (s *wordExpander) plain(text string) {
+// appendPlain adds text without special meaning.
+func (s *wordExpander) appendPlain(text string) {
 	s.name.WriteString(text)
 	for i := range len(text) {
 		if strings.IndexByte(`*?[]\`, text[i]) >= 0 {
@@ -230,8 +230,8 @@ func (s *wordExpander) plain(text string) {
 	}
 }
 
-// literal adds unquoted text.
-func (s *wordExpander) literal(text string, first bool) bool {
+// expandLiteral adds unquoted text.
+func (s *wordExpander) expandLiteral(text string, first bool) bool {
 	if first && strings.HasPrefix(text, "~") {
 		if text = text[1:]; text != "" && text[0] != '/' {
 			return false
@@ -242,30 +242,30 @@ func (s *wordExpander) literal(text string, first bool) bool {
 		switch c := text[i]; c {
 		case '\\':
 			if i++; i < len(text) && text[i] != '\n' {
-				s.plain(text[i : i+1])
+				s.appendPlain(text[i : i+1])
 			}
 		case '*', '?', '[':
-			s.globs = s.globs || text != "["
+			s.hasGlob = s.hasGlob || text != "["
 			s.name.WriteByte(c)
 			s.pattern.WriteByte(c)
 		case ']':
-			if !s.globs {
-				s.plain("]")
+			if !s.hasGlob {
+				s.appendPlain("]")
 				continue
 			}
 			s.name.WriteByte(c)
 			s.pattern.WriteByte(c)
 		default:
-			s.plain(text[i : i+1])
+			s.appendPlain(text[i : i+1])
 		}
 	}
 	return true
 }
 
-func literal(b *strings.Builder, part syntax.WordPart) bool {
+func appendLiteral(b *strings.Builder, part syntax.WordPart) bool {
 	switch p := part.(type) {
 	case *syntax.Lit:
-		return unescape(b, p.Value)
+		return appendUnescaped(b, p.Value)
 	case *syntax.SglQuoted:
 		value := p.Value
 		if p.Dollar {
@@ -282,7 +282,7 @@ func literal(b *strings.Builder, part syntax.WordPart) bool {
 			if !ok {
 				return false
 			}
-			quoted(b, lit.Value)
+			appendQuoted(b, lit.Value)
 		}
 		return true
 	default:
@@ -290,9 +290,9 @@ func literal(b *strings.Builder, part syntax.WordPart) bool {
 	}
 }
 
-// unescape writes an unquoted literal; false = it contains a glob, a brace
+// appendUnescaped writes an unquoted literal; false = it contains a glob, a brace
 // expansion or a tilde and may become other words.
-func unescape(b *strings.Builder, s string) bool {
+func appendUnescaped(b *strings.Builder, s string) bool {
 	for i := 0; i < len(s); i++ {
 		switch s[i] {
 		case '\\':
@@ -313,9 +313,9 @@ func unescape(b *strings.Builder, s string) bool {
 	return true
 }
 
-// quoted writes a literal from double quotes, where a backslash escapes only a few
+// appendQuoted writes a literal from double quotes, where a backslash escapes only a few
 // characters.
-func quoted(b *strings.Builder, s string) {
+func appendQuoted(b *strings.Builder, s string) {
 	for i := 0; i < len(s); i++ {
 		if s[i] == '\\' && i+1 < len(s) && strings.IndexByte("$`\"\\\n", s[i+1]) >= 0 {
 			i++

@@ -136,7 +136,7 @@ func (c Command) unwrap(wrappers ...string) Command {
 		}
 		w, _ := wrapperOf(name)
 		rest := w.operandsAfter(c.Args[1:])
-		if len(rest) == 0 || opaqueWrapper(c.Args[0], c.Words[1:len(c.Words)-len(rest)]) {
+		if len(rest) == 0 || isOpaqueWrapper(c.Args[0], c.Words[1:len(c.Words)-len(rest)]) {
 			return c
 		}
 		c.Args, c.Words = rest, c.Words[len(c.Words)-len(rest):]
@@ -144,14 +144,14 @@ func (c Command) unwrap(wrappers ...string) Command {
 	return c
 }
 
-// opaqueWrapper reports whether a program that runs another has arguments that hide
+// isOpaqueWrapper reports whether a program that runs another has arguments that hide
 // the other, because they are unknown before it runs.
-func opaqueWrapper(name string, own []Word) bool {
+func isOpaqueWrapper(name string, own []Word) bool {
 	if n := len(own); name == "timeout" && n > 0 && own[n-1].Shape != "--" && !duration().MatchString(own[n-1].Shape) {
 		return true
 	}
 	return (name == "timeout" || name == "nice" || name == "stdbuf" || name == "env") &&
-		slices.ContainsFunc(own, func(w Word) bool { return w.Dynamic && !strings.Contains(w.Source, "=") })
+		slices.ContainsFunc(own, func(w Word) bool { return w.IsDynamic && !strings.Contains(w.Source, "=") })
 }
 
 // SourceFrom returns the command line from word i on, as written except for spaces and
@@ -160,7 +160,7 @@ func opaqueWrapper(name string, own []Word) bool {
 func (c Command) SourceFrom(i int) (text string, spaced bool) {
 	parts := []string{c.Args[i]}
 	for _, w := range c.Words[i+1:] {
-		parts, spaced = append(parts, w.Source), spaced || w.Spaced
+		parts, spaced = append(parts, w.Source), spaced || w.HasExtraSpace
 	}
 	return strings.Join(parts, " "), spaced
 }
@@ -181,9 +181,9 @@ func (c Command) Innermost() Command {
 	return c
 }
 
-// AssignsHarmless says that the variables set before the command cannot change its effect.
-func (c Command) AssignsHarmless() bool {
-	return !slices.ContainsFunc(c.Assigns, func(n string) bool { return !harmlessVariable(n) })
+// HasOnlyHarmlessAssignments says that the variables set before the command cannot change its effect.
+func (c Command) HasOnlyHarmlessAssignments() bool {
+	return !slices.ContainsFunc(c.Assignments, func(n string) bool { return !isHarmlessVariable(n) })
 }
 
 // Programs returns the command lines that remain when programs that only run
@@ -199,7 +199,7 @@ func (c Command) Programs() []string {
 	var out []string
 	for len(args) > 0 {
 		words := c.Words[len(c.Words)-len(args):]
-		if words[0].DollarQuoted {
+		if words[0].IsDollarQuoted {
 			return out
 		}
 		if len(out) > 0 && isXargs(out[len(out)-1]) {
@@ -207,7 +207,7 @@ func (c Command) Programs() []string {
 		}
 		args[0] = strings.TrimSuffix(path.Base(args[0]), ".exe")
 		out = append(out, strings.Join(args, " "))
-		if strings.HasPrefix(words[0].Source, "`") && words[0].Shape == string(Output) {
+		if strings.HasPrefix(words[0].Source, "`") && words[0].Shape == string(ShapeOutput) {
 			out = append(out, strings.Join(args[1:], " ")) // the output may be empty
 		}
 		if script := scriptOption(args); script != "" {
@@ -221,10 +221,10 @@ func (c Command) Programs() []string {
 			return out
 		}
 		rest := w.operandsAfter(args[1:])
-		if own := words[1 : len(words)-len(rest)]; args[0] != "env" && opaqueWrapper(args[0], own) {
+		if own := words[1 : len(words)-len(rest)]; args[0] != "env" && isOpaqueWrapper(args[0], own) {
 			return out
 		}
-		if args = rest; len(args) > 1 && words[len(words)-len(rest)].Shape == string(Variable) {
+		if args = rest; len(args) > 1 && words[len(words)-len(rest)].Shape == string(ShapeVariable) {
 			out = append(out, strings.Join(args[1:], " ")) // the variable may be empty
 		}
 	}
@@ -279,30 +279,30 @@ func (c Command) ShellScript() (script string, known, ok bool) {
 	}
 	switch inner.Name() {
 	case "bash", "sh", "dash", "zsh", "ksh", "ash":
-		if script, known, ok = c.Nested(); ok && len(inner.Args) > 1 {
+		if script, known, ok = c.NestedScript(); ok && len(inner.Args) > 1 {
 			return script, known, true
 		}
 	}
 	return "", false, false
 }
 
-// Nested returns the script that the command passes to another shell, as eval, bash
+// NestedScript returns the script that the command passes to another shell, as eval, bash
 // -c and find -exec do; ok = there is one, known = its text is constant. Expansions
 // in a text that is not constant are unchanged.
-func (c Command) Nested() (script string, known, ok bool) {
+func (c Command) NestedScript() (script string, known, ok bool) {
 	inner := c.Innermost()
 	if len(inner.Args) == 0 {
 		return "", true, false
 	}
 	dynamic := func(words []Word) bool {
-		return slices.ContainsFunc(words, func(w Word) bool { return w.Dynamic && w.Paths == nil })
+		return slices.ContainsFunc(words, func(w Word) bool { return w.IsDynamic && w.Paths == nil })
 	}
 	switch path.Base(inner.Args[0]) {
 	case "eval":
 		return strings.Join(inner.Args[1:], " "), !dynamic(inner.Words), true
 	case "bash", "sh", "dash", "zsh", "ksh", "ash":
 		if i := scriptArgument(inner.Args); i > 0 {
-			if inner.Words[i].Dynamic {
+			if inner.Words[i].IsDynamic {
 				return strings.Trim(inner.Args[i], `"`), false, true
 			}
 			return inner.Args[i], true, true
@@ -311,7 +311,7 @@ func (c Command) Nested() (script string, known, ok bool) {
 	case "trap":
 		return inner.Args[min(1, len(inner.Args)-1)], !dynamic(inner.Words), len(inner.Args) > 1
 	case "find":
-		return foundScript(inner)
+		return findScript(inner)
 	}
 	return "", true, false
 }
@@ -335,8 +335,8 @@ func scriptArgument(args []string) int {
 	return 0
 }
 
-// foundScript returns the script that find runs for each file.
-func foundScript(c Command) (script string, known, ok bool) {
+// findScript returns the script that find runs for each file.
+func findScript(c Command) (script string, known, ok bool) {
 	var lines []string
 	for i, a := range c.Args {
 		switch a {
@@ -347,7 +347,7 @@ func foundScript(c Command) (script string, known, ok bool) {
 			}
 			quoted := make([]string, len(line))
 			for j, w := range line {
-				if c.Words[i+1+j].Dynamic || w == "{}" { // expanded before find sees it
+				if c.Words[i+1+j].IsDynamic || w == "{}" { // expanded before find sees it
 					quoted[j] = w
 					continue
 				}

@@ -29,7 +29,7 @@ const maxEdits = 1000
 func Hunks(before, after string, context int) []Hunk {
 	a, b := split(before), split(after)
 	d := differ{a: a, b: b}
-	d.trim()
+	d.trimCommon()
 	d.compare()
 	return d.hunks(max(context, 0))
 }
@@ -45,13 +45,13 @@ func split(s string) []string {
 
 // differ marks the lines that exist on one side only.
 type differ struct {
-	a, b             []string
-	prefix, suffix   int
-	removed, created []bool
+	a, b           []string
+	prefix, suffix int
+	removed, added []bool
 }
 
-func (d *differ) trim() {
-	d.removed, d.created = make([]bool, len(d.a)), make([]bool, len(d.b))
+func (d *differ) trimCommon() {
+	d.removed, d.added = make([]bool, len(d.a)), make([]bool, len(d.b))
 	n := min(len(d.a), len(d.b))
 	for d.prefix < n && d.a[d.prefix] == d.b[d.prefix] {
 		d.prefix++
@@ -64,8 +64,8 @@ func (d *differ) trim() {
 // compare runs Myers' greedy algorithm on the lines that trim has left.
 func (d *differ) compare() {
 	a, b := d.a[d.prefix:len(d.a)-d.suffix], d.b[d.prefix:len(d.b)-d.suffix]
-	removed, created := d.removed[d.prefix:], d.created[d.prefix:]
-	trace, ok := search(a, b)
+	removed, created := d.removed[d.prefix:], d.added[d.prefix:]
+	trace, ok := findPath(a, b)
 	if !ok {
 		setAll(removed[:len(a)])
 		setAll(created[:len(b)])
@@ -97,9 +97,9 @@ func setAll(flags []bool) {
 	}
 }
 
-// search returns, for every number of edits, how far each diagonal reaches; ok is
+// findPath returns, for every number of edits, how far each diagonal reaches; ok is
 // false if more than maxEdits are needed.
-func search(a, b []string) (trace [][]int, ok bool) {
+func findPath(a, b []string) (trace [][]int, ok bool) {
 	for edits := 0; edits <= min(len(a)+len(b), maxEdits); edits++ {
 		front := make([]int, 2*edits+1) // diagonal k is at index k+edits
 		for k := -edits; k <= edits; k += 2 {
@@ -145,7 +145,7 @@ func (d *differ) regions() []region {
 		for i < len(d.a) && d.removed[i] {
 			i++
 		}
-		for j < len(d.b) && d.created[j] {
+		for j < len(d.b) && d.added[j] {
 			j++
 		}
 		r.oldTo, r.newTo = i, j

@@ -29,8 +29,7 @@ type Options struct {
 	Plugins []string
 	// Agents is --agents: a JSON object by name; empty = none.
 	Agents string
-	// Open returns the file tree of an absolute directory; nil = there is
-	// nothing on disk.
+	// Open returns the file tree of an absolute directory; nil = nothing is read from disk.
 	Open func(dir string) fs.FS
 	// Disabled omits everything that is not built in, except the names of plugins, and omits the agent for
 	// customization (--safe-mode).
@@ -64,14 +63,14 @@ type Command struct {
 	Dir       string // of a skill; empty = a command
 	// Title is the other name that a skill's front matter gives it.
 	Title string
-	Tools []string // what it may do unasked
-	Model string   // that answers it; empty = that of the session
+	Tools []string // tools that it may use without asking
+	Model string   // model that answers it; empty = the model of the session
 	// Forks says that it runs in an agent of the type Agent; empty or unknown = general-purpose.
 	Forks bool
 	Agent string
-	// NoModel keeps it from the model, NoUser from the user.
+	// NoModel hides it from the model, NoUser from the user.
 	NoModel, NoUser bool
-	Described       bool // its front matter says what it is for
+	Described       bool // its front matter has a description
 	// Hooks are in force from its first use on, as in settings files; nil = none.
 	Hooks json.RawMessage
 }
@@ -90,8 +89,7 @@ type Catalog struct {
 	agents   map[string]Agent
 }
 
-// New looks everything up. What cannot be read or makes no sense is left
-// out and named in the warnings.
+// New reads everything. Unreadable and invalid files are skipped and named in the warnings.
 func New(o Options) (*Catalog, []string) {
 	c := &Catalog{agents: map[string]Agent{}, styled: map[string]string{}, styles: names(claudecode.Styles(), func(s claudecode.Style) string { return s.Name })}
 	for _, a := range builtinAgents() {
@@ -194,7 +192,7 @@ func (c *Catalog) Command(name string) (Command, bool) {
 	return commands[i], true
 }
 
-// Alias is the short name of a plugin's skill; empty = none.
+// Alias returns the short name of a plugin's skill; empty = none.
 func (k Command) Alias() string {
 	if _, short, ok := strings.Cut(k.Name, ":"); ok && k.Skill && k.Source == pluginSource {
 		return short
@@ -221,7 +219,7 @@ func (c *Catalog) Style(name string) string {
 	return c.styled[name]
 }
 
-// Styles lists the output styles there are, the CLI's own first.
+// Styles lists the output styles, those of the CLI first.
 func (c *Catalog) Styles() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -364,7 +362,7 @@ func (l *loader) skill(tree fs.FS, folder, dir, source string) {
 		return
 	}
 	if len(doc.list("paths")) > 0 {
-		return // for work on such files only
+		return // it applies only to some files
 	}
 	l.skills = append(l.skills, l.withMetadata(doc, Command{
 		Name: l.prefix + folder, Source: source, Skill: true, Dir: filepath.Join(dir, "skills", folder), Title: doc.text("name"),
@@ -414,5 +412,5 @@ func (l *loader) sortCommands() {
 	})
 }
 
-// baseName is a file's name without its extension.
+// baseName returns a file's name without its extension.
 func baseName(file string) string { return strings.TrimSuffix(path.Base(file), path.Ext(file)) }

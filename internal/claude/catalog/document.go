@@ -46,7 +46,7 @@ func parseLines(head string) map[string]any {
 	return front
 }
 
-// text is a scalar as text; empty = absent.
+// text returns a scalar as text; empty = absent.
 func (d document) text(key string) string {
 	switch v := d.front[key].(type) {
 	case string:
@@ -65,7 +65,7 @@ func (d document) text(key string) string {
 	return ""
 }
 
-// list is a list, or a scalar with commas; nil = absent.
+// list returns a list, or the parts of a scalar with commas; nil = absent.
 func (d document) list(key string) []string {
 	switch v := d.front[key].(type) {
 	case string:
@@ -112,7 +112,7 @@ func (d document) number(key string) int {
 	return n
 }
 
-// bool is a switch; nil = absent or none.
+// bool returns a boolean; nil = absent or not a boolean.
 func (d document) bool(key string) *bool {
 	b, err := strconv.ParseBool(d.text(key))
 	if err != nil {
@@ -121,7 +121,7 @@ func (d document) bool(key string) *bool {
 	return &b
 }
 
-// object is a table as JSON; nil = absent or none.
+// object returns a table as JSON; nil = absent or not a table.
 func (d document) object(key string) json.RawMessage {
 	table, ok := d.front[key].(map[string]any)
 	if !ok {

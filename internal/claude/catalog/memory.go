@@ -17,9 +17,8 @@ import (
 type MemoryOptions struct {
 	UserDir string // the state directory; empty = it does not count
 	CWD     string // absolute
-	Home    string // what ~ is; empty = it is nothing
-	// Project and Local say whether those of the project count, and those of the
-	// user for the project.
+	Home    string // home directory for ~; empty = ~ is not expanded
+	// Project and Local say whether the files of the project, and the user's own files for the project, are used.
 	Project, Local bool
 }
 
@@ -31,8 +30,7 @@ type Memory struct {
 	Text   string // without front matter and comments
 	Raw    string // the file verbatim; empty = the text is all of it
 	Rule   bool   // it is in a rules directory
-	// Globs are the paths below Base that it is about, patterns as in .gitignore;
-	// nil = it always counts.
+	// Globs are patterns (as in .gitignore) of the paths below Base to which it applies; nil = it always applies.
 	Globs []string
 	Base  string
 }
@@ -198,8 +196,7 @@ func (r *memoryReader) isApplicable(m Memory) bool {
 	})
 }
 
-// globs are the paths that a file is about, braces resolved; nil = it is about
-// all.
+// globs returns the patterns of the paths to which a file applies, with braces expanded; nil = all paths.
 func globs(d document) []string {
 	var all []string
 	given := d.list("paths")
@@ -234,7 +231,7 @@ func splitOutside(text string) []string {
 	}), func(part string) bool { return strings.TrimSpace(part) == "" })
 }
 
-// maxBraces bounds what braces of one pattern may represent.
+// maxBraces bounds the number of patterns that the braces of one pattern expand to.
 const maxBraces = 1000
 
 // expandBraces lists the patterns that a pattern with alternatives in braces represents.
@@ -265,11 +262,11 @@ func (r *memoryReader) rules(dir, kind, base string) {
 		if err == nil && !entry.IsDir() && filepath.Ext(path) == ".md" {
 			r.read(Memory{Path: path, Type: kind, Rule: true, Base: base}, 0)
 		}
-		return nil // what cannot be read is left out
+		return nil // unreadable files are skipped
 	})
 }
 
-// resolve is the file that an import names; empty = none.
+// resolve returns the file that an import names; empty = none.
 func (r *memoryReader) resolve(name, dir string) string {
 	if rest, ok := strings.CutPrefix(name, "~/"); ok {
 		if r.home == "" {
@@ -291,7 +288,7 @@ var (
 	imported = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?:^|\s)@(\S+)`) })
 )
 
-// imports are the files that a text names with @, outside of code.
+// imports returns the files that a text names with @, outside of code.
 func imports(text string) []string {
 	var names []string
 	for _, m := range imported().FindAllStringSubmatch(code().ReplaceAllString(text, ""), -1) {

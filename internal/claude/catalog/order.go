@@ -15,7 +15,7 @@ func compareNames(a, b string) int {
 	return cmp.Or(cmp.Compare(collation(a), collation(b)), cmp.Compare(b, a))
 }
 
-// collation is a name whose bytes compare as people sort them.
+// collation returns a key for a name; comparing keys byte by byte gives the natural order.
 func collation(name string) string {
 	return strings.Map(func(c rune) rune {
 		if at := strings.IndexRune(collationOrder, c); at >= 0 {

@@ -66,7 +66,7 @@ func IsPluginDir(plugin, dir string) bool { return plugin == dir || filepath.Dir
 // Parts returns the parts of the plugins that were found at creation.
 func (c *Catalog) Parts() []PluginParts { return c.parts }
 
-// pluginsOf reads the directory that was given as the nth one: a plugin, or plugins side by side (observed with 2.1.330).
+// pluginsOf reads the n-th directory of --plugin-dir: a plugin, or a directory of plugins (observed with 2.1.330).
 func (l *loader) pluginsOf(tree fs.FS, dir string, n int) {
 	if !hasPlugins(tree) {
 		l.plugin(tree, dir, n)
@@ -80,7 +80,7 @@ func (l *loader) pluginsOf(tree fs.FS, dir string, n int) {
 	}
 }
 
-// hasPlugins reports whether a directory may contain plugins: nothing in it is part of a plugin itself.
+// hasPlugins reports whether a directory may contain plugins, because it has no part of a plugin itself.
 func hasPlugins(tree fs.FS) bool {
 	parts := []string{manifestFile, "commands", "agents", "skills", "hooks", "output-styles", ".mcp.json"}
 	return exists(tree, ".") && !slices.ContainsFunc(parts, func(part string) bool { return exists(tree, part) })
@@ -151,7 +151,7 @@ func expandRoot(raw []byte, dir string) json.RawMessage {
 	return bytes.ReplaceAll(raw, []byte(rootVariable), quoted[1:len(quoted)-1])
 }
 
-// expandVariables is a text of a plugin with its directory filled in.
+// expandVariables returns a text of a plugin with the plugin's directory filled in.
 func (l *loader) expandVariables(text string) string {
 	if l.root == "" {
 		return text

@@ -30,7 +30,7 @@ type Options struct {
 	// CWD is the working directory, absolute; files below it are named by their
 	// relative path.
 	CWD        string
-	Transcript Transcript // nil = copies stay in memory, and nothing is noted
+	Transcript Transcript // nil = copies stay in memory, and nothing is recorded
 	Clock      Clock      // nil = the zero time forever
 }
 
@@ -38,7 +38,7 @@ type Options struct {
 type Transcript interface {
 	// HistoryDir is the directory for copies right now; "" = memory.
 	HistoryDir() string
-	// Record puts an event into the transcript; those of a history are *[protocol.CustomLine].
+	// Record writes an event to the transcript. The events of a history are *[protocol.CustomLine].
 	Record(ev protocol.Event) error
 }
 
@@ -142,7 +142,7 @@ func (h *History) Record(ev protocol.Event) error {
 		}
 	case *protocol.ToolExecuted:
 		if ev.Use.Agent != nil {
-			return nil // what sub-agents change stays
+			return nil // changes by sub-agents are not tracked
 		}
 		if path, before, edits := editedFile(ev); edits {
 			return h.recordChange(ev.Use.ID, path, before)
@@ -178,7 +178,7 @@ func (h *History) recordPrompt(uuid string) error {
 	}))
 }
 
-// backUpChanged is the version of a file right now: the newest one if nothing changed.
+// backUpChanged returns the current version of a file, which is the newest backup if the file has not changed.
 func (h *History) backUpChanged(path string, newest backup) (backup, error) {
 	now, err := readFile(h.abs(path))
 	if err != nil {
@@ -191,7 +191,7 @@ func (h *History) backUpChanged(path string, newest backup) (backup, error) {
 	return h.backUp(path, now, newest.Version+1)
 }
 
-// recordChange notes what a file was before a tool changed it, if that is not known.
+// recordChange records the content of a file before a tool changed it, unless it is already known.
 func (h *History) recordChange(use, path string, before *string) error {
 	if len(h.points) == 0 {
 		return nil
@@ -227,7 +227,7 @@ func (h *History) backUp(path string, content []byte, version int) (backup, erro
 	return b, h.store.put(h.dir(), name, content)
 }
 
-// newest is the last version of each tracked file.
+// newest returns the last version of each tracked file.
 func (h *History) newest() map[string]backup {
 	files := map[string]backup{}
 	for _, p := range h.points {
@@ -236,7 +236,7 @@ func (h *History) newest() map[string]backup {
 	return files
 }
 
-// first is the oldest version of a file that is known.
+// first returns the oldest known version of a file.
 func (h *History) first(path string) backup {
 	for _, p := range h.points {
 		if b, ok := p.files[path]; ok {
@@ -257,7 +257,7 @@ func (h *History) write(l line) error {
 	return h.o.Transcript.Record(&protocol.CustomLine{Line: raw})
 }
 
-// dir is the directory for copies right now; "" = memory.
+// dir returns the current directory for copies; "" = memory.
 func (h *History) dir() string {
 	if h.o.Transcript == nil {
 		return ""
@@ -288,7 +288,7 @@ func (h *History) abs(path string) string {
 	return filepath.Join(h.o.CWD, path)
 }
 
-// editedFile reads from the result of an editing tool what the file was before.
+// editedFile returns the edited file and its previous content from the result of an editing tool.
 func editedFile(ev *protocol.ToolExecuted) (path string, before *string, ok bool) {
 	if ev.Result.IsError || ev.Result.NonExecutionKind != "" {
 		return "", nil, false

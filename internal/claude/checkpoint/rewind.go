@@ -39,7 +39,7 @@ func (h *History) Preview(uuid string) (Change, error) {
 	return compare(files)
 }
 
-// Rewind puts all files back to what they were when the prompt came.
+// Rewind restores all files to their content at the time of the prompt.
 func (h *History) Rewind(uuid string) (Change, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -118,8 +118,7 @@ func compare(files map[string]target) (Change, error) {
 	return c, nil
 }
 
-// hasLink reports whether path is something else than a plain file, or its
-// directory has become another one.
+// hasLink reports whether path is not a regular file, or its directory has been replaced by another one.
 func hasLink(path, parent string) bool {
 	if info, err := os.Lstat(path); err == nil && !info.Mode().IsRegular() {
 		return true
@@ -128,7 +127,7 @@ func hasLink(path, parent string) bool {
 	return parent != "" && now != "" && now != parent
 }
 
-// realPath is a directory's real path; empty = none.
+// realPath returns a directory's real path; empty = none.
 func realPath(dir string) string {
 	path, err := filepath.EvalSymlinks(dir)
 	if err != nil {

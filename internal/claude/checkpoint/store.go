@@ -12,18 +12,18 @@ import (
 // store keeps versions of files by name: in a directory, or in memory.
 type store struct {
 	dir    string // where versions are; empty = memory
-	from   string // where those of the session that is resumed are; empty = nowhere
+	from   string // directory with the versions of the resumed session; empty = none
 	memory map[string][]byte
 }
 
-// backupName is the real CLI's name for a version of a file.
+// backupName returns the real CLI's name for a version of a file.
 func backupName(path string, version int) string {
 	sum := sha256.Sum256([]byte(path))
 	return fmt.Sprintf("%.8x@v%d", sum, version)
 }
 
-// move makes dir the place of the versions and copies those of another session
-// there, so that a fork does not need its source.
+// move changes the directory to dir and copies the versions of another session there, so that a fork does not need
+// its source.
 func (s *store) move(dir string) error {
 	from := s.from
 	s.dir, s.from = dir, ""

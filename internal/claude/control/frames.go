@@ -65,7 +65,7 @@ type successBody struct {
 	Subtype   string          `json:"subtype"` // "success"
 	RequestID json.RawMessage `json:"request_id,omitempty"`
 	Response  any             `json:"response,omitempty"`
-	// What waits for the host, with the answer to initialize only.
+	// Pending questions to the host, sent only with the answer to initialize.
 	Permissions *[]json.RawMessage `json:"pending_permission_requests,omitempty"`
 	Dialogs     *[]json.RawMessage `json:"pending_user_dialog_requests,omitempty"`
 }

@@ -97,12 +97,12 @@ func (g *hostServers) waitReleased(ctx context.Context, server string) error {
 // initialConnect tracks the connecting of the host's servers that an initialize request names.
 type initialConnect struct {
 	mu       sync.Mutex
-	reached  func() // called when a message is sent to one of them; nil = nothing waits for that
+	reached  func() // called when a message is sent to one of them; nil = no one waits for that
 	answered <-chan struct{}
 }
 
-// begin makes noteContact call reached. The channel answered is closed when the initialize request
-// has been answered: what servers say is processed after that.
+// begin makes noteContact call reached. The channel answered is closed after the initialize request is answered.
+// Messages of servers are processed only after that.
 func (i *initialConnect) begin(reached func(), answered <-chan struct{}) {
 	i.mu.Lock()
 	defer i.mu.Unlock()

@@ -65,7 +65,7 @@ func (p *Conn) handleLine(ctx context.Context, line []byte) error {
 		}
 		p.scheduler.enqueue(in)
 	case "control_request":
-		if plainjson.Falsy(f.Request) {
+		if plainjson.IsFalsy(f.Request) {
 			return inputErrorf("Error: Missing request on control_request")
 		}
 		p.dispatch(ctx, f)

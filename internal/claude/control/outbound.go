@@ -81,7 +81,7 @@ func (p *Conn) Ask(ctx context.Context, r protocol.PermissionRequest) (protocol.
 }
 
 // Callback asks the host to run one of its hooks; see hook.Callback. After the end of stdin the
-// error is both [ErrClosed] and [hook.ErrGone].
+// error is both [ErrClosed] and [hook.ErrHostGone].
 func (p *Conn) Callback(ctx context.Context, callbackID string, input json.RawMessage, toolUseID string) (json.RawMessage, error) {
 	out, err := p.outgoing.ask(ctx, struct {
 		Subtype    string          `json:"subtype"`
@@ -90,7 +90,7 @@ func (p *Conn) Callback(ctx context.Context, callbackID string, input json.RawMe
 		ToolUseID  string          `json:"tool_use_id,omitempty"`
 	}{"hook_callback", callbackID, input, toolUseID}, kindTurnOrTask)
 	if errors.Is(err, ErrClosed) {
-		err = fmt.Errorf("%w: %w", hook.ErrGone, err)
+		err = fmt.Errorf("%w: %w", hook.ErrHostGone, err)
 	}
 	return out, err
 }

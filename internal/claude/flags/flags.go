@@ -63,7 +63,7 @@ type SessionFlags struct {
 	Continue             bool
 	Resume               string // id, title or path of a transcript
 	Worktree             string // name of the git worktree to work in
-	Moved                string // its directory, once it is made; empty = the run stays where it was started
+	Moved                string // its directory, once created; empty = the run stays in the directory in which it was started
 	ResumeSessionAt      string
 	ResumeDropsTurn      string
 	ForkSession          bool
@@ -182,7 +182,7 @@ func Parse(s *process.System, words []string) (*Flags, error) {
 		options = append(options, mine...)
 	}
 	result, err := argv.Parse(parserOptions(options), words)
-	f.Given = result.Given
+	f.Given = result.Options
 	if errors.Is(err, errVersion) {
 		f.Version = true
 		return f, versionOverride(s, f, words)
@@ -190,7 +190,7 @@ func Parse(s *process.System, words []string) (*Flags, error) {
 	if err != nil {
 		return nil, err
 	}
-	f.Help, f.swallowed = result.Help, result.Swallowed
+	f.Help, f.swallowed = result.Help, result.VariadicWord
 	if len(result.Operands) > 0 {
 		f.Prompt, f.HasPrompt = result.Operands[0], true
 	}
@@ -203,7 +203,7 @@ func versionOverride(s *process.System, f *Flags, words []string) error {
 	mine := slices.DeleteFunc(ownOptions(f), func(o option) bool { return o.Name() != "claude-version" })
 	if !s.CalledAsClaude() {
 		result, _ := argv.Parse(parserOptions(mine), words) // every other flag of the line is unknown here
-		f.Given = result.Given
+		f.Given = result.Options
 	}
 	return fromEnvironment(s, f, mine)
 }

@@ -21,8 +21,8 @@ type option struct {
 	note  string   // text in --help after the choices
 }
 
-// newOption makes a flag that --help shows, hidden one that only clients use, own one
-// that the real CLI does not have.
+// newOption makes a flag that --help shows, hiddenOption one that only clients use, claudelessOption one that the
+// real CLI does not have.
 func newOption(flags, help string, set func(string) error) option {
 	return option{Option: argv.Option{Flags: flags, Set: set}, help: help}
 }
@@ -69,7 +69,7 @@ func choicesNote(o option) string {
 	return note + ")"
 }
 
-// errVersion ends parsing at -v: nothing after it matters.
+// errVersion ends parsing at -v, because later arguments have no effect.
 var errVersion = argv.ErrStop
 
 // claudeOptions returns the flags of the real CLI, bound to f.

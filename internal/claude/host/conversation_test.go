@@ -406,13 +406,13 @@ func (f *fakeSession) Connect(ctx context.Context, in InitializeOptions) {
 	_, _ = f.servers.SetServers(ctx, "sdk", desired) // a server that fails shows so
 }
 
-func (f *fakeSession) SetServers(ctx context.Context, raw json.RawMessage) (mcp.Change, error) {
+func (f *fakeSession) SetServers(ctx context.Context, raw json.RawMessage) (mcp.ServerChange, error) {
 	if f.servers == nil {
-		return mcp.Change{}, errors.New("no servers")
+		return mcp.ServerChange{}, errors.New("no servers")
 	}
 	var names map[string]json.RawMessage
 	if err := json.Unmarshal(raw, &names); err != nil {
-		return mcp.Change{}, err
+		return mcp.ServerChange{}, err
 	}
 	var desired []mcp.ServerConfig
 	for name := range names {

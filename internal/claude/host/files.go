@@ -57,7 +57,7 @@ func (h *hostedSession) ReadFile(path string) (string, []byte, error) {
 
 func rewind(_ context.Context, r *requestServer, in request) (control.Answer, error) {
 	id, _ := plainjson.StringValue(in.keys["user_message_id"])
-	dryRun := !plainjson.Falsy(in.keys["dry_run"])
+	dryRun := !plainjson.IsFalsy(in.keys["dry_run"])
 	done, err := r.files.restore(id, dryRun)
 	switch {
 	case err != nil && dryRun:

@@ -197,7 +197,7 @@ func (p promptPlayer) FirstPrompt() *protocol.UserMessage {
 func (p promptPlayer) Turn(_, interrupt context.Context, in protocol.UserMessage) (completed bool, err error) {
 	ctx, cancel := context.WithCancelCause(interrupt)
 	defer cancel(nil)
-	p.signals.Interrupts(func() { cancel(simulator.ErrSignalled) })
+	p.signals.CancelOnInterrupt(func() { cancel(simulator.ErrSignalled) })
 	err = output.StreamJSON(p.conn.Events(), p.Session.Turn(ctx, in))
 	if p.signals.Interrupted() && err == nil {
 		return false, ErrInterrupted

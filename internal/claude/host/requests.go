@@ -35,7 +35,7 @@ type sessionControls interface {
 	// Servers returns nil if the session can have no servers.
 	Servers() *mcp.Manager
 	// SetServers replaces the servers that the host may change by those of an mcpServers object.
-	SetServers(ctx context.Context, servers json.RawMessage) (mcp.Change, error)
+	SetServers(ctx context.Context, servers json.RawMessage) (mcp.ServerChange, error)
 }
 
 // sessionIdentity changes the model and the title of a session.

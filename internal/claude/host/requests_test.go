@@ -49,7 +49,7 @@ func FuzzRequests(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
-		if !json.Valid(body) || plainjson.Falsy(bytes.TrimSpace(body)) {
+		if !json.Valid(body) || plainjson.IsFalsy(bytes.TrimSpace(body)) {
 			return
 		}
 		in := `{"type":"control_request","request_id":"r","request":` + strings.ReplaceAll(string(body), "\n", " ") + "}"

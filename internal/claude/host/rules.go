@@ -58,7 +58,7 @@ func permissionRules(s *session.Session) ruleAnswer {
 			slices.Index(behaviors, a.Behavior)-slices.Index(behaviors, b.Behavior),
 			slices.Index(sources, a.Source)-slices.Index(sources, b.Source))
 	})
-	return ruleAnswer{ruleState{CWD: s.Plan().CWD, Rules: list, Directories: s.Policy().Added()}}
+	return ruleAnswer{ruleState{CWD: s.Plan().CWD, Rules: list, Directories: s.Policy().AdditionalDirectories()}}
 }
 
 // describeRule describes in words what a rule covers. It returns nil if the rule explains itself.

@@ -46,7 +46,7 @@ func (h *hostedSession) currentSettings() *settings.Settings {
 // reloadSettings reads all settings again; h.mu is held.
 func (h *hostedSession) reloadSettings() error {
 	o := h.session.Plan().Settings.Options
-	o.Host = h.hostSettings
+	o.HostSettings = h.hostSettings
 	loaded, err := settings.Load(o)
 	if err == nil {
 		h.reloaded = &loaded
@@ -57,14 +57,14 @@ func (h *hostedSession) reloadSettings() error {
 // ApplySettings overrides settings of --settings. Model, output style, effort, rules, directories
 // and hooks change at once.
 func (h *hostedSession) ApplySettings(in map[string]json.RawMessage) (wrong []string) {
-	if wrong = settings.Invalid(in); len(wrong) > 0 {
+	if wrong = settings.InvalidKeys(in); len(wrong) > 0 {
 		return wrong
 	}
 	if raw := in["effortLevel"]; raw != nil && !slices.Contains(claudecode.EffortLevels(), stringValue(raw)) {
 		in["effortLevel"] = json.RawMessage("null")
 	}
 	h.mu.Lock()
-	h.hostSettings = settings.Overlay(h.hostSettings, in)
+	h.hostSettings = settings.Merge(h.hostSettings, in)
 	err := h.reloadSettings()
 	now := *h.currentSettings()
 	h.mu.Unlock()
@@ -83,11 +83,11 @@ func (h *hostedSession) ApplySettings(in map[string]json.RawMessage) (wrong []st
 		h.session.State().SetEffort(cmp.Or(stringValue(in["effortLevel"]), h.session.Plan().Model.Effort))
 	}
 	if in["permissions"] != nil {
-		h.session.Policy().Replace(string(settings.Flag), launch.RulesFrom(now, settings.Flag))
+		h.session.Policy().ReplaceRules(string(settings.SourceFlag), launch.RulesFrom(now, settings.SourceFlag))
 		h.session.Policy().ReplaceDirectories(launch.SettingsDirSource, h.session.Plan().ExistingDirs(now.Permissions.Directories))
 	}
 	if in["hooks"] != nil && !now.DisableAllHooks {
-		h.session.Hooks().Replace(hook.Source{Name: string(settings.Flag), Raw: hooksFrom(now, settings.Flag)})
+		h.session.Hooks().Replace(hook.Source{Name: string(settings.SourceFlag), Raw: hooksFrom(now, settings.SourceFlag)})
 	}
 	return nil
 }
@@ -112,7 +112,7 @@ func hooksFrom(s settings.Settings, source settings.Source) json.RawMessage {
 // applies at once.
 func (h *hostedSession) UpdateSettings(source string, in map[string]string) error {
 	path, name := filepath.Join(h.session.Plan().CWD, ".claude", "settings.local.json"), "local"
-	if source == string(settings.User) {
+	if source == string(settings.SourceUser) {
 		path, name = filepath.Join(h.session.Plan().State, "settings.json"), "user"
 	}
 	if !h.session.Plan().Settings.HasSource(name) || h.session.Plan().State == "" {
@@ -199,7 +199,7 @@ func (h *hostedSession) RegisterRoot(given string) (string, error) {
 		return refuse("target path could not be resolved")
 	}
 	below := h.session.Plan().CWD != dir && strings.HasPrefix(dir, h.session.Plan().CWD+string(filepath.Separator))
-	for _, d := range h.session.Policy().Added() {
+	for _, d := range h.session.Policy().AdditionalDirectories() {
 		if d.Path == dir {
 			return refuse(given + " is already a registered working directory")
 		}

@@ -11,11 +11,11 @@ import (
 )
 
 // StopTask ends a task in the background.
-func (h *hostedSession) StopTask(id string) { h.session.Tasks().Stop(id, task.ByUser) }
+func (h *hostedSession) StopTask(id string) { h.session.Tasks().Stop(id, task.KilledByUser) }
 
 // TaskOutput returns the output so far of a command in the background.
 func (h *hostedSession) TaskOutput(id string) ([]byte, bool) {
-	if work, ok := h.session.Tasks().Find(id); !ok || work.Kind != task.Bash {
+	if work, ok := h.session.Tasks().Find(id); !ok || work.Kind != task.KindBash {
 		return nil, false
 	}
 	data, err := h.session.Tasks().Output(id)

@@ -34,7 +34,7 @@ func usageFor(s *session.Session) usageAnswer {
 	if last := s.LastResult(); last != nil {
 		models = last.ModelUsage
 	}
-	return usageAnswer{Session: sessionUsage{Models: models, APIMS: cost.APIMS, CostUSD: cost.USD, WallMS: cost.WallMS, Added: cost.Added, Removed: cost.Removed}}
+	return usageAnswer{Session: sessionUsage{Models: models, APIMS: cost.APIMS, CostUSD: cost.USD, WallMS: cost.WallMS, Added: cost.LinesAdded, Removed: cost.LinesRemoved}}
 }
 
 // usageCategory is one kind of context usage in get_context_usage.
@@ -92,10 +92,10 @@ type toolUsage struct {
 }
 
 type skillUsage struct {
-	Included int          `json:"includedSkills"`
-	Skills   []slash.Item `json:"skillFrontmatter"`
-	Tokens   int          `json:"tokens"`
-	Total    int          `json:"totalSkills"`
+	Included int               `json:"includedSkills"`
+	Skills   []slash.UsageItem `json:"skillFrontmatter"`
+	Tokens   int               `json:"tokens"`
+	Total    int               `json:"totalSkills"`
 }
 
 type commandUsage struct {
@@ -121,16 +121,16 @@ type breakdown struct {
 func contextUsageFor(s *session.Session) contextUsage {
 	c := s.Context()
 	out := contextUsage{
-		Agents: []agentUsage{}, CompactThreshold: c.MaxTokens - slash.CompactBuffer, CompactSource: "model-default", CompactEnabled: !c.Room.Manual,
+		Agents: []agentUsage{}, CompactThreshold: c.MaxTokens - slash.CompactBuffer, CompactSource: "model-default", CompactEnabled: !c.Window.Manual,
 		Categories: []usageCategory{}, MaxTokens: c.MaxTokens, MCPInstructions: []struct{}{}, MCPTools: mcpToolUsage(s, c.MCPTools), MemoryFiles: c.MemoryFiles,
 		Breakdown: breakdown{AttachmentsByType: []struct{}{}, ToolCallsByType: []struct{}{}}, Model: c.Model, Percentage: c.Percentage,
 		RawMaxTokens: c.MaxTokens, Skills: skillUsage{Included: len(c.Skills), Skills: c.Skills, Total: len(c.Skills)},
 		Commands: commandUsage{Included: len(c.Skills), Total: len(c.Skills)}, TotalTokens: c.TotalTokens,
 	}
 	switch {
-	case c.Room.Manual:
+	case c.Window.Manual:
 		out.CompactThreshold, out.CompactSource = 0, "auto"
-	case c.Room.Wished:
+	case c.Window.Requested:
 		out.CompactSource = "settings"
 	}
 	for _, k := range c.Categories {
@@ -163,7 +163,7 @@ func categoryColor(id string) string {
 }
 
 // mcpToolUsage returns the tokens that the tools of MCP servers use.
-func mcpToolUsage(s *session.Session, items []slash.Item) []toolUsage {
+func mcpToolUsage(s *session.Session, items []slash.UsageItem) []toolUsage {
 	servers := map[string]mcp.ServerStatus{}
 	for _, st := range s.ServerStatuses() {
 		for _, t := range st.Tools {

@@ -16,7 +16,7 @@ import (
 // HooksDisabled reports whether customizations, including hooks, are disabled.
 func (c Customization) HooksDisabled() bool { return c.Bare || c.SafeMode }
 
-// catalog finds agents, commands, skills, styles and plugins, and what follows from the agent that the session is.
+// catalog finds agents, commands, skills, styles and plugins, and applies the agent that the session runs as.
 func (r *resolver) catalog() error {
 	f := r.flags
 	r.plan.Custom = Customization{
@@ -50,7 +50,7 @@ func (r *resolver) catalog() error {
 	return r.applyAgent()
 }
 
-// OpenDir is the file tree below a directory.
+// OpenDir returns the file tree below a directory.
 func OpenDir(dir string) fs.FS { return os.DirFS(dir) }
 
 // applyAgent gives the session the prompt, model and tools of --agent, or of an agent that the settings name, unless
@@ -86,7 +86,7 @@ func (r *resolver) applyAgent() error {
 	return nil
 }
 
-// toolNames returns the tools that rules such as Bash(git *) are about.
+// toolNames returns the tools named by rules such as Bash(git *).
 func toolNames(rules []string) []string {
 	names := make([]string, len(rules))
 	for i, rule := range rules {

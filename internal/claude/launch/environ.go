@@ -38,7 +38,7 @@ func defaultEntrypoint(f *flags.Flags) string {
 	return "sdk-cli"
 }
 
-// childEnviron is the environment of the programs we start: ours, with the way back to this very binary.
+// childEnviron returns the environment of child processes: that of this process, and the path of this binary.
 func childEnviron(sys *process.System, p *Plan) []string {
 	env := slices.Clone(sys.Environ)
 	if sys.Getenv("CLAUDELESS_BIN") == "" && p.Executable != "" {
@@ -63,7 +63,7 @@ func newLimits(sys *process.System, f *flags.Flags, p *Plan) Limits {
 }
 
 // envEnabled reports whether a variable enables something.
-func envEnabled(sys *process.System, name string) bool { return process.Enabled(sys.Getenv(name)) }
+func envEnabled(sys *process.System, name string) bool { return process.IsEnabled(sys.Getenv(name)) }
 
 // envInt reads a whole number from the environment; 0 = it is not a number.
 func envInt(sys *process.System, name string) int {
@@ -83,7 +83,7 @@ func envMillis(sys *process.System, name string, otherwise time.Duration) time.D
 	return otherwise
 }
 
-// timeoutFor is scenario > environment > otherwise.
+// timeoutFor returns a time-out: that of the scenario, else of the environment, else the given default.
 func timeoutFor(sys *process.System, scenario *int, name string, otherwise time.Duration) time.Duration {
 	if scenario != nil {
 		return time.Duration(*scenario) * time.Millisecond
@@ -91,7 +91,7 @@ func timeoutFor(sys *process.System, scenario *int, name string, otherwise time.
 	return envMillis(sys, name, otherwise)
 }
 
-// maxRetries is how often a failed request is made again: -1 for none.
+// maxRetries returns how often a failed request is retried; -1 = never.
 func maxRetries(sys *process.System) int {
 	switch value := sys.Getenv("CLAUDE_CODE_MAX_RETRIES"); value {
 	case "":
@@ -125,7 +125,7 @@ func mcpOptions(sys *process.System, p *Plan) mcp.Options {
 	}
 }
 
-// credentials is where the OAuth credentials of servers are kept; empty = nowhere.
+// credentials returns the path of the file with the OAuth credentials of servers; empty = none.
 func (p *Plan) credentials() string {
 	if p.State == "" {
 		return ""

@@ -52,7 +52,7 @@ func (r *resolver) output() error {
 		Format: f.OutputFormat, Verbose: f.Verbose, Partial: f.IncludePartialMessages, Replay: f.ReplayUserMessages,
 		HookEvents: f.IncludeHookEvents, AgentText: f.ForwardSubagentText, FailOnMissed: f.Expect, DeferVerdict: f.Defer, Mirror: f.SessionMirror,
 	}
-	if f.ThinkingDisplay == "summarized" { // of what the flag may say, one thing shows
+	if f.ThinkingDisplay == "summarized" { // only this value of the flag is visible in events
 		r.plan.Output.ThinkingDisplay = f.ThinkingDisplay
 	}
 	return nil
@@ -73,7 +73,8 @@ func (r *resolver) clock() (err error) {
 	return err
 }
 
-// model is the model, and how the scenario plays it: what its expressions see, and the one failure that --failure names.
+// model determines the model and how the scenario plays it: the variables of its expressions, and the failure of
+// --failure.
 func (r *resolver) model() (err error) {
 	r.plan.Model = startModel(r.sys, r.flags, r.plan)
 	r.plan.Scenario.Engine = scenarios.EngineOptions{Env: r.sys.Environ, Args: r.sys.Args[1:], CWD: r.plan.CWD}
@@ -113,7 +114,7 @@ func (r *resolver) hostAndLimits() error {
 	r.plan.Limits = newLimits(r.sys, r.flags, r.plan)
 	r.plan.Records = recordOptions(r.sys, r.flags, r.plan)
 	if r.plan.Records.Gates != "" && r.sys.Getenv("CLAUDELESS_RUN") != "" {
-		r.plan.Scenario.Engine.Claims = gate.Claims{Dir: r.plan.Records.Gates}
+		r.plan.Scenario.Engine.Counter = gate.Claims{Dir: r.plan.Records.Gates}
 	}
 	return nil
 }

@@ -32,7 +32,8 @@ func systemPrompt(sys *process.System, f *flags.Flags) Prompt {
 	}
 }
 
-// startModel is flag or agent > environment > settings > scenario.
+// startModel returns the model at the start: that of a flag or agent, else of the environment, the settings, or the
+// scenario.
 func startModel(sys *process.System, f *flags.Flags, p *Plan) Model {
 	m := p.Model
 	m.Aliases = Aliases{

@@ -30,7 +30,7 @@ func (t Tools) withFlags(sys *process.System, f *flags.Flags) Tools {
 // startPermission returns the permissions at the start.
 func startPermission(f *flags.Flags, p *Plan) (Permission, error) {
 	rules := RulesFrom(p.Settings.Settings, "")
-	if !p.Settings.Permissions.ManagedOnly { // else the machine does not let them count
+	if !p.Settings.Permissions.ManagedOnly { // the settings of the machine forbid other rules
 		for _, text := range f.AllowedTools {
 			if settings.ToolPatternError(claudecode.ParseRuleText(text).Tool) != "" {
 				continue // it would allow tools that no rule names
@@ -52,7 +52,7 @@ func startPermission(f *flags.Flags, p *Plan) (Permission, error) {
 	}, err
 }
 
-// startMode is the permission mode at start, unless the settings forbid it.
+// startMode returns the permission mode at the start, unless the settings forbid it.
 func startMode(f *flags.Flags, p *Plan) string {
 	mode, forbidden := requestedMode(f, p), p.Settings.Permissions
 	if parsed, err := permission.ParseMode(mode); err == nil &&
@@ -62,7 +62,7 @@ func startMode(f *flags.Flags, p *Plan) string {
 	return mode
 }
 
-// requestedMode is the mode that is asked for: flag, scenario, settings.
+// requestedMode returns the requested mode: that of a flag, else of the scenario, else of the settings.
 func requestedMode(f *flags.Flags, p *Plan) string {
 	fromSettings := p.Settings.Permissions.DefaultMode
 	switch {
@@ -95,7 +95,7 @@ func additionalDirs(f *flags.Flags, p *Plan) []permission.Directory {
 	return dirs
 }
 
-// ExistingDirs are the directories of settings that exist.
+// ExistingDirs returns those directories of the settings that exist.
 func (p Directories) ExistingDirs(given []settings.Directory) []string {
 	var dirs []string
 	for _, d := range given {
@@ -106,7 +106,7 @@ func (p Directories) ExistingDirs(given []settings.Directory) []string {
 	return dirs
 }
 
-// RulesFrom are the rules of one source of settings, or of all when it is empty.
+// RulesFrom returns the rules of one source of settings, or of all sources if source is empty.
 func RulesFrom(s settings.Settings, source settings.Source) []permission.Rule {
 	var rules []permission.Rule
 	for _, r := range s.Permissions.Rules {

@@ -75,7 +75,7 @@ type Directories struct {
 type DebugStreams struct {
 	Stdout   io.Writer // for faults that spoil it
 	Stderr   io.Writer // for warnings
-	Progress io.Writer // for a passing line about what is being waited for; nil = nowhere
+	Progress io.Writer // for a temporary line about what the run waits for; nil = none
 }
 
 func (s DebugStreams) warn(text string) { fmt.Fprintf(s.Stderr, "claudeless: warning: %s\n", text) }
@@ -83,20 +83,20 @@ func (s DebugStreams) warn(text string) { fmt.Fprintf(s.Stderr, "claudeless: war
 // Identity describes the run to others: ids, version and entry point.
 type Identity struct {
 	Version      string             // of claude
-	Profile      claudecode.Profile // what that version does
+	Profile      claudecode.Profile // behaviour of that version
 	Entrypoint   string
 	AsClaude     bool   // the program runs under the name claude: it offers only what the real CLI has and prints no hints of its own
-	Compat       bool   // the habits of the older tool are kept
+	Compat       bool   // the behaviour of the older tool is kept
 	APIKeySource string // "none" or the variable
 }
 
 // Scenario is the scripted model.
 type Scenario struct {
 	*scenarios.Scenario
-	Name    string // as it was given; empty = it was found
+	Name    string // as given; empty = it was found by its default name
 	Path    string // of its file; empty = not from a file
 	Engine  scenarios.EngineOptions
-	Failure *scenarios.Failure // every request fails so; nil = as the scenario says
+	Failure *scenarios.Failure // every request fails with it; nil = as the scenario says
 }
 
 // Settings are the settings at the start of the run, and the options with which they were read.
@@ -115,7 +115,7 @@ type Customization struct {
 	Restricted bool
 	SafeMode   bool
 	Memories   []catalog.Memory // the files of instructions
-	// Memory says where others may be found; nil = nowhere.
+	// Memory says where to find further files; nil = nowhere.
 	Memory *catalog.MemoryOptions
 }
 
@@ -133,12 +133,12 @@ type Servers struct {
 type Model struct {
 	Requested string // by a flag or by the agent that the session is; empty = not set
 	Name      string // at start
-	Chosen    bool   // by a flag, an agent or the environment; else a session that goes on keeps its own
-	Fallback  string // when the other is overloaded; empty = none
+	Chosen    bool   // set by a flag, an agent or the environment; otherwise a continued session keeps its own
+	Fallback  string // used when the model is overloaded; empty = none
 	Effort    string
 	Betas     []string // of the flags, as far as they are known
 	Aliases   Aliases
-	Subagents string // of agents that name none themselves; empty = Name
+	Subagents string // model of agents that name none; empty = Name
 }
 
 // Aliases are the models that the environment sets for short names; an empty one is not set.
@@ -148,7 +148,7 @@ type Aliases struct{ Default, Opus, Sonnet, Haiku string }
 type Prompt struct {
 	System, Append string
 	Schema         string // JSON Schema of the answer; empty = none
-	SchemaFlag     bool   // it was given by a flag
+	SchemaFlag     bool   // the schema was given by a flag
 	SchemaAttempts int    // answers that do not fit before the turn fails; 0 = the default
 }
 
@@ -157,7 +157,7 @@ type Limits struct {
 	MaxTurns          int
 	MaxBudgetUSD      float64
 	MaxRetries        int           // -1 = none
-	RetryScale        float64       // stretches the waits between retries; 1 = as long as the real CLI waits
+	RetryScale        float64       // factor for the waits between retries; 1 = as in the real CLI
 	ResponseDelay     time.Duration // before every prompt's first reply
 	StopBlockCap      int
 	Window            int    // tokens that a conversation may grow to; 0 = the model's
@@ -169,7 +169,7 @@ type Limits struct {
 	BackgroundCeiling time.Duration // how long background work may continue after the last prompt
 }
 
-// Tools is which built-in tools there are.
+// Tools says which built-in tools the session has.
 type Tools struct {
 	Named      []string // --tools, or those of the agent that the session is
 	Restricted bool     // Named counts, be it empty
@@ -185,7 +185,7 @@ type Permission struct {
 	Rules         []permission.Rule
 	Directories   []permission.Directory // besides the working directory
 	NoPrompts     bool                   // no questions are asked
-	PromptTool    string                 // who is asked: stdio = the host, else a tool of an MCP server; empty = no questions are asked
+	PromptTool    string                 // who answers questions: stdio = the host, otherwise a tool of an MCP server; empty = no one
 	BypassAllowed bool
 }
 
@@ -220,7 +220,7 @@ type Records struct {
 type Host struct {
 	AwaitInitialize     bool
 	SeparateTurns       bool // prompts are never merged
-	Checkpoints         bool // copies of files are kept
+	Checkpoints         bool // keep copies of changed files
 	StateEvents         bool // the state of the session is reported
 	StateEventsHostOnly bool // the same, but not for users
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/transcript"
 )
 
-// recordOptions is how the run is followed.
+// recordOptions returns how the run is recorded.
 func recordOptions(sys *process.System, f *flags.Flags, p *Plan) Records {
 	o := Records{
 		Run: journalRun(sys, f, p), Gates: gate.Dir(sys.Environ), Debug: f.Debug || f.DebugFile != "" || f.DebugToStderr, DebugToStderr: f.DebugToStderr,
@@ -40,7 +40,7 @@ func journalRun(sys *process.System, f *flags.Flags, p *Plan) journal.Run {
 	line := journal.Run{
 		Argv: sys.Args, CWD: p.CWD, Env: map[string]string{}, Model: claudecode.ResolveModel(p.Model.Name),
 		PermissionMode: string(p.Permission.Mode), Scenario: p.Scenario.Name, ScenarioFile: p.Scenario.Path,
-		InputFormat: f.InputFormat, Interactive: f.Interactive, SkipsPermissions: f.DangerouslySkipPermissions && !process.Enabled(sys.Getenv("IS_SANDBOX")), Settings: []string{},
+		InputFormat: f.InputFormat, Interactive: f.Interactive, SkipsPermissions: f.DangerouslySkipPermissions && !process.IsEnabled(sys.Getenv("IS_SANDBOX")), Settings: []string{},
 	}
 	for _, layer := range p.Settings.Layers {
 		line.Settings = append(line.Settings, string(layer.Source))
@@ -65,7 +65,7 @@ func journalRun(sys *process.System, f *flags.Flags, p *Plan) journal.Run {
 	return line
 }
 
-// journalEnv are the variables whose values a test wants to see.
+// journalEnv returns the variables whose values are recorded in the journal.
 func journalEnv() []string {
 	return []string{
 		"ANTHROPIC_BASE_URL", "ANTHROPIC_MODEL", "CLAUDE_CODE_ENTRYPOINT", "CLAUDE_AGENT_SDK_VERSION", "CLAUDE_CONFIG_DIR",
@@ -84,7 +84,7 @@ func transcriptOptions(sys *process.System, f *flags.Flags, p *Plan) transcript.
 		Agent: p.Custom.Agent, Title: f.SessionName,
 	}
 	if p.Scenario.Seed != nil {
-		o.Again = p.Clock.SelectRun
+		o.RestartIDs = p.Clock.SelectRun
 	}
 	o.Machine = machineInfo(sys, p)
 	if f.Has("resume-drops-turn") {
@@ -93,7 +93,7 @@ func transcriptOptions(sys *process.System, f *flags.Flags, p *Plan) transcript.
 	return o
 }
 
-// machineInfo is the data about the machine in transcripts.
+// machineInfo returns the data about the machine for transcripts.
 func machineInfo(sys *process.System, p *Plan) transcript.Machine {
 	git := findCheckout(p.CWD)
 	m := transcript.Machine{

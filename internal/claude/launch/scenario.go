@@ -15,7 +15,7 @@ import (
 	"github.com/claudeless/claudeless/scenarios"
 )
 
-// loadScenario loads the scenario of that name, or the one that is found.
+// loadScenario loads the scenario with this name or, without a name, the default one.
 func loadScenario(name string, at Directories) (Scenario, error) {
 	path, library := findScenario(name, at)
 	s := Scenario{Name: name}
@@ -77,7 +77,7 @@ func findScenario(name string, at Directories) (path string, library bool) {
 	return "", false
 }
 
-// newClock is the clock of the run, as the scenario sets it.
+// newClock returns the clock of the run, as set by the scenario.
 func newClock(sys *process.System, f *flags.Flags, p *Plan) (*clock.Source, error) {
 	o := clock.Options{Now: sys.Now, NewID: sys.NewID, Seed: p.Scenario.Seed}
 	if text := p.Scenario.LaunchTimestamp; text != "" {
@@ -94,14 +94,14 @@ func newClock(sys *process.System, f *flags.Flags, p *Plan) (*clock.Source, erro
 	return clock.New(o), nil
 }
 
-// parseFailure is the failure that --failure names; nil = none is named.
+// parseFailure returns the failure that --failure names; nil = none.
 func parseFailure(name string) (*scenarios.Failure, error) {
 	if name == "" {
 		return nil, nil
 	}
 	failure := scenarios.FailureByName(name)
 	if failure == nil {
-		return nil, process.Hinted(fmt.Sprintf("--failure: unknown failure %q", name),
+		return nil, process.WithHint(fmt.Sprintf("--failure: unknown failure %q", name),
 			"one of network-unreachable, connection-timeout, auth-error, rate-limit, out-of-credits, partial-response, malformed-json, "+
 				"overloaded, server-error, api-error, prompt-too-long, hang, crash")
 	}

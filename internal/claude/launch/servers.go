@@ -61,8 +61,8 @@ func (r *resolver) servers() error {
 	return nil
 }
 
-// negotiation is how a version of the real CLI agrees on the revision of MCP. Of the
-// values of MCP_PROTOCOL_NEGOTIATION only "legacy" makes a difference.
+// negotiation returns how a version of the real CLI negotiates the revision of MCP. Of the values of
+// MCP_PROTOCOL_NEGOTIATION only "legacy" has an effect.
 func negotiation(sys *process.System, profile claudecode.Profile) mcp.Negotiation {
 	if sys.Getenv("MCP_PROTOCOL_NEGOTIATION") == "legacy" || !profile.Has(claudecode.MCPProbe) {
 		return mcp.NegotiateLegacy
@@ -70,7 +70,7 @@ func negotiation(sys *process.System, profile claudecode.Profile) mcp.Negotiatio
 	return mcp.NegotiateAuto
 }
 
-// configuredScopes are the servers of user and local scope that a run starts.
+// configuredScopes returns the servers of user and local scope that a run starts.
 func (r *resolver) configuredScopes() []mcp.Scope {
 	if r.flags.StrictMCPConfig || r.flags.Bare {
 		return nil
@@ -82,7 +82,7 @@ func (r *resolver) configuredScopes() []mcp.Scope {
 	return slices.DeleteFunc(all, func(s mcp.Scope) bool { return !r.plan.Settings.HasSource(s.Source) })
 }
 
-// separateHosted sets the servers inside the host apart.
+// separateHosted moves the servers inside the host to a separate list.
 func (s *Servers) separateHosted() {
 	all := s.Configs
 	s.Configs = nil
@@ -95,8 +95,8 @@ func (s *Servers) separateHosted() {
 	}
 }
 
-// scenarioServers is the scenario's [mcp.servers] as a --mcp-config value; "" = none. A fixture is served by
-// this very binary.
+// scenarioServers returns the scenario's [mcp.servers] as a --mcp-config value; "" = none. Fixtures are served by
+// this binary.
 func (p *Plan) scenarioServers() (string, error) {
 	names := p.Scenario.MCP.ServerNames()
 	if len(names) == 0 {
@@ -128,7 +128,8 @@ func (p *Plan) scenarioServers() (string, error) {
 	return out.String(), nil
 }
 
-// scenarioRelative makes a path of the scenario file absolute; a bare name of the fixture library stays.
+// scenarioRelative makes a path of the scenario file absolute. A bare name, which means a fixture of the library,
+// is unchanged.
 func (p *Plan) scenarioRelative(path string) string {
 	if filepath.IsAbs(path) || filepath.Base(path) == path && filepath.Ext(path) == "" {
 		return path
@@ -192,7 +193,7 @@ func (p *Plan) PluginServers(parts catalog.PluginParts) []mcp.ServerConfig {
 	return config.Servers
 }
 
-// mcpConfigValues are the values of --mcp-config, after those that a shim hands over.
+// mcpConfigValues returns the values that a shim passes on, followed by those of --mcp-config.
 func (r *resolver) mcpConfigValues() []string {
 	more := r.sys.Getenv("CLAUDELESS_MCP_CONFIG")
 	if more == "" {

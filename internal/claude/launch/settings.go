@@ -22,7 +22,7 @@ func (s Settings) HasSource(source string) bool {
 	return s.Options.Sources == nil || slices.Contains(s.Options.Sources, source)
 }
 
-// OutputStyleName is the output style that they name, whether there is one of that name or not.
+// OutputStyleName returns the name of the output style, whether or not such a style exists.
 func (s Settings) OutputStyleName() string { return cmp.Or(s.OutputStyle, "default") }
 
 // IsApproved reports whether the settings approve a server of .mcp.json.
@@ -63,7 +63,7 @@ func (r *resolver) settings() error {
 	if loaded.TrustWarning != "" {
 		fmt.Fprintln(r.sys.Stderr, loaded.TrustWarning)
 	}
-	r.sys = r.sys.With(loaded.Env)
+	r.sys = r.sys.WithEnv(loaded.Env)
 	r.environmentDirs()
 	if r.plan.Identity, err = newIdentity(r.sys, r.flags, r.plan); err != nil {
 		return err

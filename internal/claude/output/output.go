@@ -1,9 +1,7 @@
 // Package output turns the events of a run into the text of stdout: text,
 // json or stream-json.
 //
-// Each format is one loop over the same ordered stream and writes what it got;
-// none works out again what happened. Trace events are passed over. The
-// package knows no flags, no exit codes and no stderr.
+// Each format is one loop over the same ordered stream of events. Trace events are skipped. The package does not know flags, exit codes or stderr.
 package output
 
 import (
@@ -21,7 +19,7 @@ type Events = iter.Seq2[protocol.Event, error]
 // Encoder writes a whole run to w. It returns the stream's error, or the first error of w.
 type Encoder func(w io.Writer, events Events) error
 
-// publicEvent is an event as it is shown; false = it is not.
+// publicEvent returns an event in the form that is shown; false = it is not shown.
 func publicEvent(ev protocol.Event) (protocol.Event, bool) {
 	if said, ok := ev.(*protocol.Assistant); ok && said.Final != nil && said.Final.Displayed != nil {
 		text := *said.Final.Displayed
@@ -59,13 +57,12 @@ func StreamJSON(w io.Writer, events Events) error {
 	return nil
 }
 
-// toolGroups is a writer that others write to as well: what f writes stays together.
+// toolGroups is a writer with several users. Everything that f writes stays together.
 type toolGroups interface {
 	Grouped(f func(w io.Writer) error) error
 }
 
-// writeVerbatim writes what a scenario wants on stdout. What repeats is never held as a
-// whole.
+// writeVerbatim writes output that a scenario specifies. Repeated text is written piece by piece, to save memory.
 func writeVerbatim(w io.Writer, v *protocol.VerbatimOutput) error {
 	if len(v.Stdout)+len(v.End) == 0 {
 		return nil
@@ -96,7 +93,7 @@ func repeatOutput(w io.Writer, v *protocol.VerbatimOutput) error {
 	return err
 }
 
-// JSON writes the last result as one line, and nothing when there was none.
+// JSON writes the last result as one line, or nothing if there was none.
 func JSON(w io.Writer, events Events) error {
 	last, err := lastResult(events)
 	if last == nil {

@@ -47,7 +47,7 @@ func (l Limits) text(r *protocol.Result) string {
 	case r.Subtype == "error_max_turns":
 		return fmt.Sprintf("Error: Reached max turns (%d)", l.MaxTurns)
 	case r.Subtype == "error_max_budget_usd":
-		return fmt.Sprintf("Error: Exceeded USD budget (%s)", protocol.Number(l.MaxBudgetUSD))
+		return fmt.Sprintf("Error: Exceeded USD budget (%s)", protocol.FormatNumber(l.MaxBudgetUSD))
 	case r.NumTurns == 0:
 		return "" // start-up failures have their text on stderr
 	case len(r.Errors) > 0 && !strings.HasPrefix(r.Errors[0], "["):

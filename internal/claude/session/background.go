@@ -40,12 +40,12 @@ type tempDir struct {
 // newBackground prepares agents and tasks. It starts nothing.
 func newBackground(plan launch.Plan, live *simulator.SessionState, p *policy, t *toolbox, l *skillLibrary) *background {
 	b := &background{plan: plan, tools: t, policy: p, records: p.records, state: live}
-	b.tasks = task.New(task.Options{NewID: plan.Clock.NewID, Now: plan.Clock.Now, Dir: b.dir, Ordered: plan.Clock.Repeatable()})
+	b.tasks = task.New(task.Options{NewID: plan.Clock.NewID, Now: plan.Clock.Now, Dir: b.dir, Ordered: plan.Clock.IsRepeatable()})
 	b.model = newScriptedModel(scriptedModelOptions{
 		Engine: p.records.scenario.Engine, Failure: plan.Scenario.Failure, Fault: plan.Scenario.Fault, Stdout: plan.Stdout,
 		Gates: plan.Records.Gates, Names: plan.Model.Aliases, Records: p.records,
 	})
-	b.agents = agent.New(agent.Options{Tasks: b.tasks, Kinds: b, Models: b.model, Session: b, Skills: l, CWD: plan.CWD, Model: plan.Model.Subagents})
+	b.agents = agent.New(agent.Options{Tasks: b.tasks, Definitions: b, Models: b.model, Session: b, Skills: l, CWD: plan.CWD, Model: plan.Model.Subagents})
 	b.showAgentText.Store(plan.Output.AgentText)
 	return b
 }
@@ -86,14 +86,14 @@ func (b *background) Name() string {
 	return command.SessionName(b.state.Snapshot().Title, b.records.ID())
 }
 
-// Shown reports whether texts of agents that a turn waits for are shown.
-func (b *background) Shown() bool { return b.showAgentText.Load() }
+// ShowsAgentText reports whether texts of agents that a turn waits for are shown.
+func (b *background) ShowsAgentText() bool { return b.showAgentText.Load() }
 
 // Find returns the kind of agent with a name.
 func (b *background) Find(name string) (agent.Definition, bool) {
 	a, ok := b.plan.Catalog.Agent(name)
 	return agent.Definition{
-		Name: a.Name, Prompt: a.Prompt, Tools: a.Tools, Disallowed: a.Disallowed,
+		Name: a.Name, Prompt: a.Prompt, Tools: a.Tools, DisallowedTools: a.Disallowed,
 		Model: a.Model, MaxTurns: a.MaxTurns, Background: a.Background, Isolated: a.Isolation == "worktree",
 	}, ok
 }

@@ -112,20 +112,20 @@ func expiredContext(ctx context.Context) context.Context {
 }
 
 // replaceHostServers replaces the servers that came from the host; those of --mcp-config are kept.
-func (v *servers) replaceHostServers(ctx context.Context, object json.RawMessage) (mcp.Change, error) {
+func (v *servers) replaceHostServers(ctx context.Context, object json.RawMessage) (mcp.ServerChange, error) {
 	value, err := protocol.Marshal(map[string]json.RawMessage{"mcpServers": object})
 	if err != nil {
-		return mcp.Change{}, err
+		return mcp.ServerChange{}, err
 	}
 	config, err := mcp.LoadConfigs(mcp.ConfigOptions{Values: []string{string(value)}, CWD: v.plan.Client.CWD, Environ: v.plan.Client.Environ, ValuesOnly: true})
 	if err != nil {
-		return mcp.Change{}, err
+		return mcp.ServerChange{}, err
 	}
 	bySource := map[string][]mcp.ServerConfig{}
 	for _, server := range config.Servers {
 		bySource[server.Source] = append(bySource[server.Source], server)
 	}
-	all := mcp.Change{Errors: map[string]string{}}
+	all := mcp.ServerChange{Errors: map[string]string{}}
 	for _, source := range []string{"dynamic", "sdk"} {
 		limit := ctx
 		if source == "sdk" { // they are reached when the host has its answer

@@ -39,20 +39,20 @@ func newHooks(plan launch.Plan, live *simulator.SessionState, b workspace, p *po
 	h := &hooks{state: live, workspace: b, records: p.records, showFrames: plan.Output.HookEvents, disabled: plan.Settings.DisableAllHooks || plan.Custom.HooksDisabled()}
 	id := p.records.ID()
 	o := hook.Options{
-		CWD: plan.CWD, ToldCWD: plan.Scenario.WorkingDirectory, SessionID: id, TranscriptPath: p.records.transcript.Path(),
+		CWD: plan.CWD, DisplayCWD: plan.Scenario.WorkingDirectory, SessionID: id, TranscriptPath: p.records.transcript.Path(),
 		Environ: append(slices.Clone(plan.Environ), hookEnviron(plan, id)...), PID: plan.PID, Entrypoint: plan.Entrypoint, NewID: plan.Clock.NewID, Now: plan.Clock.Now,
 		DefaultTimeout: plan.Limits.HookTimeout, MCPTool: p.servers.hookTool, MatchRule: p.Covers,
 		EnvDir: filepath.Join(plan.State, "session-env", id),
 	}
 	o.Reports = plan.Records.Telemetry.Enabled()
-	if plan.Clock.Repeatable() {
+	if plan.Clock.IsRepeatable() {
 		o.ProgressEvery = -1
 	}
 	if host := p.servers.requests.host; host != nil {
 		o.Callback = host.Callback
 	}
 	for _, h := range plan.Settings.Hooks {
-		if plan.Custom.HooksDisabled() && h.Source != settings.Managed {
+		if plan.Custom.HooksDisabled() && h.Source != settings.SourceManaged {
 			continue
 		}
 		o.Settings = append(o.Settings, hook.Source{Name: string(h.Source), Raw: h.Raw})
@@ -121,7 +121,7 @@ func (l *skillLibrary) Skill(ctx context.Context, name, args string) (builtin.Sk
 	k, _ := l.command(name)
 	l.policy.Grant(k.Tools)
 	l.addSkillHooks(k)
-	text, err := command.Text(ctx, l.shell, l.state, k, args)
+	text, err := command.ExpandText(ctx, l.shell, l.state, k, args)
 	return builtin.Skill{Name: k.Name, Text: text, Tools: k.Tools}, err
 }
 
@@ -148,7 +148,7 @@ func (l *skillLibrary) Check(name string) error {
 	switch {
 	case !ok && slices.Contains(claudecode.Unavailable(), name):
 		return errors.New(name + " is a UI command, not a skill." + reserved)
-	case !ok && command.Known(name):
+	case !ok && command.IsKnown(name):
 		return errors.New(name + " is a built-in CLI command, not a skill." + reserved)
 	case !ok:
 		return errors.New("Unknown skill: " + name)

@@ -72,7 +72,7 @@ func (s *Session) WaitStarted() { <-s.servers.dynamic.settled }
 func (s *Session) Background() (busy, owesTurn bool) {
 	sim, release := s.conversation.lockSimulator()
 	defer release()
-	return sim.Busy(), sim.OwesTurn()
+	return sim.HasBackgroundWork(), sim.OwesTurn()
 }
 
 // BackgroundEvents yields the events of background work until a turn is to follow, no work is left,
@@ -155,7 +155,7 @@ func (s *Session) Connect(ctx context.Context, names []string) error {
 
 // SetServers replaces the servers of the host, from --mcp-config or later requests, by those of an
 // mcpServers object.
-func (s *Session) SetServers(ctx context.Context, object json.RawMessage) (mcp.Change, error) {
+func (s *Session) SetServers(ctx context.Context, object json.RawMessage) (mcp.ServerChange, error) {
 	return s.servers.replaceHostServers(ctx, object)
 }
 

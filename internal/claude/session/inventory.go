@@ -27,7 +27,7 @@ type inventory struct {
 	schemaFlag       bool
 	hostSchema       atomic.Bool             // the host requests structured output
 	state            *simulator.SessionState // its model decides whether the task list is offered
-	hiddenTools      bool                    // tools that init does not list run, too
+	hiddenTools      bool                    // tools that init does not list can run, too
 	answersUserTools bool                    // a host or the scenario answers tools that talk to the user
 }
 
@@ -246,7 +246,7 @@ func requestedTools(o toolListing) []string {
 	var list []string
 	for _, name := range o.Tools {
 		name = claudecode.InitName(name)
-		// TodoWrite and the Task tools are never there together.
+		// The session has either TodoWrite or the Task tools, never both.
 		off := name == "TodoWrite" && !o.NoTasks || o.NoTasks && slices.Contains(taskTools(), name)
 		if slices.Contains(known, name) && !off {
 			list = append(list, name)
@@ -296,14 +296,14 @@ func appendMCPNames(builtin []string, tools []protocol.Tool) []string {
 	return append(append([]string{}, builtin...), names...)
 }
 
-// fileAccess is the access to files of the built-in tools: without Read, nothing that has not been
-// read is changed.
+// fileAccess decides about the file access of the built-in tools: without Read, only files that were read before
+// are changed.
 type fileAccess struct {
 	*policy
 	tools *inventory
 }
 
-// Readable reports whether a file may be read without asking.
-func (a fileAccess) Readable(path string) bool {
-	return a.tools.exists("Read") && a.policy.Readable(path)
+// IsReadable reports whether a file may be read without asking.
+func (a fileAccess) IsReadable(path string) bool {
+	return a.tools.exists("Read") && a.policy.IsReadable(path)
 }

@@ -90,7 +90,7 @@ func (b *background) Isolate(ctx context.Context, id string) (dir string, err er
 		return "", err
 	}
 	o := t.options
-	o.CWD, o.Worktree = w.Path, &builtin.Worktree{Worktree: w, Former: w.Path, Agent: true}
+	o.CWD, o.Worktree = w.Path, &builtin.Worktree{Worktree: w, PreviousDir: w.Path, IsAgents: true}
 	tools, err := builtin.New(o)
 	if err != nil {
 		return "", err
@@ -108,7 +108,7 @@ func (b *background) Release(ctx context.Context, id string) (path, branch strin
 	b.tools.isolated.gitLock.Lock()
 	defer b.tools.isolated.gitLock.Unlock()
 	git := gitworktree.Git{Environ: b.tools.options.Environ}
-	if git.Unsaved(ctx, a.tree) != (gitworktree.Work{}) || git.Remove(ctx, a.tree) != nil {
+	if git.UnsavedWork(ctx, a.tree) != (gitworktree.UnsavedWork{}) || git.Remove(ctx, a.tree) != nil {
 		return a.tree.Path, a.tree.Branch
 	}
 	return "", ""

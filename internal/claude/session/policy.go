@@ -47,7 +47,7 @@ func newPolicy(plan launch.Plan, b workspace, v *servers) (*policy, error) {
 		AutoApprove:   p.autoApproves,
 		NoPrompts:     plan.Permission.NoPrompts,
 		Tool:          b.Tool,
-		Disk:          ruleFS{},
+		FileSystem:    ruleFS{},
 		Dir:           b.Dir,
 		HasAsker:      plan.Permission.PromptTool != "",
 		BypassAllowed: plan.Permission.BypassAllowed,
@@ -68,13 +68,13 @@ func newPolicy(plan launch.Plan, b workspace, v *servers) (*policy, error) {
 
 // cannedOptions converts the tool results of a scenario.
 func cannedOptions(s launch.Scenario) executor.CannedOptions {
-	o := executor.CannedOptions{Tools: map[string]executor.CannedTool{}, Shape: builtin.Shape}
+	o := executor.CannedOptions{Tools: map[string]executor.CannedTool{}, Shape: builtin.ShapeResult}
 	te := s.ToolExecution
 	if te == nil {
 		return o
 	}
 	if te.Mode == "mock" {
-		o.Mode = executor.Mock
+		o.Mode = executor.ModeMock
 	}
 	for name, tool := range te.Tools {
 		o.Tools[name] = executor.CannedTool{Result: tool.Result, Error: tool.Error, AutoApprove: tool.AutoApprove}
@@ -100,7 +100,7 @@ func (p *policy) Grant(rules []string) {
 	for _, text := range rules {
 		granted = append(granted, permission.Rule{Behavior: permission.BehaviorAllow, Source: "command", Text: text})
 	}
-	p.Replace("command", granted)
+	p.ReplaceRules("command", granted)
 }
 
 // prompter returns who answers permission questions: the host, a tool of an MCP server, or nil.

@@ -64,7 +64,7 @@ func openRecords(plan launch.Plan, t transcript.ContextSource) (*recorder, error
 		if used, ok := errors.AsType[*transcript.InUseError](err); ok {
 			return nil, process.Verbatimf("Error: %v", used)
 		}
-		return nil, err // a missing conversation keeps its type, because it has a result
+		return nil, err // the error for a missing conversation keeps its type, because it leads to a result
 	}
 	plan.Scenario.HideSecrets(redact.NewFinder(redact.Options{Environ: plan.Environ}))
 	r.scenario = &scenarioProgress{Engine: scenarios.NewEngine(plan.Scenario.Scenario, plan.Scenario.Engine), scenario: plan.Scenario.Scenario, clock: plan.Clock, started: plan.Clock.Now()}

@@ -222,7 +222,7 @@ func tryRules(t *testing.T, bash, line string, judged privateDir) (ran int) {
 	}
 	for _, set := range ruleSets() {
 		p, err := permission.New(permission.Options{
-			Mode: set.mode, CWD: filepath.Join(judged.top, "work"), Home: filepath.Join(judged.top, "home"), Disk: ruleFS{},
+			Mode: set.mode, CWD: filepath.Join(judged.top, "work"), Home: filepath.Join(judged.top, "home"), FileSystem: ruleFS{},
 		})
 		if err != nil {
 			t.Fatal(err)

@@ -30,7 +30,7 @@ func newSettingsFiles(plan launch.Plan, r *recorder) settingsFiles {
 	return f
 }
 
-// Save writes the updates that are to outlast the session to their files. A file that cannot be written is a warning.
+// Save writes permanent updates to their files. A file that cannot be written causes a warning.
 func (f settingsFiles) Save(updates []protocol.PermissionUpdate) {
 	for _, u := range updates {
 		path := f.paths[u.Destination]

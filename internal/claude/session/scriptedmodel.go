@@ -48,7 +48,7 @@ func newScriptedModel(o scriptedModelOptions) *scriptedModel { return &scriptedM
 // Name returns the model name after the mapping of the environment.
 func (p *scriptedModel) Name(name string) string { return p.o.Names.Name(name) }
 
-// SessionModel is the model of the session's conversation.
+// SessionModel returns the model of the session's conversation.
 func (p *scriptedModel) SessionModel() simulator.Model {
 	failure := p.o.Failure
 	if name := procio.ArmOutput(p.o.Stdout, p.o.Fault); name != "" && failure == nil {
@@ -60,7 +60,7 @@ func (p *scriptedModel) SessionModel() simulator.Model {
 	return failingModel{failure}
 }
 
-// AgentModel is the model of one agent.
+// AgentModel returns the model of one agent.
 func (p *scriptedModel) AgentModel(script *protocol.SubagentScript) simulator.Model {
 	if p.o.Failure != nil {
 		return failingModel{p.o.Failure}
@@ -74,7 +74,7 @@ type agentModel struct {
 	*scenarios.Engine
 }
 
-// Next is the reply of the agent's engine. Before that it waits at the gate of the step, if any.
+// Next returns the reply of the agent's engine, after waiting at the gate of the step, if any.
 func (a agentModel) Next(ctx context.Context, r scenarios.Request) (scenarios.Reply, error) {
 	reply, err := a.Engine.Next(ctx, r)
 	a.p.report(ctx, reply, err)
@@ -84,7 +84,7 @@ func (a agentModel) Next(ctx context.Context, r scenarios.Request) (scenarios.Re
 	return reply, err
 }
 
-// report writes into the journal what failed or had no value in the templates of a reply.
+// report writes to the journal which templates of a reply failed or had no value.
 func (p *scriptedModel) report(ctx context.Context, reply scenarios.Reply, err error) {
 	if broken, ok := errors.AsType[*scenarios.ScriptError](err); ok && ctx.Err() == nil {
 		p.o.Records.Note(journal.BrokenScript(broken.Rule.File, broken.Rule.Line, broken.Err.Error()))

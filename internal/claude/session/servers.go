@@ -202,7 +202,7 @@ func (v *servers) tool(name string) (protocol.Tool, bool) {
 
 // revive connects the failed server of a tool that is called, and reports whether the tool is there then.
 func (v *servers) revive(ctx context.Context, name string) bool {
-	if v.manager == nil || !v.manager.Revive(ctx, name) {
+	if v.manager == nil || !v.manager.TryReconnect(ctx, name) {
 		return false
 	}
 	_, known := v.tool(name)
@@ -323,8 +323,7 @@ type resultStore struct {
 	clock   *clock.Source
 }
 
-// callLog returns a log that records the calls of servers for --capture and expectations; nil =
-// nothing needs it.
+// callLog returns a log that records the calls of servers for --capture and expectations; nil = it is not needed.
 func (r resultStore) callLog(capture bool) *mcp.CallLog {
 	if !capture {
 		return nil
@@ -351,7 +350,7 @@ func (o *serverObserver) Notified(n mcp.NotificationRecord) {
 	o.records.Note(journal.MCPNotification(n))
 }
 
-// whole returns a value that is too large for a record, not for the journal.
+// whole returns a value that is too large for a record but not for the journal.
 func (o *serverObserver) whole(value json.RawMessage, cid string) json.RawMessage {
 	if data, ok := o.log.Value(cid); ok && value == nil {
 		return data

@@ -126,10 +126,10 @@ func (s *Session) simulatorOptions(prompt launch.Prompt) (simulator.Options, err
 		Limits: simulator.Limits{
 			MaxTurns: plan.Limits.MaxTurns, BudgetUSD: plan.Limits.MaxBudgetUSD, Retries: plan.Limits.MaxRetries, RetryScale: plan.Limits.RetryScale,
 			FallbackModel: plan.Model.Fallback, MaxStopBlocks: plan.Limits.StopBlockCap, SchemaAttempts: prompt.SchemaAttempts,
-			ContextWindow: plan.Limits.Window, NoCompact: plan.Limits.NoCompact, NoCompactCommand: plan.Limits.NoCompactCommand, GatewayHost: plan.Limits.Gateway,
+			ContextWindow: plan.Limits.Window, DisableAutoCompact: plan.Limits.NoCompact, DisableCompactCommand: plan.Limits.NoCompactCommand, GatewayHost: plan.Limits.Gateway,
 		},
 		Display: simulator.DisplayOptions{
-			Partial: plan.Output.Partial, ReplayPrompts: plan.Output.Replay, HookEvents: plan.Output.HookEvents, LegacyCost: plan.Compat, RateLimits: plan.Profile.Environment().Credential == claudecode.OAuthToken, InOrder: plan.Clock.Repeatable(),
+			PartialMessages: plan.Output.Partial, ReplayPrompts: plan.Output.Replay, HookEvents: plan.Output.HookEvents, LegacyCost: plan.Compat, RateLimits: plan.Profile.Environment().Credential == claudecode.OAuthToken, OrderedResults: plan.Clock.IsRepeatable(),
 			Thinking: plan.Output.ThinkingDisplay, Stream: plan.Scenario.Stream, ResponseDelay: plan.Limits.ResponseDelay, CompactDelay: plan.Limits.CompactDelay,
 		},
 		Main: &simulator.MainOptions{
@@ -157,7 +157,7 @@ func (s *Session) simulatorOptions(prompt launch.Prompt) (simulator.Options, err
 // slashCommands returns the slash commands of a session.
 func slashCommands(s *Session) *command.Set {
 	o := command.Options{
-		Live: s.state, Catalog: s.plan.Catalog, Rules: s.policy, Session: s.records, Models: s.plan.Model.Aliases, Shell: s.tools, Agents: s.background, Disabled: s.plan.Custom.NoCommands,
+		State: s.state, Catalog: s.plan.Catalog, Rules: s.policy, Session: s.records, Models: s.plan.Model.Aliases, Shell: s.tools, Agents: s.background, Disabled: s.plan.Custom.NoCommands,
 	}
 	if s.servers.manager != nil {
 		o.Servers = s.servers.manager
@@ -281,7 +281,7 @@ func holdResults(s *Session, events Events) Events {
 		for ev, err := range events {
 			if result, ok := ev.(*protocol.Result); ok && err == nil {
 				held = append(held, result)
-				if !s.background.tasks.Agents() && !flush() {
+				if !s.background.tasks.HasAgent() && !flush() {
 					return
 				}
 				continue

@@ -38,8 +38,8 @@ func (s *sessionContext) Init(context.Context) protocol.Init {
 	if plan.Limits.NoCompactCommand {
 		ev.SlashCommands = slices.DeleteFunc(ev.SlashCommands, func(name string) bool { return name == "compact" })
 	}
-	ev.CWD, ev.OriginalCWD = cmp.Or(s.Moved(), plan.CWD), plan.CWD
-	ev.AdditionalDirectories = append(ev.AdditionalDirectories, s.shownDirs(s.tools.policy.Added())...)
+	ev.CWD, ev.OriginalCWD = cmp.Or(s.PreviousDirectory(), plan.CWD), plan.CWD
+	ev.AdditionalDirectories = append(ev.AdditionalDirectories, s.shownDirs(s.tools.policy.AdditionalDirectories())...)
 	ev.APIKeySource, ev.Betas = plan.APIKeySource, plan.Model.Betas
 	ev.OutputStyle = s.state.Snapshot().OutputStyle
 	if plan.State != "" && !plan.Custom.Bare && !plan.Custom.Restricted && !plan.Custom.SafeMode && !plan.Settings.NoMemory {
@@ -116,7 +116,7 @@ func instructionHooks(memories []catalog.Memory) []protocol.InstructionsLoadedHo
 func (s *sessionContext) shownDirs(added []permission.Directory) []string {
 	var own, others []settings.Directory
 	for _, d := range s.plan.Settings.Permissions.Directories {
-		if d.Source == settings.Project || d.Source == settings.Local {
+		if d.Source == settings.SourceProject || d.Source == settings.SourceLocal {
 			own = append(own, d)
 		} else {
 			others = append(others, d)
@@ -157,14 +157,14 @@ func MessagingSocket(plan launch.Plan) string {
 		return ""
 	}
 	pid := plan.PID
-	if plan.Clock.Repeatable() {
+	if plan.Clock.IsRepeatable() {
 		pid = 1
 	}
 	return filepath.Join(plan.Temp, "cc-socks", strconv.Itoa(pid)+".sock")
 }
 
-// Surroundings returns the context that the model sees in addition to the first prompt.
-func (s *sessionContext) Surroundings() transcript.SessionContext {
+// SessionContext returns the context that the model sees in addition to the first prompt.
+func (s *sessionContext) SessionContext() transcript.SessionContext {
 	name := claudecode.ResolveModel(s.state.Model())
 	now := transcript.SessionContext{Model: name, Cutoff: claudecode.FactsOfModel(name).Cutoff, Deferred: s.tools.deferredNames(s.tools.servers.callContext)}
 	if shown := claudecode.DisplayModel(name); shown != name {
@@ -205,8 +205,8 @@ func agentTools(a catalog.Agent) string {
 	return "*"
 }
 
-// Moved returns the directory that a command of the model changed to, or "".
-func (s *sessionContext) Moved() string {
+// PreviousDirectory returns the directory that a command of the model changed to, or "".
+func (s *sessionContext) PreviousDirectory() string {
 	if s.tools.builtin == nil {
 		return ""
 	}
@@ -239,8 +239,8 @@ func (s *sessionContext) CurrentModel() transcript.ModelContext {
 	}
 }
 
-// Request returns what requests to the model contain besides messages.
-func (s *sessionContext) Request(kind string) transcript.RequestContext {
+// RequestContext returns what requests to the model contain besides messages.
+func (s *sessionContext) RequestContext(kind string) transcript.RequestContext {
 	name := claudecode.ResolveModel(s.state.Model())
 	facts := claudecode.FactsOfModel(name)
 	tools, _ := s.tools.Tools(s.tools.servers.callContext) // without definitions the names remain
@@ -320,7 +320,7 @@ func (m mentions) Open(ctx context.Context, named simulator.Mention) (simulator.
 	if info.IsDir() {
 		return mentionedDir(path, shown)
 	}
-	result := m.tools.builtin.Open(ctx, path, named.First, named.Lines)
+	result := m.tools.builtin.ReadFile(ctx, path, named.First, named.Lines)
 	if result.IsError {
 		return simulator.MentionContent{}, false
 	}

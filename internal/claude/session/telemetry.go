@@ -29,7 +29,7 @@ type telemetryExport struct {
 	ctx      context.Context // of the start, without its cancellation
 }
 
-// startTelemetry starts to send what the environment asks for; nil = nothing.
+// startTelemetry starts the telemetry that the environment requests; nil = none.
 func startTelemetry(ctx context.Context, plan launch.Plan, t *transcript.Transcript, state *simulator.SessionState, hooks *hook.Runner) *telemetryExport {
 	if !plan.Records.Telemetry.Enabled() {
 		return nil
@@ -49,7 +49,7 @@ func startTelemetry(ctx context.Context, plan launch.Plan, t *transcript.Transcr
 func machine(plan launch.Plan) telemetry.Machine {
 	user := sha256.Sum256([]byte("user of " + plan.State))
 	m := telemetry.Machine{Arch: runtime.GOARCH, OS: runtime.GOOS, UserID: hex.EncodeToString(user[:])}
-	if release, err := os.ReadFile("/proc/sys/kernel/osrelease"); err == nil { // elsewhere it is left out
+	if release, err := os.ReadFile("/proc/sys/kernel/osrelease"); err == nil { // it is omitted on other systems
 		m.Release = strings.TrimSpace(string(release))
 	}
 	return m

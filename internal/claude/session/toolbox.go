@@ -50,7 +50,7 @@ type toolParts struct {
 
 // build creates the built-in tools and the chain.
 func (t *toolbox) build(plan launch.Plan, p toolParts, v *servers, pol *policy) error {
-	t.servers, t.policy, t.inventory, t.sequentialAgents = v, pol, v.inventory, plan.Clock.Repeatable()
+	t.servers, t.policy, t.inventory, t.sequentialAgents = v, pol, v.inventory, plan.Clock.IsRepeatable()
 	t.instructions = &nestedInstructions{custom: plan.Custom, cwd: plan.CWD, state: p.state, resumed: v.records.transcript.InstructionFiles(), shown: map[string]map[string]bool{}}
 	var err error
 	t.options = builtin.Options{
@@ -59,7 +59,7 @@ func (t *toolbox) build(plan launch.Plan, p toolParts, v *servers, pol *policy) 
 		Hooks: p.hooks, Tasks: p.background.tasks, Skills: p.library, Modes: pol, Access: fileAccess{pol, t.inventory}, PlanFile: p.background.planFile,
 	}
 	if w := plan.Worktree; w != nil {
-		t.options.Worktree = &builtin.Worktree{Worktree: w.Worktree, Former: w.Former}
+		t.options.Worktree = &builtin.Worktree{Worktree: w.Worktree, PreviousDir: w.Former}
 	}
 	if t.builtin, err = builtin.New(t.options); err != nil {
 		return err
@@ -77,11 +77,11 @@ func (t *toolbox) buildChain(plan launch.Plan, p toolParts) {
 	base := executor.Composite{p.background.agents}
 	base = append(base, t.servers.tools()...)
 	base = append(base, t.toolSearch(append(slices.Clone(base), t.builtin)), builtinCalls{t})
-	around := layer.HookOptions{Runner: p.hooks.Runner, Live: p.state, Here: t, Tools: t, Frames: plan.Output.HookEvents}
+	around := layer.HookOptions{Runner: p.hooks.Runner, State: p.state, Location: t, Tools: t, Frames: plan.Output.HookEvents}
 	host := t.policy.prompter(p.host)
-	permit := layer.PermitOptions{Policy: t.policy.Policy, Ask: layer.AskHooks(around, host), Tools: t, Clock: plan.Clock, Files: newSettingsFiles(plan, t.servers.records)}
+	permit := layer.PermissionOptions{Policy: t.policy.Policy, Ask: layer.AskHooks(around, host), Tools: t, Clock: plan.Clock, Files: newSettingsFiles(plan, t.servers.records)}
 	t.refusesAtOnce = func(call protocol.ToolUse) bool {
-		return layer.RefusesAtOnce(t.policy.Policy, p.hooks.Runner, host, call)
+		return layer.RefusesImmediately(t.policy.Policy, p.hooks.Runner, host, call)
 	}
 	t.Executor = executor.Chain(base,
 		layer.Hooks(around), layer.Permission(permit), t.callGates.layer(plan, t.servers.records), executor.Canned(t.policy.canned))
@@ -99,9 +99,9 @@ func (t *toolbox) Mode() protocol.PermissionMode { return t.policy.Mode() }
 // Prepare inspects a call as the model wrote it. Aliases are resolved once. Calls of agents may run
 // in parallel, calls that count as hits of a breakpoint may not.
 func (t *toolbox) Prepare(call protocol.ToolUse) simulator.PreparedCall {
-	p := simulator.PreparedCall{Input: t.builtinTools(call).Prepare(call), RunAs: t.aliases[call.Name]}
-	if p.RunAs != "" {
-		call.Name = p.RunAs
+	p := simulator.PreparedCall{Input: t.builtinTools(call).Prepare(call), ExecutedName: t.aliases[call.Name]}
+	if p.ExecutedName != "" {
+		call.Name = p.ExecutedName
 	}
 	p.ReadOnly = !t.callGates.countsHits(call.Name) && (builtin.ReadOnlyCall(call) || agent.IsCall(call.Name) && !t.sequentialAgents)
 	return p
@@ -110,7 +110,7 @@ func (t *toolbox) Prepare(call protocol.ToolUse) simulator.PreparedCall {
 // Precheck looks at a call that is about to run. What is answered without a tool is not checked.
 func (t *toolbox) Precheck(ctx context.Context, call protocol.ToolUse) simulator.Precheck {
 	ready := simulator.Precheck{ObservedInput: t.builtinTools(call).ObservedInput(call)}
-	if !t.policy.canned.Answers(call) {
+	if !t.policy.canned.HasResult(call) {
 		ready.Refusal = t.refuse(ctx, call)
 	}
 	return ready
@@ -119,7 +119,7 @@ func (t *toolbox) Precheck(ctx context.Context, call protocol.ToolUse) simulator
 // EarlyRefusal says when the refusal of a call comes while its message is still being streamed. Tools that write
 // files look at them first.
 func (t *toolbox) EarlyRefusal(ctx context.Context, call protocol.ToolUse) simulator.RefusalPoint {
-	if t.policy.canned.Answers(call) {
+	if t.policy.canned.HasResult(call) {
 		return simulator.AfterMessage
 	}
 	call.ObservedInput = t.builtinTools(call).ObservedInput(call)
@@ -140,16 +140,16 @@ func (t *toolbox) EarlyRefusal(ctx context.Context, call protocol.ToolUse) simul
 
 // refuse returns the error for a call that no tool of the session accepts, or nil.
 func (t *toolbox) refuse(ctx context.Context, call protocol.ToolUse) *executor.Result {
-	if v, refused := t.policy.Refuses(call); refused {
+	if v, refused := t.policy.RefuseFile(call); refused {
 		return new(layer.Denial(v))
 	}
 	if text, refused := t.inventory.refusal(call); refused {
-		result := executor.Unavailable(text)
-		result.UnknownTool = t.inventory.remains(call.Name) // else the user has taken it away
-		return new(executor.Plain(result))
+		result := executor.UnavailableResult(text)
+		result.UnknownTool = t.inventory.remains(call.Name) // otherwise the user has removed the tool
+		return new(executor.ResultOf(result))
 	}
-	if refused := t.builtinTools(call).Check(ctx, call); refused != nil {
-		return new(executor.Plain(*refused))
+	if refused := t.builtinTools(call).Precheck(ctx, call); refused != nil {
+		return new(executor.ResultOf(*refused))
 	}
 	if _, known := t.Tool(call.Name); known || t.servers.revive(ctx, call.Name) {
 		return nil
@@ -158,7 +158,7 @@ func (t *toolbox) refuse(ctx context.Context, call protocol.ToolUse) *executor.R
 	if i := slices.Index(names, "Task"); i >= 0 {
 		names[i] = "Agent" // as calls name it
 	}
-	return new(executor.Plain(executor.Unknown(call.Name, names)))
+	return new(executor.ResultOf(executor.UnknownToolResult(call.Name, names)))
 }
 
 // Server returns the MCP server of a tool; nil = none.
@@ -171,12 +171,12 @@ func (t *toolbox) Server(tool string) *protocol.ServerRef {
 
 // Rewrite returns the content of a built-in tool's result from its output.
 func (t *toolbox) Rewrite(tool string, output json.RawMessage) (protocol.Content, bool) {
-	return builtin.Rewrite(tool, output)
+	return builtin.ReplaceOutput(tool, output)
 }
 
-// Replaced checks a call whose input a hook has replaced.
-func (t *toolbox) Replaced(ctx context.Context, call protocol.ToolUse) (protocol.ToolUse, *executor.Result) {
-	call.Input = t.policy.Known(call.Name, call.Input)
+// ReplaceInput checks a call whose input a hook has replaced.
+func (t *toolbox) ReplaceInput(ctx context.Context, call protocol.ToolUse) (protocol.ToolUse, *executor.Result) {
+	call.Input = t.policy.RemoveUnknownKeys(call.Name, call.Input)
 	return call, t.Precheck(ctx, call).Refusal
 }
 
@@ -307,7 +307,7 @@ func (g callGates) close(r *recorder) {
 	}
 }
 
-// canonical is the canonical name of a tool of the session.
+// canonical returns the canonical name of a tool of the session.
 func (t *toolbox) canonical(ctx context.Context, name string) string {
 	tools, err := t.Tools(ctx)
 	if err != nil {
@@ -321,7 +321,7 @@ type callObserver struct{ *recorder }
 
 // ShapeResult converts a text to a tool result.
 func (callObserver) ShapeResult(call protocol.ToolUse, text string) protocol.ToolResult {
-	return builtin.Shape(call, text)
+	return builtin.ShapeResult(call, text)
 }
 
 // CallSite describes the sub-agent that makes a call; nil = the main conversation.
@@ -417,7 +417,7 @@ func (i *nestedInstructions) newlyReached(agent *protocol.AgentRef, file string)
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	known := i.shownPaths(agent)
-	known[file] = true // one that was read itself is known
+	known[file] = true // a file that was read itself is already known
 	var all []simulator.ContextFile
 	for _, m := range catalog.NestedMemories(*i.custom.Memory, file, known) {
 		known[m.Path] = true

@@ -13,7 +13,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// call is what telemetry says of a tool call.
+// call holds the telemetry data of a tool call.
 type call struct {
 	name, rawTool        string
 	input                string // as JSON
@@ -23,7 +23,7 @@ type call struct {
 	output               fileOutput // of editing tools
 }
 
-// fileOutput is what an editing tool reports.
+// fileOutput is the output of an editing tool.
 type fileOutput struct {
 	Type    string `json:"type"` // "create", or another one
 	Content string `json:"content"`
@@ -88,7 +88,7 @@ func (r *Recorder) describeCall(ev *protocol.ToolExecuted) call {
 	return c
 }
 
-// errorText is what a failed call has told the model, as the real CLI reports it.
+// errorText returns the error of a failed call in the form in which the real CLI reports it.
 func (c call) errorText(ev *protocol.ToolExecuted) string {
 	if c.name == "Bash" {
 		return "Shell command failed"
@@ -97,7 +97,7 @@ func (c call) errorText(ev *protocol.ToolExecuted) string {
 	return strings.TrimSuffix(strings.TrimPrefix(text, "<tool_use_error>"), "</tool_use_error>")
 }
 
-// content is what a call has read or written, as an event of its span.
+// content returns what a call read or wrote, as an event of its span.
 func (c call) content(ev *protocol.ToolExecuted, now time.Time) []spanEvent {
 	var list []attribute
 	switch {
@@ -117,7 +117,7 @@ func (c call) content(ev *protocol.ToolExecuted, now time.Time) []spanEvent {
 	return []spanEvent{{Name: "tool.output", Time: unix(now), Attributes: list}}
 }
 
-// errorType is the kind of error that a failed call of this tool ends with.
+// errorType returns the kind of error of a failed call.
 func (c call) errorType() string {
 	switch {
 	case c.name == "Bash":
@@ -148,7 +148,7 @@ func commitCommand() *regexp.Regexp {
 
 func pullRequestCommand() *regexp.Regexp { return regexp.MustCompile(`\bgh\s+pr\s+create\b`) }
 
-// language is the language of a file by its extension; empty = unknown.
+// language returns the language of a file by its extension; empty = unknown.
 func language(path string) string {
 	return map[string]string{
 		".go": "Go", ".py": "Python", ".js": "JavaScript", ".jsx": "JavaScript", ".mjs": "JavaScript", ".ts": "TypeScript", ".tsx": "TypeScript",

@@ -24,13 +24,13 @@ const (
 	traceSignal  = "TRACES"
 )
 
-// Config is what the environment says about telemetry. The zero value is off.
+// Config is the telemetry configuration of the environment. The zero value is off.
 type Config struct {
 	// Metrics, Logs and Traces say where each signal goes; nil = nowhere.
 	Metrics, Logs, Traces *Target
 
 	Prompts     bool        // OTEL_LOG_USER_PROMPTS: texts of prompts are not redacted
-	Responses   bool        // OTEL_LOG_ASSISTANT_RESPONSES: nor are those of the model
+	Responses   bool        // OTEL_LOG_ASSISTANT_RESPONSES: send texts of the model
 	ToolDetails bool        // OTEL_LOG_TOOL_DETAILS: inputs of tools, and names that the user gave
 	ToolContent bool        // OTEL_LOG_TOOL_CONTENT: what tools read and wrote, in spans
 	Resource    [][2]string // OTEL_RESOURCE_ATTRIBUTES
@@ -49,8 +49,8 @@ type Target struct {
 	Interval time.Duration
 }
 
-// ReadConfig returns the configuration that variables describe. The warnings name what the real CLI
-// takes and this one does not.
+// ReadConfig returns the configuration that variables describe. The warnings name values that only the real CLI
+// supports.
 func ReadConfig(getenv func(string) string) (c Config, warnings []string) {
 	if !isTrue(getenv("CLAUDE_CODE_ENABLE_TELEMETRY")) {
 		return Config{}, nil
@@ -137,7 +137,7 @@ func millis(text string, fallback time.Duration) time.Duration {
 	return time.Duration(n) * time.Millisecond
 }
 
-// percentDecode decodes a value; one that is not encoded stays.
+// percentDecode decodes a value. An invalid encoding is returned unchanged.
 func percentDecode(text string) string {
 	if decoded, err := url.PathUnescape(text); err == nil {
 		return decoded

@@ -12,10 +12,10 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// state is what the recorder knows of the running session.
+// state is the recorder's state of the running session.
 type state struct {
 	started     bool
-	prompt      *protocol.PromptAccepted // whose event waits for those of the start
+	prompt      *protocol.PromptAccepted // prompt whose event follows those of the session start
 	promptID    string
 	sequence    int
 	interaction spanData
@@ -35,10 +35,10 @@ type conversationState struct {
 	message     string    // id of the answer
 	text        strings.Builder
 	requestID   string // of the last answer
-	attempts    int    // failed ones of the running request
+	attempts    int    // failed attempts of the running request
 	attempted   time.Time
 	skill       string // last skill that the turn has loaded
-	server      string // MCP server and tool whose result the running request has
+	server      string // MCP server and tool whose result the running request contains
 	tool        string
 	agent       string // type; empty = the main conversation
 	messages    int
@@ -161,7 +161,7 @@ func (r *Recorder) assistant(ev *protocol.Assistant) {
 		return
 	}
 	if ev.Final == nil {
-		return // a text of the CLI itself
+		return // the text comes from the CLI itself
 	}
 	if l.message != ev.Message.ID {
 		l.message, l.first = ev.Message.ID, r.o.Clock.Now()
@@ -243,7 +243,7 @@ func (r *Recorder) source(l *conversationState, agent string) values {
 	return v
 }
 
-// failure records a request that failed for good.
+// failure records a request that failed after all retries.
 func (r *Recorder) failure(ev *protocol.Assistant, l *conversationState) {
 	now := r.o.Clock.Now()
 	v := r.source(l, ev.AgentID)
@@ -260,7 +260,7 @@ func (r *Recorder) failure(ev *protocol.Assistant, l *conversationState) {
 	l.attempts, l.requestSent = 0, now
 }
 
-// apiError is the message of the API in a text of the CLI: "API Error: 529 Overloaded. …".
+// apiError returns the message of the API in a text of the CLI: "API Error: 529 Overloaded. …".
 func apiError(ev *protocol.Assistant) string {
 	text := ""
 	if len(ev.Message.Content) > 0 {
@@ -282,7 +282,7 @@ func (r *Recorder) agentEnded(ev *protocol.System) {
 	id, _ := fields["task_id"].(string)
 	l := r.state.lines[id]
 	if l == nil {
-		return // not an agent, or one that asked nothing
+		return // not an agent, or one without requests
 	}
 	var usage struct {
 		TotalTokens int `json:"total_tokens"`

@@ -18,8 +18,8 @@ type (
 		Metrics []signal[scopeMetrics] `json:"resourceMetrics,omitempty" pb:"1"`
 		Spans   []signal[scopeSpans]   `json:"resourceSpans,omitempty" pb:"1"`
 	}
-	// signal is what one process reports of one signal. Only one of its lists is encoded: the JSON
-	// name of the list depends on the signal.
+	// signal holds what one process reports for one signal. Only one of its lists is encoded: the JSON name of the
+	// list depends on the signal.
 	signal[T any] struct {
 		Resource resource `pb:"1"`
 		Scopes   []T      `pb:"2"`
@@ -149,7 +149,7 @@ func (s signal[T]) MarshalJSON() ([]byte, error) {
 	return []byte(`{"resource":` + string(r) + `,"` + name + `":` + string(list) + `}`), nil
 }
 
-// newValue converts a value of Go; other types than those of the attributes become their JSON.
+// newValue converts a Go value. Types without an attribute type are encoded as JSON.
 func newValue(v any) value {
 	switch v := v.(type) {
 	case string:

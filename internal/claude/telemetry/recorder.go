@@ -28,7 +28,7 @@ type Options struct {
 	Hooks         []Hook // of the settings
 }
 
-// Moment is what holds when an event happens.
+// Moment is the state of the session when an event happens.
 type Moment struct {
 	Mode   protocol.PermissionMode
 	Effort string
@@ -45,14 +45,14 @@ type HookRun struct {
 	Blocked     int
 	Failed      int // without blocking
 	Cancelled   int
-	Took        time.Duration // of the slowest
+	Duration    time.Duration // of the slowest
 	Output      int           // bytes on standard output
 	Context     int           // bytes of additional context
 }
 
 // Machine describes the machine in the resource.
 type Machine struct {
-	Arch, OS, Release string // as uname gives them; an empty one is left out
+	Arch, OS, Release string // as reported by uname; empty values are omitted
 	UserID            string // what identifies the installation
 }
 
@@ -68,7 +68,7 @@ type Recorder struct {
 	state   state
 	moment  Moment
 	lastErr error          // of the last request that was not sent
-	sent    map[string]int // what the collector has accepted, by full name
+	sent    map[string]int // numbers of accepted items, by full name
 	records []logRecord
 	sums    []*counter
 	spans   []spanData
@@ -83,7 +83,7 @@ type counter struct {
 	sum        float64
 }
 
-// Open returns a recorder that has not sent anything; nil if nothing is to be sent.
+// Open returns a recorder; nil = telemetry is off.
 func Open(o Options) *Recorder {
 	if !o.Enabled() {
 		return nil
@@ -152,7 +152,7 @@ func (r *Recorder) Run(ctx context.Context, quit <-chan struct{}) {
 	wait.Wait()
 }
 
-// Close sends what was not sent yet, for as long as the configuration allows.
+// Close sends the remaining data within the time limit of the configuration.
 func (r *Recorder) Close(ctx context.Context) {
 	r.disconnect()
 	ctx, cancel := context.WithTimeout(ctx, r.o.Flush)
@@ -201,7 +201,7 @@ func (r *Recorder) export(ctx context.Context, signal string) {
 	}
 }
 
-// take returns what is to be sent of a signal, and forgets it.
+// take removes and returns the unsent data of a signal.
 func (r *Recorder) take(signal string) (request exportRequest, ok bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -312,7 +312,7 @@ func (r *Recorder) newID(size int) hexID {
 	return sum[:size]
 }
 
-// unix is a time with the milliseconds that the real CLI measures.
+// unix converts a time with millisecond precision, as in the real CLI.
 func unix(t time.Time) nanos { return nanos(t.Truncate(time.Millisecond).UnixNano()) }
 
 // hash shortens a name that is not sent itself.
@@ -321,7 +321,7 @@ func hash(text string) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// orElse returns a text, or a word that stands for it if it is not to be sent.
+// orElse returns a text or, if it must not be sent, a placeholder.
 func orElse(sent bool, text, word string) string {
 	if sent {
 		return text

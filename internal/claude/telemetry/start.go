@@ -32,7 +32,7 @@ func (r *Recorder) begin(init *protocol.Init) {
 	}
 }
 
-// describe records what the session begins with.
+// describe records the initial state of the session.
 func (r *Recorder) describe(init *protocol.Init) {
 	for _, h := range r.o.Hooks {
 		v := values{"hook_event": h.Event, "hook_type": h.Kind, "hook_source": h.Source, "safe_mode": "false"}
@@ -92,7 +92,7 @@ func (r *Recorder) HooksRan(run HookRun) {
 	number := strconv.Itoa
 	v := values{
 		"hook_event": run.Event, "hook_name": run.Name, "num_hooks": number(run.Hooks), "num_success": number(run.Hooks - run.Blocked - run.Failed - run.Cancelled),
-		"num_blocking": number(run.Blocked), "num_non_blocking_error": number(run.Failed), "num_cancelled": number(run.Cancelled), "total_duration_ms": number(ms(run.Took)),
+		"num_blocking": number(run.Blocked), "num_non_blocking_error": number(run.Failed), "num_cancelled": number(run.Cancelled), "total_duration_ms": number(ms(run.Duration)),
 		"stdout_chars": number(run.Output), "additional_context_chars": number(run.Context), "system_message_chars": "0", "initial_user_message_chars": "0", "num_outputs_persisted": "0",
 		"managed_only": "false", "hook_source": "merged", "safe_mode": "false",
 	}

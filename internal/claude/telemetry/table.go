@@ -2,8 +2,8 @@ package telemetry
 
 import "strings"
 
-// row is one name that is sent: what it carries besides the attributes that all have, in the real
-// CLI's order. An attribute without a value is left out.
+// row describes one metric, event or span: its own attributes in the real CLI's order. Attributes without a value
+// are omitted.
 type row struct {
 	name        string
 	attributes  string

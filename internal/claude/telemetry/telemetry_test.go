@@ -84,7 +84,7 @@ func record(config Config) *Recorder {
 	r.Record(&protocol.Init{}, at)
 	r.Record(&protocol.Assistant{RequestID: "req", Message: protocol.AssistantMessage{
 		ID: "m", Model: "claude-opus-5-5", Content: []protocol.Block{protocol.TextBlock{Type: "text", Text: "hello"}},
-	}, Final: &protocol.MessageFinal{StopReason: "end_turn", Usage: protocol.Usage{InputTokens: 3, OutputTokens: 2}}}, at)
+	}, Final: &protocol.MessageSummary{StopReason: "end_turn", Usage: protocol.Usage{InputTokens: 3, OutputTokens: 2}}}, at)
 	r.Record(&protocol.Result{}, at)
 	return r
 }

@@ -15,7 +15,7 @@ type backgroundTask struct {
 	began          time.Time
 }
 
-// backgroundView is what the screen shows of background work.
+// backgroundView is the part of the screen about background work.
 type backgroundView struct {
 	tasks   []backgroundTask
 	hadTask bool // an agent has ended
@@ -32,7 +32,7 @@ func (b *backgroundView) agents() []backgroundTask {
 	return agents
 }
 
-// footer returns what the last row says about commands and agents.
+// footer returns the parts of the last row about commands and agents.
 func (b *backgroundView) footer() (shells, tasks, manage string) {
 	if n := len(b.tasks) - len(b.agents()); n > 0 {
 		shells = " · " + counted(n, "shell")
@@ -68,7 +68,7 @@ func counted(n int, thing string) string {
 	return fmt.Sprintf("%d %s", n, thing)
 }
 
-// receive follows an event of a task. It returns what is said about the end of an agent; empty = nothing.
+// receive applies an event of a task. It returns the text about the end of an agent; empty = none.
 func (b *backgroundView) receive(ev *protocol.System, now time.Time) string {
 	fields := map[string]any{}
 	for _, f := range ev.Fields {
@@ -84,7 +84,7 @@ func (b *backgroundView) receive(ev *protocol.System, now time.Time) string {
 	case "task_started":
 		if background, ok := fields["is_backgrounded"].(bool); ok && background && text("parent_task_id") == "" {
 			t := backgroundTask{id: text("task_id"), name: text("description"), began: now}
-			if fields["task_type"] == task.Agent {
+			if fields["task_type"] == task.KindAgent {
 				t.kind = text("subagent_type")
 			}
 			b.tasks = append(b.tasks, t)

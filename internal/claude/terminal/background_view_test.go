@@ -26,14 +26,14 @@ func TestBackgroundWork(t *testing.T) {
 	}
 	shown := func() string { return strings.Join(s.draw(time.Unix(1002, 0)).live, "\n") }
 
-	event("task_started", "task_id", "a", "description", "Count files", "subagent_type", "general-purpose", "is_backgrounded", true, "task_type", task.Agent)
+	event("task_started", "task_id", "a", "description", "Count files", "subagent_type", "general-purpose", "is_backgrounded", true, "task_type", task.KindAgent)
 	if s.title() != "◑ Claude Code" {
 		t.Errorf("title %q", s.title())
 	}
 	if text := shown(); !strings.Contains(text, "◯ general-purpose  Count files") || !strings.Contains(text, "2s") || !strings.Contains(text, "↓ to") {
 		t.Errorf("%s", text)
 	}
-	event("task_started", "task_id", "b", "description", "Wait", "is_backgrounded", true, "task_type", task.Bash)
+	event("task_started", "task_id", "b", "description", "Wait", "is_backgrounded", true, "task_type", task.KindBash)
 	if text := shown(); !strings.Contains(text, " · 1 shell") {
 		t.Errorf("%s", text)
 	}

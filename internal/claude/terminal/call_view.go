@@ -29,7 +29,7 @@ func (v *eventView) beginCall(use protocol.ToolUse) []entry {
 	v.calls = append(v.calls, c)
 	switch {
 	case use.Name == "AskUserQuestion" || use.Name == "ExitPlanMode":
-		return nil // the dialog speaks for itself
+		return nil // the dialog already shows it
 	case use.Name == "Bash":
 		c.count = 1
 		at.text = inProgress(c.in.Description)
@@ -67,7 +67,7 @@ func (c *callView) server() string {
 	return server
 }
 
-// title returns what a call is, for one that did not run.
+// title returns the description of a call that did not run.
 func (c *callView) title() string {
 	if server := c.server(); server != "" {
 		var in []string
@@ -80,7 +80,7 @@ func (c *callView) title() string {
 	return "$ " + c.in.Command
 }
 
-// takeCall returns a running call and forgets it; nil = it is not known.
+// takeCall removes and returns a running call; nil = unknown.
 func (v *eventView) takeCall(id string) *callView {
 	at := slices.IndexFunc(v.calls, func(c *callView) bool { return c.use.ID == id })
 	if at < 0 {
@@ -133,7 +133,7 @@ func (v *eventView) endCall(result protocol.ToolResultBlock, refused bool) {
 		for _, row := range c.rows {
 			rows = append(rows, entry{glyph: "      ", text: row, close: true})
 		}
-	case refused || strings.HasPrefix(text, "[Request interrupted"): // the end of the turn says it
+	case refused || strings.HasPrefix(text, "[Request interrupted"): // the end of the turn shows it
 	case c.use.Name == "Agent" && strings.HasPrefix(text, "Async agent launched"):
 		under("Backgrounded agent (↓ to manage · ctrl+o to expand)")
 	case text != "":
@@ -142,7 +142,7 @@ func (v *eventView) endCall(result protocol.ToolResultBlock, refused bool) {
 	s.entries = slices.Replace(s.entries, at, at+1+c.count, rows...)
 }
 
-// changeTitle says what a call has done to a file.
+// changeTitle describes how a call changed a file.
 func (c *callView) changeTitle(name string, refused bool) string {
 	switch {
 	case refused && c.use.Name == "Edit":

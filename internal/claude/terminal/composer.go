@@ -147,8 +147,8 @@ func (c *composer) wordEnd() int {
 	return at
 }
 
-// clearLine removes what precedes the cursor on its line, and the line break if nothing
-// does. It reports whether there was something.
+// clearLine removes the text before the cursor on its line or, at the start of a line, the line break. It reports
+// whether it removed anything.
 func (c *composer) clearLine() bool {
 	start := c.lineStart()
 	if start == c.cursor && start > 0 {

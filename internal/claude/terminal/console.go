@@ -66,7 +66,7 @@ func OpenConsole(sys *process.System, signals *process.Signals, faults *Faults, 
 	return c, c.paint.open()
 }
 
-// readInput passes what is typed to the goroutine of the screen.
+// readInput passes typed input to the goroutine of the screen.
 func (c *Console) readInput() {
 	defer close(c.input)
 	for {
@@ -162,7 +162,8 @@ func (c *Console) nextKeys(ctx context.Context) ([]key, error) {
 	}
 }
 
-// hungUp is the error of a terminal that is gone; a signal of that moment precedes.
+// hungUp returns the error for a terminal that has disappeared; a signal that arrived at that moment takes
+// precedence.
 func hungUp(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)

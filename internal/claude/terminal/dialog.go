@@ -24,11 +24,11 @@ type option struct {
 	label  string
 	detail string // under the label; empty = none
 	tick   tick
-	input  bool   // its label is replaced by what is typed on it
+	input  bool   // typed text replaces its label
 	action bool   // it has no number: Next, Submit
 	apart  bool   // a rule precedes it
 	oneRow bool   // its label is cut, not wrapped
-	under  string // is always shown under the label; empty = nothing is
+	under  string // text that is always shown under the label; empty = none
 }
 
 // amendHint is a part of the last row while Yes or No is selected.
@@ -81,7 +81,7 @@ type dialog struct {
 	about  []string // rows with the description of the tool
 	// overlay makes the dialog fill a full screen: the rows between body and question are empty.
 	overlay bool
-	height  int // of an overlay; 0 = it has the rows that it needs
+	height  int // height of an overlay; 0 = as many rows as needed
 }
 
 // dialogOwner decides what an answer means.
@@ -177,7 +177,7 @@ func (d *dialog) pressDigits(text string) (*dialog, bool) {
 		}
 		d.selected = i
 		if d.options[i].input {
-			continue // what follows is its text
+			continue // the following keys are its text
 		}
 		if next, done := d.pick(i); done {
 			return next, true
@@ -224,7 +224,7 @@ func (d *dialog) pick(i int) (next *dialog, done bool) {
 	return d.owner.choose(d, choice{index: i, text: o.detail}), true
 }
 
-// rows draws the dialog. It returns the row of the selected option, too.
+// rows draws the dialog and also returns the row of the selected option.
 func (d *dialog) rows(cols int) (rows []string, at int) {
 	if d.overlay {
 		return d.overlayRows(cols)
@@ -260,7 +260,7 @@ func (d *dialog) overlayRows(cols int) (rows []string, at int) {
 	choices, at := d.choices(cols)
 	choices, at = append([]string{rule}, choices...), at+1
 	body := framed(margin+strings.Repeat(thinRuleGlyph, inner), d.body, cols)
-	if room := d.height - len(rows) - len(choices); d.height > 0 && len(body) > room { // the last rule stays
+	if room := d.height - len(rows) - len(choices); d.height > 0 && len(body) > room { // keep the last rule
 		body = append(body[:max(1, min(room-1, len(body)-1))], body[len(body)-1])
 	} else if d.height > 0 {
 		body = append(body, make([]string, room-len(body))...)
@@ -269,8 +269,7 @@ func (d *dialog) overlayRows(cols int) (rows []string, at int) {
 	return append(rows, choices...), len(rows) + at
 }
 
-// choices draws the question, the options and the foot. It returns the row of the selected option,
-// too.
+// choices draws the question, the options and the foot, and also returns the row of the selected option.
 func (d *dialog) choices(cols int) (rows []string, at int) {
 	for _, text := range d.question {
 		rows = append(rows, wrap(text, cols)...)

@@ -7,10 +7,10 @@ import (
 
 // faultSet contains the screen defects to simulate.
 type faultSet struct {
-	dialogLate  time.Duration // a dialog appears so late, and the input field is shown meanwhile
+	dialogLate  time.Duration // a dialog appears with this delay; the input field is shown until then
 	optionOrder bool          // the first and the last option have changed places
 	numbersGone bool          // options have no numbers
-	modeOption  bool          // there is one more option that switches the mode
+	modeOption  bool          // an additional option switches the mode
 	draftBack   bool          // a prompt that was sent stays in the input field
 	footerGone  bool          // the row of hints is empty
 	titleOnly   bool          // only the title shows that a turn is running

@@ -20,16 +20,15 @@ const (
 	thinRuleGlyph = "╌"
 )
 
-// labels are the texts of a version's screen that programs look for: option labels and
-// footer hints. All of them are anchors (package anchors); everything else on the screen is
-// worded in this package, or comes from the captured pages.
+// labels holds the texts of a version's screen that programs look for: option labels and footer hints. They are
+// anchors (package anchors). All other texts are defined in this package or come from captured pages.
 type labels struct {
 	anchors []book.Anchor
 	pages   *pages // have the labels in full; nil = no pages
 }
 
-// loadLabels returns the labels of a version: those of the newest one that is not newer, or
-// else of the oldest.
+// loadLabels returns the labels for a version: those of the newest known version up to it, or else of the oldest
+// one.
 func loadLabels(version string) (labels, error) {
 	all, err := book.LoadAnchors()
 	if err != nil || len(all) == 0 {
@@ -44,8 +43,8 @@ func loadLabels(version string) (labels, error) {
 	return labels{anchors: chosen.Anchors}, nil
 }
 
-// text returns the label of a state that begins with some words; without one, the words. An
-// empty state means any.
+// text returns the label of a state that begins with the given words, or the words if there is none. An empty state
+// matches every state.
 func (l *labels) text(state, begin string) string {
 	if full := l.pages.option(state, begin); full != "" {
 		return full
@@ -62,12 +61,12 @@ func (l *labels) text(state, begin string) string {
 	return cmp.Or(found, begin)
 }
 
-// refuses reports whether an option does not do what a dialog asks for.
+// refuses reports whether an option refuses what a dialog asks for.
 func refuses(label string) bool {
 	return strings.HasPrefix(label, "No") || strings.HasPrefix(label, "Continue without")
 }
 
-// arrange puts options into the order of the version, and selects the one that it selects.
+// arrange sorts options into the order of the version and applies its default selection.
 func (l *labels) arrange(d *dialog, state string) {
 	row := func(label string) *book.Anchor {
 		for i, a := range l.anchors {
@@ -126,8 +125,7 @@ func (l *labels) shortcuts(cols int) []string {
 // spinnerGlyphs are shown one after the other while a turn runs.
 func spinnerGlyphs() []string { return []string{"✢", "✳", "✶", "✻", "✽", "*", "·"} }
 
-// verbs are the words for a running turn and one that has ended. The seed of a run
-// chooses among them.
+// verbs returns the words for a running turn and for a finished one. The seed of a run selects among them.
 func verbs() [][2]string {
 	return [][2]string{{"Thinking", "Thought"}, {"Working", "Worked"}, {"Brewing", "Brewed"}, {"Cooking", "Cooked"}, {"Baking", "Baked"}, {"Churning", "Churned"}}
 }

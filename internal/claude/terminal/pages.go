@@ -12,8 +12,8 @@ import (
 	"github.com/claudeless/claudeless/internal/screens/book"
 )
 
-// pages are captured pages of the real CLI. The screen takes what does not depend on the
-// run from the page of the same state. A nil pages has none.
+// pages holds captured pages of the real CLI. Texts that do not depend on the run are taken from the page of the
+// same state. A nil value has no pages.
 type pages struct{ list []book.Page }
 
 // ScreensVariable names the book that the screen plays: a version, or a directory.
@@ -28,7 +28,7 @@ func loadPages(sys *process.System, version string, k book.Key) (*pages, error) 
 		return nil, err
 	}
 	if name != "" && len(books) == 0 {
-		return nil, process.Hinted(fmt.Sprintf("%s: no screens of %s are captured", ScreensVariable, name), "claudeless screens capture --claude npm:"+name)
+		return nil, process.WithHint(fmt.Sprintf("%s: no screens of %s are captured", ScreensVariable, name), "claudeless screens capture --claude npm:"+name)
 	}
 	if len(books) == 0 {
 		if books, err = newestBooks(root); err != nil {
@@ -85,7 +85,7 @@ func slotName(s book.Slot) string {
 	return name
 }
 
-// dropped marks a row whose slot has no value.
+// dropped marks a row with a slot that has no value.
 const dropped = "\x00"
 
 // fill returns the rows of a page with other values in its slots. Rows with a slot that has no
@@ -175,7 +175,7 @@ func (p *pages) dress(d *dialog) {
 // quoted reports whether a row quotes the program that a dialog is about.
 func quoted(row string) bool { return strings.HasPrefix(row, " │") }
 
-// kept returns the rows that have values, as they fit the run.
+// kept returns the rows whose slots all have values.
 func kept(rows []string) []string {
 	return slices.DeleteFunc(slices.Clone(rows), func(row string) bool { return strings.Contains(row, dropped) })
 }

@@ -34,7 +34,7 @@ type permissionOption struct {
 // label returns a label of the screen.
 func (a *prompter) label(state, begin string) string { return a.screen.labels.text(state, begin) }
 
-// refusal is the answer of No and of Esc: it ends the turn.
+// refusal returns the answer for No and Esc, which ends the turn.
 func refusal() protocol.PermissionAnswer { return protocol.PermissionAnswer{Interrupt: true} }
 
 // permissionDialog asks whether a call may run.
@@ -141,8 +141,8 @@ func setMode(mode protocol.PermissionMode) protocol.PermissionAnswer {
 	return protocol.PermissionAnswer{Allow: true, UpdatedPermissions: []protocol.PermissionUpdate{{Type: "setMode", Mode: mode, Destination: "session"}}}
 }
 
-// changesFiles reports whether a command belongs to those about which the real CLI asks by
-// directory: the answer adds the directory, and the next such command is asked about again.
+// changesFiles reports whether the real CLI asks about a command by directory. The answer adds the directory, and
+// the next such command is asked about again.
 func changesFiles(command string) bool {
 	name, _, _ := strings.Cut(strings.TrimSpace(command), " ")
 	return slices.Contains([]string{"touch", "mkdir", "rm", "rmdir", "mv", "cp", "sed"}, name)

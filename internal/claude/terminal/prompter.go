@@ -15,7 +15,7 @@ type prompter struct {
 	pending []*pendingQuestion // the first has the dialog, if one is shown
 }
 
-// lateDialog says that the time of a question has come.
+// lateDialog says that the delay of a question is over.
 type lateDialog struct{ question *pendingQuestion }
 
 // receive handles a message about questions. Other messages are ignored.
@@ -59,7 +59,7 @@ func (a *prompter) showNext() {
 	a.screen.dialog = a.dialogFor(a.pending[0])
 	a.screen.labels.pages.dress(a.screen.dialog)
 	if kind := a.screen.dialog.kind; kind == "edit" || kind == "write" || kind == "approval" {
-		a.screen.effort = "" // the real CLI says it no more
+		a.screen.effort = "" // the real CLI no longer shows it
 	}
 	if a.screen.busy != nil {
 		a.screen.busy.replied = true

@@ -37,10 +37,10 @@ type screen struct {
 	labels     labels
 }
 
-// hints are what the rows around the input field say about keys.
+// hints are the texts about keys in the rows around the input field.
 type hints struct {
 	notice    string    // replaces the footer
-	aside     string    // replaces what is said above the input field
+	aside     string    // replaces the text above the input field
 	deleted   time.Time // when Ctrl-U has removed something
 	shortcuts bool      // the list of keys is shown
 	pasted    string    // a placeholder was shown for this text by the last key; empty = none
@@ -82,7 +82,7 @@ type frame struct {
 	blankTop bool // the first row of a full screen is empty if rows do not fit
 }
 
-// draw lays the screen out. Settled entries are left out, and others may settle.
+// draw lays out the screen. Settled entries are omitted, and other entries may settle.
 func (s *screen) draw(now time.Time) frame {
 	f := frame{bottom: -1}
 	last := len(s.entries)
@@ -90,7 +90,7 @@ func (s *screen) draw(now time.Time) frame {
 		last = at // the result changes it
 	}
 	if s.busy != nil && !s.busy.replied && last == len(s.entries) && last > 0 {
-		last-- // an interrupt may take the prompt back
+		last-- // an interrupt may return the prompt to the input field
 	}
 	if s.settled < 0 {
 		f.done = append(f.done, s.header...)
@@ -244,7 +244,7 @@ func (s *screen) asideText(now time.Time) string {
 	return "◐ " + s.effort + " · /effort"
 }
 
-// placeholder returns what an empty composer shows.
+// placeholder returns the text of an empty composer.
 func (s *screen) placeholder() string {
 	if len(s.queued) > 0 {
 		return "Press up to edit queued messages"

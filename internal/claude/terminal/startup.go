@@ -309,7 +309,7 @@ func (s *startup) bypass() *dialog {
 	return d
 }
 
-// update changes a JSON file. What else is in it stays.
+// update changes a JSON file and keeps its other content.
 func (s *startup) update(path string, change func(plainjson.Object) plainjson.Object) {
 	s.answers.Changed = true
 	s.err = updateFile(path, change)

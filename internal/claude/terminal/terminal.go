@@ -106,8 +106,8 @@ func (t *Terminal) Run(ctx context.Context, first string) error {
 // spinnerPeriod is the time between two pictures of the spinner.
 const spinnerPeriod = 120 * time.Millisecond
 
-// exitWindow is how long the second press of a key ends the run, and clearWindow how long that of
-// Esc clears the draft.
+// exitWindow is the time within which a second press of a key ends the run; clearWindow is the time within which a
+// second Esc clears the draft.
 const (
 	exitWindow  = 2 * time.Second
 	clearWindow = time.Second
@@ -130,7 +130,7 @@ func (t *Terminal) loop(ctx context.Context) error {
 			return errLeave
 		}
 		var ticks <-chan time.Time
-		if c.screen.busy != nil && !t.plan.Clock.Repeatable() {
+		if c.screen.busy != nil && !t.plan.Clock.IsRepeatable() {
 			ticks = t.ticks.C
 		}
 		select {
@@ -270,7 +270,8 @@ func (t *Terminal) pressInField(k key, again bool) {
 	}
 }
 
-// pressUp moves up in the draft, else takes the queue back, else shows the draft before.
+// pressUp moves up in the draft. On its first line it returns queued prompts to the input field or, if there are
+// none, shows the previous draft.
 func (t *Terminal) pressUp() {
 	c := &t.console.screen.composer
 	if !c.moveLine(-1) && !t.takeBack() {
@@ -311,8 +312,8 @@ func (t *Terminal) interrupt() {
 	s.cut = t.player.interrupt()
 }
 
-// announce gives the next press of a key another effect, for a while. It returns the screen
-// for the words that announce it.
+// announce gives the next press of a key another effect for a limited time. It returns the screen, on which the
+// caller announces that.
 func (t *Terminal) announce(by keyName, window time.Duration) *screen {
 	t.armed = by
 	t.disarm.Reset(window)

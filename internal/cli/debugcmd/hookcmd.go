@@ -19,7 +19,7 @@ type hookGate interface {
 	AfterUse(ctx context.Context, session, toolUseID string, o debug.Outcome) (debug.Decision, error)
 }
 
-// input holds the fields of a hook event that are used here.
+// input holds the used fields of a hook event.
 type input struct {
 	Event     string          `json:"hook_event_name"`
 	SessionID string          `json:"session_id"`

@@ -169,8 +169,8 @@ func (c *Exec) Run(ctx context.Context, s *process.System) error {
 	return err
 }
 
-// asOwnHelper does what exec starts itself for: it enters the namespace of a run, or
-// relays the output of a claude with a fault. done = there is nothing else to do.
+// asOwnHelper runs the helper processes of exec: it enters the namespace of a run, or relays the output of a claude
+// with a fault. done = there is nothing else to do.
 func (c *Exec) asOwnHelper(ctx context.Context, s *process.System) (done bool, err error) {
 	words := afterDashes(c.Command)
 	if c.Inside && len(words) > 1 {
@@ -198,7 +198,7 @@ func (c *Exec) checkCommand() error {
 	if len(c.Command) == 0 || c.Scenario != "" || !slices.Contains([]string{".toml", ".json"}, filepath.Ext(c.Command[0])) {
 		return nil
 	}
-	return process.Hinted(fmt.Sprintf("%s is a scenario, not a command", c.Command[0]), "name the scenario with -s: exec -s "+c.Command[0]+" -- CMD…")
+	return process.WithHint(fmt.Sprintf("%s is a scenario, not a command", c.Command[0]), "name the scenario with -s: exec -s "+c.Command[0]+" -- CMD…")
 }
 
 // checkJudgeLater refuses --judge-later together with flags that need a verdict
@@ -208,9 +208,9 @@ func (c *Exec) checkJudgeLater() error {
 	case !c.JudgeLater:
 		return nil
 	case c.Capture == "":
-		return process.Hinted("--judge-later needs --capture", "add --capture FILE, and run claudeless verify FILE later")
+		return process.WithHint("--judge-later needs --capture", "add --capture FILE, and run claudeless verify FILE later")
 	case c.JUnit != "" || c.JSON != "" || c.HTML != "" || c.GitHub || c.Accept.Accept || len(c.Faults) > 0:
-		return process.Hinted("--judge-later postpones the verdict, so there is nothing to report yet", "give --junit, --json, --html, --github and --accept to claudeless verify; --faults judges at once")
+		return process.WithHint("--judge-later postpones the verdict, so there is nothing to report yet", "give --junit, --json, --html, --github and --accept to claudeless verify; --faults judges at once")
 	}
 	return nil
 }

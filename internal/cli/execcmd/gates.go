@@ -29,7 +29,7 @@ func (g gatesDir) dir(s *process.System) (string, error) {
 	if dir := gate.Dir(s.Environ); dir != "" {
 		return dir, nil
 	}
-	return "", process.Hinted("no directory of gates is known", "run the command inside claudeless exec, or name the directory with --dir or CLAUDELESS_GATES")
+	return "", process.WithHint("no directory of gates is known", "run the command inside claudeless exec, or name the directory with --dir or CLAUDELESS_GATES")
 }
 
 type gatesList struct {
@@ -68,7 +68,7 @@ func (c *gatesWait) Run(ctx context.Context, s *process.System) error {
 	ctx, signals := s.Watch(ctx)
 	defer signals.Stop()
 	if err := gate.AwaitReached(ctx, dir, c.Name, c.Timeout); err != nil {
-		return process.OrSignal(ctx, fmt.Errorf("waiting at the gate %s: %w", c.Name, err))
+		return process.SignalOr(ctx, fmt.Errorf("waiting at the gate %s: %w", c.Name, err))
 	}
 	return nil
 }

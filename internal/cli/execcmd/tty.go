@@ -70,5 +70,5 @@ func (f *Terminal) firstStart(s *process.System) (*runner.FirstStart, error) {
 const exitUsage = 2
 
 func usageError(message, hint string) error {
-	return &process.ExitError{Code: exitUsage, Err: process.Hinted(message, hint)}
+	return &process.ExitError{Code: exitUsage, Err: process.WithHint(message, hint)}
 }

@@ -85,7 +85,7 @@ func (c *FixtureServe) Run(ctx context.Context, s *process.System) error {
 	return errors.Join(err, srv.Close(), record.close())
 }
 
-// serverRecord is the file of --record-dir. The zero value keeps nothing.
+// serverRecord is the file of --record-dir. The zero value records nothing.
 type serverRecord struct{ file *wire.Transcript }
 
 func (c *FixtureServe) openRecord() (serverRecord, error) {
@@ -114,8 +114,7 @@ func (r serverRecord) close() error {
 	return r.file.Close()
 }
 
-// oauthJournal opens the journal for a fixture that requires OAuth; nil = there is nothing
-// to write, or nowhere.
+// oauthJournal opens the journal for a fixture that requires OAuth; nil = there is no OAuth, or no journal.
 func (c *FixtureServe) oauthJournal(s *process.System, fx *fixtures.Fixture) (record fixtures.OAuthRecorder, done func(), err error) {
 	name := cmp.Or(c.Capture, s.Getenv("CLAUDELESS_CAPTURE"))
 	if name == "" || !fx.HasOAuth() {
@@ -145,7 +144,7 @@ func (j oauthJournal) RecordOAuth(e fixtures.OAuthEvent) {
 }
 
 func (c *FixtureServe) serve(ctx context.Context, s *process.System, srv *fixtures.Server) error {
-	enabled, all := srv.Enabled()
+	enabled, all := srv.ToolCounts()
 	say := func(where string) {
 		if c.Verbose {
 			fmt.Fprintf(s.Stderr, "serving %d of %d tools on %s\n", enabled, all, where)
@@ -245,7 +244,7 @@ type FixtureClone struct {
 // Run queries the server, writes the file and prints a summary.
 func (c *FixtureClone) Run(ctx context.Context, s *process.System) error {
 	if _, err := os.Stat(c.Out); err == nil && c.Out != "-" && !c.Force {
-		return process.Hinted(c.Out+" already exists", "use --force to overwrite it")
+		return process.WithHint(c.Out+" already exists", "use --force to overwrite it")
 	}
 	command := c.Command
 	if len(command) > 0 && command[0] == "--" {

@@ -206,7 +206,7 @@ func (o CheckOptions) configuration(name string, index *diag.Index) diag.List {
 	}
 	list := diagnosticsOf(name, err)
 	for _, entry := range config.Errors {
-		list = append(list, index.At(serverPath(index, entry.Name), entry.Message))
+		list = append(list, index.DiagnosticAt(serverPath(index, entry.Name), entry.Message))
 	}
 	for _, text := range config.Warnings {
 		list = append(list, diag.Diagnostic{Pos: diag.Position{File: name}, Message: text, Warning: true})

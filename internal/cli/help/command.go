@@ -36,7 +36,7 @@ type Schema struct {
 func (c *Schema) Run(s *process.System) error {
 	text, ok := docs.Schema(c.Format)
 	if !ok {
-		return process.Hinted(fmt.Sprintf("unknown schema %q", c.Format), "choose one of "+strings.Join(docs.SchemaNames(), ", "))
+		return process.WithHint(fmt.Sprintf("unknown schema %q", c.Format), "choose one of "+strings.Join(docs.SchemaNames(), ", "))
 	}
 	_, err := s.Stdout.Write(text)
 	return err
@@ -62,12 +62,12 @@ func Identify(s *process.System, ours, claude string) Identity {
 	return Identity{Claudeless: ours, Claude: claude, Simulated: true, Path: path, OS: runtime.GOOS, Arch: runtime.GOARCH, Go: runtime.Version()}
 }
 
-// Line is the identity as one line of text.
+// Line returns the identity as one line of text.
 func (i Identity) Line() string {
 	return fmt.Sprintf("claudeless %s (simulates claude %s)", i.Claudeless, i.Claude)
 }
 
-// JSON is the identity as one JSON object.
+// JSON returns the identity as one JSON object.
 func (i Identity) JSON() (string, error) {
 	text, err := json.Marshal(i)
 	return string(text), err

@@ -35,7 +35,7 @@ func (f *addFlags) options() []argv.Option {
 	}
 }
 
-// secretFlag is the option --client-secret of add and add-json.
+// secretFlag returns the option --client-secret of add and add-json.
 func secretFlag(to *bool) argv.Option {
 	return argv.Option{Flags: "--client-secret", Set: func(string) error { *to = true; return nil }}
 }

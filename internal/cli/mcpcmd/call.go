@@ -99,7 +99,7 @@ func (c *callCmd) explain(ctx context.Context, m *mcp.Manager, err error) error 
 	case errors.Is(err, mcp.ErrConnectionClosed):
 		ctx, stop := context.WithTimeout(ctx, patience)
 		defer stop()
-		reason, stderr := m.Loss(ctx, c.Server)
+		reason, stderr := m.LossReason(ctx, c.Server)
 		if reason == "" || reason == err.Error() {
 			break
 		}

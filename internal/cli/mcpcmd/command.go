@@ -36,8 +36,7 @@ type Terminal interface {
 	ReadSecret(prompt string) (string, error)
 }
 
-// Error ends the command with exit code 1. Text is printed verbatim; empty
-// = all there is to say was said.
+// Error ends the command with exit code 1. Text is printed verbatim; empty = the error was already printed.
 type Error struct{ Text string }
 
 func (e *Error) Error() string { return e.Text }

@@ -166,7 +166,7 @@ func (f *clientFlags) query(ctx context.Context, o *Options, server string, resu
 	return nil
 }
 
-// listFlags are the flags of the commands that list what servers offer.
+// listFlags are the flags of the commands that list tools, prompts or resources.
 type listFlags struct {
 	clientFlags
 	Servers []string `arg:"" optional:"" name:"server" help:"Names of the servers (default: all)"`

@@ -106,7 +106,7 @@ func (o *Options) health(ctx context.Context, servers []mcp.ServerConfig) ([]ser
 	for _, st := range m.Servers() {
 		i := slices.IndexFunc(all, func(h serverHealth) bool { return h.Name == st.Name })
 		all[i].Status, all[i].Protocol = st.Status, st.ProtocolVersion
-		if st.Status != "disabled" && (o.Extended || st.Status != "needs-auth") { // claude does not say more
+		if st.Status != "disabled" && (o.Extended || st.Status != "needs-auth") { // claude shows no details
 			all[i].Error = reason(st)
 		}
 		if st.Status == "pending" { // not connected before the timeout

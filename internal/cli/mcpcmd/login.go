@@ -30,7 +30,7 @@ type timeoutError string
 
 func (e timeoutError) Error() string { return string(e) }
 
-// login is `mcp login`.
+// login runs `mcp login`.
 func login(ctx context.Context, o *Options, words []string) error {
 	noBrowser, auto := false, false
 	options := []argv.Option{{Flags: "--no-browser", Set: func(string) error { noBrowser = true; return nil }}}
@@ -91,12 +91,12 @@ func autoLogin(ctx context.Context, client *oauth.Client, server mcp.ServerConfi
 
 func redirectTo(port int) string { return fmt.Sprintf("http://localhost:%d/callback", port) }
 
-// setupError is the error of a login that could not begin, in the words of the real CLI.
+// setupError returns the error of a login that could not begin, in the words of the real CLI.
 func setupError(err error) error { return fmt.Errorf("SDK auth failed: %w", err) }
 
-// browserLogin logs in with the browser of the user, who may also paste where it was sent.
+// browserLogin logs in with the browser of the user, who may also paste the redirect URL.
 func (o *Options) browserLogin(ctx context.Context, client *oauth.Client, server mcp.ServerConfig, noBrowser bool) error {
-	if err := client.Check(ctx); err != nil {
+	if err := client.CheckSupport(ctx); err != nil {
 		return setupError(err)
 	}
 	if o.Terminal == nil {
@@ -166,8 +166,8 @@ func (o *Options) readAnswers(l *oauth.Login, finish func(url.Values) error) {
 	lines := bufio.NewScanner(o.Stdin)
 	fmt.Fprint(o.Stdout, "Or paste the redirect URL here: ")
 	for lines.Scan() {
-		if at, err := url.Parse(strings.TrimSpace(lines.Text())); err == nil && l.Answers(at.Query()) {
-			_ = finish(at.Query()) // the error is that of the login
+		if at, err := url.Parse(strings.TrimSpace(lines.Text())); err == nil && l.IsAnswer(at.Query()) {
+			_ = finish(at.Query()) // the login reports the error
 			return
 		}
 		fmt.Fprint(o.Stdout, "That doesn't look like a redirect URL for this sign-in — paste the full address from the browser page this sign-in opened.\nOr paste the redirect URL here: ")
@@ -204,7 +204,7 @@ func (o *Options) openBrowser(ctx context.Context, at string) {
 	}()
 }
 
-// logout is `mcp logout`.
+// logout runs `mcp logout`.
 func logout(_ context.Context, o *Options, words []string) error {
 	found, help, err := operands(o, "logout", nil, words, "name")
 	if err != nil || help {

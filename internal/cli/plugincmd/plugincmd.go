@@ -356,7 +356,7 @@ func (c *command) enable(name, verb string) error {
 	return c.printf("✔ Successfully %sd plugin: %s (scope: user)\n", verb, short)
 }
 
-// uninstall forgets a plugin. Its files stay, marked with the time, as the real CLI leaves them.
+// uninstall removes a plugin from the list. Its files are kept and marked with the time, as in the real CLI.
 func (c *command) uninstall(name string) error {
 	p, ok, err := c.find(name)
 	switch {

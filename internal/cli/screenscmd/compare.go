@@ -229,7 +229,7 @@ func (c *Check) print(s *process.System, r *checkReport) error {
 	return err
 }
 
-// meaning says what a detector took a page for.
+// meaning describes the state that a detector returned for a page.
 func meaning(v checkVerdict) string {
 	const most = 60
 	answer := v.Answer

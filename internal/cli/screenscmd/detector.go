@@ -44,7 +44,7 @@ func parseDetector(file string, text []byte) (*detector, diag.List) {
 	d := &detector{Dir: filepath.Dir(file), Input: "text", Each: "process"}
 	list := ix.Bind(d)
 	add := func(hint, message string, path ...any) {
-		p := ix.At(path, message)
+		p := ix.DiagnosticAt(path, message)
 		p.Hint = hint
 		list = append(list, p)
 	}

@@ -52,7 +52,7 @@ func (c *Drive) Run(ctx context.Context, s *process.System) error {
 	case err = <-served:
 	case <-ctx.Done():
 	}
-	return process.OrSignal(ctx, err)
+	return process.SignalOr(ctx, err)
 }
 
 // seed writes the settings of a real claude that has been started before and trusts the

@@ -40,9 +40,9 @@ const (
 	exitMisjudged = 3
 )
 
-// badInput is an error about flags and files.
+// badInput returns an error about flags and files.
 func badInput(message, hint string) error {
-	return &process.ExitError{Code: exitBadInput, Err: process.Hinted(message, hint)}
+	return &process.ExitError{Code: exitBadInput, Err: process.WithHint(message, hint)}
 }
 
 func fail(code int, err error) error { return &process.ExitError{Code: code, Err: err} }

@@ -46,7 +46,7 @@ func (c *Serve) Run(ctx context.Context, s *process.System) error {
 	defer debug.SetGCPercent(debug.SetGCPercent(gcPercent))
 	defer debug.SetMemoryLimit(debug.SetMemoryLimit(memoryLimit))
 	access := localhttp.Access{OwnOriginOnly: true} // pages cannot use it: it sends no CORS headers
-	if !localhttp.Loopback(c.Addr) {
+	if !localhttp.IsLoopback(c.Addr) {
 		access = localhttp.Access{OwnOriginOnly: true, Token: c.Token, TokenHeader: "X-Api-Key"}
 	}
 	var capture io.Writer
@@ -81,7 +81,7 @@ type apiHandler interface {
 // api returns the handler that plays a scenario, or forwards requests.
 func (c *Serve) api(s *process.System, capture io.Writer) (apiHandler, error) {
 	switch {
-	case c.Record != "" && (c.Scenario != "" || capture == nil || !localhttp.Loopback(c.Addr)):
+	case c.Record != "" && (c.Scenario != "" || capture == nil || !localhttp.IsLoopback(c.Addr)):
 		return nil, errors.New("--record requires --capture FILE and an address of this machine, and cannot be combined with a scenario")
 	case c.Record != "":
 		j := journal.New(journal.Options{W: capture, Now: s.Now, PID: s.PID, Environ: s.Environ})

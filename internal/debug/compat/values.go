@@ -9,7 +9,7 @@ import (
 	"github.com/claudeless/claudeless/internal/debug"
 )
 
-// keep stores an item whose bytes may be missing.
+// keep stores an item, whose bytes may be missing.
 func (c *Clients) keep(it Item) error {
 	err := StoreItem(c.hub.Store(), it)
 	if e, ok := errors.AsType[*ItemError](err); ok && e.Code == "cid_not_found" {
@@ -60,8 +60,8 @@ func (c *Clients) metadata(it Item, given json.RawMessage) (json.RawMessage, err
 	return json.Marshal(m)
 }
 
-// described is a function's value: the text for one that cannot be pickled, or
-// a summary in addition to the members it has.
+// described describes a function's value: by its text if it cannot be pickled, otherwise by a summary and its
+// members.
 func described(h *debug.Hub, it Item) map[string]any {
 	var m map[string]any
 	if json.Unmarshal(PrettyItem(h.Store(), it), &m) != nil || m == nil {
@@ -82,7 +82,7 @@ func setDefault(m map[string]any, key string, value any) {
 	}
 }
 
-// maxAsked bounds the values that are remembered as asked for.
+// maxAsked bounds the number of values in a resendSet.
 const maxAsked = 10_000
 
 // resendSet holds the values that clients were asked to send again. Some clients serialize the object again, not
@@ -118,8 +118,7 @@ func (a *resendSet) has(process, cid string) bool {
 	return ok
 }
 
-// takeAll keeps the values of a call, under their right names; those whose bytes
-// must be sent again are named all at once.
+// takeAll stores the values of a call. If bytes must be sent again, it returns one error that names all of them.
 func (c *Clients) takeAll(process string, items []*Item) error {
 	var missing []string
 	for _, it := range items {
@@ -144,8 +143,8 @@ func (c *Clients) takeAll(process string, items []*Item) error {
 	return nil
 }
 
-// Signature is a text; JavaScript clients send a number of parameters. What
-// counts as false in their languages is none.
+// Signature is the signature of a function as text. JavaScript clients send the number of parameters. Values that
+// are false in the client's language mean no signature.
 type Signature string
 
 // UnmarshalJSON takes anything.

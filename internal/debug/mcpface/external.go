@@ -32,7 +32,7 @@ func managed(run func(ctx context.Context, m *debug.ServerManager, a arguments) 
 		if f.external == nil {
 			return nil, debug.NewError("mcp_clients_unavailable", "start the debugger with --mcp-clients to use external servers")
 		}
-		return wire.Later(func(ctx context.Context) (any, error) { return run(ctx, f.external, a) }), nil
+		return wire.DeferredAnswer(func(ctx context.Context) (any, error) { return run(ctx, f.external, a) }), nil
 	}
 }
 

@@ -227,7 +227,7 @@ func (f *hubAccess) run(t *testing.T, tool, input string) <-chan executor.Result
 	go func() {
 		r, err := agent.Execute(context.Background(), protocol.ToolUse{ID: "toolu_1", Name: tool, Input: json.RawMessage(input)})
 		if err != nil {
-			r = executor.Plain(protocol.ErrorResult(err.Error()))
+			r = executor.ResultOf(protocol.ErrorResult(err.Error()))
 		}
 		done <- r
 	}()
@@ -281,9 +281,9 @@ func (echoTool) Tools(context.Context) ([]protocol.Tool, error) { return nil, ni
 
 func (echoTool) Execute(_ context.Context, use protocol.ToolUse) (executor.Result, error) {
 	if use.Name == "fails" {
-		return executor.Plain(protocol.ErrorResult("it broke")), nil
+		return executor.ResultOf(protocol.ErrorResult("it broke")), nil
 	}
-	return executor.Plain(protocol.ToolResult{Content: protocol.Content{Text: use.Name + " " + string(use.Input)}}), nil
+	return executor.ResultOf(protocol.ToolResult{Content: protocol.Content{Text: use.Name + " " + string(use.Input)}}), nil
 }
 
 func (f *hubAccess) register(t *testing.T, schemas map[string]string) {

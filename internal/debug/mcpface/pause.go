@@ -69,7 +69,7 @@ func resume(ctx context.Context, f *hubAccess, a arguments) (any, error) {
 		return fields{"status": "ok", "pause_id": id}, err
 	}
 	if r.ModifiedInputExpr != "" || r.ModifiedResultExpr != "" {
-		return wire.Later(decide), nil
+		return wire.DeferredAnswer(decide), nil
 	}
 	return decide(ctx)
 }
@@ -101,7 +101,7 @@ func evaluate(_ context.Context, f *hubAccess, a arguments) (any, error) {
 		}
 		q.Timeout = time.Duration(min(*t, maxWait.Seconds()) * float64(time.Second))
 	}
-	return wire.Later(func(ctx context.Context) (any, error) { return f.hub.Evaluate(ctx, q) }), nil
+	return wire.DeferredAnswer(func(ctx context.Context) (any, error) { return f.hub.Evaluate(ctx, q) }), nil
 }
 
 func inspect(_ context.Context, f *hubAccess, a arguments) (any, error) {

@@ -53,7 +53,7 @@ func New(o Options) (*Server, error) {
 	s := &Server{o: o, face: &hubAccess{o.Hub, o.External}, conns: map[string]*conn{}}
 	s.tools = slices.Concat(breakpointTools(), pauseTools(), externalTools())
 	s.http = wire.NewHTTP(wire.HTTPOptions{
-		Server: s, NewID: o.NewID, Versions: versions(), Idle: idleTime, MaxSessions: maxSessions, MaxKept: maxQueuedBytes,
+		Server: s, NewID: o.NewID, Versions: versions(), IdleTimeout: idleTime, MaxSessions: maxSessions, MaxRetained: maxQueuedBytes,
 	})
 	s.sub = o.Hub.Subscribe(eventQueue)
 	return s, nil
@@ -128,15 +128,15 @@ type conn struct {
 	ready       bool // the response has arrived, so notifications may follow
 }
 
-// Closed removes the connection.
-func (c *conn) Closed() {
+// HandleClose removes the connection.
+func (c *conn) HandleClose() {
 	c.server.mu.Lock()
 	defer c.server.mu.Unlock()
 	delete(c.server.conns, c.session.ID)
 }
 
-// Notified handles a notification of the client.
-func (c *conn) Notified(method string, _ json.RawMessage) {
+// HandleNotification handles a notification of the client.
+func (c *conn) HandleNotification(method string, _ json.RawMessage) {
 	if method == "notifications/initialized" {
 		c.progress(false)
 	}
@@ -220,8 +220,8 @@ func (c *conn) callTool(ctx context.Context, params json.RawMessage) (any, error
 		return c.toolResult(nil, err)
 	}
 	out, err := s.tools[i].run(ctx, s.face, args)
-	if later, ok := out.(wire.Later); ok && err == nil {
-		return wire.Later(func(ctx context.Context) (any, error) { return c.toolResult(later(ctx)) }), nil
+	if later, ok := out.(wire.DeferredAnswer); ok && err == nil {
+		return wire.DeferredAnswer(func(ctx context.Context) (any, error) { return c.toolResult(later(ctx)) }), nil
 	}
 	return c.toolResult(out, err)
 }

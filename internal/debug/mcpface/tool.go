@@ -25,7 +25,7 @@ type tool struct {
 	name, doc string
 	params    []param
 	// run handles a call with checked arguments. It must not block; blocking work
-	// is returned as a wire.Later.
+	// is returned as a wire.DeferredAnswer.
 	run func(ctx context.Context, f *hubAccess, a arguments) (any, error)
 }
 

@@ -54,7 +54,7 @@ func (a *api) serve(rt route) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if rt.client {
 			allowOrigin(w, r)
-		} else if !localhttp.OwnOrigin(r) {
+		} else if !localhttp.IsOwnOrigin(r) {
 			localhttp.Refuse(w, http.StatusForbidden, "forbidden", "this route is for the debugger's own pages")
 			return
 		}

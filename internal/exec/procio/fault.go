@@ -20,7 +20,7 @@ type Fault struct {
 	Caller string `json:"caller"`
 	// Face is "cli", "api" or "screen"; the second kind needs the Messages API, the third an interactive terminal.
 	Face string `json:"face"`
-	// Truth is how a caller may end: "success" (nothing is lost), "failure" (what it asked for did not come) or
+	// Truth is how a caller may end: "success" (nothing is lost), "failure" (the answer did not arrive) or
 	// "either".
 	Truth string `json:"truth"`
 	// RealTruth is Truth for a real claude under this fault, which may recover from it; empty = the same.

@@ -63,7 +63,7 @@ func subdirectories(dir string) []string {
 	return all
 }
 
-// notifications returns what the processes of one fixture server said, from their records in dir, a file each.
+// notifications returns the notifications of the processes of one fixture server, from their record files in dir.
 func notifications(server, dir string) ([]journal.Body, error) {
 	files, err := filepath.Glob(filepath.Join(dir, "*"))
 	if err != nil {

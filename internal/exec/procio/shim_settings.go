@@ -31,7 +31,7 @@ func ApplyShimSettings(s *process.System) *process.System {
 			more[name] = strings.NewReplacer(`\\`, "\\", `\n`, "\n").Replace(value)
 		}
 	}
-	return s.With(more)
+	return s.WithEnv(more)
 }
 
 // RealCommand returns the command line of the real claude that such a shim runs, including the options that the shim adds,

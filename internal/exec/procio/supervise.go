@@ -25,7 +25,7 @@ func Watch(s *process.System, commands []string) (watched *process.System, end f
 	w.open(commands, fault)
 	w.wrapper = New(Options{
 		System: w.sys, Journal: w.journal, Fault: fault,
-		RecordOutput: w.journal != nil && process.Enabled(s.Getenv("CLAUDELESS_CAPTURE_OUTPUT")),
+		RecordOutput: w.journal != nil && process.IsEnabled(s.Getenv("CLAUDELESS_CAPTURE_OUTPUT")),
 	})
 	w.watched = w.wrapper.System()
 	return w.watched, w.end
@@ -54,7 +54,7 @@ func (w *supervisor) open(commands []string, fault *Fault) {
 			return
 		}
 		w.path, w.temp = filepath.Join(dir.Path, "journal.jsonl"), dir
-		w.sys = w.sys.With(map[string]string{"CLAUDELESS_CAPTURE": w.path})
+		w.sys = w.sys.WithEnv(map[string]string{"CLAUDELESS_CAPTURE": w.path})
 	}
 	if w.path == "" {
 		return
@@ -104,7 +104,7 @@ func (w *supervisor) judge() int {
 
 // isStrict reports whether the process judges its own set-up: strict mode is on and no other process judges it.
 func isStrict(s *process.System) bool {
-	asked := process.Enabled(s.Getenv("CLAUDELESS_STRICT")) || !s.CalledAsClaude() && slices.Contains(s.Args, "--strict")
+	asked := process.IsEnabled(s.Getenv("CLAUDELESS_STRICT")) || !s.CalledAsClaude() && slices.Contains(s.Args, "--strict")
 	return asked && s.Getenv("CLAUDELESS_EXPECT") != "defer"
 }
 
@@ -127,7 +127,7 @@ func faultOf(s *process.System) (*Fault, *process.System) {
 	if fault.Face == "screen" {
 		more["CLAUDELESS_SCREEN_FAULT"] = fault.Name
 	}
-	s = s.With(more)
+	s = s.WithEnv(more)
 	if at > 0 && !s.CalledAsClaude() {
 		end := at + 1
 		if s.Args[at] == "--failure" {

@@ -81,7 +81,6 @@ func hostVariable(host string) string {
 	return host
 }
 
-// noProxy is the value of NO_PROXY: what is on this machine needs none.
 // noProxy returns the value of NO_PROXY, which exempts addresses of this machine.
 func noProxy(s *process.System) string {
 	value := cmp.Or(s.Getenv("NO_PROXY"), s.Getenv("no_proxy"))

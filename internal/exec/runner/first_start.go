@@ -31,10 +31,10 @@ func CheckFresh(names []string) error {
 	known := append(FirstStartDialogs(), "all")
 	for _, name := range names {
 		if name == "onboarding" {
-			return process.Hinted("--fresh cannot include onboarding", "claude would contact the vendor and exit with 1; choose other dialogs")
+			return process.WithHint("--fresh cannot include onboarding", "claude would contact the vendor and exit with 1; choose other dialogs")
 		}
 		if !slices.Contains(known, name) {
-			return process.Hinted(fmt.Sprintf("--fresh: unknown dialog %q", name), "dialogs: "+strings.Join(known, ", "))
+			return process.WithHint(fmt.Sprintf("--fresh: unknown dialog %q", name), "dialogs: "+strings.Join(known, ", "))
 		}
 	}
 	return nil

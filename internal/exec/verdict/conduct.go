@@ -24,7 +24,7 @@ func (l *findings) conduct(runs []*process, killed []int) {
 	l.shared(runs)
 }
 
-// streams is C01: how the caller treats stdout.
+// streams adds finding C01: how the caller treats stdout.
 func (l *findings) streams(p *process) {
 	const advice = "read stdout to its end in a separate thread or task, also after the result"
 	if h := p.hostAction("stdout_closed"); h != nil && h.Results == 0 {
@@ -34,7 +34,7 @@ func (l *findings) streams(p *process) {
 	}
 }
 
-// dialogue is C02 and C03: the control protocol.
+// dialogue adds findings C02 and C03: the control protocol.
 func (l *findings) dialogue(p *process) {
 	for _, h := range p.host {
 		request := fmt.Sprintf("the control_request %s (%s)", h.RequestID, h.Subtype)
@@ -54,7 +54,7 @@ func (l *findings) dialogue(p *process) {
 	}
 }
 
-// ending is C04 and C05: how the process ended.
+// ending adds findings C04 and C05: how the process ended.
 func (l *findings) ending(p *process, killed []int) {
 	if slices.Contains(killed, p.PID) {
 		return
@@ -143,14 +143,15 @@ func (l *findings) hooks(p *process) {
 }
 
 const (
-	// storm is how many identical failing calls are too many; fatal is the limit for calls that cannot succeed.
+	// storm is the number of identical failing calls that is reported; fatalStorm is the number for calls that
+	// cannot succeed.
 	storm      = 10
 	fatalStorm = 4
 	// stormPause is the longest pause between the calls of a storm.
 	stormPause = time.Second
 )
 
-// storms is C07: a failed call is repeated many times without a pause.
+// storms adds finding C07: a failed call is repeated many times without a pause.
 func (l *findings) storms(runs []*process) {
 	last := map[string]*process{}
 	row := map[string]int{}
@@ -184,7 +185,7 @@ func (p *process) status() int { return p.results[len(p.results)-1].APIStatus }
 
 func (p *process) hopeless() bool { return slices.Contains([]int{400, 401, 403, 413}, p.status()) }
 
-// shared is C11: two processes write one session at the same time.
+// shared adds finding C11: two processes write one session at the same time.
 func (l *findings) shared(runs []*process) {
 	latest := map[string]*process{} // the process with the latest result so far, by configuration directory and session
 	for _, p := range runs {

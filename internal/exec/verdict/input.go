@@ -14,7 +14,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// Rules define what counts as wrong.
+// Rules define which problems count.
 type Rules struct {
 	// Strict turns warnings about the scenario into errors.
 	Strict bool

@@ -17,7 +17,7 @@ func (r *Report) junit(w io.Writer) error {
 		c := junit.Case{Name: x.Text, Class: "expect", File: x.File, Line: x.Line}
 		if !x.Met {
 			c.Failure = &junit.Failure{Message: x.Text + withReason(x.Got), Type: "expectation", Text: location(x.File, x.Line) + x.Text + withReason(x.Got)}
-			c.Out = &junit.Text{Text: r.digest()}
+			c.Out = &junit.OutputText{Text: r.digest()}
 		}
 		s.Cases = append(s.Cases, c)
 	}
@@ -28,7 +28,7 @@ func (r *Report) junit(w io.Writer) error {
 		s.Cases = append(s.Cases, junit.Case{
 			Name: f.ID + ": " + f.Text, Class: "finding", File: f.File, Line: f.Line,
 			Failure: &junit.Failure{Message: f.Text, Type: f.ID, Text: location(f.File, f.Line) + f.Text + processID(f.PID) + "\n" + f.Advice},
-			Out:     &junit.Text{Text: r.digest()},
+			Out:     &junit.OutputText{Text: r.digest()},
 		})
 	}
 	for _, f := range r.Faults {

@@ -107,7 +107,7 @@ func (in *Input) split() []Input {
 	return all
 }
 
-// wrongCounts is S18: the number of runs or journals is not the required one.
+// wrongCounts returns S18 findings: the number of runs or journals is not the required one.
 func (in *Input) wrongCounts(runs int) []Finding {
 	var found []Finding
 	for _, demand := range []struct {

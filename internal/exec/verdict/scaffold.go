@@ -124,7 +124,7 @@ func lineAfterRules(ix *diag.Index) (int, error) {
 	}
 	last := 0
 	if rules, ok := ix.Lookup(diag.Path{"responses"}); ok {
-		d := ix.At(diag.Path{"responses", max(0, len(rules.Items())-1)}, "")
+		d := ix.DiagnosticAt(diag.Path{"responses", max(0, len(rules.Items())-1)}, "")
 		if last = d.Pos.Line; !strings.HasPrefix(strings.TrimSpace(d.Source), "[[") {
 			return 0, ErrInline
 		}
@@ -137,7 +137,7 @@ func lineAfterRules(ix *diag.Index) (int, error) {
 			places = append(places, diag.Path{key, i})
 		}
 		for _, path := range places {
-			d := ix.At(path, "")
+			d := ix.DiagnosticAt(path, "")
 			if key != "responses" && d.Pos.Line > last && strings.HasPrefix(strings.TrimSpace(d.Source), "[") {
 				next = append(next, d.Pos.Line)
 			}

@@ -46,7 +46,7 @@ func (l *findings) reported(f Finding) bool {
 	})
 }
 
-// unusedRules is S13. A scenario that defines itself when an unused rule is a problem has expectations for it.
+// unusedRules returns S13 findings. It returns none if the scenario has expectations about unused rules.
 func (l *findings) unusedRules(warnings diag.List) []Finding {
 	var all []Finding
 	for _, rule := range journal.Summarize(l.in.Entries).UnusedRules(l.in.Scenario) {
@@ -69,7 +69,7 @@ func (l *findings) unusedRules(warnings diag.List) []Finding {
 	return all
 }
 
-// rejectedInputs is S12: calls whose input the tool rejected.
+// rejectedInputs adds S12 findings: calls whose input the tool rejected.
 func (l *findings) rejectedInputs(runs []*process, warnings diag.List) {
 	for _, p := range runs {
 		var rule journal.Match // the rule that answered last

@@ -31,8 +31,8 @@ func (l *findings) strictness(runs []*process) {
 	}
 }
 
-// unrecordedServers is S20: the calls of an MCP server are not recorded with a real claude, unless the server is a
-// fixture that exec started.
+// unrecordedServers adds finding S20: the calls of an MCP server are not recorded with a real claude, unless the
+// server is a fixture that exec started.
 func (l *findings) unrecordedServers() {
 	has := func(is func(journal.Entry) bool) bool { return slices.ContainsFunc(l.in.Entries, is) }
 	if has(func(e journal.Entry) bool { return e.Run != nil }) || !l.in.Started() {
@@ -50,7 +50,7 @@ func (l *findings) unrecordedServers() {
 	}
 }
 
-// noRuns is S10: a command that never started claude and sent no request to its API has tested nothing.
+// noRuns adds finding S10: a command that never started claude and sent no request to its API has tested nothing.
 func (l *findings) noRuns() {
 	if !l.in.AllowNoRuns && !l.in.Started() {
 		l.list = append(l.list, NoRuns())
@@ -107,7 +107,7 @@ func (l *findings) repeatedOnceRules() {
 	}
 }
 
-// setUp is S01, S07 and S08: problems before the first prompt.
+// setUp adds findings S01, S07 and S08: problems before the first prompt.
 func (l *findings) setUp(p *process) {
 	if p.setup != nil && p.setup.Scenario == "" && p.setup.ScenarioFile == "" {
 		l.add(p, "S01", levelError, "no scenario was given, so claude only answered with a greeting",
@@ -125,7 +125,7 @@ func (l *findings) setUp(p *process) {
 	}
 }
 
-// prompts is S02: prompts that no rule answers.
+// prompts adds S02 findings: prompts that no rule answers.
 func (l *findings) prompts(p *process) {
 	for _, e := range p.entries {
 		m := e.Match
@@ -136,7 +136,7 @@ func (l *findings) prompts(p *process) {
 	}
 }
 
-// unansweredRequests is S02 for the API: prompts that no rule answers.
+// unansweredRequests adds S02 findings for the API: prompts that no rule answers.
 func (l *findings) unansweredRequests() {
 	for _, e := range l.in.Entries {
 		if q := e.Request; q != nil && q.Prompt != "" && !q.Injected && q.Rule == "" && q.Status != 0 && q.Status != 401 {
@@ -164,7 +164,7 @@ func (u Unmatched) advice() string {
 		return "add a rule, or a default_response"
 	}
 	nearest := u.Nearest
-	if strings.HasPrefix(nearest[0], "no rule of the scenario matches ") { // the finding says this already
+	if strings.HasPrefix(nearest[0], "no rule of the scenario matches ") { // the finding already says this
 		nearest = nearest[1:]
 	}
 	return strings.Join(append(slices.Clone(nearest), "a rule to paste, or to have written by --accept:", u.Rule), "\n")
@@ -186,7 +186,7 @@ func (u Unmatched) near(f Finding) Finding {
 	return f
 }
 
-// calls is S03 and S04: scripted calls that cannot have run.
+// calls adds S03 and S04 findings: scripted calls that cannot have run.
 func (l *findings) calls(p *process) {
 	denied := map[string]bool{}
 	var rule journal.Match // the rule that answered last
@@ -218,7 +218,7 @@ func (l *findings) calls(p *process) {
 	}
 }
 
-// requestedCalls is S03 and S04 for the API: calls that its clients cannot have run.
+// requestedCalls adds S03 and S04 findings for the API: calls that its clients cannot have run.
 func (l *findings) requestedCalls() {
 	from := len(l.list)
 	add := func(e journal.Entry, word func(string) Finding, tool string) {
@@ -270,7 +270,7 @@ func unknownArguments(tool, result string) Finding {
 	}
 }
 
-// nearlyAllowed returns the name in an --allowedTools of the command line that nearly is the tool's; empty without one, or
+// nearlyAllowed returns a name in --allowedTools that is similar to that of the tool; empty if there is none, or if
 // the tool itself is named.
 func nearlyAllowed(argv []string, tool string) string {
 	wrong, rules := "", false

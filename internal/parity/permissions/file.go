@@ -69,7 +69,7 @@ type Call struct {
 
 // BindValue implements [diag.Binder].
 func (c *Call) BindValue(v diag.Value, b *diag.Binding) {
-	if v.Kind == diag.String {
+	if v.Kind == diag.KindString {
 		c.Tool, c.Input = "Bash", input("command", v.Text)
 		return
 	}
@@ -145,20 +145,20 @@ func (f *File) locate() (problems diag.List) {
 		g.file = f
 		at := diag.Path{"groups", i}
 		if names[g.Name] {
-			problems = append(problems, f.ix.At(append(at, "name"), fmt.Sprintf("duplicate group %q", g.Name)))
+			problems = append(problems, f.ix.DiagnosticAt(append(at, "name"), fmt.Sprintf("duplicate group %q", g.Name)))
 		}
 		names[g.Name] = true
 		for j := range g.Calls {
 			c := &g.Calls[j]
 			c.line = f.ix.Pos(append(slices.Clone(at), "calls", j)).Line
 			if !strings.HasPrefix(string(c.Input), "{") && c.Input != nil {
-				problems = append(problems, f.ix.At(append(slices.Clone(at), "calls", j), "the input of a call must be a table"))
+				problems = append(problems, f.ix.DiagnosticAt(append(slices.Clone(at), "calls", j), "the input of a call must be a table"))
 			}
 		}
 	}
 	for i, k := range f.Known {
 		if k.Group != "" && !names[k.Group] {
-			d := f.ix.At(diag.Path{"known", i, "group"}, fmt.Sprintf("unknown group %q", k.Group))
+			d := f.ix.DiagnosticAt(diag.Path{"known", i, "group"}, fmt.Sprintf("unknown group %q", k.Group))
 			d.Hint = diag.NameHint(k.Group, slices.Sorted(maps.Keys(names)))
 			problems = append(problems, d)
 		}
@@ -169,7 +169,7 @@ func (f *File) locate() (problems diag.List) {
 	}{{"files", f.Files}, {"home", f.Home}} {
 		for _, name := range slices.Sorted(maps.Keys(table.files)) {
 			if !filepath.IsLocal(filepath.FromSlash(name)) || path.Clean(name) != name {
-				problems = append(problems, f.ix.At(diag.Path{table.key, name}, "the path of a file must be in its shortest form and inside the directory"))
+				problems = append(problems, f.ix.DiagnosticAt(diag.Path{table.key, name}, "the path of a file must be in its shortest form and inside the directory"))
 			}
 		}
 	}

@@ -84,7 +84,7 @@ func (f *File) Stale(verdicts []*Verdict) (list diag.List) {
 			return v.File == f.name && v.Call == k.Call && (k.Group == "" || k.Group == v.Group) && v.Status == StatusNotCompared
 		})
 		if !k.used && !missed {
-			d := f.ix.At(diag.Path{"known", i, "call"}, "this call is decided the same, or it is not in the file")
+			d := f.ix.DiagnosticAt(diag.Path{"known", i, "call"}, "this call is decided the same, or it is not in the file")
 			d.Hint = "remove the entry"
 			list = append(list, d)
 		}

@@ -85,7 +85,7 @@ func cut(s string) string {
 // already there.
 func Fetch(ctx context.Context, s *process.System, version string) (Program, error) {
 	if !regexp.MustCompile(`^\d+\.\d+\.\d+(-[\w.]+)?$`).MatchString(version) {
-		return Program{}, process.Hinted(fmt.Sprintf("invalid version %q", version), "a version is three numbers: MAJOR.MINOR.PATCH")
+		return Program{}, process.WithHint(fmt.Sprintf("invalid version %q", version), "a version is three numbers: MAJOR.MINOR.PATCH")
 	}
 	cache := cmp.Or(s.Getenv("XDG_CACHE_HOME"), filepath.Join(s.Getenv("HOME"), ".cache"))
 	name := "@anthropic-ai/claude-code-" + platform()

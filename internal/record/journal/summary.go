@@ -66,7 +66,7 @@ type lastRequest struct {
 // of it.
 func Summarize(entries []Entry) *Summary {
 	var s Summary
-	s.run.ReadFixtures()
+	s.run.MarkFixturesRead()
 	for i := range entries {
 		if body := entries[i].Body(); body != nil {
 			after := float64(entries[i].When.Sub(entries[0].When).Microseconds()) / 1000
@@ -83,27 +83,27 @@ func (s *Summary) Add(w Writer, b Body) {
 	by := processKey{w.Source, w.PID}
 	switch b := b.(type) {
 	case Prompt:
-		s.run.Prompt(b.Prompt)
+		s.run.AddPrompt(b.Prompt)
 	case Tool:
-		s.run.Call(b.Tool, b.Input)
+		s.run.AddCall(b.Tool, b.Input)
 	case Start:
 		if b.Cache != "" {
-			s.run.ReadReal()
+			s.run.MarkRealCLI()
 		}
 	case Screen:
-		s.run.Screen(scenarios.ScreenSeen{State: b.State, Kind: b.Kind, Answer: b.Answer})
+		s.run.AddScreen(scenarios.ObservedScreen{State: b.State, Kind: b.Kind, Answer: b.Answer})
 	case OAuth:
-		s.run.OAuth(scenarios.OAuthSeen{Request: b.Request, Grant: b.Grant, Client: b.Client, Scopes: b.Granted, Result: b.Result})
+		s.run.AddOAuthRequest(scenarios.ObservedOAuthRequest{Request: b.Request, Grant: b.Grant, Client: b.Client, Scopes: b.Granted, Result: b.Result})
 	case MCPCall:
-		s.run.ServerCall(b.Server, b.RawTool)
+		s.run.AddServerCall(b.Server, b.RawTool)
 	case MCPNotification:
-		s.run.Notification(scenarios.NotificationSeen{Server: b.Server, Tool: b.RawTool, Level: b.Level, Text: b.Text})
+		s.run.AddNotification(scenarios.ObservedNotification{Server: b.Server, Tool: b.RawTool, Level: b.Level, Text: b.Text})
 	case Match:
 		s.rule(b.Rule, b.File, b.Line)
 	case Exit:
-		s.run.Exit(b.Code)
+		s.run.AddExit(b.Code)
 	case Telemetry:
-		s.run.Telemetry(b.Name, b.Count)
+		s.run.AddTelemetry(b.Name, b.Count)
 	case Retry:
 		setIn(&s.retries, by, b.Attempt)
 	case Model:
@@ -138,7 +138,7 @@ func (s *Summary) Gates() []GateState {
 
 func (s *Summary) rule(name, file string, line int) {
 	if name != "" {
-		s.run.Rule(scenarios.RuleRef{Name: name, File: file, Line: line})
+		s.run.AddRule(scenarios.RuleRef{Name: name, File: file, Line: line})
 	}
 }
 
@@ -152,9 +152,9 @@ func (s *Summary) message(from modelSource, m Model, afterMS float64) {
 	delete(s.retries, from.process)
 	last.id = m.MessageID
 	if m.Continued && known {
-		s.run.RetryRequest(last.request, retries)
+		s.run.AddRetries(last.request, retries)
 	} else {
-		last.request = s.run.Request(scenarios.ModelRequest{Model: m.Model, Retries: retries, AfterMS: afterMS})
+		last.request = s.run.AddRequest(scenarios.ModelRequest{Model: m.Model, Retries: retries, AfterMS: afterMS})
 	}
 	setIn(&s.messages, from, last)
 }
@@ -170,24 +170,24 @@ func (s *Summary) request(q Request, afterMS float64) {
 	again = again && q.Attempt > 1 && (q.Session != "" || before.failed)
 	this := lastRequest{index: before.index, failed: q.Failed()}
 	if again {
-		s.run.RetryRequest(this.index, 1)
+		s.run.AddRetries(this.index, 1)
 	} else {
-		this.index = s.run.Request(scenarios.ModelRequest{Model: q.Model, AfterMS: afterMS})
+		this.index = s.run.AddRequest(scenarios.ModelRequest{Model: q.Model, AfterMS: afterMS})
 	}
 	setIn(&s.requests, by, this)
 	for _, c := range q.Calls {
-		s.run.Call(c.Tool, c.Input)
+		s.run.AddCall(c.Tool, c.Input)
 		if server, tool, ok := c.serverTool(); ok {
-			s.run.ServerCall(server, tool)
+			s.run.AddServerCall(server, tool)
 		}
 	}
 	for _, prompt := range q.Added {
-		s.run.Prompt(prompt)
+		s.run.AddPrompt(prompt)
 	}
 	if q.Prompt == "" || again {
 		return
 	}
-	s.run.Prompt(q.Prompt)
+	s.run.AddPrompt(q.Prompt)
 	s.rule(q.Rule, q.File, q.Line)
 }
 

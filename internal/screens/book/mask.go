@@ -10,7 +10,7 @@ import (
 
 // Slot is a part of a page that depends on the run.
 type Slot struct {
-	// Name says what it is: dir, prompt, command, answer, spinner, time, tip …
+	// Name says what the slot contains: dir, prompt, command, answer, spinner, time, tip …
 	Name  string `json:"name"`
 	Value string `json:"value"`
 	Row   int    `json:"row"`
@@ -66,8 +66,8 @@ func namedTexts(slots []Slot) map[string]string {
 	return texts
 }
 
-// FindSlots returns the parts of lines that are one of texts, by name, or that move by
-// themselves. Slots do not overlap; longer texts win.
+// FindSlots returns the parts of lines that match one of the named texts or that change without input. Slots do not
+// overlap; longer texts take precedence.
 func FindSlots(lines []string, texts map[string]string) []Slot {
 	var slots []Slot
 	sorted := longestFirst(texts)

@@ -16,9 +16,9 @@ type Option struct {
 
 const pointer = "❯"
 
-// FindOptions returns the options of the dialog on a screen; nil = there are fewer than
-// two. One of them is marked by a pointer, which begins its row only if the option
-// has a number: in the composer and in earlier prompts it does, too.
+// FindOptions returns the options of the dialog on a screen; nil = there are fewer than two. One option is marked
+// by a pointer. A pointer at the beginning of a row counts only if a number follows, because the composer and
+// earlier prompts begin with one, too.
 func FindOptions(lines []string) []Option {
 	marked, numbered := -1, regexp.MustCompile(`^(\d+)\. (.*)$`)
 	for row, line := range lines {

@@ -69,7 +69,7 @@ const (
 	jsonSuffix = ".json"
 	castSuffix = ".cast"
 	rawSuffix  = ".raw"
-	// RejectedSuffix is added to the names of pages whose label does not hold.
+	// RejectedSuffix is the suffix of pages with a wrong label.
 	RejectedSuffix = ".rejected"
 )
 
@@ -101,7 +101,7 @@ func (b Book) file(name, suffix string) string { return filepath.Join(b.Dir, nam
 // Write writes the files of a page, replacing older ones.
 func (b Book) Write(p *Page) error { return b.write(p, p.FullName(), "") }
 
-// Reject keeps a page whose label does not hold, apart from the pages.
+// Reject writes a page with a wrong label under another suffix.
 func (b Book) Reject(p *Page) error { return b.write(p, p.FullName(), RejectedSuffix) }
 
 // WriteAs is Write under another name than TAPE.PAGE.

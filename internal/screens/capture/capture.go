@@ -37,13 +37,13 @@ type Result struct {
 	Book     string        `json:"book"`
 	Pages    int           `json:"pages"`
 	Seconds  float64       `json:"seconds"`
-	Wrong    []string      `json:"wrong,omitempty"` // pages whose label does not hold
+	Wrong    []string      `json:"wrong,omitempty"` // pages with a wrong label
 	Failure  string        `json:"failure,omitempty"`
 	Details  string        `json:"-"` // the screen and the end of the journal
 	duration time.Duration // of the tape
 }
 
-// Failed reports whether the tape did not come to its end, or a label does not hold.
+// Failed reports whether the tape was not played to its end, or a label was wrong.
 func (r *Result) Failed() bool { return r.Failure != "" || len(r.Wrong) > 0 }
 
 // job is one tape for one book.

@@ -19,7 +19,7 @@ import (
 	"github.com/claudeless/claudeless/internal/screens/tape"
 )
 
-// tapeRun holds the directories of one tape and what it has shown.
+// tapeRun is one run of a tape, with its directories and its recording.
 type tapeRun struct {
 	*Options
 	job
@@ -47,7 +47,7 @@ func (s *tapeRun) path(parts ...string) string {
 	return filepath.Join(append([]string{s.temp.Path}, parts...)...)
 }
 
-// dir is the working directory.
+// dir returns the working directory.
 func (s *tapeRun) dir() string { return s.path("project") }
 
 func (s *tapeRun) write() error {
@@ -86,7 +86,7 @@ func (s *tapeRun) settings() string {
 	if !s.fresh("mcp") {
 		all["enableAllProjectMcpServers"] = true
 	}
-	_ = json.Unmarshal([]byte(s.expand(s.tape.Settings)), &all) // the CLI says what it thinks of other settings
+	_ = json.Unmarshal([]byte(s.expand(s.tape.Settings)), &all) // the CLI prints its complaints about other settings
 	raw, _ := json.Marshal(all)                                 // was read as JSON
 	return string(raw)
 }
@@ -160,7 +160,7 @@ func (s *tapeRun) play(ctx context.Context, r *Result) error {
 	return errors.Join(err, s.book.WriteTape(s.tape.Name, cast, raw))
 }
 
-// keep writes a page to the book, or aside if its label does not hold.
+// keep writes a page to the book. A page with a wrong label gets another suffix.
 func (s *tapeRun) keep(taken tape.Page, r *Result) error {
 	p := book.Page{Tape: s.tape.Name, Name: taken.Name, State: taken.State, Enter: taken.Enter, Key: s.book.Key, Offset: taken.Offset}
 	texts := map[string]string{"dir": s.dir()}
@@ -195,8 +195,7 @@ func enterEffect(options []book.Option) string {
 	return ""
 }
 
-// details returns what helps to understand a failure: the screen, the end of the
-// journal, and what exec said.
+// details returns information about a failure: the screen, the end of the journal, and the output of exec.
 func (s *tapeRun) details(step *tape.StepError) string {
 	var b strings.Builder
 	if step != nil {

@@ -36,7 +36,7 @@ type Options struct {
 	// Display receives the output.
 	Display io.Writer
 	Clock   Clock
-	// Environ and Secrets say what is secret, Texts which parts of screens depend on the run.
+	// Environ and Secrets contain the secrets to mask. Texts are the parts of screens that depend on the run.
 	Environ, Secrets []string
 	Texts            map[string]string
 }
@@ -125,7 +125,7 @@ func (c *Console) copyOutput() {
 		n, err := c.pair.Controller.Read(buf)
 		if n > 0 {
 			c.recorder.Output(buf[:n])
-			_, _ = c.o.Display.Write(buf[:n]) // a display that is gone does not end the program
+			_, _ = c.o.Display.Write(buf[:n]) // the program continues if the display is closed
 		}
 		if err != nil {
 			return
@@ -173,7 +173,7 @@ func (c *Console) Stop() (Summary, error) {
 	}
 	select {
 	case <-c.output:
-	case <-time.After(lastOutput): // a process that left the run has the terminal open
+	case <-time.After(lastOutput): // a detached process may still have the terminal open
 	}
 	err := c.pair.Controller.Close()
 	<-c.output

@@ -7,7 +7,7 @@ import (
 )
 
 const (
-	mostTitle   = 1 << 10 // bytes of a title that are kept
+	mostTitle   = 1 << 10 // maximum number of bytes of a title
 	mostHeld    = 256     // bytes of text beyond ASCII that wait for a combining character
 	mostPrinted = 4 << 10 // bytes that are passed on at once
 )

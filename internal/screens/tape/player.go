@@ -70,7 +70,7 @@ const (
 	keyLimit       = 400 * time.Millisecond // between two keys
 )
 
-// StepError says which step of a tape failed and what the screen showed.
+// StepError reports which step of a tape failed and what the screen showed.
 type StepError struct {
 	Tape   string
 	Step   int // from 1

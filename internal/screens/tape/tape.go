@@ -68,7 +68,7 @@ type Step struct {
 
 	pattern *regexp.Regexp // of WaitRE
 	option  *regexp.Regexp // of Select
-	keys    []string       // what the keys of Key send
+	keys    []string       // bytes that the keys of Key send
 }
 
 // States returns the states that a page may have. A finer kind may follow after a
@@ -107,7 +107,7 @@ type check struct {
 }
 
 func (c *check) add(hint, message string, path ...any) {
-	d := c.ix.At(path, message)
+	d := c.ix.DiagnosticAt(path, message)
 	d.Hint = hint
 	c.list = append(c.list, d)
 }
@@ -195,8 +195,8 @@ func (t *Tape) Pages() []string {
 	return names
 }
 
-// Sleeps returns the lines of steps that sleep, except those of pages that are menus:
-// a page that depends on time is taken too early when the machine is busy.
+// Sleeps returns the lines of steps that sleep, except before pages of menus. A page that depends on a sleep is
+// taken too early on a busy machine.
 func (t *Tape) Sleeps() []int {
 	var lines []int
 	for _, s := range t.Steps {

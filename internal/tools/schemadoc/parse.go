@@ -146,8 +146,8 @@ func (f *format) fields(name string) []field {
 	return fields
 }
 
-// keyOf is the key of a field and its options: as it is read from TOML, else as it
-// is written as JSON, where what is written without fail is required.
+// keyOf returns the key of a field and its options, from its TOML tag or else from its JSON tag. A JSON field
+// without omitempty is required.
 func keyOf(tag reflect.StructTag) (key, opts string) {
 	key, opts, _ = strings.Cut(tag.Get("toml"), ",")
 	in, written := tag.Lookup("json")
@@ -171,7 +171,7 @@ func describe(doc, name, key string) string {
 
 func isLetter(c byte) bool { return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' }
 
-// alternatives are the forms that a `schema:"…"` tag lists.
+// alternatives returns the forms that a `schema:"…"` tag lists.
 func alternatives(fd field) []string {
 	tag := fd.tag.Get("schema")
 	if tag == "" {

@@ -42,12 +42,12 @@ func (o object) MarshalJSON() ([]byte, error) {
 // schemaLocation is where the committed schemas can be read. Editors and SchemaStore know a schema by this address.
 const schemaLocation = "https://raw.githubusercontent.com/claudeless/claudeless/main/docs/schema/"
 
-// schemaHead is the beginning of each JSON Schema.
+// schemaHead returns the beginning of each JSON Schema.
 func (f *format) schemaHead() object {
 	return object{{"$schema", "https://json-schema.org/draft/2020-12/schema"}, {"$id", schemaLocation + f.schemaFile}, {"title", f.root}}
 }
 
-// schema is the JSON Schema (2020-12) of the format.
+// schema returns the JSON Schema (2020-12) of the format.
 func (f *format) schema() ([]byte, error) {
 	doc := append(f.schemaHead(), f.table(f.root)...)
 	var defs object
@@ -110,7 +110,7 @@ func (f *format) property(fd field) object {
 	return o
 }
 
-// literal is a tag's value as JSON.
+// literal returns a tag's value as JSON.
 func literal(s string) any {
 	if n, err := strconv.ParseFloat(s, 64); err == nil {
 		return n
@@ -121,8 +121,8 @@ func literal(s string) any {
 	return s
 }
 
-// form is one alternative of a schema tag: a type of JSON, a Go type, or the
-// strings that are allowed.
+// form returns the schema of one alternative of a schema tag: a type of JSON, a Go type, or the strings that are
+// allowed.
 func (f *format) form(s string) object {
 	switch {
 	case s == "string" || s == "integer" || s == "number" || s == "boolean" || s == "object" || s == "array":

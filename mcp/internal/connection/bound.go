@@ -8,13 +8,13 @@ import (
 	"net/http"
 )
 
-// bound makes reading the body of a response fail when a message in it exceeds limit bytes. An event stream is
-// normalized (see [newPlainEvents]).
-func bound(ctx context.Context, resp *http.Response, limit int) {
+// limitResponseBody makes reading the body of a response fail when a message in it exceeds limit bytes. An event stream is
+// normalized (see [newNormalizedEvents]).
+func limitResponseBody(ctx context.Context, resp *http.Response, limit int) {
 	media, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
 	body := &boundedBody{Closer: resp.Body, from: resp.Body, limit: int64(limit), events: media == "text/event-stream"}
 	if body.events {
-		body.from = newPlainEvents(resp.Body)
+		body.from = newNormalizedEvents(resp.Body)
 	}
 	onFailure, observed := ctx.Value(failureKey{}).(func(error))
 	body.onFailure = func(why error) {
@@ -25,9 +25,9 @@ func bound(ctx context.Context, resp *http.Response, limit int) {
 	resp.Body = body
 }
 
-// onFailure stores a callback in a request's context that is called if the response is too long, or is an event stream
+// withFailureHandler stores a callback in a request's context that is called if the response is too long, or is an event stream
 // that breaks off: mcp-go does not report why a body could not be read.
-func onFailure(ctx context.Context, failed func(why error)) context.Context {
+func withFailureHandler(ctx context.Context, failed func(why error)) context.Context {
 	return context.WithValue(ctx, failureKey{}, failed)
 }
 

@@ -58,8 +58,8 @@ func (c *Conn) Call(ctx context.Context, k Call, on func(Progress)) (json.RawMes
 			result, err = withProgress(w.queue, on, send)
 		}
 	}
-	if isHeaderMismatch(err) && c.Modern() { // the tool may have changed, and with it the headers of a call
-		if _, _, listErr := c.List(ctx, Tools); listErr == nil {
+	if isHeaderMismatch(err) && c.IsModern() { // the tool may have changed, and with it the headers of a call
+		if _, _, listErr := c.List(ctx, ListTools); listErr == nil {
 			result, err = withProgress(w.queue, on, send)
 		}
 	}
@@ -75,12 +75,12 @@ func isHeaderMismatch(err error) bool {
 
 // callError converts the error of a call: it marks a broken connection as lost and returns the cause if ctx ended.
 func (c *Conn) callError(ctx context.Context, err error) error {
-	if errors.Is(err, ErrClosed) && !c.Remote() {
-		c.Lose()
+	if errors.Is(err, ErrClosed) && !c.IsRemote() {
+		c.MarkLost()
 	}
-	if c.Remote() && ctx.Err() == nil {
+	if c.IsRemote() && ctx.Err() == nil {
 		switch {
-		case errors.Is(err, errNoAnswer) && c.endpoint.gone(ctx, cmp.Or(c.options.Reopen, reopenPause)):
+		case errors.Is(err, errNoAnswer) && c.endpoint.isGone(ctx, cmp.Or(c.options.Reopen, reopenPause)):
 			err = ErrBroken
 		case connectionBroken(err) && errors.Is(err, syscall.ECONNREFUSED):
 			err = errRefused
@@ -88,12 +88,12 @@ func (c *Conn) callError(ctx context.Context, err error) error {
 			err = ErrClosed
 		}
 		if errors.Is(err, ErrBroken) || errors.Is(err, errRefused) || errors.Is(err, ErrClosed) {
-			c.Lose()
+			c.MarkLost()
 		}
 	}
 	if f := new(DialError); errors.As(err, &f) && f.NeedsAuth {
 		c.closeReason.authRequired.Store(true)
-		c.Lose()
+		c.MarkLost()
 	}
 	if cause := context.Cause(ctx); err != nil && cause != nil {
 		err = cause

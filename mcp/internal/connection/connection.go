@@ -34,7 +34,7 @@ type Options struct {
 	Target  Target
 	Handler Handler
 	Tasks   *sync.WaitGroup // counts the goroutines
-	Debug   Log
+	Debug   DebugLog
 	Version string // of the client
 	// Sampling declares that the handler answers sampling/createMessage.
 	Sampling bool
@@ -99,12 +99,12 @@ func Dial(life, limit context.Context, o Options) (*Conn, error) {
 	c.process, _ = c.transport.(*process)
 	c.endpoint, _ = c.transport.(*endpoint)
 	c.host, _ = c.transport.(*host)
-	c.interceptor.negotiation.remote = c.Remote()
+	c.interceptor.negotiation.remote = c.IsRemote()
 	options := []client.ClientOption{client.WithClientCapabilities(c.capabilities(o.Sampling))}
-	if o.Negotiation == Legacy {
+	if o.Negotiation == NegotiateLegacy {
 		options = append(options, client.WithProtocolVersion(ProtocolVersion))
 	} else {
-		options = append(options, client.WithDiscoverTimeout(probeTimeout(o.Timeout, c.Remote())))
+		options = append(options, client.WithDiscoverTimeout(probeTimeout(o.Timeout, c.IsRemote())))
 	}
 	c.client = client.NewClient(c.interceptor, options...)
 	return c, nil
@@ -112,7 +112,7 @@ func Dial(life, limit context.Context, o Options) (*Conn, error) {
 
 // capabilities returns the client capabilities. The host of an SDK server asks its user itself.
 func (c *Conn) capabilities(sampling bool) wire.ClientCapabilities {
-	if c.Hosted() {
+	if c.IsHosted() {
 		return wire.ClientCapabilities{}
 	}
 	all := wire.ClientCapabilities{
@@ -133,7 +133,7 @@ func (c *Conn) Open(ctx, limit context.Context) error {
 	if err := c.client.Start(ctx); err != nil {
 		return err
 	}
-	ex := &rawResult{}
+	ex := &rawResultSlot{}
 	limited := context.WithValue(limit, rawResultKey{}, ex)
 	result, err := c.client.Initialize(limited, c.session.initialize)
 	if c.interceptor.negotiation.probeAgain(err) {
@@ -145,14 +145,14 @@ func (c *Conn) Open(ctx, limit context.Context) error {
 	if err := json.Unmarshal(ex.result, &c.initResult); err != nil {
 		return fmt.Errorf("reading the answer to initialize: %w", err)
 	}
-	if c.Modern() { // revision 2026-07-28 sends name and version with each request
+	if c.IsModern() { // revision 2026-07-28 sends name and version with each request
 		c.initResult.ProtocolVersion = result.ProtocolVersion
 		c.initResult.ServerInfo = ServerInfo{Name: result.ServerInfo.Name, Title: result.ServerInfo.Title, Version: result.ServerInfo.Version}
 		if err := c.subscribe(ctx, limit); err != nil {
 			return err
 		}
 	}
-	c.endpoint.opened(c.initResult.ProtocolVersion)
+	c.endpoint.startListening(c.initResult.ProtocolVersion)
 	return nil
 }
 
@@ -161,7 +161,7 @@ func (c *Conn) Open(ctx, limit context.Context) error {
 func (c *Conn) subscribe(ctx, limit context.Context) error {
 	s := newSubscription(c.initResult.Capabilities, c.options.Reopen, c.options.Timeout)
 	s.listen, s.acknowledged, s.debug = c.client.Listen, c.notifications.acknowledged, c.debug
-	s.resumed = func() { c.notifications.lists.add(Tools) }
+	s.resumed = func() { c.notifications.lists.add(ListTools) }
 	c.subscription = s
 	ctx, c.stopListening = context.WithCancel(ctx)
 	settled := make(chan bool, 1)
@@ -171,7 +171,7 @@ func (c *Conn) subscribe(ctx, limit context.Context) error {
 	}
 	select {
 	case acknowledged := <-settled:
-		if acknowledged && !c.Remote() {
+		if acknowledged && !c.IsRemote() {
 			return c.rediscover(limit)
 		}
 	case <-c.Lost():
@@ -196,7 +196,7 @@ func (c *Conn) rediscover(limit context.Context) error {
 // Abandon closes a connection whose Open failed with err, and returns the reason: ErrLegacy, an error that wraps
 // ErrNoEndpoint, a TransientError or a *DialError.
 func (c *Conn) Abandon(life, limit context.Context, err error) error {
-	died := c.options.Negotiation == Auto && !c.Remote() && c.interceptor.negotiation.died()
+	died := c.options.Negotiation == NegotiateAuto && !c.IsRemote() && c.interceptor.negotiation.diedDuringProbe()
 	explained := c.explainFailure(limit, err)
 	c.Close(context.WithoutCancel(life))
 	switch {
@@ -204,7 +204,7 @@ func (c *Conn) Abandon(life, limit context.Context, err error) error {
 		return ErrLegacy
 	case c.endpointMissing() && errors.Is(err, transport.ErrLegacySSEServer):
 		return errors.Join(ErrNoEndpoint, explained)
-	case c.Remote() && isTransient(err):
+	case c.IsRemote() && isTransient(err):
 		return TransientError{explained}
 	}
 	return explained
@@ -212,7 +212,7 @@ func (c *Conn) Abandon(life, limit context.Context, err error) error {
 
 // endpointMissing reports whether the last HTTP response said that the URL does not accept messages.
 func (c *Conn) endpointMissing() bool {
-	if !c.Remote() {
+	if !c.IsRemote() {
 		return false
 	}
 	status := c.endpoint.roundTripper.status.Load()
@@ -232,7 +232,7 @@ func (c *Conn) explainFailure(limit context.Context, err error) error {
 	case errors.As(err, &rpc):
 		return &DialError{Reason: fmt.Sprintf("%s (JSON-RPC error %d)", rpc.Message, rpc.Code), Wire: rpc.Message}
 	case errors.Is(err, ErrClosed) || c.IsLost():
-		reason := c.Reason(time.Second) // a process that did not start ends soon, so this does not delay anybody
+		reason := c.CloseReason(time.Second) // a process that did not start ends soon, so this does not delay anybody
 		return &DialError{Reason: cmp.Or(reason, "connection closed"), Wire: ErrClosed.Error()}
 	}
 	return &DialError{Reason: err.Error(), Wire: err.Error()}
@@ -243,26 +243,26 @@ func (c *Conn) Close(ctx context.Context) {
 	c.stopListening()
 	_ = c.client.Close() // closing a lost connection is not an error
 	c.transport.close(ctx)
-	c.Lose()
+	c.MarkLost()
 }
 
 // InitializeResult returns the result of the handshake; it is zero before Open.
 func (c *Conn) InitializeResult() InitializeResult { return c.initResult }
 
-// Modern reports whether the connection uses revision 2026-07-28.
-func (c *Conn) Modern() bool { return c.interceptor.modern.Load() }
+// IsModern reports whether the connection uses revision 2026-07-28.
+func (c *Conn) IsModern() bool { return c.interceptor.modern.Load() }
 
-// Hosted reports whether the server runs inside an SDK host.
-func (c *Conn) Hosted() bool { return c.host != nil }
+// IsHosted reports whether the server runs inside an SDK host.
+func (c *Conn) IsHosted() bool { return c.host != nil }
 
-// Remote reports whether the server is reached over HTTP, so that no process exit reports its end.
-func (c *Conn) Remote() bool { return c.endpoint != nil }
+// IsRemote reports whether the server is reached over HTTP, so that no process exit reports its end.
+func (c *Conn) IsRemote() bool { return c.endpoint != nil }
 
 // PID returns the process id of a local server; 0 = none.
 func (c *Conn) PID() int { return c.process.pid() }
 
-// Reason explains a lost connection ("exit status 3: boom"). It waits at most patience; empty = unknown.
-func (c *Conn) Reason(patience time.Duration) string { return c.process.reason(patience) }
+// CloseReason explains a lost connection ("exit status 3: boom"). It waits at most patience; empty = unknown.
+func (c *Conn) CloseReason(patience time.Duration) string { return c.process.reason(patience) }
 
 // StderrTail returns the last lines of standard error.
 func (c *Conn) StderrTail() []string { return c.process.tail() }
@@ -279,7 +279,7 @@ func (c *Conn) WaitListening(ctx context.Context) {
 // Deliver passes on a message that an SDK server sent on its own initiative; it fails with ErrNotHosted for other
 // servers.
 func (c *Conn) Deliver(ctx context.Context, message json.RawMessage) error {
-	if !c.Hosted() {
+	if !c.IsHosted() {
 		return ErrNotHosted
 	}
 	return c.host.deliver(ctx, message)
@@ -291,7 +291,7 @@ func (c *Conn) RootsChanged(ctx context.Context) {
 	n := wire.JSONRPCNotification{JSONRPC: wire.JSONRPC_VERSION}
 	n.Method = "notifications/roots/list_changed"
 	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), cancelLimit)
-	if !c.Remote() {
+	if !c.IsRemote() {
 		defer stop()
 		_ = c.interceptor.SendNotification(ctx, n) // the message is queued, so this does not block
 		return

@@ -7,33 +7,33 @@ import (
 	"io"
 )
 
-// newPlainEvents normalizes an event stream: all three kinds of line ends become newlines, and a byte order mark is
+// newNormalizedEvents normalizes an event stream: all three kinds of line ends become newlines, and a byte order mark is
 // removed.
-func newPlainEvents(r io.Reader) io.Reader { return &plainEvents{r: r} }
+func newNormalizedEvents(r io.Reader) io.Reader { return &normalizedEvents{r: r} }
 
-type plainEvents struct {
-	r    io.Reader
-	mark int  // bytes of the byte order mark seen so far; -1 = no longer possible
-	cr   bool // the last byte was a carriage return
+type normalizedEvents struct {
+	r        io.Reader
+	bomBytes int  // bytes of the byte order mark seen so far; -1 = no longer possible
+	afterCR  bool // the last byte was a carriage return
 }
 
 const byteOrderMark = "\ufeff"
 
 // Read implements io.Reader. It may return 0 bytes without an error.
-func (e *plainEvents) Read(p []byte) (int, error) {
+func (e *normalizedEvents) Read(p []byte) (int, error) {
 	n, err := e.r.Read(p)
 	kept := 0
 	for _, c := range p[:n] {
-		if e.mark >= 0 && e.mark < len(byteOrderMark) && c == byteOrderMark[e.mark] {
-			e.mark++
+		if e.bomBytes >= 0 && e.bomBytes < len(byteOrderMark) && c == byteOrderMark[e.bomBytes] {
+			e.bomBytes++
 			continue
 		}
-		e.mark = -1
-		if c == '\n' && e.cr {
-			e.cr = false
+		e.bomBytes = -1
+		if c == '\n' && e.afterCR {
+			e.afterCR = false
 			continue
 		}
-		if e.cr = c == '\r'; e.cr {
+		if e.afterCR = c == '\r'; e.afterCR {
 			c = '\n'
 		}
 		p[kept] = c
@@ -49,7 +49,7 @@ type event struct {
 	more bool   // the data continues in the next piece
 }
 
-// eventReader splits a stream of [newPlainEvents] into events.
+// eventReader splits a stream of [newNormalizedEvents] into events.
 type eventReader struct {
 	in    *bufio.Reader
 	limit int // of the data of one piece, in bytes

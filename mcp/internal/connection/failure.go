@@ -52,7 +52,7 @@ var (
 type DialError struct {
 	Reason, Wire string
 	NeedsAuth    bool
-	NeedsLogin   bool // a login helps, and the handshake is not worth a try
+	NeedsLogin   bool // a login is required; do not try the handshake
 }
 
 func (e *DialError) Error() string { return e.Reason }

@@ -15,37 +15,37 @@ import (
 type filterOptions struct {
 	Source io.Reader
 	Limit  int            // longest message in bytes
-	Owner  *transportBase // is lost at the end of the input, and hears of responses that are too long
+	Owner  *transportBase // marked as lost at the end of the input, and notified of responses that are too long
 	Repair bool           // error responses without an id get one, and the first few dropped lines are logged
 }
 
-// filter passes on the lines of a server that are JSON objects and drops the rest: text, blank lines and messages
+// lineFilter passes on the lines of a server that are JSON objects and drops the rest: text, blank lines and messages
 // longer than the limit. A response that is too long is replaced by an error with its id. A batch is split into its
 // elements, one per line. A missing last newline is added. Memory use stays near the limit.
-type filter struct {
+type lineFilter struct {
 	options filterOptions
 	src     *bufio.Reader
 	ready   []byte // the next bytes that Read returns
 	line    []byte // buffer for the next line; ready may be a part of it
 	ended   bool
 
-	mu    sync.Mutex
-	junk  int
-	first string
+	mu           sync.Mutex
+	skippedLines int
+	firstSkipped string
 }
 
-// newFilter returns a filter; it reads nothing yet.
-func newFilter(o filterOptions) *filter {
+// newLineFilter returns a filter; it reads nothing yet.
+func newLineFilter(o filterOptions) *lineFilter {
 	const buffer = 32 << 10
-	return &filter{options: o, src: bufio.NewReaderSize(o.Source, buffer)}
+	return &lineFilter{options: o, src: bufio.NewReaderSize(o.Source, buffer)}
 }
 
 // Read implements io.Reader for one goroutine. A last line without a newline is returned before the end, so that its
 // reader has the message before the connection counts as lost.
-func (f *filter) Read(p []byte) (int, error) {
+func (f *lineFilter) Read(p []byte) (int, error) {
 	for len(f.ready) == 0 {
 		if f.ended {
-			f.options.Owner.Lose()
+			f.options.Owner.MarkLost()
 			return 0, io.EOF
 		}
 		f.fill()
@@ -56,7 +56,7 @@ func (f *filter) Read(p []byte) (int, error) {
 }
 
 // fill reads one line into ready; ready stays empty if the line is not a message.
-func (f *filter) fill() {
+func (f *lineFilter) fill() {
 	f.ready = nil
 	line, tooLong, err := f.readLine()
 	if err != nil {
@@ -70,23 +70,23 @@ func (f *filter) fill() {
 	switch {
 	case len(trimmed) == 0:
 	case trimmed[0] == '{' && json.Valid(trimmed):
-		f.ready = f.object(trimmed)
+		f.ready = f.parseObject(trimmed)
 	case trimmed[0] == '[':
-		f.ready = f.batch(trimmed)
+		f.ready = f.splitBatch(trimmed)
 	default:
 		f.drop(string(trimmed[:min(len(trimmed), 200)]))
 	}
 }
 
-func (f *filter) object(line []byte) []byte {
+func (f *lineFilter) parseObject(line []byte) []byte {
 	if f.options.Repair {
 		line = f.options.Owner.interceptor.repair(line)
 	}
 	return append(bytes.TrimRight(line, "\n"), '\n')
 }
 
-// batch splits a JSON-RPC batch. The current protocol forbids batches, but old servers send them.
-func (f *filter) batch(line []byte) []byte {
+// splitBatch splits a JSON-RPC batch. The current protocol forbids batches, but old servers send them.
+func (f *lineFilter) splitBatch(line []byte) []byte {
 	var elements []json.RawMessage
 	if json.Unmarshal(line, &elements) != nil {
 		f.drop(string(line[:min(len(line), 200)]))
@@ -99,13 +99,13 @@ func (f *filter) batch(line []byte) []byte {
 			f.drop(string(e[:min(len(e), 200)]))
 			continue
 		}
-		out = append(out, f.object(compact.Bytes())...)
+		out = append(out, f.parseObject(compact.Bytes())...)
 	}
 	return out
 }
 
 // tooLongReply returns the error that replaces a line that is too long.
-func (f *filter) tooLongReply(l *idScanner) []byte {
+func (f *lineFilter) tooLongReply(l *idScanner) []byte {
 	why := &tooLongError{Size: l.size, Limit: f.options.Limit}
 	id := l.responseID()
 	if id == nil || !json.Valid(id) {
@@ -118,7 +118,7 @@ func (f *filter) tooLongReply(l *idScanner) []byte {
 
 // readLine returns the next line, which is valid until the next call. For a line beyond the limit it returns tooLong
 // instead.
-func (f *filter) readLine() (line []byte, tooLong *idScanner, err error) {
+func (f *lineFilter) readLine() (line []byte, tooLong *idScanner, err error) {
 	const kept = 1 << 20 // larger buffers are released
 	line = f.line[:0]
 	for {
@@ -144,7 +144,7 @@ func (f *filter) readLine() (line []byte, tooLong *idScanner, err error) {
 
 // grow makes room for n more bytes of a line. It doubles the buffer, up to the size that the longest message needs,
 // which causes less garbage than append.
-func (f *filter) grow(line []byte, n int) []byte {
+func (f *lineFilter) grow(line []byte, n int) []byte {
 	if len(line)+n <= cap(line) {
 		return line
 	}
@@ -154,22 +154,22 @@ func (f *filter) grow(line []byte, n int) []byte {
 	return grown
 }
 
-func (f *filter) drop(what string) {
+func (f *lineFilter) drop(what string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	const shown = 10
-	f.junk++
-	if f.junk == 1 {
-		f.first = what
+	f.skippedLines++
+	if f.skippedLines == 1 {
+		f.firstSkipped = what
 	}
-	if f.junk <= shown && f.options.Repair {
+	if f.skippedLines <= shown && f.options.Repair {
 		f.options.Owner.debug.Printf("not a message, skipped: %s", what)
 	}
 }
 
 // Skipped returns how many lines were dropped, and the first of them.
-func (f *filter) Skipped() (n int, first string) {
+func (f *lineFilter) Skipped() (n int, first string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.junk, f.first
+	return f.skippedLines, f.firstSkipped
 }

@@ -30,7 +30,7 @@ func TestFilter(t *testing.T) {
 		"{\"id\":3,\"method\":\"" + strings.Repeat("x", 100) + "\"}\n{}": {"{}\n", 1},
 		"": {"", 0},
 	} {
-		f := newFilter(filterOptions{Source: strings.NewReader(in), Limit: 50, Owner: testBase()})
+		f := newLineFilter(filterOptions{Source: strings.NewReader(in), Limit: 50, Owner: testBase()})
 		out, err := io.ReadAll(f)
 		if n, _ := f.Skipped(); err != nil || string(out) != want.out || n != want.junk {
 			t.Errorf("%q: got %q, %d dropped, %v", in, out, n, err)
@@ -44,7 +44,7 @@ func FuzzFilter(f *testing.F) {
 	f.Fuzz(func(t *testing.T, in []byte) {
 		const limit = 64
 		owner := testBase()
-		all := bufio.NewScanner(newFilter(filterOptions{Source: bytes.NewReader(in), Limit: limit, Owner: owner}))
+		all := bufio.NewScanner(newLineFilter(filterOptions{Source: bytes.NewReader(in), Limit: limit, Owner: owner}))
 		for all.Scan() {
 			if line := all.Bytes(); !json.Valid(line) || line[0] != '{' || len(line) > limit && !bytes.Contains(line, []byte("maxLineBytes")) {
 				t.Errorf("%q came through", line)
@@ -64,7 +64,7 @@ func testBase() *transportBase {
 // The last message of a server that ends without a newline is read before the connection counts as lost.
 func TestFilterEndsAfterTheLastMessage(t *testing.T) {
 	owner := testBase()
-	f := newFilter(filterOptions{Source: strings.NewReader(`{"id":1}`), Owner: owner, Limit: 100})
+	f := newLineFilter(filterOptions{Source: strings.NewReader(`{"id":1}`), Owner: owner, Limit: 100})
 	buf := make([]byte, 100)
 	n, err := f.Read(buf)
 	if got := string(buf[:n]); got != "{\"id\":1}\n" || err != nil || owner.IsLost() {

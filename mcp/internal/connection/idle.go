@@ -6,12 +6,12 @@ import (
 	"time"
 )
 
-// How an idle connection is watched: a ping every defaultPing, which may take a sixth of that. After maxMisses pings
+// How an idle connection is watched: a ping every defaultPing, which may take a sixth of that. After maxMissedPings pings
 // without an answer the connection counts as lost.
 const (
-	defaultPing = 30 * time.Second
-	pingShare   = 6
-	maxMisses   = 3
+	defaultPing     = 30 * time.Second
+	pingsPerTimeout = 6
+	maxMissedPings  = 3
 )
 
 // watchIdle pings a server until too many pings remain unanswered (it returns true) or ctx ends (false). every is the
@@ -23,14 +23,14 @@ func watchIdle(ctx context.Context, every time.Duration, busy func() bool, ping 
 		every = defaultPing
 	}
 	answers := func() bool {
-		limit, stop := context.WithTimeout(ctx, every/pingShare)
+		limit, stop := context.WithTimeout(ctx, every/pingsPerTimeout)
 		defer stop()
 		err := ping(limit)
 		return err == nil || limit.Err() == nil || !errors.Is(err, limit.Err())
 	}
 	timer := time.NewTimer(every)
 	defer timer.Stop()
-	for missed := 0; missed < maxMisses; timer.Reset(every) {
+	for missed := 0; missed < maxMissedPings; timer.Reset(every) {
 		select {
 		case <-timer.C:
 		case <-ctx.Done():

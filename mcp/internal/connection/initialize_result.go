@@ -27,14 +27,14 @@ func (h InitializeResult) Has(capability string) bool {
 	return ok && string(v) != "null" && string(v) != "false"
 }
 
-// Bare reports whether the server declared nothing at all.
-func (h InitializeResult) Bare() bool {
+// IsEmpty reports whether the server declared nothing at all.
+func (h InitializeResult) IsEmpty() bool {
 	var all map[string]json.RawMessage
 	return json.Unmarshal(h.Capabilities, &all) != nil || len(all) == 0
 }
 
-// Subscribable reports whether the server declared resource subscriptions.
-func (h InitializeResult) Subscribable() bool {
+// SupportsSubscriptions reports whether the server declared resource subscriptions.
+func (h InitializeResult) SupportsSubscriptions() bool {
 	var c struct {
 		Resources struct {
 			Subscribe bool `json:"subscribe"`

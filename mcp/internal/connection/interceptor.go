@@ -38,7 +38,7 @@ const cancelLimit = 5 * time.Second
 type interceptor struct {
 	inner         transport.Interface
 	notifications *notificationHandler
-	debug         Log
+	debug         DebugLog
 
 	negotiation negotiation
 	sampling    bool        // the handler answers sampling requests
@@ -58,7 +58,7 @@ type pendingRequest struct {
 }
 
 // newInterceptor returns an interceptor; the caller sets inner before anything is sent.
-func newInterceptor(in *notificationHandler, debug Log) *interceptor {
+func newInterceptor(in *notificationHandler, debug DebugLog) *interceptor {
 	return &interceptor{notifications: in, debug: debug, pending: map[string]*pendingRequest{}}
 }
 
@@ -76,8 +76,8 @@ func (s *idSequence) next(method string, probing bool) wire.RequestId {
 	return wire.NewRequestId(s.requests.Add(1) - 1)
 }
 
-// rawResult is stored in a request's context and receives the result as the server sent it.
-type rawResult struct {
+// rawResultSlot is stored in a request's context and receives the result as the server sent it.
+type rawResultSlot struct {
 	// stub is the well-formed result that the client gets instead of the real one, which is stored in result.
 	stub   json.RawMessage
 	result json.RawMessage
@@ -120,7 +120,7 @@ func (l *interceptor) SendRequest(ctx context.Context, req transport.JSONRPCRequ
 		return nil, err
 	}
 	shown := result
-	if ex, ok := ctx.Value(rawResultKey{}).(*rawResult); ok {
+	if ex, ok := ctx.Value(rawResultKey{}).(*rawResultSlot); ok {
 		ex.result = result
 		if ex.stub != nil {
 			shown = ex.stub
@@ -176,7 +176,7 @@ func (l *interceptor) sendTracked(ctx context.Context, req transport.JSONRPCRequ
 	if !subscription { // a subscription stays open and does not count as activity
 		l.track(req.ID)
 	}
-	resp, err := l.inner.SendRequest(onFailure(ctx, func(why error) { l.setProblem(idText(req.ID), why) }), req)
+	resp, err := l.inner.SendRequest(withFailureHandler(ctx, func(why error) { l.setProblem(idText(req.ID), why) }), req)
 	if why := l.untrack(req.ID); why != nil {
 		err = why
 	}
@@ -381,7 +381,7 @@ func (l *interceptor) handle(ctx context.Context, req transport.JSONRPCRequest) 
 	if err != nil {
 		return nil, err
 	}
-	result, err := l.notifications.handler.Answer(ctx, req.Method, params)
+	result, err := l.notifications.handler.HandleRequest(ctx, req.Method, params)
 	if err != nil {
 		return errorResponse(req.ID, err), nil
 	}

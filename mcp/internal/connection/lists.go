@@ -10,10 +10,10 @@ type List string
 
 // The lists.
 const (
-	Tools     List = "tools"
-	Prompts   List = "prompts"
-	Resources List = "resources"
-	Templates List = "resourceTemplates"
+	ListTools     List = "tools"
+	ListPrompts   List = "prompts"
+	ListResources List = "resources"
+	ListTemplates List = "resourceTemplates"
 )
 
 // listChanges tracks list_changed notifications of the server.
@@ -33,7 +33,7 @@ func (c *listChanges) add(list List) {
 	c.changed[list] = true
 	c.mu.Unlock()
 	c.seen.Add(1)
-	notify(c.signal)
+	signalChange(c.signal)
 }
 
 // take returns the lists that changed since the last call, and the total number of changes.
@@ -44,8 +44,8 @@ func (c *listChanges) take() (changed map[List]bool, seen int64) {
 	return changed, c.seen.Load()
 }
 
-// notify puts a token into a channel of capacity one, if it is empty.
-func notify(c chan struct{}) {
+// signalChange puts a token into a channel of capacity one, if it is empty.
+func signalChange(c chan struct{}) {
 	select {
 	case c <- struct{}{}:
 	default:

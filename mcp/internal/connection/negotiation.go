@@ -19,27 +19,27 @@ const ModernVersion = wire.ProtocolVersion20260728
 type Negotiation int
 
 const (
-	// Legacy uses the handshake of the revisions up to ProtocolVersion.
-	Legacy Negotiation = iota
-	// Auto probes for ModernVersion and falls back to the handshake. Over HTTP the handshake needs another
+	// NegotiateLegacy uses the handshake of the revisions up to ProtocolVersion.
+	NegotiateLegacy Negotiation = iota
+	// NegotiateAuto probes for ModernVersion and falls back to the handshake. Over HTTP the handshake needs another
 	// connection, so this one fails with ErrLegacy.
-	Auto
-	// Modern probes for ModernVersion and does not fall back.
-	Modern
+	NegotiateAuto
+	// NegotiateModern probes for ModernVersion and does not fall back.
+	NegotiateModern
 )
 
 // The longest wait for the response to the probe, and its share of the connect time-out (observed with 2.1.330).
 const (
-	processProbe, processShare = 3 * time.Second, 0.3
-	remoteProbe, remoteShare   = 5 * time.Second, 1.0 / 3
+	processProbeLimit, processProbeShare = 3 * time.Second, 0.3
+	remoteProbeLimit, remoteProbeShare   = 5 * time.Second, 1.0 / 3
 )
 
 // probeTimeout returns how long a server may take to answer the probe.
 func probeTimeout(connect time.Duration, remote bool) time.Duration {
 	if remote {
-		return min(time.Duration(float64(connect)*remoteShare), remoteProbe)
+		return min(time.Duration(float64(connect)*remoteProbeShare), remoteProbeLimit)
 	}
-	return min(time.Duration(float64(connect)*processShare), processProbe)
+	return min(time.Duration(float64(connect)*processProbeShare), processProbeLimit)
 }
 
 // negotiation tracks the probe and decides whether the handshake follows.
@@ -54,9 +54,9 @@ type negotiation struct {
 // revision of the probe, or it knows only newer ones and was slow to start.
 func (n *negotiation) probeAgain(refusal error) bool {
 	if !n.handshakeStarted {
-		return n.mode != Legacy && slices.Contains(supportedVersions(refusal), ModernVersion)
+		return n.mode != NegotiateLegacy && slices.Contains(supportedVersions(refusal), ModernVersion)
 	}
-	return supportsOnlyNewer(refusal) && n.mode == Auto && errors.Is(n.probeError, context.DeadlineExceeded)
+	return supportsOnlyNewer(refusal) && n.mode == NegotiateAuto && errors.Is(n.probeError, context.DeadlineExceeded)
 }
 
 // handshakeError returns why the handshake must not follow the probe; nil = it may.
@@ -65,21 +65,23 @@ func (n *negotiation) handshakeError() error {
 		return f
 	}
 	switch {
-	case n.mode == Modern:
+	case n.mode == NegotiateModern:
 		reason := fmt.Sprintf("the server does not speak MCP %s: %v", ModernVersion, unwrapClientError(n.probeError))
 		return &DialError{Reason: reason, Wire: reason}
 	case supportsOnlyNewer(n.probeError):
 		return n.probeError
-	case n.mode == Auto && n.remote:
+	case n.mode == NegotiateAuto && n.remote:
 		return ErrLegacy
-	case n.mode == Auto && n.handshakeStarted:
+	case n.mode == NegotiateAuto && n.handshakeStarted:
 		return n.probeError
 	}
 	return nil
 }
 
-// died reports whether the server went away before it answered the probe.
-func (n *negotiation) died() bool { return errors.Is(n.probeError, transport.ErrTransportClosed) }
+// diedDuringProbe reports whether the server went away before it answered the probe.
+func (n *negotiation) diedDuringProbe() bool {
+	return errors.Is(n.probeError, transport.ErrTransportClosed)
+}
 
 // supportsOnlyNewer reports whether a server refused the revision of the probe and listed only newer ones, which we
 // do not support.

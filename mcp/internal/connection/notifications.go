@@ -10,8 +10,8 @@ import (
 	wire "github.com/mark3labs/mcp-go/mcp"
 )
 
-// Log is a debug log.
-type Log interface {
+// DebugLog is a debug log.
+type DebugLog interface {
 	// Message logs a message that was sent ("->") or received ("<-"); id is empty for notifications.
 	Message(direction, what, id string)
 	Printf(format string, args ...any)
@@ -19,14 +19,14 @@ type Log interface {
 
 // Handler handles the requests and notifications that a server sends on its own initiative.
 type Handler interface {
-	// Answer answers a request of the server, on its own goroutine. An *Error is sent unchanged, any other error as
+	// HandleRequest answers a request of the server, on its own goroutine. An *Error is sent unchanged, any other error as
 	// an internal error.
-	Answer(ctx context.Context, method string, params json.RawMessage) (any, error)
-	// Updated is called when a subscribed resource changes. It runs on the reading goroutine and must not block.
-	Updated(uri string)
-	// Notified is called with every log message, and with the progress of calls in progress. It runs on the reading
+	HandleRequest(ctx context.Context, method string, params json.RawMessage) (any, error)
+	// HandleResourceUpdate is called when a subscribed resource changes. It runs on the reading goroutine and must not block.
+	HandleResourceUpdate(uri string)
+	// HandleNotification is called with every log message, and with the progress of calls in progress. It runs on the reading
 	// goroutine, before the call that it belongs to returns.
-	Notified(n Notification)
+	HandleNotification(n Notification)
 }
 
 // Notification is progress of a call, or a log message.
@@ -40,7 +40,7 @@ type Notification struct {
 // notificationHandler dispatches the notifications of a server.
 type notificationHandler struct {
 	handler Handler
-	debug   Log
+	debug   DebugLog
 	lists   listChanges
 	calls   pendingCalls
 	// acknowledged holds a token when the server confirmed a subscription.
@@ -52,24 +52,24 @@ func (i *notificationHandler) receive(n wire.JSONRPCNotification) {
 	i.debug.Message("<-", n.Method, "")
 	switch method, params := n.Method, n.Params.AdditionalFields; method {
 	case string(wire.MethodNotificationToolsListChanged):
-		i.lists.add(Tools)
+		i.lists.add(ListTools)
 	case string(wire.MethodNotificationPromptsListChanged):
-		i.lists.add(Prompts)
+		i.lists.add(ListPrompts)
 	case string(wire.MethodNotificationResourcesListChanged):
-		i.lists.add(Resources)
+		i.lists.add(ListResources)
 	case string(wire.MethodNotificationSubscriptionsAcknowledged):
-		notify(i.acknowledged)
+		signalChange(i.acknowledged)
 	case string(wire.MethodNotificationProgress):
 		if w := i.calls.progress(params); w != nil {
-			i.handler.Notified(Notification{Method: method, Params: params, Tool: w.tool, UseID: w.useID})
+			i.handler.HandleNotification(Notification{Method: method, Params: params, Tool: w.tool, UseID: w.useID})
 		}
 	case wire.MethodNotificationResourceUpdated:
 		if uri, ok := params["uri"].(string); ok {
-			i.handler.Updated(uri)
+			i.handler.HandleResourceUpdate(uri)
 		}
 	case methodLog:
 		i.log(params)
-		i.handler.Notified(Notification{Method: method, Params: params})
+		i.handler.HandleNotification(Notification{Method: method, Params: params})
 	}
 }
 
@@ -141,8 +141,8 @@ func (w *pendingCall) finish() {
 	}
 }
 
-// touch restarts the idle timer after a message of the server.
-func (w *pendingCall) touch() {
+// resetIdle restarts the idle timer after a message of the server.
+func (w *pendingCall) resetIdle() {
 	if w.idle.Stop() { // a timer that has fired is not restarted
 		w.idle.Reset(w.limit)
 	}
@@ -156,7 +156,7 @@ func (all *pendingCalls) progress(params map[string]any) *pendingCall {
 	if w == nil {
 		return nil
 	}
-	w.touch()
+	w.resetIdle()
 	if w.queue == nil {
 		return w
 	}

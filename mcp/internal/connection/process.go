@@ -46,10 +46,10 @@ func (t Process) dial(_, limit context.Context, b *transportBase) (transport.Int
 	if err != nil {
 		return nil, nil, err
 	}
-	lines := newFilter(filterOptions{Source: p.Stdout(), Limit: t.MaxLine, Owner: b, Repair: true})
+	lines := newLineFilter(filterOptions{Source: p.Stdout(), Limit: t.MaxLine, Owner: b, Repair: true})
 	pipes := transport.NewIO(lines, stdin{p.Stdin()}, nil)
 	transport.WithCommandLogger(discardLogger)(pipes) // mcp-go would log to standard error
-	w := &process{Process: p, transportBase: b, filter: lines, pipes: pipes, hider: t.Redactor}
+	w := &process{Process: p, transportBase: b, filter: lines, pipes: pipes, redactor: t.Redactor}
 	b.tasks.Go(w.watch)
 	return pipes, w, nil
 }
@@ -61,9 +61,9 @@ var discardLogger = slog.New(slog.DiscardHandler)
 type process struct {
 	*proc.Process
 	*transportBase
-	filter *filter
-	pipes  transport.Interface
-	hider  Redactor
+	filter   *lineFilter
+	pipes    transport.Interface
+	redactor Redactor
 }
 
 func (p *process) close(ctx context.Context) { p.Stop(ctx) }
@@ -78,7 +78,7 @@ func (p *process) watch() {
 	select { // descendants may keep the pipe open for a long time
 	case <-time.After(exitLinger):
 		_ = p.pipes.Close() // fails the requests in progress
-		p.Lose()
+		p.MarkLost()
 	case <-p.closeReason.lost:
 	}
 }
@@ -101,7 +101,7 @@ func (p *process) tail() []string {
 	if p == nil {
 		return nil
 	}
-	return lastLines(p.hider.Redact(p.StderrTail()))
+	return lastLines(p.redactor.Redact(p.StderrTail()))
 }
 
 // reason returns "exit status 3: last line of standard error", or "" if the process does not end within patience: its
@@ -124,7 +124,7 @@ func (p *process) reason(patience time.Duration) string {
 	if line := lastLine(p.StderrTail()); line != "" {
 		reason += ": " + line
 	}
-	return p.hider.Redact(reason)
+	return p.redactor.Redact(reason)
 }
 
 // stdin lets the transport close the server's input without dropping queued data. Writing to a server that is gone is

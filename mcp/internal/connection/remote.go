@@ -35,11 +35,11 @@ func (t Remote) dial(life, limit context.Context, b *transportBase) (transport.I
 		sse, err := e.openSSE(life, limit, t, b)
 		return sse, e, err
 	}
-	e.roundTripper.sessionStream = &sessionStream{ready: make(chan struct{}), answered: make(chan struct{})}
+	e.roundTripper.sessionStream = &sessionStream{listening: make(chan struct{}), answered: make(chan struct{})}
 	options := []transport.StreamableHTTPCOption{
 		transport.WithHTTPBasicClient(&http.Client{Transport: e.roundTripper}), transport.WithHTTPLogger(discardLogger),
 	}
-	if b.interceptor.negotiation.mode == Legacy {
+	if b.interceptor.negotiation.mode == NegotiateLegacy {
 		options = append(options, transport.WithContinuousListening()) //nolint:staticcheck // deprecated for a protocol version that is not asked for here
 		e.listens = true
 	}
@@ -81,16 +81,16 @@ type endpoint struct {
 
 func (e *endpoint) close(context.Context) { e.roundTripper.base.CloseIdleConnections() }
 
-func (e *endpoint) opened(version string) {
+func (e *endpoint) startListening(version string) {
 	if e != nil && e.roundTripper.sessionStream != nil {
 		e.roundTripper.sessionStream.version = version
-		close(e.roundTripper.sessionStream.ready)
+		close(e.roundTripper.sessionStream.listening)
 	}
 }
 
-// gone reports whether the server has closed its port. It looks after a pause, because a server
+// isGone reports whether the server has closed its port. It looks after a pause, because a server
 // that ends closes its streams before its port.
-func (e *endpoint) gone(ctx context.Context, pause time.Duration) bool {
+func (e *endpoint) isGone(ctx context.Context, pause time.Duration) bool {
 	if !sleep(ctx, pause) {
 		return false
 	}

@@ -13,7 +13,7 @@ import (
 
 // rawRequest runs one request of the client and returns the result as the server sent it.
 func rawRequest(ctx context.Context, stub string, send func(context.Context) error) (json.RawMessage, error) {
-	ex := &rawResult{stub: json.RawMessage(stub)}
+	ex := &rawResultSlot{stub: json.RawMessage(stub)}
 	if err := send(context.WithValue(ctx, rawResultKey{}, ex)); err != nil {
 		return nil, unwrapClientError(err)
 	}
@@ -23,13 +23,13 @@ func rawRequest(ctx context.Context, stub string, send func(context.Context) err
 // fetchPage fetches one page of a list.
 func (c *Conn) fetchPage(ctx context.Context, list List, req wire.PaginatedRequest) (err error) {
 	switch list {
-	case Tools:
+	case ListTools:
 		_, err = c.client.ListToolsByPage(ctx, wire.ListToolsRequest{PaginatedRequest: req})
-	case Prompts:
+	case ListPrompts:
 		_, err = c.client.ListPromptsByPage(ctx, wire.ListPromptsRequest{PaginatedRequest: req})
-	case Resources:
+	case ListResources:
 		_, err = c.client.ListResourcesByPage(ctx, wire.ListResourcesRequest{PaginatedRequest: req})
-	case Templates:
+	case ListTemplates:
 		_, err = c.client.ListResourceTemplatesByPage(ctx, wire.ListResourceTemplatesRequest{PaginatedRequest: req})
 	default:
 		err = fmt.Errorf("no list of %s", list)
@@ -78,7 +78,7 @@ func (c *Conn) List(ctx context.Context, list List) (all []json.RawMessage, warn
 // revision 2026-07-28 sends parameters as headers, and a definition that declares impossible headers is invalid.
 func (c *Conn) CheckTool(definition json.RawMessage) error {
 	var tool wire.Tool
-	if !c.Modern() || !c.Remote() || json.Unmarshal(definition, &tool) != nil {
+	if !c.IsModern() || !c.IsRemote() || json.Unmarshal(definition, &tool) != nil {
 		return nil
 	}
 	return wire.ValidateParamHeaderAnnotations(&tool)
@@ -115,7 +115,7 @@ func (c *Conn) legacy() legacyRequests { return c.client }
 
 // Ping pings the server. Revision 2026-07-28 has no ping: for its servers it returns nil.
 func (c *Conn) Ping(ctx context.Context) error {
-	if c.Modern() {
+	if c.IsModern() {
 		return nil
 	}
 	return c.legacy().Ping(ctx)
@@ -148,7 +148,7 @@ func (c *Conn) Unsubscribe(ctx context.Context, uri string) error {
 // Watch pings the connection in the background while it is idle. A server that stops answering is marked as lost.
 // Servers of an SDK host and of revision 2026-07-28 are not pinged.
 func (c *Conn) Watch(ctx context.Context, every time.Duration) {
-	if every < 0 || c.Hosted() || c.Modern() {
+	if every < 0 || c.IsHosted() || c.IsModern() {
 		return
 	}
 	ctx, stop := context.WithCancel(ctx)
@@ -157,7 +157,7 @@ func (c *Conn) Watch(ctx context.Context, every time.Duration) {
 		busy := func() bool { return c.interceptor.inFlight.Load() > 0 }
 		if watchIdle(ctx, every, busy, func(ctx context.Context) error { return c.legacy().Ping(ctx) }) {
 			c.closeReason.unresponsive.Store(true)
-			c.Lose()
+			c.MarkLost()
 		}
 	})
 	c.tasks.Go(func() { // ends with the connection

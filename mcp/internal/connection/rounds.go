@@ -54,7 +54,7 @@ func (e *UnservedError) Error() string {
 type inputRounds struct {
 	handler  Handler
 	sampling bool // the handler answers sampling requests
-	debug    Log
+	debug    DebugLog
 	method   string
 	params   map[string]json.RawMessage // of the first request
 	count    int
@@ -99,13 +99,13 @@ func (r *inputRounds) answers(ctx context.Context, requests json.RawMessage) (js
 		if err := json.Unmarshal(m.Value, &asked[i]); err != nil {
 			return nil, fmt.Errorf("reading the input request %q: %w", m.Key, err)
 		}
-		if !r.serves(asked[i].Method) {
+		if !r.supports(asked[i].Method) {
 			return nil, &UnservedError{Method: asked[i].Method}
 		}
 	}
 	for i, q := range asked {
 		r.debug.Message("<-", q.Method, all[i].Key)
-		answer, err := r.handler.Answer(ctx, q.Method, q.Params)
+		answer, err := r.handler.HandleRequest(ctx, q.Method, q.Params)
 		if err != nil {
 			return nil, fmt.Errorf("answering the input request %q: %w", all[i].Key, err)
 		}
@@ -116,8 +116,8 @@ func (r *inputRounds) answers(ctx context.Context, requests json.RawMessage) (js
 	return json.Marshal(all)
 }
 
-// serves reports whether the client declared support for a method.
-func (r *inputRounds) serves(method string) bool {
+// supports reports whether the client declared support for a method.
+func (r *inputRounds) supports(method string) bool {
 	switch method {
 	case MethodElicit, MethodRoots:
 		return true

@@ -49,10 +49,10 @@ type roundTripper struct {
 // sessionStream is the optional GET stream of an endpoint. It is opened when ready is closed, after the handshake;
 // version is set before that.
 type sessionStream struct {
-	ready    chan struct{}
-	version  string
-	answered chan struct{} // closed after the first GET was answered, successfully or not
-	once     sync.Once
+	listening chan struct{}
+	version   string
+	answered  chan struct{} // closed after the first GET was answered, successfully or not
+	once      sync.Once
 }
 
 // requestHeaders are the headers added to requests.
@@ -104,7 +104,7 @@ func (t *roundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
 	standing := req.Method == http.MethodGet && t.sessionStream != nil
 	if standing { // must not be sent before the handshake
 		select {
-		case <-t.sessionStream.ready:
+		case <-t.sessionStream.listening:
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		}
@@ -125,7 +125,7 @@ func (t *roundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
 	if req.Method == http.MethodGet && !standing {
 		limit = math.MaxInt // the reader of the stream bounds it
 	}
-	bound(ctx, resp, limit)
+	limitResponseBody(ctx, resp, limit)
 	if !unauthorized(resp) {
 		t.requestHeaders.accepted.Store(true)
 		return resp, nil
@@ -138,7 +138,7 @@ func (t *roundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
 	return nil, t.refusalError(resp, headers)
 }
 
-// refusalError returns the error of a refused request. Who configured an Authorization header cannot log in.
+// refusalError returns the error of a refused request. A user who configured an Authorization header cannot log in.
 func (t *roundTripper) refusalError(resp *http.Response, headers map[string]string) *DialError {
 	text := fmt.Sprintf("HTTP %d: authorization required", resp.StatusCode)
 	value := headers["Authorization"]
@@ -146,7 +146,7 @@ func (t *roundTripper) refusalError(resp *http.Response, headers map[string]stri
 		return &DialError{Reason: text, Wire: text, NeedsAuth: true}
 	}
 	const longest = 300
-	detail, _ := io.ReadAll(io.LimitReader(resp.Body, longest)) // what can be read is enough
+	detail, _ := io.ReadAll(io.LimitReader(resp.Body, longest)) // a part of the body is enough
 	wire := "Server rejected the configured Authorization header (HTTP 401). Check that the token is valid for this MCP endpoint — " +
 		"OAuth fallback is disabled when headers.Authorization is set."
 	if len(detail) > 0 {

@@ -66,7 +66,7 @@ func (t *sseClient) open(ctx context.Context, to Remote, base *transportBase) er
 		}
 		return err
 	}
-	events := &eventReader{in: bufio.NewReader(newPlainEvents(resp.Body)), limit: to.MaxMessage}
+	events := &eventReader{in: bufio.NewReader(newNormalizedEvents(resp.Body)), limit: to.MaxMessage}
 	var first event
 	for first.name != "endpoint" {
 		if first, err = events.next(); err != nil {
@@ -77,17 +77,17 @@ func (t *sseClient) open(ctx context.Context, to Remote, base *transportBase) er
 	if err != nil || t.endpoint.Host != req.URL.Host || t.endpoint.Scheme != req.URL.Scheme {
 		return fmt.Errorf("endpoint %q is on another server", first.data)
 	}
-	lines := newFilter(filterOptions{Source: &messageLines{events: events}, Limit: to.MaxMessage, Owner: base})
-	t.Stdio = transport.NewIO(lines, unpostedLines{t}, nil)
+	lines := newLineFilter(filterOptions{Source: &messageLines{events: events}, Limit: to.MaxMessage, Owner: base})
+	t.Stdio = transport.NewIO(lines, messagePoster{t}, nil)
 	return nil
 }
 
-// unpostedLines replaces the pipe to the server, because messages are posted. mcp-go's transport writes a request to it
+// messagePoster replaces the pipe to the server, because messages are posted. mcp-go's transport writes a request to it
 // once it can receive the response; only then may the request be posted.
-type unpostedLines struct{ t *sseClient }
+type messagePoster struct{ t *sseClient }
 
 // Write implements io.Writer. Each call has one message.
-func (w unpostedLines) Write(p []byte) (int, error) {
+func (w messagePoster) Write(p []byte) (int, error) {
 	var m struct{ ID wire.RequestId }
 	if err := json.Unmarshal(p, &m); err != nil {
 		return 0, err
@@ -98,7 +98,7 @@ func (w unpostedLines) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-func (unpostedLines) Close() error { return nil }
+func (messagePoster) Close() error { return nil }
 
 func (t *sseClient) post(ctx context.Context, message any) error {
 	body, err := json.Marshal(message)
@@ -128,7 +128,7 @@ func (t *sseClient) post(ctx context.Context, message any) error {
 // versionHeader carries the negotiated protocol version.
 const versionHeader = "Mcp-Protocol-Version"
 
-// SetProtocolVersion sets the version for VersionHeader.
+// SetProtocolVersion sets the version for versionHeader.
 func (t *sseClient) SetProtocolVersion(version string) { t.version.Store(version) }
 
 // Close ends the stream.

@@ -21,7 +21,7 @@ import (
 func events(t *testing.T, stream string, limit int) (all []string) {
 	t.Helper()
 	for _, r := range []io.Reader{strings.NewReader(stream), iotest.OneByteReader(strings.NewReader(stream))} {
-		in := eventReader{in: bufio.NewReader(newPlainEvents(r)), limit: limit}
+		in := eventReader{in: bufio.NewReader(newNormalizedEvents(r)), limit: limit}
 		all = nil
 		for {
 			ev, err := in.next()
@@ -70,8 +70,8 @@ func TestMessageLines(t *testing.T) {
 		"data: {\"result\":{\"id\":8},\ndata: \"id\":\"x\"}\n\n":                        fmt.Sprintf(tooLong, `"x"`, 29) + "\n",
 		"data: {\"id\":7,\"method\":\"ping\",\"a\":\"b\"}\n\n":                          "",
 	} {
-		lines := &messageLines{events: &eventReader{in: bufio.NewReader(newPlainEvents(strings.NewReader(stream))), limit: 20}}
-		got, err := io.ReadAll(newFilter(filterOptions{Source: lines, Limit: 20, Owner: testBase()}))
+		lines := &messageLines{events: &eventReader{in: bufio.NewReader(newNormalizedEvents(strings.NewReader(stream))), limit: 20}}
+		got, err := io.ReadAll(newLineFilter(filterOptions{Source: lines, Limit: 20, Owner: testBase()}))
 		if err != nil || string(got) != want {
 			t.Errorf("%q: got %q, want %q (%v)", stream, got, want, err)
 		}

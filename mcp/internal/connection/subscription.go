@@ -19,7 +19,7 @@ type subscription struct {
 	listen func(ctx context.Context, filter wire.SubscriptionFilter) error
 	// resumed is called when the server acknowledged a reopened stream: changes may have been missed.
 	resumed  func()
-	debug    Log
+	debug    DebugLog
 	pause    time.Duration // before the first attempt to reopen the stream
 	patience time.Duration // how long an acknowledgement may take
 
@@ -101,7 +101,7 @@ func (s *subscription) run(ctx context.Context, settled func(acknowledged bool))
 func (s *subscription) pauseAfter(err error, reopened int) time.Duration {
 	if reopened >= maxReopenings {
 		s.debug.Printf("notifications ended for good: %v", err)
-		return forever
+		return noLimit
 	}
 	pause := s.pause << reopened
 	if err == nil {
@@ -111,8 +111,8 @@ func (s *subscription) pauseAfter(err error, reopened int) time.Duration {
 	return pause
 }
 
-// forever exceeds the life of any connection.
-const forever = time.Duration(math.MaxInt64)
+// noLimit exceeds the life of any connection.
+const noLimit = time.Duration(math.MaxInt64)
 
 // waitPause waits and reports whether ctx is still live. A changed filter ends the wait early.
 func (s *subscription) waitPause(ctx context.Context, pause time.Duration) bool {
@@ -130,7 +130,7 @@ func (s *subscription) waitPause(ctx context.Context, pause time.Duration) bool 
 func (s *subscription) stream(ctx context.Context, onAck func()) error {
 	filter := s.currentFilter()
 	if filter.IsEmpty() {
-		s.waitPause(ctx, forever)
+		s.waitPause(ctx, noLimit)
 		return errFilterChanged
 	}
 	ctx, stop := context.WithCancelCause(ctx)
@@ -183,5 +183,5 @@ func (s *subscription) setWanted(uri string, wanted bool) {
 	} else {
 		*uris = slices.DeleteFunc(*uris, func(other string) bool { return other == uri })
 	}
-	notify(s.filterChanged)
+	signalChange(s.filterChanged)
 }

@@ -22,14 +22,14 @@ func (e *tooLongError) Error() string {
 
 // idScanner finds the id and the size of a message that is dropped, while its bytes are read.
 type idScanner struct {
-	size   int64
-	id     []byte // as written; nil = not found
-	method bool   // the message has a method, so it is not a response
+	size      int64
+	id        []byte // as written; nil = not found
+	hasMethod bool   // the message has a method, so it is not a response
 
-	depth         int
-	quoted, slash bool // inside a string; after a backslash in it
-	value         bool // after the colon of a member of the message itself
-	key           []byte
+	depth                        int
+	insideString, afterBackslash bool // inside a string; after a backslash in it
+	inIDValue                    bool // after the colon of a member of the message itself
+	key                          []byte
 }
 
 // longestID bounds the length of keys and ids that are kept.
@@ -38,63 +38,63 @@ const longestID = 64
 func (e *idScanner) write(p []byte) {
 	e.size += int64(len(p))
 	for _, c := range p {
-		if e.quoted {
-			e.inString(c)
+		if e.insideString {
+			e.readInString(c)
 		} else {
-			e.outside(c)
+			e.readOutsideString(c)
 		}
 	}
 }
 
-func (e *idScanner) inString(c byte) {
-	e.keep(c)
+func (e *idScanner) readInString(c byte) {
+	e.appendToValue(c)
 	switch {
-	case e.slash:
-		e.slash = false
+	case e.afterBackslash:
+		e.afterBackslash = false
 	case c == '\\':
-		e.slash = true
+		e.afterBackslash = true
 	case c == '"':
-		e.quoted = false
-		e.method = e.method || e.depth == 1 && !e.value && string(e.key) == `"method"`
+		e.insideString = false
+		e.hasMethod = e.hasMethod || e.depth == 1 && !e.inIDValue && string(e.key) == `"method"`
 	}
 }
 
-func (e *idScanner) outside(c byte) {
+func (e *idScanner) readOutsideString(c byte) {
 	switch c {
 	case '"':
-		e.quoted = true
-		if e.depth == 1 && !e.value {
+		e.insideString = true
+		if e.depth == 1 && !e.inIDValue {
 			e.key = e.key[:0]
 		}
-		e.keep(c)
+		e.appendToValue(c)
 	case '{', '[':
 		e.depth++
 	case '}', ']':
 		e.depth--
 	case ':', ',':
 		if e.depth == 1 {
-			e.value = c == ':'
+			e.inIDValue = c == ':'
 		}
 	case ' ', '\t', '\r', '\n':
 	default:
-		e.keep(c)
+		e.appendToValue(c)
 	}
 }
 
-// keep appends c to the key or the id that is being read.
-func (e *idScanner) keep(c byte) {
+// appendToValue appends c to the key or the id that is being read.
+func (e *idScanner) appendToValue(c byte) {
 	switch {
 	case e.depth != 1:
-	case !e.value && len(e.key) < longestID:
+	case !e.inIDValue && len(e.key) < longestID:
 		e.key = append(e.key, c)
-	case e.value && string(e.key) == `"id"` && len(e.id) < longestID:
+	case e.inIDValue && string(e.key) == `"id"` && len(e.id) < longestID:
 		e.id = append(e.id, c)
 	}
 }
 
 // responseID returns the id of the request that the message answers; nil = the message is not a response.
 func (e *idScanner) responseID() []byte {
-	if e.method || bytes.Equal(e.id, []byte("null")) {
+	if e.hasMethod || bytes.Equal(e.id, []byte("null")) {
 		return nil
 	}
 	return e.id

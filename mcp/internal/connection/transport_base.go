@@ -26,7 +26,7 @@ type transportBase struct {
 	interceptor   *interceptor
 	closeReason   *closeReason
 	notifications *notificationHandler
-	debug         Log
+	debug         DebugLog
 	tasks         *sync.WaitGroup
 }
 
@@ -39,10 +39,10 @@ type closeReason struct {
 }
 
 // Log returns the debug log of the server.
-func (b *transportBase) Log() Log { return b.debug }
+func (b *transportBase) Log() DebugLog { return b.debug }
 
-// Lose marks the connection as lost.
-func (b *transportBase) Lose() { b.closeReason.once.Do(func() { close(b.closeReason.lost) }) }
+// MarkLost marks the connection as lost.
+func (b *transportBase) MarkLost() { b.closeReason.once.Do(func() { close(b.closeReason.lost) }) }
 
 // Lost is closed when the server went away or the connection was closed.
 func (b *transportBase) Lost() <-chan struct{} { return b.closeReason.lost }
@@ -57,11 +57,11 @@ func (b *transportBase) IsLost() bool {
 	}
 }
 
-// Unresponsive reports whether the connection was given up because the server no longer answered pings.
-func (b *transportBase) Unresponsive() bool { return b.closeReason.unresponsive.Load() }
+// IsUnresponsive reports whether the connection was given up because the server no longer answered pings.
+func (b *transportBase) IsUnresponsive() bool { return b.closeReason.unresponsive.Load() }
 
-// AuthRequired reports whether the connection was given up because the server requires authorization.
-func (b *transportBase) AuthRequired() bool { return b.closeReason.authRequired.Load() }
+// NeedsAuth reports whether the connection was given up because the server requires authorization.
+func (b *transportBase) NeedsAuth() bool { return b.closeReason.authRequired.Load() }
 
 // ListsChanged returns a channel that holds a token after the server reported a changed list.
 func (b *transportBase) ListsChanged() <-chan struct{} { return b.notifications.lists.signal }
@@ -75,7 +75,7 @@ func (b *transportBase) TakeChanges() (changed map[List]bool, seen int64) {
 // MarkFetched records that the fetched lists cover this number of changes (see TakeChanges).
 func (b *transportBase) MarkFetched(changes int64) { b.notifications.lists.current.Store(changes) }
 
-// Stale reports whether the server's lists changed since they were fetched.
-func (b *transportBase) Stale() bool {
+// HasUnfetchedChanges reports whether the server's lists changed since they were fetched.
+func (b *transportBase) HasUnfetchedChanges() bool {
 	return b.notifications.lists.current.Load() < b.notifications.lists.seen.Load()
 }

@@ -17,10 +17,10 @@ type Checker struct {
 	Library *Library
 	Source  *Source
 	// ReadFile reads the files that values refer to.
-	ReadFile func(path string) ([]byte, error)
-	Found    *diag.List // the problems
-	Path     diag.Path  // path of the current value
-	Groups   string     // names of the captures available there
+	ReadFile    func(path string) ([]byte, error)
+	Diagnostics *diag.List // the problems
+	Path        diag.Path  // path of the current value
+	Groups      string     // names of the captures available there
 }
 
 // WithStep calls f with the path extended by step.
@@ -35,9 +35,9 @@ func (c *Checker) Errorf(format string, args ...any) { c.Hintf("", format, args.
 
 // Hintf is Errorf with a hint.
 func (c *Checker) Hintf(hint, format string, args ...any) {
-	d := c.Source.Index.At(c.Path, fmt.Sprintf(format, args...))
+	d := c.Source.Index.DiagnosticAt(c.Path, fmt.Sprintf(format, args...))
 	d.Hint = hint
-	*c.Found = append(*c.Found, d)
+	*c.Diagnostics = append(*c.Diagnostics, d)
 }
 
 // Condition compiles the `when` of the current table.
@@ -79,9 +79,9 @@ func (c *Checker) Template(src string) {
 // evalError reports the problems of the string at the current path.
 func (c *Checker) evalError(where string, err error) {
 	for _, e := range eval.ErrorsOf(err) {
-		d := c.Source.Index.AtText(c.Path, e.Offset, where+e.Message)
+		d := c.Source.Index.DiagnosticAtText(c.Path, e.Offset, where+e.Message)
 		d.Hint = cmp.Or(e.Hint, diag.NameHint(e.Name, e.Known))
-		*c.Found = append(*c.Found, d)
+		*c.Diagnostics = append(*c.Diagnostics, d)
 	}
 }
 
@@ -96,13 +96,13 @@ func (c *Checker) Data(raw json.RawMessage) {
 
 func (c *Checker) walk(v diag.Value) {
 	switch v.Kind {
-	case diag.String:
+	case diag.KindString:
 		c.Template(v.Text)
-	case diag.Array:
+	case diag.KindArray:
 		for i, item := range v.Items() {
 			c.WithStep(i, func() { c.walk(item) })
 		}
-	case diag.Table:
+	case diag.KindTable:
 		if name, ok := fileRef(v); ok {
 			c.WithStep("$file", func() { c.file(name, len(v.Fields())) })
 			return
@@ -120,7 +120,7 @@ func (c *Checker) TextFile(name string) {
 	content, err := c.ReadFile(path)
 	switch {
 	case err != nil:
-		c.Errorf("failed to resolve file reference %q: %s", name, Reason(err))
+		c.Errorf("failed to resolve file reference %q: %s", name, ErrorReason(err))
 	case !utf8.Valid(content):
 		c.Errorf("the file %q is not UTF-8 text", name)
 	default:
@@ -139,7 +139,7 @@ func (c *Checker) file(name string, keys int) {
 	}
 	content, err := c.ReadFile(path)
 	if err != nil {
-		c.Errorf("failed to resolve file reference %q: %s", name, Reason(err))
+		c.Errorf("failed to resolve file reference %q: %s", name, ErrorReason(err))
 		return
 	}
 	if strings.EqualFold(filepath.Ext(name), ".json") {

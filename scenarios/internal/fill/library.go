@@ -17,7 +17,7 @@ type Library struct {
 	templates  map[expressionKey]*eval.Template
 	files      map[string]json.RawMessage
 	texts      map[string]string         // text files, by path
-	envs       map[string]*eval.Compiler // by capture groups
+	compilers  map[string]*eval.Compiler // by capture groups
 	mentioned  map[string]bool           // the used variables that are expensive or change between requests
 }
 
@@ -31,7 +31,7 @@ type expressionKey struct {
 func NewLibrary() *Library {
 	return &Library{
 		conditions: map[expressionKey]*eval.Program{}, templates: map[expressionKey]*eval.Template{},
-		files: map[string]json.RawMessage{}, texts: map[string]string{}, envs: map[string]*eval.Compiler{}, mentioned: map[string]bool{},
+		files: map[string]json.RawMessage{}, texts: map[string]string{}, compilers: map[string]*eval.Compiler{}, mentioned: map[string]bool{},
 	}
 }
 
@@ -66,12 +66,12 @@ const BreakpointGroups = "\x00breakpoint"
 
 // compilerFor returns the compiler for expressions with these capture groups.
 func (l *Library) compilerFor(groups string) *eval.Compiler {
-	if e, ok := l.envs[groups]; ok {
+	if e, ok := l.compilers[groups]; ok {
 		return e
 	}
 	if groups == BreakpointGroups {
-		l.envs[groups] = eval.NewCompiler(eval.Breakpoint())
-		return l.envs[groups]
+		l.compilers[groups] = eval.NewCompiler(eval.Breakpoint())
+		return l.compilers[groups]
 	}
 	e := eval.NewCompiler(eval.NewEnv(map[string]any{
 		"prompt": "", "match": map[any]any{}, "results": []Result{}, "context": []string{}, "turn": 0, "tools": []string{}, "model": "",
@@ -80,6 +80,6 @@ func (l *Library) compilerFor(groups string) *eval.Compiler {
 		"system": "", "max_tokens": 0, "stream": false, "attempt": 0, "agent": "", "betas": []string{}, "headers": map[string]string{},
 		"attachments": []string{}, "tool_choice": any(nil), "thinking": any(nil), "output_config": any(nil), "metadata": any(nil),
 	}).WithKeys("match", strings.Fields(groups)))
-	l.envs[groups] = e
+	l.compilers[groups] = e
 	return e
 }

@@ -81,8 +81,8 @@ func (s *Scope) JSON(ctx context.Context, raw json.RawMessage) (json.RawMessage,
 	return s.append(ctx, nil, v)
 }
 
-// Named returns the named captures.
-func (s *Scope) Named() map[string]string {
+// NamedGroups returns the named captures.
+func (s *Scope) NamedGroups() map[string]string {
 	groups := map[string]string{}
 	for key, text := range s.Match {
 		if name, ok := key.(string); ok {
@@ -113,13 +113,13 @@ func (s *Scope) Fork() *Scope {
 func (s *Scope) append(ctx context.Context, dst []byte, v diag.Value) ([]byte, error) {
 	var err error
 	switch v.Kind {
-	case diag.String:
+	case diag.KindString:
 		filled, err := s.value(ctx, v.Text)
 		if err != nil {
 			return dst, err
 		}
 		return eval.AppendJSON(dst, filled)
-	case diag.Array:
+	case diag.KindArray:
 		dst = append(dst, '[')
 		for i, item := range v.Items() {
 			if i > 0 {
@@ -130,7 +130,7 @@ func (s *Scope) append(ctx context.Context, dst []byte, v diag.Value) ([]byte, e
 			}
 		}
 		return append(dst, ']'), nil
-	case diag.Table:
+	case diag.KindTable:
 		if name, ok := fileRef(v); ok {
 			return append(dst, s.Library.files[Resolve(s.Source.Dir, name)]...), nil
 		}

@@ -22,11 +22,11 @@ func (s *Source) Locate(path diag.Path, offset int, message string) diag.Diagnos
 		return diag.Diagnostic{Message: message}
 	}
 	if last := len(path) - 1; last >= 0 && path[last] == "text" {
-		if whole, ok := s.Index.Lookup(path[:last]); ok && whole.Kind == diag.String {
+		if whole, ok := s.Index.Lookup(path[:last]); ok && whole.Kind == diag.KindString {
 			path = path[:last]
 		}
 	}
-	return s.Index.AtText(path, offset, message)
+	return s.Index.DiagnosticAtText(path, offset, message)
 }
 
 // Resolve returns the path of a name in a file of dir.
@@ -37,8 +37,8 @@ func Resolve(dir, name string) string {
 	return filepath.Join(dir, name)
 }
 
-// Reason returns the text of a file error without the path.
-func Reason(err error) string {
+// ErrorReason returns the text of a file error without the path.
+func ErrorReason(err error) string {
 	var pe *os.PathError
 	if errors.As(err, &pe) {
 		return pe.Err.Error()

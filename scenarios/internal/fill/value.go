@@ -32,7 +32,7 @@ func wrapJSON(raw json.RawMessage) []byte {
 // fileRef returns the path of a { "$file" = "path" } table.
 func fileRef(v diag.Value) (string, bool) {
 	name, ok := v.Field("$file")
-	return name.Text, ok && name.Kind == diag.String
+	return name.Text, ok && name.Kind == diag.KindString
 }
 
 // Decode decodes JSON for expressions: integers become int, other numbers float64;
@@ -42,5 +42,5 @@ func Decode(raw json.RawMessage) any {
 	if err != nil {
 		return nil
 	}
-	return plainjson.Plain(v)
+	return plainjson.Normalize(v)
 }
