@@ -7,7 +7,7 @@ DEADCODE  = go run golang.org/x/tools/cmd/deadcode@v0.52.0
 FUZZTIME  ?= 10000x
 SOAK      ?= 10m
 TEST      = go test
-POLICY    = '^Test(Imports|PackageTable|Budgets|PackageDocs|NoState|DocumentSizes|MakeTargets|DocumentLinks|NamedFiles|Walks|NothingLocal|Citations|Structure|BannedNames|PlainComments)$$'
+PACKAGES  = ./tests/scripts ./tests/docs ./...
 
 .PHONY: help build test race race-full lint fmt update docs fuzz mutate bench soak policy determinism generated interop conformance parity parity-full follow e2e packages balancer portable release release-check ci nightly
 
@@ -15,8 +15,8 @@ help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "%-12s %s\n", $$1, $$2}' Makefile
 build: ## build bin/claudeless, static and stripped
 	CGO_ENABLED=0 go build -trimpath -ldflags='-s -w' -o bin/claudeless ./cmd/claudeless
-test: ## run every test once, in random order; ./tests first, because it takes longest
-	$(TEST) -shuffle=on -timeout 30m -parallel 4 $(SKIP) ./tests ./...
+test: ## run every test once, in random order, those that take longest first
+	$(TEST) -shuffle=on -timeout 30m -parallel 4 $(PACKAGES)
 race: ## run the packages with concurrency under the race detector; one that fails without a data race gets one more run
 	tests/race.sh
 race-full: ## run every package and script under the race detector
@@ -30,7 +30,7 @@ lint: ## vet, modernizers, the house linters, workflows, prose, dead code
 fmt: ## format the tree
 	$(GOFUMPT) -w .
 update: docs ## rewrite everything that is generated, expected outputs of scripts included
-	go test ./tests -run '^(TestScripts|TestPackageTable|TestFlagTable|TestCompatibilityStates|TestCast)$$' -update
+	go test ./tests/scripts ./tests/docs ./tests/structure -run '^(TestScripts|TestPackageTable|TestFlagTable|TestCompatibilityStates|TestCast)$$' -update
 docs: ## regenerate the reference pages and schemas
 	go generate ./...
 fuzz: ## run each fuzz target for FUZZTIME (a number of runs: a time ends now and then in a false alarm)
@@ -38,14 +38,14 @@ fuzz: ## run each fuzz target for FUZZTIME (a number of runs: a time ends now an
 mutate: ## change conditions of PKG (./internal/parity/permissions) one by one; fail if its own tests notice less than 90 % of the changes
 	go run github.com/go-gremlins/gremlins/cmd/gremlins@v0.6.0 unleash --workers 1 --timeout-coefficient 20 --threshold-efficacy 90 $(PKG)
 bench: ## print the ratios of docs/performance.md, measured in one run
-	go test ./tests -run '^$$' -bench . -benchtime 1x
+	go test ./tests/bench -run '^$$' -bench . -benchtime 1x
 soak: ## keep the binary busy for SOAK, and fail if memory, files or processes grow
 	CLAUDELESS_SOAK=$(SOAK) go test -count=1 -timeout 2h -v ./tests/soak
 policy: ## the rules of the tree: imports, sizes, documents
 	@ugly=$$($(GOFUMPT) -l .) && test -z "$$ugly" || { echo "not formatted:"; echo "$$ugly"; exit 1; }
-	go test ./tests -run $(POLICY) -ratchet
+	go test ./tests/structure -ratchet
 determinism: ## two runs of one scenario are the same bytes
-	go test -count=2 ./tests -run '^TestScripts$$/^determinism'
+	go test -count=2 ./tests/scripts -run '^TestScripts$$/^determinism'
 interop: ## run programs of the Agent SDKs, other SDKs and public MCP servers (npm, PyPI, Go, crates.io, pinned, cached); in CI a missing one fails
 	CLAUDELESS_INTEROP=$${CLAUDELESS_INTEROP:-$(if $(CI),require,1)} go test -count=1 -timeout 40m ./tests/interop
 	INTEROP_REQUIRE=$(if $(CI),1) go test -short -count=1 -tags interop ./tests/interop/mcp
@@ -65,7 +65,7 @@ e2e: ## run the breakpoint page in a real browser (Debian's chromium)
 packages: build ## build the packages for Python and npm as users install them, and run their tests
 	packages/check.sh bin/claudeless
 balancer: ## run three replicas of serve behind HAProxy (Debian's)
-	{ command -v haproxy >/dev/null || { apt-get -qq update && apt-get -qq install -y --no-install-recommends haproxy; }; } && PAGES_RUNNERS=haproxy go test -count=1 ./tests -run '^TestExamples$$/^serve-replicas$$'
+	{ command -v haproxy >/dev/null || { apt-get -qq update && apt-get -qq install -y --no-install-recommends haproxy; }; } && PAGES_RUNNERS=haproxy go test -count=1 ./tests/docs -run '^TestExamples$$/^serve-replicas$$'
 portable: ## vet and build every test for Windows and macOS
 	tests/portable.sh
 release: ## make everything that a release publishes in dist/, the same bytes every time; VERSION=X.Y.Z must be the one of the tree
@@ -73,7 +73,7 @@ release: ## make everything that a release publishes in dist/, the same bytes ev
 release-check: ## make the release twice, compare, install each artefact in a clean directory, and run a green and a red test
 	VERSION=$(VERSION) packages/release-check.sh
 ci: TEST = mkdir -p bin && $(GOTESTSUM) --format standard-quiet --jsonfile bin/tests.json --
-ci: SKIP = -skip $(POLICY)
+ci: PACKAGES = ./tests/scripts ./tests/docs $$(go list ./... | grep -v /tests/structure)
 ci: policy lint test race determinism generated conformance interop parity packages e2e ## everything that says the same of the same tree twice, cheapest first
 	@echo "the ten slowest tests:" && $(GOTESTSUM) tool slowest --num 10 --threshold 1ms --jsonfile bin/tests.json
 nightly: race-full parity-full fuzz soak portable balancer release-check ## what takes too long for every change

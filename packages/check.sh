@@ -17,7 +17,7 @@ python() {
   "$venv/bin/pip" -q install --disable-pip-version-check --force-reinstall --no-deps "$work"/wheels/*.whl
   (cd "$here/python" && "$venv/bin/mypy" && env -u CLAUDELESS_BIN "$venv/bin/python" -m pytest -q -p no:cacheprovider tests)
   pages "pytest" "$venv/bin"
-  (cd "$here/.." && TAPLO=$venv/bin/taplo go test -count=1 ./tests -run '^TestTaplo$') && echo "packages: Taplo accepts the library"
+  (cd "$here/.." && TAPLO=$venv/bin/taplo go test -count=1 ./tests/docs -run '^TestTaplo$') && echo "packages: Taplo accepts the library"
 }
 
 servers() { # the examples of MCP servers in Python, with what their requirements.txt pins
@@ -30,7 +30,7 @@ servers() { # the examples of MCP servers in Python, with what their requirement
 
 # pages types the examples of the documents and of examples/ into a shell, those that want these runners: pages RUNNERS BIN [NODE_MODULES]
 pages() {
-  (cd "$here/.." && PATH=$2:$PATH PAGES_RUNNERS=$1 PAGES_NODE_MODULES=${3:-} go test -count=1 ./tests -run '^Test(Pages|Examples)$') && echo "packages: the examples for $1 do what they say"
+  (cd "$here/.." && PATH=$2:$PATH PAGES_RUNNERS=$1 PAGES_NODE_MODULES=${3:-} go test -count=1 ./tests/docs -run '^Test(Pages|Examples)$') && echo "packages: the examples for $1 do what they say"
 }
 
 npm_() {

@@ -1,0 +1,57 @@
+package docs
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/claudeless/claudeless/internal/claude/flags"
+	"github.com/claudeless/claudeless/tests/internal/tree"
+)
+
+// TestFlagTable keeps the flag table of docs/compatibility.md equal to the
+// options that the program has.
+func TestFlagTable(t *testing.T) {
+	var b strings.Builder
+	b.WriteString("| flag | state | remarks |\n|---|---|---|\n")
+	for _, f := range flags.Table() {
+		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", f.Flag, f.Status, f.Note)
+	}
+	tree.ReplaceSection(t, "docs/compatibility.md", "<!-- flags:begin -->\n", "<!-- flags:end -->", b.String())
+}
+
+// TestReadme runs the command of the README that needs nothing but a clone and Go, in the
+// tree as committed, with an empty home, within a minute.
+func TestReadme(t *testing.T) {
+	t.Parallel()
+	_, rest, ok := strings.Cut(tree.ReadFile(t, "README.md"), "```sh\ngo run ")
+	block, _, _ := strings.Cut("go run "+rest, "```")
+	if !ok {
+		t.Fatal("the README has no command that begins with go run")
+	}
+	env, err := exec.CommandContext(t.Context(), "go", "env", "GOCACHE", "GOMODCACHE", "GOPATH").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dirs := strings.Split(string(env), "\n")
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "sh", "-ec", block)
+	cmd.Dir = tree.Root
+	cmd.Env = append(os.Environ(), "HOME="+t.TempDir(), "GOCACHE="+dirs[0], "GOMODCACHE="+dirs[1], "GOPATH="+dirs[2])
+	var stderr strings.Builder
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, stderr.String())
+	}
+	for _, want := range []string{`"subtype":"init"`, `"type":"tool_use"`, `"type":"tool_result"`, `"type":"text"`, `"subtype":"success"`} {
+		if !strings.Contains(string(out), want) {
+			t.Errorf("no event with %s in\n%s", want, out)
+		}
+	}
+}

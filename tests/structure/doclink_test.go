@@ -1,0 +1,77 @@
+package structure
+
+import (
+	"go/ast"
+	"go/types"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// docLink is a name in brackets as doc comments write it: [Name], [Type.Field],
+// [*pkg.Type].
+var docLink = regexp.MustCompile(`\[\*?([A-Z]\w*(?:\.\w+)?|[a-z]\w*\.[A-Za-z]\w*(?:\.\w+)?)\]`)
+
+// A comment that names something in brackets names something that exists: what
+// go doc shows as a link, and the fields that it does not.
+func TestDocLinks(t *testing.T) {
+	t.Parallel()
+	links := 0
+	for _, p := range typedPackages(t) {
+		for _, f := range p.files {
+			for _, c := range f.Comments {
+				for _, found := range docLink.FindAllStringSubmatch(c.Text(), -1) {
+					scope, rest := scopeOf(p, f, found[1])
+					if scope == nil {
+						continue // a table of TOML, a placeholder
+					}
+					if links++; !resolves(scope, rest) {
+						t.Errorf("%s: [%s] names nothing", p.fset.Position(c.Pos()), found[1])
+					}
+				}
+			}
+		}
+	}
+	if links < 100 {
+		t.Errorf("only %d links are seen", links)
+	}
+}
+
+// scopeOf returns the scope of a dotted name: that of the package itself, or of an imported package whose name the
+// rest then leaves out; nil = it is not a Go name.
+func scopeOf(p checkedPackage, f *ast.File, name string) (scope *types.Scope, rest []string) {
+	parts := strings.Split(name, ".")
+	switch other := imported(p, f, parts[0]); {
+	case strings.ToUpper(parts[len(parts)-1]) == parts[len(parts)-1]:
+		return nil, nil
+	case p.pkg.Scope().Lookup(parts[0]) != nil, ast.IsExported(parts[0]) && types.Universe.Lookup(parts[0]) == nil:
+		return p.pkg.Scope(), parts
+	case other != nil && ast.IsExported(parts[1]):
+		return other.Scope(), parts[1:]
+	default:
+		return nil, nil
+	}
+}
+
+// resolves reports whether there is a name, and its field or method.
+func resolves(scope *types.Scope, parts []string) bool {
+	obj := scope.Lookup(parts[0])
+	if obj == nil || len(parts) == 1 {
+		return obj != nil
+	}
+	member, _, _ := types.LookupFieldOrMethod(obj.Type(), true, obj.Pkg(), parts[1])
+	return member != nil
+}
+
+// imported is the package that a file knows by that name.
+func imported(p checkedPackage, f *ast.File, name string) *types.Package {
+	for _, i := range f.Imports {
+		path := strings.Trim(i.Path.Value, `"`)
+		for _, other := range p.pkg.Imports() {
+			if other.Path() == path && (other.Name() == name || i.Name != nil && i.Name.Name == name) {
+				return other
+			}
+		}
+	}
+	return nil
+}

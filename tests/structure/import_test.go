@@ -1,0 +1,284 @@
+package structure
+
+import (
+	"cmp"
+	"fmt"
+	"go/parser"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/claudeless/claudeless/tests/internal/tree"
+)
+
+// packageRow is one package of the tree: its purpose, and the packages of this module that it may import. A package has a
+// row exactly if it has a file.
+type packageRow struct {
+	layer int
+	path  string
+	job   string
+	may   string // space-separated package paths; "*" = every package above it
+}
+
+var packageTable = []packageRow{
+	{0, "simulator/protocol", "the types of everything that crosses the process boundary; JSON tags, no behaviour", "internal/base/plainjson"},
+	{0, "internal/base/match", "compiled matchers for text and JSON, and the regular expressions of JavaScript", ""},
+	{0, "internal/base/diag", "diagnostics with positions; key → line index of a file; nearest names", ""},
+	{0, "internal/base/proc", "start, drain and stop child processes, each in its own group", ""},
+	{0, "internal/base/localhttp", "loopback listener, Host/Origin check, graceful stop, printed address", ""},
+	{0, "internal/base/eval", "the one expression language, bounded in time and memory", ""},
+	{0, "internal/base/shellcmd", "what a shell command line would run: its simple commands, prefixes, redirections", ""},
+	{0, "internal/base/argv", "a command line read the way commander.js reads it", ""},
+	{0, "internal/base/process", "the process: arguments, environment, streams, clock, signals; the words of errors", "internal/base/argv internal/base/diag internal/base/proc"},
+	{1, "internal/claude/flags", "the grammar of claude's command line, read and checked", "internal/base/argv internal/base/plainjson internal/claudecode internal/base/process simulator/outputschema"},
+	{0, "internal/base/gitworktree", "the git worktrees that sessions and agents work in", "internal/base/proc"},
+	{0, "internal/base/clock", "time, ids and randomness of a run: real, or repeatable from a seed", ""},
+	{0, "internal/base/plainjson", "JSON without HTML escapes, with numbers and the order of keys kept; values as JavaScript reads them", ""},
+	{0, "internal/base/earlysignal", "signals received while the program still initialises", ""},
+	{0, "internal/base/junit", "reports as JUnit XML", ""},
+	{0, "internal/base/textdiff", "two texts compared line by line, as hunks", ""},
+	{0, "internal/tools/schemadoc", "tool: JSON Schema and reference page of a format, from Go types and doc comments", ""},
+	{0, "internal/record/redact", "redaction of secrets in texts and JSON, with one list for every record", "internal/base/plainjson"},
+	{0, "internal/record/redact/rules", "tool: the maintained rule set of secrets as a Go table", ""},
+	{0, "internal/base/cas", "content-addressed store and call records", "internal/base/plainjson"},
+	{0, "simulator/slash", "slash commands: reading them, and what the local ones say", ""},
+	{1, "simulator/task", "background work of a session: what runs, what it has to show", "simulator/protocol"},
+	{1, "internal/debug/compat/pickle", "Python pickles written and read without running them", ""},
+	{1, "internal/claude/checkpoint", "what files were when each prompt came, to put them back", "simulator/protocol internal/base/textdiff"},
+	{1, "internal/record/journal", "the capture file: one redacted JSON line per thing received or done; the one summary of a run", "simulator/protocol internal/record/redact scenarios"},
+	{2, "internal/claude/telemetry", "the session as OpenTelemetry metrics, events and spans, sent to a collector", "internal/base/clock internal/base/shellcmd internal/claudecode simulator/protocol"},
+	{1, "internal/claudecode", "what Claude Code is, as data: init event, tools, hook events, commands, models, versions", "simulator/protocol internal/base/plainjson"},
+	{1, "internal/claude/catalog", "agents, commands, skills, styles and plugins found on disk", "simulator/protocol internal/base/match internal/claudecode"},
+	{1, "simulator/settings", "settings files by source", "simulator/protocol internal/base/diag internal/base/plainjson internal/claudecode"},
+	{1, "scenarios", "load, validate, match: the scripted model", "simulator/protocol internal/base/match internal/base/diag internal/base/eval scenarios/internal/fill internal/base/plainjson"},
+	{0, "scenarios/internal/fill", "the language of a scenario: expressions and templates, compiled and filled in", "internal/base/diag internal/base/eval internal/base/plainjson"},
+	{1, "simulator/permission", "modes and rules → allow, deny, ask", "simulator/protocol internal/base/match internal/base/shellcmd internal/claudecode"},
+	{1, "simulator/outputschema", "the schema of --json-schema, in the words of the real CLI's validator", "internal/base/match internal/base/plainjson"},
+	{1, "simulator/transcript", "session ids, transcripts, resume, fork", "simulator/protocol internal/base/plainjson internal/claudecode"},
+	{1, "simulator/hook", "run the hooks of an event and merge what they answer", "simulator/protocol internal/base/match internal/base/proc internal/claudecode"},
+	{1, "mcp", "desired and live MCP servers: connect, call, reconnect, results as protocol types", "simulator/protocol internal/base/plainjson mcp/oauth mcp/internal/connection internal/base/proc internal/record/redact internal/base/cas"},
+	{1, "mcp/mcptest", "MCP servers that misbehave in one exact way each; for tests only", "internal/base/plainjson"},
+	{1, "fixtures/wire", "JSON-RPC between an MCP server and its clients, kept raw; the list of what can be wrong with it", "internal/base/plainjson internal/base/localhttp"},
+	{1, "fixtures/backend", "tool calls that run outside the fixture server", "internal/base/proc"},
+	{1, "fixtures", "an MCP server from a TOML file", "internal/base/diag internal/base/localhttp fixtures/wire fixtures/backend fixtures/internal/oauth internal/base/plainjson internal/base/match internal/base/eval"},
+	{1, "fixtures/internal/oauth", "an authorization server whose tokens derive from a seed, and the guard of a resource", "fixtures/wire"},
+	{1, "fixtures/clone", "a fixture written from a live server, or from calls that were recorded", "internal/base/diag internal/base/plainjson internal/base/proc internal/base/tomltext internal/base/localhttp fixtures"},
+	{2, "executor", "run one tool call: the composite and the middleware chain", "simulator/protocol mcp internal/base/clock internal/base/match internal/base/plainjson internal/claudecode"},
+	{1, "executor/internal/tool", "what built-in tools share: the schema of their input, the words of their refusals, the shell of the session", "simulator/protocol internal/base/plainjson internal/base/proc internal/base/shellcmd"},
+	{2, "executor/internal/files", "the tools that read, change and find files", "simulator/protocol executor/internal/tool internal/base/plainjson internal/base/textdiff executor"},
+	{3, "executor/internal/bash", "the tools that run command lines and end their processes", "simulator/protocol executor executor/internal/files executor/internal/tool internal/base/shellcmd simulator/task"},
+	{3, "executor/builtin", "the live built-in tools of a session, put together", "simulator/protocol executor executor/internal/tool executor/internal/files executor/internal/bash internal/base/textdiff simulator/task internal/claudecode internal/base/gitworktree"},
+	{3, "simulator", "the loop: ask the model, run tools, yield events", "simulator/protocol internal/claudecode simulator/hook simulator/slash simulator/task scenarios executor"},
+	{4, "simulator/layer", "middleware around every tool call: hooks, and the permission to run", "simulator/protocol executor simulator simulator/hook simulator/permission"},
+	{4, "simulator/agent", "sub-agents: conversations that a tool call starts", "simulator/protocol internal/claudecode scenarios executor simulator simulator/hook simulator/task"},
+	{1, "internal/api/history", "reads requests to the Messages API and interprets their history", ""},
+	{2, "internal/api/wire", "the responses of the Messages API: messages, events, errors, models", "simulator/protocol internal/claudecode scenarios"},
+	{2, "internal/api", "the Messages API over HTTP: each request is answered by replaying its history", "simulator/protocol internal/claudecode scenarios internal/exec/gate internal/record/journal internal/base/clock internal/api/history internal/api/wire"},
+	{4, "internal/claude/output", "events → text, json, stream-json", "simulator/protocol"},
+	{4, "internal/claude/control", "the SDK control protocol on stdin and stdout: frames, the queue of prompts, questions to the host", "internal/base/plainjson internal/base/process mcp simulator simulator/hook simulator/permission simulator/protocol"},
+	{4, "internal/debug", "breakpoint hub, decided by people or by a scenario, and its external MCP servers; REST, page and MCP are three views of it", "simulator/protocol executor internal/base/match internal/base/eval internal/base/cas mcp internal/base/plainjson scenarios"},
+	{0, "mcp/oauth", "OAuth logins of MCP servers: the flow and the credential store", "internal/base/plainjson"},
+	{1, "mcp/internal/connection", "one live connection to a server: transport, client, handshake, running requests, pings", "internal/base/plainjson internal/base/proc"},
+	{4, "internal/debug/compat", "the older breakpoint clients: their values, calls, expressions, routes and pages", "simulator/protocol internal/debug internal/base/cas internal/debug/compat/pickle internal/base/plainjson"},
+	{4, "internal/debug/mcpface", "the hub as an MCP server", "simulator/protocol executor fixtures/wire internal/debug internal/debug/compat"},
+	{4, "internal/debug/rest", "the hub over HTTP: its routes, and their client", "internal/base/match internal/base/localhttp internal/debug internal/debug/compat internal/base/plainjson simulator/protocol"},
+	{2, "internal/cli/plugincmd", "claude plugin: plugins and marketplaces that are directories", "internal/base/plainjson"},
+	{2, "internal/cli/mcpcmd", "claudeless mcp: configure servers, look at them, call them", "simulator/protocol internal/base/argv internal/base/diag internal/base/plainjson internal/base/proc mcp mcp/oauth"},
+	{6, "tests/interop/mcp", "public MCP servers, against the binary", ""},
+	{0, "internal/exec/gate", "gates: steps of several processes wait until they are released", "internal/base/proc"},
+	{2, "internal/exec/procio", "the streams, signals and end of a process that runs as claude: its journal, its fault, its strictness", "internal/base/diag internal/record/journal internal/base/plainjson internal/base/process internal/base/argv internal/base/proc internal/exec/verdict"},
+	{2, "internal/exec/verdict", "the verdict on a journal: expectations, conduct, strictness; the reports, the HTML page too", "internal/base/diag internal/record/journal internal/base/junit internal/record/redact scenarios simulator/protocol internal/claudecode internal/base/tomltext"},
+	{1, "internal/exec/guard", "detects, blocks and reports access to a real claude or a vendor", "internal/record/redact"},
+	{4, "internal/exec/runner", "a command with the double instead of claude: shims, guard, verdict", "internal/exec/procio internal/exec/guard internal/api internal/base/proc internal/base/process internal/base/localhttp internal/exec/verdict internal/screens/console scenarios"},
+	{4, "internal/cli/execcmd", "the commands around a program under test: exec, shim, verify, journal, gates", "docs internal/exec/verdict internal/exec/gate internal/exec/runner internal/record/journal internal/base/process internal/exec/procio executor/builtin"},
+	{0, "internal/base/tomltext", "TOML written for people", ""},
+	{2, "internal/importer/session", "real sessions read: transcripts, stream-json logs, journals, tapes become one form", "internal/record/journal internal/api/history internal/base/shellcmd internal/claudecode"},
+	{2, "internal/parity", "the cases of a parity run, and the comparison of two runs", "docs internal/base/diag internal/base/junit internal/base/plainjson internal/claudecode scenarios"},
+	{5, "internal/importer", "real sessions become scenarios: patterns, fixtures, nothing secret, and played at once", "fixtures/clone internal/importer/session internal/base/plainjson internal/parity internal/base/proc internal/record/redact internal/base/tomltext scenarios"},
+	{3, "internal/parity/permissions", "tool calls under permission rules, and how two programs decide about them", "internal/base/diag internal/base/junit internal/parity internal/base/plainjson"},
+	{5, "internal/parity/suite", "cases run with the double and a real claude, and reported", "internal/base/diag internal/exec/runner internal/parity internal/parity/permissions internal/base/proc internal/base/process internal/exec/guard internal/record/journal internal/base/clock internal/api internal/base/localhttp scenarios"},
+	{0, "internal/screens/emulator", "a terminal without a display: it starts a program in a pseudo-terminal, and its output becomes cells, cursor and title", "internal/base/proc"},
+	{2, "internal/screens/tape", "tapes: scripts that lead an interactive program to its screens, read and played", "internal/base/diag internal/base/proc internal/screens/emulator"},
+	{1, "internal/screens/book", "the pages of one version of the CLI in files: labels, options, parts that depend on the run", "internal/base/proc internal/screens/emulator internal/base/textdiff internal/base/diag internal/base/tomltext internal/base/plainjson"},
+	{4, "internal/screens/console", "the terminal of this program connected to a pseudo-terminal, and recorded", "internal/screens/emulator internal/record/redact internal/screens/book"},
+	{3, "internal/screens/capture", "tapes played with the real CLI: its pages kept in books", "internal/base/proc internal/exec/gate internal/screens/book internal/screens/emulator internal/screens/tape internal/base/diag scenarios"},
+	{6, "internal/cli/screenscmd", "the command screens, and the check of programs that read screens", "internal/base/diag internal/base/junit internal/base/process internal/exec/runner internal/parity/suite internal/screens/book internal/screens/capture internal/screens/tape internal/screens/emulator internal/base/proc"},
+	{0, "docs", "the JSON Schemas of the file formats and the list of known differences, for the binary", ""},
+	{1, "internal/cli/help", "help, manual page, completions, schemas, first files", "docs internal/base/process"},
+	{6, "simtest", "a scripted claude for Go tests: the test binary plays it", "internal/cli internal/base/clock internal/exec/gate internal/exec/runner internal/record/journal internal/api internal/base/process internal/exec/verdict executor/builtin internal/screens/tape"},
+	{3, "internal/claude/launch", "what a run is: flags, environment, settings and scenario become one plan", "internal/claude/telemetry internal/claude/catalog internal/base/clock internal/claude/flags internal/exec/gate internal/record/journal internal/cli/mcpcmd internal/claudecode internal/base/process mcp scenarios simulator/permission simulator/protocol simulator/settings simulator/transcript internal/base/gitworktree"},
+	{4, "simulator/command", "the slash commands of a session, a family a file", "internal/claude/catalog internal/claudecode mcp simulator simulator/protocol simulator/slash"},
+	{4, "internal/claude/session", "one assembled session: servers, policy, hooks, toolbox, records and background work, each owning its state", "internal/claude/telemetry executor executor/builtin internal/claude/catalog internal/claude/checkpoint internal/base/clock internal/debug internal/debug/rest internal/record/journal internal/claude/launch internal/cli/mcpcmd internal/claudecode internal/base/proc internal/base/process internal/record/redact mcp scenarios simulator simulator/agent simulator/command simulator/hook simulator/layer simulator/outputschema simulator/permission simulator/protocol simulator/settings simulator/slash simulator/task simulator/transcript internal/base/gitworktree internal/exec/procio internal/exec/gate"},
+	{5, "internal/claude/host", "what an SDK host may ask of a session: its requests, read and answered", "internal/claude/checkpoint internal/claude/control internal/base/plainjson internal/claude/launch internal/claude/output internal/claudecode internal/base/process internal/claude/session mcp simulator simulator/hook simulator/permission simulator/protocol simulator/settings simulator/slash simulator/task"},
+	{5, "internal/claude/terminal", "a session on a terminal: keys, screen and dialogs, as one more consumer of its events", "internal/base/clock internal/base/plainjson internal/base/process internal/claude/launch internal/claude/session internal/claudecode internal/record/journal internal/screens/book mcp simulator/protocol simulator/task"},
+	{5, "internal/cli/debugcmd", "claudeless debug: the breakpoint server, the hook of any agent CLI, the proxy in front of an MCP server", "internal/debug internal/debug/rest internal/debug/mcpface internal/base/proc internal/base/process internal/base/localhttp mcp simulator/protocol"},
+	{3, "internal/cli/servecmd", "the command serve, and its recording proxy", "internal/base/clock internal/record/journal internal/api internal/base/process internal/base/localhttp scenarios"},
+	{5, "internal/cli/filecmd", "the commands about files of our own formats: check, fixture", "fixtures fixtures/clone fixtures/wire internal/base/diag internal/base/process internal/base/localhttp internal/record/journal executor/builtin internal/exec/verdict mcp scenarios"},
+	{6, "internal/cli", "the command line: one file per command, exit codes", "*"},
+	{7, "cmd/claudeless", "main: one statement", "internal/base/earlysignal internal/cli"},
+	{7, "examples/go", "a program that starts claude, and its test: a project to copy", "simtest"},
+	{6, "tests/soak", "minutes of load on the binary, watched from outside: memory, files, processes that stay", ""},
+	{6, "tests/interop", "programs of the Agent SDKs and of the older breakpoint protocol, against the binary", ""},
+	{0, "tests/internal/tree", "the files of the tree, parsed, for its tests", ""},
+	{6, "tests/scripts", "the binary from outside: scripts, captured runs, programs", "internal/cli internal/parity internal/screens/emulator tests/internal/tree"},
+	{6, "tests/docs", "what the documents and examples show, run", "internal/base/diag internal/cli internal/claude/flags internal/parity tests/internal/tree"},
+	{6, "tests/structure", "the rules of the tree: imports, sizes, names, documents", "tests/internal/tree"},
+	{6, "tests/bench", "the benchmarks of docs/performance.md", "tests/internal/tree"},
+}
+
+// thirdParty says where each foreign module may be imported, and why only
+// there. Test libraries are in testOnly.
+var thirdParty = map[string]string{
+	"os/exec":                                  "internal/base/proc examples/go",
+	"github.com/alecthomas/kong":               "internal/cli internal/cli/execcmd internal/cli/mcpcmd",
+	"github.com/BurntSushi/toml":               "scenarios fixtures internal/record/redact/rules internal/base/tomltext",
+	"github.com/andybalholm/brotli":            "internal/api",
+	"github.com/klauspost/compress":            "internal/api",
+	"github.com/bmatcuk/doublestar/v4":         "executor/internal/files simulator/permission",
+	"github.com/dlclark/regexp2":               "internal/base/match",
+	"github.com/expr-lang/expr":                "internal/base/eval",
+	"github.com/goccy/go-yaml":                 "fixtures internal/claude/catalog tests/docs",
+	"github.com/charmbracelet/x":               "internal/screens/emulator",
+	"github.com/clipperhouse/displaywidth":     "internal/claude/terminal",
+	"github.com/creack/pty":                    "internal/screens/emulator",
+	"github.com/google/uuid":                   "internal/base/process internal/base/clock scenarios simulator/transcript",
+	"github.com/rogpeppe/go-internal":          "mcp/oauth",
+	"github.com/mark3labs/mcp-go":              "mcp mcp/oauth mcp/internal/connection fixtures/clone fixtures internal/debug/mcpface", // the last: as a peer in tests
+	"github.com/santhosh-tekuri/jsonschema/v6": "fixtures executor/builtin simulator/outputschema scenarios internal/debug/mcpface",    // the last two: in tests
+	"github.com/tailscale/hujson":              "mcp",
+	"golang.org/x/sys":                         "internal/exec/guard internal/base/proc executor/builtin internal/record/journal simulator/transcript",
+	"golang.org/x/text":                        "simulator/outputschema",
+	"golang.org/x/term":                        "internal/base/process internal/screens/console tests/scripts",
+	"mvdan.cc/sh/v3":                           "internal/base/shellcmd",
+}
+
+var testOnly = []string{
+	"github.com/rogpeppe/go-internal",
+	"github.com/google/go-cmp",
+	"go.uber.org/goleak",
+	"go.opentelemetry.io/proto/slim/otlp", // to read what telemetry sends
+	"google.golang.org/protobuf",
+	"github.com/google/uuid",
+	"os/exec",
+}
+
+// never holds imports whose absence keeps a property, beyond the table: std
+// packages mostly, which the table does not speak of.
+var never = []struct{ from, to, why string }{
+	{"scenarios", "net", "the scripted model reaches nothing"},
+	{"scenarios", "net/http", "the scripted model reaches nothing"},
+	{"scenarios/internal/fill", "net", "the scripted model reaches nothing"},
+	{"scenarios/internal/fill", "time", "the scripted model knows no clock"},
+	{"simulator", "os", "process state enters in internal/base/process"},
+	{"simulator", "net/http", "the loop reaches nothing but its executor"},
+	{"simulator/protocol", "os", "types only"},
+	{"executor", "os", "running is the work of the executors behind it"},
+	{"internal/claude/output", "os", "it writes to the writer it is given"},
+	{"*", "log", "a library that logs decides for its caller; diagnostics are values"},
+	{"*", "math/rand", "randomness is injected; math/rand/v2 with a seed"},
+}
+
+func TestImports(t *testing.T) {
+	rows := map[string]packageRow{}
+	for _, r := range packageTable {
+		rows[r.path] = r
+	}
+	for _, s := range tree.Sources(t, parser.ImportsOnly) {
+		r, ok := rows[s.Dir]
+		if !ok {
+			t.Errorf("%s: package %s has no row in the package table (tests/structure/import_test.go)", s.Path, s.Dir)
+			rows[s.Dir] = packageRow{path: s.Dir, may: "*"}
+			continue
+		}
+		for _, spec := range s.File.Imports {
+			imp, err := strconv.Unquote(spec.Path.Value)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if msg := checkImport(r, imp, s.IsTest()); msg != "" {
+				t.Errorf("%s:%d: %s", s.Path, s.Line(spec), msg)
+			}
+		}
+	}
+	for _, r := range packageTable {
+		if _, err := os.Stat(filepath.Join(tree.Root, r.path)); err != nil {
+			t.Errorf("package table: %s has a row but no directory", r.path)
+		}
+		for imp := range strings.FieldsSeq(r.may) {
+			if rows[imp].layer > r.layer {
+				t.Errorf("package table: %s of layer %d may not import %s of layer %d: arrows go down", r.path, r.layer, imp, rows[imp].layer)
+			}
+		}
+	}
+}
+
+// checkImport returns why a package may not import imp, or "".
+func checkImport(r packageRow, imp string, isTest bool) string {
+	for _, n := range never {
+		if imp == "log" && r.path == "internal/base/process" {
+			continue // it says where the standard library logs to
+		}
+		if (n.from == "*" || n.from == r.path) && imp == n.to && !isTest {
+			return fmt.Sprintf("%s must not import %s: %s", r.path, imp, n.why)
+		}
+	}
+	if local, ok := strings.CutPrefix(imp, tree.Module+"/"); ok {
+		switch {
+		case local == r.path: // an external test package
+		case isTest && local == "mcp/mcptest":
+		case local == "mcp/mcptest":
+			return "mcp/mcptest is for tests"
+		case r.may == "*" && !strings.HasPrefix(local, "tests/") && local != "cmd/claudeless":
+		case slices.Contains(strings.Fields(r.may), local):
+		default:
+			return fmt.Sprintf("%s may not import %s (package table)", r.path, local)
+		}
+		return ""
+	}
+	if isTest && slices.ContainsFunc(testOnly, func(p string) bool { return under(imp, p) }) {
+		return ""
+	}
+	first, _, _ := strings.Cut(imp, "/")
+	if !strings.Contains(first, ".") && imp != "os/exec" {
+		return "" // the rest of the standard library
+	}
+	for mod, where := range thirdParty {
+		if !under(imp, mod) {
+			continue
+		}
+		if !slices.Contains(strings.Fields(where), r.path) {
+			return fmt.Sprintf("%s belongs to %s only", imp, where)
+		}
+		return ""
+	}
+	return fmt.Sprintf("%s is in no row of the third-party table", imp)
+}
+
+// under reports whether path is dir or below it.
+func under(path, dir string) bool { return path == dir || strings.HasPrefix(path, dir+"/") }
+
+// TestPackageTable keeps the table in docs/architecture.md equal to the data above.
+func TestPackageTable(t *testing.T) {
+	const begin, end = "<!-- packages:begin -->\n", "<!-- packages:end -->"
+	var b strings.Builder
+	b.WriteString("| layer | package | job | may import |\n|---|---|---|---|\n")
+	byLayer := slices.SortedStableFunc(slices.Values(packageTable), func(a, b packageRow) int { return cmp.Compare(a.layer, b.layer) })
+	for _, r := range byLayer {
+		may := "–"
+		if r.may == "*" {
+			may = "all above"
+		} else if r.may != "" {
+			may = "`" + strings.Join(strings.Fields(r.may), "` `") + "`"
+		}
+		fmt.Fprintf(&b, "| %d | `%s` | %s | %s |\n", r.layer, r.path, r.job, may)
+	}
+	b.WriteString("\n| from outside | only in |\n|---|---|\n")
+	for _, mod := range slices.Sorted(maps.Keys(thirdParty)) {
+		fmt.Fprintf(&b, "| `%s` | `%s` |\n", mod, strings.Join(strings.Fields(thirdParty[mod]), "` `"))
+	}
+	tree.ReplaceSection(t, "docs/architecture.md", begin, end, b.String())
+}

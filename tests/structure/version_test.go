@@ -1,0 +1,30 @@
+package structure
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/claudeless/claudeless/tests/internal/tree"
+)
+
+// TestVersionLiterals wants every version of the real CLI in internal/claudecode: another package
+// asks its profile, so that following a release changes one package.
+func TestVersionLiterals(t *testing.T) {
+	t.Parallel()
+	version := regexp.MustCompile(`\b2\.1\.\d+`)
+	for _, s := range tree.Sources(t, parser.SkipObjectResolution) {
+		if s.IsTest() || s.Dir == "internal/claudecode" || strings.HasPrefix(s.Path, "tests/") {
+			continue
+		}
+		ast.Inspect(s.File, func(n ast.Node) bool {
+			if lit, ok := n.(*ast.BasicLit); ok && lit.Kind == token.STRING && version.MatchString(lit.Value) {
+				t.Errorf("%s:%d: the literal version %s belongs into internal/claudecode", s.Path, s.Line(lit), lit.Value)
+			}
+			return true
+		})
+	}
+}
